@@ -1,0 +1,239 @@
+// Editing and checking of graphs.
+#include "graph/graph.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace onnxtrain {
+
+namespace {
+
+template <class T>
+const T& attr_as(const Node& n, std::string_view key, const Attr& a, const char* want) {
+  if (const T* v = std::get_if<T>(&a)) return *v;
+  model_error("OT1106", cat("attribute '", key, "' of ", n.label(), " is not ", want));
+}
+
+void collect_reads(const Node& n, std::vector<ValueId>& out) {
+  for (ValueId v : n.inputs)
+    if (v != kNone) out.push_back(v);
+  for (const auto& [key, a] : n.attrs)
+    if (const GraphPtr* g = std::get_if<GraphPtr>(&a))
+      for (const auto& c : (*g)->captures) out.push_back(c.outer);
+}
+
+}  // namespace
+
+int64_t Node::i(std::string_view key, int64_t def) const {
+  const Attr* a = find(key);
+  return a ? attr_as<int64_t>(*this, key, *a, "an integer") : def;
+}
+float Node::f(std::string_view key, float def) const {
+  const Attr* a = find(key);
+  return a ? attr_as<float>(*this, key, *a, "a float") : def;
+}
+std::string Node::s(std::string_view key, std::string_view def) const {
+  const Attr* a = find(key);
+  return a ? attr_as<std::string>(*this, key, *a, "a string") : std::string(def);
+}
+std::vector<int64_t> Node::ints(std::string_view key, std::vector<int64_t> def) const {
+  const Attr* a = find(key);
+  return a ? attr_as<std::vector<int64_t>>(*this, key, *a, "a list of integers") : def;
+}
+std::vector<float> Node::floats(std::string_view key, std::vector<float> def) const {
+  const Attr* a = find(key);
+  return a ? attr_as<std::vector<float>>(*this, key, *a, "a list of floats") : def;
+}
+std::vector<std::string> Node::strings(std::string_view key) const {
+  const Attr* a = find(key);
+  return a ? attr_as<std::vector<std::string>>(*this, key, *a, "a list of strings")
+           : std::vector<std::string>{};
+}
+const Tensor* Node::tensor(std::string_view key) const {
+  const Attr* a = find(key);
+  return a ? &attr_as<Tensor>(*this, key, *a, "a tensor") : nullptr;
+}
+GraphPtr Node::graph(std::string_view key) const {
+  const Attr* a = find(key);
+  return a ? attr_as<GraphPtr>(*this, key, *a, "a graph") : nullptr;
+}
+
+std::string Node::label() const {
+  return name.empty() ? cat("a node of type ", op) : cat("node '", name, "' (", op, ")");
+}
+
+ValueId Graph::add_value(std::string value_name, TypeInfo type) {
+  values.push_back({std::move(value_name), std::move(type), -1, {}, {}});
+  return ValueId(values.size() - 1);
+}
+
+ValueId Graph::add_constant(Tensor t, std::string value_name) {
+  TypeInfo type = TypeInfo::tensor(t.dtype(), t.shape());
+  if (value_name.empty()) value_name = unique_name("const");
+  ValueId v = add_value(std::move(value_name), std::move(type));
+  values[size_t(v)].constant = std::move(t);
+  return v;
+}
+
+std::vector<ValueId> Graph::add_node(Node node, int count, std::string_view hint) {
+  NodeId id = NodeId(nodes.size());
+  node.outputs.clear();
+  for (int k = 0; k < count; ++k) {
+    ValueId v = add_value(unique_name(hint.empty() ? std::string_view(node.op) : hint));
+    values[size_t(v)].producer = id;
+    node.outputs.push_back(v);
+  }
+  std::vector<ValueId> outs = node.outputs;
+  nodes.push_back(std::move(node));
+  return outs;
+}
+
+ValueId Graph::find(std::string_view value_name) const {
+  for (size_t k = 0; k < values.size(); ++k)
+    if (values[k].name == value_name) return ValueId(k);
+  return kNone;
+}
+
+std::string Graph::unique_name(std::string_view hint) {
+  if (name_counts_.empty())
+    for (const auto& v : values) name_counts_.emplace(v.name, 0);
+  std::string base(hint);
+  int& n = name_counts_[base];
+  for (;;) {
+    std::string candidate = base + "_" + std::to_string(++n);
+    if (name_counts_.emplace(candidate, 0).second) return candidate;
+  }
+}
+
+std::vector<ValueId> Graph::reads(const Node& n) const {
+  std::vector<ValueId> out;
+  collect_reads(n, out);
+  return out;
+}
+
+std::vector<std::vector<NodeId>> Graph::consumers() const {
+  std::vector<std::vector<NodeId>> c(values.size());
+  for (size_t k = 0; k < nodes.size(); ++k)
+    for (ValueId v : reads(nodes[k]))
+      if (c[size_t(v)].empty() || c[size_t(v)].back() != NodeId(k)) c[size_t(v)].push_back(NodeId(k));
+  return c;
+}
+
+void Graph::replace_uses(ValueId from, ValueId to) {
+  for (Node& n : nodes) {
+    for (ValueId& v : n.inputs)
+      if (v == from) v = to;
+    for (auto& [key, a] : n.attrs)
+      if (GraphPtr* g = std::get_if<GraphPtr>(&a))
+        for (auto& c : (*g)->captures)
+          if (c.outer == from) c.outer = to;
+  }
+  for (ValueId& v : outputs)
+    if (v == from) v = to;
+}
+
+void Graph::remove_dead(const std::vector<ValueId>& keep) {
+  std::vector<char> needed(values.size(), 0);
+  for (ValueId v : outputs)
+    if (v != kNone) needed[size_t(v)] = 1;
+  for (ValueId v : keep)
+    if (v != kNone) needed[size_t(v)] = 1;
+  std::vector<char> live(nodes.size(), 0);
+  for (size_t k = nodes.size(); k-- > 0;) {
+    for (ValueId v : nodes[k].outputs)
+      if (v != kNone && needed[size_t(v)]) live[k] = 1;
+    if (live[k])
+      for (ValueId v : reads(nodes[k])) needed[size_t(v)] = 1;
+  }
+  size_t w = 0;
+  for (size_t k = 0; k < nodes.size(); ++k)
+    if (live[k]) {
+      if (w != k) nodes[w] = std::move(nodes[k]);
+      ++w;
+    }
+  nodes.resize(w);
+  renumber();
+}
+
+Graph Graph::clone() const {
+  Graph g = *this;
+  for (Node& n : g.nodes)
+    for (auto& [key, a] : n.attrs)
+      if (GraphPtr* sub = std::get_if<GraphPtr>(&a)) *sub = std::make_shared<Graph>((*sub)->clone());
+  return g;
+}
+
+void Graph::renumber() {
+  for (auto& v : values) v.producer = -1;
+  for (size_t k = 0; k < nodes.size(); ++k)
+    for (ValueId v : nodes[k].outputs)
+      if (v != kNone) values[size_t(v)].producer = NodeId(k);
+}
+
+void Graph::sort() {
+  renumber();
+  std::vector<int> waiting(nodes.size(), 0);
+  std::vector<std::vector<NodeId>> users(nodes.size());
+  for (size_t k = 0; k < nodes.size(); ++k)
+    for (ValueId v : reads(nodes[k])) {
+      NodeId p = values[size_t(v)].producer;
+      if (p >= 0) {
+        users[size_t(p)].push_back(NodeId(k));
+        ++waiting[k];
+      }
+    }
+  // smallest original index first keeps the order stable
+  std::vector<NodeId> heap, order;
+  auto later = [](NodeId a, NodeId b) { return a > b; };
+  for (size_t k = 0; k < nodes.size(); ++k)
+    if (!waiting[k]) heap.push_back(NodeId(k));
+  std::make_heap(heap.begin(), heap.end(), later);
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), later);
+    NodeId k = heap.back();
+    heap.pop_back();
+    order.push_back(k);
+    for (NodeId u : users[size_t(k)])
+      if (--waiting[size_t(u)] == 0) {
+        heap.push_back(u);
+        std::push_heap(heap.begin(), heap.end(), later);
+      }
+  }
+  if (order.size() != nodes.size()) {
+    for (size_t k = 0; k < nodes.size(); ++k)
+      if (waiting[k])
+        model_error("OT1110", cat("the graph '", name, "' has a cycle through ", nodes[k].label()));
+  }
+  std::vector<Node> sorted;
+  sorted.reserve(nodes.size());
+  for (NodeId k : order) sorted.push_back(std::move(nodes[size_t(k)]));
+  nodes = std::move(sorted);
+  renumber();
+}
+
+void Graph::verify(const char* after) const {
+  auto broken = [&](const std::string& what) {
+    std::fprintf(stderr, "onnxtrain: graph '%s' is broken after %s: %s\n", name.c_str(), after, what.c_str());
+    std::abort();
+  };
+  std::vector<char> defined(values.size(), 0);
+  for (size_t k = 0; k < values.size(); ++k) defined[k] = values[k].producer < 0;
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    for (ValueId v : reads(nodes[k])) {
+      if (v < 0 || size_t(v) >= values.size()) broken(nodes[k].label() + " reads a value out of range");
+      if (!defined[size_t(v)]) broken(nodes[k].label() + " reads '" + value_name(v) + "' too early");
+    }
+    for (ValueId v : nodes[k].outputs) {
+      if (v == kNone) continue;
+      if (size_t(v) >= values.size() || values[size_t(v)].producer != NodeId(k))
+        broken(nodes[k].label() + " has an output with another producer");
+      if (defined[size_t(v)]) broken("'" + value_name(v) + "' is assigned twice");
+      defined[size_t(v)] = 1;
+    }
+  }
+  for (ValueId v : outputs)
+    if (v < 0 || !defined[size_t(v)]) broken("an output is undefined");
+}
+
+}  // namespace onnxtrain

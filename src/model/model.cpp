@@ -1,0 +1,80 @@
+// Look-ups over a model.
+#include "model/model.hpp"
+
+#include <algorithm>
+
+namespace onnxtrain {
+
+namespace {
+
+template <class M, class F>
+void for_each_graph(M& m, F&& f) {
+  f(m.main);
+  for (auto& t : m.training) f(t.algorithm);
+}
+
+bool is_own(const Graph& g, ValueId v) {
+  for (const auto& c : g.captures)
+    if (c.inner == v) return false;
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::string> Model::state_names() const {
+  std::vector<std::string> names;
+  auto add = [&](const std::vector<TrainingStep::Binding>& b) {
+    for (const auto& [key, value] : b)
+      if (std::find(names.begin(), names.end(), key) == names.end()) names.push_back(key);
+  };
+  for (const auto& t : training) {
+    add(t.initialization_binding);
+    add(t.update_binding);
+  }
+  return names;
+}
+
+const Tensor* Model::initializer(const std::string& name) const {
+  const Tensor* found = nullptr;
+  for_each_graph(*this, [&](const Graph& g) {
+    for (size_t k = 0; k < g.values.size() && !found; ++k)
+      if (g.values[k].name == name && g.values[k].constant.defined()) found = &g.values[k].constant;
+  });
+  return found;
+}
+
+void Model::set_initializer(const std::string& name, Tensor value) {
+  bool found = false;
+  for_each_graph(*this, [&](Graph& g) {
+    for (size_t k = 0; k < g.values.size(); ++k) {
+      ValueDef& v = g.values[k];
+      if (v.name != name || !v.constant.defined() || !is_own(g, ValueId(k))) continue;
+      if (v.constant.dtype() != value.dtype() || v.constant.shape() != value.shape())
+        model_error("OT1120", cat("'", name, "' is ", dtype_name(v.constant.dtype()),
+                                  to_string(v.constant.shape()), ", the new value is ",
+                                  dtype_name(value.dtype()), to_string(value.shape())));
+      v.constant = value;
+      found = true;
+    }
+  });
+  if (!found) model_error("OT1121", cat("the model has no initializer named '", name, "'"));
+}
+
+std::vector<std::string> Model::input_names() const {
+  std::vector<std::string> names;
+  for (ValueId v : main.inputs)
+    if (!main.value(v).constant.defined()) names.push_back(main.value_name(v));
+  return names;
+}
+
+void Model::mark_state() {
+  std::vector<std::string> names = state_names();
+  for_each_graph(*this, [&](Graph& g) {
+    for (ValueDef& v : g.values) {
+      bool is_state = v.constant.defined() && std::find(names.begin(), names.end(), v.name) != names.end();
+      v.state = is_state ? v.name : std::string();
+    }
+  });
+}
+
+}  // namespace onnxtrain

@@ -1,0 +1,58 @@
+// Files: ONNX protobuf <-> Model. The only folder that sees protobuf and libonnx.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/model.hpp"
+#include "op/op.hpp"
+
+namespace onnxtrain {
+
+struct LoadLimits {  // safety.md 5; each is named in the error it causes
+  int64_t protobuf_bytes = int64_t(2) << 30;
+  int nesting = 64;
+  int64_t nodes = 1'000'000;
+  int rank = 64;
+  int64_t name_bytes = 64 << 10;
+};
+
+struct LoadOptions {
+  LoadLimits limits;
+  bool check = true;   // run the checker (validity and C1-C20) and throw its first error
+};
+
+// Reads a file: protobuf, external data beneath the file's folder (mapped, not copied), functions
+// expanded unless an operator of that domain and name is in `ops`, types inferred, training steps.
+Model load_model(const std::string& path, const OpTable& ops, const LoadOptions& o = {});
+// The same from memory; external data is looked up beneath `base_dir` (empty: refused).
+Model load_model_bytes(std::string_view bytes, const std::string& base_dir, const OpTable& ops,
+                       const LoadOptions& o = {});
+// ONNX's text syntax -> model (tests, samples, function bodies).
+Model parse_model(std::string_view text, const OpTable& ops, const LoadOptions& o = {});
+
+struct SaveOptions {
+  int ir_cap = 0;                                // 0: by the table
+  int64_t external_threshold = int64_t(1) << 60; // tensors at least this large go to `<file>.data`
+  bool inference_only = false;                   // leave out training_info and what only it needs
+};
+
+// Lossless: what came from a file and was not changed is written as it was.
+std::string serialize_model(const Model& m, const OpTable& ops, const SaveOptions& o = {});
+// Atomic write (core/file.hpp); over 2 GiB large tensors go to external data by themselves.
+void save_model(const Model& m, const std::string& path, const OpTable& ops, const SaveOptions& o = {});
+std::string to_onnx_text(const Model& m, const OpTable& ops);
+
+struct Finding {
+  enum class Level { kError, kWarning } level;
+  std::string code;     // "OT1301"
+  std::string rule;     // "C7" or "" for ordinary validity
+  std::string message;  // names training_info index, binding or node
+  std::string hint;
+};
+// Every violation at once; never throws for a broken model, only for an unreadable file.
+std::vector<Finding> check_model_file(const std::string& path, const OpTable& ops, const LoadOptions& o = {});
+std::vector<Finding> check_model_bytes(std::string_view bytes, const std::string& base_dir,
+                                       const OpTable& ops, const LoadOptions& o = {});
+
+}  // namespace onnxtrain

@@ -1,0 +1,238 @@
+// What an operator is: one record that says everything the other folders need to know about it.
+// No operator is named here; records are filled in by ops/ and looked up by (domain, name, version).
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/threads.hpp"
+#include "graph/graph.hpp"
+
+namespace onnxtrain {
+
+// ---------------------------------------------------------------- concrete types
+// How a tensor lies in memory. 0 is plain row-major; others are made by kernels/onednn and are
+// only passed between nodes that both know them.
+using LayoutId = int32_t;
+inline constexpr LayoutId kPlain = 0;
+
+struct TensorType {
+  DType dtype = DType::kUndefined;
+  Shape shape;
+  LayoutId layout = kPlain;
+  bool present() const { return dtype != DType::kUndefined; }
+  int64_t size() const { return num_elements(shape); }
+};
+
+// Thrown by ShapeCtx::value() when an input's value decides the output's shape and is not known
+// before the run; the planner then makes the node dynamic.
+struct NeedsValue { int input; };
+
+// ---------------------------------------------------------------- shape function
+// Concrete input types in, concrete output types out. The same function serves planning and
+// dynamic execution; it also validates attributes and shapes (model_error names the problem; the
+// caller adds the node).
+class ShapeCtx {
+ public:
+  ShapeCtx(const Node& node, std::vector<TensorType> in, std::vector<const Tensor*> values);
+  const Node& node() const { return node_; }
+  int version() const { return node_.version; }
+  int inputs() const { return int(in_.size()); }
+  int outputs() const { return int(node_.outputs.size()); }
+  bool has(int i) const { return i < inputs() && in_[size_t(i)].present(); }
+  // The type of input i; a model error if it is absent.
+  const TensorType& in(int i) const;
+  const Shape& shape(int i) const { return in(i).shape; }
+  DType dtype(int i) const { return in(i).dtype; }
+  int64_t rank(int i) const { return int64_t(in(i).shape.size()); }
+  // The value of input i; throws NeedsValue if it is not known yet.
+  const Tensor& value(int i) const;
+  bool value_known(int i) const { return i < inputs() && values_[size_t(i)] != nullptr; }
+  std::vector<int64_t> ints(int i) const { return value(i).to_ints(); }
+  bool wants(int output) const {
+    return output < outputs() && node_.outputs[size_t(output)] != kNone;
+  }
+  void set(int output, DType dtype, Shape shape);  // outputs the node does not have are ignored
+  // The output's shape is known only after the kernel ran; the kernel calls Run::allocate.
+  void set_dynamic(int output, DType dtype);
+
+  std::vector<TensorType> out;
+  std::vector<char> dynamic;  // per output
+
+ private:
+  const Node& node_;
+  std::vector<TensorType> in_;
+  std::vector<const Tensor*> values_;
+};
+using ShapeFn = void (*)(ShapeCtx&);
+
+// ---------------------------------------------------------------- kernels
+// What a prepared kernel gets when it runs. Pointers only; everything else was fixed in prepare.
+struct Run {
+  void* const* inputs;   // null for an omitted input
+  void* const* outputs;  // null for an unwanted output; for dynamic outputs until allocate()
+  void* workspace;       // Prepare::workspace bytes, 64-byte aligned
+  ThreadPool* pool;
+  uint64_t seed, step;   // of the run, for random operators
+  // Only for dynamic outputs.
+  struct Allocator {
+    virtual ~Allocator() = default;
+    virtual void* allocate(int output, const Shape& shape) = 0;
+  };
+  Allocator* allocator;
+
+  template <class T> const T* in(int i) const { return static_cast<const T*>(inputs[i]); }
+  template <class T> T* out(int i) const { return static_cast<T*>(outputs[i]); }
+  template <class T> T* allocate(int output, const Shape& shape) const {
+    return static_cast<T*>(allocator->allocate(output, shape));
+  }
+};
+
+// A move-only callable void(const Run&).
+class Kernel {
+ public:
+  Kernel() = default;
+  template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, Kernel>>>
+  Kernel(F f) : holder_(std::make_unique<Holder<F>>(std::move(f))) {}
+  void operator()(const Run& r) const { holder_->call(r); }
+  explicit operator bool() const { return bool(holder_); }
+
+ private:
+  struct Base {
+    virtual ~Base() = default;
+    virtual void call(const Run&) = 0;
+  };
+  template <class F>
+  struct Holder final : Base {
+    explicit Holder(F f) : fn(std::move(f)) {}
+    void call(const Run& r) override { fn(r); }
+    F fn;
+  };
+  std::unique_ptr<Base> holder_;
+};
+
+// What a kernel maker knows: the node, all concrete types, and the values of inputs that are
+// constant in this plan.
+class Prepare {
+ public:
+  Prepare(const Node& node, std::vector<TensorType> in, std::vector<TensorType> out,
+          std::vector<const Tensor*> values, ThreadPool& pool)
+      : node_(node), in_(std::move(in)), out_(std::move(out)), values_(std::move(values)), pool_(pool) {}
+  const Node& node() const { return node_; }
+  int version() const { return node_.version; }
+  int inputs() const { return int(in_.size()); }
+  int outputs() const { return int(out_.size()); }
+  bool has(int i) const { return i < inputs() && in_[size_t(i)].present(); }
+  bool wants(int o) const { return o < outputs() && node_.outputs[size_t(o)] != kNone; }
+  const TensorType& in(int i) const { return in_[size_t(i)]; }
+  const TensorType& out(int i) const { return out_[size_t(i)]; }
+  // null when input i changes from run to run
+  const Tensor* constant(int i) const { return i < inputs() ? values_[size_t(i)] : nullptr; }
+  ThreadPool& pool() const { return pool_; }
+  // identity for random numbers
+  uint64_t stream() const;
+
+  size_t workspace = 0;  // set by the maker: scratch bytes the kernel needs
+
+ private:
+  const Node& node_;
+  std::vector<TensorType> in_, out_;
+  std::vector<const Tensor*> values_;
+  ThreadPool& pool_;
+};
+
+struct Impl {
+  const char* name;                        // "onednn", "simd", "ref"
+  std::string (*refuses)(const Prepare&);  // "" when it applies; otherwise why not; null: always applies
+  Kernel (*make)(Prepare&);
+};
+
+// Operators over sequences, optionals, maps, strings-of-unknown-size and subgraphs run on Values.
+class ValueCtx {
+ public:
+  virtual ~ValueCtx() = default;
+  virtual const Node& node() const = 0;
+  virtual int inputs() const = 0;
+  virtual int outputs() const = 0;
+  virtual const Value* in(int i) const = 0;  // null: omitted
+  virtual void out(int i, Value v) = 0;
+  virtual bool wants(int i) const = 0;
+  // Runs a subgraph attribute of the node with these inputs; captures are bound by the caller.
+  virtual std::vector<Value> run_graph(std::string_view attr, std::vector<Value> inputs) = 0;
+  virtual ThreadPool& pool() const = 0;
+  virtual uint64_t seed() const = 0;
+  virtual uint64_t step() const = 0;
+
+  const Tensor& tensor(int i) const;  // input i as a tensor; a model error otherwise
+  bool has(int i) const { return i < inputs() && in(i) != nullptr; }
+};
+using ValueFn = void (*)(ValueCtx&);
+
+// ---------------------------------------------------------------- gradients
+class GradBuilder;
+// Returns one gradient per input (kNone: nothing flows to it).
+using GradFn = std::vector<ValueId> (*)(GradBuilder&);
+// Expands a node of our own domain into standard operators (lowered files, and gradients of
+// gradients); returns the values that replace its outputs.
+using LowerFn = std::vector<ValueId> (*)(GradBuilder&);
+
+// ---------------------------------------------------------------- cost
+struct Cost { double flops = 0, bytes = 0; };
+using CostFn = Cost (*)(const Prepare&);
+
+// ---------------------------------------------------------------- the record
+struct Op {
+  std::string name;
+  std::string domain = std::string(kOnnxDomain);
+  int since = 1;  // valid for opset >= since, until a record with a larger `since`
+
+  ShapeFn shape = nullptr;
+  std::vector<Impl> impls;      // fastest first
+  ValueFn run_values = nullptr; // instead of shape + impls
+
+  // Exactly one of the two for an operator with float inputs: a rule, or why there is none.
+  GradFn grad = nullptr;
+  const char* no_grad = nullptr;
+
+  // Element-wise with numpy broadcasting: gradients are summed back to each input's shape.
+  bool broadcasts = false;
+  bool random = false;       // never folded or merged
+  // Inputs whose memory output 0 may take over (same bytes, element-wise access).
+  std::vector<int> in_place;
+  // Output o is input i seen with another shape: no work at run time (Reshape, Identity, ...).
+  int view_of = -1;
+  // Vectorised step for fused element-wise chains (float32): index into kernels' micro-op table.
+  int micro_op = -1;
+  CostFn cost = nullptr;     // default: bytes of all operands
+
+  const char* function = nullptr;  // own domain: ONNX text of the function with this meaning (G14)
+  LowerFn lower = nullptr;         // own domain: the same by building nodes
+};
+
+class OpTable {
+ public:
+  void add(Op op);
+  // The record in force for this node's domain, name and version; null if unknown.
+  const Op* find(std::string_view domain, std::string_view name, int version) const;
+  const Op* find(const Node& n) const { return find(n.domain, n.op, n.version); }
+  const Op& get(const Node& n) const;  // model error OT1101 when unknown
+  std::vector<const Op*> all() const;
+
+ private:
+  std::unordered_map<std::string, std::vector<std::unique_ptr<Op>>> ops_;  // "domain:name", by since
+};
+
+// Defined by the build from the file names in ops/.
+void register_all_ops(OpTable& table);
+// The table of everything, made once.
+const OpTable& all_ops();
+
+// Types of the outputs of one node from annotated input types: fills in Graph values when all
+// inputs are concrete. Returns false if that is not possible yet.
+bool infer_node(Graph& g, const Node& n, const OpTable& table);
+
+}  // namespace onnxtrain
