@@ -29,6 +29,7 @@ void read_training(const onnx::ModelProto& p, GraphReader& reader, Scope& main, 
     const onnx::TrainingInfoProto& t = p.training_info(i);
     m.training.emplace_back();
     TrainingStep& step = m.training.back();
+    step.source_index = i;
     step.initialization_binding = read_bindings(t.initialization_binding());
     step.update_binding = read_bindings(t.update_binding());
     try {

@@ -239,6 +239,8 @@ Tensor read_tensor(const TensorProto& p, const TensorContext& c) {
   return t;
 }
 
+size_t packed_bytes_size(const Tensor& t) { return file_bytes(t.dtype(), t.size()); }
+
 std::string packed_bytes(const Tensor& t) {
   OT_ASSERT(t.dtype() != DType::kString);
   const int k = per_byte(t.dtype());

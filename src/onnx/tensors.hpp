@@ -34,6 +34,8 @@ std::shared_ptr<SparseTensor> read_sparse(const onnx::SparseTensorProto& p, cons
 void write_tensor(const Tensor& t, onnx::TensorProto& p);
 // The tensor's bytes as the file holds them (4- and 2-bit types packed); strings are refused.
 std::string packed_bytes(const Tensor& t);
+// How many bytes that are; equal to Tensor::bytes() when memory and file look the same.
+size_t packed_bytes_size(const Tensor& t);
 
 TypeInfo read_type(const onnx::TypeProto& p);
 void write_type(const TypeInfo& t, onnx::TypeProto& p);
