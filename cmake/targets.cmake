@@ -1,0 +1,101 @@
+# One object library per folder of src/, so that third-party headers reach only the folder that
+# may see them; then onnxtrain_core, the command line tool and the shared library.
+
+# onnxtrain_objects(NAME FILES... ): an object library with our flags and include roots.
+function(onnxtrain_objects name)
+  add_library(${name} OBJECT ${ARGN})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+  target_link_libraries(${name} PRIVATE onnxtrain_flags)
+endfunction()
+
+# What the sources of a folder may see beyond the standard library. Tests use it too.
+function(onnxtrain_folder_needs target folder)
+  if(folder STREQUAL "onnx")
+    target_link_libraries(${target} PRIVATE onnxtrain_libonnx)
+  elseif(folder STREQUAL "kernels/onednn")
+    target_link_libraries(${target} PRIVATE DNNL::dnnl)
+  endif()
+  if(folder MATCHES "^kernels")
+    target_link_libraries(${target} PRIVATE onnxtrain_hwy)
+  endif()
+  if(folder MATCHES "^(core|kernels)")
+    target_compile_options(${target} PRIVATE ${ONNXTRAIN_OPENMP_FLAG})
+  endif()
+endfunction()
+
+# Every source by folder; kernels/onednn is a folder of its own because of its headers.
+file(GLOB_RECURSE all_sources RELATIVE ${CMAKE_SOURCE_DIR}/src CONFIGURE_DEPENDS
+  ${CMAKE_SOURCE_DIR}/src/*.cpp)
+set(ONNXTRAIN_FOLDERS "")
+foreach(file IN LISTS all_sources)
+  if(file MATCHES "^kernels/onednn/")
+    set(folder kernels/onednn)
+  elseif(file MATCHES "^([^/]+)/")
+    set(folder ${CMAKE_MATCH_1})
+  else()
+    message(FATAL_ERROR "src/${file}: sources live in a folder of src/")
+  endif()
+  list(APPEND ONNXTRAIN_FOLDERS ${folder})
+  string(MAKE_C_IDENTIFIER ${folder} id)
+  if(file MATCHES "_test\\.cpp$")
+    list(APPEND ONNXTRAIN_TEST_SOURCES_${id} ${CMAKE_SOURCE_DIR}/src/${file})
+  else()
+    list(APPEND sources_${id} ${CMAKE_SOURCE_DIR}/src/${file})
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES ONNXTRAIN_FOLDERS)
+
+set(core_objects "")
+foreach(folder IN LISTS ONNXTRAIN_FOLDERS)
+  string(MAKE_C_IDENTIFIER ${folder} id)
+  if(sources_${id} AND NOT folder MATCHES "^(cli|api)$")
+    onnxtrain_objects(ot_${id} ${sources_${id}})
+    onnxtrain_folder_needs(ot_${id} ${folder})
+    list(APPEND core_objects $<TARGET_OBJECTS:ot_${id}>)
+  endif()
+endforeach()
+if(TARGET ot_core)
+  set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/core/version.cpp APPEND PROPERTY
+    COMPILE_DEFINITIONS ONNXTRAIN_VERSION="${PROJECT_VERSION}")
+endif()
+onnxtrain_objects(ot_op_table ${ONNXTRAIN_OP_TABLE})
+
+# Everything but the interfaces. Its users get the include roots and the libraries to link, but
+# not the include folders of libonnx and oneDNN.
+add_library(onnxtrain_core STATIC ${core_objects} $<TARGET_OBJECTS:ot_op_table>)
+set_target_properties(onnxtrain_core PROPERTIES LINKER_LANGUAGE CXX)
+target_include_directories(onnxtrain_core PUBLIC
+  ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+target_link_libraries(onnxtrain_core PUBLIC
+  $<LINK_ONLY:onnxtrain_libonnx> $<LINK_ONLY:DNNL::dnnl> $<LINK_ONLY:onnxtrain_hwy>
+  ZLIB::ZLIB Threads::Threads)
+if(ONNXTRAIN_OPENMP_FLAG STREQUAL "-fopenmp")
+  target_link_options(onnxtrain_core INTERFACE -fopenmp)
+endif()
+
+add_executable(onnxtrain_cli ${sources_cli})
+set_target_properties(onnxtrain_cli PROPERTIES OUTPUT_NAME onnxtrain)
+target_link_libraries(onnxtrain_cli PRIVATE onnxtrain_flags onnxtrain_core)
+
+# The C API. Its objects also go into the Python module.
+onnxtrain_objects(ot_api ${sources_api})
+target_compile_definitions(ot_api PRIVATE ONNXTRAIN_BUILDING)
+
+# A shared object of ours: its list of exported names, and nothing of a static library leaks.
+function(onnxtrain_exports target script)
+  target_link_options(${target} PRIVATE
+    -Wl,--exclude-libs,ALL -Wl,--version-script=${script})
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${script})
+endfunction()
+
+add_library(onnxtrain_shared SHARED $<TARGET_OBJECTS:ot_api>)
+set_target_properties(onnxtrain_shared PROPERTIES
+  OUTPUT_NAME onnxtrain EXPORT_NAME onnxtrain LINKER_LANGUAGE CXX
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+target_include_directories(onnxtrain_shared PUBLIC
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+target_link_libraries(onnxtrain_shared PRIVATE $<BUILD_INTERFACE:onnxtrain_core>)
+onnxtrain_exports(onnxtrain_shared ${CMAKE_SOURCE_DIR}/src/api/exports.map)
+if(NOT ONNXTRAIN_SANITIZE)
+  target_link_options(onnxtrain_shared PRIVATE -Wl,-z,defs)
+endif()

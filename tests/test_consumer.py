@@ -1,0 +1,42 @@
+"""A project of somebody else finds the installed library through CMake and through pkg-config."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CONSUMER = ROOT / "tests" / "consumer"
+
+
+def run(*args, **env):
+    done = subprocess.run(args, capture_output=True, text=True, env={**os.environ, **env})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    path = tmp_path_factory.mktemp("prefix")
+    run("cmake", "--install", str(ROOT / "build/release"), "--prefix", str(path))
+    return path
+
+
+def test_installed_command(prefix):
+    assert run(str(prefix / "bin/onnxtrain"), "--version").startswith("onnxtrain ")
+
+
+def test_cmake(prefix, tmp_path):
+    run("cmake", "-S", str(CONSUMER), "-B", str(tmp_path), "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", str(tmp_path))
+    assert run(str(tmp_path / "consumer")).strip()
+
+
+def test_pkg_config(prefix, tmp_path):
+    [pc] = prefix.rglob("onnxtrain.pc")
+    flags = run("pkg-config", "--cflags", "--libs", "onnxtrain", PKG_CONFIG_PATH=str(pc.parent)).split()
+    program = tmp_path / "consumer"
+    libdir = pc.parent.parent
+    run("cc", str(CONSUMER / "main.c"), "-o", str(program), *flags, f"-Wl,-rpath,{libdir}")
+    assert run(str(program)).strip()

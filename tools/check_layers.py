@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Checks who includes whom in src/ against docs/layers.txt.
+
+Reports forbidden includes, includes of headers that are not there, and cycles between folders
+(counted over the includes that really exist, so a cycle in layers.txt itself is found too).
+Exit 1 with a list when there are any. Usage: tools/check_layers.py [ROOT]
+"""
+
+import pathlib
+import re
+import sys
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
+SOURCES = {".cpp", ".hpp", ".h", ".inc"}
+
+
+def read_rules(path):
+    """layers.txt -> ({folder: allowed folders}, [(header prefix, folders)])."""
+    layers, headers = {}, []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        left, colon, right = line.partition(":")
+        if not colon:
+            sys.exit(f"{path.name}:{number}: expected 'folder: folders'")
+        if left.startswith("header "):
+            headers.append((left.removeprefix("header ").strip(), right.split()))
+        else:
+            layers[left.strip()] = set(right.split())
+    for folder, allowed in layers.items():
+        for name in sorted(allowed - layers.keys()):
+            sys.exit(f"{path.name}: '{folder}' may include '{name}', which has no line of its own")
+    return layers, headers
+
+
+def find_cycle(edges):
+    """A list of folders that leads back to its first one, or None."""
+    done, path = set(), []
+
+    def visit(folder):
+        if folder in path:
+            return path[path.index(folder):] + [folder]
+        if folder in done:
+            return None
+        path.append(folder)
+        for other in sorted(edges.get(folder, ())):
+            if cycle := visit(other):
+                return cycle
+        path.pop()
+        done.add(folder)
+        return None
+
+    return next((c for f in sorted(edges) if (c := visit(f))), None)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1])
+    src = root / "src"
+    layers, headers = read_rules(root / "docs" / "layers.txt")
+    problems, edges, files, includes = [], {}, 0, 0
+
+    for path in sorted(p for p in src.rglob("*") if p.suffix in SOURCES):
+        if path.stem.endswith("_test"):
+            continue
+        files += 1
+        here = path.relative_to(src).as_posix()
+        folder = here.split("/")[0]
+        if folder not in layers:
+            problems.append(f"src/{here}: folder '{folder}' has no line in docs/layers.txt")
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        for match in INCLUDE.finditer(text):
+            includes += 1
+            quote, target = match.groups()
+            where = f"src/{here}:{text.count(chr(10), 0, match.start(2)) + 1}"
+            if (src / target).is_file():
+                other = target.split("/")[0]
+                if other != folder:
+                    edges.setdefault(folder, set()).add(other)
+                    if other not in layers[folder]:
+                        problems.append(f"{where}: '{folder}' may not include '{target}'")
+                continue
+            for prefix, allowed in headers:
+                if target.startswith(prefix) and not any(here.startswith(a + "/") for a in allowed):
+                    problems.append(f"{where}: <{target}> belongs to {' '.join(allowed)} only")
+            if quote == '"' and target.split("/")[0] in layers and target.endswith(".hpp"):
+                problems.append(f"{where}: there is no header '{target}'")
+
+    for what, graph in (("includes", edges), ("docs/layers.txt", layers)):
+        if cycle := find_cycle(graph):
+            problems.append(f"cycle in {what}: {' -> '.join(cycle)}")
+
+    for problem in problems:
+        print(problem)
+    print(f"layers: {files} files, {includes} includes, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

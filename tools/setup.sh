@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Brings a Debian or Ubuntu machine and .venv/ to what the build needs.
+# Usage: tools/setup.sh build|test|lint|fuzz ...     (build is always included)
+# Does nothing, quickly, when all is there already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
+
+want_test=0
+packages=(ccache libprotobuf-dev protobuf-compiler libgtest-dev libbenchmark-dev libcli11-dev
+          nlohmann-json3-dev libtomlplusplus-dev libhwy-dev zlib1g-dev pkg-config)
+for part in "$@"; do
+  case $part in
+    build) ;;
+    test) want_test=1 ;;
+    lint) packages+=(clang-format-14 clang-tidy-14) ;;
+    fuzz) packages+=(clang-14 libclang-rt-14-dev) ;;
+    *) die "unknown part '$part' (known: build test lint fuzz)" ;;
+  esac
+done
+
+find_python() {
+  local p
+  for p in "${PYTHON:-}" python3.11 python3; do
+    if [[ -n $p ]] && "$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      echo "$p"
+      return
+    fi
+  done
+}
+
+# --- Debian packages ---------------------------------------------------------------------------
+python=""
+if [[ ! -x .venv/bin/python ]]; then
+  python=$(find_python)
+  [[ -n $python ]] || die "no Python 3.11 or newer found (set PYTHON=/path/to/python)"
+  major_minor=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  "$python" -c 'import ensurepip, venv' 2>/dev/null || packages+=("python$major_minor-venv")
+  "$python" -c 'import os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' 2>/dev/null ||
+    packages+=("python$major_minor-dev")
+fi
+for tool in cmake git; do
+  command -v $tool >/dev/null || packages+=("$tool")
+done
+command -v ninja >/dev/null || packages+=(ninja-build)
+command -v c++ >/dev/null || packages+=(g++)
+
+missing=()
+if command -v dpkg-query >/dev/null; then
+  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null || true)
+  for p in "${packages[@]}"; do
+    grep -qx "installed $p" <<<"$installed" || missing+=("$p")
+  done
+elif [[ ! -e /usr/include/hwy/highway.h ]]; then
+  die "this is not Debian or Ubuntu; install by hand what these packages hold: ${packages[*]}"
+fi
+if ((${#missing[@]})); then
+  as_root=()
+  if [[ $(id -u) != 0 ]]; then
+    command -v sudo >/dev/null ||
+      die "packages are missing and there is neither root nor sudo; as root run: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  say "installing Debian packages: ${missing[*]}"
+  "${as_root[@]}" apt-get update -q >&2 || say "apt-get update failed; trying with the lists that are here"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+    "${missing[@]}" >&2 || die "apt-get install failed for: ${missing[*]}"
+fi
+
+# --- virtual environment -----------------------------------------------------------------------
+# An interpreter that went away (an upgraded system Python) leaves a dead .venv: make it anew.
+if [[ -e .venv ]] && ! .venv/bin/python -c '' 2>/dev/null; then
+  say ".venv is incomplete, making it again"
+  rm -rf .venv
+fi
+if [[ ! -x .venv/bin/python ]]; then
+  python=${python:-$(find_python)}
+  say "making .venv with $("$python" --version)"
+  "$python" -m venv .venv
+fi
+
+pip_install() {  # name of the requirements file; the stamp holds what was installed last
+  local file=tools/requirements-$1.txt stamp=.venv/.stamp-$1
+  if ! cmp -s "$file" "$stamp"; then
+    say "installing Python packages of $file"
+    .venv/bin/python -m pip install --disable-pip-version-check -q --progress-bar off -r "$file" >&2 ||
+      die "pip could not install $file (is there a network or a package index?)"
+    cp "$file" "$stamp"
+  fi
+}
+pip_install build
+if ((want_test)); then pip_install test; fi
+
+# --- the checkout inside .venv: import onnxtrain, .venv/bin/onnxtrain ----------------------------
+site=$(echo .venv/lib/python3.*/site-packages)
+if [[ $(cat "$site/onnxtrain-checkout.pth" 2>/dev/null) != "$PWD/python" ]]; then
+  echo "$PWD/python" >"$site/onnxtrain-checkout.pth"
+fi
+if [[ $(readlink .venv/bin/onnxtrain 2>/dev/null) != ../../build/release/onnxtrain ]]; then
+  ln -sfn ../../build/release/onnxtrain .venv/bin/onnxtrain
+fi
