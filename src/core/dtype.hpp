@@ -34,6 +34,13 @@ uint16_t float_to_bf16(float v);
 // `saturate` as in ONNX Cast.
 float small_float_decode(DType t, uint8_t bits);
 uint8_t small_float_encode(DType t, float v, bool saturate);
+// float8e8m0 with Cast's round_mode (small_float_encode takes kUp, the default of Cast). The sign
+// is ignored, as in ONNX's reference; zero, infinity and what is out of range follow Cast's table.
+enum class E8M0Round { kUp, kDown, kNearest };
+uint8_t e8m0_encode(float v, bool saturate, E8M0Round mode);
+// double -> float such that a second rounding to 16 bits or fewer is as if done directly:
+// float_to_half(round_to_odd(d)) is d correctly rounded.
+float round_to_odd(double v);
 
 // Storage types with conversion to and from float: usable in templates like built-in numbers.
 struct Half {

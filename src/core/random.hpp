@@ -3,10 +3,14 @@
 // Also numpy's legacy MT19937 stream, which four tests of the ONNX suite define Dropout by.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace onnxtrain {
+
+// The bare generator, as in Random123.
+std::array<uint32_t, 4> philox_block(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
 // Four 32-bit words for counter value `index`.
 std::array<uint32_t, 4> philox(uint64_t seed, uint64_t stream, uint64_t step, uint64_t index);
@@ -32,6 +36,20 @@ class Mt19937 {  // numpy.random.RandomState(seed)
 // A permutation of 0..n-1 as a function of (seed, epoch).
 std::vector<int64_t> permutation(int64_t n, uint64_t seed, uint64_t epoch);
 
+// XXH64, for checksums and cache keys (not against an adversary).
 uint64_t hash64(const void* data, size_t bytes, uint64_t seed = 0);
+// The same over pieces.
+class Hash64 {
+ public:
+  explicit Hash64(uint64_t seed = 0);
+  void add(const void* data, size_t bytes);
+  uint64_t value() const;
+
+ private:
+  void stripe(const unsigned char* p);
+  uint64_t seed_, acc_[4], total_ = 0;
+  size_t held_ = 0;
+  unsigned char buffer_[32] = {};
+};
 
 }  // namespace onnxtrain
