@@ -191,7 +191,7 @@ struct Op {
   int since = 1;  // valid for opset >= since, until a record with a larger `since`
 
   ShapeFn shape = nullptr;
-  std::vector<Impl> impls;      // fastest first
+  std::vector<Impl> impls = {}; // fastest first
   ValueFn run_values = nullptr; // instead of shape + impls
 
   // Exactly one of the two for an operator with float inputs: a rule, or why there is none.
@@ -202,7 +202,7 @@ struct Op {
   bool broadcasts = false;
   bool random = false;       // never folded or merged
   // {input, output}: the output may take over the input's memory (same bytes, element-wise access).
-  std::vector<std::pair<int, int>> in_place;
+  std::vector<std::pair<int, int>> in_place = {};
   // Output 0 is this input seen with another shape: no work at run time (Reshape, Identity, ...).
   int view_of = -1;
   // The kernel reads only the types of its inputs (Shape, Size): known as soon as shapes are.
