@@ -15,8 +15,8 @@ class GradBuilder {
  public:
   using Attrs = std::map<std::string, Attr, std::less<>>;
 
-  // New nodes are appended to `g`. `node` must stay valid. dys: one per output, kNone = no gradient.
-  GradBuilder(Graph& g, const OpTable& table, const Node& node, std::vector<ValueId> dys, int opset);
+  // New nodes are appended to `g`. dys: one per output, kNone = no gradient.
+  GradBuilder(Graph& g, const OpTable& table, Node node, std::vector<ValueId> dys, int opset);
 
   const Node& node() const { return node_; }
   int inputs() const { return int(node_.inputs.size()); }
@@ -80,7 +80,7 @@ class GradBuilder {
  private:
   Graph& g_;
   const OpTable& table_;
-  const Node& node_;
+  Node node_;  // a copy: appending nodes moves the graph's own
   std::vector<ValueId> dys_;
   std::vector<char> wants_;
   int opset_;

@@ -191,7 +191,7 @@ struct Op {
   int since = 1;  // valid for opset >= since, until a record with a larger `since`
 
   ShapeFn shape = nullptr;
-  std::vector<Impl> impls;      // fastest first
+  std::vector<Impl> impls = {}; // fastest first
   ValueFn run_values = nullptr; // instead of shape + impls
 
   // Exactly one of the two for an operator with float inputs: a rule, or why there is none.
@@ -201,10 +201,12 @@ struct Op {
   // Element-wise with numpy broadcasting: gradients are summed back to each input's shape.
   bool broadcasts = false;
   bool random = false;       // never folded or merged
-  // Inputs whose memory output 0 may take over (same bytes, element-wise access).
-  std::vector<int> in_place;
-  // Output o is input i seen with another shape: no work at run time (Reshape, Identity, ...).
+  // {input, output}: the output may take over the input's memory (same bytes, element-wise access).
+  std::vector<std::pair<int, int>> in_place = {};
+  // Output 0 is this input seen with another shape: no work at run time (Reshape, Identity, ...).
   int view_of = -1;
+  // The kernel reads only the types of its inputs (Shape, Size): known as soon as shapes are.
+  bool types_only = false;
   // Vectorised step for fused element-wise chains (float32): index into kernels' micro-op table.
   int micro_op = -1;
   CostFn cost = nullptr;     // default: bytes of all operands

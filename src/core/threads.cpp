@@ -1,0 +1,252 @@
+// The thread pool. One job at a time: the caller opens it, helpers join while it is open, and
+// everybody takes task numbers from one counter. Nobody ever waits for a helper that has not
+// joined, so a helper the system does not schedule costs nothing but its share of the work.
+#include "core/threads.hpp"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <cstdlib>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace onnxtrain {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A helper that finds nothing for this long goes to sleep; a caller that waits for a running
+// helper sleeps after the same time. Long enough to bridge the gaps between the kernels of a step.
+constexpr auto kSpin = std::chrono::microseconds(60);
+constexpr auto kSpinCrowded = std::chrono::microseconds(2);  // more threads than cores
+
+std::atomic<void (*)()> start_hook{nullptr};
+thread_local bool inside_task = false;
+
+// Counts forks seen by this process: after a fork the child has none of the parent's helpers.
+std::atomic<uint32_t> fork_count{0};
+void watch_forks() {
+  static const int once = pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1); });
+  (void)once;
+}
+
+inline void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+void futex_wait(std::atomic<uint32_t>& word, uint32_t expected) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr,
+          nullptr, 0);
+}
+void futex_wake(std::atomic<uint32_t>& word, int count) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, count, nullptr,
+          nullptr, 0);
+}
+
+// Spins until done() or the time is over; returns done().
+template <class F>
+bool spin_until(Clock::duration limit, F done) {
+  if (done()) return true;
+  Clock::time_point end{};
+  for (;;) {
+    for (int i = 0; i < 32; ++i) {
+      pause();
+      if (done()) return true;
+    }
+    auto now = Clock::now();
+    if (end == Clock::time_point{}) end = now + limit;
+    if (now >= end) return false;
+  }
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    int n = CPU_COUNT(&set);
+    if (n > 0) return n;
+  }
+  return std::max(1, int(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+struct ThreadPool::Impl {
+  // state: bit 31 job open, bit 30 caller sleeps, bits 16..29 job number, bits 0..15 joined helpers
+  static constexpr uint32_t kOpen = 1u << 31, kSleeping = 1u << 30, kActive = 0xffff;
+  static constexpr uint32_t kJobMask = 0x3fff0000, kJobStep = 1u << 16;
+
+  int threads = 1;
+  bool started = false;
+  std::atomic<uint32_t> forks{0};
+  Clock::duration spin = kSpin;
+  std::atomic<bool> busy{false};
+  // Leaked on purpose in a forked child, where the threads behind it do not exist.
+  std::vector<std::thread>* helpers = nullptr;
+
+  alignas(64) std::atomic<uint32_t> state{0};
+  const FunctionRef<void(int64_t)>* body = nullptr;
+  int64_t tasks = 0;
+  alignas(64) std::atomic<int64_t> next{0};
+  alignas(64) std::atomic<bool> sleepers{false};  // set by a helper that goes to sleep
+  std::atomic<uint32_t> wake_word{0};
+  std::atomic<bool> stop{false};
+
+  void work() {
+    for (int64_t t; (t = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) (*body)(t);
+  }
+
+  // Joins the open job unless it is the one already seen; true when it joined.
+  bool join(uint32_t& seen) {
+    uint32_t s = state.load(std::memory_order_acquire);
+    while ((s & kOpen) && (s & kJobMask) != seen) {
+      if (state.compare_exchange_weak(s, s + 1, std::memory_order_acq_rel)) {
+        seen = s & kJobMask;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void leave() {
+    uint32_t old = state.fetch_sub(1, std::memory_order_acq_rel);
+    if ((old & kActive) == 1 && (old & kSleeping)) futex_wake(state, 1);
+  }
+
+  void help() {
+    inside_task = true;  // whatever a task starts runs inline
+    if (auto hook = start_hook.load()) hook();
+    uint32_t seen = ~0u;
+    for (;;) {
+      bool joined = false;
+      spin_until(spin, [&] {
+        joined = join(seen);
+        return joined || stop.load(std::memory_order_relaxed);
+      });
+      if (!joined) {
+        if (stop.load()) return;
+        uint32_t word = wake_word.load();
+        sleepers.store(true);
+        joined = join(seen);  // a job opened before the caller could see us asleep
+        if (!joined && !stop.load()) futex_wait(wake_word, word);
+        if (!joined) continue;
+      }
+      work();
+      leave();
+    }
+  }
+
+  // One system call per sleep, not per job: when all are woken nobody is left to wake.
+  void wake(int64_t job_tasks) {
+    if (job_tasks >= threads) sleepers.store(false);
+    wake_word.fetch_add(1);
+    futex_wake(wake_word, int(std::min<int64_t>(job_tasks, threads) - 1));
+  }
+
+  void start() {
+    started = true;
+    forks = fork_count.load();
+    spin = threads > usable_cores() ? kSpinCrowded : kSpin;
+    helpers = new std::vector<std::thread>;
+    // Signals belong to the caller's threads.
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    try {
+      for (int i = 1; i < threads; ++i) helpers->emplace_back([this] { help(); });
+    } catch (const std::system_error&) {
+      // The system gives no more threads: fewer helpers, same results.
+    }
+    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  }
+
+  // In a forked child: forget the parent's helpers and whatever they were doing.
+  void forget() {
+    helpers = nullptr;
+    started = false;
+    state = 0;
+    sleepers = false;
+    busy = false;
+  }
+
+  bool stale() const { return forks != fork_count.load(std::memory_order_relaxed); }
+
+  void finish() {
+    if (!started || stale()) return;
+    stop = true;
+    wake_word.fetch_add(1);
+    futex_wake(wake_word, INT_MAX);
+    for (auto& t : *helpers) t.join();
+    delete helpers;
+  }
+};
+
+ThreadPool::ThreadPool(int threads) : impl_(new Impl) {
+  watch_forks();
+  impl_->threads = std::clamp(threads, 1, 1024);
+  impl_->forks = fork_count.load();
+}
+
+ThreadPool::~ThreadPool() { impl_->finish(); }
+
+int ThreadPool::threads() const { return impl_->threads; }
+
+void ThreadPool::set_thread_start_hook(void (*hook)()) { start_hook = hook; }
+
+void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t)> body) {
+  Impl& p = *impl_;
+  auto inline_run = [&] {
+    for (int64_t t = 0; t < tasks; ++t) body(t);
+  };
+  if (tasks <= 1 || p.threads == 1 || inside_task) return inline_run();
+  if (p.stale()) {
+    p.forget();
+    p.forks = fork_count.load();
+  }
+  if (p.busy.exchange(true, std::memory_order_acquire)) return inline_run();  // another caller's job
+  if (!p.started) p.start();
+
+  p.body = &body;
+  p.tasks = tasks;
+  p.next.store(0, std::memory_order_relaxed);
+  uint32_t job = (p.state.load(std::memory_order_relaxed) + Impl::kJobStep) & Impl::kJobMask;
+  p.state.store(job | Impl::kOpen);
+  if (p.sleepers.load()) p.wake(tasks);
+  inside_task = true;
+  p.work();
+  inside_task = false;
+
+  uint32_t s = p.state.fetch_and(~Impl::kOpen, std::memory_order_acq_rel);
+  if (s & Impl::kActive) {
+    auto idle = [&] { return (p.state.load(std::memory_order_acquire) & Impl::kActive) == 0; };
+    while (!spin_until(p.spin, idle)) {
+      s = p.state.fetch_or(Impl::kSleeping, std::memory_order_acq_rel) | Impl::kSleeping;
+      if (s & Impl::kActive) futex_wait(p.state, s);
+    }
+  }
+  p.busy.store(false, std::memory_order_release);
+}
+
+int default_threads() {
+  if (const char* v = std::getenv("ONNXTRAIN_THREADS")) {
+    char* end = nullptr;
+    long n = std::strtol(v, &end, 10);
+    if (end != v && *end == 0 && n >= 1) return int(std::min(n, 1024L));
+  }
+  return usable_cores();
+}
+
+}  // namespace onnxtrain

@@ -1,0 +1,120 @@
+// Specialise, differentiate, pass, plan, run.
+#include "engine/program.hpp"
+
+#include "autodiff/autodiff.hpp"
+#include "infer/specialise.hpp"
+#include "passes/passes.hpp"
+
+namespace onnxtrain {
+
+namespace {
+
+// What distinguishes plans: kind, element type and shape of every input.
+std::string key_of(const std::vector<Value>& inputs) {
+  std::string key;
+  for (const Value& v : inputs) {
+    if (const Tensor* t = std::get_if<Tensor>(&v)) {
+      key += char('A' + int(t->dtype()));
+      for (int64_t d : t->shape()) key.append(reinterpret_cast<const char*>(&d), sizeof d);
+    } else {
+      key += '!';
+    }
+    key += ';';
+  }
+  return key;
+}
+
+constexpr size_t kMaxPlans = 16;
+
+}  // namespace
+
+struct Program::Impl {
+  std::vector<std::pair<ValueId, std::string>> updates;
+  std::shared_ptr<State> state;
+  std::shared_ptr<ThreadPool> pool;
+  ProgramOptions options;
+  std::mutex mutex;
+
+  struct Entry {
+    std::string key;
+    std::unique_ptr<Plan> plan;
+  };
+  std::list<Entry> plans;  // most recent first
+  std::map<const Graph*, std::unique_ptr<Program>> subprograms;
+  std::vector<GraphPtr> kept;  // keeps subgraphs alive as long as their programs
+
+  Program& subprogram(const GraphPtr& g) {
+    auto it = subprograms.find(g.get());
+    if (it == subprograms.end()) {
+      Graph copy = g->clone();
+      for (const auto& c : copy.captures) copy.inputs.push_back(c.inner);
+      copy.captures.clear();
+      kept.push_back(g);
+      it = subprograms.emplace(g.get(), std::make_unique<Program>(std::move(copy),
+               std::vector<std::pair<ValueId, std::string>>{}, state, pool, options)).first;
+    }
+    return *it->second;
+  }
+};
+
+Program::Program(Graph graph, std::vector<std::pair<ValueId, std::string>> updates,
+                 std::shared_ptr<State> state, std::shared_ptr<ThreadPool> pool, ProgramOptions options)
+    : graph_(std::move(graph)), impl_(std::make_unique<Impl>()) {
+  impl_->updates = std::move(updates);
+  impl_->state = std::move(state);
+  impl_->pool = std::move(pool);
+  impl_->options = std::move(options);
+}
+
+Program::~Program() = default;
+
+Plan& Program::plan_for(const std::vector<Value>& inputs) {
+  OT_ASSERT(inputs.size() == graph_.inputs.size());
+  auto& plans = impl_->plans;
+  std::string key = key_of(inputs);
+  for (auto it = plans.begin(); it != plans.end(); ++it)
+    if (it->key == key) {
+      plans.splice(plans.begin(), plans, it);
+      return *plans.front().plan;
+    }
+  Graph g = graph_.clone();
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    ValueDef& d = g.value(g.inputs[k]);
+    if (const Tensor* t = std::get_if<Tensor>(&inputs[k])) {
+      d.type = TypeInfo::tensor(t->dtype(), t->shape());
+    } else if (d.type.concrete()) {
+      d.type.shape = std::nullopt;
+    }
+  }
+  const OpTable& table = all_ops();
+  std::vector<ValueId> keep;
+  for (const auto& [v, s] : impl_->updates) keep.push_back(v);
+  g.remove_dead(keep);
+  specialise(g, table, *impl_->pool);
+  if (expand_gradients(g, table)) specialise(g, table, *impl_->pool);
+  run_passes(g, keep, table, {impl_->options.skip_passes, impl_->options.verify_passes});
+  StateAddress address = [&](const std::string& name, const TensorType&) {
+    return impl_->state->address(name);
+  };
+  auto plan = make_plan(std::move(g), impl_->updates, table, address, *impl_->pool);
+  plans.push_front({std::move(key), std::move(plan)});
+  if (plans.size() > kMaxPlans) plans.pop_back();
+  return *plans.front().plan;
+}
+
+std::vector<Value> Program::run(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
+                                const std::vector<char>& wanted) {
+  std::lock_guard lock(impl_->mutex);
+  Plan& plan = plan_for(inputs);
+  SubgraphRunner sub = [&](const GraphPtr& g, std::vector<Value> in) {
+    return impl_->subprogram(g).run(in, seed, step);
+  };
+  RunOptions o;
+  o.pool = impl_->pool.get();
+  o.seed = seed;
+  o.step = step;
+  o.subgraphs = &sub;
+  return run_plan(plan, inputs, o, wanted);
+}
+
+}  // namespace onnxtrain

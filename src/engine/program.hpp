@@ -1,0 +1,47 @@
+// Program: a graph that can be run. The one place that knows the order: specialise for the shapes
+// at hand, expand gradients, passes, plan; plans are cached by input types.
+#pragma once
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "model/model.hpp"
+#include "plan/plan.hpp"
+#include "runtime/executor.hpp"
+#include "runtime/state.hpp"
+
+namespace onnxtrain {
+
+struct ProgramOptions {
+  int threads = 0;                      // 0: default_threads()
+  std::vector<std::string> skip_passes; // names of passes to leave out
+  bool verify_passes = false;
+};
+
+class Program {
+ public:
+  // graph: inputs, outputs and state values as in the IR. updates: output value -> state variable.
+  Program(Graph graph, std::vector<std::pair<ValueId, std::string>> updates, std::shared_ptr<State> state,
+          std::shared_ptr<ThreadPool> pool, ProgramOptions options);
+  ~Program();
+
+  const Graph& graph() const { return graph_; }
+  std::vector<Value> run(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
+                         const std::vector<char>& wanted = {});
+  // The plan for these inputs (made now if needed): for reports.
+  Plan& plan_for(const std::vector<Value>& inputs);
+
+ private:
+  struct Impl;
+  Graph graph_;
+  std::unique_ptr<Impl> impl_;
+};
+
+// main followed by the algorithm of one training step (ruling: lists concatenated); outputs are
+// the algorithm's, then main's. Names of Gradient nodes are resolved to values.
+Graph combine(const Graph& main, const TrainingStep& step);
+
+}  // namespace onnxtrain

@@ -1,0 +1,141 @@
+// Building blocks of gradient rules.
+#include "op/grad_builder.hpp"
+
+namespace onnxtrain {
+
+GradBuilder::GradBuilder(Graph& g, const OpTable& table, Node node, std::vector<ValueId> dys, int opset)
+    : g_(g), table_(table), node_(std::move(node)), dys_(std::move(dys)), opset_(opset) {}
+
+ValueId GradBuilder::dy(int i) {
+  dys_.resize(std::max(dys_.size(), size_t(i) + 1), kNone);
+  if (dys_[size_t(i)] == kNone) dys_[size_t(i)] = zeros_like(y(i));
+  return dys_[size_t(i)];
+}
+
+int64_t GradBuilder::rank(ValueId v) const {
+  const TypeInfo& t = type(v);
+  return t.is_tensor() && t.shape ? int64_t(t.shape->size()) : -1;
+}
+
+int64_t GradBuilder::need_rank(ValueId v) const {
+  int64_t r = rank(v);
+  if (r < 0)
+    model_error("OT1205", cat("the gradient of ", node_.label(), " needs the rank of '", g_.value_name(v),
+                              "', which the file does not say"),
+                "give the model's inputs a shape, e.g. [N,3,H,W]");
+  return r;
+}
+
+const Tensor* GradBuilder::constant(ValueId v) const {
+  if (v == kNone) return nullptr;
+  const ValueDef& d = g_.value(v);
+  return d.is_constant() ? &d.constant : nullptr;
+}
+
+std::vector<ValueId> GradBuilder::call_n(std::string_view op, std::vector<ValueId> in, int outputs, Attrs attrs) {
+  Node n;
+  size_t colons = op.find("::");
+  if (colons == std::string_view::npos) {
+    n.op = op;
+    n.version = opset_;
+  } else {
+    n.domain = op.substr(0, colons);
+    n.op = op.substr(colons + 2);
+    n.version = 1;
+  }
+  n.inputs = std::move(in);
+  n.attrs = std::move(attrs);
+  std::vector<ValueId> outs = g_.add_node(std::move(n), outputs);
+  Node& added = g_.nodes.back();
+  added.name = g_.value_name(outs[0]);
+  infer_node(g_, added, table_);
+  return outs;
+}
+
+ValueId GradBuilder::call(std::string_view op, std::vector<ValueId> in, Attrs attrs) {
+  return call_n(op, std::move(in), 1, std::move(attrs))[0];
+}
+
+ValueId GradBuilder::own(std::string_view op, std::vector<ValueId> in, Attrs attrs) {
+  return call(cat(kOwnDomain, "::", op), std::move(in), std::move(attrs));
+}
+
+std::vector<ValueId> GradBuilder::own_n(std::string_view op, std::vector<ValueId> in, int outputs, Attrs attrs) {
+  return call_n(cat(kOwnDomain, "::", op), std::move(in), outputs, std::move(attrs));
+}
+
+ValueId GradBuilder::tensor(Tensor t) { return g_.add_constant(std::move(t)); }
+ValueId GradBuilder::constant_ints(const std::vector<int64_t>& v) { return tensor(Tensor::vector<int64_t>(v)); }
+ValueId GradBuilder::constant_int(int64_t v) { return tensor(Tensor::scalar<int64_t>(v)); }
+ValueId GradBuilder::scalar(double v, ValueId like) { return scalar(v, dtype(like)); }
+
+ValueId GradBuilder::scalar(double v, DType t) {
+  return tensor(dispatch<float, double, Half, BFloat16, int32_t, int64_t, bool>(
+      t, "a gradient rule", [&]<class T>() { return Tensor::scalar<T>(T(compute_t<T>(v))); }));
+}
+
+ValueId GradBuilder::reduce_sum(ValueId v, const std::vector<int64_t>& axes, bool keepdims) {
+  if (axes.empty()) return v;
+  if (opset_ >= 13)
+    return call("ReduceSum", {v, constant_ints(axes)}, {{"keepdims", int64_t(keepdims)}});
+  return call("ReduceSum", {v}, {{"axes", axes}, {"keepdims", int64_t(keepdims)}});
+}
+
+ValueId GradBuilder::transpose(ValueId v, const std::vector<int64_t>& perm) {
+  return call("Transpose", {v}, {{"perm", perm}});
+}
+
+ValueId GradBuilder::unsqueeze(ValueId v, const std::vector<int64_t>& axes) {
+  if (opset_ >= 13) return call("Unsqueeze", {v, constant_ints(axes)});
+  return call("Unsqueeze", {v}, {{"axes", axes}});
+}
+
+ValueId GradBuilder::squeeze(ValueId v, const std::vector<int64_t>& axes) {
+  if (opset_ >= 13) return call("Squeeze", {v, constant_ints(axes)});
+  return call("Squeeze", {v}, {{"axes", axes}});
+}
+
+ValueId GradBuilder::shape_of(ValueId v) {
+  if (shape_known(v)) return constant_ints(shape(v));
+  return call("Shape", {v});
+}
+
+ValueId GradBuilder::reshape_like(ValueId v, ValueId like) {
+  if (shape_known(v) && shape_known(like) && shape(v) == shape(like)) return v;
+  Attrs a;
+  // sizes of zero must be taken literally
+  if (opset_ >= 14) a["allowzero"] = int64_t(1);
+  return call("Reshape", {v, shape_of(like)}, std::move(a));
+}
+
+ValueId GradBuilder::expand_like(ValueId v, ValueId like) {
+  if (shape_known(v) && shape_known(like) && shape(v) == shape(like)) return v;
+  return call("Expand", {v, shape_of(like)});
+}
+
+ValueId GradBuilder::sum_to_shape_of(ValueId v, ValueId like) {
+  const TypeInfo &a = type(v), &b = type(like);
+  if (a.concrete() && b.concrete()) {
+    Shape from = a.concrete_shape(), to = b.concrete_shape();
+    if (from == to) return v;
+    std::vector<int64_t> axes;
+    size_t lead = from.size() - to.size();
+    for (size_t d = 0; d < from.size(); ++d)
+      if (d < lead || (to[d - lead] == 1 && from[d] != 1)) axes.push_back(int64_t(d));
+    ValueId r = reduce_sum(v, axes, true);
+    return lead ? reshape_like(r, like) : r;
+  }
+  return own("SumToShape", {v, like});
+}
+
+ValueId GradBuilder::zeros_like(ValueId v) { return own("FillLike", {v}, {{"value", 0.0f}}); }
+ValueId GradBuilder::ones_like(ValueId v) { return own("FillLike", {v}, {{"value", 1.0f}}); }
+
+ValueId GradBuilder::cast_like(ValueId v, ValueId like) {
+  if (dtype(v) == dtype(like) && dtype(v) != DType::kUndefined) return v;
+  return call("Cast", {v}, {{"to", int64_t(dtype(like))}});
+}
+
+std::vector<ValueId> grad_passes_through(GradBuilder& b) { return {b.dy()}; }
+
+}  // namespace onnxtrain

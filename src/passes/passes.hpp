@@ -1,0 +1,31 @@
+// The pass runner and its list: graph -> graph on a specialised graph.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "op/op.hpp"
+
+namespace onnxtrain {
+
+struct PassOptions {
+  std::vector<std::string> skip;
+  bool verify = false;
+};
+
+struct PassContext {
+  const std::vector<ValueId>& keep;  // values that must survive beside the outputs (state updates)
+  const OpTable& table;
+};
+
+struct PassTime { std::string name; double seconds; int nodes_before, nodes_after; };
+
+// Runs the pipeline (pipeline.cpp is the list), verifies after each pass when asked, reports times.
+std::vector<PassTime> run_passes(Graph& g, const std::vector<ValueId>& keep, const OpTable& table,
+                                 const PassOptions& o);
+
+// The passes, one file each.
+void pass_dead(Graph& g, const PassContext& c);
+void pass_identity(Graph& g, const PassContext& c);  // removes Identity and other no-op nodes
+void pass_cse(Graph& g, const PassContext& c);
+
+}  // namespace onnxtrain

@@ -1,0 +1,38 @@
+// The list of passes, in order.
+#include <algorithm>
+#include <chrono>
+
+#include "passes/passes.hpp"
+
+namespace onnxtrain {
+
+namespace {
+struct Pass {
+  const char* name;
+  void (*run)(Graph&, const PassContext&);
+};
+constexpr Pass kPipeline[] = {
+    {"identity", pass_identity},
+    {"cse", pass_cse},
+    {"dead", pass_dead},
+};
+}  // namespace
+
+std::vector<PassTime> run_passes(Graph& g, const std::vector<ValueId>& keep, const OpTable& table,
+                                 const PassOptions& o) {
+  std::vector<PassTime> times;
+  PassContext c{keep, table};
+  for (const Pass& p : kPipeline) {
+    if (std::find(o.skip.begin(), o.skip.end(), p.name) != o.skip.end()) continue;
+    auto start = std::chrono::steady_clock::now();
+    int before = int(g.nodes.size());
+    p.run(g, c);
+    g.renumber();
+    if (o.verify) g.verify(p.name);
+    std::chrono::duration<double> d = std::chrono::steady_clock::now() - start;
+    times.push_back({p.name, d.count(), before, int(g.nodes.size())});
+  }
+  return times;
+}
+
+}  // namespace onnxtrain

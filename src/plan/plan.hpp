@@ -1,0 +1,77 @@
+// A Plan: everything decided before the first run. Order, kernels, memory offsets, pointers.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "op/op.hpp"
+#include "plan/memory.hpp"
+
+namespace onnxtrain {
+
+// Where a value lives while the plan runs.
+enum class Place : uint8_t { kNone, kConstant, kState, kInput, kArena, kDynamic };
+
+struct Slot {
+  Place place = Place::kNone;
+  TensorType type;          // for kDynamic: not known before the run
+  void* address = nullptr;  // constant, state, arena; inputs: of the current run
+  int input = -1;           // index among graph inputs
+  ValueId root = kNone;     // the value whose memory this is (itself unless a view or in place)
+};
+
+struct Step {
+  NodeId node = -1;
+  const Op* op = nullptr;
+  Kernel kernel;  // empty for a dynamic step
+  const char* impl = "";
+  std::vector<std::string> refused;  // "onednn: needs float32"
+  std::vector<void*> in, out;
+  void* workspace = nullptr;
+  size_t workspace_bytes = 0;
+  bool dynamic = false;
+};
+
+// After the steps: this value is assigned to this state variable.
+struct Update {
+  ValueId value;
+  std::string state;
+  void* to = nullptr;
+  size_t bytes = 0;
+  bool in_place = false;  // the kernel wrote there already
+};
+
+struct Plan {
+  Graph graph;  // specialised: all static values have concrete types
+  std::vector<Slot> slots;
+  std::vector<Step> steps;
+  std::vector<Update> updates;
+  // Places that hold an input's pointer: inputs[i] lists addresses to patch when its data moves.
+  std::vector<std::vector<void**>> input_pointers;
+  std::vector<void*> bound_inputs;
+  // Steps after which dynamic values are dead and can be released.
+  std::vector<std::vector<ValueId>> release_after;
+
+  std::shared_ptr<void> arena;
+  size_t arena_bytes = 0, peak_bytes = 0;
+  bool has_dynamic = false;
+};
+
+// Gives the address of a state variable (allocating it if new).
+using StateAddress = std::function<void*(const std::string& name, const TensorType& type)>;
+
+// `graph` must be specialised (infer/specialise). Updates: (value, state variable).
+std::unique_ptr<Plan> make_plan(Graph graph, const std::vector<std::pair<ValueId, std::string>>& updates,
+                                const OpTable& table, const StateAddress& state, ThreadPool& pool);
+
+// Chooses the first implementation that does not refuse.
+struct Choice {
+  Kernel kernel;
+  const char* impl = "";
+  std::vector<std::string> refused;
+  size_t workspace = 0;
+};
+Choice choose_kernel(const Op& op, Prepare& p);
+
+}  // namespace onnxtrain

@@ -1,0 +1,206 @@
+// The run loop.
+#include "runtime/executor.hpp"
+
+#include <cstring>
+
+namespace onnxtrain {
+
+namespace {
+
+// Values of dynamic places during one run.
+struct Frame {
+  Plan& plan;
+  const RunOptions& options;
+  std::vector<Value> values;   // by ValueId; only dynamic ones are used
+  std::vector<char> present;
+};
+
+// Any value as a Value: static memory is wrapped without copying.
+const Value* read(Frame& f, ValueId v, Value& holder) {
+  const Slot& s = f.plan.slots[size_t(v)];
+  if (s.place == Place::kDynamic) return f.present[size_t(v)] ? &f.values[size_t(v)] : nullptr;
+  const ValueDef& d = f.plan.graph.value(v);
+  if (s.place == Place::kConstant) {
+    holder = d.constant;
+  } else {
+    holder = Tensor(s.type.dtype, s.type.shape, s.address, nullptr);
+  }
+  return &holder;
+}
+
+Tensor owned(const Value& v) {
+  const Tensor& t = std::get<Tensor>(v);
+  return t.owner() ? t : t.clone();
+}
+
+class DynamicCtx final : public ValueCtx {
+ public:
+  DynamicCtx(Frame& f, const Node& n) : f_(f), n_(n), holders_(n.inputs.size()), in_(n.inputs.size(), nullptr) {
+    for (size_t k = 0; k < n.inputs.size(); ++k)
+      if (n.inputs[k] != kNone) in_[k] = read(f, n.inputs[k], holders_[k]);
+  }
+  const Node& node() const override { return n_; }
+  int inputs() const override { return int(n_.inputs.size()); }
+  int outputs() const override { return int(n_.outputs.size()); }
+  const Value* in(int i) const override { return in_[size_t(i)]; }
+  bool wants(int i) const override { return i < outputs() && n_.outputs[size_t(i)] != kNone; }
+  void out(int i, Value v) override {
+    if (!wants(i)) return;
+    size_t id = size_t(n_.outputs[size_t(i)]);
+    // a value that only borrows static memory must not outlive the step that overwrites it
+    if (auto* t = std::get_if<Tensor>(&v); t && !t->owner()) v = t->clone();
+    f_.values[id] = std::move(v);
+    f_.present[id] = 1;
+  }
+  std::vector<Value> run_graph(std::string_view attr, std::vector<Value> inputs) override {
+    GraphPtr g = n_.graph(attr);
+    OT_ASSERT(g && f_.options.subgraphs);
+    for (const auto& c : g->captures) {
+      Value holder;
+      const Value* v = read(f_, c.outer, holder);
+      inputs.push_back(v ? *v : Value());
+    }
+    return (*f_.options.subgraphs)(g, std::move(inputs));
+  }
+  ThreadPool& pool() const override { return *f_.options.pool; }
+  uint64_t seed() const override { return f_.options.seed; }
+  uint64_t step() const override { return f_.options.step; }
+
+ private:
+  Frame& f_;
+  const Node& n_;
+  std::vector<Value> holders_;
+  std::vector<const Value*> in_;
+};
+
+struct DynamicAllocator final : Run::Allocator {
+  DynamicAllocator(const std::vector<TensorType>& types) : types(types), tensors(types.size()) {}
+  void* allocate(int output, const Shape& shape) override {
+    tensors[size_t(output)] = Tensor(types[size_t(output)].dtype, shape);
+    return tensors[size_t(output)].data();
+  }
+  const std::vector<TensorType>& types;
+  std::vector<Tensor> tensors;
+};
+
+// Shapes, prepares and runs one node on the values that are there now.
+void run_dynamic_tensors(Frame& f, const Node& n, const Op& op) {
+  std::vector<Value> holders(n.inputs.size());
+  std::vector<TensorType> in(n.inputs.size());
+  std::vector<const Tensor*> values(n.inputs.size(), nullptr);
+  std::vector<void*> in_ptr(n.inputs.size(), nullptr);
+  for (size_t k = 0; k < n.inputs.size(); ++k) {
+    if (n.inputs[k] == kNone) continue;
+    const Value* v = read(f, n.inputs[k], holders[k]);
+    const Tensor* t = v ? std::get_if<Tensor>(v) : nullptr;
+    if (!t) model_error("OT1108", cat("input ", k, " ('", f.plan.graph.value_name(n.inputs[k]), "') is not a tensor"));
+    in[k] = {t->dtype(), t->shape(), kPlain};
+    values[k] = t;
+    in_ptr[k] = const_cast<void*>(t->data());
+  }
+  ShapeCtx ctx(n, in, values);
+  op.shape(ctx);
+  DynamicAllocator alloc(ctx.out);
+  std::vector<void*> out_ptr(n.outputs.size(), nullptr);
+  for (size_t k = 0; k < n.outputs.size(); ++k)
+    if (n.outputs[k] != kNone && ctx.out[k].present() && !ctx.dynamic[k])
+      out_ptr[k] = alloc.allocate(int(k), ctx.out[k].shape);
+  Prepare p(n, in, ctx.out, values, *f.options.pool);
+  Choice c = choose_kernel(op, p);
+  std::shared_ptr<void> workspace = allocate(c.workspace);
+  c.kernel(Run{in_ptr.data(), out_ptr.data(), workspace.get(), f.options.pool, f.options.seed,
+               f.options.step, &alloc});
+  for (size_t k = 0; k < n.outputs.size(); ++k) {
+    if (n.outputs[k] == kNone) continue;
+    f.values[size_t(n.outputs[k])] = std::move(alloc.tensors[k]);
+    f.present[size_t(n.outputs[k])] = 1;
+  }
+}
+
+void run_dynamic(Frame& f, const Step& s) {
+  const Node& n = f.plan.graph.nodes[size_t(s.node)];
+  try {
+    if (s.op->run_values) {
+      DynamicCtx ctx(f, n);
+      s.op->run_values(ctx);
+    } else {
+      run_dynamic_tensors(f, n, *s.op);
+    }
+  } catch (Error& e) {
+    e.add_place("in " + n.label());
+    throw;
+  }
+  for (ValueId v : f.plan.release_after[size_t(s.node)]) {
+    f.values[size_t(v)] = Value();
+  }
+}
+
+void bind_inputs(Plan& plan, const std::vector<Value>& inputs, Frame& f) {
+  for (size_t k = 0; k < plan.graph.inputs.size(); ++k) {
+    ValueId v = plan.graph.inputs[k];
+    if (plan.slots[size_t(v)].place == Place::kDynamic) {
+      f.values[size_t(v)] = inputs[k];
+      f.present[size_t(v)] = 1;
+      continue;
+    }
+    void* data = const_cast<void*>(std::get<Tensor>(inputs[k]).data());
+    if (plan.bound_inputs[k] == data) continue;
+    for (void** p : plan.input_pointers[k]) *p = data;
+    plan.slots[size_t(v)].address = data;
+    plan.bound_inputs[k] = data;
+  }
+}
+
+void assign_updates(Plan& plan, Frame& f) {
+  for (const Update& u : plan.updates) {
+    if (u.in_place) continue;
+    const Slot& s = plan.slots[size_t(u.value)];
+    if (s.place == Place::kDynamic) {
+      const Tensor* t = std::get_if<Tensor>(&f.values[size_t(u.value)]);
+      if (!t) model_error("OT1108", cat("the update of '", u.state, "' is not a tensor"));
+      std::memcpy(u.to, t->data(), t->bytes());
+    } else if (u.bytes) {
+      std::memcpy(u.to, s.address, u.bytes);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Value> run_plan(Plan& plan, const std::vector<Value>& inputs, const RunOptions& o,
+                            const std::vector<char>& wanted) {
+  Frame f{plan, o, {}, {}};
+  if (plan.has_dynamic) {
+    f.values.resize(plan.graph.values.size());
+    f.present.resize(plan.graph.values.size(), 0);
+  }
+  bind_inputs(plan, inputs, f);
+  for (const Step& s : plan.steps) {
+    if (o.observer) (*o.observer)(plan, s, true);
+    if (s.dynamic) {
+      run_dynamic(f, s);
+    } else {
+      s.kernel(Run{s.in.data(), s.out.data(), s.workspace, o.pool, o.seed, o.step, nullptr});
+    }
+    if (o.observer) (*o.observer)(plan, s, false);
+  }
+  std::vector<Value> results(plan.graph.outputs.size());
+  for (size_t k = 0; k < results.size(); ++k) {
+    if (!wanted.empty() && !wanted[k]) continue;
+    ValueId v = plan.graph.outputs[k];
+    Value holder;
+    const Value* r = read(f, v, holder);
+    if (!r) continue;
+    if (std::holds_alternative<Tensor>(*r)) {
+      // constants are shared with the model, inputs and state with their owners: hand out copies
+      bool fresh = plan.slots[size_t(v)].place == Place::kDynamic;
+      results[k] = fresh ? owned(*r) : std::get<Tensor>(*r).clone();
+    } else {
+      results[k] = *r;
+    }
+  }
+  if (o.assign_updates) assign_updates(plan, f);
+  return results;
+}
+
+}  // namespace onnxtrain

@@ -1,0 +1,27 @@
+// Runs a Plan: a loop over prepared kernels; dynamic steps are shaped and prepared as they come.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "plan/plan.hpp"
+
+namespace onnxtrain {
+
+// Runs a subgraph with inputs followed by captured values; given by engine/, which can plan it.
+using SubgraphRunner = std::function<std::vector<Value>(const GraphPtr&, std::vector<Value> inputs)>;
+
+struct RunOptions {
+  ThreadPool* pool = nullptr;
+  uint64_t seed = 0, step = 0;
+  const SubgraphRunner* subgraphs = nullptr;
+  // Called around every step when set (profiler): before with true, after with false.
+  const std::function<void(const Plan&, const Step&, bool before)>* observer = nullptr;
+  bool assign_updates = true;
+};
+
+// inputs: one per graph input of the plan. Results: one per graph output; their memory is fresh.
+// wanted: which outputs to return (empty: all).
+std::vector<Value> run_plan(Plan& plan, const std::vector<Value>& inputs, const RunOptions& o,
+                            const std::vector<char>& wanted = {});
+
+}  // namespace onnxtrain

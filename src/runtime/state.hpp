@@ -1,0 +1,27 @@
+// State: every variable that outlives a step (weights, optimizer slots, running statistics,
+// counters), by name. Addresses stay fixed once a variable exists, so plans point straight at them.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/tensor.hpp"
+
+namespace onnxtrain {
+
+class State {
+ public:
+  bool has(const std::string& name) const { return variables_.count(name) != 0; }
+  const Tensor& get(const std::string& name) const;
+  // Creates the variable or overwrites its contents; type and shape of an existing one must match.
+  void set(const std::string& name, const Tensor& value);
+  void* address(const std::string& name);
+  std::vector<std::string> names() const;  // in order of creation
+  size_t bytes() const;
+
+ private:
+  std::map<std::string, Tensor> variables_;
+  std::vector<std::string> order_;
+};
+
+}  // namespace onnxtrain
