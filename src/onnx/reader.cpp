@@ -114,6 +114,7 @@ void GraphReader::read_graph(const onnx::GraphProto& p, Scope& s, const std::vec
     ValueDef& v = s.graph->value(define(s, name));
     v.type = TypeInfo::tensor(t.dtype(), t.shape());
     v.constant = std::move(t);
+    v.initializer = true;
   };
   for (const auto& t : p.initializer()) constant(t.name(), read_tensor(t, c));
   for (const auto& t : p.sparse_initializer()) constant(t.values().name(), read_sparse_as_dense(t, c));
