@@ -16,14 +16,13 @@ if(NOT status EQUAL 0)
 endif()
 message(STATUS "libonnx: ${ONNXTRAIN_LIBONNX}")
 
-# Debian's libprotobuf.a, never the shared one: see docs/decisions/0002-protobuf-static.md.
-find_library(ONNXTRAIN_PROTOBUF NAMES libprotobuf.a REQUIRED)
+# protobuf is static, never the shared one: see docs/decisions/0002-protobuf-static.md.
 add_library(onnxtrain_libonnx INTERFACE)
 target_include_directories(onnxtrain_libonnx SYSTEM INTERFACE ${ONNXTRAIN_LIBONNX}/include)
 target_compile_definitions(onnxtrain_libonnx INTERFACE ONNX_ML=1 ONNX_NAMESPACE=onnx)
 target_link_libraries(onnxtrain_libonnx INTERFACE
   ${ONNXTRAIN_LIBONNX}/lib/libonnx.a ${ONNXTRAIN_LIBONNX}/lib/libonnx_proto.a
-  ${ONNXTRAIN_PROTOBUF} ZLIB::ZLIB Threads::Threads)
+  ${ONNXTRAIN_LIBONNX}/lib/libprotobuf.a ZLIB::ZLIB Threads::Threads)
 
 # oneDNN from PyPI: wherever pip put it for this interpreter (.venv, or pip's build environment).
 execute_process(
