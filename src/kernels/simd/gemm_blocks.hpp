@@ -1,0 +1,11 @@
+// Limits of the blocking that the planner and the loops of the matrix product share.
+#pragma once
+#include <cstdint>
+
+namespace onnxtrain::simd {
+
+constexpr int64_t kMaxBlockK = 384;  // a column panel of B stays in the first-level cache
+constexpr int64_t kMaxBlockM = 288;  // a packed block of A stays in the second-level cache
+constexpr int64_t kMaxNr = 32;
+
+}  // namespace onnxtrain::simd
