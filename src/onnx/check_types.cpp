@@ -80,16 +80,7 @@ class StepTypes {
     }
     std::vector<std::string> all = xs;
     all.insert(all.end(), zs.begin(), zs.end());
-    for (const std::string& name : all) {
-      const std::unordered_set<std::string> needs = ancestors(name, {});
-      for (const std::string& other : all)
-        if (other != name && needs.count(other) != 0) {
-          out_.error("OT1316", "C16", cat(where_, ", ", n.label(), ": '", name, "' is computed from '", other,
-                                          "', so the two are not independent"),
-                     cat("remove '", name, "' from xs and zs, or '", other, "'"));
-          return;
-        }
-    }
+    if (!independent(n, all)) return;
     // not sufficient: what else y depends on takes the values of this step
     const std::unordered_set<std::string> needs = ancestors(y, {all.begin(), all.end()});
     for (const Graph* g : {&m_.main, &s_.algorithm})
@@ -101,6 +92,32 @@ class StepTypes {
                                           "', which is neither in xs nor in zs"),
                      cat("add '", def.name, "' to zs"));
       }
+  }
+
+  // One pass over all nodes: no name of the list may be computed from another one.
+  bool independent(const Node& n, const std::vector<std::string>& names) {
+    std::unordered_set<std::string> roots(names.begin(), names.end());
+    std::unordered_map<std::string, const std::string*> from;  // value -> a root it depends on
+    for (const Graph* g : {&m_.main, &s_.algorithm})
+      for (const Node& node : g->nodes) {
+        const std::string* root = nullptr;
+        for (ValueId v : g->reads(node)) {
+          const std::string& name = g->value_name(v);
+          if (roots.count(name) != 0) root = &name;
+          else if (auto it = from.find(name); it != from.end()) root = it->second;
+          if (root != nullptr) break;
+        }
+        for (ValueId v : node.outputs)
+          if (v != kNone && root != nullptr) from.emplace(g->value_name(v), root);
+      }
+    for (const std::string& name : names)
+      if (auto it = from.find(name); it != from.end()) {
+        out_.error("OT1316", "C16", cat(where_, ", ", n.label(), ": '", name, "' is computed from '", *it->second,
+                                        "', so the two are not independent"),
+                   cat("remove '", name, "' or '", *it->second, "' from xs and zs"));
+        return false;
+      }
+    return true;
   }
 
   // Names that `name` is computed from, not looking behind `stop`.
