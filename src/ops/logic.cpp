@@ -1,5 +1,6 @@
 // And, Or, Xor, Not on booleans; the bitwise operators and BitShift on integers; IsNaN, IsInf; Mod.
 #include "ops/elementwise_detail.hpp"
+#include "ops/micro_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -126,19 +127,20 @@ constexpr const char* kInteger = "it works on the bits of integers";
 }  // namespace
 
 void register_logic(OpTable& t) {
-  auto binary = [&](const char* name, auto make, const char* why) {
+  auto binary = [&](const char* name, auto make, const char* why, int micro = -1) {
     t.add({.name = name, .shape = shape_broadcast, .impls = {{"ref", nullptr, make}}, .no_grad = why,
-           .broadcasts = true, .in_place = {{0, 0}, {1, 0}}});
+           .broadcasts = true, .in_place = {{0, 0}, {1, 0}}, .micro_op = micro});
   };
-  binary("And", make_bool<AndF>, kBoolean);
-  binary("Or", make_bool<OrF>, kBoolean);
-  binary("Xor", make_bool<XorF>, kBoolean);
+  binary("And", make_bool<AndF>, kBoolean, int(simd::MicroOp::kAnd));
+  binary("Or", make_bool<OrF>, kBoolean, int(simd::MicroOp::kOr));
+  binary("Xor", make_bool<XorF>, kBoolean, int(simd::MicroOp::kXor));
   binary("BitwiseAnd", make_bitwise<AndF>, kInteger);
   binary("BitwiseOr", make_bitwise<OrF>, kInteger);
   binary("BitwiseXor", make_bitwise<XorF>, kInteger);
   t.add({.name = "BitShift", .shape = shift_shape, .impls = {{"ref", nullptr, make_shift}}, .no_grad = kInteger,
          .broadcasts = true, .in_place = {{0, 0}, {1, 0}}});
-  t.add({.name = "Not", .shape = shape_same, .impls = {{"ref", nullptr, make_not}}, .no_grad = kBoolean, .in_place = {{0, 0}}});
+  t.add({.name = "Not", .shape = shape_same, .impls = {{"ref", nullptr, make_not}}, .no_grad = kBoolean, .in_place = {{0, 0}},
+         .micro_op = int(simd::MicroOp::kNot)});
   t.add({.name = "BitwiseNot", .shape = shape_same, .impls = {{"ref", nullptr, make_bitwise_not}}, .no_grad = kInteger,
          .in_place = {{0, 0}}});
   t.add({.name = "IsNaN", .shape = bool_shape, .impls = {{"ref", nullptr, make_isnan}}, .no_grad = kBoolean});
