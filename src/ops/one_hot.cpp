@@ -31,8 +31,8 @@ Kernel make(Prepare& p) {
             T* y = r.out<T>(0);
             std::fill_n(y, n * depth, off);
             for (int64_t k = 0; k < n; ++k) {
-              auto v = compute_t<I>(r.in<I>(0)[k]);
-              if (!(v >= decltype(v)(0) || double(v) >= -double(depth)) || !(double(v) < double(depth))) continue;
+              double v = double(compute_t<I>(r.in<I>(0)[k]));
+              if (!(v >= -double(depth) && v < double(depth))) continue;
               int64_t at = int64_t(v);
               if (at < 0) at += depth;
               if (at < 0 || at >= depth) continue;

@@ -55,7 +55,8 @@ void find_unique(const Run& r, const Slices<T>& s, const Shape& in, bool flat, s
     ++counts.back();
   }
   int64_t n = int64_t(first.size());
-  std::vector<int64_t> by(size_t(n)), rank(size_t(n));  // output position -> group and back
+  const size_t distinct = first.size();
+  std::vector<int64_t> by(distinct), rank(distinct);  // output position -> group and back
   std::iota(by.begin(), by.end(), 0);
   if (!sorted) std::sort(by.begin(), by.end(), [&](int64_t a, int64_t b) { return first[size_t(a)] < first[size_t(b)]; });
   for (int64_t k = 0; k < n; ++k) rank[size_t(by[size_t(k)])] = k;

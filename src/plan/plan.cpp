@@ -58,7 +58,8 @@ class Planner {
       s.root = ValueId(k);
       if (d.type.concrete()) s.type = {d.type.elem, d.type.concrete_shape(), kPlain};
       if (d.producer >= 0) {
-        s.place = d.type.concrete() ? Place::kArena : Place::kDynamic;
+        // strings are objects: they cannot live in plain memory
+        s.place = d.type.concrete() && d.type.elem != DType::kString ? Place::kArena : Place::kDynamic;
         if (table_.get(g().nodes[size_t(d.producer)]).run_values) s.place = Place::kDynamic;
       } else if (!d.state.empty()) {
         s.place = Place::kState;
