@@ -1,7 +1,6 @@
 // Clip: bounds are attributes before opset 11, optional scalar inputs after. Gradients flow to the
 // bounds as well.
 #include <limits>
-#include <optional>
 
 #include "ops/elementwise_detail.hpp"
 #include "ops/expr_detail.hpp"
@@ -22,15 +21,17 @@ void shape(ShapeCtx& c) {
 template <class T>
 struct Bounds {
   using C = compute_t<T>;
-  std::optional<C> low, high;  // from attributes
+  using L = std::numeric_limits<C>;
+  // from attributes, or no bound at all
+  C low = L::has_infinity ? C(-L::infinity()) : L::lowest(), high = L::has_infinity ? L::infinity() : L::max();
   bool low_input = false, high_input = false;
   explicit Bounds(const Prepare& p, int at) : low_input(p.has(at)), high_input(p.has(at + 1)) {
     const Node& n = p.node();
     if (n.has("min")) low = C(n.f("min", 0));
     if (n.has("max")) high = C(n.f("max", 0));
   }
-  std::optional<C> min(const Run& r, int at) const { return low_input ? std::optional(C(*r.in<T>(at))) : low; }
-  std::optional<C> max(const Run& r, int at) const { return high_input ? std::optional(C(*r.in<T>(at + 1))) : high; }
+  C min(const Run& r, int at) const { return low_input ? C(*r.in<T>(at)) : low; }
+  C max(const Run& r, int at) const { return high_input ? C(*r.in<T>(at + 1)) : high; }
 };
 
 Kernel make(Prepare& p) {
@@ -40,9 +41,7 @@ Kernel make(Prepare& p) {
     using C = compute_t<T>;
     Bounds<T> bounds(p, 1);
     return [n, bounds](const Run& r) {
-      using L = std::numeric_limits<C>;
-      C low = bounds.min(r, 1).value_or(L::has_infinity ? -L::infinity() : L::lowest());
-      C high = bounds.max(r, 1).value_or(L::has_infinity ? L::infinity() : L::max());
+      C low = bounds.min(r, 1), high = bounds.max(r, 1);
       const T* x = r.in<T>(0);
       T* y = r.out<T>(0);
       // NaN passes; with crossed bounds the upper one wins, as in numpy and PyTorch
@@ -64,8 +63,7 @@ Kernel make_grad(Prepare& p) {
     using C = compute_t<T>;
     Bounds<T> bounds(p, 2);
     return [n, bounds](const Run& r) {
-      C inf = std::numeric_limits<C>::infinity();
-      C low = bounds.min(r, 2).value_or(-inf), high = bounds.max(r, 2).value_or(inf);
+      C low = bounds.min(r, 2), high = bounds.max(r, 2);
       const T *dy = r.in<T>(0), *x = r.in<T>(1);
       T* dx = r.out<T>(0);
       parallel_for(*r.pool, n, kGrain, [&](int64_t b, int64_t e) {

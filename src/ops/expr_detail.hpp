@@ -8,6 +8,12 @@ namespace onnxtrain::ops {
 struct Expr {
   GradBuilder& b;
   ValueId v;
+  Expr(GradBuilder& builder, ValueId value) : b(builder), v(value) {}
+  Expr(const Expr&) = default;
+  Expr& operator=(const Expr& o) {  // of the same builder
+    v = o.v;
+    return *this;
+  }
   Expr operator()(std::string_view op) const { return {b, b.call(op, {v})}; }  // x("Exp")
   Expr num(double c) const { return {b, b.scalar(c, v)}; }
 };
