@@ -54,9 +54,9 @@ Grads lp_rule(GradBuilder& b) {
   const char* op = two ? "ReduceL2" : "ReduceL1";
   Expr x{b, b.x(0)}, dy{b, b.dy()}, y{b, b.y()};
   ValueId n = b.opset() >= 18 ? b.call(op, {x.v, b.constant_ints({axis})}) : b.call(op, {x.v}, {{"axes", std::vector<int64_t>{axis}}});
-  Expr norm{b, n};
+  Expr norm{b, n, x.dtype};
   Expr zero = equal(norm, norm.num(0));
-  Expr dot{b, b.reduce_sum((dy * y).v, {axis})};
+  Expr dot{b, b.reduce_sum((dy * y).v, {axis}), x.dtype};
   Expr inner = two ? dy - y * dot : dy - x("Sign") * dot;
   return {where(zero, inner.num(0), inner / where(zero, 1.0, norm)).v};
 }
@@ -119,9 +119,9 @@ Grads mvn_rule(GradBuilder& b) {
   auto mean = [&](Expr v) {
     GradBuilder::Attrs keep{{"keepdims", int64_t(1)}};
     if (axes.empty()) return v;
-    if (b.opset() >= 18) return Expr{b, b.call("ReduceMean", {v.v, b.constant_ints(axes)}, keep)};
+    if (b.opset() >= 18) return Expr{b, b.call("ReduceMean", {v.v, b.constant_ints(axes)}, keep), v.dtype};
     keep["axes"] = axes;
-    return Expr{b, b.call("ReduceMean", {v.v}, keep)};
+    return Expr{b, b.call("ReduceMean", {v.v}, keep), v.dtype};
   };
   Expr c = x - mean(x);
   Expr std = mean(c * c)("Sqrt");

@@ -106,25 +106,31 @@ Grads rule(GradBuilder& b) {
   bool low = b.has(1) && b.wants(1), high = b.has(2) && b.wants(2);
   if (!low && !high) return g;
   Outside o = outside(b, x, 1);
-  ValueId zero = b.scalar(0, x);
-  auto flow = [&](ValueId where, ValueId bound) {
-    ValueId d = b.call("Where", {where, b.dy(), zero});
+  ValueId zero = b.scalar(0, x), dy = b.dy();
+  auto flow = [&](ValueId d, ValueId bound) {
     return b.reshape_like(b.call("ReduceSum", {d}, {{"keepdims", int64_t(0)}}), bound);
   };
+  auto pick = [&](ValueId c, ValueId yes, ValueId no) { return b.call("Where", {c, yes, no}); };
   // with crossed bounds everything is max
   ValueId crossed = o.low != kNone && o.high != kNone ? b.call("Greater", {o.low, o.high}) : kNone;
-  if (low)
-    g[1] = flow(crossed == kNone ? o.below : b.call("And", {o.below, b.call("Not", {crossed})}), b.x(1));
-  if (high) g[2] = flow(crossed == kNone ? o.above : b.call("Or", {o.above, crossed}), b.x(2));
+  if (low) {
+    ValueId d = pick(o.below, dy, zero);
+    g[1] = flow(crossed == kNone ? d : pick(crossed, zero, d), b.x(1));
+  }
+  if (high) {
+    ValueId d = pick(o.above, dy, zero);
+    g[2] = flow(crossed == kNone ? d : pick(crossed, dy, d), b.x(2));
+  }
   return g;
 }
 
 Grads lower(GradBuilder& b) {
   ValueId x = b.x(1);
   Outside o = outside(b, x, 2);
-  if (o.below == kNone && o.above == kNone) return {b.x(0)};
-  ValueId out = o.below == kNone ? o.above : o.above == kNone ? o.below : b.call("Or", {o.below, o.above});
-  return {b.call("Where", {out, b.scalar(0, x), b.x(0)})};
+  ValueId d = b.x(0);
+  for (ValueId out : {o.below, o.above})
+    if (out != kNone) d = b.call("Where", {out, b.scalar(0, x), d});
+  return {d};
 }
 
 void grad_shape(ShapeCtx& c) {

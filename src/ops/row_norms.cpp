@@ -83,34 +83,36 @@ Grads lower(GradBuilder& b) {
     bool per_group = kind == "GroupNormalization" && n.i("opset", 1) < 21;
     int64_t groups = n.i("num_groups", -1);
     // [N, G, C/G, S]; one channel per group when instances are normalised
-    ValueId to = kind == "InstanceNormalization"
-                     ? b.call("Concat", {b.call("Slice", {b.call("Shape", {x}), b.constant_ints({0}), b.constant_ints({2})}),
-                                         b.constant_ints({1, -1})}, {{"axis", int64_t(0)}})
-                     : b.constant_ints({0, groups, -1, 0});
-    if (kind == "GroupNormalization") {
+    bool instance = kind == "InstanceNormalization";
+    auto part = [&](ValueId of, int64_t d) {
+      return b.call("Slice", {b.call("Shape", {of}), b.constant_ints({d}), b.constant_ints({d + 1})});
+    };
+    ValueId to;
+    if (b.shape_known(x)) {
+      Shape s = b.shape(x);
+      int64_t g = instance ? s[1] : groups;
+      to = b.constant_ints({s[0], g, s[1] / std::max<int64_t>(1, g), product(s, 2, s.size())});
+    } else {
+      ValueId g = instance ? part(x, 1) : b.constant_ints({groups});
       ValueId flat = b.call("Reshape", {x, b.constant_ints({0, 0, -1})});
-      ValueId channels_count = b.call("Gather", {b.call("Shape", {x}), b.constant_ints({1})}, {{"axis", int64_t(0)}});
-      ValueId per = b.call("Div", {channels_count, b.constant_ints({groups})});
-      ValueId last = b.call("Slice", {b.call("Shape", {flat}), b.constant_ints({2}), b.constant_ints({3})});
-      ValueId first = b.call("Slice", {b.call("Shape", {x}), b.constant_ints({0}), b.constant_ints({1})});
-      to = b.call("Concat", {first, b.constant_ints({groups}), per, last}, {{"axis", int64_t(0)}});
+      to = b.call("Concat", {part(x, 0), g, b.call("Div", {part(x, 1), g}), part(flat, 2)}, {{"axis", int64_t(0)}});
     }
-    ex = Expr{b, b.call("Reshape", {x, to})};
-    dy = Expr{b, b.call("Reshape", {dy.v, to})};
-    ValueId shape = kind == "InstanceNormalization" ? b.constant_ints({-1, 1, 1})
-                    : per_group                     ? b.constant_ints({groups, 1, 1})
-                                                    : b.constant_ints({groups, -1, 1});
-    scale = Expr{b, b.call("Reshape", {scale.v, shape})};
+    ex = Expr{b, b.call("Reshape", {x, to}), ex.dtype};
+    dy = Expr{b, b.call("Reshape", {dy.v, to}), ex.dtype};
+    ValueId shape = instance    ? b.constant_ints({-1, 1, 1})
+                    : per_group ? b.constant_ints({groups, 1, 1})
+                                : b.constant_ints({groups, -1, 1});
+    scale = Expr{b, b.call("Reshape", {scale.v, shape}), ex.dtype};
     axes = {2, 3};
-    over = per_group || kind == "InstanceNormalization" ? std::vector<int64_t>{0, 2, 3} : std::vector<int64_t>{0, 3};
+    over = per_group || instance ? std::vector<int64_t>{0, 2, 3} : std::vector<int64_t>{0, 3};
   } else {
     for (int64_t d = normalize_axis(n.i("axis", -1), rank, "axis"); d < rank; ++d) axes.push_back(d);
   }
   auto mean = [&](Expr v) {
     GradBuilder::Attrs keep{{"keepdims", int64_t(1)}};
-    if (b.opset() >= 18) return Expr{b, b.call("ReduceMean", {v.v, b.constant_ints(axes)}, keep)};
+    if (b.opset() >= 18) return Expr{b, b.call("ReduceMean", {v.v, b.constant_ints(axes)}, keep), v.dtype};
     keep["axes"] = axes;
-    return Expr{b, b.call("ReduceMean", {v.v}, keep)};
+    return Expr{b, b.call("ReduceMean", {v.v}, keep), v.dtype};
   };
   bool centred = kind != "RMSNormalization";
   Expr c = centred ? ex - mean(ex) : ex;
@@ -119,11 +121,11 @@ Grads lower(GradBuilder& b) {
   Expr inner = g - hat * mean(g * hat);
   if (centred) inner = inner - mean(g);
   Expr dx = inv * inner;
-  auto part = [&](int i) { return Expr{b, b.cast_like(b.x(i), x)}; };
+  auto stat = [&](int i) { return Expr{b, b.cast_like(b.x(i), x), ex.dtype}; };
   if (b.has(3) || b.has(4)) {
-    Expr count{b, b.reduce_sum((ex * 0.0 + 1.0).v, axes)};
-    if (b.has(3)) dx = dx + part(3) / count;
-    if (b.has(4)) dx = dx - part(4) * inv * inv * hat / count;
+    Expr count{b, b.reduce_sum((ex * 0.0 + 1.0).v, axes), ex.dtype};
+    if (b.has(3)) dx = dx + stat(3) / count;
+    if (b.has(4)) dx = dx - stat(4) * inv * inv * hat / count;
   }
   auto down = [&](Expr v) {
     if (channels) return b.cast_like(b.reshape_like(b.reduce_sum(v.v, over), w), w);
