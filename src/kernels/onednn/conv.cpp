@@ -64,9 +64,9 @@ struct Geometry {
   explicit Geometry(const kernels::Window& w) : strides(w.strides), begin(w.pads_begin) {
     for (size_t d = 0; d < w.dims(); ++d) {
       dilations.push_back(w.dilations[d] - 1);
-      // oneDNN wants exactly the padding that the last window uses
-      end.push_back((w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - w.in[d] -
-                    w.pads_begin[d]);
+      // the padding that the last window really uses
+      int64_t reach = (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
+      end.push_back(std::max<int64_t>(0, reach - w.in[d] - w.pads_begin[d]));
     }
   }
 };
