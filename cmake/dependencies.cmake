@@ -1,4 +1,4 @@
-# Third-party libraries as imported targets: onnxtrain_libonnx, DNNL::dnnl, onnxtrain_hwy, ZLIB.
+# Third-party libraries as imported targets: onnxtrain_libonnx, DNNL::dnnl, ZLIB::ZLIB.
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module)
@@ -16,14 +16,13 @@ if(NOT status EQUAL 0)
 endif()
 message(STATUS "libonnx: ${ONNXTRAIN_LIBONNX}")
 
-# Debian's libprotobuf.a, never the shared one: see docs/decisions/0002-protobuf-static.md.
-find_library(ONNXTRAIN_PROTOBUF NAMES libprotobuf.a REQUIRED)
+# protobuf is static, never the shared one: see docs/decisions/0002-protobuf-static.md.
 add_library(onnxtrain_libonnx INTERFACE)
 target_include_directories(onnxtrain_libonnx SYSTEM INTERFACE ${ONNXTRAIN_LIBONNX}/include)
 target_compile_definitions(onnxtrain_libonnx INTERFACE ONNX_ML=1 ONNX_NAMESPACE=onnx)
 target_link_libraries(onnxtrain_libonnx INTERFACE
   ${ONNXTRAIN_LIBONNX}/lib/libonnx.a ${ONNXTRAIN_LIBONNX}/lib/libonnx_proto.a
-  ${ONNXTRAIN_PROTOBUF} ZLIB::ZLIB Threads::Threads)
+  ${ONNXTRAIN_LIBONNX}/lib/libprotobuf.a ZLIB::ZLIB Threads::Threads)
 
 # oneDNN from PyPI: wherever pip put it for this interpreter (.venv, or pip's build environment).
 execute_process(
@@ -41,15 +40,9 @@ get_filename_component(ONNXTRAIN_DNNL_LIBDIR ${onednn_dir}/../.. ABSOLUTE)
 set(ONNXTRAIN_DNNL_FILE ${ONNXTRAIN_DNNL_LIBDIR}/libdnnl.so.3)
 message(STATUS "oneDNN: ${ONNXTRAIN_DNNL_FILE}")
 
-# Highway: headers in the system's include folder, and a small shared library (Debian has no
-# static one) that finds out at run time what the CPU can do.
-find_library(ONNXTRAIN_HWY NAMES hwy REQUIRED)
-add_library(onnxtrain_hwy INTERFACE)
-target_compile_definitions(onnxtrain_hwy INTERFACE HWY_SHARED_DEFINE)
-target_link_libraries(onnxtrain_hwy INTERFACE ${ONNXTRAIN_HWY})
-
 # Header-only libraries live in the system's include folder: only make sure that they are there.
-foreach(header CLI/CLI.hpp nlohmann/json.hpp toml++/toml.h)
+# Highway is used as one of them: see src/kernels/simd/hwy_runtime.cpp.
+foreach(header hwy/highway.h CLI/CLI.hpp nlohmann/json.hpp toml++/toml.h)
   string(MAKE_C_IDENTIFIER ONNXTRAIN_HAS_${header} variable)
   find_path(${variable} ${header} REQUIRED)
 endforeach()

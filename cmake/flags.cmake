@@ -32,8 +32,10 @@ if(ONNXTRAIN_SANITIZE)
   add_link_options(-fsanitize=${ONNXTRAIN_SANITIZE})
   if(ONNXTRAIN_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=all)
-    # Sanitized code confuses GCC's flow analysis; the release build still has these warnings.
-    target_compile_options(onnxtrain_flags INTERFACE -Wno-maybe-uninitialized)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # Sanitized code confuses GCC's flow analysis; the release build still has these warnings.
+      target_compile_options(onnxtrain_flags INTERFACE -Wno-maybe-uninitialized)
+    endif()
   endif()
   if(ONNXTRAIN_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(onnxtrain_flags INTERFACE -Wno-tsan)

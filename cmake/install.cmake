@@ -1,5 +1,5 @@
 # Install rules: bin/onnxtrain, libonnxtrain.so with headers, CMake package and pkg-config file.
-# libdnnl and libhwy go into a private folder beside it, found through a relative RPATH.
+# libdnnl goes into a private folder beside it, found through a relative RPATH.
 # In a wheel (SKBUILD) only the CLI and the Python module are installed: see python.cmake.
 if(SKBUILD)
   return()
@@ -14,9 +14,7 @@ set_target_properties(onnxtrain_shared PROPERTIES INSTALL_RPATH "$ORIGIN/onnxtra
 install(TARGETS onnxtrain_cli RUNTIME)
 install(TARGETS onnxtrain_shared EXPORT onnxtrain-targets LIBRARY)
 install(DIRECTORY include/onnxtrain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-get_filename_component(hwy_file ${ONNXTRAIN_HWY} REALPATH)
 install(FILES ${ONNXTRAIN_DNNL_FILE} DESTINATION ${private_libdir})
-install(FILES ${hwy_file} DESTINATION ${private_libdir} RENAME libhwy.so.1)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/onnxtrain)
 install(EXPORT onnxtrain-targets NAMESPACE onnxtrain:: DESTINATION ${package_dir})

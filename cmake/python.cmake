@@ -1,5 +1,5 @@
 # The Python module _native. In a checkout it is placed into python/onnxtrain/ (ignored by git);
-# in a wheel it is installed with libdnnl and libhwy in onnxtrain/lib/.
+# in a wheel it is installed with libdnnl in onnxtrain/lib/.
 execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
   OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE)
 find_package(nanobind CONFIG REQUIRED)
@@ -17,10 +17,8 @@ if(SKBUILD)
   set(python_dir python${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}/site-packages/onnxtrain)
   set_target_properties(onnxtrain_cli PROPERTIES
     INSTALL_RPATH "$ORIGIN/../lib/${python_dir}/lib:$ORIGIN/../lib64/${python_dir}/lib")
-  get_filename_component(hwy_file ${ONNXTRAIN_HWY} REALPATH)
   install(TARGETS _native LIBRARY DESTINATION onnxtrain)
   install(FILES ${ONNXTRAIN_DNNL_FILE} DESTINATION onnxtrain/lib)
-  install(FILES ${hwy_file} DESTINATION onnxtrain/lib RENAME libhwy.so.1)
   install(TARGETS onnxtrain_cli RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR})
 else()
   set_target_properties(_native PROPERTIES

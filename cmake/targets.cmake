@@ -15,9 +15,6 @@ function(onnxtrain_folder_needs target folder)
   elseif(folder STREQUAL "kernels/onednn")
     target_link_libraries(${target} PRIVATE DNNL::dnnl)
   endif()
-  if(folder MATCHES "^kernels")
-    target_link_libraries(${target} PRIVATE onnxtrain_hwy)
-  endif()
   if(folder MATCHES "^(core|kernels)")
     target_compile_options(${target} PRIVATE ${ONNXTRAIN_OPENMP_FLAG})
   endif()
@@ -67,7 +64,7 @@ set_target_properties(onnxtrain_core PROPERTIES LINKER_LANGUAGE CXX)
 target_include_directories(onnxtrain_core PUBLIC
   ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
 target_link_libraries(onnxtrain_core PUBLIC
-  $<LINK_ONLY:onnxtrain_libonnx> $<LINK_ONLY:DNNL::dnnl> $<LINK_ONLY:onnxtrain_hwy>
+  $<LINK_ONLY:onnxtrain_libonnx> $<LINK_ONLY:DNNL::dnnl>
   ZLIB::ZLIB Threads::Threads)
 if(ONNXTRAIN_OPENMP_FLAG STREQUAL "-fopenmp")
   target_link_options(onnxtrain_core INTERFACE -fopenmp)

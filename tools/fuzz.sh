@@ -13,7 +13,8 @@ for fuzzer in "${fuzzers[@]}"; do
   name=$(basename "$fuzzer")
   corpus=build/fuzz/corpus/$name
   mkdir -p "$corpus"
-  seeds=(tests/fuzz/"$name"/)
+  seeds=()
+  if [[ -d tests/fuzz/$name ]]; then seeds=("tests/fuzz/$name"); fi
   echo "fuzz: $name for $seconds s"
   "$fuzzer" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 \
     -artifact_prefix="build/fuzz/crash-$name-" "$corpus" "${seeds[@]}"

@@ -1,6 +1,14 @@
-/* C API of onnxtrain: the stable boundary. All symbols begin with ot_. */
+/* C API of onnxtrain: the stable boundary. All symbols begin with ot_.
+ *
+ * Every call that can fail returns ot_status; ot_last_error() describes the last failure on the
+ * calling thread. Handles are opaque and freed with their own ot_*_free; freeing NULL is allowed.
+ * Strings are UTF-8. Option structs begin with their own size (set it to sizeof), so that they can
+ * grow; zero means "default" everywhere. */
 #ifndef ONNXTRAIN_ONNXTRAIN_H_
 #define ONNXTRAIN_ONNXTRAIN_H_
+
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef ONNXTRAIN_BUILDING
 #define OT_API __attribute__((visibility("default")))
@@ -12,8 +20,138 @@
 extern "C" {
 #endif
 
+/* The numbers are the command line's exit codes. */
+typedef enum ot_status {
+  OT_OK = 0,
+  OT_FAILED = 1,
+  OT_USAGE = 2,
+  OT_MODEL = 3,
+  OT_DATA = 4,
+  OT_DIVERGED = 5,
+  OT_CHECKPOINT = 7
+} ot_status;
+
+/* Details of the last failure on this thread; valid until the next failing call on it. */
+typedef struct ot_error_info {
+  const char* code;    /* "OT1203" */
+  const char* message; /* one or more lines */
+  const char* hint;    /* may be empty */
+} ot_error_info;
+OT_API ot_error_info ot_last_error(void);
+
 /* The library's version, for example "0.1.0"; static storage. */
 OT_API const char* ot_version(void);
+
+/* Text made by the library (JSON, bytes of a model); free with ot_text_free. */
+typedef struct ot_text ot_text;
+OT_API const char* ot_text_data(const ot_text* t);
+OT_API size_t ot_text_size(const ot_text* t);
+OT_API void ot_text_free(ot_text* t);
+
+/* ---- values ---------------------------------------------------------------------------------- */
+typedef struct ot_value ot_value;
+typedef enum ot_kind { OT_NONE = 0, OT_TENSOR = 1, OT_SEQUENCE = 2, OT_MAP = 3, OT_SPARSE = 4 } ot_kind;
+
+/* A tensor over the caller's memory (not copied; element types are numbered as in ONNX; the 4- and
+ * 2-bit types have one byte per element). release(context) is called when the library lets go. */
+OT_API ot_status ot_value_tensor(int dtype, int rank, const int64_t* dims, void* data,
+                                 void (*release)(void* context), void* context, ot_value** out);
+/* The same, copied. */
+OT_API ot_status ot_value_tensor_copy(int dtype, int rank, const int64_t* dims, const void* data,
+                                      ot_value** out);
+OT_API ot_status ot_value_strings(int rank, const int64_t* dims, const char* const* strings,
+                                  const size_t* sizes, ot_value** out);
+OT_API ot_status ot_value_sequence(size_t count, ot_value* const* items, int elem_dtype, ot_value** out);
+OT_API ot_status ot_value_none(ot_value** out);
+/* keys: int64 when int_keys is not NULL, strings otherwise. */
+OT_API ot_status ot_value_map(size_t count, const int64_t* int_keys, const char* const* string_keys,
+                              ot_value* const* items, ot_value** out);
+OT_API void ot_value_free(ot_value* v);
+
+OT_API ot_kind ot_value_kind(const ot_value* v);
+OT_API int ot_value_dtype(const ot_value* v);
+OT_API int ot_value_rank(const ot_value* v);
+OT_API const int64_t* ot_value_dims(const ot_value* v);
+OT_API void* ot_value_data(const ot_value* v); /* not for strings */
+OT_API size_t ot_value_bytes(const ot_value* v);
+OT_API const char* ot_value_string(const ot_value* v, size_t index, size_t* size);
+/* Number of elements of a tensor, items of a sequence or a map. */
+OT_API size_t ot_value_count(const ot_value* v);
+OT_API ot_status ot_value_item(const ot_value* v, size_t index, ot_value** out);
+/* Keys of a map: returns 1 and sets *i for integer keys, 0 and sets *s for strings. */
+OT_API int ot_value_key(const ot_value* v, size_t index, int64_t* i, const char** s);
+/* Parts of a sparse tensor. */
+OT_API ot_status ot_value_sparse_parts(const ot_value* v, ot_value** values, ot_value** indices);
+
+/* ---- models ---------------------------------------------------------------------------------- */
+typedef struct ot_model ot_model;
+OT_API ot_status ot_model_load(const char* path, ot_model** out);
+/* External data is looked up beneath base_dir; NULL refuses it. */
+OT_API ot_status ot_model_load_bytes(const void* data, size_t size, const char* base_dir, ot_model** out);
+OT_API ot_status ot_model_parse(const char* onnx_text, ot_model** out);
+OT_API void ot_model_free(ot_model* m);
+OT_API ot_status ot_model_save(const ot_model* m, const char* path);
+/* Inference only: without any training part. */
+OT_API ot_status ot_model_export(const ot_model* m, const char* path);
+OT_API ot_status ot_model_bytes(const ot_model* m, int inference_only, ot_text** out);
+/* Inputs, outputs, initializers, opsets, training sections as JSON. */
+OT_API ot_status ot_model_info(const ot_model* m, ot_text** json);
+OT_API ot_status ot_model_initializer(const ot_model* m, const char* name, ot_value** out);
+OT_API ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value* value);
+/* Every violation of the standard and of rules C1-C20, as a JSON list. */
+OT_API ot_status ot_check_file(const char* path, ot_text** json);
+OT_API ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir, ot_text** json);
+/* Inference model -> training model. recipe: JSON, see docs/recipe.md; NULL: all defaults. */
+OT_API ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out);
+
+/* ---- sessions: inference --------------------------------------------------------------------- */
+typedef struct ot_options {
+  size_t size;
+  int threads;   /* 0: all cores this process may use */
+  uint64_t seed;
+} ot_options;
+typedef struct ot_session ot_session;
+OT_API ot_status ot_session_create(const ot_model* m, const ot_options* o, ot_session** out);
+OT_API void ot_session_free(ot_session* s);
+/* Output names: NULL for all of the model's outputs, in its order (then *n_outputs is set).
+ * values: room for n_outputs handles, or for the model's number of outputs; each freed by the caller. */
+OT_API ot_status ot_session_run(ot_session* s, size_t n_inputs, const char* const* input_names,
+                                ot_value* const* inputs, size_t n_outputs, const char* const* output_names,
+                                ot_value** values);
+OT_API size_t ot_session_output_count(const ot_session* s);
+OT_API const char* ot_session_output_name(const ot_session* s, size_t index);
+
+/* Gradients of outputs with respect to tensors. of: output names (NULL: all floating-point ones);
+ * cotangents: one per `of`, or NULL for ones. results: one per wrt. */
+OT_API ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* const* input_names,
+                              ot_value* const* inputs, size_t n_of, const char* const* of,
+                              ot_value* const* cotangents, size_t n_wrt, const char* const* wrt,
+                              const ot_options* o, ot_value** results);
+
+/* ---- trainers -------------------------------------------------------------------------------- */
+typedef struct ot_trainer ot_trainer;
+OT_API ot_status ot_trainer_create(const ot_model* m, const ot_options* o, ot_trainer** out);
+OT_API void ot_trainer_free(ot_trainer* t);
+OT_API ot_status ot_trainer_initialize(ot_trainer* t);
+/* One step on these feeds. which < 0: every algorithm in list order. loss may be NULL. */
+OT_API ot_status ot_trainer_step(ot_trainer* t, size_t n_inputs, const char* const* input_names,
+                                 ot_value* const* inputs, int which, double* loss);
+/* n steps on the same feeds in one call; loss of the last. */
+OT_API ot_status ot_trainer_steps(ot_trainer* t, size_t n_inputs, const char* const* input_names,
+                                  ot_value* const* inputs, uint64_t n, double* loss);
+/* Outputs of the last step. */
+OT_API size_t ot_trainer_output_count(const ot_trainer* t);
+OT_API const char* ot_trainer_output_name(const ot_trainer* t, size_t index);
+OT_API ot_status ot_trainer_output(const ot_trainer* t, size_t index, ot_value** out);
+/* Names of state variables, as a JSON list; read and write one. */
+OT_API ot_status ot_trainer_state_names(const ot_trainer* t, ot_text** json);
+OT_API ot_status ot_trainer_get(const ot_trainer* t, const char* name, ot_value** out);
+OT_API ot_status ot_trainer_set(ot_trainer* t, const char* name, const ot_value* value);
+OT_API ot_status ot_trainer_rate(const ot_trainer* t, double* rate);
+OT_API ot_status ot_trainer_set_rate(ot_trainer* t, double rate);
+OT_API uint64_t ot_trainer_step_count(const ot_trainer* t);
+/* The training model with the current state. */
+OT_API ot_status ot_trainer_model(const ot_trainer* t, ot_model** out);
 
 #ifdef __cplusplus
 }

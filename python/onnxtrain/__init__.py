@@ -1,5 +1,17 @@
-"""Trains ONNX models."""
+"""Trains ONNX models: an ONNX file can carry its own training, and onnxtrain obeys it."""
 
 from ._native import version as _version
+from .errors import CheckpointError, DataError, DivergedError, Error, ModelError, UsageError
+from .model import Model, check, load
+from .recipe import (SGD, Adagrad, Adam, AdamW, Lamb, Lion, OnnxAdagrad, OnnxAdam, OnnxMomentum, RMSprop, Schedule,
+                     losses)
+from .session import Session, gradients
+from .trainer import StepResult, Trainer, prepare
 
 __version__ = _version()
+
+__all__ = [
+    "Adagrad", "Adam", "AdamW", "CheckpointError", "DataError", "DivergedError", "Error", "Lamb", "Lion", "Model",
+    "ModelError", "OnnxAdagrad", "OnnxAdam", "OnnxMomentum", "RMSprop", "SGD", "Schedule", "Session", "StepResult",
+    "Trainer", "UsageError", "check", "gradients", "load", "losses", "prepare",
+]

@@ -1,5 +1,220 @@
-// The C API over the inner library.
-#include "core/version.hpp"
-#include "onnxtrain/onnxtrain.h"
+// The C API: errors, text, models, sessions, trainers.
+#include <nlohmann/json.hpp>
 
+#include "api/handles.hpp"
+#include "convert/prepare.hpp"
+#include "core/version.hpp"
+#include "engine/gradients.hpp"
+#include "model/describe.hpp"
+#include "onnx/onnx.hpp"
+
+namespace onnxtrain::api {
+
+namespace {
+thread_local std::string last_code, last_message, last_hint;
+}
+
+ot_status remember(const Error& e) {
+  last_code = e.code();
+  last_message = e.message();
+  last_hint = e.hint();
+  return ot_status(int(e.kind()));
+}
+
+ot_status remember_other(const char* what) {
+  last_code = "OT9001";
+  last_message = what;
+  last_hint.clear();
+  return OT_FAILED;
+}
+
+Feeds feeds_of(size_t n, const char* const* names, ot_value* const* values) {
+  Feeds f;
+  for (size_t k = 0; k < n; ++k) f[names[k]] = values[k]->v;
+  return f;
+}
+
+ProgramOptions options_of(const ot_options* o) {
+  ProgramOptions p;
+  if (o) p.threads = o->threads;
+  return p;
+}
+
+uint64_t seed_of(const ot_options* o) { return o ? o->seed : 0; }
+
+namespace {
+
+ot_text* text(std::string s) { return new ot_text{std::move(s)}; }
+ot_model* model(Model m) { return new ot_model{std::make_shared<const Model>(std::move(m))}; }
+
+std::string findings_json(const std::vector<Finding>& list) {
+  nlohmann::json j = nlohmann::json::array();
+  for (const Finding& f : list)
+    j.push_back({{"level", f.level == Finding::Level::kError ? "error" : "warning"},
+                 {"code", f.code}, {"rule", f.rule}, {"message", f.message}, {"hint", f.hint}});
+  return j.dump();
+}
+
+}  // namespace
+}  // namespace onnxtrain::api
+
+using namespace onnxtrain;
+using namespace onnxtrain::api;
+
+ot_error_info ot_last_error(void) { return {last_code.c_str(), last_message.c_str(), last_hint.c_str()}; }
 const char* ot_version(void) { return onnxtrain::version(); }
+
+const char* ot_text_data(const ot_text* t) { return t->data.data(); }
+size_t ot_text_size(const ot_text* t) { return t->data.size(); }
+void ot_text_free(ot_text* t) { delete t; }
+
+ot_status ot_model_load(const char* path, ot_model** out) {
+  return guarded([&] { *out = model(load_model(path, all_ops())); });
+}
+ot_status ot_model_load_bytes(const void* data, size_t size, const char* base_dir, ot_model** out) {
+  return guarded([&] {
+    *out = model(load_model_bytes({static_cast<const char*>(data), size}, base_dir ? base_dir : "", all_ops()));
+  });
+}
+ot_status ot_model_parse(const char* onnx_text, ot_model** out) {
+  return guarded([&] { *out = model(parse_model(onnx_text, all_ops())); });
+}
+void ot_model_free(ot_model* m) { delete m; }
+ot_status ot_model_save(const ot_model* m, const char* path) {
+  return guarded([&] { save_model(*m->m, path, all_ops()); });
+}
+ot_status ot_model_export(const ot_model* m, const char* path) {
+  return guarded([&] {
+    SaveOptions o;
+    o.inference_only = true;
+    save_model(*m->m, path, all_ops(), o);
+  });
+}
+ot_status ot_model_bytes(const ot_model* m, int inference_only, ot_text** out) {
+  return guarded([&] {
+    SaveOptions o;
+    o.inference_only = inference_only != 0;
+    *out = text(serialize_model(*m->m, all_ops(), o));
+  });
+}
+ot_status ot_model_info(const ot_model* m, ot_text** json) {
+  return guarded([&] { *json = text(describe_json(*m->m)); });
+}
+ot_status ot_model_initializer(const ot_model* m, const char* name, ot_value** out) {
+  return guarded([&] {
+    const Tensor* t = m->m->initializer(name);
+    if (!t) model_error("OT1121", cat("the model has no initializer named '", name, "'"));
+    *out = new ot_value{*t};
+  });
+}
+ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value* value) {
+  return guarded([&] {
+    const Tensor* t = std::get_if<Tensor>(&value->v);
+    if (!t) usage_error("OT1120", cat("the new value of '", name, "' is not a tensor"));
+    Model copy = *m->m;
+    copy.set_initializer(name, t->clone());
+    m->m = std::make_shared<const Model>(std::move(copy));
+  });
+}
+ot_status ot_check_file(const char* path, ot_text** json) {
+  return guarded([&] { *json = text(findings_json(check_model_file(path, all_ops()))); });
+}
+ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir, ot_text** json) {
+  return guarded([&] {
+    *json = text(findings_json(
+        check_model_bytes({static_cast<const char*>(data), size}, base_dir ? base_dir : "", all_ops())));
+  });
+}
+ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out) {
+  return guarded([&] { *out = model(prepare(*m->m, recipe_from_json(recipe ? recipe : "{}"), all_ops())); });
+}
+
+ot_status ot_session_create(const ot_model* m, const ot_options* o, ot_session** out) {
+  return guarded([&] { *out = new ot_session{std::make_unique<Session>(m->m, options_of(o))}; });
+}
+void ot_session_free(ot_session* s) { delete s; }
+ot_status ot_session_run(ot_session* s, size_t n_inputs, const char* const* input_names, ot_value* const* inputs,
+                         size_t n_outputs, const char* const* output_names, ot_value** values) {
+  return guarded([&] {
+    std::vector<std::string> names;
+    if (output_names) names.assign(output_names, output_names + n_outputs);
+    auto result = s->s->run(feeds_of(n_inputs, input_names, inputs), names);
+    for (size_t k = 0; k < result.size(); ++k) values[k] = new ot_value{std::move(result[k].second)};
+  });
+}
+size_t ot_session_output_count(const ot_session* s) { return s->s->model().main.outputs.size(); }
+const char* ot_session_output_name(const ot_session* s, size_t index) {
+  const Graph& g = s->s->model().main;
+  return g.value_name(g.outputs[index]).c_str();
+}
+
+ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* const* input_names, ot_value* const* inputs,
+                       size_t n_of, const char* const* of, ot_value* const* cotangents, size_t n_wrt,
+                       const char* const* wrt, const ot_options* o, ot_value** results) {
+  return guarded([&] {
+    GradientRequest r;
+    if (of) r.of.assign(of, of + n_of);
+    r.wrt.assign(wrt, wrt + n_wrt);
+    if (of && cotangents)
+      for (size_t k = 0; k < n_of; ++k)
+        if (cotangents[k]) r.cotangents[of[k]] = std::get<Tensor>(cotangents[k]->v);
+    auto out = gradients(*m->m, feeds_of(n_inputs, input_names, inputs), r, options_of(o));
+    for (size_t k = 0; k < out.size(); ++k) results[k] = new ot_value{std::move(out[k].second)};
+  });
+}
+
+ot_status ot_trainer_create(const ot_model* m, const ot_options* o, ot_trainer** out) {
+  return guarded([&] { *out = new ot_trainer{std::make_unique<Training>(m->m, seed_of(o), options_of(o)), {}}; });
+}
+void ot_trainer_free(ot_trainer* t) { delete t; }
+ot_status ot_trainer_initialize(ot_trainer* t) {
+  return guarded([&] { t->t->initialize(); });
+}
+ot_status ot_trainer_step(ot_trainer* t, size_t n_inputs, const char* const* input_names, ot_value* const* inputs,
+                          int which, double* loss) {
+  return guarded([&] {
+    StepResult r = t->t->step(feeds_of(n_inputs, input_names, inputs), which);
+    if (loss) *loss = r.loss;
+    t->outputs = std::move(r.outputs);
+  });
+}
+ot_status ot_trainer_steps(ot_trainer* t, size_t n_inputs, const char* const* input_names, ot_value* const* inputs,
+                           uint64_t n, double* loss) {
+  return guarded([&] {
+    Feeds feeds = feeds_of(n_inputs, input_names, inputs);
+    for (uint64_t k = 0; k < n; ++k) {
+      StepResult r = t->t->step(feeds, -1, k + 1 == n);
+      if (loss) *loss = r.loss;
+      t->outputs = std::move(r.outputs);
+    }
+  });
+}
+size_t ot_trainer_output_count(const ot_trainer* t) { return t->outputs.size(); }
+const char* ot_trainer_output_name(const ot_trainer* t, size_t index) { return t->outputs[index].first.c_str(); }
+ot_status ot_trainer_output(const ot_trainer* t, size_t index, ot_value** out) {
+  return guarded([&] { *out = new ot_value{t->outputs.at(index).second}; });
+}
+ot_status ot_trainer_state_names(const ot_trainer* t, ot_text** json) {
+  return guarded([&] { *json = text(nlohmann::json(t->t->state().names()).dump()); });
+}
+ot_status ot_trainer_get(const ot_trainer* t, const char* name, ot_value** out) {
+  return guarded([&] { *out = new ot_value{t->t->state().get(name).clone()}; });
+}
+ot_status ot_trainer_set(ot_trainer* t, const char* name, const ot_value* value) {
+  return guarded([&] {
+    const Tensor* x = std::get_if<Tensor>(&value->v);
+    if (!x) usage_error("OT1120", cat("the new value of '", name, "' is not a tensor"));
+    t->t->state().get(name);  // an unknown name is an error, not a new variable
+    t->t->state().set(name, *x);
+  });
+}
+ot_status ot_trainer_rate(const ot_trainer* t, double* rate) {
+  return guarded([&] { *rate = t->t->rate(); });
+}
+ot_status ot_trainer_set_rate(ot_trainer* t, double rate) {
+  return guarded([&] { t->t->set_rate(rate); });
+}
+uint64_t ot_trainer_step_count(const ot_trainer* t) { return t->t->step_count(); }
+ot_status ot_trainer_model(const ot_trainer* t, ot_model** out) {
+  return guarded([&] { *out = model(t->t->snapshot()); });
+}

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 // A helper that finds nothing for this long goes to sleep; a caller that waits for a running
 // helper sleeps after the same time. Long enough to bridge the gaps between the kernels of a step.
-constexpr auto kSpin = std::chrono::microseconds(60);
+constexpr auto kSpin = std::chrono::microseconds(100);
 constexpr auto kSpinCrowded = std::chrono::microseconds(2);  // more threads than cores
 
 std::atomic<void (*)()> start_hook{nullptr};

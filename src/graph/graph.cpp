@@ -64,7 +64,10 @@ std::string Node::label() const {
 }
 
 ValueId Graph::add_value(std::string value_name, TypeInfo type) {
-  values.push_back({std::move(value_name), std::move(type), -1, {}, {}});
+  ValueDef d;
+  d.name = std::move(value_name);
+  d.type = std::move(type);
+  values.push_back(std::move(d));
   return ValueId(values.size() - 1);
 }
 

@@ -68,6 +68,7 @@ struct ValueDef {
   TypeInfo type;
   NodeId producer = -1;      // -1: input, constant, capture
   Tensor constant;           // initializer's or folded value when defined()
+  bool initializer = false;  // stands as an initializer in the file (a Constant node does not)
   std::string state;         // not empty: reads the state variable of this name at run time
   bool is_constant() const { return constant.defined() && state.empty(); }
 };

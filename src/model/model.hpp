@@ -25,6 +25,7 @@ struct TrainingStep {
   using Binding = std::pair<std::string, std::string>;  // state variable -> tensor name
   std::vector<Binding> initialization_binding, update_binding;
   bool generated = false;  // made by us since loading: written from this IR, not from the source
+  int source_index = -1;   // which training_info of the source it is; -1: none
 };
 
 struct Model {

@@ -15,11 +15,14 @@ struct LoadLimits {  // safety.md 5; each is named in the error it causes
   int64_t nodes = 1'000'000;
   int rank = 64;
   int64_t name_bytes = 64 << 10;
+  int64_t dense_bytes = int64_t(128) << 20;  // of one sparse tensor when made dense
 };
 
 struct LoadOptions {
   LoadLimits limits;
   bool check = true;   // run the checker (validity and C1-C20) and throw its first error
+  // Keep nodes of unknown operators instead of throwing OT1101: to look at a model, not to run it.
+  bool keep_unknown = false;
 };
 
 // Reads a file: protobuf, external data beneath the file's folder (mapped, not copied), functions

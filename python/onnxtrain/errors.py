@@ -1,0 +1,37 @@
+"""Exceptions: one class per kind of failure, each with .code and .hint."""
+
+
+class Error(Exception):
+    """Something failed; `code` is like "OT1203", `hint` says what to do (may be empty)."""
+
+    def __init__(self, message, code="OT9001", hint=""):
+        self.message, self.code, self.hint = message, code, hint
+        text = f"error[{code}]: {message}"
+        super().__init__(text + (f"\n  help: {hint}" if hint else ""))
+
+
+class UsageError(Error, ValueError):
+    """A wrong argument."""
+
+
+class ModelError(Error):
+    """The model file or graph is at fault."""
+
+
+class DataError(Error, ValueError):
+    """The data does not fit."""
+
+
+class DivergedError(Error):
+    """A loss, gradient or weight became NaN or infinite."""
+
+
+class CheckpointError(Error):
+    """A checkpoint is damaged or does not fit."""
+
+
+_BY_STATUS = {2: UsageError, 3: ModelError, 4: DataError, 5: DivergedError, 7: CheckpointError}
+
+
+def for_status(status):
+    return _BY_STATUS.get(status, Error)

@@ -1,0 +1,231 @@
+"""Losses, optimizers, schedules: plain descriptions that `prepare` turns into graph.
+
+Optimizers have PyTorch's argument names and mathematics.
+"""
+
+from dataclasses import dataclass, field
+
+
+class _Optimizer:
+    def spec(self):
+        s = {"kind": self.kind}
+        for key, value in vars(self).items():
+            if key == "betas":
+                s["beta1"], s["beta2"] = value
+            elif key == "overrides":
+                s["overrides"] = [dict(v, glob=g) for g, v in (value or {}).items()]
+            elif value is not None:
+                s[key] = value
+        return s
+
+
+@dataclass
+class SGD(_Optimizer):
+    lr: float = 1e-2
+    momentum: float = 0.0
+    dampening: float = 0.0
+    nesterov: bool = False
+    weight_decay: float = 0.0
+    overrides: dict = None
+    kind = "sgd"
+
+
+@dataclass
+class Adam(_Optimizer):
+    lr: float = 1e-3
+    betas: tuple = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    amsgrad: bool = False
+    style: str = "torch"
+    overrides: dict = None
+    kind = "adam"
+
+
+@dataclass
+class AdamW(Adam):
+    weight_decay: float = 1e-2
+    no_decay_on_bias_and_norm: bool = False
+    kind = "adamw"
+
+
+@dataclass
+class Adagrad(_Optimizer):
+    lr: float = 1e-2
+    lr_decay: float = 0.0
+    eps: float = 1e-10
+    initial_accumulator_value: float = 0.0
+    weight_decay: float = 0.0
+    style: str = "torch"
+    overrides: dict = None
+    kind = "adagrad"
+
+
+@dataclass
+class RMSprop(_Optimizer):
+    lr: float = 1e-2
+    alpha: float = 0.99
+    eps: float = 1e-8
+    momentum: float = 0.0
+    centered: bool = False
+    weight_decay: float = 0.0
+    style: str = "torch"
+    overrides: dict = None
+    kind = "rmsprop"
+
+
+@dataclass
+class Lion(_Optimizer):
+    lr: float = 1e-4
+    betas: tuple = (0.9, 0.99)
+    weight_decay: float = 0.0
+    overrides: dict = None
+    kind = "lion"
+
+
+@dataclass
+class Lamb(_Optimizer):
+    lr: float = 1e-3
+    betas: tuple = (0.9, 0.999)
+    eps: float = 1e-6
+    weight_decay: float = 0.0
+    overrides: dict = None
+    kind = "lamb"
+
+
+class _OnnxOptimizer:
+    """An optimizer operator of ai.onnx.preview.training with its own attribute names."""
+
+    def __init__(self, lr, t0=None, **attributes):
+        self.lr, self.t0, self.attributes = lr, t0, attributes
+
+    def spec(self):
+        s = {"kind": self.kind, "lr": self.lr, "attributes": self.attributes}
+        if "mode" in self.attributes:
+            s["attributes"] = {k: v for k, v in self.attributes.items() if k != "mode"}
+            s["nesterov"] = self.attributes["mode"] == "nesterov"
+        if self.t0 is not None:
+            s["t0"] = self.t0
+        return s
+
+
+class OnnxAdam(_OnnxOptimizer):
+    kind = "onnx_adam"
+
+
+class OnnxMomentum(_OnnxOptimizer):
+    kind = "onnx_momentum"
+
+
+class OnnxAdagrad(_OnnxOptimizer):
+    kind = "onnx_adagrad"
+
+
+@dataclass
+class Term:
+    """One weighted loss term on a named output."""
+
+    kind: str = "auto"
+    output: str = None
+    label: str = None
+    weight: float = 1.0
+    reduction: str = "mean"
+    class_weights: list = None
+    ignore_index: int = None
+    label_smoothing: float = 0.0
+    delta: float = 1.0
+
+    def spec(self):
+        return {k: v for k, v in vars(self).items() if v is not None}
+
+
+class losses:
+    """Loss descriptions: `ot.losses.CrossEntropy(label_smoothing=0.1)`."""
+
+    @staticmethod
+    def CrossEntropy(weight=None, ignore_index=None, label_smoothing=0.0, reduction="mean", output=None, label=None):
+        return Term("cross_entropy", output, label, 1.0, reduction, _list(weight), ignore_index, label_smoothing)
+
+    @staticmethod
+    def NLL(weight=None, ignore_index=None, reduction="mean", output=None, label=None):
+        return Term("nll", output, label, 1.0, reduction, _list(weight), ignore_index)
+
+    @staticmethod
+    def MSE(reduction="mean", output=None, label=None):
+        return Term("mse", output, label, 1.0, reduction)
+
+    @staticmethod
+    def L1(reduction="mean", output=None, label=None):
+        return Term("l1", output, label, 1.0, reduction)
+
+    @staticmethod
+    def Huber(delta=1.0, reduction="mean", output=None, label=None):
+        return Term("huber", output, label, 1.0, reduction, delta=delta)
+
+    @staticmethod
+    def BCE(reduction="mean", output=None, label=None):
+        return Term("bce", output, label, 1.0, reduction)
+
+    @staticmethod
+    def BCELogits(reduction="mean", output=None, label=None):
+        return Term("bce_logits", output, label, 1.0, reduction)
+
+    @staticmethod
+    def KL(reduction="mean", output=None, label=None):
+        return Term("kl", output, label, 1.0, reduction)
+
+    @staticmethod
+    def Hinge(reduction="mean", output=None, label=None):
+        return Term("hinge", output, label, 1.0, reduction)
+
+
+def _list(x):
+    return None if x is None else [float(v) for v in x]
+
+
+@dataclass
+class Schedule:
+    """A learning-rate schedule: kind and its numbers (see docs/recipe.md)."""
+
+    kind: str = "constant"
+    numbers: dict = field(default_factory=dict)
+    milestones: list = field(default_factory=list)
+
+    def spec(self):
+        return {"kind": self.kind, "numbers": self.numbers, "milestones": list(self.milestones)}
+
+
+_OPTIMIZERS = {"sgd": SGD, "adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "rmsprop": RMSprop, "lion": Lion, "lamb": Lamb}
+
+
+def optimizer_spec(o):
+    if o is None:
+        return AdamW().spec()
+    if isinstance(o, str):
+        if o in ("momentum", "nesterov"):
+            return SGD(momentum=0.9, nesterov=o == "nesterov").spec()
+        return _OPTIMIZERS[o]().spec() if o in _OPTIMIZERS else {"kind": o}
+    return o.spec()
+
+
+def loss_specs(loss, label=None):
+    terms = loss if isinstance(loss, (list, tuple)) else [loss]
+    specs = []
+    for t in terms:
+        if isinstance(t, tuple):  # (weight, term)
+            weight, t = t
+            s = dict((Term(t) if isinstance(t, str) else t).spec(), weight=weight)
+        else:
+            s = (Term(t) if isinstance(t, str) else t).spec()
+        specs.append(s)
+    if label is not None and len(specs) == 1 and "label" not in specs[0]:
+        specs[0]["label"] = label
+    return specs
+
+
+def schedule_spec(s):
+    if s is None:
+        return {"kind": "constant"}
+    if isinstance(s, str):
+        return {"kind": s}
+    return dict(s) if isinstance(s, dict) else s.spec()

@@ -1,0 +1,50 @@
+"""Inference and gradients by names."""
+
+from . import _native
+from .model import as_model
+from .values import from_native, to_native
+
+
+def feed_lists(feeds):
+    names = list(feeds)
+    return names, [to_native(feeds[n], n) for n in names]
+
+
+class Session:
+    """Runs a model's inference graph: `Session("m.onnx").run({"x": x})` -> {output name: array}."""
+
+    def __init__(self, model, threads=0):
+        self.model = as_model(model)
+        self._s = _native.Session(self.model._m, threads)
+
+    def run(self, feeds, outputs=None):
+        names, values = feed_lists(feeds)
+        outputs = None if outputs is None else list(outputs)
+        got = self._s.run(names, values, outputs)
+        return dict(zip(outputs if outputs is not None else self._s.output_names, map(from_native, got)))
+
+
+def gradients(model, feeds, of=None, wrt=None, cotangent=None, threads=0):
+    """Gradients of outputs with respect to any tensors -> {name: array}; zeros where nothing flows.
+
+    of: an output name or a list (default: every floating-point output); wrt: inputs, initializers or
+    intermediate tensors (default: every floating-point initializer); cotangent: an array, or
+    {output: array} (default: ones).
+    """
+    m = as_model(model)
+    if isinstance(of, str):
+        of = [of]
+    if of is None and cotangent is not None:
+        of = [o["name"] for o in m.info["outputs"] if o.get("dtype") in ("float", "double", "float16", "bfloat16")]
+    if wrt is None:
+        wrt = [i["name"] for i in m.info["initializers"] if i["dtype"] in ("float", "double", "float16", "bfloat16")]
+    elif isinstance(wrt, str):
+        wrt = [wrt]
+    cotangents = []
+    if cotangent is not None:
+        if not isinstance(cotangent, dict):
+            cotangent = {of[0]: cotangent}
+        cotangents = [to_native(cotangent[n], n) if n in cotangent else None for n in of]
+    names, values = feed_lists(feeds)
+    got = m._m.gradients(names, values, of, cotangents, list(wrt), threads)
+    return dict(zip(wrt, map(from_native, got)))

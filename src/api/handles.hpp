@@ -1,0 +1,46 @@
+// What the opaque handles of the C API hold, and how exceptions become status codes.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/session.hpp"
+#include "engine/training.hpp"
+#include "onnxtrain/onnxtrain.h"
+
+struct ot_text { std::string data; };
+struct ot_value { onnxtrain::Value v; };
+struct ot_model { std::shared_ptr<const onnxtrain::Model> m; };
+struct ot_session {
+  std::unique_ptr<onnxtrain::Session> s;
+};
+struct ot_trainer {
+  std::unique_ptr<onnxtrain::Training> t;
+  std::vector<onnxtrain::NamedValue> outputs;  // of the last step
+};
+
+namespace onnxtrain::api {
+
+ot_status remember(const Error& e);
+ot_status remember_other(const char* what);
+
+// Runs f; an exception becomes the thread's last error.
+template <class F>
+ot_status guarded(F&& f) noexcept {
+  try {
+    f();
+    return OT_OK;
+  } catch (const Error& e) {
+    return remember(e);
+  } catch (const std::bad_alloc&) {
+    return remember_other("out of memory");
+  } catch (const std::exception& e) {
+    return remember_other(e.what());
+  }
+}
+
+Feeds feeds_of(size_t n, const char* const* names, ot_value* const* values);
+ProgramOptions options_of(const ot_options* o);
+uint64_t seed_of(const ot_options* o);
+
+}  // namespace onnxtrain::api

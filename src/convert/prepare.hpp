@@ -1,0 +1,88 @@
+// Inference model + recipe -> training model: loss, Gradient, optimizer, schedule, clipping as
+// graph (rulings G7, G13, G14, G15).
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/model.hpp"
+#include "op/op.hpp"
+
+namespace onnxtrain {
+
+struct LossTerm {
+  // auto, cross_entropy, nll, mse, l1, huber, bce, bce_logits, kl, hinge, or a path ending in .onnx
+  std::string kind = "auto";
+  std::string output;              // model output it applies to; empty: the only or first one
+  std::string label;               // name of the target input; empty: "label" (or label_1, ...)
+  double weight = 1;               // of this term in the sum
+  std::string reduction = "mean";  // mean, sum
+  std::vector<float> class_weights;
+  std::optional<int64_t> ignore_index;
+  double label_smoothing = 0;
+  double delta = 1;                // huber
+};
+
+struct ParameterOverride {
+  std::string glob;
+  std::optional<double> weight_decay;
+  double lr_scale = 1;
+};
+
+struct OptimizerSpec {
+  // sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop, lion, lamb, onnx_adam, onnx_momentum,
+  // onnx_adagrad, or a path ending in .onnx. PyTorch's arguments and mathematics.
+  std::string kind = "adamw";
+  std::optional<double> lr;        // default of the kind
+  double momentum = 0, dampening = 0;
+  bool nesterov = false;
+  std::optional<double> weight_decay;  // default of the kind (adamw 0.01, others 0)
+  std::optional<double> beta1, beta2, eps;
+  bool amsgrad = false;
+  double lr_decay = 0, initial_accumulator_value = 0;  // adagrad
+  double alpha = 0.99;                                 // rmsprop
+  bool centered = false;
+  std::string style = "torch";                         // or "keras" where Keras differs
+  bool no_decay_on_bias_and_norm = false;
+  std::map<std::string, double> attributes;            // onnx_*: the operator's own attributes
+  std::optional<int64_t> t0;                           // onnx_*: first value of the counter
+  std::vector<ParameterOverride> overrides;
+};
+
+struct ScheduleSpec {
+  // constant, step, multistep, exponential, cosine, linear, onecycle, polynomial
+  std::string kind = "constant";
+  std::map<std::string, double> numbers;  // step_size, gamma, total_steps, warmup_steps, min_lr, power, ...
+  std::vector<int64_t> milestones;
+};
+
+struct Recipe {
+  std::vector<LossTerm> losses;   // empty: one term, chosen by `auto`
+  OptimizerSpec optimizer;
+  ScheduleSpec schedule;
+  std::vector<std::string> freeze, only;  // globs over initializer names
+  double clip_norm = 0, clip_value = 0;   // 0: off
+  int accumulate = 1;
+  std::string mode = "train";     // "as_is": the graph exactly as written
+  bool lowered = false;           // no Gradient node: explicit backward in standard operators
+  bool reset = false;             // new initial values by sensible initialisers
+  uint64_t seed = 0;
+  bool unbiased_batch_variance = true;  // running variance by PyTorch's rule
+};
+
+// JSON object with the field names above; an unknown key is an error with a suggestion.
+Recipe recipe_from_json(const std::string& json);
+
+// What `auto` chose and why, for the printed line.
+struct LossChoice {
+  std::string kind, output, because;
+};
+LossChoice choose_loss(const Model& m, const std::string& output = {});
+
+// Names of the initializers that would be trained under this recipe, in graph order.
+std::vector<std::string> trainable_parameters(const Model& m, const Recipe& r);
+
+Model prepare(const Model& m, const Recipe& r, const OpTable& ops);
+
+}  // namespace onnxtrain

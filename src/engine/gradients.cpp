@@ -1,0 +1,100 @@
+// Adds a weighted sum of the outputs and a Gradient node to a copy of the main graph and runs it.
+#include "engine/gradients.hpp"
+
+#include <algorithm>
+
+#include "autodiff/autodiff.hpp"
+
+namespace onnxtrain {
+
+namespace {
+
+ValueId tensor_named(const Graph& g, const std::string& name) {
+  ValueId v = g.find(name);
+  if (v == kNone) throw Error(ErrorKind::kUsage, "OT1126", cat("the model has no tensor named '", name, "'"));
+  return v;
+}
+
+ValueId add(Graph& g, const char* op, std::vector<ValueId> in) {
+  Node n;
+  n.op = op;
+  n.version = kGradOpset;
+  n.inputs = std::move(in);
+  if (n.op == "ReduceSum") n.attrs["keepdims"] = int64_t(0);
+  ValueId out = g.add_node(std::move(n), 1, "onnxtrain.gradients")[0];
+  g.nodes.back().name = g.value_name(out);
+  return out;
+}
+
+// sum over `of` of <cotangent, y>
+ValueId weighted_sum(Graph& g, const GradientRequest& r, const std::vector<std::string>& of) {
+  ValueId sum = kNone;
+  for (const auto& name : of) {
+    ValueId y = tensor_named(g, name);
+    auto c = r.cotangents.find(name);
+    if (c != r.cotangents.end()) y = add(g, "Mul", {y, g.add_constant(c->second)});
+    ValueId s = add(g, "ReduceSum", {y});
+    sum = sum == kNone ? s : add(g, "Add", {sum, s});
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::vector<NamedValue> gradients(const Model& model, const Feeds& feeds, const GradientRequest& request,
+                                  const ProgramOptions& options) {
+  Graph g = model.main.clone();
+  for (ValueDef& d : g.values) d.state.clear();
+  resolve_gradients(g);
+  std::vector<std::string> of = request.of;
+  if (of.empty())
+    for (ValueId v : g.outputs)
+      if (g.value(v).type.is_tensor() && dtype_is_differentiable(g.value(v).type.elem)) of.push_back(g.value_name(v));
+  if (of.empty()) throw Error(ErrorKind::kUsage, "OT1127", "the model has no floating-point output to differentiate");
+  std::vector<Value> inputs;
+  std::vector<ValueId> kept;
+  size_t used = 0;
+  for (ValueId v : g.inputs) {
+    auto it = feeds.find(g.value_name(v));
+    if (it == feeds.end()) {
+      if (g.value(v).constant.defined()) continue;
+      data_error("OT2113", cat("input '", g.value_name(v), "' was not given"));
+    }
+    check_feed(g.value(v), it->second);
+    g.value(v).constant = Tensor();
+    inputs.push_back(it->second);
+    kept.push_back(v);
+    ++used;
+  }
+  if (used != feeds.size())
+    for (const auto& [name, value] : feeds)
+      if (std::none_of(kept.begin(), kept.end(), [&](ValueId v) { return g.value_name(v) == name; }))
+        unknown_feed(name, model.input_names());
+  g.inputs = kept;
+  Node n;
+  n.op = "Gradient";
+  n.domain = kTrainingDomain;
+  n.version = 1;
+  n.name = "onnxtrain.gradients";
+  for (const auto& name : request.wrt) n.inputs.push_back(tensor_named(g, name));
+  for (size_t k = 0; k < request.wrt.size(); ++k) {
+    const TypeInfo& t = g.value(n.inputs[k]).type;
+    if (t.is_tensor() && t.elem != DType::kUndefined && !dtype_is_differentiable(t.elem))
+      throw Error(ErrorKind::kUsage, "OT1128", cat("'", request.wrt[k], "' is ", to_string(t), ": there is no gradient with respect to it"));
+  }
+  std::vector<ValueId> xs = n.inputs;
+  n.inputs.insert(n.inputs.end(), xs.begin(), xs.end());
+  n.inputs.push_back(weighted_sum(g, request, of));
+  n.attrs["xs"] = request.wrt;
+  n.attrs["y"] = std::string("onnxtrain.gradients");
+  n.attrs["resolved"] = int64_t(1);
+  g.outputs = g.add_node(std::move(n), int(request.wrt.size()), "onnxtrain.gradient");
+  int threads = options.threads > 0 ? options.threads : default_threads();
+  Program p(std::move(g), {}, std::make_shared<State>(), std::make_shared<ThreadPool>(threads), options);
+  std::vector<Value> values = p.run(inputs, 0, 0);
+  std::vector<NamedValue> out;
+  for (size_t k = 0; k < values.size(); ++k) out.emplace_back(request.wrt[k], values[k]);
+  return out;
+}
+
+}  // namespace onnxtrain

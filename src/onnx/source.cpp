@@ -1,0 +1,67 @@
+// Bytes -> ModelProto, with the limits of safety.md checked before and while parsing.
+#include "onnx/source.hpp"
+
+#include <filesystem>
+
+#include "core/file.hpp"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl.h"
+#include "google/protobuf/stubs/logging.h"
+
+namespace onnxtrain {
+namespace {
+
+// protobuf prints parse errors to stderr by itself; only cli/ prints here.
+void silence_protobuf() {
+  static const bool done = [] {
+    google::protobuf::SetLogHandler(nullptr);
+    return true;
+  }();
+  (void)done;
+}
+
+void parse(google::protobuf::io::ZeroCopyInputStream& stream, ModelSource& source, int64_t bytes,
+           const std::string& what) {
+  silence_protobuf();
+  const LoadLimits& limits = source.limits;
+  if (bytes > limits.protobuf_bytes || bytes > INT32_MAX)
+    model_error("OT1003", cat(what, " has ", bytes, " bytes; the limit of one protobuf file is ",
+                              std::min<int64_t>(limits.protobuf_bytes, INT32_MAX)),
+                "save the model with its tensors as external data");
+  google::protobuf::io::CodedInputStream in(&stream);
+  in.SetTotalBytesLimit(INT32_MAX);
+  // a subgraph takes three nested messages: graph, node, attribute
+  in.SetRecursionLimit(3 * limits.nesting + 16);
+  if (!source.proto.ParseFromCodedStream(&in) || !in.ConsumedEntireMessage())
+    model_error("OT1002", cat(what, " is not a readable ONNX model: it is damaged, cut short, nested deeper than ",
+                              limits.nesting, " levels, or another kind of file"),
+                "check that the file was copied completely, or export it again");
+  if (!source.proto.has_graph())
+    model_error("OT1002", cat(what, " is not an ONNX model: it has no graph"));
+}
+
+}  // namespace
+
+std::shared_ptr<ModelSource> parse_source(std::string_view bytes, const std::string& base_dir,
+                                          const LoadLimits& limits) {
+  auto source = std::make_shared<ModelSource>(base_dir, limits);
+  if (bytes.size() > INT32_MAX) {
+    google::protobuf::io::ArrayInputStream none(nullptr, 0);
+    parse(none, *source, int64_t(bytes.size()), "the model");
+  }
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), int(bytes.size()));
+  parse(stream, *source, int64_t(bytes.size()), "the model");
+  return source;
+}
+
+std::shared_ptr<ModelSource> read_source(const std::string& path, const LoadLimits& limits) {
+  const InputFile file(path, ErrorKind::kModel);
+  std::string dir = std::filesystem::path(path).parent_path().string();
+  auto source = std::make_shared<ModelSource>(dir.empty() ? "." : dir, limits);
+  // read, not mapped: a file that shrinks meanwhile is then an error and never SIGBUS
+  google::protobuf::io::FileInputStream stream(file.fd(), 1 << 20);
+  parse(stream, *source, int64_t(file.size()), cat("'", path, "'"));
+  return source;
+}
+
+}  // namespace onnxtrain

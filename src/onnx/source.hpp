@@ -1,0 +1,57 @@
+// What is kept of the file a model came from: the protobuf message and the folder for external
+// data. Tensors of the model alias its memory, so a Tensor whose pointer is still the one made at
+// load was not changed and is written back as it was. Internal to onnx/.
+#pragma once
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "onnx/onnx.hpp"
+#include "onnx/onnx_pb.h"
+
+namespace onnxtrain {
+
+class MappedFile;
+
+// Files beside the model that hold tensor data; each is opened and mapped once.
+class ExternalFiles {
+ public:
+  explicit ExternalFiles(std::string base_dir) : base_dir_(std::move(base_dir)) {}
+  // The bytes [offset, offset+length) of a file beneath the model's folder; length < 0: to its end.
+  // The result keeps the mapping alive. Throws a model error naming the tensor.
+  struct Range {
+    std::shared_ptr<void> owner;
+    const char* data = nullptr;
+    size_t size = 0;
+  };
+  Range open(const std::string& location, int64_t offset, int64_t length, const std::string& tensor);
+  const std::string& base_dir() const { return base_dir_; }
+
+ private:
+  std::string base_dir_;
+  std::unordered_map<std::string, std::shared_ptr<MappedFile>> files_;
+};
+
+class ModelSource {
+ public:
+  ModelSource(std::string base_dir, LoadLimits l) : external(std::move(base_dir)), limits(l) {}
+
+  onnx::ModelProto proto;
+  ExternalFiles external;
+  LoadLimits limits;
+  // Tensors that could not alias the message (converted, mapped): kept so that their addresses
+  // stay theirs and "unchanged" can be told by pointer.
+  std::unordered_map<const onnx::TensorProto*, Tensor> converted;
+  std::unordered_map<const onnx::SparseTensorProto*, Tensor> densified;
+};
+
+// Reads the message; checks size and nesting limits. Errors: OT1001 (unreadable), OT1002 (not a
+// model, or damaged), OT1003 (a limit).
+std::shared_ptr<ModelSource> parse_source(std::string_view bytes, const std::string& base_dir,
+                                          const LoadLimits& limits);
+std::shared_ptr<ModelSource> read_source(const std::string& path, const LoadLimits& limits);
+
+// "" and "ai.onnx" are the same domain.
+inline std::string normal_domain(const std::string& d) { return d == "ai.onnx" ? std::string() : d; }
+
+}  // namespace onnxtrain

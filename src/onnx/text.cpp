@@ -1,0 +1,29 @@
+// ONNX's text syntax through libonnx's parser and printer.
+#include "onnx/defs/parser.h"
+#include "onnx/defs/printer.h"
+#include "onnx/reader.hpp"
+
+namespace onnxtrain {
+
+Model parse_model(std::string_view text, const OpTable& ops, const LoadOptions& o) {
+  auto source = std::make_shared<ModelSource>(std::string(), o.limits);
+  std::string reason;
+  try {
+    onnx::OnnxParser parser(text);
+    const auto status = parser.Parse(source->proto);
+    if (!status.IsOK()) reason = status.ErrorMessage();
+    else if (!parser.EndOfInput()) reason = "text follows the model";
+  } catch (const std::exception& e) {  // numbers out of range
+    reason = e.what();
+  }
+  if (!reason.empty()) model_error("OT1004", cat("not a model in ONNX's text syntax: ", reason));
+  return load_source(std::move(source), ops, o);
+}
+
+std::string to_onnx_text(const Model& m, const OpTable& ops) {
+  onnx::ModelProto p;
+  if (!p.ParseFromString(serialize_model(m, ops))) OT_ASSERT(false);
+  return onnx::ProtoToString(p);
+}
+
+}  // namespace onnxtrain

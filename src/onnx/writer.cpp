@@ -1,0 +1,315 @@
+// Model -> the parts of a file. What came from a file and was not changed is copied from its
+// message; the rest is written from the IR.
+#include "onnx/writer.hpp"
+
+#include <algorithm>
+
+#include "onnx/tensors.hpp"
+
+namespace onnxtrain {
+namespace {
+
+using ValueMap = std::unordered_map<std::string, const ValueDef*>;
+
+ValueMap constants_by_name(const Graph& g) {
+  std::vector<char> is_captured(g.values.size(), 0);
+  for (const auto& c : g.captures) is_captured[size_t(c.inner)] = 1;
+  ValueMap map;
+  for (size_t v = 0; v < g.values.size(); ++v)
+    if (g.values[v].constant.defined() && !is_captured[v]) map.emplace(g.values[v].name, &g.values[v]);
+  return map;
+}
+
+// Where the tensor's data was when the file was loaded.
+const void* original_data(const ModelSource& source, const onnx::TensorProto& p) {
+  if (auto it = source.converted.find(&p); it != source.converted.end()) return it->second.data();
+  if (p.has_raw_data() && !p.raw_data().empty()) return p.raw_data().data();
+  if (p.float_data_size() > 0) return p.float_data().data();
+  if (p.double_data_size() > 0) return p.double_data().data();
+  if (p.int64_data_size() > 0) return p.int64_data().data();
+  if (p.uint64_data_size() > 0) return p.uint64_data().data();
+  if (p.int32_data_size() > 0) return p.int32_data().data();
+  return nullptr;
+}
+
+bool changed(const ModelSource& source, const onnx::TensorProto& p, const ValueDef* now) {
+  if (now == nullptr || now->constant.size() == 0) return false;
+  return now->constant.data() != original_data(source, p);
+}
+
+void set_data(TensorOut& out, const Tensor& t) {
+  if (t.dtype() != DType::kString && packed_bytes_size(t) == t.bytes()) {
+    write_tensor(Tensor(t.dtype(), {0}), out.proto);  // clears every data field
+    out.proto.clear_raw_data();
+    out.proto.clear_dims();
+    for (int64_t d : t.shape()) out.proto.add_dims(d);
+    out.tensor = t;
+  } else {
+    write_tensor(t, out.proto);
+  }
+}
+
+TensorOut copy_tensor(const ModelSource& source, const onnx::TensorProto& p, const ValueDef* now) {
+  TensorOut out;
+  out.was_external = p.data_location() == onnx::TensorProto_DataLocation_EXTERNAL;
+  const bool has_raw = p.has_raw_data() && p.raw_data().size() >= 1024;
+  if (has_raw || changed(source, p, now)) {  // all but the data
+    out.proto.set_name(p.name());
+    if (p.has_data_type()) out.proto.set_data_type(p.data_type());
+    *out.proto.mutable_dims() = p.dims();
+    if (p.has_doc_string()) out.proto.set_doc_string(p.doc_string());
+    *out.proto.mutable_metadata_props() = p.metadata_props();
+    if (p.has_data_location()) out.proto.set_data_location(p.data_location());
+    out.proto.mutable_unknown_fields()->MergeFrom(p.unknown_fields());
+  }
+  if (changed(source, p, now)) set_data(out, now->constant);
+  else if (out.was_external) {  // the new file stands elsewhere: bring the data along
+    auto it = source.converted.find(&p);
+    out.proto = p;
+    if (it != source.converted.end()) set_data(out, it->second);
+  } else if (has_raw) out.raw = p.raw_data();
+  else out.proto = p;
+  return out;
+}
+
+// Tensors of Constant nodes are initializers for the user; a new value goes back into the node.
+void update_constants(const ModelSource& source, const onnx::GraphProto& from, const ValueMap& now,
+                      onnx::GraphProto& to) {
+  for (int i = 0; i < from.node_size(); ++i) {
+    const onnx::NodeProto& n = from.node(i);
+    if (n.op_type() != "Constant" || !normal_domain(n.domain()).empty() || n.output_size() != 1) continue;
+    auto it = now.find(n.output(0));
+    if (it == now.end()) continue;
+    for (int k = 0; k < n.attribute_size(); ++k)
+      if (n.attribute(k).has_t() && changed(source, n.attribute(k).t(), it->second))
+        write_tensor(it->second->constant, *to.mutable_node(i)->mutable_attribute(k)->mutable_t());
+  }
+}
+
+void copy_graph(const ModelSource& source, const onnx::GraphProto& p, const Graph& g, GraphOut& out) {
+  const ValueMap now = constants_by_name(g);
+  auto find = [&](const std::string& name) {
+    auto it = now.find(name);
+    return it == now.end() ? nullptr : it->second;
+  };
+  onnx::GraphProto& q = out.proto;
+  if (p.has_name()) q.set_name(p.name());
+  if (p.has_doc_string()) q.set_doc_string(p.doc_string());
+  *q.mutable_node() = p.node();
+  *q.mutable_input() = p.input();
+  *q.mutable_output() = p.output();
+  *q.mutable_value_info() = p.value_info();
+  *q.mutable_quantization_annotation() = p.quantization_annotation();
+  *q.mutable_metadata_props() = p.metadata_props();
+  q.mutable_unknown_fields()->MergeFrom(p.unknown_fields());
+  for (const auto& t : p.initializer()) out.tensors.push_back(copy_tensor(source, t, find(t.name())));
+  for (const auto& t : p.sparse_initializer()) {
+    const ValueDef* value = find(t.values().name());
+    auto it = source.densified.find(&t);
+    if (value == nullptr || it == source.densified.end() || value->constant.data() == it->second.data()) {
+      *q.add_sparse_initializer() = t;
+      continue;
+    }
+    TensorOut dense;  // a trained sparse tensor is not sparse any more
+    dense.proto.set_name(t.values().name());
+    set_data(dense, value->constant);
+    out.tensors.push_back(std::move(dense));
+  }
+  update_constants(source, p, now, q);
+}
+
+void write_bindings(const TrainingStep& s, onnx::TrainingInfoProto& p) {
+  for (const auto& [key, value] : s.initialization_binding) {
+    auto* b = p.add_initialization_binding();
+    b->set_key(key);
+    b->set_value(value);
+  }
+  for (const auto& [key, value] : s.update_binding) {
+    auto* b = p.add_update_binding();
+    b->set_key(key);
+    b->set_value(value);
+  }
+}
+
+bool step_from_source(const Model& m, const TrainingStep& s) {
+  return m.source && !s.generated && s.source_index >= 0 &&
+         s.source_index < m.source->proto.training_info_size();
+}
+
+// The main graph stands in the file as it was unless something new refers to values that exist
+// only after expansion.
+bool main_from_source(const Model& m, bool inference_only) {
+  if (!m.source || m.main_generated) return false;
+  if (inference_only) return true;
+  std::unordered_set<std::string> names;
+  for (const TrainingStep& s : m.training) {
+    if (step_from_source(m, s)) continue;
+    if (names.empty()) {
+      const onnx::GraphProto& g = m.source->proto.graph();
+      for (const auto& v : g.input()) names.insert(v.name());
+      for (const auto& t : g.initializer()) names.insert(t.name());
+      for (const auto& t : g.sparse_initializer()) names.insert(t.values().name());
+      for (const auto& n : g.node()) names.insert(n.output().begin(), n.output().end());
+    }
+    for (const auto& c : s.algorithm.captures)
+      if (names.count(m.main.value_name(c.outer)) == 0) return false;
+  }
+  return true;
+}
+
+void write_head(const Model& m, onnx::ModelProto& head) {
+  if (m.source) {
+    const onnx::ModelProto& p = m.source->proto;
+    *head.mutable_opset_import() = p.opset_import();
+    *head.mutable_functions() = p.functions();
+    *head.mutable_configuration() = p.configuration();
+    head.mutable_unknown_fields()->MergeFrom(p.unknown_fields());
+  }
+  auto set = [&](const std::string& value, bool was_there, auto setter) {
+    if (was_there || !value.empty()) setter(value);
+  };
+  const onnx::ModelProto none;
+  const onnx::ModelProto& p = m.source ? m.source->proto : none;
+  set(m.producer_name, p.has_producer_name(), [&](const auto& v) { head.set_producer_name(v); });
+  set(m.producer_version, p.has_producer_version(), [&](const auto& v) { head.set_producer_version(v); });
+  set(m.domain, p.has_domain(), [&](const auto& v) { head.set_domain(v); });
+  set(m.doc, p.has_doc_string(), [&](const auto& v) { head.set_doc_string(v); });
+  if (p.has_model_version() || m.model_version != 0) head.set_model_version(m.model_version);
+  std::map<std::string, std::string> before;
+  for (const auto& kv : p.metadata_props()) before[kv.key()] = kv.value();
+  if (before == m.metadata) {
+    *head.mutable_metadata_props() = p.metadata_props();
+  } else {
+    for (const auto& [key, value] : m.metadata) {
+      auto* kv = head.add_metadata_props();
+      kv->set_key(key);
+      kv->set_value(value);
+    }
+  }
+}
+
+void use_graph(const onnx::GraphProto& g, std::set<std::pair<std::string, std::string>>& used) {
+  for (const auto& n : g.node()) {
+    used.emplace(normal_domain(n.domain()), n.op_type());
+    for (const auto& a : n.attribute())
+      if (a.has_g()) use_graph(a.g(), used);
+  }
+}
+
+// Without training, functions of our own domain and imports that only training needed go too.
+void drop_unused(onnx::ModelProto& head, const onnx::GraphProto& main) {
+  std::set<std::pair<std::string, std::string>> used;
+  use_graph(main, used);
+  for (size_t before = 0; before != used.size();) {
+    before = used.size();
+    for (const auto& f : head.functions()) {
+      const std::string d = normal_domain(f.domain());
+      if (d == kOwnDomain && used.count({d, f.name()}) == 0) continue;
+      for (const auto& n : f.node()) used.emplace(normal_domain(n.domain()), n.op_type());
+    }
+  }
+  auto* functions = head.mutable_functions();
+  for (int i = functions->size(); i-- > 0;)
+    if (normal_domain(functions->Get(i).domain()) == kOwnDomain &&
+        used.count({std::string(kOwnDomain), functions->Get(i).name()}) == 0)
+      functions->DeleteSubrange(i, 1);
+  auto* imports = head.mutable_opset_import();
+  for (int i = imports->size(); i-- > 0;) {
+    const std::string& d = imports->Get(i).domain();
+    if (d != kTrainingDomain && d != kOwnDomain) continue;
+    const bool needed = std::any_of(used.begin(), used.end(), [&](const auto& u) { return u.first == d; });
+    if (!needed) imports->DeleteSubrange(i, 1);
+  }
+}
+
+void set_ir_version(onnx::ModelProto& head, const Model& m, const FileParts& parts, const Used& used,
+                    bool untouched, const SaveOptions& o) {
+  int needed = used.min_ir;  // by features
+  if (!parts.training.empty()) needed = std::max(needed, 7);
+  if (head.functions_size() > 0) needed = std::max(needed, 8);
+  for (const auto& f : head.functions())
+    if (!f.overload().empty()) needed = std::max(needed, 10);
+  int ir = needed;
+  for (const auto& i : head.opset_import())
+    if (normal_domain(i.domain()).empty()) ir = std::max(ir, ir_for_opset(int(i.version())));
+  if (m.source) {
+    const int before = int(m.source->proto.ir_version());
+    ir = untouched ? before : std::max(ir, before);
+  }
+  if (o.ir_cap > 0 && ir > o.ir_cap) {
+    if (needed > o.ir_cap)
+      usage_error("OT1505", cat("the model needs IR version ", needed, ", above the wished limit of ", o.ir_cap));
+    ir = o.ir_cap;
+  }
+  head.set_ir_version(ir);
+}
+
+}  // namespace
+
+FileParts make_parts(const Model& m, const OpTable& ops, const SaveOptions& o) {
+  FileParts parts;
+  Used used;
+  GraphWriter writer(used);
+  write_head(m, parts.head);
+  const bool copy_main = main_from_source(m, o.inference_only);
+  bool all_copied = copy_main, any_copied = copy_main;
+  std::unordered_set<std::string> taken, keep;
+  for (const std::string& name : m.state_names()) keep.insert(name);
+  std::vector<std::string> main_names;
+  if (copy_main) {
+    copy_graph(*m.source, m.source->proto.graph(), m.main, parts.graph);
+    for (const auto& v : m.main.values) {
+      main_names.push_back(v.name);
+      taken.insert(v.name);
+    }
+  } else {
+    writer.write(m.main, nullptr, taken, parts.graph, main_names, true, keep);
+  }
+  for (const TrainingStep& s : m.training) {
+    if (o.inference_only) break;
+    FileParts::Training& t = parts.training.emplace_back();
+    if (step_from_source(m, s) && copy_main) {
+      const onnx::TrainingInfoProto& p = m.source->proto.training_info(s.source_index);
+      t.has_initialization = p.has_initialization();
+      t.has_algorithm = p.has_algorithm();
+      copy_graph(*m.source, p.initialization(), s.initialization, t.initialization);
+      copy_graph(*m.source, p.algorithm(), s.algorithm, t.algorithm);
+      *t.bindings.mutable_initialization_binding() = p.initialization_binding();
+      *t.bindings.mutable_update_binding() = p.update_binding();
+      t.bindings.mutable_unknown_fields()->MergeFrom(p.unknown_fields());
+      any_copied = true;
+      continue;
+    }
+    all_copied = false;
+    std::vector<std::string> names;
+    std::unordered_set<std::string> alone;
+    t.has_initialization = !s.initialization.outputs.empty();
+    if (t.has_initialization)
+      writer.write(s.initialization, nullptr, alone, t.initialization, names, true, {});
+    t.has_algorithm = true;
+    writer.write(s.algorithm, &main_names, taken, t.algorithm, names, true, keep);
+    write_bindings(s, t.bindings);
+  }
+  add_functions(parts.head, ops, used);
+  set_imports(parts.head, m, used, any_copied);
+  if (o.inference_only) drop_unused(parts.head, parts.graph.proto);
+  set_ir_version(parts.head, m, parts, used, all_copied && !o.inference_only, o);
+  return parts;
+}
+
+Pieces to_pieces(FileParts& f) {
+  constexpr int kGraph = 7, kTraining = 20, kInitialization = 1, kAlgorithm = 2;
+  Pieces out;
+  out.add(f.head.SerializeAsString());
+  out.add_field(kGraph, to_pieces(f.graph));
+  for (FileParts::Training& t : f.training) {
+    Pieces step;
+    step.add(t.bindings.SerializeAsString());
+    if (t.has_initialization) step.add_field(kInitialization, to_pieces(t.initialization));
+    if (t.has_algorithm) step.add_field(kAlgorithm, to_pieces(t.algorithm));
+    out.add_field(kTraining, std::move(step));
+  }
+  return out;
+}
+
+}  // namespace onnxtrain

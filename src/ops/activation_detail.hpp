@@ -1,0 +1,71 @@
+// Shared by activation functions. A function is a struct made from its node, with
+//   template <class C> C operator()(C x) const;           the value
+//   template <class C> C grad(C dy, C s) const;           dy times the derivative at s
+//   Expr lower(Expr dy, Expr s) const;                    the same in standard operators
+//   static constexpr bool kFromY;                         s is the result (else the argument)
+// Its gradient is an operator of our own domain, NAMEGrad(dy, s), with the same attributes.
+#pragma once
+#include "ops/elementwise_detail.hpp"
+#include "ops/expr_detail.hpp"
+
+namespace onnxtrain::ops {
+
+template <class F, class... Ts>
+Kernel make_activation(Prepare& p) {
+  return dispatch<Ts...>(p.in(0).dtype, p.node().op, [&]<class T>() {
+    F f(p.node());
+    return unary_kernel<T, T>(p, [f](compute_t<T> v) { return f(v); });
+  });
+}
+
+template <class F>
+Kernel make_activation_grad(Prepare& p) {
+  int64_t n = p.out(0).size();
+  F f(p.node());
+  return dispatch<float, double, Half, BFloat16>(p.in(0).dtype, p.node().op, [&]<class T>() -> Kernel {
+    using C = compute_t<T>;
+    return [n, f](const Run& r) {
+      const T *dy = r.in<T>(0), *s = r.in<T>(1);
+      T* dx = r.out<T>(0);
+      parallel_for(*r.pool, n, kGrain, [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) dx[i] = T(f.grad(C(dy[i]), C(s[i])));
+      });
+    };
+  });
+}
+
+inline void activation_grad_shape(ShapeCtx& c) {
+  if (c.shape(0) != c.shape(1) || c.dtype(0) != c.dtype(1))
+    model_error("OT1133", cat(c.node().op, " of ", to_string(c.shape(0)), " at ", to_string(c.shape(1))));
+  c.set(0, c.dtype(0), c.shape(0));
+}
+
+// Attributes and the forward version travel with the gradient node: defaults depend on them.
+template <class F>
+std::vector<ValueId> activation_rule(GradBuilder& b) {
+  GradBuilder::Attrs attrs = b.node().attrs;
+  attrs.erase("consumed_inputs");
+  attrs["opset"] = int64_t(b.node().version);
+  return {b.own(b.node().op + "Grad", {b.dy(), F::kFromY ? b.y() : b.x(0)}, std::move(attrs))};
+}
+
+template <class F>
+std::vector<ValueId> activation_lower(GradBuilder& b) {
+  F f(b.node());
+  return {f.lower(Expr{b, b.x(0)}, Expr{b, b.x(1)}).v};
+}
+
+template <class F, class... Ts>
+void add_activation(OpTable& t, const char* name) {
+  t.add({.name = name, .shape = shape_same, .impls = {{"ref", nullptr, make_activation<F, Ts...>}},
+         .grad = activation_rule<F>, .in_place = {{0, 0}}});
+  t.add({.name = std::string(name) + "Grad", .domain = std::string(kOwnDomain), .shape = activation_grad_shape,
+         .impls = {{"ref", nullptr, make_activation_grad<F>}}, .in_place = {{0, 0}, {1, 0}},
+         .lower = activation_lower<F>});
+}
+template <class F>
+void add_float_activation(OpTable& t, const char* name) {
+  add_activation<F, float, double, Half, BFloat16>(t, name);
+}
+
+}  // namespace onnxtrain::ops

@@ -1,0 +1,234 @@
+// BatchNormalization, inference and training, and its gradient.
+#include <cmath>
+
+#include "ops/batch_norm_detail.hpp"
+#include "ops/expr_detail.hpp"
+
+namespace onnxtrain::ops {
+
+namespace {
+
+// Opset 1-6: training unless is_test; 7-13: training when statistics are asked for; then an attribute.
+bool trains(const Node& n) {
+  if (n.version >= 14) return n.i("training_mode", 0) != 0;
+  if (n.version < 7) return n.i("is_test", 0) == 0;
+  for (size_t k = 1; k < n.outputs.size(); ++k)
+    if (n.outputs[k] != kNone) return true;
+  return false;
+}
+bool per_element(const Node& n) { return n.version < 9 && n.i("spatial", 1) == 0; }
+
+void shape(ShapeCtx& c) {
+  Channels ch = channels_of(c.shape(0), per_element(c.node()));
+  for (int i = 1; i <= 4; ++i)
+    if (c.in(i).size() != ch.c)
+      model_error("OT1133", cat("BatchNormalization of ", to_string(c.shape(0)), ": input ", i, " has shape ",
+                                to_string(c.shape(i)), ", not [", ch.c, "]"));
+  c.set(0, c.dtype(0), c.shape(0));
+  c.set(1, c.dtype(3), c.shape(3));
+  c.set(2, c.dtype(4), c.shape(4));
+  c.set(3, c.dtype(3), c.shape(3));
+  c.set(4, c.dtype(4), c.shape(4));
+}
+
+Kernel make(Prepare& p) {
+  Channels ch = channels_of(p.in(0).shape, per_element(p.node()));
+  bool train = trains(p.node());
+  Wants want(p);
+  float eps = p.node().f("epsilon", 1e-5f), momentum = p.node().f("momentum", 0.9f);
+  std::vector<DType> types;
+  for (int i = 0; i <= 4; ++i) types.push_back(p.in(i).dtype);
+  return dispatch<float, double, Half, BFloat16>(p.in(0).dtype, "BatchNormalization", [&]<class T>() -> Kernel {
+    using C = compute_t<T>;
+    p.workspace = size_t(ch.c) * 4 * sizeof(C);
+    return [=](const Run& r) {
+      const T* x = r.in<T>(0);
+      C *mean = static_cast<C*>(r.workspace), *var = mean + ch.c, *a = var + ch.c, *b = a + ch.c;
+      if (train) {
+        batch_statistics<T>(*r.pool, ch, x, mean, var, a);
+        const C *now[2] = {mean, var};
+        for (int k = 0; k < 2; ++k) {
+          C* old = k == 0 ? a : b;  // scratch
+          load_floats(r.inputs[3 + k], types[size_t(3 + k)], ch.c, old);
+          for (int64_t i = 0; i < ch.c; ++i) old[i] = old[i] * C(momentum) + now[k][i] * (C(1) - C(momentum));
+          if (want(1 + k)) store_floats(old, types[size_t(3 + k)], ch.c, r.outputs[1 + k]);
+          if (want(3 + k)) store_floats(now[k], types[size_t(3 + k)], ch.c, r.outputs[3 + k]);
+        }
+      } else {
+        load_floats(r.inputs[3], types[3], ch.c, mean);
+        load_floats(r.inputs[4], types[4], ch.c, var);
+      }
+      load_floats(r.inputs[1], types[1], ch.c, a);
+      load_floats(r.inputs[2], types[2], ch.c, b);
+      for (int64_t i = 0; i < ch.c; ++i) {
+        a[i] /= std::sqrt(var[i] + C(eps));
+        b[i] -= mean[i] * a[i];
+      }
+      T* y = r.out<T>(0);
+      for_channels(*r.pool, ch, [&](int64_t at, int64_t c, int64_t n, int64_t dc) {
+        for (int64_t i = 0; i < n; ++i) y[at + i] = T(C(x[at + i]) * a[c + i * dc] + b[c + i * dc]);
+      });
+    };
+  });
+}
+
+// BatchNormalizationGrad(dy, x, scale, mean?, var?) -> dx, dscale, dbias, dmean, dvar; mean and var
+// (those of inference) are omitted in training.
+void grad_shape(ShapeCtx& c) {
+  Channels ch = channels_of(c.shape(1), c.node().i("per_element", 0) != 0);
+  if (c.shape(0) != c.shape(1) || c.in(2).size() != ch.c || (c.has(3) && (c.in(3).size() != ch.c || c.in(4).size() != ch.c)))
+    model_error("OT1133", "BatchNormalizationGrad: shapes do not match");
+  c.set(0, c.dtype(1), c.shape(1));
+  c.set(1, c.dtype(2), c.shape(2));
+  c.set(2, c.dtype(2), c.shape(2));
+  if (!c.has(3)) return;
+  c.set(3, c.dtype(3), c.shape(3));
+  c.set(4, c.dtype(4), c.shape(4));
+}
+
+Kernel make_grad(Prepare& p) {
+  Channels ch = channels_of(p.in(1).shape, p.node().i("per_element", 0) != 0);
+  bool train = !p.has(3);
+  Wants want(p);
+  float eps = p.node().f("epsilon", 1e-5f);
+  DType scale_type = p.in(2).dtype, stat_type = train ? DType::kFloat : p.in(3).dtype;
+  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, "BatchNormalizationGrad", [&]<class T>() -> Kernel {
+    using C = compute_t<T>;
+    p.workspace = size_t(ch.c) * 6 * sizeof(C);
+    return [=](const Run& r) {
+      const T *dy = r.in<T>(0), *x = r.in<T>(1);
+      C *mean = static_cast<C*>(r.workspace), *inv = mean + ch.c, *sum = inv + ch.c, *dot = sum + ch.c,
+        *a = dot + ch.c, *extra = a + ch.c;
+      if (train) {
+        batch_statistics<T>(*r.pool, ch, x, mean, inv, sum);
+      } else {
+        load_floats(r.inputs[3], stat_type, ch.c, mean);
+        load_floats(r.inputs[4], stat_type, ch.c, inv);
+      }
+      for (int64_t c = 0; c < ch.c; ++c) inv[c] = C(1) / std::sqrt(inv[c] + C(eps));
+      channel_sums<C>(*r.pool, ch, sum, dot, [&](int64_t i, int64_t c, C& s, C& d) {
+        C g = C(dy[i]);
+        s = g;
+        d = g * (C(x[i]) - mean[c]);
+      });
+      load_floats(r.inputs[2], scale_type, ch.c, a);
+      for (int64_t c = 0; c < ch.c; ++c) {
+        dot[c] *= inv[c];
+        a[c] *= inv[c];
+      }
+      if (want(1)) store_floats(dot, scale_type, ch.c, r.outputs[1]);
+      if (want(2)) store_floats(sum, scale_type, ch.c, r.outputs[2]);
+      if (!train) {
+        for (int64_t c = 0; c < ch.c; ++c) extra[c] = -sum[c] * a[c];
+        if (want(3)) store_floats(extra, stat_type, ch.c, r.outputs[3]);
+        for (int64_t c = 0; c < ch.c; ++c) extra[c] = C(-0.5) * dot[c] * a[c] * inv[c];
+        if (want(4)) store_floats(extra, stat_type, ch.c, r.outputs[4]);
+      }
+      if (!want(0)) return;
+      // dx = a (dy - mean(dy) - xhat mean(dy xhat)), in the form dy*a + x*q + s
+      C m = C(ch.n) * C(ch.s);
+      for (int64_t c = 0; c < ch.c; ++c) {
+        C q = train ? -a[c] * dot[c] * inv[c] / m : C(0);
+        extra[c] = train ? -a[c] * sum[c] / m - q * mean[c] : C(0);
+        dot[c] = q;
+      }
+      T* dx = r.out<T>(0);
+      for_channels(*r.pool, ch, [&](int64_t at, int64_t c, int64_t n, int64_t dc) {
+        for (int64_t i = 0; i < n; ++i) {
+          int64_t k = c + i * dc;
+          dx[at + i] = T(C(dy[at + i]) * a[k] + (C(x[at + i]) * dot[k] + extra[k]));
+        }
+      });
+    };
+  });
+}
+
+using Grads = std::vector<ValueId>;
+
+// What flows in through the statistics: running = m old + (1-m) batch, saved = batch.
+void add_statistics(GradBuilder& b, Grads& g) {
+  const Node& n = b.node();
+  double m = double(n.f("momentum", 0.9f));
+  ValueId dmean = kNone, dvar = kNone;
+  auto join = [&](ValueId& to, ValueId v) { to = to == kNone ? v : b.add(to, v); };
+  for (int k = 1; k <= 4; ++k) {
+    if (!b.has_dy(k)) continue;
+    ValueId d = b.dy(k);
+    bool is_mean = k == 1 || k == 3, running = k <= 2;
+    if (running) g[is_mean ? 3 : 4] = b.mul(d, b.scalar(m, d));
+    ValueId v = running ? b.mul(d, b.scalar(1 - m, d)) : d;
+    join(is_mean ? dmean : dvar, b.cast_like(v, b.x(0)));
+  }
+  if ((dmean == kNone && dvar == kNone) || !b.wants(0)) return;
+  ValueId x = b.x(0);
+  int64_t rank = b.need_rank(x);
+  std::vector<int64_t> axes = {0}, lead;
+  bool element = per_element(n);
+  for (int64_t d = 2; d < rank && !element; ++d) axes.push_back(d);
+  for (int64_t d = 1; d + 1 < rank && !element; ++d) lead.push_back(d);
+  auto wide = [&](ValueId v) { return Expr{b, lead.empty() ? v : b.unsqueeze(v, lead)}; };
+  Expr size = Expr{b, b.cast_like(b.call("Size", {x}), x)}, width = Expr{b, b.cast_like(b.call("Size", {b.x(1)}), x)};
+  Expr each = width / size;
+  ValueId more = kNone;
+  if (dmean != kNone) more = b.expand_like((wide(dmean) * each).v, x);
+  if (dvar != kNone) {
+    Expr ex{b, x};
+    Expr mean = Expr{b, b.reduce_sum(x, axes)} * each;
+    join(more, ((ex - mean) * wide(dvar) * each * 2.0).v);
+  }
+  g[0] = g[0] == kNone ? more : b.add(g[0], more);
+}
+
+Grads rule(GradBuilder& b) {
+  const Node& n = b.node();
+  bool train = trains(n);
+  Grads g(5, kNone);
+  if (b.has_dy(0)) {
+    std::vector<ValueId> in = {b.dy(), b.x(0), b.x(1)};
+    if (!train) in.insert(in.end(), {b.x(3), b.x(4)});
+    Grads d = b.own_n("BatchNormalizationGrad", in, train ? 3 : 5,
+                      {{"epsilon", n.f("epsilon", 1e-5f)}, {"per_element", int64_t(per_element(n))}});
+    std::copy(d.begin(), d.end(), g.begin());
+  }
+  if (train) add_statistics(b, g);
+  return g;
+}
+
+Grads lower(GradBuilder& b) {
+  ValueId x = b.x(1);
+  int64_t rank = b.need_rank(x);
+  bool element = b.node().i("per_element", 0) != 0, train = !b.has(3);
+  std::vector<int64_t> axes, lead;
+  for (int64_t d = 0; d < rank; ++d)
+    if (element ? d == 0 : d != 1) axes.push_back(d);
+  for (int64_t d = 1; d + 1 < rank && !element; ++d) lead.push_back(d);
+  auto wide = [&](ValueId v) { return Expr{b, lead.empty() ? v : b.unsqueeze(v, lead)}; };
+  auto sum = [&](Expr v) { return Expr{b, b.reduce_sum(v.v, axes)}; };
+  auto narrow = [&](Expr v, ValueId like) { return b.cast_like(b.reshape_like(v.v, b.x(2)), like); };
+  Expr dy{b, b.x(0)}, ex{b, x};
+  Expr n = Expr{b, b.cast_like(b.call("Size", {x}), x)} / Expr{b, b.cast_like(b.call("Size", {b.x(2)}), x)};
+  Expr mean = train ? sum(ex) / n : wide(b.cast_like(b.x(3), x));
+  Expr centred = ex - mean;
+  Expr var = train ? sum(centred * centred) / n : wide(b.cast_like(b.x(4), x));
+  Expr inv = 1.0 / (var + double(b.node().f("epsilon", 1e-5f)))("Sqrt");
+  Expr a = wide(b.cast_like(b.x(2), x)) * inv, hat = centred * inv;
+  Expr dbias = sum(dy), dscale = sum(dy * hat);
+  Expr dx = train ? a * (dy - dbias / n - hat * (dscale / n)) : a * dy;
+  Grads g = {dx.v, narrow(dscale, b.x(2)), narrow(dbias, b.x(2))};
+  if (!train) {
+    g.push_back(narrow(-(dbias * a), b.x(3)));
+    g.push_back(narrow(dscale * a * inv * -0.5, b.x(4)));
+  }
+  return g;
+}
+
+}  // namespace
+
+void register_batch_norm(OpTable& t) {
+  t.add({.name = "BatchNormalization", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = rule,
+         .in_place = {{0, 0}}});
+  t.add({.name = "BatchNormalizationGrad", .domain = std::string(kOwnDomain), .shape = grad_shape,
+         .impls = {{"ref", nullptr, make_grad}}, .in_place = {{0, 0}, {1, 0}}, .lower = lower});
+}
+
+}  // namespace onnxtrain::ops

@@ -1,0 +1,65 @@
+// Attributes and shapes of the losses, and their lowered form.
+#include "ops/loss_detail.hpp"
+
+namespace onnxtrain::ops {
+
+LossInfo::LossInfo(const Node& n) {
+  std::string r = n.s("reduction", "mean");
+  if (r == "none") reduction = Reduction::kNone;
+  else if (r == "sum") reduction = Reduction::kSum;
+  else if (r != "mean") model_error("OT1134", cat("reduction of ", n.op, " is '", r, "', it can be none, sum or mean"));
+  has_ignore = n.has("ignore_index");
+  ignore = n.i("ignore_index", 0);
+}
+
+Shape labels_shape(const Shape& scores) {
+  Shape s = scores;
+  s.erase(s.begin() + 1);
+  return s;
+}
+
+void check_loss_inputs(ShapeCtx& c, int at) {
+  LossInfo info(c.node());
+  const Shape& s = c.shape(at);
+  if (s.size() < 2) model_error("OT1133", cat("scores of shape ", to_string(s), " have no dimension of classes"));
+  if (c.shape(at + 1) != labels_shape(s))
+    model_error("OT1133", cat("scores of shape ", to_string(s), " need labels of shape ", to_string(labels_shape(s)),
+                              ", not ", to_string(c.shape(at + 1))));
+  if (c.dtype(at + 1) != DType::kInt64 && c.dtype(at + 1) != DType::kInt32)
+    model_error("OT1103", cat("labels are ", dtype_name(c.dtype(at + 1)), ", they must be int32 or int64"));
+  if (c.has(at + 2)) {
+    if (c.shape(at + 2) != Shape{s[1]})
+      model_error("OT1133", cat("weights of shape ", to_string(c.shape(at + 2)), " for ", s[1], " classes"));
+    if (c.dtype(at + 2) != c.dtype(at)) model_error("OT1103", "weights and scores have different types");
+  }
+}
+
+LoweredLabels lower_labels(GradBuilder& b, Expr dloss, Expr x, ValueId labels, ValueId weights) {
+  LossInfo info(b.node());
+  ValueId safe = labels;
+  ValueId used = kNone;
+  if (info.has_ignore) {
+    ValueId ignored = b.call("Equal", {labels, b.scalar(double(info.ignore), labels)});
+    safe = b.call("Where", {ignored, b.scalar(0, labels), labels});
+    used = b.cast_like(b.call("Not", {ignored}), x.v);
+  }
+  ValueId depth = b.call("Gather", {b.shape_of(x.v), b.constant_ints({1})}, {{"axis", int64_t(0)}});
+  Tensor off_on = dispatch<float, double, Half, BFloat16>(b.dtype(x.v), "OneHot", [&]<class T>() {
+    return Tensor::vector<T>({T(compute_t<T>(0)), T(compute_t<T>(1))});
+  });
+  Expr hot{b, b.call("OneHot", {safe, depth, b.tensor(off_on)}, {{"axis", int64_t(1)}})};
+  ValueId each = kNone;
+  if (weights != kNone) each = b.call("Gather", {weights, safe}, {{"axis", int64_t(0)}});
+  if (used != kNone) each = each == kNone ? used : b.mul(each, used);
+  if (each == kNone) each = b.cast_like(b.ones_like(labels), x.v);
+  Expr factor{b, each};
+  if (info.reduction == Reduction::kMean) {
+    GradBuilder::Attrs all{{"keepdims", int64_t(0)}};
+    Expr sum{b, b.call("ReduceSum", {each}, all)};
+    // everything ignored: 0 / 1
+    factor = factor / where(equal(sum, sum.num(0)), 1.0, sum);
+  }
+  return {Expr{b, b.unsqueeze((factor * dloss).v, {1})}, hot};
+}
+
+}  // namespace onnxtrain::ops

@@ -1,0 +1,225 @@
+// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss.
+#include <cmath>
+#include <limits>
+
+#include "ops/loss_detail.hpp"
+
+namespace onnxtrain::ops {
+
+namespace {
+
+void set_loss(ShapeCtx& c) {
+  LossInfo info(c.node());
+  c.set(0, c.dtype(0), info.reduction == Reduction::kNone ? labels_shape(c.shape(0)) : Shape{});
+}
+void nll_shape(ShapeCtx& c) {
+  check_loss_inputs(c, 0);
+  set_loss(c);
+}
+void sce_shape(ShapeCtx& c) {
+  nll_shape(c);
+  c.set(1, c.dtype(0), c.shape(0));
+}
+// gradients: dloss, scores, labels, weights, d log_prob
+void grad_shape(ShapeCtx& c) {
+  check_loss_inputs(c, 1);
+  LossInfo info(c.node());
+  if (c.has(0) && c.shape(0) != (info.reduction == Reduction::kNone ? labels_shape(c.shape(1)) : Shape{}))
+    model_error("OT1133", cat("gradient of shape ", to_string(c.shape(0)), " for a loss over ", to_string(c.shape(1))));
+  if (c.has(4) && c.shape(4) != c.shape(1)) model_error("OT1133", "gradient of log_prob has another shape");
+  c.set(0, c.dtype(1), c.shape(1));
+}
+
+// workspace: labels, weights, losses
+struct Scratch {
+  int64_t n;
+  size_t bytes() const { return size_t(n) * (8 + 8 + 8); }
+  int64_t* labels(void* w) const { return static_cast<int64_t*>(w); }
+  double* losses(void* w) const { return reinterpret_cast<double*>(labels(w) + n); }
+  double* weights(void* w) const { return losses(w) + n; }
+};
+
+LossInfo info_of(const Prepare& p, int at) {
+  LossInfo l(p.node());
+  l.rows = Rows::along(p.in(at).shape, 1);
+  return l;
+}
+
+template <class T>
+compute_t<T> log_sum_exp(const T* x, int64_t n, int64_t s, compute_t<T>* top_out) {
+  using C = compute_t<T>;
+  C top = -std::numeric_limits<C>::infinity();
+  for (int64_t k = 0; k < n; ++k) top = C(x[k * s]) > top || x[k * s] != x[k * s] ? C(x[k * s]) : top;
+  *top_out = top;
+  return std::log(lane_sum<C>(n, [&](int64_t k) { return std::exp(C(x[k * s]) - top); }));
+}
+
+Kernel make_sce(Prepare& p) {
+  LossInfo l = info_of(p, 0);
+  Scratch scratch{l.rows.count()};
+  p.workspace = scratch.bytes();
+  bool is64 = p.in(1).dtype == DType::kInt64, weighted = p.has(2), want_log = p.wants(1);
+  return dispatch<float, double, Half, BFloat16>(p.in(0).dtype, p.node().op, [&]<class T>() -> Kernel {
+    using C = compute_t<T>;
+    return [=](const Run& r) {
+      int64_t* label = scratch.labels(r.workspace);
+      double* w = scratch.weights(r.workspace);
+      double* loss = scratch.losses(r.workspace);
+      double total = read_labels<T>(l, r.inputs[1], is64, weighted ? r.in<T>(2) : nullptr, label, w);
+      const T* scores = r.in<T>(0);
+      T* logs = want_log ? r.out<T>(1) : nullptr;
+      int64_t n = l.rows.n, s = l.rows.inner;
+      parallel_for(*r.pool, l.rows.count(), l.rows.grain(), [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) {
+          int64_t at = l.rows.at(i);
+          const T* x = scores + at;
+          C top, lse = log_sum_exp(x, n, s, &top);
+          C picked = (C(x[label[i] * s]) - top) - lse;
+          loss[i] = w[i] == 0 ? 0 : -w[i] * double(picked);
+          if (logs)
+            for (int64_t k = 0; k < n; ++k) logs[at + k * s] = T((C(x[k * s]) - top) - lse);
+        }
+      });
+      if (r.outputs[0]) reduce_loss<T>(l, loss, total, r.out<T>(0));
+    };
+  });
+}
+
+Kernel make_nll(Prepare& p) {
+  LossInfo l = info_of(p, 0);
+  Scratch scratch{l.rows.count()};
+  p.workspace = scratch.bytes();
+  bool is64 = p.in(1).dtype == DType::kInt64, weighted = p.has(2);
+  return dispatch<float, double, Half, BFloat16>(p.in(0).dtype, p.node().op, [&]<class T>() -> Kernel {
+    return [=](const Run& r) {
+      int64_t* label = scratch.labels(r.workspace);
+      double* w = scratch.weights(r.workspace);
+      double* loss = scratch.losses(r.workspace);
+      double total = read_labels<T>(l, r.inputs[1], is64, weighted ? r.in<T>(2) : nullptr, label, w);
+      const T* x = r.in<T>(0);
+      for (int64_t i = 0; i < l.rows.count(); ++i)
+        loss[i] = w[i] == 0 ? 0 : -w[i] * double(compute_t<T>(x[l.rows.at(i) + label[i] * l.rows.inner]));
+      reduce_loss<T>(l, loss, total, r.out<T>(0));
+    };
+  });
+}
+
+// dx = f (softmax - one hot) + (dlog - softmax sum(dlog))
+Kernel make_sce_grad(Prepare& p) {
+  LossInfo l = info_of(p, 1);
+  Scratch scratch{l.rows.count()};
+  p.workspace = scratch.bytes();
+  bool is64 = p.in(2).dtype == DType::kInt64, weighted = p.has(3), has_loss = p.has(0), has_log = p.has(4);
+  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, p.node().op, [&]<class T>() -> Kernel {
+    using C = compute_t<T>;
+    return [=](const Run& r) {
+      int64_t* label = scratch.labels(r.workspace);
+      double* w = scratch.weights(r.workspace);
+      double total = read_labels<T>(l, r.inputs[2], is64, weighted ? r.in<T>(3) : nullptr, label, w);
+      if (has_loss) scale_gradients<T>(l, r.in<T>(0), total, w);
+      else std::fill_n(w, l.rows.count(), 0.0);
+      const T *scores = r.in<T>(1), *dlogs = has_log ? r.in<T>(4) : nullptr;
+      T* out = r.out<T>(0);
+      int64_t n = l.rows.n, s = l.rows.inner;
+      parallel_for(*r.pool, l.rows.count(), l.rows.grain(), [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) {
+          int64_t at = l.rows.at(i);
+          const T* x = scores + at;
+          T* dx = out + at;
+          C f = C(w[i]), sum = 0;
+          if (dlogs) sum = lane_sum<C>(n, [&](int64_t k) { return C(dlogs[at + k * s]); });
+          if (f == C(0) && !dlogs) {
+            for (int64_t k = 0; k < n; ++k) dx[k * s] = T(C(0));
+            continue;
+          }
+          C top, lse = log_sum_exp(x, n, s, &top), g = f - sum;
+          C own = C(x[label[i] * s]);
+          for (int64_t k = 0; k < n; ++k) {
+            C v = g * std::exp((C(x[k * s]) - top) - lse);
+            dx[k * s] = T(dlogs ? v + C(dlogs[at + k * s]) : v);
+          }
+          C v = g * std::exp((own - top) - lse) - f;
+          dx[label[i] * s] = T(dlogs ? v + C(dlogs[at + label[i] * s]) : v);
+        }
+      });
+    };
+  });
+}
+
+Kernel make_nll_grad(Prepare& p) {
+  LossInfo l = info_of(p, 1);
+  Scratch scratch{l.rows.count()};
+  p.workspace = scratch.bytes();
+  int64_t size = p.out(0).size();
+  bool is64 = p.in(2).dtype == DType::kInt64, weighted = p.has(3);
+  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, p.node().op, [&]<class T>() -> Kernel {
+    return [=](const Run& r) {
+      int64_t* label = scratch.labels(r.workspace);
+      double* w = scratch.weights(r.workspace);
+      double total = read_labels<T>(l, r.inputs[2], is64, weighted ? r.in<T>(3) : nullptr, label, w);
+      scale_gradients<T>(l, r.in<T>(0), total, w);
+      T* dx = r.out<T>(0);
+      std::fill_n(dx, size, T(compute_t<T>(0)));
+      for (int64_t i = 0; i < l.rows.count(); ++i)
+        dx[l.rows.at(i) + label[i] * l.rows.inner] = T(compute_t<T>(-w[i]));
+    };
+  });
+}
+
+using Grads = std::vector<ValueId>;
+
+GradBuilder::Attrs loss_attrs(GradBuilder& b) {
+  GradBuilder::Attrs a{{"reduction", b.node().s("reduction", "mean")}};
+  if (b.node().has("ignore_index")) a["ignore_index"] = b.node().i("ignore_index", 0);
+  return a;
+}
+
+Grads sce_rule(GradBuilder& b) {
+  ValueId dlog = b.has_dy(1) ? b.dy(1) : kNone;
+  ValueId dloss = b.has_dy(0) ? b.dy(0) : kNone;
+  std::vector<ValueId> in = {dloss, b.x(0), b.x(1), b.has(2) ? b.x(2) : kNone};
+  if (dlog != kNone) in.push_back(dlog);
+  Grads g(size_t(b.inputs()), kNone);
+  g[0] = b.own("SoftmaxCrossEntropyLossGrad", in, loss_attrs(b));
+  return g;
+}
+Grads nll_rule(GradBuilder& b) {
+  Grads g(size_t(b.inputs()), kNone);
+  g[0] = b.own("NegativeLogLikelihoodLossGrad", {b.dy(), b.x(0), b.x(1), b.has(2) ? b.x(2) : kNone}, loss_attrs(b));
+  return g;
+}
+
+Grads sce_lower(GradBuilder& b) {
+  Expr x{b, b.x(1)};
+  Expr p{b, b.call("Softmax", {x.v}, {{"axis", int64_t(1)}})};
+  ValueId total = kNone;
+  if (b.has(0)) {
+    LoweredLabels l = lower_labels(b, Expr{b, b.x(0)}, x, b.x(2), b.has(3) ? b.x(3) : kNone);
+    total = (l.factor * (p - l.one_hot)).v;
+  }
+  if (b.has(4)) {
+    Expr d{b, b.x(4)}, sum{b, b.reduce_sum(d.v, {1})};
+    Expr more = d - p * sum;
+    total = total == kNone ? more.v : (Expr{b, total} + more).v;
+  }
+  return {total};
+}
+Grads nll_lower(GradBuilder& b) {
+  LoweredLabels l = lower_labels(b, Expr{b, b.x(0)}, Expr{b, b.x(1)}, b.x(2), b.has(3) ? b.x(3) : kNone);
+  return {(-(l.factor * l.one_hot)).v};
+}
+
+}  // namespace
+
+void register_losses(OpTable& t) {
+  t.add({.name = "SoftmaxCrossEntropyLoss", .since = 12, .shape = sce_shape, .impls = {{"ref", nullptr, make_sce}},
+         .grad = sce_rule});
+  t.add({.name = "NegativeLogLikelihoodLoss", .since = 12, .shape = nll_shape, .impls = {{"ref", nullptr, make_nll}},
+         .grad = nll_rule});
+  t.add({.name = "SoftmaxCrossEntropyLossGrad", .domain = std::string(kOwnDomain), .shape = grad_shape,
+         .impls = {{"ref", nullptr, make_sce_grad}}, .in_place = {{1, 0}}, .lower = sce_lower});
+  t.add({.name = "NegativeLogLikelihoodLossGrad", .domain = std::string(kOwnDomain), .shape = grad_shape,
+         .impls = {{"ref", nullptr, make_nll_grad}}, .lower = nll_lower});
+}
+
+}  // namespace onnxtrain::ops

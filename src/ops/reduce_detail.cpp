@@ -1,0 +1,150 @@
+// Axes, shapes and merged loops of the Reduce* operators.
+#include "ops/reduce_detail.hpp"
+
+namespace onnxtrain::ops {
+
+int reduce_axes_input_since(const std::string& op) { return op == "ReduceSum" ? 13 : 18; }
+
+namespace {
+
+bool axes_are_input(const Node& n) { return n.version >= reduce_axes_input_since(n.op); }
+
+}  // namespace
+
+std::vector<int64_t> reduce_axes(const Node& n, int64_t rank, bool given, std::vector<int64_t> axes) {
+  std::vector<char> reduce(size_t(rank), 0);
+  if (!given || axes.empty()) {
+    bool noop = axes_are_input(n) && n.i("noop_with_empty_axes", 0) != 0;
+    if (!noop) reduce.assign(size_t(rank), 1);
+  }
+  for (int64_t a : axes) {
+    // a scalar has the axes -1 and 0 for numpy's sake in old exporters; ONNX allows none
+    a = normalize_axis(a, rank, "axes of a reduction");
+    if (reduce[size_t(a)]) model_error("OT1130", cat("axis ", a, " of ", n.op, " is named twice"));
+    reduce[size_t(a)] = 1;
+  }
+  std::vector<int64_t> out;
+  for (int64_t d = 0; d < rank; ++d)
+    if (reduce[size_t(d)]) out.push_back(d);
+  return out;
+}
+
+void reduce_shape(ShapeCtx& c) {
+  std::vector<int64_t> axes;
+  bool given;
+  if (axes_are_input(c.node())) {
+    given = c.has(1);
+    if (given) axes = c.ints(1);
+  } else {
+    given = c.node().has("axes");
+    axes = c.node().ints("axes");
+  }
+  axes = reduce_axes(c.node(), c.rank(0), given, std::move(axes));
+  bool keep = c.node().i("keepdims", 1) != 0;
+  Shape out;
+  size_t next = 0;
+  for (size_t d = 0; d < c.shape(0).size(); ++d) {
+    bool reduced = next < axes.size() && axes[next] == int64_t(d);
+    next += reduced;
+    if (!reduced) out.push_back(c.shape(0)[d]);
+    else if (keep) out.push_back(1);
+  }
+  c.set(0, c.dtype(0), out);
+}
+
+ReduceLoop::ReduceLoop(const Shape& in, const std::vector<int64_t>& axes) {
+  struct Dim { int64_t n, stride; bool reduced; };
+  std::vector<Dim> dims;
+  Shape strides = strides_of(in);
+  size_t next = 0;
+  for (size_t d = 0; d < in.size(); ++d) {
+    bool is = next < axes.size() && axes[next] == int64_t(d);
+    next += is;
+    if (is) reduced *= in[d];
+    if (in[d] == 1) continue;
+    if (!dims.empty() && dims.back().reduced == is) {
+      dims.back().n *= in[d];
+      dims.back().stride = strides[d];
+    } else {
+      dims.push_back({in[d], strides[d], is});
+    }
+  }
+  if (!dims.empty()) {
+    inner_reduced = dims.back().reduced;
+    run = dims.back().n;
+    dims.pop_back();
+  }
+  for (const Dim& d : dims) {
+    (d.reduced ? red : kept).push_back(d.n);
+    (d.reduced ? red_strides : kept_strides).push_back(d.stride);
+    (d.reduced ? red_count : kept_count) *= d.n;
+  }
+  // few results, much to add: cut so that several threads have work
+  int64_t length = inner_reduced && red_count == 1 ? run : red_count;
+  int64_t each = inner_reduced && red_count == 1 ? 1 : run;
+  part = std::max<int64_t>(1, length);
+  if (kept_count * (inner_reduced ? 1 : (run + kReduceColumns - 1) / kReduceColumns) < 8) {
+    part = std::max<int64_t>(1, 32768 / std::max<int64_t>(1, each));
+    if (part > length) part = std::max<int64_t>(1, length);
+    parts = length == 0 ? 1 : (length + part - 1) / part;
+  }
+}
+
+ReduceLoop reduce_loop(const Prepare& p) {
+  // the axes are seen in the shapes only when they are kept as 1; otherwise from the node
+  const Node& n = p.node();
+  std::vector<int64_t> axes;
+  bool given;
+  if (axes_are_input(n)) {
+    given = p.has(1);
+    if (given) axes = p.constant(1)->to_ints();
+  } else {
+    given = n.has("axes");
+    axes = n.ints("axes");
+  }
+  const Shape& in = p.in(0).shape;
+  return ReduceLoop(in, reduce_axes(n, int64_t(in.size()), given, std::move(axes)));
+}
+
+ValueId unreduce(GradBuilder& b, ValueId v) {
+  const Node& n = b.node();
+  if (n.i("keepdims", 1) != 0) return v;
+  if (axes_are_input(n)) {
+    if (!b.has(1)) return v;
+    const Tensor* c = b.constant(b.x(1));
+    if (c) return c->size() == 0 ? v : b.unsqueeze(v, c->to_ints());
+    return b.call("Unsqueeze", {v, b.x(1)});
+  }
+  std::vector<int64_t> axes = n.ints("axes");
+  return axes.empty() ? v : b.unsqueeze(v, axes);
+}
+
+ValueId reduce_again(GradBuilder& b, std::string_view op, ValueId v) {
+  const Node& n = b.node();
+  int since = reduce_axes_input_since(std::string(op));
+  GradBuilder::Attrs attrs{{"keepdims", int64_t(1)}};
+  if (axes_are_input(n)) {
+    attrs["noop_with_empty_axes"] = n.i("noop_with_empty_axes", 0);
+    if (b.has(1) && b.opset() < since) {  // only possible with constant axes
+      const Tensor* c = b.constant(b.x(1));
+      if (!c) model_error("OT1206", "the gradient of a reduction over computed axes needs opset 18");
+      if (c->size()) attrs["axes"] = c->to_ints();
+      attrs.erase("noop_with_empty_axes");
+      return b.call(op, {v}, attrs);
+    }
+    return b.has(1) ? b.call(op, {v, b.x(1)}, attrs) : b.call(op, {v}, attrs);
+  }
+  std::vector<int64_t> axes = n.ints("axes");
+  if (axes.empty()) return b.call(op, {v}, attrs);
+  if (b.opset() >= since) return b.call(op, {v, b.constant_ints(axes)}, attrs);
+  attrs["axes"] = axes;
+  return b.call(op, {v}, attrs);
+}
+
+std::vector<ValueId> reduce_result(GradBuilder& b, ValueId dx) {
+  std::vector<ValueId> g(size_t(b.inputs()), kNone);
+  g[0] = dx;
+  return g;
+}
+
+}  // namespace onnxtrain::ops
