@@ -88,8 +88,14 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
   std::vector<ValueId> keep;
   for (const auto& [v, s] : impl_->updates) keep.push_back(v);
   g.remove_dead(keep);
-  specialise(g, table, *impl_->pool);
-  if (expand_gradients(g, table)) specialise(g, table, *impl_->pool);
+  auto settle = [&] {
+    do {
+      specialise(g, table, *impl_->pool);
+    } while (inline_constant_ifs(g));
+  };
+  settle();
+  if (expand_gradients(g, table)) settle();
+  absorb_constants(g);
   run_passes(g, keep, table, {impl_->options.skip_passes, impl_->options.verify_passes});
   StateAddress address = [&](const std::string& name, const TensorType&) {
     return impl_->state->address(name);
