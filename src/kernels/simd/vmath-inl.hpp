@@ -139,6 +139,16 @@ HWY_INLINE V sigmoid(V x) {
   return hn::Div(top, hn::Add(e, set(1.0f)));
 }
 
+// sigmoid(x) and 1 - sigmoid(x), neither by subtraction
+HWY_INLINE V sigmoid_both(V x, V* other) {
+  const V e = exp(hn::Neg(hn::Abs(x)));
+  const V big = hn::Div(set(1.0f), hn::Add(e, set(1.0f)));
+  const V small = hn::Mul(e, big);
+  const auto negative = x < hn::Zero(D());
+  *other = hn::IfThenElse(negative, big, small);
+  return hn::IfThenElse(negative, small, big);
+}
+
 HWY_INLINE V softplus(V x) {
   const V r = log1p(exp(hn::Neg(hn::Abs(x))));
   return hn::Add(hn::IfThenElse(x > hn::Zero(D()), x, hn::Zero(D())), r);
@@ -171,8 +181,9 @@ HWY_INLINE V relu(V x) {  // NaN stays NaN
 }
 HWY_INLINE V silu(V x) { return hn::Mul(x, sigmoid(x)); }
 HWY_INLINE V silu_grad(V x) {
-  const V s = sigmoid(x);
-  return hn::Mul(s, fma(x, hn::Sub(set(1.0f), s), set(1.0f)));
+  V other;
+  const V s = sigmoid_both(x, &other);
+  return hn::Mul(s, fma(x, other, set(1.0f)));
 }
 
 HWY_INLINE V gelu(V x) {
@@ -194,13 +205,14 @@ HWY_INLINE V gelu_tanh(V x) {
 HWY_INLINE V gelu_tanh_grad(V x0) {
   const V x = at_least(at_most(x0, 15.0f), -15.0f);  // beyond, the derivative is 0 or 1
   const V x2 = hn::Mul(x, x);
-  const V s = sigmoid(hn::Mul(x, fma(x2, set(0.07135481282f), set(1.5957691216f))));
+  V other;
+  const V s = sigmoid_both(hn::Mul(x, fma(x2, set(0.07135481282f), set(1.5957691216f))), &other);
   const V du2 = fma(x2, set(0.21406443847f), set(1.5957691216f));
-  return fma(hn::Mul(hn::Mul(x, du2), hn::Sub(set(1.0f), s)), s, s);
+  return fma(hn::Mul(hn::Mul(x, du2), other), s, s);
 }
 
 // sin (quadrant 0) or cos (quadrant 1). The argument is reduced in double precision, which is exact
-// enough up to 2^28; above, and for infinities, lane by lane through the library.
+// enough up to 2^17; above, and for infinities, lane by lane through the library.
 HWY_INLINE V sin_or_cos(V x, int quadrant) {
   const D d;
   const DI di;
@@ -231,13 +243,13 @@ HWY_INLINE V sin_or_cos(V x, int quadrant) {
   const V v = hn::IfThenElse(hn::RebindMask(d, odd), c, a);
   const VI sign = hn::ShiftLeft<30>(hn::And(q, hn::Set(di, 2)));
   V out = hn::BitCast(d, hn::Xor(hn::BitCast(di, v), sign));
-  const auto far = hn::Not(hn::Abs(x) <= set(268435456.0f));
+  const auto far = hn::Not(hn::Abs(x) <= set(131072.0f));
   if (HWY_UNLIKELY(!hn::AllFalse(d, far))) {
     HWY_ALIGN float xs[hn::MaxLanes(D())], os[hn::MaxLanes(D())];
     hn::Store(x, d, xs);
     hn::Store(out, d, os);
     for (size_t i = 0; i < hn::Lanes(d); ++i) {
-      if (!(std::abs(xs[i]) <= 268435456.0f)) {
+      if (!(std::abs(xs[i]) <= 131072.0f)) {
         os[i] = float(quadrant ? std::cos(double(xs[i])) : std::sin(double(xs[i])));
       }
     }

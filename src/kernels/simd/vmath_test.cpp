@@ -57,7 +57,6 @@ void check(const char* name, Fn fn, Ref ref, double limit, Floor floor) {
     if (e > worst) worst = e, where = x[i];
   }
   EXPECT_LE(worst, limit) << name << " at " << where;
-  RecordProperty(name, std::to_string(worst));
   std::printf("%-16s %.3f ulp at %g\n", name, worst, double(where));
 }
 template <class Ref>
@@ -94,7 +93,7 @@ TEST(Vmath, Activations) {
   check("gelu_tanh", vgelu_tanh,
         [](double x) { return std::isinf(x) && x < 0 ? NAN : gelu_tanh(x); }, 4, unit);
   check("silu", vsilu, [](double x) { return std::isinf(x) && x < 0 ? NAN : x / (1 + std::exp(-x)); },
-        4, [](double) { return 0.0; });
+        4, [](double) { return std::ldexp(1.0, -144); });  // x times a denormal
   check("silu_grad", vsilu_grad,
         [](double x) {
           if (std::isinf(x)) return double(NAN);
