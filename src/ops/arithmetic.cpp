@@ -58,19 +58,23 @@ Grads div_grad(GradBuilder& b) {
 }
 Grads neg_grad(GradBuilder& b) { return {b.neg(b.dy())}; }
 
-template <class F>
-void add(OpTable& t, const char* name, GradFn grad) {
-  t.add({.name = name, .shape = shape_broadcast, .impls = {{"ref", nullptr, make_binary<F>}}, .grad = grad,
-         .broadcasts = true, .in_place = {{0, 0}, {1, 0}}});
+template <class F, GradFn grad>
+void add(OpTable& t, const char* name) {
+  Op op{.name = name, .shape = shape_broadcast, .impls = {{"ref", nullptr, make_binary<F>}}, .grad = legacy_grad<grad>,
+        .broadcasts = true, .in_place = {{0, 0}, {1, 0}}};
+  t.add(op);
+  op.since = 7;
+  op.grad = grad;
+  t.add(op);
 }
 
 }  // namespace
 
 void register_arithmetic(OpTable& t) {
-  add<AddF>(t, "Add", add_grad);
-  add<SubF>(t, "Sub", sub_grad);
-  add<MulF>(t, "Mul", mul_grad);
-  add<DivF>(t, "Div", div_grad);
+  add<AddF, add_grad>(t, "Add");
+  add<SubF, sub_grad>(t, "Sub");
+  add<MulF, mul_grad>(t, "Mul");
+  add<DivF, div_grad>(t, "Div");
   t.add({.name = "Neg", .shape = shape_same, .impls = {{"ref", nullptr, make_neg}}, .grad = neg_grad,
          .in_place = {{0, 0}}});
 }

@@ -1,0 +1,13 @@
+// Gradients of operators that only move elements, in standard operators: the operator itself is run
+// on the numbers of the elements, and the gradient is scattered (added) to where they came from.
+#pragma once
+#include "op/grad_builder.hpp"
+
+namespace onnxtrain::ops {
+
+// [0, 1, ..., n-1] in the shape given by the int64 tensor `shape`.
+ValueId element_numbers(GradBuilder& b, ValueId shape);
+// Adds dy to zeros of shape `shape` at the element numbers `from` (same shape as dy).
+ValueId scatter_add_elements(GradBuilder& b, ValueId dy, ValueId from, ValueId shape);
+
+}  // namespace onnxtrain::ops
