@@ -45,7 +45,7 @@ Attr read_attribute(const AttributeProto& a, const TensorContext& c, const std::
     case AttributeProto::UNDEFINED:  // an empty list, or nothing at all
       return std::vector<int64_t>{};
     default:
-      model_error("OT1107", cat("attribute ", where, " is of a kind that no operator has (",
+      model_error("OT1056", cat("attribute ", where, " is of a kind that no operator has (",
                                 AttributeProto::AttributeType_Name(a.type()), ")"));
   }
 }

@@ -46,7 +46,7 @@ class ExpandedSize {
   int64_t function(const std::string& id, const onnx::FunctionProto& f, int depth) {
     if (auto it = memo_.find(id); it != memo_.end()) {
       if (it->second.size < 0)
-        model_error("OT1102", cat("the function ", f.domain(), ".", f.name(), " calls itself"),
+        model_error("OT1042", cat("the function ", f.domain(), ".", f.name(), " calls itself"),
                     "functions of an ONNX model must not be recursive");
       return it->second.size;
     }
@@ -92,6 +92,8 @@ bool GraphReader::expand(const NodeView& v, Scope& s) {
   if (schema.HasFunction()) {
     // without validation: the body runs at the opset it was written for, not at the caller's
     const onnx::FunctionProto* f = schema.GetFunction(v.version, false);
+    // a body that was written later than the operator means the same
+    if (f == nullptr) f = schema.GetFunction(schema.function_opset_versions().front(), false);
     if (f == nullptr) return false;
     expand_body(v, *f, s, false);
     return true;
@@ -117,8 +119,9 @@ bool GraphReader::expand(const NodeView& v, Scope& s) {
   auto body = std::make_unique<onnx::FunctionProto>();
   try {
     schema.Verify(node);
-    int version = 0;
-    for (int k : schema.context_dependent_function_opset_versions())
+    const std::vector<int> versions = schema.context_dependent_function_opset_versions();
+    int version = versions.front();
+    for (int k : versions)
       if (k <= v.version) version = std::max(version, k);
     if (!schema.BuildContextDependentFunction(onnx::FunctionBodyBuildContextImpl(node, types), *body, version))
       return false;
@@ -137,7 +140,7 @@ void GraphReader::expand_body(const NodeView& v, const onnx::FunctionProto& f, S
   frame.depth = s.frame ? s.frame->depth + 1 : 1;
   for (const Frame* c = s.frame; c != nullptr; c = c->caller)
     if (c->function == frame.function)
-      model_error("OT1102", cat("the function ", f.domain(), ".", f.name(), " calls itself"),
+      model_error("OT1042", cat("the function ", f.domain(), ".", f.name(), " calls itself"),
                   "functions of an ONNX model must not be recursive");
   if (frame.depth > source_->limits.nesting)
     model_error("OT1003", cat("functions are nested deeper than ", source_->limits.nesting, " levels"));
@@ -150,7 +153,7 @@ void GraphReader::expand_body(const NodeView& v, const onnx::FunctionProto& f, S
 
   OpsetMap imports;
   for (const auto& o : f.opset_import()) imports[normal_domain(o.domain())] = int(o.version());
-  if (imports.empty()) imports = *s.opsets;
+  for (const auto& [domain, version] : *s.opsets) imports.emplace(domain, version);
   Scope b;
   b.graph = s.graph;
   b.facts = s.facts;
@@ -163,7 +166,7 @@ void GraphReader::expand_body(const NodeView& v, const onnx::FunctionProto& f, S
   for (const auto& [name, a] : v.attrs)
     if (a->has_g()) b.parent = &s;
   if (int(v.inputs.size()) > f.input_size())
-    model_error("OT1113", cat("function ", f.domain(), ".", f.name(), " takes ", f.input_size(),
+    model_error("OT1053", cat("function ", f.domain(), ".", f.name(), " takes ", f.input_size(),
                               " inputs, but ", v.inputs.size(), " are given"));
   for (int i = 0; i < f.input_size(); ++i)
     b.names[f.input(i)] = size_t(i) < v.inputs.size() ? v.inputs[size_t(i)] : kNone;
@@ -177,13 +180,13 @@ void GraphReader::expand_into(const NodeView& v, const std::vector<std::string>&
                               Scope& b) {
   const int wanted = v.proto->output_size();
   if (size_t(wanted) > results.size())
-    model_error("OT1113", cat(v.proto->op_type(), " has ", results.size(), " outputs, but ", wanted, " are used"));
+    model_error("OT1053", cat(v.proto->op_type(), " has ", results.size(), " outputs, but ", wanted, " are used"));
   std::vector<std::string> final_names(static_cast<size_t>(wanted));
   for (int i = 0; i < wanted; ++i) {
     const std::string& actual = v.proto->output(i);
     if (actual.empty()) continue;
     if (s.names.count(actual) != 0)
-      model_error("OT1103", cat("'", actual, "' is defined twice in graph '", s.graph->name, "'"));
+      model_error("OT1043", cat("'", actual, "' is defined twice in graph '", s.graph->name, "'"));
     auto it = s.rename.find(actual);
     final_names[size_t(i)] = it != s.rename.end() ? it->second
                              : s.prefix.empty()   ? actual
@@ -197,7 +200,7 @@ void GraphReader::expand_into(const NodeView& v, const std::vector<std::string>&
     if (actual.empty()) continue;
     auto found = b.names.find(results[size_t(i)]);
     if (found == b.names.end() || found->second == kNone)
-      model_error("OT1105", cat("output '", results[size_t(i)], "' of ", v.proto->op_type(), " is never computed"));
+      model_error("OT1045", cat("output '", results[size_t(i)], "' of ", v.proto->op_type(), " is never computed"));
     ValueId id = found->second;
     if (s.graph->value_name(id) != final_names[size_t(i)]) {
       Node n;
@@ -213,7 +216,7 @@ void GraphReader::expand_into(const NodeView& v, const std::vector<std::string>&
       id = copy;
     }
     if (!s.names.emplace(actual, id).second)
-      model_error("OT1103", cat("'", actual, "' is defined twice in graph '", s.graph->name, "'"));
+      model_error("OT1043", cat("'", actual, "' is defined twice in graph '", s.graph->name, "'"));
     if (auto it = s.declared.find(actual); it != s.declared.end()) {
       ValueDef& def = s.graph->value(id);
       def.type = merge_types(def.type, read_type(*it->second));
@@ -226,9 +229,9 @@ void GraphReader::expand_into(const NodeView& v, const std::vector<std::string>&
 void GraphReader::expand_graph_call(const NodeView& v, Scope& s) {
   const onnx::AttributeProto* name = v.attr("graph_name");
   if (main_proto == nullptr || (name != nullptr && name->s() != main_proto->name()))
-    model_error("OT1114", cat("GraphCall of '", name ? name->s() : "", "': only an algorithm may call, and only the main graph"));
+    model_error("OT1054", cat("GraphCall of '", name ? name->s() : "", "': only an algorithm may call, and only the main graph"));
   if (s.frame != nullptr && s.frame->function == "GraphCall")
-    model_error("OT1114", "the main graph must not call itself");
+    model_error("OT1054", "the main graph must not call itself");
   Frame frame;
   frame.caller = s.frame;
   frame.function = "GraphCall";
@@ -241,7 +244,7 @@ void GraphReader::expand_graph_call(const NodeView& v, Scope& s) {
   b.prefix = node_name(*v.proto, s) + "/";
   b.depth = s.depth + 1;
   if (int(v.inputs.size()) > main_proto->input_size())
-    model_error("OT1113", cat("GraphCall gives ", v.inputs.size(), " inputs to a graph with ", main_proto->input_size()));
+    model_error("OT1053", cat("GraphCall gives ", v.inputs.size(), " inputs to a graph with ", main_proto->input_size()));
   std::unordered_set<std::string> stored;
   for (const auto& t : main_proto->initializer()) stored.insert(t.name());
   for (const auto& t : main_proto->sparse_initializer()) stored.insert(t.values().name());
@@ -249,7 +252,7 @@ void GraphReader::expand_graph_call(const NodeView& v, Scope& s) {
     const std::string& formal = main_proto->input(i).name();
     if (size_t(i) < v.inputs.size() && v.inputs[size_t(i)] != kNone) b.names[formal] = v.inputs[size_t(i)];
     else if (stored.count(formal) == 0)
-      model_error("OT1113", cat("GraphCall does not give the input '", formal, "'"));
+      model_error("OT1053", cat("GraphCall does not give the input '", formal, "'"));
   }
   std::vector<std::string> results;
   for (const auto& o : main_proto->output()) results.push_back(o.name());

@@ -32,9 +32,9 @@ ValueId GraphReader::define(Scope& s, const std::string& name) {
   if (int64_t(name.size()) > source_->limits.name_bytes)
     model_error("OT1003", cat("a value name has ", name.size(), " bytes; the limit is ",
                               source_->limits.name_bytes));
-  if (name.empty()) model_error("OT1103", cat("graph '", s.graph->name, "' has a value without a name"));
+  if (name.empty()) model_error("OT1043", cat("graph '", s.graph->name, "' has a value without a name"));
   if (s.names.count(name) != 0)
-    model_error("OT1103", cat("'", name, "' is defined twice in graph '", s.graph->name, "'"),
+    model_error("OT1043", cat("'", name, "' is defined twice in graph '", s.graph->name, "'"),
                 "every value name must be assigned exactly once");
   std::string final_name = name;
   if (auto it = s.rename.find(name); it != s.rename.end()) final_name = it->second;
@@ -63,7 +63,7 @@ ValueId GraphReader::lookup(Scope& s, const std::string& name) {
 
 void GraphReader::undefined_name(const std::string& name, const onnx::NodeProto& p, const Scope& s) {
   (void)p;
-  model_error("OT1104", cat("'", name, "' is read in graph '", s.graph->name,
+  model_error("OT1044", cat("'", name, "' is read in graph '", s.graph->name,
                             "' before anything defines it: the nodes form a cycle, are out of order, or a "
                             "node or initializer is missing"),
               "nodes must stand after the nodes whose results they read");
@@ -124,7 +124,7 @@ void GraphReader::read_graph(const onnx::GraphProto& p, Scope& s, const std::vec
     auto it = s.names.find(in.name());
     const bool has_default = it != s.names.end();
     if (has_default && !seen.insert(it->second).second)
-      model_error("OT1103", cat("graph '", p.name(), "' has two inputs named '", in.name(), "'"));
+      model_error("OT1043", cat("graph '", p.name(), "' has two inputs named '", in.name(), "'"));
     const ValueId v = has_default ? it->second : define(s, in.name());
     seen.insert(v);
     TypeInfo type = read_type(in.type());
@@ -140,7 +140,7 @@ void GraphReader::read_graph(const onnx::GraphProto& p, Scope& s, const std::vec
   for (const auto& out : p.output()) {
     const ValueId v = lookup(s, out.name());
     if (v < 0)
-      model_error("OT1105", cat("the output '", out.name(), "' of graph '", p.name(), "' is never computed"));
+      model_error("OT1045", cat("the output '", out.name(), "' of graph '", p.name(), "' is never computed"));
     s.graph->outputs.push_back(v);
   }
   if (s.facts == &own_facts) s.facts = nullptr;
@@ -195,16 +195,16 @@ NodeView GraphReader::resolve(const onnx::NodeProto& p, Scope& s) {
     const onnx::AttributeProto* value = &a;
     if (!a.ref_attr_name().empty()) {
       if (s.frame == nullptr)
-        model_error("OT1108", cat("attribute '", a.name(), "' refers to '", a.ref_attr_name(),
+        model_error("OT1057", cat("attribute '", a.name(), "' refers to '", a.ref_attr_name(),
                                   "', but the node is not in a function"));
       auto it = s.frame->attrs.find(a.ref_attr_name());
       if (it == s.frame->attrs.end()) continue;  // not given by the caller: absent here too
       value = it->second;
     }
     if (v.attr(a.name()) != nullptr)
-      model_error("OT1109", cat("attribute '", a.name(), "' is given twice"));
+      model_error("OT1049", cat("attribute '", a.name(), "' is given twice"));
     const std::string problem = attribute_problem(v.domain, p.op_type(), a.name(), *value);
-    if (!problem.empty()) model_error("OT1112", problem);
+    if (!problem.empty()) model_error("OT1052", problem);
     v.attrs.emplace_back(a.name(), value);
   }
   for (const auto& name : p.input()) {
@@ -295,7 +295,7 @@ void GraphReader::add_outputs(Node node, const NodeView& v, Scope& s, std::vecto
 
 void GraphReader::read_constant(const NodeView& v, Scope& s) {
   if (v.proto->output_size() != 1 || v.attrs.size() != 1)
-    model_error("OT1111", cat("Constant needs one attribute and one output, but has ", v.attrs.size(),
+    model_error("OT1051", cat("Constant needs one attribute and one output, but has ", v.attrs.size(),
                               " and ", v.proto->output_size()));
   const auto& [name, a] = v.attrs[0];
   const TensorContext c{source_, s.alias};
@@ -308,7 +308,7 @@ void GraphReader::read_constant(const NodeView& v, Scope& s) {
   else if (name == "value_ints") t = Tensor::vector<int64_t>({a->ints().begin(), a->ints().end()});
   else if (name == "value_floats") t = Tensor::vector<float>({a->floats().begin(), a->floats().end()});
   else if (name == "value_strings") t = Tensor::vector<std::string>({a->strings().begin(), a->strings().end()});
-  else model_error("OT1111", cat("Constant has no usable value: attribute '", name, "'"));
+  else model_error("OT1051", cat("Constant has no usable value: attribute '", name, "'"));
   const ValueId out = define(s, v.proto->output(0));
   ValueDef& def = s.graph->value(out);
   def.type = TypeInfo::tensor(t.dtype(), t.shape());

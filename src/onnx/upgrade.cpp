@@ -46,14 +46,14 @@ bool GraphReader::upgrade(NodeView& v, Scope& s) {
     const TypeInfo& a = s.graph->value(v.inputs[0]).type;
     const TypeInfo& b = s.graph->value(v.inputs[1]).type;
     if (!a.shape || !b.shape)
-      model_error("OT1115", cat(op, " with axis=", axis->i(), " of opset ", v.version,
+      model_error("OT1055", cat(op, " with axis=", axis->i(), " of opset ", v.version,
                                 " needs the ranks of its inputs, which the file does not tell"),
                   "convert the model to opset 13 or later");
     const int64_t rank = int64_t(a.shape->size());
     const int64_t at = axis->i() < 0 ? axis->i() + rank : axis->i();
     const int64_t behind = rank - at - int64_t(b.shape->size());
     if (at < 0 || behind < 0)
-      model_error("OT1115", cat("axis=", axis->i(), " does not fit ", to_string(a), " and ", to_string(b)));
+      model_error("OT1055", cat("axis=", axis->i(), " does not fit ", to_string(a), " and ", to_string(b)));
     if (behind > 0) {
       std::vector<int64_t> axes;
       TypeInfo type = b;

@@ -37,9 +37,30 @@ int ir_for_dtype(DType t) {
 
 namespace {
 
-int since(const std::string& domain, const std::string& op, int version) {
-  const onnx::OpSchema* s = onnx::OpSchemaRegistry::Schema(op, version, domain);
-  return s == nullptr ? -1 : s->since_version();
+bool same_attribute(const onnx::OpSchema::Attribute& a, const onnx::OpSchema::Attribute& b) {
+  return a.type == b.type && a.required == b.required &&
+         a.default_value.SerializeAsString() == b.default_value.SerializeAsString();
+}
+
+// A node written for version `from` means the same under version `to`: the attributes it may have
+// and its inputs are still there. Most new versions of an operator only add element types.
+bool means_the_same(const std::string& domain, const std::string& op, int from, int to) {
+  const onnx::OpSchema* a = onnx::OpSchemaRegistry::Schema(op, from, domain);
+  const onnx::OpSchema* b = onnx::OpSchemaRegistry::Schema(op, to, domain);
+  if (a == nullptr && b == nullptr) return true;  // not ONNX's: the domain's owner knows
+  if (a == nullptr || b == nullptr || b->Deprecated()) return false;
+  if (a->since_version() == b->since_version()) return true;
+  // the one family whose meaning changed under an unchanged signature
+  if ((op == "Softmax" || op == "LogSoftmax" || op == "Hardmax") && (from < 13) != (to < 13)) return false;
+  for (const auto& [name, attr] : a->attributes()) {
+    auto it = b->attributes().find(name);
+    if (it == b->attributes().end() || !same_attribute(attr, it->second)) return false;
+  }
+  if (from > to && a->attributes().size() != b->attributes().size()) return false;
+  if (a->inputs().size() > b->inputs().size() || a->outputs().size() > b->outputs().size()) return false;
+  for (size_t i = a->inputs().size(); i < b->inputs().size(); ++i)
+    if (b->inputs()[i].GetOption() == onnx::OpSchema::Single) return false;
+  return true;
 }
 
 void use_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, const OpsetMapView& imports,
@@ -69,13 +90,13 @@ void set_imports(onnx::ModelProto& head, const Model& m, const Used& used, bool 
     else if (!from_source) it->second = std::max(it->second, newest);
     for (const auto& [op, versions] : list)
       for (int v : versions)
-        if (v != imports[domain] && since(domain, op, v) != since(domain, op, imports[domain]))
+        if (v != imports[domain] && !means_the_same(domain, op, v, imports[domain]))
           model_error("OT1503", cat(op, " of opset ", v, " (", domain.empty() ? "ai.onnx" : domain,
                                     ") cannot be written: the file imports opset ", imports[domain],
                                     ", where it means something else"),
                       "bring the whole model to one opset first");
   }
-  if (imports.find("") == imports.end()) imports[""] = 22;
+  if (imports.empty()) imports[""] = 22;
   if (imports == before && head.opset_import_size() > 0) return;
   for (auto& o : *head.mutable_opset_import()) {
     auto it = imports.find(normal_domain(o.domain()));

@@ -15,9 +15,10 @@ namespace {
 // small.
 struct alignas(64) Scratch {
   float b[kMaxBlockK * kMaxNr];
-  float a[kMaxBlockM * kMaxBlockK + 16];
+  float a[kMaxBlockM * 2 * kMaxBlockK];  // tiles are padded
 };
 thread_local Scratch scratch;
+constexpr int64_t kStrip = 2048;  // columns of a long row kept in the first-level cache
 
 TileStore first_store(float beta) {
   return beta == 0 ? TileStore::kOverwrite : beta == 1 ? TileStore::kAdd : TileStore::kBeta;
@@ -75,6 +76,7 @@ void GemmPlan::run_block(const GemmArgs& g, const float* packed, const Block& b)
   const int64_t lanes = kern.lanes, nr = kern.nr, rows = b.m1 - b.m0;
   const int64_t tiles = (rows + kern.mr - 1) / kern.mr;
   const int64_t n_padded = (d_.n + nr - 1) / nr * nr;
+  const int64_t tile_size = packed_height((rows + tiles - 1) / tiles);
   Scratch& s = scratch;
   alignas(64) float edge[kMaxMr * kMaxNr];
 
@@ -87,33 +89,35 @@ void GemmPlan::run_block(const GemmArgs& g, const float* packed, const Block& b)
                                        : TileStore::kOverwrite;
     const float* a = g.a + (d_.trans_a ? k0 * d_.lda + b.m0 : b.m0 * d_.lda + k0);
     const int64_t step = d_.trans_a ? 1 : d_.lda;  // from row to row of op(A)
-    if (pack_a_) {
-      for (int64_t t = 0; t < tiles; ++t) {
-        const int64_t i0 = t * rows / tiles, i1 = (t + 1) * rows / tiles;
-        kern.pack_a(d_.trans_a, i1 - i0, kc, a + i0 * step, d_.lda, s.a + i0 * kc);
-      }
-    }
-    const auto& kernels = kern.tile[pack_a_ || d_.trans_a];
+    if (pack_a_) kern.pack_a(d_.trans_a, rows, tiles, kc, a, d_.lda, s.a);
+    const bool columns = pack_a_ || d_.trans_a;
+    const auto& kernels = kern.tile[columns];
     for (int64_t j = b.n0; j < b.n1; j += nr) {
       const int64_t nc = std::min(nr, b.n1 - j), nv = nc > lanes ? 2 : 1;
       const bool whole = nc == nv * lanes;
       const float* bp = s.b;
       int64_t bs = nr;
+      bool pack_on_the_way = false;
       if (packed) {
         bp = packed + k0 * n_padded + j * kc;
       } else if (direct_b_ && whole) {
         bp = g.b + k0 * d_.ldb + j;
         bs = d_.ldb;
+      } else if (!d_.trans_b && nc == nr) {
+        pack_on_the_way = true;
       } else {
         const float* src = g.b + (d_.trans_b ? j * d_.ldb + k0 : k0 * d_.ldb + j);
         kern.pack_b(d_.trans_b, kc, nc, src, d_.ldb, s.b);
       }
       for (int64_t t = 0; t < tiles; ++t) {
         const int64_t i0 = t * rows / tiles, m = (t + 1) * rows / tiles - i0;
-        const float* ap = pack_a_ ? s.a + i0 * kc : a + i0 * step;
-        const int64_t as = pack_a_ ? m : d_.lda;
+        const float* ap = pack_a_ ? s.a + t * tile_size * kc : a + i0 * step;
+        const int64_t as = pack_a_ ? packed_height(m) : d_.lda;
         float* c = b.c + (b.m0 + i0) * b.ldc + j;
-        if (whole) {
+        if (pack_on_the_way && t == 0) {
+          kern.tile_pack[columns][m - 1](kc, ap, as, g.b + k0 * d_.ldb + j, d_.ldb, c, b.ldc,
+                                         d_.alpha, d_.beta, store, s.b);
+        } else if (whole) {
           kernels[m - 1][nv - 1](kc, ap, as, bp, bs, c, b.ldc, d_.alpha, d_.beta, store);
         } else {
           kernels[m - 1][nv - 1](kc, ap, as, bp, bs, edge, nr, d_.alpha, 0, TileStore::kOverwrite);
@@ -133,6 +137,14 @@ void GemmPlan::run_flat(const GemmArgs& g, int64_t n0, int64_t n1) const {
   const int64_t wide = kern.wide_vectors[m - 1] * lanes;
   const TileStore store = first_store(d_.beta);
   int64_t j = n0;
+  if (m == 1 && d_.k >= 64 && n1 - n0 >= 4 * kMaxNr) {  // a long row: memory order counts most
+    for (; j < n1; j += kStrip) {
+      const int64_t n = std::min(kStrip, n1 - j);
+      kern.row_times_matrix(n, d_.k, g.a, d_.trans_a ? d_.lda : 1, g.b + j, d_.ldb, scratch.a);
+      for (int64_t i = 0; i < n; ++i) scratch.a[i] *= d_.alpha;
+      merge_edge(1, n, scratch.a, n, g.c + j, d_.ldc, d_.beta, store);
+    }
+  }
   for (; j + wide <= n1; j += wide) {
     kern.wide[d_.trans_a][m - 1](d_.k, g.a, d_.lda, g.b + j, d_.ldb, g.c + j, d_.ldc, d_.alpha,
                                  d_.beta, store);
@@ -223,16 +235,13 @@ size_t GemmPlan::packed_b_bytes() const {
 // Layout: k blocks; in each, panels of nr columns; in each, [k][nr].
 void GemmPlan::pack_b(ThreadPool& pool, const float* b, float* packed) const {
   const int64_t nr = kernels_->nr, panels = (d_.n + nr - 1) / nr;
-  const int64_t grain = std::max<int64_t>(1, 65536 / (nr * std::max<int64_t>(d_.k, 1)));
+  const int64_t grain = std::max<int64_t>(kGroupN / nr, 65536 / (nr * std::max<int64_t>(d_.k, 1)));
   parallel_for(pool, panels, grain, [&](int64_t p0, int64_t p1) {
+    const int64_t j = p0 * nr, columns = std::min(p1 * nr, d_.n) - j;
     for (int64_t k0 = 0; k0 < d_.k; k0 += block_k_) {
-      const int64_t kc = std::min(block_k_, d_.k - k0);
-      for (int64_t p = p0; p < p1; ++p) {
-        const int64_t j = p * nr;
-        kernels_->pack_b(d_.trans_b, kc, std::min(nr, d_.n - j),
-                         b + (d_.trans_b ? j * d_.ldb + k0 : k0 * d_.ldb + j), d_.ldb,
-                         packed + k0 * panels * nr + j * kc);
-      }
+      kernels_->pack_b(d_.trans_b, std::min(block_k_, d_.k - k0), columns,
+                       b + (d_.trans_b ? j * d_.ldb + k0 : k0 * d_.ldb + j), d_.ldb,
+                       packed + k0 * panels * nr + j * std::min(block_k_, d_.k - k0));
     }
   });
 }

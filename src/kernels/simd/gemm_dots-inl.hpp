@@ -82,6 +82,50 @@ inline void dots(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, c
   }
 }
 
+// sum[n] = a (k elements, as apart) times the rows of B. B is read in the order of memory, eight rows
+// at a time; each element is one chain in the order of k.
+inline void row_times_matrix(int64_t n, int64_t k, const float* HWY_RESTRICT a, int64_t as,
+                             const float* HWY_RESTRICT b, int64_t ldb, float* HWY_RESTRICT sum) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  const int64_t lanes = int64_t(hn::Lanes(d));
+  for (int64_t j = 0; j < n; ++j) sum[j] = 0;
+  int64_t p = 0;
+  for (; p + 8 <= k; p += 8) {
+    V w[8];
+#pragma GCC unroll 8
+    for (int q = 0; q < 8; ++q) w[q] = hn::Set(d, a[(p + q) * as]);
+    const float* HWY_RESTRICT row = b + p * ldb;
+    int64_t j = 0;
+    for (; j + lanes <= n; j += lanes) {
+      V s = hn::LoadU(d, sum + j);
+#pragma GCC unroll 8
+      for (int q = 0; q < 8; ++q) s = hn::MulAdd(w[q], hn::LoadU(d, row + q * ldb + j), s);
+      hn::StoreU(s, d, sum + j);
+    }
+    if (j < n) {
+      const auto mask = hn::FirstN(d, size_t(n - j));
+      V s = hn::LoadU(d, sum + j);  // the caller's buffer is padded
+#pragma GCC unroll 8
+      for (int q = 0; q < 8; ++q) s = hn::MulAdd(w[q], hn::MaskedLoad(mask, d, row + q * ldb + j), s);
+      hn::StoreU(s, d, sum + j);
+    }
+  }
+  for (; p < k; ++p) {
+    const V w = hn::Set(d, a[p * as]);
+    const float* HWY_RESTRICT row = b + p * ldb;
+    int64_t j = 0;
+    for (; j + lanes <= n; j += lanes) {
+      hn::StoreU(hn::MulAdd(w, hn::LoadU(d, row + j), hn::LoadU(d, sum + j)), d, sum + j);
+    }
+    if (j < n) {
+      const auto mask = hn::FirstN(d, size_t(n - j));
+      hn::StoreU(hn::MulAdd(w, hn::MaskedLoad(mask, d, row + j), hn::LoadU(d, sum + j)), d, sum + j);
+    }
+  }
+}
+
 inline void sum_parts(int64_t m, int64_t n, int parts, const float* HWY_RESTRICT part,
                       int64_t part_stride, int64_t ld_part, float* HWY_RESTRICT c, int64_t ldc,
                       float beta, TileStore store) {

@@ -55,10 +55,12 @@ HWY_INLINE void store_tile(V (&acc)[MR][NV], float* HWY_RESTRICT c, int64_t ldc,
 
 // kColumns: element (i,k) of A at a[i + k*as] (packed, or transposed A in place); otherwise at
 // a[i*as + k], with rows addressed in groups of three to stay within the integer registers.
-template <int MR, int NV, bool kColumns>
-void tile(int64_t k, const float* HWY_RESTRICT a, int64_t as, const float* HWY_RESTRICT b,
-          int64_t bs, float* HWY_RESTRICT c, int64_t ldc, float alpha, float beta,
-          TileStore store) {
+// kPack: the rows of B are also copied to `out`, [k][NV vectors], for the tiles below.
+template <int MR, int NV, bool kColumns, bool kPack>
+HWY_INLINE void tile_body(int64_t k, const float* HWY_RESTRICT a, int64_t as,
+                          const float* HWY_RESTRICT b, int64_t bs, float* HWY_RESTRICT c,
+                          int64_t ldc, float alpha, float beta, TileStore store,
+                          [[maybe_unused]] float* HWY_RESTRICT out) {
   const D d;
   const int64_t lanes = int64_t(hn::Lanes(d));
   V acc[MR][NV];
@@ -74,6 +76,12 @@ void tile(int64_t k, const float* HWY_RESTRICT a, int64_t as, const float* HWY_R
       V vb[NV];
 #pragma GCC unroll 16
       for (int j = 0; j < NV; ++j) vb[j] = hn::LoadU(d, b + j * lanes);
+      if constexpr (kPack) {
+        __builtin_prefetch(b + 8 * bs);
+#pragma GCC unroll 16
+        for (int j = 0; j < NV; ++j) hn::StoreU(vb[j], d, out + j * lanes);
+        out += NV * lanes;
+      }
 #pragma GCC unroll 16
       for (int i = 0; i < MR; ++i) {
         const V va = hn::Set(d, a[i]);
@@ -93,6 +101,12 @@ void tile(int64_t k, const float* HWY_RESTRICT a, int64_t as, const float* HWY_R
       V vb[NV];
 #pragma GCC unroll 16
       for (int j = 0; j < NV; ++j) vb[j] = hn::LoadU(d, b + j * lanes);
+      if constexpr (kPack) {
+        __builtin_prefetch(b + 8 * bs);
+#pragma GCC unroll 16
+        for (int j = 0; j < NV; ++j) hn::StoreU(vb[j], d, out + j * lanes);
+        out += NV * lanes;
+      }
 #pragma GCC unroll 16
       for (int i = 0; i < MR; ++i) {
         const V va = hn::Set(d, row[i / 3][(i % 3) * as + p]);
@@ -105,8 +119,22 @@ void tile(int64_t k, const float* HWY_RESTRICT a, int64_t as, const float* HWY_R
   store_tile<MR, NV>(acc, c, ldc, alpha, beta, store);
 }
 
+template <int MR, int NV, bool kColumns>
+void tile(int64_t k, const float* a, int64_t as, const float* b, int64_t bs, float* c, int64_t ldc,
+          float alpha, float beta, TileStore store) {
+  tile_body<MR, NV, kColumns, false>(k, a, as, b, bs, c, ldc, alpha, beta, store, nullptr);
+}
+
+template <int MR, bool kColumns>
+void tile_pack(int64_t k, const float* a, int64_t as, const float* b, int64_t bs, float* c,
+               int64_t ldc, float alpha, float beta, TileStore store, float* out) {
+  tile_body<MR, 2, kColumns, true>(k, a, as, b, bs, c, ldc, alpha, beta, store, out);
+}
+
 template <int MR>
 void fill(GemmKernels& g) {
+  g.tile_pack[0][MR - 1] = tile_pack<MR, false>;
+  g.tile_pack[1][MR - 1] = tile_pack<MR, true>;
   g.tile[0][MR - 1][0] = tile<MR, 1, false>;
   g.tile[0][MR - 1][1] = tile<MR, 2, false>;
   g.tile[1][MR - 1][0] = tile<MR, 1, true>;
@@ -129,6 +157,7 @@ const GemmKernels* make_kernels() {
     g.pack_a = pack_a;
     g.pack_b = pack_b;
     g.dots = dots;
+    g.row_times_matrix = row_times_matrix;
     g.sum_parts = sum_parts;
     return g;
   }();

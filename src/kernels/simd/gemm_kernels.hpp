@@ -14,6 +14,11 @@ enum class TileStore { kOverwrite, kAdd, kBeta };
 using TileKernel = void (*)(int64_t k, const float* a, int64_t as, const float* b, int64_t bs,
                             float* c, int64_t ldc, float alpha, float beta, TileStore store);
 
+// The same for a whole tile that reads B in place and packs it into `out` on the way.
+using PackingKernel = void (*)(int64_t k, const float* a, int64_t as, const float* b, int64_t bs,
+                               float* c, int64_t ldc, float alpha, float beta, TileStore store,
+                               float* out);
+
 // Everything the epilogue of one tile needs; pointers are at the tile's first element.
 struct TileEpilogue {
   Activation act = Activation::kNone;
@@ -29,6 +34,8 @@ struct TileEpilogue {
 };
 
 constexpr int kMaxMr = 14;
+// Rows of a packed tile are padded so that they can be copied with whole vectors.
+constexpr int64_t packed_height(int64_t rows) { return rows <= 4 ? 4 : rows <= 8 ? 8 : 16; }
 constexpr int kMaxWide = 4;  // rows of the kernels for very flat products
 
 struct GemmKernels {
@@ -37,20 +44,27 @@ struct GemmKernels {
   int nr;     // columns of the full tile: 2 vectors
   // [rows of A contiguous in i? 1 : 0][rows-1][vectors-1]
   TileKernel tile[2][kMaxMr][2];
+  PackingKernel tile_pack[2][kMaxMr];
   // Flat products (few rows of A, B read in place): [.][rows-1], wide_vectors[rows-1] vectors
   TileKernel wide[2][kMaxWide];
   int wide_vectors[kMaxWide];
 
-  // Packs `k` rows of op(B), `n` <= nr columns, into [k][nr], zero padded.
+  // Packs `k` rows of op(B), `n` columns, into panels [k][nr], the last one zero padded.
   // trans: column j of op(B) is b + j*ldb, contiguous in k.
   void (*pack_b)(bool trans, int64_t k, int64_t n, const float* b, int64_t ldb, float* out);
-  // Packs a tile of op(A), `m` rows, into [k][m]. trans: row i of op(A) is a + i, stride lda in k.
-  void (*pack_a)(bool trans, int64_t m, int64_t k, const float* a, int64_t lda, float* out);
+  // Packs `rows` rows of op(A) as `tiles` tiles; tile t has rows [t*rows/tiles,
+  // (t+1)*rows/tiles), [k][packed_height(its rows)], and starts at
+  // t * packed_height(rows of the highest) * k. trans: row i of op(A) is a + i, stride lda in k.
+  void (*pack_a)(bool trans, int64_t rows, int64_t tiles, int64_t k, const float* a, int64_t lda,
+                 float* out);
   // c[m, n] = epilogue(c)
   void (*epilogue)(int64_t m, int64_t n, float* c, int64_t ldc, const TileEpilogue& e);
   // c[m,n] = alpha * A * B^T (+ beta*C) by dot products; m <= kMaxWide, both contiguous along k.
   void (*dots)(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b,
                int64_t ldb, float* c, int64_t ldc, float alpha, float beta, TileStore store);
+  // sum[n] = a (k elements, as apart) times B; sum is padded to whole vectors and overwritten.
+  void (*row_times_matrix)(int64_t n, int64_t k, const float* a, int64_t as, const float* b,
+                           int64_t ldb, float* sum);
   // c[m,n] = sum over s of parts[s*part_stride + ...] (+ beta*c), parts have rows of n.
   void (*sum_parts)(int64_t m, int64_t n, int parts, const float* part, int64_t part_stride,
                     int64_t ld_part, float* c, int64_t ldc, float beta, TileStore store);

@@ -10,10 +10,12 @@
 #include <cstring>
 
 #include "hwy/highway.h"
+#include "kernels/simd/gemm_kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace onnxtrain::simd {
 namespace HWY_NAMESPACE {
+constexpr int64_t kPackStretch = 8;
 namespace pack {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -52,30 +54,12 @@ inline void scalar_transpose(int64_t k, int64_t n, const float* in, int64_t ld, 
 }
 }  // namespace pack
 
-inline void pack_b(bool trans, int64_t k, int64_t n, const float* HWY_RESTRICT b, int64_t ldb,
-                   float* HWY_RESTRICT out) {
+// One panel, columns of op(B) contiguous in k.
+inline void pack_b_trans(int64_t k, int64_t n, const float* HWY_RESTRICT b, int64_t ldb,
+                         float* HWY_RESTRICT out) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::ScalableTag<float> d;
   const int64_t lanes = int64_t(hn::Lanes(d)), nr = 2 * lanes;
-  if (!trans) {
-    if (n == nr) {
-      for (int64_t p = 0; p < k; ++p, b += ldb, out += nr) {
-        const auto lo = hn::LoadU(d, b);
-        const auto hi = hn::LoadU(d, b + lanes);
-        hn::StoreU(lo, d, out);
-        hn::StoreU(hi, d, out + lanes);
-      }
-    } else {
-      const auto m_lo = hn::FirstN(d, size_t(n));
-      const auto m_hi = hn::FirstN(d, size_t(n > lanes ? n - lanes : 0));
-      const int64_t hi_at = n > lanes ? lanes : 0;  // keeps the masked address inside the row
-      for (int64_t p = 0; p < k; ++p, b += ldb, out += nr) {
-        hn::StoreU(hn::MaskedLoad(m_lo, d, b), d, out);
-        hn::StoreU(hn::MaskedLoad(m_hi, d, b + hi_at), d, out + lanes);
-      }
-    }
-    return;
-  }
   if (n < nr) {
     for (int64_t p = 0; p < k; ++p) std::memset(out + p * nr + n, 0, size_t(nr - n) * 4);
   }
@@ -100,41 +84,132 @@ inline void pack_b(bool trans, int64_t k, int64_t n, const float* HWY_RESTRICT b
   if (j < n) pack::scalar_transpose(k, n - j, b + j * ldb, ldb, out + j, nr);
 }
 
-// Writes up to 3 floats past the last row: the caller's buffer has that slack.
-inline void pack_a(bool trans, int64_t m, int64_t k, const float* HWY_RESTRICT a, int64_t lda,
-                   float* HWY_RESTRICT out) {
+// Several panels of rows of B: a few rows at a time, so that memory is read nearly in its order
+// and neither the lines read nor the lines written crowd one set of the cache.
+inline void pack_b_rows(int64_t k, int64_t n, const float* HWY_RESTRICT b, int64_t ldb,
+                        float* HWY_RESTRICT out) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = int64_t(hn::Lanes(d)), nr = 2 * lanes;
+  const int64_t whole = n / nr * nr, rest = n - whole;
+  const auto m_lo = hn::FirstN(d, size_t(rest));
+  const auto m_hi = hn::FirstN(d, size_t(rest > lanes ? rest - lanes : 0));
+  const int64_t hi_at = rest > lanes ? lanes : 0;  // keeps the masked address inside the row
+  for (int64_t p = 0; p < k; p += kPackStretch) {
+    const int64_t p1 = k - p < kPackStretch ? k : p + kPackStretch;
+    int64_t j = 0;
+    for (; j < whole; j += nr) {
+      const float* src = b + p * ldb + j;
+      float* o = out + j * k + p * nr;
+      for (int64_t q = p; q < p1; ++q, src += ldb, o += nr) {
+        __builtin_prefetch(src + kPackStretch * ldb);
+        const auto lo = hn::LoadU(d, src);
+        const auto hi = hn::LoadU(d, src + lanes);
+        hn::StoreU(lo, d, o);
+        hn::StoreU(hi, d, o + lanes);
+      }
+    }
+    if (rest) {
+      const float* src = b + p * ldb + j;
+      float* o = out + j * k + p * nr;
+      for (int64_t q = p; q < p1; ++q, src += ldb, o += nr) {
+        hn::StoreU(hn::MaskedLoad(m_lo, d, src), d, o);
+        hn::StoreU(hn::MaskedLoad(m_hi, d, src + hi_at), d, o + lanes);
+      }
+    }
+  }
+}
+
+inline void pack_b(bool trans, int64_t k, int64_t n, const float* b, int64_t ldb, float* out) {
+  const int64_t nr = 2 * int64_t(hwy::HWY_NAMESPACE::Lanes(hwy::HWY_NAMESPACE::ScalableTag<float>()));
+  if (!trans) return pack_b_rows(k, n, b, ldb, out);
+  for (int64_t j = 0; j < n; j += nr) {
+    pack_b_trans(k, n - j < nr ? n - j : nr, b + j * ldb, ldb, out + j * k);
+  }
+}
+
+// Rows of op(A) contiguous in k; 4*G >= m.
+template <int G>
+void pack_a_rows(int64_t m, int64_t k, const float* HWY_RESTRICT a, int64_t lda,
+                 float* HWY_RESTRICT out) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::CappedTag<float, 4> d;
-  if (trans) {
-    if (m >= 4) {
-      for (int64_t p = 0; p < k; ++p, a += lda, out += m) {
-        int64_t i = 0;
-        for (; i + 4 <= m; i += 4) hn::StoreU(hn::LoadU(d, a + i), d, out + i);
-        if (i < m) hn::StoreU(hn::LoadU(d, a + m - 4), d, out + m - 4);
-      }
-    } else {
-      for (int64_t p = 0; p < k; ++p, a += lda, out += m) {
-        for (int64_t i = 0; i < m; ++i) out[i] = a[i];
-      }
+  const float* row[4 * G];
+  for (int64_t i = 0; i < 4 * G; ++i) row[i] = a + (i < m ? i : m - 1) * lda;
+  int64_t p = 0;
+  for (; p + 4 <= k; p += 4) {
+#pragma GCC unroll 4
+    for (int g = 0; g < G; ++g) {
+      auto r0 = hn::LoadU(d, row[4 * g] + p);
+      auto r1 = hn::LoadU(d, row[4 * g + 1] + p);
+      auto r2 = hn::LoadU(d, row[4 * g + 2] + p);
+      auto r3 = hn::LoadU(d, row[4 * g + 3] + p);
+      pack::transpose4(d, r0, r1, r2, r3);
+      float* o = out + p * 4 * G + 4 * g;
+      hn::StoreU(r0, d, o);
+      hn::StoreU(r1, d, o + 4 * G);
+      hn::StoreU(r2, d, o + 8 * G);
+      hn::StoreU(r3, d, o + 12 * G);
+    }
+  }
+  if (p < k) pack::scalar_transpose(k - p, m, a + p, lda, out + p * 4 * G, 4 * G);
+}
+
+// Columns of op(A) contiguous in i: G whole vectors per k.
+template <class Dc, int G>
+void pack_a_columns(int64_t k, const float* HWY_RESTRICT a, int64_t lda, float* HWY_RESTRICT out) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const Dc d;
+  const int64_t lanes = int64_t(hn::Lanes(d));
+  for (int64_t p = 0; p < k; ++p, a += lda, out += G * lanes) {
+    __builtin_prefetch(a + 2 * kPackStretch * lda);
+#pragma GCC unroll 4
+    for (int g = 0; g < G; ++g) hn::StoreU(hn::LoadU(d, a + g * lanes), d, out + g * lanes);
+  }
+}
+
+// One tile, [k][packed_height(m)]; `readable` floats exist from `a` on in a transposed row.
+inline void pack_a_tile(bool trans, int64_t m, int64_t readable, int64_t k, const float* a,
+                        int64_t lda, float* out) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const int64_t height = packed_height(m);
+  if (!trans) {
+    switch (height / 4) {
+      case 1: return pack_a_rows<1>(m, k, a, lda, out);
+      case 2: return pack_a_rows<2>(m, k, a, lda, out);
+      default: return pack_a_rows<4>(m, k, a, lda, out);
+    }
+  }
+  if (readable < height) {
+    for (int64_t p = 0; p < k; ++p, a += lda, out += height) {
+      for (int64_t i = 0; i < m; ++i) out[i] = a[i];
     }
     return;
   }
-  int64_t p = 0;
-  const float* row[16];
-  const int64_t groups = (m + 3) / 4;
-  for (int64_t i = 0; i < 4 * groups; ++i) row[i] = a + (i < m ? i : m - 1) * lda;
-  for (; p + 4 <= k; p += 4) {
-    hn::Vec<decltype(d)> r[16];
-    for (int64_t g = 0; g < groups; ++g) {
-      for (int64_t i = 4 * g; i < 4 * g + 4; ++i) r[i] = hn::LoadU(d, row[i] + p);
-      pack::transpose4(d, r[4 * g], r[4 * g + 1], r[4 * g + 2], r[4 * g + 3]);
-    }
-    // In the order of memory: the spill over a row's end is overwritten by the next row.
-    for (int64_t q = 0; q < 4; ++q) {
-      for (int64_t g = 0; g < groups; ++g) hn::StoreU(r[4 * g + q], d, out + (p + q) * m + 4 * g);
+  using D4 = hn::CappedTag<float, 4>;
+  using D8 = hn::CappedTag<float, 8>;
+  using D16 = hn::CappedTag<float, 16>;
+  switch (height) {
+    case 4: return pack_a_columns<D4, 1>(k, a, lda, out);
+    case 8: return pack_a_columns<D8, int(8 / hn::MaxLanes(D8()))>(k, a, lda, out);
+    default: return pack_a_columns<D16, int(16 / hn::MaxLanes(D16()))>(k, a, lda, out);
+  }
+}
+
+// `rows` rows of op(A) in `tiles` tiles of nearly equal height, [k][height] each.
+inline void pack_a(bool trans, int64_t rows, int64_t tiles, int64_t k, const float* a, int64_t lda,
+                   float* out) {
+  // A stretch of k at a time: lines shared by neighbouring tiles are still in the cache.
+  const int64_t most = (rows + tiles - 1) / tiles;
+  const int64_t stretch = trans ? kPackStretch : 32;
+  for (int64_t p = 0; p < k; p += stretch) {
+    const int64_t kc = k - p < stretch ? k - p : stretch;
+    for (int64_t t = 0; t < tiles; ++t) {
+      const int64_t i0 = t * rows / tiles, m = (t + 1) * rows / tiles - i0;
+      pack_a_tile(trans, m, rows - i0, kc, a + (trans ? p * lda + i0 : i0 * lda + p), lda,
+                  out + t * packed_height(most) * k + p * packed_height(m));
     }
   }
-  if (p < k) pack::scalar_transpose(k - p, m, a + p, lda, out + p * m, m);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -1,6 +1,7 @@
 // Choosing how to compute a matrix product: path, blocks, packing. A function of the problem and
 // the instruction set only, so that results never depend on the number of threads.
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.hpp"
 #include "kernels/simd/gemm.hpp"
@@ -12,6 +13,11 @@ namespace {
 
 constexpr int64_t kTaskWork = 1 << 18;  // multiply-adds worth a task: about 5 microseconds
 constexpr int64_t kMaxTasks = 48;       // enough to balance many threads
+
+// More tasks for more work, but larger ones too: each packs its own operands.
+int64_t tasks_for(double work) {
+  return int64_t(std::clamp(std::sqrt(work / kTaskWork), 1.0, double(kMaxTasks)));
+}
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -71,7 +77,7 @@ void GemmPlan::choose_path() {
   block_k_ = std::max<int64_t>(4, ceil_div(ceil_div(d.k, blocks_k), 4) * 4);
 
   const double work = double(d.m) * double(d.n) * double(d.k);
-  int64_t tasks = int64_t(std::clamp(work / kTaskWork, 1.0, double(kMaxTasks)));
+  int64_t tasks = tasks_for(work);
   if (d.batch > 1) {
     tasks = std::min(tasks, ceil_div(kMaxTasks, d.batch));
     if (tasks == 1) items_per_task_ = std::max<int64_t>(1, int64_t(kTaskWork / (work + 1)));
@@ -97,8 +103,8 @@ void GemmPlan::choose_blocks(int64_t tasks) {
   shared_pack_ = !d.packed_b && d.batch == 1 && tiles > tiles_most;
 
   // Costs of packing one element, in multiply-adds of the tile kernel.
-  const double pack_b_cost = d.packed_b || shared_pack_ ? 0 : d.trans_b ? 6 : 3;
-  const double pack_a_cost = 4;
+  const double pack_b_cost = d.packed_b || shared_pack_ ? 2 : d.trans_b ? 6 : 2;
+  const double pack_a_cost = d.trans_a ? 8 : 1;
   double best = 1e30, overhead = 0;
   for (int64_t bm = ceil_div(tiles, tiles_most); bm <= tiles; ++bm) {
     const int64_t bn = std::min(panels, ceil_div(tasks, bm));
@@ -122,7 +128,8 @@ void GemmPlan::choose_blocks(int64_t tasks) {
   const int64_t block_panels = path_ == Path::kSplitK ? panels : ceil_div(panels, blocks_n_);
   const int64_t block_tiles = path_ == Path::kSplitK ? tiles : ceil_div(tiles, blocks_m_);
   direct_b_ = !d.trans_b && (block_tiles <= 2 || d.k * d.n <= 4096);
-  pack_a_ = d.trans_a ? block_panels >= 2 && d.k >= 16 : block_panels >= 4 && d.lda % 512 == 0;
+  // Rows of A are read in place unless more of them than the cache has ways share a set.
+  pack_a_ = d.trans_a ? block_panels >= 2 && d.k >= 16 : kern.mr > 8 && block_panels >= 4 && d.lda % 1024 == 0;
   if (shared_pack_) workspace_ = packed_b_bytes();
 }
 

@@ -139,6 +139,16 @@ HWY_INLINE V sigmoid(V x) {
   return hn::Div(top, hn::Add(e, set(1.0f)));
 }
 
+// sigmoid(x) and 1 - sigmoid(x), neither by subtraction
+HWY_INLINE V sigmoid_both(V x, V* other) {
+  const V e = exp(hn::Neg(hn::Abs(x)));
+  const V big = hn::Div(set(1.0f), hn::Add(e, set(1.0f)));
+  const V small = hn::Mul(e, big);
+  const auto negative = x < hn::Zero(D());
+  *other = hn::IfThenElse(negative, big, small);
+  return hn::IfThenElse(negative, small, big);
+}
+
 HWY_INLINE V softplus(V x) {
   const V r = log1p(exp(hn::Neg(hn::Abs(x))));
   return hn::Add(hn::IfThenElse(x > hn::Zero(D()), x, hn::Zero(D())), r);
@@ -171,8 +181,9 @@ HWY_INLINE V relu(V x) {  // NaN stays NaN
 }
 HWY_INLINE V silu(V x) { return hn::Mul(x, sigmoid(x)); }
 HWY_INLINE V silu_grad(V x) {
-  const V s = sigmoid(x);
-  return hn::Mul(s, fma(x, hn::Sub(set(1.0f), s), set(1.0f)));
+  V other;
+  const V s = sigmoid_both(x, &other);
+  return hn::Mul(s, fma(x, other, set(1.0f)));
 }
 
 HWY_INLINE V gelu(V x) {
@@ -194,9 +205,123 @@ HWY_INLINE V gelu_tanh(V x) {
 HWY_INLINE V gelu_tanh_grad(V x0) {
   const V x = at_least(at_most(x0, 15.0f), -15.0f);  // beyond, the derivative is 0 or 1
   const V x2 = hn::Mul(x, x);
-  const V s = sigmoid(hn::Mul(x, fma(x2, set(0.07135481282f), set(1.5957691216f))));
+  V other;
+  const V s = sigmoid_both(hn::Mul(x, fma(x2, set(0.07135481282f), set(1.5957691216f))), &other);
   const V du2 = fma(x2, set(0.21406443847f), set(1.5957691216f));
-  return fma(hn::Mul(hn::Mul(x, du2), hn::Sub(set(1.0f), s)), s, s);
+  return fma(hn::Mul(hn::Mul(x, du2), other), s, s);
+}
+
+// sin (quadrant 0) or cos (quadrant 1). The argument is reduced in double precision, which is exact
+// enough up to 2^17; above, and for infinities, lane by lane through the library.
+HWY_INLINE V sin_or_cos(V x, int quadrant) {
+  const D d;
+  const DI di;
+  const hn::Half<D> dh;
+  const hn::RepartitionToWide<D> dd;
+  const V n = hn::Round(hn::Mul(x, set(0.636619772367581343f)));
+  auto reduce = [&](hn::Vec<hn::Half<D>> xh, hn::Vec<hn::Half<D>> nh) HWY_ATTR {
+    const auto nd = hn::PromoteTo(dd, nh);
+    auto r = hn::NegMulAdd(nd, hn::Set(dd, 1.57079632673412561417e+00), hn::PromoteTo(dd, xh));
+    r = hn::NegMulAdd(nd, hn::Set(dd, 6.07710050650619224932e-11), r);
+    return hn::DemoteTo(dh, r);
+  };
+  const V r = hn::Combine(d, reduce(hn::UpperHalf(dh, x), hn::UpperHalf(dh, n)),
+                          reduce(hn::LowerHalf(dh, x), hn::LowerHalf(dh, n)));
+  const V s = hn::Mul(r, r);
+  V a = set(2.86567956e-6f);
+  a = fma(a, s, set(-1.98559923e-4f));
+  a = fma(a, s, set(8.33338592e-3f));
+  a = fma(a, s, set(-1.66666672e-1f));
+  a = fma(a, hn::Mul(r, s), r);
+  V c = set(2.44677067e-5f);
+  c = fma(c, s, set(-1.38877297e-3f));
+  c = fma(c, s, set(4.16666567e-2f));
+  c = fma(c, s, set(-0.5f));
+  c = fma(c, s, set(1.0f));
+  const VI q = hn::Add(hn::NearestInt(n), hn::Set(di, quadrant));
+  const auto odd = hn::TestBit(q, hn::Set(di, 1));
+  const V v = hn::IfThenElse(hn::RebindMask(d, odd), c, a);
+  const VI sign = hn::ShiftLeft<30>(hn::And(q, hn::Set(di, 2)));
+  V out = hn::BitCast(d, hn::Xor(hn::BitCast(di, v), sign));
+  const auto far = hn::Not(hn::Abs(x) <= set(131072.0f));
+  if (HWY_UNLIKELY(!hn::AllFalse(d, far))) {
+    HWY_ALIGN float xs[hn::MaxLanes(D())], os[hn::MaxLanes(D())];
+    hn::Store(x, d, xs);
+    hn::Store(out, d, os);
+    for (size_t i = 0; i < hn::Lanes(d); ++i) {
+      if (!(std::abs(xs[i]) <= 131072.0f)) {
+        os[i] = float(quadrant ? std::cos(double(xs[i])) : std::sin(double(xs[i])));
+      }
+    }
+    out = hn::Load(d, os);
+  }
+  return out;
+}
+HWY_INLINE V sin(V x) {
+  return hn::IfThenElse(x == hn::Zero(D()), x, sin_or_cos(x, 0));
+}
+HWY_INLINE V cos(V x) { return sin_or_cos(x, 1); }
+
+// 2^(y log2 x) in double precision, for positive finite x.
+template <class Dd, class Vd = hn::Vec<Dd>>
+HWY_INLINE Vd pow_positive(Dd dd, Vd x, Vd y) {
+  const hn::RebindToSigned<Dd> di;
+  const auto bits = hn::Sub(hn::BitCast(di, x), hn::Set(di, 0x3fe6a09e667f3bcdLL));
+  const auto m = hn::BitCast(dd, hn::Add(hn::And(bits, hn::Set(di, 0x000fffffffffffffLL)),
+                                         hn::Set(di, 0x3fe6a09e667f3bcdLL)));
+  // arithmetic shift of the exponent through an offset: 64-bit ShiftRight is slow before AVX-512
+  const auto e_bits = hn::BitCast(
+      di, hn::ShiftRight<52>(hn::BitCast(hn::RebindToUnsigned<Dd>(), hn::Add(bits, hn::Set(di, int64_t(2048) << 52)))));
+  const auto magic = hn::Set(di, 0x4330000000000000LL);  // 2^52 as bits
+  const Vd e = hn::Sub(hn::BitCast(dd, hn::Or(e_bits, magic)), hn::Set(dd, 4503599627370496.0 + 2048.0));
+  const Vd one = hn::Set(dd, 1.0);
+  const Vd s = hn::Div(hn::Sub(m, one), hn::Add(m, one));
+  const Vd z = hn::Mul(s, s);
+  Vd p = hn::Set(dd, 1.0 / 17);
+  for (double c : {1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0}) {
+    p = hn::MulAdd(p, z, hn::Set(dd, c));
+  }
+  const Vd log2 = hn::MulAdd(hn::Mul(s, p), hn::Set(dd, 2.0 * 1.4426950408889634074), e);
+  Vd t = hn::Mul(y, log2);
+  t = hn::IfThenElse(t > hn::Set(dd, 200.0), hn::Set(dd, 200.0), t);
+  t = hn::IfThenElse(t < hn::Set(dd, -200.0), hn::Set(dd, -200.0), t);
+  const Vd n = hn::Round(t);
+  const Vd r = hn::Mul(hn::Sub(t, n), hn::Set(dd, 0.69314718055994530942));
+  Vd q = hn::Set(dd, 1.0 / 3628800);
+  for (double c : {1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5,
+                   1.0, 1.0}) {
+    q = hn::MulAdd(q, r, hn::Set(dd, c));
+  }
+  // n + 1023 as an integer without a 64-bit conversion
+  const auto shifted = hn::BitCast(di, hn::Add(n, hn::Set(dd, 4503599627370496.0 + 1023.0)));
+  return hn::Mul(q, hn::BitCast(dd, hn::ShiftLeft<52>(shifted)));
+}
+
+HWY_INLINE V pow(V x, V y) {
+  const D d;
+  const hn::Half<D> dh;
+  const hn::RepartitionToWide<D> dd;
+  using Vh = hn::Vec<hn::Half<D>>;
+  auto part = [&](Vh xh, Vh yh) HWY_ATTR {
+    return hn::DemoteTo(dh, pow_positive(dd, hn::PromoteTo(dd, xh), hn::PromoteTo(dd, yh)));
+  };
+  V out = hn::Combine(d, part(hn::UpperHalf(dh, x), hn::UpperHalf(dh, y)),
+                      part(hn::LowerHalf(dh, x), hn::LowerHalf(dh, y)));
+  // Zero, negative, infinite, NaN: the library's rules, lane by lane.
+  const auto plain = hn::And(hn::And(x > hn::Zero(d), hn::IsFinite(x)), hn::IsFinite(y));
+  if (HWY_UNLIKELY(!hn::AllTrue(d, plain))) {
+    HWY_ALIGN float xs[hn::MaxLanes(D())], ys[hn::MaxLanes(D())], os[hn::MaxLanes(D())];
+    hn::Store(x, d, xs);
+    hn::Store(y, d, ys);
+    hn::Store(out, d, os);
+    for (size_t i = 0; i < hn::Lanes(d); ++i) {
+      if (!(xs[i] > 0 && std::isfinite(xs[i]) && std::isfinite(ys[i]))) {
+        os[i] = float(std::pow(double(xs[i]), double(ys[i])));
+      }
+    }
+    out = hn::Load(d, os);
+  }
+  return out;
 }
 
 HWY_INLINE V rsqrt(V x) { return hn::Div(set(1.0f), hn::Sqrt(x)); }

@@ -1,0 +1,243 @@
+// Columns as the inputs of a model.
+#include "data/adapt.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "data/convert.hpp"
+
+namespace onnxtrain {
+namespace {
+
+// "[N,3,28,28]"
+std::string with_batch(const Shape& dims) {
+  std::string out = "[N";
+  for (size_t i = 1; i < dims.size(); ++i)
+    out += dims[i] < 0 ? ",?" : "," + std::to_string(dims[i]);
+  return out + "]";
+}
+
+class AdaptedColumn final : public Column {
+ public:
+  AdaptedColumn(ColumnPtr source, std::string name, Shape shape, RowConversion conversion,
+                int64_t channels)
+      : Column(conversion.to, std::move(shape), source->rows()),
+        source_(std::move(source)),
+        name_(std::move(name)),
+        conversion_(conversion),
+        channels_(channels) {
+    conversion_.prepare();
+  }
+  int64_t source_row(int64_t row) const override { return source_->source_row(row); }
+
+ protected:
+  void read_rows(std::span<const int64_t> rows, void* out) const override {
+    thread_local std::vector<char> raw, whole;
+    auto* to = static_cast<char*>(out);
+    const int64_t n = row_elements();
+    if (channels_ > 0) whole.resize(row_bytes());
+    for (int64_t row : rows) {
+      const void* from = source_->row_pointer(row);
+      if (from == nullptr) {
+        raw.resize(source_->row_bytes());
+        source_->read({&row, 1}, raw.data());
+        from = raw.data();
+      }
+      char* target = channels_ > 0 ? whole.data() : to;
+      if (const int64_t bad = convert_row(conversion_, from, target, n); bad >= 0)
+        report(row, bad, from);
+      if (channels_ > 0) channels_first(whole.data(), to, n);
+      to += row_bytes();
+    }
+  }
+
+ private:
+  void channels_first(const char* from, char* to, int64_t n) const {
+    const size_t size = dtype_size(dtype());
+    const int64_t pixels = n / channels_;
+    for (int64_t c = 0; c < channels_; ++c)
+      for (int64_t p = 0; p < pixels; ++p, to += size)
+        std::memcpy(to, from + size_t(p * channels_ + c) * size, size);
+  }
+
+  [[noreturn]] void report(int64_t row, int64_t element, const void* from) const {
+    double v = 0;
+    RowConversion one;
+    one.from = conversion_.from;
+    one.to = DType::kDouble;
+    const size_t size = dtype_size(one.from);
+    const bool nan =
+        convert_row(one, static_cast<const char*>(from) + size_t(element) * size, &v, 1) >= 0;
+    Shape place;
+    const Shape strides = strides_of(source_->row_shape());
+    for (size_t i = 0; i < strides.size(); ++i) {
+      place.push_back(element / strides[i]);
+      element %= strides[i];
+    }
+    const std::string where = cat("row ", grouped(source_row(row)), " of '", name_, "'",
+                                  place.empty() ? "" : ", element " + to_string(place));
+    if (nan)
+      data_error("OT2120", cat("the data has a NaN (not a number) at ", where),
+                 "fill it in or remove the row before training");
+    data_error("OT2111", cat("the value ", v, " at ", where, " does not fit the type ",
+                             type_text(conversion_.to)));
+  }
+
+  ColumnPtr source_;
+  std::string name_;
+  RowConversion conversion_;
+  int64_t channels_;  // > 0: channels last in the source
+};
+
+double parse_number(std::string_view text, const std::string& whole) {
+  double v = 0;
+  const auto [stop, bad] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (bad != std::errc() || stop != text.data() + text.size() || !std::isfinite(v))
+    usage_error("OT2132", cat("--scale ", whole, " is neither auto, none nor MEAN,STD"),
+                "for example --scale 0.1307,0.3081");
+  return v;
+}
+
+void set_scale(const std::string& scale, RowConversion& c, std::string& note) {
+  const bool bytes = c.from == DType::kUint8 && dtype_is_float(c.to);
+  if (scale == "none" || !dtype_is_float(c.to)) return;
+  if (scale == "auto") {
+    if (!bytes) return;
+    c.scaled = true;
+    c.divide = 255;
+    note = " / 255";
+    return;
+  }
+  const size_t comma = scale.find(',');
+  if (comma == std::string::npos) parse_number(scale + "?", scale);
+  const double mean = parse_number(std::string_view(scale).substr(0, comma), scale);
+  const double std = parse_number(std::string_view(scale).substr(comma + 1), scale);
+  if (!(std > 0)) usage_error("OT2132", cat("--scale ", scale, ": STD must be larger than 0"));
+  c.scaled = true;
+  c.mean = float(mean);
+  c.std = float(std);
+  if (bytes && std::fabs(mean) <= 1 && std <= 1) c.divide = 255;
+  note = cat(" = (v", c.divide == 255 ? " / 255" : "", " - ", mean, ") / ", std);
+}
+
+// Some order of `row` that fits, in words for the hint; "" when there is none.
+std::string layout_hint(const Shape& row, const Shape& target, bool nhwc) {
+  Shape order = row;
+  if (row.size() == target.size() && row.size() >= 3) {
+    std::rotate(order.begin(), order.end() - 1, order.end());
+    if (!nhwc && fit_row(order, target))
+      return "same sizes in another order; --layout nhwc transposes while loading";
+  }
+  order = row;
+  std::sort(order.begin(), order.end());
+  Shape sorted = target;
+  std::sort(sorted.begin(), sorted.end());
+  if (order == sorted) return "same sizes in another order; transpose the array before saving it";
+  return "";
+}
+
+Shape target_of(const InputSpec& input, const Shape& row) {
+  if (input.dims.empty()) return row;
+  return Shape(input.dims.begin() + 1, input.dims.end());
+}
+
+Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& input,
+              const AdaptOptions& options, bool label) {
+  const ColumnPtr& source = data.column(name);
+  if (!convertible(source->dtype()) || !convertible(input.dtype))
+    data_error("OT2112",
+               cat("data '", name, "' of type ", type_text(source->dtype()), " cannot feed input '",
+                   input.name, "' of type ", type_text(input.dtype)));
+  Shape row = source->row_shape();
+  int64_t channels = 0;
+  if (options.nhwc && !label && row.size() >= 3) {
+    channels = row.back();
+    std::rotate(row.begin(), row.end() - 1, row.end());
+    if (num_elements(row) == 0) channels = 0;
+  }
+  const std::optional<Shape> fitted = fit_row(row, target_of(input, row));
+  if (!fitted) {
+    Shape file{source->rows()};
+    file.insert(file.end(), source->row_shape().begin(), source->row_shape().end());
+    const bool one_hot = label && input.dims.size() == 1 && file.size() == 2;
+    data_error("OT2110",
+               cat("data does not fit input '", input.name, "': file has ", to_string(file),
+                   ", model wants ", with_batch(input.dims)),
+               one_hot ? "one-hot labels? save the class numbers: y.argmax(1)"
+                       : layout_hint(source->row_shape(), target_of(input, row), options.nhwc));
+  }
+  RowConversion c;
+  c.from = source->dtype();
+  c.to = input.dtype;
+  std::string scale_note;
+  if (label)
+    c.offset = options.label_offset, c.keep = options.ignore_index;
+  else
+    set_scale(options.scale, c, scale_note);
+  std::string before = type_text(c.from), after = type_text(c.to);
+  if (!source->row_shape().empty()) before += " " + to_string(source->row_shape());
+  if (!fitted->empty()) after += " " + to_string(*fitted);
+  after += scale_note;
+  const std::string note = before == after ? before : before + " -> " + after;
+  const bool same = c.from == c.to && !c.scaled && c.offset == 0 && channels == 0 &&
+                    *fitted == source->row_shape() && !dtype_is_float(c.from);
+  if (same) return {source, note};
+  return {std::make_shared<AdaptedColumn>(source, name, *fitted, c, channels), note};
+}
+
+}  // namespace
+
+std::optional<Shape> fit_row(const Shape& row, const Shape& target) {
+  const auto fits = [&](const Shape& s) {
+    if (s.size() != target.size()) return false;
+    for (size_t i = 0; i < s.size(); ++i)
+      if (target[i] >= 0 && s[i] != target[i]) return false;
+    return true;
+  };
+  if (fits(row)) return row;
+  for (const size_t at : {size_t(0), row.size()}) {  // [28,28] -> [1,28,28]
+    Shape s = row;
+    s.insert(s.begin() + long(at), 1);
+    if (fits(s)) return s;
+  }
+  for (size_t at = 0; at < row.size(); ++at) {
+    Shape s = row;
+    if (s[at] != 1) continue;
+    s.erase(s.begin() + long(at));
+    if (fits(s)) return s;
+  }
+  const bool known = std::all_of(target.begin(), target.end(), [](int64_t d) { return d >= 0; });
+  if (!known || num_elements(target) != num_elements(row)) return std::nullopt;
+  Shape bare_row, bare_target;
+  std::copy_if(row.begin(), row.end(), std::back_inserter(bare_row),
+               [](int64_t d) { return d != 1; });
+  std::copy_if(target.begin(), target.end(), std::back_inserter(bare_target),
+               [](int64_t d) { return d != 1; });
+  // the same but for ones, or one side flat
+  if (bare_row == bare_target || bare_row.size() <= 1 || bare_target.size() <= 1) return target;
+  return std::nullopt;
+}
+
+Adapted adapt_input(const Dataset& data, const std::string& column, const InputSpec& input,
+                    const AdaptOptions& options) {
+  return adapt(data, column, input, options, false);
+}
+
+Adapted adapt_label_column(const Dataset& data, const std::string& column, const InputSpec& input,
+                           const AdaptOptions& options) {
+  return adapt(data, column, input, options, true);
+}
+
+std::string data_line(const Dataset& data, const Adapted& input, const LabelSummary* labels) {
+  // images that are flattened for the model are images still
+  const bool image =
+      input.note.starts_with("uint8 [") && input.note.find(',') < input.note.find(']');
+  std::string out = cat(data.source(), "  ", data.format(), "   ", grouped(data.rows()),
+                        image ? " image" : " row", data.rows() == 1 ? " " : "s ", input.note);
+  if (labels != nullptr) out += "   " + labels->text();
+  return out;
+}
+
+}  // namespace onnxtrain

@@ -1,0 +1,69 @@
+// Makes columns fit a model's inputs: type, scale, layout, shape; checks labels and missing
+// numbers.
+#pragma once
+#include <optional>
+
+#include "data/dataset.hpp"
+
+namespace onnxtrain {
+
+// An input of the model: dims[0] is the batch; -1 where any size will do; empty when the rank is
+// not known.
+struct InputSpec {
+  std::string name;
+  DType dtype = DType::kFloat;
+  Shape dims;
+};
+
+struct AdaptOptions {
+  // "auto": uint8 -> float is divided by 255; "none"; "MEAN,STD": (v - MEAN) / STD, where uint8
+  // values are divided by 255 first when MEAN and STD are at most 1
+  std::string scale = "auto";
+  bool nhwc = false;  // the data has its channels last: move them to the front
+  int64_t label_offset = 0;
+  std::optional<int64_t> ignore_index;  // a label value that is always allowed
+};
+
+struct Adapted {
+  ColumnPtr column;
+  std::string note;  // "uint8 [28,28] -> float32 [1,28,28] / 255"
+};
+
+// The column as the model's input. NaN is found while reading (OT2120 with row and element).
+// Throws OT2110 when the shape does not fit, with the layout that would.
+Adapted adapt_input(const Dataset& data, const std::string& column, const InputSpec& input,
+                    const AdaptOptions& options = {});
+
+struct LabelSpec {
+  InputSpec input;      // where the labels go; int64 or int32
+  std::string output;   // the model's output they are compared with, for messages
+  int64_t classes = 0;  // 0: not known
+};
+
+struct LabelSummary {
+  int64_t min = 0, max = 0;           // values seen, after the offset
+  int64_t classes = 0;                // different values
+  int64_t smallest = 0, largest = 0;  // rows of the rarest and the most frequent class
+  std::vector<int64_t> counts;        // of 0..max, when max is at most 65535
+  std::string text() const;           // "10 classes (5.4k..6.7k each)"
+};
+
+// The column as class labels; every label is looked at once (OT2104 with row and values seen).
+Adapted adapt_labels(const Dataset& data, const std::string& column, const LabelSpec& label,
+                     const AdaptOptions& options, LabelSummary& summary);
+
+// The same without looking at the values.
+Adapted adapt_label_column(const Dataset& data, const std::string& column, const InputSpec& input,
+                           const AdaptOptions& options);
+
+// One label per row, for the stratified split; empty when a row has several.
+std::vector<int64_t> labels_by_row(const Column& column);
+
+// "mnist/  idx, gzip   60,000 images uint8 [28,28] -> float32 [1,28,28] / 255   10 classes (...)"
+std::string data_line(const Dataset& data, const Adapted& input, const LabelSummary* labels);
+
+// The row's shape seen as `target` (-1 = any size): ones added or dropped, flattened or unfolded;
+// nullopt when it does not fit.
+std::optional<Shape> fit_row(const Shape& row, const Shape& target);
+
+}  // namespace onnxtrain

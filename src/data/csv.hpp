@@ -1,0 +1,43 @@
+// csv and tsv: separator, header, numbers and text are found out; what was found is noted.
+#pragma once
+#include <optional>
+
+#include "data/dataset.hpp"
+
+namespace onnxtrain {
+
+struct CsvOptions {
+  std::string target;      // name or index (-1 = last); empty: decided from the file
+  bool no_target = false;  // every column is a feature (predict)
+  std::vector<std::string>
+      features;  // the columns of 'x', in this order; empty: all but the target
+};
+
+// Columns: 'x' [rows, features] double, 'y' int64 (class ids or whole numbers) or double, and every
+// numeric column under its own name.
+Dataset parse_csv(std::string_view text, const std::string& source, const CsvOptions& options);
+
+// Records of a csv text, one after the other.
+class CsvReader {
+ public:
+  CsvReader(std::string_view text, char separator, const std::string& source);
+  // The fields are valid until the next call. Empty lines are passed over.
+  bool next(std::vector<std::string_view>& fields);
+  int64_t line() const { return record_line_; }  // where the last record began, from 1
+
+ private:
+  std::string_view quoted_field(std::string& store);
+  std::string_view text_;
+  char separator_;
+  const std::string& source_;
+  size_t at_ = 0;
+  int64_t line_ = 1, record_line_ = 1;
+  std::vector<std::string> stores_;  // quoted fields without their quotes
+};
+
+char sniff_separator(std::string_view text);
+// A number with optional blanks around it; nullopt for anything else (also for a missing value).
+std::optional<double> csv_number(std::string_view field);
+bool csv_missing(std::string_view field);  // "", NA, nan, null, ?
+
+}  // namespace onnxtrain

@@ -1,0 +1,210 @@
+// Datasets over columns, and words for messages about them.
+#include "data/dataset.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+namespace onnxtrain {
+namespace {
+
+const std::vector<std::string>& find_names(
+    const std::map<std::string, std::vector<std::string>>& names, const std::string& column) {
+  static const std::vector<std::string> none;
+  const auto it = names.find(column);
+  return it == names.end() ? none : it->second;
+}
+
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+Dataset Dataset::from_tensors(const std::vector<std::pair<std::string, Tensor>>& arrays) {
+  Dataset d("arrays", "in memory");
+  for (const auto& [name, tensor] : arrays) d.add(name, memory_column(tensor));
+  return d;
+}
+
+void Dataset::add(std::string name, ColumnPtr column) {
+  if (!columns_.empty() && column->rows() != rows_)
+    data_error("OT2103", cat("arrays have different numbers of rows: '", names_[0], "' has ",
+                             grouped(rows_), ", '", name, "' has ", grouped(column->rows())));
+  rows_ = column->rows();
+  const bool fresh = columns_.emplace(name, std::move(column)).second;
+  if (!fresh) data_error("OT2108", cat("two arrays are named '", name, "'"));
+  names_.push_back(std::move(name));
+}
+
+void Dataset::set(const std::string& name, ColumnPtr column) {
+  if (!has(name)) return add(name, std::move(column));
+  OT_ASSERT(column->rows() == rows_);
+  columns_[name] = std::move(column);
+}
+
+const ColumnPtr& Dataset::column(const std::string& name) const {
+  const auto it = columns_.find(name);
+  if (it != columns_.end()) return it->second;
+  const std::string near = closest(name, names_);
+  data_error("OT2105",
+             cat("data '", source_, "' has no column '", name, "'; it has ", listed(names_)),
+             near.empty() ? "" : cat("did you mean '", near, "'?"));
+}
+
+void Dataset::gather(const std::string& name, std::span<const int64_t> rows, Tensor& out) const {
+  const Column& c = *column(name);
+  Shape shape{int64_t(rows.size())};
+  shape.insert(shape.end(), c.row_shape().begin(), c.row_shape().end());
+  if (out.dtype() != c.dtype() || out.shape() != shape) out = Tensor(c.dtype(), std::move(shape));
+  c.read(rows, out.data());
+}
+
+Tensor Dataset::gather_all(const std::string& name) const {
+  std::vector<int64_t> rows(static_cast<size_t>(rows_));
+  std::iota(rows.begin(), rows.end(), int64_t(0));
+  Tensor out;
+  gather(name, rows, out);
+  return out;
+}
+
+Dataset Dataset::subset(std::vector<int64_t> rows) const {
+  const auto shared = std::make_shared<const std::vector<int64_t>>(std::move(rows));
+  Dataset d = *this;
+  d.rows_ = int64_t(shared->size());
+  for (auto& [name, column] : d.columns_) column = subset_column(column, shared);
+  return d;
+}
+
+Dataset Dataset::renamed(const std::map<std::string, std::string>& names) const {
+  Dataset d(source_, format_);
+  d.notes_ = notes_;
+  std::map<std::string, bool> used;
+  for (const auto& [fresh, old] : names) {
+    d.add(fresh, column(old));
+    d.class_names_[fresh] = class_names(old);
+    d.feature_names_[fresh] = feature_names(old);
+    used[old] = true;
+  }
+  for (const std::string& name : names_) {
+    if (used.count(name) > 0 || d.has(name)) continue;
+    d.add(name, column(name));
+    d.class_names_[name] = class_names(name);
+    d.feature_names_[name] = feature_names(name);
+  }
+  return d;
+}
+
+const std::vector<std::string>& Dataset::class_names(const std::string& column) const {
+  return find_names(class_names_, column);
+}
+
+void Dataset::set_class_names(const std::string& column, std::vector<std::string> names) {
+  class_names_[column] = std::move(names);
+}
+
+const std::vector<std::string>& Dataset::feature_names(const std::string& column) const {
+  return find_names(feature_names_, column);
+}
+
+void Dataset::set_feature_names(const std::string& column, std::vector<std::string> names) {
+  feature_names_[column] = std::move(names);
+}
+
+namespace {
+
+// "x_train" with tag "train" -> "x"; "" when the name has no such tag.
+std::string without_tag(const std::string& name, const std::string& tag) {
+  if (name.starts_with(tag + "_")) return name.substr(tag.size() + 1);
+  if (name.ends_with("_" + tag)) return name.substr(0, name.size() - tag.size() - 1);
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> select_part(const std::vector<std::string>& names,
+                                                             DataPart part,
+                                                             const std::string& source) {
+  static const std::string kTags[] = {"train", "test", "valid", "val"};
+  std::map<std::string, std::vector<std::pair<std::string, std::string>>> by_tag;
+  for (const std::string& name : names) {
+    std::string tag, bare;
+    for (const std::string& t : kTags)
+      if (bare.empty()) bare = without_tag(name, t), tag = bare.empty() ? "" : t;
+    by_tag[tag].emplace_back(bare.empty() ? name : bare, name);
+  }
+  const bool tagged = by_tag.size() > by_tag.count("");
+  if (!tagged) return by_tag[""];
+  const std::vector<std::string> order = part == DataPart::kTrain
+                                             ? std::vector<std::string>{"train"}
+                                             : std::vector<std::string>{"test", "valid", "val"};
+  for (const std::string& tag : order)
+    if (by_tag.count(tag) > 0) return by_tag[tag];
+  if (by_tag.count("") > 0) return by_tag[""];
+  data_error("OT2109", cat("'", source, "' has no ", part == DataPart::kTrain ? "train" : "test",
+                           " part; it has ", listed(names)));
+}
+
+std::string describe_column(const Column& c) {
+  const bool image = c.dtype() == DType::kUint8 && c.row_shape().size() >= 2;
+  std::string out = cat(grouped(c.rows()), image ? " image" : " row", c.rows() == 1 ? " " : "s ",
+                        type_text(c.dtype()));
+  if (!c.row_shape().empty()) out += " " + to_string(c.row_shape());
+  return out;
+}
+
+std::string type_text(DType t) {
+  if (t == DType::kFloat) return "float32";
+  if (t == DType::kDouble) return "float64";
+  return std::string(dtype_name(t));
+}
+
+std::string grouped(int64_t n) {
+  std::string digits = std::to_string(n < 0 ? -uint64_t(n) : uint64_t(n));
+  for (size_t i = digits.size(); i > 3;) digits.insert(i -= 3, ",");
+  return n < 0 ? "-" + digits : digits;
+}
+
+std::string rounded_count(int64_t n) {
+  char text[32];
+  const double v = double(n);
+  if (n < 1000) return std::to_string(n);
+  if (n < 1000000)
+    std::snprintf(text, sizeof text, "%.1fk", v / 1e3);
+  else
+    std::snprintf(text, sizeof text, "%.1fM", v / 1e6);
+  return text;
+}
+
+std::string listed(const std::vector<std::string>& names, size_t most) {
+  if (names.empty()) return "none";
+  std::string out;
+  for (size_t i = 0; i < names.size() && i < most; ++i)
+    out += (i > 0 ? ", '" : "'") + names[i] + "'";
+  if (names.size() > most) out += cat(" and ", names.size() - most, " more");
+  return out;
+}
+
+std::string closest(const std::string& name, const std::vector<std::string>& candidates) {
+  std::string best;
+  size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
+  for (const std::string& c : candidates) {
+    if (name.size() > 200 || c.size() > 200) continue;
+    const size_t distance = edit_distance(name, c);
+    if (distance < best_distance) best = c, best_distance = distance;
+  }
+  return best;
+}
+
+}  // namespace onnxtrain

@@ -1,0 +1,85 @@
+// A dataset: named columns with the same number of rows, and what is known about them.
+// Datasets are small values: renaming, splitting and adapting make new ones over the same memory.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/column.hpp"
+
+namespace onnxtrain {
+
+class Dataset {
+ public:
+  Dataset() = default;
+  // source: what the user typed; format: "npz", "idx, gzip", ...
+  Dataset(std::string source, std::string format)
+      : source_(std::move(source)), format_(std::move(format)) {}
+
+  // In-memory arrays of other languages; the first dimension counts the rows.
+  static Dataset from_tensors(const std::vector<std::pair<std::string, Tensor>>& arrays);
+
+  // Throws OT2103 when the number of rows differs from the other columns.
+  void add(std::string name, ColumnPtr column);
+  void set(const std::string& name, ColumnPtr column);  // replaces or adds
+
+  int64_t rows() const { return rows_; }
+  bool empty() const { return columns_.empty(); }
+  const std::vector<std::string>& columns() const { return names_; }
+  bool has(const std::string& name) const { return columns_.count(name) > 0; }
+  const ColumnPtr& column(const std::string& name) const;  // OT2105 with a suggestion
+  DType dtype(const std::string& name) const { return column(name)->dtype(); }
+  const Shape& row_shape(const std::string& name) const { return column(name)->row_shape(); }
+
+  // Rows into `out`, [n, row shape]; its memory is used again when type and shape fit.
+  void gather(const std::string& name, std::span<const int64_t> rows, Tensor& out) const;
+  Tensor gather_all(const std::string& name) const;
+
+  Dataset subset(std::vector<int64_t> rows) const;
+  // new name -> old name; columns not named keep their name
+  Dataset renamed(const std::map<std::string, std::string>& names) const;
+
+  const std::string& source() const { return source_; }
+  void set_source(std::string source) { source_ = std::move(source); }
+  const std::string& format() const { return format_; }
+  // Names of the classes when a column was text: id i is names[i].
+  const std::vector<std::string>& class_names(const std::string& column) const;
+  void set_class_names(const std::string& column, std::vector<std::string> names);
+  // Names of the features inside a column (csv: those of 'x', in order).
+  const std::vector<std::string>& feature_names(const std::string& column) const;
+  void set_feature_names(const std::string& column, std::vector<std::string> names);
+  // What was decided while opening ("target 'species', the only text column").
+  const std::vector<std::string>& notes() const { return notes_; }
+  void add_note(std::string note) { notes_.push_back(std::move(note)); }
+
+ private:
+  std::string source_, format_;
+  std::vector<std::string> names_;  // in the file's order
+  std::map<std::string, ColumnPtr> columns_;
+  std::map<std::string, std::vector<std::string>> class_names_, feature_names_;
+  std::vector<std::string> notes_;
+  int64_t rows_ = 0;
+};
+
+// Sources may hold both parts: x_train and x_test, train-images and t10k-images.
+enum class DataPart { kTrain, kTest };
+// Pairs of column name and the name in the source, for the arrays that belong to `part`: "x_train"
+// becomes "x". Names without a part are kept as they are.
+std::vector<std::pair<std::string, std::string>> select_part(const std::vector<std::string>& names,
+                                                             DataPart part,
+                                                             const std::string& source);
+
+// "60,000 images uint8 [28,28]" for the printed data line.
+std::string describe_column(const Column& column);
+// The name users know: "float32", not "float".
+std::string type_text(DType t);
+// "60,000"; "5.4k"
+std::string grouped(int64_t n);
+std::string rounded_count(int64_t n);
+// "'a', 'b' and 3 more"
+std::string listed(const std::vector<std::string>& names, size_t most = 8);
+// The candidate that is a typing mistake away from `name`, or "".
+std::string closest(const std::string& name, const std::vector<std::string>& candidates);
+
+}  // namespace onnxtrain

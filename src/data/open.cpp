@@ -1,0 +1,166 @@
+// Finds out what kind of data a path is.
+#include "data/open.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "data/idx.hpp"
+#include "data/inflate.hpp"
+#include "data/npy.hpp"
+#include "data/synthetic.hpp"
+
+namespace onnxtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kCsvGzFloor = uint64_t(64) << 20;  // a small .csv.gz may become this large
+
+enum class Kind { kNpy, kNpz, kIdx, kCsv, kCsvGz, kUnknown };
+
+bool is_text(std::string_view head) {
+  return std::none_of(head.begin(), head.end(), [](char c) {
+    const auto u = static_cast<unsigned char>(c);
+    return u == 127 || (u < 32 && u != '\n' && u != '\r' && u != '\t');
+  });
+}
+
+// Formats that people will try, so that the message can name them.
+std::string other_format(std::string_view head) {
+  if (head.starts_with("PAR1")) return "parquet";
+  if (head.starts_with("\x89HDF")) return "HDF5";
+  if (head.starts_with("\x89PNG") || head.starts_with("\xFF\xD8\xFF")) return "an image";
+  if (head.size() > 1 && head[0] == '\x80' && head[1] > 0 && head[1] < 6)
+    return "a Python pickle, which is never loaded";
+  return "unknown";
+}
+
+Kind kind_of_gzip(const InputFile& file) {
+  InflateStream stream(file, 0, file.size(), InflateStream::Format::kGzip);
+  std::string inner(512, '\0');
+  inner.resize(stream.read(inner.data(), inner.size()));
+  if (looks_like_idx(inner)) return Kind::kIdx;
+  return is_text(inner) ? Kind::kCsvGz : Kind::kUnknown;
+}
+
+Kind kind_of(const InputFile& file, std::string& head) {
+  head.assign(size_t(std::min<uint64_t>(file.size(), 512)), '\0');
+  file.read_at(0, head.data(), head.size());
+  if (head.starts_with("\x93NUMPY")) return Kind::kNpy;
+  if (head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06")) return Kind::kNpz;
+  if (head.starts_with("\x1F\x8B")) return kind_of_gzip(file);
+  if (looks_like_idx(head)) return Kind::kIdx;
+  if (head.starts_with("\xFF\xFE") || head.starts_with("\xFE\xFF")) return Kind::kCsv;  // says so
+  return is_text(head) ? Kind::kCsv : Kind::kUnknown;
+}
+
+Dataset open_text(const std::string& path, const CsvOptions& options, bool gzip) {
+  const InputFile file(path, ErrorKind::kData);
+  const Tensor bytes = gzip ? gunzip(file, std::max(kCsvGzFloor, file.size() * 100))
+                            : read_tensor(file, 0, DType::kUint8, {int64_t(file.size())}, false);
+  return parse_csv({reinterpret_cast<const char*>(bytes.as<uint8_t>()), size_t(bytes.size())}, path,
+                   options);
+}
+
+Dataset open_file(const std::string& path, const OpenOptions& options) {
+  std::string head;
+  Kind kind;
+  {
+    const InputFile file(path, ErrorKind::kData);
+    if (file.size() == 0) data_error("OT2101", cat("'", path, "' is empty"));
+    kind = kind_of(file, head);
+  }
+  switch (kind) {
+    case Kind::kNpz:
+      return open_npz(path, options.part);
+    case Kind::kIdx:
+      return open_idx_file(path);
+    case Kind::kCsv:
+      return open_text(path, options.csv, false);
+    case Kind::kCsvGz:
+      return open_text(path, options.csv, true);
+    case Kind::kNpy: {
+      Dataset d(path, "npy");
+      const std::string stem = fs::path(path).stem().string();
+      d.add(stem, open_npy(path));
+      return d;
+    }
+    case Kind::kUnknown:
+      break;
+  }
+  data_error("OT2102", cat("'", path, "' is in no known data format (", other_format(head), ")"),
+             "known are npy, npz, idx, csv and tsv; numpy.savez('data.npz', x=x, y=y) writes one");
+}
+
+// Every x.npy, y.npy, x_train.npy ... of the folder is a column.
+Dataset open_npy_folder(const std::string& folder, const std::vector<std::string>& files,
+                        DataPart part) {
+  std::vector<std::string> stems;
+  for (const std::string& file : files) stems.push_back(fs::path(file).stem().string());
+  Dataset d(folder, "npy");
+  for (const auto& [column, stem] : select_part(stems, part, folder))
+    d.add(column, open_npy(folder + "/" + stem + ".npy"));
+  return d;
+}
+
+// One data file, or train.* and test.*
+Dataset open_single(const std::string& folder, const std::vector<std::string>& files,
+                    const OpenOptions& options) {
+  std::vector<std::string> chosen = files;
+  if (files.size() > 1) {
+    const bool test = options.part == DataPart::kTest;
+    chosen.clear();
+    for (const std::string& f : files)
+      if (f.starts_with(test ? "test" : "train")) chosen.push_back(f);
+  }
+  if (chosen.size() != 1)
+    data_error("OT2102", cat("'", folder, "' holds several data files: ", listed(files)),
+               cat("name one of them: --data ", folder, "/", files[0]));
+  return open_file(folder + "/" + chosen[0], options);
+}
+
+Dataset open_folder(std::string folder, const OpenOptions& options) {
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  Dataset d;
+  if (open_idx_folder(folder, options.part, d)) return d;
+  std::vector<std::string> npy, single, all;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(".") || !entry.is_regular_file()) continue;
+    all.push_back(name);
+    const std::string ext = entry.path().extension().string();
+    if (ext == ".npy")
+      npy.push_back(name);
+    else if (ext == ".npz" || ext == ".csv" || ext == ".tsv")
+      single.push_back(name);
+    else if (name.ends_with(".csv.gz") || name.ends_with(".tsv.gz"))
+      single.push_back(name);
+  }
+  for (auto* names : {&npy, &single, &all}) std::sort(names->begin(), names->end());
+  if (!npy.empty() && single.empty()) return open_npy_folder(folder, npy, options.part);
+  if (!single.empty()) return open_single(folder, single, options);
+  data_error("OT2102",
+             cat("'", folder, "' holds no data that is known; files there: ", listed(all)),
+             "known are MNIST's idx files, npy, npz, csv and tsv");
+}
+
+}  // namespace
+
+Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
+  constexpr std::string_view kSynthetic = "synthetic:";
+  if (spec.starts_with(kSynthetic))
+    return make_synthetic(spec.substr(kSynthetic.size()), options.part, options.x_shape,
+                          options.classes);
+  std::error_code ignored;
+  Dataset d;
+  try {
+    d = fs::is_directory(spec, ignored) ? open_folder(spec, options) : open_file(spec, options);
+  } catch (const fs::filesystem_error& e) {
+    data_error("OT4001", cat("cannot read '", spec, "': ", e.code().message()));
+  }
+  if (d.rows() == 0) data_error("OT2101", cat("data '", spec, "' has no rows"));
+  d.set_source(spec);
+  return d;
+}
+
+}  // namespace onnxtrain

@@ -1,0 +1,32 @@
+// From what the user typed after --data to a dataset, and from columns to the model's inputs.
+#pragma once
+#include <map>
+
+#include "data/csv.hpp"
+#include "data/dataset.hpp"
+
+namespace onnxtrain {
+
+struct OpenOptions {
+  DataPart part = DataPart::kTrain;
+  CsvOptions csv;
+  Shape x_shape;        // of one row, for synthetic: when the spec does not say
+  int64_t classes = 0;  // likewise
+};
+
+// A file (npy, npz, idx, csv, tsv; idx and csv also gzip), a folder with such files, or
+// "synthetic:..."; the kind is found from the content, not from the name. Throws OT21xx; a dataset
+// without rows is OT2101.
+Dataset open_dataset(const std::string& spec, const OpenOptions& options = {});
+
+// Which column feeds which input and label: `--map input=KEY` first, then equal names, then the
+// usual names (x, y, images, labels, ...), then what is left over when there is only one choice.
+// Returns model name -> column name; throws OT2106 with both lists when something has no column.
+// `labels` may stay without a column when `labels_optional`.
+std::map<std::string, std::string> match_columns(const Dataset& data,
+                                                 const std::vector<std::string>& inputs,
+                                                 const std::vector<std::string>& labels,
+                                                 const std::map<std::string, std::string>& map,
+                                                 bool labels_optional = false);
+
+}  // namespace onnxtrain
