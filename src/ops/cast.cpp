@@ -5,6 +5,7 @@
 
 #include "ops/cast_detail.hpp"
 #include "ops/elementwise_detail.hpp"
+#include "ops/micro_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -115,7 +116,9 @@ Kernel make_bitcast(Prepare& p) {
 }  // namespace
 
 void register_cast(OpTable& t) {
-  t.add({.name = "Cast", .shape = cast_shape, .impls = {{"ref", nullptr, make_cast}}, .grad = cast_grad});
+  // in a fused chain a mask is already the number that it is cast to
+  t.add({.name = "Cast", .shape = cast_shape, .impls = {{"ref", nullptr, make_cast}}, .grad = cast_grad,
+         .micro_op = int(simd::MicroOp::kCopy)});
   t.add({.name = "CastLike", .shape = cast_shape, .impls = {{"ref", nullptr, make_cast}}, .grad = cast_grad});
   t.add({.name = "BitCast", .shape = bitcast_shape, .impls = {{"ref", nullptr, make_bitcast}},
          .no_grad = "it reads the bits of a number, which has no derivative"});

@@ -1,5 +1,6 @@
 // Where: chooses between two tensors element by element.
 #include "ops/elementwise_detail.hpp"
+#include "ops/micro_detail.hpp"
 #include "ops/strided_copy_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -57,7 +58,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
 
 void register_where(OpTable& t) {
   t.add({.name = "Where", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = grad, .broadcasts = true,
-         .in_place = {{1, 0}, {2, 0}}});
+         .in_place = {{1, 0}, {2, 0}}, .micro_op = int(simd::MicroOp::kWhere)});
 }
 
 }  // namespace onnxtrain::ops

@@ -27,5 +27,6 @@ std::vector<PassTime> run_passes(Graph& g, const std::vector<ValueId>& keep, con
 void pass_dead(Graph& g, const PassContext& c);
 void pass_identity(Graph& g, const PassContext& c);  // removes Identity and other no-op nodes
 void pass_cse(Graph& g, const PassContext& c);
+void pass_fuse_elementwise(Graph& g, const PassContext& c);
 
 }  // namespace onnxtrain
