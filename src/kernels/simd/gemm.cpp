@@ -18,6 +18,7 @@ struct alignas(64) Scratch {
   float a[kMaxBlockM * 2 * kMaxBlockK];  // tiles are padded
 };
 thread_local Scratch scratch;
+constexpr int64_t kStrip = 2048;  // columns of a long row kept in the first-level cache
 
 TileStore first_store(float beta) {
   return beta == 0 ? TileStore::kOverwrite : beta == 1 ? TileStore::kAdd : TileStore::kBeta;
@@ -136,6 +137,14 @@ void GemmPlan::run_flat(const GemmArgs& g, int64_t n0, int64_t n1) const {
   const int64_t wide = kern.wide_vectors[m - 1] * lanes;
   const TileStore store = first_store(d_.beta);
   int64_t j = n0;
+  if (m == 1 && d_.k >= 64 && n1 - n0 >= 4 * kMaxNr) {  // a long row: memory order counts most
+    for (; j < n1; j += kStrip) {
+      const int64_t n = std::min(kStrip, n1 - j);
+      kern.row_times_matrix(n, d_.k, g.a, d_.trans_a ? d_.lda : 1, g.b + j, d_.ldb, scratch.a);
+      for (int64_t i = 0; i < n; ++i) scratch.a[i] *= d_.alpha;
+      merge_edge(1, n, scratch.a, n, g.c + j, d_.ldc, d_.beta, store);
+    }
+  }
   for (; j + wide <= n1; j += wide) {
     kern.wide[d_.trans_a][m - 1](d_.k, g.a, d_.lda, g.b + j, d_.ldb, g.c + j, d_.ldc, d_.alpha,
                                  d_.beta, store);

@@ -9,6 +9,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/simd/gemm_kernels.hpp"
+#include "kernels/simd/loops-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace onnxtrain::simd {
@@ -41,13 +42,13 @@ void dot_block(int64_t k, const float* HWY_RESTRICT a, int64_t lda, const float*
     }
   }
   if (p < k) {
-    const auto mask = hn::FirstN(d, size_t(k - p));
+    const PartIo io(k - p);
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) {
-      const auto va = hn::MaskedLoad(mask, d, a + i * lda + p);
+      const auto va = io.load(a + i * lda + p);
 #pragma GCC unroll 16
       for (int j = 0; j < NJ; ++j) {
-        acc[i][j] = hn::MulAdd(va, hn::MaskedLoad(mask, d, b + j * ldb + p), acc[i][j]);
+        acc[i][j] = hn::MulAdd(va, io.load(b + j * ldb + p), acc[i][j]);
       }
     }
   }
@@ -79,6 +80,50 @@ inline void dots(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, c
     case 2: return dot_rows<2, 4>(n, k, a, lda, b, ldb, c, ldc, alpha, beta, store);
     case 3: return dot_rows<3, 3>(n, k, a, lda, b, ldb, c, ldc, alpha, beta, store);
     default: return dot_rows<4, 2>(n, k, a, lda, b, ldb, c, ldc, alpha, beta, store);
+  }
+}
+
+// sum[n] = a (k elements, as apart) times the rows of B. B is read in the order of memory, eight rows
+// at a time; each element is one chain in the order of k.
+inline void row_times_matrix(int64_t n, int64_t k, const float* HWY_RESTRICT a, int64_t as,
+                             const float* HWY_RESTRICT b, int64_t ldb, float* HWY_RESTRICT sum) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  const int64_t lanes = int64_t(hn::Lanes(d));
+  for (int64_t j = 0; j < n; ++j) sum[j] = 0;
+  int64_t p = 0;
+  for (; p + 8 <= k; p += 8) {
+    V w[8];
+#pragma GCC unroll 8
+    for (int q = 0; q < 8; ++q) w[q] = hn::Set(d, a[(p + q) * as]);
+    const float* HWY_RESTRICT row = b + p * ldb;
+    int64_t j = 0;
+    for (; j + lanes <= n; j += lanes) {
+      V s = hn::LoadU(d, sum + j);
+#pragma GCC unroll 8
+      for (int q = 0; q < 8; ++q) s = hn::MulAdd(w[q], hn::LoadU(d, row + q * ldb + j), s);
+      hn::StoreU(s, d, sum + j);
+    }
+    if (j < n) {
+      const PartIo io(n - j);
+      V s = hn::LoadU(d, sum + j);  // the caller's buffer is padded
+#pragma GCC unroll 8
+      for (int q = 0; q < 8; ++q) s = hn::MulAdd(w[q], io.load(row + q * ldb + j), s);
+      hn::StoreU(s, d, sum + j);
+    }
+  }
+  for (; p < k; ++p) {
+    const V w = hn::Set(d, a[p * as]);
+    const float* HWY_RESTRICT row = b + p * ldb;
+    int64_t j = 0;
+    for (; j + lanes <= n; j += lanes) {
+      hn::StoreU(hn::MulAdd(w, hn::LoadU(d, row + j), hn::LoadU(d, sum + j)), d, sum + j);
+    }
+    if (j < n) {
+      const PartIo io(n - j);
+      hn::StoreU(hn::MulAdd(w, io.load(row + j), hn::LoadU(d, sum + j)), d, sum + j);
+    }
   }
 }
 

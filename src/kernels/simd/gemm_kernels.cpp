@@ -157,6 +157,7 @@ const GemmKernels* make_kernels() {
     g.pack_a = pack_a;
     g.pack_b = pack_b;
     g.dots = dots;
+    g.row_times_matrix = row_times_matrix;
     g.sum_parts = sum_parts;
     return g;
   }();

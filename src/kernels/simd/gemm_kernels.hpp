@@ -62,6 +62,9 @@ struct GemmKernels {
   // c[m,n] = alpha * A * B^T (+ beta*C) by dot products; m <= kMaxWide, both contiguous along k.
   void (*dots)(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b,
                int64_t ldb, float* c, int64_t ldc, float alpha, float beta, TileStore store);
+  // sum[n] = a (k elements, as apart) times B; sum is padded to whole vectors and overwritten.
+  void (*row_times_matrix)(int64_t n, int64_t k, const float* a, int64_t as, const float* b,
+                           int64_t ldb, float* sum);
   // c[m,n] = sum over s of parts[s*part_stride + ...] (+ beta*c), parts have rows of n.
   void (*sum_parts)(int64_t m, int64_t n, int parts, const float* part, int64_t part_stride,
                     int64_t ld_part, float* c, int64_t ldc, float beta, TileStore store);
