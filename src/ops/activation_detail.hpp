@@ -48,6 +48,14 @@ Kernel make_tile(Prepare& p) {
   };
 }
 
+// The step of a fused chain.
+template <class F, bool kGrad>
+Op::Micro micro_activation(const Node& n) {
+  Tile t = tile_of<F>(n, kGrad);
+  if (t.op == simd::MicroOp::kCount) return {};
+  return {int(t.op), {t.params[0], t.params[1]}};
+}
+
 template <class F, class... Ts>
 Kernel make_activation(Prepare& p) {
   return dispatch<Ts...>(p.in(0).dtype, p.node().op, [&]<class T>() {
@@ -97,10 +105,10 @@ template <class F, class... Ts>
 void add_activation(OpTable& t, const char* name) {
   t.add({.name = name, .shape = shape_same, .impls = {{"simd", refuses_tile<F, false>, make_tile<F, false>},
                                                         {"ref", nullptr, make_activation<F, Ts...>}},
-         .grad = activation_rule<F>, .in_place = {{0, 0}}});
+         .grad = activation_rule<F>, .in_place = {{0, 0}}, .micro_of = micro_activation<F, false>});
   t.add({.name = std::string(name) + "Grad", .domain = std::string(kOwnDomain), .shape = activation_grad_shape,
-         .impls = {{"simd", refuses_tile<F, true>, make_tile<F, true>}, {"ref", nullptr, make_activation_grad<F>}}, .in_place = {{0, 0}, {1, 0}},
-         .lower = activation_lower<F>});
+         .impls = {{"simd", refuses_tile<F, true>, make_tile<F, true>}, {"ref", nullptr, make_activation_grad<F>}},
+         .in_place = {{0, 0}, {1, 0}}, .micro_of = micro_activation<F, true>, .lower = activation_lower<F>});
 }
 template <class F>
 void add_float_activation(OpTable& t, const char* name) {

@@ -13,14 +13,18 @@ void shape(ShapeCtx& c) {
   c.set(0, DType(c.node().i("to", int64_t(DType::kFloat))), s);
 }
 
-// "program": per step the micro-operation, the number of operands and the operands.
+// "program": per step the micro-operation, the number of operands and the operands; "params": two
+// constants per step.
 Kernel make(Prepare& p) {
   std::vector<int64_t> code = p.node().ints("program");
+  std::vector<float> params = p.node().floats("params");
   std::vector<MicroStep> steps;
   for (size_t at = 0; at + 1 < code.size();) {
     OT_ASSERT(code[at] >= 0 && code[at] < int64_t(simd::MicroOp::kCount));
     MicroStep s{simd::MicroOp(code[at])};
-    size_t arity = size_t(code[at + 1]);
+    size_t arity = size_t(code[at + 1]), own = 2 * steps.size();
+    OT_ASSERT(own + 1 < params.size());
+    s.params = {params[own], params[own + 1]};
     OT_ASSERT(arity == simd::micro_op_info(s.op).inputs && at + 2 + arity <= code.size());
     for (size_t k = 0; k < arity; ++k) {
       s.in[k] = int(code[at + 2 + k]);

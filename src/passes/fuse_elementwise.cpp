@@ -45,7 +45,7 @@ class Fuser {
 
   bool fusable(const Node& n) const {
     const Op* op = c_.table.find(n);
-    if (!op || op->micro_op < 0 || n.outputs.size() != 1 || !known(n.outputs[0])) return false;
+    if (!op || n.outputs.size() != 1 || !known(n.outputs[0]) || op->micro(n).op < 0) return false;
     if (n.inputs.empty() || n.inputs.size() > 3) return false;
     for (ValueId v : n.inputs)
       if (!known(v)) return false;
@@ -108,9 +108,12 @@ class Fuser {
     n.inputs = outside(group);
     n.outputs = root.outputs;
     std::vector<int64_t> program;
+    std::vector<float> params;
     for (NodeId m : group) {
       const Node& s = g_.nodes[size_t(m)];
-      program.push_back(c_.table.find(s)->micro_op);
+      Op::Micro micro = c_.table.find(s)->micro(s);
+      program.push_back(micro.op);
+      params.insert(params.end(), {micro.params[0], micro.params[1]});
       program.push_back(int64_t(s.inputs.size()));
       for (ValueId v : s.inputs) {
         auto it = std::find(group.begin(), group.end(), g_.value(v).producer);
@@ -120,6 +123,7 @@ class Fuser {
       }
     }
     n.attrs["program"] = std::move(program);
+    n.attrs["params"] = std::move(params);
     n.attrs["to"] = int64_t(elem(root.outputs[0]));
     return n;
   }
