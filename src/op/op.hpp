@@ -212,13 +212,6 @@ struct Op {
   bool types_only = false;
   // Vectorised step for fused element-wise chains (float32): index into kernels' micro-op table.
   int micro_op = -1;
-  // The same for operators whose step depends on attributes; op < 0: none for this node.
-  struct Micro {
-    int op = -1;
-    float params[2] = {0, 0};
-  };
-  Micro (*micro_of)(const Node&) = nullptr;
-  Micro micro(const Node& n) const { return micro_of ? micro_of(n) : Micro{micro_op, {0, 0}}; }
   CostFn cost = nullptr;     // default: bytes of all operands
 
   const char* function = nullptr;  // own domain: ONNX text of the function with this meaning (G14)

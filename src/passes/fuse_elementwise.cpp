@@ -45,12 +45,14 @@ class Fuser {
 
   bool fusable(const Node& n) const {
     const Op* op = c_.table.find(n);
-    if (!op || n.outputs.size() != 1 || !known(n.outputs[0]) || op->micro(n).op < 0) return false;
+    if (!op || op->micro_op < 0 || n.outputs.size() != 1 || !known(n.outputs[0])) return false;
     if (n.inputs.empty() || n.inputs.size() > 3) return false;
     for (ValueId v : n.inputs)
       if (!known(v)) return false;
     if (n.domain.empty() && n.version < 7 && n.has("axis")) return false;  // old broadcasting
     if (n.is("Max") || n.is("Min") || n.is("Sum")) return n.inputs.size() == 2;
+    // there is a step for the usual form only
+    if (n.is("Swish") || n.is("SwishGrad", kOwnDomain)) return n.f("alpha", 1) == 1;
     if (n.is("Cast")) return elem(n.outputs[0]) == DType::kFloat;
     if (n.is("Where")) return elem(n.outputs[0]) == DType::kFloat;
     return true;
@@ -108,12 +110,10 @@ class Fuser {
     n.inputs = outside(group);
     n.outputs = root.outputs;
     std::vector<int64_t> program;
-    std::vector<float> params;
-    for (NodeId m : group) {
-      const Node& s = g_.nodes[size_t(m)];
-      Op::Micro micro = c_.table.find(s)->micro(s);
-      program.push_back(micro.op);
-      params.insert(params.end(), {micro.params[0], micro.params[1]});
+    for (size_t k = 0; k < group.size(); ++k) {
+      const Node& s = g_.nodes[size_t(group[k])];
+      for (const auto& [key, a] : s.attrs) n.attrs[cat(k, ".", key)] = a;  // "2.alpha"
+      program.push_back(c_.table.find(s)->micro_op);
       program.push_back(int64_t(s.inputs.size()));
       for (ValueId v : s.inputs) {
         auto it = std::find(group.begin(), group.end(), g_.value(v).producer);
@@ -123,7 +123,6 @@ class Fuser {
       }
     }
     n.attrs["program"] = std::move(program);
-    n.attrs["params"] = std::move(params);
     n.attrs["to"] = int64_t(elem(root.outputs[0]));
     return n;
   }
