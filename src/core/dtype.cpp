@@ -15,12 +15,15 @@ struct DTypeInfo {
 };
 
 constexpr std::array<DTypeInfo, kDTypeCount> kInfo = {{
-    {"undefined", 0}, {"float", 4}, {"uint8", 1}, {"int8", 1}, {"uint16", 2}, {"int16", 2},
-    {"int32", 4}, {"int64", 8}, {"string", sizeof(std::string)}, {"bool", 1}, {"float16", 2},
-    {"double", 8}, {"uint32", 4}, {"uint64", 8}, {"complex64", 8}, {"complex128", 16},
-    {"bfloat16", 2}, {"float8e4m3fn", 1}, {"float8e4m3fnuz", 1}, {"float8e5m2", 1},
-    {"float8e5m2fnuz", 1}, {"uint4", 1}, {"int4", 1}, {"float4e2m1", 1}, {"float8e8m0", 1},
-    {"uint2", 1}, {"int2", 1},
+    {"undefined", 0},      {"float", 4},      {"uint8", 1},
+    {"int8", 1},           {"uint16", 2},     {"int16", 2},
+    {"int32", 4},          {"int64", 8},      {"string", sizeof(std::string)},
+    {"bool", 1},           {"float16", 2},    {"double", 8},
+    {"uint32", 4},         {"uint64", 8},     {"complex64", 8},
+    {"complex128", 16},    {"bfloat16", 2},   {"float8e4m3fn", 1},
+    {"float8e4m3fnuz", 1}, {"float8e5m2", 1}, {"float8e5m2fnuz", 1},
+    {"uint4", 1},          {"int4", 1},       {"float4e2m1", 1},
+    {"float8e8m0", 1},     {"uint2", 1},      {"int2", 1},
 }};
 
 // A sign-exponent-mantissa format of at most 8 bits.
@@ -41,12 +44,18 @@ constexpr SmallFormat kE2M1 = {2, 1, 1, 0x7, 0x7, 0x8, false};
 
 const SmallFormat* small_format(DType t) {
   switch (t) {
-    case DType::kFloat8E4M3FN: return &kE4M3FN;
-    case DType::kFloat8E4M3FNUZ: return &kE4M3FNUZ;
-    case DType::kFloat8E5M2: return &kE5M2;
-    case DType::kFloat8E5M2FNUZ: return &kE5M2FNUZ;
-    case DType::kFloat4E2M1: return &kE2M1;
-    default: return nullptr;
+    case DType::kFloat8E4M3FN:
+      return &kE4M3FN;
+    case DType::kFloat8E4M3FNUZ:
+      return &kE4M3FNUZ;
+    case DType::kFloat8E5M2:
+      return &kE5M2;
+    case DType::kFloat8E5M2FNUZ:
+      return &kE5M2FNUZ;
+    case DType::kFloat4E2M1:
+      return &kE2M1;
+    default:
+      return nullptr;
   }
 }
 
@@ -70,10 +79,9 @@ constexpr float decode_by_rule(const SmallFormat& f, uint32_t bits) {
   }
   const uint32_t mantissa = magnitude & ((1u << f.mantissa_bits) - 1);
   const int exponent = int(magnitude >> f.mantissa_bits);
-  const float v = exponent == 0
-                      ? float(mantissa) * pow2(1 - f.bias - f.mantissa_bits)
-                      : float(mantissa + (1u << f.mantissa_bits)) *
-                            pow2(exponent - f.bias - f.mantissa_bits);
+  const float v = exponent == 0 ? float(mantissa) * pow2(1 - f.bias - f.mantissa_bits)
+                                : float(mantissa + (1u << f.mantissa_bits)) *
+                                      pow2(exponent - f.bias - f.mantissa_bits);
   return negative ? -v : v;
 }
 
@@ -102,13 +110,20 @@ constexpr DecodeTable kTableE8M0 = make_e8m0_table();
 
 const DecodeTable& decode_table(DType t) {
   switch (t) {
-    case DType::kFloat8E4M3FN: return kTableE4M3FN;
-    case DType::kFloat8E4M3FNUZ: return kTableE4M3FNUZ;
-    case DType::kFloat8E5M2: return kTableE5M2;
-    case DType::kFloat8E5M2FNUZ: return kTableE5M2FNUZ;
-    case DType::kFloat4E2M1: return kTableE2M1;
-    case DType::kFloat8E8M0: return kTableE8M0;
-    default: unsupported_dtype(t, "small float");
+    case DType::kFloat8E4M3FN:
+      return kTableE4M3FN;
+    case DType::kFloat8E4M3FNUZ:
+      return kTableE4M3FNUZ;
+    case DType::kFloat8E5M2:
+      return kTableE5M2;
+    case DType::kFloat8E5M2FNUZ:
+      return kTableE5M2FNUZ;
+    case DType::kFloat4E2M1:
+      return kTableE2M1;
+    case DType::kFloat8E8M0:
+      return kTableE8M0;
+    default:
+      unsupported_dtype(t, "small float");
   }
 }
 
@@ -123,8 +138,10 @@ uint32_t shift_rne(uint32_t v, int shift) {
 uint32_t round_magnitude(const SmallFormat& f, uint32_t abs_bits) {
   int exponent = int(abs_bits >> 23);
   uint32_t significand = abs_bits & 0x7FFFFF;
-  if (exponent == 0) exponent = 1;  // a float denormal has no hidden bit
-  else significand |= 0x800000;
+  if (exponent == 0)
+    exponent = 1;  // a float denormal has no hidden bit
+  else
+    significand |= 0x800000;
   const int target = exponent - 127 + f.bias;  // exponent field in the target
   const int shift = 23 - f.mantissa_bits;
   if (target >= 1) {
@@ -215,8 +232,8 @@ uint8_t e8m0_encode(float v, bool saturate, E8M0Round mode) {
   // 2^-127 is a float denormal with its one bit where a normal number has the fraction's top
   uint32_t exponent = a >> 23, fraction = a & 0x7FFFFF;
   if (exponent == 0) fraction = (fraction << 1) & 0x7FFFFF;
-  const bool up = mode == E8M0Round::kUp ? fraction != 0
-                                         : mode == E8M0Round::kNearest && fraction >= 0x400000;
+  const bool up =
+      mode == E8M0Round::kUp ? fraction != 0 : mode == E8M0Round::kNearest && fraction >= 0x400000;
   if (up) ++exponent;
   return exponent == 0xFF && saturate ? uint8_t(0xFE) : uint8_t(exponent);
 }
@@ -237,31 +254,57 @@ DType dtype_from_name(std::string_view name) {
 
 bool dtype_is_float(DType t) {
   switch (t) {
-    case DType::kFloat: case DType::kDouble: case DType::kFloat16: case DType::kBFloat16:
-    case DType::kFloat8E4M3FN: case DType::kFloat8E4M3FNUZ: case DType::kFloat8E5M2:
-    case DType::kFloat8E5M2FNUZ: case DType::kFloat8E8M0: case DType::kFloat4E2M1:
+    case DType::kFloat:
+    case DType::kDouble:
+    case DType::kFloat16:
+    case DType::kBFloat16:
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat8E8M0:
+    case DType::kFloat4E2M1:
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 
 bool dtype_is_integer(DType t) {
   switch (t) {
-    case DType::kUint8: case DType::kInt8: case DType::kUint16: case DType::kInt16:
-    case DType::kInt32: case DType::kInt64: case DType::kUint32: case DType::kUint64:
-    case DType::kUint4: case DType::kInt4: case DType::kUint2: case DType::kInt2:
+    case DType::kUint8:
+    case DType::kInt8:
+    case DType::kUint16:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64:
+    case DType::kUint32:
+    case DType::kUint64:
+    case DType::kUint4:
+    case DType::kInt4:
+    case DType::kUint2:
+    case DType::kInt2:
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 
 bool dtype_is_signed(DType t) {
   switch (t) {
-    case DType::kInt8: case DType::kInt16: case DType::kInt32: case DType::kInt64:
-    case DType::kInt4: case DType::kInt2: case DType::kComplex64: case DType::kComplex128:
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64:
+    case DType::kInt4:
+    case DType::kInt2:
+    case DType::kComplex64:
+    case DType::kComplex128:
       return true;
-    case DType::kFloat8E8M0: return false;
-    default: return dtype_is_float(t);
+    case DType::kFloat8E8M0:
+      return false;
+    default:
+      return dtype_is_float(t);
   }
 }
 

@@ -64,7 +64,9 @@ TEST(DType, BFloat16RoundsToNearestEven) {
   EXPECT_EQ(float_to_bf16(-kInf), 0xFF80);
   for (uint32_t b = 0; b < 65536; ++b) {
     const float f = bf16_to_float(uint16_t(b));
-    if (!std::isnan(f)) { ASSERT_EQ(float_to_bf16(f), b); }
+    if (!std::isnan(f)) {
+      ASSERT_EQ(float_to_bf16(f), b);
+    }
   }
 }
 
@@ -146,7 +148,7 @@ TEST(DType, E8M0) {
 }
 
 TEST(DType, RoundToOddAvoidsDoubleRounding) {
-  const double v = 1.0 + 0x1p-11 + 0x1p-40;  // just above a half-precision tie
+  const double v = 1.0 + 0x1p-11 + 0x1p-40;    // just above a half-precision tie
   EXPECT_EQ(float_to_half(float(v)), 0x3C00);  // what two roundings give
   EXPECT_EQ(float_to_half(round_to_odd(v)), 0x3C01);
   EXPECT_EQ(float_to_half(round_to_odd(-v)), 0xBC01);
@@ -172,7 +174,8 @@ TEST(DType, NamesAndSizes) {
 }
 
 TEST(DType, DispatchNamesTheTypeItRefuses) {
-  EXPECT_EQ((dispatch<float, int64_t>(DType::kInt64, "Op", []<class T>() { return sizeof(T); })), 8u);
+  EXPECT_EQ((dispatch<float, int64_t>(DType::kInt64, "Op", []<class T>() { return sizeof(T); })),
+            8u);
   try {
     dispatch<float>(DType::kString, "Conv", []<class T>() {});
     FAIL();

@@ -70,11 +70,11 @@ void InputFile::read_at(uint64_t offset, void* out, size_t bytes) const {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) io_error(kind_, "OT4004", "read", path_, errno);
     if (n == 0)
-      throw Error(kind_, "OT4005",
-                  cat("'", path_, "' ends at byte ", offset + done, ", ", bytes - done,
-                      " bytes too early", offset + bytes <= size_
-                                              ? cat("; it had ", size_, " bytes when it was opened")
-                                              : std::string()));
+      throw Error(
+          kind_, "OT4005",
+          cat("'", path_, "' ends at byte ", offset + done, ", ", bytes - done, " bytes too early",
+              offset + bytes <= size_ ? cat("; it had ", size_, " bytes when it was opened")
+                                      : std::string()));
     done += size_t(n);
   }
 }
@@ -93,7 +93,8 @@ MappedFile::MappedFile(InputFile file) : file_(std::move(file)) {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : file_(std::move(other.file_)), data_(std::exchange(other.data_, nullptr)),
+    : file_(std::move(other.file_)),
+      data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {

@@ -83,8 +83,7 @@ class MappedFile {
 };
 
 // The whole of a regular file of at most `limit` bytes.
-std::string read_file(const std::string& path, uint64_t limit,
-                      ErrorKind kind = ErrorKind::kFailed);
+std::string read_file(const std::string& path, uint64_t limit, ErrorKind kind = ErrorKind::kFailed);
 
 // Opens `relative` for reading beneath `directory`: no absolute path, no "..", no symbolic link on
 // the way, a regular file with one link. Throws a model error.

@@ -22,8 +22,9 @@ uint64_t mix64(uint64_t x) {
 uint64_t counter_high(uint64_t stream, uint64_t step) { return mix64(mix64(stream) ^ step); }
 
 std::array<uint32_t, 4> block(uint64_t seed, uint64_t high, uint64_t index) {
-  return philox_block({uint32_t(index), uint32_t(index >> 32), uint32_t(high), uint32_t(high >> 32)},
-                      {uint32_t(seed), uint32_t(seed >> 32)});
+  return philox_block(
+      {uint32_t(index), uint32_t(index >> 32), uint32_t(high), uint32_t(high >> 32)},
+      {uint32_t(seed), uint32_t(seed >> 32)});
 }
 
 constexpr uint64_t kPermutationStream = 0x7065726D75746174u;  // "permutat"
@@ -51,8 +52,7 @@ void philox_uniform(uint64_t seed, uint64_t stream, uint64_t step, uint64_t firs
   for (int64_t done = 0; done < n;) {
     const uint64_t i = first + uint64_t(done);
     const std::array<uint32_t, 4> w = block(seed, high, i / 4);
-    for (size_t j = i % 4; j < 4 && done < n; ++j, ++done)
-      out[done] = float(w[j] >> 8) * 0x1p-24f;
+    for (size_t j = i % 4; j < 4 && done < n; ++j, ++done) out[done] = float(w[j] >> 8) * 0x1p-24f;
   }
 }
 
@@ -162,8 +162,7 @@ uint64_t finish(uint64_t h, const unsigned char* p, size_t left) {
 }
 }  // namespace
 
-Hash64::Hash64(uint64_t seed)
-    : seed_(seed), acc_{seed + kP1 + kP2, seed + kP2, seed, seed - kP1} {}
+Hash64::Hash64(uint64_t seed) : seed_(seed), acc_{seed + kP1 + kP2, seed + kP2, seed, seed - kP1} {}
 
 void Hash64::add(const void* data, size_t bytes) {
   const auto* p = static_cast<const unsigned char*>(data);

@@ -16,9 +16,11 @@ std::array<uint32_t, 4> philox_block(std::array<uint32_t, 4> counter, std::array
 std::array<uint32_t, 4> philox(uint64_t seed, uint64_t stream, uint64_t step, uint64_t index);
 
 // Uniform in [0,1) with 24 bits, element i of the stream: word i%4 of counter i/4.
-void philox_uniform(uint64_t seed, uint64_t stream, uint64_t step, uint64_t first, int64_t n, float* out);
+void philox_uniform(uint64_t seed, uint64_t stream, uint64_t step, uint64_t first, int64_t n,
+                    float* out);
 // Standard normal (Box-Muller over the same words).
-void philox_normal(uint64_t seed, uint64_t stream, uint64_t step, uint64_t first, int64_t n, float* out);
+void philox_normal(uint64_t seed, uint64_t stream, uint64_t step, uint64_t first, int64_t n,
+                   float* out);
 
 class Mt19937 {  // numpy.random.RandomState(seed)
  public:

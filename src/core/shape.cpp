@@ -15,7 +15,8 @@ int64_t checked_product(const Shape& s, size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     const int64_t d = s[i];
     if (d < 0) model_error("OT1102", cat("shape ", to_string(s), " has a negative dimension"));
-    if (d == 0) zero = true;
+    if (d == 0)
+      zero = true;
     else if (__builtin_mul_overflow(n, d, &n))
       model_error("OT1103", cat("shape ", to_string(s), " has more than 2^63 elements"));
   }
@@ -72,7 +73,8 @@ Shape broadcast_strides(const Shape& s, const Shape& to) {
   const size_t skip = to.size() - s.size();
   Shape out(to.size(), 0);
   for (size_t i = 0; i < s.size(); ++i) {
-    if (s[i] == to[skip + i]) out[skip + i] = s[i] == 1 ? 0 : own[i];
+    if (s[i] == to[skip + i])
+      out[skip + i] = s[i] == 1 ? 0 : own[i];
     else if (s[i] != 1)
       model_error("OT1104", cat("shape ", to_string(s), " does not broadcast to ", to_string(to)));
   }
@@ -81,8 +83,9 @@ Shape broadcast_strides(const Shape& s, const Shape& to) {
 
 int64_t normalize_axis(int64_t axis, int64_t rank, const char* what) {
   if (axis < -rank || axis >= rank)
-    model_error("OT1105", cat(what, " ", axis, " is outside ", -rank, "..", rank - 1,
-                              " (the tensor has ", rank, rank == 1 ? " dimension)" : " dimensions)"));
+    model_error("OT1105",
+                cat(what, " ", axis, " is outside ", -rank, "..", rank - 1, " (the tensor has ",
+                    rank, rank == 1 ? " dimension)" : " dimensions)"));
   return axis < 0 ? axis + rank : axis;
 }
 

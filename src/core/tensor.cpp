@@ -19,8 +19,8 @@ std::atomic<size_t> g_limit{0};  // 0: not asked for yet
 
 size_t physical_memory() {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  size_t bytes = pages > 0 && page > 0 ? size_t(pages) * size_t(page)
-                                       : std::numeric_limits<size_t>::max();
+  size_t bytes =
+      pages > 0 && page > 0 ? size_t(pages) * size_t(page) : std::numeric_limits<size_t>::max();
   std::ifstream cgroup("/sys/fs/cgroup/memory.max");  // a container may have less
   size_t limit = 0;
   if (cgroup >> limit && limit > 0 && limit < bytes) bytes = limit;
@@ -35,11 +35,25 @@ size_t limit_from_environment() {
   const double v = std::strtod(text, &end);
   double unit = 1;
   switch (*end) {
-    case 'T': case 't': unit *= 1024; [[fallthrough]];
-    case 'G': case 'g': unit *= 1024; [[fallthrough]];
-    case 'M': case 'm': unit *= 1024; [[fallthrough]];
-    case 'K': case 'k': unit *= 1024; ++end; break;
-    default: break;
+    case 'T':
+    case 't':
+      unit *= 1024;
+      [[fallthrough]];
+    case 'G':
+    case 'g':
+      unit *= 1024;
+      [[fallthrough]];
+    case 'M':
+    case 'm':
+      unit *= 1024;
+      [[fallthrough]];
+    case 'K':
+    case 'k':
+      unit *= 1024;
+      ++end;
+      break;
+    default:
+      break;
   }
   if (end == text || *end != 0 || !(v * unit >= 1) || !(v * unit < 1e18))
     usage_error("OT4101", cat("ONNXTRAIN_MEMORY_LIMIT='", text, "' is not a number of bytes"),
@@ -137,9 +151,8 @@ Tensor::Tensor(DType dtype, Shape shape, void* data, std::shared_ptr<void> owner
 
 void* Tensor::check(DType want) {
   if (dtype_ != want)
-    model_error("OT1111",
-                cat("expected a ", dtype_name(want), " tensor, found ", dtype_name(dtype_),
-                    " of shape ", to_string(shape_)));
+    model_error("OT1111", cat("expected a ", dtype_name(want), " tensor, found ",
+                              dtype_name(dtype_), " of shape ", to_string(shape_)));
   return data_;
 }
 

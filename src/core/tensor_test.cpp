@@ -44,7 +44,9 @@ TEST(Tensor, LimitIsCheckedBeforeAllocating) {
 
 TEST(Tensor, CountIsExactOverThreads) {
   const size_t before = memory_in_use();
-  auto work = [] { for (int i = 0; i < 2000; ++i) allocate(size_t(i)); };
+  auto work = [] {
+    for (int i = 0; i < 2000; ++i) allocate(size_t(i));
+  };
   std::thread a(work), b(work);
   a.join();
   b.join();

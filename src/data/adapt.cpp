@@ -11,16 +11,11 @@
 namespace onnxtrain {
 namespace {
 
-std::string type_text(DType t) {
-  if (t == DType::kFloat) return "float32";
-  if (t == DType::kDouble) return "float64";
-  return std::string(dtype_name(t));
-}
-
 // "[N,3,28,28]"
 std::string with_batch(const Shape& dims) {
   std::string out = "[N";
-  for (size_t i = 1; i < dims.size(); ++i) out += dims[i] < 0 ? ",?" : "," + std::to_string(dims[i]);
+  for (size_t i = 1; i < dims.size(); ++i)
+    out += dims[i] < 0 ? ",?" : "," + std::to_string(dims[i]);
   return out + "]";
 }
 
@@ -28,8 +23,11 @@ class AdaptedColumn final : public Column {
  public:
   AdaptedColumn(ColumnPtr source, std::string name, Shape shape, RowConversion conversion,
                 int64_t channels)
-      : Column(conversion.to, std::move(shape), source->rows()), source_(std::move(source)),
-        name_(std::move(name)), conversion_(conversion), channels_(channels) {
+      : Column(conversion.to, std::move(shape), source->rows()),
+        source_(std::move(source)),
+        name_(std::move(name)),
+        conversion_(conversion),
+        channels_(channels) {
     conversion_.prepare();
   }
   int64_t source_row(int64_t row) const override { return source_->source_row(row); }
@@ -149,9 +147,9 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
               const AdaptOptions& options, bool label) {
   const ColumnPtr& source = data.column(name);
   if (!convertible(source->dtype()) || !convertible(input.dtype))
-    data_error("OT2112", cat("data '", name, "' of type ", type_text(source->dtype()),
-                             " cannot feed input '", input.name, "' of type ",
-                             type_text(input.dtype)));
+    data_error("OT2112",
+               cat("data '", name, "' of type ", type_text(source->dtype()), " cannot feed input '",
+                   input.name, "' of type ", type_text(input.dtype)));
   Shape row = source->row_shape();
   int64_t channels = 0;
   if (options.nhwc && !label && row.size() >= 3) {
@@ -164,8 +162,9 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
     Shape file{source->rows()};
     file.insert(file.end(), source->row_shape().begin(), source->row_shape().end());
     const bool one_hot = label && input.dims.size() == 1 && file.size() == 2;
-    data_error("OT2110", cat("data does not fit input '", input.name, "': file has ",
-                             to_string(file), ", model wants ", with_batch(input.dims)),
+    data_error("OT2110",
+               cat("data does not fit input '", input.name, "': file has ", to_string(file),
+                   ", model wants ", with_batch(input.dims)),
                one_hot ? "one-hot labels? save the class numbers: y.argmax(1)"
                        : layout_hint(source->row_shape(), target_of(input, row), options.nhwc));
   }
@@ -173,8 +172,10 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
   c.from = source->dtype();
   c.to = input.dtype;
   std::string scale_note;
-  if (label) c.offset = options.label_offset, c.keep = options.ignore_index;
-  else set_scale(options.scale, c, scale_note);
+  if (label)
+    c.offset = options.label_offset, c.keep = options.ignore_index;
+  else
+    set_scale(options.scale, c, scale_note);
   std::string before = type_text(c.from), after = type_text(c.to);
   if (!source->row_shape().empty()) before += " " + to_string(source->row_shape());
   if (!fitted->empty()) after += " " + to_string(*fitted);
@@ -210,7 +211,8 @@ std::optional<Shape> fit_row(const Shape& row, const Shape& target) {
   const bool known = std::all_of(target.begin(), target.end(), [](int64_t d) { return d >= 0; });
   if (!known || num_elements(target) != num_elements(row)) return std::nullopt;
   Shape bare_row, bare_target;
-  std::copy_if(row.begin(), row.end(), std::back_inserter(bare_row), [](int64_t d) { return d != 1; });
+  std::copy_if(row.begin(), row.end(), std::back_inserter(bare_row),
+               [](int64_t d) { return d != 1; });
   std::copy_if(target.begin(), target.end(), std::back_inserter(bare_target),
                [](int64_t d) { return d != 1; });
   // the same but for ones, or one side flat
@@ -230,7 +232,8 @@ Adapted adapt_label_column(const Dataset& data, const std::string& column, const
 
 std::string data_line(const Dataset& data, const Adapted& input, const LabelSummary* labels) {
   // images that are flattened for the model are images still
-  const bool image = input.note.starts_with("uint8 [") && input.note.find(',') < input.note.find(']');
+  const bool image =
+      input.note.starts_with("uint8 [") && input.note.find(',') < input.note.find(']');
   std::string out = cat(data.source(), "  ", data.format(), "   ", grouped(data.rows()),
                         image ? " image" : " row", data.rows() == 1 ? " " : "s ", input.note);
   if (labels != nullptr) out += "   " + labels->text();

@@ -1,4 +1,5 @@
-// Makes columns fit a model's inputs: type, scale, layout, shape; checks labels and missing numbers.
+// Makes columns fit a model's inputs: type, scale, layout, shape; checks labels and missing
+// numbers.
 #pragma once
 #include <optional>
 
@@ -40,11 +41,11 @@ struct LabelSpec {
 };
 
 struct LabelSummary {
-  int64_t min = 0, max = 0;              // values seen, after the offset
-  int64_t classes = 0;                   // different values
-  int64_t smallest = 0, largest = 0;     // rows of the rarest and the most frequent class
-  std::vector<int64_t> counts;           // of 0..max, when max is at most 65535
-  std::string text() const;              // "10 classes (5.4k..6.7k each)"
+  int64_t min = 0, max = 0;           // values seen, after the offset
+  int64_t classes = 0;                // different values
+  int64_t smallest = 0, largest = 0;  // rows of the rarest and the most frequent class
+  std::vector<int64_t> counts;        // of 0..max, when max is at most 65535
+  std::string text() const;           // "10 classes (5.4k..6.7k each)"
 };
 
 // The column as class labels; every label is looked at once (OT2104 with row and values seen).

@@ -44,7 +44,11 @@ TEST_F(AdaptTest, ImagesBecomeFloats) {
   EXPECT_EQ(all(adapt_input(d, "x", {"i", DType::kDouble, {-1, 4}}, o).column).to_doubles()[3], 1);
   for (std::string bad : {"x", "1", "1,", "1,0", "nan,1", "1,2,3"}) {
     o.scale = bad;
-    EXPECT_EQ(code([&] { adapt_input(d, "x", {"i", DType::kFloat, {-1, 4}}, o); }), "OT2132") << bad;
+    EXPECT_EQ(code([&] {
+                adapt_input(d, "x", {"i", DType::kFloat, {-1, 4}}, o);
+              }),
+              "OT2132")
+        << bad;
   }
   EXPECT_EQ(adapt_input(d, "x", {"i", DType::kUint8, {-1, 2, 2}}).column, d.column("x"));
   EXPECT_EQ(adapt_input(d, "x", {"i", DType::kFloat, {}}).column->row_shape(), (Shape{2, 2}));
@@ -57,7 +61,8 @@ TEST_F(AdaptTest, ChannelsLast) {
   const InputSpec input{"image", DType::kFloat, {-1, 3, 2, 2}};
   const Error e = error_of([&] { adapt_input(d, "x", input, o); });
   EXPECT_EQ(e.code(), "OT2110");
-  EXPECT_EQ(e.message(), "data does not fit input 'image': file has [1,2,2,3], model wants [N,3,2,2]");
+  EXPECT_EQ(e.message(),
+            "data does not fit input 'image': file has [1,2,2,3], model wants [N,3,2,2]");
   EXPECT_EQ(e.hint(), "same sizes in another order; --layout nhwc transposes while loading");
   o.nhwc = true;
   const Adapted a = adapt_input(d, "x", input, o);
@@ -79,7 +84,8 @@ TEST_F(AdaptTest, Shapes) {
   EXPECT_FALSE(fit_row({2, 3}, {3, 2}));
   EXPECT_FALSE(fit_row({28, 28}, {783}));
   EXPECT_EQ(error_of([&] {
-              adapt_input(one<float>({1, 2, 3, 4, 5, 6}, {1, 2, 3}), "x", {"i", DType::kFloat, {-1, 3, 2}});
+              adapt_input(one<float>({1, 2, 3, 4, 5, 6}, {1, 2, 3}), "x",
+                          {"i", DType::kFloat, {-1, 3, 2}});
             }).hint(),
             "same sizes in another order; transpose the array before saving it");
 }
@@ -92,7 +98,10 @@ TEST_F(AdaptTest, NanIsNamed) {
   const Error e = error_of([&] { all(a.column); });
   EXPECT_EQ(e.code(), "OT2120");
   EXPECT_NE(e.message().find("row 1 of 'x', element [1,1]"), std::string::npos) << e.message();
-  EXPECT_EQ(code([&] { all(adapt_input(d, "x", {"i", DType::kDouble, {-1, 2, 2}}).column); }), "OT2120");
+  EXPECT_EQ(code([&] {
+              all(adapt_input(d, "x", {"i", DType::kDouble, {-1, 2, 2}}).column);
+            }),
+            "OT2120");
   // the row is counted in the file, also in a subset
   const auto rows = std::make_shared<const std::vector<int64_t>>(std::vector<int64_t>{2, 1});
   const Error s = error_of([&] { all(subset_column(a.column, rows)); });
@@ -100,7 +109,9 @@ TEST_F(AdaptTest, NanIsNamed) {
 }
 
 TEST_F(AdaptTest, NumbersMustFit) {
-  const auto to = [&](const Dataset& d, DType t) { return adapt_input(d, "x", {"i", t, {-1}}).column; };
+  const auto to = [&](const Dataset& d, DType t) {
+    return adapt_input(d, "x", {"i", t, {-1}}).column;
+  };
   EXPECT_EQ(all(to(one<double>({1, -2}, {2}), DType::kInt64)).to_ints(), (Ints{1, -2}));
   EXPECT_EQ(all(to(one<int64_t>({1, 300}, {2}), DType::kFloat16)).to_doubles(), (Doubles{1, 300}));
   EXPECT_EQ(all(to(one<uint64_t>({1, 5}, {2}), DType::kBool)).to_doubles(), (Doubles{1, 1}));
@@ -123,7 +134,8 @@ TEST_F(AdaptTest, Labels) {
   const Dataset d = one<int64_t>(ones, {20, 1}, "y");
   const Error e = error_of([&] { adapt_labels(d, "y", spec, {}, s); });
   EXPECT_EQ(e.code(), "OT2104");
-  EXPECT_EQ(e.message(), "label 10 at row 9 of 'y' is outside 0..9 (model output 'logits' has 10 classes)");
+  EXPECT_EQ(e.message(),
+            "label 10 at row 9 of 'y' is outside 0..9 (model output 'logits' has 10 classes)");
   EXPECT_EQ(e.hint(), "labels start at 1?  add --label-offset -1        (values seen: 1..10)");
   AdaptOptions o;
   o.label_offset = -1;
@@ -151,7 +163,10 @@ TEST_F(AdaptTest, IgnoredLabelsStay) {
   const Adapted a = adapt_labels(d, "y", {{"l", DType::kInt64, {-1}}, "out", 3}, o, s);
   EXPECT_EQ(all(a.column).to_ints(), (Ints{0, -100, 2}));
   EXPECT_EQ(s.classes, 2);
-  EXPECT_EQ(code([&] { adapt_labels(d, "y", {{"l", DType::kInt64, {-1}}, "out", 3}, {}, s); }), "OT2104");
+  EXPECT_EQ(code([&] {
+              adapt_labels(d, "y", {{"l", DType::kInt64, {-1}}, "out", 3}, {}, s);
+            }),
+            "OT2104");
 }
 
 TEST_F(AdaptTest, DataLine) {
@@ -164,8 +179,9 @@ TEST_F(AdaptTest, DataLine) {
   LabelSummary s;
   const Adapted x = adapt_input(d, "x", {"image", DType::kFloat, {-1, 1, 28, 28}});
   adapt_labels(d, "y", {{"label", DType::kInt64, {-1}}, "logits", 10}, {}, s);
-  EXPECT_EQ(data_line(d, x, &s),
-            "mnist/  idx, gzip   6 images uint8 [28,28] -> float32 [1,28,28] / 255   3 classes (2 each)");
+  EXPECT_EQ(
+      data_line(d, x, &s),
+      "mnist/  idx, gzip   6 images uint8 [28,28] -> float32 [1,28,28] / 255   3 classes (2 each)");
 }
 
 TEST_F(AdaptTest, ReadsFromFilesOnDemand) {

@@ -36,7 +36,9 @@ class FileColumn final : public Column {
  public:
   FileColumn(std::shared_ptr<const InputFile> file, uint64_t offset, DType dtype, Shape row_shape,
              int64_t rows, bool swap)
-      : Column(dtype, std::move(row_shape), rows), file_(std::move(file)), offset_(offset),
+      : Column(dtype, std::move(row_shape), rows),
+        file_(std::move(file)),
+        offset_(offset),
         swap_(swap) {}
 
  protected:
@@ -62,7 +64,8 @@ class SubsetColumn final : public Column {
  public:
   SubsetColumn(ColumnPtr source, std::shared_ptr<const std::vector<int64_t>> rows)
       : Column(source->dtype(), source->row_shape(), int64_t(rows->size())),
-        source_(std::move(source)), rows_(std::move(rows)) {
+        source_(std::move(source)),
+        rows_(std::move(rows)) {
     for (int64_t row : *rows_) OT_ASSERT(row >= 0 && row < source_->rows());
   }
   const void* row_pointer(int64_t row) const override {
@@ -92,7 +95,9 @@ class SubsetColumn final : public Column {
 class MatrixColumn final : public Column {
  public:
   MatrixColumn(const Tensor& matrix, int64_t index)
-      : Column(matrix.dtype(), {}, matrix.shape()[0]), matrix_(matrix), index_(index),
+      : Column(matrix.dtype(), {}, matrix.shape()[0]),
+        matrix_(matrix),
+        index_(index),
         stride_(matrix.shape()[1]) {}
   const void* row_pointer(int64_t row) const override {
     return static_cast<const char*>(matrix_.data()) +
@@ -118,7 +123,9 @@ std::atomic<size_t> g_eager_limit{0};
 }  // namespace
 
 Column::Column(DType dtype, Shape row_shape, int64_t rows)
-    : dtype_(dtype), row_shape_(std::move(row_shape)), rows_(rows),
+    : dtype_(dtype),
+      row_shape_(std::move(row_shape)),
+      rows_(rows),
       row_elements_(num_elements(row_shape_)) {
   OT_ASSERT(rows >= 0 && dtype != DType::kString && dtype != DType::kUndefined);
 }

@@ -21,8 +21,10 @@ bool is_whole(DType t) { return dtype_is_integer(t) || t == DType::kBool; }
 
 template <class T>
 T load(const void* from, int64_t i) {
-  if constexpr (std::is_same_v<T, bool>) return static_cast<const uint8_t*>(from)[i] != 0;
-  else return static_cast<const T*>(from)[i];
+  if constexpr (std::is_same_v<T, bool>)
+    return static_cast<const uint8_t*>(from)[i] != 0;
+  else
+    return static_cast<const T*>(from)[i];
 }
 
 // Each returns the first element that cannot be taken, or -1.
@@ -56,8 +58,10 @@ int64_t store_doubles(DType t, const double* from, int64_t at, int64_t n, void* 
   return dispatch<float, double, Half, BFloat16>(t, "data", [&]<class T>() -> int64_t {
     T* out = static_cast<T*>(to) + at;
     for (int64_t i = 0; i < n; ++i) {
-      if constexpr (std::is_same_v<T, Half>) out[i] = T(round_to_odd(from[i]));
-      else out[i] = T(from[i]);
+      if constexpr (std::is_same_v<T, Half>)
+        out[i] = T(round_to_odd(from[i]));
+      else
+        out[i] = T(from[i]);
       if (std::isinf(compute_t<T>(out[i])) && !std::isinf(from[i])) return i;
     }
     return -1;
@@ -103,8 +107,9 @@ int64_t first_nan(const float* v, int64_t n) {
 }  // namespace
 
 bool convertible(DType t) {
-  return is_whole(t) ? dtype_size(t) > 1 || t == DType::kUint8 || t == DType::kInt8 || t == DType::kBool
-                     : dtype_is_differentiable(t);
+  return is_whole(t)
+             ? dtype_size(t) > 1 || t == DType::kUint8 || t == DType::kInt8 || t == DType::kBool
+             : dtype_is_differentiable(t);
 }
 
 void RowConversion::prepare() {

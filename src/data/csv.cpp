@@ -174,9 +174,8 @@ class Filler {
       }
       for (int64_t i = 0; i < rows_; ++i) v[i] = double(rank[size_t(v[i])]);
     }
-    const bool whole = std::all_of(v, v + rows_, [](double x) {
-      return x == std::floor(x) && std::fabs(x) < 0x1p53;
-    });
+    const bool whole = std::all_of(
+        v, v + rows_, [](double x) { return x == std::floor(x) && std::fabs(x) < 0x1p53; });
     if (!whole) return Tensor(DType::kDouble, {rows_}, v, target_.owner());
     Tensor out(DType::kInt64, {rows_});
     std::transform(v, v + rows_, out.as<int64_t>(), [](double x) { return int64_t(x); });

@@ -7,9 +7,10 @@
 namespace onnxtrain {
 
 struct CsvOptions {
-  std::string target;                 // name or index (-1 = last); empty: decided from the file
-  bool no_target = false;             // every column is a feature (predict)
-  std::vector<std::string> features;  // the columns of 'x', in this order; empty: all but the target
+  std::string target;      // name or index (-1 = last); empty: decided from the file
+  bool no_target = false;  // every column is a feature (predict)
+  std::vector<std::string>
+      features;  // the columns of 'x', in this order; empty: all but the target
 };
 
 // Columns: 'x' [rows, features] double, 'y' int64 (class ids or whole numbers) or double, and every

@@ -40,8 +40,8 @@ std::string_view CsvReader::quoted_field(std::string& store) {
       return store;
     }
   }
-  data_error("OT2123", cat("'", source_, "': the quote on line ", grouped(begin_line),
-                           " is never closed"));
+  data_error("OT2123",
+             cat("'", source_, "': the quote on line ", grouped(begin_line), " is never closed"));
 }
 
 bool CsvReader::next(std::vector<std::string_view>& fields) {
@@ -93,8 +93,10 @@ char sniff_separator(std::string_view text) {
       if (quoted) continue;
       if (text[i] == candidate) ++count;
       if (text[i] != '\n') continue;
-      if (lines++ == 0) first = count;
-      else if (count > 0 && count != first) steady = false;
+      if (lines++ == 0)
+        first = count;
+      else if (count > 0 && count != first)
+        steady = false;
       count = 0;
     }
     if (lines == 0) first = count;

@@ -38,7 +38,9 @@ TEST_F(CsvTest, Dialects) {
   const Doubles want = {1, 2, 4, 5};
   for (std::string text :
        {"1,2,3\n4,5,6\n", "1,2,3\r\n4,5,6", "1;2;3\n4;5;6\n", "1\t2\t3\n4\t5\t6\n",
-        "\xEF\xBB\xBF" "1|2|3\n\n4|5|6\n\n", "\"1\",\"2\",\"3\"\n4, 5 ,+6\n", "1e0,2.0,3\n.4e1,5,6\n"}) {
+        "\xEF\xBB\xBF"
+        "1|2|3\n\n4|5|6\n\n",
+        "\"1\",\"2\",\"3\"\n4, 5 ,+6\n", "1e0,2.0,3\n.4e1,5,6\n"}) {
     const Dataset d = csv(text);
     EXPECT_EQ(d.gather_all("x").to_doubles(), want) << text;
     EXPECT_EQ(d.gather_all("y").to_ints(), (Ints{3, 6})) << text;
@@ -90,7 +92,10 @@ TEST_F(CsvTest, BadRowsAreNamed) {
   EXPECT_EQ(failure("a,b\n").code(), "OT2101");
   EXPECT_EQ(failure("").code(), "OT2101");
   EXPECT_EQ(failure(std::string("1,2\n3,\0004\n", 9)).code(), "OT2125");
-  EXPECT_EQ(failure("\xFF\xFE" "1,2\n").code(), "OT2125");
+  EXPECT_EQ(failure("\xFF\xFE"
+                    "1,2\n")
+                .code(),
+            "OT2125");
   EXPECT_EQ(failure("a,b\n1,2\nnan,4\n").code(), "OT2121");
 }
 

@@ -58,7 +58,8 @@ const ColumnPtr& Dataset::column(const std::string& name) const {
   const auto it = columns_.find(name);
   if (it != columns_.end()) return it->second;
   const std::string near = closest(name, names_);
-  data_error("OT2105", cat("data '", source_, "' has no column '", name, "'; it has ", listed(names_)),
+  data_error("OT2105",
+             cat("data '", source_, "' has no column '", name, "'; it has ", listed(names_)),
              near.empty() ? "" : cat("did you mean '", near, "'?"));
 }
 
@@ -145,9 +146,9 @@ std::vector<std::pair<std::string, std::string>> select_part(const std::vector<s
   }
   const bool tagged = by_tag.size() > by_tag.count("");
   if (!tagged) return by_tag[""];
-  const std::vector<std::string> order =
-      part == DataPart::kTrain ? std::vector<std::string>{"train"}
-                               : std::vector<std::string>{"test", "valid", "val"};
+  const std::vector<std::string> order = part == DataPart::kTrain
+                                             ? std::vector<std::string>{"train"}
+                                             : std::vector<std::string>{"test", "valid", "val"};
   for (const std::string& tag : order)
     if (by_tag.count(tag) > 0) return by_tag[tag];
   if (by_tag.count("") > 0) return by_tag[""];
@@ -158,9 +159,15 @@ std::vector<std::pair<std::string, std::string>> select_part(const std::vector<s
 std::string describe_column(const Column& c) {
   const bool image = c.dtype() == DType::kUint8 && c.row_shape().size() >= 2;
   std::string out = cat(grouped(c.rows()), image ? " image" : " row", c.rows() == 1 ? " " : "s ",
-                        dtype_name(c.dtype()));
+                        type_text(c.dtype()));
   if (!c.row_shape().empty()) out += " " + to_string(c.row_shape());
   return out;
+}
+
+std::string type_text(DType t) {
+  if (t == DType::kFloat) return "float32";
+  if (t == DType::kDouble) return "float64";
+  return std::string(dtype_name(t));
 }
 
 std::string grouped(int64_t n) {
@@ -173,8 +180,10 @@ std::string rounded_count(int64_t n) {
   char text[32];
   const double v = double(n);
   if (n < 1000) return std::to_string(n);
-  if (n < 1000000) std::snprintf(text, sizeof text, "%.1fk", v / 1e3);
-  else std::snprintf(text, sizeof text, "%.1fM", v / 1e6);
+  if (n < 1000000)
+    std::snprintf(text, sizeof text, "%.1fk", v / 1e3);
+  else
+    std::snprintf(text, sizeof text, "%.1fM", v / 1e6);
   return text;
 }
 

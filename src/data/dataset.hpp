@@ -72,6 +72,8 @@ std::vector<std::pair<std::string, std::string>> select_part(const std::vector<s
 
 // "60,000 images uint8 [28,28]" for the printed data line.
 std::string describe_column(const Column& column);
+// The name users know: "float32", not "float".
+std::string type_text(DType t);
 // "60,000"; "5.4k"
 std::string grouped(int64_t n);
 std::string rounded_count(int64_t n);

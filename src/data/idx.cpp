@@ -13,13 +13,20 @@ namespace fs = std::filesystem;
 
 DType idx_type(unsigned char code) {
   switch (code) {
-    case 0x08: return DType::kUint8;
-    case 0x09: return DType::kInt8;
-    case 0x0B: return DType::kInt16;
-    case 0x0C: return DType::kInt32;
-    case 0x0D: return DType::kFloat;
-    case 0x0E: return DType::kDouble;
-    default: return DType::kUndefined;
+    case 0x08:
+      return DType::kUint8;
+    case 0x09:
+      return DType::kInt8;
+    case 0x0B:
+      return DType::kInt16;
+    case 0x0C:
+      return DType::kInt32;
+    case 0x0D:
+      return DType::kFloat;
+    case 0x0E:
+      return DType::kDouble;
+    default:
+      return DType::kUndefined;
   }
 }
 
@@ -31,7 +38,7 @@ DType idx_type(unsigned char code) {
 struct IdxHeader {
   DType dtype = DType::kUndefined;
   Shape shape;
-  size_t bytes = 0;       // of the header
+  size_t bytes = 0;  // of the header
   uint64_t data_bytes = 0;
 };
 
@@ -60,10 +67,11 @@ IdxHeader read_header(const std::string& path, Read&& read) {
 
 ColumnPtr open_gzip(const InputFile& file) {
   InflateStream stream(file, 0, file.size(), InflateStream::Format::kGzip);
-  const IdxHeader h = read_header(
-      file.path(), [&](unsigned char* p, size_t n) { stream.read_exactly(p, n); });
+  const IdxHeader h =
+      read_header(file.path(), [&](unsigned char* p, size_t n) { stream.read_exactly(p, n); });
   if (h.data_bytes / kMaxDeflateRatio > file.size())
-    bad_idx(file.path(), cat("shape ", to_string(h.shape), " cannot come from ", file.size(), " bytes"));
+    bad_idx(file.path(),
+            cat("shape ", to_string(h.shape), " cannot come from ", file.size(), " bytes"));
   Tensor t(h.dtype, h.shape);
   stream.read_exactly(t.data(), t.bytes());
   if (!stream.at_end())
@@ -90,7 +98,8 @@ std::string find_beginning(const std::string& folder, const std::string& beginni
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (!entry.is_regular_file()) continue;
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(beginning) && name.find(".tmp") == std::string::npos) found.push_back(name);
+    if (name.starts_with(beginning) && name.find(".tmp") == std::string::npos)
+      found.push_back(name);
   }
   if (found.empty()) return "";
   return folder + "/" + *std::min_element(found.begin(), found.end());  // plain before .gz
@@ -133,8 +142,8 @@ ColumnPtr open_idx(const std::string& path) {
     at += n;
   });
   if (file->size() - at != h.data_bytes)
-    bad_idx(path, cat("shape ", to_string(h.shape), " needs ", h.data_bytes, " bytes, the file has ",
-                      file->size() - at));
+    bad_idx(path, cat("shape ", to_string(h.shape), " needs ", h.data_bytes,
+                      " bytes, the file has ", file->size() - at));
   const bool swap = dtype_size(h.dtype) > 1;
   if (h.data_bytes > eager_limit())
     return file_column(file, at, h.dtype, Shape(h.shape.begin() + 1, h.shape.end()), h.shape[0],

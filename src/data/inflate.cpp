@@ -60,10 +60,12 @@ struct InflateStream::Impl {
       const int status = inflate(&z, Z_NO_FLUSH);
       const size_t made = room - z.avail_out;
       done += made;
-      if (status == Z_STREAM_END) next_member();
+      if (status == Z_STREAM_END)
+        next_member();
       else if (status != Z_OK && status != Z_BUF_ERROR)
         damaged(z.msg != nullptr ? z.msg : "cannot be read");
-      else if (made == 0 && z.avail_in == had && left == 0) damaged("ends too early");
+      else if (made == 0 && z.avail_in == had && left == 0)
+        damaged("ends too early");
     }
     return done;
   }
@@ -81,8 +83,9 @@ size_t InflateStream::read(void* out, size_t bytes) {
 void InflateStream::read_exactly(void* out, size_t bytes) {
   const size_t n = read(out, bytes);
   if (n < bytes)
-    data_error("OT2140", cat("'", impl_->file.path(), "' is damaged: ", bytes - n,
-                             " bytes are missing after decompression"),
+    data_error("OT2140",
+               cat("'", impl_->file.path(), "' is damaged: ", bytes - n,
+                   " bytes are missing after decompression"),
                "copy or download the file again");
 }
 
@@ -102,8 +105,9 @@ Tensor gunzip(const InputFile& file, uint64_t limit) {
     if (have < room) break;
     if (room == most) {
       if (stream.at_end()) break;
-      data_error("OT2141", cat("'", file.path(), "' (", uint64_t(file.size()),
-                               " bytes) decompresses to more than ", uint64_t(most), " bytes"),
+      data_error("OT2141",
+                 cat("'", file.path(), "' (", uint64_t(file.size()),
+                     " bytes) decompresses to more than ", uint64_t(most), " bytes"),
                  "decompress it first");
     }
     room = std::min(most, room * 2);

@@ -67,9 +67,9 @@ class Scan {
       label.classes > 0 ? cat("0..", label.classes - 1, " (model output '", label.output, "' has ",
                               label.classes, label.classes == 1 ? " class)" : " classes)")
                         : std::string("0 and up");
-  const std::string message = cat("label ", s.bad_value - offset, " at row ",
-                                  grouped(c.source_row(s.bad_row)), " of '", column,
-                                  "' is outside ", allowed);
+  const std::string message =
+      cat("label ", s.bad_value - offset, " at row ", grouped(c.source_row(s.bad_row)), " of '",
+          column, "' is outside ", allowed);
   std::string hint = range;
   // the labels would fit if they were counted from another first value
   if (label.classes > 0 && s.min != 0 && s.max - s.min < label.classes)

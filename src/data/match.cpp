@@ -91,8 +91,9 @@ std::map<std::string, std::string> match_columns(const Dataset& data, const Name
   for (const auto& [name, column] : map) {
     if (std::find(all.begin(), all.end(), name) != all.end()) continue;
     const std::string near = closest(name, all);
-    usage_error("OT2106", cat("--map ", name, "=", column, ": the model has no input '", name,
-                              "'; it has ", listed(all)),
+    usage_error("OT2106",
+                cat("--map ", name, "=", column, ": the model has no input '", name, "'; it has ",
+                    listed(all)),
                 near.empty() ? "" : cat("--map ", near, "=", column));
   }
   Matcher m(data, map);
@@ -105,10 +106,12 @@ std::map<std::string, std::string> match_columns(const Dataset& data, const Name
   if (!labels_optional && m.open_of(inputs).empty()) m.leftover(labels);
   const Names open = m.open_of(labels_optional ? inputs : all);
   if (open.empty()) return m.result;
-  data_error("OT2106", cat("no column of data '", data.source(), "' belongs to input '", open[0],
-                           "' of the model; columns are ", listed(data.columns()),
-                           ", inputs and labels are ", listed(all)),
-             cat("say which: --map ", open[0], "=", data.columns().empty() ? "KEY" : data.columns()[0]));
+  data_error(
+      "OT2106",
+      cat("no column of data '", data.source(), "' belongs to input '", open[0],
+          "' of the model; columns are ", listed(data.columns()), ", inputs and labels are ",
+          listed(all)),
+      cat("say which: --map ", open[0], "=", data.columns().empty() ? "KEY" : data.columns()[0]));
 }
 
 }  // namespace onnxtrain

@@ -27,10 +27,14 @@ class HeaderParser {
     while (!accept('}')) {
       const std::string_view key = quoted();
       expect(':');
-      if (key == "descr" && !descr) descr = true, parse_descr(h);
-      else if (key == "fortran_order" && !order) order = true, h.fortran_order = boolean();
-      else if (key == "shape" && !shape) shape = true, h.shape = tuple();
-      else bad_header(where_, cat("its header has an unexpected key '", key, "'"));
+      if (key == "descr" && !descr)
+        descr = true, parse_descr(h);
+      else if (key == "fortran_order" && !order)
+        order = true, h.fortran_order = boolean();
+      else if (key == "shape" && !shape)
+        shape = true, h.shape = tuple();
+      else
+        bad_header(where_, cat("its header has an unexpected key '", key, "'"));
       if (!accept(',')) {
         expect('}');
         break;
@@ -100,18 +104,21 @@ class HeaderParser {
                  "save every field as an array of its own: numpy.savez(path, a=r['a'], ...)");
     const std::string_view d = quoted();
     if (d.find('O') != std::string_view::npos)
-      data_error("OT2146", cat("'", where_, "' holds Python objects (pickle), which are never loaded"),
+      data_error("OT2146",
+                 cat("'", where_, "' holds Python objects (pickle), which are never loaded"),
                  "save numbers: array.astype('float32')");
     static constexpr std::pair<std::string_view, DType> kTypes[] = {
-        {"f4", DType::kFloat}, {"f8", DType::kDouble}, {"f2", DType::kFloat16},
-        {"u1", DType::kUint8}, {"i1", DType::kInt8}, {"u2", DType::kUint16},
-        {"i2", DType::kInt16}, {"u4", DType::kUint32}, {"i4", DType::kInt32},
-        {"u8", DType::kUint64}, {"i8", DType::kInt64}, {"b1", DType::kBool}};
-    const bool prefixed = !d.empty() && std::string_view("<>|=").find(d[0]) != std::string_view::npos;
+        {"f4", DType::kFloat},  {"f8", DType::kDouble}, {"f2", DType::kFloat16},
+        {"u1", DType::kUint8},  {"i1", DType::kInt8},   {"u2", DType::kUint16},
+        {"i2", DType::kInt16},  {"u4", DType::kUint32}, {"i4", DType::kInt32},
+        {"u8", DType::kUint64}, {"i8", DType::kInt64},  {"b1", DType::kBool}};
+    const bool prefixed =
+        !d.empty() && std::string_view("<>|=").find(d[0]) != std::string_view::npos;
     for (const auto& [name, type] : kTypes)
       if (d.substr(prefixed ? 1 : 0) == name) h.dtype = type;
     if (h.dtype == DType::kUndefined)
-      data_error("OT2146", cat("'", where_, "' has elements of type '", d, "', which is not supported"),
+      data_error("OT2146",
+                 cat("'", where_, "' has elements of type '", d, "', which is not supported"),
                  "save numbers: array.astype('float32')");
     h.big_endian = prefixed && d[0] == '>' && dtype_size(h.dtype) > 1;
   }
@@ -197,7 +204,7 @@ void check_size(const NpyHeader& h, uint64_t have, const std::string& where) {
   if (have == h.data_bytes) return;
   data_error("OT2147",
              cat("'", where, "' is ", have < h.data_bytes ? "cut off" : "too long", ": shape ",
-                 to_string(h.shape), " ", dtype_name(h.dtype), " needs ", h.data_bytes,
+                 to_string(h.shape), " ", type_text(h.dtype), " needs ", h.data_bytes,
                  " bytes of data, the file has ", have),
              "copy or write the file again");
 }
@@ -209,8 +216,7 @@ ColumnPtr open_npy(const std::string& path) {
   std::string head(size_t(std::min<uint64_t>(file->size(), kNpyHeaderMost)), '\0');
   file->read_at(0, head.data(), head.size());
   const NpyHeader h = parse_npy_header(head, path);
-  if (h.shape.empty())
-    data_error("OT2107", cat("'", path, "' holds a single number, not rows"));
+  if (h.shape.empty()) data_error("OT2107", cat("'", path, "' holds a single number, not rows"));
   check_size(h, file->size() - h.data_offset, path);
   if (!must_be_in_memory(h))
     return file_column(file, h.data_offset, h.dtype, row_shape(h), h.shape[0], h.big_endian);

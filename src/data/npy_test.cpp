@@ -11,10 +11,10 @@ using NpyTest = DataTest;
 
 TEST_F(NpyTest, ReadsEveryType) {
   const std::pair<const char*, DType> types[] = {
-      {"<f4", DType::kFloat}, {"<f8", DType::kDouble}, {"<f2", DType::kFloat16},
-      {"|u1", DType::kUint8}, {"|i1", DType::kInt8}, {"<u2", DType::kUint16},
-      {"<i2", DType::kInt16}, {"<u4", DType::kUint32}, {"<i4", DType::kInt32},
-      {"<u8", DType::kUint64}, {"<i8", DType::kInt64}, {"|b1", DType::kBool}};
+      {"<f4", DType::kFloat},  {"<f8", DType::kDouble}, {"<f2", DType::kFloat16},
+      {"|u1", DType::kUint8},  {"|i1", DType::kInt8},   {"<u2", DType::kUint16},
+      {"<i2", DType::kInt16},  {"<u4", DType::kUint32}, {"<i4", DType::kInt32},
+      {"<u8", DType::kUint64}, {"<i8", DType::kInt64},  {"|b1", DType::kBool}};
   for (const auto& [descr, type] : types) {
     put("a.npy", npy_bytes(descr, "(3, 2)", std::string(6 * dtype_size(type), '\1')));
     const ColumnPtr c = open_npy(at("a.npy"));
@@ -26,7 +26,8 @@ TEST_F(NpyTest, ReadsEveryType) {
 
 TEST_F(NpyTest, ByteOrderAndFortranOrder) {
   put("big.npy", npy_bytes(">i4", "(2,)", std::string("\0\0\0\5\0\0\1\0", 8)));
-  EXPECT_EQ(open_dataset(at("big.npy")).gather_all("big").to_ints(), (std::vector<int64_t>{5, 256}));
+  EXPECT_EQ(open_dataset(at("big.npy")).gather_all("big").to_ints(),
+            (std::vector<int64_t>{5, 256}));
   put("f.npy", npy_bytes("<i4", "(2, 3)", raw<int32_t>({1, 4, 2, 5, 3, 6}), true));
   EXPECT_EQ(open_dataset(at("f.npy")).gather_all("f").to_ints(),
             (std::vector<int64_t>{1, 2, 3, 4, 5, 6}));
@@ -105,8 +106,10 @@ TEST_F(NpyTest, NpzParts) {
   const auto array = [](int n) {
     return npy_bytes("|u1", "(" + std::to_string(n) + ",)", std::string(size_t(n), '\1'));
   };
-  put("k.npz", zip_bytes({{"x_train.npy", array(6)}, {"y_train.npy", array(6)},
-                          {"x_test.npy", array(2)}, {"y_test.npy", array(2)}}));
+  put("k.npz", zip_bytes({{"x_train.npy", array(6)},
+                          {"y_train.npy", array(6)},
+                          {"x_test.npy", array(2)},
+                          {"y_test.npy", array(2)}}));
   EXPECT_EQ(open_dataset(at("k.npz")).rows(), 6);
   OpenOptions test;
   test.part = DataPart::kTest;

@@ -56,9 +56,8 @@ Kind kind_of(const InputFile& file, std::string& head) {
 
 Dataset open_text(const std::string& path, const CsvOptions& options, bool gzip) {
   const InputFile file(path, ErrorKind::kData);
-  const Tensor bytes =
-      gzip ? gunzip(file, std::max(kCsvGzFloor, file.size() * 100))
-           : read_tensor(file, 0, DType::kUint8, {int64_t(file.size())}, false);
+  const Tensor bytes = gzip ? gunzip(file, std::max(kCsvGzFloor, file.size() * 100))
+                            : read_tensor(file, 0, DType::kUint8, {int64_t(file.size())}, false);
   return parse_csv({reinterpret_cast<const char*>(bytes.as<uint8_t>()), size_t(bytes.size())}, path,
                    options);
 }
@@ -72,17 +71,22 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
     kind = kind_of(file, head);
   }
   switch (kind) {
-    case Kind::kNpz: return open_npz(path, options.part);
-    case Kind::kIdx: return open_idx_file(path);
-    case Kind::kCsv: return open_text(path, options.csv, false);
-    case Kind::kCsvGz: return open_text(path, options.csv, true);
+    case Kind::kNpz:
+      return open_npz(path, options.part);
+    case Kind::kIdx:
+      return open_idx_file(path);
+    case Kind::kCsv:
+      return open_text(path, options.csv, false);
+    case Kind::kCsvGz:
+      return open_text(path, options.csv, true);
     case Kind::kNpy: {
       Dataset d(path, "npy");
       const std::string stem = fs::path(path).stem().string();
       d.add(stem, open_npy(path));
       return d;
     }
-    case Kind::kUnknown: break;
+    case Kind::kUnknown:
+      break;
   }
   data_error("OT2102", cat("'", path, "' is in no known data format (", other_format(head), ")"),
              "known are npy, npz, idx, csv and tsv; numpy.savez('data.npz', x=x, y=y) writes one");
@@ -125,14 +129,18 @@ Dataset open_folder(std::string folder, const OpenOptions& options) {
     if (name.starts_with(".") || !entry.is_regular_file()) continue;
     all.push_back(name);
     const std::string ext = entry.path().extension().string();
-    if (ext == ".npy") npy.push_back(name);
-    else if (ext == ".npz" || ext == ".csv" || ext == ".tsv") single.push_back(name);
-    else if (name.ends_with(".csv.gz") || name.ends_with(".tsv.gz")) single.push_back(name);
+    if (ext == ".npy")
+      npy.push_back(name);
+    else if (ext == ".npz" || ext == ".csv" || ext == ".tsv")
+      single.push_back(name);
+    else if (name.ends_with(".csv.gz") || name.ends_with(".tsv.gz"))
+      single.push_back(name);
   }
   for (auto* names : {&npy, &single, &all}) std::sort(names->begin(), names->end());
   if (!npy.empty() && single.empty()) return open_npy_folder(folder, npy, options.part);
   if (!single.empty()) return open_single(folder, single, options);
-  data_error("OT2102", cat("'", folder, "' holds no data that is known; files there: ", listed(all)),
+  data_error("OT2102",
+             cat("'", folder, "' holds no data that is known; files there: ", listed(all)),
              "known are MNIST's idx files, npy, npz, csv and tsv");
 }
 

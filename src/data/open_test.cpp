@@ -53,8 +53,9 @@ TEST_F(OpenTest, Synthetic) {
             open_dataset("synthetic:classes=3,rows=60,x=2x4,seed=5").gather_all("x").to_doubles());
   OpenOptions o;
   o.part = DataPart::kTest;
-  EXPECT_NE(d.gather_all("x").to_doubles(),
-            open_dataset("synthetic:classes=3,rows=60,x=2x4,seed=5", o).gather_all("x").to_doubles());
+  EXPECT_NE(
+      d.gather_all("x").to_doubles(),
+      open_dataset("synthetic:classes=3,rows=60,x=2x4,seed=5", o).gather_all("x").to_doubles());
   EXPECT_EQ(open_dataset("synthetic:targets=2,rows=5,x=3").row_shape("y"), Shape{2});
   EXPECT_EQ(open_dataset("synthetic:vocab=9,rows=5,x=3").row_shape("y"), Shape{3});
   o.x_shape = {7};
@@ -138,11 +139,11 @@ TEST_F(OpenTest, ComposedDatasets) {
   EXPECT_TRUE(r.has("image") && r.has("y") && !r.has("x"));
   EXPECT_EQ(code([&] { d.column("z"); }), "OT2105");
   EXPECT_EQ(code([] {
-              Dataset::from_tensors({{"x", Tensor::vector<float>({1})},
-                                     {"y", Tensor::vector<float>({1, 2})}});
+              Dataset::from_tensors(
+                  {{"x", Tensor::vector<float>({1})}, {"y", Tensor::vector<float>({1, 2})}});
             }),
             "OT2103");
-  EXPECT_EQ(describe_column(*d.column("x")), "5 rows float");
+  EXPECT_EQ(describe_column(*d.column("x")), "5 rows float32");
   EXPECT_EQ(grouped(1234567), "1,234,567");
   EXPECT_EQ(grouped(-999), "-999");
   EXPECT_EQ(grouped(0), "0");

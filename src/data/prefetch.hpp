@@ -9,7 +9,7 @@
 namespace onnxtrain {
 
 struct Batch {
-  int64_t index = 0;            // within the epoch
+  int64_t index = 0;  // within the epoch
   int64_t rows = 0;
   std::vector<Tensor> tensors;  // one per column, [rows, row shape]
 };

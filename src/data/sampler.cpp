@@ -43,7 +43,8 @@ void share_out(std::vector<Group>& groups, double fraction, int64_t total) {
 
 Sampler::Sampler(int64_t rows, int64_t batch, uint64_t seed, bool shuffle, bool drop_last)
     : rows_(rows), batch_(batch), seed_(seed), shuffle_(shuffle), drop_last_(drop_last) {
-  if (batch < 1) usage_error("OT2131", cat("a batch of ", batch, " rows is impossible"), "--batch 32");
+  if (batch < 1)
+    usage_error("OT2131", cat("a batch of ", batch, " rows is impossible"), "--batch 32");
   set_epoch(0);
 }
 
@@ -93,7 +94,8 @@ Split split_rows(int64_t rows, double fraction, uint64_t seed, std::span<const i
     const std::vector<int64_t> order =
         permutation(int64_t(members.size()), seed, kSplitEpoch + uint64_t(g));
     for (size_t i = 0; i < order.size(); ++i)
-      (int64_t(i) < groups[g].take ? split.valid : split.train).push_back(members[size_t(order[i])]);
+      (int64_t(i) < groups[g].take ? split.valid : split.train)
+          .push_back(members[size_t(order[i])]);
   }
   std::sort(split.train.begin(), split.train.end());
   std::sort(split.valid.begin(), split.valid.end());

@@ -30,6 +30,7 @@ struct Split {
 
 // `fraction` of the rows (at least one, never all) for validation, chosen by `seed`. With labels
 // (one per row) every class gives its share; without, any rows.
-Split split_rows(int64_t rows, double fraction, uint64_t seed, std::span<const int64_t> labels = {});
+Split split_rows(int64_t rows, double fraction, uint64_t seed,
+                 std::span<const int64_t> labels = {});
 
 }  // namespace onnxtrain

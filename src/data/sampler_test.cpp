@@ -71,7 +71,8 @@ TEST(Split, SmallAndOdd) {
       std::vector<int64_t> labels;
       for (int64_t i = 0; i < rows; ++i) labels.push_back(i % 3);
       for (bool with : {false, true}) {
-        const Split s = with ? split_rows(rows, fraction, 0, labels) : split_rows(rows, fraction, 0);
+        const Split s =
+            with ? split_rows(rows, fraction, 0, labels) : split_rows(rows, fraction, 0);
         EXPECT_GE(s.valid.size(), 1u);
         EXPECT_GE(s.train.size(), 1u);
         EXPECT_EQ(int64_t(s.valid.size() + s.train.size()), rows);

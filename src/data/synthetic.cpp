@@ -10,7 +10,8 @@ namespace onnxtrain {
 namespace {
 
 constexpr uint64_t kCentres = 1, kNoise = 2, kLabels = 3, kWeights = 4, kTargetNoise = 5;
-const std::vector<std::string> kKeys = {"rows", "classes", "targets", "vocab", "x", "seed", "noise"};
+const std::vector<std::string> kKeys = {"rows", "classes", "targets", "vocab",
+                                        "x",    "seed",    "noise"};
 
 struct Spec {
   int64_t rows = 1000, classes = 0, targets = 0, vocab = 0, seed = 0;
@@ -54,13 +55,20 @@ Spec parse_spec(const std::string& text) {
     const size_t equals = item.find('=');
     const std::string key = item.substr(0, equals);
     const std::string value = equals == std::string::npos ? "" : item.substr(equals + 1);
-    if (key == "rows") s.rows = parse<int64_t>(key, value);
-    else if (key == "classes") s.classes = parse<int64_t>(key, value);
-    else if (key == "targets") s.targets = parse<int64_t>(key, value);
-    else if (key == "vocab") s.vocab = parse<int64_t>(key, value);
-    else if (key == "seed") s.seed = parse<int64_t>(key, value);
-    else if (key == "noise") s.noise = parse<double>(key, value);
-    else if (key == "x") s.x = parse_shape(value);
+    if (key == "rows")
+      s.rows = parse<int64_t>(key, value);
+    else if (key == "classes")
+      s.classes = parse<int64_t>(key, value);
+    else if (key == "targets")
+      s.targets = parse<int64_t>(key, value);
+    else if (key == "vocab")
+      s.vocab = parse<int64_t>(key, value);
+    else if (key == "seed")
+      s.seed = parse<int64_t>(key, value);
+    else if (key == "noise")
+      s.noise = parse<double>(key, value);
+    else if (key == "x")
+      s.x = parse_shape(value);
     else {
       const std::string near = closest(key, kKeys);
       usage_error("OT2150", cat("synthetic: '", key, "' is unknown; known are ", listed(kKeys)),
@@ -150,9 +158,12 @@ Dataset make_synthetic(const std::string& text, DataPart part, const Shape& x_de
   constexpr int64_t kMost = int64_t(1) << 31;
   if (s.classes > kMost || s.vocab > kMost) bad_value("classes or vocab", "more than 2^31");
   Dataset d("synthetic:" + text, "synthetic");
-  if (s.classes > 0) make_classes(s, d);
-  else if (s.targets > 0) make_targets(s, d);
-  else make_tokens(s, d);
+  if (s.classes > 0)
+    make_classes(s, d);
+  else if (s.targets > 0)
+    make_targets(s, d);
+  else
+    make_tokens(s, d);
   return d;
 }
 

@@ -83,8 +83,9 @@ class DataTest : public testing::Test {
 
 inline std::string npy_bytes(const std::string& descr, const std::string& shape, std::string data,
                              bool fortran = false) {
-  std::string header = "{'descr': '" + descr + "', 'fortran_order': " +
-                       (fortran ? "True" : "False") + ", 'shape': " + shape + ", }";
+  std::string header = "{'descr': '" + descr +
+                       "', 'fortran_order': " + (fortran ? "True" : "False") +
+                       ", 'shape': " + shape + ", }";
   while ((header.size() + 11) % 64 != 0) header += ' ';
   header += '\n';
   std::string out = "\x93NUMPY";
@@ -133,9 +134,10 @@ inline std::string zip_bytes(const std::vector<Member>& members) {
   for (const Member& m : members) {
     const std::string body = m.deflate ? deflated(m.data, -15) : m.data;
     const uint64_t size = m.claimed != 0 ? m.claimed : m.data.size();
-    const uint64_t crc = crc32(0, reinterpret_cast<const Bytef*>(m.data.data()), uInt(m.data.size()));
-    const std::string common = little(20, 2) + little(0, 2) + little(m.deflate ? 8 : 0, 2) +
-                               little(0, 4) + little(crc, 4);
+    const uint64_t crc =
+        crc32(0, reinterpret_cast<const Bytef*>(m.data.data()), uInt(m.data.size()));
+    const std::string common =
+        little(20, 2) + little(0, 2) + little(m.deflate ? 8 : 0, 2) + little(0, 4) + little(crc, 4);
     const std::string sizes = m.zip64 ? little(0xFFFFFFFF, 4) + little(0xFFFFFFFF, 4)
                                       : little(body.size(), 4) + little(size, 4);
     const std::string extra =

@@ -90,7 +90,8 @@ void apply_zip64(const InputFile& file, const unsigned char* extra, size_t bytes
 // The data begins after the local header, whose lengths may differ from the directory's.
 void locate_data(const InputFile& file, ZipEntry& e) {
   unsigned char local[30];
-  if (!inside(file, e.offset, sizeof local)) damaged(file, cat("member '", e.name, "' lies outside"));
+  if (!inside(file, e.offset, sizeof local))
+    damaged(file, cat("member '", e.name, "' lies outside"));
   file.read_at(e.offset, local, sizeof local);
   if (little(local, 4) != 0x04034B50) damaged(file, cat("member '", e.name, "' has no header"));
   e.offset += sizeof local + little(local + 26, 2) + little(local + 28, 2);
@@ -102,8 +103,9 @@ void check_entry(const InputFile& file, const ZipEntry& e, uint64_t flags, uint6
   if (flags & 1)
     data_error("OT2143", cat("member '", e.name, "' of '", file.path(), "' is encrypted"));
   if (method != 0 && method != 8)
-    data_error("OT2143", cat("member '", e.name, "' of '", file.path(), "' uses compression method ",
-                             method, "; only stored and deflated are supported"));
+    data_error("OT2143",
+               cat("member '", e.name, "' of '", file.path(), "' uses compression method ", method,
+                   "; only stored and deflated are supported"));
   if (!e.deflated && e.size != e.compressed)
     damaged(file, cat("member '", e.name, "' has two different sizes"));
   if (e.deflated && e.size / kMaxDeflateRatio > e.compressed + 16)
@@ -157,9 +159,10 @@ uint32_t crc_update(uint32_t crc, const void* data, size_t bytes) {
 
 void check_crc(const InputFile& file, const ZipEntry& e, uint32_t crc) {
   if (crc != e.crc)
-    data_error("OT2144", cat("member '", e.name, "' of '", file.path(),
-                             "' is damaged: its checksum does not match"),
-               "copy or write the file again");
+    data_error(
+        "OT2144",
+        cat("member '", e.name, "' of '", file.path(), "' is damaged: its checksum does not match"),
+        "copy or write the file again");
 }
 
 }  // namespace

@@ -48,6 +48,9 @@ class Training {
   Model snapshot() const;
   Plan& plan_for(const Feeds& feeds, int which);
   ThreadPool& pool() { return *pool_; }
+  // For programs that run on the same state (evaluation).
+  const std::shared_ptr<State>& shared_state() const { return state_; }
+  const std::shared_ptr<ThreadPool>& shared_pool() const { return pool_; }
 
  private:
   struct Algorithm;

@@ -1,0 +1,151 @@
+// run, grad, prepare, export: one file in, one file out.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "cli/commands.hpp"
+#include "cli/recipe_flags.hpp"
+#include "data/npz_file.hpp"
+#include "engine/gradients.hpp"
+#include "engine/session.hpp"
+#include "onnx/onnx.hpp"
+#include "train/checkpoint.hpp"
+
+namespace onnxtrain::cli {
+
+namespace {
+
+Feeds read_feeds(const std::string& path) {
+  Feeds f;
+  if (path.empty()) return f;
+  for (auto& [name, t] : read_npz(path)) f[name] = t;
+  return f;
+}
+
+void write_results(const std::string& path, const std::vector<NamedValue>& values) {
+  NamedTensors out;
+  for (const auto& [name, v] : values) {
+    const Tensor* t = std::get_if<Tensor>(&v);
+    if (!t) data_error("OT2152", cat("output '", name, "' is not a tensor: it cannot be written to an npz file"));
+    out.emplace_back(name, *t);
+  }
+  for (const auto& [name, t] : out) std::printf("%-24s %s%s\n", name.c_str(), std::string(dtype_name(t.dtype())).c_str(), to_string(t.shape()).c_str());
+  if (!path.empty()) {
+    write_npz(path, out);
+    say("saved", path);
+  }
+}
+
+std::vector<std::string> split(const std::string& s) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at <= s.size();) {
+    size_t comma = std::min(s.find(',', at), s.size());
+    if (comma > at) out.push_back(s.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return out;
+}
+
+int export_model(const std::string& from, const std::string& to, const std::string& which, bool verify) {
+  std::string path = from;
+  if (std::filesystem::is_directory(from))
+    path = from + "/checkpoints/" + (which == "last" ? "last" : "best") + ".train.onnx";
+  Model m = load_model(path, all_ops());
+  strip_checkpoint_metadata(m);
+  SaveOptions o;
+  o.inference_only = true;
+  save_model(m, to, all_ops(), o);
+  say("saved", to);
+  if (verify) {
+    // the file that was written must carry the same weights and graph as the one it came from
+    Model back = load_model(to, all_ops());
+    if (to_text(back.main) != to_text(m.main))
+      throw Error(ErrorKind::kFailed, "OT4301", cat("'", to, "' does not hold the graph that was exported"));
+    for (const ValueDef& d : m.main.values) {
+      if (!d.initializer) continue;
+      const Tensor* t = back.initializer(d.name);
+      if (!t || t->bytes() != d.constant.bytes() ||
+          (d.constant.dtype() != DType::kString && std::memcmp(t->data(), d.constant.data(), t->bytes()) != 0))
+        throw Error(ErrorKind::kFailed, "OT4301", cat("'", to, "' does not hold the value of '", d.name, "'"));
+    }
+    say("verified", "graph and weights read back equal");
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_run(Registry& r) {
+  static std::string model, inputs, output;
+  static int threads = 0;
+  CLI::App* c = r.add("run", "inference once: npz in, npz out", "  onnxtrain run model.onnx --inputs in.npz -o out.npz");
+  c->add_option("MODEL", model)->required();
+  c->add_option("--inputs", inputs, "npz with one array per input");
+  c->add_option("-o,--output", output, "npz to write");
+  c->add_option("--threads", threads);
+  r.on(c, [] {
+    ProgramOptions o;
+    o.threads = threads;
+    Session s(std::make_shared<const Model>(load_model(model, all_ops())), o);
+    write_results(output, s.run(read_feeds(inputs)));
+    return 0;
+  });
+}
+
+void add_grad(Registry& r) {
+  static std::string model, inputs, output, of, wrt;
+  CLI::App* c = r.add("grad", "gradients of any output with respect to any tensors",
+                      "  onnxtrain grad model.onnx --of logits --wrt fc.weight,x --inputs in.npz -o g.npz");
+  c->add_option("MODEL", model)->required();
+  c->add_option("--of", of, "outputs, comma-separated (default: all floating-point ones)");
+  c->add_option("--wrt", wrt, "tensors, comma-separated")->required();
+  c->add_option("--inputs", inputs, "npz with one array per input");
+  c->add_option("-o,--output", output, "npz to write");
+  r.on(c, [] {
+    GradientRequest q;
+    q.of = split(of);
+    q.wrt = split(wrt);
+    write_results(output, gradients(load_model(model, all_ops()), read_feeds(inputs), q));
+    return 0;
+  });
+}
+
+void add_prepare(Registry& r) {
+  static std::string model, output;
+  static RecipeFlags flags;
+  static uint64_t seed = 0;
+  CLI::App* c = r.add("prepare", "inference ONNX -> training ONNX",
+                      "  onnxtrain prepare model.onnx -o model.train.onnx\n"
+                      "  onnxtrain prepare model.onnx -o m.onnx --loss mse --optimizer sgd --lr 0.1 --freeze 'backbone.*'");
+  c->add_option("MODEL", model)->required();
+  c->add_option("-o,--output", output, "file to write")->required();
+  c->add_option("--seed", seed);
+  flags.add_to(c);
+  c->add_flag("--lowered", flags.lowered, "no Gradient node: a plain inference runtime can run the step");
+  r.on(c, [] {
+    Model m = load_model(model, all_ops());
+    Recipe recipe = flags.recipe(seed, 0);
+    if (recipe.losses[0].kind == "auto") {
+      LossChoice choice = choose_loss(m, recipe.losses[0].output);
+      say("loss", cat(choice.kind, ", because ", choice.because, "   (--loss to change)"));
+    }
+    Model t = prepare(m, recipe, all_ops());
+    save_model(t, output, all_ops());
+    say("saved", cat(output, "   ", t.training[0].update_binding.size(), " state variables"));
+    return 0;
+  });
+}
+
+void add_export(Registry& r) {
+  static std::string from, to, which = "best";
+  static bool verify = false;
+  CLI::App* c = r.add("export", "inference ONNX without any training part", "  onnxtrain export runs/cnn-001 -o cnn.onnx");
+  c->add_option("RUN|MODEL", from)->required();
+  c->add_option("-o,--output", to)->required();
+  c->add_option("--which", which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));
+  c->add_flag("--verify", verify, "read the file back and compare");
+  r.on(c, [] { return export_model(from, to, which, verify); });
+}
+
+}  // namespace onnxtrain::cli

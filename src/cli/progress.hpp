@@ -1,0 +1,27 @@
+// What a training shows while it runs: a table of epochs, and on a terminal a bar under it.
+#pragma once
+#include <string>
+
+#include "train/fit.hpp"
+
+namespace onnxtrain::cli {
+
+// "98.13 %" for accuracies, "0.0611" otherwise.
+std::string format_metric(const std::string& name, double value);
+
+class Progress : public FitObserver {
+ public:
+  // mode: auto|bar|lines|json|none; auto = a bar on a terminal, otherwise one line per epoch
+  Progress(const std::string& mode, int64_t epochs);
+  void on_step(int64_t epoch, int64_t batch, int64_t batches, double loss, double speed) override;
+  void on_epoch(const EpochResult& e) override;
+  void finish();
+
+ private:
+  void clear_bar();
+  bool bar_, lines_, json_, header_ = false, bar_shown_ = false;
+  int64_t epochs_;
+  double last_draw_ = 0;
+};
+
+}  // namespace onnxtrain::cli

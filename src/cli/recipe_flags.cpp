@@ -1,0 +1,75 @@
+// Flags -> Recipe.
+#include "cli/recipe_flags.hpp"
+
+#include <cstdlib>
+
+#include "core/error.hpp"
+
+namespace onnxtrain::cli {
+
+void RecipeFlags::add_to(CLI::App* c) {
+  app_ = c;
+  const char* g = "Optimisation";
+  c->add_option("--loss", loss, "auto|cross_entropy|nll|mse|l1|huber|bce|bce_logits|kl|hinge|FILE.onnx")->group(g);
+  c->add_option("--label", label, "name of the target input")->group(g);
+  c->add_option("--loss-input", output, "model output the loss applies to")->group(g);
+  c->add_option("--optimizer", optimizer, "sgd|momentum|nesterov|adam|adamw|adagrad|rmsprop|lion|lamb|FILE.onnx")->group(g);
+  c->add_option("--lr", lr, "learning rate")->check(CLI::PositiveNumber)->group(g);
+  c->add_option("--weight-decay", weight_decay, "weight decay")->group(g);
+  c->add_option("--momentum", momentum, "momentum of sgd, momentum, nesterov, rmsprop")->group(g);
+  c->add_option("--schedule", schedule, "constant|step|multistep|exponential|cosine|linear|onecycle|polynomial")->group(g);
+  c->add_option("--schedule-arg", schedule_numbers, "KEY=NUMBER of the schedule, e.g. warmup_steps=100")->group(g);
+  c->add_option("--clip", clip, "clip gradients by global norm")->group(g);
+  c->add_option("--clip-value", clip_value, "clip gradients element by element")->group(g);
+  c->add_option("--label-smoothing", label_smoothing, "for cross_entropy")->group(g);
+  c->add_option("--freeze", freeze, "globs of parameters to leave alone")->group(g);
+  c->add_option("--only", only, "globs of parameters to train")->group(g);
+  c->add_option("--accumulate", accumulate, "steps per update")->check(CLI::PositiveNumber)->group(g);
+  c->add_flag("--reset", reset, "new initial values")->group(g);
+  c->add_flag("--as-is", as_is, "differentiate the graph exactly as written")->group(g);
+}
+
+bool RecipeFlags::any_given() const {
+  for (const char* flag : {"--loss", "--optimizer", "--weight-decay", "--momentum", "--schedule", "--clip",
+                           "--clip-value", "--freeze", "--only", "--accumulate", "--reset", "--label-smoothing"})
+    if (app_->get_option(flag)->count() > 0) return true;
+  return false;
+}
+
+Recipe RecipeFlags::recipe(uint64_t seed, int64_t steps) const {
+  Recipe r;
+  LossTerm term;
+  term.kind = loss;
+  term.label = label;
+  term.output = output;
+  term.label_smoothing = label_smoothing;
+  r.losses = {term};
+  r.optimizer.kind = optimizer;
+  if (lr > 0) r.optimizer.lr = lr;
+  if (weight_decay >= 0) r.optimizer.weight_decay = weight_decay;
+  bool has_momentum = optimizer == "momentum" || optimizer == "nesterov";
+  r.optimizer.momentum = momentum >= 0 ? momentum : has_momentum ? 0.9 : 0;
+  r.optimizer.nesterov = optimizer == "nesterov";
+  r.schedule.kind = schedule;
+  if (steps > 0) r.schedule.numbers["total_steps"] = double(steps);
+  for (const std::string& s : schedule_numbers) {
+    size_t eq = s.find('=');
+    char* end = nullptr;
+    double v = eq == std::string::npos ? 0 : std::strtod(s.c_str() + eq + 1, &end);
+    if (eq == std::string::npos || *end != '\0')
+      usage_error("OT0003", "--schedule-arg takes KEY=NUMBER, got '" + s + "'");
+    r.schedule.numbers[s.substr(0, eq)] = v;
+  }
+  r.clip_norm = clip;
+  r.clip_value = clip_value;
+  r.freeze = freeze;
+  r.only = only;
+  r.accumulate = accumulate;
+  r.reset = reset;
+  r.lowered = lowered;
+  r.mode = as_is ? "as_is" : "train";
+  r.seed = seed;
+  return r;
+}
+
+}  // namespace onnxtrain::cli

@@ -1,0 +1,33 @@
+// Checkpoints: a training ONNX file with the current state; position, seeds and checksums travel
+// in metadata_props (ruling G9). Written atomically; a damaged one is refused by tensor.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "engine/training.hpp"
+
+namespace onnxtrain {
+
+struct Position {
+  uint64_t step = 0;    // steps done
+  uint64_t seed = 0;
+  int64_t epoch = 0;    // epochs finished
+  int64_t batch = 0;    // batches done of the running epoch
+  double loss_sum = 0;  // of the running epoch, and rows behind it
+  int64_t rows = 0;
+  double best = 0;      // best value of the watched metric so far
+  int64_t best_epoch = 0;
+};
+
+// Writes `path` from the trainer's state; the previous file stays as `path`.previous.
+void save_checkpoint(const Training& t, const Position& p, const std::string& path);
+
+// Loads, verifies checksums (a CheckpointError names the tensor and the previous file if that is
+// intact) and reads the position.
+Model load_checkpoint(const std::string& path, Position& p);
+
+bool is_checkpoint(const Model& m);
+// The same model without the position and checksums.
+void strip_checkpoint_metadata(Model& m);
+
+}  // namespace onnxtrain

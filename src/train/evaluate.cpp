@@ -1,0 +1,106 @@
+// Evaluation on the inference form of the model, with the weights of a running training.
+#include <algorithm>
+#include <numeric>
+
+#include "data/prefetch.hpp"
+#include "train/fit.hpp"
+
+namespace onnxtrain {
+
+FeedColumns FeedColumns::subset(const std::vector<int64_t>& rows) const {
+  FeedColumns f = *this;
+  auto shared = std::make_shared<const std::vector<int64_t>>(rows);
+  for (ColumnPtr& c : f.columns) c = subset_column(c, shared);
+  return f;
+}
+
+namespace {
+
+// Values of the training-mode twin are read from the main graph instead: its names end in ".train".
+constexpr std::string_view kTwin = ".train";
+
+void use_inference_form(Graph& g) {
+  std::map<std::string, ValueId, std::less<>> by_name;
+  for (size_t k = 0; k < g.values.size(); ++k) by_name.emplace(g.values[k].name, ValueId(k));
+  for (size_t k = 0; k < g.values.size(); ++k) {
+    const std::string& name = g.values[k].name;
+    if (name.size() <= kTwin.size() || name.compare(name.size() - kTwin.size(), kTwin.size(), kTwin) != 0) continue;
+    auto it = by_name.find(std::string_view(name).substr(0, name.size() - kTwin.size()));
+    if (it != by_name.end()) g.replace_uses(ValueId(k), it->second);
+  }
+}
+
+}  // namespace
+
+Evaluator::Evaluator(Training& t) : training_(t) {
+  const Model& m = t.source();
+  const TrainingStep& step = m.training[0];
+  Graph g = combine(m.main, step);
+  size_t own = step.algorithm.outputs.size();
+  std::vector<ValueId> outputs;
+  for (size_t k = 0; k < own; ++k)
+    if (g.value_name(g.outputs[k]) == "loss") {
+      loss_ = int(outputs.size());
+      outputs.push_back(g.outputs[k]);
+    }
+  for (size_t k = own; k < g.outputs.size(); ++k) {
+    const TypeInfo& type = g.value(g.outputs[k]).type;
+    if (scores_ < 0 && type.is_tensor() && dtype_is_float(type.elem)) {
+      scores_ = int(outputs.size());
+      outputs.push_back(g.outputs[k]);
+    }
+  }
+  g.outputs = outputs;
+  use_inference_form(g);
+  g.remove_dead();
+  std::vector<char> read(g.values.size(), 0);
+  for (const Node& n : g.nodes)
+    for (ValueId v : g.reads(n)) read[size_t(v)] = 1;
+  std::vector<ValueId> inputs;
+  for (ValueId v : g.inputs)
+    if (read[size_t(v)] && !g.value(v).constant.defined()) {
+      inputs.push_back(v);
+      inputs_.push_back(g.value(v));
+    }
+  g.inputs = inputs;
+  for (ValueId v : g.outputs) outputs_.push_back(g.value_name(v));
+  program_ = std::make_unique<Program>(std::move(g), std::vector<std::pair<ValueId, std::string>>{},
+                                       t.shared_state(), t.shared_pool(), ProgramOptions{});
+}
+
+TaskKind Evaluator::task(const FeedColumns& data) const {
+  for (size_t k = 0; k < data.names.size(); ++k)
+    if (data.names[k] == data.label) {
+      DType d = data.columns[k]->dtype();
+      if (dtype_is_integer(d)) return TaskKind::kClasses;
+      auto kind = training_.source().metadata.find("onnxtrain.loss");
+      if (kind != training_.source().metadata.end() && kind->second.rfind("bce", 0) == 0) return TaskKind::kBinary;
+    }
+  return TaskKind::kRegression;
+}
+
+Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
+  Metrics metrics(task(data));
+  Prefetcher prefetch(data.columns, batch, 1);
+  std::vector<int64_t> order(size_t(data.rows()));
+  std::iota(order.begin(), order.end(), int64_t(0));
+  prefetch.start(order);
+  size_t label = size_t(std::find(data.names.begin(), data.names.end(), data.label) - data.names.begin());
+  while (const Batch* b = prefetch.next()) {
+    std::vector<Value> in;
+    for (const ValueDef& d : inputs_) {
+      auto at = std::find(data.names.begin(), data.names.end(), d.name);
+      if (at == data.names.end()) data_error("OT2113", cat("input '", d.name, "' was not given"));
+      in.push_back(b->tensors[size_t(at - data.names.begin())]);
+    }
+    std::vector<Value> out = program_->run(in, training_.seed(), training_.step_count());
+    double loss = 0;
+    if (loss_ >= 0) loss = std::get<Tensor>(out[size_t(loss_)]).to_doubles()[0];
+    Tensor none;
+    const Tensor& scores = scores_ >= 0 ? std::get<Tensor>(out[size_t(scores_)]) : none;
+    if (scores_ >= 0 && label < b->tensors.size()) metrics.add(scores, b->tensors[label], loss, b->rows);
+  }
+  return metrics;
+}
+
+}  // namespace onnxtrain
