@@ -59,7 +59,10 @@ class Planner {
       if (d.type.concrete()) s.type = {d.type.elem, d.type.concrete_shape(), kPlain};
       if (d.producer >= 0) {
         s.place = d.type.concrete() ? Place::kArena : Place::kDynamic;
-        if (table_.get(g().nodes[size_t(d.producer)]).run_values) s.place = Place::kDynamic;
+        const Op& op = table_.get(g().nodes[size_t(d.producer)]);
+        if (op.run_values && !op.shape) s.place = Place::kDynamic;
+        // strings own memory of their own: they live in tensors, not in the arena
+        if (d.type.elem == DType::kString) s.place = Place::kDynamic;
       } else if (!d.state.empty()) {
         s.place = Place::kState;
         s.address = state_(d.state, s.type);
