@@ -1,6 +1,91 @@
-// Placeholder.
+// Inference model + recipe -> training model: the order of the stages.
 #include "convert/prepare.hpp"
+
+#include <algorithm>
+
+#include "convert/analysis.hpp"
+#include "convert/gradients.hpp"
+#include "convert/losses.hpp"
+#include "convert/lower.hpp"
+#include "convert/names.hpp"
+#include "convert/optimizers.hpp"
+#include "convert/reset.hpp"
+#include "convert/schedules.hpp"
+#include "convert/twin.hpp"
+
 namespace onnxtrain {
-Recipe recipe_from_json(const std::string&) { return {}; }
-Model prepare(const Model& m, const Recipe&, const OpTable&) { return m; }
+
+namespace {
+
+int opset_of(const Model& m) {
+  auto it = m.opsets.find("");
+  return std::max(it == m.opsets.end() ? 0 : it->second, 13);
 }
+
+// What the loss reads of the main graph.
+std::vector<ValueId> needed_values(const Graph& main, const std::vector<TermSource>& terms) {
+  std::vector<ValueId> v;
+  for (const TermSource& t : terms) {
+    v.push_back(t.input);
+    v.insert(v.end(), t.file_inputs.begin(), t.file_inputs.end());
+    NodeId p = main.value(t.output).producer;
+    if (t.kind == "kl" && p >= 0 && main.nodes[size_t(p)].is("Softmax")) v.push_back(main.nodes[size_t(p)].inputs[0]);
+  }
+  return v;
+}
+
+// Vectors behind an addition or a normalisation: commonly not decayed.
+bool is_bias_or_norm(const ValueDef& d) { return d.constant.rank() <= 1; }
+
+Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
+  Model m = source;
+  m.main = source.main.clone();
+  m.training.clear();
+  if (r.mode == "train") make_inference_form(m);
+  std::vector<LossTerm> terms = terms_of(r);
+  std::vector<TermSource> sources;
+  for (const LossTerm& t : terms) sources.push_back(resolve_term(m, t, ops));
+  std::vector<ValueId> parameters = parameter_values(m, r, sources, ops);
+
+  StepBuilder s(m, ops, opset_of(m));
+  if (r.mode == "train") add_twin(s, r, needed_values(m.main, sources), parameters);
+  ValueId loss = add_losses(s, terms, sources);
+  std::vector<Trained> trained;
+  for (ValueId v : parameters) {
+    const ValueDef& d = m.main.value(v);
+    trained.push_back({d.name, s.from_main(v), kNone, is_bias_or_norm(d)});
+  }
+  add_gradient(s, loss, trained);
+
+  Counter counter;
+  counter.value = s.add_state("T", Tensor::scalar<int64_t>(first_step(r.optimizer)));
+  counter.name = s.graph().value_name(counter.value);
+  counter.next = s.nodes().add(counter.value, s.nodes().constant_int(1));
+  DType rate_type = m.initializer(trained[0].name)->dtype() == DType::kDouble ? DType::kDouble : DType::kFloat;
+  ValueId rate = add_rate(s, r, counter, first_step(r.optimizer), rate_type);
+  Accumulation every = add_accumulation(s, r, trained);
+  clip_gradients(s, r, trained);
+  size_t before = s.bindings().size();
+  add_optimizer(s, r.optimizer, trained, rate, counter);
+  s.bind(counter.name, counter.next);
+  add_rate_update(s, r, counter, first_step(r.optimizer), rate);
+  only_every(s, every, before);
+
+  m.metadata["onnxtrain.rate"] = s.graph().value_name(rate);
+  m.training.push_back(s.finish(loss));
+  if (r.reset) add_reset(m, trained_names(trained), r.seed, ops);
+  m.opsets[std::string(kTrainingDomain)] = 1;
+  m.opsets[std::string(kOwnDomain)] = 1;
+  m.mark_state();
+  return m;
+}
+
+}  // namespace
+
+Model prepare(const Model& m, const Recipe& r, const OpTable& ops) {
+  check_recipe(r);
+  Model out = prepare_step(m, r, ops);
+  return r.lowered ? lower(out, ops) : out;
+}
+
+}  // namespace onnxtrain

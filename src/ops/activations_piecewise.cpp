@@ -79,7 +79,7 @@ struct HardSigmoid {
     return v < C(0) ? C(0) : v > C(1) ? C(1) : v;
   }
   template <class C> C grad(C dy, C y) const { return y > C(0) && y < C(1) ? C(alpha) * dy : C(0); }
-  Expr lower(Expr dy, Expr y) const { return where(both(y > 0, y < 1), dy * double(alpha), 0); }
+  Expr lower(Expr dy, Expr y) const { return where(y > 0, where(y < 1, dy * double(alpha), 0), 0); }
 };
 
 struct HardSwish {
@@ -107,7 +107,7 @@ struct Shrink {
     return F(x) > F(lambd) ? C(F(x) - F(bias)) : C(0);
   }
   template <class C> C grad(C dy, C x) const { return x < C(-lambd) || x > C(lambd) ? dy : C(0); }
-  Expr lower(Expr dy, Expr x) const { return where(either(x < -double(lambd), x > double(lambd)), dy, 0); }
+  Expr lower(Expr dy, Expr x) const { return where(x < -double(lambd), dy, where(x > double(lambd), dy, 0)); }
 };
 
 struct Abs {

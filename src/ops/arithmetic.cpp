@@ -1,5 +1,6 @@
 // Add, Sub, Mul, Div with broadcasting, and Neg.
 #include "ops/elementwise_detail.hpp"
+#include "ops/micro_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -58,10 +59,12 @@ Grads div_grad(GradBuilder& b) {
 }
 Grads neg_grad(GradBuilder& b) { return {b.neg(b.dy())}; }
 
-template <class F, GradFn grad>
+using simd::MicroOp;
+
+template <class F, GradFn grad, MicroOp micro>
 void add(OpTable& t, const char* name) {
-  Op op{.name = name, .shape = shape_broadcast, .impls = {{"ref", nullptr, make_binary<F>}}, .grad = legacy_grad<grad>,
-        .broadcasts = true, .in_place = {{0, 0}, {1, 0}}};
+  Op op{.name = name, .shape = shape_broadcast, .impls = {micro_impl<micro>(), {"ref", nullptr, make_binary<F>}},
+        .grad = legacy_grad<grad>, .broadcasts = true, .in_place = {{0, 0}, {1, 0}}, .micro_op = int(micro)};
   t.add(op);
   op.since = 7;
   op.grad = grad;
@@ -71,12 +74,12 @@ void add(OpTable& t, const char* name) {
 }  // namespace
 
 void register_arithmetic(OpTable& t) {
-  add<AddF, add_grad>(t, "Add");
-  add<SubF, sub_grad>(t, "Sub");
-  add<MulF, mul_grad>(t, "Mul");
-  add<DivF, div_grad>(t, "Div");
-  t.add({.name = "Neg", .shape = shape_same, .impls = {{"ref", nullptr, make_neg}}, .grad = neg_grad,
-         .in_place = {{0, 0}}});
+  add<AddF, add_grad, MicroOp::kAdd>(t, "Add");
+  add<SubF, sub_grad, MicroOp::kSub>(t, "Sub");
+  add<MulF, mul_grad, MicroOp::kMul>(t, "Mul");
+  add<DivF, div_grad, MicroOp::kDiv>(t, "Div");
+  t.add({.name = "Neg", .shape = shape_same, .impls = {micro_impl<MicroOp::kNeg>(), {"ref", nullptr, make_neg}},
+         .grad = neg_grad, .in_place = {{0, 0}}, .micro_op = int(MicroOp::kNeg)});
 }
 
 }  // namespace onnxtrain::ops

@@ -166,14 +166,14 @@ void add_statistics(GradBuilder& b, Grads& g) {
   bool element = per_element(n);
   for (int64_t d = 2; d < rank && !element; ++d) axes.push_back(d);
   for (int64_t d = 1; d + 1 < rank && !element; ++d) lead.push_back(d);
-  auto wide = [&](ValueId v) { return Expr{b, lead.empty() ? v : b.unsqueeze(v, lead)}; };
-  Expr size = Expr{b, b.cast_like(b.call("Size", {x}), x)}, width = Expr{b, b.cast_like(b.call("Size", {b.x(1)}), x)};
+  auto wide = [&](ValueId v) { return Expr{b, lead.empty() ? v : b.unsqueeze(v, lead), b.dtype(x)}; };
+  Expr size = Expr{b, b.cast_like(b.call("Size", {x}), x), b.dtype(x)}, width = Expr{b, b.cast_like(b.call("Size", {b.x(1)}), x), b.dtype(x)};
   Expr each = width / size;
   ValueId more = kNone;
   if (dmean != kNone) more = b.expand_like((wide(dmean) * each).v, x);
   if (dvar != kNone) {
     Expr ex{b, x};
-    Expr mean = Expr{b, b.reduce_sum(x, axes)} * each;
+    Expr mean = Expr{b, b.reduce_sum(x, axes), b.dtype(x)} * each;
     join(more, ((ex - mean) * wide(dvar) * each * 2.0).v);
   }
   g[0] = g[0] == kNone ? more : b.add(g[0], more);
@@ -202,11 +202,11 @@ Grads lower(GradBuilder& b) {
   for (int64_t d = 0; d < rank; ++d)
     if (element ? d == 0 : d != 1) axes.push_back(d);
   for (int64_t d = 1; d + 1 < rank && !element; ++d) lead.push_back(d);
-  auto wide = [&](ValueId v) { return Expr{b, lead.empty() ? v : b.unsqueeze(v, lead)}; };
-  auto sum = [&](Expr v) { return Expr{b, b.reduce_sum(v.v, axes)}; };
+  auto wide = [&](ValueId v) { return Expr{b, lead.empty() ? v : b.unsqueeze(v, lead), b.dtype(x)}; };
+  auto sum = [&](Expr v) { return Expr{b, b.reduce_sum(v.v, axes), v.dtype}; };
   auto narrow = [&](Expr v, ValueId like) { return b.cast_like(b.reshape_like(v.v, b.x(2)), like); };
   Expr dy{b, b.x(0)}, ex{b, x};
-  Expr n = Expr{b, b.cast_like(b.call("Size", {x}), x)} / Expr{b, b.cast_like(b.call("Size", {b.x(2)}), x)};
+  Expr n = Expr{b, b.cast_like(b.call("Size", {x}), x), b.dtype(x)} / Expr{b, b.cast_like(b.call("Size", {b.x(2)}), x), b.dtype(x)};
   Expr mean = train ? sum(ex) / n : wide(b.cast_like(b.x(3), x));
   Expr centred = ex - mean;
   Expr var = train ? sum(centred * centred) / n : wide(b.cast_like(b.x(4), x));

@@ -5,6 +5,7 @@
 
 #include "ops/cast_detail.hpp"
 #include "ops/elementwise_detail.hpp"
+#include "ops/micro_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -66,7 +67,7 @@ Kernel make_cast(Prepare& p) {
 std::vector<ValueId> cast_grad(GradBuilder& b) {
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   // an integer or boolean in between stops the gradient
-  if (dtype_is_differentiable(b.dtype(b.x(0))) && dtype_is_differentiable(b.dtype(b.dy())))
+  if (dtype_is_differentiable(b.dtype(b.x(0))) && dtype_is_differentiable(b.dtype(b.y())))
     g[0] = b.cast_like(b.dy(), b.x(0));
   return g;
 }
@@ -115,7 +116,9 @@ Kernel make_bitcast(Prepare& p) {
 }  // namespace
 
 void register_cast(OpTable& t) {
-  t.add({.name = "Cast", .shape = cast_shape, .impls = {{"ref", nullptr, make_cast}}, .grad = cast_grad});
+  // in a fused chain a mask is already the number that it is cast to
+  t.add({.name = "Cast", .shape = cast_shape, .impls = {{"ref", nullptr, make_cast}}, .grad = cast_grad,
+         .micro_op = int(simd::MicroOp::kCopy)});
   t.add({.name = "CastLike", .shape = cast_shape, .impls = {{"ref", nullptr, make_cast}}, .grad = cast_grad});
   t.add({.name = "BitCast", .shape = bitcast_shape, .impls = {{"ref", nullptr, make_bitcast}},
          .no_grad = "it reads the bits of a number, which has no derivative"});

@@ -1,7 +1,6 @@
 // Clip: bounds are attributes before opset 11, optional scalar inputs after. Gradients flow to the
 // bounds as well.
 #include <limits>
-#include <optional>
 
 #include "ops/elementwise_detail.hpp"
 #include "ops/expr_detail.hpp"
@@ -22,15 +21,17 @@ void shape(ShapeCtx& c) {
 template <class T>
 struct Bounds {
   using C = compute_t<T>;
-  std::optional<C> low, high;  // from attributes
+  using L = std::numeric_limits<C>;
+  // from attributes, or no bound at all
+  C low = L::has_infinity ? C(-L::infinity()) : L::lowest(), high = L::has_infinity ? L::infinity() : L::max();
   bool low_input = false, high_input = false;
   explicit Bounds(const Prepare& p, int at) : low_input(p.has(at)), high_input(p.has(at + 1)) {
     const Node& n = p.node();
     if (n.has("min")) low = C(n.f("min", 0));
     if (n.has("max")) high = C(n.f("max", 0));
   }
-  std::optional<C> min(const Run& r, int at) const { return low_input ? std::optional(C(*r.in<T>(at))) : low; }
-  std::optional<C> max(const Run& r, int at) const { return high_input ? std::optional(C(*r.in<T>(at + 1))) : high; }
+  C min(const Run& r, int at) const { return low_input ? C(*r.in<T>(at)) : low; }
+  C max(const Run& r, int at) const { return high_input ? C(*r.in<T>(at + 1)) : high; }
 };
 
 Kernel make(Prepare& p) {
@@ -40,9 +41,7 @@ Kernel make(Prepare& p) {
     using C = compute_t<T>;
     Bounds<T> bounds(p, 1);
     return [n, bounds](const Run& r) {
-      using L = std::numeric_limits<C>;
-      C low = bounds.min(r, 1).value_or(L::has_infinity ? -L::infinity() : L::lowest());
-      C high = bounds.max(r, 1).value_or(L::has_infinity ? L::infinity() : L::max());
+      C low = bounds.min(r, 1), high = bounds.max(r, 1);
       const T* x = r.in<T>(0);
       T* y = r.out<T>(0);
       // NaN passes; with crossed bounds the upper one wins, as in numpy and PyTorch
@@ -64,8 +63,7 @@ Kernel make_grad(Prepare& p) {
     using C = compute_t<T>;
     Bounds<T> bounds(p, 2);
     return [n, bounds](const Run& r) {
-      C inf = std::numeric_limits<C>::infinity();
-      C low = bounds.min(r, 2).value_or(-inf), high = bounds.max(r, 2).value_or(inf);
+      C low = bounds.min(r, 2), high = bounds.max(r, 2);
       const T *dy = r.in<T>(0), *x = r.in<T>(1);
       T* dx = r.out<T>(0);
       parallel_for(*r.pool, n, kGrain, [&](int64_t b, int64_t e) {
@@ -108,25 +106,31 @@ Grads rule(GradBuilder& b) {
   bool low = b.has(1) && b.wants(1), high = b.has(2) && b.wants(2);
   if (!low && !high) return g;
   Outside o = outside(b, x, 1);
-  ValueId zero = b.scalar(0, x);
-  auto flow = [&](ValueId where, ValueId bound) {
-    ValueId d = b.call("Where", {where, b.dy(), zero});
+  ValueId zero = b.scalar(0, x), dy = b.dy();
+  auto flow = [&](ValueId d, ValueId bound) {
     return b.reshape_like(b.call("ReduceSum", {d}, {{"keepdims", int64_t(0)}}), bound);
   };
+  auto pick = [&](ValueId c, ValueId yes, ValueId no) { return b.call("Where", {c, yes, no}); };
   // with crossed bounds everything is max
   ValueId crossed = o.low != kNone && o.high != kNone ? b.call("Greater", {o.low, o.high}) : kNone;
-  if (low)
-    g[1] = flow(crossed == kNone ? o.below : b.call("And", {o.below, b.call("Not", {crossed})}), b.x(1));
-  if (high) g[2] = flow(crossed == kNone ? o.above : b.call("Or", {o.above, crossed}), b.x(2));
+  if (low) {
+    ValueId d = pick(o.below, dy, zero);
+    g[1] = flow(crossed == kNone ? d : pick(crossed, zero, d), b.x(1));
+  }
+  if (high) {
+    ValueId d = pick(o.above, dy, zero);
+    g[2] = flow(crossed == kNone ? d : pick(crossed, dy, d), b.x(2));
+  }
   return g;
 }
 
 Grads lower(GradBuilder& b) {
   ValueId x = b.x(1);
   Outside o = outside(b, x, 2);
-  if (o.below == kNone && o.above == kNone) return {b.x(0)};
-  ValueId out = o.below == kNone ? o.above : o.above == kNone ? o.below : b.call("Or", {o.below, o.above});
-  return {b.call("Where", {out, b.scalar(0, x), b.x(0)})};
+  ValueId d = b.x(0);
+  for (ValueId out : {o.below, o.above})
+    if (out != kNone) d = b.call("Where", {out, b.scalar(0, x), d});
+  return {d};
 }
 
 void grad_shape(ShapeCtx& c) {

@@ -1,5 +1,6 @@
 // Equal, Less, Greater and their kin.
 #include "ops/elementwise_detail.hpp"
+#include "ops/micro_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -25,20 +26,22 @@ Kernel make(Prepare& p) {
   });
 }
 
-template <class F>
+using simd::MicroOp;
+
+template <class F, MicroOp micro>
 void add(OpTable& t, const char* name) {
-  t.add({.name = name, .shape = shape_broadcast_bool, .impls = {{"ref", nullptr, make<F>}},
-         .no_grad = "its result is true or false", .broadcasts = true});
+  t.add({.name = name, .shape = shape_broadcast_bool, .impls = {micro_impl<micro>(), {"ref", nullptr, make<F>}},
+         .no_grad = "its result is true or false", .broadcasts = true, .micro_op = int(micro)});
 }
 
 }  // namespace
 
 void register_compare(OpTable& t) {
-  add<EqualF>(t, "Equal");
-  add<LessF>(t, "Less");
-  add<GreaterF>(t, "Greater");
-  add<LessOrEqualF>(t, "LessOrEqual");
-  add<GreaterOrEqualF>(t, "GreaterOrEqual");
+  add<EqualF, MicroOp::kEqual>(t, "Equal");
+  add<LessF, MicroOp::kLess>(t, "Less");
+  add<GreaterF, MicroOp::kGreater>(t, "Greater");
+  add<LessOrEqualF, MicroOp::kLessEqual>(t, "LessOrEqual");
+  add<GreaterOrEqualF, MicroOp::kGreaterEqual>(t, "GreaterOrEqual");
 }
 
 }  // namespace onnxtrain::ops

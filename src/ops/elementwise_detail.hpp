@@ -31,7 +31,7 @@ ValueId legacy_second(GradBuilder& b);  // x(1) with trailing ones; itself when 
 // runs of `inner` output elements in which operand k advances by step[k] (0 or 1) per element.
 struct BroadcastLoop {
   BroadcastLoop(const std::vector<Shape>& operands, const Shape& out);
-  static constexpr size_t kMaxDims = 64, kMaxOperands = 4;
+  static constexpr size_t kMaxDims = 64, kMaxOperands = 12;
   int64_t inner = 1, rows = 1;
   std::vector<int64_t> step;                  // per operand
   // Calls f(output offset, operand offsets) for rows [begin, end).

@@ -34,6 +34,30 @@ void check_loss_inputs(ShapeCtx& c, int at) {
   }
 }
 
+namespace {
+
+// Labels [N,d...] -> [N,C,d...] by comparison with 0..C-1 when the number of classes is known.
+ValueId one_hot(GradBuilder& b, ValueId labels, ValueId x) {
+  DType t = b.dtype(x);
+  if (b.shape_known(x) && b.dtype(labels) != DType::kUndefined) {
+    Shape s = b.shape(x), wide(s.size() - 1, 1);
+    wide[0] = s[1];
+    Tensor classes = dispatch<int64_t, int32_t>(b.dtype(labels), "a label", [&]<class T>() {
+      std::vector<T> v;
+      for (int64_t k = 0; k < s[1]; ++k) v.push_back(T(k));
+      return Tensor::vector<T>(v).reshaped(wide);
+    });
+    return b.call("Cast", {b.call("Equal", {b.unsqueeze(labels, {1}), b.tensor(classes)})}, {{"to", int64_t(t)}});
+  }
+  ValueId depth = b.call("Gather", {b.shape_of(x), b.constant_ints({1})}, {{"axis", int64_t(0)}});
+  Tensor off_on = dispatch<float, double, Half, BFloat16>(t, "OneHot", [&]<class T>() {
+    return Tensor::vector<T>({T(compute_t<T>(0)), T(compute_t<T>(1))});
+  });
+  return b.call("OneHot", {labels, depth, b.tensor(off_on)}, {{"axis", int64_t(1)}});
+}
+
+}  // namespace
+
 LoweredLabels lower_labels(GradBuilder& b, Expr dloss, Expr x, ValueId labels, ValueId weights) {
   LossInfo info(b.node());
   ValueId safe = labels;
@@ -41,21 +65,17 @@ LoweredLabels lower_labels(GradBuilder& b, Expr dloss, Expr x, ValueId labels, V
   if (info.has_ignore) {
     ValueId ignored = b.call("Equal", {labels, b.scalar(double(info.ignore), labels)});
     safe = b.call("Where", {ignored, b.scalar(0, labels), labels});
-    used = b.cast_like(b.call("Not", {ignored}), x.v);
+    used = b.call("Where", {ignored, b.scalar(0, x.v), b.scalar(1, x.v)});
   }
-  ValueId depth = b.call("Gather", {b.shape_of(x.v), b.constant_ints({1})}, {{"axis", int64_t(0)}});
-  Tensor off_on = dispatch<float, double, Half, BFloat16>(b.dtype(x.v), "OneHot", [&]<class T>() {
-    return Tensor::vector<T>({T(compute_t<T>(0)), T(compute_t<T>(1))});
-  });
-  Expr hot{b, b.call("OneHot", {safe, depth, b.tensor(off_on)}, {{"axis", int64_t(1)}})};
+  Expr hot{b, one_hot(b, safe, x.v), x.dtype};
   ValueId each = kNone;
   if (weights != kNone) each = b.call("Gather", {weights, safe}, {{"axis", int64_t(0)}});
   if (used != kNone) each = each == kNone ? used : b.mul(each, used);
   if (each == kNone) each = b.cast_like(b.ones_like(labels), x.v);
-  Expr factor{b, each};
+  Expr factor{b, each, x.dtype};
   if (info.reduction == Reduction::kMean) {
     GradBuilder::Attrs all{{"keepdims", int64_t(0)}};
-    Expr sum{b, b.call("ReduceSum", {each}, all)};
+    Expr sum{b, b.call("ReduceSum", {each}, all), x.dtype};
     // everything ignored: 0 / 1
     factor = factor / where(equal(sum, sum.num(0)), 1.0, sum);
   }

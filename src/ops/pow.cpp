@@ -1,6 +1,7 @@
 // Pow: the exponent may have another type than the base; the result has the base's.
 #include "ops/cast_detail.hpp"
 #include "ops/elementwise_detail.hpp"
+#include "ops/micro_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -110,8 +111,8 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_pow(OpTable& t) {
-  Op op{.name = "Pow", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = legacy_grad<grad>,
-        .broadcasts = true, .in_place = {{0, 0}}};
+  Op op{.name = "Pow", .shape = shape, .impls = {micro_impl<simd::MicroOp::kPow>(), {"ref", nullptr, make}},
+        .grad = legacy_grad<grad>, .broadcasts = true, .in_place = {{0, 0}}, .micro_op = int(simd::MicroOp::kPow)};
   t.add(op);
   op.since = 7;
   op.grad = grad;

@@ -104,11 +104,11 @@ Grads l1_grad(GradBuilder& b) {
 // x / |x|, and 0 where the norm is 0
 Grads l2_grad(GradBuilder& b) {
   ValueId y = b.y();
-  ValueId safe = b.call("Where", {b.call("Equal", {y, b.scalar(0, y)}), b.scalar(1, y), y});
+  ValueId safe = b.call("Where", {b.call("Equal", {y, b.scalar(0, b.x(0))}), b.scalar(1, b.x(0)), y});
   return reduce_result(b, b.mul(unreduce(b, b.div(b.dy(), safe)), b.x(0)));
 }
 Grads square_grad(GradBuilder& b) {
-  ValueId twice = b.mul(b.dy(), b.scalar(2, b.dy()));
+  ValueId twice = b.mul(b.dy(), b.scalar(2, b.x(0)));
   return reduce_result(b, b.mul(unreduce(b, twice), b.x(0)));
 }
 Grads log_sum_grad(GradBuilder& b) {

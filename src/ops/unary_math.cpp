@@ -1,6 +1,7 @@
 // Element-wise functions of one argument from calculus: Exp, Log, Sqrt, the trigonometric and
 // hyperbolic families, Reciprocal, Erf, and the ones whose derivative is zero almost everywhere.
 #include "ops/elementwise_detail.hpp"
+#include "ops/micro_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -60,29 +61,38 @@ void add(OpTable& t, const char* name, GradFn grad) {
          .in_place = {{0, 0}}});
 }
 
+using simd::MicroOp;
+
+// With a vectorised path for float32.
+template <class F, MicroOp micro>
+void add(OpTable& t, const char* name, GradFn grad) {
+  t.add({.name = name, .shape = shape_same, .impls = {micro_impl<micro>(), {"ref", nullptr, float_unary<F>}},
+         .grad = grad, .in_place = {{0, 0}}, .micro_op = int(micro)});
+}
+
 }  // namespace
 
 void register_unary_math(OpTable& t) {
-  add<ExpF>(t, "Exp", exp_grad);
-  add<LogF>(t, "Log", log_grad);
-  add<SqrtF>(t, "Sqrt", sqrt_grad);
-  add<ReciprocalF>(t, "Reciprocal", reciprocal_grad);
-  add<SinF>(t, "Sin", sin_grad);
-  add<CosF>(t, "Cos", cos_grad);
+  add<ExpF, MicroOp::kExp>(t, "Exp", exp_grad);
+  add<LogF, MicroOp::kLog>(t, "Log", log_grad);
+  add<SqrtF, MicroOp::kSqrt>(t, "Sqrt", sqrt_grad);
+  add<ReciprocalF, MicroOp::kReciprocal>(t, "Reciprocal", reciprocal_grad);
+  add<SinF, MicroOp::kSin>(t, "Sin", sin_grad);
+  add<CosF, MicroOp::kCos>(t, "Cos", cos_grad);
   add<TanF>(t, "Tan", tan_grad);
   add<AsinF>(t, "Asin", asin_grad);
   add<AcosF>(t, "Acos", acos_grad);
   add<AtanF>(t, "Atan", atan_grad);
   add<SinhF>(t, "Sinh", sinh_grad);
   add<CoshF>(t, "Cosh", cosh_grad);
-  add<TanhF>(t, "Tanh", tanh_grad);
+  add<TanhF, MicroOp::kTanh>(t, "Tanh", tanh_grad);
   add<AsinhF>(t, "Asinh", asinh_grad);
   add<AcoshF>(t, "Acosh", acosh_grad);
   add<AtanhF>(t, "Atanh", atanh_grad);
-  add<ErfF>(t, "Erf", erf_grad);
-  add<FloorF>(t, "Floor", zero_grad);
-  add<CeilF>(t, "Ceil", zero_grad);
-  add<RoundF>(t, "Round", zero_grad);
+  add<ErfF, MicroOp::kErf>(t, "Erf", erf_grad);
+  add<FloorF, MicroOp::kFloor>(t, "Floor", zero_grad);
+  add<CeilF, MicroOp::kCeil>(t, "Ceil", zero_grad);
+  add<RoundF, MicroOp::kRound>(t, "Round", zero_grad);
 }
 
 }  // namespace onnxtrain::ops

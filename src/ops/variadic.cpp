@@ -1,5 +1,6 @@
 // Min, Max, Sum and Mean of any number of tensors, with broadcasting.
 #include "ops/elementwise_detail.hpp"
+#include "ops/micro_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -69,16 +70,16 @@ using Grads = std::vector<ValueId>;
 
 Grads sum_grad(GradBuilder& b) { return Grads(size_t(b.inputs()), b.dy()); }
 Grads mean_grad(GradBuilder& b) {
-  ValueId g = b.inputs() == 1 ? b.dy() : b.div(b.dy(), b.scalar(b.inputs(), b.dy()));
+  ValueId g = b.inputs() == 1 ? b.dy() : b.div(b.dy(), b.scalar(b.inputs(), b.x(0)));
   return Grads(size_t(b.inputs()), g);
 }
 
 // Inputs that are equal share the gradient; with two inputs exactly as PyTorch's maximum.
 Grads extreme_grad(GradBuilder& b, const char* loses) {
   if (b.inputs() == 1) return {b.dy()};
-  ValueId dy = b.dy(), zero = b.scalar(0, dy);
+  ValueId dy = b.dy(), zero = b.scalar(0, b.x(0));
   if (b.inputs() == 2) {
-    ValueId half = b.mul(dy, b.scalar(0.5, dy));
+    ValueId half = b.mul(dy, b.scalar(0.5, b.x(0)));
     ValueId g = b.call("Where", {b.call("Equal", {b.x(0), b.x(1)}), half, dy});
     Grads out = {kNone, kNone};
     for (int i = 0; i < 2; ++i)
@@ -88,7 +89,7 @@ Grads extreme_grad(GradBuilder& b, const char* loses) {
   Grads wins, counted;
   for (int i = 0; i < b.inputs(); ++i) {
     wins.push_back(b.call("Equal", {b.x(i), b.y()}));
-    counted.push_back(b.call("Cast", {wins.back()}, {{"to", int64_t(b.dtype(dy))}}));
+    counted.push_back(b.call("Cast", {wins.back()}, {{"to", int64_t(b.dtype(b.x(0)))}}));
   }
   ValueId share = b.div(dy, b.call("Sum", counted));
   Grads out;
@@ -98,19 +99,33 @@ Grads extreme_grad(GradBuilder& b, const char* loses) {
 Grads max_grad(GradBuilder& b) { return extreme_grad(b, "Less"); }
 Grads min_grad(GradBuilder& b) { return extreme_grad(b, "Greater"); }
 
-template <class F>
+using simd::MicroOp;
+
+template <MicroOp micro>
+Kernel make_chain(Prepare& p) {
+  std::vector<MicroStep> steps;
+  for (int k = 1; k < p.inputs(); ++k) steps.push_back({micro, {k == 1 ? 0 : p.inputs() + k - 2, k, 0}});
+  return micro_kernel(p, steps);
+}
+std::string chain_refuses(const Prepare& p) {
+  if (p.inputs() < 2 || size_t(p.inputs()) > kMaxMicroInputs) return cat("it has ", p.inputs(), " inputs");
+  return micro_refuses(p);
+}
+
+template <class F, MicroOp micro>
 void add(OpTable& t, const char* name, GradFn grad) {
-  t.add({.name = name, .shape = shape, .impls = {{"ref", nullptr, make<F>}}, .grad = grad, .broadcasts = true,
-         .in_place = {{0, 0}, {1, 0}}});
+  t.add({.name = name, .shape = shape, .impls = {{"simd", chain_refuses, make_chain<micro>}, {"ref", nullptr, make<F>}},
+         .grad = grad, .broadcasts = true, .in_place = {{0, 0}, {1, 0}}, .micro_op = int(micro)});
 }
 
 }  // namespace
 
 void register_variadic(OpTable& t) {
-  add<MaxF>(t, "Max", max_grad);
-  add<MinF>(t, "Min", min_grad);
-  add<SumF>(t, "Sum", sum_grad);
-  add<SumF>(t, "Mean", mean_grad);
+  add<MaxF, MicroOp::kMax>(t, "Max", max_grad);
+  add<MinF, MicroOp::kMin>(t, "Min", min_grad);
+  add<SumF, MicroOp::kAdd>(t, "Sum", sum_grad);
+  t.add({.name = "Mean", .shape = shape, .impls = {{"ref", nullptr, make<SumF>}}, .grad = mean_grad, .broadcasts = true,
+         .in_place = {{0, 0}, {1, 0}}});
 }
 
 }  // namespace onnxtrain::ops

@@ -1,5 +1,6 @@
 // Where: chooses between two tensors element by element.
 #include "ops/elementwise_detail.hpp"
+#include "ops/micro_detail.hpp"
 #include "ops/strided_copy_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -48,7 +49,7 @@ Kernel make(Prepare& p) {
 }
 
 std::vector<ValueId> grad(GradBuilder& b) {
-  ValueId dy = b.dy(), zero = b.scalar(0, dy);
+  ValueId dy = b.dy(), zero = b.scalar(0, b.x(1));
   return {kNone, b.wants(1) ? b.call("Where", {b.x(0), dy, zero}) : kNone,
           b.wants(2) ? b.call("Where", {b.x(0), zero, dy}) : kNone};
 }
@@ -57,7 +58,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
 
 void register_where(OpTable& t) {
   t.add({.name = "Where", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = grad, .broadcasts = true,
-         .in_place = {{1, 0}, {2, 0}}});
+         .in_place = {{1, 0}, {2, 0}}, .micro_op = int(simd::MicroOp::kWhere)});
 }
 
 }  // namespace onnxtrain::ops

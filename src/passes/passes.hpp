@@ -32,5 +32,6 @@ void absorb_constants(Graph& g);
 void pass_dead(Graph& g, const PassContext& c);
 void pass_identity(Graph& g, const PassContext& c);  // removes Identity and other no-op nodes
 void pass_cse(Graph& g, const PassContext& c);
+void pass_fuse_elementwise(Graph& g, const PassContext& c);
 
 }  // namespace onnxtrain

@@ -15,6 +15,7 @@ constexpr Pass kPipeline[] = {
     {"identity", pass_identity},
     {"cse", pass_cse},
     {"dead", pass_dead},
+    {"fuse_elementwise", pass_fuse_elementwise},
 };
 }  // namespace
 

@@ -1,0 +1,33 @@
+// What a model says about its training: which loss fits, which initializers are parameters.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "convert/prepare.hpp"
+
+namespace onnxtrain {
+
+// One loss term, resolved against the main graph.
+struct TermSource {
+  std::string kind;      // never auto
+  ValueId output = kNone;  // the model output
+  ValueId input = kNone;   // what the loss reads: the output, or the scores before its Softmax
+  int64_t class_axis = 1;  // cross_entropy, nll
+  std::vector<ValueId> file_inputs;  // a loss file: the outputs it names
+  std::shared_ptr<const Model> file;
+};
+
+// The terms of the recipe (one `auto` term when it has none).
+std::vector<LossTerm> terms_of(const Recipe& r);
+TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops);
+ValueId find_output(const Model& m, const std::string& name);
+
+// Values of the main graph that are running statistics of a BatchNormalization.
+std::vector<char> running_statistics(const Graph& main);
+// Trained initializers, as values of the main graph, in graph order.
+std::vector<ValueId> parameter_values(const Model& m, const Recipe& r, const std::vector<TermSource>& terms,
+                                      const OpTable& ops);
+// Initializers that freeze and only leave to training.
+bool is_chosen(const Recipe& r, const std::string& name);
+
+}  // namespace onnxtrain

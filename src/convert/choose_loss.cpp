@@ -1,0 +1,166 @@
+// Which loss fits a model's output, and why; terms resolved to values of the main graph.
+#include <algorithm>
+
+#include "convert/analysis.hpp"
+#include "convert/names.hpp"
+#include "onnx/onnx.hpp"
+
+namespace onnxtrain {
+
+namespace {
+
+// The node that makes v, seen through Identity.
+const Node* maker(const Graph& g, ValueId v) {
+  while (g.value(v).producer >= 0) {
+    const Node& n = g.nodes[size_t(g.value(v).producer)];
+    if (!n.is("Identity")) return &n;
+    v = n.inputs[0];
+  }
+  return nullptr;
+}
+
+bool made_by(const Graph& g, ValueId v, std::string_view op) {
+  const Node* n = maker(g, v);
+  return n && n->is(op);
+}
+
+// "[N,10] float"
+std::string shape_text(const TypeInfo& t) {
+  if (!t.shape) return cat(dtype_name(t.elem), " of unknown rank");
+  std::string s = "[";
+  for (const Dim& d : *t.shape)
+    s += (s.size() > 1 ? "," : "") + (d.known() ? std::to_string(d.value) : d.symbol.empty() ? "?" : d.symbol);
+  return cat(s, "] ", dtype_name(t.elem));
+}
+
+// An input of the same shape behind the batch dimension: an autoencoder.
+const ValueDef* input_of_same_shape(const Graph& g, const TypeInfo& t) {
+  for (ValueId v : g.inputs) {
+    const ValueDef& d = g.value(v);
+    if (d.constant.defined() || !d.type.is_tensor() || d.type.elem != t.elem || !d.type.shape) continue;
+    if (d.type.shape->size() != t.shape->size() || t.shape->size() < 2) continue;
+    bool same = true;
+    for (size_t k = 1; k < t.shape->size(); ++k)
+      same &= (*t.shape)[k].known() && (*t.shape)[k] == (*d.type.shape)[k];
+    if (same) return &d;
+  }
+  return nullptr;
+}
+
+// Where the classes lie: Softmax says it; otherwise PyTorch's rule (axis 1) unless only the last
+// size is a number, as in [batch, time, vocabulary].
+int64_t class_axis_of(const Graph& g, ValueId output) {
+  const TypeInfo& t = g.value(output).type;
+  int64_t rank = t.shape ? int64_t(t.shape->size()) : 2;
+  const Node* n = maker(g, output);
+  if (n && (n->is("Softmax") || n->is("LogSoftmax")) && n->version >= 13) {
+    int64_t axis = n->i("axis", -1);
+    return axis < 0 ? axis + rank : axis;
+  }
+  if (rank >= 3 && !(*t.shape)[1].known() && t.shape->back().known()) return rank - 1;
+  return 1;
+}
+
+}  // namespace
+
+std::vector<LossTerm> terms_of(const Recipe& r) {
+  return r.losses.empty() ? std::vector<LossTerm>{LossTerm{}} : r.losses;
+}
+
+ValueId find_output(const Model& m, const std::string& name) {
+  if (m.main.outputs.empty()) model_error("OT1236", "the model has no outputs, there is nothing to train");
+  if (name.empty()) return m.main.outputs[0];
+  std::vector<std::string> names;
+  for (ValueId v : m.main.outputs) {
+    if (m.main.value_name(v) == name) return v;
+    names.push_back(m.main.value_name(v));
+  }
+  usage_error("OT1237", cat("the model has no output '", name, "'"), suggestion(name, names));
+}
+
+LossChoice choose_loss(const Model& m, const std::string& output) {
+  const Graph& g = m.main;
+  ValueId v = find_output(m, output);
+  const ValueDef& d = g.value(v);
+  const TypeInfo& t = d.type;
+  LossChoice c;
+  c.output = d.name;
+  auto source = [&] { return g.value_name(maker(g, v)->inputs[0]); };
+  if (!t.is_tensor() || !dtype_is_differentiable(t.elem))
+    model_error("OT1238", cat("no loss fits output '", d.name, "': it is ", to_string(t), ", not floating point"),
+                "name another output or a loss:  --loss FILE.onnx");
+  if (made_by(g, v, "Softmax")) {
+    c.kind = "cross_entropy";
+    c.because = cat("'", c.output, "' is a Softmax: cross-entropy on '", source(), "' before it");
+  } else if (made_by(g, v, "LogSoftmax")) {
+    c.kind = "nll";
+    c.because = cat("'", c.output, "' is a LogSoftmax");
+  } else if (made_by(g, v, "Sigmoid")) {
+    c.kind = "bce_logits";
+    c.because = cat("'", c.output, "' is a Sigmoid: binary cross-entropy on '", source(), "' before it");
+  } else if (!t.shape) {
+    model_error("OT1238", cat("no loss can be chosen for output '", d.name, "': the file does not tell its rank"),
+                "choose one:  --loss mse   or   --loss cross_entropy");
+  } else if (t.shape->empty()) {
+    c.kind = "output";
+    c.because = cat("'", c.output, "' is a scalar: taken as the loss itself");
+  } else if (const ValueDef* in = input_of_same_shape(g, t)) {
+    c.kind = "mse";
+    c.because = cat("'", c.output, "' is ", shape_text(t), " like input '", in->name, "'");
+  } else if (t.shape->size() == 1 || (t.shape->back().value == 1 && t.shape->size() == 2)) {
+    c.kind = "mse";
+    c.because = cat("'", c.output, "' is ", shape_text(t), ": one number per row");
+  } else {
+    int64_t axis = class_axis_of(g, v);
+    int64_t classes = (*t.shape)[size_t(axis)].value;
+    if (t.shape->size() > 2 && axis == 1 && (classes == 1 || classes == 3)) {
+      c.kind = "mse";
+      c.because = cat("'", c.output, "' is ", shape_text(t), ": ", classes, " channel", classes == 1 ? "" : "s", " look like an image");
+    } else {
+      c.kind = "cross_entropy";
+      c.because = cat("'", c.output, "' is ", shape_text(t), " with no Softmax at the end");
+      if (t.shape->size() > 2) c.because += cat(", classes along axis ", axis);
+    }
+  }
+  return c;
+}
+
+TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops) {
+  const Graph& g = m.main;
+  TermSource s;
+  s.kind = t.kind;
+  if (is_onnx_path(t.kind)) {
+    s.file = std::make_shared<const Model>(load_model(t.kind, ops));
+    for (const std::string& name : s.file->input_names())
+      for (ValueId v : g.outputs)
+        if (g.value_name(v) == name) s.file_inputs.push_back(v);
+    if (s.file_inputs.empty())
+      model_error("OT1239", cat("no input of the loss '", t.kind, "' has the name of a model output"),
+                  cat("name one of its inputs '", g.value_name(g.outputs.at(0)), "'"));
+    s.output = s.input = s.file_inputs[0];
+    return s;
+  }
+  s.output = find_output(m, t.output);
+  if (t.kind == "auto") s.kind = choose_loss(m, t.output).kind;
+  s.input = s.output;
+  const TypeInfo& type = g.value(s.output).type;
+  if (type.is_tensor() && !dtype_is_differentiable(type.elem))
+    model_error("OT1238", cat("output '", g.value_name(s.output), "' is ", to_string(type),
+                              ": a loss needs floating point"));
+  bool classes = s.kind == "cross_entropy" || s.kind == "nll";
+  if (classes) s.class_axis = class_axis_of(g, s.output);
+  // A loss that contains the activation reads what stands before it.
+  bool softmax = made_by(g, s.output, "Softmax"), log_softmax = made_by(g, s.output, "LogSoftmax");
+  if (classes && (softmax || (log_softmax && s.kind == "cross_entropy"))) {
+    const Node& n = *maker(g, s.output);
+    if (n.version >= 13 || n.i("axis", 1) == 1) {
+      s.kind = "cross_entropy";
+      s.input = n.inputs[0];
+    }
+  } else if (s.kind == "bce_logits" && made_by(g, s.output, "Sigmoid")) {
+    s.input = maker(g, s.output)->inputs[0];
+  }
+  return s;
+}
+
+}  // namespace onnxtrain

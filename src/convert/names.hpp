@@ -1,0 +1,25 @@
+// Names a recipe may use, globs over parameter names, and what to say about a wrong one.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "convert/prepare.hpp"
+
+namespace onnxtrain {
+
+// "did you mean 'x'?  known: a, b, c"
+std::string suggestion(const std::string& word, const std::vector<std::string>& known);
+// * and ? and [abc], as a shell has them; '*' crosses dots and slashes.
+bool glob_match(const std::string& pattern, const std::string& name);
+bool any_glob_matches(const std::vector<std::string>& patterns, const std::string& name);
+
+const std::vector<std::string>& loss_kinds();
+const std::vector<std::string>& optimizer_kinds();
+const std::vector<std::string>& schedule_kinds();
+const std::vector<std::string>& schedule_numbers();
+bool is_onnx_path(const std::string& kind);
+
+// Kinds, ranges and combinations; a usage error names the key, its value and the fix.
+void check_recipe(const Recipe& r);
+
+}  // namespace onnxtrain

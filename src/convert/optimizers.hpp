@@ -1,0 +1,28 @@
+// Optimizers: one node per parameter, state variables beside it.
+#pragma once
+#include "convert/step_builder.hpp"
+
+namespace onnxtrain {
+
+struct Counter {
+  ValueId value = kNone;  // T: as stored, before this step
+  ValueId next = kNone;   // T + 1
+  std::string name;
+};
+
+// What the update of one parameter needs.
+struct Trained {
+  std::string name;
+  ValueId weights = kNone, gradient = kNone;  // in the algorithm
+  bool bias_or_norm = false;                  // excluded from decay on request
+};
+
+// First value of the counter T for this optimizer.
+int64_t first_step(const OptimizerSpec& o);
+double default_rate(const OptimizerSpec& o);
+
+// Adds the updates and binds parameters and state.
+void add_optimizer(StepBuilder& s, const OptimizerSpec& o, const std::vector<Trained>& parameters, ValueId rate,
+                   const Counter& counter);
+
+}  // namespace onnxtrain

@@ -1,0 +1,140 @@
+// Which initializers a recipe trains.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "convert/analysis.hpp"
+#include "convert/names.hpp"
+
+namespace onnxtrain {
+
+namespace {
+
+// Inputs that are settings, not weights, although they are floating point.
+bool is_setting(const Node& n, size_t input) {
+  if (!n.domain.empty()) return false;
+  if (n.op == "BatchNormalization") return input >= 3;
+  if (n.op == "Dropout" || n.op == "Clip" || n.op == "Upsample" || n.op == "Resize" || n.op == "OneHot") return input >= 1;
+  if (n.op == "Pad" || n.op == "CumSum" || n.op == "Trilu") return input >= 1;
+  if (n.op == "QuantizeLinear" || n.op == "DequantizeLinear") return input >= 1;
+  return false;
+}
+
+// Exporters write numbers of the source code (0.5, sqrt(d)) as scalar initializers under made-up names.
+bool is_made_up_scalar(const ValueDef& d) {
+  if (!d.constant.shape().empty()) return false;
+  static const char* marks[] = {"val_", "const", "Const", "scalar", "onnx::"};
+  for (const char* m : marks)
+    if (d.name.find(m) != std::string::npos) return true;
+  return !d.name.empty() && std::all_of(d.name.begin(), d.name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Infinities stand in masks, never in weights.
+bool all_finite(const Tensor& t) {
+  if (t.dtype() != DType::kFloat) return true;
+  const float* p = t.as<float>();
+  for (int64_t k = 0; k < t.size(); ++k)
+    if (!std::isfinite(p[k])) return false;
+  return true;
+}
+
+bool carries_gradient(const TypeInfo& t) {
+  if (t.kind == TypeInfo::Kind::kSequence || t.kind == TypeInfo::Kind::kOptional)
+    return !t.inner || carries_gradient(*t.inner);
+  return !t.is_tensor() || t.elem == DType::kUndefined || dtype_is_differentiable(t.elem);
+}
+
+// Marks what a gradient of the marked values reaches, going backwards.
+void reach(const Graph& g, const OpTable& ops, std::vector<char>& marked) {
+  for (size_t k = g.nodes.size(); k-- > 0;) {
+    const Node& n = g.nodes[k];
+    bool any = false;
+    for (ValueId v : n.outputs) any |= v != kNone && marked[size_t(v)] && carries_gradient(g.value(v).type);
+    if (!any) continue;
+    const Op* op = ops.find(n);
+    if (op && !op->grad && op->no_grad) continue;  // nothing flows through it
+    for (size_t i = 0; i < n.inputs.size(); ++i)
+      if (n.inputs[i] != kNone && carries_gradient(g.value(n.inputs[i]).type) && !is_setting(n, i))
+        marked[size_t(n.inputs[i])] = 1;
+    for (const auto& [key, a] : n.attrs)
+      if (const GraphPtr* sub = std::get_if<GraphPtr>(&a))
+        for (const auto& c : (*sub)->captures)
+          if (carries_gradient(g.value(c.outer).type)) marked[size_t(c.outer)] = 1;
+  }
+}
+
+// Operators without derivative before the loss, in words, for the case that nothing can be trained.
+std::string blockers(const Graph& g, const OpTable& ops, const std::vector<TermSource>& terms) {
+  std::vector<char> needed(g.values.size(), 0);
+  for (const TermSource& t : terms) needed[size_t(t.input)] = 1;
+  std::string text;
+  for (size_t k = g.nodes.size(); k-- > 0;) {
+    const Node& n = g.nodes[k];
+    bool any = false;
+    for (ValueId v : n.outputs) any |= v != kNone && needed[size_t(v)];
+    if (!any) continue;
+    for (ValueId v : g.reads(n)) needed[size_t(v)] = 1;
+    const Op* op = ops.find(n);
+    if (op && !op->grad && op->no_grad)
+      text += cat("\n  cannot train through operator '", n.op, "' (node '", n.name, "', opset ", n.version, "): ", op->no_grad);
+  }
+  return text;
+}
+
+}  // namespace
+
+bool is_chosen(const Recipe& r, const std::string& name) {
+  if (!r.only.empty() && !any_glob_matches(r.only, name)) return false;
+  return !any_glob_matches(r.freeze, name);
+}
+
+std::vector<char> running_statistics(const Graph& main) {
+  std::vector<char> is(main.values.size(), 0);
+  for (const Node& n : main.nodes)
+    if (n.is("BatchNormalization"))
+      for (size_t i = 3; i < 5 && i < n.inputs.size(); ++i)
+        if (n.inputs[i] != kNone) is[size_t(n.inputs[i])] = 1;
+  return is;
+}
+
+std::vector<ValueId> parameter_values(const Model& m, const Recipe& r, const std::vector<TermSource>& terms,
+                                      const OpTable& ops) {
+  const Graph& g = m.main;
+  std::vector<char> marked(g.values.size(), 0);
+  for (const TermSource& t : terms) {
+    marked[size_t(t.input)] = 1;
+    for (ValueId v : t.file_inputs) marked[size_t(v)] = 1;
+  }
+  reach(g, ops, marked);
+  std::vector<char> statistics = running_statistics(g);
+  std::vector<ValueId> list;
+  bool any_reached = false;
+  for (size_t k = 0; k < g.values.size(); ++k) {
+    const ValueDef& d = g.values[k];
+    if (!d.initializer || !d.constant.defined() || !marked[k] || statistics[k]) continue;
+    if (!dtype_is_differentiable(d.constant.dtype()) || d.constant.size() == 0) continue;
+    if (is_made_up_scalar(d) && r.only.empty()) continue;
+    if (!all_finite(d.constant)) continue;
+    any_reached = true;
+    if (is_chosen(r, d.name)) list.push_back(ValueId(k));
+  }
+  if (!list.empty()) return list;
+  if (any_reached)
+    usage_error("OT1240", "freeze and only leave no parameter to train",
+                "look at the names:  onnxtrain info MODEL");
+  std::string why = blockers(g, ops, terms);
+  model_error("OT1203", cat("the loss on output '", g.value_name(terms.at(0).output), "' depends on no trainable parameter", why),
+              why.empty() ? "weights must be floating-point initializers of the main graph"
+                          : "train on an earlier tensor");
+}
+
+std::vector<std::string> trainable_parameters(const Model& m, const Recipe& r) {
+  const OpTable& ops = all_ops();
+  std::vector<TermSource> terms;
+  for (const LossTerm& t : terms_of(r)) terms.push_back(resolve_term(m, t, ops));
+  std::vector<std::string> names;
+  for (ValueId v : parameter_values(m, r, terms, ops)) names.push_back(m.main.value_name(v));
+  return names;
+}
+
+}  // namespace onnxtrain

@@ -1,0 +1,127 @@
+// Names, captures and bindings of a step under construction.
+#include "convert/step_builder.hpp"
+
+#include <algorithm>
+
+namespace onnxtrain {
+
+namespace {
+
+void collect_names(const Graph& g, std::set<std::string>& names) {
+  for (const auto& v : g.values) names.insert(v.name);
+  for (const Node& n : g.nodes)
+    for (const auto& [key, a] : n.attrs)
+      if (const GraphPtr* sub = std::get_if<GraphPtr>(&a)) collect_names(**sub, names);
+}
+
+}  // namespace
+
+StepBuilder::StepBuilder(Model& m, const OpTable& ops, int opset)
+    : model_(m), ops_(ops), opset_(opset), nodes_(graph_, ops, Node{}, {}, opset) {
+  graph_.name = m.main.name.empty() ? "training" : m.main.name + "_training";
+  collect_names(m.main, names_);
+  for (const TrainingStep& t : m.training) collect_names(t.algorithm, names_);
+  // the graph's own name maker avoids them all from the start
+  for (const auto& name : names_) graph_.add_value(name);
+  graph_.unique_name("");
+  graph_.values.clear();
+}
+
+ValueId StepBuilder::from_main(ValueId outer) {
+  if (outer == kNone) return kNone;
+  auto it = here_.find(outer);
+  if (it != here_.end()) return it->second;
+  const ValueDef& d = main().value(outer);
+  ValueId inner = graph_.add_value(d.name, d.type);
+  ValueDef& here = graph_.value(inner);
+  here.constant = d.constant;
+  here.initializer = d.initializer;
+  graph_.captures.push_back({outer, inner});
+  here_[outer] = inner;
+  return inner;
+}
+
+std::string StepBuilder::claim(const std::string& wanted) {
+  auto taken = [&](const std::string& name) {
+    if (names_.count(name)) return true;
+    return graph_.find(name) != kNone;
+  };
+  std::string name = wanted;
+  for (int k = 1; taken(name); ++k) name = cat(wanted, "_", k);
+  names_.insert(name);
+  return name;
+}
+
+ValueId StepBuilder::add_input(const std::string& wanted, TypeInfo type) {
+  ValueId v = graph_.add_value(claim(wanted), std::move(type));
+  graph_.inputs.push_back(v);
+  return v;
+}
+
+ValueId StepBuilder::add_state(const std::string& wanted, Tensor initial) {
+  ValueId v = graph_.add_constant(std::move(initial), claim(wanted));
+  graph_.value(v).initializer = true;
+  return v;
+}
+
+void StepBuilder::bind(const std::string& key, ValueId value) {
+  for (auto& [k, v] : bindings_)
+    if (k == key) {
+      v = value;
+      return;
+    }
+  bindings_.emplace_back(key, value);
+}
+
+ValueId StepBuilder::bound(const std::string& key) const {
+  for (const auto& [k, v] : bindings_)
+    if (k == key) return v;
+  return kNone;
+}
+
+ValueId StepBuilder::cast(ValueId v, DType to) {
+  if (graph_.value(v).type.elem == to) return v;
+  ValueId y = nodes_.call("Cast", {v}, {{"to", int64_t(to)}});
+  if (!graph_.value(y).type.is_tensor()) {
+    TypeInfo t = graph_.value(v).type;
+    t.kind = TypeInfo::Kind::kTensor;
+    t.elem = to;
+    set_type(y, t);
+  }
+  return y;
+}
+
+TrainingStep StepBuilder::finish(ValueId loss) {
+  TrainingStep step;
+  step.generated = true;
+  graph_.outputs = {loss};
+  for (auto& [key, v] : bindings_) {
+    bool own = std::none_of(graph_.captures.begin(), graph_.captures.end(),
+                            [&](const auto& c) { return c.inner == v; });
+    bool listed = std::find(graph_.outputs.begin(), graph_.outputs.end(), v) != graph_.outputs.end();
+    if (!own || listed) {  // every assigned value is an output of its own
+      TypeInfo t = graph_.value(v).type;
+      v = nodes_.call("Identity", {v});
+      set_type(v, t);
+    }
+    rename(v, key + "_new");
+    graph_.outputs.push_back(v);
+    step.update_binding.emplace_back(key, graph_.value_name(v));
+  }
+  graph_.renumber();
+  graph_.verify("prepare");
+  step.algorithm = std::move(graph_);
+  return step;
+}
+
+Tensor scalar_tensor(double v, DType t) { return filled(t, {}, v); }
+
+Tensor filled(DType t, const Shape& shape, double v) {
+  Tensor x(t, shape);
+  dispatch<float, double, Half, BFloat16, int64_t, int32_t>(t, "an initial value", [&]<class T>() {
+    std::fill_n(x.as<T>(), x.size(), T(compute_t<T>(v)));
+  });
+  return x;
+}
+
+}  // namespace onnxtrain

@@ -1,0 +1,68 @@
+// Builds the algorithm of one training step: a partial graph beside the main graph, its captures,
+// its state variables and its bindings.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "convert/prepare.hpp"
+#include "op/grad_builder.hpp"
+
+namespace onnxtrain {
+
+class StepBuilder {
+ public:
+  StepBuilder(Model& m, const OpTable& ops, int opset);
+
+  Model& model() { return model_; }
+  Graph& main() { return model_.main; }
+  Graph& graph() { return graph_; }
+  GradBuilder& nodes() { return nodes_; }  // makes nodes of the algorithm
+  const OpTable& ops() const { return ops_; }
+  int opset() const { return opset_; }
+
+  // The value that stands here for a value of the main graph: its training-mode copy if there is
+  // one, otherwise a capture.
+  ValueId from_main(ValueId outer);
+  void set_twin(ValueId outer, ValueId inner) { here_[outer] = inner; }
+  bool has_twin(ValueId outer) const { return here_.count(outer) != 0; }
+
+  // `wanted` if it is free in main and algorithm, otherwise a name made from it; reserved.
+  std::string claim(const std::string& wanted);
+  void rename(ValueId v, const std::string& wanted) { graph_.value(v).name = claim(wanted); }
+  ValueId add_input(const std::string& wanted, TypeInfo type);
+  // An initializer of the algorithm.
+  ValueId add_state(const std::string& wanted, Tensor initial);
+  // After the step, `value` is assigned to the state variable; replaces an earlier assignment.
+  void bind(const std::string& key, ValueId value);
+  // The value that will be assigned, or kNone.
+  ValueId bound(const std::string& key) const;
+  const std::vector<std::pair<std::string, ValueId>>& bindings() const { return bindings_; }
+  void set_bound(size_t k, ValueId v) { bindings_[k].second = v; }
+
+  void set_type(ValueId v, const TypeInfo& t) { graph_.value(v).type = t; }
+  // Double-precision scalar, for attributes and schedules.
+  static Tensor real(double v) { return Tensor::scalar<double>(v); }
+  ValueId cast(ValueId v, DType to);
+
+  // Outputs and bindings in place; the finished step.
+  TrainingStep finish(ValueId loss);
+
+ private:
+  Model& model_;
+  const OpTable& ops_;
+  int opset_;
+  Graph graph_;
+  GradBuilder nodes_;
+  std::set<std::string> names_;
+  std::map<ValueId, ValueId> here_;
+  std::vector<std::pair<std::string, ValueId>> bindings_;
+};
+
+// A scalar of this element type.
+Tensor scalar_tensor(double v, DType t);
+// All elements v.
+Tensor filled(DType t, const Shape& shape, double v);
+
+}  // namespace onnxtrain

@@ -1,0 +1,220 @@
+// The training-mode twin of a model.
+#include "convert/twin.hpp"
+
+#include <algorithm>
+
+namespace onnxtrain {
+
+namespace {
+
+bool is_batch_norm(const Node& n) { return n.is("BatchNormalization"); }
+bool is_dropout(const Node& n) { return n.is("Dropout"); }
+
+bool truth(const Graph& g, ValueId v) {
+  const Tensor& t = g.value(v).constant;
+  return t.defined() && t.size() == 1 && *static_cast<const uint8_t*>(t.data()) != 0;
+}
+
+bool any_output_beyond_first(const Node& n) {
+  for (size_t k = 1; k < n.outputs.size(); ++k)
+    if (n.outputs[k] != kNone) return true;
+  return false;
+}
+
+bool in_training_form(const Graph& g, const Node& n) {
+  if (is_batch_norm(n)) {
+    if (n.version >= 14) return n.i("training_mode", 0) != 0;
+    return n.version < 7 ? n.i("is_test", 0) == 0 : any_output_beyond_first(n);
+  }
+  if (!is_dropout(n)) return false;
+  if (n.version >= 12) return n.inputs.size() > 2 && n.inputs[2] != kNone && truth(g, n.inputs[2]);
+  return n.version < 7 && n.i("is_test", 0) == 0;
+}
+
+// Dropout that does nothing in training either is no reason for a twin.
+bool is_active_dropout(const Graph& g, const Node& n) {
+  if (n.version < 12) return n.f("ratio", 0.5f) > 0;
+  if (n.inputs.size() < 2 || n.inputs[1] == kNone) return true;
+  const Tensor& t = g.value(n.inputs[1]).constant;
+  return !t.defined() || t.to_doubles()[0] > 0;
+}
+
+// Scale and bias frozen by the user: the layer stays in inference mode.
+bool is_frozen(const Graph& g, const Node& n, const Recipe& r) {
+  if (r.freeze.empty() && r.only.empty()) return false;
+  for (size_t i = 1; i <= 2; ++i)
+    if (!g.value(n.inputs[i]).initializer || is_chosen(r, g.value_name(n.inputs[i]))) return false;
+  return true;
+}
+
+Node copy_node(StepBuilder& s, const Node& n) {
+  Node c = n;
+  c.name = n.name.empty() ? std::string() : n.name + "_train";
+  c.outputs.clear();
+  for (ValueId& v : c.inputs) v = s.from_main(v);
+  for (auto& [key, a] : c.attrs)
+    if (GraphPtr* sub = std::get_if<GraphPtr>(&a)) {
+      auto copy = std::make_shared<Graph>((*sub)->clone());
+      for (auto& cap : copy->captures) cap.outer = s.from_main(cap.outer);
+      *sub = copy;
+    }
+  return c;
+}
+
+// Adds the node with the outputs of `n`, named after them.
+void add_copy(StepBuilder& s, const Node& n, Node copy, size_t outputs) {
+  Graph& g = s.graph();
+  std::vector<ValueId> made = g.add_node(std::move(copy), int(outputs));
+  for (size_t k = 0; k < outputs; ++k) {
+    ValueId old = k < n.outputs.size() ? n.outputs[k] : kNone;
+    if (old == kNone) continue;
+    s.rename(made[k], s.main().value_name(old) + "_train");
+    s.set_type(made[k], s.main().value(old).type);
+    s.set_twin(old, made[k]);
+  }
+  // outputs that the node leaves out stay out
+  for (size_t k = 0; k < outputs && k < n.outputs.size(); ++k)
+    if (n.outputs[k] == kNone) g.nodes.back().outputs[k] = kNone;
+}
+
+void copy_dropout(StepBuilder& s, const Node& n) {
+  Node c = copy_node(s, n);
+  Tensor yes = Tensor::scalar<bool>(true);
+  if (n.version < 12) {
+    float ratio = n.f("ratio", 0.5f);
+    c.attrs.clear();
+    c.inputs.resize(1);
+    c.inputs.push_back(s.nodes().tensor(Tensor::scalar<float>(ratio)));
+    c.version = s.opset();
+  }
+  c.inputs.resize(3, kNone);
+  c.inputs[2] = s.nodes().tensor(yes);
+  add_copy(s, n, std::move(c), n.outputs.size());
+}
+
+// running variance by PyTorch's rule: the operator gives r = m*old + (1-m)*var with the population
+// variance; r*c - m*old*(c-1) has var*c instead, c = n/(n-1).
+ValueId unbiased(StepBuilder& s, ValueId x, ValueId scale, ValueId old, ValueId r, double momentum) {
+  GradBuilder& b = s.nodes();
+  DType t = s.graph().value(old).type.elem;
+  ValueId size = s.cast(b.call("Size", {x}), t), channels = s.cast(b.call("Size", {scale}), t);
+  ValueId n = b.div(size, channels), one = b.tensor(scalar_tensor(1, t));
+  ValueId c = b.div(n, b.call("Max", {b.sub(n, one), one}));
+  ValueId kept = b.mul(old, b.tensor(scalar_tensor(momentum, t)));
+  return b.sub(b.mul(r, c), b.mul(kept, b.sub(c, one)));
+}
+
+void copy_batch_norm(StepBuilder& s, const Recipe& r, const Node& n) {
+  const Graph& m = s.main();
+  Node c = copy_node(s, n);
+  double momentum = double(n.f("momentum", 0.9f));
+  std::string keys[2];
+  for (size_t k = 0; k < 2; ++k) {
+    ValueId v = n.inputs[3 + k];
+    keys[k] = m.value_name(v);
+    if (!m.value(v).constant.defined())
+      model_error("OT1242", cat(n.label(), " has running statistics that are computed ('", keys[k],
+                                "'), not stored: they cannot be trained"),
+                  "differentiate the graph as written:  mode as_is");
+    if (!m.value(v).initializer) s.model().main_generated = true;  // a Constant node becomes an initializer
+    // two layers may share their statistics: the second continues from the first
+    if (ValueId before = s.bound(keys[k]); before != kNone) c.inputs[3 + k] = before;
+  }
+  size_t outputs = 3;
+  if (n.version >= 14) {
+    c.attrs["training_mode"] = int64_t(1);
+  } else {
+    outputs = 5;  // older forms train when all five are there
+    c.attrs.erase("is_test");
+  }
+  std::vector<ValueId> old = {c.inputs[3], c.inputs[4]};
+  ValueId x = c.inputs[0], scale = c.inputs[1];
+  Node first_only = n;
+  first_only.outputs = {n.outputs[0]};
+  add_copy(s, first_only, std::move(c), outputs);
+  std::vector<ValueId> made = s.graph().nodes.back().outputs;
+  for (size_t k = 0; k < 2; ++k) {
+    TypeInfo type = m.value(n.inputs[3 + k]).type;
+    s.set_type(made[1 + k], type);
+    if (outputs == 5) s.set_type(made[3 + k], type);
+    ValueId next = made[1 + k];
+    if (k == 1 && r.unbiased_batch_variance) next = unbiased(s, x, scale, old[1], next, momentum);
+    s.set_type(next, type);
+    s.bind(keys[k], next);
+  }
+}
+
+}  // namespace
+
+bool make_inference_form(Model& m) {
+  Graph& g = m.main;
+  bool changed = false;
+  std::vector<ValueId> gone;
+  for (Node& n : g.nodes) {
+    if (!in_training_form(g, n)) continue;
+    changed = true;
+    if (is_batch_norm(n)) {
+      n.attrs.erase("training_mode");
+      if (n.version < 7) n.attrs["is_test"] = int64_t(1);
+    } else if (n.version >= 12) {
+      n.inputs.resize(2);
+      if (n.inputs[1] == kNone) n.inputs.resize(1);
+    } else {
+      n.attrs["is_test"] = int64_t(1);
+    }
+    if (is_batch_norm(n)) {
+      for (size_t k = 1; k < n.outputs.size(); ++k)
+        if (n.outputs[k] != kNone) gone.push_back(n.outputs[k]);
+      n.outputs.resize(1);
+    }
+  }
+  if (!changed) return false;
+  // statistics as outputs of the model belong to training: they become bindings
+  for (ValueId v : gone) {
+    for (const Node& n : g.nodes)
+      for (ValueId x : g.reads(n))
+        if (x == v)
+          model_error("OT1241", cat("statistics '", g.value_name(v), "' of a BatchNormalization in training form are read by ", n.label()),
+                      "export the model in inference mode, or use mode as_is");
+    std::erase(g.outputs, v);
+  }
+  g.renumber();
+  if (g.outputs.empty()) model_error("OT1236", "the model has no outputs, there is nothing to train");
+  m.main_generated = true;
+  return true;
+}
+
+void add_twin(StepBuilder& s, const Recipe& r, const std::vector<ValueId>& needed,
+              const std::vector<ValueId>&) {
+  const Graph& g = s.main();
+  std::vector<char> wanted(g.values.size(), 0), affected(g.values.size(), 0);
+  for (ValueId v : needed) wanted[size_t(v)] = 1;
+  std::vector<char> take(g.nodes.size(), 0);
+  for (size_t k = g.nodes.size(); k-- > 0;) {
+    const Node& n = g.nodes[k];
+    for (ValueId v : n.outputs) take[k] |= v != kNone && wanted[size_t(v)];
+    if (take[k])
+      for (ValueId v : g.reads(n)) wanted[size_t(v)] = 1;
+  }
+  size_t count = g.nodes.size();
+  for (size_t k = 0; k < count; ++k) {
+    if (!take[k]) continue;
+    const Node n = g.nodes[k];
+    bool norm = is_batch_norm(n) && n.inputs.size() >= 5 && !is_frozen(g, n, r);
+    bool dropout = is_dropout(n) && is_active_dropout(g, n);
+    bool any = norm || dropout;
+    for (ValueId v : g.reads(n)) any |= affected[size_t(v)] != 0;
+    if (!any) continue;
+    for (ValueId v : n.outputs)
+      if (v != kNone) affected[size_t(v)] = 1;
+    if (norm) {
+      copy_batch_norm(s, r, n);
+    } else if (dropout) {
+      copy_dropout(s, n);
+    } else {
+      add_copy(s, n, copy_node(s, n), n.outputs.size());
+    }
+  }
+}
+
+}  // namespace onnxtrain

@@ -1,0 +1,17 @@
+// Training and inference behaviour (ruling G7): the main graph is pure inference; the algorithm
+// carries a training-mode copy of what depends on BatchNormalization and Dropout.
+#pragma once
+#include "convert/analysis.hpp"
+#include "convert/step_builder.hpp"
+
+namespace onnxtrain {
+
+// Main graphs written in training form become their inference form; true if something changed.
+bool make_inference_form(Model& m);
+
+// Copies the part of the main graph between the first mode-dependent operator and `needed` into
+// the algorithm, in training mode, and binds running statistics.
+void add_twin(StepBuilder& s, const Recipe& r, const std::vector<ValueId>& needed,
+              const std::vector<ValueId>& parameters);
+
+}  // namespace onnxtrain
