@@ -62,7 +62,7 @@ class Reverse {
     if (list.size() > 1) {
       GradBuilder b(g_, table_, Node{}, {}, opset_);
       ValueId sum = list[0];
-      for (size_t k = 1; k < list.size(); ++k) sum = b.add(sum, list[k]);
+      for (size_t k = 1; k < list.size(); ++k) sum = b.add_gradients(sum, list[k]);
       list = {sum};
     }
     return list[0];
@@ -92,6 +92,8 @@ class Reverse {
     }
     GradBuilder b(g_, table_, n, dys, opset_);
     b.set_wants(wants);
+    b.set_active(&active_);
+    b.set_differentiate(&onnxtrain::differentiate);
     std::vector<ValueId> dxs;
     try {
       dxs = op.grad(b);
@@ -99,8 +101,10 @@ class Reverse {
       e.add_place("in the gradient of " + n.label());
       throw;
     }
+    // a rule may also add nodes in front of its own
+    size_t moved = size_t(g_.producer_of(first_output(n))) - k;
+    for (Blocked& bl : blocked_) bl.node += moved;
     // a rule may return gradients of captured values after those of the inputs
-    std::vector<ValueId> targets = g_.reads(n);
     std::vector<ValueId> inputs = n.inputs;
     for (size_t i = n.inputs.size(); i < dxs.size(); ++i) inputs.push_back(captured(n, i - n.inputs.size()));
     for (size_t i = 0; i < dxs.size() && i < inputs.size(); ++i) {
@@ -109,6 +113,12 @@ class Reverse {
       if (op.broadcasts) dx = b.sum_to_shape_of(dx, x);
       contributions_[x].push_back(dx);
     }
+  }
+
+  static ValueId first_output(const Node& n) {
+    for (ValueId v : n.outputs)
+      if (v != kNone) return v;
+    return kNone;
   }
 
   // The i-th captured value over all subgraphs of the node, in attribute order.

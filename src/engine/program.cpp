@@ -38,19 +38,17 @@ struct Program::Impl {
   struct Entry {
     std::string key;
     std::unique_ptr<Plan> plan;
+    std::map<const Graph*, std::unique_ptr<Program>> subprograms;  // of the plan's own subgraphs
   };
   std::list<Entry> plans;  // most recent first
-  std::map<const Graph*, std::unique_ptr<Program>> subprograms;
-  std::vector<GraphPtr> kept;  // keeps subgraphs alive as long as their programs
 
-  Program& subprogram(const GraphPtr& g) {
-    auto it = subprograms.find(g.get());
-    if (it == subprograms.end()) {
+  Program& subprogram(Entry& e, const GraphPtr& g) {
+    auto it = e.subprograms.find(g.get());
+    if (it == e.subprograms.end()) {
       Graph copy = g->clone();
       for (const auto& c : copy.captures) copy.inputs.push_back(c.inner);
       copy.captures.clear();
-      kept.push_back(g);
-      it = subprograms.emplace(g.get(), std::make_unique<Program>(std::move(copy),
+      it = e.subprograms.emplace(g.get(), std::make_unique<Program>(std::move(copy),
                std::vector<std::pair<ValueId, std::string>>{}, state, pool, options)).first;
     }
     return *it->second;
@@ -90,14 +88,20 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
   std::vector<ValueId> keep;
   for (const auto& [v, s] : impl_->updates) keep.push_back(v);
   g.remove_dead(keep);
-  specialise(g, table, *impl_->pool);
-  if (expand_gradients(g, table)) specialise(g, table, *impl_->pool);
+  auto settle = [&] {
+    do {
+      specialise(g, table, *impl_->pool);
+    } while (inline_constant_ifs(g));
+  };
+  settle();
+  if (expand_gradients(g, table)) settle();
+  absorb_constants(g);
   run_passes(g, keep, table, {impl_->options.skip_passes, impl_->options.verify_passes});
   StateAddress address = [&](const std::string& name, const TensorType&) {
     return impl_->state->address(name);
   };
   auto plan = make_plan(std::move(g), impl_->updates, table, address, *impl_->pool);
-  plans.push_front({std::move(key), std::move(plan)});
+  plans.push_front({std::move(key), std::move(plan), {}});
   if (plans.size() > kMaxPlans) plans.pop_back();
   return *plans.front().plan;
 }
@@ -106,8 +110,8 @@ std::vector<Value> Program::run(const std::vector<Value>& inputs, uint64_t seed,
                                 const std::vector<char>& wanted) {
   std::lock_guard lock(impl_->mutex);
   Plan& plan = plan_for(inputs);
-  SubgraphRunner sub = [&](const GraphPtr& g, std::vector<Value> in) {
-    return impl_->subprogram(g).run(in, seed, step);
+  SubgraphRunner sub = [&](const GraphPtr& g, std::vector<Value> in, uint64_t inner_step) {
+    return impl_->subprogram(impl_->plans.front(), g).run(in, seed, inner_step);
   };
   RunOptions o;
   o.pool = impl_->pool.get();

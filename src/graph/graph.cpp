@@ -167,6 +167,43 @@ Graph Graph::clone() const {
   return g;
 }
 
+std::vector<ValueId> Graph::append(const Graph& sub, const std::vector<ValueId>& sub_inputs,
+                                   const std::vector<ValueId>& sub_captures) {
+  OT_ASSERT(sub_inputs.size() == sub.inputs.size() && sub_captures.size() == sub.captures.size());
+  Graph copy = sub.clone();
+  std::vector<ValueId> to(copy.values.size(), kNone);
+  for (size_t k = 0; k < sub_inputs.size(); ++k) to[size_t(copy.inputs[k])] = sub_inputs[k];
+  for (size_t k = 0; k < sub_captures.size(); ++k) to[size_t(copy.captures[k].inner)] = sub_captures[k];
+  for (size_t k = 0; k < copy.values.size(); ++k) {
+    if (to[k] != kNone) continue;
+    ValueDef d = std::move(copy.values[k]);
+    d.name = unique_name(d.name.empty() ? "value" : d.name);
+    to[k] = ValueId(values.size());
+    values.push_back(std::move(d));
+  }
+  auto map = [&](ValueId v) { return v == kNone ? kNone : to[size_t(v)]; };
+  for (Node& n : copy.nodes) {
+    for (ValueId& v : n.inputs) v = map(v);
+    for (ValueId& v : n.outputs) {
+      v = map(v);
+      if (v != kNone) values[size_t(v)].producer = NodeId(nodes.size());
+    }
+    for (auto& [key, a] : n.attrs)
+      if (GraphPtr* g = std::get_if<GraphPtr>(&a))
+        for (auto& c : (*g)->captures) c.outer = map(c.outer);
+    nodes.push_back(std::move(n));
+  }
+  std::vector<ValueId> out;
+  for (ValueId v : copy.outputs) out.push_back(map(v));
+  return out;
+}
+
+NodeId Graph::producer_of(ValueId v) const {
+  for (size_t k = nodes.size(); k-- > 0;)
+    if (std::find(nodes[k].outputs.begin(), nodes[k].outputs.end(), v) != nodes[k].outputs.end()) return NodeId(k);
+  return -1;
+}
+
 void Graph::renumber() {
   for (auto& v : values) v.producer = -1;
   for (size_t k = 0; k < nodes.size(); ++k)

@@ -102,6 +102,12 @@ class Graph {
   void replace_uses(ValueId from, ValueId to);
   // Drops nodes that nothing needs (outputs and `keep` are needed), keeps order, renumbers nodes.
   void remove_dead(const std::vector<ValueId>& keep = {});
+  // Appends the nodes of `sub` (deep copies) with its inputs and captures standing for these values
+  // of this graph; returns what its outputs became. Value names are made unique.
+  std::vector<ValueId> append(const Graph& sub, const std::vector<ValueId>& sub_inputs,
+                              const std::vector<ValueId>& sub_captures);
+  // The node that makes `v`, by search from the end (producers may be out of date); -1 if none.
+  NodeId producer_of(ValueId v) const;
   // Deep copy: subgraphs too. Tensors share memory.
   Graph clone() const;
   // Re-sorts nodes topologically (stable); throws a model error that names a cycle.

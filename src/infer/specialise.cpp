@@ -89,7 +89,7 @@ void specialise(Graph& g, const OpTable& table, ThreadPool& pool, const Speciali
   kept.reserve(g.nodes.size());
   for (Node& n : g.nodes) {
     const Op& op = table.get(n);
-    if (op.run_values) {
+    if (op.run_values && !op.shape) {
       make_dynamic(g, n);
       kept.push_back(std::move(n));
       continue;

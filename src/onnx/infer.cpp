@@ -217,7 +217,9 @@ std::vector<TypeInfo> GraphReader::infer(const NodeView& v, Scope& s, std::map<s
   try {
     if (by_text) {
       if (const onnx::FunctionProto* f = own_function(*op))
-        onnx::shape_inference::InferShapeForFunctionNode(*f, onnx::OpSchemaRegistry::Instance(), context);
+        onnx::shape_inference::InferShapeForFunctionNode(*f, onnx::OpSchemaRegistry::Instance(), context,
+                                                         onnx::ShapeInferenceOptions(),
+                                                         own_function_map());
     } else {
       if (!safe_to_infer(v, s)) return types;
       if (v.schema->has_type_and_shape_inference_function()) v.schema->GetTypeAndShapeInferenceFunction()(context);
@@ -253,6 +255,15 @@ const onnx::FunctionProto* GraphReader::own_function(const Op& op) {
     if (onnx::OnnxParser::Parse(*f, op.function).IsOK()) it->second = std::move(f);
   }
   return it->second.get();
+}
+
+// Bodies call each other: libonnx looks them up by "domain:name".
+const std::unordered_map<std::string, const onnx::FunctionProto*>& GraphReader::own_function_map() {
+  if (own_map_.empty())
+    for (const Op* op : ops_.all())
+      if (op->function != nullptr)
+        if (const onnx::FunctionProto* f = own_function(*op)) own_map_.emplace(cat(op->domain, ":", op->name), f);
+  return own_map_;
 }
 
 }  // namespace onnxtrain

@@ -58,8 +58,12 @@ void read_training(const onnx::ModelProto& p, GraphReader& reader, Scope& main, 
 }
 
 Model read_model(std::shared_ptr<ModelSource> source, const OpTable& ops, const LoadOptions& o) {
-  if (o.check) throw_first_error(check_source(*source, ops));
-  else throw_first_error(check_versions(*source));
+  Findings findings;
+  if (o.check) check_source(*source, ops, findings);
+  else check_versions(*source, findings);
+  if (o.keep_unknown)
+    std::erase_if(findings.list, [](const Finding& f) { return f.code == "OT1101"; });
+  throw_first_error(findings);
   const onnx::ModelProto& p = source->proto;
   Model m;
   m.ir_version = int(p.ir_version());
@@ -86,6 +90,10 @@ Model read_model(std::shared_ptr<ModelSource> source, const OpTable& ops, const 
   read_training(p, reader, s, m);
   if (!o.keep_unknown) reader.throw_unknown();
   m.mark_state();
+  if (o.check && !m.training.empty()) {
+    check_training_types(m, findings);
+    throw_first_error(findings);
+  }
   m.source = std::move(source);
   return m;
 }

@@ -290,6 +290,14 @@ void GraphReader::add_outputs(Node node, const NodeView& v, Scope& s, std::vecto
   }
   const std::vector<ValueId> outputs = node.outputs;
   s.graph->nodes.push_back(std::move(node));
+  if (v.schema == nullptr && !outputs.empty() && outputs[0] != kNone &&
+      s.graph->value(outputs[0]).type.kind == TypeInfo::Kind::kUnknown) {
+    try {
+      infer_node(*s.graph, s.graph->nodes.back(), ops_);  // our own operators know concrete shapes
+    } catch (const Error&) {
+      // wrong shapes are reported when the graph is planned
+    }
+  }
   propagate(v, s, outputs);
 }
 

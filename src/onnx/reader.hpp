@@ -127,6 +127,7 @@ class GraphReader {
   std::vector<TypeInfo> infer(const NodeView& v, Scope& s, std::map<std::string, GraphPtr>& graphs);
   void propagate(const NodeView& v, Scope& s, const std::vector<ValueId>& outputs);
   const onnx::FunctionProto* own_function(const Op& op);
+  const std::unordered_map<std::string, const onnx::FunctionProto*>& own_function_map();
   const Tensor* known_value(const Scope& s, ValueId v) const;
 
   // upgrade.cpp
@@ -143,6 +144,7 @@ class GraphReader {
   std::unordered_map<std::string, int> name_counts_;
   std::vector<std::unique_ptr<onnx::FunctionProto>> built_;  // bodies made for one node
   std::unordered_map<const Op*, std::unique_ptr<onnx::FunctionProto>> own_functions_;
+  std::unordered_map<std::string, const onnx::FunctionProto*> own_map_;
   std::vector<Unknown> unknown_;
   int64_t nodes_ = 0;
 };

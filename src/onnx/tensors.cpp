@@ -280,10 +280,11 @@ void write_tensor(const Tensor& t, TensorProto& p) {
 TensorHeader check_sparse(const onnx::SparseTensorProto& p, const LoadLimits& limits) {
   const std::string what = cat("sparse ", label(p.values()));
   const TensorHeader values = check_tensor(p.values(), limits);
-  const TensorHeader indices = check_tensor(p.indices(), limits);
   TensorHeader h{values.dtype, {}, 0};
   h.count = check_dims(p.dims(), dtype_size(h.dtype), limits, what, h.shape);
   if (values.shape.size() != 1) model_error("OT1012", cat(what, ": values must have one dimension"));
+  if (!p.has_indices() && values.count == 0) return h;
+  const TensorHeader indices = check_tensor(p.indices(), limits);
   if (indices.dtype != DType::kInt64) model_error("OT1012", cat(what, ": indices must be int64"));
   const int64_t rank = int64_t(h.shape.size());
   const bool linear = indices.shape.size() == 1;
@@ -298,7 +299,7 @@ std::shared_ptr<SparseTensor> read_sparse(const onnx::SparseTensorProto& p, cons
   const TensorHeader h = check_sparse(p, c.source->limits);
   auto s = std::make_shared<SparseTensor>();
   s->values = read_tensor(p.values(), c);
-  s->indices = read_tensor(p.indices(), c);
+  s->indices = p.has_indices() ? read_tensor(p.indices(), c) : Tensor(DType::kInt64, {0});
   s->shape = h.shape;
   return s;
 }
@@ -310,7 +311,8 @@ Tensor read_sparse_as_dense(const onnx::SparseTensorProto& p, const TensorContex
   if (int64_t(size_t(h.count) * dtype_size(h.dtype)) > limits.dense_bytes)
     model_error("OT1003", cat(what, " would take ", size_t(h.count) * dtype_size(h.dtype),
                               " bytes when dense; the limit is ", limits.dense_bytes));
-  const Tensor values = read_tensor(p.values(), c), indices = read_tensor(p.indices(), c);
+  const std::shared_ptr<SparseTensor> parts = read_sparse(p, c);
+  const Tensor &values = parts->values, &indices = parts->indices;
   Tensor t(h.dtype, h.shape);
   if (h.dtype != DType::kString && h.count > 0) std::memset(t.data(), 0, t.bytes());
   const int64_t rank = indices.rank() == 1 ? 1 : int64_t(h.shape.size());

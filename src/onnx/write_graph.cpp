@@ -76,6 +76,7 @@ void GraphWriter::write(const Graph& g, const std::vector<std::string>* outer,
     used_.min_ir = std::max(used_.min_ir, ir_for_dtype(def.type.elem));
     if (def.constant.defined() && !is_captured[v] && need[v] && def.producer < 0) {
       const Tensor& t = def.constant;
+      used_.min_ir = std::max(used_.min_ir, 4);  // before, an initializer had to be an input too
       if (split_tensors && t.bytes() >= kSplitBytes && t.dtype() != DType::kString &&
           packed_bytes_size(t) == t.bytes()) {
         TensorOut o;

@@ -136,6 +136,21 @@ ValueId GradBuilder::cast_like(ValueId v, ValueId like) {
   return call("Cast", {v}, {{"to", int64_t(dtype(like))}});
 }
 
+ValueId GradBuilder::add_gradients(ValueId x, ValueId y) {
+  auto is_tensor = [&](ValueId v) { return type(v).is_tensor(); };
+  if (is_tensor(x) || is_tensor(y)) return add(x, y);
+  ValueId sum = own("AddValues", {x, y});
+  g_.value(sum).type = type(x);
+  return sum;
+}
+
+std::vector<ValueId> GradBuilder::differentiate(Graph& sub, const std::vector<ValueId>& ys,
+                                                const std::vector<ValueId>& cotangents,
+                                                const std::vector<ValueId>& xs) const {
+  OT_ASSERT(differentiate_);
+  return differentiate_(sub, table_, ys, cotangents, xs, opset_);
+}
+
 std::vector<ValueId> grad_passes_through(GradBuilder& b) { return {b.dy()}; }
 
 }  // namespace onnxtrain

@@ -29,6 +29,9 @@ class GradBuilder {
   // false: nobody asks for the gradient of input i (saves work; returning one is still fine)
   bool wants(int i) const { return wants_.empty() || (i < int(wants_.size()) && wants_[size_t(i)]); }
   void set_wants(std::vector<char> w) { wants_ = std::move(w); }
+  // The same question for any value of the graph (captured ones).
+  bool wants_value(ValueId v) const { return !active_ || (size_t(v) < active_->size() && (*active_)[size_t(v)]); }
+  void set_active(const std::vector<char>* active) { active_ = active; }
 
   // Types as far as they are known.
   const TypeInfo& type(ValueId v) const { return g_.value(v).type; }
@@ -72,6 +75,18 @@ class GradBuilder {
   ValueId zeros_like(ValueId v);
   ValueId ones_like(ValueId v);
   ValueId cast_like(ValueId v, ValueId like);        // nothing when types are equal
+  // The sum of two gradients of one value: tensors, or sequences item by item.
+  ValueId add_gradients(ValueId a, ValueId b);
+
+  // Rules of operators with subgraphs differentiate those themselves: gradients, as values of
+  // `sub`, of <cotangents, ys> with respect to xs; kNone where nothing flows. The reverse walk
+  // that calls the rule provides the function.
+  using Differentiate = std::vector<ValueId> (*)(Graph& sub, const OpTable& table, const std::vector<ValueId>& ys,
+                                                 const std::vector<ValueId>& cotangents,
+                                                 const std::vector<ValueId>& xs, int opset);
+  std::vector<ValueId> differentiate(Graph& sub, const std::vector<ValueId>& ys,
+                                     const std::vector<ValueId>& cotangents, const std::vector<ValueId>& xs) const;
+  void set_differentiate(Differentiate f) { differentiate_ = f; }
 
   Graph& graph() { return g_; }
   const OpTable& table() const { return table_; }
@@ -83,6 +98,8 @@ class GradBuilder {
   Node node_;  // a copy: appending nodes moves the graph's own
   std::vector<ValueId> dys_;
   std::vector<char> wants_;
+  const std::vector<char>* active_ = nullptr;
+  Differentiate differentiate_ = nullptr;
   int opset_;
 };
 

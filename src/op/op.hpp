@@ -162,7 +162,9 @@ class ValueCtx {
   virtual void out(int i, Value v) = 0;
   virtual bool wants(int i) const = 0;
   // Runs a subgraph attribute of the node with these inputs; captures are bound by the caller.
-  virtual std::vector<Value> run_graph(std::string_view attr, std::vector<Value> inputs) = 0;
+  // iteration > 0 gives random operators inside other numbers than another iteration does.
+  virtual std::vector<Value> run_graph(std::string_view attr, std::vector<Value> inputs,
+                                       uint64_t iteration = 0) = 0;
   virtual ThreadPool& pool() const = 0;
   virtual uint64_t seed() const = 0;
   virtual uint64_t step() const = 0;
@@ -192,7 +194,8 @@ struct Op {
 
   ShapeFn shape = nullptr;
   std::vector<Impl> impls = {}; // fastest first
-  ValueFn run_values = nullptr; // instead of shape + impls
+  // Instead of shape + impls; beside them, it serves what is not a tensor of known shape.
+  ValueFn run_values = nullptr;
 
   // Exactly one of the two for an operator with float inputs: a rule, or why there is none.
   GradFn grad = nullptr;

@@ -67,7 +67,7 @@ Kernel make_cast(Prepare& p) {
 std::vector<ValueId> cast_grad(GradBuilder& b) {
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   // an integer or boolean in between stops the gradient
-  if (dtype_is_differentiable(b.dtype(b.x(0))) && dtype_is_differentiable(b.dtype(b.dy())))
+  if (dtype_is_differentiable(b.dtype(b.x(0))) && dtype_is_differentiable(b.dtype(b.y())))
     g[0] = b.cast_like(b.dy(), b.x(0));
   return g;
 }

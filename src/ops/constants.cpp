@@ -162,7 +162,7 @@ std::vector<ValueId> range_grad(GradBuilder& b) {
   if (b.wants(2)) {
     ValueId n = b.call("Size", {dy});
     ValueId i = b.call("Range", {b.constant_int(0), n, b.constant_int(1)});
-    g[2] = total(b.mul(dy, b.cast_like(i, dy)), 2);
+    g[2] = total(b.mul(dy, b.cast_like(i, b.x(2))), 2);
   }
   return g;
 }

@@ -17,7 +17,37 @@ Kernel make_fill(Prepare& p) {
       });
 }
 
+Value filled_like(const Value& v, float value) {
+  if (const Tensor* t = std::get_if<Tensor>(&v)) {
+    Tensor y(t->dtype(), t->shape());
+    dispatch<float, double, Half, BFloat16, int64_t, int32_t, bool>(t->dtype(), "FillLike", [&]<class T>() {
+      std::fill_n(y.as<T>(), y.size(), T(compute_t<T>(value)));
+    });
+    return y;
+  }
+  if (const auto* s = std::get_if<std::shared_ptr<Sequence>>(&v); s && *s) {
+    auto out = std::make_shared<Sequence>();
+    out->elem = (*s)->elem;
+    for (const Value& item : (*s)->items) out->items.push_back(filled_like(item, value));
+    return out;
+  }
+  return {};
+}
+
+void run_fill(ValueCtx& c) { c.out(0, c.has(0) ? filled_like(*c.in(0), c.node().f("value", 0)) : Value()); }
+
 std::vector<ValueId> fill_lower(GradBuilder& b) {
+  if (const TypeInfo& t = b.type(b.x(0)); t.kind == TypeInfo::Kind::kSequence) {
+    // item by item
+    auto body = std::make_shared<Graph>();
+    body->name = "fill";
+    body->inputs = {body->add_value("item", t.inner ? TypeInfo(*t.inner) : TypeInfo())};
+    Node item = b.node();
+    item.inputs = body->inputs;
+    GradBuilder inner(*body, b.table(), item, {}, b.opset());
+    body->outputs = fill_lower(inner);
+    return {b.call("SequenceMap", {b.x(0)}, {{"body", GraphPtr(body)}})};
+  }
   Tensor one = dispatch<float, double, Half, BFloat16, int64_t, int32_t>(
       b.dtype(b.x(0)), "FillLike", [&]<class T>() { return Tensor::vector<T>({T(compute_t<T>(b.node().f("value", 0)))}); });
   return {b.call("ConstantOfShape", {b.shape_of(b.x(0))}, {{"value", one}})};
@@ -60,7 +90,7 @@ std::vector<ValueId> fill_grad(GradBuilder&) { return {kNone}; }
 
 void register_fill(OpTable& t) {
   t.add({.name = "FillLike", .domain = std::string(kOwnDomain), .shape = shape_same,
-         .impls = {{"ref", nullptr, make_fill}}, .grad = fill_grad, .types_only = true, .lower = fill_lower});
+         .impls = {{"ref", nullptr, make_fill}}, .run_values = run_fill, .grad = fill_grad, .types_only = true, .lower = fill_lower});
   t.add({.name = "SumToShape", .domain = std::string(kOwnDomain), .shape = sum_shape,
          .impls = {{"ref", nullptr, make_sum_to}}, .grad = sum_to_grad});
 }

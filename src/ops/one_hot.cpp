@@ -44,8 +44,8 @@ Kernel make(Prepare& p) {
 }
 
 std::vector<ValueId> grad(GradBuilder& b) {
-  ValueId dy = b.dy(), one = b.scalar(1, dy);
-  ValueId first = b.unsqueeze(b.scalar(0, dy), {0}), second = b.unsqueeze(one, {0});
+  ValueId dy = b.dy(), one = b.scalar(1, b.x(2));
+  ValueId first = b.unsqueeze(b.scalar(0, b.x(2)), {0}), second = b.unsqueeze(one, {0});
   ValueId ends = b.call("Concat", {first, second}, {{"axis", int64_t(0)}});
   ValueId mask = b.call("OneHot", {b.x(0), b.x(1), ends}, {{"axis", b.node().i("axis", -1)}});
   auto total = [&](ValueId v) {

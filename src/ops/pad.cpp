@@ -168,7 +168,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
     }
   }
   if (in && b.has(2) && b.wants(2) && mode == "constant") {
-    std::vector<ValueId> args = {b.zeros_like(b.x(0)), pads, b.scalar(1, b.dy())};
+    std::vector<ValueId> args = {b.zeros_like(b.x(0)), pads, b.scalar(1, b.x(0))};
     if (axes != kNone) args.push_back(axes);
     ValueId sum = b.call("ReduceSum", {b.mul(b.dy(), b.call("Pad", args))}, {{"keepdims", int64_t(0)}});
     g[2] = b.reshape_like(sum, b.x(2));

@@ -70,16 +70,16 @@ using Grads = std::vector<ValueId>;
 
 Grads sum_grad(GradBuilder& b) { return Grads(size_t(b.inputs()), b.dy()); }
 Grads mean_grad(GradBuilder& b) {
-  ValueId g = b.inputs() == 1 ? b.dy() : b.div(b.dy(), b.scalar(b.inputs(), b.dy()));
+  ValueId g = b.inputs() == 1 ? b.dy() : b.div(b.dy(), b.scalar(b.inputs(), b.x(0)));
   return Grads(size_t(b.inputs()), g);
 }
 
 // Inputs that are equal share the gradient; with two inputs exactly as PyTorch's maximum.
 Grads extreme_grad(GradBuilder& b, const char* loses) {
   if (b.inputs() == 1) return {b.dy()};
-  ValueId dy = b.dy(), zero = b.scalar(0, dy);
+  ValueId dy = b.dy(), zero = b.scalar(0, b.x(0));
   if (b.inputs() == 2) {
-    ValueId half = b.mul(dy, b.scalar(0.5, dy));
+    ValueId half = b.mul(dy, b.scalar(0.5, b.x(0)));
     ValueId g = b.call("Where", {b.call("Equal", {b.x(0), b.x(1)}), half, dy});
     Grads out = {kNone, kNone};
     for (int i = 0; i < 2; ++i)
@@ -89,7 +89,7 @@ Grads extreme_grad(GradBuilder& b, const char* loses) {
   Grads wins, counted;
   for (int i = 0; i < b.inputs(); ++i) {
     wins.push_back(b.call("Equal", {b.x(i), b.y()}));
-    counted.push_back(b.call("Cast", {wins.back()}, {{"to", int64_t(b.dtype(dy))}}));
+    counted.push_back(b.call("Cast", {wins.back()}, {{"to", int64_t(b.dtype(b.x(0)))}}));
   }
   ValueId share = b.div(dy, b.call("Sum", counted));
   Grads out;

@@ -21,6 +21,8 @@ Kernel make_copy(Prepare& p) {
 }
 
 void identity_shape(ShapeCtx& c) { c.set(0, c.dtype(0), c.shape(0)); }
+// Sequences, optionals, maps, and tensors whose shape is known at run time only.
+void identity_values(ValueCtx& c) { c.out(0, c.in(0) ? *c.in(0) : Value()); }
 
 void reshape_shape(ShapeCtx& c) {
   // opset 1 has the shape as an attribute
@@ -153,7 +155,8 @@ void register_views(OpTable& t) {
   add_view(t, "Flatten", flatten_shape, reshape_grad);
   add_view(t, "Squeeze", squeeze_shape, reshape_grad);
   add_view(t, "Unsqueeze", unsqueeze_shape, reshape_grad);
-  add_view(t, "Identity", identity_shape, grad_passes_through);
+  t.add({.name = "Identity", .shape = identity_shape, .impls = {{"copy", nullptr, make_copy}},
+         .run_values = identity_values, .grad = grad_passes_through, .view_of = 0});
   t.add({.name = "Shape", .shape = shape_shape, .impls = {{"ref", nullptr, make_shape}}, .no_grad = kInteger,
          .types_only = true});
   t.add({.name = "Size", .shape = size_shape, .impls = {{"ref", nullptr, make_size}}, .no_grad = kInteger,

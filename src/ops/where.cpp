@@ -49,7 +49,7 @@ Kernel make(Prepare& p) {
 }
 
 std::vector<ValueId> grad(GradBuilder& b) {
-  ValueId dy = b.dy(), zero = b.scalar(0, dy);
+  ValueId dy = b.dy(), zero = b.scalar(0, b.x(1));
   return {kNone, b.wants(1) ? b.call("Where", {b.x(0), dy, zero}) : kNone,
           b.wants(2) ? b.call("Where", {b.x(0), zero, dy}) : kNone};
 }

@@ -23,6 +23,11 @@ struct PassTime { std::string name; double seconds; int nodes_before, nodes_afte
 std::vector<PassTime> run_passes(Graph& g, const std::vector<ValueId>& keep, const OpTable& table,
                                  const PassOptions& o);
 
+// Before the pipeline, by engine/ (subgraphs.cpp). inline_constant_ifs: true if there was one; the
+// graph then needs to be specialised again.
+bool inline_constant_ifs(Graph& g);
+void absorb_constants(Graph& g);
+
 // The passes, one file each.
 void pass_dead(Graph& g, const PassContext& c);
 void pass_identity(Graph& g, const PassContext& c);  // removes Identity and other no-op nodes

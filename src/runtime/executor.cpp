@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "core/random.hpp"
+
 namespace onnxtrain {
 
 namespace {
@@ -52,7 +54,7 @@ class DynamicCtx final : public ValueCtx {
     f_.values[id] = std::move(v);
     f_.present[id] = 1;
   }
-  std::vector<Value> run_graph(std::string_view attr, std::vector<Value> inputs) override {
+  std::vector<Value> run_graph(std::string_view attr, std::vector<Value> inputs, uint64_t iteration) override {
     GraphPtr g = n_.graph(attr);
     OT_ASSERT(g && f_.options.subgraphs);
     for (const auto& c : g->captures) {
@@ -60,7 +62,9 @@ class DynamicCtx final : public ValueCtx {
       const Value* v = read(f_, c.outer, holder);
       inputs.push_back(v ? *v : Value());
     }
-    return (*f_.options.subgraphs)(g, std::move(inputs));
+    uint64_t step = f_.options.step;
+    if (iteration) step = hash64(&iteration, sizeof iteration, step);
+    return (*f_.options.subgraphs)(g, std::move(inputs), step);
   }
   ThreadPool& pool() const override { return *f_.options.pool; }
   uint64_t seed() const override { return f_.options.seed; }

@@ -8,7 +8,8 @@
 namespace onnxtrain {
 
 // Runs a subgraph with inputs followed by captured values; given by engine/, which can plan it.
-using SubgraphRunner = std::function<std::vector<Value>(const GraphPtr&, std::vector<Value> inputs)>;
+using SubgraphRunner =
+    std::function<std::vector<Value>(const GraphPtr&, std::vector<Value> inputs, uint64_t step)>;
 
 struct RunOptions {
   ThreadPool* pool = nullptr;

@@ -9,6 +9,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/simd/gemm_kernels.hpp"
+#include "kernels/simd/loops-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace onnxtrain::simd {
@@ -41,13 +42,13 @@ void dot_block(int64_t k, const float* HWY_RESTRICT a, int64_t lda, const float*
     }
   }
   if (p < k) {
-    const auto mask = hn::FirstN(d, size_t(k - p));
+    const PartIo io(k - p);
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) {
-      const auto va = hn::MaskedLoad(mask, d, a + i * lda + p);
+      const auto va = io.load(a + i * lda + p);
 #pragma GCC unroll 16
       for (int j = 0; j < NJ; ++j) {
-        acc[i][j] = hn::MulAdd(va, hn::MaskedLoad(mask, d, b + j * ldb + p), acc[i][j]);
+        acc[i][j] = hn::MulAdd(va, io.load(b + j * ldb + p), acc[i][j]);
       }
     }
   }
@@ -105,10 +106,10 @@ inline void row_times_matrix(int64_t n, int64_t k, const float* HWY_RESTRICT a, 
       hn::StoreU(s, d, sum + j);
     }
     if (j < n) {
-      const auto mask = hn::FirstN(d, size_t(n - j));
+      const PartIo io(n - j);
       V s = hn::LoadU(d, sum + j);  // the caller's buffer is padded
 #pragma GCC unroll 8
-      for (int q = 0; q < 8; ++q) s = hn::MulAdd(w[q], hn::MaskedLoad(mask, d, row + q * ldb + j), s);
+      for (int q = 0; q < 8; ++q) s = hn::MulAdd(w[q], io.load(row + q * ldb + j), s);
       hn::StoreU(s, d, sum + j);
     }
   }
@@ -120,8 +121,8 @@ inline void row_times_matrix(int64_t n, int64_t k, const float* HWY_RESTRICT a, 
       hn::StoreU(hn::MulAdd(w, hn::LoadU(d, row + j), hn::LoadU(d, sum + j)), d, sum + j);
     }
     if (j < n) {
-      const auto mask = hn::FirstN(d, size_t(n - j));
-      hn::StoreU(hn::MulAdd(w, hn::MaskedLoad(mask, d, row + j), hn::LoadU(d, sum + j)), d, sum + j);
+      const PartIo io(n - j);
+      hn::StoreU(hn::MulAdd(w, io.load(row + j), hn::LoadU(d, sum + j)), d, sum + j);
     }
   }
 }

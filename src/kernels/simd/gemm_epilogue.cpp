@@ -8,6 +8,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 // after highway.h
+#include "kernels/simd/loops-inl.hpp"
 #include "kernels/simd/vmath-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -40,17 +41,6 @@ HWY_INLINE V times_gradient(V g, V s) {
   return g;
 }
 
-// Loads and stores whole vectors, or the first `n` lanes.
-struct Whole {
-  HWY_INLINE V load(const float* p) const { return hn::LoadU(D(), p); }
-  HWY_INLINE void store(V v, float* p) const { hn::StoreU(v, D(), p); }
-};
-struct Part {
-  hn::Mask<D> mask;
-  HWY_INLINE V load(const float* p) const { return hn::MaskedLoad(mask, D(), p); }
-  HWY_INLINE void store(V v, float* p) const { hn::BlendedStore(v, mask, D(), p); }
-};
-
 template <class Io, class F>
 HWY_INLINE void one(Io io, float* c, int64_t i, int64_t j, const TileEpilogue& e, F f) {
   V v = io.load(c);
@@ -63,13 +53,8 @@ HWY_INLINE void one(Io io, float* c, int64_t i, int64_t j, const TileEpilogue& e
 
 template <class F>
 HWY_INLINE void each(int64_t m, int64_t n, float* c, int64_t ldc, const TileEpilogue& e, F f) {
-  const D d;
-  const int64_t lanes = int64_t(hn::Lanes(d));
-  const Part part{hn::FirstN(d, size_t(n % lanes))};
   for (int64_t i = 0; i < m; ++i) {
-    int64_t j = 0;
-    for (; j + lanes <= n; j += lanes) one(Whole(), c + i * ldc + j, i, j, e, f);
-    if (j < n) one(part, c + i * ldc + j, i, j, e, f);
+    each_vector(n, [&](auto io, int64_t j) HWY_ATTR { one(io, c + i * ldc + j, i, j, e, f); });
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/simd/gemm_kernels.hpp"
+#include "kernels/simd/loops-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace onnxtrain::simd {
@@ -92,8 +93,7 @@ inline void pack_b_rows(int64_t k, int64_t n, const float* HWY_RESTRICT b, int64
   const hn::ScalableTag<float> d;
   const int64_t lanes = int64_t(hn::Lanes(d)), nr = 2 * lanes;
   const int64_t whole = n / nr * nr, rest = n - whole;
-  const auto m_lo = hn::FirstN(d, size_t(rest));
-  const auto m_hi = hn::FirstN(d, size_t(rest > lanes ? rest - lanes : 0));
+  const PartIo part_lo(rest < lanes ? rest : lanes), part_hi(rest > lanes ? rest - lanes : 0);
   const int64_t hi_at = rest > lanes ? lanes : 0;  // keeps the masked address inside the row
   for (int64_t p = 0; p < k; p += kPackStretch) {
     const int64_t p1 = k - p < kPackStretch ? k : p + kPackStretch;
@@ -113,8 +113,8 @@ inline void pack_b_rows(int64_t k, int64_t n, const float* HWY_RESTRICT b, int64
       const float* src = b + p * ldb + j;
       float* o = out + j * k + p * nr;
       for (int64_t q = p; q < p1; ++q, src += ldb, o += nr) {
-        hn::StoreU(hn::MaskedLoad(m_lo, d, src), d, o);
-        hn::StoreU(hn::MaskedLoad(m_hi, d, src + hi_at), d, o + lanes);
+        hn::StoreU(part_lo.load(src), d, o);
+        hn::StoreU(part_hi.load(src + hi_at), d, o + lanes);
       }
     }
   }

@@ -86,7 +86,7 @@ void GemmPlan::choose_path() {
   if (flat && !(d.trans_b && d.trans_a)) {
     // Bound by reading B: strips of at least 32K elements.
     path_ = d.trans_b ? Path::kDots : Path::kFlat;
-    const int64_t unit = d.trans_b ? 8 : 4 * kernels_->nr;
+    const int64_t unit = d.trans_b ? 8 : d.m == 1 ? 512 : 4 * kernels_->nr;
     blocks_n_ = std::clamp<int64_t>(int64_t(double(d.n) * double(d.k) / 32768), 1,
                                     std::min(kMaxTasks, ceil_div(d.n, unit)));
     return;

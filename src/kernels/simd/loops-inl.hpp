@@ -24,11 +24,26 @@ struct PartIo {
   using D = WholeIo::D;
   using V = WholeIo::V;
   hwy::HWY_NAMESPACE::Mask<D> mask;
-  explicit HWY_INLINE PartIo(int64_t n) : mask(hwy::HWY_NAMESPACE::FirstN(D(), size_t(n))) {}
+  size_t count;
+  explicit HWY_INLINE PartIo(int64_t n)
+      : mask(hwy::HWY_NAMESPACE::FirstN(D(), size_t(n))), count(size_t(n)) {}
+#if HWY_TARGET <= HWY_AVX2
   HWY_INLINE V load(const float* p) const { return hwy::HWY_NAMESPACE::MaskedLoad(mask, D(), p); }
   HWY_INLINE void store(V v, float* p) const {
     hwy::HWY_NAMESPACE::BlendedStore(v, mask, D(), p);
   }
+#else  // without masked instructions Highway touches whole vectors
+  HWY_INLINE V load(const float* p) const {
+    HWY_ALIGN float lane[hwy::HWY_NAMESPACE::MaxLanes(D())] = {};
+    for (size_t i = 0; i < count; ++i) lane[i] = p[i];
+    return hwy::HWY_NAMESPACE::Load(D(), lane);
+  }
+  HWY_INLINE void store(V v, float* p) const {
+    HWY_ALIGN float lane[hwy::HWY_NAMESPACE::MaxLanes(D())];
+    hwy::HWY_NAMESPACE::Store(v, D(), lane);
+    for (size_t i = 0; i < count; ++i) p[i] = lane[i];
+  }
+#endif
 };
 
 // f(io, i) for every vector of [0, n)

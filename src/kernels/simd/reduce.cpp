@@ -71,8 +71,8 @@ float contiguous(const float* HWY_RESTRICT x, int64_t n) {
   }
   for (; i + lanes <= n; i += lanes) a[0] = step<R>(a[0], hn::LoadU(d, x + i));
   if (i < n) {
-    const auto mask = hn::FirstN(d, size_t(n - i));
-    a[1] = step<R>(a[1], hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x + i), start<R>()));
+    const PartIo io(n - i);
+    a[1] = step<R>(a[1], hn::IfThenElse(io.mask, io.load(x + i), start<R>()));
   }
 #pragma GCC unroll 8
   for (int w = 4; w > 0; w /= 2) {

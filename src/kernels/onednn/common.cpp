@@ -1,0 +1,38 @@
+// The engine and prepared calls.
+#include "kernels/onednn/common.hpp"
+
+#include "core/error.hpp"
+
+namespace onnxtrain::onednn {
+
+const dnnl::engine& cpu() {
+  static const dnnl::engine* e = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *e;
+}
+
+Call::Call(const dnnl::primitive& p, const std::vector<std::pair<int, dnnl::memory::desc>>& operands)
+    : primitive_(p), stream_(cpu()) {
+  for (const auto& [arg, md] : operands) {
+    memories_.emplace_back(md, cpu(), nullptr);
+    args_.push_back({arg, memories_.back().get()});
+  }
+}
+
+void Call::run(std::initializer_list<const void*> pointers) {
+  OT_ASSERT(pointers.size() == memories_.size());
+  size_t k = 0;
+  for (const void* p : pointers) dnnl_memory_set_data_handle(memories_[k++].get(), const_cast<void*>(p));
+  dnnl_status_t status =
+      dnnl_primitive_execute(primitive_.get(), stream_.get(), int(args_.size()), args_.data());
+  OT_ASSERT(status == dnnl_success);
+}
+
+Call make_reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+  if (from == to) return {};
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::library);
+  dnnl::reorder::primitive_desc pd(cpu(), from, cpu(), to, attr);
+  return Call(dnnl::reorder(pd), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+}  // namespace onnxtrain::onednn

@@ -1,0 +1,262 @@
+// Validity of a graph: names, single assignment, order, tensors, operators and their attributes.
+#include <algorithm>
+
+#include "onnx/checker.hpp"
+#include "onnx/defs/schema.h"
+#include "onnx/reader.hpp"
+#include "onnx/tensors.hpp"
+
+namespace onnxtrain {
+namespace {
+
+std::string node_label(const onnx::NodeProto& n) {
+  return n.name().empty() ? cat("a node of type ", n.op_type()) : cat("node '", n.name(), "' (", n.op_type(), ")");
+}
+
+std::string operator_label(const std::string& domain, const std::string& op, int version) {
+  return cat(domain.empty() ? "ai.onnx" : domain, ".", op, " (opset ", version, ")");
+}
+
+template <class Strings>
+bool contains(const Strings& list, const std::string& s) {
+  return std::find(list.begin(), list.end(), s) != list.end();
+}
+
+}  // namespace
+
+// Which node of a list makes a name, to tell "too late" from "nowhere" and order from cycle.
+struct GraphCheck::Order {
+  std::unordered_map<std::string, int> maker;
+  std::unordered_set<int> in_cycle;
+
+  template <class Nodes>
+  explicit Order(const Nodes& nodes) {
+    for (int i = 0; i < nodes.size(); ++i)
+      for (const auto& o : nodes.Get(i).output())
+        if (!o.empty()) maker.emplace(o, i);
+    find_cycles(nodes);
+  }
+
+  // Nodes that remain when nodes whose inputs are all made are taken away again and again.
+  template <class Nodes>
+  void find_cycles(const Nodes& nodes) {
+    std::vector<int> waiting(size_t(nodes.size()), 0), ready;
+    std::vector<std::vector<int>> users(static_cast<size_t>(nodes.size()));
+    for (int i = 0; i < nodes.size(); ++i) {
+      for (const auto& in : nodes.Get(i).input())
+        if (auto it = maker.find(in); it != maker.end()) {
+          users[size_t(it->second)].push_back(i);
+          ++waiting[size_t(i)];
+        }
+      if (waiting[size_t(i)] == 0) ready.push_back(i);
+    }
+    while (!ready.empty()) {
+      const int i = ready.back();
+      ready.pop_back();
+      for (int u : users[size_t(i)])
+        if (--waiting[size_t(u)] == 0) ready.push_back(u);
+    }
+    for (int i = 0; i < nodes.size(); ++i)
+      if (waiting[size_t(i)] > 0) in_cycle.insert(i);
+  }
+};
+
+GraphCheck::GraphCheck(const ModelSource& source, const OpTable& ops, Findings& out)
+    : source_(source), ops_(ops), out_(out) {
+  for (const auto& f : source.proto.functions())
+    functions_.insert(cat(normal_domain(f.domain()), ":", f.name(), ":", f.overload()));
+}
+
+void GraphCheck::problem(const Place& p, const char* code, const std::string& message, const std::string& hint) {
+  out_.error(p.code.empty() ? code : p.code, p.rule, cat(p.where, ": ", message), hint);
+}
+
+void GraphCheck::define(const std::string& name, NameScope& names, const Place& p, const std::string& what) {
+  if (name.empty()) return problem(p, "OT1043", cat(what, " has no name"));
+  if (int64_t(name.size()) > source_.limits.name_bytes)
+    return problem(p, "OT1003", cat("a name has ", name.size(), " bytes; the limit is ", source_.limits.name_bytes));
+  if (!names.names.insert(name).second)
+    problem(p, "OT1043", cat("'", name, "' is defined twice (", what, ")"),
+            "every value name must be assigned exactly once");
+  else if (names.parent != nullptr && names.parent->has(name) && !p.in_function)
+    out_.warning("OT1043", p.rule, cat(p.where, ": '", name, "' hides a value of the same name outside"));
+}
+
+void GraphCheck::graph(const onnx::GraphProto& g, NameScope& names, const Place& p) {
+  if (p.depth > source_.limits.nesting)
+    return problem(p, "OT1003", cat("subgraphs are nested deeper than ", source_.limits.nesting, " levels"));
+  tensors(g, names, p);
+  nodes(g.node(), names, p);
+  for (const auto& o : g.output())
+    if (!names.has(o.name()))
+      problem(p, "OT1045", cat("the output '", o.name(), "' is never computed"));
+}
+
+void GraphCheck::tensors(const onnx::GraphProto& g, NameScope& names, const Place& p) {
+  NameScope stored;
+  for (const auto& t : g.initializer()) {
+    define(t.name(), names, p, "an initializer");
+    stored.names.insert(t.name());
+    out_.guard(p.rule, p.where, [&] { check_tensor(t, source_.limits); });
+  }
+  for (const auto& t : g.sparse_initializer()) {
+    define(t.values().name(), names, p, "a sparse initializer");
+    stored.names.insert(t.values().name());
+    out_.guard(p.rule, p.where, [&] { check_sparse(t, source_.limits); });
+  }
+  std::unordered_set<std::string> inputs;
+  for (const auto& i : g.input()) {
+    if (!inputs.insert(i.name()).second) problem(p, "OT1043", cat("two inputs are named '", i.name(), "'"));
+    else if (stored.names.count(i.name()) == 0) define(i.name(), names, p, "an input");
+    if (p.depth == 0 && !i.has_type()) problem(p, "OT1046", cat("the input '", i.name(), "' has no type"));
+    if (i.type().has_tensor_type() && i.type().tensor_type().shape().dim_size() > source_.limits.rank)
+      problem(p, "OT1003", cat("the input '", i.name(), "' has more than ", source_.limits.rank, " dimensions"));
+  }
+}
+
+template <class Nodes>
+void GraphCheck::nodes(const Nodes& list, NameScope& names, const Place& p) {
+  const Order order(list);
+  for (int i = 0; i < list.size() && !out_.full(); ++i) {
+    const onnx::NodeProto& n = list.Get(i);
+    inputs(n, names, p, order);
+    operator_(n, p);
+    attributes(n, names, p);
+    if (n.op_type() == "Gradient" && n.domain() == kTrainingDomain) gradient(n, names, p);
+    outputs(n, names, p);
+  }
+}
+
+void GraphCheck::inputs(const onnx::NodeProto& n, const NameScope& names, const Place& p, const Order& order) {
+  for (const auto& in : n.input()) {
+    if (in.empty() || names.has(in)) continue;
+    auto it = order.maker.find(in);
+    if (it == order.maker.end())
+      problem(p, "OT1044", cat(node_label(n), " reads '", in.substr(0, 200), "', which nothing defines"));
+    else if (order.in_cycle.count(it->second) != 0)
+      problem(p, "OT1110", cat(node_label(n), " reads '", in.substr(0, 200), "', which depends on it: a cycle"));
+    else
+      problem(p, "OT1044", cat(node_label(n), " reads '", in.substr(0, 200), "' before it is computed"),
+              "nodes must stand after the nodes whose results they read");
+  }
+}
+
+void GraphCheck::outputs(const onnx::NodeProto& n, NameScope& names, const Place& p) {
+  for (const auto& o : n.output())
+    if (!o.empty()) define(o, names, p, cat("an output of ", node_label(n)));
+}
+
+void GraphCheck::operator_(const onnx::NodeProto& n, const Place& p) {
+  const std::string domain = normal_domain(n.domain());
+  auto import = p.imports->find(domain);
+  if (import == p.imports->end()) {
+    out_.error("OT1302", "C2", cat(p.where, ": ", node_label(n), " is of domain '", domain.empty() ? "ai.onnx" : domain,
+                                   "', which opset_import does not name"),
+               cat("add an opset_import of ", domain.empty() ? "ai.onnx" : domain));
+    return;
+  }
+  const int version = import->second;
+  if (functions_.count(cat(domain, ":", n.op_type(), ":", n.overload())) != 0) return;
+  const bool ours = ops_.find(domain, n.op_type(), version) != nullptr;
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(n.op_type(), version, domain);
+  if (schema == nullptr) {
+    if (ours || (n.op_type() == "GraphCall" && p.code == "OT1303")) return;
+    if (domain == kTrainingDomain) {
+      out_.error("OT1319", "C19", cat(p.where, ": ", node_label(n), ": the domain ", domain, " has no operator ", n.op_type()),
+                 "it has Gradient, Adagrad, Adam and Momentum");
+      return;
+    }
+    auto [it, fresh] = unknown_.try_emplace(operator_label(domain, n.op_type(), version));
+    if (fresh) unknown_order_.push_back(it->first);
+    it->second.push_back(node_label(n));
+    return;
+  }
+  try {
+    schema->Verify(n);
+  } catch (const std::exception& e) {
+    std::string text = e.what();
+    text = text.substr(0, std::min(text.find('\n'), size_t(300)));
+    problem(p, "OT1022", cat(node_label(n), ": ", text));
+  }
+}
+
+void GraphCheck::attributes(const onnx::NodeProto& n, NameScope& names, const Place& p) {
+  std::unordered_set<std::string> seen;
+  for (const auto& a : n.attribute()) {
+    if (!seen.insert(a.name()).second)
+      problem(p, "OT1049", cat(node_label(n), ": attribute '", a.name(), "' is given twice"));
+    if (!a.ref_attr_name().empty()) {
+      if (!p.in_function)
+        problem(p, "OT1057", cat(node_label(n), ": attribute '", a.name(), "' refers to '", a.ref_attr_name(),
+                                 "', but the node is not in a function"));
+      continue;
+    }
+    const std::string wrong = attribute_problem(normal_domain(n.domain()), n.op_type(), a.name(), a);
+    if (!wrong.empty()) problem(p, "OT1052", cat(node_label(n), ": ", wrong));
+    const std::string where = cat(p.where, ", ", node_label(n));
+    if (a.has_t()) out_.guard(p.rule, where, [&] { check_tensor(a.t(), source_.limits); });
+    for (const auto& t : a.tensors()) out_.guard(p.rule, where, [&] { check_tensor(t, source_.limits); });
+    if (a.has_sparse_tensor()) out_.guard(p.rule, where, [&] { check_sparse(a.sparse_tensor(), source_.limits); });
+    if (!a.has_g()) continue;
+    NameScope inner;
+    inner.parent = &names;
+    graph(a.g(), inner, {cat(where, " ", a.name()), p.rule, p.code, p.imports, p.in_function, p.depth + 1});
+  }
+}
+
+// C13-C15.
+void GraphCheck::gradient(const onnx::NodeProto& n, const NameScope& names, const Place& p) {
+  const onnx::AttributeProto *xs = nullptr, *zs = nullptr, *y = nullptr;
+  for (const auto& a : n.attribute()) {
+    if (a.name() == "xs") xs = &a;
+    if (a.name() == "zs") zs = &a;
+    if (a.name() == "y") y = &a;
+  }
+  const std::string where = cat(p.where, ": ", node_label(n));
+  const int nx = xs ? xs->strings_size() : 0, nz = zs ? zs->strings_size() : 0;
+  if (n.input_size() != nx + nz)
+    out_.error("OT1313", "C13", cat(where, " has ", n.input_size(), " inputs, but xs and zs name ", nx, " + ", nz),
+               "give one input for each name in xs, then one for each in zs");
+  if (n.output_size() > nx)
+    out_.error("OT1314", "C14", cat(where, " has ", n.output_size(), " outputs for ", nx, " names in xs"),
+               "at most one output for each name in xs; an output may be empty");
+  auto exists = [&](const std::string& name, const char* list) {
+    if (!names.has(name))
+      out_.error("OT1315", "C15", cat(where, ": '", name, "' in ", list, " does not exist at that point"),
+                 "name a value that is computed before the Gradient node");
+  };
+  if (xs != nullptr) for (const auto& s : xs->strings()) exists(s, "xs");
+  if (zs != nullptr) for (const auto& s : zs->strings()) exists(s, "zs");
+  if (y != nullptr) exists(y->s(), "y");
+  else out_.error("OT1315", "C15", cat(where, " has no y"));
+}
+
+void GraphCheck::functions() {
+  std::unordered_set<std::string> seen;
+  for (const auto& f : source_.proto.functions()) {
+    const std::string where = cat("function ", f.domain(), ".", f.name());
+    if (!seen.insert(cat(normal_domain(f.domain()), ":", f.name(), ":", f.overload())).second)
+      out_.error("OT1043", "", cat(where, " is defined twice"));
+    Imports imports = imports_of(f.opset_import());
+    if (imports.empty()) imports = imports_of(source_.proto.opset_import());
+    const Place p{where, "", "", &imports, true, 0};
+    NameScope names;
+    for (const auto& i : f.input()) define(i, names, p, "an input");
+    nodes(f.node(), names, p);
+    for (const auto& o : f.output())
+      if (!names.has(o)) problem(p, "OT1045", cat("the output '", o, "' is never computed"));
+  }
+}
+
+void GraphCheck::report_unknown() {
+  for (const std::string& op : unknown_order_) {
+    const auto& nodes = unknown_[op];
+    std::string text = cat("unknown operator ", op, " in ");
+    for (size_t i = 0; i < nodes.size() && i < 3; ++i) text += cat(i ? ", " : "", nodes[i]);
+    if (nodes.size() > 3) text += cat(" and ", nodes.size() - 3, " more");
+    out_.error("OT1101", "", text,
+               "check the domain and the opset_import, or add the operator to the model as a local function");
+  }
+}
+
+}  // namespace onnxtrain

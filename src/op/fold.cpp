@@ -1,0 +1,71 @@
+// Constant folding of single nodes.
+#include "op/fold.hpp"
+
+namespace onnxtrain {
+
+std::vector<Tensor> run_node_now(const Node& n, const Op& op, const std::vector<TensorType>& in,
+                                 const std::vector<const Tensor*>& values, const std::vector<TensorType>& out,
+                                 ThreadPool& pool) {
+  Prepare p(n, in, out, values, pool);
+  for (const Impl& impl : op.impls) {
+    if (impl.refuses && !impl.refuses(p).empty()) continue;
+    p.workspace = 0;
+    Kernel kernel = impl.make(p);
+    std::vector<void*> inputs, outputs;
+    std::vector<Tensor> results;
+    for (const Tensor* v : values) inputs.push_back(v ? const_cast<void*>(v->data()) : nullptr);
+    for (size_t k = 0; k < n.outputs.size(); ++k) {
+      results.push_back(n.outputs[k] == kNone ? Tensor() : Tensor(out[k].dtype, out[k].shape));
+      outputs.push_back(results.back().defined() ? results.back().data() : nullptr);
+    }
+    std::shared_ptr<void> workspace = allocate(p.workspace);
+    kernel(Run{inputs.data(), outputs.data(), workspace.get(), &pool, 0, 0, nullptr});
+    return results;
+  }
+  model_error("OT1102", cat("no implementation of '", op.name, "' takes these types"));
+}
+
+bool fold_node(Graph& g, const Node& n, const OpTable& table, int64_t max_bytes) {
+  const Op* op = table.find(n);
+  if (!op || !op->shape || op->random || op->impls.empty()) return false;
+  std::vector<TensorType> in;
+  std::vector<const Tensor*> values;
+  bool constant = true;
+  for (ValueId v : n.inputs) {
+    if (v == kNone) {
+      in.push_back({});
+      values.push_back(nullptr);
+      continue;
+    }
+    const ValueDef& d = g.value(v);
+    if (!d.type.concrete()) return false;
+    in.push_back({d.type.elem, d.type.concrete_shape(), kPlain});
+    values.push_back(d.is_constant() ? &d.constant : nullptr);
+    constant &= d.is_constant();
+  }
+  if (!constant && !op->types_only) return false;
+  ShapeCtx ctx(n, in, values);
+  try {
+    op->shape(ctx);
+  } catch (const NeedsValue&) {
+    return false;
+  }
+  int64_t bytes = 0;
+  for (size_t k = 0; k < n.outputs.size(); ++k) {
+    if (ctx.dynamic[k]) return false;
+    if (n.outputs[k] != kNone) bytes += ctx.out[k].size() * int64_t(dtype_size(ctx.out[k].dtype));
+  }
+  if (bytes > max_bytes) return false;
+  static ThreadPool alone(1);
+  std::vector<Tensor> results = run_node_now(n, *op, in, values, ctx.out, alone);
+  for (size_t k = 0; k < n.outputs.size(); ++k) {
+    if (n.outputs[k] == kNone) continue;
+    ValueDef& d = g.value(n.outputs[k]);
+    d.type = TypeInfo::tensor(results[k].dtype(), results[k].shape());
+    d.constant = results[k];
+    d.producer = -1;
+  }
+  return true;
+}
+
+}  // namespace onnxtrain

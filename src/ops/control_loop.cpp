@@ -1,0 +1,263 @@
+// Loop. Its gradient keeps the loop's state at the start of every iteration and runs a second loop
+// over the iterations from last to first, which repeats an iteration and differentiates it.
+#include <algorithm>
+
+#include "ops/control_detail.hpp"
+
+namespace onnxtrain::ops {
+
+namespace {
+
+void run(ValueCtx& c) {
+  const Graph& body = body_of(c.node(), "body");
+  size_t states = size_t(std::max(0, c.inputs() - 2));
+  check_body(body, states + 2, states + 1);
+  size_t scans = body.outputs.size() - 1 - states;
+  int64_t trips = c.has(0) ? int_in(c, 0, 0) : -1;
+  bool go = !c.has(1) || bool_of(*c.in(1), "the condition of Loop");
+  bool reversed = c.node().random_stream == kReversedIterations;
+  std::vector<Value> state;
+  for (size_t k = 0; k < states; ++k) state.push_back(c.has(int(k) + 2) ? *c.in(int(k) + 2) : Value());
+  std::vector<std::vector<Tensor>> collected(scans);
+  for (int64_t i = 0; go && (trips < 0 ? !c.has(0) : i < trips); ++i) {
+    if (i >= kMaxTrips) model_error("OT1402", cat("Loop runs for more than ", kMaxTrips, " iterations"));
+    std::vector<Value> in = {Tensor::scalar<int64_t>(i), Tensor::scalar<bool>(true)};
+    for (Value& v : state) in.push_back(std::move(v));
+    std::vector<Value> out = c.run_graph("body", std::move(in), uint64_t(reversed ? trips - i : i + 1));
+    go = bool_of(out[0], "the condition that the body of Loop returns");
+    for (size_t k = 0; k < states; ++k) state[k] = std::move(out[k + 1]);
+    for (size_t k = 0; k < scans; ++k) {
+      if (!c.wants(int(states + k))) continue;
+      collected[k].push_back(tensor_of(out[states + 1 + k], "a scan output of Loop"));
+    }
+  }
+  for (size_t k = 0; k < states; ++k) c.out(int(k), keep(state[k]));
+  for (size_t k = 0; k < scans; ++k) {
+    if (!c.wants(int(states + k))) continue;
+    c.out(int(states + k), stacked(collected[k], body.value(body.outputs[states + 1 + k]).type, 0, false));
+    collected[k].clear();
+  }
+}
+
+// ---------------------------------------------------------------- gradient
+
+// Where the state at the start of each iteration is kept.
+struct Kept {
+  std::vector<ValueId> history;  // per state: stacked tensor or sequence; kNone: not needed
+  std::vector<char> is_sequence;
+  std::vector<ValueId> last;     // per state: its value after the loop
+  ValueId count = kNone;         // number of iterations that ran
+};
+
+bool same_shape(const TypeInfo& a, const TypeInfo& b) {
+  return a.concrete() && b.concrete() && a.concrete_shape() == b.concrete_shape();
+}
+
+TypeInfo sequence_of(const TypeInfo& t) {
+  TypeInfo s;
+  s.kind = TypeInfo::Kind::kSequence;
+  TypeInfo item = t;
+  if (item.is_tensor()) item.shape = std::nullopt;
+  s.inner = std::make_shared<const TypeInfo>(item);
+  return s;
+}
+
+// The type of a state inside the body: with its shape if every iteration keeps it, else without.
+std::vector<TypeInfo> state_types(GradBuilder& b, const Graph& body, size_t states) {
+  std::vector<TypeInfo> types;
+  for (size_t k = 0; k < states; ++k) {
+    TypeInfo t = b.has(int(k) + 2) ? b.type(b.x(int(k) + 2)) : TypeInfo();
+    if (t.kind == TypeInfo::Kind::kUnknown || (t.is_tensor() && t.elem == DType::kUndefined))
+      t = body.value(body.inputs[k + 2]).type;
+    types.push_back(t);
+  }
+  for (size_t round = 0; round <= states; ++round) {
+    BodyBuilder probe(b, "probe");
+    std::vector<ValueId> in = {probe.input("i", TypeInfo::tensor(DType::kInt64, {})),
+                               probe.input("cond", TypeInfo::tensor(DType::kBool, {}))};
+    for (const TypeInfo& t : types) in.push_back(probe.input("state", t));
+    std::vector<ValueId> out = probe.inline_body(body, in);
+    bool changed = false;
+    for (size_t k = 0; k < states; ++k) {
+      if (!types[k].concrete() || same_shape(types[k], probe.graph().value(out[k + 1]).type)) continue;
+      types[k].shape = std::nullopt;
+      changed = true;
+    }
+    if (!changed) break;
+  }
+  return types;
+}
+
+// Changes the loop itself so that it also returns its states at the start of each iteration.
+Kept keep_states(GradBuilder& b, const std::vector<TypeInfo>& types, const std::vector<char>& needed) {
+  Kept kept;
+  size_t states = types.size();
+  kept.history.assign(states, kNone);
+  kept.is_sequence.assign(states, 0);
+  Graph& g = b.graph();
+  // the node in the graph, not the builder's copy
+  ValueId any = kNone;
+  for (ValueId v : b.node().outputs)
+    if (v != kNone) any = v;
+  Node& loop = g.nodes[size_t(g.producer_of(any))];
+  auto body = std::make_shared<Graph>(body_of(loop, "body").clone());
+  loop.outputs.resize(body->outputs.size() - 1, kNone);
+  for (size_t k = 0; k < states; ++k) {
+    if (loop.outputs[k] == kNone) loop.outputs[k] = g.add_value(g.unique_name("loop_state"), types[k]);
+    kept.last.push_back(loop.outputs[k]);
+  }
+  GradBuilder inner(*body, b.table(), Node{}, {}, b.opset());
+  size_t carried = 0;  // sequences that are added as states
+  for (size_t k = 0; k < states; ++k) {
+    if (!needed[k]) continue;
+    ValueId in = body->inputs[k + 2];
+    if (types[k].concrete()) {
+      body->value(in).type = types[k];
+      ValueId copy = inner.call("Identity", {in});
+      body->value(copy).type = types[k];
+      body->outputs.push_back(copy);
+      TypeInfo all = types[k];
+      all.shape->insert(all.shape->begin(), Dim{});
+      kept.history[k] = g.add_value(g.unique_name("loop_states"), all);
+      g.nodes[size_t(g.producer_of(any))].outputs.push_back(kept.history[k]);
+      continue;
+    }
+    if (types[k].kind != TypeInfo::Kind::kTensor)
+      model_error("OT1206", cat("the gradient of ", loop.label(), " needs the history of its state ", k,
+                                ", which is ", to_string(types[k])));
+    kept.is_sequence[k] = 1;
+    TypeInfo seq = sequence_of(types[k]);
+    Node empty;
+    empty.op = "SequenceEmpty";
+    empty.version = b.opset();
+    empty.attrs["dtype"] = int64_t(types[k].elem);
+    // made before the loop: as an input it must come earlier in the node list
+    ValueId start = g.add_value(g.unique_name("no_states"), seq);
+    empty.outputs = {start};
+    empty.name = g.value_name(start);
+    NodeId at = g.producer_of(any);
+    g.nodes.insert(g.nodes.begin() + at, std::move(empty));
+    g.renumber();
+    Node& moved = g.nodes[size_t(at) + 1];
+    moved.inputs.resize(std::max(moved.inputs.size(), states + 2), kNone);
+    moved.inputs.push_back(start);
+    ValueId held = body->add_value(body->unique_name("states"), seq);
+    body->inputs.push_back(held);
+    ValueId longer = inner.call("SequenceInsert", {held, in});
+    body->value(longer).type = seq;
+    body->outputs.insert(body->outputs.begin() + long(1 + states + carried), longer);
+    kept.history[k] = g.add_value(g.unique_name("loop_states"), seq);
+    moved.outputs.insert(moved.outputs.begin() + long(states + carried), kept.history[k]);
+    ++carried;
+  }
+  // the number of iterations: from a scan output that counts them
+  ValueId number = inner.call("Identity", {body->inputs[0]});
+  body->value(number).type = TypeInfo::tensor(DType::kInt64, {});
+  body->outputs.push_back(number);
+  ValueId numbers = g.add_value(g.unique_name("loop_iterations"), TypeInfo::tensor(DType::kInt64));
+  Node& last = g.nodes[size_t(g.producer_of(any))];
+  last.outputs.push_back(numbers);
+  last.attrs["body"] = GraphPtr(body);
+  g.renumber();
+  kept.count = b.call("Size", {numbers});
+  g.value(kept.count).type = TypeInfo::tensor(DType::kInt64, {});
+  return kept;
+}
+
+struct Plan {
+  std::vector<TypeInfo> types;    // of the states
+  std::vector<size_t> flowing;    // states that a gradient flows through
+  std::vector<size_t> scans;      // scan outputs with a gradient
+  Captures captures;
+};
+
+GraphPtr backward_body(GradBuilder& b, const Graph& forward, const Plan& p, const Kept& kept) {
+  BodyBuilder body(b, forward.name + "_grad");
+  ValueId j = body.input("j", TypeInfo::tensor(DType::kInt64, {}));
+  ValueId cond = body.input("cond", TypeInfo::tensor(DType::kBool, {}));
+  std::vector<ValueId> dstate, dcaptured;
+  for (size_t k : p.flowing) dstate.push_back(body.input("d_state", p.types[k]));
+  for (ValueId w : p.captures.wanted) dcaptured.push_back(body.input("d_captured", b.type(w)));
+  GradBuilder in = body.builder();
+  ValueId last = in.sub(body.capture(kept.count), in.constant_int(1));
+  ValueId i = in.sub(last, j);
+  body.graph().value(i).type = TypeInfo::tensor(DType::kInt64, {});
+  std::vector<ValueId> args = {i, cond};
+  for (size_t k = 0; k < p.types.size(); ++k) {
+    if (kept.history[k] == kNone) {
+      args.push_back(body.capture(b.x(int(k) + 2)));
+      continue;
+    }
+    ValueId all = body.capture(kept.history[k]);
+    args.push_back(in.call(kept.is_sequence[k] ? "SequenceAt" : "Gather", {all, i}));
+    body.graph().value(args.back()).type = p.types[k];
+  }
+  std::vector<ValueId> outs = body.inline_body(forward, args);
+  std::vector<ValueId> ys, dys, xs;
+  for (size_t s = 0; s < p.flowing.size(); ++s) {
+    ys.push_back(outs[p.flowing[s] + 1]);
+    dys.push_back(dstate[s]);
+    xs.push_back(args[p.flowing[s] + 2]);
+  }
+  size_t states = p.types.size();
+  for (size_t k : p.scans) {
+    ys.push_back(outs[states + 1 + k]);
+    dys.push_back(in.call("Gather", {body.capture(b.dy(int(states + k))), i}));
+    body.graph().value(dys.back()).type = body.graph().value(ys.back()).type;
+  }
+  for (ValueId w : p.captures.wanted) xs.push_back(body.capture(w));
+  std::vector<ValueId> grads = body.gradients(ys, dys, xs);
+  body.output(cond);
+  for (size_t s = 0; s < p.flowing.size(); ++s) body.output(grads[s]);
+  for (size_t w = 0; w < dcaptured.size(); ++w) {
+    ValueId sum = in.add_gradients(dcaptured[w], grads[p.flowing.size() + w]);
+    body.output(sum);
+  }
+  return body.finish();
+}
+
+std::vector<ValueId> grad(GradBuilder& b) {
+  size_t states = size_t(std::max(0, b.inputs() - 2));
+  const Graph forward = body_of(b.node(), "body").clone();
+  check_body(forward, states + 2, states + 1);
+  Plan p;
+  p.types = state_types(b, forward, states);
+  p.captures = captures_of(b);
+  std::vector<char> needed(states, 0);
+  for (size_t k = 0; k < states; ++k) {
+    needed[k] = 1;
+    if (differentiable(p.types[k]) && b.has(int(k) + 2)) p.flowing.push_back(k);
+  }
+  for (size_t k = states; k < b.node().outputs.size(); ++k)
+    if (b.has_dy(int(k))) p.scans.push_back(k - states);
+  Kept kept = keep_states(b, p.types, needed);
+  std::vector<ValueId> inputs = {kept.count, kNone};
+  for (size_t k : p.flowing) {
+    inputs.push_back(b.has_dy(int(k)) ? b.dy(int(k)) : b.zeros_like(kept.last[k]));
+  }
+  for (ValueId w : p.captures.wanted) {
+    inputs.push_back(b.zeros_like(w));
+    b.graph().value(inputs.back()).type = b.type(w);
+  }
+  GraphPtr body = backward_body(b, forward, p, kept);
+  size_t count = p.flowing.size() + p.captures.wanted.size();
+  if (count == 0) return {};
+  std::vector<ValueId> out = b.call_n("Loop", inputs, int(count), {{"body", body}});
+  b.graph().nodes.back().random_stream = kReversedIterations;
+  std::vector<ValueId> result(size_t(b.inputs()), kNone);
+  for (size_t s = 0; s < p.flowing.size(); ++s) {
+    size_t k = p.flowing[s];
+    result[k + 2] = out[s];
+    b.graph().value(out[s]).type = b.type(b.x(int(k) + 2));
+  }
+  std::vector<ValueId> captured(out.begin() + long(p.flowing.size()), out.end());
+  for (size_t w = 0; w < captured.size(); ++w) b.graph().value(captured[w]).type = b.type(p.captures.wanted[w]);
+  for (ValueId v : p.captures.spread(captured)) result.push_back(v);
+  return result;
+}
+
+}  // namespace
+
+void register_control_loop(OpTable& t) { t.add({.name = "Loop", .run_values = run, .grad = grad}); }
+
+}  // namespace onnxtrain::ops

@@ -1,0 +1,70 @@
+// Shared by the convolution operators.
+#include "ops/conv_detail.hpp"
+
+#include "kernels/onednn/conv.hpp"
+#include "ops/window_detail.hpp"
+
+namespace onnxtrain::ops {
+
+kernels::ConvShape conv_shape_of(const Node& n, const Shape& x, const Shape& w) {
+  Shape spatial = spatial_of(x, "a convolution");
+  int64_t group = n.i("group", 1);
+  if (w.size() != x.size())
+    model_error("OT1142", cat("the weights of ", n.label(), " have shape ", to_string(w), ", the input ", to_string(x)));
+  if (group < 1 || w[0] % group != 0 || group > (int64_t(1) << 31) || x[1] != w[1] * group)
+    model_error("OT1142", cat("weights ", to_string(w), " with group ", group, " do not fit an input of shape ",
+                              to_string(x)));
+  Shape kernel(w.begin() + 2, w.end());
+  if (Shape k = n.ints("kernel_shape"); !k.empty() && k != kernel)
+    model_error("OT1142", cat("kernel_shape ", to_string(k), " of ", n.label(), " differs from its weights ",
+                              to_string(w)));
+  kernels::ConvShape s;
+  s.window = window_of(n, spatial, kernel);
+  s.batch = x[0];
+  s.groups = group;
+  s.in_channels = x[1];
+  s.out_channels = w[0];
+  return s;
+}
+
+Shape with_channels(int64_t batch, int64_t channels, const std::vector<int64_t>& spatial) {
+  Shape s{batch, channels};
+  s.insert(s.end(), spatial.begin(), spatial.end());
+  return s;
+}
+
+namespace {
+onednn::ConvPass pass_of(ConvKind k) {
+  return k == ConvKind::kForward ? onednn::ConvPass::kForward
+         : k == ConvKind::kGradX ? onednn::ConvPass::kGradX : onednn::ConvPass::kGradW;
+}
+}  // namespace
+
+std::string conv_onednn_refuses(const Prepare& p, const kernels::ConvShape& s) {
+  if (p.in(0).dtype != DType::kFloat && p.in(0).dtype != DType::kFloat16 && p.in(0).dtype != DType::kBFloat16)
+    return "needs float32";
+  if (s.window.dims() > 3) return "more than 3 spatial dimensions";
+  if (s.batch * s.in_channels * s.out_channels * s.window.in_size() * s.window.out_size() == 0) return "an empty tensor";
+  return "";
+}
+
+Kernel conv_onednn(Prepare& p, const kernels::ConvShape& s, ConvKind kind, ConvOperands o) {
+  std::shared_ptr<onednn::ConvPlan> plan =
+      onednn::ConvPlan::make(s, pass_of(kind), o.bias >= 0, p.pool().threads());
+  if (!plan) return conv_by_definition<float>(p, s, kind, o);
+  if (o.w >= 0)
+    if (const Tensor* w = p.constant(o.w)) plan->fix_weights(w->as<float>());
+  p.workspace = plan->workspace();
+  return [plan, o](const Run& r) {
+    auto get = [&](int i) { return i < 0 ? nullptr : r.in<float>(i); };
+    plan->run({get(o.x), get(o.w), get(o.bias), get(o.dy), r.out<float>(0)}, r.workspace, *r.pool);
+  };
+}
+
+ValueId bias_grad(GradBuilder& b, ValueId dy) {
+  std::vector<int64_t> axes{0};
+  for (int64_t d = 2; d < b.need_rank(dy); ++d) axes.push_back(d);
+  return b.reduce_sum(dy, axes, false);
+}
+
+}  // namespace onnxtrain::ops

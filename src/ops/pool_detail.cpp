@@ -1,0 +1,41 @@
+// Shared by the pools.
+#include "ops/pool_detail.hpp"
+
+#include "ops/conv_detail.hpp"
+
+namespace onnxtrain::ops {
+
+kernels::Window pool_window(const Node& n, const Shape& x) {
+  Shape spatial = spatial_of(x, "a pool");
+  if (!is_global(n)) return window_of(n, spatial, kernel_shape_of(n, spatial.size()), n.i("ceil_mode", 0) != 0);
+  size_t dims = spatial.size();
+  kernels::Window w;
+  w.in = w.kernel = spatial;
+  w.out = w.strides = w.dilations = std::vector<int64_t>(dims, 1);
+  w.pads_begin = w.pads_end = std::vector<int64_t>(dims, 0);
+  return w;
+}
+
+void pool_shape(ShapeCtx& c) {
+  const Shape& x = c.shape(0);
+  std::vector<int64_t> out = pool_window(c.node(), x).out;  // checks the rank first
+  c.set(0, c.dtype(0), with_channels(x[0], x[1], out));
+}
+
+void pool_grad_shape(ShapeCtx& c) {
+  const Shape& x = c.shape(1);
+  std::vector<int64_t> out = pool_window(c.node(), x).out;
+  Shape want = with_channels(x[0], x[1], out);
+  if (c.shape(0) != want)
+    model_error("OT1142", cat("dy has shape ", to_string(c.shape(0)), ", expected ", to_string(want)));
+  c.set(0, c.dtype(1), x);
+}
+
+GradBuilder::Attrs pool_attrs(const Node& n) {
+  if (!is_global(n)) return window_attrs(n);
+  GradBuilder::Attrs a{{"global", int64_t(1)}};
+  if (const Attr* p = n.find("p")) a["p"] = *p;
+  return a;
+}
+
+}  // namespace onnxtrain::ops

@@ -1,0 +1,249 @@
+// RoiAlign and MaxRoiPool: pools over regions of interest, with the gradient of the image.
+#include <cmath>
+
+#include "op/grad_builder.hpp"
+#include "ops/in_float_detail.hpp"
+
+namespace onnxtrain::ops {
+
+namespace {
+
+constexpr int64_t kMost = (int64_t(1) << 31) - 1;
+
+struct RoiShape {
+  int64_t batch, channels, height, width, rois, out_h, out_w, sampling = 0;
+  float scale = 1;
+  bool half_pixel = true, is_max = false, align = true;
+};
+
+bool is_align(const Node& n) { return n.op.starts_with("RoiAlign"); }
+
+RoiShape roi_shape(const Node& n, int version, const Shape& x, const Shape& rois) {
+  RoiShape s;
+  s.align = is_align(n);
+  if (x.size() != 4 || rois.size() != 2 || rois[1] != (s.align ? 4 : 5))
+    model_error("OT1167", cat("regions of shape ", to_string(rois), " do not fit an input of shape ", to_string(x)));
+  s.batch = x[0], s.channels = x[1], s.height = x[2], s.width = x[3], s.rois = rois[0];
+  s.scale = n.f("spatial_scale", 1);
+  if (s.align) {
+    s.out_h = n.i("output_height", 1), s.out_w = n.i("output_width", 1), s.sampling = n.i("sampling_ratio", 0);
+    std::string mode = n.s("mode", "avg"), where = n.s("coordinate_transformation_mode", version < 16 ? "output_half_pixel" : "half_pixel");
+    if (mode != "avg" && mode != "max") model_error("OT1167", cat("mode of ", n.label(), " is '", mode, "'"));
+    if (where != "half_pixel" && where != "output_half_pixel") model_error("OT1167", cat("coordinate_transformation_mode of ", n.label(), " is '", where, "'"));
+    s.is_max = mode == "max";
+    s.half_pixel = where == "half_pixel";
+  } else {
+    std::vector<int64_t> pooled = n.ints("pooled_shape");
+    if (pooled.size() != 2) model_error("OT1167", cat("pooled_shape of ", n.label(), " needs two entries"));
+    s.out_h = pooled[0], s.out_w = pooled[1], s.is_max = true;
+  }
+  if (s.out_h < 1 || s.out_w < 1 || s.out_h > kMost || s.out_w > kMost || s.sampling < 0 || s.sampling > 4096 || !std::isfinite(s.scale))
+    model_error("OT1167", cat(n.label(), " has an output of ", s.out_h, "x", s.out_w, ", sampling_ratio ", s.sampling, ", spatial_scale ", s.scale));
+  if (s.rois > 0 && s.height * s.width == 0) model_error("OT1167", "regions of an empty image");
+  return s;
+}
+
+// Attributes of the gradient node say everything, whatever version the forward node had.
+GradBuilder::Attrs grad_attrs(GradBuilder& b) {
+  GradBuilder::Attrs a = b.node().attrs;
+  if (is_align(b.node()) && b.node().version < 16 && !a.count("coordinate_transformation_mode"))
+    a["coordinate_transformation_mode"] = std::string("output_half_pixel");
+  return a;
+}
+
+// Four pixels and their weights; weights are zero outside.
+template <class T>
+struct Sample {
+  int64_t at[4] = {0, 0, 0, 0};
+  T weight[4] = {0, 0, 0, 0};
+  Sample(const RoiShape& s, T y, T x) {
+    if (!(y >= -1 && y <= T(s.height) && x >= -1 && x <= T(s.width))) return;
+    y = std::max(y, T(0)), x = std::max(x, T(0));
+    int64_t y0 = int64_t(y), x0 = int64_t(x), y1 = y0 + 1, x1 = x0 + 1;
+    if (y0 >= s.height - 1) y1 = y0 = s.height - 1, y = T(y0);
+    if (x0 >= s.width - 1) x1 = x0 = s.width - 1, x = T(x0);
+    T ly = y - T(y0), lx = x - T(x0);
+    at[0] = y0 * s.width + x0, at[1] = y0 * s.width + x1, at[2] = y1 * s.width + x0, at[3] = y1 * s.width + x1;
+    weight[0] = (1 - ly) * (1 - lx), weight[1] = (1 - ly) * lx, weight[2] = ly * (1 - lx), weight[3] = ly * lx;
+  }
+};
+
+// One region of RoiAlign: calls f(sample) for each sampling point of a bin.
+template <class T>
+struct Region {
+  const RoiShape& s;
+  T x0, y0, bin_h, bin_w;
+  int64_t grid_h, grid_w;
+  Region(const RoiShape& shape, const T* roi) : s(shape) {
+    T offset = s.half_pixel ? T(0.5) : T(0), scale = T(s.scale);
+    x0 = roi[0] * scale - offset, y0 = roi[1] * scale - offset;
+    T w = roi[2] * scale - offset - x0, h = roi[3] * scale - offset - y0;
+    if (!s.half_pixel) w = std::max(w, T(1)), h = std::max(h, T(1));
+    bin_h = h / T(s.out_h), bin_w = w / T(s.out_w);
+    // a region cannot need more points per bin than some pixels around the image have
+    auto points = [&](T bin, int64_t size) {
+      return s.sampling > 0 ? s.sampling : int64_t(std::clamp<T>(std::ceil(bin), 0, T(4 * size + 64)));
+    };
+    grid_h = std::isfinite(bin_h) ? points(bin_h, s.height) : 0, grid_w = std::isfinite(bin_w) ? points(bin_w, s.width) : 0;
+  }
+  int64_t count() const { return std::max<int64_t>(1, grid_h * grid_w); }
+  template <class F>
+  void samples(int64_t ph, int64_t pw, F&& f) const {
+    for (int64_t iy = 0; iy < grid_h; ++iy)
+      for (int64_t ix = 0; ix < grid_w; ++ix)
+        f(Sample<T>(s, y0 + T(ph) * bin_h + (T(iy) + T(0.5)) * bin_h / T(grid_h),
+                    x0 + T(pw) * bin_w + (T(ix) + T(0.5)) * bin_w / T(grid_w)));
+  }
+};
+
+template <class T>
+T align_value(const Region<T>& region, int64_t ph, int64_t pw, const T* plane) {
+  T sum = 0;
+  bool first = true;
+  region.samples(ph, pw, [&](const Sample<T>& p) {
+    if (!region.s.is_max) {
+      for (int k = 0; k < 4; ++k) sum += p.weight[k] * plane[p.at[k]];
+      return;
+    }
+    for (int k = 0; k < 4; ++k) {
+      T v = p.weight[k] * plane[p.at[k]];
+      if (first || v > sum) sum = v;
+      first = false;
+    }
+  });
+  return region.s.is_max ? sum : sum / T(region.count());
+}
+
+template <class T>
+void align_back(const Region<T>& region, int64_t ph, int64_t pw, const T* plane, T dy, T* dplane) {
+  if (!region.s.is_max) {
+    T share = dy / T(region.count());
+    region.samples(ph, pw, [&](const Sample<T>& p) {
+      for (int k = 0; k < 4; ++k) dplane[p.at[k]] += p.weight[k] * share;
+    });
+    return;
+  }
+  T most = 0, weight = 0;
+  int64_t at = -1;
+  region.samples(ph, pw, [&](const Sample<T>& p) {
+    for (int k = 0; k < 4; ++k)
+      if (T v = p.weight[k] * plane[p.at[k]]; at < 0 || v > most) most = v, weight = p.weight[k], at = p.at[k];
+  });
+  if (at >= 0) dplane[at] += weight * dy;
+}
+
+// Position of the maximum of a MaxRoiPool bin in its plane, or -1 when the bin is empty.
+template <class T>
+int64_t pool_max(const RoiShape& s, const T* roi, int64_t ph, int64_t pw, const T* plane) {
+  auto pixel = [&](T v) { return std::isfinite(v * T(s.scale)) ? std::round(std::clamp<T>(v * T(s.scale), -1e9, 1e9)) : T(0); };
+  T x0 = pixel(roi[1]), y0 = pixel(roi[2]), x1 = pixel(roi[3]), y1 = pixel(roi[4]);
+  T bin_h = std::max(y1 - y0 + 1, T(1)) / T(s.out_h), bin_w = std::max(x1 - x0 + 1, T(1)) / T(s.out_w);
+  auto clip = [](T v, int64_t n) { return int64_t(std::clamp<T>(v, 0, T(n))); };
+  int64_t h0 = clip(std::floor(T(ph) * bin_h) + y0, s.height), h1 = clip(std::ceil(T(ph + 1) * bin_h) + y0, s.height);
+  int64_t w0 = clip(std::floor(T(pw) * bin_w) + x0, s.width), w1 = clip(std::ceil(T(pw + 1) * bin_w) + x0, s.width);
+  int64_t at = -1;
+  for (int64_t h = h0; h < h1; ++h)
+    for (int64_t w = w0; w < w1; ++w)
+      if (at < 0 || plane[h * s.width + w] > plane[at]) at = h * s.width + w;
+  return at;
+}
+
+// The image of each region, checked.
+template <class T>
+int64_t image_of(const RoiShape& s, const Run& r, int first, int64_t roi) {
+  int64_t b = s.align ? r.in<int64_t>(first + 1)[roi] : int64_t(std::clamp<T>(r.in<T>(first)[roi * 5], -1, T(s.batch)));
+  if (b < 0 || b >= s.batch) data_error("OT1168", cat("region ", roi, " names image ", b, " of ", s.batch));
+  return b;
+}
+
+void forward_shape(ShapeCtx& c) {
+  RoiShape s = roi_shape(c.node(), c.version(), c.shape(0), c.shape(1));
+  if (s.align && c.shape(2) != Shape{s.rois}) model_error("OT1167", "RoiAlign needs one batch index for each region");
+  c.set(0, c.dtype(0), {s.rois, s.channels, s.out_h, s.out_w});
+}
+
+struct Forward {
+  template <class T>
+  static Kernel make(Prepare& p) {
+    RoiShape s = roi_shape(p.node(), p.version(), p.in(0).shape, p.in(1).shape);
+    return [s](const Run& r) {
+      const T *x = r.in<T>(0), *rois = r.in<T>(1);
+      T* y = r.out<T>(0);
+      for (int64_t n = 0; n < s.rois; ++n) image_of<T>(s, r, 1, n);
+      r.pool->run(s.rois, [&](int64_t n) {
+        int64_t image = image_of<T>(s, r, 1, n);
+        const T* roi = rois + n * (s.align ? 4 : 5);
+        Region<T> region(s, roi);
+        for (int64_t c = 0; c < s.channels; ++c)
+          for (int64_t ph = 0; ph < s.out_h; ++ph)
+            for (int64_t pw = 0; pw < s.out_w; ++pw) {
+              const T* plane = x + (image * s.channels + c) * s.height * s.width;
+              T& to = y[((n * s.channels + c) * s.out_h + ph) * s.out_w + pw];
+              if (s.align) {
+                to = align_value(region, ph, pw, plane);
+              } else {
+                int64_t at = pool_max(s, roi, ph, pw, plane);
+                to = at < 0 ? T(0) : plane[at];
+              }
+            }
+      });
+    };
+  }
+};
+
+// NAMEGrad(dy, x, rois, [batch_indices])
+void grad_shape(ShapeCtx& c) {
+  RoiShape s = roi_shape(c.node(), 16, c.shape(1), c.shape(2));
+  if (c.shape(0) != Shape{s.rois, s.channels, s.out_h, s.out_w}) model_error("OT1167", cat("dy has shape ", to_string(c.shape(0))));
+  c.set(0, c.dtype(1), c.shape(1));
+}
+
+struct Backward {
+  template <class T>
+  static Kernel make(Prepare& p) {
+    RoiShape s = roi_shape(p.node(), 16, p.in(1).shape, p.in(2).shape);
+    return [s](const Run& r) {
+      const T *dy = r.in<T>(0), *x = r.in<T>(1), *rois = r.in<T>(2);
+      T* dx = r.out<T>(0);
+      for (int64_t n = 0; n < s.rois; ++n) image_of<T>(s, r, 2, n);
+      // regions overlap: each channel is one task and takes them in order
+      r.pool->run(s.channels, [&](int64_t c) {
+        for (int64_t b = 0; b < s.batch; ++b)
+          std::fill_n(dx + (b * s.channels + c) * s.height * s.width, s.height * s.width, T(0));
+        for (int64_t n = 0; n < s.rois; ++n) {
+          const T* roi = rois + n * (s.align ? 4 : 5);
+          Region<T> region(s, roi);
+          int64_t plane = (image_of<T>(s, r, 2, n) * s.channels + c) * s.height * s.width;
+          for (int64_t ph = 0; ph < s.out_h; ++ph)
+            for (int64_t pw = 0; pw < s.out_w; ++pw) {
+              T g = dy[((n * s.channels + c) * s.out_h + ph) * s.out_w + pw];
+              if (s.align) {
+                align_back(region, ph, pw, x + plane, g, dx + plane);
+              } else if (int64_t at = pool_max(s, roi, ph, pw, x + plane); at >= 0) {
+                dx[plane + at] += g;
+              }
+            }
+        }
+      });
+    };
+  }
+};
+
+std::vector<ValueId> grad(GradBuilder& b) {
+  std::vector<ValueId> in{b.dy(), b.x(0), b.x(1)}, g(size_t(b.inputs()), kNone);
+  if (b.has(2)) in.push_back(b.x(2));
+  g[0] = b.own(b.node().op + "Grad", in, grad_attrs(b));
+  return g;
+}
+
+}  // namespace
+
+void register_roi(OpTable& t) {
+  for (const char* name : {"RoiAlign", "MaxRoiPool"}) {
+    t.add({.name = name, .shape = forward_shape, .impls = {{"ref", nullptr, float_or_double<Forward>}}, .grad = grad});
+    t.add({.name = std::string(name) + "Grad", .domain = std::string(kOwnDomain), .shape = grad_shape,
+           .impls = {{"ref", nullptr, float_or_double<Backward>}}, .no_grad = "a second derivative of a region pool is not written"});
+  }
+}
+
+}  // namespace onnxtrain::ops
