@@ -108,8 +108,9 @@ TEST(Prepare, EveryLossTrains) {
   for (const char* kind : {"mse", "l1", "huber", "bce_logits", "hinge"}) {
     SCOPED_TRACE(kind);
     Recipe r;
-    r.losses.push_back({.kind = kind});
-    r.optimizer = {.kind = "adam", .lr = 0.01};
+    r.losses.emplace_back().kind = kind;
+    r.optimizer.kind = "adam";
+    r.optimizer.lr = 0.01;
     Feeds f = batch();
     f["label"] = random_tensor({16, 3}, 0, 1, 5);
     auto l = train(prepare(mlp(), r, all_ops()), f, 30);
