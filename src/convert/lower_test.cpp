@@ -4,9 +4,8 @@
 #include <cmath>
 
 #include "convert/prepare.hpp"
+#include "convert/testing.hpp"
 #include "engine/training.hpp"
-#include "onnx/onnx.hpp"
-#include "tests/support/op_case.hpp"
 
 namespace onnxtrain {
 namespace {
@@ -15,19 +14,18 @@ using testing::random_ints;
 using testing::random_tensor;
 
 Model mlp() {
-  Model m = parse_model(R"(<ir_version: 8, opset_import: ["" : 17]>
-mlp (float[N,4] x) => (float[N,3] logits) <float[4,8] w1, float[8] b1, float[8] scale, float[8] bias, float[8,3] w2>
+  using testing::weights;
+  return parse_model(cat(R"(<ir_version: 8, opset_import: ["" : 17]>
+mlp (float[N,4] x) => (float[N,3] logits)
+<)", weights("w1", {4, 8}, 1), ", ", weights("b1", {8}, 2), ", ", weights("scale", {8}, 3), ", ", weights("bias", {8}, 4),
+                         ", ", weights("w2", {8, 3}, 5), R"(>
 {
   a = MatMul (x, w1)
   c = Add (a, b1)
   n = LayerNormalization <axis = -1> (c, scale, bias)
   h = Relu (n)
   logits = MatMul (h, w2)
-})", all_ops());
-  uint64_t seed = 1;
-  for (auto [name, shape] : std::vector<std::pair<const char*, Shape>>{{"w1", {4, 8}}, {"b1", {8}}, {"scale", {8}}, {"bias", {8}}, {"w2", {8, 3}}})
-    m.set_initializer(name, random_tensor(shape, -0.5, 0.5, seed++));
-  return m;
+})"), all_ops());
 }
 
 Feeds batch(int64_t n) { return {{"x", random_tensor({n, 4}, -1, 1, 7)}, {"label", random_ints({n}, 0, 3, 8)}}; }

@@ -6,9 +6,8 @@
 #include <cmath>
 
 #include "convert/schedules.hpp"
+#include "convert/testing.hpp"
 #include "engine/training.hpp"
-#include "onnx/onnx.hpp"
-#include "tests/support/op_case.hpp"
 
 namespace onnxtrain {
 namespace {
@@ -17,18 +16,14 @@ using testing::random_ints;
 using testing::random_tensor;
 
 Model mlp(const char* tail = "logits = Gemm <transB = 1> (h, w2, b2)", const char* out = "float[N,3] logits") {
-  std::string text = cat(R"(<ir_version: 8, opset_import: ["" : 17]>
-mlp (float[N,4] x) => ()", out, R"() <float[8,4] w1, float[8] b1, float[3,8] w2, float[3] b2>
+  using testing::weights;
+  return parse_model(cat(R"(<ir_version: 8, opset_import: ["" : 17]>
+mlp (float[N,4] x) => ()", out, ")\n<", weights("w1", {8, 4}, 1), ", ", weights("b1", {8}, 2), ", ",
+                         weights("w2", {3, 8}, 3), ", ", weights("b2", {3}, 4), R"(>
 {
   a = Gemm <transB = 1> (x, w1, b1)
   h = Tanh (a)
-  )", tail, "\n}\n");
-  Model m = parse_model(text, all_ops());
-  m.set_initializer("w1", random_tensor({8, 4}, -0.5, 0.5, 1));
-  m.set_initializer("b1", random_tensor({8}, -0.5, 0.5, 2));
-  m.set_initializer("w2", random_tensor({3, 8}, -0.5, 0.5, 3));
-  m.set_initializer("b2", random_tensor({3}, -0.5, 0.5, 4));
-  return m;
+  )", tail, "\n}\n"), all_ops());
 }
 
 Feeds batch(uint64_t seed = 7) {
