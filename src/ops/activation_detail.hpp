@@ -48,6 +48,13 @@ Kernel make_tile(Prepare& p) {
   };
 }
 
+// The step of a fused chain; attributes are read again when the chain is prepared.
+template <class F>
+int micro_activation(bool grad) {
+  Tile t = tile_of<F>(Node{}, grad);
+  return t.op == simd::MicroOp::kCount ? -1 : int(t.op);
+}
+
 template <class F, class... Ts>
 Kernel make_activation(Prepare& p) {
   return dispatch<Ts...>(p.in(0).dtype, p.node().op, [&]<class T>() {
@@ -97,10 +104,10 @@ template <class F, class... Ts>
 void add_activation(OpTable& t, const char* name) {
   t.add({.name = name, .shape = shape_same, .impls = {{"simd", refuses_tile<F, false>, make_tile<F, false>},
                                                         {"ref", nullptr, make_activation<F, Ts...>}},
-         .grad = activation_rule<F>, .in_place = {{0, 0}}});
+         .grad = activation_rule<F>, .in_place = {{0, 0}}, .micro_op = micro_activation<F>(false)});
   t.add({.name = std::string(name) + "Grad", .domain = std::string(kOwnDomain), .shape = activation_grad_shape,
-         .impls = {{"simd", refuses_tile<F, true>, make_tile<F, true>}, {"ref", nullptr, make_activation_grad<F>}}, .in_place = {{0, 0}, {1, 0}},
-         .lower = activation_lower<F>});
+         .impls = {{"simd", refuses_tile<F, true>, make_tile<F, true>}, {"ref", nullptr, make_activation_grad<F>}},
+         .in_place = {{0, 0}, {1, 0}}, .micro_op = micro_activation<F>(true), .lower = activation_lower<F>});
 }
 template <class F>
 void add_float_activation(OpTable& t, const char* name) {
