@@ -75,6 +75,9 @@ ValueId find_output(const Model& m, const std::string& name) {
     if (m.main.value_name(v) == name) return v;
     names.push_back(m.main.value_name(v));
   }
+  // a tensor inside the model is as good: training on an earlier one
+  ValueId inside = m.main.find(name);
+  if (inside != kNone && m.main.value(inside).producer >= 0) return inside;
   usage_error("OT1237", cat("the model has no output '", name, "'"), suggestion(name, names));
 }
 

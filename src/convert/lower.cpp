@@ -1,8 +1,214 @@
-// Lowering.
+// Gradient nodes expanded, our own operators replaced by standard ones unless they are functions.
 #include "convert/lower.hpp"
+
+#include <algorithm>
+
+#include "autodiff/autodiff.hpp"
+#include "convert/step_builder.hpp"
 
 namespace onnxtrain {
 
-Model lower(const Model&, const OpTable&) { usage_error("OT1299", "lowering is not written yet"); }
+namespace {
+
+// Main graph and algorithm as one graph with fresh name counts.
+struct Joined {
+  Graph g;
+  size_t main_values = 0, main_nodes = 0;
+  std::vector<ValueId> to;  // algorithm -> joined
+};
+
+void remap(Node& n, const std::vector<ValueId>& to) {
+  auto map = [&](ValueId v) { return v == kNone ? kNone : to[size_t(v)]; };
+  for (ValueId& v : n.inputs) v = map(v);
+  for (ValueId& v : n.outputs) v = map(v);
+  for (auto& [key, a] : n.attrs)
+    if (GraphPtr* sub = std::get_if<GraphPtr>(&a)) {
+      auto copy = std::make_shared<Graph>((*sub)->clone());
+      for (auto& c : copy->captures) c.outer = map(c.outer);
+      *sub = copy;
+    }
+}
+
+Joined join(const Graph& main, const Graph& algorithm) {
+  Joined j;
+  j.g.name = main.name;
+  j.g.values = main.values;
+  j.g.nodes = main.clone().nodes;
+  j.g.inputs = main.inputs;
+  j.g.outputs = main.outputs;
+  j.main_values = main.values.size();
+  j.main_nodes = main.nodes.size();
+  j.to.assign(algorithm.values.size(), kNone);
+  for (const auto& c : algorithm.captures) j.to[size_t(c.inner)] = c.outer;
+  for (size_t k = 0; k < algorithm.values.size(); ++k)
+    if (j.to[k] == kNone) {
+      j.to[k] = ValueId(j.g.values.size());
+      j.g.values.push_back(algorithm.values[k]);
+    }
+  for (Node n : algorithm.nodes) {
+    remap(n, j.to);
+    j.g.nodes.push_back(std::move(n));
+  }
+  j.g.renumber();
+  return j;
+}
+
+// The inverse: what is not the main graph's becomes the algorithm again.
+Graph split(const Joined& j, const Graph& before) {
+  Graph a;
+  a.name = before.name;
+  std::vector<ValueId> to(j.g.values.size(), kNone);
+  auto bring = [&](ValueId v) {
+    if (v == kNone || to[size_t(v)] != kNone) return;
+    to[size_t(v)] = ValueId(a.values.size());
+    a.values.push_back(j.g.values[size_t(v)]);
+    if (size_t(v) < j.main_values) a.captures.push_back({v, to[size_t(v)]});
+  };
+  for (ValueId v : before.inputs) bring(j.to[size_t(v)]);
+  for (size_t k = j.main_nodes; k < j.g.nodes.size(); ++k) {
+    for (ValueId v : j.g.reads(j.g.nodes[k])) bring(v);
+    for (ValueId v : j.g.nodes[k].outputs) bring(v);
+  }
+  for (ValueId v : before.outputs) bring(j.to[size_t(v)]);
+  for (size_t k = j.main_nodes; k < j.g.nodes.size(); ++k) {
+    Node n = j.g.nodes[k];
+    remap(n, to);
+    a.nodes.push_back(std::move(n));
+  }
+  for (ValueId v : before.inputs) a.inputs.push_back(to[size_t(j.to[size_t(v)])]);
+  for (ValueId v : before.outputs) a.outputs.push_back(to[size_t(j.to[size_t(v)])]);
+  a.renumber();
+  return a;
+}
+
+bool is_optimizer(const Node& n) { return n.domain == kTrainingDomain && n.op != "Gradient"; }
+
+// Replaces nodes of our own domain; true if one was there. Outputs keep their numbers through Identity.
+bool replace_own(Graph& g, const OpTable& ops, int opset) {
+  bool any = false;
+  std::vector<Node> old = std::move(g.nodes);
+  g.nodes.clear();
+  for (Node& n : old) {
+    const Op* op = n.domain == kOwnDomain ? ops.find(n) : nullptr;
+    bool keep = n.domain == kOwnDomain ? op && op->function : !is_optimizer(n);
+    if (keep) {
+      g.nodes.push_back(std::move(n));
+      continue;
+    }
+    if (n.domain == kOwnDomain && (!op || !op->lower))
+      model_error("OT1247", cat("cannot lower ", n.label(), ": it has no form in standard operators"),
+                  "prepare the model without --lowered");
+    any = true;
+    GradBuilder b(g, ops, n, {}, opset);
+    std::vector<ValueId> made;
+    try {
+      made = n.domain == kOwnDomain ? op->lower(b) : lower_optimizer(b);
+    } catch (Error& e) {
+      e.add_place("while lowering " + n.label());
+      throw;
+    }
+    for (size_t k = 0; k < n.outputs.size(); ++k) {
+      if (n.outputs[k] == kNone) continue;
+      OT_ASSERT(k < made.size() && made[k] != kNone);
+      Node id;
+      id.op = "Identity";
+      id.version = opset;
+      id.name = g.value_name(n.outputs[k]);
+      id.inputs = {made[k]};
+      id.outputs = {n.outputs[k]};
+      TypeInfo& t = g.value(n.outputs[k]).type;
+      if (!t.is_tensor() || !t.shape) t = g.value(made[k]).type;
+      g.nodes.push_back(std::move(id));
+    }
+  }
+  g.renumber();
+  return any;
+}
+
+// Reads go past Identity nodes; those that only rename an output stay.
+void skip_identities(Graph& g, size_t from, const std::vector<ValueId>& outputs) {
+  std::vector<ValueId> to(g.values.size());
+  for (size_t k = 0; k < to.size(); ++k) to[k] = ValueId(k);
+  for (size_t k = from; k < g.nodes.size(); ++k) {
+    Node& n = g.nodes[k];
+    for (ValueId& v : n.inputs)
+      if (v != kNone) v = to[size_t(v)];
+    for (auto& [key, a] : n.attrs)
+      if (GraphPtr* sub = std::get_if<GraphPtr>(&a))
+        for (auto& c : (*sub)->captures) c.outer = to[size_t(c.outer)];
+    if (n.is("Identity")) to[size_t(n.outputs[0])] = n.inputs[0];
+  }
+  g.outputs = outputs;
+  // the main graph's nodes stay whatever happens
+  std::vector<ValueId> keep;
+  for (size_t k = 0; k < from; ++k)
+    for (ValueId v : g.nodes[k].outputs)
+      if (v != kNone) keep.push_back(v);
+  g.remove_dead(keep);
+}
+
+void lower_step(Model& m, TrainingStep& step, const OpTable& ops, int opset) {
+  Joined j = join(m.main, step.algorithm);
+  resolve_gradients(j.g);
+  expand_gradients(j.g, ops, opset);
+  while (replace_own(j.g, ops, opset)) {
+  }
+  std::vector<ValueId> outputs;
+  for (ValueId v : step.algorithm.outputs) outputs.push_back(j.to[size_t(v)]);
+  skip_identities(j.g, j.main_nodes, outputs);
+  j.g.verify("lowering");
+  step.algorithm = split(j, step.algorithm);
+  step.algorithm.verify("lowering");
+  step.generated = true;
+}
+
+}  // namespace
+
+Model lower(const Model& source, const OpTable& ops) {
+  Model m = source;
+  auto it = m.opsets.find("");
+  int opset = std::max(it == m.opsets.end() ? 0 : it->second, 13);
+  for (TrainingStep& t : m.training) lower_step(m, t, ops, opset);
+  m.opsets.erase(std::string(kTrainingDomain));
+  m.metadata["onnxtrain.lowered"] = "1";
+  m.mark_state();
+  return m;
+}
+
+Model flatten_step(const Model& m, int which) {
+  const TrainingStep& step = m.training.at(size_t(which));
+  Joined j = join(m.main, step.algorithm);
+  Model out = m;
+  out.training.clear();
+  out.source = nullptr;
+  out.main_generated = true;
+  out.metadata.erase("onnxtrain.rate");
+  Graph& g = j.g;
+  g.name = step.algorithm.name;
+  g.outputs.clear();
+  for (ValueId v : step.algorithm.outputs) g.outputs.push_back(j.to[size_t(v)]);
+  g.remove_dead();
+  std::vector<char> read(g.values.size(), 0);
+  for (const Node& n : g.nodes)
+    for (ValueId v : g.reads(n)) read[size_t(v)] = 1;
+  std::vector<ValueId> inputs;
+  for (ValueId v : m.main.inputs)
+    if (read[size_t(v)] && !g.value(v).constant.defined()) inputs.push_back(v);
+  for (ValueId v : step.algorithm.inputs) inputs.push_back(j.to[size_t(v)]);
+  std::vector<std::string> names = m.state_names();
+  if (auto it = m.metadata.find("onnxtrain.rate"); it != m.metadata.end()) names.push_back(it->second);
+  for (size_t k = 0; k < g.values.size(); ++k) {
+    ValueDef& d = g.values[k];
+    bool is_state = d.constant.defined() && std::find(names.begin(), names.end(), d.name) != names.end();
+    d.state.clear();
+    if (!is_state || !read[k]) continue;
+    d.constant = {};
+    d.initializer = false;
+    inputs.push_back(ValueId(k));
+  }
+  g.inputs = inputs;
+  out.main = std::move(g);
+  return out;
+}
 
 }  // namespace onnxtrain

@@ -125,7 +125,10 @@ class Updates {
       op += "Centered";
       state.emplace_back("grad_avg", 0);
     }
-    state.emplace_back("momentum_buffer", 0);
+    if (o_.momentum > 0) {
+      op += "Momentum";
+      state.emplace_back("momentum_buffer", 0);
+    }
     double alpha = keras_ && o_.alpha == 0.99 ? 0.9 : o_.alpha;  // Keras' default
     emit(own(op.c_str()), {r_},
          {{"alpha", real(alpha)}, {"epsilon", real(o_.eps.value_or(keras_ ? 1e-7 : 1e-8))},

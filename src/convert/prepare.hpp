@@ -85,4 +85,9 @@ std::vector<std::string> trainable_parameters(const Model& m, const Recipe& r);
 
 Model prepare(const Model& m, const Recipe& r, const OpTable& ops);
 
+// Step `which` of a lowered training model as a plain inference model: inputs are the data and every
+// state variable it reads (and the rate), outputs the loss and the new state, in the order of the
+// algorithm's outputs. An ordinary runtime runs it; the caller feeds the state back by update_binding.
+Model flatten_step(const Model& m, int which = 0);
+
 }  // namespace onnxtrain

@@ -42,12 +42,9 @@ ValueId StepBuilder::from_main(ValueId outer) {
 }
 
 std::string StepBuilder::claim(const std::string& wanted) {
-  auto taken = [&](const std::string& name) {
-    if (names_.count(name)) return true;
-    return graph_.find(name) != kNone;
-  };
+  for (; scanned_ < graph_.values.size(); ++scanned_) names_.insert(graph_.values[scanned_].name);
   std::string name = wanted;
-  for (int k = 1; taken(name); ++k) name = cat(wanted, "_", k);
+  for (int k = 1; names_.count(name); ++k) name = cat(wanted, "_", k);
   names_.insert(name);
   return name;
 }

@@ -56,6 +56,7 @@ class StepBuilder {
   Graph graph_;
   GradBuilder nodes_;
   std::set<std::string> names_;
+  size_t scanned_ = 0;  // values whose names are in names_
   std::map<ValueId, ValueId> here_;
   std::vector<std::pair<std::string, ValueId>> bindings_;
 };

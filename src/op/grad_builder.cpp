@@ -1,6 +1,8 @@
 // Building blocks of gradient rules.
 #include "op/grad_builder.hpp"
 
+#include <optional>
+
 namespace onnxtrain {
 
 GradBuilder::GradBuilder(Graph& g, const OpTable& table, Node node, std::vector<ValueId> dys, int opset)
@@ -113,6 +115,28 @@ ValueId GradBuilder::expand_like(ValueId v, ValueId like) {
   return call("Expand", {v, shape_of(like)});
 }
 
+namespace {
+
+// Axes along which `from` was broadcast from `to`, when sizes that are not numbers still decide it.
+std::optional<std::vector<int64_t>> summed_axes(const TypeInfo& from, const TypeInfo& to) {
+  if (!from.shape || !to.shape || from.shape->size() < to.shape->size()) return std::nullopt;
+  std::vector<int64_t> axes;
+  size_t lead = from.shape->size() - to.shape->size();
+  for (size_t d = 0; d < from.shape->size(); ++d) {
+    if (d < lead) {
+      axes.push_back(int64_t(d));
+      continue;
+    }
+    const Dim &x = (*from.shape)[d], &y = (*to.shape)[d - lead];
+    if (x == y && (x.known() || !x.symbol.empty())) continue;
+    if (y.value != 1) return std::nullopt;
+    axes.push_back(int64_t(d));
+  }
+  return axes;
+}
+
+}  // namespace
+
 ValueId GradBuilder::sum_to_shape_of(ValueId v, ValueId like) {
   const TypeInfo &a = type(v), &b = type(like);
   if (a.concrete() && b.concrete()) {
@@ -124,6 +148,11 @@ ValueId GradBuilder::sum_to_shape_of(ValueId v, ValueId like) {
       if (d < lead || (to[d - lead] == 1 && from[d] != 1)) axes.push_back(int64_t(d));
     ValueId r = reduce_sum(v, axes, true);
     return lead ? reshape_like(r, like) : r;
+  }
+  if (std::optional<std::vector<int64_t>> axes = summed_axes(a, b)) {
+    if (axes->empty()) return v;
+    ValueId r = reduce_sum(v, *axes, true);
+    return a.shape->size() != b.shape->size() ? reshape_like(r, like) : r;
   }
   return own("SumToShape", {v, like});
 }

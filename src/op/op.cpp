@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/random.hpp"
+#include "op/symbolic.hpp"
 
 namespace onnxtrain {
 
@@ -98,7 +99,7 @@ bool infer_node(Graph& g, const Node& n, const OpTable& table) {
       continue;
     }
     const ValueDef& d = g.value(v);
-    if (!d.type.concrete()) return false;
+    if (!d.type.concrete()) return infer_symbolic(g, n, *op);
     in.push_back({d.type.elem, d.type.concrete_shape(), kPlain});
     values.push_back(d.is_constant() ? &d.constant : nullptr);
   }

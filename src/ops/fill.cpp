@@ -83,6 +83,17 @@ Kernel make_sum_to(Prepare& p) {
   });
 }
 
+// Axes are those where the padded target shape differs from the source's; found when the graph runs.
+std::vector<ValueId> sum_to_lower(GradBuilder& b) {
+  ValueId from = b.call("Shape", {b.x(0)}), to = b.call("Shape", {b.x(1)});
+  ValueId missing = b.sub(b.call("Shape", {from}), b.call("Shape", {to}));
+  ValueId ones = b.call("ConstantOfShape", {missing}, {{"value", Tensor::vector<int64_t>({1})}});
+  ValueId padded = b.call("Concat", {ones, to}, {{"axis", int64_t(0)}});
+  ValueId axes = b.squeeze(b.call("NonZero", {b.call("Not", {b.call("Equal", {padded, from})})}), {0});
+  ValueId sum = b.call("ReduceSum", {b.x(0), axes}, {{"keepdims", int64_t(1)}, {"noop_with_empty_axes", int64_t(1)}});
+  return {b.call("Reshape", {sum, to})};
+}
+
 std::vector<ValueId> sum_to_grad(GradBuilder& b) { return {b.expand_like(b.dy(), b.x(0)), kNone}; }
 std::vector<ValueId> fill_grad(GradBuilder&) { return {kNone}; }
 
@@ -92,7 +103,7 @@ void register_fill(OpTable& t) {
   t.add({.name = "FillLike", .domain = std::string(kOwnDomain), .shape = shape_same,
          .impls = {{"ref", nullptr, make_fill}}, .run_values = run_fill, .grad = fill_grad, .types_only = true, .lower = fill_lower});
   t.add({.name = "SumToShape", .domain = std::string(kOwnDomain), .shape = sum_shape,
-         .impls = {{"ref", nullptr, make_sum_to}}, .grad = sum_to_grad});
+         .impls = {{"ref", nullptr, make_sum_to}}, .grad = sum_to_grad, .lower = sum_to_lower});
 }
 
 }  // namespace onnxtrain::ops

@@ -48,78 +48,75 @@ Kernel make(Prepare& p) {
   });
 }
 
-// The pieces of the function bodies that the variants share.
-#define OT_ADAM_HEAD                              \
-  "  b1 = Constant <value: tensor = @beta1> ()\n" \
-  "  b2 = Constant <value: tensor = @beta2> ()\n" \
-  "  e = Constant <value: tensor = @epsilon> ()\n" \
-  "  d = Constant <value: tensor = @decay> ()\n"  \
-  "  one = Constant <value = double {1.0}> ()\n"  \
-  "  t = Cast <to = 11> (T)\n"                    \
-  "  r = Cast <to = 11> (R)\n"                    \
-  "  p1 = Pow (b1, t)\n"                          \
-  "  p2 = Pow (b2, t)\n"                          \
-  "  fix1 = Sub (one, p1)\n"                      \
-  "  q2 = Sub (one, p2)\n"                        \
-  "  fix2 = Sqrt (q2)\n"                          \
-  "  n1 = Sub (one, b1)\n"                        \
-  "  n2 = Sub (one, b2)\n"                        \
-  "  c1 = CastLike (n1, X)\n"                     \
-  "  c2 = CastLike (n2, X)\n"                     \
-  "  k2 = CastLike (b2, X)\n"                     \
-  "  eps = CastLike (e, X)\n"
-#define OT_ADAM_COUPLED       \
-  "  dx = CastLike (d, X)\n"  \
-  "  l2 = Mul (dx, X)\n"      \
-  "  g = Add (G, l2)\n"       \
-  "  kept = Identity (X)\n"
-#define OT_ADAM_DECOUPLED     \
-  "  rd = Mul (r, d)\n"       \
-  "  keep = Sub (one, rd)\n"  \
-  "  k = CastLike (keep, X)\n" \
-  "  kept = Mul (X, k)\n"     \
-  "  g = Identity (G)\n"
-#define OT_ADAM_MOMENTS       \
-  "  gm = Sub (g, M)\n"       \
-  "  gmc = Mul (gm, c1)\n"    \
-  "  M1 = Add (M, gmc)\n"     \
-  "  vb = Mul (V, k2)\n"      \
-  "  gg = Mul (g, g)\n"       \
-  "  ggc = Mul (gg, c2)\n"    \
-  "  V1 = Add (vb, ggc)\n"
-#define OT_ADAM_TORCH_STEP    \
-  "  f2 = CastLike (fix2, X)\n" \
-  "  scaled = Div (root, f2)\n" \
-  "  size = Div (r, fix1)\n"
-#define OT_ADAM_KERAS_STEP    \
-  "  scaled = Identity (root)\n" \
-  "  rf = Mul (r, fix2)\n"    \
-  "  size = Div (rf, fix1)\n"
-#define OT_ADAM_TAIL          \
-  "  denominator = Add (scaled, eps)\n" \
-  "  step = CastLike (size, X)\n"       \
-  "  quotient = Div (M1, denominator)\n" \
-  "  move = Mul (step, quotient)\n"     \
-  "  X1 = Sub (kept, move)\n}\n"
-#define OT_ADAM_BEGIN "<domain: \"ai.onnxtrain\", opset_import: [\"\" : 15]>\n"
-#define OT_ADAM_PLAIN " <beta1, beta2, epsilon, decay> (R, T, X, G, M, V) => (X1, M1, V1)\n{\n"
-#define OT_ADAM_AMS " <beta1, beta2, epsilon, decay> (R, T, X, G, M, V, S) => (X1, M1, V1, S1)\n{\n"
-
-constexpr const char* kAdam = OT_ADAM_BEGIN "Adam" OT_ADAM_PLAIN OT_ADAM_HEAD OT_ADAM_COUPLED OT_ADAM_MOMENTS
-    "  root = Sqrt (V1)\n" OT_ADAM_TORCH_STEP OT_ADAM_TAIL;
-constexpr const char* kAdamW = OT_ADAM_BEGIN "AdamW" OT_ADAM_PLAIN OT_ADAM_HEAD OT_ADAM_DECOUPLED OT_ADAM_MOMENTS
-    "  root = Sqrt (V1)\n" OT_ADAM_TORCH_STEP OT_ADAM_TAIL;
-constexpr const char* kKeras = OT_ADAM_BEGIN "AdamKeras" OT_ADAM_PLAIN OT_ADAM_HEAD OT_ADAM_DECOUPLED OT_ADAM_MOMENTS
-    "  root = Sqrt (V1)\n" OT_ADAM_KERAS_STEP OT_ADAM_TAIL;
-constexpr const char* kAdamAms = OT_ADAM_BEGIN "AdamAms" OT_ADAM_AMS OT_ADAM_HEAD OT_ADAM_COUPLED OT_ADAM_MOMENTS
-    "  S1 = Max (S, V1)\n  root = Sqrt (S1)\n" OT_ADAM_TORCH_STEP OT_ADAM_TAIL;
-constexpr const char* kAdamWAms = OT_ADAM_BEGIN "AdamWAms" OT_ADAM_AMS OT_ADAM_HEAD OT_ADAM_DECOUPLED OT_ADAM_MOMENTS
-    "  S1 = Max (S, V1)\n  root = Sqrt (S1)\n" OT_ADAM_TORCH_STEP OT_ADAM_TAIL;
-constexpr const char* kKerasAms = OT_ADAM_BEGIN "AdamKerasAms" OT_ADAM_AMS OT_ADAM_HEAD OT_ADAM_DECOUPLED OT_ADAM_MOMENTS
-    "  S1 = Max (S, V1)\n  root = Sqrt (S1)\n" OT_ADAM_KERAS_STEP OT_ADAM_TAIL;
+// The same in standard operators.
+std::string function_text(const std::string& name, Form form, bool ams) {
+  std::string f = "<domain: \"ai.onnxtrain\", opset_import: [\"\" : 15]>\n" + name;
+  f += ams ? " <beta1, beta2, epsilon, decay> (R, T, X, G, M, V, S) => (X1, M1, V1, S1)\n{\n"
+           : " <beta1, beta2, epsilon, decay> (R, T, X, G, M, V) => (X1, M1, V1)\n{\n";
+  f += R"(
+  b1 = Constant <value: tensor = @beta1> ()
+  b2 = Constant <value: tensor = @beta2> ()
+  e = Constant <value: tensor = @epsilon> ()
+  d = Constant <value: tensor = @decay> ()
+  one = Constant <value = double {1.0}> ()
+  t = Cast <to = 11> (T)
+  r = Cast <to = 11> (R)
+  p1 = Pow (b1, t)
+  p2 = Pow (b2, t)
+  fix1 = Sub (one, p1)
+  q2 = Sub (one, p2)
+  fix2 = Sqrt (q2)
+  n1 = Sub (one, b1)
+  n2 = Sub (one, b2)
+  c1 = CastLike (n1, X)
+  c2 = CastLike (n2, X)
+  k2 = CastLike (b2, X)
+  eps = CastLike (e, X)
+)";
+  f += form == Form::kAdam ? R"(
+  dx = CastLike (d, X)
+  l2 = Mul (dx, X)
+  g = Add (G, l2)
+  kept = Identity (X)
+)" : R"(
+  rd = Mul (r, d)
+  keep = Sub (one, rd)
+  k = CastLike (keep, X)
+  kept = Mul (X, k)
+  g = Identity (G)
+)";
+  f += R"(
+  gm = Sub (g, M)
+  gmc = Mul (gm, c1)
+  M1 = Add (M, gmc)
+  vb = Mul (V, k2)
+  gg = Mul (g, g)
+  ggc = Mul (gg, c2)
+  V1 = Add (vb, ggc)
+)";
+  f += ams ? "  S1 = Max (S, V1)\n  root = Sqrt (S1)\n" : "  root = Sqrt (V1)\n";
+  f += form == Form::kKeras ? R"(
+  scaled = Identity (root)
+  rf = Mul (r, fix2)
+  size = Div (rf, fix1)
+)" : R"(
+  f2 = CastLike (fix2, X)
+  scaled = Div (root, f2)
+  size = Div (r, fix1)
+)";
+  return f + R"(
+  denominator = Add (scaled, eps)
+  step = CastLike (size, X)
+  quotient = Div (M1, denominator)
+  move = Mul (step, quotient)
+  X1 = Sub (kept, move)
+}
+)";
+}
 
 template <Form form, bool ams>
-void add(OpTable& t, const char* name, const char* function) {
+void add(OpTable& t, const char* name) {
+  static const std::string function = function_text(name, form, ams);
   Op op;
   op.name = name;
   op.domain = std::string(kOwnDomain);
@@ -128,19 +125,19 @@ void add(OpTable& t, const char* name, const char* function) {
   op.no_grad = "an optimizer's update is not differentiated";
   op.in_place = {{2, 0}, {4, 1}, {5, 2}};
   if (ams) op.in_place.push_back({6, 3});
-  op.function = function;
+  op.function = function.c_str();
   t.add(std::move(op));
 }
 
 }  // namespace
 
 void register_optim_adam(OpTable& t) {
-  add<Form::kAdam, false>(t, "Adam", kAdam);
-  add<Form::kAdamW, false>(t, "AdamW", kAdamW);
-  add<Form::kKeras, false>(t, "AdamKeras", kKeras);
-  add<Form::kAdam, true>(t, "AdamAms", kAdamAms);
-  add<Form::kAdamW, true>(t, "AdamWAms", kAdamWAms);
-  add<Form::kKeras, true>(t, "AdamKerasAms", kKerasAms);
+  add<Form::kAdam, false>(t, "Adam");
+  add<Form::kAdamW, false>(t, "AdamW");
+  add<Form::kKeras, false>(t, "AdamKeras");
+  add<Form::kAdam, true>(t, "AdamAms");
+  add<Form::kAdamW, true>(t, "AdamWAms");
+  add<Form::kKeras, true>(t, "AdamKerasAms");
 }
 
 }  // namespace onnxtrain::ops
