@@ -43,35 +43,43 @@ bool GraphReader::upgrade(NodeView& v, Scope& s) {
   const bool aligned = broadcast != nullptr && broadcast->i() != 0 && axis != nullptr;
   if (aligned) {
     // B's dimensions stand at A's `axis`: append ones behind them, then numpy's rule fits
-    const TypeInfo& a = s.graph->value(v.inputs[0]).type;
-    const TypeInfo& b = s.graph->value(v.inputs[1]).type;
-    if (!a.shape || !b.shape)
-      model_error("OT1055", cat(op, " with axis=", axis->i(), " of opset ", v.version,
-                                " needs the ranks of its inputs, which the file does not tell"),
-                  "convert the model to opset 13 or later");
-    const int64_t rank = int64_t(a.shape->size());
-    const int64_t at = axis->i() < 0 ? axis->i() + rank : axis->i();
-    const int64_t behind = rank - at - int64_t(b.shape->size());
-    if (at < 0 || behind < 0)
-      model_error("OT1055", cat("axis=", axis->i(), " does not fit ", to_string(a), " and ", to_string(b)));
-    if (behind > 0) {
+    const TypeInfo a = s.graph->value(v.inputs[0]).type;
+    const TypeInfo b = s.graph->value(v.inputs[1]).type;
+    auto replace_b = [&](Node n, TypeInfo type) {
+      n.name = fresh_name(v.proto->output_size() > 0 ? v.proto->output(0) + "_aligned" : "aligned");
+      const ValueId out = s.graph->add_value(fresh_name(n.name + "_out"), std::move(type));
+      s.graph->value(out).producer = NodeId(s.graph->nodes.size());
+      n.outputs = {out};
+      s.graph->nodes.push_back(std::move(n));
+      v.inputs[1] = out;
+    };
+    Node n;
+    if (!a.shape || !b.shape) {
+      n.domain = kOwnDomain;  // ranks are known at run time only
+      n.op = "AlignAxis";
+      n.version = 1;
+      n.inputs = {v.inputs[1], v.inputs[0]};
+      n.attrs["axis"] = int64_t(axis->i());
+      TypeInfo type = b;
+      type.shape = std::nullopt;
+      replace_b(std::move(n), std::move(type));
+    } else {
+      const int64_t rank = int64_t(a.shape->size());
+      const int64_t at = axis->i() < 0 ? axis->i() + rank : axis->i();
+      const int64_t behind = rank - at - int64_t(b.shape->size());
+      if (at < 0 || behind < 0)
+        model_error("OT1055", cat("axis=", axis->i(), " does not fit ", to_string(a), " and ", to_string(b)));
       std::vector<int64_t> axes;
       TypeInfo type = b;
       for (int64_t k = 0; k < behind; ++k) {
         axes.push_back(int64_t(b.shape->size()) + k);
         type.shape->push_back({1, {}});
       }
-      Node n;
       n.op = "Unsqueeze";
       n.version = 7;
-      n.name = fresh_name(v.proto->output_size() > 0 ? v.proto->output(0) + "_unsqueeze" : "unsqueeze");
       n.inputs = {v.inputs[1]};
       n.attrs["axes"] = axes;
-      const ValueId out = s.graph->add_value(fresh_name(n.name + "_out"), type);
-      s.graph->value(out).producer = NodeId(s.graph->nodes.size());
-      n.outputs = {out};
-      s.graph->nodes.push_back(std::move(n));
-      v.inputs[1] = out;
+      if (behind > 0) replace_b(std::move(n), std::move(type));
     }
   }
   std::erase_if(v.attrs, [](const auto& a) { return a.first == "broadcast" || a.first == "axis"; });

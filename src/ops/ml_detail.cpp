@@ -75,9 +75,10 @@ int64_t write_scores(Post p, const float* scores, int64_t n, int add_second, flo
     return n;
   }
   float s = scores[0];
-  out[0] = add_second < 2 ? 1 - s : -s;
+  bool mirrored = add_second >= 2 || p == Post::kLogistic;
+  out[0] = mirrored ? -s : 1 - s;
   out[1] = s;
-  if (add_second >= 2) apply_post(p, out, 2);
+  if (mirrored) apply_post(p, out, 2);
   return 2;
 }
 

@@ -24,7 +24,7 @@ enum class Post { kNone, kSoftmax, kLogistic, kSoftmaxZero, kProbit };
 Post post_of(const Node& n);
 // Transforms the n scores of one row.
 void apply_post(Post p, float* scores, int64_t n);
-// How a single score becomes two: -1: it stays one; 0, 1: [1-s, s]; 2, 3: [-s, s] (then transformed).
+// How a single score becomes two: -1: it stays one; 0, 1: [1-s, s] (LOGISTIC: as 2); 2, 3: [-s, s], then transformed.
 // Returns the number of scores written to `out` (room for max(n, 2)).
 int64_t write_scores(Post p, const float* scores, int64_t n, int add_second, float* out);
 
