@@ -151,8 +151,9 @@ ValueId GradBuilder::sum_to_shape_of(ValueId v, ValueId like) {
   }
   if (std::optional<std::vector<int64_t>> axes = summed_axes(a, b)) {
     if (axes->empty()) return v;
+    bool shorter = a.shape->size() != b.shape->size();  // before new nodes move the types
     ValueId r = reduce_sum(v, *axes, true);
-    return a.shape->size() != b.shape->size() ? reshape_like(r, like) : r;
+    return shorter ? reshape_like(r, like) : r;
   }
   return own("SumToShape", {v, like});
 }
