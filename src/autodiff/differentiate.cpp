@@ -111,6 +111,9 @@ class Reverse {
       ValueId x = inputs[i], dx = dxs[i];
       if (x == kNone || dx == kNone || !is_active(x)) continue;
       if (op.broadcasts) dx = b.sum_to_shape_of(dx, x);
+      // a gradient has its variable's type, whatever the shape functions could tell
+      TypeInfo& t = g_.value(dx).type;
+      if (t.kind == TypeInfo::Kind::kUnknown || (t.is_tensor() && !t.shape)) t = g_.value(x).type;
       contributions_[x].push_back(dx);
     }
   }
