@@ -90,6 +90,7 @@ class Reverse {
       blocked_.push_back({k, op.no_grad ? op.no_grad : "its gradient is not written yet"});
       return;
     }
+    ValueId known = ValueId(g_.values.size());  // what the rule makes has larger numbers
     GradBuilder b(g_, table_, n, dys, opset_);
     b.set_wants(wants);
     b.set_active(&active_);
@@ -102,8 +103,11 @@ class Reverse {
       throw;
     }
     // a rule may also add nodes in front of its own
-    size_t moved = size_t(g_.producer_of(first_output(n))) - k;
-    for (Blocked& bl : blocked_) bl.node += moved;
+    const std::vector<ValueId>& here = g_.nodes[k].outputs;
+    if (std::find(here.begin(), here.end(), first_output(n)) == here.end()) {
+      size_t moved = size_t(g_.producer_of(first_output(n))) - k;
+      for (Blocked& bl : blocked_) bl.node += moved;
+    }
     // a rule may return gradients of captured values after those of the inputs
     std::vector<ValueId> inputs = n.inputs;
     for (size_t i = n.inputs.size(); i < dxs.size(); ++i) inputs.push_back(captured(n, i - n.inputs.size()));
@@ -111,9 +115,8 @@ class Reverse {
       ValueId x = inputs[i], dx = dxs[i];
       if (x == kNone || dx == kNone || !is_active(x)) continue;
       if (op.broadcasts) dx = b.sum_to_shape_of(dx, x);
-      // a gradient has its variable's type, whatever the shape functions could tell
-      TypeInfo& t = g_.value(dx).type;
-      if (t.kind == TypeInfo::Kind::kUnknown || (t.is_tensor() && !t.shape)) t = g_.value(x).type;
+      // a gradient has the type of its value: say so where the rule could not know
+      if (!g_.value(dx).type.concrete() && dx >= known) g_.value(dx).type = g_.value(x).type;
       contributions_[x].push_back(dx);
     }
   }

@@ -1,6 +1,8 @@
 // Partial evaluation of a graph with known input types.
 #include "infer/specialise.hpp"
 
+#include "op/fold.hpp"
+
 namespace onnxtrain {
 
 namespace {
@@ -45,29 +47,13 @@ NodeTypes types_of(const Graph& g, const Node& n, const std::vector<char>& is_va
 // Runs the node now; its outputs become constants.
 void fold(Graph& g, const Node& n, const Op& op, const NodeTypes& t, const std::vector<TensorType>& out,
           ThreadPool& pool) {
-  Prepare p(n, t.in, out, t.values, pool);
-  for (const Impl& impl : op.impls) {
-    if (impl.refuses && !impl.refuses(p).empty()) continue;
-    p.workspace = 0;
-    Kernel kernel = impl.make(p);
-    std::vector<void*> in, outs;
-    std::vector<Tensor> results;
-    for (const Tensor* v : t.values) in.push_back(v ? const_cast<void*>(v->data()) : nullptr);
-    for (size_t k = 0; k < n.outputs.size(); ++k) {
-      results.push_back(n.outputs[k] == kNone ? Tensor() : Tensor(out[k].dtype, out[k].shape));
-      outs.push_back(results.back().defined() ? results.back().data() : nullptr);
+  std::vector<Tensor> results = run_node_now(n, op, t.in, t.values, out, pool);
+  for (size_t k = 0; k < n.outputs.size(); ++k)
+    if (n.outputs[k] != kNone) {
+      ValueDef& d = g.value(n.outputs[k]);
+      d.constant = results[k];
+      d.producer = -1;
     }
-    std::shared_ptr<void> workspace = allocate(p.workspace);
-    kernel(Run{in.data(), outs.data(), workspace.get(), &pool, 0, 0, nullptr});
-    for (size_t k = 0; k < n.outputs.size(); ++k)
-      if (n.outputs[k] != kNone) {
-        ValueDef& d = g.value(n.outputs[k]);
-        d.constant = results[k];
-        d.producer = -1;
-      }
-    return;
-  }
-  model_error("OT1102", cat("no implementation of '", op.name, "' takes these types"));
 }
 
 // A value that is not known before the run: keep what is known of its type, forget sizes that

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "google/protobuf/util/field_comparator.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "onnx/defs/parser.h"
 #include "onnx/defs/schema.h"
@@ -79,7 +80,10 @@ inline std::string load_error(const onnx::ModelProto& m, const OpTable& ops = pr
   return {};
 }
 inline std::string differences(const onnx::ModelProto& a, const onnx::ModelProto& b) {
+  google::protobuf::util::DefaultFieldComparator equal;
+  equal.set_treat_nan_as_equal(true);
   google::protobuf::util::MessageDifferencer d;
+  d.set_field_comparator(&equal);
   std::string report;
   d.ReportDifferencesToString(&report);
   return d.Compare(a, b) ? std::string() : report + " ";

@@ -131,6 +131,11 @@ void add_functions(onnx::ModelProto& head, const OpTable& ops, Used& used) {
                     cat("the function text of ", name, " cannot be read: ", status.ErrorMessage()));
       f.set_domain(std::string(kOwnDomain));
       f.set_name(name);
+      // onnx.checker wants a function's operators to be of the versions the model imports
+      for (auto& o : *f.mutable_opset_import())
+        for (const auto& model : head.opset_import())
+          if (normal_domain(model.domain()) == normal_domain(o.domain()))
+            o.set_version(std::max(o.version(), model.version()));
       OpsetMapView imports;
       for (const auto& o : f.opset_import()) imports[normal_domain(o.domain())] = int(o.version());
       // versions inside a body are its own affair; the model only has to import the domains

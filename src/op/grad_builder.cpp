@@ -170,8 +170,17 @@ ValueId GradBuilder::sum_to_shape_of(ValueId v, ValueId like) {
   return own("SumToShape", {v, like});
 }
 
-ValueId GradBuilder::zeros_like(ValueId v) { return own("FillLike", {v}, {{"value", 0.0f}}); }
-ValueId GradBuilder::ones_like(ValueId v) { return own("FillLike", {v}, {{"value", 1.0f}}); }
+ValueId GradBuilder::zeros_like(ValueId v) {
+  ValueId zeros = own("FillLike", {v}, {{"value", 0.0f}});
+  if (!type(zeros).concrete()) g_.value(zeros).type = type(v);
+  return zeros;
+}
+
+ValueId GradBuilder::ones_like(ValueId v) {
+  ValueId ones = own("FillLike", {v}, {{"value", 1.0f}});
+  if (!type(ones).concrete()) g_.value(ones).type = type(v);
+  return ones;
+}
 
 ValueId GradBuilder::cast_like(ValueId v, ValueId like) {
   if (dtype(v) == dtype(like) && dtype(v) != DType::kUndefined) return v;

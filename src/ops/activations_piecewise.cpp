@@ -13,6 +13,8 @@ struct Relu {
   template <class C> C operator()(C x) const { return x < C(0) ? C(0) : x; }
   template <class C> C grad(C dy, C y) const { return y > C(0) ? dy : C(0); }
   Expr lower(Expr dy, Expr y) const { return where(y > 0, dy, 0); }
+  Tile tile() const { return {simd::MicroOp::kRelu}; }
+  Tile grad_tile() const { return {simd::MicroOp::kReluGrad}; }
 };
 
 struct LeakyRelu {
@@ -22,6 +24,8 @@ struct LeakyRelu {
   template <class C> C operator()(C x) const { return x >= C(0) ? x : C(alpha) * x; }
   template <class C> C grad(C dy, C x) const { return x > C(0) ? dy : C(alpha) * dy; }
   Expr lower(Expr dy, Expr x) const { return where(x > 0, dy, double(alpha) * dy); }
+  Tile tile() const { return {simd::MicroOp::kLeakyRelu, {alpha, 0}}; }
+  Tile grad_tile() const { return {simd::MicroOp::kLeakyReluGrad, {alpha, 0}}; }
 };
 
 struct Elu {
@@ -31,6 +35,7 @@ struct Elu {
   template <class C> C operator()(C x) const { return x < C(0) ? C(alpha) * std::expm1(x) : x; }
   template <class C> C grad(C dy, C x) const { return x > C(0) ? dy : dy * C(alpha) * std::exp(x); }
   Expr lower(Expr dy, Expr x) const { return where(x > 0, dy, dy * double(alpha) * where(x > 0, 0, x)("Exp")); }
+  Tile tile() const { return {simd::MicroOp::kElu, {alpha, 0}}; }
 };
 
 struct Selu {
@@ -80,6 +85,7 @@ struct HardSigmoid {
   }
   template <class C> C grad(C dy, C y) const { return y > C(0) && y < C(1) ? C(alpha) * dy : C(0); }
   Expr lower(Expr dy, Expr y) const { return where(y > 0, where(y < 1, dy * double(alpha), 0), 0); }
+  Tile tile() const { return {simd::MicroOp::kHardSigmoid, {alpha, beta}}; }
 };
 
 struct HardSwish {
@@ -95,6 +101,7 @@ struct HardSwish {
   Expr lower(Expr dy, Expr x) const {
     return where(x > -3, where(x < 3, dy * (x / 3 + 0.5), dy), 0);
   }
+  Tile tile() const { return {simd::MicroOp::kHardSwish}; }
 };
 
 struct Shrink {
@@ -120,6 +127,8 @@ struct Abs {
   }
   template <class C> C grad(C dy, C x) const { return x > C(0) ? dy : x < C(0) ? -dy : C(0); }
   Expr lower(Expr dy, Expr x) const { return dy * x("Sign"); }
+  Tile tile() const { return {simd::MicroOp::kAbs}; }
+  Tile grad_tile() const { return {simd::MicroOp::kAbsGrad}; }
 };
 
 struct Sign {

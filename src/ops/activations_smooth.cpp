@@ -19,6 +19,8 @@ struct Sigmoid {
   template <class C> C operator()(C x) const { return sigmoid(x); }
   template <class C> C grad(C dy, C y) const { return dy * (y * (C(1) - y)); }
   Expr lower(Expr dy, Expr y) const { return dy * (y * (1.0 - y)); }
+  Tile tile() const { return {simd::MicroOp::kSigmoid}; }
+  Tile grad_tile() const { return {simd::MicroOp::kSigmoidGrad}; }
 };
 
 struct Softplus {
@@ -27,6 +29,8 @@ struct Softplus {
   template <class C> C operator()(C x) const { return softplus(x); }
   template <class C> C grad(C dy, C x) const { return dy * sigmoid(x); }
   Expr lower(Expr dy, Expr x) const { return dy * x("Sigmoid"); }
+  Tile tile() const { return {simd::MicroOp::kSoftplus}; }
+  Tile grad_tile() const { return {simd::MicroOp::kSoftplusGrad}; }
 };
 
 struct Softsign {
@@ -86,6 +90,8 @@ struct Gelu {
     Expr t = ((x + (x * x * x) * kCubic) * kRoot)("Tanh");
     return dy * ((1.0 + t) * 0.5 + x * 0.5 * (1.0 - t * t) * ((1.0 + (x * x) * (3 * kCubic)) * kRoot));
   }
+  Tile tile() const { return {tanh ? simd::MicroOp::kGeluTanh : simd::MicroOp::kGelu}; }
+  Tile grad_tile() const { return {tanh ? simd::MicroOp::kGeluTanhGrad : simd::MicroOp::kGeluGrad}; }
 };
 
 struct Swish {
@@ -101,6 +107,8 @@ struct Swish {
     Expr s = (x * double(alpha))("Sigmoid");
     return dy * (s + (x * double(alpha)) * s * (1.0 - s));
   }
+  Tile tile() const { return {alpha == 1 ? simd::MicroOp::kSilu : simd::MicroOp::kCount}; }
+  Tile grad_tile() const { return {alpha == 1 ? simd::MicroOp::kSiluGrad : simd::MicroOp::kCount}; }
 };
 
 }  // namespace

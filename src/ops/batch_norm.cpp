@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/batch_norm_detail.hpp"
+#include "ops/batch_norm_kernel_detail.hpp"
 #include "ops/expr_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -70,6 +71,73 @@ Kernel make(Prepare& p) {
       });
     };
   });
+}
+
+// ------------------------------------------------------------- float, channel by channel
+std::string refuses_simd(const Prepare& p) {
+  for (int i = 0; i < p.inputs(); ++i)
+    if (p.has(i) && p.in(i).dtype != DType::kFloat) return "only for float";
+  bool element = p.node().domain == kOwnDomain ? p.node().i("per_element", 0) != 0 : per_element(p.node());
+  Channels ch = channels_of(p.in(p.node().domain == kOwnDomain ? 1 : 0).shape, element);
+  if (p.node().domain == kOwnDomain && !p.wants(0)) return "dx is not wanted";
+  return ch.s < 8 ? "channels are not contiguous" : ch.n == 0 || ch.c == 0 ? "empty" : "";
+}
+
+Kernel make_simd(Prepare& p) {
+  Channels ch = channels_of(p.in(0).shape);
+  bool train = trains(p.node());
+  Wants want(p);
+  float eps = p.node().f("epsilon", 1e-5f), momentum = p.node().f("momentum", 0.9f);
+  return [=](const Run& r) {
+    const float *x = r.in<float>(0), *scale = r.in<float>(1), *bias = r.in<float>(2), *old_mean = r.in<float>(3),
+                *old_var = r.in<float>(4);
+    parallel_for(*r.pool, ch.c, std::max<int64_t>(1, 32768 / (ch.n * ch.s)), [&](int64_t b, int64_t e) {
+      for (int64_t c = b; c < e; ++c) {
+        float mean = old_mean[c], var = old_var[c];
+        if (train) {
+          channel_statistics_f32(ch, x, c, &mean, &var);
+          float run_mean = old_mean[c] * momentum + mean * (1 - momentum);
+          float run_var = old_var[c] * momentum + var * (1 - momentum);
+          if (want(1)) r.out<float>(1)[c] = run_mean;
+          if (want(2)) r.out<float>(2)[c] = run_var;
+          if (want(3)) r.out<float>(3)[c] = mean;
+          if (want(4)) r.out<float>(4)[c] = var;
+        }
+        float a = scale[c] / std::sqrt(var + eps);
+        channel_affine_f32(ch, x, c, a, bias[c] - mean * a, r.out<float>(0));
+      }
+    });
+  };
+}
+
+Kernel make_simd_grad(Prepare& p) {
+  Channels ch = channels_of(p.in(1).shape);
+  bool train = !p.has(3);
+  Wants want(p);
+  float eps = p.node().f("epsilon", 1e-5f);
+  return [=](const Run& r) {
+    const float *dy = r.in<float>(0), *x = r.in<float>(1), *scale = r.in<float>(2);
+    parallel_for(*r.pool, ch.c, std::max<int64_t>(1, 32768 / (ch.n * ch.s)), [&](int64_t b, int64_t e) {
+      for (int64_t c = b; c < e; ++c) {
+        float mean, var, sum, dot;
+        if (train) {
+          channel_statistics_f32(ch, x, c, &mean, &var);
+        } else {
+          mean = r.in<float>(3)[c];
+          var = r.in<float>(4)[c];
+        }
+        float inv = 1 / std::sqrt(var + eps), a = scale[c] * inv, m = float(ch.n) * float(ch.s);
+        channel_gradient_sums_f32(ch, dy, x, c, mean, &sum, &dot);
+        dot *= inv;
+        if (want(1)) r.out<float>(1)[c] = dot;
+        if (want(2)) r.out<float>(2)[c] = sum;
+        if (!train && want(3)) r.out<float>(3)[c] = -sum * a;
+        if (!train && want(4)) r.out<float>(4)[c] = -0.5f * dot * a * inv;
+        float q = train ? -a * dot * inv / m : 0.0f, shift = train ? -a * sum / m : 0.0f;
+        channel_gradient_f32(ch, dy, x, c, a, mean, q, shift, r.out<float>(0));
+      }
+    });
+  };
 }
 
 // BatchNormalizationGrad(dy, x, scale, mean?, var?) -> dx, dscale, dbias, dmean, dvar; mean and var
@@ -225,10 +293,11 @@ Grads lower(GradBuilder& b) {
 }  // namespace
 
 void register_batch_norm(OpTable& t) {
-  t.add({.name = "BatchNormalization", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = rule,
+  t.add({.name = "BatchNormalization", .shape = shape, 
+         .impls = {{"simd", refuses_simd, make_simd}, {"ref", nullptr, make}}, .grad = rule,
          .in_place = {{0, 0}}});
   t.add({.name = "BatchNormalizationGrad", .domain = std::string(kOwnDomain), .shape = grad_shape,
-         .impls = {{"ref", nullptr, make_grad}}, .in_place = {{0, 0}, {1, 0}}, .lower = lower});
+         .impls = {{"simd", refuses_simd, make_simd_grad}, {"ref", nullptr, make_grad}}, .in_place = {{0, 0}, {1, 0}}, .lower = lower});
 }
 
 }  // namespace onnxtrain::ops

@@ -15,7 +15,7 @@ OpCase bn(int version, const Shape& x, const Shape& c) {
 }  // namespace
 
 TEST(BatchNormalization, Gradients) {
-  for (Shape x : {Shape{4, 3}, Shape{3, 2, 4}, Shape{2, 2, 3, 2}}) {
+  for (Shape x : {Shape{4, 3}, Shape{3, 2, 4}, Shape{2, 2, 3, 4}}) {
     Shape c = {x[1]};
     bn(9, x, c).check_grad();
     bn(15, x, c).check_grad();

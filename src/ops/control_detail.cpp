@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "op/fold.hpp"
+
 namespace onnxtrain::ops {
 
 const Graph& body_of(const Node& n, std::string_view attr) {
@@ -54,7 +56,12 @@ BodyBuilder::BodyBuilder(GradBuilder& outer, std::string name)
 ValueId BodyBuilder::capture(ValueId v) {
   for (const auto& c : graph_->captures)
     if (c.outer == v) return c.inner;
-  ValueId inner = graph_->add_value(graph_->unique_name(outer_.graph().value_name(v)), outer_.type(v));
+  if (auto it = constants_.find(v); it != constants_.end()) return it->second;
+  const ValueDef& d = outer_.graph().value(v);
+  // a constant is copied, so that rules see its value; unless it is a variable of the gradient
+  if (d.is_constant() && !outer_.wants_value(v))
+    return constants_[v] = graph_->add_constant(d.constant, graph_->unique_name(d.name));
+  ValueId inner = graph_->add_value(graph_->unique_name(d.name), d.type);
   graph_->captures.push_back({v, inner});
   return inner;
 }
@@ -70,14 +77,22 @@ std::vector<ValueId> BodyBuilder::inline_body(const Graph& body, const std::vect
   for (const auto& c : body.captures) captured.push_back(capture(c.outer));
   size_t first = graph_->nodes.size();
   std::vector<ValueId> outs = graph_->append(body, inputs, captured);
+  // types and constants that follow from those of the inputs; what a branch that is never taken
+  // would complain about is left to the run
+  size_t kept = first;
   for (size_t k = first; k < graph_->nodes.size(); ++k) {
-    // types that follow from the types of the inputs; what a branch that is never taken would
-    // complain about is left to the run
+    bool folded = false;
     try {
       infer_node(*graph_, graph_->nodes[k], outer_.table());
+      folded = fold_node(*graph_, graph_->nodes[k], outer_.table());
     } catch (const Error&) {
     }
+    if (folded) continue;
+    if (kept != k) graph_->nodes[kept] = std::move(graph_->nodes[k]);
+    ++kept;
   }
+  graph_->nodes.resize(kept);
+  graph_->renumber();
   return outs;
 }
 

@@ -41,6 +41,7 @@ class BodyBuilder {
  private:
   GradBuilder& outer_;
   GraphPtr graph_;
+  std::map<ValueId, ValueId> constants_;
 };
 
 // Captured values over all subgraphs of the node, in the order that the reverse walk expects, and

@@ -8,6 +8,20 @@ namespace onnxtrain::ops {
 
 namespace {
 
+// A loop without a trip count whose body always returns true never ends.
+bool never_ends(const Graph& body) {
+  ValueId v = body.outputs[0];
+  for (size_t hops = 0; hops <= body.nodes.size(); ++hops) {
+    const ValueDef& d = body.value(v);
+    if (d.is_constant()) return d.constant.dtype() == DType::kBool && d.constant.size() == 1 && *d.constant.as<bool>();
+    if (v == body.inputs[1]) return true;
+    NodeId p = body.producer_of(v);
+    if (p < 0 || !body.nodes[size_t(p)].is("Identity")) return false;
+    v = body.nodes[size_t(p)].inputs[0];
+  }
+  return false;
+}
+
 void run(ValueCtx& c) {
   const Graph& body = body_of(c.node(), "body");
   size_t states = size_t(std::max(0, c.inputs() - 2));
@@ -18,6 +32,8 @@ void run(ValueCtx& c) {
   bool reversed = c.node().random_stream == kReversedIterations;
   std::vector<Value> state;
   for (size_t k = 0; k < states; ++k) state.push_back(c.has(int(k) + 2) ? *c.in(int(k) + 2) : Value());
+  if (go && !c.has(0) && never_ends(body))
+    model_error("OT1403", "Loop has no trip count and its body always returns true: it never ends");
   std::vector<std::vector<Tensor>> collected(scans);
   for (int64_t i = 0; go && (trips < 0 ? !c.has(0) : i < trips); ++i) {
     if (i >= kMaxTrips) model_error("OT1402", cat("Loop runs for more than ", kMaxTrips, " iterations"));
@@ -43,8 +59,9 @@ void run(ValueCtx& c) {
 
 // Where the state at the start of each iteration is kept.
 struct Kept {
-  std::vector<ValueId> history;  // per state: stacked tensor or sequence; kNone: not needed
+  std::vector<ValueId> history;  // per state: stacked tensor or sequence
   std::vector<char> is_sequence;
+  std::vector<std::string> at;   // per sequence: the operator that reads it
   std::vector<ValueId> last;     // per state: its value after the loop
   ValueId count = kNone;         // number of iterations that ran
 };
@@ -89,7 +106,7 @@ std::vector<TypeInfo> state_types(GradBuilder& b, const Graph& body, size_t stat
 }
 
 // Changes the loop itself so that it also returns its states at the start of each iteration.
-Kept keep_states(GradBuilder& b, const std::vector<TypeInfo>& types, const std::vector<char>& needed) {
+Kept keep_states(GradBuilder& b, const std::vector<TypeInfo>& types) {
   Kept kept;
   size_t states = types.size();
   kept.history.assign(states, kNone);
@@ -109,7 +126,6 @@ Kept keep_states(GradBuilder& b, const std::vector<TypeInfo>& types, const std::
   GradBuilder inner(*body, b.table(), Node{}, {}, b.opset());
   size_t carried = 0;  // sequences that are added as states
   for (size_t k = 0; k < states; ++k) {
-    if (!needed[k]) continue;
     ValueId in = body->inputs[k + 2];
     if (types[k].concrete()) {
       body->value(in).type = types[k];
@@ -122,15 +138,15 @@ Kept keep_states(GradBuilder& b, const std::vector<TypeInfo>& types, const std::
       g.nodes[size_t(g.producer_of(any))].outputs.push_back(kept.history[k]);
       continue;
     }
-    if (types[k].kind != TypeInfo::Kind::kTensor)
-      model_error("OT1206", cat("the gradient of ", loop.label(), " needs the history of its state ", k,
-                                ", which is ", to_string(types[k])));
     kept.is_sequence[k] = 1;
+    // what ONNX's sequences cannot hold (sequences, optionals) goes into a list of our own
+    bool plain = types[k].is_tensor() && types[k].elem != DType::kUndefined;
+    kept.at.push_back(plain ? "SequenceAt" : "ai.onnxtrain::ListAt");
     TypeInfo seq = sequence_of(types[k]);
     Node empty;
     empty.op = "SequenceEmpty";
     empty.version = b.opset();
-    empty.attrs["dtype"] = int64_t(types[k].elem);
+    if (plain) empty.attrs["dtype"] = int64_t(types[k].elem);
     // made before the loop: as an input it must come earlier in the node list
     ValueId start = g.add_value(g.unique_name("no_states"), seq);
     empty.outputs = {start};
@@ -143,7 +159,7 @@ Kept keep_states(GradBuilder& b, const std::vector<TypeInfo>& types, const std::
     moved.inputs.push_back(start);
     ValueId held = body->add_value(body->unique_name("states"), seq);
     body->inputs.push_back(held);
-    ValueId longer = inner.call("SequenceInsert", {held, in});
+    ValueId longer = inner.call(plain ? "SequenceInsert" : "ai.onnxtrain::ListAppend", {held, in});
     body->value(longer).type = seq;
     body->outputs.insert(body->outputs.begin() + long(1 + states + carried), longer);
     kept.history[k] = g.add_value(g.unique_name("loop_states"), seq);
@@ -183,13 +199,10 @@ GraphPtr backward_body(GradBuilder& b, const Graph& forward, const Plan& p, cons
   ValueId i = in.sub(last, j);
   body.graph().value(i).type = TypeInfo::tensor(DType::kInt64, {});
   std::vector<ValueId> args = {i, cond};
+  size_t lists = 0;
   for (size_t k = 0; k < p.types.size(); ++k) {
-    if (kept.history[k] == kNone) {
-      args.push_back(body.capture(b.x(int(k) + 2)));
-      continue;
-    }
     ValueId all = body.capture(kept.history[k]);
-    args.push_back(in.call(kept.is_sequence[k] ? "SequenceAt" : "Gather", {all, i}));
+    args.push_back(in.call(kept.is_sequence[k] ? kept.at[lists++] : "Gather", {all, i}));
     body.graph().value(args.back()).type = p.types[k];
   }
   std::vector<ValueId> outs = body.inline_body(forward, args);
@@ -223,14 +236,11 @@ std::vector<ValueId> grad(GradBuilder& b) {
   Plan p;
   p.types = state_types(b, forward, states);
   p.captures = captures_of(b);
-  std::vector<char> needed(states, 0);
-  for (size_t k = 0; k < states; ++k) {
-    needed[k] = 1;
+  for (size_t k = 0; k < states; ++k)
     if (differentiable(p.types[k]) && b.has(int(k) + 2)) p.flowing.push_back(k);
-  }
   for (size_t k = states; k < b.node().outputs.size(); ++k)
     if (b.has_dy(int(k))) p.scans.push_back(k - states);
-  Kept kept = keep_states(b, p.types, needed);
+  Kept kept = keep_states(b, p.types);
   std::vector<ValueId> inputs = {kept.count, kNone};
   for (size_t k : p.flowing) {
     inputs.push_back(b.has_dy(int(k)) ? b.dy(int(k)) : b.zeros_like(kept.last[k]));
@@ -256,8 +266,28 @@ std::vector<ValueId> grad(GradBuilder& b) {
   return result;
 }
 
+// ---------------------------------------------------------------- lists of any values
+
+void run_append(ValueCtx& c) {
+  auto list = std::make_shared<Sequence>(sequence_in(c, 0));
+  list->items.push_back(c.in(1) ? keep(*c.in(1)) : Value());
+  c.out(0, list);
+}
+
+void run_at(ValueCtx& c) {
+  const Sequence& list = sequence_in(c, 0);
+  int64_t at = int_in(c, 1, 0);
+  if (at < 0 || at >= int64_t(list.items.size())) model_error("OT1140", cat("position ", at, " is outside a list"));
+  c.out(0, list.items[size_t(at)]);
+}
+
 }  // namespace
 
-void register_control_loop(OpTable& t) { t.add({.name = "Loop", .run_values = run, .grad = grad}); }
+void register_control_loop(OpTable& t) {
+  t.add({.name = "Loop", .run_values = run, .grad = grad});
+  constexpr const char* kWhy = "second derivatives through a loop whose state is a sequence are not written";
+  t.add({.name = "ListAppend", .domain = std::string(kOwnDomain), .run_values = run_append, .no_grad = kWhy});
+  t.add({.name = "ListAt", .domain = std::string(kOwnDomain), .run_values = run_at, .no_grad = kWhy});
+}
 
 }  // namespace onnxtrain::ops

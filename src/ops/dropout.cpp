@@ -3,6 +3,7 @@
 #include "core/random.hpp"
 #include "ops/elementwise_detail.hpp"
 #include "ops/expr_detail.hpp"
+#include "ops/node_outputs_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -132,21 +133,9 @@ void grad_shape(ShapeCtx& c) {
 
 // The forward node must hand out its mask: it gets the output if it has none.
 ValueId mask_of(GradBuilder& b) {
-  const Node& n = b.node();
-  if (n.outputs.size() > 1 && n.outputs[1] != kNone) return n.outputs[1];
-  Graph& g = b.graph();
-  for (Node& f : g.nodes) {
-    if (f.outputs.empty() || f.outputs[0] != b.y()) continue;
-    if (f.outputs.size() > 1 && f.outputs[1] != kNone) return f.outputs[1];
-    TypeInfo type = g.value(b.y()).type;
-    if (n.version >= 10) type.elem = DType::kBool;
-    ValueId v = g.add_value(g.unique_name(n.name + "_mask"), type);
-    f.outputs.resize(2, kNone);
-    f.outputs[1] = v;
-    g.value(v).producer = g.value(b.y()).producer;
-    return v;
-  }
-  model_error("OT1204", "Dropout is not in the graph that is differentiated");
+  TypeInfo type = b.type(b.y());
+  if (b.node().version >= 10) type.elem = DType::kBool;
+  return ensure_output(b, 1, type, "mask");
 }
 
 std::vector<ValueId> rule(GradBuilder& b) {

@@ -13,6 +13,23 @@ void shape(ShapeCtx& c) {
   c.set(0, DType(c.node().i("to", int64_t(DType::kFloat))), s);
 }
 
+// Constants of a step from the attributes of its node, which the pass kept as "STEP.NAME".
+void read_attributes(const Node& n, size_t step, MicroStep& s) {
+  using simd::MicroOp;
+  auto f = [&](const char* name, float def) { return n.f(cat(step, ".", name), def); };
+  bool tanh = n.s(cat(step, ".approximate"), "none") == "tanh";
+  switch (s.op) {
+    case MicroOp::kLeakyRelu:
+    case MicroOp::kLeakyReluGrad: s.params[0] = f("alpha", 0.01f); break;
+    case MicroOp::kElu: s.params[0] = f("alpha", 1); break;
+    case MicroOp::kHardSigmoid: s.params = {f("alpha", 0.2f), f("beta", 0.5f)}; break;
+    case MicroOp::kGelu: s.op = tanh ? MicroOp::kGeluTanh : s.op; break;
+    case MicroOp::kGeluGrad: s.op = tanh ? MicroOp::kGeluTanhGrad : s.op; break;
+    // others with constants are not fused
+    default: OT_ASSERT(simd::micro_op_info(s.op).params == 0);
+  }
+}
+
 // "program": per step the micro-operation, the number of operands and the operands.
 Kernel make(Prepare& p) {
   std::vector<int64_t> code = p.node().ints("program");
@@ -26,6 +43,7 @@ Kernel make(Prepare& p) {
       s.in[k] = int(code[at + 2 + k]);
       OT_ASSERT(s.in[k] >= 0 && s.in[k] < p.inputs() + int(steps.size()));
     }
+    read_attributes(p.node(), steps.size(), s);
     steps.push_back(s);
     at += 2 + arity;
   }

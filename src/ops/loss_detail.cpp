@@ -22,6 +22,8 @@ void check_loss_inputs(ShapeCtx& c, int at) {
   LossInfo info(c.node());
   const Shape& s = c.shape(at);
   if (s.size() < 2) model_error("OT1133", cat("scores of shape ", to_string(s), " have no dimension of classes"));
+  if (s[1] == 0 && num_elements(labels_shape(s)) != 0)
+    model_error("OT1133", cat("scores of shape ", to_string(s), " have no classes"));
   if (c.shape(at + 1) != labels_shape(s))
     model_error("OT1133", cat("scores of shape ", to_string(s), " need labels of shape ", to_string(labels_shape(s)),
                               ", not ", to_string(c.shape(at + 1))));
@@ -31,6 +33,16 @@ void check_loss_inputs(ShapeCtx& c, int at) {
     if (c.shape(at + 2) != Shape{s[1]})
       model_error("OT1133", cat("weights of shape ", to_string(c.shape(at + 2)), " for ", s[1], " classes"));
     if (c.dtype(at + 2) != c.dtype(at)) model_error("OT1103", "weights and scores have different types");
+  }
+}
+
+void check_labels(const LossInfo& l, const int64_t* labels) {
+  for (int64_t i = 0; i < l.rows.count(); ++i) {
+    int64_t v = labels[i];
+    if ((v >= 0 && v < l.rows.n) || (l.has_ignore && v == l.ignore)) continue;
+    data_error("OT1151", cat("label ", v, " of sample ", i, " is out of range: the model has ", l.rows.n,
+                             " classes, labels go from 0 to ", l.rows.n - 1),
+               l.has_ignore ? "" : "set ignore_index to leave samples out");
   }
 }
 

@@ -21,32 +21,23 @@ struct LossInfo {
 void check_loss_inputs(ShapeCtx& c, int at);
 Shape labels_shape(const Shape& scores);
 
+// A data error that names the first label outside 0..classes-1.
+void check_labels(const LossInfo& l, const int64_t* labels);
+
 // Labels as int64, weights applied: w[i] = 0 for ignored samples (label 0 then). Throws a data error
 // on a label outside 0..classes-1. Returns the sum of the weights.
 template <class T>
 double read_labels(const LossInfo& l, const void* labels, bool is_int64, const T* weights, int64_t* out, double* w) {
+  int64_t n = l.rows.count();
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = is_int64 ? static_cast<const int64_t*>(labels)[i] : static_cast<const int32_t*>(labels)[i];
+  check_labels(l, out);
   double total = 0;
-  int64_t bad = -1;
-  for (int64_t i = 0; i < l.rows.count(); ++i) {
-    int64_t v = is_int64 ? static_cast<const int64_t*>(labels)[i] : static_cast<const int32_t*>(labels)[i];
-    if (l.has_ignore && v == l.ignore) {
-      out[i] = 0;
-      w[i] = 0;
-      continue;
-    }
-    if (v < 0 || v >= l.rows.n) {
-      bad = i;
-      break;
-    }
-    out[i] = v;
-    w[i] = weights ? double(compute_t<T>(weights[v])) : 1.0;
+  for (int64_t i = 0; i < n; ++i) {
+    bool ignored = l.has_ignore && out[i] == l.ignore;
+    if (ignored) out[i] = 0;
+    w[i] = ignored ? 0.0 : weights ? double(compute_t<T>(weights[out[i]])) : 1.0;
     total += w[i];
-  }
-  if (bad >= 0) {
-    int64_t v = is_int64 ? static_cast<const int64_t*>(labels)[bad] : static_cast<const int32_t*>(labels)[bad];
-    data_error("OT1151", cat("label ", v, " of sample ", bad, " is out of range: the model has ", l.rows.n,
-                             " classes, labels go from 0 to ", l.rows.n - 1),
-               l.has_ignore ? "" : "set ignore_index to leave samples out");
   }
   return total;
 }

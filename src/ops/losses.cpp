@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/simd/rows.hpp"
 #include "ops/loss_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -102,6 +103,70 @@ Kernel make_nll(Prepare& p) {
       reduce_loss<T>(l, loss, total, r.out<T>(0));
     };
   });
+}
+
+// ------------------------------------------------------------- contiguous float rows
+std::string refuses_simd(const Prepare& p, int at) {
+  if (p.in(at).dtype != DType::kFloat) return "only for float";
+  Rows rows = Rows::along(p.in(at).shape, 1);
+  return rows.inner != 1 ? "scores of a sample are not contiguous" : rows.count() == 0 || rows.n == 0 ? "empty" : "";
+}
+std::string refuses_simd_sce(const Prepare& p) { return refuses_simd(p, 0); }
+std::string refuses_simd_sce_grad(const Prepare& p) {
+  if (p.has(4) || !p.has(0)) return "log_prob has a gradient";
+  if (LossInfo(p.node()).reduction == Reduction::kNone) return "a gradient per sample";
+  return refuses_simd(p, 1);
+}
+
+simd::CrossEntropy cross_entropy(const LossInfo& l, const Run& r, int at, bool is64, bool weighted, int64_t* labels) {
+  simd::CrossEntropy c;
+  c.x = r.in<float>(at);
+  c.labels = labels;
+  c.weights = weighted ? r.in<float>(at + 2) : nullptr;
+  c.rows = l.rows.count();
+  c.n = l.rows.n;
+  c.has_ignore = l.has_ignore;
+  c.ignore_index = l.ignore;
+  c.reduction = l.reduction == Reduction::kNone  ? simd::LossReduction::kNone
+                : l.reduction == Reduction::kSum ? simd::LossReduction::kSum
+                                                 : simd::LossReduction::kMean;
+  for (int64_t i = 0; i < c.rows; ++i) labels[i] = is64 ? r.in<int64_t>(at + 1)[i] : r.in<int32_t>(at + 1)[i];
+  check_labels(l, labels);
+  return c;
+}
+
+Kernel make_simd_sce(Prepare& p) {
+  LossInfo l = info_of(p, 0);
+  Scratch scratch{l.rows.count()};
+  p.workspace = scratch.bytes();
+  bool is64 = p.in(1).dtype == DType::kInt64, weighted = p.has(2), want_loss = p.wants(0), want_log = p.wants(1);
+  return [=](const Run& r) {
+    simd::CrossEntropy c = cross_entropy(l, r, 0, is64, weighted, scratch.labels(r.workspace));
+    bool each = l.reduction == Reduction::kNone && want_loss;
+    c.row_loss = each ? r.out<float>(0) : reinterpret_cast<float*>(scratch.losses(r.workspace));
+    c.log_prob = want_log ? r.out<float>(1) : nullptr;
+    float loss = simd::softmax_cross_entropy(*r.pool, c);
+    if (!want_loss || each) return;
+    // everything ignored: no loss (ruling G16)
+    bool counted = false;
+    for (int64_t i = 0; i < c.rows && !counted; ++i)
+      counted = !(c.has_ignore && c.labels[i] == c.ignore_index) && (!c.weights || c.weights[c.labels[i]] != 0);
+    *r.out<float>(0) = counted ? loss : 0.0f;
+  };
+}
+
+Kernel make_simd_sce_grad(Prepare& p) {
+  LossInfo l = info_of(p, 1);
+  Scratch scratch{l.rows.count()};
+  p.workspace = scratch.bytes();
+  bool is64 = p.in(2).dtype == DType::kInt64, weighted = p.has(3);
+  return [=](const Run& r) {
+    simd::CrossEntropy c = cross_entropy(l, r, 1, is64, weighted, scratch.labels(r.workspace));
+    c.row_loss = reinterpret_cast<float*>(scratch.losses(r.workspace));
+    c.grad = r.out<float>(0);
+    c.grad_scale = *r.in<float>(0);
+    simd::softmax_cross_entropy(*r.pool, c);
+  };
 }
 
 // dx = f (softmax - one hot) + (dlog - softmax sum(dlog))
@@ -212,12 +277,13 @@ Grads nll_lower(GradBuilder& b) {
 }  // namespace
 
 void register_losses(OpTable& t) {
-  t.add({.name = "SoftmaxCrossEntropyLoss", .since = 12, .shape = sce_shape, .impls = {{"ref", nullptr, make_sce}},
+  t.add({.name = "SoftmaxCrossEntropyLoss", .since = 12, .shape = sce_shape, 
+         .impls = {{"simd", refuses_simd_sce, make_simd_sce}, {"ref", nullptr, make_sce}},
          .grad = sce_rule});
   t.add({.name = "NegativeLogLikelihoodLoss", .since = 12, .shape = nll_shape, .impls = {{"ref", nullptr, make_nll}},
          .grad = nll_rule});
   t.add({.name = "SoftmaxCrossEntropyLossGrad", .domain = std::string(kOwnDomain), .shape = grad_shape,
-         .impls = {{"ref", nullptr, make_sce_grad}}, .in_place = {{1, 0}}, .lower = sce_lower});
+         .impls = {{"simd", refuses_simd_sce_grad, make_simd_sce_grad}, {"ref", nullptr, make_sce_grad}}, .in_place = {{1, 0}}, .lower = sce_lower});
   t.add({.name = "NegativeLogLikelihoodLossGrad", .domain = std::string(kOwnDomain), .shape = grad_shape,
          .impls = {{"ref", nullptr, make_nll_grad}}, .lower = nll_lower});
 }

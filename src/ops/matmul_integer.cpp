@@ -21,6 +21,8 @@ void integer_shape(ShapeCtx& c) {
   MatMulLayout l(c.shape(0), c.shape(1), false, false);
   check_zero_point(c, 2, c.rank(0) > 1 ? c.shape(0)[size_t(c.rank(0) - 2)] : 1, "A");
   check_zero_point(c, 3, l.n, "B");
+  for (int i : {2, 3})
+    if (c.has(i) && c.dtype(i) != c.dtype(i - 2)) model_error("OT1103", "a zero point has another type than its operand");
   c.set(0, DType::kInt32, l.out);
 }
 
@@ -56,6 +58,12 @@ void qlinear_shape(ShapeCtx& c) {
   int64_t rows = c.rank(0) > 1 ? c.shape(0)[size_t(c.rank(0) - 2)] : 1;
   for (int i : {1, 2, 6, 7}) check_zero_point(c, i, rows, "rows");
   for (int i : {4, 5}) check_zero_point(c, i, l.n, "columns");
+  for (int i : {1, 4, 6}) {
+    DType t = c.dtype(i);
+    if (t != DType::kFloat && t != DType::kFloat16 && t != DType::kBFloat16) unsupported_dtype(t, "a scale of QLinearMatMul");
+  }
+  if (c.has(2) && c.dtype(2) != c.dtype(0)) model_error("OT1103", "a_zero_point has another type than a");
+  if (c.has(5) && c.dtype(5) != c.dtype(3)) model_error("OT1103", "b_zero_point has another type than b");
   c.set(0, c.has(7) ? c.dtype(7) : c.dtype(0), l.out);
 }
 

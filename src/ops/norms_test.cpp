@@ -19,7 +19,8 @@ TEST(LayerNormalization, Gradients) {
   base({2, 3, 4}, {4}, 1).input(random_tensor({3, 1}, -1, 1, 3)).check_grad();
   base({2, 3, 4}, {3, 1}, 2).input(random_tensor({1}, -1, 1, 3)).check_grad();
   base({2, 3}, {2, 3}, 0).check_grad();
-  base({3, 4}, {4}, -1).input(random_tensor({4}, -1, 1, 3)).outputs(3).check_grad();
+  // Mean and InvStdDev are float whatever the data: wide differences
+  base({3, 4}, {4}, -1).input(random_tensor({4}, -1, 1, 3)).outputs(3).check_grad({}, 1e-2, 5e-3);
   base({0, 4}, {4}, -1).check_grad();
 }
 

@@ -1,7 +1,9 @@
 // Adagrad, Adam and Momentum of ai.onnx.preview.training: one node updates any number of tensors.
 // Inputs are R, T, then all X, all G, then the states; outputs all new X, then the new states.
 #include <cmath>
+#include <cstring>
 
+#include "kernels/simd/optim.hpp"
 #include "ops/elementwise_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -140,11 +142,73 @@ Kernel make(Prepare& p) {
   };
 }
 
+// ------------------------------------------------------------- all tensors in one pass, float
+std::string refuses_simd(const Prepare& p) {
+  int64_t count = count_of(p.node());
+  for (int64_t k = 0; k < count; ++k)
+    if (p.in(int(2 + k)).dtype != DType::kFloat) return "only for float";
+  for (int64_t o = 0; o < (1 + states_of(p.node())) * count; ++o)
+    if (!p.wants(int(o))) return "a result is not wanted";
+  return "";
+}
+
+void run_simd(const Step& s, const simd::OptimList& list, ThreadPool& pool, double rate, int64_t t) {
+  switch (s.kind) {
+    case Kind::kAdagrad:
+      return simd::update(pool, list, simd::AdagradStep{.lr = float(rate / (1 + double(t) * s.decay)),
+                                                        .epsilon = float(s.epsilon), .decay = float(s.norm)});
+    case Kind::kAdam:
+      return simd::update(pool, list, simd::onnx_adam_step(rate, t, s.alpha, s.beta, s.epsilon, s.norm, s.norm_post));
+    case Kind::kMomentum:
+      return simd::update(pool, list, simd::MomentumStep{.lr = float(rate), .keep = float(s.alpha),
+                                                         .take = t > 0 ? float(s.beta) : 1.0f,
+                                                         .look = s.nesterov ? float(s.alpha) : 0.0f, .decay = float(s.norm)});
+  }
+}
+
+Kernel make_simd(Prepare& p) {
+  Step step(p.node());
+  int64_t count = count_of(p.node()), states = states_of(p.node());
+  std::vector<int64_t> size;
+  for (int64_t k = 0; k < count; ++k) size.push_back(p.in(int(2 + k)).size());
+  bool rate64 = p.in(0).dtype == DType::kDouble;
+  // the list is made once and again only when memory has moved
+  return [=, list = simd::OptimList(), made_for = std::vector<void*>()](const Run& r) mutable {
+    std::vector<void*>& at = made_for;
+    bool same = !at.empty();
+    size_t next = 0;
+    auto look = [&](void* v) { same = same && at[next++] == v; };
+    for (int64_t k = 0; k < count; ++k) look(r.inputs[2 + count + k]);
+    for (int64_t o = 0; o < (1 + states) * count; ++o) look(r.outputs[o]);
+    if (!same) {
+      at.clear();
+      for (int64_t k = 0; k < count; ++k) at.push_back(r.inputs[2 + count + k]);
+      for (int64_t o = 0; o < (1 + states) * count; ++o) at.push_back(r.outputs[o]);
+      std::vector<simd::OptimTensor> tensors;
+      for (int64_t k = 0; k < count; ++k) {
+        simd::OptimTensor t{.x = r.out<float>(int(k)), .g = r.in<float>(int(2 + count + k)), .n = size[size_t(k)]};
+        for (int64_t s = 0; s < states; ++s) t.state[s] = r.out<float>(int((1 + s) * count + k));
+        tensors.push_back(t);
+      }
+      list = simd::OptimList(std::move(tensors));
+    }
+    for (int64_t k = 0; k < count; ++k)
+      for (int64_t g = 0; g <= states; ++g) {
+        const void* from = r.inputs[2 + (g == 0 ? 0 : 1 + g) * count + k];
+        void* to = r.outputs[g * count + k];
+        if (from != to && size[size_t(k)]) std::memcpy(to, from, size_t(size[size_t(k)]) * 4);
+      }
+    double rate = rate64 ? *r.in<double>(0) : double(*r.in<float>(0));
+    run_simd(step, list, *r.pool, rate, *r.in<int64_t>(1));
+  };
+}
+
 }  // namespace
 
 void register_optimizers(OpTable& t) {
   for (const char* name : {"Adagrad", "Adam", "Momentum"})
-    t.add({.name = name, .domain = std::string(kTrainingDomain), .shape = shape, .impls = {{"ref", nullptr, make}},
+    t.add({.name = name, .domain = std::string(kTrainingDomain), .shape = shape,
+           .impls = {{"simd", refuses_simd, make_simd}, {"ref", nullptr, make}},
            .no_grad = "an optimizer's step is where training ends"});
 }
 

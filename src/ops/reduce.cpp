@@ -75,6 +75,11 @@ Kernel make_extreme(Prepare& p) {
       p.in(0).dtype, p.node().op, [&]<class T>() { return reduce_kernel<T, F<compute_t<T>>>(p); });
 }
 
+template <simd::Reduce kOp>
+Impl simd_impl() {
+  return {"simd", refuses_simd_reduce, [](Prepare& p) { return make_simd_reduce(p, kOp, nullptr); }};
+}
+
 using Grads = std::vector<ValueId>;
 
 Grads sum_grad(GradBuilder& b) { return reduce_result(b, b.expand_like(unreduce(b, b.dy()), b.x(0))); }
@@ -118,14 +123,14 @@ Grads prod_grad(GradBuilder& b) {
 }  // namespace
 
 void register_reduce(OpTable& t) {
-  auto add = [&](const char* name, Kernel (*make)(Prepare&), GradFn grad) {
-    t.add({.name = name, .shape = reduce_shape, .impls = {{"ref", nullptr, make}}, .grad = grad});
+  auto add = [&](const char* name, std::vector<Impl> impls, GradFn grad) {
+    t.add({.name = name, .shape = reduce_shape, .impls = std::move(impls), .grad = grad});
   };
-  add("ReduceSum", make_sum<SumAcc>, sum_grad);
-  add("ReduceMean", make_sum<MeanAcc>, mean_grad);
-  add("ReduceProd", make_sum<ProdAcc>, prod_grad);
-  add("ReduceMax", make_extreme<MaxAcc>, extreme_grad);
-  add("ReduceMin", make_extreme<MinAcc>, extreme_grad);
+  add("ReduceSum", {simd_impl<simd::Reduce::kSum>(), {"ref", nullptr, make_sum<SumAcc>}}, sum_grad);
+  add("ReduceMean", {simd_impl<simd::Reduce::kMean>(), {"ref", nullptr, make_sum<MeanAcc>}}, mean_grad);
+  add("ReduceProd", {{"ref", nullptr, make_sum<ProdAcc>}}, prod_grad);
+  add("ReduceMax", {simd_impl<simd::Reduce::kMax>(), {"ref", nullptr, make_extreme<MaxAcc>}}, extreme_grad);
+  add("ReduceMin", {simd_impl<simd::Reduce::kMin>(), {"ref", nullptr, make_extreme<MinAcc>}}, extreme_grad);
 }
 
 }  // namespace onnxtrain::ops

@@ -106,6 +106,51 @@ ReduceLoop reduce_loop(const Prepare& p) {
   return ReduceLoop(in, reduce_axes(n, int64_t(in.size()), given, std::move(axes)));
 }
 
+std::string refuses_simd_reduce(const Prepare& p) {
+  if (p.in(0).dtype != DType::kFloat) return "only for float";
+  ReduceLoop l = reduce_loop(p);
+  if (p.out(0).size() == 0 || l.reduced == 0) return "empty";
+  if (l.inner_reduced) return l.red.size() > 1 || l.kept.size() > 1 ? "more than two stretches of axes" : "";
+  if (l.red.empty()) return "nothing to reduce";
+  return l.red.size() > 1 || l.kept.size() > 1 ? "more than one stretch of axes" : "";
+}
+
+Kernel make_simd_reduce(Prepare& p, simd::Reduce op, float (*last)(float)) {
+  ReduceLoop l = reduce_loop(p);
+  int64_t n = p.out(0).size();
+  auto finish = [last, n](float* y) {
+    for (int64_t i = 0; i < n && last; ++i) y[i] = last(y[i]);
+  };
+  if (!l.inner_reduced) {  // [kept][reduced][run]
+    p.workspace = simd::reduce_middle_workspace(l.kept_count, l.red_count, l.run);
+    return [=](const Run& r) {
+      simd::reduce_middle(*r.pool, op, r.in<float>(0), l.kept_count, l.red_count, l.run, r.out<float>(0), r.workspace);
+      finish(r.out<float>(0));
+    };
+  }
+  // [reduced][kept][run]: runs first, then the outer stretch
+  int64_t rows = l.red_count * l.kept_count;
+  size_t first = simd::reduce_middle_workspace(rows, l.run, 1);
+  if (l.red.empty()) {
+    p.workspace = first;
+    return [=](const Run& r) {
+      simd::reduce_middle(*r.pool, op, r.in<float>(0), rows, l.run, 1, r.out<float>(0), r.workspace);
+      finish(r.out<float>(0));
+    };
+  }
+  size_t part = (size_t(rows) * 4 + 63) / 64 * 64;
+  p.workspace = part + std::max(first, simd::reduce_middle_workspace(1, l.red_count, l.kept_count));
+  bool sums = op == simd::Reduce::kSumSquare || op == simd::Reduce::kSumAbs;
+  simd::Reduce then = sums ? simd::Reduce::kSum : op;
+  return [=](const Run& r) {
+    float* rows_out = static_cast<float*>(r.workspace);
+    void* rest = static_cast<char*>(r.workspace) + part;
+    simd::reduce_middle(*r.pool, op, r.in<float>(0), rows, l.run, 1, rows_out, rest);
+    simd::reduce_middle(*r.pool, then, rows_out, 1, l.red_count, l.kept_count, r.out<float>(0), rest);
+    finish(r.out<float>(0));
+  };
+}
+
 ValueId unreduce(GradBuilder& b, ValueId v) {
   const Node& n = b.node();
   if (n.i("keepdims", 1) != 0) return v;

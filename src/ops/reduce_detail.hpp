@@ -8,6 +8,7 @@
 #pragma once
 #include <algorithm>
 
+#include "kernels/simd/reduce.hpp"
 #include "op/grad_builder.hpp"
 #include "op/op.hpp"
 
@@ -145,6 +146,11 @@ Kernel reduce_kernel(Prepare& p) {
   }
   return l.inner_reduced ? reduce_to_runs<T, F>(p, std::move(l)) : reduce_to_columns<T, F>(p, std::move(l));
 }
+
+// The float kernels of kernels/simd: for one stretch of reduced dimensions, or two of which the
+// second is innermost. `last` is applied to the results.
+std::string refuses_simd_reduce(const Prepare& p);
+Kernel make_simd_reduce(Prepare& p, simd::Reduce op, float (*last)(float));
 
 // Gradient rules: v (shape of the output) with the reduced dimensions back as 1.
 ValueId unreduce(GradBuilder& b, ValueId v);

@@ -97,6 +97,13 @@ Kernel make(Prepare& p) {
       p.in(0).dtype, p.node().op, [&]<class T>() { return reduce_kernel<T, F<compute_t<T>>>(p); });
 }
 
+float root(float v) { return std::sqrt(v); }
+float logarithm(float v) { return std::log(v); }
+template <simd::Reduce kOp, float (*kLast)(float)>
+Impl simd_impl() {
+  return {"simd", refuses_simd_reduce, [](Prepare& p) { return make_simd_reduce(p, kOp, kLast); }};
+}
+
 using Grads = std::vector<ValueId>;
 Grads l1_grad(GradBuilder& b) {
   return reduce_result(b, b.mul(unreduce(b, b.dy()), b.call("Sign", {b.x(0)})));
@@ -123,14 +130,15 @@ Grads log_sum_exp_grad(GradBuilder& b) {
 }  // namespace
 
 void register_reduce_norms(OpTable& t) {
-  auto add = [&](const char* name, Kernel (*maker)(Prepare&), GradFn grad) {
-    t.add({.name = name, .shape = reduce_shape, .impls = {{"ref", nullptr, maker}}, .grad = grad});
+  auto add = [&](const char* name, std::vector<Impl> impls, GradFn grad) {
+    t.add({.name = name, .shape = reduce_shape, .impls = std::move(impls), .grad = grad});
   };
-  add("ReduceL1", make<L1Acc>, l1_grad);
-  add("ReduceL2", make<L2Acc>, l2_grad);
-  add("ReduceSumSquare", make<SquareAcc>, square_grad);
-  add("ReduceLogSum", make<LogSumAcc>, log_sum_grad);
-  add("ReduceLogSumExp", make<LogSumExpAcc>, log_sum_exp_grad);
+  using simd::Reduce;
+  add("ReduceL1", {simd_impl<Reduce::kSumAbs, nullptr>(), {"ref", nullptr, make<L1Acc>}}, l1_grad);
+  add("ReduceL2", {simd_impl<Reduce::kSumSquare, root>(), {"ref", nullptr, make<L2Acc>}}, l2_grad);
+  add("ReduceSumSquare", {simd_impl<Reduce::kSumSquare, nullptr>(), {"ref", nullptr, make<SquareAcc>}}, square_grad);
+  add("ReduceLogSum", {simd_impl<Reduce::kSum, logarithm>(), {"ref", nullptr, make<LogSumAcc>}}, log_sum_grad);
+  add("ReduceLogSumExp", {{"ref", nullptr, make<LogSumExpAcc>}}, log_sum_exp_grad);
 }
 
 }  // namespace onnxtrain::ops

@@ -1,6 +1,11 @@
 // LayerNormalization, RMSNormalization, GroupNormalization, InstanceNormalization and their common
 // gradient, RowNormGrad.
+#include <cmath>
+
+#include "kernels/simd/reduce.hpp"
+#include "kernels/simd/rows.hpp"
 #include "ops/expr_detail.hpp"
+#include "ops/node_outputs_detail.hpp"
 #include "ops/row_norm_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -22,39 +27,118 @@ void shape(ShapeCtx& c) {
   if (stash != 1 && stash != int64_t(DType::kBFloat16) && stash != int64_t(DType::kDouble) &&
       stash != int64_t(DType::kFloat16))
     model_error("OT1134", cat("stash_type of LayerNormalization is ", stash));
-  // statistics of double data stay double: a float could not carry them into the gradient
-  DType stat = c.dtype(0) == DType::kDouble ? DType::kDouble : DType(stash);
+  DType stat = DType(stash);
   c.set(1, stat, row_statistics_shape(c.node(), c.shape(0)));
   c.set(2, stat, row_statistics_shape(c.node(), c.shape(0)));
 }
 
-Kernel make(Prepare& p) {
-  const std::string& kind = p.node().op;
-  const Shape* bias = takes_bias(kind) && p.has(2) ? &p.in(2).shape : nullptr;
-  return make_row_norm(p, row_norm(kind, p.node(), p.version(), p.in(0).shape, p.in(1).shape, bias));
-}
-
-// RowNormGrad(dy, x, scale, dmean?, dinv?); attributes of the forward node plus kind and opset
+// RowNormGrad(dy, x, scale, dmean?, dinv?, mean?, inv?): the last two are the forward statistics, for
+// kernels that want them. Attributes of the forward node plus kind and opset.
 void grad_shape(ShapeCtx& c) {
   const Node& n = c.node();
   if (c.shape(0) != c.shape(1)) model_error("OT1133", "RowNormGrad: dy and x have different shapes");
   RowNorm g = row_norm(n.s("kind", ""), n, int(n.i("opset", 1)), c.shape(1), c.shape(2), nullptr);
-  for (int i : {3, 4})
+  for (int i : {3, 4, 5, 6})
     if (c.has(i) && c.in(i).size() != g.rows) model_error("OT1133", "RowNormGrad: statistics have another shape");
   c.set(0, c.dtype(1), c.shape(1));
   c.set(1, c.dtype(2), c.shape(2));
   c.set(2, c.dtype(2), c.shape(2));
 }
-Kernel make_grad(Prepare& p) {
-  const Node& n = p.node();
-  return make_row_norm_grad(p, row_norm(n.s("kind", ""), n, int(n.i("opset", 1)), p.in(1).shape, p.in(2).shape, nullptr));
+// ------------------------------------------------------------- float rows with a parameter per column
+simd::RowNorm simd_norm(const RowNorm& g) {
+  simd::RowNorm r;
+  r.rows = g.rows;
+  r.n = g.n;
+  r.epsilon = g.epsilon;
+  r.rms = !g.centred;
+  return r;
 }
 
+RowNorm forward_norm(const Prepare& p) {
+  const std::string& kind = p.node().op;
+  const Shape* bias = takes_bias(kind) && p.has(2) ? &p.in(2).shape : nullptr;
+  return row_norm(kind, p.node(), p.version(), p.in(0).shape, p.in(1).shape, bias);
+}
+RowNorm backward_norm(const Prepare& p) {
+  const Node& n = p.node();
+  return row_norm(n.s("kind", ""), n, int(n.i("opset", 1)), p.in(1).shape, p.in(2).shape, nullptr);
+}
+
+Kernel make(Prepare& p) { return make_row_norm(p, forward_norm(p)); }
+Kernel make_grad(Prepare& p) { return make_row_norm_grad(p, backward_norm(p)); }
+
+std::string refuses_simd(const Prepare& p) {
+  for (int i = 0; i < p.inputs(); ++i)
+    if (p.has(i) && p.in(i).dtype != DType::kFloat) return "only for float";
+  for (int o : {1, 2})
+    if (p.wants(o) && p.out(o).dtype != DType::kFloat) return "only for float statistics";
+  RowNorm g = forward_norm(p);
+  if (!g.scale.columns() || (g.bias_size && !g.bias.columns())) return "not one parameter per column";
+  return g.rows * g.n == 0 ? "empty" : "";
+}
+
+Kernel make_simd(Prepare& p) {
+  RowNorm g = forward_norm(p);
+  simd::RowNorm norm = simd_norm(g);
+  bool bias = g.bias_size != 0, mean = p.wants(1), inv = p.wants(2);
+  return [=](const Run& r) {
+    simd::RowNorm n = norm;
+    n.scale = r.in<float>(1);
+    n.bias = bias ? r.in<float>(2) : nullptr;
+    simd::row_norm(*r.pool, n, r.in<float>(0), r.out<float>(0), mean ? r.out<float>(1) : nullptr,
+                   inv ? r.out<float>(2) : nullptr);
+  };
+}
+
+std::string refuses_simd_grad(const Prepare& p) {
+  if (p.in(1).dtype != DType::kFloat || p.in(2).dtype != DType::kFloat) return "only for float";
+  if (p.has(3) || p.has(4)) return "the statistics have a gradient";
+  if (!p.wants(0)) return "dx is not wanted";
+  RowNorm g = backward_norm(p);
+  if (!g.scale.columns()) return "not one parameter per column";
+  if (g.centred && !(p.has(5) && p.has(6) && p.in(5).dtype == DType::kFloat && p.in(6).dtype == DType::kFloat))
+    return "without saved float statistics";
+  return g.rows * g.n == 0 ? "empty" : "";
+}
+
+Kernel make_simd_grad(Prepare& p) {
+  RowNorm g = backward_norm(p);
+  simd::RowNorm norm = simd_norm(g);
+  size_t rows = (size_t(g.rows) * 4 + 63) / 64 * 64;
+  p.workspace = rows + simd::row_norm_grad_workspace(norm);
+  bool want_scale = p.wants(1), want_bias = p.wants(2), rms = !g.centred;
+  return [=](const Run& r) {
+    simd::RowNorm n = norm;
+    n.scale = r.in<float>(2);
+    const float *x = r.in<float>(1), *mean = rms ? nullptr : r.in<float>(5), *inv = rms ? nullptr : r.in<float>(6);
+    if (rms) {
+      float* own = static_cast<float*>(r.workspace);
+      parallel_for(*r.pool, n.rows, std::max<int64_t>(1, 16384 / n.n), [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) {
+          float squares = simd::reduce(simd::Reduce::kSumSquare, x + i * n.n, n.n);
+          own[i] = 1.0f / std::sqrt(squares / float(n.n) + n.epsilon);
+        }
+      });
+      inv = own;
+    }
+    simd::row_norm_grad(*r.pool, n, r.in<float>(0), x, mean, inv, r.out<float>(0),
+                        want_scale ? r.out<float>(1) : nullptr, want_bias ? r.out<float>(2) : nullptr,
+                        static_cast<char*>(r.workspace) + rows);
+  };
+}
+
+// ------------------------------------------------------------- gradient
 Grads rule(GradBuilder& b) {
   const Node& n = b.node();
-  std::vector<ValueId> in = {b.dy(), b.x(0), b.x(1)};
-  if (b.has_dy(1) || b.has_dy(2)) in.push_back(b.has_dy(1) ? b.dy(1) : kNone);
-  if (b.has_dy(2)) in.push_back(b.dy(2));
+  std::vector<ValueId> in = {b.dy(), b.x(0), b.x(1), b.has_dy(1) ? b.dy(1) : kNone, b.has_dy(2) ? b.dy(2) : kNone};
+  bool plain = in[3] == kNone && in[4] == kNone;
+  if (n.op == "LayerNormalization" && plain && b.shape_known(b.x(0)) && b.dtype(b.x(0)) == DType::kFloat &&
+      n.i("stash_type", 1) == 1) {
+    TypeInfo type = TypeInfo::tensor(DType::kFloat, row_statistics_shape(n, b.shape(b.x(0))));
+    in.push_back(ensure_output(b, 1, type, "mean"));
+    in.push_back(ensure_output(b, 2, type, "inv_std"));
+  }
+  while (in.back() == kNone) in.pop_back();
   GradBuilder::Attrs attrs{{"kind", n.op}, {"opset", int64_t(n.version)}, {"epsilon", n.f("epsilon", 1e-5f)}};
   if (n.has("axis")) attrs["axis"] = n.i("axis", -1);
   if (n.has("num_groups")) attrs["num_groups"] = n.i("num_groups", 0);
@@ -138,9 +222,11 @@ Grads lower(GradBuilder& b) {
 
 void register_row_norms(OpTable& t) {
   for (const char* name : {"LayerNormalization", "RMSNormalization", "GroupNormalization", "InstanceNormalization"})
-    t.add({.name = name, .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = rule});
+    t.add({.name = name, .shape = shape, 
+           .impls = {{"simd", refuses_simd, make_simd}, {"ref", nullptr, make}}, .grad = rule});
   t.add({.name = "RowNormGrad", .domain = std::string(kOwnDomain), .shape = grad_shape,
-         .impls = {{"ref", nullptr, make_grad}}, .in_place = {{0, 0}, {1, 0}}, .lower = lower});
+         .impls = {{"simd", refuses_simd_grad, make_simd_grad}, {"ref", nullptr, make_grad}}, .in_place = {{0, 0}},
+         .lower = lower});
 }
 
 }  // namespace onnxtrain::ops

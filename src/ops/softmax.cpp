@@ -1,6 +1,7 @@
 // Softmax, LogSoftmax, Hardmax. Before opset 13 all dimensions from `axis` on are one row.
 #include <limits>
 
+#include "kernels/simd/rows.hpp"
 #include "ops/elementwise_detail.hpp"
 #include "ops/expr_detail.hpp"
 #include "ops/rows_detail.hpp"
@@ -104,6 +105,30 @@ Kernel make_grad(Prepare& p) {
   });
 }
 
+std::string refuses_simd(const Prepare& p) {
+  if (p.in(0).dtype != DType::kFloat) return "only for float";
+  Rows rows = rows_of(p.node(), p.in(0).shape);
+  return rows.inner != 1 ? "rows are not contiguous" : rows.n == 0 ? "empty" : "";
+}
+
+template <bool kLog>
+Kernel make_simd(Prepare& p) {
+  Rows rows = rows_of(p.node(), p.in(0).shape);
+  return [rows](const Run& r) {
+    if (kLog) simd::log_softmax(*r.pool, r.in<float>(0), r.out<float>(0), rows.count(), rows.n);
+    else simd::softmax(*r.pool, r.in<float>(0), r.out<float>(0), rows.count(), rows.n);
+  };
+}
+template <bool kLog>
+Kernel make_simd_grad(Prepare& p) {
+  Rows rows = rows_of(p.node(), p.in(0).shape);
+  return [rows](const Run& r) {
+    const float *dy = r.in<float>(0), *y = r.in<float>(1);
+    if (kLog) simd::log_softmax_grad(*r.pool, dy, y, r.out<float>(0), rows.count(), rows.n);
+    else simd::softmax_grad(*r.pool, dy, y, r.out<float>(0), rows.count(), rows.n);
+  };
+}
+
 using Grads = std::vector<ValueId>;
 
 Grads rule(GradBuilder& b) {
@@ -130,16 +155,17 @@ Grads lower(GradBuilder& b) {
 }  // namespace
 
 void register_softmax(OpTable& t) {
-  auto add = [&](const char* name, Kernel (*forward)(Prepare&), Kernel (*backward)(Prepare&), LowerFn low) {
-    t.add({.name = name, .shape = shape, .impls = {{"ref", nullptr, forward}}, .grad = backward ? rule : zero_rule,
-           .in_place = {{0, 0}}});
-    if (backward)
-      t.add({.name = std::string(name) + "Grad", .domain = std::string(kOwnDomain), .shape = shape,
-             .impls = {{"ref", nullptr, backward}}, .in_place = {{0, 0}, {1, 0}}, .lower = low});
+  auto add = [&](const char* name, std::vector<Impl> forward, std::vector<Impl> backward, LowerFn low) {
+    t.add({.name = name, .shape = shape, .impls = forward, .grad = rule, .in_place = {{0, 0}}});
+    t.add({.name = std::string(name) + "Grad", .domain = std::string(kOwnDomain), .shape = shape, .impls = backward,
+           .in_place = {{0, 0}}, .lower = low});
   };
-  add("Softmax", make<Kind::kSoft>, make_grad<false>, lower<false>);
-  add("LogSoftmax", make<Kind::kLog>, make_grad<true>, lower<true>);
-  add("Hardmax", make<Kind::kHard>, nullptr, nullptr);
+  add("Softmax", {{"simd", refuses_simd, make_simd<false>}, {"ref", nullptr, make<Kind::kSoft>}},
+      {{"simd", refuses_simd, make_simd_grad<false>}, {"ref", nullptr, make_grad<false>}}, lower<false>);
+  add("LogSoftmax", {{"simd", refuses_simd, make_simd<true>}, {"ref", nullptr, make<Kind::kLog>}},
+      {{"simd", refuses_simd, make_simd_grad<true>}, {"ref", nullptr, make_grad<true>}}, lower<true>);
+  t.add({.name = "Hardmax", .shape = shape, .impls = {{"ref", nullptr, make<Kind::kHard>}}, .grad = zero_rule,
+         .in_place = {{0, 0}}});
 }
 
 }  // namespace onnxtrain::ops

@@ -13,7 +13,7 @@ enum class Case { kNone, kLower, kUpper };
 // One code point of UTF-8 from s[at], which moves on; a byte that starts no valid sequence is
 // taken as it is (negative).
 int32_t decode(const std::string& s, size_t& at) {
-  auto byte = [&](size_t i) { return i < s.size() ? uint8_t(s[i]) : 0; };
+  auto byte = [&](size_t i) { return i < s.size() ? uint8_t(s[i]) : uint8_t(0); };
   uint8_t b = byte(at);
   int extra = b < 0x80 ? 0 : b >= 0xC2 && b < 0xE0 ? 1 : b >= 0xE0 && b < 0xF0 ? 2 : b >= 0xF0 && b < 0xF5 ? 3 : -1;
   if (extra < 0) {

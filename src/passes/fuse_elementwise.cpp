@@ -51,6 +51,8 @@ class Fuser {
       if (!known(v)) return false;
     if (n.domain.empty() && n.version < 7 && n.has("axis")) return false;  // old broadcasting
     if (n.is("Max") || n.is("Min") || n.is("Sum")) return n.inputs.size() == 2;
+    // there is a step for the usual form only
+    if (n.is("Swish") || n.is("SwishGrad", kOwnDomain)) return n.f("alpha", 1) == 1;
     if (n.is("Cast")) return elem(n.outputs[0]) == DType::kFloat;
     if (n.is("Where")) return elem(n.outputs[0]) == DType::kFloat;
     return true;
@@ -108,8 +110,9 @@ class Fuser {
     n.inputs = outside(group);
     n.outputs = root.outputs;
     std::vector<int64_t> program;
-    for (NodeId m : group) {
-      const Node& s = g_.nodes[size_t(m)];
+    for (size_t k = 0; k < group.size(); ++k) {
+      const Node& s = g_.nodes[size_t(group[k])];
+      for (const auto& [key, a] : s.attrs) n.attrs[cat(k, ".", key)] = a;  // "2.alpha"
       program.push_back(c_.table.find(s)->micro_op);
       program.push_back(int64_t(s.inputs.size()));
       for (ValueId v : s.inputs) {

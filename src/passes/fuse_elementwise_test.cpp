@@ -88,6 +88,15 @@ TEST(FuseElementwise, MasksAndCast) {
   same_numbers(m.g, {random_tensor({50, 30}), random_tensor({50, 30}, -1, 1, 2), mask});
 }
 
+TEST(FuseElementwise, StepsWithAttributes) {
+  Maker m;
+  ValueId x = m.input("x", {33, 70}), b = m.input("b", {33, 1});
+  ValueId y = m.call("LeakyRelu", {m.call("Add", {x, b})}, {{"alpha", 0.25f}});
+  m.g.outputs = {m.call("Sigmoid", {m.call("Relu", {m.call("Sub", {y, b})})})};
+  EXPECT_EQ(ops_after(m.g), "FusedElementwise(2) ");
+  same_numbers(m.g, {random_tensor({33, 70}), random_tensor({33, 1}, -1, 1, 2)});
+}
+
 TEST(FuseElementwise, LeavesAlone) {
   Maker m;
   ValueId x = m.input("x", {4, 4}), d = m.input("d", {4, 4}, DType::kDouble), s = m.input("s", {1, 4});

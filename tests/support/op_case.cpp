@@ -144,16 +144,20 @@ Graph OpCase::build(const std::vector<Operand>& operands, bool unknown_shapes) c
     }
   }
   if (unknown_shapes) {
-    // an optional wrapper hides shapes from the planner: everything after it is dynamic
+    // what comes out of a sequence has a shape that the planner does not know
     for (ValueId& v : n.inputs) {
       if (v == kNone || g.value(v).constant.defined()) continue;
-      Node hide;
-      hide.op = "HideShape";
-      hide.domain = "ai.onnxtrain.test";
-      hide.version = 1;
-      hide.name = "hide";
-      hide.inputs = {v};
-      v = g.add_node(std::move(hide), 1)[0];
+      auto step = [&](const char* op, std::vector<ValueId> in) {
+        Node hide;
+        hide.op = op;
+        hide.version = 11;
+        hide.name = "hide";
+        hide.inputs = std::move(in);
+        return g.add_node(std::move(hide), 1)[0];
+      };
+      DType elem = g.value(v).type.elem;
+      v = step("SequenceAt", {step("SequenceConstruct", {v}), g.add_constant(Tensor::scalar<int64_t>(0))});
+      g.value(v).type = TypeInfo::tensor(elem);
     }
   }
   std::vector<ValueId> outs = g.add_node(std::move(n), outputs_);

@@ -3,13 +3,14 @@
 #pragma once
 #include <omp.h>
 
-#include <atomic>
-#include <thread>
 #include <vector>
 
+#include "kernels/slots.hpp"
 #include "oneapi/dnnl/dnnl.hpp"
 
 namespace onnxtrain::onednn {
+
+using kernels::Slots;
 
 const dnnl::engine& cpu();
 
@@ -27,28 +28,6 @@ class SingleThread {
 
  private:
   int before_;
-};
-
-// Hands out one of a few scratch slots to each running task. Which one never matters for the result.
-class Slots {
- public:
-  explicit Slots(int count) : free_(size_t(count)) {
-    for (auto& f : free_) f.store(true);
-  }
-  int count() const { return int(free_.size()); }
-  int take() {
-    for (;;) {
-      for (size_t k = 0; k < free_.size(); ++k) {
-        bool expected = true;
-        if (free_[k].compare_exchange_strong(expected, false, std::memory_order_acquire)) return int(k);
-      }
-      std::this_thread::yield();
-    }
-  }
-  void give_back(int k) { free_[size_t(k)].store(true, std::memory_order_release); }
-
- private:
-  std::vector<std::atomic<bool>> free_;
 };
 
 // A primitive with its operands: made once, then only pointers change.

@@ -82,9 +82,90 @@ int64_t first_max(const Window& w, TapRange& r, const T* x, int64_t o) {
   return best;
 }
 
+// Maximum pools of one or two dimensions without dilation: the maximum of the window's rows first, by
+// whole rows, then along the row. Ties and NaN as in first_max.
+inline constexpr int64_t kMostColumns = 2048;
+inline bool pools_by_rows(const Window& w) {
+  if (w.dims() > 2 || w.in.back() > kMostColumns || w.in.back() == 0 || w.kernel[0] > 255) return false;
+  for (int64_t d : w.dilations)
+    if (d != 1) return false;
+  return true;
+}
+
+template <class T>
+class RowPool {
+ public:
+  explicit RowPool(const Window& w)
+      : w_(w), height_(w.dims() == 2 ? w.in[0] : 1), width_(w.in.back()), out_h_(w.dims() == 2 ? w.out[0] : 1),
+        out_w_(w.out.back()), kernel_w_(w.kernel.back()), stride_w_(w.strides.back()), pad_w_(w.pads_begin.back()) {}
+
+  void forward(const T* x, T* y) {
+    for (int64_t o = 0; o < out_h_; ++o) {
+      columns(x, o);
+      for (int64_t p = 0; p < out_w_; ++p) {
+        int64_t b = std::max<int64_t>(0, p * stride_w_ - pad_w_), e = std::min(width_, p * stride_w_ - pad_w_ + kernel_w_);
+        T most = lowest<T>();
+        for (int64_t c = b; c < e && !empty_; ++c) most = better(best_[c], most) ? best_[c] : most;
+        y[o * out_w_ + p] = most;
+      }
+    }
+  }
+
+  void backward(const T* x, const T* dy, T* dx) {
+    for (int64_t o = 0; o < out_h_; ++o) {
+      columns(x, o);
+      for (int64_t p = 0; p < out_w_ && !empty_; ++p) {
+        int64_t b = std::max<int64_t>(0, p * stride_w_ - pad_w_), e = std::min(width_, p * stride_w_ - pad_w_ + kernel_w_);
+        if (b >= e) continue;
+        int64_t at = b;
+        for (int64_t c = b + 1; c < e; ++c) {
+          bool tie = best_[c] == best_[at] || (is_nan(best_[c]) && is_nan(best_[at]));
+          if (better(best_[c], best_[at]) || (tie && row_[c] < row_[at])) at = c;
+        }
+        dx[(first_ + row_[at]) * width_ + at] += dy[o * out_w_ + p];
+      }
+    }
+  }
+
+ private:
+  static bool better(T v, T than) { return (v > than) | (is_nan(v) & !is_nan(than)); }
+
+  // The largest element of each column over the rows of output row o, and which row it came from.
+  void columns(const T* x, int64_t o) {
+    int64_t start = w_.dims() == 2 ? o * w_.strides[0] - w_.pads_begin[0] : 0;
+    int64_t end = std::min(height_, start + (w_.dims() == 2 ? w_.kernel[0] : 1));
+    first_ = std::max<int64_t>(0, start);
+    empty_ = first_ >= end;
+    if (empty_) return;
+    std::copy_n(x + first_ * width_, width_, best_);
+    std::fill_n(row_, width_, uint8_t(0));
+    for (int64_t r = first_ + 1; r < end; ++r) {
+      const T* line = x + r * width_;
+      auto number = uint8_t(r - first_);
+      for (int64_t c = 0; c < width_; ++c) {
+        bool take = better(line[c], best_[c]);
+        best_[c] = take ? line[c] : best_[c];
+        row_[c] = take ? number : row_[c];
+      }
+    }
+  }
+
+  const Window& w_;
+  int64_t height_, width_, out_h_, out_w_, kernel_w_, stride_w_, pad_w_, first_ = 0;
+  bool empty_ = false;
+  T best_[kMostColumns];
+  uint8_t row_[kMostColumns];
+};
+
 template <class T>
 void max_pool(const Window& w, int64_t planes, const T* x, T* y, ThreadPool& pool) {
   int64_t xs = w.in_size(), ys = w.out_size(), step = w.strides.back();
+  if (pools_by_rows(w)) {
+    return parallel_for(pool, planes, plane_grain(w), [&](int64_t b, int64_t e) {
+      RowPool<T> rows(w);
+      for (int64_t p = b; p < e; ++p) rows.forward(x + p * xs, y + p * ys);
+    });
+  }
   parallel_for(pool, planes, plane_grain(w), [&](int64_t b, int64_t e) {
     for (int64_t p = b; p < e; ++p) {
       const T* xp = x + p * xs;
@@ -136,6 +217,13 @@ void max_pool_indices(const Window& w, int64_t planes, bool column_major, const 
 template <class T>
 void max_pool_grad(const Window& w, int64_t planes, const T* dy, const T* x, T* dx, ThreadPool& pool) {
   int64_t xs = w.in_size(), ys = w.out_size();
+  if (pools_by_rows(w)) {
+    return parallel_for(pool, planes, plane_grain(w), [&](int64_t b, int64_t e) {
+      RowPool<T> rows(w);
+      std::fill_n(dx + b * xs, (e - b) * xs, T(0));
+      for (int64_t p = b; p < e; ++p) rows.backward(x + p * xs, dy + p * ys, dx + p * xs);
+    });
+  }
   parallel_for(pool, planes, plane_grain(w), [&](int64_t b, int64_t e) {
     TapRange r;
     for (int64_t p = b; p < e; ++p) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/ref/recurrent_detail.hpp"
+#include "kernels/simd/vmath.hpp"
 
 namespace onnxtrain::kernels {
 
@@ -86,81 +87,102 @@ struct RecurrentPlan<T>::Impl {
     }
   }
 
-  T clipped(T v) const {
-    if (s.clip <= 0) return v;
-    T c = T(s.clip);
-    return v > c ? c : v < -c ? -c : v;
+  // Gate inputs to gate values, in place.
+  void activate(const CellActivation& f, T* v, int64_t n) const {
+    if (s.clip > 0) {
+      T c = T(s.clip);
+      for (int64_t j = 0; j < n; ++j) v[j] = v[j] > c ? c : v[j] < -c ? -c : v[j];
+    }
+    apply(f, v, n);
+  }
+  static void apply(const CellActivation& f, T* v, int64_t n) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (f.fn == CellFn::kSigmoid) return simd::vsigmoid(v, v, n);
+      if (f.fn == CellFn::kTanh) return simd::vtanh(v, v, n);
+    }
+    for (int64_t j = 0; j < n; ++j) v[j] = cell_fn(f, v[j]);
+  }
+  static void add_to(T* to, const T* x, int64_t n) {
+    for (int64_t j = 0; j < n; ++j) to[j] += x[j];
+  }
+  // Inputs of gates [k, k + count) for the backward pass, when it needs them.
+  void save_inputs(T* save, const T* z, int64_t k, int64_t count) const {
+    if (save && columns.inputs >= 0) std::copy_n(z + k * s.hidden, count * s.hidden, save + (columns.inputs + k) * s.hidden);
   }
 
-  void lstm_row(const CellActivation* f, const T* x, const T* hr, const T* p, T* h, T* c, T* save) const {
+  // `z` holds the product with the state and is written over.
+  void lstm_row(const CellActivation* f, const T* x, T* z, const T* p, T* h, T* c, T* save) const {
     int64_t n = s.hidden;
-    for (int64_t j = 0; j < n; ++j) {
-      T zi = x[j] + hr[j], zo = x[n + j] + hr[n + j], zf = x[2 * n + j] + hr[2 * n + j], zc = x[3 * n + j] + hr[3 * n + j];
-      T before = c[j];
-      if (p) zi += p[j] * before, zf += p[2 * n + j] * before;
-      T i = cell_fn(f[0], clipped(zi));
-      T fg = s.input_forget ? T(1) - i : cell_fn(f[0], clipped(zf));
-      T g = cell_fn(f[1], clipped(zc));
-      T after = fg * before + i * g;
-      if (p) zo += p[n + j] * after;
-      T o = cell_fn(f[0], clipped(zo)), hc = cell_fn(f[2], after);
-      if (save) {
-        save[j] = i, save[n + j] = o, save[2 * n + j] = fg, save[3 * n + j] = g;
-        save[columns.h_prev * n + j] = h[j];
-        T* e = save + columns.extra * n;
-        e[j] = before, e[n + j] = after, e[2 * n + j] = hc;
-        if (columns.inputs >= 0) {
-          T* z = save + columns.inputs * n;
-          z[j] = zi, z[n + j] = zo, z[2 * n + j] = zf, z[3 * n + j] = zc;
-        }
-      }
-      c[j] = after;
-      h[j] = o * hc;
+    add_to(z, x, 4 * n);
+    T *i = z, *o = z + n, *forget = z + 2 * n, *g = z + 3 * n;
+    for (int64_t j = 0; j < n && p; ++j) i[j] += p[j] * c[j], forget[j] += p[2 * n + j] * c[j];
+    save_inputs(save, z, 0, 4);
+    if (!p && !s.input_forget) {
+      activate(f[0], z, 3 * n);
+    } else {
+      activate(f[0], i, n);
+      activate(f[0], forget, n);
     }
+    activate(f[1], g, n);
+    for (int64_t j = 0; j < n && s.input_forget; ++j) forget[j] = T(1) - i[j];
+    T* e = save ? save + columns.extra * n : nullptr;
+    if (save) {
+      std::copy_n(h, n, save + columns.h_prev * n);
+      std::copy_n(c, n, e);
+    }
+    for (int64_t j = 0; j < n; ++j) c[j] = forget[j] * c[j] + i[j] * g[j];
+    if (p || s.input_forget) {
+      for (int64_t j = 0; j < n && p; ++j) o[j] += p[n + j] * c[j];
+      save_inputs(save, z, 1, 1);
+      activate(f[0], o, n);
+    }
+    std::copy_n(c, n, h);
+    apply(f[2], h, n);
+    if (save) {
+      std::copy_n(z, 4 * n, save);
+      std::copy_n(c, n, e + n);
+      std::copy_n(h, n, e + 2 * n);
+    }
+    for (int64_t j = 0; j < n; ++j) h[j] *= o[j];
   }
 
-  void rnn_row(const CellActivation* f, const T* x, const T* hr, T* h, T* save) const {
+  void rnn_row(const CellActivation* f, const T* x, T* z, T* h, T* save) const {
     int64_t n = s.hidden;
-    for (int64_t j = 0; j < n; ++j) {
-      T z = x[j] + hr[j], v = cell_fn(f[0], clipped(z));
-      if (save) {
-        save[j] = v, save[n + j] = h[j];
-        if (columns.inputs >= 0) save[columns.inputs * n + j] = z;
-      }
-      h[j] = v;
+    add_to(z, x, n);
+    save_inputs(save, z, 0, 1);
+    activate(f[0], z, n);
+    if (save) {
+      std::copy_n(z, n, save);
+      std::copy_n(h, n, save + n);
     }
+    std::copy_n(z, n, h);
   }
 
   // Gates z and r, written over the product; what the candidate's product needs into `reset`.
-  void gru_gates(const CellActivation* f, const T* x, T* hr, const T* h, T* reset, T* save) const {
+  void gru_gates(const CellActivation* f, const T* x, T* zr, const T* h, T* reset, T* save) const {
     int64_t n = s.hidden;
-    for (int64_t j = 0; j < 2 * n; ++j) {
-      T z = x[j] + hr[j], v = cell_fn(f[0], clipped(z));
-      hr[j] = v;
-      if (save) {
-        save[j] = v;
-        if (columns.inputs >= 0) save[columns.inputs * n + j] = z;
-      }
-    }
+    add_to(zr, x, 2 * n);
+    save_inputs(save, zr, 0, 2);
+    activate(f[0], zr, 2 * n);
+    if (save) std::copy_n(zr, 2 * n, save);
     if (!reset) return;
-    for (int64_t j = 0; j < n; ++j) reset[j] = hr[n + j] * h[j];
+    for (int64_t j = 0; j < n; ++j) reset[j] = zr[n + j] * h[j];
     if (save) std::copy_n(reset, n, save + columns.extra * n);
   }
 
-  // The candidate and the new state; `rec` is its recurrent part without the reset.
-  void gru_state(const CellActivation* f, const T* x, const T* zr, const T* rec, const T* rec_bias, T* h, T* save) const {
+  // The candidate (written over `rec`, its recurrent part without the reset) and the new state.
+  void gru_state(const CellActivation* f, const T* x, const T* zr, T* rec, const T* rec_bias, T* h, T* save) const {
     int64_t n = s.hidden;
-    for (int64_t j = 0; j < n; ++j) {
-      T u = rec[j] + rec_bias[2 * n + j];
-      T z = x[2 * n + j] + (two_products ? u : zr[n + j] * u);
-      T g = cell_fn(f[1], clipped(z));
-      if (save) {
-        save[2 * n + j] = g, save[columns.h_prev * n + j] = h[j];
-        if (!two_products) save[columns.extra * n + j] = u;
-        if (columns.inputs >= 0) save[columns.inputs * n + 2 * n + j] = z;
-      }
-      h[j] = (T(1) - zr[j]) * g + zr[j] * h[j];
+    add_to(rec, rec_bias + 2 * n, n);
+    if (save && !two_products) std::copy_n(rec, n, save + columns.extra * n);
+    for (int64_t j = 0; j < n; ++j) rec[j] = x[2 * n + j] + (two_products ? rec[j] : zr[n + j] * rec[j]);
+    if (save && columns.inputs >= 0) std::copy_n(rec, n, save + (columns.inputs + 2) * n);
+    activate(f[1], rec, n);
+    if (save) {
+      std::copy_n(rec, n, save + 2 * n);
+      std::copy_n(h, n, save + columns.h_prev * n);
     }
+    for (int64_t j = 0; j < n; ++j) h[j] = (T(1) - zr[j]) * rec[j] + zr[j] * h[j];
   }
 
   void step(const RecurrentArgs<T>& a, int d, int64_t t, Memory& m, const T* r, const T* r2, ThreadPool& pool) {

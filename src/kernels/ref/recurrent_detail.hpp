@@ -1,10 +1,9 @@
-// Inside the recurrent kernels: cell activations, matrix products for float and double, and where
-// rows of a time step lie.
+// Inside the recurrent kernels: cell activations and where rows of a time step lie.
 #pragma once
 #include <cmath>
 
 #include "kernels/ref/recurrent.hpp"
-#include "kernels/simd/gemm.hpp"
+#include "kernels/ref/product.hpp"
 
 namespace onnxtrain::kernels {
 
@@ -87,69 +86,6 @@ struct Rows {
   int64_t step, image;
   explicit Rows(const RecurrentShape& s) : step(s.batch_first ? 1 : s.batch), image(s.batch_first ? s.steps : 1) {}
   int64_t at(int64_t t, int64_t b) const { return t * step + b * image; }
-};
-
-// C = A * op(B) (+ C, + bias), through the planned float product or the plain double one.
-template <class T>
-class Product {
- public:
-  Product() = default;
-  explicit Product(simd::GemmDesc d) : d_(d) {
-    if constexpr (std::is_same_v<T, float>) plan_ = simd::GemmPlan::make(d);
-  }
-  size_t workspace() const {
-    if constexpr (std::is_same_v<T, float>) return plan_.workspace_bytes();
-    return 0;
-  }
-  size_t packed_bytes() const {
-    if constexpr (std::is_same_v<T, float>)
-      if (d_.packed_b) return plan_.packed_b_bytes();
-    return 0;
-  }
-  // The form of B to pass to run().
-  const T* pack(ThreadPool& pool, const T* b, T* to) const {
-    if constexpr (std::is_same_v<T, float>)
-      if (d_.packed_b) {
-        plan_.pack_b(pool, b, to);
-        return to;
-      }
-    return b;
-  }
-  void run(ThreadPool& pool, const T* a, const T* b, T* c, void* workspace, const T* bias = nullptr) const {
-    if constexpr (std::is_same_v<T, float>) {
-      simd::GemmArgs g;
-      g.a = a, g.b = b, g.c = c, g.bias = bias, g.workspace = workspace;
-      plan_.run(pool, g);
-    } else {
-      T beta = T(d_.beta);
-      if (d_.bias == simd::BiasAxis::kColumn) {
-        for (int64_t i = 0; i < d_.m; ++i)
-          for (int64_t j = 0; j < d_.n; ++j) c[i * d_.ldc + j] = bias[j];
-        beta = 1;
-      }
-      simd::gemm_f64(pool, d_.trans_a, d_.trans_b, d_.m, d_.n, d_.k, 1, a, d_.lda, b, d_.ldb, beta, c, d_.ldc);
-    }
-  }
-
- private:
-  simd::GemmDesc d_;
-  simd::GemmPlan plan_;
-};
-
-// Takes pieces of a workspace one after another.
-class Carver {
- public:
-  explicit Carver(void* base) : at_(static_cast<char*>(base)) {}
-  template <class T>
-  T* take(int64_t n) {
-    auto* p = reinterpret_cast<T*>(at_);
-    at_ += bytes(size_t(n) * sizeof(T));
-    return p;
-  }
-  static size_t bytes(size_t n) { return (n + 63) / 64 * 64; }
-
- private:
-  char* at_;
 };
 
 inline constexpr int64_t kCellGrain = 4096;  // cells per task

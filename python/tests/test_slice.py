@@ -1,0 +1,124 @@
+"""The thin way through everything: a graph made here, prepared, trained, saved, resumed, exported."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import onnxtrain as ot
+
+
+def mlp(seed=0, hidden=16, inputs=4, classes=3):
+    rng = np.random.default_rng(seed)
+    weights = {
+        "fc1.weight": rng.standard_normal((hidden, inputs)) * 0.5, "fc1.bias": np.zeros(hidden),
+        "fc2.weight": rng.standard_normal((classes, hidden)) * 0.5, "fc2.bias": np.zeros(classes),
+    }
+    graph = helper.make_graph(
+        [
+            helper.make_node("Gemm", ["x", "fc1.weight", "fc1.bias"], ["h"], "fc1", transB=1),
+            helper.make_node("Relu", ["h"], ["a"], "relu"),
+            helper.make_node("Gemm", ["a", "fc2.weight", "fc2.bias"], ["logits"], "fc2", transB=1),
+        ],
+        "mlp",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", inputs])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["N", classes])],
+        [numpy_helper.from_array(v.astype(np.float32), k) for k, v in weights.items()],
+    )
+    m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    m.ir_version = 8
+    onnx.checker.check_model(m)
+    return m
+
+
+def batch(n=32, seed=1):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, 4)).astype(np.float32)
+    return {"x": x, "label": (x.sum(1) > 0).astype(np.int64) + (x[:, 0] > 1)}
+
+
+def reference_step(m, feeds, lr):
+    """One step of plain gradient descent on softmax cross-entropy, in float64."""
+    w = {i.name: numpy_helper.to_array(i).astype(np.float64) for i in m.graph.initializer}
+    x, y = feeds["x"].astype(np.float64), feeds["label"]
+    h = x @ w["fc1.weight"].T + w["fc1.bias"]
+    a = np.maximum(h, 0)
+    z = a @ w["fc2.weight"].T + w["fc2.bias"]
+    p = np.exp(z - z.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    loss = -np.log(p[np.arange(len(y)), y]).mean()
+    dz = p.copy()
+    dz[np.arange(len(y)), y] -= 1
+    dz /= len(y)
+    da = dz @ w["fc2.weight"]
+    dh = da * (h > 0)
+    grads = {"fc2.weight": dz.T @ a, "fc2.bias": dz.sum(0), "fc1.weight": dh.T @ x, "fc1.bias": dh.sum(0)}
+    return loss, {k: v - lr * grads[k] for k, v in w.items()}
+
+
+def test_inference():
+    m = mlp()
+    x = batch()["x"]
+    w = {i.name: numpy_helper.to_array(i) for i in m.graph.initializer}
+    want = np.maximum(x @ w["fc1.weight"].T + w["fc1.bias"], 0) @ w["fc2.weight"].T + w["fc2.bias"]
+    got = ot.Session(m.SerializeToString()).run({"x": x})["logits"]
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_sgd_step_is_exact():
+    m, feeds = mlp(), batch()
+    loss, want = reference_step(m, feeds, 0.1)
+    t = ot.Trainer(ot.prepare(m.SerializeToString(), loss="cross_entropy", optimizer=ot.SGD(lr=0.1)))
+    assert t.step(feeds).loss == pytest.approx(loss, rel=1e-5)
+    for name, value in want.items():
+        np.testing.assert_allclose(t.state[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("optimizer", [ot.SGD(lr=0.1, momentum=0.9), ot.Adam(lr=1e-2), ot.AdamW(lr=1e-2)])
+def test_loss_falls_and_training_is_in_the_file(optimizer, tmp_path):
+    train = ot.prepare(mlp().SerializeToString(), loss="cross_entropy", optimizer=optimizer)
+    assert ot.check(train) == []
+    onnx.checker.check_model(onnx.load_from_string(train.proto()))
+    feeds = batch(64)
+    t = ot.Trainer(train, seed=3)
+    losses = [t.step(feeds).loss for _ in range(60)]
+    assert losses[-1] < 0.5 * losses[0]
+    # continue from the saved file: the same numbers as without the interruption
+    t.save(tmp_path / "mid.train.onnx")
+    again = ot.Trainer(ot.load(tmp_path / "mid.train.onnx"), seed=3)
+    assert [t.step(feeds).loss for _ in range(5)] == [again.step(feeds).loss for _ in range(5)]
+    t.export(tmp_path / "trained.onnx")
+    exported = onnx.load(tmp_path / "trained.onnx")
+    assert len(exported.training_info) == 0
+    onnx.checker.check_model(exported, full_check=True)
+    got = ot.Session(tmp_path / "trained.onnx").run({"x": feeds["x"]})["logits"]
+    assert (got.argmax(1) == feeds["label"]).mean() > 0.9
+
+
+def test_threads_do_not_change_bits():
+    feeds, results = batch(64), []
+    for threads in (1, 2, 4):
+        t = ot.Trainer(ot.prepare(mlp().SerializeToString(), loss="cross_entropy", optimizer=ot.AdamW(lr=1e-2)), threads=threads)
+        for _ in range(20):
+            t.step(feeds)
+        results.append({k: v.tobytes() for k, v in t.state.items()})
+    assert results[0] == results[1] == results[2]
+
+
+def test_gradients_of_anything():
+    m, feeds = mlp(), batch(8)
+    g = ot.gradients(m.SerializeToString(), {"x": feeds["x"]}, of="logits", wrt=["x", "fc2.bias", "a"])
+    np.testing.assert_allclose(g["fc2.bias"], [8, 8, 8], rtol=1e-6)
+    assert g["x"].shape == (8, 4) and g["a"].shape == (8, 16)
+
+
+def test_errors_name_the_input():
+    s = ot.Session(mlp().SerializeToString())
+    with pytest.raises(ot.DataError, match="'x'.*rank 1 instead of 2"):
+        s.run({"x": np.zeros(4, np.float32)})
+    with pytest.raises(ot.DataError, match="did you mean 'x'"):
+        s.run({"x": np.zeros((1, 4), np.float32), "y": np.zeros(1)})
+    with pytest.raises(ot.DataError, match="element type"):
+        s.run({"x": np.zeros((1, 4))})
+    with pytest.raises(ot.ModelError):
+        ot.load(b"not a model")

@@ -1,0 +1,305 @@
+// Baseline JPEG with the same integer arithmetic as libjpeg (accurate integer inverse cosine
+// transform, triangular upsampling), so that pixels agree with it bit for bit.
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "kernels/image/decode.hpp"
+
+namespace onnxtrain::image {
+
+namespace {
+
+constexpr uint8_t kZigzag[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
+                                 41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
+                                 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
+
+uint8_t clamp(int64_t v) { return uint8_t(v < 0 ? 0 : v > 255 ? 255 : v); }
+
+struct Huffman {
+  int64_t least[17], most[18];  // codes by length; most < least: none
+  int first[17];
+  uint8_t symbols[256];
+  bool known = false;
+};
+
+struct Component {
+  int id = 0, h = 1, v = 1, quant = 0, dc = 0, ac = 0;
+  int64_t width = 0, height = 0, stride = 0, rows = 0, predictor = 0;
+  std::vector<uint8_t> samples;
+};
+
+class Decoder {
+ public:
+  Decoder(const uint8_t* data, int64_t size) : data_(data), size_(size) {}
+
+  Picture run() {
+    pos_ = 2;
+    for (;;) {
+      int marker = next_marker();
+      if (marker == 0xd9) damaged("JPEG", "it has no pixels");
+      int64_t length = u16(pos_);
+      if (length < 2 || length > size_ - pos_) damaged("JPEG", "it ends too early");
+      int64_t end = pos_ + length;
+      pos_ += 2;
+      if (marker == 0xdb) quant_tables(end);
+      else if (marker == 0xc4) huffman_tables(end);
+      else if (marker == 0xc0 || marker == 0xc1) frame();
+      else if (marker >= 0xc2 && marker <= 0xcf && marker != 0xc8 && marker != 0xcc) data_error("OT1191", "progressive JPEG pictures are not supported");
+      else if (marker == 0xdd) restart_ = u16(pos_);
+      else if (marker == 0xee) adobe(end);
+      else if (marker == 0xda) {
+        scan(end);
+        return colours();
+      }
+      pos_ = end;
+    }
+  }
+
+ private:
+  int64_t u8(int64_t p) const {
+    if (p < 0 || p >= size_) damaged("JPEG", "it ends too early");
+    return data_[p];
+  }
+  int64_t u16(int64_t p) const { return u8(p) << 8 | u8(p + 1); }
+
+  int next_marker() {
+    while (u8(pos_) != 0xff || u8(pos_ + 1) == 0xff || u8(pos_ + 1) == 0) ++pos_;
+    pos_ += 2;
+    return int(u8(pos_ - 1));
+  }
+
+  void quant_tables(int64_t end) {
+    while (pos_ < end) {
+      int64_t info = u8(pos_++), wide = info >> 4, id = info & 15;
+      if (id > 3 || wide > 1) damaged("JPEG", "a quantisation table is wrong");
+      for (int k = 0; k < 64; ++k, pos_ += 1 + wide) quant_[id][kZigzag[k]] = int(wide ? u16(pos_) : u8(pos_));
+    }
+  }
+
+  void huffman_tables(int64_t end) {
+    while (pos_ < end) {
+      int64_t info = u8(pos_++);
+      if ((info >> 4) > 1 || (info & 15) > 3) damaged("JPEG", "a Huffman table is wrong");
+      Huffman& h = huffman_[info >> 4][info & 15];
+      int64_t code = 0, count[17], total = 0;
+      for (int k = 1; k <= 16; ++k) count[k] = u8(pos_++);
+      for (int k = 1; k <= 16; ++k) {
+        h.first[k] = int(total);
+        h.least[k] = code;
+        code += count[k];
+        total += count[k];
+        h.most[k] = code - 1;
+        if (code > int64_t(1) << k || total > 256) damaged("JPEG", "a Huffman table is wrong");
+        code <<= 1;
+      }
+      for (int64_t k = 0; k < total; ++k) h.symbols[k] = uint8_t(u8(pos_++));
+      h.known = true;
+    }
+  }
+
+  void adobe(int64_t end) {
+    if (end - pos_ >= 12 && std::memcmp(data_ + pos_, "Adobe", 5) == 0) adobe_transform_ = int(u8(pos_ + 11));
+  }
+
+  void frame() {
+    if (u8(pos_) != 8) data_error("OT1191", "only JPEG pictures with 8 bits are supported");
+    picture_ = blank("JPEG", u16(pos_ + 1), u16(pos_ + 3));
+    int64_t n = u8(pos_ + 5);
+    if (n != 1 && n != 3) data_error("OT1191", cat("a JPEG picture of ", n, " components is not supported"));
+    parts_.assign(size_t(n), {});
+    for (int64_t k = 0; k < n; ++k) {
+      Component& c = parts_[size_t(k)];
+      int64_t p = pos_ + 6 + k * 3;
+      c.id = int(u8(p)), c.h = int(u8(p + 1) >> 4), c.v = int(u8(p + 1) & 15), c.quant = int(u8(p + 2));
+      if (c.h < 1 || c.h > 4 || c.v < 1 || c.v > 4 || c.quant > 3) damaged("JPEG", "a component is wrong");
+      max_h_ = std::max(max_h_, c.h), max_v_ = std::max(max_v_, c.v);
+    }
+    if (n == 1) parts_[0].h = parts_[0].v = max_h_ = max_v_ = 1;
+    across_ = (picture_.width + 8 * max_h_ - 1) / (8 * max_h_);
+    down_ = (picture_.height + 8 * max_v_ - 1) / (8 * max_v_);
+    for (Component& c : parts_) {
+      c.width = (picture_.width * c.h + max_h_ - 1) / max_h_, c.height = (picture_.height * c.v + max_v_ - 1) / max_v_;
+      c.stride = across_ * c.h * 8, c.rows = down_ * c.v * 8;
+      if (max_h_ % c.h || max_v_ % c.v) data_error("OT1191", "a JPEG picture with fractional sampling is not supported");
+      c.samples.assign(size_t(c.stride * c.rows), 0);
+    }
+  }
+
+  // ------------------------------------------------------------ entropy decoding
+  int bit() {
+    if (bits_ == 0) {
+      // after the end of the data only zeros come
+      if (at_marker_ || pos_ >= size_) return 0;
+      byte_ = data_[pos_++];
+      if (byte_ == 0xff) {
+        if (pos_ < size_ && data_[pos_] == 0) ++pos_;
+        else {
+          at_marker_ = true;
+          --pos_;
+          return 0;
+        }
+      }
+      bits_ = 8;
+    }
+    return byte_ >> --bits_ & 1;
+  }
+  int64_t receive(int n) {
+    int64_t v = 0;
+    for (int k = 0; k < n; ++k) v = v << 1 | bit();
+    return n && v < int64_t(1) << (n - 1) ? v - (int64_t(1) << n) + 1 : v;
+  }
+  int symbol(const Huffman& h) {
+    int64_t code = 0;
+    for (int k = 1; k <= 16; ++k) {
+      code = code << 1 | bit();
+      if (code <= h.most[k] && code >= h.least[k]) return h.symbols[h.first[k] + int(code - h.least[k])];
+    }
+    damaged("JPEG", "a code is unknown");
+  }
+
+  void block(Component& c, int64_t bx, int64_t by) {
+    int64_t v[64] = {};
+    const int* q = quant_[c.quant];
+    int n = symbol(huffman_[0][c.dc]);
+    if (n > 15) damaged("JPEG", "a code is unknown");
+    c.predictor += receive(n);
+    if (c.predictor > 1 << 20 || c.predictor < -(1 << 20)) damaged("JPEG", "a value is out of range");
+    v[0] = c.predictor * q[0];
+    for (int k = 1; k < 64; ++k) {
+      int rs = symbol(huffman_[1][c.ac]), run = rs >> 4, len = rs & 15;
+      if (len == 0) {
+        if (run != 15) break;
+        k += 15;
+        continue;
+      }
+      k += run;
+      if (k > 63) damaged("JPEG", "a block is too long");
+      v[kZigzag[k]] = receive(len) * q[kZigzag[k]];
+    }
+    transform(v, c.samples.data() + by * 8 * c.stride + bx * 8, c.stride);
+  }
+
+  // One pass of eight over values `step` apart; the even and odd part of libjpeg's jidctint.
+  static void eight(const int64_t* in, int64_t step, int64_t* out) {
+    int64_t z1, z2 = in[2 * step], z3 = in[6 * step], z4, z5;
+    z1 = (z2 + z3) * 4433;
+    int64_t t2 = z1 + z3 * -15137, t3 = z1 + z2 * 6270;
+    int64_t t0 = (in[0] + in[4 * step]) * 8192, t1 = (in[0] - in[4 * step]) * 8192;
+    int64_t e0 = t0 + t3, e3 = t0 - t3, e1 = t1 + t2, e2 = t1 - t2;
+    t0 = in[7 * step], t1 = in[5 * step], t2 = in[3 * step], t3 = in[step];
+    z1 = t0 + t3, z2 = t1 + t2, z3 = t0 + t2, z4 = t1 + t3, z5 = (z3 + z4) * 9633;
+    t0 *= 2446, t1 *= 16819, t2 *= 25172, t3 *= 12299;
+    z1 *= -7373, z2 *= -20995, z3 = z3 * -16069 + z5, z4 = z4 * -3196 + z5;
+    t0 += z1 + z3, t1 += z2 + z4, t2 += z2 + z3, t3 += z1 + z4;
+    out[0] = e0 + t3, out[7] = e0 - t3, out[1] = e1 + t2, out[6] = e1 - t2;
+    out[2] = e2 + t1, out[5] = e2 - t1, out[3] = e3 + t0, out[4] = e3 - t0;
+  }
+
+  static void transform(const int64_t* v, uint8_t* to, int64_t stride) {
+    int64_t middle[64], line[8];
+    for (int x = 0; x < 8; ++x) {
+      eight(v + x, 8, line);
+      for (int y = 0; y < 8; ++y) middle[y * 8 + x] = (line[y] + (1 << 10)) >> 11;
+    }
+    for (int y = 0; y < 8; ++y) {
+      eight(middle + y * 8, 1, line);
+      for (int x = 0; x < 8; ++x) to[y * stride + x] = clamp(((line[x] + (1 << 17)) >> 18) + 128);
+    }
+  }
+
+  void scan(int64_t header_end) {
+    if (parts_.empty()) damaged("JPEG", "pixels come before its size");
+    int64_t n = u8(pos_);
+    if (n != int64_t(parts_.size())) data_error("OT1191", "a JPEG picture in several scans is not supported");
+    for (int64_t k = 0; k < n; ++k) {
+      Component& c = parts_[size_t(k)];
+      int64_t p = pos_ + 1 + k * 2;
+      c.dc = int(u8(p + 1) >> 4), c.ac = int(u8(p + 1) & 15);
+      if (u8(p) != c.id || c.dc > 3 || c.ac > 3 || !huffman_[0][c.dc].known || !huffman_[1][c.ac].known)
+        damaged("JPEG", "a table is missing");
+    }
+    pos_ = header_end;
+    for (int64_t mcu = 0; mcu < across_ * down_; ++mcu) {
+      if (restart_ && mcu && mcu % restart_ == 0) restart();
+      for (Component& c : parts_)
+        for (int64_t y = 0; y < c.v; ++y)
+          for (int64_t x = 0; x < c.h; ++x) block(c, mcu % across_ * c.h + x, mcu / across_ * c.v + y);
+    }
+  }
+
+  void restart() {
+    bits_ = 0;
+    at_marker_ = false;
+    int marker = next_marker();
+    if (marker < 0xd0 || marker > 0xd7) damaged("JPEG", "a restart marker is missing");
+    for (Component& c : parts_) c.predictor = 0;
+  }
+
+  // ------------------------------------------------------------ colours
+  // A component at full size, [height, width].
+  std::vector<uint8_t> full_size(const Component& c) const {
+    int64_t w = picture_.width, h = picture_.height, fx = max_h_ / c.h, fy = max_v_ / c.v;
+    std::vector<uint8_t> out(size_t(w * h));
+    bool smooth = fx == 2 && fy <= 2 && c.width > 2;
+    std::vector<int> sums(size_t(c.width));
+    for (int64_t y = 0; y < h; ++y) {
+      int64_t row = std::min(y / fy, c.height - 1);
+      const uint8_t* near = c.samples.data() + row * c.stride;
+      if (!smooth) {
+        for (int64_t x = 0; x < w; ++x) out[size_t(y * w + x)] = near[x / fx];
+        continue;
+      }
+      int64_t other = std::clamp<int64_t>(y % 2 ? row + 1 : row - 1, 0, c.height - 1);
+      const uint8_t* far = c.samples.data() + other * c.stride;
+      bool both = fy == 2;
+      for (int64_t x = 0; x < c.width; ++x) sums[size_t(x)] = both ? near[x] * 3 + far[x] : near[x];
+      for (int64_t x = 0; x < w; ++x) {
+        int64_t i = x / 2, n = x % 2 ? i + 1 : i - 1;
+        int here = sums[size_t(i)], next = n < 0 || n >= c.width ? here : sums[size_t(n)];
+        int bias = both ? (x % 2 ? 7 : 8) : (x % 2 ? 2 : 1);
+        bool edge = n < 0 || n >= c.width;
+        int v = edge && !both ? here : (here * 3 + next + bias) >> (both ? 4 : 2);
+        out[size_t(y * w + x)] = uint8_t(v);
+      }
+    }
+    return out;
+  }
+
+  Picture colours() {
+    std::vector<std::vector<uint8_t>> planes;
+    for (const Component& c : parts_) planes.push_back(full_size(c));
+    int64_t n = picture_.width * picture_.height;
+    bool plain = adobe_transform_ == 0 || (adobe_transform_ < 0 && parts_.size() == 3 && parts_[0].id == 'R' && parts_[1].id == 'G');
+    for (int64_t i = 0; i < n; ++i) {
+      uint8_t* to = picture_.rgb.data() + i * 3;
+      int64_t y = planes[0][size_t(i)];
+      if (parts_.size() == 1) {
+        to[0] = to[1] = to[2] = uint8_t(y);
+      } else if (plain) {
+        for (int k = 0; k < 3; ++k) to[k] = planes[size_t(k)][size_t(i)];
+      } else {
+        int64_t cb = planes[1][size_t(i)] - 128, cr = planes[2][size_t(i)] - 128;
+        to[0] = clamp(y + ((91881 * cr + 32768) >> 16));
+        to[1] = clamp(y + ((-22554 * cb - 46802 * cr + 32768) >> 16));
+        to[2] = clamp(y + ((116130 * cb + 32768) >> 16));
+      }
+    }
+    return std::move(picture_);
+  }
+
+  const uint8_t* data_;
+  int64_t size_, pos_ = 0, restart_ = 0, across_ = 0, down_ = 0;
+  int quant_[4][64] = {};
+  Huffman huffman_[2][4] = {};
+  std::vector<Component> parts_;
+  Picture picture_;
+  int max_h_ = 1, max_v_ = 1, adobe_transform_ = -1, bits_ = 0, byte_ = 0;
+  bool at_marker_ = false;
+};
+
+}  // namespace
+
+Picture decode_jpeg(const uint8_t* data, int64_t size) { return Decoder(data, size).run(); }
+
+}  // namespace onnxtrain::image

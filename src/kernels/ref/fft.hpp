@@ -1,0 +1,26 @@
+// Discrete Fourier transform of any length in double precision: radix 2, and Bluestein's chirp for
+// lengths that are no power of two.
+#pragma once
+#include <complex>
+#include <cstdint>
+#include <vector>
+
+namespace onnxtrain::kernels {
+
+class Fft {
+ public:
+  using C = std::complex<double>;
+  explicit Fft(int64_t n);
+  int64_t size() const { return n_; }
+  // Elements of scratch that run() needs.
+  int64_t scratch() const { return chirp_.empty() ? 0 : 2 * m_; }
+  // In place; backward uses the conjugate root. Not scaled.
+  void run(C* data, bool backward, C* scratch) const;
+
+ private:
+  void radix2(C* data, int64_t n, bool backward, const std::vector<C>& roots) const;
+  int64_t n_, m_ = 0;
+  std::vector<C> roots_, chirp_, kernel_;  // kernel_: transform of the chirp filter
+};
+
+}  // namespace onnxtrain::kernels
