@@ -12,7 +12,8 @@ bool in(std::string_view name, std::initializer_list<std::string_view> list) {
 }
 
 bool was_broadcast_op(std::string_view op) {
-  return in(op, {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less"});
+  return in(op,
+            {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less"});
 }
 
 bool was_experimental(std::string_view op, int version) {
@@ -46,14 +47,16 @@ bool GraphReader::upgrade(NodeView& v, Scope& s) {
     const TypeInfo& a = s.graph->value(v.inputs[0]).type;
     const TypeInfo& b = s.graph->value(v.inputs[1]).type;
     if (!a.shape || !b.shape)
-      model_error("OT1055", cat(op, " with axis=", axis->i(), " of opset ", v.version,
-                                " needs the ranks of its inputs, which the file does not tell"),
+      model_error("OT1055",
+                  cat(op, " with axis=", axis->i(), " of opset ", v.version,
+                      " needs the ranks of its inputs, which the file does not tell"),
                   "convert the model to opset 13 or later");
     const int64_t rank = int64_t(a.shape->size());
     const int64_t at = axis->i() < 0 ? axis->i() + rank : axis->i();
     const int64_t behind = rank - at - int64_t(b.shape->size());
     if (at < 0 || behind < 0)
-      model_error("OT1055", cat("axis=", axis->i(), " does not fit ", to_string(a), " and ", to_string(b)));
+      model_error("OT1055",
+                  cat("axis=", axis->i(), " does not fit ", to_string(a), " and ", to_string(b)));
     if (behind > 0) {
       std::vector<int64_t> axes;
       TypeInfo type = b;
@@ -64,7 +67,8 @@ bool GraphReader::upgrade(NodeView& v, Scope& s) {
       Node n;
       n.op = "Unsqueeze";
       n.version = 7;
-      n.name = fresh_name(v.proto->output_size() > 0 ? v.proto->output(0) + "_unsqueeze" : "unsqueeze");
+      n.name =
+          fresh_name(v.proto->output_size() > 0 ? v.proto->output(0) + "_unsqueeze" : "unsqueeze");
       n.inputs = {v.inputs[1]};
       n.attrs["axes"] = axes;
       const ValueId out = s.graph->add_value(fresh_name(n.name + "_out"), type);
