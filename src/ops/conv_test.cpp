@@ -82,7 +82,7 @@ TEST(Conv, BadAttributesAreErrors) {
 TEST(OneDnnConv, SameAsDefinitionForAnyThreadCount) {
   struct P { int64_t n, g, ic, oc, size, k, s; };
   for (P q : {P{7, 1, 16, 24, 20, 3, 1}, P{1, 1, 32, 64, 28, 3, 2}, P{1, 32, 32, 32, 40, 3, 1}, P{33, 1, 8, 8, 12, 3, 1},
-              P{2, 4, 16, 32, 30, 5, 2}, P{1, 1, 64, 64, 30, 1, 1}, P{3, 1, 3, 10, 31, 7, 2}}) {
+              P{2, 4, 16, 32, 30, 5, 2}, P{1, 1, 64, 64, 30, 1, 1}, P{3, 1, 3, 10, 31, 7, 2}, P{4, 1, 64, 64, 9, 3, 1}}) {
     kernels::ConvShape s;
     int64_t pad = q.k / 2, out = (q.size + 2 * pad - q.k) / q.s + 1;
     s.window = {{q.size, q.size}, {out, out}, {q.k, q.k}, {q.s, q.s}, {1, 1}, {pad, pad}, {pad, pad}};

@@ -107,8 +107,10 @@ struct Dft {
   template <class T>
   static Kernel make(Prepare& p) {
     Transform t = dft_of(p, p.in(0).shape, [&](int i) -> const Tensor& { return *p.constant(i); });
+    // ONNX's vectors: forward ones are rounded from double precision, inverse ones are numpy's single
+    // precision, noise included
     if constexpr (std::is_same_v<T, float>)
-      if (kernels::FloatFft::supports(t.length)) return make_dft<T, kernels::FloatFft>(p, t);
+      if (t.inverse && !t.real_out && kernels::FloatFft::supports(t.length)) return make_dft<T, kernels::FloatFft>(p, t);
     return make_dft<T, kernels::Fft>(p, t);
   }
 };

@@ -139,33 +139,41 @@ void dequantize_shape(ShapeCtx& c) {
   c.set(0, t == DType::kUndefined ? c.dtype(1) : t, c.shape(0));
 }
 
-Kernel make_dequantize(Prepare& p) {
+// R: float, or double for scales in double (which only our own checks of gradients have).
+template <class R>
+Kernel dequantize_in(Prepare& p) {
+  constexpr DType kR = DTypeOf<R>::value;
   Scales s = scales_of(p.node(), p.in(0).shape, p.in(1).shape);
   DType from = p.in(0).dtype, to = p.out(0).dtype, scale_type = p.in(1).dtype;
   check_castable(from);
   bool zero = p.has(2);
   DType zero_type = zero ? p.in(2).dtype : DType::kUndefined;
   int64_t n = p.in(0).size();
-  p.workspace = 2 * floats(s.size);
+  size_t bytes = (size_t(s.size) * sizeof(R) + 63) / 64 * 64;
+  p.workspace = 2 * bytes;
   return [=](const Run& r) {
-    float *scale = static_cast<float*>(r.workspace), *zeros = scale + floats(s.size) / sizeof(float);
-    cast_elements(scale_type, r.inputs[1], DType::kFloat, scale, s.size, {});
-    if (zero) cast_elements(zero_type, r.inputs[2], DType::kFloat, zeros, s.size, {});
+    R *scale = static_cast<R*>(r.workspace), *zeros = scale + bytes / sizeof(R);
+    cast_elements(scale_type, r.inputs[1], kR, scale, s.size, {});
+    if (zero) cast_elements(zero_type, r.inputs[2], kR, zeros, s.size, {});
     const char* x = static_cast<const char*>(r.inputs[0]);
     char* y = static_cast<char*>(r.outputs[0]);
     parallel_for(*r.pool, n, 16 * kBlock, [&](int64_t b, int64_t e) {
-      float v[kBlock];
+      R v[kBlock];
       for (int64_t at = b; at < e; at += kBlock) {
         int64_t count = std::min(kBlock, e - at);
-        cast_elements(from, x + size_t(at) * dtype_size(from), DType::kFloat, v, count, {});
+        cast_elements(from, x + size_t(at) * dtype_size(from), kR, v, count, {});
         for (int64_t k = 0; k < count; ++k) {
           int64_t i = s.at(at + k);
           v[k] = (zero ? v[k] - zeros[i] : v[k]) * scale[i];
         }
-        cast_elements(DType::kFloat, v, to, y + size_t(at) * dtype_size(to), count, {});
+        cast_elements(kR, v, to, y + size_t(at) * dtype_size(to), count, {});
       }
     });
   };
+}
+
+Kernel make_dequantize(Prepare& p) {
+  return p.in(1).dtype == DType::kDouble ? dequantize_in<double>(p) : dequantize_in<float>(p);
 }
 
 // y = (x - zero) * scale: the scale has a gradient, x is no real number.

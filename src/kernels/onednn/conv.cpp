@@ -117,20 +117,28 @@ struct Cut {
 };
 
 Cut choose_cut(const ConvShape& s, ConvPass pass) {
-  double flops = 2.0 * double(s.batch) * double(s.out_channels) * double(s.window.out_size()) *
-                 double(s.in_per_group()) * double(s.window.taps());
-  int64_t most = pass == ConvPass::kGradW ? 8 : 32;
-  int64_t chunks = std::clamp<int64_t>(int64_t(flops / 2e6), 1, std::min(most, s.batch));
-  int64_t images = (s.batch + chunks - 1) / chunks;
-  chunks = (s.batch + images - 1) / images;
-  int64_t parts = 1;
+  double weights = double(s.out_channels) * double(s.in_per_group()) * double(s.window.taps());
+  double flops = 2.0 * double(s.batch) * double(s.window.out_size()) * weights;
+  double moved = double(s.batch) * (double(s.in_channels) * double(s.window.in_size()) +
+                                    double(s.out_channels) * double(s.window.out_size()));
   // channels that a part may divide: whole groups, or blocks of 8 that vectors are made of
   int64_t split = s.groups > 1 ? s.groups : (pass == ConvPass::kGradX ? s.in_channels : s.out_channels);
   int64_t unit = s.groups > 1 && s.out_per_group() >= 8 ? 1 : 8;
-  if (chunks < 4)
+  auto parts_for = [&](int64_t chunks) {
+    int64_t parts = 1;
     for (int64_t p : {2, 4, 8})
       if (split % (p * unit) == 0 && chunks * p <= 8 && flops / double(chunks * p) > 2e6) parts = p;
-  return {images, chunks, parts};
+    return parts;
+  };
+  bool gradient_of_weights = pass == ConvPass::kGradW;
+  // every batch chunk of a weight gradient costs one more set of weights: large ones are cut by channels
+  if (gradient_of_weights && 2 * weights > moved)
+    if (int64_t parts = parts_for(1); parts >= 4) return {s.batch, 1, parts};
+  int64_t most = gradient_of_weights ? 8 : 32;
+  int64_t chunks = std::clamp<int64_t>(int64_t(flops / 2e6), 1, std::min(most, s.batch));
+  int64_t images = (s.batch + chunks - 1) / chunks;
+  chunks = (s.batch + images - 1) / images;
+  return {images, chunks, chunks < 4 ? parts_for(chunks) : 1};
 }
 
 }  // namespace
