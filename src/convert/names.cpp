@@ -151,6 +151,7 @@ void check_recipe(const Recipe& r) {
   need_kind("mode", r.mode, {"train", "as_is"}, false);
   need(r.clip_norm >= 0, "clip_norm", r.clip_norm, "0 (off) or positive");
   need(r.clip_value >= 0, "clip_value", r.clip_value, "0 (off) or positive");
+  need(r.batch >= 0, "batch", double(r.batch), "0 (any) or positive");
   need(r.accumulate >= 1, "accumulate", r.accumulate, "1 or more");
 }
 

@@ -37,10 +37,30 @@ std::vector<ValueId> needed_values(const Graph& main, const std::vector<TermSour
 // Vectors behind an addition or a normalisation: commonly not decayed.
 bool is_bias_or_norm(const ValueDef& d) { return d.constant.rank() <= 1; }
 
+// Puts `batch` in place of the unknown first dimension of every data input, and of what follows from it.
+void fix_batch(Model& m, int64_t batch, const OpTable& ops) {
+  if (batch <= 0) return;
+  Graph& g = m.main;
+  std::vector<std::string> symbols;
+  for (ValueId v : g.inputs) {
+    TypeInfo& t = g.value(v).type;
+    if (!t.is_tensor() || !t.shape || t.shape->empty() || (*t.shape)[0].known()) continue;
+    if (!(*t.shape)[0].symbol.empty()) symbols.push_back((*t.shape)[0].symbol);
+    (*t.shape)[0] = {batch, {}};
+  }
+  for (ValueDef& d : g.values)
+    if (d.type.is_tensor() && d.type.shape)
+      for (Dim& x : *d.type.shape)
+        if (std::find(symbols.begin(), symbols.end(), x.symbol) != symbols.end()) x = {batch, {}};
+  for (size_t k = 0; k < g.nodes.size(); ++k) infer_node(g, Node(g.nodes[k]), ops);
+  m.main_generated = true;
+}
+
 Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
   Model m = source;
   m.main = source.main.clone();
   m.training.clear();
+  fix_batch(m, r.batch, ops);
   separate_merged_initializers(m);
   if (r.mode == "train") make_inference_form(m);
   std::vector<LossTerm> terms = terms_of(r);
@@ -88,7 +108,14 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
 Model prepare(const Model& m, const Recipe& r, const OpTable& ops) {
   check_recipe(r);
   Model out = prepare_step(m, r, ops);
-  return r.lowered ? lower(out, ops) : out;
+  if (!r.lowered) return out;
+  try {
+    return lower(out, ops);
+  } catch (Error& e) {
+    bool shapes = e.code() == "OT1205" || e.code() == "OT1206";
+    if (shapes && r.batch == 0) e.add_place("while lowering for any batch size; the key \"batch\" of the recipe fixes it");
+    throw;
+  }
 }
 
 }  // namespace onnxtrain

@@ -66,6 +66,9 @@ struct Recipe {
   int accumulate = 1;
   std::string mode = "train";     // "as_is": the graph exactly as written
   bool lowered = false;           // no Gradient node: explicit backward in standard operators
+  // Some operators can be lowered only when their shapes are numbers: fixes the unknown first
+  // dimension of every data input; 0 leaves it open.
+  int64_t batch = 0;
   bool reset = false;             // new initial values by sensible initialisers
   uint64_t seed = 0;
   bool unbiased_batch_variance = true;  // running variance by PyTorch's rule

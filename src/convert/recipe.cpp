@@ -219,6 +219,7 @@ Recipe recipe_from_json(const std::string& json) {
       {"accumulate", integer("accumulate", [&](int64_t v) { r.accumulate = int(v); })},
       {"mode", text("mode", r.mode)},
       {"lowered", boolean("lowered", r.lowered)},
+      {"batch", integer("batch", [&](int64_t v) { r.batch = v; })},
       {"reset", boolean("reset", r.reset)},
       {"seed", integer("seed", [&](int64_t v) { r.seed = uint64_t(v); })},
       {"unbiased_batch_variance", boolean("unbiased_batch_variance", r.unbiased_batch_variance)},

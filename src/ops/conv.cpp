@@ -95,10 +95,18 @@ std::vector<ValueId> grad_w_grad(GradBuilder& b) {
 }
 
 // ---------------------------------------------------------------- in standard operators
-Shape lowering_shape(GradBuilder& b, ValueId shape, const char* what) {
-  const Tensor* t = b.constant(shape);
-  if (!t) model_error("OT1206", cat("the gradient of a convolution in standard operators needs the shape of its ", what));
-  return t->to_ints();
+// From the constant, or from the type of what has that shape; the batch may be unknown (-1).
+Shape lowering_shape(GradBuilder& b, ValueId shape, ValueId typed, const char* what) {
+  if (const Tensor* t = b.constant(shape)) return t->to_ints();
+  const TypeInfo& type = b.type(typed);
+  bool known = type.is_tensor() && type.shape && !type.shape->empty();
+  Shape s;
+  for (size_t d = 0; known && d < type.shape->size(); ++d) {
+    s.push_back((*type.shape)[d].value);
+    known = d == 0 || s.back() >= 0;
+  }
+  if (!known) model_error("OT1206", cat("the gradient of a convolution in standard operators needs the shape of its ", what));
+  return s;
 }
 
 // Cuts the spatial dimensions down to `to`.
@@ -116,7 +124,8 @@ std::vector<int64_t> joined(const std::vector<int64_t>& a, const std::vector<int
 
 // A transposed convolution; output_padding makes up for input columns that no window reached.
 std::vector<ValueId> grad_x_lower(GradBuilder& b) {
-  Shape x = lowering_shape(b, b.x(2), "input");
+  Shape x = lowering_shape(b, b.x(2), b.y(), "input");
+  x[0] = std::max<int64_t>(x[0], 1);  // does not matter
   ConvShape s = conv_shape_of(b.node(), x, b.shape(b.x(1)));
   const kernels::Window& w = s.window;
   std::vector<int64_t> extra, pads_end;
@@ -131,14 +140,16 @@ std::vector<ValueId> grad_x_lower(GradBuilder& b) {
 
 // A convolution whose batch runs over input channels and whose channels run over the batch.
 std::vector<ValueId> grad_w_lower(GradBuilder& b) {
-  Shape wshape = lowering_shape(b, b.x(2), "weights");
-  if (!b.shape_known(b.x(1))) model_error("OT1206", "the gradient of a convolution in standard operators needs the shape of its input");
-  ConvShape s = conv_shape_of(b.node(), b.shape(b.x(1)), wshape);
+  Shape wshape = lowering_shape(b, b.x(2), b.y(), "weights"), xshape = lowering_shape(b, kNone, b.x(1), "input");
+  bool any_batch = xshape[0] < 0;
+  xshape[0] = std::max<int64_t>(xshape[0], 1);
+  ConvShape s = conv_shape_of(b.node(), xshape, wshape);
   const kernels::Window& w = s.window;
   std::vector<int64_t> perm_x{2, 1, 0}, perm_dy{1, 0};
   for (size_t d = 0; d < w.dims(); ++d) perm_x.push_back(int64_t(d) + 3), perm_dy.push_back(int64_t(d) + 2);
   ValueId x = b.x(1);
-  Shape grouped{s.batch, s.groups, s.in_per_group()}, folded{s.in_per_group(), s.groups * s.batch};
+  Shape grouped{any_batch ? -1 : s.batch, s.groups, s.in_per_group()};
+  Shape folded{s.in_per_group(), any_batch ? -1 : s.groups * s.batch};
   x = b.call("Reshape", {x, b.constant_ints(joined(grouped, w.in))});
   x = b.transpose(x, perm_x);
   x = b.call("Reshape", {x, b.constant_ints(joined(folded, w.in))});
