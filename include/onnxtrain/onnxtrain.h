@@ -150,6 +150,20 @@ OT_API ot_status ot_trainer_set(ot_trainer* t, const char* name, const ot_value*
 OT_API ot_status ot_trainer_rate(const ot_trainer* t, double* rate);
 OT_API ot_status ot_trainer_set_rate(ot_trainer* t, double rate);
 OT_API uint64_t ot_trainer_step_count(const ot_trainer* t);
+/* Whole epochs over arrays (the first dimension counts the rows; names as the model's inputs and
+ * targets, or x and y). valid: other arrays, or none. options: JSON, see docs/fit.md. on_epoch gets one
+ * JSON object per epoch; returning non-zero stops after saving. result: JSON. */
+typedef int (*ot_epoch_callback)(void* context, const char* epoch_json);
+OT_API ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* const* names, ot_value* const* columns,
+                                size_t n_valid, const char* const* valid_names, ot_value* const* valid_columns,
+                                const char* options, ot_epoch_callback on_epoch, void* context, ot_text** result);
+/* Loss and metrics on the inference form of the model, as a JSON object. */
+OT_API ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,
+                                     ot_value* const* columns, int64_t batch, ot_text** result);
+/* A trainer that goes on where a run folder or checkpoint stopped. */
+OT_API ot_status ot_trainer_resume(const char* run_or_checkpoint, const ot_options* o, ot_trainer** out);
+/* Saves a checkpoint: state, position, seeds and checksums. */
+OT_API ot_status ot_trainer_save(const ot_trainer* t, const char* path);
 /* The training model with the current state. */
 OT_API ot_status ot_trainer_model(const ot_trainer* t, ot_model** out);
 

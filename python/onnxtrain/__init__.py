@@ -6,12 +6,12 @@ from .model import Model, check, load
 from .recipe import (SGD, Adagrad, Adam, AdamW, Lamb, Lion, OnnxAdagrad, OnnxAdam, OnnxMomentum, RMSprop, Schedule,
                      losses)
 from .session import Session, gradients
-from .trainer import StepResult, Trainer, prepare
+from .trainer import History, StepResult, Trainer, prepare, resume
 
 __version__ = _version()
 
 __all__ = [
-    "Adagrad", "Adam", "AdamW", "CheckpointError", "DataError", "DivergedError", "Error", "Lamb", "Lion", "Model",
+    "Adagrad", "Adam", "AdamW", "CheckpointError", "DataError", "DivergedError", "Error", "History", "Lamb", "Lion", "Model",
     "ModelError", "OnnxAdagrad", "OnnxAdam", "OnnxMomentum", "RMSprop", "SGD", "Schedule", "Session", "StepResult",
-    "Trainer", "UsageError", "check", "gradients", "load", "losses", "prepare",
+    "Trainer", "UsageError", "check", "gradients", "load", "losses", "prepare", "resume",
 ]

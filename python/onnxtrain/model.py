@@ -80,6 +80,55 @@ class Model:
     def __repr__(self):
         return f"<onnxtrain.Model {', '.join(self.inputs)} -> {', '.join(self.outputs)}{' (training)' if self.trainable else ''}>"
 
+    # ---- training in the style of Keras: compile, fit, evaluate, predict
+    def compile(self, loss="auto", optimizer=None, metrics=None, **prepare_options):
+        """Chooses loss and optimizer; a model that carries its own training needs none. Metrics follow from the
+        targets: accuracy for class labels, mae and rmse otherwise."""
+        known = {"accuracy", "top5", "mae", "rmse"}
+        for m in metrics or ():
+            if m not in known:
+                raise UsageError(f"there is no metric '{m}'", "OT1153", f"one of {', '.join(sorted(known))}")
+        self._compiled = dict(prepare_options, loss=loss, optimizer=optimizer)
+        self._trainer = None
+        return self
+
+    def trainer(self, seed=0, threads=0):
+        """The Trainer behind `fit`; made on first use."""
+        from .trainer import Trainer, prepare
+
+        if getattr(self, "_trainer", None) is None:
+            ready = self if self.trainable else prepare(self, **getattr(self, "_compiled", {}))
+            self._trainer = Trainer(ready, seed=seed, threads=threads)
+        return self._trainer
+
+    def fit(self, x, y=None, valid=0.0, epochs=10, batch_size=32, out=None, seed=0, threads=0, **options):
+        """Trains on arrays and keeps the result: `predict`, `parameters` and `export` see the new weights."""
+        t = self.trainer(seed, threads)
+        history = t.fit(x, y, valid=valid, epochs=epochs, batch_size=batch_size, out=out, **options)
+        for name in set(t.state) & set(self.parameters):
+            self.parameters[name] = t.state[name]
+        self._session = None
+        return history
+
+    def evaluate(self, x, y=None, batch_size=256):
+        return self.trainer().evaluate(x, y, batch_size)
+
+    def predict(self, x, batch_size=256):
+        """The first output for every row of x (an array, or {input: array})."""
+        import numpy as np
+
+        from .session import Session
+
+        if getattr(self, "_session", None) is None:
+            self._session = Session(self)
+        feeds = x if isinstance(x, dict) else {self.inputs[0]: np.asarray(x)}
+        rows = len(next(iter(feeds.values())))
+        parts = [
+            self._session.run({k: v[i:i + batch_size] for k, v in feeds.items()}, self.outputs[:1])[self.outputs[0]]
+            for i in range(0, max(rows, 1), batch_size)
+        ]
+        return np.concatenate(parts)
+
     def proto(self):
         """The file's bytes."""
         return self._m.bytes(False)

@@ -71,11 +71,41 @@ class _State(MutableMapping):
         return len(self._names())
 
 
+class History:
+    """What `fit` gave: `.epochs` is a list of dicts, `history["loss"]` the values over epochs."""
+
+    def __init__(self, result):
+        self.epochs, self.best_epoch, self.interrupted = result["epochs"], result["best_epoch"], result["interrupted"]
+
+    def __getitem__(self, key):
+        return [e[key] for e in self.epochs]
+
+    def __len__(self):
+        return len(self.epochs)
+
+    def __repr__(self):
+        return f"<history: {len(self.epochs)} epochs, best {self.best_epoch}>"
+
+
+def _columns(x, y=None):
+    columns = dict(x) if isinstance(x, dict) else {"x": x}
+    if isinstance(y, dict):
+        columns.update(y)
+    elif y is not None:
+        columns["y"] = y
+    return columns
+
+
+def resume(path, threads=0):
+    """A trainer that goes on where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(x, y, epochs=6)`."""
+    return Trainer(None, _native_trainer=_native.resume(os.fspath(path), threads))
+
+
 class Trainer:
     """Steps a training model: `t.step({"x": xb, "label": yb}).loss`."""
 
-    def __init__(self, model, seed=0, threads=0):
-        self._t = _native.Trainer(as_model(model)._m, seed, threads)
+    def __init__(self, model, seed=0, threads=0, *, _native_trainer=None):
+        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads)
         self.state = _State(self._t)
 
     def initialize(self):
@@ -111,7 +141,31 @@ class Trainer:
         return Model(self._t.model())
 
     def save(self, path):
-        self.model().save(os.fspath(path))
+        """A checkpoint: a training ONNX file with state, position, seeds and checksums."""
+        self._t.save(os.fspath(path))
+
+    def fit(self, x, y=None, valid=0.0, epochs=10, batch_size=32, out=None, steps=0, patience=0, shuffle=True,
+            save_every=0, on_epoch=None):
+        """Epochs over arrays; returns a History. x: an array or {input: array}; y: an array or {target: array};
+        valid: a fraction, or (x, y). on_epoch(dict) may return True to stop."""
+        names, values = feed_lists(_columns(x, y))
+        options = {"epochs": epochs, "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
+                   "save_every": save_every}
+        if out is not None:
+            options["out"] = os.fspath(out)
+        valid_names, valid_values = [], []
+        if isinstance(valid, (tuple, list)):
+            valid_names, valid_values = feed_lists(_columns(*valid))
+        elif valid:
+            options["valid"] = float(valid)
+        call = None if on_epoch is None else (lambda text: bool(on_epoch(json.loads(text))))
+        result = json.loads(self._t.fit(names, values, valid_names, valid_values, json.dumps(options), call))
+        return History(result)
+
+    def evaluate(self, x, y=None, batch_size=256):
+        """Loss and metrics on the inference form of the model, as a dict."""
+        names, values = feed_lists(_columns(x, y))
+        return json.loads(self._t.evaluate(names, values, batch_size))
 
     def export(self, path):
         """Inference ONNX with the current weights."""

@@ -281,6 +281,14 @@ void bind_model(nb::module_& m) {
 }
 
 void bind_runners(nb::module_& m) {
+  m.def("resume", [](const std::string& path, int threads) {
+    ot_options o = options(threads, 0);
+    ot_trainer* t = nullptr;
+    ok(ot_trainer_resume(path.c_str(), &o, &t));
+    PyTrainer p;
+    p.h.reset(t);
+    return p;
+  });
   nb::class_<PySession>(m, "Session")
       .def("__init__", [](PySession* self, const PyModel& model, int threads) {
         new (self) PySession;
@@ -358,6 +366,47 @@ void bind_runners(nb::module_& m) {
         return r;
       }, [](PyTrainer& t, double r) { ok(ot_trainer_set_rate(t.h.get(), r)); })
       .def_prop_ro("step_count", [](const PyTrainer& t) { return ot_trainer_step_count(t.h.get()); })
+      .def("fit", [](PyTrainer& t, const std::vector<std::string>& names, const std::vector<const PyValue*>& columns,
+                     const std::vector<std::string>& valid_names, const std::vector<const PyValue*>& valid_columns,
+                     const std::string& options, nb::object on_epoch) {
+        Names n(names), vn(valid_names);
+        std::vector<ot_value*> c = handles(columns), vc = handles(valid_columns);
+        ot_text* result = nullptr;
+        // an exception in the callback stops the training and is raised afterwards
+        struct Context { nb::object call; PyObject *type = nullptr, *value = nullptr, *trace = nullptr; } context{on_epoch};
+        auto callback = [](void* p, const char* json) -> int {
+          nb::gil_scoped_acquire gil;
+          auto* x = static_cast<Context*>(p);
+          try {
+            return PyErr_CheckSignals() != 0 || (!x->call.is_none() && nb::cast<bool>(x->call(nb::str(json))));
+          } catch (nb::python_error& e) {
+            e.restore();
+            PyErr_Fetch(&x->type, &x->value, &x->trace);
+            return 1;
+          }
+        };
+        released([&] {
+          return ot_trainer_fit(t.h.get(), n.p.size(), n.p.data(), c.data(), vn.p.size(), vn.p.data(), vc.data(),
+                                options.c_str(), callback, &context, &result);
+        });
+        nb::bytes out = take(result);
+        if (context.type) {
+          PyErr_Restore(context.type, context.value, context.trace);
+          throw nb::python_error();
+        }
+        return out;
+      }, "names"_a, "columns"_a, "valid_names"_a, "valid_columns"_a, "options"_a, "on_epoch"_a.none())
+      .def("evaluate", [](PyTrainer& t, const std::vector<std::string>& names, const std::vector<const PyValue*>& columns,
+                          int64_t batch) {
+        Names n(names);
+        std::vector<ot_value*> c = handles(columns);
+        ot_text* result = nullptr;
+        released([&] { return ot_trainer_evaluate(t.h.get(), n.p.size(), n.p.data(), c.data(), batch, &result); });
+        return take(result);
+      })
+      .def("save", [](const PyTrainer& t, const std::string& path) {
+        released([&] { return ot_trainer_save(t.h.get(), path.c_str()); });
+      })
       .def("model", [](const PyTrainer& t) {
         ot_model* out = nullptr;
         released([&] { return ot_trainer_model(t.h.get(), &out); });

@@ -122,3 +122,45 @@ def test_errors_name_the_input():
         s.run({"x": np.zeros((1, 4))})
     with pytest.raises(ot.ModelError):
         ot.load(b"not a model")
+
+
+def test_four_lines(tmp_path):
+    m, f = mlp(), batch(512)
+    (tmp_path / "mlp.onnx").write_bytes(m.SerializeToString())
+    model = ot.load(tmp_path / "mlp.onnx")
+    model.compile(loss="auto", optimizer=ot.AdamW(lr=1e-2), metrics=["accuracy"])
+    history = model.fit(f["x"], f["label"], valid=0.2, epochs=8, batch_size=32, out=tmp_path / "run")
+    model.export(tmp_path / "trained.onnx")
+    assert history["valid_accuracy"][-1] > 0.8 and len(history) == 8
+    assert (tmp_path / "run/checkpoints/last.train.onnx").exists() and (tmp_path / "run/metrics.csv").exists()
+    got = ot.Session(tmp_path / "trained.onnx").run({"x": f["x"]})["logits"]
+    np.testing.assert_array_equal(got, model.predict(f["x"]))
+    assert model.evaluate(f["x"], f["label"])["accuracy"] == pytest.approx((got.argmax(1) == f["label"]).mean())
+
+
+def test_resumed_run_is_the_uninterrupted_run(tmp_path):
+    f = batch(300)
+    train = ot.prepare(mlp().SerializeToString(), loss="cross_entropy", optimizer=ot.Adam(lr=1e-2))
+    whole = ot.Trainer(train, seed=5)
+    whole.fit(f["x"], f["label"], epochs=4, batch_size=32)
+    part = ot.Trainer(train, seed=5)
+    part.fit(f["x"], f["label"], epochs=4, batch_size=32, steps=17, out=tmp_path / "run")
+    rest = ot.resume(tmp_path / "run")
+    assert rest.step_count == 17
+    rest.fit(f["x"], f["label"], epochs=4, batch_size=32)
+    assert rest.step_count == whole.step_count
+    for name in whole.state:
+        assert whole.state[name].tobytes() == rest.state[name].tobytes(), name
+
+
+def test_damaged_checkpoint_is_refused(tmp_path):
+    t = ot.Trainer(ot.prepare(mlp().SerializeToString(), loss="cross_entropy", optimizer=ot.SGD(lr=0.1)))
+    path = tmp_path / "c.train.onnx"
+    t.save(path)
+    data = bytearray(path.read_bytes())
+    weight = t.state["fc1.weight"].tobytes()
+    at = bytes(data).index(weight[:32])
+    data[at + 5] ^= 0x40
+    path.write_bytes(bytes(data))
+    with pytest.raises(ot.CheckpointError, match="fc1.weight"):
+        ot.resume(path)

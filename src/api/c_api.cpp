@@ -164,7 +164,8 @@ ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* const* in
 }
 
 ot_status ot_trainer_create(const ot_model* m, const ot_options* o, ot_trainer** out) {
-  return guarded([&] { *out = new ot_trainer{std::make_unique<Training>(m->m, seed_of(o), options_of(o)), {}}; });
+  return guarded([&] { *out = new ot_trainer{std::make_unique<Training>(m->m, seed_of(o), options_of(o)), {}, {}};
+    (*out)->at.seed = seed_of(o); });
 }
 void ot_trainer_free(ot_trainer* t) { delete t; }
 ot_status ot_trainer_initialize(ot_trainer* t) {

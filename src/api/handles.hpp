@@ -7,6 +7,7 @@
 #include "engine/session.hpp"
 #include "engine/training.hpp"
 #include "onnxtrain/onnxtrain.h"
+#include "train/checkpoint.hpp"
 
 struct ot_text { std::string data; };
 struct ot_value { onnxtrain::Value v; };
@@ -17,6 +18,7 @@ struct ot_session {
 struct ot_trainer {
   std::unique_ptr<onnxtrain::Training> t;
   std::vector<onnxtrain::NamedValue> outputs;  // of the last step
+  onnxtrain::Position at;                      // in the data
 };
 
 namespace onnxtrain::api {

@@ -17,16 +17,6 @@ namespace onnxtrain::cli {
 
 namespace {
 
-InputSpec spec_of(const ValueDef& d) {
-  InputSpec s;
-  s.name = d.name;
-  s.dtype = d.type.elem;
-  if (d.type.shape)
-    for (const Dim& x : *d.type.shape) s.dims.push_back(x.known() ? x.value : -1);
-  if (!s.dims.empty()) s.dims[0] = -1;
-  return s;
-}
-
 std::string csv_rows(const Tensor& t) {
   std::vector<double> v = t.to_doubles();
   int64_t rows = t.rank() ? t.shape()[0] : 1, width = rows ? t.size() / rows : 0;
@@ -46,18 +36,13 @@ int predict(const std::string& what, const DataFlags& f, const std::string& to, 
   open.csv.no_target = f.target.empty();
   open.csv.target = f.target;
   Dataset data = open_dataset(f.data, open);
-  AdaptOptions adapt;
-  adapt.scale = f.scale;
-  adapt.nhwc = f.layout == "nhwc";
+  FeedOptions feed = f.feed_options();
   std::vector<std::string> names = model->input_names();
-  std::map<std::string, std::string> map;
-  for (const std::string& s : f.map)
-    if (size_t eq = s.find('='); eq != std::string::npos) map[s.substr(0, eq)] = s.substr(eq + 1);
-  auto columns = match_columns(data, names, {}, map, true);
+  auto columns = match_columns(data, names, {}, feed.map, true);
   std::vector<ColumnPtr> fed;
   for (const auto& name : names) {
     ValueId v = model->main.find(name);
-    fed.push_back(adapt_input(data, columns.at(name), spec_of(model->main.value(v)), adapt).column);
+    fed.push_back(adapt_input(data, columns.at(name), input_spec(model->main.value(v)), feed.adapt).column);
   }
   Session session(model);
   Prefetcher prefetch(fed, batch, 1);

@@ -158,6 +158,7 @@ void lower_step(Model& m, TrainingStep& step, const OpTable& ops, int opset) {
   skip_identities(j.g, j.main_nodes, outputs);
   j.g.verify("lowering");
   step.algorithm = split(j, step.algorithm);
+  name_nodes(m.main, step.algorithm);
   step.algorithm.verify("lowering");
   step.generated = true;
 }

@@ -5,6 +5,7 @@
 
 #include "convert/analysis.hpp"
 #include "convert/names.hpp"
+#include "convert/twin.hpp"
 
 namespace onnxtrain {
 
@@ -128,8 +129,10 @@ std::vector<ValueId> parameter_values(const Model& m, const Recipe& r, const std
                           : "train on an earlier tensor");
 }
 
-std::vector<std::string> trainable_parameters(const Model& m, const Recipe& r) {
+std::vector<std::string> trainable_parameters(const Model& source, const Recipe& r) {
   const OpTable& ops = all_ops();
+  Model m = source;
+  separate_merged_initializers(m);
   std::vector<TermSource> terms;
   for (const LossTerm& t : terms_of(r)) terms.push_back(resolve_term(m, t, ops));
   std::vector<std::string> names;

@@ -41,6 +41,7 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
   Model m = source;
   m.main = source.main.clone();
   m.training.clear();
+  separate_merged_initializers(m);
   if (r.mode == "train") make_inference_form(m);
   std::vector<LossTerm> terms = terms_of(r);
   std::vector<TermSource> sources;

@@ -106,9 +106,25 @@ TrainingStep StepBuilder::finish(ValueId loss) {
     step.update_binding.emplace_back(key, graph_.value_name(v));
   }
   graph_.renumber();
+  name_nodes(main(), graph_);
   graph_.verify("prepare");
   step.algorithm = std::move(graph_);
   return step;
+}
+
+void name_nodes(const Graph& main, Graph& algorithm) {
+  std::set<std::string> taken;
+  for (const Node& n : main.nodes) taken.insert(n.name);
+  auto settle = [&](Node& n) {
+    std::string base = n.name.empty() ? n.op : n.name, name = base;
+    for (int k = 1; !taken.insert(name).second; ++k) name = cat(base, "_", k);
+    n.name = name;
+  };
+  auto random = [](const Node& n) { return n.is("Dropout") || n.op.rfind("Random", 0) == 0; };
+  for (Node& n : algorithm.nodes)
+    if (random(n)) settle(n);
+  for (Node& n : algorithm.nodes)
+    if (!random(n)) settle(n);
 }
 
 Tensor scalar_tensor(double v, DType t) { return filled(t, {}, v); }

@@ -10,7 +10,8 @@ namespace onnxtrain {
 namespace {
 
 std::string node_label(const onnx::NodeProto& n) {
-  return n.name().empty() ? cat("a node of type ", n.op_type()) : cat("node '", n.name(), "' (", n.op_type(), ")");
+  return n.name().empty() ? cat("a node of type ", n.op_type())
+                          : cat("node '", n.name(), "' (", n.op_type(), ")");
 }
 
 std::string operator_label(const std::string& domain, const std::string& op, int version) {
@@ -67,24 +68,30 @@ GraphCheck::GraphCheck(const ModelSource& source, const OpTable& ops, Findings& 
     functions_.insert(cat(normal_domain(f.domain()), ":", f.name(), ":", f.overload()));
 }
 
-void GraphCheck::problem(const Place& p, const char* code, const std::string& message, const std::string& hint) {
+void GraphCheck::problem(const Place& p, const char* code, const std::string& message,
+                         const std::string& hint) {
   out_.error(p.code.empty() ? code : p.code, p.rule, cat(p.where, ": ", message), hint);
 }
 
-void GraphCheck::define(const std::string& name, NameScope& names, const Place& p, const std::string& what) {
+void GraphCheck::define(const std::string& name, NameScope& names, const Place& p,
+                        const std::string& what) {
   if (name.empty()) return problem(p, "OT1043", cat(what, " has no name"));
   if (int64_t(name.size()) > source_.limits.name_bytes)
-    return problem(p, "OT1003", cat("a name has ", name.size(), " bytes; the limit is ", source_.limits.name_bytes));
+    return problem(
+        p, "OT1003",
+        cat("a name has ", name.size(), " bytes; the limit is ", source_.limits.name_bytes));
   if (!names.names.insert(name).second)
     problem(p, "OT1043", cat("'", name, "' is defined twice (", what, ")"),
             "every value name must be assigned exactly once");
   else if (names.parent != nullptr && names.parent->has(name) && !p.in_function)
-    out_.warning("OT1043", p.rule, cat(p.where, ": '", name, "' hides a value of the same name outside"));
+    out_.warning("OT1043", p.rule,
+                 cat(p.where, ": '", name, "' hides a value of the same name outside"));
 }
 
 void GraphCheck::graph(const onnx::GraphProto& g, NameScope& names, const Place& p) {
   if (p.depth > source_.limits.nesting)
-    return problem(p, "OT1003", cat("subgraphs are nested deeper than ", source_.limits.nesting, " levels"));
+    return problem(p, "OT1003",
+                   cat("subgraphs are nested deeper than ", source_.limits.nesting, " levels"));
   tensors(g, names, p);
   nodes(g.node(), names, p);
   for (const auto& o : g.output())
@@ -106,11 +113,16 @@ void GraphCheck::tensors(const onnx::GraphProto& g, NameScope& names, const Plac
   }
   std::unordered_set<std::string> inputs;
   for (const auto& i : g.input()) {
-    if (!inputs.insert(i.name()).second) problem(p, "OT1043", cat("two inputs are named '", i.name(), "'"));
-    else if (stored.names.count(i.name()) == 0) define(i.name(), names, p, "an input");
-    if (p.depth == 0 && !i.has_type()) problem(p, "OT1046", cat("the input '", i.name(), "' has no type"));
-    if (i.type().has_tensor_type() && i.type().tensor_type().shape().dim_size() > source_.limits.rank)
-      problem(p, "OT1003", cat("the input '", i.name(), "' has more than ", source_.limits.rank, " dimensions"));
+    if (!inputs.insert(i.name()).second)
+      problem(p, "OT1043", cat("two inputs are named '", i.name(), "'"));
+    else if (stored.names.count(i.name()) == 0)
+      define(i.name(), names, p, "an input");
+    if (p.depth == 0 && !i.has_type())
+      problem(p, "OT1046", cat("the input '", i.name(), "' has no type"));
+    if (i.type().has_tensor_type() &&
+        i.type().tensor_type().shape().dim_size() > source_.limits.rank)
+      problem(p, "OT1003",
+              cat("the input '", i.name(), "' has more than ", source_.limits.rank, " dimensions"));
   }
 }
 
@@ -127,16 +139,20 @@ void GraphCheck::nodes(const Nodes& list, NameScope& names, const Place& p) {
   }
 }
 
-void GraphCheck::inputs(const onnx::NodeProto& n, const NameScope& names, const Place& p, const Order& order) {
+void GraphCheck::inputs(const onnx::NodeProto& n, const NameScope& names, const Place& p,
+                        const Order& order) {
   for (const auto& in : n.input()) {
     if (in.empty() || names.has(in)) continue;
     auto it = order.maker.find(in);
     if (it == order.maker.end())
-      problem(p, "OT1044", cat(node_label(n), " reads '", in.substr(0, 200), "', which nothing defines"));
+      problem(p, "OT1044",
+              cat(node_label(n), " reads '", in.substr(0, 200), "', which nothing defines"));
     else if (order.in_cycle.count(it->second) != 0)
-      problem(p, "OT1110", cat(node_label(n), " reads '", in.substr(0, 200), "', which depends on it: a cycle"));
+      problem(p, "OT1110",
+              cat(node_label(n), " reads '", in.substr(0, 200), "', which depends on it: a cycle"));
     else
-      problem(p, "OT1044", cat(node_label(n), " reads '", in.substr(0, 200), "' before it is computed"),
+      problem(p, "OT1044",
+              cat(node_label(n), " reads '", in.substr(0, 200), "' before it is computed"),
               "nodes must stand after the nodes whose results they read");
   }
 }
@@ -150,8 +166,9 @@ void GraphCheck::operator_(const onnx::NodeProto& n, const Place& p) {
   const std::string domain = normal_domain(n.domain());
   auto import = p.imports->find(domain);
   if (import == p.imports->end()) {
-    out_.error("OT1302", "C2", cat(p.where, ": ", node_label(n), " is of domain '", domain.empty() ? "ai.onnx" : domain,
-                                   "', which opset_import does not name"),
+    out_.error("OT1302", "C2",
+               cat(p.where, ": ", node_label(n), " is of domain '",
+                   domain.empty() ? "ai.onnx" : domain, "', which opset_import does not name"),
                cat("add an opset_import of ", domain.empty() ? "ai.onnx" : domain));
     return;
   }
@@ -162,7 +179,9 @@ void GraphCheck::operator_(const onnx::NodeProto& n, const Place& p) {
   if (schema == nullptr) {
     if (ours || (n.op_type() == "GraphCall" && p.code == "OT1303")) return;
     if (domain == kTrainingDomain) {
-      out_.error("OT1319", "C19", cat(p.where, ": ", node_label(n), ": the domain ", domain, " has no operator ", n.op_type()),
+      out_.error("OT1319", "C19",
+                 cat(p.where, ": ", node_label(n), ": the domain ", domain, " has no operator ",
+                     n.op_type()),
                  "it has Gradient, Adagrad, Adam and Momentum");
       return;
     }
@@ -187,20 +206,25 @@ void GraphCheck::attributes(const onnx::NodeProto& n, NameScope& names, const Pl
       problem(p, "OT1049", cat(node_label(n), ": attribute '", a.name(), "' is given twice"));
     if (!a.ref_attr_name().empty()) {
       if (!p.in_function)
-        problem(p, "OT1057", cat(node_label(n), ": attribute '", a.name(), "' refers to '", a.ref_attr_name(),
-                                 "', but the node is not in a function"));
+        problem(p, "OT1057",
+                cat(node_label(n), ": attribute '", a.name(), "' refers to '", a.ref_attr_name(),
+                    "', but the node is not in a function"));
       continue;
     }
-    const std::string wrong = attribute_problem(normal_domain(n.domain()), n.op_type(), a.name(), a);
+    const std::string wrong =
+        attribute_problem(normal_domain(n.domain()), n.op_type(), a.name(), a);
     if (!wrong.empty()) problem(p, "OT1052", cat(node_label(n), ": ", wrong));
     const std::string where = cat(p.where, ", ", node_label(n));
     if (a.has_t()) out_.guard(p.rule, where, [&] { check_tensor(a.t(), source_.limits); });
-    for (const auto& t : a.tensors()) out_.guard(p.rule, where, [&] { check_tensor(t, source_.limits); });
-    if (a.has_sparse_tensor()) out_.guard(p.rule, where, [&] { check_sparse(a.sparse_tensor(), source_.limits); });
+    for (const auto& t : a.tensors())
+      out_.guard(p.rule, where, [&] { check_tensor(t, source_.limits); });
+    if (a.has_sparse_tensor())
+      out_.guard(p.rule, where, [&] { check_sparse(a.sparse_tensor(), source_.limits); });
     if (!a.has_g()) continue;
     NameScope inner;
     inner.parent = &names;
-    graph(a.g(), inner, {cat(where, " ", a.name()), p.rule, p.code, p.imports, p.in_function, p.depth + 1});
+    graph(a.g(), inner,
+          {cat(where, " ", a.name()), p.rule, p.code, p.imports, p.in_function, p.depth + 1});
   }
 }
 
@@ -215,20 +239,27 @@ void GraphCheck::gradient(const onnx::NodeProto& n, const NameScope& names, cons
   const std::string where = cat(p.where, ": ", node_label(n));
   const int nx = xs ? xs->strings_size() : 0, nz = zs ? zs->strings_size() : 0;
   if (n.input_size() != nx + nz)
-    out_.error("OT1313", "C13", cat(where, " has ", n.input_size(), " inputs, but xs and zs name ", nx, " + ", nz),
+    out_.error("OT1313", "C13",
+               cat(where, " has ", n.input_size(), " inputs, but xs and zs name ", nx, " + ", nz),
                "give one input for each name in xs, then one for each in zs");
   if (n.output_size() > nx)
-    out_.error("OT1314", "C14", cat(where, " has ", n.output_size(), " outputs for ", nx, " names in xs"),
+    out_.error("OT1314", "C14",
+               cat(where, " has ", n.output_size(), " outputs for ", nx, " names in xs"),
                "at most one output for each name in xs; an output may be empty");
   auto exists = [&](const std::string& name, const char* list) {
     if (!names.has(name))
-      out_.error("OT1315", "C15", cat(where, ": '", name, "' in ", list, " does not exist at that point"),
+      out_.error("OT1315", "C15",
+                 cat(where, ": '", name, "' in ", list, " does not exist at that point"),
                  "name a value that is computed before the Gradient node");
   };
-  if (xs != nullptr) for (const auto& s : xs->strings()) exists(s, "xs");
-  if (zs != nullptr) for (const auto& s : zs->strings()) exists(s, "zs");
-  if (y != nullptr) exists(y->s(), "y");
-  else out_.error("OT1315", "C15", cat(where, " has no y"));
+  if (xs != nullptr)
+    for (const auto& s : xs->strings()) exists(s, "xs");
+  if (zs != nullptr)
+    for (const auto& s : zs->strings()) exists(s, "zs");
+  if (y != nullptr)
+    exists(y->s(), "y");
+  else
+    out_.error("OT1315", "C15", cat(where, " has no y"));
 }
 
 void GraphCheck::functions() {
@@ -255,7 +286,8 @@ void GraphCheck::report_unknown() {
     for (size_t i = 0; i < nodes.size() && i < 3; ++i) text += cat(i ? ", " : "", nodes[i]);
     if (nodes.size() > 3) text += cat(" and ", nodes.size() - 3, " more");
     out_.error("OT1101", "", text,
-               "check the domain and the opset_import, or add the operator to the model as a local function");
+               "check the domain and the opset_import, or add the operator to the model as a local "
+               "function");
   }
 }
 

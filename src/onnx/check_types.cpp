@@ -17,22 +17,28 @@ class StepTypes {
  public:
   StepTypes(const Model& m, const TrainingStep& s, int index, Findings& out)
       : m_(m), s_(s), where_(cat("training_info[", index, "]")), out_(out) {
-    for (size_t v = 0; v < s.algorithm.values.size(); ++v) own_.emplace(s.algorithm.values[v].name, ValueId(v));
-    for (size_t v = 0; v < m.main.values.size(); ++v) main_.emplace(m.main.values[v].name, ValueId(v));
+    for (size_t v = 0; v < s.algorithm.values.size(); ++v)
+      own_.emplace(s.algorithm.values[v].name, ValueId(v));
+    for (size_t v = 0; v < m.main.values.size(); ++v)
+      main_.emplace(m.main.values[v].name, ValueId(v));
     for (size_t v = 0; v < s.initialization.values.size(); ++v)
       initial_.emplace(s.initialization.values[v].name, ValueId(v));
   }
 
   void run() {
-    for (const auto& [key, value] : s_.update_binding) c12(key, find(value), value, "update_binding");
+    for (const auto& [key, value] : s_.update_binding)
+      c12(key, find(value), value, "update_binding");
     for (const auto& [key, value] : s_.initialization_binding) {
       auto it = initial_.find(value);
-      if (it != initial_.end()) c12(key, {&s_.initialization, it->second}, value, "initialization_binding");
+      if (it != initial_.end())
+        c12(key, {&s_.initialization, it->second}, value, "initialization_binding");
     }
     for (const Node& n : s_.algorithm.nodes) {
       if (n.domain != kTrainingDomain) continue;
-      if (n.op == "Gradient") gradient(n);
-      else optimizer(n);
+      if (n.op == "Gradient")
+        gradient(n);
+      else
+        optimizer(n);
     }
   }
 
@@ -48,7 +54,8 @@ class StepTypes {
     const Ref variable = find(key);
     if (value.id == kNone || variable.id == kNone) return;  // reported elsewhere
     const TypeInfo &a = variable.type(), &b = value.type();
-    bool fits = b.kind == TypeInfo::Kind::kUnknown || (b.is_tensor() && (b.elem == DType::kUndefined || b.elem == a.elem));
+    bool fits = b.kind == TypeInfo::Kind::kUnknown ||
+                (b.is_tensor() && (b.elem == DType::kUndefined || b.elem == a.elem));
     if (fits && b.shape && a.shape) {
       fits = a.shape->size() == b.shape->size();
       for (size_t i = 0; fits && i < a.shape->size(); ++i) {
@@ -57,8 +64,9 @@ class StepTypes {
       }
     }
     if (!fits)
-      out_.error("OT1312", "C12", cat(where_, ": ", list, " '", key, "' = '", value_name, "': the state variable is ",
-                                      to_string(a), ", the value is ", to_string(b)),
+      out_.error("OT1312", "C12",
+                 cat(where_, ": ", list, " '", key, "' = '", value_name,
+                     "': the state variable is ", to_string(a), ", the value is ", to_string(b)),
                  "both must have the same type and shape");
   }
 
@@ -66,17 +74,23 @@ class StepTypes {
   void gradient(const Node& n) {
     std::vector<std::string> xs, zs;
     std::string y;
-    if (const Attr* a = n.find("xs")) if (auto* l = std::get_if<std::vector<std::string>>(a)) xs = *l;
-    if (const Attr* a = n.find("zs")) if (auto* l = std::get_if<std::vector<std::string>>(a)) zs = *l;
-    if (const Attr* a = n.find("y")) if (auto* l = std::get_if<std::string>(a)) y = *l;
+    if (const Attr* a = n.find("xs"))
+      if (auto* l = std::get_if<std::vector<std::string>>(a)) xs = *l;
+    if (const Attr* a = n.find("zs"))
+      if (auto* l = std::get_if<std::vector<std::string>>(a)) zs = *l;
+    if (const Attr* a = n.find("y"))
+      if (auto* l = std::get_if<std::string>(a)) y = *l;
     std::vector<std::string> floating = xs;
     floating.push_back(y);
     for (const std::string& name : floating) {
       const Ref r = find(name);
-      if (r.id == kNone || r.type().kind == TypeInfo::Kind::kUnknown || r.type().elem == DType::kUndefined) continue;
+      if (r.id == kNone || r.type().kind == TypeInfo::Kind::kUnknown ||
+          r.type().elem == DType::kUndefined)
+        continue;
       if (!r.type().is_tensor() || !dtype_is_differentiable(r.type().elem))
-        out_.error("OT1317", "C17", cat(where_, ", ", n.label(), ": '", name, "' is ", to_string(r.type()),
-                                        "; gradients exist for float, double, float16 and bfloat16"));
+        out_.error("OT1317", "C17",
+                   cat(where_, ", ", n.label(), ": '", name, "' is ", to_string(r.type()),
+                       "; gradients exist for float, double, float16 and bfloat16"));
     }
     std::vector<std::string> all = xs;
     all.insert(all.end(), zs.begin(), zs.end());
@@ -88,8 +102,9 @@ class StepTypes {
         const ValueDef& def = g->value(v);
         if (def.constant.defined() || needs.count(def.name) == 0) continue;
         if (!dtype_is_differentiable(def.type.elem)) continue;
-        out_.warning("OT1316", "C16", cat(where_, ", ", n.label(), ": '", y, "' also depends on the input '", def.name,
-                                          "', which is neither in xs nor in zs"),
+        out_.warning("OT1316", "C16",
+                     cat(where_, ", ", n.label(), ": '", y, "' also depends on the input '",
+                         def.name, "', which is neither in xs nor in zs"),
                      cat("add '", def.name, "' to zs"));
       }
   }
@@ -103,8 +118,10 @@ class StepTypes {
         const std::string* root = nullptr;
         for (ValueId v : g->reads(node)) {
           const std::string& name = g->value_name(v);
-          if (roots.count(name) != 0) root = &name;
-          else if (auto it = from.find(name); it != from.end()) root = it->second;
+          if (roots.count(name) != 0)
+            root = &name;
+          else if (auto it = from.find(name); it != from.end())
+            root = it->second;
           if (root != nullptr) break;
         }
         for (ValueId v : node.outputs)
@@ -112,8 +129,9 @@ class StepTypes {
       }
     for (const std::string& name : names)
       if (auto it = from.find(name); it != from.end()) {
-        out_.error("OT1316", "C16", cat(where_, ", ", n.label(), ": '", name, "' is computed from '", *it->second,
-                                        "', so the two are not independent"),
+        out_.error("OT1316", "C16",
+                   cat(where_, ", ", n.label(), ": '", name, "' is computed from '", *it->second,
+                       "', so the two are not independent"),
                    cat("remove '", name, "' or '", *it->second, "' from xs and zs"));
         return false;
       }
@@ -121,7 +139,8 @@ class StepTypes {
   }
 
   // Names that `name` is computed from, not looking behind `stop`.
-  std::unordered_set<std::string> ancestors(const std::string& name, const std::unordered_set<std::string>& stop) const {
+  std::unordered_set<std::string> ancestors(const std::string& name,
+                                            const std::unordered_set<std::string>& stop) const {
     std::unordered_set<std::string> seen;
     std::vector<Ref> todo = {find(name)};
     while (!todo.empty()) {
@@ -129,15 +148,18 @@ class StepTypes {
       todo.pop_back();
       if (r.id == kNone) continue;
       const ValueDef& def = r.graph->value(r.id);
-      if (def.name != name && (stop.count(def.name) != 0 || !seen.insert(def.name).second)) continue;
+      if (def.name != name && (stop.count(def.name) != 0 || !seen.insert(def.name).second))
+        continue;
       if (def.name == name && stop.count(name) != 0) continue;
       if (def.producer < 0) {  // perhaps a capture of the algorithm
         if (r.graph == &s_.algorithm)
-          if (auto it = main_.find(def.name); it != main_.end() && m_.main.value(it->second).producer >= 0)
+          if (auto it = main_.find(def.name);
+              it != main_.end() && m_.main.value(it->second).producer >= 0)
             todo.push_back({&m_.main, it->second}), seen.erase(def.name);
         continue;
       }
-      for (ValueId v : r.graph->reads(r.graph->nodes[size_t(def.producer)])) todo.push_back({r.graph, v});
+      for (ValueId v : r.graph->reads(r.graph->nodes[size_t(def.producer)]))
+        todo.push_back({r.graph, v});
     }
     return seen;
   }
@@ -152,9 +174,12 @@ class StepTypes {
     for (const Form& f : kForms) {
       if (n.op != f.op) continue;
       const size_t k = n.inputs.size() < 2 ? 0 : (n.inputs.size() - 2) / f.in;
-      if (n.inputs.size() < 2 + f.in || (n.inputs.size() - 2) % f.in != 0 || n.outputs.size() != k * f.out)
-        out_.error("OT1318", "C18", cat(where_, ", ", n.label(), " has ", n.inputs.size(), " inputs and ", n.outputs.size(),
-                                        " outputs; for k tensors it needs 2 + ", f.in, "k and ", f.out, "k"));
+      if (n.inputs.size() < 2 + f.in || (n.inputs.size() - 2) % f.in != 0 ||
+          n.outputs.size() != k * f.out)
+        out_.error(
+            "OT1318", "C18",
+            cat(where_, ", ", n.label(), " has ", n.inputs.size(), " inputs and ", n.outputs.size(),
+                " outputs; for k tensors it needs 2 + ", f.in, "k and ", f.out, "k"));
       scalar(n, 0, "R", true);
       scalar(n, 1, "T", false);
     }
@@ -165,10 +190,13 @@ class StepTypes {
     const TypeInfo& t = s_.algorithm.value(n.inputs[input]).type;
     if (t.kind == TypeInfo::Kind::kUnknown) return;
     const bool one = !t.concrete() || num_elements(t.concrete_shape()) == 1;
-    const bool kind = t.elem == DType::kUndefined || (floating ? dtype_is_float(t.elem) : t.elem == DType::kInt64);
+    const bool kind = t.elem == DType::kUndefined ||
+                      (floating ? dtype_is_float(t.elem) : t.elem == DType::kInt64);
     if (!t.is_tensor() || !one || !kind)
-      out_.error("OT1318", "C18", cat(where_, ", ", n.label(), ": ", what, " must be a scalar ", floating ? "float" : "int64",
-                                      ", but '", s_.algorithm.value_name(n.inputs[input]), "' is ", to_string(t)));
+      out_.error("OT1318", "C18",
+                 cat(where_, ", ", n.label(), ": ", what, " must be a scalar ",
+                     floating ? "float" : "int64", ", but '",
+                     s_.algorithm.value_name(n.inputs[input]), "' is ", to_string(t)));
   }
 
   const Model& m_;

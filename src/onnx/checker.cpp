@@ -9,12 +9,14 @@ namespace onnxtrain {
 
 void Findings::error(std::string code, std::string rule, std::string message, std::string hint) {
   if (!full())
-    list.push_back({Finding::Level::kError, std::move(code), std::move(rule), std::move(message), std::move(hint)});
+    list.push_back({Finding::Level::kError, std::move(code), std::move(rule), std::move(message),
+                    std::move(hint)});
 }
 
 void Findings::warning(std::string code, std::string rule, std::string message, std::string hint) {
   if (!full())
-    list.push_back({Finding::Level::kWarning, std::move(code), std::move(rule), std::move(message), std::move(hint)});
+    list.push_back({Finding::Level::kWarning, std::move(code), std::move(rule), std::move(message),
+                    std::move(hint)});
 }
 
 bool Findings::has_error() const {
@@ -25,10 +27,13 @@ bool Findings::has_error() const {
 void throw_first_error(const Findings& findings) {
   for (const Finding& f : findings.list)
     if (f.level == Finding::Level::kError) {
-      const size_t more = size_t(std::count_if(findings.list.begin(), findings.list.end(), [](const Finding& x) {
-        return x.level == Finding::Level::kError;
-      })) - 1;
-      model_error(f.code, more == 0 ? f.message : cat(f.message, " (and ", more, " more: onnxtrain check)"), f.hint);
+      const size_t more = size_t(std::count_if(
+                              findings.list.begin(), findings.list.end(),
+                              [](const Finding& x) { return x.level == Finding::Level::kError; })) -
+                          1;
+      model_error(f.code,
+                  more == 0 ? f.message : cat(f.message, " (and ", more, " more: onnxtrain check)"),
+                  f.hint);
     }
 }
 
@@ -45,24 +50,29 @@ void check_versions(const ModelSource& source, Findings& out) {
     out.error("OT1020", "", cat("the file has IR version ", ir, "; this build knows 3 to 14"),
               "export it with an older version of ONNX, or update onnxtrain");
   else if (ir < 3)
-    out.error("OT1020", "", cat("the file has IR version ", ir, "; versions before 3 (2017) are not supported"));
-  if (m.opset_import_size() == 0) out.error("OT1021", "", "the file does not say which operator sets it uses (opset_import)");
+    out.error("OT1020", "",
+              cat("the file has IR version ", ir, "; versions before 3 (2017) are not supported"));
+  if (m.opset_import_size() == 0)
+    out.error("OT1021", "", "the file does not say which operator sets it uses (opset_import)");
   struct Range {
     const char* domain;
     int64_t low, high;
   };
-  constexpr Range kRanges[] = {{"", 1, 28}, {"ai.onnx.ml", 1, 5}, {"ai.onnx.preview.training", 1, 1}};
+  constexpr Range kRanges[] = {
+      {"", 1, 28}, {"ai.onnx.ml", 1, 5}, {"ai.onnx.preview.training", 1, 1}};
   std::unordered_set<std::string> seen;
   for (const auto& o : m.opset_import()) {
     const std::string domain = normal_domain(o.domain());
     const std::string shown = domain.empty() ? "ai.onnx" : domain;
-    if (!seen.insert(domain).second) out.error("OT1021", "", cat("opset_import names the domain ", shown, " twice"));
+    if (!seen.insert(domain).second)
+      out.error("OT1021", "", cat("opset_import names the domain ", shown, " twice"));
     if (o.version() < 1 || o.version() > INT32_MAX)
       out.error("OT1021", "", cat("opset_import has version ", o.version(), " of ", shown));
     for (const Range& r : kRanges)
       if (domain == r.domain && o.version() > r.high)
-        out.error("OT1021", "", cat("the model needs opset ", o.version(), " of ", shown, "; this build knows ",
-                                    r.low, " to ", r.high),
+        out.error("OT1021", "",
+                  cat("the model needs opset ", o.version(), " of ", shown, "; this build knows ",
+                      r.low, " to ", r.high),
                   "export the model with an older opset, or update onnxtrain");
   }
 }
@@ -81,7 +91,8 @@ void check_source(ModelSource& source, const OpTable& ops, Findings& out) {
 
 namespace {
 
-std::vector<Finding> check_all(const std::shared_ptr<ModelSource>& source, const OpTable& ops, const LoadOptions& o) {
+std::vector<Finding> check_all(const std::shared_ptr<ModelSource>& source, const OpTable& ops,
+                               const LoadOptions& o) {
   Findings out;
   check_source(*source, ops, out);
   if (out.has_error()) return out.list;
@@ -98,12 +109,13 @@ std::vector<Finding> check_all(const std::shared_ptr<ModelSource>& source, const
 
 }  // namespace
 
-std::vector<Finding> check_model_file(const std::string& path, const OpTable& ops, const LoadOptions& o) {
+std::vector<Finding> check_model_file(const std::string& path, const OpTable& ops,
+                                      const LoadOptions& o) {
   return check_all(read_source(path, o.limits), ops, o);
 }
 
-std::vector<Finding> check_model_bytes(std::string_view bytes, const std::string& base_dir, const OpTable& ops,
-                                       const LoadOptions& o) {
+std::vector<Finding> check_model_bytes(std::string_view bytes, const std::string& base_dir,
+                                       const OpTable& ops, const LoadOptions& o) {
   return check_all(parse_source(bytes, base_dir, o.limits), ops, o);
 }
 

@@ -48,9 +48,9 @@ class GraphCheck {
  public:
   GraphCheck(const ModelSource& source, const OpTable& ops, Findings& out);
   struct Place {
-    std::string where;        // "main graph", "training_info[0] algorithm"
-    std::string rule;         // "" or "C3", "C5"
-    std::string code;         // of every finding here; "": each problem's own
+    std::string where;  // "main graph", "training_info[0] algorithm"
+    std::string rule;   // "" or "C3", "C5"
+    std::string code;   // of every finding here; "": each problem's own
     const Imports* imports = nullptr;
     bool in_function = false;
     int depth = 0;
@@ -71,12 +71,13 @@ class GraphCheck {
   void attributes(const onnx::NodeProto& n, NameScope& names, const Place& p);
   void gradient(const onnx::NodeProto& n, const NameScope& names, const Place& p);
   void define(const std::string& name, NameScope& names, const Place& p, const std::string& what);
-  void problem(const Place& p, const char* code, const std::string& message, const std::string& hint = {});
+  void problem(const Place& p, const char* code, const std::string& message,
+               const std::string& hint = {});
 
   const ModelSource& source_;
   const OpTable& ops_;
   Findings& out_;
-  std::unordered_set<std::string> functions_;  // "domain:name:overload"
+  std::unordered_set<std::string> functions_;                          // "domain:name:overload"
   std::unordered_map<std::string, std::vector<std::string>> unknown_;  // operator -> nodes
   std::vector<std::string> unknown_order_;
 };

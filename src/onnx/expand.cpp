@@ -8,7 +8,8 @@
 namespace onnxtrain {
 namespace {
 
-std::string function_id(const std::string& domain, const std::string& name, const std::string& overload) {
+std::string function_id(const std::string& domain, const std::string& name,
+                        const std::string& overload) {
   return cat(domain, ":", name, ":", overload);
 }
 
@@ -23,7 +24,8 @@ class ExpandedSize {
   template <class Nodes>
   int64_t count(const Nodes& nodes, int depth) {
     if (depth > limits_.nesting)
-      model_error("OT1003", cat("functions and subgraphs are nested deeper than ", limits_.nesting, " levels"));
+      model_error("OT1003", cat("functions and subgraphs are nested deeper than ", limits_.nesting,
+                                " levels"));
     int64_t total = 0;
     for (const onnx::NodeProto& n : nodes) {
       total += 1;
@@ -123,7 +125,8 @@ bool GraphReader::expand(const NodeView& v, Scope& s) {
     int version = versions.front();
     for (int k : versions)
       if (k <= v.version) version = std::max(version, k);
-    if (!schema.BuildContextDependentFunction(onnx::FunctionBodyBuildContextImpl(node, types), *body, version))
+    if (!schema.BuildContextDependentFunction(onnx::FunctionBodyBuildContextImpl(node, types),
+                                              *body, version))
       return false;
   } catch (const std::exception&) {
     return false;  // reported as unknown: no kernel and no body for these inputs
@@ -133,7 +136,8 @@ bool GraphReader::expand(const NodeView& v, Scope& s) {
   return true;
 }
 
-void GraphReader::expand_body(const NodeView& v, const onnx::FunctionProto& f, Scope& s, bool in_source) {
+void GraphReader::expand_body(const NodeView& v, const onnx::FunctionProto& f, Scope& s,
+                              bool in_source) {
   Frame frame;
   frame.caller = s.frame;
   frame.function = function_id(normal_domain(f.domain()), f.name(), f.overload());
@@ -143,7 +147,8 @@ void GraphReader::expand_body(const NodeView& v, const onnx::FunctionProto& f, S
       model_error("OT1042", cat("the function ", f.domain(), ".", f.name(), " calls itself"),
                   "functions of an ONNX model must not be recursive");
   if (frame.depth > source_->limits.nesting)
-    model_error("OT1003", cat("functions are nested deeper than ", source_->limits.nesting, " levels"));
+    model_error("OT1003",
+                cat("functions are nested deeper than ", source_->limits.nesting, " levels"));
   for (const auto& [name, a] : v.attrs) frame.attrs.emplace(name, a);
   for (const auto& a : f.attribute_proto()) frame.attrs.emplace(a.name(), &a);
   if (!in_source && v.schema != nullptr)
@@ -176,11 +181,12 @@ void GraphReader::expand_body(const NodeView& v, const onnx::FunctionProto& f, S
 // Reads `nodes` in scope `b` and gives the values called `results` there the names that the
 // node's outputs have in scope `s`.
 void GraphReader::expand_into(const NodeView& v, const std::vector<std::string>& results,
-                              const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, Scope& s,
-                              Scope& b) {
+                              const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                              Scope& s, Scope& b) {
   const int wanted = v.proto->output_size();
   if (size_t(wanted) > results.size())
-    model_error("OT1053", cat(v.proto->op_type(), " has ", results.size(), " outputs, but ", wanted, " are used"));
+    model_error("OT1053", cat(v.proto->op_type(), " has ", results.size(), " outputs, but ", wanted,
+                              " are used"));
   std::vector<std::string> final_names(static_cast<size_t>(wanted));
   for (int i = 0; i < wanted; ++i) {
     const std::string& actual = v.proto->output(i);
@@ -192,7 +198,8 @@ void GraphReader::expand_into(const NodeView& v, const std::vector<std::string>&
                              : s.prefix.empty()   ? actual
                                                   : fresh_name(s.prefix + actual);
     // a result that is an input of the function gets its name through Identity below
-    if (b.names.count(results[size_t(i)]) == 0) b.rename.emplace(results[size_t(i)], final_names[size_t(i)]);
+    if (b.names.count(results[size_t(i)]) == 0)
+      b.rename.emplace(results[size_t(i)], final_names[size_t(i)]);
   }
   read_nodes(nodes, b);
   for (int i = 0; i < wanted; ++i) {
@@ -200,7 +207,8 @@ void GraphReader::expand_into(const NodeView& v, const std::vector<std::string>&
     if (actual.empty()) continue;
     auto found = b.names.find(results[size_t(i)]);
     if (found == b.names.end() || found->second == kNone)
-      model_error("OT1045", cat("output '", results[size_t(i)], "' of ", v.proto->op_type(), " is never computed"));
+      model_error("OT1045", cat("output '", results[size_t(i)], "' of ", v.proto->op_type(),
+                                " is never computed"));
     ValueId id = found->second;
     if (s.graph->value_name(id) != final_names[size_t(i)]) {
       Node n;
@@ -229,7 +237,8 @@ void GraphReader::expand_into(const NodeView& v, const std::vector<std::string>&
 void GraphReader::expand_graph_call(const NodeView& v, Scope& s) {
   const onnx::AttributeProto* name = v.attr("graph_name");
   if (main_proto == nullptr || (name != nullptr && name->s() != main_proto->name()))
-    model_error("OT1054", cat("GraphCall of '", name ? name->s() : "", "': only an algorithm may call, and only the main graph"));
+    model_error("OT1054", cat("GraphCall of '", name ? name->s() : "",
+                              "': only an algorithm may call, and only the main graph"));
   if (s.frame != nullptr && s.frame->function == "GraphCall")
     model_error("OT1054", "the main graph must not call itself");
   Frame frame;
@@ -244,13 +253,15 @@ void GraphReader::expand_graph_call(const NodeView& v, Scope& s) {
   b.prefix = node_name(*v.proto, s) + "/";
   b.depth = s.depth + 1;
   if (int(v.inputs.size()) > main_proto->input_size())
-    model_error("OT1053", cat("GraphCall gives ", v.inputs.size(), " inputs to a graph with ", main_proto->input_size()));
+    model_error("OT1053", cat("GraphCall gives ", v.inputs.size(), " inputs to a graph with ",
+                              main_proto->input_size()));
   std::unordered_set<std::string> stored;
   for (const auto& t : main_proto->initializer()) stored.insert(t.name());
   for (const auto& t : main_proto->sparse_initializer()) stored.insert(t.values().name());
   for (int i = 0; i < main_proto->input_size(); ++i) {
     const std::string& formal = main_proto->input(i).name();
-    if (size_t(i) < v.inputs.size() && v.inputs[size_t(i)] != kNone) b.names[formal] = v.inputs[size_t(i)];
+    if (size_t(i) < v.inputs.size() && v.inputs[size_t(i)] != kNone)
+      b.names[formal] = v.inputs[size_t(i)];
     else if (stored.count(formal) == 0)
       model_error("OT1053", cat("GraphCall does not give the input '", formal, "'"));
   }

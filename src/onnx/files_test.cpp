@@ -1,5 +1,6 @@
 // Load -> save of whole files is lossless; written from the graph they still load to the same
-// graph. Runs over tests/files/ and over the folder in ONNXTRAIN_MODELS (tests/files/export_suite.py).
+// graph. Runs over tests/files/ and over the folder in ONNXTRAIN_MODELS
+// (tests/files/export_suite.py).
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

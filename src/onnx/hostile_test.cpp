@@ -93,17 +93,28 @@ TEST(OnnxHostile, MutatedBytes) {
       for (unsigned k = 0; k < 1 + random() % 4; ++k) {
         const size_t at = random() % t.size();
         switch (random() % 5) {
-          case 0: t[at] = char(random()); break;
-          case 1: t[at] = char(t[at] ^ (1 << random() % 8)); break;
-          case 2: t.erase(at, random() % 8); break;
-          case 3: t.insert(at, t.substr(random() % t.size(), random() % 16)); break;
-          default: t[at] = char(random() % 2 ? 0xFF : 0); break;
+          case 0:
+            t[at] = char(random());
+            break;
+          case 1:
+            t[at] = char(t[at] ^ (1 << random() % 8));
+            break;
+          case 2:
+            t.erase(at, random() % 8);
+            break;
+          case 3:
+            t.insert(at, t.substr(random() % t.size(), random() % 16));
+            break;
+          default:
+            t[at] = char(random() % 2 ? 0xFF : 0);
+            break;
         }
         if (t.empty()) t = "x";
       }
       try_load(t);
     }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   EXPECT_LT(seconds, 2.0 * 600 * double(seeds().size()));
 }
 
@@ -115,7 +126,8 @@ void mutate(google::protobuf::Message& m, std::mt19937& random, int depth) {
   if (fields.empty()) return;
   const auto* f = fields[random() % fields.size()];
   using F = google::protobuf::FieldDescriptor;
-  const int64_t numbers[] = {0, -1, 1, 2, 63, 64, 65, 1 << 20, int64_t(1) << 31, int64_t(1) << 40, INT64_MAX, INT64_MIN};
+  const int64_t numbers[] = {
+      0, -1, 1, 2, 63, 64, 65, 1 << 20, int64_t(1) << 31, int64_t(1) << 40, INT64_MAX, INT64_MIN};
   const int64_t number = numbers[random() % 12];
   const std::string text = random() % 3 == 0 ? std::string() : random() % 2 ? "x" : "y";
   if (f->is_repeated()) {
@@ -134,11 +146,16 @@ void mutate(google::protobuf::Message& m, std::mt19937& random, int depth) {
     case F::CPPTYPE_MESSAGE:
       if (random() % 12 == 0) return r->ClearField(&m, f);
       return mutate(*r->MutableMessage(&m, f), random, depth + 1);
-    case F::CPPTYPE_STRING: return r->SetString(&m, f, text);
-    case F::CPPTYPE_INT64: return r->SetInt64(&m, f, number);
-    case F::CPPTYPE_INT32: return r->SetInt32(&m, f, int(random() % 40));
-    case F::CPPTYPE_FLOAT: return r->SetFloat(&m, f, random() % 2 ? 1e30f : -1.0f);
-    default: return r->ClearField(&m, f);
+    case F::CPPTYPE_STRING:
+      return r->SetString(&m, f, text);
+    case F::CPPTYPE_INT64:
+      return r->SetInt64(&m, f, number);
+    case F::CPPTYPE_INT32:
+      return r->SetInt32(&m, f, int(random() % 40));
+    case F::CPPTYPE_FLOAT:
+      return r->SetFloat(&m, f, random() % 2 ? 1e30f : -1.0f);
+    default:
+      return r->ClearField(&m, f);
   }
 }
 
@@ -154,7 +171,8 @@ TEST(OnnxHostile, MutatedMessages) {
 }
 
 TEST(OnnxHostile, DeepNestingIsAnError) {
-  auto m = parse<onnx::ModelProto>("<ir_version: 8, opset_import: [\"\" : 17]> g (bool c) => (c) { }");
+  auto m =
+      parse<onnx::ModelProto>("<ir_version: 8, opset_import: [\"\" : 17]> g (bool c) => (c) { }");
   onnx::GraphProto* g = m.mutable_graph();
   for (int k = 0; k < 200; ++k) {
     auto* n = g->add_node();
@@ -170,9 +188,12 @@ TEST(OnnxHostile, DeepNestingIsAnError) {
 }
 
 TEST(OnnxHostile, LongChainOfFunctionsIsAnError) {
-  std::string text = "<ir_version: 10, opset_import: [\"\" : 17, \"my\" : 1]> g (float x) => (y) { y = my.f0(x) }\n";
+  std::string text =
+      "<ir_version: 10, opset_import: [\"\" : 17, \"my\" : 1]> g (float x) => (y) { y = my.f0(x) "
+      "}\n";
   for (int k = 0; k < 3000; ++k)
-    text += cat("<domain: \"my\", opset_import: [\"\" : 17, \"my\" : 1]> f", k, " (a) => (b) { b = my.f", k + 1, "(a) }\n");
+    text += cat("<domain: \"my\", opset_import: [\"\" : 17, \"my\" : 1]> f", k,
+                " (a) => (b) { b = my.f", k + 1, "(a) }\n");
   EXPECT_NE(load_error(parse<onnx::ModelProto>(text)), "");
 }
 

@@ -1,7 +1,7 @@
 // Types and shapes of a node's outputs through libonnx's rules. What libonnx cannot tell, or tells
 // by an exception, stays unknown: the engine works with concrete shapes later.
-#include "onnx/defs/schema.h"
 #include "onnx/defs/parser.h"
+#include "onnx/defs/schema.h"
 #include "onnx/reader.hpp"
 #include "onnx/shape_inference/implementation.h"
 
@@ -50,8 +50,12 @@ namespace {
 class NodeInference : public onnx::InferenceContext {
  public:
   NodeInference(const NodeView& v, const Scope& s, std::vector<const Tensor*> known)
-      : v_(v), known_(std::move(known)), types_(v.inputs.size()), data_(v.inputs.size()),
-        partial_(v.inputs.size()), outputs_(size_t(v.proto->output_size())) {
+      : v_(v),
+        known_(std::move(known)),
+        types_(v.inputs.size()),
+        data_(v.inputs.size()),
+        partial_(v.inputs.size()),
+        outputs_(size_t(v.proto->output_size())) {
     for (size_t i = 0; i < v.inputs.size(); ++i) {
       if (v.inputs[i] == kNone) continue;
       write_type(s.graph->value(v.inputs[i]).type, types_[i]);
@@ -60,7 +64,9 @@ class NodeInference : public onnx::InferenceContext {
     }
   }
 
-  const onnx::AttributeProto* getAttribute(const std::string& name) const override { return v_.attr(name); }
+  const onnx::AttributeProto* getAttribute(const std::string& name) const override {
+    return v_.attr(name);
+  }
   size_t getNumInputs() const override { return v_.inputs.size(); }
   const onnx::TypeProto* getInputType(size_t i) const override {
     const onnx::TypeProto& t = types_.at(i);
@@ -105,15 +111,22 @@ class DataPropagation : public onnx::DataPropagationContext {
  public:
   DataPropagation(const NodeView& v, const Scope& s, std::vector<const Tensor*> known,
                   const std::vector<ValueId>& outputs)
-      : v_(v), facts_(*s.facts), known_(std::move(known)), out_(outputs), types_(v.inputs.size()),
-        made_(v.inputs.size()), out_types_(outputs.size()) {
+      : v_(v),
+        facts_(*s.facts),
+        known_(std::move(known)),
+        out_(outputs),
+        types_(v.inputs.size()),
+        made_(v.inputs.size()),
+        out_types_(outputs.size()) {
     for (size_t i = 0; i < v.inputs.size(); ++i)
       if (v.inputs[i] != kNone) write_type(s.graph->value(v.inputs[i]).type, types_[i]);
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i] != kNone) write_type(s.graph->value(outputs[i]).type, out_types_[i]);
   }
 
-  const onnx::AttributeProto* getAttribute(const std::string& name) const override { return v_.attr(name); }
+  const onnx::AttributeProto* getAttribute(const std::string& name) const override {
+    return v_.attr(name);
+  }
   size_t getNumInputs() const override { return v_.inputs.size(); }
   const onnx::TypeProto* getInputType(size_t i) const override {
     const onnx::TypeProto& t = types_.at(i);
@@ -135,7 +148,8 @@ class DataPropagation : public onnx::DataPropagationContext {
       const onnx::TypeProto& type = types_[i];
       if (!type.has_tensor_type() || !type.tensor_type().has_shape()) return nullptr;
       const auto& dims = type.tensor_type().shape();
-      if (dims.dim_size() != 1 || !dims.dim(0).has_dim_value() || dims.dim(0).dim_value() > 64) return nullptr;
+      if (dims.dim_size() != 1 || !dims.dim(0).has_dim_value() || dims.dim(0).dim_value() > 64)
+        return nullptr;
       for (int64_t k = 0; k < dims.dim(0).dim_value(); ++k) shape->add_dim();
     }
     made_[i] = std::move(shape);
@@ -172,18 +186,36 @@ bool safe_to_infer(const NodeView& v, const Scope& s) {
     has_graph = has_graph || a->has_g();
     // only what Verify looks at; tensors and graphs may be large
     switch (copy->type()) {
-      case onnx::AttributeProto::INT: copy->set_i(a->i()); break;
-      case onnx::AttributeProto::FLOAT: copy->set_f(a->f()); break;
-      case onnx::AttributeProto::STRING: copy->set_s(a->s()); break;
-      case onnx::AttributeProto::TENSOR: copy->mutable_t(); if (!a->has_t()) return false; break;
-      case onnx::AttributeProto::GRAPH: copy->mutable_g(); if (!a->has_g()) return false; break;
-      case onnx::AttributeProto::SPARSE_TENSOR: copy->mutable_sparse_tensor(); break;
-      case onnx::AttributeProto::TYPE_PROTO: copy->mutable_tp(); break;
-      default: break;
+      case onnx::AttributeProto::INT:
+        copy->set_i(a->i());
+        break;
+      case onnx::AttributeProto::FLOAT:
+        copy->set_f(a->f());
+        break;
+      case onnx::AttributeProto::STRING:
+        copy->set_s(a->s());
+        break;
+      case onnx::AttributeProto::TENSOR:
+        copy->mutable_t();
+        if (!a->has_t()) return false;
+        break;
+      case onnx::AttributeProto::GRAPH:
+        copy->mutable_g();
+        if (!a->has_g()) return false;
+        break;
+      case onnx::AttributeProto::SPARSE_TENSOR:
+        copy->mutable_sparse_tensor();
+        break;
+      case onnx::AttributeProto::TYPE_PROTO:
+        copy->mutable_tp();
+        break;
+      default:
+        break;
     }
   }
   for (ValueId id : v.inputs)
-    if (id != kNone && !has_graph && s.graph->value(id).type.kind == TypeInfo::Kind::kUnknown) return false;
+    if (id != kNone && !has_graph && s.graph->value(id).type.kind == TypeInfo::Kind::kUnknown)
+      return false;
   v.schema->Verify(node);
   return true;
 }
@@ -198,7 +230,8 @@ const Tensor* GraphReader::known_value(const Scope& s, ValueId v) const {
   return &def.constant;
 }
 
-std::vector<TypeInfo> GraphReader::infer(const NodeView& v, Scope& s, std::map<std::string, GraphPtr>& graphs) {
+std::vector<TypeInfo> GraphReader::infer(const NodeView& v, Scope& s,
+                                         std::map<std::string, GraphPtr>& graphs) {
   std::vector<TypeInfo> types(size_t(v.proto->output_size()));
   if (v.domain == kTrainingDomain && v.proto->op_type() == "Gradient") {
     for (size_t i = 0; i < types.size() && i < v.inputs.size(); ++i)
@@ -217,14 +250,16 @@ std::vector<TypeInfo> GraphReader::infer(const NodeView& v, Scope& s, std::map<s
   try {
     if (by_text) {
       if (const onnx::FunctionProto* f = own_function(*op))
-        onnx::shape_inference::InferShapeForFunctionNode(*f, onnx::OpSchemaRegistry::Instance(), context,
-                                                         onnx::ShapeInferenceOptions(),
+        onnx::shape_inference::InferShapeForFunctionNode(*f, onnx::OpSchemaRegistry::Instance(),
+                                                         context, onnx::ShapeInferenceOptions(),
                                                          own_function_map());
     } else {
       if (!safe_to_infer(v, s)) return types;
-      if (v.schema->has_type_and_shape_inference_function()) v.schema->GetTypeAndShapeInferenceFunction()(context);
+      if (v.schema->has_type_and_shape_inference_function())
+        v.schema->GetTypeAndShapeInferenceFunction()(context);
       else if (v.schema->HasFunction())
-        onnx::shape_inference::InferShapeForFunctionNode(*v.schema->GetFunction(), onnx::OpSchemaRegistry::Instance(), context);
+        onnx::shape_inference::InferShapeForFunctionNode(
+            *v.schema->GetFunction(), onnx::OpSchemaRegistry::Instance(), context);
     }
   } catch (const Error&) {
     throw;  // from reading a subgraph: the file is wrong
@@ -262,7 +297,8 @@ const std::unordered_map<std::string, const onnx::FunctionProto*>& GraphReader::
   if (own_map_.empty())
     for (const Op* op : ops_.all())
       if (op->function != nullptr)
-        if (const onnx::FunctionProto* f = own_function(*op)) own_map_.emplace(cat(op->domain, ":", op->name), f);
+        if (const onnx::FunctionProto* f = own_function(*op))
+          own_map_.emplace(cat(op->domain, ":", op->name), f);
   return own_map_;
 }
 

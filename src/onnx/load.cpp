@@ -59,8 +59,10 @@ void read_training(const onnx::ModelProto& p, GraphReader& reader, Scope& main, 
 
 Model read_model(std::shared_ptr<ModelSource> source, const OpTable& ops, const LoadOptions& o) {
   Findings findings;
-  if (o.check) check_source(*source, ops, findings);
-  else check_versions(*source, findings);
+  if (o.check)
+    check_source(*source, ops, findings);
+  else
+    check_versions(*source, findings);
   if (o.keep_unknown)
     std::erase_if(findings.list, [](const Finding& f) { return f.code == "OT1101"; });
   throw_first_error(findings);

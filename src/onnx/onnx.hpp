@@ -20,7 +20,7 @@ struct LoadLimits {  // safety.md 5; each is named in the error it causes
 
 struct LoadOptions {
   LoadLimits limits;
-  bool check = true;   // run the checker (validity and C1-C20) and throw its first error
+  bool check = true;  // run the checker (validity and C1-C20) and throw its first error
   // Keep nodes of unknown operators instead of throwing OT1101: to look at a model, not to run it.
   bool keep_unknown = false;
 };
@@ -35,15 +35,16 @@ Model load_model_bytes(std::string_view bytes, const std::string& base_dir, cons
 Model parse_model(std::string_view text, const OpTable& ops, const LoadOptions& o = {});
 
 struct SaveOptions {
-  int ir_cap = 0;                                // 0: by the table
-  int64_t external_threshold = int64_t(1) << 60; // tensors at least this large go to `<file>.data`
-  bool inference_only = false;                   // leave out training_info and what only it needs
+  int ir_cap = 0;                                 // 0: by the table
+  int64_t external_threshold = int64_t(1) << 60;  // tensors at least this large go to `<file>.data`
+  bool inference_only = false;                    // leave out training_info and what only it needs
 };
 
 // Lossless: what came from a file and was not changed is written as it was.
 std::string serialize_model(const Model& m, const OpTable& ops, const SaveOptions& o = {});
 // Atomic write (core/file.hpp); over 2 GiB large tensors go to external data by themselves.
-void save_model(const Model& m, const std::string& path, const OpTable& ops, const SaveOptions& o = {});
+void save_model(const Model& m, const std::string& path, const OpTable& ops,
+                const SaveOptions& o = {});
 std::string to_onnx_text(const Model& m, const OpTable& ops);
 
 struct Finding {
@@ -54,7 +55,8 @@ struct Finding {
   std::string hint;
 };
 // Every violation at once; never throws for a broken model, only for an unreadable file.
-std::vector<Finding> check_model_file(const std::string& path, const OpTable& ops, const LoadOptions& o = {});
+std::vector<Finding> check_model_file(const std::string& path, const OpTable& ops,
+                                      const LoadOptions& o = {});
 std::vector<Finding> check_model_bytes(std::string_view bytes, const std::string& base_dir,
                                        const OpTable& ops, const LoadOptions& o = {});
 

@@ -32,13 +32,16 @@ ValueId GraphReader::define(Scope& s, const std::string& name) {
   if (int64_t(name.size()) > source_->limits.name_bytes)
     model_error("OT1003", cat("a value name has ", name.size(), " bytes; the limit is ",
                               source_->limits.name_bytes));
-  if (name.empty()) model_error("OT1043", cat("graph '", s.graph->name, "' has a value without a name"));
+  if (name.empty())
+    model_error("OT1043", cat("graph '", s.graph->name, "' has a value without a name"));
   if (s.names.count(name) != 0)
     model_error("OT1043", cat("'", name, "' is defined twice in graph '", s.graph->name, "'"),
                 "every value name must be assigned exactly once");
   std::string final_name = name;
-  if (auto it = s.rename.find(name); it != s.rename.end()) final_name = it->second;
-  else if (!s.prefix.empty()) final_name = fresh_name(s.prefix + name);
+  if (auto it = s.rename.find(name); it != s.rename.end())
+    final_name = it->second;
+  else if (!s.prefix.empty())
+    final_name = fresh_name(s.prefix + name);
   const ValueId v = s.graph->add_value(std::move(final_name));
   s.names.emplace(name, v);
   return v;
@@ -61,11 +64,13 @@ ValueId GraphReader::lookup(Scope& s, const std::string& name) {
   return inner;
 }
 
-void GraphReader::undefined_name(const std::string& name, const onnx::NodeProto& p, const Scope& s) {
+void GraphReader::undefined_name(const std::string& name, const onnx::NodeProto& p,
+                                 const Scope& s) {
   (void)p;
-  model_error("OT1044", cat("'", name, "' is read in graph '", s.graph->name,
-                            "' before anything defines it: the nodes form a cycle, are out of order, or a "
-                            "node or initializer is missing"),
+  model_error("OT1044",
+              cat("'", name, "' is read in graph '", s.graph->name,
+                  "' before anything defines it: the nodes form a cycle, are out of order, or a "
+                  "node or initializer is missing"),
               "nodes must stand after the nodes whose results they read");
 }
 
@@ -103,9 +108,11 @@ void GraphReader::count_node() {
 
 // ------------------------------------------------------------------ graphs
 
-void GraphReader::read_graph(const onnx::GraphProto& p, Scope& s, const std::vector<TypeInfo>* types) {
+void GraphReader::read_graph(const onnx::GraphProto& p, Scope& s,
+                             const std::vector<TypeInfo>* types) {
   if (s.depth > source_->limits.nesting)
-    model_error("OT1003", cat("subgraphs are nested deeper than ", source_->limits.nesting, " levels"));
+    model_error("OT1003",
+                cat("subgraphs are nested deeper than ", source_->limits.nesting, " levels"));
   GraphFacts own_facts;
   if (s.facts == nullptr) s.facts = &own_facts;
   s.graph->name = p.name();
@@ -117,7 +124,8 @@ void GraphReader::read_graph(const onnx::GraphProto& p, Scope& s, const std::vec
     v.initializer = true;
   };
   for (const auto& t : p.initializer()) constant(t.name(), read_tensor(t, c));
-  for (const auto& t : p.sparse_initializer()) constant(t.values().name(), read_sparse_as_dense(t, c));
+  for (const auto& t : p.sparse_initializer())
+    constant(t.values().name(), read_sparse_as_dense(t, c));
   std::unordered_set<ValueId> seen;
   for (int i = 0; i < p.input_size(); ++i) {
     const auto& in = p.input(i);
@@ -128,10 +136,12 @@ void GraphReader::read_graph(const onnx::GraphProto& p, Scope& s, const std::vec
     const ValueId v = has_default ? it->second : define(s, in.name());
     seen.insert(v);
     TypeInfo type = read_type(in.type());
-    if (types != nullptr && size_t(i) < types->size()) type = merge_types((*types)[size_t(i)], type);
+    if (types != nullptr && size_t(i) < types->size())
+      type = merge_types((*types)[size_t(i)], type);
     if (!has_default) s.graph->value(v).type = std::move(type);
     // a stored value that callers may replace says nothing about shapes (IR 3 had no other way)
-    else if (source_->proto.ir_version() >= 4) s.facts->overridable.insert(v);
+    else if (source_->proto.ir_version() >= 4)
+      s.facts->overridable.insert(v);
     s.graph->inputs.push_back(v);
   }
   for (const auto& v : p.value_info()) s.declared.emplace(v.name(), &v.type());
@@ -140,13 +150,15 @@ void GraphReader::read_graph(const onnx::GraphProto& p, Scope& s, const std::vec
   for (const auto& out : p.output()) {
     const ValueId v = lookup(s, out.name());
     if (v < 0)
-      model_error("OT1045", cat("the output '", out.name(), "' of graph '", p.name(), "' is never computed"));
+      model_error("OT1045",
+                  cat("the output '", out.name(), "' of graph '", p.name(), "' is never computed"));
     s.graph->outputs.push_back(v);
   }
   if (s.facts == &own_facts) s.facts = nullptr;
 }
 
-GraphPtr GraphReader::read_subgraph(const onnx::GraphProto& p, Scope& s, const std::vector<TypeInfo>* types) {
+GraphPtr GraphReader::read_subgraph(const onnx::GraphProto& p, Scope& s,
+                                    const std::vector<TypeInfo>* types) {
   auto g = std::make_shared<Graph>();
   Scope inner;
   inner.graph = g.get();
@@ -162,13 +174,15 @@ GraphPtr GraphReader::read_subgraph(const onnx::GraphProto& p, Scope& s, const s
   return g;
 }
 
-void GraphReader::read_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, Scope& s) {
+void GraphReader::read_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                             Scope& s) {
   for (const auto& p : nodes) {
     try {
       read_node(p, s);
     } catch (Error& e) {
       // one line per level of nesting, but not for every level of a deep one
-      if (s.depth < 4 && (s.frame == nullptr || s.frame->depth < 4)) e.add_place(cat("in ", node_label(p)));
+      if (s.depth < 4 && (s.frame == nullptr || s.frame->depth < 4))
+        e.add_place(cat("in ", node_label(p)));
       throw;
     }
   }
@@ -176,7 +190,8 @@ void GraphReader::read_nodes(const google::protobuf::RepeatedPtrField<onnx::Node
 
 // ------------------------------------------------------------------ nodes
 
-GraphReader::OpEntry GraphReader::find_op(const std::string& domain, const std::string& op, int version) {
+GraphReader::OpEntry GraphReader::find_op(const std::string& domain, const std::string& op,
+                                          int version) {
   auto [it, fresh] = op_cache_.try_emplace(cat(domain, ":", op, ":", version));
   if (fresh) {
     it->second.op = ops_.find(domain, op, version);
@@ -189,8 +204,10 @@ NodeView GraphReader::resolve(const onnx::NodeProto& p, Scope& s) {
   NodeView v;
   v.proto = &p;
   v.domain = normal_domain(p.domain());
-  if (auto it = s.opsets->find(v.domain); it != s.opsets->end()) v.version = it->second;
-  else v.version = 1;  // the checker reports the missing import (C2)
+  if (auto it = s.opsets->find(v.domain); it != s.opsets->end())
+    v.version = it->second;
+  else
+    v.version = 1;  // the checker reports the missing import (C2)
   for (const auto& a : p.attribute()) {
     const onnx::AttributeProto* value = &a;
     if (!a.ref_attr_name().empty()) {
@@ -303,20 +320,29 @@ void GraphReader::add_outputs(Node node, const NodeView& v, Scope& s, std::vecto
 
 void GraphReader::read_constant(const NodeView& v, Scope& s) {
   if (v.proto->output_size() != 1 || v.attrs.size() != 1)
-    model_error("OT1051", cat("Constant needs one attribute and one output, but has ", v.attrs.size(),
-                              " and ", v.proto->output_size()));
+    model_error("OT1051", cat("Constant needs one attribute and one output, but has ",
+                              v.attrs.size(), " and ", v.proto->output_size()));
   const auto& [name, a] = v.attrs[0];
   const TensorContext c{source_, s.alias};
   Tensor t;
-  if (name == "value" && a->has_t()) t = read_tensor(a->t(), c);
-  else if (name == "sparse_value" && a->has_sparse_tensor()) t = read_sparse_as_dense(a->sparse_tensor(), c);
-  else if (name == "value_int") t = Tensor::scalar<int64_t>(a->i());
-  else if (name == "value_float") t = Tensor::scalar<float>(a->f());
-  else if (name == "value_string") t = Tensor::scalar<std::string>(a->s());
-  else if (name == "value_ints") t = Tensor::vector<int64_t>({a->ints().begin(), a->ints().end()});
-  else if (name == "value_floats") t = Tensor::vector<float>({a->floats().begin(), a->floats().end()});
-  else if (name == "value_strings") t = Tensor::vector<std::string>({a->strings().begin(), a->strings().end()});
-  else model_error("OT1051", cat("Constant has no usable value: attribute '", name, "'"));
+  if (name == "value" && a->has_t())
+    t = read_tensor(a->t(), c);
+  else if (name == "sparse_value" && a->has_sparse_tensor())
+    t = read_sparse_as_dense(a->sparse_tensor(), c);
+  else if (name == "value_int")
+    t = Tensor::scalar<int64_t>(a->i());
+  else if (name == "value_float")
+    t = Tensor::scalar<float>(a->f());
+  else if (name == "value_string")
+    t = Tensor::scalar<std::string>(a->s());
+  else if (name == "value_ints")
+    t = Tensor::vector<int64_t>({a->ints().begin(), a->ints().end()});
+  else if (name == "value_floats")
+    t = Tensor::vector<float>({a->floats().begin(), a->floats().end()});
+  else if (name == "value_strings")
+    t = Tensor::vector<std::string>({a->strings().begin(), a->strings().end()});
+  else
+    model_error("OT1051", cat("Constant has no usable value: attribute '", name, "'"));
   const ValueId out = define(s, v.proto->output(0));
   ValueDef& def = s.graph->value(out);
   def.type = TypeInfo::tensor(t.dtype(), t.shape());
@@ -339,13 +365,16 @@ void GraphReader::throw_unknown() const {
   std::string text = cat("the model uses ", unknown_.size(), " unknown operator",
                          unknown_.size() == 1 ? "" : "s", ":");
   for (const Unknown& u : unknown_) {
-    text += cat("\n  ", u.domain.empty() ? "ai.onnx" : u.domain, ".", u.op, " (opset ", u.version, ") in ");
-    for (size_t i = 0; i < u.nodes.size() && i < 3; ++i) text += cat(i ? ", '" : "'", u.nodes[i], "'");
+    text += cat("\n  ", u.domain.empty() ? "ai.onnx" : u.domain, ".", u.op, " (opset ", u.version,
+                ") in ");
+    for (size_t i = 0; i < u.nodes.size() && i < 3; ++i)
+      text += cat(i ? ", '" : "'", u.nodes[i], "'");
     if (u.nodes.size() > 3) text += cat(" and ", u.nodes.size() - 3, " more");
     if (!u.reason.empty()) text += cat(": ", u.reason);
   }
   model_error("OT1101", text,
-              "check the domain and the opset_import, or add the operator to the model as a local function");
+              "check the domain and the opset_import, or add the operator to the model as a local "
+              "function");
 }
 
 }  // namespace onnxtrain

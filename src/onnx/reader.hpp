@@ -47,7 +47,7 @@ struct Scope {
   std::unordered_map<std::string, ValueId> names;
   std::unordered_map<std::string, std::string> rename;  // function outputs -> the caller's names
   std::unordered_map<std::string, const onnx::TypeProto*> declared;  // value_info and outputs
-  GraphFacts* facts = nullptr;  // of `graph`
+  GraphFacts* facts = nullptr;                                       // of `graph`
 };
 
 // One node with its attributes resolved (no ref_attr_name left) and its inputs found.
@@ -70,7 +70,8 @@ class GraphReader {
   GraphReader(std::shared_ptr<ModelSource> source, const OpTable& ops);
 
   // Fills `s.graph`. input_types: what the caller knows of a subgraph's inputs.
-  void read_graph(const onnx::GraphProto& p, Scope& s, const std::vector<TypeInfo>* input_types = nullptr);
+  void read_graph(const onnx::GraphProto& p, Scope& s,
+                  const std::vector<TypeInfo>* input_types = nullptr);
   // A value of an enclosing graph that only a binding names: captured if it exists.
   void make_visible(Scope& s, const std::string& name) { lookup(s, name); }
   // Throws OT1101 with every unknown operator met so far.
@@ -110,7 +111,8 @@ class GraphReader {
   OpEntry find_op(const std::string& domain, const std::string& op, int version);
   void count_node();
   void note_unknown(const NodeView& v, const std::string& node, std::string reason);
-  [[noreturn]] void undefined_name(const std::string& name, const onnx::NodeProto& p, const Scope& s);
+  [[noreturn]] void undefined_name(const std::string& name, const onnx::NodeProto& p,
+                                   const Scope& s);
 
   // expand.cpp
   const onnx::FunctionProto* local_function(const NodeView& v) const;
@@ -118,7 +120,8 @@ class GraphReader {
   bool expand(const NodeView& v, Scope& s);
   void expand_body(const NodeView& v, const onnx::FunctionProto& f, Scope& s, bool in_source);
   void expand_into(const NodeView& v, const std::vector<std::string>& results,
-                   const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, Scope& s, Scope& b);
+                   const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, Scope& s,
+                   Scope& b);
   void expand_graph_call(const NodeView& v, Scope& s);
   void check_expanded_size();
 
@@ -150,7 +153,8 @@ class GraphReader {
 };
 
 // Attributes (attributes.cpp).
-Attr read_attribute(const onnx::AttributeProto& a, const TensorContext& c, const std::string& where);
+Attr read_attribute(const onnx::AttributeProto& a, const TensorContext& c,
+                    const std::string& where);
 onnx::AttributeProto::AttributeType attribute_type(const onnx::AttributeProto& a);
 // Why an attribute of this operator cannot be right whatever the inputs are (zero strides, ...);
 // "" when it may be. Called before libonnx sees the node.

@@ -11,7 +11,9 @@ const Node& node(const Graph& g, std::string_view op) {
     if (n.op == op) return n;
   throw std::runtime_error("no node " + std::string(op));
 }
-std::string type_of(const Graph& g, std::string_view name) { return to_string(g.value(g.find(name)).type); }
+std::string type_of(const Graph& g, std::string_view name) {
+  return to_string(g.value(g.find(name)).type);
+}
 
 TEST(OnnxReader, NodesVersionsAndTypes) {
   const Model m = parse_model(R"(
@@ -25,7 +27,8 @@ TEST(OnnxReader, NodesVersionsAndTypes) {
       k = Constant<value = int64[1] {-1}>()
       t = Concat<axis=0>(n, k)
       y = Reshape(r, t)
-    })", everything());
+    })",
+                              everything());
   m.main.verify("reading");
   EXPECT_EQ(node(m.main, "Conv").version, 17);
   EXPECT_EQ(node(m.main, "Conv").name, "Conv_0");
@@ -45,7 +48,8 @@ TEST(OnnxReader, SubgraphsCaptureThroughLevels) {
             then_branch = tt () => (float[2] q) { q = Mul(a, w) },
             else_branch = te () => (float[2] r) { r = Identity(x) }> },
         else_branch = e () => (float[2] a2) { a2 = Identity(a) }>
-    })", everything());
+    })",
+                              everything());
   m.main.verify("reading");
   const GraphPtr then_graph = node(m.main, "If").graph("then_branch");
   std::set<std::string> outer;
@@ -68,7 +72,8 @@ TEST(OnnxReader, LocalFunctionsWithAttributesNestedAndInSubgraphs) {
     twice <alpha: float = 0.25> (a) => (b) { t = my.once<alpha: float = @alpha>(a)  b = my.once<alpha: float = @alpha>(t) }
     <domain: "my", opset_import: ["" : 16]>
     once <alpha> (a) => (b) { b = LeakyRelu<alpha: float = @alpha>(a) }
-  )", everything());
+  )",
+                              everything());
   m.main.verify("reading");
   ASSERT_EQ(m.main.nodes.size(), 3u);
   EXPECT_EQ(m.main.nodes[0].op, "LeakyRelu");
@@ -93,7 +98,8 @@ TEST(OnnxReader, StandardFunctionsExpandWithoutAKernel) {
 TEST(OnnxReader, FunctionThatPassesAnInputThrough) {
   const Model m = parse_model(R"(<ir_version: 10, opset_import: ["" : 17, "my" : 1]>
     g (float[2] x) => (y) { y = my.same(x) }
-    <domain: "my", opset_import: ["" : 17]> same (a) => (a) { t = Relu(a) })", everything());
+    <domain: "my", opset_import: ["" : 17]> same (a) => (a) { t = Relu(a) })",
+                              everything());
   m.main.verify("reading");
   EXPECT_EQ(node(m.main, "Identity").inputs[0], m.main.find("x"));
 }
@@ -108,7 +114,8 @@ TEST(OnnxReader, AllUnknownOperatorsAtOnce) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), "OT1101");
-    EXPECT_NE(e.message().find("x.y.Foo (opset 3) in 'Foo_0', 'Foo_1'"), std::string::npos) << e.message();
+    EXPECT_NE(e.message().find("x.y.Foo (opset 3) in 'Foo_0', 'Foo_1'"), std::string::npos)
+        << e.message();
     EXPECT_NE(e.message().find("ai.onnx.Bar (opset 17)"), std::string::npos) << e.message();
   }
   EXPECT_EQ(load_error(p, everything()), "OT1101");
@@ -117,7 +124,8 @@ TEST(OnnxReader, AllUnknownOperatorsAtOnce) {
 }
 
 TEST(OnnxReader, RecursionAndExplosionAreRefused) {
-  const auto recursive = parse<onnx::ModelProto>(R"(<ir_version: 10, opset_import: ["" : 17, "my" : 1]>
+  const auto recursive =
+      parse<onnx::ModelProto>(R"(<ir_version: 10, opset_import: ["" : 17, "my" : 1]>
     g (float[2] x) => (y) { y = my.f(x) }
     <domain: "my", opset_import: ["my" : 1]> f (a) => (b) { b = my.f(a) })");
   EXPECT_EQ(load_error(recursive), "OT1042");
@@ -126,7 +134,8 @@ TEST(OnnxReader, RecursionAndExplosionAreRefused) {
     g (float[2] x) => (y) { y = my.f0(x) })";
   for (int k = 0; k < 12; ++k) {
     text += cat("<domain: \"my\", opset_import: [\"\" : 17, \"my\" : 1]> f", k, " (x0) => (x10) {");
-    for (int i = 0; i < 10; ++i) text += cat("x", i + 1, " = ", k < 11 ? cat("my.f", k + 1) : "Relu", "(x", i, ")\n");
+    for (int i = 0; i < 10; ++i)
+      text += cat("x", i + 1, " = ", k < 11 ? cat("my.f", k + 1) : "Relu", "(x", i, ")\n");
     text += "}\n";
   }
   EXPECT_EQ(load_error(parse<onnx::ModelProto>(text)), "OT1003");
@@ -134,7 +143,8 @@ TEST(OnnxReader, RecursionAndExplosionAreRefused) {
 
 TEST(OnnxReader, BrokenStructure) {
   auto code = [](const char* body) {
-    const std::string text = cat("<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x) => (y) {", body, "}");
+    const std::string text =
+        cat("<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x) => (y) {", body, "}");
     const auto p = parse<onnx::ModelProto>(text);
     const std::string checked = load_error(p, everything());
     // the reader alone must find it too
@@ -152,7 +162,8 @@ TEST(OnnxReader, BrokenStructure) {
 
 TEST(OnnxReader, OldBroadcastingBecomesUnsqueeze) {
   const Model m = parse_model(R"(<ir_version: 3, opset_import: ["" : 6]>
-    g (float[2,3,4,5] x, float[3] b) => (y) { y = Add<broadcast=1, axis=1>(x, b) })", everything());
+    g (float[2,3,4,5] x, float[3] b) => (y) { y = Add<broadcast=1, axis=1>(x, b) })",
+                              everything());
   m.main.verify("reading");
   ASSERT_EQ(m.main.nodes.size(), 2u);
   EXPECT_EQ(m.main.nodes[0].op, "Unsqueeze");
@@ -163,12 +174,18 @@ TEST(OnnxReader, OldBroadcastingBecomesUnsqueeze) {
 }
 
 TEST(OnnxReader, VersionsOutOfRange) {
-  EXPECT_EQ(load_error(parse<onnx::ModelProto>("<ir_version: 8, opset_import: [\"\" : 29]> g (float x) => (y) { y = Relu(x) }")), "OT1021");
-  EXPECT_EQ(load_error(parse<onnx::ModelProto>("<ir_version: 15, opset_import: [\"\" : 17]> g (float x) => (y) { y = Relu(x) }")), "OT1020");
+  EXPECT_EQ(load_error(parse<onnx::ModelProto>(
+                "<ir_version: 8, opset_import: [\"\" : 29]> g (float x) => (y) { y = Relu(x) }")),
+            "OT1021");
+  EXPECT_EQ(load_error(parse<onnx::ModelProto>(
+                "<ir_version: 15, opset_import: [\"\" : 17]> g (float x) => (y) { y = Relu(x) }")),
+            "OT1020");
 }
 
 TEST(OnnxReader, TextComesBack) {
-  const Model m = parse_model("<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x) => (float[2] y) { y = Relu(x) }", everything());
+  const Model m = parse_model(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x) => (float[2] y) { y = Relu(x) }",
+      everything());
   EXPECT_NE(to_onnx_text(m, everything()).find("y = Relu (x)"), std::string::npos);
   EXPECT_THROW(parse_model("nonsense {", everything()), Error);
 }

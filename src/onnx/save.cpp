@@ -43,8 +43,10 @@ void write_external(FileParts& parts, const std::string& path, int64_t threshold
     add_entry(t.proto, "location", location);
     add_entry(t.proto, "offset", std::to_string(data.bytes()));
     add_entry(t.proto, "length", std::to_string(t.data_bytes()));
-    if (t.tensor.defined()) data.write(t.tensor.data(), t.tensor.bytes());
-    else data.write(t.raw);
+    if (t.tensor.defined())
+      data.write(t.tensor.data(), t.tensor.bytes());
+    else
+      data.write(t.raw);
     t.tensor = {};
     t.raw = {};
   });
@@ -75,7 +77,8 @@ std::string serialize_model(const Model& m, const OpTable& ops, const SaveOption
   embed(parts);
   Pieces pieces = to_pieces(parts);
   if (pieces.size() > kMaxProtobuf)
-    model_error("OT1502", cat("the model has ", pieces.size(), " bytes; one protobuf message holds 2 GiB"),
+    model_error("OT1502",
+                cat("the model has ", pieces.size(), " bytes; one protobuf message holds 2 GiB"),
                 "save it to a file: large tensors then go beside it");
   std::string out;
   out.reserve(pieces.size());
@@ -100,7 +103,8 @@ void save_model(const Model& m, const std::string& path, const OpTable& ops, con
   }
   Pieces pieces = to_pieces(parts);
   if (pieces.size() > kMaxProtobuf)
-    model_error("OT1502", cat("the model has ", pieces.size(), " bytes without its initializers; one protobuf file holds 2 GiB"));
+    model_error("OT1502", cat("the model has ", pieces.size(),
+                              " bytes without its initializers; one protobuf file holds 2 GiB"));
   AtomicWriter file(path);
   pieces.each([&](std::string_view v) { file.write(v); });
   file.commit();

@@ -25,17 +25,20 @@ void parse(google::protobuf::io::ZeroCopyInputStream& stream, ModelSource& sourc
   silence_protobuf();
   const LoadLimits& limits = source.limits;
   if (bytes > limits.protobuf_bytes || bytes > INT32_MAX)
-    model_error("OT1003", cat(what, " has ", bytes, " bytes; the limit of one protobuf file is ",
-                              std::min<int64_t>(limits.protobuf_bytes, INT32_MAX)),
+    model_error("OT1003",
+                cat(what, " has ", bytes, " bytes; the limit of one protobuf file is ",
+                    std::min<int64_t>(limits.protobuf_bytes, INT32_MAX)),
                 "save the model with its tensors as external data");
   google::protobuf::io::CodedInputStream in(&stream);
   in.SetTotalBytesLimit(INT32_MAX);
   // a subgraph takes three nested messages: graph, node, attribute
   in.SetRecursionLimit(3 * limits.nesting + 16);
   if (!source.proto.ParseFromCodedStream(&in) || !in.ConsumedEntireMessage())
-    model_error("OT1002", cat(what, " is not a readable ONNX model: it is damaged, cut short, nested deeper than ",
-                              limits.nesting, " levels, or another kind of file"),
-                "check that the file was copied completely, or export it again");
+    model_error(
+        "OT1002",
+        cat(what, " is not a readable ONNX model: it is damaged, cut short, nested deeper than ",
+            limits.nesting, " levels, or another kind of file"),
+        "check that the file was copied completely, or export it again");
   if (!source.proto.has_graph())
     model_error("OT1002", cat(what, " is not an ONNX model: it has no graph"));
 }

@@ -24,7 +24,8 @@ class ExternalFiles {
     const char* data = nullptr;
     size_t size = 0;
   };
-  Range open(const std::string& location, int64_t offset, int64_t length, const std::string& tensor);
+  Range open(const std::string& location, int64_t offset, int64_t length,
+             const std::string& tensor);
   const std::string& base_dir() const { return base_dir_; }
 
  private:
@@ -52,6 +53,8 @@ std::shared_ptr<ModelSource> parse_source(std::string_view bytes, const std::str
 std::shared_ptr<ModelSource> read_source(const std::string& path, const LoadLimits& limits);
 
 // "" and "ai.onnx" are the same domain.
-inline std::string normal_domain(const std::string& d) { return d == "ai.onnx" ? std::string() : d; }
+inline std::string normal_domain(const std::string& d) {
+  return d == "ai.onnx" ? std::string() : d;
+}
 
 }  // namespace onnxtrain

@@ -20,9 +20,15 @@ std::string label(const TensorProto& p) {
 // Elements of a packed type per byte; 1 for the others.
 int per_byte(DType t) {
   switch (t) {
-    case DType::kUint4: case DType::kInt4: case DType::kFloat4E2M1: return 2;
-    case DType::kUint2: case DType::kInt2: return 4;
-    default: return 1;
+    case DType::kUint4:
+    case DType::kInt4:
+    case DType::kFloat4E2M1:
+      return 2;
+    case DType::kUint2:
+    case DType::kInt2:
+      return 4;
+    default:
+      return 1;
   }
 }
 
@@ -38,22 +44,32 @@ struct Entries {
 };
 Entries typed_entries(const TensorProto& p, DType t, int64_t n) {
   switch (t) {
-    case DType::kFloat: return {n, p.float_data_size(), "float_data"};
-    case DType::kComplex64: return {2 * n, p.float_data_size(), "float_data"};
-    case DType::kDouble: return {n, p.double_data_size(), "double_data"};
-    case DType::kComplex128: return {2 * n, p.double_data_size(), "double_data"};
-    case DType::kInt64: return {n, p.int64_data_size(), "int64_data"};
-    case DType::kUint32: case DType::kUint64: return {n, p.uint64_data_size(), "uint64_data"};
-    case DType::kString: return {n, p.string_data_size(), "string_data"};
-    default: return {int64_t(file_bytes(t, n) / (per_byte(t) == 1 ? dtype_size(t) : 1)),
-                     p.int32_data_size(), "int32_data"};
+    case DType::kFloat:
+      return {n, p.float_data_size(), "float_data"};
+    case DType::kComplex64:
+      return {2 * n, p.float_data_size(), "float_data"};
+    case DType::kDouble:
+      return {n, p.double_data_size(), "double_data"};
+    case DType::kComplex128:
+      return {2 * n, p.double_data_size(), "double_data"};
+    case DType::kInt64:
+      return {n, p.int64_data_size(), "int64_data"};
+    case DType::kUint32:
+    case DType::kUint64:
+      return {n, p.uint64_data_size(), "uint64_data"};
+    case DType::kString:
+      return {n, p.string_data_size(), "string_data"};
+    default:
+      return {int64_t(file_bytes(t, n) / (per_byte(t) == 1 ? dtype_size(t) : 1)),
+              p.int32_data_size(), "int32_data"};
   }
 }
 
 DType check_dtype(int type, const std::string& what) {
   if (type <= 0 || type >= kDTypeCount)
-    model_error("OT1010", cat(what, " has the element type ", type, ", which ",
-                              type == 27 || type == 28 ? "(float6) is not supported" : "is unknown"));
+    model_error("OT1010",
+                cat(what, " has the element type ", type, ", which ",
+                    type == 27 || type == 28 ? "(float6) is not supported" : "is unknown"));
   return DType(type);
 }
 
@@ -62,13 +78,15 @@ template <class Dims>
 int64_t check_dims(const Dims& dims, size_t elem_bytes, const LoadLimits& limits,
                    const std::string& what, Shape& shape) {
   if (dims.size() > limits.rank)
-    model_error("OT1003", cat(what, " has ", dims.size(), " dimensions; the limit is ", limits.rank));
+    model_error("OT1003",
+                cat(what, " has ", dims.size(), " dimensions; the limit is ", limits.rank));
   int64_t count = 1;
   bool empty = false;
   for (int64_t d : dims) {
     if (d < 0) model_error("OT1010", cat(what, " has the negative dimension ", d));
     shape.push_back(d);
-    if (d == 0) empty = true;
+    if (d == 0)
+      empty = true;
     else if (__builtin_mul_overflow(count, d, &count) ||
              count > std::numeric_limits<int64_t>::max() / int64_t(elem_bytes) / 2)
       model_error("OT1010", cat(what, ": the product of its dimensions overflows"));
@@ -80,10 +98,11 @@ bool is_external(const TensorProto& p) {
   return p.data_location() == onnx::TensorProto_DataLocation_EXTERNAL;
 }
 
-[[noreturn]] void short_data(const TensorProto& p, const TensorHeader& h, int64_t have, int64_t want,
-                             const char* unit) {
-  model_error("OT1010", cat(label(p), " is declared ", dtype_name(h.dtype), to_string(h.shape),
-                            " and must hold ", want, " ", unit, ", but holds ", have),
+[[noreturn]] void short_data(const TensorProto& p, const TensorHeader& h, int64_t have,
+                             int64_t want, const char* unit) {
+  model_error("OT1010",
+              cat(label(p), " is declared ", dtype_name(h.dtype), to_string(h.shape),
+                  " and must hold ", want, " ", unit, ", but holds ", have),
               "the file is damaged or was cut short; export it again");
 }
 
@@ -99,19 +118,24 @@ int64_t external_number(const TensorProto& p, const std::string& key, const std:
     good = good && c >= '0' && c <= '9';
     if (good) v = v * 10 + (c - '0');
   }
-  if (!good) model_error("OT1011", cat(label(p), ": external data '", key, "' is not a number: '",
-                                       text.substr(0, 64), "'"));
+  if (!good)
+    model_error("OT1011", cat(label(p), ": external data '", key, "' is not a number: '",
+                              text.substr(0, 64), "'"));
   return v;
 }
 
 External external_info(const TensorProto& p) {
   External e;
   for (const auto& kv : p.external_data()) {
-    if (kv.key() == "location") e.location = kv.value();
-    else if (kv.key() == "offset") e.offset = external_number(p, "offset", kv.value());
-    else if (kv.key() == "length") e.length = external_number(p, "length", kv.value());
+    if (kv.key() == "location")
+      e.location = kv.value();
+    else if (kv.key() == "offset")
+      e.offset = external_number(p, "offset", kv.value());
+    else if (kv.key() == "length")
+      e.length = external_number(p, "length", kv.value());
   }
-  if (e.location.empty()) model_error("OT1011", cat(label(p), ": external data without a location"));
+  if (e.location.empty())
+    model_error("OT1011", cat(label(p), ": external data without a location"));
   return e;
 }
 
@@ -128,18 +152,21 @@ void unpack(DType t, const uint8_t* bytes, int64_t n, uint8_t* out) {
 // Bytes as in raw_data or an external file -> tensor; shares the memory when that is possible.
 Tensor from_bytes(const TensorHeader& h, const char* data, std::shared_ptr<void> owner) {
   const auto address = reinterpret_cast<uintptr_t>(data);
-  const size_t align = h.dtype == DType::kComplex64 ? 4 : h.dtype == DType::kComplex128 ? 8
-                                                                       : dtype_size(h.dtype);
+  const size_t align = h.dtype == DType::kComplex64    ? 4
+                       : h.dtype == DType::kComplex128 ? 8
+                                                       : dtype_size(h.dtype);
   bool share = owner != nullptr && per_byte(h.dtype) == 1 && address % align == 0 && h.count > 0;
   if (h.dtype == DType::kBool)  // any other byte would be undefined behaviour later
     for (int64_t i = 0; i < h.count && share; ++i) share = uint8_t(data[i]) <= 1;
   if (share) return Tensor(h.dtype, h.shape, const_cast<char*>(data), std::move(owner));
   Tensor t(h.dtype, h.shape);
   auto* out = static_cast<uint8_t*>(t.data());
-  if (per_byte(h.dtype) > 1) unpack(h.dtype, reinterpret_cast<const uint8_t*>(data), h.count, out);
+  if (per_byte(h.dtype) > 1)
+    unpack(h.dtype, reinterpret_cast<const uint8_t*>(data), h.count, out);
   else if (h.dtype == DType::kBool)
     for (int64_t i = 0; i < h.count; ++i) out[i] = data[i] != 0;
-  else if (h.count > 0) std::memcpy(out, data, t.bytes());
+  else if (h.count > 0)
+    std::memcpy(out, data, t.bytes());
   return t;
 }
 
@@ -149,17 +176,26 @@ void convert(const Field& field, Tensor& t) {
   for (int64_t i = 0; i < t.size(); ++i) out[i] = Out(field.Get(int(i)));
 }
 
-Tensor from_fields(const TensorProto& p, const TensorHeader& h, const std::shared_ptr<void>& owner) {
+Tensor from_fields(const TensorProto& p, const TensorHeader& h,
+                   const std::shared_ptr<void>& owner) {
   auto plain = [&](const void* data) {
     return from_bytes(h, static_cast<const char*>(data), owner);
   };
   switch (h.dtype) {
-    case DType::kFloat: case DType::kComplex64: return plain(p.float_data().data());
-    case DType::kDouble: case DType::kComplex128: return plain(p.double_data().data());
-    case DType::kInt64: return plain(p.int64_data().data());
-    case DType::kUint64: return plain(p.uint64_data().data());
-    case DType::kInt32: return plain(p.int32_data().data());
-    default: break;
+    case DType::kFloat:
+    case DType::kComplex64:
+      return plain(p.float_data().data());
+    case DType::kDouble:
+    case DType::kComplex128:
+      return plain(p.double_data().data());
+    case DType::kInt64:
+      return plain(p.int64_data().data());
+    case DType::kUint64:
+      return plain(p.uint64_data().data());
+    case DType::kInt32:
+      return plain(p.int32_data().data());
+    default:
+      break;
   }
   Tensor t(h.dtype, h.shape);
   if (h.dtype == DType::kString) {
@@ -186,7 +222,8 @@ Tensor from_fields(const TensorProto& p, const TensorHeader& h, const std::share
 TensorHeader check_tensor(const TensorProto& p, const LoadLimits& limits) {
   TensorHeader h{check_dtype(p.data_type(), label(p)), {}, 0};
   h.count = check_dims(p.dims(), dtype_size(h.dtype), limits, label(p), h.shape);
-  if (p.has_segment()) model_error("OT1010", cat(label(p), " is stored in segments, which ONNX no longer defines"));
+  if (p.has_segment())
+    model_error("OT1010", cat(label(p), " is stored in segments, which ONNX no longer defines"));
   const Entries e = typed_entries(p, h.dtype, h.count);
   if (is_external(p)) {
     if (h.dtype == DType::kString)
@@ -198,19 +235,22 @@ TensorHeader check_tensor(const TensorProto& p, const LoadLimits& limits) {
       short_data(p, h, x.length, int64_t(file_bytes(h.dtype, h.count)), "bytes");
     return h;
   }
-  const int fields = (p.float_data_size() > 0) + (p.int32_data_size() > 0) + (p.string_data_size() > 0) +
-                     (p.int64_data_size() > 0) + (p.double_data_size() > 0) + (p.uint64_data_size() > 0);
+  const int fields = (p.float_data_size() > 0) + (p.int32_data_size() > 0) +
+                     (p.string_data_size() > 0) + (p.int64_data_size() > 0) +
+                     (p.double_data_size() > 0) + (p.uint64_data_size() > 0);
   if (fields > 1 || (fields == 1 && p.has_raw_data() && !p.raw_data().empty()))
     model_error("OT1010", cat(label(p), " holds its data twice, in different fields"));
   if (p.has_raw_data() && fields == 0) {
     if (h.dtype == DType::kString && h.count > 0)
       model_error("OT1010", cat(label(p), ": strings cannot be raw_data"));
     const size_t want = h.dtype == DType::kString ? 0 : file_bytes(h.dtype, h.count);
-    if (p.raw_data().size() != want) short_data(p, h, int64_t(p.raw_data().size()), int64_t(want), "bytes");
+    if (p.raw_data().size() != want)
+      short_data(p, h, int64_t(p.raw_data().size()), int64_t(want), "bytes");
     return h;
   }
   if (fields == 1 && e.have == 0)
-    model_error("OT1010", cat(label(p), " of type ", dtype_name(h.dtype), " must hold its data in ", e.field));
+    model_error("OT1010", cat(label(p), " of type ", dtype_name(h.dtype), " must hold its data in ",
+                              e.field));
   if (e.want != e.have) short_data(p, h, e.have, e.want, "entries");
   return h;
 }
@@ -249,8 +289,8 @@ std::string packed_bytes(const Tensor& t) {
   const int bits = 8 / k;
   std::string out(file_bytes(t.dtype(), t.size()), '\0');
   for (int64_t i = 0; i < t.size(); ++i)
-    out[size_t(i / k)] = char(uint8_t(out[size_t(i / k)]) |
-                              ((in[i] & ((1 << bits) - 1)) << (int(i % k) * bits)));
+    out[size_t(i / k)] =
+        char(uint8_t(out[size_t(i / k)]) | ((in[i] & ((1 << bits) - 1)) << (int(i % k) * bits)));
   return out;
 }
 
@@ -282,7 +322,8 @@ TensorHeader check_sparse(const onnx::SparseTensorProto& p, const LoadLimits& li
   const TensorHeader values = check_tensor(p.values(), limits);
   TensorHeader h{values.dtype, {}, 0};
   h.count = check_dims(p.dims(), dtype_size(h.dtype), limits, what, h.shape);
-  if (values.shape.size() != 1) model_error("OT1012", cat(what, ": values must have one dimension"));
+  if (values.shape.size() != 1)
+    model_error("OT1012", cat(what, ": values must have one dimension"));
   if (!p.has_indices() && values.count == 0) return h;
   const TensorHeader indices = check_tensor(p.indices(), limits);
   if (indices.dtype != DType::kInt64) model_error("OT1012", cat(what, ": indices must be int64"));
@@ -295,7 +336,8 @@ TensorHeader check_sparse(const onnx::SparseTensorProto& p, const LoadLimits& li
   return h;
 }
 
-std::shared_ptr<SparseTensor> read_sparse(const onnx::SparseTensorProto& p, const TensorContext& c) {
+std::shared_ptr<SparseTensor> read_sparse(const onnx::SparseTensorProto& p,
+                                          const TensorContext& c) {
   const TensorHeader h = check_sparse(p, c.source->limits);
   auto s = std::make_shared<SparseTensor>();
   s->values = read_tensor(p.values(), c);
@@ -324,17 +366,21 @@ Tensor read_sparse_as_dense(const onnx::SparseTensorProto& p, const TensorContex
     for (int64_t d = 0; d < rank && indices.rank() == 2; ++d) {
       const int64_t i = index[k * rank + d];
       if (i < 0 || i >= h.shape[size_t(d)])
-        model_error("OT1012", cat(what, ": index ", i, " is outside its dimensions ", to_string(h.shape)));
+        model_error("OT1012",
+                    cat(what, ": index ", i, " is outside its dimensions ", to_string(h.shape)));
       at += i * strides[size_t(d)];
     }
     if (at < 0 || at >= h.count || at <= last)
-      model_error("OT1012", cat(what, ": index ", at, " is ", at <= last && at >= 0 ? "not in ascending order"
-                                                                                  : "outside the tensor"));
+      model_error("OT1012",
+                  cat(what, ": index ", at, " is ",
+                      at <= last && at >= 0 ? "not in ascending order" : "outside the tensor"));
     last = at;
     const size_t size = dtype_size(h.dtype);
-    if (h.dtype == DType::kString) t.as<std::string>()[at] = values.as<std::string>()[k];
-    else std::memcpy(static_cast<char*>(t.data()) + size_t(at) * size,
-                     static_cast<const char*>(values.data()) + size_t(k) * size, size);
+    if (h.dtype == DType::kString)
+      t.as<std::string>()[at] = values.as<std::string>()[k];
+    else
+      std::memcpy(static_cast<char*>(t.data()) + size_t(at) * size,
+                  static_cast<const char*>(values.data()) + size_t(k) * size, size);
   }
   if (c.alias) c.source->densified[&p] = t;
   return t;

@@ -28,11 +28,16 @@ TEST(OnnxTensors, EveryTypeSurvivesWriteAndRead) {
     } else {
       auto* bytes = static_cast<uint8_t*>(x.data());
       for (size_t i = 0; i < x.bytes(); ++i) bytes[i] = uint8_t(i * 7 + 1);
-      if (t == DType::kBool) for (int i = 0; i < 15; ++i) bytes[i] = i % 2;
-      if (t == DType::kInt4) for (int i = 0; i < 15; ++i) x.as<Int4>()[i] = Int4(i - 8);
-      if (t == DType::kUint4 || t == DType::kFloat4E2M1) for (int i = 0; i < 15; ++i) bytes[i] = uint8_t(i);
-      if (t == DType::kInt2) for (int i = 0; i < 15; ++i) x.as<Int2>()[i] = Int2(i % 4 - 2);
-      if (t == DType::kUint2) for (int i = 0; i < 15; ++i) bytes[i] = uint8_t(i % 4);
+      if (t == DType::kBool)
+        for (int i = 0; i < 15; ++i) bytes[i] = i % 2;
+      if (t == DType::kInt4)
+        for (int i = 0; i < 15; ++i) x.as<Int4>()[i] = Int4(i - 8);
+      if (t == DType::kUint4 || t == DType::kFloat4E2M1)
+        for (int i = 0; i < 15; ++i) bytes[i] = uint8_t(i);
+      if (t == DType::kInt2)
+        for (int i = 0; i < 15; ++i) x.as<Int2>()[i] = Int2(i % 4 - 2);
+      if (t == DType::kUint2)
+        for (int i = 0; i < 15; ++i) bytes[i] = uint8_t(i % 4);
     }
     onnx::TensorProto p;
     write_tensor(x, p);
@@ -143,7 +148,8 @@ TEST(OnnxTensors, SparseBecomesDense) {
   p.mutable_indices()->set_int64_data(1, 1);
   EXPECT_THROW(read_sparse_as_dense(p, {source(), false}), Error);
   p.set_dims(0, int64_t(1) << 33);
-  EXPECT_THROW(read_sparse_as_dense(p, {source(), false}), Error);  // a few bytes that claim gigabytes
+  EXPECT_THROW(read_sparse_as_dense(p, {source(), false}),
+               Error);  // a few bytes that claim gigabytes
 }
 
 }  // namespace

@@ -49,27 +49,33 @@ P parse(std::string_view text) {
 }
 
 // An algorithm's text may read names of the main graph: the parser does not mind.
-inline void add_step(onnx::ModelProto& m, std::string_view algorithm, std::string_view initialization = {}) {
+inline void add_step(onnx::ModelProto& m, std::string_view algorithm,
+                     std::string_view initialization = {}) {
   auto* t = m.add_training_info();
   *t->mutable_algorithm() = parse<onnx::GraphProto>(algorithm);
-  if (!initialization.empty()) *t->mutable_initialization() = parse<onnx::GraphProto>(initialization);
+  if (!initialization.empty())
+    *t->mutable_initialization() = parse<onnx::GraphProto>(initialization);
 }
-inline void bind_update(onnx::ModelProto& m, int step, const std::string& key, const std::string& value) {
+inline void bind_update(onnx::ModelProto& m, int step, const std::string& key,
+                        const std::string& value) {
   auto* b = m.mutable_training_info(step)->add_update_binding();
   b->set_key(key);
   b->set_value(value);
 }
-inline void bind_initial(onnx::ModelProto& m, int step, const std::string& key, const std::string& value) {
+inline void bind_initial(onnx::ModelProto& m, int step, const std::string& key,
+                         const std::string& value) {
   auto* b = m.mutable_training_info(step)->add_initialization_binding();
   b->set_key(key);
   b->set_value(value);
 }
 
-inline Model load(const onnx::ModelProto& m, const OpTable& ops = primitives(), const LoadOptions& o = {}) {
+inline Model load(const onnx::ModelProto& m, const OpTable& ops = primitives(),
+                  const LoadOptions& o = {}) {
   return load_model_bytes(m.SerializeAsString(), "", ops, o);
 }
 // The code of the error that loading gives; "" if it loads.
-inline std::string load_error(const onnx::ModelProto& m, const OpTable& ops = primitives(), bool check = true) {
+inline std::string load_error(const onnx::ModelProto& m, const OpTable& ops = primitives(),
+                              bool check = true) {
   try {
     LoadOptions o;
     o.check = check;
@@ -89,7 +95,8 @@ inline std::string differences(const onnx::ModelProto& a, const onnx::ModelProto
   return d.Compare(a, b) ? std::string() : report + " ";
 }
 
-// y = x * w, loss = mean((y - t)^2), one step of plain gradient descent, counter and initialization.
+// y = x * w, loss = mean((y - t)^2), one step of plain gradient descent, counter and
+// initialization.
 inline onnx::ModelProto training_model() {
   auto m = parse<onnx::ModelProto>(R"(
     <ir_version: 8, opset_import: ["" : 17, "ai.onnx.preview.training" : 1]>

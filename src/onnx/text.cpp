@@ -11,8 +11,10 @@ Model parse_model(std::string_view text, const OpTable& ops, const LoadOptions& 
   try {
     onnx::OnnxParser parser(text);
     const auto status = parser.Parse(source->proto);
-    if (!status.IsOK()) reason = status.ErrorMessage();
-    else if (!parser.EndOfInput()) reason = "text follows the model";
+    if (!status.IsOK())
+      reason = status.ErrorMessage();
+    else if (!parser.EndOfInput())
+      reason = "text follows the model";
   } catch (const std::exception& e) {  // numbers out of range
     reason = e.what();
   }

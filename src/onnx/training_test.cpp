@@ -41,16 +41,19 @@ TEST(OnnxTraining, GraphCallOfOnnx17IsInlined) {
   for (const Node& n : a.nodes) ops.push_back(n.op);
   EXPECT_EQ(ops, (std::vector<std::string>{"Mul", "Tanh", "Gradient", "Sub"}));
   EXPECT_EQ(a.captures.size(), 1u);  // w only: x is replaced by batch
-  EXPECT_EQ(differences(m, [&] {
-              onnx::ModelProto q;
-              q.ParseFromString(serialize_model(read, primitives()));
-              return q;
-            }()), "");
+  EXPECT_EQ(differences(m,
+                        [&] {
+                          onnx::ModelProto q;
+                          q.ParseFromString(serialize_model(read, primitives()));
+                          return q;
+                        }()),
+            "");
 }
 
 // Applies `damage` and expects a finding with this code and rule.
 template <class F>
-void expect_rule(const char* code, const char* rule, F&& damage, Finding::Level level = Finding::Level::kError) {
+void expect_rule(const char* code, const char* rule, F&& damage,
+                 Finding::Level level = Finding::Level::kError) {
   auto m = training_model();
   damage(m);
   const auto findings = check_model_bytes(m.SerializeAsString(), "", primitives());
@@ -61,11 +64,15 @@ void expect_rule(const char* code, const char* rule, F&& damage, Finding::Level 
     if (f.code == code && f.rule == rule && f.level == level) found = true;
   }
   EXPECT_TRUE(found) << rule << ", got:\n" << all;
-  if (level == Finding::Level::kError) EXPECT_NE(load_error(m), "") << rule;
-  else EXPECT_EQ(load_error(m), "") << rule;
+  if (level == Finding::Level::kError)
+    EXPECT_NE(load_error(m), "") << rule;
+  else
+    EXPECT_EQ(load_error(m), "") << rule;
 }
 
-onnx::GraphProto& algorithm(onnx::ModelProto& m) { return *m.mutable_training_info(0)->mutable_algorithm(); }
+onnx::GraphProto& algorithm(onnx::ModelProto& m) {
+  return *m.mutable_training_info(0)->mutable_algorithm();
+}
 onnx::NodeProto& gradient(onnx::ModelProto& m) { return *algorithm(m).mutable_node(3); }
 
 TEST(OnnxTraining, GoodFileHasNoFindings) {
@@ -78,7 +85,8 @@ TEST(OnnxTraining, RulesOnTheFile) {
   expect_rule("OT1302", "C2", [](auto& m) { m.mutable_opset_import()->RemoveLast(); });
   expect_rule("OT1303", "C3", [](auto& m) { algorithm(m).mutable_node(0)->set_output(0, "y"); });
   expect_rule("OT1303", "C3", [](auto& m) { algorithm(m).mutable_node(0)->set_input(0, "gone"); });
-  expect_rule("OT1044", "", [](auto& m) { m.mutable_graph()->mutable_node(0)->set_input(0, "t"); });  // C4
+  expect_rule("OT1044", "",
+              [](auto& m) { m.mutable_graph()->mutable_node(0)->set_input(0, "t"); });  // C4
   expect_rule("OT1305", "C5", [](auto& m) {
     auto* i = m.mutable_training_info(0)->mutable_initialization()->add_input();
     *i = m.graph().input(0);
@@ -94,15 +102,26 @@ TEST(OnnxTraining, RulesOnTheFile) {
 TEST(OnnxTraining, RulesOnBindings) {
   expect_rule("OT1306", "C6", [](auto& m) { m.mutable_training_info(0)->clear_initialization(); });
   expect_rule("OT1307", "C7", [](auto& m) { bind_update(m, 0, "x", "w_new"); });
-  expect_rule("OT1308", "C8", [](auto& m) { m.mutable_training_info(0)->mutable_initialization_binding(0)->set_value("w1"); });
-  expect_rule("OT1309", "C9", [](auto& m) { m.mutable_training_info(0)->mutable_update_binding(0)->set_value("s"); });
+  expect_rule("OT1308", "C8", [](auto& m) {
+    m.mutable_training_info(0)->mutable_initialization_binding(0)->set_value("w1");
+  });
+  expect_rule("OT1309", "C9", [](auto& m) {
+    m.mutable_training_info(0)->mutable_update_binding(0)->set_value("s");
+  });
   expect_rule("OT1310", "C10", [](auto& m) { bind_update(m, 0, "w", "w_new"); });
-  expect_rule("OT1311", "G1", [](auto& m) {
-    add_step(m, "again () => (float[2,3] w2) { w2 = Neg(w) }");
-    bind_update(m, 1, "w", "w2");
-  }, Finding::Level::kWarning);
-  expect_rule("OT1312", "C12", [](auto& m) { m.mutable_training_info(0)->mutable_update_binding(0)->set_value("loss"); });
-  expect_rule("OT1321", "G4", [](auto& m) { add_step(m, "again () => (float r) <int64 n = {1}> { r = Cast<to=1>(n) }"); });
+  expect_rule(
+      "OT1311", "G1",
+      [](auto& m) {
+        add_step(m, "again () => (float[2,3] w2) { w2 = Neg(w) }");
+        bind_update(m, 1, "w", "w2");
+      },
+      Finding::Level::kWarning);
+  expect_rule("OT1312", "C12", [](auto& m) {
+    m.mutable_training_info(0)->mutable_update_binding(0)->set_value("loss");
+  });
+  expect_rule("OT1321", "G4", [](auto& m) {
+    add_step(m, "again () => (float r) <int64 n = {1}> { r = Cast<to=1>(n) }");
+  });
   expect_rule("OT1320", "C20", [](auto& m) {
     auto* t = m.mutable_graph()->add_sparse_initializer();
     t->add_dims(4);
@@ -125,10 +144,13 @@ TEST(OnnxTraining, RulesOnGradientAndOptimizers) {
     gradient(m).mutable_attribute(1)->add_strings("y");
     gradient(m).add_input("y");
   });
-  expect_rule("OT1316", "C16", [](auto& m) {
-    gradient(m).mutable_attribute(1)->mutable_strings()->RemoveLast();
-    gradient(m).mutable_input()->RemoveLast();
-  }, Finding::Level::kWarning);
+  expect_rule(
+      "OT1316", "C16",
+      [](auto& m) {
+        gradient(m).mutable_attribute(1)->mutable_strings()->RemoveLast();
+        gradient(m).mutable_input()->RemoveLast();
+      },
+      Finding::Level::kWarning);
   expect_rule("OT1317", "C17", [](auto& m) {
     gradient(m).mutable_attribute(0)->add_strings("n");
     gradient(m).mutable_input()->Add("n");

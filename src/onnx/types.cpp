@@ -14,8 +14,10 @@ TypeInfo read_tensor_type(const P& p, TypeInfo::Kind kind) {
   for (const auto& d : p.shape().dim()) {
     Dim dim;
     // a negative number is how some exporters say "unknown"
-    if (d.has_dim_value() && d.dim_value() >= 0) dim.value = d.dim_value();
-    else if (d.has_dim_param()) dim.symbol = d.dim_param();
+    if (d.has_dim_value() && d.dim_value() >= 0)
+      dim.value = d.dim_value();
+    else if (d.has_dim_param())
+      dim.symbol = d.dim_param();
     t.shape->push_back(std::move(dim));
   }
   return t;
@@ -28,8 +30,10 @@ void write_tensor_type(const TypeInfo& t, P& p) {
   p.mutable_shape();
   for (const Dim& d : *t.shape) {
     auto* dim = p.mutable_shape()->add_dim();
-    if (d.known()) dim->set_dim_value(d.value);
-    else if (!d.symbol.empty()) dim->set_dim_param(d.symbol);
+    if (d.known())
+      dim->set_dim_value(d.value);
+    else if (!d.symbol.empty())
+      dim->set_dim_param(d.symbol);
   }
 }
 
@@ -60,15 +64,21 @@ TypeInfo read_type(const onnx::TypeProto& p) {
         t.elem = DType(p.map_type().key_type());
       t.inner = inner_of(p.map_type().value_type());
       return t;
-    default: return t;
+    default:
+      return t;
   }
 }
 
 void write_type(const TypeInfo& t, onnx::TypeProto& p) {
   switch (t.kind) {
-    case TypeInfo::Kind::kUnknown: return;
-    case TypeInfo::Kind::kTensor: write_tensor_type(t, *p.mutable_tensor_type()); return;
-    case TypeInfo::Kind::kSparse: write_tensor_type(t, *p.mutable_sparse_tensor_type()); return;
+    case TypeInfo::Kind::kUnknown:
+      return;
+    case TypeInfo::Kind::kTensor:
+      write_tensor_type(t, *p.mutable_tensor_type());
+      return;
+    case TypeInfo::Kind::kSparse:
+      write_tensor_type(t, *p.mutable_sparse_tensor_type());
+      return;
     case TypeInfo::Kind::kSequence:
       p.mutable_sequence_type()->mutable_elem_type();
       if (t.inner) write_type(*t.inner, *p.mutable_sequence_type()->mutable_elem_type());

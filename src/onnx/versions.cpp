@@ -24,14 +24,25 @@ int ir_for_opset(int opset) {
 
 int ir_for_dtype(DType t) {
   switch (t) {
-    case DType::kFloat8E4M3FN: case DType::kFloat8E4M3FNUZ: case DType::kFloat8E5M2:
-    case DType::kFloat8E5M2FNUZ: return 9;
-    case DType::kUint4: case DType::kInt4: return 10;
-    case DType::kFloat4E2M1: return 11;
-    case DType::kFloat8E8M0: return 12;
-    case DType::kUint2: case DType::kInt2: return 13;
-    case DType::kBFloat16: return 4;
-    default: return 3;
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E5M2FNUZ:
+      return 9;
+    case DType::kUint4:
+    case DType::kInt4:
+      return 10;
+    case DType::kFloat4E2M1:
+      return 11;
+    case DType::kFloat8E8M0:
+      return 12;
+    case DType::kUint2:
+    case DType::kInt2:
+      return 13;
+    case DType::kBFloat16:
+      return 4;
+    default:
+      return 3;
   }
 }
 
@@ -51,20 +62,22 @@ bool means_the_same(const std::string& domain, const std::string& op, int from, 
   if (a == nullptr || b == nullptr || b->Deprecated()) return false;
   if (a->since_version() == b->since_version()) return true;
   // the one family whose meaning changed under an unchanged signature
-  if ((op == "Softmax" || op == "LogSoftmax" || op == "Hardmax") && (from < 13) != (to < 13)) return false;
+  if ((op == "Softmax" || op == "LogSoftmax" || op == "Hardmax") && (from < 13) != (to < 13))
+    return false;
   for (const auto& [name, attr] : a->attributes()) {
     auto it = b->attributes().find(name);
     if (it == b->attributes().end() || !same_attribute(attr, it->second)) return false;
   }
   if (from > to && a->attributes().size() != b->attributes().size()) return false;
-  if (a->inputs().size() > b->inputs().size() || a->outputs().size() > b->outputs().size()) return false;
+  if (a->inputs().size() > b->inputs().size() || a->outputs().size() > b->outputs().size())
+    return false;
   for (size_t i = a->inputs().size(); i < b->inputs().size(); ++i)
     if (b->inputs()[i].GetOption() == onnx::OpSchema::Single) return false;
   return true;
 }
 
-void use_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, const OpsetMapView& imports,
-               Used& used) {
+void use_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+               const OpsetMapView& imports, Used& used) {
   for (const auto& n : nodes) {
     const std::string domain = normal_domain(n.domain());
     auto it = imports.find(domain);
@@ -87,13 +100,15 @@ void set_imports(onnx::ModelProto& head, const Model& m, const Used& used, bool 
     auto it = imports.find(domain);
     if (it == imports.end()) imports[domain] = std::max(newest, 1);
     // everything is written from the IR: one version that fits all nodes is enough
-    else if (!from_source) it->second = std::max(it->second, newest);
+    else if (!from_source)
+      it->second = std::max(it->second, newest);
     for (const auto& [op, versions] : list)
       for (int v : versions)
         if (v != imports[domain] && !means_the_same(domain, op, v, imports[domain]))
-          model_error("OT1503", cat(op, " of opset ", v, " (", domain.empty() ? "ai.onnx" : domain,
-                                    ") cannot be written: the file imports opset ", imports[domain],
-                                    ", where it means something else"),
+          model_error("OT1503",
+                      cat(op, " of opset ", v, " (", domain.empty() ? "ai.onnx" : domain,
+                          ") cannot be written: the file imports opset ", imports[domain],
+                          ", where it means something else"),
                       "bring the whole model to one opset first");
   }
   if (imports.empty()) imports[""] = 22;

@@ -17,7 +17,8 @@ std::string varint(uint64_t v) {
 
 void Pieces::add(std::string bytes) {
   size_ += bytes.size();
-  if (!pieces_.empty() && pieces_.back().view.data() == nullptr && pieces_.back().bytes.size() < 4096)
+  if (!pieces_.empty() && pieces_.back().view.data() == nullptr &&
+      pieces_.back().bytes.size() < 4096)
     pieces_.back().bytes += bytes;  // keeps the number of pieces small
   else
     pieces_.push_back({std::move(bytes), {}, nullptr});
@@ -31,8 +32,10 @@ void Pieces::add_view(std::string_view bytes, std::shared_ptr<void> owner) {
 
 void Pieces::add(Pieces&& other) {
   for (Piece& p : other.pieces_) {
-    if (p.view.data() == nullptr) add(std::move(p.bytes));
-    else add_view(p.view, std::move(p.owner));
+    if (p.view.data() == nullptr)
+      add(std::move(p.bytes));
+    else
+      add_view(p.view, std::move(p.owner));
   }
 }
 

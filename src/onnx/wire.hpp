@@ -38,8 +38,8 @@ class Pieces {
 // An initializer to be written: everything but large data is in `proto`.
 struct TensorOut {
   onnx::TensorProto proto;
-  Tensor tensor;                 // its raw_data, when defined
-  std::string_view raw;          // or a view into the source's message
+  Tensor tensor;         // its raw_data, when defined
+  std::string_view raw;  // or a view into the source's message
   bool was_external = false;
   uint64_t data_bytes() const { return tensor.defined() ? tensor.bytes() : raw.size(); }
 };

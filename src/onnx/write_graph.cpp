@@ -35,7 +35,8 @@ void write_value_info(const std::string& name, const TypeInfo& t, onnx::ValueInf
 }  // namespace
 
 void GraphWriter::name_values(const Graph& g, const std::vector<std::string>* outer,
-                              std::unordered_set<std::string>& taken, std::vector<std::string>& names) {
+                              std::unordered_set<std::string>& taken,
+                              std::vector<std::string>& names) {
   names.assign(g.values.size(), {});
   std::vector<char> done(g.values.size(), 0);
   for (const auto& c : g.captures) {
@@ -59,8 +60,9 @@ void GraphWriter::name_values(const Graph& g, const std::vector<std::string>* ou
 }
 
 void GraphWriter::write(const Graph& g, const std::vector<std::string>* outer,
-                        std::unordered_set<std::string>& taken, GraphOut& out, std::vector<std::string>& names,
-                        bool split_tensors, const std::unordered_set<std::string>& keep) {
+                        std::unordered_set<std::string>& taken, GraphOut& out,
+                        std::vector<std::string>& names, bool split_tensors,
+                        const std::unordered_set<std::string>& keep) {
   name_values(g, outer, taken, names);
   onnx::GraphProto& p = out.proto;
   p.set_name(g.name.empty() ? "graph" : g.name);
@@ -89,8 +91,10 @@ void GraphWriter::write(const Graph& g, const std::vector<std::string>* outer,
         TensorOut o;
         o.proto.set_name(names[v]);
         write_tensor(t, o.proto);
-        if (split_tensors) out.tensors.push_back(std::move(o));
-        else *p.add_initializer() = std::move(o.proto);
+        if (split_tensors)
+          out.tensors.push_back(std::move(o));
+        else
+          *p.add_initializer() = std::move(o.proto);
       }
     } else if (def.producer >= 0 && !is_output[v] && def.type.kind != TypeInfo::Kind::kUnknown) {
       write_value_info(names[v], def.type, *p.add_value_info());
@@ -128,7 +132,8 @@ void GraphWriter::write_node(const Graph& g, const Node& n, const std::vector<st
   }
 }
 
-void GraphWriter::write_attr(const std::string& name, const Attr& a, const std::vector<std::string>& names,
+void GraphWriter::write_attr(const std::string& name, const Attr& a,
+                             const std::vector<std::string>& names,
                              std::unordered_set<std::string>& taken, onnx::AttributeProto& p) {
   using P = onnx::AttributeProto;
   p.set_name(name);

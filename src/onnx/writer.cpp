@@ -16,7 +16,8 @@ ValueMap constants_by_name(const Graph& g) {
   for (const auto& c : g.captures) is_captured[size_t(c.inner)] = 1;
   ValueMap map;
   for (size_t v = 0; v < g.values.size(); ++v)
-    if (g.values[v].constant.defined() && !is_captured[v]) map.emplace(g.values[v].name, &g.values[v]);
+    if (g.values[v].constant.defined() && !is_captured[v])
+      map.emplace(g.values[v].name, &g.values[v]);
   return map;
 }
 
@@ -62,13 +63,16 @@ TensorOut copy_tensor(const ModelSource& source, const onnx::TensorProto& p, con
     if (p.has_data_location()) out.proto.set_data_location(p.data_location());
     out.proto.mutable_unknown_fields()->MergeFrom(p.unknown_fields());
   }
-  if (changed(source, p, now)) set_data(out, now->constant);
+  if (changed(source, p, now))
+    set_data(out, now->constant);
   else if (out.was_external) {  // the new file stands elsewhere: bring the data along
     auto it = source.converted.find(&p);
     out.proto = p;
     if (it != source.converted.end()) set_data(out, it->second);
-  } else if (has_raw) out.raw = p.raw_data();
-  else out.proto = p;
+  } else if (has_raw)
+    out.raw = p.raw_data();
+  else
+    out.proto = p;
   return out;
 }
 
@@ -77,7 +81,8 @@ void update_constants(const ModelSource& source, const onnx::GraphProto& from, c
                       onnx::GraphProto& to) {
   for (int i = 0; i < from.node_size(); ++i) {
     const onnx::NodeProto& n = from.node(i);
-    if (n.op_type() != "Constant" || !normal_domain(n.domain()).empty() || n.output_size() != 1) continue;
+    if (n.op_type() != "Constant" || !normal_domain(n.domain()).empty() || n.output_size() != 1)
+      continue;
     auto it = now.find(n.output(0));
     if (it == now.end()) continue;
     for (int k = 0; k < n.attribute_size(); ++k)
@@ -86,7 +91,8 @@ void update_constants(const ModelSource& source, const onnx::GraphProto& from, c
   }
 }
 
-void copy_graph(const ModelSource& source, const onnx::GraphProto& p, const Graph& g, GraphOut& out) {
+void copy_graph(const ModelSource& source, const onnx::GraphProto& p, const Graph& g,
+                GraphOut& out) {
   const ValueMap now = constants_by_name(g);
   auto find = [&](const std::string& name) {
     auto it = now.find(name);
@@ -102,11 +108,13 @@ void copy_graph(const ModelSource& source, const onnx::GraphProto& p, const Grap
   *q.mutable_quantization_annotation() = p.quantization_annotation();
   *q.mutable_metadata_props() = p.metadata_props();
   q.mutable_unknown_fields()->MergeFrom(p.unknown_fields());
-  for (const auto& t : p.initializer()) out.tensors.push_back(copy_tensor(source, t, find(t.name())));
+  for (const auto& t : p.initializer())
+    out.tensors.push_back(copy_tensor(source, t, find(t.name())));
   for (const auto& t : p.sparse_initializer()) {
     const ValueDef* value = find(t.values().name());
     auto it = source.densified.find(&t);
-    if (value == nullptr || it == source.densified.end() || value->constant.data() == it->second.data()) {
+    if (value == nullptr || it == source.densified.end() ||
+        value->constant.data() == it->second.data()) {
       *q.add_sparse_initializer() = t;
       continue;
     }
@@ -171,7 +179,8 @@ void write_head(const Model& m, onnx::ModelProto& head) {
   const onnx::ModelProto none;
   const onnx::ModelProto& p = m.source ? m.source->proto : none;
   set(m.producer_name, p.has_producer_name(), [&](const auto& v) { head.set_producer_name(v); });
-  set(m.producer_version, p.has_producer_version(), [&](const auto& v) { head.set_producer_version(v); });
+  set(m.producer_version, p.has_producer_version(),
+      [&](const auto& v) { head.set_producer_version(v); });
   set(m.domain, p.has_domain(), [&](const auto& v) { head.set_domain(v); });
   set(m.doc, p.has_doc_string(), [&](const auto& v) { head.set_doc_string(v); });
   if (p.has_model_version() || m.model_version != 0) head.set_model_version(m.model_version);
@@ -217,13 +226,14 @@ void drop_unused(onnx::ModelProto& head, const onnx::GraphProto& main) {
   for (int i = imports->size(); i-- > 0;) {
     const std::string& d = imports->Get(i).domain();
     if (d != kTrainingDomain && d != kOwnDomain) continue;
-    const bool needed = std::any_of(used.begin(), used.end(), [&](const auto& u) { return u.first == d; });
+    const bool needed =
+        std::any_of(used.begin(), used.end(), [&](const auto& u) { return u.first == d; });
     if (!needed) imports->DeleteSubrange(i, 1);
   }
 }
 
-void set_ir_version(onnx::ModelProto& head, const Model& m, const FileParts& parts, const Used& used,
-                    bool untouched, const SaveOptions& o) {
+void set_ir_version(onnx::ModelProto& head, const Model& m, const FileParts& parts,
+                    const Used& used, bool untouched, const SaveOptions& o) {
   int needed = used.min_ir;  // by features
   if (!parts.training.empty()) needed = std::max(needed, 7);
   if (head.functions_size() > 0) needed = std::max(needed, 8);
@@ -238,7 +248,8 @@ void set_ir_version(onnx::ModelProto& head, const Model& m, const FileParts& par
   }
   if (o.ir_cap > 0 && ir > o.ir_cap) {
     if (needed > o.ir_cap)
-      usage_error("OT1505", cat("the model needs IR version ", needed, ", above the wished limit of ", o.ir_cap));
+      usage_error("OT1505", cat("the model needs IR version ", needed,
+                                ", above the wished limit of ", o.ir_cap));
     ir = o.ir_cap;
   }
   head.set_ir_version(ir);

@@ -25,9 +25,9 @@ class GraphWriter {
  public:
   explicit GraphWriter(Used& used) : used_(used) {}
   // own_tensors: large initializers go to out.tensors; otherwise all stand in the proto.
-  void write(const Graph& g, const std::vector<std::string>* outer, std::unordered_set<std::string>& taken,
-             GraphOut& out, std::vector<std::string>& names, bool split_tensors,
-             const std::unordered_set<std::string>& keep);
+  void write(const Graph& g, const std::vector<std::string>* outer,
+             std::unordered_set<std::string>& taken, GraphOut& out, std::vector<std::string>& names,
+             bool split_tensors, const std::unordered_set<std::string>& keep);
 
  private:
   void name_values(const Graph& g, const std::vector<std::string>* outer,
@@ -65,8 +65,8 @@ Pieces to_pieces(FileParts& f);
 
 // versions.cpp
 using OpsetMapView = std::map<std::string, int>;
-int ir_for_opset(int opset);               // the table of the releases
-int ir_for_dtype(DType t);                 // 3 when the type was always there
+int ir_for_opset(int opset);  // the table of the releases
+int ir_for_dtype(DType t);    // 3 when the type was always there
 void set_imports(onnx::ModelProto& head, const Model& m, const Used& used, bool from_source);
 // Functions of operators of our own domain that are in use and not there yet.
 void add_functions(onnx::ModelProto& head, const OpTable& ops, Used& used);

@@ -9,7 +9,8 @@ namespace {
 
 using namespace testing_onnx;
 
-onnx::ModelProto saved(const Model& m, const OpTable& ops = primitives(), const SaveOptions& o = {}) {
+onnx::ModelProto saved(const Model& m, const OpTable& ops = primitives(),
+                       const SaveOptions& o = {}) {
   onnx::ModelProto p;
   EXPECT_TRUE(p.ParseFromString(serialize_model(m, ops, o)));
   return p;
@@ -82,7 +83,8 @@ TEST(OnnxWriter, SubgraphsAndExpandedFunctionsFromTheGraph) {
       y = If(c) <then_branch = t () => (float[2] p) { k = Constant<value = float[2] {3,4}>()  z = Mul(a, k)  p = Add(z, w) },
                  else_branch = e () => (float[2] p) { p = Identity(a) }>
     }
-    <domain: "my", opset_import: ["" : 17]> f (a, b) => (c) { t = Add(a, b)  c = Relu(t) })", primitives());
+    <domain: "my", opset_import: ["" : 17]> f (a, b) => (c) { t = Add(a, b)  c = Relu(t) })",
+                        primitives());
   m.main_generated = true;
   const Model again = load(saved(m));
   EXPECT_EQ(to_text(again.main), to_text(m.main));
@@ -106,7 +108,8 @@ TEST(OnnxWriter, OwnFunctionsComeAlong) {
     Scaled <s: float = 2.0> (x) => (y) { k = Constant<value_float: float = @s>()  h = ai.onnxtrain.Half(x)  y = Mul(h, k) })";
   ops.add(op);
   op.name = "Half";
-  op.function = R"(<domain: "ai.onnxtrain", opset_import: ["" : 17]> Half (x) => (y) { k = Constant<value_float = 0.5>()  y = Mul(x, k) })";
+  op.function =
+      R"(<domain: "ai.onnxtrain", opset_import: ["" : 17]> Half (x) => (y) { k = Constant<value_float = 0.5>()  y = Mul(x, k) })";
   ops.add(op);
 
   Model m;
@@ -176,7 +179,8 @@ TEST(OnnxWriter, ExternalDataRoundTrip) {
 TEST(OnnxWriter, ExternalDataStaysInTheFolder) {
   const Folder folder;
   auto with_location = [&](const std::string& location, const std::string& length) {
-    auto p = parse<onnx::ModelProto>("<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x) => (y) { y = Add(x, w) }");
+    auto p = parse<onnx::ModelProto>(
+        "<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x) => (y) { y = Add(x, w) }");
     auto* t = p.mutable_graph()->add_initializer();
     t->set_name("w");
     t->set_data_type(1);

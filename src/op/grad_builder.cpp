@@ -102,17 +102,29 @@ ValueId GradBuilder::shape_of(ValueId v) {
   return call("Shape", {v});
 }
 
+namespace {
+// Reshape and Expand by a shape computed at run time: the result's type is known all the same.
+ValueId with_shape_of(Graph& g, ValueId like, ValueId from, ValueId v) {
+  const TypeInfo &shape = g.value(like).type, &elem = g.value(from).type;
+  TypeInfo& t = g.value(v).type;
+  if ((t.is_tensor() && t.shape) || !shape.is_tensor() || !shape.shape || !elem.is_tensor()) return v;
+  t = TypeInfo::tensor(elem.elem);
+  t.shape = shape.shape;
+  return v;
+}
+}  // namespace
+
 ValueId GradBuilder::reshape_like(ValueId v, ValueId like) {
   if (shape_known(v) && shape_known(like) && shape(v) == shape(like)) return v;
   Attrs a;
   // sizes of zero must be taken literally
   if (opset_ >= 14) a["allowzero"] = int64_t(1);
-  return call("Reshape", {v, shape_of(like)}, std::move(a));
+  return with_shape_of(g_, like, v, call("Reshape", {v, shape_of(like)}, std::move(a)));
 }
 
 ValueId GradBuilder::expand_like(ValueId v, ValueId like) {
   if (shape_known(v) && shape_known(like) && shape(v) == shape(like)) return v;
-  return call("Expand", {v, shape_of(like)});
+  return with_shape_of(g_, like, v, call("Expand", {v, shape_of(like)}));
 }
 
 namespace {
@@ -151,8 +163,9 @@ ValueId GradBuilder::sum_to_shape_of(ValueId v, ValueId like) {
   }
   if (std::optional<std::vector<int64_t>> axes = summed_axes(a, b)) {
     if (axes->empty()) return v;
+    bool shorter = a.shape->size() != b.shape->size();  // before new nodes move the types
     ValueId r = reduce_sum(v, *axes, true);
-    return a.shape->size() != b.shape->size() ? reshape_like(r, like) : r;
+    return shorter ? reshape_like(r, like) : r;
   }
   return own("SumToShape", {v, like});
 }

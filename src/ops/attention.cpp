@@ -297,11 +297,29 @@ Tensor allowed_table(const AttentionShape& s) {
   return t;
 }
 
+// The same with the number of valid keys per batch item known only at run time: [batch, 1, queries, keys].
+ValueId allowed_by_lengths(GradBuilder& b, const AttentionShape& s, ValueId lengths) {
+  ValueId n = b.call("Reshape", {lengths, b.constant_ints({s.batch, 1, 1, 1})});
+  // distance from query i to key j when all queries are the last ones
+  auto table = [&](int64_t shift, bool only_key) {
+    Tensor t(DType::kInt64, {s.queries, s.keys});
+    for (int64_t i = 0; i < s.queries; ++i)
+      for (int64_t j = 0; j < s.keys; ++j) t.as<int64_t>()[i * s.keys + j] = only_key ? j : j - i + s.queries + shift;
+    return b.tensor(t);
+  };
+  ValueId ok = b.call("Greater", {n, table(0, true)});
+  auto both = [&](ValueId v) { ok = b.call("And", {ok, v}); };
+  auto no_more = [&](ValueId x, ValueId y) { return b.call("Not", {b.call("Greater", {x, y})}); };
+  if (s.causal) both(no_more(table(0, false), n));
+  if (s.left >= 0) both(no_more(n, table(s.left, false)));
+  if (s.right >= 0) both(no_more(table(-s.right, false), n));
+  return ok;
+}
+
 std::vector<ValueId> grad_lower(GradBuilder& b) {
   using V = ValueId;
   for (int i : {kGDy, kGQ, kGK, kGV})
     if (!b.shape_known(b.x(i))) model_error("OT1206", "the gradient of Attention in standard operators needs known shapes");
-  if (b.has(kGLengths)) model_error("OT1206", "the gradient of Attention with nonpad_kv_seqlen has no form in standard operators");
   auto type = [&](int i) { return TensorType{b.dtype(b.x(i)), b.shape(b.x(i)), kPlain}; };
   struct Ctx {
     GradBuilder& b;
@@ -328,8 +346,9 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
       bias = b.call("Pad", {bias, b.constant_ints(pads), no});
     }
   }
-  if (s.causal || s.left >= 0 || s.right >= 0) {
-    V table = b.call("Where", {b.tensor(allowed_table(s)), zero, no});
+  bool lengths = b.has(kGLengths);
+  if (lengths || s.causal || s.left >= 0 || s.right >= 0) {
+    V table = b.call("Where", {lengths ? allowed_by_lengths(b, s, b.x(kGLengths)) : b.tensor(allowed_table(s)), zero, no});
     bias = bias == kNone ? table : b.add(bias, table);
   }
   if (bias != kNone) x = b.add(x, bias);

@@ -61,16 +61,17 @@ void dft_shape(ShapeCtx& c) {
 }
 
 // One line: gathers, transforms, scatters. Elements lie `stride` complex (or real) numbers apart.
-template <class T>
-void line(const Transform& t, const kernels::Fft& fft, const T* x, int64_t stride, T* y, kernels::Fft::C* data) {
-  using C = kernels::Fft::C;
+template <class T, class F>
+void line(const Transform& t, const F& fft, const T* x, int64_t stride, T* y, typename F::C* data) {
+  using C = typename F::C;
+  using R = typename C::value_type;
   int64_t given = std::min(t.in, t.real_out ? t.length / 2 + 1 : t.length), step = t.real_in ? stride : 2 * stride;
   std::fill_n(data, t.length, C(0));
-  for (int64_t k = 0; k < given; ++k) data[k] = t.real_in ? C(double(x[k * step])) : C(double(x[k * step]), double(x[k * step + 1]));
+  for (int64_t k = 0; k < given; ++k) data[k] = t.real_in ? C(R(x[k * step])) : C(R(x[k * step]), R(x[k * step + 1]));
   if (t.real_out)
     for (int64_t k = 1; k < (t.length + 1) / 2; ++k) data[t.length - k] = std::conj(data[k]);
   fft.run(data, t.inverse, data + t.length);
-  double scale = t.inverse ? 1.0 / double(t.length) : 1.0;
+  R scale = t.inverse ? R(1.0 / double(t.length)) : R(1);
   for (int64_t k = 0; k < t.out; ++k) {
     if (t.real_out) {
       y[k * stride] = T(data[k].real() * scale);
@@ -81,27 +82,34 @@ void line(const Transform& t, const kernels::Fft& fft, const T* x, int64_t strid
   }
 }
 
+template <class T, class F>
+Kernel make_dft(Prepare& p, const Transform& t) {
+  const Shape& x = p.in(0).shape;
+  int64_t outer = product(x, 0, size_t(t.axis)), inner = product(x, size_t(t.axis) + 1, x.size() - 1);
+  auto fft = std::make_shared<F>(t.length);
+  int64_t lines = outer * inner, per = t.length + fft->scratch();
+  // a block of lines per task, each task with its own piece of the workspace
+  int64_t blocks = std::min<int64_t>(lines, 16), grain = blocks ? (lines + blocks - 1) / blocks : 1;
+  p.workspace = size_t(blocks * per) * sizeof(typename F::C);
+  int64_t xw = t.real_in ? 1 : 2, yw = t.real_out ? 1 : 2;
+  return [=](const Run& r) {
+    parallel_for(*r.pool, lines, grain, [&](int64_t b, int64_t e) {
+      auto* data = static_cast<typename F::C*>(r.workspace) + b / grain * per;
+      for (int64_t k = b; k < e; ++k) {
+        int64_t o = k / inner, i = k % inner;
+        line(t, *fft, r.in<T>(0) + (o * t.in * inner + i) * xw, inner, r.out<T>(0) + (o * t.out * inner + i) * yw, data);
+      }
+    });
+  };
+}
+
 struct Dft {
   template <class T>
   static Kernel make(Prepare& p) {
     Transform t = dft_of(p, p.in(0).shape, [&](int i) -> const Tensor& { return *p.constant(i); });
-    const Shape& x = p.in(0).shape;
-    int64_t outer = product(x, 0, size_t(t.axis)), inner = product(x, size_t(t.axis) + 1, x.size() - 1);
-    auto fft = std::make_shared<kernels::Fft>(t.length);
-    int64_t lines = outer * inner, per = t.length + fft->scratch();
-    // a block of lines per task, each task with its own piece of the workspace
-    int64_t blocks = std::min<int64_t>(lines, 16), grain = blocks ? (lines + blocks - 1) / blocks : 1;
-    p.workspace = size_t(blocks * per) * sizeof(kernels::Fft::C);
-    int64_t xw = t.real_in ? 1 : 2, yw = t.real_out ? 1 : 2;
-    return [=](const Run& r) {
-      parallel_for(*r.pool, lines, grain, [&](int64_t b, int64_t e) {
-        auto* data = static_cast<kernels::Fft::C*>(r.workspace) + b / grain * per;
-        for (int64_t k = b; k < e; ++k) {
-          int64_t o = k / inner, i = k % inner;
-          line(t, *fft, r.in<T>(0) + (o * t.in * inner + i) * xw, inner, r.out<T>(0) + (o * t.out * inner + i) * yw, data);
-        }
-      });
-    };
+    if constexpr (std::is_same_v<T, float>)
+      if (kernels::FloatFft::supports(t.length)) return make_dft<T, kernels::FloatFft>(p, t);
+    return make_dft<T, kernels::Fft>(p, t);
   }
 };
 

@@ -33,6 +33,18 @@ void shape(ShapeCtx& c) {
 
 enum class Kind { kSoft, kLog, kHard };
 
+// The sum of a row as numpy takes it: float16 in float; bfloat16 rounds after every addition, which
+// is only harmless, and only done, for short rows (256 + 1 is 256 in bfloat16).
+template <class T>
+float sum_16(const T* y, int64_t n, int64_t step) {
+  if (std::is_same_v<T, BFloat16> && n <= 16) {
+    float sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum = float(T(sum + float(y[i * step])));
+    return sum;
+  }
+  return lane_sum<float>(n, [&](int64_t i) { return float(y[i * step]); });
+}
+
 template <class T, Kind kKind>
 void one_row(const T* x, T* y, int64_t n, int64_t step) {
   using C = compute_t<T>;
@@ -51,14 +63,14 @@ void one_row(const T* x, T* y, int64_t n, int64_t step) {
     for (int64_t i = 0; i < n; ++i) y[i * step] = std::exp(x[i * step] - top);
     C scale = C(1) / lane_sum<C>(n, [&](int64_t i) { return y[i * step]; });
     for (int64_t i = 0; i < n; ++i) y[i * step] *= scale;
+  } else if constexpr (kKind == Kind::kSoft) {
+    // 16-bit types: every step of the definition is rounded to the type
+    for (int64_t i = 0; i < n; ++i) y[i * step] = T(std::exp(C(T(C(x[i * step]) - top))));
+    C sum = C(T(sum_16<T>(y, n, step)));
+    for (int64_t i = 0; i < n; ++i) y[i * step] = T(C(y[i * step]) / sum);
   } else {
-    C sum = lane_sum<C>(n, [&](int64_t i) { return std::exp(C(x[i * step]) - top); });
-    if constexpr (kKind == Kind::kSoft) {
-      for (int64_t i = 0; i < n; ++i) y[i * step] = T(std::exp(C(x[i * step]) - top) / sum);
-    } else {
-      C log_sum = std::log(sum);
-      for (int64_t i = 0; i < n; ++i) y[i * step] = T(C(x[i * step]) - top - log_sum);
-    }
+    C log_sum = std::log(lane_sum<C>(n, [&](int64_t i) { return std::exp(C(x[i * step]) - top); }));
+    for (int64_t i = 0; i < n; ++i) y[i * step] = T(C(x[i * step]) - top - log_sum);
   }
 }
 

@@ -36,6 +36,7 @@ class Loop {
       if (o_.patience > 0 && at_.epoch - at_.best_epoch >= o_.patience) break;
     }
     result_.best_epoch = at_.best_epoch;
+    result_.at = at_;
     return std::move(result_);
   }
 

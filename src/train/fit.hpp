@@ -48,6 +48,7 @@ struct FitResult {
   std::vector<EpochResult> epochs;
   bool interrupted = false;
   int64_t best_epoch = 0;
+  Position at;                // where it stopped
   double constant_guess = 0;  // percent
   std::vector<std::vector<int64_t>> confusion;
 };

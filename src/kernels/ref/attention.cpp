@@ -50,22 +50,20 @@ struct AttentionPlan<T>::Impl {
     auto make = [&](int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t lda, int64_t ldb, int64_t ldc, double alpha, float beta) {
       simd::GemmDesc d;
       d.m = m, d.n = n, d.k = k, d.trans_a = ta, d.trans_b = tb, d.lda = lda, d.ldb = ldb, d.ldc = ldc;
-      d.alpha = float(alpha), d.beta = beta;
-      Product<T> p(d);
+      d.beta = beta;
+      Product<T> p(d, alpha);
       product_bytes = std::max(product_bytes, Carver::bytes(p.workspace()));
       return p;
     };
     int64_t keys = s.keys, d = s.width, e = s.value_width;
-    b.scores = make(rows, keys, d, false, true, s.q.row, s.k.row, keys, scale(), 0);
+    b.scores = make(rows, keys, d, false, true, s.q.row, s.k.row, keys, s.scale, 0);
     b.output = make(rows, e, keys, false, false, keys, s.v.row, s.y.row, 1, 0);
     b.dp = make(rows, keys, e, false, true, s.y.row, s.v.row, keys, 1, 0);
-    b.dq = make(rows, d, keys, false, false, keys, s.k.row, s.q.row, scale(), 0);
-    b.dk = make(keys, d, rows, true, false, keys, s.q.row, s.k.row, scale(), 1);
+    b.dq = make(rows, d, keys, false, false, keys, s.k.row, s.q.row, s.scale, 0);
+    b.dk = make(keys, d, rows, true, false, keys, s.q.row, s.k.row, s.scale, 1);
     b.dv = make(keys, e, rows, true, false, keys, s.y.row, s.v.row, 1, 1);
     return b;
   }
-  // double products take the scale exactly; float ones through GemmDesc
-  double scale() const { return s.scale; }
 
   int64_t blocks() const { return (s.queries + kBlock - 1) / kBlock; }
   const Block& block(int64_t k) const { return (k + 1) * kBlock <= s.queries || s.queries < kBlock ? full : tail; }

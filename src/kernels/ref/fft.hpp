@@ -1,5 +1,5 @@
-// Discrete Fourier transform of any length in double precision: radix 2, and Bluestein's chirp for
-// lengths that are no power of two.
+// Discrete Fourier transforms: any length in double precision (radix 2, and Bluestein's chirp for lengths
+// that are no power of two), and products of 2, 3 and 5 in float.
 #pragma once
 #include <complex>
 #include <cstdint>
@@ -21,6 +21,26 @@ class Fft {
   void radix2(C* data, int64_t n, bool backward, const std::vector<C>& roots) const;
   int64_t n_, m_ = 0;
   std::vector<C> roots_, chirp_, kernel_;  // kernel_: transform of the chirp filter
+};
+
+// In single precision, in the order of operations of numpy's pocketfft. Only where supports() says so.
+class FloatFft {
+ public:
+  using C = std::complex<float>;
+  explicit FloatFft(int64_t n);
+  static bool supports(int64_t n);
+  int64_t size() const { return n_; }
+  int64_t scratch() const { return n_; }
+  void run(C* data, bool backward, C* scratch) const;
+
+ private:
+  struct Pass {
+    int64_t radix, before;    // `before`: product of the radices of earlier passes
+    std::vector<C> twiddles;  // [radix - 1][n / (before * radix)]
+  };
+  void run_pass(const Pass& p, const C* from, C* to, bool backward) const;
+  int64_t n_;
+  std::vector<Pass> passes_;
 };
 
 }  // namespace onnxtrain::kernels

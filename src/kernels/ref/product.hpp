@@ -11,7 +11,9 @@ template <class T>
 class Product {
  public:
   Product() = default;
-  explicit Product(simd::GemmDesc d) : d_(d) {
+  // `alpha` in full precision; the one in the description is float
+  explicit Product(simd::GemmDesc d, double alpha = 1) : d_(d), alpha_(alpha) {
+    d.alpha = float(alpha);
     if constexpr (std::is_same_v<T, float>) plan_ = simd::GemmPlan::make(d);
   }
   size_t workspace() const {
@@ -44,12 +46,13 @@ class Product {
           for (int64_t j = 0; j < d_.n; ++j) c[i * d_.ldc + j] = bias[j];
         beta = 1;
       }
-      simd::gemm_f64(pool, d_.trans_a, d_.trans_b, d_.m, d_.n, d_.k, double(d_.alpha), a, d_.lda, b, d_.ldb, beta, c, d_.ldc);
+      simd::gemm_f64(pool, d_.trans_a, d_.trans_b, d_.m, d_.n, d_.k, alpha_, a, d_.lda, b, d_.ldb, beta, c, d_.ldc);
     }
   }
 
  private:
   simd::GemmDesc d_;
+  double alpha_ = 1;
   simd::GemmPlan plan_;
 };
 

@@ -77,7 +77,7 @@ void fill_binary(TileTable& t) {
   OT_BINARY(kOr, truth(hn::Or(is_true(x), is_true(y))))
   OT_BINARY(kXor, truth(hn::Xor(is_true(x), is_true(y))))
   OT_BINARY(kReluGrad, hn::IfThenElseZero(y > zero(), x))
-  OT_BINARY(kLeakyReluGrad, hn::IfThenElse(y < zero(), hn::Mul(x, set(p[0])), x))
+  OT_BINARY(kLeakyReluGrad, hn::IfThenElse(y > zero(), x, hn::Mul(x, set(p[0]))))
   OT_BINARY(kSigmoidGrad, hn::Mul(x, hn::Mul(y, hn::Sub(set(1.0f), y))))
   OT_BINARY(kTanhGrad, hn::Mul(x, hn::NegMulAdd(y, y, set(1.0f))))
   OT_BINARY(kGeluGrad, hn::Mul(x, vm::gelu_grad(y)))

@@ -31,7 +31,7 @@ const std::map<std::string, Ref>& references() {
       OT_REF(Greater, x[0] > x[1]), OT_REF(GreaterEqual, x[0] >= x[1]),
       OT_REF(And, x[0] != 0 && x[1] != 0), OT_REF(Or, x[0] != 0 || x[1] != 0),
       OT_REF(Xor, (x[0] != 0) != (x[1] != 0)), OT_REF(ReluGrad, x[1] > 0 ? x[0] : 0),
-      OT_REF(LeakyReluGrad, x[1] < 0 ? p[0] * x[0] : x[0]),
+      OT_REF(LeakyReluGrad, x[1] > 0 ? x[0] : p[0] * x[0]),
       OT_REF(SigmoidGrad, x[0] * x[1] * (1 - x[1])), OT_REF(TanhGrad, x[0] * (1 - x[1] * x[1])),
       OT_REF(GeluGrad, x[0] * slope(gelu, x[1])),
       OT_REF(GeluTanhGrad, x[0] * slope(gelu_tanh, x[1])),
