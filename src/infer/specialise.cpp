@@ -1,6 +1,7 @@
 // Partial evaluation of a graph with known input types.
 #include "infer/specialise.hpp"
 
+#include "infer/subgraphs.hpp"
 #include "op/fold.hpp"
 
 namespace onnxtrain {
@@ -77,6 +78,7 @@ void specialise(Graph& g, const OpTable& table, ThreadPool& pool, const Speciali
     const Op& op = table.get(n);
     if (op.run_values && !op.shape) {
       make_dynamic(g, n);
+      infer_subgraph_results(g, n, table);
       kept.push_back(std::move(n));
       continue;
     }

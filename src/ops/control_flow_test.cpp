@@ -95,6 +95,35 @@ TEST(If, KnownConditionIsInlined) {
   EXPECT_FALSE(s.plan_for(f).has_dynamic);
 }
 
+// What follows control flow whose results have known types is planned like everything else.
+TEST(ControlFlow, ResultsOfKnownTypeStayStatic) {
+  struct { std::string graph; Feeds feeds; } cases[] = {
+      {std::string(kIf).replace(std::string(kIf).find("double[3] y)"), 12, "double[3] z)").replace(
+           std::string(kIf).rfind("}"), 1, "z = Cos(y) }"),
+       {{"x", vary({3}, 1)}, {"w", vary({3}, 2)}, {"c", flag(true)}}},
+      {R"(g (int64 n, double[3] x) => (double[3] z) {
+            y = Loop (n, , x) <body = b (int64 i, bool ci, double[3] s) => (bool co, double[3] t) { co = Identity(ci) t = Sin(s) }>
+            z = Cos(y)
+          })", {{"n", number(2)}, {"x", vary({3}, 1)}}},
+      {R"(g (double[2] h, double[4,2] x) => (double[4,2] z) {
+            l, y = Scan <num_scan_inputs = 1, body = b (double[2] s, double[2] a) => (double[2] t, double[2] u) {
+              t = Add(s, a) u = Identity(t) }> (h, x)
+            z = Cos(y)
+          })", {{"h", vary({2}, 1)}, {"x", vary({4, 2}, 2)}}}};
+  for (auto& c : cases) {
+    Session s(model(c.graph));
+    Plan& plan = s.plan_for(c.feeds);
+    int found = 0;
+    for (const Step& step : plan.steps)
+      if (plan.graph.nodes[size_t(step.node)].is("Cos")) {
+        EXPECT_FALSE(step.dynamic) << c.graph;
+        ++found;
+      }
+    EXPECT_EQ(found, 1);
+    EXPECT_GT(std::get<Tensor>(s.run(c.feeds)[0].second).size(), 0);
+  }
+}
+
 TEST(Loop, ValuesAndGradient) {
   Feeds f = {{"n", number(3)}, {"x", vary({3}, 1)}, {"w", vary({3}, 2)}};
   check(kLoop, f, {"x", "w"});

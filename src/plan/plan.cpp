@@ -59,8 +59,6 @@ class Planner {
       if (d.type.concrete()) s.type = {d.type.elem, d.type.concrete_shape(), kPlain};
       if (d.producer >= 0) {
         s.place = d.type.concrete() ? Place::kArena : Place::kDynamic;
-        const Op& op = table_.get(g().nodes[size_t(d.producer)]);
-        if (op.run_values && !op.shape) s.place = Place::kDynamic;
         // strings own memory of their own: they live in tensors, not in the arena
         if (d.type.elem == DType::kString) s.place = Place::kDynamic;
       } else if (!d.state.empty()) {
@@ -79,10 +77,13 @@ class Planner {
     }
     // a node with one dynamic operand or output is dynamic altogether
     for (const Node& n : g().nodes) {
-      bool dyn = false;
+      const Op& op = table_.get(n);
+      // runs on values: its results of known type are copied to their place
+      bool on_values = op.run_values && !op.shape;
+      bool dyn = on_values;
       for (ValueId v : g().reads(n)) dyn |= slot(v).place == Place::kDynamic;
       for (ValueId v : n.outputs) dyn |= v != kNone && slot(v).place == Place::kDynamic;
-      if (dyn)
+      if (dyn && !on_values)
         for (ValueId v : n.outputs)
           if (v != kNone) slot(v).place = Place::kDynamic;
       dynamic_.push_back(dyn);

@@ -49,6 +49,16 @@ class DynamicCtx final : public ValueCtx {
   void out(int i, Value v) override {
     if (!wants(i)) return;
     size_t id = size_t(n_.outputs[size_t(i)]);
+    const Slot& slot = f_.plan.slots[id];
+    if (slot.place != Place::kDynamic) {
+      const Tensor* t = std::get_if<Tensor>(&v);
+      bool fits = t && t->dtype() == slot.type.dtype &&
+                  (t->shape() == slot.type.shape || (t->size() == 0 && slot.type.size() == 0));
+      if (!fits) model_error("OT1111", cat("output ", i, " is ", t ? cat(dtype_name(t->dtype()), to_string(t->shape())) : "no tensor",
+                                           ", planned was ", dtype_name(slot.type.dtype), to_string(slot.type.shape)));
+      if (t->bytes()) std::memcpy(slot.address, t->data(), t->bytes());
+      return;
+    }
     // a value that only borrows static memory must not outlive the step that overwrites it
     if (auto* t = std::get_if<Tensor>(&v); t && !t->owner()) v = t->clone();
     f_.values[id] = std::move(v);

@@ -1,0 +1,12 @@
+// Types of the results of If, Loop and Scan, from the types of what goes in and is captured: so that
+// what comes after them can be planned like the rest.
+#pragma once
+#include "op/op.hpp"
+
+namespace onnxtrain {
+
+// Sets the types of the node's outputs where they follow; others stay as they are. Nothing happens
+// for a node of another kind.
+void infer_subgraph_results(Graph& g, const Node& n, const OpTable& table);
+
+}  // namespace onnxtrain
