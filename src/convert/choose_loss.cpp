@@ -47,8 +47,25 @@ const ValueDef* input_of_same_shape(const Graph& g, const TypeInfo& t) {
   return nullptr;
 }
 
-// Where the classes lie: Softmax says it; otherwise PyTorch's rule (axis 1) unless only the last
-// size is a number, as in [batch, time, vocabulary].
+// Does a matrix product make the scores (a dense layer over the last axis, perhaps with a bias)?
+bool made_by_dense_layer(const Graph& g, ValueId v) {
+  for (int hops = 0; hops < 8; ++hops) {
+    const Node* n = maker(g, v);
+    if (!n || n->inputs.empty()) return false;
+    if (n->is("MatMul") || n->is("Gemm")) return true;
+    bool passes_on = n->is("Add") || n->is("Sub") || n->is("Mul") || n->is("Div") || n->is("Identity") ||
+                     n->is("Cast") || n->is("Dropout");
+    if (!passes_on) return false;
+    // of two operands the one that is computed
+    ValueId next = n->inputs[0];
+    if (n->inputs.size() > 1 && n->inputs[1] != kNone && !maker(g, next)) next = n->inputs[1];
+    v = next;
+  }
+  return false;
+}
+
+// Where the classes lie: Softmax says it; a dense layer puts them last, as in [batch, time,
+// vocabulary]; otherwise PyTorch's rule (axis 1) unless only the last size is a number.
 int64_t class_axis_of(const Graph& g, ValueId output) {
   const TypeInfo& t = g.value(output).type;
   int64_t rank = t.shape ? int64_t(t.shape->size()) : 2;
@@ -57,6 +74,7 @@ int64_t class_axis_of(const Graph& g, ValueId output) {
     int64_t axis = n->i("axis", -1);
     return axis < 0 ? axis + rank : axis;
   }
+  if (rank >= 3 && made_by_dense_layer(g, output)) return rank - 1;
   if (rank >= 3 && !(*t.shape)[1].known() && t.shape->back().known()) return rank - 1;
   return 1;
 }
