@@ -2,6 +2,7 @@
 #include "convert/lower.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "autodiff/autodiff.hpp"
 #include "convert/step_builder.hpp"
@@ -125,6 +126,43 @@ bool replace_own(Graph& g, const OpTable& ops, int opset) {
   return any;
 }
 
+// Rules may put another node in the place of a forward one (a recurrent layer that keeps what its
+// gradient needs). The main graph must stay: such nodes move behind it, with results of their own.
+void restore_main(Joined& j, const Graph& main) {
+  Graph& g = j.g;
+  auto is_original = [&](const Node& n) {
+    for (ValueId v : n.outputs) {
+      if (v == kNone) continue;
+      if (size_t(v) >= j.main_values) return false;
+      NodeId p = main.value(v).producer;
+      return p >= 0 && main.nodes[size_t(p)].op == n.op && main.nodes[size_t(p)].domain == n.domain;
+    }
+    return false;
+  };
+  std::vector<Node> old = std::move(g.nodes);
+  g.nodes = main.clone().nodes;
+  std::map<ValueId, ValueId> to;
+  auto map = [&](ValueId& v) {
+    if (auto it = to.find(v); it != to.end()) v = it->second;
+  };
+  for (Node& n : old) {
+    if (is_original(n)) continue;
+    for (ValueId& v : n.inputs) map(v);
+    for (auto& [key, a] : n.attrs)
+      if (GraphPtr* sub = std::get_if<GraphPtr>(&a))
+        for (auto& c : (*sub)->captures) map(c.outer);
+    for (ValueId& v : n.outputs) {
+      if (v == kNone || size_t(v) >= j.main_values) continue;
+      TypeInfo type = g.value(v).type;
+      ValueId fresh = g.add_value(g.unique_name(g.value_name(v) + "_train"), type);
+      to[v] = fresh;
+      v = fresh;
+    }
+    g.nodes.push_back(std::move(n));
+  }
+  g.renumber();
+}
+
 // Reads go past Identity nodes; those that only rename an output stay.
 void skip_identities(Graph& g, size_t from, const std::vector<ValueId>& outputs) {
   std::vector<ValueId> to(g.values.size());
@@ -153,6 +191,7 @@ void lower_step(Model& m, TrainingStep& step, const OpTable& ops, int opset) {
   expand_gradients(j.g, ops, opset);
   while (replace_own(j.g, ops, opset)) {
   }
+  restore_main(j, m.main);
   std::vector<ValueId> outputs;
   for (ValueId v : step.algorithm.outputs) outputs.push_back(j.to[size_t(v)]);
   skip_identities(j.g, j.main_nodes, outputs);

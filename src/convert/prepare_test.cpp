@@ -113,6 +113,41 @@ TEST(Prepare, EveryLossTrains) {
   }
 }
 
+TEST(Prepare, ResetDrawsNewValues) {
+  Recipe r;
+  r.reset = true;
+  r.seed = 5;
+  Model a = prepare(mlp(), r, all_ops()), b = prepare(mlp(), r, all_ops());
+  expect_valid(a);
+  std::vector<double> w = a.initializer("w1")->to_doubles();
+  EXPECT_EQ(w, b.initializer("w1")->to_doubles());
+  EXPECT_NE(w, mlp().initializer("w1")->to_doubles());
+  for (double v : w) EXPECT_LE(std::abs(v), 0.5);  // 1 / sqrt(4 inputs)
+  Training t(std::make_shared<Model>(a), 0);
+  t.step(batch());
+  t.initialize();
+  std::vector<double> again = t.state().get("w1").to_doubles();
+  EXPECT_NE(again, mlp().initializer("w1")->to_doubles());
+  EXPECT_EQ(t.state().get("T").to_doubles()[0], 0);
+  EXPECT_LT(t.step(batch()).loss, 3);
+}
+
+TEST(Prepare, AccumulationLeavesEverythingAloneBetweenUpdates) {
+  Recipe r;
+  r.accumulate = 3;
+  Model m = prepare(mlp(), r, all_ops());
+  expect_valid(m);
+  Training t(std::make_shared<Model>(m), 0);
+  std::vector<double> w = t.state().get("w1").to_doubles();
+  for (int k = 1; k <= 6; ++k) {
+    t.step(batch(uint64_t(k)));
+    std::vector<double> now = t.state().get("w1").to_doubles();
+    EXPECT_EQ(now == w, k % 3 != 0) << "step " << k;
+    EXPECT_EQ(t.state().get("T").to_doubles()[0], k / 3);
+    w = now;
+  }
+}
+
 TEST(Recipe, UnknownKeysAreErrorsWithASuggestion) {
   Recipe r = recipe_from_json(R"({"losses": [{"kind": "mse", "weight": 2}], "optimizer": {"kind": "sgd", "lr": 0.5, "momentum": 0.9},
     "schedule": {"kind": "step", "step_size": 3}, "freeze": "a.*", "clip_norm": 1, "accumulate": 4})");

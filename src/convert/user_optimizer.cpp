@@ -25,7 +25,9 @@ void add_user_optimizer(StepBuilder& s, const OptimizerSpec& o, const std::vecto
     std::map<ValueId, ValueId> given;
     std::vector<std::string> keys = {p.name};
     std::vector<TypeInfo> types = {type};
-    bool has_x = false, has_g = false;
+    bool has_x = false, has_g = false, x_is_scalar = false;
+    for (ValueId v : f.inputs)
+      if (f.value_name(v) == "X") x_is_scalar = f.value(v).type.shape && f.value(v).type.shape->empty();
     for (ValueId v : f.inputs) {
       const ValueDef& d = f.value(v);
       if (d.constant.defined()) continue;
@@ -40,7 +42,8 @@ void add_user_optimizer(StepBuilder& s, const OptimizerSpec& o, const std::vecto
         given[v] = p.gradient;
         has_g = true;
       } else {
-        bool scalar = d.type.shape && d.type.shape->empty();
+        // state of the parameter's shape, unless the graph says that it is a number beside a tensor X
+        bool scalar = d.type.shape && d.type.shape->empty() && !x_is_scalar;
         DType elem = d.type.elem == DType::kUndefined ? w->dtype() : d.type.elem;
         ValueId state = s.add_state(p.name + "." + d.name, filled(elem, scalar ? Shape{} : w->shape(), 0));
         given[v] = state;
