@@ -97,10 +97,8 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
   if (expand_gradients(g, table)) settle();
   absorb_constants(g);
   run_passes(g, keep, table, {impl_->options.skip_passes, impl_->options.verify_passes});
-  StateAddress address = [&](const std::string& name, const TensorType&) {
-    return impl_->state->address(name);
-  };
-  auto plan = make_plan(std::move(g), impl_->updates, table, address, *impl_->pool);
+  StateTensor variable = [&](const std::string& name) -> const Tensor& { return impl_->state->get(name); };
+  auto plan = make_plan(std::move(g), impl_->updates, table, variable, *impl_->pool);
   plans.push_front({std::move(key), std::move(plan), {}});
   if (plans.size() > kMaxPlans) plans.pop_back();
   return *plans.front().plan;

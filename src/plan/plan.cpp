@@ -25,15 +25,21 @@ Choice choose_kernel(const Op& op, Prepare& p) {
   model_error("OT1102", cat("no implementation of '", op.name, "' takes these types", all));
 }
 
+void check_update(const Update& u, DType dtype, const Shape& shape) {
+  if (dtype == u.dtype && shape == u.shape) return;
+  model_error("OT1312", cat("state variable '", u.state, "' is ", dtype_name(u.dtype), to_string(u.shape),
+                            ", the value that update_binding assigns to it is ", dtype_name(dtype), to_string(shape)));
+}
+
 namespace {
 
 class Planner {
  public:
   Planner(Graph graph, const std::vector<std::pair<ValueId, std::string>>& updates, const OpTable& table,
-          const StateAddress& state, ThreadPool& pool)
+          const StateTensor& state, ThreadPool& pool)
       : plan_(std::make_unique<Plan>()), table_(table), state_(state), pool_(pool) {
     plan_->graph = std::move(graph);
-    for (const auto& [v, s] : updates) plan_->updates.push_back({v, s, nullptr, 0, false});
+    for (const auto& [v, s] : updates) plan_->updates.push_back({v, s, nullptr, DType::kUndefined, {}, 0, false});
   }
 
   std::unique_ptr<Plan> make() {
@@ -63,7 +69,7 @@ class Planner {
         if (d.type.elem == DType::kString) s.place = Place::kDynamic;
       } else if (!d.state.empty()) {
         s.place = Place::kState;
-        s.address = state_(d.state, s.type);
+        s.address = const_cast<void*>(state_(d.state).data());
       } else if (d.constant.defined()) {
         s.place = Place::kConstant;
         s.address = const_cast<void*>(d.constant.data());
@@ -272,15 +278,19 @@ class Planner {
     }
     for (Update& u : plan_->updates) {
       TensorType t = slot(u.value).type;
-      u.to = state_(u.state, t);
-      u.bytes = t.present() ? bytes(t) : 0;
+      const Tensor& variable = state_(u.state);
+      u.to = const_cast<void*>(variable.data());
+      u.dtype = variable.dtype();
+      u.shape = variable.shape();
+      u.bytes = variable.bytes();
+      if (slot(u.value).place != Place::kDynamic) check_update(u, t.dtype, t.shape);
       u.in_place = slot(u.value).address == u.to && slot(u.value).place != Place::kDynamic;
     }
   }
 
   std::unique_ptr<Plan> plan_;
   const OpTable& table_;
-  const StateAddress& state_;
+  const StateTensor& state_;
   ThreadPool& pool_;
   std::vector<char> dynamic_;
   std::vector<int> first_, last_;
@@ -291,7 +301,7 @@ class Planner {
 }  // namespace
 
 std::unique_ptr<Plan> make_plan(Graph graph, const std::vector<std::pair<ValueId, std::string>>& updates,
-                                const OpTable& table, const StateAddress& state, ThreadPool& pool) {
+                                const OpTable& table, const StateTensor& state, ThreadPool& pool) {
   return Planner(std::move(graph), updates, table, state, pool).make();
 }
 

@@ -38,6 +38,8 @@ struct Update {
   ValueId value;
   std::string state;
   void* to = nullptr;
+  DType dtype = DType::kUndefined;  // of the variable; what is assigned must be the same
+  Shape shape;
   size_t bytes = 0;
   bool in_place = false;  // the kernel wrote there already
 };
@@ -58,12 +60,15 @@ struct Plan {
   bool has_dynamic = false;
 };
 
-// Gives the address of a state variable (allocating it if new).
-using StateAddress = std::function<void*(const std::string& name, const TensorType& type)>;
+// The tensor behind a state variable; its memory stays where it is.
+using StateTensor = std::function<const Tensor&(const std::string& name)>;
 
 // `graph` must be specialised (infer/specialise). Updates: (value, state variable).
 std::unique_ptr<Plan> make_plan(Graph graph, const std::vector<std::pair<ValueId, std::string>>& updates,
-                                const OpTable& table, const StateAddress& state, ThreadPool& pool);
+                                const OpTable& table, const StateTensor& state, ThreadPool& pool);
+
+// A model error that names the variable when a value of this type cannot be assigned to it (C12).
+void check_update(const Update& u, DType dtype, const Shape& shape);
 
 // Chooses the first implementation that does not refuse.
 struct Choice {

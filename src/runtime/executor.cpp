@@ -172,6 +172,7 @@ void assign_updates(Plan& plan, Frame& f) {
     if (s.place == Place::kDynamic) {
       const Tensor* t = std::get_if<Tensor>(&f.values[size_t(u.value)]);
       if (!t) model_error("OT1108", cat("the update of '", u.state, "' is not a tensor"));
+      check_update(u, t->dtype(), t->shape());
       std::memcpy(u.to, t->data(), t->bytes());
     } else if (u.bytes) {
       std::memcpy(u.to, s.address, u.bytes);
