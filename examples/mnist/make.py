@@ -17,7 +17,7 @@ RNG = np.random.default_rng(0)
 
 
 def uniform(name, shape, fan):
-    bound = (1.0 / fan) ** 0.5
+    bound = (6.0 / fan) ** 0.5 if len(shape) > 1 else 0.0  # He: keeps the size of activations through Relu
     return numpy_helper.from_array(RNG.uniform(-bound, bound, shape).astype(np.float32), name)
 
 
@@ -59,13 +59,14 @@ def cnn():
         helper.make_node("Gemm", ["a1", "fc2.weight", "fc2.bias"], ["logits"], "fc2", transB=1),
     ]
     return model("mnist_cnn", nodes, [
-        uniform("conv1.weight", (16, 1, 3, 3), 9), uniform("conv1.bias", (16,), 9),
-        uniform("conv2.weight", (32, 16, 3, 3), 144), uniform("conv2.bias", (32,), 144),
-        uniform("fc1.weight", (64, 1568), 1568), uniform("fc1.bias", (64,), 1568),
+        uniform("conv1.weight", (32, 1, 3, 3), 9), uniform("conv1.bias", (32,), 9),
+        uniform("conv2.weight", (64, 32, 3, 3), 288), uniform("conv2.bias", (64,), 288),
+        uniform("fc1.weight", (64, 3136), 3136), uniform("fc1.bias", (64,), 3136),
         uniform("fc2.weight", (10, 64), 64), uniform("fc2.bias", (10,), 64)])
 
 
 for name, proto in (("mlp", mlp()), ("cnn", cnn())):
-    train = ot.prepare(ot.load(proto.SerializeToString()), loss="cross_entropy", optimizer=ot.AdamW(lr=1e-3))
+    train = ot.prepare(ot.load(proto.SerializeToString()), loss="cross_entropy", optimizer=ot.AdamW(lr=2e-3),
+                       schedule=ot.Schedule("exponential", {"gamma": 0.9994}))
     train.save(HERE / f"{name}.train.onnx")
     print(f"{name}.train.onnx:", train.summary().splitlines()[0])
