@@ -10,12 +10,13 @@ namespace onnxtrain {
 namespace {
 
 bool same(const TypeInfo& a, const TypeInfo& b) {
-  return a.concrete() && b.concrete() && a.elem == b.elem && a.concrete_shape() == b.concrete_shape();
+  return a.concrete() && b.concrete() && a.elem == b.elem &&
+         a.concrete_shape() == b.concrete_shape();
 }
 
 // Types of the body's outputs when its inputs have these types.
-std::vector<TypeInfo> results_of(const Graph& outer, const Graph& body, const std::vector<TypeInfo>& inputs,
-                                 const OpTable& table) {
+std::vector<TypeInfo> results_of(const Graph& outer, const Graph& body,
+                                 const std::vector<TypeInfo>& inputs, const OpTable& table) {
   Graph copy = body.clone();
   for (const Node& n : copy.nodes)
     for (ValueId v : n.outputs)
@@ -27,7 +28,8 @@ std::vector<TypeInfo> results_of(const Graph& outer, const Graph& body, const st
   for (const auto& c : copy.captures) {
     copy.value(c.inner).type = outer.value(c.outer).type;
     bool fed = std::find(outer.inputs.begin(), outer.inputs.end(), c.outer) != outer.inputs.end();
-    if (outer.value(c.outer).is_constant() && !fed) copy.value(c.inner).constant = outer.value(c.outer).constant;
+    if (outer.value(c.outer).is_constant() && !fed)
+      copy.value(c.inner).constant = outer.value(c.outer).constant;
   }
   for (const Node& n : copy.nodes) {
     try {
@@ -46,12 +48,14 @@ std::vector<TypeInfo> results_of(const Graph& outer, const Graph& body, const st
 }
 
 void set(Graph& g, const Node& n, size_t output, const TypeInfo& t) {
-  if (output < n.outputs.size() && n.outputs[output] != kNone && t.is_tensor() && t.elem != DType::kUndefined)
+  if (output < n.outputs.size() && n.outputs[output] != kNone && t.is_tensor() &&
+      t.elem != DType::kUndefined)
     g.value(n.outputs[output]).type = t;
 }
 
 TypeInfo type_of(const Graph& g, const Node& n, size_t input) {
-  return input < n.inputs.size() && n.inputs[input] != kNone ? g.value(n.inputs[input]).type : TypeInfo();
+  return input < n.inputs.size() && n.inputs[input] != kNone ? g.value(n.inputs[input]).type
+                                                             : TypeInfo();
 }
 
 void infer_if(Graph& g, const Node& n, const OpTable& table) {
@@ -64,8 +68,9 @@ void infer_if(Graph& g, const Node& n, const OpTable& table) {
 
 // Gives each state its initial type and takes the shape away from those that an iteration changes,
 // until nothing changes; returns the body's results.
-std::vector<TypeInfo> settle(const Graph& g, const Graph& body, std::vector<TypeInfo>& inputs, size_t first_state,
-                             size_t states, size_t first_result, const OpTable& table) {
+std::vector<TypeInfo> settle(const Graph& g, const Graph& body, std::vector<TypeInfo>& inputs,
+                             size_t first_state, size_t states, size_t first_result,
+                             const OpTable& table) {
   std::vector<TypeInfo> out;
   for (size_t round = 0; round <= states; ++round) {
     out = results_of(g, body, inputs, table);
@@ -96,7 +101,8 @@ void infer_loop(Graph& g, const Node& n, const OpTable& table) {
   if (!body || n.inputs.size() < 2 || body->inputs.size() != n.inputs.size()) return;
   size_t states = n.inputs.size() - 2;
   if (body->outputs.size() < states + 1) return;
-  std::vector<TypeInfo> inputs = {TypeInfo::tensor(DType::kInt64, {}), TypeInfo::tensor(DType::kBool, {})};
+  std::vector<TypeInfo> inputs = {TypeInfo::tensor(DType::kInt64, {}),
+                                  TypeInfo::tensor(DType::kBool, {})};
   for (size_t k = 0; k < states; ++k) inputs.push_back(type_of(g, n, k + 2));
   std::vector<TypeInfo> out = settle(g, *body, inputs, 2, states, 1, table);
   for (size_t k = 0; k < states; ++k)
@@ -118,7 +124,8 @@ void infer_scan(Graph& g, const Node& n, const OpTable& table) {
   for (size_t k = 0; k < n.inputs.size(); ++k) {
     TypeInfo t = type_of(g, n, k);
     if (k >= states && t.concrete()) {
-      int64_t axis = k - states < in_axes.size() ? in_axes[k - states] : 0, rank = int64_t(t.shape->size());
+      int64_t axis = k - states < in_axes.size() ? in_axes[k - states] : 0,
+              rank = int64_t(t.shape->size());
       if (axis < 0) axis += rank;
       if (axis < 0 || axis >= rank) return;
       length = (*t.shape)[size_t(axis)];

@@ -1,5 +1,5 @@
-// Types of the results of If, Loop and Scan, from the types of what goes in and is captured: so that
-// what comes after them can be planned like the rest.
+// Types of the results of If, Loop and Scan, from the types of what goes in and is captured: so
+// that what comes after them can be planned like the rest.
 #pragma once
 #include "op/op.hpp"
 

@@ -4,8 +4,8 @@
 namespace onnxtrain {
 
 std::vector<Tensor> run_node_now(const Node& n, const Op& op, const std::vector<TensorType>& in,
-                                 const std::vector<const Tensor*>& values, const std::vector<TensorType>& out,
-                                 ThreadPool& pool) {
+                                 const std::vector<const Tensor*>& values,
+                                 const std::vector<TensorType>& out, ThreadPool& pool) {
   Prepare p(n, in, out, values, pool);
   for (const Impl& impl : op.impls) {
     if (impl.refuses && !impl.refuses(p).empty()) continue;

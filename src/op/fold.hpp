@@ -7,11 +7,12 @@ namespace onnxtrain {
 // The node's results; `out`: the types its shape function gave. A model error when no
 // implementation takes these types.
 std::vector<Tensor> run_node_now(const Node& n, const Op& op, const std::vector<TensorType>& in,
-                                 const std::vector<const Tensor*>& values, const std::vector<TensorType>& out,
-                                 ThreadPool& pool);
+                                 const std::vector<const Tensor*>& values,
+                                 const std::vector<TensorType>& out, ThreadPool& pool);
 
-// Makes the outputs of node `n` of `g` constants if its inputs are constants (or it reads types only), it
-// is deterministic and the results are small; the node itself is then not needed any more.
+// Makes the outputs of node `n` of `g` constants if its inputs are constants (or it reads types
+// only), it is deterministic and the results are small; the node itself is then not needed any
+// more.
 bool fold_node(Graph& g, const Node& n, const OpTable& table, int64_t max_bytes = int64_t(1) << 16);
 
 }  // namespace onnxtrain

@@ -13,8 +13,8 @@ void shape(ShapeCtx& c) {
   if (axis < 0) axis += rank;
   int64_t behind = rank - axis - c.rank(0);
   if (axis < 0 || behind < 0)
-    model_error("OT1055", cat("axis=", c.node().i("axis", 0), " does not fit shapes ", to_string(c.shape(1)), " and ",
-                              to_string(c.shape(0))));
+    model_error("OT1055", cat("axis=", c.node().i("axis", 0), " does not fit shapes ",
+                              to_string(c.shape(1)), " and ", to_string(c.shape(0))));
   Shape s = c.shape(0);
   s.insert(s.end(), size_t(behind), 1);
   c.set(0, c.dtype(0), s);
@@ -35,15 +35,21 @@ std::vector<ValueId> lower(GradBuilder& b) {
   int64_t axis = b.node().i("axis", 0);
   ValueId at = axis < 0 ? b.add(rank, b.constant_int(axis)) : b.constant_int(axis);
   ValueId behind = b.sub(b.sub(rank, at), b.call("Size", {own}));
-  ValueId ones = b.call("ConstantOfShape", {b.unsqueeze(behind, {0})}, {{"value", Tensor::vector<int64_t>({1})}});
+  ValueId ones = b.call("ConstantOfShape", {b.unsqueeze(behind, {0})},
+                        {{"value", Tensor::vector<int64_t>({1})}});
   return {b.call("Reshape", {b.x(0), b.call("Concat", {own, ones}, {{"axis", int64_t(0)}})})};
 }
 
 }  // namespace
 
 void register_align_axis(OpTable& t) {
-  t.add({.name = "AlignAxis", .domain = std::string(kOwnDomain), .shape = shape, .impls = {{"copy", nullptr, make}},
-         .grad = grad, .view_of = 0, .lower = lower});
+  t.add({.name = "AlignAxis",
+         .domain = std::string(kOwnDomain),
+         .shape = shape,
+         .impls = {{"copy", nullptr, make}},
+         .grad = grad,
+         .view_of = 0,
+         .lower = lower});
 }
 
 }  // namespace onnxtrain::ops

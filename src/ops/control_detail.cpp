@@ -15,19 +15,21 @@ const Graph& body_of(const Node& n, std::string_view attr) {
 
 void check_body(const Graph& g, size_t inputs, size_t min_outputs) {
   if (g.inputs.size() != inputs)
-    model_error("OT1150", cat("the subgraph '", g.name, "' has ", g.inputs.size(), " inputs, expected ", inputs));
+    model_error("OT1150", cat("the subgraph '", g.name, "' has ", g.inputs.size(),
+                              " inputs, expected ", inputs));
   if (g.outputs.size() < min_outputs)
-    model_error("OT1150", cat("the subgraph '", g.name, "' has ", g.outputs.size(), " outputs, expected at least ",
-                              min_outputs));
+    model_error("OT1150", cat("the subgraph '", g.name, "' has ", g.outputs.size(),
+                              " outputs, expected at least ", min_outputs));
 }
 
-Tensor stacked(const std::vector<Tensor>& parts, const TypeInfo& declared, int64_t axis, bool backwards) {
+Tensor stacked(const std::vector<Tensor>& parts, const TypeInfo& declared, int64_t axis,
+               bool backwards) {
   if (!parts.empty()) {
     axis = normalize_axis(axis, parts[0].rank() + 1, "axis of a scan output");
     for (const Tensor& p : parts)
       if (p.shape() != parts[0].shape())
-        model_error("OT1151", cat("a scan output has shape ", to_string(parts[0].shape()), " in one iteration and ",
-                                  to_string(p.shape()), " in another"));
+        model_error("OT1151", cat("a scan output has shape ", to_string(parts[0].shape()),
+                                  " in one iteration and ", to_string(p.shape()), " in another"));
     return stack(parts, axis, backwards, "a scan output");
   }
   Shape shape;
@@ -40,11 +42,15 @@ Tensor stacked(const std::vector<Tensor>& parts, const TypeInfo& declared, int64
 
 bool differentiable(const TypeInfo& t) {
   switch (t.kind) {
-    case TypeInfo::Kind::kUnknown: return true;
-    case TypeInfo::Kind::kTensor: return t.elem == DType::kUndefined || dtype_is_differentiable(t.elem);
+    case TypeInfo::Kind::kUnknown:
+      return true;
+    case TypeInfo::Kind::kTensor:
+      return t.elem == DType::kUndefined || dtype_is_differentiable(t.elem);
     case TypeInfo::Kind::kSequence:
-    case TypeInfo::Kind::kOptional: return !t.inner || differentiable(*t.inner);
-    default: return false;
+    case TypeInfo::Kind::kOptional:
+      return !t.inner || differentiable(*t.inner);
+    default:
+      return false;
   }
 }
 
@@ -72,7 +78,8 @@ ValueId BodyBuilder::input(std::string_view name, TypeInfo type) {
   return v;
 }
 
-std::vector<ValueId> BodyBuilder::inline_body(const Graph& body, const std::vector<ValueId>& inputs) {
+std::vector<ValueId> BodyBuilder::inline_body(const Graph& body,
+                                              const std::vector<ValueId>& inputs) {
   std::vector<ValueId> captured;
   for (const auto& c : body.captures) captured.push_back(capture(c.outer));
   size_t first = graph_->nodes.size();
@@ -96,7 +103,8 @@ std::vector<ValueId> BodyBuilder::inline_body(const Graph& body, const std::vect
   return outs;
 }
 
-std::vector<ValueId> BodyBuilder::gradients(const std::vector<ValueId>& ys, const std::vector<ValueId>& cotangents,
+std::vector<ValueId> BodyBuilder::gradients(const std::vector<ValueId>& ys,
+                                            const std::vector<ValueId>& cotangents,
                                             const std::vector<ValueId>& xs) {
   std::vector<ValueId> grads = outer_.differentiate(*graph_, ys, cotangents, xs);
   GradBuilder b = builder();
@@ -142,7 +150,8 @@ Captures captures_of(GradBuilder& b) {
     if (const GraphPtr* sub = std::get_if<GraphPtr>(&a))
       for (const auto& cap : (*sub)->captures) {
         c.all.push_back(cap.outer);
-        if (b.wants_value(cap.outer) && std::find(c.wanted.begin(), c.wanted.end(), cap.outer) == c.wanted.end())
+        if (b.wants_value(cap.outer) &&
+            std::find(c.wanted.begin(), c.wanted.end(), cap.outer) == c.wanted.end())
           c.wanted.push_back(cap.outer);
       }
   return c;

@@ -1,4 +1,5 @@
-// What If, Loop, Scan and SequenceMap share: bodies, scan outputs, and the parts of their gradients.
+// What If, Loop, Scan and SequenceMap share: bodies, scan outputs, and the parts of their
+// gradients.
 #pragma once
 #include "op/grad_builder.hpp"
 #include "ops/value_detail.hpp"
@@ -16,7 +17,8 @@ void check_body(const Graph& g, size_t inputs, size_t min_outputs);
 
 // The stacked values of one scan output; when there was no iteration, an empty tensor of the type
 // that the body declares.
-Tensor stacked(const std::vector<Tensor>& parts, const TypeInfo& declared, int64_t axis, bool backwards);
+Tensor stacked(const std::vector<Tensor>& parts, const TypeInfo& declared, int64_t axis,
+               bool backwards);
 
 // ---------------------------------------------------------------- gradients
 bool differentiable(const TypeInfo& t);  // may carry a gradient
@@ -31,7 +33,8 @@ class BodyBuilder {
   // Copies the nodes of `body` into this graph; its captures are captured here too.
   std::vector<ValueId> inline_body(const Graph& body, const std::vector<ValueId>& inputs);
   // Gradients of ys with these cotangents; where nothing flows: zeros.
-  std::vector<ValueId> gradients(const std::vector<ValueId>& ys, const std::vector<ValueId>& cotangents,
+  std::vector<ValueId> gradients(const std::vector<ValueId>& ys,
+                                 const std::vector<ValueId>& cotangents,
                                  const std::vector<ValueId>& xs);
   void output(ValueId v) { graph_->outputs.push_back(v); }
   GradBuilder builder() { return GradBuilder(*graph_, outer_.table(), Node{}, {}, outer_.opset()); }

@@ -13,7 +13,8 @@ namespace onnxtrain::testing {
 namespace {
 
 std::shared_ptr<Model> model(const std::string& graph) {
-  return std::make_shared<Model>(parse_model("<ir_version: 10, opset_import: [\"\" : 21]>\n" + graph, all_ops()));
+  return std::make_shared<Model>(
+      parse_model("<ir_version: 10, opset_import: [\"\" : 21]>\n" + graph, all_ops()));
 }
 
 Tensor doubles(const std::vector<double>& v, Shape s = {}) {
@@ -53,7 +54,8 @@ void check(const std::string& graph, Feeds feeds, const std::vector<std::string>
       x.as<double>()[i] = keep - eps;
       double down = total();
       x.as<double>()[i] = keep;
-      EXPECT_NEAR(g.as<double>()[i], (up - down) / (2 * eps), 1e-6) << "d/d " << wrt[k] << "[" << i << "]";
+      EXPECT_NEAR(g.as<double>()[i], (up - down) / (2 * eps), 1e-6)
+          << "d/d " << wrt[k] << "[" << i << "]";
     }
   }
 }
@@ -97,19 +99,24 @@ TEST(If, KnownConditionIsInlined) {
 
 // What follows control flow whose results have known types is planned like everything else.
 TEST(ControlFlow, ResultsOfKnownTypeStayStatic) {
-  struct { std::string graph; Feeds feeds; } cases[] = {
-      {std::string(kIf).replace(std::string(kIf).find("double[3] y)"), 12, "double[3] z)").replace(
-           std::string(kIf).rfind("}"), 1, "z = Cos(y) }"),
-       {{"x", vary({3}, 1)}, {"w", vary({3}, 2)}, {"c", flag(true)}}},
-      {R"(g (int64 n, double[3] x) => (double[3] z) {
+  struct {
+    std::string graph;
+    Feeds feeds;
+  } cases[] = {{std::string(kIf)
+                    .replace(std::string(kIf).find("double[3] y)"), 12, "double[3] z)")
+                    .replace(std::string(kIf).rfind("}"), 1, "z = Cos(y) }"),
+                {{"x", vary({3}, 1)}, {"w", vary({3}, 2)}, {"c", flag(true)}}},
+               {R"(g (int64 n, double[3] x) => (double[3] z) {
             y = Loop (n, , x) <body = b (int64 i, bool ci, double[3] s) => (bool co, double[3] t) { co = Identity(ci) t = Sin(s) }>
             z = Cos(y)
-          })", {{"n", number(2)}, {"x", vary({3}, 1)}}},
-      {R"(g (double[2] h, double[4,2] x) => (double[4,2] z) {
+          })",
+                {{"n", number(2)}, {"x", vary({3}, 1)}}},
+               {R"(g (double[2] h, double[4,2] x) => (double[4,2] z) {
             l, y = Scan <num_scan_inputs = 1, body = b (double[2] s, double[2] a) => (double[2] t, double[2] u) {
               t = Add(s, a) u = Identity(t) }> (h, x)
             z = Cos(y)
-          })", {{"h", vary({2}, 1)}, {"x", vary({4, 2}, 2)}}}};
+          })",
+                {{"h", vary({2}, 1)}, {"x", vary({4, 2}, 2)}}}};
   for (auto& c : cases) {
     Session s(model(c.graph));
     Plan& plan = s.plan_for(c.feeds);
@@ -212,7 +219,8 @@ TEST(Scan, ValuesAndGradient) {
           v = Mul(a, c)
         }> (h, x, z)
     })";
-  Feeds f = {{"h", vary({2}, 1)}, {"x", vary({3, 2}, 2)}, {"z", vary({2, 3}, 3)}, {"w", vary({2}, 4)}};
+  Feeds f = {
+      {"h", vary({2}, 1)}, {"x", vary({3, 2}, 2)}, {"z", vary({2, 3}, 3)}, {"w", vary({2}, 4)}};
   check(g, f, {"h", "x", "z", "w"});
 }
 
@@ -221,8 +229,10 @@ TEST(Scan, Version8HasABatch) {
     g (float[2,1] h, float[2,3,1] x) => (float[2,1] last, float[2,3,1] all) {
       last, all = Scan <num_scan_inputs = 1,
         body = b (float[1] s, float[1] a) => (float[1] t, float[1] u) { t = Add(s, a) u = Identity(t) }> (, h, x)
-    })", all_ops()));
-  Tensor h = Tensor::vector<float>({0, 10}).reshaped({2, 1}), x = Tensor::vector<float>({1, 2, 3, 4, 5, 6}).reshaped({2, 3, 1});
+    })",
+                                               all_ops()));
+  Tensor h = Tensor::vector<float>({0, 10}).reshaped({2, 1}),
+         x = Tensor::vector<float>({1, 2, 3, 4, 5, 6}).reshaped({2, 3, 1});
   EXPECT_EQ(output(m, {{"h", h}, {"x", x}}, 1), (std::vector<double>{1, 3, 6, 14, 19, 25}));
   EXPECT_EQ(output(m, {{"h", h}, {"x", x}}, 0), (std::vector<double>{6, 25}));
 }
@@ -241,7 +251,8 @@ TEST(Sequences, GradientThroughAllOperators) {
     })";
   std::string text = g;
   text.replace(text.find("=> (double[M] out, double[2] one) {"), 35,
-               "=> (double[M] out, double[2] one) <int64 two = {2}, int64 minus_one = {-1}, int64 minus_three = {-3}, "
+               "=> (double[M] out, double[2] one) <int64 two = {2}, int64 minus_one = {-1}, int64 "
+               "minus_three = {-3}, "
                "int64 one_i = {1}, int64 zero = {0}> {");
   check(text, {{"x", vary({2}, 1)}, {"y", vary({2}, 2)}, {"z", vary({4}, 3)}}, {"x", "y", "z"});
 }

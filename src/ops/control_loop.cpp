@@ -13,7 +13,8 @@ bool never_ends(const Graph& body) {
   ValueId v = body.outputs[0];
   for (size_t hops = 0; hops <= body.nodes.size(); ++hops) {
     const ValueDef& d = body.value(v);
-    if (d.is_constant()) return d.constant.dtype() == DType::kBool && d.constant.size() == 1 && *d.constant.as<bool>();
+    if (d.is_constant())
+      return d.constant.dtype() == DType::kBool && d.constant.size() == 1 && *d.constant.as<bool>();
     if (v == body.inputs[1]) return true;
     NodeId p = body.producer_of(v);
     if (p < 0 || !body.nodes[size_t(p)].is("Identity")) return false;
@@ -31,15 +32,18 @@ void run(ValueCtx& c) {
   bool go = !c.has(1) || bool_of(*c.in(1), "the condition of Loop");
   bool reversed = c.node().random_stream == kReversedIterations;
   std::vector<Value> state;
-  for (size_t k = 0; k < states; ++k) state.push_back(c.has(int(k) + 2) ? *c.in(int(k) + 2) : Value());
+  for (size_t k = 0; k < states; ++k)
+    state.push_back(c.has(int(k) + 2) ? *c.in(int(k) + 2) : Value());
   if (go && !c.has(0) && never_ends(body))
     model_error("OT1403", "Loop has no trip count and its body always returns true: it never ends");
   std::vector<std::vector<Tensor>> collected(scans);
   for (int64_t i = 0; go && (trips < 0 ? !c.has(0) : i < trips); ++i) {
-    if (i >= kMaxTrips) model_error("OT1402", cat("Loop runs for more than ", kMaxTrips, " iterations"));
+    if (i >= kMaxTrips)
+      model_error("OT1402", cat("Loop runs for more than ", kMaxTrips, " iterations"));
     std::vector<Value> in = {Tensor::scalar<int64_t>(i), Tensor::scalar<bool>(true)};
     for (Value& v : state) in.push_back(std::move(v));
-    std::vector<Value> out = c.run_graph("body", std::move(in), uint64_t(reversed ? trips - i : i + 1));
+    std::vector<Value> out =
+        c.run_graph("body", std::move(in), uint64_t(reversed ? trips - i : i + 1));
     go = bool_of(out[0], "the condition that the body of Loop returns");
     for (size_t k = 0; k < states; ++k) state[k] = std::move(out[k + 1]);
     for (size_t k = 0; k < scans; ++k) {
@@ -50,7 +54,8 @@ void run(ValueCtx& c) {
   for (size_t k = 0; k < states; ++k) c.out(int(k), keep(state[k]));
   for (size_t k = 0; k < scans; ++k) {
     if (!c.wants(int(states + k))) continue;
-    c.out(int(states + k), stacked(collected[k], body.value(body.outputs[states + 1 + k]).type, 0, false));
+    c.out(int(states + k),
+          stacked(collected[k], body.value(body.outputs[states + 1 + k]).type, 0, false));
     collected[k].clear();
   }
 }
@@ -61,9 +66,9 @@ void run(ValueCtx& c) {
 struct Kept {
   std::vector<ValueId> history;  // per state: stacked tensor or sequence
   std::vector<char> is_sequence;
-  std::vector<std::string> at;   // per sequence: the operator that reads it
-  std::vector<ValueId> last;     // per state: its value after the loop
-  ValueId count = kNone;         // number of iterations that ran
+  std::vector<std::string> at;  // per sequence: the operator that reads it
+  std::vector<ValueId> last;    // per state: its value after the loop
+  ValueId count = kNone;        // number of iterations that ran
 };
 
 bool same_shape(const TypeInfo& a, const TypeInfo& b) {
@@ -96,7 +101,8 @@ std::vector<TypeInfo> state_types(GradBuilder& b, const Graph& body, size_t stat
     std::vector<ValueId> out = probe.inline_body(body, in);
     bool changed = false;
     for (size_t k = 0; k < states; ++k) {
-      if (!types[k].concrete() || same_shape(types[k], probe.graph().value(out[k + 1]).type)) continue;
+      if (!types[k].concrete() || same_shape(types[k], probe.graph().value(out[k + 1]).type))
+        continue;
       types[k].shape = std::nullopt;
       changed = true;
     }
@@ -106,84 +112,100 @@ std::vector<TypeInfo> state_types(GradBuilder& b, const Graph& body, size_t stat
 }
 
 // Changes the loop itself so that it also returns its states at the start of each iteration.
-Kept keep_states(GradBuilder& b, const std::vector<TypeInfo>& types) {
-  Kept kept;
-  size_t states = types.size();
-  kept.history.assign(states, kNone);
-  kept.is_sequence.assign(states, 0);
-  Graph& g = b.graph();
-  // the node in the graph, not the builder's copy
-  ValueId any = kNone;
-  for (ValueId v : b.node().outputs)
-    if (v != kNone) any = v;
-  Node& loop = g.nodes[size_t(g.producer_of(any))];
-  auto body = std::make_shared<Graph>(body_of(loop, "body").clone());
-  loop.outputs.resize(body->outputs.size() - 1, kNone);
-  for (size_t k = 0; k < states; ++k) {
-    if (loop.outputs[k] == kNone) loop.outputs[k] = g.add_value(g.unique_name("loop_state"), types[k]);
-    kept.last.push_back(loop.outputs[k]);
+class StateKeeper {
+ public:
+  StateKeeper(GradBuilder& b, const std::vector<TypeInfo>& types)
+      : b_(b), g_(b.graph()), types_(types), states_(types.size()) {
+    for (ValueId v : b.node().outputs)
+      if (v != kNone) any_ = v;
+    body_ = std::make_shared<Graph>(body_of(loop(), "body").clone());
   }
-  GradBuilder inner(*body, b.table(), Node{}, {}, b.opset());
-  size_t carried = 0;  // sequences that are added as states
-  for (size_t k = 0; k < states; ++k) {
-    ValueId in = body->inputs[k + 2];
-    if (types[k].concrete()) {
-      body->value(in).type = types[k];
-      ValueId copy = inner.call("Identity", {in});
-      body->value(copy).type = types[k];
-      body->outputs.push_back(copy);
-      TypeInfo all = types[k];
-      all.shape->insert(all.shape->begin(), Dim{});
-      kept.history[k] = g.add_value(g.unique_name("loop_states"), all);
-      g.nodes[size_t(g.producer_of(any))].outputs.push_back(kept.history[k]);
-      continue;
+
+  Kept keep_all() {
+    loop().outputs.resize(body_->outputs.size() - 1, kNone);
+    for (size_t k = 0; k < states_; ++k) {
+      ValueId& last = loop().outputs[k];
+      if (last == kNone) last = g_.add_value(g_.unique_name("loop_state"), types_[k]);
+      kept_.last.push_back(last);
     }
-    kept.is_sequence[k] = 1;
-    // what ONNX's sequences cannot hold (sequences, optionals) goes into a list of our own
-    bool plain = types[k].is_tensor() && types[k].elem != DType::kUndefined;
-    kept.at.push_back(plain ? "SequenceAt" : "ai.onnxtrain::ListAt");
-    TypeInfo seq = sequence_of(types[k]);
+    kept_.is_sequence.assign(states_, 0);
+    for (size_t k = 0; k < states_; ++k) {
+      if (types_[k].concrete()) {
+        TypeInfo all = types_[k];
+        all.shape->insert(all.shape->begin(), Dim{});
+        kept_.history.push_back(scan_output(body_->inputs[k + 2], types_[k], all, "loop_states"));
+      } else {
+        kept_.history.push_back(list(k));
+      }
+    }
+    // the number of iterations that ran: from a scan output of their numbers
+    TypeInfo number = TypeInfo::tensor(DType::kInt64, {});
+    ValueId numbers =
+        scan_output(body_->inputs[0], number, TypeInfo::tensor(DType::kInt64), "loop_iterations");
+    loop().attrs["body"] = body_;
+    g_.renumber();
+    kept_.count = b_.call("Size", {numbers});
+    g_.value(kept_.count).type = number;
+    return kept_;
+  }
+
+ private:
+  // The node in the graph, not the builder's copy; it moves when something is put in front of it.
+  Node& loop() { return g_.nodes[size_t(g_.producer_of(any_))]; }
+  GradBuilder inner() { return GradBuilder(*body_, b_.table(), Node{}, {}, b_.opset()); }
+
+  ValueId scan_output(ValueId v, const TypeInfo& type, const TypeInfo& all, const char* name) {
+    ValueId copy = inner().call("Identity", {v});
+    body_->value(v).type = type;
+    body_->value(copy).type = type;
+    body_->outputs.push_back(copy);
+    ValueId out = g_.add_value(g_.unique_name(name), all);
+    loop().outputs.push_back(out);
+    return out;
+  }
+
+  // One more state of the loop: a sequence that grows by state k in each iteration. What ONNX's
+  // sequences cannot hold (sequences, optionals) goes into a list of our own.
+  ValueId list(size_t k) {
+    bool plain = types_[k].is_tensor() && types_[k].elem != DType::kUndefined;
+    TypeInfo seq = sequence_of(types_[k]);
     Node empty;
     empty.op = "SequenceEmpty";
-    empty.version = b.opset();
-    if (plain) empty.attrs["dtype"] = int64_t(types[k].elem);
-    // made before the loop: as an input it must come earlier in the node list
-    ValueId start = g.add_value(g.unique_name("no_states"), seq);
+    empty.version = b_.opset();
+    if (plain) empty.attrs["dtype"] = int64_t(types_[k].elem);
+    ValueId start = g_.add_value(g_.unique_name("no_states"), seq);
     empty.outputs = {start};
-    empty.name = g.value_name(start);
-    NodeId at = g.producer_of(any);
-    g.nodes.insert(g.nodes.begin() + at, std::move(empty));
-    g.renumber();
-    Node& moved = g.nodes[size_t(at) + 1];
-    moved.inputs.resize(std::max(moved.inputs.size(), states + 2), kNone);
-    moved.inputs.push_back(start);
-    ValueId held = body->add_value(body->unique_name("states"), seq);
-    body->inputs.push_back(held);
-    ValueId longer = inner.call(plain ? "SequenceInsert" : "ai.onnxtrain::ListAppend", {held, in});
-    body->value(longer).type = seq;
-    body->outputs.insert(body->outputs.begin() + long(1 + states + carried), longer);
-    kept.history[k] = g.add_value(g.unique_name("loop_states"), seq);
-    moved.outputs.insert(moved.outputs.begin() + long(states + carried), kept.history[k]);
-    ++carried;
+    empty.name = g_.value_name(start);
+    g_.nodes.insert(g_.nodes.begin() + g_.producer_of(any_), std::move(empty));
+    g_.renumber();
+    loop().inputs.push_back(start);
+    ValueId held = body_->add_value(body_->unique_name("states"), seq);
+    body_->inputs.push_back(held);
+    ValueId longer = inner().call(plain ? "SequenceInsert" : "ai.onnxtrain::ListAppend",
+                                  {held, body_->inputs[k + 2]});
+    body_->value(longer).type = seq;
+    body_->outputs.insert(body_->outputs.begin() + long(1 + states_ + lists_), longer);
+    ValueId out = g_.add_value(g_.unique_name("loop_states"), seq);
+    loop().outputs.insert(loop().outputs.begin() + long(states_ + lists_), out);
+    kept_.at.push_back(plain ? "SequenceAt" : "ai.onnxtrain::ListAt");
+    kept_.is_sequence[k] = 1;
+    ++lists_;
+    return out;
   }
-  // the number of iterations: from a scan output that counts them
-  ValueId number = inner.call("Identity", {body->inputs[0]});
-  body->value(number).type = TypeInfo::tensor(DType::kInt64, {});
-  body->outputs.push_back(number);
-  ValueId numbers = g.add_value(g.unique_name("loop_iterations"), TypeInfo::tensor(DType::kInt64));
-  Node& last = g.nodes[size_t(g.producer_of(any))];
-  last.outputs.push_back(numbers);
-  last.attrs["body"] = GraphPtr(body);
-  g.renumber();
-  kept.count = b.call("Size", {numbers});
-  g.value(kept.count).type = TypeInfo::tensor(DType::kInt64, {});
-  return kept;
-}
+
+  GradBuilder& b_;
+  Graph& g_;
+  const std::vector<TypeInfo>& types_;
+  size_t states_, lists_ = 0;
+  ValueId any_ = kNone;
+  GraphPtr body_;
+  Kept kept_;
+};
 
 struct Plan {
-  std::vector<TypeInfo> types;    // of the states
-  std::vector<size_t> flowing;    // states that a gradient flows through
-  std::vector<size_t> scans;      // scan outputs with a gradient
+  std::vector<TypeInfo> types;  // of the states
+  std::vector<size_t> flowing;  // states that a gradient flows through
+  std::vector<size_t> scans;    // scan outputs with a gradient
   Captures captures;
 };
 
@@ -240,7 +262,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
     if (differentiable(p.types[k]) && b.has(int(k) + 2)) p.flowing.push_back(k);
   for (size_t k = states; k < b.node().outputs.size(); ++k)
     if (b.has_dy(int(k))) p.scans.push_back(k - states);
-  Kept kept = keep_states(b, p.types);
+  Kept kept = StateKeeper(b, p.types).keep_all();
   std::vector<ValueId> inputs = {kept.count, kNone};
   for (size_t k : p.flowing) {
     inputs.push_back(b.has_dy(int(k)) ? b.dy(int(k)) : b.zeros_like(kept.last[k]));
@@ -261,7 +283,8 @@ std::vector<ValueId> grad(GradBuilder& b) {
     b.graph().value(out[s]).type = b.type(b.x(int(k) + 2));
   }
   std::vector<ValueId> captured(out.begin() + long(p.flowing.size()), out.end());
-  for (size_t w = 0; w < captured.size(); ++w) b.graph().value(captured[w]).type = b.type(p.captures.wanted[w]);
+  for (size_t w = 0; w < captured.size(); ++w)
+    b.graph().value(captured[w]).type = b.type(p.captures.wanted[w]);
   for (ValueId v : p.captures.spread(captured)) result.push_back(v);
   return result;
 }
@@ -277,7 +300,8 @@ void run_append(ValueCtx& c) {
 void run_at(ValueCtx& c) {
   const Sequence& list = sequence_in(c, 0);
   int64_t at = int_in(c, 1, 0);
-  if (at < 0 || at >= int64_t(list.items.size())) model_error("OT1140", cat("position ", at, " is outside a list"));
+  if (at < 0 || at >= int64_t(list.items.size()))
+    model_error("OT1140", cat("position ", at, " is outside a list"));
   c.out(0, list.items[size_t(at)]);
 }
 
@@ -285,9 +309,14 @@ void run_at(ValueCtx& c) {
 
 void register_control_loop(OpTable& t) {
   t.add({.name = "Loop", .run_values = run, .grad = grad});
-  constexpr const char* kWhy = "second derivatives through a loop whose state is a sequence are not written";
-  t.add({.name = "ListAppend", .domain = std::string(kOwnDomain), .run_values = run_append, .no_grad = kWhy});
-  t.add({.name = "ListAt", .domain = std::string(kOwnDomain), .run_values = run_at, .no_grad = kWhy});
+  constexpr const char* kWhy =
+      "second derivatives through a loop whose state is a sequence are not written";
+  t.add({.name = "ListAppend",
+         .domain = std::string(kOwnDomain),
+         .run_values = run_append,
+         .no_grad = kWhy});
+  t.add(
+      {.name = "ListAt", .domain = std::string(kOwnDomain), .run_values = run_at, .no_grad = kWhy});
 }
 
 }  // namespace onnxtrain::ops

@@ -8,12 +8,14 @@ namespace onnxtrain::ops {
 
 Rows rows_of(const Shape& s, const char* op) {
   if (s.empty() || s.size() > 2)
-    model_error("OT1130", cat(op, " of shape ", to_string(s), ", expected [features] or [rows, features]"));
+    model_error("OT1130",
+                cat(op, " of shape ", to_string(s), ", expected [features] or [rows, features]"));
   return s.size() == 1 ? Rows{1, s[0]} : Rows{s[0], s[1]};
 }
 
 void check_number(DType t, const char* op) {
-  if (t != DType::kFloat && t != DType::kDouble && t != DType::kInt64 && t != DType::kInt32) unsupported_dtype(t, op);
+  if (t != DType::kFloat && t != DType::kDouble && t != DType::kInt64 && t != DType::kInt32)
+    unsupported_dtype(t, op);
 }
 
 Post post_of(const Node& n) {
@@ -60,11 +62,18 @@ void softmax(float* s, int64_t n, bool zeros_stay) {
 void apply_post(Post p, float* scores, int64_t n) {
   if (n == 0) return;
   switch (p) {
-    case Post::kNone: return;
-    case Post::kSoftmax: return softmax(scores, n, false);
-    case Post::kSoftmaxZero: return softmax(scores, n, true);
-    case Post::kLogistic: std::transform(scores, scores + n, scores, logistic); return;
-    case Post::kProbit: std::transform(scores, scores + n, scores, probit); return;
+    case Post::kNone:
+      return;
+    case Post::kSoftmax:
+      return softmax(scores, n, false);
+    case Post::kSoftmaxZero:
+      return softmax(scores, n, true);
+    case Post::kLogistic:
+      std::transform(scores, scores + n, scores, logistic);
+      return;
+    case Post::kProbit:
+      std::transform(scores, scores + n, scores, probit);
+      return;
   }
 }
 
@@ -86,7 +95,8 @@ Labels labels_of(const Node& n, const char* ints, const char* strings) {
   Labels l;
   l.ints = n.ints(ints);
   l.strings = n.strings(strings);
-  if (!l.ints.empty() && !l.strings.empty()) model_error("OT1106", cat("both ", ints, " and ", strings, " are given"));
+  if (!l.ints.empty() && !l.strings.empty())
+    model_error("OT1106", cat("both ", ints, " and ", strings, " are given"));
   return l;
 }
 
@@ -95,7 +105,8 @@ void write_label(const Labels& l, void* out, int64_t row, int64_t index) {
   if (l.use_strings()) {
     static_cast<std::string*>(out)[row] = l.strings[size_t(index)];
   } else {
-    static_cast<int64_t*>(out)[row] = index < int64_t(l.ints.size()) ? l.ints[size_t(index)] : index;
+    static_cast<int64_t*>(out)[row] =
+        index < int64_t(l.ints.size()) ? l.ints[size_t(index)] : index;
   }
 }
 

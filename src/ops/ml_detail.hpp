@@ -10,7 +10,9 @@ namespace onnxtrain::ops {
 inline const std::string kMl{kMlDomain};
 
 // The input as rows of features: [C] is one row, more than two dimensions are refused.
-struct Rows { int64_t rows = 0, features = 0; };
+struct Rows {
+  int64_t rows = 0, features = 0;
+};
 Rows rows_of(const Shape& s, const char* op);
 void check_number(DType t, const char* op);  // float, double, int64, int32
 
@@ -24,8 +26,8 @@ enum class Post { kNone, kSoftmax, kLogistic, kSoftmaxZero, kProbit };
 Post post_of(const Node& n);
 // Transforms the n scores of one row.
 void apply_post(Post p, float* scores, int64_t n);
-// How a single score becomes two: -1: it stays one; 0, 1: [1-s, s] (LOGISTIC: as 2); 2, 3: [-s, s], then transformed.
-// Returns the number of scores written to `out` (room for max(n, 2)).
+// How a single score becomes two: -1: it stays one; 0, 1: [1-s, s] (LOGISTIC: as 2); 2, 3: [-s, s],
+// then transformed. Returns the number of scores written to `out` (room for max(n, 2)).
 int64_t write_scores(Post p, const float* scores, int64_t n, int add_second, float* out);
 
 // Class labels: integers or strings.

@@ -23,7 +23,9 @@ struct Less {
 };
 
 // Keys, values and the default as tensors, whatever attributes they came from.
-struct Table { Tensor keys, values, other; };
+struct Table {
+  Tensor keys, values, other;
+};
 
 Tensor list_attr(const Node& n, const std::string& stem) {
   if (n.has(stem + "_tensor")) return *n.tensor(stem + "_tensor");
@@ -48,21 +50,38 @@ Table encoder_table(const Node& n, DType in) {
     t.values = list_attr(n, "values");
   }
   if (t.keys.size() != t.values.size())
-    model_error("OT1164", cat("LabelEncoder has ", t.keys.size(), " keys and ", t.values.size(), " values"));
+    model_error("OT1164",
+                cat("LabelEncoder has ", t.keys.size(), " keys and ", t.values.size(), " values"));
   if (t.keys.dtype() != in)
-    model_error("OT1164", cat("keys of LabelEncoder are ", dtype_name(t.keys.dtype()), ", its input is ", dtype_name(in)));
-  if (const Tensor* d = n.has("default_tensor") ? n.tensor("default_tensor") : nullptr; d && d->size() == 1) {
+    model_error("OT1164", cat("keys of LabelEncoder are ", dtype_name(t.keys.dtype()),
+                              ", its input is ", dtype_name(in)));
+  if (const Tensor* d = n.has("default_tensor") ? n.tensor("default_tensor") : nullptr;
+      d && d->size() == 1) {
     t.other = *d;
-    if (d->dtype() != t.values.dtype()) model_error("OT1164", "default_tensor has another type than the values");
+    if (d->dtype() != t.values.dtype())
+      model_error("OT1164", "default_tensor has another type than the values");
   } else {
     switch (t.values.dtype()) {
-      case DType::kString: t.other = Tensor::scalar<std::string>(n.s("default_string", "_Unused")); break;
-      case DType::kInt64: t.other = Tensor::scalar<int64_t>(n.i("default_int64", -1)); break;
-      case DType::kFloat: t.other = Tensor::scalar<float>(n.f("default_float", -0.f)); break;
-      case DType::kDouble: t.other = Tensor::scalar<double>(-0.0); break;
-      case DType::kInt32: t.other = Tensor::scalar<int32_t>(-1); break;
-      case DType::kInt16: t.other = Tensor::scalar<int16_t>(-1); break;
-      default: unsupported_dtype(t.values.dtype(), "LabelEncoder");
+      case DType::kString:
+        t.other = Tensor::scalar<std::string>(n.s("default_string", "_Unused"));
+        break;
+      case DType::kInt64:
+        t.other = Tensor::scalar<int64_t>(n.i("default_int64", -1));
+        break;
+      case DType::kFloat:
+        t.other = Tensor::scalar<float>(n.f("default_float", -0.f));
+        break;
+      case DType::kDouble:
+        t.other = Tensor::scalar<double>(-0.0);
+        break;
+      case DType::kInt32:
+        t.other = Tensor::scalar<int32_t>(-1);
+        break;
+      case DType::kInt16:
+        t.other = Tensor::scalar<int16_t>(-1);
+        break;
+      default:
+        unsupported_dtype(t.values.dtype(), "LabelEncoder");
     }
   }
   return t;
@@ -70,14 +89,16 @@ Table encoder_table(const Node& n, DType in) {
 
 template <class F>
 decltype(auto) dispatch_label(DType t, F&& f) {
-  return dispatch<std::string, int64_t, float, int32_t, int16_t, double>(t, "a look-up of labels", static_cast<F&&>(f));
+  return dispatch<std::string, int64_t, float, int32_t, int16_t, double>(t, "a look-up of labels",
+                                                                         static_cast<F&&>(f));
 }
 
 // Keys and values are turned into strings or numbers once: one map type per key type.
 Kernel make_lookup(const Table& t, int64_t n) {
   return dispatch_label(t.keys.dtype(), [&]<class K>() -> Kernel {
     auto map = std::make_shared<std::map<K, int64_t, Less<K>>>();
-    for (int64_t k = 0; k < t.keys.size(); ++k) (*map)[t.keys.as<K>()[k]] = k;  // the last of equal keys
+    for (int64_t k = 0; k < t.keys.size(); ++k)
+      (*map)[t.keys.as<K>()[k]] = k;  // the last of equal keys
     return dispatch_label(t.values.dtype(), [&]<class V>() -> Kernel {
       Tensor values = t.values, other = t.other;
       return [map, values, other, n](const Run& r) {
@@ -94,13 +115,16 @@ void encoder_shape(ShapeCtx& c) {
   Table t = encoder_table(c.node(), c.dtype(0));
   c.set(0, t.values.dtype(), c.shape(0));
 }
-Kernel make_encoder(Prepare& p) { return make_lookup(encoder_table(p.node(), p.in(0).dtype), p.out(0).size()); }
+Kernel make_encoder(Prepare& p) {
+  return make_lookup(encoder_table(p.node(), p.in(0).dtype), p.out(0).size());
+}
 
 Table mapper_table(const Node& n, DType in) {
   std::vector<std::string> names = n.strings("cats_strings");
   std::vector<int64_t> numbers = n.ints("cats_int64s");
   if (names.size() != numbers.size())
-    model_error("OT1164", cat("CategoryMapper has ", names.size(), " strings and ", numbers.size(), " integers"));
+    model_error("OT1164", cat("CategoryMapper has ", names.size(), " strings and ", numbers.size(),
+                              " integers"));
   if (in != DType::kString && in != DType::kInt64) unsupported_dtype(in, "CategoryMapper");
   Tensor words = Tensor::vector<std::string>(names), ints = Tensor::vector<int64_t>(numbers);
   if (in == DType::kString) return {words, ints, Tensor::scalar<int64_t>(n.i("default_int64", -1))};
@@ -111,7 +135,9 @@ void mapper_shape(ShapeCtx& c) {
   Table t = mapper_table(c.node(), c.dtype(0));
   c.set(0, t.values.dtype(), c.shape(0));
 }
-Kernel make_mapper(Prepare& p) { return make_lookup(mapper_table(p.node(), p.in(0).dtype), p.out(0).size()); }
+Kernel make_mapper(Prepare& p) {
+  return make_lookup(mapper_table(p.node(), p.in(0).dtype), p.out(0).size());
+}
 
 // ---------------------------------------------------------------- OneHotEncoder
 
@@ -134,35 +160,46 @@ Kernel make_one_hot(Prepare& p) {
   for (const auto& s : p.node().strings("cats_strings")) words[s] = at++;
   at = 0;
   for (int64_t v : p.node().ints("cats_int64s")) numbers[v] = at++;
-  return dispatch<std::string, float, double, int64_t, int32_t>(p.in(0).dtype, "OneHotEncoder", [&]<class T>() -> Kernel {
-    return [=](const Run& r) {
-      std::fill_n(r.out<float>(0), n * classes, 0.f);
-      for (int64_t i = 0; i < n; ++i) {
-        int64_t k = -1;
-        const T& x = r.in<T>(0)[i];
-        if constexpr (std::is_same_v<T, std::string>) {
-          if (auto it = words.find(x); it != words.end()) k = it->second;
-        } else if (double(x) > -9.2e18 && double(x) < 9.2e18) {
-          if (auto it = numbers.find(int64_t(x)); it != numbers.end()) k = it->second;
-        }
-        if (k >= 0) {
-          r.out<float>(0)[i * classes + k] = 1;
-        } else if (!zeros) {
-          data_error("OT2101", cat("element ", i, " is none of the ", classes, " categories of OneHotEncoder"));
-        }
-      }
-    };
-  });
+  return dispatch<std::string, float, double, int64_t, int32_t>(
+      p.in(0).dtype, "OneHotEncoder", [&]<class T>() -> Kernel {
+        return [=](const Run& r) {
+          std::fill_n(r.out<float>(0), n * classes, 0.f);
+          for (int64_t i = 0; i < n; ++i) {
+            int64_t k = -1;
+            const T& x = r.in<T>(0)[i];
+            if constexpr (std::is_same_v<T, std::string>) {
+              if (auto it = words.find(x); it != words.end()) k = it->second;
+            } else if (double(x) > -9.2e18 && double(x) < 9.2e18) {
+              if (auto it = numbers.find(int64_t(x)); it != numbers.end()) k = it->second;
+            }
+            if (k >= 0) {
+              r.out<float>(0)[i * classes + k] = 1;
+            } else if (!zeros) {
+              data_error("OT2101", cat("element ", i, " is none of the ", classes,
+                                       " categories of OneHotEncoder"));
+            }
+          }
+        };
+      });
 }
 
 }  // namespace
 
 void register_ml_encode(OpTable& t) {
-  t.add({.name = "LabelEncoder", .domain = kMl, .shape = encoder_shape, .impls = {{"ref", nullptr, make_encoder}},
+  t.add({.name = "LabelEncoder",
+         .domain = kMl,
+         .shape = encoder_shape,
+         .impls = {{"ref", nullptr, make_encoder}},
          .no_grad = kLookup});
-  t.add({.name = "CategoryMapper", .domain = kMl, .shape = mapper_shape, .impls = {{"ref", nullptr, make_mapper}},
+  t.add({.name = "CategoryMapper",
+         .domain = kMl,
+         .shape = mapper_shape,
+         .impls = {{"ref", nullptr, make_mapper}},
          .no_grad = kLookup});
-  t.add({.name = "OneHotEncoder", .domain = kMl, .shape = one_hot_shape, .impls = {{"ref", nullptr, make_one_hot}},
+  t.add({.name = "OneHotEncoder",
+         .domain = kMl,
+         .shape = one_hot_shape,
+         .impls = {{"ref", nullptr, make_one_hot}},
          .no_grad = kLookup});
 }
 

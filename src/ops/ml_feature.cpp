@@ -10,7 +10,8 @@ namespace {
 
 void extractor_shape(ShapeCtx& c) {
   if (c.rank(0) < 1) model_error("OT1130", "ArrayFeatureExtractor of a scalar");
-  if (c.dtype(1) != DType::kInt64) unsupported_dtype(c.dtype(1), "the indices of ArrayFeatureExtractor");
+  if (c.dtype(1) != DType::kInt64)
+    unsupported_dtype(c.dtype(1), "the indices of ArrayFeatureExtractor");
   int64_t n = num_elements(c.shape(1));
   if (n < 1) model_error("OT1130", "ArrayFeatureExtractor without indices");
   Shape s = c.shape(0);
@@ -27,10 +28,12 @@ Kernel make_extractor(Prepare& p) {
     const int64_t* at = r.in<int64_t>(1);
     for (int64_t k = 0; k < n; ++k)
       if (at[k] < 0 || at[k] >= columns)
-        data_error("OT2104", cat("index ", at[k], " of ArrayFeatureExtractor is outside 0..", columns - 1));
+        data_error("OT2104",
+                   cat("index ", at[k], " of ArrayFeatureExtractor is outside 0..", columns - 1));
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t k = 0; k < n; ++k)
-        copy_elements(r.out<char>(0) + size_t(i * n + k) * size, r.in<char>(0) + size_t(i * columns + at[k]) * size, 1, t);
+        copy_elements(r.out<char>(0) + size_t(i * n + k) * size,
+                      r.in<char>(0) + size_t(i * columns + at[k]) * size, 1, t);
   };
 }
 
@@ -47,7 +50,8 @@ std::vector<ValueId> extractor_grad(GradBuilder& b) {
 // Columns that input i takes; `inputdimensions` cuts or pads.
 int64_t width_of(const Node& n, int i, const Shape& s) {
   if (s.empty() || s.size() > 2)
-    model_error("OT1130", cat("input ", i, " of FeatureVectorizer has shape ", to_string(s), ", expected one or two dimensions"));
+    model_error("OT1130", cat("input ", i, " of FeatureVectorizer has shape ", to_string(s),
+                              ", expected one or two dimensions"));
   std::vector<int64_t> dims = n.ints("inputdimensions");
   if (size_t(i) < dims.size()) {
     if (dims[size_t(i)] < 0) model_error("OT1106", cat("inputdimensions has ", dims[size_t(i)]));
@@ -62,7 +66,8 @@ void vectorizer_shape(ShapeCtx& c) {
     check_number(c.dtype(i), "FeatureVectorizer");
     columns += width_of(c.node(), i, c.shape(i));
     int64_t n = c.shape(i)[0];
-    if (rows >= 0 && n != rows) model_error("OT1130", cat("inputs of FeatureVectorizer have ", rows, " and ", n, " rows"));
+    if (rows >= 0 && n != rows)
+      model_error("OT1130", cat("inputs of FeatureVectorizer have ", rows, " and ", n, " rows"));
     rows = n;
   }
   if (rows < 0) model_error("OT1107", "FeatureVectorizer has no inputs");
@@ -70,7 +75,10 @@ void vectorizer_shape(ShapeCtx& c) {
 }
 
 Kernel make_vectorizer(Prepare& p) {
-  struct Part { int64_t width, own; DType type; };
+  struct Part {
+    int64_t width, own;
+    DType type;
+  };
   std::vector<Part> parts;
   for (int i = 0; i < p.inputs(); ++i) {
     const Shape& s = p.in(i).shape;
@@ -85,7 +93,8 @@ Kernel make_vectorizer(Prepare& p) {
         const T* x = r.in<T>(int(i));
         for (int64_t row = 0; row < rows; ++row)
           for (int64_t k = 0; k < part.width; ++k)
-            r.out<float>(0)[row * columns + at + k] = k < part.own ? float(x[row * part.own + k]) : 0.f;
+            r.out<float>(0)[row * columns + at + k] =
+                k < part.own ? float(x[row * part.own + k]) : 0.f;
       });
       at += part.width;
     }
@@ -99,8 +108,10 @@ std::vector<ValueId> vectorizer_grad(GradBuilder& b) {
     if (!b.shape_known(b.x(i)))
       model_error("OT1205", "the gradient of FeatureVectorizer needs the shapes of its inputs");
     Shape s = b.shape(b.x(i));
-    int64_t width = width_of(b.node(), i, s), own = s.size() == 1 ? 1 : s[1], used = std::min(width, own);
-    ValueId d = b.call("Slice", {b.dy(), b.constant_ints({at}), b.constant_ints({at + used}), b.constant_ints({1})});
+    int64_t width = width_of(b.node(), i, s), own = s.size() == 1 ? 1 : s[1],
+            used = std::min(width, own);
+    ValueId d = b.call("Slice", {b.dy(), b.constant_ints({at}), b.constant_ints({at + used}),
+                                 b.constant_ints({1})});
     if (used < own) {
       Tensor zeros(DType::kFloat, {s[0], own - used});
       std::fill_n(zeros.as<float>(), zeros.size(), 0.f);
@@ -115,10 +126,16 @@ std::vector<ValueId> vectorizer_grad(GradBuilder& b) {
 }  // namespace
 
 void register_ml_feature(OpTable& t) {
-  t.add({.name = "ArrayFeatureExtractor", .domain = kMl, .shape = extractor_shape,
-         .impls = {{"ref", nullptr, make_extractor}}, .grad = extractor_grad});
-  t.add({.name = "FeatureVectorizer", .domain = kMl, .shape = vectorizer_shape,
-         .impls = {{"ref", nullptr, make_vectorizer}}, .grad = vectorizer_grad});
+  t.add({.name = "ArrayFeatureExtractor",
+         .domain = kMl,
+         .shape = extractor_shape,
+         .impls = {{"ref", nullptr, make_extractor}},
+         .grad = extractor_grad});
+  t.add({.name = "FeatureVectorizer",
+         .domain = kMl,
+         .shape = vectorizer_shape,
+         .impls = {{"ref", nullptr, make_vectorizer}},
+         .grad = vectorizer_grad});
 }
 
 }  // namespace onnxtrain::ops

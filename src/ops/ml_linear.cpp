@@ -22,12 +22,14 @@ Linear linear_of(const Node& n, const TensorType& x, int64_t targets) {
   l.targets = targets;
   if (targets < 0) {
     if (l.x.features < 1 || l.weights.empty() || int64_t(l.weights.size()) % l.x.features)
-      model_error("OT1160", cat(l.weights.size(), " coefficients do not fit ", l.x.features, " features"));
+      model_error("OT1160",
+                  cat(l.weights.size(), " coefficients do not fit ", l.x.features, " features"));
     l.targets = int64_t(l.weights.size()) / l.x.features;
   }
-  if (l.targets < 1 || int64_t(l.weights.size()) / l.targets != l.x.features || int64_t(l.weights.size()) % l.targets)
-    model_error("OT1160", cat(l.weights.size(), " coefficients do not fit ", l.targets, " targets and ", l.x.features,
-                              " features"));
+  if (l.targets < 1 || int64_t(l.weights.size()) / l.targets != l.x.features ||
+      int64_t(l.weights.size()) % l.targets)
+    model_error("OT1160", cat(l.weights.size(), " coefficients do not fit ", l.targets,
+                              " targets and ", l.x.features, " features"));
   if (!l.bias.empty() && int64_t(l.bias.size()) != l.targets)
     model_error("OT1160", cat(l.bias.size(), " intercepts for ", l.targets, " targets"));
   return l;
@@ -43,7 +45,9 @@ void row_scores(const Linear& l, const T* x, float* y) {
   }
 }
 
-int64_t grain_of(const Linear& l) { return std::max<int64_t>(1, 16384 / (l.x.features * l.targets + 1)); }
+int64_t grain_of(const Linear& l) {
+  return std::max<int64_t>(1, 16384 / (l.x.features * l.targets + 1));
+}
 
 void regressor_shape(ShapeCtx& c) {
   Linear l = linear_of(c.node(), c.in(0), c.node().i("targets", 1));
@@ -70,15 +74,19 @@ Kernel make_regressor(Prepare& p) {
 std::vector<ValueId> regressor_grad(GradBuilder& b) {
   ValueId dy = b.dy();
   switch (post_of(b.node())) {
-    case Post::kNone: break;
-    case Post::kLogistic: dy = b.mul(dy, b.mul(b.y(), b.sub(b.scalar(1, DType::kFloat), b.y()))); break;
+    case Post::kNone:
+      break;
+    case Post::kLogistic:
+      dy = b.mul(dy, b.mul(b.y(), b.sub(b.scalar(1, DType::kFloat), b.y())));
+      break;
     case Post::kSoftmax: {
       ValueId inner = b.reduce_sum(b.mul(dy, b.y()), {1});
       dy = b.mul(b.y(), b.sub(dy, inner));
       break;
     }
-    default: model_error("OT1206", cat("the gradient of LinearRegressor with post_transform ",
-                                       b.node().s("post_transform", ""), " is not written"));
+    default:
+      model_error("OT1206", cat("the gradient of LinearRegressor with post_transform ",
+                                b.node().s("post_transform", ""), " is not written"));
   }
   int64_t targets = b.node().i("targets", 1);
   std::vector<float> w = b.node().floats("coefficients");
@@ -149,11 +157,17 @@ Kernel make_classifier(Prepare& p) {
 }  // namespace
 
 void register_ml_linear(OpTable& t) {
-  t.add({.name = "LinearRegressor", .domain = kMl, .shape = regressor_shape,
-         .impls = {{"ref", nullptr, make_regressor}}, .grad = regressor_grad});
-  t.add({.name = "LinearClassifier", .domain = kMl, .shape = classifier_shape,
+  t.add({.name = "LinearRegressor",
+         .domain = kMl,
+         .shape = regressor_shape,
+         .impls = {{"ref", nullptr, make_regressor}},
+         .grad = regressor_grad});
+  t.add({.name = "LinearClassifier",
+         .domain = kMl,
+         .shape = classifier_shape,
          .impls = {{"ref", nullptr, make_classifier}},
-         .no_grad = "it chooses a class; train on LinearRegressor or on the operators it was made from"});
+         .no_grad =
+             "it chooses a class; train on LinearRegressor or on the operators it was made from"});
 }
 
 }  // namespace onnxtrain::ops

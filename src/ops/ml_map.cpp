@@ -27,7 +27,8 @@ double number_of(const Tensor& t) {
   const std::string& s = *t.as<std::string>();
   double v = 0;
   auto [end, err] = std::from_chars(s.data(), s.data() + s.size(), v);
-  if (err != std::errc() || end != s.data() + s.size()) data_error("OT2102", cat("'", s, "' is not a number"));
+  if (err != std::errc() || end != s.data() + s.size())
+    data_error("OT2102", cat("'", s, "' is not a number"));
   return v;
 }
 
@@ -43,9 +44,11 @@ void run_cast(ValueCtx& c) {
   std::vector<std::pair<int64_t, Tensor>> cells;
   int64_t width = 0;
   bool sparse = form == "SPARSE";
-  if (!sparse && form != "DENSE") model_error("OT1106", cat("map_form '", form, "' is not DENSE or SPARSE"));
+  if (!sparse && form != "DENSE")
+    model_error("OT1106", cat("map_form '", form, "' is not DENSE or SPARSE"));
   int64_t limit = c.node().i("max_map", 1);
-  if (sparse && (limit < 1 || limit > (int64_t(1) << 32))) model_error("OT1106", cat("max_map is ", limit));
+  if (sparse && (limit < 1 || limit > (int64_t(1) << 32)))
+    model_error("OT1106", cat("max_map is ", limit));
   for (const auto& [key, v] : *items) {
     if (sparse && (key < 0 || key >= limit))
       data_error("OT2103", cat("key ", key, " of the map is outside 0..", limit - 1));
@@ -59,10 +62,14 @@ void run_cast(ValueCtx& c) {
     for (const auto& [at, t] : cells) y.template as<T>()[at] = convert(t);
     c.out(0, y);
   };
-  if (to == "TO_FLOAT") fill.template operator()<float>([](const Tensor& t) { return float(number_of(t)); });
-  else if (to == "TO_INT64") fill.template operator()<int64_t>([](const Tensor& t) { return int64_t(number_of(t)); });
-  else if (to == "TO_STRING") fill.template operator()<std::string>(text_of);
-  else model_error("OT1106", cat("cast_to '", to, "' is unknown"));
+  if (to == "TO_FLOAT")
+    fill.template operator()<float>([](const Tensor& t) { return float(number_of(t)); });
+  else if (to == "TO_INT64")
+    fill.template operator()<int64_t>([](const Tensor& t) { return int64_t(number_of(t)); });
+  else if (to == "TO_STRING")
+    fill.template operator()<std::string>(text_of);
+  else
+    model_error("OT1106", cat("cast_to '", to, "' is unknown"));
 }
 
 // One row of the vocabulary; what the map lacks is zero or empty.
@@ -98,7 +105,8 @@ void run_zip(ValueCtx& c) {
   Rows rows = rows_of(x.shape(), "ZipMap");
   Labels labels = labels_of(c.node(), "classlabels_int64s", "classlabels_strings");
   if (labels.count() != rows.features)
-    model_error("OT1165", cat("ZipMap has ", labels.count(), " labels for ", rows.features, " columns"));
+    model_error("OT1165",
+                cat("ZipMap has ", labels.count(), " labels for ", rows.features, " columns"));
   auto out = std::make_shared<Sequence>();
   for (int64_t i = 0; i < rows.rows; ++i) {
     auto m = std::make_shared<MapValue>();

@@ -30,11 +30,16 @@ Svm common(const Node& n, const TensorType& x) {
   Svm s;
   s.x = rows_of(x.shape, n.op.c_str());
   std::string k = n.s("kernel_type", "LINEAR");
-  if (k == "LINEAR") s.kernel = KernelType::kLinear;
-  else if (k == "POLY") s.kernel = KernelType::kPoly;
-  else if (k == "RBF") s.kernel = KernelType::kRbf;
-  else if (k == "SIGMOID") s.kernel = KernelType::kSigmoid;
-  else bad(cat("kernel_type '", k, "' is unknown"));
+  if (k == "LINEAR")
+    s.kernel = KernelType::kLinear;
+  else if (k == "POLY")
+    s.kernel = KernelType::kPoly;
+  else if (k == "RBF")
+    s.kernel = KernelType::kRbf;
+  else if (k == "SIGMOID")
+    s.kernel = KernelType::kSigmoid;
+  else
+    bad(cat("kernel_type '", k, "' is unknown"));
   std::vector<float> params = n.floats("kernel_params");
   if (!params.empty()) {
     if (params.size() < 3) bad(cat("kernel_params has ", params.size(), " entries, expected 3"));
@@ -52,8 +57,10 @@ Svm common(const Node& n, const TensorType& x) {
 }
 
 void check_vectors(const Svm& s) {
-  if (s.supports > 0 && (int64_t(s.vectors.size()) % s.supports || int64_t(s.vectors.size()) / s.supports != s.x.features))
-    bad(cat(s.vectors.size(), " numbers in support_vectors do not make ", s.supports, " vectors of ", s.x.features));
+  if (s.supports > 0 && (int64_t(s.vectors.size()) % s.supports ||
+                         int64_t(s.vectors.size()) / s.supports != s.x.features))
+    bad(cat(s.vectors.size(), " numbers in support_vectors do not make ", s.supports,
+            " vectors of ", s.x.features));
 }
 
 Svm regressor_of(const Node& n, const TensorType& x) {
@@ -64,7 +71,8 @@ Svm regressor_of(const Node& n, const TensorType& x) {
   check_vectors(s);
   if (s.supports == 0) s.kernel = KernelType::kLinear;
   int64_t need = s.supports > 0 ? s.supports : s.x.features;
-  if (int64_t(s.coefficients.size()) < need) bad(cat(s.coefficients.size(), " coefficients, expected ", need));
+  if (int64_t(s.coefficients.size()) < need)
+    bad(cat(s.coefficients.size(), " coefficients, expected ", need));
   return s;
 }
 
@@ -84,13 +92,16 @@ Svm classifier_of(const Node& n, const TensorType& x) {
   if (s.supports == 0) {
     s.kernel = KernelType::kLinear;
     if (int64_t(s.coefficients.size()) != s.classes * s.x.features)
-      bad(cat(s.coefficients.size(), " coefficients for ", s.classes, " classes and ", s.x.features, " features"));
+      bad(cat(s.coefficients.size(), " coefficients for ", s.classes, " classes and ", s.x.features,
+              " features"));
     return s;
   }
   int64_t pairs = s.classes * (s.classes - 1) / 2;
-  if (int64_t(s.per_class.size()) != s.classes) bad("vectors_per_class has not one entry per class");
+  if (int64_t(s.per_class.size()) != s.classes)
+    bad("vectors_per_class has not one entry per class");
   if (int64_t(s.coefficients.size()) != (s.classes - 1) * s.supports)
-    bad(cat(s.coefficients.size(), " coefficients for ", s.classes, " classes and ", s.supports, " support vectors"));
+    bad(cat(s.coefficients.size(), " coefficients for ", s.classes, " classes and ", s.supports,
+            " support vectors"));
   if (int64_t(s.rho.size()) < pairs) bad(cat(s.rho.size(), " entries in rho, expected ", pairs));
   if (!s.prob_a.empty() && (int64_t(s.prob_a.size()) < pairs || int64_t(s.prob_b.size()) < pairs))
     bad("prob_a and prob_b have not one entry per pair of classes");
@@ -128,7 +139,8 @@ Kernel make_regressor(Prepare& p) {
           const T* x = r.in<T>(0) + i * s.x.features;
           double sum = 0;
           for (int64_t j = 0; j < s.supports; ++j)
-            sum += double(s.coefficients[size_t(j)]) * double(kernel_dot(s, x, s.vectors.data() + j * s.x.features));
+            sum += double(s.coefficients[size_t(j)]) *
+                   double(kernel_dot(s, x, s.vectors.data() + j * s.x.features));
           if (s.supports == 0) sum = double(kernel_dot(s, x, s.coefficients.data()));
           float y = float(sum) + s.rho[0];
           if (s.one_class) y = y > 0 ? 1.f : -1.f;
@@ -204,10 +216,12 @@ std::pair<int64_t, float> classify(const Svm& s, const T* x, std::vector<float>&
     return {best - scores.begin(), *best};
   }
   std::vector<float> k(size_t(s.supports)), votes(size_t(n), 0.f);
-  for (int64_t j = 0; j < s.supports; ++j) k[size_t(j)] = kernel_dot(s, x, s.vectors.data() + j * s.x.features);
+  for (int64_t j = 0; j < s.supports; ++j)
+    k[size_t(j)] = kernel_dot(s, x, s.vectors.data() + j * s.x.features);
   auto part = [&](int64_t row, int64_t cls) {
     double sum = 0;
-    for (int64_t v = s.starts[size_t(cls)]; v < s.starts[size_t(cls)] + s.per_class[size_t(cls)]; ++v)
+    for (int64_t v = s.starts[size_t(cls)]; v < s.starts[size_t(cls)] + s.per_class[size_t(cls)];
+         ++v)
       sum += double(s.coefficients[size_t(row * s.supports + v)]) * double(k[size_t(v)]);
     return sum;
   };
@@ -266,10 +280,16 @@ Kernel make_classifier(Prepare& p) {
 
 void register_ml_svm(OpTable& t) {
   constexpr const char* kWhy = "a trained support vector machine is not differentiated";
-  t.add({.name = "SVMRegressor", .domain = kMl, .shape = regressor_shape, .impls = {{"ref", nullptr, make_regressor}},
+  t.add({.name = "SVMRegressor",
+         .domain = kMl,
+         .shape = regressor_shape,
+         .impls = {{"ref", nullptr, make_regressor}},
          .no_grad = kWhy});
-  t.add({.name = "SVMClassifier", .domain = kMl, .shape = classifier_shape,
-         .impls = {{"ref", nullptr, make_classifier}}, .no_grad = kWhy});
+  t.add({.name = "SVMClassifier",
+         .domain = kMl,
+         .shape = classifier_shape,
+         .impls = {{"ref", nullptr, make_classifier}},
+         .no_grad = kWhy});
 }
 
 }  // namespace onnxtrain::ops

@@ -9,7 +9,8 @@ namespace onnxtrain::ops {
 
 namespace {
 
-constexpr const char* kSteps = "a decision tree is piecewise constant: its gradient is zero almost everywhere";
+constexpr const char* kSteps =
+    "a decision tree is piecewise constant: its gradient is zero almost everywhere";
 constexpr int64_t kGrain = 64;  // rows
 
 // ---------------------------------------------------------------- regressor
@@ -71,9 +72,11 @@ Classifier classifier_of(const Node& n) {
   if (classes < 1) model_error("OT1162", "class labels are missing");
   c.post = post_of(n);
   std::vector<int64_t> ids = n.ints("class_ids");
-  bool one_id = !ids.empty() && std::all_of(ids.begin(), ids.end(), [&](int64_t v) { return v == ids[0]; });
+  bool one_id =
+      !ids.empty() && std::all_of(ids.begin(), ids.end(), [&](int64_t v) { return v == ids[0]; });
   c.binary = classes <= 2 && one_id;
-  if (classes == 1 && c.labels.use_strings()) model_error("OT1162", "one class label alone must be an integer");
+  if (classes == 1 && c.labels.use_strings())
+    model_error("OT1162", "one class label alone must be an integer");
   c.columns = c.binary ? (c.post == Post::kProbit ? 1 : 2) : classes;
   return c;
 }
@@ -85,7 +88,8 @@ void fill_forest(Classifier& c, const Node& n, int64_t features) {
     c.forest.targets = 1;
     for (auto& w : c.forest.weights) w.target = 0;
   }
-  c.all_positive = std::all_of(c.forest.weights.begin(), c.forest.weights.end(), [](auto w) { return w.value >= 0; });
+  c.all_positive = std::all_of(c.forest.weights.begin(), c.forest.weights.end(),
+                               [](auto w) { return w.value >= 0; });
   size_t base = c.forest.base.size();
   if (base != 0 && base != 1 && int64_t(base) != c.labels.count())
     model_error("OT1162", cat(base, " base_values for ", c.labels.count(), " classes"));
@@ -130,7 +134,8 @@ Kernel make_classifier(Prepare& p) {
         for (int64_t i = begin; i < end; ++i) {
           c->forest.row(r.in<T>(0) + i * x.features, sums.data(), touched.data());
           int64_t best = finish_row(*c, sums.data(), scores.data());
-          if (r.outputs[1]) std::copy_n(scores.data(), c->columns, r.out<float>(1) + i * c->columns);
+          if (r.outputs[1])
+            std::copy_n(scores.data(), c->columns, r.out<float>(1) + i * c->columns);
           if (!r.outputs[0]) continue;
           if (c->labels.count() == 1) {
             r.out<int64_t>(0)[i] = best;
@@ -154,7 +159,8 @@ void read_members(Forest& f, const Node& n) {
     if (node.rule != Rule::kMember) continue;
     node.begin = int64_t(at);
     while (at < all.size() && !std::isnan(all[at])) ++at;
-    if (at == all.size()) model_error("OT1162", "membership_values has fewer sets than there are set nodes");
+    if (at == all.size())
+      model_error("OT1162", "membership_values has fewer sets than there are set nodes");
     node.end = int64_t(at++);
   }
 }
@@ -166,20 +172,25 @@ Forest forest5(const Node& n, int64_t features) {
     if (!t) model_error("OT1106", cat("attribute '", key, "' is missing"));
     return t->to_doubles();
   };
-  std::vector<double> splits = required("nodes_splits"), modes = required("nodes_modes"), weights = required("leaf_weights");
+  std::vector<double> splits = required("nodes_splits"), modes = required("nodes_modes"),
+                      weights = required("leaf_weights");
   std::vector<int64_t> feature = n.ints("nodes_featureids"), yes = n.ints("nodes_truenodeids"),
                        no = n.ints("nodes_falsenodeids"), yes_leaf = n.ints("nodes_trueleafs"),
                        no_leaf = n.ints("nodes_falseleafs"), targets = n.ints("leaf_targetids"),
                        missing = n.ints("nodes_missing_value_tracks_true");
   size_t count = splits.size();
-  if (modes.size() != count || feature.size() != count || yes.size() != count || no.size() != count ||
-      yes_leaf.size() != count || no_leaf.size() != count || (!missing.empty() && missing.size() != count))
+  if (modes.size() != count || feature.size() != count || yes.size() != count ||
+      no.size() != count || yes_leaf.size() != count || no_leaf.size() != count ||
+      (!missing.empty() && missing.size() != count))
     model_error("OT1162", "the nodes_* attributes have different lengths");
-  if (targets.size() != weights.size()) model_error("OT1162", "leaf_targetids and leaf_weights have different lengths");
+  if (targets.size() != weights.size())
+    model_error("OT1162", "leaf_targetids and leaf_weights have different lengths");
   f.nodes.resize(count + weights.size());
   auto link = [&](int64_t id, int64_t leaf) {
     int64_t limit = int64_t(leaf ? weights.size() : count);
-    if (id < 0 || id >= limit) model_error("OT1162", cat("a tree node leads to ", leaf ? "leaf " : "node ", id, " of ", limit));
+    if (id < 0 || id >= limit)
+      model_error("OT1162",
+                  cat("a tree node leads to ", leaf ? "leaf " : "node ", id, " of ", limit));
     return leaf ? int64_t(count) + id : id;
   };
   for (size_t k = 0; k < count; ++k) {
@@ -250,12 +261,22 @@ Kernel make_ensemble(Prepare& p) {
 }  // namespace
 
 void register_ml_tree(OpTable& t) {
-  t.add({.name = "TreeEnsembleRegressor", .domain = kMl, .shape = regressor_shape,
-         .impls = {{"ref", nullptr, make_regressor}}, .no_grad = kSteps});
-  t.add({.name = "TreeEnsembleClassifier", .domain = kMl, .shape = classifier_shape,
-         .impls = {{"ref", nullptr, make_classifier}}, .no_grad = kSteps});
-  t.add({.name = "TreeEnsemble", .domain = kMl, .since = 5, .shape = ensemble_shape,
-         .impls = {{"ref", nullptr, make_ensemble}}, .no_grad = kSteps});
+  t.add({.name = "TreeEnsembleRegressor",
+         .domain = kMl,
+         .shape = regressor_shape,
+         .impls = {{"ref", nullptr, make_regressor}},
+         .no_grad = kSteps});
+  t.add({.name = "TreeEnsembleClassifier",
+         .domain = kMl,
+         .shape = classifier_shape,
+         .impls = {{"ref", nullptr, make_classifier}},
+         .no_grad = kSteps});
+  t.add({.name = "TreeEnsemble",
+         .domain = kMl,
+         .since = 5,
+         .shape = ensemble_shape,
+         .impls = {{"ref", nullptr, make_ensemble}},
+         .no_grad = kSteps});
 }
 
 }  // namespace onnxtrain::ops

@@ -13,8 +13,9 @@ namespace {
 
 Rule rule_of(const std::string& s) {
   static const std::map<std::string, Rule> kRules = {
-      {"BRANCH_LEQ", Rule::kLeq}, {"BRANCH_LT", Rule::kLt},   {"BRANCH_GTE", Rule::kGte}, {"BRANCH_GT", Rule::kGt},
-      {"BRANCH_EQ", Rule::kEq},   {"BRANCH_NEQ", Rule::kNeq}, {"LEAF", Rule::kLeaf}};
+      {"BRANCH_LEQ", Rule::kLeq}, {"BRANCH_LT", Rule::kLt}, {"BRANCH_GTE", Rule::kGte},
+      {"BRANCH_GT", Rule::kGt},   {"BRANCH_EQ", Rule::kEq}, {"BRANCH_NEQ", Rule::kNeq},
+      {"LEAF", Rule::kLeaf}};
   auto it = kRules.find(s);
   if (it == kRules.end()) bad(cat("nodes_modes has '", s, "'"));
   return it->second;
@@ -31,7 +32,8 @@ Aggregate aggregate_of(const std::string& s) {
 }
 
 std::vector<double> numbers_of(const Node& n, const std::string& key) {
-  if (const Tensor* t = n.has(key + "_as_tensor") ? n.tensor(key + "_as_tensor") : nullptr; t && t->size() > 0)
+  if (const Tensor* t = n.has(key + "_as_tensor") ? n.tensor(key + "_as_tensor") : nullptr;
+      t && t->size() > 0)
     return t->to_doubles();
   std::vector<double> out;
   for (float f : n.floats(key)) out.push_back(double(f));
@@ -40,14 +42,16 @@ std::vector<double> numbers_of(const Node& n, const std::string& key) {
 
 Forest forest_of(const Node& n, const std::string& prefix) {
   Forest f;
-  std::vector<int64_t> trees = n.ints("nodes_treeids"), ids = n.ints("nodes_nodeids"), yes = n.ints("nodes_truenodeids"),
-                       no = n.ints("nodes_falsenodeids"), features = n.ints("nodes_featureids"),
+  std::vector<int64_t> trees = n.ints("nodes_treeids"), ids = n.ints("nodes_nodeids"),
+                       yes = n.ints("nodes_truenodeids"), no = n.ints("nodes_falsenodeids"),
+                       features = n.ints("nodes_featureids"),
                        missing = n.ints("nodes_missing_value_tracks_true");
   std::vector<std::string> modes = n.strings("nodes_modes");
   std::vector<double> values = numbers_of(n, "nodes_values");
   size_t count = trees.size();
-  if (ids.size() != count || yes.size() != count || no.size() != count || features.size() != count ||
-      modes.size() != count || values.size() != count || (!missing.empty() && missing.size() != count))
+  if (ids.size() != count || yes.size() != count || no.size() != count ||
+      features.size() != count || modes.size() != count || values.size() != count ||
+      (!missing.empty() && missing.size() != count))
     bad("the nodes_* attributes have different lengths");
   std::map<std::pair<int64_t, int64_t>, int64_t> index;
   std::map<int64_t, int64_t> roots;  // the first node of a tree is its root
@@ -58,7 +62,9 @@ Forest forest_of(const Node& n, const std::string& prefix) {
   }
   auto link = [&](size_t k, int64_t id) {
     auto it = index.find({trees[k], id});
-    if (it == index.end()) bad(cat("node ", ids[k], " of tree ", trees[k], " leads to node ", id, ", which does not exist"));
+    if (it == index.end())
+      bad(cat("node ", ids[k], " of tree ", trees[k], " leads to node ", id,
+              ", which does not exist"));
     return it->second;
   };
   f.nodes.resize(count);
@@ -74,14 +80,16 @@ Forest forest_of(const Node& n, const std::string& prefix) {
   }
   for (const auto& [tree, root] : roots) f.roots.push_back(root);
   // weights, grouped by leaf
-  std::vector<int64_t> wt = n.ints(prefix + "_treeids"), wn = n.ints(prefix + "_nodeids"), wi = n.ints(prefix + "_ids");
+  std::vector<int64_t> wt = n.ints(prefix + "_treeids"), wn = n.ints(prefix + "_nodeids"),
+                       wi = n.ints(prefix + "_ids");
   std::vector<double> w = numbers_of(n, prefix + "_weights");
   if (wt.size() != w.size() || wn.size() != w.size() || wi.size() != w.size())
     bad(cat("the ", prefix, "_* attributes have different lengths"));
   std::vector<std::pair<int64_t, size_t>> order;
   for (size_t k = 0; k < w.size(); ++k) {
     auto it = index.find({wt[k], wn[k]});
-    if (it == index.end()) bad(cat("a weight belongs to node ", wn[k], " of tree ", wt[k], ", which does not exist"));
+    if (it == index.end())
+      bad(cat("a weight belongs to node ", wn[k], " of tree ", wt[k], ", which does not exist"));
     order.push_back({it->second, k});
   }
   std::sort(order.begin(), order.end());
@@ -100,11 +108,13 @@ void Forest::check(int64_t features) const {
   int64_t count = int64_t(nodes.size());
   for (const TreeNode& n : nodes) {
     if (n.rule == Rule::kLeaf) continue;
-    if (n.feature < 0 || n.feature >= features) bad(cat("a tree reads feature ", n.feature, " of ", features));
+    if (n.feature < 0 || n.feature >= features)
+      bad(cat("a tree reads feature ", n.feature, " of ", features));
     if (n.yes < 0 || n.yes >= count || n.no < 0 || n.no >= count) bad("a tree node leads nowhere");
   }
   for (const Weight& w : weights)
-    if (w.target < 0 || w.target >= targets) bad(cat("a leaf names target ", w.target, " of ", targets));
+    if (w.target < 0 || w.target >= targets)
+      bad(cat("a leaf names target ", w.target, " of ", targets));
   // no cycles: colours 0 new, 1 open, 2 done
   std::vector<char> colour(nodes.size(), 0);
   for (int64_t root : roots) {
@@ -141,16 +151,30 @@ void Forest::row(const T* x, double* out, char* touched) const {
         yes = n->missing_true;
       } else {
         switch (n->rule) {
-          case Rule::kLeq: yes = v <= t; break;
-          case Rule::kLt: yes = v < t; break;
-          case Rule::kGte: yes = v >= t; break;
-          case Rule::kGt: yes = v > t; break;
-          case Rule::kEq: yes = v == t; break;
-          case Rule::kNeq: yes = v != t; break;
-          case Rule::kMember:
-            yes = std::find(members.begin() + n->begin, members.begin() + n->end, v) != members.begin() + n->end;
+          case Rule::kLeq:
+            yes = v <= t;
             break;
-          case Rule::kLeaf: break;
+          case Rule::kLt:
+            yes = v < t;
+            break;
+          case Rule::kGte:
+            yes = v >= t;
+            break;
+          case Rule::kGt:
+            yes = v > t;
+            break;
+          case Rule::kEq:
+            yes = v == t;
+            break;
+          case Rule::kNeq:
+            yes = v != t;
+            break;
+          case Rule::kMember:
+            yes = std::find(members.begin() + n->begin, members.begin() + n->end, v) !=
+                  members.begin() + n->end;
+            break;
+          case Rule::kLeaf:
+            break;
         }
       }
       n = &nodes[size_t(yes ? n->yes : n->no)];
@@ -160,9 +184,15 @@ void Forest::row(const T* x, double* out, char* touched) const {
       double& y = out[w.target];
       switch (aggregate) {
         case Aggregate::kSum:
-        case Aggregate::kAverage: y += w.value; break;
-        case Aggregate::kMin: y = touched[w.target] ? std::min(y, w.value) : w.value; break;
-        case Aggregate::kMax: y = touched[w.target] ? std::max(y, w.value) : w.value; break;
+        case Aggregate::kAverage:
+          y += w.value;
+          break;
+        case Aggregate::kMin:
+          y = touched[w.target] ? std::min(y, w.value) : w.value;
+          break;
+        case Aggregate::kMax:
+          y = touched[w.target] ? std::max(y, w.value) : w.value;
+          break;
       }
       touched[w.target] = 1;
     }

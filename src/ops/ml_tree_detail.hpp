@@ -9,17 +9,20 @@ enum class Aggregate : uint8_t { kAverage, kSum, kMin, kMax };
 
 struct TreeNode {
   Rule rule = Rule::kLeaf;
-  bool missing_true = false;       // where a NaN goes
+  bool missing_true = false;  // where a NaN goes
   int64_t feature = 0;
   double value = 0;
-  int64_t yes = -1, no = -1;       // nodes
-  int64_t begin = 0, end = 0;      // leaf: its weights; kMember: its members
+  int64_t yes = -1, no = -1;   // nodes
+  int64_t begin = 0, end = 0;  // leaf: its weights; kMember: its members
 };
 
 struct Forest {
   std::vector<TreeNode> nodes;
   std::vector<int64_t> roots;
-  struct Weight { int64_t target; double value; };
+  struct Weight {
+    int64_t target;
+    double value;
+  };
   std::vector<Weight> weights;
   std::vector<double> members, base;
   int64_t targets = 0;
@@ -28,10 +31,12 @@ struct Forest {
   // Checks features, links (no cycles) and targets.
   void check(int64_t features) const;
   // Raw aggregated values of one row (without base values); `touched`: which targets got a weight.
-  template <class T> void row(const T* x, double* out, char* touched) const;
+  template <class T>
+  void row(const T* x, double* out, char* touched) const;
 };
 
-// nodes_* of TreeEnsembleClassifier and -Regressor with the weights of `prefix` ("class", "target").
+// nodes_* of TreeEnsembleClassifier and -Regressor with the weights of `prefix` ("class",
+// "target").
 Forest forest_of(const Node& n, const std::string& prefix);
 // floats `key`, or tensor `key`_as_tensor.
 std::vector<double> numbers_of(const Node& n, const std::string& key);

@@ -7,7 +7,9 @@ namespace onnxtrain::ops {
 
 namespace {
 
-bool filled(const ValueCtx& c) { return c.has(0) && !std::holds_alternative<std::monostate>(*c.in(0)); }
+bool filled(const ValueCtx& c) {
+  return c.has(0) && !std::holds_alternative<std::monostate>(*c.in(0));
+}
 
 void run_optional(ValueCtx& c) {
   if (!c.has(0) && !c.node().has("type"))
@@ -31,7 +33,9 @@ std::vector<ValueId> pass(GradBuilder& b) {
 
 void register_optionals(OpTable& t) {
   t.add({.name = "Optional", .run_values = run_optional, .grad = pass});
-  t.add({.name = "OptionalHasElement", .run_values = run_has, .no_grad = "its result is a bool, there is no gradient"});
+  t.add({.name = "OptionalHasElement",
+         .run_values = run_has,
+         .no_grad = "its result is a bool, there is no gradient"});
   t.add({.name = "OptionalGetElement", .run_values = run_get, .grad = pass});
 }
 

@@ -15,26 +15,36 @@ std::pair<double, double> moments(const Tensor& t) {
   double mean = sum / double(v.size());
   return {mean, std::sqrt(sq / double(v.size()) - mean * mean)};
 }
-OpCase shaped(const char* op) { return OpCase(op, 22).attr("shape", std::vector<int64_t>{100, 500}); }
+OpCase shaped(const char* op) {
+  return OpCase(op, 22).attr("shape", std::vector<int64_t>{100, 500});
+}
 }  // namespace
 
 TEST(Random, Moments) {
   auto [mean, dev] = moments(shaped("RandomNormal").attr("mean", 2.f).attr("scale", 3.f).run()[0]);
   EXPECT_NEAR(mean, 2, 0.05);
   EXPECT_NEAR(dev, 3, 0.05);
-  auto [middle, spread] = moments(shaped("RandomUniform").attr("low", -1.f).attr("high", 3.f).run()[0]);
+  auto [middle, spread] =
+      moments(shaped("RandomUniform").attr("low", -1.f).attr("high", 3.f).run()[0]);
   EXPECT_NEAR(middle, 1, 0.03);
   EXPECT_NEAR(spread, 4 / std::sqrt(12.0), 0.03);
   Tensor p = random_tensor({200, 100}, 0.3, 0.3);
-  EXPECT_NEAR(moments(OpCase("Bernoulli", 15).attr("dtype", int64_t(DType::kInt64)).input(p).run()[0]).first, 0.3, 0.02);
+  EXPECT_NEAR(
+      moments(OpCase("Bernoulli", 15).attr("dtype", int64_t(DType::kInt64)).input(p).run()[0])
+          .first,
+      0.3, 0.02);
 }
 
 TEST(Random, SeedAndType) {
-  Tensor a = shaped("RandomNormal").attr("seed", 1.f).run()[0], b = shaped("RandomNormal").attr("seed", 1.f).run()[0];
+  Tensor a = shaped("RandomNormal").attr("seed", 1.f).run()[0],
+         b = shaped("RandomNormal").attr("seed", 1.f).run()[0];
   Tensor c = shaped("RandomNormal").attr("seed", 2.f).run()[0];
   EXPECT_EQ(a.to_doubles(), b.to_doubles());
   EXPECT_NE(a.to_doubles(), c.to_doubles());
-  Tensor h = OpCase("RandomUniformLike", 22).attr("dtype", int64_t(DType::kFloat16)).input(random_tensor({4, 2})).run()[0];
+  Tensor h = OpCase("RandomUniformLike", 22)
+                 .attr("dtype", int64_t(DType::kFloat16))
+                 .input(random_tensor({4, 2}))
+                 .run()[0];
   EXPECT_EQ(h.dtype(), DType::kFloat16);
   EXPECT_EQ(h.shape(), (Shape{4, 2}));
 }

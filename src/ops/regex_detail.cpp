@@ -19,24 +19,30 @@ class Compiler {
  public:
   explicit Compiler(std::vector<Inst>& program) : p_(program) {}
   int32_t emit(Inst i) {
-    if (p_.size() >= kMaxProgram) model_error("OT1155", "the pattern is too large when its repetitions are written out");
+    if (p_.size() >= kMaxProgram)
+      model_error("OT1155", "the pattern is too large when its repetitions are written out");
     p_.push_back(std::move(i));
     return int32_t(p_.size() - 1);
   }
   int32_t compile(const Tree& t, int32_t next) {
     switch (t.kind) {
-      case Tree::kEmpty: return next;
-      case Tree::kSet: return emit({Inst::kSet, next, -1, t.set});
-      case Tree::kAssert: return emit({Inst::kAssert, next, t.assertion});
+      case Tree::kEmpty:
+        return next;
+      case Tree::kSet:
+        return emit({Inst::kSet, next, -1, t.set});
+      case Tree::kAssert:
+        return emit({Inst::kAssert, next, t.assertion});
       case Tree::kConcat:
         for (size_t k = t.parts.size(); k-- > 0;) next = compile(t.parts[k], next);
         return next;
       case Tree::kAlternate: {
         int32_t at = compile(t.parts.back(), next);
-        for (size_t k = t.parts.size() - 1; k-- > 0;) at = emit({Inst::kSplit, compile(t.parts[k], next), at});
+        for (size_t k = t.parts.size() - 1; k-- > 0;)
+          at = emit({Inst::kSplit, compile(t.parts[k], next), at});
         return at;
       }
-      case Tree::kRepeat: return repeat(t, next);
+      case Tree::kRepeat:
+        return repeat(t, next);
     }
     return next;
   }
@@ -68,8 +74,8 @@ Regex::Regex(const std::string& pattern) {
 }
 
 // Follows everything that reads no text, without recursion.
-void Regex::add(std::vector<int32_t>& list, std::vector<uint32_t>& mark, uint32_t round, int32_t start,
-                int32_t before, int32_t after) const {
+void Regex::add(std::vector<int32_t>& list, std::vector<uint32_t>& mark, uint32_t round,
+                int32_t start, int32_t before, int32_t after) const {
   std::vector<int32_t> todo = {start};
   while (!todo.empty()) {
     int32_t i = todo.back();
@@ -82,7 +88,9 @@ void Regex::add(std::vector<int32_t>& list, std::vector<uint32_t>& mark, uint32_
       todo.push_back(inst.a);
     } else if (inst.kind == Inst::kAssert) {
       bool edge = is_word(before) != is_word(after);
-      bool holds[] = {before < 0, after < 0, before < 0 || before == '\n', after < 0 || after == '\n', edge, !edge};
+      bool holds[] = {
+          before < 0, after < 0, before < 0 || before == '\n', after < 0 || after == '\n',
+          edge,       !edge};
       if (holds[inst.b]) todo.push_back(inst.a);
     } else {
       list.push_back(i);
@@ -102,7 +110,8 @@ bool Regex::full_match(const std::string& text) const {
     for (int32_t i : now) {
       const Inst& inst = program_[size_t(i)];
       if (inst.kind != Inst::kSet) continue;
-      auto it = std::upper_bound(inst.set.begin(), inst.set.end(), cps[k], [](int32_t c, const Range& r) { return c < r.low; });
+      auto it = std::upper_bound(inst.set.begin(), inst.set.end(), cps[k],
+                                 [](int32_t c, const Range& r) { return c < r.low; });
       if (it == inst.set.begin() || cps[k] > std::prev(it)->high) continue;
       add(next, mark, round, inst.a, cps[k], after);
     }

@@ -15,7 +15,9 @@ class Regex {
   explicit Regex(const std::string& pattern);
   bool full_match(const std::string& text) const;
 
-  struct Range { int32_t low, high; };
+  struct Range {
+    int32_t low, high;
+  };
   struct Inst {
     enum Kind : uint8_t { kSet, kSplit, kJump, kAssert, kMatch } kind;
     int32_t a = -1, b = -1;       // next; second way of a split; assertion
@@ -23,8 +25,8 @@ class Regex {
   };
 
  private:
-  void add(std::vector<int32_t>& list, std::vector<uint32_t>& mark, uint32_t round, int32_t start, int32_t before,
-           int32_t after) const;
+  void add(std::vector<int32_t>& list, std::vector<uint32_t>& mark, uint32_t round, int32_t start,
+           int32_t before, int32_t after) const;
   std::vector<Inst> program_;
   int32_t start_ = 0;
 };

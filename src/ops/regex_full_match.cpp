@@ -25,7 +25,10 @@ Kernel make(Prepare& p) {
 }  // namespace
 
 void register_regex_full_match(OpTable& t) {
-  t.add({.name = "RegexFullMatch", .since = 20, .shape = shape, .impls = {{"ref", nullptr, make}},
+  t.add({.name = "RegexFullMatch",
+         .since = 20,
+         .shape = shape,
+         .impls = {{"ref", nullptr, make}},
          .no_grad = "strings have no gradient"});
 }
 

@@ -4,57 +4,18 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "ops/regex_sets_detail.hpp"
 
 namespace onnxtrain::ops {
 
 namespace {
 
-constexpr int32_t kLast = 0x10FFFF;
-constexpr int kMaxRepeat = 1000;         // as in RE2
-constexpr int kMaxDepth = 1000;          // nested groups
+constexpr int32_t kLast = kLastCodePoint;
+constexpr int kMaxRepeat = 1000;  // as in RE2
+constexpr int kMaxDepth = 1000;   // nested groups
 
-using Set = std::vector<Regex::Range>;
+using Set = RegexSet;
 using Tree = RegexTree;
-
-Set normalized(Set s) {
-  std::sort(s.begin(), s.end(), [](auto a, auto b) { return a.low < b.low; });
-  Set out;
-  for (auto r : s) {
-    if (r.low > r.high) continue;
-    if (!out.empty() && r.low <= out.back().high + 1) {
-      out.back().high = std::max(out.back().high, r.high);
-    } else {
-      out.push_back(r);
-    }
-  }
-  return out;
-}
-
-Set negated(const Set& s) {
-  Set out;
-  int32_t next = 0;
-  for (auto r : normalized(s)) {
-    if (r.low > next) out.push_back({next, r.low - 1});
-    next = r.high + 1;
-  }
-  if (next <= kLast) out.push_back({next, kLast});
-  return out;
-}
-
-Set both_cases(Set s) {
-  Set more;
-  for (auto r : s) {
-    more.push_back({std::max(r.low, int32_t('a')) - 32, std::min(r.high, int32_t('z')) - 32});
-    more.push_back({std::max(r.low, int32_t('A')) + 32, std::min(r.high, int32_t('Z')) + 32});
-  }
-  for (auto r : more)
-    if (r.low <= r.high) s.push_back(r);
-  return normalized(s);
-}
-
-const Set kDigits = {{'0', '9'}};
-const Set kSpaces = {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}};
-const Set kWordSet = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 
 class Parser {
  public:
@@ -66,10 +27,13 @@ class Parser {
   }
 
  private:
-  struct Flags { bool fold = false, multi = false, dot_all = false; };
+  struct Flags {
+    bool fold = false, multi = false, dot_all = false;
+  };
 
   [[noreturn]] void fail(const std::string& why) const {
-    model_error("OT1155", cat("pattern '", pattern_, "' is not a regular expression of RE2: ", why));
+    model_error("OT1155",
+                cat("pattern '", pattern_, "' is not a regular expression of RE2: ", why));
   }
   bool more() const { return at_ < p_.size(); }
   bool sees(char c) const { return more() && p_[at_] == c; }
@@ -91,7 +55,9 @@ class Parser {
     t.assertion = a;
     return t;
   }
-  Tree literal(int32_t c) const { return set_tree(flags_.fold ? both_cases({{c, c}}) : Set{{c, c}}); }
+  Tree literal(int32_t c) const {
+    return set_tree(flags_.fold ? both_cases({{c, c}}) : Set{{c, c}});
+  }
 
   Tree alternatives(int depth) {
     if (depth > kMaxDepth) fail("groups are nested too deeply");
@@ -132,7 +98,8 @@ class Parser {
       if (once) fail("two repetitions in a row");
       once = true;
       take('?');  // lazy or greedy: the same for a full match
-      if (max > kMaxRepeat || min > kMaxRepeat || (max >= 0 && min > max)) fail("a bad repetition count");
+      if (max > kMaxRepeat || min > kMaxRepeat || (max >= 0 && min > max))
+        fail("a bad repetition count");
       (void)start;
       Tree r;
       r.kind = Tree::kRepeat;
@@ -150,7 +117,8 @@ class Parser {
     auto number = [&](int& v) {
       if (!more() || p_[at_] < '0' || p_[at_] > '9') return false;
       int64_t n = 0;
-      while (more() && p_[at_] >= '0' && p_[at_] <= '9') n = std::min<int64_t>(n * 10 + (p_[at_++] - '0'), 1 << 20);
+      while (more() && p_[at_] >= '0' && p_[at_] <= '9')
+        n = std::min<int64_t>(n * 10 + (p_[at_++] - '0'), 1 << 20);
       v = int(n);
       return true;
     };
@@ -166,14 +134,24 @@ class Parser {
   Tree atom(int depth, Tree& before) {
     int32_t c = next();
     switch (c) {
-      case '(': return group(depth);
-      case '[': return set_tree(bracket());
-      case '.': return set_tree(flags_.dot_all ? Set{{0, kLast}} : negated({{'\n', '\n'}}));
-      case '^': return assert_tree(flags_.multi ? kBeginLine : kBeginText);
-      case '$': return assert_tree(flags_.multi ? kEndLine : kEndText);
-      case '\\': return escape(before);
-      case '*': case '+': case '?': fail("a repetition of nothing");
-      default: return literal(c);
+      case '(':
+        return group(depth);
+      case '[':
+        return set_tree(bracket());
+      case '.':
+        return set_tree(flags_.dot_all ? Set{{0, kLast}} : negated({{'\n', '\n'}}));
+      case '^':
+        return assert_tree(flags_.multi ? kBeginLine : kBeginText);
+      case '$':
+        return assert_tree(flags_.multi ? kEndLine : kEndText);
+      case '\\':
+        return escape(before);
+      case '*':
+      case '+':
+      case '?':
+        fail("a repetition of nothing");
+      default:
+        return literal(c);
     }
   }
 
@@ -201,39 +179,39 @@ class Parser {
     bool on = true;
     while (true) {
       int32_t c = next();
-      if (c == 'i') flags_.fold = on;
-      else if (c == 'm') flags_.multi = on;
-      else if (c == 's') flags_.dot_all = on;
-      else if (c == 'U') {}
-      else if (c == '-' && on) on = false;
-      else if (c == ':') return false;
-      else if (c == ')') return true;
-      else fail("an unknown flag or an unsupported group (RE2 has no look-around)");
-    }
-  }
-
-  static bool perl_class(int32_t c, Set& s) {
-    switch (c) {
-      case 'd': s = kDigits; return true;
-      case 'D': s = negated(kDigits); return true;
-      case 's': s = kSpaces; return true;
-      case 'S': s = negated(kSpaces); return true;
-      case 'w': s = kWordSet; return true;
-      case 'W': s = negated(kWordSet); return true;
-      default: return false;
+      if (c == 'i')
+        flags_.fold = on;
+      else if (c == 'm')
+        flags_.multi = on;
+      else if (c == 's')
+        flags_.dot_all = on;
+      else if (c == 'U') {
+      } else if (c == '-' && on)
+        on = false;
+      else if (c == ':')
+        return false;
+      else if (c == ')')
+        return true;
+      else
+        fail("an unknown flag or an unsupported group (RE2 has no look-around)");
     }
   }
 
   Tree escape(Tree& before) {
     int32_t c = next();
     Set s;
-    if (perl_class(c, s)) return set_tree(s);
+    if (perl_set(c, s)) return set_tree(s);
     switch (c) {
-      case 'A': return assert_tree(kBeginText);
-      case 'z': return assert_tree(kEndText);
-      case 'b': return assert_tree(kWord);
-      case 'B': return assert_tree(kNotWord);
-      case 'C': return set_tree({{0, kLast}});
+      case 'A':
+        return assert_tree(kBeginText);
+      case 'z':
+        return assert_tree(kEndText);
+      case 'b':
+        return assert_tree(kWord);
+      case 'B':
+        return assert_tree(kNotWord);
+      case 'C':
+        return set_tree({{0, kLast}});
       case 'Q': {
         Tree last = Tree{};
         last.kind = Tree::kConcat;
@@ -242,12 +220,15 @@ class Parser {
             at_ += 2;
             break;
           }
-          if (!last.parts.empty()) before.parts.push_back(std::move(last.parts.back())), last.parts.clear();
+          if (!last.parts.empty())
+            before.parts.push_back(std::move(last.parts.back())), last.parts.clear();
           last.parts.push_back(literal(p_[at_++]));
         }
         return last;
       }
-      default: --at_; return literal(escaped());
+      default:
+        --at_;
+        return literal(escaped());
     }
   }
 
@@ -261,12 +242,18 @@ class Parser {
       fail("a bad hexadecimal escape");
     };
     switch (c) {
-      case 'a': return 7;
-      case 'f': return 12;
-      case 't': return 9;
-      case 'n': return 10;
-      case 'r': return 13;
-      case 'v': return 11;
+      case 'a':
+        return 7;
+      case 'f':
+        return 12;
+      case 't':
+        return 9;
+      case 'n':
+        return 10;
+      case 'r':
+        return 13;
+      case 'v':
+        return 11;
       case 'x': {
         int32_t v = 0;
         if (take('{')) {
@@ -279,12 +266,15 @@ class Parser {
         v = hex(next());
         return v * 16 + hex(next());
       }
-      default: break;
+      default:
+        break;
     }
     if (c >= '0' && c <= '7') {
-      if (c != '0' && !(more() && p_[at_] >= '0' && p_[at_] <= '7')) fail("a back-reference, which RE2 has not");
+      if (c != '0' && !(more() && p_[at_] >= '0' && p_[at_] <= '7'))
+        fail("a back-reference, which RE2 has not");
       int32_t v = c - '0';
-      for (int k = 0; k < 2 && more() && p_[at_] >= '0' && p_[at_] <= '7'; ++k) v = v * 8 + (p_[at_++] - '0');
+      for (int k = 0; k < 2 && more() && p_[at_] >= '0' && p_[at_] <= '7'; ++k)
+        v = v * 8 + (p_[at_++] - '0');
       return v;
     }
     if (c == 'p' || c == 'P') fail("a Unicode class (\\p), which is not supported here");
@@ -305,7 +295,7 @@ class Parser {
       int32_t low = next();
       Set named;
       if (low == '\\') {
-        if (more() && perl_class(p_[at_], named)) {
+        if (more() && perl_set(p_[at_], named)) {
           ++at_;
           s.insert(s.end(), named.begin(), named.end());
           continue;
@@ -333,14 +323,8 @@ class Parser {
     while (!sees(':')) name += char(next());
     ++at_;
     if (!take(']')) fail("a bad character class");
-    struct { const char* name; Set set; } known[] = {
-        {"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}}, {"alpha", {{'A', 'Z'}, {'a', 'z'}}}, {"ascii", {{0, 127}}},
-        {"blank", {{'\t', '\t'}, {' ', ' '}}}, {"cntrl", {{0, 31}, {127, 127}}}, {"digit", kDigits},
-        {"graph", {{'!', '~'}}}, {"lower", {{'a', 'z'}}}, {"print", {{' ', '~'}}},
-        {"punct", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}}, {"space", {{'\t', '\r'}, {' ', ' '}}},
-        {"upper", {{'A', 'Z'}}}, {"word", kWordSet}, {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}}};
-    for (const auto& k : known)
-      if (name == k.name) return negate ? negated(k.set) : k.set;
+    Set set;
+    if (posix_set(name, set)) return negate ? negated(set) : set;
     fail(cat("an unknown class [:", name, ":]"));
   }
 
@@ -352,15 +336,15 @@ class Parser {
 
 }  // namespace
 
-bool is_word(int32_t c) {
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= 'a' && c <= 'z');
-}
-
 std::vector<int32_t> code_points(const std::string& s) {
   std::vector<int32_t> out;
   for (size_t at = 0; at < s.size();) {
     uint8_t b = uint8_t(s[at]);
-    size_t extra = b < 0x80 ? 0 : b >= 0xC2 && b < 0xE0 ? 1 : b >= 0xE0 && b < 0xF0 ? 2 : b >= 0xF0 && b < 0xF5 ? 3 : 9;
+    size_t extra = b < 0x80                ? 0
+                   : b >= 0xC2 && b < 0xE0 ? 1
+                   : b >= 0xE0 && b < 0xF0 ? 2
+                   : b >= 0xF0 && b < 0xF5 ? 3
+                                           : 9;
     int32_t cp = extra == 0 ? b : b & (0x3F >> extra);
     bool good = extra < 9 && at + extra < s.size();
     for (size_t k = 1; good && k <= extra; ++k) {

@@ -15,7 +15,9 @@ std::vector<int64_t> pieces(const ValueCtx& c, int64_t dim, bool& each) {
   std::vector<int64_t> v = split.to_ints();
   if (split.rank() == 0) {
     int64_t size = v[0];
-    if (size <= 0) model_error("OT1144", cat("split of SplitToSequence is ", size, ", expected a positive size"));
+    if (size <= 0)
+      model_error("OT1144",
+                  cat("split of SplitToSequence is ", size, ", expected a positive size"));
     std::vector<int64_t> out;
     for (int64_t at = 0; at < dim; at += size) out.push_back(std::min(size, dim - at));
     return out;
@@ -26,7 +28,8 @@ std::vector<int64_t> pieces(const ValueCtx& c, int64_t dim, bool& each) {
     sum += p;
   }
   if (split.rank() != 1 || sum != dim)
-    model_error("OT1144", cat("the pieces of SplitToSequence add up to ", sum, ", the dimension is ", dim));
+    model_error("OT1144",
+                cat("the pieces of SplitToSequence add up to ", sum, ", the dimension is ", dim));
   return v;
 }
 
@@ -62,11 +65,14 @@ void run_concat(ValueCtx& c) {
   std::vector<Tensor> parts = tensors_of(sequence_in(c, 0));
   if (parts.empty()) model_error("OT1145", "ConcatFromSequence of an empty sequence");
   bool fresh = c.node().i("new_axis", 0) != 0;
-  int64_t axis = normalize_axis(c.node().i("axis", 0), parts[0].rank() + fresh, "axis of ConcatFromSequence");
+  int64_t axis =
+      normalize_axis(c.node().i("axis", 0), parts[0].rank() + fresh, "axis of ConcatFromSequence");
   for (const Tensor& p : parts)
     if (p.rank() != parts[0].rank())
-      model_error("OT1132", cat("ConcatFromSequence joins shapes ", to_string(parts[0].shape()), " and ", to_string(p.shape())));
-  c.out(0, fresh ? stack(parts, axis, false, "ConcatFromSequence") : concat(parts, axis, "ConcatFromSequence"));
+      model_error("OT1132", cat("ConcatFromSequence joins shapes ", to_string(parts[0].shape()),
+                                " and ", to_string(p.shape())));
+  c.out(0, fresh ? stack(parts, axis, false, "ConcatFromSequence")
+                 : concat(parts, axis, "ConcatFromSequence"));
 }
 
 // Cuts x into pieces of the shapes that the tensors of a sequence have: undoes ConcatFromSequence.
@@ -89,7 +95,8 @@ void run_split_like(ValueCtx& c) {
 
 std::vector<ValueId> split_grad(GradBuilder& b) {
   bool drop = !b.has(1) && b.node().i("keepdims", 1) == 0;
-  ValueId dx = b.call("ConcatFromSequence", {b.dy()}, {{"axis", b.node().i("axis", 0)}, {"new_axis", int64_t(drop)}});
+  ValueId dx = b.call("ConcatFromSequence", {b.dy()},
+                      {{"axis", b.node().i("axis", 0)}, {"new_axis", int64_t(drop)}});
   b.graph().value(dx).type = b.type(b.x(0));
   return {dx, kNone};
 }
@@ -136,7 +143,8 @@ Value add_values(const Value& a, const Value& b) {
   if (const Tensor* x = std::get_if<Tensor>(&a)) {
     const Tensor& y = tensor_of(b, "the other gradient");
     if (x->shape() != y.shape() || x->dtype() != y.dtype())
-      model_error("OT1146", cat("gradients of shapes ", to_string(x->shape()), " and ", to_string(y.shape()), " meet"));
+      model_error("OT1146", cat("gradients of shapes ", to_string(x->shape()), " and ",
+                                to_string(y.shape()), " meet"));
     Tensor z(x->dtype(), x->shape());
     dispatch<float, double, Half, BFloat16>(x->dtype(), "a sum of gradients", [&]<class T>() {
       for (int64_t i = 0; i < z.size(); ++i)
@@ -182,9 +190,15 @@ std::vector<ValueId> add_lower(GradBuilder& b) {
 void register_sequence_join(OpTable& t) {
   t.add({.name = "SplitToSequence", .run_values = run_split, .grad = split_grad});
   t.add({.name = "ConcatFromSequence", .run_values = run_concat, .grad = concat_grad});
-  t.add({.name = "SplitLikeSequence", .domain = std::string(kOwnDomain), .run_values = run_split_like,
-         .grad = split_like_grad, .lower = split_like_lower});
-  t.add({.name = "AddValues", .domain = std::string(kOwnDomain), .run_values = run_add, .grad = add_grad,
+  t.add({.name = "SplitLikeSequence",
+         .domain = std::string(kOwnDomain),
+         .run_values = run_split_like,
+         .grad = split_like_grad,
+         .lower = split_like_lower});
+  t.add({.name = "AddValues",
+         .domain = std::string(kOwnDomain),
+         .run_values = run_add,
+         .grad = add_grad,
          .lower = add_lower});
 }
 

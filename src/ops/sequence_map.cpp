@@ -17,7 +17,8 @@ void run(ValueCtx& c) {
   size_t n = first.items.size();
   for (int i = 1; i < c.inputs(); ++i)
     if (const Sequence* s = as_sequence(c.in(i)); s && s->items.size() != n)
-      model_error("OT1154", cat("SequenceMap over sequences of lengths ", n, " and ", s->items.size()));
+      model_error("OT1154",
+                  cat("SequenceMap over sequences of lengths ", n, " and ", s->items.size()));
   std::vector<std::shared_ptr<Sequence>> out;
   for (int k = 0; k < c.outputs(); ++k) {
     out.push_back(std::make_shared<Sequence>());
@@ -43,7 +44,8 @@ bool is_sequence(const TypeInfo& t) { return t.kind == TypeInfo::Kind::kSequence
 TypeInfo item_type(const TypeInfo& t) { return is_sequence(t) && t.inner ? *t.inner : TypeInfo(); }
 
 DType elem_of(const TypeInfo& t) {
-  return is_sequence(t) && t.inner && t.inner->elem != DType::kUndefined ? t.inner->elem : DType::kFloat;
+  return is_sequence(t) && t.inner && t.inner->elem != DType::kUndefined ? t.inner->elem
+                                                                         : DType::kFloat;
 }
 
 // One Loop in the order of the items: gradients of items are appended to sequences, gradients of
@@ -96,7 +98,8 @@ std::vector<ValueId> grad(GradBuilder& b) {
   body.output(cond);
   for (size_t k = 0; k < held.size(); ++k) {
     bool append = k < wanted.size() && (wanted[k] == 0 || is_sequence(b.type(b.x(wanted[k]))));
-    ValueId v = append ? in.call("SequenceInsert", {held[k], grads[k]}) : in.add_gradients(held[k], grads[k]);
+    ValueId v = append ? in.call("SequenceInsert", {held[k], grads[k]})
+                       : in.add_gradients(held[k], grads[k]);
     body.graph().value(v).type = body.graph().value(held[k]).type;
     body.output(v);
   }

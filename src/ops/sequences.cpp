@@ -21,7 +21,8 @@ void run_construct(ValueCtx& c) {
     const Tensor& t = c.tensor(i);
     if (i == 0) s->elem = t.dtype();
     if (t.dtype() != s->elem)
-      model_error("OT1141", cat("a sequence of ", dtype_name(s->elem), " cannot hold ", dtype_name(t.dtype())));
+      model_error("OT1141", cat("a sequence of ", dtype_name(s->elem), " cannot hold ",
+                                dtype_name(t.dtype())));
     s->items.push_back(keep(t));
   }
   c.out(0, s);
@@ -29,7 +30,8 @@ void run_construct(ValueCtx& c) {
 
 void run_empty(ValueCtx& c) {
   int64_t t = c.node().i("dtype", int64_t(DType::kFloat));
-  if (t <= 0 || t >= kDTypeCount) model_error("OT1106", cat("dtype ", t, " is not an element type"));
+  if (t <= 0 || t >= kDTypeCount)
+    model_error("OT1106", cat("dtype ", t, " is not an element type"));
   auto s = std::make_shared<Sequence>();
   s->elem = DType(t);
   c.out(0, s);
@@ -45,7 +47,8 @@ void run_insert(ValueCtx& c) {
   const Sequence& s = sequence_in(c, 0);
   const Tensor& t = c.tensor(1);
   if (s.elem != DType::kUndefined && t.dtype() != s.elem && !s.items.empty())
-    model_error("OT1141", cat("a sequence of ", dtype_name(s.elem), " cannot hold ", dtype_name(t.dtype())));
+    model_error("OT1141",
+                cat("a sequence of ", dtype_name(s.elem), " cannot hold ", dtype_name(t.dtype())));
   int64_t n = int64_t(s.items.size());
   size_t at = position(int_in(c, 2, n), s.items.size() + 1, n);
   auto out = std::make_shared<Sequence>();
@@ -66,7 +69,9 @@ void run_erase(ValueCtx& c) {
   c.out(0, out);
 }
 
-void run_length(ValueCtx& c) { c.out(0, Tensor::scalar<int64_t>(int64_t(sequence_in(c, 0).items.size()))); }
+void run_length(ValueCtx& c) {
+  c.out(0, Tensor::scalar<int64_t>(int64_t(sequence_in(c, 0).items.size())));
+}
 
 // ---------------------------------------------------------------- gradients
 
@@ -87,7 +92,8 @@ ValueId typed(GradBuilder& b, ValueId v, ValueId like) {
 std::vector<ValueId> construct_grad(GradBuilder& b) {
   std::vector<ValueId> g;
   for (int i = 0; i < b.inputs(); ++i)
-    g.push_back(b.wants(i) ? typed(b, b.call("SequenceAt", {b.dy(), b.constant_int(i)}), b.x(i)) : kNone);
+    g.push_back(b.wants(i) ? typed(b, b.call("SequenceAt", {b.dy(), b.constant_int(i)}), b.x(i))
+                           : kNone);
   return g;
 }
 
@@ -109,11 +115,13 @@ std::vector<ValueId> insert_grad(GradBuilder& b) {
   } else {
     at.push_back(b.constant_int(-1));
   }
-  return {typed(b, b.call("SequenceErase", erase), b.x(0)), typed(b, b.call("SequenceAt", at), b.x(1)), kNone};
+  return {typed(b, b.call("SequenceErase", erase), b.x(0)),
+          typed(b, b.call("SequenceAt", at), b.x(1)), kNone};
 }
 
 std::vector<ValueId> erase_grad(GradBuilder& b) {
-  ValueId pos = b.has(1) ? from_front(b, b.x(1), b.call("SequenceLength", {b.x(0)})) : b.constant_int(-1);
+  ValueId pos =
+      b.has(1) ? from_front(b, b.x(1), b.call("SequenceLength", {b.x(0)})) : b.constant_int(-1);
   ValueId gone = b.call("SequenceAt", {b.x(0), pos});
   if (const TypeInfo& t = b.type(b.x(0)); t.inner) set_type(b, gone, TypeInfo(*t.inner));
   std::vector<ValueId> in = {b.dy(), b.zeros_like(gone)};
@@ -129,7 +137,9 @@ void register_sequences(OpTable& t) {
   t.add({.name = "SequenceAt", .run_values = run_at, .grad = at_grad});
   t.add({.name = "SequenceInsert", .run_values = run_insert, .grad = insert_grad});
   t.add({.name = "SequenceErase", .run_values = run_erase, .grad = erase_grad});
-  t.add({.name = "SequenceLength", .run_values = run_length, .no_grad = "its result is a length, there is no gradient"});
+  t.add({.name = "SequenceLength",
+         .run_values = run_length,
+         .no_grad = "its result is a length, there is no gradient"});
 }
 
 }  // namespace onnxtrain::ops

@@ -68,7 +68,8 @@ void split_at_space(const std::string& s, int64_t limit, std::vector<std::string
   }
 }
 
-void split_at(const std::string& s, const std::string& delimiter, int64_t limit, std::vector<std::string>& out) {
+void split_at(const std::string& s, const std::string& delimiter, int64_t limit,
+              std::vector<std::string>& out) {
   size_t at = 0;
   while (limit < 0 || int64_t(out.size()) < limit) {
     size_t end = s.find(delimiter, at);
@@ -110,9 +111,15 @@ Kernel make_split(Prepare& p) {
 }  // namespace
 
 void register_strings(OpTable& t) {
-  t.add({.name = "StringConcat", .since = 20, .shape = concat_shape, .impls = {{"ref", nullptr, make_concat}},
+  t.add({.name = "StringConcat",
+         .since = 20,
+         .shape = concat_shape,
+         .impls = {{"ref", nullptr, make_concat}},
          .no_grad = kStrings});
-  t.add({.name = "StringSplit", .since = 20, .shape = split_shape, .impls = {{"ref", nullptr, make_split}},
+  t.add({.name = "StringSplit",
+         .since = 20,
+         .shape = split_shape,
+         .impls = {{"ref", nullptr, make_split}},
          .no_grad = kStrings});
 }
 

@@ -31,12 +31,14 @@ Settings settings_of(const Node& n) {
   s.columns_of = n.ints("ngram_indexes");
   s.weights = n.floats("weights");
   std::string mode = n.s("mode", "TF");
-  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") model_error("OT1106", cat("mode '", mode, "' is not TF, IDF or TFIDF"));
+  if (mode != "TF" && mode != "IDF" && mode != "TFIDF")
+    model_error("OT1106", cat("mode '", mode, "' is not TF, IDF or TFIDF"));
   s.counts = mode != "IDF";
   s.weighted = mode != "TF" && !s.weights.empty();
   if (s.min_length < 1 || s.max_length < s.min_length || s.max_length > (1 << 20))
     model_error("OT1106", cat("gram lengths ", s.min_length, " to ", s.max_length));
-  if (s.max_skip < 0 || s.max_skip > (1 << 20)) model_error("OT1106", cat("max_skip_count is ", s.max_skip));
+  if (s.max_skip < 0 || s.max_skip > (1 << 20))
+    model_error("OT1106", cat("max_skip_count is ", s.max_skip));
   if (s.columns_of.empty()) model_error("OT1106", "ngram_indexes is empty");
   s.columns = 0;
   for (int64_t c : s.columns_of) {
@@ -56,9 +58,11 @@ std::shared_ptr<Trie<K>> build(const Settings& s, const std::vector<K>& pool) {
     int64_t size = int64_t(k) + 1, begin = s.starts[k];
     int64_t end = k + 1 < s.starts.size() ? s.starts[k + 1] : int64_t(pool.size());
     if (begin < 0 || end < begin || end > int64_t(pool.size()) || (end - begin) % size)
-      model_error("OT1106", cat("ngram_counts places ", size, "-grams at ", begin, " to ", end, " of a pool of ", pool.size()));
+      model_error("OT1106", cat("ngram_counts places ", size, "-grams at ", begin, " to ", end,
+                                " of a pool of ", pool.size()));
     for (int64_t at = begin; at < end; at += size, ++ngram) {
-      if (ngram >= s.columns_of.size()) model_error("OT1106", "ngram_indexes has fewer entries than there are n-grams");
+      if (ngram >= s.columns_of.size())
+        model_error("OT1106", "ngram_indexes has fewer entries than there are n-grams");
       if (size < s.min_length || size > s.max_length) continue;
       Trie<K>* node = root.get();
       for (int64_t i = 0; i < size; ++i) {
@@ -95,7 +99,9 @@ void count_row(const Trie<K>& root, const Settings& s, const T* x, int64_t n, fl
 void shape(ShapeCtx& c) {
   Settings s = settings_of(c.node());
   const Shape& in = c.shape(0);
-  if (in.size() > 2) model_error("OT1130", cat("TfIdfVectorizer of shape ", to_string(in), ", expected [C] or [B,C]"));
+  if (in.size() > 2)
+    model_error("OT1130",
+                cat("TfIdfVectorizer of shape ", to_string(in), ", expected [C] or [B,C]"));
   c.set(0, DType::kFloat, in.size() == 2 ? Shape{in[0], s.columns} : Shape{s.columns});
 }
 
@@ -133,7 +139,10 @@ Kernel make(Prepare& p) {
 }  // namespace
 
 void register_tfidf_vectorizer(OpTable& t) {
-  t.add({.name = "TfIdfVectorizer", .since = 9, .shape = shape, .impls = {{"ref", nullptr, make}},
+  t.add({.name = "TfIdfVectorizer",
+         .since = 9,
+         .shape = shape,
+         .impls = {{"ref", nullptr, make}},
          .no_grad = "it counts words; there is no gradient"});
 }
 

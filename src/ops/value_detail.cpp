@@ -31,7 +31,8 @@ const Sequence& sequence_in(const ValueCtx& c, int i) {
 int64_t int_in(const ValueCtx& c, int i, int64_t def) {
   if (!c.has(i)) return def;
   const Tensor& t = c.tensor(i);
-  if (t.size() != 1) model_error("OT1109", cat("input ", i, " has ", t.size(), " elements, expected one"));
+  if (t.size() != 1)
+    model_error("OT1109", cat("input ", i, " has ", t.size(), " elements, expected one"));
   return t.to_ints()[0];
 }
 
@@ -43,7 +44,8 @@ const Tensor& tensor_of(const Value& v, const char* what) {
 bool bool_of(const Value& v, const char* what) {
   const Tensor& t = tensor_of(v, what);
   if (t.dtype() != DType::kBool || t.size() != 1)
-    model_error("OT1109", cat(what, " is ", dtype_name(t.dtype()), to_string(t.shape()), ", expected one bool"));
+    model_error("OT1109", cat(what, " is ", dtype_name(t.dtype()), to_string(t.shape()),
+                              ", expected one bool"));
   return *t.as<bool>();
 }
 
@@ -61,7 +63,8 @@ Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t count) {
   OT_ASSERT(axis >= 0 && size_t(axis) < shape.size() && begin >= 0 && count >= 0 &&
             begin + count <= shape[size_t(axis)]);
   int64_t dim = shape[size_t(axis)];
-  int64_t outer = product(shape, 0, size_t(axis)), inner = product(shape, size_t(axis) + 1, shape.size());
+  int64_t outer = product(shape, 0, size_t(axis)),
+          inner = product(shape, size_t(axis) + 1, shape.size());
   shape[size_t(axis)] = count;
   size_t size = dtype_size(x.dtype());
   const char* from = static_cast<const char*>(x.data()) + size_t(begin * inner) * size;
@@ -69,7 +72,8 @@ Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t count) {
   Tensor y(x.dtype(), shape);
   char* to = static_cast<char*>(y.data());
   for (int64_t o = 0; o < outer; ++o)
-    copy_elements(to + size_t(o * count * inner) * size, from + size_t(o * dim * inner) * size, count * inner, x.dtype());
+    copy_elements(to + size_t(o * count * inner) * size, from + size_t(o * dim * inner) * size,
+                  count * inner, x.dtype());
   return y;
 }
 
@@ -81,24 +85,27 @@ Tensor concat(const std::vector<Tensor>& parts, int64_t axis, const char* what) 
   for (const Tensor& p : parts) {
     Shape a = p.shape();
     if (p.dtype() != parts[0].dtype() || a.size() != shape.size())
-      model_error("OT1132", cat(what, " joins ", dtype_name(parts[0].dtype()), to_string(parts[0].shape()), " and ",
-                                dtype_name(p.dtype()), to_string(a)));
+      model_error("OT1132",
+                  cat(what, " joins ", dtype_name(parts[0].dtype()), to_string(parts[0].shape()),
+                      " and ", dtype_name(p.dtype()), to_string(a)));
     total += a[size_t(axis)];
     a[size_t(axis)] = shape[size_t(axis)];
     if (a != shape)
-      model_error("OT1132", cat(what, " joins shapes ", to_string(parts[0].shape()), " and ", to_string(p.shape()),
-                                " along axis ", axis));
+      model_error("OT1132", cat(what, " joins shapes ", to_string(parts[0].shape()), " and ",
+                                to_string(p.shape()), " along axis ", axis));
   }
   shape[size_t(axis)] = total;
   Tensor y(parts[0].dtype(), shape);
-  int64_t outer = product(shape, 0, size_t(axis)), inner = product(shape, size_t(axis) + 1, shape.size());
+  int64_t outer = product(shape, 0, size_t(axis)),
+          inner = product(shape, size_t(axis) + 1, shape.size());
   size_t size = dtype_size(y.dtype());
   int64_t at = 0;
   for (const Tensor& p : parts) {
     int64_t block = p.shape()[size_t(axis)] * inner;
     for (int64_t o = 0; o < outer; ++o)
       copy_elements(static_cast<char*>(y.data()) + size_t(o * total * inner + at) * size,
-                    static_cast<const char*>(p.data()) + size_t(o * block) * size, block, y.dtype());
+                    static_cast<const char*>(p.data()) + size_t(o * block) * size, block,
+                    y.dtype());
     at += block;
   }
   return y;

@@ -39,7 +39,9 @@ bool inline_constant_ifs(Graph& g) {
   g.nodes.clear();
   bool any = false;
   for (Node& n : old) {
-    GraphPtr branch = known(n) ? n.graph(*g.value(n.inputs[0]).constant.as<bool>() ? "then_branch" : "else_branch") : nullptr;
+    GraphPtr branch = known(n) ? n.graph(*g.value(n.inputs[0]).constant.as<bool>() ? "then_branch"
+                                                                                   : "else_branch")
+                               : nullptr;
     if (branch && branch->inputs.empty() && branch->outputs.size() >= n.outputs.size()) {
       splice(g, n, *branch);
       any = true;
