@@ -41,8 +41,8 @@ def mlp():
         helper.make_node("Gemm", ["a1", "fc2.weight", "fc2.bias"], ["logits"], "fc2", transB=1),
     ]
     return model("mnist_mlp", nodes, [
-        uniform("fc1.weight", (128, 784), 784), uniform("fc1.bias", (128,), 784),
-        uniform("fc2.weight", (10, 128), 128), uniform("fc2.bias", (10,), 128)])
+        uniform("fc1.weight", (256, 784), 784), uniform("fc1.bias", (256,), 784),
+        uniform("fc2.weight", (10, 256), 256), uniform("fc2.bias", (10,), 256)])
 
 
 def cnn():
@@ -67,6 +67,6 @@ def cnn():
 
 for name, proto in (("mlp", mlp()), ("cnn", cnn())):
     train = ot.prepare(ot.load(proto.SerializeToString()), loss="cross_entropy", optimizer=ot.AdamW(lr=2e-3),
-                       schedule=ot.Schedule("exponential", {"gamma": 0.9994}))
+                       schedule=ot.Schedule("exponential", {"gamma": 0.9996}))
     train.save(HERE / f"{name}.train.onnx")
     print(f"{name}.train.onnx:", train.summary().splitlines()[0])

@@ -53,7 +53,7 @@ int demo(const std::string& name) {
   RunFolder run = RunFolder::create("runs", cat("demo-", name));
   FitOptions o;
   o.epochs = sample->epochs;
-  o.batch = 64;
+  o.batch = 32;
   o.folder = run.path();
   say("run", run.path());
   Progress progress("auto", o.epochs);
