@@ -206,6 +206,8 @@ struct Op {
   bool random = false;       // never folded or merged
   // {input, output}: the output may take over the input's memory (same bytes, element-wise access).
   std::vector<std::pair<int, int>> in_place = {};
+  // The same for operators with any number of operands; used when set.
+  std::vector<std::pair<int, int>> (*in_place_of)(const Node&) = nullptr;
   // Output 0 is this input seen with another shape: no work at run time (Reshape, Identity, ...).
   int view_of = -1;
   // The kernel reads only the types of its inputs (Shape, Size): known as soon as shapes are.

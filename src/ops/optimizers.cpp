@@ -53,6 +53,17 @@ void shape(ShapeCtx& c) {
   }
 }
 
+// The new values take the place of the old ones: every element is read before it is written.
+std::vector<std::pair<int, int>> in_place(const Node& n) {
+  std::vector<std::pair<int, int>> pairs;
+  int count = int(count_of(n));
+  for (int k = 0; k < count; ++k) {
+    pairs.push_back({2 + k, k});
+    for (int s = 0; s < states_of(n); ++s) pairs.push_back({2 + (2 + s) * count + k, (1 + s) * count + k});
+  }
+  return pairs;
+}
+
 // Everything about one step that does not depend on the element; calculated in double.
 struct Step {
   Kind kind;
@@ -209,7 +220,7 @@ void register_optimizers(OpTable& t) {
   for (const char* name : {"Adagrad", "Adam", "Momentum"})
     t.add({.name = name, .domain = std::string(kTrainingDomain), .shape = shape,
            .impls = {{"simd", refuses_simd, make_simd}, {"ref", nullptr, make}},
-           .no_grad = "an optimizer's step is where training ends"});
+           .no_grad = "an optimizer's step is where training ends", .in_place_of = in_place});
 }
 
 }  // namespace onnxtrain::ops

@@ -141,7 +141,7 @@ class Planner {
           continue;
         }
       }
-      for (auto [i, o] : op.in_place) {
+      for (auto [i, o] : op.in_place_of ? op.in_place_of(n) : op.in_place) {
         if (size_t(i) >= n.inputs.size() || size_t(o) >= n.outputs.size()) continue;
         ValueId x = n.inputs[size_t(i)], y = n.outputs[size_t(o)];
         if (x == kNone || y == kNone || bytes(slot(x).type) != bytes(slot(y).type)) continue;
