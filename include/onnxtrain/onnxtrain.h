@@ -50,7 +50,13 @@ OT_API void ot_text_free(ot_text* t);
 
 /* ---- values ---------------------------------------------------------------------------------- */
 typedef struct ot_value ot_value;
-typedef enum ot_kind { OT_NONE = 0, OT_TENSOR = 1, OT_SEQUENCE = 2, OT_MAP = 3, OT_SPARSE = 4 } ot_kind;
+typedef enum ot_kind {
+  OT_NONE = 0,
+  OT_TENSOR = 1,
+  OT_SEQUENCE = 2,
+  OT_MAP = 3,
+  OT_SPARSE = 4
+} ot_kind;
 
 /* A tensor over the caller's memory (not copied; element types are numbered as in ONNX; the 4- and
  * 2-bit types have one byte per element). release(context) is called when the library lets go. */
@@ -61,7 +67,8 @@ OT_API ot_status ot_value_tensor_copy(int dtype, int rank, const int64_t* dims, 
                                       ot_value** out);
 OT_API ot_status ot_value_strings(int rank, const int64_t* dims, const char* const* strings,
                                   const size_t* sizes, ot_value** out);
-OT_API ot_status ot_value_sequence(size_t count, ot_value* const* items, int elem_dtype, ot_value** out);
+OT_API ot_status ot_value_sequence(size_t count, ot_value* const* items, int elem_dtype,
+                                   ot_value** out);
 OT_API ot_status ot_value_none(ot_value** out);
 /* keys: int64 when int_keys is not NULL, strings otherwise. */
 OT_API ot_status ot_value_map(size_t count, const int64_t* int_keys, const char* const* string_keys,
@@ -87,7 +94,8 @@ OT_API ot_status ot_value_sparse_parts(const ot_value* v, ot_value** values, ot_
 typedef struct ot_model ot_model;
 OT_API ot_status ot_model_load(const char* path, ot_model** out);
 /* External data is looked up beneath base_dir; NULL refuses it. */
-OT_API ot_status ot_model_load_bytes(const void* data, size_t size, const char* base_dir, ot_model** out);
+OT_API ot_status ot_model_load_bytes(const void* data, size_t size, const char* base_dir,
+                                     ot_model** out);
 OT_API ot_status ot_model_parse(const char* onnx_text, ot_model** out);
 OT_API void ot_model_free(ot_model* m);
 OT_API ot_status ot_model_save(const ot_model* m, const char* path);
@@ -100,24 +108,26 @@ OT_API ot_status ot_model_initializer(const ot_model* m, const char* name, ot_va
 OT_API ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value* value);
 /* Every violation of the standard and of rules C1-C20, as a JSON list. */
 OT_API ot_status ot_check_file(const char* path, ot_text** json);
-OT_API ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir, ot_text** json);
+OT_API ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir,
+                                ot_text** json);
 /* Inference model -> training model. recipe: JSON, see docs/recipe.md; NULL: all defaults. */
 OT_API ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out);
 
 /* ---- sessions: inference --------------------------------------------------------------------- */
 typedef struct ot_options {
   size_t size;
-  int threads;   /* 0: all cores this process may use */
+  int threads; /* 0: all cores this process may use */
   uint64_t seed;
 } ot_options;
 typedef struct ot_session ot_session;
 OT_API ot_status ot_session_create(const ot_model* m, const ot_options* o, ot_session** out);
 OT_API void ot_session_free(ot_session* s);
 /* Output names: NULL for all of the model's outputs, in its order (then *n_outputs is set).
- * values: room for n_outputs handles, or for the model's number of outputs; each freed by the caller. */
+ * values: room for n_outputs handles, or for the model's number of outputs; each freed by the
+ * caller. */
 OT_API ot_status ot_session_run(ot_session* s, size_t n_inputs, const char* const* input_names,
-                                ot_value* const* inputs, size_t n_outputs, const char* const* output_names,
-                                ot_value** values);
+                                ot_value* const* inputs, size_t n_outputs,
+                                const char* const* output_names, ot_value** values);
 OT_API size_t ot_session_output_count(const ot_session* s);
 OT_API const char* ot_session_output_name(const ot_session* s, size_t index);
 
@@ -151,17 +161,20 @@ OT_API ot_status ot_trainer_rate(const ot_trainer* t, double* rate);
 OT_API ot_status ot_trainer_set_rate(ot_trainer* t, double rate);
 OT_API uint64_t ot_trainer_step_count(const ot_trainer* t);
 /* Whole epochs over arrays (the first dimension counts the rows; names as the model's inputs and
- * targets, or x and y). valid: other arrays, or none. options: JSON, see docs/fit.md. on_epoch gets one
- * JSON object per epoch; returning non-zero stops after saving. result: JSON. */
+ * targets, or x and y). valid: other arrays, or none. options: JSON, see docs/fit.md. on_epoch gets
+ * one JSON object per epoch; returning non-zero stops after saving. result: JSON. */
 typedef int (*ot_epoch_callback)(void* context, const char* epoch_json);
-OT_API ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* const* names, ot_value* const* columns,
-                                size_t n_valid, const char* const* valid_names, ot_value* const* valid_columns,
-                                const char* options, ot_epoch_callback on_epoch, void* context, ot_text** result);
+OT_API ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* const* names,
+                                ot_value* const* columns, size_t n_valid,
+                                const char* const* valid_names, ot_value* const* valid_columns,
+                                const char* options, ot_epoch_callback on_epoch, void* context,
+                                ot_text** result);
 /* Loss and metrics on the inference form of the model, as a JSON object. */
 OT_API ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,
                                      ot_value* const* columns, int64_t batch, ot_text** result);
 /* A trainer that goes on where a run folder or checkpoint stopped. */
-OT_API ot_status ot_trainer_resume(const char* run_or_checkpoint, const ot_options* o, ot_trainer** out);
+OT_API ot_status ot_trainer_resume(const char* run_or_checkpoint, const ot_options* o,
+                                   ot_trainer** out);
 /* Saves a checkpoint: state, position, seeds and checksums. */
 OT_API ot_status ot_trainer_save(const ot_trainer* t, const char* path);
 /* The training model with the current state. */

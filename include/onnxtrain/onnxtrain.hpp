@@ -20,7 +20,10 @@ class Error : public std::runtime_error {
   Error(ot_status status, const ot_error_info& e)
       : std::runtime_error(std::string("error[") + e.code + "]: " + e.message +
                            (e.hint[0] ? std::string("\n  help: ") + e.hint : std::string())),
-        status_(status), code_(e.code), message_(e.message), hint_(e.hint) {}
+        status_(status),
+        code_(e.code),
+        message_(e.message),
+        hint_(e.hint) {}
   ot_status status() const { return status_; }
   const std::string& code() const { return code_; }
   const std::string& message() const { return message_; }
@@ -48,14 +51,36 @@ inline std::string take(ot_text* t) {
 }
 }  // namespace detail
 
-template <class T> struct dtype_of;
-template <> struct dtype_of<float> { static constexpr int value = 1; };
-template <> struct dtype_of<uint8_t> { static constexpr int value = 2; };
-template <> struct dtype_of<int8_t> { static constexpr int value = 3; };
-template <> struct dtype_of<int32_t> { static constexpr int value = 6; };
-template <> struct dtype_of<int64_t> { static constexpr int value = 7; };
-template <> struct dtype_of<bool> { static constexpr int value = 9; };
-template <> struct dtype_of<double> { static constexpr int value = 11; };
+template <class T>
+struct dtype_of;
+template <>
+struct dtype_of<float> {
+  static constexpr int value = 1;
+};
+template <>
+struct dtype_of<uint8_t> {
+  static constexpr int value = 2;
+};
+template <>
+struct dtype_of<int8_t> {
+  static constexpr int value = 3;
+};
+template <>
+struct dtype_of<int32_t> {
+  static constexpr int value = 6;
+};
+template <>
+struct dtype_of<int64_t> {
+  static constexpr int value = 7;
+};
+template <>
+struct dtype_of<bool> {
+  static constexpr int value = 9;
+};
+template <>
+struct dtype_of<double> {
+  static constexpr int value = 11;
+};
 
 // A tensor, sequence, map or nothing.
 class Value {
@@ -66,7 +91,8 @@ class Value {
   template <class T>
   static Value tensor(const std::vector<int64_t>& shape, std::span<const T> data) {
     ot_value* v = nullptr;
-    check(ot_value_tensor_copy(dtype_of<T>::value, int(shape.size()), shape.data(), data.data(), &v));
+    check(
+        ot_value_tensor_copy(dtype_of<T>::value, int(shape.size()), shape.data(), data.data(), &v));
     return Value(v);
   }
   ot_value* get() const { return h_.get(); }
@@ -77,7 +103,8 @@ class Value {
   }
   template <class T>
   std::span<T> data() const {
-    if (ot_value_dtype(get()) != dtype_of<T>::value) throw std::logic_error("ot::Value::data: another element type");
+    if (ot_value_dtype(get()) != dtype_of<T>::value)
+      throw std::logic_error("ot::Value::data: another element type");
     return {static_cast<T*>(ot_value_data(get())), ot_value_count(get())};
   }
 
@@ -110,11 +137,14 @@ class Model {
   }
   static Model from_bytes(std::string_view bytes, const std::string& base_dir = {}) {
     ot_model* m = nullptr;
-    check(ot_model_load_bytes(bytes.data(), bytes.size(), base_dir.empty() ? nullptr : base_dir.c_str(), &m));
+    check(ot_model_load_bytes(bytes.data(), bytes.size(),
+                              base_dir.empty() ? nullptr : base_dir.c_str(), &m));
     return Model(m);
   }
   void save(const std::string& path) const { check(ot_model_save(get(), path.c_str())); }
-  void export_inference(const std::string& path) const { check(ot_model_export(get(), path.c_str())); }
+  void export_inference(const std::string& path) const {
+    check(ot_model_export(get(), path.c_str()));
+  }
   std::string info_json() const {
     ot_text* t = nullptr;
     check(ot_model_info(get(), &t));
@@ -150,9 +180,11 @@ class Session {
     detail::Arguments a(feeds);
     size_t n = ot_session_output_count(h_.get());
     std::vector<ot_value*> out(n, nullptr);
-    check(ot_session_run(h_.get(), a.names.size(), a.names.data(), a.values.data(), 0, nullptr, out.data()));
+    check(ot_session_run(h_.get(), a.names.size(), a.names.data(), a.values.data(), 0, nullptr,
+                         out.data()));
     std::map<std::string, Value> result;
-    for (size_t k = 0; k < n; ++k) result.emplace(ot_session_output_name(h_.get(), k), Value(out[k]));
+    for (size_t k = 0; k < n; ++k)
+      result.emplace(ot_session_output_name(h_.get(), k), Value(out[k]));
     return result;
   }
 
@@ -187,7 +219,9 @@ class Trainer {
     check(ot_trainer_get(h_.get(), name.c_str(), &v));
     return Value(v);
   }
-  void set_state(const std::string& name, const Value& v) { check(ot_trainer_set(h_.get(), name.c_str(), v.get())); }
+  void set_state(const std::string& name, const Value& v) {
+    check(ot_trainer_set(h_.get(), name.c_str(), v.get()));
+  }
   double rate() const {
     double r = 0;
     check(ot_trainer_rate(h_.get(), &r));

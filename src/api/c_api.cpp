@@ -51,7 +51,10 @@ std::string findings_json(const std::vector<Finding>& list) {
   nlohmann::json j = nlohmann::json::array();
   for (const Finding& f : list)
     j.push_back({{"level", f.level == Finding::Level::kError ? "error" : "warning"},
-                 {"code", f.code}, {"rule", f.rule}, {"message", f.message}, {"hint", f.hint}});
+                 {"code", f.code},
+                 {"rule", f.rule},
+                 {"message", f.message},
+                 {"hint", f.hint}});
   return j.dump();
 }
 
@@ -61,7 +64,9 @@ std::string findings_json(const std::vector<Finding>& list) {
 using namespace onnxtrain;
 using namespace onnxtrain::api;
 
-ot_error_info ot_last_error(void) { return {last_code.c_str(), last_message.c_str(), last_hint.c_str()}; }
+ot_error_info ot_last_error(void) {
+  return {last_code.c_str(), last_message.c_str(), last_hint.c_str()};
+}
 const char* ot_version(void) { return onnxtrain::version(); }
 
 const char* ot_text_data(const ot_text* t) { return t->data.data(); }
@@ -73,7 +78,8 @@ ot_status ot_model_load(const char* path, ot_model** out) {
 }
 ot_status ot_model_load_bytes(const void* data, size_t size, const char* base_dir, ot_model** out) {
   return guarded([&] {
-    *out = model(load_model_bytes({static_cast<const char*>(data), size}, base_dir ? base_dir : "", all_ops()));
+    *out = model(load_model_bytes({static_cast<const char*>(data), size}, base_dir ? base_dir : "",
+                                  all_ops()));
   });
 }
 ot_status ot_model_parse(const char* onnx_text, ot_model** out) {
@@ -121,25 +127,28 @@ ot_status ot_check_file(const char* path, ot_text** json) {
 }
 ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir, ot_text** json) {
   return guarded([&] {
-    *json = text(findings_json(
-        check_model_bytes({static_cast<const char*>(data), size}, base_dir ? base_dir : "", all_ops())));
+    *json = text(findings_json(check_model_bytes({static_cast<const char*>(data), size},
+                                                 base_dir ? base_dir : "", all_ops())));
   });
 }
 ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out) {
-  return guarded([&] { *out = model(prepare(*m->m, recipe_from_json(recipe ? recipe : "{}"), all_ops())); });
+  return guarded(
+      [&] { *out = model(prepare(*m->m, recipe_from_json(recipe ? recipe : "{}"), all_ops())); });
 }
 
 ot_status ot_session_create(const ot_model* m, const ot_options* o, ot_session** out) {
   return guarded([&] { *out = new ot_session{std::make_unique<Session>(m->m, options_of(o))}; });
 }
 void ot_session_free(ot_session* s) { delete s; }
-ot_status ot_session_run(ot_session* s, size_t n_inputs, const char* const* input_names, ot_value* const* inputs,
-                         size_t n_outputs, const char* const* output_names, ot_value** values) {
+ot_status ot_session_run(ot_session* s, size_t n_inputs, const char* const* input_names,
+                         ot_value* const* inputs, size_t n_outputs, const char* const* output_names,
+                         ot_value** values) {
   return guarded([&] {
     std::vector<std::string> names;
     if (output_names) names.assign(output_names, output_names + n_outputs);
     auto result = s->s->run(feeds_of(n_inputs, input_names, inputs), names);
-    for (size_t k = 0; k < result.size(); ++k) values[k] = new ot_value{std::move(result[k].second)};
+    for (size_t k = 0; k < result.size(); ++k)
+      values[k] = new ot_value{std::move(result[k].second)};
   });
 }
 size_t ot_session_output_count(const ot_session* s) { return s->s->model().main.outputs.size(); }
@@ -148,9 +157,10 @@ const char* ot_session_output_name(const ot_session* s, size_t index) {
   return g.value_name(g.outputs[index]).c_str();
 }
 
-ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* const* input_names, ot_value* const* inputs,
-                       size_t n_of, const char* const* of, ot_value* const* cotangents, size_t n_wrt,
-                       const char* const* wrt, const ot_options* o, ot_value** results) {
+ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* const* input_names,
+                       ot_value* const* inputs, size_t n_of, const char* const* of,
+                       ot_value* const* cotangents, size_t n_wrt, const char* const* wrt,
+                       const ot_options* o, ot_value** results) {
   return guarded([&] {
     GradientRequest r;
     if (of) r.of.assign(of, of + n_of);
@@ -164,23 +174,25 @@ ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* const* in
 }
 
 ot_status ot_trainer_create(const ot_model* m, const ot_options* o, ot_trainer** out) {
-  return guarded([&] { *out = new ot_trainer{std::make_unique<Training>(m->m, seed_of(o), options_of(o)), {}, {}};
-    (*out)->at.seed = seed_of(o); });
+  return guarded([&] {
+    *out = new ot_trainer{std::make_unique<Training>(m->m, seed_of(o), options_of(o)), {}, {}};
+    (*out)->at.seed = seed_of(o);
+  });
 }
 void ot_trainer_free(ot_trainer* t) { delete t; }
 ot_status ot_trainer_initialize(ot_trainer* t) {
   return guarded([&] { t->t->initialize(); });
 }
-ot_status ot_trainer_step(ot_trainer* t, size_t n_inputs, const char* const* input_names, ot_value* const* inputs,
-                          int which, double* loss) {
+ot_status ot_trainer_step(ot_trainer* t, size_t n_inputs, const char* const* input_names,
+                          ot_value* const* inputs, int which, double* loss) {
   return guarded([&] {
     StepResult r = t->t->step(feeds_of(n_inputs, input_names, inputs), which);
     if (loss) *loss = r.loss;
     t->outputs = std::move(r.outputs);
   });
 }
-ot_status ot_trainer_steps(ot_trainer* t, size_t n_inputs, const char* const* input_names, ot_value* const* inputs,
-                           uint64_t n, double* loss) {
+ot_status ot_trainer_steps(ot_trainer* t, size_t n_inputs, const char* const* input_names,
+                           ot_value* const* inputs, uint64_t n, double* loss) {
   return guarded([&] {
     Feeds feeds = feeds_of(n_inputs, input_names, inputs);
     for (uint64_t k = 0; k < n; ++k) {
@@ -191,7 +203,9 @@ ot_status ot_trainer_steps(ot_trainer* t, size_t n_inputs, const char* const* in
   });
 }
 size_t ot_trainer_output_count(const ot_trainer* t) { return t->outputs.size(); }
-const char* ot_trainer_output_name(const ot_trainer* t, size_t index) { return t->outputs[index].first.c_str(); }
+const char* ot_trainer_output_name(const ot_trainer* t, size_t index) {
+  return t->outputs[index].first.c_str();
+}
 ot_status ot_trainer_output(const ot_trainer* t, size_t index, ot_value** out) {
   return guarded([&] { *out = new ot_value{t->outputs.at(index).second}; });
 }

@@ -1,12 +1,14 @@
 // The C API's training loop: arrays in, epochs out.
+#include "train/fit.hpp"
+
 #include <atomic>
 #include <filesystem>
+
 #include <nlohmann/json.hpp>
 
 #include "api/handles.hpp"
 #include "data/sampler.hpp"
 #include "train/feeds.hpp"
-#include "train/fit.hpp"
 #include "train/run_folder.hpp"
 
 using namespace onnxtrain;
@@ -28,8 +30,13 @@ Dataset dataset_of(size_t n, const char* const* names, ot_value* const* columns)
 }
 
 json epoch_json(const EpochResult& e) {
-  json j{{"epoch", e.epoch}, {"steps", e.steps}, {"loss", e.train_loss}, {"lr", e.rate},
-         {"samples_per_second", e.samples_per_second}, {"seconds", e.seconds}, {"best", e.best}};
+  json j{{"epoch", e.epoch},
+         {"steps", e.steps},
+         {"loss", e.train_loss},
+         {"lr", e.rate},
+         {"samples_per_second", e.samples_per_second},
+         {"seconds", e.seconds},
+         {"best", e.best}};
   if (e.has_valid) j["valid_loss"] = e.valid_loss;
   for (const auto& [name, value] : e.metrics) j["valid_" + name] = value;
   return j;
@@ -48,16 +55,26 @@ struct Caller : FitObserver {
 FitOptions fit_options(const json& j, double& fraction) {
   FitOptions o;
   for (const auto& [key, value] : j.items()) {
-    if (key == "epochs") o.epochs = value;
-    else if (key == "batch") o.batch = value;
-    else if (key == "steps") o.max_steps = value;
-    else if (key == "time") o.max_seconds = value;
-    else if (key == "patience") o.patience = value;
-    else if (key == "shuffle") o.shuffle = value;
-    else if (key == "out") o.folder = value;
-    else if (key == "save_every") o.save_every = value;
-    else if (key == "valid") fraction = value;
-    else usage_error("OT1152", cat("fit has no option '", key, "'"));
+    if (key == "epochs")
+      o.epochs = value;
+    else if (key == "batch")
+      o.batch = value;
+    else if (key == "steps")
+      o.max_steps = value;
+    else if (key == "time")
+      o.max_seconds = value;
+    else if (key == "patience")
+      o.patience = value;
+    else if (key == "shuffle")
+      o.shuffle = value;
+    else if (key == "out")
+      o.folder = value;
+    else if (key == "save_every")
+      o.save_every = value;
+    else if (key == "valid")
+      fraction = value;
+    else
+      usage_error("OT1152", cat("fit has no option '", key, "'"));
   }
   if (o.epochs < 1 || o.batch < 1) usage_error("OT1152", "epochs and batch must be at least 1");
   return o;
@@ -65,9 +82,10 @@ FitOptions fit_options(const json& j, double& fraction) {
 
 }  // namespace
 
-ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* const* names, ot_value* const* columns,
-                         size_t n_valid, const char* const* valid_names, ot_value* const* valid_columns,
-                         const char* options, ot_epoch_callback on_epoch, void* context, ot_text** result) {
+ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* const* names,
+                         ot_value* const* columns, size_t n_valid, const char* const* valid_names,
+                         ot_value* const* valid_columns, const char* options,
+                         ot_epoch_callback on_epoch, void* context, ot_text** result) {
   return guarded([&] {
     double fraction = 0;
     FitOptions o = fit_options(json::parse(options ? options : "{}"), fraction);
@@ -93,8 +111,8 @@ ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* const* nam
   });
 }
 
-ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names, ot_value* const* columns,
-                              int64_t batch, ot_text** result) {
+ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,
+                              ot_value* const* columns, int64_t batch, ot_text** result) {
   return guarded([&] {
     LoadedData data = feeds_for(dataset_of(n_columns, names, columns), *t->t, {});
     Metrics m = Evaluator(*t->t).evaluate(data.feeds, batch > 0 ? batch : 256);

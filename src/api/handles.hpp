@@ -9,9 +9,15 @@
 #include "onnxtrain/onnxtrain.h"
 #include "train/checkpoint.hpp"
 
-struct ot_text { std::string data; };
-struct ot_value { onnxtrain::Value v; };
-struct ot_model { std::shared_ptr<const onnxtrain::Model> m; };
+struct ot_text {
+  std::string data;
+};
+struct ot_value {
+  onnxtrain::Value v;
+};
+struct ot_model {
+  std::shared_ptr<const onnxtrain::Model> m;
+};
 struct ot_session {
   std::unique_ptr<onnxtrain::Session> s;
 };

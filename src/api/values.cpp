@@ -9,7 +9,8 @@ using namespace onnxtrain::api;
 namespace {
 
 DType checked_dtype(int dtype) {
-  if (dtype <= 0 || dtype >= kDTypeCount) usage_error("OT1129", cat("there is no element type ", dtype));
+  if (dtype <= 0 || dtype >= kDTypeCount)
+    usage_error("OT1129", cat("there is no element type ", dtype));
   return DType(dtype);
 }
 
@@ -25,27 +26,30 @@ const MapValue* map(const ot_value* v) {
 
 }  // namespace
 
-ot_status ot_value_tensor(int dtype, int rank, const int64_t* dims, void* data, void (*release)(void*),
-                          void* context, ot_value** out) {
+ot_status ot_value_tensor(int dtype, int rank, const int64_t* dims, void* data,
+                          void (*release)(void*), void* context, ot_value** out) {
   return guarded([&] {
     std::shared_ptr<void> owner(data, [release, context](void*) {
       if (release) release(context);
     });
-    *out = new ot_value{Tensor(checked_dtype(dtype), Shape(dims, dims + rank), data, std::move(owner))};
+    *out = new ot_value{
+        Tensor(checked_dtype(dtype), Shape(dims, dims + rank), data, std::move(owner))};
   });
 }
 
-ot_status ot_value_tensor_copy(int dtype, int rank, const int64_t* dims, const void* data, ot_value** out) {
+ot_status ot_value_tensor_copy(int dtype, int rank, const int64_t* dims, const void* data,
+                               ot_value** out) {
   return guarded([&] {
     Tensor t(checked_dtype(dtype), Shape(dims, dims + rank));
-    if (t.dtype() == DType::kString) usage_error("OT1129", "strings are made with ot_value_strings");
+    if (t.dtype() == DType::kString)
+      usage_error("OT1129", "strings are made with ot_value_strings");
     if (t.bytes()) std::memcpy(t.data(), data, t.bytes());
     *out = new ot_value{t};
   });
 }
 
-ot_status ot_value_strings(int rank, const int64_t* dims, const char* const* strings, const size_t* sizes,
-                           ot_value** out) {
+ot_status ot_value_strings(int rank, const int64_t* dims, const char* const* strings,
+                           const size_t* sizes, ot_value** out) {
   return guarded([&] {
     Tensor t(DType::kString, Shape(dims, dims + rank));
     for (int64_t k = 0; k < t.size(); ++k)
@@ -60,7 +64,8 @@ ot_status ot_value_sequence(size_t count, ot_value* const* items, int elem_dtype
     s->elem = elem_dtype > 0 ? checked_dtype(elem_dtype) : DType::kUndefined;
     for (size_t k = 0; k < count; ++k) {
       s->items.push_back(items[k]->v);
-      if (const Tensor* t = tensor(items[k]); t && s->elem == DType::kUndefined) s->elem = t->dtype();
+      if (const Tensor* t = tensor(items[k]); t && s->elem == DType::kUndefined)
+        s->elem = t->dtype();
     }
     *out = new ot_value{s};
   });
@@ -96,8 +101,12 @@ int ot_value_dtype(const ot_value* v) {
   return 0;
 }
 int ot_value_rank(const ot_value* v) { return tensor(v) ? int(tensor(v)->rank()) : 0; }
-const int64_t* ot_value_dims(const ot_value* v) { return tensor(v) ? tensor(v)->shape().data() : nullptr; }
-void* ot_value_data(const ot_value* v) { return tensor(v) ? const_cast<void*>(tensor(v)->data()) : nullptr; }
+const int64_t* ot_value_dims(const ot_value* v) {
+  return tensor(v) ? tensor(v)->shape().data() : nullptr;
+}
+void* ot_value_data(const ot_value* v) {
+  return tensor(v) ? const_cast<void*>(tensor(v)->data()) : nullptr;
+}
 size_t ot_value_bytes(const ot_value* v) { return tensor(v) ? tensor(v)->bytes() : 0; }
 
 const char* ot_value_string(const ot_value* v, size_t index, size_t* size) {
@@ -109,7 +118,8 @@ const char* ot_value_string(const ot_value* v, size_t index, size_t* size) {
 size_t ot_value_count(const ot_value* v) {
   if (const Tensor* t = tensor(v)) return size_t(t->size());
   if (const Sequence* s = sequence(v)) return s->items.size();
-  if (const MapValue* m = map(v)) return std::visit([](const auto& x) { return x.size(); }, m->items);
+  if (const MapValue* m = map(v))
+    return std::visit([](const auto& x) { return x.size(); }, m->items);
   return 0;
 }
 
@@ -119,7 +129,9 @@ ot_status ot_value_item(const ot_value* v, size_t index, ot_value** out) {
     if (const Sequence* s = sequence(v)) {
       *out = new ot_value{s->items[index]};
     } else if (const MapValue* m = map(v)) {
-      *out = std::visit([&](const auto& x) { return new ot_value{std::next(x.begin(), long(index))->second}; }, m->items);
+      *out = std::visit(
+          [&](const auto& x) { return new ot_value{std::next(x.begin(), long(index))->second}; },
+          m->items);
     } else {
       usage_error("OT1129", "only sequences and maps have items");
     }
@@ -132,7 +144,8 @@ int ot_value_key(const ot_value* v, size_t index, int64_t* i, const char** s) {
     *i = std::next(ints->begin(), long(index))->first;
     return 1;
   }
-  *s = std::next(std::get<std::map<std::string, Value>>(m->items).begin(), long(index))->first.c_str();
+  *s = std::next(std::get<std::map<std::string, Value>>(m->items).begin(), long(index))
+           ->first.c_str();
   return 0;
 }
 

@@ -12,11 +12,15 @@ namespace {
 // Gradients flow along floating-point tensors and along containers of them.
 bool carries_gradient(const TypeInfo& t) {
   switch (t.kind) {
-    case TypeInfo::Kind::kUnknown: return true;
-    case TypeInfo::Kind::kTensor: return t.elem == DType::kUndefined || dtype_is_differentiable(t.elem);
+    case TypeInfo::Kind::kUnknown:
+      return true;
+    case TypeInfo::Kind::kTensor:
+      return t.elem == DType::kUndefined || dtype_is_differentiable(t.elem);
     case TypeInfo::Kind::kSequence:
-    case TypeInfo::Kind::kOptional: return !t.inner || carries_gradient(*t.inner);
-    default: return false;
+    case TypeInfo::Kind::kOptional:
+      return !t.inner || carries_gradient(*t.inner);
+    default:
+      return false;
   }
 }
 
@@ -110,7 +114,8 @@ class Reverse {
     }
     // a rule may return gradients of captured values after those of the inputs
     std::vector<ValueId> inputs = n.inputs;
-    for (size_t i = n.inputs.size(); i < dxs.size(); ++i) inputs.push_back(captured(n, i - n.inputs.size()));
+    for (size_t i = n.inputs.size(); i < dxs.size(); ++i)
+      inputs.push_back(captured(n, i - n.inputs.size()));
     for (size_t i = 0; i < dxs.size() && i < inputs.size(); ++i) {
       ValueId x = inputs[i], dx = dxs[i];
       if (x == kNone || dx == kNone || !is_active(x)) continue;
@@ -137,7 +142,10 @@ class Reverse {
     return kNone;
   }
 
-  struct Blocked { size_t node; std::string why; };
+  struct Blocked {
+    size_t node;
+    std::string why;
+  };
 
   // The way from the node to y, by the first active reader each time.
   std::string path_from(size_t k) const {
@@ -164,10 +172,12 @@ class Reverse {
     std::string text;
     for (const Blocked& b : blocked_) {
       const Node& n = g_.nodes[b.node];
-      text += cat(text.empty() ? "" : "\n  ", "cannot train through operator '", n.op, "' (node '", n.name,
-                  "', opset ", n.version, "): ", b.why, "\n    the loss depends on it by  ", path_from(b.node));
+      text += cat(text.empty() ? "" : "\n  ", "cannot train through operator '", n.op, "' (node '",
+                  n.name, "', opset ", n.version, "): ", b.why, "\n    the loss depends on it by  ",
+                  path_from(b.node));
     }
-    throw Error(ErrorKind::kModel, "OT1203", text, "train on an earlier tensor, or freeze what lies before it");
+    throw Error(ErrorKind::kModel, "OT1203", text,
+                "train on an earlier tensor, or freeze what lies before it");
   }
 
   Graph& g_;
@@ -181,8 +191,8 @@ class Reverse {
 }  // namespace
 
 std::vector<ValueId> differentiate(Graph& g, const OpTable& table, const std::vector<ValueId>& ys,
-                                   const std::vector<ValueId>& cotangents, const std::vector<ValueId>& xs,
-                                   int opset) {
+                                   const std::vector<ValueId>& cotangents,
+                                   const std::vector<ValueId>& xs, int opset) {
   return Reverse(g, table, opset).run(ys, cotangents, xs);
 }
 

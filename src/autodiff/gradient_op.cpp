@@ -11,8 +11,8 @@ namespace {
 bool is_gradient(const Node& n) { return n.is("Gradient", kTrainingDomain); }
 
 struct Operands {
-  std::vector<ValueId> given;        // values at which to differentiate: xs then zs
-  std::vector<ValueId> named;        // the tensors named by xs and zs
+  std::vector<ValueId> given;  // values at which to differentiate: xs then zs
+  std::vector<ValueId> named;  // the tensors named by xs and zs
   ValueId y = kNone;
   size_t xs = 0;
 };
@@ -115,12 +115,14 @@ void resolve_gradients(Graph& g) {
     std::vector<std::string> names = n.strings("xs"), zs = n.strings("zs");
     names.insert(names.end(), zs.begin(), zs.end());
     if (n.inputs.size() != names.size())
-      model_error("OT1313", cat(n.label(), " has ", n.inputs.size(), " inputs, xs and zs name ", names.size()));
+      model_error("OT1313", cat(n.label(), " has ", n.inputs.size(), " inputs, xs and zs name ",
+                                names.size()));
     names.push_back(n.s("y", ""));
     for (const std::string& name : names) {
       ValueId v = g.find(name);
       if (v == kNone)
-        model_error("OT1315", cat(n.label(), " names a tensor '", name, "' that does not exist at that point"));
+        model_error("OT1315", cat(n.label(), " names a tensor '", name,
+                                  "' that does not exist at that point"));
       n.inputs.push_back(v);
     }
     n.attrs["resolved"] = int64_t(1);

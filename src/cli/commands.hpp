@@ -1,8 +1,9 @@
 // The commands. Each adds itself to the parser and returns its exit code when chosen.
 #pragma once
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+
+#include <CLI/CLI.hpp>
 
 namespace onnxtrain::cli {
 
@@ -13,7 +14,9 @@ class Registry {
  public:
   explicit Registry(CLI::App& app) : app_(app) {}
   CLI::App* add(const std::string& name, const std::string& help, const std::string& examples);
-  void on(CLI::App* command, Command body) { command->callback([this, body] { chosen_ = body; }); }
+  void on(CLI::App* command, Command body) {
+    command->callback([this, body] { chosen_ = body; });
+  }
   int run() const { return chosen_ ? chosen_() : 2; }
   bool any() const { return bool(chosen_); }
 

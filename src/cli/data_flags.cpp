@@ -5,12 +5,15 @@ namespace onnxtrain::cli {
 
 void DataFlags::add_to(CLI::App* c, bool required) {
   const char* g = "Data";
-  auto* o = c->add_option("--data", data, "npy, npz, idx, csv file, a folder, or synthetic:...")->group(g);
+  auto* o = c->add_option("--data", data, "npy, npz, idx, csv file, a folder, or synthetic:...")
+                ->group(g);
   if (required) o->required();
   c->add_option("--target", target, "csv: the target column")->group(g);
   c->add_option("--map", map, "INPUT=KEY: which array feeds which input")->group(g);
   c->add_option("--scale", scale, "auto|none|MEAN,STD")->group(g);
-  c->add_option("--layout", layout, "nchw|nhwc: how images lie in the data")->check(CLI::IsMember({"nchw", "nhwc"}))->group(g);
+  c->add_option("--layout", layout, "nchw|nhwc: how images lie in the data")
+      ->check(CLI::IsMember({"nchw", "nhwc"}))
+      ->group(g);
   c->add_option("--label-offset", label_offset, "added to every class label")->group(g);
 }
 
@@ -27,7 +30,8 @@ FeedOptions DataFlags::feed_options() const {
   return o;
 }
 
-LoadedData load_data(const DataFlags& f, const std::string& spec, const Training& t, DataPart part) {
+LoadedData load_data(const DataFlags& f, const std::string& spec, const Training& t,
+                     DataPart part) {
   OpenOptions open;
   open.part = part;
   open.csv.target = f.target;

@@ -1,8 +1,9 @@
 // Flags that say where the data is and how it is to be read.
 #pragma once
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "train/feeds.hpp"
 

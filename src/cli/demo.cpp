@@ -16,7 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Sample { const char *name, *file, *text; int64_t epochs; };
+struct Sample {
+  const char *name, *file, *text;
+  int64_t epochs;
+};
 constexpr Sample kSamples[] = {
     {"cnn", "mnist/cnn.train.onnx", "MNIST, two convolutions and two dense layers", 2},
     {"mlp", "mnist/mlp.train.onnx", "MNIST, two dense layers", 3},
@@ -38,10 +41,12 @@ int demo(const std::string& name) {
   const Sample* sample = nullptr;
   for (const Sample& s : kSamples)
     if (name == s.name) sample = &s;
-  if (!sample) usage_error("OT0006", cat("there is no demo named '", name, "'"), "onnxtrain demo --list");
+  if (!sample)
+    usage_error("OT0006", cat("there is no demo named '", name, "'"), "onnxtrain demo --list");
   fs::path folder = samples_folder(), file = folder / sample->file;
   std::string data = (folder / "mnist/data").string();
-  say("model", cat(fs::relative(file).string(), "   ", sample->text, "; the file carries its own training"));
+  say("model",
+      cat(fs::relative(file).string(), "   ", sample->text, "; the file carries its own training"));
   auto model = std::make_shared<const Model>(load_model(file.string(), all_ops()));
   Training t(model, 0);
   DataFlags flags;
@@ -49,7 +54,8 @@ int demo(const std::string& name) {
   say("data", d.line);
   Split split = split_rows(d.feeds.rows(), 0.1, 0, d.labels);
   FeedColumns train = d.feeds.subset(split.train), valid = d.feeds.subset(split.valid);
-  say("split", cat(with_commas(train.rows()), " train   ", with_commas(valid.rows()), " valid (10 %, stratified, seed 0)"));
+  say("split", cat(with_commas(train.rows()), " train   ", with_commas(valid.rows()),
+                   " valid (10 %, stratified, seed 0)"));
   RunFolder run = RunFolder::create("runs", cat("demo-", name));
   FitOptions o;
   o.epochs = sample->epochs;
@@ -62,9 +68,11 @@ int demo(const std::string& name) {
   say("saved", cat(run.model(), "   inference model, runs in any ONNX runtime"));
   LoadedData test = load_data(flags, data, t, DataPart::kTest);
   Metrics m = Evaluator(t).evaluate(test.feeds, 256);
-  std::printf("test accuracy %s on %s images it has never seen\n", format_metric("accuracy", m.values()[0].second).c_str(),
+  std::printf("test accuracy %s on %s images it has never seen\n",
+              format_metric("accuracy", m.values()[0].second).c_str(),
               with_commas(test.feeds.rows()).c_str());
-  say("next", cat("onnxtrain train --resume ", run.path(), " --epochs ", o.epochs + 2, "      onnxtrain info ", fs::relative(file).string()));
+  say("next", cat("onnxtrain train --resume ", run.path(), " --epochs ", o.epochs + 2,
+                  "      onnxtrain info ", fs::relative(file).string()));
   return 0;
 }
 
@@ -73,7 +81,8 @@ int demo(const std::string& name) {
 void add_demo(Registry& r) {
   static std::string name = "cnn";
   static bool list = false;
-  CLI::App* c = r.add("demo", "trains the MNIST sample, exports, evaluates; no network", "  onnxtrain demo\n  onnxtrain demo mlp");
+  CLI::App* c = r.add("demo", "trains the MNIST sample, exports, evaluates; no network",
+                      "  onnxtrain demo\n  onnxtrain demo mlp");
   c->add_option("NAME", name);
   c->add_flag("--list", list, "the demos there are");
   r.on(c, [] {

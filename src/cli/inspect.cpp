@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
@@ -35,15 +36,23 @@ int info(const std::string& path, bool as_json, bool ops) {
     return 0;
   }
   std::string opsets;
-  for (const auto& [domain, version] : j["opsets"].items()) opsets += cat(opsets.empty() ? "" : ", ", domain, " ", version.get<int>());
-  std::printf("model     %s   IR %d, %s, %d nodes\n", path.c_str(), m.ir_version, opsets.c_str(), int(m.main.nodes.size()));
-  for (const auto& v : j["inputs"]) std::printf("input     %-24s %s\n", v["name"].get<std::string>().c_str(), v["type"].get<std::string>().c_str());
-  for (const auto& v : j["outputs"]) std::printf("output    %-24s %s\n", v["name"].get<std::string>().c_str(), v["type"].get<std::string>().c_str());
+  for (const auto& [domain, version] : j["opsets"].items())
+    opsets += cat(opsets.empty() ? "" : ", ", domain, " ", version.get<int>());
+  std::printf("model     %s   IR %d, %s, %d nodes\n", path.c_str(), m.ir_version, opsets.c_str(),
+              int(m.main.nodes.size()));
+  for (const auto& v : j["inputs"])
+    std::printf("input     %-24s %s\n", v["name"].get<std::string>().c_str(),
+                v["type"].get<std::string>().c_str());
+  for (const auto& v : j["outputs"])
+    std::printf("output    %-24s %s\n", v["name"].get<std::string>().c_str(),
+                v["type"].get<std::string>().c_str());
   int64_t elements = 0;
   for (const auto& v : j["initializers"]) elements += v["elements"].get<int64_t>();
-  std::printf("weights   %d initializers, %s elements\n", int(j["initializers"].size()), with_commas(elements).c_str());
+  std::printf("weights   %d initializers, %s elements\n", int(j["initializers"].size()),
+              with_commas(elements).c_str());
   if (ops)
-    for (const auto& [op, count] : j["operators"].items()) std::printf("  %6d  %s\n", count.get<int>(), op.c_str());
+    for (const auto& [op, count] : j["operators"].items())
+      std::printf("  %6d  %s\n", count.get<int>(), op.c_str());
   if (m.training.empty()) {
     std::printf("training  none in the file; `onnxtrain train` makes it\n");
     print_loss(m);
@@ -54,7 +63,8 @@ int info(const std::string& path, bool as_json, bool ops) {
     std::string in;
     for (const auto& v : t["inputs"]) in += " " + v["name"].get<std::string>();
     std::printf("training  section %d: %d nodes, %d state variables, inputs%s\n", int(k),
-                int(m.training[k].algorithm.nodes.size()), int(t["update_binding"].size()), in.c_str());
+                int(m.training[k].algorithm.nodes.size()), int(t["update_binding"].size()),
+                in.c_str());
   }
   return 0;
 }
@@ -67,15 +77,21 @@ int check(const std::string& path, bool as_json) {
     bool error = f.level == Finding::Level::kError;
     errors += error;
     if (as_json) {
-      list.push_back({{"level", error ? "error" : "warning"}, {"code", f.code}, {"rule", f.rule}, {"message", f.message}, {"hint", f.hint}});
+      list.push_back({{"level", error ? "error" : "warning"},
+                      {"code", f.code},
+                      {"rule", f.rule},
+                      {"message", f.message},
+                      {"hint", f.hint}});
     } else {
       std::printf("%s[%s]: %s%s\n", error ? "error" : "warning", f.code.c_str(), f.message.c_str(),
                   f.rule.empty() ? "" : cat(" (rule ", f.rule, ")").c_str());
       if (!f.hint.empty()) std::printf("  help: %s\n", f.hint.c_str());
     }
   }
-  if (as_json) std::printf("%s\n", list.dump(2).c_str());
-  else if (errors == 0) std::printf("valid     %s\n", path.c_str());
+  if (as_json)
+    std::printf("%s\n", list.dump(2).c_str());
+  else if (errors == 0)
+    std::printf("valid     %s\n", path.c_str());
   return errors ? 3 : 0;
 }
 
@@ -152,15 +168,33 @@ int doctor() {
   return 0;
 }
 
-struct Explanation { const char *code, *text; };
+struct Explanation {
+  const char *code, *text;
+};
 constexpr Explanation kExplanations[] = {
-    {"OT1101", "The file uses an operator that has no implementation here and no function body in the standard or in the\nfile. Check the domain and opset version; custom operators can be written as model-local functions."},
-    {"OT1203", "A parameter is asked for its gradient, but every path from it to the loss passes an operator whose result\nhas no derivative (an index, a sort order, a comparison). Train on an earlier tensor or freeze what lies before."},
-    {"OT1210", "The file has no training_info. `onnxtrain prepare` or `onnxtrain train` makes it from an inference model."},
-    {"OT2104", "A class label is outside the range the model's output has room for. Often labels begin at 1: --label-offset -1."},
-    {"OT2110", "The data's shape does not fit the model's input. The message shows both; --layout nhwc moves channels."},
-    {"OT3001", "The loss became NaN or infinite. A smaller --lr or --clip 1 usually helps; look at the data for outliers."},
-    {"OT4201", "A checkpoint's tensor does not match its checksum: the file was damaged after it was written."},
+    {"OT1101",
+     "The file uses an operator that has no implementation here and no function body in the "
+     "standard or in the\nfile. Check the domain and opset version; custom operators can be "
+     "written as model-local functions."},
+    {"OT1203",
+     "A parameter is asked for its gradient, but every path from it to the loss passes an operator "
+     "whose result\nhas no derivative (an index, a sort order, a comparison). Train on an earlier "
+     "tensor or freeze what lies before."},
+    {"OT1210",
+     "The file has no training_info. `onnxtrain prepare` or `onnxtrain train` makes it from an "
+     "inference model."},
+    {"OT2104",
+     "A class label is outside the range the model's output has room for. Often labels begin at 1: "
+     "--label-offset -1."},
+    {"OT2110",
+     "The data's shape does not fit the model's input. The message shows both; --layout nhwc moves "
+     "channels."},
+    {"OT3001",
+     "The loss became NaN or infinite. A smaller --lr or --clip 1 usually helps; look at the data "
+     "for outliers."},
+    {"OT4201",
+     "A checkpoint's tensor does not match its checksum: the file was damaged after it was "
+     "written."},
 };
 
 int explain(const std::string& code) {
@@ -179,7 +213,8 @@ void add_info(Registry& r) {
   static std::string path;
   static bool as_json, ops;
   CLI::App* c = r.add("info", "inputs, outputs, parameters, training sections of a model",
-                      "  onnxtrain info model.onnx\n  onnxtrain info model.onnx --ops\n  onnxtrain info model.onnx --json");
+                      "  onnxtrain info model.onnx\n  onnxtrain info model.onnx --ops\n  onnxtrain "
+                      "info model.onnx --json");
   c->add_option("MODEL", path, "an ONNX file")->required();
   c->add_flag("--json", as_json, "machine-readable");
   c->add_flag("--ops", ops, "count of every operator");
@@ -189,7 +224,8 @@ void add_info(Registry& r) {
 void add_check(Registry& r) {
   static std::string path;
   static bool as_json;
-  CLI::App* c = r.add("check", "validity, including every rule for training files", "  onnxtrain check model.train.onnx");
+  CLI::App* c = r.add("check", "validity, including every rule for training files",
+                      "  onnxtrain check model.train.onnx");
   c->add_option("MODEL", path, "an ONNX file")->required();
   c->add_flag("--json", as_json, "machine-readable");
   r.on(c, [] { return check(path, as_json); });
@@ -211,7 +247,8 @@ void add_doctor(Registry& r) {
 
 void add_explain(Registry& r) {
   static std::string code;
-  CLI::App* c = r.add("explain", "a longer explanation of an error code", "  onnxtrain explain OT1203");
+  CLI::App* c =
+      r.add("explain", "a longer explanation of an error code", "  onnxtrain explain OT1203");
   c->add_option("CODE", code)->required();
   r.on(c, [] { return explain(code); });
 }

@@ -26,7 +26,8 @@ std::string with_commas(int64_t n) {
   return s;
 }
 
-CLI::App* Registry::add(const std::string& name, const std::string& help, const std::string& examples) {
+CLI::App* Registry::add(const std::string& name, const std::string& help,
+                        const std::string& examples) {
   CLI::App* c = app_.add_subcommand(name, help);
   c->footer("Examples:\n" + examples);
   return c;
@@ -35,13 +36,16 @@ CLI::App* Registry::add(const std::string& name, const std::string& help, const 
 namespace {
 
 int run(int argc, char** argv) {
-  CLI::App app{"onnxtrain: trains ONNX models. An ONNX file can carry its own training, and this program obeys it."};
+  CLI::App app{
+      "onnxtrain: trains ONNX models. An ONNX file can carry its own training, and this program "
+      "obeys it."};
   app.set_version_flag("--version", std::string("onnxtrain ") + version());
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
       "  onnxtrain demo                                   train the MNIST sample from nothing\n"
-      "  onnxtrain info model.onnx                        what is in a file, and could it be trained\n"
+      "  onnxtrain info model.onnx                        what is in a file, and could it be "
+      "trained\n"
       "  onnxtrain train model.onnx --data data.npz       train it\n"
       "  onnxtrain COMMAND --help                         options and examples of a command");
   Registry r(app);

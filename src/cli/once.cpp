@@ -27,10 +27,14 @@ void write_results(const std::string& path, const std::vector<NamedValue>& value
   NamedTensors out;
   for (const auto& [name, v] : values) {
     const Tensor* t = std::get_if<Tensor>(&v);
-    if (!t) data_error("OT2152", cat("output '", name, "' is not a tensor: it cannot be written to an npz file"));
+    if (!t)
+      data_error("OT2152",
+                 cat("output '", name, "' is not a tensor: it cannot be written to an npz file"));
     out.emplace_back(name, *t);
   }
-  for (const auto& [name, t] : out) std::printf("%-24s %s%s\n", name.c_str(), std::string(dtype_name(t.dtype())).c_str(), to_string(t.shape()).c_str());
+  for (const auto& [name, t] : out)
+    std::printf("%-24s %s%s\n", name.c_str(), std::string(dtype_name(t.dtype())).c_str(),
+                to_string(t.shape()).c_str());
   if (!path.empty()) {
     write_npz(path, out);
     say("saved", path);
@@ -47,7 +51,8 @@ std::vector<std::string> split(const std::string& s) {
   return out;
 }
 
-int export_model(const std::string& from, const std::string& to, const std::string& which, bool verify) {
+int export_model(const std::string& from, const std::string& to, const std::string& which,
+                 bool verify) {
   std::string path = from;
   if (std::filesystem::is_directory(from))
     path = from + "/checkpoints/" + (which == "last" ? "last" : "best") + ".train.onnx";
@@ -61,13 +66,16 @@ int export_model(const std::string& from, const std::string& to, const std::stri
     // the file that was written must carry the same weights and graph as the one it came from
     Model back = load_model(to, all_ops());
     if (to_text(back.main) != to_text(m.main))
-      throw Error(ErrorKind::kFailed, "OT4301", cat("'", to, "' does not hold the graph that was exported"));
+      throw Error(ErrorKind::kFailed, "OT4301",
+                  cat("'", to, "' does not hold the graph that was exported"));
     for (const ValueDef& d : m.main.values) {
       if (!d.initializer) continue;
       const Tensor* t = back.initializer(d.name);
       if (!t || t->bytes() != d.constant.bytes() ||
-          (d.constant.dtype() != DType::kString && std::memcmp(t->data(), d.constant.data(), t->bytes()) != 0))
-        throw Error(ErrorKind::kFailed, "OT4301", cat("'", to, "' does not hold the value of '", d.name, "'"));
+          (d.constant.dtype() != DType::kString &&
+           std::memcmp(t->data(), d.constant.data(), t->bytes()) != 0))
+        throw Error(ErrorKind::kFailed, "OT4301",
+                    cat("'", to, "' does not hold the value of '", d.name, "'"));
     }
     say("verified", "graph and weights read back equal");
   }
@@ -79,7 +87,8 @@ int export_model(const std::string& from, const std::string& to, const std::stri
 void add_run(Registry& r) {
   static std::string model, inputs, output;
   static int threads = 0;
-  CLI::App* c = r.add("run", "inference once: npz in, npz out", "  onnxtrain run model.onnx --inputs in.npz -o out.npz");
+  CLI::App* c = r.add("run", "inference once: npz in, npz out",
+                      "  onnxtrain run model.onnx --inputs in.npz -o out.npz");
   c->add_option("MODEL", model)->required();
   c->add_option("--inputs", inputs, "npz with one array per input");
   c->add_option("-o,--output", output, "npz to write");
@@ -95,8 +104,9 @@ void add_run(Registry& r) {
 
 void add_grad(Registry& r) {
   static std::string model, inputs, output, of, wrt;
-  CLI::App* c = r.add("grad", "gradients of any output with respect to any tensors",
-                      "  onnxtrain grad model.onnx --of logits --wrt fc.weight,x --inputs in.npz -o g.npz");
+  CLI::App* c =
+      r.add("grad", "gradients of any output with respect to any tensors",
+            "  onnxtrain grad model.onnx --of logits --wrt fc.weight,x --inputs in.npz -o g.npz");
   c->add_option("MODEL", model)->required();
   c->add_option("--of", of, "outputs, comma-separated (default: all floating-point ones)");
   c->add_option("--wrt", wrt, "tensors, comma-separated")->required();
@@ -117,12 +127,14 @@ void add_prepare(Registry& r) {
   static uint64_t seed = 0;
   CLI::App* c = r.add("prepare", "inference ONNX -> training ONNX",
                       "  onnxtrain prepare model.onnx -o model.train.onnx\n"
-                      "  onnxtrain prepare model.onnx -o m.onnx --loss mse --optimizer sgd --lr 0.1 --freeze 'backbone.*'");
+                      "  onnxtrain prepare model.onnx -o m.onnx --loss mse --optimizer sgd --lr "
+                      "0.1 --freeze 'backbone.*'");
   c->add_option("MODEL", model)->required();
   c->add_option("-o,--output", output, "file to write")->required();
   c->add_option("--seed", seed);
   flags.add_to(c);
-  c->add_flag("--lowered", flags.lowered, "no Gradient node: a plain inference runtime can run the step");
+  c->add_flag("--lowered", flags.lowered,
+              "no Gradient node: a plain inference runtime can run the step");
   r.on(c, [] {
     Model m = load_model(model, all_ops());
     Recipe recipe = flags.recipe(seed, 0);
@@ -140,7 +152,8 @@ void add_prepare(Registry& r) {
 void add_export(Registry& r) {
   static std::string from, to, which = "best";
   static bool verify = false;
-  CLI::App* c = r.add("export", "inference ONNX without any training part", "  onnxtrain export runs/cnn-001 -o cnn.onnx");
+  CLI::App* c = r.add("export", "inference ONNX without any training part",
+                      "  onnxtrain export runs/cnn-001 -o cnn.onnx");
   c->add_option("RUN|MODEL", from)->required();
   c->add_option("-o,--output", to)->required();
   c->add_option("--which", which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));

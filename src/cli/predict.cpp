@@ -42,7 +42,8 @@ int predict(const std::string& what, const DataFlags& f, const std::string& to, 
   std::vector<ColumnPtr> fed;
   for (const auto& name : names) {
     ValueId v = model->main.find(name);
-    fed.push_back(adapt_input(data, columns.at(name), input_spec(model->main.value(v)), feed.adapt).column);
+    fed.push_back(
+        adapt_input(data, columns.at(name), input_spec(model->main.value(v)), feed.adapt).column);
   }
   Session session(model);
   Prefetcher prefetch(fed, batch, 1);
@@ -64,9 +65,12 @@ int predict(const std::string& what, const DataFlags& f, const std::string& to, 
     std::memcpy(at, t.data(), t.bytes());
     at += t.bytes();
   }
-  if (to.ends_with(".npy")) write_npy(to, all);
-  else if (!to.empty()) write_file(to, csv_rows(all));
-  else std::printf("%s", csv_rows(all).c_str());
+  if (to.ends_with(".npy"))
+    write_npy(to, all);
+  else if (!to.empty())
+    write_file(to, csv_rows(all));
+  else
+    std::printf("%s", csv_rows(all).c_str());
   if (!to.empty()) say("saved", cat(to, "   ", with_commas(shape[0]), " rows"));
   return 0;
 }
@@ -77,7 +81,8 @@ void add_predict(Registry& r) {
   static std::string what, to;
   static DataFlags data;
   static int64_t batch = 256;
-  CLI::App* c = r.add("predict", "predictions to csv or npy", "  onnxtrain predict runs/cnn-001 --data new.npz -o pred.csv");
+  CLI::App* c = r.add("predict", "predictions to csv or npy",
+                      "  onnxtrain predict runs/cnn-001 --data new.npz -o pred.csv");
   c->add_option("RUN|MODEL", what)->required();
   data.add_to(c);
   c->add_option("-o,--output", to, "file.csv or file.npy (default: csv to standard output)");

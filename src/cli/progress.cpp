@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
@@ -13,8 +14,10 @@ namespace onnxtrain::cli {
 
 std::string format_metric(const std::string& name, double value) {
   char text[32];
-  if (Metrics::larger_is_better(name)) std::snprintf(text, sizeof text, "%.2f %%", 100 * value);
-  else std::snprintf(text, sizeof text, "%.4g", value);
+  if (Metrics::larger_is_better(name))
+    std::snprintf(text, sizeof text, "%.2f %%", 100 * value);
+  else
+    std::snprintf(text, sizeof text, "%.4g", value);
   return text;
 }
 
@@ -40,9 +43,10 @@ void Progress::on_step(int64_t epoch, int64_t batch, int64_t batches, double los
   int full = int(kWidth * batch / std::max<int64_t>(1, batches));
   std::string bar;
   for (int k = 0; k < kWidth; ++k) bar += k < full ? "━" : "─";
-  std::fprintf(stderr, "\r\033[K  %lld/%lld  %s  %3d %%  %s/%s  loss %.4f  %s/s", static_cast<long long>(epoch),
-               static_cast<long long>(epochs_), bar.c_str(), int(100 * batch / std::max<int64_t>(1, batches)),
-               with_commas(batch).c_str(), with_commas(batches).c_str(), loss, with_commas(int64_t(speed)).c_str());
+  std::fprintf(stderr, "\r\033[K  %lld/%lld  %s  %3d %%  %s/%s  loss %.4f  %s/s",
+               static_cast<long long>(epoch), static_cast<long long>(epochs_), bar.c_str(),
+               int(100 * batch / std::max<int64_t>(1, batches)), with_commas(batch).c_str(),
+               with_commas(batches).c_str(), loss, with_commas(int64_t(speed)).c_str());
   std::fflush(stderr);
   bar_shown_ = true;
 }
@@ -50,8 +54,11 @@ void Progress::on_step(int64_t epoch, int64_t batch, int64_t batches, double los
 void Progress::on_epoch(const EpochResult& e) {
   clear_bar();
   if (json_) {
-    nlohmann::ordered_json j{{"epoch", e.epoch}, {"train_loss", e.train_loss}, {"lr", e.rate},
-                             {"samples_per_second", e.samples_per_second}, {"seconds", e.seconds}};
+    nlohmann::ordered_json j{{"epoch", e.epoch},
+                             {"train_loss", e.train_loss},
+                             {"lr", e.rate},
+                             {"samples_per_second", e.samples_per_second},
+                             {"seconds", e.seconds}};
     if (e.has_valid) j["valid_loss"] = e.valid_loss;
     for (const auto& [name, value] : e.metrics) j["valid_" + name] = value;
     std::printf("%s\n", j.dump().c_str());
@@ -59,16 +66,22 @@ void Progress::on_epoch(const EpochResult& e) {
     return;
   }
   if (!lines_) return;
-  std::string metric = e.metrics.empty() ? "" : e.metrics[0].first == "accuracy" ? "valid acc" : "valid " + e.metrics[0].first;
+  std::string metric = e.metrics.empty()                  ? ""
+                       : e.metrics[0].first == "accuracy" ? "valid acc"
+                                                          : "valid " + e.metrics[0].first;
   if (!header_) {
-    std::fprintf(stderr, "epoch   train loss   valid loss   %-10s  lr        samples/s   time\n", metric.c_str());
+    std::fprintf(stderr, "epoch   train loss   valid loss   %-10s  lr        samples/s   time\n",
+                 metric.c_str());
     header_ = true;
   }
   char valid[24] = "-";
   if (e.has_valid) std::snprintf(valid, sizeof valid, "%.4f", e.valid_loss);
-  std::fprintf(stderr, "%5lld   %10.4f   %10s   %10s  %.1e   %9s   %.1f s%s\n", static_cast<long long>(e.epoch), e.train_loss,
-               valid, e.metrics.empty() ? "-" : format_metric(e.metrics[0].first, e.metrics[0].second).c_str(), e.rate,
-               with_commas(int64_t(e.samples_per_second)).c_str(), e.seconds, e.best ? "  * best" : "");
+  std::fprintf(
+      stderr, "%5lld   %10.4f   %10s   %10s  %.1e   %9s   %.1f s%s\n",
+      static_cast<long long>(e.epoch), e.train_loss, valid,
+      e.metrics.empty() ? "-" : format_metric(e.metrics[0].first, e.metrics[0].second).c_str(),
+      e.rate, with_commas(int64_t(e.samples_per_second)).c_str(), e.seconds,
+      e.best ? "  * best" : "");
 }
 
 void Progress::finish() { clear_bar(); }

@@ -10,28 +10,39 @@ namespace onnxtrain::cli {
 void RecipeFlags::add_to(CLI::App* c) {
   app_ = c;
   const char* g = "Optimisation";
-  c->add_option("--loss", loss, "auto|cross_entropy|nll|mse|l1|huber|bce|bce_logits|kl|hinge|FILE.onnx")->group(g);
+  c->add_option("--loss", loss,
+                "auto|cross_entropy|nll|mse|l1|huber|bce|bce_logits|kl|hinge|FILE.onnx")
+      ->group(g);
   c->add_option("--label", label, "name of the target input")->group(g);
   c->add_option("--loss-input", output, "model output the loss applies to")->group(g);
-  c->add_option("--optimizer", optimizer, "sgd|momentum|nesterov|adam|adamw|adagrad|rmsprop|lion|lamb|FILE.onnx")->group(g);
+  c->add_option("--optimizer", optimizer,
+                "sgd|momentum|nesterov|adam|adamw|adagrad|rmsprop|lion|lamb|FILE.onnx")
+      ->group(g);
   c->add_option("--lr", lr, "learning rate")->check(CLI::PositiveNumber)->group(g);
   c->add_option("--weight-decay", weight_decay, "weight decay")->group(g);
   c->add_option("--momentum", momentum, "momentum of sgd, momentum, nesterov, rmsprop")->group(g);
-  c->add_option("--schedule", schedule, "constant|step|multistep|exponential|cosine|linear|onecycle|polynomial")->group(g);
-  c->add_option("--schedule-arg", schedule_numbers, "KEY=NUMBER of the schedule, e.g. warmup_steps=100")->group(g);
+  c->add_option("--schedule", schedule,
+                "constant|step|multistep|exponential|cosine|linear|onecycle|polynomial")
+      ->group(g);
+  c->add_option("--schedule-arg", schedule_numbers,
+                "KEY=NUMBER of the schedule, e.g. warmup_steps=100")
+      ->group(g);
   c->add_option("--clip", clip, "clip gradients by global norm")->group(g);
   c->add_option("--clip-value", clip_value, "clip gradients element by element")->group(g);
   c->add_option("--label-smoothing", label_smoothing, "for cross_entropy")->group(g);
   c->add_option("--freeze", freeze, "globs of parameters to leave alone")->group(g);
   c->add_option("--only", only, "globs of parameters to train")->group(g);
-  c->add_option("--accumulate", accumulate, "steps per update")->check(CLI::PositiveNumber)->group(g);
+  c->add_option("--accumulate", accumulate, "steps per update")
+      ->check(CLI::PositiveNumber)
+      ->group(g);
   c->add_flag("--reset", reset, "new initial values")->group(g);
   c->add_flag("--as-is", as_is, "differentiate the graph exactly as written")->group(g);
 }
 
 bool RecipeFlags::any_given() const {
-  for (const char* flag : {"--loss", "--optimizer", "--weight-decay", "--momentum", "--schedule", "--clip",
-                           "--clip-value", "--freeze", "--only", "--accumulate", "--reset", "--label-smoothing"})
+  for (const char* flag :
+       {"--loss", "--optimizer", "--weight-decay", "--momentum", "--schedule", "--clip",
+        "--clip-value", "--freeze", "--only", "--accumulate", "--reset", "--label-smoothing"})
     if (app_->get_option(flag)->count() > 0) return true;
   return false;
 }

@@ -1,10 +1,11 @@
 // Flags that describe a training: shared by `prepare` and `train`.
 #pragma once
-#include <CLI/CLI.hpp>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "convert/prepare.hpp"
 

@@ -50,8 +50,10 @@ Start resume_from(const TrainFlags& f) {
   Start s;
   s.folder = f.resume;
   std::string path = f.resume;
-  if (std::filesystem::is_directory(path)) path = RunFolder(f.resume).last();
-  else s.folder.clear();
+  if (std::filesystem::is_directory(path))
+    path = RunFolder(f.resume).last();
+  else
+    s.folder.clear();
   s.model = std::make_shared<const Model>(load_checkpoint(path, s.at));
   return s;
 }
@@ -68,8 +70,11 @@ Start begin(const TrainFlags& f, int64_t steps) {
   }
   if (!m.training.empty()) {
     if (f.recipe.any_given())
-      usage_error("OT0004", cat("'", f.model, "' carries its own training: flags that describe another one do not apply"),
-                  "remove them, or take the inference part first:  onnxtrain export MODEL -o plain.onnx");
+      usage_error(
+          "OT0004",
+          cat("'", f.model,
+              "' carries its own training: flags that describe another one do not apply"),
+          "remove them, or take the inference part first:  onnxtrain export MODEL -o plain.onnx");
     s.model = std::make_shared<const Model>(std::move(m));
     return s;
   }
@@ -84,9 +89,7 @@ Start begin(const TrainFlags& f, int64_t steps) {
   return s;
 }
 
-std::string config_text(const TrainFlags& f) {
-  return f.app->config_to_str(true, false);
-}
+std::string config_text(const TrainFlags& f) { return f.app->config_to_str(true, false); }
 
 int train(TrainFlags& f) {
   set_quiet(f.quiet);
@@ -115,8 +118,9 @@ int train(TrainFlags& f) {
       valid = train.subset(split.valid);
       train = train.subset(split.train);
       has_valid = true;
-      say("split", cat(with_commas(train.rows()), " train   ", with_commas(valid.rows()), " valid (", fraction * 100,
-                       " %", data.labels.empty() ? "" : ", stratified", ", seed ", s.at.seed, ")"));
+      say("split", cat(with_commas(train.rows()), " train   ", with_commas(valid.rows()),
+                       " valid (", fraction * 100, " %", data.labels.empty() ? "" : ", stratified",
+                       ", seed ", s.at.seed, ")"));
     }
   } else {
     LoadedData v = load_data(f.data, f.valid, training, DataPart::kTest);
@@ -125,16 +129,23 @@ int train(TrainFlags& f) {
     say("valid", v.line);
   }
   int64_t batches = (train.rows() + f.fit.batch - 1) / f.fit.batch;
-  say("plan", cat(resuming ? std::string("as the file says") : s.model->metadata.count("onnxtrain.optimizer") ? s.model->metadata.at("onnxtrain.optimizer") : "as the file says",
-                  training.has_rate() ? cat(" lr ", training.rate()) : "", ", batch ", f.fit.batch, ", ", f.fit.epochs,
-                  " epochs = ", with_commas(batches * f.fit.epochs), " steps, ", training.pool().threads(), " threads"));
+  say("plan", cat(resuming ? std::string("as the file says")
+                  : s.model->metadata.count("onnxtrain.optimizer")
+                      ? s.model->metadata.at("onnxtrain.optimizer")
+                      : "as the file says",
+                  training.has_rate() ? cat(" lr ", training.rate()) : "", ", batch ", f.fit.batch,
+                  ", ", f.fit.epochs, " epochs = ", with_commas(batches * f.fit.epochs), " steps, ",
+                  training.pool().threads(), " threads"));
   if (f.dry_run) return 0;
   RunFolder folder = !f.out.empty() ? RunFolder::open(f.out)
-                     : !s.folder.empty() ? RunFolder::open(s.folder)
-                                         : RunFolder::create("runs", s.name.empty() ? "model" : s.name);
+                     : !s.folder.empty()
+                         ? RunFolder::open(s.folder)
+                         : RunFolder::create("runs", s.name.empty() ? "model" : s.name);
   say("run", folder.path());
   folder.write_text("config.toml", config_text(f));
-  folder.write_text("data.txt", std::filesystem::exists(f.data.data) ? std::filesystem::absolute(f.data.data).string() : f.data.data);
+  folder.write_text("data.txt", std::filesystem::exists(f.data.data)
+                                    ? std::filesystem::absolute(f.data.data).string()
+                                    : f.data.data);
   f.fit.folder = folder.path();
   f.fit.shuffle = !f.no_shuffle;
   f.fit.stop = &stop_requested;
@@ -144,20 +155,26 @@ int train(TrainFlags& f) {
   FitResult r = fit(training, train, has_valid ? &valid : nullptr, f.fit, s.at, progress);
   progress.finish();
   if (r.interrupted) {
-    say("stopped", cat("saved; go on with  onnxtrain train --resume ", folder.path(), " --epochs ", f.fit.epochs));
+    say("stopped", cat("saved; go on with  onnxtrain train --resume ", folder.path(), " --epochs ",
+                       f.fit.epochs));
     return 130;
   }
   for (const EpochResult& e : r.epochs)
     if (e.epoch == r.best_epoch && !e.metrics.empty())
-      say("best", cat("epoch ", e.epoch, ": valid ", e.metrics[0].first, " ", format_metric(e.metrics[0].first, e.metrics[0].second),
-                      r.constant_guess > 0 ? cat("; a constant guess gives ", std::round(r.constant_guess * 10) / 10, " %") : ""));
-  if (std::filesystem::exists(folder.model())) say("saved", cat(folder.model(), "   inference model (best)"));
-  say("next", cat("onnxtrain eval ", folder.path(), " --data ", f.data.data, "    onnxtrain train --resume ", folder.path(),
-                  " --epochs ", f.fit.epochs * 2));
+      say("best", cat("epoch ", e.epoch, ": valid ", e.metrics[0].first, " ",
+                      format_metric(e.metrics[0].first, e.metrics[0].second),
+                      r.constant_guess > 0 ? cat("; a constant guess gives ",
+                                                 std::round(r.constant_guess * 10) / 10, " %")
+                                           : ""));
+  if (std::filesystem::exists(folder.model()))
+    say("saved", cat(folder.model(), "   inference model (best)"));
+  say("next", cat("onnxtrain eval ", folder.path(), " --data ", f.data.data,
+                  "    onnxtrain train --resume ", folder.path(), " --epochs ", f.fit.epochs * 2));
   return 0;
 }
 
-int eval(const std::string& what, const DataFlags& flags, int64_t batch, int threads, bool test_part) {
+int eval(const std::string& what, const DataFlags& flags, int64_t batch, int threads,
+         bool test_part) {
   std::string path = what;
   if (std::filesystem::is_directory(what)) path = RunFolder(what).best();
   Model m = load_model(path, all_ops());
@@ -169,7 +186,8 @@ int eval(const std::string& what, const DataFlags& flags, int64_t batch, int thr
   say("data", data.line);
   Metrics metrics = Evaluator(t).evaluate(data.feeds, batch);
   std::printf("loss      %.6g\n", metrics.loss());
-  for (const auto& [name, value] : metrics.values()) std::printf("%-9s %s\n", name.c_str(), format_metric(name, value).c_str());
+  for (const auto& [name, value] : metrics.values())
+    std::printf("%-9s %s\n", name.c_str(), format_metric(name, value).c_str());
   return 0;
 }
 
@@ -177,14 +195,16 @@ int eval(const std::string& what, const DataFlags& flags, int64_t batch, int thr
 
 void add_train(Registry& r) {
   static TrainFlags f;
-  CLI::App* c = r.add("train", "trains either kind of file",
-                      "  onnxtrain train cnn.onnx --data mnist/ --epochs 3\n"
-                      "  onnxtrain train mlp.onnx --data data.npz --loss mse --optimizer sgd --lr 0.01\n"
-                      "  onnxtrain train --resume runs/cnn-001 --epochs 6");
+  CLI::App* c =
+      r.add("train", "trains either kind of file",
+            "  onnxtrain train cnn.onnx --data mnist/ --epochs 3\n"
+            "  onnxtrain train mlp.onnx --data data.npz --loss mse --optimizer sgd --lr 0.01\n"
+            "  onnxtrain train --resume runs/cnn-001 --epochs 6");
   f.app = c;
   c->add_option("MODEL", f.model, "an ONNX file, with or without training inside");
   f.data.add_to(c, false);
-  c->add_option("--valid", f.valid, "a fraction of the data, or another file; 0: none")->group("Data");
+  c->add_option("--valid", f.valid, "a fraction of the data, or another file; 0: none")
+      ->group("Data");
   c->add_flag("--no-shuffle", f.no_shuffle)->group("Data");
   c->add_option("--epochs", f.fit.epochs)->check(CLI::PositiveNumber);
   c->add_option("--batch", f.fit.batch)->check(CLI::PositiveNumber);
@@ -197,7 +217,9 @@ void add_train(Registry& r) {
   c->add_option("--save-every", f.fit.save_every, "steps between checkpoints")->group("Run");
   c->add_option("--seed", f.seed)->group("Run");
   c->add_option("--threads", f.threads)->group("Run");
-  c->add_option("--progress", f.progress, "auto|bar|lines|json|none")->check(CLI::IsMember({"auto", "bar", "lines", "json", "none"}))->group("Run");
+  c->add_option("--progress", f.progress, "auto|bar|lines|json|none")
+      ->check(CLI::IsMember({"auto", "bar", "lines", "json", "none"}))
+      ->group("Run");
   c->add_flag("-q,--quiet", f.quiet)->group("Run");
   c->add_flag("--dry-run", f.dry_run, "say what would be done")->group("Run");
   r.on(c, [] { return train(f); });
@@ -209,12 +231,14 @@ void add_eval(Registry& r) {
   static int64_t batch = 256;
   static int threads = 0;
   static std::string part = "test";
-  CLI::App* c = r.add("eval", "loss and metrics of a run or model", "  onnxtrain eval runs/cnn-001 --data mnist/");
+  CLI::App* c = r.add("eval", "loss and metrics of a run or model",
+                      "  onnxtrain eval runs/cnn-001 --data mnist/");
   c->add_option("RUN|MODEL", what)->required();
   data.add_to(c);
   c->add_option("--batch", batch);
   c->add_option("--threads", threads);
-  c->add_option("--part", part, "test|train: which part of a source that has both")->check(CLI::IsMember({"test", "train"}));
+  c->add_option("--part", part, "test|train: which part of a source that has both")
+      ->check(CLI::IsMember({"test", "train"}));
   r.on(c, [] { return eval(what, data, batch, threads, part == "test"); });
 }
 

@@ -9,7 +9,7 @@ namespace onnxtrain {
 
 // One loss term, resolved against the main graph.
 struct TermSource {
-  std::string kind;      // never auto
+  std::string kind;        // never auto
   ValueId output = kNone;  // the model output
   ValueId input = kNone;   // what the loss reads: the output, or the scores before its Softmax
   int64_t class_axis = 1;  // cross_entropy, nll
@@ -25,8 +25,8 @@ ValueId find_output(const Model& m, const std::string& name);
 // Values of the main graph that are running statistics of a BatchNormalization.
 std::vector<char> running_statistics(const Graph& main);
 // Trained initializers, as values of the main graph, in graph order.
-std::vector<ValueId> parameter_values(const Model& m, const Recipe& r, const std::vector<TermSource>& terms,
-                                      const OpTable& ops);
+std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
+                                      const std::vector<TermSource>& terms, const OpTable& ops);
 // Initializers that freeze and only leave to training.
 bool is_chosen(const Recipe& r, const std::string& name);
 

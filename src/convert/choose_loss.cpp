@@ -29,7 +29,9 @@ std::string shape_text(const TypeInfo& t) {
   if (!t.shape) return cat(dtype_name(t.elem), " of unknown rank");
   std::string s = "[";
   for (const Dim& d : *t.shape)
-    s += (s.size() > 1 ? "," : "") + (d.known() ? std::to_string(d.value) : d.symbol.empty() ? "?" : d.symbol);
+    s += (s.size() > 1 ? "," : "") + (d.known()          ? std::to_string(d.value)
+                                      : d.symbol.empty() ? "?"
+                                                         : d.symbol);
   return cat(s, "] ", dtype_name(t.elem));
 }
 
@@ -37,7 +39,8 @@ std::string shape_text(const TypeInfo& t) {
 const ValueDef* input_of_same_shape(const Graph& g, const TypeInfo& t) {
   for (ValueId v : g.inputs) {
     const ValueDef& d = g.value(v);
-    if (d.constant.defined() || !d.type.is_tensor() || d.type.elem != t.elem || !d.type.shape) continue;
+    if (d.constant.defined() || !d.type.is_tensor() || d.type.elem != t.elem || !d.type.shape)
+      continue;
     if (d.type.shape->size() != t.shape->size() || t.shape->size() < 2) continue;
     bool same = true;
     for (size_t k = 1; k < t.shape->size(); ++k)
@@ -53,8 +56,8 @@ bool made_by_dense_layer(const Graph& g, ValueId v) {
     const Node* n = maker(g, v);
     if (!n || n->inputs.empty()) return false;
     if (n->is("MatMul") || n->is("Gemm")) return true;
-    bool passes_on = n->is("Add") || n->is("Sub") || n->is("Mul") || n->is("Div") || n->is("Identity") ||
-                     n->is("Cast") || n->is("Dropout");
+    bool passes_on = n->is("Add") || n->is("Sub") || n->is("Mul") || n->is("Div") ||
+                     n->is("Identity") || n->is("Cast") || n->is("Dropout");
     if (!passes_on) return false;
     // of two operands the one that is computed
     ValueId next = n->inputs[0];
@@ -86,7 +89,8 @@ std::vector<LossTerm> terms_of(const Recipe& r) {
 }
 
 ValueId find_output(const Model& m, const std::string& name) {
-  if (m.main.outputs.empty()) model_error("OT1236", "the model has no outputs, there is nothing to train");
+  if (m.main.outputs.empty())
+    model_error("OT1236", "the model has no outputs, there is nothing to train");
   if (name.empty()) return m.main.outputs[0];
   std::vector<std::string> names;
   for (ValueId v : m.main.outputs) {
@@ -108,8 +112,10 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
   c.output = d.name;
   auto source = [&] { return g.value_name(maker(g, v)->inputs[0]); };
   if (!t.is_tensor() || !dtype_is_differentiable(t.elem))
-    model_error("OT1238", cat("no loss fits output '", d.name, "': it is ", to_string(t), ", not floating point"),
-                "name another output or a loss:  --loss FILE.onnx");
+    model_error(
+        "OT1238",
+        cat("no loss fits output '", d.name, "': it is ", to_string(t), ", not floating point"),
+        "name another output or a loss:  --loss FILE.onnx");
   if (made_by(g, v, "Softmax")) {
     c.kind = "cross_entropy";
     c.because = cat("'", c.output, "' is a Softmax: cross-entropy on '", source(), "' before it");
@@ -118,10 +124,13 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
     c.because = cat("'", c.output, "' is a LogSoftmax");
   } else if (made_by(g, v, "Sigmoid")) {
     c.kind = "bce_logits";
-    c.because = cat("'", c.output, "' is a Sigmoid: binary cross-entropy on '", source(), "' before it");
+    c.because =
+        cat("'", c.output, "' is a Sigmoid: binary cross-entropy on '", source(), "' before it");
   } else if (!t.shape) {
-    model_error("OT1238", cat("no loss can be chosen for output '", d.name, "': the file does not tell its rank"),
-                "choose one:  --loss mse   or   --loss cross_entropy");
+    model_error(
+        "OT1238",
+        cat("no loss can be chosen for output '", d.name, "': the file does not tell its rank"),
+        "choose one:  --loss mse   or   --loss cross_entropy");
   } else if (t.shape->empty()) {
     c.kind = "output";
     c.because = cat("'", c.output, "' is a scalar: taken as the loss itself");
@@ -136,7 +145,8 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
     int64_t classes = (*t.shape)[size_t(axis)].value;
     if (t.shape->size() > 2 && axis == 1 && (classes == 1 || classes == 3)) {
       c.kind = "mse";
-      c.because = cat("'", c.output, "' is ", shape_text(t), ": ", classes, " channel", classes == 1 ? "" : "s", " look like an image");
+      c.because = cat("'", c.output, "' is ", shape_text(t), ": ", classes, " channel",
+                      classes == 1 ? "" : "s", " look like an image");
     } else {
       c.kind = "cross_entropy";
       c.because = cat("'", c.output, "' is ", shape_text(t), " with no Softmax at the end");
@@ -156,7 +166,8 @@ TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops) {
       for (ValueId v : g.outputs)
         if (g.value_name(v) == name) s.file_inputs.push_back(v);
     if (s.file_inputs.empty())
-      model_error("OT1239", cat("no input of the loss '", t.kind, "' has the name of a model output"),
+      model_error("OT1239",
+                  cat("no input of the loss '", t.kind, "' has the name of a model output"),
                   cat("name one of its inputs '", g.value_name(g.outputs.at(0)), "'"));
     s.output = s.input = s.file_inputs[0];
     return s;

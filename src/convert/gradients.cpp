@@ -111,7 +111,8 @@ void clip_gradients(StepBuilder& s, const Recipe& r, std::vector<Trained>& param
   if (r.clip_value > 0)
     for (Trained& p : parameters) {
       DType t = elem(s, p.weights);
-      keep_type(p, b.call("Clip", {p.gradient, b.tensor(scalar_tensor(-r.clip_value, t)), b.tensor(scalar_tensor(r.clip_value, t))}));
+      keep_type(p, b.call("Clip", {p.gradient, b.tensor(scalar_tensor(-r.clip_value, t)),
+                                   b.tensor(scalar_tensor(r.clip_value, t))}));
     }
   if (r.clip_norm <= 0) return;
   // the norm of the norms, as PyTorch computes it; scale = min(1, max_norm / (norm + 1e-6))
@@ -127,7 +128,8 @@ void clip_gradients(StepBuilder& s, const Recipe& r, std::vector<Trained>& param
   ValueId total = squares[0];
   for (size_t k = 1; k < squares.size(); ++k) total = b.add(total, squares[k]);
   ValueId norm = b.call("Sqrt", {total});
-  ValueId scale = b.div(b.tensor(scalar_tensor(r.clip_norm, t)), b.add(norm, b.tensor(scalar_tensor(1e-6, t))));
+  ValueId scale =
+      b.div(b.tensor(scalar_tensor(r.clip_norm, t)), b.add(norm, b.tensor(scalar_tensor(1e-6, t))));
   scale = b.call("Min", {scale, b.tensor(scalar_tensor(1, t))});
   s.set_type(norm, TypeInfo::tensor(t, {}));
   s.set_type(scale, TypeInfo::tensor(t, {}));

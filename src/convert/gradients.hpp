@@ -16,7 +16,8 @@ Accumulation add_accumulation(StepBuilder& s, const Recipe& r, std::vector<Train
 // Bindings from number `first` on keep the old value, bit for bit, in steps without an update.
 void only_every(StepBuilder& s, const Accumulation& a, size_t first);
 
-// By value, then by the norm of all gradients together (PyTorch's clip_grad_value_ and clip_grad_norm_).
+// By value, then by the norm of all gradients together (PyTorch's clip_grad_value_ and
+// clip_grad_norm_).
 void clip_gradients(StepBuilder& s, const Recipe& r, std::vector<Trained>& parameters);
 
 std::vector<std::string> trained_names(const std::vector<Trained>& parameters);

@@ -32,7 +32,8 @@ class Terms {
     if (k == "kl") return reduce(t, kl(src, target));
     if (k == "bce") return reduce(t, bce(target));
     if (k == "bce_logits")  // (1-t) x + log(1 + exp(-x))
-      return reduce(t, b_.add(b_.mul(b_.sub(scalar(1), target), y_), b_.call("Softplus", {b_.neg(y_)})));
+      return reduce(
+          t, b_.add(b_.mul(b_.sub(scalar(1), target), y_), b_.call("Softplus", {b_.neg(y_)})));
     if (k == "hinge") return reduce(t, b_.call("Relu", {b_.sub(scalar(1), b_.mul(target, y_))}));
     ValueId d = b_.sub(y_, target);
     if (k == "mse") return reduce(t, b_.mul(d, d));
@@ -54,7 +55,8 @@ class Terms {
   }
 
   ValueId reduce(const LossTerm& t, ValueId v) {
-    return scalar_type(b_.call(t.reduction == "sum" ? "ReduceSum" : "ReduceMean", {v}, {{"keepdims", int64_t(0)}}));
+    return scalar_type(b_.call(t.reduction == "sum" ? "ReduceSum" : "ReduceMean", {v},
+                               {{"keepdims", int64_t(0)}}));
   }
 
   // The target: an input of the model of that name (an autoencoder's own input), an input that
@@ -67,8 +69,10 @@ class Terms {
       if (s_.graph().value_name(v) == name_) return v;
     ValueId v = s_.add_input(name_, std::move(type));
     if (s_.graph().value_name(v) != name_)
-      usage_error("OT1243", cat("the target cannot be named '", name_, "': a tensor of the model has this name"),
-                  cat("choose another:  --label ", s_.graph().value_name(v)));
+      usage_error(
+          "OT1243",
+          cat("the target cannot be named '", name_, "': a tensor of the model has this name"),
+          cat("choose another:  --label ", s_.graph().value_name(v)));
     return v;
   }
 
@@ -85,17 +89,25 @@ class Terms {
     int64_t rank = type_.shape ? int64_t(type_.shape->size()) : 2, axis = src.class_axis;
     const std::string& output = s_.main().value_name(src.output);
     if (rank < 2)
-      model_error("OT1244", cat(src.kind, " needs scores [N,classes], output '", output, "' is ", to_string(type_)),
-                  "choose another loss:  --loss mse   or   --loss bce_logits");
+      model_error(
+          "OT1244",
+          cat(src.kind, " needs scores [N,classes], output '", output, "' is ", to_string(type_)),
+          "choose another loss:  --loss mse   or   --loss bce_logits");
     if (axis != 1 && axis != rank - 1)
-      model_error("OT1244", cat("classes of output '", output, "' lie along axis ", axis, " of ", rank,
-                                "; they must be along axis 1 or the last"));
+      model_error("OT1244", cat("classes of output '", output, "' lie along axis ", axis, " of ",
+                                rank, "; they must be along axis 1 or the last"));
     int64_t classes = type_.shape ? (*type_.shape)[size_t(axis)].value : -1;
     if (!t.class_weights.empty() && classes >= 0 && int64_t(t.class_weights.size()) != classes)
-      usage_error("OT1233", cat("there are ", t.class_weights.size(), " class weights, output '", output, "' has ", classes, " classes"));
+      usage_error("OT1233", cat("there are ", t.class_weights.size(), " class weights, output '",
+                                output, "' has ", classes, " classes"));
     ValueId labels = label(labels_type(axis)), scores = y_;
     if (rank > 2 && axis == rank - 1) {  // classes last: rows of scores
-      ValueId shape = classes >= 0 ? b_.constant_ints({-1, classes}) : b_.call("Concat", {b_.constant_ints({-1}), b_.call("Shape", {y_}, {{"start", int64_t(-1)}})}, {{"axis", int64_t(0)}});
+      ValueId shape =
+          classes >= 0
+              ? b_.constant_ints({-1, classes})
+              : b_.call("Concat",
+                        {b_.constant_ints({-1}), b_.call("Shape", {y_}, {{"start", int64_t(-1)}})},
+                        {{"axis", int64_t(0)}});
       scores = b_.call("Reshape", {y_, shape});
       labels = b_.call("Reshape", {labels, b_.constant_ints({-1})});
     }
@@ -117,7 +129,8 @@ class Terms {
   }
 
   // (1-s) * nll + s/classes * sum of all negative log-probabilities, ignored rows left out.
-  ValueId smoothed(const LossTerm& t, const std::vector<ValueId>& in, const GradBuilder::Attrs& attrs, int64_t classes) {
+  ValueId smoothed(const LossTerm& t, const std::vector<ValueId>& in,
+                   const GradBuilder::Attrs& attrs, int64_t classes) {
     std::vector<ValueId> out = b_.call_n("SoftmaxCrossEntropyLoss", in, 2, attrs);
     s_.set_type(out[1], TypeInfo::tensor(elem()));
     ValueId each = out[1], labels = in[1];
@@ -130,7 +143,8 @@ class Terms {
     ValueId smooth = b_.neg(b_.reduce_sum(each, {1}, false));
     ValueId used = kNone;
     if (t.ignore_index) {
-      used = s_.cast(b_.call("Not", {b_.call("Equal", {labels, b_.constant_int(*t.ignore_index)})}), elem());
+      used = s_.cast(b_.call("Not", {b_.call("Equal", {labels, b_.constant_int(*t.ignore_index)})}),
+                     elem());
       smooth = b_.mul(smooth, used);
     }
     ValueId sum = b_.call("ReduceSum", {smooth}, {{"keepdims", int64_t(0)}});
@@ -155,7 +169,8 @@ class Terms {
     if (classes > 0) {
       share = scalar(t.label_smoothing / double(classes));
     } else {
-      ValueId n = b_.call("Gather", {b_.call("Shape", {in[0]}), b_.constant_int(1)}, {{"axis", int64_t(0)}});
+      ValueId n = b_.call("Gather", {b_.call("Shape", {in[0]}), b_.constant_int(1)},
+                          {{"axis", int64_t(0)}});
       share = b_.div(share, s_.cast(n, elem()));
     }
     return scalar_type(b_.add(b_.mul(out[0], scalar(1 - t.label_smoothing)), b_.mul(sum, share)));
@@ -182,7 +197,8 @@ class Terms {
     ValueId logs = y_;
     if (p >= 0 && m.nodes[size_t(p)].is("Softmax")) {
       const Node n = m.nodes[size_t(p)];
-      logs = b_.call("LogSoftmax", {s_.from_main(n.inputs[0])}, {{"axis", n.i("axis", n.version >= 13 ? -1 : 1)}});
+      logs = b_.call("LogSoftmax", {s_.from_main(n.inputs[0])},
+                     {{"axis", n.i("axis", n.version >= 13 ? -1 : 1)}});
       s_.set_type(logs, type_);
     }
     ValueId positive = b_.call("Greater", {target, scalar(0)});
@@ -218,8 +234,8 @@ class Terms {
 
 }  // namespace
 
-std::map<ValueId, ValueId> inline_graph(StepBuilder& s, const Graph& from, std::map<ValueId, ValueId> to,
-                                        const std::string& prefix) {
+std::map<ValueId, ValueId> inline_graph(StepBuilder& s, const Graph& from,
+                                        std::map<ValueId, ValueId> to, const std::string& prefix) {
   Graph& g = s.graph();
   for (size_t k = 0; k < from.values.size(); ++k) {
     const ValueDef& d = from.values[k];
@@ -251,7 +267,8 @@ std::map<ValueId, ValueId> inline_graph(StepBuilder& s, const Graph& from, std::
   return to;
 }
 
-ValueId add_losses(StepBuilder& s, const std::vector<LossTerm>& terms, const std::vector<TermSource>& sources) {
+ValueId add_losses(StepBuilder& s, const std::vector<LossTerm>& terms,
+                   const std::vector<TermSource>& sources) {
   Terms make(s);
   ValueId total = kNone;
   for (size_t k = 0; k < terms.size(); ++k) {

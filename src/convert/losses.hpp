@@ -6,11 +6,13 @@
 namespace onnxtrain {
 
 // The scalar loss: the weighted sum of all terms. Adds the target inputs.
-ValueId add_losses(StepBuilder& s, const std::vector<LossTerm>& terms, const std::vector<TermSource>& sources);
+ValueId add_losses(StepBuilder& s, const std::vector<LossTerm>& terms,
+                   const std::vector<TermSource>& sources);
 
 // A copy of `from`'s nodes in the algorithm: `given` are values of `from` already present here
 // (inputs); constants are copied. Returns where every value went.
-std::map<ValueId, ValueId> inline_graph(StepBuilder& s, const Graph& from, std::map<ValueId, ValueId> given,
+std::map<ValueId, ValueId> inline_graph(StepBuilder& s, const Graph& from,
+                                        std::map<ValueId, ValueId> given,
                                         const std::string& prefix);
 
 }  // namespace onnxtrain

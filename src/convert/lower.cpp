@@ -84,7 +84,8 @@ Graph split(const Joined& j, const Graph& before) {
 
 bool is_optimizer(const Node& n) { return n.domain == kTrainingDomain && n.op != "Gradient"; }
 
-// Replaces nodes of our own domain; true if one was there. Outputs keep their numbers through Identity.
+// Replaces nodes of our own domain; true if one was there. Outputs keep their numbers through
+// Identity.
 bool replace_own(Graph& g, const OpTable& ops, int opset) {
   bool any = false;
   std::vector<Node> old = std::move(g.nodes);
@@ -97,7 +98,8 @@ bool replace_own(Graph& g, const OpTable& ops, int opset) {
       continue;
     }
     if (n.domain == kOwnDomain && (!op || !op->lower))
-      model_error("OT1247", cat("cannot lower ", n.label(), ": it has no form in standard operators"),
+      model_error("OT1247",
+                  cat("cannot lower ", n.label(), ": it has no form in standard operators"),
                   "prepare the model without --lowered");
     any = true;
     GradBuilder b(g, ops, n, {}, opset);
@@ -236,10 +238,12 @@ Model flatten_step(const Model& m, int which) {
     if (read[size_t(v)] && !g.value(v).constant.defined()) inputs.push_back(v);
   for (ValueId v : step.algorithm.inputs) inputs.push_back(j.to[size_t(v)]);
   std::vector<std::string> names = m.state_names();
-  if (auto it = m.metadata.find("onnxtrain.rate"); it != m.metadata.end()) names.push_back(it->second);
+  if (auto it = m.metadata.find("onnxtrain.rate"); it != m.metadata.end())
+    names.push_back(it->second);
   for (size_t k = 0; k < g.values.size(); ++k) {
     ValueDef& d = g.values[k];
-    bool is_state = d.constant.defined() && std::find(names.begin(), names.end(), d.name) != names.end();
+    bool is_state =
+        d.constant.defined() && std::find(names.begin(), names.end(), d.name) != names.end();
     d.state.clear();
     if (!is_state || !read[k]) continue;
     d.constant = {};

@@ -1,5 +1,5 @@
-// Lowered training steps (ruling G15): no Gradient node, explicit backward in standard operators and
-// local functions.
+// Lowered training steps (ruling G15): no Gradient node, explicit backward in standard operators
+// and local functions.
 #pragma once
 #include "convert/prepare.hpp"
 

@@ -69,7 +69,9 @@ std::vector<ValueId> lower_optimizer(GradBuilder& b) {
     auto in = [&](size_t group) { return n.inputs[2 + group * count + k]; };
     Update u{b, rate, step, in(0), in(1), {in(2)}};
     if (groups == 4) u.state.push_back(in(3));
-    std::vector<ValueId> made = n.op == "Momentum" ? momentum(u) : n.op == "Adagrad" ? adagrad(u) : adam(u);
+    std::vector<ValueId> made = n.op == "Momentum"  ? momentum(u)
+                                : n.op == "Adagrad" ? adagrad(u)
+                                                    : adam(u);
     for (size_t o = 0; o < made.size(); ++o) out[o * count + k] = made[o];
   }
   return out;

@@ -15,20 +15,25 @@ using testing::random_tensor;
 
 Model mlp() {
   using testing::weights;
-  return parse_model(cat(R"(<ir_version: 8, opset_import: ["" : 17]>
+  return parse_model(
+      cat(R"(<ir_version: 8, opset_import: ["" : 17]>
 mlp (float[N,4] x) => (float[N,3] logits)
-<)", weights("w1", {4, 8}, 1), ", ", weights("b1", {8}, 2), ", ", weights("scale", {8}, 3), ", ", weights("bias", {8}, 4),
-                         ", ", weights("w2", {8, 3}, 5), R"(>
+<)",
+          weights("w1", {4, 8}, 1), ", ", weights("b1", {8}, 2), ", ", weights("scale", {8}, 3),
+          ", ", weights("bias", {8}, 4), ", ", weights("w2", {8, 3}, 5), R"(>
 {
   a = MatMul (x, w1)
   c = Add (a, b1)
   n = LayerNormalization <axis = -1> (c, scale, bias)
   h = Relu (n)
   logits = MatMul (h, w2)
-})"), all_ops());
+})"),
+      all_ops());
 }
 
-Feeds batch(int64_t n) { return {{"x", random_tensor({n, 4}, -1, 1, 7)}, {"label", random_ints({n}, 0, 3, 8)}}; }
+Feeds batch(int64_t n) {
+  return {{"x", random_tensor({n, 4}, -1, 1, 7)}, {"label", random_ints({n}, 0, 3, 8)}};
+}
 
 TEST(Lower, TrainsWithTheSameNumbers) {
   for (const char* kind : {"sgd", "momentum", "adamw", "adagrad", "onnx_adam"}) {

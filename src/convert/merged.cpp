@@ -24,7 +24,8 @@ bool separate_merged_initializers(Model& m) {
     const Node& n = m.main.nodes[k];
     if (!n.is("Identity")) continue;
     const ValueDef& d = m.main.value(n.inputs[0]);
-    if (!d.initializer || !d.constant.defined() || !dtype_is_differentiable(d.constant.dtype())) continue;
+    if (!d.initializer || !d.constant.defined() || !dtype_is_differentiable(d.constant.dtype()))
+      continue;
     bool statistic = statistics[size_t(n.outputs[0])] || statistics[size_t(n.inputs[0])];
     if (statistic || (d.constant.rank() >= 1 && all_equal(d.constant))) found.push_back(k);
   }
@@ -39,8 +40,10 @@ bool separate_merged_initializers(Model& m) {
   }
   std::vector<Node> kept;
   for (size_t k = 0, f = 0; k < m.main.nodes.size(); ++k) {
-    if (f < found.size() && found[f] == k) ++f;
-    else kept.push_back(std::move(m.main.nodes[k]));
+    if (f < found.size() && found[f] == k)
+      ++f;
+    else
+      kept.push_back(std::move(m.main.nodes[k]));
   }
   m.main.nodes = std::move(kept);
   m.main.renumber();

@@ -59,8 +59,10 @@ bool matches(const char* p, const char* s) {
   return !*s;
 }
 
-void need_kind(const char* what, const std::string& kind, const std::vector<std::string>& known, bool path) {
-  if (std::find(known.begin(), known.end(), kind) != known.end() || (path && is_onnx_path(kind))) return;
+void need_kind(const char* what, const std::string& kind, const std::vector<std::string>& known,
+               bool path) {
+  if (std::find(known.begin(), known.end(), kind) != known.end() || (path && is_onnx_path(kind)))
+    return;
   usage_error("OT1232", cat("there is no ", what, " '", kind, "'"), suggestion(kind, known));
 }
 
@@ -89,30 +91,33 @@ bool glob_match(const std::string& pattern, const std::string& name) {
 }
 
 bool any_glob_matches(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const auto& p) { return glob_match(p, name); });
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const auto& p) { return glob_match(p, name); });
 }
 
 const std::vector<std::string>& loss_kinds() {
-  static const std::vector<std::string> list = {"auto", "cross_entropy", "nll", "mse", "l1", "huber", "bce",
-                                                "bce_logits", "kl", "hinge", "output"};
+  static const std::vector<std::string> list = {"auto", "cross_entropy", "nll",   "mse",
+                                                "l1",   "huber",         "bce",   "bce_logits",
+                                                "kl",   "hinge",         "output"};
   return list;
 }
 const std::vector<std::string>& optimizer_kinds() {
   static const std::vector<std::string> list = {
-      "sgd", "momentum", "nesterov", "adam", "adamw", "adagrad", "rmsprop", "lion", "lamb",
-      "onnx_adam", "onnx_momentum", "onnx_adagrad"};
+      "sgd",     "momentum", "nesterov", "adam",      "adamw",         "adagrad",
+      "rmsprop", "lion",     "lamb",     "onnx_adam", "onnx_momentum", "onnx_adagrad"};
   return list;
 }
 const std::vector<std::string>& schedule_kinds() {
-  static const std::vector<std::string> list = {"constant", "step", "multistep", "exponential", "cosine",
-                                                "linear", "onecycle", "polynomial"};
+  static const std::vector<std::string> list = {"constant", "step",   "multistep", "exponential",
+                                                "cosine",   "linear", "onecycle",  "polynomial"};
   return list;
 }
 const std::vector<std::string>& schedule_numbers() {
   static const std::vector<std::string> list = {
-      "step_size", "gamma", "total_steps", "warmup_steps", "warmup_start", "min_lr", "max_lr", "power",
-      "start_factor", "end_factor", "pct_start", "div_factor", "final_div_factor", "three_phase",
-      "anneal_linear"};
+      "step_size",        "gamma",       "total_steps",  "warmup_steps",
+      "warmup_start",     "min_lr",      "max_lr",       "power",
+      "start_factor",     "end_factor",  "pct_start",    "div_factor",
+      "final_div_factor", "three_phase", "anneal_linear"};
   return list;
 }
 
@@ -124,27 +129,35 @@ void check_recipe(const Recipe& r) {
   for (const LossTerm& t : r.losses) {
     need_kind("loss", t.kind, loss_kinds(), true);
     if (t.reduction != "mean" && t.reduction != "sum")
-      usage_error("OT1232", cat("there is no reduction '", t.reduction, "'"), suggestion(t.reduction, {"mean", "sum"}));
-    need(t.label_smoothing >= 0 && t.label_smoothing < 1, "label_smoothing", t.label_smoothing, "in [0,1)");
+      usage_error("OT1232", cat("there is no reduction '", t.reduction, "'"),
+                  suggestion(t.reduction, {"mean", "sum"}));
+    need(t.label_smoothing >= 0 && t.label_smoothing < 1, "label_smoothing", t.label_smoothing,
+         "in [0,1)");
     need(t.delta > 0, "delta", t.delta, "positive");
     bool classes = t.kind == "cross_entropy" || t.kind == "nll" || t.kind == "auto";
     if (!classes && (t.ignore_index || !t.class_weights.empty() || t.label_smoothing != 0))
-      usage_error("OT1234", cat("class weights, ignore_index and label smoothing belong to cross_entropy, not to ", t.kind));
+      usage_error(
+          "OT1234",
+          cat("class weights, ignore_index and label smoothing belong to cross_entropy, not to ",
+              t.kind));
     if (t.kind == "nll" && t.label_smoothing != 0)
-      usage_error("OT1234", "label smoothing belongs to cross_entropy, not to nll", "use the loss cross_entropy");
+      usage_error("OT1234", "label smoothing belongs to cross_entropy, not to nll",
+                  "use the loss cross_entropy");
   }
   const OptimizerSpec& o = r.optimizer;
   need_kind("optimizer", o.kind, optimizer_kinds(), true);
   need_kind("style", o.style, {"torch", "keras"}, false);
   need(!o.lr || *o.lr >= 0, "lr", o.lr.value_or(0), "0 or more");
   need(o.momentum >= 0, "momentum", o.momentum, "0 or more");
-  need(!o.weight_decay || *o.weight_decay >= 0, "weight_decay", o.weight_decay.value_or(0), "0 or more");
+  need(!o.weight_decay || *o.weight_decay >= 0, "weight_decay", o.weight_decay.value_or(0),
+       "0 or more");
   need(!o.beta1 || (*o.beta1 >= 0 && *o.beta1 < 1), "beta1", o.beta1.value_or(0), "in [0,1)");
   need(!o.beta2 || (*o.beta2 >= 0 && *o.beta2 < 1), "beta2", o.beta2.value_or(0), "in [0,1)");
   need(!o.eps || *o.eps >= 0, "eps", o.eps.value_or(0), "0 or more");
   bool nesterov = o.nesterov && (o.kind == "sgd" || o.kind == "momentum");
   if (nesterov && o.kind == "sgd" && (o.momentum <= 0 || o.dampening != 0))
-    usage_error("OT1234", "Nesterov's rule needs a momentum and no dampening", "set momentum to 0.9 and dampening to 0");
+    usage_error("OT1234", "Nesterov's rule needs a momentum and no dampening",
+                "set momentum to 0.9 and dampening to 0");
   need_kind("schedule", r.schedule.kind, schedule_kinds(), false);
   for (const auto& [key, value] : r.schedule.numbers)
     need_kind("number of a schedule", key, schedule_numbers(), false);

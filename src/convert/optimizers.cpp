@@ -15,7 +15,13 @@ using Attrs = GradBuilder::Attrs;
 class Updates {
  public:
   Updates(StepBuilder& s, const OptimizerSpec& o, ValueId rate, const Counter& counter)
-      : s_(s), b_(s.nodes()), o_(o), rate_(rate), counter_(counter), kind_(o.kind), keras_(o.style == "keras") {
+      : s_(s),
+        b_(s.nodes()),
+        o_(o),
+        rate_(rate),
+        counter_(counter),
+        kind_(o.kind),
+        keras_(o.style == "keras") {
     nesterov_ = o.nesterov || kind_ == "nesterov";
     momentum_ = o.momentum;
     if ((kind_ == "momentum" || kind_ == "nesterov") && momentum_ == 0) momentum_ = 0.9;
@@ -85,7 +91,9 @@ class Updates {
   void sgd() { emit(own("Sgd"), {r_}, {{"decay", real(decay_)}}, {}); }
   void momentum() {  // ONNX's operator is PyTorch's SGD
     emit(standard("Momentum"), {r_, counter_.value},
-         {{"alpha", float(momentum_)}, {"beta", float(1 - o_.dampening)}, {"norm_coefficient", float(decay_)},
+         {{"alpha", float(momentum_)},
+          {"beta", float(1 - o_.dampening)},
+          {"norm_coefficient", float(decay_)},
           {"mode", std::string(nesterov_ ? "nesterov" : "standard")}},
          {{"momentum", 0}});
   }
@@ -99,23 +107,30 @@ class Updates {
     double eps = o_.eps.value_or(keras_ ? 1e-7 : 1e-8);
     if (op == "AdamKeras" && decay_ == 0)  // exactly ONNX's Adam
       return emit(standard("Adam"), {r_, counter_.next},
-                  {{"alpha", float(o_.beta1.value_or(0.9))}, {"beta", float(o_.beta2.value_or(0.999))},
-                   {"epsilon", float(eps)}, {"norm_coefficient", 0.0f}, {"norm_coefficient_post", 0.0f}},
+                  {{"alpha", float(o_.beta1.value_or(0.9))},
+                   {"beta", float(o_.beta2.value_or(0.999))},
+                   {"epsilon", float(eps)},
+                   {"norm_coefficient", 0.0f},
+                   {"norm_coefficient_post", 0.0f}},
                   state);
     emit(own(op.c_str()), {r_, counter_.next},
-         {{"beta1", real(o_.beta1.value_or(0.9))}, {"beta2", real(o_.beta2.value_or(0.999))},
-          {"epsilon", real(eps)}, {"decay", real(decay_)}},
+         {{"beta1", real(o_.beta1.value_or(0.9))},
+          {"beta2", real(o_.beta2.value_or(0.999))},
+          {"epsilon", real(eps)},
+          {"decay", real(decay_)}},
          state);
   }
   void adagrad() {  // ONNX's operator is PyTorch's, with T = 0 at the first step
     emit(standard("Adagrad"), {r_, counter_.value},
-         {{"decay_factor", float(o_.lr_decay)}, {"epsilon", float(o_.eps.value_or(1e-10))},
+         {{"decay_factor", float(o_.lr_decay)},
+          {"epsilon", float(o_.eps.value_or(1e-10))},
           {"norm_coefficient", float(decay_)}},
          {{"sum", o_.initial_accumulator_value}});
   }
   void keras_adagrad() {
     double first = o_.initial_accumulator_value == 0 ? 0.1 : o_.initial_accumulator_value;
-    emit(own("AdagradKeras"), {r_}, {{"epsilon", real(o_.eps.value_or(1e-7))}, {"decay", real(decay_)}},
+    emit(own("AdagradKeras"), {r_},
+         {{"epsilon", real(o_.eps.value_or(1e-7))}, {"decay", real(decay_)}},
          {{"accumulator", first}});
   }
   void rmsprop() {
@@ -131,19 +146,25 @@ class Updates {
     }
     double alpha = keras_ && o_.alpha == 0.99 ? 0.9 : o_.alpha;  // Keras' default
     emit(own(op.c_str()), {r_},
-         {{"alpha", real(alpha)}, {"epsilon", real(o_.eps.value_or(keras_ ? 1e-7 : 1e-8))},
-          {"momentum", real(o_.momentum)}, {"decay", real(decay_)}},
+         {{"alpha", real(alpha)},
+          {"epsilon", real(o_.eps.value_or(keras_ ? 1e-7 : 1e-8))},
+          {"momentum", real(o_.momentum)},
+          {"decay", real(decay_)}},
          state);
   }
   void lion() {
     emit(own("Lion"), {r_},
-         {{"beta1", real(o_.beta1.value_or(0.9))}, {"beta2", real(o_.beta2.value_or(0.99))}, {"decay", real(decay_)}},
+         {{"beta1", real(o_.beta1.value_or(0.9))},
+          {"beta2", real(o_.beta2.value_or(0.99))},
+          {"decay", real(decay_)}},
          {{"exp_avg", 0}});
   }
   void lamb() {
     emit(own("Lamb"), {r_, counter_.next},
-         {{"beta1", real(o_.beta1.value_or(0.9))}, {"beta2", real(o_.beta2.value_or(0.999))},
-          {"epsilon", real(o_.eps.value_or(1e-6))}, {"decay", real(decay_)}},
+         {{"beta1", real(o_.beta1.value_or(0.9))},
+          {"beta2", real(o_.beta2.value_or(0.999))},
+          {"epsilon", real(o_.eps.value_or(1e-6))},
+          {"decay", real(decay_)}},
          {{"exp_avg", 0}, {"exp_avg_sq", 0}});
   }
 
@@ -157,14 +178,19 @@ class Updates {
     }
     for (const auto& [key, value] : o_.attributes) {
       if (!defaults.count(key))
-        usage_error("OT1230", cat(o_.kind, " has no attribute '", key, "'"), suggestion(key, known));
+        usage_error("OT1230", cat(o_.kind, " has no attribute '", key, "'"),
+                    suggestion(key, known));
       a[key] = float(value);
     }
     return a;
   }
   void onnx_adam(ValueId t) {
     emit(standard("Adam"), {r_, t},
-         standard_attrs({{"alpha", 0.9}, {"beta", 0.999}, {"epsilon", 1e-6}, {"norm_coefficient", decay_}, {"norm_coefficient_post", 0}}),
+         standard_attrs({{"alpha", 0.9},
+                         {"beta", 0.999},
+                         {"epsilon", 1e-6},
+                         {"norm_coefficient", decay_},
+                         {"norm_coefficient_post", 0}}),
          {{"V", 0}, {"H", 0}});
   }
   void onnx_momentum() {
@@ -200,12 +226,13 @@ double default_rate(const OptimizerSpec& o) {
   if (o.kind == "lion") return 1e-4;
   if (o.kind == "rmsprop") return o.style == "keras" ? 1e-3 : 1e-2;
   if (o.kind == "adagrad") return o.style == "keras" ? 1e-3 : 1e-2;
-  if (o.kind == "adam" || o.kind == "adamw" || o.kind == "lamb" || o.kind == "onnx_adam") return 1e-3;
+  if (o.kind == "adam" || o.kind == "adamw" || o.kind == "lamb" || o.kind == "onnx_adam")
+    return 1e-3;
   return 1e-2;
 }
 
-void add_optimizer(StepBuilder& s, const OptimizerSpec& o, const std::vector<Trained>& parameters, ValueId rate,
-                   const Counter& counter) {
+void add_optimizer(StepBuilder& s, const OptimizerSpec& o, const std::vector<Trained>& parameters,
+                   ValueId rate, const Counter& counter) {
   if (is_onnx_path(o.kind)) return add_user_optimizer(s, o, parameters, rate, counter);
   Updates make(s, o, rate, counter);
   for (const Trained& p : parameters) make.add(p);

@@ -22,7 +22,7 @@ int64_t first_step(const OptimizerSpec& o);
 double default_rate(const OptimizerSpec& o);
 
 // Adds the updates and binds parameters and state.
-void add_optimizer(StepBuilder& s, const OptimizerSpec& o, const std::vector<Trained>& parameters, ValueId rate,
-                   const Counter& counter);
+void add_optimizer(StepBuilder& s, const OptimizerSpec& o, const std::vector<Trained>& parameters,
+                   ValueId rate, const Counter& counter);
 
 }  // namespace onnxtrain

@@ -15,19 +15,23 @@ namespace {
 bool is_setting(const Node& n, size_t input) {
   if (!n.domain.empty()) return false;
   if (n.op == "BatchNormalization") return input >= 3;
-  if (n.op == "Dropout" || n.op == "Clip" || n.op == "Upsample" || n.op == "Resize" || n.op == "OneHot") return input >= 1;
+  if (n.op == "Dropout" || n.op == "Clip" || n.op == "Upsample" || n.op == "Resize" ||
+      n.op == "OneHot")
+    return input >= 1;
   if (n.op == "Pad" || n.op == "CumSum" || n.op == "Trilu") return input >= 1;
   if (n.op == "QuantizeLinear" || n.op == "DequantizeLinear") return input >= 1;
   return false;
 }
 
-// Exporters write numbers of the source code (0.5, sqrt(d)) as scalar initializers under made-up names.
+// Exporters write numbers of the source code (0.5, sqrt(d)) as scalar initializers under made-up
+// names.
 bool is_made_up_scalar(const ValueDef& d) {
   if (!d.constant.shape().empty()) return false;
   static const char* marks[] = {"val_", "const", "Const", "scalar", "onnx::"};
   for (const char* m : marks)
     if (d.name.find(m) != std::string::npos) return true;
-  return !d.name.empty() && std::all_of(d.name.begin(), d.name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !d.name.empty() &&
+         std::all_of(d.name.begin(), d.name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // Infinities stand in masks, never in weights.
@@ -50,7 +54,8 @@ void reach(const Graph& g, const OpTable& ops, std::vector<char>& marked) {
   for (size_t k = g.nodes.size(); k-- > 0;) {
     const Node& n = g.nodes[k];
     bool any = false;
-    for (ValueId v : n.outputs) any |= v != kNone && marked[size_t(v)] && carries_gradient(g.value(v).type);
+    for (ValueId v : n.outputs)
+      any |= v != kNone && marked[size_t(v)] && carries_gradient(g.value(v).type);
     if (!any) continue;
     const Op* op = ops.find(n);
     if (op && !op->grad && op->no_grad) continue;  // nothing flows through it
@@ -77,7 +82,8 @@ std::string blockers(const Graph& g, const OpTable& ops, const std::vector<TermS
     for (ValueId v : g.reads(n)) needed[size_t(v)] = 1;
     const Op* op = ops.find(n);
     if (op && !op->grad && op->no_grad)
-      text += cat("\n  cannot train through operator '", n.op, "' (node '", n.name, "', opset ", n.version, "): ", op->no_grad);
+      text += cat("\n  cannot train through operator '", n.op, "' (node '", n.name, "', opset ",
+                  n.version, "): ", op->no_grad);
   }
   return text;
 }
@@ -98,8 +104,8 @@ std::vector<char> running_statistics(const Graph& main) {
   return is;
 }
 
-std::vector<ValueId> parameter_values(const Model& m, const Recipe& r, const std::vector<TermSource>& terms,
-                                      const OpTable& ops) {
+std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
+                                      const std::vector<TermSource>& terms, const OpTable& ops) {
   const Graph& g = m.main;
   std::vector<char> marked(g.values.size(), 0);
   for (const TermSource& t : terms) {
@@ -124,7 +130,9 @@ std::vector<ValueId> parameter_values(const Model& m, const Recipe& r, const std
     usage_error("OT1240", "freeze and only leave no parameter to train",
                 "look at the names:  onnxtrain info MODEL");
   std::string why = blockers(g, ops, terms);
-  model_error("OT1203", cat("the loss on output '", g.value_name(terms.at(0).output), "' depends on no trainable parameter", why),
+  model_error("OT1203",
+              cat("the loss on output '", g.value_name(terms.at(0).output),
+                  "' depends on no trainable parameter", why),
               why.empty() ? "weights must be floating-point initializers of the main graph"
                           : "train on an earlier tensor");
 }

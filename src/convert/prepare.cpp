@@ -29,7 +29,8 @@ std::vector<ValueId> needed_values(const Graph& main, const std::vector<TermSour
     v.push_back(t.input);
     v.insert(v.end(), t.file_inputs.begin(), t.file_inputs.end());
     NodeId p = main.value(t.output).producer;
-    if (t.kind == "kl" && p >= 0 && main.nodes[size_t(p)].is("Softmax")) v.push_back(main.nodes[size_t(p)].inputs[0]);
+    if (t.kind == "kl" && p >= 0 && main.nodes[size_t(p)].is("Softmax"))
+      v.push_back(main.nodes[size_t(p)].inputs[0]);
   }
   return v;
 }
@@ -37,7 +38,8 @@ std::vector<ValueId> needed_values(const Graph& main, const std::vector<TermSour
 // Vectors behind an addition or a normalisation: commonly not decayed.
 bool is_bias_or_norm(const ValueDef& d) { return d.constant.rank() <= 1; }
 
-// Puts `batch` in place of the unknown first dimension of every data input, and of what follows from it.
+// Puts `batch` in place of the unknown first dimension of every data input, and of what follows
+// from it.
 void fix_batch(Model& m, int64_t batch, const OpTable& ops) {
   if (batch <= 0) return;
   Graph& g = m.main;
@@ -82,7 +84,8 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
   counter.value = s.add_state("T", Tensor::scalar<int64_t>(first_step(r.optimizer)));
   counter.name = s.graph().value_name(counter.value);
   counter.next = s.nodes().add(counter.value, s.nodes().constant_int(1));
-  DType rate_type = m.initializer(trained[0].name)->dtype() == DType::kDouble ? DType::kDouble : DType::kFloat;
+  DType rate_type =
+      m.initializer(trained[0].name)->dtype() == DType::kDouble ? DType::kDouble : DType::kFloat;
   ValueId rate = add_rate(s, r, counter, first_step(r.optimizer), rate_type);
   Accumulation every = add_accumulation(s, r, trained);
   clip_gradients(s, r, trained);
@@ -113,7 +116,8 @@ Model prepare(const Model& m, const Recipe& r, const OpTable& ops) {
     return lower(out, ops);
   } catch (Error& e) {
     bool shapes = e.code() == "OT1205" || e.code() == "OT1206";
-    if (shapes && r.batch == 0) e.add_place("while lowering for any batch size; the key \"batch\" of the recipe fixes it");
+    if (shapes && r.batch == 0)
+      e.add_place("while lowering for any batch size; the key \"batch\" of the recipe fixes it");
     throw;
   }
 }

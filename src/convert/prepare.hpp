@@ -21,7 +21,7 @@ struct LossTerm {
   std::vector<float> class_weights;
   std::optional<int64_t> ignore_index;
   double label_smoothing = 0;
-  double delta = 1;                // huber
+  double delta = 1;  // huber
 };
 
 struct ParameterOverride {
@@ -34,7 +34,7 @@ struct OptimizerSpec {
   // sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop, lion, lamb, onnx_adam, onnx_momentum,
   // onnx_adagrad, or a path ending in .onnx. PyTorch's arguments and mathematics.
   std::string kind = "adamw";
-  std::optional<double> lr;        // default of the kind
+  std::optional<double> lr;  // default of the kind
   double momentum = 0, dampening = 0;
   bool nesterov = false;
   std::optional<double> weight_decay;  // default of the kind (adamw 0.01, others 0)
@@ -43,33 +43,34 @@ struct OptimizerSpec {
   double lr_decay = 0, initial_accumulator_value = 0;  // adagrad
   double alpha = 0.99;                                 // rmsprop
   bool centered = false;
-  std::string style = "torch";                         // or "keras" where Keras differs
+  std::string style = "torch";  // or "keras" where Keras differs
   bool no_decay_on_bias_and_norm = false;
-  std::map<std::string, double> attributes;            // onnx_*: the operator's own attributes
-  std::optional<int64_t> t0;                           // onnx_*: first value of the counter
+  std::map<std::string, double> attributes;  // onnx_*: the operator's own attributes
+  std::optional<int64_t> t0;                 // onnx_*: first value of the counter
   std::vector<ParameterOverride> overrides;
 };
 
 struct ScheduleSpec {
   // constant, step, multistep, exponential, cosine, linear, onecycle, polynomial
   std::string kind = "constant";
-  std::map<std::string, double> numbers;  // step_size, gamma, total_steps, warmup_steps, min_lr, power, ...
+  std::map<std::string, double>
+      numbers;  // step_size, gamma, total_steps, warmup_steps, min_lr, power, ...
   std::vector<int64_t> milestones;
 };
 
 struct Recipe {
-  std::vector<LossTerm> losses;   // empty: one term, chosen by `auto`
+  std::vector<LossTerm> losses;  // empty: one term, chosen by `auto`
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
   std::vector<std::string> freeze, only;  // globs over initializer names
   double clip_norm = 0, clip_value = 0;   // 0: off
   int accumulate = 1;
-  std::string mode = "train";     // "as_is": the graph exactly as written
-  bool lowered = false;           // no Gradient node: explicit backward in standard operators
+  std::string mode = "train";  // "as_is": the graph exactly as written
+  bool lowered = false;        // no Gradient node: explicit backward in standard operators
   // Some operators can be lowered only when their shapes are numbers: fixes the unknown first
   // dimension of every data input; 0 leaves it open.
   int64_t batch = 0;
-  bool reset = false;             // new initial values by sensible initialisers
+  bool reset = false;  // new initial values by sensible initialisers
   uint64_t seed = 0;
   bool unbiased_batch_variance = true;  // running variance by PyTorch's rule
 };
@@ -88,9 +89,10 @@ std::vector<std::string> trainable_parameters(const Model& m, const Recipe& r);
 
 Model prepare(const Model& m, const Recipe& r, const OpTable& ops);
 
-// Step `which` of a lowered training model as a plain inference model: inputs are the data and every
-// state variable it reads (and the rate), outputs the loss and the new state, in the order of the
-// algorithm's outputs. An ordinary runtime runs it; the caller feeds the state back by update_binding.
+// Step `which` of a lowered training model as a plain inference model: inputs are the data and
+// every state variable it reads (and the rate), outputs the loss and the new state, in the order of
+// the algorithm's outputs. An ordinary runtime runs it; the caller feeds the state back by
+// update_binding.
 Model flatten_step(const Model& m, int which = 0);
 
 }  // namespace onnxtrain

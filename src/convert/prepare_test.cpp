@@ -15,15 +15,19 @@ namespace {
 using testing::random_ints;
 using testing::random_tensor;
 
-Model mlp(const char* tail = "logits = Gemm <transB = 1> (h, w2, b2)", const char* out = "float[N,3] logits") {
+Model mlp(const char* tail = "logits = Gemm <transB = 1> (h, w2, b2)",
+          const char* out = "float[N,3] logits") {
   using testing::weights;
   return parse_model(cat(R"(<ir_version: 8, opset_import: ["" : 17]>
-mlp (float[N,4] x) => ()", out, ")\n<", weights("w1", {8, 4}, 1), ", ", weights("b1", {8}, 2), ", ",
+mlp (float[N,4] x) => ()",
+                         out, ")\n<", weights("w1", {8, 4}, 1), ", ", weights("b1", {8}, 2), ", ",
                          weights("w2", {3, 8}, 3), ", ", weights("b2", {3}, 4), R"(>
 {
   a = Gemm <transB = 1> (x, w1, b1)
   h = Tanh (a)
-  )", tail, "\n}\n"), all_ops());
+  )",
+                         tail, "\n}\n"),
+                     all_ops());
 }
 
 Feeds batch(uint64_t seed = 7) {
@@ -40,7 +44,8 @@ void expect_valid(const Model& m) {
 std::vector<double> train(const Model& m, const Feeds& feeds, int steps) {
   expect_valid(m);
   Training t(std::make_shared<Model>(m), 0);
-  Training from_file(std::make_shared<Model>(load_model_bytes(serialize_model(m, all_ops()), "", all_ops())), 0);
+  Training from_file(
+      std::make_shared<Model>(load_model_bytes(serialize_model(m, all_ops()), "", all_ops())), 0);
   std::vector<double> losses;
   for (int k = 0; k < steps; ++k) {
     losses.push_back(t.step(feeds).loss);
@@ -50,7 +55,8 @@ std::vector<double> train(const Model& m, const Feeds& feeds, int steps) {
 }
 
 TEST(Prepare, TrainsAnMlpWithEveryOptimizer) {
-  for (const char* kind : {"sgd", "adam", "adamw", "momentum", "nesterov", "adagrad", "rmsprop", "lion", "lamb"}) {
+  for (const char* kind :
+       {"sgd", "adam", "adamw", "momentum", "nesterov", "adagrad", "rmsprop", "lion", "lamb"}) {
     Recipe r;
     r.optimizer.kind = kind;
     if (std::string(kind) == "lion") r.optimizer.lr = 0.01;
@@ -86,16 +92,25 @@ TEST(Prepare, ParametersFreezeAndOnly) {
 TEST(ChooseLoss, ExplainsItself) {
   EXPECT_EQ(choose_loss(mlp()).kind, "cross_entropy");
   EXPECT_EQ(choose_loss(mlp()).because, "'logits' is [N,3] float with no Softmax at the end");
-  EXPECT_EQ(choose_loss(mlp("z = Gemm <transB = 1> (h, w2, b2)\n p = Softmax (z)", "float[N,3] p")).kind, "cross_entropy");
-  EXPECT_EQ(choose_loss(mlp("z = Gemm <transB = 1> (h, w2, b2)\n p = LogSoftmax (z)", "float[N,3] p")).kind, "nll");
-  EXPECT_EQ(choose_loss(mlp("z = Gemm <transB = 1> (h, w2, b2)\n p = Sigmoid (z)", "float[N,3] p")).kind, "bce_logits");
+  EXPECT_EQ(
+      choose_loss(mlp("z = Gemm <transB = 1> (h, w2, b2)\n p = Softmax (z)", "float[N,3] p")).kind,
+      "cross_entropy");
+  EXPECT_EQ(
+      choose_loss(mlp("z = Gemm <transB = 1> (h, w2, b2)\n p = LogSoftmax (z)", "float[N,3] p"))
+          .kind,
+      "nll");
+  EXPECT_EQ(
+      choose_loss(mlp("z = Gemm <transB = 1> (h, w2, b2)\n p = Sigmoid (z)", "float[N,3] p")).kind,
+      "bce_logits");
 }
 
 // Softmax at the end or not: the same loss, because it is computed before it.
 TEST(Prepare, CrossEntropyReadsTheScoresBeforeSoftmax) {
   Recipe r;
   auto a = train(prepare(mlp(), r, all_ops()), batch(), 5);
-  auto b = train(prepare(mlp("z = Gemm <transB = 1> (h, w2, b2)\n p = Softmax (z)", "float[N,3] p"), r, all_ops()), batch(), 5);
+  auto b = train(prepare(mlp("z = Gemm <transB = 1> (h, w2, b2)\n p = Softmax (z)", "float[N,3] p"),
+                         r, all_ops()),
+                 batch(), 5);
   EXPECT_EQ(a, b);
 }
 
@@ -149,7 +164,8 @@ TEST(Prepare, AccumulationLeavesEverythingAloneBetweenUpdates) {
 }
 
 TEST(Recipe, UnknownKeysAreErrorsWithASuggestion) {
-  Recipe r = recipe_from_json(R"({"losses": [{"kind": "mse", "weight": 2}], "optimizer": {"kind": "sgd", "lr": 0.5, "momentum": 0.9},
+  Recipe r = recipe_from_json(
+      R"({"losses": [{"kind": "mse", "weight": 2}], "optimizer": {"kind": "sgd", "lr": 0.5, "momentum": 0.9},
     "schedule": {"kind": "step", "step_size": 3}, "freeze": "a.*", "clip_norm": 1, "accumulate": 4})");
   EXPECT_EQ(r.losses[0].kind, "mse");
   EXPECT_EQ(*r.optimizer.lr, 0.5);

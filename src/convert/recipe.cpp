@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+
 #include <nlohmann/json.hpp>
 
 #include "convert/names.hpp"
@@ -27,8 +28,10 @@ void read_object(const Json& j, const std::string& where, const Fields& fields) 
     if (it == fields.end()) {
       std::vector<std::string> known;
       for (const auto& f : fields) known.push_back(f.first);
-      usage_error("OT1230", cat("the recipe has no key '", key, "'", where == "recipe" ? "" : " in '" + where + "'"),
-                  suggestion(key, known));
+      usage_error(
+          "OT1230",
+          cat("the recipe has no key '", key, "'", where == "recipe" ? "" : " in '" + where + "'"),
+          suggestion(key, known));
     }
     if (!value.is_null()) it->second(value);
   }
@@ -42,7 +45,8 @@ Reader number(std::string where, std::function<void(double)> set) {
 }
 Reader integer(std::string where, std::function<void(int64_t)> set) {
   return [=](const Json& j) {
-    bool whole = j.is_number_integer() || (j.is_number() && j.get<double>() == std::floor(j.get<double>()));
+    bool whole =
+        j.is_number_integer() || (j.is_number() && j.get<double>() == std::floor(j.get<double>()));
     if (!whole) wrong_kind(where, "a whole number", j);
     set(j.is_number_integer() ? j.get<int64_t>() : int64_t(j.get<double>()));
   };
@@ -87,34 +91,38 @@ LossTerm read_loss(const Json& j) {
     t.kind = j.get<std::string>();
     return t;
   }
-  read_object(j, "losses", {
-      {"kind", text("kind", t.kind)},
-      {"output", text("output", t.output)},
-      {"label", text("label", t.label)},
-      {"weight", real("weight", t.weight)},
-      {"reduction", text("reduction", t.reduction)},
-      {"class_weights", [&](const Json& v) {
-         if (!v.is_array()) wrong_kind("class_weights", "a list of numbers", v);
-         for (const Json& x : v) {
-           if (!x.is_number()) wrong_kind("class_weights", "a list of numbers", v);
-           t.class_weights.push_back(x.get<float>());
-         }
-       }},
-      {"ignore_index", integer("ignore_index", [&](int64_t v) { t.ignore_index = v; })},
-      {"label_smoothing", real("label_smoothing", t.label_smoothing)},
-      {"delta", real("delta", t.delta)},
-  });
+  read_object(j, "losses",
+              {
+                  {"kind", text("kind", t.kind)},
+                  {"output", text("output", t.output)},
+                  {"label", text("label", t.label)},
+                  {"weight", real("weight", t.weight)},
+                  {"reduction", text("reduction", t.reduction)},
+                  {"class_weights",
+                   [&](const Json& v) {
+                     if (!v.is_array()) wrong_kind("class_weights", "a list of numbers", v);
+                     for (const Json& x : v) {
+                       if (!x.is_number()) wrong_kind("class_weights", "a list of numbers", v);
+                       t.class_weights.push_back(x.get<float>());
+                     }
+                   }},
+                  {"ignore_index", integer("ignore_index", [&](int64_t v) { t.ignore_index = v; })},
+                  {"label_smoothing", real("label_smoothing", t.label_smoothing)},
+                  {"delta", real("delta", t.delta)},
+              });
   return t;
 }
 
 ParameterOverride read_override(const Json& j) {
   ParameterOverride o;
-  read_object(j, "overrides", {
-      {"glob", text("glob", o.glob)},
-      {"weight_decay", real("weight_decay", o.weight_decay)},
-      {"lr_scale", real("lr_scale", o.lr_scale)},
-  });
-  if (o.glob.empty()) usage_error("OT1231", "an entry of 'overrides' needs a 'glob' over parameter names");
+  read_object(j, "overrides",
+              {
+                  {"glob", text("glob", o.glob)},
+                  {"weight_decay", real("weight_decay", o.weight_decay)},
+                  {"lr_scale", real("lr_scale", o.lr_scale)},
+              });
+  if (o.glob.empty())
+    usage_error("OT1231", "an entry of 'overrides' needs a 'glob' over parameter names");
   return o;
 }
 
@@ -124,50 +132,56 @@ OptimizerSpec read_optimizer(const Json& j) {
     s.kind = j.get<std::string>();
     return s;
   }
-  read_object(j, "optimizer", {
-      {"kind", text("kind", s.kind)},
-      {"lr", real("lr", s.lr)},
-      {"momentum", real("momentum", s.momentum)},
-      {"dampening", real("dampening", s.dampening)},
-      {"nesterov", boolean("nesterov", s.nesterov)},
-      {"weight_decay", real("weight_decay", s.weight_decay)},
-      {"beta1", real("beta1", s.beta1)},
-      {"beta2", real("beta2", s.beta2)},
-      {"betas", [&](const Json& v) {
-         if (!v.is_array() || v.size() != 2 || !v[0].is_number() || !v[1].is_number())
-           wrong_kind("betas", "two numbers", v);
-         s.beta1 = v[0].get<double>();
-         s.beta2 = v[1].get<double>();
-       }},
-      {"eps", real("eps", s.eps)},
-      {"amsgrad", boolean("amsgrad", s.amsgrad)},
-      {"lr_decay", real("lr_decay", s.lr_decay)},
-      {"initial_accumulator_value", real("initial_accumulator_value", s.initial_accumulator_value)},
-      {"alpha", real("alpha", s.alpha)},
-      {"centered", boolean("centered", s.centered)},
-      {"style", text("style", s.style)},
-      {"no_decay_on_bias_and_norm", boolean("no_decay_on_bias_and_norm", s.no_decay_on_bias_and_norm)},
-      {"attributes", [&](const Json& v) {
-         if (!v.is_object()) wrong_kind("attributes", "an object of numbers", v);
-         for (const auto& [key, x] : v.items()) {
-           if (!x.is_number()) wrong_kind("attributes." + key, "a number", x);
-           s.attributes[key] = x.get<double>();
-         }
-       }},
-      {"t0", integer("t0", [&](int64_t v) { s.t0 = v; })},
-      {"overrides", [&](const Json& v) {
-         if (v.is_object()) {  // {glob: {...}}
-           for (const auto& [glob, x] : v.items()) {
-             Json entry = x;
-             entry["glob"] = glob;
-             s.overrides.push_back(read_override(entry));
-           }
-           return;
-         }
-         if (!v.is_array()) wrong_kind("overrides", "a list", v);
-         for (const Json& x : v) s.overrides.push_back(read_override(x));
-       }},
-  });
+  read_object(j, "optimizer",
+              {
+                  {"kind", text("kind", s.kind)},
+                  {"lr", real("lr", s.lr)},
+                  {"momentum", real("momentum", s.momentum)},
+                  {"dampening", real("dampening", s.dampening)},
+                  {"nesterov", boolean("nesterov", s.nesterov)},
+                  {"weight_decay", real("weight_decay", s.weight_decay)},
+                  {"beta1", real("beta1", s.beta1)},
+                  {"beta2", real("beta2", s.beta2)},
+                  {"betas",
+                   [&](const Json& v) {
+                     if (!v.is_array() || v.size() != 2 || !v[0].is_number() || !v[1].is_number())
+                       wrong_kind("betas", "two numbers", v);
+                     s.beta1 = v[0].get<double>();
+                     s.beta2 = v[1].get<double>();
+                   }},
+                  {"eps", real("eps", s.eps)},
+                  {"amsgrad", boolean("amsgrad", s.amsgrad)},
+                  {"lr_decay", real("lr_decay", s.lr_decay)},
+                  {"initial_accumulator_value",
+                   real("initial_accumulator_value", s.initial_accumulator_value)},
+                  {"alpha", real("alpha", s.alpha)},
+                  {"centered", boolean("centered", s.centered)},
+                  {"style", text("style", s.style)},
+                  {"no_decay_on_bias_and_norm",
+                   boolean("no_decay_on_bias_and_norm", s.no_decay_on_bias_and_norm)},
+                  {"attributes",
+                   [&](const Json& v) {
+                     if (!v.is_object()) wrong_kind("attributes", "an object of numbers", v);
+                     for (const auto& [key, x] : v.items()) {
+                       if (!x.is_number()) wrong_kind("attributes." + key, "a number", x);
+                       s.attributes[key] = x.get<double>();
+                     }
+                   }},
+                  {"t0", integer("t0", [&](int64_t v) { s.t0 = v; })},
+                  {"overrides",
+                   [&](const Json& v) {
+                     if (v.is_object()) {  // {glob: {...}}
+                       for (const auto& [glob, x] : v.items()) {
+                         Json entry = x;
+                         entry["glob"] = glob;
+                         s.overrides.push_back(read_override(entry));
+                       }
+                       return;
+                     }
+                     if (!v.is_array()) wrong_kind("overrides", "a list", v);
+                     for (const Json& x : v) s.overrides.push_back(read_override(x));
+                   }},
+              });
   return s;
 }
 
@@ -179,7 +193,8 @@ ScheduleSpec read_schedule(const Json& j) {
   }
   Fields fields = {
       {"kind", text("kind", s.kind)},
-      {"milestones", [&](const Json& v) {
+      {"milestones",
+       [&](const Json& v) {
          if (!v.is_array()) wrong_kind("milestones", "a list of steps", v);
          for (const Json& x : v) {
            if (!x.is_number_integer()) wrong_kind("milestones", "a list of steps", v);
@@ -204,26 +219,30 @@ Recipe recipe_from_json(const std::string& json) {
   Recipe r;
   Reader losses = [&](const Json& v) {
     r.losses.clear();
-    if (!v.is_array()) r.losses.push_back(read_loss(v));
-    else for (const Json& x : v) r.losses.push_back(read_loss(x));
+    if (!v.is_array())
+      r.losses.push_back(read_loss(v));
+    else
+      for (const Json& x : v) r.losses.push_back(read_loss(x));
   };
-  read_object(j, "recipe", {
-      {"losses", losses},
-      {"loss", losses},
-      {"optimizer", [&](const Json& v) { r.optimizer = read_optimizer(v); }},
-      {"schedule", [&](const Json& v) { r.schedule = read_schedule(v); }},
-      {"freeze", texts("freeze", r.freeze)},
-      {"only", texts("only", r.only)},
-      {"clip_norm", real("clip_norm", r.clip_norm)},
-      {"clip_value", real("clip_value", r.clip_value)},
-      {"accumulate", integer("accumulate", [&](int64_t v) { r.accumulate = int(v); })},
-      {"mode", text("mode", r.mode)},
-      {"lowered", boolean("lowered", r.lowered)},
-      {"batch", integer("batch", [&](int64_t v) { r.batch = v; })},
-      {"reset", boolean("reset", r.reset)},
-      {"seed", integer("seed", [&](int64_t v) { r.seed = uint64_t(v); })},
-      {"unbiased_batch_variance", boolean("unbiased_batch_variance", r.unbiased_batch_variance)},
-  });
+  read_object(j, "recipe",
+              {
+                  {"losses", losses},
+                  {"loss", losses},
+                  {"optimizer", [&](const Json& v) { r.optimizer = read_optimizer(v); }},
+                  {"schedule", [&](const Json& v) { r.schedule = read_schedule(v); }},
+                  {"freeze", texts("freeze", r.freeze)},
+                  {"only", texts("only", r.only)},
+                  {"clip_norm", real("clip_norm", r.clip_norm)},
+                  {"clip_value", real("clip_value", r.clip_value)},
+                  {"accumulate", integer("accumulate", [&](int64_t v) { r.accumulate = int(v); })},
+                  {"mode", text("mode", r.mode)},
+                  {"lowered", boolean("lowered", r.lowered)},
+                  {"batch", integer("batch", [&](int64_t v) { r.batch = v; })},
+                  {"reset", boolean("reset", r.reset)},
+                  {"seed", integer("seed", [&](int64_t v) { r.seed = uint64_t(v); })},
+                  {"unbiased_batch_variance",
+                   boolean("unbiased_batch_variance", r.unbiased_batch_variance)},
+              });
   check_recipe(r);
   return r;
 }

@@ -51,11 +51,14 @@ Start start_by_use(const Graph& g, const Node& n, size_t input, const Tensor& t)
     if (w) return uniform(torch_bound(fan_in(n, w->shape())));
   }
   if (op == "MatMul" && t.rank() >= 2)
-    return uniform(torch_bound(double(input == 1 ? t.shape()[size_t(t.rank() - 2)] : t.shape().back())));
-  if (op == "LSTM" || op == "GRU" || op == "RNN") return uniform(torch_bound(double(n.i("hidden_size", 1))));
+    return uniform(
+        torch_bound(double(input == 1 ? t.shape()[size_t(t.rank() - 2)] : t.shape().back())));
+  if (op == "LSTM" || op == "GRU" || op == "RNN")
+    return uniform(torch_bound(double(n.i("hidden_size", 1))));
   if (op == "Gather" || op == "Embedding") return {Start::Kind::kNormal, 1.0};
   if (op == "PRelu") return constant(0.25);
-  if (op.find("Normalization") != std::string::npos) return constant(input == 1 ? 1 : input == 4 ? 1 : 0);
+  if (op.find("Normalization") != std::string::npos)
+    return constant(input == 1 ? 1 : input == 4 ? 1 : 0);
   if (op == "Add" && t.rank() <= 1) {
     const Node* m = matmul_before(g, n, input);
     const Tensor* w = m ? weights_of(g, *m, 1) : nullptr;
@@ -95,7 +98,8 @@ Tensor draw(const Tensor& like, const Start& s, uint64_t seed, uint64_t stream) 
   (normal ? philox_normal : philox_uniform)(seed, stream, 0, 0, t.size(), u.data());
   dispatch<float, double, Half, BFloat16>(t.dtype(), "an initial value", [&]<class T>() {
     for (size_t k = 0; k < u.size(); ++k)
-      t.as<T>()[k] = T(compute_t<T>(normal ? double(u[k]) * s.value : (2 * double(u[k]) - 1) * s.value));
+      t.as<T>()[k] =
+          T(compute_t<T>(normal ? double(u[k]) * s.value : (2 * double(u[k]) - 1) * s.value));
   });
   return t;
 }
@@ -105,7 +109,8 @@ class Initialization {
   Initialization(Graph& g, const OpTable& ops, int opset) : b_(g, ops, Node{}, {}, opset), g_(g) {}
 
   ValueId random(const Tensor& like, const Start& s, float seed) {
-    GradBuilder::Attrs a = {{"dtype", int64_t(like.dtype())}, {"shape", like.shape()}, {"seed", seed}};
+    GradBuilder::Attrs a = {
+        {"dtype", int64_t(like.dtype())}, {"shape", like.shape()}, {"seed", seed}};
     if (s.kind == Start::Kind::kNormal) {
       a["mean"] = 0.0f;
       a["scale"] = float(s.value);
@@ -116,7 +121,8 @@ class Initialization {
     return b_.call("RandomUniform", {}, a);
   }
   ValueId fill(const Tensor& like, double v) {
-    return b_.call("ConstantOfShape", {b_.constant_ints(like.shape())}, {{"value", filled(like.dtype(), {1}, v)}});
+    return b_.call("ConstantOfShape", {b_.constant_ints(like.shape())},
+                   {{"value", filled(like.dtype(), {1}, v)}});
   }
   void output(TrainingStep& t, const std::string& key, ValueId v, const Tensor& like) {
     g_.value(v).name = key + "_start";
@@ -137,7 +143,8 @@ float seed_of(uint64_t seed, const std::string& name) {
 
 }  // namespace
 
-void add_reset(Model& m, const std::vector<std::string>& parameters, uint64_t seed, const OpTable& ops) {
+void add_reset(Model& m, const std::vector<std::string>& parameters, uint64_t seed,
+               const OpTable& ops) {
   TrainingStep& step = m.training.at(0);
   step.initialization.name = "initialization";
   auto it = m.opsets.find("");
@@ -152,7 +159,10 @@ void add_reset(Model& m, const std::vector<std::string>& parameters, uint64_t se
       Start s = start_of(m.main, users, v);
       if (!trained && s.kind != Start::Kind::kConstant) continue;
       m.set_initializer(key, draw(like, s, seed, hash64(key.data(), key.size(), 1)));
-      init.output(step, key, s.kind == Start::Kind::kConstant ? init.fill(like, s.value) : init.random(like, s, seed_of(seed, key)), like);
+      init.output(step, key,
+                  s.kind == Start::Kind::kConstant ? init.fill(like, s.value)
+                                                   : init.random(like, s, seed_of(seed, key)),
+                  like);
     } else {  // counters and optimizer state are constants: their first element tells
       init.output(step, key, init.fill(like, like.size() ? like.to_doubles()[0] : 0), like);
     }

@@ -20,8 +20,12 @@ Formula typed(const Formula& like, ValueId v) {
   like.s->set_type(v, TypeInfo::tensor(DType::kDouble, {}));
   return {like.s, v};
 }
-Formula node(const char* op, const Formula& a, const Formula& b) { return typed(a, a.s->nodes().call(op, {a.v, b.v})); }
-Formula literal(const Formula& like, double v) { return {like.s, like.s->nodes().tensor(Tensor::scalar<double>(v))}; }
+Formula node(const char* op, const Formula& a, const Formula& b) {
+  return typed(a, a.s->nodes().call(op, {a.v, b.v}));
+}
+Formula literal(const Formula& like, double v) {
+  return {like.s, like.s->nodes().tensor(Tensor::scalar<double>(v))};
+}
 Formula operator+(Formula a, Formula b) { return node("Add", a, b); }
 Formula operator-(Formula a, Formula b) { return node("Sub", a, b); }
 Formula operator*(Formula a, Formula b) { return node("Mul", a, b); }
@@ -52,7 +56,8 @@ struct Numbers {
     if (it == s.numbers.end())
       usage_error("OT1246", cat("the schedule ", s.kind, " needs '", key, "'"),
                   cat("give it:  {\"kind\": \"", s.kind, "\", \"", key, "\": 1000}"));
-    if (!(it->second > 0)) usage_error("OT1233", cat(key, " is ", it->second, ", it must be positive"));
+    if (!(it->second > 0))
+      usage_error("OT1233", cat(key, " is ", it->second, ", it must be positive"));
     return it->second;
   }
 };
@@ -67,7 +72,8 @@ N anneal(bool linear, double a, double b, N pct) {
 
 template <class N>
 N one_cycle(const Numbers& n, double rate, double total, N k) {
-  double top = n.get("max_lr", rate), start = top / n.get("div_factor", 25), low = start / n.get("final_div_factor", 1e4);
+  double top = n.get("max_lr", rate), start = top / n.get("div_factor", 25),
+         low = start / n.get("final_div_factor", 1e4);
   double pct = n.get("pct_start", 0.3);
   bool linear = n.get("anneal_linear", 0) != 0, three = n.get("three_phase", 0) != 0;
   N at = least(k, literal(k, total - 1));
@@ -91,7 +97,8 @@ N main_rate(const Recipe& r, double rate, double warmup, N k) {
   double gamma = n.get("gamma", kind == "exponential" ? 0.95 : 0.1);
   if (kind == "step") return c(rate) * power(c(gamma), down(k / c(n.need("step_size"))));
   if (kind == "multistep") {
-    if (r.schedule.milestones.empty()) usage_error("OT1246", "the schedule multistep needs 'milestones'");
+    if (r.schedule.milestones.empty())
+      usage_error("OT1246", "the schedule multistep needs 'milestones'");
     N passed = c(0);
     for (int64_t m : r.schedule.milestones) passed = passed + if_less(k, c(double(m)), c(0), c(1));
     return c(rate) * power(c(gamma), passed);
@@ -120,7 +127,8 @@ N rate_at(const Recipe& r, N k) {
   double start = Numbers{r.schedule}.get("warmup_start", 1 / (warmup + 1));
   N main = main_rate(r, rate, warmup, k - literal(k, warmup));
   double first = main_rate(r, rate, warmup, 0.0);
-  N rising = literal(k, first) * (literal(k, start) + literal(k, 1 - start) * k / literal(k, warmup));
+  N rising =
+      literal(k, first) * (literal(k, start) + literal(k, 1 - start) * k / literal(k, warmup));
   return if_less(k, literal(k, warmup), rising, main);
 }
 
@@ -137,7 +145,8 @@ ValueId add_rate(StepBuilder& s, const Recipe& r, const Counter&, int64_t, DType
   return s.add_state("learning_rate", scalar_tensor(scheduled_rate(r, 0), type));
 }
 
-void add_rate_update(StepBuilder& s, const Recipe& r, const Counter& counter, int64_t t0, ValueId rate) {
+void add_rate_update(StepBuilder& s, const Recipe& r, const Counter& counter, int64_t t0,
+                     ValueId rate) {
   if (!changes(r)) return;
   Formula done = {&s, s.cast(counter.next, DType::kDouble)};
   s.set_type(done.v, TypeInfo::tensor(DType::kDouble, {}));

@@ -95,7 +95,8 @@ TrainingStep StepBuilder::finish(ValueId loss) {
   for (auto& [key, v] : bindings_) {
     bool own = std::none_of(graph_.captures.begin(), graph_.captures.end(),
                             [&](const auto& c) { return c.inner == v; });
-    bool listed = std::find(graph_.outputs.begin(), graph_.outputs.end(), v) != graph_.outputs.end();
+    bool listed =
+        std::find(graph_.outputs.begin(), graph_.outputs.end(), v) != graph_.outputs.end();
     if (!own || listed) {  // every assigned value is an output of its own
       TypeInfo t = graph_.value(v).type;
       v = nodes_.call("Identity", {v});

@@ -61,8 +61,8 @@ class StepBuilder {
   std::vector<std::pair<std::string, ValueId>> bindings_;
 };
 
-// Gives every node of the algorithm a name of its own, different from those of the main graph; names
-// of random nodes are their identity, so they come first.
+// Gives every node of the algorithm a name of its own, different from those of the main graph;
+// names of random nodes are their identity, so they come first.
 void name_nodes(const Graph& main, Graph& algorithm);
 
 // A scalar of this element type.

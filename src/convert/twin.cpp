@@ -94,7 +94,8 @@ void copy_dropout(StepBuilder& s, const Node& n) {
 
 // running variance by PyTorch's rule: the operator gives r = m*old + (1-m)*var with the population
 // variance; r*c - m*old*(c-1) has var*c instead, c = n/(n-1).
-ValueId unbiased(StepBuilder& s, ValueId x, ValueId scale, ValueId old, ValueId r, double momentum) {
+ValueId unbiased(StepBuilder& s, ValueId x, ValueId scale, ValueId old, ValueId r,
+                 double momentum) {
   GradBuilder& b = s.nodes();
   DType t = s.graph().value(old).type.elem;
   ValueId size = s.cast(b.call("Size", {x}), t), channels = s.cast(b.call("Size", {scale}), t);
@@ -113,10 +114,12 @@ void copy_batch_norm(StepBuilder& s, const Recipe& r, const Node& n) {
     ValueId v = n.inputs[3 + k];
     keys[k] = m.value_name(v);
     if (!m.value(v).constant.defined())
-      model_error("OT1242", cat(n.label(), " has running statistics that are computed ('", keys[k],
-                                "'), not stored: they cannot be trained"),
+      model_error("OT1242",
+                  cat(n.label(), " has running statistics that are computed ('", keys[k],
+                      "'), not stored: they cannot be trained"),
                   "differentiate the graph as written:  mode as_is");
-    if (!m.value(v).initializer) s.model().main_generated = true;  // a Constant node becomes an initializer
+    if (!m.value(v).initializer)
+      s.model().main_generated = true;  // a Constant node becomes an initializer
     // two layers may share their statistics: the second continues from the first
     if (ValueId before = s.bound(keys[k]); before != kNone) c.inputs[3 + k] = before;
   }
@@ -174,12 +177,15 @@ bool make_inference_form(Model& m) {
     for (const Node& n : g.nodes)
       for (ValueId x : g.reads(n))
         if (x == v)
-          model_error("OT1241", cat("statistics '", g.value_name(v), "' of a BatchNormalization in training form are read by ", n.label()),
+          model_error("OT1241",
+                      cat("statistics '", g.value_name(v),
+                          "' of a BatchNormalization in training form are read by ", n.label()),
                       "export the model in inference mode, or use mode as_is");
     std::erase(g.outputs, v);
   }
   g.renumber();
-  if (g.outputs.empty()) model_error("OT1236", "the model has no outputs, there is nothing to train");
+  if (g.outputs.empty())
+    model_error("OT1236", "the model has no outputs, there is nothing to train");
   m.main_generated = true;
   return true;
 }

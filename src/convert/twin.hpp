@@ -9,9 +9,9 @@ namespace onnxtrain {
 // Main graphs written in training form become their inference form; true if something changed.
 bool make_inference_form(Model& m);
 
-// Exporters that merge equal initializers leave Identity nodes in their place: fresh biases, scales and
-// running statistics (every element the same) become variables of their own again, under the name
-// that the Identity has. Tied weights stay tied. True if something changed.
+// Exporters that merge equal initializers leave Identity nodes in their place: fresh biases, scales
+// and running statistics (every element the same) become variables of their own again, under the
+// name that the Identity has. Tied weights stay tied. True if something changed.
 bool separate_merged_initializers(Model& m);
 
 // Copies the part of the main graph between the first mode-dependent operator and `needed` into

@@ -21,7 +21,8 @@ net (float[N,3] x) => (float[N,2] y)
 <float[3] scale = {1, 1, 1}, float[3] bias = {0, 0, 0}, float[3] mean = {0.5, 0, -0.5}, float[3] var = {1, 2, 3},
  float[2,3] w = {0.1, -0.2, 0.3, 0.4, 0.5, -0.6}, float ratio = {0.25}, bool yes = {1}>
 {
-  )", norm, R"(
+  )",
+                         norm, R"(
   y = Gemm <transB = 1> (h, w)
 })");
   return parse_model(text, all_ops());
@@ -34,7 +35,9 @@ Feeds batch() {
   return {{"x", x}, {"label", random_ints({8}, 0, 2, 4)}};
 }
 
-std::vector<double> values(Training& t, const char* name) { return t.state().get(name).to_doubles(); }
+std::vector<double> values(Training& t, const char* name) {
+  return t.state().get(name).to_doubles();
+}
 
 void expect_statistics(const Model& m, bool unbiased) {
   Training t(std::make_shared<Model>(m), 0);
@@ -79,7 +82,8 @@ TEST(Twin, TheMainGraphStaysInference) {
 }
 
 TEST(Twin, TrainingFormBecomesInferenceInMain) {
-  Model m = prepare(model("h, m1, v1 = BatchNormalization <momentum = 0.8, training_mode = 1> (x, scale, bias, mean, var)"),
+  Model m = prepare(model("h, m1, v1 = BatchNormalization <momentum = 0.8, training_mode = 1> (x, "
+                          "scale, bias, mean, var)"),
                     {}, all_ops());
   EXPECT_TRUE(m.main_generated);
   EXPECT_EQ(m.main.nodes[0].i("training_mode", 0), 0);
@@ -94,7 +98,8 @@ TEST(Twin, TrainingFormBecomesInferenceInMain) {
 TEST(Twin, DropoutIsActiveInTrainingOnly) {
   Model m = prepare(model("h = Dropout (x, ratio)"), {}, all_ops());
   expect_valid(m);
-  Training a(std::make_shared<Model>(m), 1), b(std::make_shared<Model>(m), 1), c(std::make_shared<Model>(m), 2);
+  Training a(std::make_shared<Model>(m), 1), b(std::make_shared<Model>(m), 1),
+      c(std::make_shared<Model>(m), 2);
   double first = a.step(batch()).loss;
   EXPECT_EQ(first, b.step(batch()).loss);
   EXPECT_NE(first, c.step(batch()).loss);

@@ -10,12 +10,14 @@ namespace {
 
 [[noreturn]] void wrong(const std::string& path, const std::string& what) {
   model_error("OT1245", cat("the optimizer '", path, "' ", what),
-              "its inputs are R, T, X, G and state; its outputs the new X, then the new state in the same order");
+              "its inputs are R, T, X, G and state; its outputs the new X, then the new state in "
+              "the same order");
 }
 
 }  // namespace
 
-void add_user_optimizer(StepBuilder& s, const OptimizerSpec& o, const std::vector<Trained>& parameters, ValueId rate,
+void add_user_optimizer(StepBuilder& s, const OptimizerSpec& o,
+                        const std::vector<Trained>& parameters, ValueId rate,
                         const Counter& counter) {
   Model file = load_model(o.kind, s.ops());
   const Graph& f = file.main;
@@ -27,14 +29,16 @@ void add_user_optimizer(StepBuilder& s, const OptimizerSpec& o, const std::vecto
     std::vector<TypeInfo> types = {type};
     bool has_x = false, has_g = false, x_is_scalar = false;
     for (ValueId v : f.inputs)
-      if (f.value_name(v) == "X") x_is_scalar = f.value(v).type.shape && f.value(v).type.shape->empty();
+      if (f.value_name(v) == "X")
+        x_is_scalar = f.value(v).type.shape && f.value(v).type.shape->empty();
     for (ValueId v : f.inputs) {
       const ValueDef& d = f.value(v);
       if (d.constant.defined()) continue;
       if (d.name == "R") {
         given[v] = d.type.elem == DType::kUndefined ? rate : s.cast(rate, d.type.elem);
       } else if (d.name == "T") {
-        given[v] = d.type.elem == DType::kUndefined ? counter.next : s.cast(counter.next, d.type.elem);
+        given[v] =
+            d.type.elem == DType::kUndefined ? counter.next : s.cast(counter.next, d.type.elem);
       } else if (d.name == "X") {
         given[v] = p.weights;
         has_x = true;
@@ -42,10 +46,12 @@ void add_user_optimizer(StepBuilder& s, const OptimizerSpec& o, const std::vecto
         given[v] = p.gradient;
         has_g = true;
       } else {
-        // state of the parameter's shape, unless the graph says that it is a number beside a tensor X
+        // state of the parameter's shape, unless the graph says that it is a number beside a tensor
+        // X
         bool scalar = d.type.shape && d.type.shape->empty() && !x_is_scalar;
         DType elem = d.type.elem == DType::kUndefined ? w->dtype() : d.type.elem;
-        ValueId state = s.add_state(p.name + "." + d.name, filled(elem, scalar ? Shape{} : w->shape(), 0));
+        ValueId state =
+            s.add_state(p.name + "." + d.name, filled(elem, scalar ? Shape{} : w->shape(), 0));
         given[v] = state;
         keys.push_back(s.graph().value_name(state));
         types.push_back(s.graph().value(state).type);

@@ -13,10 +13,32 @@
 namespace onnxtrain {
 
 enum class DType : uint8_t {
-  kUndefined = 0, kFloat = 1, kUint8 = 2, kInt8 = 3, kUint16 = 4, kInt16 = 5, kInt32 = 6, kInt64 = 7,
-  kString = 8, kBool = 9, kFloat16 = 10, kDouble = 11, kUint32 = 12, kUint64 = 13, kComplex64 = 14,
-  kComplex128 = 15, kBFloat16 = 16, kFloat8E4M3FN = 17, kFloat8E4M3FNUZ = 18, kFloat8E5M2 = 19,
-  kFloat8E5M2FNUZ = 20, kUint4 = 21, kInt4 = 22, kFloat4E2M1 = 23, kFloat8E8M0 = 24, kUint2 = 25,
+  kUndefined = 0,
+  kFloat = 1,
+  kUint8 = 2,
+  kInt8 = 3,
+  kUint16 = 4,
+  kInt16 = 5,
+  kInt32 = 6,
+  kInt64 = 7,
+  kString = 8,
+  kBool = 9,
+  kFloat16 = 10,
+  kDouble = 11,
+  kUint32 = 12,
+  kUint64 = 13,
+  kComplex64 = 14,
+  kComplex128 = 15,
+  kBFloat16 = 16,
+  kFloat8E4M3FN = 17,
+  kFloat8E4M3FNUZ = 18,
+  kFloat8E5M2 = 19,
+  kFloat8E5M2FNUZ = 20,
+  kUint4 = 21,
+  kInt4 = 22,
+  kFloat4E2M1 = 23,
+  kFloat8E8M0 = 24,
+  kUint2 = 25,
   kInt2 = 26,
 };
 inline constexpr int kDTypeCount = 27;
@@ -75,10 +97,18 @@ struct SmallInt {
   SmallInt() = default;
   SmallInt(int x) {
     switch (D) {
-      case DType::kInt4: v = int8_t(int8_t(uint8_t(x) << 4) >> 4); break;
-      case DType::kUint4: v = int8_t(x & 15); break;
-      case DType::kInt2: v = int8_t(int8_t(uint8_t(x) << 6) >> 6); break;
-      default: v = int8_t(x & 3); break;
+      case DType::kInt4:
+        v = int8_t(int8_t(uint8_t(x) << 4) >> 4);
+        break;
+      case DType::kUint4:
+        v = int8_t(x & 15);
+        break;
+      case DType::kInt2:
+        v = int8_t(int8_t(uint8_t(x) << 6) >> 6);
+        break;
+      default:
+        v = int8_t(x & 3);
+        break;
     }
   }
   operator int() const { return v; }
@@ -93,8 +123,8 @@ size_t dtype_size(DType t);
 // "float", "int64", ... as in ONNX's tensor(...) names
 std::string_view dtype_name(DType t);
 DType dtype_from_name(std::string_view name);  // kUndefined when unknown
-bool dtype_is_float(DType t);    // float, double, float16, bfloat16, float8*, float4
-bool dtype_is_integer(DType t);  // all signed and unsigned integers, not bool
+bool dtype_is_float(DType t);                  // float, double, float16, bfloat16, float8*, float4
+bool dtype_is_integer(DType t);                // all signed and unsigned integers, not bool
 bool dtype_is_signed(DType t);
 // the types gradients exist in: float, double, float16, bfloat16
 inline bool dtype_is_differentiable(DType t) {
@@ -103,29 +133,47 @@ inline bool dtype_is_differentiable(DType t) {
 
 template <class T>
 struct DTypeOf;
-#define OT_DTYPE(T, D)                      \
-  template <>                               \
-  struct DTypeOf<T> {                       \
+#define OT_DTYPE(T, D)                       \
+  template <>                                \
+  struct DTypeOf<T> {                        \
     static constexpr DType value = DType::D; \
   };
-OT_DTYPE(float, kFloat) OT_DTYPE(uint8_t, kUint8) OT_DTYPE(int8_t, kInt8) OT_DTYPE(uint16_t, kUint16)
-OT_DTYPE(int16_t, kInt16) OT_DTYPE(int32_t, kInt32) OT_DTYPE(int64_t, kInt64) OT_DTYPE(std::string, kString)
-OT_DTYPE(bool, kBool) OT_DTYPE(Half, kFloat16) OT_DTYPE(double, kDouble) OT_DTYPE(uint32_t, kUint32)
-OT_DTYPE(uint64_t, kUint64) OT_DTYPE(std::complex<float>, kComplex64)
-OT_DTYPE(std::complex<double>, kComplex128) OT_DTYPE(BFloat16, kBFloat16)
-OT_DTYPE(Float8E4M3FN, kFloat8E4M3FN) OT_DTYPE(Float8E4M3FNUZ, kFloat8E4M3FNUZ)
-OT_DTYPE(Float8E5M2, kFloat8E5M2) OT_DTYPE(Float8E5M2FNUZ, kFloat8E5M2FNUZ) OT_DTYPE(UInt4, kUint4)
-OT_DTYPE(Int4, kInt4) OT_DTYPE(Float4E2M1, kFloat4E2M1) OT_DTYPE(Float8E8M0, kFloat8E8M0)
-OT_DTYPE(UInt2, kUint2) OT_DTYPE(Int2, kInt2)
+OT_DTYPE(float, kFloat)
+OT_DTYPE(uint8_t, kUint8) OT_DTYPE(int8_t, kInt8) OT_DTYPE(uint16_t, kUint16)
+    OT_DTYPE(int16_t, kInt16) OT_DTYPE(int32_t, kInt32) OT_DTYPE(int64_t, kInt64)
+        OT_DTYPE(std::string, kString) OT_DTYPE(bool, kBool) OT_DTYPE(Half, kFloat16)
+            OT_DTYPE(double, kDouble) OT_DTYPE(uint32_t, kUint32) OT_DTYPE(uint64_t, kUint64)
+                OT_DTYPE(std::complex<float>, kComplex64) OT_DTYPE(std::complex<double>,
+                                                                   kComplex128)
+                    OT_DTYPE(BFloat16, kBFloat16) OT_DTYPE(Float8E4M3FN, kFloat8E4M3FN)
+                        OT_DTYPE(Float8E4M3FNUZ, kFloat8E4M3FNUZ) OT_DTYPE(Float8E5M2, kFloat8E5M2)
+                            OT_DTYPE(Float8E5M2FNUZ, kFloat8E5M2FNUZ) OT_DTYPE(UInt4, kUint4)
+                                OT_DTYPE(Int4, kInt4) OT_DTYPE(Float4E2M1, kFloat4E2M1)
+                                    OT_DTYPE(Float8E8M0, kFloat8E8M0) OT_DTYPE(UInt2, kUint2)
+                                        OT_DTYPE(Int2, kInt2)
 #undef OT_DTYPE
 
-// The type to calculate in: float for the 16- and 8-bit floats, itself otherwise.
-template <class T>
-struct ComputeType { using type = T; };
-template <> struct ComputeType<Half> { using type = float; };
-template <> struct ComputeType<BFloat16> { using type = float; };
-template <DType D> struct ComputeType<SmallFloat<D>> { using type = float; };
-template <DType D> struct ComputeType<SmallInt<D>> { using type = int; };
+    // The type to calculate in: float for the 16- and 8-bit floats, itself otherwise.
+    template <class T>
+    struct ComputeType {
+  using type = T;
+};
+template <>
+struct ComputeType<Half> {
+  using type = float;
+};
+template <>
+struct ComputeType<BFloat16> {
+  using type = float;
+};
+template <DType D>
+struct ComputeType<SmallFloat<D>> {
+  using type = float;
+};
+template <DType D>
+struct ComputeType<SmallInt<D>> {
+  using type = int;
+};
 template <class T>
 using compute_t = typename ComputeType<T>::type;
 

@@ -8,7 +8,14 @@
 namespace onnxtrain {
 
 // Numbers are the exit codes of the command line.
-enum class ErrorKind { kFailed = 1, kUsage = 2, kModel = 3, kData = 4, kDiverged = 5, kCheckpoint = 7 };
+enum class ErrorKind {
+  kFailed = 1,
+  kUsage = 2,
+  kModel = 3,
+  kData = 4,
+  kDiverged = 5,
+  kCheckpoint = 7
+};
 
 class Error : public std::exception {
  public:

@@ -34,24 +34,30 @@ class Tensor {
   size_t bytes() const { return size_t(size_) * dtype_size(dtype_); }
   void* data() { return data_; }
   const void* data() const { return data_; }
-  template <class T> T* as() { return static_cast<T*>(check(DTypeOf<T>::value)); }
-  template <class T> const T* as() const {
+  template <class T>
+  T* as() {
+    return static_cast<T*>(check(DTypeOf<T>::value));
+  }
+  template <class T>
+  const T* as() const {
     return static_cast<const T*>(const_cast<Tensor*>(this)->check(DTypeOf<T>::value));
   }
   bool defined() const { return dtype_ != DType::kUndefined; }
   const std::shared_ptr<void>& owner() const { return owner_; }
 
-  Tensor clone() const;                   // deep copy
-  Tensor reshaped(Shape shape) const;     // same memory
+  Tensor clone() const;                // deep copy
+  Tensor reshaped(Shape shape) const;  // same memory
   // Small integer tensors (shapes, axes): int32 or int64 -> int64.
   std::vector<int64_t> to_ints() const;
   std::vector<double> to_doubles() const;  // any numeric type
-  template <class T> static Tensor scalar(T v) {
+  template <class T>
+  static Tensor scalar(T v) {
     Tensor t(DTypeOf<T>::value, {});
     *t.as<T>() = v;
     return t;
   }
-  template <class T> static Tensor vector(const std::vector<T>& v) {
+  template <class T>
+  static Tensor vector(const std::vector<T>& v) {
     Tensor t(DTypeOf<T>::value, {int64_t(v.size())});
     for (size_t i = 0; i < v.size(); ++i) t.as<T>()[i] = v[i];
     return t;
@@ -74,8 +80,8 @@ struct SparseTensor {
 };
 
 // What flows along an edge at run time. monostate = an empty optional.
-using Value = std::variant<std::monostate, Tensor, std::shared_ptr<Sequence>, std::shared_ptr<MapValue>,
-                           std::shared_ptr<SparseTensor>>;
+using Value = std::variant<std::monostate, Tensor, std::shared_ptr<Sequence>,
+                           std::shared_ptr<MapValue>, std::shared_ptr<SparseTensor>>;
 struct Sequence {
   DType elem = DType::kUndefined;  // element type of the tensors inside, when known
   std::vector<Value> items;

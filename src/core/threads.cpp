@@ -216,7 +216,8 @@ void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t)> body) {
     p.forget();
     p.forks = fork_count.load();
   }
-  if (p.busy.exchange(true, std::memory_order_acquire)) return inline_run();  // another caller's job
+  if (p.busy.exchange(true, std::memory_order_acquire))
+    return inline_run();  // another caller's job
   if (!p.started) p.start();
 
   p.body = &body;

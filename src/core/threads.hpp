@@ -7,7 +7,8 @@
 
 namespace onnxtrain {
 
-template <class Sig> class FunctionRef;
+template <class Sig>
+class FunctionRef;
 // A non-owning callable (two words); the callee must outlive the call.
 template <class R, class... A>
 class FunctionRef<R(A...)> {

@@ -16,29 +16,50 @@ namespace {
 // numpy's type string
 std::string descr(DType t) {
   switch (t) {
-    case DType::kFloat: return "<f4";
-    case DType::kDouble: return "<f8";
-    case DType::kFloat16: return "<f2";
-    case DType::kInt64: return "<i8";
-    case DType::kInt32: return "<i4";
-    case DType::kInt16: return "<i2";
-    case DType::kInt8: case DType::kInt4: case DType::kInt2: return "|i1";
-    case DType::kUint64: return "<u8";
-    case DType::kUint32: return "<u4";
-    case DType::kUint16: case DType::kBFloat16: return "<u2";
-    case DType::kBool: return "|b1";
-    case DType::kComplex64: return "<c8";
-    case DType::kComplex128: return "<c16";
-    case DType::kString: data_error("OT2150", "strings cannot be written to npy files");
-    default: return "|u1";
+    case DType::kFloat:
+      return "<f4";
+    case DType::kDouble:
+      return "<f8";
+    case DType::kFloat16:
+      return "<f2";
+    case DType::kInt64:
+      return "<i8";
+    case DType::kInt32:
+      return "<i4";
+    case DType::kInt16:
+      return "<i2";
+    case DType::kInt8:
+    case DType::kInt4:
+    case DType::kInt2:
+      return "|i1";
+    case DType::kUint64:
+      return "<u8";
+    case DType::kUint32:
+      return "<u4";
+    case DType::kUint16:
+    case DType::kBFloat16:
+      return "<u2";
+    case DType::kBool:
+      return "|b1";
+    case DType::kComplex64:
+      return "<c8";
+    case DType::kComplex128:
+      return "<c16";
+    case DType::kString:
+      data_error("OT2150", "strings cannot be written to npy files");
+    default:
+      return "|u1";
   }
 }
 
 std::string npy_header(const Tensor& t) {
   std::string shape = "(";
   for (size_t k = 0; k < t.shape().size(); ++k)
-    shape += std::to_string(t.shape()[k]) + (k + 1 < t.shape().size() ? ", " : t.shape().size() == 1 ? "," : "");
-  std::string dict = "{'descr': '" + descr(t.dtype()) + "', 'fortran_order': False, 'shape': " + shape + "), }";
+    shape += std::to_string(t.shape()[k]) + (k + 1 < t.shape().size() ? ", "
+                                             : t.shape().size() == 1  ? ","
+                                                                      : "");
+  std::string dict =
+      "{'descr': '" + descr(t.dtype()) + "', 'fortran_order': False, 'shape': " + shape + "), }";
   size_t total = 10 + dict.size() + 1;
   dict.append((64 - total % 64) % 64, ' ');
   dict += '\n';
@@ -52,7 +73,11 @@ void put(std::string& s, uint64_t v, int bytes) {
   for (int k = 0; k < bytes; ++k) s += char((v >> (8 * k)) & 255);
 }
 
-struct Member { std::string name; uint32_t crc; uint64_t size, offset; };
+struct Member {
+  std::string name;
+  uint32_t crc;
+  uint64_t size, offset;
+};
 
 // Fields that local and central headers share; sizes are in the zip64 extra field.
 void put_common(std::string& s, const Member& m) {
@@ -82,10 +107,14 @@ NamedTensors read_npz(const std::string& path) {
     std::string head = zip_peek(file, e, std::min<uint64_t>(kNpyHeaderMost, e.size));
     NpyHeader h = parse_npy_header(head, path + ":" + name);
     if (h.big_endian || (h.fortran_order && h.shape.size() > 1))
-      data_error("OT2151", cat("array '", name, "' of '", path, "' is in ", h.big_endian ? "big-endian" : "Fortran", " order"),
+      data_error("OT2151",
+                 cat("array '", name, "' of '", path, "' is in ",
+                     h.big_endian ? "big-endian" : "Fortran", " order"),
                  "store it with numpy.ascontiguousarray");
     if (e.size < h.data_offset || e.size - h.data_offset != h.data_bytes)
-      data_error("OT2141", cat("array '", name, "' of '", path, "' has ", e.size - std::min<uint64_t>(e.size, h.data_offset), " bytes, its header says ", h.data_bytes));
+      data_error("OT2141", cat("array '", name, "' of '", path, "' has ",
+                               e.size - std::min<uint64_t>(e.size, h.data_offset),
+                               " bytes, its header says ", h.data_bytes));
     Tensor t(h.dtype, h.shape);
     std::string prefix(h.data_offset, '\0');
     zip_read(file, e, prefix.data(), h.data_offset, t.data(), t.bytes());

@@ -11,7 +11,8 @@ namespace {
 
 ValueId tensor_named(const Graph& g, const std::string& name) {
   ValueId v = g.find(name);
-  if (v == kNone) throw Error(ErrorKind::kUsage, "OT1126", cat("the model has no tensor named '", name, "'"));
+  if (v == kNone)
+    throw Error(ErrorKind::kUsage, "OT1126", cat("the model has no tensor named '", name, "'"));
   return v;
 }
 
@@ -41,16 +42,19 @@ ValueId weighted_sum(Graph& g, const GradientRequest& r, const std::vector<std::
 
 }  // namespace
 
-std::vector<NamedValue> gradients(const Model& model, const Feeds& feeds, const GradientRequest& request,
-                                  const ProgramOptions& options) {
+std::vector<NamedValue> gradients(const Model& model, const Feeds& feeds,
+                                  const GradientRequest& request, const ProgramOptions& options) {
   Graph g = model.main.clone();
   for (ValueDef& d : g.values) d.state.clear();
   resolve_gradients(g);
   std::vector<std::string> of = request.of;
   if (of.empty())
     for (ValueId v : g.outputs)
-      if (g.value(v).type.is_tensor() && dtype_is_differentiable(g.value(v).type.elem)) of.push_back(g.value_name(v));
-  if (of.empty()) throw Error(ErrorKind::kUsage, "OT1127", "the model has no floating-point output to differentiate");
+      if (g.value(v).type.is_tensor() && dtype_is_differentiable(g.value(v).type.elem))
+        of.push_back(g.value_name(v));
+  if (of.empty())
+    throw Error(ErrorKind::kUsage, "OT1127",
+                "the model has no floating-point output to differentiate");
   std::vector<Value> inputs;
   std::vector<ValueId> kept;
   size_t used = 0;
@@ -68,7 +72,8 @@ std::vector<NamedValue> gradients(const Model& model, const Feeds& feeds, const 
   }
   if (used != feeds.size())
     for (const auto& [name, value] : feeds)
-      if (std::none_of(kept.begin(), kept.end(), [&](ValueId v) { return g.value_name(v) == name; }))
+      if (std::none_of(kept.begin(), kept.end(),
+                       [&](ValueId v) { return g.value_name(v) == name; }))
         unknown_feed(name, model.input_names());
   g.inputs = kept;
   Node n;
@@ -80,7 +85,9 @@ std::vector<NamedValue> gradients(const Model& model, const Feeds& feeds, const 
   for (size_t k = 0; k < request.wrt.size(); ++k) {
     const TypeInfo& t = g.value(n.inputs[k]).type;
     if (t.is_tensor() && t.elem != DType::kUndefined && !dtype_is_differentiable(t.elem))
-      throw Error(ErrorKind::kUsage, "OT1128", cat("'", request.wrt[k], "' is ", to_string(t), ": there is no gradient with respect to it"));
+      throw Error(ErrorKind::kUsage, "OT1128",
+                  cat("'", request.wrt[k], "' is ", to_string(t),
+                      ": there is no gradient with respect to it"));
   }
   std::vector<ValueId> xs = n.inputs;
   n.inputs.insert(n.inputs.end(), xs.begin(), xs.end());
@@ -90,7 +97,8 @@ std::vector<NamedValue> gradients(const Model& model, const Feeds& feeds, const 
   n.attrs["resolved"] = int64_t(1);
   g.outputs = g.add_node(std::move(n), int(request.wrt.size()), "onnxtrain.gradient");
   int threads = options.threads > 0 ? options.threads : default_threads();
-  Program p(std::move(g), {}, std::make_shared<State>(), std::make_shared<ThreadPool>(threads), options);
+  Program p(std::move(g), {}, std::make_shared<State>(), std::make_shared<ThreadPool>(threads),
+            options);
   std::vector<Value> values = p.run(inputs, 0, 0);
   std::vector<NamedValue> out;
   for (size_t k = 0; k < values.size(); ++k) out.emplace_back(request.wrt[k], values[k]);

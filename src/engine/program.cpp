@@ -48,15 +48,20 @@ struct Program::Impl {
       Graph copy = g->clone();
       for (const auto& c : copy.captures) copy.inputs.push_back(c.inner);
       copy.captures.clear();
-      it = e.subprograms.emplace(g.get(), std::make_unique<Program>(std::move(copy),
-               std::vector<std::pair<ValueId, std::string>>{}, state, pool, options)).first;
+      it =
+          e.subprograms
+              .emplace(g.get(), std::make_unique<Program>(
+                                    std::move(copy), std::vector<std::pair<ValueId, std::string>>{},
+                                    state, pool, options))
+              .first;
     }
     return *it->second;
   }
 };
 
 Program::Program(Graph graph, std::vector<std::pair<ValueId, std::string>> updates,
-                 std::shared_ptr<State> state, std::shared_ptr<ThreadPool> pool, ProgramOptions options)
+                 std::shared_ptr<State> state, std::shared_ptr<ThreadPool> pool,
+                 ProgramOptions options)
     : graph_(std::move(graph)), impl_(std::make_unique<Impl>()) {
   impl_->updates = std::move(updates);
   impl_->state = std::move(state);
@@ -97,7 +102,9 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
   if (expand_gradients(g, table)) settle();
   absorb_constants(g);
   run_passes(g, keep, table, {impl_->options.skip_passes, impl_->options.verify_passes});
-  StateTensor variable = [&](const std::string& name) -> const Tensor& { return impl_->state->get(name); };
+  StateTensor variable = [&](const std::string& name) -> const Tensor& {
+    return impl_->state->get(name);
+  };
   auto plan = make_plan(std::move(g), impl_->updates, table, variable, *impl_->pool);
   plans.push_front({std::move(key), std::move(plan), {}});
   if (plans.size() > kMaxPlans) plans.pop_back();

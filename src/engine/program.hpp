@@ -16,16 +16,16 @@
 namespace onnxtrain {
 
 struct ProgramOptions {
-  int threads = 0;                      // 0: default_threads()
-  std::vector<std::string> skip_passes; // names of passes to leave out
+  int threads = 0;                       // 0: default_threads()
+  std::vector<std::string> skip_passes;  // names of passes to leave out
   bool verify_passes = false;
 };
 
 class Program {
  public:
   // graph: inputs, outputs and state values as in the IR. updates: output value -> state variable.
-  Program(Graph graph, std::vector<std::pair<ValueId, std::string>> updates, std::shared_ptr<State> state,
-          std::shared_ptr<ThreadPool> pool, ProgramOptions options);
+  Program(Graph graph, std::vector<std::pair<ValueId, std::string>> updates,
+          std::shared_ptr<State> state, std::shared_ptr<ThreadPool> pool, ProgramOptions options);
   ~Program();
 
   const Graph& graph() const { return graph_; }

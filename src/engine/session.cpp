@@ -11,7 +11,8 @@ namespace onnxtrain {
 namespace {
 
 std::string describe(const Value& v) {
-  if (const Tensor* t = std::get_if<Tensor>(&v)) return cat(dtype_name(t->dtype()), to_string(t->shape()));
+  if (const Tensor* t = std::get_if<Tensor>(&v))
+    return cat(dtype_name(t->dtype()), to_string(t->shape()));
   if (std::holds_alternative<std::monostate>(v)) return "nothing (an empty optional)";
   if (std::holds_alternative<std::shared_ptr<Sequence>>(v)) return "a sequence";
   if (std::holds_alternative<std::shared_ptr<MapValue>>(v)) return "a map";
@@ -19,12 +20,14 @@ std::string describe(const Value& v) {
 }
 
 [[noreturn]] void mismatch(const ValueDef& d, const Value& v, const std::string& what) {
-  data_error("OT2111", cat("input '", d.name, "' got ", describe(v), ", the model wants ", to_string(d.type), ": ", what));
+  data_error("OT2111", cat("input '", d.name, "' got ", describe(v), ", the model wants ",
+                           to_string(d.type), ": ", what));
 }
 
 void check_tensor(const ValueDef& d, const Value& v, const Tensor& t) {
   if (d.type.elem != DType::kUndefined && t.dtype() != d.type.elem)
-    mismatch(d, v, cat("element type ", dtype_name(t.dtype()), " instead of ", dtype_name(d.type.elem)));
+    mismatch(d, v,
+             cat("element type ", dtype_name(t.dtype()), " instead of ", dtype_name(d.type.elem)));
   if (!d.type.shape) return;
   const auto& want = *d.type.shape;
   if (want.size() != t.shape().size())
@@ -65,7 +68,8 @@ void check_feed(const ValueDef& d, const Value& v) {
     case Kind::kMap:
       if (!std::holds_alternative<std::shared_ptr<MapValue>>(v)) mismatch(d, v, "not a map");
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -80,8 +84,10 @@ void unknown_feed(const std::string& name, const std::vector<std::string>& input
       best = i;
     }
   }
-  data_error("OT2112", cat("there is no input named '", name, "'; the inputs are ", all.empty() ? "none" : all),
-             best.empty() ? "" : cat("did you mean '", best, "'?"));
+  data_error(
+      "OT2112",
+      cat("there is no input named '", name, "'; the inputs are ", all.empty() ? "none" : all),
+      best.empty() ? "" : cat("did you mean '", best, "'?"));
 }
 
 struct Session::Impl {
@@ -135,7 +141,8 @@ Program& Session::program_for(const Feeds& feeds, std::vector<Value>& inputs) {
       ValueDef& d = copy.value(v);
       if (!d.constant.defined()) {
         kept.push_back(v);
-      } else if (std::find(defaults_fed.begin(), defaults_fed.end(), d.name) != defaults_fed.end()) {
+      } else if (std::find(defaults_fed.begin(), defaults_fed.end(), d.name) !=
+                 defaults_fed.end()) {
         d.constant = Tensor();
         kept.push_back(v);
       }
@@ -144,8 +151,9 @@ Program& Session::program_for(const Feeds& feeds, std::vector<Value>& inputs) {
     // for inference, state variables are constants: they can be folded and packed
     for (ValueDef& d : copy.values) d.state.clear();
     resolve_gradients(copy);
-    slot = std::make_unique<Program>(std::move(copy), std::vector<std::pair<ValueId, std::string>>{},
-                                     std::make_shared<State>(), impl_->pool, impl_->options);
+    slot =
+        std::make_unique<Program>(std::move(copy), std::vector<std::pair<ValueId, std::string>>{},
+                                  std::make_shared<State>(), impl_->pool, impl_->options);
   }
   return *slot;
 }

@@ -11,7 +11,7 @@ struct Training::Algorithm {
   std::unique_ptr<Program> program;
   std::vector<ValueDef> inputs;
   std::vector<std::string> outputs;
-  int loss = -1;  // index among outputs
+  int loss = -1;           // index among outputs
   std::vector<Value> fed;  // reused from step to step
   std::vector<char> only_loss;
 };
@@ -24,7 +24,8 @@ int find_loss(const Graph& g, size_t own_outputs) {
   for (size_t k = 0; k < own_outputs; ++k) {
     const ValueDef& d = g.value(g.outputs[k]);
     if (d.name == "loss") return int(k);
-    bool scalar = d.type.is_tensor() && dtype_is_float(d.type.elem) && (!d.type.shape || d.type.shape->empty());
+    bool scalar = d.type.is_tensor() && dtype_is_float(d.type.elem) &&
+                  (!d.type.shape || d.type.shape->empty());
     if (scalar && found < 0) found = int(k);
   }
   return found;
@@ -53,7 +54,10 @@ double scalar_of(const Value& v) {
 }  // namespace
 
 Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOptions options)
-    : model_(std::move(model)), state_(std::make_shared<State>()), options_(std::move(options)), seed_(seed) {
+    : model_(std::move(model)),
+      state_(std::make_shared<State>()),
+      options_(std::move(options)),
+      seed_(seed) {
   if (model_->training.empty())
     model_error("OT1210", "the model carries no training (training_info is empty)",
                 "make one:  onnxtrain prepare model.onnx -o model.train.onnx");
@@ -61,11 +65,14 @@ Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOpt
   pool_ = std::make_shared<ThreadPool>(threads);
   for (const auto& name : model_->state_names()) {
     const Tensor* t = model_->initializer(name);
-    if (!t) model_error("OT1307", cat("the bindings name a state variable '", name, "' that is no initializer"));
+    if (!t)
+      model_error("OT1307",
+                  cat("the bindings name a state variable '", name, "' that is no initializer"));
     state_->set(name, *t);
   }
   rate_name_ = find_rate(*model_);
-  if (!rate_name_.empty() && !state_->has(rate_name_)) state_->set(rate_name_, *model_->initializer(rate_name_));
+  if (!rate_name_.empty() && !state_->has(rate_name_))
+    state_->set(rate_name_, *model_->initializer(rate_name_));
   for (const TrainingStep& step : model_->training) {
     Graph g = combine(model_->main, step);
     size_t own = step.algorithm.outputs.size();
@@ -75,7 +82,9 @@ Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOpt
     std::vector<ValueId> keep;
     for (const auto& [key, value] : step.update_binding) {
       ValueId v = g.find(value);
-      if (v == kNone) model_error("OT1309", cat("update_binding of '", key, "' names '", value, "', which does not exist"));
+      if (v == kNone)
+        model_error("OT1309",
+                    cat("update_binding of '", key, "' names '", value, "', which does not exist"));
       updates.emplace_back(v, key);
       keep.push_back(v);
     }
@@ -100,7 +109,8 @@ Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOpt
     a->fed.resize(inputs.size());
     a->only_loss.assign(own, 0);
     if (a->loss >= 0) a->only_loss[size_t(a->loss)] = 1;
-    a->program = std::make_unique<Program>(std::move(g), std::move(updates), state_, pool_, options_);
+    a->program =
+        std::make_unique<Program>(std::move(g), std::move(updates), state_, pool_, options_);
     algorithms_.push_back(std::move(a));
   }
 }
@@ -137,7 +147,8 @@ const ValueDef& Training::input(int i, const std::string& name) const {
 
 StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
   if (which >= algorithms())
-    throw Error(ErrorKind::kUsage, "OT1124", cat("step(", which, "): the model has ", algorithms(), " training sections"));
+    throw Error(ErrorKind::kUsage, "OT1124",
+                cat("step(", which, "): the model has ", algorithms(), " training sections"));
   StepResult r;
   r.loss = std::numeric_limits<double>::quiet_NaN();
   for (int i = 0; i < algorithms(); ++i) {
@@ -146,14 +157,17 @@ StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
     for (size_t k = 0; k < a.inputs.size(); ++k) {
       auto it = feeds.find(a.inputs[k].name);
       if (it == feeds.end())
-        data_error("OT2113", cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type), ") was not given"));
+        data_error("OT2113", cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type),
+                                 ") was not given"));
       check_feed(a.inputs[k], it->second);
       a.fed[k] = it->second;
     }
-    std::vector<Value> out = a.program->run(a.fed, seed_, step_count_, outputs ? std::vector<char>() : a.only_loss);
+    std::vector<Value> out =
+        a.program->run(a.fed, seed_, step_count_, outputs ? std::vector<char>() : a.only_loss);
     if (a.loss >= 0) r.loss = scalar_of(out[size_t(a.loss)]);
     if (outputs)
-      for (size_t k = 0; k < out.size(); ++k) r.outputs.emplace_back(a.outputs[k], std::move(out[k]));
+      for (size_t k = 0; k < out.size(); ++k)
+        r.outputs.emplace_back(a.outputs[k], std::move(out[k]));
   }
   ++step_count_;
   return r;
@@ -161,7 +175,8 @@ StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
 
 double Training::rate() const {
   if (rate_name_.empty())
-    throw Error(ErrorKind::kUsage, "OT1125", "the training file has no single learning rate that could be read or set");
+    throw Error(ErrorKind::kUsage, "OT1125",
+                "the training file has no single learning rate that could be read or set");
   return state_->get(rate_name_).to_doubles()[0];
 }
 

@@ -10,8 +10,8 @@
 namespace onnxtrain {
 
 struct StepResult {
-  double loss = 0;                   // of the last algorithm that has one; NaN if none has
-  std::vector<NamedValue> outputs;   // of every algorithm run, in order
+  double loss = 0;                  // of the last algorithm that has one; NaN if none has
+  std::vector<NamedValue> outputs;  // of every algorithm run, in order
 };
 
 class Training {

@@ -119,7 +119,8 @@ std::vector<std::vector<NodeId>> Graph::consumers() const {
   std::vector<std::vector<NodeId>> c(values.size());
   for (size_t k = 0; k < nodes.size(); ++k)
     for (ValueId v : reads(nodes[k]))
-      if (c[size_t(v)].empty() || c[size_t(v)].back() != NodeId(k)) c[size_t(v)].push_back(NodeId(k));
+      if (c[size_t(v)].empty() || c[size_t(v)].back() != NodeId(k))
+        c[size_t(v)].push_back(NodeId(k));
   return c;
 }
 
@@ -163,7 +164,8 @@ Graph Graph::clone() const {
   Graph g = *this;
   for (Node& n : g.nodes)
     for (auto& [key, a] : n.attrs)
-      if (GraphPtr* sub = std::get_if<GraphPtr>(&a)) *sub = std::make_shared<Graph>((*sub)->clone());
+      if (GraphPtr* sub = std::get_if<GraphPtr>(&a))
+        *sub = std::make_shared<Graph>((*sub)->clone());
   return g;
 }
 
@@ -173,7 +175,8 @@ std::vector<ValueId> Graph::append(const Graph& sub, const std::vector<ValueId>&
   Graph copy = sub.clone();
   std::vector<ValueId> to(copy.values.size(), kNone);
   for (size_t k = 0; k < sub_inputs.size(); ++k) to[size_t(copy.inputs[k])] = sub_inputs[k];
-  for (size_t k = 0; k < sub_captures.size(); ++k) to[size_t(copy.captures[k].inner)] = sub_captures[k];
+  for (size_t k = 0; k < sub_captures.size(); ++k)
+    to[size_t(copy.captures[k].inner)] = sub_captures[k];
   for (size_t k = 0; k < copy.values.size(); ++k) {
     if (to[k] != kNone) continue;
     ValueDef d = std::move(copy.values[k]);
@@ -200,7 +203,8 @@ std::vector<ValueId> Graph::append(const Graph& sub, const std::vector<ValueId>&
 
 NodeId Graph::producer_of(ValueId v) const {
   for (size_t k = nodes.size(); k-- > 0;)
-    if (std::find(nodes[k].outputs.begin(), nodes[k].outputs.end(), v) != nodes[k].outputs.end()) return NodeId(k);
+    if (std::find(nodes[k].outputs.begin(), nodes[k].outputs.end(), v) != nodes[k].outputs.end())
+      return NodeId(k);
   return -1;
 }
 
@@ -254,15 +258,18 @@ void Graph::sort() {
 
 void Graph::verify(const char* after) const {
   auto broken = [&](const std::string& what) {
-    std::fprintf(stderr, "onnxtrain: graph '%s' is broken after %s: %s\n", name.c_str(), after, what.c_str());
+    std::fprintf(stderr, "onnxtrain: graph '%s' is broken after %s: %s\n", name.c_str(), after,
+                 what.c_str());
     std::abort();
   };
   std::vector<char> defined(values.size(), 0);
   for (size_t k = 0; k < values.size(); ++k) defined[k] = values[k].producer < 0;
   for (size_t k = 0; k < nodes.size(); ++k) {
     for (ValueId v : reads(nodes[k])) {
-      if (v < 0 || size_t(v) >= values.size()) broken(nodes[k].label() + " reads a value out of range");
-      if (!defined[size_t(v)]) broken(nodes[k].label() + " reads '" + value_name(v) + "' too early");
+      if (v < 0 || size_t(v) >= values.size())
+        broken(nodes[k].label() + " reads a value out of range");
+      if (!defined[size_t(v)])
+        broken(nodes[k].label() + " reads '" + value_name(v) + "' too early");
     }
     for (ValueId v : nodes[k].outputs) {
       if (v == kNone) continue;

@@ -24,9 +24,9 @@ class Graph;
 using GraphPtr = std::shared_ptr<Graph>;
 
 // Attribute values. Graphs are shared: clone before changing one.
-using Attr = std::variant<int64_t, float, std::string, Tensor, GraphPtr, TypeInfo, std::vector<int64_t>,
-                          std::vector<float>, std::vector<std::string>, std::vector<Tensor>,
-                          std::shared_ptr<SparseTensor>>;
+using Attr = std::variant<int64_t, float, std::string, Tensor, GraphPtr, TypeInfo,
+                          std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
+                          std::vector<Tensor>, std::shared_ptr<SparseTensor>>;
 
 inline constexpr std::string_view kOnnxDomain = "";  // "ai.onnx" is normalised to this
 inline constexpr std::string_view kMlDomain = "ai.onnx.ml";
@@ -80,7 +80,9 @@ class Graph {
   std::vector<Node> nodes;  // topological order
   std::vector<ValueId> inputs, outputs;
   // For a subgraph: outer value (in the enclosing graph) -> the value that stands for it here.
-  struct Capture { ValueId outer, inner; };
+  struct Capture {
+    ValueId outer, inner;
+  };
   std::vector<Capture> captures;
 
   ValueId add_value(std::string name, TypeInfo type = {});
@@ -114,7 +116,8 @@ class Graph {
   void sort();
   // Recomputes ValueDef::producer from nodes.
   void renumber();
-  // Checks the invariants (order, single assignment, ids in range); aborts with a message if broken.
+  // Checks the invariants (order, single assignment, ids in range); aborts with a message if
+  // broken.
   void verify(const char* after) const;
 
  private:

@@ -11,15 +11,24 @@ void print_attr(std::ostringstream& s, const Attr& a) {
     for (size_t k = 0; k < v.size(); ++k) s << (k ? "," : "") << v[k];
     s << "]";
   };
-  if (auto* i = std::get_if<int64_t>(&a)) s << *i;
-  else if (auto* f = std::get_if<float>(&a)) s << *f;
-  else if (auto* t = std::get_if<std::string>(&a)) s << '"' << *t << '"';
-  else if (auto* is = std::get_if<std::vector<int64_t>>(&a)) list(*is);
-  else if (auto* fs = std::get_if<std::vector<float>>(&a)) list(*fs);
-  else if (auto* ss = std::get_if<std::vector<std::string>>(&a)) list(*ss);
-  else if (auto* x = std::get_if<Tensor>(&a)) s << dtype_name(x->dtype()) << to_string(x->shape());
-  else if (std::get_if<GraphPtr>(&a)) s << "graph";
-  else s << "...";
+  if (auto* i = std::get_if<int64_t>(&a))
+    s << *i;
+  else if (auto* f = std::get_if<float>(&a))
+    s << *f;
+  else if (auto* t = std::get_if<std::string>(&a))
+    s << '"' << *t << '"';
+  else if (auto* is = std::get_if<std::vector<int64_t>>(&a))
+    list(*is);
+  else if (auto* fs = std::get_if<std::vector<float>>(&a))
+    list(*fs);
+  else if (auto* ss = std::get_if<std::vector<std::string>>(&a))
+    list(*ss);
+  else if (auto* x = std::get_if<Tensor>(&a))
+    s << dtype_name(x->dtype()) << to_string(x->shape());
+  else if (std::get_if<GraphPtr>(&a))
+    s << "graph";
+  else
+    s << "...";
 }
 
 }  // namespace

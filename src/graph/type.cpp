@@ -24,12 +24,16 @@ Shape TypeInfo::concrete_shape() const {
 
 std::string to_string(const TypeInfo& t) {
   switch (t.kind) {
-    case TypeInfo::Kind::kUnknown: return "?";
-    case TypeInfo::Kind::kSequence: return "seq(" + (t.inner ? to_string(*t.inner) : "?") + ")";
-    case TypeInfo::Kind::kOptional: return "optional(" + (t.inner ? to_string(*t.inner) : "?") + ")";
+    case TypeInfo::Kind::kUnknown:
+      return "?";
+    case TypeInfo::Kind::kSequence:
+      return "seq(" + (t.inner ? to_string(*t.inner) : "?") + ")";
+    case TypeInfo::Kind::kOptional:
+      return "optional(" + (t.inner ? to_string(*t.inner) : "?") + ")";
     case TypeInfo::Kind::kMap:
       return cat("map(", dtype_name(t.elem), ", ", t.inner ? to_string(*t.inner) : "?", ")");
-    default: break;
+    default:
+      break;
   }
   std::string s = t.kind == TypeInfo::Kind::kSparse ? "sparse " : "";
   s += dtype_name(t.elem);

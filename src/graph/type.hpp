@@ -12,8 +12,8 @@
 namespace onnxtrain {
 
 struct Dim {
-  int64_t value = -1;   // >= 0: known
-  std::string symbol;   // named but unknown; empty and value < 0: unknown
+  int64_t value = -1;  // >= 0: known
+  std::string symbol;  // named but unknown; empty and value < 0: unknown
   bool known() const { return value >= 0; }
   bool operator==(const Dim&) const = default;
 };
@@ -21,9 +21,9 @@ struct Dim {
 struct TypeInfo {
   enum class Kind : uint8_t { kUnknown, kTensor, kSparse, kSequence, kOptional, kMap };
   Kind kind = Kind::kUnknown;
-  DType elem = DType::kUndefined;           // tensor, sparse; key type of a map
-  std::optional<std::vector<Dim>> shape;    // nullopt: unknown rank
-  std::shared_ptr<const TypeInfo> inner;    // sequence, optional, map value
+  DType elem = DType::kUndefined;         // tensor, sparse; key type of a map
+  std::optional<std::vector<Dim>> shape;  // nullopt: unknown rank
+  std::shared_ptr<const TypeInfo> inner;  // sequence, optional, map value
 
   static TypeInfo tensor(DType elem) { return {Kind::kTensor, elem, std::nullopt, nullptr}; }
   static TypeInfo tensor(DType elem, const Shape& shape);

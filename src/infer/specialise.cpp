@@ -46,8 +46,8 @@ NodeTypes types_of(const Graph& g, const Node& n, const std::vector<char>& is_va
 }
 
 // Runs the node now; its outputs become constants.
-void fold(Graph& g, const Node& n, const Op& op, const NodeTypes& t, const std::vector<TensorType>& out,
-          ThreadPool& pool) {
+void fold(Graph& g, const Node& n, const Op& op, const NodeTypes& t,
+          const std::vector<TensorType>& out, ThreadPool& pool) {
   std::vector<Tensor> results = run_node_now(n, op, t.in, t.values, out, pool);
   for (size_t k = 0; k < n.outputs.size(); ++k)
     if (n.outputs[k] != kNone) {
@@ -102,7 +102,8 @@ void specialise(Graph& g, const OpTable& table, ThreadPool& pool, const Speciali
     if (!is_static) {
       make_dynamic(g, n);
       for (size_t k = 0; k < n.outputs.size(); ++k)
-        if (n.outputs[k] != kNone && ctx.out[k].present() && !g.value(n.outputs[k]).type.is_tensor())
+        if (n.outputs[k] != kNone && ctx.out[k].present() &&
+            !g.value(n.outputs[k]).type.is_tensor())
           g.value(n.outputs[k]).type = TypeInfo::tensor(ctx.out[k].dtype);
       kept.push_back(std::move(n));
       continue;
@@ -113,8 +114,9 @@ void specialise(Graph& g, const OpTable& table, ThreadPool& pool, const Speciali
         g.value(n.outputs[k]).type = TypeInfo::tensor(ctx.out[k].dtype, ctx.out[k].shape);
         bytes += ctx.out[k].size() * int64_t(dtype_size(ctx.out[k].dtype));
       }
-    bool foldable = !op.random && !op.impls.empty() && ((t.all_constant && bytes <= o.fold_limit) ||
-                                   (op.types_only && bytes <= o.shape_fold_limit));
+    bool foldable = !op.random && !op.impls.empty() &&
+                    ((t.all_constant && bytes <= o.fold_limit) ||
+                     (op.types_only && bytes <= o.shape_fold_limit));
     if (foldable) {
       fold(g, n, op, t, ctx.out, pool);
     } else {

@@ -6,7 +6,7 @@
 namespace onnxtrain {
 
 struct SpecialiseOptions {
-  int64_t fold_limit = int64_t(1) << 28;        // bytes of a folded constant whose inputs are constants
+  int64_t fold_limit = int64_t(1) << 28;  // bytes of a folded constant whose inputs are constants
   int64_t shape_fold_limit = int64_t(1) << 16;  // bytes folded from types alone
 };
 

@@ -6,7 +6,8 @@
 
 namespace onnxtrain::kernels {
 
-// Hands out one of a few scratch slots to each running task. Which one never matters for the result.
+// Hands out one of a few scratch slots to each running task. Which one never matters for the
+// result.
 class Slots {
  public:
   explicit Slots(int count) : free_(size_t(count)) {
@@ -17,7 +18,8 @@ class Slots {
     for (;;) {
       for (size_t k = 0; k < free_.size(); ++k) {
         bool expected = true;
-        if (free_[k].compare_exchange_strong(expected, false, std::memory_order_acquire)) return int(k);
+        if (free_[k].compare_exchange_strong(expected, false, std::memory_order_acquire))
+          return int(k);
       }
       std::this_thread::yield();
     }

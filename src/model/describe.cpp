@@ -16,8 +16,10 @@ json type_json(const TypeInfo& t) {
   if (!t.shape) return j;
   json dims = json::array();
   for (const Dim& d : *t.shape) {
-    if (d.known()) dims.push_back(d.value);
-    else dims.push_back(d.symbol.empty() ? json(nullptr) : json(d.symbol));
+    if (d.known())
+      dims.push_back(d.value);
+    else
+      dims.push_back(d.symbol.empty() ? json(nullptr) : json(d.symbol));
   }
   j["shape"] = dims;
   return j;
@@ -62,7 +64,8 @@ json bindings_json(const std::vector<TrainingStep::Binding>& list) {
 std::string describe_json(const Model& m) {
   json j;
   j["ir_version"] = m.ir_version;
-  for (const auto& [domain, version] : m.opsets) j["opsets"][domain.empty() ? "ai.onnx" : domain] = version;
+  for (const auto& [domain, version] : m.opsets)
+    j["opsets"][domain.empty() ? "ai.onnx" : domain] = version;
   j["producer"] = m.producer_name;
   j["metadata"] = m.metadata;
   j["inputs"] = json::array();

@@ -71,7 +71,8 @@ void Model::mark_state() {
   std::vector<std::string> names = state_names();
   for_each_graph(*this, [&](Graph& g) {
     for (ValueDef& v : g.values) {
-      bool is_state = v.constant.defined() && std::find(names.begin(), names.end(), v.name) != names.end();
+      bool is_state =
+          v.constant.defined() && std::find(names.begin(), names.end(), v.name) != names.end();
       v.state = is_state ? v.name : std::string();
     }
   });

@@ -12,7 +12,8 @@ bool in(std::string_view name, std::initializer_list<std::string_view> list) {
 }
 
 bool was_broadcast_op(std::string_view op) {
-  return in(op, {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less"});
+  return in(op,
+            {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less"});
 }
 
 bool was_experimental(std::string_view op, int version) {
@@ -68,7 +69,8 @@ bool GraphReader::upgrade(NodeView& v, Scope& s) {
       const int64_t at = axis->i() < 0 ? axis->i() + rank : axis->i();
       const int64_t behind = rank - at - int64_t(b.shape->size());
       if (at < 0 || behind < 0)
-        model_error("OT1055", cat("axis=", axis->i(), " does not fit ", to_string(a), " and ", to_string(b)));
+        model_error("OT1055",
+                    cat("axis=", axis->i(), " does not fit ", to_string(a), " and ", to_string(b)));
       std::vector<int64_t> axes;
       TypeInfo type = b;
       for (int64_t k = 0; k < behind; ++k) {

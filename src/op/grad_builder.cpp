@@ -5,7 +5,8 @@
 
 namespace onnxtrain {
 
-GradBuilder::GradBuilder(Graph& g, const OpTable& table, Node node, std::vector<ValueId> dys, int opset)
+GradBuilder::GradBuilder(Graph& g, const OpTable& table, Node node, std::vector<ValueId> dys,
+                         int opset)
     : g_(g), table_(table), node_(std::move(node)), dys_(std::move(dys)), opset_(opset) {}
 
 ValueId GradBuilder::dy(int i) {
@@ -22,8 +23,9 @@ int64_t GradBuilder::rank(ValueId v) const {
 int64_t GradBuilder::need_rank(ValueId v) const {
   int64_t r = rank(v);
   if (r < 0)
-    model_error("OT1205", cat("the gradient of ", node_.label(), " needs the rank of '", g_.value_name(v),
-                              "', which the file does not say"),
+    model_error("OT1205",
+                cat("the gradient of ", node_.label(), " needs the rank of '", g_.value_name(v),
+                    "', which the file does not say"),
                 "give the model's inputs a shape, e.g. [N,3,H,W]");
   return r;
 }
@@ -34,7 +36,8 @@ const Tensor* GradBuilder::constant(ValueId v) const {
   return d.is_constant() ? &d.constant : nullptr;
 }
 
-std::vector<ValueId> GradBuilder::call_n(std::string_view op, std::vector<ValueId> in, int outputs, Attrs attrs) {
+std::vector<ValueId> GradBuilder::call_n(std::string_view op, std::vector<ValueId> in, int outputs,
+                                         Attrs attrs) {
   Node n;
   size_t colons = op.find("::");
   if (colons == std::string_view::npos) {
@@ -62,12 +65,15 @@ ValueId GradBuilder::own(std::string_view op, std::vector<ValueId> in, Attrs att
   return call(cat(kOwnDomain, "::", op), std::move(in), std::move(attrs));
 }
 
-std::vector<ValueId> GradBuilder::own_n(std::string_view op, std::vector<ValueId> in, int outputs, Attrs attrs) {
+std::vector<ValueId> GradBuilder::own_n(std::string_view op, std::vector<ValueId> in, int outputs,
+                                        Attrs attrs) {
   return call_n(cat(kOwnDomain, "::", op), std::move(in), outputs, std::move(attrs));
 }
 
 ValueId GradBuilder::tensor(Tensor t) { return g_.add_constant(std::move(t)); }
-ValueId GradBuilder::constant_ints(const std::vector<int64_t>& v) { return tensor(Tensor::vector<int64_t>(v)); }
+ValueId GradBuilder::constant_ints(const std::vector<int64_t>& v) {
+  return tensor(Tensor::vector<int64_t>(v));
+}
 ValueId GradBuilder::constant_int(int64_t v) { return tensor(Tensor::scalar<int64_t>(v)); }
 ValueId GradBuilder::scalar(double v, ValueId like) { return scalar(v, dtype(like)); }
 
@@ -107,7 +113,8 @@ namespace {
 ValueId with_shape_of(Graph& g, ValueId like, ValueId from, ValueId v) {
   const TypeInfo &shape = g.value(like).type, &elem = g.value(from).type;
   TypeInfo& t = g.value(v).type;
-  if ((t.is_tensor() && t.shape) || !shape.is_tensor() || !shape.shape || !elem.is_tensor()) return v;
+  if ((t.is_tensor() && t.shape) || !shape.is_tensor() || !shape.shape || !elem.is_tensor())
+    return v;
   t = TypeInfo::tensor(elem.elem);
   t.shape = shape.shape;
   return v;

@@ -27,10 +27,14 @@ class GradBuilder {
   ValueId dy(int i = 0);
   bool has_dy(int i) const { return i < int(dys_.size()) && dys_[size_t(i)] != kNone; }
   // false: nobody asks for the gradient of input i (saves work; returning one is still fine)
-  bool wants(int i) const { return wants_.empty() || (i < int(wants_.size()) && wants_[size_t(i)]); }
+  bool wants(int i) const {
+    return wants_.empty() || (i < int(wants_.size()) && wants_[size_t(i)]);
+  }
   void set_wants(std::vector<char> w) { wants_ = std::move(w); }
   // The same question for any value of the graph (captured ones).
-  bool wants_value(ValueId v) const { return !active_ || (size_t(v) < active_->size() && (*active_)[size_t(v)]); }
+  bool wants_value(ValueId v) const {
+    return !active_ || (size_t(v) < active_->size() && (*active_)[size_t(v)]);
+  }
   void set_active(const std::vector<char>* active) { active_ = active; }
 
   // Types as far as they are known.
@@ -46,13 +50,15 @@ class GradBuilder {
 
   // Adds a node of the standard domain (or "domain::Op") and returns its first output.
   ValueId call(std::string_view op, std::vector<ValueId> in, Attrs attrs = {});
-  std::vector<ValueId> call_n(std::string_view op, std::vector<ValueId> in, int outputs, Attrs attrs = {});
+  std::vector<ValueId> call_n(std::string_view op, std::vector<ValueId> in, int outputs,
+                              Attrs attrs = {});
   // Our own domain.
   ValueId own(std::string_view op, std::vector<ValueId> in, Attrs attrs = {});
-  std::vector<ValueId> own_n(std::string_view op, std::vector<ValueId> in, int outputs, Attrs attrs = {});
+  std::vector<ValueId> own_n(std::string_view op, std::vector<ValueId> in, int outputs,
+                             Attrs attrs = {});
 
-  ValueId constant_ints(const std::vector<int64_t>& v);   // 1-D int64
-  ValueId constant_int(int64_t v);                        // scalar int64
+  ValueId constant_ints(const std::vector<int64_t>& v);  // 1-D int64
+  ValueId constant_int(int64_t v);                       // scalar int64
   // A scalar of the element type of `like`.
   ValueId scalar(double v, ValueId like);
   ValueId scalar(double v, DType t);
@@ -68,24 +74,26 @@ class GradBuilder {
   ValueId transpose(ValueId v, const std::vector<int64_t>& perm);
   ValueId unsqueeze(ValueId v, const std::vector<int64_t>& axes);
   ValueId squeeze(ValueId v, const std::vector<int64_t>& axes);
-  ValueId shape_of(ValueId v);                       // int64 tensor; a constant when known
-  ValueId reshape_like(ValueId v, ValueId like);     // same elements, shape of `like`
+  ValueId shape_of(ValueId v);                    // int64 tensor; a constant when known
+  ValueId reshape_like(ValueId v, ValueId like);  // same elements, shape of `like`
   ValueId expand_like(ValueId v, ValueId like);
   ValueId sum_to_shape_of(ValueId v, ValueId like);  // undo broadcasting; nothing when equal
   ValueId zeros_like(ValueId v);
   ValueId ones_like(ValueId v);
-  ValueId cast_like(ValueId v, ValueId like);        // nothing when types are equal
+  ValueId cast_like(ValueId v, ValueId like);  // nothing when types are equal
   // The sum of two gradients of one value: tensors, or sequences item by item.
   ValueId add_gradients(ValueId a, ValueId b);
 
   // Rules of operators with subgraphs differentiate those themselves: gradients, as values of
   // `sub`, of <cotangents, ys> with respect to xs; kNone where nothing flows. The reverse walk
   // that calls the rule provides the function.
-  using Differentiate = std::vector<ValueId> (*)(Graph& sub, const OpTable& table, const std::vector<ValueId>& ys,
+  using Differentiate = std::vector<ValueId> (*)(Graph& sub, const OpTable& table,
+                                                 const std::vector<ValueId>& ys,
                                                  const std::vector<ValueId>& cotangents,
                                                  const std::vector<ValueId>& xs, int opset);
   std::vector<ValueId> differentiate(Graph& sub, const std::vector<ValueId>& ys,
-                                     const std::vector<ValueId>& cotangents, const std::vector<ValueId>& xs) const;
+                                     const std::vector<ValueId>& cotangents,
+                                     const std::vector<ValueId>& xs) const;
   void set_differentiate(Differentiate f) { differentiate_ = f; }
 
   Graph& graph() { return g_; }

@@ -9,7 +9,10 @@
 namespace onnxtrain {
 
 ShapeCtx::ShapeCtx(const Node& node, std::vector<TensorType> in, std::vector<const Tensor*> values)
-    : out(node.outputs.size()), dynamic(node.outputs.size(), 0), node_(node), in_(std::move(in)),
+    : out(node.outputs.size()),
+      dynamic(node.outputs.size(), 0),
+      node_(node),
+      in_(std::move(in)),
       values_(std::move(values)) {
   values_.resize(in_.size(), nullptr);
 }
@@ -37,7 +40,8 @@ void ShapeCtx::set_dynamic(int output, DType dtype) {
 }
 
 uint64_t Prepare::stream() const {
-  return node_.random_stream ? node_.random_stream : hash64(node_.name.data(), node_.name.size(), 1);
+  return node_.random_stream ? node_.random_stream
+                             : hash64(node_.name.data(), node_.name.size(), 1);
 }
 
 const Tensor& ValueCtx::tensor(int i) const {
@@ -48,7 +52,8 @@ const Tensor& ValueCtx::tensor(int i) const {
 
 void OpTable::add(Op op) {
   auto& list = ops_[op.domain + ":" + op.name];
-  auto at = std::find_if(list.begin(), list.end(), [&](const auto& o) { return o->since >= op.since; });
+  auto at =
+      std::find_if(list.begin(), list.end(), [&](const auto& o) { return o->since >= op.since; });
   OT_ASSERT(at == list.end() || (*at)->since != op.since);
   list.insert(at, std::make_unique<Op>(std::move(op)));
 }
@@ -65,7 +70,8 @@ const Op* OpTable::find(std::string_view domain, std::string_view name, int vers
 const Op& OpTable::get(const Node& n) const {
   if (const Op* op = find(n)) return *op;
   model_error("OT1101", cat("no implementation of operator '", n.op, "' (domain '",
-                            n.domain.empty() ? "ai.onnx" : n.domain, "', opset ", n.version, ") in ", n.label()));
+                            n.domain.empty() ? "ai.onnx" : n.domain, "', opset ", n.version,
+                            ") in ", n.label()));
 }
 
 std::vector<const Op*> OpTable::all() const {

@@ -1,5 +1,6 @@
 // What an operator is: one record that says everything the other folders need to know about it.
-// No operator is named here; records are filled in by ops/ and looked up by (domain, name, version).
+// No operator is named here; records are filled in by ops/ and looked up by (domain, name,
+// version).
 #pragma once
 #include <functional>
 #include <memory>
@@ -30,7 +31,9 @@ struct TensorType {
 
 // Thrown by ShapeCtx::value() when an input's value decides the output's shape and is not known
 // before the run; the planner then makes the node dynamic.
-struct NeedsValue { int input; };
+struct NeedsValue {
+  int input;
+};
 
 // ---------------------------------------------------------------- shape function
 // Concrete input types in, concrete output types out. The same function serves planning and
@@ -77,7 +80,7 @@ struct Run {
   void* const* outputs;  // null for an unwanted output; for dynamic outputs until allocate()
   void* workspace;       // Prepare::workspace bytes, 64-byte aligned
   ThreadPool* pool;
-  uint64_t seed, step;   // of the run, for random operators
+  uint64_t seed, step;  // of the run, for random operators
   // Only for dynamic outputs.
   struct Allocator {
     virtual ~Allocator() = default;
@@ -85,9 +88,16 @@ struct Run {
   };
   Allocator* allocator;
 
-  template <class T> const T* in(int i) const { return static_cast<const T*>(inputs[i]); }
-  template <class T> T* out(int i) const { return static_cast<T*>(outputs[i]); }
-  template <class T> T* allocate(int output, const Shape& shape) const {
+  template <class T>
+  const T* in(int i) const {
+    return static_cast<const T*>(inputs[i]);
+  }
+  template <class T>
+  T* out(int i) const {
+    return static_cast<T*>(outputs[i]);
+  }
+  template <class T>
+  T* allocate(int output, const Shape& shape) const {
     return static_cast<T*>(allocator->allocate(output, shape));
   }
 };
@@ -121,7 +131,11 @@ class Prepare {
  public:
   Prepare(const Node& node, std::vector<TensorType> in, std::vector<TensorType> out,
           std::vector<const Tensor*> values, ThreadPool& pool)
-      : node_(node), in_(std::move(in)), out_(std::move(out)), values_(std::move(values)), pool_(pool) {}
+      : node_(node),
+        in_(std::move(in)),
+        out_(std::move(out)),
+        values_(std::move(values)),
+        pool_(pool) {}
   const Node& node() const { return node_; }
   int version() const { return node_.version; }
   int inputs() const { return int(in_.size()); }
@@ -146,8 +160,9 @@ class Prepare {
 };
 
 struct Impl {
-  const char* name;                        // "onednn", "simd", "ref"
-  std::string (*refuses)(const Prepare&);  // "" when it applies; otherwise why not; null: always applies
+  const char* name;  // "onednn", "simd", "ref"
+  std::string (*refuses)(
+      const Prepare&);  // "" when it applies; otherwise why not; null: always applies
   Kernel (*make)(Prepare&);
 };
 
@@ -183,7 +198,9 @@ using GradFn = std::vector<ValueId> (*)(GradBuilder&);
 using LowerFn = std::vector<ValueId> (*)(GradBuilder&);
 
 // ---------------------------------------------------------------- cost
-struct Cost { double flops = 0, bytes = 0; };
+struct Cost {
+  double flops = 0, bytes = 0;
+};
 using CostFn = Cost (*)(const Prepare&);
 
 // ---------------------------------------------------------------- the record
@@ -193,7 +210,7 @@ struct Op {
   int since = 1;  // valid for opset >= since, until a record with a larger `since`
 
   ShapeFn shape = nullptr;
-  std::vector<Impl> impls = {}; // fastest first
+  std::vector<Impl> impls = {};  // fastest first
   // Instead of shape + impls; beside them, it serves what is not a tensor of known shape.
   ValueFn run_values = nullptr;
 
@@ -203,7 +220,7 @@ struct Op {
 
   // Element-wise with numpy broadcasting: gradients are summed back to each input's shape.
   bool broadcasts = false;
-  bool random = false;       // never folded or merged
+  bool random = false;  // never folded or merged
   // {input, output}: the output may take over the input's memory (same bytes, element-wise access).
   std::vector<std::pair<int, int>> in_place = {};
   // The same for operators with any number of operands; used when set.
@@ -214,7 +231,7 @@ struct Op {
   bool types_only = false;
   // Vectorised step for fused element-wise chains (float32): index into kernels' micro-op table.
   int micro_op = -1;
-  CostFn cost = nullptr;     // default: bytes of all operands
+  CostFn cost = nullptr;  // default: bytes of all operands
 
   const char* function = nullptr;  // own domain: ONNX text of the function with this meaning (G14)
   LowerFn lower = nullptr;         // own domain: the same by building nodes
@@ -230,7 +247,8 @@ class OpTable {
   std::vector<const Op*> all() const;
 
  private:
-  std::unordered_map<std::string, std::vector<std::unique_ptr<Op>>> ops_;  // "domain:name", by since
+  std::unordered_map<std::string, std::vector<std::unique_ptr<Op>>>
+      ops_;  // "domain:name", by since
 };
 
 // Defined by the build from the file names in ops/.

@@ -31,7 +31,9 @@ Tile tile_of(const Node& n, bool grad) {
 template <class F, bool kGrad>
 std::string refuses_tile(const Prepare& p) {
   if (p.in(0).dtype != DType::kFloat) return "only for float";
-  return tile_of<F>(p.node(), kGrad).op == simd::MicroOp::kCount ? "no vector function with these attributes" : "";
+  return tile_of<F>(p.node(), kGrad).op == simd::MicroOp::kCount
+             ? "no vector function with these attributes"
+             : "";
 }
 
 template <class F, bool kGrad>
@@ -67,21 +69,23 @@ template <class F>
 Kernel make_activation_grad(Prepare& p) {
   int64_t n = p.out(0).size();
   F f(p.node());
-  return dispatch<float, double, Half, BFloat16>(p.in(0).dtype, p.node().op, [&]<class T>() -> Kernel {
-    using C = compute_t<T>;
-    return [n, f](const Run& r) {
-      const T *dy = r.in<T>(0), *s = r.in<T>(1);
-      T* dx = r.out<T>(0);
-      parallel_for(*r.pool, n, kGrain, [&](int64_t b, int64_t e) {
-        for (int64_t i = b; i < e; ++i) dx[i] = T(f.grad(C(dy[i]), C(s[i])));
+  return dispatch<float, double, Half, BFloat16>(
+      p.in(0).dtype, p.node().op, [&]<class T>() -> Kernel {
+        using C = compute_t<T>;
+        return [n, f](const Run& r) {
+          const T *dy = r.in<T>(0), *s = r.in<T>(1);
+          T* dx = r.out<T>(0);
+          parallel_for(*r.pool, n, kGrain, [&](int64_t b, int64_t e) {
+            for (int64_t i = b; i < e; ++i) dx[i] = T(f.grad(C(dy[i]), C(s[i])));
+          });
+        };
       });
-    };
-  });
 }
 
 inline void activation_grad_shape(ShapeCtx& c) {
   if (c.shape(0) != c.shape(1) || c.dtype(0) != c.dtype(1))
-    model_error("OT1133", cat(c.node().op, " of ", to_string(c.shape(0)), " at ", to_string(c.shape(1))));
+    model_error("OT1133",
+                cat(c.node().op, " of ", to_string(c.shape(0)), " at ", to_string(c.shape(1))));
   c.set(0, c.dtype(0), c.shape(0));
 }
 
@@ -102,12 +106,21 @@ std::vector<ValueId> activation_lower(GradBuilder& b) {
 
 template <class F, class... Ts>
 void add_activation(OpTable& t, const char* name) {
-  t.add({.name = name, .shape = shape_same, .impls = {{"simd", refuses_tile<F, false>, make_tile<F, false>},
-                                                        {"ref", nullptr, make_activation<F, Ts...>}},
-         .grad = activation_rule<F>, .in_place = {{0, 0}}, .micro_op = micro_activation<F>(false)});
-  t.add({.name = std::string(name) + "Grad", .domain = std::string(kOwnDomain), .shape = activation_grad_shape,
-         .impls = {{"simd", refuses_tile<F, true>, make_tile<F, true>}, {"ref", nullptr, make_activation_grad<F>}},
-         .in_place = {{0, 0}, {1, 0}}, .micro_op = micro_activation<F>(true), .lower = activation_lower<F>});
+  t.add({.name = name,
+         .shape = shape_same,
+         .impls = {{"simd", refuses_tile<F, false>, make_tile<F, false>},
+                   {"ref", nullptr, make_activation<F, Ts...>}},
+         .grad = activation_rule<F>,
+         .in_place = {{0, 0}},
+         .micro_op = micro_activation<F>(false)});
+  t.add({.name = std::string(name) + "Grad",
+         .domain = std::string(kOwnDomain),
+         .shape = activation_grad_shape,
+         .impls = {{"simd", refuses_tile<F, true>, make_tile<F, true>},
+                   {"ref", nullptr, make_activation_grad<F>}},
+         .in_place = {{0, 0}, {1, 0}},
+         .micro_op = micro_activation<F>(true),
+         .lower = activation_lower<F>});
 }
 template <class F>
 void add_float_activation(OpTable& t, const char* name) {

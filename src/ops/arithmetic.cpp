@@ -6,9 +6,24 @@ namespace onnxtrain::ops {
 
 namespace {
 
-struct AddF { template <class C> C operator()(C a, C b) const { return C(a + b); } };
-struct SubF { template <class C> C operator()(C a, C b) const { return C(a - b); } };
-struct MulF { template <class C> C operator()(C a, C b) const { return C(a * b); } };
+struct AddF {
+  template <class C>
+  C operator()(C a, C b) const {
+    return C(a + b);
+  }
+};
+struct SubF {
+  template <class C>
+  C operator()(C a, C b) const {
+    return C(a - b);
+  }
+};
+struct MulF {
+  template <class C>
+  C operator()(C a, C b) const {
+    return C(a * b);
+  }
+};
 struct DivF {
   template <class C>
   C operator()(C a, C b) const {
@@ -24,8 +39,8 @@ struct DivF {
 
 template <class F>
 Kernel make_binary(Prepare& p) {
-  return dispatch<float, double, Half, BFloat16, int64_t, int32_t, uint8_t, int8_t, int16_t, uint16_t, uint32_t,
-                  uint64_t>(p.in(0).dtype, p.node().op, [&]<class T>() {
+  return dispatch<float, double, Half, BFloat16, int64_t, int32_t, uint8_t, int8_t, int16_t,
+                  uint16_t, uint32_t, uint64_t>(p.in(0).dtype, p.node().op, [&]<class T>() {
     using C = compute_t<T>;
     // integer overflow wraps, as numpy's does
     if constexpr (std::is_integral_v<C> && std::is_signed_v<C> && !std::is_same_v<F, DivF>) {
@@ -41,8 +56,10 @@ Kernel make_neg(Prepare& p) {
   return dispatch<float, double, Half, BFloat16, int64_t, int32_t, int8_t, int16_t>(
       p.in(0).dtype, "Neg", [&]<class T>() {
         return unary_kernel<T, T>(p, [](compute_t<T> v) {
-          if constexpr (std::is_integral_v<compute_t<T>>) return compute_t<T>(0 - std::make_unsigned_t<compute_t<T>>(v));
-          else return -v;
+          if constexpr (std::is_integral_v<compute_t<T>>)
+            return compute_t<T>(0 - std::make_unsigned_t<compute_t<T>>(v));
+          else
+            return -v;
         });
       });
 }
@@ -63,8 +80,13 @@ using simd::MicroOp;
 
 template <class F, GradFn grad, MicroOp micro>
 void add(OpTable& t, const char* name) {
-  Op op{.name = name, .shape = shape_broadcast, .impls = {micro_impl<micro>(), {"ref", nullptr, make_binary<F>}},
-        .grad = legacy_grad<grad>, .broadcasts = true, .in_place = {{0, 0}, {1, 0}}, .micro_op = int(micro)};
+  Op op{.name = name,
+        .shape = shape_broadcast,
+        .impls = {micro_impl<micro>(), {"ref", nullptr, make_binary<F>}},
+        .grad = legacy_grad<grad>,
+        .broadcasts = true,
+        .in_place = {{0, 0}, {1, 0}},
+        .micro_op = int(micro)};
   t.add(op);
   op.since = 7;
   op.grad = grad;
@@ -78,8 +100,12 @@ void register_arithmetic(OpTable& t) {
   add<SubF, sub_grad, MicroOp::kSub>(t, "Sub");
   add<MulF, mul_grad, MicroOp::kMul>(t, "Mul");
   add<DivF, div_grad, MicroOp::kDiv>(t, "Div");
-  t.add({.name = "Neg", .shape = shape_same, .impls = {micro_impl<MicroOp::kNeg>(), {"ref", nullptr, make_neg}},
-         .grad = neg_grad, .in_place = {{0, 0}}, .micro_op = int(MicroOp::kNeg)});
+  t.add({.name = "Neg",
+         .shape = shape_same,
+         .impls = {micro_impl<MicroOp::kNeg>(), {"ref", nullptr, make_neg}},
+         .grad = neg_grad,
+         .in_place = {{0, 0}},
+         .micro_op = int(MicroOp::kNeg)});
 }
 
 }  // namespace onnxtrain::ops

@@ -13,8 +13,8 @@ namespace {
 
 using kernels::AttentionShape;
 
-enum { kQ, kK, kV, kMask, kPastK, kPastV, kLengths };      // inputs of Attention
-enum { kGDy, kGQ, kGK, kGV, kGMask, kGLengths };            // inputs of AttentionGrad
+enum { kQ, kK, kV, kMask, kPastK, kPastV, kLengths };  // inputs of Attention
+enum { kGDy, kGQ, kGK, kGV, kGMask, kGLengths };       // inputs of AttentionGrad
 
 // Reads [batch, heads, rows, width] or [batch, rows, heads * width].
 kernels::HeadStrides strides_for(bool packed, int64_t heads, int64_t rows, int64_t width) {
@@ -23,35 +23,43 @@ kernels::HeadStrides strides_for(bool packed, int64_t heads, int64_t rows, int64
 }
 
 // `past` keys were put in front: then k and v are [batch, heads, rows, width] whatever q is.
-AttentionShape attention_of(const Node& n, const Shape& q, const Shape& k, const Shape& v, bool full, int64_t past) {
+AttentionShape attention_of(const Node& n, const Shape& q, const Shape& k, const Shape& v,
+                            bool full, int64_t past) {
   AttentionShape s;
   bool packed = q.size() == 3;
   bool kv_packed = packed && !full;
   if ((q.size() != 3 && q.size() != 4) || k.size() != (kv_packed ? 3u : 4u) || v.size() != k.size())
-    model_error("OT1180", cat("Attention of ", to_string(q), ", ", to_string(k), " and ", to_string(v)));
+    model_error("OT1180",
+                cat("Attention of ", to_string(q), ", ", to_string(k), " and ", to_string(v)));
   s.batch = q[0];
   s.heads = packed ? n.i("q_num_heads", 0) : q[1];
   s.kv_heads = kv_packed ? n.i("kv_num_heads", 0) : k[1];
-  if (s.heads < 1 || s.kv_heads < 1 || s.heads % s.kv_heads != 0 || (packed && q[2] % s.heads != 0) ||
+  if (s.heads < 1 || s.kv_heads < 1 || s.heads % s.kv_heads != 0 ||
+      (packed && q[2] % s.heads != 0) ||
       (kv_packed && (k[2] % s.kv_heads != 0 || v[2] % s.kv_heads != 0)))
-    model_error("OT1180", cat("Attention with ", s.heads, " query heads and ", s.kv_heads, " key heads over ", to_string(q)));
+    model_error("OT1180", cat("Attention with ", s.heads, " query heads and ", s.kv_heads,
+                              " key heads over ", to_string(q)));
   s.queries = packed ? q[1] : q[2], s.width = packed ? q[2] / s.heads : q[3];
   s.keys = kv_packed ? k[1] : k[2];
   int64_t k_width = kv_packed ? k[2] / s.kv_heads : k[3], v_rows = kv_packed ? v[1] : v[2];
   s.value_width = kv_packed ? v[2] / s.kv_heads : v[3];
-  if (k_width != s.width || v_rows != s.keys || k[0] != s.batch || v[0] != s.batch || (!kv_packed && v[1] != s.kv_heads))
-    model_error("OT1180", cat("keys ", to_string(k), " and values ", to_string(v), " do not fit queries ", to_string(q)));
+  if (k_width != s.width || v_rows != s.keys || k[0] != s.batch || v[0] != s.batch ||
+      (!kv_packed && v[1] != s.kv_heads))
+    model_error("OT1180", cat("keys ", to_string(k), " and values ", to_string(v),
+                              " do not fit queries ", to_string(q)));
   s.q = strides_for(packed, s.heads, s.queries, s.width);
   s.k = strides_for(kv_packed, s.kv_heads, s.keys, s.width);
   s.v = strides_for(kv_packed, s.kv_heads, s.keys, s.value_width);
   s.y = strides_for(packed, s.heads, s.queries, s.value_width);
   s.past = past;
-  s.scale = n.has("scale") ? double(n.f("scale", 1)) : 1 / std::sqrt(double(std::max<int64_t>(1, s.width)));
+  s.scale = n.has("scale") ? double(n.f("scale", 1))
+                           : 1 / std::sqrt(double(std::max<int64_t>(1, s.width)));
   s.softcap = double(n.f("softcap", 0));
   s.causal = n.i("is_causal", 0) != 0;
   s.left = n.i("left_window_size", -1), s.right = n.i("right_window_size", -1);
   s.mode = int(n.i("qk_matmul_output_mode", 0));
-  if (s.left < -1 || s.right < -1 || s.left > (int64_t(1) << 40) || s.right > (int64_t(1) << 40) || s.mode < 0 || s.mode > 3)
+  if (s.left < -1 || s.right < -1 || s.left > (int64_t(1) << 40) || s.right > (int64_t(1) << 40) ||
+      s.mode < 0 || s.mode > 3)
     model_error("OT1180", cat("attributes of ", n.label(), " are out of range"));
   return s;
 }
@@ -59,18 +67,23 @@ AttentionShape attention_of(const Node& n, const Shape& q, const Shape& k, const
 void set_mask(AttentionShape& s, const TensorType& m, DType q_type) {
   s.has_mask = true;
   s.mask_is_bool = m.dtype == DType::kBool;
-  if (!s.mask_is_bool && m.dtype != q_type) model_error("OT1180", "the attention mask is neither bool nor of the queries' type");
-  if (m.shape.empty() || m.shape.size() > 4) model_error("OT1180", cat("an attention mask of shape ", to_string(m.shape)));
+  if (!s.mask_is_bool && m.dtype != q_type)
+    model_error("OT1180", "the attention mask is neither bool nor of the queries' type");
+  if (m.shape.empty() || m.shape.size() > 4)
+    model_error("OT1180", cat("an attention mask of shape ", to_string(m.shape)));
   s.mask_keys = m.shape.back() == 1 ? s.keys : m.shape.back();
   int64_t dims[4] = {s.batch, s.heads, s.queries, s.mask_keys}, stride = 1;
   size_t lead = 4 - m.shape.size();
   for (size_t d = 4; d-- > lead;) {
     int64_t size = m.shape[d - lead];
-    if (size != 1 && size != dims[d]) model_error("OT1180", cat("an attention mask of shape ", to_string(m.shape), " does not fit"));
+    if (size != 1 && size != dims[d])
+      model_error("OT1180",
+                  cat("an attention mask of shape ", to_string(m.shape), " does not fit"));
     s.mask_stride[d] = size == 1 ? 0 : stride;
     stride *= size;
   }
-  if (s.mask_keys > s.keys) model_error("OT1180", cat("an attention mask of ", s.mask_keys, " keys, there are ", s.keys));
+  if (s.mask_keys > s.keys)
+    model_error("OT1180", cat("an attention mask of ", s.mask_keys, " keys, there are ", s.keys));
 }
 
 // Key and value with the past in front: [batch, heads, past + rows, width].
@@ -79,7 +92,8 @@ Shape present_shape(const Node& n, const Shape& x, const Shape& past) {
   if (heads < 1 || (x.size() == 3 && x[2] % heads != 0) || (x.size() != 3 && x.size() != 4))
     model_error("OT1180", cat("kv_num_heads is ", heads, " for keys of shape ", to_string(x)));
   int64_t rows = x.size() == 3 ? x[1] : x[2], width = x.size() == 3 ? x[2] / heads : x[3];
-  if (!past.empty() && (past.size() != 4 || past[0] != x[0] || past[1] != heads || past[3] != width))
+  if (!past.empty() &&
+      (past.size() != 4 || past[0] != x[0] || past[1] != heads || past[3] != width))
     model_error("OT1180", cat("a past of shape ", to_string(past), " does not fit ", to_string(x)));
   return {x[0], heads, rows + (past.empty() ? 0 : past[2]), width};
 }
@@ -91,20 +105,24 @@ AttentionShape forward_shape_of(const Ctx& c, TypeOf type, Shape& pk, Shape& pv)
   Shape none;
   pk = present_shape(c.node(), type(kK).shape, has_past ? type(kPastK).shape : none);
   pv = present_shape(c.node(), type(kV).shape, has_past ? type(kPastV).shape : none);
-  if (c.has(kLengths) && (has_past || type(kLengths).shape != Shape{type(kQ).shape[0]} || type(kLengths).dtype != DType::kInt64))
+  if (c.has(kLengths) && (has_past || type(kLengths).shape != Shape{type(kQ).shape[0]} ||
+                          type(kLengths).dtype != DType::kInt64))
     model_error("OT1180", "nonpad_kv_seqlen needs one int64 per batch item and no past");
-  AttentionShape s = attention_of(c.node(), type(kQ).shape, has_past ? pk : type(kK).shape, has_past ? pv : type(kV).shape,
-                                  has_past, has_past ? type(kPastK).shape[2] : 0);
+  AttentionShape s =
+      attention_of(c.node(), type(kQ).shape, has_past ? pk : type(kK).shape,
+                   has_past ? pv : type(kV).shape, has_past, has_past ? type(kPastK).shape[2] : 0);
   if (c.has(kMask)) set_mask(s, type(kMask), type(kQ).dtype);
   return s;
 }
 
 void shape(ShapeCtx& c) {
   Shape pk, pv;
-  AttentionShape s = forward_shape_of(c, [&](int i) { return c.in(i); }, pk, pv);
+  AttentionShape s = forward_shape_of(
+      c, [&](int i) { return c.in(i); }, pk, pv);
   bool packed = c.rank(kQ) == 3;
-  c.set(0, c.dtype(kQ), packed ? Shape{s.batch, s.queries, num_elements({s.heads, s.value_width})}
-                               : Shape{s.batch, s.heads, s.queries, s.value_width});
+  c.set(0, c.dtype(kQ),
+        packed ? Shape{s.batch, s.queries, num_elements({s.heads, s.value_width})}
+               : Shape{s.batch, s.heads, s.queries, s.value_width});
   c.set(1, c.dtype(kK), pk);
   c.set(2, c.dtype(kV), pv);
   c.set(3, c.dtype(kQ), {s.batch, s.heads, s.queries, s.keys});
@@ -112,14 +130,16 @@ void shape(ShapeCtx& c) {
 
 // Copies [past; x] into to, [batch, heads, rows, width].
 template <class T>
-void join(const T* past, const T* x, bool packed, const Shape& to_shape, int64_t past_rows, T* to, ThreadPool& pool) {
+void join(const T* past, const T* x, bool packed, const Shape& to_shape, int64_t past_rows, T* to,
+          ThreadPool& pool) {
   int64_t heads = to_shape[1], rows = to_shape[2], width = to_shape[3], fresh = rows - past_rows;
   kernels::HeadStrides from = strides_for(packed, heads, fresh, width);
   pool.run(to_shape[0] * heads, [&](int64_t task) {
     int64_t b = task / heads, h = task % heads;
     T* at = to + task * rows * width;
     if (past_rows) std::copy_n(past + task * past_rows * width, past_rows * width, at);
-    for (int64_t r = 0; r < fresh; ++r) std::copy_n(x + from.at(b, h, r), width, at + (past_rows + r) * width);
+    for (int64_t r = 0; r < fresh; ++r)
+      std::copy_n(x + from.at(b, h, r), width, at + (past_rows + r) * width);
   });
 }
 
@@ -127,9 +147,11 @@ struct Forward {
   template <class T>
   static Kernel make(Prepare& p) {
     Shape pk, pv;
-    AttentionShape s = forward_shape_of(p, [&](int i) { return p.in(i); }, pk, pv);
+    AttentionShape s = forward_shape_of(
+        p, [&](int i) { return p.in(i); }, pk, pv);
     auto plan = std::make_shared<kernels::AttentionPlan<T>>(s, p.pool().threads());
-    bool packed = p.in(kQ).shape.size() == 3, past = p.has(kPastK), mask = p.has(kMask), lengths = p.has(kLengths);
+    bool packed = p.in(kQ).shape.size() == 3, past = p.has(kPastK), mask = p.has(kMask),
+         lengths = p.has(kLengths);
     bool want_k = p.wants(1), want_v = p.wants(2), want_scores = p.wants(3);
     size_t k_bytes = past && !want_k ? (size_t(num_elements(pk)) * sizeof(T) + 63) / 64 * 64 : 0;
     size_t v_bytes = past && !want_v ? (size_t(num_elements(pv)) * sizeof(T) + 63) / 64 * 64 : 0;
@@ -149,8 +171,10 @@ struct Forward {
         if (past) v = to;
       }
       if (s.keys == 0) return void(std::fill_n(r.out<T>(0), y_size, T(0)));
-      plan->run({r.in<T>(kQ), k, v, mask ? r.inputs[kMask] : nullptr, lengths ? r.in<int64_t>(kLengths) : nullptr,
-                 r.out<T>(0), want_scores ? r.out<T>(3) : nullptr}, base + k_bytes + v_bytes, *r.pool);
+      plan->run({r.in<T>(kQ), k, v, mask ? r.inputs[kMask] : nullptr,
+                 lengths ? r.in<int64_t>(kLengths) : nullptr, r.out<T>(0),
+                 want_scores ? r.out<T>(3) : nullptr},
+                base + k_bytes + v_bytes, *r.pool);
     };
   }
 };
@@ -159,7 +183,8 @@ struct Forward {
 template <class Ctx, class TypeOf>
 AttentionShape grad_shape_of(const Ctx& c, TypeOf type) {
   const Shape &q = type(kGQ).shape, &k = type(kGK).shape;
-  AttentionShape s = attention_of(c.node(), q, k, type(kGV).shape, k.size() == 4 && q.size() == 3, c.node().i("past", 0));
+  AttentionShape s = attention_of(c.node(), q, k, type(kGV).shape, k.size() == 4 && q.size() == 3,
+                                  c.node().i("past", 0));
   if (c.has(kGMask)) set_mask(s, type(kGMask), type(kGQ).dtype);
   return s;
 }
@@ -185,8 +210,10 @@ struct Backward {
         if (out(0)) std::fill_n(out(0), q_size, T(0));
         return;
       }
-      plan->grad({r.in<T>(kGDy), r.in<T>(kGQ), r.in<T>(kGK), r.in<T>(kGV), mask ? r.inputs[kGMask] : nullptr,
-                  lengths ? r.in<int64_t>(kGLengths) : nullptr, out(0), out(1), out(2), out(3)}, r.workspace, *r.pool);
+      plan->grad({r.in<T>(kGDy), r.in<T>(kGQ), r.in<T>(kGK), r.in<T>(kGV),
+                  mask ? r.inputs[kGMask] : nullptr, lengths ? r.in<int64_t>(kGLengths) : nullptr,
+                  out(0), out(1), out(2), out(3)},
+                 r.workspace, *r.pool);
     };
   }
 };
@@ -201,7 +228,8 @@ ValueId to_input_layout(GradBuilder& b, ValueId present, ValueId like) {
 void split_present(GradBuilder& b, ValueId d, int input, int past_input, std::vector<ValueId>& g) {
   int64_t rows = b.shape(b.x(past_input))[2];
   auto part = [&](int64_t from, int64_t to) {
-    return b.call("Slice", {d, b.constant_ints({from}), b.constant_ints({to}), b.constant_ints({2})});
+    return b.call("Slice",
+                  {d, b.constant_ints({from}), b.constant_ints({to}), b.constant_ints({2})});
   };
   if (b.wants(past_input)) g[size_t(past_input)] = part(0, rows);
   if (b.wants(input)) g[size_t(input)] = to_input_layout(b, part(rows, INT64_MAX), b.x(input));
@@ -209,25 +237,32 @@ void split_present(GradBuilder& b, ValueId d, int input, int past_input, std::ve
 
 ValueId mask_grad(GradBuilder& b, ValueId dbias) {
   ValueId mask = b.x(kMask);
-  if (!b.shape_known(mask) || !b.shape_known(dbias)) model_error("OT1205", "the gradient of an attention mask needs known shapes");
+  if (!b.shape_known(mask) || !b.shape_known(dbias))
+    model_error("OT1205", "the gradient of an attention mask needs known shapes");
   int64_t keys = b.shape(mask).back();
   if (keys != 1 && keys < b.shape(dbias).back())
-    dbias = b.call("Slice", {dbias, b.constant_ints({0}), b.constant_ints({keys}), b.constant_ints({3})});
+    dbias = b.call("Slice",
+                   {dbias, b.constant_ints({0}), b.constant_ints({keys}), b.constant_ints({3})});
   return b.sum_to_shape_of(dbias, mask);
 }
 
 std::vector<ValueId> grad(GradBuilder& b) {
-  if (b.has_dy(3)) model_error("OT1204", cat("no gradient flows through qk_matmul_output of ", b.node().label()));
+  if (b.has_dy(3))
+    model_error("OT1204", cat("no gradient flows through qk_matmul_output of ", b.node().label()));
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
-  bool past = b.has(kPastK), mask = b.has(kMask), wants_mask = mask && b.wants(kMask) && dtype_is_differentiable(b.dtype(b.x(kMask)));
+  bool past = b.has(kPastK), mask = b.has(kMask),
+       wants_mask = mask && b.wants(kMask) && dtype_is_differentiable(b.dtype(b.x(kMask)));
   ValueId k = b.x(kK), v = b.x(kV);
   GradBuilder::Attrs a = b.node().attrs;
   if (past) {
-    if (!b.shape_known(b.x(kPastK)) || !b.shape_known(b.x(kPastV)) || !b.shape_known(k) || !b.shape_known(v))
+    if (!b.shape_known(b.x(kPastK)) || !b.shape_known(b.x(kPastV)) || !b.shape_known(k) ||
+        !b.shape_known(v))
       model_error("OT1205", cat("the gradient of ", b.node().label(), " needs known shapes"));
     auto whole = [&](ValueId x, ValueId before) {
       Shape s = b.shape(x), p = b.shape(before);
-      if (s.size() == 3) x = b.transpose(b.call("Reshape", {x, b.constant_ints({s[0], s[1], p[1], p[3]})}), {0, 2, 1, 3});
+      if (s.size() == 3)
+        x = b.transpose(b.call("Reshape", {x, b.constant_ints({s[0], s[1], p[1], p[3]})}),
+                        {0, 2, 1, 3});
       return b.call("Concat", {before, x}, {{"axis", int64_t(2)}});
     };
     k = whole(k, b.x(kPastK));
@@ -236,7 +271,9 @@ std::vector<ValueId> grad(GradBuilder& b) {
   }
   std::vector<ValueId> d{kNone, kNone, kNone, kNone};
   if (b.has_dy(0)) {
-    d = b.own_n("AttentionGrad", {b.dy(0), b.x(kQ), k, v, mask ? b.x(kMask) : kNone, b.has(kLengths) ? b.x(kLengths) : kNone},
+    d = b.own_n("AttentionGrad",
+                {b.dy(0), b.x(kQ), k, v, mask ? b.x(kMask) : kNone,
+                 b.has(kLengths) ? b.x(kLengths) : kNone},
                 wants_mask ? 4 : 3, a);
     d.resize(4, kNone);
   }
@@ -249,8 +286,10 @@ std::vector<ValueId> grad(GradBuilder& b) {
       sum = sum == kNone ? direct : b.add(sum, direct);
     }
     if (sum == kNone) continue;
-    if (past) split_present(b, sum, i, i == kK ? kPastK : kPastV, g);
-    else g[size_t(i)] = sum;
+    if (past)
+      split_present(b, sum, i, i == kK ? kPastK : kPastV, g);
+    else
+      g[size_t(i)] = sum;
   }
   if (wants_mask && d[3] != kNone) g[kMask] = mask_grad(b, d[3]);
   return g;
@@ -265,7 +304,8 @@ struct Lower {
   V heads_of(V v, int64_t heads) {  // to [batch, heads, rows, width]
     Shape x = b.shape(v);
     if (x.size() == 4) return v;
-    return b.transpose(b.call("Reshape", {v, b.constant_ints({x[0], x[1], heads, x[2] / heads})}), {0, 2, 1, 3});
+    return b.transpose(b.call("Reshape", {v, b.constant_ints({x[0], x[1], heads, x[2] / heads})}),
+                       {0, 2, 1, 3});
   }
   V like(V v, V shape) { return to_input_layout(b, v, shape); }
   // key heads repeated for their group of query heads
@@ -273,7 +313,8 @@ struct Lower {
     int64_t group = s.heads / s.kv_heads;
     if (group == 1) return v;
     Shape x = b.shape(v);
-    V wide = b.call("Expand", {b.unsqueeze(v, {2}), b.constant_ints({x[0], x[1], group, x[2], x[3]})});
+    V wide =
+        b.call("Expand", {b.unsqueeze(v, {2}), b.constant_ints({x[0], x[1], group, x[2], x[3]})});
     return b.call("Reshape", {wide, b.constant_ints({x[0], s.heads, x[2], x[3]})});
   }
   V summed(V v) {
@@ -292,19 +333,22 @@ Tensor allowed_table(const AttentionShape& s) {
   for (int64_t i = 0; i < s.queries; ++i)
     for (int64_t j = 0; j < s.keys; ++j) {
       int64_t at = i + s.past;
-      t.as<bool>()[i * s.keys + j] = (!s.causal || j <= at) && (s.left < 0 || at - j <= s.left) && (s.right < 0 || j - at <= s.right);
+      t.as<bool>()[i * s.keys + j] = (!s.causal || j <= at) && (s.left < 0 || at - j <= s.left) &&
+                                     (s.right < 0 || j - at <= s.right);
     }
   return t;
 }
 
-// The same with the number of valid keys per batch item known only at run time: [batch, 1, queries, keys].
+// The same with the number of valid keys per batch item known only at run time: [batch, 1, queries,
+// keys].
 ValueId allowed_by_lengths(GradBuilder& b, const AttentionShape& s, ValueId lengths) {
   ValueId n = b.call("Reshape", {lengths, b.constant_ints({s.batch, 1, 1, 1})});
   // distance from query i to key j when all queries are the last ones
   auto table = [&](int64_t shift, bool only_key) {
     Tensor t(DType::kInt64, {s.queries, s.keys});
     for (int64_t i = 0; i < s.queries; ++i)
-      for (int64_t j = 0; j < s.keys; ++j) t.as<int64_t>()[i * s.keys + j] = only_key ? j : j - i + s.queries + shift;
+      for (int64_t j = 0; j < s.keys; ++j)
+        t.as<int64_t>()[i * s.keys + j] = only_key ? j : j - i + s.queries + shift;
     return b.tensor(t);
   };
   ValueId ok = b.call("Greater", {n, table(0, true)});
@@ -319,7 +363,8 @@ ValueId allowed_by_lengths(GradBuilder& b, const AttentionShape& s, ValueId leng
 std::vector<ValueId> grad_lower(GradBuilder& b) {
   using V = ValueId;
   for (int i : {kGDy, kGQ, kGK, kGV})
-    if (!b.shape_known(b.x(i))) model_error("OT1206", "the gradient of Attention in standard operators needs known shapes");
+    if (!b.shape_known(b.x(i)))
+      model_error("OT1206", "the gradient of Attention in standard operators needs known shapes");
   auto type = [&](int i) { return TensorType{b.dtype(b.x(i)), b.shape(b.x(i)), kPlain}; };
   struct Ctx {
     GradBuilder& b;
@@ -328,8 +373,10 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
   } ctx{b};
   Lower l{b, grad_shape_of(ctx, type)};
   const AttentionShape& s = l.s;
-  V q = l.heads_of(b.x(kGQ), s.heads), k = l.repeated(l.heads_of(b.x(kGK), s.kv_heads)), v = l.repeated(l.heads_of(b.x(kGV), s.kv_heads));
-  V dy = l.heads_of(b.x(kGDy), s.heads), scale = b.scalar(s.scale, q), zero = b.scalar(0, q), no = b.scalar(-INFINITY, q), cap = kNone;
+  V q = l.heads_of(b.x(kGQ), s.heads), k = l.repeated(l.heads_of(b.x(kGK), s.kv_heads)),
+    v = l.repeated(l.heads_of(b.x(kGV), s.kv_heads));
+  V dy = l.heads_of(b.x(kGDy), s.heads), scale = b.scalar(s.scale, q), zero = b.scalar(0, q),
+    no = b.scalar(-INFINITY, q), cap = kNone;
   V x = b.mul(b.call("MatMul", {q, l.turned(k)}), scale), tanh = kNone;
   if (s.softcap > 0) {
     cap = b.scalar(s.softcap, q);
@@ -348,7 +395,9 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
   }
   bool lengths = b.has(kGLengths);
   if (lengths || s.causal || s.left >= 0 || s.right >= 0) {
-    V table = b.call("Where", {lengths ? allowed_by_lengths(b, s, b.x(kGLengths)) : b.tensor(allowed_table(s)), zero, no});
+    V table = b.call(
+        "Where", {lengths ? allowed_by_lengths(b, s, b.x(kGLengths)) : b.tensor(allowed_table(s)),
+                  zero, no});
     bias = bias == kNone ? table : b.add(bias, table);
   }
   if (bias != kNone) x = b.add(x, bias);
@@ -371,10 +420,17 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
 }  // namespace
 
 void register_attention(OpTable& t) {
-  t.add({.name = "Attention", .since = 23, .shape = shape, .impls = {{"blocks", nullptr, float_or_double<Forward>}}, .grad = grad});
-  t.add({.name = "AttentionGrad", .domain = std::string(kOwnDomain), .shape = grad_shape,
+  t.add({.name = "Attention",
+         .since = 23,
+         .shape = shape,
+         .impls = {{"blocks", nullptr, float_or_double<Forward>}},
+         .grad = grad});
+  t.add({.name = "AttentionGrad",
+         .domain = std::string(kOwnDomain),
+         .shape = grad_shape,
          .impls = {{"blocks", nullptr, float_or_double<Backward>}},
-         .no_grad = "a second derivative of Attention is made from its standard operators", .lower = grad_lower});
+         .no_grad = "a second derivative of Attention is made from its standard operators",
+         .lower = grad_lower});
 }
 
 }  // namespace onnxtrain::ops

@@ -53,7 +53,8 @@ void average_grad_shape(ShapeCtx& c) {
   std::vector<int64_t> out = pool_window(c.node(), x).out;
   Shape want = with_channels(x[0], x[1], out);
   if (c.shape(0) != want)
-    model_error("OT1142", cat("dy has shape ", to_string(c.shape(0)), ", expected ", to_string(want)));
+    model_error("OT1142",
+                cat("dy has shape ", to_string(c.shape(0)), ", expected ", to_string(want)));
   c.set(0, c.dtype(0), x);
 }
 
@@ -70,7 +71,9 @@ std::vector<ValueId> average_grad_grad(GradBuilder& b) {
 // dy divided by its counts, spread by a transposed depthwise convolution with ones.
 std::vector<ValueId> average_lower(GradBuilder& b) {
   const Tensor* shape = b.constant(b.x(1));
-  if (!shape) model_error("OT1206", "the gradient of an average pool in standard operators needs the input's shape");
+  if (!shape)
+    model_error("OT1206",
+                "the gradient of an average pool in standard operators needs the input's shape");
   Shape x = shape->to_ints();
   kernels::Window w = pool_window(b.node(), x);
   ValueId dy = b.x(0);
@@ -87,23 +90,34 @@ std::vector<ValueId> average_lower(GradBuilder& b) {
   if (is_global(b.node())) return {b.call("Expand", {share, b.x(1)})};
   std::vector<int64_t> pads = w.pads_begin, extra;
   for (size_t d = 0; d < w.dims(); ++d) {
-    int64_t reach = (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - w.pads_begin[d];
+    int64_t reach =
+        (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - w.pads_begin[d];
     pads.push_back(std::max<int64_t>(0, reach - w.in[d]));
     extra.push_back(std::max<int64_t>(0, w.in[d] - reach));
   }
   Shape kernel = with_channels(x[1], 1, w.kernel);
   ValueId ones = typed(std::vector<double>(size_t(num_elements(kernel)), 1.0), kernel);
-  return {b.call("ConvTranspose", {share, ones}, {{"strides", w.strides}, {"dilations", w.dilations},
-                 {"group", x[1]}, {"pads", pads}, {"output_padding", extra}})};
+  return {b.call("ConvTranspose", {share, ones},
+                 {{"strides", w.strides},
+                  {"dilations", w.dilations},
+                  {"group", x[1]},
+                  {"pads", pads},
+                  {"output_padding", extra}})};
 }
 
 }  // namespace
 
 void register_average_pool(OpTable& t) {
   for (const char* name : {"AveragePool", "GlobalAveragePool"})
-    t.add({.name = name, .shape = pool_shape, .impls = {{"ref", nullptr, float_or_double<Average>}}, .grad = average_grad});
-  t.add({.name = "AveragePoolGrad", .domain = std::string(kOwnDomain), .shape = average_grad_shape,
-         .impls = {{"ref", nullptr, float_or_double<AverageGrad>}}, .grad = average_grad_grad,
+    t.add({.name = name,
+           .shape = pool_shape,
+           .impls = {{"ref", nullptr, float_or_double<Average>}},
+           .grad = average_grad});
+  t.add({.name = "AveragePoolGrad",
+         .domain = std::string(kOwnDomain),
+         .shape = average_grad_shape,
+         .impls = {{"ref", nullptr, float_or_double<AverageGrad>}},
+         .grad = average_grad_grad,
          .lower = average_lower});
 }
 

@@ -19,7 +19,8 @@ void tiles(const Channels& ch, int64_t c, F f) {
   }
 }
 
-void run(simd::TileFn fn, const float* a, const float* b, float* out, int64_t n, float p0 = 0, float p1 = 0) {
+void run(simd::TileFn fn, const float* a, const float* b, float* out, int64_t n, float p0 = 0,
+         float p1 = 0) {
   const float* in[2] = {a, b};
   const float params[2] = {p0, p1};
   fn(in, out, n, params);
@@ -27,10 +28,12 @@ void run(simd::TileFn fn, const float* a, const float* b, float* out, int64_t n,
 
 }  // namespace
 
-void channel_statistics_f32(const Channels& ch, const float* x, int64_t c, float* mean, float* var) {
+void channel_statistics_f32(const Channels& ch, const float* x, int64_t c, float* mean,
+                            float* var) {
   static const simd::TileFn sub = simd::micro_op(simd::MicroOp::kSubScalar);
   double sum = 0, squares = 0, count = double(ch.n) * double(ch.s);
-  tiles(ch, c, [&](int64_t at, int64_t n) { sum += double(simd::reduce(simd::Reduce::kSum, x + at, n)); });
+  tiles(ch, c,
+        [&](int64_t at, int64_t n) { sum += double(simd::reduce(simd::Reduce::kSum, x + at, n)); });
   float m = float(sum / count);
   double left = 0;
   alignas(64) float centred[kTile];
@@ -53,8 +56,8 @@ void channel_affine_f32(const Channels& ch, const float* x, int64_t c, float a, 
   }
 }
 
-void channel_gradient_sums_f32(const Channels& ch, const float* dy, const float* x, int64_t c, float mean, float* sum,
-                               float* dot) {
+void channel_gradient_sums_f32(const Channels& ch, const float* dy, const float* x, int64_t c,
+                               float mean, float* sum, float* dot) {
   static const simd::TileFn sub = simd::micro_op(simd::MicroOp::kSubScalar);
   double s = 0, d = 0;
   alignas(64) float centred[kTile];
@@ -67,9 +70,10 @@ void channel_gradient_sums_f32(const Channels& ch, const float* dy, const float*
   *dot = float(d);
 }
 
-void channel_gradient_f32(const Channels& ch, const float* dy, const float* x, int64_t c, float a, float mean, float q,
-                          float s, float* dx) {
-  static const simd::TileFn affine = simd::micro_op(simd::MicroOp::kAffine), axpy = simd::micro_op(simd::MicroOp::kAxpy);
+void channel_gradient_f32(const Channels& ch, const float* dy, const float* x, int64_t c, float a,
+                          float mean, float q, float s, float* dx) {
+  static const simd::TileFn affine = simd::micro_op(simd::MicroOp::kAffine),
+                            axpy = simd::micro_op(simd::MicroOp::kAxpy);
   alignas(64) float shifted[kTile];
   tiles(ch, c, [&](int64_t at, int64_t n) {
     run(affine, x + at, nullptr, shifted, n, q, s - q * mean);

@@ -20,7 +20,12 @@ TEST(BatchNormalization, Gradients) {
     bn(9, x, c).check_grad();
     bn(15, x, c).check_grad();
     bn(15, x, c).attr("training_mode", int64_t(1)).check_grad();
-    bn(15, x, c).attr("training_mode", int64_t(1)).attr("epsilon", 0.1f).attr("momentum", 0.3f).outputs(3).check_grad();
+    bn(15, x, c)
+        .attr("training_mode", int64_t(1))
+        .attr("epsilon", 0.1f)
+        .attr("momentum", 0.3f)
+        .outputs(3)
+        .check_grad();
     bn(9, x, c).outputs(5).check_grad();
   }
   bn(7, {4, 2, 3}, {2, 3}).attr("spatial", int64_t(0)).check_grad();
@@ -29,17 +34,20 @@ TEST(BatchNormalization, Gradients) {
 }
 
 TEST(BatchNormalization, Training) {
-  Tensor x = Tensor::vector<float>({1, 3, 5, 11}).reshaped({4, 1}), one = Tensor::vector<float>({1}), zero = Tensor::vector<float>({0});
+  Tensor x = Tensor::vector<float>({1, 3, 5, 11}).reshaped({4, 1}),
+         one = Tensor::vector<float>({1}), zero = Tensor::vector<float>({0});
   OpCase o("BatchNormalization", 15);
   o.attr("training_mode", int64_t(1)).attr("epsilon", 0.0f).outputs(3);
   o.input(x).input(one).input(zero).input(one).input(one);
-  o.expect(Tensor::vector<float>({1 * 0.9f + 5 * 0.1f}), 1).expect(Tensor::vector<float>({0.9f + 14 * 0.1f}), 2);
+  o.expect(Tensor::vector<float>({1 * 0.9f + 5 * 0.1f}), 1)
+      .expect(Tensor::vector<float>({0.9f + 14 * 0.1f}), 2);
 }
 
 TEST(Dropout, MaskAndGradient) {
   Tensor x = random_tensor({50, 40}, 0.5, 1), ratio = Tensor::scalar<float>(0.25f);
   Tensor on = Tensor::scalar<bool>(true), off = Tensor::scalar<bool>(false);
-  std::vector<Tensor> r = OpCase("Dropout", 13).input(x).constant(ratio).constant(on).outputs(2).run();
+  std::vector<Tensor> r =
+      OpCase("Dropout", 13).input(x).constant(ratio).constant(on).outputs(2).run();
   int64_t kept = 0;
   for (int64_t i = 0; i < x.size(); ++i) {
     bool keep = r[1].as<bool>()[i];

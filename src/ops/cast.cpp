@@ -1,5 +1,6 @@
 // Cast, CastLike and BitCast. Every pair of types goes through one of four carriers (float, double,
-// int64, uint64) in tiles that stay in the cache: 25 loaders and 4 x 25 storers instead of 625 loops.
+// int64, uint64) in tiles that stay in the cache: 25 loaders and 4 x 25 storers instead of 625
+// loops.
 #include <bit>
 #include <cstring>
 
@@ -33,9 +34,12 @@ CastOptions options_of(const Node& n) {
   CastOptions o;
   o.saturate = n.i("saturate", 1) != 0;
   std::string mode = n.s("round_mode", "up");
-  if (mode == "down") o.round = E8M0Round::kDown;
-  else if (mode == "nearest") o.round = E8M0Round::kNearest;
-  else if (mode != "up") model_error("OT1130", cat("round_mode of ", n.op, " is '", mode, "'"));
+  if (mode == "down")
+    o.round = E8M0Round::kDown;
+  else if (mode == "nearest")
+    o.round = E8M0Round::kNearest;
+  else if (mode != "up")
+    model_error("OT1130", cat("round_mode of ", n.op, " is '", mode, "'"));
   return o;
 }
 
@@ -74,8 +78,14 @@ std::vector<ValueId> cast_grad(GradBuilder& b) {
 
 bool packed(DType t) {
   switch (t) {
-    case DType::kInt4: case DType::kUint4: case DType::kInt2: case DType::kUint2: case DType::kFloat4E2M1: return true;
-    default: return false;
+    case DType::kInt4:
+    case DType::kUint4:
+    case DType::kInt2:
+    case DType::kUint2:
+    case DType::kFloat4E2M1:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -88,7 +98,8 @@ void bitcast_shape(ShapeCtx& c) {
   DType to = target_of(c), from = c.dtype(0);
   if (from == DType::kString || to == DType::kString) unsupported_dtype(DType::kString, "BitCast");
   if (bits_of(from) != bits_of(to))
-    model_error("OT1130", cat("BitCast from ", dtype_name(from), " to ", dtype_name(to), ", which have different sizes"));
+    model_error("OT1130", cat("BitCast from ", dtype_name(from), " to ", dtype_name(to),
+                              ", which have different sizes"));
   c.set(0, to, c.shape(0));
 }
 
@@ -117,10 +128,18 @@ Kernel make_bitcast(Prepare& p) {
 
 void register_cast(OpTable& t) {
   // in a fused chain a mask is already the number that it is cast to
-  t.add({.name = "Cast", .shape = cast_shape, .impls = {{"ref", nullptr, make_cast}}, .grad = cast_grad,
+  t.add({.name = "Cast",
+         .shape = cast_shape,
+         .impls = {{"ref", nullptr, make_cast}},
+         .grad = cast_grad,
          .micro_op = int(simd::MicroOp::kCopy)});
-  t.add({.name = "CastLike", .shape = cast_shape, .impls = {{"ref", nullptr, make_cast}}, .grad = cast_grad});
-  t.add({.name = "BitCast", .shape = bitcast_shape, .impls = {{"ref", nullptr, make_bitcast}},
+  t.add({.name = "CastLike",
+         .shape = cast_shape,
+         .impls = {{"ref", nullptr, make_cast}},
+         .grad = cast_grad});
+  t.add({.name = "BitCast",
+         .shape = bitcast_shape,
+         .impls = {{"ref", nullptr, make_bitcast}},
          .no_grad = "it reads the bits of a number, which has no derivative"});
 }
 

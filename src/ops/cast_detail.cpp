@@ -13,10 +13,22 @@ namespace {
 
 constexpr int64_t kTile = 1024;
 
-template <class T> struct CarrierOf { using type = std::conditional_t<std::is_integral_v<T>, int64_t, float>; };
-template <> struct CarrierOf<double> { using type = double; };
-template <> struct CarrierOf<uint64_t> { using type = uint64_t; };
-template <DType D> struct CarrierOf<SmallInt<D>> { using type = int64_t; };
+template <class T>
+struct CarrierOf {
+  using type = std::conditional_t<std::is_integral_v<T>, int64_t, float>;
+};
+template <>
+struct CarrierOf<double> {
+  using type = double;
+};
+template <>
+struct CarrierOf<uint64_t> {
+  using type = uint64_t;
+};
+template <DType D>
+struct CarrierOf<SmallInt<D>> {
+  using type = int64_t;
+};
 
 // Out-of-range numbers have no defined result; they must only not be undefined behaviour.
 template <class F>
@@ -34,12 +46,18 @@ uint64_t to_uint64(F v) {
 inline float narrow(float v) { return v; }
 inline float narrow(double v) { return round_to_odd(v); }
 template <class I, class = std::enable_if_t<std::is_integral_v<I>>>
-float narrow(I v) { return round_to_odd(double(v)); }
+float narrow(I v) {
+  return round_to_odd(double(v));
+}
 
-template <class T> struct IsSmallFloat : std::false_type {};
-template <DType D> struct IsSmallFloat<SmallFloat<D>> : std::true_type {};
-template <class T> struct IsSmallInt : std::false_type {};
-template <DType D> struct IsSmallInt<SmallInt<D>> : std::true_type {};
+template <class T>
+struct IsSmallFloat : std::false_type {};
+template <DType D>
+struct IsSmallFloat<SmallFloat<D>> : std::true_type {};
+template <class T>
+struct IsSmallInt : std::false_type {};
+template <DType D>
+struct IsSmallInt<SmallInt<D>> : std::true_type {};
 
 template <class R, class S>
 R convert(S v, const CastOptions& o) {
@@ -58,20 +76,26 @@ R convert(S v, const CastOptions& o) {
     r.bits = small_float_encode(DTypeOf<R>::value, narrow(v), o.saturate);
     return r;
   } else if constexpr (std::is_floating_point_v<S>) {
-    if constexpr (std::is_same_v<R, uint64_t>) return to_uint64(v);
-    else if constexpr (IsSmallInt<R>::value) return R(int(to_int64(v)));
-    else return R(to_int64(v));
+    if constexpr (std::is_same_v<R, uint64_t>)
+      return to_uint64(v);
+    else if constexpr (IsSmallInt<R>::value)
+      return R(int(to_int64(v)));
+    else
+      return R(to_int64(v));
   } else {
-    if constexpr (IsSmallInt<R>::value) return R(int(v));
-    else return R(v);
+    if constexpr (IsSmallInt<R>::value)
+      return R(int(v));
+    else
+      return R(v);
   }
 }
 
 template <class F>
 decltype(auto) any_number(DType t, F&& f) {
-  return dispatch<float, double, Half, BFloat16, int64_t, int32_t, uint8_t, int8_t, bool, int16_t, uint16_t, uint32_t,
-                  uint64_t, Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2, Float8E5M2FNUZ, Float8E8M0, Float4E2M1, Int4,
-                  UInt4, Int2, UInt2>(t, "Cast", std::forward<F>(f));
+  return dispatch<float, double, Half, BFloat16, int64_t, int32_t, uint8_t, int8_t, bool, int16_t,
+                  uint16_t, uint32_t, uint64_t, Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2,
+                  Float8E5M2FNUZ, Float8E8M0, Float4E2M1, Int4, UInt4, Int2, UInt2>(
+      t, "Cast", std::forward<F>(f));
 }
 
 template <class S>

@@ -5,8 +5,8 @@
 namespace onnxtrain::ops {
 
 struct CastOptions {
-  bool saturate = true;                 // float8: out of range becomes the largest value
-  E8M0Round round = E8M0Round::kUp;     // float8e8m0 only
+  bool saturate = true;              // float8: out of range becomes the largest value
+  E8M0Round round = E8M0Round::kUp;  // float8e8m0 only
 };
 
 // A model error for a type that Cast does not know (complex numbers).

@@ -12,8 +12,10 @@ namespace {
 void shape(ShapeCtx& c) {
   for (int i = 1; i <= 2; ++i) {
     if (!c.has(i)) continue;
-    if (c.in(i).size() != 1) model_error("OT1133", cat("a bound of Clip has shape ", to_string(c.shape(i)), ", not []"));
-    if (c.dtype(i) != c.dtype(0)) model_error("OT1103", "a bound of Clip has another type than the data");
+    if (c.in(i).size() != 1)
+      model_error("OT1133", cat("a bound of Clip has shape ", to_string(c.shape(i)), ", not []"));
+    if (c.dtype(i) != c.dtype(0))
+      model_error("OT1103", "a bound of Clip has another type than the data");
   }
   c.set(0, c.dtype(0), c.shape(0));
 }
@@ -23,7 +25,8 @@ struct Bounds {
   using C = compute_t<T>;
   using L = std::numeric_limits<C>;
   // from attributes, or no bound at all
-  C low = L::has_infinity ? C(-L::infinity()) : L::lowest(), high = L::has_infinity ? L::infinity() : L::max();
+  C low = L::has_infinity ? C(-L::infinity()) : L::lowest(),
+    high = L::has_infinity ? L::infinity() : L::max();
   bool low_input = false, high_input = false;
   explicit Bounds(const Prepare& p, int at) : low_input(p.has(at)), high_input(p.has(at + 1)) {
     const Node& n = p.node();
@@ -36,8 +39,8 @@ struct Bounds {
 
 Kernel make(Prepare& p) {
   int64_t n = p.out(0).size();
-  return dispatch<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                  uint64_t>(p.in(0).dtype, "Clip", [&]<class T>() -> Kernel {
+  return dispatch<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                  uint16_t, uint32_t, uint64_t>(p.in(0).dtype, "Clip", [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     Bounds<T> bounds(p, 1);
     return [n, bounds](const Run& r) {
@@ -59,27 +62,30 @@ Kernel make(Prepare& p) {
 // ClipGrad(dy, x, min?, max?) -> dx
 Kernel make_grad(Prepare& p) {
   int64_t n = p.out(0).size();
-  return dispatch<float, double, Half, BFloat16>(p.in(0).dtype, "ClipGrad", [&]<class T>() -> Kernel {
-    using C = compute_t<T>;
-    Bounds<T> bounds(p, 2);
-    return [n, bounds](const Run& r) {
-      C low = bounds.min(r, 2), high = bounds.max(r, 2);
-      const T *dy = r.in<T>(0), *x = r.in<T>(1);
-      T* dx = r.out<T>(0);
-      parallel_for(*r.pool, n, kGrain, [&](int64_t b, int64_t e) {
-        for (int64_t i = b; i < e; ++i) {
-          C v = C(x[i]);
-          dx[i] = v >= low && v <= high ? dy[i] : T(C(0));
-        }
+  return dispatch<float, double, Half, BFloat16>(
+      p.in(0).dtype, "ClipGrad", [&]<class T>() -> Kernel {
+        using C = compute_t<T>;
+        Bounds<T> bounds(p, 2);
+        return [n, bounds](const Run& r) {
+          C low = bounds.min(r, 2), high = bounds.max(r, 2);
+          const T *dy = r.in<T>(0), *x = r.in<T>(1);
+          T* dx = r.out<T>(0);
+          parallel_for(*r.pool, n, kGrain, [&](int64_t b, int64_t e) {
+            for (int64_t i = b; i < e; ++i) {
+              C v = C(x[i]);
+              dx[i] = v >= low && v <= high ? dy[i] : T(C(0));
+            }
+          });
+        };
       });
-    };
-  });
 }
 
 using Grads = std::vector<ValueId>;
 
 // Where x lies below min or above max; {kNone} without that bound.
-struct Outside { ValueId below = kNone, above = kNone, low = kNone, high = kNone; };
+struct Outside {
+  ValueId below = kNone, above = kNone, low = kNone, high = kNone;
+};
 Outside outside(GradBuilder& b, ValueId x, int at) {
   Outside o;
   auto bound = [&](const char* attr, int i) -> ValueId {
@@ -141,9 +147,17 @@ void grad_shape(ShapeCtx& c) {
 }  // namespace
 
 void register_clip(OpTable& t) {
-  t.add({.name = "Clip", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = rule, .in_place = {{0, 0}}});
-  t.add({.name = "ClipGrad", .domain = std::string(kOwnDomain), .shape = grad_shape,
-         .impls = {{"ref", nullptr, make_grad}}, .in_place = {{0, 0}, {1, 0}}, .lower = lower});
+  t.add({.name = "Clip",
+         .shape = shape,
+         .impls = {{"ref", nullptr, make}},
+         .grad = rule,
+         .in_place = {{0, 0}}});
+  t.add({.name = "ClipGrad",
+         .domain = std::string(kOwnDomain),
+         .shape = grad_shape,
+         .impls = {{"ref", nullptr, make_grad}},
+         .in_place = {{0, 0}, {1, 0}},
+         .lower = lower});
 }
 
 }  // namespace onnxtrain::ops

@@ -21,8 +21,9 @@ void concat_shape(ShapeCtx& c) {
     bool fits = s.size() == out.size() && c.dtype(i) == c.dtype(0);
     for (size_t d = 0; d < s.size() && fits; ++d) fits = int64_t(d) == axis || s[d] == out[d];
     if (!fits)
-      model_error("OT1132", cat("Concat along axis ", axis, " of ", dtype_name(c.dtype(0)), to_string(c.shape(0)),
-                                " and ", dtype_name(c.dtype(i)), to_string(s)));
+      model_error("OT1132",
+                  cat("Concat along axis ", axis, " of ", dtype_name(c.dtype(0)),
+                      to_string(c.shape(0)), " and ", dtype_name(c.dtype(i)), to_string(s)));
     if (__builtin_add_overflow(out[size_t(axis)], s[size_t(axis)], &out[size_t(axis)]))
       model_error("OT1103", "Concat: the size along the axis overflows");
   }
@@ -30,10 +31,12 @@ void concat_shape(ShapeCtx& c) {
 }
 
 // One copy between a whole tensor and the piece of it that starts at `at` along the axis.
-StridedCopy piece(DType t, const Shape& whole, const Shape& part, int64_t axis, int64_t at, bool into) {
+StridedCopy piece(DType t, const Shape& whole, const Shape& part, int64_t axis, int64_t at,
+                  bool into) {
   Shape big = strides_of(whole), small = strides_of(part);
   int64_t offset = at * big[size_t(axis)];
-  return into ? StridedCopy(t, part, small, big, 0, offset) : StridedCopy(t, part, big, small, offset, 0);
+  return into ? StridedCopy(t, part, small, big, 0, offset)
+              : StridedCopy(t, part, big, small, offset, 0);
 }
 
 Kernel make_concat(Prepare& p) {
@@ -82,17 +85,21 @@ std::vector<int64_t> split_sizes(ShapeCtx& c, int64_t axis) {
     sizes = c.node().ints("split");
   } else {
     int64_t count = c.node().i("num_outputs", n);
-    if (count != n) model_error("OT1130", cat("Split has num_outputs ", count, " and ", n, " outputs"));
+    if (count != n)
+      model_error("OT1130", cat("Split has num_outputs ", count, " and ", n, " outputs"));
     if (c.version() < 18 && size % n != 0)
       model_error("OT1130", cat("Split of size ", size, " into ", n, " equal parts"));
     int64_t each = (size + n - 1) / n;
-    for (int64_t k = 0; k < n; ++k) sizes.push_back(std::max<int64_t>(0, std::min(each, size - k * each)));
+    for (int64_t k = 0; k < n; ++k)
+      sizes.push_back(std::max<int64_t>(0, std::min(each, size - k * each)));
   }
   int64_t sum = 0;
   for (int64_t s : sizes)
-    if (s < 0 || __builtin_add_overflow(sum, s, &sum)) model_error("OT1130", cat("Split has a size of ", s));
+    if (s < 0 || __builtin_add_overflow(sum, s, &sum))
+      model_error("OT1130", cat("Split has a size of ", s));
   if (sum != size || int64_t(sizes.size()) != n)
-    model_error("OT1130", cat("Split of size ", size, " into ", n, " outputs of ", to_string(sizes)));
+    model_error("OT1130",
+                cat("Split of size ", size, " into ", n, " outputs of ", to_string(sizes)));
   return sizes;
 }
 
@@ -109,7 +116,10 @@ void split_shape(ShapeCtx& c) {
 Kernel make_split(Prepare& p) {
   const Shape& whole = p.in(0).shape;
   int64_t axis = normalize_axis(p.node().i("axis", 0), int64_t(whole.size())), at = 0;
-  struct Part { int output; StridedCopy copy; };
+  struct Part {
+    int output;
+    StridedCopy copy;
+  };
   std::vector<Part> parts;
   // an unwanted output has no type: its size is what the others leave, or comes from the sizes
   std::vector<int64_t> sizes = p.constant(1) ? p.constant(1)->to_ints() : p.node().ints("split");
@@ -131,7 +141,8 @@ std::vector<ValueId> split_grad(GradBuilder& b) {
   std::vector<ValueId> dys;
   for (size_t k = 0; k < b.node().outputs.size(); ++k) {
     if (b.node().outputs[k] == kNone)
-      model_error("OT1205", "the gradient of Split needs all its outputs", "name every output of the node");
+      model_error("OT1205", "the gradient of Split needs all its outputs",
+                  "name every output of the node");
     dys.push_back(b.dy(int(k)));
   }
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
@@ -142,8 +153,14 @@ std::vector<ValueId> split_grad(GradBuilder& b) {
 }  // namespace
 
 void register_concat_split(OpTable& t) {
-  t.add({.name = "Concat", .shape = concat_shape, .impls = {{"ref", nullptr, make_concat}}, .grad = concat_grad});
-  t.add({.name = "Split", .shape = split_shape, .impls = {{"ref", nullptr, make_split}}, .grad = split_grad});
+  t.add({.name = "Concat",
+         .shape = concat_shape,
+         .impls = {{"ref", nullptr, make_concat}},
+         .grad = concat_grad});
+  t.add({.name = "Split",
+         .shape = split_shape,
+         .impls = {{"ref", nullptr, make_split}},
+         .grad = split_grad});
 }
 
 }  // namespace onnxtrain::ops

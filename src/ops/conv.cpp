@@ -1,4 +1,5 @@
-// Conv, and the two operators of its gradient: ConvGradX(dy, w, shape of x), ConvGradW(dy, x, shape of w).
+// Conv, and the two operators of its gradient: ConvGradX(dy, w, shape of x), ConvGradW(dy, x, shape
+// of w).
 #include "ops/conv_detail.hpp"
 #include "ops/in_float_detail.hpp"
 #include "ops/window_detail.hpp"
@@ -13,16 +14,25 @@ using kernels::ConvShape;
 void conv_shape(ShapeCtx& c) {
   ConvShape s = conv_shape_of(c.node(), c.shape(0), c.shape(1));
   if (c.has(2) && c.shape(2) != Shape{s.out_channels})
-    model_error("OT1142", cat("the bias has shape ", to_string(c.shape(2)), ", ", s.out_channels, " channels need one each"));
+    model_error("OT1142", cat("the bias has shape ", to_string(c.shape(2)), ", ", s.out_channels,
+                              " channels need one each"));
   c.set(0, c.dtype(0), with_channels(s.batch, s.out_channels, s.window.out));
 }
 
-ConvShape problem(const Prepare& p) { return conv_shape_of(p.node(), p.in(0).shape, p.in(1).shape); }
-ConvOperands operands(const Prepare& p) { return {.x = 0, .w = 1, .dy = -1, .bias = p.has(2) ? 2 : -1}; }
+ConvShape problem(const Prepare& p) {
+  return conv_shape_of(p.node(), p.in(0).shape, p.in(1).shape);
+}
+ConvOperands operands(const Prepare& p) {
+  return {.x = 0, .w = 1, .dy = -1, .bias = p.has(2) ? 2 : -1};
+}
 
 std::string refuses(const Prepare& p) { return conv_onednn_refuses(p, problem(p)); }
-Kernel make_float(Prepare& p) { return conv_onednn(p, problem(p), ConvKind::kForward, operands(p)); }
-Kernel make_onednn(Prepare& p) { return is_16bit_float(p.in(0).dtype) ? in_float(p, make_float) : make_float(p); }
+Kernel make_float(Prepare& p) {
+  return conv_onednn(p, problem(p), ConvKind::kForward, operands(p));
+}
+Kernel make_onednn(Prepare& p) {
+  return is_16bit_float(p.in(0).dtype) ? in_float(p, make_float) : make_float(p);
+}
 struct ConvRef {
   template <class T>
   static Kernel make(Prepare& p) {
@@ -42,7 +52,8 @@ std::vector<ValueId> conv_grad(GradBuilder& b) {
 // ---------------------------------------------------------------- gradients
 void check_dy(const ConvShape& s, const Shape& dy) {
   Shape want = with_channels(s.batch, s.out_channels, s.window.out);
-  if (dy != want) model_error("OT1142", cat("dy has shape ", to_string(dy), ", expected ", to_string(want)));
+  if (dy != want)
+    model_error("OT1142", cat("dy has shape ", to_string(dy), ", expected ", to_string(want)));
 }
 
 void grad_x_shape(ShapeCtx& c) {
@@ -58,17 +69,29 @@ void grad_w_shape(ShapeCtx& c) {
   c.set(0, c.dtype(0), w);
 }
 
-ConvShape problem_x(const Prepare& p) { return conv_shape_of(p.node(), p.out(0).shape, p.in(1).shape); }
-ConvShape problem_w(const Prepare& p) { return conv_shape_of(p.node(), p.in(1).shape, p.out(0).shape); }
+ConvShape problem_x(const Prepare& p) {
+  return conv_shape_of(p.node(), p.out(0).shape, p.in(1).shape);
+}
+ConvShape problem_w(const Prepare& p) {
+  return conv_shape_of(p.node(), p.in(1).shape, p.out(0).shape);
+}
 constexpr ConvOperands kGradXOperands{.x = -1, .w = 1, .dy = 0, .bias = -1};
 constexpr ConvOperands kGradWOperands{.x = 1, .w = -1, .dy = 0, .bias = -1};
 
 std::string refuses_x(const Prepare& p) { return conv_onednn_refuses(p, problem_x(p)); }
 std::string refuses_w(const Prepare& p) { return conv_onednn_refuses(p, problem_w(p)); }
-Kernel make_float_x(Prepare& p) { return conv_onednn(p, problem_x(p), ConvKind::kGradX, kGradXOperands); }
-Kernel make_float_w(Prepare& p) { return conv_onednn(p, problem_w(p), ConvKind::kGradW, kGradWOperands); }
-Kernel make_onednn_x(Prepare& p) { return is_16bit_float(p.in(0).dtype) ? in_float(p, make_float_x) : make_float_x(p); }
-Kernel make_onednn_w(Prepare& p) { return is_16bit_float(p.in(0).dtype) ? in_float(p, make_float_w) : make_float_w(p); }
+Kernel make_float_x(Prepare& p) {
+  return conv_onednn(p, problem_x(p), ConvKind::kGradX, kGradXOperands);
+}
+Kernel make_float_w(Prepare& p) {
+  return conv_onednn(p, problem_w(p), ConvKind::kGradW, kGradWOperands);
+}
+Kernel make_onednn_x(Prepare& p) {
+  return is_16bit_float(p.in(0).dtype) ? in_float(p, make_float_x) : make_float_x(p);
+}
+Kernel make_onednn_w(Prepare& p) {
+  return is_16bit_float(p.in(0).dtype) ? in_float(p, make_float_w) : make_float_w(p);
+}
 struct GradXRef {
   template <class T>
   static Kernel make(Prepare& p) {
@@ -86,12 +109,14 @@ struct GradWRef {
 std::vector<ValueId> grad_x_grad(GradBuilder& b) {
   auto attrs = window_attrs(b.node());
   return {b.wants(0) ? b.call("Conv", {b.dy(), b.x(1)}, attrs) : kNone,
-          b.wants(1) ? b.own("ConvGradW", {b.x(0), b.dy(), b.shape_of(b.x(1))}, attrs) : kNone, kNone};
+          b.wants(1) ? b.own("ConvGradW", {b.x(0), b.dy(), b.shape_of(b.x(1))}, attrs) : kNone,
+          kNone};
 }
 std::vector<ValueId> grad_w_grad(GradBuilder& b) {
   auto attrs = window_attrs(b.node());
   return {b.wants(0) ? b.call("Conv", {b.x(1), b.dy()}, attrs) : kNone,
-          b.wants(1) ? b.own("ConvGradX", {b.x(0), b.dy(), b.shape_of(b.x(1))}, attrs) : kNone, kNone};
+          b.wants(1) ? b.own("ConvGradX", {b.x(0), b.dy(), b.shape_of(b.x(1))}, attrs) : kNone,
+          kNone};
 }
 
 // ---------------------------------------------------------------- in standard operators
@@ -105,7 +130,10 @@ Shape lowering_shape(GradBuilder& b, ValueId shape, ValueId typed, const char* w
     s.push_back((*type.shape)[d].value);
     known = d == 0 || s.back() >= 0;
   }
-  if (!known) model_error("OT1206", cat("the gradient of a convolution in standard operators needs the shape of its ", what));
+  if (!known)
+    model_error(
+        "OT1206",
+        cat("the gradient of a convolution in standard operators needs the shape of its ", what));
   return s;
 }
 
@@ -130,23 +158,29 @@ std::vector<ValueId> grad_x_lower(GradBuilder& b) {
   const kernels::Window& w = s.window;
   std::vector<int64_t> extra, pads_end;
   for (size_t d = 0; d < w.dims(); ++d) {
-    int64_t got = (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - w.pads_begin[d] - w.pads_end[d];
+    int64_t got = (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 -
+                  w.pads_begin[d] - w.pads_end[d];
     extra.push_back(w.in[d] - got);
   }
-  GradBuilder::Attrs a{{"strides", w.strides}, {"dilations", w.dilations}, {"group", s.groups},
-                       {"pads", joined(w.pads_begin, w.pads_end)}, {"output_padding", extra}};
+  GradBuilder::Attrs a{{"strides", w.strides},
+                       {"dilations", w.dilations},
+                       {"group", s.groups},
+                       {"pads", joined(w.pads_begin, w.pads_end)},
+                       {"output_padding", extra}};
   return {b.call("ConvTranspose", {b.x(0), b.x(1)}, a)};
 }
 
 // A convolution whose batch runs over input channels and whose channels run over the batch.
 std::vector<ValueId> grad_w_lower(GradBuilder& b) {
-  Shape wshape = lowering_shape(b, b.x(2), b.y(), "weights"), xshape = lowering_shape(b, kNone, b.x(1), "input");
+  Shape wshape = lowering_shape(b, b.x(2), b.y(), "weights"),
+        xshape = lowering_shape(b, kNone, b.x(1), "input");
   bool any_batch = xshape[0] < 0;
   xshape[0] = std::max<int64_t>(xshape[0], 1);
   ConvShape s = conv_shape_of(b.node(), xshape, wshape);
   const kernels::Window& w = s.window;
   std::vector<int64_t> perm_x{2, 1, 0}, perm_dy{1, 0};
-  for (size_t d = 0; d < w.dims(); ++d) perm_x.push_back(int64_t(d) + 3), perm_dy.push_back(int64_t(d) + 2);
+  for (size_t d = 0; d < w.dims(); ++d)
+    perm_x.push_back(int64_t(d) + 3), perm_dy.push_back(int64_t(d) + 2);
   ValueId x = b.x(1);
   Shape grouped{any_batch ? -1 : s.batch, s.groups, s.in_per_group()};
   Shape folded{s.in_per_group(), any_batch ? -1 : s.groups * s.batch};
@@ -154,7 +188,9 @@ std::vector<ValueId> grad_w_lower(GradBuilder& b) {
   x = b.transpose(x, perm_x);
   x = b.call("Reshape", {x, b.constant_ints(joined(folded, w.in))});
   ValueId dy = b.transpose(b.x(0), perm_dy);
-  GradBuilder::Attrs a{{"strides", w.dilations}, {"dilations", w.strides}, {"group", s.groups},
+  GradBuilder::Attrs a{{"strides", w.dilations},
+                       {"dilations", w.strides},
+                       {"group", s.groups},
                        {"pads", joined(w.pads_begin, w.pads_end)}};
   ValueId dw = b.transpose(b.call("Conv", {x, dy}, a), perm_dy);
   return {crop(b, dw, w.kernel)};
@@ -162,24 +198,35 @@ std::vector<ValueId> grad_w_lower(GradBuilder& b) {
 
 Cost conv_cost(const Prepare& p) {
   ConvShape s = problem(p);
-  double flops = 2.0 * double(s.batch * s.out_channels) * double(s.window.out_size()) * double(s.in_per_group()) *
-                 double(s.window.taps());
-  double bytes = double(p.in(0).size() + p.in(1).size() + p.out(0).size()) * double(dtype_size(p.in(0).dtype));
+  double flops = 2.0 * double(s.batch * s.out_channels) * double(s.window.out_size()) *
+                 double(s.in_per_group()) * double(s.window.taps());
+  double bytes =
+      double(p.in(0).size() + p.in(1).size() + p.out(0).size()) * double(dtype_size(p.in(0).dtype));
   return {flops, bytes};
 }
 
 }  // namespace
 
 void register_conv(OpTable& t) {
-  t.add({.name = "Conv", .shape = conv_shape,
+  t.add({.name = "Conv",
+         .shape = conv_shape,
          .impls = {{"onednn", refuses, make_onednn}, {"ref", nullptr, float_or_double<ConvRef>}},
-         .grad = conv_grad, .cost = conv_cost});
-  t.add({.name = "ConvGradX", .domain = std::string(kOwnDomain), .shape = grad_x_shape,
-         .impls = {{"onednn", refuses_x, make_onednn_x}, {"ref", nullptr, float_or_double<GradXRef>}},
-         .grad = grad_x_grad, .lower = grad_x_lower});
-  t.add({.name = "ConvGradW", .domain = std::string(kOwnDomain), .shape = grad_w_shape,
-         .impls = {{"onednn", refuses_w, make_onednn_w}, {"ref", nullptr, float_or_double<GradWRef>}},
-         .grad = grad_w_grad, .lower = grad_w_lower});
+         .grad = conv_grad,
+         .cost = conv_cost});
+  t.add(
+      {.name = "ConvGradX",
+       .domain = std::string(kOwnDomain),
+       .shape = grad_x_shape,
+       .impls = {{"onednn", refuses_x, make_onednn_x}, {"ref", nullptr, float_or_double<GradXRef>}},
+       .grad = grad_x_grad,
+       .lower = grad_x_lower});
+  t.add(
+      {.name = "ConvGradW",
+       .domain = std::string(kOwnDomain),
+       .shape = grad_w_shape,
+       .impls = {{"onednn", refuses_w, make_onednn_w}, {"ref", nullptr, float_or_double<GradWRef>}},
+       .grad = grad_w_grad,
+       .lower = grad_w_lower});
 }
 
 }  // namespace onnxtrain::ops

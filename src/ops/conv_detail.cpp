@@ -10,14 +10,15 @@ kernels::ConvShape conv_shape_of(const Node& n, const Shape& x, const Shape& w) 
   Shape spatial = spatial_of(x, "a convolution");
   int64_t group = n.i("group", 1);
   if (w.size() != x.size())
-    model_error("OT1142", cat("the weights of ", n.label(), " have shape ", to_string(w), ", the input ", to_string(x)));
+    model_error("OT1142", cat("the weights of ", n.label(), " have shape ", to_string(w),
+                              ", the input ", to_string(x)));
   if (group < 1 || w[0] % group != 0 || group > (int64_t(1) << 31) || x[1] != w[1] * group)
-    model_error("OT1142", cat("weights ", to_string(w), " with group ", group, " do not fit an input of shape ",
-                              to_string(x)));
+    model_error("OT1142", cat("weights ", to_string(w), " with group ", group,
+                              " do not fit an input of shape ", to_string(x)));
   Shape kernel(w.begin() + 2, w.end());
   if (Shape k = n.ints("kernel_shape"); !k.empty() && k != kernel)
-    model_error("OT1142", cat("kernel_shape ", to_string(k), " of ", n.label(), " differs from its weights ",
-                              to_string(w)));
+    model_error("OT1142", cat("kernel_shape ", to_string(k), " of ", n.label(),
+                              " differs from its weights ", to_string(w)));
   kernels::ConvShape s;
   s.window = window_of(n, spatial, kernel);
   s.batch = x[0];
@@ -36,15 +37,18 @@ Shape with_channels(int64_t batch, int64_t channels, const std::vector<int64_t>&
 namespace {
 onednn::ConvPass pass_of(ConvKind k) {
   return k == ConvKind::kForward ? onednn::ConvPass::kForward
-         : k == ConvKind::kGradX ? onednn::ConvPass::kGradX : onednn::ConvPass::kGradW;
+         : k == ConvKind::kGradX ? onednn::ConvPass::kGradX
+                                 : onednn::ConvPass::kGradW;
 }
 }  // namespace
 
 std::string conv_onednn_refuses(const Prepare& p, const kernels::ConvShape& s) {
-  if (p.in(0).dtype != DType::kFloat && p.in(0).dtype != DType::kFloat16 && p.in(0).dtype != DType::kBFloat16)
+  if (p.in(0).dtype != DType::kFloat && p.in(0).dtype != DType::kFloat16 &&
+      p.in(0).dtype != DType::kBFloat16)
     return "needs float32";
   if (s.window.dims() > 3) return "more than 3 spatial dimensions";
-  if (s.batch * s.in_channels * s.out_channels * s.window.in_size() * s.window.out_size() == 0) return "an empty tensor";
+  if (s.batch * s.in_channels * s.out_channels * s.window.in_size() * s.window.out_size() == 0)
+    return "an empty tensor";
   return "";
 }
 

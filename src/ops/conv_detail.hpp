@@ -25,9 +25,12 @@ Kernel conv_by_definition(Prepare& p, const kernels::ConvShape& s, ConvKind kind
   return [s, kind, o](const Run& r) {
     auto get = [&](int i) { return i < 0 ? nullptr : r.in<T>(i); };
     T* out = r.out<T>(0);
-    if (kind == ConvKind::kForward) kernels::conv_ref(s, get(o.x), get(o.w), get(o.bias), out, *r.pool);
-    else if (kind == ConvKind::kGradX) kernels::conv_grad_x_ref(s, get(o.dy), get(o.w), get(o.bias), out, *r.pool);
-    else kernels::conv_grad_w_ref(s, get(o.dy), get(o.x), out, *r.pool);
+    if (kind == ConvKind::kForward)
+      kernels::conv_ref(s, get(o.x), get(o.w), get(o.bias), out, *r.pool);
+    else if (kind == ConvKind::kGradX)
+      kernels::conv_grad_x_ref(s, get(o.dy), get(o.w), get(o.bias), out, *r.pool);
+    else
+      kernels::conv_grad_w_ref(s, get(o.dy), get(o.x), out, *r.pool);
   };
 }
 

@@ -1,10 +1,11 @@
 // Convolutions: values, gradients by finite differences, and the same bits for any thread count.
+#include "kernels/onednn/conv.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "kernels/onednn/conv.hpp"
 #include "tests/support/op_case.hpp"
 
 namespace onnxtrain::testing {
@@ -46,7 +47,10 @@ OpCase conv(const Case& c, bool bias) {
 TEST(Conv, Example) {
   Tensor x = Tensor::vector<float>({0, 1, 2, 3, 4, 5, 6, 7, 8}).reshaped({1, 1, 3, 3});
   Tensor w = Tensor::vector<float>({1, 1, 1, 1}).reshaped({1, 1, 2, 2});
-  OpCase("Conv", 22).input(x).input(w).expect(Tensor::vector<float>({8, 12, 20, 24}).reshaped({1, 1, 2, 2}));
+  OpCase("Conv", 22)
+      .input(x)
+      .input(w)
+      .expect(Tensor::vector<float>({8, 12, 20, 24}).reshaped({1, 1, 2, 2}));
 }
 
 TEST(Conv, Gradients) {
@@ -55,18 +59,26 @@ TEST(Conv, Gradients) {
 }
 
 TEST(Conv, SixteenBits) {
-  Tensor x = random_tensor({1, 2, 4, 4}, -1, 1, 1, DType::kFloat16), w = random_tensor({2, 2, 3, 3}, -1, 1, 2, DType::kFloat16);
+  Tensor x = random_tensor({1, 2, 4, 4}, -1, 1, 1, DType::kFloat16),
+         w = random_tensor({2, 2, 3, 3}, -1, 1, 2, DType::kFloat16);
   EXPECT_EQ(OpCase("Conv", 11).input(x).input(w).run()[0].dtype(), DType::kFloat16);
 }
 
 TEST(Conv, EmptyBatch) {
-  Tensor y = OpCase("Conv", 11).input(random_tensor({0, 2, 4, 4})).input(random_tensor({3, 2, 3, 3})).run()[0];
+  Tensor y = OpCase("Conv", 11)
+                 .input(random_tensor({0, 2, 4, 4}))
+                 .input(random_tensor({3, 2, 3, 3}))
+                 .run()[0];
   EXPECT_EQ(y.shape(), (Shape{0, 3, 2, 2}));
 }
 
 TEST(Conv, BadAttributesAreErrors) {
   auto with = [](const char* key, std::vector<int64_t> v) {
-    OpCase("Conv", 11).attr(key, v).input(random_tensor({1, 2, 4, 4})).input(random_tensor({2, 2, 3, 3})).run();
+    OpCase("Conv", 11)
+        .attr(key, v)
+        .input(random_tensor({1, 2, 4, 4}))
+        .input(random_tensor({2, 2, 3, 3}))
+        .run();
   };
   EXPECT_THROW(with("strides", {0, 1}), Error);
   EXPECT_THROW(with("strides", {1}), Error);
@@ -74,30 +86,44 @@ TEST(Conv, BadAttributesAreErrors) {
   EXPECT_THROW(with("dilations", {int64_t(1) << 62, 1}), Error);
   EXPECT_THROW(with("pads", {0, 0, 0, -9}), Error);
   EXPECT_THROW(with("kernel_shape", {2, 2}), Error);
-  EXPECT_THROW(OpCase("Conv", 11).attr("group", int64_t(0)).input(random_tensor({1, 2, 4, 4})).input(
-      random_tensor({2, 2, 3, 3})).run(), Error);
+  EXPECT_THROW(OpCase("Conv", 11)
+                   .attr("group", int64_t(0))
+                   .input(random_tensor({1, 2, 4, 4}))
+                   .input(random_tensor({2, 2, 3, 3}))
+                   .run(),
+               Error);
 }
 
-// oneDNN against the loops by definition, with batch chunks, a shorter last chunk and channel parts.
+// oneDNN against the loops by definition, with batch chunks, a shorter last chunk and channel
+// parts.
 TEST(OneDnnConv, SameAsDefinitionForAnyThreadCount) {
-  struct P { int64_t n, g, ic, oc, size, k, s; };
-  for (P q : {P{7, 1, 16, 24, 20, 3, 1}, P{1, 1, 32, 64, 28, 3, 2}, P{1, 32, 32, 32, 40, 3, 1}, P{33, 1, 8, 8, 12, 3, 1},
-              P{2, 4, 16, 32, 30, 5, 2}, P{1, 1, 64, 64, 30, 1, 1}, P{3, 1, 3, 10, 31, 7, 2}, P{4, 1, 64, 64, 9, 3, 1}}) {
+  struct P {
+    int64_t n, g, ic, oc, size, k, s;
+  };
+  for (P q : {P{7, 1, 16, 24, 20, 3, 1}, P{1, 1, 32, 64, 28, 3, 2}, P{1, 32, 32, 32, 40, 3, 1},
+              P{33, 1, 8, 8, 12, 3, 1}, P{2, 4, 16, 32, 30, 5, 2}, P{1, 1, 64, 64, 30, 1, 1},
+              P{3, 1, 3, 10, 31, 7, 2}, P{4, 1, 64, 64, 9, 3, 1}}) {
     kernels::ConvShape s;
     int64_t pad = q.k / 2, out = (q.size + 2 * pad - q.k) / q.s + 1;
-    s.window = {{q.size, q.size}, {out, out}, {q.k, q.k}, {q.s, q.s}, {1, 1}, {pad, pad}, {pad, pad}};
+    s.window = {{q.size, q.size}, {out, out}, {q.k, q.k}, {q.s, q.s},
+                {1, 1},           {pad, pad}, {pad, pad}};
     s.batch = q.n, s.groups = q.g, s.in_channels = q.ic, s.out_channels = q.oc;
-    Tensor x = random_tensor({q.n, q.ic, q.size, q.size}), w = random_tensor({q.oc, q.ic / q.g, q.k, q.k}, -1, 1, 2);
+    Tensor x = random_tensor({q.n, q.ic, q.size, q.size}),
+           w = random_tensor({q.oc, q.ic / q.g, q.k, q.k}, -1, 1, 2);
     Tensor dy = random_tensor({q.n, q.oc, out, out}, -1, 1, 3), b = random_tensor({q.oc}, -1, 1, 4);
-    for (auto pass : {onednn::ConvPass::kForward, onednn::ConvPass::kGradX, onednn::ConvPass::kGradW}) {
+    for (auto pass :
+         {onednn::ConvPass::kForward, onednn::ConvPass::kGradX, onednn::ConvPass::kGradW}) {
       bool forward = pass == onednn::ConvPass::kForward;
       Shape shape = forward ? dy.shape() : pass == onednn::ConvPass::kGradX ? x.shape() : w.shape();
       Tensor want(DType::kFloat, shape), first;
       ThreadPool two(2);
-      if (forward) kernels::conv_ref(s, x.as<float>(), w.as<float>(), b.as<float>(), want.as<float>(), two);
+      if (forward)
+        kernels::conv_ref(s, x.as<float>(), w.as<float>(), b.as<float>(), want.as<float>(), two);
       else if (pass == onednn::ConvPass::kGradX)
-        kernels::conv_grad_x_ref<float>(s, dy.as<float>(), w.as<float>(), nullptr, want.as<float>(), two);
-      else kernels::conv_grad_w_ref(s, dy.as<float>(), x.as<float>(), want.as<float>(), two);
+        kernels::conv_grad_x_ref<float>(s, dy.as<float>(), w.as<float>(), nullptr, want.as<float>(),
+                                        two);
+      else
+        kernels::conv_grad_w_ref(s, dy.as<float>(), x.as<float>(), want.as<float>(), two);
       for (int threads : {1, 2, 4}) {
         ThreadPool pool(threads);
         std::string why;
@@ -105,7 +131,8 @@ TEST(OneDnnConv, SameAsDefinitionForAnyThreadCount) {
         ASSERT_TRUE(plan) << why;
         std::shared_ptr<void> area = allocate(plan->workspace());
         Tensor got(DType::kFloat, shape);
-        plan->run({x.as<float>(), w.as<float>(), forward ? b.as<float>() : nullptr, dy.as<float>(), got.as<float>()},
+        plan->run({x.as<float>(), w.as<float>(), forward ? b.as<float>() : nullptr, dy.as<float>(),
+                   got.as<float>()},
                   area.get(), pool);
         double scale = 0;
         for (double v : want.to_doubles()) scale = std::max(scale, std::fabs(v));

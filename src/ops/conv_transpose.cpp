@@ -15,10 +15,14 @@ std::vector<int64_t> optional_ints(const Node& n, const char* key, size_t dims, 
   std::vector<int64_t> v = n.ints(key);
   if (v.empty()) return v;
   // output_shape may name batch and channels too
-  if (v.size() == dims + 2 && std::string_view(key) == "output_shape") v.erase(v.begin(), v.begin() + 2);
-  if (v.size() != dims) model_error("OT1140", cat("attribute ", key, " of ", n.label(), " has ", v.size(), " entries, ", dims, " are needed"));
+  if (v.size() == dims + 2 && std::string_view(key) == "output_shape")
+    v.erase(v.begin(), v.begin() + 2);
+  if (v.size() != dims)
+    model_error("OT1140", cat("attribute ", key, " of ", n.label(), " has ", v.size(), " entries, ",
+                              dims, " are needed"));
   for (int64_t e : v)
-    if (e < low || e > kMost) model_error("OT1140", cat("attribute ", key, " of ", n.label(), " has the entry ", e));
+    if (e < low || e > kMost)
+      model_error("OT1140", cat("attribute ", key, " of ", n.label(), " has the entry ", e));
   return v;
 }
 
@@ -28,14 +32,17 @@ ConvShape problem_of(const Node& n, const Shape& x, const Shape& w) {
   size_t dims = spatial.size();
   int64_t group = n.i("group", 1);
   if (w.size() != x.size() || group < 1 || group > kMost || w[0] != x[1] || w[0] % group != 0)
-    model_error("OT1142", cat("weights ", to_string(w), " with group ", group, " do not fit an input of shape ", to_string(x)));
+    model_error("OT1142", cat("weights ", to_string(w), " with group ", group,
+                              " do not fit an input of shape ", to_string(x)));
   ConvShape s;
-  s.batch = x[0], s.groups = group, s.out_channels = x[1], s.in_channels = num_elements({w[1], group});
+  s.batch = x[0], s.groups = group, s.out_channels = x[1],
+  s.in_channels = num_elements({w[1], group});
   kernels::Window& v = s.window;
   v.out = spatial;
   v.kernel = Shape(w.begin() + 2, w.end());
   if (Shape k = n.ints("kernel_shape"); !k.empty() && k != v.kernel)
-    model_error("OT1142", cat("kernel_shape ", to_string(k), " of ", n.label(), " differs from its weights ", to_string(w)));
+    model_error("OT1142", cat("kernel_shape ", to_string(k), " of ", n.label(),
+                              " differs from its weights ", to_string(w)));
   v.strides = positive_ints(n, "strides", dims);
   v.dilations = positive_ints(n, "dilations", dims);
   std::vector<int64_t> pads = pads_of(n, dims), extra = optional_ints(n, "output_padding", dims, 0);
@@ -45,7 +52,8 @@ ConvShape problem_of(const Node& n, const Shape& x, const Shape& w) {
   for (size_t d = 0; d < dims; ++d) {
     if (v.kernel[d] < 1 || v.kernel[d] > kMost || spatial[d] > kMost)
       model_error("OT1141", cat("a window of ", to_string(v.kernel), " over ", to_string(spatial)));
-    int64_t reach = v.strides[d] * (spatial[d] - 1) + (v.kernel[d] - 1) * v.dilations[d] + 1 + (extra.empty() ? 0 : extra[d]);
+    int64_t reach = v.strides[d] * (spatial[d] - 1) + (v.kernel[d] - 1) * v.dilations[d] + 1 +
+                    (extra.empty() ? 0 : extra[d]);
     int64_t begin = pads[d], end = pads[dims + d], size;
     if (mode == "VALID") begin = end = 0;
     if (!wanted.empty() || same) {
@@ -57,7 +65,9 @@ ConvShape problem_of(const Node& n, const Shape& x, const Shape& w) {
       size = reach - begin - end;
     }
     if (spatial[d] == 0) size = std::max<int64_t>(size, 0);
-    if (size < 0 || size > (int64_t(1) << 40)) model_error("OT1141", cat("the output of ", n.label(), " would be ", size, " wide in spatial dimension ", d));
+    if (size < 0 || size > (int64_t(1) << 40))
+      model_error("OT1141", cat("the output of ", n.label(), " would be ", size,
+                                " wide in spatial dimension ", d));
     v.in.push_back(size);
     v.pads_begin.push_back(begin);
     v.pads_end.push_back(end);
@@ -68,15 +78,20 @@ ConvShape problem_of(const Node& n, const Shape& x, const Shape& w) {
 void shape(ShapeCtx& c) {
   ConvShape s = problem_of(c.node(), c.shape(0), c.shape(1));
   if (c.has(2) && c.shape(2) != Shape{s.in_channels})
-    model_error("OT1142", cat("the bias has shape ", to_string(c.shape(2)), ", ", s.in_channels, " channels need one each"));
+    model_error("OT1142", cat("the bias has shape ", to_string(c.shape(2)), ", ", s.in_channels,
+                              " channels need one each"));
   c.set(0, c.dtype(0), with_channels(s.batch, s.in_channels, s.window.in));
 }
 
 ConvShape problem(const Prepare& p) { return problem_of(p.node(), p.in(0).shape, p.in(1).shape); }
-ConvOperands operands(const Prepare& p) { return {.x = -1, .w = 1, .dy = 0, .bias = p.has(2) ? 2 : -1}; }
+ConvOperands operands(const Prepare& p) {
+  return {.x = -1, .w = 1, .dy = 0, .bias = p.has(2) ? 2 : -1};
+}
 std::string refuses(const Prepare& p) { return conv_onednn_refuses(p, problem(p)); }
 Kernel make_float(Prepare& p) { return conv_onednn(p, problem(p), ConvKind::kGradX, operands(p)); }
-Kernel make_onednn(Prepare& p) { return is_16bit_float(p.in(0).dtype) ? in_float(p, make_float) : make_float(p); }
+Kernel make_onednn(Prepare& p) {
+  return is_16bit_float(p.in(0).dtype) ? in_float(p, make_float) : make_float(p);
+}
 struct Ref {
   template <class T>
   static Kernel make(Prepare& p) {
@@ -90,12 +105,15 @@ ValueId reached(GradBuilder& b, const ConvShape& s, ValueId dy) {
   const kernels::Window& w = s.window;
   std::vector<int64_t> axes, starts, ends;
   for (size_t d = 0; d < w.dims(); ++d) {
-    int64_t reach = (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - w.pads_begin[d];
+    int64_t reach =
+        (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - w.pads_begin[d];
     if (w.in[d] - reach < w.strides[d]) continue;
-    axes.push_back(int64_t(d) + 2), starts.push_back(0), ends.push_back(std::max<int64_t>(1, reach));
+    axes.push_back(int64_t(d) + 2), starts.push_back(0),
+        ends.push_back(std::max<int64_t>(1, reach));
   }
   if (axes.empty()) return dy;
-  return b.call("Slice", {dy, b.constant_ints(starts), b.constant_ints(ends), b.constant_ints(axes)});
+  return b.call("Slice",
+                {dy, b.constant_ints(starts), b.constant_ints(ends), b.constant_ints(axes)});
 }
 
 std::vector<ValueId> grad(GradBuilder& b) {
@@ -103,7 +121,8 @@ std::vector<ValueId> grad(GradBuilder& b) {
   if (b.has(2) && b.wants(2)) g[2] = bias_grad(b, b.dy());
   if (!b.wants(0) && !b.wants(1)) return g;
   if (!b.shape_known(b.x(0)) || !b.shape_known(b.x(1)))
-    model_error("OT1205", cat("the gradient of ", b.node().label(), " needs the shapes of its inputs"));
+    model_error("OT1205",
+                cat("the gradient of ", b.node().label(), " needs the shapes of its inputs"));
   ConvShape s = problem_of(b.node(), b.shape(b.x(0)), b.shape(b.x(1)));
   ValueId dy = reached(b, s, b.dy());
   const kernels::Window& w = s.window;
@@ -111,10 +130,12 @@ std::vector<ValueId> grad(GradBuilder& b) {
   for (size_t d = 0; d < w.dims(); ++d) {
     // exactly the padding that makes the convolution as long as x
     int64_t have = size.empty() ? w.in[d] : size[d + 2];
-    int64_t reach = (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - w.pads_begin[d];
+    int64_t reach =
+        (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - w.pads_begin[d];
     pads.push_back(std::max<int64_t>(0, reach - have));
   }
-  GradBuilder::Attrs a{{"strides", w.strides}, {"dilations", w.dilations}, {"group", s.groups}, {"pads", pads}};
+  GradBuilder::Attrs a{
+      {"strides", w.strides}, {"dilations", w.dilations}, {"group", s.groups}, {"pads", pads}};
   if (b.wants(0)) g[0] = b.call("Conv", {dy, b.x(1)}, a);
   if (b.wants(1)) g[1] = b.own("ConvGradW", {b.x(0), dy, b.shape_of(b.x(1))}, a);
   return g;
@@ -123,8 +144,10 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_conv_transpose(OpTable& t) {
-  t.add({.name = "ConvTranspose", .shape = shape,
-         .impls = {{"onednn", refuses, make_onednn}, {"ref", nullptr, float_or_double<Ref>}}, .grad = grad});
+  t.add({.name = "ConvTranspose",
+         .shape = shape,
+         .impls = {{"onednn", refuses, make_onednn}, {"ref", nullptr, float_or_double<Ref>}},
+         .grad = grad});
 }
 
 }  // namespace onnxtrain::ops

@@ -8,8 +8,10 @@ namespace onnxtrain::testing {
 TEST(ConvTranspose, Example) {
   Tensor x = Tensor::vector<float>({0, 1, 2, 3}).reshaped({1, 1, 2, 2});
   Tensor w = Tensor::vector<float>({1, 1, 1, 1}).reshaped({1, 1, 2, 2});
-  OpCase("ConvTranspose", 11).input(x).input(w).expect(
-      Tensor::vector<float>({0, 1, 1, 2, 6, 4, 2, 5, 3}).reshaped({1, 1, 3, 3}));
+  OpCase("ConvTranspose", 11)
+      .input(x)
+      .input(w)
+      .expect(Tensor::vector<float>({0, 1, 1, 2, 6, 4, 2, 5, 3}).reshaped({1, 1, 3, 3}));
 }
 
 TEST(ConvTranspose, Gradients) {
@@ -21,13 +23,31 @@ TEST(ConvTranspose, Gradients) {
     return c;
   };
   base({2, 2, 4}, {2, 3, 3}).attr("strides", I{2}).check_grad();
-  base({1, 4, 3, 3}, {4, 1, 3, 2}, 2).attr("strides", I{2, 1}).attr("pads", I{1, 0, 0, 1}).check_grad();
-  base({1, 2, 3, 3}, {2, 2, 3, 3}).attr("strides", I{3, 2}).attr("output_padding", I{2, 1}).check_grad();
+  base({1, 4, 3, 3}, {4, 1, 3, 2}, 2)
+      .attr("strides", I{2, 1})
+      .attr("pads", I{1, 0, 0, 1})
+      .check_grad();
+  base({1, 2, 3, 3}, {2, 2, 3, 3})
+      .attr("strides", I{3, 2})
+      .attr("output_padding", I{2, 1})
+      .check_grad();
   base({1, 2, 3, 3}, {2, 2, 2, 2}).attr("dilations", I{2, 3}).check_grad();
-  base({1, 2, 3, 3}, {2, 2, 3, 3}).attr("strides", I{3, 2}).attr("output_shape", I{10, 8}).check_grad();
-  base({1, 2, 3, 3}, {2, 2, 3, 3}).attr("strides", I{2, 2}).attr("auto_pad", std::string("SAME_UPPER")).check_grad();
-  base({1, 2, 3, 3}, {2, 2, 3, 3}).attr("strides", I{2, 2}).attr("auto_pad", std::string("SAME_LOWER")).check_grad();
-  base({1, 1, 2, 2}, {1, 1, 1, 1}).attr("strides", I{1, 2}).attr("output_shape", I{5, 7}).check_grad();
+  base({1, 2, 3, 3}, {2, 2, 3, 3})
+      .attr("strides", I{3, 2})
+      .attr("output_shape", I{10, 8})
+      .check_grad();
+  base({1, 2, 3, 3}, {2, 2, 3, 3})
+      .attr("strides", I{2, 2})
+      .attr("auto_pad", std::string("SAME_UPPER"))
+      .check_grad();
+  base({1, 2, 3, 3}, {2, 2, 3, 3})
+      .attr("strides", I{2, 2})
+      .attr("auto_pad", std::string("SAME_LOWER"))
+      .check_grad();
+  base({1, 1, 2, 2}, {1, 1, 1, 1})
+      .attr("strides", I{1, 2})
+      .attr("output_shape", I{5, 7})
+      .check_grad();
   base({1, 2, 2, 3, 2}, {2, 1, 2, 2, 2}).attr("strides", I{2, 1, 2}).check_grad();
 }
 

@@ -10,7 +10,8 @@ void shape(ShapeCtx& c) {
   if (c.in(1).size() != 1) model_error("OT1133", cat("axis of ", c.node().op, " is not a scalar"));
   if (c.rank(0) == 0) model_error("OT1133", cat(c.node().op, " of a scalar"));
   if (c.dtype(1) != DType::kInt32 && c.dtype(1) != DType::kInt64)
-    model_error("OT1103", cat("axis of ", c.node().op, " is ", dtype_name(c.dtype(1)), ", not int32 or int64"));
+    model_error("OT1103", cat("axis of ", c.node().op, " is ", dtype_name(c.dtype(1)),
+                              ", not int32 or int64"));
   c.set(0, c.dtype(0), c.shape(0));
 }
 
@@ -22,11 +23,14 @@ Kernel make(Prepare& p) {
   return dispatch<float, double, Half, BFloat16, int32_t, int64_t, uint32_t, uint64_t>(
       p.in(0).dtype, p.node().op, [&]<class T>() -> Kernel {
         using C = compute_t<T>;
-        using A = typename std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>, std::type_identity<C>>::type;
+        using A = typename std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>,
+                                              std::type_identity<C>>::type;
         return [=](const Run& r) {
           int64_t axis = is64 ? *r.in<int64_t>(1) : *r.in<int32_t>(1);
-          Rows rows = Rows::along(s, normalize_axis(axis, int64_t(s.size()), "axis of a cumulative operator"));
-          int64_t step = reverse ? -rows.inner : rows.inner, start = reverse ? (rows.n - 1) * rows.inner : 0;
+          Rows rows = Rows::along(
+              s, normalize_axis(axis, int64_t(s.size()), "axis of a cumulative operator"));
+          int64_t step = reverse ? -rows.inner : rows.inner,
+                  start = reverse ? (rows.n - 1) * rows.inner : 0;
           if (rows.n == 0) return;
           parallel_for(*r.pool, rows.count(), rows.grain(), [&](int64_t b, int64_t e) {
             for (int64_t i = b; i < e; ++i) {
@@ -48,7 +52,8 @@ Kernel make(Prepare& p) {
 using Grads = std::vector<ValueId>;
 
 ValueId again(GradBuilder& b, const char* op, ValueId v, bool exclusive, bool reverse) {
-  return b.call(op, {v, b.x(1)}, {{"exclusive", int64_t(exclusive)}, {"reverse", int64_t(reverse)}});
+  return b.call(op, {v, b.x(1)},
+                {{"exclusive", int64_t(exclusive)}, {"reverse", int64_t(reverse)}});
 }
 
 Grads sum_rule(GradBuilder& b) {
@@ -76,8 +81,14 @@ Grads prod_rule(GradBuilder& b) {
 }  // namespace
 
 void register_cumulative(OpTable& t) {
-  t.add({.name = "CumSum", .shape = shape, .impls = {{"ref", nullptr, make<false>}}, .grad = sum_rule});
-  t.add({.name = "CumProd", .shape = shape, .impls = {{"ref", nullptr, make<true>}}, .grad = prod_rule});
+  t.add({.name = "CumSum",
+         .shape = shape,
+         .impls = {{"ref", nullptr, make<false>}},
+         .grad = sum_rule});
+  t.add({.name = "CumProd",
+         .shape = shape,
+         .impls = {{"ref", nullptr, make<true>}},
+         .grad = prod_rule});
 }
 
 }  // namespace onnxtrain::ops

@@ -1,4 +1,5 @@
-// DeformConv in two dimensions, and DeformConvGrad(dy, x, w, offset, mask) -> dx, dw, doffset, dmask.
+// DeformConv in two dimensions, and DeformConvGrad(dy, x, w, offset, mask) -> dx, dw, doffset,
+// dmask.
 #include <cmath>
 
 #include "ops/conv_detail.hpp"
@@ -18,8 +19,10 @@ struct Deform {
   int64_t channels_per_offset() const { return s.in_channels / offset_groups; }
 };
 
-Deform deform_of(const Node& n, const Shape& x, const Shape& w, const Shape& offset, const Shape* mask) {
-  if (x.size() != 4) model_error("OT1145", cat("DeformConv works on images [N,C,H,W], got ", to_string(x)));
+Deform deform_of(const Node& n, const Shape& x, const Shape& w, const Shape& offset,
+                 const Shape* mask) {
+  if (x.size() != 4)
+    model_error("OT1145", cat("DeformConv works on images [N,C,H,W], got ", to_string(x)));
   Deform d;
   d.s = conv_shape_of(n, x, w);
   d.offset_groups = n.i("offset_group", 1);
@@ -27,7 +30,8 @@ Deform deform_of(const Node& n, const Shape& x, const Shape& w, const Shape& off
   const auto& win = d.s.window;
   if (d.offset_groups < 1 || x[1] % d.offset_groups != 0 ||
       offset != Shape{x[0], num_elements({d.offset_groups, win.taps(), 2}), win.out[0], win.out[1]})
-    model_error("OT1145", cat("offsets of shape ", to_string(offset), " do not fit offset_group ", d.offset_groups));
+    model_error("OT1145", cat("offsets of shape ", to_string(offset), " do not fit offset_group ",
+                              d.offset_groups));
   if (mask && *mask != Shape{x[0], d.offset_groups * win.taps(), win.out[0], win.out[1]})
     model_error("OT1145", cat("a mask of shape ", to_string(*mask), " does not fit"));
   return d;
@@ -56,9 +60,11 @@ struct Point {
 };
 
 template <class T>
-Point<T> point_of(const Deform& d, const T* offset, int64_t n, int64_t og, int64_t tap, int64_t place) {
+Point<T> point_of(const Deform& d, const T* offset, int64_t n, int64_t og, int64_t tap,
+                  int64_t place) {
   const auto& w = d.s.window;
-  int64_t i = place / w.out[1], j = place % w.out[1], kh = tap / w.kernel[1], kw = tap % w.kernel[1];
+  int64_t i = place / w.out[1], j = place % w.out[1], kh = tap / w.kernel[1],
+          kw = tap % w.kernel[1];
   const T* o = offset + ((n * d.offset_groups + og) * d.taps() + tap) * 2 * d.places() + place;
   T y = T(i * w.strides[0] - w.pads_begin[0] + kh * w.dilations[0]) + o[0];
   T x = T(j * w.strides[1] - w.pads_begin[1] + kw * w.dilations[1]) + o[d.places()];
@@ -72,7 +78,8 @@ T mask_of(const Deform& d, const T* mask, int64_t n, int64_t og, int64_t tap, in
 
 // columns[c][tap][place] of one image
 template <class T>
-void columns(const Deform& d, int64_t n, const T* x, const T* offset, const T* mask, T* to, ThreadPool& pool) {
+void columns(const Deform& d, int64_t n, const T* x, const T* offset, const T* mask, T* to,
+             ThreadPool& pool) {
   int64_t plane = d.s.window.in_size(), per = d.channels_per_offset();
   pool.run(d.offset_groups * d.taps(), [&](int64_t task) {
     int64_t og = task / d.taps(), tap = task % d.taps();
@@ -92,8 +99,10 @@ void columns(const Deform& d, int64_t n, const T* x, const T* offset, const T* m
 struct Forward {
   template <class T>
   static Kernel make(Prepare& p) {
-    Deform d = deform_of(p.node(), p.in(0).shape, p.in(1).shape, p.in(2).shape, p.has(4) ? &p.in(4).shape : nullptr);
-    int64_t icg = d.s.in_per_group(), ocg = d.s.out_per_group(), depth = icg * d.taps(), places = d.places();
+    Deform d = deform_of(p.node(), p.in(0).shape, p.in(1).shape, p.in(2).shape,
+                         p.has(4) ? &p.in(4).shape : nullptr);
+    int64_t icg = d.s.in_per_group(), ocg = d.s.out_per_group(), depth = icg * d.taps(),
+            places = d.places();
     p.workspace = size_t(d.s.in_channels * d.taps() * places) * sizeof(T);
     bool bias = p.has(3), mask = p.has(4);
     return [=](const Run& r) {
@@ -113,15 +122,19 @@ struct Forward {
 };
 
 void shape(ShapeCtx& c) {
-  Deform d = deform_of(c.node(), c.shape(0), c.shape(1), c.shape(2), c.has(4) ? &c.shape(4) : nullptr);
-  if (c.has(3) && c.shape(3) != Shape{d.s.out_channels}) model_error("OT1145", cat("the bias has shape ", to_string(c.shape(3))));
+  Deform d =
+      deform_of(c.node(), c.shape(0), c.shape(1), c.shape(2), c.has(4) ? &c.shape(4) : nullptr);
+  if (c.has(3) && c.shape(3) != Shape{d.s.out_channels})
+    model_error("OT1145", cat("the bias has shape ", to_string(c.shape(3))));
   c.set(0, c.dtype(0), with_channels(d.s.batch, d.s.out_channels, d.s.window.out));
 }
 
 // ---------------------------------------------------------------- gradient
 void grad_shape(ShapeCtx& c) {
-  Deform d = deform_of(c.node(), c.shape(1), c.shape(2), c.shape(3), c.has(4) ? &c.shape(4) : nullptr);
-  if (c.shape(0) != with_channels(d.s.batch, d.s.out_channels, d.s.window.out)) model_error("OT1145", cat("dy has shape ", to_string(c.shape(0))));
+  Deform d =
+      deform_of(c.node(), c.shape(1), c.shape(2), c.shape(3), c.has(4) ? &c.shape(4) : nullptr);
+  if (c.shape(0) != with_channels(d.s.batch, d.s.out_channels, d.s.window.out))
+    model_error("OT1145", cat("dy has shape ", to_string(c.shape(0))));
   for (int k = 0; k < 3; ++k) c.set(k, c.dtype(k + 1), c.shape(k + 1));
   if (c.has(4)) c.set(3, c.dtype(4), c.shape(4));
 }
@@ -166,7 +179,8 @@ struct GradRun {
         for (int64_t place = 0; place < d.places(); ++place) {
           Point<T> p = point_of(d, offset, n, c / per, tap, place);
           if (!p.inside) continue;
-          T g = dcols[(c * d.taps() + tap) * d.places() + place] * mask_of(d, mask, n, c / per, tap, place);
+          T g = dcols[(c * d.taps() + tap) * d.places() + place] *
+                mask_of(d, mask, n, c / per, tap, place);
           for (int k = 0; k < 4; ++k) to[p.at[k]] += p.weight[k] * g;
         }
     });
@@ -189,7 +203,8 @@ struct GradRun {
           }
         }
         int64_t row = (n * d.offset_groups + og) * d.taps() + tap;
-        if (doffset) doffset[row * 2 * places + place] = by_y, doffset[(row * 2 + 1) * places + place] = by_x;
+        if (doffset)
+          doffset[row * 2 * places + place] = by_y, doffset[(row * 2 + 1) * places + place] = by_x;
         if (dmask) dmask[row * places + place] = by_mask;
       }
     });
@@ -199,7 +214,8 @@ struct GradRun {
 struct Backward {
   template <class T>
   static Kernel make(Prepare& p) {
-    Deform d = deform_of(p.node(), p.in(1).shape, p.in(2).shape, p.in(3).shape, p.has(4) ? &p.in(4).shape : nullptr);
+    Deform d = deform_of(p.node(), p.in(1).shape, p.in(2).shape, p.in(3).shape,
+                         p.has(4) ? &p.in(4).shape : nullptr);
     int64_t size = d.s.in_channels * d.taps() * d.places();
     p.workspace = 2 * size_t(size) * sizeof(T);
     bool mask = p.has(4);
@@ -208,8 +224,10 @@ struct Backward {
     return [=](const Run& r) {
       T* space = static_cast<T*>(r.workspace);
       auto out = [&](int i) { return i < outputs ? r.out<T>(i) : nullptr; };
-      GradRun<T> g{d, r.in<T>(0), r.in<T>(1), r.in<T>(2), r.in<T>(3), mask ? r.in<T>(4) : nullptr,
-                   out(0), out(1), out(2), out(3), space, space + size, *r.pool};
+      GradRun<T> g{
+          d,      r.in<T>(0), r.in<T>(1), r.in<T>(2), r.in<T>(3), mask ? r.in<T>(4) : nullptr,
+          out(0), out(1),     out(2),     out(3),     space,      space + size,
+          *r.pool};
       if (g.dw && d.s.batch == 0) std::fill_n(g.dw, weights, T(0));
       for (int64_t n = 0; n < d.s.batch; ++n) {
         columns(d, n, g.x, g.offset, g.mask, g.cols, *r.pool);
@@ -224,7 +242,9 @@ struct Backward {
 std::vector<ValueId> grad(GradBuilder& b) {
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   bool mask = b.has(4);
-  std::vector<ValueId> d = b.own_n("DeformConvGrad", {b.dy(), b.x(0), b.x(1), b.x(2), mask ? b.x(4) : kNone}, mask ? 4 : 3, b.node().attrs);
+  std::vector<ValueId> d =
+      b.own_n("DeformConvGrad", {b.dy(), b.x(0), b.x(1), b.x(2), mask ? b.x(4) : kNone},
+              mask ? 4 : 3, b.node().attrs);
   for (int k = 0; k < 3; ++k) g[size_t(k)] = d[size_t(k)];
   if (mask) g[4] = d[3];
   if (b.has(3) && b.wants(3)) g[3] = bias_grad(b, b.dy());
@@ -234,9 +254,15 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_deform_conv(OpTable& t) {
-  t.add({.name = "DeformConv", .shape = shape, .impls = {{"ref", nullptr, float_or_double<Forward>}}, .grad = grad});
-  t.add({.name = "DeformConvGrad", .domain = std::string(kOwnDomain), .shape = grad_shape,
-         .impls = {{"ref", nullptr, float_or_double<Backward>}}, .no_grad = "a second derivative of DeformConv is not written"});
+  t.add({.name = "DeformConv",
+         .shape = shape,
+         .impls = {{"ref", nullptr, float_or_double<Forward>}},
+         .grad = grad});
+  t.add({.name = "DeformConvGrad",
+         .domain = std::string(kOwnDomain),
+         .shape = grad_shape,
+         .impls = {{"ref", nullptr, float_or_double<Backward>}},
+         .no_grad = "a second derivative of DeformConv is not written"});
 }
 
 }  // namespace onnxtrain::ops

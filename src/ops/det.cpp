@@ -111,19 +111,21 @@ void grad_shape(ShapeCtx& c) {
 
 Kernel make_grad(Prepare& p) {
   int64_t n = p.in(1).shape.back(), count = p.in(0).size();
-  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, "DetGrad", [&]<class T>() -> Kernel {
-    p.workspace = size_t(4 * n * n) * 8;
-    return [n, count](const Run& r) {
-      double *a = static_cast<double*>(r.workspace), *out = a + n * n, *work = out + n * n;
-      for (int64_t b = 0; b < count; ++b) {
-        const T* x = r.in<T>(1) + b * n * n;
-        for (int64_t i = 0; i < n * n; ++i) a[i] = double(compute_t<T>(x[i]));
-        cofactors(a, n, out, work);
-        double dy = double(compute_t<T>(r.in<T>(0)[b]));
-        for (int64_t i = 0; i < n * n; ++i) r.out<T>(0)[b * n * n + i] = T(compute_t<T>(dy * out[i]));
-      }
-    };
-  });
+  return dispatch<float, double, Half, BFloat16>(
+      p.in(1).dtype, "DetGrad", [&]<class T>() -> Kernel {
+        p.workspace = size_t(4 * n * n) * 8;
+        return [n, count](const Run& r) {
+          double *a = static_cast<double*>(r.workspace), *out = a + n * n, *work = out + n * n;
+          for (int64_t b = 0; b < count; ++b) {
+            const T* x = r.in<T>(1) + b * n * n;
+            for (int64_t i = 0; i < n * n; ++i) a[i] = double(compute_t<T>(x[i]));
+            cofactors(a, n, out, work);
+            double dy = double(compute_t<T>(r.in<T>(0)[b]));
+            for (int64_t i = 0; i < n * n; ++i)
+              r.out<T>(0)[b * n * n + i] = T(compute_t<T>(dy * out[i]));
+          }
+        };
+      });
 }
 
 std::vector<ValueId> rule(GradBuilder& b) { return {b.own("DetGrad", {b.dy(), b.x(0)})}; }
@@ -131,7 +133,8 @@ std::vector<ValueId> rule(GradBuilder& b) { return {b.own("DetGrad", {b.dy(), b.
 // All minors at once: rows, then columns, with one left out.
 std::vector<ValueId> lower(GradBuilder& b) {
   ValueId x = b.x(1), dy = b.x(0);
-  if (!b.shape_known(x)) model_error("OT1205", "the lowered gradient of Det needs the size of the matrices");
+  if (!b.shape_known(x))
+    model_error("OT1205", "the lowered gradient of Det needs the size of the matrices");
   int64_t n = b.shape(x).back(), rank = int64_t(b.shape(x).size());
   if (n < 2) return {b.reshape_like(dy, x)};
   std::vector<int64_t> others;
@@ -142,8 +145,8 @@ std::vector<ValueId> lower(GradBuilder& b) {
       signs.push_back((i + j) % 2 ? -1 : 1);
     }
   ValueId index = b.tensor(Tensor::vector<int64_t>(others).reshaped({n, n - 1}));
-  ValueId rows = b.call("Gather", {x, index}, {{"axis", rank - 2}});      // [..., i, n-1, n]
-  ValueId both = b.call("Gather", {rows, index}, {{"axis", rank}});       // [..., i, n-1, j, n-1]
+  ValueId rows = b.call("Gather", {x, index}, {{"axis", rank - 2}});  // [..., i, n-1, n]
+  ValueId both = b.call("Gather", {rows, index}, {{"axis", rank}});   // [..., i, n-1, j, n-1]
   std::vector<int64_t> perm;
   for (int64_t d = 0; d < rank + 2; ++d) perm.push_back(d);
   std::swap(perm[size_t(rank - 1)], perm[size_t(rank)]);
@@ -160,8 +163,11 @@ std::vector<ValueId> lower(GradBuilder& b) {
 
 void register_det(OpTable& t) {
   t.add({.name = "Det", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = rule});
-  t.add({.name = "DetGrad", .domain = std::string(kOwnDomain), .shape = grad_shape,
-         .impls = {{"ref", nullptr, make_grad}}, .lower = lower});
+  t.add({.name = "DetGrad",
+         .domain = std::string(kOwnDomain),
+         .shape = grad_shape,
+         .impls = {{"ref", nullptr, make_grad}},
+         .lower = lower});
 }
 
 }  // namespace onnxtrain::ops

@@ -23,18 +23,22 @@ struct Transform {
 };
 
 // `axis` and `length` are null when not given.
-Transform transform_of(const Node& n, const Shape& x, const int64_t* axis_in, const int64_t* length_in) {
+Transform transform_of(const Node& n, const Shape& x, const int64_t* axis_in,
+                       const int64_t* length_in) {
   int64_t rank = int64_t(x.size());
   if (rank < 2 || (x.back() != 1 && x.back() != 2))
     model_error("OT1170", cat(n.label(), " needs an input [..., 1 or 2], got ", to_string(x)));
   Transform t;
-  t.axis = normalize_axis(axis_in ? *axis_in : (n.version < 20 && !axis_in ? 1 : -2), rank, "axis of DFT");
-  if (t.axis == rank - 1) model_error("OT1170", "the axis of DFT is the one of real and imaginary part");
+  t.axis = normalize_axis(axis_in ? *axis_in : (n.version < 20 && !axis_in ? 1 : -2), rank,
+                          "axis of DFT");
+  if (t.axis == rank - 1)
+    model_error("OT1170", "the axis of DFT is the one of real and imaginary part");
   t.inverse = n.i("inverse", 0) != 0, t.onesided = n.i("onesided", 0) != 0;
   t.in = x[size_t(t.axis)], t.real_in = x.back() == 1;
   t.real_out = t.inverse && t.onesided;
   t.length = length_in ? *length_in : t.real_out ? 2 * (t.in - 1) : t.in;
-  if (t.length < 1 || t.length > kMostLength) model_error("OT1170", cat("a transform of length ", t.length));
+  if (t.length < 1 || t.length > kMostLength)
+    model_error("OT1170", cat("a transform of length ", t.length));
   t.out = t.onesided && !t.inverse ? t.length / 2 + 1 : t.length;
   return t;
 }
@@ -65,9 +69,11 @@ template <class T, class F>
 void line(const Transform& t, const F& fft, const T* x, int64_t stride, T* y, typename F::C* data) {
   using C = typename F::C;
   using R = typename C::value_type;
-  int64_t given = std::min(t.in, t.real_out ? t.length / 2 + 1 : t.length), step = t.real_in ? stride : 2 * stride;
+  int64_t given = std::min(t.in, t.real_out ? t.length / 2 + 1 : t.length),
+          step = t.real_in ? stride : 2 * stride;
   std::fill_n(data, t.length, C(0));
-  for (int64_t k = 0; k < given; ++k) data[k] = t.real_in ? C(R(x[k * step])) : C(R(x[k * step]), R(x[k * step + 1]));
+  for (int64_t k = 0; k < given; ++k)
+    data[k] = t.real_in ? C(R(x[k * step])) : C(R(x[k * step]), R(x[k * step + 1]));
   if (t.real_out)
     for (int64_t k = 1; k < (t.length + 1) / 2; ++k) data[t.length - k] = std::conj(data[k]);
   fft.run(data, t.inverse, data + t.length);
@@ -85,7 +91,8 @@ void line(const Transform& t, const F& fft, const T* x, int64_t stride, T* y, ty
 template <class T, class F>
 Kernel make_dft(Prepare& p, const Transform& t) {
   const Shape& x = p.in(0).shape;
-  int64_t outer = product(x, 0, size_t(t.axis)), inner = product(x, size_t(t.axis) + 1, x.size() - 1);
+  int64_t outer = product(x, 0, size_t(t.axis)),
+          inner = product(x, size_t(t.axis) + 1, x.size() - 1);
   auto fft = std::make_shared<F>(t.length);
   int64_t lines = outer * inner, per = t.length + fft->scratch();
   // a block of lines per task, each task with its own piece of the workspace
@@ -97,7 +104,8 @@ Kernel make_dft(Prepare& p, const Transform& t) {
       auto* data = static_cast<typename F::C*>(r.workspace) + b / grain * per;
       for (int64_t k = b; k < e; ++k) {
         int64_t o = k / inner, i = k % inner;
-        line(t, *fft, r.in<T>(0) + (o * t.in * inner + i) * xw, inner, r.out<T>(0) + (o * t.out * inner + i) * yw, data);
+        line(t, *fft, r.in<T>(0) + (o * t.in * inner + i) * xw, inner,
+             r.out<T>(0) + (o * t.out * inner + i) * yw, data);
       }
     });
   };
@@ -107,10 +115,11 @@ struct Dft {
   template <class T>
   static Kernel make(Prepare& p) {
     Transform t = dft_of(p, p.in(0).shape, [&](int i) -> const Tensor& { return *p.constant(i); });
-    // ONNX's vectors: forward ones are rounded from double precision, inverse ones are numpy's single
-    // precision, noise included
+    // ONNX's vectors: forward ones are rounded from double precision, inverse ones are numpy's
+    // single precision, noise included
     if constexpr (std::is_same_v<T, float>)
-      if (t.inverse && !t.real_out && kernels::FloatFft::supports(t.length)) return make_dft<T, kernels::FloatFft>(p, t);
+      if (t.inverse && !t.real_out && kernels::FloatFft::supports(t.length))
+        return make_dft<T, kernels::FloatFft>(p, t);
     return make_dft<T, kernels::Fft>(p, t);
   }
 };
@@ -118,7 +127,8 @@ struct Dft {
 // ---------------------------------------------------------------- gradient
 ValueId fit(GradBuilder& b, ValueId v, int64_t axis, int64_t have, int64_t want) {
   if (want < have)
-    return b.call("Slice", {v, b.constant_ints({0}), b.constant_ints({want}), b.constant_ints({axis})});
+    return b.call("Slice",
+                  {v, b.constant_ints({0}), b.constant_ints({want}), b.constant_ints({axis})});
   if (want == have) return v;
   int64_t rank = b.need_rank(v);
   std::vector<int64_t> pads(size_t(2 * rank), 0);
@@ -153,14 +163,17 @@ ValueId adjoint(GradBuilder& b, ValueId dy, const Transform& t) {
     s[size_t(t.axis)] = half;
     Tensor f = dispatch<float, double, Half, BFloat16>(b.dtype(dy), "DFT", [&]<class T>() {
       std::vector<T> w;
-      for (int64_t k = 0; k < half; ++k) w.push_back(T(float((k == 0 || 2 * k == t.length ? 1.0 : 2.0) / double(t.length))));
+      for (int64_t k = 0; k < half; ++k)
+        w.push_back(T(float((k == 0 || 2 * k == t.length ? 1.0 : 2.0) / double(t.length))));
       return Tensor::vector<T>(w);
     });
     if (b.dtype(dy) == DType::kDouble)
-      for (int64_t k = 0; k < half; ++k) f.as<double>()[k] = (k == 0 || 2 * k == t.length ? 1.0 : 2.0) / double(t.length);
+      for (int64_t k = 0; k < half; ++k)
+        f.as<double>()[k] = (k == 0 || 2 * k == t.length ? 1.0 : 2.0) / double(t.length);
     v = fit(b, b.mul(v, b.tensor(f.reshaped(s))), t.axis, half, t.in);
   }
-  if (t.real_in) v = b.call("Slice", {v, b.constant_ints({0}), b.constant_ints({1}), b.constant_ints({last})});
+  if (t.real_in)
+    v = b.call("Slice", {v, b.constant_ints({0}), b.constant_ints({1}), b.constant_ints({last})});
   return v;
 }
 
@@ -170,11 +183,15 @@ struct Known {
   bool has(int i) const { return b.has(i); }
   const Tensor& get(int i) const {
     const Tensor* t = b.constant(b.x(i));
-    if (!t) model_error("OT1205", cat("the gradient of ", b.node().label(), " needs constant lengths and axes"));
+    if (!t)
+      model_error("OT1205",
+                  cat("the gradient of ", b.node().label(), " needs constant lengths and axes"));
     return *t;
   }
   Shape shape() const {
-    if (!b.shape_known(b.x(0))) model_error("OT1205", cat("the gradient of ", b.node().label(), " needs the shape of its input"));
+    if (!b.shape_known(b.x(0)))
+      model_error("OT1205",
+                  cat("the gradient of ", b.node().label(), " needs the shape of its input"));
     return b.shape(b.x(0));
   }
 };
@@ -195,15 +212,19 @@ struct Stft {
 template <class Ctx, class Get>
 Stft stft_of(const Ctx& c, const Shape& x, const Shape* window, Get get) {
   Stft s;
-  if (x.size() != 3 || (x[2] != 1 && x[2] != 2)) model_error("OT1171", cat("STFT needs a signal [batch, length, 1 or 2], got ", to_string(x)));
+  if (x.size() != 3 || (x[2] != 1 && x[2] != 2))
+    model_error("OT1171", cat("STFT needs a signal [batch, length, 1 or 2], got ", to_string(x)));
   s.batch = x[0], s.samples = x[1], s.width = x[2];
   s.step = scalar_of(get(1), "frame_step");
-  if (window && window->size() != 1) model_error("OT1171", cat("the window has shape ", to_string(*window)));
+  if (window && window->size() != 1)
+    model_error("OT1171", cat("the window has shape ", to_string(*window)));
   s.length = c.has(3) ? scalar_of(get(3), "frame_length") : window ? (*window)[0] : s.samples;
   s.window = window ? (*window)[0] : s.length;
   s.onesided = c.node().i("onesided", 1) != 0;
-  if (s.step < 1 || s.step > kMostLength || s.length < 1 || s.length > s.samples || s.window > s.samples)
-    model_error("OT1171", cat("frames of ", s.length, " every ", s.step, " over a signal of ", s.samples));
+  if (s.step < 1 || s.step > kMostLength || s.length < 1 || s.length > s.samples ||
+      s.window > s.samples)
+    model_error("OT1171",
+                cat("frames of ", s.length, " every ", s.step, " over a signal of ", s.samples));
   if (s.onesided && s.width == 2) model_error("OT1171", "onesided STFT of a complex signal");
   s.frames = 1 + (s.samples - s.length) / s.step;
   s.bins = s.onesided ? s.length / 2 + 1 : s.length;
@@ -211,7 +232,8 @@ Stft stft_of(const Ctx& c, const Shape& x, const Shape* window, Get get) {
 }
 
 void stft_shape(ShapeCtx& c) {
-  Stft s = stft_of(c, c.shape(0), c.has(2) ? &c.shape(2) : nullptr, [&](int i) -> const Tensor& { return c.value(i); });
+  Stft s = stft_of(c, c.shape(0), c.has(2) ? &c.shape(2) : nullptr,
+                   [&](int i) -> const Tensor& { return c.value(i); });
   c.set(0, c.dtype(0), {s.batch, s.frames, s.bins, 2});
 }
 
@@ -225,12 +247,16 @@ Transform frame_transform(const Stft& s) {
 struct MakeStft {
   template <class T>
   static Kernel make(Prepare& p) {
-    Stft s = stft_of(p, p.in(0).shape, p.has(2) ? &p.in(2).shape : nullptr, [&](int i) -> const Tensor& { return *p.constant(i); });
+    Stft s = stft_of(p, p.in(0).shape, p.has(2) ? &p.in(2).shape : nullptr,
+                     [&](int i) -> const Tensor& { return *p.constant(i); });
     Transform t = frame_transform(s);
     auto fft = std::make_shared<kernels::Fft>(s.length);
-    int64_t lines = s.batch * s.frames, frame = t.in * s.width, data_size = s.length + fft->scratch();
-    int64_t blocks = std::min<int64_t>(lines, 16), grain = blocks ? (lines + blocks - 1) / blocks : 1;
-    size_t per = (size_t(data_size) * sizeof(kernels::Fft::C) + size_t(frame) * sizeof(T) + 63) / 64 * 64;
+    int64_t lines = s.batch * s.frames, frame = t.in * s.width,
+            data_size = s.length + fft->scratch();
+    int64_t blocks = std::min<int64_t>(lines, 16),
+            grain = blocks ? (lines + blocks - 1) / blocks : 1;
+    size_t per =
+        (size_t(data_size) * sizeof(kernels::Fft::C) + size_t(frame) * sizeof(T) + 63) / 64 * 64;
     p.workspace = size_t(blocks) * per;
     bool windowed = p.has(2);
     return [=](const Run& r) {
@@ -243,7 +269,8 @@ struct MakeStft {
           int64_t n = k / s.frames, begin = k % s.frames * s.step;
           for (int64_t i = 0; i < t.in; ++i)
             for (int64_t c = 0; c < s.width; ++c) {
-              T v = begin + i < s.samples ? r.in<T>(0)[(n * s.samples + begin + i) * s.width + c] : T(0);
+              T v = begin + i < s.samples ? r.in<T>(0)[(n * s.samples + begin + i) * s.width + c]
+                                          : T(0);
               cut[i * s.width + c] = w ? v * w[i] : v;
             }
           line(t, *fft, cut, 1, r.out<T>(0) + k * s.bins * 2, data);
@@ -258,20 +285,25 @@ std::vector<ValueId> stft_grad(GradBuilder& b) {
   Known k{b};
   Shape window;
   if (b.has(2)) window = b.shape_known(b.x(2)) ? b.shape(b.x(2)) : Shape{-1};
-  Stft s = stft_of(k, k.shape(), b.has(2) ? &window : nullptr, [&](int i) -> const Tensor& { return k.get(i); });
+  Stft s = stft_of(k, k.shape(), b.has(2) ? &window : nullptr,
+                   [&](int i) -> const Tensor& { return k.get(i); });
   Transform t = frame_transform(s);
   ValueId frames = adjoint(b, b.dy(), t), dx = frames;  // [batch, frames, in, width]
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   ValueId column = kNone;
   if (b.has(2)) {
-    ValueId w = t.in < s.window ? b.call("Slice", {b.x(2), b.constant_ints({0}), b.constant_ints({t.in})}) : b.x(2);
+    ValueId w = t.in < s.window
+                    ? b.call("Slice", {b.x(2), b.constant_ints({0}), b.constant_ints({t.in})})
+                    : b.x(2);
     column = b.call("Reshape", {w, b.constant_ints({t.in, 1})});
     dx = b.mul(frames, column);
   }
   if (b.wants(0)) {
     int64_t covered = (s.frames - 1) * s.step + t.in;
-    dx = b.call("Reshape", {b.transpose(dx, {0, 3, 2, 1}), b.constant_ints({s.batch, s.width * t.in, s.frames})});
-    dx = b.call("Col2Im", {dx, b.constant_ints({covered}), b.constant_ints({t.in})}, {{"strides", std::vector<int64_t>{s.step}}});
+    dx = b.call("Reshape", {b.transpose(dx, {0, 3, 2, 1}),
+                            b.constant_ints({s.batch, s.width * t.in, s.frames})});
+    dx = b.call("Col2Im", {dx, b.constant_ints({covered}), b.constant_ints({t.in})},
+                {{"strides", std::vector<int64_t>{s.step}}});
     g[0] = fit(b, b.transpose(dx, {0, 2, 1}), 1, covered, s.samples);
   }
   if (b.has(2) && b.wants(2)) {
@@ -288,8 +320,14 @@ std::vector<ValueId> stft_grad(GradBuilder& b) {
 }  // namespace
 
 void register_dft(OpTable& t) {
-  t.add({.name = "DFT", .shape = dft_shape, .impls = {{"fft", nullptr, float_or_double<Dft>}}, .grad = dft_grad});
-  t.add({.name = "STFT", .shape = stft_shape, .impls = {{"fft", nullptr, float_or_double<MakeStft>}}, .grad = stft_grad});
+  t.add({.name = "DFT",
+         .shape = dft_shape,
+         .impls = {{"fft", nullptr, float_or_double<Dft>}},
+         .grad = dft_grad});
+  t.add({.name = "STFT",
+         .shape = stft_shape,
+         .impls = {{"fft", nullptr, float_or_double<MakeStft>}},
+         .grad = stft_grad});
 }
 
 }  // namespace onnxtrain::ops

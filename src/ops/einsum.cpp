@@ -1,12 +1,11 @@
 // Einsum. Two float operands become one batched matrix product; everything else is a plain loop.
-#include "ops/einsum_detail.hpp"
-
 #include <algorithm>
 #include <map>
 #include <memory>
 
 #include "kernels/simd/gemm.hpp"
 #include "op/grad_builder.hpp"
+#include "ops/einsum_detail.hpp"
 #include "ops/strided_copy_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -24,7 +23,8 @@ EinsumPlan plan_of(const Prepare& p) {
 void shape(ShapeCtx& c) {
   std::vector<Shape> shapes;
   for (int k = 0; k < c.inputs(); ++k) {
-    if (c.dtype(k) != c.dtype(0)) model_error("OT1103", "the operands of Einsum have different types");
+    if (c.dtype(k) != c.dtype(0))
+      model_error("OT1103", "the operands of Einsum have different types");
     shapes.push_back(c.shape(k));
   }
   c.set(0, c.dtype(0), EinsumPlan(terms_of(c.node()), shapes).out_shape);
@@ -34,59 +34,74 @@ Kernel make_ref(Prepare& p) {
   EinsumPlan e = plan_of(p);
   int64_t n = p.out(0).size(), operands = p.inputs(), inner = 1;
   for (size_t d = e.kept; d < e.dims.size(); ++d) inner *= e.dims[d];
-  return dispatch<float, double, Half, BFloat16, int32_t, int64_t, uint32_t, uint64_t, int8_t, uint8_t, int16_t, uint16_t>(
-      p.in(0).dtype, "Einsum", [&]<class T>() -> Kernel {
-        using C = compute_t<T>;
-        using A = typename std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>, std::type_identity<C>>::type;
-        return [=](const Run& r) {
-          T* y = r.out<T>(0);
-          parallel_for(*r.pool, n, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, inner)), [&](int64_t b, int64_t end) {
-            std::vector<int64_t> start(static_cast<size_t>(operands)), at(start.size()), index(e.dims.size(), 0);
-            for (int64_t o = b; o < end; ++o) {
-              std::fill(start.begin(), start.end(), 0);
-              int64_t rest = o;
-              for (size_t d = e.kept; d-- > 0;) {
-                for (size_t k = 0; k < start.size(); ++k) start[k] += rest % e.dims[d] * e.strides[k][d];
-                rest /= e.dims[d];
-              }
-              at = start;
-              A sum = 0;
-              for (int64_t i = 0; i < inner; ++i) {
-                A v = 1;
-                for (size_t k = 0; k < at.size(); ++k) v = A(v * A(C(r.in<T>(int(k))[at[k]])));
-                sum = A(sum + v);
-                for (size_t d = e.dims.size(); d-- > e.kept;) {
-                  for (size_t k = 0; k < at.size(); ++k) at[k] += e.strides[k][d];
-                  if (++index[d] < e.dims[d]) break;
-                  for (size_t k = 0; k < at.size(); ++k) at[k] -= e.strides[k][d] * e.dims[d];
-                  index[d] = 0;
-                }
-              }
-              y[o] = T(C(sum));
-            }
-          });
-        };
-      });
+  return dispatch<float, double, Half, BFloat16, int32_t, int64_t, uint32_t, uint64_t, int8_t,
+                  uint8_t, int16_t, uint16_t>(p.in(0).dtype, "Einsum", [&]<class T>() -> Kernel {
+    using C = compute_t<T>;
+    using A = typename std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>,
+                                          std::type_identity<C>>::type;
+    return [=](const Run& r) {
+      T* y = r.out<T>(0);
+      parallel_for(*r.pool, n, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, inner)),
+                   [&](int64_t b, int64_t end) {
+                     std::vector<int64_t> start(static_cast<size_t>(operands)), at(start.size()),
+                         index(e.dims.size(), 0);
+                     for (int64_t o = b; o < end; ++o) {
+                       std::fill(start.begin(), start.end(), 0);
+                       int64_t rest = o;
+                       for (size_t d = e.kept; d-- > 0;) {
+                         for (size_t k = 0; k < start.size(); ++k)
+                           start[k] += rest % e.dims[d] * e.strides[k][d];
+                         rest /= e.dims[d];
+                       }
+                       at = start;
+                       A sum = 0;
+                       for (int64_t i = 0; i < inner; ++i) {
+                         A v = 1;
+                         for (size_t k = 0; k < at.size(); ++k)
+                           v = A(v * A(C(r.in<T>(int(k))[at[k]])));
+                         sum = A(sum + v);
+                         for (size_t d = e.dims.size(); d-- > e.kept;) {
+                           for (size_t k = 0; k < at.size(); ++k) at[k] += e.strides[k][d];
+                           if (++index[d] < e.dims[d]) break;
+                           for (size_t k = 0; k < at.size(); ++k)
+                             at[k] -= e.strides[k][d] * e.dims[d];
+                           index[d] = 0;
+                         }
+                       }
+                       y[o] = T(C(sum));
+                     }
+                   });
+    };
+  });
 }
 
 // ------------------------------------------------------------- as a matrix product
-struct Split { std::vector<int> batch, m, n, k; };
+struct Split {
+  std::vector<int> batch, m, n, k;
+};
 
 // Labels by where they occur; false when one is not of the four kinds.
 bool split(const EinsumPlan& e, const Shape& a, const Shape& b, Split* s) {
-  auto has = [](const std::vector<int>& v, int l) { return std::find(v.begin(), v.end(), l) != v.end(); };
+  auto has = [](const std::vector<int>& v, int l) {
+    return std::find(v.begin(), v.end(), l) != v.end();
+  };
   for (int k : {0, 1}) {
     const Shape& x = k == 0 ? a : b;
     for (size_t d = 0; d < x.size(); ++d) {
       if (x[d] != e.dims[size_t(e.inputs[size_t(k)][d])]) return false;  // broadcast
-      if (std::count(e.inputs[size_t(k)].begin(), e.inputs[size_t(k)].end(), e.inputs[size_t(k)][d]) > 1) return false;
+      if (std::count(e.inputs[size_t(k)].begin(), e.inputs[size_t(k)].end(),
+                     e.inputs[size_t(k)][d]) > 1)
+        return false;
     }
   }
   for (int l = 0; l < int(e.dims.size()); ++l) {
     bool in_a = has(e.inputs[0], l), in_b = has(e.inputs[1], l), out = size_t(l) < e.kept;
-    if (in_a && in_b) (out ? s->batch : s->k).push_back(l);
-    else if (!out) return false;  // a sum over one operand alone
-    else (in_a ? s->m : s->n).push_back(l);
+    if (in_a && in_b)
+      (out ? s->batch : s->k).push_back(l);
+    else if (!out)
+      return false;  // a sum over one operand alone
+    else
+      (in_a ? s->m : s->n).push_back(l);
   }
   return true;
 }
@@ -126,11 +141,13 @@ std::vector<int> joined(std::initializer_list<std::vector<int>> parts) {
 }
 
 // A copy that brings `have` into the order `want`; null when it is there already.
-std::shared_ptr<StridedCopy> reorder(const EinsumPlan& e, const std::vector<int>& have, const std::vector<int>& want) {
+std::shared_ptr<StridedCopy> reorder(const EinsumPlan& e, const std::vector<int>& have,
+                                     const std::vector<int>& want) {
   if (have == want) return nullptr;
   Shape dims;
   for (int l : want) dims.push_back(e.dims[size_t(l)]);
-  return std::make_shared<StridedCopy>(DType::kFloat, dims, strides_for(e, have, want), strides_of(dims));
+  return std::make_shared<StridedCopy>(DType::kFloat, dims, strides_for(e, have, want),
+                                       strides_of(dims));
 }
 
 Kernel make_simd(Prepare& p) {
@@ -153,15 +170,18 @@ Kernel make_simd(Prepare& p) {
   d.stride_c = d.m * d.n;
   auto plan = simd::GemmPlan::make(d);
   auto floats = [](int64_t n) { return size_t((n + 15) / 16 * 16); };
-  size_t a = copy_a ? floats(d.batch * d.stride_a) : 0, b = copy_b ? floats(d.batch * d.stride_b) : 0;
+  size_t a = copy_a ? floats(d.batch * d.stride_a) : 0,
+         b = copy_b ? floats(d.batch * d.stride_b) : 0;
   size_t y = copy_y ? floats(d.batch * d.stride_c) : 0;
   p.workspace = (a + b + y) * 4 + plan.workspace_bytes();
   return [=](const Run& r) {
     float *wa = static_cast<float*>(r.workspace), *wb = wa + a, *wy = wb + b;
     if (copy_a) copy_a->run(*r.pool, r.inputs[0], wa);
     if (copy_b) copy_b->run(*r.pool, r.inputs[1], wb);
-    plan.run(*r.pool, {.a = copy_a ? wa : r.in<float>(0), .b = copy_b ? wb : r.in<float>(1),
-                       .c = copy_y ? wy : r.out<float>(0), .workspace = wy + y});
+    plan.run(*r.pool, {.a = copy_a ? wa : r.in<float>(0),
+                       .b = copy_b ? wb : r.in<float>(1),
+                       .c = copy_y ? wy : r.out<float>(0),
+                       .workspace = wy + y});
     if (copy_y) copy_y->run(*r.pool, wy, r.outputs[0]);
   };
 }
@@ -169,14 +189,15 @@ Kernel make_simd(Prepare& p) {
 // ------------------------------------------------------------- gradient
 // A diagonal in the operand: every further occurrence of a label gets a new letter, tied to the
 // first by an identity matrix.
-std::string separated(GradBuilder& b, ValueId x, std::string term, std::string used, std::vector<std::string>& terms,
-                      std::vector<ValueId>& values) {
+std::string separated(GradBuilder& b, ValueId x, std::string term, std::string used,
+                      std::vector<std::string>& terms, std::vector<ValueId>& values) {
   for (size_t i = 0; i < term.size(); ++i) {
     if (term[i] == '.' || term.find(term[i]) == i) continue;
     char fresh = 'A';
     while (used.find(fresh) != std::string::npos) fresh = fresh == 'Z' ? 'a' : char(fresh + 1);
     used += fresh;
-    if (!b.shape_known(x)) model_error("OT1205", "the gradient of a diagonal in Einsum needs the operand's shape");
+    if (!b.shape_known(x))
+      model_error("OT1205", "the gradient of a diagonal in Einsum needs the operand's shape");
     int64_t rank = int64_t(b.shape(x).size()), letters = 0, before = 0;
     for (size_t j = 0; j < term.size(); ++j) {
       letters += term[j] != '.';
@@ -223,8 +244,10 @@ std::vector<ValueId> rule(GradBuilder& b) {
     std::string equation;
     for (size_t j = 0; j < terms.size(); ++j) equation += (j ? "," : "") + terms[j];
     // the dots of an operand without them are summed away
-    bool dots = equation.find('.') != std::string::npos, keeps = target.find('.') != std::string::npos;
-    ValueId d = b.call("Einsum", values, {{"equation", equation + "->" + (dots && !keeps ? "..." : "") + target}});
+    bool dots = equation.find('.') != std::string::npos,
+         keeps = target.find('.') != std::string::npos;
+    ValueId d = b.call("Einsum", values,
+                       {{"equation", equation + "->" + (dots && !keeps ? "..." : "") + target}});
     g[k] = b.sum_to_shape_of(d, x);
   }
   return g;
@@ -233,7 +256,9 @@ std::vector<ValueId> rule(GradBuilder& b) {
 }  // namespace
 
 void register_einsum(OpTable& t) {
-  t.add({.name = "Einsum", .shape = shape, .impls = {{"simd", refuses, make_simd}, {"ref", nullptr, make_ref}},
+  t.add({.name = "Einsum",
+         .shape = shape,
+         .impls = {{"simd", refuses, make_simd}, {"ref", nullptr, make_ref}},
          .grad = rule});
 }
 

@@ -54,13 +54,15 @@ EinsumTerms::EinsumTerms(const std::string& equation, size_t operands) {
     if (comma == std::string::npos) break;
     from = comma + 1;
   }
-  if (inputs.size() != operands) bad(equation, cat("it names ", inputs.size(), " operands, the node has ", operands));
+  if (inputs.size() != operands)
+    bad(equation, cat("it names ", inputs.size(), " operands, the node has ", operands));
   for (const std::string& t : inputs) check_term(equation, t);
   output = arrow == std::string::npos ? implicit_output(inputs) : s.substr(arrow + 2);
   check_term(equation, output);
   for (size_t i = 0; i < output.size(); ++i) {
     if (output[i] == '.') continue;
-    if (output.find(output[i], i + 1) != std::string::npos) bad(equation, cat("'", output[i], "' is twice in the output"));
+    if (output.find(output[i], i + 1) != std::string::npos)
+      bad(equation, cat("'", output[i], "' is twice in the output"));
     bool known = false;
     for (const std::string& t : inputs) known |= t.find(output[i]) != std::string::npos;
     if (!known) bad(equation, cat("'", output[i], "' is in the output and in no operand"));
@@ -77,12 +79,15 @@ EinsumPlan::EinsumPlan(const EinsumTerms& t, const std::vector<Shape>& shapes) {
   // the dots stand for as many dimensions as the widest operand has behind them, from the right
   size_t wide = 0;
   std::vector<size_t> own(shapes.size(), 0);
-  auto letters = [](const std::string& term) { return term.size() - (term.find("...") != std::string::npos ? 3 : 0); };
+  auto letters = [](const std::string& term) {
+    return term.size() - (term.find("...") != std::string::npos ? 3 : 0);
+  };
   for (size_t k = 0; k < shapes.size(); ++k) {
     size_t n = letters(t.inputs[k]);
     bool dots = n != t.inputs[k].size();
     if (dots ? shapes[k].size() < n : shapes[k].size() != n)
-      bad(t.equation(), cat("the term '", t.inputs[k], "' does not fit an operand of shape ", to_string(shapes[k])));
+      bad(t.equation(), cat("the term '", t.inputs[k], "' does not fit an operand of shape ",
+                            to_string(shapes[k])));
     own[k] = dots ? shapes[k].size() - n : 0;
     wide = std::max(wide, own[k]);
   }
@@ -111,8 +116,10 @@ EinsumPlan::EinsumPlan(const EinsumTerms& t, const std::vector<Shape>& shapes) {
     for (size_t d = 0; d < shapes[k].size(); ++d) {
       int64_t& dim = dims[size_t(inputs[k][d])];
       int64_t n = shapes[k][d];
-      if (dim == 1) dim = n;
-      else if (n != 1 && n != dim) bad(t.equation(), cat("a label has the sizes ", dim, " and ", n));
+      if (dim == 1)
+        dim = n;
+      else if (n != 1 && n != dim)
+        bad(t.equation(), cat("a label has the sizes ", dim, " and ", n));
     }
   num_elements(dims);
   for (int label : output) out_shape.push_back(dims[size_t(label)]);

@@ -29,8 +29,8 @@ Shape second_shape(const Node& n, const Shape& a, const Shape& b) {
   if (axis < 0) axis += rank;
   int64_t after = rank - axis - int64_t(b.size());
   if (axis < 0 || after < 0)
-    model_error("OT1130", cat(n.op, " cannot place a second input of shape ", to_string(b), " at axis ", axis, " of ",
-                              to_string(a)));
+    model_error("OT1130", cat(n.op, " cannot place a second input of shape ", to_string(b),
+                              " at axis ", axis, " of ", to_string(a)));
   Shape s = b;
   s.insert(s.end(), size_t(after), 1);
   return s;
@@ -39,7 +39,8 @@ Shape second_shape(const Node& n, const Shape& a, const Shape& b) {
 void require_same_types(ShapeCtx& c) {
   for (int i = 1; i < c.inputs(); ++i)
     if (c.dtype(i) != c.dtype(0))
-      model_error("OT1110", cat(c.node().op, " of ", dtype_name(c.dtype(0)), " and ", dtype_name(c.dtype(i))));
+      model_error("OT1110", cat(c.node().op, " of ", dtype_name(c.dtype(0)), " and ",
+                                dtype_name(c.dtype(i))));
 }
 
 ValueId legacy_second(GradBuilder& b) {
@@ -80,7 +81,8 @@ BroadcastLoop::BroadcastLoop(const std::vector<Shape>& operands, const Shape& ou
   } else {
     inner = 1;
   }
-  if (dims.size() > kMaxDims) model_error("OT1112", cat("a tensor of rank ", dims.size(), " is more than ", kMaxDims));
+  if (dims.size() > kMaxDims)
+    model_error("OT1112", cat("a tensor of rank ", dims.size(), " is more than ", kMaxDims));
   outer = dims;
   strides = merged;
   rows = 1;

@@ -33,7 +33,7 @@ struct BroadcastLoop {
   BroadcastLoop(const std::vector<Shape>& operands, const Shape& out);
   static constexpr size_t kMaxDims = 64, kMaxOperands = 12;
   int64_t inner = 1, rows = 1;
-  std::vector<int64_t> step;                  // per operand
+  std::vector<int64_t> step;  // per operand
   // Calls f(output offset, operand offsets) for rows [begin, end).
   template <class F>
   void run(int64_t begin, int64_t end, F&& f) const {
@@ -76,7 +76,8 @@ Kernel unary_kernel(Prepare& p, F f) {
 // y = f(a, b) with broadcasting; b may be of another type.
 template <class T, class R, class T2 = T, class F>
 Kernel binary_kernel(Prepare& p, F f) {
-  BroadcastLoop loop({p.in(0).shape, second_shape(p.node(), p.in(0).shape, p.in(1).shape)}, p.out(0).shape);
+  BroadcastLoop loop({p.in(0).shape, second_shape(p.node(), p.in(0).shape, p.in(1).shape)},
+                     p.out(0).shape);
   using C = compute_t<T>;
   using D = compute_t<T2>;
   return [loop, f](const Run& r) {

@@ -43,7 +43,9 @@ inline Expr operator<(Expr x, Expr y) { return combine("Less", x, y); }
 inline Expr operator>(Expr x, double c) { return x > x.num(c); }
 inline Expr operator<(Expr x, double c) { return x < x.num(c); }
 inline Expr equal(Expr x, Expr y) { return combine("Equal", x, y); }
-inline Expr where(Expr c, Expr x, Expr y) { return {c.b, c.b.call("Where", {c.v, x.v, y.v}), x.dtype}; }
+inline Expr where(Expr c, Expr x, Expr y) {
+  return {c.b, c.b.call("Where", {c.v, x.v, y.v}), x.dtype};
+}
 inline Expr where(Expr c, Expr x, double y) { return where(c, x, x.num(y)); }
 inline Expr where(Expr c, double x, Expr y) { return where(c, y.num(x), y); }
 

@@ -20,13 +20,24 @@ void read_attributes(const Node& n, size_t step, MicroStep& s) {
   bool tanh = n.s(cat(step, ".approximate"), "none") == "tanh";
   switch (s.op) {
     case MicroOp::kLeakyRelu:
-    case MicroOp::kLeakyReluGrad: s.params[0] = f("alpha", 0.01f); break;
-    case MicroOp::kElu: s.params[0] = f("alpha", 1); break;
-    case MicroOp::kHardSigmoid: s.params = {f("alpha", 0.2f), f("beta", 0.5f)}; break;
-    case MicroOp::kGelu: s.op = tanh ? MicroOp::kGeluTanh : s.op; break;
-    case MicroOp::kGeluGrad: s.op = tanh ? MicroOp::kGeluTanhGrad : s.op; break;
+    case MicroOp::kLeakyReluGrad:
+      s.params[0] = f("alpha", 0.01f);
+      break;
+    case MicroOp::kElu:
+      s.params[0] = f("alpha", 1);
+      break;
+    case MicroOp::kHardSigmoid:
+      s.params = {f("alpha", 0.2f), f("beta", 0.5f)};
+      break;
+    case MicroOp::kGelu:
+      s.op = tanh ? MicroOp::kGeluTanh : s.op;
+      break;
+    case MicroOp::kGeluGrad:
+      s.op = tanh ? MicroOp::kGeluTanhGrad : s.op;
+      break;
     // others with constants are not fused
-    default: OT_ASSERT(simd::micro_op_info(s.op).params == 0);
+    default:
+      OT_ASSERT(simd::micro_op_info(s.op).params == 0);
   }
 }
 
@@ -59,9 +70,13 @@ std::vector<std::pair<int, int>> any_input_in_place() {
 }  // namespace
 
 void register_fused_elementwise(OpTable& t) {
-  t.add({.name = "FusedElementwise", .domain = std::string(kOwnDomain), .shape = shape,
-         .impls = {{"simd", micro_refuses, make}}, .no_grad = "it is made after differentiation",
-         .broadcasts = true, .in_place = any_input_in_place()});
+  t.add({.name = "FusedElementwise",
+         .domain = std::string(kOwnDomain),
+         .shape = shape,
+         .impls = {{"simd", micro_refuses, make}},
+         .no_grad = "it is made after differentiation",
+         .broadcasts = true,
+         .in_place = any_input_in_place()});
 }
 
 }  // namespace onnxtrain::ops

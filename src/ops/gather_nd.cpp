@@ -12,7 +12,8 @@ namespace {
 
 void elements_shape(ShapeCtx& c) {
   require_index_type(c.dtype(1), "GatherElements");
-  check_element_indices(c.shape(0), c.shape(1), normalize_axis(c.node().i("axis", 0), c.rank(0)), "GatherElements");
+  check_element_indices(c.shape(0), c.shape(1), normalize_axis(c.node().i("axis", 0), c.rank(0)),
+                        "GatherElements");
   c.set(0, c.dtype(0), c.shape(1));
 }
 
@@ -26,14 +27,17 @@ Kernel make_elements(Prepare& p) {
       check_indices(ix, lanes.total(), lanes.size, "GatherElements");
       const T* x = r.in<T>(0);
       T* y = r.out<T>(0);
-      lanes.run(*r.pool, [&](int64_t i, int64_t base) { y[i] = x[base + ix.at(i, lanes.size) * lanes.stride]; });
+      lanes.run(*r.pool, [&](int64_t i, int64_t base) {
+        y[i] = x[base + ix.at(i, lanes.size) * lanes.stride];
+      });
     };
   });
 }
 
 std::vector<ValueId> elements_grad(GradBuilder& b) {
   return {b.call("ScatterElements", {b.zeros_like(b.x(0)), b.x(1), b.dy()},
-                 {{"axis", b.node().i("axis", 0)}, {"reduction", std::string("add")}}), kNone};
+                 {{"axis", b.node().i("axis", 0)}, {"reduction", std::string("add")}}),
+          kNone};
 }
 
 int64_t batch_dims(const Node& n) { return n.version < 12 ? 0 : n.i("batch_dims", 0); }
@@ -43,11 +47,12 @@ void nd_shape(ShapeCtx& c) {
   const Shape &data = c.shape(0), &ix = c.shape(1);
   int64_t batch = batch_dims(c.node());
   int64_t depth = ix.empty() ? -1 : ix.back();
-  bool fits = !ix.empty() && batch >= 0 && batch < int64_t(ix.size()) && batch < int64_t(data.size()) && depth >= 0 &&
-              depth <= int64_t(data.size()) - batch;
+  bool fits = !ix.empty() && batch >= 0 && batch < int64_t(ix.size()) &&
+              batch < int64_t(data.size()) && depth >= 0 && depth <= int64_t(data.size()) - batch;
   for (int64_t d = 0; d < batch && fits; ++d) fits = ix[size_t(d)] == data[size_t(d)];
   if (!fits)
-    model_error("OT1134", cat("GatherND of ", to_string(data), " with indices of shape ", to_string(ix), " and batch_dims ", batch));
+    model_error("OT1134", cat("GatherND of ", to_string(data), " with indices of shape ",
+                              to_string(ix), " and batch_dims ", batch));
   Shape out(ix.begin(), ix.end() - 1);
   out.insert(out.end(), data.begin() + batch + depth, data.end());
   c.set(0, c.dtype(0), out);
@@ -68,30 +73,42 @@ Kernel make_nd(Prepare& p) {
       const T* x = r.in<T>(0);
       T* y = r.out<T>(0);
       if (nd.block == 0) return;
-      parallel_for(*r.pool, n, std::max<int64_t>(1, 32 * 1024 / nd.block), [&](int64_t b, int64_t e) {
-        for (int64_t k = b; k < e; ++k) {
-          const T* from = x + (k / per_batch) * batch_stride + nd.offset(ix, k);
-          if constexpr (std::is_trivially_copyable_v<T>) std::memcpy(y + k * nd.block, from, size_t(nd.block) * sizeof(T));
-          else std::copy_n(from, nd.block, y + k * nd.block);
-        }
-      });
+      parallel_for(*r.pool, n, std::max<int64_t>(1, 32 * 1024 / nd.block),
+                   [&](int64_t b, int64_t e) {
+                     for (int64_t k = b; k < e; ++k) {
+                       const T* from = x + (k / per_batch) * batch_stride + nd.offset(ix, k);
+                       if constexpr (std::is_trivially_copyable_v<T>)
+                         std::memcpy(y + k * nd.block, from, size_t(nd.block) * sizeof(T));
+                       else
+                         std::copy_n(from, nd.block, y + k * nd.block);
+                     }
+                   });
     };
   });
 }
 
 std::vector<ValueId> nd_grad(GradBuilder& b) {
   if (batch_dims(b.node()) == 0)
-    return {b.call("ScatterND", {b.zeros_like(b.x(0)), b.x(1), b.dy()}, {{"reduction", std::string("add")}}), kNone};
+    return {b.call("ScatterND", {b.zeros_like(b.x(0)), b.x(1), b.dy()},
+                   {{"reduction", std::string("add")}}),
+            kNone};
   ValueId shape = b.shape_of(b.x(0));
-  ValueId from = b.call("GatherND", {element_numbers(b, shape), b.x(1)}, {{"batch_dims", batch_dims(b.node())}});
+  ValueId from = b.call("GatherND", {element_numbers(b, shape), b.x(1)},
+                        {{"batch_dims", batch_dims(b.node())}});
   return {scatter_add_elements(b, b.dy(), from, shape), kNone};
 }
 
 }  // namespace
 
 void register_gather_nd(OpTable& t) {
-  t.add({.name = "GatherElements", .shape = elements_shape, .impls = {{"ref", nullptr, make_elements}}, .grad = elements_grad});
-  t.add({.name = "GatherND", .shape = nd_shape, .impls = {{"ref", nullptr, make_nd}}, .grad = nd_grad});
+  t.add({.name = "GatherElements",
+         .shape = elements_shape,
+         .impls = {{"ref", nullptr, make_elements}},
+         .grad = elements_grad});
+  t.add({.name = "GatherND",
+         .shape = nd_shape,
+         .impls = {{"ref", nullptr, make_nd}},
+         .grad = nd_grad});
 }
 
 }  // namespace onnxtrain::ops

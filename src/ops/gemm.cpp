@@ -11,7 +11,8 @@ namespace {
 
 MatMulLayout layout_of(const Node& n, const Shape& a, const Shape& b) {
   if (a.size() != 2 || b.size() != 2)
-    model_error("OT1132", cat("Gemm of ", to_string(a), " and ", to_string(b), ": both must have two dimensions"));
+    model_error("OT1132", cat("Gemm of ", to_string(a), " and ", to_string(b),
+                              ": both must have two dimensions"));
   return MatMulLayout(a, b, n.i("transA", 0) != 0, n.i("transB", 0) != 0);
 }
 
@@ -28,11 +29,13 @@ std::string refuses_unless_f32(const Prepare& p) {
 }
 
 // y = beta * C, broadcast
-void fill_rows(const Run& r, const float* c, float* y, int64_t m, int64_t n, int64_t sm, int64_t sn, float beta) {
-  parallel_for(*r.pool, m, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, n)), [&](int64_t b, int64_t e) {
-    for (int64_t i = b; i < e; ++i)
-      for (int64_t j = 0; j < n; ++j) y[i * n + j] = beta * c[i * sm + j * sn];
-  });
+void fill_rows(const Run& r, const float* c, float* y, int64_t m, int64_t n, int64_t sm, int64_t sn,
+               float beta) {
+  parallel_for(*r.pool, m, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, n)),
+               [&](int64_t b, int64_t e) {
+                 for (int64_t i = b; i < e; ++i)
+                   for (int64_t j = 0; j < n; ++j) y[i * n + j] = beta * c[i * sm + j * sn];
+               });
 }
 
 Kernel make_simd(Prepare& p) {
@@ -68,8 +71,11 @@ Kernel make_simd(Prepare& p) {
   return [=](const Run& r) {
     float* y = r.out<float>(0);
     if (fill) fill_rows(r, r.in<float>(2), y, d.m, d.n, sm, sn, beta);
-    plan.run(*r.pool, {.a = r.in<float>(0), .b = r.in<float>(1), .c = y,
-                       .bias = bias ? r.in<float>(2) : nullptr, .workspace = r.workspace});
+    plan.run(*r.pool, {.a = r.in<float>(0),
+                       .b = r.in<float>(1),
+                       .c = y,
+                       .bias = bias ? r.in<float>(2) : nullptr,
+                       .workspace = r.workspace});
   };
 }
 
@@ -82,18 +88,22 @@ Kernel make_ref(Prepare& p) {
   return dispatch<double, Half, BFloat16, int64_t, int32_t, uint32_t, uint64_t, float>(
       p.in(0).dtype, "Gemm", [&]<class T>() -> Kernel {
         using C = compute_t<T>;
-        using A = typename std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>, std::type_identity<C>>::type;
+        using A = typename std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>,
+                                              std::type_identity<C>>::type;
         // factors of integer products: exact while they are integers, which files with integers use
         using F = std::conditional_t<std::is_integral_v<C>, double, C>;
         return [=](const Run& r) {
           const T *a = r.in<T>(0), *b = r.in<T>(1), *c = has_c ? r.in<T>(2) : nullptr;
           T* y = r.out<T>(0);
           matmul_loop<A>(
-              *r.pool, l, [&](int64_t i, int64_t) { return A(C(a[i])); }, [&](int64_t i, int64_t) { return A(C(b[i])); },
+              *r.pool, l, [&](int64_t i, int64_t) { return A(C(a[i])); },
+              [&](int64_t i, int64_t) { return A(C(b[i])); },
               [&](int64_t i, A sum) {
                 C add = c ? C(c[i / l.n * sm + i % l.n * sn]) : C(0);
-                if (std::is_integral_v<C> && alpha == 1 && beta == 1) y[i] = T(C(sum + A(add)));
-                else y[i] = T(C(F(alpha) * F(C(sum)) + F(beta) * F(add)));
+                if (std::is_integral_v<C> && alpha == 1 && beta == 1)
+                  y[i] = T(C(sum + A(add)));
+                else
+                  y[i] = T(C(F(alpha) * F(C(sum)) + F(beta) * F(add)));
               });
         };
       });
@@ -101,7 +111,8 @@ Kernel make_ref(Prepare& p) {
 
 Cost cost(const Prepare& p) {
   MatMulLayout l = layout_of(p.node(), p.in(0).shape, p.in(1).shape);
-  double bytes = double(p.in(0).size() + p.in(1).size() + p.out(0).size()) * double(dtype_size(p.in(0).dtype));
+  double bytes =
+      double(p.in(0).size() + p.in(1).size() + p.out(0).size()) * double(dtype_size(p.in(0).dtype));
   return {2.0 * double(l.m) * double(l.n) * double(l.k), bytes};
 }
 
@@ -109,7 +120,8 @@ std::vector<ValueId> grad(GradBuilder& b) {
   bool ta = b.node().i("transA", 0) != 0, tb = b.node().i("transB", 0) != 0;
   float alpha = b.node().f("alpha", 1), beta = b.node().f("beta", 1);
   auto product = [&](ValueId x, ValueId y, bool tx, bool ty) {
-    return b.call("Gemm", {x, y}, {{"transA", int64_t(tx)}, {"transB", int64_t(ty)}, {"alpha", alpha}});
+    return b.call("Gemm", {x, y},
+                  {{"transA", int64_t(tx)}, {"transB", int64_t(ty)}, {"alpha", alpha}});
   };
   ValueId x = b.x(0), w = b.x(1), dy = b.dy();
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
@@ -125,8 +137,11 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_gemm(OpTable& t) {
-  t.add({.name = "Gemm", .shape = shape,
-         .impls = {{"simd", refuses_unless_f32, make_simd}, {"ref", nullptr, make_ref}}, .grad = grad, .cost = cost});
+  t.add({.name = "Gemm",
+         .shape = shape,
+         .impls = {{"simd", refuses_unless_f32, make_simd}, {"ref", nullptr, make_ref}},
+         .grad = grad,
+         .cost = cost});
 }
 
 }  // namespace onnxtrain::ops

@@ -12,7 +12,9 @@ void gradient_shape(ShapeCtx& c) {
 }  // namespace
 
 void register_gradient(OpTable& t) {
-  t.add({.name = "Gradient", .domain = std::string(kTrainingDomain), .shape = gradient_shape,
+  t.add({.name = "Gradient",
+         .domain = std::string(kTrainingDomain),
+         .shape = gradient_shape,
          .no_grad = "an unexpanded Gradient node"});
 }
 

@@ -1,4 +1,5 @@
-// GridSample in any number of spatial dimensions up to 4, and GridSampleGrad(dy, x, grid) -> dx, dgrid.
+// GridSample in any number of spatial dimensions up to 4, and GridSampleGrad(dy, x, grid) -> dx,
+// dgrid.
 #include <array>
 #include <cmath>
 
@@ -25,18 +26,28 @@ struct Sampler {
 Sampler sampler_of(const Node& n, const Shape& x, const Shape& grid) {
   Sampler s;
   std::string mode = n.s("mode", "linear"), padding = n.s("padding_mode", "zeros");
-  if (mode == "nearest") s.mode = Mode::kNearest, s.taps = 1;
-  else if (mode == "linear" || mode == "bilinear") s.mode = Mode::kLinear, s.taps = 2;
-  else if (mode == "cubic" || mode == "bicubic") s.mode = Mode::kCubic, s.taps = 4;
-  else model_error("OT1165", cat("mode of ", n.label(), " is '", mode, "'"));
-  if (padding == "zeros") s.padding = Padding::kZeros;
-  else if (padding == "border") s.padding = Padding::kBorder;
-  else if (padding == "reflection") s.padding = Padding::kReflection;
-  else model_error("OT1165", cat("padding_mode of ", n.label(), " is '", padding, "'"));
+  if (mode == "nearest")
+    s.mode = Mode::kNearest, s.taps = 1;
+  else if (mode == "linear" || mode == "bilinear")
+    s.mode = Mode::kLinear, s.taps = 2;
+  else if (mode == "cubic" || mode == "bicubic")
+    s.mode = Mode::kCubic, s.taps = 4;
+  else
+    model_error("OT1165", cat("mode of ", n.label(), " is '", mode, "'"));
+  if (padding == "zeros")
+    s.padding = Padding::kZeros;
+  else if (padding == "border")
+    s.padding = Padding::kBorder;
+  else if (padding == "reflection")
+    s.padding = Padding::kReflection;
+  else
+    model_error("OT1165", cat("padding_mode of ", n.label(), " is '", padding, "'"));
   s.align = n.i("align_corners", 0) != 0;
   s.dims = int(x.size()) - 2;
-  if (s.dims < 1 || s.dims > kMaxDims || grid.size() != x.size() || grid[0] != x[0] || grid.back() != s.dims)
-    model_error("OT1165", cat("a grid of shape ", to_string(grid), " does not fit an input of shape ", to_string(x)));
+  if (s.dims < 1 || s.dims > kMaxDims || grid.size() != x.size() || grid[0] != x[0] ||
+      grid.back() != s.dims)
+    model_error("OT1165", cat("a grid of shape ", to_string(grid),
+                              " does not fit an input of shape ", to_string(x)));
   s.batch = x[0], s.channels = x[1];
   for (int d = s.dims; d-- > 0;) {
     s.size[size_t(d)] = x[size_t(d) + 2];
@@ -44,7 +55,8 @@ Sampler sampler_of(const Node& n, const Shape& x, const Shape& grid) {
     s.plane *= x[size_t(d) + 2];
   }
   for (size_t d = 1; d + 1 < grid.size(); ++d) s.positions *= grid[d];
-  if (s.plane == 0 && s.batch * s.channels * s.positions > 0) model_error("OT1165", "GridSample of an empty image");
+  if (s.plane == 0 && s.batch * s.channels * s.positions > 0)
+    model_error("OT1165", "GridSample of an empty image");
   return s;
 }
 
@@ -75,15 +87,18 @@ struct Line {
 
 template <class T>
 Line<T> line_of(const Sampler& s, int d, T coordinate) {
-  T size = T(s.size[size_t(d)]), low = s.align ? T(0) : T(-0.5), high = s.align ? size - 1 : size - T(0.5);
+  T size = T(s.size[size_t(d)]), low = s.align ? T(0) : T(-0.5),
+    high = s.align ? size - 1 : size - T(0.5);
   T slope = s.align ? (size - 1) / 2 : size / 2;
   T x = s.align ? (coordinate + 1) / 2 * (size - 1) : ((coordinate + 1) * size - 1) / 2;
   // not a number, or so far away that an index would overflow: nothing is there
   if (!(std::fabs(x) < T(1e9))) x = s.padding == Padding::kBorder && x > 0 ? T(1e9) : T(-1e9);
   if (s.mode == Mode::kNearest) x = std::nearbyint(x), slope = 0;
   if (x < low || x > high) {
-    if (s.padding == Padding::kBorder) x = x < 0 ? T(0) : size - 1, slope = 0;
-    else if (s.padding == Padding::kReflection) reflect(x, slope, low, high);
+    if (s.padding == Padding::kBorder)
+      x = x < 0 ? T(0) : size - 1, slope = 0;
+    else if (s.padding == Padding::kReflection)
+      reflect(x, slope, low, high);
   }
   T base = std::floor(x), t = x - base;
   Line<T> line;
@@ -102,7 +117,8 @@ Line<T> line_of(const Sampler& s, int d, T coordinate) {
     auto near_d = [&](T v) { return (3 * (a + 2) * v - 2 * (a + 3)) * v; };
     auto far_d = [&](T v) { return (3 * a * v - 10 * a) * v + 8 * a; };
     line.weight = {far(t + 1), near(t), near(1 - t), far(2 - t)};
-    line.slope = {far_d(t + 1) * slope, near_d(t) * slope, -near_d(1 - t) * slope, -far_d(2 - t) * slope};
+    line.slope = {far_d(t + 1) * slope, near_d(t) * slope, -near_d(1 - t) * slope,
+                  -far_d(2 - t) * slope};
   }
   for (int k = 0; k < s.taps; ++k) {
     int64_t i = first + k, n = s.size[size_t(d)];
@@ -188,7 +204,8 @@ struct Forward {
           for (int64_t c = 0; c < s.channels; ++c) {
             const T* plane = x + (n * s.channels + c) * s.plane;
             T sum = 0;
-            for (int k = 0; k < st.count; ++k) sum += st.weight[size_t(k)] * plane[st.offset[size_t(k)]];
+            for (int k = 0; k < st.count; ++k)
+              sum += st.weight[size_t(k)] * plane[st.offset[size_t(k)]];
             y[(n * s.channels + c) * s.positions + at] = sum;
           }
         }
@@ -201,7 +218,9 @@ void grad_shape(ShapeCtx& c) {
   sampler_of(c.node(), c.shape(1), c.shape(2));
   Shape want{c.shape(1)[0], c.shape(1)[1]};
   want.insert(want.end(), c.shape(2).begin() + 1, c.shape(2).end() - 1);
-  if (c.shape(0) != want) model_error("OT1165", cat("dy has shape ", to_string(c.shape(0)), ", expected ", to_string(want)));
+  if (c.shape(0) != want)
+    model_error("OT1165",
+                cat("dy has shape ", to_string(c.shape(0)), ", expected ", to_string(want)));
   c.set(0, c.dtype(1), c.shape(1));
   c.set(1, c.dtype(2), c.shape(2));
 }
@@ -212,13 +231,15 @@ template <class T>
 void grad_x(const Sampler& s, const T* dy, const T* grid, T* dx, ThreadPool& pool) {
   int64_t parts = (s.channels + kChannelsPerTask - 1) / kChannelsPerTask;
   pool.run(s.batch * parts, [&](int64_t task) {
-    int64_t n = task / parts, c0 = task % parts * kChannelsPerTask, c1 = std::min(s.channels, c0 + kChannelsPerTask);
+    int64_t n = task / parts, c0 = task % parts * kChannelsPerTask,
+            c1 = std::min(s.channels, c0 + kChannelsPerTask);
     std::fill_n(dx + (n * s.channels + c0) * s.plane, (c1 - c0) * s.plane, T(0));
     Stencil<T> st;
     for (int64_t at = 0; at < s.positions; ++at) {
       st.fill(s, grid + (n * s.positions + at) * s.dims, false);
       for (int64_t c = c0; c < c1; ++c) {
-        T g = dy[(n * s.channels + c) * s.positions + at], *plane = dx + (n * s.channels + c) * s.plane;
+        T g = dy[(n * s.channels + c) * s.positions + at],
+          *plane = dx + (n * s.channels + c) * s.plane;
         for (int k = 0; k < st.count; ++k) plane[st.offset[size_t(k)]] += st.weight[size_t(k)] * g;
       }
     }
@@ -226,7 +247,8 @@ void grad_x(const Sampler& s, const T* dy, const T* grid, T* dx, ThreadPool& poo
 }
 
 template <class T>
-void grad_grid(const Sampler& s, const T* dy, const T* x, const T* grid, T* dgrid, ThreadPool& pool) {
+void grad_grid(const Sampler& s, const T* dy, const T* x, const T* grid, T* dgrid,
+               ThreadPool& pool) {
   parallel_for(pool, s.batch * s.positions, 256, [&](int64_t b, int64_t e) {
     Stencil<T> st;
     for (int64_t i = b; i < e; ++i) {
@@ -237,7 +259,8 @@ void grad_grid(const Sampler& s, const T* dy, const T* x, const T* grid, T* dgri
         const T* plane = x + (n * s.channels + c) * s.plane;
         T g = dy[(n * s.channels + c) * s.positions + at];
         for (int k = 0; k < st.count; ++k)
-          for (int d = 0; d < s.dims; ++d) sum[size_t(d)] += g * st.slope[size_t(d)][size_t(k)] * plane[st.offset[size_t(k)]];
+          for (int d = 0; d < s.dims; ++d)
+            sum[size_t(d)] += g * st.slope[size_t(d)][size_t(k)] * plane[st.offset[size_t(k)]];
       }
       for (int d = 0; d < s.dims; ++d) dgrid[i * s.dims + s.dims - 1 - d] = sum[size_t(d)];
     }
@@ -267,8 +290,13 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_grid_sample(OpTable& t) {
-  t.add({.name = "GridSample", .shape = shape, .impls = {{"ref", nullptr, float_or_double<Forward>}}, .grad = grad});
-  t.add({.name = "GridSampleGrad", .domain = std::string(kOwnDomain), .shape = grad_shape,
+  t.add({.name = "GridSample",
+         .shape = shape,
+         .impls = {{"ref", nullptr, float_or_double<Forward>}},
+         .grad = grad});
+  t.add({.name = "GridSampleGrad",
+         .domain = std::string(kOwnDomain),
+         .shape = grad_shape,
          .impls = {{"ref", nullptr, float_or_double<Backward>}},
          .no_grad = "a second derivative of GridSample is not defined here"});
 }

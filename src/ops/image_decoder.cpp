@@ -18,7 +18,8 @@ Pixels pixels_of(const Node& n) {
 
 void shape(ShapeCtx& c) {
   pixels_of(c.node());
-  if (c.rank(0) != 1 || c.dtype(0) != DType::kUint8) model_error("OT1192", "ImageDecoder needs a row of bytes");
+  if (c.rank(0) != 1 || c.dtype(0) != DType::kUint8)
+    model_error("OT1192", "ImageDecoder needs a row of bytes");
   c.set_dynamic(0, DType::kUint8);
 }
 
@@ -43,7 +44,11 @@ Kernel make(Prepare& p) {
 }  // namespace
 
 void register_image_decoder(OpTable& t) {
-  t.add({.name = "ImageDecoder", .since = 20, .shape = shape, .impls = {{"own", nullptr, make}}, .no_grad = "it decodes bytes"});
+  t.add({.name = "ImageDecoder",
+         .since = 20,
+         .shape = shape,
+         .impls = {{"own", nullptr, make}},
+         .no_grad = "it decodes bytes"});
 }
 
 }  // namespace onnxtrain::ops

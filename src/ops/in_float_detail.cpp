@@ -54,7 +54,8 @@ Kernel in_float(Prepare& p, Kernel (*make)(Prepare&)) {
     in.push_back(widened(p.in(i), i, ins));
     values.push_back(is_16bit_float(p.in(i).dtype) ? nullptr : p.constant(i));
   }
-  for (int i = 0; i < p.outputs(); ++i) out.push_back(p.wants(i) ? widened(p.out(i), i, outs) : p.out(i));
+  for (int i = 0; i < p.outputs(); ++i)
+    out.push_back(p.wants(i) ? widened(p.out(i), i, outs) : p.out(i));
   Prepare inner(p.node(), std::move(in), std::move(out), std::move(values), p.pool());
   Kernel kernel = make(inner);
   p.workspace = bytes + inner.workspace;

@@ -11,7 +11,8 @@ inline bool is_16bit_float(DType t) { return t == DType::kFloat16 || t == DType:
 Kernel in_float(Prepare& p, Kernel (*make)(Prepare&));
 
 // For an operator whose kernel is a template over float and double, chosen by the type of an input:
-//   {"ref", nullptr, float_or_double<Maker, 0>}  with  struct Maker { template <class T> static Kernel make(Prepare&); };
+//   {"ref", nullptr, float_or_double<Maker, 0>}  with  struct Maker { template <class T> static
+//   Kernel make(Prepare&); };
 template <class M, int kInput = 0>
 Kernel float_or_double(Prepare& p) {
   DType t = p.in(kInput).dtype;

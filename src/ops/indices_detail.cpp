@@ -20,9 +20,11 @@ ElementLanes::ElementLanes(const Shape& data, const Shape& indices, int64_t axis
 
 void check_element_indices(const Shape& data, const Shape& indices, int64_t axis, const char* op) {
   bool fits = data.size() == indices.size();
-  for (size_t d = 0; d < data.size() && fits; ++d) fits = int64_t(d) == axis || indices[d] <= data[d];
+  for (size_t d = 0; d < data.size() && fits; ++d)
+    fits = int64_t(d) == axis || indices[d] <= data[d];
   if (!fits)
-    model_error("OT1134", cat(op, " along axis ", axis, ": indices of shape ", to_string(indices), " do not fit ", to_string(data)));
+    model_error("OT1134", cat(op, " along axis ", axis, ": indices of shape ", to_string(indices),
+                              " do not fit ", to_string(data)));
 }
 
 NdIndices::NdIndices(const Shape& data, size_t batch, size_t depth) {
@@ -39,7 +41,8 @@ void NdIndices::check(const IndexReader& ix, int64_t tuples, const char* op) con
   for (int64_t k = 0; k < tuples * depth; ++k) {
     int64_t v = ix[k], size = sizes[size_t(k % depth)];
     if (v < -size || v >= size)
-      data_error("OT2110", cat(op, ": index ", v, " (tuple ", k / depth, ") is out of range for a dimension of size ", size));
+      data_error("OT2110", cat(op, ": index ", v, " (tuple ", k / depth,
+                               ") is out of range for a dimension of size ", size));
   }
 }
 

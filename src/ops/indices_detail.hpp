@@ -12,7 +12,8 @@ struct IndexReader {
   bool wide;
   IndexReader(const void* data, DType t) : data(data), wide(t == DType::kInt64) {}
   int64_t operator[](int64_t i) const {
-    return wide ? static_cast<const int64_t*>(data)[i] : int64_t(static_cast<const int32_t*>(data)[i]);
+    return wide ? static_cast<const int64_t*>(data)[i]
+                : int64_t(static_cast<const int32_t*>(data)[i]);
   }
   // Negative indices count from the end.
   int64_t at(int64_t i, int64_t size) const {
@@ -30,7 +31,8 @@ inline void check_indices(const IndexReader& ix, int64_t n, int64_t size, const 
   for (int64_t i = 0; i < n; ++i) {
     int64_t v = ix[i];
     if (v < -size || v >= size)
-      data_error("OT2110", cat(op, ": index ", v, " (number ", i, ") is out of range for a dimension of size ", size));
+      data_error("OT2110", cat(op, ": index ", v, " (number ", i,
+                               ") is out of range for a dimension of size ", size));
   }
 }
 

@@ -6,9 +6,24 @@ namespace onnxtrain::ops {
 
 namespace {
 
-struct AndF { template <class C> C operator()(C a, C b) const { return C(a & b); } };
-struct OrF { template <class C> C operator()(C a, C b) const { return C(a | b); } };
-struct XorF { template <class C> C operator()(C a, C b) const { return C(a ^ b); } };
+struct AndF {
+  template <class C>
+  C operator()(C a, C b) const {
+    return C(a & b);
+  }
+};
+struct OrF {
+  template <class C>
+  C operator()(C a, C b) const {
+    return C(a | b);
+  }
+};
+struct XorF {
+  template <class C>
+  C operator()(C a, C b) const {
+    return C(a ^ b);
+  }
+};
 
 template <class F>
 Kernel make_bool(Prepare& p) {
@@ -19,7 +34,8 @@ Kernel make_bool(Prepare& p) {
 
 template <class F>
 decltype(auto) any_integer(DType t, std::string_view op, F&& f) {
-  return dispatch<int64_t, int32_t, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>(t, op, std::forward<F>(f));
+  return dispatch<int64_t, int32_t, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>(
+      t, op, std::forward<F>(f));
 }
 
 template <class F>
@@ -30,10 +46,13 @@ Kernel make_bitwise(Prepare& p) {
 }
 
 Kernel make_not(Prepare& p) {
-  return dispatch<bool>(p.in(0).dtype, "Not", [&]<class T>() { return unary_kernel<T, T>(p, [](bool v) { return !v; }); });
+  return dispatch<bool>(p.in(0).dtype, "Not", [&]<class T>() {
+    return unary_kernel<T, T>(p, [](bool v) { return !v; });
+  });
 }
 Kernel make_bitwise_not(Prepare& p) {
-  return any_integer(p.in(0).dtype, "BitwiseNot", [&]<class T>() { return unary_kernel<T, T>(p, [](T v) { return T(~v); }); });
+  return any_integer(p.in(0).dtype, "BitwiseNot",
+                     [&]<class T>() { return unary_kernel<T, T>(p, [](T v) { return T(~v); }); });
 }
 
 bool shifts_left(const Node& n) {
@@ -66,8 +85,8 @@ void bool_shape(ShapeCtx& c) { c.set(0, DType::kBool, c.shape(0)); }
 
 template <class F>
 decltype(auto) any_float(DType t, std::string_view op, F&& f) {
-  return dispatch<float, double, Half, BFloat16, Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2, Float8E5M2FNUZ>(
-      t, op, std::forward<F>(f));
+  return dispatch<float, double, Half, BFloat16, Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2,
+                  Float8E5M2FNUZ>(t, op, std::forward<F>(f));
 }
 
 Kernel make_isnan(Prepare& p) {
@@ -77,9 +96,11 @@ Kernel make_isnan(Prepare& p) {
 }
 
 Kernel make_isinf(Prepare& p) {
-  bool negative = p.node().i("detect_negative", 1) != 0, positive = p.node().i("detect_positive", 1) != 0;
+  bool negative = p.node().i("detect_negative", 1) != 0,
+       positive = p.node().i("detect_positive", 1) != 0;
   return any_float(p.in(0).dtype, "IsInf", [&]<class T>() {
-    return unary_kernel<T, bool>(p, [=](compute_t<T> v) { return std::isinf(v) && (v > 0 ? positive : negative); });
+    return unary_kernel<T, bool>(
+        p, [=](compute_t<T> v) { return std::isinf(v) && (v > 0 ? positive : negative); });
   });
 }
 
@@ -105,10 +126,11 @@ C modulo(C a, C b, bool fmod) {
 
 Kernel make_mod(Prepare& p) {
   bool fmod = p.node().i("fmod", 0) != 0;
-  return dispatch<float, double, Half, BFloat16, int64_t, int32_t, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>(
-      p.in(0).dtype, "Mod", [&]<class T>() {
-        return binary_kernel<T, T>(p, [fmod](compute_t<T> a, compute_t<T> b) { return modulo(a, b, fmod); });
-      });
+  return dispatch<float, double, Half, BFloat16, int64_t, int32_t, uint8_t, int8_t, int16_t,
+                  uint16_t, uint32_t, uint64_t>(p.in(0).dtype, "Mod", [&]<class T>() {
+    return binary_kernel<T, T>(
+        p, [fmod](compute_t<T> a, compute_t<T> b) { return modulo(a, b, fmod); });
+  });
 }
 
 // a - q b with a whole number q that is constant around almost every point
@@ -128,8 +150,13 @@ constexpr const char* kInteger = "it works on the bits of integers";
 
 void register_logic(OpTable& t) {
   auto binary = [&](const char* name, auto make, const char* why, int micro = -1) {
-    t.add({.name = name, .shape = shape_broadcast, .impls = {{"ref", nullptr, make}}, .no_grad = why,
-           .broadcasts = true, .in_place = {{0, 0}, {1, 0}}, .micro_op = micro});
+    t.add({.name = name,
+           .shape = shape_broadcast,
+           .impls = {{"ref", nullptr, make}},
+           .no_grad = why,
+           .broadcasts = true,
+           .in_place = {{0, 0}, {1, 0}},
+           .micro_op = micro});
   };
   binary("And", make_bool<AndF>, kBoolean, int(simd::MicroOp::kAnd));
   binary("Or", make_bool<OrF>, kBoolean, int(simd::MicroOp::kOr));
@@ -137,16 +164,37 @@ void register_logic(OpTable& t) {
   binary("BitwiseAnd", make_bitwise<AndF>, kInteger);
   binary("BitwiseOr", make_bitwise<OrF>, kInteger);
   binary("BitwiseXor", make_bitwise<XorF>, kInteger);
-  t.add({.name = "BitShift", .shape = shift_shape, .impls = {{"ref", nullptr, make_shift}}, .no_grad = kInteger,
-         .broadcasts = true, .in_place = {{0, 0}, {1, 0}}});
-  t.add({.name = "Not", .shape = shape_same, .impls = {{"ref", nullptr, make_not}}, .no_grad = kBoolean, .in_place = {{0, 0}},
+  t.add({.name = "BitShift",
+         .shape = shift_shape,
+         .impls = {{"ref", nullptr, make_shift}},
+         .no_grad = kInteger,
+         .broadcasts = true,
+         .in_place = {{0, 0}, {1, 0}}});
+  t.add({.name = "Not",
+         .shape = shape_same,
+         .impls = {{"ref", nullptr, make_not}},
+         .no_grad = kBoolean,
+         .in_place = {{0, 0}},
          .micro_op = int(simd::MicroOp::kNot)});
-  t.add({.name = "BitwiseNot", .shape = shape_same, .impls = {{"ref", nullptr, make_bitwise_not}}, .no_grad = kInteger,
+  t.add({.name = "BitwiseNot",
+         .shape = shape_same,
+         .impls = {{"ref", nullptr, make_bitwise_not}},
+         .no_grad = kInteger,
          .in_place = {{0, 0}}});
-  t.add({.name = "IsNaN", .shape = bool_shape, .impls = {{"ref", nullptr, make_isnan}}, .no_grad = kBoolean});
-  t.add({.name = "IsInf", .shape = bool_shape, .impls = {{"ref", nullptr, make_isinf}}, .no_grad = kBoolean});
-  t.add({.name = "Mod", .shape = shape_broadcast, .impls = {{"ref", nullptr, make_mod}}, .grad = mod_grad,
-         .broadcasts = true, .in_place = {{0, 0}, {1, 0}}});
+  t.add({.name = "IsNaN",
+         .shape = bool_shape,
+         .impls = {{"ref", nullptr, make_isnan}},
+         .no_grad = kBoolean});
+  t.add({.name = "IsInf",
+         .shape = bool_shape,
+         .impls = {{"ref", nullptr, make_isinf}},
+         .no_grad = kBoolean});
+  t.add({.name = "Mod",
+         .shape = shape_broadcast,
+         .impls = {{"ref", nullptr, make_mod}},
+         .grad = mod_grad,
+         .broadcasts = true,
+         .in_place = {{0, 0}, {1, 0}}});
 }
 
 }  // namespace onnxtrain::ops

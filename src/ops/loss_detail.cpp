@@ -5,9 +5,12 @@ namespace onnxtrain::ops {
 
 LossInfo::LossInfo(const Node& n) {
   std::string r = n.s("reduction", "mean");
-  if (r == "none") reduction = Reduction::kNone;
-  else if (r == "sum") reduction = Reduction::kSum;
-  else if (r != "mean") model_error("OT1134", cat("reduction of ", n.op, " is '", r, "', it can be none, sum or mean"));
+  if (r == "none")
+    reduction = Reduction::kNone;
+  else if (r == "sum")
+    reduction = Reduction::kSum;
+  else if (r != "mean")
+    model_error("OT1134", cat("reduction of ", n.op, " is '", r, "', it can be none, sum or mean"));
   has_ignore = n.has("ignore_index");
   ignore = n.i("ignore_index", 0);
 }
@@ -21,18 +24,22 @@ Shape labels_shape(const Shape& scores) {
 void check_loss_inputs(ShapeCtx& c, int at) {
   LossInfo info(c.node());
   const Shape& s = c.shape(at);
-  if (s.size() < 2) model_error("OT1133", cat("scores of shape ", to_string(s), " have no dimension of classes"));
+  if (s.size() < 2)
+    model_error("OT1133", cat("scores of shape ", to_string(s), " have no dimension of classes"));
   if (s[1] == 0 && num_elements(labels_shape(s)) != 0)
     model_error("OT1133", cat("scores of shape ", to_string(s), " have no classes"));
   if (c.shape(at + 1) != labels_shape(s))
-    model_error("OT1133", cat("scores of shape ", to_string(s), " need labels of shape ", to_string(labels_shape(s)),
-                              ", not ", to_string(c.shape(at + 1))));
+    model_error("OT1133", cat("scores of shape ", to_string(s), " need labels of shape ",
+                              to_string(labels_shape(s)), ", not ", to_string(c.shape(at + 1))));
   if (c.dtype(at + 1) != DType::kInt64 && c.dtype(at + 1) != DType::kInt32)
-    model_error("OT1103", cat("labels are ", dtype_name(c.dtype(at + 1)), ", they must be int32 or int64"));
+    model_error("OT1103",
+                cat("labels are ", dtype_name(c.dtype(at + 1)), ", they must be int32 or int64"));
   if (c.has(at + 2)) {
     if (c.shape(at + 2) != Shape{s[1]})
-      model_error("OT1133", cat("weights of shape ", to_string(c.shape(at + 2)), " for ", s[1], " classes"));
-    if (c.dtype(at + 2) != c.dtype(at)) model_error("OT1103", "weights and scores have different types");
+      model_error("OT1133",
+                  cat("weights of shape ", to_string(c.shape(at + 2)), " for ", s[1], " classes"));
+    if (c.dtype(at + 2) != c.dtype(at))
+      model_error("OT1103", "weights and scores have different types");
   }
 }
 
@@ -40,8 +47,9 @@ void check_labels(const LossInfo& l, const int64_t* labels) {
   for (int64_t i = 0; i < l.rows.count(); ++i) {
     int64_t v = labels[i];
     if ((v >= 0 && v < l.rows.n) || (l.has_ignore && v == l.ignore)) continue;
-    data_error("OT1151", cat("label ", v, " of sample ", i, " is out of range: the model has ", l.rows.n,
-                             " classes, labels go from 0 to ", l.rows.n - 1),
+    data_error("OT1151",
+               cat("label ", v, " of sample ", i, " is out of range: the model has ", l.rows.n,
+                   " classes, labels go from 0 to ", l.rows.n - 1),
                l.has_ignore ? "" : "set ignore_index to leave samples out");
   }
 }
@@ -59,7 +67,8 @@ ValueId one_hot(GradBuilder& b, ValueId labels, ValueId x) {
       for (int64_t k = 0; k < s[1]; ++k) v.push_back(T(k));
       return Tensor::vector<T>(v).reshaped(wide);
     });
-    return b.call("Cast", {b.call("Equal", {b.unsqueeze(labels, {1}), b.tensor(classes)})}, {{"to", int64_t(t)}});
+    return b.call("Cast", {b.call("Equal", {b.unsqueeze(labels, {1}), b.tensor(classes)})},
+                  {{"to", int64_t(t)}});
   }
   ValueId depth = b.call("Gather", {b.shape_of(x), b.constant_ints({1})}, {{"axis", int64_t(0)}});
   Tensor off_on = dispatch<float, double, Half, BFloat16>(t, "OneHot", [&]<class T>() {

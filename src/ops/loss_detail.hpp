@@ -24,13 +24,15 @@ Shape labels_shape(const Shape& scores);
 // A data error that names the first label outside 0..classes-1.
 void check_labels(const LossInfo& l, const int64_t* labels);
 
-// Labels as int64, weights applied: w[i] = 0 for ignored samples (label 0 then). Throws a data error
-// on a label outside 0..classes-1. Returns the sum of the weights.
+// Labels as int64, weights applied: w[i] = 0 for ignored samples (label 0 then). Throws a data
+// error on a label outside 0..classes-1. Returns the sum of the weights.
 template <class T>
-double read_labels(const LossInfo& l, const void* labels, bool is_int64, const T* weights, int64_t* out, double* w) {
+double read_labels(const LossInfo& l, const void* labels, bool is_int64, const T* weights,
+                   int64_t* out, double* w) {
   int64_t n = l.rows.count();
   for (int64_t i = 0; i < n; ++i)
-    out[i] = is_int64 ? static_cast<const int64_t*>(labels)[i] : static_cast<const int32_t*>(labels)[i];
+    out[i] =
+        is_int64 ? static_cast<const int64_t*>(labels)[i] : static_cast<const int32_t*>(labels)[i];
   check_labels(l, out);
   double total = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -71,7 +73,9 @@ void scale_gradients(const LossInfo& l, const T* dloss, double weight_sum, doubl
 }
 
 // Lowering: per-sample factor [N,1,d...] and one-hot labels [N,C,d...] of the type of `x`.
-struct LoweredLabels { Expr factor, one_hot; };
+struct LoweredLabels {
+  Expr factor, one_hot;
+};
 LoweredLabels lower_labels(GradBuilder& b, Expr dloss, Expr x, ValueId labels, ValueId weights);
 
 }  // namespace onnxtrain::ops

@@ -25,7 +25,8 @@ struct Lp {
     kernels::Window w = pool_window(p.node(), p.in(0).shape);
     int64_t planes = p.in(0).shape[0] * p.in(0).shape[1];
     double power = power_of(p.node());
-    return [=](const Run& r) { kernels::lp_pool(w, planes, power, r.in<T>(0), r.out<T>(0), *r.pool); };
+    return
+        [=](const Run& r) { kernels::lp_pool(w, planes, power, r.in<T>(0), r.out<T>(0), *r.pool); };
   }
 };
 
@@ -36,7 +37,8 @@ struct LpGrad {
     int64_t planes = p.in(1).shape[0] * p.in(1).shape[1];
     double power = power_of(p.node());
     return [=](const Run& r) {
-      kernels::lp_pool_grad(w, planes, power, r.in<T>(0), r.in<T>(1), r.in<T>(2), r.out<T>(0), *r.pool);
+      kernels::lp_pool_grad(w, planes, power, r.in<T>(0), r.in<T>(1), r.in<T>(2), r.out<T>(0),
+                            *r.pool);
     };
   }
 };
@@ -49,7 +51,8 @@ std::vector<ValueId> lp_grad(GradBuilder& b) {
 std::vector<ValueId> lp_grad_lower(GradBuilder& b) {
   double p = power_of(b.node());
   ValueId dy = b.x(0), x = b.x(1), y = b.x(2), zero = b.scalar(0, x);
-  if (!b.shape_known(x)) model_error("OT1206", "the gradient of LpPool in standard operators needs the input's shape");
+  if (!b.shape_known(x))
+    model_error("OT1206", "the gradient of LpPool in standard operators needs the input's shape");
   kernels::Window w = pool_window(b.node(), b.shape(x));
   ValueId empty = b.call("Equal", {y, zero});
   ValueId safe = b.call("Where", {empty, b.scalar(1, y), y});
@@ -69,7 +72,8 @@ std::vector<ValueId> lp_grad_lower(GradBuilder& b) {
   std::copy(w.out.begin(), w.out.end(), cs.begin() + 2);
   share = b.mul(share, b.tensor(ct.reshaped(cs)));
   ValueId spread = b.own("AveragePoolGrad", {share, b.shape_of(x)}, a);
-  ValueId inner = b.mul(b.call("Sign", {x}), b.call("Pow", {b.call("Abs", {x}), b.scalar(p - 1, x)}));
+  ValueId inner =
+      b.mul(b.call("Sign", {x}), b.call("Pow", {b.call("Abs", {x}), b.scalar(p - 1, x)}));
   return {b.mul(spread, inner)};
 }
 
@@ -77,10 +81,16 @@ std::vector<ValueId> lp_grad_lower(GradBuilder& b) {
 
 void register_lp_pool(OpTable& t) {
   for (const char* name : {"LpPool", "GlobalLpPool"})
-    t.add({.name = name, .shape = lp_shape, .impls = {{"ref", nullptr, float_or_double<Lp>}}, .grad = lp_grad});
-  t.add({.name = "LpPoolGrad", .domain = std::string(kOwnDomain), .shape = pool_grad_shape,
+    t.add({.name = name,
+           .shape = lp_shape,
+           .impls = {{"ref", nullptr, float_or_double<Lp>}},
+           .grad = lp_grad});
+  t.add({.name = "LpPoolGrad",
+         .domain = std::string(kOwnDomain),
+         .shape = pool_grad_shape,
          .impls = {{"ref", nullptr, float_or_double<LpGrad>}},
-         .no_grad = "a second derivative of LpPool is made from its standard operators", .lower = lp_grad_lower});
+         .no_grad = "a second derivative of LpPool is made from its standard operators",
+         .lower = lp_grad_lower});
 }
 
 }  // namespace onnxtrain::ops

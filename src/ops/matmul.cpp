@@ -8,18 +8,23 @@ namespace onnxtrain::ops {
 
 namespace {
 
-bool flag(const Node& n, const char* key) { return n.is("FusedMatMul", kOwnDomain) && n.i(key, 0) != 0; }
+bool flag(const Node& n, const char* key) {
+  return n.is("FusedMatMul", kOwnDomain) && n.i(key, 0) != 0;
+}
 float alpha_of(const Node& n) { return n.is("FusedMatMul", kOwnDomain) ? n.f("alpha", 1) : 1.0f; }
 
 MatMulLayout layout_of(const Prepare& p) {
-  return MatMulLayout(p.in(0).shape, p.in(1).shape, flag(p.node(), "transA"), flag(p.node(), "transB"));
+  return MatMulLayout(p.in(0).shape, p.in(1).shape, flag(p.node(), "transA"),
+                      flag(p.node(), "transB"));
 }
 
 void shape(ShapeCtx& c) {
   if (c.dtype(0) != c.dtype(1))
-    model_error("OT1103", cat("the operands of ", c.node().op, " have different types, ", dtype_name(c.dtype(0)),
-                              " and ", dtype_name(c.dtype(1))));
-  c.set(0, c.dtype(0), matmul_shape_of(c.shape(0), c.shape(1), flag(c.node(), "transA"), flag(c.node(), "transB")));
+    model_error("OT1103", cat("the operands of ", c.node().op, " have different types, ",
+                              dtype_name(c.dtype(0)), " and ", dtype_name(c.dtype(1))));
+  c.set(
+      0, c.dtype(0),
+      matmul_shape_of(c.shape(0), c.shape(1), flag(c.node(), "transA"), flag(c.node(), "transB")));
 }
 
 std::string refuses_unless_f32(const Prepare& p) {
@@ -45,7 +50,9 @@ Kernel make_simd(Prepare& p) {
   auto plan = simd::GemmPlan::make(d);
   p.workspace = plan.workspace_bytes();
   return [l, plan](const Run& r) {
-    plan.run(*r.pool, {.a = r.in<float>(0), .b = r.in<float>(1), .c = r.out<float>(0), .workspace = r.workspace});
+    plan.run(
+        *r.pool,
+        {.a = r.in<float>(0), .b = r.in<float>(1), .c = r.out<float>(0), .workspace = r.workspace});
   };
 }
 
@@ -56,15 +63,19 @@ Kernel make_ref(Prepare& p) {
       p.in(0).dtype, p.node().op, [&]<class T>() -> Kernel {
         using C = compute_t<T>;
         // integers wrap: calculated without a sign
-        using A = typename std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>, std::type_identity<C>>::type;
+        using A = typename std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>,
+                                              std::type_identity<C>>::type;
         return [l, alpha](const Run& r) {
           const T *a = r.in<T>(0), *b = r.in<T>(1);
           T* y = r.out<T>(0);
           matmul_loop<A>(
-              *r.pool, l, [&](int64_t i, int64_t) { return A(C(a[i])); }, [&](int64_t i, int64_t) { return A(C(b[i])); },
+              *r.pool, l, [&](int64_t i, int64_t) { return A(C(a[i])); },
+              [&](int64_t i, int64_t) { return A(C(b[i])); },
               [&](int64_t i, A v) {
-                if constexpr (std::is_floating_point_v<C>) y[i] = T(C(v) * C(alpha));
-                else y[i] = T(C(v));
+                if constexpr (std::is_floating_point_v<C>)
+                  y[i] = T(C(v) * C(alpha));
+                else
+                  y[i] = T(C(v));
               });
         };
       });
@@ -72,7 +83,8 @@ Kernel make_ref(Prepare& p) {
 
 Cost cost(const Prepare& p) {
   MatMulLayout l = layout_of(p);
-  double bytes = double(p.in(0).size() + p.in(1).size() + p.out(0).size()) * double(dtype_size(p.in(0).dtype));
+  double bytes =
+      double(p.in(0).size() + p.in(1).size() + p.out(0).size()) * double(dtype_size(p.in(0).dtype));
   return {2.0 * double(l.batch) * double(l.m) * double(l.n) * double(l.k), bytes};
 }
 
@@ -80,9 +92,11 @@ using Grads = std::vector<ValueId>;
 
 ValueId product(GradBuilder& b, ValueId x, ValueId y, bool tx, bool ty, float alpha = 1) {
   if (b.rank(x) == 2 && b.rank(y) == 2)
-    return b.call("Gemm", {x, y}, {{"transA", int64_t(tx)}, {"transB", int64_t(ty)}, {"alpha", alpha}});
+    return b.call("Gemm", {x, y},
+                  {{"transA", int64_t(tx)}, {"transB", int64_t(ty)}, {"alpha", alpha}});
   if (!tx && !ty && alpha == 1) return b.call("MatMul", {x, y});
-  return b.own("FusedMatMul", {x, y}, {{"transA", int64_t(tx)}, {"transB", int64_t(ty)}, {"alpha", alpha}});
+  return b.own("FusedMatMul", {x, y},
+               {{"transA", int64_t(tx)}, {"transB", int64_t(ty)}, {"alpha", alpha}});
 }
 
 // For y = alpha * op(a) op(b); vectors become matrices on the way.
@@ -97,7 +111,8 @@ Grads grad(GradBuilder& b) {
   if (vb) dy = b.unsqueeze(dy, {-1});
   if (va) dy = b.unsqueeze(dy, {-2});
   ValueId da = kNone, dw = kNone;
-  if (b.wants(0)) da = ta ? product(b, w, dy, tb, true, alpha) : product(b, dy, w, false, !tb, alpha);
+  if (b.wants(0))
+    da = ta ? product(b, w, dy, tb, true, alpha) : product(b, dy, w, false, !tb, alpha);
   if (b.wants(1)) {
     if (!ta && b.rank(w) == 2 && b.rank(a) > 2) {
       // one weight for all: the sum over the batch is part of one big product
@@ -125,7 +140,8 @@ Grads lower(GradBuilder& b) {
     std::swap(perm[size_t(rank - 1)], perm[size_t(rank - 2)]);
     return b.transpose(v, perm);
   };
-  ValueId y = b.call("MatMul", {turned(b.x(0), flag(b.node(), "transA")), turned(b.x(1), flag(b.node(), "transB"))});
+  ValueId y = b.call("MatMul", {turned(b.x(0), flag(b.node(), "transA")),
+                                turned(b.x(1), flag(b.node(), "transB"))});
   float alpha = alpha_of(b.node());
   return {alpha == 1 ? y : b.mul(y, b.scalar(alpha, y))};
 }
@@ -135,8 +151,13 @@ Grads lower(GradBuilder& b) {
 void register_matmul(OpTable& t) {
   std::vector<Impl> impls = {{"simd", refuses_unless_f32, make_simd}, {"ref", nullptr, make_ref}};
   t.add({.name = "MatMul", .shape = shape, .impls = impls, .grad = grad, .cost = cost});
-  t.add({.name = "FusedMatMul", .domain = std::string(kOwnDomain), .shape = shape, .impls = impls, .grad = grad,
-         .cost = cost, .lower = lower});
+  t.add({.name = "FusedMatMul",
+         .domain = std::string(kOwnDomain),
+         .shape = shape,
+         .impls = impls,
+         .grad = grad,
+         .cost = cost,
+         .lower = lower});
 }
 
 }  // namespace onnxtrain::ops

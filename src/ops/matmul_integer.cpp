@@ -13,8 +13,8 @@ void check_zero_point(ShapeCtx& c, int i, int64_t length, const char* of) {
   if (!c.has(i)) return;
   int64_t n = c.in(i).size();
   if (n != 1 && n != length)
-    model_error("OT1133", cat(c.node().op, ": the parameter of ", of, " has shape ", to_string(c.shape(i)), ", not [] or [",
-                              length, "]"));
+    model_error("OT1133", cat(c.node().op, ": the parameter of ", of, " has shape ",
+                              to_string(c.shape(i)), ", not [] or [", length, "]"));
 }
 
 void integer_shape(ShapeCtx& c) {
@@ -22,14 +22,16 @@ void integer_shape(ShapeCtx& c) {
   check_zero_point(c, 2, c.rank(0) > 1 ? c.shape(0)[size_t(c.rank(0) - 2)] : 1, "A");
   check_zero_point(c, 3, l.n, "B");
   for (int i : {2, 3})
-    if (c.has(i) && c.dtype(i) != c.dtype(i - 2)) model_error("OT1103", "a zero point has another type than its operand");
+    if (c.has(i) && c.dtype(i) != c.dtype(i - 2))
+      model_error("OT1103", "a zero point has another type than its operand");
   c.set(0, DType::kInt32, l.out);
 }
 
 template <class F>
 Kernel two_types(const Prepare& p, int a, int b, F f) {
   return dispatch<uint8_t, int8_t>(p.in(a).dtype, p.node().op, [&]<class A>() {
-    return dispatch<uint8_t, int8_t>(p.in(b).dtype, p.node().op, [&]<class B>() { return f.template operator()<A, B>(); });
+    return dispatch<uint8_t, int8_t>(p.in(b).dtype, p.node().op,
+                                     [&]<class B>() { return f.template operator()<A, B>(); });
   });
 }
 
@@ -45,8 +47,12 @@ Kernel make_integer(Prepare& p) {
       int32_t* y = r.out<int32_t>(0);
       matmul_loop<int32_t>(
           *r.pool, l,
-          [&](int64_t i, int64_t row) { return int32_t(a[i]) - (zero_a ? int32_t(zero_a[za == 1 ? 0 : row % rows]) : 0); },
-          [&](int64_t i, int64_t col) { return int32_t(b[i]) - (zero_b ? int32_t(zero_b[zb == 1 ? 0 : col]) : 0); },
+          [&](int64_t i, int64_t row) {
+            return int32_t(a[i]) - (zero_a ? int32_t(zero_a[za == 1 ? 0 : row % rows]) : 0);
+          },
+          [&](int64_t i, int64_t col) {
+            return int32_t(b[i]) - (zero_b ? int32_t(zero_b[zb == 1 ? 0 : col]) : 0);
+          },
           [&](int64_t i, int32_t v) { y[i] = v; });
     };
   });
@@ -60,10 +66,13 @@ void qlinear_shape(ShapeCtx& c) {
   for (int i : {4, 5}) check_zero_point(c, i, l.n, "columns");
   for (int i : {1, 4, 6}) {
     DType t = c.dtype(i);
-    if (t != DType::kFloat && t != DType::kFloat16 && t != DType::kBFloat16) unsupported_dtype(t, "a scale of QLinearMatMul");
+    if (t != DType::kFloat && t != DType::kFloat16 && t != DType::kBFloat16)
+      unsupported_dtype(t, "a scale of QLinearMatMul");
   }
-  if (c.has(2) && c.dtype(2) != c.dtype(0)) model_error("OT1103", "a_zero_point has another type than a");
-  if (c.has(5) && c.dtype(5) != c.dtype(3)) model_error("OT1103", "b_zero_point has another type than b");
+  if (c.has(2) && c.dtype(2) != c.dtype(0))
+    model_error("OT1103", "a_zero_point has another type than a");
+  if (c.has(5) && c.dtype(5) != c.dtype(3))
+    model_error("OT1103", "b_zero_point has another type than b");
   c.set(0, c.has(7) ? c.dtype(7) : c.dtype(0), l.out);
 }
 
@@ -78,7 +87,8 @@ Kernel make_qlinear(Prepare& p) {
     type.push_back(p.has(i) ? p.in(i).dtype : DType::kUndefined);
   }
   bool is_signed = p.out(0).dtype == DType::kInt8;
-  if (!is_signed && p.out(0).dtype != DType::kUint8) unsupported_dtype(p.out(0).dtype, "QLinearMatMul");
+  if (!is_signed && p.out(0).dtype != DType::kUint8)
+    unsupported_dtype(p.out(0).dtype, "QLinearMatMul");
   return two_types(p, 0, 3, [&]<class A, class B>() -> Kernel {
     return [=](const Run& r) {
       const A *a = r.in<A>(0), *za = size[2] ? r.in<A>(2) : nullptr;
@@ -95,14 +105,20 @@ Kernel make_qlinear(Prepare& p) {
       };
       matmul_loop<int32_t>(
           *r.pool, l,
-          [&](int64_t i, int64_t row) { return int32_t(a[i]) - (za ? int32_t(za[size[2] == 1 ? 0 : row % rows]) : 0); },
-          [&](int64_t i, int64_t col) { return int32_t(b[i]) - (zb ? int32_t(zb[size[5] == 1 ? 0 : col]) : 0); },
+          [&](int64_t i, int64_t row) {
+            return int32_t(a[i]) - (za ? int32_t(za[size[2] == 1 ? 0 : row % rows]) : 0);
+          },
+          [&](int64_t i, int64_t col) {
+            return int32_t(b[i]) - (zb ? int32_t(zb[size[5] == 1 ? 0 : col]) : 0);
+          },
           [&](int64_t i, int32_t v) {
             int64_t row = i / l.n % rows, col = i % l.n;
             float f = scale(1, row) * scale(4, col) / scale(6, row);
             double q = std::nearbyint(double(v) * double(f) + double(zero_y(row)));
-            if (is_signed) r.out<int8_t>(0)[i] = int8_t(std::clamp(q, -128.0, 127.0));
-            else r.out<uint8_t>(0)[i] = uint8_t(std::clamp(q, 0.0, 255.0));
+            if (is_signed)
+              r.out<int8_t>(0)[i] = int8_t(std::clamp(q, -128.0, 127.0));
+            else
+              r.out<uint8_t>(0)[i] = uint8_t(std::clamp(q, 0.0, 255.0));
           });
     };
   });
@@ -132,19 +148,29 @@ Kernel make_dynamic(Prepare& p) {
     if (!want_y) return;
     uint8_t* y = r.out<uint8_t>(0);
     parallel_for(*r.pool, n, kGrain, [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i) y[i] = uint8_t(std::clamp(std::nearbyint(x[i] / scale) + zero, 0.0f, 255.0f));
+      for (int64_t i = b; i < e; ++i)
+        y[i] = uint8_t(std::clamp(std::nearbyint(x[i] / scale) + zero, 0.0f, 255.0f));
     });
   };
 }
 
-constexpr const char* kQuantised = "its operands are quantised integers; train the float model and quantise after";
+constexpr const char* kQuantised =
+    "its operands are quantised integers; train the float model and quantise after";
 
 }  // namespace
 
 void register_matmul_integer(OpTable& t) {
-  t.add({.name = "MatMulInteger", .shape = integer_shape, .impls = {{"ref", nullptr, make_integer}}, .no_grad = kQuantised});
-  t.add({.name = "QLinearMatMul", .shape = qlinear_shape, .impls = {{"ref", nullptr, make_qlinear}}, .no_grad = kQuantised});
-  t.add({.name = "DynamicQuantizeLinear", .shape = dynamic_shape, .impls = {{"ref", nullptr, make_dynamic}},
+  t.add({.name = "MatMulInteger",
+         .shape = integer_shape,
+         .impls = {{"ref", nullptr, make_integer}},
+         .no_grad = kQuantised});
+  t.add({.name = "QLinearMatMul",
+         .shape = qlinear_shape,
+         .impls = {{"ref", nullptr, make_qlinear}},
+         .no_grad = kQuantised});
+  t.add({.name = "DynamicQuantizeLinear",
+         .shape = dynamic_shape,
+         .impls = {{"ref", nullptr, make_dynamic}},
          .no_grad = "rounding to integers has no useful derivative"});
 }
 

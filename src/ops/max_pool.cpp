@@ -13,7 +13,9 @@ void max_pool_shape(ShapeCtx& c) {
   if (c.outputs() > 1) c.set(1, DType::kInt64, c.out[0].shape);
 }
 
-int64_t planes_of(const Prepare& p, int input) { return p.in(input).shape[0] * p.in(input).shape[1]; }
+int64_t planes_of(const Prepare& p, int input) {
+  return p.in(input).shape[0] * p.in(input).shape[1];
+}
 
 template <class T>
 Kernel make_max(Prepare& p) {
@@ -22,7 +24,8 @@ Kernel make_max(Prepare& p) {
   if (p.wants(1)) {
     bool column_major = p.node().i("storage_order", 0) == 1;
     return [=](const Run& r) {
-      kernels::max_pool_indices(w, planes, column_major, r.in<T>(0), r.out<T>(0), r.out<int64_t>(1), *r.pool);
+      kernels::max_pool_indices(w, planes, column_major, r.in<T>(0), r.out<T>(0), r.out<int64_t>(1),
+                                *r.pool);
     };
   }
   return [=](const Run& r) { kernels::max_pool(w, planes, r.in<T>(0), r.out<T>(0), *r.pool); };
@@ -30,7 +33,8 @@ Kernel make_max(Prepare& p) {
 
 Kernel make_max_pool(Prepare& p) {
   if (is_16bit_float(p.in(0).dtype)) return in_float(p, make_max<float>);
-  return dispatch<float, double, int8_t, uint8_t>(p.in(0).dtype, p.node().op, [&]<class T>() { return make_max<T>(p); });
+  return dispatch<float, double, int8_t, uint8_t>(p.in(0).dtype, p.node().op,
+                                                  [&]<class T>() { return make_max<T>(p); });
 }
 
 struct MaxGrad {
@@ -52,19 +56,23 @@ std::vector<ValueId> max_pool_grad(GradBuilder& b) {
 ValueId indices_of(GradBuilder& b, ValueId x) {
   GradBuilder::Attrs a = window_attrs(b.node());
   if (is_global(b.node())) {
-    if (!b.shape_known(x)) model_error("OT1206", "the gradient of GlobalMaxPool in standard operators needs the input's shape");
+    if (!b.shape_known(x))
+      model_error("OT1206",
+                  "the gradient of GlobalMaxPool in standard operators needs the input's shape");
     a["kernel_shape"] = spatial_of(b.shape(x), "GlobalMaxPool");
   }
   return b.call_n("MaxPool", {x}, 2, a)[1];
 }
 
 std::vector<ValueId> grad_lower(GradBuilder& b) {
-  if (b.opset() < 16) model_error("OT1206", "the gradient of MaxPool in standard operators needs opset 16");
+  if (b.opset() < 16)
+    model_error("OT1206", "the gradient of MaxPool in standard operators needs opset 16");
   ValueId dy = b.x(0), x = b.x(1), all = b.constant_ints({-1});
   ValueId at = b.call("Reshape", {indices_of(b, x), all});
-  ValueId flat = b.call("ScatterElements",
-      {b.call("Reshape", {b.zeros_like(x), all}), at, b.call("Reshape", {dy, all})},
-      {{"axis", int64_t(0)}, {"reduction", std::string("add")}});
+  ValueId flat =
+      b.call("ScatterElements",
+             {b.call("Reshape", {b.zeros_like(x), all}), at, b.call("Reshape", {dy, all})},
+             {{"axis", int64_t(0)}, {"reduction", std::string("add")}});
   return {b.reshape_like(flat, x)};
 }
 
@@ -77,10 +85,20 @@ std::vector<ValueId> max_grad_grad(GradBuilder& b) {
 }  // namespace
 
 void register_max_pool(OpTable& t) {
-  t.add({.name = "MaxPool", .shape = max_pool_shape, .impls = {{"ref", nullptr, make_max_pool}}, .grad = max_pool_grad});
-  t.add({.name = "GlobalMaxPool", .shape = pool_shape, .impls = {{"ref", nullptr, make_max_pool}}, .grad = max_pool_grad});
-  t.add({.name = "MaxPoolGrad", .domain = std::string(kOwnDomain), .shape = pool_grad_shape,
-         .impls = {{"ref", nullptr, float_or_double<MaxGrad>}}, .grad = max_grad_grad, .lower = grad_lower});
+  t.add({.name = "MaxPool",
+         .shape = max_pool_shape,
+         .impls = {{"ref", nullptr, make_max_pool}},
+         .grad = max_pool_grad});
+  t.add({.name = "GlobalMaxPool",
+         .shape = pool_shape,
+         .impls = {{"ref", nullptr, make_max_pool}},
+         .grad = max_pool_grad});
+  t.add({.name = "MaxPoolGrad",
+         .domain = std::string(kOwnDomain),
+         .shape = pool_grad_shape,
+         .impls = {{"ref", nullptr, float_or_double<MaxGrad>}},
+         .grad = max_grad_grad,
+         .lower = grad_lower});
 }
 
 }  // namespace onnxtrain::ops

@@ -1,6 +1,6 @@
 // MaxUnpool: puts each element where MaxPool found it.
-#include "ops/in_float_detail.hpp"
 #include "op/grad_builder.hpp"
+#include "ops/in_float_detail.hpp"
 #include "ops/window_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -10,7 +10,8 @@ namespace {
 // The output's shape without output_shape: indices count over it.
 Shape inferred(const Node& n, const Shape& x) {
   Shape spatial = spatial_of(x, "MaxUnpool"), kernel = kernel_shape_of(n, spatial.size());
-  std::vector<int64_t> strides = positive_ints(n, "strides", spatial.size()), pads = pads_of(n, spatial.size());
+  std::vector<int64_t> strides = positive_ints(n, "strides", spatial.size()),
+                       pads = pads_of(n, spatial.size());
   Shape out{x[0], x[1]};
   for (size_t d = 0; d < spatial.size(); ++d) {
     if (spatial[d] > (int64_t(1) << 31)) model_error("OT1141", cat("MaxUnpool of ", to_string(x)));
@@ -25,9 +26,13 @@ void shape(ShapeCtx& c) {
   Shape out = inferred(c.node(), c.shape(0));
   if (c.has(2)) {
     Shape given = c.ints(2);
-    if (given.size() != out.size()) model_error("OT1141", cat("output_shape ", to_string(given), " has another rank than ", to_string(out)));
+    if (given.size() != out.size())
+      model_error("OT1141", cat("output_shape ", to_string(given), " has another rank than ",
+                                to_string(out)));
     for (size_t d = 0; d < out.size(); ++d)
-      if (given[d] < out[d]) model_error("OT1141", cat("output_shape ", to_string(given), " is smaller than ", to_string(out)));
+      if (given[d] < out[d])
+        model_error("OT1141",
+                    cat("output_shape ", to_string(given), " is smaller than ", to_string(out)));
     out = given;
   }
   c.set(0, c.dtype(0), out);
@@ -51,7 +56,8 @@ struct Unpool {
         if (from == to) {
           offset = rest;
         } else {
-          for (size_t d = from.size(); d-- > 0; rest /= from[d]) offset += rest % from[d] * strides[d];
+          for (size_t d = from.size(); d-- > 0; rest /= from[d])
+            offset += rest % from[d] * strides[d];
         }
         y[offset] = x[i];
       }
@@ -59,17 +65,19 @@ struct Unpool {
   }
 };
 
-// What arrived at the places, picked by the same indices. A place that two elements share belongs to
-// the last of them; ONNX's indices come from a MaxPool without overlap, where there are none.
+// What arrived at the places, picked by the same indices. A place that two elements share belongs
+// to the last of them; ONNX's indices come from a MaxPool without overlap, where there are none.
 std::vector<ValueId> grad(GradBuilder& b) {
   ValueId dy = b.dy();
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   if (b.has(2)) {
-    if (!b.shape_known(b.x(0))) model_error("OT1205", cat("the gradient of ", b.node().label(), " needs its input's shape"));
+    if (!b.shape_known(b.x(0)))
+      model_error("OT1205", cat("the gradient of ", b.node().label(), " needs its input's shape"));
     Shape from = inferred(b.node(), b.shape(b.x(0)));
     std::vector<int64_t> axes, starts(from.size(), 0);
     for (size_t d = 0; d < from.size(); ++d) axes.push_back(int64_t(d));
-    dy = b.call("Slice", {dy, b.constant_ints(starts), b.constant_ints(from), b.constant_ints(axes)});
+    dy = b.call("Slice",
+                {dy, b.constant_ints(starts), b.constant_ints(from), b.constant_ints(axes)});
   }
   ValueId flat = b.call("Reshape", {dy, b.constant_ints({-1})});
   g[0] = b.call("Gather", {flat, b.x(1)}, {{"axis", int64_t(0)}});
@@ -79,7 +87,10 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_max_unpool(OpTable& t) {
-  t.add({.name = "MaxUnpool", .shape = shape, .impls = {{"ref", nullptr, float_or_double<Unpool>}}, .grad = grad});
+  t.add({.name = "MaxUnpool",
+         .shape = shape,
+         .impls = {{"ref", nullptr, float_or_double<Unpool>}},
+         .grad = grad});
 }
 
 }  // namespace onnxtrain::ops

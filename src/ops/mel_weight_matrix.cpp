@@ -10,7 +10,8 @@ namespace {
 
 int64_t whole(const Tensor& t, const char* what) {
   std::vector<int64_t> v = t.to_ints();
-  if (v.size() != 1 || v[0] < 1 || v[0] > (int64_t(1) << 31)) model_error("OT1172", cat(what, " of MelWeightMatrix is not a positive number"));
+  if (v.size() != 1 || v[0] < 1 || v[0] > (int64_t(1) << 31))
+    model_error("OT1172", cat(what, " of MelWeightMatrix is not a positive number"));
   return v[0];
 }
 
@@ -27,7 +28,8 @@ void shape(ShapeCtx& c) {
 
 Kernel make(Prepare& p) {
   int64_t bins = p.out(0).shape[1], rows = p.out(0).shape[0], n = p.out(0).size();
-  DType to = p.out(0).dtype, edge_type = p.in(3).dtype, length_type = p.in(1).dtype, rate_type = p.in(2).dtype;
+  DType to = p.out(0).dtype, edge_type = p.in(3).dtype, length_type = p.in(1).dtype,
+        rate_type = p.in(2).dtype;
   check_castable(to);
   p.workspace = size_t(n) * sizeof(float) + size_t(bins + 2) * sizeof(int64_t) + 64;
   return [=](const Run& r) {
@@ -46,14 +48,17 @@ Kernel make(Prepare& p) {
     for (int64_t k = 0; k < bins + 2; ++k) {
       double hertz = 700 * std::expm1((double(k) * step + low) / 2595 * std::log(10.0));
       double at = std::floor((length + 1) * hertz / rate);
-      if (!(at >= 0 && at < double(rows))) data_error("OT1173", cat("the edges of MelWeightMatrix ask for bin ", at, " of ", rows));
+      if (!(at >= 0 && at < double(rows)))
+        data_error("OT1173", cat("the edges of MelWeightMatrix ask for bin ", at, " of ", rows));
       edges[k] = int64_t(at);
     }
     for (int64_t i = 0; i < bins; ++i) {
       int64_t left = edges[i], center = edges[i + 1], right = edges[i + 2];
       if (center == left) y[center * bins + i] = 1;
-      for (int64_t j = left; j <= center && center > left; ++j) y[j * bins + i] = float(double(j - left) / double(center - left));
-      for (int64_t j = center; j < right; ++j) y[j * bins + i] = float(double(right - j) / double(right - center));
+      for (int64_t j = left; j <= center && center > left; ++j)
+        y[j * bins + i] = float(double(j - left) / double(center - left));
+      for (int64_t j = center; j < right; ++j)
+        y[j * bins + i] = float(double(right - j) / double(right - center));
     }
     cast_elements(DType::kFloat, y, to, r.outputs[0], n, {});
   };
@@ -62,7 +67,9 @@ Kernel make(Prepare& p) {
 }  // namespace
 
 void register_mel_weight_matrix(OpTable& t) {
-  t.add({.name = "MelWeightMatrix", .shape = shape, .impls = {{"ref", nullptr, make}},
+  t.add({.name = "MelWeightMatrix",
+         .shape = shape,
+         .impls = {{"ref", nullptr, make}},
          .no_grad = "its bins are chosen by rounding"});
 }
 

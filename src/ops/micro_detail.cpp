@@ -17,19 +17,32 @@ constexpr size_t kMaxTiles = kMaxMicroInputs + kMaxMicroSteps;
 // The form of `op` with a constant second (or first) operand; kCount: there is none.
 MicroOp with_constant(MicroOp op, bool first) {
   switch (op) {
-    case MicroOp::kAdd: return MicroOp::kAddScalar;
-    case MicroOp::kSub: return first ? MicroOp::kScalarSub : MicroOp::kSubScalar;
-    case MicroOp::kMul: return MicroOp::kMulScalar;
-    case MicroOp::kDiv: return first ? MicroOp::kScalarDiv : MicroOp::kDivScalar;
-    case MicroOp::kMin: return MicroOp::kMinScalar;
-    case MicroOp::kMax: return MicroOp::kMaxScalar;
-    case MicroOp::kPow: return first ? MicroOp::kCount : MicroOp::kPowScalar;
-    case MicroOp::kEqual: return MicroOp::kEqualScalar;
-    case MicroOp::kLess: return first ? MicroOp::kGreaterScalar : MicroOp::kLessScalar;
-    case MicroOp::kLessEqual: return first ? MicroOp::kGreaterEqualScalar : MicroOp::kLessEqualScalar;
-    case MicroOp::kGreater: return first ? MicroOp::kLessScalar : MicroOp::kGreaterScalar;
-    case MicroOp::kGreaterEqual: return first ? MicroOp::kLessEqualScalar : MicroOp::kGreaterEqualScalar;
-    default: return MicroOp::kCount;
+    case MicroOp::kAdd:
+      return MicroOp::kAddScalar;
+    case MicroOp::kSub:
+      return first ? MicroOp::kScalarSub : MicroOp::kSubScalar;
+    case MicroOp::kMul:
+      return MicroOp::kMulScalar;
+    case MicroOp::kDiv:
+      return first ? MicroOp::kScalarDiv : MicroOp::kDivScalar;
+    case MicroOp::kMin:
+      return MicroOp::kMinScalar;
+    case MicroOp::kMax:
+      return MicroOp::kMaxScalar;
+    case MicroOp::kPow:
+      return first ? MicroOp::kCount : MicroOp::kPowScalar;
+    case MicroOp::kEqual:
+      return MicroOp::kEqualScalar;
+    case MicroOp::kLess:
+      return first ? MicroOp::kGreaterScalar : MicroOp::kLessScalar;
+    case MicroOp::kLessEqual:
+      return first ? MicroOp::kGreaterEqualScalar : MicroOp::kLessEqualScalar;
+    case MicroOp::kGreater:
+      return first ? MicroOp::kLessScalar : MicroOp::kGreaterScalar;
+    case MicroOp::kGreaterEqual:
+      return first ? MicroOp::kLessEqualScalar : MicroOp::kGreaterEqualScalar;
+    default:
+      return MicroOp::kCount;
   }
 }
 
@@ -88,7 +101,8 @@ std::vector<Shape> operand_shapes(const Prepare& p) {
 
 Program::Program(Prepare& p, std::vector<MicroStep> steps)
     : loop_(operand_shapes(p), p.out(0).shape), mask_out_(p.out(0).dtype == DType::kBool) {
-  OT_ASSERT(size_t(p.inputs()) <= kMaxMicroInputs && steps.size() <= kMaxMicroSteps && !steps.empty());
+  OT_ASSERT(size_t(p.inputs()) <= kMaxMicroInputs && steps.size() <= kMaxMicroSteps &&
+            !steps.empty());
   use_constants(p, steps);
   sources_.resize(size_t(p.inputs()));
   bool short_rows = loop_.rows > 1 && loop_.inner < kShortRow;
@@ -100,9 +114,12 @@ Program::Program(Prepare& p, std::vector<MicroStep> steps)
       src.mask = t.dtype == DType::kBool;
       src.full = t.size() == p.out(0).size();
       bool straight = src.full || (!short_rows && loop_.step[size_t(s.in[size_t(k)])] == 1);
-      if (t.size() == 1 && !src.full) src.reach = Reach::kScalar;
-      else if (straight && !src.mask) src.reach = Reach::kDirect;
-      else src.reach = Reach::kTile;
+      if (t.size() == 1 && !src.full)
+        src.reach = Reach::kScalar;
+      else if (straight && !src.mask)
+        src.reach = Reach::kDirect;
+      else
+        src.reach = Reach::kTile;
     }
   for (Source& s : sources_)
     if (s.reach == Reach::kScalar || s.reach == Reach::kTile) s.tile = tiles_++;
@@ -166,12 +183,16 @@ void Program::load(Task& t, size_t k, int64_t from, int64_t step, int64_t to, in
   float* tile = t.tiles[s.tile] + to;
   if (s.mask) {
     const uint8_t* x = t.r.in<uint8_t>(int(k)) + from;
-    if (step == 0) std::fill_n(tile, n, *x ? 1.0f : 0.0f);
-    else simd::mask_from_bytes(x, tile, n);
+    if (step == 0)
+      std::fill_n(tile, n, *x ? 1.0f : 0.0f);
+    else
+      simd::mask_from_bytes(x, tile, n);
   } else {
     const float* x = t.r.in<float>(int(k)) + from;
-    if (step == 0) std::fill_n(tile, n, *x);
-    else std::memcpy(tile, x, size_t(n) * sizeof(float));
+    if (step == 0)
+      std::fill_n(tile, n, *x);
+    else
+      std::memcpy(tile, x, size_t(n) * sizeof(float));
   }
 }
 
@@ -193,7 +214,8 @@ void Program::execute(Task& t, int64_t out_at, int64_t n) const {
     float* out = s.tile >= 0 ? t.tiles[s.tile] : t.r.out<float>(0) + out_at;
     s.fn(in, out, n, s.params.data());
   }
-  if (mask_out_) simd::bytes_from_mask(t.tiles[steps_.back().tile], t.r.out<uint8_t>(0) + out_at, n);
+  if (mask_out_)
+    simd::bytes_from_mask(t.tiles[steps_.back().tile], t.r.out<uint8_t>(0) + out_at, n);
 }
 
 void Program::row_segment(Task& t, int64_t o, const int64_t* at, int64_t col, int64_t n) const {
@@ -202,8 +224,10 @@ void Program::row_segment(Task& t, int64_t o, const int64_t* at, int64_t col, in
     int64_t step = loop_.step[k];
     if (s.reach == Reach::kDirect) t.at[k] = t.r.in<float>(int(k)) + at[k] + col * step;
     // a repeated element is written once per row, for its longest segment
-    else if (s.reach == Reach::kTile && step != 0) load(t, k, at[k] + col, 1, 0, n);
-    else if (s.reach == Reach::kTile && col == 0) load(t, k, at[k], 0, 0, std::min(kTile, loop_.inner));
+    else if (s.reach == Reach::kTile && step != 0)
+      load(t, k, at[k] + col, 1, 0, n);
+    else if (s.reach == Reach::kTile && col == 0)
+      load(t, k, at[k], 0, 0, std::min(kTile, loop_.inner));
   }
   execute(t, o + col, n);
 }
@@ -214,7 +238,8 @@ void Program::run_long_rows(const Run& r) const {
       Task t(r);
       start(t);
       const int64_t zero[kMaxMicroInputs] = {};
-      for (int64_t col = b; col < e; col += kTile) row_segment(t, 0, zero, col, std::min(kTile, e - col));
+      for (int64_t col = b; col < e; col += kTile)
+        row_segment(t, 0, zero, col, std::min(kTile, e - col));
     });
     return;
   }
@@ -222,7 +247,8 @@ void Program::run_long_rows(const Run& r) const {
     Task t(r);
     start(t);
     loop_.run(b, e, [&](int64_t o, const int64_t* at) {
-      for (int64_t col = 0; col < loop_.inner; col += kTile) row_segment(t, o, at, col, std::min(kTile, loop_.inner - col));
+      for (int64_t col = 0; col < loop_.inner; col += kTile)
+        row_segment(t, o, at, col, std::min(kTile, loop_.inner - col));
     });
   });
 }
@@ -243,7 +269,8 @@ void Program::run_short_rows(const Run& r) const {
     };
     loop_.run(b, e, [&](int64_t, const int64_t* at) {
       for (size_t k = 0; k < sources_.size(); ++k)
-        if (sources_[k].reach == Reach::kTile) load(t, k, at[k], loop_.step[k], filled * inner, inner);
+        if (sources_[k].reach == Reach::kTile)
+          load(t, k, at[k], loop_.step[k], filled * inner, inner);
       if (++filled == together) flush();
     });
     if (filled) flush();
@@ -252,8 +279,10 @@ void Program::run_short_rows(const Run& r) const {
 
 void Program::run(const Run& r) const {
   if (loop_.rows == 0) return;
-  if (loop_.rows > 1 && loop_.inner < kShortRow) run_short_rows(r);
-  else run_long_rows(r);
+  if (loop_.rows > 1 && loop_.inner < kShortRow)
+    run_short_rows(r);
+  else
+    run_long_rows(r);
 }
 
 }  // namespace

@@ -24,9 +24,11 @@ Kernel make(Prepare& p) {
       double fix1 = 1 - std::pow(beta1, t), fix2 = std::sqrt(1 - std::pow(beta2, t));
       C step = C(form == Form::kKeras ? rate * fix2 / fix1 : rate / fix1);
       C root_by = C(form == Form::kKeras ? 1.0 : fix2), eps = C(epsilon);
-      C keep = C(form == Form::kAdam ? 1.0 : 1 - rate * decay), add = C(form == Form::kAdam ? decay : 0.0);
+      C keep = C(form == Form::kAdam ? 1.0 : 1 - rate * decay),
+        add = C(form == Form::kAdam ? decay : 0.0);
       C c1 = C(1 - beta1), b2 = C(beta2), c2 = C(1 - beta2);
-      const T *x = r.in<T>(2), *g = r.in<T>(3), *m = r.in<T>(4), *v = r.in<T>(5), *s = ams ? r.in<T>(6) : nullptr;
+      const T *x = r.in<T>(2), *g = r.in<T>(3), *m = r.in<T>(4), *v = r.in<T>(5),
+              *s = ams ? r.in<T>(6) : nullptr;
       T *x1 = r.out<T>(0), *m1 = r.out<T>(1), *v1 = r.out<T>(2), *s1 = ams ? r.out<T>(3) : nullptr;
       each_element(r, n, [&](int64_t b, int64_t e) {
         for (int64_t i = b; i < e; ++i) {
@@ -78,7 +80,8 @@ std::string function_text(const std::string& name, Form form, bool ams) {
   l2 = Mul (dx, X)
   g = Add (G, l2)
   kept = Identity (X)
-)" : R"(
+)"
+                           : R"(
   rd = Mul (r, d)
   keep = Sub (one, rd)
   k = CastLike (keep, X)
@@ -99,7 +102,8 @@ std::string function_text(const std::string& name, Form form, bool ams) {
   scaled = Identity (root)
   rf = Mul (r, fix2)
   size = Div (rf, fix1)
-)" : R"(
+)"
+                            : R"(
   f2 = CastLike (fix2, X)
   scaled = Div (root, f2)
   size = Div (r, fix1)

@@ -105,8 +105,13 @@ Lamb <beta1, beta2, epsilon, decay> (R, T, X, G, M, V) => (X1, M1, V1)
 }  // namespace
 
 void register_optim_lamb(OpTable& t) {
-  t.add({.name = "Lamb", .domain = std::string(kOwnDomain), .shape = shape, .impls = {{"ref", nullptr, make}},
-         .no_grad = "an optimizer's update is not differentiated", .in_place = {{2, 0}, {4, 1}, {5, 2}}, .function = kFunction});
+  t.add({.name = "Lamb",
+         .domain = std::string(kOwnDomain),
+         .shape = shape,
+         .impls = {{"ref", nullptr, make}},
+         .no_grad = "an optimizer's update is not differentiated",
+         .in_place = {{2, 0}, {4, 1}, {5, 2}},
+         .function = kFunction});
 }
 
 }  // namespace onnxtrain::ops

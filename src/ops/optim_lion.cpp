@@ -11,13 +11,15 @@ void shape(ShapeCtx& c) { optimizer_shape(c, 1); }
 Kernel make_lion(Prepare& p) {
   const Node& node = p.node();
   int64_t n = p.in(1).size();
-  double beta1 = setting(node, "beta1", 0.9), beta2 = setting(node, "beta2", 0.99), decay = setting(node, "decay");
+  double beta1 = setting(node, "beta1", 0.9), beta2 = setting(node, "beta2", 0.99),
+         decay = setting(node, "decay");
   DType rate_type = p.in(0).dtype;
   return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, node.op, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
       double rate = read_scalar(r.inputs[0], rate_type);
-      C step = C(rate), keep = C(1 - rate * decay), b1 = C(beta1), c1 = C(1 - beta1), b2 = C(beta2), c2 = C(1 - beta2);
+      C step = C(rate), keep = C(1 - rate * decay), b1 = C(beta1), c1 = C(1 - beta1), b2 = C(beta2),
+        c2 = C(1 - beta2);
       const T *x = r.in<T>(1), *g = r.in<T>(2), *m = r.in<T>(3);
       T *x1 = r.out<T>(0), *m1 = r.out<T>(1);
       each_element(r, n, [&](int64_t b, int64_t e) {
@@ -115,10 +117,20 @@ AdagradKeras <epsilon, decay> (R, X, G, H) => (X1, H1)
 
 void register_optim_lion(OpTable& t) {
   constexpr const char* why = "an optimizer's update is not differentiated";
-  t.add({.name = "Lion", .domain = std::string(kOwnDomain), .shape = shape, .impls = {{"ref", nullptr, make_lion}},
-         .no_grad = why, .in_place = {{1, 0}, {3, 1}}, .function = kLion});
-  t.add({.name = "AdagradKeras", .domain = std::string(kOwnDomain), .shape = shape,
-         .impls = {{"ref", nullptr, make_adagrad}}, .no_grad = why, .in_place = {{1, 0}, {3, 1}}, .function = kAdagrad});
+  t.add({.name = "Lion",
+         .domain = std::string(kOwnDomain),
+         .shape = shape,
+         .impls = {{"ref", nullptr, make_lion}},
+         .no_grad = why,
+         .in_place = {{1, 0}, {3, 1}},
+         .function = kLion});
+  t.add({.name = "AdagradKeras",
+         .domain = std::string(kOwnDomain),
+         .shape = shape,
+         .impls = {{"ref", nullptr, make_adagrad}},
+         .no_grad = why,
+         .in_place = {{1, 0}, {3, 1}},
+         .function = kAdagrad});
 }
 
 }  // namespace onnxtrain::ops

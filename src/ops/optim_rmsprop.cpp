@@ -23,8 +23,8 @@ Kernel make(Prepare& p) {
       C step = C(rate), a = C(alpha), c = C(1 - alpha), eps = C(epsilon), mom = C(momentum);
       C add = C(keras ? 0.0 : decay), keep = C(keras ? 1 - rate * decay : 1.0);
       constexpr int kB = centered ? 5 : 4;
-      const T *x = r.in<T>(1), *g = r.in<T>(2), *v = r.in<T>(3), *m = centered ? r.in<T>(4) : nullptr,
-              *buf = buffered ? r.in<T>(kB) : nullptr;
+      const T *x = r.in<T>(1), *g = r.in<T>(2), *v = r.in<T>(3),
+              *m = centered ? r.in<T>(4) : nullptr, *buf = buffered ? r.in<T>(kB) : nullptr;
       T *x1 = r.out<T>(0), *v1 = r.out<T>(1), *m1 = centered ? r.out<T>(2) : nullptr,
         *buf1 = buffered ? r.out<T>(kB - 2) : nullptr;
       each_element(r, n, [&](int64_t b, int64_t e) {
@@ -51,8 +51,9 @@ Kernel make(Prepare& p) {
 
 std::string function_text(const std::string& name, bool keras, bool centered, bool buffered) {
   std::string f = cat("<domain: \"ai.onnxtrain\", opset_import: [\"\" : 15]>\n", name,
-                      " <alpha, epsilon, momentum, decay> (R, X, G, V", centered ? ", A" : "", buffered ? ", B" : "",
-                      ") => (X1, V1", centered ? ", A1" : "", buffered ? ", B1" : "", ")\n{\n");
+                      " <alpha, epsilon, momentum, decay> (R, X, G, V", centered ? ", A" : "",
+                      buffered ? ", B" : "", ") => (X1, V1", centered ? ", A1" : "",
+                      buffered ? ", B1" : "", ")\n{\n");
   f += R"(
   alpha_d = Constant <value: tensor = @alpha> ()
   e = Constant <value: tensor = @epsilon> ()
@@ -72,7 +73,8 @@ std::string function_text(const std::string& name, bool keras, bool centered, bo
   k = CastLike (keep, X)
   kept = Mul (X, k)
   g = Identity (G)
-)" : R"(
+)"
+             : R"(
   dx = CastLike (d, X)
   l2 = Mul (dx, X)
   g = Add (G, l2)
@@ -90,13 +92,15 @@ std::string function_text(const std::string& name, bool keras, bool centered, bo
   A1 = Add (A, gac)
   aa = Mul (A1, A1)
   spread = Sub (V1, aa)
-)" : "  spread = Identity (V1)\n";
+)"
+                : "  spread = Identity (V1)\n";
   f += keras ? R"(
   safe = Add (spread, eps)
   root = Sqrt (safe)
   rg = Mul (r, g)
   move = Div (rg, root)
-)" : R"(
+)"
+             : R"(
   root = Sqrt (spread)
   safe = Add (root, eps)
   move = Div (g, safe)
@@ -106,14 +110,17 @@ std::string function_text(const std::string& name, bool keras, bool centered, bo
   bm = Mul (B, m)
   B1 = Add (bm, move)
   total = Identity (B1)
-)" : "  total = Identity (move)\n";
-  f += keras ? "  X1 = Sub (kept, total)\n}\n" : "  last = Mul (r, total)\n  X1 = Sub (kept, last)\n}\n";
+)"
+                : "  total = Identity (move)\n";
+  f += keras ? "  X1 = Sub (kept, total)\n}\n"
+             : "  last = Mul (r, total)\n  X1 = Sub (kept, last)\n}\n";
   return f;
 }
 
 template <bool keras, bool centered, bool buffered>
 void add(OpTable& t) {
-  static const std::string name = cat("RMSprop", keras ? "Keras" : "", centered ? "Centered" : "", buffered ? "Momentum" : "");
+  static const std::string name =
+      cat("RMSprop", keras ? "Keras" : "", centered ? "Centered" : "", buffered ? "Momentum" : "");
   static const std::string function = function_text(name, keras, centered, buffered);
   Op op;
   op.name = name;

@@ -45,8 +45,13 @@ Sgd <decay> (R, X, G) => (X1)
 }  // namespace
 
 void register_optim_sgd(OpTable& t) {
-  t.add({.name = "Sgd", .domain = std::string(kOwnDomain), .shape = shape, .impls = {{"ref", nullptr, make}},
-         .no_grad = "an optimizer's update is not differentiated", .in_place = {{1, 0}, {2, 0}}, .function = kFunction});
+  t.add({.name = "Sgd",
+         .domain = std::string(kOwnDomain),
+         .shape = shape,
+         .impls = {{"ref", nullptr, make}},
+         .no_grad = "an optimizer's update is not differentiated",
+         .in_place = {{1, 0}, {2, 0}},
+         .function = kFunction});
 }
 
 }  // namespace onnxtrain::ops

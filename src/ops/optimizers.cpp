@@ -20,7 +20,8 @@ int states_of(const Node& n) { return n.op == "Adam" ? 2 : 1; }
 int64_t count_of(const Node& n) {
   int64_t inputs = int64_t(n.inputs.size()) - 2, per = 2 + states_of(n);
   if (inputs < per || inputs % per != 0)
-    model_error("OT1135", cat(n.op, " has ", inputs, " tensors after R and T, which is no multiple of ", per));
+    model_error("OT1135", cat(n.op, " has ", inputs,
+                              " tensors after R and T, which is no multiple of ", per));
   return inputs / per;
 }
 
@@ -35,21 +36,26 @@ void shape(ShapeCtx& c) {
     for (const char* key : {"alpha", "beta", "norm_coefficient"}) required(n, key);
     std::string mode = n.s("mode", "");
     if (mode != "standard" && mode != "nesterov")
-      model_error("OT1134", cat("mode of Momentum is '", mode, "', it can be standard or nesterov"));
+      model_error("OT1134",
+                  cat("mode of Momentum is '", mode, "', it can be standard or nesterov"));
   }
-  if (c.in(0).size() != 1 || c.in(1).size() != 1) model_error("OT1133", cat("R and T of ", n.op, " must be scalars"));
-  if (c.dtype(1) != DType::kInt64) model_error("OT1103", cat("T of ", n.op, " is ", dtype_name(c.dtype(1)), ", not int64"));
+  if (c.in(0).size() != 1 || c.in(1).size() != 1)
+    model_error("OT1133", cat("R and T of ", n.op, " must be scalars"));
+  if (c.dtype(1) != DType::kInt64)
+    model_error("OT1103", cat("T of ", n.op, " is ", dtype_name(c.dtype(1)), ", not int64"));
   int64_t count = count_of(n), per = 2 + states_of(n);
   for (int64_t k = 0; k < count; ++k) {
     int x = int(2 + k);
     for (int64_t s = 1; s < per; ++s) {
       int other = int(2 + s * count + k);
       if (c.shape(other) != c.shape(x) || c.dtype(other) != c.dtype(x))
-        model_error("OT1133", cat(n.op, ": input ", other, " has type ", dtype_name(c.dtype(other)), to_string(c.shape(other)),
-                                  ", its tensor ", dtype_name(c.dtype(x)), to_string(c.shape(x))));
+        model_error("OT1133", cat(n.op, ": input ", other, " has type ", dtype_name(c.dtype(other)),
+                                  to_string(c.shape(other)), ", its tensor ",
+                                  dtype_name(c.dtype(x)), to_string(c.shape(x))));
     }
     c.set(int(k), c.dtype(x), c.shape(x));
-    for (int64_t s = 0; s < states_of(n); ++s) c.set(int((1 + s) * count + k), c.dtype(x), c.shape(x));
+    for (int64_t s = 0; s < states_of(n); ++s)
+      c.set(int((1 + s) * count + k), c.dtype(x), c.shape(x));
   }
 }
 
@@ -59,7 +65,8 @@ std::vector<std::pair<int, int>> in_place(const Node& n) {
   int count = int(count_of(n));
   for (int k = 0; k < count; ++k) {
     pairs.push_back({2 + k, k});
-    for (int s = 0; s < states_of(n); ++s) pairs.push_back({2 + (2 + s) * count + k, (1 + s) * count + k});
+    for (int s = 0; s < states_of(n); ++s)
+      pairs.push_back({2 + (2 + s) * count + k, (1 + s) * count + k});
   }
   return pairs;
 }
@@ -70,9 +77,13 @@ struct Step {
   bool nesterov;
   double alpha, beta, epsilon, decay, norm, norm_post;
   explicit Step(const Node& n)
-      : kind(kind_of(n)), nesterov(n.s("mode", "") == "nesterov"), alpha(double(n.f("alpha", 0.9f))),
-        beta(double(n.f("beta", 0.999f))), epsilon(double(n.f("epsilon", 1e-6f))),
-        decay(double(n.f("decay_factor", 0))), norm(double(n.f("norm_coefficient", 0))),
+      : kind(kind_of(n)),
+        nesterov(n.s("mode", "") == "nesterov"),
+        alpha(double(n.f("alpha", 0.9f))),
+        beta(double(n.f("beta", 0.999f))),
+        epsilon(double(n.f("epsilon", 1e-6f))),
+        decay(double(n.f("decay_factor", 0))),
+        norm(double(n.f("norm_coefficient", 0))),
         norm_post(double(n.f("norm_coefficient_post", 0))) {}
 };
 
@@ -83,7 +94,8 @@ struct Operands {
 };
 
 template <class T>
-void update(const Step& s, double rate, int64_t t, const Operands<T>& o, int64_t begin, int64_t end) {
+void update(const Step& s, double rate, int64_t t, const Operands<T>& o, int64_t begin,
+            int64_t end) {
   T norm = T(s.norm), eps = T(s.epsilon);
   switch (s.kind) {
     case Kind::kAdagrad: {
@@ -97,10 +109,13 @@ void update(const Step& s, double rate, int64_t t, const Operands<T>& o, int64_t
     }
     case Kind::kAdam: {
       T a = T(s.alpha), a1 = T(1 - s.alpha), b = T(s.beta), b1 = T(1 - s.beta);
-      double corrected = t > 0 ? rate * std::sqrt(1 - std::pow(s.beta, double(t))) / (1 - std::pow(s.alpha, double(t))) : rate;
+      double corrected = t > 0 ? rate * std::sqrt(1 - std::pow(s.beta, double(t))) /
+                                     (1 - std::pow(s.alpha, double(t)))
+                               : rate;
       T r = T(corrected), keep = T(1 - s.norm_post);
       for (int64_t i = begin; i < end; ++i) {
-        T x = o.x[i], g = norm * x + o.g[i], v = a * o.s1[i] + a1 * g, h = b * o.s2[i] + b1 * (g * g);
+        T x = o.x[i], g = norm * x + o.g[i], v = a * o.s1[i] + a1 * g,
+          h = b * o.s2[i] + b1 * (g * g);
         o.new_s1[i] = v;
         o.new_s2[i] = h;
         o.new_x[i] = keep * (x - r * v / (std::sqrt(h) + eps));
@@ -145,7 +160,13 @@ Kernel make(Prepare& p) {
           int64_t o = group * count + k;
           return wants[size_t(o)] ? r.out<T>(int(o)) : static_cast<T*>(r.workspace) + group * spare;
         };
-        Operands<T> o{in(0), in(1), in(2), states > 1 ? in(3) : nullptr, out(0), out(1), states > 1 ? out(2) : nullptr};
+        Operands<T> o{in(0),
+                      in(1),
+                      in(2),
+                      states > 1 ? in(3) : nullptr,
+                      out(0),
+                      out(1),
+                      states > 1 ? out(2) : nullptr};
         parallel_for(*r.pool, size[size_t(k)], kGrain,
                      [&](int64_t b, int64_t e) { update<T>(step, rate, t, o, b, e); });
       });
@@ -163,17 +184,25 @@ std::string refuses_simd(const Prepare& p) {
   return "";
 }
 
-void run_simd(const Step& s, const simd::OptimList& list, ThreadPool& pool, double rate, int64_t t) {
+void run_simd(const Step& s, const simd::OptimList& list, ThreadPool& pool, double rate,
+              int64_t t) {
   switch (s.kind) {
     case Kind::kAdagrad:
-      return simd::update(pool, list, simd::AdagradStep{.lr = float(rate / (1 + double(t) * s.decay)),
-                                                        .epsilon = float(s.epsilon), .decay = float(s.norm)});
+      return simd::update(pool, list,
+                          simd::AdagradStep{.lr = float(rate / (1 + double(t) * s.decay)),
+                                            .epsilon = float(s.epsilon),
+                                            .decay = float(s.norm)});
     case Kind::kAdam:
-      return simd::update(pool, list, simd::onnx_adam_step(rate, t, s.alpha, s.beta, s.epsilon, s.norm, s.norm_post));
+      return simd::update(
+          pool, list,
+          simd::onnx_adam_step(rate, t, s.alpha, s.beta, s.epsilon, s.norm, s.norm_post));
     case Kind::kMomentum:
-      return simd::update(pool, list, simd::MomentumStep{.lr = float(rate), .keep = float(s.alpha),
-                                                         .take = t > 0 ? float(s.beta) : 1.0f,
-                                                         .look = s.nesterov ? float(s.alpha) : 0.0f, .decay = float(s.norm)});
+      return simd::update(pool, list,
+                          simd::MomentumStep{.lr = float(rate),
+                                             .keep = float(s.alpha),
+                                             .take = t > 0 ? float(s.beta) : 1.0f,
+                                             .look = s.nesterov ? float(s.alpha) : 0.0f,
+                                             .decay = float(s.norm)});
   }
 }
 
@@ -197,7 +226,8 @@ Kernel make_simd(Prepare& p) {
       for (int64_t o = 0; o < (1 + states) * count; ++o) at.push_back(r.outputs[o]);
       std::vector<simd::OptimTensor> tensors;
       for (int64_t k = 0; k < count; ++k) {
-        simd::OptimTensor t{.x = r.out<float>(int(k)), .g = r.in<float>(int(2 + count + k)), .n = size[size_t(k)]};
+        simd::OptimTensor t{
+            .x = r.out<float>(int(k)), .g = r.in<float>(int(2 + count + k)), .n = size[size_t(k)]};
         for (int64_t s = 0; s < states; ++s) t.state[s] = r.out<float>(int((1 + s) * count + k));
         tensors.push_back(t);
       }
@@ -218,9 +248,12 @@ Kernel make_simd(Prepare& p) {
 
 void register_optimizers(OpTable& t) {
   for (const char* name : {"Adagrad", "Adam", "Momentum"})
-    t.add({.name = name, .domain = std::string(kTrainingDomain), .shape = shape,
+    t.add({.name = name,
+           .domain = std::string(kTrainingDomain),
+           .shape = shape,
            .impls = {{"simd", refuses_simd, make_simd}, {"ref", nullptr, make}},
-           .no_grad = "an optimizer's step is where training ends", .in_place_of = in_place});
+           .no_grad = "an optimizer's step is where training ends",
+           .in_place_of = in_place});
 }
 
 }  // namespace onnxtrain::ops

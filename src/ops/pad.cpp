@@ -12,13 +12,17 @@ namespace onnxtrain::ops {
 namespace {
 
 using Ints = std::vector<int64_t>;
-struct Pads { Ints before, after; };
+struct Pads {
+  Ints before, after;
+};
 
 // Version 1 calls the attribute paddings, 2 pads; since 11 it is an input, since 18 with axes.
 Pads pads_of(const Node& n, int64_t rank, const Ints* pads_in, const Ints* axes_in) {
   Ints pads = pads_in ? *pads_in : n.ints(n.version < 2 ? "paddings" : "pads"), axes;
-  if (axes_in) axes = *axes_in;
-  else for (int64_t d = 0; d < rank; ++d) axes.push_back(d);
+  if (axes_in)
+    axes = *axes_in;
+  else
+    for (int64_t d = 0; d < rank; ++d) axes.push_back(d);
   if (pads.size() != 2 * axes.size())
     model_error("OT1136", cat("Pad has ", pads.size(), " pads for ", axes.size(), " axes"));
   Pads p{Ints(size_t(rank), 0), Ints(size_t(rank), 0)};
@@ -38,9 +42,10 @@ Shape padded(const Shape& s, const Pads& p, const std::string& mode) {
     model_error("OT1136", cat("mode of Pad is '", mode, "'"));
   Shape out = s;
   for (size_t d = 0; d < s.size(); ++d) {
-    if (__builtin_add_overflow(out[d], p.before[d], &out[d]) || __builtin_add_overflow(out[d], p.after[d], &out[d]) ||
-        out[d] < 0)
-      model_error("OT1136", cat("Pad of dimension ", d, " of size ", s[d], " by ", p.before[d], " and ", p.after[d]));
+    if (__builtin_add_overflow(out[d], p.before[d], &out[d]) ||
+        __builtin_add_overflow(out[d], p.after[d], &out[d]) || out[d] < 0)
+      model_error("OT1136", cat("Pad of dimension ", d, " of size ", s[d], " by ", p.before[d],
+                                " and ", p.after[d]));
     if (s[d] == 0 && out[d] > 0 && mode != "constant")
       model_error("OT1136", cat("Pad by ", mode, " of an empty dimension ", d));
   }
@@ -58,9 +63,11 @@ int64_t source(int64_t o, int64_t size, const std::string& mode) {
   return o < size ? o : period - o;
 }
 
-// For every dimension the source of each output position, and the run [from, to) that is a plain copy.
+// For every dimension the source of each output position, and the run [from, to) that is a plain
+// copy.
 struct Map {
-  Map(const Shape& in, const Shape& out, const Pads& p, const std::string& mode) : in(strides_of(in)), out(out) {
+  Map(const Shape& in, const Shape& out, const Pads& p, const std::string& mode)
+      : in(strides_of(in)), out(out) {
     for (size_t d = 0; d < out.size(); ++d) {
       Ints m(size_t(out[d]));
       for (int64_t o = 0; o < out[d]; ++o) m[size_t(o)] = source(o - p.before[d], in[d], mode);
@@ -140,7 +147,8 @@ Kernel make(Prepare& p) {
   bool given = in && p.has(2);
   float attr_value = in ? 0.0f : p.node().f("value", 0);
   if (rank == 0)
-    return dispatch_size(t, []<class T>() -> Kernel { return [](const Run& r) { *r.out<T>(0) = *r.in<T>(0); }; });
+    return dispatch_size(
+        t, []<class T>() -> Kernel { return [](const Run& r) { *r.out<T>(0) = *r.in<T>(0); }; });
   Map map(p.in(0).shape, p.out(0).shape, pads_of(p, 1, in, rank), mode_of(p.node()));
   return dispatch_size(t, [&]<class T>() -> Kernel {
     T fixed{};
@@ -153,11 +161,13 @@ Kernel make(Prepare& p) {
 std::vector<ValueId> grad(GradBuilder& b) {
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   bool in = b.node().version >= 11;
-  ValueId pads = in ? b.x(1) : b.constant_ints(b.node().ints(b.node().version < 2 ? "paddings" : "pads"));
+  ValueId pads =
+      in ? b.x(1) : b.constant_ints(b.node().ints(b.node().version < 2 ? "paddings" : "pads"));
   ValueId axes = b.has(3) ? b.x(3) : kNone;
   std::string mode = mode_of(b.node());
   if (b.wants(0)) {
-    if (mode == "constant") {  // padding by the negative crops, and fills what was cropped with zeros
+    if (mode ==
+        "constant") {  // padding by the negative crops, and fills what was cropped with zeros
       std::vector<ValueId> args = {b.dy(), b.neg(pads)};
       if (axes != kNone) args.insert(args.end(), {kNone, axes});
       g[0] = b.call("Pad", args);
@@ -170,7 +180,8 @@ std::vector<ValueId> grad(GradBuilder& b) {
   if (in && b.has(2) && b.wants(2) && mode == "constant") {
     std::vector<ValueId> args = {b.zeros_like(b.x(0)), pads, b.scalar(1, b.x(0))};
     if (axes != kNone) args.push_back(axes);
-    ValueId sum = b.call("ReduceSum", {b.mul(b.dy(), b.call("Pad", args))}, {{"keepdims", int64_t(0)}});
+    ValueId sum =
+        b.call("ReduceSum", {b.mul(b.dy(), b.call("Pad", args))}, {{"keepdims", int64_t(0)}});
     g[2] = b.reshape_like(sum, b.x(2));
   }
   return g;
@@ -184,31 +195,33 @@ void back_shape(ShapeCtx& c) {
   if (c.has(3)) axes = c.ints(3);
   Pads p = pads_of(c.node(), int64_t(s.size()), &pads, c.has(3) ? &axes : nullptr);
   if (padded(s, p, mode_of(c.node())) != c.shape(0))
-    model_error("OT1136", cat("PadGrad of ", to_string(c.shape(0)), " does not fit ", to_string(s)));
+    model_error("OT1136",
+                cat("PadGrad of ", to_string(c.shape(0)), " does not fit ", to_string(s)));
   c.set(0, c.dtype(0), s);
 }
 
 Kernel make_back(Prepare& p) {
   const Shape& s = p.out(0).shape;
   int64_t n = p.out(0).size(), rank = int64_t(s.size());
-  return dispatch<float, double, Half, BFloat16>(p.in(0).dtype, "PadGrad", [&]<class T>() -> Kernel {
-    using C = compute_t<T>;
-    if (rank == 0) return [](const Run& r) { *r.out<T>(0) = *r.in<T>(0); };
-    Map map(s, p.in(0).shape, pads_of(p, 2, true, rank), mode_of(p.node()));
-    p.workspace = size_t(n) * sizeof(C);
-    return [map, n](const Run& r) {
-      C* sum = static_cast<C*>(r.workspace);
-      std::fill_n(sum, n, C(0));
-      int64_t width = map.out.back();
-      const Ints& last = map.at.back();
-      for (int64_t k = 0; k < map.rows; ++k) {
-        int64_t row = map.row(k);
-        for (int64_t o = 0; o < width && row >= 0; ++o)
-          if (last[size_t(o)] >= 0) sum[row + last[size_t(o)]] += C(r.in<T>(0)[k * width + o]);
-      }
-      for (int64_t i = 0; i < n; ++i) r.out<T>(0)[i] = T(sum[i]);
-    };
-  });
+  return dispatch<float, double, Half, BFloat16>(
+      p.in(0).dtype, "PadGrad", [&]<class T>() -> Kernel {
+        using C = compute_t<T>;
+        if (rank == 0) return [](const Run& r) { *r.out<T>(0) = *r.in<T>(0); };
+        Map map(s, p.in(0).shape, pads_of(p, 2, true, rank), mode_of(p.node()));
+        p.workspace = size_t(n) * sizeof(C);
+        return [map, n](const Run& r) {
+          C* sum = static_cast<C*>(r.workspace);
+          std::fill_n(sum, n, C(0));
+          int64_t width = map.out.back();
+          const Ints& last = map.at.back();
+          for (int64_t k = 0; k < map.rows; ++k) {
+            int64_t row = map.row(k);
+            for (int64_t o = 0; o < width && row >= 0; ++o)
+              if (last[size_t(o)] >= 0) sum[row + last[size_t(o)]] += C(r.in<T>(0)[k * width + o]);
+          }
+          for (int64_t i = 0; i < n; ++i) r.out<T>(0)[i] = T(sum[i]);
+        };
+      });
 }
 
 std::vector<ValueId> pad_again(GradBuilder& b, ValueId v) {
@@ -222,7 +235,8 @@ std::vector<ValueId> back_grad(GradBuilder& b) {
   return g;
 }
 std::vector<ValueId> back_lower(GradBuilder& b) {
-  ValueId from = b.call("Pad", pad_again(b, element_numbers(b, b.x(1))), {{"mode", mode_of(b.node())}});
+  ValueId from =
+      b.call("Pad", pad_again(b, element_numbers(b, b.x(1))), {{"mode", mode_of(b.node())}});
   return {scatter_add_elements(b, b.x(0), from, b.x(1))};
 }
 
@@ -230,8 +244,12 @@ std::vector<ValueId> back_lower(GradBuilder& b) {
 
 void register_pad(OpTable& t) {
   t.add({.name = "Pad", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = grad});
-  t.add({.name = "PadGrad", .domain = std::string(kOwnDomain), .shape = back_shape,
-         .impls = {{"ref", nullptr, make_back}}, .grad = back_grad, .lower = back_lower});
+  t.add({.name = "PadGrad",
+         .domain = std::string(kOwnDomain),
+         .shape = back_shape,
+         .impls = {{"ref", nullptr, make_back}},
+         .grad = back_grad,
+         .lower = back_lower});
 }
 
 }  // namespace onnxtrain::ops

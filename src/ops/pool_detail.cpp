@@ -7,7 +7,8 @@ namespace onnxtrain::ops {
 
 kernels::Window pool_window(const Node& n, const Shape& x) {
   Shape spatial = spatial_of(x, "a pool");
-  if (!is_global(n)) return window_of(n, spatial, kernel_shape_of(n, spatial.size()), n.i("ceil_mode", 0) != 0);
+  if (!is_global(n))
+    return window_of(n, spatial, kernel_shape_of(n, spatial.size()), n.i("ceil_mode", 0) != 0);
   size_t dims = spatial.size();
   kernels::Window w;
   w.in = w.kernel = spatial;
@@ -27,7 +28,8 @@ void pool_grad_shape(ShapeCtx& c) {
   std::vector<int64_t> out = pool_window(c.node(), x).out;
   Shape want = with_channels(x[0], x[1], out);
   if (c.shape(0) != want)
-    model_error("OT1142", cat("dy has shape ", to_string(c.shape(0)), ", expected ", to_string(want)));
+    model_error("OT1142",
+                cat("dy has shape ", to_string(c.shape(0)), ", expected ", to_string(want)));
   c.set(0, c.dtype(1), x);
 }
 

@@ -7,7 +7,8 @@
 
 namespace onnxtrain::ops {
 
-// The window of a pool over x; a Global* pool, or a gradient node with attribute global, covers all.
+// The window of a pool over x; a Global* pool, or a gradient node with attribute global, covers
+// all.
 kernels::Window pool_window(const Node& n, const Shape& x);
 // Shape function of a pool with one output of the input's type.
 void pool_shape(ShapeCtx& c);

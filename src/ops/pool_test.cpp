@@ -39,7 +39,8 @@ TEST(MaxPool, Gradients) {
 }
 TEST(AveragePool, Gradients) {
   for (const Case& c : cases())
-    for (int64_t include : {0, 1}) pool("AveragePool", 19, c).attr("count_include_pad", include).check_grad();
+    for (int64_t include : {0, 1})
+      pool("AveragePool", 19, c).attr("count_include_pad", include).check_grad();
   OpCase("GlobalAveragePool", 1).input(random_tensor({2, 3, 4, 2})).check_grad();
 }
 TEST(LpPool, Gradients) {
@@ -61,10 +62,19 @@ TEST(MaxPool, Indices) {
 TEST(Pool, BadAttributesAreErrors) {
   Tensor x = random_tensor({1, 1, 4, 4});
   EXPECT_THROW(OpCase("MaxPool", 12).input(x).run(), Error);
-  EXPECT_THROW(OpCase("MaxPool", 12).attr("kernel_shape", std::vector<int64_t>{0, 2}).input(x).run(), Error);
-  EXPECT_THROW(OpCase("MaxPool", 12).attr("kernel_shape", std::vector<int64_t>{5, 2}).input(x).run(), Error);
-  EXPECT_THROW(OpCase("AveragePool", 12).attr("kernel_shape", std::vector<int64_t>{2}).input(x).run(), Error);
-  EXPECT_THROW(OpCase("LpPool", 12).attr("kernel_shape", std::vector<int64_t>{2, 2}).attr("p", int64_t(0)).input(x).run(), Error);
+  EXPECT_THROW(
+      OpCase("MaxPool", 12).attr("kernel_shape", std::vector<int64_t>{0, 2}).input(x).run(), Error);
+  EXPECT_THROW(
+      OpCase("MaxPool", 12).attr("kernel_shape", std::vector<int64_t>{5, 2}).input(x).run(), Error);
+  EXPECT_THROW(
+      OpCase("AveragePool", 12).attr("kernel_shape", std::vector<int64_t>{2}).input(x).run(),
+      Error);
+  EXPECT_THROW(OpCase("LpPool", 12)
+                   .attr("kernel_shape", std::vector<int64_t>{2, 2})
+                   .attr("p", int64_t(0))
+                   .input(x)
+                   .run(),
+               Error);
 }
 
 }  // namespace onnxtrain::testing

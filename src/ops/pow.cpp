@@ -25,7 +25,8 @@ struct FloatPow {
 // Wraps around like all integer arithmetic; a negative exponent gives the truncated fraction.
 template <class C>
 C int_pow(C a, int64_t n) {
-  if (n < 0) return a == C(1) ? C(1) : a == C(-1) && std::is_signed_v<C> ? (n % 2 ? C(-1) : C(1)) : C(0);
+  if (n < 0)
+    return a == C(1) ? C(1) : a == C(-1) && std::is_signed_v<C> ? (n % 2 ? C(-1) : C(1)) : C(0);
   using U = std::make_unsigned_t<C>;
   uint64_t base = U(a), result = 1;
   for (uint64_t e = uint64_t(n); e; e >>= 1) {
@@ -41,7 +42,8 @@ C int_pow_float(C a, double n) {
   return v >= -9.2e18 && v <= 9.2e18 ? C(int64_t(v)) : C(0);
 }
 
-// Runs `f` with the exponents converted to type E first, in scratch memory unless they are that already.
+// Runs `f` with the exponents converted to type E first, in scratch memory unless they are that
+// already.
 template <class T, class E, class F>
 Kernel with_exponent(Prepare& p, F f) {
   if (p.in(1).dtype == DTypeOf<E>::value) return binary_kernel<T, T, E>(p, f);
@@ -62,13 +64,14 @@ Kernel make(Prepare& p) {
   DType exponent = p.in(1).dtype;
   if (exponent == DType::kString) unsupported_dtype(exponent, "Pow");
   check_castable(exponent);
-  return dispatch<float, double, Half, BFloat16, int32_t, int64_t, uint32_t, uint64_t, int16_t, uint16_t, int8_t,
-                  uint8_t>(p.in(0).dtype, "Pow", [&]<class T>() -> Kernel {
+  return dispatch<float, double, Half, BFloat16, int32_t, int64_t, uint32_t, uint64_t, int16_t,
+                  uint16_t, int8_t, uint8_t>(p.in(0).dtype, "Pow", [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     if constexpr (std::is_floating_point_v<C>) {
       return with_exponent<T, C>(p, [](C a, C b) { return FloatPow{}(a, b); });
     } else {
-      if (dtype_is_float(exponent)) return with_exponent<T, double>(p, [](C a, double b) { return int_pow_float(a, b); });
+      if (dtype_is_float(exponent))
+        return with_exponent<T, double>(p, [](C a, double b) { return int_pow_float(a, b); });
       return with_exponent<T, int64_t>(p, [](C a, int64_t b) { return int_pow(a, b); });
     }
   });
@@ -88,7 +91,8 @@ ValueId base_grad(GradBuilder& b, ValueId x, ValueId e) {
   ValueId less = b.sub(e, b.scalar(1, e));
   ValueId slope = b.mul(e, b.call("Pow", {x, less}));
   // 0 * 0^-1 must be 0
-  if (std::isnan(k)) slope = b.call("Where", {b.call("Equal", {e, b.scalar(0, e)}), b.scalar(0, x), slope});
+  if (std::isnan(k))
+    slope = b.call("Where", {b.call("Equal", {e, b.scalar(0, e)}), b.scalar(0, x), slope});
   return b.mul(b.dy(), slope);
 }
 
@@ -111,8 +115,13 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_pow(OpTable& t) {
-  Op op{.name = "Pow", .shape = shape, .impls = {micro_impl<simd::MicroOp::kPow>(), {"ref", nullptr, make}},
-        .grad = legacy_grad<grad>, .broadcasts = true, .in_place = {{0, 0}}, .micro_op = int(simd::MicroOp::kPow)};
+  Op op{.name = "Pow",
+        .shape = shape,
+        .impls = {micro_impl<simd::MicroOp::kPow>(), {"ref", nullptr, make}},
+        .grad = legacy_grad<grad>,
+        .broadcasts = true,
+        .in_place = {{0, 0}},
+        .micro_op = int(simd::MicroOp::kPow)};
   t.add(op);
   op.since = 7;
   op.grad = grad;

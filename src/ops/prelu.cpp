@@ -20,7 +20,8 @@ void shape(ShapeCtx& c) {
 }
 
 Kernel make(Prepare& p) {
-  BroadcastLoop loop({p.in(0).shape, slope_shape(p.version(), p.in(0).shape, p.in(1).shape)}, p.out(0).shape);
+  BroadcastLoop loop({p.in(0).shape, slope_shape(p.version(), p.in(0).shape, p.in(1).shape)},
+                     p.out(0).shape);
   return dispatch<float, double, Half, BFloat16, int32_t, int64_t, uint32_t, uint64_t>(
       p.in(0).dtype, "PRelu", [&]<class T>() -> Kernel {
         using C = compute_t<T>;
@@ -68,7 +69,11 @@ std::vector<ValueId> rule(GradBuilder& b) {
 }  // namespace
 
 void register_prelu(OpTable& t) {
-  t.add({.name = "PRelu", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = rule, .in_place = {{0, 0}}});
+  t.add({.name = "PRelu",
+         .shape = shape,
+         .impls = {{"ref", nullptr, make}},
+         .grad = rule,
+         .in_place = {{0, 0}}});
 }
 
 }  // namespace onnxtrain::ops

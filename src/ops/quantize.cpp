@@ -1,4 +1,5 @@
-// QuantizeLinear and DequantizeLinear: per tensor, per axis and in blocks; integers down to 2 bits, float8, float4.
+// QuantizeLinear and DequantizeLinear: per tensor, per axis and in blocks; integers down to 2 bits,
+// float8, float4.
 #include <cmath>
 
 #include "op/grad_builder.hpp"
@@ -35,8 +36,10 @@ Scales scales_of(const Node& n, const Shape& x, const Shape& scale) {
   } else {
     s.block = block, s.per_outer = want[size_t(axis)] = (s.dim + block - 1) / block;
   }
-  if (scale != want) model_error("OT1175", cat("scales of shape ", to_string(scale), " do not fit an input of shape ", to_string(x),
-                                               ", expected ", to_string(want)));
+  if (scale != want)
+    model_error("OT1175",
+                cat("scales of shape ", to_string(scale), " do not fit an input of shape ",
+                    to_string(x), ", expected ", to_string(want)));
   return s;
 }
 
@@ -46,28 +49,44 @@ struct Range {
 };
 Range range_of(DType t) {
   switch (t) {
-    case DType::kUint8: return {true, 0, 255};
-    case DType::kInt8: return {true, -128, 127};
-    case DType::kUint16: return {true, 0, 65535};
-    case DType::kInt16: return {true, -32768, 32767};
-    case DType::kUint4: return {true, 0, 15};
-    case DType::kInt4: return {true, -8, 7};
-    case DType::kUint2: return {true, 0, 3};
-    case DType::kInt2: return {true, -2, 1};
-    case DType::kFloat8E4M3FN: case DType::kFloat8E4M3FNUZ: case DType::kFloat8E5M2: case DType::kFloat8E5M2FNUZ:
-    case DType::kFloat4E2M1: return {false, 0, 0};
-    default: unsupported_dtype(t, "QuantizeLinear");
+    case DType::kUint8:
+      return {true, 0, 255};
+    case DType::kInt8:
+      return {true, -128, 127};
+    case DType::kUint16:
+      return {true, 0, 65535};
+    case DType::kInt16:
+      return {true, -32768, 32767};
+    case DType::kUint4:
+      return {true, 0, 15};
+    case DType::kInt4:
+      return {true, -8, 7};
+    case DType::kUint2:
+      return {true, 0, 3};
+    case DType::kInt2:
+      return {true, -2, 1};
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat4E2M1:
+      return {false, 0, 0};
+    default:
+      unsupported_dtype(t, "QuantizeLinear");
   }
 }
 
 void check_zero_point(ShapeCtx& c) {
-  if (c.has(2) && c.shape(2) != c.shape(1) && !(num_elements(c.shape(2)) == 1 && num_elements(c.shape(1)) == 1))
-    model_error("OT1175", cat("the zero point has shape ", to_string(c.shape(2)), ", the scale ", to_string(c.shape(1))));
+  if (c.has(2) && c.shape(2) != c.shape(1) &&
+      !(num_elements(c.shape(2)) == 1 && num_elements(c.shape(1)) == 1))
+    model_error("OT1175", cat("the zero point has shape ", to_string(c.shape(2)), ", the scale ",
+                              to_string(c.shape(1))));
 }
 
 DType given_type(const Node& n) {
   int64_t t = n.i("output_dtype", 0);
-  if (t < 0 || t >= kDTypeCount) model_error("OT1175", cat("output_dtype of ", n.label(), " is ", t));
+  if (t < 0 || t >= kDTypeCount)
+    model_error("OT1175", cat("output_dtype of ", n.label(), " is ", t));
   return DType(t);
 }
 
@@ -76,7 +95,8 @@ void quantize_shape(ShapeCtx& c) {
   check_zero_point(c);
   DType t = given_type(c.node());
   if (c.has(2)) {
-    if (t != DType::kUndefined && t != c.dtype(2)) model_error("OT1175", "output_dtype differs from the type of the zero point");
+    if (t != DType::kUndefined && t != c.dtype(2))
+      model_error("OT1175", "output_dtype differs from the type of the zero point");
     t = c.dtype(2);
   }
   if (t == DType::kUndefined) t = DType::kUint8;
@@ -100,7 +120,8 @@ Kernel make_quantize(Prepare& p) {
   int64_t n = p.in(0).size();
   p.workspace = 2 * floats(s.size);
   return [=](const Run& r) {
-    float *scale = static_cast<float*>(r.workspace), *zeros = scale + floats(s.size) / sizeof(float);
+    float *scale = static_cast<float*>(r.workspace),
+          *zeros = scale + floats(s.size) / sizeof(float);
     cast_elements(scale_type, r.inputs[1], DType::kFloat, scale, s.size, {});
     if (zero) cast_elements(to, r.inputs[2], DType::kFloat, zeros, s.size, {});
     const char* x = static_cast<const char*>(r.inputs[0]);
@@ -114,19 +135,25 @@ Kernel make_quantize(Prepare& p) {
         for (int64_t k = 0; k < count; ++k) {
           int64_t i = s.at(at + k);
           float d = v[k] / scale[i];
-          if (divide == DType::kFloat16) d = Half(d);
-          else if (divide == DType::kBFloat16) d = BFloat16(d);
+          if (divide == DType::kFloat16)
+            d = Half(d);
+          else if (divide == DType::kBFloat16)
+            d = BFloat16(d);
           double z = zero ? double(zeros[i]) : 0;
           if (range.integer) {
             double rounded = std::nearbyint(double(d)) + z;
-            q[k] = std::isnan(rounded) ? 0 : int32_t(std::min(std::max(rounded, range.low), range.high));
+            q[k] = std::isnan(rounded)
+                       ? 0
+                       : int32_t(std::min(std::max(rounded, range.low), range.high));
           } else {
             v[k] = to == DType::kFloat4E2M1 ? d + float(z) : d;
           }
         }
         void* out = y + size_t(at) * dtype_size(to);
-        if (range.integer) cast_elements(DType::kInt32, q, to, out, count, {});
-        else cast_elements(DType::kFloat, v, to, out, count, options);
+        if (range.integer)
+          cast_elements(DType::kInt32, q, to, out, count, {});
+        else
+          cast_elements(DType::kFloat, v, to, out, count, options);
       }
     });
   };
@@ -181,7 +208,8 @@ std::vector<ValueId> dequantize_grad(GradBuilder& b) {
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   if (!b.wants(1)) return g;
   ValueId x = b.x(0), scale = b.x(1), dy = b.cast_like(b.dy(), scale);
-  if (!b.shape_known(x) || !b.shape_known(scale)) model_error("OT1205", cat("the gradient of ", b.node().label(), " needs known shapes"));
+  if (!b.shape_known(x) || !b.shape_known(scale))
+    model_error("OT1205", cat("the gradient of ", b.node().label(), " needs known shapes"));
   Shape xs = b.shape(x), ss = b.shape(scale);
   Scales s = scales_of(b.node(), xs, ss);
   int64_t type = int64_t(b.dtype(scale));
@@ -189,14 +217,20 @@ std::vector<ValueId> dequantize_grad(GradBuilder& b) {
   bool one = s.size == 1;
   int64_t outer = one ? 1 : num_elements(xs) / std::max<int64_t>(1, s.dim * s.inner);
   int64_t blocks = s.per_outer ? s.per_outer : s.dim;
-  if (s.per_outer && s.dim % s.block != 0) model_error("OT1205", "the gradient of block scales needs whole blocks");
+  if (s.per_outer && s.dim % s.block != 0)
+    model_error("OT1205", "the gradient of block scales needs whole blocks");
   // [outer, blocks, block, inner], with scales [outer or 1, blocks, 1, inner or 1]
   Shape split = one ? Shape{1, 1, num_elements(xs), 1} : Shape{outer, blocks, s.block, s.inner};
-  Shape small = one ? Shape{1, 1, 1, 1} : s.per_outer ? Shape{outer, blocks, 1, s.inner} : Shape{1, blocks, 1, 1};
-  auto shaped = [&](ValueId v, const Shape& to) { return b.call("Reshape", {v, b.constant_ints(to)}); };
+  Shape small = one           ? Shape{1, 1, 1, 1}
+                : s.per_outer ? Shape{outer, blocks, 1, s.inner}
+                              : Shape{1, blocks, 1, 1};
+  auto shaped = [&](ValueId v, const Shape& to) {
+    return b.call("Reshape", {v, b.constant_ints(to)});
+  };
   value = shaped(value, split);
   if (b.has(2)) value = b.sub(value, shaped(b.call("Cast", {b.x(2)}, {{"to", type}}), small));
-  std::vector<int64_t> axes = one || s.per_outer ? std::vector<int64_t>{2} : std::vector<int64_t>{0, 2, 3};
+  std::vector<int64_t> axes =
+      one || s.per_outer ? std::vector<int64_t>{2} : std::vector<int64_t>{0, 2, 3};
   ValueId sum = b.reduce_sum(b.mul(shaped(dy, split), value), axes, true);
   g[1] = b.reshape_like(sum, scale);
   return g;
@@ -205,9 +239,13 @@ std::vector<ValueId> dequantize_grad(GradBuilder& b) {
 }  // namespace
 
 void register_quantize(OpTable& t) {
-  t.add({.name = "QuantizeLinear", .shape = quantize_shape, .impls = {{"ref", nullptr, make_quantize}},
+  t.add({.name = "QuantizeLinear",
+         .shape = quantize_shape,
+         .impls = {{"ref", nullptr, make_quantize}},
          .no_grad = "it rounds to integers or small floats, which carry no gradient"});
-  t.add({.name = "DequantizeLinear", .shape = dequantize_shape, .impls = {{"ref", nullptr, make_dequantize}},
+  t.add({.name = "DequantizeLinear",
+         .shape = dequantize_shape,
+         .impls = {{"ref", nullptr, make_dequantize}},
          .grad = dequantize_grad});
 }
 

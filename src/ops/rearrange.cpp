@@ -9,13 +9,18 @@ namespace onnxtrain::ops {
 namespace {
 
 // ---------------------------------------------------------------- DepthToSpace, SpaceToDepth
-struct Blocks { int64_t size; bool crd; };
+struct Blocks {
+  int64_t size;
+  bool crd;
+};
 
 Blocks blocks_of(const Node& n) {
   Blocks b{n.i("blocksize", 0), false};
-  if (b.size < 1 || b.size > (int64_t(1) << 31)) model_error("OT1130", cat("blocksize of ", n.op, " is ", b.size));
+  if (b.size < 1 || b.size > (int64_t(1) << 31))
+    model_error("OT1130", cat("blocksize of ", n.op, " is ", b.size));
   std::string mode = n.s("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") model_error("OT1130", cat("mode of ", n.op, " is '", mode, "'"));
+  if (mode != "DCR" && mode != "CRD")
+    model_error("OT1130", cat("mode of ", n.op, " is '", mode, "'"));
   b.crd = mode == "CRD";
   return b;
 }
@@ -25,8 +30,10 @@ void block_shape(ShapeCtx& c) {
   const Shape& s = c.shape(0);
   bool to_space = c.node().op == "DepthToSpace";
   bool fits = s.size() == 4;
-  if (fits) fits = to_space ? s[1] % (b.size * b.size) == 0 : s[2] % b.size == 0 && s[3] % b.size == 0;
-  if (!fits) model_error("OT1130", cat(c.node().op, " of shape ", to_string(s), " by blocks of ", b.size));
+  if (fits)
+    fits = to_space ? s[1] % (b.size * b.size) == 0 : s[2] % b.size == 0 && s[3] % b.size == 0;
+  if (!fits)
+    model_error("OT1130", cat(c.node().op, " of shape ", to_string(s), " by blocks of ", b.size));
   if (to_space) {
     c.set(0, c.dtype(0), {s[0], s[1] / (b.size * b.size), s[2] * b.size, s[3] * b.size});
   } else {
@@ -75,8 +82,10 @@ std::vector<ValueId> block_grad(GradBuilder& b) {
   ValueId size = b.constant_ints({k.size});
   auto part = [&](int64_t d) { return b.call("Gather", {shape, b.constant_ints({d})}); };
   ValueId depth = b.div(part(1), b.constant_ints({k.size * k.size}));
-  ValueId six = b.call("Concat", {part(0), depth, part(2), size, part(3), size}, {{"axis", int64_t(0)}});
-  ValueId t = b.transpose(b.call("Reshape", {b.dy(), six}, {{"allowzero", int64_t(1)}}), {0, 1, 3, 5, 2, 4});
+  ValueId six =
+      b.call("Concat", {part(0), depth, part(2), size, part(3), size}, {{"axis", int64_t(0)}});
+  ValueId t = b.transpose(b.call("Reshape", {b.dy(), six}, {{"allowzero", int64_t(1)}}),
+                          {0, 1, 3, 5, 2, 4});
   return {b.call("Reshape", {t, shape}, {{"allowzero", int64_t(1)}})};
 }
 
@@ -85,7 +94,8 @@ void reverse_axes(const Node& n, int64_t rank, int64_t& batch, int64_t& time) {
   batch = normalize_axis(n.i("batch_axis", 1), rank, "batch_axis of ReverseSequence");
   time = normalize_axis(n.i("time_axis", 0), rank, "time_axis of ReverseSequence");
   if (batch > 1 || time > 1 || batch == time)
-    model_error("OT1130", "batch_axis and time_axis of ReverseSequence must be 0 and 1 in some order");
+    model_error("OT1130",
+                "batch_axis and time_axis of ReverseSequence must be 0 and 1 in some order");
 }
 
 void reverse_shape(ShapeCtx& c) {
@@ -93,7 +103,8 @@ void reverse_shape(ShapeCtx& c) {
   if (c.rank(0) < 2) model_error("OT1130", cat("ReverseSequence of a tensor of rank ", c.rank(0)));
   reverse_axes(c.node(), c.rank(0), batch, time);
   if (c.shape(1) != Shape{c.shape(0)[size_t(batch)]} || c.dtype(1) != DType::kInt64)
-    model_error("OT1130", cat("sequence_lens of ReverseSequence has shape ", to_string(c.shape(1)), " for ", to_string(c.shape(0))));
+    model_error("OT1130", cat("sequence_lens of ReverseSequence has shape ", to_string(c.shape(1)),
+                              " for ", to_string(c.shape(0))));
   c.set(0, c.dtype(0), c.shape(0));
 }
 
@@ -108,22 +119,27 @@ Kernel make_reverse(Prepare& p) {
       const int64_t* len = r.in<int64_t>(1);
       for (int64_t b = 0; b < nb; ++b)
         if (len[b] < 0 || len[b] > nt)
-          data_error("OT2110", cat("ReverseSequence: length ", len[b], " of sequence ", b, " is not between 0 and ", nt));
+          data_error("OT2110", cat("ReverseSequence: length ", len[b], " of sequence ", b,
+                                   " is not between 0 and ", nt));
       const T* x = r.in<T>(0);
       T* y = r.out<T>(0);
-      parallel_for(*r.pool, nb * nt, std::max<int64_t>(1, 16 * 1024 / std::max<int64_t>(1, block)), [&](int64_t k, int64_t e) {
-        for (; k < e; ++k) {
-          int64_t b = k / nt, t = k % nt, from = t < len[b] ? len[b] - 1 - t : t;
-          std::copy_n(x + (b * sb + from * st) * block, block, y + (b * sb + t * st) * block);
-        }
-      });
+      parallel_for(*r.pool, nb * nt, std::max<int64_t>(1, 16 * 1024 / std::max<int64_t>(1, block)),
+                   [&](int64_t k, int64_t e) {
+                     for (; k < e; ++k) {
+                       int64_t b = k / nt, t = k % nt, from = t < len[b] ? len[b] - 1 - t : t;
+                       std::copy_n(x + (b * sb + from * st) * block, block,
+                                   y + (b * sb + t * st) * block);
+                     }
+                   });
     };
   });
 }
 
 std::vector<ValueId> reverse_grad(GradBuilder& b) {
   return {b.call("ReverseSequence", {b.dy(), b.x(1)},
-                 {{"batch_axis", b.node().i("batch_axis", 1)}, {"time_axis", b.node().i("time_axis", 0)}}), kNone};
+                 {{"batch_axis", b.node().i("batch_axis", 1)},
+                  {"time_axis", b.node().i("time_axis", 0)}}),
+          kNone};
 }
 
 // ---------------------------------------------------------------- CenterCropPad
@@ -135,8 +151,10 @@ Kernel centre_copy(const TensorType& in, const TensorType& out) {
   for (size_t d = 0; d < from.size(); ++d) {
     common.push_back(std::min(from[d], to[d]));
     // an odd difference leaves the additional element at the end, when cropping and when padding
-    if (from[d] > to[d]) at_src += (from[d] - to[d]) / 2 * src[d];
-    else at_dst += (to[d] - from[d]) / 2 * dst[d];
+    if (from[d] > to[d])
+      at_src += (from[d] - to[d]) / 2 * src[d];
+    else
+      at_dst += (to[d] - from[d]) / 2 * dst[d];
   }
   StridedCopy copy(in.dtype, common, src, dst, at_src, at_dst);
   int64_t n = out.size();
@@ -155,7 +173,8 @@ void crop_shape(ShapeCtx& c) {
   if (!c.node().has("axes"))
     for (size_t d = 0; d < s.size(); ++d) axes.push_back(int64_t(d));
   if (axes.size() != target.size())
-    model_error("OT1130", cat("CenterCropPad has ", target.size(), " sizes for ", axes.size(), " axes"));
+    model_error("OT1130",
+                cat("CenterCropPad has ", target.size(), " sizes for ", axes.size(), " axes"));
   for (size_t k = 0; k < axes.size(); ++k) {
     if (target[k] < 0) model_error("OT1130", cat("CenterCropPad to the size ", target[k]));
     s[size_t(normalize_axis(axes[k], c.rank(0), "axes of CenterCropPad"))] = target[k];
@@ -174,9 +193,18 @@ std::vector<ValueId> crop_grad(GradBuilder& b) {
 
 void register_rearrange(OpTable& t) {
   for (const char* name : {"DepthToSpace", "SpaceToDepth"})
-    t.add({.name = name, .shape = block_shape, .impls = {{"ref", nullptr, make_block}}, .grad = block_grad});
-  t.add({.name = "ReverseSequence", .shape = reverse_shape, .impls = {{"ref", nullptr, make_reverse}}, .grad = reverse_grad});
-  t.add({.name = "CenterCropPad", .shape = crop_shape, .impls = {{"ref", nullptr, make_crop}}, .grad = crop_grad});
+    t.add({.name = name,
+           .shape = block_shape,
+           .impls = {{"ref", nullptr, make_block}},
+           .grad = block_grad});
+  t.add({.name = "ReverseSequence",
+         .shape = reverse_shape,
+         .impls = {{"ref", nullptr, make_reverse}},
+         .grad = reverse_grad});
+  t.add({.name = "CenterCropPad",
+         .shape = crop_shape,
+         .impls = {{"ref", nullptr, make_crop}},
+         .grad = crop_grad});
 }
 
 }  // namespace onnxtrain::ops

@@ -1,7 +1,7 @@
-// LSTM, GRU, RNN; their training forms (one more output: what the backward pass needs) and gradients.
-#include "ops/recurrent_detail.hpp"
-
+// LSTM, GRU, RNN; their training forms (one more output: what the backward pass needs) and
+// gradients.
 #include "ops/in_float_detail.hpp"
+#include "ops/recurrent_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -17,14 +17,16 @@ enum { kGX, kGW, kGR, kGLengths, kGP, kGSaved, kGDy, kGDyh, kGDyc };
 
 void expect(ShapeCtx& c, int i, const Shape& want, const char* what) {
   if (c.has(i) && c.shape(i) != want)
-    model_error("OT1151", cat(what, " has shape ", to_string(c.shape(i)), ", expected ", to_string(want)));
+    model_error("OT1151",
+                cat(what, " has shape ", to_string(c.shape(i)), ", expected ", to_string(want)));
 }
 
 RecurrentShape check_inputs(ShapeCtx& c) {
   RecurrentShape s = recurrent_shape(c.node(), c.shape(kX), c.shape(kW), c.shape(kR));
   expect(c, kB, {s.directions, 2 * s.gates() * s.hidden}, "the bias B");
   expect(c, kLengths, {s.batch}, "sequence_lens");
-  if (c.has(kLengths) && c.dtype(kLengths) != DType::kInt32) model_error("OT1151", "sequence_lens is not int32");
+  if (c.has(kLengths) && c.dtype(kLengths) != DType::kInt32)
+    model_error("OT1151", "sequence_lens is not int32");
   expect(c, kH0, state_shape(s), "initial_h");
   if (s.cell == Cell::kLstm) {
     expect(c, kC0, state_shape(s), "initial_c");
@@ -53,7 +55,8 @@ void check_lengths(const int32_t* lengths, const RecurrentShape& s) {
   if (!lengths) return;
   for (int64_t b = 0; b < s.batch; ++b)
     if (lengths[b] < 0 || lengths[b] > s.steps)
-      data_error("OT1152", cat("sequence_lens[", b, "] is ", lengths[b], ", allowed is 0 to ", s.steps));
+      data_error("OT1152",
+                 cat("sequence_lens[", b, "] is ", lengths[b], ", allowed is 0 to ", s.steps));
 }
 
 struct Forward {
@@ -69,9 +72,10 @@ struct Forward {
       auto out = [&](int i) { return i < outputs ? r.out<T>(i) : nullptr; };
       const int32_t* lengths = inputs > kLengths ? r.in<int32_t>(kLengths) : nullptr;
       check_lengths(lengths, s);
-      plan->run({in(kX), in(kW), in(kR), in(kB), in(kH0), lstm ? in(kC0) : nullptr, lstm ? in(kP) : nullptr, lengths,
-                 out(0), out(1), lstm ? out(2) : nullptr, out(saved)},
-                r.workspace, *r.pool);
+      plan->run(
+          {in(kX), in(kW), in(kR), in(kB), in(kH0), lstm ? in(kC0) : nullptr,
+           lstm ? in(kP) : nullptr, lengths, out(0), out(1), lstm ? out(2) : nullptr, out(saved)},
+          r.workspace, *r.pool);
     };
   }
 };
@@ -107,8 +111,8 @@ struct Backward {
       auto out = [&](int i) { return i < outputs ? r.out<T>(i) : nullptr; };
       const int32_t* lengths = r.in<int32_t>(kGLengths);
       check_lengths(lengths, s);
-      plan->run({in(kGX), in(kGW), in(kGR), in(kGP), in(kGSaved), lengths, in(kGDy), in(kGDyh), in(kGDyc), out(0),
-                 out(1), out(2), out(3), out(4), out(5), out(6)},
+      plan->run({in(kGX), in(kGW), in(kGR), in(kGP), in(kGSaved), lengths, in(kGDy), in(kGDyh),
+                 in(kGDyc), out(0), out(1), out(2), out(3), out(4), out(5), out(6)},
                 r.workspace, *r.pool);
     };
   }
@@ -152,8 +156,9 @@ std::vector<ValueId> recurrent_grad(GradBuilder& b) {
   auto input = [&](int i) { return b.has(i) ? b.x(i) : kNone; };
   auto dy = [&](int i) { return b.has_dy(i) ? b.dy(i) : kNone; };
   bool lstm = cell == Cell::kLstm;
-  std::vector<ValueId> in = {b.x(kX), b.x(kW), b.x(kR), input(kLengths), lstm ? input(kP) : kNone, saved,
-                             dy(0), dy(1), lstm ? dy(2) : kNone};
+  std::vector<ValueId> in = {
+      b.x(kX), b.x(kW), b.x(kR), input(kLengths),     lstm ? input(kP) : kNone,
+      saved,   dy(0),   dy(1),   lstm ? dy(2) : kNone};
   std::vector<ValueId> out = b.own_n(base + "Grad", in, 7, b.node().attrs);
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   const int to[7] = {kX, kW, kR, kB, kH0, kC0, kP};
@@ -161,19 +166,28 @@ std::vector<ValueId> recurrent_grad(GradBuilder& b) {
   for (int k = 0; k < 7; ++k) {
     int i = to[k];
     bool wanted = b.has(i) && b.wants(i) && (lstm || i < kC0);
-    if (wanted) g[size_t(i)] = out[size_t(k)];
-    else outputs[size_t(k)] = kNone;
+    if (wanted)
+      g[size_t(i)] = out[size_t(k)];
+    else
+      outputs[size_t(k)] = kNone;
   }
   return g;
 }
 
 void add(OpTable& t, const std::string& name) {
-  t.add({.name = name, .shape = forward_shape, .impls = {{"gemm", nullptr, float_or_double<Forward>}},
+  t.add({.name = name,
+         .shape = forward_shape,
+         .impls = {{"gemm", nullptr, float_or_double<Forward>}},
          .grad = recurrent_grad});
-  t.add({.name = name + "Train", .domain = std::string(kOwnDomain), .shape = train_shape,
-         .impls = {{"gemm", nullptr, float_or_double<Forward>}}, .grad = recurrent_grad,
+  t.add({.name = name + "Train",
+         .domain = std::string(kOwnDomain),
+         .shape = train_shape,
+         .impls = {{"gemm", nullptr, float_or_double<Forward>}},
+         .grad = recurrent_grad,
          .lower = recurrent_train_lower});
-  t.add({.name = name + "Grad", .domain = std::string(kOwnDomain), .shape = grad_shape,
+  t.add({.name = name + "Grad",
+         .domain = std::string(kOwnDomain),
+         .shape = grad_shape,
          .impls = {{"gemm", nullptr, float_or_double<Backward>}},
          .no_grad = "a second derivative of a recurrent layer is made from its standard operators",
          .lower = recurrent_grad_lower});

@@ -53,9 +53,12 @@ void read_activations(const Node& n, RecurrentShape& s) {
   size_t next_alpha = 0, next_beta = 0;
   for (size_t k = 0; k < names.size(); ++k) {
     std::string name = names[k];
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return char(std::tolower(c)); });
-    const FnInfo* info = std::find_if(std::begin(kFns), std::end(kFns), [&](const FnInfo& f) { return name == f.name; });
-    if (info == std::end(kFns)) model_error("OT1150", cat("activation '", names[k], "' of ", n.label(), " is unknown"));
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return char(std::tolower(c)); });
+    const FnInfo* info = std::find_if(std::begin(kFns), std::end(kFns),
+                                      [&](const FnInfo& f) { return name == f.name; });
+    if (info == std::end(kFns))
+      model_error("OT1150", cat("activation '", names[k], "' of ", n.label(), " is unknown"));
     CellActivation a{info->fn, info->alpha, info->beta};
     // the lists hold values only for functions that take one, in order
     if (info->has_alpha && next_alpha < alphas.size()) a.alpha = alphas[next_alpha++];
@@ -75,19 +78,23 @@ RecurrentShape recurrent_shape(const Node& n, const Shape& x, const Shape& w, co
   s.directions = direction == "bidirectional" ? 2 : 1;
   s.reverse = direction == "reverse";
   int64_t layout = n.i("layout", 0);
-  if (layout != 0 && layout != 1) model_error("OT1150", cat("layout of ", n.label(), " is ", layout));
+  if (layout != 0 && layout != 1)
+    model_error("OT1150", cat("layout of ", n.label(), " is ", layout));
   s.batch_first = layout == 1;
   if (x.size() != 3 || w.size() != 3 || r.size() != 3)
-    model_error("OT1151", cat(n.label(), " needs inputs of rank 3, got ", to_string(x), ", ", to_string(w), ", ", to_string(r)));
+    model_error("OT1151", cat(n.label(), " needs inputs of rank 3, got ", to_string(x), ", ",
+                              to_string(w), ", ", to_string(r)));
   s.steps = s.batch_first ? x[1] : x[0];
   s.batch = s.batch_first ? x[0] : x[1];
   s.inputs = x[2];
   s.hidden = r[2];
   int64_t hidden = n.i("hidden_size", s.hidden), gates = s.gates();
   if (hidden != s.hidden || s.hidden < 1 || s.hidden > (int64_t(1) << 31) ||
-      r != Shape{s.directions, gates * s.hidden, s.hidden} || w != Shape{s.directions, gates * s.hidden, s.inputs})
-    model_error("OT1151", cat("weights ", to_string(w), " and ", to_string(r), " of ", n.label(), " do not fit hidden_size ",
-                              hidden, ", ", s.directions, " directions and an input of shape ", to_string(x)));
+      r != Shape{s.directions, gates * s.hidden, s.hidden} ||
+      w != Shape{s.directions, gates * s.hidden, s.inputs})
+    model_error("OT1151", cat("weights ", to_string(w), " and ", to_string(r), " of ", n.label(),
+                              " do not fit hidden_size ", hidden, ", ", s.directions,
+                              " directions and an input of shape ", to_string(x)));
   s.linear_before_reset = n.i("linear_before_reset", 0) != 0;
   s.input_forget = n.i("input_forget", 0) != 0;
   s.clip = n.f("clip", 0);
@@ -97,7 +104,8 @@ RecurrentShape recurrent_shape(const Node& n, const Shape& x, const Shape& w, co
 }
 
 Shape state_shape(const RecurrentShape& s) {
-  return s.batch_first ? Shape{s.batch, s.directions, s.hidden} : Shape{s.directions, s.batch, s.hidden};
+  return s.batch_first ? Shape{s.batch, s.directions, s.hidden}
+                       : Shape{s.directions, s.batch, s.hidden};
 }
 Shape sequence_shape(const RecurrentShape& s) {
   return s.batch_first ? Shape{s.batch, s.steps, s.directions, s.hidden}

@@ -9,7 +9,8 @@ namespace onnxtrain::ops {
 // Which cell a node is: LSTM, LSTMTrain, LSTMGrad, ...
 kernels::Cell cell_of(const Node& n);
 // Checked attributes with the sizes from x [steps, batch, inputs] (or batch first) and r.
-kernels::RecurrentShape recurrent_shape(const Node& n, const Shape& x, const Shape& w, const Shape& r);
+kernels::RecurrentShape recurrent_shape(const Node& n, const Shape& x, const Shape& w,
+                                        const Shape& r);
 // Expected shapes of operands.
 Shape state_shape(const kernels::RecurrentShape& s);
 Shape sequence_shape(const kernels::RecurrentShape& s);

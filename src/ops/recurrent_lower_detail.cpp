@@ -20,19 +20,29 @@ struct Unrolled {
   Unrolled(GradBuilder& builder, V x, V w, V r) : b(builder), type(saved_type(builder.dtype(x))) {
     for (V v : {x, w, r})
       if (!b.shape_known(v))
-        model_error("OT1206", cat("the training form of ", b.node().label(), " in standard operators needs known shapes"));
+        model_error("OT1206", cat("the training form of ", b.node().label(),
+                                  " in standard operators needs known shapes"));
     s = recurrent_shape(b.node(), b.shape(x), b.shape(w), b.shape(r));
   }
 
-  V typed(V v) { return v == kNone || b.dtype(v) == type ? v : b.call("Cast", {v}, {{"to", int64_t(type)}}); }
+  V typed(V v) {
+    return v == kNone || b.dtype(v) == type ? v : b.call("Cast", {v}, {{"to", int64_t(type)}});
+  }
   V back(V v, DType to) { return to == type ? v : b.call("Cast", {v}, {{"to", int64_t(to)}}); }
   V num(double v) { return b.scalar(v, type); }
   V slice(V v, int64_t axis, int64_t from, int64_t to) {
-    return b.call("Slice", {v, b.constant_ints({from}), b.constant_ints({to}), b.constant_ints({axis})});
+    return b.call("Slice",
+                  {v, b.constant_ints({from}), b.constant_ints({to}), b.constant_ints({axis})});
   }
-  V pick(V v, int64_t axis, int64_t at) { return b.call("Gather", {v, b.constant_int(at)}, {{"axis", axis}}); }
-  V columns(V v, int64_t from, int64_t count) { return slice(v, 1, from * s.hidden, (from + count) * s.hidden); }
-  V concat(std::vector<V> v, int64_t axis) { return v.size() == 1 ? v[0] : b.call("Concat", std::move(v), {{"axis", axis}}); }
+  V pick(V v, int64_t axis, int64_t at) {
+    return b.call("Gather", {v, b.constant_int(at)}, {{"axis", axis}});
+  }
+  V columns(V v, int64_t from, int64_t count) {
+    return slice(v, 1, from * s.hidden, (from + count) * s.hidden);
+  }
+  V concat(std::vector<V> v, int64_t axis) {
+    return v.size() == 1 ? v[0] : b.call("Concat", std::move(v), {{"axis", axis}});
+  }
   V matmul(V x, V y) { return b.call("MatMul", {x, y}); }
   V turned(V v) { return b.transpose(v, {1, 0}); }
   V where(V c, V x, V y) { return b.call("Where", {c, x, y}); }
@@ -51,17 +61,28 @@ struct Unrolled {
   V clipped(V v) { return s.clip > 0 ? b.call("Clip", {v, num(-s.clip), num(s.clip)}) : v; }
   V fn(const CellActivation& a, V v) {
     switch (a.fn) {
-      case CellFn::kSigmoid: return b.call("Sigmoid", {v});
-      case CellFn::kTanh: return b.call("Tanh", {v});
-      case CellFn::kRelu: return b.call("Relu", {v});
-      case CellFn::kLeakyRelu: return b.call("LeakyRelu", {v}, {{"alpha", a.alpha}});
-      case CellFn::kThresholdedRelu: return b.call("ThresholdedRelu", {v}, {{"alpha", a.alpha}});
-      case CellFn::kScaledTanh: return b.mul(num(a.alpha), b.call("Tanh", {b.mul(num(a.beta), v)}));
-      case CellFn::kHardSigmoid: return b.call("HardSigmoid", {v}, {{"alpha", a.alpha}, {"beta", a.beta}});
-      case CellFn::kElu: return b.call("Elu", {v}, {{"alpha", a.alpha}});
-      case CellFn::kSoftsign: return b.call("Softsign", {v});
-      case CellFn::kSoftplus: return b.call("Softplus", {v});
-      case CellFn::kAffine: return b.add(b.mul(num(a.alpha), v), num(a.beta));
+      case CellFn::kSigmoid:
+        return b.call("Sigmoid", {v});
+      case CellFn::kTanh:
+        return b.call("Tanh", {v});
+      case CellFn::kRelu:
+        return b.call("Relu", {v});
+      case CellFn::kLeakyRelu:
+        return b.call("LeakyRelu", {v}, {{"alpha", a.alpha}});
+      case CellFn::kThresholdedRelu:
+        return b.call("ThresholdedRelu", {v}, {{"alpha", a.alpha}});
+      case CellFn::kScaledTanh:
+        return b.mul(num(a.alpha), b.call("Tanh", {b.mul(num(a.beta), v)}));
+      case CellFn::kHardSigmoid:
+        return b.call("HardSigmoid", {v}, {{"alpha", a.alpha}, {"beta", a.beta}});
+      case CellFn::kElu:
+        return b.call("Elu", {v}, {{"alpha", a.alpha}});
+      case CellFn::kSoftsign:
+        return b.call("Softsign", {v});
+      case CellFn::kSoftplus:
+        return b.call("Softplus", {v});
+      case CellFn::kAffine:
+        return b.add(b.mul(num(a.alpha), v), num(a.beta));
     }
     return v;
   }
@@ -69,11 +90,16 @@ struct Unrolled {
   V not_negative(V v) { return b.call("Not", {b.call("Less", {v, num(0)})}); }
   V slope(const CellActivation& a, V v, V y) {
     switch (a.fn) {
-      case CellFn::kSigmoid: return b.mul(y, b.sub(num(1), y));
-      case CellFn::kTanh: return b.sub(num(1), b.mul(y, y));
-      case CellFn::kRelu: return where(greater(y, num(0)), num(1), num(0));
-      case CellFn::kLeakyRelu: return where(not_negative(v), num(1), num(a.alpha));
-      case CellFn::kThresholdedRelu: return where(greater(v, num(a.alpha)), num(1), num(0));
+      case CellFn::kSigmoid:
+        return b.mul(y, b.sub(num(1), y));
+      case CellFn::kTanh:
+        return b.sub(num(1), b.mul(y, y));
+      case CellFn::kRelu:
+        return where(greater(y, num(0)), num(1), num(0));
+      case CellFn::kLeakyRelu:
+        return where(not_negative(v), num(1), num(a.alpha));
+      case CellFn::kThresholdedRelu:
+        return where(greater(v, num(a.alpha)), num(1), num(0));
       case CellFn::kScaledTanh: {
         V t = b.call("Tanh", {b.mul(num(a.beta), v)});
         return b.mul(num(double(a.alpha) * double(a.beta)), b.sub(num(1), b.mul(t, t)));
@@ -82,13 +108,16 @@ struct Unrolled {
         V u = b.add(b.mul(num(a.alpha), v), num(a.beta));
         return where(b.call("And", {greater(u, num(0)), greater(num(1), u)}), num(a.alpha), num(0));
       }
-      case CellFn::kElu: return where(not_negative(v), num(1), b.mul(num(a.alpha), b.call("Exp", {v})));
+      case CellFn::kElu:
+        return where(not_negative(v), num(1), b.mul(num(a.alpha), b.call("Exp", {v})));
       case CellFn::kSoftsign: {
         V u = b.add(num(1), b.call("Abs", {v}));
         return b.div(num(1), b.mul(u, u));
       }
-      case CellFn::kSoftplus: return b.call("Sigmoid", {v});
-      case CellFn::kAffine: return num(a.alpha);
+      case CellFn::kSoftplus:
+        return b.call("Sigmoid", {v});
+      case CellFn::kAffine:
+        return num(a.alpha);
     }
     return num(1);
   }
@@ -102,7 +131,9 @@ struct Unrolled {
   }
   bool runs_back(int d) const { return (d == 1) != s.reverse; }
   V input_step(V x, int64_t t) { return pick(x, s.batch_first ? 1 : 0, t); }
-  V state_of(V v, int d) { return v == kNone ? zeros({s.batch, s.hidden}) : pick(v, s.batch_first ? 1 : 0, d); }
+  V state_of(V v, int d) {
+    return v == kNone ? zeros({s.batch, s.hidden}) : pick(v, s.batch_first ? 1 : 0, d);
+  }
   V states(std::vector<V> per_direction) {
     for (V& v : per_direction) v = b.unsqueeze(v, {s.batch_first ? 1 : 0});
     return concat(std::move(per_direction), s.batch_first ? 1 : 0);
@@ -115,14 +146,19 @@ struct Cells : Unrolled {
   V w, r, wb, rb, p, h, c;
   const CellActivation* f;
 
-  V column_or_none(V v, int64_t k) { return v == kNone ? kNone : slice(v, 0, k * s.hidden, (k + 1) * s.hidden); }
+  V column_or_none(V v, int64_t k) {
+    return v == kNone ? kNone : slice(v, 0, k * s.hidden, (k + 1) * s.hidden);
+  }
   V plus(V x, V y) { return y == kNone ? x : b.add(x, y); }
-  V gate_rows(V m, int64_t from, int64_t count) { return slice(m, 0, from * s.hidden, (from + count) * s.hidden); }
+  V gate_rows(V m, int64_t from, int64_t count) {
+    return slice(m, 0, from * s.hidden, (from + count) * s.hidden);
+  }
 
   // Returns the saved row; moves h and c.
   V lstm(V x) {
     V z = plus(plus(b.add(matmul(x, turned(w)), matmul(h, turned(r))), wb), rb);
-    V zi = columns(z, 0, 1), zo = columns(z, 1, 1), zf = columns(z, 2, 1), zc = columns(z, 3, 1), before = c;
+    V zi = columns(z, 0, 1), zo = columns(z, 1, 1), zf = columns(z, 2, 1), zc = columns(z, 3, 1),
+      before = c;
     if (p != kNone) {
       zi = b.add(zi, b.mul(column_or_none(p, 0), c));
       zf = b.add(zf, b.mul(column_or_none(p, 2), c));
@@ -142,7 +178,8 @@ struct Cells : Unrolled {
     V xz = plus(matmul(x, turned(w)), wb);
     V zr = b.add(columns(xz, 0, 2), matmul(h, turned(gate_rows(r, 0, 2))));
     if (rb != kNone) zr = b.add(zr, gate_rows(rb, 0, 2));
-    V zrs = fn(f[0], clipped(zr)), z = columns(zrs, 0, 1), reset = columns(zrs, 1, 1), rh = gate_rows(r, 2, 1);
+    V zrs = fn(f[0], clipped(zr)), z = columns(zrs, 0, 1), reset = columns(zrs, 1, 1),
+      rh = gate_rows(r, 2, 1);
     V bias = column_or_none(rb, 2), kept, zh;
     if (s.linear_before_reset) {
       kept = plus(matmul(h, turned(rh)), bias);
@@ -158,7 +195,8 @@ struct Cells : Unrolled {
     return concat(save, 1);
   }
   V rnn(V x) {
-    V z = plus(plus(b.add(matmul(x, turned(w)), matmul(h, turned(r))), wb), rb), y = fn(f[0], clipped(z));
+    V z = plus(plus(b.add(matmul(x, turned(w)), matmul(h, turned(r))), wb), rb),
+      y = fn(f[0], clipped(z));
     std::vector<V> save{y, h};
     if (inputs() >= 0) save.push_back(z);
     h = y;
@@ -173,7 +211,8 @@ std::vector<ValueId> recurrent_train_lower(GradBuilder& b) {
   Cells u(b, b.x(0), b.x(1), b.x(2));
   const RecurrentShape& s = u.s;
   bool lstm = s.cell == Cell::kLstm;
-  V x = u.typed(b.x(0)), w = u.typed(b.x(1)), r = u.typed(b.x(2)), bias = u.typed(in(3)), lengths = in(4);
+  V x = u.typed(b.x(0)), w = u.typed(b.x(1)), r = u.typed(b.x(2)), bias = u.typed(in(3)),
+    lengths = in(4);
   V h0 = u.typed(in(5)), c0 = lstm ? u.typed(in(6)) : kNone, p = lstm ? u.typed(in(7)) : kNone;
   std::vector<V> ys, hs, cs, saves;
   for (int d = 0; d < s.directions; ++d) {
@@ -197,7 +236,8 @@ std::vector<ValueId> recurrent_train_lower(GradBuilder& b) {
     for (V& v : save) v = b.unsqueeze(v, {axis});
     // a direction of Y: [steps, 1, batch, hidden] or [batch, steps, 1, hidden]
     ys.push_back(b.unsqueeze(u.concat(y, axis), {s.batch_first ? 2 : 1}));
-    V rows = b.call("Reshape", {u.concat(save, axis), b.constant_ints({1, s.rows(), s.saved_width()})});
+    V rows =
+        b.call("Reshape", {u.concat(save, axis), b.constant_ints({1, s.rows(), s.saved_width()})});
     saves.push_back(rows);
     hs.push_back(u.h);
     cs.push_back(u.c);
@@ -217,7 +257,9 @@ struct Back : Unrolled {
   V r, p, dh, dc, save;
   const CellActivation* f;
 
-  V gate_rows(int64_t from, int64_t count) { return slice(r, 0, from * s.hidden, (from + count) * s.hidden); }
+  V gate_rows(int64_t from, int64_t count) {
+    return slice(r, 0, from * s.hidden, (from + count) * s.hidden);
+  }
   V saved(int64_t k, int64_t count = 1) { return columns(save, k, count); }
   V gate_slope(const CellActivation& a, int64_t k) {
     V z = inputs() < 0 ? kNone : saved(inputs() + k);
@@ -227,7 +269,8 @@ struct Back : Unrolled {
   }
   V peephole(int64_t k) { return slice(p, 0, k * s.hidden, (k + 1) * s.hidden); }
 
-  // Each returns the row of gate gradients [dz..., (GRU: gradient of the candidate's recurrent part)].
+  // Each returns the row of gate gradients [dz..., (GRU: gradient of the candidate's recurrent
+  // part)].
   V lstm() {
     V i = saved(0), o = saved(1), forget = saved(2), g = saved(3);
     int64_t e = s.gates() + 1;
@@ -279,15 +322,18 @@ std::vector<ValueId> recurrent_grad_lower(GradBuilder& b) {
   const RecurrentShape& s = u.s;
   bool gru = s.cell == Cell::kGru;
   int64_t h = s.hidden, g = s.gates(), dz_width = gru ? 4 : g;
-  V x = u.typed(b.x(0)), w = u.typed(b.x(1)), r = u.typed(b.x(2)), lengths = in(3), p = u.typed(in(4)), saved = b.x(5);
+  V x = u.typed(b.x(0)), w = u.typed(b.x(1)), r = u.typed(b.x(2)), lengths = in(3),
+    p = u.typed(in(4)), saved = b.x(5);
   V dy = u.typed(in(6)), dyh = u.typed(in(7)), dyc = u.typed(in(8));
   V flat_x = b.call("Reshape", {x, b.constant_ints({s.rows(), s.inputs})}), dx = kNone;
   std::vector<V> dws, drs, dbs, dhs, dcs, dps;
   for (int d = 0; d < s.directions; ++d) {
-    u.r = u.pick(r, 0, d), u.p = p == kNone ? kNone : u.pick(p, 0, d), u.f = s.activations[size_t(d)].data();
+    u.r = u.pick(r, 0, d), u.p = p == kNone ? kNone : u.pick(p, 0, d),
+    u.f = s.activations[size_t(d)].data();
     u.dh = u.state_of(dyh, d), u.dc = u.state_of(dyc, d);
     V rows = u.pick(saved, 0, d);
-    Shape by_step = s.batch_first ? Shape{s.batch, s.steps, s.saved_width()} : Shape{s.steps, s.batch, s.saved_width()};
+    Shape by_step = s.batch_first ? Shape{s.batch, s.steps, s.saved_width()}
+                                  : Shape{s.steps, s.batch, s.saved_width()};
     V steps = b.call("Reshape", {rows, b.constant_ints(by_step)});
     V dyd = dy == kNone ? kNone : u.pick(dy, s.batch_first ? 2 : 1, d);
     std::vector<V> zs(size_t(s.steps));
@@ -309,20 +355,24 @@ std::vector<ValueId> recurrent_grad_lower(GradBuilder& b) {
     dws.push_back(b.unsqueeze(u.matmul(u.turned(gates), flat_x), {0}));
     V dr, rec = gates;
     if (gru) {
-      V last = u.columns(dz, 3, 1), seen = s.linear_before_reset ? h_prev : u.columns(rows, u.extra(), 1);
-      dr = u.concat({u.matmul(u.turned(u.columns(dz, 0, 2)), h_prev), u.matmul(u.turned(last), seen)}, 0);
+      V last = u.columns(dz, 3, 1),
+        seen = s.linear_before_reset ? h_prev : u.columns(rows, u.extra(), 1);
+      dr = u.concat(
+          {u.matmul(u.turned(u.columns(dz, 0, 2)), h_prev), u.matmul(u.turned(last), seen)}, 0);
       rec = u.concat({u.columns(dz, 0, 2), last}, 1);
     } else {
       dr = u.matmul(u.turned(dz), h_prev);
     }
     drs.push_back(b.unsqueeze(dr, {0}));
-    dbs.push_back(b.unsqueeze(u.concat({b.reduce_sum(gates, {0}, false), b.reduce_sum(rec, {0}, false)}, 0), {0}));
+    dbs.push_back(b.unsqueeze(
+        u.concat({b.reduce_sum(gates, {0}, false), b.reduce_sum(rec, {0}, false)}, 0), {0}));
     dhs.push_back(u.dh);
     dcs.push_back(u.dc);
     if (p != kNone) {
       V before = u.columns(rows, u.extra(), 1), after = u.columns(rows, u.extra() + 1, 1);
       V both = u.concat({b.mul(u.columns(dz, 0, 1), before), b.mul(u.columns(dz, 1, 1), after),
-                         b.mul(u.columns(dz, 2, 1), before)}, 1);
+                         b.mul(u.columns(dz, 2, 1), before)},
+                        1);
       dps.push_back(b.reduce_sum(both, {0}, true));
     }
   }

@@ -11,13 +11,17 @@ namespace {
 // integer overflow wraps, as numpy's does
 template <class C>
 C wrap_add(C a, C b) {
-  if constexpr (std::is_integral_v<C>) return C(std::make_unsigned_t<C>(a) + std::make_unsigned_t<C>(b));
-  else return a + b;
+  if constexpr (std::is_integral_v<C>)
+    return C(std::make_unsigned_t<C>(a) + std::make_unsigned_t<C>(b));
+  else
+    return a + b;
 }
 template <class C>
 C wrap_mul(C a, C b) {
-  if constexpr (std::is_integral_v<C>) return C(std::make_unsigned_t<C>(a) * std::make_unsigned_t<C>(b));
-  else return a * b;
+  if constexpr (std::is_integral_v<C>)
+    return C(std::make_unsigned_t<C>(a) * std::make_unsigned_t<C>(b));
+  else
+    return a * b;
 }
 
 template <class C>
@@ -31,8 +35,10 @@ struct SumAcc {
 template <class C>
 struct MeanAcc : SumAcc<C> {
   static C finish(C a, int64_t n) {
-    if constexpr (std::is_integral_v<C>) return n == 0 ? 0 : C(a / C(n));
-    else return a / C(n);
+    if constexpr (std::is_integral_v<C>)
+      return n == 0 ? 0 : C(a / C(n));
+    else
+      return a / C(n);
   }
 };
 template <class C>
@@ -48,9 +54,12 @@ struct ExtremeAcc {
   using A = C;
   static A init() {
     using L = std::numeric_limits<C>;
-    if constexpr (std::is_same_v<C, bool>) return !kMax;
-    else if constexpr (L::has_infinity) return kMax ? -L::infinity() : L::infinity();
-    else return kMax ? L::lowest() : L::max();
+    if constexpr (std::is_same_v<C, bool>)
+      return !kMax;
+    else if constexpr (L::has_infinity)
+      return kMax ? -L::infinity() : L::infinity();
+    else
+      return kMax ? L::lowest() : L::max();
   }
   // NaN wins, as in numpy
   static void add(A& a, C v) {
@@ -61,8 +70,10 @@ struct ExtremeAcc {
   static void merge(A& a, const A& b) { add(a, b); }
   static C finish(A a, int64_t) { return a; }
 };
-template <class C> using MaxAcc = ExtremeAcc<C, true>;
-template <class C> using MinAcc = ExtremeAcc<C, false>;
+template <class C>
+using MaxAcc = ExtremeAcc<C, true>;
+template <class C>
+using MinAcc = ExtremeAcc<C, false>;
 
 template <template <class> class F>
 Kernel make_sum(Prepare& p) {
@@ -71,18 +82,22 @@ Kernel make_sum(Prepare& p) {
 }
 template <template <class> class F>
 Kernel make_extreme(Prepare& p) {
-  return dispatch<float, double, Half, BFloat16, int64_t, int32_t, uint32_t, uint64_t, int8_t, uint8_t, bool>(
-      p.in(0).dtype, p.node().op, [&]<class T>() { return reduce_kernel<T, F<compute_t<T>>>(p); });
+  return dispatch<float, double, Half, BFloat16, int64_t, int32_t, uint32_t, uint64_t, int8_t,
+                  uint8_t, bool>(p.in(0).dtype, p.node().op,
+                                 [&]<class T>() { return reduce_kernel<T, F<compute_t<T>>>(p); });
 }
 
 template <simd::Reduce kOp>
 Impl simd_impl() {
-  return {"simd", refuses_simd_reduce, [](Prepare& p) { return make_simd_reduce(p, kOp, nullptr); }};
+  return {"simd", refuses_simd_reduce,
+          [](Prepare& p) { return make_simd_reduce(p, kOp, nullptr); }};
 }
 
 using Grads = std::vector<ValueId>;
 
-Grads sum_grad(GradBuilder& b) { return reduce_result(b, b.expand_like(unreduce(b, b.dy()), b.x(0))); }
+Grads sum_grad(GradBuilder& b) {
+  return reduce_result(b, b.expand_like(unreduce(b, b.dy()), b.x(0)));
+}
 
 // elements behind each result, as a scalar of the data's type
 ValueId count(GradBuilder& b) {
@@ -127,10 +142,13 @@ void register_reduce(OpTable& t) {
     t.add({.name = name, .shape = reduce_shape, .impls = std::move(impls), .grad = grad});
   };
   add("ReduceSum", {simd_impl<simd::Reduce::kSum>(), {"ref", nullptr, make_sum<SumAcc>}}, sum_grad);
-  add("ReduceMean", {simd_impl<simd::Reduce::kMean>(), {"ref", nullptr, make_sum<MeanAcc>}}, mean_grad);
+  add("ReduceMean", {simd_impl<simd::Reduce::kMean>(), {"ref", nullptr, make_sum<MeanAcc>}},
+      mean_grad);
   add("ReduceProd", {{"ref", nullptr, make_sum<ProdAcc>}}, prod_grad);
-  add("ReduceMax", {simd_impl<simd::Reduce::kMax>(), {"ref", nullptr, make_extreme<MaxAcc>}}, extreme_grad);
-  add("ReduceMin", {simd_impl<simd::Reduce::kMin>(), {"ref", nullptr, make_extreme<MinAcc>}}, extreme_grad);
+  add("ReduceMax", {simd_impl<simd::Reduce::kMax>(), {"ref", nullptr, make_extreme<MaxAcc>}},
+      extreme_grad);
+  add("ReduceMin", {simd_impl<simd::Reduce::kMin>(), {"ref", nullptr, make_extreme<MinAcc>}},
+      extreme_grad);
 }
 
 }  // namespace onnxtrain::ops

@@ -11,7 +11,8 @@ bool axes_are_input(const Node& n) { return n.version >= reduce_axes_input_since
 
 }  // namespace
 
-std::vector<int64_t> reduce_axes(const Node& n, int64_t rank, bool given, std::vector<int64_t> axes) {
+std::vector<int64_t> reduce_axes(const Node& n, int64_t rank, bool given,
+                                 std::vector<int64_t> axes) {
   std::vector<char> reduce(size_t(rank), 0);
   if (!given || axes.empty()) {
     bool noop = axes_are_input(n) && n.i("noop_with_empty_axes", 0) != 0;
@@ -46,14 +47,19 @@ void reduce_shape(ShapeCtx& c) {
   for (size_t d = 0; d < c.shape(0).size(); ++d) {
     bool reduced = next < axes.size() && axes[next] == int64_t(d);
     next += reduced;
-    if (!reduced) out.push_back(c.shape(0)[d]);
-    else if (keep) out.push_back(1);
+    if (!reduced)
+      out.push_back(c.shape(0)[d]);
+    else if (keep)
+      out.push_back(1);
   }
   c.set(0, c.dtype(0), out);
 }
 
 ReduceLoop::ReduceLoop(const Shape& in, const std::vector<int64_t>& axes) {
-  struct Dim { int64_t n, stride; bool reduced; };
+  struct Dim {
+    int64_t n, stride;
+    bool reduced;
+  };
   std::vector<Dim> dims;
   Shape strides = strides_of(in);
   size_t next = 0;
@@ -110,7 +116,8 @@ std::string refuses_simd_reduce(const Prepare& p) {
   if (p.in(0).dtype != DType::kFloat) return "only for float";
   ReduceLoop l = reduce_loop(p);
   if (p.out(0).size() == 0 || l.reduced == 0) return "empty";
-  if (l.inner_reduced) return l.red.size() > 1 || l.kept.size() > 1 ? "more than two stretches of axes" : "";
+  if (l.inner_reduced)
+    return l.red.size() > 1 || l.kept.size() > 1 ? "more than two stretches of axes" : "";
   if (l.red.empty()) return "nothing to reduce";
   return l.red.size() > 1 || l.kept.size() > 1 ? "more than one stretch of axes" : "";
 }
@@ -124,7 +131,8 @@ Kernel make_simd_reduce(Prepare& p, simd::Reduce op, float (*last)(float)) {
   if (!l.inner_reduced) {  // [kept][reduced][run]
     p.workspace = simd::reduce_middle_workspace(l.kept_count, l.red_count, l.run);
     return [=](const Run& r) {
-      simd::reduce_middle(*r.pool, op, r.in<float>(0), l.kept_count, l.red_count, l.run, r.out<float>(0), r.workspace);
+      simd::reduce_middle(*r.pool, op, r.in<float>(0), l.kept_count, l.red_count, l.run,
+                          r.out<float>(0), r.workspace);
       finish(r.out<float>(0));
     };
   }
@@ -134,7 +142,8 @@ Kernel make_simd_reduce(Prepare& p, simd::Reduce op, float (*last)(float)) {
   if (l.red.empty()) {
     p.workspace = first;
     return [=](const Run& r) {
-      simd::reduce_middle(*r.pool, op, r.in<float>(0), rows, l.run, 1, r.out<float>(0), r.workspace);
+      simd::reduce_middle(*r.pool, op, r.in<float>(0), rows, l.run, 1, r.out<float>(0),
+                          r.workspace);
       finish(r.out<float>(0));
     };
   }
@@ -146,7 +155,8 @@ Kernel make_simd_reduce(Prepare& p, simd::Reduce op, float (*last)(float)) {
     float* rows_out = static_cast<float*>(r.workspace);
     void* rest = static_cast<char*>(r.workspace) + part;
     simd::reduce_middle(*r.pool, op, r.in<float>(0), rows, l.run, 1, rows_out, rest);
-    simd::reduce_middle(*r.pool, then, rows_out, 1, l.red_count, l.kept_count, r.out<float>(0), rest);
+    simd::reduce_middle(*r.pool, then, rows_out, 1, l.red_count, l.kept_count, r.out<float>(0),
+                        rest);
     finish(r.out<float>(0));
   };
 }
@@ -172,7 +182,8 @@ ValueId reduce_again(GradBuilder& b, std::string_view op, ValueId v) {
     attrs["noop_with_empty_axes"] = n.i("noop_with_empty_axes", 0);
     if (b.has(1) && b.opset() < since) {  // only possible with constant axes
       const Tensor* c = b.constant(b.x(1));
-      if (!c) model_error("OT1206", "the gradient of a reduction over computed axes needs opset 18");
+      if (!c)
+        model_error("OT1206", "the gradient of a reduction over computed axes needs opset 18");
       if (c->size()) attrs["axes"] = c->to_ints();
       attrs.erase("noop_with_empty_axes");
       return b.call(op, {v}, attrs);

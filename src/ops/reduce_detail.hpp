@@ -17,7 +17,8 @@ namespace onnxtrain::ops {
 // First opset in which `axes` is an input (ReduceSum: 13, the others: 18).
 int reduce_axes_input_since(const std::string& op);
 // Normalised, sorted axes for data of this rank; validates. Empty and not noop: all.
-std::vector<int64_t> reduce_axes(const Node& n, int64_t rank, bool given, std::vector<int64_t> axes);
+std::vector<int64_t> reduce_axes(const Node& n, int64_t rank, bool given,
+                                 std::vector<int64_t> axes);
 void reduce_shape(ShapeCtx& c);
 
 // The data seen as merged dimensions, kept and reduced ones. `run` is the contiguous innermost
@@ -32,7 +33,8 @@ struct ReduceLoop {
   // The reduction is cut into parts of `part` (of red_count, or of run when red_count is 1): the
   // cut depends on shapes only, parts are merged in order.
   int64_t parts = 1, part = 1;
-  int64_t offset(int64_t i, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) const {
+  int64_t offset(int64_t i, const std::vector<int64_t>& dims,
+                 const std::vector<int64_t>& strides) const {
     int64_t at = 0;
     for (size_t d = dims.size(); d-- > 0;) {
       at += i % dims[d] * strides[d];
@@ -47,9 +49,11 @@ inline constexpr int64_t kReduceColumns = 128;
 
 // One part of one result whose elements lie in runs.
 template <class T, class F>
-typename F::A reduce_runs(const ReduceLoop& l, const T* x, int64_t r0, int64_t r1, int64_t i0, int64_t i1) {
+typename F::A reduce_runs(const ReduceLoop& l, const T* x, int64_t r0, int64_t r1, int64_t i0,
+                          int64_t i1) {
   using C = compute_t<T>;
-  constexpr int kLanes = 8;  // independent sums: exact order is fixed, and rounding errors stay small
+  constexpr int kLanes =
+      8;  // independent sums: exact order is fixed, and rounding errors stay small
   typename F::A lane[kLanes];
   for (auto& a : lane) a = F::init();
   for (int64_t r = r0; r < r1; ++r) {
@@ -82,8 +86,10 @@ Kernel reduce_to_runs(Prepare& p, ReduceLoop l) {  // inner dimension reduced
     parallel_for(*r.pool, l.kept_count * l.parts, grain, [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) {
         A a = one(i / l.parts, i % l.parts);
-        if (l.parts == 1) y[i] = T(F::finish(a, l.reduced));
-        else partial[i] = a;
+        if (l.parts == 1)
+          y[i] = T(F::finish(a, l.reduced));
+        else
+          partial[i] = a;
       }
     });
     if (l.parts == 1) return;
@@ -144,7 +150,8 @@ Kernel reduce_kernel(Prepare& p) {
     int64_t n = p.out(0).size();
     return [n](const Run& r) { std::fill_n(r.out<T>(0), n, T(F::finish(F::init(), 0))); };
   }
-  return l.inner_reduced ? reduce_to_runs<T, F>(p, std::move(l)) : reduce_to_columns<T, F>(p, std::move(l));
+  return l.inner_reduced ? reduce_to_runs<T, F>(p, std::move(l))
+                         : reduce_to_columns<T, F>(p, std::move(l));
 }
 
 // The float kernels of kernels/simd: for one stretch of reduced dimensions, or two of which the

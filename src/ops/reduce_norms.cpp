@@ -15,25 +15,37 @@ struct TermAcc {
   static A init() { return 0; }
   static void add(A& a, C v) { merge(a, Term{}(v)); }
   static void merge(A& a, const A& b) {
-    if constexpr (std::is_integral_v<C>) a = C(std::make_unsigned_t<C>(a) + std::make_unsigned_t<C>(b));
-    else a += b;
+    if constexpr (std::is_integral_v<C>)
+      a = C(std::make_unsigned_t<C>(a) + std::make_unsigned_t<C>(b));
+    else
+      a += b;
   }
   static C finish(A a, int64_t) { return Last{}(a); }
 };
-struct Same { template <class C> C operator()(C v) const { return v; } };
+struct Same {
+  template <class C>
+  C operator()(C v) const {
+    return v;
+  }
+};
 struct AbsV {
   template <class C>
   C operator()(C v) const {
-    if constexpr (std::is_unsigned_v<C>) return v;
-    else if constexpr (std::is_integral_v<C>) return v < 0 ? C(0 - std::make_unsigned_t<C>(v)) : v;
-    else return std::fabs(v);
+    if constexpr (std::is_unsigned_v<C>)
+      return v;
+    else if constexpr (std::is_integral_v<C>)
+      return v < 0 ? C(0 - std::make_unsigned_t<C>(v)) : v;
+    else
+      return std::fabs(v);
   }
 };
 struct SquareV {
   template <class C>
   C operator()(C v) const {
-    if constexpr (std::is_integral_v<C>) return C(std::make_unsigned_t<C>(v) * std::make_unsigned_t<C>(v));
-    else return v * v;
+    if constexpr (std::is_integral_v<C>)
+      return C(std::make_unsigned_t<C>(v) * std::make_unsigned_t<C>(v));
+    else
+      return v * v;
   }
 };
 // integers: by way of double, kept in range
@@ -46,27 +58,37 @@ C from_double(double v) {
 struct RootV {
   template <class C>
   C operator()(C v) const {
-    if constexpr (std::is_integral_v<C>) return from_double<C>(std::sqrt(double(v)));
-    else return std::sqrt(v);
+    if constexpr (std::is_integral_v<C>)
+      return from_double<C>(std::sqrt(double(v)));
+    else
+      return std::sqrt(v);
   }
 };
 struct LogV {
   template <class C>
   C operator()(C v) const {
-    if constexpr (std::is_integral_v<C>) return from_double<C>(std::log(double(v)));
-    else return std::log(v);
+    if constexpr (std::is_integral_v<C>)
+      return from_double<C>(std::log(double(v)));
+    else
+      return std::log(v);
   }
 };
-template <class C> using L1Acc = TermAcc<C, AbsV, Same>;
-template <class C> using L2Acc = TermAcc<C, SquareV, RootV>;
-template <class C> using SquareAcc = TermAcc<C, SquareV, Same>;
-template <class C> using LogSumAcc = TermAcc<C, Same, LogV>;
+template <class C>
+using L1Acc = TermAcc<C, AbsV, Same>;
+template <class C>
+using L2Acc = TermAcc<C, SquareV, RootV>;
+template <class C>
+using SquareAcc = TermAcc<C, SquareV, Same>;
+template <class C>
+using LogSumAcc = TermAcc<C, Same, LogV>;
 
 // log(sum(exp)) relative to the largest element seen so far: no overflow.
 template <class C>
 struct LogSumExpAcc {
   using F = std::conditional_t<std::is_integral_v<C>, double, C>;
-  struct A { F top, sum; };
+  struct A {
+    F top, sum;
+  };
   static constexpr F kInf = std::numeric_limits<F>::infinity();
   static A init() { return {-kInf, 0}; }
   static void put(A& a, F v, F s) {
@@ -86,8 +108,10 @@ struct LogSumExpAcc {
   static void merge(A& a, const A& b) { put(a, b.top, b.sum); }
   static C finish(A a, int64_t) {
     F v = a.top == -kInf ? -kInf : a.top + std::log(a.sum);
-    if constexpr (std::is_integral_v<C>) return from_double<C>(v);
-    else return v;
+    if constexpr (std::is_integral_v<C>)
+      return from_double<C>(v);
+    else
+      return v;
   }
 };
 
@@ -111,7 +135,8 @@ Grads l1_grad(GradBuilder& b) {
 // x / |x|, and 0 where the norm is 0
 Grads l2_grad(GradBuilder& b) {
   ValueId y = b.y();
-  ValueId safe = b.call("Where", {b.call("Equal", {y, b.scalar(0, b.x(0))}), b.scalar(1, b.x(0)), y});
+  ValueId safe =
+      b.call("Where", {b.call("Equal", {y, b.scalar(0, b.x(0))}), b.scalar(1, b.x(0)), y});
   return reduce_result(b, b.mul(unreduce(b, b.div(b.dy(), safe)), b.x(0)));
 }
 Grads square_grad(GradBuilder& b) {
@@ -136,8 +161,10 @@ void register_reduce_norms(OpTable& t) {
   using simd::Reduce;
   add("ReduceL1", {simd_impl<Reduce::kSumAbs, nullptr>(), {"ref", nullptr, make<L1Acc>}}, l1_grad);
   add("ReduceL2", {simd_impl<Reduce::kSumSquare, root>(), {"ref", nullptr, make<L2Acc>}}, l2_grad);
-  add("ReduceSumSquare", {simd_impl<Reduce::kSumSquare, nullptr>(), {"ref", nullptr, make<SquareAcc>}}, square_grad);
-  add("ReduceLogSum", {simd_impl<Reduce::kSum, logarithm>(), {"ref", nullptr, make<LogSumAcc>}}, log_sum_grad);
+  add("ReduceSumSquare",
+      {simd_impl<Reduce::kSumSquare, nullptr>(), {"ref", nullptr, make<SquareAcc>}}, square_grad);
+  add("ReduceLogSum", {simd_impl<Reduce::kSum, logarithm>(), {"ref", nullptr, make<LogSumAcc>}},
+      log_sum_grad);
   add("ReduceLogSumExp", {{"ref", nullptr, make<LogSumExpAcc>}}, log_sum_exp_grad);
 }
 

@@ -1,8 +1,7 @@
 // Resize and Upsample in all versions, and ResizeGrad(dy, roi, scales, sizes, shape of x).
-#include "ops/resize_detail.hpp"
-
 #include "op/grad_builder.hpp"
 #include "ops/in_float_detail.hpp"
+#include "ops/resize_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -13,7 +12,9 @@ bool is_legacy(const Node& n) {
   if (is_grad(n)) return n.i("legacy", 0) != 0;
   return n.op == "Upsample" || n.version < 11;
 }
-bool crops(const Node& n) { return n.s("coordinate_transformation_mode", "") == "tf_crop_and_resize"; }
+bool crops(const Node& n) {
+  return n.s("coordinate_transformation_mode", "") == "tf_crop_and_resize";
+}
 
 // Where the operands are: -1 when the version has none.
 struct Operands {
@@ -48,11 +49,13 @@ ResizeSpec spec_of(const Ctx& c, const Shape& in, Get get, bool tables) {
     from_attribute = attribute_scales(n, int64_t(in.size()));
     scales = &from_attribute;
   }
-  return resize_spec(n, in, is_legacy(n), crops(n) ? value(o.roi) : nullptr, scales, value(o.sizes), tables);
+  return resize_spec(n, in, is_legacy(n), crops(n) ? value(o.roi) : nullptr, scales, value(o.sizes),
+                     tables);
 }
 
 void resize_shape(ShapeCtx& c) {
-  ResizeSpec s = spec_of(c, c.shape(0), [&](int i) { return &c.value(i); }, false);
+  ResizeSpec s = spec_of(
+      c, c.shape(0), [&](int i) { return &c.value(i); }, false);
   c.set(0, c.dtype(0), s.out);
 }
 
@@ -130,7 +133,8 @@ template <class F>
 void for_outside(const ResizeSpec& s, F f) {
   for (const ResizeAxis& a : s.axes) {
     if (!a.any_outside) continue;
-    int64_t outer = product(s.out, 0, size_t(a.axis)), inner = product(s.out, size_t(a.axis) + 1, s.out.size());
+    int64_t outer = product(s.out, 0, size_t(a.axis)),
+            inner = product(s.out, size_t(a.axis) + 1, s.out.size());
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i = 0; i < a.out; ++i)
         if (a.outside[size_t(i)])
@@ -146,7 +150,8 @@ size_t scratch(const std::vector<Pass<T>>& passes) {
 }
 
 ResizeSpec prepared(const Prepare& p, const Shape& in) {
-  return spec_of(p, in, [&](int i) { return p.constant(i); }, true);
+  return spec_of(
+      p, in, [&](int i) { return p.constant(i); }, true);
 }
 
 struct Interpolate {
@@ -160,7 +165,9 @@ struct Interpolate {
     for (ResizeAxis& a : s.axes) a.index = {}, a.weight = {};
     return [=](const Run& r) {
       const T* from = r.in<T>(0);
-      T *y = r.out<T>(0), *space[2] = {static_cast<T*>(r.workspace), reinterpret_cast<T*>(static_cast<char*>(r.workspace) + bytes)};
+      T *y = r.out<T>(0),
+        *space[2] = {static_cast<T*>(r.workspace),
+                     reinterpret_cast<T*>(static_cast<char*>(r.workspace) + bytes)};
       if (n == 0) return;
       if (passes.empty()) std::copy_n(from, n, y);
       for (size_t k = 0; k < passes.size(); ++k) {
@@ -187,7 +194,8 @@ Kernel make_moved(Prepare& p) {
         for (int64_t i = 0; i < out[d]; ++i) o[size_t(i)] = a.index[size_t(i)] * in_strides[d];
     offset.push_back(std::move(o));
   }
-  int64_t inner = out.empty() ? 1 : out.back(), rows = num_elements(out) == 0 ? 0 : num_elements(out) / inner;
+  int64_t inner = out.empty() ? 1 : out.back(),
+          rows = num_elements(out) == 0 ? 0 : num_elements(out) / inner;
   if (out.empty()) offset.push_back({0});
   return [=](const Run& r) {
     const T* x = r.in<T>(0);
@@ -195,7 +203,8 @@ Kernel make_moved(Prepare& p) {
     parallel_for(*r.pool, rows, std::max<int64_t>(1, 16 * 1024 / inner), [&](int64_t b, int64_t e) {
       for (int64_t row = b; row < e; ++row) {
         int64_t rest = row, base = 0;
-        for (size_t d = offset.size() - 1; d-- > 0; rest /= out[d]) base += offset[d][size_t(rest % out[d])];
+        for (size_t d = offset.size() - 1; d-- > 0; rest /= out[d])
+          base += offset[d][size_t(rest % out[d])];
         const int64_t* last = offset.back().data();
         for (int64_t j = 0; j < inner; ++j) y[row * inner + j] = x[base + last[j]];
       }
@@ -210,11 +219,16 @@ std::string moved_refuses(const Prepare& p) {
 Kernel make_nearest(Prepare& p) {
   if (p.in(0).dtype == DType::kString) return make_moved<std::string>(p);
   switch (dtype_size(p.in(0).dtype)) {
-    case 1: return make_moved<uint8_t>(p);
-    case 2: return make_moved<uint16_t>(p);
-    case 4: return make_moved<uint32_t>(p);
-    case 8: return make_moved<uint64_t>(p);
-    default: return make_moved<std::complex<double>>(p);
+    case 1:
+      return make_moved<uint8_t>(p);
+    case 2:
+      return make_moved<uint16_t>(p);
+    case 4:
+      return make_moved<uint32_t>(p);
+    case 8:
+      return make_moved<uint64_t>(p);
+    default:
+      return make_moved<std::complex<double>>(p);
   }
 }
 
@@ -224,8 +238,11 @@ constexpr int kXShape = 4;
 void grad_shape(ShapeCtx& c) {
   Shape x = c.ints(kXShape);
   num_elements(x);
-  ResizeSpec s = spec_of(c, x, [&](int i) { return &c.value(i); }, false);
-  if (s.out != c.shape(0)) model_error("OT1160", cat("dy has shape ", to_string(c.shape(0)), ", expected ", to_string(s.out)));
+  ResizeSpec s = spec_of(
+      c, x, [&](int i) { return &c.value(i); }, false);
+  if (s.out != c.shape(0))
+    model_error("OT1160",
+                cat("dy has shape ", to_string(c.shape(0)), ", expected ", to_string(s.out)));
   c.set(0, c.dtype(0), x);
 }
 
@@ -237,12 +254,14 @@ struct Gradient {
     bool masked = false;
     for (const ResizeAxis& a : s.axes) masked |= a.any_outside;
     int64_t n = p.in(0).size(), m = p.out(0).size();
-    size_t bytes = std::max(scratch(passes), size_t(0)), mask_bytes = masked ? (size_t(n) * sizeof(T) + 63) / 64 * 64 : 0;
+    size_t bytes = std::max(scratch(passes), size_t(0)),
+           mask_bytes = masked ? (size_t(n) * sizeof(T) + 63) / 64 * 64 : 0;
     p.workspace = 2 * bytes + mask_bytes;
     return [=](const Run& r) {
       const T* from = r.in<T>(0);
       char* base = static_cast<char*>(r.workspace);
-      T *dx = r.out<T>(0), *space[2] = {reinterpret_cast<T*>(base), reinterpret_cast<T*>(base + bytes)};
+      T *dx = r.out<T>(0),
+        *space[2] = {reinterpret_cast<T*>(base), reinterpret_cast<T*>(base + bytes)};
       if (masked) {
         T* copy = reinterpret_cast<T*>(base + 2 * bytes);
         std::copy_n(from, n, copy);
@@ -273,7 +292,8 @@ std::vector<ValueId> resize_grad(GradBuilder& b) {
   Operands o = operands_of(b.node());
   auto in = [&](int i) { return i >= 0 && b.has(i) ? b.x(i) : kNone; };
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
-  g[0] = b.own("ResizeGrad", {b.dy(), in(o.roi), in(o.scales), in(o.sizes), b.shape_of(b.x(0))}, grad_attrs(b.node()));
+  g[0] = b.own("ResizeGrad", {b.dy(), in(o.roi), in(o.scales), in(o.sizes), b.shape_of(b.x(0))},
+               grad_attrs(b.node()));
   return g;
 }
 
@@ -289,7 +309,8 @@ std::vector<ValueId> resize_grad_grad(GradBuilder& b) {
   }
   auto in = [&](int i) { return b.has(i) ? b.x(i) : kNone; };
   ValueId scales = in(2);
-  if (scales == kNone && in(3) == kNone) scales = b.tensor(attribute_scales(b.node(), b.need_rank(b.dy())));
+  if (scales == kNone && in(3) == kNone)
+    scales = b.tensor(attribute_scales(b.node(), b.need_rank(b.dy())));
   for (const char* key : {"scales", "height_scale", "width_scale"}) a.erase(key);
   g[0] = b.call("Resize", {b.dy(), in(1), scales, in(3)}, a);
   return g;
@@ -304,11 +325,15 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
   } c{b};
   auto get = [&](int i) -> const Tensor* {
     const Tensor* t = b.constant(b.x(i));
-    if (!t) model_error("OT1206", cat("the gradient of a Resize in standard operators needs constant scales and sizes"));
+    if (!t)
+      model_error(
+          "OT1206",
+          cat("the gradient of a Resize in standard operators needs constant scales and sizes"));
     return t;
   };
   const Tensor* shape = b.constant(b.x(kXShape));
-  if (!shape) model_error("OT1206", "the gradient of a Resize in standard operators needs the input's shape");
+  if (!shape)
+    model_error("OT1206", "the gradient of a Resize in standard operators needs the input's shape");
   Shape x = shape->to_ints();
   ResizeSpec s = spec_of(c, x, get, true);
   ValueId v = b.x(0);
@@ -325,7 +350,8 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
     std::vector<double> matrix(size_t(num_elements({a.out, a.in})), 0.0);
     for (int64_t i = 0; i < a.out; ++i)
       for (int64_t t = 0; t < a.taps && !a.outside[size_t(i)]; ++t)
-        matrix[size_t(i * a.in + a.index[size_t(i * a.taps + t)])] += a.weight[size_t(i * a.taps + t)];
+        matrix[size_t(i * a.in + a.index[size_t(i * a.taps + t)])] +=
+            a.weight[size_t(i * a.taps + t)];
     std::vector<int64_t> perm;
     for (int64_t d = 0; d < int64_t(x.size()); ++d) perm.push_back(d);
     std::swap(perm[size_t(a.axis)], perm.back());
@@ -340,11 +366,16 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
 }  // namespace
 
 void register_resize(OpTable& t) {
-  std::vector<Impl> impls = {{"move", moved_refuses, make_nearest}, {"axes", nullptr, float_or_double<Interpolate>}};
+  std::vector<Impl> impls = {{"move", moved_refuses, make_nearest},
+                             {"axes", nullptr, float_or_double<Interpolate>}};
   for (const char* name : {"Resize", "Upsample"})
     t.add({.name = name, .shape = resize_shape, .impls = impls, .grad = resize_grad});
-  t.add({.name = "ResizeGrad", .domain = std::string(kOwnDomain), .shape = grad_shape,
-         .impls = {{"axes", nullptr, float_or_double<Gradient>}}, .grad = resize_grad_grad, .lower = grad_lower});
+  t.add({.name = "ResizeGrad",
+         .domain = std::string(kOwnDomain),
+         .shape = grad_shape,
+         .impls = {{"axes", nullptr, float_or_double<Gradient>}},
+         .grad = resize_grad_grad,
+         .lower = grad_lower});
 }
 
 }  // namespace onnxtrain::ops

@@ -1,4 +1,5 @@
-// Resize and Upsample as linear maps along one axis at a time: where each output takes its value from.
+// Resize and Upsample as linear maps along one axis at a time: where each output takes its value
+// from.
 #pragma once
 #include "op/op.hpp"
 
@@ -20,8 +21,9 @@ struct ResizeSpec {
   bool nearest = true;
 };
 
-// Tensors may be null. `legacy`: Upsample and Resize before opset 11. Without tables only the shape.
-ResizeSpec resize_spec(const Node& n, const Shape& in, bool legacy, const Tensor* roi, const Tensor* scales,
-                       const Tensor* sizes, bool with_tables);
+// Tensors may be null. `legacy`: Upsample and Resize before opset 11. Without tables only the
+// shape.
+ResizeSpec resize_spec(const Node& n, const Shape& in, bool legacy, const Tensor* roi,
+                       const Tensor* scales, const Tensor* sizes, bool with_tables);
 
 }  // namespace onnxtrain::ops

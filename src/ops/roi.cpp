@@ -22,23 +22,33 @@ RoiShape roi_shape(const Node& n, int version, const Shape& x, const Shape& rois
   RoiShape s;
   s.align = is_align(n);
   if (x.size() != 4 || rois.size() != 2 || rois[1] != (s.align ? 4 : 5))
-    model_error("OT1167", cat("regions of shape ", to_string(rois), " do not fit an input of shape ", to_string(x)));
+    model_error("OT1167", cat("regions of shape ", to_string(rois),
+                              " do not fit an input of shape ", to_string(x)));
   s.batch = x[0], s.channels = x[1], s.height = x[2], s.width = x[3], s.rois = rois[0];
   s.scale = n.f("spatial_scale", 1);
   if (s.align) {
-    s.out_h = n.i("output_height", 1), s.out_w = n.i("output_width", 1), s.sampling = n.i("sampling_ratio", 0);
-    std::string mode = n.s("mode", "avg"), where = n.s("coordinate_transformation_mode", version < 16 ? "output_half_pixel" : "half_pixel");
-    if (mode != "avg" && mode != "max") model_error("OT1167", cat("mode of ", n.label(), " is '", mode, "'"));
-    if (where != "half_pixel" && where != "output_half_pixel") model_error("OT1167", cat("coordinate_transformation_mode of ", n.label(), " is '", where, "'"));
+    s.out_h = n.i("output_height", 1), s.out_w = n.i("output_width", 1),
+    s.sampling = n.i("sampling_ratio", 0);
+    std::string mode = n.s("mode", "avg"),
+                where = n.s("coordinate_transformation_mode",
+                            version < 16 ? "output_half_pixel" : "half_pixel");
+    if (mode != "avg" && mode != "max")
+      model_error("OT1167", cat("mode of ", n.label(), " is '", mode, "'"));
+    if (where != "half_pixel" && where != "output_half_pixel")
+      model_error("OT1167",
+                  cat("coordinate_transformation_mode of ", n.label(), " is '", where, "'"));
     s.is_max = mode == "max";
     s.half_pixel = where == "half_pixel";
   } else {
     std::vector<int64_t> pooled = n.ints("pooled_shape");
-    if (pooled.size() != 2) model_error("OT1167", cat("pooled_shape of ", n.label(), " needs two entries"));
+    if (pooled.size() != 2)
+      model_error("OT1167", cat("pooled_shape of ", n.label(), " needs two entries"));
     s.out_h = pooled[0], s.out_w = pooled[1], s.is_max = true;
   }
-  if (s.out_h < 1 || s.out_w < 1 || s.out_h > kMost || s.out_w > kMost || s.sampling < 0 || s.sampling > 4096 || !std::isfinite(s.scale))
-    model_error("OT1167", cat(n.label(), " has an output of ", s.out_h, "x", s.out_w, ", sampling_ratio ", s.sampling, ", spatial_scale ", s.scale));
+  if (s.out_h < 1 || s.out_w < 1 || s.out_h > kMost || s.out_w > kMost || s.sampling < 0 ||
+      s.sampling > 4096 || !std::isfinite(s.scale))
+    model_error("OT1167", cat(n.label(), " has an output of ", s.out_h, "x", s.out_w,
+                              ", sampling_ratio ", s.sampling, ", spatial_scale ", s.scale));
   if (s.rois > 0 && s.height * s.width == 0) model_error("OT1167", "regions of an empty image");
   return s;
 }
@@ -63,8 +73,10 @@ struct Sample {
     if (y0 >= s.height - 1) y1 = y0 = s.height - 1, y = T(y0);
     if (x0 >= s.width - 1) x1 = x0 = s.width - 1, x = T(x0);
     T ly = y - T(y0), lx = x - T(x0);
-    at[0] = y0 * s.width + x0, at[1] = y0 * s.width + x1, at[2] = y1 * s.width + x0, at[3] = y1 * s.width + x1;
-    weight[0] = (1 - ly) * (1 - lx), weight[1] = (1 - ly) * lx, weight[2] = ly * (1 - lx), weight[3] = ly * lx;
+    at[0] = y0 * s.width + x0, at[1] = y0 * s.width + x1, at[2] = y1 * s.width + x0,
+    at[3] = y1 * s.width + x1;
+    weight[0] = (1 - ly) * (1 - lx), weight[1] = (1 - ly) * lx, weight[2] = ly * (1 - lx),
+    weight[3] = ly * lx;
   }
 };
 
@@ -82,9 +94,11 @@ struct Region {
     bin_h = h / T(s.out_h), bin_w = w / T(s.out_w);
     // a region cannot need more points per bin than some pixels around the image have
     auto points = [&](T bin, int64_t size) {
-      return s.sampling > 0 ? s.sampling : int64_t(std::clamp<T>(std::ceil(bin), 0, T(4 * size + 64)));
+      return s.sampling > 0 ? s.sampling
+                            : int64_t(std::clamp<T>(std::ceil(bin), 0, T(4 * size + 64)));
     };
-    grid_h = std::isfinite(bin_h) ? points(bin_h, s.height) : 0, grid_w = std::isfinite(bin_w) ? points(bin_w, s.width) : 0;
+    grid_h = std::isfinite(bin_h) ? points(bin_h, s.height) : 0,
+    grid_w = std::isfinite(bin_w) ? points(bin_w, s.width) : 0;
   }
   int64_t count() const { return std::max<int64_t>(1, grid_h * grid_w); }
   template <class F>
@@ -127,7 +141,8 @@ void align_back(const Region<T>& region, int64_t ph, int64_t pw, const T* plane,
   int64_t at = -1;
   region.samples(ph, pw, [&](const Sample<T>& p) {
     for (int k = 0; k < 4; ++k)
-      if (T v = p.weight[k] * plane[p.at[k]]; at < 0 || v > most) most = v, weight = p.weight[k], at = p.at[k];
+      if (T v = p.weight[k] * plane[p.at[k]]; at < 0 || v > most)
+        most = v, weight = p.weight[k], at = p.at[k];
   });
   if (at >= 0) dplane[at] += weight * dy;
 }
@@ -135,12 +150,18 @@ void align_back(const Region<T>& region, int64_t ph, int64_t pw, const T* plane,
 // Position of the maximum of a MaxRoiPool bin in its plane, or -1 when the bin is empty.
 template <class T>
 int64_t pool_max(const RoiShape& s, const T* roi, int64_t ph, int64_t pw, const T* plane) {
-  auto pixel = [&](T v) { return std::isfinite(v * T(s.scale)) ? std::round(std::clamp<T>(v * T(s.scale), -1e9, 1e9)) : T(0); };
+  auto pixel = [&](T v) {
+    return std::isfinite(v * T(s.scale)) ? std::round(std::clamp<T>(v * T(s.scale), -1e9, 1e9))
+                                         : T(0);
+  };
   T x0 = pixel(roi[1]), y0 = pixel(roi[2]), x1 = pixel(roi[3]), y1 = pixel(roi[4]);
-  T bin_h = std::max(y1 - y0 + 1, T(1)) / T(s.out_h), bin_w = std::max(x1 - x0 + 1, T(1)) / T(s.out_w);
+  T bin_h = std::max(y1 - y0 + 1, T(1)) / T(s.out_h),
+    bin_w = std::max(x1 - x0 + 1, T(1)) / T(s.out_w);
   auto clip = [](T v, int64_t n) { return int64_t(std::clamp<T>(v, 0, T(n))); };
-  int64_t h0 = clip(std::floor(T(ph) * bin_h) + y0, s.height), h1 = clip(std::ceil(T(ph + 1) * bin_h) + y0, s.height);
-  int64_t w0 = clip(std::floor(T(pw) * bin_w) + x0, s.width), w1 = clip(std::ceil(T(pw + 1) * bin_w) + x0, s.width);
+  int64_t h0 = clip(std::floor(T(ph) * bin_h) + y0, s.height),
+          h1 = clip(std::ceil(T(ph + 1) * bin_h) + y0, s.height);
+  int64_t w0 = clip(std::floor(T(pw) * bin_w) + x0, s.width),
+          w1 = clip(std::ceil(T(pw + 1) * bin_w) + x0, s.width);
   int64_t at = -1;
   for (int64_t h = h0; h < h1; ++h)
     for (int64_t w = w0; w < w1; ++w)
@@ -151,14 +172,17 @@ int64_t pool_max(const RoiShape& s, const T* roi, int64_t ph, int64_t pw, const 
 // The image of each region, checked.
 template <class T>
 int64_t image_of(const RoiShape& s, const Run& r, int first, int64_t roi) {
-  int64_t b = s.align ? r.in<int64_t>(first + 1)[roi] : int64_t(std::clamp<T>(r.in<T>(first)[roi * 5], -1, T(s.batch)));
-  if (b < 0 || b >= s.batch) data_error("OT1168", cat("region ", roi, " names image ", b, " of ", s.batch));
+  int64_t b = s.align ? r.in<int64_t>(first + 1)[roi]
+                      : int64_t(std::clamp<T>(r.in<T>(first)[roi * 5], -1, T(s.batch)));
+  if (b < 0 || b >= s.batch)
+    data_error("OT1168", cat("region ", roi, " names image ", b, " of ", s.batch));
   return b;
 }
 
 void forward_shape(ShapeCtx& c) {
   RoiShape s = roi_shape(c.node(), c.version(), c.shape(0), c.shape(1));
-  if (s.align && c.shape(2) != Shape{s.rois}) model_error("OT1167", "RoiAlign needs one batch index for each region");
+  if (s.align && c.shape(2) != Shape{s.rois})
+    model_error("OT1167", "RoiAlign needs one batch index for each region");
   c.set(0, c.dtype(0), {s.rois, s.channels, s.out_h, s.out_w});
 }
 
@@ -194,7 +218,8 @@ struct Forward {
 // NAMEGrad(dy, x, rois, [batch_indices])
 void grad_shape(ShapeCtx& c) {
   RoiShape s = roi_shape(c.node(), 16, c.shape(1), c.shape(2));
-  if (c.shape(0) != Shape{s.rois, s.channels, s.out_h, s.out_w}) model_error("OT1167", cat("dy has shape ", to_string(c.shape(0))));
+  if (c.shape(0) != Shape{s.rois, s.channels, s.out_h, s.out_w})
+    model_error("OT1167", cat("dy has shape ", to_string(c.shape(0))));
   c.set(0, c.dtype(1), c.shape(1));
 }
 
@@ -240,9 +265,15 @@ std::vector<ValueId> grad(GradBuilder& b) {
 
 void register_roi(OpTable& t) {
   for (const char* name : {"RoiAlign", "MaxRoiPool"}) {
-    t.add({.name = name, .shape = forward_shape, .impls = {{"ref", nullptr, float_or_double<Forward>}}, .grad = grad});
-    t.add({.name = std::string(name) + "Grad", .domain = std::string(kOwnDomain), .shape = grad_shape,
-           .impls = {{"ref", nullptr, float_or_double<Backward>}}, .no_grad = "a second derivative of a region pool is not written"});
+    t.add({.name = name,
+           .shape = forward_shape,
+           .impls = {{"ref", nullptr, float_or_double<Forward>}},
+           .grad = grad});
+    t.add({.name = std::string(name) + "Grad",
+           .domain = std::string(kOwnDomain),
+           .shape = grad_shape,
+           .impls = {{"ref", nullptr, float_or_double<Backward>}},
+           .no_grad = "a second derivative of a region pool is not written"});
   }
 }
 

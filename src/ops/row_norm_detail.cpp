@@ -45,7 +45,8 @@ size_t layer_axis(const Node& n, const Shape& x) {
   return size_t(normalize_axis(n.i("axis", -1), int64_t(x.size()), "axis of a normalisation"));
 }
 
-RowNorm layer(std::string_view kind, const Node& n, const Shape& x, const Shape& scale, const Shape* bias) {
+RowNorm layer(std::string_view kind, const Node& n, const Shape& x, const Shape& scale,
+              const Shape* bias) {
   RowNorm r;
   size_t axis = layer_axis(n, x);
   r.rows = product(x, 0, axis);
@@ -56,14 +57,17 @@ RowNorm layer(std::string_view kind, const Node& n, const Shape& x, const Shape&
   return r;
 }
 
-RowNorm group(std::string_view kind, const Node& n, int version, const Shape& x, const Shape& scale, const Shape* bias) {
-  if (x.size() < 2) model_error("OT1133", cat(kind, " of ", to_string(x), ", which has no channels"));
+RowNorm group(std::string_view kind, const Node& n, int version, const Shape& x, const Shape& scale,
+              const Shape* bias) {
+  if (x.size() < 2)
+    model_error("OT1133", cat(kind, " of ", to_string(x), ", which has no channels"));
   bool instance = kind == "InstanceNormalization";
   int64_t groups = instance ? x[1] : n.i("num_groups", 0);
   if (groups <= 0 && !(instance && groups == 0))
     model_error("OT1134", cat("num_groups of ", kind, " is ", groups));
   if (groups != 0 && x[1] % groups != 0)
-    model_error("OT1134", cat("num_groups of ", kind, " is ", groups, ", which does not divide the ", x[1], " channels"));
+    model_error("OT1134", cat("num_groups of ", kind, " is ", groups,
+                              ", which does not divide the ", x[1], " channels"));
   RowNorm r;
   int64_t s = product(x, 2, x.size()), per = groups ? x[1] / groups : 0;
   r.rows = x[0] * groups;
@@ -71,7 +75,8 @@ RowNorm group(std::string_view kind, const Node& n, int version, const Shape& x,
   bool per_group = !instance && version < 21;  // GroupNormalization-18 has parameters per group
   int64_t want = per_group ? groups : x[1];
   if (scale != Shape{want} || (bias && *bias != Shape{want}))
-    model_error("OT1133", cat(kind, " of ", to_string(x), ": scale has shape ", to_string(scale), ", not [", want, "]"));
+    model_error("OT1133", cat(kind, " of ", to_string(x), ": scale has shape ", to_string(scale),
+                              ", not [", want, "]"));
   r.scale.mod = std::max<int64_t>(1, groups);
   r.scale.mul = per_group ? 1 : per;
   r.scale.length = per_group ? r.n : s;
@@ -85,8 +90,8 @@ RowNorm group(std::string_view kind, const Node& n, int version, const Shape& x,
 
 }  // namespace
 
-RowNorm row_norm(std::string_view kind, const Node& n, int version, const Shape& x, const Shape& scale,
-                 const Shape* bias) {
+RowNorm row_norm(std::string_view kind, const Node& n, int version, const Shape& x,
+                 const Shape& scale, const Shape* bias) {
   bool rows = kind == "LayerNormalization" || kind == "RMSNormalization";
   RowNorm r = rows ? layer(kind, n, x, scale, bias) : group(kind, n, version, x, scale, bias);
   r.epsilon = n.f("epsilon", 1e-5f);

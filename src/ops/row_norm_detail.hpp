@@ -1,6 +1,6 @@
 // Normalisation of rows (LayerNormalization, RMSNormalization, GroupNormalization,
-// InstanceNormalization): the data is [rows][n]; scale and bias are found by two offsets, one of the
-// row and one of the segment inside the row.
+// InstanceNormalization): the data is [rows][n]; scale and bias are found by two offsets, one of
+// the row and one of the segment inside the row.
 #pragma once
 #include "op/grad_builder.hpp"
 #include "ops/batch_norm_detail.hpp"
@@ -8,10 +8,11 @@
 
 namespace onnxtrain::ops {
 
-// Where element k of row r finds its parameter: row(r) + segment[k / length] + (step ? k % length : 0).
+// Where element k of row r finds its parameter: row(r) + segment[k / length] + (step ? k % length :
+// 0).
 struct ParameterMap {
-  int64_t mod = 1, mul = 0;        // row(r) = r % mod * mul
-  std::vector<int64_t> table;      // instead of that when not empty
+  int64_t mod = 1, mul = 0;    // row(r) = r % mod * mul
+  std::vector<int64_t> table;  // instead of that when not empty
   std::vector<int64_t> segment{0};
   int64_t length = 1, step = 0;
   int64_t row(int64_t r) const { return table.empty() ? r % mod * mul : table[size_t(r)]; }
@@ -29,8 +30,8 @@ struct RowNorm {
 
 // The operator's geometry from its node and the shapes of data, scale and bias (bias may be null);
 // checks everything. `kind` is the ONNX operator.
-RowNorm row_norm(std::string_view kind, const Node& n, int version, const Shape& x, const Shape& scale,
-                 const Shape* bias);
+RowNorm row_norm(std::string_view kind, const Node& n, int version, const Shape& x,
+                 const Shape& scale, const Shape* bias);
 // Shape of the statistics: x with the normalised dimensions as 1.
 Shape row_statistics_shape(const Node& n, const Shape& x);
 

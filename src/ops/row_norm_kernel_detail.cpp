@@ -8,16 +8,20 @@ namespace onnxtrain::ops {
 namespace {
 
 template <class C>
-struct Statistics { C mean, inv; };
+struct Statistics {
+  C mean, inv;
+};
 
 template <class T, class C = compute_t<T>>
 Statistics<C> statistics(const RowNorm& g, const T* x) {
   C n = C(g.n), mean = 0;
   if (g.centred) mean = lane_sum<C>(g.n, [&](int64_t k) { return C(x[k]); }) / n;
-  C var = lane_sum<C>(g.n, [&](int64_t k) {
-    C d = C(x[k]) - mean;
-    return d * d;
-  }) / n;
+  C var = lane_sum<C>(g.n,
+                      [&](int64_t k) {
+                        C d = C(x[k]) - mean;
+                        return d * d;
+                      }) /
+          n;
   return {mean, C(1) / std::sqrt(var + C(g.epsilon))};
 }
 
@@ -25,10 +29,13 @@ Statistics<C> statistics(const RowNorm& g, const T* x) {
 template <class F>
 void segments(const ParameterMap& m, int64_t r, F f) {
   int64_t at = m.row(r);
-  for (size_t s = 0; s < m.segment.size(); ++s) f(int64_t(s) * m.length, int64_t(s + 1) * m.length, at + m.segment[s]);
+  for (size_t s = 0; s < m.segment.size(); ++s)
+    f(int64_t(s) * m.length, int64_t(s + 1) * m.length, at + m.segment[s]);
 }
 
-int64_t row_grain(const RowNorm& g) { return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, g.n)); }
+int64_t row_grain(const RowNorm& g) {
+  return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, g.n));
+}
 
 template <class T>
 Kernel forward(Prepare& p, const RowNorm& g) {
@@ -40,8 +47,8 @@ Kernel forward(Prepare& p, const RowNorm& g) {
   return [=](const Run& r) {
     const T* xs = r.in<T>(0);
     T* ys = r.out<T>(0);
-    C *scale = static_cast<C*>(r.workspace), *bias = scale + g.scale_size, *mean = bias + g.bias_size,
-      *inv = mean + g.rows;
+    C *scale = static_cast<C*>(r.workspace), *bias = scale + g.scale_size,
+      *mean = bias + g.bias_size, *inv = mean + g.rows;
     load_floats(r.inputs[1], scale_type, g.scale_size, scale);
     if (has_bias) load_floats(r.inputs[2], bias_type, g.bias_size, bias);
     parallel_for(*r.pool, g.rows, row_grain(g), [&](int64_t b, int64_t e) {
@@ -63,16 +70,19 @@ Kernel forward(Prepare& p, const RowNorm& g) {
               C a = scale[at] * v, c = has_bias ? bias[bat] : C(0);
               for (int64_t k = k0; k < k1; ++k) y[k] = T((C(x[k]) - m) * a + c);
             } else if (has_bias) {
-              for (int64_t k = k0; k < k1; ++k) y[k] = T((C(x[k]) - m) * v * scale[at + k - k0] + bias[bat + k - k0]);
+              for (int64_t k = k0; k < k1; ++k)
+                y[k] = T((C(x[k]) - m) * v * scale[at + k - k0] + bias[bat + k - k0]);
             } else {
               for (int64_t k = k0; k < k1; ++k) y[k] = T((C(x[k]) - m) * v * scale[at + k - k0]);
             }
           });
         } else {  // scale and bias of different shapes
           auto at = [&](const ParameterMap& map, int64_t k) {
-            return map.row(i) + map.segment[size_t(k / map.length)] + (map.step ? k % map.length : 0);
+            return map.row(i) + map.segment[size_t(k / map.length)] +
+                   (map.step ? k % map.length : 0);
           };
-          for (int64_t k = 0; k < g.n; ++k) y[k] = T((C(x[k]) - m) * v * scale[at(g.scale, k)] + bias[at(g.bias, k)]);
+          for (int64_t k = 0; k < g.n; ++k)
+            y[k] = T((C(x[k]) - m) * v * scale[at(g.scale, k)] + bias[at(g.bias, k)]);
         }
       }
     });
@@ -81,10 +91,11 @@ Kernel forward(Prepare& p, const RowNorm& g) {
   };
 }
 
-// What one row adds to the gradients of its parameters: into `cols` (columns) or `segs` per segment.
+// What one row adds to the gradients of its parameters: into `cols` (columns) or `segs` per
+// segment.
 template <class T, class C>
-void row_gradient(const RowNorm& g, int64_t i, const T* dy, const T* x, T* dx, const C* scale, C dmean, C dinv,
-                  C* col_scale, C* col_bias, C* seg_scale, C* seg_bias) {
+void row_gradient(const RowNorm& g, int64_t i, const T* dy, const T* x, T* dx, const C* scale,
+                  C dmean, C dinv, C* col_scale, C* col_bias, C* seg_scale, C* seg_bias) {
   auto [m, v] = statistics<T>(g, x);
   C mean = m, inv = v, c1 = 0, c2 = 0;
   size_t s = 0;
@@ -128,19 +139,21 @@ Kernel backward(Prepare& p, const RowNorm& g) {
   using C = compute_t<T>;
   DType scale_type = p.in(2).dtype, mean_type = p.has(3) ? p.in(3).dtype : DType::kFloat,
         inv_type = p.has(4) ? p.in(4).dtype : DType::kFloat;
-  bool has_dmean = p.has(3), has_dinv = p.has(4), want_dx = p.wants(0), want_scale = p.wants(1), want_bias = p.wants(2);
+  bool has_dmean = p.has(3), has_dinv = p.has(4), want_dx = p.wants(0), want_scale = p.wants(1),
+       want_bias = p.wants(2);
   bool columns = g.scale.step == 1;
   // rows are taken in at most 32 chunks, each with its own sums over columns
   int64_t chunk = std::max({int64_t(1), (g.rows + 31) / 32, 4096 / std::max<int64_t>(1, g.n)});
   int64_t chunks = columns ? (g.rows + chunk - 1) / chunk : 0;
   int64_t segs = columns ? 0 : int64_t(g.scale.segment.size());
   int64_t doubles = 2 * g.scale_size;
-  p.workspace = size_t(doubles) * 8 +
-                size_t(g.scale_size + 2 * g.rows + 2 * chunks * g.scale_size + 2 * g.rows * segs) * sizeof(C);
+  p.workspace =
+      size_t(doubles) * 8 +
+      size_t(g.scale_size + 2 * g.rows + 2 * chunks * g.scale_size + 2 * g.rows * segs) * sizeof(C);
   return [=](const Run& r) {
     double *sum_scale = static_cast<double*>(r.workspace), *sum_bias = sum_scale + g.scale_size;
-    C *scale = reinterpret_cast<C*>(sum_scale + doubles), *dmean = scale + g.scale_size, *dinv = dmean + g.rows,
-      *cols = dinv + g.rows, *per_seg = cols + 2 * chunks * g.scale_size;
+    C *scale = reinterpret_cast<C*>(sum_scale + doubles), *dmean = scale + g.scale_size,
+      *dinv = dmean + g.rows, *cols = dinv + g.rows, *per_seg = cols + 2 * chunks * g.scale_size;
     load_floats(r.inputs[2], scale_type, g.scale_size, scale);
     std::fill_n(dmean, 2 * g.rows, C(0));
     if (has_dmean) load_floats(r.inputs[3], mean_type, g.rows, dmean);
@@ -152,13 +165,15 @@ Kernel backward(Prepare& p, const RowNorm& g) {
       C* col = columns ? cols + 2 * (b / chunk) * g.scale_size : nullptr;
       for (int64_t i = b; i < e; ++i) {
         C* seg = per_seg + 2 * i * segs;
-        row_gradient<T, C>(g, i, dy + i * g.n, x + i * g.n, dx ? dx + i * g.n : nullptr, scale, dmean[i], dinv[i], col,
-                           columns ? col + g.scale_size : nullptr, seg, seg + segs);
+        row_gradient<T, C>(g, i, dy + i * g.n, x + i * g.n, dx ? dx + i * g.n : nullptr, scale,
+                           dmean[i], dinv[i], col, columns ? col + g.scale_size : nullptr, seg,
+                           seg + segs);
       }
     });
     std::fill_n(sum_scale, doubles, 0.0);
     for (int64_t c = 0; c < chunks; ++c)
-      for (int64_t k = 0; k < 2 * g.scale_size; ++k) sum_scale[k] += double(cols[2 * c * g.scale_size + k]);
+      for (int64_t k = 0; k < 2 * g.scale_size; ++k)
+        sum_scale[k] += double(cols[2 * c * g.scale_size + k]);
     for (int64_t i = 0; i < g.rows && segs; ++i)
       for (int64_t s = 0; s < segs; ++s) {
         int64_t at = g.scale.row(i) + g.scale.segment[size_t(s)];
@@ -173,10 +188,12 @@ Kernel backward(Prepare& p, const RowNorm& g) {
 }  // namespace
 
 Kernel make_row_norm(Prepare& p, RowNorm g) {
-  return dispatch<float, double, Half, BFloat16>(p.in(0).dtype, p.node().op, [&]<class T>() { return forward<T>(p, g); });
+  return dispatch<float, double, Half, BFloat16>(p.in(0).dtype, p.node().op,
+                                                 [&]<class T>() { return forward<T>(p, g); });
 }
 Kernel make_row_norm_grad(Prepare& p, RowNorm g) {
-  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, p.node().op, [&]<class T>() { return backward<T>(p, g); });
+  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, p.node().op,
+                                                 [&]<class T>() { return backward<T>(p, g); });
 }
 
 }  // namespace onnxtrain::ops

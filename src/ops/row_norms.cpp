@@ -19,7 +19,8 @@ bool takes_bias(const std::string& kind) { return kind != "RMSNormalization"; }
 void shape(ShapeCtx& c) {
   const std::string& kind = c.node().op;
   bool bias = takes_bias(kind) && c.has(2);
-  if (!bias && kind != "RMSNormalization" && kind != "LayerNormalization") c.in(2);  // reports it missing
+  if (!bias && kind != "RMSNormalization" && kind != "LayerNormalization")
+    c.in(2);  // reports it missing
   row_norm(kind, c.node(), c.version(), c.shape(0), c.shape(1), bias ? &c.shape(2) : nullptr);
   c.set(0, c.dtype(0), c.shape(0));
   if (kind != "LayerNormalization") return;
@@ -32,19 +33,22 @@ void shape(ShapeCtx& c) {
   c.set(2, stat, row_statistics_shape(c.node(), c.shape(0)));
 }
 
-// RowNormGrad(dy, x, scale, dmean?, dinv?, mean?, inv?): the last two are the forward statistics, for
-// kernels that want them. Attributes of the forward node plus kind and opset.
+// RowNormGrad(dy, x, scale, dmean?, dinv?, mean?, inv?): the last two are the forward statistics,
+// for kernels that want them. Attributes of the forward node plus kind and opset.
 void grad_shape(ShapeCtx& c) {
   const Node& n = c.node();
-  if (c.shape(0) != c.shape(1)) model_error("OT1133", "RowNormGrad: dy and x have different shapes");
+  if (c.shape(0) != c.shape(1))
+    model_error("OT1133", "RowNormGrad: dy and x have different shapes");
   RowNorm g = row_norm(n.s("kind", ""), n, int(n.i("opset", 1)), c.shape(1), c.shape(2), nullptr);
   for (int i : {3, 4, 5, 6})
-    if (c.has(i) && c.in(i).size() != g.rows) model_error("OT1133", "RowNormGrad: statistics have another shape");
+    if (c.has(i) && c.in(i).size() != g.rows)
+      model_error("OT1133", "RowNormGrad: statistics have another shape");
   c.set(0, c.dtype(1), c.shape(1));
   c.set(1, c.dtype(2), c.shape(2));
   c.set(2, c.dtype(2), c.shape(2));
 }
-// ------------------------------------------------------------- float rows with a parameter per column
+// ------------------------------------------------------------- float rows with a parameter per
+// column
 simd::RowNorm simd_norm(const RowNorm& g) {
   simd::RowNorm r;
   r.rows = g.rows;
@@ -73,7 +77,8 @@ std::string refuses_simd(const Prepare& p) {
   for (int o : {1, 2})
     if (p.wants(o) && p.out(o).dtype != DType::kFloat) return "only for float statistics";
   RowNorm g = forward_norm(p);
-  if (!g.scale.columns() || (g.bias_size && !g.bias.columns())) return "not one parameter per column";
+  if (!g.scale.columns() || (g.bias_size && !g.bias.columns()))
+    return "not one parameter per column";
   return g.rows * g.n == 0 ? "empty" : "";
 }
 
@@ -96,7 +101,8 @@ std::string refuses_simd_grad(const Prepare& p) {
   if (!p.wants(0)) return "dx is not wanted";
   RowNorm g = backward_norm(p);
   if (!g.scale.columns()) return "not one parameter per column";
-  if (g.centred && !(p.has(5) && p.has(6) && p.in(5).dtype == DType::kFloat && p.in(6).dtype == DType::kFloat))
+  if (g.centred &&
+      !(p.has(5) && p.has(6) && p.in(5).dtype == DType::kFloat && p.in(6).dtype == DType::kFloat))
     return "without saved float statistics";
   return g.rows * g.n == 0 ? "empty" : "";
 }
@@ -110,7 +116,8 @@ Kernel make_simd_grad(Prepare& p) {
   return [=](const Run& r) {
     simd::RowNorm n = norm;
     n.scale = r.in<float>(2);
-    const float *x = r.in<float>(1), *mean = rms ? nullptr : r.in<float>(5), *inv = rms ? nullptr : r.in<float>(6);
+    const float *x = r.in<float>(1), *mean = rms ? nullptr : r.in<float>(5),
+                *inv = rms ? nullptr : r.in<float>(6);
     if (rms) {
       float* own = static_cast<float*>(r.workspace);
       parallel_for(*r.pool, n.rows, std::max<int64_t>(1, 16384 / n.n), [&](int64_t b, int64_t e) {
@@ -122,7 +129,8 @@ Kernel make_simd_grad(Prepare& p) {
       inv = own;
     }
     simd::row_norm_grad(*r.pool, n, r.in<float>(0), x, mean, inv, r.out<float>(0),
-                        want_scale ? r.out<float>(1) : nullptr, want_bias ? r.out<float>(2) : nullptr,
+                        want_scale ? r.out<float>(1) : nullptr,
+                        want_bias ? r.out<float>(2) : nullptr,
                         static_cast<char*>(r.workspace) + rows);
   };
 }
@@ -130,16 +138,18 @@ Kernel make_simd_grad(Prepare& p) {
 // ------------------------------------------------------------- gradient
 Grads rule(GradBuilder& b) {
   const Node& n = b.node();
-  std::vector<ValueId> in = {b.dy(), b.x(0), b.x(1), b.has_dy(1) ? b.dy(1) : kNone, b.has_dy(2) ? b.dy(2) : kNone};
+  std::vector<ValueId> in = {b.dy(), b.x(0), b.x(1), b.has_dy(1) ? b.dy(1) : kNone,
+                             b.has_dy(2) ? b.dy(2) : kNone};
   bool plain = in[3] == kNone && in[4] == kNone;
-  if (n.op == "LayerNormalization" && plain && b.shape_known(b.x(0)) && b.dtype(b.x(0)) == DType::kFloat &&
-      n.i("stash_type", 1) == 1) {
+  if (n.op == "LayerNormalization" && plain && b.shape_known(b.x(0)) &&
+      b.dtype(b.x(0)) == DType::kFloat && n.i("stash_type", 1) == 1) {
     TypeInfo type = TypeInfo::tensor(DType::kFloat, row_statistics_shape(n, b.shape(b.x(0))));
     in.push_back(ensure_output(b, 1, type, "mean"));
     in.push_back(ensure_output(b, 2, type, "inv_std"));
   }
   while (in.back() == kNone) in.pop_back();
-  GradBuilder::Attrs attrs{{"kind", n.op}, {"opset", int64_t(n.version)}, {"epsilon", n.f("epsilon", 1e-5f)}};
+  GradBuilder::Attrs attrs{
+      {"kind", n.op}, {"opset", int64_t(n.version)}, {"epsilon", n.f("epsilon", 1e-5f)}};
   if (n.has("axis")) attrs["axis"] = n.i("axis", -1);
   if (n.has("num_groups")) attrs["num_groups"] = n.i("num_groups", 0);
   Grads d = b.own_n("RowNormGrad", in, 3, attrs);
@@ -147,10 +157,12 @@ Grads rule(GradBuilder& b) {
   g[0] = d[0];
   g[1] = d[1];
   if (!takes_bias(n.op) || !b.has(2) || !b.wants(2)) return g;
-  bool alike = b.shape_known(b.x(1)) && b.shape_known(b.x(2)) && b.shape(b.x(1)) == b.shape(b.x(2)) &&
-               b.dtype(b.x(1)) == b.dtype(b.x(2));
-  if (n.op != "LayerNormalization" || alike) g[2] = d[2];
-  else g[2] = b.cast_like(b.sum_to_shape_of(b.dy(), b.x(2)), b.x(2));
+  bool alike = b.shape_known(b.x(1)) && b.shape_known(b.x(2)) &&
+               b.shape(b.x(1)) == b.shape(b.x(2)) && b.dtype(b.x(1)) == b.dtype(b.x(2));
+  if (n.op != "LayerNormalization" || alike)
+    g[2] = d[2];
+  else
+    g[2] = b.cast_like(b.sum_to_shape_of(b.dy(), b.x(2)), b.x(2));
   return g;
 }
 
@@ -169,7 +181,8 @@ Grads lower(GradBuilder& b) {
     // [N, G, C/G, S]; one channel per group when instances are normalised
     bool instance = kind == "InstanceNormalization";
     auto part = [&](ValueId of, int64_t d) {
-      return b.call("Slice", {b.call("Shape", {of}), b.constant_ints({d}), b.constant_ints({d + 1})});
+      return b.call("Slice",
+                    {b.call("Shape", {of}), b.constant_ints({d}), b.constant_ints({d + 1})});
     };
     ValueId to;
     if (b.shape_known(x)) {
@@ -179,7 +192,8 @@ Grads lower(GradBuilder& b) {
     } else {
       ValueId g = instance ? part(x, 1) : b.constant_ints({groups});
       ValueId flat = b.call("Reshape", {x, b.constant_ints({0, 0, -1})});
-      to = b.call("Concat", {part(x, 0), g, b.call("Div", {part(x, 1), g}), part(flat, 2)}, {{"axis", int64_t(0)}});
+      to = b.call("Concat", {part(x, 0), g, b.call("Div", {part(x, 1), g}), part(flat, 2)},
+                  {{"axis", int64_t(0)}});
     }
     ex = Expr{b, b.call("Reshape", {x, to}), ex.dtype};
     dy = Expr{b, b.call("Reshape", {dy.v, to}), ex.dtype};
@@ -190,11 +204,13 @@ Grads lower(GradBuilder& b) {
     axes = {2, 3};
     over = per_group || instance ? std::vector<int64_t>{0, 2, 3} : std::vector<int64_t>{0, 3};
   } else {
-    for (int64_t d = normalize_axis(n.i("axis", -1), rank, "axis"); d < rank; ++d) axes.push_back(d);
+    for (int64_t d = normalize_axis(n.i("axis", -1), rank, "axis"); d < rank; ++d)
+      axes.push_back(d);
   }
   auto mean = [&](Expr v) {
     GradBuilder::Attrs keep{{"keepdims", int64_t(1)}};
-    if (b.opset() >= 18) return Expr{b, b.call("ReduceMean", {v.v, b.constant_ints(axes)}, keep), v.dtype};
+    if (b.opset() >= 18)
+      return Expr{b, b.call("ReduceMean", {v.v, b.constant_ints(axes)}, keep), v.dtype};
     keep["axes"] = axes;
     return Expr{b, b.call("ReduceMean", {v.v}, keep), v.dtype};
   };
@@ -221,11 +237,17 @@ Grads lower(GradBuilder& b) {
 }  // namespace
 
 void register_row_norms(OpTable& t) {
-  for (const char* name : {"LayerNormalization", "RMSNormalization", "GroupNormalization", "InstanceNormalization"})
-    t.add({.name = name, .shape = shape, 
-           .impls = {{"simd", refuses_simd, make_simd}, {"ref", nullptr, make}}, .grad = rule});
-  t.add({.name = "RowNormGrad", .domain = std::string(kOwnDomain), .shape = grad_shape,
-         .impls = {{"simd", refuses_simd_grad, make_simd_grad}, {"ref", nullptr, make_grad}}, .in_place = {{0, 0}},
+  for (const char* name :
+       {"LayerNormalization", "RMSNormalization", "GroupNormalization", "InstanceNormalization"})
+    t.add({.name = name,
+           .shape = shape,
+           .impls = {{"simd", refuses_simd, make_simd}, {"ref", nullptr, make}},
+           .grad = rule});
+  t.add({.name = "RowNormGrad",
+         .domain = std::string(kOwnDomain),
+         .shape = grad_shape,
+         .impls = {{"simd", refuses_simd_grad, make_simd_grad}, {"ref", nullptr, make_grad}},
+         .in_place = {{0, 0}},
          .lower = lower});
 }
 

@@ -1,5 +1,5 @@
-// Slice (attributes in opset 1, inputs since 10) and its gradient SliceGrad(dy, shape, starts, ends,
-// axes, steps), which puts dy back where it was cut out.
+// Slice (attributes in opset 1, inputs since 10) and its gradient SliceGrad(dy, shape, starts,
+// ends, axes, steps), which puts dy back where it was cut out.
 #include <cstring>
 
 #include "op/grad_builder.hpp"
@@ -10,7 +10,9 @@ namespace onnxtrain::ops {
 
 namespace {
 
-struct Cut { int64_t start = 0, step = 1, count = 0; };
+struct Cut {
+  int64_t start = 0, step = 1, count = 0;
+};
 using Ints = std::vector<int64_t>;
 
 // numpy's rules: negative positions count from the end, everything is clamped.
@@ -35,16 +37,21 @@ Cut cut_of(int64_t size, int64_t start, int64_t end, int64_t step) {
   return c;
 }
 
-std::vector<Cut> cuts_of(const Shape& s, const Ints& starts, const Ints& ends, const Ints* axes, const Ints* steps) {
+std::vector<Cut> cuts_of(const Shape& s, const Ints& starts, const Ints& ends, const Ints* axes,
+                         const Ints* steps) {
   std::vector<Cut> cuts(s.size());
   for (size_t d = 0; d < s.size(); ++d) cuts[d].count = s[d];
   std::vector<char> seen(s.size(), 0);
   size_t n = starts.size();
-  if (ends.size() != n || (axes && axes->size() != n) || (steps && steps->size() != n) || (!axes && n > s.size()))
-    model_error("OT1133", cat("Slice of a tensor of rank ", s.size(), ": starts, ends, axes and steps have ", n, ", ",
-                              ends.size(), ", ", axes ? axes->size() : n, " and ", steps ? steps->size() : n, " entries"));
+  if (ends.size() != n || (axes && axes->size() != n) || (steps && steps->size() != n) ||
+      (!axes && n > s.size()))
+    model_error("OT1133",
+                cat("Slice of a tensor of rank ", s.size(), ": starts, ends, axes and steps have ",
+                    n, ", ", ends.size(), ", ", axes ? axes->size() : n, " and ",
+                    steps ? steps->size() : n, " entries"));
   for (size_t k = 0; k < n; ++k) {
-    size_t d = size_t(normalize_axis(axes ? (*axes)[k] : int64_t(k), int64_t(s.size()), "axes of Slice"));
+    size_t d =
+        size_t(normalize_axis(axes ? (*axes)[k] : int64_t(k), int64_t(s.size()), "axes of Slice"));
     if (seen[d]) model_error("OT1133", cat("axis ", d, " of Slice is named twice"));
     seen[d] = 1;
     cuts[d] = cut_of(s[d], starts[k], ends[k], steps ? (*steps)[k] : 1);
@@ -67,10 +74,13 @@ std::vector<Cut> cuts(const Node& n, const Shape& s, int first, HasFn has, IntsF
 }
 
 std::vector<Cut> cuts(ShapeCtx& c, const Shape& s, int first) {
-  return cuts(c.node(), s, first, [&](int i) { return c.has(i); }, [&](int i) { return c.ints(i); });
+  return cuts(
+      c.node(), s, first, [&](int i) { return c.has(i); }, [&](int i) { return c.ints(i); });
 }
 std::vector<Cut> cuts(const Prepare& p, const Shape& s, int first) {
-  return cuts(p.node(), s, first, [&](int i) { return p.has(i); }, [&](int i) { return p.constant(i)->to_ints(); });
+  return cuts(
+      p.node(), s, first, [&](int i) { return p.has(i); },
+      [&](int i) { return p.constant(i)->to_ints(); });
 }
 
 Shape counts(const std::vector<Cut>& cuts) {
@@ -115,7 +125,8 @@ void back_shape(ShapeCtx& c) {
   Shape s = c.ints(1);
   num_elements(s);
   if (counts(cuts(c, s, 2)) != c.shape(0))
-    model_error("OT1133", cat("SliceGrad of ", to_string(c.shape(0)), " does not fit ", to_string(s)));
+    model_error("OT1133",
+                cat("SliceGrad of ", to_string(c.shape(0)), " does not fit ", to_string(s)));
   c.set(0, c.dtype(0), s);
 }
 
@@ -127,7 +138,8 @@ Kernel make_back(Prepare& p) {
   int64_t bytes = p.out(0).size() * int64_t(dtype_size(p.out(0).dtype));
   return [copy, bytes](const Run& r) {
     char* y = r.out<char>(0);
-    parallel_for(*r.pool, bytes, 128 * 1024, [&](int64_t b, int64_t e) { std::memset(y + b, 0, size_t(e - b)); });
+    parallel_for(*r.pool, bytes, 128 * 1024,
+                 [&](int64_t b, int64_t e) { std::memset(y + b, 0, size_t(e - b)); });
     copy.run(*r.pool, r.inputs[0], y);
   };
 }
@@ -150,8 +162,12 @@ std::vector<ValueId> back_lower(GradBuilder& b) {
 
 void register_slice(OpTable& t) {
   t.add({.name = "Slice", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = grad});
-  t.add({.name = "SliceGrad", .domain = std::string(kOwnDomain), .shape = back_shape,
-         .impls = {{"ref", nullptr, make_back}}, .grad = back_grad, .lower = back_lower});
+  t.add({.name = "SliceGrad",
+         .domain = std::string(kOwnDomain),
+         .shape = back_shape,
+         .impls = {{"ref", nullptr, make_back}},
+         .grad = back_grad,
+         .lower = back_lower});
 }
 
 }  // namespace onnxtrain::ops

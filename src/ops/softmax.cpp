@@ -10,7 +10,9 @@ namespace onnxtrain::ops {
 
 namespace {
 
-bool is_flat(const Node& n) { return n.domain == kOwnDomain ? n.i("flat", 0) != 0 : n.version < 13; }
+bool is_flat(const Node& n) {
+  return n.domain == kOwnDomain ? n.i("flat", 0) != 0 : n.version < 13;
+}
 int64_t axis_attr(const Node& n) { return n.i("axis", is_flat(n) ? 1 : -1); }
 
 // Flat semantics allow axis = rank (every element its own row) and the default 1 on a scalar.
@@ -77,44 +79,48 @@ void one_row(const T* x, T* y, int64_t n, int64_t step) {
 template <Kind kKind>
 Kernel make(Prepare& p) {
   Rows rows = rows_of(p.node(), p.in(0).shape);
-  return dispatch<float, double, Half, BFloat16>(p.in(0).dtype, p.node().op, [&]<class T>() -> Kernel {
-    return [rows](const Run& r) {
-      const T* x = r.in<T>(0);
-      T* y = r.out<T>(0);
-      if (rows.n == 0) return;
-      parallel_for(*r.pool, rows.count(), rows.grain(), [&](int64_t b, int64_t e) {
-        for (int64_t i = b; i < e; ++i) one_row<T, kKind>(x + rows.at(i), y + rows.at(i), rows.n, rows.inner);
+  return dispatch<float, double, Half, BFloat16>(
+      p.in(0).dtype, p.node().op, [&]<class T>() -> Kernel {
+        return [rows](const Run& r) {
+          const T* x = r.in<T>(0);
+          T* y = r.out<T>(0);
+          if (rows.n == 0) return;
+          parallel_for(*r.pool, rows.count(), rows.grain(), [&](int64_t b, int64_t e) {
+            for (int64_t i = b; i < e; ++i)
+              one_row<T, kKind>(x + rows.at(i), y + rows.at(i), rows.n, rows.inner);
+          });
+        };
       });
-    };
-  });
 }
 
 // dx = y (dy - sum(dy y)), or dy - exp(y) sum(dy) for the logarithm
 template <bool kLog>
 Kernel make_grad(Prepare& p) {
   Rows rows = rows_of(p.node(), p.in(0).shape);
-  return dispatch<float, double, Half, BFloat16>(p.in(0).dtype, p.node().op, [&]<class T>() -> Kernel {
-    using C = compute_t<T>;
-    return [rows](const Run& r) {
-      const T *dys = r.in<T>(0), *ys = r.in<T>(1);
-      T* dxs = r.out<T>(0);
-      int64_t n = rows.n, s = rows.inner;
-      parallel_for(*r.pool, rows.count(), rows.grain(), [&](int64_t b, int64_t e) {
-        for (int64_t i = b; i < e; ++i) {
-          int64_t at = rows.at(i);
-          const T *dy = dys + at, *y = ys + at;
-          T* dx = dxs + at;
-          if constexpr (kLog) {
-            C sum = lane_sum<C>(n, [&](int64_t k) { return C(dy[k * s]); });
-            for (int64_t k = 0; k < n; ++k) dx[k * s] = T(C(dy[k * s]) - std::exp(C(y[k * s])) * sum);
-          } else {
-            C sum = lane_sum<C>(n, [&](int64_t k) { return C(dy[k * s]) * C(y[k * s]); });
-            for (int64_t k = 0; k < n; ++k) dx[k * s] = T(C(y[k * s]) * (C(dy[k * s]) - sum));
-          }
-        }
+  return dispatch<float, double, Half, BFloat16>(
+      p.in(0).dtype, p.node().op, [&]<class T>() -> Kernel {
+        using C = compute_t<T>;
+        return [rows](const Run& r) {
+          const T *dys = r.in<T>(0), *ys = r.in<T>(1);
+          T* dxs = r.out<T>(0);
+          int64_t n = rows.n, s = rows.inner;
+          parallel_for(*r.pool, rows.count(), rows.grain(), [&](int64_t b, int64_t e) {
+            for (int64_t i = b; i < e; ++i) {
+              int64_t at = rows.at(i);
+              const T *dy = dys + at, *y = ys + at;
+              T* dx = dxs + at;
+              if constexpr (kLog) {
+                C sum = lane_sum<C>(n, [&](int64_t k) { return C(dy[k * s]); });
+                for (int64_t k = 0; k < n; ++k)
+                  dx[k * s] = T(C(dy[k * s]) - std::exp(C(y[k * s])) * sum);
+              } else {
+                C sum = lane_sum<C>(n, [&](int64_t k) { return C(dy[k * s]) * C(y[k * s]); });
+                for (int64_t k = 0; k < n; ++k) dx[k * s] = T(C(y[k * s]) * (C(dy[k * s]) - sum));
+              }
+            }
+          });
+        };
       });
-    };
-  });
 }
 
 std::string refuses_simd(const Prepare& p) {
@@ -127,8 +133,10 @@ template <bool kLog>
 Kernel make_simd(Prepare& p) {
   Rows rows = rows_of(p.node(), p.in(0).shape);
   return [rows](const Run& r) {
-    if (kLog) simd::log_softmax(*r.pool, r.in<float>(0), r.out<float>(0), rows.count(), rows.n);
-    else simd::softmax(*r.pool, r.in<float>(0), r.out<float>(0), rows.count(), rows.n);
+    if (kLog)
+      simd::log_softmax(*r.pool, r.in<float>(0), r.out<float>(0), rows.count(), rows.n);
+    else
+      simd::softmax(*r.pool, r.in<float>(0), r.out<float>(0), rows.count(), rows.n);
   };
 }
 template <bool kLog>
@@ -136,8 +144,10 @@ Kernel make_simd_grad(Prepare& p) {
   Rows rows = rows_of(p.node(), p.in(0).shape);
   return [rows](const Run& r) {
     const float *dy = r.in<float>(0), *y = r.in<float>(1);
-    if (kLog) simd::log_softmax_grad(*r.pool, dy, y, r.out<float>(0), rows.count(), rows.n);
-    else simd::softmax_grad(*r.pool, dy, y, r.out<float>(0), rows.count(), rows.n);
+    if (kLog)
+      simd::log_softmax_grad(*r.pool, dy, y, r.out<float>(0), rows.count(), rows.n);
+    else
+      simd::softmax_grad(*r.pool, dy, y, r.out<float>(0), rows.count(), rows.n);
   };
 }
 
@@ -167,16 +177,26 @@ Grads lower(GradBuilder& b) {
 }  // namespace
 
 void register_softmax(OpTable& t) {
-  auto add = [&](const char* name, std::vector<Impl> forward, std::vector<Impl> backward, LowerFn low) {
+  auto add = [&](const char* name, std::vector<Impl> forward, std::vector<Impl> backward,
+                 LowerFn low) {
     t.add({.name = name, .shape = shape, .impls = forward, .grad = rule, .in_place = {{0, 0}}});
-    t.add({.name = std::string(name) + "Grad", .domain = std::string(kOwnDomain), .shape = shape, .impls = backward,
-           .in_place = {{0, 0}}, .lower = low});
+    t.add({.name = std::string(name) + "Grad",
+           .domain = std::string(kOwnDomain),
+           .shape = shape,
+           .impls = backward,
+           .in_place = {{0, 0}},
+           .lower = low});
   };
   add("Softmax", {{"simd", refuses_simd, make_simd<false>}, {"ref", nullptr, make<Kind::kSoft>}},
-      {{"simd", refuses_simd, make_simd_grad<false>}, {"ref", nullptr, make_grad<false>}}, lower<false>);
+      {{"simd", refuses_simd, make_simd_grad<false>}, {"ref", nullptr, make_grad<false>}},
+      lower<false>);
   add("LogSoftmax", {{"simd", refuses_simd, make_simd<true>}, {"ref", nullptr, make<Kind::kLog>}},
-      {{"simd", refuses_simd, make_simd_grad<true>}, {"ref", nullptr, make_grad<true>}}, lower<true>);
-  t.add({.name = "Hardmax", .shape = shape, .impls = {{"ref", nullptr, make<Kind::kHard>}}, .grad = zero_rule,
+      {{"simd", refuses_simd, make_simd_grad<true>}, {"ref", nullptr, make_grad<true>}},
+      lower<true>);
+  t.add({.name = "Hardmax",
+         .shape = shape,
+         .impls = {{"ref", nullptr, make<Kind::kHard>}},
+         .grad = zero_rule,
          .in_place = {{0, 0}}});
 }
 

@@ -20,7 +20,8 @@ constexpr int64_t kTileSide = 16;
 
 // Walks over the outer dimensions and keeps both offsets.
 struct Walk {
-  Walk(const Shape& dims, const Shape& src, const Shape& dst, int64_t at) : dims(dims), src(src), dst(dst) {
+  Walk(const Shape& dims, const Shape& src, const Shape& dst, int64_t at)
+      : dims(dims), src(src), dst(dst) {
     for (size_t d = dims.size(); d-- > 0;) {
       index[d] = at % dims[d];
       at /= dims[d];
@@ -51,7 +52,8 @@ void transpose_block(const T* src, int64_t ls, T* dst, int64_t ld, int64_t rows,
 }
 
 #if defined(__SSE__)
-void transpose_block(const uint32_t* src, int64_t ls, uint32_t* dst, int64_t ld, int64_t rows, int64_t cols) {
+void transpose_block(const uint32_t* src, int64_t ls, uint32_t* dst, int64_t ld, int64_t rows,
+                     int64_t cols) {
   const float* s = reinterpret_cast<const float*>(src);
   float* d = reinterpret_cast<float*>(dst);
   int64_t n = 0;
@@ -59,7 +61,8 @@ void transpose_block(const uint32_t* src, int64_t ls, uint32_t* dst, int64_t ld,
     int64_t m = 0;
     for (; m + 4 <= rows; m += 4) {
       const float* p = s + n * ls + m;
-      __m128 a = _mm_loadu_ps(p), b = _mm_loadu_ps(p + ls), c = _mm_loadu_ps(p + 2 * ls), e = _mm_loadu_ps(p + 3 * ls);
+      __m128 a = _mm_loadu_ps(p), b = _mm_loadu_ps(p + ls), c = _mm_loadu_ps(p + 2 * ls),
+             e = _mm_loadu_ps(p + 3 * ls);
       _MM_TRANSPOSE4_PS(a, b, c, e);
       float* q = d + m * ld + n;
       _mm_storeu_ps(q, a);
@@ -77,8 +80,8 @@ void transpose_block(const uint32_t* src, int64_t ls, uint32_t* dst, int64_t ld,
 
 }  // namespace
 
-StridedCopy::StridedCopy(DType dtype, const Shape& dims, const Shape& src, const Shape& dst, int64_t src_offset,
-                         int64_t dst_offset)
+StridedCopy::StridedCopy(DType dtype, const Shape& dims, const Shape& src, const Shape& dst,
+                         int64_t src_offset, int64_t dst_offset)
     : dtype_(dtype), src_offset_(src_offset), dst_offset_(dst_offset) {
   if (num_elements(dims) == 0) {
     outer_ = 0;
@@ -96,7 +99,8 @@ StridedCopy::StridedCopy(DType dtype, const Shape& dims, const Shape& src, const
       dst_.push_back(dst[d]);
     }
   }
-  if (dims_.size() > kMaxRank) model_error("OT1112", cat("a tensor of rank ", dims_.size(), " is more than ", kMaxRank));
+  if (dims_.size() > kMaxRank)
+    model_error("OT1112", cat("a tensor of rank ", dims_.size(), " is more than ", kMaxRank));
   if (!dims_.empty()) {
     inner_ = dims_.back();
     inner_src_ = src_.back();
@@ -141,8 +145,10 @@ void StridedCopy::run_rows(ThreadPool& pool, const T* src, T* dst) const {
       const T* s = src + w.s + col * inner_src_;
       T* d = dst + w.t + col * inner_dst_;
       if (kind_ == Kind::kRows) {
-        if constexpr (std::is_trivially_copyable_v<T>) std::memcpy(d, s, size_t(n) * sizeof(T));
-        else std::copy_n(s, n, d);
+        if constexpr (std::is_trivially_copyable_v<T>)
+          std::memcpy(d, s, size_t(n) * sizeof(T));
+        else
+          std::copy_n(s, n, d);
       } else if (kind_ == Kind::kFill) {
         std::fill_n(d, n, *s);
       } else {
@@ -168,7 +174,8 @@ void StridedCopy::run_tiles(ThreadPool& pool, const T* src, T* dst) const {
       const T* s = src + w.s + m;
       T* d = dst + w.t + m * wide_dst_;
       for (int64_t n = 0; n < inner_; n += kTileSide)
-        transpose_block(s + n * inner_src_, inner_src_, d + n, wide_dst_, rows, std::min(kTileSide, inner_ - n));
+        transpose_block(s + n * inner_src_, inner_src_, d + n, wide_dst_, rows,
+                        std::min(kTileSide, inner_ - n));
       if (++strip == strips) {
         strip = 0;
         w.next();
@@ -182,8 +189,10 @@ void StridedCopy::run(ThreadPool& pool, const void* src, void* dst) const {
   dispatch_size(dtype_, [&]<class T>() {
     const T* s = static_cast<const T*>(src) + src_offset_;
     T* d = static_cast<T*>(dst) + dst_offset_;
-    if (kind_ == Kind::kTile) run_tiles<T>(pool, s, d);
-    else run_rows<T>(pool, s, d);
+    if (kind_ == Kind::kTile)
+      run_tiles<T>(pool, s, d);
+    else
+      run_rows<T>(pool, s, d);
   });
 }
 

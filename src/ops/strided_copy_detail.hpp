@@ -9,19 +9,27 @@
 
 namespace onnxtrain::ops {
 
-struct Bytes16 { uint64_t a, b; };
+struct Bytes16 {
+  uint64_t a, b;
+};
 
 // Calls f.template operator()<T>() with a type of the element's size (std::string for strings).
 template <class F>
 decltype(auto) dispatch_size(DType t, F&& f) {
   if (t == DType::kString) return f.template operator()<std::string>();
   switch (dtype_size(t)) {
-    case 1: return f.template operator()<uint8_t>();
-    case 2: return f.template operator()<uint16_t>();
-    case 4: return f.template operator()<uint32_t>();
-    case 8: return f.template operator()<uint64_t>();
-    case 16: return f.template operator()<Bytes16>();
-    default: unsupported_dtype(t, "data movement");
+    case 1:
+      return f.template operator()<uint8_t>();
+    case 2:
+      return f.template operator()<uint16_t>();
+    case 4:
+      return f.template operator()<uint32_t>();
+    case 8:
+      return f.template operator()<uint64_t>();
+    case 16:
+      return f.template operator()<Bytes16>();
+    default:
+      unsupported_dtype(t, "data movement");
   }
 }
 
@@ -29,14 +37,16 @@ class StridedCopy {
  public:
   // dims in the order of the destination (outermost first); strides and offsets in elements.
   // Source strides may be 0 or negative. Offsets are those of element (0, 0, ...).
-  StridedCopy(DType dtype, const Shape& dims, const Shape& src, const Shape& dst, int64_t src_offset = 0,
-              int64_t dst_offset = 0);
+  StridedCopy(DType dtype, const Shape& dims, const Shape& src, const Shape& dst,
+              int64_t src_offset = 0, int64_t dst_offset = 0);
   void run(ThreadPool& pool, const void* src, void* dst) const;
 
  private:
   enum class Kind { kRows, kFill, kTile, kStrided };
-  template <class T> void run_rows(ThreadPool& pool, const T* src, T* dst) const;
-  template <class T> void run_tiles(ThreadPool& pool, const T* src, T* dst) const;
+  template <class T>
+  void run_rows(ThreadPool& pool, const T* src, T* dst) const;
+  template <class T>
+  void run_tiles(ThreadPool& pool, const T* src, T* dst) const;
   void choose_tile(size_t with);
 
   DType dtype_;

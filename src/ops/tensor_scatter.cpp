@@ -8,11 +8,14 @@ namespace onnxtrain::ops {
 
 namespace {
 
-int64_t axis_of(const Node& n, int64_t rank) { return normalize_axis(n.i("axis", -2), rank, "axis of TensorScatter"); }
+int64_t axis_of(const Node& n, int64_t rank) {
+  return normalize_axis(n.i("axis", -2), rank, "axis of TensorScatter");
+}
 
 bool circular(const Node& n) {
   std::string mode = n.s("mode", "linear");
-  if (mode != "linear" && mode != "circular") model_error("OT1130", cat("mode of TensorScatter is '", mode, "'"));
+  if (mode != "linear" && mode != "circular")
+    model_error("OT1130", cat("mode of TensorScatter is '", mode, "'"));
   return mode == "circular";
 }
 
@@ -25,7 +28,8 @@ void shape(ShapeCtx& c) {
     fits = int64_t(d) == axis ? update[d] <= cache[d] : update[d] == cache[d];
   if (fits && c.has(2)) fits = c.shape(2) == Shape{cache[0]} && c.dtype(2) == DType::kInt64;
   if (!fits)
-    model_error("OT1134", cat("TensorScatter of ", to_string(update), " into ", to_string(cache), " along axis ", axis));
+    model_error("OT1134", cat("TensorScatter of ", to_string(update), " into ", to_string(cache),
+                              " along axis ", axis));
   c.set(0, c.dtype(0), cache);
 }
 
@@ -33,15 +37,16 @@ Kernel make(Prepare& p) {
   const Shape& cache = p.in(0).shape;
   size_t axis = size_t(axis_of(p.node(), int64_t(cache.size())));
   int64_t batch = cache[0], prefix = product(cache, 1, axis), size = cache[axis];
-  int64_t block = product(cache, axis + 1, cache.size()), steps = p.in(1).shape[axis], n = p.out(0).size();
+  int64_t block = product(cache, axis + 1, cache.size()), steps = p.in(1).shape[axis],
+          n = p.out(0).size();
   bool ring = circular(p.node()), has_at = p.has(2);
   return dispatch_size(p.in(0).dtype, [&]<class T>() -> Kernel {
     return [=](const Run& r) {
       const int64_t* at = has_at ? r.in<int64_t>(2) : nullptr;
       for (int64_t b = 0; at && b < batch; ++b)
         if (at[b] < 0 || (!ring && at[b] > size - steps))
-          data_error("OT2110", cat("TensorScatter: position ", at[b], " of sample ", b, " is out of range for ", steps,
-                                   " of ", size, " steps"));
+          data_error("OT2110", cat("TensorScatter: position ", at[b], " of sample ", b,
+                                   " is out of range for ", steps, " of ", size, " steps"));
       const T *x = r.in<T>(0), *u = r.in<T>(1);
       T* y = r.out<T>(0);
       if (x != y) std::copy_n(x, n, y);
@@ -89,7 +94,11 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_tensor_scatter(OpTable& t) {
-  t.add({.name = "TensorScatter", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = grad, .in_place = {{0, 0}}});
+  t.add({.name = "TensorScatter",
+         .shape = shape,
+         .impls = {{"ref", nullptr, make}},
+         .grad = grad,
+         .in_place = {{0, 0}}});
 }
 
 }  // namespace onnxtrain::ops

@@ -10,7 +10,9 @@ namespace {
 // A tensor seen as [outer, size, inner] around an axis.
 struct Lanes {
   Lanes(const Shape& s, int64_t axis)
-      : outer(product(s, 0, size_t(axis))), size(s[size_t(axis)]), inner(product(s, size_t(axis) + 1, s.size())) {}
+      : outer(product(s, 0, size_t(axis))),
+        size(s[size_t(axis)]),
+        inner(product(s, size_t(axis) + 1, s.size())) {}
   int64_t outer, size, inner;
   int64_t count() const { return outer * inner; }
   int64_t first(int64_t lane) const { return (lane / inner) * size * inner + lane % inner; }
@@ -19,11 +21,13 @@ struct Lanes {
 
 template <class F>
 decltype(auto) any_number(DType t, std::string_view op, F&& f) {
-  return dispatch<float, double, Half, BFloat16, int64_t, int32_t, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>(
-      t, op, std::forward<F>(f));
+  return dispatch<float, double, Half, BFloat16, int64_t, int32_t, uint8_t, int8_t, int16_t,
+                  uint16_t, uint32_t, uint64_t>(t, op, std::forward<F>(f));
 }
 
-int64_t top_axis(const Node& n, int64_t rank) { return normalize_axis(n.i("axis", -1), rank, "axis of TopK"); }
+int64_t top_axis(const Node& n, int64_t rank) {
+  return normalize_axis(n.i("axis", -1), rank, "axis of TopK");
+}
 
 void top_shape(ShapeCtx& c) {
   int64_t axis = top_axis(c.node(), c.rank(0)), k;
@@ -31,12 +35,14 @@ void top_shape(ShapeCtx& c) {
     k = c.node().i("k", -1);
   } else {
     std::vector<int64_t> v = c.ints(1);
-    if (v.size() != 1) model_error("OT1130", cat("K of TopK has ", v.size(), " elements instead of 1"));
+    if (v.size() != 1)
+      model_error("OT1130", cat("K of TopK has ", v.size(), " elements instead of 1"));
     k = v[0];
   }
   Shape s = c.shape(0);
   if (k < 0 || k > s[size_t(axis)])
-    model_error("OT1130", cat("TopK asks for ", k, " elements of a dimension of size ", s[size_t(axis)]));
+    model_error("OT1130",
+                cat("TopK asks for ", k, " elements of a dimension of size ", s[size_t(axis)]));
   s[size_t(axis)] = k;
   c.set(0, c.dtype(0), s);
   c.set(1, DType::kInt64, s);
@@ -90,7 +96,8 @@ Kernel make_top(Prepare& p) {
 std::vector<ValueId> top_grad(GradBuilder& b) {
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   if (b.node().outputs.size() < 2 || b.node().outputs[1] == kNone)
-    model_error("OT1205", "the gradient of TopK needs its output of indices", "name both outputs of the node");
+    model_error("OT1205", "the gradient of TopK needs its output of indices",
+                "name both outputs of the node");
   g[0] = b.call("ScatterElements", {b.zeros_like(b.x(0)), b.y(1), b.dy()},
                 {{"axis", b.node().i("axis", -1)}, {"reduction", std::string("add")}});
   return g;
@@ -102,10 +109,13 @@ void arg_shape(ShapeCtx& c) {
   if (s[size_t(axis)] == 0 && num_elements(s) == 0) {
     Shape rest = s;
     rest[size_t(axis)] = 1;
-    if (num_elements(rest) > 0) model_error("OT1130", cat(c.node().op, " over an empty dimension ", axis));
+    if (num_elements(rest) > 0)
+      model_error("OT1130", cat(c.node().op, " over an empty dimension ", axis));
   }
-  if (c.node().i("keepdims", 1)) s[size_t(axis)] = 1;
-  else s.erase(s.begin() + axis);
+  if (c.node().i("keepdims", 1))
+    s[size_t(axis)] = 1;
+  else
+    s.erase(s.begin() + axis);
   c.set(0, DType::kInt64, s);
 }
 
@@ -140,9 +150,15 @@ Kernel make_arg(Prepare& p) {
 }  // namespace
 
 void register_top_k(OpTable& t) {
-  t.add({.name = "TopK", .shape = top_shape, .impls = {{"ref", nullptr, make_top}}, .grad = top_grad});
+  t.add({.name = "TopK",
+         .shape = top_shape,
+         .impls = {{"ref", nullptr, make_top}},
+         .grad = top_grad});
   for (const char* name : {"ArgMax", "ArgMin"})
-    t.add({.name = name, .shape = arg_shape, .impls = {{"ref", nullptr, make_arg}}, .no_grad = "its result is an index"});
+    t.add({.name = name,
+           .shape = arg_shape,
+           .impls = {{"ref", nullptr, make_arg}},
+           .no_grad = "its result is an index"});
 }
 
 }  // namespace onnxtrain::ops

@@ -14,11 +14,13 @@ std::vector<int64_t> perm_of(const Node& n, int64_t rank) {
   }
   std::vector<int64_t> p = n.ints("perm");
   if (int64_t(p.size()) != rank)
-    model_error("OT1130", cat("perm of Transpose has ", p.size(), " entries, the input has rank ", rank));
+    model_error("OT1130",
+                cat("perm of Transpose has ", p.size(), " entries, the input has rank ", rank));
   std::vector<char> seen(p.size(), 0);
   for (int64_t& d : p) {
     d = normalize_axis(d, rank, "perm of Transpose");
-    if (seen[size_t(d)]) model_error("OT1130", cat("perm of Transpose names dimension ", d, " twice"));
+    if (seen[size_t(d)])
+      model_error("OT1130", cat("perm of Transpose names dimension ", d, " twice"));
     seen[size_t(d)] = 1;
   }
   return p;

@@ -8,7 +8,8 @@ namespace {
 
 void shape(ShapeCtx& c) {
   if (c.rank(0) < 2) model_error("OT1130", cat("Trilu of a tensor of rank ", c.rank(0)));
-  if (c.has(1) && (c.dtype(1) != DType::kInt64 || c.in(1).size() != 1)) model_error("OT1130", "k of Trilu is not one int64");
+  if (c.has(1) && (c.dtype(1) != DType::kInt64 || c.in(1).size() != 1))
+    model_error("OT1130", "k of Trilu is not one int64");
   c.set(0, c.dtype(0), c.shape(0));
 }
 
@@ -21,21 +22,23 @@ Kernel make(Prepare& p) {
       int64_t k = has_k ? std::clamp<int64_t>(*r.in<int64_t>(1), -rows - 1, cols + 1) : 0;
       const T* x = r.in<T>(0);
       T* y = r.out<T>(0);
-      parallel_for(*r.pool, batch * rows, std::max<int64_t>(1, 16 * 1024 / std::max<int64_t>(1, cols)), [&](int64_t b, int64_t e) {
-        for (int64_t row = b; row < e; ++row) {
-          // columns [0, edge) are below the diagonal's right end
-          int64_t edge = std::clamp<int64_t>(row % rows + k + (upper ? 0 : 1), 0, cols);
-          const T* from = x + row * cols;
-          T* to = y + row * cols;
-          if (upper) {
-            std::fill_n(to, edge, T{});
-            if (to != from) std::copy(from + edge, from + cols, to + edge);
-          } else {
-            if (to != from) std::copy_n(from, edge, to);
-            std::fill(to + edge, to + cols, T{});
-          }
-        }
-      });
+      parallel_for(
+          *r.pool, batch * rows, std::max<int64_t>(1, 16 * 1024 / std::max<int64_t>(1, cols)),
+          [&](int64_t b, int64_t e) {
+            for (int64_t row = b; row < e; ++row) {
+              // columns [0, edge) are below the diagonal's right end
+              int64_t edge = std::clamp<int64_t>(row % rows + k + (upper ? 0 : 1), 0, cols);
+              const T* from = x + row * cols;
+              T* to = y + row * cols;
+              if (upper) {
+                std::fill_n(to, edge, T{});
+                if (to != from) std::copy(from + edge, from + cols, to + edge);
+              } else {
+                if (to != from) std::copy_n(from, edge, to);
+                std::fill(to + edge, to + cols, T{});
+              }
+            }
+          });
     };
   });
 }
@@ -50,7 +53,11 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_trilu(OpTable& t) {
-  t.add({.name = "Trilu", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = grad, .in_place = {{0, 0}}});
+  t.add({.name = "Trilu",
+         .shape = shape,
+         .impls = {{"ref", nullptr, make}},
+         .grad = grad,
+         .in_place = {{0, 0}}});
 }
 
 }  // namespace onnxtrain::ops

@@ -7,20 +7,25 @@ namespace onnxtrain::ops {
 
 namespace {
 
-#define OT_FN(Name, expr) \
-  struct Name {           \
-    template <class C>    \
-    C operator()(C v) const { return expr; } \
+#define OT_FN(Name, expr)     \
+  struct Name {               \
+    template <class C>        \
+    C operator()(C v) const { \
+      return expr;            \
+    }                         \
   };
-OT_FN(ExpF, std::exp(v)) OT_FN(LogF, std::log(v)) OT_FN(SqrtF, std::sqrt(v)) OT_FN(ReciprocalF, C(1) / v)
-OT_FN(SinF, std::sin(v)) OT_FN(CosF, std::cos(v)) OT_FN(TanF, std::tan(v))
-OT_FN(AsinF, std::asin(v)) OT_FN(AcosF, std::acos(v)) OT_FN(AtanF, std::atan(v))
-OT_FN(SinhF, std::sinh(v)) OT_FN(CoshF, std::cosh(v)) OT_FN(TanhF, std::tanh(v))
-OT_FN(AsinhF, std::asinh(v)) OT_FN(AcoshF, std::acosh(v)) OT_FN(AtanhF, std::atanh(v))
-OT_FN(ErfF, std::erf(v)) OT_FN(FloorF, std::floor(v)) OT_FN(CeilF, std::ceil(v)) OT_FN(RoundF, std::nearbyint(v))
+OT_FN(ExpF, std::exp(v))
+OT_FN(LogF, std::log(v)) OT_FN(SqrtF, std::sqrt(v)) OT_FN(ReciprocalF, C(1) / v)
+    OT_FN(SinF, std::sin(v)) OT_FN(CosF, std::cos(v)) OT_FN(TanF, std::tan(v))
+        OT_FN(AsinF, std::asin(v)) OT_FN(AcosF, std::acos(v)) OT_FN(AtanF, std::atan(v))
+            OT_FN(SinhF, std::sinh(v)) OT_FN(CoshF, std::cosh(v)) OT_FN(TanhF, std::tanh(v))
+                OT_FN(AsinhF, std::asinh(v)) OT_FN(AcoshF, std::acosh(v))
+                    OT_FN(AtanhF, std::atanh(v)) OT_FN(ErfF, std::erf(v))
+                        OT_FN(FloorF, std::floor(v)) OT_FN(CeilF, std::ceil(v))
+                            OT_FN(RoundF, std::nearbyint(v))
 #undef OT_FN
 
-using Grads = std::vector<ValueId>;
+                                using Grads = std::vector<ValueId>;
 
 Grads exp_grad(GradBuilder& b) { return {b.mul(b.dy(), b.y())}; }
 Grads log_grad(GradBuilder& b) { return {b.div(b.dy(), b.x(0))}; }
@@ -36,12 +41,16 @@ ValueId one_plus(GradBuilder& b, ValueId v, double sign) {
 }
 Grads tan_grad(GradBuilder& b) { return {b.mul(b.dy(), one_plus(b, b.y(), 1))}; }
 Grads tanh_grad(GradBuilder& b) { return {b.mul(b.dy(), one_plus(b, b.y(), -1))}; }
-Grads asin_grad(GradBuilder& b) { return {b.div(b.dy(), b.call("Sqrt", {one_plus(b, b.x(0), -1)}))}; }
+Grads asin_grad(GradBuilder& b) {
+  return {b.div(b.dy(), b.call("Sqrt", {one_plus(b, b.x(0), -1)}))};
+}
 Grads acos_grad(GradBuilder& b) { return {b.neg(asin_grad(b)[0])}; }
 Grads atan_grad(GradBuilder& b) { return {b.div(b.dy(), one_plus(b, b.x(0), 1))}; }
 Grads sinh_grad(GradBuilder& b) { return {b.mul(b.dy(), b.call("Cosh", {b.x(0)}))}; }
 Grads cosh_grad(GradBuilder& b) { return {b.mul(b.dy(), b.call("Sinh", {b.x(0)}))}; }
-Grads asinh_grad(GradBuilder& b) { return {b.div(b.dy(), b.call("Sqrt", {one_plus(b, b.x(0), 1)}))}; }
+Grads asinh_grad(GradBuilder& b) {
+  return {b.div(b.dy(), b.call("Sqrt", {one_plus(b, b.x(0), 1)}))};
+}
 Grads acosh_grad(GradBuilder& b) {
   ValueId x = b.x(0), one = b.scalar(1, x);
   return {b.div(b.dy(), b.mul(b.call("Sqrt", {b.sub(x, one)}), b.call("Sqrt", {b.add(x, one)})))};
@@ -57,7 +66,10 @@ Grads zero_grad(GradBuilder&) { return {kNone}; }
 
 template <class F>
 void add(OpTable& t, const char* name, GradFn grad) {
-  t.add({.name = name, .shape = shape_same, .impls = {{"ref", nullptr, float_unary<F>}}, .grad = grad,
+  t.add({.name = name,
+         .shape = shape_same,
+         .impls = {{"ref", nullptr, float_unary<F>}},
+         .grad = grad,
          .in_place = {{0, 0}}});
 }
 
@@ -66,8 +78,12 @@ using simd::MicroOp;
 // With a vectorised path for float32.
 template <class F, MicroOp micro>
 void add(OpTable& t, const char* name, GradFn grad) {
-  t.add({.name = name, .shape = shape_same, .impls = {micro_impl<micro>(), {"ref", nullptr, float_unary<F>}},
-         .grad = grad, .in_place = {{0, 0}}, .micro_op = int(micro)});
+  t.add({.name = name,
+         .shape = shape_same,
+         .impls = {micro_impl<micro>(), {"ref", nullptr, float_unary<F>}},
+         .grad = grad,
+         .in_place = {{0, 0}},
+         .micro_op = int(micro)});
 }
 
 }  // namespace

@@ -41,10 +41,12 @@ struct Slices {
 };
 
 template <class T>
-void find_unique(const Run& r, const Slices<T>& s, const Shape& in, bool flat, size_t axis, bool sorted, const bool* wants) {
+void find_unique(const Run& r, const Slices<T>& s, const Shape& in, bool flat, size_t axis,
+                 bool sorted, const bool* wants) {
   std::vector<int64_t> order(size_t(s.size)), group(size_t(s.size));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) { return s.compare(i, j) < 0; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t i, int64_t j) { return s.compare(i, j) < 0; });
   std::vector<int64_t> first, counts;  // per distinct slice, in sorted order
   for (size_t k = 0; k < order.size(); ++k) {
     if (k == 0 || s.compare(order[k - 1], order[k]) != 0) {
@@ -58,7 +60,9 @@ void find_unique(const Run& r, const Slices<T>& s, const Shape& in, bool flat, s
   const size_t distinct = first.size();
   std::vector<int64_t> by(distinct), rank(distinct);  // output position -> group and back
   std::iota(by.begin(), by.end(), 0);
-  if (!sorted) std::sort(by.begin(), by.end(), [&](int64_t a, int64_t b) { return first[size_t(a)] < first[size_t(b)]; });
+  if (!sorted)
+    std::sort(by.begin(), by.end(),
+              [&](int64_t a, int64_t b) { return first[size_t(a)] < first[size_t(b)]; });
   for (int64_t k = 0; k < n; ++k) rank[size_t(by[size_t(k)])] = k;
   if (wants[0]) {
     Shape out = flat ? Shape{n} : in;
@@ -66,7 +70,8 @@ void find_unique(const Run& r, const Slices<T>& s, const Shape& in, bool flat, s
     T* y = r.allocate<T>(0, out);
     for (int64_t o = 0; o < s.outer; ++o)
       for (int64_t k = 0; k < n; ++k)
-        std::copy_n(s.x + (o * s.size + first[size_t(by[size_t(k)])]) * s.inner, s.inner, y + (o * n + k) * s.inner);
+        std::copy_n(s.x + (o * s.size + first[size_t(by[size_t(k)])]) * s.inner, s.inner,
+                    y + (o * n + k) * s.inner);
   }
   if (wants[1]) {
     int64_t* y = r.allocate<int64_t>(1, {n});
@@ -90,19 +95,22 @@ Kernel make(Prepare& p) {
   int64_t inner = flat ? 1 : product(in, axis + 1, in.size());
   bool w[4];
   for (int k = 0; k < 4; ++k) w[k] = p.wants(k);
-  return dispatch<float, double, Half, BFloat16, int64_t, int32_t, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t,
-                  bool, std::string>(p.in(0).dtype, "Unique", [&]<class T>() -> Kernel {
-    return [=](const Run& r) {
-      bool wants[4] = {w[0], w[1], w[2], w[3]};
-      find_unique<T>(r, {r.in<T>(0), outer, size, inner}, in, flat, axis, sorted, wants);
-    };
-  });
+  return dispatch<float, double, Half, BFloat16, int64_t, int32_t, uint8_t, int8_t, int16_t,
+                  uint16_t, uint32_t, uint64_t, bool, std::string>(
+      p.in(0).dtype, "Unique", [&]<class T>() -> Kernel {
+        return [=](const Run& r) {
+          bool wants[4] = {w[0], w[1], w[2], w[3]};
+          find_unique<T>(r, {r.in<T>(0), outer, size, inner}, in, flat, axis, sorted, wants);
+        };
+      });
 }
 
 }  // namespace
 
 void register_unique(OpTable& t) {
-  t.add({.name = "Unique", .shape = shape, .impls = {{"ref", nullptr, make}},
+  t.add({.name = "Unique",
+         .shape = shape,
+         .impls = {{"ref", nullptr, make}},
          .no_grad = "which elements are equal changes abruptly with their values"});
 }
 

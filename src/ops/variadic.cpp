@@ -7,9 +7,24 @@ namespace onnxtrain::ops {
 namespace {
 
 // NaN wins, as in numpy
-struct MaxF { template <class C> C operator()(C a, C b) const { return a > b || a != a ? a : b; } };
-struct MinF { template <class C> C operator()(C a, C b) const { return a < b || a != a ? a : b; } };
-struct SumF { template <class C> C operator()(C a, C b) const { return C(a + b); } };
+struct MaxF {
+  template <class C>
+  C operator()(C a, C b) const {
+    return a > b || a != a ? a : b;
+  }
+};
+struct MinF {
+  template <class C>
+  C operator()(C a, C b) const {
+    return a < b || a != a ? a : b;
+  }
+};
+struct SumF {
+  template <class C>
+  C operator()(C a, C b) const {
+    return C(a + b);
+  }
+};
 
 void shape(ShapeCtx& c) {
   if (c.inputs() == 0) model_error("OT1107", cat(c.node().op, " has no inputs"));
@@ -26,7 +41,9 @@ Kernel passes(Prepare& p, bool mean) {
   std::vector<BroadcastLoop> loops;
   const Shape& out = p.out(0).shape;
   for (int i = 1; i < std::max(2, p.inputs()); ++i)
-    loops.emplace_back(std::vector<Shape>{i == 1 ? p.in(0).shape : out, i < p.inputs() ? p.in(i).shape : out}, out);
+    loops.emplace_back(
+        std::vector<Shape>{i == 1 ? p.in(0).shape : out, i < p.inputs() ? p.in(i).shape : out},
+        out);
   bool single = p.inputs() == 1;
   int64_t n = p.out(0).size(), count = p.inputs();
   return [=](const Run& r) {
@@ -44,9 +61,11 @@ Kernel passes(Prepare& p, bool mean) {
           const T *pa = a + at[0], *pb = b + at[1];
           int64_t sa = loop.step[0], sb = loop.step[1];
           if (scale == C(1)) {
-            for (int64_t i = 0; i < loop.inner; ++i) y[o + i] = T(F{}(C(pa[i * sa]), C(pb[i * sb])));
+            for (int64_t i = 0; i < loop.inner; ++i)
+              y[o + i] = T(F{}(C(pa[i * sa]), C(pb[i * sb])));
           } else {
-            for (int64_t i = 0; i < loop.inner; ++i) y[o + i] = T(C(F{}(C(pa[i * sa]), C(pb[i * sb])) / scale));
+            for (int64_t i = 0; i < loop.inner; ++i)
+              y[o + i] = T(C(F{}(C(pa[i * sa]), C(pb[i * sb])) / scale));
           }
         });
       });
@@ -58,11 +77,12 @@ template <class F>
 Kernel make(Prepare& p) {
   bool mean = p.node().op == "Mean";
   if constexpr (std::is_same_v<F, SumF>) {
-    return dispatch<float, double, Half, BFloat16>(p.in(0).dtype, p.node().op,
-                                                   [&]<class T>() { return passes<T, F>(p, mean); });
+    return dispatch<float, double, Half, BFloat16>(
+        p.in(0).dtype, p.node().op, [&]<class T>() { return passes<T, F>(p, mean); });
   } else {
-    return dispatch<float, double, Half, BFloat16, int64_t, int32_t, uint8_t, int8_t, int16_t, uint16_t, uint32_t,
-                    uint64_t>(p.in(0).dtype, p.node().op, [&]<class T>() { return passes<T, F>(p, false); });
+    return dispatch<float, double, Half, BFloat16, int64_t, int32_t, uint8_t, int8_t, int16_t,
+                    uint16_t, uint32_t, uint64_t>(
+        p.in(0).dtype, p.node().op, [&]<class T>() { return passes<T, F>(p, false); });
   }
 }
 
@@ -83,7 +103,8 @@ Grads extreme_grad(GradBuilder& b, const char* loses) {
     ValueId g = b.call("Where", {b.call("Equal", {b.x(0), b.x(1)}), half, dy});
     Grads out = {kNone, kNone};
     for (int i = 0; i < 2; ++i)
-      if (b.wants(i)) out[size_t(i)] = b.call("Where", {b.call(loses, {b.x(i), b.x(1 - i)}), zero, g});
+      if (b.wants(i))
+        out[size_t(i)] = b.call("Where", {b.call(loses, {b.x(i), b.x(1 - i)}), zero, g});
     return out;
   }
   Grads wins, counted;
@@ -104,18 +125,25 @@ using simd::MicroOp;
 template <MicroOp micro>
 Kernel make_chain(Prepare& p) {
   std::vector<MicroStep> steps;
-  for (int k = 1; k < p.inputs(); ++k) steps.push_back({micro, {k == 1 ? 0 : p.inputs() + k - 2, k, 0}});
+  for (int k = 1; k < p.inputs(); ++k)
+    steps.push_back({micro, {k == 1 ? 0 : p.inputs() + k - 2, k, 0}});
   return micro_kernel(p, steps);
 }
 std::string chain_refuses(const Prepare& p) {
-  if (p.inputs() < 2 || size_t(p.inputs()) > kMaxMicroInputs) return cat("it has ", p.inputs(), " inputs");
+  if (p.inputs() < 2 || size_t(p.inputs()) > kMaxMicroInputs)
+    return cat("it has ", p.inputs(), " inputs");
   return micro_refuses(p);
 }
 
 template <class F, MicroOp micro>
 void add(OpTable& t, const char* name, GradFn grad) {
-  t.add({.name = name, .shape = shape, .impls = {{"simd", chain_refuses, make_chain<micro>}, {"ref", nullptr, make<F>}},
-         .grad = grad, .broadcasts = true, .in_place = {{0, 0}, {1, 0}}, .micro_op = int(micro)});
+  t.add({.name = name,
+         .shape = shape,
+         .impls = {{"simd", chain_refuses, make_chain<micro>}, {"ref", nullptr, make<F>}},
+         .grad = grad,
+         .broadcasts = true,
+         .in_place = {{0, 0}, {1, 0}},
+         .micro_op = int(micro)});
 }
 
 }  // namespace
@@ -124,7 +152,11 @@ void register_variadic(OpTable& t) {
   add<MaxF, MicroOp::kMax>(t, "Max", max_grad);
   add<MinF, MicroOp::kMin>(t, "Min", min_grad);
   add<SumF, MicroOp::kAdd>(t, "Sum", sum_grad);
-  t.add({.name = "Mean", .shape = shape, .impls = {{"ref", nullptr, make<SumF>}}, .grad = mean_grad, .broadcasts = true,
+  t.add({.name = "Mean",
+         .shape = shape,
+         .impls = {{"ref", nullptr, make<SumF>}},
+         .grad = mean_grad,
+         .broadcasts = true,
          .in_place = {{0, 0}, {1, 0}}});
 }
 

@@ -32,8 +32,9 @@ void reshape_shape(ShapeCtx& c) {
   int64_t known = 1, unknown = -1;
   for (size_t d = 0; d < target.size(); ++d) {
     if (target[d] == 0 && !allow_zero) {
-      if (d >= in.size()) model_error("OT1131", cat("Reshape to ", to_string(target), " copies dimension ", d,
-                                                    " of an input of shape ", to_string(in)));
+      if (d >= in.size())
+        model_error("OT1131", cat("Reshape to ", to_string(target), " copies dimension ", d,
+                                  " of an input of shape ", to_string(in)));
       target[d] = in[d];
     }
     if (target[d] == -1) {
@@ -60,7 +61,8 @@ void reshape_shape(ShapeCtx& c) {
 void flatten_shape(ShapeCtx& c) {
   int64_t rank = c.rank(0), axis = c.node().i("axis", 1);
   if (axis < 0) axis += rank;
-  if (axis < 0 || axis > rank) model_error("OT1130", cat("axis of Flatten is out of range for rank ", rank));
+  if (axis < 0 || axis > rank)
+    model_error("OT1130", cat("axis of Flatten is out of range for rank ", rank));
   const Shape& s = c.shape(0);
   c.set(0, c.dtype(0), {product(s, 0, size_t(axis)), product(s, size_t(axis), s.size())});
 }
@@ -86,7 +88,9 @@ void squeeze_shape(ShapeCtx& c) {
   std::vector<char> drop(s.size(), 0);
   for (int64_t a : axes) {
     a = normalize_axis(a, c.rank(0), "axes of Squeeze");
-    if (s[size_t(a)] != 1) model_error("OT1130", cat("Squeeze of dimension ", a, " of ", to_string(s), ", which is not 1"));
+    if (s[size_t(a)] != 1)
+      model_error("OT1130",
+                  cat("Squeeze of dimension ", a, " of ", to_string(s), ", which is not 1"));
     drop[size_t(a)] = 1;
   }
   Shape out;
@@ -143,7 +147,11 @@ std::vector<ValueId> reshape_grad(GradBuilder& b) {
 }
 
 void add_view(OpTable& t, const char* name, ShapeFn shape, GradFn grad) {
-  t.add({.name = name, .shape = shape, .impls = {{"copy", nullptr, make_copy}}, .grad = grad, .view_of = 0});
+  t.add({.name = name,
+         .shape = shape,
+         .impls = {{"copy", nullptr, make_copy}},
+         .grad = grad,
+         .view_of = 0});
 }
 
 constexpr const char* kInteger = "its result is a shape, there is no gradient";
@@ -155,11 +163,21 @@ void register_views(OpTable& t) {
   add_view(t, "Flatten", flatten_shape, reshape_grad);
   add_view(t, "Squeeze", squeeze_shape, reshape_grad);
   add_view(t, "Unsqueeze", unsqueeze_shape, reshape_grad);
-  t.add({.name = "Identity", .shape = identity_shape, .impls = {{"copy", nullptr, make_copy}},
-         .run_values = identity_values, .grad = grad_passes_through, .view_of = 0});
-  t.add({.name = "Shape", .shape = shape_shape, .impls = {{"ref", nullptr, make_shape}}, .no_grad = kInteger,
+  t.add({.name = "Identity",
+         .shape = identity_shape,
+         .impls = {{"copy", nullptr, make_copy}},
+         .run_values = identity_values,
+         .grad = grad_passes_through,
+         .view_of = 0});
+  t.add({.name = "Shape",
+         .shape = shape_shape,
+         .impls = {{"ref", nullptr, make_shape}},
+         .no_grad = kInteger,
          .types_only = true});
-  t.add({.name = "Size", .shape = size_shape, .impls = {{"ref", nullptr, make_size}}, .no_grad = kInteger,
+  t.add({.name = "Size",
+         .shape = size_shape,
+         .impls = {{"ref", nullptr, make_size}},
+         .no_grad = kInteger,
          .types_only = true});
 }
 

@@ -10,7 +10,8 @@ namespace {
 void shape(ShapeCtx& c) {
   if (c.dtype(0) != DType::kBool) unsupported_dtype(c.dtype(0), "the condition of Where");
   if (c.dtype(1) != c.dtype(2))
-    model_error("OT1110", cat("Where of ", dtype_name(c.dtype(1)), " and ", dtype_name(c.dtype(2))));
+    model_error("OT1110",
+                cat("Where of ", dtype_name(c.dtype(1)), " and ", dtype_name(c.dtype(2))));
   c.set(0, c.dtype(1), broadcast(c.shape(0), broadcast(c.shape(1), c.shape(2))));
 }
 
@@ -57,8 +58,13 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_where(OpTable& t) {
-  t.add({.name = "Where", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = grad, .broadcasts = true,
-         .in_place = {{1, 0}, {2, 0}}, .micro_op = int(simd::MicroOp::kWhere)});
+  t.add({.name = "Where",
+         .shape = shape,
+         .impls = {{"ref", nullptr, make}},
+         .grad = grad,
+         .broadcasts = true,
+         .in_place = {{1, 0}, {2, 0}},
+         .micro_op = int(simd::MicroOp::kWhere)});
 }
 
 }  // namespace onnxtrain::ops

@@ -8,7 +8,8 @@ constexpr int64_t kMost = (int64_t(1) << 31) - 1;
 
 void check_size(const Node& n, const char* key, size_t got, size_t want) {
   if (got != want)
-    model_error("OT1140", cat("attribute ", key, " of ", n.label(), " has ", got, " entries, ", want, " are needed"));
+    model_error("OT1140", cat("attribute ", key, " of ", n.label(), " has ", got, " entries, ",
+                              want, " are needed"));
 }
 }  // namespace
 
@@ -17,7 +18,8 @@ std::vector<int64_t> positive_ints(const Node& n, const char* key, size_t dims) 
   if (v.empty()) return std::vector<int64_t>(dims, 1);
   check_size(n, key, v.size(), dims);
   for (int64_t e : v)
-    if (e < 1 || e > kMost) model_error("OT1140", cat("attribute ", key, " of ", n.label(), " has the entry ", e));
+    if (e < 1 || e > kMost)
+      model_error("OT1140", cat("attribute ", key, " of ", n.label(), " has the entry ", e));
   return v;
 }
 
@@ -26,7 +28,8 @@ std::vector<int64_t> pads_of(const Node& n, size_t dims) {
   if (v.empty()) return std::vector<int64_t>(2 * dims, 0);
   check_size(n, "pads", v.size(), 2 * dims);
   for (int64_t e : v)
-    if (e < 0 || e > kMost) model_error("OT1140", cat("attribute pads of ", n.label(), " has the entry ", e));
+    if (e < 0 || e > kMost)
+      model_error("OT1140", cat("attribute pads of ", n.label(), " has the entry ", e));
   return v;
 }
 
@@ -39,7 +42,8 @@ std::string auto_pad_of(const Node& n) {
 }
 
 Shape kernel_shape_of(const Node& n, size_t dims) {
-  if (!n.has("kernel_shape")) model_error("OT1140", cat(n.label(), " has no attribute kernel_shape"));
+  if (!n.has("kernel_shape"))
+    model_error("OT1140", cat(n.label(), " has no attribute kernel_shape"));
   Shape k = n.ints("kernel_shape");
   check_size(n, "kernel_shape", k.size(), dims);
   return positive_ints(n, "kernel_shape", dims);
@@ -47,11 +51,13 @@ Shape kernel_shape_of(const Node& n, size_t dims) {
 
 Shape spatial_of(const Shape& s, const char* what) {
   if (s.size() < 3 || s.size() > 2 + kernels::kMaxSpatial)
-    model_error("OT1141", cat(what, " needs an input of shape [batch, channels, spatial...], got ", to_string(s)));
+    model_error("OT1141", cat(what, " needs an input of shape [batch, channels, spatial...], got ",
+                              to_string(s)));
   return Shape(s.begin() + 2, s.end());
 }
 
-kernels::Window window_of(const Node& n, const Shape& spatial, const Shape& kernel, bool ceil_mode) {
+kernels::Window window_of(const Node& n, const Shape& spatial, const Shape& kernel,
+                          bool ceil_mode) {
   size_t dims = spatial.size();
   kernels::Window w;
   w.in = spatial;
@@ -74,8 +80,9 @@ kernels::Window window_of(const Node& n, const Shape& spatial, const Shape& kern
       if (mode == "VALID") begin = end = 0;
       int64_t room = spatial[d] + begin + end - extent;
       if (room < 0)
-        model_error("OT1141", cat("the window of ", n.label(), " is ", extent, " wide in spatial dimension ", d,
-                                  ", the padded input only ", spatial[d] + begin + end));
+        model_error("OT1141",
+                    cat("the window of ", n.label(), " is ", extent, " wide in spatial dimension ",
+                        d, ", the padded input only ", spatial[d] + begin + end));
       out = room / s + 1;
       if (ceil_mode && room % s != 0) {
         ++out;
@@ -92,8 +99,8 @@ kernels::Window window_of(const Node& n, const Shape& spatial, const Shape& kern
 
 std::map<std::string, Attr, std::less<>> window_attrs(const Node& n) {
   std::map<std::string, Attr, std::less<>> a;
-  for (const char* key : {"strides", "dilations", "pads", "auto_pad", "group", "kernel_shape", "ceil_mode",
-                          "count_include_pad", "p"})
+  for (const char* key : {"strides", "dilations", "pads", "auto_pad", "group", "kernel_shape",
+                          "ceil_mode", "count_include_pad", "p"})
     if (const Attr* v = n.find(key)) a[key] = *v;
   return a;
 }

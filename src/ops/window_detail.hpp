@@ -7,7 +7,8 @@
 namespace onnxtrain::ops {
 
 // The window of a node over an input's spatial shape. `kernel` has one entry per spatial dimension.
-kernels::Window window_of(const Node& n, const Shape& spatial, const Shape& kernel, bool ceil_mode = false);
+kernels::Window window_of(const Node& n, const Shape& spatial, const Shape& kernel,
+                          bool ceil_mode = false);
 // An attribute with one positive entry per dimension; ones when absent.
 std::vector<int64_t> positive_ints(const Node& n, const char* key, size_t dims);
 // The pads attribute with its 2 * dims entries; zeros when absent.

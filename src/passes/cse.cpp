@@ -1,8 +1,8 @@
 // Merges nodes that compute the same thing from the same values.
-#include "passes/passes.hpp"
-
 #include <algorithm>
 #include <map>
+
+#include "passes/passes.hpp"
 
 namespace onnxtrain {
 
@@ -11,12 +11,18 @@ namespace {
 bool append_attr(std::string& key, const Attr& a) {
   auto raw = [&](const auto& v) { key.append(reinterpret_cast<const char*>(&v), sizeof v); };
   key += char('a' + a.index());
-  if (auto* i = std::get_if<int64_t>(&a)) raw(*i);
-  else if (auto* f = std::get_if<float>(&a)) raw(*f);
-  else if (auto* s = std::get_if<std::string>(&a)) key += *s;
-  else if (auto* is = std::get_if<std::vector<int64_t>>(&a)) for (auto v : *is) raw(v);
-  else if (auto* fs = std::get_if<std::vector<float>>(&a)) for (auto v : *fs) raw(v);
-  else return false;
+  if (auto* i = std::get_if<int64_t>(&a))
+    raw(*i);
+  else if (auto* f = std::get_if<float>(&a))
+    raw(*f);
+  else if (auto* s = std::get_if<std::string>(&a))
+    key += *s;
+  else if (auto* is = std::get_if<std::vector<int64_t>>(&a))
+    for (auto v : *is) raw(v);
+  else if (auto* fs = std::get_if<std::vector<float>>(&a))
+    for (auto v : *fs) raw(v);
+  else
+    return false;
   key += ';';
   return true;
 }
@@ -48,7 +54,8 @@ void pass_cse(Graph& g, const PassContext& c) {
     const Op* op = c.table.find(n);
     if (!op || op->random || op->run_values) continue;
     std::string key = cat(n.domain, ":", n.op, ":", n.version, ":", n.outputs.size(), ":");
-    for (ValueId v : n.inputs) key += (v == kNone ? std::string("_") : constant_key(g.value(v), v)) + ",";
+    for (ValueId v : n.inputs)
+      key += (v == kNone ? std::string("_") : constant_key(g.value(v), v)) + ",";
     for (ValueId v : n.outputs) key += v == kNone ? '_' : 'o';
     bool comparable = true;
     for (const auto& [name, a] : n.attrs) {

@@ -13,7 +13,8 @@ constexpr size_t kMaxInputs = 12, kMaxSteps = 24;
 
 class Fuser {
  public:
-  Fuser(Graph& g, const PassContext& c) : g_(g), c_(c), readers_(g.consumers()), taken_(g.nodes.size(), 0) {
+  Fuser(Graph& g, const PassContext& c)
+      : g_(g), c_(c), readers_(g.consumers()), taken_(g.nodes.size(), 0) {
     fixed_.assign(g.values.size(), 0);
     for (ValueId v : g.outputs) fixed_[size_t(v)] = 1;
     for (ValueId v : c.keep) fixed_[size_t(v)] = 1;
@@ -40,7 +41,8 @@ class Fuser {
   const TypeInfo& type(ValueId v) const { return g_.value(v).type; }
   DType elem(ValueId v) const { return type(v).elem; }
   bool known(ValueId v) const {
-    return v != kNone && type(v).concrete() && (elem(v) == DType::kFloat || elem(v) == DType::kBool);
+    return v != kNone && type(v).concrete() &&
+           (elem(v) == DType::kFloat || elem(v) == DType::kBool);
   }
 
   bool fusable(const Node& n) const {
@@ -72,7 +74,8 @@ class Fuser {
   // May the producer of v join the group?
   bool joins(ValueId v, const std::vector<NodeId>& group, const Shape& shape) const {
     NodeId p = g_.value(v).producer;
-    if (p < 0 || taken_[size_t(p)] || fixed_[size_t(v)] || !fusable(g_.nodes[size_t(p)])) return false;
+    if (p < 0 || taken_[size_t(p)] || fixed_[size_t(v)] || !fusable(g_.nodes[size_t(p)]))
+      return false;
     if (type(v).concrete_shape() != shape) return false;
     for (NodeId r : readers_[size_t(v)])
       if (std::find(group.begin(), group.end(), r) == group.end()) return false;
@@ -117,8 +120,9 @@ class Fuser {
       program.push_back(int64_t(s.inputs.size()));
       for (ValueId v : s.inputs) {
         auto it = std::find(group.begin(), group.end(), g_.value(v).producer);
-        int64_t id = it != group.end() ? int64_t(n.inputs.size()) + (it - group.begin())
-                                       : std::find(n.inputs.begin(), n.inputs.end(), v) - n.inputs.begin();
+        int64_t id = it != group.end()
+                         ? int64_t(n.inputs.size()) + (it - group.begin())
+                         : std::find(n.inputs.begin(), n.inputs.end(), v) - n.inputs.begin();
         program.push_back(id);
       }
     }

@@ -17,7 +17,8 @@ struct Maker {
     g.inputs.push_back(v);
     return v;
   }
-  ValueId call(const char* op, std::vector<ValueId> in, std::map<std::string, Attr, std::less<>> attrs = {}) {
+  ValueId call(const char* op, std::vector<ValueId> in,
+               std::map<std::string, Attr, std::less<>> attrs = {}) {
     Node n;
     n.op = op;
     n.version = 22;
@@ -39,12 +40,14 @@ std::string ops_after(Graph g) {
   return s;
 }
 
-std::vector<Tensor> run(const Graph& g, const std::vector<Tensor>& feeds, std::vector<std::string> skip) {
+std::vector<Tensor> run(const Graph& g, const std::vector<Tensor>& feeds,
+                        std::vector<std::string> skip) {
   ProgramOptions o;
   o.skip_passes = std::move(skip);
   Program p(g, {}, std::make_shared<State>(), std::make_shared<ThreadPool>(2), o);
   std::vector<Tensor> out;
-  for (const Value& v : p.run(std::vector<Value>(feeds.begin(), feeds.end()), 1, 1)) out.push_back(std::get<Tensor>(v));
+  for (const Value& v : p.run(std::vector<Value>(feeds.begin(), feeds.end()), 1, 1))
+    out.push_back(std::get<Tensor>(v));
   return out;
 }
 
@@ -56,7 +59,8 @@ void same_numbers(const Graph& g, const std::vector<Tensor>& feeds) {
     ASSERT_EQ(a[k].shape(), b[k].shape());
     ASSERT_EQ(a[k].dtype(), b[k].dtype());
     std::vector<double> x = a[k].to_doubles(), y = b[k].to_doubles();
-    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(x[i], y[i]) << "output " << k << " element " << i;
+    for (size_t i = 0; i < x.size(); ++i)
+      ASSERT_EQ(x[i], y[i]) << "output " << k << " element " << i;
   }
 }
 
@@ -65,18 +69,21 @@ void same_numbers(const Graph& g, const std::vector<Tensor>& feeds) {
 TEST(FuseElementwise, ChainWithBroadcast) {
   for (Shape s : {Shape{4, 7}, Shape{3, 5, 300}, Shape{2, 2000}}) {
     Maker m;
-    ValueId x = m.input("x", s), b = m.input("b", {s.back()}), c = m.g.add_constant(Tensor::scalar<float>(0.5f));
+    ValueId x = m.input("x", s), b = m.input("b", {s.back()}),
+            c = m.g.add_constant(Tensor::scalar<float>(0.5f));
     ValueId r = m.input("r", {s[0] == 3 ? int64_t(5) : s[0], 1});
     ValueId y = m.call("Mul", {m.call("Tanh", {m.call("Add", {m.call("Mul", {x, c}), b})}), r});
     m.g.outputs = {m.call("Div", {m.call("Exp", {y}), x})};
     EXPECT_EQ(ops_after(m.g), "FusedElementwise(4) ");
-    same_numbers(m.g, {random_tensor(s, 0.5, 2), random_tensor({s.back()}, -1, 1, 2), random_tensor(m.g.value(r).type.concrete_shape(), -1, 1, 3)});
+    same_numbers(m.g, {random_tensor(s, 0.5, 2), random_tensor({s.back()}, -1, 1, 2),
+                       random_tensor(m.g.value(r).type.concrete_shape(), -1, 1, 3)});
   }
 }
 
 TEST(FuseElementwise, MasksAndCast) {
   Maker m;
-  ValueId x = m.input("x", {50, 30}), y = m.input("y", {50, 30}), k = m.input("k", {30}, DType::kBool);
+  ValueId x = m.input("x", {50, 30}), y = m.input("y", {50, 30}),
+          k = m.input("k", {30}, DType::kBool);
   ValueId less = m.call("Less", {x, y});
   ValueId w = m.call("Where", {m.call("And", {less, k}), x, m.call("Neg", {y})});
   ValueId count = m.call("Cast", {m.call("Greater", {x, y})}, {{"to", int64_t(1)}});
@@ -99,9 +106,10 @@ TEST(FuseElementwise, StepsWithAttributes) {
 
 TEST(FuseElementwise, LeavesAlone) {
   Maker m;
-  ValueId x = m.input("x", {4, 4}), d = m.input("d", {4, 4}, DType::kDouble), s = m.input("s", {1, 4});
-  ValueId small = m.call("Exp", {s});                                   // smaller than the result
-  ValueId shown = m.call("Mul", {x, small});                            // an output itself
+  ValueId x = m.input("x", {4, 4}), d = m.input("d", {4, 4}, DType::kDouble),
+          s = m.input("s", {1, 4});
+  ValueId small = m.call("Exp", {s});         // smaller than the result
+  ValueId shown = m.call("Mul", {x, small});  // an output itself
   m.g.outputs = {shown, m.call("Neg", {shown}), m.call("Neg", {m.call("Exp", {d})})};
   EXPECT_EQ(ops_after(m.g), "Exp(1) Mul(2) Neg(1) Exp(1) Neg(1) ");
 }

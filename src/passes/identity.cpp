@@ -1,7 +1,7 @@
 // Forwards the input of Identity nodes to their readers.
-#include "passes/passes.hpp"
-
 #include <algorithm>
+
+#include "passes/passes.hpp"
 
 namespace onnxtrain {
 

@@ -17,7 +17,11 @@ struct PassContext {
   const OpTable& table;
 };
 
-struct PassTime { std::string name; double seconds; int nodes_before, nodes_after; };
+struct PassTime {
+  std::string name;
+  double seconds;
+  int nodes_before, nodes_after;
+};
 
 // Runs the pipeline (pipeline.cpp is the list), verifies after each pass when asked, reports times.
 std::vector<PassTime> run_passes(Graph& g, const std::vector<ValueId>& keep, const OpTable& table,

@@ -27,19 +27,21 @@ Choice choose_kernel(const Op& op, Prepare& p) {
 
 void check_update(const Update& u, DType dtype, const Shape& shape) {
   if (dtype == u.dtype && shape == u.shape) return;
-  model_error("OT1312", cat("state variable '", u.state, "' is ", dtype_name(u.dtype), to_string(u.shape),
-                            ", the value that update_binding assigns to it is ", dtype_name(dtype), to_string(shape)));
+  model_error("OT1312", cat("state variable '", u.state, "' is ", dtype_name(u.dtype),
+                            to_string(u.shape), ", the value that update_binding assigns to it is ",
+                            dtype_name(dtype), to_string(shape)));
 }
 
 namespace {
 
 class Planner {
  public:
-  Planner(Graph graph, const std::vector<std::pair<ValueId, std::string>>& updates, const OpTable& table,
-          const StateTensor& state, ThreadPool& pool)
+  Planner(Graph graph, const std::vector<std::pair<ValueId, std::string>>& updates,
+          const OpTable& table, const StateTensor& state, ThreadPool& pool)
       : plan_(std::make_unique<Plan>()), table_(table), state_(state), pool_(pool) {
     plan_->graph = std::move(graph);
-    for (const auto& [v, s] : updates) plan_->updates.push_back({v, s, nullptr, DType::kUndefined, {}, 0, false});
+    for (const auto& [v, s] : updates)
+      plan_->updates.push_back({v, s, nullptr, DType::kUndefined, {}, 0, false});
   }
 
   std::unique_ptr<Plan> make() {
@@ -202,8 +204,10 @@ class Planner {
         std::vector<const Tensor*> values;
         for (ValueId v : n.inputs) {
           in.push_back(v == kNone ? TensorType{} : slot(v).type);
-          values.push_back(v != kNone && g().value(v).is_constant() && slot(v).place == Place::kConstant
-                               ? &g().value(v).constant : nullptr);
+          values.push_back(v != kNone && g().value(v).is_constant() &&
+                                   slot(v).place == Place::kConstant
+                               ? &g().value(v).constant
+                               : nullptr);
         }
         for (ValueId v : n.outputs) out.push_back(v == kNone ? TensorType{} : slot(v).type);
         Prepare p(n, std::move(in), std::move(out), std::move(values), pool_);
@@ -300,7 +304,8 @@ class Planner {
 
 }  // namespace
 
-std::unique_ptr<Plan> make_plan(Graph graph, const std::vector<std::pair<ValueId, std::string>>& updates,
+std::unique_ptr<Plan> make_plan(Graph graph,
+                                const std::vector<std::pair<ValueId, std::string>>& updates,
                                 const OpTable& table, const StateTensor& state, ThreadPool& pool) {
   return Planner(std::move(graph), updates, table, state, pool).make();
 }

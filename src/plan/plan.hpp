@@ -64,7 +64,8 @@ struct Plan {
 using StateTensor = std::function<const Tensor&(const std::string& name)>;
 
 // `graph` must be specialised (infer/specialise). Updates: (value, state variable).
-std::unique_ptr<Plan> make_plan(Graph graph, const std::vector<std::pair<ValueId, std::string>>& updates,
+std::unique_ptr<Plan> make_plan(Graph graph,
+                                const std::vector<std::pair<ValueId, std::string>>& updates,
                                 const OpTable& table, const StateTensor& state, ThreadPool& pool);
 
 // A model error that names the variable when a value of this type cannot be assigned to it (C12).

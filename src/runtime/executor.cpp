@@ -13,7 +13,7 @@ namespace {
 struct Frame {
   Plan& plan;
   const RunOptions& options;
-  std::vector<Value> values;   // by ValueId; only dynamic ones are used
+  std::vector<Value> values;  // by ValueId; only dynamic ones are used
   std::vector<char> present;
 };
 
@@ -37,7 +37,8 @@ Tensor owned(const Value& v) {
 
 class DynamicCtx final : public ValueCtx {
  public:
-  DynamicCtx(Frame& f, const Node& n) : f_(f), n_(n), holders_(n.inputs.size()), in_(n.inputs.size(), nullptr) {
+  DynamicCtx(Frame& f, const Node& n)
+      : f_(f), n_(n), holders_(n.inputs.size()), in_(n.inputs.size(), nullptr) {
     for (size_t k = 0; k < n.inputs.size(); ++k)
       if (n.inputs[k] != kNone) in_[k] = read(f, n.inputs[k], holders_[k]);
   }
@@ -54,8 +55,11 @@ class DynamicCtx final : public ValueCtx {
       const Tensor* t = std::get_if<Tensor>(&v);
       bool fits = t && t->dtype() == slot.type.dtype &&
                   (t->shape() == slot.type.shape || (t->size() == 0 && slot.type.size() == 0));
-      if (!fits) model_error("OT1111", cat("output ", i, " is ", t ? cat(dtype_name(t->dtype()), to_string(t->shape())) : "no tensor",
-                                           ", planned was ", dtype_name(slot.type.dtype), to_string(slot.type.shape)));
+      if (!fits)
+        model_error("OT1111",
+                    cat("output ", i, " is ",
+                        t ? cat(dtype_name(t->dtype()), to_string(t->shape())) : "no tensor",
+                        ", planned was ", dtype_name(slot.type.dtype), to_string(slot.type.shape)));
       if (t->bytes()) std::memcpy(slot.address, t->data(), t->bytes());
       return;
     }
@@ -64,7 +68,8 @@ class DynamicCtx final : public ValueCtx {
     f_.values[id] = std::move(v);
     f_.present[id] = 1;
   }
-  std::vector<Value> run_graph(std::string_view attr, std::vector<Value> inputs, uint64_t iteration) override {
+  std::vector<Value> run_graph(std::string_view attr, std::vector<Value> inputs,
+                               uint64_t iteration) override {
     GraphPtr g = n_.graph(attr);
     OT_ASSERT(g && f_.options.subgraphs);
     for (const auto& c : g->captures) {
@@ -107,7 +112,9 @@ void run_dynamic_tensors(Frame& f, const Node& n, const Op& op) {
     if (n.inputs[k] == kNone) continue;
     const Value* v = read(f, n.inputs[k], holders[k]);
     const Tensor* t = v ? std::get_if<Tensor>(v) : nullptr;
-    if (!t) model_error("OT1108", cat("input ", k, " ('", f.plan.graph.value_name(n.inputs[k]), "') is not a tensor"));
+    if (!t)
+      model_error("OT1108", cat("input ", k, " ('", f.plan.graph.value_name(n.inputs[k]),
+                                "') is not a tensor"));
     in[k] = {t->dtype(), t->shape(), kPlain};
     values[k] = t;
     in_ptr[k] = const_cast<void*>(t->data());

@@ -61,9 +61,9 @@ bool is_checkpoint(const Model& m) { return m.metadata.count(kStep) != 0; }
 void strip_checkpoint_metadata(Model& m) {
   std::erase_if(m.metadata, [](const auto& e) {
     const std::string& k = e.first;
-    return k == kStep || k.rfind(kChecksum, 0) == 0 || k == "onnxtrain.seed" || k == "onnxtrain.epoch" ||
-           k == "onnxtrain.batch" || k == "onnxtrain.loss_sum" || k == "onnxtrain.rows" || k == "onnxtrain.best" ||
-           k == "onnxtrain.best_epoch";
+    return k == kStep || k.rfind(kChecksum, 0) == 0 || k == "onnxtrain.seed" ||
+           k == "onnxtrain.epoch" || k == "onnxtrain.batch" || k == "onnxtrain.loss_sum" ||
+           k == "onnxtrain.rows" || k == "onnxtrain.best" || k == "onnxtrain.best_epoch";
   });
 }
 
@@ -78,7 +78,8 @@ void save_checkpoint(const Training& t, const Position& p, const std::string& pa
   m.metadata["onnxtrain.rows"] = std::to_string(p.rows);
   m.metadata["onnxtrain.best"] = exact(p.best);
   m.metadata["onnxtrain.best_epoch"] = std::to_string(p.best_epoch);
-  for (const auto& name : t.state().names()) m.metadata[kChecksum + name] = hex(checksum(t.state().get(name)));
+  for (const auto& name : t.state().names())
+    m.metadata[kChecksum + name] = hex(checksum(t.state().get(name)));
   AtomicWriter w(path);
   w.write(serialize_model(m, all_ops()));
   w.commit(std::filesystem::exists(path) ? path + ".previous" : std::string());
@@ -111,7 +112,8 @@ Model load_checkpoint(const std::string& path, Position& p) {
   } catch (const Error&) {
     // then there is nothing to offer
   }
-  throw Error(ErrorKind::kCheckpoint, "OT4201", cat("checkpoint '", path, "' is damaged: ", problem), hint);
+  throw Error(ErrorKind::kCheckpoint, "OT4201",
+              cat("checkpoint '", path, "' is damaged: ", problem), hint);
 }
 
 }  // namespace onnxtrain

@@ -9,13 +9,13 @@
 namespace onnxtrain {
 
 struct Position {
-  uint64_t step = 0;    // steps done
+  uint64_t step = 0;  // steps done
   uint64_t seed = 0;
   int64_t epoch = 0;    // epochs finished
   int64_t batch = 0;    // batches done of the running epoch
   double loss_sum = 0;  // of the running epoch, and rows behind it
   int64_t rows = 0;
-  double best = 0;      // best value of the watched metric so far
+  double best = 0;  // best value of the watched metric so far
   int64_t best_epoch = 0;
 };
 

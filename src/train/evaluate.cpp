@@ -24,7 +24,9 @@ void use_inference_form(Graph& g) {
   for (size_t k = 0; k < g.values.size(); ++k) by_name.emplace(g.values[k].name, ValueId(k));
   for (size_t k = 0; k < g.values.size(); ++k) {
     const std::string& name = g.values[k].name;
-    if (name.size() <= kTwin.size() || name.compare(name.size() - kTwin.size(), kTwin.size(), kTwin) != 0) continue;
+    if (name.size() <= kTwin.size() ||
+        name.compare(name.size() - kTwin.size(), kTwin.size(), kTwin) != 0)
+      continue;
     auto it = by_name.find(std::string_view(name).substr(0, name.size() - kTwin.size()));
     if (it != by_name.end()) g.replace_uses(ValueId(k), it->second);
   }
@@ -74,7 +76,8 @@ TaskKind Evaluator::task(const FeedColumns& data) const {
       DType d = data.columns[k]->dtype();
       if (dtype_is_integer(d)) return TaskKind::kClasses;
       auto kind = training_.source().metadata.find("onnxtrain.loss");
-      if (kind != training_.source().metadata.end() && kind->second.rfind("bce", 0) == 0) return TaskKind::kBinary;
+      if (kind != training_.source().metadata.end() && kind->second.rfind("bce", 0) == 0)
+        return TaskKind::kBinary;
     }
   return TaskKind::kRegression;
 }
@@ -85,7 +88,8 @@ Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
   std::vector<int64_t> order(size_t(data.rows()));
   std::iota(order.begin(), order.end(), int64_t(0));
   prefetch.start(order);
-  size_t label = size_t(std::find(data.names.begin(), data.names.end(), data.label) - data.names.begin());
+  size_t label =
+      size_t(std::find(data.names.begin(), data.names.end(), data.label) - data.names.begin());
   while (const Batch* b = prefetch.next()) {
     std::vector<Value> in;
     for (const ValueDef& d : inputs_) {
@@ -98,7 +102,8 @@ Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
     if (loss_ >= 0) loss = std::get<Tensor>(out[size_t(loss_)]).to_doubles()[0];
     Tensor none;
     const Tensor& scores = scores_ >= 0 ? std::get<Tensor>(out[size_t(scores_)]) : none;
-    if (scores_ >= 0 && label < b->tensors.size()) metrics.add(scores, b->tensors[label], loss, b->rows);
+    if (scores_ >= 0 && label < b->tensors.size())
+      metrics.add(scores, b->tensors[label], loss, b->rows);
   }
   return metrics;
 }

@@ -41,7 +41,8 @@ void describe_inputs(const Training& t, OpenOptions& o) {
   for (const auto& name : t.input_names(0)) {
     if (is_target(t.source(), name)) continue;
     Shape dims = input_spec(t.input(0, name)).dims;
-    if (dims.size() > 1 && std::all_of(dims.begin() + 1, dims.end(), [](int64_t d) { return d > 0; }))
+    if (dims.size() > 1 &&
+        std::all_of(dims.begin() + 1, dims.end(), [](int64_t d) { return d > 0; }))
       o.x_shape.assign(dims.begin() + 1, dims.end());
     return;
   }

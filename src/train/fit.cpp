@@ -17,14 +17,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+double seconds_since(Clock::time_point t) {
+  return std::chrono::duration<double>(Clock::now() - t).count();
+}
 
 class Loop {
  public:
-  Loop(Training& t, const FeedColumns& train, const FeedColumns* valid, const FitOptions& o, Position at,
-       FitObserver& observer)
-      : t_(t), train_(train), valid_(valid), o_(o), at_(at), observer_(observer),
-        sampler_(train.rows(), o.batch, at.seed, o.shuffle), prefetch_(train.columns, o.batch) {
+  Loop(Training& t, const FeedColumns& train, const FeedColumns* valid, const FitOptions& o,
+       Position at, FitObserver& observer)
+      : t_(t),
+        train_(train),
+        valid_(valid),
+        o_(o),
+        at_(at),
+        observer_(observer),
+        sampler_(train.rows(), o.batch, at.seed, o.shuffle),
+        prefetch_(train.columns, o.batch) {
     if (valid_) evaluator_ = std::make_unique<Evaluator>(t);
     for (const auto& name : train.names) feeds_[name] = Value();
   }
@@ -59,7 +67,8 @@ class Loop {
       rows_here += b->rows;
       ++at_.batch;
       at_.step = t_.step_count();
-      observer_.on_step(at_.epoch + 1, at_.batch, sampler_.batches(), r.loss, double(rows_here) / seconds_since(begin));
+      observer_.on_step(at_.epoch + 1, at_.batch, sampler_.batches(), r.loss,
+                        double(rows_here) / seconds_since(begin));
       if (o_.save_every > 0 && at_.step % uint64_t(o_.save_every) == 0) save_last();
       bool out_of_budget = (o_.max_steps > 0 && int64_t(at_.step) >= o_.max_steps) ||
                            (o_.max_seconds > 0 && seconds_since(start_) >= o_.max_seconds);
@@ -67,9 +76,11 @@ class Loop {
         done_ = true;
         result_.interrupted = stopping();
         if (at_.batch < sampler_.batches()) {
-          // the position stays inside the epoch, so that a resumed run continues with the next batch
+          // the position stays inside the epoch, so that a resumed run continues with the next
+          // batch
           Position here = at_;
-          if (!result_.interrupted) finish_epoch(begin, rows_here, at_.batch - first, prefetch_.wait_seconds() - wait);
+          if (!result_.interrupted)
+            finish_epoch(begin, rows_here, at_.batch - first, prefetch_.wait_seconds() - wait);
           here.best = at_.best;
           here.best_epoch = at_.best_epoch;
           at_ = here;
@@ -115,8 +126,11 @@ class Loop {
 
   // The watched number: the first metric on validation data, its loss, or the training loss.
   void judge(EpochResult& e) {
-    bool larger = e.has_valid && !e.metrics.empty() && Metrics::larger_is_better(e.metrics[0].first);
-    double value = !e.has_valid ? e.train_loss : e.metrics.empty() ? e.valid_loss : e.metrics[0].second;
+    bool larger =
+        e.has_valid && !e.metrics.empty() && Metrics::larger_is_better(e.metrics[0].first);
+    double value = !e.has_valid        ? e.train_loss
+                   : e.metrics.empty() ? e.valid_loss
+                                       : e.metrics[0].second;
     e.best = at_.best_epoch == 0 || (larger ? value > at_.best : value < at_.best);
     if (e.best) {
       at_.best = value;
@@ -130,7 +144,8 @@ class Loop {
   }
 
   void save_best(const RunFolder& folder) {
-    std::filesystem::copy_file(folder.last(), folder.best() + ".tmp", std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file(folder.last(), folder.best() + ".tmp",
+                               std::filesystem::copy_options::overwrite_existing);
     std::filesystem::rename(folder.best() + ".tmp", folder.best());
     Model m = t_.snapshot();
     strip_checkpoint_metadata(m);
@@ -140,11 +155,14 @@ class Loop {
   }
 
   [[noreturn]] void diverged(double loss) {
-    std::string where = o_.folder.empty() ? std::string() : cat("\n  last good state: ", RunFolder(o_.folder).last());
-    throw Error(ErrorKind::kDiverged, "OT3001",
-                cat("loss became ", std::isnan(loss) ? "NaN" : "infinite", " at step ", t_.step_count(), " (epoch ",
-                    at_.epoch + 1, "); last finite loss ", last_loss_, where),
-                "a smaller rate often helps:  --lr 1e-4, or clip the gradients:  --clip 1");
+    std::string where = o_.folder.empty()
+                            ? std::string()
+                            : cat("\n  last good state: ", RunFolder(o_.folder).last());
+    throw Error(
+        ErrorKind::kDiverged, "OT3001",
+        cat("loss became ", std::isnan(loss) ? "NaN" : "infinite", " at step ", t_.step_count(),
+            " (epoch ", at_.epoch + 1, "); last finite loss ", last_loss_, where),
+        "a smaller rate often helps:  --lr 1e-4, or clip the gradients:  --clip 1");
   }
 
   Training& t_;
@@ -165,8 +183,8 @@ class Loop {
 
 }  // namespace
 
-FitResult fit(Training& t, const FeedColumns& train, const FeedColumns* valid, const FitOptions& o, Position at,
-              FitObserver& observer) {
+FitResult fit(Training& t, const FeedColumns& train, const FeedColumns* valid, const FitOptions& o,
+              Position at, FitObserver& observer) {
   t.set_seed(at.seed);
   t.set_step_count(at.step);
   return Loop(t, train, valid, o, at, observer).run();

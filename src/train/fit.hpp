@@ -28,18 +28,19 @@ struct FeedColumns {
 
 struct FitOptions {
   int64_t epochs = 10, batch = 32;
-  int64_t max_steps = 0;       // 0: no limit
+  int64_t max_steps = 0;  // 0: no limit
   double max_seconds = 0;
-  int64_t patience = 0;        // epochs without improvement before stopping; 0: off
+  int64_t patience = 0;  // epochs without improvement before stopping; 0: off
   bool shuffle = true;
-  std::string folder;          // run folder; empty: nothing is written
-  int64_t save_every = 0;      // steps between checkpoints; 0: at the end of each epoch
+  std::string folder;                      // run folder; empty: nothing is written
+  int64_t save_every = 0;                  // steps between checkpoints; 0: at the end of each epoch
   const std::atomic<int>* stop = nullptr;  // set by a signal: finish the step, save, return
 };
 
 struct EpochResult {
   int64_t epoch = 0, steps = 0;
-  double train_loss = 0, valid_loss = 0, rate = 0, samples_per_second = 0, seconds = 0, wait_seconds = 0;
+  double train_loss = 0, valid_loss = 0, rate = 0, samples_per_second = 0, seconds = 0,
+         wait_seconds = 0;
   bool has_valid = false, best = false;
   std::vector<std::pair<std::string, double>> metrics;
 };
@@ -60,7 +61,8 @@ struct FitObserver {
   virtual void on_epoch(const EpochResult&) {}
 };
 
-// Inference on the current state, with the loss when the file lets it be computed on the main graph.
+// Inference on the current state, with the loss when the file lets it be computed on the main
+// graph.
 class Evaluator {
  public:
   explicit Evaluator(Training& t);
@@ -78,7 +80,7 @@ class Evaluator {
 };
 
 // Trains from `at` (all zero: from the beginning) and leaves the final state in `t`.
-FitResult fit(Training& t, const FeedColumns& train, const FeedColumns* valid, const FitOptions& o, Position at,
-              FitObserver& observer);
+FitResult fit(Training& t, const FeedColumns& train, const FeedColumns* valid, const FitOptions& o,
+              Position at, FitObserver& observer);
 
 }  // namespace onnxtrain

@@ -14,7 +14,8 @@ void Metrics::add_classes(const Tensor& output, const Tensor& target) {
   classes_ = k;
   std::vector<double> scores = output.to_doubles();
   std::vector<int64_t> labels = target.to_ints();
-  if (confusion_.empty() && k <= 1000) confusion_.assign(size_t(k), std::vector<int64_t>(size_t(k), 0));
+  if (confusion_.empty() && k <= 1000)
+    confusion_.assign(size_t(k), std::vector<int64_t>(size_t(k), 0));
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < inner; ++j) {
       int64_t label = labels[size_t(i * inner + j)];
@@ -57,8 +58,10 @@ std::vector<std::pair<std::string, double>> Metrics::values() const {
       if (classes_ > 10) v.push_back({"top5", double(right5_) / n});
       return v;
     }
-    case TaskKind::kBinary: return {{"accuracy", double(right_) / n}};
-    default: return {{"mae", absolute_ / n}, {"rmse", std::sqrt(square_ / n)}};
+    case TaskKind::kBinary:
+      return {{"accuracy", double(right_) / n}};
+    default:
+      return {{"mae", absolute_ / n}, {"rmse", std::sqrt(square_ / n)}};
   }
 }
 

@@ -24,7 +24,9 @@ class Metrics {
   std::vector<std::pair<std::string, double>> values() const;
   double loss() const { return rows_ ? loss_sum_ / double(rows_) : 0; }
   // Larger is better for accuracy, smaller for everything else.
-  static bool larger_is_better(const std::string& name) { return name == "accuracy" || name == "top5"; }
+  static bool larger_is_better(const std::string& name) {
+    return name == "accuracy" || name == "top5";
+  }
   // rows: true class, columns: predicted class; empty unless classes
   const std::vector<std::vector<int64_t>>& confusion() const { return confusion_; }
   // Accuracy of always guessing the most frequent class, in percent of the rows seen; 0 if unknown.

@@ -21,7 +21,10 @@ RunFolder RunFolder::create(const std::string& parent, const std::string& name) 
     std::snprintf(suffix, sizeof suffix, "-%03d", n);
     std::string path = parent + "/" + name + suffix;
     if (!fs::create_directory(path, ec)) {
-      if (ec) throw Error(ErrorKind::kFailed, "OT4101", cat("cannot make the run folder '", path, "': ", ec.message()), "choose another place:  --out FOLDER");
+      if (ec)
+        throw Error(ErrorKind::kFailed, "OT4101",
+                    cat("cannot make the run folder '", path, "': ", ec.message()),
+                    "choose another place:  --out FOLDER");
       continue;
     }
     fs::create_directories(path + "/checkpoints");
@@ -38,13 +41,17 @@ RunFolder RunFolder::create(const std::string& parent, const std::string& name) 
 RunFolder RunFolder::open(const std::string& path) {
   std::error_code ec;
   fs::create_directories(path + "/checkpoints", ec);
-  if (ec) throw Error(ErrorKind::kFailed, "OT4101", cat("cannot make the run folder '", path, "': ", ec.message()), "choose another place:  --out FOLDER");
+  if (ec)
+    throw Error(ErrorKind::kFailed, "OT4101",
+                cat("cannot make the run folder '", path, "': ", ec.message()),
+                "choose another place:  --out FOLDER");
   return RunFolder(path);
 }
 
 void RunFolder::log_epoch(const EpochResult& e) const {
   nlohmann::ordered_json j{{"epoch", e.epoch}, {"steps", e.steps}, {"train_loss", e.train_loss}};
-  std::string header = "epoch,steps,train_loss", row = cat(e.epoch, ",", e.steps, ",", e.train_loss);
+  std::string header = "epoch,steps,train_loss",
+              row = cat(e.epoch, ",", e.steps, ",", e.train_loss);
   auto put = [&](const std::string& key, double v) {
     j[key] = v;
     header += "," + key;

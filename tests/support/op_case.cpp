@@ -138,7 +138,8 @@ Graph OpCase::build(const std::vector<Operand>& operands, bool unknown_shapes) c
     } else if (o.is_constant) {
       n.inputs.push_back(g.add_constant(o.value, "c" + std::to_string(k)));
     } else {
-      ValueId v = g.add_value("x" + std::to_string(k), TypeInfo::tensor(o.value.dtype(), o.value.shape()));
+      ValueId v =
+          g.add_value("x" + std::to_string(k), TypeInfo::tensor(o.value.dtype(), o.value.shape()));
       g.inputs.push_back(v);
       n.inputs.push_back(v);
     }
@@ -156,19 +157,22 @@ Graph OpCase::build(const std::vector<Operand>& operands, bool unknown_shapes) c
         return g.add_node(std::move(hide), 1)[0];
       };
       DType elem = g.value(v).type.elem;
-      v = step("SequenceAt", {step("SequenceConstruct", {v}), g.add_constant(Tensor::scalar<int64_t>(0))});
+      v = step("SequenceAt",
+               {step("SequenceConstruct", {v}), g.add_constant(Tensor::scalar<int64_t>(0))});
       g.value(v).type = TypeInfo::tensor(elem);
     }
   }
   std::vector<ValueId> outs = g.add_node(std::move(n), outputs_);
   for (int s : skipped_outputs_) g.nodes.back().outputs[size_t(s)] = kNone;
   for (size_t k = 0; k < outs.size(); ++k)
-    if (std::find(skipped_outputs_.begin(), skipped_outputs_.end(), int(k)) == skipped_outputs_.end())
+    if (std::find(skipped_outputs_.begin(), skipped_outputs_.end(), int(k)) ==
+        skipped_outputs_.end())
       g.outputs.push_back(outs[k]);
   return g;
 }
 
-std::vector<Tensor> OpCase::run_with(const std::vector<Operand>& operands, bool unknown_shapes) const {
+std::vector<Tensor> OpCase::run_with(const std::vector<Operand>& operands,
+                                     bool unknown_shapes) const {
   std::vector<Tensor> feeds;
   for (const Operand& o : operands)
     if (o.present && !o.is_constant) feeds.push_back(o.value);
@@ -178,11 +182,13 @@ std::vector<Tensor> OpCase::run_with(const std::vector<Operand>& operands, bool 
 std::vector<Tensor> OpCase::run() const { return run_with(operands_, false); }
 
 namespace {
-void compare(const Tensor& got, const Tensor& want, double rtol, double atol, const std::string& what) {
+void compare(const Tensor& got, const Tensor& want, double rtol, double atol,
+             const std::string& what) {
   ASSERT_EQ(got.dtype(), want.dtype()) << what;
   ASSERT_EQ(got.shape(), want.shape()) << what;
   if (got.dtype() == DType::kString) {
-    for (int64_t i = 0; i < got.size(); ++i) ASSERT_EQ(got.as<std::string>()[i], want.as<std::string>()[i]) << what;
+    for (int64_t i = 0; i < got.size(); ++i)
+      ASSERT_EQ(got.as<std::string>()[i], want.as<std::string>()[i]) << what;
     return;
   }
   std::vector<double> a = got.to_doubles(), b = want.to_doubles();
@@ -203,7 +209,8 @@ OpCase& OpCase::expect(const Tensor& want, int output, double rtol, double atol)
     std::vector<Tensor> got = run_with(operands_, unknown);
     EXPECT_LT(size_t(output), got.size());
     if (size_t(output) < got.size())
-      compare(got[size_t(output)], want, rtol, atol, cat(op_, " output ", output, unknown ? " (dynamic)" : ""));
+      compare(got[size_t(output)], want, rtol, atol,
+              cat(op_, " output ", output, unknown ? " (dynamic)" : ""));
   }
   return *this;
 }
@@ -219,7 +226,8 @@ std::vector<OpCase::Operand> OpCase::converted(DType to) const {
 OpCase& OpCase::check_grad(std::vector<int> wrt, double eps, double tol) {
   if (wrt.empty())
     for (size_t k = 0; k < operands_.size(); ++k)
-      if (operands_[k].present && !operands_[k].is_constant && dtype_is_differentiable(operands_[k].value.dtype()))
+      if (operands_[k].present && !operands_[k].is_constant &&
+          dtype_is_differentiable(operands_[k].value.dtype()))
         wrt.push_back(int(k));
   for (DType type : {DType::kDouble, DType::kFloat}) {
     std::vector<Operand> ops = converted(type);
@@ -253,8 +261,8 @@ OpCase& OpCase::check_grad(std::vector<int> wrt, double eps, double tol) {
       }
       std::vector<Tensor> plain = execute(low, feeds);
       for (size_t k = 0; k < got.size(); ++k)
-        compare(plain[k], got[k], type == DType::kDouble ? 1e-9 : 1e-4, type == DType::kDouble ? 1e-10 : 1e-5,
-                cat(op_, " lowered gradient ", k));
+        compare(plain[k], got[k], type == DType::kDouble ? 1e-9 : 1e-4,
+                type == DType::kDouble ? 1e-10 : 1e-5, cat(op_, " lowered gradient ", k));
     }
     size_t at = 0;
     for (size_t w = 0; w < wrt.size(); ++w) {
@@ -283,7 +291,8 @@ OpCase& OpCase::check_grad(std::vector<int> wrt, double eps, double tol) {
         double numeric = sum / (2 * eps);
         double allowed = (type == DType::kDouble ? tol : 2e-4) * scale;
         EXPECT_NEAR(analytic[size_t(i)], numeric, allowed)
-            << op_ << " d/d input " << wrt[w] << " element " << i << (type == DType::kDouble ? " double" : " float");
+            << op_ << " d/d input " << wrt[w] << " element " << i
+            << (type == DType::kDouble ? " double" : " float");
       }
     }
   }

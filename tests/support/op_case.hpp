@@ -2,7 +2,8 @@
 //
 //   TEST(Softmax, LastAxis) {
 //     OpCase("Softmax", 13).attr("axis", int64_t(-1)).input(random_tensor({2, 3})).check_grad();
-//     OpCase("Relu", 14).input(Tensor::vector<float>({-1, 2})).expect(Tensor::vector<float>({0, 2}));
+//     OpCase("Relu", 14).input(Tensor::vector<float>({-1, 2})).expect(Tensor::vector<float>({0,
+//     2}));
 //   }
 #pragma once
 #include <string>
@@ -21,14 +22,15 @@ class OpCase {
  public:
   OpCase(std::string op, int version, std::string domain = {});
   OpCase& attr(std::string key, Attr value);
-  OpCase& input(Tensor t);       // fed at run time
-  OpCase& constant(Tensor t);    // an initializer
-  OpCase& skip_input();          // an omitted optional input
-  OpCase& outputs(int n);        // default 1
+  OpCase& input(Tensor t);     // fed at run time
+  OpCase& constant(Tensor t);  // an initializer
+  OpCase& skip_input();        // an omitted optional input
+  OpCase& outputs(int n);      // default 1
   OpCase& skip_output(int i);
 
   std::vector<Tensor> run() const;
-  // Runs and compares output k with tolerance; also in dynamic mode (shapes unknown to the planner).
+  // Runs and compares output k with tolerance; also in dynamic mode (shapes unknown to the
+  // planner).
   OpCase& expect(const Tensor& want, int output = 0, double rtol = 1e-5, double atol = 1e-6);
   // Central finite differences in float64 of <random cotangent, outputs> with respect to every
   // floating-point input (or those in `wrt`), against the graph made by the gradient rule, which is
@@ -36,7 +38,10 @@ class OpCase {
   OpCase& check_grad(std::vector<int> wrt = {}, double eps = 1e-5, double tol = 1e-6);
 
  private:
-  struct Operand { Tensor value; bool present = true, is_constant = false; };
+  struct Operand {
+    Tensor value;
+    bool present = true, is_constant = false;
+  };
   Graph build(const std::vector<Operand>& operands, bool unknown_shapes) const;
   std::vector<Tensor> run_with(const std::vector<Operand>& operands, bool unknown_shapes) const;
   std::vector<Operand> converted(DType to) const;

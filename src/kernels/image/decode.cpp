@@ -9,10 +9,13 @@
 
 namespace onnxtrain::image {
 
-void damaged(const char* format, const char* what) { data_error("OT1190", cat("the ", format, " picture is damaged: ", what)); }
+void damaged(const char* format, const char* what) {
+  data_error("OT1190", cat("the ", format, " picture is damaged: ", what));
+}
 
 Picture blank(const char* format, int64_t height, int64_t width) {
-  if (height < 1 || width < 1 || height > 1 << 20 || width > 1 << 20 || size_t(height) * size_t(width) * 3 > memory_limit() / 4)
+  if (height < 1 || width < 1 || height > 1 << 20 || width > 1 << 20 ||
+      size_t(height) * size_t(width) * 3 > memory_limit() / 4)
     data_error("OT1190", cat("a ", format, " picture of ", width, "x", height, " pixels"));
   Picture p;
   p.height = height, p.width = width;
@@ -46,14 +49,17 @@ struct Bytes {
 
 Picture decode_bmp(const uint8_t* data, int64_t size) {
   Bytes b{data, size, "BMP"};
-  int64_t start = b.u32(10), header = b.u32(14), width = int32_t(b.u32(18)), height = int32_t(b.u32(22));
+  int64_t start = b.u32(10), header = b.u32(14), width = int32_t(b.u32(18)),
+          height = int32_t(b.u32(22));
   int64_t bits = b.u16(28), compression = b.u32(30);
   bool upside_down = height > 0;
   if (height < 0) height = -height;
   if (header < 40 || compression != 0 || (bits != 24 && bits != 32 && bits != 8))
-    data_error("OT1191", cat("a BMP picture with ", bits, " bits and compression ", compression, " is not supported"));
+    data_error("OT1191", cat("a BMP picture with ", bits, " bits and compression ", compression,
+                             " is not supported"));
   Picture p = blank("BMP", height, width);
-  int64_t row = (width * bits / 8 + 3) / 4 * 4, colors = bits == 8 ? (b.u32(46) ? b.u32(46) : 256) : 0;
+  int64_t row = (width * bits / 8 + 3) / 4 * 4,
+          colors = bits == 8 ? (b.u32(46) ? b.u32(46) : 256) : 0;
   if (colors > 256) damaged("BMP", "its palette is too large");
   const uint8_t* palette = b.at(14 + header, colors * 4);
   for (int64_t y = 0; y < height; ++y) {
@@ -74,7 +80,8 @@ Picture decode_bmp(const uint8_t* data, int64_t size) {
 Picture decode_pnm(const uint8_t* data, int64_t size) {
   Bytes b{data, size, "PNM"};
   int64_t kind = b.u8(1) - '0', pos = 2, numbers[3] = {0, 0, 0};
-  if (kind != 5 && kind != 6) data_error("OT1191", cat("a PNM picture of kind P", kind, " is not supported"));
+  if (kind != 5 && kind != 6)
+    data_error("OT1191", cat("a PNM picture of kind P", kind, " is not supported"));
   for (int64_t& n : numbers) {
     while (std::isspace(int(b.u8(pos))) || b.u8(pos) == '#') {
       if (b.u8(pos) == '#')
@@ -85,7 +92,8 @@ Picture decode_pnm(const uint8_t* data, int64_t size) {
     while (std::isdigit(int(b.u8(pos))) && n < 1 << 21) n = n * 10 + b.u8(pos++) - '0';
   }
   ++pos;
-  if (numbers[2] != 255) data_error("OT1191", cat("a PNM picture with values to ", numbers[2], " is not supported"));
+  if (numbers[2] != 255)
+    data_error("OT1191", cat("a PNM picture with values to ", numbers[2], " is not supported"));
   Picture p = blank("PNM", numbers[1], numbers[0]);
   int64_t pixels = p.height * p.width;
   const uint8_t* from = b.at(pos, kind == 6 ? pixels * 3 : pixels);
@@ -97,28 +105,50 @@ Picture decode_tiff(const uint8_t* data, int64_t size) {
   Bytes b{data, size, "TIFF"};
   b.big = b.u8(0) == 'M';
   int64_t dir = b.u32(4), entries = b.u16(dir);
-  int64_t width = 0, height = 0, compression = 1, photometric = 2, samples = 1, rows = 1 << 30, planar = 1, bits = 8;
+  int64_t width = 0, height = 0, compression = 1, photometric = 2, samples = 1, rows = 1 << 30,
+          planar = 1, bits = 8;
   int64_t strip_pos = 0, strips = 0, strip_type = 4;
   for (int64_t e = 0; e < entries; ++e) {
     int64_t p = dir + 2 + e * 12, tag = b.u16(p), type = b.u16(p + 2), count = b.u32(p + 4);
     int64_t value = type == 3 ? b.u16(p + 8) : b.u32(p + 8);
     int64_t bytes = count * (type == 3 ? 2 : 4), where = bytes <= 4 ? p + 8 : b.u32(p + 8);
     switch (tag) {
-      case 256: width = value; break;
-      case 257: height = value; break;
-      case 258: bits = b.u16(where); break;
-      case 259: compression = value; break;
-      case 262: photometric = value; break;
-      case 273: strip_pos = where, strips = count, strip_type = type; break;
-      case 277: samples = value; break;
-      case 278: rows = value; break;
-      case 284: planar = value; break;
-      default: break;
+      case 256:
+        width = value;
+        break;
+      case 257:
+        height = value;
+        break;
+      case 258:
+        bits = b.u16(where);
+        break;
+      case 259:
+        compression = value;
+        break;
+      case 262:
+        photometric = value;
+        break;
+      case 273:
+        strip_pos = where, strips = count, strip_type = type;
+        break;
+      case 277:
+        samples = value;
+        break;
+      case 278:
+        rows = value;
+        break;
+      case 284:
+        planar = value;
+        break;
+      default:
+        break;
     }
   }
-  bool rgb = photometric == 2 && samples >= 3 && samples <= 4, gray = photometric == 1 && samples == 1;
+  bool rgb = photometric == 2 && samples >= 3 && samples <= 4,
+       gray = photometric == 1 && samples == 1;
   if (compression != 1 || planar != 1 || bits != 8 || (!rgb && !gray) || rows < 1)
-    data_error("OT1191", cat("a TIFF picture with compression ", compression, " and ", samples, " samples of ", bits, " bits is not supported"));
+    data_error("OT1191", cat("a TIFF picture with compression ", compression, " and ", samples,
+                             " samples of ", bits, " bits is not supported"));
   Picture p = blank("TIFF", height, width);
   for (int64_t y = 0; y < height; ++y) {
     int64_t strip = y / rows;
@@ -126,20 +156,24 @@ Picture decode_tiff(const uint8_t* data, int64_t size) {
     int64_t begin = strip_type == 3 ? b.u16(strip_pos + strip * 2) : b.u32(strip_pos + strip * 4);
     const uint8_t* from = b.at(begin + (y % rows) * width * samples, width * samples);
     for (int64_t x = 0; x < width; ++x)
-      for (int64_t c = 0; c < 3; ++c) p.rgb[size_t((y * width + x) * 3 + c)] = from[x * samples + (gray ? 0 : c)];
+      for (int64_t c = 0; c < 3; ++c)
+        p.rgb[size_t((y * width + x) * 3 + c)] = from[x * samples + (gray ? 0 : c)];
   }
   return p;
 }
 
 Picture decode(const uint8_t* data, int64_t size) {
-  auto begins = [&](const char* magic, int64_t n) { return size >= n && std::memcmp(data, magic, size_t(n)) == 0; };
+  auto begins = [&](const char* magic, int64_t n) {
+    return size >= n && std::memcmp(data, magic, size_t(n)) == 0;
+  };
   if (begins("\xff\xd8\xff", 3)) return decode_jpeg(data, size);
   if (begins("\x89PNG\r\n\x1a\n", 8)) return decode_png(data, size);
   if (begins("BM", 2)) return decode_bmp(data, size);
   if (begins("II*\0", 4) || begins("MM\0*", 4)) return decode_tiff(data, size);
   if (size > 2 && data[0] == 'P' && data[1] >= '1' && data[1] <= '6') return decode_pnm(data, size);
   if (begins("RIFF", 4)) data_error("OT1191", "WebP pictures are not supported");
-  if (begins("\0\0\0\x0cjP", 6) || begins("\xff\x4f\xff\x51", 4)) data_error("OT1191", "JPEG 2000 pictures are not supported");
+  if (begins("\0\0\0\x0cjP", 6) || begins("\xff\x4f\xff\x51", 4))
+    data_error("OT1191", "JPEG 2000 pictures are not supported");
   data_error("OT1191", "the format of the picture is unknown");
 }
 

@@ -10,9 +10,10 @@ namespace onnxtrain::image {
 
 namespace {
 
-constexpr uint8_t kZigzag[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
-                                 41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
-                                 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
+constexpr uint8_t kZigzag[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
+                                 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
+                                 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
+                                 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
 uint8_t clamp(int64_t v) { return uint8_t(v < 0 ? 0 : v > 255 ? 255 : v); }
 
@@ -42,12 +43,18 @@ class Decoder {
       if (length < 2 || length > size_ - pos_) damaged("JPEG", "it ends too early");
       int64_t end = pos_ + length;
       pos_ += 2;
-      if (marker == 0xdb) quant_tables(end);
-      else if (marker == 0xc4) huffman_tables(end);
-      else if (marker == 0xc0 || marker == 0xc1) frame();
-      else if (marker >= 0xc2 && marker <= 0xcf && marker != 0xc8 && marker != 0xcc) data_error("OT1191", "progressive JPEG pictures are not supported");
-      else if (marker == 0xdd) restart_ = u16(pos_);
-      else if (marker == 0xee) adobe(end);
+      if (marker == 0xdb)
+        quant_tables(end);
+      else if (marker == 0xc4)
+        huffman_tables(end);
+      else if (marker == 0xc0 || marker == 0xc1)
+        frame();
+      else if (marker >= 0xc2 && marker <= 0xcf && marker != 0xc8 && marker != 0xcc)
+        data_error("OT1191", "progressive JPEG pictures are not supported");
+      else if (marker == 0xdd)
+        restart_ = u16(pos_);
+      else if (marker == 0xee)
+        adobe(end);
       else if (marker == 0xda) {
         scan(end);
         return colours();
@@ -73,7 +80,8 @@ class Decoder {
     while (pos_ < end) {
       int64_t info = u8(pos_++), wide = info >> 4, id = info & 15;
       if (id > 3 || wide > 1) damaged("JPEG", "a quantisation table is wrong");
-      for (int k = 0; k < 64; ++k, pos_ += 1 + wide) quant_[id][kZigzag[k]] = int(wide ? u16(pos_) : u8(pos_));
+      for (int k = 0; k < 64; ++k, pos_ += 1 + wide)
+        quant_[id][kZigzag[k]] = int(wide ? u16(pos_) : u8(pos_));
     }
   }
 
@@ -99,29 +107,35 @@ class Decoder {
   }
 
   void adobe(int64_t end) {
-    if (end - pos_ >= 12 && std::memcmp(data_ + pos_, "Adobe", 5) == 0) adobe_transform_ = int(u8(pos_ + 11));
+    if (end - pos_ >= 12 && std::memcmp(data_ + pos_, "Adobe", 5) == 0)
+      adobe_transform_ = int(u8(pos_ + 11));
   }
 
   void frame() {
     if (u8(pos_) != 8) data_error("OT1191", "only JPEG pictures with 8 bits are supported");
     picture_ = blank("JPEG", u16(pos_ + 1), u16(pos_ + 3));
     int64_t n = u8(pos_ + 5);
-    if (n != 1 && n != 3) data_error("OT1191", cat("a JPEG picture of ", n, " components is not supported"));
+    if (n != 1 && n != 3)
+      data_error("OT1191", cat("a JPEG picture of ", n, " components is not supported"));
     parts_.assign(size_t(n), {});
     for (int64_t k = 0; k < n; ++k) {
       Component& c = parts_[size_t(k)];
       int64_t p = pos_ + 6 + k * 3;
-      c.id = int(u8(p)), c.h = int(u8(p + 1) >> 4), c.v = int(u8(p + 1) & 15), c.quant = int(u8(p + 2));
-      if (c.h < 1 || c.h > 4 || c.v < 1 || c.v > 4 || c.quant > 3) damaged("JPEG", "a component is wrong");
+      c.id = int(u8(p)), c.h = int(u8(p + 1) >> 4), c.v = int(u8(p + 1) & 15),
+      c.quant = int(u8(p + 2));
+      if (c.h < 1 || c.h > 4 || c.v < 1 || c.v > 4 || c.quant > 3)
+        damaged("JPEG", "a component is wrong");
       max_h_ = std::max(max_h_, c.h), max_v_ = std::max(max_v_, c.v);
     }
     if (n == 1) parts_[0].h = parts_[0].v = max_h_ = max_v_ = 1;
     across_ = (picture_.width + 8 * max_h_ - 1) / (8 * max_h_);
     down_ = (picture_.height + 8 * max_v_ - 1) / (8 * max_v_);
     for (Component& c : parts_) {
-      c.width = (picture_.width * c.h + max_h_ - 1) / max_h_, c.height = (picture_.height * c.v + max_v_ - 1) / max_v_;
+      c.width = (picture_.width * c.h + max_h_ - 1) / max_h_,
+      c.height = (picture_.height * c.v + max_v_ - 1) / max_v_;
       c.stride = across_ * c.h * 8, c.rows = down_ * c.v * 8;
-      if (max_h_ % c.h || max_v_ % c.v) data_error("OT1191", "a JPEG picture with fractional sampling is not supported");
+      if (max_h_ % c.h || max_v_ % c.v)
+        data_error("OT1191", "a JPEG picture with fractional sampling is not supported");
       c.samples.assign(size_t(c.stride * c.rows), 0);
     }
   }
@@ -133,7 +147,8 @@ class Decoder {
       if (at_marker_ || pos_ >= size_) return 0;
       byte_ = data_[pos_++];
       if (byte_ == 0xff) {
-        if (pos_ < size_ && data_[pos_] == 0) ++pos_;
+        if (pos_ < size_ && data_[pos_] == 0)
+          ++pos_;
         else {
           at_marker_ = true;
           --pos_;
@@ -153,7 +168,8 @@ class Decoder {
     int64_t code = 0;
     for (int k = 1; k <= 16; ++k) {
       code = code << 1 | bit();
-      if (code <= h.most[k] && code >= h.least[k]) return h.symbols[h.first[k] + int(code - h.least[k])];
+      if (code <= h.most[k] && code >= h.least[k])
+        return h.symbols[h.first[k] + int(code - h.least[k])];
     }
     damaged("JPEG", "a code is unknown");
   }
@@ -164,7 +180,8 @@ class Decoder {
     int n = symbol(huffman_[0][c.dc]);
     if (n > 15) damaged("JPEG", "a code is unknown");
     c.predictor += receive(n);
-    if (c.predictor > 1 << 20 || c.predictor < -(1 << 20)) damaged("JPEG", "a value is out of range");
+    if (c.predictor > 1 << 20 || c.predictor < -(1 << 20))
+      damaged("JPEG", "a value is out of range");
     v[0] = c.predictor * q[0];
     for (int k = 1; k < 64; ++k) {
       int rs = symbol(huffman_[1][c.ac]), run = rs >> 4, len = rs & 15;
@@ -211,12 +228,14 @@ class Decoder {
   void scan(int64_t header_end) {
     if (parts_.empty()) damaged("JPEG", "pixels come before its size");
     int64_t n = u8(pos_);
-    if (n != int64_t(parts_.size())) data_error("OT1191", "a JPEG picture in several scans is not supported");
+    if (n != int64_t(parts_.size()))
+      data_error("OT1191", "a JPEG picture in several scans is not supported");
     for (int64_t k = 0; k < n; ++k) {
       Component& c = parts_[size_t(k)];
       int64_t p = pos_ + 1 + k * 2;
       c.dc = int(u8(p + 1) >> 4), c.ac = int(u8(p + 1) & 15);
-      if (u8(p) != c.id || c.dc > 3 || c.ac > 3 || !huffman_[0][c.dc].known || !huffman_[1][c.ac].known)
+      if (u8(p) != c.id || c.dc > 3 || c.ac > 3 || !huffman_[0][c.dc].known ||
+          !huffman_[1][c.ac].known)
         damaged("JPEG", "a table is missing");
     }
     pos_ = header_end;
@@ -224,7 +243,8 @@ class Decoder {
       if (restart_ && mcu && mcu % restart_ == 0) restart();
       for (Component& c : parts_)
         for (int64_t y = 0; y < c.v; ++y)
-          for (int64_t x = 0; x < c.h; ++x) block(c, mcu % across_ * c.h + x, mcu / across_ * c.v + y);
+          for (int64_t x = 0; x < c.h; ++x)
+            block(c, mcu % across_ * c.h + x, mcu / across_ * c.v + y);
     }
   }
 
@@ -270,7 +290,8 @@ class Decoder {
     std::vector<std::vector<uint8_t>> planes;
     for (const Component& c : parts_) planes.push_back(full_size(c));
     int64_t n = picture_.width * picture_.height;
-    bool plain = adobe_transform_ == 0 || (adobe_transform_ < 0 && parts_.size() == 3 && parts_[0].id == 'R' && parts_[1].id == 'G');
+    bool plain = adobe_transform_ == 0 || (adobe_transform_ < 0 && parts_.size() == 3 &&
+                                           parts_[0].id == 'R' && parts_[1].id == 'G');
     for (int64_t i = 0; i < n; ++i) {
       uint8_t* to = picture_.rgb.data() + i * 3;
       int64_t y = planes[0][size_t(i)];

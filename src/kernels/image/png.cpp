@@ -11,7 +11,9 @@ namespace onnxtrain::image {
 
 namespace {
 
-uint32_t u32(const uint8_t* p) { return uint32_t(p[0]) << 24 | uint32_t(p[1]) << 16 | uint32_t(p[2]) << 8 | p[3]; }
+uint32_t u32(const uint8_t* p) {
+  return uint32_t(p[0]) << 24 | uint32_t(p[1]) << 16 | uint32_t(p[2]) << 8 | p[3];
+}
 
 struct Chunks {
   int64_t width = 0, height = 0;
@@ -26,7 +28,8 @@ Chunks read_chunks(const uint8_t* data, int64_t size) {
     if (n > size - pos - 12) damaged("PNG", "it ends too early");
     const uint8_t *type = data + pos + 4, *body = data + pos + 8;
     if (!std::memcmp(type, "IHDR", 4) && n >= 13) {
-      c.width = u32(body), c.height = u32(body + 4), c.bits = body[8], c.color = body[9], c.interlace = body[12];
+      c.width = u32(body), c.height = u32(body + 4), c.bits = body[8], c.color = body[9],
+      c.interlace = body[12];
     } else if (!std::memcmp(type, "PLTE", 4)) {
       c.palette.assign(body, body + n);
     } else if (!std::memcmp(type, "IDAT", 4)) {
@@ -48,7 +51,11 @@ uint8_t paeth(int a, int b, int c) {
 void unfilter(int filter, uint8_t* row, const uint8_t* above, int64_t n, int64_t step) {
   for (int64_t i = 0; i < n; ++i) {
     int a = i >= step ? row[i - step] : 0, b = above[i], c = i >= step ? above[i - step] : 0;
-    int add = filter == 0 ? 0 : filter == 1 ? a : filter == 2 ? b : filter == 3 ? (a + b) / 2 : paeth(a, b, c);
+    int add = filter == 0   ? 0
+              : filter == 1 ? a
+              : filter == 2 ? b
+              : filter == 3 ? (a + b) / 2
+                            : paeth(a, b, c);
     row[i] = uint8_t(row[i] + add);
   }
 }
@@ -57,14 +64,20 @@ void unfilter(int filter, uint8_t* row, const uint8_t* above, int64_t n, int64_t
 
 Picture decode_png(const uint8_t* data, int64_t size) {
   Chunks c = read_chunks(data, size);
-  int64_t samples = c.color == 0 || c.color == 3 ? 1 : c.color == 2 ? 3 : c.color == 4 ? 2 : c.color == 6 ? 4 : 0;
+  int64_t samples = c.color == 0 || c.color == 3 ? 1
+                    : c.color == 2               ? 3
+                    : c.color == 4               ? 2
+                    : c.color == 6               ? 4
+                                                 : 0;
   if (samples == 0 || c.bits != 8 || c.interlace != 0)
-    data_error("OT1191", cat("a PNG picture of colour type ", c.color, ", ", c.bits, " bits, interlace ", c.interlace, " is not supported"));
+    data_error("OT1191", cat("a PNG picture of colour type ", c.color, ", ", c.bits,
+                             " bits, interlace ", c.interlace, " is not supported"));
   Picture p = blank("PNG", c.height, c.width);
   int64_t row = c.width * samples;
   std::vector<uint8_t> raw(size_t((row + 1) * c.height)), zeros(size_t(row), 0);
   uLongf got = uLongf(raw.size());
-  if (uncompress(raw.data(), &got, c.packed.data(), uLong(c.packed.size())) != Z_OK || got != raw.size())
+  if (uncompress(raw.data(), &got, c.packed.data(), uLong(c.packed.size())) != Z_OK ||
+      got != raw.size())
     damaged("PNG", "its pixels do not unpack");
   for (int64_t y = 0; y < c.height; ++y) {
     uint8_t* line = raw.data() + y * (row + 1);
@@ -74,7 +87,8 @@ Picture decode_png(const uint8_t* data, int64_t size) {
       const uint8_t* from = line + 1 + x * samples;
       uint8_t* to = p.rgb.data() + (y * c.width + x) * 3;
       if (c.color == 3) {
-        if (size_t(*from) * 3 + 3 > c.palette.size()) damaged("PNG", "a colour is not in its palette");
+        if (size_t(*from) * 3 + 3 > c.palette.size())
+          damaged("PNG", "a colour is not in its palette");
         from = c.palette.data() + *from * 3;
       }
       bool grey = c.color == 0 || c.color == 4;

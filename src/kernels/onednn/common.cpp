@@ -10,7 +10,8 @@ const dnnl::engine& cpu() {
   return *e;
 }
 
-Call::Call(const dnnl::primitive& p, const std::vector<std::pair<int, dnnl::memory::desc>>& operands)
+Call::Call(const dnnl::primitive& p,
+           const std::vector<std::pair<int, dnnl::memory::desc>>& operands)
     : primitive_(p), stream_(cpu()) {
   for (const auto& [arg, md] : operands) {
     memories_.emplace_back(md, cpu(), nullptr);
@@ -21,7 +22,8 @@ Call::Call(const dnnl::primitive& p, const std::vector<std::pair<int, dnnl::memo
 void Call::run(std::initializer_list<const void*> pointers) {
   OT_ASSERT(pointers.size() == memories_.size());
   size_t k = 0;
-  for (const void* p : pointers) dnnl_memory_set_data_handle(memories_[k++].get(), const_cast<void*>(p));
+  for (const void* p : pointers)
+    dnnl_memory_set_data_handle(memories_[k++].get(), const_cast<void*>(p));
   dnnl_status_t status =
       dnnl_primitive_execute(primitive_.get(), stream_.get(), int(args_.size()), args_.data());
   OT_ASSERT(status == dnnl_success);

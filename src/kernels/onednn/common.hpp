@@ -1,5 +1,5 @@
-// What all oneDNN kernels of ours share: the engine, single-threaded execution inside our own tasks,
-// and scratch slots. Private to this folder: the only one that sees oneDNN's headers.
+// What all oneDNN kernels of ours share: the engine, single-threaded execution inside our own
+// tasks, and scratch slots. Private to this folder: the only one that sees oneDNN's headers.
 #pragma once
 #include <omp.h>
 
@@ -15,7 +15,8 @@ using kernels::Slots;
 const dnnl::engine& cpu();
 
 // oneDNN splits work by OpenMP's thread count. Ours is split by the problem before, so everything
-// of oneDNN is made and run with one thread; the caller's setting comes back at the end of the scope.
+// of oneDNN is made and run with one thread; the caller's setting comes back at the end of the
+// scope.
 class SingleThread {
  public:
   SingleThread() : before_(omp_get_max_threads()) {

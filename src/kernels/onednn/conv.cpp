@@ -17,14 +17,16 @@ using Dims = memory::dims;
 
 memory::format_tag plain_tag(size_t rank) {
   constexpr memory::format_tag tags[] = {memory::format_tag::undef, memory::format_tag::a,
-      memory::format_tag::ab, memory::format_tag::abc, memory::format_tag::abcd,
-      memory::format_tag::abcde, memory::format_tag::abcdef};
+                                         memory::format_tag::ab,    memory::format_tag::abc,
+                                         memory::format_tag::abcd,  memory::format_tag::abcde,
+                                         memory::format_tag::abcdef};
   return tags[rank];
 }
 memory::desc any(const Dims& d) { return {d, memory::data_type::f32, memory::format_tag::any}; }
 memory::desc plain(const Dims& d) { return {d, memory::data_type::f32, plain_tag(d.size())}; }
 
-// A chunk of a row-major [N, channels, spatial...] tensor: rows of the batch keep their full stride.
+// A chunk of a row-major [N, channels, spatial...] tensor: rows of the batch keep their full
+// stride.
 memory::desc chunk_of(Dims d, int64_t all_channels) {
   Dims strides(d.size());
   int64_t s = 1;
@@ -88,21 +90,23 @@ Variant make_variant(const ConvShape& s, ConvPass pass, bool bias, const memory:
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   auto algo = dnnl::algorithm::convolution_direct;
-  dnnl::convolution_forward::primitive_desc forward(cpu(), dnnl::prop_kind::forward_training, algo, src, w,
-      pass == ConvPass::kForward ? b : memory::desc(), dst, g.strides, g.dilations, g.begin, g.end, attr);
+  dnnl::convolution_forward::primitive_desc forward(
+      cpu(), dnnl::prop_kind::forward_training, algo, src, w,
+      pass == ConvPass::kForward ? b : memory::desc(), dst, g.strides, g.dilations, g.begin, g.end,
+      attr);
   if (pass == ConvPass::kForward) {
     v.src = forward.src_desc(), v.weights = forward.weights_desc(), v.dst = forward.dst_desc();
     v.primitive = dnnl::convolution_forward(forward);
     keep(v, forward);
   } else if (pass == ConvPass::kGradX) {
-    dnnl::convolution_backward_data::primitive_desc pd(cpu(), algo, src, w, dst, g.strides, g.dilations,
-                                                       g.begin, g.end, forward, attr);
+    dnnl::convolution_backward_data::primitive_desc pd(cpu(), algo, src, w, dst, g.strides,
+                                                       g.dilations, g.begin, g.end, forward, attr);
     v.src = pd.diff_src_desc(), v.weights = pd.weights_desc(), v.dst = pd.diff_dst_desc();
     v.primitive = dnnl::convolution_backward_data(pd);
     keep(v, pd);
   } else {
-    dnnl::convolution_backward_weights::primitive_desc pd(cpu(), algo, src, w, dst, g.strides, g.dilations,
-                                                          g.begin, g.end, forward, attr);
+    dnnl::convolution_backward_weights::primitive_desc pd(
+        cpu(), algo, src, w, dst, g.strides, g.dilations, g.begin, g.end, forward, attr);
     v.src = pd.src_desc(), v.weights = pd.diff_weights_desc(), v.dst = pd.diff_dst_desc();
     v.primitive = dnnl::convolution_backward_weights(pd);
     keep(v, pd);
@@ -122,7 +126,8 @@ Cut choose_cut(const ConvShape& s, ConvPass pass) {
   double moved = double(s.batch) * (double(s.in_channels) * double(s.window.in_size()) +
                                     double(s.out_channels) * double(s.window.out_size()));
   // channels that a part may divide: whole groups, or blocks of 8 that vectors are made of
-  int64_t split = s.groups > 1 ? s.groups : (pass == ConvPass::kGradX ? s.in_channels : s.out_channels);
+  int64_t split =
+      s.groups > 1 ? s.groups : (pass == ConvPass::kGradX ? s.in_channels : s.out_channels);
   int64_t unit = s.groups > 1 && s.out_per_group() >= 8 ? 1 : 8;
   auto parts_for = [&](int64_t chunks) {
     int64_t parts = 1;
@@ -131,7 +136,8 @@ Cut choose_cut(const ConvShape& s, ConvPass pass) {
     return parts;
   };
   bool gradient_of_weights = pass == ConvPass::kGradW;
-  // every batch chunk of a weight gradient costs one more set of weights: large ones are cut by channels
+  // every batch chunk of a weight gradient costs one more set of weights: large ones are cut by
+  // channels
   if (gradient_of_weights && 2 * weights > moved)
     if (int64_t parts = parts_for(1); parts >= 4) return {s.batch, 1, parts};
   int64_t most = gradient_of_weights ? 8 : 32;
@@ -162,16 +168,21 @@ struct ConvPlan::Impl {
   explicit Impl(int threads) : slots(threads) {}
 
   bool gradient_of_weights() const { return pass == ConvPass::kGradW; }
-  size_t slot_bytes() const { return src_bytes + dst_bytes + scratch_bytes + (gradient_of_weights() ? weight_bytes : 0); }
+  size_t slot_bytes() const {
+    return src_bytes + dst_bytes + scratch_bytes + (gradient_of_weights() ? weight_bytes : 0);
+  }
   size_t weights_area() const {
     if (gradient_of_weights()) return cut.chunks > 1 ? partial_bytes * size_t(cut.chunks) : 0;
     return fixed || same_weights ? 0 : weight_bytes * size_t(cut.parts);
   }
   bool splits_groups() const { return full.groups > 1; }
-  int64_t weights_per_part() const { return part.out_channels * part.in_per_group() * part.window.taps(); }
+  int64_t weights_per_part() const {
+    return part.out_channels * part.in_per_group() * part.window.taps();
+  }
   // Where part q begins in the plain weights; input channels cut the second dimension.
   int64_t weight_offset(int64_t q) const {
-    if (pass == ConvPass::kGradX && !splits_groups()) return q * part.in_channels * part.window.taps();
+    if (pass == ConvPass::kGradX && !splits_groups())
+      return q * part.in_channels * part.window.taps();
     return q * weights_per_part();
   }
   int64_t src_channel(int64_t q) const {
@@ -202,8 +213,10 @@ struct ConvPlan::Impl {
 
 void ConvPlan::Impl::prepare() {
   for (const Variant& v : variants) {
-    memory::desc src = chunk_of(activations(v.images, part.in_channels, part.window.in), full.in_channels);
-    memory::desc dst = chunk_of(activations(v.images, part.out_channels, part.window.out), full.out_channels);
+    memory::desc src =
+        chunk_of(activations(v.images, part.in_channels, part.window.in), full.in_channels);
+    memory::desc dst =
+        chunk_of(activations(v.images, part.out_channels, part.window.out), full.out_channels);
     std::vector<SlotCalls> list;
     for (int k = 0; k < slots.count(); ++k) {
       SlotCalls c;
@@ -230,12 +243,14 @@ void ConvPlan::Impl::prepare() {
 
 void ConvPlan::Impl::prepare_weights() {
   memory::desc w = plain_weights();
-  partial_bytes = aligned(size_t(full.out_channels * full.in_per_group() * full.window.taps()) * sizeof(float));
+  partial_bytes =
+      aligned(size_t(full.out_channels * full.in_per_group() * full.window.taps()) * sizeof(float));
   same_weights = true;
   for (const Variant& v : variants) {
     std::vector<Call> list;
     for (int k = 0; k < slots.count(); ++k)
-      list.push_back(gradient_of_weights() ? make_reorder(v.weights, w) : make_reorder(w, v.weights));
+      list.push_back(gradient_of_weights() ? make_reorder(v.weights, w)
+                                           : make_reorder(w, v.weights));
     same_weights &= !list[0];
     weight_calls.push_back(std::move(list));
     if (!gradient_of_weights()) break;  // all variants take the same format
@@ -263,7 +278,8 @@ void ConvPlan::Impl::task(const ConvArgs& a, int64_t t, const char* weights, cha
   int slot = slots.take();
   SlotCalls& c = calls[v][size_t(slot)];
   char* area = slot_area + size_t(slot) * slot_bytes();
-  char *src = area, *dst = src + src_bytes, *scratch = dst + dst_bytes, *dw = scratch + scratch_bytes;
+  char *src = area, *dst = src + src_bytes, *scratch = dst + dst_bytes,
+       *dw = scratch + scratch_bytes;
   int64_t src_at = (n * full.in_channels + src_channel(q)) * full.window.in_size();
   int64_t dst_at = (n * full.out_channels + dst_channel(q)) * full.window.out_size();
   const float* bias = a.bias ? a.bias + dst_channel(q) : nullptr;
@@ -274,14 +290,18 @@ void ConvPlan::Impl::task(const ConvArgs& a, int64_t t, const char* weights, cha
   };
   if (pass == ConvPass::kForward) {
     const void* s = through(c.src, a.x + src_at, src);
-    const void* w = same_weights && !fixed ? static_cast<const void*>(a.w + weight_offset(q)) : weights + size_t(q) * weight_bytes;
+    const void* w = same_weights && !fixed ? static_cast<const void*>(a.w + weight_offset(q))
+                                           : weights + size_t(q) * weight_bytes;
     void* d = c.dst ? static_cast<void*>(dst) : a.out + dst_at;
-    if (with_bias) c.main.run({s, w, d, scratch, bias});
-    else c.main.run({s, w, d, scratch});
+    if (with_bias)
+      c.main.run({s, w, d, scratch, bias});
+    else
+      c.main.run({s, w, d, scratch});
     if (c.dst) c.dst.run({dst, a.out + dst_at});
   } else if (pass == ConvPass::kGradX) {
     const void* d = through(c.dst, a.dy + dst_at, dst);
-    const void* w = same_weights && !fixed ? static_cast<const void*>(a.w + weight_offset(q)) : weights + size_t(q) * weight_bytes;
+    const void* w = same_weights && !fixed ? static_cast<const void*>(a.w + weight_offset(q))
+                                           : weights + size_t(q) * weight_bytes;
     void* s = c.src ? static_cast<void*>(src) : a.out + src_at;
     c.main.run({s, w, d, scratch});
     if (c.src) c.src.run({src, a.out + src_at});
@@ -297,7 +317,8 @@ void ConvPlan::Impl::task(const ConvArgs& a, int64_t t, const char* weights, cha
   } else {
     const void* s = through(c.src, a.x + src_at, src);
     const void* d = through(c.dst, a.dy + dst_at, dst);
-    char* base = cut.chunks > 1 ? const_cast<char*>(weights) + size_t(chunk) * partial_bytes : reinterpret_cast<char*>(a.out);
+    char* base = cut.chunks > 1 ? const_cast<char*>(weights) + size_t(chunk) * partial_bytes
+                                : reinterpret_cast<char*>(a.out);
     float* to = reinterpret_cast<float*>(base) + weight_offset(q);
     Call& back = weight_calls[v][size_t(slot)];
     c.main.run({s, back ? static_cast<void*>(dw) : to, d, scratch});
@@ -321,8 +342,8 @@ void ConvPlan::Impl::add_partials(const char* partials, float* out, ThreadPool& 
 ConvPlan::ConvPlan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ConvPlan::~ConvPlan() = default;
 
-std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass, bool with_bias, int threads,
-                                         std::string* why) {
+std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass, bool with_bias,
+                                         int threads, std::string* why) {
   auto refuse = [&](std::string text) {
     if (why) *why = std::move(text);
     return nullptr;
@@ -351,13 +372,14 @@ std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass, 
   }
   try {
     impl->variants.push_back(make_variant(impl->part, pass, with_bias, nullptr));
-    if (impl->variants[0].name.find("ref") != std::string::npos) return refuse("oneDNN has only its reference here");
+    if (impl->variants[0].name.find("ref") != std::string::npos)
+      return refuse("oneDNN has only its reference here");
     int64_t rest = shape.batch - (impl->cut.chunks - 1) * impl->cut.images;
     if (rest != impl->cut.images) {
       ConvShape tail = impl->part;
       tail.batch = rest;
-      impl->variants.push_back(make_variant(tail, pass, with_bias,
-          pass == ConvPass::kGradW ? nullptr : &impl->variants[0].weights));
+      impl->variants.push_back(make_variant(
+          tail, pass, with_bias, pass == ConvPass::kGradW ? nullptr : &impl->variants[0].weights));
     }
     impl->prepare();
   } catch (const dnnl::error& e) {
@@ -382,16 +404,18 @@ void ConvPlan::run(const ConvArgs& args, void* workspace, ThreadPool& pool) {
   char* weights = static_cast<char*>(workspace);
   char* slot_area = weights + m.weights_area();
   if (!m.gradient_of_weights()) {
-    if (m.fixed) weights = static_cast<char*>(m.fixed.get());
-    else if (!m.same_weights) m.convert_weights(args.w, weights, &pool);
+    if (m.fixed)
+      weights = static_cast<char*>(m.fixed.get());
+    else if (!m.same_weights)
+      m.convert_weights(args.w, weights, &pool);
   }
   pool.run(m.cut.chunks * m.cut.parts, [&](int64_t t) { m.task(args, t, weights, slot_area); });
   if (m.gradient_of_weights() && m.cut.chunks > 1) m.add_partials(weights, args.out, pool);
 }
 
 std::string ConvPlan::describe() const {
-  return cat(impl_->variants[0].name, ", ", impl_->cut.chunks, " chunks of ", impl_->cut.images, " images, ",
-             impl_->cut.parts, " parts");
+  return cat(impl_->variants[0].name, ", ", impl_->cut.chunks, " chunks of ", impl_->cut.images,
+             " images, ", impl_->cut.parts, " parts");
 }
 
 }  // namespace onnxtrain::onednn

@@ -25,8 +25,8 @@ struct ConvArgs {
 class ConvPlan {
  public:
   // Null when oneDNN has nothing fast for this problem; `why` then says so.
-  static std::unique_ptr<ConvPlan> make(const kernels::ConvShape& shape, ConvPass pass, bool with_bias,
-                                        int threads, std::string* why = nullptr);
+  static std::unique_ptr<ConvPlan> make(const kernels::ConvShape& shape, ConvPass pass,
+                                        bool with_bias, int threads, std::string* why = nullptr);
   ~ConvPlan();
   // Weights that never change are brought into oneDNN's order once.
   void fix_weights(const float* w);

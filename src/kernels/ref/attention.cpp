@@ -47,9 +47,11 @@ struct AttentionPlan<T>::Impl {
     Block b;
     b.rows = rows;
     if (rows == 0 || s.keys == 0) return b;
-    auto make = [&](int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t lda, int64_t ldb, int64_t ldc, double alpha, float beta) {
+    auto make = [&](int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t lda, int64_t ldb,
+                    int64_t ldc, double alpha, float beta) {
       simd::GemmDesc d;
-      d.m = m, d.n = n, d.k = k, d.trans_a = ta, d.trans_b = tb, d.lda = lda, d.ldb = ldb, d.ldc = ldc;
+      d.m = m, d.n = n, d.k = k, d.trans_a = ta, d.trans_b = tb, d.lda = lda, d.ldb = ldb,
+      d.ldc = ldc;
       d.beta = beta;
       Product<T> p(d, alpha);
       product_bytes = std::max(product_bytes, Carver::bytes(p.workspace()));
@@ -66,16 +68,23 @@ struct AttentionPlan<T>::Impl {
   }
 
   int64_t blocks() const { return (s.queries + kBlock - 1) / kBlock; }
-  const Block& block(int64_t k) const { return (k + 1) * kBlock <= s.queries || s.queries < kBlock ? full : tail; }
+  const Block& block(int64_t k) const {
+    return (k + 1) * kBlock <= s.queries || s.queries < kBlock ? full : tail;
+  }
   size_t matrix_bytes() const { return Carver::bytes(size_t(full.rows * s.keys) * sizeof(T)); }
   size_t row_bytes() const { return Carver::bytes(size_t(s.keys) * sizeof(T)); }
-  size_t slot_bytes(bool grad) const { return (grad ? 3 : 1) * matrix_bytes() + 2 * row_bytes() + product_bytes; }
+  size_t slot_bytes(bool grad) const {
+    return (grad ? 3 : 1) * matrix_bytes() + 2 * row_bytes() + product_bytes;
+  }
 
   // Bias of one row of scores; true when some key may be attended.
-  bool bias_row(const void* mask, const int64_t* lengths, int64_t b, int64_t h, int64_t i, T* bias) const {
+  bool bias_row(const void* mask, const int64_t* lengths, int64_t b, int64_t h, int64_t i,
+                T* bias) const {
     constexpr T kNo = -std::numeric_limits<T>::infinity();
     int64_t offset = s.past, valid = s.keys;
-    if (lengths) valid = std::clamp<int64_t>(lengths[b], 0, s.keys), offset = s.past ? s.past : lengths[b] - s.queries;
+    if (lengths)
+      valid = std::clamp<int64_t>(lengths[b], 0, s.keys),
+      offset = s.past ? s.past : lengths[b] - s.queries;
     int64_t at = i + offset, first = 0, last = valid;
     if (s.causal) last = std::min(last, at + 1);
     if (s.left >= 0) first = std::max<int64_t>(first, at - s.left);
@@ -87,19 +96,22 @@ struct AttentionPlan<T>::Impl {
       std::fill(bias + first, bias + last, T(0));
       return last > first;
     }
-    int64_t base = b * s.mask_stride[0] + h * s.mask_stride[1] + i * s.mask_stride[2], step = s.mask_stride[3];
+    int64_t base = b * s.mask_stride[0] + h * s.mask_stride[1] + i * s.mask_stride[2],
+            step = s.mask_stride[3];
     bool any = false;
     for (int64_t j = first; j < last; ++j) {
-      if (s.mask_is_bool) bias[j] = static_cast<const bool*>(mask)[base + j * step] ? T(0) : kNo;
-      else bias[j] = static_cast<const T*>(mask)[base + j * step];
+      if (s.mask_is_bool)
+        bias[j] = static_cast<const bool*>(mask)[base + j * step] ? T(0) : kNo;
+      else
+        bias[j] = static_cast<const T*>(mask)[base + j * step];
       any |= bias[j] != kNo;
     }
     return any;
   }
 
   // Scores of a block become probabilities. `capped` (or null) gets tanh(score / softcap).
-  void probabilities(const void* mask, const int64_t* lengths, int64_t b, int64_t h, int64_t i0, int64_t rows, T* p,
-                     T* capped, T* bias, T* shown) const {
+  void probabilities(const void* mask, const int64_t* lengths, int64_t b, int64_t h, int64_t i0,
+                     int64_t rows, T* p, T* capped, T* bias, T* shown) const {
     constexpr T kNo = -std::numeric_limits<T>::infinity();
     int64_t keys = s.keys;
     T cap = T(s.softcap);
@@ -139,7 +151,8 @@ struct AttentionPlan<T>::Impl {
   void forward(const AttentionArgs<T>& a, void* workspace, ThreadPool& pool) {
     int64_t per_head = blocks(), group = s.heads / s.kv_heads;
     pool.run(s.batch * s.heads * per_head, [&](int64_t task) {
-      int64_t k = task % per_head, h = task / per_head % s.heads, b = task / per_head / s.heads, i0 = k * kBlock;
+      int64_t k = task % per_head, h = task / per_head % s.heads, b = task / per_head / s.heads,
+              i0 = k * kBlock;
       const Block& g = block(k);
       int slot = slots.take();
       Carver c(static_cast<char*>(workspace) + size_t(slot) * slot_bytes(false));
@@ -159,11 +172,13 @@ struct AttentionPlan<T>::Impl {
   }
 
   // One block of queries of one head: adds to dk and dv, writes dq.
-  void back_block(const AttentionGradArgs<T>& a, int64_t b, int64_t h, int64_t k, char* area, ThreadPool& pool) const {
+  void back_block(const AttentionGradArgs<T>& a, int64_t b, int64_t h, int64_t k, char* area,
+                  ThreadPool& pool) const {
     int64_t kv = h / (s.heads / s.kv_heads), i0 = k * kBlock, keys = s.keys;
     const Block& g = block(k);
     Carver c(area);
-    T *p = c.take<T>(full.rows * keys), *dp = c.take<T>(full.rows * keys), *capped = c.take<T>(full.rows * keys);
+    T *p = c.take<T>(full.rows * keys), *dp = c.take<T>(full.rows * keys),
+      *capped = c.take<T>(full.rows * keys);
     T* bias = c.take<T>(keys);
     c.take<T>(keys);
     char* space = c.take<char>(int64_t(product_bytes));
@@ -178,7 +193,8 @@ struct AttentionPlan<T>::Impl {
       for (int64_t j = 0; j < keys; ++j) d[j] = row[j] * (d[j] - sum);
       if (a.dbias) std::copy_n(d, keys, a.dbias + ((b * s.heads + h) * s.queries + i0 + i) * keys);
       if (s.softcap > 0)
-        for (int64_t j = 0; j < keys; ++j) d[j] *= T(1) - capped[i * keys + j] * capped[i * keys + j];
+        for (int64_t j = 0; j < keys; ++j)
+          d[j] *= T(1) - capped[i * keys + j] * capped[i * keys + j];
     }
     if (a.dq) g.dq.run(pool, dp, a.k + s.k.at(b, kv), a.dq + s.q.at(b, h, i0), space);
     if (a.dk) g.dk.run(pool, dp, a.q + s.q.at(b, h, i0), a.dk + s.k.at(b, kv), space);
@@ -200,13 +216,18 @@ struct AttentionPlan<T>::Impl {
 };
 
 template <class T>
-AttentionPlan<T>::AttentionPlan(const AttentionShape& s, int threads) : impl_(std::make_unique<Impl>(s, threads)) {}
+AttentionPlan<T>::AttentionPlan(const AttentionShape& s, int threads)
+    : impl_(std::make_unique<Impl>(s, threads)) {}
 template <class T>
 AttentionPlan<T>::~AttentionPlan() = default;
 template <class T>
-size_t AttentionPlan<T>::workspace() const { return impl_->slot_bytes(false) * size_t(impl_->slots.count()); }
+size_t AttentionPlan<T>::workspace() const {
+  return impl_->slot_bytes(false) * size_t(impl_->slots.count());
+}
 template <class T>
-size_t AttentionPlan<T>::grad_workspace() const { return impl_->slot_bytes(true) * size_t(impl_->slots.count()); }
+size_t AttentionPlan<T>::grad_workspace() const {
+  return impl_->slot_bytes(true) * size_t(impl_->slots.count());
+}
 template <class T>
 void AttentionPlan<T>::run(const AttentionArgs<T>& a, void* workspace, ThreadPool& pool) {
   impl_->forward(a, workspace, pool);

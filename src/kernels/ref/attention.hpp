@@ -1,5 +1,5 @@
-// Scaled dot product attention and its gradient, block of queries by block of queries: the matrix of
-// scores never exists as a whole.
+// Scaled dot product attention and its gradient, block of queries by block of queries: the matrix
+// of scores never exists as a whole.
 #pragma once
 #include <cstdint>
 #include <memory>

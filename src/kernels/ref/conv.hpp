@@ -1,5 +1,6 @@
 // Convolution and its two gradients by definition, for float and double, over any number of spatial
-// dimensions. Each output plane is made by one task in one order: bit-identical for any thread count.
+// dimensions. Each output plane is made by one task in one order: bit-identical for any thread
+// count.
 #pragma once
 #include "core/threads.hpp"
 #include "kernels/ref/window.hpp"
@@ -40,12 +41,14 @@ void conv_ref(const ConvShape& s, const T* x, const T* w, const T* bias, T* y, T
 
 // dx[n,c] = bias[c] + sum over m of w[m,c] transposed * dy[n,m]; also the transposed convolution.
 template <class T>
-void conv_grad_x_ref(const ConvShape& s, const T* dy, const T* w, const T* bias, T* dx, ThreadPool& pool) {
+void conv_grad_x_ref(const ConvShape& s, const T* dy, const T* w, const T* bias, T* dx,
+                     ThreadPool& pool) {
   const Window& win = s.window;
   int64_t xs = win.in_size(), ys = win.out_size(), taps = win.taps(), step = win.strides.back();
   int64_t icg = s.in_per_group(), ocg = s.out_per_group();
   pool.run(s.batch * s.in_channels, [&](int64_t task) {
-    int64_t n = task / s.in_channels, channel = task % s.in_channels, g = channel / icg, c = channel % icg;
+    int64_t n = task / s.in_channels, channel = task % s.in_channels, g = channel / icg,
+            c = channel % icg;
     T* xp = dx + task * xs;
     std::fill_n(xp, xs, bias ? bias[channel] : T(0));
     for (int64_t m = g * ocg; m < (g + 1) * ocg; ++m) {

@@ -10,7 +10,8 @@ namespace onnxtrain::kernels {
 namespace {
 std::vector<Fft::C> roots_of(int64_t n) {
   std::vector<Fft::C> r(size_t(n / 2 > 0 ? n / 2 : 1));
-  for (size_t k = 0; k < r.size(); ++k) r[k] = std::polar(1.0, -2 * std::numbers::pi * double(k) / double(n));
+  for (size_t k = 0; k < r.size(); ++k)
+    r[k] = std::polar(1.0, -2 * std::numbers::pi * double(k) / double(n));
   return r;
 }
 }  // namespace
@@ -62,7 +63,8 @@ void Fft::run(C* data, bool backward, C* scratch) const {
   // backward is the conjugate of the forward transform of the conjugate
   C* a = scratch;
   for (int64_t k = 0; k < m_; ++k) a[k] = 0;
-  for (int64_t k = 0; k < n_; ++k) a[k] = (backward ? std::conj(data[k]) : data[k]) * chirp_[size_t(k)];
+  for (int64_t k = 0; k < n_; ++k)
+    a[k] = (backward ? std::conj(data[k]) : data[k]) * chirp_[size_t(k)];
   radix2(a, m_, false, roots_);
   for (int64_t k = 0; k < m_; ++k) a[k] *= kernel_[size_t(k)];
   radix2(a, m_, true, roots_);
@@ -97,7 +99,8 @@ FloatFft::FloatFft(int64_t n) : n_(n) {
     int64_t inner = n / (before * r);
     for (int64_t j = 1; j < r; ++j)
       for (int64_t i = 0; i < inner; ++i)
-        p.twiddles.push_back(C(std::polar(1.0, 2 * std::numbers::pi * double(j * before * i) / double(n))));
+        p.twiddles.push_back(
+            C(std::polar(1.0, 2 * std::numbers::pi * double(j * before * i) / double(n))));
     passes_.push_back(std::move(p));
     before *= r;
   }
@@ -131,17 +134,20 @@ void small(C* t, int64_t n, bool backward) {
     float w2r = -0.8090169943749474241f, w2i = sign * 0.58778525229247312917f;
     C t0 = t[0], t1 = t[1] + t[4], t4 = t[1] - t[4], t2 = t[2] + t[3], t3 = t[2] - t[3];
     t[0] = C(t0.real() + t1.real() + t2.real(), t0.imag() + t1.imag() + t2.imag());
-    C ca(t0.real() + w1r * t1.real() + w2r * t2.real(), t0.imag() + w1r * t1.imag() + w2r * t2.imag());
+    C ca(t0.real() + w1r * t1.real() + w2r * t2.real(),
+         t0.imag() + w1r * t1.imag() + w2r * t2.imag());
     C cb(-(w1i * t4.imag() + w2i * t3.imag()), w1i * t4.real() + w2i * t3.real());
     t[1] = ca + cb, t[4] = ca - cb;
-    C cc(t0.real() + w2r * t1.real() + w1r * t2.real(), t0.imag() + w2r * t1.imag() + w1r * t2.imag());
+    C cc(t0.real() + w2r * t1.real() + w1r * t2.real(),
+         t0.imag() + w2r * t1.imag() + w1r * t2.imag());
     C cd(-(w2i * t4.imag() - w1i * t3.imag()), w2i * t4.real() - w1i * t3.real());
     t[2] = cc + cd, t[3] = cc - cd;
   }
 }
 
 C times(C v, C w, bool backward) {
-  if (backward) return C(v.real() * w.real() - v.imag() * w.imag(), v.real() * w.imag() + v.imag() * w.real());
+  if (backward)
+    return C(v.real() * w.real() - v.imag() * w.imag(), v.real() * w.imag() + v.imag() * w.real());
   return C(v.real() * w.real() + v.imag() * w.imag(), v.imag() * w.real() - v.real() * w.imag());
 }
 
@@ -156,7 +162,8 @@ void FloatFft::run_pass(const Pass& p, const C* from, C* to, bool backward) cons
       small(t, p.radix, backward);
       to[i + inner * k] = t[0];
       for (int64_t j = 1; j < p.radix; ++j)
-        to[i + inner * (k + p.before * j)] = i == 0 ? t[j] : times(t[j], p.twiddles[size_t((j - 1) * inner + i)], backward);
+        to[i + inner * (k + p.before * j)] =
+            i == 0 ? t[j] : times(t[j], p.twiddles[size_t((j - 1) * inner + i)], backward);
     }
 }
 

@@ -1,5 +1,5 @@
-// Discrete Fourier transforms: any length in double precision (radix 2, and Bluestein's chirp for lengths
-// that are no power of two), and products of 2, 3 and 5 in float.
+// Discrete Fourier transforms: any length in double precision (radix 2, and Bluestein's chirp for
+// lengths that are no power of two), and products of 2, 3 and 5 in float.
 #pragma once
 #include <complex>
 #include <cstdint>
@@ -23,7 +23,8 @@ class Fft {
   std::vector<C> roots_, chirp_, kernel_;  // kernel_: transform of the chirp filter
 };
 
-// In single precision, in the order of operations of numpy's pocketfft. Only where supports() says so.
+// In single precision, in the order of operations of numpy's pocketfft. Only where supports() says
+// so.
 class FloatFft {
  public:
   using C = std::complex<float>;

@@ -17,8 +17,10 @@ inline int64_t plane_grain(const Window& w) {
 
 template <class T>
 constexpr T lowest() {
-  if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
-  else return std::numeric_limits<T>::lowest();
+  if constexpr (std::is_floating_point_v<T>)
+    return -std::numeric_limits<T>::infinity();
+  else
+    return std::numeric_limits<T>::lowest();
 }
 
 // Positions of taps inside the input for one output position, by dimension.
@@ -59,11 +61,14 @@ struct TapRange {
 
 template <class T>
 bool is_nan(T v) {
-  if constexpr (std::is_floating_point_v<T>) return v != v;
-  else return false;
+  if constexpr (std::is_floating_point_v<T>)
+    return v != v;
+  else
+    return false;
 }
 
-// Offset in its plane of the first largest element (or the first NaN) of output o's window; -1: none.
+// Offset in its plane of the first largest element (or the first NaN) of output o's window; -1:
+// none.
 template <class T>
 int64_t first_max(const Window& w, TapRange& r, const T* x, int64_t o) {
   r.move(w, o);
@@ -82,11 +87,12 @@ int64_t first_max(const Window& w, TapRange& r, const T* x, int64_t o) {
   return best;
 }
 
-// Maximum pools of one or two dimensions without dilation: the maximum of the window's rows first, by
-// whole rows, then along the row. Ties and NaN as in first_max.
+// Maximum pools of one or two dimensions without dilation: the maximum of the window's rows first,
+// by whole rows, then along the row. Ties and NaN as in first_max.
 inline constexpr int64_t kMostColumns = 2048;
 inline bool pools_by_rows(const Window& w) {
-  if (w.dims() > 2 || w.in.back() > kMostColumns || w.in.back() == 0 || w.kernel[0] > 255) return false;
+  if (w.dims() > 2 || w.in.back() > kMostColumns || w.in.back() == 0 || w.kernel[0] > 255)
+    return false;
   for (int64_t d : w.dilations)
     if (d != 1) return false;
   return true;
@@ -96,14 +102,21 @@ template <class T>
 class RowPool {
  public:
   explicit RowPool(const Window& w)
-      : w_(w), height_(w.dims() == 2 ? w.in[0] : 1), width_(w.in.back()), out_h_(w.dims() == 2 ? w.out[0] : 1),
-        out_w_(w.out.back()), kernel_w_(w.kernel.back()), stride_w_(w.strides.back()), pad_w_(w.pads_begin.back()) {}
+      : w_(w),
+        height_(w.dims() == 2 ? w.in[0] : 1),
+        width_(w.in.back()),
+        out_h_(w.dims() == 2 ? w.out[0] : 1),
+        out_w_(w.out.back()),
+        kernel_w_(w.kernel.back()),
+        stride_w_(w.strides.back()),
+        pad_w_(w.pads_begin.back()) {}
 
   void forward(const T* x, T* y) {
     for (int64_t o = 0; o < out_h_; ++o) {
       columns(x, o);
       for (int64_t p = 0; p < out_w_; ++p) {
-        int64_t b = std::max<int64_t>(0, p * stride_w_ - pad_w_), e = std::min(width_, p * stride_w_ - pad_w_ + kernel_w_);
+        int64_t b = std::max<int64_t>(0, p * stride_w_ - pad_w_),
+                e = std::min(width_, p * stride_w_ - pad_w_ + kernel_w_);
         T most = lowest<T>();
         for (int64_t c = b; c < e && !empty_; ++c) most = better(best_[c], most) ? best_[c] : most;
         y[o * out_w_ + p] = most;
@@ -115,7 +128,8 @@ class RowPool {
     for (int64_t o = 0; o < out_h_; ++o) {
       columns(x, o);
       for (int64_t p = 0; p < out_w_ && !empty_; ++p) {
-        int64_t b = std::max<int64_t>(0, p * stride_w_ - pad_w_), e = std::min(width_, p * stride_w_ - pad_w_ + kernel_w_);
+        int64_t b = std::max<int64_t>(0, p * stride_w_ - pad_w_),
+                e = std::min(width_, p * stride_w_ - pad_w_ + kernel_w_);
         if (b >= e) continue;
         int64_t at = b;
         for (int64_t c = b + 1; c < e; ++c) {
@@ -178,19 +192,22 @@ void max_pool(const Window& w, int64_t planes, const T* x, T* y, ThreadPool& poo
             yp[o + j] = v > m || is_nan(v) ? v : m;
           }
         };
-        if (step == 1) one(1);
-        else if (step == 2) one(2);
-        else one(step);
+        if (step == 1)
+          one(1);
+        else if (step == 2)
+          one(2);
+        else
+          one(step);
       });
     }
   });
 }
 
-// With the position of each maximum, counted over the whole tensor; column_major: within a plane the
-// first dimension runs fastest.
+// With the position of each maximum, counted over the whole tensor; column_major: within a plane
+// the first dimension runs fastest.
 template <class T>
-void max_pool_indices(const Window& w, int64_t planes, bool column_major, const T* x, T* y, int64_t* indices,
-                      ThreadPool& pool) {
+void max_pool_indices(const Window& w, int64_t planes, bool column_major, const T* x, T* y,
+                      int64_t* indices, ThreadPool& pool) {
   int64_t xs = w.in_size(), ys = w.out_size();
   auto reordered = [&](int64_t at) {
     if (!column_major) return at;
@@ -215,7 +232,8 @@ void max_pool_indices(const Window& w, int64_t planes, bool column_major, const 
 }
 
 template <class T>
-void max_pool_grad(const Window& w, int64_t planes, const T* dy, const T* x, T* dx, ThreadPool& pool) {
+void max_pool_grad(const Window& w, int64_t planes, const T* dy, const T* x, T* dx,
+                   ThreadPool& pool) {
   int64_t xs = w.in_size(), ys = w.out_size();
   if (pools_by_rows(w)) {
     return parallel_for(pool, planes, plane_grain(w), [&](int64_t b, int64_t e) {
@@ -247,7 +265,8 @@ std::vector<T> tap_counts(const Window& w, bool include_pad) {
       int64_t start = (rest % w.out[d]) * w.strides[d] - w.pads_begin[d];
       int64_t limit = include_pad ? w.in[d] + w.pads_end[d] : w.in[d];
       int64_t last = std::min(w.kernel[d], (limit - start + w.dilations[d] - 1) / w.dilations[d]);
-      int64_t first = include_pad || start >= 0 ? 0 : (-start + w.dilations[d] - 1) / w.dilations[d];
+      int64_t first =
+          include_pad || start >= 0 ? 0 : (-start + w.dilations[d] - 1) / w.dilations[d];
       n *= T(std::max<int64_t>(0, last - first));
     }
     counts[size_t(o)] = n > 0 ? n : T(1);
@@ -256,7 +275,8 @@ std::vector<T> tap_counts(const Window& w, bool include_pad) {
 }
 
 template <class T>
-void average_pool(const Window& w, int64_t planes, const T* counts, const T* x, T* y, ThreadPool& pool) {
+void average_pool(const Window& w, int64_t planes, const T* counts, const T* x, T* y,
+                  ThreadPool& pool) {
   int64_t xs = w.in_size(), ys = w.out_size(), step = w.strides.back();
   parallel_for(pool, planes, plane_grain(w), [&](int64_t b, int64_t e) {
     for (int64_t p = b; p < e; ++p) {
@@ -272,7 +292,8 @@ void average_pool(const Window& w, int64_t planes, const T* counts, const T* x, 
 }
 
 template <class T>
-void average_pool_grad(const Window& w, int64_t planes, const T* counts, const T* dy, T* dx, ThreadPool& pool) {
+void average_pool_grad(const Window& w, int64_t planes, const T* counts, const T* dy, T* dx,
+                       ThreadPool& pool) {
   int64_t xs = w.in_size(), ys = w.out_size(), step = w.strides.back();
   parallel_for(pool, planes, plane_grain(w), [&](int64_t b, int64_t e) {
     for (int64_t p = b; p < e; ++p) {
@@ -299,18 +320,20 @@ void lp_pool(const Window& w, int64_t planes, double power, const T* x, T* y, Th
         if (power == 2) {
           for (int64_t j = 0; j < count; ++j) yp[o + j] += xp[i + j * step] * xp[i + j * step];
         } else {
-          for (int64_t j = 0; j < count; ++j) yp[o + j] += std::pow(std::fabs(xp[i + j * step]), p_);
+          for (int64_t j = 0; j < count; ++j)
+            yp[o + j] += std::pow(std::fabs(xp[i + j * step]), p_);
         }
       });
-      for (int64_t o = 0; o < ys; ++o) yp[o] = power == 2 ? std::sqrt(yp[o]) : std::pow(yp[o], inverse);
+      for (int64_t o = 0; o < ys; ++o)
+        yp[o] = power == 2 ? std::sqrt(yp[o]) : std::pow(yp[o], inverse);
     }
   });
 }
 
 // dx = dy * sign(x) |x|^(p-1) / y^(p-1), zero where y is zero
 template <class T>
-void lp_pool_grad(const Window& w, int64_t planes, double power, const T* dy, const T* x, const T* y, T* dx,
-                  ThreadPool& pool) {
+void lp_pool_grad(const Window& w, int64_t planes, double power, const T* dy, const T* x,
+                  const T* y, T* dx, ThreadPool& pool) {
   int64_t xs = w.in_size(), ys = w.out_size(), step = w.strides.back();
   T q = T(power - 1);
   parallel_for(pool, planes, plane_grain(w), [&](int64_t b, int64_t e) {

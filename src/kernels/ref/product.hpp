@@ -1,4 +1,5 @@
-// Matrix products for kernels that are written once for float and double, and pieces of a workspace.
+// Matrix products for kernels that are written once for float and double, and pieces of a
+// workspace.
 #pragma once
 #include <type_traits>
 
@@ -34,7 +35,8 @@ class Product {
       }
     return b;
   }
-  void run(ThreadPool& pool, const T* a, const T* b, T* c, void* workspace, const T* bias = nullptr) const {
+  void run(ThreadPool& pool, const T* a, const T* b, T* c, void* workspace,
+           const T* bias = nullptr) const {
     if constexpr (std::is_same_v<T, float>) {
       simd::GemmArgs g;
       g.a = a, g.b = b, g.c = c, g.bias = bias, g.workspace = workspace;
@@ -46,7 +48,8 @@ class Product {
           for (int64_t j = 0; j < d_.n; ++j) c[i * d_.ldc + j] = bias[j];
         beta = 1;
       }
-      simd::gemm_f64(pool, d_.trans_a, d_.trans_b, d_.m, d_.n, d_.k, alpha_, a, d_.lda, b, d_.ldb, beta, c, d_.ldc);
+      simd::gemm_f64(pool, d_.trans_a, d_.trans_b, d_.m, d_.n, d_.k, alpha_, a, d_.lda, b, d_.ldb,
+                     beta, c, d_.ldc);
     }
   }
 

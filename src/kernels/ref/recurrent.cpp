@@ -107,7 +107,8 @@ struct RecurrentPlan<T>::Impl {
   }
   // Inputs of gates [k, k + count) for the backward pass, when it needs them.
   void save_inputs(T* save, const T* z, int64_t k, int64_t count) const {
-    if (save && columns.inputs >= 0) std::copy_n(z + k * s.hidden, count * s.hidden, save + (columns.inputs + k) * s.hidden);
+    if (save && columns.inputs >= 0)
+      std::copy_n(z + k * s.hidden, count * s.hidden, save + (columns.inputs + k) * s.hidden);
   }
 
   // `z` holds the product with the state and is written over.
@@ -171,11 +172,13 @@ struct RecurrentPlan<T>::Impl {
   }
 
   // The candidate (written over `rec`, its recurrent part without the reset) and the new state.
-  void gru_state(const CellActivation* f, const T* x, const T* zr, T* rec, const T* rec_bias, T* h, T* save) const {
+  void gru_state(const CellActivation* f, const T* x, const T* zr, T* rec, const T* rec_bias, T* h,
+                 T* save) const {
     int64_t n = s.hidden;
     add_to(rec, rec_bias + 2 * n, n);
     if (save && !two_products) std::copy_n(rec, n, save + columns.extra * n);
-    for (int64_t j = 0; j < n; ++j) rec[j] = x[2 * n + j] + (two_products ? rec[j] : zr[n + j] * rec[j]);
+    for (int64_t j = 0; j < n; ++j)
+      rec[j] = x[2 * n + j] + (two_products ? rec[j] : zr[n + j] * rec[j]);
     if (save && columns.inputs >= 0) std::copy_n(rec, n, save + (columns.inputs + 2) * n);
     activate(f[1], rec, n);
     if (save) {
@@ -185,8 +188,10 @@ struct RecurrentPlan<T>::Impl {
     for (int64_t j = 0; j < n; ++j) h[j] = (T(1) - zr[j]) * rec[j] + zr[j] * h[j];
   }
 
-  void step(const RecurrentArgs<T>& a, int d, int64_t t, Memory& m, const T* r, const T* r2, ThreadPool& pool) {
-    int64_t h = s.hidden, g = s.gates(), width = two_products ? 2 * h : g * h, saved = columns.width * h;
+  void step(const RecurrentArgs<T>& a, int d, int64_t t, Memory& m, const T* r, const T* r2,
+            ThreadPool& pool) {
+    int64_t h = s.hidden, g = s.gates(), width = two_products ? 2 * h : g * h,
+            saved = columns.width * h;
     const CellActivation* f = s.activations[size_t(d)].data();
     const T* p = a.p ? a.p + d * 3 * h : nullptr;
     state.run(pool, m.h, r, m.product, m.space);
@@ -199,7 +204,8 @@ struct RecurrentPlan<T>::Impl {
     if (two_products) {
       parallel_for(pool, s.batch, grain, [&](int64_t b0, int64_t b1) {
         for (int64_t b = b0; b < b1; ++b)
-          gru_gates(f, x_of(b), m.product + b * width, m.h + b * h, m.reset + b * h, active(b) ? save_of(b) : nullptr);
+          gru_gates(f, x_of(b), m.product + b * width, m.h + b * h, m.reset + b * h,
+                    active(b) ? save_of(b) : nullptr);
       });
       candidate.run(pool, m.reset, r2, m.c, m.space);  // a GRU has no other use for c
     }
@@ -215,15 +221,19 @@ struct RecurrentPlan<T>::Impl {
             rnn_row(f, x_of(b), hr, hb, save);
           } else {
             if (!two_products) gru_gates(f, x_of(b), hr, hb, nullptr, save);
-            gru_state(f, x_of(b), hr, two_products ? m.c + b * h : hr + 2 * h, m.rec_bias, hb, save);
+            gru_state(f, x_of(b), hr, two_products ? m.c + b * h : hr + 2 * h, m.rec_bias, hb,
+                      save);
           }
         } else if (save) {
           std::fill_n(save, saved, T(0));
         }
         if (a.y) {
-          int64_t at = s.batch_first ? (b * s.steps + t) * s.directions + d : (t * s.directions + d) * s.batch + b;
-          if (active(b)) std::copy_n(hb, h, a.y + at * h);
-          else std::fill_n(a.y + at * h, h, T(0));
+          int64_t at = s.batch_first ? (b * s.steps + t) * s.directions + d
+                                     : (t * s.directions + d) * s.batch + b;
+          if (active(b))
+            std::copy_n(hb, h, a.y + at * h);
+          else
+            std::fill_n(a.y + at * h, h, T(0));
         }
       }
     });
@@ -235,13 +245,16 @@ struct RecurrentPlan<T>::Impl {
   }
   void load_state(const T* from, int d, T* to) const {
     for (int64_t b = 0; b < s.batch; ++b) {
-      if (from) std::copy_n(from + state_at(d, b), s.hidden, to + b * s.hidden);
-      else std::fill_n(to + b * s.hidden, s.hidden, T(0));
+      if (from)
+        std::copy_n(from + state_at(d, b), s.hidden, to + b * s.hidden);
+      else
+        std::fill_n(to + b * s.hidden, s.hidden, T(0));
     }
   }
   void store_state(const T* from, int d, T* to) const {
     if (!to) return;
-    for (int64_t b = 0; b < s.batch; ++b) std::copy_n(from + b * s.hidden, s.hidden, to + state_at(d, b));
+    for (int64_t b = 0; b < s.batch; ++b)
+      std::copy_n(from + b * s.hidden, s.hidden, to + state_at(d, b));
   }
 
   void run(const RecurrentArgs<T>& a, void* workspace, ThreadPool& pool) {
@@ -256,7 +269,8 @@ struct RecurrentPlan<T>::Impl {
       load_state(a.h0, d, m.h);
       load_state(a.c0, d, m.c);
       bool backwards = (d == 1) != s.reverse;
-      for (int64_t k = 0; k < s.steps; ++k) step(a, d, backwards ? s.steps - 1 - k : k, m, r, r2, pool);
+      for (int64_t k = 0; k < s.steps; ++k)
+        step(a, d, backwards ? s.steps - 1 - k : k, m, r, r2, pool);
       store_state(m.h, d, a.yh);
       store_state(m.c, d, a.yc);
     }
@@ -268,7 +282,9 @@ RecurrentPlan<T>::RecurrentPlan(const RecurrentShape& s) : impl_(std::make_uniqu
 template <class T>
 RecurrentPlan<T>::~RecurrentPlan() = default;
 template <class T>
-size_t RecurrentPlan<T>::workspace() const { return impl_->workspace(); }
+size_t RecurrentPlan<T>::workspace() const {
+  return impl_->workspace();
+}
 template <class T>
 void RecurrentPlan<T>::run(const RecurrentArgs<T>& a, void* workspace, ThreadPool& pool) {
   impl_->run(a, workspace, pool);

@@ -11,8 +11,17 @@ namespace onnxtrain::kernels {
 
 enum class Cell : uint8_t { kRnn, kGru, kLstm };
 enum class CellFn : uint8_t {
-  kSigmoid, kTanh, kRelu, kLeakyRelu, kThresholdedRelu, kScaledTanh, kHardSigmoid, kElu, kSoftsign,
-  kSoftplus, kAffine
+  kSigmoid,
+  kTanh,
+  kRelu,
+  kLeakyRelu,
+  kThresholdedRelu,
+  kScaledTanh,
+  kHardSigmoid,
+  kElu,
+  kSoftsign,
+  kSoftplus,
+  kAffine
 };
 struct CellActivation {
   CellFn fn = CellFn::kTanh;
@@ -26,7 +35,7 @@ struct RecurrentShape {
   bool reverse = false;      // the first direction runs backwards
   bool batch_first = false;  // layout = 1
   bool linear_before_reset = false, input_forget = false;
-  float clip = 0;            // 0: none
+  float clip = 0;                                              // 0: none
   std::array<std::array<CellActivation, 3>, 2> activations{};  // by direction: f, g, h
 
   int64_t gates() const { return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1; }
@@ -46,8 +55,8 @@ template <class T>
 struct RecurrentGradArgs {
   const T *x, *w, *r, *p, *saved;
   const int32_t* lengths;
-  const T *dy, *dyh, *dyc;               // null: zero
-  T *dx, *dw, *dr, *db, *dh0, *dc0, *dp; // null: not wanted
+  const T *dy, *dyh, *dyc;                // null: zero
+  T *dx, *dw, *dr, *db, *dh0, *dc0, *dp;  // null: not wanted
 };
 
 template <class T>

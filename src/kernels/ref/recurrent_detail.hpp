@@ -2,8 +2,8 @@
 #pragma once
 #include <cmath>
 
-#include "kernels/ref/recurrent.hpp"
 #include "kernels/ref/product.hpp"
+#include "kernels/ref/recurrent.hpp"
 
 namespace onnxtrain::kernels {
 
@@ -11,17 +11,28 @@ template <class T>
 T cell_fn(const CellActivation& a, T v) {
   T alpha = T(a.alpha), beta = T(a.beta);
   switch (a.fn) {
-    case CellFn::kSigmoid: return T(1) / (T(1) + std::exp(-v));
-    case CellFn::kTanh: return std::tanh(v);
-    case CellFn::kRelu: return v > 0 ? v : T(0);
-    case CellFn::kLeakyRelu: return v >= 0 ? v : alpha * v;
-    case CellFn::kThresholdedRelu: return v > alpha ? v : T(0);
-    case CellFn::kScaledTanh: return alpha * std::tanh(beta * v);
-    case CellFn::kHardSigmoid: return std::fmin(std::fmax(alpha * v + beta, T(0)), T(1));
-    case CellFn::kElu: return v >= 0 ? v : alpha * (std::exp(v) - T(1));
-    case CellFn::kSoftsign: return v / (T(1) + std::fabs(v));
-    case CellFn::kSoftplus: return v > 0 ? v + std::log1p(std::exp(-v)) : std::log1p(std::exp(v));
-    case CellFn::kAffine: return alpha * v + beta;
+    case CellFn::kSigmoid:
+      return T(1) / (T(1) + std::exp(-v));
+    case CellFn::kTanh:
+      return std::tanh(v);
+    case CellFn::kRelu:
+      return v > 0 ? v : T(0);
+    case CellFn::kLeakyRelu:
+      return v >= 0 ? v : alpha * v;
+    case CellFn::kThresholdedRelu:
+      return v > alpha ? v : T(0);
+    case CellFn::kScaledTanh:
+      return alpha * std::tanh(beta * v);
+    case CellFn::kHardSigmoid:
+      return std::fmin(std::fmax(alpha * v + beta, T(0)), T(1));
+    case CellFn::kElu:
+      return v >= 0 ? v : alpha * (std::exp(v) - T(1));
+    case CellFn::kSoftsign:
+      return v / (T(1) + std::fabs(v));
+    case CellFn::kSoftplus:
+      return v > 0 ? v + std::log1p(std::exp(-v)) : std::log1p(std::exp(v));
+    case CellFn::kAffine:
+      return alpha * v + beta;
   }
   return v;
 }
@@ -31,11 +42,16 @@ template <class T>
 T cell_slope(const CellActivation& a, T v, T y) {
   T alpha = T(a.alpha), beta = T(a.beta);
   switch (a.fn) {
-    case CellFn::kSigmoid: return y * (T(1) - y);
-    case CellFn::kTanh: return T(1) - y * y;
-    case CellFn::kRelu: return y > 0 ? T(1) : T(0);
-    case CellFn::kLeakyRelu: return v >= 0 ? T(1) : alpha;
-    case CellFn::kThresholdedRelu: return v > alpha ? T(1) : T(0);
+    case CellFn::kSigmoid:
+      return y * (T(1) - y);
+    case CellFn::kTanh:
+      return T(1) - y * y;
+    case CellFn::kRelu:
+      return y > 0 ? T(1) : T(0);
+    case CellFn::kLeakyRelu:
+      return v >= 0 ? T(1) : alpha;
+    case CellFn::kThresholdedRelu:
+      return v > alpha ? T(1) : T(0);
     case CellFn::kScaledTanh: {
       T t = std::tanh(beta * v);
       return alpha * beta * (T(1) - t * t);
@@ -44,13 +60,16 @@ T cell_slope(const CellActivation& a, T v, T y) {
       T u = alpha * v + beta;
       return u > 0 && u < 1 ? alpha : T(0);
     }
-    case CellFn::kElu: return v >= 0 ? T(1) : alpha * std::exp(v);
+    case CellFn::kElu:
+      return v >= 0 ? T(1) : alpha * std::exp(v);
     case CellFn::kSoftsign: {
       T u = T(1) + std::fabs(v);
       return T(1) / (u * u);
     }
-    case CellFn::kSoftplus: return T(1) / (T(1) + std::exp(-v));
-    case CellFn::kAffine: return alpha;
+    case CellFn::kSoftplus:
+      return T(1) / (T(1) + std::exp(-v));
+    case CellFn::kAffine:
+      return alpha;
   }
   return T(1);
 }
@@ -84,7 +103,8 @@ struct SavedColumns {
 // Row of step t, image b in [steps, batch] or [batch, steps] order.
 struct Rows {
   int64_t step, image;
-  explicit Rows(const RecurrentShape& s) : step(s.batch_first ? 1 : s.batch), image(s.batch_first ? s.steps : 1) {}
+  explicit Rows(const RecurrentShape& s)
+      : step(s.batch_first ? 1 : s.batch), image(s.batch_first ? s.steps : 1) {}
   int64_t at(int64_t t, int64_t b) const { return t * step + b * image; }
 };
 

@@ -13,7 +13,7 @@ struct RecurrentGradPlan<T>::Impl {
   SavedColumns columns;
   Rows rows;
   bool two_products;
-  int64_t width;  // of a row of gate gradients, in units of hidden
+  int64_t width;                            // of a row of gate gradients, in units of hidden
   Product<T> to_state, to_reset;            // dz R; dzh Rh
   Product<T> to_x, to_w, to_r, to_r_reset;  // over all steps
   size_t product_bytes = 0, packed_bytes = 0, packed2_bytes = 0;
@@ -24,7 +24,8 @@ struct RecurrentGradPlan<T>::Impl {
     // a GRU row ends with the gradient of the candidate's recurrent part
     width = s.cell == Cell::kGru ? 4 : g;
     int64_t saved = columns.width * h, ld = width * h;
-    auto make = [&](int64_t m, int64_t n, int64_t k, bool ta, int64_t lda, int64_t ldb, int64_t ldc) {
+    auto make = [&](int64_t m, int64_t n, int64_t k, bool ta, int64_t lda, int64_t ldb,
+                    int64_t ldc) {
       simd::GemmDesc d;
       d.m = m, d.n = n, d.k = k, d.trans_a = ta, d.lda = lda, d.ldb = ldb, d.ldc = ldc;
       return d;
@@ -89,7 +90,8 @@ struct RecurrentGradPlan<T>::Impl {
     return cell_slope(f, z, y);
   }
 
-  void lstm_row(const CellActivation* f, const T* save, const T* p, const T* dh, T* dc, T* dz) const {
+  void lstm_row(const CellActivation* f, const T* save, const T* p, const T* dh, T* dc,
+                T* dz) const {
     int64_t n = s.hidden;
     const T* e = save + columns.extra * n;
     for (int64_t j = 0; j < n; ++j) {
@@ -100,7 +102,8 @@ struct RecurrentGradPlan<T>::Impl {
       if (p) d += p[n + j] * zo;
       T di = d * g, df = d * before;
       if (s.input_forget) di -= df, df = 0;
-      T zi = di * slope(f[0], save, 0, j), zf = s.input_forget ? T(0) : df * slope(f[0], save, 2, j);
+      T zi = di * slope(f[0], save, 0, j),
+        zf = s.input_forget ? T(0) : df * slope(f[0], save, 2, j);
       T zc = d * i * slope(f[1], save, 3, j);
       T back = d * fg;
       if (p) back += p[j] * zi + p[2 * n + j] * zf;
@@ -146,7 +149,8 @@ struct RecurrentGradPlan<T>::Impl {
     for (int64_t j = 0; j < s.hidden; ++j) dz[j] = dh[j] * slope(f[0], save, 0, j);
   }
 
-  void step(const RecurrentGradArgs<T>& a, int d, int64_t t, Memory& m, const T* r, const T* r2, ThreadPool& pool) {
+  void step(const RecurrentGradArgs<T>& a, int d, int64_t t, Memory& m, const T* r, const T* r2,
+            ThreadPool& pool) {
     int64_t h = s.hidden, ld = width * h, saved = columns.width * h;
     const CellActivation* f = s.activations[size_t(d)].data();
     const T* p = a.p ? a.p + d * 3 * h : nullptr;
@@ -163,12 +167,16 @@ struct RecurrentGradPlan<T>::Impl {
           continue;
         }
         if (a.dy) {
-          int64_t at = s.batch_first ? (b * s.steps + t) * s.directions + d : (t * s.directions + d) * s.batch + b;
+          int64_t at = s.batch_first ? (b * s.steps + t) * s.directions + d
+                                     : (t * s.directions + d) * s.batch + b;
           for (int64_t j = 0; j < h; ++j) dh[j] += a.dy[at * h + j];
         }
-        if (s.cell == Cell::kLstm) lstm_row(f, save_of(b), p, dh, m.dc + b * h, dz);
-        else if (gru) gru_candidate(f, save_of(b), dh, dz);
-        else rnn_row(f, save_of(b), dh, dz);
+        if (s.cell == Cell::kLstm)
+          lstm_row(f, save_of(b), p, dh, m.dc + b * h, dz);
+        else if (gru)
+          gru_candidate(f, save_of(b), dh, dz);
+        else
+          rnn_row(f, save_of(b), dh, dz);
       }
     });
     T* dz0 = m.dz + rows.at(t, 0) * ld;
@@ -196,13 +204,16 @@ struct RecurrentGradPlan<T>::Impl {
   }
   void load(const T* from, int d, T* to) const {
     for (int64_t b = 0; b < s.batch; ++b) {
-      if (from) std::copy_n(from + state_at(d, b), s.hidden, to + b * s.hidden);
-      else std::fill_n(to + b * s.hidden, s.hidden, T(0));
+      if (from)
+        std::copy_n(from + state_at(d, b), s.hidden, to + b * s.hidden);
+      else
+        std::fill_n(to + b * s.hidden, s.hidden, T(0));
     }
   }
   void store(const T* from, int d, T* to) const {
     if (!to) return;
-    for (int64_t b = 0; b < s.batch; ++b) std::copy_n(from + b * s.hidden, s.hidden, to + state_at(d, b));
+    for (int64_t b = 0; b < s.batch; ++b)
+      std::copy_n(from + b * s.hidden, s.hidden, to + state_at(d, b));
   }
 
   // Bias: sums over rows, in their order; columns are independent.
@@ -241,11 +252,13 @@ struct RecurrentGradPlan<T>::Impl {
       Memory m = carve(workspace);
       const T* weights = a.r + d * g * h * h;
       const T* r = to_state.pack(pool, weights, m.packed);
-      const T* r2 = s.cell == Cell::kGru ? to_reset.pack(pool, weights + 2 * h * h, m.packed2) : nullptr;
+      const T* r2 =
+          s.cell == Cell::kGru ? to_reset.pack(pool, weights + 2 * h * h, m.packed2) : nullptr;
       load(a.dyh, d, m.dh);
       load(a.dyc, d, m.dc);
       bool backwards = (d == 1) != s.reverse;
-      for (int64_t k = 0; k < s.steps; ++k) step(a, d, backwards ? k : s.steps - 1 - k, m, r, r2, pool);
+      for (int64_t k = 0; k < s.steps; ++k)
+        step(a, d, backwards ? k : s.steps - 1 - k, m, r, r2, pool);
       store(m.dh, d, a.dh0);
       store(m.dc, d, a.dc0);
       const T* saved = a.saved + d * s.rows() * sw;
@@ -256,7 +269,8 @@ struct RecurrentGradPlan<T>::Impl {
         T* dr = a.dr + d * g * h * h;
         to_r.run(pool, m.dz, saved + columns.h_prev * h, dr, m.space);
         if (s.cell == Cell::kGru)
-          to_r_reset.run(pool, m.dz + 3 * h, saved + (two_products ? columns.extra : columns.h_prev) * h,
+          to_r_reset.run(pool, m.dz + 3 * h,
+                         saved + (two_products ? columns.extra : columns.h_prev) * h,
                          dr + 2 * h * h, m.space);
       }
       if (a.db) bias_grad(m.dz, a.db + d * 2 * g * h, pool);
@@ -266,11 +280,14 @@ struct RecurrentGradPlan<T>::Impl {
 };
 
 template <class T>
-RecurrentGradPlan<T>::RecurrentGradPlan(const RecurrentShape& s) : impl_(std::make_unique<Impl>(s)) {}
+RecurrentGradPlan<T>::RecurrentGradPlan(const RecurrentShape& s)
+    : impl_(std::make_unique<Impl>(s)) {}
 template <class T>
 RecurrentGradPlan<T>::~RecurrentGradPlan() = default;
 template <class T>
-size_t RecurrentGradPlan<T>::workspace() const { return impl_->workspace(); }
+size_t RecurrentGradPlan<T>::workspace() const {
+  return impl_->workspace();
+}
 template <class T>
 void RecurrentGradPlan<T>::run(const RecurrentGradArgs<T>& a, void* workspace, ThreadPool& pool) {
   impl_->run(a, workspace, pool);

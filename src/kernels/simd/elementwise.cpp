@@ -52,12 +52,11 @@ HWY_INLINE void two(const float* const* in, float* out, int64_t n, F f) {
   map2(in[0], in[1], out, n, f);
 }
 
-#define OT_TILE(op, arity, expr)                                                             \
-  t.fn[size_t(MicroOp::op)] = [](const float* const* in, float* out, int64_t n,              \
-                                 [[maybe_unused]] const float* p) {                          \
-    arity(in, out, n, expr);                                                                 \
-  };
-#define OT_UNARY(op, ...) OT_TILE(op, one, [&]([[maybe_unused]] V x) HWY_ATTR { return __VA_ARGS__; })
+#define OT_TILE(op, arity, expr)                                                \
+  t.fn[size_t(MicroOp::op)] = [](const float* const* in, float* out, int64_t n, \
+                                 [[maybe_unused]] const float* p) { arity(in, out, n, expr); };
+#define OT_UNARY(op, ...) \
+  OT_TILE(op, one, [&]([[maybe_unused]] V x) HWY_ATTR { return __VA_ARGS__; })
 #define OT_BINARY(op, ...) OT_TILE(op, two, [&](V x, V y) HWY_ATTR { return __VA_ARGS__; })
 
 void fill_binary(TileTable& t) {
@@ -185,23 +184,44 @@ TileFn micro_op(MicroOp op) {
 
 const MicroOpInfo& micro_op_info(MicroOp op) {
   static constexpr MicroOpInfo kInfo[] = {
-      {"Add", 2, 0}, {"Sub", 2, 0}, {"Mul", 2, 0}, {"Div", 2, 0}, {"Min", 2, 0}, {"Max", 2, 0},
-      {"Pow", 2, 0}, {"Equal", 2, 0}, {"Less", 2, 0}, {"LessEqual", 2, 0}, {"Greater", 2, 0},
-      {"GreaterEqual", 2, 0}, {"And", 2, 0}, {"Or", 2, 0}, {"Xor", 2, 0}, {"ReluGrad", 2, 0},
-      {"LeakyReluGrad", 2, 1}, {"SigmoidGrad", 2, 0}, {"TanhGrad", 2, 0}, {"GeluGrad", 2, 0},
-      {"GeluTanhGrad", 2, 0}, {"SiluGrad", 2, 0}, {"SoftplusGrad", 2, 0}, {"ClipGrad", 2, 2},
-      {"SqrtGrad", 2, 0}, {"AbsGrad", 2, 0}, {"AddScalar", 1, 1}, {"SubScalar", 1, 1},
-      {"ScalarSub", 1, 1}, {"MulScalar", 1, 1}, {"DivScalar", 1, 1}, {"ScalarDiv", 1, 1},
-      {"MinScalar", 1, 1}, {"MaxScalar", 1, 1}, {"PowScalar", 1, 1}, {"EqualScalar", 1, 1},
-      {"LessScalar", 1, 1}, {"LessEqualScalar", 1, 1}, {"GreaterScalar", 1, 1},
-      {"GreaterEqualScalar", 1, 1}, {"Copy", 1, 0}, {"Neg", 1, 0}, {"Abs", 1, 0}, {"Sign", 1, 0},
-      {"Square", 1, 0}, {"Sqrt", 1, 0}, {"Rsqrt", 1, 0}, {"Reciprocal", 1, 0}, {"Exp", 1, 0},
-      {"Expm1", 1, 0}, {"Log", 1, 0}, {"Log1p", 1, 0}, {"Sin", 1, 0}, {"Cos", 1, 0}, {"Erf", 1, 0},
-      {"Floor", 1, 0}, {"Ceil", 1, 0}, {"Round", 1, 0}, {"Not", 1, 0}, {"Relu", 1, 0},
-      {"LeakyRelu", 1, 1}, {"Elu", 1, 1}, {"Clip", 1, 2}, {"Sigmoid", 1, 0}, {"Tanh", 1, 0},
-      {"Softplus", 1, 0}, {"Gelu", 1, 0}, {"GeluTanh", 1, 0}, {"Silu", 1, 0}, {"HardSigmoid", 1, 2},
-      {"HardSwish", 1, 0}, {"Affine", 1, 2}, {"Axpy", 2, 1}, {"Axpby", 2, 2}, {"Fma", 3, 0},
-      {"Where", 3, 0},
+      {"Add", 2, 0},           {"Sub", 2, 0},
+      {"Mul", 2, 0},           {"Div", 2, 0},
+      {"Min", 2, 0},           {"Max", 2, 0},
+      {"Pow", 2, 0},           {"Equal", 2, 0},
+      {"Less", 2, 0},          {"LessEqual", 2, 0},
+      {"Greater", 2, 0},       {"GreaterEqual", 2, 0},
+      {"And", 2, 0},           {"Or", 2, 0},
+      {"Xor", 2, 0},           {"ReluGrad", 2, 0},
+      {"LeakyReluGrad", 2, 1}, {"SigmoidGrad", 2, 0},
+      {"TanhGrad", 2, 0},      {"GeluGrad", 2, 0},
+      {"GeluTanhGrad", 2, 0},  {"SiluGrad", 2, 0},
+      {"SoftplusGrad", 2, 0},  {"ClipGrad", 2, 2},
+      {"SqrtGrad", 2, 0},      {"AbsGrad", 2, 0},
+      {"AddScalar", 1, 1},     {"SubScalar", 1, 1},
+      {"ScalarSub", 1, 1},     {"MulScalar", 1, 1},
+      {"DivScalar", 1, 1},     {"ScalarDiv", 1, 1},
+      {"MinScalar", 1, 1},     {"MaxScalar", 1, 1},
+      {"PowScalar", 1, 1},     {"EqualScalar", 1, 1},
+      {"LessScalar", 1, 1},    {"LessEqualScalar", 1, 1},
+      {"GreaterScalar", 1, 1}, {"GreaterEqualScalar", 1, 1},
+      {"Copy", 1, 0},          {"Neg", 1, 0},
+      {"Abs", 1, 0},           {"Sign", 1, 0},
+      {"Square", 1, 0},        {"Sqrt", 1, 0},
+      {"Rsqrt", 1, 0},         {"Reciprocal", 1, 0},
+      {"Exp", 1, 0},           {"Expm1", 1, 0},
+      {"Log", 1, 0},           {"Log1p", 1, 0},
+      {"Sin", 1, 0},           {"Cos", 1, 0},
+      {"Erf", 1, 0},           {"Floor", 1, 0},
+      {"Ceil", 1, 0},          {"Round", 1, 0},
+      {"Not", 1, 0},           {"Relu", 1, 0},
+      {"LeakyRelu", 1, 1},     {"Elu", 1, 1},
+      {"Clip", 1, 2},          {"Sigmoid", 1, 0},
+      {"Tanh", 1, 0},          {"Softplus", 1, 0},
+      {"Gelu", 1, 0},          {"GeluTanh", 1, 0},
+      {"Silu", 1, 0},          {"HardSigmoid", 1, 2},
+      {"HardSwish", 1, 0},     {"Affine", 1, 2},
+      {"Axpy", 2, 1},          {"Axpby", 2, 2},
+      {"Fma", 3, 0},           {"Where", 3, 0},
   };
   static_assert(sizeof kInfo / sizeof kInfo[0] == size_t(MicroOp::kCount));
   OT_ASSERT(op < MicroOp::kCount);

@@ -11,33 +11,87 @@ using TileFn = void (*)(const float* const* in, float* out, int64_t n, const flo
 
 enum class MicroOp : uint8_t {
   // two inputs
-  kAdd, kSub, kMul, kDiv, kMin, kMax, kPow,
-  kEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kAnd, kOr, kXor,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMin,
+  kMax,
+  kPow,
+  kEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kAnd,
+  kOr,
+  kXor,
   // gradients: in[0] = dy, in[1] = what the comment says
-  kReluGrad,      // y or x
-  kLeakyReluGrad, // x; params[0] = slope
-  kSigmoidGrad,   // y
-  kTanhGrad,      // y
-  kGeluGrad, kGeluTanhGrad, kSiluGrad,  // x
+  kReluGrad,       // y or x
+  kLeakyReluGrad,  // x; params[0] = slope
+  kSigmoidGrad,    // y
+  kTanhGrad,       // y
+  kGeluGrad,
+  kGeluTanhGrad,
+  kSiluGrad,      // x
   kSoftplusGrad,  // x
   kClipGrad,      // x; params = low, high
   kSqrtGrad,      // y
   kAbsGrad,       // x
   // one input, with a constant: params[0]
-  kAddScalar, kSubScalar, kScalarSub, kMulScalar, kDivScalar, kScalarDiv, kMinScalar, kMaxScalar,
-  kPowScalar, kEqualScalar, kLessScalar, kLessEqualScalar, kGreaterScalar, kGreaterEqualScalar,
+  kAddScalar,
+  kSubScalar,
+  kScalarSub,
+  kMulScalar,
+  kDivScalar,
+  kScalarDiv,
+  kMinScalar,
+  kMaxScalar,
+  kPowScalar,
+  kEqualScalar,
+  kLessScalar,
+  kLessEqualScalar,
+  kGreaterScalar,
+  kGreaterEqualScalar,
   // one input
-  kCopy, kNeg, kAbs, kSign, kSquare, kSqrt, kRsqrt, kReciprocal, kExp, kExpm1, kLog, kLog1p, kSin,
-  kCos, kErf, kFloor, kCeil, kRound, kNot,
-  kRelu, kLeakyRelu /* slope */, kElu /* alpha */, kClip /* low, high */, kSigmoid, kTanh,
-  kSoftplus, kGelu, kGeluTanh, kSilu, kHardSigmoid /* alpha, beta */, kHardSwish,
+  kCopy,
+  kNeg,
+  kAbs,
+  kSign,
+  kSquare,
+  kSqrt,
+  kRsqrt,
+  kReciprocal,
+  kExp,
+  kExpm1,
+  kLog,
+  kLog1p,
+  kSin,
+  kCos,
+  kErf,
+  kFloor,
+  kCeil,
+  kRound,
+  kNot,
+  kRelu,
+  kLeakyRelu /* slope */,
+  kElu /* alpha */,
+  kClip /* low, high */,
+  kSigmoid,
+  kTanh,
+  kSoftplus,
+  kGelu,
+  kGeluTanh,
+  kSilu,
+  kHardSigmoid /* alpha, beta */,
+  kHardSwish,
   kAffine,  // params[0] * x + params[1]
   // two inputs with constants
-  kAxpy,    // params[0] * in[0] + in[1]
-  kAxpby,   // params[0] * in[0] + params[1] * in[1]
+  kAxpy,   // params[0] * in[0] + in[1]
+  kAxpby,  // params[0] * in[0] + params[1] * in[1]
   // three inputs
-  kFma,     // in[0] * in[1] + in[2]
-  kWhere,   // in[0] ? in[1] : in[2]
+  kFma,    // in[0] * in[1] + in[2]
+  kWhere,  // in[0] ? in[1] : in[2]
   kCount
 };
 

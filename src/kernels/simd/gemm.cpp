@@ -84,7 +84,7 @@ void GemmPlan::run_block(const GemmArgs& g, const float* packed, const Block& b)
   do {  // at least once: k = 0 still has an epilogue
     const int64_t kc = std::min(block_k_, b.k1 - k0);
     const bool first = k0 == b.k0, last = k0 + kc >= b.k1;
-    const TileStore store = !first    ? TileStore::kAdd
+    const TileStore store = !first     ? TileStore::kAdd
                             : b.finish ? first_store(d_.beta)
                                        : TileStore::kOverwrite;
     const float* a = g.a + (d_.trans_a ? k0 * d_.lda + b.m0 : b.m0 * d_.lda + k0);
@@ -173,7 +173,8 @@ void GemmPlan::run_item(const GemmArgs& g, const float* packed, int64_t block) c
   const int64_t n0 = bn * panels / blocks_n_ * unit;
   const int64_t n1 = std::min(d_.n, (bn + 1) * panels / blocks_n_ * unit);
   switch (path_) {
-    case Path::kFlat: return run_flat(g, n0, n1);
+    case Path::kFlat:
+      return run_flat(g, n0, n1);
     case Path::kDots:
       kernels_->dots(d_.m, n1 - n0, d_.k, g.a, d_.lda, g.b + n0 * d_.ldb, d_.ldb, g.c + n0, d_.ldc,
                      d_.alpha, d_.beta, first_store(d_.beta));
@@ -219,7 +220,8 @@ void GemmPlan::run(ThreadPool& pool, const GemmArgs& args) const {
     return pool.run(blocks, [&](int64_t t) { run_item(g, packed, t); });
   }
   if (blocks > 1) {
-    pool.run(d_.batch * blocks, [&](int64_t t) { run_item(item(g, t / blocks), nullptr, t % blocks); });
+    pool.run(d_.batch * blocks,
+             [&](int64_t t) { run_item(item(g, t / blocks), nullptr, t % blocks); });
     return;
   }
   parallel_for(pool, d_.batch, items_per_task_, [&](int64_t i0, int64_t i1) {

@@ -76,15 +76,19 @@ void dot_rows(int64_t n, int64_t k, const float* a, int64_t lda, const float* b,
 inline void dots(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b,
                  int64_t ldb, float* c, int64_t ldc, float alpha, float beta, TileStore store) {
   switch (m) {
-    case 1: return dot_rows<1, 8>(n, k, a, lda, b, ldb, c, ldc, alpha, beta, store);
-    case 2: return dot_rows<2, 4>(n, k, a, lda, b, ldb, c, ldc, alpha, beta, store);
-    case 3: return dot_rows<3, 3>(n, k, a, lda, b, ldb, c, ldc, alpha, beta, store);
-    default: return dot_rows<4, 2>(n, k, a, lda, b, ldb, c, ldc, alpha, beta, store);
+    case 1:
+      return dot_rows<1, 8>(n, k, a, lda, b, ldb, c, ldc, alpha, beta, store);
+    case 2:
+      return dot_rows<2, 4>(n, k, a, lda, b, ldb, c, ldc, alpha, beta, store);
+    case 3:
+      return dot_rows<3, 3>(n, k, a, lda, b, ldb, c, ldc, alpha, beta, store);
+    default:
+      return dot_rows<4, 2>(n, k, a, lda, b, ldb, c, ldc, alpha, beta, store);
   }
 }
 
-// sum[n] = a (k elements, as apart) times the rows of B. B is read in the order of memory, eight rows
-// at a time; each element is one chain in the order of k.
+// sum[n] = a (k elements, as apart) times the rows of B. B is read in the order of memory, eight
+// rows at a time; each element is one chain in the order of k.
 inline void row_times_matrix(int64_t n, int64_t k, const float* HWY_RESTRICT a, int64_t as,
                              const float* HWY_RESTRICT b, int64_t ldb, float* HWY_RESTRICT sum) {
   namespace hn = hwy::HWY_NAMESPACE;

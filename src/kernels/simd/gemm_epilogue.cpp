@@ -1,7 +1,6 @@
 // What happens to a finished tile of C while it is in the first-level cache: bias, residual,
 // activation, multiplication by an activation's gradient.
 #include "kernels/simd/gemm_kernels.hpp"
-
 #include "kernels/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/simd/gemm_epilogue.cpp"
@@ -74,25 +73,52 @@ void epilogue(int64_t m, int64_t n, float* c, int64_t ldc, const TileEpilogue& e
   TileEpilogue rest = e;
   if (e.act != A::kNone || e.grad == A::kNone) {
     switch (e.act) {
-      case A::kNone: with_act<A::kNone>(m, n, c, ldc, e); break;
-      case A::kRelu: with_act<A::kRelu>(m, n, c, ldc, e); break;
-      case A::kGelu: with_act<A::kGelu>(m, n, c, ldc, e); break;
-      case A::kGeluTanh: with_act<A::kGeluTanh>(m, n, c, ldc, e); break;
-      case A::kSigmoid: with_act<A::kSigmoid>(m, n, c, ldc, e); break;
-      case A::kTanh: with_act<A::kTanh>(m, n, c, ldc, e); break;
-      case A::kSilu: with_act<A::kSilu>(m, n, c, ldc, e); break;
+      case A::kNone:
+        with_act<A::kNone>(m, n, c, ldc, e);
+        break;
+      case A::kRelu:
+        with_act<A::kRelu>(m, n, c, ldc, e);
+        break;
+      case A::kGelu:
+        with_act<A::kGelu>(m, n, c, ldc, e);
+        break;
+      case A::kGeluTanh:
+        with_act<A::kGeluTanh>(m, n, c, ldc, e);
+        break;
+      case A::kSigmoid:
+        with_act<A::kSigmoid>(m, n, c, ldc, e);
+        break;
+      case A::kTanh:
+        with_act<A::kTanh>(m, n, c, ldc, e);
+        break;
+      case A::kSilu:
+        with_act<A::kSilu>(m, n, c, ldc, e);
+        break;
     }
     rest.bias_col = rest.bias_row = rest.residual = nullptr;
     rest.pre = nullptr;
   }
   switch (e.grad) {
-    case A::kNone: break;
-    case A::kRelu: with_grad<A::kRelu>(m, n, c, ldc, rest); break;
-    case A::kGelu: with_grad<A::kGelu>(m, n, c, ldc, rest); break;
-    case A::kGeluTanh: with_grad<A::kGeluTanh>(m, n, c, ldc, rest); break;
-    case A::kSigmoid: with_grad<A::kSigmoid>(m, n, c, ldc, rest); break;
-    case A::kTanh: with_grad<A::kTanh>(m, n, c, ldc, rest); break;
-    case A::kSilu: with_grad<A::kSilu>(m, n, c, ldc, rest); break;
+    case A::kNone:
+      break;
+    case A::kRelu:
+      with_grad<A::kRelu>(m, n, c, ldc, rest);
+      break;
+    case A::kGelu:
+      with_grad<A::kGelu>(m, n, c, ldc, rest);
+      break;
+    case A::kGeluTanh:
+      with_grad<A::kGeluTanh>(m, n, c, ldc, rest);
+      break;
+    case A::kSigmoid:
+      with_grad<A::kSigmoid>(m, n, c, ldc, rest);
+      break;
+    case A::kTanh:
+      with_grad<A::kTanh>(m, n, c, ldc, rest);
+      break;
+    case A::kSilu:
+      with_grad<A::kSilu>(m, n, c, ldc, rest);
+      break;
   }
 }
 

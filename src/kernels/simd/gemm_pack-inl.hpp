@@ -121,7 +121,8 @@ inline void pack_b_rows(int64_t k, int64_t n, const float* HWY_RESTRICT b, int64
 }
 
 inline void pack_b(bool trans, int64_t k, int64_t n, const float* b, int64_t ldb, float* out) {
-  const int64_t nr = 2 * int64_t(hwy::HWY_NAMESPACE::Lanes(hwy::HWY_NAMESPACE::ScalableTag<float>()));
+  const int64_t nr =
+      2 * int64_t(hwy::HWY_NAMESPACE::Lanes(hwy::HWY_NAMESPACE::ScalableTag<float>()));
   if (!trans) return pack_b_rows(k, n, b, ldb, out);
   for (int64_t j = 0; j < n; j += nr) {
     pack_b_trans(k, n - j < nr ? n - j : nr, b + j * ldb, ldb, out + j * k);
@@ -175,9 +176,12 @@ inline void pack_a_tile(bool trans, int64_t m, int64_t readable, int64_t k, cons
   const int64_t height = packed_height(m);
   if (!trans) {
     switch (height / 4) {
-      case 1: return pack_a_rows<1>(m, k, a, lda, out);
-      case 2: return pack_a_rows<2>(m, k, a, lda, out);
-      default: return pack_a_rows<4>(m, k, a, lda, out);
+      case 1:
+        return pack_a_rows<1>(m, k, a, lda, out);
+      case 2:
+        return pack_a_rows<2>(m, k, a, lda, out);
+      default:
+        return pack_a_rows<4>(m, k, a, lda, out);
     }
   }
   if (readable < height) {
@@ -190,9 +194,12 @@ inline void pack_a_tile(bool trans, int64_t m, int64_t readable, int64_t k, cons
   using D8 = hn::CappedTag<float, 8>;
   using D16 = hn::CappedTag<float, 16>;
   switch (height) {
-    case 4: return pack_a_columns<D4, 1>(k, a, lda, out);
-    case 8: return pack_a_columns<D8, int(8 / hn::MaxLanes(D8()))>(k, a, lda, out);
-    default: return pack_a_columns<D16, int(16 / hn::MaxLanes(D16()))>(k, a, lda, out);
+    case 4:
+      return pack_a_columns<D4, 1>(k, a, lda, out);
+    case 8:
+      return pack_a_columns<D8, int(8 / hn::MaxLanes(D8()))>(k, a, lda, out);
+    default:
+      return pack_a_columns<D16, int(16 / hn::MaxLanes(D16()))>(k, a, lda, out);
   }
 }
 

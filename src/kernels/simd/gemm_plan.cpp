@@ -129,7 +129,8 @@ void GemmPlan::choose_blocks(int64_t tasks) {
   const int64_t block_tiles = path_ == Path::kSplitK ? tiles : ceil_div(tiles, blocks_m_);
   direct_b_ = !d.trans_b && (block_tiles <= 2 || d.k * d.n <= 4096);
   // Rows of A are read in place unless more of them than the cache has ways share a set.
-  pack_a_ = d.trans_a ? block_panels >= 2 && d.k >= 16 : kern.mr > 8 && block_panels >= 4 && d.lda % 1024 == 0;
+  pack_a_ = d.trans_a ? block_panels >= 2 && d.k >= 16
+                      : kern.mr > 8 && block_panels >= 4 && d.lda % 1024 == 0;
   if (shared_pack_) workspace_ = packed_b_bytes();
 }
 
@@ -138,8 +139,8 @@ void GemmPlan::choose_split(int64_t tasks, double overhead) {
   const GemmDesc& d = d_;
   const int64_t most = std::min(tasks, d.k / 256);
   if (most < 2) return;
-  const double cost = (d.trans_b ? 6.0 : 3.0) / double(d.m) + 4.0 / double(d.n) +
-                      8.0 * double(most) / double(d.k);
+  const double cost =
+      (d.trans_b ? 6.0 : 3.0) / double(d.m) + 4.0 / double(d.n) + 8.0 * double(most) / double(d.k);
   if (cost + 0.03 > overhead) return;
   path_ = Path::kSplitK;
   split_k_ = ceil_div(d.k, most);

@@ -22,25 +22,36 @@ Floats randoms(size_t n, uint32_t seed) {
 
 double act_value(Activation a, double x) {
   switch (a) {
-    case Activation::kNone: return x;
-    case Activation::kRelu: return x > 0 ? x : 0;
-    case Activation::kGelu: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::kNone:
+      return x;
+    case Activation::kRelu:
+      return x > 0 ? x : 0;
+    case Activation::kGelu:
+      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
     case Activation::kGeluTanh:
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::kSigmoid: return 1 / (1 + std::exp(-x));
-    case Activation::kTanh: return std::tanh(x);
-    case Activation::kSilu: return x / (1 + std::exp(-x));
+    case Activation::kSigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Activation::kTanh:
+      return std::tanh(x);
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
   }
   return x;
 }
 
 double grad_value(Activation a, double s) {
   switch (a) {
-    case Activation::kNone: return 1;
-    case Activation::kRelu: return s > 0 ? 1 : 0;
-    case Activation::kSigmoid: return s * (1 - s);
-    case Activation::kTanh: return 1 - s * s;
-    default: return (act_value(a, s + 1e-5) - act_value(a, s - 1e-5)) / 2e-5;
+    case Activation::kNone:
+      return 1;
+    case Activation::kRelu:
+      return s > 0 ? 1 : 0;
+    case Activation::kSigmoid:
+      return s * (1 - s);
+    case Activation::kTanh:
+      return 1 - s * s;
+    default:
+      return (act_value(a, s + 1e-5) - act_value(a, s - 1e-5)) / 2e-5;
   }
 }
 
@@ -119,9 +130,8 @@ struct Problem {
           ASSERT_NEAR(pre_out[at], s, tol) << i << "," << j;
         }
         s = act_value(d.act, s) * grad_value(d.grad, saved[at]);
-        ASSERT_NEAR(out[at], s, tol)
-            << d.m << "x" << d.n << "x" << d.k << " at " << i << "," << j << " trans " << d.trans_a
-            << d.trans_b << " batch item " << t;
+        ASSERT_NEAR(out[at], s, tol) << d.m << "x" << d.n << "x" << d.k << " at " << i << "," << j
+                                     << " trans " << d.trans_a << d.trans_b << " batch item " << t;
       }
     }
   }
@@ -176,8 +186,12 @@ TEST(Gemm, LeadingDimensionsAlphaBeta) {
 
 TEST(Gemm, Epilogues) {
   using A = Activation;
-  for (auto [m, n, k] : {std::tuple{37, 45, 50}, {1, 45, 50}, {50, 1, 30}, {300, 100, 40},
-                         {64, 64, 4000}, {2, 19, 40}}) {
+  for (auto [m, n, k] : {std::tuple{37, 45, 50},
+                         {1, 45, 50},
+                         {50, 1, 30},
+                         {300, 100, 40},
+                         {64, 64, 4000},
+                         {2, 19, 40}}) {
     for (A act : {A::kNone, A::kRelu, A::kGelu, A::kGeluTanh, A::kSigmoid, A::kTanh, A::kSilu}) {
       for (int mode = 0; mode < 6; ++mode) {
         GemmDesc d = shape(m, n, k, false, mode & 1);
@@ -194,8 +208,12 @@ TEST(Gemm, Epilogues) {
 }
 
 TEST(Gemm, Batched) {
-  for (auto [m, n, k, batch] : {std::tuple{16, 16, 4, 100}, {64, 64, 32, 12}, {1, 64, 32, 7},
-                                {200, 128, 64, 3}, {31, 1, 5, 9}, {128, 128, 64, 70}}) {
+  for (auto [m, n, k, batch] : {std::tuple{16, 16, 4, 100},
+                                {64, 64, 32, 12},
+                                {1, 64, 32, 7},
+                                {200, 128, 64, 3},
+                                {31, 1, 5, 9},
+                                {128, 128, 64, 70}}) {
     for (int t = 0; t < 4; ++t) {
       GemmDesc d = shape(m, n, k, t & 1, t & 2);
       d.batch = batch;

@@ -29,9 +29,7 @@ struct PartIo {
       : mask(hwy::HWY_NAMESPACE::FirstN(D(), size_t(n))), count(size_t(n)) {}
 #if HWY_TARGET <= HWY_AVX2
   HWY_INLINE V load(const float* p) const { return hwy::HWY_NAMESPACE::MaskedLoad(mask, D(), p); }
-  HWY_INLINE void store(V v, float* p) const {
-    hwy::HWY_NAMESPACE::BlendedStore(v, mask, D(), p);
-  }
+  HWY_INLINE void store(V v, float* p) const { hwy::HWY_NAMESPACE::BlendedStore(v, mask, D(), p); }
 #else  // without masked instructions Highway touches whole vectors
   HWY_INLINE V load(const float* p) const {
     HWY_ALIGN float lane[hwy::HWY_NAMESPACE::MaxLanes(D())] = {};
@@ -61,9 +59,8 @@ HWY_INLINE void map1(const float* x, float* out, int64_t n, F f) {
 }
 template <class F>
 HWY_INLINE void map2(const float* x, const float* y, float* out, int64_t n, F f) {
-  each_vector(n, [&](auto io, int64_t i) HWY_ATTR {
-    io.store(f(io.load(x + i), io.load(y + i)), out + i);
-  });
+  each_vector(n, [&](auto io, int64_t i)
+                     HWY_ATTR { io.store(f(io.load(x + i), io.load(y + i)), out + i); });
 }
 template <class F>
 HWY_INLINE void map3(const float* x, const float* y, const float* z, float* out, int64_t n, F f) {

@@ -196,7 +196,8 @@ void update(ThreadPool& pool, const OptimList& list, const LionStep& step) {
 
 double gradient_sum_squares(ThreadPool& pool, const OptimList& list) {
   for_chunks(pool, list, 0, [&](const OptimTensor& t, const OptimList::Chunk& c, int) {
-    list.sums()[&c - &list.chunk(0)] = double(reduce(Reduce::kSumSquare, t.g + c.begin, c.end - c.begin));
+    list.sums()[&c - &list.chunk(0)] =
+        double(reduce(Reduce::kSumSquare, t.g + c.begin, c.end - c.begin));
   });
   double sum = 0;
   for (int64_t i = 0; i < list.chunks(); ++i) sum += list.sums()[i];

@@ -71,104 +71,123 @@ void check(const char* name, MakeStep make,
 }
 
 TEST(Optim, Sgd) {
-  check("sgd", [](int) { return SgdStep{0.1f, 0.01f, 0.5f}; },
-        [](double& x, double g, double*, int) { x -= 0.1 * (0.5 * g + 0.01 * x); });
+  check(
+      "sgd",
+      [](int) {
+        return SgdStep{0.1f, 0.01f, 0.5f};
+      },
+      [](double& x, double g, double*, int) { x -= 0.1 * (0.5 * g + 0.01 * x); });
 }
 
 TEST(Optim, PytorchMomentum) {
   for (bool nesterov : {false, true}) {
-    check("momentum",
-          [=](int t) {
-            MomentumStep s;
-            s.lr = 0.1f, s.decay = 0.02f;
-            s.keep = t == 1 ? 0.0f : 0.9f, s.take = t == 1 ? 1.0f : 0.75f;
-            s.look = nesterov ? 0.9f : 0.0f;
-            return s;
-          },
-          [=](double& x, double g, double* s, int t) {
-            g += 0.02 * x;
-            s[0] = t == 1 ? g : 0.9 * s[0] + 0.75 * g;
-            x -= 0.1 * (nesterov ? g + 0.9 * s[0] : s[0]);
-          });
+    check(
+        "momentum",
+        [=](int t) {
+          MomentumStep s;
+          s.lr = 0.1f, s.decay = 0.02f;
+          s.keep = t == 1 ? 0.0f : 0.9f, s.take = t == 1 ? 1.0f : 0.75f;
+          s.look = nesterov ? 0.9f : 0.0f;
+          return s;
+        },
+        [=](double& x, double g, double* s, int t) {
+          g += 0.02 * x;
+          s[0] = t == 1 ? g : 0.9 * s[0] + 0.75 * g;
+          x -= 0.1 * (nesterov ? g + 0.9 * s[0] : s[0]);
+        });
   }
 }
 
 TEST(Optim, Adam) {
   for (bool decoupled : {false, true}) {
     for (bool amsgrad : {false, true}) {
-      check("adam",
-            [=](int t) {
-              AdamStep s = adam_step(0.01, 0.9, 0.99, 1e-6, 0.1, decoupled, t);
-              s.amsgrad = amsgrad;
-              return s;
-            },
-            [=](double& x, double g, double* s, int t) {
-              if (decoupled) x *= 1 - 0.01 * 0.1; else g += 0.1 * x;
-              s[0] = 0.9 * s[0] + 0.1 * g;
-              s[1] = 0.99 * s[1] + 0.01 * g * g;
-              double v = s[1];
-              if (amsgrad) v = s[2] = std::max(s[2], s[1]);
-              const double c1 = 1 - std::pow(0.9, t), c2 = 1 - std::pow(0.99, t);
-              x -= 0.01 / c1 * s[0] / (std::sqrt(v) / std::sqrt(c2) + 1e-6);
-            });
+      check(
+          "adam",
+          [=](int t) {
+            AdamStep s = adam_step(0.01, 0.9, 0.99, 1e-6, 0.1, decoupled, t);
+            s.amsgrad = amsgrad;
+            return s;
+          },
+          [=](double& x, double g, double* s, int t) {
+            if (decoupled)
+              x *= 1 - 0.01 * 0.1;
+            else
+              g += 0.1 * x;
+            s[0] = 0.9 * s[0] + 0.1 * g;
+            s[1] = 0.99 * s[1] + 0.01 * g * g;
+            double v = s[1];
+            if (amsgrad) v = s[2] = std::max(s[2], s[1]);
+            const double c1 = 1 - std::pow(0.9, t), c2 = 1 - std::pow(0.99, t);
+            x -= 0.01 / c1 * s[0] / (std::sqrt(v) / std::sqrt(c2) + 1e-6);
+          });
     }
   }
 }
 
 TEST(Optim, OnnxAdam) {
-  check("onnx adam", [](int t) { return onnx_adam_step(0.01, t - 1, 0.9, 0.99, 1e-4, 0.05, 0.02); },
-        [](double& x, double g, double* s, int step) {
-          const int t = step - 1;
-          g += 0.05 * x;
-          s[0] = 0.9 * s[0] + 0.1 * g;
-          s[1] = 0.99 * s[1] + 0.01 * g * g;
-          const double r =
-              t > 0 ? 0.01 * std::sqrt(1 - std::pow(0.99, t)) / (1 - std::pow(0.9, t)) : 0.01;
-          x = (1 - 0.02) * (x - r * s[0] / (std::sqrt(s[1]) + 1e-4));
-        });
+  check(
+      "onnx adam", [](int t) { return onnx_adam_step(0.01, t - 1, 0.9, 0.99, 1e-4, 0.05, 0.02); },
+      [](double& x, double g, double* s, int step) {
+        const int t = step - 1;
+        g += 0.05 * x;
+        s[0] = 0.9 * s[0] + 0.1 * g;
+        s[1] = 0.99 * s[1] + 0.01 * g * g;
+        const double r =
+            t > 0 ? 0.01 * std::sqrt(1 - std::pow(0.99, t)) / (1 - std::pow(0.9, t)) : 0.01;
+        x = (1 - 0.02) * (x - r * s[0] / (std::sqrt(s[1]) + 1e-4));
+      });
 }
 
 TEST(Optim, Adagrad) {
-  check("adagrad", [](int) { return AdagradStep{0.1f, 1e-5f, 0.01f, 1.0f}; },
-        [](double& x, double g, double* s, int) {
-          g += 0.01 * x;
-          s[0] += g * g;
-          x -= 0.1 * g / (std::sqrt(s[0]) + 1e-5);
-        });
+  check(
+      "adagrad",
+      [](int) {
+        return AdagradStep{0.1f, 1e-5f, 0.01f, 1.0f};
+      },
+      [](double& x, double g, double* s, int) {
+        g += 0.01 * x;
+        s[0] += g * g;
+        x -= 0.1 * g / (std::sqrt(s[0]) + 1e-5);
+      });
 }
 
 TEST(Optim, Rmsprop) {
   for (bool centered : {false, true}) {
     for (float momentum : {0.0f, 0.5f}) {
-      check("rmsprop",
-            [=](int) {
-              RmspropStep s;
-              s.lr = 0.001f, s.alpha = 0.75f, s.epsilon = 0.01f;
-              s.momentum = momentum, s.centered = centered;
-              return s;
-            },
-            [=](double& x, double g, double* s, int) {
-              s[0] = 0.75 * s[0] + 0.25 * g * g;
-              double v = s[0];
-              if (centered) {
-                s[2] = 0.75 * s[2] + 0.25 * g;
-                v -= s[2] * s[2];
-              }
-              double d = g / (std::sqrt(std::max(v, 0.0)) + 0.01);
-              if (momentum != 0) d = s[1] = double(momentum) * s[1] + d;
-              x -= 0.001 * d;
-            });
+      check(
+          "rmsprop",
+          [=](int) {
+            RmspropStep s;
+            s.lr = 0.001f, s.alpha = 0.75f, s.epsilon = 0.01f;
+            s.momentum = momentum, s.centered = centered;
+            return s;
+          },
+          [=](double& x, double g, double* s, int) {
+            s[0] = 0.75 * s[0] + 0.25 * g * g;
+            double v = s[0];
+            if (centered) {
+              s[2] = 0.75 * s[2] + 0.25 * g;
+              v -= s[2] * s[2];
+            }
+            double d = g / (std::sqrt(std::max(v, 0.0)) + 0.01);
+            if (momentum != 0) d = s[1] = double(momentum) * s[1] + d;
+            x -= 0.001 * d;
+          });
     }
   }
 }
 
 TEST(Optim, Lion) {
-  check("lion", [](int) { return LionStep{0.01, 0.9, 0.99, 0.1, 1.0f}; },
-        [](double& x, double g, double* s, int) {
-          const double u = 0.9 * s[0] + 0.1 * g;
-          x = x * (1 - 0.01 * 0.1) - 0.01 * ((u > 0) - (u < 0));
-          s[0] = 0.99 * s[0] + 0.01 * g;
-        });
+  check(
+      "lion",
+      [](int) {
+        return LionStep{0.01, 0.9, 0.99, 0.1, 1.0f};
+      },
+      [](double& x, double g, double* s, int) {
+        const double u = 0.9 * s[0] + 0.1 * g;
+        x = x * (1 - 0.01 * 0.1) - 0.01 * ((u > 0) - (u < 0));
+        s[0] = 0.99 * s[0] + 0.01 * g;
+      });
 }
 
 TEST(Optim, SumOfSquares) {

@@ -1,8 +1,7 @@
 // Vector parts of reduce.hpp; how the work is split is in reduce_split.cpp.
-#include "kernels/simd/reduce_kernels.hpp"
-
 #include <limits>
 
+#include "kernels/simd/reduce_kernels.hpp"
 #include "kernels/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/simd/reduce.cpp"

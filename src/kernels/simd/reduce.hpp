@@ -8,7 +8,14 @@
 
 namespace onnxtrain::simd {
 
-enum class Reduce : uint8_t { kSum, kMean, kSumSquare, kSumAbs, kMax, kMin };  // NaN wins in kMax/kMin
+enum class Reduce : uint8_t {
+  kSum,
+  kMean,
+  kSumSquare,
+  kSumAbs,
+  kMax,
+  kMin
+};  // NaN wins in kMax/kMin
 
 // Contiguous data, on the calling thread. kMax and kMin of nothing: -inf and +inf.
 float reduce(Reduce op, const float* x, int64_t n);

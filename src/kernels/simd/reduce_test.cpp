@@ -18,19 +18,30 @@ std::vector<float> randoms(int64_t n) {
   return v;
 }
 
-constexpr Reduce kAll[] = {Reduce::kSum, Reduce::kMean, Reduce::kSumSquare,
-                           Reduce::kSumAbs, Reduce::kMax, Reduce::kMin};
+constexpr Reduce kAll[] = {Reduce::kSum,    Reduce::kMean, Reduce::kSumSquare,
+                           Reduce::kSumAbs, Reduce::kMax,  Reduce::kMin};
 
 double reference(Reduce op, const float* x, int64_t n, int64_t stride) {
   double s = op == Reduce::kMax ? -INFINITY : op == Reduce::kMin ? INFINITY : 0;
   for (int64_t i = 0; i < n; ++i) {
     const double v = x[i * stride];
     switch (op) {
-      case Reduce::kSum: case Reduce::kMean: s += v; break;
-      case Reduce::kSumSquare: s += v * v; break;
-      case Reduce::kSumAbs: s += std::abs(v); break;
-      case Reduce::kMax: s = std::max(s, v); break;
-      case Reduce::kMin: s = std::min(s, v); break;
+      case Reduce::kSum:
+      case Reduce::kMean:
+        s += v;
+        break;
+      case Reduce::kSumSquare:
+        s += v * v;
+        break;
+      case Reduce::kSumAbs:
+        s += std::abs(v);
+        break;
+      case Reduce::kMax:
+        s = std::max(s, v);
+        break;
+      case Reduce::kMin:
+        s = std::min(s, v);
+        break;
     }
   }
   return op == Reduce::kMean ? s / double(n) : s;
@@ -63,8 +74,14 @@ TEST(Reduce, NanWins) {
 }
 
 TEST(Reduce, Middle) {
-  for (auto [outer, k, inner] : {std::tuple{1, 5, 7}, {3, 17, 1}, {4, 9, 33}, {1, 5000, 40},
-                                 {1, 700, 900}, {50, 3, 100}, {2, 1, 6}, {1, 20000, 3}}) {
+  for (auto [outer, k, inner] : {std::tuple{1, 5, 7},
+                                 {3, 17, 1},
+                                 {4, 9, 33},
+                                 {1, 5000, 40},
+                                 {1, 700, 900},
+                                 {50, 3, 100},
+                                 {2, 1, 6},
+                                 {1, 20000, 3}}) {
     const auto x = randoms(int64_t(outer) * k * inner);
     for (Reduce op : kAll) {
       std::vector<float> first;

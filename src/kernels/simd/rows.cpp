@@ -1,10 +1,9 @@
 // Vector parts of rows.hpp; how rows are split is in rows_split.cpp.
-#include "kernels/simd/rows_kernels.hpp"
-
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "kernels/simd/rows_kernels.hpp"
 #include "kernels/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/simd/rows.cpp"
@@ -37,7 +36,8 @@ HWY_INLINE float row_sum(int64_t n, F f) {
     c = hn::Add(c, f(WholeIo(), i + 2 * lanes));
     e = hn::Add(e, f(WholeIo(), i + 3 * lanes));
   }
-  each_vector(n - i, [&](auto io, int64_t j) HWY_ATTR { a = hn::Add(a, lanes_of(io, f(io, i + j))); });
+  each_vector(n - i,
+              [&](auto io, int64_t j) HWY_ATTR { a = hn::Add(a, lanes_of(io, f(io, i + j))); });
   return hn::GetLane(hn::SumOfLanes(D(), hn::Add(hn::Add(a, b), hn::Add(c, e))));
 }
 
@@ -65,7 +65,8 @@ void softmax_rows(const float* x, float* y, int64_t rows, int64_t n, float scale
     // a negative scale turns the order around
     float top = scale >= 0 ? row_max(x, n) * scale : 0;
     if (scale < 0) {
-      each_vector(n, [&](auto io, int64_t i) HWY_ATTR { io.store(hn::Mul(io.load(x + i), vs), y + i); });
+      each_vector(
+          n, [&](auto io, int64_t i) HWY_ATTR { io.store(hn::Mul(io.load(x + i), vs), y + i); });
       top = row_max(y, n);
     }
     const V vtop = set(top);
@@ -76,7 +77,8 @@ void softmax_rows(const float* x, float* y, int64_t rows, int64_t n, float scale
       return e;
     });
     const V inv = set(1.0f / sum);
-    each_vector(n, [&](auto io, int64_t i) HWY_ATTR { io.store(hn::Mul(io.load(y + i), inv), y + i); });
+    each_vector(
+        n, [&](auto io, int64_t i) HWY_ATTR { io.store(hn::Mul(io.load(y + i), inv), y + i); });
   }
 }
 
@@ -84,9 +86,8 @@ void softmax_grad_rows(const float* dy, const float* y, float* dx, int64_t rows,
                        float scale) {
   const V vs = set(scale);
   for (int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
-    const V dot = set(row_sum(n, [&](auto io, int64_t i) HWY_ATTR {
-      return hn::Mul(io.load(dy + i), io.load(y + i));
-    }));
+    const V dot = set(row_sum(
+        n, [&](auto io, int64_t i) HWY_ATTR { return hn::Mul(io.load(dy + i), io.load(y + i)); }));
     each_vector(n, [&](auto io, int64_t i) HWY_ATTR {
       const V g = hn::Mul(io.load(y + i), hn::Sub(io.load(dy + i), dot));
       io.store(hn::Mul(g, vs), dx + i);
@@ -107,7 +108,8 @@ HWY_INLINE float log_sum_exp(const float* x, int64_t n) {
 void log_softmax_rows(const float* x, float* y, int64_t rows, int64_t n) {
   for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
     const V lse = set(log_sum_exp(x, n));
-    each_vector(n, [&](auto io, int64_t i) HWY_ATTR { io.store(hn::Sub(io.load(x + i), lse), y + i); });
+    each_vector(
+        n, [&](auto io, int64_t i) HWY_ATTR { io.store(hn::Sub(io.load(x + i), lse), y + i); });
   }
 }
 
@@ -138,7 +140,8 @@ void cross_entropy_rows(const CrossEntropy& c, int64_t row0, int64_t row1, float
     const V vlse = set(lse);
     if (c.log_prob) {
       float* out = c.log_prob + r * n;
-      each_vector(n, [&](auto io, int64_t i) HWY_ATTR { io.store(hn::Sub(io.load(x + i), vlse), out + i); });
+      each_vector(n, [&](auto io, int64_t i)
+                         HWY_ATTR { io.store(hn::Sub(io.load(x + i), vlse), out + i); });
     }
     if (!grad) continue;
     const float g = ignored ? 0.0f : weight * grad_each;
@@ -155,12 +158,13 @@ void norm_rows(const RowNorm& p, const float* x, float* y, float* mean, float* r
   const float inv_n = 1.0f / float(n);
   for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
     const float mu =
-        p.rms ? 0.0f : inv_n * row_sum(n, [&](auto io, int64_t i) HWY_ATTR { return io.load(x + i); });
+        p.rms ? 0.0f
+              : inv_n * row_sum(n, [&](auto io, int64_t i) HWY_ATTR { return io.load(x + i); });
     const V vmu = set(mu);
     const float var = inv_n * row_sum(n, [&](auto io, int64_t i) HWY_ATTR {
-      const V v = hn::Sub(io.load(x + i), vmu);
-      return hn::Mul(v, v);
-    });
+                        const V v = hn::Sub(io.load(x + i), vmu);
+                        return hn::Mul(v, v);
+                      });
     const float rs = 1.0f / std::sqrt(var + p.epsilon);
     if (mean) mean[r] = mu;
     if (rstd) rstd[r] = rs;
@@ -186,10 +190,11 @@ void norm_grad_rows(const RowNorm& p, const float* dy, const float* x, const flo
       const V g = io.load(dy + i);
       return p.scale ? hn::Mul(g, io.load(p.scale + i)) : g;
     };
-    auto hat = [&](auto io, int64_t i) HWY_ATTR { return hn::Mul(hn::Sub(io.load(x + i), mu), rs); };
+    auto hat = [&](auto io, int64_t i)
+                   HWY_ATTR { return hn::Mul(hn::Sub(io.load(x + i), mu), rs); };
     const float along = inv_n * row_sum(n, [&](auto io, int64_t i) HWY_ATTR {
-      return hn::Mul(grad(io, i), hat(io, i));
-    });
+                          return hn::Mul(grad(io, i), hat(io, i));
+                        });
     const float flat = p.rms ? 0.0f : inv_n * row_sum(n, grad);
     const V va = set(along), vf = set(flat);
     each_vector(n, [&](auto io, int64_t i) HWY_ATTR {
@@ -202,7 +207,7 @@ void norm_grad_rows(const RowNorm& p, const float* dy, const float* x, const flo
 }
 
 const RowKernels* make_rows() {
-  static const RowKernels table = {softmax_rows,       softmax_grad_rows,  log_softmax_rows,
+  static const RowKernels table = {softmax_rows,          softmax_grad_rows,  log_softmax_rows,
                                    log_softmax_grad_rows, cross_entropy_rows, norm_rows,
                                    norm_grad_rows};
   return &table;

@@ -32,9 +32,9 @@ struct CrossEntropy {
   bool has_ignore = false;
   int64_t ignore_index = 0;
   LossReduction reduction = LossReduction::kMean;
-  float* row_loss = nullptr;        // [rows], required: also the workspace of the sum
-  float* log_prob = nullptr;        // [rows, n] or null
-  float* grad = nullptr;            // [rows, n] or null: grad_scale * d loss / dx; may be x
+  float* row_loss = nullptr;  // [rows], required: also the workspace of the sum
+  float* log_prob = nullptr;  // [rows, n] or null
+  float* grad = nullptr;      // [rows, n] or null: grad_scale * d loss / dx; may be x
   float grad_scale = 1;
 };
 // Loss and gradient in one pass; returns the reduced loss (0 for kNone).

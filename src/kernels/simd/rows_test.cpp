@@ -23,7 +23,8 @@ Floats randoms(int64_t n, uint32_t seed) {
 struct Size {
   int64_t rows, n;
 };
-constexpr Size kSizes[] = {{1, 1}, {3, 5}, {7, 8}, {5, 10}, {64, 10}, {33, 67}, {4, 1000}, {2000, 37}};
+constexpr Size kSizes[] = {{1, 1},   {3, 5},   {7, 8},    {5, 10},
+                           {64, 10}, {33, 67}, {4, 1000}, {2000, 37}};
 
 // Runs f(pool) -> results with 1, 2 and 4 threads and demands the same bits.
 template <class F>
@@ -188,7 +189,8 @@ TEST(Rows, Norms) {
         double mu = 0, var = 0, a = 0, f = 0;
         for (int64_t i = 0; i < n; ++i) mu += double(xr[i]) / double(n);
         if (p.rms) mu = 0;
-        for (int64_t i = 0; i < n; ++i) var += (double(xr[i]) - mu) * (double(xr[i]) - mu) / double(n);
+        for (int64_t i = 0; i < n; ++i)
+          var += (double(xr[i]) - mu) * (double(xr[i]) - mu) / double(n);
         const double rs = 1 / std::sqrt(var + double(p.epsilon));
         auto hat = [&](int64_t i) { return (double(xr[i]) - mu) * rs; };
         auto g = [&](int64_t i) {

@@ -192,7 +192,8 @@ HWY_INLINE V gelu(V x) {
 }
 HWY_INLINE V gelu_grad(V x) {
   const V cdf = fma(erf(hn::Mul(x, set(0.70710678118654752f))), set(0.5f), set(0.5f));
-  const V pdf = hn::Mul(exp_nonpositive(hn::Mul(hn::Mul(x, x), set(-0.5f))), set(0.3989422804014327f));
+  const V pdf =
+      hn::Mul(exp_nonpositive(hn::Mul(hn::Mul(x, x), set(-0.5f))), set(0.3989422804014327f));
   return fma(x, pdf, cdf);
 }
 
@@ -257,9 +258,7 @@ HWY_INLINE V sin_or_cos(V x, int quadrant) {
   }
   return out;
 }
-HWY_INLINE V sin(V x) {
-  return hn::IfThenElse(x == hn::Zero(D()), x, sin_or_cos(x, 0));
-}
+HWY_INLINE V sin(V x) { return hn::IfThenElse(x == hn::Zero(D()), x, sin_or_cos(x, 0)); }
 HWY_INLINE V cos(V x) { return sin_or_cos(x, 1); }
 
 // 2^(y log2 x) in double precision, for positive finite x.
@@ -271,9 +270,11 @@ HWY_INLINE Vd pow_positive(Dd dd, Vd x, Vd y) {
                                          hn::Set(di, 0x3fe6a09e667f3bcdLL)));
   // arithmetic shift of the exponent through an offset: 64-bit ShiftRight is slow before AVX-512
   const auto e_bits = hn::BitCast(
-      di, hn::ShiftRight<52>(hn::BitCast(hn::RebindToUnsigned<Dd>(), hn::Add(bits, hn::Set(di, int64_t(2048) << 52)))));
+      di, hn::ShiftRight<52>(hn::BitCast(hn::RebindToUnsigned<Dd>(),
+                                         hn::Add(bits, hn::Set(di, int64_t(2048) << 52)))));
   const auto magic = hn::Set(di, 0x4330000000000000LL);  // 2^52 as bits
-  const Vd e = hn::Sub(hn::BitCast(dd, hn::Or(e_bits, magic)), hn::Set(dd, 4503599627370496.0 + 2048.0));
+  const Vd e =
+      hn::Sub(hn::BitCast(dd, hn::Or(e_bits, magic)), hn::Set(dd, 4503599627370496.0 + 2048.0));
   const Vd one = hn::Set(dd, 1.0);
   const Vd s = hn::Div(hn::Sub(m, one), hn::Add(m, one));
   const Vd z = hn::Mul(s, s);
@@ -288,8 +289,8 @@ HWY_INLINE Vd pow_positive(Dd dd, Vd x, Vd y) {
   const Vd n = hn::Round(t);
   const Vd r = hn::Mul(hn::Sub(t, n), hn::Set(dd, 0.69314718055994530942));
   Vd q = hn::Set(dd, 1.0 / 3628800);
-  for (double c : {1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5,
-                   1.0, 1.0}) {
+  for (double c : {1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6,
+                   0.5, 1.0, 1.0}) {
     q = hn::MulAdd(q, r, hn::Set(dd, c));
   }
   // n + 1023 as an integer without a 64-bit conversion

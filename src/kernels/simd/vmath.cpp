@@ -17,11 +17,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 using V = vm::V;
 
 #undef OT_VECTOR_FUNCTIONS
-#define OT_VECTOR_FUNCTIONS(F)                                                                  \
-  F(exp) F(expm1) F(log) F(log1p) F(tanh) F(sigmoid) F(softplus) F(erf) F(gelu) F(gelu_grad)    \
-  F(gelu_tanh) F(gelu_tanh_grad) F(silu) F(silu_grad) F(rsqrt) F(sin) F(cos)
+#define OT_VECTOR_FUNCTIONS(F)                                                                     \
+  F(exp)                                                                                           \
+  F(expm1) F(log) F(log1p) F(tanh) F(sigmoid) F(softplus) F(erf) F(gelu) F(gelu_grad) F(gelu_tanh) \
+      F(gelu_tanh_grad) F(silu) F(silu_grad) F(rsqrt) F(sin) F(cos)
 
-#define OT_DEFINE(f) \
+#define OT_DEFINE(f)                                        \
   void v##f##_impl(const float* x, float* out, int64_t n) { \
     map1(x, out, n, [](V v) HWY_ATTR { return vm::f(v); }); \
   }
@@ -56,11 +57,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace onnxtrain::simd {
-#define OT_EXPORT(f)                                      \
-  HWY_EXPORT(v##f##_impl);                                \
-  void v##f(const float* x, float* out, int64_t n) {      \
-    HWY_DYNAMIC_DISPATCH(v##f##_impl)(x, out, n);         \
-  }
+#define OT_EXPORT(f)       \
+  HWY_EXPORT(v##f##_impl); \
+  void v##f(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(v##f##_impl)(x, out, n); }
 OT_VECTOR_FUNCTIONS(OT_EXPORT)
 OT_EXPORT(sqrt)
 #undef OT_EXPORT

@@ -71,52 +71,70 @@ double gelu_tanh(double x) {
 }
 
 TEST(Vmath, Accuracy) {
-  check("exp", vexp, [](double x) { return std::exp(x); }, 1.5);
-  check("expm1", vexpm1, [](double x) { return std::expm1(x); }, 2);
-  check("log", vlog, [](double x) { return std::log(x); }, 1.5);
-  check("log1p", vlog1p, [](double x) { return std::log1p(x); }, 2);
-  check("tanh", vtanh, [](double x) { return std::tanh(x); }, 3);
-  check("sigmoid", vsigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, 3);
-  check("softplus", vsoftplus,
-        [](double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }, 3);
-  check("erf", verf, [](double x) { return std::erf(x); }, 2);
-  check("sqrt", vsqrt, [](double x) { return std::sqrt(x); }, 0.5);
-  check("rsqrt", vrsqrt, [](double x) { return 1 / std::sqrt(x); }, 1.5);
-  check("sin", vsin, [](double x) { return std::sin(x); }, 2);
-  check("cos", vcos, [](double x) { return std::cos(x); }, 2);
+  check(
+      "exp", vexp, [](double x) { return std::exp(x); }, 1.5);
+  check(
+      "expm1", vexpm1, [](double x) { return std::expm1(x); }, 2);
+  check(
+      "log", vlog, [](double x) { return std::log(x); }, 1.5);
+  check(
+      "log1p", vlog1p, [](double x) { return std::log1p(x); }, 2);
+  check(
+      "tanh", vtanh, [](double x) { return std::tanh(x); }, 3);
+  check(
+      "sigmoid", vsigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, 3);
+  check(
+      "softplus", vsoftplus,
+      [](double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }, 3);
+  check(
+      "erf", verf, [](double x) { return std::erf(x); }, 2);
+  check(
+      "sqrt", vsqrt, [](double x) { return std::sqrt(x); }, 0.5);
+  check(
+      "rsqrt", vrsqrt, [](double x) { return 1 / std::sqrt(x); }, 1.5);
+  check(
+      "sin", vsin, [](double x) { return std::sin(x); }, 2);
+  check(
+      "cos", vcos, [](double x) { return std::cos(x); }, 2);
 }
 
 TEST(Vmath, Activations) {
   auto unit = [](double x) { return ulp_of(x); };
   auto one = [](double) { return ulp_of(1.0); };
-  check("gelu", vgelu, [](double x) { return std::isinf(x) && x < 0 ? NAN : erf_gelu(x); }, 3, unit);
-  check("gelu_tanh", vgelu_tanh,
-        [](double x) { return std::isinf(x) && x < 0 ? NAN : gelu_tanh(x); }, 4, unit);
-  check("silu", vsilu, [](double x) { return std::isinf(x) && x < 0 ? NAN : x / (1 + std::exp(-x)); },
-        4, [](double) { return std::ldexp(1.0, -144); });  // x times a denormal
-  check("silu_grad", vsilu_grad,
-        [](double x) {
-          if (std::isinf(x)) return double(NAN);
-          const double s = 1 / (1 + std::exp(-x));
-          return s * (1 + x * (1 / (1 + std::exp(x))));
-        },
-        4, one);
-  check("gelu_grad", vgelu_grad,
-        [](double x) {
-          if (std::isinf(x)) return double(NAN);
-          return 0.5 * std::erfc(-x / std::sqrt(2.0)) +
-                 x * std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
-        },
-        4, one);
-  check("gelu_tanh_grad", vgelu_tanh_grad,
-        [](double x) {
-          if (std::abs(x) > 20) return x > 0 ? 1.0 : 0.0;
-          const double u = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
-          const double s = 1 / (1 + std::exp(-2 * u));
-          const double du = std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
-          return s + x * s * (1 - s) * 2 * du;
-        },
-        4, one);
+  check(
+      "gelu", vgelu, [](double x) { return std::isinf(x) && x < 0 ? NAN : erf_gelu(x); }, 3, unit);
+  check(
+      "gelu_tanh", vgelu_tanh, [](double x) { return std::isinf(x) && x < 0 ? NAN : gelu_tanh(x); },
+      4, unit);
+  check(
+      "silu", vsilu, [](double x) { return std::isinf(x) && x < 0 ? NAN : x / (1 + std::exp(-x)); },
+      4, [](double) { return std::ldexp(1.0, -144); });  // x times a denormal
+  check(
+      "silu_grad", vsilu_grad,
+      [](double x) {
+        if (std::isinf(x)) return double(NAN);
+        const double s = 1 / (1 + std::exp(-x));
+        return s * (1 + x * (1 / (1 + std::exp(x))));
+      },
+      4, one);
+  check(
+      "gelu_grad", vgelu_grad,
+      [](double x) {
+        if (std::isinf(x)) return double(NAN);
+        return 0.5 * std::erfc(-x / std::sqrt(2.0)) +
+               x * std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
+      },
+      4, one);
+  check(
+      "gelu_tanh_grad", vgelu_tanh_grad,
+      [](double x) {
+        if (std::abs(x) > 20) return x > 0 ? 1.0 : 0.0;
+        const double u = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+        const double s = 1 / (1 + std::exp(-2 * u));
+        const double du = std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+        return s + x * s * (1 - s) * 2 * du;
+      },
+      4, one);
 }
 
 TEST(Vmath, Pow) {
