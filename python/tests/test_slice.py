@@ -164,3 +164,23 @@ def test_damaged_checkpoint_is_refused(tmp_path):
     path.write_bytes(bytes(data))
     with pytest.raises(ot.CheckpointError, match="fc1.weight"):
         ot.resume(path)
+
+
+def test_evaluation_uses_the_inference_form():
+    """Dropout is live in the step and off when the same weights are evaluated."""
+    m = mlp(hidden=64)
+    relu = m.graph.node[1]
+    relu.output[0] = "before"
+    ratio = numpy_helper.from_array(np.float32(0.5), "ratio")
+    m.graph.initializer.append(ratio)
+    m.graph.node.insert(2, helper.make_node("Dropout", ["before", "ratio"], ["a"], "drop"))
+    feeds = batch(256)
+    t = ot.Trainer(ot.prepare(m.SerializeToString(), loss="cross_entropy", optimizer=ot.SGD(lr=0.0)), seed=1)
+    steps = [t.step(feeds).loss for _ in range(3)]
+    assert len(set(steps)) == 3  # another mask each time
+    z = ot.Session(m.SerializeToString()).run({"x": feeds["x"]})["logits"].astype(np.float64)
+    z -= z.max(1, keepdims=True)
+    want = -(z[np.arange(256), feeds["label"]] - np.log(np.exp(z).sum(1))).mean()
+    got = t.evaluate(feeds["x"], feeds["label"])["loss"]
+    assert got == pytest.approx(want, rel=1e-5)
+    assert t.evaluate(feeds["x"], feeds["label"])["loss"] == got

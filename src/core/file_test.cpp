@@ -161,7 +161,7 @@ TEST_F(FileTest, StaleTemporariesGo) {
 }
 
 TEST_F(FileTest, FullDiskHasItsOwnCode) {
-  if (access("/dev/full", W_OK) != 0) GTEST_SKIP();
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "this system has no /dev/full to fill";
   EXPECT_EQ(code([&] { append_line("/dev/full", "x"); }), "OT4012");
 }
 

@@ -16,13 +16,14 @@ FeedColumns FeedColumns::subset(const std::vector<int64_t>& rows) const {
 
 namespace {
 
-// Values of the training-mode twin are read from the main graph instead: its names end in ".train".
-constexpr std::string_view kTwin = ".train";
+// Values of the training-mode twin are read from the main graph instead: its names end in "_train" (convert/twin.cpp).
+constexpr std::string_view kTwin = "_train";
 
-void use_inference_form(Graph& g) {
+// Values before `first` are the main graph's, the others the algorithm's (engine/combine.cpp).
+void use_inference_form(Graph& g, size_t first) {
   std::map<std::string, ValueId, std::less<>> by_name;
-  for (size_t k = 0; k < g.values.size(); ++k) by_name.emplace(g.values[k].name, ValueId(k));
-  for (size_t k = 0; k < g.values.size(); ++k) {
+  for (size_t k = 0; k < first; ++k) by_name.emplace(g.values[k].name, ValueId(k));
+  for (size_t k = first; k < g.values.size(); ++k) {
     const std::string& name = g.values[k].name;
     if (name.size() <= kTwin.size() ||
         name.compare(name.size() - kTwin.size(), kTwin.size(), kTwin) != 0)
@@ -53,7 +54,7 @@ Evaluator::Evaluator(Training& t) : training_(t) {
     }
   }
   g.outputs = outputs;
-  use_inference_form(g);
+  use_inference_form(g, m.main.values.size());
   g.remove_dead();
   std::vector<char> read(g.values.size(), 0);
   for (const Node& n : g.nodes)
