@@ -3,11 +3,15 @@
 import os
 import pathlib
 import subprocess
+import sys
 
+import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CONSUMER = ROOT / "tests" / "consumer"
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+from cli_models import mlp, save, table  # noqa: E402
 
 
 def run(*args, **env):
@@ -31,6 +35,11 @@ def test_cmake(prefix, tmp_path):
     run("cmake", "-S", str(CONSUMER), "-B", str(tmp_path), "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", str(tmp_path))
     assert run(str(tmp_path / "consumer")).strip()
+    # the C++ header: train, save, resume, export, run
+    x, y = table(200)
+    np.savez(tmp_path / "d.npz", x=x, y=y)
+    model = save(mlp(), tmp_path / "mlp.onnx")
+    assert float(run(str(tmp_path / "train"), str(model), str(tmp_path))) > 0.4
 
 
 def test_pkg_config(prefix, tmp_path):

@@ -138,6 +138,16 @@ OT_API ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* co
                               ot_value* const* cotangents, size_t n_wrt, const char* const* wrt,
                               const ot_options* o, ot_value** results);
 
+/* ---- datasets -------------------------------------------------------------------------------- */
+typedef struct ot_dataset ot_dataset;
+/* A file (npy, npz, idx, csv, tsv), a folder with such files, or "synthetic:...". options: JSON with
+ * part ("train" or "test") and target (a csv column), or NULL. */
+OT_API ot_status ot_dataset_open(const char* spec, const char* options, ot_dataset** out);
+OT_API void ot_dataset_free(ot_dataset* d);
+OT_API int64_t ot_dataset_rows(const ot_dataset* d);
+/* Names, types and row shapes of its columns, as JSON. */
+OT_API ot_status ot_dataset_info(const ot_dataset* d, ot_text** json);
+
 /* ---- trainers -------------------------------------------------------------------------------- */
 typedef struct ot_trainer ot_trainer;
 OT_API ot_status ot_trainer_create(const ot_model* m, const ot_options* o, ot_trainer** out);
@@ -169,6 +179,13 @@ OT_API ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* con
                                 const char* const* valid_names, ot_value* const* valid_columns,
                                 const char* options, ot_epoch_callback on_epoch, void* context,
                                 ot_text** result);
+/* The same over datasets (below); valid may be NULL. Options besides those of ot_trainer_fit: map
+ * ({input: column}), scale, layout, label_offset. */
+OT_API ot_status ot_trainer_fit_data(ot_trainer* t, const ot_dataset* train,
+                                     const ot_dataset* valid, const char* options,
+                                     ot_epoch_callback on_epoch, void* context, ot_text** result);
+OT_API ot_status ot_trainer_evaluate_data(ot_trainer* t, const ot_dataset* data, int64_t batch,
+                                          ot_text** result);
 /* Loss and metrics on the inference form of the model, as a JSON object. */
 OT_API ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,
                                      ot_value* const* columns, int64_t batch, ot_text** result);

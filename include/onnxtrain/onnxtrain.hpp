@@ -1,6 +1,7 @@
 // C++20 over the C API: header only, exceptions instead of status codes, values that own.
 #pragma once
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <span>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "onnxtrain/onnxtrain.h"
+#include "onnxtrain/optimizers.hpp"
 
 namespace ot {
 
@@ -48,6 +50,28 @@ using Handle = std::unique_ptr<T, Deleter<T, Free>>;
 inline std::string take(ot_text* t) {
   Handle<ot_text, ot_text_free> h(t);
   return {ot_text_data(t), ot_text_size(t)};
+}
+inline std::string quoted(const std::string& s) {
+  std::string out = "\"";
+  for (char c : s) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+// The numbers of a flat JSON object, by name.
+inline std::map<std::string, double> numbers(const std::string& json) {
+  std::map<std::string, double> out;
+  for (size_t at = json.find('"'); at != std::string::npos; at = json.find('"', at)) {
+    size_t end = json.find('"', at + 1), colon = end + 1;
+    if (end == std::string::npos || colon >= json.size() || json[colon] != ':') break;
+    char* stop = nullptr;
+    double v = std::strtod(json.c_str() + colon + 1, &stop);
+    if (stop != json.c_str() + colon + 1) out[json.substr(at + 1, end - at - 1)] = v;
+    at = json.find_first_of(",}", colon);
+    if (at == std::string::npos) break;
+  }
+  return out;
 }
 }  // namespace detail
 
@@ -192,13 +216,98 @@ class Session {
   detail::Handle<ot_session, ot_session_free> h_;
 };
 
+// Data on disk: a file (npy, npz, idx, csv, tsv), a folder with such files, or "synthetic:...".
+class Dataset {
+ public:
+  explicit Dataset(ot_dataset* d) : h_(d) {}
+  // part: "train" or "test"; target: a csv column
+  static Dataset open(const std::string& spec, const std::string& part = "train",
+                      const std::string& target = {}) {
+    ot_dataset* d = nullptr;
+    std::string options = "{\"part\": " + detail::quoted(part) +
+                          ", \"target\": " + detail::quoted(target) + "}";
+    check(ot_dataset_open(spec.c_str(), options.c_str(), &d));
+    return Dataset(d);
+  }
+  int64_t rows() const { return ot_dataset_rows(get()); }
+  std::string info_json() const {
+    ot_text* t = nullptr;
+    check(ot_dataset_info(get(), &t));
+    return detail::take(t);
+  }
+  ot_dataset* get() const { return h_.get(); }
+
+ private:
+  detail::Handle<ot_dataset, ot_dataset_free> h_;
+};
+
+// For a model without training inside; one that carries its own is obeyed as it is.
+struct TrainerOptions {
+  std::string loss = "auto";  // as --loss of the command line
+  Optimizer optimizer;
+  float clip_norm = 0;
+  int threads = 0;
+  uint64_t seed = 0;
+};
+
+struct FitOptions {
+  int64_t epochs = 10, batch = 32;
+  double valid = 0;   // fraction of the rows for validation
+  std::string out;    // run folder; empty: nothing is written
+  int64_t patience = 0;
+  bool shuffle = true;
+};
+
+// What an epoch measured, by name: epoch, loss, lr, valid_loss, valid_accuracy, ...
+using Epoch = std::map<std::string, double>;
+
 class Trainer {
  public:
-  explicit Trainer(const Model& training_model, const Options& o = {}) {
+  explicit Trainer(const Model& model, const TrainerOptions& o = {}) {
+    ot_options c = {sizeof(ot_options), o.threads, o.seed};
+    ot_trainer* t = nullptr;
+    ot_status status = ot_trainer_create(model.get(), &c, &t);
+    if (status == OT_MODEL && std::string(ot_last_error().code) == "OT1210") {  // no training inside
+      Model prepared = model.prepare("{\"losses\": [{\"kind\": " + detail::quoted(o.loss) +
+                                     "}], \"optimizer\": " + o.optimizer.json() +
+                                     ", \"clip_norm\": " + std::to_string(o.clip_norm) + "}");
+      status = ot_trainer_create(prepared.get(), &c, &t);
+    }
+    check(status);
+    h_.reset(t);
+  }
+  // Goes on where a run folder or checkpoint stopped.
+  static Trainer resume(const std::string& run, const Options& o = {}) {
     ot_options c = o.c();
     ot_trainer* t = nullptr;
-    check(ot_trainer_create(training_model.get(), &c, &t));
-    h_.reset(t);
+    check(ot_trainer_resume(run.c_str(), &c, &t));
+    return Trainer(t);
+  }
+  // Whole epochs; one entry per epoch. valid: data of its own instead of a fraction.
+  std::vector<Epoch> fit(const Dataset& train, const FitOptions& o = {},
+                         const Dataset* valid = nullptr) {
+    std::string options =
+        "{\"epochs\": " + std::to_string(o.epochs) + ", \"batch\": " + std::to_string(o.batch) +
+        ", \"valid\": " + std::to_string(o.valid) +
+        ", \"patience\": " + std::to_string(o.patience) + ", \"out\": " + detail::quoted(o.out) +
+        ", \"shuffle\": " + (o.shuffle ? "true" : "false") + "}";
+    std::vector<Epoch> history;
+    ot_text* result = nullptr;
+    check(ot_trainer_fit_data(
+        h_.get(), train.get(), valid ? valid->get() : nullptr, options.c_str(),
+        [](void* context, const char* json) {
+          static_cast<std::vector<Epoch>*>(context)->push_back(detail::numbers(json));
+          return 0;
+        },
+        &history, &result));
+    detail::take(result);
+    return history;
+  }
+  // Loss and metrics on the inference form.
+  std::map<std::string, double> evaluate(const Dataset& data, int64_t batch = 256) {
+    ot_text* result = nullptr;
+    check(ot_trainer_evaluate_data(h_.get(), data.get(), batch, &result));
+    return detail::numbers(detail::take(result));
   }
   void initialize() { check(ot_trainer_initialize(h_.get())); }
   // Returns the loss.
@@ -234,11 +343,13 @@ class Trainer {
     check(ot_trainer_model(h_.get(), &m));
     return Model(m);
   }
-  void save(const std::string& path) const { model().save(path); }
+  // A checkpoint: program, state, position and checksums in one training ONNX file.
+  void save(const std::string& path) const { check(ot_trainer_save(h_.get(), path.c_str())); }
   void export_inference(const std::string& path) const { model().export_inference(path); }
   ot_trainer* get() const { return h_.get(); }
 
  private:
+  explicit Trainer(ot_trainer* t) : h_(t) {}
   detail::Handle<ot_trainer, ot_trainer_free> h_;
 };
 

@@ -51,10 +51,17 @@ struct Caller : FitObserver {
   std::atomic<int> stop{0};
 };
 
+struct Request {
+  FitOptions fit;
+  FeedOptions feed;
+  double fraction = 0;  // of the rows, for validation
+};
+
 // Known keys only: a misspelt option must not be ignored.
-FitOptions fit_options(const json& j, double& fraction) {
-  FitOptions o;
-  for (const auto& [key, value] : j.items()) {
+Request request_of(const char* options) {
+  Request q;
+  FitOptions& o = q.fit;
+  for (const auto& [key, value] : json::parse(options ? options : "{}").items()) {
     if (key == "epochs")
       o.epochs = value;
     else if (key == "batch")
@@ -71,13 +78,57 @@ FitOptions fit_options(const json& j, double& fraction) {
       o.folder = value;
     else if (key == "save_every")
       o.save_every = value;
+    else if (key == "keep")
+      o.keep = value;
+    else if (key == "check_finite")
+      o.check_finite = value;
     else if (key == "valid")
-      fraction = value;
+      q.fraction = value;
+    else if (key == "map")
+      q.feed.map = value.get<std::map<std::string, std::string>>();
+    else if (key == "scale")
+      q.feed.adapt.scale = value;
+    else if (key == "layout")
+      q.feed.adapt.nhwc = value == "nhwc";
+    else if (key == "label_offset")
+      q.feed.adapt.label_offset = value;
     else
       usage_error("OT1152", cat("fit has no option '", key, "'"));
   }
   if (o.epochs < 1 || o.batch < 1) usage_error("OT1152", "epochs and batch must be at least 1");
-  return o;
+  return q;
+}
+
+json fit_on(ot_trainer* t, const Dataset& data, const Dataset* other, Request q,
+            ot_epoch_callback on_epoch, void* context) {
+  LoadedData loaded = feeds_for(data, *t->t, q.feed);
+  FeedColumns train = loaded.feeds, valid;
+  if (other) {
+    valid = feeds_for(*other, *t->t, q.feed).feeds;
+  } else if (q.fraction > 0) {
+    Split split = split_rows(train.rows(), q.fraction, t->at.seed, loaded.labels);
+    valid = train.subset(split.valid);
+    train = train.subset(split.train);
+  }
+  Caller caller;
+  caller.callback = on_epoch;
+  caller.context = context;
+  q.fit.stop = &caller.stop;
+  q.fit.metadata = loaded.metadata;
+  FitResult r = fit(*t->t, train, valid.columns.empty() ? nullptr : &valid, q.fit, t->at, caller);
+  t->at = r.at;
+  json j{{"interrupted", r.interrupted}, {"best_epoch", r.best_epoch}, {"epochs", json::array()}};
+  for (const EpochResult& e : r.epochs) j["epochs"].push_back(epoch_json(e));
+  return j;
+}
+
+json evaluate_on(ot_trainer* t, const Dataset& d, int64_t batch) {
+  LoadedData data = feeds_for(d, *t->t, {});
+  Metrics m = Evaluator(*t->t).evaluate(data.feeds, batch > 0 ? batch : 256);
+  json j{{"loss", m.loss()}};
+  for (const auto& [name, value] : m.values()) j[name] = value;
+  if (!m.confusion().empty()) j["confusion"] = m.confusion();
+  return j;
 }
 
 }  // namespace
@@ -87,40 +138,31 @@ ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* const* nam
                          ot_value* const* valid_columns, const char* options,
                          ot_epoch_callback on_epoch, void* context, ot_text** result) {
   return guarded([&] {
-    double fraction = 0;
-    FitOptions o = fit_options(json::parse(options ? options : "{}"), fraction);
-    LoadedData data = feeds_for(dataset_of(n_columns, names, columns), *t->t, {});
-    FeedColumns train = data.feeds, valid;
-    if (n_valid) {
-      valid = feeds_for(dataset_of(n_valid, valid_names, valid_columns), *t->t, {}).feeds;
-    } else if (fraction > 0) {
-      Split split = split_rows(train.rows(), fraction, t->at.seed, data.labels);
-      valid = train.subset(split.valid);
-      train = train.subset(split.train);
-    }
-    if (!o.folder.empty()) RunFolder::open(o.folder);
-    Caller caller;
-    caller.callback = on_epoch;
-    caller.context = context;
-    o.stop = &caller.stop;
-    FitResult r = fit(*t->t, train, valid.columns.empty() ? nullptr : &valid, o, t->at, caller);
-    t->at = r.at;
-    json j{{"interrupted", r.interrupted}, {"best_epoch", r.best_epoch}, {"epochs", json::array()}};
-    for (const EpochResult& e : r.epochs) j["epochs"].push_back(epoch_json(e));
-    *result = text(j);
+    Dataset valid;
+    if (n_valid) valid = dataset_of(n_valid, valid_names, valid_columns);
+    *result = text(fit_on(t, dataset_of(n_columns, names, columns), n_valid ? &valid : nullptr,
+                          request_of(options), on_epoch, context));
+  });
+}
+
+ot_status ot_trainer_fit_data(ot_trainer* t, const ot_dataset* train, const ot_dataset* valid,
+                              const char* options, ot_epoch_callback on_epoch, void* context,
+                              ot_text** result) {
+  return guarded([&] {
+    *result = text(fit_on(t, train->d, valid ? &valid->d : nullptr, request_of(options), on_epoch,
+                          context));
   });
 }
 
 ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,
                               ot_value* const* columns, int64_t batch, ot_text** result) {
-  return guarded([&] {
-    LoadedData data = feeds_for(dataset_of(n_columns, names, columns), *t->t, {});
-    Metrics m = Evaluator(*t->t).evaluate(data.feeds, batch > 0 ? batch : 256);
-    json j{{"loss", m.loss()}};
-    for (const auto& [name, value] : m.values()) j[name] = value;
-    if (!m.confusion().empty()) j["confusion"] = m.confusion();
-    *result = text(j);
-  });
+  return guarded(
+      [&] { *result = text(evaluate_on(t, dataset_of(n_columns, names, columns), batch)); });
+}
+
+ot_status ot_trainer_evaluate_data(ot_trainer* t, const ot_dataset* data, int64_t batch,
+                                   ot_text** result) {
+  return guarded([&] { *result = text(evaluate_on(t, data->d, batch)); });
 }
 
 ot_status ot_trainer_resume(const char* run_or_checkpoint, const ot_options* o, ot_trainer** out) {

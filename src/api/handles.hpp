@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset.hpp"
 #include "engine/session.hpp"
 #include "engine/training.hpp"
 #include "onnxtrain/onnxtrain.h"
@@ -20,6 +21,9 @@ struct ot_model {
 };
 struct ot_session {
   std::unique_ptr<onnxtrain::Session> s;
+};
+struct ot_dataset {
+  onnxtrain::Dataset d;
 };
 struct ot_trainer {
   std::unique_ptr<onnxtrain::Training> t;

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/narration.hpp"
+
 namespace onnxtrain::cli {
 
 using Command = std::function<int()>;
@@ -12,16 +14,22 @@ using Command = std::function<int()>;
 // Registers a subcommand whose body runs after parsing.
 class Registry {
  public:
-  explicit Registry(CLI::App& app) : app_(app) {}
+  // all_help: options that are used rarely are shown too (--help-all)
+  Registry(CLI::App& app, bool all_help) : app_(app), all_help_(all_help) {}
   CLI::App* add(const std::string& name, const std::string& help, const std::string& examples);
   void on(CLI::App* command, Command body) {
     command->callback([this, body] { chosen_ = body; });
   }
+  // An option that is used rarely: listed by --help-all only.
+  CLI::Option* rare(CLI::Option* o, const char* group) const {
+    return o->group(all_help_ ? group : "");
+  }
   int run() const { return chosen_ ? chosen_() : 2; }
-  bool any() const { return bool(chosen_); }
+  CLI::App& app() { return app_; }
 
  private:
   CLI::App& app_;
+  bool all_help_;
   Command chosen_;
 };
 
@@ -38,13 +46,11 @@ void add_diff(Registry& r);
 void add_demo(Registry& r);
 void add_doctor(Registry& r);
 void add_explain(Registry& r);
+void add_runs(Registry& r);
+void add_report(Registry& r);
+void add_completion(Registry& r);
 
-// ---- shared by several commands
-// stdout: results; stderr: narration. A label padded to 10 columns, then text.
-void say(const std::string& label, const std::string& text);
-bool quiet();
-void set_quiet(bool q);
-// "1,234,567"
-std::string with_commas(int64_t n);
+// Names one typing mistake away from `word`: "did you mean --epochs?", or "".
+std::string suggestion(const CLI::App& app, const std::string& word);
 
 }  // namespace onnxtrain::cli

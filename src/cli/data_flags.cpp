@@ -3,18 +3,18 @@
 
 namespace onnxtrain::cli {
 
-void DataFlags::add_to(CLI::App* c, bool required) {
+void DataFlags::add_to(Registry& r, CLI::App* c, bool required, bool brief) {
   const char* g = "Data";
+  auto more = [&](CLI::Option* o) { return brief ? r.rare(o, g) : o->group(g); };
   auto* o = c->add_option("--data", data, "npy, npz, idx, csv file, a folder, or synthetic:...")
                 ->group(g);
   if (required) o->required();
   c->add_option("--target", target, "csv: the target column")->group(g);
-  c->add_option("--map", map, "INPUT=KEY: which array feeds which input")->group(g);
-  c->add_option("--scale", scale, "auto|none|MEAN,STD")->group(g);
-  c->add_option("--layout", layout, "nchw|nhwc: how images lie in the data")
-      ->check(CLI::IsMember({"nchw", "nhwc"}))
-      ->group(g);
-  c->add_option("--label-offset", label_offset, "added to every class label")->group(g);
+  more(c->add_option("--map", map, "INPUT=KEY: which array feeds which input"));
+  more(c->add_option("--scale", scale, "auto|none|MEAN,STD"));
+  more(c->add_option("--layout", layout, "nchw|nhwc: how images lie in the data")
+           ->check(CLI::IsMember({"nchw", "nhwc"})));
+  more(c->add_option("--label-offset", label_offset, "added to every class label"));
 }
 
 FeedOptions DataFlags::feed_options() const {
@@ -31,12 +31,14 @@ FeedOptions DataFlags::feed_options() const {
 }
 
 LoadedData load_data(const DataFlags& f, const std::string& spec, const Training& t,
-                     DataPart part) {
+                     DataPart part, bool like_trained) {
   OpenOptions open;
   open.part = part;
   open.csv.target = f.target;
+  FeedOptions feed = f.feed_options();
+  if (like_trained) options_from_metadata(t.source(), feed, open.csv);
   describe_inputs(t, open);
-  return feeds_for(open_dataset(spec, open), t, f.feed_options());
+  return feeds_for(open_dataset(spec, open), t, feed);
 }
 
 }  // namespace onnxtrain::cli

@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/commands.hpp"
 #include "train/feeds.hpp"
 
 namespace onnxtrain::cli {
@@ -14,10 +13,14 @@ struct DataFlags {
   std::vector<std::string> map;
   int64_t label_offset = 0;
 
-  void add_to(CLI::App* c, bool required = true);
+  // brief: only --data and --target are shown by --help
+  void add_to(Registry& r, CLI::App* c, bool required, bool brief);
   FeedOptions feed_options() const;
 };
 
-LoadedData load_data(const DataFlags& f, const std::string& spec, const Training& t, DataPart part);
+// like_trained: what the model carries about its data (scaling, columns, classes) is used where no
+// flag says otherwise.
+LoadedData load_data(const DataFlags& f, const std::string& spec, const Training& t, DataPart part,
+                     bool like_trained = false);
 
 }  // namespace onnxtrain::cli

@@ -63,6 +63,7 @@ int demo(const std::string& name) {
   o.folder = run.path();
   say("run", run.path());
   Progress progress("auto", o.epochs);
+  o.metadata = d.metadata;
   fit(t, train, &valid, o, Position{}, progress);
   progress.finish();
   say("saved", cat(run.model(), "   inference model, runs in any ONNX runtime"));

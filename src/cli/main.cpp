@@ -4,51 +4,73 @@
 #include <new>
 
 #include "cli/commands.hpp"
+#include "cli/run_files.hpp"
 #include "core/error.hpp"
 #include "core/version.hpp"
+#include "data/dataset.hpp"
 
 namespace onnxtrain::cli {
 
 namespace {
-bool quiet_ = false;
-}
 
-bool quiet() { return quiet_; }
-void set_quiet(bool q) { quiet_ = q; }
+// Help with the examples before the options.
+class Help : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    if (mode == CLI::AppFormatMode::Sub) return CLI::Formatter::make_help(app, name, mode);
+    std::string out = make_description(app) + "\n" + app->get_footer() + "\n\n";
+    out += make_usage(app, app->get_parent() ? "onnxtrain " + app->get_name() : name);
+    return out + make_positionals(app) + make_groups(app, mode) + make_subcommands(app, mode);
+  }
+};
 
-void say(const std::string& label, const std::string& text) {
-  if (!quiet_) std::fprintf(stderr, "%-9s %s\n", label.c_str(), text.c_str());
-}
-
-std::string with_commas(int64_t n) {
-  std::string s = std::to_string(n);
-  for (int k = int(s.size()) - 3; k > (n < 0 ? 1 : 0); k -= 3) s.insert(size_t(k), ",");
-  return s;
-}
+}  // namespace
 
 CLI::App* Registry::add(const std::string& name, const std::string& help,
                         const std::string& examples) {
   CLI::App* c = app_.add_subcommand(name, help);
   c->footer("Examples:\n" + examples);
+  c->option_defaults()->always_capture_default();
+  c->set_help_flag("-h,--help,--help-all", "this text; --help-all: every option");
   return c;
+}
+
+std::string suggestion(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  bool option = word.starts_with("-");
+  if (option) {
+    for (const CLI::Option* o : app.get_options())
+      for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
+  } else {
+    for (const CLI::App* c : app.get_subcommands({})) names.push_back(c->get_name());
+  }
+  std::string near = closest(word.substr(0, word.find('=')), names);
+  return near.empty() ? near : cat("did you mean ", near, "?");
 }
 
 namespace {
 
-int run(int argc, char** argv) {
-  CLI::App app{
-      "onnxtrain: trains ONNX models. An ONNX file can carry its own training, and this program "
-      "obeys it."};
-  app.set_version_flag("--version", std::string("onnxtrain ") + version());
-  app.require_subcommand(1);
-  app.footer(
-      "Examples:\n"
-      "  onnxtrain demo                                   train the MNIST sample from nothing\n"
-      "  onnxtrain info model.onnx                        what is in a file, and could it be "
-      "trained\n"
-      "  onnxtrain train model.onnx --data data.npz       train it\n"
-      "  onnxtrain COMMAND --help                         options and examples of a command");
-  Registry r(app);
+// The parser's complaint in our form, with the name that was probably meant.
+int usage_failure(CLI::App& app, const CLI::ParseError& e) {
+  CLI::App* command = app.get_subcommands().empty() ? &app : app.get_subcommands()[0];
+  std::string message = e.what(), hint;
+  std::vector<std::string> extra = app.remaining(true);
+  if (!extra.empty()) {
+    bool option = extra[0].starts_with("-");
+    message = option ? cat("there is no option ", extra[0].substr(0, extra[0].find('=')),
+                           command == &app ? "" : " of " + command->get_name())
+              : command == &app ? cat("there is no command '", extra[0], "'")
+                                : cat("'", extra[0], "' is one argument too many");
+    hint = suggestion(*command, extra[0]);
+  }
+  if (hint.empty())
+    hint = command == &app ? "onnxtrain --help" : cat("onnxtrain ", command->get_name(), " --help");
+  std::fprintf(stderr, "error[OT0001]: %s\n  help: %s\n", message.c_str(), hint.c_str());
+  return 2;
+}
+
+void add_commands(Registry& r) {
   add_demo(r);
   add_info(r);
   add_check(r);
@@ -60,20 +82,43 @@ int run(int argc, char** argv) {
   add_predict(r);
   add_export(r);
   add_diff(r);
+  add_runs(r);
+  add_report(r);
   add_doctor(r);
   add_explain(r);
+  add_completion(r);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{
+      "onnxtrain: trains ONNX models. An ONNX file can carry its own training, and this program "
+      "obeys it."};
+  app.formatter(std::make_shared<Help>());
+  app.set_version_flag("--version", std::string("onnxtrain ") + version());
+  app.require_subcommand(1);
+  app.footer(
+      "Examples:\n"
+      "  onnxtrain demo                                   train the MNIST sample from nothing\n"
+      "  onnxtrain info model.onnx                        what is in a file, and could it be "
+      "trained\n"
+      "  onnxtrain train model.onnx --data data.npz       train it\n"
+      "  onnxtrain COMMAND --help                         options and examples of a command");
+  bool all_help = false;
+  for (int k = 1; k < argc; ++k) all_help |= std::strcmp(argv[k], "--help-all") == 0;
+  Registry r(app, all_help);
+  add_commands(r);
+  if (argc == 1) {
+    std::printf("%s", app.help().c_str());
+    return 2;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {
     return app.exit(e);
-  } catch (const CLI::CallForAllHelp& e) {
-    return app.exit(e);
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "error[OT0001]: %s\n  help: onnxtrain %s --help\n", e.what(),
-                 argc > 1 && argv[1][0] != '-' ? argv[1] : "");
-    return 2;
+    return usage_failure(app, e);
   }
   return r.run();
 }
@@ -86,6 +131,7 @@ int main(int argc, char** argv) {
     std::printf("onnxtrain %s\n", onnxtrain::version());
     return 0;
   }
+  onnxtrain::cli::set_command_line(argc, argv);
   try {
     return onnxtrain::cli::run(argc, argv);
   } catch (const onnxtrain::Error& e) {

@@ -1,8 +1,5 @@
-// run, grad, prepare, export: one file in, one file out.
-#include <cmath>
+// run, grad, prepare: one file in, one file out.
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 
 #include "cli/commands.hpp"
 #include "cli/recipe_flags.hpp"
@@ -10,7 +7,6 @@
 #include "engine/gradients.hpp"
 #include "engine/session.hpp"
 #include "onnx/onnx.hpp"
-#include "train/checkpoint.hpp"
 
 namespace onnxtrain::cli {
 
@@ -49,37 +45,6 @@ std::vector<std::string> split(const std::string& s) {
     at = comma + 1;
   }
   return out;
-}
-
-int export_model(const std::string& from, const std::string& to, const std::string& which,
-                 bool verify) {
-  std::string path = from;
-  if (std::filesystem::is_directory(from))
-    path = from + "/checkpoints/" + (which == "last" ? "last" : "best") + ".train.onnx";
-  Model m = load_model(path, all_ops());
-  strip_checkpoint_metadata(m);
-  SaveOptions o;
-  o.inference_only = true;
-  save_model(m, to, all_ops(), o);
-  say("saved", to);
-  if (verify) {
-    // the file that was written must carry the same weights and graph as the one it came from
-    Model back = load_model(to, all_ops());
-    if (to_text(back.main) != to_text(m.main))
-      throw Error(ErrorKind::kFailed, "OT4301",
-                  cat("'", to, "' does not hold the graph that was exported"));
-    for (const ValueDef& d : m.main.values) {
-      if (!d.initializer) continue;
-      const Tensor* t = back.initializer(d.name);
-      if (!t || t->bytes() != d.constant.bytes() ||
-          (d.constant.dtype() != DType::kString &&
-           std::memcmp(t->data(), d.constant.data(), t->bytes()) != 0))
-        throw Error(ErrorKind::kFailed, "OT4301",
-                    cat("'", to, "' does not hold the value of '", d.name, "'"));
-    }
-    say("verified", "graph and weights read back equal");
-  }
-  return 0;
 }
 
 }  // namespace
@@ -125,6 +90,7 @@ void add_prepare(Registry& r) {
   static std::string model, output;
   static RecipeFlags flags;
   static uint64_t seed = 0;
+  static int64_t steps = 0;
   CLI::App* c = r.add("prepare", "inference ONNX -> training ONNX",
                       "  onnxtrain prepare model.onnx -o model.train.onnx\n"
                       "  onnxtrain prepare model.onnx -o m.onnx --loss mse --optimizer sgd --lr "
@@ -132,12 +98,13 @@ void add_prepare(Registry& r) {
   c->add_option("MODEL", model)->required();
   c->add_option("-o,--output", output, "file to write")->required();
   c->add_option("--seed", seed);
-  flags.add_to(c);
+  c->add_option("--total-steps", steps, "length of the training, for schedules that span it");
+  flags.add_to(r, c, false);
   c->add_flag("--lowered", flags.lowered,
               "no Gradient node: a plain inference runtime can run the step");
   r.on(c, [] {
     Model m = load_model(model, all_ops());
-    Recipe recipe = flags.recipe(seed, 0);
+    Recipe recipe = flags.recipe(seed, steps);
     if (recipe.losses[0].kind == "auto") {
       LossChoice choice = choose_loss(m, recipe.losses[0].output);
       say("loss", cat(choice.kind, ", because ", choice.because, "   (--loss to change)"));
@@ -147,18 +114,6 @@ void add_prepare(Registry& r) {
     say("saved", cat(output, "   ", t.training[0].update_binding.size(), " state variables"));
     return 0;
   });
-}
-
-void add_export(Registry& r) {
-  static std::string from, to, which = "best";
-  static bool verify = false;
-  CLI::App* c = r.add("export", "inference ONNX without any training part",
-                      "  onnxtrain export runs/cnn-001 -o cnn.onnx");
-  c->add_option("RUN|MODEL", from)->required();
-  c->add_option("-o,--output", to)->required();
-  c->add_option("--which", which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));
-  c->add_flag("--verify", verify, "read the file back and compare");
-  r.on(c, [] { return export_model(from, to, which, verify); });
 }
 
 }  // namespace onnxtrain::cli

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
+#include "cli/narration.hpp"
 
 namespace onnxtrain::cli {
 
@@ -37,16 +37,25 @@ void Progress::on_step(int64_t epoch, int64_t batch, int64_t batches, double los
   if (!bar_) return;
   using Clock = std::chrono::steady_clock;
   double now = std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+  if (epoch != epoch_) {
+    epoch_ = epoch;
+    epoch_begin_ = now;
+    first_batch_ = batch;
+  }
   if (now - last_draw_ < 0.1) return;
   last_draw_ = now;
+  // the first batch of the epoch is the one that plans: the pace is measured after it
+  int64_t done = batch - first_batch_;
+  int left = done > 0 ? int((now - epoch_begin_) / double(done) * double(batches - batch)) : 0;
   constexpr int kWidth = 26;
   int full = int(kWidth * batch / std::max<int64_t>(1, batches));
   std::string bar;
   for (int k = 0; k < kWidth; ++k) bar += k < full ? "━" : "─";
-  std::fprintf(stderr, "\r\033[K  %lld/%lld  %s  %3d %%  %s/%s  loss %.4f  %s/s",
+  std::fprintf(stderr, "\r\033[K  %lld/%lld  %s  %3d %%  %s/%s  loss %.4f  %s/s  left %d:%02d",
                static_cast<long long>(epoch), static_cast<long long>(epochs_), bar.c_str(),
                int(100 * batch / std::max<int64_t>(1, batches)), with_commas(batch).c_str(),
-               with_commas(batches).c_str(), loss, with_commas(int64_t(speed)).c_str());
+               with_commas(batches).c_str(), loss, with_commas(int64_t(speed)).c_str(), left / 60,
+               left % 60);
   std::fflush(stderr);
   bar_shown_ = true;
 }
@@ -82,6 +91,11 @@ void Progress::on_epoch(const EpochResult& e) {
       e.metrics.empty() ? "-" : format_metric(e.metrics[0].first, e.metrics[0].second).c_str(),
       e.rate, with_commas(int64_t(e.samples_per_second)).c_str(), e.seconds,
       e.best ? "  * best" : "");
+}
+
+void Progress::on_warning(const std::string& code, const std::string& text) {
+  clear_bar();
+  warn(code, text);
 }
 
 void Progress::finish() { clear_bar(); }

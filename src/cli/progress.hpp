@@ -15,13 +15,15 @@ class Progress : public FitObserver {
   Progress(const std::string& mode, int64_t epochs);
   void on_step(int64_t epoch, int64_t batch, int64_t batches, double loss, double speed) override;
   void on_epoch(const EpochResult& e) override;
+  void on_warning(const std::string& code, const std::string& text) override;
   void finish();
 
  private:
   void clear_bar();
   bool bar_, lines_, json_, header_ = false, bar_shown_ = false;
   int64_t epochs_;
-  double last_draw_ = 0;
+  double last_draw_ = 0, epoch_begin_ = 0;
+  int64_t epoch_ = 0, first_batch_ = 0;
 };
 
 }  // namespace onnxtrain::cli

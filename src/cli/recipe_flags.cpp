@@ -7,44 +7,44 @@
 
 namespace onnxtrain::cli {
 
-void RecipeFlags::add_to(CLI::App* c) {
+void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
   app_ = c;
   const char* g = "Optimisation";
+  auto more = [&](CLI::Option* o) { return brief ? r.rare(o, g) : o->group(g); };
   c->add_option("--loss", loss,
                 "auto|cross_entropy|nll|mse|l1|huber|bce|bce_logits|kl|hinge|FILE.onnx")
       ->group(g);
-  c->add_option("--label", label, "name of the target input")->group(g);
-  c->add_option("--loss-input", output, "model output the loss applies to")->group(g);
   c->add_option("--optimizer", optimizer,
                 "sgd|momentum|nesterov|adam|adamw|adagrad|rmsprop|lion|lamb|FILE.onnx")
       ->group(g);
   c->add_option("--lr", lr, "learning rate")->check(CLI::PositiveNumber)->group(g);
-  c->add_option("--weight-decay", weight_decay, "weight decay")->group(g);
-  c->add_option("--momentum", momentum, "momentum of sgd, momentum, nesterov, rmsprop")->group(g);
   c->add_option("--schedule", schedule,
                 "constant|step|multistep|exponential|cosine|linear|onecycle|polynomial")
       ->group(g);
-  c->add_option("--schedule-arg", schedule_numbers,
-                "KEY=NUMBER of the schedule, e.g. warmup_steps=100")
-      ->group(g);
-  c->add_option("--clip", clip, "clip gradients by global norm")->group(g);
-  c->add_option("--clip-value", clip_value, "clip gradients element by element")->group(g);
-  c->add_option("--label-smoothing", label_smoothing, "for cross_entropy")->group(g);
-  c->add_option("--freeze", freeze, "globs of parameters to leave alone")->group(g);
-  c->add_option("--only", only, "globs of parameters to train")->group(g);
-  c->add_option("--accumulate", accumulate, "steps per update")
-      ->check(CLI::PositiveNumber)
-      ->group(g);
-  c->add_flag("--reset", reset, "new initial values")->group(g);
-  c->add_flag("--as-is", as_is, "differentiate the graph exactly as written")->group(g);
+  more(c->add_option("--label", label, "name of the target input"));
+  more(c->add_option("--loss-input", output, "model output the loss applies to"));
+  more(c->add_option("--weight-decay", weight_decay, "weight decay"));
+  more(c->add_option("--momentum", momentum, "momentum of sgd, momentum, nesterov, rmsprop"));
+  more(c->add_option("--schedule-arg", schedule_numbers,
+                     "KEY=NUMBER of the schedule, e.g. warmup_steps=100"));
+  more(c->add_option("--clip", clip, "clip gradients by global norm"));
+  more(c->add_option("--clip-value", clip_value, "clip gradients element by element"));
+  more(c->add_option("--label-smoothing", label_smoothing, "for cross_entropy"));
+  more(c->add_option("--ignore-index", ignore_index, "a class label that counts nothing"));
+  more(c->add_option("--freeze", freeze, "globs of parameters to leave alone"));
+  more(c->add_option("--only", only, "globs of parameters to train"));
+  more(c->add_option("--accumulate", accumulate, "steps per update")->check(CLI::PositiveNumber));
+  more(c->add_flag("--reset", reset, "new initial values"));
+  more(c->add_flag("--as-is", as_is, "differentiate the graph exactly as written"));
 }
 
-bool RecipeFlags::any_given() const {
+std::string RecipeFlags::first_given() const {
   for (const char* flag :
-       {"--loss", "--optimizer", "--weight-decay", "--momentum", "--schedule", "--clip",
-        "--clip-value", "--freeze", "--only", "--accumulate", "--reset", "--label-smoothing"})
-    if (app_->get_option(flag)->count() > 0) return true;
-  return false;
+       {"--loss", "--optimizer", "--weight-decay", "--momentum", "--schedule", "--schedule-arg",
+        "--clip", "--clip-value", "--freeze", "--only", "--accumulate", "--reset",
+        "--label-smoothing", "--ignore-index", "--label", "--loss-input", "--as-is"})
+    if (app_->get_option(flag)->count() > 0) return flag;
+  return {};
 }
 
 Recipe RecipeFlags::recipe(uint64_t seed, int64_t steps) const {
@@ -54,12 +54,13 @@ Recipe RecipeFlags::recipe(uint64_t seed, int64_t steps) const {
   term.label = label;
   term.output = output;
   term.label_smoothing = label_smoothing;
+  term.ignore_index = ignore_index;
   r.losses = {term};
   r.optimizer.kind = optimizer;
-  if (lr > 0) r.optimizer.lr = lr;
-  if (weight_decay >= 0) r.optimizer.weight_decay = weight_decay;
-  bool has_momentum = optimizer == "momentum" || optimizer == "nesterov";
-  r.optimizer.momentum = momentum >= 0 ? momentum : has_momentum ? 0.9 : 0;
+  r.optimizer.lr = lr;
+  r.optimizer.weight_decay = weight_decay;
+  const bool has_momentum = optimizer == "momentum" || optimizer == "nesterov";
+  r.optimizer.momentum = momentum.value_or(has_momentum ? 0.9 : 0);
   r.optimizer.nesterov = optimizer == "nesterov";
   r.schedule.kind = schedule;
   if (steps > 0) r.schedule.numbers["total_steps"] = double(steps);

@@ -5,24 +5,26 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/commands.hpp"
 #include "convert/prepare.hpp"
 
 namespace onnxtrain::cli {
 
 struct RecipeFlags {
   std::string loss = "auto", label, output, optimizer = "adamw", schedule = "constant";
-  double lr = 0, weight_decay = -1, momentum = -1, clip = 0, clip_value = 0, label_smoothing = 0;
+  std::optional<double> lr, weight_decay, momentum;
+  std::optional<int64_t> ignore_index;
+  double clip = 0, clip_value = 0, label_smoothing = 0;
   std::vector<std::string> freeze, only, schedule_numbers;
   int accumulate = 1;
   bool reset = false, lowered = false, as_is = false;
 
-  void add_to(CLI::App* c);
+  // brief: only loss, optimizer, lr and schedule are shown by --help
+  void add_to(Registry& r, CLI::App* c, bool brief);
   // steps: total number when known, for schedules that need it
   Recipe recipe(uint64_t seed, int64_t steps) const;
-  // true when the user gave a flag that only makes sense for a file without training
-  bool any_given() const;
+  // a flag that was given and only makes sense for a file without training; "" when there is none
+  std::string first_given() const;
 
  private:
   CLI::App* app_ = nullptr;

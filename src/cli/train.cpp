@@ -1,25 +1,28 @@
-// train and eval.
+// train: from flags to a run.
 #include <unistd.h>
 
 #include <atomic>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
-#include "cli/commands.hpp"
-#include "cli/data_flags.hpp"
 #include "cli/progress.hpp"
-#include "cli/recipe_flags.hpp"
-#include "core/file.hpp"
-#include "core/version.hpp"
+#include "cli/run_files.hpp"
+#include "cli/settings.hpp"
+#include "cli/train_flags.hpp"
+#include "cli/train_start.hpp"
 #include "data/sampler.hpp"
-#include "onnx/onnx.hpp"
+#include "train/find_rate.hpp"
+#include "train/report.hpp"
 #include "train/run_folder.hpp"
 
 namespace onnxtrain::cli {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 std::atomic<int> stop_requested{0};
 
@@ -28,137 +31,100 @@ void on_signal(int) {
   if (stop_requested.fetch_add(1) >= 1) _exit(130);
 }
 
-struct TrainFlags {
-  std::string model, valid = "0.1", out, resume, progress = "auto";
-  DataFlags data;
-  RecipeFlags recipe;
-  FitOptions fit;
-  uint64_t seed = 0;
-  int threads = 0;
-  bool quiet = false, dry_run = false, no_shuffle = false;
-  CLI::App* app = nullptr;
-};
-
-// Position, model and folder of the run to go on with.
-struct Start {
-  std::shared_ptr<const Model> model;
-  Position at;
-  std::string folder, name;
-};
-
-Start resume_from(const TrainFlags& f) {
-  Start s;
-  s.folder = f.resume;
-  std::string path = f.resume;
-  if (std::filesystem::is_directory(path))
-    path = RunFolder(f.resume).last();
-  else
-    s.folder.clear();
-  s.model = std::make_shared<const Model>(load_checkpoint(path, s.at));
-  return s;
-}
-
-Start begin(const TrainFlags& f, int64_t steps) {
-  Start s;
-  s.at.seed = f.seed;
-  s.name = std::filesystem::path(f.model).stem().string();
-  if (size_t dot = s.name.find(".train"); dot != std::string::npos) s.name.resize(dot);
-  Model m = load_model(f.model, all_ops());
-  if (is_checkpoint(m)) {
-    s.model = std::make_shared<const Model>(load_checkpoint(f.model, s.at));
-    return s;
-  }
-  if (!m.training.empty()) {
-    if (f.recipe.any_given())
-      usage_error(
-          "OT0004",
-          cat("'", f.model,
-              "' carries its own training: flags that describe another one do not apply"),
-          "remove them, or take the inference part first:  onnxtrain export MODEL -o plain.onnx");
-    s.model = std::make_shared<const Model>(std::move(m));
-    return s;
-  }
-  Recipe r = f.recipe.recipe(f.seed, steps);
-  if (r.losses[0].kind == "auto") {
-    LossChoice c = choose_loss(m, r.losses[0].output);
-    say("loss", cat(c.kind, ", because ", c.because, "   (--loss to change)"));
-  } else {
-    say("loss", r.losses[0].kind);
-  }
-  s.model = std::make_shared<const Model>(prepare(m, r, all_ops()));
-  return s;
-}
-
-std::string config_text(const TrainFlags& f) { return f.app->config_to_str(true, false); }
-
-int train(TrainFlags& f) {
+void resolve(TrainFlags& f, Settings& settings) {
+  settings.from_environment();
+  if (!f.config.empty()) settings.from_file(f.config, "config");
+  bool run = !f.resume.empty() && fs::is_directory(f.resume);
+  if (run && fs::exists(RunFolder(f.resume).config()))
+    settings.from_file(RunFolder(f.resume).config(), "run",
+                       {"model", "out", "resume", "overfit", "find-lr", "dry-run", "quiet",
+                        "progress", "verbose", "threads"});
   set_quiet(f.quiet);
-  bool resuming = !f.resume.empty();
-  if (!resuming && f.model.empty()) usage_error("OT0005", "train needs a MODEL or --resume RUN");
-  if (resuming && f.data.data.empty()) {
-    std::string saved = std::filesystem::is_directory(f.resume) ? f.resume + "/data.txt" : "";
-    if (!saved.empty() && std::filesystem::exists(saved)) f.data.data = read_file(saved, 1 << 16);
-    while (!f.data.data.empty() && f.data.data.back() == '\n') f.data.data.pop_back();
-  }
-  if (f.data.data.empty()) usage_error("OT0005", "train needs --data");
-  Start s = resuming ? resume_from(f) : begin(f, 0);
-  ProgramOptions po;
-  po.threads = f.threads;
-  Training training(s.model, s.at.seed, po);
-  LoadedData data = load_data(f.data, f.data.data, training, DataPart::kTrain);
-  say("data", data.line);
-  // a schedule that spans the run needs its length: now it is known
-  FeedColumns train = data.feeds, valid;
+  if (f.model.empty() && f.resume.empty())
+    usage_error("OT0005", "train needs a MODEL or --resume RUN",
+                "onnxtrain train model.onnx --data data.npz");
+  if (f.data.data.empty())
+    usage_error("OT0005", "train needs --data",
+                "onnxtrain train model.onnx --data data.npz   (or  --data synthetic:  to try)");
+}
+
+// Rows for training and validation.
+struct Parts {
+  FeedColumns train, valid;
   bool has_valid = false;
+  LoadedData data;
+};
+
+Parts load_parts(const TrainFlags& f, const Training& t, uint64_t seed) {
+  Parts p;
+  p.data = load_data(f.data, f.data.data, t, DataPart::kTrain);
+  p.train = p.data.feeds;
+  say("data", p.data.line);
+  if (f.verbose)
+    for (const std::string& note : p.data.notes) say("", note);
+  if (f.overfit > 0) {
+    std::vector<int64_t> rows;
+    for (int64_t k = 0; k < std::min(f.overfit, p.train.rows()); ++k) rows.push_back(k);
+    p.train = p.valid = p.train.subset(rows);
+    p.has_valid = true;
+    say("overfit", cat(rows.size(), " rows, for training and validation alike"));
+    return p;
+  }
   char* end = nullptr;
   double fraction = std::strtod(f.valid.c_str(), &end);
-  if (*end == '\0') {
-    if (fraction > 0) {
-      Split split = split_rows(train.rows(), fraction, s.at.seed, data.labels);
-      valid = train.subset(split.valid);
-      train = train.subset(split.train);
-      has_valid = true;
-      say("split", cat(with_commas(train.rows()), " train   ", with_commas(valid.rows()),
-                       " valid (", fraction * 100, " %", data.labels.empty() ? "" : ", stratified",
-                       ", seed ", s.at.seed, ")"));
-    }
-  } else {
-    LoadedData v = load_data(f.data, f.valid, training, DataPart::kTest);
-    valid = v.feeds;
-    has_valid = true;
+  if (*end != '\0') {
+    LoadedData v = load_data(f.data, f.valid, t, DataPart::kTest);
+    p.valid = v.feeds;
+    p.has_valid = true;
     say("valid", v.line);
+  } else if (fraction < 0 || fraction >= 1) {
+    usage_error("OT0003", cat("--valid ", f.valid, " is neither a file nor from 0 up to 1"));
+  } else if (fraction > 0) {
+    if (p.train.rows() < 2)
+      data_error("OT2101", "one row cannot be split into training and validation",
+                 "train without validation:  --valid 0");
+    Split split = split_rows(p.train.rows(), fraction, seed, p.data.labels);
+    p.valid = p.train.subset(split.valid);
+    p.train = p.train.subset(split.train);
+    p.has_valid = true;
+    say("split", cat(with_commas(p.train.rows()), " train   ", with_commas(p.valid.rows()),
+                     " valid (", fraction * 100, " %", p.data.labels.empty() ? "" : ", stratified",
+                     ", seed ", seed, ")"));
   }
-  int64_t batches = (train.rows() + f.fit.batch - 1) / f.fit.batch;
-  say("plan", cat(resuming ? std::string("as the file says")
-                  : s.model->metadata.count("onnxtrain.optimizer")
-                      ? s.model->metadata.at("onnxtrain.optimizer")
-                      : "as the file says",
-                  training.has_rate() ? cat(" lr ", training.rate()) : "", ", batch ", f.fit.batch,
-                  ", ", f.fit.epochs, " epochs = ", with_commas(batches * f.fit.epochs), " steps, ",
-                  training.pool().threads(), " threads"));
-  if (f.dry_run) return 0;
-  RunFolder folder = !f.out.empty() ? RunFolder::open(f.out)
-                     : !s.folder.empty()
-                         ? RunFolder::open(s.folder)
-                         : RunFolder::create("runs", s.name.empty() ? "model" : s.name);
-  say("run", folder.path());
-  folder.write_text("config.toml", config_text(f));
-  folder.write_text("data.txt", std::filesystem::exists(f.data.data)
-                                    ? std::filesystem::absolute(f.data.data).string()
-                                    : f.data.data);
-  f.fit.folder = folder.path();
-  f.fit.shuffle = !f.no_shuffle;
-  f.fit.stop = &stop_requested;
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
-  Progress progress(f.progress, f.fit.epochs);
-  FitResult r = fit(training, train, has_valid ? &valid : nullptr, f.fit, s.at, progress);
-  progress.finish();
-  if (r.interrupted) {
-    say("stopped", cat("saved; go on with  onnxtrain train --resume ", folder.path(), " --epochs ",
-                       f.fit.epochs));
-    return 130;
-  }
+  return p;
+}
+
+int64_t total_steps(const TrainFlags& f, const Parts& p) {
+  int64_t batches = (p.train.rows() + f.fit.batch - 1) / f.fit.batch;
+  int64_t steps = batches * f.fit.epochs;
+  return f.fit.max_steps > 0 ? std::min(steps, f.fit.max_steps) : steps;
+}
+
+void say_plan(const TrainFlags& f, const Start& s, Training& t, int64_t steps) {
+  std::string what = s.prepared ? f.recipe.optimizer : "as the file says,";
+  std::string more;
+  if (s.prepared && f.recipe.schedule != "constant") more += ", " + f.recipe.schedule;
+  if (f.recipe.accumulate > 1) more += cat(", update every ", f.recipe.accumulate, " steps");
+  say("plan", cat(what, t.has_rate() ? cat(" lr ", t.rate()) : "", more, ", batch ", f.fit.batch,
+                  ", ", f.fit.epochs, f.fit.epochs == 1 ? " epoch = " : " epochs = ",
+                  with_commas(steps), " steps, ", t.pool().threads(), " threads (", simd_name(),
+                  ")"));
+}
+
+int search_rate(const TrainFlags& f, Training& t, const FeedColumns& data) {
+  RateSearch r = find_rate(t, data, f.fit.batch, f.seed);
+  std::printf("lr          loss (smoothed)\n");
+  for (size_t k = 0; k < r.points.size(); k += 4)
+    std::printf("%.2e    %.5g\n", r.points[k].rate, r.points[k].loss);
+  if (r.suggestion > 0)
+    std::printf("suggestion: --lr %.1e   (where the loss falls fastest)\n", r.suggestion);
+  else
+    std::printf("no suggestion: the loss never fell\n");
+  return 0;
+}
+
+void say_result(const TrainFlags& f, const FitResult& r, const RunFolder& folder,
+                const FeedColumns& sample) {
   for (const EpochResult& e : r.epochs)
     if (e.epoch == r.best_epoch && !e.metrics.empty())
       say("best", cat("epoch ", e.epoch, ": valid ", e.metrics[0].first, " ",
@@ -166,28 +132,61 @@ int train(TrainFlags& f) {
                       r.constant_guess > 0 ? cat("; a constant guess gives ",
                                                  std::round(r.constant_guess * 10) / 10, " %")
                                            : ""));
-  if (std::filesystem::exists(folder.model()))
-    say("saved", cat(folder.model(), "   inference model (best)"));
+  if (f.overfit > 0 && r.epochs.size() > 1)
+    say("overfit", cat("loss ", r.epochs.front().train_loss, " -> ", r.epochs.back().train_loss,
+                       r.epochs.back().train_loss < 0.1 * r.epochs.front().train_loss
+                           ? ": the model can learn these rows"
+                           : ": these rows are not learnt yet; more --epochs, or another --lr"));
+  if (fs::exists(folder.model()))
+    say("saved", cat(folder.model(), "   inference model (best), checked: max difference ",
+                     export_difference(folder, sample)));
   say("next", cat("onnxtrain eval ", folder.path(), " --data ", f.data.data,
                   "    onnxtrain train --resume ", folder.path(), " --epochs ", f.fit.epochs * 2));
-  return 0;
 }
 
-int eval(const std::string& what, const DataFlags& flags, int64_t batch, int threads,
-         bool test_part) {
-  std::string path = what;
-  if (std::filesystem::is_directory(what)) path = RunFolder(what).best();
-  Model m = load_model(path, all_ops());
-  if (m.training.empty()) m = prepare(m, Recipe{}, all_ops());
+RunFolder open_run(const TrainFlags& f, const Start& s) {
+  if (!f.out.empty()) return RunFolder::open(f.out);
+  if (!s.folder.empty()) return RunFolder::open(s.folder);
+  return RunFolder::create("runs", s.name.empty() ? "model" : s.name);
+}
+
+int train(TrainFlags& f) {
+  Settings settings(f.app);
+  resolve(f, settings);
+  Start s = start(f);
   ProgramOptions po;
-  po.threads = threads;
-  Training t(std::make_shared<const Model>(std::move(m)), 0, po);
-  LoadedData data = load_data(flags, flags.data, t, test_part ? DataPart::kTest : DataPart::kTrain);
-  say("data", data.line);
-  Metrics metrics = Evaluator(t).evaluate(data.feeds, batch);
-  std::printf("loss      %.6g\n", metrics.loss());
-  for (const auto& [name, value] : metrics.values())
-    std::printf("%-9s %s\n", name.c_str(), format_metric(name, value).c_str());
+  po.threads = f.threads;
+  auto t = std::make_unique<Training>(s.model, s.at.seed, po);
+  Parts p = load_parts(f, *t, s.at.seed);
+  int64_t steps = total_steps(f, p);
+  // now the length of the run is known: a schedule that spans it can be made
+  if (set_schedule_length(f, s, steps)) t = std::make_unique<Training>(s.model, s.at.seed, po);
+  if (settings.fresh("lr") && (!s.prepared || !f.resume.empty())) t->set_rate(*f.recipe.lr);
+  say_plan(f, s, *t, steps);
+  if (f.find_lr) return search_rate(f, *t, p.train);
+  if (f.dry_run) return 0;
+  RunFolder folder = open_run(f, s);
+  if (!f.resume.empty()) check_log(folder, s.at);
+  say("run", folder.path());
+  if (!f.recipe.lr && t->has_rate()) settings.mark("lr", s.prepared ? "default" : "file");
+  write_run_files(folder, settings, f, *t, p.data, p.train.rows(), p.valid.rows());
+  f.fit.folder = folder.path();
+  f.fit.shuffle = !f.no_shuffle;
+  f.fit.check_finite = !f.allow_non_finite;
+  f.fit.metadata = p.data.metadata;
+  f.fit.stop = &stop_requested;
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  Progress progress(f.progress, f.fit.epochs);
+  FitResult r = fit(*t, p.train, p.has_valid ? &p.valid : nullptr, f.fit, s.at, progress);
+  progress.finish();
+  folder.write_text("report.html", run_report(folder));
+  if (r.interrupted) {
+    say("stopped", cat("saved; go on with  onnxtrain train --resume ", folder.path(), " --epochs ",
+                       f.fit.epochs));
+    return 130;
+  }
+  say_result(f, r, folder, p.train);
   return 0;
 }
 
@@ -195,51 +194,8 @@ int eval(const std::string& what, const DataFlags& flags, int64_t batch, int thr
 
 void add_train(Registry& r) {
   static TrainFlags f;
-  CLI::App* c =
-      r.add("train", "trains either kind of file",
-            "  onnxtrain train cnn.onnx --data mnist/ --epochs 3\n"
-            "  onnxtrain train mlp.onnx --data data.npz --loss mse --optimizer sgd --lr 0.01\n"
-            "  onnxtrain train --resume runs/cnn-001 --epochs 6");
-  f.app = c;
-  c->add_option("MODEL", f.model, "an ONNX file, with or without training inside");
-  f.data.add_to(c, false);
-  c->add_option("--valid", f.valid, "a fraction of the data, or another file; 0: none")
-      ->group("Data");
-  c->add_flag("--no-shuffle", f.no_shuffle)->group("Data");
-  c->add_option("--epochs", f.fit.epochs)->check(CLI::PositiveNumber);
-  c->add_option("--batch", f.fit.batch)->check(CLI::PositiveNumber);
-  c->add_option("--steps", f.fit.max_steps, "stop after this many steps");
-  c->add_option("--time", f.fit.max_seconds, "stop after this many seconds");
-  c->add_option("--patience", f.fit.patience, "stop after this many epochs without improvement");
-  f.recipe.add_to(c);
-  c->add_option("--out", f.out, "run folder (default runs/MODEL-NNN)")->group("Run");
-  c->add_option("--resume", f.resume, "go on with a run or checkpoint")->group("Run");
-  c->add_option("--save-every", f.fit.save_every, "steps between checkpoints")->group("Run");
-  c->add_option("--seed", f.seed)->group("Run");
-  c->add_option("--threads", f.threads)->group("Run");
-  c->add_option("--progress", f.progress, "auto|bar|lines|json|none")
-      ->check(CLI::IsMember({"auto", "bar", "lines", "json", "none"}))
-      ->group("Run");
-  c->add_flag("-q,--quiet", f.quiet)->group("Run");
-  c->add_flag("--dry-run", f.dry_run, "say what would be done")->group("Run");
+  CLI::App* c = f.add_to(r);
   r.on(c, [] { return train(f); });
-}
-
-void add_eval(Registry& r) {
-  static std::string what;
-  static DataFlags data;
-  static int64_t batch = 256;
-  static int threads = 0;
-  static std::string part = "test";
-  CLI::App* c = r.add("eval", "loss and metrics of a run or model",
-                      "  onnxtrain eval runs/cnn-001 --data mnist/");
-  c->add_option("RUN|MODEL", what)->required();
-  data.add_to(c);
-  c->add_option("--batch", batch);
-  c->add_option("--threads", threads);
-  c->add_option("--part", part, "test|train: which part of a source that has both")
-      ->check(CLI::IsMember({"test", "train"}));
-  r.on(c, [] { return eval(what, data, batch, threads, part == "test"); });
 }
 
 }  // namespace onnxtrain::cli

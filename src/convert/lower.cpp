@@ -6,6 +6,7 @@
 
 #include "autodiff/autodiff.hpp"
 #include "convert/step_builder.hpp"
+#include "model/twin_names.hpp"
 
 namespace onnxtrain {
 
@@ -156,7 +157,7 @@ void restore_main(Joined& j, const Graph& main) {
     for (ValueId& v : n.outputs) {
       if (v == kNone || size_t(v) >= j.main_values) continue;
       TypeInfo type = g.value(v).type;
-      ValueId fresh = g.add_value(g.unique_name(g.value_name(v) + "_train"), type);
+      ValueId fresh = g.add_value(g.unique_name(twin_name(g.value_name(v))), type);
       to[v] = fresh;
       v = fresh;
     }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "model/twin_names.hpp"
+
 namespace onnxtrain {
 
 namespace {
@@ -49,7 +51,7 @@ bool is_frozen(const Graph& g, const Node& n, const Recipe& r) {
 
 Node copy_node(StepBuilder& s, const Node& n) {
   Node c = n;
-  c.name = n.name.empty() ? std::string() : n.name + "_train";
+  c.name = n.name.empty() ? std::string() : twin_name(n.name);
   c.outputs.clear();
   for (ValueId& v : c.inputs) v = s.from_main(v);
   for (auto& [key, a] : c.attrs)
@@ -68,7 +70,7 @@ void add_copy(StepBuilder& s, const Node& n, Node copy, size_t outputs) {
   for (size_t k = 0; k < outputs; ++k) {
     ValueId old = k < n.outputs.size() ? n.outputs[k] : kNone;
     if (old == kNone) continue;
-    s.rename(made[k], s.main().value_name(old) + "_train");
+    s.rename(made[k], twin_name(s.main().value_name(old)));
     s.set_type(made[k], s.main().value(old).type);
     s.set_twin(old, made[k]);
   }

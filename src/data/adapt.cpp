@@ -63,13 +63,10 @@ class AdaptedColumn final : public Column {
   }
 
   [[noreturn]] void report(int64_t row, int64_t element, const void* from) const {
-    double v = 0;
-    RowConversion one;
-    one.from = conversion_.from;
-    one.to = DType::kDouble;
-    const size_t size = dtype_size(one.from);
-    const bool nan =
-        convert_row(one, static_cast<const char*>(from) + size_t(element) * size, &v, 1) >= 0;
+    const size_t size = dtype_size(conversion_.from);
+    const char* at = static_cast<const char*>(from) + size_t(element) * size;
+    const double v =
+        Tensor(conversion_.from, {1}, const_cast<char*>(at), nullptr).to_doubles()[0];
     Shape place;
     const Shape strides = strides_of(source_->row_shape());
     for (size_t i = 0; i < strides.size(); ++i) {
@@ -78,8 +75,10 @@ class AdaptedColumn final : public Column {
     }
     const std::string where = cat("row ", grouped(source_row(row)), " of '", name_, "'",
                                   place.empty() ? "" : ", element " + to_string(place));
-    if (nan)
-      data_error("OT2120", cat("the data has a NaN (not a number) at ", where),
+    if (!std::isfinite(v))
+      data_error("OT2120",
+                 cat("the data has ", std::isnan(v) ? "a NaN (not a number)" : "an infinity",
+                     " at ", where),
                  "fill it in or remove the row before training");
     data_error("OT2111", cat("the value ", v, " at ", where, " does not fit the type ",
                              type_text(conversion_.to)));

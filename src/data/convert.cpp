@@ -10,6 +10,7 @@ namespace onnxtrain {
 namespace {
 
 constexpr int64_t kChunk = 256;
+constexpr float kLargest = std::numeric_limits<float>::max();
 
 template <class F>
 auto with_type(DType t, F&& f) {
@@ -32,7 +33,7 @@ int64_t load_doubles(DType t, const void* from, int64_t at, int64_t n, double* o
   return with_type(t, [&]<class T>() -> int64_t {
     for (int64_t i = 0; i < n; ++i) {
       out[i] = double(compute_t<T>(load<T>(from, at + i)));
-      if (!is_whole(DTypeOf<T>::value) && std::isnan(out[i])) return i;
+      if (!is_whole(DTypeOf<T>::value) && !std::isfinite(out[i])) return i;
     }
     return -1;
   });
@@ -92,14 +93,14 @@ void scale_doubles(const RowConversion& c, double* v, int64_t n) {
   }
 }
 
-int64_t first_nan(const float* v, int64_t n) {
+int64_t first_not_finite(const float* v, int64_t n) {
   for (int64_t i = 0; i < n; i += kChunk) {
     const int64_t end = std::min(n, i + kChunk);
     bool bad = false;
-    for (int64_t j = i; j < end; ++j) bad |= v[j] != v[j];
+    for (int64_t j = i; j < end; ++j) bad |= !(std::fabs(v[j]) <= kLargest);
     if (!bad) continue;
     for (int64_t j = i; j < end; ++j)
-      if (v[j] != v[j]) return j;
+      if (!(std::fabs(v[j]) <= kLargest)) return j;
   }
   return -1;
 }
@@ -120,7 +121,7 @@ void RowConversion::prepare() {
 int64_t convert_row(const RowConversion& c, const void* from, void* to, int64_t n) {
   if (c.from == DType::kFloat && c.to == DType::kFloat && !c.scaled) {
     if (n > 0) std::memcpy(to, from, size_t(n) * 4);
-    return first_nan(static_cast<const float*>(from), n);
+    return first_not_finite(static_cast<const float*>(from), n);
   }
   if (c.from == DType::kUint8 && c.to == DType::kFloat) {
     const auto* p = static_cast<const uint8_t*>(from);

@@ -2,6 +2,7 @@
 #include "engine/program.hpp"
 
 #include "autodiff/autodiff.hpp"
+#include "engine/not_finite.hpp"
 #include "infer/specialise.hpp"
 #include "passes/passes.hpp"
 
@@ -112,7 +113,7 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
 }
 
 std::vector<Value> Program::run(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
-                                const std::vector<char>& wanted) {
+                                const std::vector<char>& wanted, Guard* guard) {
   std::lock_guard lock(impl_->mutex);
   Plan& plan = plan_for(inputs);
   SubgraphRunner sub = [&](const GraphPtr& g, std::vector<Value> in, uint64_t inner_step) {
@@ -123,7 +124,29 @@ std::vector<Value> Program::run(const std::vector<Value>& inputs, uint64_t seed,
   o.seed = seed;
   o.step = step;
   o.subgraphs = &sub;
+  o.guard = guard;
   return run_plan(plan, inputs, o, wanted);
+}
+
+std::string Program::trace_not_finite(const std::vector<Value>& inputs, uint64_t seed,
+                                      uint64_t step, const Guard& guard) {
+  std::lock_guard lock(impl_->mutex);
+  Plan& plan = plan_for(inputs);
+  SubgraphRunner sub = [&](const GraphPtr& g, std::vector<Value> in, uint64_t inner_step) {
+    return impl_->subprogram(impl_->plans.front(), g).run(in, seed, inner_step);
+  };
+  NotFiniteTrace trace(plan, inputs);
+  std::function<void(const Step&, ValueId, const Tensor&)> inspect =
+      [&](const Step& s, ValueId v, const Tensor& t) { trace.record(s, v, t); };
+  RunOptions o;
+  o.pool = impl_->pool.get();
+  o.seed = seed;
+  o.step = step;
+  o.subgraphs = &sub;
+  o.inspect = &inspect;
+  o.assign_updates = false;
+  run_plan(plan, inputs, o);
+  return trace.origin(guard.bad);
 }
 
 }  // namespace onnxtrain

@@ -29,8 +29,13 @@ class Program {
   ~Program();
 
   const Graph& graph() const { return graph_; }
+  // guard: judges the run before anything is written (runtime/executor.hpp); may be null.
   std::vector<Value> run(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
-                         const std::vector<char>& wanted = {});
+                         const std::vector<char>& wanted = {}, Guard* guard = nullptr);
+  // Runs again without writing anything and says, in words, where the bad value comes from:
+  // "output of 'Exp_14'". For after a guard tripped: state must still be as it was.
+  std::string trace_not_finite(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
+                               const Guard& guard);
   // The plan for these inputs (made now if needed): for reports.
   Plan& plan_for(const std::vector<Value>& inputs);
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/finite.hpp"
+
 namespace onnxtrain {
 
 struct Training::Algorithm {
@@ -145,12 +147,49 @@ const ValueDef& Training::input(int i, const std::string& name) const {
   unknown_feed(name, input_names(i));
 }
 
+namespace {
+
+// A fed value of a state variable that is also a graph input wins for this step (ruling G5); where
+// the step does not assign the variable itself, its own value comes back afterwards.
+class FedState {
+ public:
+  FedState(State& state, const Model& m, const Feeds& feeds) : state_(state) {
+    for (ValueId v : m.main.inputs) {
+      const ValueDef& d = m.main.value(v);
+      auto it = d.initializer ? feeds.find(d.name) : feeds.end();
+      if (it == feeds.end() || !state.has(d.name)) continue;
+      check_feed(d, it->second);
+      own_.emplace(d.name, state.get(d.name).clone());
+      state.set(d.name, std::get<Tensor>(it->second));
+    }
+  }
+  void assigned(const TrainingStep& step) {
+    for (const auto& [key, value] : step.update_binding) own_.erase(key);
+  }
+  ~FedState() {
+    for (const auto& [name, t] : own_) state_.set(name, t);
+  }
+
+ private:
+  State& state_;
+  std::map<std::string, Tensor> own_;
+};
+
+}  // namespace
+
 StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
   if (which >= algorithms())
     throw Error(ErrorKind::kUsage, "OT1124",
                 cat("step(", which, "): the model has ", algorithms(), " training sections"));
   StepResult r;
   r.loss = std::numeric_limits<double>::quiet_NaN();
+  FedState fed(*state_, *model_, feeds);
+  // a later section may refuse: then what the earlier ones assigned is taken back
+  std::map<std::string, Tensor> earlier;
+  if (check_finite_ && which < 0)
+    for (int i = 0; i + 1 < algorithms(); ++i)
+      for (const auto& [key, value] : model_->training[size_t(i)].update_binding)
+        earlier.emplace(key, state_->get(key).clone());
   for (int i = 0; i < algorithms(); ++i) {
     if (which >= 0 && i != which) continue;
     Algorithm& a = *algorithms_[size_t(i)];
@@ -162,16 +201,81 @@ StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
       check_feed(a.inputs[k], it->second);
       a.fed[k] = it->second;
     }
-    std::vector<Value> out =
-        a.program->run(a.fed, seed_, step_count_, outputs ? std::vector<char>() : a.only_loss);
+    std::vector<Value> out;
+    try {
+      out = run_algorithm(a, outputs);
+    } catch (const NotFiniteError&) {
+      for (const auto& [name, t] : earlier) state_->set(name, t);
+      throw;
+    }
+    fed.assigned(model_->training[size_t(i)]);
     if (a.loss >= 0) r.loss = scalar_of(out[size_t(a.loss)]);
     if (outputs)
       for (size_t k = 0; k < out.size(); ++k)
         r.outputs.emplace_back(a.outputs[k], std::move(out[k]));
   }
   ++step_count_;
+  last_loss_ = r.loss;
   return r;
 }
+
+std::vector<Value> Training::run_algorithm(Algorithm& a, bool outputs) {
+  const std::vector<char> wanted = outputs ? std::vector<char>() : a.only_loss;
+  if (!check_finite_) return a.program->run(a.fed, seed_, step_count_, wanted);
+  // Finite gradients can still make weights that are not, if they or the rate are enormous: then
+  // the state is kept aside and looked at afterwards.
+  constexpr double kLargeNorm = 1e9, kLargeRate = 100;
+  std::map<std::string, Tensor> before;
+  Guard guard;
+  guard.loss_output = a.loss;
+  guard.before_writes = [&](double norm) {
+    if (norm < kLargeNorm && (!has_rate() || std::fabs(rate()) < kLargeRate)) return;
+    for (const auto& name : state_->names()) before.emplace(name, state_->get(name).clone());
+  };
+  std::vector<Value> out = a.program->run(a.fed, seed_, step_count_, wanted, &guard);
+  if (guard.tripped)
+    refuse(a, a.loss >= 0 ? scalar_of(out[size_t(a.loss)]) : 0, guard);
+  if (!before.empty()) check_written(before);
+  last_norm_ = guard.gradient_norm;
+  return out;
+}
+
+void Training::refuse(Algorithm& a, double loss, const Guard& guard) {
+  std::string subject = std::isfinite(loss) ? "a gradient became NaN or infinite"
+                        : std::isnan(loss)  ? "loss became NaN"
+                                            : "loss became infinite";
+  throw NotFiniteError(subject,
+                       a.program->trace_not_finite(a.fed, seed_, step_count_, guard),
+                       step_count_ + 1, last_loss_, last_norm_);
+}
+
+void Training::check_written(const std::map<std::string, Tensor>& before) {
+  std::string bad;
+  for (const auto& [name, old] : before)
+    if (bad.empty() && not_finite(state_->get(name)) && !not_finite(old)) bad = name;
+  if (bad.empty()) return;
+  for (const auto& [name, old] : before) state_->set(name, old);
+  throw NotFiniteError("the new value of a state variable became NaN or infinite",
+                       cat("state variable '", bad, "', after the update"), step_count_ + 1,
+                       last_loss_, last_norm_);
+}
+
+std::string NotFiniteError::history(double loss, double norm) {
+  if (std::isnan(loss)) return "";
+  return cat("; last finite loss ", loss, norm >= 0 ? cat(", gradient norm ", norm) : "");
+}
+
+NotFiniteError::NotFiniteError(std::string what, std::string where, uint64_t at, double loss,
+                               double norm)
+    : Error(ErrorKind::kDiverged, "OT3001",
+            cat(what, " at step ", at, history(loss, norm), "\n  first bad tensor: ", where,
+                ".   the state is as it was before this step"),
+            "a smaller rate often helps, or clipped gradients (clip_norm)"),
+      subject(std::move(what)),
+      origin(std::move(where)),
+      step(at),
+      last_loss(loss),
+      last_norm(norm) {}
 
 double Training::rate() const {
   if (rate_name_.empty())

@@ -1,6 +1,8 @@
 // Training: obeys a model's training steps. initialize, step() = all algorithms in list order,
 // step(i) = one of them; state lives here between steps.
 #pragma once
+#include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +16,21 @@ struct StepResult {
   std::vector<NamedValue> outputs;  // of every algorithm run, in order
 };
 
+// A step whose loss, gradients or new state would not be finite. Nothing was written: the state is
+// what it was before the step.
+class NotFiniteError : public Error {
+ public:
+  NotFiniteError(std::string what, std::string where, uint64_t step, double last_loss,
+                 double last_norm);
+  std::string subject;  // "loss became NaN"
+  std::string origin;   // "output 'y' of 'Exp_14' (Exp)"
+  uint64_t step;        // counted from 1
+  double last_loss;     // of the last good step; NaN when there was none
+  double last_norm;     // gradient norm of the last good step; -1 when not known
+  // "; last finite loss 2.31, gradient norm 4e+06"
+  static std::string history(double loss, double norm);
+};
+
 class Training {
  public:
   Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOptions options = {});
@@ -24,6 +41,11 @@ class Training {
   // which < 0: all algorithms in list order, assigning after each. outputs: false leaves everything
   // but the loss out of the result.
   StepResult step(const Feeds& feeds, int which = -1, bool outputs = true);
+
+  // Whether a step is judged before it writes anything (NotFiniteError); on unless switched off.
+  void set_check_finite(bool on) { check_finite_ = on; }
+  // Euclidean norm of what the optimizers read in the last step; -1 when not known.
+  double gradient_norm() const { return last_norm_; }
 
   int algorithms() const;
   // Inputs algorithm i needs, in order (ruling G6: main inputs it does not use are not among them).
@@ -54,6 +76,9 @@ class Training {
 
  private:
   struct Algorithm;
+  std::vector<Value> run_algorithm(Algorithm& a, bool outputs);
+  [[noreturn]] void refuse(Algorithm& a, double loss, const Guard& guard);
+  void check_written(const std::map<std::string, Tensor>& before);
   std::shared_ptr<const Model> model_;
   std::shared_ptr<State> state_;
   std::shared_ptr<ThreadPool> pool_;
@@ -61,6 +86,8 @@ class Training {
   ProgramOptions options_;
   std::string rate_name_;
   uint64_t seed_ = 0, step_count_ = 0;
+  bool check_finite_ = true;
+  double last_loss_ = std::numeric_limits<double>::quiet_NaN(), last_norm_ = -1;
 };
 
 }  // namespace onnxtrain

@@ -2,6 +2,7 @@
 #include "plan/plan.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 namespace onnxtrain {
@@ -45,18 +46,66 @@ class Planner {
   }
 
   std::unique_ptr<Plan> make() {
+    writers_last();
     place_values();
     find_lifetimes();
     alias_views_and_in_place();
     prepare_steps();
     assign_memory();
     bind_pointers();
+    find_watched();
     return std::move(plan_);
   }
 
  private:
   Graph& g() { return plan_->graph; }
   Slot& slot(ValueId v) { return plan_->slots[size_t(v)]; }
+
+  // Nodes that may write a state variable in place, and what follows from them, go to the end: so
+  // a run can be judged before it changes anything (runtime/guard). A node whose results are also
+  // needed for something else than updates (BatchNormalization's statistics) stays and does not
+  // write in place.
+  void writers_last() {
+    std::map<ValueId, std::string> assigned;
+    for (const Update& u : plan_->updates) assigned[u.value] = u.state;
+    std::vector<char> only_updates(g().values.size(), 1), tail(g().values.size(), 0);
+    for (ValueId v : g().outputs)
+      if (!assigned.count(v)) only_updates[size_t(v)] = 0;
+    writer_.assign(g().nodes.size(), 0);
+    for (size_t k = g().nodes.size(); k-- > 0;) {
+      const Node& n = g().nodes[k];
+      bool free = true;
+      for (ValueId v : n.outputs) free &= v == kNone || only_updates[size_t(v)];
+      writer_[k] = free;
+      if (!free)
+        for (ValueId v : g().reads(n)) only_updates[size_t(v)] = 0;
+    }
+    std::vector<Node> first, last;
+    for (size_t k = 0; k < g().nodes.size(); ++k) {
+      Node& n = g().nodes[k];
+      bool late = writer_[k] && writes_state(n, assigned);
+      for (ValueId v : g().reads(n)) late |= tail[size_t(v)] != 0;
+      for (ValueId v : n.outputs)
+        if (v != kNone) tail[size_t(v)] = late;
+      (late ? last : first).push_back(std::move(n));
+    }
+    writer_.assign(first.size(), 0);
+    writer_.resize(first.size() + last.size(), 1);
+    std::move(last.begin(), last.end(), std::back_inserter(first));
+    g().nodes = std::move(first);
+    g().renumber();
+  }
+
+  bool writes_state(const Node& n, const std::map<ValueId, std::string>& assigned) {
+    const Op& op = table_.get(n);
+    for (auto [i, o] : op.in_place_of ? op.in_place_of(n) : op.in_place) {
+      if (size_t(i) >= n.inputs.size() || size_t(o) >= n.outputs.size()) continue;
+      if (n.inputs[size_t(i)] == kNone) continue;
+      auto it = assigned.find(n.outputs[size_t(o)]);
+      if (it != assigned.end() && g().value(n.inputs[size_t(i)]).state == it->second) return true;
+    }
+    return false;
+  }
 
   void place_values() {
     plan_->slots.resize(g().values.size());
@@ -176,7 +225,7 @@ class Planner {
 
   // The update of a state variable may be written over it when nothing reads the old value later.
   bool can_take_state(NodeId k, ValueId x, ValueId y) {
-    if (slot(x).place != Place::kState) return false;
+    if (slot(x).place != Place::kState || !writer_[size_t(k)]) return false;
     const std::string& s = g().value(x).state;
     bool is_update = false;
     for (const Update& u : plan_->updates) is_update |= u.value == y && u.state == s;
@@ -292,11 +341,39 @@ class Planner {
     }
   }
 
+  void find_watched() {
+    std::vector<char> in_place(g().values.size(), 0);
+    for (const Update& u : plan_->updates) in_place[size_t(u.value)] = u.in_place;
+    size_t& first = plan_->first_write;
+    for (first = 0; first < plan_->steps.size(); ++first) {
+      bool writes = false;
+      const Node& n = g().nodes[size_t(plan_->steps[first].node)];
+      for (ValueId v : n.outputs) writes |= v != kNone && in_place[size_t(v)];
+      if (writes) break;
+    }
+    NodeId end = first < plan_->steps.size() ? plan_->steps[first].node : NodeId(g().nodes.size());
+    std::map<ValueId, bool> watched;
+    auto watch = [&](ValueId v, bool gradient) {
+      const Slot& s = slot(v);
+      bool computed = g().value(v).producer >= 0 && g().value(v).producer < end;
+      if (computed && (s.place == Place::kDynamic || dtype_is_float(s.type.dtype)))
+        watched[v] |= gradient;
+    };
+    for (size_t k = first; k < plan_->steps.size(); ++k) {
+      const Node& n = g().nodes[size_t(plan_->steps[k].node)];
+      bool optimizer = n.domain == kTrainingDomain || n.domain == kOwnDomain;
+      for (ValueId v : g().reads(n)) watch(v, optimizer);
+    }
+    for (const Update& u : plan_->updates)
+      if (!u.in_place) watch(u.value, false);
+    for (auto [v, gradient] : watched) plan_->watched.push_back({v, gradient});
+  }
+
   std::unique_ptr<Plan> plan_;
   const OpTable& table_;
   const StateTensor& state_;
   ThreadPool& pool_;
-  std::vector<char> dynamic_;
+  std::vector<char> dynamic_, writer_;  // by node
   std::vector<int> first_, last_;
   std::vector<NodeId> views_;
   std::map<ValueId, NodeId> taken_by_;

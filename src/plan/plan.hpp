@@ -55,6 +55,16 @@ struct Plan {
   // Steps after which dynamic values are dead and can be released.
   std::vector<std::vector<ValueId>> release_after;
 
+  // Steps from here on write over state; everything before leaves it as it was.
+  size_t first_write = 0;
+  // What those steps and the assignments afterwards read of the steps before: if it is finite, what
+  // is written will be. `gradient`: read by an optimizer.
+  struct Watched {
+    ValueId value;
+    bool gradient;
+  };
+  std::vector<Watched> watched;
+
   std::shared_ptr<void> arena;
   size_t arena_bytes = 0, peak_bytes = 0;
   bool has_dynamic = false;

@@ -1,9 +1,11 @@
 // The run loop.
 #include "runtime/executor.hpp"
 
+#include <cmath>
 #include <cstring>
 
 #include "core/random.hpp"
+#include "runtime/finite.hpp"
 
 namespace onnxtrain {
 
@@ -187,25 +189,64 @@ void assign_updates(Plan& plan, Frame& f) {
   }
 }
 
-}  // namespace
+// Is all that the writing steps and the assignments will read finite?
+bool passes(Frame& f, Guard& guard) {
+  double all = 0, gradients = 0;
+  bool any = false;
+  auto look = [&](ValueId v, bool gradient) {
+    Value holder;
+    const Value* value = read(f, v, holder);
+    const Tensor* t = value ? std::get_if<Tensor>(value) : nullptr;
+    if (!t) return true;
+    double squares = sum_of_squares(t->dtype(), t->data(), t->size(), *f.options.pool);
+    all += squares;
+    if (gradient && t->rank() > 0) {
+      gradients += squares;
+      any = true;
+    }
+    if (std::isfinite(squares)) return true;
+    guard.bad = v;
+    guard.tripped = true;
+    return false;
+  };
+  if (guard.loss_output >= 0 &&
+      !look(f.plan.graph.outputs[size_t(guard.loss_output)], false))
+    return false;
+  all = 0;
+  for (const auto& [v, gradient] : f.plan.watched)
+    if (!look(v, gradient)) return false;
+  if (any) guard.gradient_norm = std::sqrt(gradients);
+  if (guard.before_writes) guard.before_writes(std::sqrt(all));
+  return true;
+}
 
-std::vector<Value> run_plan(Plan& plan, const std::vector<Value>& inputs, const RunOptions& o,
-                            const std::vector<char>& wanted) {
-  Frame f{plan, o, {}, {}};
-  if (plan.has_dynamic) {
-    f.values.resize(plan.graph.values.size());
-    f.present.resize(plan.graph.values.size(), 0);
+void show(Frame& f, const Step& s) {
+  for (ValueId v : f.plan.graph.nodes[size_t(s.node)].outputs) {
+    if (v == kNone) continue;
+    Value holder;
+    const Value* value = read(f, v, holder);
+    if (const Tensor* t = value ? std::get_if<Tensor>(value) : nullptr)
+      (*f.options.inspect)(s, v, *t);
   }
-  bind_inputs(plan, inputs, f);
-  for (const Step& s : plan.steps) {
-    if (o.observer) (*o.observer)(plan, s, true);
+}
+
+void run_steps(Frame& f, size_t begin, size_t end) {
+  const RunOptions& o = f.options;
+  for (size_t k = begin; k < end; ++k) {
+    const Step& s = f.plan.steps[k];
+    if (o.observer) (*o.observer)(f.plan, s, true);
     if (s.dynamic) {
       run_dynamic(f, s);
     } else {
       s.kernel(Run{s.in.data(), s.out.data(), s.workspace, o.pool, o.seed, o.step, nullptr});
     }
-    if (o.observer) (*o.observer)(plan, s, false);
+    if (o.observer) (*o.observer)(f.plan, s, false);
+    if (o.inspect) show(f, s);
   }
+}
+
+std::vector<Value> collect(Frame& f, const std::vector<char>& wanted) {
+  const Plan& plan = f.plan;
   std::vector<Value> results(plan.graph.outputs.size());
   for (size_t k = 0; k < results.size(); ++k) {
     if (!wanted.empty() && !wanted[k]) continue;
@@ -221,7 +262,25 @@ std::vector<Value> run_plan(Plan& plan, const std::vector<Value>& inputs, const 
       results[k] = *r;
     }
   }
-  if (o.assign_updates) assign_updates(plan, f);
+  return results;
+}
+
+}  // namespace
+
+std::vector<Value> run_plan(Plan& plan, const std::vector<Value>& inputs, const RunOptions& o,
+                            const std::vector<char>& wanted) {
+  Frame f{plan, o, {}, {}};
+  if (plan.has_dynamic) {
+    f.values.resize(plan.graph.values.size());
+    f.present.resize(plan.graph.values.size(), 0);
+  }
+  bind_inputs(plan, inputs, f);
+  run_steps(f, 0, plan.first_write);
+  if (!o.assign_updates) return {};
+  if (o.guard && !passes(f, *o.guard)) return collect(f, wanted);
+  run_steps(f, plan.first_write, plan.steps.size());
+  std::vector<Value> results = collect(f, wanted);
+  assign_updates(plan, f);
   return results;
 }
 

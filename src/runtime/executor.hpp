@@ -11,13 +11,27 @@ namespace onnxtrain {
 using SubgraphRunner =
     std::function<std::vector<Value>(const GraphPtr&, std::vector<Value> inputs, uint64_t step)>;
 
+// Judges a run after everything is computed and before any state is written.
+struct Guard {
+  int loss_output = -1;  // index of the output that must be finite
+  // Called with the norm of all that will be read by the writing steps, when it is finite.
+  std::function<void(double norm)> before_writes;
+  // Results.
+  bool tripped = false;       // something is not finite: nothing was written or assigned
+  ValueId bad = kNone;        // that value of the plan's graph
+  double gradient_norm = -1;  // over what the optimizers read; -1: there are none
+};
+
 struct RunOptions {
   ThreadPool* pool = nullptr;
   uint64_t seed = 0, step = 0;
   const SubgraphRunner* subgraphs = nullptr;
   // Called around every step when set (profiler): before with true, after with false.
   const std::function<void(const Plan&, const Step&, bool before)>* observer = nullptr;
-  bool assign_updates = true;
+  // Called with every tensor a step has made.
+  const std::function<void(const Step&, ValueId, const Tensor&)>* inspect = nullptr;
+  bool assign_updates = true;  // false: the run ends before the first step that writes state
+  Guard* guard = nullptr;
 };
 
 // inputs: one per graph input of the plan. Results: one per graph output; their memory is fresh.

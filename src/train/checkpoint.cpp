@@ -1,4 +1,6 @@
-// Saving and loading of checkpoints.
+// Saving and loading of checkpoints. Two kinds of checksums: one per initializer, so that damage can
+// be named, and one over the whole file (its own digits taken as zeros), so that nothing else - a
+// node, an attribute, the position - changes unseen either.
 #include "train/checkpoint.hpp"
 
 #include <cstdio>
@@ -13,8 +15,16 @@ namespace onnxtrain {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr const char* kStep = "onnxtrain.step";
-constexpr const char* kChecksum = "onnxtrain.checksum.";
+constexpr std::string_view kTensor = "onnxtrain.checksum.";
+constexpr std::string_view kFile = "onnxtrain.file_checksum";
+constexpr size_t kDigits = 16;
+constexpr const char* kPosition[] = {"onnxtrain.step",     "onnxtrain.seed",
+                                     "onnxtrain.epoch",    "onnxtrain.batch",
+                                     "onnxtrain.loss_sum", "onnxtrain.rows",
+                                     "onnxtrain.best",     "onnxtrain.best_epoch"};
 
 std::string hex(uint64_t v) {
   char text[20];
@@ -29,28 +39,76 @@ std::string exact(double v) {
   return text;
 }
 
-uint64_t checksum(const Tensor& t) { return hash64(t.data(), t.bytes(), uint64_t(t.dtype())); }
+uint64_t checksum(const Tensor& t) {
+  uint64_t seed = uint64_t(t.dtype());
+  for (int64_t d : t.shape()) seed = hash64(&d, sizeof d, seed);
+  if (t.dtype() != DType::kString) return hash64(t.data(), t.bytes(), seed);
+  return seed;  // text is covered by the checksum of the file
+}
 
+std::string text_of(const Model& m, const std::string& key) {
+  auto it = m.metadata.find(key);
+  return it == m.metadata.end() ? std::string() : it->second;
+}
 double number(const Model& m, const std::string& key) {
-  auto it = m.metadata.find(key);
-  return it == m.metadata.end() ? 0 : std::strtod(it->second.c_str(), nullptr);
+  return std::strtod(text_of(m, key).c_str(), nullptr);
 }
-
 uint64_t integer(const Model& m, const std::string& key) {
-  auto it = m.metadata.find(key);
-  return it == m.metadata.end() ? 0 : std::strtoull(it->second.c_str(), nullptr, 10);
+  return std::strtoull(text_of(m, key).c_str(), nullptr, 10);
 }
 
-// Empty when every checksum fits, otherwise what is wrong.
-std::string damage(const Model& m) {
-  const std::string prefix = kChecksum;
+// Where the digits of the file's own checksum stand: after the key, a tag and a length.
+size_t digits_at(const std::string& bytes) {
+  size_t key = bytes.rfind(kFile);
+  if (key == std::string::npos) return std::string::npos;
+  size_t at = key + kFile.size() + 2;
+  return at + kDigits <= bytes.size() && size_t(bytes[at - 1]) == kDigits ? at : std::string::npos;
+}
+
+std::string with_checksum(std::string bytes) {
+  size_t at = digits_at(bytes);
+  OT_ASSERT(at != std::string::npos);
+  bytes.replace(at, kDigits, hex(hash64(bytes.data(), bytes.size(), 0)));
+  return bytes;
+}
+
+// Empty when the file is what was written, otherwise what is wrong with it.
+std::string damage_of_file(const std::string& path) {
+  std::string bytes = read_file(path, uint64_t(1) << 40, ErrorKind::kModel);
+  size_t at = digits_at(bytes);
+  if (at == std::string::npos) return "it has no checksum of its own, so it is no checkpoint or its marks are gone";
+  std::string written = bytes.substr(at, kDigits);
+  bytes.replace(at, kDigits, std::string(kDigits, '0'));
+  return hex(hash64(bytes.data(), bytes.size(), 0)) == written
+             ? std::string()
+             : "something outside the tensors is not what was written";
+}
+
+std::string damage_of_tensors(const Model& m) {
   for (const auto& [key, value] : m.metadata) {
-    if (key.rfind(prefix, 0) != 0) continue;
-    std::string name = key.substr(prefix.size());
+    if (!key.starts_with(kTensor)) continue;
+    std::string name = key.substr(kTensor.size());
     const Tensor* t = m.initializer(name);
     if (!t) return cat("tensor '", name, "' is missing");
     if (hex(checksum(*t)) != value) return cat("tensor '", name, "' does not match its checksum");
   }
+  return {};
+}
+
+// The model when it is intact, otherwise `problem` says why not.
+Model load_intact(const std::string& path, std::string& problem) {
+  problem.clear();
+  try {
+    Model m = load_model(path, all_ops());
+    problem = damage_of_tensors(m);
+    if (problem.empty()) problem = damage_of_file(path);
+    return m;
+  } catch (const Error& e) {
+    problem = e.message();
+  }
+  // a plain read tells damage from a file that is simply not there
+  std::string whole = read_file(path, uint64_t(1) << 40, ErrorKind::kCheckpoint);
+  if (whole.empty()) problem = "it is empty";
   return {};
 }
 
@@ -59,17 +117,16 @@ std::string damage(const Model& m) {
 bool is_checkpoint(const Model& m) { return m.metadata.count(kStep) != 0; }
 
 void strip_checkpoint_metadata(Model& m) {
-  std::erase_if(m.metadata, [](const auto& e) {
-    const std::string& k = e.first;
-    return k == kStep || k.rfind(kChecksum, 0) == 0 || k == "onnxtrain.seed" ||
-           k == "onnxtrain.epoch" || k == "onnxtrain.batch" || k == "onnxtrain.loss_sum" ||
-           k == "onnxtrain.rows" || k == "onnxtrain.best" || k == "onnxtrain.best_epoch";
-  });
+  for (const char* key : kPosition) m.metadata.erase(key);
+  m.metadata.erase(std::string(kFile));
+  std::erase_if(m.metadata, [](const auto& e) { return e.first.starts_with(kTensor); });
 }
 
-void save_checkpoint(const Training& t, const Position& p, const std::string& path) {
+void save_checkpoint(const Training& t, const Position& p, const std::string& path,
+                     const std::map<std::string, std::string>& metadata) {
   Model m = t.snapshot();
   strip_checkpoint_metadata(m);
+  for (const auto& [key, value] : metadata) m.metadata[key] = value;
   m.metadata[kStep] = std::to_string(p.step);
   m.metadata["onnxtrain.seed"] = std::to_string(p.seed);
   m.metadata["onnxtrain.epoch"] = std::to_string(p.epoch);
@@ -79,38 +136,34 @@ void save_checkpoint(const Training& t, const Position& p, const std::string& pa
   m.metadata["onnxtrain.best"] = exact(p.best);
   m.metadata["onnxtrain.best_epoch"] = std::to_string(p.best_epoch);
   for (const auto& name : t.state().names())
-    m.metadata[kChecksum + name] = hex(checksum(t.state().get(name)));
+    m.metadata[std::string(kTensor) + name] = hex(checksum(t.state().get(name)));
+  m.metadata[std::string(kFile)] = std::string(kDigits, '0');
   AtomicWriter w(path);
-  w.write(serialize_model(m, all_ops()));
-  w.commit(std::filesystem::exists(path) ? path + ".previous" : std::string());
+  w.write(with_checksum(serialize_model(m, all_ops())));
+  w.commit(fs::exists(path) ? path + ".previous" : std::string());
 }
 
 Model load_checkpoint(const std::string& path, Position& p) {
+  if (!fs::exists(path))
+    throw Error(ErrorKind::kCheckpoint, "OT4202", cat("there is no checkpoint '", path, "'"),
+                "resume from a run folder or a .train.onnx file:  onnxtrain runs");
   std::string problem;
-  try {
-    Model m = load_model(path, all_ops());
-    problem = damage(m);
-    if (problem.empty()) {
-      p.step = integer(m, kStep);
-      p.seed = integer(m, "onnxtrain.seed");
-      p.epoch = int64_t(integer(m, "onnxtrain.epoch"));
-      p.batch = int64_t(integer(m, "onnxtrain.batch"));
-      p.loss_sum = number(m, "onnxtrain.loss_sum");
-      p.rows = int64_t(integer(m, "onnxtrain.rows"));
-      p.best = number(m, "onnxtrain.best");
-      p.best_epoch = int64_t(integer(m, "onnxtrain.best_epoch"));
-      return m;
-    }
-  } catch (const Error& e) {
-    if (!std::filesystem::exists(path)) throw;
-    problem = e.message();
+  Model m = load_intact(path, problem);
+  if (problem.empty()) {
+    p.step = integer(m, kStep);
+    p.seed = integer(m, "onnxtrain.seed");
+    p.epoch = int64_t(integer(m, "onnxtrain.epoch"));
+    p.batch = int64_t(integer(m, "onnxtrain.batch"));
+    p.loss_sum = number(m, "onnxtrain.loss_sum");
+    p.rows = int64_t(integer(m, "onnxtrain.rows"));
+    p.best = number(m, "onnxtrain.best");
+    p.best_epoch = int64_t(integer(m, "onnxtrain.best_epoch"));
+    return m;
   }
-  std::string previous = path + ".previous", hint;
-  try {
-    if (std::filesystem::exists(previous) && damage(load_model(previous, all_ops())).empty())
-      hint = cat("the one before it is intact:  cp ", previous, " ", path);
-  } catch (const Error&) {
-    // then there is nothing to offer
+  std::string previous = path + ".previous", hint, other;
+  if (fs::exists(previous)) {
+    load_intact(previous, other);
+    if (other.empty()) hint = cat("the one before it is intact:  cp ", previous, " ", path);
   }
   throw Error(ErrorKind::kCheckpoint, "OT4201",
               cat("checkpoint '", path, "' is damaged: ", problem), hint);

@@ -2,6 +2,7 @@
 // in metadata_props (ruling G9). Written atomically; a damaged one is refused by tensor.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "engine/training.hpp"
@@ -19,8 +20,10 @@ struct Position {
   int64_t best_epoch = 0;
 };
 
-// Writes `path` from the trainer's state; the previous file stays as `path`.previous.
-void save_checkpoint(const Training& t, const Position& p, const std::string& path);
+// Writes `path` from the trainer's state; the previous file stays as `path`.previous. `metadata` is
+// added to the file's.
+void save_checkpoint(const Training& t, const Position& p, const std::string& path,
+                     const std::map<std::string, std::string>& metadata = {});
 
 // Loads, verifies checksums (a CheckpointError names the tensor and the previous file if that is
 // intact) and reads the position.

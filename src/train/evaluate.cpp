@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "data/prefetch.hpp"
+#include "model/twin_names.hpp"
 #include "train/fit.hpp"
 
 namespace onnxtrain {
@@ -16,26 +17,19 @@ FeedColumns FeedColumns::subset(const std::vector<int64_t>& rows) const {
 
 namespace {
 
-// Values of the training-mode twin are read from the main graph instead: its names end in "_train" (convert/twin.cpp).
-constexpr std::string_view kTwin = "_train";
-
-// Values before `first` are the main graph's, the others the algorithm's (engine/combine.cpp).
+// Values of the training-mode twin are read from the main graph instead. Values before `first` are the main graph's, the others the algorithm's (engine/combine.cpp).
 void use_inference_form(Graph& g, size_t first) {
   std::map<std::string, ValueId, std::less<>> by_name;
   for (size_t k = 0; k < first; ++k) by_name.emplace(g.values[k].name, ValueId(k));
   for (size_t k = first; k < g.values.size(); ++k) {
-    const std::string& name = g.values[k].name;
-    if (name.size() <= kTwin.size() ||
-        name.compare(name.size() - kTwin.size(), kTwin.size(), kTwin) != 0)
-      continue;
-    auto it = by_name.find(std::string_view(name).substr(0, name.size() - kTwin.size()));
+    auto it = by_name.find(twin_source(g.values[k].name));
     if (it != by_name.end()) g.replace_uses(ValueId(k), it->second);
   }
 }
 
 }  // namespace
 
-Evaluator::Evaluator(Training& t) : training_(t) {
+Evaluator::Evaluator(Training& t) : training_(t), target_(target_info(t.source())) {
   const Model& m = t.source();
   const TrainingStep& step = m.training[0];
   Graph g = combine(m.main, step);
@@ -47,8 +41,7 @@ Evaluator::Evaluator(Training& t) : training_(t) {
       outputs.push_back(g.outputs[k]);
     }
   for (size_t k = own; k < g.outputs.size(); ++k) {
-    const TypeInfo& type = g.value(g.outputs[k]).type;
-    if (scores_ < 0 && type.is_tensor() && dtype_is_float(type.elem)) {
+    if (scores_ < 0 && g.value_name(g.outputs[k]) == target_.output) {
       scores_ = int(outputs.size());
       outputs.push_back(g.outputs[k]);
     }
@@ -84,7 +77,10 @@ TaskKind Evaluator::task(const FeedColumns& data) const {
 }
 
 Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
-  Metrics metrics(task(data));
+  auto kind = training_.source().metadata.find("onnxtrain.loss");
+  bool probabilities = target_.probabilities ||
+                       (kind != training_.source().metadata.end() && kind->second == "bce");
+  Metrics metrics(task(data), target_.axis, probabilities ? 0.5 : 0);
   Prefetcher prefetch(data.columns, batch, 1);
   std::vector<int64_t> order(size_t(data.rows()));
   std::iota(order.begin(), order.end(), int64_t(0));

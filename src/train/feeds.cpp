@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 namespace onnxtrain {
 
 InputSpec input_spec(const ValueDef& d) {
@@ -17,27 +19,27 @@ InputSpec input_spec(const ValueDef& d) {
 
 namespace {
 
-// Inputs that the main graph has are data, the others are targets.
-bool is_target(const Model& m, const std::string& name) {
-  std::vector<std::string> inputs = m.input_names();
-  return std::find(inputs.begin(), inputs.end(), name) == inputs.end();
-}
-
-int64_t classes_of(const Model& m, std::string& output) {
-  for (ValueId v : m.main.outputs) {
-    const TypeInfo& t = m.main.value(v).type;
-    if (!t.is_tensor() || !dtype_is_float(t.elem) || !t.shape || t.shape->size() < 2) continue;
-    output = m.main.value_name(v);
-    return (*t.shape)[1].known() ? (*t.shape)[1].value : 0;
+// What `predict` needs to treat new data the same way.
+void note_for_predict(const Dataset& data, const std::map<std::string, std::string>& columns,
+                      const std::vector<std::string>& inputs, const FeedOptions& o,
+                      LoadedData& out) {
+  auto& m = out.metadata;
+  m["onnxtrain.scale"] = o.adapt.scale;
+  m["onnxtrain.layout"] = o.adapt.nhwc ? "nhwc" : "nchw";
+  if (o.adapt.label_offset) m["onnxtrain.label_offset"] = std::to_string(o.adapt.label_offset);
+  if (!out.feeds.label.empty()) {
+    const auto& names = data.class_names(columns.at(out.feeds.label));
+    if (!names.empty()) m["onnxtrain.classes"] = nlohmann::json(names).dump();
   }
-  return 0;
+  if (inputs.empty()) return;
+  const auto& features = data.feature_names(columns.at(inputs[0]));
+  if (!features.empty()) m["onnxtrain.features"] = nlohmann::json(features).dump();
 }
 
 }  // namespace
 
 void describe_inputs(const Training& t, OpenOptions& o) {
-  std::string output;
-  o.classes = classes_of(t.source(), output);
+  o.classes = target_info(t.source()).classes;
   for (const auto& name : t.input_names(0)) {
     if (is_target(t.source(), name)) continue;
     Shape dims = input_spec(t.input(0, name)).dims;
@@ -48,13 +50,38 @@ void describe_inputs(const Training& t, OpenOptions& o) {
   }
 }
 
-LoadedData feeds_for(const Dataset& data, const Training& t, const FeedOptions& o) {
+namespace {
+
+// Text labels of another file get the numbers that their names had in training.
+Dataset with_classes(Dataset data, const std::string& column,
+                     const std::vector<std::string>& classes) {
+  const std::vector<std::string> here = data.class_names(column);
+  if (classes.empty() || here.empty() || here == classes) return data;
+  std::vector<int64_t> to;
+  for (const std::string& name : here) {
+    auto at = std::find(classes.begin(), classes.end(), name);
+    if (at == classes.end())
+      data_error("OT2114", cat("class '", name, "' of column '", column,
+                               "' was not among the classes in training: ", listed(classes)));
+    to.push_back(at - classes.begin());
+  }
+  std::vector<int64_t> ids = data.gather_all(column).to_ints();
+  for (int64_t& id : ids) id = to.at(size_t(id));
+  data.set(column, memory_column(Tensor::vector(ids)));
+  data.set_class_names(column, classes);
+  return data;
+}
+
+}  // namespace
+
+LoadedData feeds_for(const Dataset& given, const Training& t, const FeedOptions& o) {
   const Model& m = t.source();
   std::vector<std::string> inputs, targets;
   for (const auto& name : t.input_names(0)) (is_target(m, name) ? targets : inputs).push_back(name);
-  std::string output;
-  int64_t classes = classes_of(m, output);
-  std::map<std::string, std::string> columns = match_columns(data, inputs, targets, o.map);
+  TargetInfo target = target_info(m);
+  std::map<std::string, std::string> columns = match_columns(given, inputs, targets, o.map);
+  const Dataset data =
+      targets.empty() ? given : with_classes(given, columns.at(targets[0]), o.classes);
   LoadedData out;
   Adapted first;
   LabelSummary summary;
@@ -63,7 +90,13 @@ LoadedData feeds_for(const Dataset& data, const Training& t, const FeedOptions& 
     const ValueDef& d = t.input(0, name);
     Adapted a;
     if (is_target(m, name) && dtype_is_integer(d.type.elem)) {
-      a = adapt_labels(data, columns.at(name), {input_spec(d), output, classes}, o.adapt, summary);
+      AdaptOptions here = o.adapt;
+      if (!here.ignore_index) here.ignore_index = target.ignore_index;
+      // only the first target is known to be compared with the output
+      bool first_target = out.feeds.label.empty();
+      a = adapt_labels(data, columns.at(name),
+                       {input_spec(d), target.output, first_target ? target.classes : 0}, here,
+                       summary);
       out.labels = labels_by_row(*a.column);
       has_labels = true;
     } else {
@@ -76,8 +109,32 @@ LoadedData feeds_for(const Dataset& data, const Training& t, const FeedOptions& 
     out.feeds.names.push_back(name);
     out.feeds.columns.push_back(a.column);
   }
+  note_for_predict(data, columns, inputs, o, out);
+  out.notes = data.notes();
   out.line = data_line(data, first, has_labels ? &summary : nullptr);
   return out;
+}
+
+void options_from_metadata(const Model& m, FeedOptions& o, CsvOptions& csv) {
+  auto text = [&](const char* key) {
+    auto it = m.metadata.find(key);
+    return it == m.metadata.end() ? std::string() : it->second;
+  };
+  if (std::string scale = text("onnxtrain.scale"); o.adapt.scale == "auto" && !scale.empty())
+    o.adapt.scale = scale;
+  if (text("onnxtrain.layout") == "nhwc") o.adapt.nhwc = true;
+  if (std::string offset = text("onnxtrain.label_offset");
+      !offset.empty() && o.adapt.label_offset == 0)
+    o.adapt.label_offset = std::strtoll(offset.c_str(), nullptr, 10);
+  // metadata is the file's word, not ours: anything else than a list of names is passed over
+  auto names = [&](const char* key, std::vector<std::string>& out) {
+    auto list = nlohmann::json::parse(text(key), nullptr, false);
+    if (!list.is_array() || !out.empty()) return;
+    for (const auto& name : list)
+      if (name.is_string()) out.push_back(name);
+  };
+  names("onnxtrain.features", csv.features);
+  names("onnxtrain.classes", o.classes);
 }
 
 }  // namespace onnxtrain

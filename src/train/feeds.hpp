@@ -14,12 +14,15 @@ namespace onnxtrain {
 struct FeedOptions {
   std::map<std::string, std::string> map;  // input -> column
   AdaptOptions adapt;
+  std::vector<std::string> classes;  // names of class 0, 1, ...; empty: as the data counts them
 };
 
 struct LoadedData {
   FeedColumns feeds;
   std::string line;             // the printed data line
   std::vector<int64_t> labels;  // one per row when there are class labels
+  std::vector<std::string> notes;               // what was decided while opening
+  std::map<std::string, std::string> metadata;  // for exported models: classes, scaling, columns
 };
 
 // What a dataset needs to know about the model before it is opened (synthetic: sizes).
@@ -28,5 +31,7 @@ void describe_inputs(const Training& t, OpenOptions& o);
 LoadedData feeds_for(const Dataset& data, const Training& t, const FeedOptions& o);
 // The declared type of a graph input, as data/ wants it.
 InputSpec input_spec(const ValueDef& d);
+// The options that a model trained here carries in its metadata, where the caller gave none.
+void options_from_metadata(const Model& m, FeedOptions& o, CsvOptions& csv);
 
 }  // namespace onnxtrain

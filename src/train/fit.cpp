@@ -1,6 +1,9 @@
-// Epochs.
+// Epochs. What is written when, so that a process killed at any moment can be resumed to the same
+// bits: the epoch's line in the log, then the best model, then last.train.onnx. A line that a
+// resumed run would write again is already there and is passed over (RunFolder).
 #include "train/fit.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -9,6 +12,7 @@
 #include "data/prefetch.hpp"
 #include "data/sampler.hpp"
 #include "onnx/onnx.hpp"
+#include "runtime/finite.hpp"
 #include "train/run_folder.hpp"
 
 namespace onnxtrain {
@@ -32,14 +36,22 @@ class Loop {
         at_(at),
         observer_(observer),
         sampler_(train.rows(), o.batch, at.seed, o.shuffle),
-        prefetch_(train.columns, o.batch) {
+        prefetch_(train.columns, o.batch),
+        target_(target_info(t.source())) {
     if (valid_) evaluator_ = std::make_unique<Evaluator>(t);
+    if (!o.folder.empty()) folder_ = std::make_unique<RunFolder>(RunFolder::open(o.folder));
     for (const auto& name : train.names) feeds_[name] = Value();
   }
 
   FitResult run() {
     start_ = Clock::now();
+    if (at_.batch > sampler_.batches())
+      throw Error(ErrorKind::kCheckpoint, "OT4203",
+                  cat("the checkpoint stands at batch ", at_.batch, " of an epoch that has ",
+                      sampler_.batches(), " batches: data or batch size are not those of the run"),
+                  "resume with the same --data and --batch");
     while (at_.epoch < o_.epochs && !done_) {
+      if (o_.max_steps > 0 && int64_t(at_.step) >= o_.max_steps) break;
       run_epoch();
       if (o_.patience > 0 && at_.epoch - at_.best_epoch >= o_.patience) break;
     }
@@ -49,57 +61,74 @@ class Loop {
   }
 
  private:
-  bool stopping() const { return o_.stop && o_.stop->load() != 0; }
+  struct Mark {  // where an epoch, or the part of it that this process runs, began
+    Clock::time_point begin;
+    double wait;
+    int64_t batch, rows = 0;
+  };
 
-  void run_epoch() {
-    Clock::time_point begin = Clock::now();
-    sampler_.set_epoch(uint64_t(at_.epoch));
-    prefetch_.start(sampler_.order(), at_.batch);
-    double wait = prefetch_.wait_seconds();
-    int64_t rows_here = 0, first = at_.batch;
-    while (const Batch* b = prefetch_.next()) {
-      for (size_t k = 0; k < train_.names.size(); ++k) feeds_[train_.names[k]] = b->tensors[k];
-      StepResult r = t_.step(feeds_, -1, false);
-      if (!std::isfinite(r.loss)) diverged(r.loss);
-      last_loss_ = r.loss;
-      at_.loss_sum += r.loss * double(b->rows);
-      at_.rows += b->rows;
-      rows_here += b->rows;
-      ++at_.batch;
-      at_.step = t_.step_count();
-      observer_.on_step(at_.epoch + 1, at_.batch, sampler_.batches(), r.loss,
-                        double(rows_here) / seconds_since(begin));
-      if (o_.save_every > 0 && at_.step % uint64_t(o_.save_every) == 0) save_last();
-      bool out_of_budget = (o_.max_steps > 0 && int64_t(at_.step) >= o_.max_steps) ||
-                           (o_.max_seconds > 0 && seconds_since(start_) >= o_.max_seconds);
-      if (stopping() || out_of_budget) {
-        done_ = true;
-        result_.interrupted = stopping();
-        if (at_.batch < sampler_.batches()) {
-          // the position stays inside the epoch, so that a resumed run continues with the next
-          // batch
-          Position here = at_;
-          if (!result_.interrupted)
-            finish_epoch(begin, rows_here, at_.batch - first, prefetch_.wait_seconds() - wait);
-          here.best = at_.best;
-          here.best_epoch = at_.best_epoch;
-          at_ = here;
-          save_last();
-          return;
-        }
-      }
-    }
-    finish_epoch(begin, rows_here, at_.batch - first, prefetch_.wait_seconds() - wait);
+  bool stopping() const { return o_.stop && o_.stop->load() != 0; }
+  bool out_of_budget() const {
+    return (o_.max_steps > 0 && int64_t(at_.step) >= o_.max_steps) ||
+           (o_.max_seconds > 0 && seconds_since(start_) >= o_.max_seconds);
   }
 
-  void finish_epoch(Clock::time_point begin, int64_t rows, int64_t steps, double wait) {
+  void run_epoch() {
+    sampler_.set_epoch(uint64_t(at_.epoch));
+    prefetch_.start(sampler_.order(), at_.batch);
+    Mark mark{Clock::now(), prefetch_.wait_seconds(), at_.batch};
+    while (const Batch* b = prefetch_.next()) {
+      run_step(*b, mark);
+      bool whole = at_.batch >= sampler_.batches();
+      if (stopping() || out_of_budget()) {
+        done_ = true;
+        result_.interrupted = stopping();
+        if (!whole) return stop_inside(mark);
+      } else if (!whole && o_.save_every > 0 && at_.step % uint64_t(o_.save_every) == 0) {
+        save_last();
+      }
+    }
+    finish_epoch(mark);
+  }
+
+  void run_step(const Batch& b, Mark& mark) {
+    for (size_t k = 0; k < train_.names.size(); ++k) feeds_[train_.names[k]] = b.tensors[k];
+    StepResult r;
+    try {
+      r = t_.step(feeds_, -1, false);
+    } catch (const NotFiniteError& e) {
+      diverged(e);
+    }
+    if (r.loss == 0) warn_if_all_ignored(b);
+    at_.loss_sum += r.loss * double(b.rows);
+    at_.rows += b.rows;
+    mark.rows += b.rows;
+    ++at_.batch;
+    at_.step = t_.step_count();
+    observer_.on_step(at_.epoch + 1, at_.batch, sampler_.batches(), r.loss,
+                      double(mark.rows) / std::max(1e-9, seconds_since(mark.begin)));
+  }
+
+  // The position stays inside the epoch, so that a resumed run continues with the next batch.
+  void stop_inside(const Mark& mark) {
+    if (!result_.interrupted) {
+      EpochResult e = measure(mark);
+      judge(e);
+      publish(e);
+    }
+    save_last();
+  }
+
+  EpochResult measure(const Mark& mark) {
     EpochResult e;
     e.epoch = at_.epoch + 1;
-    e.steps = steps;
+    e.steps = at_.batch - mark.batch;
+    e.step = at_.step;
+    e.gradient_norm = t_.gradient_norm();
     e.train_loss = at_.rows ? at_.loss_sum / double(at_.rows) : 0;
-    e.seconds = seconds_since(begin);
-    e.samples_per_second = double(rows) / std::max(1e-9, e.seconds);
-    e.wait_seconds = wait;
+    e.seconds = seconds_since(mark.begin);
+    e.samples_per_second = double(mark.rows) / std::max(1e-9, e.seconds);
+    e.wait_seconds = prefetch_.wait_seconds() - mark.wait;
     e.rate = t_.has_rate() ? t_.rate() : 0;
     if (valid_) {
       Metrics m = evaluator_->evaluate(*valid_, std::max<int64_t>(o_.batch, 256));
@@ -109,19 +138,19 @@ class Loop {
       result_.constant_guess = m.constant_guess();
       result_.confusion = m.confusion();
     }
+    return e;
+  }
+
+  void finish_epoch(const Mark& mark) {
+    EpochResult e = measure(mark);
     ++at_.epoch;
     at_.batch = 0;
     at_.loss_sum = 0;
     at_.rows = 0;
     judge(e);
+    publish(e);
     save_last();
-    if (!o_.folder.empty()) {
-      RunFolder folder(o_.folder);
-      folder.log_epoch(e);
-      if (e.best) save_best(folder);
-    }
-    observer_.on_epoch(e);
-    result_.epochs.push_back(std::move(e));
+    if (folder_ && o_.keep > 0) folder_->keep_epoch(at_.epoch, o_.keep);
   }
 
   // The watched number: the first metric on validation data, its loss, or the training loss.
@@ -138,31 +167,78 @@ class Loop {
     }
   }
 
-  void save_last() {
-    if (o_.folder.empty()) return;
-    save_checkpoint(t_, at_, RunFolder(o_.folder).last());
+  void publish(const EpochResult& e) {
+    check_state();
+    if (folder_) {
+      folder_->log_epoch(e);
+      if (!result_.confusion.empty()) folder_->write_confusion(result_.confusion);
+      if (e.best) save_best();
+    }
+    observer_.on_epoch(e);
+    result_.epochs.push_back(e);
   }
 
-  void save_best(const RunFolder& folder) {
-    std::filesystem::copy_file(folder.last(), folder.best() + ".tmp",
-                               std::filesystem::copy_options::overwrite_existing);
-    std::filesystem::rename(folder.best() + ".tmp", folder.best());
+  void save_last() {
+    if (!folder_) return;
+    check_state();
+    save_checkpoint(t_, at_, folder_->last(), o_.metadata);
+  }
+
+  void save_best() {
+    save_checkpoint(t_, at_, folder_->best(), o_.metadata);
     Model m = t_.snapshot();
     strip_checkpoint_metadata(m);
+    for (const auto& [key, value] : o_.metadata) m.metadata[key] = value;
     SaveOptions s;
     s.inference_only = true;
-    save_model(m, folder.model(), all_ops(), s);
+    save_model(m, folder_->model(), all_ops(), s);
   }
 
-  [[noreturn]] void diverged(double loss) {
-    std::string where = o_.folder.empty()
-                            ? std::string()
-                            : cat("\n  last good state: ", RunFolder(o_.folder).last());
-    throw Error(
-        ErrorKind::kDiverged, "OT3001",
-        cat("loss became ", std::isnan(loss) ? "NaN" : "infinite", " at step ", t_.step_count(),
-            " (epoch ", at_.epoch + 1, "); last finite loss ", last_loss_, where),
-        "a smaller rate often helps:  --lr 1e-4, or clip the gradients:  --clip 1");
+  // State that is not finite never replaces a checkpoint.
+  void check_state() {
+    if (!o_.check_finite) return;
+    for (const auto& name : t_.state().names())
+      if (not_finite(t_.state().get(name)) && !starts_not_finite(name))
+        throw Error(ErrorKind::kDiverged, "OT3002",
+                    cat("state variable '", name, "' is not finite after step ", t_.step_count(),
+                        "; it is not saved",
+                        folder_ ? cat("\n  last good state: ", folder_->last()) : ""),
+                    "a smaller rate often helps:  --lr 1e-4, or clipped gradients:  --clip 1");
+  }
+
+  // Some files begin with infinities on purpose (a running maximum).
+  bool starts_not_finite(const std::string& name) const {
+    const Tensor* t = t_.source().initializer(name);
+    return t && not_finite(*t);
+  }
+
+  // Ruling G16: a mean over nothing is 0, and worth a word.
+  void warn_if_all_ignored(const Batch& b) {
+    if (warned_ || !target_.ignore_index) return;
+    for (size_t k = 0; k < train_.names.size(); ++k) {
+      if (train_.names[k] != train_.label || !dtype_is_integer(b.tensors[k].dtype())) continue;
+      std::vector<int64_t> labels = b.tensors[k].to_ints();
+      for (int64_t v : labels)
+        if (v != *target_.ignore_index) return;
+      warned_ = true;
+      observer_.on_warning(
+          "OT3101", cat("every label of batch ", b.index + 1, " in epoch ", at_.epoch + 1,
+                        " is the ignored one (", *target_.ignore_index,
+                        "): its loss and gradient are 0 (said once)"));
+    }
+  }
+
+  [[noreturn]] void diverged(const NotFiniteError& e) {
+    std::string where;
+    if (folder_) {
+      save_last();
+      where = cat(".   state before it: ", folder_->last());
+    }
+    throw Error(ErrorKind::kDiverged, "OT3001",
+                cat(e.subject, " at step ", e.step, " (epoch ", at_.epoch + 1, ")",
+                    NotFiniteError::history(e.last_loss, e.last_norm),
+                    "\n  first bad tensor: ", e.origin, where),
+                "a smaller rate often helps:  --lr 1e-4, or clipped gradients:  --clip 1");
   }
 
   Training& t_;
@@ -173,12 +249,13 @@ class Loop {
   FitObserver& observer_;
   Sampler sampler_;
   Prefetcher prefetch_;
+  TargetInfo target_;
   std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<RunFolder> folder_;
   Feeds feeds_;
   FitResult result_;
   Clock::time_point start_;
-  double last_loss_ = 0;
-  bool done_ = false;
+  bool done_ = false, warned_ = false;
 };
 
 }  // namespace
@@ -187,6 +264,7 @@ FitResult fit(Training& t, const FeedColumns& train, const FeedColumns* valid, c
               Position at, FitObserver& observer) {
   t.set_seed(at.seed);
   t.set_step_count(at.step);
+  t.set_check_finite(o.check_finite);
   return Loop(t, train, valid, o, at, observer).run();
 }
 

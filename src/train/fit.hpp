@@ -14,6 +14,7 @@
 #include "engine/training.hpp"
 #include "train/checkpoint.hpp"
 #include "train/metrics.hpp"
+#include "train/targets.hpp"
 
 namespace onnxtrain {
 
@@ -33,12 +34,18 @@ struct FitOptions {
   int64_t patience = 0;  // epochs without improvement before stopping; 0: off
   bool shuffle = true;
   std::string folder;                      // run folder; empty: nothing is written
-  int64_t save_every = 0;                  // steps between checkpoints; 0: at the end of each epoch
+  int64_t save_every = 0;  // steps between checkpoints; 0: at the end of each epoch
+  int64_t keep = 0;        // that many checkpoints of finished epochs stay besides last and best
+  bool check_finite = true;  // stop when a loss, gradient or weight is not finite
+  // Goes into the metadata of checkpoints and exported models (classes, scaling, columns).
+  std::map<std::string, std::string> metadata;
   const std::atomic<int>* stop = nullptr;  // set by a signal: finish the step, save, return
 };
 
 struct EpochResult {
   int64_t epoch = 0, steps = 0;
+  uint64_t step = 0;  // steps of the whole training so far
+  double gradient_norm = -1;
   double train_loss = 0, valid_loss = 0, rate = 0, samples_per_second = 0, seconds = 0,
          wait_seconds = 0;
   bool has_valid = false, best = false;
@@ -59,6 +66,7 @@ struct FitObserver {
   virtual void on_step(int64_t /*epoch*/, int64_t /*batch*/, int64_t /*batches*/, double /*loss*/,
                        double /*samples_per_second*/) {}
   virtual void on_epoch(const EpochResult&) {}
+  virtual void on_warning(const std::string& /*code*/, const std::string& /*text*/) {}
 };
 
 // Inference on the current state, with the loss when the file lets it be computed on the main
@@ -77,6 +85,7 @@ class Evaluator {
   std::vector<std::string> outputs_;
   int loss_ = -1, scores_ = -1;
   Training& training_;
+  TargetInfo target_;
 };
 
 // Trains from `at` (all zero: from the beginning) and leaves the final state in `t`.

@@ -1,4 +1,4 @@
-// Accuracy, top-5, MAE, RMSE, confusion.
+// Accuracy, top-5, perplexity, MAE, RMSE, confusion.
 #include "train/metrics.hpp"
 
 #include <algorithm>
@@ -6,14 +6,17 @@
 
 namespace onnxtrain {
 
-void Metrics::reset() { *this = Metrics(task_); }
+void Metrics::reset() { *this = Metrics(task_, axis_, threshold_); }
 
 void Metrics::add_classes(const Tensor& output, const Tensor& target) {
   const Shape& s = output.shape();
-  int64_t n = s[0], k = s[1], inner = product(s, 2, s.size());
-  classes_ = k;
+  size_t axis = size_t(axis_) < s.size() ? size_t(axis_) : s.size() - 1;
+  int64_t n = product(s, 0, axis), k = s[axis], inner = product(s, axis + 1, s.size());
   std::vector<double> scores = output.to_doubles();
   std::vector<int64_t> labels = target.to_ints();
+  if (int64_t(labels.size()) != n * inner) return;  // not labels of these scores
+  classes_ = k;
+  sequence_ |= s.size() > 2;
   if (confusion_.empty() && k <= 1000)
     confusion_.assign(size_t(k), std::vector<int64_t>(size_t(k), 0));
   for (int64_t i = 0; i < n; ++i)
@@ -41,7 +44,7 @@ void Metrics::add(const Tensor& output, const Tensor& target, double loss, int64
   size_t n = std::min(a.size(), b.size());
   for (size_t i = 0; i < n; ++i) {
     if (task_ == TaskKind::kBinary) {
-      right_ += (a[i] > 0) == (b[i] > 0.5);
+      right_ += (a[i] > threshold_) == (b[i] > 0.5);
     } else {
       absolute_ += std::fabs(a[i] - b[i]);
       square_ += (a[i] - b[i]) * (a[i] - b[i]);
@@ -56,6 +59,7 @@ std::vector<std::pair<std::string, double>> Metrics::values() const {
     case TaskKind::kClasses: {
       std::vector<std::pair<std::string, double>> v{{"accuracy", double(right_) / n}};
       if (classes_ > 10) v.push_back({"top5", double(right5_) / n});
+      if (sequence_) v.push_back({"perplexity", std::exp(loss())});
       return v;
     }
     case TaskKind::kBinary:

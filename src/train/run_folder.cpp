@@ -1,71 +1,167 @@
 // Run folders on disk.
 #include "train/run_folder.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include <nlohmann/json.hpp>
 
 #include "core/file.hpp"
+#include "train/events.hpp"
 #include "train/fit.hpp"
 
 namespace onnxtrain {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+[[noreturn]] void cannot_make(const std::string& path, const std::string& why) {
+  throw Error(ErrorKind::kFailed, "OT4101", cat("cannot make the run folder '", path, "': ", why),
+              "choose another place:  --out FOLDER");
+}
+
+void point_latest(const std::string& parent, const std::string& name) {
+  std::error_code ec;
+  fs::path latest = fs::path(parent) / "latest";
+  if (fs::exists(fs::symlink_status(latest)) && !fs::is_symlink(latest)) return;
+  fs::remove(latest, ec);
+  fs::create_directory_symlink(name, latest, ec);
+}
+
+double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// Has the log a line for this step already?
+bool logged(const std::string& path, uint64_t step) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    auto j = nlohmann::json::parse(line, nullptr, false);
+    if (j.is_object() && j.value("step", uint64_t(0)) == step) return true;
+  }
+  return false;
+}
+
+// Appends to a file of records; one write, so a record is there as a whole or torn at the end,
+// where readers stop.
+void append_bytes(const std::string& path, const std::string& bytes) {
+  std::ofstream out(path, std::ios::binary | std::ios::app);
+  out.write(bytes.data(), std::streamsize(bytes.size()));
+  out.flush();
+  if (!out) io_error(ErrorKind::kFailed, "OT4011", "write", path, errno);
+}
+
+}  // namespace
+
 RunFolder RunFolder::create(const std::string& parent, const std::string& name) {
   std::error_code ec;
   fs::create_directories(parent, ec);
+  if (ec) cannot_make(parent, ec.message());
   for (int n = 1; n < 1'000'000; ++n) {
     char suffix[16];
     std::snprintf(suffix, sizeof suffix, "-%03d", n);
     std::string path = parent + "/" + name + suffix;
     if (!fs::create_directory(path, ec)) {
-      if (ec)
-        throw Error(ErrorKind::kFailed, "OT4101",
-                    cat("cannot make the run folder '", path, "': ", ec.message()),
-                    "choose another place:  --out FOLDER");
+      if (ec && ec != std::errc::file_exists) cannot_make(path, ec.message());
       continue;
     }
-    fs::create_directories(path + "/checkpoints");
-    fs::path latest = fs::path(parent) / "latest";
-    if (!fs::exists(fs::symlink_status(latest)) || fs::is_symlink(latest)) {
-      fs::remove(latest, ec);
-      fs::create_directory_symlink(name + suffix, latest, ec);
-    }
-    return RunFolder(path);
+    RunFolder folder = open(path);
+    point_latest(parent, name + suffix);
+    return folder;
   }
-  throw Error(ErrorKind::kFailed, "OT4101", cat("'", parent, "' is full of runs named ", name));
+  cannot_make(parent, cat("it is full of runs named ", name));
 }
 
 RunFolder RunFolder::open(const std::string& path) {
   std::error_code ec;
   fs::create_directories(path + "/checkpoints", ec);
-  if (ec)
-    throw Error(ErrorKind::kFailed, "OT4101",
-                cat("cannot make the run folder '", path, "': ", ec.message()),
-                "choose another place:  --out FOLDER");
-  return RunFolder(path);
+  if (ec) cannot_make(path, ec.message());
+  RunFolder folder(path);
+  for (const std::string& part : {path, path + "/checkpoints"})
+    if (access(part.c_str(), W_OK | X_OK) != 0)
+      cannot_make(path, cat("'", part, "' cannot be written to"));
+  for (const std::string& file : {folder.last(), folder.best(), folder.model()})
+    remove_stale_temporaries(file);
+  return folder;
+}
+
+std::vector<std::pair<std::string, double>> epoch_numbers(const EpochResult& e) {
+  std::vector<std::pair<std::string, double>> n{{"train_loss", e.train_loss}};
+  if (e.has_valid) n.emplace_back("valid_loss", e.valid_loss);
+  for (const auto& [name, value] : e.metrics) n.emplace_back("valid_" + name, value);
+  n.emplace_back("lr", e.rate);
+  if (e.gradient_norm >= 0) n.emplace_back("gradient_norm", e.gradient_norm);
+  n.emplace_back("samples_per_second", e.samples_per_second);
+  n.emplace_back("seconds", e.seconds);
+  n.emplace_back("wait_seconds", e.wait_seconds);
+  return n;
 }
 
 void RunFolder::log_epoch(const EpochResult& e) const {
-  nlohmann::ordered_json j{{"epoch", e.epoch}, {"steps", e.steps}, {"train_loss", e.train_loss}};
-  std::string header = "epoch,steps,train_loss",
-              row = cat(e.epoch, ",", e.steps, ",", e.train_loss);
-  auto put = [&](const std::string& key, double v) {
+  if (logged(path_ + "/metrics.jsonl", e.step)) return;
+  nlohmann::ordered_json j{{"epoch", e.epoch}, {"step", e.step}, {"steps", e.steps}};
+  std::string header = "epoch,step,steps", row = cat(e.epoch, ",", e.step, ",", e.steps);
+  for (const auto& [key, v] : epoch_numbers(e)) {
     j[key] = v;
     header += "," + key;
-    row += cat(",", v);
-  };
-  if (e.has_valid) put("valid_loss", e.valid_loss);
-  for (const auto& [name, value] : e.metrics) put("valid_" + name, value);
-  put("lr", e.rate);
-  put("samples_per_second", e.samples_per_second);
-  put("seconds", e.seconds);
-  put("wait_seconds", e.wait_seconds);
-  append_line(path_ + "/metrics.jsonl", j.dump());
+    char text[32];
+    std::snprintf(text, sizeof text, ",%.9g", v);
+    row += text;
+  }
   if (!fs::exists(path_ + "/metrics.csv")) append_line(path_ + "/metrics.csv", header);
   append_line(path_ + "/metrics.csv", row);
+  log_events(e);
+  append_line(path_ + "/metrics.jsonl", j.dump());
+}
+
+// One event file per run; a resumed run appends to it.
+void RunFolder::log_events(const EpochResult& e) const {
+  std::string file;
+  for (const auto& entry : fs::directory_iterator(path_))
+    if (entry.path().filename().string().starts_with("events.out.tfevents.")) file = entry.path();
+  std::string bytes;
+  double now = wall_time();
+  if (file.empty()) {
+    file = cat(path_, "/events.out.tfevents.", int64_t(now), ".onnxtrain");
+    bytes = event_record(version_event(now));
+  }
+  bytes += event_record(scalars_event(now, int64_t(e.step), epoch_numbers(e)));
+  append_bytes(file, bytes);
+}
+
+void RunFolder::write_confusion(const std::vector<std::vector<int64_t>>& confusion) const {
+  write_text("confusion.json", nlohmann::json(confusion).dump() + "\n");
+}
+
+void RunFolder::keep_epoch(int64_t epoch, int64_t keep) const {
+  char name[40];
+  std::snprintf(name, sizeof name, "/checkpoints/epoch-%04lld.train.onnx",
+                static_cast<long long>(epoch));
+  std::error_code ec;
+  fs::remove(path_ + name, ec);
+  fs::create_hard_link(last(), path_ + name, ec);
+  if (ec) fs::copy_file(last(), path_ + name, fs::copy_options::overwrite_existing);
+  std::vector<std::string> kept;
+  for (const auto& entry : fs::directory_iterator(path_ + "/checkpoints"))
+    if (entry.path().filename().string().starts_with("epoch-")) kept.push_back(entry.path());
+  std::sort(kept.begin(), kept.end());
+  for (size_t k = 0; k + size_t(keep) < kept.size(); ++k) fs::remove(kept[k], ec);
+}
+
+int64_t RunFolder::logged_epochs() const {
+  std::ifstream in(path_ + "/metrics.jsonl");
+  int64_t last = 0;
+  for (std::string line; std::getline(in, line);) {
+    auto j = nlohmann::json::parse(line, nullptr, false);
+    if (j.is_object()) last = std::max(last, j.value("epoch", int64_t(0)));
+  }
+  return last;
 }
 
 void RunFolder::write_text(const std::string& file, const std::string& text) const {

@@ -1,0 +1,146 @@
+// diff: two models, checkpoints or runs.
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "onnx/onnx.hpp"
+
+namespace onnxtrain::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Largest difference of two tensors; infinite for other types.
+double difference(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return INFINITY;
+  if (a.dtype() == DType::kString) return 0;
+  std::vector<double> x = a.to_doubles(), y = b.to_doubles();
+  double worst = 0;
+  for (size_t k = 0; k < x.size(); ++k) {
+    if (std::isnan(x[k]) && std::isnan(y[k])) continue;
+    double d = x[k] == y[k] ? 0 : std::fabs(x[k] - y[k]);
+    worst = std::isnan(d) ? INFINITY : std::max(worst, d);
+  }
+  return worst;
+}
+
+std::map<std::string, const Tensor*> initializers(const Model& m) {
+  std::map<std::string, const Tensor*> all;
+  auto add = [&](const Graph& g) {
+    for (const ValueDef& d : g.values)
+      if (d.initializer && d.constant.defined()) all.emplace(d.name, &d.constant);
+  };
+  add(m.main);
+  for (const auto& t : m.training) add(t.algorithm);
+  return all;
+}
+
+std::string structure(const Model& m) {
+  std::string s = to_text(m.main);
+  for (const auto& t : m.training) s += to_text(t.algorithm);
+  return s;
+}
+
+int diff_models(const Model& a, const Model& b) {
+  int differences = 0;
+  auto ia = initializers(a), ib = initializers(b);
+  for (const auto& [name, t] : ia) {
+    auto it = ib.find(name);
+    if (it == ib.end()) {
+      std::printf("only in A   %s\n", name.c_str());
+      ++differences;
+    } else if (double d = difference(*t, *it->second); d != 0) {
+      std::printf("differs     %-32s max %.3g\n", name.c_str(), d);
+      ++differences;
+    }
+  }
+  for (const auto& [name, t] : ib)
+    if (!ia.count(name)) {
+      std::printf("only in B   %s\n", name.c_str());
+      ++differences;
+    }
+  if (structure(a) != structure(b)) {
+    std::printf("differs     the graphs\n");
+    ++differences;
+  }
+  if (!differences) std::printf("same        %d tensors and the graphs\n", int(ia.size()));
+  return differences;
+}
+
+// Settings without their sources; paths of the run itself do not count.
+std::map<std::string, std::string> settings_of(const std::string& run) {
+  std::map<std::string, std::string> all;
+  std::ifstream in(run + "/config.toml");
+  for (std::string line; std::getline(in, line);) {
+    size_t eq = line.find(" = "), end = line.find("  #");
+    if (line.empty() || line[0] == '#' || eq == std::string::npos) continue;
+    std::string key = line.substr(0, eq), value = line.substr(eq + 3, end - eq - 3);
+    value.erase(value.find_last_not_of(' ') + 1);
+    if (key != "out" && key != "resume") all[key] = value;
+  }
+  return all;
+}
+
+// What an epoch learnt, by epoch; not how long it took.
+std::map<std::string, double> metrics_of(const std::string& run) {
+  std::map<std::string, double> all;
+  std::ifstream in(run + "/metrics.jsonl");
+  for (std::string line; std::getline(in, line);) {
+    auto j = nlohmann::json::parse(line, nullptr, false);
+    if (!j.is_object()) continue;
+    for (const auto& [key, v] : j.items())
+      if (v.is_number() && key.find("seconds") == std::string::npos &&
+          key != "samples_per_second" && key != "epoch" && key != "steps")
+        all[cat("epoch ", j.value("epoch", 0), " ", key)] = v;
+  }
+  return all;
+}
+
+template <class Map>
+int diff_maps(const Map& a, const Map& b, const char* what) {
+  int differences = 0;
+  for (const auto& [key, value] : a) {
+    auto it = b.find(key);
+    if (it != b.end() && it->second == value) continue;
+    std::printf("%-11s %-32s A %s   B %s\n", what, key.c_str(), cat(value).c_str(),
+                it == b.end() ? "-" : cat(it->second).c_str());
+    ++differences;
+  }
+  for (const auto& [key, value] : b)
+    if (!a.count(key)) {
+      std::printf("%-11s %-32s A -   B %s\n", what, key.c_str(), cat(value).c_str());
+      ++differences;
+    }
+  return differences;
+}
+
+int diff(const std::string& a, const std::string& b) {
+  int differences = 0;
+  if (fs::is_directory(a) && fs::is_directory(b)) {
+    differences += diff_maps(settings_of(a), settings_of(b), "setting");
+    differences += diff_maps(metrics_of(a), metrics_of(b), "metric");
+  }
+  differences += diff_models(load_model(checkpoint_of(a, "last"), all_ops()),
+                             load_model(checkpoint_of(b, "last"), all_ops()));
+  return differences ? 6 : 0;
+}
+
+}  // namespace
+
+void add_diff(Registry& r) {
+  static std::string a, b;
+  CLI::App* c = r.add("diff", "compares two models, checkpoints or runs (exit 6 when different)",
+                      "  onnxtrain diff runs/cnn-001 runs/cnn-002\n"
+                      "  onnxtrain diff a.onnx b.train.onnx");
+  c->add_option("A", a)->required();
+  c->add_option("B", b)->required();
+  r.on(c, [] { return diff(a, b); });
+}
+
+}  // namespace onnxtrain::cli

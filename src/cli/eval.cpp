@@ -1,0 +1,64 @@
+// eval: loss and metrics of a run or model.
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/data_flags.hpp"
+#include "cli/progress.hpp"
+#include "convert/prepare.hpp"
+#include "onnx/onnx.hpp"
+
+namespace onnxtrain::cli {
+
+namespace {
+
+struct EvalFlags {
+  std::string what, part = "test", which = "best";
+  DataFlags data;
+  int64_t batch = 256;
+  int threads = 0;
+  bool as_json = false;
+};
+
+int eval(const EvalFlags& f) {
+  Model m = load_model(checkpoint_of(f.what, f.which), all_ops());
+  if (m.training.empty()) m = prepare(m, Recipe{}, all_ops());
+  ProgramOptions po;
+  po.threads = f.threads;
+  Training t(std::make_shared<const Model>(std::move(m)), 0, po);
+  LoadedData data = load_data(f.data, f.data.data, t,
+                              f.part == "test" ? DataPart::kTest : DataPart::kTrain, true);
+  say("data", data.line);
+  Metrics metrics = Evaluator(t).evaluate(data.feeds, f.batch);
+  if (f.as_json) {
+    nlohmann::ordered_json j{{"rows", data.feeds.rows()}, {"loss", metrics.loss()}};
+    for (const auto& [name, value] : metrics.values()) j[name] = value;
+    if (!metrics.confusion().empty()) j["confusion"] = metrics.confusion();
+    std::printf("%s\n", j.dump().c_str());
+    return 0;
+  }
+  std::printf("loss      %.6g\n", metrics.loss());
+  for (const auto& [name, value] : metrics.values())
+    std::printf("%-9s %s\n", name.c_str(), format_metric(name, value).c_str());
+  return 0;
+}
+
+}  // namespace
+
+void add_eval(Registry& r) {
+  static EvalFlags f;
+  CLI::App* c = r.add("eval", "loss and metrics of a run or model",
+                      "  onnxtrain eval runs/cnn-001 --data mnist/\n"
+                      "  onnxtrain eval model.train.onnx --data test.npz --json");
+  c->add_option("RUN|MODEL", f.what)->required();
+  f.data.add_to(r, c, true, false);
+  c->add_option("--batch", f.batch)->check(CLI::PositiveNumber);
+  c->add_option("--threads", f.threads);
+  c->add_option("--which", f.which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));
+  c->add_option("--part", f.part, "test|train: which part of a source that has both")
+      ->check(CLI::IsMember({"test", "train"}));
+  c->add_flag("--json", f.as_json, "machine-readable, with the confusion matrix");
+  r.on(c, [] { return eval(f); });
+}
+
+}  // namespace onnxtrain::cli

@@ -1,0 +1,36 @@
+// explain: a longer explanation of an error code.
+#include <cctype>
+#include <cstdio>
+
+#include "cli/commands.hpp"
+#include "cli/explanations.hpp"
+#include "core/error.hpp"
+
+namespace onnxtrain::cli {
+
+namespace {
+
+int explain(std::string code) {
+  for (char& c : code) c = char(std::toupper(c));
+  if (code.size() == 4) code = "OT" + code;
+  for (auto list : {graph_explanations(), training_explanations()})
+    for (const Explanation& e : list) {
+      if (code != e.code) continue;
+      std::printf("%s\n%s\n", e.code, e.text);
+      return 0;
+    }
+  usage_error("OT0002", cat("there is no error code '", code, "'"),
+              "a code is OT and four digits, in brackets at the front of a message");
+}
+
+}  // namespace
+
+void add_explain(Registry& r) {
+  static std::string code;
+  CLI::App* c =
+      r.add("explain", "a longer explanation of an error code", "  onnxtrain explain OT1203");
+  c->add_option("CODE", code)->required();
+  r.on(c, [] { return explain(code); });
+}
+
+}  // namespace onnxtrain::cli

@@ -1,0 +1,14 @@
+// What each error code means, at more length than its message. A test demands one for every code in
+// the sources.
+#pragma once
+#include <span>
+
+namespace onnxtrain::cli {
+
+struct Explanation {
+  const char *code, *text;
+};
+std::span<const Explanation> graph_explanations();     // OT0xxx to OT1199
+std::span<const Explanation> training_explanations();  // from OT1200
+
+}  // namespace onnxtrain::cli

@@ -1,0 +1,290 @@
+// Codes from OT1200: training, data, files, runs.
+#include "cli/explanations.hpp"
+
+namespace onnxtrain::cli {
+
+namespace {
+
+constexpr Explanation kAll[] = {
+    {"OT1203",
+     "A parameter is asked for its gradient, but every path from it to the loss passes an "
+     "operator\nwhose result has no derivative (an index, a sort order, a comparison). "
+     "The message lists\nevery such node with its path. Train on an earlier tensor "
+     "(--loss-input) or freeze what lies\nbefore."},
+    {"OT1204",
+     "No gradient flows through this output of the operator."},
+    {"OT1205",
+     "The gradient needs a shape that is only known at run time. Fix the batch size (the "
+     "recipe's\nkey \"batch\") or export the model with fixed shapes."},
+    {"OT1206",
+     "The lowered form of this operator's gradient needs shapes as numbers. Fix the batch "
+     "size\n(the recipe's key \"batch\")."},
+    {"OT1207",
+     "`check --grad` found a gradient that disagrees with finite differences on a random "
+     "batch.\nNear kinks (ReLU at 0, Max) differences can be off; try another --seed. If "
+     "it stays, it is a\nfault worth reporting."},
+    {"OT1210",
+     "The file has no training_info. `onnxtrain prepare` or `onnxtrain train` makes it "
+     "from an\ninference model."},
+    {"OT1230",
+     "A recipe or optimizer has a key that does not exist; the message suggests the "
+     "nearest."},
+    {"OT1231",
+     "A value of the recipe is of the wrong kind."},
+    {"OT1232",
+     "There is no loss, optimizer or schedule of this name; the message suggests the "
+     "nearest."},
+    {"OT1233",
+     "A number of the recipe is outside its range."},
+    {"OT1234",
+     "An option belongs to another loss than the one chosen."},
+    {"OT1236",
+     "The model has no output that could be trained on."},
+    {"OT1237",
+     "The model has no output of this name."},
+    {"OT1238",
+     "No loss can be chosen by itself for this output. Say which: --loss mse, "
+     "--loss\ncross_entropy, ..."},
+    {"OT1239",
+     "A loss or optimizer given as an ONNX file does not fit: no input has the name of a "
+     "model\noutput, or it has no output."},
+    {"OT1240",
+     "--freeze and --only leave nothing to train. The globs go over initializer names; * "
+     "crosses\ndots."},
+    {"OT1241",
+     "A BatchNormalization in training form hands out statistics that other nodes read. "
+     "Export in\ninference mode, or use --as-is."},
+    {"OT1242",
+     "The running statistics of a BatchNormalization are computed by other nodes, so they "
+     "cannot\nbe updated."},
+    {"OT1243",
+     "The target's name is taken by a tensor of the model; choose another with --label."},
+    {"OT1244",
+     "Class losses need scores with the classes along axis 1 or the last."},
+    {"OT1245",
+     "An optimizer given as ONNX file must have inputs R, T, X, G and state, and outputs "
+     "the new X\nand state."},
+    {"OT1246",
+     "The schedule needs a number that is missing. `train` fills in total_steps by "
+     "itself;\n`prepare` takes --total-steps."},
+    {"OT1247",
+     "An operator has no form in standard operators, so the lowered form cannot be made. "
+     "The\nordinary form works."},
+    {"OT1301",
+     "Rule C1: training_info needs IR version 7 or later."},
+    {"OT1302",
+     "Rule C2: every domain that nodes use must be imported."},
+    {"OT1303",
+     "Rule C3: main graph and algorithm together must be a valid graph."},
+    {"OT1305",
+     "Rule C5: an initialization graph has no inputs and sees nothing outside itself."},
+    {"OT1306",
+     "Rule C6: bindings to an initialization that is not there."},
+    {"OT1307",
+     "Rule C7: the key of a binding must be an initializer of the main graph or of the "
+     "same\nalgorithm."},
+    {"OT1308",
+     "Rule C8: the value of an initialization_binding must be an output of the "
+     "initialization."},
+    {"OT1309",
+     "Rule C9: the value of an update_binding must be an output of the algorithm or of "
+     "the main\ngraph."},
+    {"OT1310",
+     "Rule C10: a key stands once in a list of bindings."},
+    {"OT1311",
+     "Rule C11 and ruling G1: two sections update one variable. It is read, assigned "
+     "after each;\nfiles should not be written so."},
+    {"OT1312",
+     "Rule C12: a state variable and what is assigned to it must have the same type and "
+     "shape."},
+    {"OT1313",
+     "Rule C13: the inputs of Gradient are its xs followed by its zs."},
+    {"OT1314",
+     "Rule C14: Gradient has at most one output per name in xs."},
+    {"OT1315",
+     "Rule C15: names in xs, zs and y must exist at that point of the graph."},
+    {"OT1316",
+     "Rule C16: xs and zs together must determine y, and must not depend on one another."},
+    {"OT1317",
+     "Rule C17: xs and y must be floating point, and the path between them differentiable."},
+    {"OT1318",
+     "Rule C18: an optimizer's inputs and outputs must come in groups of equal length; R "
+     "and T are\nscalars."},
+    {"OT1319",
+     "Rule C19: the domain ai.onnx.preview.training has no such operator."},
+    {"OT1320",
+     "Rule C20: state must be dense, and external tensors must resolve."},
+    {"OT1321",
+     "Ruling G4: two algorithms have an initializer of the same name. One name is one "
+     "variable:\nrename one."},
+    {"OT1401",
+     "Not enough memory under the limit (80 % of the machine's, or "
+     "ONNXTRAIN_MEMORY_LIMIT). A\nsmaller --batch needs less; `onnxtrain info MODEL "
+     "--batch N` says how much."},
+    {"OT1402",
+     "A Loop runs longer than the limit; probably its condition never becomes false."},
+    {"OT1403",
+     "A Loop without trip count and with a condition that is always true never ends."},
+    {"OT1411",
+     "External data of a model must be an ordinary file in the model's own folder: no "
+     "absolute\npath, no .., no links. Anything else could read files it should not."},
+    {"OT1502",
+     "A protobuf file holds at most 2 GiB; large tensors go to external data."},
+    {"OT1503",
+     "The model cannot be written at the wished opset: an operator has no equivalent "
+     "there."},
+    {"OT1504",
+     "The body of one of our functions cannot be read; a fault of this build."},
+    {"OT1505",
+     "The model needs a newer IR version than the limit that was asked for."},
+    {"OT2101",
+     "There are no rows to train on: the file or array is empty, or too small to be split."},
+    {"OT2102",
+     "The data is in no known format, or the folder holds several data files. Known: npy, "
+     "npz, idx\n(MNIST), csv, tsv. numpy.savez('data.npz', x=x, y=y) writes one."},
+    {"OT2103",
+     "Arrays of one dataset have different numbers of rows."},
+    {"OT2104",
+     "A class label is outside the range the model's output has room for. Often labels "
+     "begin at 1:\n--label-offset -1. A label that means \"ignore this\" is allowed with "
+     "--ignore-index."},
+    {"OT2105",
+     "The data has no array or column of this name; the message lists what there is."},
+    {"OT2106",
+     "An input of the model has no array that belongs to it. Name the arrays like the "
+     "inputs, or\nsay --map input=KEY."},
+    {"OT2107",
+     "A single number is not data: the first dimension of an array counts its rows."},
+    {"OT2108",
+     "Two arrays have the same name."},
+    {"OT2109",
+     "The source has no train or test part of the kind that was asked for."},
+    {"OT2110",
+     "The data's shape does not fit the model's input; the message shows both. Images "
+     "with\nchannels last: --layout nhwc."},
+    {"OT2111",
+     "A value does not fit the element type of the model's input, or an input got another "
+     "type or\nrank."},
+    {"OT2112",
+     "The data's element type cannot feed this input."},
+    {"OT2113",
+     "An input that the model needs was not given."},
+    {"OT2114",
+     "The file has a class that training did not know. Names of classes travel with the "
+     "trained\nmodel."},
+    {"OT2120",
+     "The data holds NaN or infinity at the place named. One such value spoils every "
+     "weight, so\ntraining refuses it."},
+    {"OT2121",
+     "A csv value is missing. Fill it in or remove the row."},
+    {"OT2122",
+     "A csv line has another number of fields than the first, or there are too many "
+     "columns."},
+    {"OT2123",
+     "A quote in the csv file is never closed."},
+    {"OT2124",
+     "A csv column holds text where a number is needed. If it is what should be "
+     "predicted:\n--target NAME."},
+    {"OT2125",
+     "The csv file is not UTF-8 text."},
+    {"OT2130",
+     "The rows cannot be split for validation with this fraction, or an element type is "
+     "unknown to\nnumpy."},
+    {"OT2131",
+     "A batch must have at least one row."},
+    {"OT2132",
+     "--scale takes auto, none or MEAN,STD."},
+    {"OT2140",
+     "Compressed data is damaged or cut short."},
+    {"OT2141",
+     "A compressed file claims to become larger than is plausible; it is refused before "
+     "memory is\ntaken."},
+    {"OT2142",
+     "A zip archive (npz) is damaged."},
+    {"OT2143",
+     "A zip archive is encrypted or uses a compression that is not supported."},
+    {"OT2144",
+     "A member of a zip archive does not match its checksum."},
+    {"OT2145",
+     "The npy header is damaged."},
+    {"OT2146",
+     "The npy file holds Python objects or records. Objects would have to be unpickled, "
+     "which can\nrun code, so they are never loaded."},
+    {"OT2147",
+     "The npy file is shorter or longer than its header says."},
+    {"OT2148",
+     "The idx file is damaged."},
+    {"OT2150",
+     "An array cannot be written to npy, or a synthetic: description makes no sense."},
+    {"OT2151",
+     "The array is stored in an order that must be in memory at once; store it in C order."},
+    {"OT2152",
+     "A result is no tensor, so it has no place in an npz file."},
+    {"OT2153",
+     "The model's first output has no row per row of data, so predictions cannot be "
+     "written as a\ntable."},
+    {"OT3001",
+     "The loss, a gradient or a new weight became NaN or infinite. The step was not "
+     "carried out;\nthe state before it is saved. The message names the first bad tensor. "
+     "A smaller --lr or\n--clip 1 usually helps; look at the data for outliers. "
+     "--allow-non-finite goes on\nregardless."},
+    {"OT3002",
+     "A state variable is not finite, so it was not saved over the last good checkpoint."},
+    {"OT3101",
+     "Every label of a batch is the ignored one: the mean is over nothing and counts as 0 "
+     "(ruling\nG16). Larger batches, or look at the labels."},
+    {"OT4001",
+     "A file cannot be opened: it does not exist, or may not be read."},
+    {"OT4002",
+     "The path is a folder or device where a file is needed."},
+    {"OT4003",
+     "The file is larger than the limit."},
+    {"OT4004",
+     "Reading failed; the disk or network drive reports an error."},
+    {"OT4005",
+     "The file became shorter while it was read. Somebody else writes to it: wait until "
+     "it is\ncomplete."},
+    {"OT4010",
+     "A file cannot be created: the folder does not exist or may not be written to."},
+    {"OT4011",
+     "Writing failed. What was there before is unchanged."},
+    {"OT4012",
+     "The disk is full. What was there before is unchanged: free some space and resume."},
+    {"OT4013",
+     "The system could not bring the file safely to disk. What was there before is "
+     "unchanged."},
+    {"OT4014",
+     "The finished file could not be put in its place. What was there before is unchanged."},
+    {"OT4015",
+     "Two writers write the same file at once."},
+    {"OT4101",
+     "The run folder cannot be made or written to; choose another with --out. "
+     "Also:\nONNXTRAIN_MEMORY_LIMIT is no number of bytes."},
+    {"OT4102",
+     "The folder is no run: it has no checkpoints."},
+    {"OT4201",
+     "A checkpoint does not match its checksums: it was damaged or changed after it was "
+     "written.\nThe message names the tensor, and the previous checkpoint when that one "
+     "is intact."},
+    {"OT4202",
+     "There is no checkpoint at this place."},
+    {"OT4203",
+     "The checkpoint's position does not fit the data: resume with the same data and "
+     "batch size."},
+    {"OT4204",
+     "The log of the run is ahead of the checkpoint: it is an older one, or files were "
+     "exchanged.\nGo on from it in another folder with --out."},
+    {"OT4301",
+     "The exported file, read back, does not compute what was exported."},
+    {"OT4401",
+     "The sample files are not installed beside the program."},
+    {"OT9001",
+     "Something unexpected happened inside; please report it with the command that caused "
+     "it."},
+};
+
+}  // namespace
+
+std::span<const Explanation> training_explanations() { return kAll; }
+
+}  // namespace onnxtrain::cli

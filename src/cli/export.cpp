@@ -1,0 +1,92 @@
+// export: inference ONNX without any training part.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "cli/commands.hpp"
+#include "cli/random_feeds.hpp"
+#include "convert/fold_bn.hpp"
+#include "onnx/onnx.hpp"
+#include "train/checkpoint.hpp"
+
+namespace onnxtrain::cli {
+
+namespace {
+
+struct ExportFlags {
+  std::string from, to, which = "best";
+  bool verify = false, fold_bn = false;
+};
+
+// Largest difference of the outputs of two models on random values, relative to their size.
+double difference(const Model& a, const Model& b) {
+  Feeds feeds = random_feeds(a, 2);
+  auto x = Session(std::make_shared<const Model>(a)).run(feeds);
+  auto y = Session(std::make_shared<const Model>(b)).run(feeds);
+  double worst = 0;
+  for (size_t k = 0; k < x.size(); ++k) {
+    const Tensor* s = std::get_if<Tensor>(&x[k].second);
+    const Tensor* t = std::get_if<Tensor>(&y[k].second);
+    if (!s || !t || s->dtype() == DType::kString) continue;
+    if (s->shape() != t->shape()) return INFINITY;
+    std::vector<double> p = s->to_doubles(), q = t->to_doubles();
+    double size = 1e-30, gap = 0;
+    for (size_t i = 0; i < p.size(); ++i) {
+      if (std::isnan(p[i]) && std::isnan(q[i])) continue;
+      size = std::max(size, std::fabs(p[i]));
+      gap = std::isnan(p[i]) || std::isnan(q[i]) ? INFINITY : std::max(gap, std::fabs(p[i] - q[i]));
+    }
+    worst = std::max(worst, gap / size);
+  }
+  return worst;
+}
+
+// The file that was written must compute what the model in memory computes.
+void verify(const Model& m, const ExportFlags& f) {
+  Model back = load_model(f.to, all_ops());
+  if (!back.training.empty())
+    throw Error(ErrorKind::kFailed, "OT4301", cat("'", f.to, "' still holds training"));
+  double gap = difference(m, back);
+  // folding multiplies weights beforehand: float32 rounds elsewhere
+  double allowed = f.fold_bn ? 1e-4 : 0;
+  if (!(gap <= allowed))
+    throw Error(ErrorKind::kFailed, "OT4301",
+                cat("'", f.to, "' does not compute what was exported: relative difference ", gap));
+  say("verified", cat("same results on random values, relative difference ", gap));
+}
+
+int export_model(const ExportFlags& f) {
+  std::string path = checkpoint_of(f.from, f.which);
+  Position ignored;
+  Model m = load_model(path, all_ops());
+  if (is_checkpoint(m)) m = load_checkpoint(path, ignored);  // refuses a damaged one
+  strip_checkpoint_metadata(m);
+  Model out = m;
+  if (f.fold_bn) {
+    int count = fold_batch_norms(out);
+    say("folded", cat(count, count == 1 ? " BatchNormalization" : " BatchNormalizations"));
+  }
+  SaveOptions o;
+  o.inference_only = true;
+  save_model(out, f.to, all_ops(), o);
+  say("saved", f.to);
+  if (f.verify) verify(m, f);
+  return 0;
+}
+
+}  // namespace
+
+void add_export(Registry& r) {
+  static ExportFlags f;
+  CLI::App* c = r.add("export", "inference ONNX without any training part",
+                      "  onnxtrain export runs/cnn-001 -o cnn.onnx\n"
+                      "  onnxtrain export runs/cnn-001 -o cnn.onnx --which last --fold-bn --verify");
+  c->add_option("RUN|MODEL", f.from)->required();
+  c->add_option("-o,--output", f.to)->required();
+  c->add_option("--which", f.which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));
+  c->add_flag("--fold-bn", f.fold_bn, "multiply BatchNormalization into the layer before it");
+  c->add_flag("--verify", f.verify, "read the file back and compare results");
+  r.on(c, [] { return export_model(f); });
+}
+
+}  // namespace onnxtrain::cli

@@ -1,0 +1,150 @@
+// info and doctor: what a file and a machine offer.
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/random_feeds.hpp"
+#include "convert/prepare.hpp"
+#include "core/threads.hpp"
+#include "core/version.hpp"
+#include "engine/training.hpp"
+#include "model/describe.hpp"
+#include "onnx/onnx.hpp"
+
+namespace onnxtrain::cli {
+
+namespace {
+
+using nlohmann::json;
+
+void print_loss(const Model& m) {
+  try {
+    LossChoice c = choose_loss(m);
+    std::printf("loss      %s, because %s\n", c.kind.c_str(), c.because.c_str());
+  } catch (const Error& e) {
+    std::printf("loss      cannot be chosen: %s\n", e.message().c_str());
+  }
+}
+
+// Bytes a training step and an inference run of this batch size need.
+struct Memory {
+  size_t weights = 0, state = 0, step = 0, inference = 0;
+  std::string refused;  // why no step can be planned
+};
+
+Memory memory_at(const Model& m, int64_t batch) {
+  Memory r;
+  for (const ValueDef& d : m.main.values)
+    if (d.initializer) r.weights += d.constant.bytes();
+  Session session(std::make_shared<const Model>(m));
+  r.inference = session.plan_for(random_feeds(m, batch)).arena_bytes;
+  try {
+    Training t(std::make_shared<const Model>(m.training.empty() ? prepare(m, {}, all_ops()) : m),
+               0);
+    Feeds feeds;
+    for (const std::string& name : t.input_names(0))
+      feeds[name] = random_value(t.input(0, name), batch, 0);
+    r.state = t.state().bytes();
+    r.step = t.plan_for(feeds, 0).arena_bytes;
+  } catch (const Error& e) {
+    r.refused = e.message();
+  }
+  return r;
+}
+
+std::string megabytes(size_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f MB", double(bytes) / 1e6);
+  return text;
+}
+
+void print_memory(const Memory& m, int64_t batch) {
+  std::printf("memory    batch %lld: weights %s, inference %s", static_cast<long long>(batch),
+              megabytes(m.weights).c_str(), megabytes(m.inference).c_str());
+  if (m.refused.empty())
+    std::printf(", training %s (state %s, activations and gradients %s)\n",
+                megabytes(m.state + m.step).c_str(), megabytes(m.state).c_str(),
+                megabytes(m.step).c_str());
+  else
+    std::printf("; training cannot be planned: %s\n", m.refused.c_str());
+}
+
+int info(const std::string& path, bool as_json, bool ops, int64_t batch) {
+  Model m = load_model(path, all_ops());
+  json j = json::parse(describe_json(m));
+  if (as_json) {
+    if (batch > 0) {
+      Memory b = memory_at(m, batch);
+      j["memory"] = {{"batch", batch}, {"weights", b.weights}, {"inference", b.inference},
+                     {"state", b.state}, {"step", b.step}};
+    }
+    std::printf("%s\n", j.dump(2).c_str());
+    return 0;
+  }
+  std::string opsets;
+  for (const auto& [domain, version] : j["opsets"].items())
+    opsets += cat(opsets.empty() ? "" : ", ", domain, " ", version.get<int>());
+  std::printf("model     %s   IR %d, %s, %d nodes\n", path.c_str(), m.ir_version, opsets.c_str(),
+              int(m.main.nodes.size()));
+  for (const auto& v : j["inputs"])
+    std::printf("input     %-24s %s\n", v["name"].get<std::string>().c_str(),
+                v["type"].get<std::string>().c_str());
+  for (const auto& v : j["outputs"])
+    std::printf("output    %-24s %s\n", v["name"].get<std::string>().c_str(),
+                v["type"].get<std::string>().c_str());
+  int64_t elements = 0;
+  for (const auto& v : j["initializers"]) elements += v["elements"].get<int64_t>();
+  std::printf("weights   %d initializers, %s elements\n", int(j["initializers"].size()),
+              with_commas(elements).c_str());
+  if (ops)
+    for (const auto& [op, count] : j["operators"].items())
+      std::printf("  %6d  %s\n", count.get<int>(), op.c_str());
+  if (batch > 0) print_memory(memory_at(m, batch), batch);
+  if (m.training.empty()) {
+    std::printf("training  none in the file; `onnxtrain train` makes it\n");
+    print_loss(m);
+    return 0;
+  }
+  for (size_t k = 0; k < m.training.size(); ++k) {
+    const auto& t = j["training"][k];
+    std::string in;
+    for (const auto& v : t["inputs"]) in += " " + v["name"].get<std::string>();
+    std::printf("training  section %d: %d nodes, %d state variables, inputs%s\n", int(k),
+                int(m.training[k].algorithm.nodes.size()), int(t["update_binding"].size()),
+                in.c_str());
+  }
+  return 0;
+}
+
+int doctor() {
+  std::printf("onnxtrain %s\n", version());
+  std::printf("threads   %d\n", default_threads());
+  std::printf("simd      %s\n", simd_name().c_str());
+  std::printf("memory    limit %.1f GiB\n", double(memory_limit()) / double(1 << 30));
+  std::printf("operators %d records\n", int(all_ops().all().size()));
+  return 0;
+}
+
+}  // namespace
+
+void add_info(Registry& r) {
+  static std::string path;
+  static bool as_json, ops;
+  static int64_t batch = 0;
+  CLI::App* c = r.add("info", "inputs, outputs, parameters, training sections of a model",
+                      "  onnxtrain info model.onnx\n  onnxtrain info model.onnx --ops --batch 32\n"
+                      "  onnxtrain info model.onnx --json");
+  c->add_option("MODEL", path, "an ONNX file")->required();
+  c->add_flag("--json", as_json, "machine-readable");
+  c->add_flag("--ops", ops, "count of every operator");
+  c->add_option("--batch", batch, "memory at this batch size")->check(CLI::PositiveNumber);
+  r.on(c, [] { return info(path, as_json, ops, batch); });
+}
+
+void add_doctor(Registry& r) {
+  CLI::App* c = r.add("doctor", "what this machine and this build offer", "  onnxtrain doctor");
+  r.on(c, [] { return doctor(); });
+}
+
+}  // namespace onnxtrain::cli

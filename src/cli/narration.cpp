@@ -1,0 +1,52 @@
+// Narration and small words.
+#include "cli/narration.hpp"
+
+#include <cstdio>
+#include <filesystem>
+
+#include "core/error.hpp"
+#include "train/run_folder.hpp"
+
+namespace onnxtrain::cli {
+
+namespace {
+bool quiet_ = false;
+}
+
+bool quiet() { return quiet_; }
+void set_quiet(bool q) { quiet_ = q; }
+
+void say(const std::string& label, const std::string& text) {
+  if (!quiet_) std::fprintf(stderr, "%-9s %s\n", label.c_str(), text.c_str());
+}
+
+void warn(const std::string& code, const std::string& text, const std::string& hint) {
+  std::fprintf(stderr, "warning[%s]: %s\n", code.c_str(), text.c_str());
+  if (!hint.empty()) std::fprintf(stderr, "  help: %s\n", hint.c_str());
+}
+
+std::string with_commas(int64_t n) {
+  std::string s = std::to_string(n);
+  for (int k = int(s.size()) - 3; k > (n < 0 ? 1 : 0); k -= 3) s.insert(size_t(k), ",");
+  return s;
+}
+
+std::string simd_name() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return "AVX-512";
+  if (__builtin_cpu_supports("avx2")) return "AVX2";
+#endif
+  return "baseline";
+}
+
+std::string checkpoint_of(const std::string& path, const std::string& which) {
+  if (!std::filesystem::is_directory(path)) return path;
+  RunFolder run(path);
+  for (const std::string& file : {which == "last" ? run.last() : run.best(), run.last()})
+    if (std::filesystem::exists(file)) return file;
+  throw Error(ErrorKind::kFailed, "OT4102",
+              cat("'", path, "' is no run: it holds no checkpoints/last.train.onnx"),
+              "onnxtrain runs   lists the runs there are");
+}
+
+}  // namespace onnxtrain::cli

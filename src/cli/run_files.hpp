@@ -1,0 +1,18 @@
+// What `train` writes into a run folder besides the logs: config.toml, command.txt, env.json,
+// data.json; and the check of the exported model.
+#pragma once
+#include <string>
+
+#include "cli/settings.hpp"
+#include "cli/train_flags.hpp"
+#include "train/run_folder.hpp"
+
+namespace onnxtrain::cli {
+
+void set_command_line(int argc, char** argv);
+void write_run_files(const RunFolder& folder, Settings& settings, const TrainFlags& f, Training& t,
+                     const LoadedData& data, int64_t train_rows, int64_t valid_rows);
+// Largest difference between model.onnx and the main graph of the best checkpoint on some rows.
+double export_difference(const RunFolder& folder, const FeedColumns& sample);
+
+}  // namespace onnxtrain::cli

@@ -1,0 +1,60 @@
+// Options of `train`: fourteen that everybody needs, the others under --help-all.
+#include "cli/train_flags.hpp"
+
+namespace onnxtrain::cli {
+
+CLI::App* TrainFlags::add_to(Registry& r) {
+  CLI::App* c = app =
+      r.add("train", "trains either kind of file",
+            "  onnxtrain train cnn.onnx --data mnist/ --epochs 3\n"
+            "  onnxtrain train mlp.onnx --data data.npz --loss mse --optimizer sgd --lr 0.01\n"
+            "  onnxtrain train --resume runs/cnn-001 --epochs 6");
+  c->add_option("MODEL", model, "an ONNX file, with or without training inside");
+  data.add_to(r, c, false, true);
+  c->add_option("--valid", valid, "a fraction of the data, or another file; 0: none")
+      ->group("Data");
+  r.rare(c->add_flag("--no-shuffle", no_shuffle, "rows in the order of the file"), "Data");
+  const char* length = "Length";
+  c->add_option("--epochs", fit.epochs)->check(CLI::PositiveNumber)->group(length);
+  c->add_option("--batch", fit.batch)->check(CLI::PositiveNumber)->group(length);
+  r.rare(c->add_option("--steps", fit.max_steps, "stop after this many steps")
+             ->check(CLI::NonNegativeNumber),
+         length);
+  r.rare(c->add_option("--time", fit.max_seconds, "stop after this many seconds")
+             ->check(CLI::NonNegativeNumber),
+         length);
+  r.rare(c->add_option("--patience", fit.patience,
+                       "stop after this many epochs without improvement")
+             ->check(CLI::NonNegativeNumber),
+         length);
+  recipe.add_to(r, c, true);
+  const char* run = "Run";
+  c->add_option("--out", out, "run folder (default runs/MODEL-NNN)")->group(run);
+  c->add_option("--resume", resume, "go on with a run or checkpoint")->group(run);
+  c->add_option("--threads", threads, "0: all cores this process may use")->group(run);
+  c->add_flag("--dry-run", dry_run, "say what would be done, and stop")->group(run);
+  r.rare(c->add_option("--config", config, "a toml file with options by their long names"), run);
+  r.rare(c->add_option("--save-every", fit.save_every, "steps between checkpoints (0: epochs)")
+             ->check(CLI::NonNegativeNumber),
+         run);
+  r.rare(c->add_option("--keep", fit.keep, "checkpoints of epochs to keep besides last and best")
+             ->check(CLI::NonNegativeNumber),
+         run);
+  r.rare(c->add_option("--seed", seed, "of data order, split, dropout, --reset"), run);
+  r.rare(c->add_flag("--allow-non-finite", allow_non_finite,
+                     "go on when a loss, gradient or weight is NaN or infinite"),
+         run);
+  const char* look = "Look";
+  r.rare(c->add_option("--progress", progress, "auto|bar|lines|json|none")
+             ->check(CLI::IsMember({"auto", "bar", "lines", "json", "none"})),
+         look);
+  r.rare(c->add_flag("-q,--quiet", quiet, "errors only"), look);
+  r.rare(c->add_flag("-v,--verbose", verbose, "more about data and decisions"), look);
+  r.rare(c->add_option("--overfit", overfit, "train on that many rows only: can the model learn?")
+             ->check(CLI::NonNegativeNumber),
+         look);
+  r.rare(c->add_flag("--find-lr", find_lr, "try rates from small to large and suggest one"), look);
+  return c;
+}
+
+}  // namespace onnxtrain::cli

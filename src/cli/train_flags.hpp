@@ -1,0 +1,26 @@
+// The options of `train`.
+#pragma once
+#include <string>
+
+#include "cli/data_flags.hpp"
+#include "cli/recipe_flags.hpp"
+#include "train/fit.hpp"
+
+namespace onnxtrain::cli {
+
+struct TrainFlags {
+  std::string model, valid = "0.1", out, resume, progress = "auto", config;
+  DataFlags data;
+  RecipeFlags recipe;
+  FitOptions fit;
+  uint64_t seed = 0;
+  int threads = 0, verbose = 0;
+  int64_t overfit = 0;
+  bool quiet = false, dry_run = false, no_shuffle = false, allow_non_finite = false,
+       find_lr = false;
+  CLI::App* app = nullptr;
+
+  CLI::App* add_to(Registry& r);
+};
+
+}  // namespace onnxtrain::cli

@@ -1,0 +1,122 @@
+// Starting points of a training.
+#include "cli/train_start.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "convert/schedules.hpp"
+#include "onnx/onnx.hpp"
+
+namespace onnxtrain::cli {
+
+namespace {
+
+constexpr const char* kTotal = "onnxtrain.total_steps";  // metadata: what the schedule spans
+constexpr const char* kMade = "onnxtrain.prepared";      // metadata: training made by `train`
+
+Model make(const TrainFlags& f, const Model& plain, uint64_t seed, int64_t steps) {
+  Recipe r = f.recipe.recipe(seed, steps);
+  Model m = prepare(plain, r, all_ops());
+  m.metadata[kMade] = "train";
+  if (r.schedule.numbers.count("total_steps"))
+    m.metadata[kTotal] = std::to_string(int64_t(r.schedule.numbers["total_steps"]));
+  return m;
+}
+
+bool spans_the_run(const TrainFlags& f) {
+  for (const std::string& s : f.recipe.schedule_numbers)
+    if (s.starts_with("total_steps=")) return false;
+  const std::string& kind = f.recipe.schedule;
+  return kind == "cosine" || kind == "linear" || kind == "onecycle" || kind == "polynomial";
+}
+
+Start resume_from(const TrainFlags& f) {
+  Start s;
+  s.folder = f.resume;
+  std::string path = f.resume;
+  if (std::filesystem::is_directory(path))
+    path = checkpoint_of(f.resume, "last");
+  else
+    s.folder.clear();
+  s.model = std::make_shared<const Model>(load_checkpoint(path, s.at));
+  s.prepared = s.model->metadata.count(kMade) != 0;
+  s.name = std::filesystem::path(f.resume).stem().stem().string();
+  return s;
+}
+
+}  // namespace
+
+Start start(const TrainFlags& f) {
+  if (!f.resume.empty()) return resume_from(f);
+  Start s;
+  s.at.seed = f.seed;
+  s.name = std::filesystem::path(f.model).stem().string();
+  if (size_t dot = s.name.find(".train"); dot != std::string::npos) s.name.resize(dot);
+  Model m = load_model(f.model, all_ops());
+  if (is_checkpoint(m)) {
+    s.model = std::make_shared<const Model>(load_checkpoint(f.model, s.at));
+    return s;
+  }
+  if (!m.training.empty()) {
+    if (std::string flag = f.recipe.first_given(); !flag.empty())
+      usage_error("OT0004",
+                  cat("'", f.model, "' carries its own training: ", flag,
+                      ", which describes another one, does not apply"),
+                  cat("remove it, or take the inference part first:  onnxtrain export ", f.model,
+                      " -o plain.onnx"));
+    s.model = std::make_shared<const Model>(std::move(m));
+    return s;
+  }
+  if (f.recipe.loss == "auto") {
+    LossChoice c = choose_loss(m, f.recipe.output);
+    say("loss", cat(c.kind, ", because ", c.because, "   (--loss to change)"));
+  } else {
+    say("loss", f.recipe.loss);
+  }
+  // any length will do until the data has been counted
+  s.model = std::make_shared<const Model>(
+      make(f, m, f.seed, spans_the_run(f) ? int64_t(1) << 20 : 0));
+  s.prepared = true;
+  return s;
+}
+
+bool set_schedule_length(const TrainFlags& f, Start& s, int64_t steps) {
+  if (!s.prepared || !spans_the_run(f)) return false;
+  int64_t updates = std::max<int64_t>(1, steps / f.recipe.accumulate);
+  auto it = s.model->metadata.find(kTotal);
+  if (it != s.model->metadata.end() && std::strtoll(it->second.c_str(), nullptr, 10) == updates)
+    return false;
+  Model plain = *s.model;
+  plain.training.clear();
+  strip_checkpoint_metadata(plain);
+  Model m = make(f, plain, s.at.seed, updates);
+  for (const std::string& name : s.model->state_names())
+    if (m.initializer(name)) m.set_initializer(name, *s.model->initializer(name));
+  if (s.at.step > 0)
+    say("schedule", cat(f.recipe.schedule, " over ", with_commas(updates), " updates now"));
+  const std::string& rate = m.metadata.at("onnxtrain.rate");
+  Recipe r = f.recipe.recipe(s.at.seed, updates);
+  double next = scheduled_rate(r, int64_t(s.at.step) / f.recipe.accumulate);
+  Tensor value(m.initializer(rate)->dtype(), m.initializer(rate)->shape());
+  if (value.dtype() == DType::kDouble)
+    *value.as<double>() = next;
+  else
+    *value.as<float>() = float(next);
+  m.set_initializer(rate, value);
+  s.model = std::make_shared<const Model>(std::move(m));
+  return true;
+}
+
+void check_log(const RunFolder& folder, const Position& at) {
+  int64_t logged = folder.logged_epochs();
+  if (logged <= at.epoch + 1) return;
+  throw Error(ErrorKind::kCheckpoint, "OT4204",
+              cat("'", folder.last(), "' stands at epoch ", at.epoch, ", but the log of '",
+                  folder.path(), "' goes up to epoch ", logged,
+                  ": the checkpoint is not the last one of this run"),
+              cat("go on from it in another folder:  onnxtrain train --resume ", folder.path(),
+                  " --out runs/other"));
+}
+
+}  // namespace onnxtrain::cli

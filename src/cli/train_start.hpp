@@ -1,0 +1,26 @@
+// Where a training begins: a model that is prepared now, one that carries its training, or a
+// checkpoint.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "cli/train_flags.hpp"
+#include "train/run_folder.hpp"
+
+namespace onnxtrain::cli {
+
+struct Start {
+  std::shared_ptr<const Model> model;
+  Position at;
+  std::string folder, name;  // folder: of the run that is resumed
+  bool prepared = false;     // by us, by these flags (now, or when the run began)
+};
+
+Start start(const TrainFlags& f);
+// Schedules that span the run need its length in steps, which is known when the data is. Makes the
+// model again if that changes it; a resumed run keeps its state. True when the model changed.
+bool set_schedule_length(const TrainFlags& f, Start& s, int64_t steps);
+// A log that is ahead of the checkpoint by more than one epoch: the files do not belong together.
+void check_log(const RunFolder& folder, const Position& at);
+
+}  // namespace onnxtrain::cli

@@ -1,0 +1,80 @@
+// Tracing of values that are not finite.
+#include "engine/not_finite.hpp"
+
+#include "runtime/finite.hpp"
+
+namespace onnxtrain {
+
+NotFiniteTrace::NotFiniteTrace(const Plan& plan, const std::vector<Value>& inputs)
+    : plan_(plan),
+      kinds_(plan.graph.values.size(), 0),
+      given_(plan.graph.values.size(), 0),
+      step_(plan.graph.nodes.size(), 0) {
+  for (const Step& s : plan.steps) step_[size_t(s.node)] = 1;
+  for (size_t v = 0; v < plan.slots.size(); ++v) {
+    const Slot& s = plan.slots[v];
+    if (s.place == Place::kConstant) {
+      kinds_[v] = not_finite(plan.graph.values[v].constant);
+      given_[v] = 1;
+    } else if (s.place == Place::kState && plan.graph.values[v].producer < 0) {
+      kinds_[v] = not_finite(Tensor(s.type.dtype, s.type.shape, s.address, nullptr));
+    }
+  }
+  for (size_t k = 0; k < inputs.size(); ++k)
+    if (const Tensor* t = std::get_if<Tensor>(&inputs[k]))
+      kinds_[size_t(plan.graph.inputs[k])] = not_finite(*t);
+}
+
+ValueId NotFiniteTrace::real(ValueId v) const {
+  for (;;) {
+    NodeId p = plan_.graph.value(v).producer;
+    if (p < 0 || step_[size_t(p)]) return v;
+    const Node& n = plan_.graph.nodes[size_t(p)];
+    v = n.inputs[size_t(all_ops().get(n).view_of)];
+  }
+}
+
+void NotFiniteTrace::record(const Step& s, ValueId v, const Tensor& t) {
+  unsigned kind = kinds_[size_t(v)] = not_finite(t);
+  if (!kind) return;
+  unsigned from_given = 0, others = 0;
+  for (ValueId x : plan_.graph.reads(plan_.graph.nodes[size_t(s.node)])) {
+    ValueId r = real(x);
+    (given_[size_t(r)] ? from_given : others) |= kinds_[size_t(r)];
+  }
+  given_[size_t(v)] = others == 0 && (kind & ~from_given) == 0;
+}
+
+std::string NotFiniteTrace::describe(ValueId v) const {
+  const ValueDef& d = plan_.graph.value(v);
+  if (!d.state.empty() && d.producer < 0)
+    return cat("state variable '", d.state, "', before the step");
+  if (d.producer < 0) return cat("input '", d.name, "'");
+  const Node& n = plan_.graph.nodes[size_t(d.producer)];
+  std::string node = n.name.empty() ? n.label() : cat("'", n.name, "' (", n.op, ")");
+  return cat("output '", d.name, "' of ", node);
+}
+
+std::string NotFiniteTrace::origin(ValueId bad) const {
+  ValueId at = real(bad);
+  for (NodeId p; (p = plan_.graph.value(at).producer) >= 0;) {
+    // NaN and +inf first: -inf is often a mask or the logarithm of nothing, and harmless
+    ValueId next = kNone;
+    bool next_strong = false;
+    for (ValueId x : plan_.graph.reads(plan_.graph.nodes[size_t(p)])) {
+      ValueId r = real(x);
+      unsigned kind = kinds_[size_t(r)];
+      if (!kind || given_[size_t(r)]) continue;
+      bool strong = (kind & (kHasNan | kHasPlusInf)) != 0;
+      if (next == kNone || (strong && !next_strong)) {
+        next = r;
+        next_strong = strong;
+      }
+    }
+    if (next == kNone) break;
+    at = next;
+  }
+  return describe(at);
+}
+
+}  // namespace onnxtrain
