@@ -12,6 +12,10 @@ from onnx import AttributeProto, TensorProto, numpy_helper
 
 OWN = "ai.onnxtrain"
 TRAINING = "ai.onnx.preview.training"
+# functions of our domain that are known by name; others are their bodies
+KEPT = {"Detach", "Sgd", "Adam", "AdamAms", "AdamW", "AdamWAms", "RMSprop", "RMSpropCentered", "RMSpropMomentum",
+        "RMSpropCenteredMomentum", "NAdam", "NAdamW", "RAdam", "RAdamW", "Adamax", "Adadelta", "Rprop", "MomentumCycled",
+        "NesterovCycled", "AdamCycled", "AdamAmsCycled", "AdamWCycled", "AdamWAmsCycled"}
 
 DTYPES = {
     TensorProto.FLOAT: torch.float32, TensorProto.UINT8: torch.uint8, TensorProto.INT8: torch.int8,
@@ -93,6 +97,15 @@ class Source:
     main: Graph
     sections: list
     metadata: dict
+    reader: object = None
+
+    def inlined(self, nodes):
+        """Nodes with our own functions (the optimizers) replaced by their bodies."""
+        out = []
+        for n in nodes:
+            f = self.reader.functions.get((n.domain, n.op))
+            out += self.reader.call(f, n.inputs, n.outputs, n.attrs, n.name) if f is not None else [n]
+        return out
 
 
 def reads(node):
@@ -149,7 +162,7 @@ class _Reader:
             outputs = [self._declare(v, scope) for v in p.output]
             attrs = self.attributes(p, given, scope, opsets)
             f = self.functions.get((p.domain, p.op_type))
-            if f is not None and domain != OWN:
+            if f is not None and not (domain == OWN and p.op_type in KEPT):
                 out += self.call(f, inputs, outputs, attrs, p.name)
             else:
                 out.append(Node(p.op_type, domain, opsets.get(p.domain, opsets.get(domain, 1)), p.name, inputs, outputs, attrs))
@@ -217,7 +230,7 @@ def read(proto):
     for s in sections:  # bindings may be on names that are constants of Constant nodes
         _lift_constants(s.algorithm)
     _lift_constants(main)
-    return Source(main, sections, {p.key: p.value for p in proto.metadata_props})
+    return Source(main, sections, {p.key: p.value for p in proto.metadata_props}, r)
 
 
 def _lift_constants(graph):

@@ -3,7 +3,16 @@
 import torch
 import torch.nn.functional as F
 
+from .to_file import constant_value
 from .to_ops import Unsupported, normal_axes, op
+
+
+@op("Constant")
+def constant(n):
+    value = constant_value(n.node)
+    if value is None:
+        raise Unsupported("its value has an element type that torch lacks")
+    return lambda: value
 
 
 @op("Shape", on_host=True)

@@ -14,13 +14,14 @@ DEVICE = 0  # the slot that holds the device
 _FOLD_LIMIT = 1 << 22  # elements: a larger result is made at run time
 
 
-def needed(nodes, wanted):
-    """The nodes that `wanted` depends on, in order."""
-    wanted, keep = set(wanted), []
+def needed(nodes, wanted, given=()):
+    """The nodes that `wanted` depends on, in order; nothing behind the values that are given."""
+    given = set(given)
+    wanted, keep = set(wanted) - given, []
     for n in reversed(nodes):
         if any(o in wanted for o in n.outputs if o):
             keep.append(n)
-            wanted.update(reads(n))
+            wanted.update(v for v in reads(n) if v not in given)
     return keep[::-1]
 
 
@@ -50,12 +51,13 @@ class Program:
         self._problems = collected
         for name in self.inputs:
             self._slot(name)
-        for n in expand(needed(nodes, self.outputs)):
+        for n in expand(needed(nodes, self.outputs, self.inputs)):
             self._add(n)
         self._result = [self._read(o) if o else None for o in self.outputs]
         self._release()
         self.fixed = list(self._fixed.items())
         self.constant_slots = {name: self._slots[name] for name in self.tensors}
+        self.folded = [v for k, v in self._known.items() if k not in constants]
         del self._known, self._moved, self._host, self._fixed
         if problems is None:
             refuse(collected)
@@ -180,6 +182,10 @@ class Program:
     def slot(self, name):
         """Where a value belongs, or None when nothing reads it."""
         return self._slots.get(name)
+
+    def reads(self, name):
+        slot = self._slots.get(name)
+        return slot in self._result or any(slot in ins for _, ins, _, _ in self.code)
 
     def start(self, device):
         v = [None] * self.size
