@@ -3,7 +3,10 @@
 Optimizers have PyTorch's argument names and mathematics.
 """
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, field, replace
+
+from .errors import UsageError
 
 
 class _Optimizer:
@@ -138,6 +141,12 @@ class Term:
     def spec(self):
         return {k: v for k, v in vars(self).items() if v is not None}
 
+    def __mul__(self, factor):
+        """`0.3 * ot.losses.MSE(output="aux")` is that term with weight 0.3."""
+        return replace(self, weight=self.weight * float(factor))
+
+    __rmul__ = __mul__
+
 
 class losses:
     """Loss descriptions: `ot.losses.CrossEntropy(label_smoothing=0.1)`."""
@@ -201,23 +210,42 @@ _OPTIMIZERS = {"sgd": SGD, "adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "rm
 def optimizer_spec(o):
     if o is None:
         return AdamW().spec()
+    if isinstance(o, os.PathLike):
+        o = os.fspath(o)
     if isinstance(o, str):
         if o in ("momentum", "nesterov"):
             return SGD(momentum=0.9, nesterov=o == "nesterov").spec()
         return _OPTIMIZERS[o]().spec() if o in _OPTIMIZERS else {"kind": o}
+    if not hasattr(o, "spec"):
+        raise UsageError(f"an optimizer is a name, a path of an ONNX graph or ot.AdamW(...), not {type(o).__name__}", "OT1154")
     return o.spec()
 
 
+def _term(t):
+    """A name, a path, `ot.losses...`, a dict, or (weight, one of them) -> spec."""
+    if isinstance(t, tuple):
+        if len(t) == 2 and not isinstance(t[0], (int, float)):
+            t = t[::-1]
+        if len(t) != 2 or not isinstance(t[0], (int, float)):
+            raise UsageError("a weighted loss term is (weight, term)", "OT1154", 'loss=[(1.0, "mse"), (0.1, "l1")]')
+        s = _term(t[1])
+        return dict(s, weight=s.get("weight", 1.0) * float(t[0]))
+    if isinstance(t, dict):
+        s = _term(t.get("loss", t.get("kind", "auto")))
+        return s | {k: v for k, v in t.items() if k not in ("loss", "kind")}
+    if callable(t):  # ot.losses.MSE without brackets
+        t = t()
+    if isinstance(t, (str, os.PathLike)):
+        t = Term(os.fspath(t))
+    if not hasattr(t, "spec"):
+        raise UsageError(f"a loss is a name, a path of an ONNX graph, ot.losses.MSE() or a list of such terms, "
+                         f"not {type(t).__name__}", "OT1154")
+    return t.spec()
+
+
 def loss_specs(loss, label=None):
-    terms = loss if isinstance(loss, (list, tuple)) else [loss]
-    specs = []
-    for t in terms:
-        if isinstance(t, tuple):  # (weight, term)
-            weight, t = t
-            s = dict((Term(t) if isinstance(t, str) else t).spec(), weight=weight)
-        else:
-            s = (Term(t) if isinstance(t, str) else t).spec()
-        specs.append(s)
+    """One term, a (weight, term), or a list of them."""
+    specs = [_term(t) for t in (loss if isinstance(loss, list) else [loss])]
     if label is not None and len(specs) == 1 and "label" not in specs[0]:
         specs[0]["label"] = label
     return specs
