@@ -96,31 +96,52 @@ class Lamb(_Optimizer):
     kind = "lamb"
 
 
-class _OnnxOptimizer:
-    """An optimizer operator of ai.onnx.preview.training with its own attribute names."""
-
-    def __init__(self, lr, t0=None, **attributes):
-        self.lr, self.t0, self.attributes = lr, t0, attributes
+class _OnnxOptimizer(_Optimizer):
+    """An optimizer operator of ai.onnx.preview.training with its own attribute names; `t0` is the first value of the
+    counter T (Adam: 1; 0 means no bias correction in the first step; the others: 0)."""
 
     def spec(self):
-        s = {"kind": self.kind, "lr": self.lr, "attributes": self.attributes}
-        if "mode" in self.attributes:
-            s["attributes"] = {k: v for k, v in self.attributes.items() if k != "mode"}
-            s["nesterov"] = self.attributes["mode"] == "nesterov"
+        attributes = {k: v for k, v in vars(self).items() if k not in ("lr", "t0", "mode")}
+        s = {"kind": self.kind, "lr": self.lr, "attributes": attributes}
+        if hasattr(self, "mode"):
+            if self.mode not in ("standard", "nesterov"):
+                raise UsageError(f"mode of ONNX's Momentum is 'standard' or 'nesterov', not '{self.mode}'", "OT1154")
+            s["nesterov"] = self.mode == "nesterov"
         if self.t0 is not None:
             s["t0"] = self.t0
         return s
 
 
+@dataclass
 class OnnxAdam(_OnnxOptimizer):
+    lr: float = 1e-3
+    alpha: float = 0.9
+    beta: float = 0.999
+    epsilon: float = 1e-6
+    norm_coefficient: float = 0.0
+    norm_coefficient_post: float = 0.0
+    t0: int = None
     kind = "onnx_adam"
 
 
+@dataclass
 class OnnxMomentum(_OnnxOptimizer):
+    lr: float = 1e-2
+    alpha: float = 0.9
+    beta: float = 1.0
+    mode: str = "standard"
+    norm_coefficient: float = 0.0
+    t0: int = None
     kind = "onnx_momentum"
 
 
+@dataclass
 class OnnxAdagrad(_OnnxOptimizer):
+    lr: float = 1e-2
+    decay_factor: float = 0.0
+    epsilon: float = 1e-6
+    norm_coefficient: float = 0.0
+    t0: int = None
     kind = "onnx_adagrad"
 
 
