@@ -60,10 +60,13 @@ struct PyValue {
   ot::detail::Handle<ot_value, ot_value_free> h;
 };
 
+// Owns the names: callers may pass a temporary.
 struct Names {
-  explicit Names(const std::vector<std::string>& n) {
-    for (const auto& s : n) p.push_back(s.c_str());
+  explicit Names(std::vector<std::string> n) : names(std::move(n)) {
+    for (const auto& s : names) p.push_back(s.c_str());
   }
+  Names(const Names&) = delete;
+  std::vector<std::string> names;
   std::vector<const char*> p;
 };
 

@@ -62,6 +62,7 @@ int run(int argc, char** argv) {
   add_diff(r);
   add_doctor(r);
   add_explain(r);
+  add_operators(r);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {
