@@ -27,10 +27,11 @@ def test_four_lines(path, tmp_path):
 @pytest.mark.parametrize("kept", ["in memory", "in the folder"])
 def test_resume_knows_its_run(path, tmp_path, kept, monkeypatch):
     x, y = rows(200)
+    if kept == "in memory":
+        monkeypatch.setattr("onnxtrain.runs.KEPT_BYTES", 100)
     model = ot.load(path).compile(loss="cross_entropy", optimizer=ot.Adam(lr=1e-2))
     model.fit(x, y, valid=0.1, epochs=2, batch_size=16, out=tmp_path / "run")
-    if kept == "in the folder":
-        monkeypatch.setattr("onnxtrain.runs._IN_THIS_PROCESS", {})
+    assert (tmp_path / "run/data.npz").exists() == (kept == "in the folder")
     resumed = ot.resume(tmp_path / "run")
     assert len(resumed.fit(epochs=4)) == 2
     whole = ot.load(path).compile(loss="cross_entropy", optimizer=ot.Adam(lr=1e-2))
@@ -140,3 +141,21 @@ def test_iterator_mistakes(path):
     with pytest.raises(ot.DataError, match="no batches"):
         model.fit(iter([]))
     assert len(model.fit(loader(x, y, 8))) == 1
+
+
+@pytest.mark.parametrize("wrong, code", [
+    ("no rows", "OT2101"), ("text", "OT2105"), ("other rows", "OT2103"), ("no labels", "OT2106"), ("NaN", "OT2120"),
+    ("shape", "OT2110"), ("epochs", "OT1152"), ("batch", "OT1152"), ("ragged", "OT2105"), ("number", "OT2105"),
+])
+def test_wrong_data_is_refused(path, wrong, code):
+    x, y = rows(8)
+    nan = x.copy()
+    nan[5, 2] = np.nan
+    arguments = {
+        "no rows": (x[:0], y[:0]), "text": (x, np.array(list("abababab"))), "other rows": (x, y[:7]), "no labels": (x,), "NaN": (nan, y),
+        "shape": (x[:, :3], y), "ragged": ([[1.0, 2.0], [1.0]], y[:2]), "number": (3.0, y),
+    }.get(wrong, (x, y))
+    more = {"epochs": {"epochs": 0}, "batch": {"batch_size": 0}}.get(wrong, {})
+    with pytest.raises(ot.Error) as e:
+        ot.load(path).compile(loss="cross_entropy").fit(*arguments, **more)
+    assert e.value.code == code, e.value
