@@ -72,6 +72,9 @@ class Model:
         self._info = self._trainer = self._session = None
         self._compiled = {}
 
+    def __reduce__(self):  # copies and pickles are the file's bytes
+        return load, (self.proto(),)
+
     @property
     def info(self):
         """Everything `onnxtrain info --json` says, as a dict."""

@@ -5,7 +5,7 @@ import os
 from collections.abc import MutableMapping
 
 from . import _native, runs
-from .data import columns, is_batches
+from .data import columns, is_batches, some_rows
 from .errors import UsageError
 from .loop import fit_batches
 from .model import Model, as_model, rows_through
@@ -124,8 +124,6 @@ class Trainer:
         self.state = _State(self._t)
         self._run = self._names = None
 
-    _native = staticmethod(to_native)
-
     def _input_names(self):
         if self._names is None:
             info = self.model().info
@@ -207,14 +205,14 @@ class Trainer:
             x, y, kept_valid = runs.recall_data(self._run)
             valid = kept_valid if valid is None else valid
         valid = settings.get("valid", 0.0) if valid is None else valid
-        batch_size = batch_size or settings.get("batch_size", 32)
+        batch_size = settings.get("batch_size", 32) if batch_size is None else batch_size
         shuffle = settings.get("shuffle", True) if shuffle is None else shuffle
         out = self._run if out is None else os.fspath(out)
-        options = {"epochs": epochs or 10, "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
+        options = {"epochs": 10 if epochs is None else epochs, "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
                    "save_every": save_every}
-        data, valid_data = columns(x, y), {}
+        data, valid_data = some_rows(columns(x, y)), {}
         if isinstance(valid, (tuple, list)):
-            valid_data = columns(*valid)
+            valid_data = some_rows(columns(*valid))
         elif valid:
             options["valid"] = float(valid)
         if out:
@@ -226,7 +224,7 @@ class Trainer:
 
     def evaluate(self, x, y=None, batch_size=256):
         """Loss and metrics on the inference form of the model, as a dict."""
-        names, values = feed_lists(columns(x, y))
+        names, values = feed_lists(some_rows(columns(x, y)))
         return json.loads(self._t.evaluate(names, values, batch_size))
 
     def predict(self, x, batch_size=256):
