@@ -224,11 +224,11 @@ def depth_to_space(n):
 
 @op("SpaceToDepth")
 def space_to_depth(n):
-    b = n.get("blocksize")
+    b, order = n.get("blocksize"), (0, 3, 5, 1, 2, 4) if n.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
 
     def run(x):
         s, c, h, w = x.shape
-        return x.reshape(s, c, h // b, b, w // b, b).permute(0, 3, 5, 1, 2, 4).reshape(s, c * b * b, h // b, w // b)
+        return x.reshape(s, c, h // b, b, w // b, b).permute(order).reshape(s, c * b * b, h // b, w // b)
 
     return run
 
