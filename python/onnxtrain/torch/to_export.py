@@ -4,6 +4,7 @@ torch's exporters keep the module path of every node: in its name (legacy) or in
 """
 
 import ast
+import re
 
 import torch
 
@@ -41,7 +42,9 @@ def tied_names(source, state):
         weight = n.inputs[place]
         weight = transposed.get(weight, weight)
         name = f"{n.scope}.weight"
-        if weight in state and weight.endswith(".weight") and name not in state and not weight.startswith(n.scope + "."):
+        again = ".".join(re.sub(r"_\d+$", "", p) for p in n.scope.split("."))  # a module that is called twice
+        if weight in state and weight.endswith(".weight") and name not in state and not weight.startswith(
+                n.scope + ".") and weight != again + ".weight":
             ties[name] = weight
     return ties
 

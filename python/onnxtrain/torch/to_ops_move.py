@@ -148,6 +148,13 @@ def tile(n):
 def constant_of_shape(n):
     value = n.get("value")
     number, dtype = (0.0, torch.float32) if value is None else (value.reshape(-1)[0].item(), value.dtype)
+    if dtype == torch.int64:  # part of a computation with sizes
+
+        def sizes(to):
+            return torch.full(to, number, dtype=dtype)
+
+        sizes.on_host = True
+        return sizes
     return lambda device, to: torch.full(to, number, dtype=dtype, device=device)
 
 
