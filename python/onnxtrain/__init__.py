@@ -2,7 +2,7 @@
 
 from ._native import version as _version
 from .errors import CheckpointError, DataError, DivergedError, Error, ModelError, UsageError
-from .model import Model, check, load
+from .model import Model, check, load, parse
 from .recipe import (SGD, Adagrad, Adam, AdamW, Lamb, Lion, OnnxAdagrad, OnnxAdam, OnnxMomentum, RMSprop, Schedule,
                      losses)
 from .session import Session, gradients
@@ -28,6 +28,6 @@ def torch_state_dict(model_or_trainer):
 __all__ = [
     "Adagrad", "Adam", "AdamW", "CheckpointError", "DataError", "DivergedError", "Error", "History", "Lamb", "Lion", "Model",
     "ModelError", "OnnxAdagrad", "OnnxAdam", "OnnxMomentum", "RMSprop", "SGD", "Schedule", "Session", "StepResult",
-    "Trainer", "UsageError", "check", "gradients", "load", "losses", "prepare", "resume", "to_torch",
+    "Trainer", "UsageError", "check", "gradients", "load", "losses", "parse", "prepare", "resume", "to_torch",
     "torch_state_dict",
 ]
