@@ -34,6 +34,7 @@ void add_train(Registry& r);
 void add_eval(Registry& r);
 void add_predict(Registry& r);
 void add_export(Registry& r);
+void add_convert(Registry& r);
 void add_diff(Registry& r);
 void add_demo(Registry& r);
 void add_doctor(Registry& r);

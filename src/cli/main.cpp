@@ -59,6 +59,7 @@ int run(int argc, char** argv) {
   add_eval(r);
   add_predict(r);
   add_export(r);
+  add_convert(r);
   add_diff(r);
   add_bench(r);
   add_doctor(r);

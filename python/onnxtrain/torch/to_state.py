@@ -5,6 +5,7 @@ import torch
 
 from ..model import as_model
 from ..trainer import Trainer
+from .to_export import original_weights
 from .to_file import read
 from .to_names import names_of
 from .to_split import split
@@ -21,7 +22,7 @@ def torch_state_dict(model):
     out = {n: stored[n] for n in (*names.parameters, *names.buffers) if n in stored and n not in names.temporary}
     out.update({n: out[s] for n, s in names.ties.items() if s in out})
     _count_batches(source, out)
-    return _transposed(source, out)
+    return original_weights(source, out)
 
 
 def _declared(names, stored):
@@ -41,14 +42,3 @@ def _count_batches(source, out):
     for n in source.main.nodes:
         if n.op == "BatchNormalization" and n.inputs[3].endswith(".running_mean"):
             out.setdefault(n.inputs[3][: -len("running_mean")] + "num_batches_tracked", torch.tensor(steps))
-
-
-def _transposed(source, out):
-    """Exporters store a Linear's weight transposed under an invented name; the node still says whose it is."""
-    for n in source.main.nodes:
-        if n.op != "MatMul" or len(n.inputs) < 2 or n.inputs[1] not in out or not n.inputs[1].startswith("onnx::"):
-            continue
-        owner = ".".join(n.name.strip("/").split("/")[:-1])
-        if owner and f"{owner}.weight" not in out:
-            out[f"{owner}.weight"] = out.pop(n.inputs[1]).t().contiguous()
-    return out
