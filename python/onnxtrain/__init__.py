@@ -6,6 +6,7 @@ from .model import Model, check, load
 from .recipe import (SGD, Adagrad, Adam, AdamW, Lamb, Lion, OnnxAdagrad, OnnxAdam, OnnxMomentum, RMSprop, Schedule,
                      losses)
 from .session import Session, gradients
+from .torch import from_torch
 from .trainer import History, StepResult, Trainer, prepare, resume
 
 __version__ = _version()
@@ -13,5 +14,5 @@ __version__ = _version()
 __all__ = [
     "Adagrad", "Adam", "AdamW", "CheckpointError", "DataError", "DivergedError", "Error", "History", "Lamb", "Lion", "Model",
     "ModelError", "OnnxAdagrad", "OnnxAdam", "OnnxMomentum", "RMSprop", "SGD", "Schedule", "Session", "StepResult",
-    "Trainer", "UsageError", "check", "gradients", "load", "losses", "prepare", "resume",
+    "Trainer", "UsageError", "check", "from_torch", "gradients", "load", "losses", "prepare", "resume",
 ]
