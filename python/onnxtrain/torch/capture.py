@@ -5,8 +5,11 @@ with fake tensors only.
 """
 
 import copy
+import os
+import traceback
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from ..errors import ModelError
 from . import versions
@@ -63,7 +66,7 @@ def compute_loss(loss, out, target):
         kind = f"a tensor of shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
         raise ModelError(f"the loss gave {kind}, not one floating-point number", "OT1608",
                          "loss(outputs, targets) must return a scalar tensor; reduction='mean' or 'sum'")
-    return value.reshape(())
+    return value if value.dim() == 0 else value.reshape(())
 
 
 def _takes_one(f):
@@ -74,6 +77,65 @@ def _takes_one(f):
     except (TypeError, ValueError):
         return False
     return sum(x.default is x.empty and x.kind in (x.POSITIONAL_ONLY, x.POSITIONAL_OR_KEYWORD) for x in p) <= 1
+
+
+class Draw:
+    """One random number that Python code asks for, to skip a layer by chance (layerdrop): a graph cannot, unless the
+    chance is none or certain."""
+
+    def __init__(self, obstacles):
+        self.obstacles = obstacles
+
+    def _compare(self, p, below):
+        p = float(p)
+        if 0 < p < 1:
+            stack = [f for f in traceback.extract_stack() if not f.filename.startswith(os.path.dirname(__file__))]
+            self.obstacles.add(f"a branch is taken by chance (probability {p:g})", f"{stack[-1].filename}:{stack[-1].lineno}: {stack[-1].line}",
+                               "set layerdrop to 0")
+        return below == (p >= 1)
+
+    def __lt__(self, p):
+        return self._compare(p, True)
+
+    __le__ = __lt__
+
+    def __gt__(self, p):
+        return self._compare(p, False)
+
+    __ge__ = __gt__
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        plain = lambda x: torch.rand(()) if isinstance(x, Draw) else x  # noqa: E731
+        return func(*[plain(a) for a in args], **{k: plain(v) for k, v in (kwargs or {}).items()})
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(torch.rand(()), name)
+
+
+for _name in ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__"):
+    setattr(Draw, _name, lambda self, o, n=_name: getattr(torch.rand(()), n)(o))
+
+
+class LayerDrop(TorchFunctionMode):
+    """While tracing: torch.rand of a single number is a Draw."""
+
+    def __init__(self, obstacles):
+        super().__init__()
+        self.obstacles = obstacles
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func is torch.rand and not self._sizes(args, kwargs):
+            return Draw(self.obstacles)
+        return func(*args, **kwargs)
+
+    @staticmethod
+    def _sizes(args, kwargs):
+        size = kwargs.get("size", args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args)
+        return list(size) if isinstance(size, (tuple, list)) else [size]
 
 
 class Graph:
@@ -105,7 +167,7 @@ def trace(module, loss, call, training, dynamic, obstacles):
     wrapper.training = training
     noted = Obstacles()
     devices = [torch.device("cuda", k) for k in range(torch.cuda.device_count())] if torch.cuda.is_initialized() else []
-    with torch.random.fork_rng(devices=devices), torch.enable_grad(), autograd_functions(noted):
+    with torch.random.fork_rng(devices=devices), torch.enable_grad(), autograd_functions(noted), LayerDrop(noted):
         try:
             program = versions.export(wrapper, (example,), dynamic_shapes(example, dynamic))
         except ModelError:

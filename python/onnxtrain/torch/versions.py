@@ -4,6 +4,9 @@
 PyTorch only, and these functions.
 """
 
+import contextlib
+import io
+import logging
 import warnings
 
 import torch
@@ -39,9 +42,40 @@ def check_version(text=None):
 
 def export(module, args, dynamic_shapes):
     """torch.export in the mode that runs Python itself."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _quiet(), _plain_masks():
         warnings.simplefilter("ignore")
         return torch.export.export(module, args, dynamic_shapes=dynamic_shapes, strict=False)
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Refusals are told by our error; torch's own report (it logs and prints the graph so far) would come first."""
+    logger = logging.getLogger("torch")
+    children = [logging.getLogger(n) for n in list(logging.root.manager.loggerDict) if n.startswith("torch.")]
+    before = [(x, x.level) for x in [logger, *children]]
+    for x, _ in before:
+        x.setLevel(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        for x, level in before:
+            x.setLevel(level)
+
+
+@contextlib.contextmanager
+def _plain_masks():
+    """nn.Transformer looks at a mask's values to choose a faster kernel; a graph must not depend on that."""
+    from torch.nn.modules import transformer
+
+    original = getattr(transformer, "_detect_is_causal_mask", None)
+    if original is not None:
+        transformer._detect_is_causal_mask = lambda mask, is_causal=None, size=None: bool(is_causal)
+    try:
+        yield
+    finally:
+        if original is not None:
+            transformer._detect_is_causal_mask = original
 
 
 def automatic_dimension():

@@ -153,7 +153,7 @@ class Context:
     def reduce(self, kind, x, axes=None, keepdims=False):
         if axes is not None and len(axes) == 0:
             axes = None
-        return self.op("Reduce" + kind, x, None if axes is None else self.e.ints(axes), keepdims=int(keepdims))
+        return self.op("Reduce" + kind, x, None if axes is None else self.e.ints(axes), keepdims=int(bool(keepdims)))
 
     def detach(self, x):
         """Stops the gradient; nothing to stop in the inference form."""

@@ -74,7 +74,7 @@ def argmax(c, a):
         x = c.tensor(x, torch.int32)
     if a.dim is None:
         return c.op(op, c.reshape(x, [-1]), axis=0, keepdims=0)
-    return c.op(op, x, axis=a.dim % max(len(a.self.shape), 1), keepdims=int(a.keepdim))
+    return c.op(op, x, axis=a.dim % max(len(a.self.shape), 1), keepdims=int(bool(a.keepdim)))
 
 
 @lower("aten.all", "aten.any")
