@@ -7,6 +7,7 @@ from .model import Model, check, load, parse
 from .recipe import (SGD, Adagrad, Adam, AdamW, Lamb, Lion, OnnxAdagrad, OnnxAdam, OnnxMomentum, RMSprop, Schedule,
                      losses)
 from .session import Session, gradients
+from .torch import from_torch
 from .trainer import History, StepResult, Trainer, prepare, resume
 
 __version__ = _version()
@@ -29,6 +30,6 @@ def torch_state_dict(model_or_trainer):
 __all__ = [
     "Adagrad", "Adam", "AdamW", "CheckpointError", "DataError", "DivergedError", "Error", "History", "Lamb", "Lion", "Model",
     "ModelError", "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "RMSprop", "SGD", "Schedule",
-    "Session", "StepResult", "Trainer", "UsageError", "check", "gradients", "load", "losses", "parse", "prepare", "resume",
-    "to_torch", "torch_state_dict",
+    "Session", "StepResult", "Trainer", "UsageError", "check", "from_torch", "gradients", "load", "losses", "parse",
+    "prepare", "resume", "to_torch", "torch_state_dict",
 ]
