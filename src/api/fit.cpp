@@ -1,7 +1,6 @@
 // The C API's training loop: arrays in, epochs out.
 #include "train/fit.hpp"
 
-#include <atomic>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
@@ -44,11 +43,11 @@ json epoch_json(const EpochResult& e) {
 
 struct Caller : FitObserver {
   void on_epoch(const EpochResult& e) override {
-    if (callback && callback(context, epoch_json(e).dump().c_str()) != 0) stop = 1;
+    if (callback && callback(context, epoch_json(e).dump().c_str()) != 0) *stop = 1;
   }
   ot_epoch_callback callback = nullptr;
   void* context = nullptr;
-  std::atomic<int> stop{0};
+  std::atomic<int>* stop = nullptr;
 };
 
 struct Request {
@@ -113,7 +112,9 @@ json fit_on(ot_trainer* t, const Dataset& data, const Dataset* other, Request q,
   Caller caller;
   caller.callback = on_epoch;
   caller.context = context;
-  q.fit.stop = &caller.stop;
+  t->stop = 0;
+  caller.stop = &t->stop;
+  q.fit.stop = &t->stop;
   q.fit.metadata = loaded.metadata;
   FitResult r = fit(*t->t, train, valid.columns.empty() ? nullptr : &valid, q.fit, t->at, caller);
   t->at = r.at;
@@ -153,6 +154,8 @@ ot_status ot_trainer_fit_data(ot_trainer* t, const ot_dataset* train, const ot_d
                           context));
   });
 }
+
+void ot_trainer_stop(ot_trainer* t) { t->stop = 1; }
 
 ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,
                               ot_value* const* columns, int64_t batch, ot_text** result) {

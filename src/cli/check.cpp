@@ -5,6 +5,7 @@
 
 #include "cli/check_gradients.hpp"
 #include "cli/commands.hpp"
+#include "engine/check_types.hpp"
 #include "onnx/onnx.hpp"
 
 namespace onnxtrain::cli {
@@ -22,7 +23,9 @@ struct CheckFlags {
 // Every violation at once; returns the number of errors.
 int report_findings(const CheckFlags& f, json& list) {
   int errors = 0;
-  for (const Finding& x : check_model_file(f.path, all_ops())) {
+  auto found = with_types_checked(check_model_file(f.path, all_ops()),
+                                  [&] { return load_model(f.path, all_ops()); });
+  for (const Finding& x : found) {
     bool error = x.level == Finding::Level::kError;
     errors += error;
     if (f.as_json) {

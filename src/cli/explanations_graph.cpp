@@ -56,6 +56,9 @@ constexpr Explanation kAll[] = {
      "The file does not say properly which operator sets it uses (opset_import)."},
     {"OT1022",
      "A node has too few or too many inputs or outputs for its operator and opset."},
+    {"OT1036",
+     "An input of an operator has an element type that the operator's definition does not "
+     "allow."},
     {"OT1042",
      "A function of the model calls itself; ONNX forbids recursion."},
     {"OT1043",
@@ -184,6 +187,16 @@ constexpr Explanation kAll[] = {
      "SequenceMap runs over sequences of different lengths."},
     {"OT1155",
      "A regular expression is too large."},
+    {"OT1156",
+     "Data was given to Python as something that is neither arrays nor a mapping of names "
+     "to\narrays."},
+    {"OT1157",
+     "An iterator without an end needs steps_per_epoch, so that epochs have a length."},
+    {"OT1158",
+     "A cotangent was given for several outputs, or for one that does not exist; name the "
+     "output\nit belongs to."},
+    {"OT1159",
+     "The estimator has not been fitted yet."},
     {"OT1160",
      "Coefficients of a classical model (ai.onnx.ml) do not fit its number of features or "
      "classes."},
@@ -223,6 +236,9 @@ constexpr Explanation kAll[] = {
      "A picture is in a format or variant that is not supported."},
     {"OT1192",
      "The pixel format of ImageDecoder is unknown."},
+    {"OT1193",
+     "Pictures of this format are decoded by a library of the system that is not "
+     "installed."},
 };
 
 }  // namespace

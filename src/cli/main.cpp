@@ -81,11 +81,14 @@ void add_commands(Registry& r) {
   add_eval(r);
   add_predict(r);
   add_export(r);
+  add_convert(r);
   add_diff(r);
+  add_bench(r);
   add_runs(r);
   add_report(r);
   add_doctor(r);
   add_explain(r);
+  add_operators(r);
   add_completion(r);
 }
 

@@ -8,11 +8,13 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/run_files.hpp"
 #include "cli/settings.hpp"
 #include "cli/train_flags.hpp"
 #include "cli/train_start.hpp"
+#include "core/file.hpp"
 #include "data/sampler.hpp"
 #include "train/find_rate.hpp"
 #include "train/report.hpp"
@@ -37,7 +39,7 @@ void resolve(TrainFlags& f, Settings& settings) {
   bool run = !f.resume.empty() && fs::is_directory(f.resume);
   if (run && fs::exists(RunFolder(f.resume).config()))
     settings.from_file(RunFolder(f.resume).config(), "run",
-                       {"model", "out", "resume", "overfit", "find-lr", "dry-run", "quiet",
+                       {"model", "out", "resume", "overfit", "find-lr", "dry-run", "quiet", "profile",
                         "progress", "verbose", "threads"});
   set_quiet(f.quiet);
   if (f.model.empty() && f.resume.empty())
@@ -144,6 +146,16 @@ void say_result(const TrainFlags& f, const FitResult& r, const RunFolder& folder
                   "    onnxtrain train --resume ", folder.path(), " --epochs ", f.fit.epochs * 2));
 }
 
+constexpr size_t kTraceEvents = 200000;
+
+// Where the time went: the table on the terminal, every call in the trace file.
+void report_profile(const TrainFlags& f, Training& t, const Profiler& p, uint64_t steps) {
+  t.set_observer(nullptr);
+  write_file(f.profile, p.chrome_trace());
+  print_profile(p.nodes(), Roof::measure(f.threads), int64_t(steps), 15);
+  say("profile", cat(f.profile, "   open it in chrome://tracing or ui.perfetto.dev"));
+}
+
 RunFolder open_run(const TrainFlags& f, const Start& s) {
   if (!f.out.empty()) return RunFolder::open(f.out);
   if (!s.folder.empty()) return RunFolder::open(s.folder);
@@ -178,8 +190,11 @@ int train(TrainFlags& f) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   Progress progress(f.progress, f.fit.epochs);
+  Profiler profiler(kTraceEvents);
+  if (!f.profile.empty()) t->set_observer(&profiler);
   FitResult r = fit(*t, p.train, p.has_valid ? &p.valid : nullptr, f.fit, s.at, progress);
   progress.finish();
+  if (!f.profile.empty()) report_profile(f, *t, profiler, r.at.step - s.at.step);
   folder.write_text("report.html", run_report(folder));
   if (r.interrupted) {
     say("stopped", cat("saved; go on with  onnxtrain train --resume ", folder.path(), " --epochs ",

@@ -48,6 +48,9 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   r.rare(c->add_option("--progress", progress, "auto|bar|lines|json|none")
              ->check(CLI::IsMember({"auto", "bar", "lines", "json", "none"})),
          look);
+  r.rare(c->add_option("--profile", profile,
+                       "write a Chrome trace there, print where the time went"),
+         look);
   r.rare(c->add_flag("-q,--quiet", quiet, "errors only"), look);
   r.rare(c->add_flag("-v,--verbose", verbose, "more about data and decisions"), look);
   r.rare(c->add_option("--overfit", overfit, "train on that many rows only: can the model learn?")

@@ -38,6 +38,8 @@ class Program {
                                const Guard& guard);
   // The plan for these inputs (made now if needed): for reports.
   Plan& plan_for(const std::vector<Value>& inputs);
+  // Watches every step of every run from now on; null: nobody.
+  void set_observer(StepObserver* observer);
 
  private:
   struct Impl;

@@ -234,13 +234,13 @@ void run_steps(Frame& f, size_t begin, size_t end) {
   const RunOptions& o = f.options;
   for (size_t k = begin; k < end; ++k) {
     const Step& s = f.plan.steps[k];
-    if (o.observer) (*o.observer)(f.plan, s, true);
+    if (o.observer) o.observer->before(f.plan, s);
     if (s.dynamic) {
       run_dynamic(f, s);
     } else {
       s.kernel(Run{s.in.data(), s.out.data(), s.workspace, o.pool, o.seed, o.step, nullptr});
     }
-    if (o.observer) (*o.observer)(f.plan, s, false);
+    if (o.observer) o.observer->after(f.plan, s);
     if (o.inspect) show(f, s);
   }
 }

@@ -11,6 +11,13 @@ namespace onnxtrain {
 using SubgraphRunner =
     std::function<std::vector<Value>(const GraphPtr&, std::vector<Value> inputs, uint64_t step)>;
 
+// Told about every step of a run when there is one (profiler).
+struct StepObserver {
+  virtual ~StepObserver() = default;
+  virtual void before(const Plan& plan, const Step& step) = 0;
+  virtual void after(const Plan& plan, const Step& step) = 0;
+};
+
 // Judges a run after everything is computed and before any state is written.
 struct Guard {
   int loss_output = -1;  // index of the output that must be finite
@@ -26,8 +33,7 @@ struct RunOptions {
   ThreadPool* pool = nullptr;
   uint64_t seed = 0, step = 0;
   const SubgraphRunner* subgraphs = nullptr;
-  // Called around every step when set (profiler): before with true, after with false.
-  const std::function<void(const Plan&, const Step&, bool before)>* observer = nullptr;
+  StepObserver* observer = nullptr;
   // Called with every tensor a step has made.
   const std::function<void(const Step&, ValueId, const Tensor&)>* inspect = nullptr;
   bool assign_updates = true;  // false: the run ends before the first step that writes state

@@ -29,22 +29,19 @@ void use_inference_form(Graph& g, size_t first) {
 
 }  // namespace
 
-Evaluator::Evaluator(Training& t) : training_(t), target_(target_info(t.source())) {
+Evaluator::Evaluator(Training& t) : training_(t) {
   const Model& m = t.source();
   const TrainingStep& step = m.training[0];
   Graph g = combine(m.main, step);
-  size_t own = step.algorithm.outputs.size();
+  describe_ = describe_scores(m);
   std::vector<ValueId> outputs;
-  for (size_t k = 0; k < own; ++k)
-    if (g.value_name(g.outputs[k]) == "loss") {
-      loss_ = int(outputs.size());
-      outputs.push_back(g.outputs[k]);
-    }
-  for (size_t k = own; k < g.outputs.size(); ++k) {
-    if (scores_ < 0 && g.value_name(g.outputs[k]) == target_.output) {
-      scores_ = int(outputs.size());
-      outputs.push_back(g.outputs[k]);
-    }
+  if (int k = find_loss(g, step.algorithm.outputs.size()); k >= 0) {
+    loss_ = int(outputs.size());
+    outputs.push_back(g.outputs[size_t(k)]);
+  }
+  if (describe_.value != kNone) {  // values of the main graph keep their numbers
+    scores_ = int(outputs.size());
+    outputs.push_back(describe_.value);
   }
   g.outputs = outputs;
   use_inference_form(g, m.main.values.size());
@@ -77,10 +74,7 @@ TaskKind Evaluator::task(const FeedColumns& data) const {
 }
 
 Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
-  auto kind = training_.source().metadata.find("onnxtrain.loss");
-  bool probabilities = target_.probabilities ||
-                       (kind != training_.source().metadata.end() && kind->second == "bce");
-  Metrics metrics(task(data), target_.axis, probabilities ? 0.5 : 0);
+  Metrics metrics(task(data), describe_);
   Prefetcher prefetch(data.columns, batch, 1);
   std::vector<int64_t> order(size_t(data.rows()));
   std::iota(order.begin(), order.end(), int64_t(0));
@@ -101,6 +95,8 @@ Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
     const Tensor& scores = scores_ >= 0 ? std::get<Tensor>(out[size_t(scores_)]) : none;
     if (scores_ >= 0 && label < b->tensors.size())
       metrics.add(scores, b->tensors[label], loss, b->rows);
+    else
+      metrics.add_loss(loss, b->rows);
   }
   return metrics;
 }

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "train/scores.hpp"
+
 namespace onnxtrain {
 
 InputSpec input_spec(const ValueDef& d) {
@@ -36,10 +38,26 @@ void note_for_predict(const Dataset& data, const std::map<std::string, std::stri
   if (!features.empty()) m["onnxtrain.features"] = nlohmann::json(features).dump();
 }
 
+// Inputs that the main graph has are data, the others are targets.
+bool is_target(const Model& m, const std::string& name) {
+  std::vector<std::string> inputs = m.input_names();
+  return std::find(inputs.begin(), inputs.end(), name) == inputs.end();
+}
+
+// Inputs of all sections, each once: `fit` runs them one after the other on the same rows.
+std::vector<std::pair<std::string, const ValueDef*>> all_inputs(const Training& t) {
+  std::vector<std::pair<std::string, const ValueDef*>> all;
+  for (int i = 0; i < t.algorithms(); ++i)
+    for (const auto& name : t.input_names(i))
+      if (std::none_of(all.begin(), all.end(), [&](const auto& x) { return x.first == name; }))
+        all.emplace_back(name, &t.input(i, name));
+  return all;
+}
+
 }  // namespace
 
 void describe_inputs(const Training& t, OpenOptions& o) {
-  o.classes = target_info(t.source()).classes;
+  o.classes = describe_scores(t.source()).classes;
   for (const auto& name : t.input_names(0)) {
     if (is_target(t.source(), name)) continue;
     Shape dims = input_spec(t.input(0, name)).dims;
@@ -77,8 +95,9 @@ Dataset with_classes(Dataset data, const std::string& column,
 LoadedData feeds_for(const Dataset& given, const Training& t, const FeedOptions& o) {
   const Model& m = t.source();
   std::vector<std::string> inputs, targets;
-  for (const auto& name : t.input_names(0)) (is_target(m, name) ? targets : inputs).push_back(name);
-  TargetInfo target = target_info(m);
+  const auto all = all_inputs(t);
+  for (const auto& [name, d] : all) (is_target(m, name) ? targets : inputs).push_back(name);
+  const Scores scores = describe_scores(m);
   std::map<std::string, std::string> columns = match_columns(given, inputs, targets, o.map);
   const Dataset data =
       targets.empty() ? given : with_classes(given, columns.at(targets[0]), o.classes);
@@ -86,16 +105,16 @@ LoadedData feeds_for(const Dataset& given, const Training& t, const FeedOptions&
   Adapted first;
   LabelSummary summary;
   bool has_labels = false;
-  for (const auto& name : t.input_names(0)) {
-    const ValueDef& d = t.input(0, name);
+  for (const auto& [name, declared] : all) {
+    const ValueDef& d = *declared;
     Adapted a;
     if (is_target(m, name) && dtype_is_integer(d.type.elem)) {
       AdaptOptions here = o.adapt;
-      if (!here.ignore_index) here.ignore_index = target.ignore_index;
+      if (!here.ignore_index) here.ignore_index = scores.ignore_index;
       // only the first target is known to be compared with the output
       bool first_target = out.feeds.label.empty();
       a = adapt_labels(data, columns.at(name),
-                       {input_spec(d), target.output, first_target ? target.classes : 0}, here,
+                       {input_spec(d), scores.output, first_target ? scores.classes : 0}, here,
                        summary);
       out.labels = labels_by_row(*a.column);
       has_labels = true;

@@ -37,7 +37,7 @@ class Loop {
         observer_(observer),
         sampler_(train.rows(), o.batch, at.seed, o.shuffle),
         prefetch_(train.columns, o.batch),
-        target_(target_info(t.source())) {
+        target_(describe_scores(t.source())) {
     if (valid_) evaluator_ = std::make_unique<Evaluator>(t);
     if (!o.folder.empty()) folder_ = std::make_unique<RunFolder>(RunFolder::open(o.folder));
     for (const auto& name : train.names) feeds_[name] = Value();
@@ -249,7 +249,7 @@ class Loop {
   FitObserver& observer_;
   Sampler sampler_;
   Prefetcher prefetch_;
-  TargetInfo target_;
+  Scores target_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<RunFolder> folder_;
   Feeds feeds_;

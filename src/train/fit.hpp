@@ -14,7 +14,6 @@
 #include "engine/training.hpp"
 #include "train/checkpoint.hpp"
 #include "train/metrics.hpp"
-#include "train/targets.hpp"
 
 namespace onnxtrain {
 
@@ -84,8 +83,8 @@ class Evaluator {
   std::vector<ValueDef> inputs_;
   std::vector<std::string> outputs_;
   int loss_ = -1, scores_ = -1;
+  Scores describe_;
   Training& training_;
-  TargetInfo target_;
 };
 
 // Trains from `at` (all zero: from the beginning) and leaves the final state in `t`.
