@@ -32,7 +32,9 @@ TIMES = {"seconds", "wait_seconds", "samples_per_second", "steps"}
 
 
 def command(folder, *more):
-    return [str(BINARY), "train", *more, "--epochs", str(EPOCHS), "--out", str(folder), *FLAGS]
+    # a resumed run takes its settings from its own config.toml
+    flags = ["--threads", "1", "-q"] if more[0] == "--resume" else FLAGS
+    return [str(BINARY), "train", *more, "--epochs", str(EPOCHS), "--out", str(folder), *flags]
 
 
 def run(work, folder, *more, stop_after=None, how=None):
