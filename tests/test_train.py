@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -70,6 +71,40 @@ def test_resume_with_more_epochs(work):
     r = train(work, "--resume", "s", "--epochs", "4")
     assert "linear over" in r.stderr
     np.testing.assert_allclose([e["lr"] for e in log(work / "s")], [0.005, 0, 0.0025, 0], atol=1e-8)
+
+
+@pytest.mark.parametrize("schedule,first,then", [
+    ("constant", [0.01, 0.01], [0.02, 0.02]),
+    ("exponential", [0.01 * 0.95 ** 10, 0.01 * 0.95 ** 20], [0.02 * 0.95 ** 30, 0.02 * 0.95 ** 40]),
+    ("cosine", [0.005, 0], [0.01 * (1 + np.cos(0.75 * np.pi)), 0])])
+def test_lr_on_resume(work, schedule, first, then):
+    """The same --lr again changes nothing; with another one the schedule goes on at its place from there."""
+    more = ["--schedule-arg", "gamma=0.95"] if schedule == "exponential" else []
+    train(work, "mlp.onnx", "--data", "d.npz", "--valid", "0", "--batch", "13", "--optimizer", "adam", "--schedule", schedule, *more,
+          "--lr", "0.01", "--epochs", "2", "--out", "none")
+    for name, flags in (("same", ["--lr", "0.01"]), ("other", ["--lr", "0.02"]), ("none", [])):
+        if name != "none":
+            shutil.copytree(work / "none", work / name)
+        train(work, "--resume", name, "--epochs", "4", *flags)
+    assert cli("diff", "none/checkpoints/last.train.onnx", "same/checkpoints/last.train.onnx", cwd=work).returncode == 0
+    np.testing.assert_allclose([e["lr"] for e in log(work / "other")], first + then, rtol=1e-6, atol=1e-9)
+
+
+def test_lr_for_a_file_that_schedules_its_rate_is_refused(work):
+    assert cli("prepare", "mlp.onnx", "--schedule", "cosine", "--schedule-arg", "total_steps=50", "-o", "s.train.onnx", cwd=work).returncode == 0
+    r = train(work, "s.train.onnx", "--data", "d.npz", "--lr", "0.1", ok=2)
+    assert "error[OT0004]" in r.stderr and "--lr does not apply" in r.stderr
+
+
+def test_the_default_rate_of_a_run_is_the_schedules_own(work):
+    """A rate that begins low (onecycle) is not taken for the one that the schedule was made from."""
+    flags = ["--data", "d.npz", "--batch", "16", "--schedule", "onecycle"]
+    train(work, "mlp.onnx", *flags, "--epochs", "2", "--out", "default")
+    train(work, "mlp.onnx", *flags, "--lr", "0.001", "--epochs", "2", "--out", "said")
+    assert re.search(r"^lr = 0.001 +# default$", (work / "default/config.toml").read_text(), re.M)
+    for run in ("default", "said"):
+        train(work, "--resume", run, "--epochs", "4")
+    assert [e["lr"] for e in log(work / "default")] == [e["lr"] for e in log(work / "said")]
 
 
 def test_steps_time_patience(work):
@@ -235,12 +270,12 @@ def test_check_grad(tmp_path):
 
 
 def test_check_grad_lists_every_node_without_a_gradient(tmp_path):
-    g = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["h"], "mm"), helper.make_node("Sign", ["h"], ["s"], "first"),
-                           helper.make_node("MatMul", ["x", "v"], ["k"], "mm2"), helper.make_node("Sign", ["k"], ["t"], "second"),
+    g = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["h"], "mm"), helper.make_node("Binarizer", ["h"], ["s"], "first", domain="ai.onnx.ml"),
+                           helper.make_node("MatMul", ["x", "v"], ["k"], "mm2"), helper.make_node("Binarizer", ["k"], ["t"], "second", domain="ai.onnx.ml"),
                            helper.make_node("Add", ["s", "t"], ["y"], "sum")], "g",
                           [helper.make_tensor_value_info("x", 1, ["N", 4])], [helper.make_tensor_value_info("y", 1, ["N", 1])],
                           [numpy_helper.from_array(np.ones((4, 1), np.float32), n) for n in ("w", "v")])
-    save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)], ir_version=8), tmp_path / "m.onnx")
     r = cli("check", "m.onnx", "--grad", cwd=tmp_path)
     assert r.returncode == 3 and "OT1203" in r.stderr and "'first'" in r.stderr and "'second'" in r.stderr, r.stdout + r.stderr
 

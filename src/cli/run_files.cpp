@@ -70,7 +70,6 @@ void write_run_files(const RunFolder& folder, Settings& settings, const TrainFla
   for (const auto& [name, value] : {std::pair{"data", f.data.data}, std::pair{"valid", f.valid}})
     if (fs::exists(value) && fs::path(value).is_relative())
       settings.replace(name, fs::absolute(value).lexically_normal().string());
-  if (!f.recipe.lr && t.has_rate()) settings.replace("lr", cat(float(t.rate())));
   folder.write_text("config.toml", settings.text());
   append_line(folder.path() + "/command.txt", command_line());
   folder.write_text("env.json", environment(t));

@@ -113,6 +113,17 @@ void say_plan(const TrainFlags& f, const Start& s, Training& t, int64_t steps) {
                   ")"));
 }
 
+// A constant rate is set; a schedule of ours has been made again from the new one (fit_schedule).
+void set_rate(const TrainFlags& f, const Start& s, Training& t) {
+  if (!rate_is_scheduled(*s.model)) return t.set_rate(*f.recipe.lr);
+  if (!s.prepared)
+    usage_error("OT0004",
+                "the training in the file assigns the learning rate in every step (a schedule): "
+                "--lr does not apply",
+                "remove --lr, or prepare the file again with it:  onnxtrain prepare MODEL --lr "
+                "RATE --schedule KIND");
+}
+
 int search_rate(const TrainFlags& f, Training& t, const FeedColumns& data) {
   RateSearch r = find_rate(t, data, f.fit.batch, f.seed);
   std::printf("lr          loss (smoothed)\n");
@@ -172,15 +183,20 @@ int train(TrainFlags& f) {
   Parts p = load_parts(f, *t, s.at.seed);
   int64_t steps = total_steps(f, p);
   // now the length of the run is known: a schedule that spans it can be made
-  if (set_schedule_length(f, s, steps)) t = std::make_unique<Training>(s.model, s.at.seed, po);
-  if (settings.fresh("lr") && (!s.prepared || !f.resume.empty())) t->set_rate(*f.recipe.lr);
+  bool new_rate = settings.fresh("lr") && (!s.prepared || !f.resume.empty());
+  if (fit_schedule(f, s, steps, new_rate))
+    t = std::make_unique<Training>(s.model, s.at.seed, po);
+  if (new_rate) set_rate(f, s, *t);
   say_plan(f, s, *t, steps);
   if (f.find_lr) return search_rate(f, *t, p.train);
   if (f.dry_run) return 0;
   RunFolder folder = open_run(f, s);
   if (!f.resume.empty()) check_log(folder, s.at);
   say("run", folder.path());
-  if (!f.recipe.lr && t->has_rate()) settings.mark("lr", s.prepared ? "default" : "file");
+  if (!f.recipe.lr && t->has_rate()) {
+    settings.mark("lr", s.prepared ? "default" : "file");
+    settings.replace("lr", starting_rate(s, *t));
+  }
   write_run_files(folder, settings, f, *t, p.data, p.train.rows(), p.valid.rows());
   f.fit.folder = folder.path();
   f.fit.shuffle = !f.no_shuffle;

@@ -2,9 +2,11 @@
 #include "cli/train_start.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 
+#include "convert/optimizers.hpp"
 #include "convert/schedules.hpp"
 #include "onnx/onnx.hpp"
 
@@ -13,12 +15,20 @@ namespace onnxtrain::cli {
 namespace {
 
 constexpr const char* kTotal = "onnxtrain.total_steps";  // metadata: what the schedule spans
+constexpr const char* kRate = "onnxtrain.lr";            // metadata: what the schedule starts from
 constexpr const char* kMade = "onnxtrain.prepared";      // metadata: training made by `train`
+
+std::string base_rate(const Recipe& r) {
+  char text[40];
+  auto [end, bad] = std::to_chars(text, text + sizeof text, default_rate(r.optimizer));
+  return {text, end};
+}
 
 Model make(const TrainFlags& f, const Model& plain, uint64_t seed, int64_t steps) {
   Recipe r = f.recipe.recipe(seed, steps);
   Model m = prepare(plain, r, all_ops());
   m.metadata[kMade] = "train";
+  m.metadata[kRate] = base_rate(r);
   if (r.schedule.numbers.count("total_steps"))
     m.metadata[kTotal] = std::to_string(int64_t(r.schedule.numbers["total_steps"]));
   return m;
@@ -81,22 +91,43 @@ Start start(const TrainFlags& f) {
   return s;
 }
 
-bool set_schedule_length(const TrainFlags& f, Start& s, int64_t steps) {
-  if (!s.prepared || !spans_the_run(f)) return false;
-  int64_t updates = std::max<int64_t>(1, steps / f.recipe.accumulate);
-  auto it = s.model->metadata.find(kTotal);
-  if (it != s.model->metadata.end() && std::strtoll(it->second.c_str(), nullptr, 10) == updates)
-    return false;
+std::string starting_rate(const Start& s, Training& t) {
+  auto it = s.model->metadata.find(kRate);
+  return s.prepared && it != s.model->metadata.end() ? it->second : cat(float(t.rate()));
+}
+
+bool rate_is_scheduled(const Model& m) {
+  auto rate = m.metadata.find("onnxtrain.rate");
+  if (rate == m.metadata.end()) return false;
+  for (const TrainingStep& s : m.training)
+    for (const auto& [key, value] : s.update_binding)
+      if (key == rate->second) return true;
+  return false;
+}
+
+bool fit_schedule(const TrainFlags& f, Start& s, int64_t steps, bool new_rate) {
+  if (!s.prepared) return false;
+  bool spans = spans_the_run(f);
+  int64_t updates = spans ? std::max<int64_t>(1, steps / f.recipe.accumulate) : 0;
+  Recipe r = f.recipe.recipe(s.at.seed, updates);
+  auto says = [&](const char* key, const std::string& value) {
+    auto it = s.model->metadata.find(key);
+    return it != s.model->metadata.end() && it->second == value;
+  };
+  bool other_length = spans && !says(kTotal, std::to_string(updates));
+  bool other_rate = new_rate && rate_is_scheduled(*s.model) && !says(kRate, base_rate(r));
+  if (!other_length && !other_rate) return false;
   Model plain = *s.model;
   plain.training.clear();
   strip_checkpoint_metadata(plain);
   Model m = make(f, plain, s.at.seed, updates);
   for (const std::string& name : s.model->state_names())
     if (m.initializer(name)) m.set_initializer(name, *s.model->initializer(name));
-  if (s.at.step > 0)
+  if (s.at.step > 0 && other_rate)
+    say("schedule", cat(f.recipe.schedule, " from lr ", default_rate(r.optimizer), " now"));
+  if (s.at.step > 0 && other_length)
     say("schedule", cat(f.recipe.schedule, " over ", with_commas(updates), " updates now"));
   const std::string& rate = m.metadata.at("onnxtrain.rate");
-  Recipe r = f.recipe.recipe(s.at.seed, updates);
   double next = scheduled_rate(r, int64_t(s.at.step) / f.recipe.accumulate);
   Tensor value(m.initializer(rate)->dtype(), m.initializer(rate)->shape());
   if (value.dtype() == DType::kDouble)

@@ -17,9 +17,14 @@ struct Start {
 };
 
 Start start(const TrainFlags& f);
-// Schedules that span the run need its length in steps, which is known when the data is. Makes the
-// model again if that changes it; a resumed run keeps its state. True when the model changed.
-bool set_schedule_length(const TrainFlags& f, Start& s, int64_t steps);
+// Schedules that span the run need its length in steps, which is known when the data is; and a
+// resumed run may be given another --lr (new_rate) to schedule. Makes the model again if that
+// changes it; a resumed run keeps its state. True when the model changed.
+bool fit_schedule(const TrainFlags& f, Start& s, int64_t steps, bool new_rate);
+// The rate that the training starts from (before any schedule, when we made it), as text.
+std::string starting_rate(const Start& s, Training& t);
+// The step itself assigns the learning rate.
+bool rate_is_scheduled(const Model& m);
 // A log that is ahead of the checkpoint by more than one epoch: the files do not belong together.
 void check_log(const RunFolder& folder, const Position& at);
 

@@ -1,5 +1,6 @@
 // Which loss fits a model's output, and why; terms resolved to values of the main graph.
 #include <algorithm>
+#include <cctype>
 
 #include "convert/analysis.hpp"
 #include "convert/names.hpp"
@@ -48,6 +49,13 @@ const ValueDef* input_of_same_shape(const Graph& g, const TypeInfo& t) {
     if (same) return &d;
   }
   return nullptr;
+}
+
+// A name that says that these are scores of classes, whatever the shape looks like.
+bool is_named_logits(const ValueDef& d) {
+  std::string name = d.name;
+  for (char& c : name) c = char(std::tolower(static_cast<unsigned char>(c)));
+  return name.find("logit") != std::string::npos;
 }
 
 // Does a matrix product make the scores (a dense layer over the last axis, perhaps with a bias)?
@@ -134,7 +142,7 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
   } else if (t.shape->empty()) {
     c.kind = "output";
     c.because = cat("'", c.output, "' is a scalar: taken as the loss itself");
-  } else if (const ValueDef* in = input_of_same_shape(g, t)) {
+  } else if (const ValueDef* in = is_named_logits(d) ? nullptr : input_of_same_shape(g, t)) {
     c.kind = "mse";
     c.because = cat("'", c.output, "' is ", shape_text(t), " like input '", in->name, "'");
   } else if (t.shape->size() == 1 || (t.shape->back().value == 1 && t.shape->size() == 2)) {

@@ -65,6 +65,8 @@ class Folder {
     size_t inner = size_t(product(weights.shape(), size_t(axis) + 1, weights.shape().size()));
     for (size_t k = 0; k < v.size(); ++k) v[k] *= factor[k / inner % n];
     std::string base = g_.value_name(w);
+    replaced_.insert(replaced_.end(), {w, b});
+    replaced_.insert(replaced_.end(), bn.inputs.begin() + 1, bn.inputs.begin() + 5);
     layer.inputs.resize(3, kNone);
     layer.inputs[1] = add(like(weights, weights.shape(), v), base + "_folded");
     layer.inputs[2] = add(like(weights, {int64_t(n)}, bias), base + "_folded_bias");
@@ -77,6 +79,14 @@ class Folder {
     for (size_t k = dead_.size(); k-- > 0;) g_.nodes.erase(g_.nodes.begin() + long(dead_[k]));
     g_.renumber();
     g_.remove_dead();
+    // what went into the new weights is in no file any more, unless something else reads it
+    const std::vector<std::vector<NodeId>> uses = g_.consumers();
+    for (ValueId v : replaced_) {
+      if (v == kNone || !uses[size_t(v)].empty() || output_.count(v)) continue;
+      g_.value(v).constant = Tensor();
+      g_.value(v).initializer = false;
+      std::erase(g_.inputs, v);
+    }
   }
 
  private:
@@ -90,6 +100,7 @@ class Folder {
   std::vector<std::vector<NodeId>> uses_;
   std::set<ValueId> output_;
   std::vector<size_t> dead_;
+  std::vector<ValueId> replaced_;
 };
 
 }  // namespace

@@ -6,13 +6,52 @@
 
 namespace onnxtrain {
 
+namespace {
+
+// Bytes of the UTF-8 sequence that starts at s[k]; 0 when there is none (RFC 3629).
+size_t sequence(const std::string& s, size_t k) {
+  auto at = [&](size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const unsigned first = at(k), second = at(k + 1);
+  if (first < 0x80) return 1;
+  const size_t n = first >= 0xC2 && first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+  if (first < 0xC2 || n == 0) return 0;
+  for (size_t i = 1; i < n; ++i)
+    if ((at(k + i) & 0xC0) != 0x80) return 0;
+  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
+  const bool outside = (first == 0xED && second >= 0xA0) || (first == 0xF4 && second >= 0x90);
+  return overlong || outside ? 0 : n;
+}
+
+// Names come from files that may hold anything: control characters and bytes that are not UTF-8
+// stand as \xNN, so that a message never reaches a terminal or a decoder as something else.
+std::string printable(const std::string& s) {
+  std::string out;
+  for (size_t k = 0; k < s.size();) {
+    const auto c = static_cast<unsigned char>(s[k]);
+    const size_t n = sequence(s, k);
+    const bool control = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F;
+    if (n == 0 || control) {
+      char text[8];
+      std::snprintf(text, sizeof text, "\\x%02x", unsigned(c));
+      out += text;
+      ++k;
+    } else {
+      out.append(s, k, n);
+      k += n;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 Error::Error(ErrorKind kind, std::string code, std::string message, std::string hint)
-    : kind_(kind), code_(std::move(code)), message_(std::move(message)), hint_(std::move(hint)) {
+    : kind_(kind), code_(std::move(code)), message_(printable(message)), hint_(printable(hint)) {
   render();
 }
 
 void Error::add_place(const std::string& place) {
-  message_ += "\n  " + place;
+  message_ += "\n  " + printable(place);
   render();
 }
 
