@@ -75,22 +75,15 @@ def reshape_like_result(c, a):
             return x
         sizes = [c.dim(x, k) for k in range(start)] + [-1] + [c.dim(x, k) for k in range(end + 1, len(have))]
         merged = [static(want[k]) if static(want[k]) is not None else s for k, s in enumerate(sizes)]
-        return c.reshape(x, _one_open(merged))
+        return c.reshape(x, merged)
     if name.endswith("unflatten"):
         dim = a.dim % len(have)
         sizes = [c.dim(x, k) for k in range(dim)] + list(a.sizes) + [c.dim(x, k) for k in range(dim + 1, len(have))]
         merged = [static(want[k]) if static(want[k]) is not None else s for k, s in enumerate(sizes)]
-        return c.reshape(x, _one_open(merged))
+        return c.reshape(x, merged)
     if a.other is not None:
         return c.op("Reshape", x, c.op("Shape", a.other))
     return _to_val(c, x)
-
-
-def _one_open(sizes):
-    """-1 once, also when other sizes are open Values."""
-    if any(not isinstance(s, int) for s in sizes) and -1 in [s for s in sizes if isinstance(s, int)]:
-        return sizes
-    return sizes
 
 
 @lower("aten.transpose", "aten.swapaxes", "aten.swapdims")
@@ -414,6 +407,19 @@ def diag_embed(c, a):
     if n is None or a.offset or (a.dim1, a.dim2) not in ((-2, -1), (len(c.shape) - 2, len(c.shape) - 1)):
         raise Unsupported("diag_embed away from the main diagonal")
     return c.op("Mul", c.unsqueeze(a.self, [-1]), c.e.const(torch.eye(n, dtype=a.self.dtype)))
+
+
+@lower("aten.broadcast_tensors")
+def broadcast_tensors(c, a):
+    shape = [static(s) for s in c.shape]
+    if None not in shape:
+        target = c.ints(shape)
+    else:
+        total = c.tensor(a.tensors[0], torch.float32)
+        for x in a.tensors[1:]:
+            total = c.op("Add", total, c.tensor(x, torch.float32))
+        target = c.op("Shape", total)
+    return [x if list(map(str, x.shape)) == list(map(str, c.shape)) else c.op("Expand", x, target) for x in a.tensors]
 
 
 @lower("aten.meshgrid")
