@@ -18,13 +18,13 @@ from .obstacles import Obstacles, autograd_functions, place_of_error
 from .structure import flatten_outputs
 
 
-def structural_copy(module, with_buffers=False):
-    """A copy whose parameters (and buffers, unless `with_buffers`) are the same tensors."""
-    memo = {id(p): p for p in module.parameters()}
+def structural_copy(module, with_buffers=False, memo=None):
+    """A copy whose parameters (and buffers, unless `with_buffers`) are the same tensors, or those that `memo` names."""
+    memo = memo if memo is not None else {id(p): p for p in module.parameters()}
     for sub in module.modules():
         for t in list(sub.__dict__.values()):
             if isinstance(t, torch.Tensor):
-                memo[id(t)] = t
+                memo.setdefault(id(t), t)
     for b in module.buffers():
         memo[id(b)] = b.detach().clone() if with_buffers else b
     return copy.deepcopy(module, memo)

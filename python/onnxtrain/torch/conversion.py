@@ -77,9 +77,8 @@ class _Conversion:
         if self.training:
             self._optimize(reference)
         file = assemble.File(self, main_outputs, eval_graph, train_graph)
-        model = file.model()
         selfcheck.check(self, file, reference)
-        return model
+        return file.model()
 
     # ---- graphs
     def _inputs(self):

@@ -15,8 +15,10 @@ from onnx import helper, numpy_helper
 from ..errors import ModelError
 from ..session import Session
 from ..trainer import Trainer
+from ..values import from_native
+from . import noise
 from .emit import to_numpy
-from .reference import MIDDLE, Reference
+from .reference import MIDDLE
 
 
 def check(conversion, file, reference):
@@ -66,7 +68,7 @@ def _without_chance(n):
 class _Check:
     def __init__(self, conversion, file, reference):
         self.c, self.file, self.ref = conversion, file, reference
-        self.exact = None  # the reference in double precision, made when it is needed
+        self.sensitivity = None  # made when it is needed
 
     def run(self):
         c = self.c
@@ -87,27 +89,26 @@ class _Check:
         got = Session(model).run(wanted)
         for name, *_ in self.file.outputs:
             if name in self.ref.outputs:
-                self._same(f"output '{name}' of the inference form", got[name], self.ref.outputs[name],
-                           lambda r, n=name: r.outputs[n])
+                self._same(f"output '{name}' of the inference form", got[name], self.ref.outputs[name], ("output", name))
 
     def _step(self, model, feeds):
         c, ref = self.c, self.ref
         trainer = Trainer(model, seed=0)
         used = {n: v for n, v in feeds.items() if n in self.file.algorithm_reads}
-        got = trainer.step(used).outputs
-        self._same("the loss", got[self.file.loss], ref.loss, lambda r: r.loss)
+        got = _Outputs(trainer.step(used))
+        self._same("the loss", got[self.file.loss], ref.loss, ("loss", ""))
         by_name = dict(ref.train_outputs)
         for name, *_ in self.file.train_outputs:
             plain = name.removesuffix("_train")
             if plain in by_name:
-                self._same(f"output '{plain}' in training", got[name], by_name[plain], lambda r, n=plain: dict(r.train_outputs)[n])
+                self._same(f"output '{plain}' in training", got[name], by_name[plain], ("train", plain))
         values = dict(c.bindings)
         for name in c.new_buffers:
             if name in ref.buffers and name in values:
-                self._same(f"buffer '{name}' after one step", trainer.state[name], ref.buffers[name], lambda r, n=name: r.buffers[n])
+                self._same(f"buffer '{name}' after one step", trainer.state[name], ref.buffers[name], ("buffer", name))
         largest = max((float(g.abs().max()) for g in ref.gradients.values() if g.numel()), default=0.0)
         for name, grad in c.gradients.items():
-            self._same(f"the gradient of '{name}'", got[grad], ref.gradients[name], lambda r, n=name: r.gradients[n], 20, largest * 1e-3)
+            self._same(f"the gradient of '{name}'", got[grad], ref.gradients[name], ("gradient", name), 20, largest * 1e-3)
         self._updates(trainer, got)
 
     def _updates(self, trainer, got):
@@ -120,7 +121,7 @@ class _Check:
                 if stored in trainer.state:
                     self._same(f"'{stored}' after one step of {c.plan.kind}", trainer.state[stored], tensor, None, 1)
 
-    def _same(self, what, got, expected, pick, factor=1.0, floor=0.0):
+    def _same(self, what, got, expected, key, factor=1.0, floor=0.0):
         got, want = np.asarray(got), to_numpy(expected)
         if got.shape != want.shape or got.dtype != want.dtype:
             self._differs(what, f"is {got.dtype} {list(got.shape)}, PyTorch gives {want.dtype} {list(want.shape)}")
@@ -134,27 +135,28 @@ class _Check:
         tolerance = factor * 1e3 * float(np.finfo(want.dtype).eps) * max(scale, floor, 1e-30) + float(np.finfo(want.dtype).tiny)
         if error <= tolerance:
             return
-        if pick is not None and want.dtype == np.float32 and self._noise_explains(got, want, pick):
+        if key is not None and want.dtype == np.float32 and self._is_noise(key, got):
             return
         self._differs(what, f"differs by {error:.3g} (largest element {scale:.3g}, tolerance {tolerance:.2g})")
 
-    def _noise_explains(self, got, want, pick):
-        """Whether PyTorch's own float32 result lies as far from the float64 result as the file's does."""
-        if self.exact is None:
-            try:
-                self.exact = Reference(self.c, torch.float64)
-            except Exception:
-                self.exact = False
-        if not self.exact:
-            return False
-        true = to_numpy(pick(self.exact))
-        noise, _ = _distance(want.astype(np.float64), true)
-        ours, _ = _distance(got.astype(np.float64), true)
-        return ours <= 8 * noise
+    def _is_noise(self, key, got):
+        if self.sensitivity is None:
+            self.sensitivity = noise.Sensitivity(self.c, self.ref)
+        return self.sensitivity.explains(key, got)
 
     def _differs(self, what, how):
         raise ModelError(f"the file does not compute what PyTorch computes: {what} {how}", "OT1605",
                          "no file was written; please report the module with this message")
+
+
+class _Outputs:
+    """A step's outputs by name, each turned into an array only when it is read."""
+
+    def __init__(self, result):
+        self.raw = dict(result._raw)
+
+    def __getitem__(self, name):
+        return from_native(self.raw[name])
 
 
 def _distance(a, b):
