@@ -81,7 +81,7 @@ def run(arch, opt, before=5, after=5, seed=0):
     feeds = feeds_of(inputs, targets, info["inputs"] + info["targets"])
     ours = {"loss": [trainer.step(feeds).loss for _ in range(after)]}
     theirs = {"loss": torch_steps(module, optimizer, inputs, targets, loss, after), **tensors_of(module)}
-    ours |= {n: trainer.state[n] for n in trainer.state}
+    ours |= {n: trainer.state[n] if n in trainer.state else model.parameters[n] for n in theirs if n in trainer.state or n in model.parameters}
     worst, where = max((distance(ours[n], theirs[n]), n) for n in theirs if n in ours)
     noise = None
     if worst > 1e-5:

@@ -75,8 +75,6 @@ class Walk:
             self.env[n] = self._typed(n, value) if value is not None else None
             return
         changed = inplace.changed_arguments(n)
-        if key == "aten.batch_norm" and changed:
-            key = "aten._native_batch_norm_legit_functional"
         f = TABLE.get(key)
         if f is None:
             self.obstacles.add(f"the operator {key} has no form in ONNX here", place(n))
@@ -90,7 +88,7 @@ class Walk:
         except Unsupported as e:
             self.obstacles.add(f"{key}: {e}", place(n))
             result = self._placeholder_result(n)
-        if key == "aten._native_batch_norm_legit_functional" and changed and isinstance(result, tuple):
+        if key == "aten.batch_norm" and isinstance(result, tuple):  # training: y and, last, the new running statistics
             for (_, node), value in zip(changed, result[3:]):
                 self._change(node, value)
             result = result[0]
