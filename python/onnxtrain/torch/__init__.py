@@ -1,4 +1,4 @@
-"""PyTorch: a live training as an ONNX file. Nothing here is imported before it is called (extra `onnxtrain[torch]`)."""
+"""The PyTorch road, both ways. Nothing of torch is imported before it is called (extra `onnxtrain[torch]`)."""
 
 from ..errors import ModelError
 
