@@ -1,6 +1,6 @@
 """Small architectures of every family that people train, each as (module, inputs, targets, loss), and optimizers.
 
-Used by roundtrip.py and by the tests in python/tests. Sizes are small so that a whole table takes minutes.
+Used by from_table.py and by the tests in python/tests. Sizes are small so that a whole table takes minutes.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Prints the table of docs/torch.md: 5 steps in PyTorch, from_torch, 5 steps here, against 10 steps in PyTorch.
 
-    python tests/pytorch/roundtrip.py [--archs a,b] [--optimizers x,y] [--all]
+    python tests/pytorch/from_table.py [--archs a,b] [--optimizers x,y] [--all]
 
 Without --all every architecture runs with four optimizers in turn, so that every optimizer meets several architectures;
 with --all every pair runs. The difference is the largest of the losses, parameters and buffers after 10 steps, relative to the
@@ -20,7 +20,7 @@ import onnx
 import torch
 
 import onnxtrain as ot
-from zoo import ARCHITECTURES, OPTIMIZERS
+from from_zoo import ARCHITECTURES, OPTIMIZERS
 
 warnings.filterwarnings("ignore")
 

@@ -1,4 +1,4 @@
-"""from_torch: trajectories, names, what stays untouched, bad input. Small models only; the whole table is tests/pytorch/roundtrip.py."""
+"""from_torch: trajectories, names, what stays untouched, bad input. Small models only; the whole table is tests/pytorch/from_table.py."""
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ onnx = pytest.importorskip("onnx")
 import onnxtrain as ot  # noqa: E402
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "tests" / "pytorch"))
-import roundtrip  # noqa: E402
+import from_table as roundtrip  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 from torch.optim import lr_scheduler as lrs  # noqa: E402
@@ -148,7 +148,7 @@ def test_nothing_of_the_module_changes():
 
 def test_dropout_lives_with_the_right_distribution():
     torch.manual_seed(0)
-    import zoo
+    import from_zoo as zoo
 
     module, x = zoo.Encoder(p=0.3), torch.randint(1, 20, (16, 7))
     t, loss = torch.randint(0, 5, (16,)), nn.CrossEntropyLoss()
