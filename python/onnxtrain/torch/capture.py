@@ -30,6 +30,14 @@ def structural_copy(module, with_buffers=False, memo=None):
     return copy.deepcopy(module, memo)
 
 
+def set_mode(module, training):
+    """train() or eval(); a module made from an exported program has one form only and keeps it."""
+    try:
+        return module.train(training)
+    except NotImplementedError:
+        return module
+
+
 class Wrapper(torch.nn.Module):
     """Calls the module and the loss on a flat list of tensors; gives [loss] + outputs as a flat list."""
 

@@ -59,14 +59,14 @@ class _Conversion:
         if any("lazy" in what for what, *_ in self.obstacles.items) or self.state is None:
             self.obstacles.raise_()
         trained_now = self.module.training
-        evaluating = capture.structural_copy(self.module).eval()
+        evaluating = capture.set_mode(capture.structural_copy(self.module), False)
         eval_graph = capture.trace(evaluating, None, self.call, False, self.dynamic, self.obstacles)
         del evaluating
         train_graph = None
         if self.training:
             copy = capture.structural_copy(self.module)
             if not trained_now:
-                copy.train()
+                capture.set_mode(copy, True)
             train_graph = capture.trace(copy, self.loss, self.call, True, self.dynamic, self.obstacles)
         self._inputs()
         main_outputs = self._main(eval_graph)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .capture import compute_loss, structural_copy
+from .capture import compute_loss, set_mode, structural_copy
 from .structure import flatten_outputs
 
 _DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "dropout_", "feature_dropout", "feature_dropout_", "alpha_dropout",
@@ -85,11 +85,6 @@ _RANDOM = {
 }
 
 
-def same_modes(copy, module):
-    for a, b in zip(copy.modules(), module.modules()):
-        a.training = b.training
-
-
 class Reference:
     """outputs (inference form), and for a training: loss, train_outputs, buffers, gradients by stored name."""
 
@@ -113,7 +108,7 @@ class Reference:
         return structural_copy(module, with_buffers=True, memo=memo)
 
     def _inference(self):
-        copy = self._copy(self.c.module).eval()
+        copy = set_mode(self._copy(self.c.module), False)
         args, kwargs = self.c.call.arguments([t.detach() for t in self.c.call.tensors])
         with torch.no_grad():
             self.outputs = dict(flatten_outputs(copy(*args, **kwargs)))
@@ -122,7 +117,7 @@ class Reference:
         c = self.c
         copy = self._copy(c.module)
         if not c.module.training:
-            copy.train()
+            set_mode(copy, True)
         loss = self._copy(c.loss) if isinstance(c.loss, torch.nn.Module) and any(True for _ in c.loss.buffers()) else c.loss
         tensors = [t.detach() for t in c.call.tensors]
         args, kwargs = c.call.arguments(tensors)
