@@ -4,7 +4,10 @@ import json
 import os
 from collections.abc import MutableMapping
 
+import numpy as np
+
 from . import _native
+from .errors import UsageError
 from .model import Model, as_model
 from .recipe import loss_specs, optimizer_spec, schedule_spec
 from .session import feed_lists
@@ -24,18 +27,39 @@ def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None
     return Model(as_model(model)._m.prepare(json.dumps(recipe)))
 
 
+class _Outputs(dict):
+    """Outputs of a step that is over: without the new values of state variables."""
+
+    def __missing__(self, name):
+        raise UsageError(f"output '{name}' of this step is gone: the trainer has made another one", "OT1126",
+                         "read it before the next step; state variables are in Trainer.state")
+
+
 class StepResult:
-    """What a step gave: `.loss` (float) and `.outputs` (name -> array)."""
+    """What a step gave: `.loss` (float) and `.outputs` (name -> array).
 
-    __slots__ = ("loss", "_raw", "_outputs")
+    New values of state variables are among the outputs until the trainer's next step; afterwards they are
+    what `Trainer.state` holds, and asking for them here is an error.
+    """
 
-    def __init__(self, loss, raw):
-        self.loss, self._raw, self._outputs = loss, raw, None
+    __slots__ = ("loss", "_trainer", "_serial", "_kept", "_outputs")
+
+    def __init__(self, loss, trainer, serial, kept):
+        self.loss = loss
+        self._trainer = trainer
+        self._serial = serial
+        self._kept = kept
 
     @property
     def outputs(self):
-        if self._outputs is None:
-            self._outputs = {n: from_native(v) for n, v in self._raw}
+        if not hasattr(self, "_outputs"):
+            kept = {name: np.array(self.loss, dtype) if value is None else from_native(value)
+                    for name, value, dtype in self._kept}
+            native = self._trainer._t
+            if self._trainer._serial != self._serial:
+                return _Outputs(kept)
+            self._outputs = {name: kept[name] if name in kept else from_native(native.output(k))
+                             for k, (name, _) in enumerate(native.output_names())}
         return self._outputs
 
     def __repr__(self):
@@ -107,22 +131,55 @@ class Trainer:
     def __init__(self, model, seed=0, threads=0, *, _native_trainer=None):
         self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads)
         self.state = _State(self._t)
+        self._step = self._t.step
+        self._serial = 0  # of the last step made here
+        self._kept, self._loss_only = {}, {}  # by section: see _find_kept
 
     def initialize(self):
         """Runs the file's initialization."""
         self._t.initialize()
 
-    def step(self, feeds, which=None):
+    def step(self, feeds, which=-1):
         """One step of all training sections in order, or of section `which`."""
-        names, values = feed_lists(feeds)
-        loss = self._t.step(names, values, -1 if which is None else which)
-        return StepResult(loss, self._t.outputs())
+        if which is None:
+            which = -1
+        loss = self._step(feeds, which, 1)
+        kept = self._loss_only.get(which)
+        if loss is None or kept is None:
+            return self._result(feeds, which, 1, loss)
+        self._serial += 1
+        return StepResult(loss, self, self._serial, kept)
 
-    def steps(self, feeds, n):
-        """n steps on the same feeds in one call; the result of the last."""
-        names, values = feed_lists(feeds)
-        loss = self._t.steps(names, values, n)
-        return StepResult(loss, self._t.outputs())
+    def steps(self, feeds, n, which=-1):
+        """n steps on the same feeds in one call (no Python in between); the result of the last."""
+        which = -1 if which is None else which
+        return self._result(feeds, which, n, self._step(feeds, which, n))
+
+    def _result(self, feeds, which, n, loss):
+        """What is left to do when a step was not the simplest: feeds that are no plain arrays, more outputs."""
+        t = self._t
+        if loss is None:
+            names, values = feed_lists(feeds)
+            loss = t.step_values(names, values, which, n)
+        self._serial += 1
+        if which not in self._kept:
+            self._kept[which], simple = self._find_kept(loss)
+            if simple is not None:
+                self._loss_only[which] = simple
+        kept = self._loss_only.get(which)
+        if kept is None:
+            kept = [(name, t.output(k), None) for k, name in self._kept[which]]
+        return StepResult(loss, self, self._serial, kept)
+
+    def _find_kept(self, loss):
+        """Which outputs outlive the next step: all but new states, as (index, name). When the loss is the only one
+        it need not be copied; then also [(its name, None, its type)]."""
+        free = [(k, name) for k, (name, state) in enumerate(self._t.output_names()) if not state]
+        if len(free) == 1:
+            value = from_native(self._t.output(free[0][0]))
+            if isinstance(value, np.ndarray) and value.shape == () and (value == loss or loss != loss):
+                return [], [(free[0][1], None, value.dtype)]
+        return free, None if free else []
 
     @property
     def lr(self):
@@ -159,6 +216,7 @@ class Trainer:
         elif valid:
             options["valid"] = float(valid)
         call = None if on_epoch is None else (lambda text: bool(on_epoch(json.loads(text))))
+        self._serial += 1
         result = json.loads(self._t.fit(names, values, valid_names, valid_values, json.dumps(options), call))
         return History(result)
 

@@ -5,11 +5,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "onnxtrain/onnxtrain.hpp"
+#include "step.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -143,6 +145,7 @@ struct PySession {
 
 struct PyTrainer {
   ot::detail::Handle<ot_trainer, ot_trainer_free> h;
+  std::unique_ptr<StepBinding> binding;  // made at the first step
 };
 
 ot_options options(int threads, uint64_t seed) { return {sizeof(ot_options), threads, seed}; }
@@ -371,42 +374,42 @@ void bind_runners(nb::module_& m) {
           "model"_a, "seed"_a = 0, "threads"_a = 0)
       .def("initialize",
            [](PyTrainer& t) { released([&] { return ot_trainer_initialize(t.h.get()); }); })
-      .def(
-          "step",
-          [](PyTrainer& t, const std::vector<std::string>& names,
-             const std::vector<const PyValue*>& inputs, int which) {
-            Names in(names);
-            std::vector<ot_value*> values = handles(inputs);
-            double loss = 0;
-            released([&] {
-              return ot_trainer_step(t.h.get(), in.p.size(), in.p.data(), values.data(), which,
-                                     &loss);
-            });
-            return loss;
-          },
-          "names"_a, "inputs"_a, "which"_a = -1)
-      .def("steps",
+      // the loss, or None when the feeds need feed_lists (step_values)
+      .def("step",
+           [](PyTrainer& t, nb::handle feeds, int which, uint64_t n) -> nb::object {
+             if (!t.binding) t.binding = std::make_unique<StepBinding>(t.h.get());
+             ot_status status = OT_OK;
+             double loss = 0;
+             if (!t.binding->run(feeds.ptr(), which, n, status, loss)) return nb::none();
+             ok(status);
+             return nb::float_(loss);
+           })
+      .def("step_values",
            [](PyTrainer& t, const std::vector<std::string>& names,
-              const std::vector<const PyValue*>& inputs, uint64_t n) {
+              const std::vector<const PyValue*>& inputs, int which, uint64_t n) {
              Names in(names);
              std::vector<ot_value*> values = handles(inputs);
              double loss = 0;
-             released([&] {
-               return ot_trainer_steps(t.h.get(), in.p.size(), in.p.data(), values.data(), n,
-                                       &loss);
-             });
+             for (uint64_t k = 0; k < n; ++k)
+               released([&] {
+                 return ot_trainer_step(t.h.get(), in.p.size(), in.p.data(), values.data(), which,
+                                        &loss);
+               });
              return loss;
            })
-      .def("outputs",
+      .def("output_names",
            [](const PyTrainer& t) {
              nb::list out;
-             for (size_t k = 0; k < ot_trainer_output_count(t.h.get()); ++k) {
-               ot_value* v = nullptr;
-               ok(ot_trainer_output(t.h.get(), k, &v));
-               out.append(
-                   nb::make_tuple(std::string(ot_trainer_output_name(t.h.get(), k)), PyValue(v)));
-             }
+             for (size_t k = 0; k < ot_trainer_output_count(t.h.get()); ++k)
+               out.append(nb::make_tuple(std::string(ot_trainer_output_name(t.h.get(), k)),
+                                         ot_trainer_output_is_state(t.h.get(), k) != 0));
              return out;
+           })
+      .def("output",
+           [](const PyTrainer& t, size_t k) {
+             ot_value* v = nullptr;
+             ok(ot_trainer_output(t.h.get(), k, &v));
+             return PyValue(v);
            })
       .def("state_names",
            [](const PyTrainer& t) {

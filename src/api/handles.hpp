@@ -23,8 +23,8 @@ struct ot_session {
 };
 struct ot_trainer {
   std::unique_ptr<onnxtrain::Training> t;
-  std::vector<onnxtrain::NamedValue> outputs;  // of the last step
-  onnxtrain::Position at;                      // in the data
+  std::vector<onnxtrain::ArrayRef> arrays;  // of ot_trainer_step_arrays
+  onnxtrain::Position at;                   // in the data
 };
 
 namespace onnxtrain::api {

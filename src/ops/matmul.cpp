@@ -3,6 +3,7 @@
 #include "kernels/simd/gemm.hpp"
 #include "op/grad_builder.hpp"
 #include "ops/matmul_detail.hpp"
+#include "ops/packed_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -47,12 +48,12 @@ Kernel make_simd(Prepare& p) {
     d.offsets_b = l->at_b.data();
   }
   if (p.out(0).size() == 0) return [](const Run&) {};
-  auto plan = simd::GemmPlan::make(d);
-  p.workspace = plan.workspace_bytes();
-  return [l, plan](const Run& r) {
-    plan.run(
-        *r.pool,
-        {.a = r.in<float>(0), .b = r.in<float>(1), .c = r.out<float>(0), .workspace = r.workspace});
+  PackedPlan product = plan_product(p, d, 1);
+  return [l, product](const Run& r) {
+    product.plan.run(*r.pool, {.a = r.in<float>(0),
+                               .b = product.b(r.in<float>(1)),
+                               .c = r.out<float>(0),
+                               .workspace = r.workspace});
   };
 }
 
