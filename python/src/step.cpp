@@ -40,7 +40,7 @@ static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
 
 }  // namespace
 
-StepBinding::StepBinding(ot_trainer* t) : trainer_(t) {
+StepBinding::StepBinding(const ot_trainer* t) {
   size_t n = ot_trainer_input_count(t);
   for (size_t k = 0; k < n; ++k)
     names_.push_back(PyUnicode_InternFromString(ot_trainer_input_name(t, k)));
@@ -53,45 +53,39 @@ StepBinding::~StepBinding() {
   for (PyObject* p : names_) Py_XDECREF(p);
 }
 
-bool StepBinding::fill(PyObject* feeds) {
-  for (size_t k = 0; k < names_.size(); ++k) {
-    arrays_[k] = {};
-    PyObject* x = PyDict_GetItemWithError(feeds, names_[k]);
+StepBinding::Use::Use(StepBinding& b, PyObject* feeds) : b_(b), owner_(!b.busy_), ready_(false) {
+  if (!owner_) return;
+  b_.busy_ = true;
+  ready_ = PyDict_CheckExact(feeds) && fill(feeds);
+}
+
+StepBinding::Use::~Use() {
+  if (!owner_) return;
+  for (size_t k = 0; k < b_.held_.size(); ++k)
+    if (b_.held_[k]) {
+      PyBuffer_Release(&b_.buffers_[k]);
+      b_.held_[k] = 0;
+    }
+  b_.busy_ = false;
+}
+
+bool StepBinding::Use::fill(PyObject* feeds) {
+  for (size_t k = 0; k < b_.names_.size(); ++k) {
+    b_.arrays_[k] = {};
+    PyObject* x = PyDict_GetItemWithError(feeds, b_.names_[k]);
     if (!x) {
       if (PyErr_Occurred()) PyErr_Clear();
       continue;
     }
-    Py_buffer& b = buffers_[k];
+    Py_buffer& b = b_.buffers_[k];
     if (PyObject_GetBuffer(x, &b, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) != 0) {
       PyErr_Clear();
       return false;
     }
-    held_[k] = 1;
+    b_.held_[k] = 1;
     int dtype = dtype_of(b.format, b.itemsize);
     if (!dtype || !b.buf) return false;
-    arrays_[k] = {dtype, b.ndim, reinterpret_cast<const int64_t*>(b.shape), b.buf};
+    b_.arrays_[k] = {dtype, b.ndim, reinterpret_cast<const int64_t*>(b.shape), b.buf};
   }
   return true;
-}
-
-void StepBinding::release() {
-  for (size_t k = 0; k < held_.size(); ++k)
-    if (held_[k]) {
-      PyBuffer_Release(&buffers_[k]);
-      held_[k] = 0;
-    }
-}
-
-bool StepBinding::run(PyObject* feeds, int which, uint64_t n, ot_status& status, double& loss) {
-  // a second thread that steps the same trainer meanwhile takes the general way
-  if (busy_ || !PyDict_CheckExact(feeds)) return false;
-  busy_ = true;
-  bool ok = fill(feeds);
-  if (ok) {
-    nanobind::gil_scoped_release unlocked;
-    status = ot_trainer_step_arrays(trainer_, arrays_.data(), which, n, &loss);
-  }
-  release();
-  busy_ = false;
-  return ok;
 }

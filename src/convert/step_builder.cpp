@@ -97,7 +97,7 @@ TrainingStep StepBuilder::finish(ValueId loss) {
   graph_.outputs = {loss};
   for (auto& [key, v] : bindings_) {
     bool own = std::none_of(graph_.captures.begin(), graph_.captures.end(),
-                            [&](const auto& c) { return c.inner == v; });
+                            [v = v](const auto& c) { return c.inner == v; });
     bool listed =
         std::find(graph_.outputs.begin(), graph_.outputs.end(), v) != graph_.outputs.end();
     if (!own || listed) {  // every assigned value is an output of its own
@@ -138,8 +138,8 @@ namespace {
 // Fresh pages are zero and cost no memory before they are written; an optimizer's first state stays
 // like that in the model.
 Tensor zero_pages(DType t, const Shape& shape, size_t bytes) {
-  void* p =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
   return Tensor(t, shape, p, std::shared_ptr<void>(p, [bytes](void* m) { munmap(m, bytes); }));
 }

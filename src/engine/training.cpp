@@ -21,9 +21,6 @@ struct Training::Algorithm {
   std::vector<Value> last_values;
 };
 
-namespace {
-
-// The first output that is a floating-point scalar, one named "loss" first.
 int find_loss(const Graph& g, size_t own_outputs) {
   int found = -1;
   for (size_t k = 0; k < own_outputs; ++k) {
@@ -35,6 +32,8 @@ int find_loss(const Graph& g, size_t own_outputs) {
   }
   return found;
 }
+
+namespace {
 
 // Metadata names the rate; otherwise it is an initializer read as R by an optimizer.
 std::string find_rate(const Model& m) {

@@ -26,8 +26,7 @@ void shape(ShapeCtx& c) {
     for (int s = 1; s < rule.width(); ++s)
       if (c.shape(x + s) != c.shape(x) || c.dtype(x + s) != c.dtype(x))
         model_error("OT1133", cat("MultiUpdate: inputs ", x, " and ", x + s, " differ in type"));
-    for (int o = 0; o <= rule.states; ++o)
-      c.set(k * (1 + rule.states) + o, c.dtype(x), c.shape(x));
+    for (int o = 0; o <= rule.states; ++o) c.set(k * (1 + rule.states) + o, c.dtype(x), c.shape(x));
   }
 }
 

@@ -47,9 +47,8 @@ void UpdateRule::run(ThreadPool& pool, const simd::OptimList& list, double rate,
   if (kind == Kind::kSgd)
     return simd::update(pool, list, simd::SgdStep{.lr = float(rate), .decay = float(decay)});
   if (kind == Kind::kLion)
-    return simd::update(
-        pool, list,
-        simd::LionStep{.lr = rate, .beta1 = beta1, .beta2 = beta2, .decay = decay});
+    return simd::update(pool, list,
+                        simd::LionStep{.lr = rate, .beta1 = beta1, .beta2 = beta2, .decay = decay});
   simd::AdamStep s;
   double fix1 = 1 - std::pow(beta1, step), fix2 = std::sqrt(1 - std::pow(beta2, step));
   s.beta1 = beta1;

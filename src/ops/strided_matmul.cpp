@@ -1,6 +1,6 @@
 // StridedMatMul: a matrix product that reads permuted operands in place, writes a permuted result,
-// and finishes it on the way (factor, bias, residual, activation, an activation's gradient). Made by
-// the pass fuse_matmul after differentiation; never written to files.
+// and finishes it on the way (factor, bias, residual, activation, an activation's gradient). Made
+// by the pass fuse_matmul after differentiation; never written to files.
 //   inputs: A, B, bias [n]?, residual (as Y)?, saved (as Y)?    outputs: Y, pre-activation?
 //   Y = permY( act( alpha * permA(A) permB(B) + bias + residual ) ) * grad'(saved)
 #include "kernels/simd/gemm.hpp"
@@ -65,7 +65,8 @@ void shape(ShapeCtx& c) {
     model_error("OT1133", "the bias of StridedMatMul has another length than its rows");
   for (int k : {kResidual, kSaved})
     if (c.has(k) && c.shape(k) != y)
-      model_error("OT1133", cat("input ", k, " of StridedMatMul has another shape than its result"));
+      model_error("OT1133",
+                  cat("input ", k, " of StridedMatMul has another shape than its result"));
   c.set(0, DType::kFloat, y);
   if (c.outputs() > 1) c.set(1, DType::kFloat, y);
 }

@@ -1,5 +1,5 @@
-// Products that take over transposes, factors, bias, residual and activations: which nodes are left,
-// and the same numbers as without the pass.
+// Products that take over transposes, factors, bias, residual and activations: which nodes are
+// left, and the same numbers as without the pass.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -100,7 +100,8 @@ TEST(FuseMatmul, TransposedResultSwapsOperands) {
 
 TEST(FuseMatmul, BiasResidualAndActivation) {
   Maker m;
-  ValueId x = m.input({2, 3, 16}), w = m.input({20, 16}), b = m.input({20}), r = m.input({2, 3, 20});
+  ValueId x = m.input({2, 3, 16}), w = m.input({20, 16}), b = m.input({20}),
+          r = m.input({2, 3, 20});
   ValueId h = m.call("Add", {b, m.call("MatMul", {x, m.turn(w, {1, 0})})});
   ValueId y = m.call("Relu", {m.call("Add", {h, r})});
   check(m, {y}, "StridedMatMul ");

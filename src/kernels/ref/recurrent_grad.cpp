@@ -13,7 +13,7 @@ struct RecurrentGradPlan<T>::Impl {
   RecurrentShape s;
   SavedColumns columns;
   Rows rows;
-  bool two_products, usual;  // usual: the cell of simd/lstm.hpp
+  bool two_products, usual;                 // usual: the cell of simd/lstm.hpp
   int64_t width;                            // of a row of gate gradients, in units of hidden
   Product<T> to_state, to_reset;            // dz R; dzh Rh
   Product<T> to_x, to_w, to_r, to_r_reset;  // over all steps

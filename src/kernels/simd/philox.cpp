@@ -92,9 +92,8 @@ void philox_uniform(uint64_t seed, uint64_t stream, uint64_t step, uint64_t firs
                     float* out) {
   const int64_t group = 4 * HWY_DYNAMIC_DISPATCH(block_lanes)();
   int64_t done = first % 4 == 0 ? n / group * group : 0;
-  if (done > 0)
-    HWY_DYNAMIC_DISPATCH(uniform_blocks)
-    (seed, philox_counter_high(stream, step), first / 4, done / 4, out);
+  if (done > 0) HWY_DYNAMIC_DISPATCH(uniform_blocks)
+  (seed, philox_counter_high(stream, step), first / 4, done / 4, out);
   if (done < n)
     onnxtrain::philox_uniform(seed, stream, step, first + uint64_t(done), n - done, out + done);
 }

@@ -1,0 +1,269 @@
+// Trainers: steps, state, epochs.
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <utility>
+
+#include "native.hpp"
+#include "step.hpp"
+
+namespace otpy {
+
+namespace {
+
+struct PyTrainer {
+  ot::detail::Handle<ot_trainer, ot_trainer_free> h;
+  Guard guard;
+  std::unique_ptr<StepBinding> binding;  // made at the first step
+};
+
+// While it lives, the first Ctrl-C asks the training to save and return; the second one is
+// Python's again. Only Python's main thread may hold one: signals arrive there.
+class StopOnInterrupt {
+ public:
+  explicit StopOnInterrupt(ot_trainer* t) {
+    ot_trainer* none = nullptr;
+    if (!on_main_thread() || !running_.compare_exchange_strong(none, t)) return;
+    active_ = true;
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = int(SA_RESETHAND);
+    sigaction(SIGINT, &action, &before_);
+  }
+  ~StopOnInterrupt() {
+    if (!active_) return;
+    sigaction(SIGINT, &before_, nullptr);
+    running_ = nullptr;
+  }
+  StopOnInterrupt(const StopOnInterrupt&) = delete;
+  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
+  bool interrupted() const { return active_ && seen_.exchange(false); }
+
+ private:
+  static bool on_main_thread() {
+    nb::object threading = nb::module_::import_("threading");
+    return threading.attr("current_thread")().is(threading.attr("main_thread")());
+  }
+  static void on_signal(int) {
+    seen_ = true;
+    if (ot_trainer* t = running_) ot_trainer_stop(t);
+  }
+  static inline std::atomic<ot_trainer*> running_{nullptr};
+  static inline std::atomic<bool> seen_{false};
+  struct sigaction before_ {};
+  bool active_ = false;
+};
+
+// A Python function called after each epoch; its exception stops the training and is raised
+// afterwards.
+struct Callback {
+  nb::object call;
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+
+  static int run(void* self, const char* json) {
+    nb::gil_scoped_acquire gil;
+    auto* x = static_cast<Callback*>(self);
+    try {
+      return !x->call.is_none() && nb::cast<bool>(x->call(nb::str(json)));
+    } catch (nb::python_error& e) {
+      e.restore();
+      PyErr_Fetch(&x->type, &x->value, &x->trace);
+      return 1;
+    }
+  }
+  void rethrow() const {
+    if (!type) return;
+    PyErr_Restore(type, value, trace);
+    throw nb::python_error();
+  }
+};
+
+using StringList = std::vector<std::string>;
+using ValueList = std::vector<const PyValue*>;
+
+// What a step gave: the loss, or (loss, [value]) with the outputs that are not new state.
+class Stepped {
+ public:
+  Stepped(const PyTrainer& t, bool outputs) : trainer_(t.h.get()), wanted_(outputs) {}
+  ~Stepped() {
+    for (ot_value* v : values_) ot_value_free(v);  // after an error
+  }
+  Stepped(const Stepped&) = delete;
+  Stepped& operator=(const Stepped&) = delete;
+  // The rest of a step, under the same lock; without the GIL.
+  ot_status collect(ot_status s) {
+    for (size_t k = 0; wanted_ && s == OT_OK && k < ot_trainer_output_count(trainer_); ++k) {
+      if (ot_trainer_output_is_state(trainer_, k)) continue;
+      ot_value* v = nullptr;
+      s = ot_trainer_output(trainer_, k, &v);
+      if (s == OT_OK) values_.push_back(v);
+    }
+    return s;
+  }
+  nb::object result() {
+    if (!wanted_) return nb::float_(loss);
+    return nb::make_tuple(loss, wrap(std::exchange(values_, {})));
+  }
+  double loss = 0;
+
+ private:
+  ot_trainer* trainer_;
+  bool wanted_;
+  std::vector<ot_value*> values_;
+};
+
+// None when the feeds need the general way (step_values).
+nb::object step(PyTrainer& t, nb::handle feeds, int which, uint64_t n, bool outputs) {
+  if (!t.binding) t.binding = std::make_unique<StepBinding>(t.h.get());
+  StepBinding::Use use(*t.binding, feeds.ptr());
+  if (!use.ready()) return nb::none();
+  Stepped s(t, outputs);
+  t.guard.released([&] {
+    return s.collect(ot_trainer_step_arrays(t.h.get(), use.arrays(), which, n, &s.loss));
+  });
+  return s.result();
+}
+
+nb::object step_values(PyTrainer& t, const StringList& names, const ValueList& inputs, int which,
+                       uint64_t n, bool outputs) {
+  Names in(names);
+  std::vector<ot_value*> values = handles(inputs);
+  Stepped s(t, outputs);
+  t.guard.released([&] {
+    ot_status status = OT_OK;
+    for (uint64_t k = 0; k < n && status == OT_OK; ++k)
+      status = ot_trainer_step(t.h.get(), in.p.size(), in.p.data(), values.data(), which, &s.loss);
+    return s.collect(status);
+  });
+  return s.result();
+}
+
+nb::bytes fit(PyTrainer& t, const StringList& names, const ValueList& columns,
+              const StringList& valid_names, const ValueList& valid_columns,
+              const std::string& options, nb::object on_epoch) {
+  Names n(names), vn(valid_names);
+  std::vector<ot_value*> c = handles(columns), vc = handles(valid_columns);
+  ot_text* result = nullptr;
+  Callback callback{std::move(on_epoch)};
+  bool interrupted = false;
+  {
+    StopOnInterrupt stop(t.h.get());
+    t.guard.released([&] {
+      return ot_trainer_fit(t.h.get(), n.p.size(), n.p.data(), c.data(), vn.p.size(), vn.p.data(),
+                            vc.data(), options.c_str(), Callback::run, &callback, &result);
+    });
+    interrupted = stop.interrupted();
+  }
+  nb::bytes out = take(result);
+  callback.rethrow();
+  if (interrupted) {
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+    throw nb::python_error();
+  }
+  return out;
+}
+
+nb::bytes evaluate(PyTrainer& t, const StringList& names, const ValueList& columns, int64_t batch) {
+  Names n(names);
+  std::vector<ot_value*> c = handles(columns);
+  ot_text* result = nullptr;
+  t.guard.released([&] {
+    return ot_trainer_evaluate(t.h.get(), n.p.size(), n.p.data(), c.data(), batch, &result);
+  });
+  return take(result);
+}
+
+void bind_state(nb::class_<PyTrainer>& c) {
+  c.def("state_names",
+        [](const PyTrainer& t) {
+          ot_text* text = nullptr;
+          t.guard.released([&] { return ot_trainer_state_names(t.h.get(), &text); });
+          return take(text);
+        })
+      .def("get",
+           [](const PyTrainer& t, const std::string& name) {
+             ot_value* v = nullptr;
+             t.guard.released([&] { return ot_trainer_get(t.h.get(), name.c_str(), &v); });
+             return PyValue(v);
+           })
+      .def("set",
+           [](PyTrainer& t, const std::string& name, const PyValue& v) {
+             t.guard.released([&] { return ot_trainer_set(t.h.get(), name.c_str(), v.h.get()); });
+           })
+      .def("adapt",
+           [](const PyTrainer& t, const std::string& input, const PyValue& array) {
+             ot_value* v = nullptr;
+             t.guard.released(
+                 [&] { return ot_trainer_adapt(t.h.get(), input.c_str(), array.h.get(), &v); });
+             return PyValue(v);
+           })
+      .def_prop_rw(
+          "rate",
+          [](const PyTrainer& t) {
+            double r = 0;
+            t.guard.released([&] { return ot_trainer_rate(t.h.get(), &r); });
+            return r;
+          },
+          [](PyTrainer& t, double r) {
+            t.guard.released([&] { return ot_trainer_set_rate(t.h.get(), r); });
+          })
+      .def_prop_ro("step_count",
+                   [](const PyTrainer& t) { return ot_trainer_step_count(t.h.get()); })
+      .def("save",
+           [](const PyTrainer& t, const std::string& path) {
+             t.guard.released([&] { return ot_trainer_save(t.h.get(), path.c_str()); });
+           })
+      .def("model", [](const PyTrainer& t) {
+        ot_model* out = nullptr;
+        t.guard.released([&] { return ot_trainer_model(t.h.get(), &out); });
+        return PyModel(out);
+      });
+}
+
+}  // namespace
+
+void bind_trainer(nb::module_& m) {
+  nb::class_<PyTrainer> c(m, "Trainer");
+  c.def(
+       "__init__",
+       [](PyTrainer* self, const PyModel& model, uint64_t seed, int threads) {
+         new (self) PyTrainer;
+         ot_options o = options(threads, seed);
+         ot_trainer* t = nullptr;
+         released([&] { return ot_trainer_create(model.h.get(), &o, &t); });
+         self->h.reset(t);
+       },
+       "model"_a, "seed"_a = 0, "threads"_a = 0)
+      .def("initialize",
+           [](PyTrainer& t) { t.guard.released([&] { return ot_trainer_initialize(t.h.get()); }); })
+      .def("step", &step)
+      .def("step_values", &step_values)
+      .def("output_names",
+           [](const PyTrainer& t) {
+             nb::list out;
+             for (size_t k = 0; k < ot_trainer_output_count(t.h.get()); ++k)
+               out.append(nb::make_tuple(std::string(ot_trainer_output_name(t.h.get(), k)),
+                                         ot_trainer_output_is_state(t.h.get(), k) != 0));
+             return out;
+           })
+      .def("output",
+           [](const PyTrainer& t, size_t k) {
+             ot_value* v = nullptr;
+             t.guard.released([&] { return ot_trainer_output(t.h.get(), k, &v); });
+             return PyValue(v);
+           })
+      .def("fit", &fit, "names"_a, "columns"_a, "valid_names"_a, "valid_columns"_a, "options"_a,
+           "on_epoch"_a.none())
+      .def("evaluate", &evaluate);
+  bind_state(c);
+  m.def("resume", [](const std::string& path, int threads) {
+    ot_options o = options(threads, 0);
+    ot_trainer* t = nullptr;
+    released([&] { return ot_trainer_resume(path.c_str(), &o, &t); });
+    PyTrainer p;
+    p.h.reset(t);
+    return p;
+  });
+}
+
+}  // namespace otpy
