@@ -91,21 +91,23 @@ bool replace_own(Graph& g, const OpTable& ops, int opset) {
   std::vector<Node> old = std::move(g.nodes);
   g.nodes.clear();
   for (Node& n : old) {
-    const Op* op = n.domain == kOwnDomain ? ops.find(n) : nullptr;
+    const Op* op = n.domain == kOwnDomain || is_optimizer(n) ? ops.find(n) : nullptr;
     bool keep = n.domain == kOwnDomain ? op && op->function : !is_optimizer(n);
     if (keep) {
       g.nodes.push_back(std::move(n));
       continue;
     }
-    if (n.domain == kOwnDomain && (!op || !op->lower))
+    if (n.is("RunLater", kOwnDomain)) model_error("OT1205", n.s("why", ""));
+    if (!op || !op->lower)
       model_error("OT1247",
                   cat("cannot lower ", n.label(), ": it has no form in standard operators"),
                   "prepare the model without --lowered");
     any = true;
     GradBuilder b(g, ops, n, {}, opset);
+    b.set_differentiate(&differentiate);
     std::vector<ValueId> made;
     try {
-      made = n.domain == kOwnDomain ? op->lower(b) : lower_optimizer(b);
+      made = op->lower(b);
     } catch (Error& e) {
       e.add_place("while lowering " + n.label());
       throw;

@@ -7,7 +7,4 @@ namespace onnxtrain {
 
 Model lower(const Model& m, const OpTable& ops);
 
-// ai.onnx.preview.training's optimizers in standard operators; {} for another node.
-std::vector<ValueId> lower_optimizer(class GradBuilder& b);
-
 }  // namespace onnxtrain

@@ -6,6 +6,7 @@
 #include "convert/analysis.hpp"
 #include "convert/names.hpp"
 #include "convert/twin.hpp"
+#include "op/carries.hpp"
 
 namespace onnxtrain {
 
@@ -18,6 +19,7 @@ bool is_setting(const Node& n, size_t input) {
   if (n.op == "Dropout" || n.op == "Clip" || n.op == "Upsample" || n.op == "Resize" ||
       n.op == "OneHot")
     return input >= 1;
+  if (n.op == "SoftmaxCrossEntropyLoss" || n.op == "NegativeLogLikelihoodLoss") return input >= 1;
   if (n.op == "Pad" || n.op == "CumSum" || n.op == "Trilu") return input >= 1;
   if (n.op == "QuantizeLinear" || n.op == "DequantizeLinear") return input >= 1;
   return false;
@@ -41,12 +43,6 @@ bool all_finite(const Tensor& t) {
   for (int64_t k = 0; k < t.size(); ++k)
     if (!std::isfinite(p[k])) return false;
   return true;
-}
-
-bool carries_gradient(const TypeInfo& t) {
-  if (t.kind == TypeInfo::Kind::kSequence || t.kind == TypeInfo::Kind::kOptional)
-    return !t.inner || carries_gradient(*t.inner);
-  return !t.is_tensor() || t.elem == DType::kUndefined || dtype_is_differentiable(t.elem);
 }
 
 // Marks what a gradient of the marked values reaches, going backwards.

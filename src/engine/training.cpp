@@ -194,6 +194,10 @@ Model Training::snapshot() const {
   return m;
 }
 
+void Training::set_observer(StepObserver* observer) {
+  for (auto& a : algorithms_) a->program->set_observer(observer);
+}
+
 Plan& Training::plan_for(const Feeds& feeds, int which) {
   Algorithm& a = *algorithms_[size_t(std::max(0, which))];
   for (size_t k = 0; k < a.inputs.size(); ++k) a.fed[k] = feeds.at(a.inputs[k].name);

@@ -51,6 +51,8 @@ class Training {
   // The model with the current state as its initializers.
   Model snapshot() const;
   Plan& plan_for(const Feeds& feeds, int which);
+  // Watches every algorithm's steps from now on; null: nobody.
+  void set_observer(StepObserver* observer);
   ThreadPool& pool() { return *pool_; }
   // For programs that run on the same state (evaluation).
   const std::shared_ptr<State>& shared_state() const { return state_; }

@@ -10,6 +10,8 @@ import onnx
 import torch
 from onnx import AttributeProto, TensorProto, numpy_helper
 
+from .to_export import scope_of
+
 OWN = "ai.onnxtrain"
 TRAINING = "ai.onnx.preview.training"
 # functions of our domain that are known by name; others are their bodies
@@ -54,6 +56,7 @@ class Node:
     inputs: list
     outputs: list
     attrs: dict = field(default_factory=dict)
+    scope: str = None  # path of the module that it was exported from
 
     @property
     def kind(self):
@@ -165,7 +168,8 @@ class _Reader:
             if f is not None and not (domain == OWN and p.op_type in KEPT):
                 out += self.call(f, inputs, outputs, attrs, p.name)
             else:
-                out.append(Node(p.op_type, domain, opsets.get(p.domain, opsets.get(domain, 1)), p.name, inputs, outputs, attrs))
+                version = opsets.get(p.domain, opsets.get(domain, 1))
+                out.append(Node(p.op_type, domain, version, p.name, inputs, outputs, attrs, scope_of(p)))
         return out
 
     def _declare(self, v, scope):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import torch
 
 from ..errors import ModelError
+from .to_export import tied_names
 from .to_ops import find
 
 METADATA = "onnxtrain.torch"
@@ -80,7 +81,7 @@ def _derived(out, source, stored, trained):
         elif name in statistics or name in bound:
             out.buffers.append(name)
         elif not t.dtype.is_floating_point:
-            if "." in name and not _INVENTED.match(name):
+            if not _INVENTED.match(name):
                 out.buffers.append(name)
         elif t.dim() == 0 or _INVENTED.match(name) and not _is_weight(source, name):
             continue
@@ -90,7 +91,8 @@ def _derived(out, source, stored, trained):
             out.parameters.append(name)
     if free:
         out.trained = set(out.parameters)
-    out.ties = _identity_ties(source, set(out.parameters) | set(out.buffers))
+    state = set(out.parameters) | set(out.buffers)
+    out.ties = {**tied_names(source, state), **_identity_ties(source, state)}
 
 
 def _all_nodes(source):

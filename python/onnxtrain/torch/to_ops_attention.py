@@ -16,7 +16,7 @@ def _heads(x, count):
 def attention(n):
     q_heads, kv_heads = n.get("q_num_heads"), n.get("kv_num_heads")
     causal, scale, cap = bool(n.get("is_causal", 0)), n.get("scale"), n.get("softcap", 0.0)
-    mode = n.get("qk_matmul_output_mode", 0)
+    mode, window = n.get("qk_matmul_output_mode", 0), (n.get("left_window_size", -1), n.get("right_window_size", -1))
 
     def run(q, k, v, mask=None, past_k=None, past_v=None, lengths=None):
         flat = q.dim() == 3
@@ -28,11 +28,13 @@ def attention(n):
         if groups > 1:
             k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
         past = 0 if past_k is None else past_k.shape[2]
-        if lengths is None and not cap and not n.wants(3) and not (causal and past) and not (causal and mask is not None):
-            mask = _fit(mask, k.shape[2])
+        mask = _fit(mask, k.shape[2])
+        special = lengths is not None or cap or n.wants(3) or causal and (past or mask is not None) or window != (-1, -1)
+        if not special:
             y, scores = F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, scale=scale), None
         else:
-            y, scores = _explicit(q, k, v, _fit(mask, k.shape[2]), lengths, past, causal, scale, cap, mode)
+            bias = _bias(q, k, mask, lengths, past, causal, window)
+            y, scores = _explicit(q, k, v, bias, scale, cap, mode)
         if flat:
             y = y.transpose(1, 2).reshape(y.shape[0], y.shape[2], -1)
         return (y, *present, scores) if n.outputs > 1 else y
@@ -47,27 +49,33 @@ def _fit(mask, keys):
     return F.pad(mask, (0, keys - mask.shape[-1]), value=False if mask.dtype == torch.bool else float("-inf"))
 
 
-def _explicit(q, k, v, mask, lengths, past, causal, scale, cap, mode):
+def _bias(q, k, mask, lengths, past, causal, window):
+    """Everything that hides keys, as a sum of zeros and infinities (and the mask's own numbers)."""
+    rows, columns = torch.arange(q.shape[2], device=q.device).unsqueeze(1), torch.arange(k.shape[2], device=q.device)
+    at = rows + (past if lengths is None or past else lengths.reshape(-1, 1, 1, 1) - q.shape[2])
+    hidden = torch.zeros((q.shape[2], k.shape[2]), dtype=torch.bool, device=q.device)
+    if causal:
+        hidden = hidden | (columns > at)
+    if window[0] >= 0:
+        hidden = hidden | (at - columns > window[0])
+    if window[1] >= 0:
+        hidden = hidden | (columns - at > window[1])
+    if lengths is not None:
+        hidden = hidden | (columns >= lengths.reshape(-1, 1, 1, 1))
+    if mask is not None and mask.dtype == torch.bool:
+        hidden, mask = hidden | ~mask, None
+    bias = torch.zeros(hidden.shape, dtype=q.dtype, device=q.device).masked_fill(hidden, float("-inf"))
+    return bias if mask is None else bias + mask
+
+
+def _explicit(q, k, v, bias, scale, cap, mode):
     root = math.sqrt(1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     scores = (q * root) @ (k * root).transpose(-1, -2)
-    stages = [scores]
-    bias = torch.zeros((), dtype=q.dtype, device=q.device)
-    rows, columns = torch.arange(q.shape[2], device=q.device).unsqueeze(1), torch.arange(k.shape[2], device=q.device)
-    if causal:
-        first = past if lengths is None else (lengths.reshape(-1, 1, 1, 1) - q.shape[2])
-        bias = bias.masked_fill(columns > rows + first, float("-inf"))
-    if lengths is not None:
-        bias = torch.where(columns < lengths.reshape(-1, 1, 1, 1), bias, torch.full_like(bias, float("-inf")))
-    if mask is not None:
-        bias = bias + (torch.zeros_like(mask, dtype=q.dtype).masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool
-                       else mask)
     capped = cap * torch.tanh(scores / cap) if cap else scores
     masked = capped + bias
-    stages = [scores, masked, capped] if not cap else [scores, masked, capped]
     p = torch.softmax(masked, -1)
-    p = torch.where(torch.isneginf(masked).all(-1, keepdim=True), torch.zeros_like(p), p)
-    stages.append(p)
-    return p @ v, stages[mode]
+    p = torch.where(torch.isneginf(bias).all(-1, keepdim=True), torch.zeros_like(p), p)  # a row that sees nothing
+    return p @ v, (scores, capped, masked, p)[mode]
 
 
 @op("RotaryEmbedding")

@@ -90,6 +90,8 @@ class _Resize:
         if self.mode == "nearest" and self.transform == "asymmetric" and self.nearest == "floor" and whole:
             return F.interpolate(x, size=sizes, mode="nearest")
         linear = {1: "linear", 2: "bilinear", 3: "trilinear"}[rank]
+        if self.transform == "align_corners" and not whole:
+            return None
         if self.mode == "linear" and self.transform in ("half_pixel", "pytorch_half_pixel", "align_corners"):
             if self.transform == "pytorch_half_pixel" and 1 in sizes:
                 return None
@@ -112,7 +114,8 @@ class _Resize:
             center = have / 2 * (1 - int(length) / length if length else 0)
             return center + (at + 0.5) / scale - 0.5
         if t == "align_corners":
-            return at * (have - 1) / (size - 1) if size > 1 else torch.zeros_like(at)
+            width = scale * have
+            return at * (have - 1) / (width - 1) if width != 1 else torch.zeros_like(at)
         if t == "tf_half_pixel_for_nn":
             return (at + 0.5) / scale
         if t == "tf_crop_and_resize":
@@ -155,7 +158,7 @@ class _Resize:
             where = base + k
             weight = self._kernel((where - at).abs() * shrink)
             inside = (where >= 0) & (where <= have - 1)
-            if self.exclude or self.antialias:
+            if self.exclude:
                 weight = torch.where(inside, weight, torch.zeros_like(weight))
             total += weight.unsqueeze(1)
             matrix.scatter_add_(1, where.clamp(0, have - 1).to(torch.int64).unsqueeze(1), weight.unsqueeze(1))

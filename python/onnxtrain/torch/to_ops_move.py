@@ -148,6 +148,13 @@ def tile(n):
 def constant_of_shape(n):
     value = n.get("value")
     number, dtype = (0.0, torch.float32) if value is None else (value.reshape(-1)[0].item(), value.dtype)
+    if dtype == torch.int64:  # part of a computation with sizes
+
+        def sizes(to):
+            return torch.full(to, number, dtype=dtype)
+
+        sizes.on_host = True
+        return sizes
     return lambda device, to: torch.full(to, number, dtype=dtype, device=device)
 
 
@@ -224,11 +231,11 @@ def depth_to_space(n):
 
 @op("SpaceToDepth")
 def space_to_depth(n):
-    b = n.get("blocksize")
+    b, order = n.get("blocksize"), (0, 3, 5, 1, 2, 4) if n.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
 
     def run(x):
         s, c, h, w = x.shape
-        return x.reshape(s, c, h // b, b, w // b, b).permute(0, 3, 5, 1, 2, 4).reshape(s, c * b * b, h // b, w // b)
+        return x.reshape(s, c, h // b, b, w // b, b).permute(order).reshape(s, c * b * b, h // b, w // b)
 
     return run
 

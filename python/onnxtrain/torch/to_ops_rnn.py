@@ -52,7 +52,8 @@ class _Settings:
                 and (self.kind != "GRU" or self.before_reset))
 
 
-def _rows(t, kind, hidden):
+def torch_rows(t, kind, hidden):
+    """Gates in ONNX's order -> in torch's."""
     parts = t.split(hidden, 0)
     return torch.cat([parts[k] for k in _ORDER[kind]], 0) if len(parts) > 1 else t
 
@@ -87,10 +88,10 @@ def _native(s, x, w, r, b, h, c):
     x = x.flip(0) if reverse else x
     weights = []
     for d in range(s.directions):
-        weights += [_rows(w[d], s.kind, s.hidden), _rows(r[d], s.kind, s.hidden)]
+        weights += [torch_rows(w[d], s.kind, s.hidden), torch_rows(r[d], s.kind, s.hidden)]
         if b is not None:
             half = b[d].shape[0] // 2
-            weights += [_rows(b[d][:half], s.kind, s.hidden), _rows(b[d][half:], s.kind, s.hidden)]
+            weights += [torch_rows(b[d][:half], s.kind, s.hidden), torch_rows(b[d][half:], s.kind, s.hidden)]
     common = (weights, b is not None, 1, 0.0, torch.is_grad_enabled(), s.directions == 2, False)
     if s.kind == "LSTM":
         y, h, c = _VF.lstm(x, (h, c), *common)

@@ -125,14 +125,13 @@ class Program:
     def _emit(self, n, view, entry, run):
         names = [v for v in n.inputs if v]
         captures = view.captures
-        if not captures and not entry.random and not entry.device and all(v in self._known for v in names):
+        placed = entry.device and not getattr(run, "on_host", False)  # makes its result on the device
+        free = not captures and not entry.random and not placed
+        if free and all(v in self._known for v in names):
             if self._fold(n, entry, run):
                 return
-        data = [v for k, v in enumerate(n.inputs) if v and k not in entry.host]
-        sizes = [v for k, v in enumerate(n.inputs) if v and k in entry.host]
-        host = not captures and not entry.random and not entry.device and names and any(v in self._host for v in names) and all(
-            v in self._host or v in self._known for v in data) and all(v in self._host or v in self._known for v in sizes)
-        ins = [DEVICE] if entry.device else []
+        host = free and any(v in self._host for v in names) and all(v in self._host or v in self._known for v in names)
+        ins = [DEVICE] if placed else []
         for k, v in enumerate(n.inputs):
             if not v:
                 ins.append(self._fix(None))
@@ -144,7 +143,7 @@ class Program:
                 ins.append(self._read(v))
         ins += [self._read(v) for v in captures]
         outs = tuple(self._slot(o) if o else None for o in n.outputs)
-        if host or entry.on_host:
+        if host or entry.on_host or getattr(run, "on_host", False):
             self._host.update(o for o in n.outputs if o)
         self.code.append((run, tuple(ins), outs))
 

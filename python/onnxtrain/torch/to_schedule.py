@@ -145,6 +145,7 @@ def _restore(optimizer, info):
         state["milestones"] = Counter({int(k): v for k, v in m.items()} if isinstance(m, dict) else m)
     scheduler.__dict__.update(state)
     scheduler.optimizer = optimizer
+    lr_scheduler.LambdaLR(optimizer, lambda k: 1.0)  # makes the optimizer count its steps, as every scheduler does
     optimizer._opt_called = True
     rates = state.get("_last_lr")
     for k, g in enumerate(optimizer.param_groups):

@@ -5,6 +5,7 @@ import torch
 
 from ..model import as_model
 from ..trainer import Trainer
+from .to_export import original_weights
 from .to_file import read
 from .to_names import names_of
 from .to_split import split
@@ -21,18 +22,31 @@ def torch_state_dict(model):
     out = {n: stored[n] for n in (*names.parameters, *names.buffers) if n in stored and n not in names.temporary}
     out.update({n: out[s] for n, s in names.ties.items() if s in out})
     _count_batches(source, out)
-    return _transposed(source, out)
+    return original_weights(source, out)
 
 
 def _declared(names, stored):
     """In the order of the original: what from_torch wrote down."""
     info = names.info
-    own = [*info.get("parameters", []), *info.get("buffers", [])]
+    own = _by_module(info.get("parameters", []), info.get("buffers", []))
     out = {n: stored[n] for n in own if n in stored and n not in names.temporary and n not in names.ties}
     for n, s in names.ties.items():
         if s in stored and n not in names.temporary:
             out[n] = stored[s]
     return out
+
+
+def _by_module(parameters, buffers):
+    """A module's buffers follow its parameters, as state_dict() has them."""
+    rest, out = list(buffers), []
+    owners = [n.rpartition(".")[0] for n in parameters]
+    for k, n in enumerate(parameters):
+        out.append(n)
+        if owners[k] not in owners[k + 1:]:
+            mine = [b for b in rest if b.rpartition(".")[0] == owners[k]]
+            out += mine
+            rest = [b for b in rest if b not in mine]
+    return out + rest
 
 
 def _count_batches(source, out):
@@ -41,14 +55,3 @@ def _count_batches(source, out):
     for n in source.main.nodes:
         if n.op == "BatchNormalization" and n.inputs[3].endswith(".running_mean"):
             out.setdefault(n.inputs[3][: -len("running_mean")] + "num_batches_tracked", torch.tensor(steps))
-
-
-def _transposed(source, out):
-    """Exporters store a Linear's weight transposed under an invented name; the node still says whose it is."""
-    for n in source.main.nodes:
-        if n.op != "MatMul" or len(n.inputs) < 2 or n.inputs[1] not in out or not n.inputs[1].startswith("onnx::"):
-            continue
-        owner = ".".join(n.name.strip("/").split("/")[:-1])
-        if owner and f"{owner}.weight" not in out:
-            out[f"{owner}.weight"] = out.pop(n.inputs[1]).t().contiguous()
-    return out

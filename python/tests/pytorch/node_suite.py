@@ -1,7 +1,7 @@
 """The ONNX backend node tests through the torch operator table: which of them PyTorch computes as the standard says.
 
-    python python/tests/torch/node_suite.py                    # counts, and what is refused
-    python python/tests/torch/node_suite.py --filter test_resize --failures
+    python python/tests/pytorch/node_suite.py                    # counts, and what is refused
+    python python/tests/pytorch/node_suite.py --filter test_resize --failures
 """
 
 import argparse
