@@ -12,14 +12,18 @@ from .values import from_native, to_native
 
 
 def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
-            schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0):
-    """Inference model -> training model (loss, gradients, optimizer and state are in the file)."""
+            schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, append=False,
+            batch=0):
+    """Inference model -> training model (loss, gradients, optimizer and state are in the file).
+
+    append: one more training section behind those that the model has (a GAN's second player).
+    batch: a number in place of the open first dimension of the inputs, for lowering."""
     recipe = {
         "losses": loss_specs(loss, label), "optimizer": optimizer_spec(optimizer), "schedule": schedule_spec(schedule),
         "freeze": [freeze] if isinstance(freeze, str) else list(freeze),
         "only": [only] if isinstance(only, str) else list(only or ()),
         "clip_norm": clip_norm or 0, "clip_value": clip_value or 0, "accumulate": accumulate, "mode": mode,
-        "lowered": lowered, "reset": reset, "seed": seed,
+        "lowered": lowered, "reset": reset, "seed": seed, "append": append, "batch": batch,
     }
     return Model(as_model(model)._m.prepare(json.dumps(recipe)))
 

@@ -2,6 +2,7 @@
 #include "engine/program.hpp"
 
 #include "autodiff/autodiff.hpp"
+#include "autodiff/sequences.hpp"
 #include "infer/specialise.hpp"
 #include "passes/passes.hpp"
 
@@ -99,6 +100,7 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
     } while (inline_constant_ifs(g));
   };
   settle();
+  if (open_sequences(g, table)) settle();
   if (expand_gradients(g, table)) settle();
   absorb_constants(g);
   run_passes(g, keep, table, {impl_->options.skip_passes, impl_->options.verify_passes});
