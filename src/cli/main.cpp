@@ -59,9 +59,12 @@ int run(int argc, char** argv) {
   add_eval(r);
   add_predict(r);
   add_export(r);
+  add_convert(r);
   add_diff(r);
+  add_bench(r);
   add_doctor(r);
   add_explain(r);
+  add_operators(r);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {

@@ -97,22 +97,24 @@ bool replace_own(Graph& g, const OpTable& ops, int opset) {
         auto copy = std::make_shared<Graph>((*sub)->clone());
         if (replace_own(*copy, ops, opset)) any = true, *sub = copy;
       }
-    const Op* op = n.domain == kOwnDomain ? ops.find(n) : nullptr;
+    const Op* op = n.domain == kOwnDomain || is_optimizer(n) ? ops.find(n) : nullptr;
     bool norm = is_training_norm(n);
     bool keep = n.domain == kOwnDomain ? op && op->function : !is_optimizer(n) && !norm;
     if (keep) {
       g.nodes.push_back(std::move(n));
       continue;
     }
-    if (n.domain == kOwnDomain && (!op || !op->lower))
+    if (n.is("RunLater", kOwnDomain)) model_error("OT1205", n.s("why", ""));
+    if (!norm && (!op || !op->lower))
       model_error("OT1247",
                   cat("cannot lower ", n.label(), ": it has no form in standard operators"),
                   "prepare the model without --lowered");
     any = true;
     GradBuilder b(g, ops, n, {}, opset);
+    b.set_differentiate(&differentiate);
     std::vector<ValueId> made;
     try {
-      made = norm ? lower_training_norm(b) : is_optimizer(n) ? lower_optimizer(b) : op->lower(b);
+      made = norm ? lower_training_norm(b) : op->lower(b);
     } catch (Error& e) {
       e.add_place("while lowering " + n.label());
       throw;

@@ -13,9 +13,6 @@ Model lower(const Model& m, const OpTable& ops);
 std::vector<ValueId> settle_types(Graph& g, size_t main_nodes, const std::vector<ValueId>& data,
                                   const OpTable& ops);
 
-// ai.onnx.preview.training's optimizers in standard operators; {} for another node.
-std::vector<ValueId> lower_optimizer(class GradBuilder& b);
-
 // BatchNormalization that computes the statistics of its batch; its results in standard operators.
 bool is_training_norm(const Node& n);
 std::vector<ValueId> lower_training_norm(class GradBuilder& b);

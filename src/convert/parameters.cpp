@@ -5,6 +5,7 @@
 #include "convert/names.hpp"
 #include "convert/twin.hpp"
 #include "onnx/kinds.hpp"
+#include "op/carries.hpp"
 
 namespace onnxtrain {
 
@@ -17,15 +18,10 @@ bool is_setting(const Node& n, size_t input) {
   if (n.op == "Dropout" || n.op == "Clip" || n.op == "Upsample" || n.op == "Resize" ||
       n.op == "OneHot")
     return input >= 1;
+  if (n.op == "SoftmaxCrossEntropyLoss" || n.op == "NegativeLogLikelihoodLoss") return input >= 1;
   if (n.op == "Pad" || n.op == "CumSum" || n.op == "Trilu") return input >= 1;
   if (n.op == "QuantizeLinear" || n.op == "DequantizeLinear") return input >= 1;
   return false;
-}
-
-bool carries_gradient(const TypeInfo& t) {
-  if (t.kind == TypeInfo::Kind::kSequence || t.kind == TypeInfo::Kind::kOptional)
-    return !t.inner || carries_gradient(*t.inner);
-  return !t.is_tensor() || t.elem == DType::kUndefined || dtype_is_differentiable(t.elem);
 }
 
 // Marks what a gradient of the marked values reaches, going backwards.

@@ -22,19 +22,24 @@ ValueId add(Graph& g, const char* op, std::vector<ValueId> in) {
   n.version = kGradOpset;
   n.inputs = std::move(in);
   if (n.op == "ReduceSum") n.attrs["keepdims"] = int64_t(0);
+  if (n.op == "Cast") n.attrs["to"] = int64_t(DType::kDouble);
   ValueId out = g.add_node(std::move(n), 1, "onnxtrain.gradients")[0];
   g.nodes.back().name = g.value_name(out);
   return out;
 }
 
-// sum over `of` of <cotangent, y>
+// sum over `of` of <cotangent, y>; outputs of different types are added as double
 ValueId weighted_sum(Graph& g, const GradientRequest& r, const std::vector<std::string>& of) {
   ValueId sum = kNone;
+  bool mixed = false;
+  for (const auto& name : of)
+    mixed |= g.value(tensor_named(g, name)).type.elem != g.value(tensor_named(g, of[0])).type.elem;
   for (const auto& name : of) {
     ValueId y = tensor_named(g, name);
     auto c = r.cotangents.find(name);
     if (c != r.cotangents.end()) y = add(g, "Mul", {y, g.add_constant(c->second)});
     ValueId s = add(g, "ReduceSum", {y});
+    if (mixed) s = add(g, "Cast", {s});
     sum = sum == kNone ? s : add(g, "Add", {sum, s});
   }
   return sum;

@@ -10,10 +10,20 @@ namespace onnxtrain {
 
 namespace {
 
+// Is this input planned for by value (autodiff's kKnownInput)?
+const Tensor* known_value(const ValueDef& d, const Value& v) {
+  const Tensor* t = std::get_if<Tensor>(&v);
+  bool small = t && t->size() <= 64 && t->dtype() != DType::kString;
+  return small && d.name.starts_with(kKnownInput) ? t : nullptr;
+}
+
 // What distinguishes plans: kind, element type and shape of every input.
-std::string key_of(const std::vector<Value>& inputs) {
+std::string key_of(const Graph& g, const std::vector<Value>& inputs) {
   std::string key;
-  for (const Value& v : inputs) {
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const Value& v = inputs[k];
+    if (const Tensor* t = known_value(g.value(g.inputs[k]), v))
+      key.append(static_cast<const char*>(t->data()), t->bytes());
     if (const Tensor* t = std::get_if<Tensor>(&v)) {
       key += char('A' + int(t->dtype()));
       for (int64_t d : t->shape()) key.append(reinterpret_cast<const char*>(&d), sizeof d);
@@ -35,6 +45,7 @@ struct Program::Impl {
   std::shared_ptr<ThreadPool> pool;
   ProgramOptions options;
   std::mutex mutex;
+  StepObserver* observer = nullptr;
 
   struct Entry {
     std::string key;
@@ -75,7 +86,7 @@ Program::~Program() = default;
 Plan& Program::plan_for(const std::vector<Value>& inputs) {
   OT_ASSERT(inputs.size() == graph_.inputs.size());
   auto& plans = impl_->plans;
-  std::string key = key_of(inputs);
+  std::string key = key_of(graph_, inputs);
   for (auto it = plans.begin(); it != plans.end(); ++it)
     if (it->key == key) {
       plans.splice(plans.begin(), plans, it);
@@ -86,6 +97,8 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
     ValueDef& d = g.value(g.inputs[k]);
     if (const Tensor* t = std::get_if<Tensor>(&inputs[k])) {
       d.type = TypeInfo::tensor(t->dtype(), t->shape());
+      if (known_value(d, inputs[k]))
+        g.replace_uses(g.inputs[k], g.add_constant(t->clone()));
     } else if (d.type.concrete()) {
       d.type.shape = std::nullopt;
     }
@@ -113,6 +126,8 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
   return *plans.front().plan;
 }
 
+void Program::set_observer(StepObserver* observer) { impl_->observer = observer; }
+
 std::vector<Value> Program::run(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
                                 const std::vector<char>& wanted) {
   std::lock_guard lock(impl_->mutex);
@@ -125,6 +140,7 @@ std::vector<Value> Program::run(const std::vector<Value>& inputs, uint64_t seed,
   o.seed = seed;
   o.step = step;
   o.subgraphs = &sub;
+  o.observer = impl_->observer;
   return run_plan(plan, inputs, o, wanted);
 }
 

@@ -269,12 +269,17 @@ Grads sce_rule(GradBuilder& b) {
   if (dlog != kNone) in.push_back(dlog);
   Grads g(size_t(b.inputs()), kNone);
   g[0] = b.own("SoftmaxCrossEntropyLossGrad", in, loss_attrs(b));
+  if (b.has(2) && b.wants(2) && dloss != kNone) {
+    ValueId log_p = b.call("LogSoftmax", {b.x(0)}, {{"axis", int64_t(1)}});
+    g[2] = weights_grad(b, dloss, b.y(0), log_p, b.x(1), b.x(2));
+  }
   return g;
 }
 Grads nll_rule(GradBuilder& b) {
   Grads g(size_t(b.inputs()), kNone);
   g[0] = b.own("NegativeLogLikelihoodLossGrad", {b.dy(), b.x(0), b.x(1), b.has(2) ? b.x(2) : kNone},
                loss_attrs(b));
+  if (b.has(2) && b.wants(2)) g[2] = weights_grad(b, b.dy(), b.y(0), b.x(0), b.x(1), b.x(2));
   return g;
 }
 

@@ -1,8 +1,7 @@
 // Momentum, Adagrad and Adam of ai.onnx.preview.training in standard operators.
-#include "convert/lower.hpp"
-#include "convert/step_builder.hpp"
+#include "ops/optimizers_lower_detail.hpp"
 
-namespace onnxtrain {
+namespace onnxtrain::ops {
 
 namespace {
 
@@ -77,4 +76,4 @@ std::vector<ValueId> lower_optimizer(GradBuilder& b) {
   return out;
 }
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::ops
