@@ -17,20 +17,21 @@ from .values import from_native, to_native
 
 
 def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
-            schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None):
+            schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None,
+            append=False):
     """Inference model -> training model (loss, gradients, optimizer and state are in the file).
 
     loss: a name, `ot.losses.CrossEntropy(...)`, a list of weighted terms, or the path of an ONNX graph;
     optimizer: `ot.AdamW(...)`, a name or the path of an ONNX graph; freeze, only: globs over initializer names;
     schedule: a name, `ot.Schedule(...)` or a dict; mode: "train" or "as_is"; batch: fixes the batch size of a
-    lowered model. docs/recipe.md has all of it.
+    lowered model; append: one more training section behind those that the model has. docs/recipe.md has all of it.
     """
     recipe = {
         "losses": loss_specs(loss, label), "optimizer": optimizer_spec(optimizer), "schedule": schedule_spec(schedule),
         "freeze": [freeze] if isinstance(freeze, str) else list(freeze or ()),
         "only": [only] if isinstance(only, str) else list(only or ()),
         "clip_norm": clip_norm or 0, "clip_value": clip_value or 0, "accumulate": accumulate, "mode": mode,
-        "lowered": lowered, "reset": reset, "seed": seed,
+        "lowered": lowered, "reset": reset, "seed": seed, "append": append,
     }
     if batch:
         recipe["batch"] = int(batch)

@@ -23,7 +23,15 @@ StepBuilder::StepBuilder(Model& m, const OpTable& ops, int opset)
     : model_(m), ops_(ops), opset_(opset), nodes_(graph_, ops, Node{}, {}, opset) {
   graph_.name = m.main.name.empty() ? "training" : m.main.name + "_training";
   collect_names(m.main, names_);
-  for (const TrainingStep& t : m.training) collect_names(t.algorithm, names_);
+  // sections do not see each other, but a state variable has one name in the whole model; the same
+  // data may go to several sections
+  std::set<std::string> data;
+  for (const TrainingStep& t : m.training) {
+    collect_names(t.algorithm, names_);
+    for (ValueId v : t.algorithm.inputs) data.insert(t.algorithm.value_name(v));
+  }
+  for (const ValueDef& v : m.main.values) data.erase(v.name);
+  for (const std::string& name : data) names_.erase(name);
   // the graph's own name maker avoids them all from the start
   for (const auto& name : names_) graph_.add_value(name);
   graph_.unique_name("");

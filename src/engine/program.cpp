@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "autodiff/autodiff.hpp"
+#include "autodiff/sequences.hpp"
 #include "infer/specialise.hpp"
 #include "passes/passes.hpp"
 
@@ -115,6 +116,7 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
     } while (inline_constant_ifs(g));
   };
   settle();
+  if (open_sequences(g, table)) settle();
   const auto& skip = impl_->options.skip_passes;
   if (std::find(skip.begin(), skip.end(), "recognise") == skip.end()) recognise_operators(g, keep);
   if (expand_gradients(g, table)) settle();
