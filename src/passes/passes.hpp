@@ -39,6 +39,7 @@ void recognise_operators(Graph& g, const std::vector<ValueId>& keep);
 void pass_dead(Graph& g, const PassContext& c);
 void pass_identity(Graph& g, const PassContext& c);  // removes Identity and other no-op nodes
 void pass_cse(Graph& g, const PassContext& c);
+void pass_fold_norm(Graph& g, const PassContext& c);
 void pass_layout(Graph& g, const PassContext& c);  // channels last where convolutions gain
 void pass_fuse_norm(Graph& g, const PassContext& c);
 void pass_fuse_loss(Graph& g, const PassContext& c);

@@ -15,6 +15,7 @@ constexpr Pass kPipeline[] = {
     {"identity", pass_identity},
     {"cse", pass_cse},
     {"dead", pass_dead},
+    {"fold_norm", pass_fold_norm},
     {"layout", pass_layout},
     {"fuse_norm", pass_fuse_norm},
     {"fuse_loss", pass_fuse_loss},

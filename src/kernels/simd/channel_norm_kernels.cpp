@@ -31,8 +31,7 @@ HWY_INLINE V activated(V v, V low, V high) {
 template <NormAct A>
 HWY_INLINE V let_through(V z, V low, V high, V g) {
   if constexpr (A == NormAct::kRelu) return hn::IfThenElseZero(z > hn::Zero(D()), g);
-  if constexpr (A == NormAct::kClip)
-    return hn::IfThenElseZero(hn::And(z >= low, z <= high), g);
+  if constexpr (A == NormAct::kClip) return hn::IfThenElseZero(hn::And(z >= low, z <= high), g);
   return g;
 }
 
