@@ -216,10 +216,12 @@ ot_status ot_trainer_step_arrays(ot_trainer* t, const ot_array* inputs, int whic
   return guarded([&] {
     std::vector<ArrayRef>& a = t->arrays;
     a.resize(t->t->slots().size());
-    for (size_t k = 0; k < a.size(); ++k)
-      a[k] = inputs[k].data
-                 ? ArrayRef{inputs[k].data, inputs[k].dims, inputs[k].rank, DType(inputs[k].dtype)}
-                 : ArrayRef{};
+    for (size_t k = 0; k < a.size(); ++k) {
+      const ot_array& x = inputs[k];
+      a[k] = x.data ? ArrayRef{x.data, x.dims, x.rank, checked_dtype(x.dtype)} : ArrayRef{};
+      if (a[k].dtype == DType::kString)
+        usage_error("OT1129", "strings are made with ot_value_strings");
+    }
     double l = t->t->step_arrays(a.data(), which, n);
     if (loss) *loss = l;
   });

@@ -52,5 +52,7 @@ ot_status guarded(F&& f) noexcept {
 Feeds feeds_of(size_t n, const char* const* names, ot_value* const* values);
 ProgramOptions options_of(const ot_options* o);
 uint64_t seed_of(const ot_options* o);
+// A usage error when ONNX has no such element type.
+DType checked_dtype(int dtype);
 
 }  // namespace onnxtrain::api

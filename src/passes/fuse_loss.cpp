@@ -1,5 +1,5 @@
-// Softmax cross entropy and its gradient on the same scores become one node: the softmax is computed
-// once. The incoming gradient must be a number known now (1 for the loss itself).
+// Softmax cross entropy and its gradient on the same scores become one node: the softmax is
+// computed once. The incoming gradient must be a number known now (1 for the loss itself).
 #include <algorithm>
 
 #include "passes/passes.hpp"

@@ -121,9 +121,12 @@ class Fuser {
     return kNone;
   }
 
-  void reads_instead(ValueId now, ValueId before, NodeId at) {
+  // Operand `v` of the product at `at` becomes `now`; the other one may still be the old value.
+  void reads_instead(const Product& p, ValueId& v, ValueId now, NodeId at) {
+    ValueId before = v;
+    v = now;
     readers_[size_t(now)].push_back(at);
-    drop_reader(before, at);
+    if (p.a != before && p.b != before && p.bias != before) drop_reader(before, at);
   }
   void drop_reader(ValueId v, NodeId at) {
     auto& r = readers_[size_t(v)];
@@ -147,15 +150,11 @@ class Fuser {
       if (inner.empty()) return false;
       for (int64_t d : perm) both.push_back(inner[size_t(d)]);
       if (!readable(both)) return false;
-      ValueId before = v;
-      v = n.inputs[0];
       perm = both;
-      reads_instead(v, before, at);
+      reads_instead(p, v, n.inputs[0], at);
     } else if (ValueId x = scaled(n, factor); x != kNone && p.bias == kNone) {
-      ValueId before = v;
       p.alpha *= factor;
-      v = x;
-      reads_instead(v, before, at);
+      reads_instead(p, v, x, at);
     } else {
       return false;
     }

@@ -117,6 +117,13 @@ TEST(FuseMatmul, ActivationKeepsItsArgument) {
   check(m, {y, dx}, "StridedMatMul StridedMatMul ");
 }
 
+TEST(FuseMatmul, BothOperandsAreOneValue) {
+  Maker m;
+  ValueId t = m.turn(m.input({5, 5}), {1, 0});
+  ValueId s = m.call("Mul", {m.input({3, 4, 4}), m.number(2)});
+  check(m, {m.call("MatMul", {t, t}), m.call("MatMul", {s, s})}, "StridedMatMul StridedMatMul ");
+}
+
 TEST(FuseMatmul, LeavesWhatOthersRead) {
   Maker m;
   ValueId x = m.input({4, 6}), w = m.input({6, 8}), b = m.input({8});
