@@ -1,6 +1,10 @@
 # Third-party libraries as imported targets: onnxtrain_libonnx, DNNL::dnnl, ZLIB::ZLIB.
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
+
+# Picture decoders: only their headers; the libraries are opened at run time, when a picture needs them.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(ONNXTRAIN_PICTURES REQUIRED libopenjp2 libwebp)
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module)
 
 # libonnx: static, made once per machine by tools/libonnx.sh.

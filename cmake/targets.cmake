@@ -51,6 +51,9 @@ foreach(folder IN LISTS ONNXTRAIN_FOLDERS)
     list(APPEND core_objects $<TARGET_OBJECTS:ot_${id}>)
   endif()
 endforeach()
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/kernels/image/jpeg2000.cpp
+  ${CMAKE_SOURCE_DIR}/src/kernels/image/webp.cpp
+  PROPERTIES INCLUDE_DIRECTORIES "${ONNXTRAIN_PICTURES_INCLUDE_DIRS}")
 if(TARGET ot_core)
   set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/core/version.cpp APPEND PROPERTY
     COMPILE_DEFINITIONS ONNXTRAIN_VERSION="${PROJECT_VERSION}")

@@ -10,7 +10,8 @@ die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 
 want_test=0
 packages=(ccache libprotobuf-dev protobuf-compiler libgtest-dev libbenchmark-dev libcli11-dev
-          nlohmann-json3-dev libtomlplusplus-dev libhwy-dev zlib1g-dev pkg-config)
+          nlohmann-json3-dev libtomlplusplus-dev libhwy-dev zlib1g-dev pkg-config
+          libwebp-dev libopenjp2-7-dev)
 for part in "$@"; do
   case $part in
     build) ;;

@@ -169,6 +169,15 @@ OT_API ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* con
                                 const char* const* valid_names, ot_value* const* valid_columns,
                                 const char* options, ot_epoch_callback on_epoch, void* context,
                                 ot_text** result);
+/* Asks a running ot_trainer_fit of this trainer to finish its step, save and return "interrupted".
+ * May be called from another thread or a signal handler. */
+OT_API void ot_trainer_stop(ot_trainer* t);
+/* An array as fit would feed it to this input or target: type, scale of images and shape. */
+OT_API ot_status ot_trainer_adapt(const ot_trainer* t, const char* input, const ot_value* array,
+                                  ot_value** out);
+/* The same for an input of a model's inference graph. */
+OT_API ot_status ot_model_adapt(const ot_model* m, const char* input, const ot_value* array,
+                                ot_value** out);
 /* Loss and metrics on the inference form of the model, as a JSON object. */
 OT_API ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,
                                      ot_value* const* columns, int64_t batch, ot_text** result);

@@ -2,16 +2,40 @@
 
 from ._native import version as _version
 from .errors import CheckpointError, DataError, DivergedError, Error, ModelError, UsageError
-from .model import Model, check, load
+from .estimators import OnnxClassifier, OnnxRegressor
+from .model import Model, check, load, parse
 from .recipe import (SGD, Adagrad, Adam, AdamW, Lamb, Lion, OnnxAdagrad, OnnxAdam, OnnxMomentum, RMSprop, Schedule,
                      losses)
 from .session import Session, gradients
+from .torch import from_torch
 from .trainer import History, StepResult, Trainer, prepare, resume
 
 __version__ = _version()
 
+
+def _torch_side(module, name):
+    """A function of onnxtrain.torch, imported when it is called: torch is an optional extra."""
+    import importlib
+
+    try:
+        return getattr(importlib.import_module(f".torch.{module}", __name__), name)
+    except ImportError as e:
+        raise UsageError(f"this needs the package '{e.name}'", "OT1733", "pip install 'onnxtrain[torch]'") from None
+
+
+def to_torch(model_or_trainer):
+    """A model or a running Trainer as a PyTorch module, loss, optimizer and scheduler (needs `onnxtrain[torch]`)."""
+    return _torch_side("to_torch", "to_torch")(model_or_trainer)
+
+
+def torch_state_dict(model_or_trainer):
+    """The weights as a state_dict that the original PyTorch class loads with strict=True (needs `onnxtrain[torch]`)."""
+    return _torch_side("to_state", "torch_state_dict")(model_or_trainer)
+
+
 __all__ = [
     "Adagrad", "Adam", "AdamW", "CheckpointError", "DataError", "DivergedError", "Error", "History", "Lamb", "Lion", "Model",
-    "ModelError", "OnnxAdagrad", "OnnxAdam", "OnnxMomentum", "RMSprop", "SGD", "Schedule", "Session", "StepResult",
-    "Trainer", "UsageError", "check", "gradients", "load", "losses", "prepare", "resume",
+    "ModelError", "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "RMSprop", "SGD", "Schedule",
+    "Session", "StepResult", "Trainer", "UsageError", "check", "from_torch", "gradients", "load", "losses", "parse",
+    "prepare", "resume", "to_torch", "torch_state_dict",
 ]

@@ -4,9 +4,15 @@ import json
 import os
 from collections.abc import Mapping
 
+import numpy as np
+
 from . import _native
+from .data import columns
 from .errors import UsageError
 from .values import from_native, to_native
+
+
+_METRICS = ("accuracy", "mae", "perplexity", "rmse", "top5")
 
 
 class _Parameters(Mapping):
@@ -16,7 +22,7 @@ class _Parameters(Mapping):
         self._model = model
 
     def _names(self):
-        return [i["name"] for i in self._model.info["initializers"]]
+        return self._model._initializer_names()
 
     def __getitem__(self, name):
         if name not in self._names():
@@ -26,7 +32,11 @@ class _Parameters(Mapping):
     def __setitem__(self, name, value):
         if name not in self._names():
             raise KeyError(name)
-        self._model._m.set_initializer(name, to_native(value, name))
+        model = self._model
+        model._m.set_initializer(name, to_native(value, name))
+        model._session = None
+        if model._trainer is not None and name in model._trainer.state:
+            model._trainer.state[name] = value
 
     def __iter__(self):
         return iter(self._names())
@@ -35,12 +45,35 @@ class _Parameters(Mapping):
         return len(self._names())
 
 
+class _Text(str):
+    """A text that a prompt shows as it is, without quotes and escapes."""
+
+    def __repr__(self):
+        return str(self)
+
+
+def rows_through(session, model, x, batch_size):
+    """The first output for every row, piece by piece; x fits as in `fit` (type, scale of images, shape)."""
+    given = columns(x)
+    if list(given) == ["x"] and model.inputs and "x" not in model.inputs:
+        given = {model.inputs[0]: given["x"]}
+    rows, first, parts = len(next(iter(given.values()), ())), model.outputs[:1], []
+    for i in range(0, max(rows, 1), batch_size):
+        piece = {k: model._m.adapt(k, to_native(v[i:i + batch_size], k)) for k, v in given.items()}
+        parts.append(session.run(piece, first)[first[0]])
+    return np.concatenate(parts)
+
+
 class Model:
     """An ONNX model, with or without training inside. Made by `ot.load`, `ot.prepare`, `Trainer.model`."""
 
     def __init__(self, native):
         self._m = native
-        self._info = None
+        self._info = self._initializers = self._trainer = self._session = None
+        self._compiled = {}
+
+    def __reduce__(self):  # copies and pickles are the file's bytes
+        return load, (self.proto(),)
 
     @property
     def info(self):
@@ -48,6 +81,11 @@ class Model:
         if self._info is None:
             self._info = json.loads(self._m.info())
         return self._info
+
+    def _initializer_names(self):
+        if self._initializers is None:
+            self._initializers = dict.fromkeys(i["name"] for i in self.info["initializers"])
+        return self._initializers
 
     @property
     def inputs(self):
@@ -67,6 +105,7 @@ class Model:
         return bool(self.info["training"])
 
     def summary(self):
+        """The model in a few lines: inputs, outputs, parameters, training sections."""
         i = self.info
         lines = [f"opset {i['opsets'].get('ai.onnx', '-')}, IR {i['ir_version']}, {i['nodes']} nodes"]
         lines += [f"  input   {v['name']:24s} {v['type']}" for v in i["inputs"]]
@@ -74,21 +113,25 @@ class Model:
         total = sum(p["elements"] for p in i["initializers"])
         lines.append(f"  {len(i['initializers'])} initializers, {total:,} elements")
         for k, t in enumerate(i["training"]):
-            lines.append(f"  training {k}: inputs {[v['name'] for v in t['inputs']]}, {len(t['update_binding'])} state variables")
-        return "\n".join(lines)
+            names = ", ".join(v["name"] for v in t["inputs"])
+            lines.append(f"  training {k}: {len(t['update_binding'])} state variables, reads also {names or 'nothing'}")
+        return _Text("\n".join(lines))
 
     def __repr__(self):
         return f"<onnxtrain.Model {', '.join(self.inputs)} -> {', '.join(self.outputs)}{' (training)' if self.trainable else ''}>"
 
     # ---- training in the style of Keras: compile, fit, evaluate, predict
     def compile(self, loss="auto", optimizer=None, metrics=None, **prepare_options):
-        """Chooses loss and optimizer; a model that carries its own training needs none. Metrics follow from the
-        targets: accuracy for class labels, mae and rmse otherwise."""
-        known = {"accuracy", "top5", "mae", "rmse"}
+        """Chooses loss, optimizer and whatever else `ot.prepare` takes. Metrics follow from the targets: accuracy
+        for class labels, mae and rmse otherwise; a name in `metrics` is checked when they are computed."""
         for m in metrics or ():
-            if m not in known:
-                raise UsageError(f"there is no metric '{m}'", "OT1153", f"one of {', '.join(sorted(known))}")
+            if m not in _METRICS:
+                raise UsageError(f"there is no metric '{m}'", "OT1153", f"one of {', '.join(_METRICS)}")
+        if self.trainable and (loss != "auto" or optimizer is not None or prepare_options):
+            raise UsageError("this model carries its own training: another loss or optimizer does not apply", "OT0004",
+                             "take its inference part first: model.export('plain.onnx')")
         self._compiled = dict(prepare_options, loss=loss, optimizer=optimizer)
+        self._metrics = tuple(metrics or ())
         self._trainer = None
         return self
 
@@ -96,38 +139,52 @@ class Model:
         """The Trainer behind `fit`; made on first use."""
         from .trainer import Trainer, prepare
 
-        if getattr(self, "_trainer", None) is None:
-            ready = self if self.trainable else prepare(self, **getattr(self, "_compiled", {}))
+        if self._trainer is None:
+            ready = self if self.trainable else prepare(self, **self._compiled)
             self._trainer = Trainer(ready, seed=seed, threads=threads)
         return self._trainer
 
-    def fit(self, x, y=None, valid=0.0, epochs=10, batch_size=32, out=None, seed=0, threads=0, **options):
-        """Trains on arrays and keeps the result: `predict`, `parameters` and `export` see the new weights."""
+    def fit(self, x, y=None, valid=None, epochs=None, batch_size=None, out=None, seed=0, threads=0, **options):
+        """Trains and keeps the result: `predict`, `parameters`, `save` and `export` see the new weights.
+        Arguments as in `Trainer.fit`."""
         t = self.trainer(seed, threads)
-        history = t.fit(x, y, valid=valid, epochs=epochs, batch_size=batch_size, out=out, **options)
-        for name in set(t.state) & set(self.parameters):
-            self.parameters[name] = t.state[name]
-        self._session = None
+        try:
+            history = t.fit(x, y, valid=valid, epochs=epochs, batch_size=batch_size, out=out, **options)
+        finally:  # also when it was interrupted
+            self._take_weights(t)
+        for m in self._metrics if valid else ():
+            self._check_metric(m, [k[len("valid_"):] for k in history.history if k.startswith("valid_")])
         return history
 
+    _metrics = ()
+
+    @staticmethod
+    def _check_metric(name, there):
+        if name not in there:
+            raise UsageError(f"metric '{name}' does not fit these targets", "OT1153", f"computed are {', '.join(there)}")
+
+    def _take_weights(self, trainer):
+        if self.trainable:
+            self._m = trainer.model()._m  # the optimizer's state too
+        else:
+            for name in set(trainer.state) & set(self.parameters):
+                self._m.set_initializer(name, to_native(trainer.state[name], name))
+        self._session = None
+
     def evaluate(self, x, y=None, batch_size=256):
-        return self.trainer().evaluate(x, y, batch_size)
+        """Loss and metrics as a dict."""
+        scores = self.trainer().evaluate(x, y, batch_size)
+        for m in self._metrics:
+            self._check_metric(m, list(scores))
+        return scores
 
     def predict(self, x, batch_size=256):
-        """The first output for every row of x (an array, or {input: array})."""
-        import numpy as np
-
+        """The first output for every row of x (an array, or {input: array}); x fits as in `fit`."""
         from .session import Session
 
-        if getattr(self, "_session", None) is None:
+        if self._session is None:
             self._session = Session(self)
-        feeds = x if isinstance(x, dict) else {self.inputs[0]: np.asarray(x)}
-        rows = len(next(iter(feeds.values())))
-        parts = [
-            self._session.run({k: v[i:i + batch_size] for k, v in feeds.items()}, self.outputs[:1])[self.outputs[0]]
-            for i in range(0, max(rows, 1), batch_size)
-        ]
-        return np.concatenate(parts)
+        return rows_through(self._session, self, x, batch_size)
 
     def proto(self):
         """The file's bytes."""
@@ -139,6 +196,11 @@ class Model:
     def export(self, path):
         """Inference ONNX without any training part."""
         self._m.export(os.fspath(path))
+
+
+def parse(text):
+    """A model written in ONNX's text syntax."""
+    return Model(_native.parse(text))
 
 
 def load(path_or_bytes):

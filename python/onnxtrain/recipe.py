@@ -3,7 +3,10 @@
 Optimizers have PyTorch's argument names and mathematics.
 """
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, field, replace
+
+from .errors import UsageError
 
 
 class _Optimizer:
@@ -93,31 +96,52 @@ class Lamb(_Optimizer):
     kind = "lamb"
 
 
-class _OnnxOptimizer:
-    """An optimizer operator of ai.onnx.preview.training with its own attribute names."""
-
-    def __init__(self, lr, t0=None, **attributes):
-        self.lr, self.t0, self.attributes = lr, t0, attributes
+class _OnnxOptimizer(_Optimizer):
+    """An optimizer operator of ai.onnx.preview.training with its own attribute names; `t0` is the first value of the
+    counter T (Adam: 1; 0 means no bias correction in the first step; the others: 0)."""
 
     def spec(self):
-        s = {"kind": self.kind, "lr": self.lr, "attributes": self.attributes}
-        if "mode" in self.attributes:
-            s["attributes"] = {k: v for k, v in self.attributes.items() if k != "mode"}
-            s["nesterov"] = self.attributes["mode"] == "nesterov"
+        attributes = {k: v for k, v in vars(self).items() if k not in ("lr", "t0", "mode")}
+        s = {"kind": self.kind, "lr": self.lr, "attributes": attributes}
+        if hasattr(self, "mode"):
+            if self.mode not in ("standard", "nesterov"):
+                raise UsageError(f"mode of ONNX's Momentum is 'standard' or 'nesterov', not '{self.mode}'", "OT1154")
+            s["nesterov"] = self.mode == "nesterov"
         if self.t0 is not None:
             s["t0"] = self.t0
         return s
 
 
+@dataclass
 class OnnxAdam(_OnnxOptimizer):
+    lr: float = 1e-3
+    alpha: float = 0.9
+    beta: float = 0.999
+    epsilon: float = 1e-6
+    norm_coefficient: float = 0.0
+    norm_coefficient_post: float = 0.0
+    t0: int = None
     kind = "onnx_adam"
 
 
+@dataclass
 class OnnxMomentum(_OnnxOptimizer):
+    lr: float = 1e-2
+    alpha: float = 0.9
+    beta: float = 1.0
+    mode: str = "standard"
+    norm_coefficient: float = 0.0
+    t0: int = None
     kind = "onnx_momentum"
 
 
+@dataclass
 class OnnxAdagrad(_OnnxOptimizer):
+    lr: float = 1e-2
+    decay_factor: float = 0.0
+    epsilon: float = 1e-6
+    norm_coefficient: float = 0.0
+    t0: int = None
     kind = "onnx_adagrad"
 
 
@@ -137,6 +161,12 @@ class Term:
 
     def spec(self):
         return {k: v for k, v in vars(self).items() if v is not None}
+
+    def __mul__(self, factor):
+        """`0.3 * ot.losses.MSE(output="aux")` is that term with weight 0.3."""
+        return replace(self, weight=self.weight * float(factor))
+
+    __rmul__ = __mul__
 
 
 class losses:
@@ -201,23 +231,42 @@ _OPTIMIZERS = {"sgd": SGD, "adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "rm
 def optimizer_spec(o):
     if o is None:
         return AdamW().spec()
+    if isinstance(o, os.PathLike):
+        o = os.fspath(o)
     if isinstance(o, str):
         if o in ("momentum", "nesterov"):
             return SGD(momentum=0.9, nesterov=o == "nesterov").spec()
         return _OPTIMIZERS[o]().spec() if o in _OPTIMIZERS else {"kind": o}
+    if not hasattr(o, "spec"):
+        raise UsageError(f"an optimizer is a name, a path of an ONNX graph or ot.AdamW(...), not {type(o).__name__}", "OT1154")
     return o.spec()
 
 
+def _term(t):
+    """A name, a path, `ot.losses...`, a dict, or (weight, one of them) -> spec."""
+    if isinstance(t, tuple):
+        if len(t) == 2 and not isinstance(t[0], (int, float)):
+            t = t[::-1]
+        if len(t) != 2 or not isinstance(t[0], (int, float)):
+            raise UsageError("a weighted loss term is (weight, term)", "OT1154", 'loss=[(1.0, "mse"), (0.1, "l1")]')
+        s = _term(t[1])
+        return dict(s, weight=s.get("weight", 1.0) * float(t[0]))
+    if isinstance(t, dict):
+        s = _term(t.get("loss", t.get("kind", "auto")))
+        return s | {k: v for k, v in t.items() if k not in ("loss", "kind")}
+    if callable(t):  # ot.losses.MSE without brackets
+        t = t()
+    if isinstance(t, (str, os.PathLike)):
+        t = Term(os.fspath(t))
+    if not hasattr(t, "spec"):
+        raise UsageError(f"a loss is a name, a path of an ONNX graph, ot.losses.MSE() or a list of such terms, "
+                         f"not {type(t).__name__}", "OT1154")
+    return t.spec()
+
+
 def loss_specs(loss, label=None):
-    terms = loss if isinstance(loss, (list, tuple)) else [loss]
-    specs = []
-    for t in terms:
-        if isinstance(t, tuple):  # (weight, term)
-            weight, t = t
-            s = dict((Term(t) if isinstance(t, str) else t).spec(), weight=weight)
-        else:
-            s = (Term(t) if isinstance(t, str) else t).spec()
-        specs.append(s)
+    """One term, a (weight, term), or a list of them."""
+    specs = [_term(t) for t in (loss if isinstance(loss, list) else [loss])]
     if label is not None and len(specs) == 1 and "label" not in specs[0]:
         specs[0]["label"] = label
     return specs

@@ -1,6 +1,7 @@
 """Inference and gradients by names."""
 
 from . import _native
+from .errors import UsageError
 from .model import as_model
 from .values import from_native, to_native
 
@@ -19,7 +20,7 @@ class Session:
 
     def run(self, feeds, outputs=None):
         names, values = feed_lists(feeds)
-        outputs = None if outputs is None else list(outputs)
+        outputs = None if outputs is None else [outputs] if isinstance(outputs, str) else list(outputs)
         got = self._s.run(names, values, outputs)
         return dict(zip(outputs if outputs is not None else self._s.output_names, map(from_native, got)))
 
@@ -43,7 +44,13 @@ def gradients(model, feeds, of=None, wrt=None, cotangent=None, threads=0):
     cotangents = []
     if cotangent is not None:
         if not isinstance(cotangent, dict):
+            if len(of) != 1:
+                raise UsageError(f"one cotangent for {len(of)} outputs: {', '.join(of)}", "OT1158",
+                                 f"cotangent={{'{of[0]}': ...}}, or of='{of[0]}'" if of else "name one: of='y'")
             cotangent = {of[0]: cotangent}
+        for name in cotangent:
+            if name not in of:
+                raise UsageError(f"a cotangent for '{name}', which is not among the outputs asked for: {', '.join(of)}", "OT1158")
         cotangents = [to_native(cotangent[n], n) if n in cotangent else None for n in of]
     names, values = feed_lists(feeds)
     got = m._m.gradients(names, values, of, cotangents, list(wrt), threads)

@@ -1,26 +1,37 @@
-"""Preparing a model for training, and stepping it in one's own loop."""
+"""Preparing a model for training, stepping it in one's own loop, and epochs over data."""
 
 import json
 import os
 from collections.abc import MutableMapping
 
-from . import _native
-from .model import Model, as_model
+from . import _native, runs
+from .data import columns, is_batches, some_rows
+from .errors import UsageError
+from .loop import fit_batches
+from .model import Model, as_model, rows_through
 from .recipe import loss_specs, optimizer_spec, schedule_spec
-from .session import feed_lists
+from .session import Session, feed_lists
 from .values import from_native, to_native
 
 
 def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
-            schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0):
-    """Inference model -> training model (loss, gradients, optimizer and state are in the file)."""
+            schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None):
+    """Inference model -> training model (loss, gradients, optimizer and state are in the file).
+
+    loss: a name, `ot.losses.CrossEntropy(...)`, a list of weighted terms, or the path of an ONNX graph;
+    optimizer: `ot.AdamW(...)`, a name or the path of an ONNX graph; freeze, only: globs over initializer names;
+    schedule: a name, `ot.Schedule(...)` or a dict; mode: "train" or "as_is"; batch: fixes the batch size of a
+    lowered model. docs/recipe.md has all of it.
+    """
     recipe = {
         "losses": loss_specs(loss, label), "optimizer": optimizer_spec(optimizer), "schedule": schedule_spec(schedule),
-        "freeze": [freeze] if isinstance(freeze, str) else list(freeze),
+        "freeze": [freeze] if isinstance(freeze, str) else list(freeze or ()),
         "only": [only] if isinstance(only, str) else list(only or ()),
         "clip_norm": clip_norm or 0, "clip_value": clip_value or 0, "accumulate": accumulate, "mode": mode,
         "lowered": lowered, "reset": reset, "seed": seed,
     }
+    if batch:
+        recipe["batch"] = int(batch)
     return Model(as_model(model)._m.prepare(json.dumps(recipe)))
 
 
@@ -47,6 +58,7 @@ class _State(MutableMapping):
 
     def __init__(self, native):
         self._t = native
+        self._known = None
 
     def __getitem__(self, name):
         if name not in self._names():
@@ -62,7 +74,9 @@ class _State(MutableMapping):
         raise TypeError("state variables belong to the file and cannot be removed")
 
     def _names(self):
-        return json.loads(self._t.state_names())
+        if self._known is None:  # a file's state variables never change
+            self._known = dict.fromkeys(json.loads(self._t.state_names()))
+        return self._known
 
     def __iter__(self):
         return iter(self._names())
@@ -70,15 +84,25 @@ class _State(MutableMapping):
     def __len__(self):
         return len(self._names())
 
+    def __repr__(self):
+        return f"<state: {', '.join(self._names())}>"
+
 
 class History:
-    """What `fit` gave: `.epochs` is a list of dicts, `history["loss"]` the values over epochs."""
+    """What `fit` gave: `.epochs` is a list of dicts, `history["loss"]` the values over epochs, `.history` all of them."""
 
     def __init__(self, result):
         self.epochs, self.best_epoch, self.interrupted = result["epochs"], result["best_epoch"], result["interrupted"]
 
+    @property
+    def history(self):
+        return {key: self[key] for key in (self.epochs[0] if self.epochs else ())}
+
     def __getitem__(self, key):
         return [e[key] for e in self.epochs]
+
+    def __contains__(self, key):
+        return bool(self.epochs) and key in self.epochs[0]
 
     def __len__(self):
         return len(self.epochs)
@@ -87,18 +111,12 @@ class History:
         return f"<history: {len(self.epochs)} epochs, best {self.best_epoch}>"
 
 
-def _columns(x, y=None):
-    columns = dict(x) if isinstance(x, dict) else {"x": x}
-    if isinstance(y, dict):
-        columns.update(y)
-    elif y is not None:
-        columns["y"] = y
-    return columns
-
-
 def resume(path, threads=0):
-    """A trainer that goes on where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(x, y, epochs=6)`."""
-    return Trainer(None, _native_trainer=_native.resume(os.fspath(path), threads))
+    """A trainer that goes on where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`."""
+    t = Trainer(None, _native_trainer=_native.resume(os.fspath(path), threads))
+    if os.path.isdir(path):
+        t._run = os.fspath(path)
+    return t
 
 
 class Trainer:
@@ -107,6 +125,24 @@ class Trainer:
     def __init__(self, model, seed=0, threads=0, *, _native_trainer=None):
         self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads)
         self.state = _State(self._t)
+        self._run = self._names = None
+
+    def _input_names(self):
+        if self._names is None:
+            info = self.model().info
+            targets = dict.fromkeys(v["name"] for t in info["training"] for v in t["inputs"])
+            self._names = [v["name"] for v in info["inputs"]], list(targets)
+        return self._names
+
+    @property
+    def inputs(self):
+        """Names of the model's inputs."""
+        return self._input_names()[0]
+
+    @property
+    def targets(self):
+        """Names of what the training reads beside the model's inputs: labels, target values."""
+        return self._input_names()[1]
 
     def initialize(self):
         """Runs the file's initialization."""
@@ -115,22 +151,27 @@ class Trainer:
     def step(self, feeds, which=None):
         """One step of all training sections in order, or of section `which`."""
         names, values = feed_lists(feeds)
-        loss = self._t.step(names, values, -1 if which is None else which)
-        return StepResult(loss, self._t.outputs())
+        return StepResult(*self._t.step(names, values, -1 if which is None else which))
 
     def steps(self, feeds, n):
         """n steps on the same feeds in one call; the result of the last."""
         names, values = feed_lists(feeds)
-        loss = self._t.steps(names, values, n)
-        return StepResult(loss, self._t.outputs())
+        return StepResult(*self._t.steps(names, values, n))
 
     @property
     def lr(self):
+        """The learning rate, to read and to write."""
         return self._t.rate
 
     @lr.setter
     def lr(self, value):
         self._t.rate = float(value)
+
+    def _rate_or_zero(self):
+        try:
+            return self._t.rate
+        except UsageError:
+            return 0.0
 
     @property
     def step_count(self):
@@ -144,29 +185,52 @@ class Trainer:
         """A checkpoint: a training ONNX file with state, position, seeds and checksums."""
         self._t.save(os.fspath(path))
 
-    def fit(self, x, y=None, valid=0.0, epochs=10, batch_size=32, out=None, steps=0, patience=0, shuffle=True,
-            save_every=0, on_epoch=None):
-        """Epochs over arrays; returns a History. x: an array or {input: array}; y: an array or {target: array};
-        valid: a fraction, or (x, y). on_epoch(dict) may return True to stop."""
-        names, values = feed_lists(_columns(x, y))
-        options = {"epochs": epochs, "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
-                   "save_every": save_every}
-        if out is not None:
-            options["out"] = os.fspath(out)
-        valid_names, valid_values = [], []
-        if isinstance(valid, (tuple, list)):
-            valid_names, valid_values = feed_lists(_columns(*valid))
-        elif valid:
-            options["valid"] = float(valid)
-        call = None if on_epoch is None else (lambda text: bool(on_epoch(json.loads(text))))
-        result = json.loads(self._t.fit(names, values, valid_names, valid_values, json.dumps(options), call))
-        return History(result)
-
-    def evaluate(self, x, y=None, batch_size=256):
-        """Loss and metrics on the inference form of the model, as a dict."""
-        names, values = feed_lists(_columns(x, y))
-        return json.loads(self._t.evaluate(names, values, batch_size))
-
     def export(self, path):
         """Inference ONNX with the current weights."""
         self.model().export(os.fspath(path))
+
+    def fit(self, x=None, y=None, valid=None, epochs=None, batch_size=None, out=None, steps=0, patience=0, shuffle=None,
+            save_every=0, on_epoch=None, steps_per_epoch=None):
+        """Epochs over data (10 of batch size 32 unless said otherwise); returns a History.
+
+        x: an array, {input: array}, or an iterable of batches (x, y) or {name: array}; y: an array or
+        {target: array}; valid: a fraction, or (x, y). on_epoch(dict) may return True to stop. out: a run folder.
+        A trainer from `ot.resume(run)` knows data, batch size and folder of its run.
+        """
+        if x is not None and is_batches(x):
+            if y is not None:
+                raise UsageError("an iterator gives x and y together: there is no y beside it", "OT1157")
+            return History(fit_batches(self, x, valid or None, epochs, steps, patience, out or self._run, on_epoch, steps_per_epoch))
+        if steps_per_epoch:
+            raise UsageError("steps_per_epoch cuts an iterator into epochs; arrays have their own length", "OT1157", "steps=N")
+        settings = runs.recall(self._run) if self._run else {}
+        if x is None:
+            x, y, kept_valid = runs.recall_data(self._run)
+            valid = kept_valid if valid is None else valid
+        valid = settings.get("valid", 0.0) if valid is None else valid
+        batch_size = settings.get("batch_size", 32) if batch_size is None else batch_size
+        shuffle = settings.get("shuffle", True) if shuffle is None else shuffle
+        out = self._run if out is None else os.fspath(out)
+        options = {"epochs": 10 if epochs is None else epochs, "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
+                   "save_every": save_every}
+        data, valid_data = some_rows(columns(x, y)), {}
+        if isinstance(valid, (tuple, list)):
+            valid_data = some_rows(columns(*valid))
+        elif valid:
+            options["valid"] = float(valid)
+        if out:
+            options["out"] = out
+            runs.remember(out, {"batch_size": batch_size, "valid": options.get("valid", 0.0), "shuffle": bool(shuffle)}, data, valid_data)
+        call = None if on_epoch is None else (lambda text: bool(on_epoch(json.loads(text))))
+        arguments = *feed_lists(data), *feed_lists(valid_data)
+        return History(json.loads(self._t.fit(*arguments, json.dumps(options), call)))
+
+    def evaluate(self, x, y=None, batch_size=256):
+        """Loss and metrics on the inference form of the model, as a dict."""
+        names, values = feed_lists(some_rows(columns(x, y)))
+        return json.loads(self._t.evaluate(names, values, batch_size))
+
+    def predict(self, x, batch_size=256):
+        """The first output for every row of x (an array, or {input: array}), with the current weights."""
+        model = self.model()
+        return rows_through(Session(model), model, x, batch_size)

@@ -4,6 +4,7 @@
 #include "api/handles.hpp"
 #include "convert/prepare.hpp"
 #include "core/version.hpp"
+#include "engine/check_types.hpp"
 #include "engine/gradients.hpp"
 #include "model/describe.hpp"
 #include "onnx/onnx.hpp"
@@ -123,12 +124,19 @@ ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value
   });
 }
 ot_status ot_check_file(const char* path, ot_text** json) {
-  return guarded([&] { *json = text(findings_json(check_model_file(path, all_ops()))); });
+  return guarded([&] {
+    *json = text(findings_json(with_types_checked(check_model_file(path, all_ops()), [&] {
+      return load_model(path, all_ops());
+    })));
+  });
 }
 ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir, ot_text** json) {
   return guarded([&] {
-    *json = text(findings_json(check_model_bytes({static_cast<const char*>(data), size},
-                                                 base_dir ? base_dir : "", all_ops())));
+    std::string_view bytes(static_cast<const char*>(data), size);
+    std::string base = base_dir ? base_dir : "";
+    *json = text(findings_json(with_types_checked(
+        check_model_bytes(bytes, base, all_ops()),
+        [&] { return load_model_bytes(bytes, base, all_ops()); })));
   });
 }
 ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out) {

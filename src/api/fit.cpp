@@ -1,7 +1,6 @@
 // The C API's training loop: arrays in, epochs out.
 #include "train/fit.hpp"
 
-#include <atomic>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
@@ -44,11 +43,11 @@ json epoch_json(const EpochResult& e) {
 
 struct Caller : FitObserver {
   void on_epoch(const EpochResult& e) override {
-    if (callback && callback(context, epoch_json(e).dump().c_str()) != 0) stop = 1;
+    if (callback && callback(context, epoch_json(e).dump().c_str()) != 0) *stop = 1;
   }
   ot_epoch_callback callback = nullptr;
   void* context = nullptr;
-  std::atomic<int> stop{0};
+  std::atomic<int>* stop = nullptr;
 };
 
 // Known keys only: a misspelt option must not be ignored.
@@ -102,7 +101,9 @@ ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* const* nam
     Caller caller;
     caller.callback = on_epoch;
     caller.context = context;
-    o.stop = &caller.stop;
+    t->stop = 0;
+    caller.stop = &t->stop;
+    o.stop = &t->stop;
     FitResult r = fit(*t->t, train, valid.columns.empty() ? nullptr : &valid, o, t->at, caller);
     t->at = r.at;
     json j{{"interrupted", r.interrupted}, {"best_epoch", r.best_epoch}, {"epochs", json::array()}};
@@ -110,6 +111,8 @@ ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* const* nam
     *result = text(j);
   });
 }
+
+void ot_trainer_stop(ot_trainer* t) { t->stop = 1; }
 
 ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,
                               ot_value* const* columns, int64_t batch, ot_text** result) {

@@ -1,5 +1,6 @@
 // What the opaque handles of the C API hold, and how exceptions become status codes.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct ot_trainer {
   std::unique_ptr<onnxtrain::Training> t;
   std::vector<onnxtrain::NamedValue> outputs;  // of the last step
   onnxtrain::Position at;                      // in the data
+  std::atomic<int> stop{0};                    // asks a running fit to save and return
 };
 
 namespace onnxtrain::api {

@@ -34,11 +34,13 @@ void add_train(Registry& r);
 void add_eval(Registry& r);
 void add_predict(Registry& r);
 void add_export(Registry& r);
+void add_convert(Registry& r);
 void add_diff(Registry& r);
 void add_demo(Registry& r);
 void add_doctor(Registry& r);
 void add_explain(Registry& r);
 void add_operators(Registry& r);
+void add_bench(Registry& r);
 
 // ---- shared by several commands
 // stdout: results; stderr: narration. A label padded to 10 columns, then text.

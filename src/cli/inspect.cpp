@@ -10,6 +10,7 @@
 #include "convert/prepare.hpp"
 #include "core/threads.hpp"
 #include "core/version.hpp"
+#include "engine/check_types.hpp"
 #include "model/describe.hpp"
 #include "onnx/onnx.hpp"
 
@@ -70,7 +71,8 @@ int info(const std::string& path, bool as_json, bool ops) {
 }
 
 int check(const std::string& path, bool as_json) {
-  std::vector<Finding> found = check_model_file(path, all_ops());
+  std::vector<Finding> found = with_types_checked(check_model_file(path, all_ops()),
+                                                  [&] { return load_model(path, all_ops()); });
   int errors = 0;
   json list = json::array();
   for (const Finding& f : found) {

@@ -59,7 +59,9 @@ int run(int argc, char** argv) {
   add_eval(r);
   add_predict(r);
   add_export(r);
+  add_convert(r);
   add_diff(r);
+  add_bench(r);
   add_doctor(r);
   add_explain(r);
   add_operators(r);

@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/data_flags.hpp"
+#include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/recipe_flags.hpp"
 #include "core/file.hpp"
@@ -29,7 +30,7 @@ void on_signal(int) {
 }
 
 struct TrainFlags {
-  std::string model, valid = "0.1", out, resume, progress = "auto";
+  std::string model, valid = "0.1", out, resume, progress = "auto", profile;
   DataFlags data;
   RecipeFlags recipe;
   FitOptions fit;
@@ -90,6 +91,16 @@ Start begin(const TrainFlags& f, int64_t steps) {
 }
 
 std::string config_text(const TrainFlags& f) { return f.app->config_to_str(true, false); }
+
+constexpr size_t kTraceEvents = 200000;
+
+// Where the time went: the table on the terminal, every call in the trace file.
+void report_profile(const TrainFlags& f, Training& t, const Profiler& p, uint64_t steps) {
+  t.set_observer(nullptr);
+  write_file(f.profile, p.chrome_trace());
+  print_profile(p.nodes(), Roof::measure(f.threads), int64_t(steps), 15);
+  say("profile", cat(f.profile, "   open it in chrome://tracing or ui.perfetto.dev"));
+}
 
 int train(TrainFlags& f) {
   set_quiet(f.quiet);
@@ -152,8 +163,11 @@ int train(TrainFlags& f) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   Progress progress(f.progress, f.fit.epochs);
+  Profiler profiler(kTraceEvents);
+  if (!f.profile.empty()) training.set_observer(&profiler);
   FitResult r = fit(training, train, has_valid ? &valid : nullptr, f.fit, s.at, progress);
   progress.finish();
+  if (!f.profile.empty()) report_profile(f, training, profiler, r.at.step - s.at.step);
   if (r.interrupted) {
     say("stopped", cat("saved; go on with  onnxtrain train --resume ", folder.path(), " --epochs ",
                        f.fit.epochs));
@@ -219,6 +233,8 @@ void add_train(Registry& r) {
   c->add_option("--threads", f.threads)->group("Run");
   c->add_option("--progress", f.progress, "auto|bar|lines|json|none")
       ->check(CLI::IsMember({"auto", "bar", "lines", "json", "none"}))
+      ->group("Run");
+  c->add_option("--profile", f.profile, "write a Chrome trace there, print where the time went")
       ->group("Run");
   c->add_flag("-q,--quiet", f.quiet)->group("Run");
   c->add_flag("--dry-run", f.dry_run, "say what would be done")->group("Run");

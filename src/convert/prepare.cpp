@@ -98,6 +98,8 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
   m.metadata["onnxtrain.rate"] = s.graph().value_name(rate);
   m.metadata["onnxtrain.loss"] = sources[0].file ? "custom" : sources[0].kind;
   m.metadata["onnxtrain.output"] = m.main.value_name(sources[0].output);
+  if (sources[0].class_axis != 1)
+    m.metadata["onnxtrain.class_axis"] = std::to_string(sources[0].class_axis);
   m.training.push_back(s.finish(loss));
   if (r.reset) add_reset(m, trained_names(trained), r.seed, ops);
   m.opsets[std::string(kTrainingDomain)] = 1;

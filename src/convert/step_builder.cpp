@@ -94,7 +94,7 @@ TrainingStep StepBuilder::finish(ValueId loss) {
   graph_.outputs = {loss};
   for (auto& [key, v] : bindings_) {
     bool own = std::none_of(graph_.captures.begin(), graph_.captures.end(),
-                            [&](const auto& c) { return c.inner == v; });
+                            [v = v](const auto& c) { return c.inner == v; });
     bool listed =
         std::find(graph_.outputs.begin(), graph_.outputs.end(), v) != graph_.outputs.end();
     if (!own || listed) {  // every assigned value is an output of its own

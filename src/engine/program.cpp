@@ -44,6 +44,7 @@ struct Program::Impl {
   std::shared_ptr<ThreadPool> pool;
   ProgramOptions options;
   std::mutex mutex;
+  StepObserver* observer = nullptr;
 
   struct Entry {
     std::string key;
@@ -123,6 +124,8 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
   return *plans.front().plan;
 }
 
+void Program::set_observer(StepObserver* observer) { impl_->observer = observer; }
+
 std::vector<Value> Program::run(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
                                 const std::vector<char>& wanted) {
   std::lock_guard lock(impl_->mutex);
@@ -135,6 +138,7 @@ std::vector<Value> Program::run(const std::vector<Value>& inputs, uint64_t seed,
   o.seed = seed;
   o.step = step;
   o.subgraphs = &sub;
+  o.observer = impl_->observer;
   return run_plan(plan, inputs, o, wanted);
 }
 

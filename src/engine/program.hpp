@@ -33,6 +33,8 @@ class Program {
                          const std::vector<char>& wanted = {});
   // The plan for these inputs (made now if needed): for reports.
   Plan& plan_for(const std::vector<Value>& inputs);
+  // Watches every step of every run from now on; null: nobody.
+  void set_observer(StepObserver* observer);
 
  private:
   struct Impl;

@@ -94,6 +94,7 @@ struct Session::Impl {
   ProgramOptions options;
   std::shared_ptr<ThreadPool> pool;
   std::mutex mutex;
+  StepObserver* observer = nullptr;
   // Programs by the set of defaulted inputs (initializers that are also inputs) that were fed.
   std::map<std::vector<std::string>, std::unique_ptr<Program>> programs;
 };
@@ -154,6 +155,7 @@ Program& Session::program_for(const Feeds& feeds, std::vector<Value>& inputs) {
     slot =
         std::make_unique<Program>(std::move(copy), std::vector<std::pair<ValueId, std::string>>{},
                                   std::make_shared<State>(), impl_->pool, impl_->options);
+    slot->set_observer(impl_->observer);
   }
   return *slot;
 }
@@ -186,6 +188,12 @@ std::vector<NamedValue> Session::run(const Feeds& feeds, const std::vector<std::
   std::vector<NamedValue> out;
   for (size_t k : order) out.emplace_back(g.value_name(g.outputs[k]), values[k]);
   return out;
+}
+
+void Session::set_observer(StepObserver* observer) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->observer = observer;
+  for (auto& [fed, program] : impl_->programs) program->set_observer(observer);
 }
 
 Plan& Session::plan_for(const Feeds& feeds) {

@@ -23,6 +23,8 @@ class Session {
   const Model& model() const { return *model_; }
   // The plan these feeds would run (made if needed): for reports and benchmarks.
   Plan& plan_for(const Feeds& feeds);
+  // Watches every program of this session, also those made later.
+  void set_observer(StepObserver* observer);
   Program& program_for(const Feeds& feeds, std::vector<Value>& inputs);
 
  private:

@@ -16,9 +16,6 @@ struct Training::Algorithm {
   std::vector<char> only_loss;
 };
 
-namespace {
-
-// The first output that is a floating-point scalar, one named "loss" first.
 int find_loss(const Graph& g, size_t own_outputs) {
   int found = -1;
   for (size_t k = 0; k < own_outputs; ++k) {
@@ -30,6 +27,8 @@ int find_loss(const Graph& g, size_t own_outputs) {
   }
   return found;
 }
+
+namespace {
 
 // Metadata names the rate; otherwise it is an initializer read as R by an optimizer.
 std::string find_rate(const Model& m) {
@@ -193,6 +192,10 @@ Model Training::snapshot() const {
   Model m = *model_;
   for (const auto& name : state_->names()) m.set_initializer(name, state_->get(name).clone());
   return m;
+}
+
+void Training::set_observer(StepObserver* observer) {
+  for (auto& a : algorithms_) a->program->set_observer(observer);
 }
 
 Plan& Training::plan_for(const Feeds& feeds, int which) {

@@ -14,6 +14,10 @@ struct StepResult {
   std::vector<NamedValue> outputs;  // of every algorithm run, in order
 };
 
+// The loss among the first `own_outputs` outputs of a combined graph: the one named "loss", else the
+// first floating-point scalar; -1 if there is none.
+int find_loss(const Graph& g, size_t own_outputs);
+
 class Training {
  public:
   Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOptions options = {});
@@ -47,6 +51,8 @@ class Training {
   // The model with the current state as its initializers.
   Model snapshot() const;
   Plan& plan_for(const Feeds& feeds, int which);
+  // Watches every algorithm's steps from now on; null: nobody.
+  void set_observer(StepObserver* observer);
   ThreadPool& pool() { return *pool_; }
   // For programs that run on the same state (evaluation).
   const std::shared_ptr<State>& shared_state() const { return state_; }

@@ -103,6 +103,7 @@ std::vector<Finding> check_all(const std::shared_ptr<ModelSource>& source, const
     read.keep_unknown = true;
     const Model m = load_source(source, ops, read);
     check_training_types(m, out);
+    check_operand_types(m, out);
   });
   return out.list;
 }

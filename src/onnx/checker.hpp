@@ -88,6 +88,8 @@ void check_versions(const ModelSource& source, Findings& out);
 void check_training(ModelSource& source, const OpTable& ops, NameScope& main_names, Findings& out);
 // Rules that need types and dependencies: C12, C16-C18. The model was read from `source`.
 void check_training_types(const Model& m, Findings& out);
+// Types of every node's inputs against the schemas.
+void check_operand_types(const Model& m, Findings& out);
 
 // Everything the message decides.
 void check_source(ModelSource& source, const OpTable& ops, Findings& out);

@@ -47,6 +47,25 @@ struct AverageGrad {
   }
 };
 
+Kernel make_average_last(Prepare& p) {
+  const Shape& x = p.in(0).shape;
+  auto plan = channel_pool(p.node(), x);
+  std::vector<float> counts = kernels::tap_counts<float>(
+      pool_window(p.node(), from_channels_last(x)), includes_pad(p.node()));
+  return [plan, counts](const Run& r) {
+    plan->average(*r.pool, counts.data(), r.in<float>(0), r.out<float>(0));
+  };
+}
+Kernel make_average_grad_last(Prepare& p) {
+  const Shape& x = p.out(0).shape;
+  auto plan = channel_pool(p.node(), x);
+  std::vector<float> counts = kernels::tap_counts<float>(
+      pool_window(p.node(), from_channels_last(x)), includes_pad(p.node()));
+  return [plan, counts](const Run& r) {
+    plan->average_grad(*r.pool, counts.data(), r.in<float>(0), r.out<float>(0));
+  };
+}
+
 void average_grad_shape(ShapeCtx& c) {
   Shape x = c.ints(1);
   num_elements(x);
@@ -109,14 +128,20 @@ std::vector<ValueId> average_lower(GradBuilder& b) {
 
 void register_average_pool(OpTable& t) {
   for (const char* name : {"AveragePool", "GlobalAveragePool"})
+    set_channels_last(kOnnxDomain, name, {.in = {0}, .out = {0}, .applies = pool_channels_last});
+  set_channels_last(kOwnDomain, "AveragePoolGrad",
+                    {.in = {0}, .out = {0}, .applies = pool_channels_last});
+  for (const char* name : {"AveragePool", "GlobalAveragePool"})
     t.add({.name = name,
            .shape = pool_shape,
-           .impls = {{"ref", nullptr, float_or_double<Average>}},
+           .impls = {{"last", pool_refuses_last, make_average_last},
+                     {"ref", nullptr, float_or_double<Average>}},
            .grad = average_grad});
   t.add({.name = "AveragePoolGrad",
          .domain = std::string(kOwnDomain),
          .shape = average_grad_shape,
-         .impls = {{"ref", nullptr, float_or_double<AverageGrad>}},
+         .impls = {{"last", pool_refuses_last, make_average_grad_last},
+                   {"ref", nullptr, float_or_double<AverageGrad>}},
          .grad = average_grad_grad,
          .lower = average_lower});
 }

@@ -36,6 +36,8 @@ void run(ValueCtx& c) {
     state.push_back(c.has(int(k) + 2) ? *c.in(int(k) + 2) : Value());
   if (go && !c.has(0) && never_ends(body))
     model_error("OT1403", "Loop has no trip count and its body always returns true: it never ends");
+  if (go && trips > kMaxTrips && never_ends(body))
+    model_error("OT1402", cat("Loop has ", trips, " iterations; the limit is ", kMaxTrips));
   std::vector<std::vector<Tensor>> collected(scans);
   for (int64_t i = 0; go && (trips < 0 ? !c.has(0) : i < trips); ++i) {
     if (i >= kMaxTrips)

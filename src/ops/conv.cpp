@@ -20,7 +20,7 @@ void conv_shape(ShapeCtx& c) {
 }
 
 ConvShape problem(const Prepare& p) {
-  return conv_shape_of(p.node(), p.in(0).shape, p.in(1).shape);
+  return conv_shape_of(p.node(), channels_first(p.node(), p.in(0).shape), p.in(1).shape);
 }
 ConvOperands operands(const Prepare& p) {
   return {.x = 0, .w = 1, .dy = -1, .bias = p.has(2) ? 2 : -1};
@@ -70,10 +70,10 @@ void grad_w_shape(ShapeCtx& c) {
 }
 
 ConvShape problem_x(const Prepare& p) {
-  return conv_shape_of(p.node(), p.out(0).shape, p.in(1).shape);
+  return conv_shape_of(p.node(), channels_first(p.node(), p.out(0).shape), p.in(1).shape);
 }
 ConvShape problem_w(const Prepare& p) {
-  return conv_shape_of(p.node(), p.in(1).shape, p.out(0).shape);
+  return conv_shape_of(p.node(), channels_first(p.node(), p.in(1).shape), p.out(0).shape);
 }
 constexpr ConvOperands kGradXOperands{.x = -1, .w = 1, .dy = 0, .bias = -1};
 constexpr ConvOperands kGradWOperands{.x = 1, .w = -1, .dy = 0, .bias = -1};
@@ -208,6 +208,12 @@ Cost conv_cost(const Prepare& p) {
 }  // namespace
 
 void register_conv(OpTable& t) {
+  set_channels_last(kOnnxDomain, "Conv",
+                    {.in = {0}, .out = {0}, .gains = true, .applies = conv_channels_last});
+  set_channels_last(kOwnDomain, "ConvGradX",
+                    {.in = {0}, .out = {0}, .gains = true, .applies = conv_channels_last});
+  set_channels_last(kOwnDomain, "ConvGradW",
+                    {.in = {0, 1}, .out = {}, .gains = true, .applies = conv_channels_last});
   t.add({.name = "Conv",
          .shape = conv_shape,
          .impls = {{"onednn", refuses, make_onednn}, {"ref", nullptr, float_or_double<ConvRef>}},

@@ -83,7 +83,9 @@ void shape(ShapeCtx& c) {
   c.set(0, c.dtype(0), with_channels(s.batch, s.in_channels, s.window.in));
 }
 
-ConvShape problem(const Prepare& p) { return problem_of(p.node(), p.in(0).shape, p.in(1).shape); }
+ConvShape problem(const Prepare& p) {
+  return problem_of(p.node(), channels_first(p.node(), p.in(0).shape), p.in(1).shape);
+}
 ConvOperands operands(const Prepare& p) {
   return {.x = -1, .w = 1, .dy = 0, .bias = p.has(2) ? 2 : -1};
 }
@@ -144,6 +146,8 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_conv_transpose(OpTable& t) {
+  set_channels_last(kOnnxDomain, "ConvTranspose",
+                    {.in = {0}, .out = {0}, .gains = true, .applies = conv_channels_last});
   t.add({.name = "ConvTranspose",
          .shape = shape,
          .impls = {{"onednn", refuses, make_onednn}, {"ref", nullptr, float_or_double<Ref>}},

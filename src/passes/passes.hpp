@@ -36,6 +36,8 @@ void absorb_constants(Graph& g);
 void pass_dead(Graph& g, const PassContext& c);
 void pass_identity(Graph& g, const PassContext& c);  // removes Identity and other no-op nodes
 void pass_cse(Graph& g, const PassContext& c);
+void pass_layout(Graph& g, const PassContext& c);  // channels last where convolutions gain
+void pass_fuse_norm(Graph& g, const PassContext& c);
 void pass_fuse_elementwise(Graph& g, const PassContext& c);
 
 }  // namespace onnxtrain

@@ -198,13 +198,13 @@ std::vector<Value> run_plan(Plan& plan, const std::vector<Value>& inputs, const 
   }
   bind_inputs(plan, inputs, f);
   for (const Step& s : plan.steps) {
-    if (o.observer) (*o.observer)(plan, s, true);
+    if (o.observer) o.observer->before(plan, s);
     if (s.dynamic) {
       run_dynamic(f, s);
     } else {
       s.kernel(Run{s.in.data(), s.out.data(), s.workspace, o.pool, o.seed, o.step, nullptr});
     }
-    if (o.observer) (*o.observer)(plan, s, false);
+    if (o.observer) o.observer->after(plan, s);
   }
   std::vector<Value> results(plan.graph.outputs.size());
   for (size_t k = 0; k < results.size(); ++k) {

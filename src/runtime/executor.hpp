@@ -11,12 +11,18 @@ namespace onnxtrain {
 using SubgraphRunner =
     std::function<std::vector<Value>(const GraphPtr&, std::vector<Value> inputs, uint64_t step)>;
 
+// Told about every step of a run when there is one (profiler).
+struct StepObserver {
+  virtual ~StepObserver() = default;
+  virtual void before(const Plan& plan, const Step& step) = 0;
+  virtual void after(const Plan& plan, const Step& step) = 0;
+};
+
 struct RunOptions {
   ThreadPool* pool = nullptr;
   uint64_t seed = 0, step = 0;
   const SubgraphRunner* subgraphs = nullptr;
-  // Called around every step when set (profiler): before with true, after with false.
-  const std::function<void(const Plan&, const Step&, bool before)>* observer = nullptr;
+  StepObserver* observer = nullptr;
   bool assign_updates = true;
 };
 

@@ -39,19 +39,15 @@ Evaluator::Evaluator(Training& t) : training_(t) {
   const Model& m = t.source();
   const TrainingStep& step = m.training[0];
   Graph g = combine(m.main, step);
-  size_t own = step.algorithm.outputs.size();
+  describe_ = describe_scores(m);
   std::vector<ValueId> outputs;
-  for (size_t k = 0; k < own; ++k)
-    if (g.value_name(g.outputs[k]) == "loss") {
-      loss_ = int(outputs.size());
-      outputs.push_back(g.outputs[k]);
-    }
-  for (size_t k = own; k < g.outputs.size(); ++k) {
-    const TypeInfo& type = g.value(g.outputs[k]).type;
-    if (scores_ < 0 && type.is_tensor() && dtype_is_float(type.elem)) {
-      scores_ = int(outputs.size());
-      outputs.push_back(g.outputs[k]);
-    }
+  if (int k = find_loss(g, step.algorithm.outputs.size()); k >= 0) {
+    loss_ = int(outputs.size());
+    outputs.push_back(g.outputs[size_t(k)]);
+  }
+  if (describe_.value != kNone) {  // values of the main graph keep their numbers
+    scores_ = int(outputs.size());
+    outputs.push_back(describe_.value);
   }
   g.outputs = outputs;
   use_inference_form(g, m.main.values.size());
@@ -84,7 +80,7 @@ TaskKind Evaluator::task(const FeedColumns& data) const {
 }
 
 Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
-  Metrics metrics(task(data));
+  Metrics metrics(task(data), describe_);
   Prefetcher prefetch(data.columns, batch, 1);
   std::vector<int64_t> order(size_t(data.rows()));
   std::iota(order.begin(), order.end(), int64_t(0));
@@ -105,6 +101,8 @@ Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
     const Tensor& scores = scores_ >= 0 ? std::get<Tensor>(out[size_t(scores_)]) : none;
     if (scores_ >= 0 && label < b->tensors.size())
       metrics.add(scores, b->tensors[label], loss, b->rows);
+    else
+      metrics.add_loss(loss, b->rows);
   }
   return metrics;
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "train/scores.hpp"
+
 namespace onnxtrain {
 
 InputSpec input_spec(const ValueDef& d) {
@@ -23,21 +25,20 @@ bool is_target(const Model& m, const std::string& name) {
   return std::find(inputs.begin(), inputs.end(), name) == inputs.end();
 }
 
-int64_t classes_of(const Model& m, std::string& output) {
-  for (ValueId v : m.main.outputs) {
-    const TypeInfo& t = m.main.value(v).type;
-    if (!t.is_tensor() || !dtype_is_float(t.elem) || !t.shape || t.shape->size() < 2) continue;
-    output = m.main.value_name(v);
-    return (*t.shape)[1].known() ? (*t.shape)[1].value : 0;
-  }
-  return 0;
+// Inputs of all sections, each once: `fit` runs them one after the other on the same rows.
+std::vector<std::pair<std::string, const ValueDef*>> all_inputs(const Training& t) {
+  std::vector<std::pair<std::string, const ValueDef*>> all;
+  for (int i = 0; i < t.algorithms(); ++i)
+    for (const auto& name : t.input_names(i))
+      if (std::none_of(all.begin(), all.end(), [&](const auto& x) { return x.first == name; }))
+        all.emplace_back(name, &t.input(i, name));
+  return all;
 }
 
 }  // namespace
 
 void describe_inputs(const Training& t, OpenOptions& o) {
-  std::string output;
-  o.classes = classes_of(t.source(), output);
+  o.classes = describe_scores(t.source()).classes;
   for (const auto& name : t.input_names(0)) {
     if (is_target(t.source(), name)) continue;
     Shape dims = input_spec(t.input(0, name)).dims;
@@ -51,19 +52,22 @@ void describe_inputs(const Training& t, OpenOptions& o) {
 LoadedData feeds_for(const Dataset& data, const Training& t, const FeedOptions& o) {
   const Model& m = t.source();
   std::vector<std::string> inputs, targets;
-  for (const auto& name : t.input_names(0)) (is_target(m, name) ? targets : inputs).push_back(name);
-  std::string output;
-  int64_t classes = classes_of(m, output);
+  const auto all = all_inputs(t);
+  for (const auto& [name, d] : all) (is_target(m, name) ? targets : inputs).push_back(name);
+  const Scores scores = describe_scores(m);
   std::map<std::string, std::string> columns = match_columns(data, inputs, targets, o.map);
   LoadedData out;
   Adapted first;
   LabelSummary summary;
   bool has_labels = false;
-  for (const auto& name : t.input_names(0)) {
-    const ValueDef& d = t.input(0, name);
+  for (const auto& [name, declared] : all) {
+    const ValueDef& d = *declared;
     Adapted a;
     if (is_target(m, name) && dtype_is_integer(d.type.elem)) {
-      a = adapt_labels(data, columns.at(name), {input_spec(d), output, classes}, o.adapt, summary);
+      AdaptOptions here = o.adapt;
+      if (!here.ignore_index) here.ignore_index = scores.ignore_index;
+      a = adapt_labels(data, columns.at(name), {input_spec(d), scores.output, scores.classes}, here,
+                       summary);
       out.labels = labels_by_row(*a.column);
       has_labels = true;
     } else {

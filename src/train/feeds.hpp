@@ -24,7 +24,7 @@ struct LoadedData {
 
 // What a dataset needs to know about the model before it is opened (synthetic: sizes).
 void describe_inputs(const Training& t, OpenOptions& o);
-// Columns for the inputs of the first training section.
+// Columns for the inputs of all training sections.
 LoadedData feeds_for(const Dataset& data, const Training& t, const FeedOptions& o);
 // The declared type of a graph input, as data/ wants it.
 InputSpec input_spec(const ValueDef& d);

@@ -76,6 +76,7 @@ class Evaluator {
   std::vector<ValueDef> inputs_;
   std::vector<std::string> outputs_;
   int loss_ = -1, scores_ = -1;
+  Scores describe_;
   Training& training_;
 };
 

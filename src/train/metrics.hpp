@@ -7,19 +7,21 @@
 #include <vector>
 
 #include "core/tensor.hpp"
+#include "train/scores.hpp"
 
 namespace onnxtrain {
 
-// Which metrics make sense for this output and target: accuracy (and top5) for class labels,
-// mae and rmse otherwise.
+// Which metrics make sense for this output and target: accuracy (and top5, and perplexity for
+// sequences) for class labels, mae and rmse otherwise.
 enum class TaskKind { kClasses, kBinary, kRegression };
 
 class Metrics {
  public:
-  explicit Metrics(TaskKind task) : task_(task) {}
-  void reset();
-  // output: [N,K,...] scores or predictions; target: labels or values. Loss: mean of the batch.
+  explicit Metrics(TaskKind task, Scores scores = {}) : task_(task), scores_(std::move(scores)) {}
+  // output: scores or predictions; target: labels or values. Loss: mean of the batch.
   void add(const Tensor& output, const Tensor& target, double loss, int64_t rows);
+  // A batch of which only the loss is known: the training has no target.
+  void add_loss(double loss, int64_t rows);
   // (name, value) in the order they are printed; accuracy is a fraction.
   std::vector<std::pair<std::string, double>> values() const;
   double loss() const { return rows_ ? loss_sum_ / double(rows_) : 0; }
@@ -35,9 +37,11 @@ class Metrics {
  private:
   void add_classes(const Tensor& output, const Tensor& target);
   TaskKind task_;
+  Scores scores_;
   double loss_sum_ = 0, absolute_ = 0, square_ = 0;
   int64_t rows_ = 0, elements_ = 0, right_ = 0, right5_ = 0, classes_ = 0;
   std::vector<std::vector<int64_t>> confusion_;
+  bool sequence_ = false;  // a label per position, classes last
 };
 
 }  // namespace onnxtrain

@@ -171,9 +171,9 @@ Picture decode(const uint8_t* data, int64_t size) {
   if (begins("BM", 2)) return decode_bmp(data, size);
   if (begins("II*\0", 4) || begins("MM\0*", 4)) return decode_tiff(data, size);
   if (size > 2 && data[0] == 'P' && data[1] >= '1' && data[1] <= '6') return decode_pnm(data, size);
-  if (begins("RIFF", 4)) data_error("OT1191", "WebP pictures are not supported");
+  if (begins("RIFF", 4)) return decode_webp(data, size);
   if (begins("\0\0\0\x0cjP", 6) || begins("\xff\x4f\xff\x51", 4))
-    data_error("OT1191", "JPEG 2000 pictures are not supported");
+    return decode_jpeg2000(data, size);
   data_error("OT1191", "the format of the picture is unknown");
 }
 

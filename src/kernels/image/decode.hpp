@@ -1,5 +1,5 @@
-// Pictures to RGB pixels: JPEG (baseline), PNG, BMP, PNM and uncompressed TIFF. The bytes are
-// untrusted: everything is checked before it is used, and a damaged picture is a data error.
+// Pictures to RGB pixels: JPEG (baseline), JPEG 2000, WebP, PNG, BMP, PNM and uncompressed TIFF. The
+// bytes are untrusted: everything is checked before it is used, and a damaged picture is a data error.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -19,6 +19,8 @@ Picture decode_png(const uint8_t* data, int64_t size);
 Picture decode_bmp(const uint8_t* data, int64_t size);
 Picture decode_pnm(const uint8_t* data, int64_t size);
 Picture decode_tiff(const uint8_t* data, int64_t size);
+Picture decode_webp(const uint8_t* data, int64_t size);
+Picture decode_jpeg2000(const uint8_t* data, int64_t size);
 
 [[noreturn]] void damaged(const char* format, const char* what);
 // A picture of this size, after a check against the memory limit.

@@ -1,0 +1,72 @@
+"""What people hand to `fit`, `evaluate` and `predict`: arrays, dicts of arrays, tables, batches one after the other."""
+
+import os
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from .errors import DataError, UsageError
+
+
+def is_batches(x):
+    """True for a generator, a loader or any other iterable of batches; False for arrays and what becomes one."""
+    if isinstance(x, (Mapping, list, tuple, str, bytes, os.PathLike, np.ndarray)) or hasattr(x, "__array__"):
+        return False
+    return hasattr(x, "__iter__") or callable(x)
+
+
+def is_one_pass(x):
+    return isinstance(x, Iterator)
+
+
+def array(x, name):
+    """One column as an array; the first dimension counts the rows."""
+    try:
+        a = np.asarray(x)
+    except ValueError as e:  # rows of different lengths
+        raise DataError(f"'{name}' is not an array: {e}", "OT2105") from e
+    if a.dtype.kind in "OUST" or a.ndim == 0:
+        kind = "a single value" if a.ndim == 0 else "objects or rows of different lengths" if a.dtype == object else "text"
+        raise DataError(f"'{name}' is not an array of numbers: it holds {kind}", "OT2105",
+                        "classes, labels = numpy.unique(y, return_inverse=True) numbers labels" if kind == "text"
+                        else "numpy.asarray(..., dtype=numpy.float32) shows what is wrong with it")
+    return a
+
+
+def columns(x, y=None):
+    """{name: array} of x and y; a dict keeps its names, anything else is called x and y."""
+    if isinstance(x, (str, os.PathLike)):
+        raise UsageError(f"expected arrays, got the path '{os.fspath(x)}'", "OT1156",
+                         "data = dict(numpy.load('data.npz')), or train from the command line: onnxtrain train MODEL --data FILE")
+    named = dict(x) if isinstance(x, Mapping) else {"x": x}
+    if isinstance(y, Mapping):
+        named.update(y)
+    elif y is not None:
+        named["y"] = y
+    return {k: array(v, k) for k, v in named.items()}
+
+
+def some_rows(named):
+    """The same, and an error when there are none."""
+    for name, a in named.items():
+        if len(a) == 0:
+            raise DataError(f"'{name}' has no rows", "OT2101")
+    return named
+
+
+def batch_feeds(item, inputs, targets):
+    """A batch as an iterator gives it, (x, y), {name: array} or x, by the names of the model."""
+    if isinstance(item, Mapping):
+        named = dict(item)
+    elif isinstance(item, (tuple, list)) and len(item) == 2:
+        named = {}
+        for part, usual in zip(item, "xy"):
+            named.update(part if isinstance(part, Mapping) else {usual: part})
+    elif isinstance(item, (tuple, list)) and len(item) == 1:
+        named = {"x": item[0]}
+    else:
+        named = {"x": item}
+    for usual, names in (("x", inputs), ("y", targets)):
+        if usual in named and usual not in names and len(names) == 1:
+            named[names[0]] = named.pop(usual)
+    return {k: array(v, k) for k, v in named.items()}

@@ -1,0 +1,104 @@
+// Models: files, initializers, prepare, gradients.
+#include "native.hpp"
+
+namespace otpy {
+
+void bind_model(nb::module_& m) {
+  nb::class_<PyModel>(m, "Model")
+      .def("save",
+           [](const PyModel& s, const std::string& path) {
+             released([&] { return ot_model_save(s.h.get(), path.c_str()); });
+           })
+      .def("export",
+           [](const PyModel& s, const std::string& path) {
+             released([&] { return ot_model_export(s.h.get(), path.c_str()); });
+           })
+      .def(
+          "bytes",
+          [](const PyModel& s, bool inference_only) {
+            ot_text* t = nullptr;
+            released([&] { return ot_model_bytes(s.h.get(), inference_only, &t); });
+            return take(t);
+          },
+          "inference_only"_a = false)
+      .def("info",
+           [](const PyModel& s) {
+             ot_text* t = nullptr;
+             ok(ot_model_info(s.h.get(), &t));
+             return take(t);
+           })
+      .def("initializer",
+           [](const PyModel& s, const std::string& name) {
+             ot_value* v = nullptr;
+             ok(ot_model_initializer(s.h.get(), name.c_str(), &v));
+             return PyValue(v);
+           })
+      .def("set_initializer",
+           [](PyModel& s, const std::string& name, const PyValue& v) {
+             ok(ot_model_set_initializer(s.h.get(), name.c_str(), v.h.get()));
+           })
+      .def("adapt",
+           [](const PyModel& s, const std::string& input, const PyValue& array) {
+             ot_value* v = nullptr;
+             released([&] { return ot_model_adapt(s.h.get(), input.c_str(), array.h.get(), &v); });
+             return PyValue(v);
+           })
+      .def("prepare",
+           [](const PyModel& s, const std::string& recipe) {
+             ot_model* out = nullptr;
+             released([&] { return ot_prepare(s.h.get(), recipe.c_str(), &out); });
+             return PyModel(out);
+           })
+      .def(
+          "gradients",
+          [](const PyModel& s, const std::vector<std::string>& names,
+             const std::vector<const PyValue*>& inputs, std::optional<std::vector<std::string>> of,
+             const std::vector<const PyValue*>& cotangents, const std::vector<std::string>& wrt,
+             int threads) {
+            Names in(names), w(wrt), o(of ? *of : std::vector<std::string>());
+            std::vector<ot_value*> values = handles(inputs), cot = handles(cotangents),
+                                   out(wrt.size(), nullptr);
+            ot_options opt = options(threads, 0);
+            released([&] {
+              return ot_gradients(s.h.get(), in.p.size(), in.p.data(), values.data(), o.p.size(),
+                                  of ? o.p.data() : nullptr, cot.empty() ? nullptr : cot.data(),
+                                  w.p.size(), w.p.data(), &opt, out.data());
+            });
+            return wrap(out);
+          },
+          "names"_a, "inputs"_a, "of"_a.none(), "cotangents"_a, "wrt"_a, "threads"_a = 0);
+  m.def("load", [](const std::string& path) {
+    ot_model* out = nullptr;
+    released([&] { return ot_model_load(path.c_str(), &out); });
+    return PyModel(out);
+  });
+  m.def(
+      "load_bytes",
+      [](nb::bytes data, std::optional<std::string> base) {
+        ot_model* out = nullptr;
+        const char* p = data.c_str();
+        size_t n = data.size();
+        released([&] { return ot_model_load_bytes(p, n, base ? base->c_str() : nullptr, &out); });
+        return PyModel(out);
+      },
+      "data"_a, "base_dir"_a.none() = nb::none());
+  m.def("parse", [](const std::string& text) {
+    ot_model* out = nullptr;
+    ok(ot_model_parse(text.c_str(), &out));
+    return PyModel(out);
+  });
+  m.def("check_file", [](const std::string& path) {
+    ot_text* t = nullptr;
+    released([&] { return ot_check_file(path.c_str(), &t); });
+    return take(t);
+  });
+  m.def("check_bytes", [](nb::bytes data) {
+    ot_text* t = nullptr;
+    const char* p = data.c_str();
+    size_t n = data.size();
+    released([&] { return ot_check_bytes(p, n, nullptr, &t); });
+    return take(t);
+  });
+}
+
+}  // namespace otpy

@@ -1,0 +1,233 @@
+// Trainers: steps, state, epochs.
+#include <atomic>
+#include <csignal>
+#include <utility>
+
+#include "native.hpp"
+
+namespace otpy {
+
+namespace {
+
+struct PyTrainer {
+  ot::detail::Handle<ot_trainer, ot_trainer_free> h;
+  Guard guard;
+};
+
+// While it lives, the first Ctrl-C asks the training to save and return; the second one is
+// Python's again. Only Python's main thread may hold one: signals arrive there.
+class StopOnInterrupt {
+ public:
+  explicit StopOnInterrupt(ot_trainer* t) {
+    ot_trainer* none = nullptr;
+    if (!on_main_thread() || !running_.compare_exchange_strong(none, t)) return;
+    active_ = true;
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = int(SA_RESETHAND);
+    sigaction(SIGINT, &action, &before_);
+  }
+  ~StopOnInterrupt() {
+    if (!active_) return;
+    sigaction(SIGINT, &before_, nullptr);
+    running_ = nullptr;
+  }
+  StopOnInterrupt(const StopOnInterrupt&) = delete;
+  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
+  bool interrupted() const { return active_ && seen_.exchange(false); }
+
+ private:
+  static bool on_main_thread() {
+    nb::object threading = nb::module_::import_("threading");
+    return threading.attr("current_thread")().is(threading.attr("main_thread")());
+  }
+  static void on_signal(int) {
+    seen_ = true;
+    if (ot_trainer* t = running_) ot_trainer_stop(t);
+  }
+  static inline std::atomic<ot_trainer*> running_{nullptr};
+  static inline std::atomic<bool> seen_{false};
+  struct sigaction before_ {};
+  bool active_ = false;
+};
+
+// A Python function called after each epoch; its exception stops the training and is raised
+// afterwards.
+struct Callback {
+  nb::object call;
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+
+  static int run(void* self, const char* json) {
+    nb::gil_scoped_acquire gil;
+    auto* x = static_cast<Callback*>(self);
+    try {
+      return !x->call.is_none() && nb::cast<bool>(x->call(nb::str(json)));
+    } catch (nb::python_error& e) {
+      e.restore();
+      PyErr_Fetch(&x->type, &x->value, &x->trace);
+      return 1;
+    }
+  }
+  void rethrow() const {
+    if (!type) return;
+    PyErr_Restore(type, value, trace);
+    throw nb::python_error();
+  }
+};
+
+using StringList = std::vector<std::string>;
+using ValueList = std::vector<const PyValue*>;
+
+// (loss, [(name, value)]) of `run`, which makes steps.
+template <class F>
+nb::tuple stepped(PyTrainer& t, F&& run) {
+  double loss = 0;
+  std::vector<std::pair<std::string, ot_value*>> outputs;
+  t.guard.released([&] {
+    ot_status s = run(&loss);
+    for (size_t k = 0; s == OT_OK && k < ot_trainer_output_count(t.h.get()); ++k) {
+      ot_value* v = nullptr;
+      s = ot_trainer_output(t.h.get(), k, &v);
+      if (s == OT_OK) outputs.emplace_back(ot_trainer_output_name(t.h.get(), k), v);
+    }
+    return s;
+  });
+  nb::list list;
+  for (auto& [name, v] : outputs) list.append(nb::make_tuple(name, PyValue(v)));
+  return nb::make_tuple(loss, list);
+}
+
+nb::bytes fit(PyTrainer& t, const StringList& names, const ValueList& columns,
+              const StringList& valid_names, const ValueList& valid_columns,
+              const std::string& options, nb::object on_epoch) {
+  Names n(names), vn(valid_names);
+  std::vector<ot_value*> c = handles(columns), vc = handles(valid_columns);
+  ot_text* result = nullptr;
+  Callback callback{std::move(on_epoch)};
+  bool interrupted = false;
+  {
+    StopOnInterrupt stop(t.h.get());
+    t.guard.released([&] {
+      return ot_trainer_fit(t.h.get(), n.p.size(), n.p.data(), c.data(), vn.p.size(), vn.p.data(),
+                            vc.data(), options.c_str(), Callback::run, &callback, &result);
+    });
+    interrupted = stop.interrupted();
+  }
+  nb::bytes out = take(result);
+  callback.rethrow();
+  if (interrupted) {
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+    throw nb::python_error();
+  }
+  return out;
+}
+
+nb::bytes evaluate(PyTrainer& t, const StringList& names, const ValueList& columns, int64_t batch) {
+  Names n(names);
+  std::vector<ot_value*> c = handles(columns);
+  ot_text* result = nullptr;
+  t.guard.released([&] {
+    return ot_trainer_evaluate(t.h.get(), n.p.size(), n.p.data(), c.data(), batch, &result);
+  });
+  return take(result);
+}
+
+void bind_state(nb::class_<PyTrainer>& c) {
+  c.def("state_names",
+        [](const PyTrainer& t) {
+          ot_text* text = nullptr;
+          t.guard.released([&] { return ot_trainer_state_names(t.h.get(), &text); });
+          return take(text);
+        })
+      .def("get",
+           [](const PyTrainer& t, const std::string& name) {
+             ot_value* v = nullptr;
+             t.guard.released([&] { return ot_trainer_get(t.h.get(), name.c_str(), &v); });
+             return PyValue(v);
+           })
+      .def("set",
+           [](PyTrainer& t, const std::string& name, const PyValue& v) {
+             t.guard.released([&] { return ot_trainer_set(t.h.get(), name.c_str(), v.h.get()); });
+           })
+      .def("adapt",
+           [](const PyTrainer& t, const std::string& input, const PyValue& array) {
+             ot_value* v = nullptr;
+             t.guard.released(
+                 [&] { return ot_trainer_adapt(t.h.get(), input.c_str(), array.h.get(), &v); });
+             return PyValue(v);
+           })
+      .def_prop_rw(
+          "rate",
+          [](const PyTrainer& t) {
+            double r = 0;
+            t.guard.released([&] { return ot_trainer_rate(t.h.get(), &r); });
+            return r;
+          },
+          [](PyTrainer& t, double r) {
+            t.guard.released([&] { return ot_trainer_set_rate(t.h.get(), r); });
+          })
+      .def_prop_ro("step_count",
+                   [](const PyTrainer& t) { return ot_trainer_step_count(t.h.get()); })
+      .def("save",
+           [](const PyTrainer& t, const std::string& path) {
+             t.guard.released([&] { return ot_trainer_save(t.h.get(), path.c_str()); });
+           })
+      .def("model", [](const PyTrainer& t) {
+        ot_model* out = nullptr;
+        t.guard.released([&] { return ot_trainer_model(t.h.get(), &out); });
+        return PyModel(out);
+      });
+}
+
+}  // namespace
+
+void bind_trainer(nb::module_& m) {
+  nb::class_<PyTrainer> c(m, "Trainer");
+  c.def(
+       "__init__",
+       [](PyTrainer* self, const PyModel& model, uint64_t seed, int threads) {
+         new (self) PyTrainer;
+         ot_options o = options(threads, seed);
+         ot_trainer* t = nullptr;
+         released([&] { return ot_trainer_create(model.h.get(), &o, &t); });
+         self->h.reset(t);
+       },
+       "model"_a, "seed"_a = 0, "threads"_a = 0)
+      .def("initialize",
+           [](PyTrainer& t) {
+             t.guard.released([&] { return ot_trainer_initialize(t.h.get()); });
+           })
+      .def(
+          "step",
+          [](PyTrainer& t, const StringList& names, const ValueList& inputs, int which) {
+            Names in(names);
+            std::vector<ot_value*> values = handles(inputs);
+            return stepped(t, [&](double* loss) {
+              return ot_trainer_step(t.h.get(), in.p.size(), in.p.data(), values.data(), which,
+                                     loss);
+            });
+          },
+          "names"_a, "inputs"_a, "which"_a = -1)
+      .def("steps",
+           [](PyTrainer& t, const StringList& names, const ValueList& inputs, uint64_t n) {
+             Names in(names);
+             std::vector<ot_value*> values = handles(inputs);
+             return stepped(t, [&](double* loss) {
+               return ot_trainer_steps(t.h.get(), in.p.size(), in.p.data(), values.data(), n, loss);
+             });
+           })
+      .def("fit", &fit, "names"_a, "columns"_a, "valid_names"_a, "valid_columns"_a, "options"_a,
+           "on_epoch"_a.none())
+      .def("evaluate", &evaluate);
+  bind_state(c);
+  m.def("resume", [](const std::string& path, int threads) {
+    ot_options o = options(threads, 0);
+    ot_trainer* t = nullptr;
+    released([&] { return ot_trainer_resume(path.c_str(), &o, &t); });
+    PyTrainer p;
+    p.h.reset(t);
+    return p;
+  });
+}
+
+}  // namespace otpy

@@ -1,0 +1,45 @@
+"""`onnxtrain bench` and `train --profile`: where the time goes, for people and machines."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+
+from test_slice import mlp
+
+CLI = os.path.join(os.path.dirname(sys.executable), "onnxtrain")
+
+
+def run(*args):
+    return subprocess.run([CLI, *args], capture_output=True, text=True, check=True)
+
+
+def test_bench_gives_both_forms_and_every_phase(tmp_path):
+    onnx.save(mlp(), tmp_path / "m.onnx")
+    out = run("bench", str(tmp_path / "m.onnx"), "--batch", "8", "--seconds", "0.02", "--json", "--trace", str(tmp_path / "t"))
+    result = json.loads(out.stdout)
+    assert result["batch"] == 8
+    for part in ("inference", "training"):
+        r = result[part]
+        assert r["ms_per_step"] > 0 and r["samples_per_second"] > 0 and r["peak_rss_bytes"] > 1e6
+        assert r["operators"] and r["roof"]["gflops"] > 0
+        gemm = next(n for n in r["nodes"] if n["op"] in ("Gemm", "FusedMatMul") and n["phase"] == "forward")
+        assert gemm["flops"] == 2 * 8 * 4 * 16
+        events = json.load(open(tmp_path / f"t.{part}.json"))["traceEvents"]
+        assert events and all(e["dur"] >= 0 and e["ph"] == "X" for e in events)
+    assert {n["phase"] for n in result["inference"]["nodes"]} == {"forward"}
+    assert {n["phase"] for n in result["training"]["nodes"]} == {"forward", "backward", "update"}
+
+
+def test_train_profile_writes_a_trace(tmp_path):
+    onnx.save(mlp(), tmp_path / "m.onnx")
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "d.npz", x=rng.standard_normal((64, 4)).astype(np.float32), y=rng.integers(0, 3, 64))
+    out = run("train", str(tmp_path / "m.onnx"), "--data", str(tmp_path / "d.npz"), "--epochs", "1", "--batch", "16",
+              "--valid", "0", "--out", str(tmp_path / "run"), "--profile", str(tmp_path / "p.json"))
+    assert "backward" in out.stdout
+    events = json.load(open(tmp_path / "p.json"))["traceEvents"]
+    assert len(events) % 4 == 0 and {e["cat"] for e in events} == {"forward", "backward", "update"}

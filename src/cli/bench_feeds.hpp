@@ -1,0 +1,16 @@
+// Made-up inputs for `bench`: right types and shapes, class numbers and indices in range.
+#pragma once
+#include "engine/session.hpp"
+
+namespace onnxtrain::cli {
+
+struct FeedSizes {
+  int64_t batch = 32;
+  std::vector<std::string> dims;  // "N=8": a named dimension; "x=8,128": the shape of an input
+};
+
+// A tensor per input; open dimensions come from `sizes`, the first one otherwise is the batch, and
+// others are 1. Indices into tables and class numbers are drawn from the range the model has.
+Feeds made_up_feeds(const Model& m, const std::vector<ValueDef>& inputs, const FeedSizes& sizes);
+
+}  // namespace onnxtrain::cli

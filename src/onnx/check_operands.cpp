@@ -1,0 +1,76 @@
+// Are the element types of a node's inputs among those that its operator's schema allows, and equal
+// where the schema names them alike? For `check`; running finds the same in its own words.
+#include <map>
+#include <unordered_set>
+
+#include "onnx/checker.hpp"
+#include "onnx/defs/data_type_utils.h"
+#include "onnx/defs/schema.h"
+#include "onnx/tensors.hpp"
+
+namespace onnxtrain {
+namespace {
+
+// "tensor(float)", or null where the type is not known.
+onnx::DataType type_name(const TypeInfo& t) {
+  if (t.kind == TypeInfo::Kind::kUnknown) return nullptr;
+  const TypeInfo* inner = &t;
+  while (inner->inner && inner->kind != TypeInfo::Kind::kMap) inner = inner->inner.get();
+  if (inner->elem == DType::kUndefined) return nullptr;
+  onnx::TypeProto proto;
+  write_type(t, proto);
+  try {
+    return onnx::Utils::DataTypeUtils::ToType(proto);
+  } catch (const std::exception&) {  // a type that libonnx has no name for
+    return nullptr;
+  }
+}
+
+void check_node(const Graph& g, const Node& n, Findings& out) {
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(n.op, n.version, n.domain);
+  if (schema == nullptr) return;
+  const auto& formal = schema->inputs();
+  std::map<std::string, onnx::DataType> bound;
+  for (size_t i = 0; i < n.inputs.size() && !formal.empty(); ++i) {
+    const auto& f = formal[std::min(i, formal.size() - 1)];
+    if (n.inputs[i] == kNone) continue;
+    const ValueDef& v = g.value(n.inputs[i]);
+    onnx::DataType type = type_name(v.type);
+    if (type == nullptr) continue;
+    if (!f.GetTypes().empty() && !f.GetTypes().count(type)) {
+      out.error("OT1036", "",
+                cat("input '", f.GetName(), "' of ", n.label(), " is ", *type, " ('", v.name,
+                    "'), which ", n.op, " does not take"));
+      return;
+    }
+    if (!f.GetIsHomogeneous()) continue;
+    auto [it, fresh] = bound.emplace(f.GetTypeStr(), type);
+    if (!fresh && it->second != type) {
+      out.error("OT1036", "",
+                cat("input '", f.GetName(), "' of ", n.label(), " is ", *type, " ('", v.name,
+                    "'), but must be ", *it->second, " like the input before it"));
+      return;
+    }
+  }
+}
+
+void check_nodes(const Graph& g, Findings& out) {
+  for (const Node& n : g.nodes) {
+    if (out.full()) return;
+    check_node(g, n, out);
+    for (const auto& [name, a] : n.attrs)
+      if (const auto* sub = std::get_if<GraphPtr>(&a)) check_nodes(**sub, out);
+  }
+}
+
+}  // namespace
+
+void check_operand_types(const Model& m, Findings& out) {
+  check_nodes(m.main, out);
+  for (const TrainingStep& s : m.training) {
+    check_nodes(s.initialization, out);
+    check_nodes(s.algorithm, out);
+  }
+}
+
+}  // namespace onnxtrain
