@@ -182,7 +182,7 @@ def _narrow(case, to):
     if not g.cotangents or set(g.cotangents) != set(h.cotangents) or not g.finite:
         return Result("nothing", "no finite output of that type")
     for n, c in g.cotangents.items():
-        h.cotangents[n] = c.astype(np.float64)
+        h.cotangents[n] = c.astype(h.cotangents[n].dtype)
     mine, theirs = g.gradients(rounded, wrt), h.gradients(exact, wrt)
     for n in wrt:
         if mine[n].dtype != rounded[n].dtype or mine[n].shape != rounded[n].shape:

@@ -15,7 +15,7 @@ import run  # noqa: E402
 import table  # noqa: E402
 
 # every so many-th case of each section; the numbers keep the whole within a minute of one core
-SAMPLE = {"suite": 9, "extra": 5, "versions": 6, "shapes": 8, "dynamic": 16, "narrow": 25, "second": 18, "third": 3, "torch": 1}
+SAMPLE = {"suite": 12, "extra": 6, "versions": 9, "shapes": 10, "dynamic": 16, "narrow": 25, "second": 18, "third": 3, "torch": 1}
 
 
 @pytest.mark.parametrize("section", SAMPLE)

@@ -49,7 +49,7 @@ def as_gradient(model, feeds, wrt, seed=0):
     if total is None or not wrt:
         return None
     others = [i.name for i in g.input if i.name not in wrt]
-    outs = [f"{n}__grad" for n in wrt]
+    outs = [f"{n}__grad{seed}" for n in wrt]
     more = {"zs": others} if others else {}
     g.node.append(helper.make_node("Gradient", list(wrt) + others, outs, domain=TRAINING, xs=list(wrt), y=total, **more))
     del g.output[:]
