@@ -194,9 +194,7 @@ void bind_trainer(nb::module_& m) {
        },
        "model"_a, "seed"_a = 0, "threads"_a = 0)
       .def("initialize",
-           [](PyTrainer& t) {
-             t.guard.released([&] { return ot_trainer_initialize(t.h.get()); });
-           })
+           [](PyTrainer& t) { t.guard.released([&] { return ot_trainer_initialize(t.h.get()); }); })
       .def(
           "step",
           [](PyTrainer& t, const StringList& names, const ValueList& inputs, int which) {

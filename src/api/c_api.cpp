@@ -125,18 +125,17 @@ ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value
 }
 ot_status ot_check_file(const char* path, ot_text** json) {
   return guarded([&] {
-    *json = text(findings_json(with_types_checked(check_model_file(path, all_ops()), [&] {
-      return load_model(path, all_ops());
-    })));
+    *json = text(findings_json(with_types_checked(check_model_file(path, all_ops()),
+                                                  [&] { return load_model(path, all_ops()); })));
   });
 }
 ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir, ot_text** json) {
   return guarded([&] {
     std::string_view bytes(static_cast<const char*>(data), size);
     std::string base = base_dir ? base_dir : "";
-    *json = text(findings_json(with_types_checked(
-        check_model_bytes(bytes, base, all_ops()),
-        [&] { return load_model_bytes(bytes, base, all_ops()); })));
+    *json = text(findings_json(with_types_checked(check_model_bytes(bytes, base, all_ops()), [&] {
+      return load_model_bytes(bytes, base, all_ops());
+    })));
   });
 }
 ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out) {

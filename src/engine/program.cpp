@@ -96,8 +96,7 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
     ValueDef& d = g.value(g.inputs[k]);
     if (const Tensor* t = std::get_if<Tensor>(&inputs[k])) {
       d.type = TypeInfo::tensor(t->dtype(), t->shape());
-      if (known_value(d, inputs[k]))
-        g.replace_uses(g.inputs[k], g.add_constant(t->clone()));
+      if (known_value(d, inputs[k])) g.replace_uses(g.inputs[k], g.add_constant(t->clone()));
     } else if (d.type.concrete()) {
       d.type.shape = std::nullopt;
     }

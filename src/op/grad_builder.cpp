@@ -2,7 +2,6 @@
 #include "op/grad_builder.hpp"
 
 #include <algorithm>
-
 #include <optional>
 
 namespace onnxtrain {
@@ -90,7 +89,8 @@ ValueId GradBuilder::scalar(double v, ValueId like) { return scalar(v, dtype(lik
 
 ValueId GradBuilder::scalar(double v, DType t) {
   if (t == DType::kUndefined)
-    model_error("OT1205", cat("the gradient of ", node_.label(), " needs the element type of a "
+    model_error("OT1205", cat("the gradient of ", node_.label(),
+                              " needs the element type of a "
                               "tensor, which the file does not say"));
   return tensor(dispatch<float, double, Half, BFloat16, int32_t, int64_t, bool>(
       t, "a gradient rule", [&]<class T>() { return Tensor::scalar<T>(T(compute_t<T>(v))); }));

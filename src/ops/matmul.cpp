@@ -102,8 +102,8 @@ ValueId product(GradBuilder& b, ValueId x, ValueId y, bool tx, bool ty, float al
 // [k] -> [1,k] or [k,1] while running; other shapes stay.
 ValueId as_matrix(GradBuilder& b, ValueId v, bool column) {
   ValueId shape = b.shape_of(v), rank = b.call("Shape", {shape});
-  ValueId missing = b.call("Slice", {b.constant_ints({1}), b.constant_ints({0}),
-                                     b.sub(b.constant_ints({2}), rank)});
+  ValueId missing = b.call(
+      "Slice", {b.constant_ints({1}), b.constant_ints({0}), b.sub(b.constant_ints({2}), rank)});
   std::vector<ValueId> parts{missing, shape};
   if (column) std::swap(parts[0], parts[1]);
   return b.call("Reshape", {v, b.call("Concat", parts, {{"axis", int64_t(0)}})});
@@ -120,10 +120,8 @@ Grads grad_of_unknown_ranks(GradBuilder& b, bool ta, bool tb, float alpha) {
     return b.reshape_like(b.own("SumToShape", {d, like}), x);
   };
   Grads g{kNone, kNone};
-  if (b.wants(0))
-    g[0] = ta ? back(w, dy, tb, true, a, b.x(0)) : back(dy, w, false, !tb, a, b.x(0));
-  if (b.wants(1))
-    g[1] = tb ? back(dy, a, true, ta, w, b.x(1)) : back(a, dy, !ta, false, w, b.x(1));
+  if (b.wants(0)) g[0] = ta ? back(w, dy, tb, true, a, b.x(0)) : back(dy, w, false, !tb, a, b.x(0));
+  if (b.wants(1)) g[1] = tb ? back(dy, a, true, ta, w, b.x(1)) : back(a, dy, !ta, false, w, b.x(1));
   return g;
 }
 

@@ -12,12 +12,9 @@ struct Pass {
   void (*run)(Graph&, const PassContext&);
 };
 constexpr Pass kPipeline[] = {
-    {"identity", pass_identity},
-    {"cse", pass_cse},
-    {"dead", pass_dead},
-    {"layout", pass_layout},
-    {"fuse_norm", pass_fuse_norm},
-    {"fuse_elementwise", pass_fuse_elementwise},
+    {"identity", pass_identity},   {"cse", pass_cse},
+    {"dead", pass_dead},           {"layout", pass_layout},
+    {"fuse_norm", pass_fuse_norm}, {"fuse_elementwise", pass_fuse_elementwise},
 };
 }  // namespace
 
