@@ -91,6 +91,8 @@ std::pair<ValueId, ValueId> counted(GradBuilder& b, ValueId labels, ValueId x) {
 ValueId weights_grad(GradBuilder& b, ValueId dloss, ValueId loss, ValueId log_p, ValueId labels,
                      ValueId weights) {
   LossInfo info(b.node());
+  if (b.dtype(log_p) == DType::kUndefined)
+    model_error("OT1205", cat("the gradient of ", b.node().label(), " needs an element type"));
   auto [safe, used] = counted(b, labels, log_p);
   ValueId hot = one_hot(b, safe, log_p);
   // Where, not a product: log(0) is -infinity

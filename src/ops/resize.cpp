@@ -201,15 +201,16 @@ Kernel make_moved(Prepare& p) {
   return [=](const Run& r) {
     const T* x = r.in<T>(0);
     T* y = r.out<T>(0);
-    parallel_for(*r.pool, rows, std::max<int64_t>(1, 16 * 1024 / inner), [&](int64_t b, int64_t e) {
-      for (int64_t row = b; row < e; ++row) {
-        int64_t rest = row, base = 0;
-        for (size_t d = offset.size() - 1; d-- > 0; rest /= out[d])
-          base += offset[d][size_t(rest % out[d])];
-        const int64_t* last = offset.back().data();
-        for (int64_t j = 0; j < inner; ++j) y[row * inner + j] = x[base + last[j]];
-      }
-    });
+    parallel_for(*r.pool, rows, std::max<int64_t>(1, 16 * 1024 / std::max<int64_t>(1, inner)),
+                 [&](int64_t b, int64_t e) {
+                   for (int64_t row = b; row < e; ++row) {
+                     int64_t rest = row, base = 0;
+                     for (size_t d = offset.size() - 1; d-- > 0; rest /= out[d])
+                       base += offset[d][size_t(rest % out[d])];
+                     const int64_t* last = offset.back().data();
+                     for (int64_t j = 0; j < inner; ++j) y[row * inner + j] = x[base + last[j]];
+                   }
+                 });
   };
 }
 
