@@ -6,6 +6,7 @@ noise in a gradient near zero is not blown up by methods that divide by its size
 
 import collections
 import copy
+import math
 
 import numpy as np
 import onnx
@@ -210,16 +211,17 @@ class _Outputs:
 def _distance(a, b):
     """Largest difference of finite elements, and the largest finite element of b; infinite where kinds differ."""
     a = a.reshape(b.shape)
-    if not bool(torch.isfinite(b).all()) or not bool(torch.isfinite(a).all()):
+    low, high = (float(v) for v in torch.aminmax(a - b))
+    if not math.isfinite(high - low):  # something is not finite
         fa, fb = torch.isfinite(a), torch.isfinite(b)
         if not torch.equal(fa, fb) or not np.array_equal(a[~fb].numpy(), b[~fb].numpy(), equal_nan=True):
             return float("inf"), 0.0
         a, b = a[fb], b[fb]
         if not b.numel():
             return 0.0, 0.0
-    low, high = torch.aminmax(a - b)
-    least, most = torch.aminmax(b)
-    return max(-float(low), float(high)), max(-float(least), float(most))
+        low, high = (float(v) for v in torch.aminmax(a - b))
+    least, most = (float(v) for v in torch.aminmax(b))
+    return max(-low, high), max(-least, most)
 
 
 def _optimizer_step(optimizer, k, p, gradient):
