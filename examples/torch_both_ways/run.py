@@ -6,8 +6,6 @@
 A second training stays in PyTorch all the time, on the same batches: both must give the same losses.
 """
 
-import copy
-
 import torch
 from torch import nn
 
@@ -17,8 +15,9 @@ import onnxtrain as ot
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.conv = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
-                                  nn.Conv2d(8, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(2))
+        self.conv = nn.Sequential(
+            nn.Conv2d(1, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(8, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(2))
         self.fc = nn.Linear(64, 4)
 
     def forward(self, image):
@@ -55,14 +54,18 @@ def show(where, first, losses, reference):
     return largest
 
 
-def main():
+def training():
     torch.manual_seed(0)
-    batches = data()  # one epoch: 30 batches
-    module, loss = Net(), nn.CrossEntropyLoss()
+    module = Net()
     optimizer = torch.optim.AdamW(module.parameters(), lr=3e-3)
-    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 30)
-    alone = copy.deepcopy((module, optimizer, scheduler))
+    return module, optimizer, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 40)
+
+
+def main():
+    batches, loss = data(), nn.CrossEntropyLoss()  # one epoch: 30 batches
+    alone = training()
     reference = torch_steps(batches, alone[0], loss, *alone[1:])
+    module, optimizer, scheduler = training()
 
     # ten batches in PyTorch
     worst = show("PyTorch", 0, torch_steps(batches[:10], module, loss, optimizer, scheduler), reference[:10])

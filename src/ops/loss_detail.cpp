@@ -71,10 +71,10 @@ ValueId one_hot(GradBuilder& b, ValueId labels, ValueId x) {
                   {{"to", int64_t(t)}});
   }
   ValueId depth = b.call("Gather", {b.shape_of(x), b.constant_ints({1})}, {{"axis", int64_t(0)}});
-  Tensor off_on = dispatch<float, double, Half, BFloat16>(t, "OneHot", [&]<class T>() {
-    return Tensor::vector<T>({T(compute_t<T>(0)), T(compute_t<T>(1))});
-  });
-  return b.call("OneHot", {labels, depth, b.tensor(off_on)}, {{"axis", int64_t(1)}});
+  // in float, which every runtime has
+  ValueId hot = b.call("OneHot", {labels, depth, b.tensor(Tensor::vector<float>({0, 1}))},
+                       {{"axis", int64_t(1)}});
+  return t == DType::kFloat ? hot : b.call("Cast", {hot}, {{"to", int64_t(t)}});
 }
 
 // Labels with 0 in place of the ignored one, and 0 or 1 per sample (kNone: all count).
