@@ -17,7 +17,7 @@ from ..errors import ModelError
 from ..model import load
 from ..session import Session
 from ..trainer import Trainer
-from ..values import dtype_number, from_native
+from ..values import dtype_number
 from . import noise
 from .emit import remove_dead, to_numpy
 from .reference import MIDDLE
@@ -113,7 +113,7 @@ class _Check:
         c, ref = self.c, self.ref
         trainer = Trainer(model, seed=0)
         used = {n: v for n, v in feeds.items() if n in self.file.algorithm_reads}
-        got = _Outputs(trainer.step(used))
+        got = trainer.step(used).outputs
         self._same("the loss", got[self.file.loss], ref.loss, ("loss", ""))
         by_name = dict(ref.train_outputs)
         for name, *_ in self.file.train_outputs:
@@ -127,7 +127,6 @@ class _Check:
         largest = max((float(g.abs().max()) for g in ref.gradients.values() if g.numel()), default=0.0)
         for name, grad in c.gradients.items():
             self._same(f"the gradient of '{name}'", got[grad], ref.gradients[name], ("gradient", name), 20, largest * 1e-3)
-        del trainer
         self._updates(got)
         if c.schedule is not None:
             self._rates()
@@ -196,16 +195,6 @@ class _Check:
     def _differs(self, what, how):
         raise ModelError(f"the file does not compute what PyTorch computes: {what} {how}", "OT1605",
                          "no file was written; please report the module with this message")
-
-
-class _Outputs:
-    """A step's outputs by name, each turned into an array only when it is read."""
-
-    def __init__(self, result):
-        self.raw = dict(result._raw)
-
-    def __getitem__(self, name):
-        return from_native(self.raw[name])
 
 
 def _distance(a, b):
