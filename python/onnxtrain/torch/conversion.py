@@ -69,6 +69,7 @@ class _Conversion:
                 capture.set_mode(copy, True)
             train_graph = capture.trace(copy, self.loss, self.call, True, self.dynamic, self.obstacles)
         self._inputs()
+        self._reserve(eval_graph, train_graph)
         main_outputs = self._main(eval_graph)
         if self.training:
             self._algorithm(train_graph)
@@ -90,6 +91,14 @@ class _Conversion:
                 raise UsageError(f"an input or target has the name of a parameter: '{n}'", "OT1606", "give inputs or targets as a dict with other keys")
             self.e.claim(n)
         self.values = [Value(n, t.dtype, list(t.shape)) for n, t in self.call.flat]
+
+    def _reserve(self, eval_graph, train_graph):
+        """Names of outputs, kept for them: other values may not take them."""
+        wanted = list(eval_graph.output_names)
+        if train_graph is not None:
+            wanted = ["loss", *[n for n in wanted if n != "loss"], *[n + "_train" for n in train_graph.output_names]]
+        self.reserved = {n for n in wanted if n not in self.e.names}
+        self.e.names |= self.reserved
 
     def _main(self, graph):
         walk = Walk(self.e, self.state, False, self.obstacles)

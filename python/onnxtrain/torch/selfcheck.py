@@ -6,6 +6,7 @@ noise in a gradient near zero is not blown up by methods that divide by its size
 
 import collections
 import copy
+import math
 
 import numpy as np
 import onnx
@@ -16,7 +17,7 @@ from ..errors import ModelError
 from ..model import load
 from ..session import Session
 from ..trainer import Trainer
-from ..values import dtype_number, from_native
+from ..values import dtype_number
 from . import noise
 from .emit import remove_dead, to_numpy
 from .reference import MIDDLE
@@ -112,7 +113,7 @@ class _Check:
         c, ref = self.c, self.ref
         trainer = Trainer(model, seed=0)
         used = {n: v for n, v in feeds.items() if n in self.file.algorithm_reads}
-        got = _Outputs(trainer.step(used))
+        got = trainer.step(used).outputs
         self._same("the loss", got[self.file.loss], ref.loss, ("loss", ""))
         by_name = dict(ref.train_outputs)
         for name, *_ in self.file.train_outputs:
@@ -126,7 +127,6 @@ class _Check:
         largest = max((float(g.abs().max()) for g in ref.gradients.values() if g.numel()), default=0.0)
         for name, grad in c.gradients.items():
             self._same(f"the gradient of '{name}'", got[grad], ref.gradients[name], ("gradient", name), 20, largest * 1e-3)
-        del trainer
         self._updates(got)
         if c.schedule is not None:
             self._rates()
@@ -197,29 +197,20 @@ class _Check:
                          "no file was written; please report the module with this message")
 
 
-class _Outputs:
-    """A step's outputs by name, each turned into an array only when it is read."""
-
-    def __init__(self, result):
-        self.raw = dict(result._raw)
-
-    def __getitem__(self, name):
-        return from_native(self.raw[name])
-
-
 def _distance(a, b):
     """Largest difference of finite elements, and the largest finite element of b; infinite where kinds differ."""
     a = a.reshape(b.shape)
-    if not bool(torch.isfinite(b).all()) or not bool(torch.isfinite(a).all()):
+    low, high = (float(v) for v in torch.aminmax(a - b))
+    if not math.isfinite(high - low):  # something is not finite
         fa, fb = torch.isfinite(a), torch.isfinite(b)
         if not torch.equal(fa, fb) or not np.array_equal(a[~fb].numpy(), b[~fb].numpy(), equal_nan=True):
             return float("inf"), 0.0
         a, b = a[fb], b[fb]
         if not b.numel():
             return 0.0, 0.0
-    low, high = torch.aminmax(a - b)
-    least, most = torch.aminmax(b)
-    return max(-float(low), float(high)), max(-float(least), float(most))
+        low, high = (float(v) for v in torch.aminmax(a - b))
+    least, most = (float(v) for v in torch.aminmax(b))
+    return max(-low, high), max(-least, most)
 
 
 def _optimizer_step(optimizer, k, p, gradient):
