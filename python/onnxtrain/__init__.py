@@ -2,10 +2,12 @@
 
 from ._native import version as _version
 from .errors import CheckpointError, DataError, DivergedError, Error, ModelError, UsageError
+from .estimators import OnnxClassifier, OnnxRegressor
 from .model import Model, check, load, parse
 from .recipe import (SGD, Adagrad, Adam, AdamW, Lamb, Lion, OnnxAdagrad, OnnxAdam, OnnxMomentum, RMSprop, Schedule,
                      losses)
 from .session import Session, gradients
+from .torch import from_torch
 from .trainer import History, StepResult, Trainer, prepare, resume
 
 __version__ = _version()
@@ -33,7 +35,7 @@ def torch_state_dict(model_or_trainer):
 
 __all__ = [
     "Adagrad", "Adam", "AdamW", "CheckpointError", "DataError", "DivergedError", "Error", "History", "Lamb", "Lion", "Model",
-    "ModelError", "OnnxAdagrad", "OnnxAdam", "OnnxMomentum", "RMSprop", "SGD", "Schedule", "Session", "StepResult",
-    "Trainer", "UsageError", "check", "gradients", "load", "losses", "parse", "prepare", "resume", "to_torch",
-    "torch_state_dict",
+    "ModelError", "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "RMSprop", "SGD", "Schedule",
+    "Session", "StepResult", "Trainer", "UsageError", "check", "from_torch", "gradients", "load", "losses", "parse",
+    "prepare", "resume", "to_torch", "torch_state_dict",
 ]

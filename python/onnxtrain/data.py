@@ -25,10 +25,11 @@ def array(x, name):
         a = np.asarray(x)
     except ValueError as e:  # rows of different lengths
         raise DataError(f"'{name}' is not an array: {e}", "OT2105") from e
-    if a.dtype == object or a.ndim == 0:
-        kind = "a single value" if a.ndim == 0 else "objects or rows of different lengths"
+    if a.dtype.kind in "OUST" or a.ndim == 0:
+        kind = "a single value" if a.ndim == 0 else "objects or rows of different lengths" if a.dtype == object else "text"
         raise DataError(f"'{name}' is not an array of numbers: it holds {kind}", "OT2105",
-                        "numpy.asarray(..., dtype=numpy.float32) shows what is wrong with it")
+                        "classes, labels = numpy.unique(y, return_inverse=True) numbers labels" if kind == "text"
+                        else "numpy.asarray(..., dtype=numpy.float32) shows what is wrong with it")
     return a
 
 
@@ -43,6 +44,14 @@ def columns(x, y=None):
     elif y is not None:
         named["y"] = y
     return {k: array(v, k) for k, v in named.items()}
+
+
+def some_rows(named):
+    """The same, and an error when there are none."""
+    for name, a in named.items():
+        if len(a) == 0:
+            raise DataError(f"'{name}' has no rows", "OT2101")
+    return named
 
 
 def batch_feeds(item, inputs, targets):

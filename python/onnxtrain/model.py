@@ -22,7 +22,7 @@ class _Parameters(Mapping):
         self._model = model
 
     def _names(self):
-        return [i["name"] for i in self._model.info["initializers"]]
+        return self._model._initializer_names()
 
     def __getitem__(self, name):
         if name not in self._names():
@@ -69,8 +69,11 @@ class Model:
 
     def __init__(self, native):
         self._m = native
-        self._info = self._trainer = self._session = None
+        self._info = self._initializers = self._trainer = self._session = None
         self._compiled = {}
+
+    def __reduce__(self):  # copies and pickles are the file's bytes
+        return load, (self.proto(),)
 
     @property
     def info(self):
@@ -78,6 +81,11 @@ class Model:
         if self._info is None:
             self._info = json.loads(self._m.info())
         return self._info
+
+    def _initializer_names(self):
+        if self._initializers is None:
+            self._initializers = dict.fromkeys(i["name"] for i in self.info["initializers"])
+        return self._initializers
 
     @property
     def inputs(self):

@@ -11,7 +11,7 @@ import numpy as np
 from .errors import DataError, UsageError
 
 KEPT_BYTES = 32 << 20  # larger data is not copied into the run folder
-_IN_THIS_PROCESS = {}  # folder -> (data, validation data), whatever their size
+_IN_THIS_PROCESS = {}  # folder -> (data, validation data) of the last run whose data was too large to copy
 
 
 def _write(path, write):
@@ -31,13 +31,15 @@ def _write(path, write):
 
 def remember(folder, settings, data, valid_data):
     os.makedirs(folder, exist_ok=True)
-    _IN_THIS_PROCESS[os.path.realpath(folder)] = (data, valid_data)
+    _IN_THIS_PROCESS.clear()
     _write(os.path.join(folder, "fit.json"), lambda f: f.write(json.dumps(settings, indent=1).encode() + b"\n"))
     path = os.path.join(folder, "data.npz")
     arrays = {f"train/{k}": v for k, v in data.items()} | {f"valid/{k}": v for k, v in valid_data.items()}
     if sum(v.nbytes for v in arrays.values()) <= KEPT_BYTES and all(v.dtype.kind in "biufc" for v in arrays.values()):
         _write(path, lambda f: np.savez(f, **arrays))
-    elif os.path.exists(path):
+        return
+    _IN_THIS_PROCESS[os.path.realpath(folder)] = (data, valid_data)
+    if os.path.exists(path):
         os.remove(path)
 
 

@@ -44,3 +44,8 @@ def rows(n=64, seed=1):
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((n, 4)).astype(np.float32)
     return x, (x.sum(1) > 0).astype(np.int64) + (x[:, 0] > 1)
+
+
+def feeds(n=64, seed=1):
+    x, y = rows(n, seed)
+    return {"x": x, "label": y}

@@ -1,5 +1,6 @@
 """The samples in examples/: each runs, reaches what its README promises, and its file is what make.py writes."""
 
+import gzip
 import importlib.util
 import json
 import pathlib
@@ -7,6 +8,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import onnx
 import pytest
 
@@ -144,3 +146,14 @@ def test_every_sample_is_in_the_index():
     for folder in EXAMPLES.iterdir():
         if folder.is_dir():
             assert f"({folder.name})" in index and (folder / "README.md").exists(), folder.name
+
+
+@pytest.mark.parametrize("name, rows", [("mlp", 6000), ("cnn", 2000)])
+def test_mnist(name, rows):
+    """The file trains by what it carries; a fraction of an epoch is enough to see that."""
+    folder = EXAMPLES / "mnist/data"
+    read = lambda part, skip: np.frombuffer(gzip.open(folder / part).read(), np.uint8, offset=skip)
+    x, y = read("train-images-idx3-ubyte.gz", 16).reshape(-1, 28, 28), read("train-labels-idx1-ubyte.gz", 8)
+    t = ot.Trainer(EXAMPLES / f"mnist/{name}.train.onnx")
+    t.fit(x[:rows], y[:rows], epochs=1, batch_size=32)
+    assert t.evaluate(x[-2000:], y[-2000:])["accuracy"] > 0.85

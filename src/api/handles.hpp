@@ -24,9 +24,9 @@ struct ot_session {
 };
 struct ot_trainer {
   std::unique_ptr<onnxtrain::Training> t;
-  std::vector<onnxtrain::NamedValue> outputs;  // of the last step
-  onnxtrain::Position at;                      // in the data
-  std::atomic<int> stop{0};                    // asks a running fit to save and return
+  std::vector<onnxtrain::ArrayRef> arrays;  // of ot_trainer_step_arrays
+  onnxtrain::Position at;                   // in the data
+  std::atomic<int> stop{0};                 // asks a running fit to save and return
 };
 
 namespace onnxtrain::api {

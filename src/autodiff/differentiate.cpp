@@ -2,27 +2,16 @@
 #include <algorithm>
 #include <map>
 
-#include "autodiff/autodiff.hpp"
+#include "autodiff/later.hpp"
+#include "autodiff/path.hpp"
+#include "op/carries.hpp"
 #include "op/grad_builder.hpp"
 
 namespace onnxtrain {
 
 namespace {
 
-// Gradients flow along floating-point tensors and along containers of them.
-bool carries_gradient(const TypeInfo& t) {
-  switch (t.kind) {
-    case TypeInfo::Kind::kUnknown:
-      return true;
-    case TypeInfo::Kind::kTensor:
-      return t.elem == DType::kUndefined || dtype_is_differentiable(t.elem);
-    case TypeInfo::Kind::kSequence:
-    case TypeInfo::Kind::kOptional:
-      return !t.inner || carries_gradient(*t.inner);
-    default:
-      return false;
-  }
-}
+constexpr const char* kBlocked = "OT1203";
 
 class Reverse {
  public:
@@ -30,18 +19,10 @@ class Reverse {
 
   std::vector<ValueId> run(const std::vector<ValueId>& ys, const std::vector<ValueId>& cotangents,
                            const std::vector<ValueId>& xs) {
+    lower_between(g_, table_, ys, xs, opset_);
     size_t count = g_.nodes.size();
-    active_.assign(g_.values.size(), 0);
-    for (ValueId x : xs) active_[size_t(x)] = 1;
-    for (size_t k = 0; k < count; ++k) {
-      bool any = false;
-      for (ValueId v : g_.reads(g_.nodes[k])) any |= active_[size_t(v)] != 0;
-      if (!any) continue;
-      for (ValueId v : g_.nodes[k].outputs)
-        if (v != kNone && carries_gradient(g_.value(v).type)) active_[size_t(v)] = 1;
-    }
-    is_x_.assign(g_.values.size(), 0);
-    for (ValueId x : xs) is_x_[size_t(x)] = 1;
+    active_ = depends_on(g_, xs);
+    ys_ = ys;
     GradBuilder seed(g_, table_, Node{}, {}, opset_);
     for (size_t k = 0; k < ys.size(); ++k) {
       if (!is_active(ys[k])) continue;
@@ -90,8 +71,9 @@ class Reverse {
     for (ValueId v : g_.reads(n)) needed |= is_active(v);
     if (!needed) return;
     const Op& op = table_.get(n);
-    if (!op.grad) {
-      blocked_.push_back({k, op.no_grad ? op.no_grad : "its gradient is not written yet"});
+    if (!op.grad && !n.is("RunLater", kOwnDomain)) {
+      blocked_.push_back(
+          {first_output(n), op.no_grad ? op.no_grad : "its gradient is not written yet", ""});
       return;
     }
     ValueId known = ValueId(g_.values.size());  // what the rule makes has larger numbers
@@ -100,18 +82,29 @@ class Reverse {
     b.set_active(&active_);
     b.set_differentiate(&onnxtrain::differentiate);
     std::vector<ValueId> dxs;
+    size_t before = g_.nodes.size();
     try {
-      dxs = op.grad(b);
+      dxs = op.grad ? op.grad(b)
+                    : gradient_later(g_, n, dys, wants, n.s("why", ""), opset_);
     } catch (Error& e) {
+      if (can_wait(n, op, e.code())) {
+        g_.nodes.resize(before);
+        return add_gradients(n, op, b, gradient_later(g_, n, dys, wants, e.message(), opset_));
+      }
+      if (e.code() == kBlocked) {  // inside a subgraph: told together with the others
+        blocked_.push_back({first_output(n), "", e.message()});
+        return;
+      }
       e.add_place("in the gradient of " + n.label());
       throw;
     }
-    // a rule may also add nodes in front of its own
-    const std::vector<ValueId>& here = g_.nodes[k].outputs;
-    if (std::find(here.begin(), here.end(), first_output(n)) == here.end()) {
-      size_t moved = size_t(g_.producer_of(first_output(n))) - k;
-      for (Blocked& bl : blocked_) bl.node += moved;
-    }
+    add_gradients(n, op, b, std::move(dxs), known);
+  }
+
+  // What a rule returned, to the values it belongs to. `known`: values from this number on are the
+  // rule's own.
+  void add_gradients(const Node& n, const Op& op, GradBuilder& b, std::vector<ValueId> dxs,
+                     ValueId known = 0) {
     // a rule may return gradients of captured values after those of the inputs
     std::vector<ValueId> inputs = n.inputs;
     for (size_t i = n.inputs.size(); i < dxs.size(); ++i)
@@ -143,47 +136,60 @@ class Reverse {
   }
 
   struct Blocked {
-    size_t node;
-    std::string why;
+    ValueId output;           // names the node: rules may move it
+    std::string why, nested;  // nested: the whole message of a subgraph
   };
 
-  // The way from the node to y, by the first active reader each time.
-  std::string path_from(size_t k) const {
-    std::string path = g_.nodes[k].name;
-    std::vector<std::vector<NodeId>> users = g_.consumers();
-    size_t at = k;
-    for (int hops = 0; hops < 12; ++hops) {
-      size_t next = at;
-      for (ValueId v : g_.nodes[at].outputs)
-        if (v != kNone && !users[size_t(v)].empty() && contributions_.count(v)) {
-          next = size_t(users[size_t(v)][0]);
-          break;
-        }
-      if (next == at || next >= active_.size()) break;
-      path += " -> " + g_.nodes[next].name;
-      at = next;
+  // Nodes without derivative that lie before one that was found: nothing arrived there.
+  void add_hidden() {
+    std::vector<char> behind(active_.size(), 0);
+    for (const Blocked& b : blocked_)
+      for (ValueId v : g_.reads(g_.nodes[size_t(g_.producer_of(b.output))])) mark(behind, v);
+    for (size_t k = g_.nodes.size(); k-- > 0;) {
+      const Node& n = g_.nodes[k];
+      ValueId v = first_output(n);
+      bool any = std::any_of(n.outputs.begin(), n.outputs.end(), [&](ValueId o) {
+        return o != kNone && size_t(o) < behind.size() && behind[size_t(o)];
+      });
+      if (!any) continue;
+      for (ValueId r : g_.reads(n)) mark(behind, r);
+      const Op& op = table_.get(n);
+      bool known = std::any_of(blocked_.begin(), blocked_.end(),
+                               [&](const Blocked& b) { return b.output == v; });
+      if (!op.grad && op.no_grad && !known) blocked_.push_back({v, op.no_grad, ""});
     }
-    return path;
+  }
+  void mark(std::vector<char>& set, ValueId v) const {
+    if (is_active(v)) set[size_t(v)] = 1;
   }
 
-  [[noreturn]] void report_blocked() const {
-    std::reverse(const_cast<std::vector<Blocked>&>(blocked_).begin(),
-                 const_cast<std::vector<Blocked>&>(blocked_).end());
+  [[noreturn]] void report_blocked() {
+    add_hidden();
+    std::sort(blocked_.begin(), blocked_.end(), [&](const Blocked& a, const Blocked& b) {
+      return g_.producer_of(a.output) < g_.producer_of(b.output);
+    });
     std::string text;
     for (const Blocked& b : blocked_) {
-      const Node& n = g_.nodes[b.node];
-      text += cat(text.empty() ? "" : "\n  ", "cannot train through operator '", n.op, "' (node '",
-                  n.name, "', opset ", n.version, "): ", b.why, "\n    the loss depends on it by  ",
-                  path_from(b.node));
+      size_t k = size_t(g_.producer_of(b.output));
+      const Node& n = g_.nodes[k];
+      text += text.empty() ? "" : "\n  ";
+      if (!b.nested.empty()) {
+        text += cat(b.nested, "\n    inside ", n.label());
+      } else {
+        text += cat("cannot train through operator '", n.op, "' (node '", n.name, "', opset ",
+                    n.version, "): ", b.why);
+      }
+      text += "\n    the loss depends on it by  " + path_text(g_, k, active_, ys_);
     }
-    throw Error(ErrorKind::kModel, "OT1203", text,
+    throw Error(ErrorKind::kModel, kBlocked, text,
                 "train on an earlier tensor, or freeze what lies before it");
   }
 
   Graph& g_;
   const OpTable& table_;
   int opset_;
-  std::vector<char> active_, is_x_;
+  std::vector<char> active_;
+  std::vector<ValueId> ys_;
   std::map<ValueId, std::vector<ValueId>> contributions_;
   std::vector<Blocked> blocked_;
 };

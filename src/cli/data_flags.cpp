@@ -5,7 +5,8 @@ namespace onnxtrain::cli {
 
 void DataFlags::add_to(CLI::App* c, bool required) {
   const char* g = "Data";
-  auto* o = c->add_option("--data", data, "npy, npz, idx, csv file, a folder, or synthetic:...")
+  auto* o = c->add_option("--data", data,
+                          "npy, npz, safetensors, idx, csv file, a folder, or synthetic:...")
                 ->group(g);
   if (required) o->required();
   c->add_option("--target", target, "csv: the target column")->group(g);

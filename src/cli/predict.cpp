@@ -1,4 +1,5 @@
 // predict: the main output for every row, to csv or npy.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -35,6 +36,12 @@ int predict(const std::string& what, const DataFlags& f, const std::string& to, 
   open.part = DataPart::kTest;
   open.csv.no_target = f.target.empty();
   open.csv.target = f.target;
+  for (const auto& name : model->input_names()) {  // pictures take the size of the input
+    const Shape dims = input_spec(model->main.value(model->main.find(name))).dims;
+    if (open.x_shape.empty() && !dims.empty() &&
+        std::all_of(dims.begin() + 1, dims.end(), [](int64_t n) { return n > 0; }))
+      open.x_shape.assign(dims.begin() + 1, dims.end());
+  }
   Dataset data = open_dataset(f.data, open);
   FeedOptions feed = f.feed_options();
   std::vector<std::string> names = model->input_names();

@@ -1,4 +1,4 @@
-// Adds a weighted sum of the outputs and a Gradient node to a copy of the main graph and runs it.
+// Adds a weighted sum of the outputs and a Gradient node to a copy of the graph and runs it.
 #include "engine/gradients.hpp"
 
 #include <algorithm>
@@ -22,31 +22,51 @@ ValueId add(Graph& g, const char* op, std::vector<ValueId> in) {
   n.version = kGradOpset;
   n.inputs = std::move(in);
   if (n.op == "ReduceSum") n.attrs["keepdims"] = int64_t(0);
+  if (n.op == "Cast") n.attrs["to"] = int64_t(DType::kDouble);
   ValueId out = g.add_node(std::move(n), 1, "onnxtrain.gradients")[0];
   g.nodes.back().name = g.value_name(out);
   return out;
 }
 
-// sum over `of` of <cotangent, y>
+// sum over `of` of <cotangent, y>; outputs of different types are added as double
 ValueId weighted_sum(Graph& g, const GradientRequest& r, const std::vector<std::string>& of) {
   ValueId sum = kNone;
+  bool mixed = false;
+  for (const auto& name : of)
+    mixed |= g.value(tensor_named(g, name)).type.elem != g.value(tensor_named(g, of[0])).type.elem;
   for (const auto& name : of) {
     ValueId y = tensor_named(g, name);
     auto c = r.cotangents.find(name);
     if (c != r.cotangents.end()) y = add(g, "Mul", {y, g.add_constant(c->second)});
     ValueId s = add(g, "ReduceSum", {y});
+    if (mixed) s = add(g, "Cast", {s});
     sum = sum == kNone ? s : add(g, "Add", {sum, s});
   }
   return sum;
+}
+
+// The main graph; when a name is found only in a training section (its loss, say), together with
+// that section.
+Graph graph_with(const Model& model, const GradientRequest& r) {
+  auto has_all = [&](const Graph& g) {
+    auto known = [&](const std::string& name) { return g.find(name) != kNone; };
+    return std::all_of(r.of.begin(), r.of.end(), known) &&
+           std::all_of(r.wrt.begin(), r.wrt.end(), known);
+  };
+  if (!has_all(model.main))
+    for (const TrainingStep& step : model.training)
+      if (Graph g = combine(model.main, step); has_all(g)) return g;
+  Graph g = model.main.clone();
+  resolve_gradients(g);
+  return g;
 }
 
 }  // namespace
 
 std::vector<NamedValue> gradients(const Model& model, const Feeds& feeds,
                                   const GradientRequest& request, const ProgramOptions& options) {
-  Graph g = model.main.clone();
+  Graph g = graph_with(model, request);
   for (ValueDef& d : g.values) d.state.clear();
-  resolve_gradients(g);
   std::vector<std::string> of = request.of;
   if (of.empty())
     for (ValueId v : g.outputs)

@@ -11,9 +11,14 @@ struct Training::Algorithm {
   std::unique_ptr<Program> program;
   std::vector<ValueDef> inputs;
   std::vector<std::string> outputs;
-  int loss = -1;           // index among outputs
-  std::vector<Value> fed;  // reused from step to step
-  std::vector<char> only_loss;
+  std::vector<char> is_state;  // by output
+  int loss = -1;               // index among outputs
+  std::vector<Value> fed;      // reused from step to step
+  std::vector<size_t> slots;   // by input: index among Training::slots
+  std::vector<ArrayRef> arrays;
+  // where the outputs of the last step are: in the plan's memory, or here
+  const Plan* last_plan = nullptr;
+  std::vector<Value> last_values;
 };
 
 int find_loss(const Graph& g, size_t own_outputs) {
@@ -89,7 +94,10 @@ Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOpt
     }
     auto a = std::make_unique<Algorithm>();
     a->loss = find_loss(g, own);
-    for (size_t k = 0; k < own; ++k) a->outputs.push_back(g.value_name(g.outputs[k]));
+    for (size_t k = 0; k < own; ++k) {
+      a->outputs.push_back(g.value_name(g.outputs[k]));
+      a->is_state.push_back(std::find(keep.begin(), keep.end(), g.outputs[k]) != keep.end());
+    }
     g.outputs.resize(own);
     g.remove_dead(keep);
     // keep the inputs that something reads
@@ -106,8 +114,8 @@ Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOpt
       }
     g.inputs = inputs;
     a->fed.resize(inputs.size());
-    a->only_loss.assign(own, 0);
-    if (a->loss >= 0) a->only_loss[size_t(a->loss)] = 1;
+    a->arrays.resize(inputs.size());
+    for (const ValueDef& d : a->inputs) a->slots.push_back(slot_of(d));
     a->program =
         std::make_unique<Program>(std::move(g), std::move(updates), state_, pool_, options_);
     algorithms_.push_back(std::move(a));
@@ -115,6 +123,13 @@ Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOpt
 }
 
 Training::~Training() = default;
+
+size_t Training::slot_of(const ValueDef& d) {
+  for (size_t k = 0; k < slots_.size(); ++k)
+    if (slots_[k].name == d.name) return k;
+  slots_.push_back(d);
+  return slots_.size() - 1;
+}
 
 void Training::initialize() {
   for (const auto& name : model_->state_names()) state_->set(name, *model_->initializer(name));
@@ -144,12 +159,113 @@ const ValueDef& Training::input(int i, const std::string& name) const {
   unknown_feed(name, input_names(i));
 }
 
-StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
+void Training::check_which(int which) const {
   if (which >= algorithms())
     throw Error(ErrorKind::kUsage, "OT1124",
                 cat("step(", which, "): the model has ", algorithms(), " training sections"));
+}
+
+double Training::loss_of(const Algorithm& a) const {
+  if (a.loss < 0) return std::numeric_limits<double>::quiet_NaN();
+  if (!a.last_plan) return scalar_of(a.last_values[size_t(a.loss)]);
+  const Plan& p = *a.last_plan;
+  const Slot& s = p.slots[size_t(p.graph.outputs[size_t(a.loss)])];
+  if (s.type.size() != 1) return std::numeric_limits<double>::quiet_NaN();
+  if (s.type.dtype == DType::kFloat && s.place != Place::kConstant)
+    return double(*static_cast<const float*>(s.address));
+  return scalar_of(Tensor(s.type.dtype, s.type.shape, s.address, nullptr));
+}
+
+double Training::run_algorithm(Algorithm& a, const ArrayRef* arrays) {
+  for (size_t k = 0; k < a.arrays.size(); ++k) a.arrays[k] = arrays[a.slots[k]];
+  a.last_plan = a.program->run_again(a.arrays.data(), seed_, step_count_);
+  if (a.last_plan) return loss_of(a);
+  for (size_t k = 0; k < a.inputs.size(); ++k) {
+    const ArrayRef& r = a.arrays[k];
+    if (r.dtype == DType::kUndefined)
+      data_error("OT2113", cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type),
+                               ") was not given"));
+    a.fed[k] = Tensor(r.dtype, Shape(r.dims, r.dims + r.rank), r.data, nullptr);
+    check_feed(a.inputs[k], a.fed[k]);
+  }
+  a.program->plan_for(a.fed);
+  a.last_plan = a.program->run_again(a.arrays.data(), seed_, step_count_);
+  if (!a.last_plan) a.last_values = a.program->run(a.fed, seed_, step_count_);
+  return loss_of(a);
+}
+
+double Training::step_arrays(const ArrayRef* arrays, int which, uint64_t n) {
+  check_which(which);
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  for (uint64_t k = 0; k < n; ++k) {
+    for (int i = 0; i < algorithms(); ++i) {
+      if (which >= 0 && i != which) continue;
+      double l = run_algorithm(*algorithms_[size_t(i)], arrays);
+      if (algorithms_[size_t(i)]->loss >= 0) loss = l;
+    }
+    ++step_count_;
+  }
+  remember_outputs(which);
+  return loss;
+}
+
+void Training::remember_outputs(int which) {
+  if (which == last_which_) return;
+  last_which_ = which;
+  last_outputs_.clear();
+  for (int i = 0; i < algorithms(); ++i)
+    if (which < 0 || i == which)
+      for (size_t k = 0; k < algorithms_[size_t(i)]->outputs.size(); ++k)
+        last_outputs_.emplace_back(i, k);
+}
+
+size_t Training::outputs() const { return last_outputs_.size(); }
+
+const std::string& Training::output_name(size_t k) const {
+  auto [i, o] = last_outputs_.at(k);
+  return algorithms_[size_t(i)]->outputs[o];
+}
+
+bool Training::output_is_state(size_t k) const {
+  auto [i, o] = last_outputs_.at(k);
+  return algorithms_[size_t(i)]->is_state[o] != 0;
+}
+
+Value Training::output(size_t k) const {
+  auto [i, o] = last_outputs_.at(k);
+  const Algorithm& a = *algorithms_[size_t(i)];
+  if (!a.last_plan) return a.last_values.at(o);
+  ValueId v = a.last_plan->graph.outputs[o];
+  const Slot& s = a.last_plan->slots[size_t(v)];
+  if (s.place == Place::kConstant) return a.last_plan->graph.value(v).constant.clone();
+  return Tensor(s.type.dtype, s.type.shape, s.address, nullptr).clone();
+}
+
+StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
+  check_which(which);
+  std::vector<ArrayRef>& arrays = arrays_;
+  arrays.assign(slots_.size(), {});
+  bool tensors = true;
+  for (size_t k = 0; k < slots_.size(); ++k) {
+    auto it = feeds.find(slots_[k].name);
+    if (it == feeds.end()) continue;
+    const Tensor* t = std::get_if<Tensor>(&it->second);
+    if (!t) {
+      tensors = false;
+      continue;
+    }
+    arrays[k] = {const_cast<void*>(t->data()), t->shape().data(), int(t->rank()), t->dtype()};
+  }
   StepResult r;
-  r.loss = std::numeric_limits<double>::quiet_NaN();
+  r.loss = tensors ? step_arrays(arrays.data(), which) : step_values(feeds, which);
+  for (size_t k = 0; outputs && k < last_outputs_.size(); ++k)
+    r.outputs.emplace_back(output_name(k), output(k));
+  return r;
+}
+
+// Feeds of which one is a sequence, a map or an optional.
+double Training::step_values(const Feeds& feeds, int which) {
+  double loss = std::numeric_limits<double>::quiet_NaN();
   for (int i = 0; i < algorithms(); ++i) {
     if (which >= 0 && i != which) continue;
     Algorithm& a = *algorithms_[size_t(i)];
@@ -161,15 +277,13 @@ StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
       check_feed(a.inputs[k], it->second);
       a.fed[k] = it->second;
     }
-    std::vector<Value> out =
-        a.program->run(a.fed, seed_, step_count_, outputs ? std::vector<char>() : a.only_loss);
-    if (a.loss >= 0) r.loss = scalar_of(out[size_t(a.loss)]);
-    if (outputs)
-      for (size_t k = 0; k < out.size(); ++k)
-        r.outputs.emplace_back(a.outputs[k], std::move(out[k]));
+    a.last_plan = nullptr;
+    a.last_values = a.program->run(a.fed, seed_, step_count_);
+    if (a.loss >= 0) loss = loss_of(a);
   }
   ++step_count_;
-  return r;
+  remember_outputs(which);
+  return loss;
 }
 
 double Training::rate() const {

@@ -14,8 +14,8 @@ struct StepResult {
   std::vector<NamedValue> outputs;  // of every algorithm run, in order
 };
 
-// The loss among the first `own_outputs` outputs of a combined graph: the one named "loss", else the
-// first floating-point scalar; -1 if there is none.
+// The loss among the first `own_outputs` outputs of a combined graph: the one named "loss", else
+// the first floating-point scalar; -1 if there is none.
 int find_loss(const Graph& g, size_t own_outputs);
 
 class Training {
@@ -28,6 +28,18 @@ class Training {
   // which < 0: all algorithms in list order, assigning after each. outputs: false leaves everything
   // but the loss out of the result.
   StepResult step(const Feeds& feeds, int which = -1, bool outputs = true);
+
+  // Inputs of all algorithms together, in the order of first use.
+  const std::vector<ValueDef>& slots() const { return slots_; }
+  // n steps on arrays, one per slot (no data: not given), as step(); returns the last loss. From
+  // the second call with the same types on nothing is allocated.
+  double step_arrays(const ArrayRef* arrays, int which = -1, uint64_t n = 1);
+
+  // Outputs of the last step, of every algorithm that ran. Copies are made when they are asked for.
+  size_t outputs() const;
+  const std::string& output_name(size_t k) const;
+  bool output_is_state(size_t k) const;  // a new value of a state variable
+  Value output(size_t k) const;
 
   int algorithms() const;
   // Inputs algorithm i needs, in order (ruling G6: main inputs it does not use are not among them).
@@ -60,10 +72,20 @@ class Training {
 
  private:
   struct Algorithm;
+  double run_algorithm(Algorithm& a, const ArrayRef* arrays);
+  double loss_of(const Algorithm& a) const;
+  double step_values(const Feeds& feeds, int which);
+  void remember_outputs(int which);
+  size_t slot_of(const ValueDef& d);
+  void check_which(int which) const;
   std::shared_ptr<const Model> model_;
   std::shared_ptr<State> state_;
   std::shared_ptr<ThreadPool> pool_;
   std::vector<std::unique_ptr<Algorithm>> algorithms_;
+  std::vector<ValueDef> slots_;
+  std::vector<ArrayRef> arrays_;                      // of step()
+  std::vector<std::pair<int, size_t>> last_outputs_;  // algorithm, output
+  int last_which_ = -2;
   ProgramOptions options_;
   std::string rate_name_;
   uint64_t seed_ = 0, step_count_ = 0;

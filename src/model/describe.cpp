@@ -31,6 +31,16 @@ json value_json(const Graph& g, ValueId v) {
   return j;
 }
 
+// The operator that makes an output, seen through Identity; "" for an input or initializer.
+std::string made_by(const Graph& g, ValueId v) {
+  while (g.value(v).producer >= 0) {
+    const Node& n = g.nodes[size_t(g.value(v).producer)];
+    if (!n.is("Identity")) return n.domain.empty() ? n.op : n.domain + "::" + n.op;
+    v = n.inputs[0];
+  }
+  return "";
+}
+
 json initializers_json(const Graph& g) {
   json list = json::array();
   for (const ValueDef& d : g.values) {
@@ -72,7 +82,11 @@ std::string describe_json(const Model& m) {
   for (ValueId v : m.main.inputs)
     if (!m.main.value(v).constant.defined()) j["inputs"].push_back(value_json(m.main, v));
   j["outputs"] = json::array();
-  for (ValueId v : m.main.outputs) j["outputs"].push_back(value_json(m.main, v));
+  for (ValueId v : m.main.outputs) {
+    json output = value_json(m.main, v);
+    output["made_by"] = made_by(m.main, v);
+    j["outputs"].push_back(std::move(output));
+  }
   j["initializers"] = initializers_json(m.main);
   j["operators"] = operators_json(m.main);
   j["nodes"] = m.main.nodes.size();
@@ -89,7 +103,7 @@ std::string describe_json(const Model& m) {
     s["update_binding"] = bindings_json(t.update_binding);
     j["training"].push_back(s);
   }
-  return j.dump();
+  return j.dump(-1, ' ', false, json::error_handler_t::replace);  // names may be no UTF-8
 }
 
 }  // namespace onnxtrain

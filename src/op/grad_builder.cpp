@@ -78,6 +78,9 @@ ValueId GradBuilder::constant_int(int64_t v) { return tensor(Tensor::scalar<int6
 ValueId GradBuilder::scalar(double v, ValueId like) { return scalar(v, dtype(like)); }
 
 ValueId GradBuilder::scalar(double v, DType t) {
+  if (t == DType::kUndefined)
+    model_error("OT1205", cat("the gradient of ", node_.label(), " needs the element type of a "
+                              "tensor, which the file does not say"));
   return tensor(dispatch<float, double, Half, BFloat16, int32_t, int64_t, bool>(
       t, "a gradient rule", [&]<class T>() { return Tensor::scalar<T>(T(compute_t<T>(v))); }));
 }
@@ -191,6 +194,7 @@ ValueId GradBuilder::ones_like(ValueId v) {
 
 ValueId GradBuilder::cast_like(ValueId v, ValueId like) {
   if (dtype(v) == dtype(like) && dtype(v) != DType::kUndefined) return v;
+  if (dtype(like) == DType::kUndefined) return call("CastLike", {v, like});
   return call("Cast", {v}, {{"to", int64_t(dtype(like))}});
 }
 

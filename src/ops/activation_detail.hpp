@@ -6,6 +6,7 @@
 //   Tile tile() const, grad_tile() const;                 optional: the vector functions for float
 // Its gradient is an operator of our own domain, NAMEGrad(dy, s), with the same attributes.
 #pragma once
+#include "op/channels_last.hpp"
 #include "kernels/simd/elementwise.hpp"
 #include "ops/elementwise_detail.hpp"
 #include "ops/expr_detail.hpp"
@@ -106,6 +107,8 @@ std::vector<ValueId> activation_lower(GradBuilder& b) {
 
 template <class F, class... Ts>
 void add_activation(OpTable& t, const char* name) {
+  set_channels_last(kOnnxDomain, name, {.elementwise = true});
+  set_channels_last(kOwnDomain, std::string(name) + "Grad", {.elementwise = true});
   t.add({.name = name,
          .shape = shape_same,
          .impls = {{"simd", refuses_tile<F, false>, make_tile<F, false>},

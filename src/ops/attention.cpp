@@ -1,10 +1,9 @@
 // Attention (opset 23 to 25) with masks, caches, grouped queries, windows and softcap; and
 // AttentionGrad(dy, q, k, v, mask, lengths) -> dq, dk, dv, dbias, where k and v include the past.
-#include "kernels/ref/attention.hpp"
+#include "ops/attention_detail.hpp"
 
 #include <cmath>
 
-#include "op/grad_builder.hpp"
 #include "ops/in_float_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -218,12 +217,6 @@ struct Backward {
   }
 };
 
-// The gradient of a present tensor in the layout of key or value.
-ValueId to_input_layout(GradBuilder& b, ValueId present, ValueId like) {
-  if (b.need_rank(like) == 4) return present;
-  return b.reshape_like(b.transpose(present, {0, 2, 1, 3}), like);
-}
-
 // Gradients of past and new part of a present tensor.
 void split_present(GradBuilder& b, ValueId d, int input, int past_input, std::vector<ValueId>& g) {
   int64_t rows = b.shape(b.x(past_input))[2];
@@ -247,8 +240,6 @@ ValueId mask_grad(GradBuilder& b, ValueId dbias) {
 }
 
 std::vector<ValueId> grad(GradBuilder& b) {
-  if (b.has_dy(3))
-    model_error("OT1204", cat("no gradient flows through qk_matmul_output of ", b.node().label()));
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   bool past = b.has(kPastK), mask = b.has(kMask),
        wants_mask = mask && b.wants(kMask) && dtype_is_differentiable(b.dtype(b.x(kMask)));
@@ -270,10 +261,23 @@ std::vector<ValueId> grad(GradBuilder& b) {
     a["past"] = b.shape(b.x(kPastK))[2];
   }
   std::vector<ValueId> d{kNone, kNone, kNone, kNone};
-  if (b.has_dy(0)) {
+  ValueId lengths = b.has(kLengths) ? b.x(kLengths) : kNone;
+  if (b.has_dy(3)) {
+    // the scores are an output: they exist as a whole anyway
+    for (ValueId v_known : {b.x(kQ), k, v})
+      if (!b.shape_known(v_known))
+        model_error("OT1205", cat("the gradient of ", b.node().label(), " needs known shapes"));
+    auto type = [&](ValueId x) { return TensorType{b.dtype(x), b.shape(x), kPlain}; };
+    AttentionShape s = attention_of(b.node(), b.shape(b.x(kQ)), b.shape(k), b.shape(v),
+                                    b.shape(k).size() == 4 && b.shape(b.x(kQ)).size() == 3,
+                                    past ? b.shape(b.x(kPastK))[2] : 0);
+    if (mask) set_mask(s, type(b.x(kMask)), b.dtype(b.x(kQ)));
+    d = attention_gradient(b, s,
+                           {b.x(kQ), k, v, mask ? b.x(kMask) : kNone, lengths,
+                            b.has_dy(0) ? b.dy(0) : kNone, b.dy(3)});
+  } else if (b.has_dy(0)) {
     d = b.own_n("AttentionGrad",
-                {b.dy(0), b.x(kQ), k, v, mask ? b.x(kMask) : kNone,
-                 b.has(kLengths) ? b.x(kLengths) : kNone},
+                {b.dy(0), b.x(kQ), k, v, mask ? b.x(kMask) : kNone, lengths},
                 wants_mask ? 4 : 3, a);
     d.resize(4, kNone);
   }
@@ -295,73 +299,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
   return g;
 }
 
-// ---------------------------------------------------------------- gradient in standard operators
-struct Lower {
-  GradBuilder& b;
-  AttentionShape s;
-  using V = ValueId;
-
-  V heads_of(V v, int64_t heads) {  // to [batch, heads, rows, width]
-    Shape x = b.shape(v);
-    if (x.size() == 4) return v;
-    return b.transpose(b.call("Reshape", {v, b.constant_ints({x[0], x[1], heads, x[2] / heads})}),
-                       {0, 2, 1, 3});
-  }
-  V like(V v, V shape) { return to_input_layout(b, v, shape); }
-  // key heads repeated for their group of query heads
-  V repeated(V v) {
-    int64_t group = s.heads / s.kv_heads;
-    if (group == 1) return v;
-    Shape x = b.shape(v);
-    V wide =
-        b.call("Expand", {b.unsqueeze(v, {2}), b.constant_ints({x[0], x[1], group, x[2], x[3]})});
-    return b.call("Reshape", {wide, b.constant_ints({x[0], s.heads, x[2], x[3]})});
-  }
-  V summed(V v) {
-    int64_t group = s.heads / s.kv_heads;
-    if (group == 1) return v;
-    Shape x = b.shape(v);
-    V split = b.call("Reshape", {v, b.constant_ints({x[0], s.kv_heads, group, x[2], x[3]})});
-    return b.reduce_sum(split, {2}, false);
-  }
-  V turned(V v) { return b.transpose(v, {0, 1, 3, 2}); }
-};
-
-// Constant part of the bias: causal frontier and window.
-Tensor allowed_table(const AttentionShape& s) {
-  Tensor t(DType::kBool, {s.queries, s.keys});
-  for (int64_t i = 0; i < s.queries; ++i)
-    for (int64_t j = 0; j < s.keys; ++j) {
-      int64_t at = i + s.past;
-      t.as<bool>()[i * s.keys + j] = (!s.causal || j <= at) && (s.left < 0 || at - j <= s.left) &&
-                                     (s.right < 0 || j - at <= s.right);
-    }
-  return t;
-}
-
-// The same with the number of valid keys per batch item known only at run time: [batch, 1, queries,
-// keys].
-ValueId allowed_by_lengths(GradBuilder& b, const AttentionShape& s, ValueId lengths) {
-  ValueId n = b.call("Reshape", {lengths, b.constant_ints({s.batch, 1, 1, 1})});
-  // distance from query i to key j when all queries are the last ones
-  auto table = [&](int64_t shift, bool only_key) {
-    Tensor t(DType::kInt64, {s.queries, s.keys});
-    for (int64_t i = 0; i < s.queries; ++i)
-      for (int64_t j = 0; j < s.keys; ++j)
-        t.as<int64_t>()[i * s.keys + j] = only_key ? j : j - i + s.queries + shift;
-    return b.tensor(t);
-  };
-  ValueId ok = b.call("Greater", {n, table(0, true)});
-  auto both = [&](ValueId v) { ok = b.call("And", {ok, v}); };
-  auto no_more = [&](ValueId x, ValueId y) { return b.call("Not", {b.call("Greater", {x, y})}); };
-  if (s.causal) both(no_more(table(0, false), n));
-  if (s.left >= 0) both(no_more(n, table(s.left, false)));
-  if (s.right >= 0) both(no_more(table(-s.right, false), n));
-  return ok;
-}
-
 std::vector<ValueId> grad_lower(GradBuilder& b) {
-  using V = ValueId;
   for (int i : {kGDy, kGQ, kGK, kGV})
     if (!b.shape_known(b.x(i)))
       model_error("OT1206", "the gradient of Attention in standard operators needs known shapes");
@@ -371,48 +309,10 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
     const Node& node() const { return b.node(); }
     bool has(int i) const { return b.has(i); }
   } ctx{b};
-  Lower l{b, grad_shape_of(ctx, type)};
-  const AttentionShape& s = l.s;
-  V q = l.heads_of(b.x(kGQ), s.heads), k = l.repeated(l.heads_of(b.x(kGK), s.kv_heads)),
-    v = l.repeated(l.heads_of(b.x(kGV), s.kv_heads));
-  V dy = l.heads_of(b.x(kGDy), s.heads), scale = b.scalar(s.scale, q), zero = b.scalar(0, q),
-    no = b.scalar(-INFINITY, q), cap = kNone;
-  V x = b.mul(b.call("MatMul", {q, l.turned(k)}), scale), tanh = kNone;
-  if (s.softcap > 0) {
-    cap = b.scalar(s.softcap, q);
-    tanh = b.call("Tanh", {b.div(x, cap)});
-    x = b.mul(tanh, cap);
-  }
-  V bias = kNone;
-  if (b.has(kGMask)) {
-    bias = s.mask_is_bool ? b.call("Where", {b.x(kGMask), zero, no}) : b.x(kGMask);
-    int64_t short_by = s.keys - s.mask_keys, rank = int64_t(b.shape(b.x(kGMask)).size());
-    if (short_by > 0) {
-      std::vector<int64_t> pads(size_t(2 * rank), 0);
-      pads.back() = short_by;
-      bias = b.call("Pad", {bias, b.constant_ints(pads), no});
-    }
-  }
-  bool lengths = b.has(kGLengths);
-  if (lengths || s.causal || s.left >= 0 || s.right >= 0) {
-    V table = b.call(
-        "Where", {lengths ? allowed_by_lengths(b, s, b.x(kGLengths)) : b.tensor(allowed_table(s)),
-                  zero, no});
-    bias = bias == kNone ? table : b.add(bias, table);
-  }
-  if (bias != kNone) x = b.add(x, bias);
-  V p = b.call("Softmax", {x}, {{"axis", int64_t(-1)}});
-  // rows without any key are NaN here and zero by definition
-  if (bias != kNone) p = b.call("Where", {b.call("IsNaN", {p}), zero, p});
-  V dp = b.call("MatMul", {dy, l.turned(v)});
-  V ds = b.mul(p, b.sub(dp, b.reduce_sum(b.mul(p, dp), {3}, true)));
-  std::vector<V> out(4, kNone);
-  out[3] = ds;
-  if (tanh != kNone) ds = b.mul(ds, b.sub(b.scalar(1, q), b.mul(tanh, tanh)));
-  ds = b.mul(ds, scale);
-  out[0] = l.like(b.call("MatMul", {ds, k}), b.x(kGQ));
-  out[1] = l.like(l.summed(b.call("MatMul", {l.turned(ds), q})), b.x(kGK));
-  out[2] = l.like(l.summed(b.call("MatMul", {l.turned(p), dy})), b.x(kGV));
+  std::vector<ValueId> out = attention_gradient(
+      b, grad_shape_of(ctx, type),
+      {b.x(kGQ), b.x(kGK), b.x(kGV), b.has(kGMask) ? b.x(kGMask) : kNone,
+       b.has(kGLengths) ? b.x(kGLengths) : kNone, b.x(kGDy), kNone});
   out.resize(std::max<size_t>(3, b.node().outputs.size()));
   return out;
 }

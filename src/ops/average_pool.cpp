@@ -1,5 +1,6 @@
 // AveragePool, GlobalAveragePool and AveragePoolGrad(dy, shape of x).
 #include "ops/conv_detail.hpp"
+#include "ops/lowering_detail.hpp"
 #include "ops/pool_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -47,6 +48,25 @@ struct AverageGrad {
   }
 };
 
+Kernel make_average_last(Prepare& p) {
+  const Shape& x = p.in(0).shape;
+  auto plan = channel_pool(p.node(), x);
+  std::vector<float> counts = kernels::tap_counts<float>(
+      pool_window(p.node(), from_channels_last(x)), includes_pad(p.node()));
+  return [plan, counts](const Run& r) {
+    plan->average(*r.pool, counts.data(), r.in<float>(0), r.out<float>(0));
+  };
+}
+Kernel make_average_grad_last(Prepare& p) {
+  const Shape& x = p.out(0).shape;
+  auto plan = channel_pool(p.node(), x);
+  std::vector<float> counts = kernels::tap_counts<float>(
+      pool_window(p.node(), from_channels_last(x)), includes_pad(p.node()));
+  return [plan, counts](const Run& r) {
+    plan->average_grad(*r.pool, counts.data(), r.in<float>(0), r.out<float>(0));
+  };
+}
+
 void average_grad_shape(ShapeCtx& c) {
   Shape x = c.ints(1);
   num_elements(x);
@@ -70,11 +90,7 @@ std::vector<ValueId> average_grad_grad(GradBuilder& b) {
 
 // dy divided by its counts, spread by a transposed depthwise convolution with ones.
 std::vector<ValueId> average_lower(GradBuilder& b) {
-  const Tensor* shape = b.constant(b.x(1));
-  if (!shape)
-    model_error("OT1206",
-                "the gradient of an average pool in standard operators needs the input's shape");
-  Shape x = shape->to_ints();
+  Shape x = lowering_shape_of_one(b, b.x(1), b.y(), "its input");
   kernels::Window w = pool_window(b.node(), x);
   ValueId dy = b.x(0);
   auto typed = [&](const std::vector<double>& v, Shape s) {
@@ -109,14 +125,20 @@ std::vector<ValueId> average_lower(GradBuilder& b) {
 
 void register_average_pool(OpTable& t) {
   for (const char* name : {"AveragePool", "GlobalAveragePool"})
+    set_channels_last(kOnnxDomain, name, {.in = {0}, .out = {0}, .applies = pool_channels_last});
+  set_channels_last(kOwnDomain, "AveragePoolGrad",
+                    {.in = {0}, .out = {0}, .applies = pool_channels_last});
+  for (const char* name : {"AveragePool", "GlobalAveragePool"})
     t.add({.name = name,
            .shape = pool_shape,
-           .impls = {{"ref", nullptr, float_or_double<Average>}},
+           .impls = {{"last", pool_refuses_last, make_average_last},
+                     {"ref", nullptr, float_or_double<Average>}},
            .grad = average_grad});
   t.add({.name = "AveragePoolGrad",
          .domain = std::string(kOwnDomain),
          .shape = average_grad_shape,
-         .impls = {{"ref", nullptr, float_or_double<AverageGrad>}},
+         .impls = {{"last", pool_refuses_last, make_average_grad_last},
+                   {"ref", nullptr, float_or_double<AverageGrad>}},
          .grad = average_grad_grad,
          .lower = average_lower});
 }

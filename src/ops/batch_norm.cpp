@@ -3,6 +3,7 @@
 
 #include "ops/batch_norm_detail.hpp"
 #include "ops/batch_norm_kernel_detail.hpp"
+#include "ops/channel_norm_detail.hpp"
 #include "ops/expr_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -76,6 +77,40 @@ Kernel make(Prepare& p) {
           });
         };
       });
+}
+
+// ------------------------------------------------------------- float, channels last
+std::string refuses_last(const Prepare& p) {
+  bool grad = p.node().domain == kOwnDomain;
+  if (grad ? p.node().i("per_element", 0) != 0 : per_element(p.node())) return "per element";
+  if (grad && !p.wants(0)) return "dx is not wanted";
+  return channel_norm_refuses(p, grad ? 1 : 0);
+}
+
+Kernel make_last(Prepare& p) {
+  ChannelNorm c;
+  c.shape = norm_shape(p.in(0).shape);
+  c.epsilon = p.node().f("epsilon", 1e-5f);
+  c.momentum = p.node().f("momentum", 0.9f);
+  c.train = trains(p.node());
+  return channel_norm_kernel(p, c);
+}
+
+Kernel make_last_grad(Prepare& p) {
+  ChannelNormGrad c;
+  c.shape = norm_shape(p.in(1).shape);
+  c.epsilon = p.node().f("epsilon", 1e-5f);
+  c.train = !p.has(3);
+  if (!c.train) c.mean = 3, c.var = 4, c.dmean = 3, c.dvar = 4;
+  return channel_norm_grad_kernel(p, c);
+}
+
+bool can_turn(const Graph& g, const Node& n) {
+  bool grad = n.domain == kOwnDomain;
+  if (grad ? n.i("per_element", 0) != 0 || n.outputs[0] == kNone : per_element(n)) return false;
+  for (ValueId v : n.inputs)
+    if (v != kNone && g.value(v).type.elem != DType::kFloat) return false;
+  return true;
 }
 
 // ------------------------------------------------------------- float, channel by channel
@@ -312,15 +347,23 @@ Grads lower(GradBuilder& b) {
 }  // namespace
 
 void register_batch_norm(OpTable& t) {
+  set_channels_last(kOnnxDomain, "BatchNormalization",
+                    {.in = {0}, .out = {0}, .applies = can_turn});
+  set_channels_last(kOwnDomain, "BatchNormalizationGrad",
+                    {.in = {0, 1}, .out = {0}, .applies = can_turn});
   t.add({.name = "BatchNormalization",
          .shape = shape,
-         .impls = {{"simd", refuses_simd, make_simd}, {"ref", nullptr, make}},
+         .impls = {{"last", refuses_last, make_last},
+                   {"simd", refuses_simd, make_simd},
+                   {"ref", nullptr, make}},
          .grad = rule,
          .in_place = {{0, 0}}});
   t.add({.name = "BatchNormalizationGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
-         .impls = {{"simd", refuses_simd, make_simd_grad}, {"ref", nullptr, make_grad}},
+         .impls = {{"last", refuses_last, make_last_grad},
+                   {"simd", refuses_simd, make_simd_grad},
+                   {"ref", nullptr, make_grad}},
          .in_place = {{0, 0}, {1, 0}},
          .lower = lower});
 }

@@ -70,9 +70,11 @@ Kernel make_cast(Prepare& p) {
 
 std::vector<ValueId> cast_grad(GradBuilder& b) {
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
-  // an integer or boolean in between stops the gradient
-  if (dtype_is_differentiable(b.dtype(b.x(0))) && dtype_is_differentiable(b.dtype(b.y())))
-    g[0] = b.cast_like(b.dy(), b.x(0));
+  // an integer or boolean in between stops the gradient; a type that is not known yet may be one
+  auto flows = [&](ValueId v) {
+    return b.dtype(v) == DType::kUndefined || dtype_is_differentiable(b.dtype(v));
+  };
+  if (flows(b.x(0)) && flows(b.y())) g[0] = b.cast_like(b.dy(), b.x(0));
   return g;
 }
 

@@ -2,6 +2,7 @@
 // bounds as well.
 #include <limits>
 
+#include "op/channels_last.hpp"
 #include "ops/elementwise_detail.hpp"
 #include "ops/expr_detail.hpp"
 
@@ -147,6 +148,8 @@ void grad_shape(ShapeCtx& c) {
 }  // namespace
 
 void register_clip(OpTable& t) {
+  set_channels_last(kOnnxDomain, "Clip", {.elementwise = true});
+  set_channels_last(kOwnDomain, "ClipGrad", {.elementwise = true});
   t.add({.name = "Clip",
          .shape = shape,
          .impls = {{"ref", nullptr, make}},

@@ -1,5 +1,6 @@
 // Concat joins tensors along an axis; Split cuts one: each is the other's gradient.
 #include "op/grad_builder.hpp"
+#include "ops/node_outputs_detail.hpp"
 #include "ops/strided_copy_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -140,10 +141,12 @@ Kernel make_split(Prepare& p) {
 std::vector<ValueId> split_grad(GradBuilder& b) {
   std::vector<ValueId> dys;
   for (size_t k = 0; k < b.node().outputs.size(); ++k) {
-    if (b.node().outputs[k] == kNone)
-      model_error("OT1205", "the gradient of Split needs all its outputs",
-                  "name every output of the node");
-    dys.push_back(b.dy(int(k)));
+    if (b.node().outputs[k] == kNone) {
+      TypeInfo type = TypeInfo::tensor(b.dtype(b.x(0)));
+      dys.push_back(b.zeros_like(ensure_output(b, int(k), type, "part")));
+    } else {
+      dys.push_back(b.dy(int(k)));
+    }
   }
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   g[0] = dys.size() == 1 ? dys[0] : b.call("Concat", dys, {{"axis", b.node().i("axis", 0)}});

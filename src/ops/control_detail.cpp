@@ -40,20 +40,6 @@ Tensor stacked(const std::vector<Tensor>& parts, const TypeInfo& declared, int64
   return Tensor(declared.elem == DType::kUndefined ? DType::kFloat : declared.elem, shape);
 }
 
-bool differentiable(const TypeInfo& t) {
-  switch (t.kind) {
-    case TypeInfo::Kind::kUnknown:
-      return true;
-    case TypeInfo::Kind::kTensor:
-      return t.elem == DType::kUndefined || dtype_is_differentiable(t.elem);
-    case TypeInfo::Kind::kSequence:
-    case TypeInfo::Kind::kOptional:
-      return !t.inner || differentiable(*t.inner);
-    default:
-      return false;
-  }
-}
-
 BodyBuilder::BodyBuilder(GradBuilder& outer, std::string name)
     : outer_(outer), graph_(std::make_shared<Graph>()) {
   graph_->name = std::move(name);

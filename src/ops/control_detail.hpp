@@ -1,6 +1,7 @@
 // What If, Loop, Scan and SequenceMap share: bodies, scan outputs, and the parts of their
 // gradients.
 #pragma once
+#include "op/carries.hpp"
 #include "op/grad_builder.hpp"
 #include "ops/value_detail.hpp"
 
@@ -21,7 +22,6 @@ Tensor stacked(const std::vector<Tensor>& parts, const TypeInfo& declared, int64
                bool backwards);
 
 // ---------------------------------------------------------------- gradients
-bool differentiable(const TypeInfo& t);  // may carry a gradient
 
 // A graph under construction that will be a subgraph of the node being differentiated.
 class BodyBuilder {
@@ -56,5 +56,8 @@ struct Captures {
   std::vector<ValueId> spread(const std::vector<ValueId>& grads) const;
 };
 Captures captures_of(GradBuilder& b);
+
+// Scan of opset 8 as a Scan over the batch whose body is the Scan over time.
+std::vector<ValueId> lower_scan8(GradBuilder& b);
 
 }  // namespace onnxtrain::ops

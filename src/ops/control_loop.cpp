@@ -261,7 +261,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
   p.types = state_types(b, forward, states);
   p.captures = captures_of(b);
   for (size_t k = 0; k < states; ++k)
-    if (differentiable(p.types[k]) && b.has(int(k) + 2)) p.flowing.push_back(k);
+    if (carries_gradient(p.types[k]) && b.has(int(k) + 2)) p.flowing.push_back(k);
   for (size_t k = states; k < b.node().outputs.size(); ++k)
     if (b.has_dy(int(k))) p.scans.push_back(k - states);
   Kept kept = StateKeeper(b, p.types).keep_all();

@@ -232,7 +232,7 @@ class BackwardScan {
 
   std::vector<ValueId> build() {
     for (size_t k = 0; k < f_.states; ++k)
-      if (differentiable(b_.type(b_.x(int(k))))) flowing_.push_back(k);
+      if (carries_gradient(b_.type(b_.x(int(k))))) flowing_.push_back(k);
     for (size_t k = 0; k < f_.scan_inputs; ++k)
       if (b_.wants(int(f_.states + k))) scanned_.push_back(k);
     for (size_t k = f_.states; k < b_.node().outputs.size(); ++k)
@@ -347,11 +347,7 @@ std::vector<ValueId> grad(GradBuilder& b) { return BackwardScan(b).build(); }
 }  // namespace
 
 void register_control_scan(OpTable& t) {
-  t.add({.name = "Scan",
-         .since = 8,
-         .run_values = run8,
-         .no_grad = "Scan of opset 8 (with a batch dimension) has no gradient; convert the model "
-                    "to opset 9 or later"});
+  t.add({.name = "Scan", .since = 8, .run_values = run8, .lower = lower_scan8});
   t.add({.name = "Scan", .since = 9, .run_values = run, .grad = grad});
 }
 

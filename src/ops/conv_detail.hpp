@@ -1,6 +1,7 @@
 // Shapes, kernels and gradient builders shared by Conv, ConvTranspose and their gradient operators.
 #pragma once
 #include "kernels/ref/conv.hpp"
+#include "op/channels_last.hpp"
 #include "op/grad_builder.hpp"
 #include "op/op.hpp"
 
@@ -33,6 +34,12 @@ Kernel conv_by_definition(Prepare& p, const kernels::ConvShape& s, ConvKind kind
       kernels::conv_grad_w_ref(s, get(o.dy), get(o.x), out, *r.pool);
   };
 }
+
+// The same on channels-last activations, for what oneDNN has no fast kernel for.
+Kernel conv_by_definition_last(Prepare& p, const kernels::ConvShape& s, ConvKind kind,
+                               ConvOperands o);
+// Whether a convolution node can be turned to channels last: float32, at most three dimensions.
+bool conv_channels_last(const Graph& g, const Node& n);
 
 // Sum of dy over everything but the channels.
 ValueId bias_grad(GradBuilder& b, ValueId dy);

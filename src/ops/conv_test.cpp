@@ -127,7 +127,7 @@ TEST(OneDnnConv, SameAsDefinitionForAnyThreadCount) {
       for (int threads : {1, 2, 4}) {
         ThreadPool pool(threads);
         std::string why;
-        auto plan = onednn::ConvPlan::make(s, pass, forward, threads, &why);
+        auto plan = onednn::ConvPlan::make(s, pass, forward, false, threads, &why);
         ASSERT_TRUE(plan) << why;
         std::shared_ptr<void> area = allocate(plan->workspace());
         Tensor got(DType::kFloat, shape);

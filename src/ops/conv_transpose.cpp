@@ -1,6 +1,7 @@
 // ConvTranspose: the gradient of a convolution with respect to its input, used forwards.
 #include "ops/conv_detail.hpp"
 #include "ops/in_float_detail.hpp"
+#include "ops/lowering_detail.hpp"
 #include "ops/window_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -83,7 +84,9 @@ void shape(ShapeCtx& c) {
   c.set(0, c.dtype(0), with_channels(s.batch, s.in_channels, s.window.in));
 }
 
-ConvShape problem(const Prepare& p) { return problem_of(p.node(), p.in(0).shape, p.in(1).shape); }
+ConvShape problem(const Prepare& p) {
+  return problem_of(p.node(), channels_first(p.node(), p.in(0).shape), p.in(1).shape);
+}
 ConvOperands operands(const Prepare& p) {
   return {.x = -1, .w = 1, .dy = 0, .bias = p.has(2) ? 2 : -1};
 }
@@ -120,18 +123,16 @@ std::vector<ValueId> grad(GradBuilder& b) {
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   if (b.has(2) && b.wants(2)) g[2] = bias_grad(b, b.dy());
   if (!b.wants(0) && !b.wants(1)) return g;
-  if (!b.shape_known(b.x(0)) || !b.shape_known(b.x(1)))
-    model_error("OT1205",
-                cat("the gradient of ", b.node().label(), " needs the shapes of its inputs"));
-  ConvShape s = problem_of(b.node(), b.shape(b.x(0)), b.shape(b.x(1)));
+  ConvShape s = problem_of(b.node(), lowering_shape_of_one(b, kNone, b.x(0), "its input"),
+                           lowering_shape(b, kNone, b.x(1), "its weights"));
   ValueId dy = reached(b, s, b.dy());
   const kernels::Window& w = s.window;
-  std::vector<int64_t> pads = w.pads_begin, size = b.shape_known(dy) ? b.shape(dy) : Shape{};
+  std::vector<int64_t> pads = w.pads_begin;
   for (size_t d = 0; d < w.dims(); ++d) {
     // exactly the padding that makes the convolution as long as x
-    int64_t have = size.empty() ? w.in[d] : size[d + 2];
     int64_t reach =
         (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - w.pads_begin[d];
+    int64_t have = w.in[d] - reach < w.strides[d] ? w.in[d] : std::max<int64_t>(1, reach);
     pads.push_back(std::max<int64_t>(0, reach - have));
   }
   GradBuilder::Attrs a{
@@ -144,6 +145,8 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_conv_transpose(OpTable& t) {
+  set_channels_last(kOnnxDomain, "ConvTranspose",
+                    {.in = {0}, .out = {0}, .gains = true, .applies = conv_channels_last});
   t.add({.name = "ConvTranspose",
          .shape = shape,
          .impls = {{"onednn", refuses, make_onednn}, {"ref", nullptr, float_or_double<Ref>}},

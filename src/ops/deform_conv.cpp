@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/conv_detail.hpp"
+#include "ops/grid_sample_detail.hpp"
 #include "ops/in_float_detail.hpp"
 #include "ops/window_detail.hpp"
 
@@ -251,6 +252,63 @@ std::vector<ValueId> grad(GradBuilder& b) {
   return g;
 }
 
+// ---------------------------------------------------------------- in standard operators
+// [N * offset groups, taps, places...] coordinates of one dimension, as GridSample counts them.
+ValueId coordinates(GradBuilder& b, const Deform& d, ValueId offset, int64_t dim) {
+  const auto& w = d.s.window;
+  Tensor at(DType::kDouble, {1, d.taps(), w.out[0], w.out[1]});
+  for (int64_t tap = 0, k = 0; tap < d.taps(); ++tap)
+    for (int64_t i = 0; i < w.out[0]; ++i)
+      for (int64_t j = 0; j < w.out[1]; ++j, ++k) {
+        int64_t inside = dim == 0 ? tap / w.kernel[1] : tap % w.kernel[1], place = dim == 0 ? i : j;
+        size_t q = size_t(dim);
+        at.as<double>()[k] = double(place * w.strides[q] - w.pads_begin[q] + inside * w.dilations[q]);
+      }
+  ValueId moved = b.call("Gather", {offset, b.constant_int(dim)}, {{"axis", int64_t(2)}});
+  ValueId x = b.add(moved, b.cast_like(b.tensor(at), moved));
+  double size = double(w.in[size_t(dim)]);
+  return b.add(b.mul(x, b.scalar(2 / size, x)), b.scalar(1 / size - 1, x));
+}
+
+// Columns by GridSample, then one product per group.
+ValueId forward_standard(GradBuilder& b, const Deform& d, const std::vector<ValueId>& v) {
+  const auto& w = d.s.window;
+  int64_t og = d.offset_groups, n = d.s.batch, per = d.channels_per_offset(), taps = d.taps();
+  auto shaped = [&](ValueId x, std::vector<int64_t> to) {
+    return b.call("Reshape", {x, b.constant_ints(to)});
+  };
+  ValueId x = shaped(v[0], {n * og, per, w.in[0], w.in[1]});
+  ValueId offset = shaped(v[2], {n * og, taps, 2, w.out[0], w.out[1]});
+  ValueId grid = b.call("Concat",
+                        {b.unsqueeze(coordinates(b, d, offset, 1), {4}),
+                         b.unsqueeze(coordinates(b, d, offset, 0), {4})},
+                        {{"axis", int64_t(4)}});
+  grid = shaped(grid, {n * og, taps * w.out[0], w.out[1], 2});
+  ValueId columns = b.call("GridSample", {x, grid},
+                           {{"mode", std::string(b.opset() >= 20 ? "linear" : "bilinear")},
+                            {"padding_mode", std::string("zeros")},
+                            {"align_corners", int64_t(0)}});
+  columns = shaped(columns, {n, og, per, taps, d.places()});
+  if (v[3] != kNone) columns = b.mul(columns, shaped(v[3], {n, og, 1, taps, d.places()}));
+  int64_t groups = d.s.groups, depth = d.s.in_per_group() * taps;
+  columns = shaped(columns, {n, groups, depth, d.places()});
+  ValueId weights = shaped(v[1], {groups, d.s.out_per_group(), depth});
+  return shaped(b.call("MatMul", {weights, columns}),
+                {n, d.s.out_channels, w.out[0], w.out[1]});
+}
+
+std::vector<ValueId> grad_lower(GradBuilder& b) {
+  for (int i = 1; i < 4; ++i)
+    if (!b.shape_known(b.x(i)))
+      model_error("OT1206", "the gradient of DeformConv in standard operators needs known shapes");
+  bool mask = b.has(4);
+  Shape mask_shape = mask ? b.shape(b.x(4)) : Shape{};
+  Deform d = deform_of(b.node(), b.shape(b.x(1)), b.shape(b.x(2)), b.shape(b.x(3)),
+                       mask ? &mask_shape : nullptr);
+  return gradients_of(b, {b.x(1), b.x(2), b.x(3), mask ? b.x(4) : kNone}, b.x(0),
+                      [&](const std::vector<ValueId>& v) { return forward_standard(b, d, v); });
+}
+
 }  // namespace
 
 void register_deform_conv(OpTable& t) {
@@ -262,7 +320,7 @@ void register_deform_conv(OpTable& t) {
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
          .impls = {{"ref", nullptr, float_or_double<Backward>}},
-         .no_grad = "a second derivative of DeformConv is not written"});
+         .lower = grad_lower});
 }
 
 }  // namespace onnxtrain::ops

@@ -3,21 +3,18 @@
 #include <array>
 #include <cmath>
 
-#include "op/grad_builder.hpp"
+#include "ops/grid_sample_detail.hpp"
 #include "ops/in_float_detail.hpp"
 
 namespace onnxtrain::ops {
 
 namespace {
 
-enum class Mode { kNearest, kLinear, kCubic };
-enum class Padding { kZeros, kBorder, kReflection };
+using Mode = GridMode;
+using Padding = GridPadding;
 constexpr int kMaxDims = 4, kMaxTaps = 256;
 
-struct Sampler {
-  Mode mode;
-  Padding padding;
-  bool align;
+struct Sampler : GridSettings {
   int dims = 0, taps = 1;  // taps per dimension
   int64_t batch = 0, channels = 0, plane = 1, positions = 1;
   std::array<int64_t, kMaxDims> size{}, stride{};
@@ -287,6 +284,15 @@ std::vector<ValueId> grad(GradBuilder& b) {
   return g;
 }
 
+std::vector<ValueId> grad_lower(GradBuilder& b) {
+  if (!b.shape_known(b.x(1)) || !b.shape_known(b.x(2)))
+    model_error("OT1206", "the gradient of GridSample in standard operators needs known shapes");
+  Sampler s = sampler_of(b.node(), b.shape(b.x(1)), b.shape(b.x(2)));
+  return gradients_of(b, {b.x(1), b.x(2)}, b.x(0), [&](const std::vector<ValueId>& v) {
+    return grid_sample_standard(b, s, v[0], v[1]);
+  });
+}
+
 }  // namespace
 
 void register_grid_sample(OpTable& t) {
@@ -298,7 +304,7 @@ void register_grid_sample(OpTable& t) {
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
          .impls = {{"ref", nullptr, float_or_double<Backward>}},
-         .no_grad = "a second derivative of GridSample is not defined here"});
+         .lower = grad_lower});
 }
 
 }  // namespace onnxtrain::ops

@@ -71,23 +71,49 @@ ValueId one_hot(GradBuilder& b, ValueId labels, ValueId x) {
                   {{"to", int64_t(t)}});
   }
   ValueId depth = b.call("Gather", {b.shape_of(x), b.constant_ints({1})}, {{"axis", int64_t(0)}});
-  Tensor off_on = dispatch<float, double, Half, BFloat16>(t, "OneHot", [&]<class T>() {
-    return Tensor::vector<T>({T(compute_t<T>(0)), T(compute_t<T>(1))});
-  });
-  return b.call("OneHot", {labels, depth, b.tensor(off_on)}, {{"axis", int64_t(1)}});
+  // in float, which every runtime has
+  ValueId hot = b.call("OneHot", {labels, depth, b.tensor(Tensor::vector<float>({0, 1}))},
+                       {{"axis", int64_t(1)}});
+  return t == DType::kFloat ? hot : b.call("Cast", {hot}, {{"to", int64_t(t)}});
+}
+
+// Labels with 0 in place of the ignored one, and 0 or 1 per sample (kNone: all count).
+std::pair<ValueId, ValueId> counted(GradBuilder& b, ValueId labels, ValueId x) {
+  LossInfo info(b.node());
+  if (!info.has_ignore) return {labels, kNone};
+  ValueId ignored = b.call("Equal", {labels, b.scalar(double(info.ignore), labels)});
+  return {b.call("Where", {ignored, b.scalar(0, labels), labels}),
+          b.call("Where", {ignored, b.scalar(0, x), b.scalar(1, x)})};
 }
 
 }  // namespace
 
+ValueId weights_grad(GradBuilder& b, ValueId dloss, ValueId loss, ValueId log_p, ValueId labels,
+                     ValueId weights) {
+  LossInfo info(b.node());
+  auto [safe, used] = counted(b, labels, log_p);
+  ValueId hot = one_hot(b, safe, log_p);
+  // Where, not a product: log(0) is -infinity
+  ValueId is_label = b.call("Cast", {hot}, {{"to", int64_t(DType::kBool)}});
+  ValueId each = b.neg(b.reduce_sum(b.call("Where", {is_label, log_p, b.scalar(0, log_p)}), {1}));
+  ValueId scale = info.reduction == Reduction::kNone ? b.unsqueeze(dloss, {1}) : dloss;
+  if (info.reduction == Reduction::kMean) {
+    ValueId w = b.call("Gather", {weights, safe}, {{"axis", int64_t(0)}});
+    if (used != kNone) w = b.mul(w, used);
+    Expr sum{b, b.call("ReduceSum", {w}, {{"keepdims", int64_t(0)}}), b.dtype(log_p)};
+    scale = b.div(scale, where(equal(sum, sum.num(0)), 1.0, sum).v);
+    each = b.sub(each, loss);
+  }
+  each = b.mul(each, scale);
+  if (used != kNone) each = b.mul(each, b.unsqueeze(used, {1}));
+  std::vector<int64_t> axes{0};
+  for (int64_t d = 2; d < b.need_rank(log_p); ++d) axes.push_back(d);
+  return b.reduce_sum(b.mul(hot, each), axes, false);
+}
+
 LoweredLabels lower_labels(GradBuilder& b, Expr dloss, Expr x, ValueId labels, ValueId weights) {
   LossInfo info(b.node());
-  ValueId safe = labels;
-  ValueId used = kNone;
-  if (info.has_ignore) {
-    ValueId ignored = b.call("Equal", {labels, b.scalar(double(info.ignore), labels)});
-    safe = b.call("Where", {ignored, b.scalar(0, labels), labels});
-    used = b.call("Where", {ignored, b.scalar(0, x.v), b.scalar(1, x.v)});
-  }
+  auto [safe, used] = counted(b, labels, x.v);
   Expr hot{b, one_hot(b, safe, x.v), x.dtype};
   ValueId each = kNone;
   if (weights != kNone) each = b.call("Gather", {weights, safe}, {{"axis", int64_t(0)}});

@@ -76,6 +76,9 @@ void scale_gradients(const LossInfo& l, const T* dloss, double weight_sum, doubl
 struct LoweredLabels {
   Expr factor, one_hot;
 };
+// The gradient of the class weights, from the log probabilities [N,C,d...] and the loss.
+ValueId weights_grad(GradBuilder& b, ValueId dloss, ValueId loss, ValueId log_p, ValueId labels,
+                     ValueId weights);
 LoweredLabels lower_labels(GradBuilder& b, Expr dloss, Expr x, ValueId labels, ValueId weights);
 
 }  // namespace onnxtrain::ops

@@ -1,5 +1,6 @@
 // MaxPool with its Indices, GlobalMaxPool, and MaxPoolGrad(dy, x): the gradient goes to the first
 // largest element of each window, as in PyTorch.
+#include "ops/lowering_detail.hpp"
 #include "ops/pool_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -48,6 +49,17 @@ struct MaxGrad {
   }
 };
 
+Kernel make_max_last(Prepare& p) {
+  auto plan = channel_pool(p.node(), p.in(0).shape);
+  return [plan](const Run& r) { plan->max(*r.pool, r.in<float>(0), r.out<float>(0)); };
+}
+Kernel make_max_grad_last(Prepare& p) {
+  auto plan = channel_pool(p.node(), p.in(1).shape);
+  return [plan](const Run& r) {
+    plan->max_grad(*r.pool, r.in<float>(0), r.in<float>(1), r.out<float>(0));
+  };
+}
+
 std::vector<ValueId> max_pool_grad(GradBuilder& b) {
   return {b.own("MaxPoolGrad", {b.dy(), b.x(0)}, pool_attrs(b.node()))};
 }
@@ -55,12 +67,8 @@ std::vector<ValueId> max_pool_grad(GradBuilder& b) {
 // Where each maximum of x was, counted over the whole tensor; by the standard operator.
 ValueId indices_of(GradBuilder& b, ValueId x) {
   GradBuilder::Attrs a = window_attrs(b.node());
-  if (is_global(b.node())) {
-    if (!b.shape_known(x))
-      model_error("OT1206",
-                  "the gradient of GlobalMaxPool in standard operators needs the input's shape");
-    a["kernel_shape"] = spatial_of(b.shape(x), "GlobalMaxPool");
-  }
+  if (is_global(b.node()))
+    a["kernel_shape"] = spatial_of(lowering_shape(b, kNone, x, "its input"), "GlobalMaxPool");
   return b.call_n("MaxPool", {x}, 2, a)[1];
 }
 
@@ -85,18 +93,23 @@ std::vector<ValueId> max_grad_grad(GradBuilder& b) {
 }  // namespace
 
 void register_max_pool(OpTable& t) {
+  for (const char* name : {"MaxPool", "GlobalMaxPool"})
+    set_channels_last(kOnnxDomain, name, {.in = {0}, .out = {0}, .applies = pool_channels_last});
+  set_channels_last(kOwnDomain, "MaxPoolGrad",
+                    {.in = {0, 1}, .out = {0}, .applies = pool_channels_last});
   t.add({.name = "MaxPool",
          .shape = max_pool_shape,
-         .impls = {{"ref", nullptr, make_max_pool}},
+         .impls = {{"last", pool_refuses_last, make_max_last}, {"ref", nullptr, make_max_pool}},
          .grad = max_pool_grad});
   t.add({.name = "GlobalMaxPool",
          .shape = pool_shape,
-         .impls = {{"ref", nullptr, make_max_pool}},
+         .impls = {{"last", pool_refuses_last, make_max_last}, {"ref", nullptr, make_max_pool}},
          .grad = max_pool_grad});
   t.add({.name = "MaxPoolGrad",
          .domain = std::string(kOwnDomain),
          .shape = pool_grad_shape,
-         .impls = {{"ref", nullptr, float_or_double<MaxGrad>}},
+         .impls = {{"last", pool_refuses_last, make_max_grad_last},
+                   {"ref", nullptr, float_or_double<MaxGrad>}},
          .grad = max_grad_grad,
          .lower = grad_lower});
 }

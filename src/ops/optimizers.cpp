@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/optimizers_lower_detail.hpp"
 #include "kernels/simd/optim.hpp"
 #include "ops/elementwise_detail.hpp"
 
@@ -252,8 +253,8 @@ void register_optimizers(OpTable& t) {
            .domain = std::string(kTrainingDomain),
            .shape = shape,
            .impls = {{"simd", refuses_simd, make_simd}, {"ref", nullptr, make}},
-           .no_grad = "an optimizer's step is where training ends",
-           .in_place_of = in_place});
+           .in_place_of = in_place,
+           .lower = lower_optimizer});
 }
 
 }  // namespace onnxtrain::ops

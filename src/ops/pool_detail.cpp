@@ -33,6 +33,19 @@ void pool_grad_shape(ShapeCtx& c) {
   c.set(0, c.dtype(1), x);
 }
 
+bool pool_channels_last(const Graph& g, const Node& n) {
+  if (n.outputs.size() > 1 && n.outputs[1] != kNone) return false;
+  if (g.value(n.inputs[0]).type.elem != DType::kFloat) return false;
+  ValueId x = n.domain == kOwnDomain ? n.outputs[0] : n.inputs[0];  // of a gradient: dx
+  kernels::Window w = pool_window(n, g.value(x).type.concrete_shape());
+  return w.taps() <= (1 << 16) && w.out_size() * w.taps() <= (1 << 20);
+}
+
+std::shared_ptr<simd::ChannelPool> channel_pool(const Node& n, const Shape& x) {
+  return std::make_shared<simd::ChannelPool>(pool_window(n, from_channels_last(x)), x.front(),
+                                             x.back());
+}
+
 GradBuilder::Attrs pool_attrs(const Node& n) {
   if (!is_global(n)) return window_attrs(n);
   GradBuilder::Attrs a{{"global", int64_t(1)}};

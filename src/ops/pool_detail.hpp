@@ -1,6 +1,8 @@
 // Shared by the pools: their windows and attributes.
 #pragma once
 #include "kernels/ref/pool.hpp"
+#include "kernels/simd/channel_pool.hpp"
+#include "op/channels_last.hpp"
 #include "op/grad_builder.hpp"
 #include "ops/in_float_detail.hpp"
 #include "ops/window_detail.hpp"
@@ -16,6 +18,14 @@ void pool_shape(ShapeCtx& c);
 void pool_grad_shape(ShapeCtx& c);
 // Window attributes for a gradient node.
 GradBuilder::Attrs pool_attrs(const Node& n);
+// Whether a pool node can be turned to channels last: float32, one output, lists of taps that stay
+// small.
+bool pool_channels_last(const Graph& g, const Node& n);
+inline std::string pool_refuses_last(const Prepare& p) {
+  return is_channels_last(p.node()) ? "" : "channels are not last";
+}
+// The channels-last pool over a tensor of this (channels-last) shape.
+std::shared_ptr<simd::ChannelPool> channel_pool(const Node& n, const Shape& x);
 inline bool is_global(const Node& n) { return n.op.starts_with("Global") || n.i("global", 0) != 0; }
 
 }  // namespace onnxtrain::ops

@@ -1,6 +1,7 @@
 // Resize and Upsample in all versions, and ResizeGrad(dy, roi, scales, sizes, shape of x).
 #include "op/grad_builder.hpp"
 #include "ops/in_float_detail.hpp"
+#include "ops/lowering_detail.hpp"
 #include "ops/resize_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -323,18 +324,20 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
     const Node& node() const { return b.node(); }
     bool has(int i) const { return b.has(i); }
   } c{b};
+  Tensor sizes;
   auto get = [&](int i) -> const Tensor* {
     const Tensor* t = b.constant(b.x(i));
+    if (!t && i == operands_of(b.node()).sizes && !b.node().has("axes")) {  // they are the shape of dy
+      sizes = Tensor::vector<int64_t>(lowering_shape_of_one(b, kNone, b.x(0), "its result"));
+      return &sizes;
+    }
     if (!t)
       model_error(
           "OT1206",
           cat("the gradient of a Resize in standard operators needs constant scales and sizes"));
     return t;
   };
-  const Tensor* shape = b.constant(b.x(kXShape));
-  if (!shape)
-    model_error("OT1206", "the gradient of a Resize in standard operators needs the input's shape");
-  Shape x = shape->to_ints();
+  Shape x = lowering_shape_of_one(b, b.x(kXShape), b.y(), "its input");
   ResizeSpec s = spec_of(c, x, get, true);
   ValueId v = b.x(0);
   DType type = b.dtype(v);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "op/grad_builder.hpp"
+#include "ops/node_outputs_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -95,10 +96,10 @@ Kernel make_top(Prepare& p) {
 
 std::vector<ValueId> top_grad(GradBuilder& b) {
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
-  if (b.node().outputs.size() < 2 || b.node().outputs[1] == kNone)
-    model_error("OT1205", "the gradient of TopK needs its output of indices",
-                "name both outputs of the node");
-  g[0] = b.call("ScatterElements", {b.zeros_like(b.x(0)), b.y(1), b.dy()},
+  TypeInfo type = b.type(b.y());
+  type.elem = DType::kInt64;
+  ValueId indices = ensure_output(b, 1, type, "indices");
+  g[0] = b.call("ScatterElements", {b.zeros_like(b.x(0)), indices, b.dy()},
                 {{"axis", b.node().i("axis", -1)}, {"reduction", std::string("add")}});
   return g;
 }

@@ -156,6 +156,13 @@ void run_dynamic(Frame& f, const Step& s) {
   }
 }
 
+void bind_input(Plan& plan, size_t k, void* data) {
+  if (plan.bound_inputs[k] == data) return;
+  for (void** p : plan.input_pointers[k]) *p = data;
+  plan.slots[size_t(plan.graph.inputs[k])].address = data;
+  plan.bound_inputs[k] = data;
+}
+
 void bind_inputs(Plan& plan, const std::vector<Value>& inputs, Frame& f) {
   for (size_t k = 0; k < plan.graph.inputs.size(); ++k) {
     ValueId v = plan.graph.inputs[k];
@@ -164,11 +171,7 @@ void bind_inputs(Plan& plan, const std::vector<Value>& inputs, Frame& f) {
       f.present[size_t(v)] = 1;
       continue;
     }
-    void* data = const_cast<void*>(std::get<Tensor>(inputs[k]).data());
-    if (plan.bound_inputs[k] == data) continue;
-    for (void** p : plan.input_pointers[k]) *p = data;
-    plan.slots[size_t(v)].address = data;
-    plan.bound_inputs[k] = data;
+    bind_input(plan, k, const_cast<void*>(std::get<Tensor>(inputs[k]).data()));
   }
 }
 
@@ -188,6 +191,18 @@ void assign_updates(Plan& plan, Frame& f) {
 }
 
 }  // namespace
+
+void run_static(Plan& plan, void* const* inputs, const RunOptions& o) {
+  for (size_t k = 0; k < plan.bound_inputs.size(); ++k) bind_input(plan, k, inputs[k]);
+  for (const Step& s : plan.steps) {
+    if (o.observer) o.observer->before(plan, s);
+    s.kernel(Run{s.in.data(), s.out.data(), s.workspace, o.pool, o.seed, o.step, nullptr});
+    if (o.observer) o.observer->after(plan, s);
+  }
+  if (!o.assign_updates) return;
+  for (const Update& u : plan.updates)
+    if (!u.in_place && u.bytes) std::memcpy(u.to, plan.slots[size_t(u.value)].address, u.bytes);
+}
 
 std::vector<Value> run_plan(Plan& plan, const std::vector<Value>& inputs, const RunOptions& o,
                             const std::vector<char>& wanted) {

@@ -16,7 +16,8 @@ FeedColumns FeedColumns::subset(const std::vector<int64_t>& rows) const {
 
 namespace {
 
-// Values of the training-mode twin are read from the main graph instead: its names end in "_train" (convert/twin.cpp).
+// Values of the training-mode twin are read from the main graph instead: its names end in "_train"
+// (convert/twin.cpp).
 constexpr std::string_view kTwin = "_train";
 
 // Values before `first` are the main graph's, the others the algorithm's (engine/combine.cpp).

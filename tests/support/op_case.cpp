@@ -55,6 +55,7 @@ bool lower_once(Graph& g) {
     }
     any = true;
     GradBuilder b(g, all_ops(), n, {}, kGradOpset);
+    b.set_differentiate(&differentiate);
     std::vector<ValueId> values = op->lower(b);
     for (size_t k = 0; k < n.outputs.size(); ++k) {
       if (n.outputs[k] == kNone) continue;

@@ -25,9 +25,27 @@ memory::format_tag plain_tag(size_t rank) {
 memory::desc any(const Dims& d) { return {d, memory::data_type::f32, memory::format_tag::any}; }
 memory::desc plain(const Dims& d) { return {d, memory::data_type::f32, plain_tag(d.size())}; }
 
+memory::desc dense_last(const Dims& d) {
+  constexpr memory::format_tag tags[] = {memory::format_tag::acb, memory::format_tag::acdb,
+                                         memory::format_tag::acdeb};
+  return {d, memory::data_type::f32, tags[d.size() - 3]};
+}
+
 // A chunk of a row-major [N, channels, spatial...] tensor: rows of the batch keep their full
-// stride.
-memory::desc chunk_of(Dims d, int64_t all_channels) {
+// stride. last: of a [N, spatial..., channels] tensor, pixels keep theirs.
+memory::desc chunk_of(Dims d, int64_t all_channels, bool last) {
+  if (last && d[1] == all_channels) return dense_last(d);
+  if (last) {
+    Dims strides(d.size());
+    int64_t s = all_channels;
+    for (size_t k = d.size(); k-- > 2;) {
+      strides[k] = s;
+      s *= d[k];
+    }
+    strides[0] = s;
+    strides[1] = 1;
+    return {d, memory::data_type::f32, strides};
+  }
   Dims strides(d.size());
   int64_t s = 1;
   for (size_t k = d.size(); k-- > 1;) {
@@ -79,11 +97,14 @@ void keep(Variant& v, const Pd& pd) {
   v.name = pd.impl_info_str();
 }
 
-Variant make_variant(const ConvShape& s, ConvPass pass, bool bias, const memory::desc* weights) {
+// last: with channels last; otherwise oneDNN chooses.
+Variant make_variant(const ConvShape& s, ConvPass pass, bool bias, bool last,
+                     const memory::desc* weights) {
   Variant v;
   v.images = s.batch;
-  memory::desc src = any(activations(s.batch, s.in_channels, s.window.in));
-  memory::desc dst = any(activations(s.batch, s.out_channels, s.window.out));
+  auto format = last ? dense_last : any;
+  memory::desc src = format(activations(s.batch, s.in_channels, s.window.in));
+  memory::desc dst = format(activations(s.batch, s.out_channels, s.window.out));
   memory::desc w = weights ? *weights : any(weight_dims(s));
   memory::desc b = bias ? plain({s.out_channels}) : memory::desc();
   Geometry g(s.window);
@@ -114,6 +135,23 @@ Variant make_variant(const ConvShape& s, ConvPass pass, bool bias, const memory:
   return v;
 }
 
+bool by_reference(const Variant& v) { return v.name.find("ref") != std::string::npos; }
+
+// With channels last where oneDNN has a fast kernel for it, otherwise as it likes best.
+Variant make_best(const ConvShape& s, ConvPass pass, bool bias, bool* last,
+                  const memory::desc* weights) {
+  if (*last) {
+    try {
+      Variant v = make_variant(s, pass, bias, true, weights);
+      if (!by_reference(v)) return v;
+    } catch (const dnnl::error&) {
+      // there is another way
+    }
+    *last = false;
+  }
+  return make_variant(s, pass, bias, false, weights);
+}
+
 // How the problem is cut; depends on the problem only.
 struct Cut {
   int64_t images;  // per chunk
@@ -140,7 +178,7 @@ Cut choose_cut(const ConvShape& s, ConvPass pass) {
   // channels
   if (gradient_of_weights && 2 * weights > moved)
     if (int64_t parts = parts_for(1); parts >= 4) return {s.batch, 1, parts};
-  int64_t most = gradient_of_weights ? 8 : 32;
+  int64_t most = gradient_of_weights ? 8 : 16;
   int64_t chunks = std::clamp<int64_t>(int64_t(flops / 2e6), 1, std::min(most, s.batch));
   int64_t images = (s.batch + chunks - 1) / chunks;
   chunks = (s.batch + images - 1) / images;
@@ -155,7 +193,7 @@ struct ConvPlan::Impl {
   };
   ConvShape full, part;  // part: of one channel part, batch = images of a whole chunk
   ConvPass pass;
-  bool with_bias;
+  bool with_bias, last;
   Cut cut;
   std::vector<Variant> variants;                // whole chunk, then the shorter last one if any
   std::vector<std::vector<SlotCalls>> calls;    // [variant][slot]
@@ -208,15 +246,16 @@ struct ConvPlan::Impl {
   void prepare_weights();
   void convert_weights(const float* w, char* to, ThreadPool* pool);
   void task(const ConvArgs& a, int64_t t, const char* weights, char* slot_area);
+  void add_bias(const float* bias, int64_t images, float* to) const;
   void add_partials(const char* partials, float* out, ThreadPool& pool) const;
 };
 
 void ConvPlan::Impl::prepare() {
   for (const Variant& v : variants) {
     memory::desc src =
-        chunk_of(activations(v.images, part.in_channels, part.window.in), full.in_channels);
-    memory::desc dst =
-        chunk_of(activations(v.images, part.out_channels, part.window.out), full.out_channels);
+        chunk_of(activations(v.images, part.in_channels, part.window.in), full.in_channels, last);
+    memory::desc dst = chunk_of(activations(v.images, part.out_channels, part.window.out),
+                                full.out_channels, last);
     std::vector<SlotCalls> list;
     for (int k = 0; k < slots.count(); ++k) {
       SlotCalls c;
@@ -271,6 +310,21 @@ void ConvPlan::Impl::convert_weights(const float* w, char* to, ThreadPool* pool)
   }
 }
 
+// Adds the bias of a transposed convolution to a chunk.
+void ConvPlan::Impl::add_bias(const float* bias, int64_t images, float* to) const {
+  int64_t plane = full.window.in_size();
+  if (last) {
+    for (int64_t i = 0; i < images * plane; ++i, to += full.in_channels)
+      for (int64_t ch = 0; ch < part.in_channels; ++ch) to[ch] += bias[ch];
+    return;
+  }
+  for (int64_t i = 0; i < images; ++i)
+    for (int64_t ch = 0; ch < part.in_channels; ++ch) {
+      float* row = to + (i * full.in_channels + ch) * plane;
+      for (int64_t j = 0; j < plane; ++j) row[j] += bias[ch];
+    }
+}
+
 void ConvPlan::Impl::task(const ConvArgs& a, int64_t t, const char* weights, char* slot_area) {
   SingleThread single;
   int64_t chunk = t / cut.parts, q = t % cut.parts, n = chunk * cut.images;
@@ -280,8 +334,10 @@ void ConvPlan::Impl::task(const ConvArgs& a, int64_t t, const char* weights, cha
   char* area = slot_area + size_t(slot) * slot_bytes();
   char *src = area, *dst = src + src_bytes, *scratch = dst + dst_bytes,
        *dw = scratch + scratch_bytes;
-  int64_t src_at = (n * full.in_channels + src_channel(q)) * full.window.in_size();
-  int64_t dst_at = (n * full.out_channels + dst_channel(q)) * full.window.out_size();
+  int64_t src_at = n * full.in_channels * full.window.in_size() +
+                   src_channel(q) * (last ? 1 : full.window.in_size());
+  int64_t dst_at = n * full.out_channels * full.window.out_size() +
+                   dst_channel(q) * (last ? 1 : full.window.out_size());
   const float* bias = a.bias ? a.bias + dst_channel(q) : nullptr;
   auto through = [](Call& reorder, const float* from, char* to) -> const void* {
     if (!reorder) return from;
@@ -305,15 +361,7 @@ void ConvPlan::Impl::task(const ConvArgs& a, int64_t t, const char* weights, cha
     void* s = c.src ? static_cast<void*>(src) : a.out + src_at;
     c.main.run({s, w, d, scratch});
     if (c.src) c.src.run({src, a.out + src_at});
-    if (a.bias) {
-      int64_t plane = full.window.in_size();
-      for (int64_t i = 0; i < variants[v].images; ++i)
-        for (int64_t ch = 0; ch < part.in_channels; ++ch) {
-          float* to = a.out + src_at + (i * full.in_channels + ch) * plane;
-          float add = a.bias[src_channel(q) + ch];
-          for (int64_t j = 0; j < plane; ++j) to[j] += add;
-        }
-    }
+    if (a.bias) add_bias(a.bias + src_channel(q), variants[v].images, a.out + src_at);
   } else {
     const void* s = through(c.src, a.x + src_at, src);
     const void* d = through(c.dst, a.dy + dst_at, dst);
@@ -343,7 +391,7 @@ ConvPlan::ConvPlan(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ConvPlan::~ConvPlan() = default;
 
 std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass, bool with_bias,
-                                         int threads, std::string* why) {
+                                         bool channels_last, int threads, std::string* why) {
   auto refuse = [&](std::string text) {
     if (why) *why = std::move(text);
     return nullptr;
@@ -357,6 +405,7 @@ std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass, 
   impl->full = shape;
   impl->pass = pass;
   impl->with_bias = with_bias;
+  impl->last = channels_last;
   impl->cut = choose_cut(shape, pass);
   impl->part = shape;
   impl->part.batch = impl->cut.images;
@@ -371,15 +420,17 @@ std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass, 
     impl->part.out_channels /= parts;
   }
   try {
-    impl->variants.push_back(make_variant(impl->part, pass, with_bias, nullptr));
-    if (impl->variants[0].name.find("ref") != std::string::npos)
+    bool last = channels_last;
+    impl->variants.push_back(make_best(impl->part, pass, with_bias, &last, nullptr));
+    if (by_reference(impl->variants[0]))
       return refuse("oneDNN has only its reference here");
     int64_t rest = shape.batch - (impl->cut.chunks - 1) * impl->cut.images;
     if (rest != impl->cut.images) {
       ConvShape tail = impl->part;
       tail.batch = rest;
       impl->variants.push_back(make_variant(
-          tail, pass, with_bias, pass == ConvPass::kGradW ? nullptr : &impl->variants[0].weights));
+          tail, pass, with_bias, last,
+          pass == ConvPass::kGradW ? nullptr : &impl->variants[0].weights));
     }
     impl->prepare();
   } catch (const dnnl::error& e) {

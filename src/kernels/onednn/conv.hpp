@@ -4,6 +4,9 @@
 // Same numbers for any thread count: the problem is cut into fixed chunks (images of the batch, and
 // parts of the channels when there are few images), each is a single-threaded primitive, and our
 // pool runs them. Weight gradients of the chunks are added in their order.
+//
+// Activations are row-major [N,C,D...] or, with channels_last, [N,D...,C]; the latter is what
+// oneDNN reads and writes directly. Weights and their gradient are always [M,C/group,k...].
 #pragma once
 #include <memory>
 #include <string>
@@ -26,7 +29,8 @@ class ConvPlan {
  public:
   // Null when oneDNN has nothing fast for this problem; `why` then says so.
   static std::unique_ptr<ConvPlan> make(const kernels::ConvShape& shape, ConvPass pass,
-                                        bool with_bias, int threads, std::string* why = nullptr);
+                                        bool with_bias, bool channels_last, int threads,
+                                        std::string* why = nullptr);
   ~ConvPlan();
   // Weights that never change are brought into oneDNN's order once.
   void fix_weights(const float* w);

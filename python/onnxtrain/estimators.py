@@ -1,0 +1,183 @@
+"""scikit-learn estimators over ONNX models. They follow its protocol and need nothing of it.
+
+    ot.OnnxClassifier("mlp.onnx", epochs=20).fit(X, y).score(Xt, yt)
+"""
+
+import dataclasses
+import inspect
+
+import numpy as np
+
+from .data import array
+from .errors import DataError, UsageError
+from .model import Model, as_model, load
+
+
+class _Estimator:
+    """Parameters as scikit-learn wants them: what the constructor got is stored untouched; `fit` makes names with _."""
+
+    def __init__(self, model, *, loss="auto", optimizer=None, epochs=10, batch_size=32, valid=0.0, patience=0, schedule=None,
+                 clip_norm=None, freeze=(), only=None, reset=False, seed=0, threads=0):
+        self.model, self.loss, self.optimizer, self.epochs, self.batch_size = model, loss, optimizer, epochs, batch_size
+        self.valid, self.patience, self.schedule, self.clip_norm = valid, patience, schedule, clip_norm
+        self.freeze, self.only, self.reset, self.seed, self.threads = freeze, only, reset, seed, threads
+
+    @classmethod
+    def _names(cls):
+        return [n for n in inspect.signature(cls.__init__).parameters if n != "self"]
+
+    def get_params(self, deep=True):
+        """Constructor arguments; deep: those of the optimizer too, as `optimizer__lr`."""
+        params = {n: getattr(self, n) for n in self._names()}
+        if deep and dataclasses.is_dataclass(self.optimizer):
+            params.update({f"optimizer__{f.name}": getattr(self.optimizer, f.name) for f in dataclasses.fields(self.optimizer)})
+        return params
+
+    def set_params(self, **params):
+        known = self.get_params(deep=True)
+        for name in params:
+            if name not in known:
+                raise ValueError(f"there is no parameter '{name}' of {type(self).__name__}; there are {', '.join(known)}")
+        for name, value in params.items():  # whole objects first
+            if "__" not in name:
+                setattr(self, name, value)
+        nested = {n.split("__", 1)[1]: v for n, v in params.items() if "__" in n}
+        if nested:
+            self.optimizer = dataclasses.replace(self.optimizer, **nested)
+        return self
+
+    def __repr__(self):
+        defaults = {n: p.default for n, p in inspect.signature(type(self).__init__).parameters.items()}
+        shown = [f"{n}={v!r}" for n, v in self.get_params(deep=False).items()
+                 if n == "model" or v is not defaults[n] and v != defaults[n]]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _train(self, X, target, loss):
+        source = as_model(self.model)
+        model = load(source.proto())  # the given one stays as it is
+        if model.trainable:
+            if self.loss != "auto" or self.optimizer is not None:
+                raise UsageError("this model carries its own training: another loss or optimizer does not apply", "OT0004")
+            model.compile()
+        else:
+            model.compile(loss=loss if self.loss == "auto" else self.loss, optimizer=self.optimizer, schedule=self.schedule,
+                          clip_norm=self.clip_norm, freeze=self.freeze, only=self.only, reset=self.reset, seed=self.seed)
+        self.history_ = model.fit(X, target, valid=self.valid or None, epochs=self.epochs, batch_size=self.batch_size,
+                                  patience=self.patience, seed=self.seed, threads=self.threads)
+        self.model_ = Model(load(model.proto())._m)  # without the trainer's memory
+        return self
+
+    def _rows(self, X, y=None):
+        X = array(X, "X")
+        if y is not None:
+            y = np.asarray(y)
+            if len(X) != len(y):
+                raise DataError(f"X has {len(X)} rows, y has {len(y)}", "OT2103")
+            self.n_features_in_ = X.shape[1] if X.ndim > 1 else 1
+        return X, y
+
+    def _output(self, X):
+        if not hasattr(self, "model_"):
+            raise UsageError(f"this {type(self).__name__} is not fitted yet", "OT1159", "estimator.fit(X, y)")
+        return np.asarray(self.model_.predict(self._rows(X)[0]), dtype=np.float64)
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "model_")
+
+    def _tags(self, **kind):
+        from sklearn.utils import InputTags, Tags, TargetTags  # only scikit-learn asks for tags
+
+        return Tags(estimator_type=self._estimator_type, target_tags=TargetTags(required=True),
+                    input_tags=InputTags(three_d_array=True), **kind)
+
+
+class OnnxClassifier(_Estimator):
+    """A model with one score per class ([N,K] scores or probabilities), or one for two classes ([N,1])."""
+
+    _estimator_type = "classifier"
+
+    def __sklearn_tags__(self):
+        from sklearn.utils import ClassifierTags
+
+        return self._tags(classifier_tags=ClassifierTags())
+
+    def fit(self, X, y):
+        X, y = self._rows(X, y)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = y[:, 0]
+        if y.ndim != 1:
+            raise DataError(f"y has shape {list(y.shape)}: a classifier wants one label per row", "OT2112")
+        self.classes_, index = np.unique(y, return_inverse=True)
+        scores = self._scores_of(as_model(self.model))
+        if scores == 1:
+            return self._train(X, self._two(index).astype(np.float32)[:, None], "bce_logits")
+        inside = self.classes_.dtype.kind in "iu" and (scores is None or 0 <= self.classes_.min() and self.classes_.max() < scores)
+        self._columns = self.classes_.astype(np.int64) if inside else np.arange(len(self.classes_))
+        if scores is not None and len(self.classes_) > scores:
+            raise DataError(f"y has {len(self.classes_)} classes, the model's output has room for {scores}", "OT2104")
+        return self._train(X, self._columns[index], "cross_entropy")
+
+    @staticmethod
+    def _scores_of(model):
+        """Scores per row; None: not known before it runs."""
+        shape = model.info["outputs"][0].get("shape")
+        if not shape or len(shape) == 1:
+            return None if shape is None else 1
+        return shape[1] if isinstance(shape[1], int) else None
+
+    def _two(self, index):
+        if len(self.classes_) > 2:
+            raise DataError(f"y has {len(self.classes_)} classes, the model has one score, which tells two apart", "OT2104")
+        self._columns = None
+        return index
+
+    def _positive(self, z):
+        """Probabilities from the output, whatever form it has; rows need not add up to one yet."""
+        made_by = self.model_.info["outputs"][0].get("made_by", "")
+        if self._columns is None:
+            p = z.reshape(len(z)) if made_by == "Sigmoid" else 0.5 * (1 + np.tanh(0.5 * z.reshape(len(z))))
+            return np.column_stack([1 - p, p])
+        z = z[:, self._columns]
+        if made_by == "Softmax":
+            return z
+        return np.exp(z if made_by == "LogSoftmax" else z - z.max(1, keepdims=True))
+
+    def predict_proba(self, X):
+        """[rows, classes], in the order of `classes_`."""
+        p = self._positive(self._output(X))[:, : len(self.classes_)]
+        return p / p.sum(1, keepdims=True)
+
+    def predict(self, X):
+        best = self.predict_proba(X).argmax(1)
+        return self.classes_[best]
+
+    def score(self, X, y):
+        """Accuracy."""
+        return float((self.predict(X) == np.asarray(y).reshape(len(X))).mean())
+
+
+class OnnxRegressor(_Estimator):
+    """A model whose first output is the prediction."""
+
+    _estimator_type = "regressor"
+
+    def __sklearn_tags__(self):
+        from sklearn.utils import RegressorTags
+
+        return self._tags(regressor_tags=RegressorTags())
+
+    def fit(self, X, y):
+        X, y = self._rows(X, y)
+        self._flat = y.ndim == 1
+        return self._train(X, y, "mse")
+
+    def predict(self, X):
+        z = self._output(X)
+        return z.reshape(len(z)) if self._flat and z.size == len(z) else z
+
+    def score(self, X, y):
+        """R squared; the mean over outputs."""
+        y = np.asarray(y, dtype=np.float64).reshape(len(X), -1)
+        left = ((y - self.predict(X).reshape(len(y), -1)) ** 2).sum(0)
+        whole = ((y - y.mean(0)) ** 2).sum(0)
+        return float(np.where(whole > 0, 1 - left / np.where(whole > 0, whole, 1), np.where(left == 0, 1.0, 0.0)).mean())

@@ -1,0 +1,184 @@
+"""Reading and writing at positions that are data: indexing, gather, scatter, embeddings."""
+
+import torch
+
+from .base import Unsupported, Value, lower, static
+
+
+@lower("aten.embedding")
+def embedding(c, a):
+    w, index = a.weight, a.indices
+    y = c.op("Gather", w, index, axis=0)
+    pad = a.padding_idx
+    if pad is None or pad < 0 or not c.training:
+        return y
+    # the padding row is read but never trained
+    row = c.detach(c.op("Gather", w, c.e.const(pad), axis=0))
+    return c.where(c.unsqueeze(c.op("Equal", index, c.tensor(pad, index.dtype)), [-1]), row, y)
+
+
+@lower("aten.index_select")
+def index_select(c, a):
+    if len(a.index.shape) == 0:
+        return c.op("Gather", a.self, c.unsqueeze(a.index, [0]), axis=a.dim % len(a.self.shape))
+    return c.op("Gather", a.self, a.index, axis=a.dim % len(a.self.shape))
+
+
+@lower("aten.gather")
+def gather(c, a):
+    return c.op("GatherElements", a.self, a.index, axis=a.dim % max(len(a.self.shape), 1))
+
+
+@lower("aten.take_along_dim")
+def take_along_dim(c, a):
+    if a.dim is None:
+        raise Unsupported("take_along_dim without dim")
+    return c.op("GatherElements", a.self, a.indices, axis=a.dim % len(a.self.shape))
+
+
+def _index_plan(c, x, indices):
+    """Axes with an index, their int64 Values, or a mask."""
+    given = [(k, i) for k, i in enumerate(indices) if i is not None]
+    if any(i.dtype == torch.bool for _, i in given):
+        return None, None
+    return [k for k, _ in given], [c.tensor(i, torch.int64) for _, i in given]
+
+
+def _wrapped(c, x, axis, index):
+    """Negative positions counted from the end (GatherND and ScatterND leave that open for some runtimes)."""
+    size = c.tensor(c.dim(x, axis), torch.int64)
+    return c.where(c.op("Less", index, c.e.const(0)), c.op("Add", index, size), index)
+
+
+@lower("aten.index", "aten._unsafe_index")
+def index(c, a):
+    x = a.self
+    axes, values = _index_plan(c, x, a.indices)
+    if axes is None:
+        raise Unsupported("indexing by a mask gives a shape that depends on data; use torch.where")
+    if len(axes) == 1:
+        return c.op("Gather", x, values[0], axis=axes[0])
+    rank = len(x.shape)
+    rest = [k for k in range(rank) if k not in axes]
+    together = axes == list(range(axes[0], axes[0] + len(axes)))
+    moved = c.transpose(x, axes + rest)
+    shape, joined = _join(c, x, axes, values)
+    y = c.op("GatherND", moved, joined)
+    where = axes[0] if together else 0
+    if where == 0:
+        return y
+    n = len(shape)
+    perm = list(range(n, n + where)) + list(range(n)) + list(range(n + where, n + len(rest)))
+    return c.transpose(Value(y.name, y.dtype, [None] * len(perm)), perm)
+
+
+def _join(c, x, axes, values):
+    """Broadcast index tensors to one shape and put them side by side: [..., number of axes]."""
+    rank = max(len(v.shape) for v in values)
+    total = values[0]
+    for v in values[1:]:
+        total = c.op("Add", total, v)
+    shape = c.op("Shape", total)
+    parts = [c.unsqueeze(c.op("Expand", _wrapped(c, x, k, v), shape), [-1]) for k, v in zip(axes, values)]
+    return [None] * rank, c.op("Concat", *parts, axis=-1)
+
+
+@lower("aten.index_put", "aten._unsafe_index_put", "aten._index_put_impl")
+def index_put(c, a):
+    x, values = a.self, c.tensor(a.values, a.self.dtype)
+    indices = list(a.indices)
+    masks = [i for i in indices if i is not None and i.dtype == torch.bool]
+    if masks:
+        if len(masks) == 1 and indices[0] is masks[0] and len(values.shape) == 0 and not a.accumulate:
+            mask = masks[0]
+            if len(x.shape) > len(mask.shape):
+                mask = c.unsqueeze(mask, list(range(len(mask.shape), len(x.shape))))
+            return c.where(mask, values, x)
+        raise Unsupported("assignment through a mask of something that is not one number; use torch.where")
+    axes, given = _index_plan(c, x, indices)
+    rank = len(x.shape)
+    rest = [k for k in range(rank) if k not in axes]
+    together = axes == list(range(axes[0], axes[0] + len(axes)))
+    if axes[0] != 0 and not together:
+        raise Unsupported("assignment with indices that are not side by side")
+    perm = axes + rest
+    moved = c.transpose(x, perm)
+    shape, joined = _join(c, x, axes, given)
+    tail = [c.dim(x, k) for k in rest]
+    lead = c.slice(c.op("Shape", joined), 0, 0, -1)
+    full = c.op("Concat", lead, c.ints(tail), axis=0) if tail else lead
+    if axes[0] != 0:  # values come as [before, indices, behind]
+        n, before = len(shape), axes[0]
+        if len(values.shape) != n + len(rest):
+            raise Unsupported("assignment of a broadcast value behind leading slices")
+        values = c.transpose(values, list(range(before, before + n)) + list(range(before)) + list(range(before + n, n + len(rest))))
+    updates = c.op("Expand", values, full)
+    y = c.op("ScatterND", moved, joined, updates, reduction="add" if a.accumulate else None)
+    back = [perm.index(k) for k in range(rank)]
+    return c.transpose(Value(y.name, y.dtype, [None] * rank), back)
+
+
+def _updates(c, a):
+    src = a.src if a.src is not None else a.value
+    value = c.tensor(src, a.self.dtype)
+    if isinstance(src, Value) and len(src.shape) == len(a.index.shape):
+        if list(map(str, src.shape)) == list(map(str, a.index.shape)):
+            return value
+        for k in range(len(src.shape)):  # only the corner that the index covers is read
+            value = c.slice(value, k, 0, c.dim(a.index, k))
+        return value
+    return c.op("Expand", value, c.op("Shape", a.index))
+
+
+@lower("aten.scatter", "aten.scatter_add", "aten.scatter_reduce")
+def scatter(c, a):
+    name = c.node.target._schema.name
+    reduction = "add" if name.endswith("scatter_add") else a.reduce
+    kinds = {None: None, "add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
+    if reduction not in kinds:
+        raise Unsupported(f"scatter with reduction '{reduction}'")
+    if a.include_self is False:
+        raise Unsupported("scatter_reduce without the tensor's own values")
+    return c.op("ScatterElements", a.self, a.index, _updates(c, a), axis=a.dim % max(len(a.self.shape), 1),
+                reduction=kinds[reduction])
+
+
+@lower("aten.index_add", "aten.index_copy")
+def index_add(c, a):
+    x, axis = a.self, a.dim % len(a.self.shape)
+    src = c.tensor(a.source, x.dtype)
+    if a.alpha not in (None, 1):
+        src = c.op("Mul", src, c.num(a.alpha, x))
+    rows = c.reshape(a.index, [-1 if k == axis else 1 for k in range(len(x.shape))])
+    add = c.node.target._schema.name.endswith("index_add")
+    return c.op("ScatterElements", x, c.op("Expand", rows, c.op("Shape", src)), src, axis=axis, reduction="add" if add else None)
+
+
+@lower("aten.index_fill")
+def index_fill(c, a):
+    x, axis = a.self, a.dim % len(a.self.shape)
+    sizes = c.dims(x)
+    sizes[axis] = c.dim(a.index, 0)
+    rows = c.reshape(a.index, [-1 if k == axis else 1 for k in range(len(x.shape))])
+    shape = c.ints(sizes)
+    return c.op("ScatterElements", x, c.op("Expand", rows, shape), c.op("Expand", c.tensor(a.value, x.dtype), shape), axis=axis)
+
+
+@lower("aten.bucketize", "aten.searchsorted")
+def bucketize(c, a):
+    edges, x = (a.boundaries, a.self) if a.boundaries is not None else (a.sorted_sequence, a.self)
+    if len(edges.shape) != 1:
+        raise Unsupported("searchsorted in several sequences")
+    x, edges = c.common(x, edges)
+    op = "LessOrEqual" if a.right or a.side == "right" else "Less"
+    below = c.op(op, edges, c.unsqueeze(x, [-1]))
+    return c.tensor(c.reduce("Sum", c.tensor(below, torch.int64), [-1], False), c.dtype)
+
+
+@lower("aten.item", "aten._local_scalar_dense", "aten.nonzero", "aten.masked_select", "aten.unique_consecutive", "aten._unique2",
+       "aten.nonzero_static")
+def depends_on_data(c, a):
+    raise Unsupported("its result's shape or value leads out of the graph")
+
+
+__all__ = ["static"]

@@ -1,0 +1,158 @@
+"""Pooling and resampling."""
+
+import torch
+
+from .base import Unsupported, Value, lower, static
+
+
+def _wide(v, n, default=None):
+    v = [] if v is None else [v] if isinstance(v, int) else list(v)
+    if not v:
+        return default
+    return v * n if len(v) == 1 else v
+
+
+def _batched(c, x, spatial, make):
+    if len(x.shape) == spatial + 1:
+        return tuple(c.squeeze(y, [0]) for y in make(c.unsqueeze(x, [0])))
+    return make(x)
+
+
+def _max_pool(c, a, spatial, indices):
+    kernel = _wide(a.kernel_size, spatial)
+    stride, pad = _wide(a.stride, spatial, kernel), _wide(a.padding, spatial, [0] * spatial)
+    attrs = dict(kernel_shape=kernel, strides=stride, pads=pad * 2, dilations=_wide(a.dilation, spatial, [1] * spatial),
+                 ceil_mode=int(bool(a.ceil_mode)))
+
+    def make(x):
+        if not indices:
+            return (c.op("MaxPool", x, **attrs),)
+        y, index = c.node_n("MaxPool", [x], 2, **attrs)
+        # ONNX counts positions over the whole tensor, PyTorch within a channel
+        area = 1
+        for s in x.shape[-spatial:]:
+            if static(s) is None:
+                raise Unsupported("max pooling with indices over open sizes")
+            area *= static(s)
+        return y, c.op("Mod", Value(index.name, torch.int64), c.e.const(area))
+
+    result = _batched(c, a.self, spatial, make)
+    return result if indices else result[0]
+
+
+for _n in (1, 2, 3):
+    lower(f"aten.max_pool{_n}d")(lambda c, a, n=_n: _max_pool(c, a, n, False))
+    lower(f"aten.max_pool{_n}d_with_indices")(lambda c, a, n=_n: _max_pool(c, a, n, True))
+
+
+def _avg_pool(c, a, spatial):
+    kernel = _wide(a.kernel_size, spatial)
+    stride, pad = _wide(a.stride, spatial, kernel), _wide(a.padding, spatial, [0] * spatial)
+    inside = a.count_include_pad is None or bool(a.count_include_pad)
+
+    def make(x):
+        y = c.op("AveragePool", x, kernel_shape=kernel, strides=stride, pads=pad * 2, ceil_mode=int(bool(a.ceil_mode)),
+                 count_include_pad=int(inside or a.divisor_override is not None))
+        if a.divisor_override is not None:
+            area = 1
+            for k in kernel:
+                area *= k
+            y = c.op("Mul", y, c.num(area / a.divisor_override, y))
+        return (y,)
+
+    return _batched(c, a.self, spatial, make)[0]
+
+
+for _n in (1, 2, 3):
+    lower(f"aten.avg_pool{_n}d")(lambda c, a, n=_n: _avg_pool(c, a, n))
+
+
+def _adaptive(c, a, spatial, kind):
+    want = _wide(a.output_size, spatial)
+    have = [static(s) for s in a.self.shape[-spatial:]]
+    axes = list(range(len(a.self.shape) - spatial, len(a.self.shape)))
+    with_indices = kind == "max" and isinstance(c.vals, (tuple, list))
+    if all(w == 1 for w in want) and not with_indices:
+        return c.reduce("Mean" if kind == "avg" else "Max", a.self, axes, True)
+    want = [h if w is None else w for h, w in zip(have, want)]
+    if None in have or any(not isinstance(w, int) for w in want):
+        raise Unsupported("adaptive pooling over open sizes")
+    if with_indices and any(h % w for h, w in zip(have, want)):
+        raise Unsupported("adaptive max pooling whose windows differ in size")
+    if all(h % w == 0 for h, w in zip(have, want)):
+        kernel = [h // w for h, w in zip(have, want)]
+        if with_indices:
+            a.kernel_size, a.stride, a.padding = kernel, kernel, [0] * spatial
+            return _max_pool(c, a, spatial, True)
+        op = "AveragePool" if kind == "avg" else "MaxPool"
+        return _batched(c, a.self, spatial, lambda x: (c.op(op, x, kernel_shape=kernel, strides=kernel),))[0]
+    if kind == "max":
+        raise Unsupported("adaptive max pooling whose windows differ in size")
+    x = a.self  # one axis after the other: a product with a matrix of window weights
+    for axis, h, w in zip(axes, have, want):
+        if h == w:
+            continue
+        m = torch.zeros(h, w, dtype=x.dtype)
+        for j in range(w):
+            first, last = j * h // w, -(-(j + 1) * h // w)
+            m[first:last, j] = 1 / (last - first)
+        perm = [k for k in range(len(a.self.shape)) if k != axis] + [axis]
+        moved = c.transpose(Value(x.name, x.dtype, list(a.self.shape)), perm)
+        y = c.op("MatMul", moved, c.e.const(m))
+        x = c.transpose(Value(y.name, y.dtype, [None] * len(perm)), [perm.index(k) for k in range(len(perm))])
+    return x
+
+
+for _n in (1, 2, 3):
+    for _name in (f"aten.adaptive_avg_pool{_n}d", f"aten._adaptive_avg_pool{_n}d"):
+        lower(_name)(lambda c, a, n=_n: _adaptive(c, a, n, "avg"))
+    lower(f"aten.adaptive_max_pool{_n}d")(lambda c, a, n=_n: _adaptive(c, a, n, "max"))
+
+
+def _resize(c, a, mode, spatial):
+    """Interpolation: to sizes, or by factors when sizes are open."""
+    x = a.input if a.input is not None else a.self
+    out = [static(s) for s in c.shape[2:]]
+    factors = a.scale_factors if a.scale_factors is not None else [f for f in (a.scales_d, a.scales_h, a.scales_w, a.scales) if f]
+    attrs = {"mode": mode}
+    if mode == "nearest":
+        attrs.update(coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+        if "exact" in c.node.target._schema.name:
+            attrs.update(coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil")
+    else:
+        attrs["coordinate_transformation_mode"] = "align_corners" if a.align_corners else "pytorch_half_pixel"
+        if mode == "cubic":
+            attrs["cubic_coeff_a"] = -0.75
+    known = [static(s) for s in x.shape[2:]]
+    if factors and len(factors) == spatial:  # the factor decides the positions, not the ratio of sizes
+        exact = all(o is not None and k is not None and o == int(k * f) and abs(k * f - o) < 1e-9
+                    for o, k, f in zip(out, known, factors))
+        if not exact or None in out:
+            scales = c.e.const(torch.tensor([1.0, 1.0] + [float(f) for f in factors]))
+            return c.op("Resize", x, None, scales, **attrs)
+    if None in out:
+        raise Unsupported("interpolation to open sizes")
+    sizes = c.ints([c.dim(x, 0), c.dim(x, 1)] + out)
+    return c.op("Resize", x, None, None, sizes, **attrs)
+
+
+for _n, _names in ((1, ("upsample_nearest1d", "_upsample_nearest_exact1d")), (2, ("upsample_nearest2d", "_upsample_nearest_exact2d")),
+                   (3, ("upsample_nearest3d", "_upsample_nearest_exact3d"))):
+    for _name in _names:
+        lower(f"aten.{_name}")(lambda c, a, n=_n: _resize(c, a, "nearest", n))
+lower("aten.upsample_linear1d")(lambda c, a: _resize(c, a, "linear", 1))
+lower("aten.upsample_bilinear2d")(lambda c, a: _resize(c, a, "linear", 2))
+lower("aten.upsample_trilinear3d")(lambda c, a: _resize(c, a, "linear", 3))
+lower("aten.upsample_bicubic2d")(lambda c, a: _resize(c, a, "cubic", 2))
+
+
+@lower("aten.grid_sampler", "aten.grid_sampler_2d", "aten.grid_sampler_3d")
+def grid_sampler(c, a):
+    modes = {0: "linear", 1: "nearest", 2: "cubic"}
+    return c.op("GridSample", a.input, a.grid, mode=modes[a.interpolation_mode],
+                padding_mode={0: "zeros", 1: "border", 2: "reflection"}[a.padding_mode], align_corners=int(bool(a.align_corners)))
+
+
+@lower("aten.affine_grid_generator")
+def affine_grid(c, a):
+    return c.op("AffineGrid", a.theta, c.ints(a.size), align_corners=int(bool(a.align_corners)))

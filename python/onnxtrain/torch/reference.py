@@ -1,0 +1,147 @@
+"""What PyTorch itself computes on the examples, with dropout off and random numbers replaced by fixed ones.
+
+The file is run with the same replacements (selfcheck.py), so both sides can be compared exactly.
+"""
+
+import inspect
+import math
+
+import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
+
+from .capture import compute_loss, set_mode, structural_copy
+from .structure import flatten_outputs
+
+_DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "dropout_", "feature_dropout", "feature_dropout_", "alpha_dropout",
+             "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_"}
+MIDDLE = 0.5  # what stands for a random number: uniform in [0, 1), and in deviations for a normal one
+
+
+class Fixed(TorchFunctionMode):
+    """Dropout keeps everything; random numbers are the middle of their range."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        name = getattr(func, "__name__", "")
+        if name in _DROPOUTS:
+            return args[0] if args else kwargs["input"]
+        if name == "scaled_dot_product_attention":
+            args = list(args)
+            if len(args) > 4:
+                args[4] = 0.0
+            kwargs.pop("dropout_p", None)
+            return func(*args, **kwargs)
+        if name == "multi_head_attention_forward":
+            bound = inspect.signature(func).bind(*args, **kwargs)
+            bound.arguments["dropout_p"] = 0.0
+            return func(*bound.args, **bound.kwargs)
+        if name in ("lstm", "gru", "rnn_tanh", "rnn_relu") and len(args) >= 9:
+            args = list(args)
+            args[5 if not isinstance(args[5], bool) else 6] = 0.0
+            return func(*args, **kwargs)
+        fixed = _RANDOM.get(name)
+        return func(*args, **kwargs) if fixed is None else fixed(func, args, kwargs)
+
+
+def _filled(value):
+    def f(func, args, kwargs):
+        return func(*args, **kwargs).detach().fill_(value)
+
+    return f
+
+
+def _in_place(value_of):
+    def f(func, args, kwargs):
+        x = args[0]
+        with torch.no_grad():
+            x.fill_(value_of(*args[1:], **kwargs))
+        return x
+
+    return f
+
+
+def _normal(func, args, kwargs):
+    mean, std = (list(args) + [kwargs.get("mean", 0.0), kwargs.get("std", 1.0)])[:2]
+    if isinstance(mean, torch.Tensor) or isinstance(std, torch.Tensor):
+        return mean + MIDDLE * std
+    return func(*args, **kwargs).fill_(mean + MIDDLE * std)
+
+
+def _randint(func, args, kwargs):
+    y = func(*args, **kwargs)
+    numbers = [a for a in args if isinstance(a, int)]
+    low, high = (0, numbers[0]) if len(numbers) == 1 else numbers[:2] if numbers else (kwargs.get("low", 0), kwargs["high"])
+    return y.fill_(min(math.floor((low + high) / 2), high - 1))
+
+
+_RANDOM = {
+    "rand": _filled(MIDDLE), "rand_like": _filled(MIDDLE), "randn": _filled(MIDDLE), "randn_like": _filled(MIDDLE),
+    "bernoulli": _filled(1.0), "normal": _normal, "randint": _randint, "randint_like": _randint,
+    "bernoulli_": _in_place(lambda *a, **k: 1.0),
+    "uniform_": _in_place(lambda low=0.0, high=1.0, **k: (k.get("from", low) + k.get("to", high)) / 2),
+    "normal_": _in_place(lambda mean=0.0, std=1.0, **k: mean + MIDDLE * std),
+    "exponential_": _in_place(lambda lambd=1.0, **k: math.log(2) / lambd),
+}
+
+
+class Reference:
+    """outputs (inference form), and for a training: loss, train_outputs, buffers, gradients by stored name."""
+
+    def __init__(self, conversion, jitter=False):
+        self.c, self.jitter, self.loss = conversion, jitter, None
+        devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
+        with torch.random.fork_rng(devices=devices), Fixed():
+            self._inference()
+            if conversion.training:
+                self._training()
+
+    def _copy(self, module):
+        """Shares the parameters; with `jitter` they are new and differ in the last bit."""
+        if not self.jitter:
+            return structural_copy(module, with_buffers=True)
+        memo = {}
+        chance = np.random.default_rng(0)  # torch's own numbers are fixed here
+        for p in module.parameters():
+            bits = torch.from_numpy(chance.integers(-1, 2, tuple(p.shape), np.int8)).to(p) * torch.finfo(p.dtype).eps
+            memo[id(p)] = torch.nn.Parameter(p.detach() * (1 + bits), p.requires_grad)
+        return structural_copy(module, with_buffers=True, memo=memo)
+
+    def _inference(self):
+        copy = set_mode(self._copy(self.c.module), False)
+        args, kwargs = self.c.call.arguments([t.detach() for t in self.c.call.tensors])
+        with torch.no_grad():
+            self.outputs = dict(flatten_outputs(copy(*args, **kwargs)))
+
+    def _training(self):
+        c = self.c
+        copy = self._copy(c.module)
+        if not c.module.training:
+            set_mode(copy, True)
+        loss = self._copy(c.loss) if isinstance(c.loss, torch.nn.Module) and any(True for _ in c.loss.buffers()) else c.loss
+        tensors = [t.detach() for t in c.call.tensors]
+        args, kwargs = c.call.arguments(tensors)
+        with torch.enable_grad():
+            out = copy(*args, **kwargs)
+            value = compute_loss(loss, out, c.call.target(tensors))
+            self.loss = value.detach()
+            self.train_outputs = [(n, t.detach()) for n, t in flatten_outputs(out)]
+            wanted = self._trainable(copy, loss)
+            grads = torch.autograd.grad(value, list(wanted.values()), allow_unused=True) if wanted and value.requires_grad else []
+        self.gradients = {n: g for n, g in zip(wanted, grads) if g is not None}
+        self.buffers = {}
+        for prefix, module in (("", copy), ("loss.", loss)):
+            if isinstance(module, torch.nn.Module):
+                self.buffers |= {prefix + n: b.detach() for n, b in module.named_buffers()}
+
+    def _trainable(self, copy, loss):
+        """Parameters of the optimizer that want a gradient, by stored name; the copy's when it has its own."""
+        chosen = {c for g in self.c.optimizer.param_groups for p in g["params"] if p.requires_grad and (c := self.c.state.stored_name(p))}
+        if not self.jitter:
+            return {n: self.c.state.tensors[n] for n in self.c.state.parameters if n in chosen}
+        named = dict(copy.named_parameters())
+        if isinstance(loss, torch.nn.Module):
+            named |= {"loss." + n: p for n, p in loss.named_parameters()}
+        return {n: named[n] for n in self.c.state.parameters if n in chosen and n in named}
+
+

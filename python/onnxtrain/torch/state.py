@@ -1,0 +1,55 @@
+"""Parameters and buffers under their original names: ties, what is trained, what is stored."""
+
+from .emit import Value
+
+
+class State:
+    def __init__(self, module, loss):
+        self.tensors = {}  # stored name -> tensor
+        self.parameters, self.buffers, self.non_persistent = [], [], []
+        self.ties, self.frozen = {}, []
+        self._ids, self._full = {}, {}
+        self._add(module, "", "module.")
+        if hasattr(loss, "named_parameters"):
+            self._add(loss, "loss.", "loss.")
+        self.used = set()
+
+    def _add(self, module, prefix, full):
+        for name, p in module.named_parameters(remove_duplicate=False):
+            if self._store(prefix + name, full + name, p, self.parameters) and not p.requires_grad:
+                self.frozen.append(prefix + name)
+        for owner, sub in module.named_modules(remove_duplicate=False):
+            dotted = owner + "." if owner else ""
+            for name, b in sub.named_buffers(recurse=False, remove_duplicate=False):
+                if self._store(prefix + dotted + name, full + dotted + name, b, self.buffers) and name in sub._non_persistent_buffers_set:
+                    self.non_persistent.append(prefix + dotted + name)
+
+    def _store(self, name, full, tensor, names):
+        known = self._ids.get(id(tensor))
+        if known is not None:
+            self._full[full] = known
+            if known != name:
+                self.ties[name] = known
+            return False
+        self._ids[id(tensor)], self._full[full], self.tensors[name] = name, name, tensor
+        names.append(name)
+        return True
+
+    def name_of(self, target):
+        """The stored name of a full name within the traced wrapper."""
+        return self._full[target]
+
+    def value(self, target):
+        return self.named(self._full[target])
+
+    def by_identity(self, tensor):
+        name = self._ids.get(id(tensor))
+        return None if name is None else self.named(name)
+
+    def named(self, name):
+        self.used.add(name)
+        t = self.tensors[name]
+        return Value(name, t.dtype, list(t.shape))
+
+    def stored_name(self, tensor):
+        return self._ids.get(id(tensor))

@@ -1,0 +1,127 @@
+"""Names for nested inputs, targets and outputs: flat lists of tensors with a way back."""
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+
+import torch
+
+from ..errors import UsageError
+
+
+class Leaf:
+    """A tensor's place in the flat list."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index):
+        self.index = index
+
+
+def flatten(x, name, out, join="_"):
+    """Tensors of a nested value, appended to `out` as (name, tensor); returns the value with Leaf in their place."""
+    if isinstance(x, torch.Tensor):
+        out.append((name, x))
+        return Leaf(len(out) - 1)
+    if isinstance(x, Mapping):
+        made = {k: flatten(v, f"{name}{join}{k}" if name else str(k), out) for k, v in x.items()}
+        return made
+    if isinstance(x, (tuple, list)):
+        made = [flatten(v, f"{name}{join}{k}" if name else f"output_{k}", out) for k, v in enumerate(x)]
+        if isinstance(x, tuple) and hasattr(x, "_fields"):
+            return type(x)(*made)
+        return type(x)(made)
+    return x
+
+
+def rebuild(structure, tensors):
+    """The inverse of flatten, with new tensors."""
+    if isinstance(structure, Leaf):
+        return tensors[structure.index]
+    if isinstance(structure, Mapping):
+        return {k: rebuild(v, tensors) for k, v in structure.items()}
+    if isinstance(structure, (tuple, list)):
+        made = [rebuild(v, tensors) for v in structure]
+        return type(structure)(*made) if hasattr(structure, "_fields") else type(structure)(made)
+    return structure
+
+
+class Call:
+    """How the module is called: args and kwargs with flat named tensors, and the targets."""
+
+    def __init__(self, module, inputs, targets):
+        self.flat = []  # (name, tensor)
+        if isinstance(inputs, Mapping):
+            self.args, self.kwargs = (), {k: flatten(v, k, self.flat) for k, v in inputs.items()}
+        else:
+            given = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+            names = argument_names(module, len(given))
+            self.args, self.kwargs = tuple(flatten(v, n, self.flat) for v, n in zip(given, names)), {}
+        self.inputs = len(self.flat)
+        if not self.inputs:
+            raise UsageError("inputs hold no tensor", "OT1606", "give example tensors:  inputs=torch.randn(8, 3, 32, 32)")
+        self.targets = None
+        if targets is not None:
+            single = isinstance(targets, torch.Tensor)
+            self.targets = flatten(targets, "" if isinstance(targets, Mapping) else "target", self.flat)
+            if len(self.flat) == self.inputs:
+                raise UsageError(f"targets hold no tensor ({type(targets).__name__})", "OT1606")
+            del single
+        names = [n for n, _ in self.flat]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise UsageError(f"inputs and targets share the name {', '.join(twice)}", "OT1606", "rename a key of the dict")
+
+    @property
+    def names(self):
+        return [n for n, _ in self.flat]
+
+    @property
+    def tensors(self):
+        return [t for _, t in self.flat]
+
+    def arguments(self, tensors):
+        return tuple(rebuild(a, tensors) for a in self.args), {k: rebuild(v, tensors) for k, v in self.kwargs.items()}
+
+    def target(self, tensors):
+        return rebuild(self.targets, tensors) if self.targets is not None else None
+
+
+def argument_names(module, count):
+    """The first `count` argument names of forward."""
+    names = []
+    try:
+        for p in inspect.signature(module.forward).parameters.values():
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+                names.append(p.name)
+            elif p.kind == p.VAR_POSITIONAL:
+                names += [f"{p.name}_{k}" for k in range(count - len(names))]
+    except (TypeError, ValueError):
+        pass
+    if len(names) < count:
+        names += [f"input_{k}" for k in range(len(names), count)]
+    return names[:count]
+
+
+def flatten_outputs(x):
+    """(name, tensor) of everything a module returns; what is neither tensor nor container of tensors is left out."""
+    found = []
+
+    def visit(v, name):
+        if isinstance(v, torch.Tensor):
+            found.append((name, v))
+        elif isinstance(v, Mapping):
+            for k, w in v.items():
+                visit(w, f"{name}_{k}" if name else str(k))
+        elif dataclasses.is_dataclass(v) and not isinstance(v, type):
+            for f in dataclasses.fields(v):
+                visit(getattr(v, f.name), f"{name}_{f.name}" if name else f.name)
+        elif isinstance(v, tuple) and hasattr(v, "_fields"):
+            for k in v._fields:
+                visit(getattr(v, k), f"{name}_{k}" if name else k)
+        elif isinstance(v, (tuple, list)):
+            for k, w in enumerate(v):
+                visit(w, f"{name}_{k}" if name else f"output_{k}")
+
+    visit(x, "output" if isinstance(x, torch.Tensor) else "")
+    return found

@@ -1,0 +1,19 @@
+// The processor-specific pieces of conv_grad_w.cpp, one table per instruction set.
+#pragma once
+#include "kernels/simd/conv_grad_w.hpp"
+
+namespace onnxtrain::simd {
+
+struct GradWKernels {
+  int mr, nr;  // input and output channels of a tile
+  // c[rows of the tile][nr] (+)= sum over rows and count of a * b: a steps by `as`, b by nr.
+  void (*tile[14])(const GradWRow* rows, int64_t row_count, int64_t count, const float* a,
+                   int64_t as, const float* b, float* c, int64_t ldc, bool first);
+  // Copies `width` channels of `pixels` pixels, `ld` apart, to [pixels][height], zero filled.
+  void (*pack)(const float* from, int64_t ld, int64_t pixels, int64_t width, int64_t height,
+               float* to);
+};
+
+const GradWKernels& grad_w_kernels();
+
+}  // namespace onnxtrain::simd

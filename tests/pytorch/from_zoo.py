@@ -1,0 +1,463 @@
+"""Small architectures of every family that people train, each as (module, inputs, targets, loss), and optimizers.
+
+Used by from_table.py and by the tests in python/tests. Sizes are small so that a whole table takes minutes.
+"""
+
+import math
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+B = 4
+
+
+def images(c=3, s=16):
+    return torch.randn(B, c, s, s)
+
+
+def labels(n=5, *shape):
+    return torch.randint(0, n, (B, *shape))
+
+
+def conv_bn(i, o, k=3, s=1, g=1):
+    return nn.Sequential(nn.Conv2d(i, o, k, s, k // 2, groups=g, bias=False), nn.BatchNorm2d(o), nn.ReLU())
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 16), nn.GELU(), nn.Linear(16, 5)), torch.randn(B, 6), labels(), nn.CrossEntropyLoss()
+
+
+def cnn_bn():
+    return nn.Sequential(conv_bn(3, 8), nn.MaxPool2d(2), conv_bn(8, 16), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5)), images(), labels(), \
+        nn.CrossEntropyLoss(label_smoothing=0.1)
+
+
+class Block(nn.Module):
+    def __init__(self, i, o, s):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(i, o, 3, s, 1, bias=False), nn.Conv2d(o, o, 3, 1, 1, bias=False)
+        self.n1, self.n2 = nn.BatchNorm2d(o), nn.BatchNorm2d(o)
+        self.down = nn.Sequential(nn.Conv2d(i, o, 1, s, bias=False), nn.BatchNorm2d(o)) if s != 1 or i != o else None
+
+    def forward(self, x):
+        y = self.n2(self.b(F.relu(self.n1(self.a(x)))))
+        return F.relu(y + (x if self.down is None else self.down(x)))
+
+
+def resnet():
+    return nn.Sequential(conv_bn(3, 8), Block(8, 8, 1), Block(8, 16, 2), nn.AdaptiveAvgPool2d((1, 1)), nn.Flatten(), nn.Linear(16, 5)), \
+        images(), labels(), nn.CrossEntropyLoss()
+
+
+def vgg():
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(True), nn.MaxPool2d(2, 2), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(True),
+                         nn.MaxPool2d(2, 2), nn.Flatten(), nn.Linear(16 * 16, 32), nn.ReLU(True), nn.Dropout(0.0), nn.Linear(32, 5)), \
+        images(), labels(), nn.CrossEntropyLoss()
+
+
+class SqueezeExcite(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(c, c // 4, 1), nn.Conv2d(c // 4, c, 1)
+
+    def forward(self, x):
+        s = x.mean((2, 3), keepdim=True)
+        return x * torch.sigmoid(self.b(F.silu(self.a(s))))
+
+
+def mobilenet():
+    return nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.Hardswish(), nn.Conv2d(8, 8, 3, 1, 1, groups=8, bias=False),
+                         nn.BatchNorm2d(8), nn.ReLU6(), SqueezeExcite(8), nn.Conv2d(8, 16, 1, bias=False), nn.BatchNorm2d(16),
+                         nn.AdaptiveAvgPool2d(1), nn.Flatten(1), nn.Linear(16, 5)), images(), labels(), nn.CrossEntropyLoss()
+
+
+class DenseNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.layers = nn.ModuleList(nn.Sequential(nn.BatchNorm2d(8 + 4 * k), nn.ReLU(), nn.Conv2d(8 + 4 * k, 4, 3, padding=1)) for k in range(3))
+        self.head = nn.Linear(20, 5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for layer in self.layers:
+            x = torch.cat([x, layer(x)], 1)
+        return self.head(F.avg_pool2d(x, 16).flatten(1))
+
+
+def densenet():
+    return DenseNet(), images(), labels(), F.cross_entropy
+
+
+class UNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.d1, self.d2 = conv_bn(3, 8), conv_bn(8, 16)
+        self.up, self.u1, self.out = nn.ConvTranspose2d(16, 8, 2, 2), conv_bn(16, 8), nn.Conv2d(8, 3, 1)
+
+    def forward(self, x):
+        a = self.d1(x)
+        b = self.d2(F.max_pool2d(a, 2))
+        return self.out(self.u1(torch.cat([self.up(b), a], 1)))
+
+
+def unet():
+    return UNet(), images(), torch.randint(0, 3, (B, 16, 16)), nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 0.5]), ignore_index=2)
+
+
+class UNetResize(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(1, 8, 3, 2, 1), nn.GroupNorm(2, 8), nn.Conv2d(8, 1, 3, padding=1)
+
+    def forward(self, x):
+        return self.c(F.interpolate(F.leaky_relu(self.b(self.a(x)), 0.2), scale_factor=2, mode="bilinear", align_corners=False))
+
+
+def unet_resize():
+    return UNetResize(), images(1), torch.rand(B, 1, 16, 16), nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.0))
+
+
+class VAE(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc, self.mu, self.lv = nn.Linear(12, 16), nn.Linear(16, 4), nn.Linear(16, 4)
+        self.dec = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 12), nn.Sigmoid())
+
+    def forward(self, x):
+        h = torch.relu(self.enc(x))
+        mu, lv = self.mu(h), self.lv(h)
+        z = mu + torch.randn_like(mu) * torch.exp(0.5 * lv) if self.training and self.noise else mu
+        return {"recon": self.dec(z), "mu": mu, "logvar": lv}
+
+    noise = False
+
+
+def vae_loss(out, target):
+    kl = -0.5 * (1 + out["logvar"] - out["mu"].pow(2) - out["logvar"].exp()).sum()
+    return F.binary_cross_entropy(out["recon"], target, reduction="sum") + kl
+
+
+def vae():
+    return VAE(), torch.rand(B, 12), torch.rand(B, 12), vae_loss
+
+
+class Encoder(nn.Module):
+    def __init__(self, p=0.0):
+        super().__init__()
+        self.emb, self.pos = nn.Embedding(20, 16, padding_idx=0), nn.Parameter(torch.randn(1, 7, 16) * 0.02)
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=p, activation="gelu", batch_first=True, norm_first=True)
+        self.body, self.head = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Linear(16, 5)
+
+    def forward(self, ids):
+        x = self.emb(ids) + self.pos
+        return self.head(self.body(x, src_key_padding_mask=ids == 0).mean(1))
+
+
+def transformer():
+    ids = torch.randint(1, 20, (B, 7))
+    ids[0, 5:] = 0
+    return Encoder(), ids, labels(), nn.CrossEntropyLoss()
+
+
+class GPT(nn.Module):
+    def __init__(self, p=0.0):
+        super().__init__()
+        self.p = p
+        self.wte, self.wpe = nn.Embedding(23, 16), nn.Embedding(8, 16)
+        self.blocks = nn.ModuleList(nn.ModuleDict({"ln1": nn.LayerNorm(16), "qkv": nn.Linear(16, 48), "o": nn.Linear(16, 16), "ln2": nn.LayerNorm(16),
+                                                   "fc": nn.Linear(16, 64), "pr": nn.Linear(64, 16)}) for _ in range(2))
+        self.ln, self.head = nn.LayerNorm(16), nn.Linear(16, 23, bias=False)
+        self.head.weight = self.wte.weight
+
+    def forward(self, idx):
+        b, t = idx.shape
+        x = F.dropout(self.wte(idx) + self.wpe(torch.arange(t, device=idx.device)), self.p, self.training)
+        for m in self.blocks:
+            q, k, v = m["qkv"](m["ln1"](x)).chunk(3, -1)
+            q, k, v = (z.view(b, t, 2, 8).transpose(1, 2) for z in (q, k, v))
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.p if self.training else 0.0)
+            x = x + m["o"](y.transpose(1, 2).reshape(b, t, 16))
+            x = x + m["pr"](F.gelu(m["fc"](m["ln2"](x)), approximate="tanh"))
+        return self.head(self.ln(x))
+
+
+def lm_loss(out, target):
+    return F.cross_entropy(out.reshape(-1, out.size(-1)), target.reshape(-1))
+
+
+def gpt():
+    return GPT(), torch.randint(0, 23, (B, 8)), torch.randint(0, 23, (B, 8)), lm_loss
+
+
+class ViT(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patch, self.cls = nn.Conv2d(3, 16, 4, 4), nn.Parameter(torch.zeros(1, 1, 16))
+        self.pos = nn.Parameter(torch.randn(1, 17, 16) * 0.02)
+        self.attn, self.n1, self.n2 = nn.MultiheadAttention(16, 4, batch_first=True), nn.LayerNorm(16), nn.LayerNorm(16)
+        self.mlp, self.head = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16)), nn.Linear(16, 5)
+
+    def forward(self, x):
+        x = self.patch(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.cls.expand(x.size(0), -1, -1), x], 1) + self.pos
+        h = self.n1(x)
+        x = x + self.attn(h, h, h, need_weights=False)[0]
+        return self.head((x + self.mlp(self.n2(x)))[:, 0])
+
+
+def vit():
+    return ViT(), images(), labels(), nn.CrossEntropyLoss()
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.emb, self.rnn = nn.Embedding(20, 8), kind(8, 12, batch_first=True, **options)
+        self.head = nn.Linear(12 * (2 if options.get("bidirectional") else 1), 5)
+
+    def forward(self, ids):
+        y, _ = self.rnn(self.emb(ids))
+        return self.head(y[:, -1])
+
+
+def tokens(t=6):
+    return torch.randint(0, 20, (B, t))
+
+
+def lstm():
+    return Recurrent(nn.LSTM, num_layers=2), tokens(), labels(), nn.CrossEntropyLoss()
+
+
+def bilstm():
+    return Recurrent(nn.LSTM, bidirectional=True), tokens(), labels(), nn.CrossEntropyLoss()
+
+
+def gru():
+    return Recurrent(nn.GRU, num_layers=2), tokens(), labels(), nn.CrossEntropyLoss()
+
+
+def rnn():
+    return Recurrent(nn.RNN, nonlinearity="relu", bidirectional=True), tokens(), labels(), nn.CrossEntropyLoss()
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(n))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+
+class Llama(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb = nn.Embedding(23, 16)
+        self.n1, self.n2, self.nf = RMSNorm(16), RMSNorm(16), nn.RMSNorm(16)
+        self.q, self.k, self.v, self.o = nn.Linear(16, 16, False), nn.Linear(16, 8, False), nn.Linear(16, 8, False), nn.Linear(16, 16, False)
+        self.gate, self.up, self.down = nn.Linear(16, 40, False), nn.Linear(16, 40, False), nn.Linear(40, 16, False)
+        self.head = nn.Linear(16, 23, False)
+        f = 1.0 / 10000 ** (torch.arange(0, 4, 2).float() / 4)
+        self.register_buffer("inv_freq", f, persistent=False)
+
+    def rotate(self, x, cos, sin):
+        a, b = x.chunk(2, -1)
+        return x * cos + torch.cat([-b, a], -1) * sin
+
+    def forward(self, ids):
+        b, t = ids.shape
+        angle = torch.outer(torch.arange(t).float(), self.inv_freq)
+        angle = torch.cat([angle, angle], -1)
+        cos, sin = angle.cos(), angle.sin()
+        x = self.emb(ids)
+        h = self.n1(x)
+        q = self.rotate(self.q(h).view(b, t, 4, 4).transpose(1, 2), cos, sin)
+        k = self.rotate(self.k(h).view(b, t, 2, 4).transpose(1, 2), cos, sin).repeat_interleave(2, 1)
+        v = self.v(h).view(b, t, 2, 4).transpose(1, 2).repeat_interleave(2, 1)
+        mask = torch.full((t, t), float("-inf")).triu(1)
+        p = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(4) + mask, -1)
+        x = x + self.o((p @ v).transpose(1, 2).reshape(b, t, 16))
+        h = self.n2(x)
+        return self.head(self.nf(x + self.down(F.silu(self.gate(h)) * self.up(h))))
+
+
+def llama():
+    return Llama(), torch.randint(0, 23, (B, 8)), torch.randint(0, 23, (B, 8)), lm_loss
+
+
+class MoE(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(8, 4)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 5)) for _ in range(4))
+
+    def forward(self, x):
+        score, index = torch.topk(self.gate(x), 2, dim=-1)
+        weight = torch.zeros_like(self.gate(x)).scatter(1, index, torch.softmax(score, -1))
+        return sum(weight[:, k:k + 1] * e(x) for k, e in enumerate(self.experts))
+
+
+def moe():
+    return MoE(), torch.randn(B, 8), labels(), nn.CrossEntropyLoss()
+
+
+class ConvNeXt(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.dw, self.ln = nn.Conv2d(3, 8, 4, 4), nn.Conv2d(8, 8, 7, padding=3, groups=8), nn.LayerNorm(8, eps=1e-6)
+        self.a, self.b, self.gamma, self.head = nn.Linear(8, 32), nn.Linear(32, 8), nn.Parameter(torch.ones(8) * 0.1), nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        y = self.ln(self.dw(x).permute(0, 2, 3, 1))
+        y = (self.gamma * self.b(F.gelu(self.a(y)))).permute(0, 3, 1, 2)
+        return self.head((x + y).mean([-2, -1]))
+
+
+def convnext():
+    return ConvNeXt(), images(), labels(), nn.CrossEntropyLoss()
+
+
+class TwoTowers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.scale = nn.Linear(6, 8), nn.Linear(5, 8), nn.Parameter(torch.tensor(1.0))
+
+    def forward(self, image, text):
+        a, b = F.normalize(self.a(image), dim=-1), F.normalize(self.b(text), dim=-1)
+        return self.scale.exp() * a @ b.t()
+
+
+def two_towers_loss(logits, _):
+    t = torch.arange(logits.size(0))
+    return (F.cross_entropy(logits, t) + F.cross_entropy(logits.t(), t)) / 2
+
+
+def two_towers():
+    return TwoTowers(), {"image": torch.randn(B, 6), "text": torch.randn(B, 5)}, None, two_towers_loss
+
+
+class VQVAE(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc, self.code, self.dec = nn.Linear(12, 4), nn.Embedding(6, 4), nn.Linear(4, 12)
+
+    def forward(self, x):
+        z = self.enc(x)
+        index = torch.cdist(z, self.code.weight).argmin(-1)
+        q = self.code(index)
+        commit = F.mse_loss(z, q.detach()) * 0.25 + F.mse_loss(q, z.detach())
+        return self.dec(z + (q - z).detach()), commit
+
+
+def vqvae():
+    return VQVAE(), torch.randn(B, 12), torch.randn(B, 12), lambda out, t: F.mse_loss(out[0], t) + out[1]
+
+
+class TCN(nn.Module):
+    def __init__(self):
+        super().__init__()
+        wn = nn.utils.parametrizations.weight_norm
+        self.a, self.b = wn(nn.Conv1d(4, 8, 3, dilation=1)), wn(nn.Conv1d(8, 8, 3, dilation=2))
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        x = F.elu(self.a(F.pad(x, (2, 0))))
+        return self.head(F.elu(self.b(F.pad(x, (4, 0))))[:, :, -1])
+
+
+def tcn():
+    return TCN(), torch.randn(B, 4, 10), torch.randn(B, 2), nn.SmoothL1Loss()
+
+
+class Discriminator(nn.Module):
+    def __init__(self):
+        super().__init__()
+        sn = nn.utils.parametrizations.spectral_norm
+        self.a, self.b = sn(nn.Conv2d(3, 8, 4, 2, 1)), sn(nn.Linear(8 * 64, 1))
+
+    def forward(self, x):
+        return self.b(F.leaky_relu(self.a(x), 0.2).flatten(1)).squeeze(1)
+
+
+def discriminator():
+    return Discriminator(), images(), torch.tensor([0.0, 1.0, 1.0, 0.0]), nn.BCEWithLogitsLoss()
+
+
+class Mixer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tok, self.ch = nn.Sequential(nn.Linear(6, 12), nn.Mish(), nn.Linear(12, 6)), nn.Sequential(nn.Linear(8, 16), nn.SELU(), nn.Linear(16, 8))
+        self.n1, self.n2, self.head = nn.LayerNorm([6, 8]), nn.LayerNorm(8, bias=False), nn.Linear(8, 3)
+
+    def forward(self, x):
+        x = x + self.tok(self.n1(x).transpose(1, 2)).transpose(1, 2)
+        return self.head((x + self.ch(self.n2(x))).amax(1))
+
+
+def mixer():
+    return Mixer(), torch.randn(B, 6, 8), torch.randn(B, 3), nn.HuberLoss(delta=0.7)
+
+
+class InstanceNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.n, self.act = nn.Conv2d(3, 8, 3, padding=1, padding_mode="reflect"), nn.InstanceNorm2d(8, affine=True), nn.PReLU(8)
+        self.b = nn.Sequential(nn.Conv2d(8, 12, 3, padding=1), nn.PixelShuffle(2))
+
+    def forward(self, x):
+        return torch.tanh(self.b(self.act(self.n(self.a(x)))))
+
+
+def style():
+    return InstanceNet(), images(3, 8), torch.randn(B, 3, 16, 16), nn.L1Loss()
+
+
+class Seq2Seq(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb = nn.Embedding(20, 16)
+        self.body, self.out = nn.Transformer(16, 2, 1, 1, 32, dropout=0.0, batch_first=True), nn.Linear(16, 20)
+
+    def forward(self, src, tgt):
+        mask = nn.Transformer.generate_square_subsequent_mask(tgt.size(1))
+        return self.out(self.body(self.emb(src) * 4.0, self.emb(tgt) * 4.0, tgt_mask=mask))
+
+
+def seq2seq():
+    return Seq2Seq(), (torch.randint(0, 20, (B, 6)), torch.randint(0, 20, (B, 5))), torch.randint(0, 20, (B, 5)), lm_loss
+
+
+def double_mlp():
+    return nn.Sequential(nn.Linear(6, 12), nn.Softplus(), nn.Linear(12, 1)).double(), torch.randn(B, 6).double(), torch.randn(B, 1).double(), nn.MSELoss()
+
+
+def frozen_backbone():
+    m = nn.Sequential(conv_bn(3, 8), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))
+    for p in m[0].parameters():
+        p.requires_grad_(False)
+    return m, images(), labels(), nn.CrossEntropyLoss()
+
+
+ARCHITECTURES = {f.__name__: f for f in (
+    mlp, cnn_bn, resnet, vgg, mobilenet, densenet, unet, unet_resize, vae, transformer, gpt, vit, lstm, bilstm, gru, rnn, llama, moe, convnext,
+    two_towers, vqvae, tcn, discriminator, mixer, style, seq2seq, double_mlp, frozen_backbone)}
+
+O = torch.optim  # noqa: E741
+OPTIMIZERS = {
+    "sgd": lambda p: O.SGD(p, 0.05, weight_decay=1e-3),
+    "momentum": lambda p: O.SGD(p, 0.02, momentum=0.9, dampening=0.1, weight_decay=1e-3),
+    "nesterov": lambda p: O.SGD(p, 0.02, momentum=0.9, nesterov=True),
+    "adam": lambda p: O.Adam(p, 3e-3, betas=(0.8, 0.95), weight_decay=1e-2),
+    "adam_ams": lambda p: O.Adam(p, 3e-3, amsgrad=True),
+    "adamw": lambda p: O.AdamW(p, 3e-3, weight_decay=0.1),
+    "adagrad": lambda p: O.Adagrad(p, 0.02, lr_decay=0.05, initial_accumulator_value=0.1),
+    "rmsprop": lambda p: O.RMSprop(p, 2e-3, alpha=0.9, centered=True, momentum=0.5, eps=1e-3),
+    "nadam": lambda p: O.NAdam(p, 3e-3, weight_decay=1e-2, decoupled_weight_decay=True),
+    "radam": lambda p: O.RAdam(p, 3e-3),
+    "adamax": lambda p: O.Adamax(p, 3e-3, weight_decay=1e-3),
+    "adadelta": lambda p: O.Adadelta(p, 0.5),
+    "rprop": lambda p: O.Rprop(p, 1e-3),
+}
