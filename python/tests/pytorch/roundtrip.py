@@ -41,7 +41,7 @@ SCHEDULERS = {
 def loss_of(name):
     kind, classes = ZOO[name][1:]
     if kind == "output":
-        return lambda outputs, targets: outputs
+        return lambda outputs, targets: outputs.mean()
     if kind == "mse":
         return F.mse_loss
     if classes == 20:
@@ -64,23 +64,25 @@ def steps(count, module, loss, optimizer, scheduler, args, target):
     return out
 
 
+def _training(module, optimizer, scheduler):
+    opt = OPTIMIZERS[optimizer](module.parameters())
+    return opt, SCHEDULERS[scheduler](opt) if scheduler else None
+
+
 def trip(name, optimizer="SGD", scheduler=None):
     """(largest relative loss difference, largest weight difference, torch-side result) of 5 + 5 + 5 steps against 15."""
     torch.manual_seed(0)
     module, args = ZOO[name][0]()
     target = target_for(name, module.eval()(*args).detach())
-    target = torch.zeros(1) if target is None else target
-    loss = loss_of(name)
+    loss, reference = loss_of(name), copy.deepcopy(module)
     module.train()
-    opt = OPTIMIZERS[optimizer](module.parameters())
-    sched = SCHEDULERS[scheduler](opt) if scheduler else None
-    reference = copy.deepcopy((module, opt, sched))
-    want = steps(15, reference[0], loss, *reference[1:], args, target)
+    opt, sched = _training(module, optimizer, scheduler)
+    want = steps(15, reference.train(), loss, *_training(reference, optimizer, scheduler), args, target)
     got = steps(5, module, loss, opt, sched, args, target)
     model = ot.from_torch(module, args, target, loss=loss, optimizer=opt, scheduler=sched)
     info = _info(model)
     feeds = {n: a.numpy() for n, a in zip(info["inputs"], args)}
-    feeds.update({n: target.numpy() for n in info["targets"]})
+    feeds.update({n: target.numpy() for n in info["targets"] or ()})
     trainer = ot.Trainer(model)
     got += [trainer.step(feeds).loss for _ in range(5)]
     made = ot.to_torch(trainer)
@@ -92,7 +94,7 @@ def trip(name, optimizer="SGD", scheduler=None):
         sched.load_state_dict(made.scheduler.state_dict())
     off = max(abs(a - b) / max(abs(a), 1e-3) for a, b in zip(want, got))
     weights = max(float((a.double() - b.double()).abs().max())
-                  for a, b in zip(reference[0].state_dict().values(), module.state_dict().values()))
+                  for a, b in zip(reference.state_dict().values(), module.state_dict().values()))
     return off, weights, made
 
 

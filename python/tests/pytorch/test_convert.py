@@ -73,3 +73,15 @@ def test_refusals(trained, capsys):
         assert main([str(a) for a in args]) == status
         assert words in capsys.readouterr().err
     assert not list(d.glob("*.part"))
+
+
+@pytest.mark.skipif(not hasattr(ot, "from_torch"), reason="this build has no from_torch")
+def test_exported_program(tmp_path, capsys):
+    module = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).eval()
+    x = torch.randn(4, 4)
+    torch.export.save(torch.export.export(module, (x,)), tmp_path / "p.pt2")
+    assert main([str(tmp_path / "p.pt2"), str(tmp_path / "p.onnx"), "--verify"]) == 0
+    got = ot.Session(tmp_path / "p.onnx")
+    assert {"0.weight", "1.running_mean", "3.bias"} <= set(got.model.parameters)
+    want = module(x).detach().numpy()
+    assert abs(got.run({got.model.inputs[0]: x.numpy()})[got.model.outputs[0]] - want).max() < 1e-5
