@@ -34,10 +34,10 @@ std::optional<Model> raise_opset(const Model& m, int target, const OpTable& ops)
   if (it == m.opsets.end() || it->second >= target) return std::nullopt;
   SaveOptions inference;
   inference.inference_only = true;
-  onnx::ModelProto old;
-  if (!old.ParseFromString(serialize_model(m, ops, inference)) || old.functions_size() > 0)
-    return std::nullopt;
   try {
+    onnx::ModelProto old;
+    if (!old.ParseFromString(serialize_model(m, ops, inference)) || old.functions_size() > 0)
+      return std::nullopt;
     onnx::ModelProto raised = onnx::version_conversion::ConvertVersion(old, target);
     raised.set_ir_version(std::max<int64_t>(old.ir_version(), 8));
     Model out = load_model_bytes(raised.SerializeAsString(), "", ops);
