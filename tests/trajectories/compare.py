@@ -18,7 +18,7 @@ import numpy as np
 
 import onnxtrain as ot
 from onnxtrain.recipe import Term
-from cases import CASES, STEPS, feeds
+from trajectory_cases import CASES, STEPS, feeds
 
 DATA = Path(__file__).parent / "data"
 LIMIT = 4.0

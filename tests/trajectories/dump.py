@@ -20,7 +20,7 @@ import onnxruntime
 import torch
 
 import oracle
-from cases import CASES, feeds
+from trajectory_cases import CASES, feeds
 
 DATA = Path(__file__).parent / "data"
 OPSET = 18

@@ -15,7 +15,7 @@ import onnxruntime
 from onnx import helper
 
 import onnxtrain as ot
-from cases import CASES, STEPS, feeds
+from trajectory_cases import CASES, STEPS, feeds
 from compare import DATA, EPS, Reference, exports, places, prepared, tensor_ratios
 
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 import nets_other
 import nets_sequence
 import nets_vision
-from cases import STEPS, feeds
+from trajectory_cases import STEPS, feeds
 
 
 def find(name):

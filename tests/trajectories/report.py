@@ -6,7 +6,7 @@ import json
 
 import compare
 import lowered
-from cases import CASES
+from trajectory_cases import CASES
 
 
 def optimizers(case):

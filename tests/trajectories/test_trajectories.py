@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 import compare  # noqa: E402
-from cases import CASES  # noqa: E402
+from trajectory_cases import CASES  # noqa: E402
 
 EXPORTS = compare.exports()
 # Lowered and run by ONNX Runtime in every test run; `lowered.py` does it for all of them.
