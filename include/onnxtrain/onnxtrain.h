@@ -159,9 +159,23 @@ OT_API ot_status ot_trainer_step(ot_trainer* t, size_t n_inputs, const char* con
 /* n steps on the same feeds in one call; loss of the last. */
 OT_API ot_status ot_trainer_steps(ot_trainer* t, size_t n_inputs, const char* const* input_names,
                                   ot_value* const* inputs, uint64_t n, double* loss);
-/* Outputs of the last step. */
+/* The quickest way to step: arrays by position, in the order of the trainer's inputs. dims and data
+ * are read during the call only; data NULL: not given. From the second call with the same types on
+ * nothing is allocated. */
+typedef struct ot_array {
+  int dtype; /* numbered as in ONNX */
+  int rank;
+  const int64_t* dims;
+  void* data;
+} ot_array;
+OT_API size_t ot_trainer_input_count(const ot_trainer* t);
+OT_API const char* ot_trainer_input_name(const ot_trainer* t, size_t index);
+OT_API ot_status ot_trainer_step_arrays(ot_trainer* t, const ot_array* inputs, int which,
+                                        uint64_t n, double* loss);
+/* Outputs of the last step, copied when asked for. is_state: a new value of a state variable. */
 OT_API size_t ot_trainer_output_count(const ot_trainer* t);
 OT_API const char* ot_trainer_output_name(const ot_trainer* t, size_t index);
+OT_API int ot_trainer_output_is_state(const ot_trainer* t, size_t index);
 OT_API ot_status ot_trainer_output(const ot_trainer* t, size_t index, ot_value** out);
 /* Names of state variables, as a JSON list; read and write one. */
 OT_API ot_status ot_trainer_state_names(const ot_trainer* t, ot_text** json);

@@ -13,18 +13,24 @@ from .trainer import History, StepResult, Trainer, prepare, resume
 __version__ = _version()
 
 
+def _torch_side(module, name):
+    """A function of onnxtrain.torch, imported when it is called: torch is an optional extra."""
+    import importlib
+
+    try:
+        return getattr(importlib.import_module(f".torch.{module}", __name__), name)
+    except ImportError as e:
+        raise UsageError(f"this needs the package '{e.name}'", "OT1733", "pip install 'onnxtrain[torch]'") from None
+
+
 def to_torch(model_or_trainer):
     """A model or a running Trainer as a PyTorch module, loss, optimizer and scheduler (needs `onnxtrain[torch]`)."""
-    from .torch.to_torch import to_torch as convert
-
-    return convert(model_or_trainer)
+    return _torch_side("to_torch", "to_torch")(model_or_trainer)
 
 
 def torch_state_dict(model_or_trainer):
     """The weights as a state_dict that the original PyTorch class loads with strict=True (needs `onnxtrain[torch]`)."""
-    from .torch.to_state import torch_state_dict as convert
-
-    return convert(model_or_trainer)
+    return _torch_side("to_state", "torch_state_dict")(model_or_trainer)
 
 
 __all__ = [

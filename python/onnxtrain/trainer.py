@@ -4,6 +4,8 @@ import json
 import os
 from collections.abc import MutableMapping
 
+import numpy as np
+
 from . import _native, runs
 from .data import columns, is_batches, some_rows
 from .errors import UsageError
@@ -15,38 +17,60 @@ from .values import from_native, to_native
 
 
 def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
-            schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None):
+            schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None,
+            append=False):
     """Inference model -> training model (loss, gradients, optimizer and state are in the file).
 
     loss: a name, `ot.losses.CrossEntropy(...)`, a list of weighted terms, or the path of an ONNX graph;
     optimizer: `ot.AdamW(...)`, a name or the path of an ONNX graph; freeze, only: globs over initializer names;
     schedule: a name, `ot.Schedule(...)` or a dict; mode: "train" or "as_is"; batch: fixes the batch size of a
-    lowered model. docs/recipe.md has all of it.
+    lowered model; append: one more training section behind those that the model has. docs/recipe.md has all of it.
     """
     recipe = {
         "losses": loss_specs(loss, label), "optimizer": optimizer_spec(optimizer), "schedule": schedule_spec(schedule),
         "freeze": [freeze] if isinstance(freeze, str) else list(freeze or ()),
         "only": [only] if isinstance(only, str) else list(only or ()),
         "clip_norm": clip_norm or 0, "clip_value": clip_value or 0, "accumulate": accumulate, "mode": mode,
-        "lowered": lowered, "reset": reset, "seed": seed,
+        "lowered": lowered, "reset": reset, "seed": seed, "append": append,
     }
     if batch:
         recipe["batch"] = int(batch)
     return Model(as_model(model)._m.prepare(json.dumps(recipe)))
 
 
+class _Outputs(dict):
+    """Outputs of a step that is over: without the new values of state variables."""
+
+    def __missing__(self, name):
+        raise UsageError(f"output '{name}' of this step is gone: the trainer has made another one", "OT1126",
+                         "read it before the next step; state variables are in Trainer.state")
+
+
 class StepResult:
-    """What a step gave: `.loss` (float) and `.outputs` (name -> array)."""
+    """What a step gave: `.loss` (float) and `.outputs` (name -> array).
 
-    __slots__ = ("loss", "_raw", "_outputs")
+    New values of state variables are among the outputs until the trainer's next step; afterwards they are
+    what `Trainer.state` holds, and asking for them here is an error.
+    """
 
-    def __init__(self, loss, raw):
-        self.loss, self._raw, self._outputs = loss, raw, None
+    __slots__ = ("loss", "_trainer", "_serial", "_kept", "_outputs")
+
+    def __init__(self, loss, trainer, serial, kept):
+        self.loss = loss
+        self._trainer = trainer
+        self._serial = serial
+        self._kept = kept
 
     @property
     def outputs(self):
-        if self._outputs is None:
-            self._outputs = {n: from_native(v) for n, v in self._raw}
+        if not hasattr(self, "_outputs"):
+            kept = {name: np.array(self.loss, dtype) if value is None else from_native(value)
+                    for name, value, dtype in self._kept}
+            native = self._trainer._t
+            if self._trainer._serial != self._serial:
+                return _Outputs(kept)
+            self._outputs = {name: kept[name] if name in kept else from_native(native.output(k))
+                             for k, (name, _) in enumerate(native.output_names())}
         return self._outputs
 
     def __repr__(self):
@@ -126,6 +150,9 @@ class Trainer:
         self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads)
         self.state = _State(self._t)
         self._run = self._names = None
+        self._step = self._t.step
+        self._serial = 0  # of the last step made here
+        self._loss_only = {}  # by section: the loss is the only output beside new states
 
     def _input_names(self):
         if self._names is None:
@@ -150,13 +177,32 @@ class Trainer:
 
     def step(self, feeds, which=None):
         """One step of all training sections in order, or of section `which`."""
-        names, values = feed_lists(feeds)
-        return StepResult(*self._t.step(names, values, -1 if which is None else which))
+        kept = self._loss_only.get(which)
+        if kept is not None:
+            loss = self._step(feeds, -1 if which is None else which, 1, False)
+            if loss is not None:
+                self._serial += 1
+                return StepResult(loss, self, self._serial, kept)
+        return self._general_step(feeds, which, 1)
 
-    def steps(self, feeds, n):
-        """n steps on the same feeds in one call; the result of the last."""
-        names, values = feed_lists(feeds)
-        return StepResult(*self._t.steps(names, values, n))
+    def steps(self, feeds, n, which=None):
+        """n steps on the same feeds in one call (no Python in between); the result of the last."""
+        return self._general_step(feeds, which, n)
+
+    def _general_step(self, feeds, which, n):
+        """Feeds of any kind, any outputs. Outputs that are not new states outlive the next step."""
+        section = -1 if which is None else which
+        got = self._step(feeds, section, n, True)
+        if got is None:
+            got = self._t.step_values(*feed_lists(feeds), section, n, True)
+        loss, values = got
+        self._serial += 1
+        names = [name for name, state in self._t.output_names() if not state]
+        if len(names) == 1 and which not in self._loss_only:
+            value = from_native(values[0])  # the loss itself need not be copied
+            if isinstance(value, np.ndarray) and value.shape == () and value == loss:
+                self._loss_only[which] = [(names[0], None, value.dtype)]
+        return StepResult(loss, self, self._serial, [(name, v, None) for name, v in zip(names, values)])
 
     @property
     def lr(self):
@@ -223,6 +269,7 @@ class Trainer:
             runs.remember(out, {"batch_size": batch_size, "valid": options.get("valid", 0.0), "shuffle": bool(shuffle)}, data, valid_data)
         call = None if on_epoch is None else (lambda text: bool(on_epoch(json.loads(text))))
         arguments = *feed_lists(data), *feed_lists(valid_data)
+        self._serial += 1
         return History(json.loads(self._t.fit(*arguments, json.dumps(options), call)))
 
     def evaluate(self, x, y=None, batch_size=256):

@@ -1,4 +1,5 @@
-// What the parts of the Python module onnxtrain._native share: handles, errors, work without the GIL.
+// What the parts of the Python module onnxtrain._native share: handles, errors, work without the
+// GIL.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -92,7 +93,9 @@ struct PyModel {
   ot::detail::Handle<ot_model, ot_model_free> h;
 };
 
-inline ot_options options(int threads, uint64_t seed) { return {sizeof(ot_options), threads, seed}; }
+inline ot_options options(int threads, uint64_t seed) {
+  return {sizeof(ot_options), threads, seed};
+}
 
 void bind_values(nb::module_& m);
 void bind_model(nb::module_& m);

@@ -1,9 +1,11 @@
 // Trainers: steps, state, epochs.
 #include <atomic>
 #include <csignal>
+#include <memory>
 #include <utility>
 
 #include "native.hpp"
+#include "step.hpp"
 
 namespace otpy {
 
@@ -12,6 +14,7 @@ namespace {
 struct PyTrainer {
   ot::detail::Handle<ot_trainer, ot_trainer_free> h;
   Guard guard;
+  std::unique_ptr<StepBinding> binding;  // made at the first step
 };
 
 // While it lives, the first Ctrl-C asks the training to save and return; the second one is
@@ -78,23 +81,61 @@ struct Callback {
 using StringList = std::vector<std::string>;
 using ValueList = std::vector<const PyValue*>;
 
-// (loss, [(name, value)]) of `run`, which makes steps.
-template <class F>
-nb::tuple stepped(PyTrainer& t, F&& run) {
-  double loss = 0;
-  std::vector<std::pair<std::string, ot_value*>> outputs;
-  t.guard.released([&] {
-    ot_status s = run(&loss);
-    for (size_t k = 0; s == OT_OK && k < ot_trainer_output_count(t.h.get()); ++k) {
+// What a step gave: the loss, or (loss, [value]) with the outputs that are not new state.
+class Stepped {
+ public:
+  Stepped(const PyTrainer& t, bool outputs) : trainer_(t.h.get()), wanted_(outputs) {}
+  ~Stepped() {
+    for (ot_value* v : values_) ot_value_free(v);  // after an error
+  }
+  Stepped(const Stepped&) = delete;
+  Stepped& operator=(const Stepped&) = delete;
+  // The rest of a step, under the same lock; without the GIL.
+  ot_status collect(ot_status s) {
+    for (size_t k = 0; wanted_ && s == OT_OK && k < ot_trainer_output_count(trainer_); ++k) {
+      if (ot_trainer_output_is_state(trainer_, k)) continue;
       ot_value* v = nullptr;
-      s = ot_trainer_output(t.h.get(), k, &v);
-      if (s == OT_OK) outputs.emplace_back(ot_trainer_output_name(t.h.get(), k), v);
+      s = ot_trainer_output(trainer_, k, &v);
+      if (s == OT_OK) values_.push_back(v);
     }
     return s;
+  }
+  nb::object result() {
+    if (!wanted_) return nb::float_(loss);
+    return nb::make_tuple(loss, wrap(std::exchange(values_, {})));
+  }
+  double loss = 0;
+
+ private:
+  ot_trainer* trainer_;
+  bool wanted_;
+  std::vector<ot_value*> values_;
+};
+
+// None when the feeds need the general way (step_values).
+nb::object step(PyTrainer& t, nb::handle feeds, int which, uint64_t n, bool outputs) {
+  if (!t.binding) t.binding = std::make_unique<StepBinding>(t.h.get());
+  StepBinding::Use use(*t.binding, feeds.ptr());
+  if (!use.ready()) return nb::none();
+  Stepped s(t, outputs);
+  t.guard.released([&] {
+    return s.collect(ot_trainer_step_arrays(t.h.get(), use.arrays(), which, n, &s.loss));
   });
-  nb::list list;
-  for (auto& [name, v] : outputs) list.append(nb::make_tuple(name, PyValue(v)));
-  return nb::make_tuple(loss, list);
+  return s.result();
+}
+
+nb::object step_values(PyTrainer& t, const StringList& names, const ValueList& inputs, int which,
+                       uint64_t n, bool outputs) {
+  Names in(names);
+  std::vector<ot_value*> values = handles(inputs);
+  Stepped s(t, outputs);
+  t.guard.released([&] {
+    ot_status status = OT_OK;
+    for (uint64_t k = 0; k < n && status == OT_OK; ++k)
+      status = ot_trainer_step(t.h.get(), in.p.size(), in.p.data(), values.data(), which, &s.loss);
+    return s.collect(status);
+  });
+  return s.result();
 }
 
 nb::bytes fit(PyTrainer& t, const StringList& names, const ValueList& columns,
@@ -194,27 +235,22 @@ void bind_trainer(nb::module_& m) {
        },
        "model"_a, "seed"_a = 0, "threads"_a = 0)
       .def("initialize",
-           [](PyTrainer& t) {
-             t.guard.released([&] { return ot_trainer_initialize(t.h.get()); });
+           [](PyTrainer& t) { t.guard.released([&] { return ot_trainer_initialize(t.h.get()); }); })
+      .def("step", &step)
+      .def("step_values", &step_values)
+      .def("output_names",
+           [](const PyTrainer& t) {
+             nb::list out;
+             for (size_t k = 0; k < ot_trainer_output_count(t.h.get()); ++k)
+               out.append(nb::make_tuple(std::string(ot_trainer_output_name(t.h.get(), k)),
+                                         ot_trainer_output_is_state(t.h.get(), k) != 0));
+             return out;
            })
-      .def(
-          "step",
-          [](PyTrainer& t, const StringList& names, const ValueList& inputs, int which) {
-            Names in(names);
-            std::vector<ot_value*> values = handles(inputs);
-            return stepped(t, [&](double* loss) {
-              return ot_trainer_step(t.h.get(), in.p.size(), in.p.data(), values.data(), which,
-                                     loss);
-            });
-          },
-          "names"_a, "inputs"_a, "which"_a = -1)
-      .def("steps",
-           [](PyTrainer& t, const StringList& names, const ValueList& inputs, uint64_t n) {
-             Names in(names);
-             std::vector<ot_value*> values = handles(inputs);
-             return stepped(t, [&](double* loss) {
-               return ot_trainer_steps(t.h.get(), in.p.size(), in.p.data(), values.data(), n, loss);
-             });
+      .def("output",
+           [](const PyTrainer& t, size_t k) {
+             ot_value* v = nullptr;
+             t.guard.released([&] { return ot_trainer_output(t.h.get(), k, &v); });
+             return PyValue(v);
            })
       .def("fit", &fit, "names"_a, "columns"_a, "valid_names"_a, "valid_columns"_a, "options"_a,
            "on_epoch"_a.none())

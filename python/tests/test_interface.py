@@ -162,6 +162,17 @@ def test_gradients(path):
         assert g["x"].shape == x.shape
 
 
+def test_gradients_of_a_training_loss(path):
+    """The loss of a training section can be asked for by name; one step of plain descent is minus the gradient."""
+    train, f = ot.prepare(path, loss="cross_entropy", optimizer=ot.SGD(lr=1.0)), feeds()
+    t = ot.Trainer(train)
+    before = {n: t.state[n] for n in ("fc1.weight", "fc2.bias")}
+    t.step(f)
+    g = ot.gradients(train, f, of="loss", wrt=list(before))
+    for name, value in before.items():
+        np.testing.assert_allclose(g[name], value - t.state[name], rtol=1e-4, atol=1e-6)
+
+
 def test_gradients_of_several_outputs():
     x, _ = rows(3)
     c = {"scores": np.zeros((3, 3), np.float32), "size": np.ones((3, 1), np.float32)}

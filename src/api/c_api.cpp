@@ -125,18 +125,17 @@ ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value
 }
 ot_status ot_check_file(const char* path, ot_text** json) {
   return guarded([&] {
-    *json = text(findings_json(with_types_checked(check_model_file(path, all_ops()), [&] {
-      return load_model(path, all_ops());
-    })));
+    *json = text(findings_json(with_types_checked(check_model_file(path, all_ops()),
+                                                  [&] { return load_model(path, all_ops()); })));
   });
 }
 ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir, ot_text** json) {
   return guarded([&] {
     std::string_view bytes(static_cast<const char*>(data), size);
     std::string base = base_dir ? base_dir : "";
-    *json = text(findings_json(with_types_checked(
-        check_model_bytes(bytes, base, all_ops()),
-        [&] { return load_model_bytes(bytes, base, all_ops()); })));
+    *json = text(findings_json(with_types_checked(check_model_bytes(bytes, base, all_ops()), [&] {
+      return load_model_bytes(bytes, base, all_ops());
+    })));
   });
 }
 ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out) {
@@ -194,9 +193,8 @@ ot_status ot_trainer_initialize(ot_trainer* t) {
 ot_status ot_trainer_step(ot_trainer* t, size_t n_inputs, const char* const* input_names,
                           ot_value* const* inputs, int which, double* loss) {
   return guarded([&] {
-    StepResult r = t->t->step(feeds_of(n_inputs, input_names, inputs), which);
+    StepResult r = t->t->step(feeds_of(n_inputs, input_names, inputs), which, false);
     if (loss) *loss = r.loss;
-    t->outputs = std::move(r.outputs);
   });
 }
 ot_status ot_trainer_steps(ot_trainer* t, size_t n_inputs, const char* const* input_names,
@@ -204,18 +202,39 @@ ot_status ot_trainer_steps(ot_trainer* t, size_t n_inputs, const char* const* in
   return guarded([&] {
     Feeds feeds = feeds_of(n_inputs, input_names, inputs);
     for (uint64_t k = 0; k < n; ++k) {
-      StepResult r = t->t->step(feeds, -1, k + 1 == n);
+      StepResult r = t->t->step(feeds, -1, false);
       if (loss) *loss = r.loss;
-      t->outputs = std::move(r.outputs);
     }
   });
 }
-size_t ot_trainer_output_count(const ot_trainer* t) { return t->outputs.size(); }
+size_t ot_trainer_input_count(const ot_trainer* t) { return t->t->slots().size(); }
+const char* ot_trainer_input_name(const ot_trainer* t, size_t index) {
+  return t->t->slots()[index].name.c_str();
+}
+ot_status ot_trainer_step_arrays(ot_trainer* t, const ot_array* inputs, int which, uint64_t n,
+                                 double* loss) {
+  return guarded([&] {
+    std::vector<ArrayRef>& a = t->arrays;
+    a.resize(t->t->slots().size());
+    for (size_t k = 0; k < a.size(); ++k) {
+      const ot_array& x = inputs[k];
+      a[k] = x.data ? ArrayRef{x.data, x.dims, x.rank, checked_dtype(x.dtype)} : ArrayRef{};
+      if (a[k].dtype == DType::kString)
+        usage_error("OT1129", "strings are made with ot_value_strings");
+    }
+    double l = t->t->step_arrays(a.data(), which, n);
+    if (loss) *loss = l;
+  });
+}
+size_t ot_trainer_output_count(const ot_trainer* t) { return t->t->outputs(); }
 const char* ot_trainer_output_name(const ot_trainer* t, size_t index) {
-  return t->outputs[index].first.c_str();
+  return t->t->output_name(index).c_str();
+}
+int ot_trainer_output_is_state(const ot_trainer* t, size_t index) {
+  return t->t->output_is_state(index);
 }
 ot_status ot_trainer_output(const ot_trainer* t, size_t index, ot_value** out) {
-  return guarded([&] { *out = new ot_value{t->outputs.at(index).second}; });
+  return guarded([&] { *out = new ot_value{t->t->output(index)}; });
 }
 ot_status ot_trainer_state_names(const ot_trainer* t, ot_text** json) {
   return guarded([&] { *json = text(nlohmann::json(t->t->state().names()).dump()); });

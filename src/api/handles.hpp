@@ -28,9 +28,9 @@ struct ot_dataset {
 };
 struct ot_trainer {
   std::unique_ptr<onnxtrain::Training> t;
-  std::vector<onnxtrain::NamedValue> outputs;  // of the last step
-  onnxtrain::Position at;                      // in the data
-  std::atomic<int> stop{0};                    // asks a running fit to save and return
+  std::vector<onnxtrain::ArrayRef> arrays;  // of ot_trainer_step_arrays
+  onnxtrain::Position at;                   // in the data
+  std::atomic<int> stop{0};                 // asks a running fit to save and return
 };
 
 namespace onnxtrain::api {
@@ -56,5 +56,7 @@ ot_status guarded(F&& f) noexcept {
 Feeds feeds_of(size_t n, const char* const* names, ot_value* const* values);
 ProgramOptions options_of(const ot_options* o);
 uint64_t seed_of(const ot_options* o);
+// A usage error when ONNX has no such element type.
+DType checked_dtype(int dtype);
 
 }  // namespace onnxtrain::api

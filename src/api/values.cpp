@@ -6,13 +6,13 @@
 using namespace onnxtrain;
 using namespace onnxtrain::api;
 
-namespace {
-
-DType checked_dtype(int dtype) {
+DType onnxtrain::api::checked_dtype(int dtype) {
   if (dtype <= 0 || dtype >= kDTypeCount)
     usage_error("OT1129", cat("there is no element type ", dtype));
   return DType(dtype);
 }
+
+namespace {
 
 const Tensor* tensor(const ot_value* v) { return std::get_if<Tensor>(&v->v); }
 const Sequence* sequence(const ot_value* v) {

@@ -6,7 +6,8 @@ namespace onnxtrain::cli {
 void DataFlags::add_to(Registry& r, CLI::App* c, bool required, bool brief) {
   const char* g = "Data";
   auto more = [&](CLI::Option* o) { return brief ? r.rare(o, g) : o->group(g); };
-  auto* o = c->add_option("--data", data, "npy, npz, idx, csv file, a folder, or synthetic:...")
+  auto* o = c->add_option("--data", data,
+                          "npy, npz, safetensors, idx, csv file, a folder, or synthetic:...")
                 ->group(g);
   if (required) o->required();
   c->add_option("--target", target, "csv: the target column")->group(g);

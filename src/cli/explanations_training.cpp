@@ -171,6 +171,21 @@ constexpr Explanation kAll[] = {
      "The file has no training to convert."},
     {"OT1731",
      "Converting needs Python with the onnxtrain package, and none was found."},
+    {"OT1732",
+     "onnxtrain convert goes by suffixes: from .onnx to PyTorch (.pt, .pt2) or from\nPyTorch to "
+     ".onnx. The source must exist and be of the other kind than the target."},
+    {"OT1733",
+     "Converting from and to PyTorch needs packages that are not installed:\n"
+     "pip install 'onnxtrain[torch]'."},
+    {"OT1734",
+     "A .pt file holds a model for onnxtrain only when onnxtrain convert wrote it. A\nstate_dict "
+     "has weights and nothing that says what to compute; convert the module\nin Python with "
+     "from_torch."},
+    {"OT1735",
+     "This installation of the package lacks the part that reads PyTorch modules."},
+    {"OT1736",
+     "An exported program with keyword inputs has no order of inputs that an ONNX graph\ncould "
+     "take over. Export it with positional example inputs."},
     {"OT2101",
      "There are no rows to train on: the file or array is empty, or too small to be split."},
     {"OT2102",

@@ -89,6 +89,12 @@ int predict(const PredictFlags& f) {
   open.csv.target = f.data.target;
   FeedOptions feed = f.data.feed_options();
   options_from_metadata(*model, feed, open.csv);
+  for (const auto& name : model->input_names()) {  // pictures take the size of the input
+    const Shape dims = input_spec(model->main.value(model->main.find(name))).dims;
+    if (open.x_shape.empty() && !dims.empty() &&
+        std::all_of(dims.begin() + 1, dims.end(), [](int64_t n) { return n > 0; }))
+      open.x_shape.assign(dims.begin() + 1, dims.end());
+  }
   Dataset data = open_dataset(f.data.data, open);
   std::vector<std::string> names = model->input_names();
   auto columns = match_columns(data, names, {}, feed.map, true);

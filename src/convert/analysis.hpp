@@ -27,6 +27,12 @@ std::vector<char> running_statistics(const Graph& main);
 // Trained initializers, as values of the main graph, in graph order.
 std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
                                       const std::vector<TermSource>& terms, const OpTable& ops);
+// An exporter's counter ("val_12", "onnx::Add_7", "37") instead of a name from the source code.
+bool has_made_up_name(const std::string& name);
+// Every element has the same bits.
+bool all_equal(const Tensor& t);
+// A scalar or filling that an exporter named, a mask, a table of sines: no weight by its looks.
+bool is_number_of_the_program(const Graph& g, ValueId v, const std::vector<NodeId>& users);
 // Initializers that freeze and only leave to training.
 bool is_chosen(const Recipe& r, const std::string& name);
 

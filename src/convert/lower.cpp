@@ -5,6 +5,7 @@
 #include <map>
 
 #include "autodiff/autodiff.hpp"
+#include "autodiff/sequences.hpp"
 #include "convert/step_builder.hpp"
 #include "model/twin_names.hpp"
 
@@ -92,14 +93,20 @@ bool replace_own(Graph& g, const OpTable& ops, int opset) {
   std::vector<Node> old = std::move(g.nodes);
   g.nodes.clear();
   for (Node& n : old) {
+    for (auto& [key, a] : n.attrs)
+      if (GraphPtr* sub = std::get_if<GraphPtr>(&a)) {
+        auto copy = std::make_shared<Graph>((*sub)->clone());
+        if (replace_own(*copy, ops, opset)) any = true, *sub = copy;
+      }
     const Op* op = n.domain == kOwnDomain || is_optimizer(n) ? ops.find(n) : nullptr;
-    bool keep = n.domain == kOwnDomain ? op && op->function : !is_optimizer(n);
+    bool norm = is_training_norm(n);
+    bool keep = n.domain == kOwnDomain ? op && op->function : !is_optimizer(n) && !norm;
     if (keep) {
       g.nodes.push_back(std::move(n));
       continue;
     }
     if (n.is("RunLater", kOwnDomain)) model_error("OT1205", n.s("why", ""));
-    if (!op || !op->lower)
+    if (!norm && (!op || !op->lower))
       model_error("OT1247",
                   cat("cannot lower ", n.label(), ": it has no form in standard operators"),
                   "prepare the model without --lowered");
@@ -108,7 +115,7 @@ bool replace_own(Graph& g, const OpTable& ops, int opset) {
     b.set_differentiate(&differentiate);
     std::vector<ValueId> made;
     try {
-      made = op->lower(b);
+      made = norm ? lower_training_norm(b) : op->lower(b);
     } catch (Error& e) {
       e.add_place("while lowering " + n.label());
       throw;
@@ -193,9 +200,17 @@ void skip_identities(Graph& g, size_t from, const std::vector<ValueId>& outputs)
 void lower_step(Model& m, TrainingStep& step, const OpTable& ops, int opset) {
   Joined j = join(m.main, step.algorithm);
   resolve_gradients(j.g);
+  std::vector<ValueId> data;
+  for (ValueId v : step.algorithm.inputs) data.push_back(j.to[size_t(v)]);
+  std::vector<ValueId> known = settle_types(j.g, j.main_nodes, data, ops);
+  if (open_sequences(j.g, ops)) {
+    std::vector<ValueId> more = settle_types(j.g, 0, data, ops);
+    known.insert(known.end(), more.begin(), more.end());
+  }
   expand_gradients(j.g, ops, opset);
   while (replace_own(j.g, ops, opset)) {
   }
+  for (ValueId v : known) j.g.value(v).constant = {};
   restore_main(j, m.main);
   std::vector<ValueId> outputs;
   for (ValueId v : step.algorithm.outputs) outputs.push_back(j.to[size_t(v)]);

@@ -68,21 +68,30 @@ class Updates {
   void emit(const std::string& op, std::vector<ValueId> scalars, Attrs attrs,
             const std::vector<std::pair<std::string, double>>& state) {
     const Tensor* w = s_.model().initializer(p_->name);
+    // the standard's operators know float and double only: 16-bit weights are updated in float
+    DType type = w->dtype();
+    bool narrow = type == DType::kFloat16 || type == DType::kBFloat16;
+    if (narrow && op.rfind(kTrainingDomain, 0) == 0) type = DType::kFloat;
     std::vector<ValueId> in = std::move(scalars);
-    in.push_back(p_->weights);
-    in.push_back(p_->gradient);
+    in.push_back(s_.cast(p_->weights, type));
+    in.push_back(s_.cast(p_->gradient, type));
     std::vector<std::string> keys = {p_->name};
     for (const auto& [suffix, first] : state) {
-      ValueId v = s_.add_state(p_->name + "." + suffix, filled(w->dtype(), w->shape(), first));
+      ValueId v = s_.add_state(p_->name + "." + suffix, filled(type, w->shape(), first));
       keys.push_back(s_.graph().value_name(v));
       in.push_back(v);
     }
     std::vector<ValueId> out = b_.call_n(op, std::move(in), int(keys.size()), std::move(attrs));
+    const size_t update = s_.graph().nodes.size() - 1;
     for (size_t k = 0; k < keys.size(); ++k) {
-      s_.set_type(out[k], type_);
-      s_.bind(keys[k], out[k]);
+      TypeInfo t = type_;
+      t.elem = type;
+      s_.set_type(out[k], t);
+      ValueId next = k == 0 ? s_.cast(out[k], w->dtype()) : out[k];
+      if (k == 0) s_.set_type(next, type_);
+      s_.bind(keys[k], next);
     }
-    s_.graph().nodes.back().name = p_->name + "_update";
+    s_.graph().nodes[update].name = p_->name + "_update";
   }
   static std::string own(const char* op) { return cat(kOwnDomain, "::", op); }
   static std::string standard(const char* op) { return cat(kTrainingDomain, "::", op); }

@@ -1,11 +1,10 @@
 // Which initializers a recipe trains.
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "convert/analysis.hpp"
 #include "convert/names.hpp"
 #include "convert/twin.hpp"
+#include "onnx/kinds.hpp"
 #include "op/carries.hpp"
 
 namespace onnxtrain {
@@ -23,26 +22,6 @@ bool is_setting(const Node& n, size_t input) {
   if (n.op == "Pad" || n.op == "CumSum" || n.op == "Trilu") return input >= 1;
   if (n.op == "QuantizeLinear" || n.op == "DequantizeLinear") return input >= 1;
   return false;
-}
-
-// Exporters write numbers of the source code (0.5, sqrt(d)) as scalar initializers under made-up
-// names.
-bool is_made_up_scalar(const ValueDef& d) {
-  if (!d.constant.shape().empty()) return false;
-  static const char* marks[] = {"val_", "const", "Const", "scalar", "onnx::"};
-  for (const char* m : marks)
-    if (d.name.find(m) != std::string::npos) return true;
-  return !d.name.empty() &&
-         std::all_of(d.name.begin(), d.name.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// Infinities stand in masks, never in weights.
-bool all_finite(const Tensor& t) {
-  if (t.dtype() != DType::kFloat) return true;
-  const float* p = t.as<float>();
-  for (int64_t k = 0; k < t.size(); ++k)
-    if (!std::isfinite(p[k])) return false;
-  return true;
 }
 
 // Marks what a gradient of the marked values reaches, going backwards.
@@ -111,13 +90,21 @@ std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
   reach(g, ops, marked);
   std::vector<char> statistics = running_statistics(g);
   std::vector<ValueId> list;
+  auto users = g.consumers();
+  auto kinds = exported_kinds(m);
+  // what the exporter says counts, then what the tensor looks like
+  auto is_weight = [&](size_t k) {
+    auto kind = kinds.find(g.values[k].name);
+    if (kind != kinds.end()) return kind->second == "PARAMETER";
+    return !is_number_of_the_program(g, ValueId(k), users[k]);
+  };
   bool any_reached = false;
   for (size_t k = 0; k < g.values.size(); ++k) {
     const ValueDef& d = g.values[k];
     if (!d.initializer || !d.constant.defined() || !marked[k] || statistics[k]) continue;
     if (!dtype_is_differentiable(d.constant.dtype()) || d.constant.size() == 0) continue;
-    if (is_made_up_scalar(d) && r.only.empty()) continue;
-    if (!all_finite(d.constant)) continue;
+    bool asked_for = std::find(r.only.begin(), r.only.end(), d.name) != r.only.end();
+    if (!asked_for && !is_weight(k)) continue;
     any_reached = true;
     if (is_chosen(r, d.name)) list.push_back(ValueId(k));
   }
@@ -136,7 +123,7 @@ std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
 std::vector<std::string> trainable_parameters(const Model& source, const Recipe& r) {
   const OpTable& ops = all_ops();
   Model m = source;
-  separate_merged_initializers(m);
+  restore_parameters(m);
   std::vector<TermSource> terms;
   for (const LossTerm& t : terms_of(r)) terms.push_back(resolve_term(m, t, ops));
   std::vector<std::string> names;

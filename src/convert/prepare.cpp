@@ -12,6 +12,7 @@
 #include "convert/reset.hpp"
 #include "convert/schedules.hpp"
 #include "convert/twin.hpp"
+#include "onnx/raise.hpp"
 
 namespace onnxtrain {
 
@@ -58,12 +59,23 @@ void fix_batch(Model& m, int64_t batch, const OpTable& ops) {
   m.main_generated = true;
 }
 
+// Losses and gradients need operators of this opset; newer files stay what they are.
+constexpr int kOldestOpset = 15, kRaisedOpset = 17;
+
+Model raised(const Model& source, const OpTable& ops) {
+  auto it = source.opsets.find("");
+  bool old = it != source.opsets.end() && it->second < kOldestOpset && source.training.empty();
+  std::optional<Model> m = old ? raise_opset(source, kRaisedOpset, ops) : std::nullopt;
+  return m ? std::move(*m) : source;
+}
+
 Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
-  Model m = source;
-  m.main = source.main.clone();
-  m.training.clear();
+  Model m = raised(source, ops);
+  m.main = m.main.clone();
+  if (!r.append) m.training.clear();
+  bool first = m.training.empty();
   fix_batch(m, r.batch, ops);
-  separate_merged_initializers(m);
+  restore_parameters(m);
   if (r.mode == "train") make_inference_form(m);
   std::vector<LossTerm> terms = terms_of(r);
   std::vector<TermSource> sources;
@@ -95,11 +107,13 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
   add_rate_update(s, r, counter, first_step(r.optimizer), rate);
   only_every(s, every, before);
 
-  m.metadata["onnxtrain.rate"] = s.graph().value_name(rate);
-  m.metadata["onnxtrain.loss"] = sources[0].file ? "custom" : sources[0].kind;
-  m.metadata["onnxtrain.output"] = m.main.value_name(sources[0].output);
-  if (sources[0].class_axis != 1)
-    m.metadata["onnxtrain.class_axis"] = std::to_string(sources[0].class_axis);
+  if (first) {
+    m.metadata["onnxtrain.rate"] = s.graph().value_name(rate);
+    m.metadata["onnxtrain.loss"] = sources[0].file ? "custom" : sources[0].kind;
+    m.metadata["onnxtrain.output"] = m.main.value_name(sources[0].output);
+    if (sources[0].class_axis != 1)
+      m.metadata["onnxtrain.class_axis"] = std::to_string(sources[0].class_axis);
+  }
   m.training.push_back(s.finish(loss));
   if (r.reset) add_reset(m, trained_names(trained), r.seed, ops);
   m.opsets[std::string(kTrainingDomain)] = 1;

@@ -66,6 +66,7 @@ struct Recipe {
   double clip_norm = 0, clip_value = 0;   // 0: off
   int accumulate = 1;
   std::string mode = "train";  // "as_is": the graph exactly as written
+  bool append = false;         // one more training section behind those that the model has
   bool lowered = false;        // no Gradient node: explicit backward in standard operators
   // Some operators can be lowered only when their shapes are numbers: fixes the unknown first
   // dimension of every data input; 0 leaves it open.

@@ -236,6 +236,7 @@ Recipe recipe_from_json(const std::string& json) {
                   {"clip_value", real("clip_value", r.clip_value)},
                   {"accumulate", integer("accumulate", [&](int64_t v) { r.accumulate = int(v); })},
                   {"mode", text("mode", r.mode)},
+                  {"append", boolean("append", r.append)},
                   {"lowered", boolean("lowered", r.lowered)},
                   {"batch", integer("batch", [&](int64_t v) { r.batch = v; })},
                   {"reset", boolean("reset", r.reset)},

@@ -145,7 +145,7 @@ float seed_of(uint64_t seed, const std::string& name) {
 
 void add_reset(Model& m, const std::vector<std::string>& parameters, uint64_t seed,
                const OpTable& ops) {
-  TrainingStep& step = m.training.at(0);
+  TrainingStep& step = m.training.back();
   step.initialization.name = "initialization";
   auto it = m.opsets.find("");
   Initialization init(step.initialization, ops, it == m.opsets.end() ? 13 : it->second);

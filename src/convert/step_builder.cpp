@@ -1,7 +1,10 @@
 // Names, captures and bindings of a step under construction.
 #include "convert/step_builder.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <new>
 
 namespace onnxtrain {
 
@@ -20,7 +23,15 @@ StepBuilder::StepBuilder(Model& m, const OpTable& ops, int opset)
     : model_(m), ops_(ops), opset_(opset), nodes_(graph_, ops, Node{}, {}, opset) {
   graph_.name = m.main.name.empty() ? "training" : m.main.name + "_training";
   collect_names(m.main, names_);
-  for (const TrainingStep& t : m.training) collect_names(t.algorithm, names_);
+  // sections do not see each other, but a state variable has one name in the whole model; the same
+  // data may go to several sections
+  std::set<std::string> data;
+  for (const TrainingStep& t : m.training) {
+    collect_names(t.algorithm, names_);
+    for (ValueId v : t.algorithm.inputs) data.insert(t.algorithm.value_name(v));
+  }
+  for (const ValueDef& v : m.main.values) data.erase(v.name);
+  for (const std::string& name : data) names_.erase(name);
   // the graph's own name maker avoids them all from the start
   for (const auto& name : names_) graph_.add_value(name);
   graph_.unique_name("");
@@ -130,7 +141,23 @@ void name_nodes(const Graph& main, Graph& algorithm) {
 
 Tensor scalar_tensor(double v, DType t) { return filled(t, {}, v); }
 
+namespace {
+
+// Fresh pages are zero and cost no memory before they are written; an optimizer's first state stays
+// like that in the model.
+Tensor zero_pages(DType t, const Shape& shape, size_t bytes) {
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc();
+  return Tensor(t, shape, p, std::shared_ptr<void>(p, [bytes](void* m) { munmap(m, bytes); }));
+}
+
+}  // namespace
+
 Tensor filled(DType t, const Shape& shape, double v) {
+  constexpr int64_t kMany = 1 << 18;
+  if (v == 0 && num_elements(shape) >= kMany && (t == DType::kFloat || t == DType::kDouble))
+    return zero_pages(t, shape, size_t(num_elements(shape)) * dtype_size(t));
   Tensor x(t, shape);
   dispatch<float, double, Half, BFloat16, int64_t, int32_t>(t, "an initial value", [&]<class T>() {
     std::fill_n(x.as<T>(), x.size(), T(compute_t<T>(v)));

@@ -10,9 +10,20 @@ namespace onnxtrain {
 bool make_inference_form(Model& m);
 
 // Exporters that merge equal initializers leave Identity nodes in their place: fresh biases, scales
-// and running statistics (every element the same) become variables of their own again, under the
-// name that the Identity has. Tied weights stay tied. True if something changed.
+// and running statistics (every element the same) and cloned layers (both sides have names of
+// parameters) become variables of their own again, under the name that the Identity has. Tied
+// weights, which are one parameter for the exporter, stay tied. True if something changed.
 bool separate_merged_initializers(Model& m);
+
+// Exporters that fold the transposition of an embedding which is also the output layer leave two
+// tensors: the second becomes the transpose of the first (or the first itself) again.
+bool tie_copied_embeddings(Model& m);
+
+// A file that has all its weights in Constant nodes: they become initializers.
+bool adopt_constant_weights(Model& m);
+
+// All three, in this order.
+void restore_parameters(Model& m);
 
 // Copies the part of the main graph between the first mode-dependent operator and `needed` into
 // the algorithm, in training mode, and binds running statistics.

@@ -18,9 +18,6 @@ uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Stream and step share the counter's upper half; for one stream the map is one-to-one in step.
-uint64_t counter_high(uint64_t stream, uint64_t step) { return mix64(mix64(stream) ^ step); }
-
 std::array<uint32_t, 4> block(uint64_t seed, uint64_t high, uint64_t index) {
   return philox_block(
       {uint32_t(index), uint32_t(index >> 32), uint32_t(high), uint32_t(high >> 32)},
@@ -30,6 +27,11 @@ std::array<uint32_t, 4> block(uint64_t seed, uint64_t high, uint64_t index) {
 constexpr uint64_t kPermutationStream = 0x7065726D75746174u;  // "permutat"
 
 }  // namespace
+
+// Stream and step share the counter's upper half; for one stream the map is one-to-one in step.
+// Also for the vector form in kernels/simd/philox.cpp.
+uint64_t philox_counter_high(uint64_t stream, uint64_t step);
+uint64_t philox_counter_high(uint64_t stream, uint64_t step) { return mix64(mix64(stream) ^ step); }
 
 std::array<uint32_t, 4> philox_block(std::array<uint32_t, 4> c, std::array<uint32_t, 2> k) {
   for (int round = 0; round < 10; ++round) {
@@ -43,12 +45,12 @@ std::array<uint32_t, 4> philox_block(std::array<uint32_t, 4> c, std::array<uint3
 }
 
 std::array<uint32_t, 4> philox(uint64_t seed, uint64_t stream, uint64_t step, uint64_t index) {
-  return block(seed, counter_high(stream, step), index);
+  return block(seed, philox_counter_high(stream, step), index);
 }
 
 void philox_uniform(uint64_t seed, uint64_t stream, uint64_t step, uint64_t first, int64_t n,
                     float* out) {
-  const uint64_t high = counter_high(stream, step);
+  const uint64_t high = philox_counter_high(stream, step);
   for (int64_t done = 0; done < n;) {
     const uint64_t i = first + uint64_t(done);
     const std::array<uint32_t, 4> w = block(seed, high, i / 4);
@@ -58,7 +60,7 @@ void philox_uniform(uint64_t seed, uint64_t stream, uint64_t step, uint64_t firs
 
 void philox_normal(uint64_t seed, uint64_t stream, uint64_t step, uint64_t first, int64_t n,
                    float* out) {
-  const uint64_t high = counter_high(stream, step);
+  const uint64_t high = philox_counter_high(stream, step);
   for (int64_t done = 0; done < n;) {
     const uint64_t i = first + uint64_t(done);
     const std::array<uint32_t, 4> w = block(seed, high, i / 4);
@@ -118,7 +120,7 @@ double Mt19937::normal() {
 std::vector<int64_t> permutation(int64_t n, uint64_t seed, uint64_t epoch) {
   std::vector<int64_t> order(n > 0 ? size_t(n) : 0);
   for (size_t i = 0; i < order.size(); ++i) order[i] = int64_t(i);
-  const uint64_t high = counter_high(kPermutationStream, epoch);
+  const uint64_t high = philox_counter_high(kPermutationStream, epoch);
   std::array<uint32_t, 4> w{};
   for (size_t i = order.size(); i-- > 1;) {  // Fisher-Yates, two 64-bit draws per block
     if (i % 2 == 1 || i + 1 == order.size()) w = block(seed, high, i / 2);

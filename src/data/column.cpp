@@ -138,6 +138,8 @@ void Column::read(std::span<const int64_t> rows, void* out) const {
 ColumnPtr memory_column(Tensor t) {
   if (t.rank() == 0)
     data_error("OT2107", "a single number is not data: an array needs a first dimension of rows");
+  if (t.dtype() == DType::kString)
+    data_error("OT2112", "an array of text is not data: number its values first");
   return std::make_shared<MemoryColumn>(std::move(t));
 }
 

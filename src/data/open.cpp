@@ -5,8 +5,10 @@
 #include <filesystem>
 
 #include "data/idx.hpp"
+#include "data/images.hpp"
 #include "data/inflate.hpp"
 #include "data/npy.hpp"
+#include "data/safetensors.hpp"
 #include "data/synthetic.hpp"
 
 namespace onnxtrain {
@@ -16,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kCsvGzFloor = uint64_t(64) << 20;  // a small .csv.gz may become this large
 
-enum class Kind { kNpy, kNpz, kIdx, kCsv, kCsvGz, kUnknown };
+enum class Kind { kNpy, kNpz, kIdx, kSafetensors, kCsv, kCsvGz, kUnknown };
 
 bool is_text(std::string_view head) {
   return std::none_of(head.begin(), head.end(), [](char c) {
@@ -50,6 +52,7 @@ Kind kind_of(const InputFile& file, std::string& head) {
   if (head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06")) return Kind::kNpz;
   if (head.starts_with("\x1F\x8B")) return kind_of_gzip(file);
   if (looks_like_idx(head)) return Kind::kIdx;
+  if (looks_like_safetensors(head, file.size())) return Kind::kSafetensors;
   if (head.starts_with("\xFF\xFE") || head.starts_with("\xFE\xFF")) return Kind::kCsv;  // says so
   return is_text(head) ? Kind::kCsv : Kind::kUnknown;
 }
@@ -75,6 +78,8 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
       return open_npz(path, options.part);
     case Kind::kIdx:
       return open_idx_file(path);
+    case Kind::kSafetensors:
+      return open_safetensors(path, options.part);
     case Kind::kCsv:
       return open_text(path, options.csv, false);
     case Kind::kCsvGz:
@@ -89,7 +94,8 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
       break;
   }
   data_error("OT2102", cat("'", path, "' is in no known data format (", other_format(head), ")"),
-             "known are npy, npz, idx, csv and tsv; numpy.savez('data.npz', x=x, y=y) writes one");
+             "known are npy, npz, safetensors, idx, csv and tsv; numpy.savez('data.npz', x=x, y=y) "
+             "writes one");
 }
 
 // Every x.npy, y.npy, x_train.npy ... of the folder is a column.
@@ -131,7 +137,7 @@ Dataset open_folder(std::string folder, const OpenOptions& options) {
     const std::string ext = entry.path().extension().string();
     if (ext == ".npy")
       npy.push_back(name);
-    else if (ext == ".npz" || ext == ".csv" || ext == ".tsv")
+    else if (ext == ".npz" || ext == ".safetensors" || ext == ".csv" || ext == ".tsv")
       single.push_back(name);
     else if (name.ends_with(".csv.gz") || name.ends_with(".tsv.gz"))
       single.push_back(name);
@@ -139,9 +145,11 @@ Dataset open_folder(std::string folder, const OpenOptions& options) {
   for (auto* names : {&npy, &single, &all}) std::sort(names->begin(), names->end());
   if (!npy.empty() && single.empty()) return open_npy_folder(folder, npy, options.part);
   if (!single.empty()) return open_single(folder, single, options);
+  if (open_image_folder(folder, options.part, options.x_shape, d)) return d;
   data_error("OT2102",
              cat("'", folder, "' holds no data that is known; files there: ", listed(all)),
-             "known are MNIST's idx files, npy, npz, csv and tsv");
+             "known are MNIST's idx files, npy, npz, safetensors, csv, tsv, and one subfolder of "
+             "pictures per class");
 }
 
 }  // namespace

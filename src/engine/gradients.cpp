@@ -1,4 +1,4 @@
-// Adds a weighted sum of the outputs and a Gradient node to a copy of the main graph and runs it.
+// Adds a weighted sum of the outputs and a Gradient node to a copy of the graph and runs it.
 #include "engine/gradients.hpp"
 
 #include <algorithm>
@@ -45,13 +45,28 @@ ValueId weighted_sum(Graph& g, const GradientRequest& r, const std::vector<std::
   return sum;
 }
 
+// The main graph; when a name is found only in a training section (its loss, say), together with
+// that section.
+Graph graph_with(const Model& model, const GradientRequest& r) {
+  auto has_all = [&](const Graph& g) {
+    auto known = [&](const std::string& name) { return g.find(name) != kNone; };
+    return std::all_of(r.of.begin(), r.of.end(), known) &&
+           std::all_of(r.wrt.begin(), r.wrt.end(), known);
+  };
+  if (!has_all(model.main))
+    for (const TrainingStep& step : model.training)
+      if (Graph g = combine(model.main, step); has_all(g)) return g;
+  Graph g = model.main.clone();
+  resolve_gradients(g);
+  return g;
+}
+
 }  // namespace
 
 std::vector<NamedValue> gradients(const Model& model, const Feeds& feeds,
                                   const GradientRequest& request, const ProgramOptions& options) {
-  Graph g = model.main.clone();
+  Graph g = graph_with(model, request);
   for (ValueDef& d : g.values) d.state.clear();
-  resolve_gradients(g);
   std::vector<std::string> of = request.of;
   if (of.empty())
     for (ValueId v : g.outputs)

@@ -1,7 +1,10 @@
 // Specialise, differentiate, pass, plan, run.
 #include "engine/program.hpp"
 
+#include <algorithm>
+
 #include "autodiff/autodiff.hpp"
+#include "autodiff/sequences.hpp"
 #include "engine/not_finite.hpp"
 #include "infer/specialise.hpp"
 #include "passes/passes.hpp"
@@ -46,10 +49,12 @@ struct Program::Impl {
   ProgramOptions options;
   std::mutex mutex;
   StepObserver* observer = nullptr;
+  std::vector<void*> data;  // of run_again
 
   struct Entry {
     std::string key;
     std::unique_ptr<Plan> plan;
+    bool direct = false;  // no dynamic values anywhere: run_static can run it
     std::map<const Graph*, std::unique_ptr<Program>> subprograms;  // of the plan's own subgraphs
   };
   std::list<Entry> plans;  // most recent first
@@ -97,8 +102,7 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
     ValueDef& d = g.value(g.inputs[k]);
     if (const Tensor* t = std::get_if<Tensor>(&inputs[k])) {
       d.type = TypeInfo::tensor(t->dtype(), t->shape());
-      if (known_value(d, inputs[k]))
-        g.replace_uses(g.inputs[k], g.add_constant(t->clone()));
+      if (known_value(d, inputs[k])) g.replace_uses(g.inputs[k], g.add_constant(t->clone()));
     } else if (d.type.concrete()) {
       d.type.shape = std::nullopt;
     }
@@ -113,6 +117,9 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
     } while (inline_constant_ifs(g));
   };
   settle();
+  if (open_sequences(g, table)) settle();
+  const auto& skip = impl_->options.skip_passes;
+  if (std::find(skip.begin(), skip.end(), "recognise") == skip.end()) recognise_operators(g, keep);
   if (expand_gradients(g, table)) settle();
   absorb_constants(g);
   run_passes(g, keep, table, {impl_->options.skip_passes, impl_->options.verify_passes});
@@ -120,9 +127,38 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
     return impl_->state->get(name);
   };
   auto plan = make_plan(std::move(g), impl_->updates, table, variable, *impl_->pool);
-  plans.push_front({std::move(key), std::move(plan), {}});
+  bool direct = !plan->has_dynamic;
+  for (ValueId v : plan->graph.inputs)
+    direct = direct && plan->slots[size_t(v)].place == Place::kInput;
+  for (ValueId v : plan->graph.outputs)
+    direct = direct && plan->slots[size_t(v)].place != Place::kDynamic;
+  plans.push_front({std::move(key), std::move(plan), direct, {}});
   if (plans.size() > kMaxPlans) plans.pop_back();
   return *plans.front().plan;
+}
+
+const Plan* Program::run_again(const ArrayRef* inputs, uint64_t seed, uint64_t step, Guard* guard) {
+  std::lock_guard lock(impl_->mutex);
+  if (impl_->plans.empty() || !impl_->plans.front().direct) return nullptr;
+  Plan& plan = *impl_->plans.front().plan;
+  std::vector<void*>& data = impl_->data;
+  data.resize(plan.graph.inputs.size());
+  for (size_t k = 0; k < data.size(); ++k) {
+    const TensorType& t = plan.slots[size_t(plan.graph.inputs[k])].type;
+    const ArrayRef& a = inputs[k];
+    if (a.dtype != t.dtype || size_t(a.rank) != t.shape.size()) return nullptr;
+    for (size_t d = 0; d < t.shape.size(); ++d)
+      if (a.dims[d] != t.shape[d]) return nullptr;
+    data[k] = a.data;
+  }
+  RunOptions o;
+  o.pool = impl_->pool.get();
+  o.seed = seed;
+  o.step = step;
+  o.guard = guard;
+  o.observer = impl_->observer;
+  run_static(plan, data.data(), o);
+  return &plan;
 }
 
 void Program::set_observer(StepObserver* observer) { impl_->observer = observer; }

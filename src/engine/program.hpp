@@ -21,6 +21,14 @@ struct ProgramOptions {
   bool verify_passes = false;
 };
 
+// A tensor in the caller's memory, for runs that must cost nothing beside their kernels.
+struct ArrayRef {
+  void* data = nullptr;
+  const int64_t* dims = nullptr;
+  int rank = 0;
+  DType dtype = DType::kUndefined;
+};
+
 class Program {
  public:
   // graph: inputs, outputs and state values as in the IR. updates: output value -> state variable.
@@ -38,6 +46,10 @@ class Program {
                                const Guard& guard);
   // The plan for these inputs (made now if needed): for reports.
   Plan& plan_for(const std::vector<Value>& inputs);
+  // Runs again on the plan of the last run when these arrays (one per graph input) have its types
+  // and it has no dynamic values; allocates nothing. Null when they do not: run() makes a plan.
+  const Plan* run_again(const ArrayRef* inputs, uint64_t seed, uint64_t step,
+                        Guard* guard = nullptr);
   // Watches every step of every run from now on; null: nobody.
   void set_observer(StepObserver* observer);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/fed_state.hpp"
 #include "runtime/finite.hpp"
 
 namespace onnxtrain {
@@ -13,9 +14,14 @@ struct Training::Algorithm {
   std::unique_ptr<Program> program;
   std::vector<ValueDef> inputs;
   std::vector<std::string> outputs;
-  int loss = -1;           // index among outputs
-  std::vector<Value> fed;  // reused from step to step
-  std::vector<char> only_loss;
+  std::vector<char> is_state;  // by output
+  int loss = -1;               // index among outputs
+  std::vector<Value> fed;      // reused from step to step
+  std::vector<size_t> slots;   // by input: index among Training::slots
+  std::vector<ArrayRef> arrays;
+  // where the outputs of the last step are: in the plan's memory, or here
+  const Plan* last_plan = nullptr;
+  std::vector<Value> last_values;
 };
 
 int find_loss(const Graph& g, size_t own_outputs) {
@@ -91,7 +97,10 @@ Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOpt
     }
     auto a = std::make_unique<Algorithm>();
     a->loss = find_loss(g, own);
-    for (size_t k = 0; k < own; ++k) a->outputs.push_back(g.value_name(g.outputs[k]));
+    for (size_t k = 0; k < own; ++k) {
+      a->outputs.push_back(g.value_name(g.outputs[k]));
+      a->is_state.push_back(std::find(keep.begin(), keep.end(), g.outputs[k]) != keep.end());
+    }
     g.outputs.resize(own);
     g.remove_dead(keep);
     // keep the inputs that something reads
@@ -108,8 +117,8 @@ Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOpt
       }
     g.inputs = inputs;
     a->fed.resize(inputs.size());
-    a->only_loss.assign(own, 0);
-    if (a->loss >= 0) a->only_loss[size_t(a->loss)] = 1;
+    a->arrays.resize(inputs.size());
+    for (const ValueDef& d : a->inputs) a->slots.push_back(slot_of(d));
     a->program =
         std::make_unique<Program>(std::move(g), std::move(updates), state_, pool_, options_);
     algorithms_.push_back(std::move(a));
@@ -117,6 +126,13 @@ Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOpt
 }
 
 Training::~Training() = default;
+
+size_t Training::slot_of(const ValueDef& d) {
+  for (size_t k = 0; k < slots_.size(); ++k)
+    if (slots_[k].name == d.name) return k;
+  slots_.push_back(d);
+  return slots_.size() - 1;
+}
 
 void Training::initialize() {
   for (const auto& name : model_->state_names()) state_->set(name, *model_->initializer(name));
@@ -146,52 +162,162 @@ const ValueDef& Training::input(int i, const std::string& name) const {
   unknown_feed(name, input_names(i));
 }
 
-namespace {
-
-// A fed value of a state variable that is also a graph input wins for this step (ruling G5); where
-// the step does not assign the variable itself, its own value comes back afterwards.
-class FedState {
- public:
-  FedState(State& state, const Model& m, const Feeds& feeds) : state_(state) {
-    for (ValueId v : m.main.inputs) {
-      const ValueDef& d = m.main.value(v);
-      auto it = d.initializer ? feeds.find(d.name) : feeds.end();
-      if (it == feeds.end() || !state.has(d.name)) continue;
-      check_feed(d, it->second);
-      own_.emplace(d.name, state.get(d.name).clone());
-      state.set(d.name, std::get<Tensor>(it->second));
-    }
-  }
-  void assigned(const TrainingStep& step) {
-    for (const auto& [key, value] : step.update_binding) own_.erase(key);
-  }
-  ~FedState() {
-    for (const auto& [name, t] : own_) state_.set(name, t);
-  }
-
- private:
-  State& state_;
-  std::map<std::string, Tensor> own_;
-};
-
-}  // namespace
-
-StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
+void Training::check_which(int which) const {
   if (which >= algorithms())
     throw Error(ErrorKind::kUsage, "OT1124",
                 cat("step(", which, "): the model has ", algorithms(), " training sections"));
-  StepResult r;
-  r.loss = std::numeric_limits<double>::quiet_NaN();
-  FedState fed(*state_, *model_, feeds);
-  // a later section may refuse: then what the earlier ones assigned is taken back
+}
+
+double Training::loss_of(const Algorithm& a) const {
+  if (a.loss < 0) return std::numeric_limits<double>::quiet_NaN();
+  if (!a.last_plan) return scalar_of(a.last_values[size_t(a.loss)]);
+  const Plan& p = *a.last_plan;
+  const Slot& s = p.slots[size_t(p.graph.outputs[size_t(a.loss)])];
+  if (s.type.size() != 1) return std::numeric_limits<double>::quiet_NaN();
+  if (s.type.dtype == DType::kFloat && s.place != Place::kConstant)
+    return double(*static_cast<const float*>(s.address));
+  return scalar_of(Tensor(s.type.dtype, s.type.shape, s.address, nullptr));
+}
+
+// Views of the arrays as tensors, checked.
+void Training::feed_arrays(Algorithm& a) {
+  for (size_t k = 0; k < a.inputs.size(); ++k) {
+    const ArrayRef& r = a.arrays[k];
+    if (r.dtype == DType::kUndefined)
+      data_error("OT2113", cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type),
+                               ") was not given"));
+    a.fed[k] = Tensor(r.dtype, Shape(r.dims, r.dims + r.rank), r.data, nullptr);
+    check_feed(a.inputs[k], a.fed[k]);
+  }
+}
+
+// run(guard) runs one algorithm; when the guard trips, the step is refused.
+template <class F>
+void Training::run_judged(Algorithm& a, const F& run) {
+  if (!check_finite_) return run(nullptr);
+  // Finite gradients can still make weights that are not, if they or the rate are enormous: then
+  // the state is kept aside and looked at afterwards.
+  constexpr double kLargeNorm = 1e9, kLargeRate = 100;
+  std::map<std::string, Tensor> before;
+  Guard guard;
+  guard.loss_output = a.loss;
+  guard.before_writes = [this, &before](double norm) {
+    if (norm < kLargeNorm && (!has_rate() || std::fabs(rate()) < kLargeRate)) return;
+    for (const auto& name : state_->names()) before.emplace(name, state_->get(name).clone());
+  };
+  run(&guard);
+  if (guard.tripped) refuse(a, guard);
+  if (!before.empty()) check_written(before);
+  last_norm_ = guard.gradient_norm;
+}
+
+void Training::run_algorithm(Algorithm& a, const ArrayRef* arrays) {
+  for (size_t k = 0; k < a.arrays.size(); ++k) a.arrays[k] = arrays[a.slots[k]];
+  run_judged(a, [&](Guard* guard) {
+    a.last_plan = a.program->run_again(a.arrays.data(), seed_, step_count_, guard);
+    if (a.last_plan) return;
+    feed_arrays(a);
+    a.program->plan_for(a.fed);
+    a.last_plan = a.program->run_again(a.arrays.data(), seed_, step_count_, guard);
+    if (!a.last_plan) a.last_values = a.program->run(a.fed, seed_, step_count_, {}, guard);
+  });
+}
+
+// One step: run(algorithm) for each that is wanted. A later one may refuse: then what the earlier
+// ones assigned is taken back.
+template <class F>
+double Training::run_sections(int which, const F& run) {
   std::map<std::string, Tensor> earlier;
   if (check_finite_ && which < 0)
     for (int i = 0; i + 1 < algorithms(); ++i)
       for (const auto& [key, value] : model_->training[size_t(i)].update_binding)
         earlier.emplace(key, state_->get(key).clone());
-  for (int i = 0; i < algorithms(); ++i) {
-    if (which >= 0 && i != which) continue;
-    Algorithm& a = *algorithms_[size_t(i)];
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  try {
+    for (int i = 0; i < algorithms(); ++i) {
+      if (which >= 0 && i != which) continue;
+      Algorithm& a = *algorithms_[size_t(i)];
+      run(a);
+      if (a.loss >= 0) loss = loss_of(a);
+    }
+  } catch (const NotFiniteError&) {
+    for (const auto& [name, t] : earlier) state_->set(name, t);
+    throw;
+  }
+  ++step_count_;
+  last_loss_ = loss;
+  return loss;
+}
+
+double Training::step_arrays(const ArrayRef* arrays, int which, uint64_t n) {
+  check_which(which);
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  for (uint64_t k = 0; k < n; ++k)
+    loss = run_sections(which, [&](Algorithm& a) { run_algorithm(a, arrays); });
+  remember_outputs(which);
+  return loss;
+}
+
+void Training::remember_outputs(int which) {
+  if (which == last_which_) return;
+  last_which_ = which;
+  last_outputs_.clear();
+  for (int i = 0; i < algorithms(); ++i)
+    if (which < 0 || i == which)
+      for (size_t k = 0; k < algorithms_[size_t(i)]->outputs.size(); ++k)
+        last_outputs_.emplace_back(i, k);
+}
+
+size_t Training::outputs() const { return last_outputs_.size(); }
+
+const std::string& Training::output_name(size_t k) const {
+  auto [i, o] = last_outputs_.at(k);
+  return algorithms_[size_t(i)]->outputs[o];
+}
+
+bool Training::output_is_state(size_t k) const {
+  auto [i, o] = last_outputs_.at(k);
+  return algorithms_[size_t(i)]->is_state[o] != 0;
+}
+
+Value Training::output(size_t k) const {
+  auto [i, o] = last_outputs_.at(k);
+  const Algorithm& a = *algorithms_[size_t(i)];
+  if (!a.last_plan) return a.last_values.at(o);
+  ValueId v = a.last_plan->graph.outputs[o];
+  const Slot& s = a.last_plan->slots[size_t(v)];
+  if (s.place == Place::kConstant) return a.last_plan->graph.value(v).constant.clone();
+  return Tensor(s.type.dtype, s.type.shape, s.address, nullptr).clone();
+}
+
+StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
+  check_which(which);
+  std::vector<ArrayRef>& arrays = arrays_;
+  arrays.assign(slots_.size(), {});
+  bool tensors = true;
+  for (size_t k = 0; k < slots_.size(); ++k) {
+    auto it = feeds.find(slots_[k].name);
+    if (it == feeds.end()) continue;
+    const Tensor* t = std::get_if<Tensor>(&it->second);
+    if (!t) {
+      tensors = false;
+      continue;
+    }
+    arrays[k] = {const_cast<void*>(t->data()), t->shape().data(), int(t->rank()), t->dtype()};
+  }
+  FedState fed(*state_, *model_, feeds);
+  StepResult r;
+  r.loss = tensors ? step_arrays(arrays.data(), which) : step_values(feeds, which);
+  for (int i = 0; i < algorithms(); ++i)
+    if (which < 0 || i == which) fed.assigned(model_->training[size_t(i)]);
+  for (size_t k = 0; outputs && k < last_outputs_.size(); ++k)
+    r.outputs.emplace_back(output_name(k), output(k));
+  return r;
+}
+
+// Feeds of which one is a sequence, a map or an optional.
+double Training::step_values(const Feeds& feeds, int which) {
+  double loss = run_sections(which, [&](Algorithm& a) {
     for (size_t k = 0; k < a.inputs.size(); ++k) {
       auto it = feeds.find(a.inputs[k].name);
       if (it == feeds.end())
@@ -200,51 +326,22 @@ StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
       check_feed(a.inputs[k], it->second);
       a.fed[k] = it->second;
     }
-    std::vector<Value> out;
-    try {
-      out = run_algorithm(a, outputs);
-    } catch (const NotFiniteError&) {
-      for (const auto& [name, t] : earlier) state_->set(name, t);
-      throw;
-    }
-    fed.assigned(model_->training[size_t(i)]);
-    if (a.loss >= 0) r.loss = scalar_of(out[size_t(a.loss)]);
-    if (outputs)
-      for (size_t k = 0; k < out.size(); ++k)
-        r.outputs.emplace_back(a.outputs[k], std::move(out[k]));
-  }
-  ++step_count_;
-  last_loss_ = r.loss;
-  return r;
+    a.last_plan = nullptr;
+    run_judged(a, [&](Guard* guard) {
+      a.last_values = a.program->run(a.fed, seed_, step_count_, {}, guard);
+    });
+  });
+  remember_outputs(which);
+  return loss;
 }
 
-std::vector<Value> Training::run_algorithm(Algorithm& a, bool outputs) {
-  const std::vector<char> wanted = outputs ? std::vector<char>() : a.only_loss;
-  if (!check_finite_) return a.program->run(a.fed, seed_, step_count_, wanted);
-  // Finite gradients can still make weights that are not, if they or the rate are enormous: then
-  // the state is kept aside and looked at afterwards.
-  constexpr double kLargeNorm = 1e9, kLargeRate = 100;
-  std::map<std::string, Tensor> before;
-  Guard guard;
-  guard.loss_output = a.loss;
-  guard.before_writes = [&](double norm) {
-    if (norm < kLargeNorm && (!has_rate() || std::fabs(rate()) < kLargeRate)) return;
-    for (const auto& name : state_->names()) before.emplace(name, state_->get(name).clone());
-  };
-  std::vector<Value> out = a.program->run(a.fed, seed_, step_count_, wanted, &guard);
-  if (guard.tripped)
-    refuse(a, a.loss >= 0 ? scalar_of(out[size_t(a.loss)]) : 0, guard);
-  if (!before.empty()) check_written(before);
-  last_norm_ = guard.gradient_norm;
-  return out;
-}
-
-void Training::refuse(Algorithm& a, double loss, const Guard& guard) {
+void Training::refuse(Algorithm& a, const Guard& guard) {
+  if (a.last_plan) feed_arrays(a);
+  double loss = a.loss >= 0 ? loss_of(a) : 0;
   std::string subject = std::isfinite(loss) ? "a gradient became NaN or infinite"
                         : std::isnan(loss)  ? "loss became NaN"
                                             : "loss became infinite";
-  throw NotFiniteError(subject,
-                       a.program->trace_not_finite(a.fed, seed_, step_count_, guard),
+  throw NotFiniteError(subject, a.program->trace_not_finite(a.fed, seed_, step_count_, guard),
                        step_count_ + 1, last_loss_, last_norm_);
 }
 
@@ -258,23 +355,6 @@ void Training::check_written(const std::map<std::string, Tensor>& before) {
                        cat("state variable '", bad, "', after the update"), step_count_ + 1,
                        last_loss_, last_norm_);
 }
-
-std::string NotFiniteError::history(double loss, double norm) {
-  if (std::isnan(loss)) return "";
-  return cat("; last finite loss ", loss, norm >= 0 ? cat(", gradient norm ", norm) : "");
-}
-
-NotFiniteError::NotFiniteError(std::string what, std::string where, uint64_t at, double loss,
-                               double norm)
-    : Error(ErrorKind::kDiverged, "OT3001",
-            cat(what, " at step ", at, history(loss, norm), "\n  first bad tensor: ", where,
-                ".   the state is as it was before this step"),
-            "a smaller rate often helps, or clipped gradients (clip_norm)"),
-      subject(std::move(what)),
-      origin(std::move(where)),
-      step(at),
-      last_loss(loss),
-      last_norm(norm) {}
 
 double Training::rate() const {
   if (rate_name_.empty())

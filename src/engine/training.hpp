@@ -51,6 +51,18 @@ class Training {
   // Euclidean norm of what the optimizers read in the last step; -1 when not known.
   double gradient_norm() const { return last_norm_; }
 
+  // Inputs of all algorithms together, in the order of first use.
+  const std::vector<ValueDef>& slots() const { return slots_; }
+  // n steps on arrays, one per slot (no data: not given), as step(); returns the last loss. From
+  // the second call with the same types on nothing is allocated.
+  double step_arrays(const ArrayRef* arrays, int which = -1, uint64_t n = 1);
+
+  // Outputs of the last step, of every algorithm that ran. Copies are made when they are asked for.
+  size_t outputs() const;
+  const std::string& output_name(size_t k) const;
+  bool output_is_state(size_t k) const;  // a new value of a state variable
+  Value output(size_t k) const;
+
   int algorithms() const;
   // Inputs algorithm i needs, in order (ruling G6: main inputs it does not use are not among them).
   std::vector<std::string> input_names(int i) const;
@@ -82,13 +94,27 @@ class Training {
 
  private:
   struct Algorithm;
-  std::vector<Value> run_algorithm(Algorithm& a, bool outputs);
-  [[noreturn]] void refuse(Algorithm& a, double loss, const Guard& guard);
+  template <class F>
+  double run_sections(int which, const F& run);
+  template <class F>
+  void run_judged(Algorithm& a, const F& run);
+  void run_algorithm(Algorithm& a, const ArrayRef* arrays);
+  void feed_arrays(Algorithm& a);
+  double loss_of(const Algorithm& a) const;
+  double step_values(const Feeds& feeds, int which);
+  void remember_outputs(int which);
+  size_t slot_of(const ValueDef& d);
+  void check_which(int which) const;
+  [[noreturn]] void refuse(Algorithm& a, const Guard& guard);
   void check_written(const std::map<std::string, Tensor>& before);
   std::shared_ptr<const Model> model_;
   std::shared_ptr<State> state_;
   std::shared_ptr<ThreadPool> pool_;
   std::vector<std::unique_ptr<Algorithm>> algorithms_;
+  std::vector<ValueDef> slots_;
+  std::vector<ArrayRef> arrays_;                      // of step()
+  std::vector<std::pair<int, size_t>> last_outputs_;  // algorithm, output
+  int last_which_ = -2;
   ProgramOptions options_;
   std::string rate_name_;
   uint64_t seed_ = 0, step_count_ = 0;

@@ -298,7 +298,11 @@ FileParts make_parts(const Model& m, const OpTable& ops, const SaveOptions& o) {
     if (t.has_initialization)
       writer.write(s.initialization, nullptr, alone, t.initialization, names, true, {});
     t.has_algorithm = true;
-    writer.write(s.algorithm, &main_names, taken, t.algorithm, names, true, keep);
+    // sections do not see each other: only a state variable has one name in the whole model
+    std::unordered_set<std::string> here = taken;
+    writer.write(s.algorithm, &main_names, here, t.algorithm, names, true, keep);
+    for (size_t v = 0; v < names.size(); ++v)
+      if (s.algorithm.values[v].constant.defined()) taken.insert(names[v]);
     write_bindings(s, t.bindings);
   }
   add_functions(parts.head, ops, used);

@@ -1,7 +1,7 @@
 // What operators say about the order of dimensions: which of them can work on tensors [N,D...,C] in
-// place of [N,C,D...], and which do not care. Said beside the operator's record in ops/, read by the
-// pass `layout`. A node that the pass turned has the attribute channels_last = 1 and operand types
-// in that order.
+// place of [N,C,D...], and which do not care. Said beside the operator's record in ops/, read by
+// the pass `layout`. A node that the pass turned has the attribute channels_last = 1 and operand
+// types in that order.
 #pragma once
 #include "op/op.hpp"
 

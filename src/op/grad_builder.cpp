@@ -1,6 +1,7 @@
 // Building blocks of gradient rules.
 #include "op/grad_builder.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace onnxtrain {
@@ -50,6 +51,15 @@ std::vector<ValueId> GradBuilder::call_n(std::string_view op, std::vector<ValueI
   }
   n.inputs = std::move(in);
   n.attrs = std::move(attrs);
+  // rules mean what they write: 0 is an empty dimension, not a copy
+  if (n.op == "Reshape" && n.domain.empty() && opset_ >= 14 && !n.has("allowzero") &&
+      n.inputs.size() == 2) {
+    const Tensor* shape = constant(n.inputs[1]);
+    std::vector<int64_t> to = shape ? shape->to_ints() : std::vector<int64_t>{};
+    bool inferred = std::find(to.begin(), to.end(), -1) != to.end();
+    if (!inferred && (!shape || std::find(to.begin(), to.end(), 0) != to.end()))
+      n.attrs["allowzero"] = int64_t(1);
+  }
   std::vector<ValueId> outs = g_.add_node(std::move(n), outputs);
   Node& added = g_.nodes.back();
   added.name = g_.value_name(outs[0]);
@@ -79,7 +89,8 @@ ValueId GradBuilder::scalar(double v, ValueId like) { return scalar(v, dtype(lik
 
 ValueId GradBuilder::scalar(double v, DType t) {
   if (t == DType::kUndefined)
-    model_error("OT1205", cat("the gradient of ", node_.label(), " needs the element type of a "
+    model_error("OT1205", cat("the gradient of ", node_.label(),
+                              " needs the element type of a "
                               "tensor, which the file does not say"));
   return tensor(dispatch<float, double, Half, BFloat16, int32_t, int64_t, bool>(
       t, "a gradient rule", [&]<class T>() { return Tensor::scalar<T>(T(compute_t<T>(v))); }));

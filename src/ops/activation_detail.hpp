@@ -6,8 +6,8 @@
 //   Tile tile() const, grad_tile() const;                 optional: the vector functions for float
 // Its gradient is an operator of our own domain, NAMEGrad(dy, s), with the same attributes.
 #pragma once
-#include "op/channels_last.hpp"
 #include "kernels/simd/elementwise.hpp"
+#include "op/channels_last.hpp"
 #include "ops/elementwise_detail.hpp"
 #include "ops/expr_detail.hpp"
 

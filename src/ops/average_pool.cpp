@@ -1,5 +1,6 @@
 // AveragePool, GlobalAveragePool and AveragePoolGrad(dy, shape of x).
 #include "ops/conv_detail.hpp"
+#include "ops/lowering_detail.hpp"
 #include "ops/pool_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -89,11 +90,7 @@ std::vector<ValueId> average_grad_grad(GradBuilder& b) {
 
 // dy divided by its counts, spread by a transposed depthwise convolution with ones.
 std::vector<ValueId> average_lower(GradBuilder& b) {
-  const Tensor* shape = b.constant(b.x(1));
-  if (!shape)
-    model_error("OT1206",
-                "the gradient of an average pool in standard operators needs the input's shape");
-  Shape x = shape->to_ints();
+  Shape x = lowering_shape_of_one(b, b.x(1), b.y(), "its input");
   kernels::Window w = pool_window(b.node(), x);
   ValueId dy = b.x(0);
   auto typed = [&](const std::vector<double>& v, Shape s) {

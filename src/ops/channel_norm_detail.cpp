@@ -91,8 +91,7 @@ Kernel channel_norm_grad_kernel(Prepare& p, const ChannelNormGrad& n) {
       if (want[1]) r.out<float>(1)[c] = d;
       if (want[2]) r.out<float>(2)[c] = sum[c];
       if (n.dmean >= 0 && want[n.dmean]) r.out<float>(n.dmean)[c] = -sum[c] * a[c];
-      if (n.dvar >= 0 && want[n.dvar])
-        r.out<float>(n.dvar)[c] = -0.5f * d * a[c] * inverse[c];
+      if (n.dvar >= 0 && want[n.dvar]) r.out<float>(n.dvar)[c] = -0.5f * d * a[c] * inverse[c];
       q[c] = n.train ? -a[c] * d * inverse[c] / m : 0;
       shift[c] = n.train ? -a[c] * sum[c] / m - q[c] * mean[c] : 0;
     }

@@ -2,6 +2,7 @@
 // of w).
 #include "ops/conv_detail.hpp"
 #include "ops/in_float_detail.hpp"
+#include "ops/lowering_detail.hpp"
 #include "ops/window_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -120,23 +121,6 @@ std::vector<ValueId> grad_w_grad(GradBuilder& b) {
 }
 
 // ---------------------------------------------------------------- in standard operators
-// From the constant, or from the type of what has that shape; the batch may be unknown (-1).
-Shape lowering_shape(GradBuilder& b, ValueId shape, ValueId typed, const char* what) {
-  if (const Tensor* t = b.constant(shape)) return t->to_ints();
-  const TypeInfo& type = b.type(typed);
-  bool known = type.is_tensor() && type.shape && !type.shape->empty();
-  Shape s;
-  for (size_t d = 0; known && d < type.shape->size(); ++d) {
-    s.push_back((*type.shape)[d].value);
-    known = d == 0 || s.back() >= 0;
-  }
-  if (!known)
-    model_error(
-        "OT1206",
-        cat("the gradient of a convolution in standard operators needs the shape of its ", what));
-  return s;
-}
-
 // Cuts the spatial dimensions down to `to`.
 ValueId crop(GradBuilder& b, ValueId v, const std::vector<int64_t>& to) {
   std::vector<int64_t> axes, starts(to.size(), 0);
@@ -152,8 +136,7 @@ std::vector<int64_t> joined(const std::vector<int64_t>& a, const std::vector<int
 
 // A transposed convolution; output_padding makes up for input columns that no window reached.
 std::vector<ValueId> grad_x_lower(GradBuilder& b) {
-  Shape x = lowering_shape(b, b.x(2), b.y(), "input");
-  x[0] = std::max<int64_t>(x[0], 1);  // does not matter
+  Shape x = lowering_shape_of_one(b, b.x(2), b.y(), "its input");
   ConvShape s = conv_shape_of(b.node(), x, b.shape(b.x(1)));
   const kernels::Window& w = s.window;
   std::vector<int64_t> extra, pads_end;
@@ -172,8 +155,8 @@ std::vector<ValueId> grad_x_lower(GradBuilder& b) {
 
 // A convolution whose batch runs over input channels and whose channels run over the batch.
 std::vector<ValueId> grad_w_lower(GradBuilder& b) {
-  Shape wshape = lowering_shape(b, b.x(2), b.y(), "weights"),
-        xshape = lowering_shape(b, kNone, b.x(1), "input");
+  Shape wshape = lowering_shape(b, b.x(2), b.y(), "its weights"),
+        xshape = lowering_shape(b, kNone, b.x(1), "its input");
   bool any_batch = xshape[0] < 0;
   xshape[0] = std::max<int64_t>(xshape[0], 1);
   ConvShape s = conv_shape_of(b.node(), xshape, wshape);

@@ -1,6 +1,7 @@
 // ConvTranspose: the gradient of a convolution with respect to its input, used forwards.
 #include "ops/conv_detail.hpp"
 #include "ops/in_float_detail.hpp"
+#include "ops/lowering_detail.hpp"
 #include "ops/window_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -122,18 +123,16 @@ std::vector<ValueId> grad(GradBuilder& b) {
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   if (b.has(2) && b.wants(2)) g[2] = bias_grad(b, b.dy());
   if (!b.wants(0) && !b.wants(1)) return g;
-  if (!b.shape_known(b.x(0)) || !b.shape_known(b.x(1)))
-    model_error("OT1205",
-                cat("the gradient of ", b.node().label(), " needs the shapes of its inputs"));
-  ConvShape s = problem_of(b.node(), b.shape(b.x(0)), b.shape(b.x(1)));
+  ConvShape s = problem_of(b.node(), lowering_shape_of_one(b, kNone, b.x(0), "its input"),
+                           lowering_shape(b, kNone, b.x(1), "its weights"));
   ValueId dy = reached(b, s, b.dy());
   const kernels::Window& w = s.window;
-  std::vector<int64_t> pads = w.pads_begin, size = b.shape_known(dy) ? b.shape(dy) : Shape{};
+  std::vector<int64_t> pads = w.pads_begin;
   for (size_t d = 0; d < w.dims(); ++d) {
     // exactly the padding that makes the convolution as long as x
-    int64_t have = size.empty() ? w.in[d] : size[d + 2];
     int64_t reach =
         (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - w.pads_begin[d];
+    int64_t have = w.in[d] - reach < w.strides[d] ? w.in[d] : std::max<int64_t>(1, reach);
     pads.push_back(std::max<int64_t>(0, reach - have));
   }
   GradBuilder::Attrs a{

@@ -1,6 +1,7 @@
 // Dropout. Random numbers are a function of (run seed, node, step), so a resumed run continues
 // exactly; an attribute `seed` selects numpy's generator, by which the ONNX suite defines results.
 #include "core/random.hpp"
+#include "kernels/simd/philox.hpp"
 #include "ops/elementwise_detail.hpp"
 #include "ops/expr_detail.hpp"
 #include "ops/node_outputs_detail.hpp"
@@ -77,11 +78,18 @@ void apply(const Run& r, const Mode& m, int64_t n, uint64_t stream, bool numpy, 
     return;
   }
   constexpr int64_t kBlock = 1024;
-  parallel_for(*r.pool, n, 4 * kBlock, [&](int64_t b, int64_t e) {
-    float u[kBlock];
+  parallel_for(*r.pool, n, 8 * kBlock, [&](int64_t b, int64_t e) {
+    alignas(64) float u[kBlock];
     for (int64_t i = b; i < e; i += kBlock) {
       int64_t count = std::min(kBlock, e - i);
-      philox_uniform(r.seed, stream, r.step, uint64_t(i), count, u);
+      simd::philox_uniform(r.seed, stream, r.step, uint64_t(i), count, u);
+      if constexpr (std::is_same_v<T, float>) {
+        if (!float_mask) {
+          uint8_t* keep = mask ? reinterpret_cast<uint8_t*>(mask) + i : nullptr;
+          simd::drop(x + i, y + i, u, keep, count, m.ratio, scale);
+          continue;
+        }
+      }
       for (int64_t k = 0; k < count; ++k) put(i + k, u[k] >= m.ratio);
     }
   });
@@ -152,6 +160,16 @@ std::vector<ValueId> rule(GradBuilder& b) {
   const Tensor* mode = b.has(2) ? b.constant(b.x(2)) : nullptr;
   if (!may_train(b.node()) || (mode && mode->size() == 1 && !*mode->as<bool>())) {
     g[0] = b.dy();
+    return g;
+  }
+  const Tensor* ratio = b.has(1) ? b.constant(b.x(1)) : nullptr;
+  bool fixed = (!b.has(1) || (ratio && ratio->size() == 1)) && (!b.has(2) || mode);
+  double p = ratio ? ratio->to_doubles()[0] : double(b.node().f("ratio", 0.5f));
+  if (fixed && b.node().version >= 10 && p >= 0 && p < 1 && b.dtype(b.dy()) == DType::kFloat) {
+    // ordinary operators: they join whatever chain the gradient is part of
+    Expr dy{b, b.dy()};
+    float scale = 1.0f / (1.0f - float(p));
+    g[0] = where(Expr{b, mask_of(b), DType::kFloat}, dy * double(scale), 0).v;
     return g;
   }
   std::vector<ValueId> in = {b.dy(), mask_of(b)};

@@ -248,6 +248,9 @@ std::vector<ValueId> rule(GradBuilder& b) {
          keeps = target.find('.') != std::string::npos;
     ValueId d = b.call("Einsum", values,
                        {{"equation", equation + "->" + (dots && !keeps ? "..." : "") + target}});
+    // a label may be 1 here and longer there, and the other way round
+    if (!b.shape_known(d) || !b.shape_known(x) || b.shape(d) != b.shape(x))
+      d = b.add(d, b.zeros_like(x));
     g[k] = b.sum_to_shape_of(d, x);
   }
   return g;

@@ -4,6 +4,7 @@
 #include "op/grad_builder.hpp"
 #include "ops/elementwise_detail.hpp"
 #include "ops/matmul_detail.hpp"
+#include "ops/packed_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -66,16 +67,15 @@ Kernel make_simd(Prepare& p) {
       d.beta = 1;
     }
   }
-  auto plan = simd::GemmPlan::make(d);
-  p.workspace = plan.workspace_bytes();
+  PackedPlan product = plan_product(p, d, 1);
   return [=](const Run& r) {
     float* y = r.out<float>(0);
     if (fill) fill_rows(r, r.in<float>(2), y, d.m, d.n, sm, sn, beta);
-    plan.run(*r.pool, {.a = r.in<float>(0),
-                       .b = r.in<float>(1),
-                       .c = y,
-                       .bias = bias ? r.in<float>(2) : nullptr,
-                       .workspace = r.workspace});
+    product.plan.run(*r.pool, {.a = r.in<float>(0),
+                               .b = product.b(r.in<float>(1)),
+                               .c = y,
+                               .bias = bias ? r.in<float>(2) : nullptr,
+                               .workspace = r.workspace});
   };
 }
 

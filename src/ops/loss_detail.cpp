@@ -71,10 +71,10 @@ ValueId one_hot(GradBuilder& b, ValueId labels, ValueId x) {
                   {{"to", int64_t(t)}});
   }
   ValueId depth = b.call("Gather", {b.shape_of(x), b.constant_ints({1})}, {{"axis", int64_t(0)}});
-  Tensor off_on = dispatch<float, double, Half, BFloat16>(t, "OneHot", [&]<class T>() {
-    return Tensor::vector<T>({T(compute_t<T>(0)), T(compute_t<T>(1))});
-  });
-  return b.call("OneHot", {labels, depth, b.tensor(off_on)}, {{"axis", int64_t(1)}});
+  // in float, which every runtime has
+  ValueId hot = b.call("OneHot", {labels, depth, b.tensor(Tensor::vector<float>({0, 1}))},
+                       {{"axis", int64_t(1)}});
+  return t == DType::kFloat ? hot : b.call("Cast", {hot}, {{"to", int64_t(t)}});
 }
 
 // Labels with 0 in place of the ignored one, and 0 or 1 per sample (kNone: all count).
@@ -91,6 +91,8 @@ std::pair<ValueId, ValueId> counted(GradBuilder& b, ValueId labels, ValueId x) {
 ValueId weights_grad(GradBuilder& b, ValueId dloss, ValueId loss, ValueId log_p, ValueId labels,
                      ValueId weights) {
   LossInfo info(b.node());
+  if (b.dtype(log_p) == DType::kUndefined)
+    model_error("OT1205", cat("the gradient of ", b.node().label(), " needs an element type"));
   auto [safe, used] = counted(b, labels, log_p);
   ValueId hot = one_hot(b, safe, log_p);
   // Where, not a product: log(0) is -infinity

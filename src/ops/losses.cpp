@@ -149,6 +149,15 @@ simd::CrossEntropy cross_entropy(const LossInfo& l, const Run& r, int at, bool i
   return c;
 }
 
+// Everything ignored: no loss (ruling G16).
+bool any_counted(const simd::CrossEntropy& c) {
+  for (int64_t i = 0; i < c.rows; ++i)
+    if (!(c.has_ignore && c.labels[i] == c.ignore_index) &&
+        (!c.weights || c.weights[c.labels[i]] != 0))
+      return true;
+  return false;
+}
+
 Kernel make_simd_sce(Prepare& p) {
   LossInfo l = info_of(p, 0);
   Scratch scratch{l.rows.count()};
@@ -162,12 +171,7 @@ Kernel make_simd_sce(Prepare& p) {
     c.log_prob = want_log ? r.out<float>(1) : nullptr;
     float loss = simd::softmax_cross_entropy(*r.pool, c);
     if (!want_loss || each) return;
-    // everything ignored: no loss (ruling G16)
-    bool counted = false;
-    for (int64_t i = 0; i < c.rows && !counted; ++i)
-      counted = !(c.has_ignore && c.labels[i] == c.ignore_index) &&
-                (!c.weights || c.weights[c.labels[i]] != 0);
-    *r.out<float>(0) = counted ? loss : 0.0f;
+    *r.out<float>(0) = any_counted(c) ? loss : 0.0f;
   };
 }
 
@@ -183,6 +187,31 @@ Kernel make_simd_sce_grad(Prepare& p) {
     c.grad_scale = *r.in<float>(0);
     simd::softmax_cross_entropy(*r.pool, c);
   };
+}
+
+// Loss and gradient at once; dloss is a number known when the plan is made.
+Kernel make_simd_sce_both(Prepare& p) {
+  LossInfo l = info_of(p, 0);
+  Scratch scratch{l.rows.count()};
+  p.workspace = scratch.bytes();
+  bool is64 = p.in(1).dtype == DType::kInt64, weighted = p.has(2);
+  float scale = p.node().f("dloss", 1);
+  return [=](const Run& r) {
+    simd::CrossEntropy c = cross_entropy(l, r, 0, is64, weighted, scratch.labels(r.workspace));
+    c.row_loss = reinterpret_cast<float*>(scratch.losses(r.workspace));
+    c.grad = r.out<float>(1);
+    c.grad_scale = scale;
+    float loss = simd::softmax_cross_entropy(*r.pool, c);
+    *r.out<float>(0) = any_counted(c) ? loss : 0.0f;
+  };
+}
+
+void both_shape(ShapeCtx& c) {
+  check_loss_inputs(c, 0);
+  if (LossInfo(c.node()).reduction == Reduction::kNone || c.dtype(0) != DType::kFloat)
+    model_error("OT1134", "SoftmaxCrossEntropyBoth needs float scores and one loss for all");
+  c.set(0, c.dtype(0), {});
+  c.set(1, c.dtype(0), c.shape(0));
 }
 
 // dx = f (softmax - one hot) + (dlog - softmax sum(dlog))
@@ -324,6 +353,11 @@ void register_losses(OpTable& t) {
                    {"ref", nullptr, make_sce_grad}},
          .in_place = {{1, 0}},
          .lower = sce_lower});
+  t.add({.name = "SoftmaxCrossEntropyBoth",  // made by the pass fuse_loss
+         .domain = std::string(kOwnDomain),
+         .shape = both_shape,
+         .impls = {{"simd", refuses_simd_sce, make_simd_sce_both}},
+         .no_grad = "it is made after differentiation"});
   t.add({.name = "NegativeLogLikelihoodLossGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,

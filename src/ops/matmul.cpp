@@ -3,6 +3,7 @@
 #include "kernels/simd/gemm.hpp"
 #include "op/grad_builder.hpp"
 #include "ops/matmul_detail.hpp"
+#include "ops/packed_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -47,12 +48,12 @@ Kernel make_simd(Prepare& p) {
     d.offsets_b = l->at_b.data();
   }
   if (p.out(0).size() == 0) return [](const Run&) {};
-  auto plan = simd::GemmPlan::make(d);
-  p.workspace = plan.workspace_bytes();
-  return [l, plan](const Run& r) {
-    plan.run(
-        *r.pool,
-        {.a = r.in<float>(0), .b = r.in<float>(1), .c = r.out<float>(0), .workspace = r.workspace});
+  PackedPlan product = plan_product(p, d, 1);
+  return [l, product](const Run& r) {
+    product.plan.run(*r.pool, {.a = r.in<float>(0),
+                               .b = product.b(r.in<float>(1)),
+                               .c = r.out<float>(0),
+                               .workspace = r.workspace});
   };
 }
 
@@ -102,8 +103,8 @@ ValueId product(GradBuilder& b, ValueId x, ValueId y, bool tx, bool ty, float al
 // [k] -> [1,k] or [k,1] while running; other shapes stay.
 ValueId as_matrix(GradBuilder& b, ValueId v, bool column) {
   ValueId shape = b.shape_of(v), rank = b.call("Shape", {shape});
-  ValueId missing = b.call("Slice", {b.constant_ints({1}), b.constant_ints({0}),
-                                     b.sub(b.constant_ints({2}), rank)});
+  ValueId missing = b.call(
+      "Slice", {b.constant_ints({1}), b.constant_ints({0}), b.sub(b.constant_ints({2}), rank)});
   std::vector<ValueId> parts{missing, shape};
   if (column) std::swap(parts[0], parts[1]);
   return b.call("Reshape", {v, b.call("Concat", parts, {{"axis", int64_t(0)}})});
@@ -120,10 +121,8 @@ Grads grad_of_unknown_ranks(GradBuilder& b, bool ta, bool tb, float alpha) {
     return b.reshape_like(b.own("SumToShape", {d, like}), x);
   };
   Grads g{kNone, kNone};
-  if (b.wants(0))
-    g[0] = ta ? back(w, dy, tb, true, a, b.x(0)) : back(dy, w, false, !tb, a, b.x(0));
-  if (b.wants(1))
-    g[1] = tb ? back(dy, a, true, ta, w, b.x(1)) : back(a, dy, !ta, false, w, b.x(1));
+  if (b.wants(0)) g[0] = ta ? back(w, dy, tb, true, a, b.x(0)) : back(dy, w, false, !tb, a, b.x(0));
+  if (b.wants(1)) g[1] = tb ? back(dy, a, true, ta, w, b.x(1)) : back(a, dy, !ta, false, w, b.x(1));
   return g;
 }
 

@@ -1,5 +1,6 @@
 // MaxPool with its Indices, GlobalMaxPool, and MaxPoolGrad(dy, x): the gradient goes to the first
 // largest element of each window, as in PyTorch.
+#include "ops/lowering_detail.hpp"
 #include "ops/pool_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -66,12 +67,8 @@ std::vector<ValueId> max_pool_grad(GradBuilder& b) {
 // Where each maximum of x was, counted over the whole tensor; by the standard operator.
 ValueId indices_of(GradBuilder& b, ValueId x) {
   GradBuilder::Attrs a = window_attrs(b.node());
-  if (is_global(b.node())) {
-    if (!b.shape_known(x))
-      model_error("OT1206",
-                  "the gradient of GlobalMaxPool in standard operators needs the input's shape");
-    a["kernel_shape"] = spatial_of(b.shape(x), "GlobalMaxPool");
-  }
+  if (is_global(b.node()))
+    a["kernel_shape"] = spatial_of(lowering_shape(b, kNone, x, "its input"), "GlobalMaxPool");
   return b.call_n("MaxPool", {x}, 2, a)[1];
 }
 

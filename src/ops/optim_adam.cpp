@@ -1,6 +1,7 @@
 // Adam and AdamW by PyTorch's formulas (epsilon beside the corrected root, decay coupled or
 // decoupled), with and without AMSGrad; AdamKeras has Keras' form (epsilon beside the plain root).
 #include "ops/optim_detail.hpp"
+#include "ops/optim_rule_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -125,7 +126,7 @@ void add(OpTable& t, const char* name) {
   op.name = name;
   op.domain = std::string(kOwnDomain);
   op.shape = shape;
-  op.impls = {{"ref", nullptr, make<form, ams>}};
+  op.impls = {{"simd", refuses_simd_update, make_simd_update}, {"ref", nullptr, make<form, ams>}};
   op.no_grad = "an optimizer's update is not differentiated";
   op.in_place = {{2, 0}, {4, 1}, {5, 2}};
   if (ams) op.in_place.push_back({6, 3});

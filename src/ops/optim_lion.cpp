@@ -1,6 +1,7 @@
 // Lion: moves by the sign of a mixture of momentum and gradient; decoupled decay.
 // AdagradKeras: Adagrad with epsilon under the root.
 #include "ops/optim_detail.hpp"
+#include "ops/optim_rule_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -120,7 +121,7 @@ void register_optim_lion(OpTable& t) {
   t.add({.name = "Lion",
          .domain = std::string(kOwnDomain),
          .shape = shape,
-         .impls = {{"ref", nullptr, make_lion}},
+         .impls = {{"simd", refuses_simd_update, make_simd_update}, {"ref", nullptr, make_lion}},
          .no_grad = why,
          .in_place = {{1, 0}, {3, 1}},
          .function = kLion});

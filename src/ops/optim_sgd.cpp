@@ -1,5 +1,6 @@
 // Sgd: X1 = X - R (G + decay X), PyTorch's SGD without momentum.
 #include "ops/optim_detail.hpp"
+#include "ops/optim_rule_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -48,9 +49,9 @@ void register_optim_sgd(OpTable& t) {
   t.add({.name = "Sgd",
          .domain = std::string(kOwnDomain),
          .shape = shape,
-         .impls = {{"ref", nullptr, make}},
+         .impls = {{"simd", refuses_simd_update, make_simd_update}, {"ref", nullptr, make}},
          .no_grad = "an optimizer's update is not differentiated",
-         .in_place = {{1, 0}, {2, 0}},
+         .in_place = {{1, 0}},
          .function = kFunction});
 }
 

@@ -46,7 +46,9 @@ std::vector<ValueId> adam(Update& u) {
   ValueId g = u.decayed();
   ValueId v = b.add(b.mul(u.here(alpha), u.state[0]), b.mul(u.here(1 - alpha), g));
   ValueId h = b.add(b.mul(u.here(beta), u.state[1]), b.mul(u.here(1 - beta), b.mul(g, g)));
-  auto fix = [&](double d) { return b.sub(u.real(1), b.call("Pow", {u.real(d), u.step})); };
+  // where the correction is not used it must not divide by zero: its gradient would not be a number
+  ValueId step = b.call("Where", {u.positive_step(), u.step, u.real(1)});
+  auto fix = [&](double d) { return b.sub(u.real(1), b.call("Pow", {u.real(d), step})); };
   ValueId corrected = b.div(b.mul(u.rate, b.call("Sqrt", {fix(beta)})), fix(alpha));
   ValueId rate = u.here(b.call("Where", {u.positive_step(), corrected, u.rate}));
   ValueId by = b.add(b.call("Sqrt", {h}), u.here(u.attr("epsilon", 1e-6f)));

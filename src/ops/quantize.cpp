@@ -211,6 +211,10 @@ std::vector<ValueId> dequantize_grad(GradBuilder& b) {
   if (!b.shape_known(x) || !b.shape_known(scale))
     model_error("OT1205", cat("the gradient of ", b.node().label(), " needs known shapes"));
   Shape xs = b.shape(x), ss = b.shape(scale);
+  if (num_elements(xs) == 0) {
+    g[1] = b.zeros_like(scale);
+    return g;
+  }
   Scales s = scales_of(b.node(), xs, ss);
   int64_t type = int64_t(b.dtype(scale));
   ValueId value = b.call("Cast", {x}, {{"to", type}});

@@ -1,5 +1,5 @@
 // LSTM, GRU and RNN for training in standard operators, unrolled over the known number of steps:
-// the forward pass with what it saves, and the backward pass from that.
+// the forward pass with what it saves, and the backward pass from that. The batch may be open.
 #include "ops/recurrent_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -16,14 +16,36 @@ struct Unrolled {
   GradBuilder& b;
   RecurrentShape s;
   DType type;  // everything is calculated in it
+  V input;
+  bool open_batch = false;  // s.batch is then 1 and means nothing
 
-  Unrolled(GradBuilder& builder, V x, V w, V r) : b(builder), type(saved_type(builder.dtype(x))) {
-    for (V v : {x, w, r})
-      if (!b.shape_known(v))
-        model_error("OT1206", cat("the training form of ", b.node().label(),
-                                  " in standard operators needs known shapes"));
-    s = recurrent_shape(b.node(), b.shape(x), b.shape(w), b.shape(r));
+  Unrolled(GradBuilder& builder, V x, V w, V r)
+      : b(builder), type(saved_type(builder.dtype(x))), input(x) {
+    Shape xs = input_shape();
+    if (xs.empty() || !b.shape_known(w) || !b.shape_known(r))
+      model_error("OT1206", cat("the training form of ", b.node().label(),
+                                " in standard operators needs the number of steps and the sizes of "
+                                "its weights; its input is ",
+                                to_string(b.type(x))),
+                  "export the model with a fixed sequence length");
+    s = recurrent_shape(b.node(), xs, b.shape(w), b.shape(r));
   }
+  // Empty when more than the batch is unknown; 1 stands for an open batch.
+  Shape input_shape() {
+    const TypeInfo& t = b.type(input);
+    size_t batch = b.node().i("layout", 0) == 1 ? 0 : 1;
+    if (!t.is_tensor() || !t.shape || t.shape->size() != 3) return {};
+    Shape xs;
+    for (size_t d = 0; d < 3; ++d) {
+      int64_t n = (*t.shape)[d].value;
+      if (n < 0 && d != batch) return {};
+      open_batch |= n < 0;
+      xs.push_back(n < 0 ? 1 : n);
+    }
+    return xs;
+  }
+  int64_t batch() const { return open_batch ? -1 : s.batch; }
+  int64_t rows() const { return open_batch ? -1 : s.rows(); }
 
   V typed(V v) {
     return v == kNone || b.dtype(v) == type ? v : b.call("Cast", {v}, {{"to", int64_t(type)}});
@@ -46,9 +68,15 @@ struct Unrolled {
   V matmul(V x, V y) { return b.call("MatMul", {x, y}); }
   V turned(V v) { return b.transpose(v, {1, 0}); }
   V where(V c, V x, V y) { return b.call("Where", {c, x, y}); }
-  V zeros(const Shape& shape) {
+  // [batch, hidden]
+  V zero_state() {
     Tensor zero = type == DType::kDouble ? Tensor::vector<double>({0}) : Tensor::vector<float>({0});
-    return b.call("ConstantOfShape", {b.constant_ints(shape)}, {{"value", zero}});
+    V shape = b.constant_ints({s.batch, s.hidden});
+    if (open_batch) {
+      V size = slice(b.shape_of(input), 0, s.batch_first ? 0 : 1, s.batch_first ? 1 : 2);
+      shape = concat({size, b.constant_ints({s.hidden})}, 0);
+    }
+    return b.call("ConstantOfShape", {shape}, {{"value", zero}});
   }
   // [batch, 1] of bool: step t lies inside the sequence; kNone without lengths.
   V active(V lengths, int64_t t) {
@@ -132,7 +160,7 @@ struct Unrolled {
   bool runs_back(int d) const { return (d == 1) != s.reverse; }
   V input_step(V x, int64_t t) { return pick(x, s.batch_first ? 1 : 0, t); }
   V state_of(V v, int d) {
-    return v == kNone ? zeros({s.batch, s.hidden}) : pick(v, s.batch_first ? 1 : 0, d);
+    return v == kNone ? zero_state() : pick(v, s.batch_first ? 1 : 0, d);
   }
   V states(std::vector<V> per_direction) {
     for (V& v : per_direction) v = b.unsqueeze(v, {s.batch_first ? 1 : 0});
@@ -237,7 +265,7 @@ std::vector<ValueId> recurrent_train_lower(GradBuilder& b) {
     // a direction of Y: [steps, 1, batch, hidden] or [batch, steps, 1, hidden]
     ys.push_back(b.unsqueeze(u.concat(y, axis), {s.batch_first ? 2 : 1}));
     V rows =
-        b.call("Reshape", {u.concat(save, axis), b.constant_ints({1, s.rows(), s.saved_width()})});
+        b.call("Reshape", {u.concat(save, axis), b.constant_ints({1, u.rows(), s.saved_width()})});
     saves.push_back(rows);
     hs.push_back(u.h);
     cs.push_back(u.c);
@@ -325,15 +353,15 @@ std::vector<ValueId> recurrent_grad_lower(GradBuilder& b) {
   V x = u.typed(b.x(0)), w = u.typed(b.x(1)), r = u.typed(b.x(2)), lengths = in(3),
     p = u.typed(in(4)), saved = b.x(5);
   V dy = u.typed(in(6)), dyh = u.typed(in(7)), dyc = u.typed(in(8));
-  V flat_x = b.call("Reshape", {x, b.constant_ints({s.rows(), s.inputs})}), dx = kNone;
+  V flat_x = b.call("Reshape", {x, b.constant_ints({u.rows(), s.inputs})}), dx = kNone;
   std::vector<V> dws, drs, dbs, dhs, dcs, dps;
   for (int d = 0; d < s.directions; ++d) {
     u.r = u.pick(r, 0, d), u.p = p == kNone ? kNone : u.pick(p, 0, d),
     u.f = s.activations[size_t(d)].data();
     u.dh = u.state_of(dyh, d), u.dc = u.state_of(dyc, d);
     V rows = u.pick(saved, 0, d);
-    Shape by_step = s.batch_first ? Shape{s.batch, s.steps, s.saved_width()}
-                                  : Shape{s.steps, s.batch, s.saved_width()};
+    Shape by_step = s.batch_first ? Shape{u.batch(), s.steps, s.saved_width()}
+                                  : Shape{s.steps, u.batch(), s.saved_width()};
     V steps = b.call("Reshape", {rows, b.constant_ints(by_step)});
     V dyd = dy == kNone ? kNone : u.pick(dy, s.batch_first ? 2 : 1, d);
     std::vector<V> zs(size_t(s.steps));
@@ -348,7 +376,7 @@ std::vector<ValueId> recurrent_grad_lower(GradBuilder& b) {
       u.dh = u.keep(mask, u.dh, dh);
       u.dc = u.keep(mask, u.dc, dc);
     }
-    V dz = b.call("Reshape", {u.concat(zs, axis), b.constant_ints({s.rows(), dz_width * h})});
+    V dz = b.call("Reshape", {u.concat(zs, axis), b.constant_ints({u.rows(), dz_width * h})});
     V gates = gru ? u.columns(dz, 0, 3) : dz, h_prev = u.columns(rows, g, 1);
     V part = b.call("Reshape", {u.matmul(gates, u.pick(w, 0, d)), b.shape_of(x)});
     dx = dx == kNone ? part : b.add(dx, part);

@@ -1,6 +1,7 @@
 // Resize and Upsample in all versions, and ResizeGrad(dy, roi, scales, sizes, shape of x).
 #include "op/grad_builder.hpp"
 #include "ops/in_float_detail.hpp"
+#include "ops/lowering_detail.hpp"
 #include "ops/resize_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -200,15 +201,16 @@ Kernel make_moved(Prepare& p) {
   return [=](const Run& r) {
     const T* x = r.in<T>(0);
     T* y = r.out<T>(0);
-    parallel_for(*r.pool, rows, std::max<int64_t>(1, 16 * 1024 / inner), [&](int64_t b, int64_t e) {
-      for (int64_t row = b; row < e; ++row) {
-        int64_t rest = row, base = 0;
-        for (size_t d = offset.size() - 1; d-- > 0; rest /= out[d])
-          base += offset[d][size_t(rest % out[d])];
-        const int64_t* last = offset.back().data();
-        for (int64_t j = 0; j < inner; ++j) y[row * inner + j] = x[base + last[j]];
-      }
-    });
+    parallel_for(*r.pool, rows, std::max<int64_t>(1, 16 * 1024 / std::max<int64_t>(1, inner)),
+                 [&](int64_t b, int64_t e) {
+                   for (int64_t row = b; row < e; ++row) {
+                     int64_t rest = row, base = 0;
+                     for (size_t d = offset.size() - 1; d-- > 0; rest /= out[d])
+                       base += offset[d][size_t(rest % out[d])];
+                     const int64_t* last = offset.back().data();
+                     for (int64_t j = 0; j < inner; ++j) y[row * inner + j] = x[base + last[j]];
+                   }
+                 });
   };
 }
 
@@ -323,18 +325,20 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
     const Node& node() const { return b.node(); }
     bool has(int i) const { return b.has(i); }
   } c{b};
+  Tensor sizes;
   auto get = [&](int i) -> const Tensor* {
     const Tensor* t = b.constant(b.x(i));
+    if (!t && i == operands_of(b.node()).sizes && !b.node().has("axes")) {  // they are the shape of dy
+      sizes = Tensor::vector<int64_t>(lowering_shape_of_one(b, kNone, b.x(0), "its result"));
+      return &sizes;
+    }
     if (!t)
       model_error(
           "OT1206",
           cat("the gradient of a Resize in standard operators needs constant scales and sizes"));
     return t;
   };
-  const Tensor* shape = b.constant(b.x(kXShape));
-  if (!shape)
-    model_error("OT1206", "the gradient of a Resize in standard operators needs the input's shape");
-  Shape x = shape->to_ints();
+  Shape x = lowering_shape_of_one(b, b.x(kXShape), b.y(), "its input");
   ResizeSpec s = spec_of(c, x, get, true);
   ValueId v = b.x(0);
   DType type = b.dtype(v);

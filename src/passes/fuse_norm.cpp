@@ -39,10 +39,10 @@ class NormFuser {
  private:
   // What stands around one normalisation.
   struct Match {
-    NodeId norm = -1, add = -1, act = -1;        // forward
-    NodeId grad = -1, act_grad = -1;             // backward
-    ValueId residual = kNone, y = kNone;         // y: the result of all of it
-    float low = 0, high = 0;                     // of Clip
+    NodeId norm = -1, add = -1, act = -1;  // forward
+    NodeId grad = -1, act_grad = -1;       // backward
+    ValueId residual = kNone, y = kNone;   // y: the result of all of it
+    float low = 0, high = 0;               // of Clip
   };
 
   const Node& node(NodeId k) const { return g_.nodes[size_t(k)]; }

@@ -1,8 +1,8 @@
 // Brings convolutions and what stands between them into channels-last order: [N,D...,C] in place of
 // [N,C,D...]. A turned tensor is an ordinary tensor of the permuted shape, so memory, views,
-// element-wise kernels and fusion need to know nothing. What an operator can do stands in its record
-// (op/channels_last.hpp); this file only chooses nodes and puts Transpose nodes where
-// the two orders meet.
+// element-wise kernels and fusion need to know nothing. What an operator can do stands in its
+// record (op/channels_last.hpp); this file only chooses nodes and puts Transpose nodes where the
+// two orders meet.
 #include <algorithm>
 
 #include "op/channels_last.hpp"
@@ -28,8 +28,7 @@ class Turner {
   bool run() {
     turned_.assign(g_.nodes.size(), 0);
     bool any = false;
-    for (size_t k = 0; k < g_.nodes.size(); ++k)
-      any |= turned_[k] = able_[k] && rule(k).gains;
+    for (size_t k = 0; k < g_.nodes.size(); ++k) any |= turned_[k] = able_[k] && rule(k).gains;
     if (!any) return false;
     follow_producers();
     // then what is cheaper the other way, seen from both sides
@@ -44,7 +43,9 @@ class Turner {
   }
 
  private:
-  const ChannelsLast& rule(size_t node) const { return channels_last_rule(c_.table.get(g_.nodes[node])); }
+  const ChannelsLast& rule(size_t node) const {
+    return channels_last_rule(c_.table.get(g_.nodes[node]));
+  }
   const TypeInfo& type(ValueId v) const { return g_.value(v).type; }
   Shape shape(ValueId v) const { return type(v).concrete_shape(); }
   int64_t bytes(ValueId v) const {

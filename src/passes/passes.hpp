@@ -32,12 +32,20 @@ std::vector<PassTime> run_passes(Graph& g, const std::vector<ValueId>& keep, con
 bool inline_constant_ifs(Graph& g);
 void absorb_constants(Graph& g);
 
+// Before differentiation, by engine/: chains that spell one operator become that operator.
+void recognise_operators(Graph& g, const std::vector<ValueId>& keep);
+
 // The passes, one file each.
 void pass_dead(Graph& g, const PassContext& c);
 void pass_identity(Graph& g, const PassContext& c);  // removes Identity and other no-op nodes
 void pass_cse(Graph& g, const PassContext& c);
+void pass_fold_norm(Graph& g, const PassContext& c);
 void pass_layout(Graph& g, const PassContext& c);  // channels last where convolutions gain
 void pass_fuse_norm(Graph& g, const PassContext& c);
+void pass_fuse_loss(Graph& g, const PassContext& c);
+void pass_join_slices(Graph& g, const PassContext& c);
+void pass_fuse_matmul(Graph& g, const PassContext& c);
 void pass_fuse_elementwise(Graph& g, const PassContext& c);
+void pass_group_updates(Graph& g, const PassContext& c);
 
 }  // namespace onnxtrain

@@ -15,9 +15,14 @@ constexpr Pass kPipeline[] = {
     {"identity", pass_identity},
     {"cse", pass_cse},
     {"dead", pass_dead},
+    {"fold_norm", pass_fold_norm},
     {"layout", pass_layout},
     {"fuse_norm", pass_fuse_norm},
+    {"fuse_loss", pass_fuse_loss},
+    {"join_slices", pass_join_slices},
+    {"fuse_matmul", pass_fuse_matmul},
     {"fuse_elementwise", pass_fuse_elementwise},
+    {"group_updates", pass_group_updates},
 };
 }  // namespace
 

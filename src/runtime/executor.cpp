@@ -158,6 +158,13 @@ void run_dynamic(Frame& f, const Step& s) {
   }
 }
 
+void bind_input(Plan& plan, size_t k, void* data) {
+  if (plan.bound_inputs[k] == data) return;
+  for (void** p : plan.input_pointers[k]) *p = data;
+  plan.slots[size_t(plan.graph.inputs[k])].address = data;
+  plan.bound_inputs[k] = data;
+}
+
 void bind_inputs(Plan& plan, const std::vector<Value>& inputs, Frame& f) {
   for (size_t k = 0; k < plan.graph.inputs.size(); ++k) {
     ValueId v = plan.graph.inputs[k];
@@ -166,11 +173,7 @@ void bind_inputs(Plan& plan, const std::vector<Value>& inputs, Frame& f) {
       f.present[size_t(v)] = 1;
       continue;
     }
-    void* data = const_cast<void*>(std::get<Tensor>(inputs[k]).data());
-    if (plan.bound_inputs[k] == data) continue;
-    for (void** p : plan.input_pointers[k]) *p = data;
-    plan.slots[size_t(v)].address = data;
-    plan.bound_inputs[k] = data;
+    bind_input(plan, k, const_cast<void*>(std::get<Tensor>(inputs[k]).data()));
   }
 }
 
@@ -194,13 +197,22 @@ bool passes(Frame& f, Guard& guard) {
   double all = 0, gradients = 0;
   bool any = false;
   auto look = [&](ValueId v, bool gradient) {
-    Value holder;
-    const Value* value = read(f, v, holder);
-    const Tensor* t = value ? std::get_if<Tensor>(value) : nullptr;
-    if (!t) return true;
-    double squares = sum_of_squares(t->dtype(), t->data(), t->size(), *f.options.pool);
+    const Slot& s = f.plan.slots[size_t(v)];
+    double squares = 0;
+    size_t rank = 0;
+    if (s.place == Place::kDynamic || s.place == Place::kConstant) {
+      Value holder;
+      const Value* value = read(f, v, holder);
+      const Tensor* t = value ? std::get_if<Tensor>(value) : nullptr;
+      if (!t) return true;
+      rank = size_t(t->rank());
+      squares = sum_of_squares(t->dtype(), t->data(), t->size(), *f.options.pool);
+    } else {  // nothing is allocated
+      rank = s.type.shape.size();
+      squares = sum_of_squares(s.type.dtype, s.address, s.type.size(), *f.options.pool);
+    }
     all += squares;
-    if (gradient && t->rank() > 0) {
+    if (gradient && rank > 0) {
       gradients += squares;
       any = true;
     }
@@ -266,6 +278,16 @@ std::vector<Value> collect(Frame& f, const std::vector<char>& wanted) {
 }
 
 }  // namespace
+
+void run_static(Plan& plan, void* const* inputs, const RunOptions& o) {
+  Frame f{plan, o, {}, {}};
+  for (size_t k = 0; k < plan.bound_inputs.size(); ++k) bind_input(plan, k, inputs[k]);
+  run_steps(f, 0, plan.first_write);
+  if (!o.assign_updates || (o.guard && !passes(f, *o.guard))) return;
+  run_steps(f, plan.first_write, plan.steps.size());
+  for (const Update& u : plan.updates)
+    if (!u.in_place && u.bytes) std::memcpy(u.to, plan.slots[size_t(u.value)].address, u.bytes);
+}
 
 std::vector<Value> run_plan(Plan& plan, const std::vector<Value>& inputs, const RunOptions& o,
                             const std::vector<char>& wanted) {

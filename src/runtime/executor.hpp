@@ -40,6 +40,10 @@ struct RunOptions {
   Guard* guard = nullptr;
 };
 
+// For a plan without dynamic values: data of every graph input in, nothing is allocated. Results
+// stay where plan.slots say until the next run.
+void run_static(Plan& plan, void* const* inputs, const RunOptions& o);
+
 // inputs: one per graph input of the plan. Results: one per graph output; their memory is fresh.
 // wanted: which outputs to return (empty: all).
 std::vector<Value> run_plan(Plan& plan, const std::vector<Value>& inputs, const RunOptions& o,

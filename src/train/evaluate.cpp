@@ -17,7 +17,8 @@ FeedColumns FeedColumns::subset(const std::vector<int64_t>& rows) const {
 
 namespace {
 
-// Values of the training-mode twin are read from the main graph instead. Values before `first` are the main graph's, the others the algorithm's (engine/combine.cpp).
+// Values of the training-mode twin are read from the main graph instead. Values before `first` are
+// the main graph's, the others the algorithm's (engine/combine.cpp).
 void use_inference_form(Graph& g, size_t first) {
   std::map<std::string, ValueId, std::less<>> by_name;
   for (size_t k = 0; k < first; ++k) by_name.emplace(g.values[k].name, ValueId(k));

@@ -83,7 +83,8 @@ Scores describe_scores(const Model& m) {
   for (const Node& n : g.nodes) {
     if (!is_class_loss(n)) continue;
     if (n.attrs.count("ignore_index")) s.ignore_index = n.i("ignore_index", 0);
-    bool is_the_loss = std::find(g.outputs.begin(), g.outputs.end(), n.outputs[0]) != g.outputs.end();
+    bool is_the_loss =
+        std::find(g.outputs.begin(), g.outputs.end(), n.outputs[0]) != g.outputs.end();
     s.log_loss = is_the_loss && n.s("reduction", "mean") == "mean" && n.inputs.size() < 3;
   }
   return s;

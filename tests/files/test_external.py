@@ -1,14 +1,15 @@
 """External data of more than 2 GB: mapped, not copied. The file is sparse, so it takes no room on the disk."""
 
-import os
-import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-CLI = Path(__file__).parents[2] / ".venv" / "bin" / "onnxtrain"
+sys.path.insert(0, str(Path(__file__).parent))
+from measured import command  # noqa: E402
+
 ROWS, COLUMNS = 9000, 65536  # 2.36 GB of float32
 
 
@@ -29,20 +30,17 @@ def large_model(folder):
     return folder / "large.onnx"
 
 
-def peak_mib(args):
-    p = subprocess.Popen([str(CLI), *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    text = p.stdout.read().decode()
-    _, status, usage = os.wait4(p.pid, 0)
-    p.returncode = os.waitstatus_to_exitcode(status)
-    assert p.returncode == 0, text
-    return usage.ru_maxrss / 1024
+def peak_mib(*args):
+    code, text, peak = command(*args)
+    assert code == 0, text
+    return peak
 
 
 def test_more_than_2_gb_is_mapped(tmp_path):
     path = large_model(tmp_path)
     np.savez(tmp_path / "in.npz", i=np.array([0, ROWS - 1]))
-    assert peak_mib(["check", path]) < 512
-    assert peak_mib(["info", path]) < 512
-    assert peak_mib(["run", path, "--inputs", tmp_path / "in.npz", "-o", tmp_path / "out.npz"]) < 512
+    assert peak_mib("check", path) < 512
+    assert peak_mib("info", path) < 512
+    assert peak_mib("run", path, "--inputs", tmp_path / "in.npz", "-o", tmp_path / "out.npz") < 512
     y = np.load(tmp_path / "out.npz")["y"]
     assert not y[0].any() and np.array_equal(y[1], np.arange(COLUMNS, dtype=np.float32))

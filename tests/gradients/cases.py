@@ -209,7 +209,10 @@ def run_case(case, seed=0, change=lambda model, feeds, wrt: model):
                 wrt = wanted(Case("", model, feeds))
                 if not wrt:
                     return Result("nothing", "no floating-point input")
-                last = check(change(model, feeds, wrt), feeds, wrt, seed + attempt)
+                other = change(model, feeds, wrt)
+                if other is None:
+                    return Result("nothing", "nothing to differentiate")
+                last = check(other, feeds, wrt, seed + attempt)
                 if last.status != "unmeasured":
                     break
         except ot.Error as e:

@@ -75,7 +75,7 @@ def control_flow(rng):
     yield text_case("Loop whose state grows", growing, {"x": x, "w": w[0]})
     sequence = """agraph (float[2,3] x, float[2,3] z) => (float[a,3] y) {
         e = SequenceConstruct (x)  n = Constant <value = int64 {3}> ()  one = Constant <value = bool {1}> ()
-        q = Loop (n, one, e) <body = g (int64 i, bool c, seq(float) s) => (bool c2, seq(float) s2) {
+        q = Loop (n, one, e) <body = g (int64 i, bool c, seq(float[2,3]) s) => (bool c2, seq(float[2,3]) s2) {
             c2 = Identity (c)  last = Constant <value = int64 {-1}> ()  t = SequenceAt (s, last)  u = Mul (t, z)  v = Tanh (u)
             s2 = SequenceInsert (s, v) }>
         y = ConcatFromSequence <axis = 0> (q) }"""

@@ -35,12 +35,6 @@ def single_nodes():
     return out
 
 
-def _value(array):
-    """An attribute from the value of an input."""
-    v = array.tolist()
-    return v
-
-
 def rewritten(case, schema):
     """The case with its node as a node of `schema`; None if that cannot be."""
     model = onnx.ModelProto()
@@ -58,13 +52,17 @@ def rewritten(case, schema):
         label = later.inputs[min(k, len(later.inputs) - 1)].name
         key = wanted.get(label.lower()) or wanted.get(_ALIAS.get(label, ""))
         if key and label not in formal and names[k] in feeds:
-            attributes[key] = helper.make_attribute(key, _value(feeds.pop(names[k])))
+            value = feeds.pop(names[k]).tolist()
+            if value != []:  # an empty list is what leaving it out means
+                attributes[key] = helper.make_attribute(key, value)
             names[k] = ""
     names = names[:most]
     while names and not names[-1]:
         names.pop()
     if len(names) < schema.min_input:
         return None
+    if "reduction" in {a.name for a in node.attribute} - set(attributes) or "seq_none" in case.name:
+        return None  # without it the indices would be ambiguous
     fill = _FILL.get((node.op_type, schema.since_version), {}) or {}
     for key, value in fill.items():
         attributes.setdefault(key, helper.make_attribute(key, value))

@@ -51,8 +51,10 @@ def _is_second(name):
 
 
 def _second(case):
+    regions = {n.input[1] for n in case.model.graph.node if n.op_type == "RoiAlign"}  # docs/gradients.md
+
     def change(model, feeds, wrt):
-        return variations.as_gradient(model, feeds, [n for n in wrt if isinstance(feeds[n], np.ndarray)])
+        return variations.as_gradient(model, feeds, [n for n in wrt if isinstance(feeds[n], np.ndarray) and n not in regions])
     return cases.run_case(case, change=change)
 
 
@@ -102,10 +104,17 @@ def shapes(per_operator=3):
 
 
 def _shapes(case, seed=0):
-    try:
-        model, feeds = cases.widest(case, seed)
-    except ot.Error as e:
-        return Result("error", " ".join(str(e).split()))
+    for level in range(len(cases.LEVELS)):
+        try:
+            r = _shapes_at(*cases.widened(case, seed, level), case, seed)
+        except ot.Error as e:
+            r = Result("error", " ".join(str(e).split()))
+        if r.status in ("ok", "nothing", "refused"):
+            break
+    return r
+
+
+def _shapes_at(model, feeds, case, seed):
     model = variations.open_shapes(model)
     total = Result("nothing", "no other shape runs")
     for what, other in variations.other_shapes(feeds, np.random.default_rng(seed), 12):
@@ -173,7 +182,7 @@ def _narrow(case, to):
     if not g.cotangents or set(g.cotangents) != set(h.cotangents) or not g.finite:
         return Result("nothing", "no finite output of that type")
     for n, c in g.cotangents.items():
-        h.cotangents[n] = c.astype(np.float64)
+        h.cotangents[n] = c.astype(h.cotangents[n].dtype)
     mine, theirs = g.gradients(rounded, wrt), h.gradients(exact, wrt)
     for n in wrt:
         if mine[n].dtype != rounded[n].dtype or mine[n].shape != rounded[n].shape:

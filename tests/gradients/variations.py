@@ -14,14 +14,17 @@ TRAINING = "ai.onnx.preview.training"
 
 
 def _copy(model):
+    """A copy that may use the standard domain."""
     out = onnx.ModelProto()
     out.CopyFrom(model)
+    if all(o.domain not in ("", "ai.onnx") for o in out.opset_import):
+        out.opset_import.append(helper.make_opsetid("", 21))
     return out
 
 
 def as_gradient(model, feeds, wrt, seed=0):
     """A model whose outputs are the gradients of `wrt` of the given one's floating-point tensor outputs, with
-    random cotangents, by a Gradient node."""
+    random cotangents, by a Gradient node. None when there is nothing to differentiate."""
     rng = np.random.default_rng(seed)
     out = _copy(model)
     g = out.graph
@@ -43,8 +46,10 @@ def as_gradient(model, feeds, wrt, seed=0):
         else:
             g.node.append(helper.make_node("Add", [total, f"{o.name}__s"], [f"{o.name}__t"]))
             total = f"{o.name}__t"
+    if total is None or not wrt:
+        return None
     others = [i.name for i in g.input if i.name not in wrt]
-    outs = [f"{n}__grad" for n in wrt]
+    outs = [f"{n}__grad{seed}" for n in wrt]
     more = {"zs": others} if others else {}
     g.node.append(helper.make_node("Gradient", list(wrt) + others, outs, domain=TRAINING, xs=list(wrt), y=total, **more))
     del g.output[:]
@@ -113,9 +118,10 @@ def other_shapes(feeds, rng, most=8):
                 found.append((f"{n} dimension {d} is 1", {**feeds, n: np.take(v, [0], d)}))
         if v.ndim > 1 and is_float(v):
             found.append((f"{n} lacks its first dimension", {**feeds, n: v[0]}))
+    ints = any(v.dtype.kind in "iu" and v.size for v in arrays.values())
     for size in sorted({d for v in arrays.values() for d in v.shape if d > 0}):
         for to in (0, 2 * size, 1):
-            if to == size:
+            if to == size or (to == 2 * size and ints):  # indices would name an element twice
                 continue
             changed = {}
             for n, v in arrays.items():

@@ -75,12 +75,14 @@ class File:
     def _place(self, wanted, value, part, taken):
         """Gives a value its output's name: by renaming when it is a node's own result, else by Identity."""
         e = self.e
-        name = e.claim(wanted)
+        name = wanted if wanted in self.c.reserved else e.claim(wanted)
+        self.c.reserved.discard(wanted)
         own = {o for n in part.nodes for o in n.output}
-        if value.name in own and value.name not in taken:
-            e.rename(value.name, name)
+        old = value.name
+        if old in own and old not in taken:
+            e.rename(old, name)
             for v in self.watched:
-                if v.name == value.name:
+                if v.name == old:
                     v.name = name
         else:
             before, e.part = e.part, part
@@ -115,7 +117,8 @@ class File:
                 continue
             name = self._place(wanted + "_train", v, e.algorithm, taken)
             self.train_outputs.append((name, v.dtype, [self.step_dims(s) for s in v.shape]))
-        name = e.claim("loss")
+        name = "loss" if "loss" in c.reserved else e.claim("loss")
+        c.reserved.discard("loss")
         if c.loss_value.name in {o for n in e.algorithm.nodes for o in n.output}:
             e.rename(c.loss_value.name, name)
             self._rename_loss(name)

@@ -12,22 +12,30 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from ..errors import ModelError
-from . import versions
+from . import inplace, versions
 from .lower import TABLE, key_of
 from .obstacles import Obstacles, autograd_functions, place_of_error
 from .structure import flatten_outputs
 
 
-def structural_copy(module, with_buffers=False):
-    """A copy whose parameters (and buffers, unless `with_buffers`) are the same tensors."""
-    memo = {id(p): p for p in module.parameters()}
+def structural_copy(module, with_buffers=False, memo=None):
+    """A copy whose parameters (and buffers, unless `with_buffers`) are the same tensors, or those that `memo` names."""
+    memo = memo if memo is not None else {id(p): p for p in module.parameters()}
     for sub in module.modules():
         for t in list(sub.__dict__.values()):
             if isinstance(t, torch.Tensor):
-                memo[id(t)] = t
+                memo.setdefault(id(t), t)
     for b in module.buffers():
         memo[id(b)] = b.detach().clone() if with_buffers else b
     return copy.deepcopy(module, memo)
+
+
+def set_mode(module, training):
+    """train() or eval(); a module made from an exported program has one form only and keeps it."""
+    try:
+        return module.train(training)
+    except NotImplementedError:
+        return module
 
 
 class Wrapper(torch.nn.Module):
@@ -179,7 +187,7 @@ def trace(module, loss, call, training, dynamic, obstacles):
             obstacles.raise_()
         for what, where, fix in noted.items:
             obstacles.add(what, where, fix)
-        program = _functional(program, training)
+        program = _functional(program)
     return Graph(program, wrapper)
 
 
@@ -198,13 +206,11 @@ def _explain(e, dynamic, obstacles):
         obstacles.add(f"torch.export refuses the module ({name}): {first}", where, fix)
 
 
-def _functional(program, training):
-    graph = program.graph_module.graph
-    calls = [n for n in graph.nodes if n.op == "call_function"]
-    marked = _mark_no_grad(program.graph_module)
-    plain = not marked and not training and not any(versions.is_mutating(n.target) or _is_region(n.target) for n in calls)
-    if not plain:
-        program = versions.functional(program)
+def _functional(program):
+    if inplace.walkable(program.graph_module):
+        return program
+    _mark_no_grad(program.graph_module)
+    program = versions.functional(program)
     for _ in range(6):  # operators outside of our table, by simpler ones as long as there are some
         table = {}
         for n in program.graph_module.graph.nodes:
@@ -218,13 +224,8 @@ def _functional(program, training):
     return program
 
 
-def _is_region(target):
-    return isinstance(target, torch._ops.HigherOrderOperator)
-
-
 def _mark_no_grad(gm):
     """A detach behind every result of a region without gradients: the functional form forgets the region."""
-    marked = False
     for n in list(gm.graph.nodes):
         if n.op != "call_function" or not versions.is_grad_mode_region(n.target) or n.args[0]:
             continue
@@ -236,7 +237,4 @@ def _mark_no_grad(gm):
                 stop = gm.graph.call_function(torch.ops.aten.detach.default, (user,))
             stop.meta.update(user.meta)
             user.replace_all_uses_with(stop, delete_user_cb=lambda u, s=stop: u is not s)
-            marked = True
-    if marked:
-        gm.recompile()
-    return marked
+    gm.recompile()

@@ -59,16 +59,17 @@ class _Conversion:
         if any("lazy" in what for what, *_ in self.obstacles.items) or self.state is None:
             self.obstacles.raise_()
         trained_now = self.module.training
-        evaluating = capture.structural_copy(self.module).eval()
+        evaluating = capture.set_mode(capture.structural_copy(self.module), False)
         eval_graph = capture.trace(evaluating, None, self.call, False, self.dynamic, self.obstacles)
         del evaluating
         train_graph = None
         if self.training:
             copy = capture.structural_copy(self.module)
             if not trained_now:
-                copy.train()
+                capture.set_mode(copy, True)
             train_graph = capture.trace(copy, self.loss, self.call, True, self.dynamic, self.obstacles)
         self._inputs()
+        self._reserve(eval_graph, train_graph)
         main_outputs = self._main(eval_graph)
         if self.training:
             self._algorithm(train_graph)
@@ -77,9 +78,8 @@ class _Conversion:
         if self.training:
             self._optimize(reference)
         file = assemble.File(self, main_outputs, eval_graph, train_graph)
-        model = file.model()
         selfcheck.check(self, file, reference)
-        return model
+        return file.model()
 
     # ---- graphs
     def _inputs(self):
@@ -91,6 +91,14 @@ class _Conversion:
                 raise UsageError(f"an input or target has the name of a parameter: '{n}'", "OT1606", "give inputs or targets as a dict with other keys")
             self.e.claim(n)
         self.values = [Value(n, t.dtype, list(t.shape)) for n, t in self.call.flat]
+
+    def _reserve(self, eval_graph, train_graph):
+        """Names of outputs, kept for them: other values may not take them."""
+        wanted = list(eval_graph.output_names)
+        if train_graph is not None:
+            wanted = ["loss", *[n for n in wanted if n != "loss"], *[n + "_train" for n in train_graph.output_names]]
+        self.reserved = {n for n in wanted if n not in self.e.names}
+        self.e.names |= self.reserved
 
     def _main(self, graph):
         walk = Walk(self.e, self.state, False, self.obstacles)

@@ -129,7 +129,7 @@ class Emitter:
             dtype = dtype or value.dtype
             array = to_numpy(value.to(dtype))
         else:
-            dtype = dtype or (torch.int64 if not isinstance(value, (float, bool)) else torch.float32)
+            dtype = dtype or (torch.bool if isinstance(value, bool) else torch.float32 if isinstance(value, float) else torch.int64)
             array = to_numpy(torch.tensor(value, dtype=dtype))
         key = ("const", dtype, array.shape, array.tobytes())
         if key not in self.known:

@@ -286,9 +286,9 @@ def function(name):
     f.name = name
     f.attribute.remove(key)
     inputs = list(f.input)
-    inputs.insert(inputs.index(behind) + 1, "B")
+    inputs.insert(inputs.index(behind) + 1, "Beta")
     f.input[:] = inputs
     for n in f.node:
         if n.op_type == "Constant" and n.attribute[0].ref_attr_name == key:
-            n.CopyFrom(helper.make_node("Cast", ["B"], list(n.output), to=11))
+            n.CopyFrom(helper.make_node("Cast", ["Beta"], list(n.output), to=11))
     return f

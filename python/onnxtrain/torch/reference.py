@@ -6,10 +6,11 @@ The file is run with the same replacements (selfcheck.py), so both sides can be 
 import inspect
 import math
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .capture import compute_loss, structural_copy
+from .capture import compute_loss, set_mode, structural_copy
 from .structure import flatten_outputs
 
 _DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "dropout_", "feature_dropout", "feature_dropout_", "alpha_dropout",
@@ -84,39 +85,31 @@ _RANDOM = {
 }
 
 
-def same_modes(copy, module):
-    for a, b in zip(copy.modules(), module.modules()):
-        a.training = b.training
-
-
 class Reference:
     """outputs (inference form), and for a training: loss, train_outputs, buffers, gradients by stored name."""
 
-    def __init__(self, conversion, dtype=None):
-        self.c, self.dtype = conversion, dtype
+    def __init__(self, conversion, jitter=False):
+        self.c, self.jitter, self.loss = conversion, jitter, None
         devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
         with torch.random.fork_rng(devices=devices), Fixed():
             self._inference()
             if conversion.training:
                 self._training()
 
-    def _tensors(self):
-        tensors = [t.detach() for t in self.c.call.tensors]
-        if self.dtype is None:
-            return tensors
-        return [t.to(self.dtype) if t.dtype.is_floating_point else t for t in tensors]
-
     def _copy(self, module):
-        copy = structural_copy(module, with_buffers=True)
-        if self.dtype is not None:
-            import copy as c
-
-            copy = c.deepcopy(module).to(self.dtype)
-        return copy
+        """Shares the parameters; with `jitter` they are new and differ in the last bit."""
+        if not self.jitter:
+            return structural_copy(module, with_buffers=True)
+        memo = {}
+        chance = np.random.default_rng(0)  # torch's own numbers are fixed here
+        for p in module.parameters():
+            bits = torch.from_numpy(chance.integers(-1, 2, tuple(p.shape), np.int8)).to(p) * torch.finfo(p.dtype).eps
+            memo[id(p)] = torch.nn.Parameter(p.detach() * (1 + bits), p.requires_grad)
+        return structural_copy(module, with_buffers=True, memo=memo)
 
     def _inference(self):
-        copy = self._copy(self.c.module).eval()
-        args, kwargs = self.c.call.arguments(self._tensors())
+        copy = set_mode(self._copy(self.c.module), False)
+        args, kwargs = self.c.call.arguments([t.detach() for t in self.c.call.tensors])
         with torch.no_grad():
             self.outputs = dict(flatten_outputs(copy(*args, **kwargs)))
 
@@ -124,9 +117,9 @@ class Reference:
         c = self.c
         copy = self._copy(c.module)
         if not c.module.training:
-            copy.train()
+            set_mode(copy, True)
         loss = self._copy(c.loss) if isinstance(c.loss, torch.nn.Module) and any(True for _ in c.loss.buffers()) else c.loss
-        tensors = self._tensors()
+        tensors = [t.detach() for t in c.call.tensors]
         args, kwargs = c.call.arguments(tensors)
         with torch.enable_grad():
             out = copy(*args, **kwargs)
@@ -142,9 +135,9 @@ class Reference:
                 self.buffers |= {prefix + n: b.detach() for n, b in module.named_buffers()}
 
     def _trainable(self, copy, loss):
-        """Parameters of the optimizer that want a gradient, by stored name; in the copy's tensors when it is of another type."""
+        """Parameters of the optimizer that want a gradient, by stored name; the copy's when it has its own."""
         chosen = {c for g in self.c.optimizer.param_groups for p in g["params"] if p.requires_grad and (c := self.c.state.stored_name(p))}
-        if self.dtype is None:
+        if not self.jitter:
             return {n: self.c.state.tensors[n] for n in self.c.state.parameters if n in chosen}
         named = dict(copy.named_parameters())
         if isinstance(loss, torch.nn.Module):

@@ -6,6 +6,7 @@ noise in a gradient near zero is not blown up by methods that divide by its size
 
 import collections
 import copy
+import math
 
 import numpy as np
 import onnx
@@ -13,10 +14,13 @@ import torch
 from onnx import helper, numpy_helper
 
 from ..errors import ModelError
+from ..model import load
 from ..session import Session
 from ..trainer import Trainer
-from .emit import to_numpy
-from .reference import MIDDLE, Reference
+from ..values import dtype_number
+from . import noise
+from .emit import remove_dead, to_numpy
+from .reference import MIDDLE
 
 
 def check(conversion, file, reference):
@@ -24,8 +28,9 @@ def check(conversion, file, reference):
     _Check(conversion, file, reference).run()
 
 
-def steady(proto, gradients):
-    """A copy of the file without chance, and with its gradients as outputs of the step."""
+def steady(proto, gradients, bindings):
+    """A copy of the file without chance, with gradients as outputs of the step and only these `bindings`: the optimizer is
+    checked for itself, and its state need not be in memory meanwhile."""
     made = onnx.ModelProto()
     made.CopyFrom(proto)
     for graph in [made.graph, *[t.algorithm for t in made.training_info]]:
@@ -33,9 +38,24 @@ def steady(proto, gradients):
         del graph.node[:]
         graph.node.extend(nodes)
     for t in made.training_info:
+        dropped = {b.value for b in t.update_binding if b.key not in bindings}
+        kept = [b for b in t.update_binding if b.key in bindings]
         infos = {v.name: v for v in t.algorithm.value_info}
-        t.algorithm.output.extend(infos[g] for g in gradients)
+        outputs = [o for o in t.algorithm.output if o.name not in dropped] + [infos[g] for g in gradients]
+        reads = {o.name for o in outputs}
+        nodes = remove_dead(t.algorithm.node, reads)
+        tensors = [i for i in t.algorithm.initializer if i.name in reads or i.name in bindings]
+        _replace(t.update_binding, kept)
+        _replace(t.algorithm.output, outputs)
+        _replace(t.algorithm.node, nodes)
+        _replace(t.algorithm.initializer, tensors)
     return made
+
+
+def _replace(field, items):
+    items = [type(i).FromString(i.SerializeToString()) for i in items]
+    del field[:]
+    field.extend(items)
 
 
 def _without_chance(n):
@@ -66,13 +86,13 @@ def _without_chance(n):
 class _Check:
     def __init__(self, conversion, file, reference):
         self.c, self.file, self.ref = conversion, file, reference
-        self.exact = None  # the reference in double precision, made when it is needed
+        self.sensitivity = None  # made when it is needed
 
     def run(self):
         c = self.c
         gradients = list(c.gradients.values()) if c.training else []
         try:
-            model = self.file.model(steady(self.file.proto, gradients))
+            model = self.file.model(steady(self.file.proto, gradients, {"T", *(c.new_buffers if c.training else ())}))
             feeds = {n: to_numpy(t) for n, t in c.call.flat}
             self._inference(model, feeds)
             if c.training:
@@ -87,40 +107,69 @@ class _Check:
         got = Session(model).run(wanted)
         for name, *_ in self.file.outputs:
             if name in self.ref.outputs:
-                self._same(f"output '{name}' of the inference form", got[name], self.ref.outputs[name],
-                           lambda r, n=name: r.outputs[n])
+                self._same(f"output '{name}' of the inference form", got[name], self.ref.outputs[name], ("output", name))
 
     def _step(self, model, feeds):
         c, ref = self.c, self.ref
         trainer = Trainer(model, seed=0)
         used = {n: v for n, v in feeds.items() if n in self.file.algorithm_reads}
         got = trainer.step(used).outputs
-        self._same("the loss", got[self.file.loss], ref.loss, lambda r: r.loss)
+        self._same("the loss", got[self.file.loss], ref.loss, ("loss", ""))
         by_name = dict(ref.train_outputs)
         for name, *_ in self.file.train_outputs:
             plain = name.removesuffix("_train")
             if plain in by_name:
-                self._same(f"output '{plain}' in training", got[name], by_name[plain], lambda r, n=plain: dict(r.train_outputs)[n])
-        values = dict(c.bindings)
-        for name in c.new_buffers:
-            if name in ref.buffers and name in values:
-                self._same(f"buffer '{name}' after one step", trainer.state[name], ref.buffers[name], lambda r, n=name: r.buffers[n])
+                self._same(f"output '{plain}' in training", got[name], by_name[plain], ("train", plain))
+        for name, after in ref.buffers.items():  # those that the file does not change must not change in PyTorch either
+            if name in c.state.tensors:
+                got_now = trainer.state[name] if name in trainer.state else to_numpy(c.state.tensors[name])
+                self._same(f"buffer '{name}' after one step", got_now, after, ("buffer", name))
         largest = max((float(g.abs().max()) for g in ref.gradients.values() if g.numel()), default=0.0)
         for name, grad in c.gradients.items():
-            self._same(f"the gradient of '{name}'", got[grad], ref.gradients[name], lambda r, n=name: r.gradients[n], 20, largest * 1e-3)
-        self._updates(trainer, got)
+            self._same(f"the gradient of '{name}'", got[grad], ref.gradients[name], ("gradient", name), 20, largest * 1e-3)
+        self._updates(got)
+        if c.schedule is not None:
+            self._rates()
 
-    def _updates(self, trainer, got):
-        """PyTorch's optimizer, one parameter at a time, on the file's gradients."""
+    def _updates(self, got):
+        """The file's update nodes against PyTorch's optimizer, one parameter at a time, on the file's gradients."""
         c = self.c
+        bound = dict(c.bindings)
         for k, name, p, _ in c.plan.entries:
-            expected = _optimizer_step(c.optimizer, k, p, got[c.gradients[name]])
-            for key, tensor in expected.items():
-                stored = name if key is None else f"{name}.{'momentum' if key == 'momentum_buffer' and c.plan.kind == 'SGD' else key}"
-                if stored in trainer.state:
-                    self._same(f"'{stored}' after one step of {c.plan.kind}", trainer.state[stored], tensor, None, 1)
+            gradient = got[c.gradients[name]]
+            keys = [key for key in bound if key == name or (key in c.initial and key.startswith(name + ".") and "." not in key[len(name) + 1:])]
+            new = self._part([bound[key] for key in keys], {c.gradients[name]: gradient, name: to_numpy(p)})
+            for key, tensor in _optimizer_step(c.optimizer, k, p, gradient).items():
+                suffix = "momentum" if key == "momentum_buffer" and c.plan.kind == "SGD" else key
+                stored = name if key is None else f"{name}.{suffix}"
+                if stored in bound:
+                    self._same(f"'{stored}' after one step of {c.plan.kind}", new[bound[stored]], tensor, None)
 
-    def _same(self, what, got, expected, pick, factor=1.0, floor=0.0):
+    def _rates(self):
+        """The schedule's nodes against its formulas, which were proved against PyTorch's scheduler."""
+        c, bound = self.c, dict(self.c.bindings)
+        at = c.schedule.position + 1
+        for g in range(len(c.optimizer.param_groups)):
+            for f, name in ((c.schedule.rates[g], c.plan.rate(g)), (c.schedule.momenta[g], c.cycled.get(g))):
+                if f is not None and name is not None:
+                    new = self._part([bound[name]], {})[bound[name]]
+                    self._same(f"'{name}' after one step", new, torch.tensor(f.at(at), dtype=c.rate_dtype), None)
+
+    def _part(self, outputs, given):
+        """Runs the nodes of the step that compute `outputs` from `given` and the file's initial state."""
+        c, proto = self.c, self.file.proto
+        step = proto.training_info[0].algorithm
+        reads = set(outputs)
+        nodes = remove_dead([n for n in [*proto.graph.node, *step.node] if n.op_type != "Gradient"], reads)
+        feeds = {n: v for n, v in given.items() if n in reads}
+        feeds |= {n: to_numpy(t) for n, t in c.initial.items() if n in reads}
+        infos = {o.name: o for o in step.output}
+        inputs = [helper.make_tensor_value_info(n, dtype_number(v.dtype), list(v.shape)) for n, v in feeds.items()]
+        graph = helper.make_graph(nodes, "part", inputs, [infos[o] for o in outputs])
+        model = helper.make_model(graph, opset_imports=proto.opset_import, ir_version=proto.ir_version, functions=proto.functions)
+        return Session(load(model.SerializeToString())).run(feeds)
+
+    def _same(self, what, got, expected, key, factor=1.0, floor=0.0):
         got, want = np.asarray(got), to_numpy(expected)
         if got.shape != want.shape or got.dtype != want.dtype:
             self._differs(what, f"is {got.dtype} {list(got.shape)}, PyTorch gives {want.dtype} {list(want.shape)}")
@@ -130,27 +179,18 @@ class _Check:
             if not np.array_equal(got, want):
                 self._differs(what, f"differs in {int((got != want).sum())} of {want.size} elements")
             return
-        error, scale = _distance(got, want)
+        error, scale = _distance(torch.from_numpy(np.ascontiguousarray(got)), expected.detach().cpu())
         tolerance = factor * 1e3 * float(np.finfo(want.dtype).eps) * max(scale, floor, 1e-30) + float(np.finfo(want.dtype).tiny)
         if error <= tolerance:
             return
-        if pick is not None and want.dtype == np.float32 and self._noise_explains(got, want, pick):
+        if key is not None and want.dtype == np.float32 and self._is_noise(key, got):
             return
         self._differs(what, f"differs by {error:.3g} (largest element {scale:.3g}, tolerance {tolerance:.2g})")
 
-    def _noise_explains(self, got, want, pick):
-        """Whether PyTorch's own float32 result lies as far from the float64 result as the file's does."""
-        if self.exact is None:
-            try:
-                self.exact = Reference(self.c, torch.float64)
-            except Exception:
-                self.exact = False
-        if not self.exact:
-            return False
-        true = to_numpy(pick(self.exact))
-        noise, _ = _distance(want.astype(np.float64), true)
-        ours, _ = _distance(got.astype(np.float64), true)
-        return ours <= 8 * noise
+    def _is_noise(self, key, got):
+        if self.sensitivity is None:
+            self.sensitivity = noise.Sensitivity(self.c, self.ref)
+        return self.sensitivity.explains(key, got)
 
     def _differs(self, what, how):
         raise ModelError(f"the file does not compute what PyTorch computes: {what} {how}", "OT1605",
@@ -159,12 +199,18 @@ class _Check:
 
 def _distance(a, b):
     """Largest difference of finite elements, and the largest finite element of b; infinite where kinds differ."""
-    fa, fb = np.isfinite(a), np.isfinite(b)
-    if not np.array_equal(fa, fb) or not np.array_equal(a[~fb], b[~fb], equal_nan=True):
-        return float("inf"), 0.0
-    if not fb.any():
-        return 0.0, 0.0
-    return float(np.abs(a[fb].astype(np.float64) - b[fb]).max()), float(np.abs(b[fb]).max())
+    a = a.reshape(b.shape)
+    low, high = (float(v) for v in torch.aminmax(a - b))
+    if not math.isfinite(high - low):  # something is not finite
+        fa, fb = torch.isfinite(a), torch.isfinite(b)
+        if not torch.equal(fa, fb) or not np.array_equal(a[~fb].numpy(), b[~fb].numpy(), equal_nan=True):
+            return float("inf"), 0.0
+        a, b = a[fb], b[fb]
+        if not b.numel():
+            return 0.0, 0.0
+        low, high = (float(v) for v in torch.aminmax(a - b))
+    least, most = (float(v) for v in torch.aminmax(b))
+    return max(-low, high), max(-least, most)
 
 
 def _optimizer_step(optimizer, k, p, gradient):

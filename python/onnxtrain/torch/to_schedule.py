@@ -99,15 +99,14 @@ def _verified(make, optimizer, want):
         scheduler = make(trial)
         if scheduler is None:
             return None
+        if isinstance(scheduler, lr_scheduler.OneCycleLR):  # has an end, and runs wild on it
+            want = want[: max(scheduler.total_steps - scheduler.last_epoch, 1)]
         for k, row in enumerate(want):
             have = [float(g["lr"]) for g in trial.param_groups]
             if not all(math.isclose(a, b, rel_tol=2e-6, abs_tol=1e-12) for a, b in zip(have, row)):
                 return None
             if k + 1 < len(want):
-                try:
-                    scheduler.step()
-                except ValueError:  # OneCycleLR has an end
-                    break
+                scheduler.step()
         return make(optimizer)
 
 
@@ -145,6 +144,7 @@ def _restore(optimizer, info):
         state["milestones"] = Counter({int(k): v for k, v in m.items()} if isinstance(m, dict) else m)
     scheduler.__dict__.update(state)
     scheduler.optimizer = optimizer
+    lr_scheduler.LambdaLR(optimizer, lambda k: 1.0)  # makes the optimizer count its steps, as every scheduler does
     optimizer._opt_called = True
     rates = state.get("_last_lr")
     for k, g in enumerate(optimizer.param_groups):

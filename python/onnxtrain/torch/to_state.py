@@ -28,12 +28,25 @@ def torch_state_dict(model):
 def _declared(names, stored):
     """In the order of the original: what from_torch wrote down."""
     info = names.info
-    own = [*info.get("parameters", []), *info.get("buffers", [])]
+    own = _by_module(info.get("parameters", []), info.get("buffers", []))
     out = {n: stored[n] for n in own if n in stored and n not in names.temporary and n not in names.ties}
     for n, s in names.ties.items():
         if s in stored and n not in names.temporary:
             out[n] = stored[s]
     return out
+
+
+def _by_module(parameters, buffers):
+    """A module's buffers follow its parameters, as state_dict() has them."""
+    rest, out = list(buffers), []
+    owners = [n.rpartition(".")[0] for n in parameters]
+    for k, n in enumerate(parameters):
+        out.append(n)
+        if owners[k] not in owners[k + 1:]:
+            mine = [b for b in rest if b.rpartition(".")[0] == owners[k]]
+            out += mine
+            rest = [b for b in rest if b not in mine]
+    return out + rest
 
 
 def _count_batches(source, out):

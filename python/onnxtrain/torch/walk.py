@@ -3,6 +3,7 @@
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
+from . import inplace, versions
 from .emit import Value
 from .lower import TABLE, Args, Context, Unsupported, key_of
 from .obstacles import place
@@ -11,7 +12,7 @@ from .obstacles import place
 class Walk:
     def __init__(self, emitter, state, training, obstacles):
         self.e, self.state, self.training, self.obstacles = emitter, state, training, obstacles
-        self.env = {}
+        self.env, self.changed = {}, {}
 
     def run(self, graph, input_values):
         """Lowers the graph; gives (user outputs, {buffer name: new value}). `input_values`: Values of the flat inputs."""
@@ -23,7 +24,7 @@ class Walk:
             elif n.op == "get_attr":
                 self.env[n] = getattr(graph.program.graph_module, n.target, None)
             elif n.op == "call_function":
-                self._call(n)
+                self._call(n, graph.program.graph_module)
             elif n.op == "output":
                 return self._outputs(n, graph.signature)
         raise AssertionError("a graph without output")
@@ -42,13 +43,38 @@ class Walk:
         self.obstacles.add(f"an input of kind {spec.kind} ({spec.target})")
         return None
 
-    def _call(self, n):
-        key = key_of(n.target)
+    def _region(self, n, gm):
+        """A part under torch.no_grad() (or enable_grad) that torch.export keeps as a graph of its own."""
+        enabled, sub = n.args[0], getattr(gm, n.args[1].target)
+        inner = Walk(self.e, self.state, self.training, self.obstacles)
+        given = iter(n.args[2:])
+        for k in sub.graph.nodes:
+            if k.op == "placeholder":
+                a = next(given)
+                inner.env[k] = self.env[a] if isinstance(a, torch.fx.Node) else a
+            elif k.op == "get_attr":
+                inner.env[k] = getattr(sub, k.target, None)
+            elif k.op == "call_function":
+                inner._call(k, sub)
+            elif k.op == "output":
+                out = [inner.env[a] if isinstance(a, torch.fx.Node) else a for a in k.args[0]]
+        if not enabled:
+            self.e.hint = n.name
+            stop = Context(self.e, n, self.training)
+            out = [stop.detach(v) if isinstance(v, Value) else v for v in out]
+        self.env[n] = out
+
+    def _call(self, n, gm):
+        if versions.is_grad_mode_region(n.target):
+            self._region(n, gm)
+            return
+        key = inplace.plain_name(n.target) or key_of(n.target)
         if key == "_operator.getitem":
             source, index = self.env[n.args[0]], n.args[1]
             value = source[index] if isinstance(source, (tuple, list)) and index < len(source) else None
             self.env[n] = self._typed(n, value) if value is not None else None
             return
+        changed = inplace.changed_arguments(n)
         f = TABLE.get(key)
         if f is None:
             self.obstacles.add(f"the operator {key} has no form in ONNX here", place(n))
@@ -62,7 +88,20 @@ class Walk:
         except Unsupported as e:
             self.obstacles.add(f"{key}: {e}", place(n))
             result = self._placeholder_result(n)
+        if key == "aten.batch_norm" and isinstance(result, tuple):  # training: y and, last, the new running statistics
+            for (_, node), value in zip(changed, result[3:]):
+                self._change(node, value)
+            result = result[0]
         self.env[n] = self._typed(n, result)
+        if inplace.plain_name(n.target) is not None:
+            for _, node in changed:
+                self._change(node, self.env[n])
+
+    def _change(self, node, value):
+        """From here on `node` reads as `value`; of a buffer that is its value after the step."""
+        self.env[node] = Value(value.name, self.env[node].dtype, self.env[node].shape)
+        if node.op == "placeholder":
+            self.changed[node.name] = self.env[node]
 
     def _get(self, n):
         return self.env[n]
@@ -107,8 +146,24 @@ class Walk:
             elif spec.kind == OutputKind.BUFFER_MUTATION:
                 buffers[self.state.name_of(spec.target)] = value
             elif spec.kind == OutputKind.USER_INPUT_MUTATION:
-                self.obstacles.add(f"forward changes its input '{spec.target}' in place", fix="work on a copy: x = x.clone()")
+                self._refuse_input(spec.target)
             else:
-                self.obstacles.add(f"forward changes the parameter '{spec.target}' in place",
-                                   fix="compute with a changed copy, or keep the value in a buffer")
+                self._refuse_parameter(str(spec.target))
+        for spec in signature.input_specs:
+            value = self.changed.get(getattr(spec.arg, "name", None))
+            if value is None:
+                continue
+            if spec.kind == InputKind.BUFFER:
+                buffers[self.state.name_of(spec.target)] = value
+            elif spec.kind == InputKind.PARAMETER:
+                self._refuse_parameter(spec.target)
+            elif spec.kind == InputKind.USER_INPUT:
+                self._refuse_input(spec.arg.name)
         return outputs, buffers
+
+    def _refuse_input(self, name):
+        self.obstacles.add(f"forward changes an input in place ({name})", fix="work on a copy: x = x.clone()")
+
+    def _refuse_parameter(self, name):
+        self.obstacles.add(f"forward changes the parameter '{name.removeprefix('module.')}' in place",
+                           fix="compute with a changed copy, or keep the value in a buffer")

@@ -1,191 +1,16 @@
 // Convolution chunks over oneDNN primitives.
 #include "kernels/onednn/conv.hpp"
 
-#include <cstring>
+#include <algorithm>
 
 #include "core/error.hpp"
 #include "core/tensor.hpp"
-#include "kernels/onednn/common.hpp"
+#include "kernels/onednn/conv_variant.hpp"
 
 namespace onnxtrain::onednn {
 
-namespace {
-
 using dnnl::memory;
 using kernels::ConvShape;
-using Dims = memory::dims;
-
-memory::format_tag plain_tag(size_t rank) {
-  constexpr memory::format_tag tags[] = {memory::format_tag::undef, memory::format_tag::a,
-                                         memory::format_tag::ab,    memory::format_tag::abc,
-                                         memory::format_tag::abcd,  memory::format_tag::abcde,
-                                         memory::format_tag::abcdef};
-  return tags[rank];
-}
-memory::desc any(const Dims& d) { return {d, memory::data_type::f32, memory::format_tag::any}; }
-memory::desc plain(const Dims& d) { return {d, memory::data_type::f32, plain_tag(d.size())}; }
-
-memory::desc dense_last(const Dims& d) {
-  constexpr memory::format_tag tags[] = {memory::format_tag::acb, memory::format_tag::acdb,
-                                         memory::format_tag::acdeb};
-  return {d, memory::data_type::f32, tags[d.size() - 3]};
-}
-
-// A chunk of a row-major [N, channels, spatial...] tensor: rows of the batch keep their full
-// stride. last: of a [N, spatial..., channels] tensor, pixels keep theirs.
-memory::desc chunk_of(Dims d, int64_t all_channels, bool last) {
-  if (last && d[1] == all_channels) return dense_last(d);
-  if (last) {
-    Dims strides(d.size());
-    int64_t s = all_channels;
-    for (size_t k = d.size(); k-- > 2;) {
-      strides[k] = s;
-      s *= d[k];
-    }
-    strides[0] = s;
-    strides[1] = 1;
-    return {d, memory::data_type::f32, strides};
-  }
-  Dims strides(d.size());
-  int64_t s = 1;
-  for (size_t k = d.size(); k-- > 1;) {
-    strides[k] = s;
-    s *= d[k];
-  }
-  strides[0] = d[1] == all_channels || d[0] == 1 ? s : s / d[1] * all_channels;
-  return {d, memory::data_type::f32, strides};
-}
-
-Dims activations(int64_t n, int64_t c, const std::vector<int64_t>& spatial) {
-  Dims d{n, c};
-  d.insert(d.end(), spatial.begin(), spatial.end());
-  return d;
-}
-
-Dims weight_dims(const ConvShape& s) {
-  Dims d;
-  if (s.groups > 1) d.push_back(s.groups);
-  d.push_back(s.out_per_group());
-  d.push_back(s.in_per_group());
-  d.insert(d.end(), s.window.kernel.begin(), s.window.kernel.end());
-  return d;
-}
-
-// One shape of chunk: the primitive's description and the formats it wants.
-struct Variant {
-  int64_t images = 0;
-  memory::desc src, weights, dst, scratch;
-  dnnl::primitive primitive;
-  std::string name;
-};
-
-struct Geometry {
-  Dims strides, dilations, begin, end;
-  explicit Geometry(const kernels::Window& w) : strides(w.strides), begin(w.pads_begin) {
-    for (size_t d = 0; d < w.dims(); ++d) {
-      dilations.push_back(w.dilations[d] - 1);
-      // the padding that the last window really uses
-      int64_t reach = (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
-      end.push_back(std::max<int64_t>(0, reach - w.in[d] - w.pads_begin[d]));
-    }
-  }
-};
-
-template <class Pd>
-void keep(Variant& v, const Pd& pd) {
-  v.scratch = pd.scratchpad_desc();
-  v.name = pd.impl_info_str();
-}
-
-// last: with channels last; otherwise oneDNN chooses.
-Variant make_variant(const ConvShape& s, ConvPass pass, bool bias, bool last,
-                     const memory::desc* weights) {
-  Variant v;
-  v.images = s.batch;
-  auto format = last ? dense_last : any;
-  memory::desc src = format(activations(s.batch, s.in_channels, s.window.in));
-  memory::desc dst = format(activations(s.batch, s.out_channels, s.window.out));
-  memory::desc w = weights ? *weights : any(weight_dims(s));
-  memory::desc b = bias ? plain({s.out_channels}) : memory::desc();
-  Geometry g(s.window);
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  auto algo = dnnl::algorithm::convolution_direct;
-  dnnl::convolution_forward::primitive_desc forward(
-      cpu(), dnnl::prop_kind::forward_training, algo, src, w,
-      pass == ConvPass::kForward ? b : memory::desc(), dst, g.strides, g.dilations, g.begin, g.end,
-      attr);
-  if (pass == ConvPass::kForward) {
-    v.src = forward.src_desc(), v.weights = forward.weights_desc(), v.dst = forward.dst_desc();
-    v.primitive = dnnl::convolution_forward(forward);
-    keep(v, forward);
-  } else if (pass == ConvPass::kGradX) {
-    dnnl::convolution_backward_data::primitive_desc pd(cpu(), algo, src, w, dst, g.strides,
-                                                       g.dilations, g.begin, g.end, forward, attr);
-    v.src = pd.diff_src_desc(), v.weights = pd.weights_desc(), v.dst = pd.diff_dst_desc();
-    v.primitive = dnnl::convolution_backward_data(pd);
-    keep(v, pd);
-  } else {
-    dnnl::convolution_backward_weights::primitive_desc pd(
-        cpu(), algo, src, w, dst, g.strides, g.dilations, g.begin, g.end, forward, attr);
-    v.src = pd.src_desc(), v.weights = pd.diff_weights_desc(), v.dst = pd.diff_dst_desc();
-    v.primitive = dnnl::convolution_backward_weights(pd);
-    keep(v, pd);
-  }
-  return v;
-}
-
-bool by_reference(const Variant& v) { return v.name.find("ref") != std::string::npos; }
-
-// With channels last where oneDNN has a fast kernel for it, otherwise as it likes best.
-Variant make_best(const ConvShape& s, ConvPass pass, bool bias, bool* last,
-                  const memory::desc* weights) {
-  if (*last) {
-    try {
-      Variant v = make_variant(s, pass, bias, true, weights);
-      if (!by_reference(v)) return v;
-    } catch (const dnnl::error&) {
-      // there is another way
-    }
-    *last = false;
-  }
-  return make_variant(s, pass, bias, false, weights);
-}
-
-// How the problem is cut; depends on the problem only.
-struct Cut {
-  int64_t images;  // per chunk
-  int64_t chunks, parts;
-};
-
-Cut choose_cut(const ConvShape& s, ConvPass pass) {
-  double weights = double(s.out_channels) * double(s.in_per_group()) * double(s.window.taps());
-  double flops = 2.0 * double(s.batch) * double(s.window.out_size()) * weights;
-  double moved = double(s.batch) * (double(s.in_channels) * double(s.window.in_size()) +
-                                    double(s.out_channels) * double(s.window.out_size()));
-  // channels that a part may divide: whole groups, or blocks of 8 that vectors are made of
-  int64_t split =
-      s.groups > 1 ? s.groups : (pass == ConvPass::kGradX ? s.in_channels : s.out_channels);
-  int64_t unit = s.groups > 1 && s.out_per_group() >= 8 ? 1 : 8;
-  auto parts_for = [&](int64_t chunks) {
-    int64_t parts = 1;
-    for (int64_t p : {2, 4, 8})
-      if (split % (p * unit) == 0 && chunks * p <= 8 && flops / double(chunks * p) > 2e6) parts = p;
-    return parts;
-  };
-  bool gradient_of_weights = pass == ConvPass::kGradW;
-  // every batch chunk of a weight gradient costs one more set of weights: large ones are cut by
-  // channels
-  if (gradient_of_weights && 2 * weights > moved)
-    if (int64_t parts = parts_for(1); parts >= 4) return {s.batch, 1, parts};
-  int64_t most = gradient_of_weights ? 8 : 16;
-  int64_t chunks = std::clamp<int64_t>(int64_t(flops / 2e6), 1, std::min(most, s.batch));
-  int64_t images = (s.batch + chunks - 1) / chunks;
-  chunks = (s.batch + images - 1) / images;
-  return {images, chunks, chunks < 4 ? parts_for(chunks) : 1};
-}
-
-}  // namespace
 
 struct ConvPlan::Impl {
   struct SlotCalls {
@@ -194,14 +19,23 @@ struct ConvPlan::Impl {
   ConvShape full, part;  // part: of one channel part, batch = images of a whole chunk
   ConvPass pass;
   bool with_bias, last;
+  bool fast_last;  // oneDNN has a fast kernel for channels last
   Cut cut;
-  std::vector<Variant> variants;                // whole chunk, then the shorter last one if any
+  struct Task {
+    size_t variant;
+    int64_t chunk, part, image;
+    int64_t src_row, dst_row;  // of the first spatial dimension
+  };
+  std::vector<Variant> variants;  // one per shape of chunk
+  std::vector<Task> tasks;
   std::vector<std::vector<SlotCalls>> calls;    // [variant][slot]
   std::vector<std::vector<Call>> weight_calls;  // [variant (weight gradient) or 0][slot]
   Slots slots;
   size_t src_bytes = 0, dst_bytes = 0, scratch_bytes = 0, weight_bytes = 0, partial_bytes = 0;
   bool same_weights = false;  // oneDNN takes the weights as they are
   std::shared_ptr<void> fixed;
+  int64_t piece_channels = 0;
+  std::vector<Call> pieces;  // reorders of the weights in pieces; empty: as a whole
 
   explicit Impl(int threads) : slots(threads) {}
 
@@ -242,19 +76,48 @@ struct ConvPlan::Impl {
     return {d, memory::data_type::f32, strides};
   }
 
+  void make_tasks();
+  size_t variant_for(const ConvShape& s);
   void prepare();
   void prepare_weights();
+  void split_weights();
   void convert_weights(const float* w, char* to, ThreadPool* pool);
-  void task(const ConvArgs& a, int64_t t, const char* weights, char* slot_area);
+  void task(const ConvArgs& a, const Task& t, const char* weights, char* slot_area);
   void add_bias(const float* bias, int64_t images, float* to) const;
   void add_partials(const char* partials, float* out, ThreadPool& pool) const;
 };
 
+size_t ConvPlan::Impl::variant_for(const ConvShape& s) {
+  for (size_t k = 0; k < variants.size(); ++k) {
+    const ConvShape& v = variants[k].shape;
+    if (v.batch == s.batch && v.window.in == s.window.in && v.window.out == s.window.out &&
+        v.window.pads_begin == s.window.pads_begin)
+      return k;
+  }
+  const memory::desc* weights =
+      variants.empty() || gradient_of_weights() ? nullptr : &variants[0].weights;
+  variants.push_back(make_variant(s, pass, with_bias, &fast_last, weights));
+  return variants.size() - 1;
+}
+
+void ConvPlan::Impl::make_tasks() {
+  for (int64_t chunk = 0; chunk < cut.chunks; ++chunk)
+    for (int64_t r = 0; r < cut.rows; ++r) {
+      int64_t image = chunk * cut.images, rows = full.window.out[0];
+      ConvShape s = part;
+      s.batch = std::min(cut.images, full.batch - image);
+      int64_t begin = r * rows / cut.rows, from = 0;
+      if (cut.rows > 1) s = row_block(s, begin, (r + 1) * rows / cut.rows, &from);
+      size_t v = variant_for(s);
+      for (int64_t q = 0; q < cut.parts; ++q) tasks.push_back({v, chunk, q, image, from, begin});
+    }
+}
+
 void ConvPlan::Impl::prepare() {
   for (const Variant& v : variants) {
-    memory::desc src =
-        chunk_of(activations(v.images, part.in_channels, part.window.in), full.in_channels, last);
-    memory::desc dst = chunk_of(activations(v.images, part.out_channels, part.window.out),
+    memory::desc src = chunk_of(activations(v.shape.batch, part.in_channels, v.shape.window.in),
+                                full.in_channels, last);
+    memory::desc dst = chunk_of(activations(v.shape.batch, part.out_channels, v.shape.window.out),
                                 full.out_channels, last);
     std::vector<SlotCalls> list;
     for (int k = 0; k < slots.count(); ++k) {
@@ -294,9 +157,39 @@ void ConvPlan::Impl::prepare_weights() {
     weight_calls.push_back(std::move(list));
     if (!gradient_of_weights()) break;  // all variants take the same format
   }
+  if (!gradient_of_weights() && !same_weights && cut.parts == 1 && full.groups == 1)
+    split_weights();
+}
+
+// The weights of an uncut convolution in pieces of whole blocks of output channels, for several
+// threads.
+void ConvPlan::Impl::split_weights() {
+  Dims d = weight_dims(full), at(d.size(), 0), size = d;
+  if (kernels::Window::product(d) < 65536) return;
+  const memory::desc& to = variants[0].weights;
+  int64_t block = 1;
+  for (int k = 0; k < to.get_inner_nblks(); ++k)
+    if (to.get_inner_idxs()[size_t(k)] == 0) block *= to.get_inner_blks()[size_t(k)];
+  piece_channels = (d[0] / 8 + block) / block * block;
+  try {
+    for (; at[0] < d[0]; at[0] += piece_channels) {
+      size[0] = std::min(piece_channels, d[0] - at[0]);
+      pieces.push_back(make_reorder(plain(size), to.submemory_desc(size, at)));
+    }
+  } catch (const dnnl::error&) {
+    pieces.clear();
+  }
 }
 
 void ConvPlan::Impl::convert_weights(const float* w, char* to, ThreadPool* pool) {
+  if (pool && !pieces.empty()) {
+    int64_t size = piece_channels * full.in_channels * full.window.taps();
+    pool->run(int64_t(pieces.size()), [&](int64_t k) {
+      SingleThread single;
+      pieces[size_t(k)].run({w + k * size, to});
+    });
+    return;
+  }
   auto one = [&](int64_t q) {
     SingleThread single;
     int slot = slots.take();
@@ -325,19 +218,23 @@ void ConvPlan::Impl::add_bias(const float* bias, int64_t images, float* to) cons
     }
 }
 
-void ConvPlan::Impl::task(const ConvArgs& a, int64_t t, const char* weights, char* slot_area) {
+void ConvPlan::Impl::task(const ConvArgs& a, const Task& t, const char* weights, char* slot_area) {
   SingleThread single;
-  int64_t chunk = t / cut.parts, q = t % cut.parts, n = chunk * cut.images;
-  size_t v = variants.size() > 1 && chunk == cut.chunks - 1 ? 1 : 0;
+  int64_t q = t.part;
+  size_t v = t.variant;
   int slot = slots.take();
   SlotCalls& c = calls[v][size_t(slot)];
   char* area = slot_area + size_t(slot) * slot_bytes();
   char *src = area, *dst = src + src_bytes, *scratch = dst + dst_bytes,
        *dw = scratch + scratch_bytes;
-  int64_t src_at = n * full.in_channels * full.window.in_size() +
-                   src_channel(q) * (last ? 1 : full.window.in_size());
-  int64_t dst_at = n * full.out_channels * full.window.out_size() +
-                   dst_channel(q) * (last ? 1 : full.window.out_size());
+  auto offset = [&](const std::vector<int64_t>& spatial, int64_t channels, int64_t channel,
+                    int64_t row) {
+    int64_t plane = kernels::Window::product(spatial);
+    return t.image * channels * plane + channel * (last ? 1 : plane) +
+           row * (plane / spatial[0]) * (last ? channels : 1);
+  };
+  int64_t src_at = offset(full.window.in, full.in_channels, src_channel(q), t.src_row);
+  int64_t dst_at = offset(full.window.out, full.out_channels, dst_channel(q), t.dst_row);
   const float* bias = a.bias ? a.bias + dst_channel(q) : nullptr;
   auto through = [](Call& reorder, const float* from, char* to) -> const void* {
     if (!reorder) return from;
@@ -361,11 +258,11 @@ void ConvPlan::Impl::task(const ConvArgs& a, int64_t t, const char* weights, cha
     void* s = c.src ? static_cast<void*>(src) : a.out + src_at;
     c.main.run({s, w, d, scratch});
     if (c.src) c.src.run({src, a.out + src_at});
-    if (a.bias) add_bias(a.bias + src_channel(q), variants[v].images, a.out + src_at);
+    if (a.bias) add_bias(a.bias + src_channel(q), variants[v].shape.batch, a.out + src_at);
   } else {
     const void* s = through(c.src, a.x + src_at, src);
     const void* d = through(c.dst, a.dy + dst_at, dst);
-    char* base = cut.chunks > 1 ? const_cast<char*>(weights) + size_t(chunk) * partial_bytes
+    char* base = cut.chunks > 1 ? const_cast<char*>(weights) + size_t(t.chunk) * partial_bytes
                                 : reinterpret_cast<char*>(a.out);
     float* to = reinterpret_cast<float*>(base) + weight_offset(q);
     Call& back = weight_calls[v][size_t(slot)];
@@ -405,8 +302,8 @@ std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass, 
   impl->full = shape;
   impl->pass = pass;
   impl->with_bias = with_bias;
-  impl->last = channels_last;
-  impl->cut = choose_cut(shape, pass);
+  impl->last = impl->fast_last = channels_last;
+  impl->cut = choose_cut(shape, pass, channels_last);
   impl->part = shape;
   impl->part.batch = impl->cut.images;
   int64_t parts = impl->cut.parts;
@@ -420,18 +317,8 @@ std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass, 
     impl->part.out_channels /= parts;
   }
   try {
-    bool last = channels_last;
-    impl->variants.push_back(make_best(impl->part, pass, with_bias, &last, nullptr));
-    if (by_reference(impl->variants[0]))
-      return refuse("oneDNN has only its reference here");
-    int64_t rest = shape.batch - (impl->cut.chunks - 1) * impl->cut.images;
-    if (rest != impl->cut.images) {
-      ConvShape tail = impl->part;
-      tail.batch = rest;
-      impl->variants.push_back(make_variant(
-          tail, pass, with_bias, last,
-          pass == ConvPass::kGradW ? nullptr : &impl->variants[0].weights));
-    }
+    impl->make_tasks();
+    if (impl->variants[0].by_reference()) return refuse("oneDNN has only its reference here");
     impl->prepare();
   } catch (const dnnl::error& e) {
     return refuse(cat("oneDNN: ", e.what()));
@@ -460,13 +347,14 @@ void ConvPlan::run(const ConvArgs& args, void* workspace, ThreadPool& pool) {
     else if (!m.same_weights)
       m.convert_weights(args.w, weights, &pool);
   }
-  pool.run(m.cut.chunks * m.cut.parts, [&](int64_t t) { m.task(args, t, weights, slot_area); });
+  pool.run(int64_t(m.tasks.size()),
+           [&](int64_t t) { m.task(args, m.tasks[size_t(t)], weights, slot_area); });
   if (m.gradient_of_weights() && m.cut.chunks > 1) m.add_partials(weights, args.out, pool);
 }
 
 std::string ConvPlan::describe() const {
   return cat(impl_->variants[0].name, ", ", impl_->cut.chunks, " chunks of ", impl_->cut.images,
-             " images, ", impl_->cut.parts, " parts");
+             " images, ", impl_->cut.parts, " parts, ", impl_->cut.rows, " blocks of rows");
 }
 
 }  // namespace onnxtrain::onednn

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/ref/recurrent_detail.hpp"
+#include "kernels/simd/lstm.hpp"
 #include "kernels/simd/vmath.hpp"
 
 namespace onnxtrain::kernels {
@@ -18,11 +19,13 @@ struct RecurrentPlan<T>::Impl {
   Rows rows;
   Product<T> input, state, candidate;  // X W^T; H R^T (GRU: of z and r); (r.H) Rh^T
   bool two_products;                   // GRU with the reset before the product
+  bool usual;                          // the cell of simd/lstm.hpp
   size_t product_bytes = 0, packed_bytes = 0, packed2_bytes = 0;
 
   explicit Impl(const RecurrentShape& shape) : s(shape), columns(shape), rows(shape) {
     int64_t h = s.hidden, g = s.gates();
     two_products = s.cell == Cell::kGru && !s.linear_before_reset;
+    usual = usual_lstm<T>(s);
     simd::GemmDesc d;
     d.m = s.rows(), d.n = g * h, d.k = s.inputs, d.trans_b = true;
     d.lda = s.inputs, d.ldb = s.inputs, d.ldc = g * h;
@@ -114,6 +117,8 @@ struct RecurrentPlan<T>::Impl {
   // `z` holds the product with the state and is written over.
   void lstm_row(const CellActivation* f, const T* x, T* z, const T* p, T* h, T* c, T* save) const {
     int64_t n = s.hidden;
+    if constexpr (std::is_same_v<T, float>)
+      if (usual && !p) return simd::lstm_cell(x, z, h, c, save, n);
     add_to(z, x, 4 * n);
     T *i = z, *o = z + n, *forget = z + 2 * n, *g = z + 3 * n;
     for (int64_t j = 0; j < n && p; ++j) i[j] += p[j] * c[j], forget[j] += p[2 * n + j] * c[j];

@@ -85,6 +85,19 @@ inline bool keeps_inputs(const RecurrentShape& s) {
   return false;
 }
 
+// The cell that kernels/simd/lstm.hpp computes, when there are no peepholes.
+template <class T>
+bool usual_lstm(const RecurrentShape& s) {
+  if (!std::is_same_v<T, float> || s.cell != Cell::kLstm || s.input_forget || s.clip > 0)
+    return false;
+  for (int d = 0; d < s.directions; ++d) {
+    const auto& a = s.activations[size_t(d)];
+    if (a[0].fn != CellFn::kSigmoid || a[1].fn != CellFn::kTanh || a[2].fn != CellFn::kTanh)
+      return false;
+  }
+  return true;
+}
+
 // Columns of a saved row, in units of hidden: gates after their activation, the state before the
 // step, and per cell: LSTM c before, c after, h(c after); GRU what reset acts on. Gate inputs last.
 struct SavedColumns {

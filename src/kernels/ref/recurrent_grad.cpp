@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/ref/recurrent_detail.hpp"
+#include "kernels/simd/lstm.hpp"
 
 namespace onnxtrain::kernels {
 
@@ -12,7 +13,7 @@ struct RecurrentGradPlan<T>::Impl {
   RecurrentShape s;
   SavedColumns columns;
   Rows rows;
-  bool two_products;
+  bool two_products, usual;                 // usual: the cell of simd/lstm.hpp
   int64_t width;                            // of a row of gate gradients, in units of hidden
   Product<T> to_state, to_reset;            // dz R; dzh Rh
   Product<T> to_x, to_w, to_r, to_r_reset;  // over all steps
@@ -21,6 +22,7 @@ struct RecurrentGradPlan<T>::Impl {
   explicit Impl(const RecurrentShape& shape) : s(shape), columns(shape), rows(shape) {
     int64_t h = s.hidden, g = s.gates();
     two_products = s.cell == Cell::kGru && !s.linear_before_reset;
+    usual = usual_lstm<T>(s);
     // a GRU row ends with the gradient of the candidate's recurrent part
     width = s.cell == Cell::kGru ? 4 : g;
     int64_t saved = columns.width * h, ld = width * h;
@@ -93,6 +95,8 @@ struct RecurrentGradPlan<T>::Impl {
   void lstm_row(const CellActivation* f, const T* save, const T* p, const T* dh, T* dc,
                 T* dz) const {
     int64_t n = s.hidden;
+    if constexpr (std::is_same_v<T, float>)
+      if (usual && !p) return simd::lstm_cell_grad(save, dh, dc, dz, n);
     const T* e = save + columns.extra * n;
     for (int64_t j = 0; j < n; ++j) {
       T i = save[j], o = save[n + j], fg = save[2 * n + j], g = save[3 * n + j];
@@ -187,6 +191,7 @@ struct RecurrentGradPlan<T>::Impl {
           if (active(b)) gru_reset(f, save_of(b), m.reset + b * h, m.dh + b * h, dz_of(b));
       });
     }
+    if (!gru && !a.lengths) return to_state.run(pool, dz0, r, m.dh, m.space);
     to_state.run(pool, dz0, r, m.dh_prev, m.space);
     for (int64_t b = 0; b < s.batch; ++b) {
       if (!active(b)) continue;
@@ -216,19 +221,21 @@ struct RecurrentGradPlan<T>::Impl {
       std::copy_n(from + b * s.hidden, s.hidden, to + state_at(d, b));
   }
 
+  static constexpr int64_t kBiasColumns = 64;
   // Bias: sums over rows, in their order; columns are independent.
   void bias_grad(const T* dz, T* db, ThreadPool& pool) const {
     int64_t h = s.hidden, g = s.gates(), ld = width * h, n = g * h;
-    parallel_for(pool, n, 64, [&](int64_t j0, int64_t j1) {
-      for (int64_t j = j0; j < j1; ++j) db[j] = db[n + j] = 0;
-      bool apart = s.cell == Cell::kGru;
+    parallel_for(pool, n, kBiasColumns, [&](int64_t j0, int64_t j1) {
+      T sum[kBiasColumns] = {}, apart[kBiasColumns] = {};
+      const int64_t count = j1 - j0;
+      const bool gru = s.cell == Cell::kGru;  // the candidate's recurrent part has its own gradient
       for (int64_t row = 0; row < s.rows(); ++row) {
-        const T* z = dz + row * ld;
-        for (int64_t j = j0; j < j1; ++j) {
-          db[j] += z[j];
-          db[n + j] += apart && j >= 2 * h ? z[j + h] : z[j];
-        }
+        const T* z = dz + row * ld + j0;
+        for (int64_t j = 0; j < count; ++j) sum[j] += z[j];
+        for (int64_t j = 0; gru && j < count; ++j) apart[j] += z[j0 + j >= 2 * h ? j + h : j];
       }
+      std::copy_n(sum, count, db + j0);
+      std::copy_n(gru ? apart : sum, count, db + n + j0);
     });
   }
 

@@ -2,6 +2,8 @@
 // down the rows, which are in the cache; maps go along the rows.
 #include "kernels/simd/channel_norm_kernels.hpp"
 
+#include <algorithm>
+
 #include "kernels/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/simd/channel_norm_kernels.cpp"
@@ -31,8 +33,7 @@ HWY_INLINE V activated(V v, V low, V high) {
 template <NormAct A>
 HWY_INLINE V let_through(V z, V low, V high, V g) {
   if constexpr (A == NormAct::kRelu) return hn::IfThenElseZero(z > hn::Zero(D()), g);
-  if constexpr (A == NormAct::kClip)
-    return hn::IfThenElseZero(hn::And(z >= low, z <= high), g);
+  if constexpr (A == NormAct::kClip) return hn::IfThenElseZero(hn::And(z >= low, z <= high), g);
   return g;
 }
 
@@ -47,6 +48,9 @@ HWY_INLINE void channel_groups(int64_t channels, F f) {
   for (; c + lanes <= channels; c += lanes) f(WholeIo(), c, std::integral_constant<int, 1>());
   if (c < channels) f(PartIo(channels - c), c, std::integral_constant<int, 1>());
 }
+
+// Sums go over blocks of rows and then over blocks: as exact as a sum in several accumulators.
+constexpr int64_t kBlock = 8;
 
 void statistics(int64_t rows, int64_t channels, const float* x, float* mean, float* squares) {
   const int64_t lanes = int64_t(hn::Lanes(D()));
@@ -63,13 +67,18 @@ void statistics(int64_t rows, int64_t channels, const float* x, float* mean, flo
       m[k] = hn::Mul(sum[k], inverse);
       sq[k] = left[k] = hn::Zero(D());
     }
-    for (int64_t r = 0; r < rows; ++r)
+    for (int64_t from = 0; from < rows; from += kBlock) {
+      V block[n];
+      for (int k = 0; k < n; ++k) block[k] = hn::Zero(D());
+      for (int64_t r = from; r < std::min(rows, from + kBlock); ++r)
 #pragma GCC unroll 4
-      for (int k = 0; k < n; ++k) {
-        const V d = hn::Sub(io.load(x + r * channels + c + k * lanes), m[k]);
-        sq[k] = hn::MulAdd(d, d, sq[k]);
-        left[k] = hn::Add(left[k], d);
-      }
+        for (int k = 0; k < n; ++k) {
+          const V d = hn::Sub(io.load(x + r * channels + c + k * lanes), m[k]);
+          block[k] = hn::MulAdd(d, d, block[k]);
+          left[k] = hn::Add(left[k], d);
+        }
+      for (int k = 0; k < n; ++k) sq[k] = hn::Add(sq[k], block[k]);
+    }
     for (int k = 0; k < n; ++k) {  // what is left of the first moment corrects the mean
       const V more = hn::Mul(left[k], inverse);
       io.store(hn::Add(m[k], more), mean + c + k * lanes);
@@ -122,20 +131,28 @@ HWY_INLINE void grad_sums_as(int64_t rows, int64_t channels, const NormGrad& n, 
         b[k] = io.load(n.b + c + k * lanes);
       }
     }
-    for (int64_t r = 0; r < rows; ++r)
+    for (int64_t from = 0; from < rows; from += kBlock) {
+      V sums[num], dots[num];
+      for (int k = 0; k < num; ++k) sums[k] = dots[k] = hn::Zero(D());
+      for (int64_t r = from; r < std::min(rows, from + kBlock); ++r)
 #pragma GCC unroll 4
-      for (int k = 0; k < num; ++k) {
-        const int64_t at = r * channels + c + k * lanes;
-        const V x = io.load(n.x + at);
-        V v = io.load(n.dy + at);
-        if constexpr (A != NormAct::kNone) {
-          const V z = kFromY ? io.load(n.y + at) : hn::MulAdd(x, a[k], b[k]);
-          v = let_through<A>(z, low, high, v);
+        for (int k = 0; k < num; ++k) {
+          const int64_t at = r * channels + c + k * lanes;
+          const V x = io.load(n.x + at);
+          V v = io.load(n.dy + at);
+          if constexpr (A != NormAct::kNone) {
+            const V z = kFromY ? io.load(n.y + at) : hn::MulAdd(x, a[k], b[k]);
+            v = let_through<A>(z, low, high, v);
+          }
+          if (g) io.store(v, g + at);
+          sums[k] = hn::Add(sums[k], v);
+          dots[k] = hn::MulAdd(v, hn::Sub(x, m[k]), dots[k]);
         }
-        if (g) io.store(v, g + at);
-        s[k] = hn::Add(s[k], v);
-        t[k] = hn::MulAdd(v, hn::Sub(x, m[k]), t[k]);
+      for (int k = 0; k < num; ++k) {
+        s[k] = hn::Add(s[k], sums[k]);
+        t[k] = hn::Add(t[k], dots[k]);
       }
+    }
     for (int k = 0; k < num; ++k) {
       io.store(s[k], sum + c + k * lanes);
       io.store(t[k], dot + c + k * lanes);

@@ -25,7 +25,7 @@ std::array<int64_t, 3> padded(const std::vector<int64_t>& v, int64_t with) {
 }  // namespace
 
 bool ConvGradW::fits(const kernels::ConvShape& s) {
-  return s.groups == 1 && s.in_channels >= 6 && s.out_channels >= 8 && s.window.dims() <= 3;
+  return s.groups == 1 && s.in_channels >= 8 && s.out_channels >= 6 && s.window.dims() <= 3;
 }
 
 ConvGradW::ConvGradW(const kernels::ConvShape& s)
@@ -40,8 +40,9 @@ ConvGradW::ConvGradW(const kernels::ConvShape& s)
       pads_(padded(s.window.pads_begin, 0)) {
   const GradWKernels& k = grad_w_kernels();
   taps_ = kernel_[0] * kernel_[1] * kernel_[2];
-  tiles_ = up(in_channels_, k.mr);
-  panels_ = up(out_channels_, k.nr);
+  tiles_ = up(out_channels_, k.mr);
+  panels_ = up(in_channels_, k.nr);
+  if (choose_direct()) return;
   int64_t rows = out_[0] * out_[1], x_rows = in_[0] * in_[1];
   int64_t per_pixel = (in_channels_ + out_channels_ + 32) * int64_t(sizeof(float));
   int64_t image = std::max(x_rows * in_[2], rows * out_[2]) * per_pixel;
@@ -58,18 +59,31 @@ ConvGradW::ConvGradW(const kernels::ConvShape& s)
   }
   // at least 16 tasks where there is enough to do
   while (taps_ * parts_m_ * parts_c_ < 16) {
-    if (parts_m_ < panels_ && (panels_ / parts_m_ >= 4 || parts_c_ * 2 > tiles_))
-      parts_m_ = std::min(panels_, parts_m_ * 2);
-    else if (parts_c_ * 2 <= tiles_)
+    bool can_m = parts_m_ * 2 <= tiles_, can_c = parts_c_ * 2 <= panels_;
+    if (can_c && (panels_ / parts_c_ >= 4 || !can_m))
       parts_c_ *= 2;
-    else if (parts_m_ < panels_)
-      parts_m_ = std::min(panels_, parts_m_ * 2);
+    else if (can_m)
+      parts_m_ *= 2;
     else
       break;
   }
-  workspace_ = sizeof(float) * size_t(x_capacity_ * tiles_ * k.mr + 64 +
-                                      dy_capacity_ * panels_ * k.nr + 64 +
-                                      taps_ * in_channels_ * panels_ * k.nr);
+  workspace_ =
+      sizeof(float) * size_t(x_capacity_ * panels_ * k.nr + 64 + dy_capacity_ * tiles_ * k.mr + 64 +
+                             taps_ * out_channels_ * panels_ * k.nr);
+}
+
+// A product over all pixels as they lie, when its result is small and one of the channel counts is
+// a multiple of the tile's width.
+bool ConvGradW::choose_direct() {
+  const GradWKernels& k = grad_w_kernels();
+  int64_t pixels = batch_ * out_[0] * out_[1] * out_[2];
+  bool same = taps_ == 1 && in_ == out_ && strides_ == Dims{1, 1, 1} && pads_ == Dims{0, 0, 0};
+  if (!same || in_channels_ * out_channels_ > 32768 || pixels < 1024) return false;
+  direct_swapped_ = in_channels_ % k.nr != 0;
+  if (direct_swapped_ && out_channels_ % k.nr != 0) return false;
+  direct_parts_ = std::clamp<int64_t>(pixels / 512, 2, 16);
+  workspace_ = sizeof(float) * size_t(direct_parts_ * in_channels_ * out_channels_);
+  return true;
 }
 
 // Output rows [begin, end) of some images; more than one image only as a whole.
@@ -116,8 +130,8 @@ ConvGradW::Tap ConvGradW::make_tap(const Chunk& c, int64_t tap, int64_t image, i
       if (z < 0 || z >= in_[0] || y < 0 || y >= in_[1]) continue;
       int64_t x_row = (n * in_[0] + z) * in_[1] + y - c.x_row;
       int64_t dy_row = n * out_[0] * out_[1] + o - c.dy_row;
-      t.rows.push_back({(x_row * in_[2] + first * strides_[2] + shift) * kernels.mr,
-                        (dy_row * out_[2] + first) * kernels.nr});
+      t.rows.push_back({(x_row * in_[2] + first * strides_[2] + shift) * kernels.nr,
+                        (dy_row * out_[2] + first) * kernels.mr});
     }
   return t;
 }
@@ -131,23 +145,24 @@ void ConvGradW::pack(const Chunk& c, int64_t task, const float* dy, const float*
   if (task < x_tasks) {
     int64_t p = task * kPackPixels, n = std::min(kPackPixels, x_pixels - p);
     const float* from = x + (c.x_row * in_[2] + p) * in_channels_;
-    for (int64_t t = 0; t < tiles_; ++t) {
-      int64_t c0 = t * in_channels_ / tiles_, c1 = (t + 1) * in_channels_ / tiles_;
-      k.pack(from + c0, in_channels_, n, c1 - c0, k.mr, xp + (t * x_capacity_ + p) * k.mr);
+    for (int64_t t = 0; t < panels_; ++t) {
+      int64_t c0 = t * k.nr, width = std::min<int64_t>(k.nr, in_channels_ - c0);
+      k.pack(from + c0, in_channels_, n, width, k.nr, 0, xp + (t * x_capacity_ + p) * k.nr);
     }
     return;
   }
   int64_t p = (task - x_tasks) * kPackPixels, n = std::min(kPackPixels, dy_pixels - p);
   const float* from = dy + (c.dy_row * out_[2] + p) * out_channels_;
-  for (int64_t t = 0; t < panels_; ++t) {
-    int64_t m0 = t * k.nr, width = std::min<int64_t>(k.nr, out_channels_ - m0);
-    k.pack(from + m0, out_channels_, n, width, k.nr, dyp + (t * dy_capacity_ + p) * k.nr);
+  for (int64_t t = 0; t < tiles_; ++t) {
+    int64_t m0 = t * out_channels_ / tiles_, m1 = (t + 1) * out_channels_ / tiles_;
+    k.pack(from + m0, out_channels_, n, m1 - m0, k.mr, out_channels_ - m1,
+           dyp + (t * dy_capacity_ + p) * k.mr);
   }
 }
 
-// Task: one tap, some panels of outputs, some tiles of inputs.
-void ConvGradW::compute(const Chunk& c, bool first, int64_t task, const float* xp,
-                        const float* dyp, float* sums) const {
+// Task: one tap, some tiles of outputs, some panels of inputs.
+void ConvGradW::compute(const Chunk& c, bool first, int64_t task, const float* xp, const float* dyp,
+                        float* sums) const {
   const GradWKernels& k = grad_w_kernels();
   int64_t tap = task / (parts_m_ * parts_c_), rest = task % (parts_m_ * parts_c_);
   int64_t pm = rest / parts_c_, pc = rest % parts_c_;
@@ -156,40 +171,81 @@ void ConvGradW::compute(const Chunk& c, bool first, int64_t task, const float* x
   int64_t step = std::max<int64_t>(1, t.count > 0 ? kBlock / t.count : 1);
   for (int64_t r = 0; r < total || (r == 0 && first); r += step) {
     int64_t rows = std::min(step, total - r);
-    for (int64_t m = pm * panels_ / parts_m_; m < (pm + 1) * panels_ / parts_m_; ++m)
-      for (int64_t i = pc * tiles_ / parts_c_; i < (pc + 1) * tiles_ / parts_c_; ++i) {
-        int64_t c0 = i * in_channels_ / tiles_, c1 = (i + 1) * in_channels_ / tiles_;
-        k.tile[c1 - c0 - 1](t.rows.data() + r, rows, t.count, xp + i * x_capacity_ * k.mr,
-                            k.mr * strides_[2], dyp + m * dy_capacity_ * k.nr,
-                            sums + (tap * in_channels_ + c0) * width + m * k.nr, width,
+    for (int64_t i = pc * panels_ / parts_c_; i < (pc + 1) * panels_ / parts_c_; ++i)
+      for (int64_t m = pm * tiles_ / parts_m_; m < (pm + 1) * tiles_ / parts_m_; ++m) {
+        int64_t m0 = m * out_channels_ / tiles_, m1 = (m + 1) * out_channels_ / tiles_;
+        k.tile[m1 - m0 - 1](t.rows.data() + r, rows, t.count, dyp + m * dy_capacity_ * k.mr, k.mr,
+                            xp + i * x_capacity_ * k.nr, k.nr * strides_[2],
+                            sums + (tap * out_channels_ + m0) * width + i * k.nr, width,
                             first && r == 0);
       }
   }
 }
 
-// sums [tap][c][m] -> dw [m][c][tap], outputs [begin, end)
+// sums [tap][m][c] -> dw [m][c][tap], outputs [begin, end)
 void ConvGradW::finish(int64_t begin, int64_t end, const float* sums, float* dw) const {
   int64_t width = panels_ * grad_w_kernels().nr;
-  for (int64_t c = 0; c < in_channels_; ++c)
-    for (int64_t m = begin; m < end; ++m)
-      for (int64_t t = 0; t < taps_; ++t)
-        dw[(m * in_channels_ + c) * taps_ + t] = sums[(t * in_channels_ + c) * width + m];
+  for (int64_t m = begin; m < end; ++m) {
+    float* to = dw + m * in_channels_ * taps_;
+    for (int64_t t = 0; t < taps_; ++t) {
+      const float* from = sums + (t * out_channels_ + m) * width;
+      for (int64_t c = 0; c < in_channels_; ++c) to[c * taps_ + t] = from[c];
+    }
+  }
+}
+
+// a [pixels][rows], b [pixels][columns] -> sums [rows][columns]
+void ConvGradW::direct_part(int64_t part, const float* a, const float* b, float* sums) const {
+  const GradWKernels& k = grad_w_kernels();
+  int64_t rows = direct_swapped_ ? in_channels_ : out_channels_,
+          columns = direct_swapped_ ? out_channels_ : in_channels_;
+  int64_t pixels = batch_ * out_[0] * out_[1] * out_[2], tiles = up(rows, k.mr);
+  int64_t begin = part * pixels / direct_parts_, end = (part + 1) * pixels / direct_parts_;
+  for (int64_t p = begin; p < end; p += kBlock / 2) {
+    int64_t count = std::min(kBlock / 2, end - p);
+    GradWRow row{p * columns, p * rows};
+    for (int64_t i = 0; i < columns; i += k.nr)
+      for (int64_t t = 0; t < tiles; ++t) {
+        int64_t r0 = t * rows / tiles, r1 = (t + 1) * rows / tiles;
+        k.tile[r1 - r0 - 1](&row, 1, count, a + r0, rows, b + i, columns, sums + r0 * columns + i,
+                            columns, p == begin);
+      }
+  }
+}
+
+void ConvGradW::run_direct(const float* dy, const float* x, float* dw, float* sums,
+                           ThreadPool& pool) const {
+  int64_t size = in_channels_ * out_channels_;
+  pool.run(direct_parts_, [&](int64_t t) {
+    direct_part(t, direct_swapped_ ? x : dy, direct_swapped_ ? dy : x, sums + t * size);
+  });
+  parallel_for(pool, out_channels_, std::max<int64_t>(1, 4096 / in_channels_),
+               [&](int64_t b, int64_t e) {
+                 int64_t step_m = direct_swapped_ ? 1 : in_channels_,
+                         step_c = direct_swapped_ ? out_channels_ : 1;
+                 for (int64_t m = b; m < e; ++m)
+                   for (int64_t c = 0; c < in_channels_; ++c) {
+                     const float* from = sums + m * step_m + c * step_c;
+                     float sum = from[0];
+                     for (int64_t t = 1; t < direct_parts_; ++t) sum += from[t * size];
+                     dw[m * in_channels_ + c] = sum;
+                   }
+               });
 }
 
 void ConvGradW::run(const float* dy, const float* x, float* dw, void* workspace,
                     ThreadPool& pool) const {
   const GradWKernels& k = grad_w_kernels();
-  float *xp = static_cast<float*>(workspace), *dyp = xp + x_capacity_ * tiles_ * k.mr + 64,
-        *sums = dyp + dy_capacity_ * panels_ * k.nr + 64;
+  if (direct_parts_) return run_direct(dy, x, dw, static_cast<float*>(workspace), pool);
+  float *xp = static_cast<float*>(workspace), *dyp = xp + x_capacity_ * panels_ * k.nr + 64,
+        *sums = dyp + dy_capacity_ * tiles_ * k.mr + 64;
   for (size_t n = 0; n < chunks_.size(); ++n) {
     const Chunk& c = chunks_[n];
     int64_t tasks = up(c.x_rows * in_[2], kPackPixels) + up(c.dy_rows * out_[2], kPackPixels);
     pool.run(tasks, [&](int64_t t) { pack(c, t, dy, x, xp, dyp); });
-    pool.run(taps_ * parts_m_ * parts_c_,
-             [&](int64_t t) { compute(c, n == 0, t, xp, dyp, sums); });
+    pool.run(taps_ * parts_m_ * parts_c_, [&](int64_t t) { compute(c, n == 0, t, xp, dyp, sums); });
   }
-  parallel_for(pool, out_channels_, 16,
-               [&](int64_t b, int64_t e) { finish(b, e, sums, dw); });
+  parallel_for(pool, out_channels_, 16, [&](int64_t b, int64_t e) { finish(b, e, sums, dw); });
 }
 
 }  // namespace onnxtrain::simd

@@ -25,19 +25,18 @@ constexpr int kMr = 6;
 
 template <int MR>
 void tile(const GradWRow* rows, int64_t row_count, int64_t count, const float* HWY_RESTRICT a0,
-          int64_t as, const float* HWY_RESTRICT b0, float* HWY_RESTRICT c, int64_t ldc,
+          int64_t as, const float* HWY_RESTRICT b0, int64_t bs, float* HWY_RESTRICT c, int64_t ldc,
           bool first) {
   const D d;
-  const int64_t lanes = int64_t(hn::Lanes(d)), nr = 2 * lanes;
+  const int64_t lanes = int64_t(hn::Lanes(d));
   V acc[MR][2];
 #pragma GCC unroll 16
   for (int i = 0; i < MR; ++i) {
-    acc[i][0] = first ? hn::Zero(d) : hn::LoadU(d, c + i * ldc);
-    acc[i][1] = first ? hn::Zero(d) : hn::LoadU(d, c + i * ldc + lanes);
+    acc[i][0] = acc[i][1] = hn::Zero(d);
   }
   for (int64_t r = 0; r < row_count; ++r) {
-    const float* HWY_RESTRICT a = a0 + rows[r].x;
-    const float* HWY_RESTRICT b = b0 + rows[r].dy;
+    const float* HWY_RESTRICT a = a0 + rows[r].dy;
+    const float* HWY_RESTRICT b = b0 + rows[r].x;
 #pragma GCC unroll 2
     for (int64_t p = 0; p < count; ++p) {
       const V b1 = hn::LoadU(d, b), b2 = hn::LoadU(d, b + lanes);
@@ -48,24 +47,32 @@ void tile(const GradWRow* rows, int64_t row_count, int64_t count, const float* H
         acc[i][1] = hn::MulAdd(va, b2, acc[i][1]);
       }
       a += as;
-      b += nr;
+      b += bs;
     }
   }
+  // sums of blocks are added up, which is more exact than one long chain
 #pragma GCC unroll 16
   for (int i = 0; i < MR; ++i) {
-    hn::StoreU(acc[i][0], d, c + i * ldc);
-    hn::StoreU(acc[i][1], d, c + i * ldc + lanes);
+    float *c1 = c + i * ldc, *c2 = c1 + lanes;
+    hn::StoreU(first ? acc[i][0] : hn::Add(hn::LoadU(d, c1), acc[i][0]), d, c1);
+    hn::StoreU(first ? acc[i][1] : hn::Add(hn::LoadU(d, c2), acc[i][1]), d, c2);
   }
 }
 
 void pack(const float* from, int64_t ld, int64_t pixels, int64_t width, int64_t height,
-          float* to) {
+          int64_t after, float* to) {
   const D d;
-  const int64_t lanes = int64_t(hn::Lanes(d));
-  for (int64_t p = 0; p < pixels; ++p, from += ld, to += height) {
+  const int64_t lanes = int64_t(hn::Lanes(d)), whole = (height + lanes - 1) / lanes * lanes;
+  int64_t p = 0;
+  // whole vectors: what they write too much is overwritten by the next pixel
+  if (width == height && whole - width <= after) {
+    const int64_t safe = whole == height ? pixels : pixels - 1;
+    for (; p < safe; ++p, from += ld, to += height)
+      for (int64_t i = 0; i < whole; i += lanes) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+  }
+  for (; p < pixels; ++p, from += ld, to += height) {
     int64_t i = 0;
     for (; i + lanes <= width; i += lanes) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
-    if (i == height) continue;
     for (; i < width; ++i) to[i] = from[i];
     for (; i < height; ++i) to[i] = 0;
   }

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from .base import Unsupported, Value, is_symbol, lower, promote
+from .base import Unsupported, Value, lower
 
 
 def _binary(name, op):
@@ -314,6 +314,3 @@ def sym_size(c, a):
 @lower("aten.sym_numel")
 def sym_numel(c, a):
     return c.op("Size", a.self)
-
-
-__all__ = ["floor_div", "is_symbol", "promote"]

@@ -205,9 +205,4 @@ def promote(*xs):
     return result
 
 
-def is_symbol(v):
-    """A scalar that torch computed from sizes."""
-    return isinstance(v, Value) and v.shape == []
-
-
-__all__ = ["Args", "Context", "ELEM", "TABLE", "Unsupported", "Value", "is_symbol", "key_of", "lower", "promote", "static"]
+__all__ = ["Args", "Context", "ELEM", "TABLE", "Unsupported", "Value", "key_of", "lower", "promote", "static"]

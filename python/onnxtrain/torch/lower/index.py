@@ -2,7 +2,7 @@
 
 import torch
 
-from .base import Unsupported, Value, lower, static
+from .base import Unsupported, Value, lower
 
 
 @lower("aten.embedding")
@@ -179,6 +179,3 @@ def bucketize(c, a):
        "aten.nonzero_static")
 def depends_on_data(c, a):
     raise Unsupported("its result's shape or value leads out of the graph")
-
-
-__all__ = ["static"]

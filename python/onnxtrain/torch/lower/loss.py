@@ -2,9 +2,7 @@
 
 import math
 
-import torch
-
-from .base import Unsupported, Value, lower, static
+from .base import Unsupported, lower, static
 
 MEAN, SUM = 1, 2
 _NAMES = {0: "none", 1: "mean", 2: "sum"}
@@ -207,6 +205,3 @@ def pairwise_distance(c, a):
     if a.p == 1:
         return c.reduce("L1", d, [-1], a.keepdim)
     raise Unsupported(f"pairwise_distance with p = {a.p}")
-
-
-__all__ = ["Value", "torch"]

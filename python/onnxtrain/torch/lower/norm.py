@@ -93,8 +93,6 @@ def batch_norm(c, a):
         y = _inference(c, a, x)
         return y if single else (y, None, None, a.running_mean, a.running_var)
     y, mean, var = _training(c, a, x)
-    if single:
-        return y
     if name == "_batch_norm_with_update_functional":
         return y, None, None, None, mean, var
     return y, None, None, mean, var

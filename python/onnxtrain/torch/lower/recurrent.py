@@ -1,8 +1,6 @@
 """LSTM, GRU and plain recurrent layers: one ONNX node per layer, weights reordered by nodes so that they keep their names."""
 
-import torch
-
-from .base import Value, lower
+from .base import Unsupported, Value, lower
 from .create import live_dropout
 
 # position of ONNX's gates among PyTorch's
@@ -77,8 +75,6 @@ def _projected(a, directions):
 
 @lower("aten.lstm")
 def lstm(c, a):
-    from .base import Unsupported
-
     if a.batch_sizes is not None:
         raise Unsupported("packed sequences")
     if _projected(a, 2 if a.bidirectional else 1):
@@ -102,5 +98,3 @@ def _plain(activation):
 
 lower("aten.rnn_tanh")(_plain("Tanh"))
 lower("aten.rnn_relu")(_plain("Relu"))
-
-__all__ = ["torch"]

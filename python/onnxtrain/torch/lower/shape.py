@@ -75,22 +75,15 @@ def reshape_like_result(c, a):
             return x
         sizes = [c.dim(x, k) for k in range(start)] + [-1] + [c.dim(x, k) for k in range(end + 1, len(have))]
         merged = [static(want[k]) if static(want[k]) is not None else s for k, s in enumerate(sizes)]
-        return c.reshape(x, _one_open(merged))
+        return c.reshape(x, merged)
     if name.endswith("unflatten"):
         dim = a.dim % len(have)
         sizes = [c.dim(x, k) for k in range(dim)] + list(a.sizes) + [c.dim(x, k) for k in range(dim + 1, len(have))]
         merged = [static(want[k]) if static(want[k]) is not None else s for k, s in enumerate(sizes)]
-        return c.reshape(x, _one_open(merged))
+        return c.reshape(x, merged)
     if a.other is not None:
         return c.op("Reshape", x, c.op("Shape", a.other))
     return _to_val(c, x)
-
-
-def _one_open(sizes):
-    """-1 once, also when other sizes are open Values."""
-    if any(not isinstance(s, int) for s in sizes) and -1 in [s for s in sizes if isinstance(s, int)]:
-        return sizes
-    return sizes
 
 
 @lower("aten.transpose", "aten.swapaxes", "aten.swapdims")
@@ -324,96 +317,25 @@ def trilu(c, a):
     return c.tensor(y, torch.bool) if as_bool else y
 
 
-# ---- borders
-@lower("aten.constant_pad_nd")
-def constant_pad(c, a):
-    return pad_nd(c, a.self, a.pad, "constant", a.value)
-
-
-def _pad_kind(mode, *names):
-    @lower(*[f"aten.{n}" for n in names])
-    def f(c, a):
-        return pad_nd(c, a.self, a.padding, mode)
-
-    return f
-
-
-_pad_kind("reflect", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d")
-_pad_kind("edge", "replication_pad1d", "replication_pad2d", "replication_pad3d")
-
-
-@lower("aten.pad")
-def pad(c, a):
-    mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[a.mode or "constant"]
-    return pad_nd(c, a.self, a.pad, mode, a.value)
-
-
-def pad_nd(c, x, pads, mode, value=None):
-    rank, pairs = len(x.shape), [pads[k:k + 2] for k in range(0, len(pads), 2)]
-    before, after = [0] * rank, [0] * rank
-    for k, (left, right) in enumerate(pairs):
-        before[rank - 1 - k], after[rank - 1 - k] = left, right
-    if all(isinstance(v, int) and v == 0 for v in before + after):
-        return x
-    fill = c.tensor(value or 0, x.dtype) if mode == "constant" else None
-    if x.dtype == torch.bool:
-        y = pad_nd(c, c.tensor(x, torch.int64), pads, mode, int(value or 0))
-        return c.tensor(y, torch.bool)
-    return c.op("Pad", x, c.ints(before + after), fill, mode=mode)
-
-
-# ---- writing into a part (what in-place assignment becomes)
-@lower("aten.select_scatter")
-def select_scatter(c, a):
-    axis = a.dim % len(a.self.shape)
-    part = c.unsqueeze(c.tensor(a.src, a.self.dtype), [axis])
-    index = a.index
-    end = END if index == -1 else index + 1 if isinstance(index, int) else c.op("Add", index, c.e.const(1))
-    return _write(c, a.self, part, axis, index, end, 1)
-
-
-@lower("aten.slice_scatter")
-def slice_scatter(c, a):
-    axis = (a.dim or 0) % len(a.self.shape)
-    start, end = 0 if a.start is None else a.start, END if a.end is None else a.end
-    src = c.tensor(a.src, a.self.dtype)
-    if isinstance(start, int) and start == 0 and a.step == 1 and isinstance(end, int):
-        size = static(a.self.shape[axis])
-        if end >= END or (size is not None and end >= size):
-            return src
-    return _write(c, a.self, src, axis, start, end, a.step)
-
-
-def _write(c, x, part, axis, start, end, step):
-    if step == 1:  # before, part, behind
-        pieces = [] if isinstance(start, int) and start == 0 else [c.slice(x, axis, 0, start)]
-        pieces.append(part)
-        size = static(x.shape[axis])
-        if not (isinstance(end, int) and (end >= END or (size is not None and end >= size))):
-            pieces.append(c.slice(x, axis, end, END))
-        return pieces[0] if len(pieces) == 1 else c.op("Concat", *pieces, axis=axis)
-    size = c.dim(x, axis)
-    rows = c.slice(c.op("Range", c.e.const(0), c.tensor(size, torch.int64), c.e.const(1)), 0, start, end, step)
-    rank = len(x.shape)
-    rows = c.reshape(rows, [-1 if k == axis else 1 for k in range(rank)])
-    return c.op("ScatterElements", x, c.op("Expand", rows, c.op("Shape", part)), part, axis=axis)
-
-
-@lower("aten.copy", "aten.fill")
-def copy(c, a):
-    new = a.src if a.src is not None else a.value
-    value = c.tensor(new, c.dtype)
-    if isinstance(new, Value) and new.shape is not None and list(map(str, new.shape)) == list(map(str, c.shape)):
-        return value
-    return c.op("Expand", value, c.ints(c.dims(a.self)))
-
-
 @lower("aten.diag_embed")
 def diag_embed(c, a):
     n = static(a.self.shape[-1])
     if n is None or a.offset or (a.dim1, a.dim2) not in ((-2, -1), (len(c.shape) - 2, len(c.shape) - 1)):
         raise Unsupported("diag_embed away from the main diagonal")
     return c.op("Mul", c.unsqueeze(a.self, [-1]), c.e.const(torch.eye(n, dtype=a.self.dtype)))
+
+
+@lower("aten.broadcast_tensors")
+def broadcast_tensors(c, a):
+    shape = [static(s) for s in c.shape]
+    if None not in shape:
+        target = c.ints(shape)
+    else:
+        total = c.tensor(a.tensors[0], torch.float32)
+        for x in a.tensors[1:]:
+            total = c.op("Add", total, c.tensor(x, torch.float32))
+        target = c.op("Shape", total)
+    return [x if list(map(str, x.shape)) == list(map(str, c.shape)) else c.op("Expand", x, target) for x in a.tensors]
 
 
 @lower("aten.meshgrid")

@@ -1,0 +1,49 @@
+"""`onnxtrain convert IN OUT`: files between ONNX and PyTorch. Also `python -m onnxtrain.convert`."""
+
+import argparse
+import os
+import sys
+
+from .errors import Error, UsageError
+
+_KINDS = {".onnx": "onnx", ".pt": "torch", ".pth": "torch", ".pt2": "program"}
+_TARGETS = ("torch", "state_dict", "onnx")
+
+
+def kind_of(path):
+    kind = _KINDS.get(os.path.splitext(path)[1].lower())
+    if kind is None:
+        raise UsageError(f"'{path}' is none of {', '.join(_KINDS)}", "OT1732", "its suffix says what it is")
+    return kind
+
+
+def parser():
+    p = argparse.ArgumentParser(prog="onnxtrain convert", description=__doc__)
+    p.add_argument("source", metavar="IN", help="a model: .onnx, .pt (written by convert), .pt2 (torch.export.save)")
+    p.add_argument("target", metavar="OUT")
+    p.add_argument("--to", choices=_TARGETS, help="torch: everything; state_dict: weights for the original class; default from OUT's suffix")
+    p.add_argument("--verify", action="store_true", help="run one step on both sides and print the largest difference")
+    return p
+
+
+def main(argv=None):
+    a = parser().parse_args(argv)
+    try:
+        if not os.path.exists(a.source):
+            raise UsageError(f"there is no file '{a.source}'", "OT1732")
+        wanted = a.to or ("onnx" if kind_of(a.target) == "onnx" else "torch")
+        have = kind_of(a.source)
+        if (have == "onnx") == (wanted == "onnx"):
+            raise UsageError(f"'{a.source}' is already {have}", "OT1732", "onnxtrain convert model.train.onnx model.pt")
+        try:
+            from .torch import to_convert
+        except ImportError as e:
+            raise UsageError(f"converting needs the package '{e.name}'", "OT1733", "pip install 'onnxtrain[torch]'") from None
+        return to_convert.convert(a.source, have, a.target, wanted, a.verify)
+    except Error as e:
+        print(e, file=sys.stderr)
+        return 2 if isinstance(e, UsageError) else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

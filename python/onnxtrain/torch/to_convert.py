@@ -1,0 +1,142 @@
+"""Files of `onnxtrain convert`, and its check: one step on both sides.
+
+A .pt that we write is a dict that torch.load reads with weights_only=True: `state_dict`, `optimizer`, `scheduler`
+(their state_dicts, per training section) and `onnx`, the file it came from as bytes.
+"""
+
+import os
+import sys
+
+import numpy as np
+import onnx
+import torch
+
+from ..errors import ModelError, UsageError
+from ..model import load
+from ..session import Session
+from ..trainer import Trainer
+from .to_state import torch_state_dict
+from .to_torch import to_torch
+
+FORMAT = "onnxtrain-1"
+_TOLERANCE = 1e-4
+
+
+def convert(source, have, target, wanted, verify):
+    """0 done, 6 when --verify finds a difference."""
+    if wanted == "onnx":
+        model = _from_program(source) if have == "program" else _from_checkpoint(source)
+        model.save(target)
+        made = to_torch(model) if verify else None
+    else:
+        model = load(source)
+        made = to_torch(model)
+        _save(lambda f: torch.save(torch_state_dict(model) if wanted == "state_dict" else checkpoint(model, made), f), target)
+    print(f"saved     {target}", file=sys.stderr)
+    return _verified(model, made) if verify else 0
+
+
+def _save(write, path):
+    """Whole or not at all."""
+    part = f"{path}.part"
+    try:
+        write(part)
+        os.replace(part, path)
+    finally:
+        if os.path.exists(part):
+            os.unlink(part)
+
+
+def checkpoint(model, made):
+    """What a .pt of ours holds."""
+    return {"format": FORMAT, "onnx": torch.frombuffer(bytearray(model.proto()), dtype=torch.uint8),
+            "state_dict": made.module.state_dict(),
+            "optimizer": [s.optimizer and s.optimizer.state_dict() for s in made.sections],
+            "scheduler": [s.scheduler and s.scheduler.state_dict() for s in made.sections]}
+
+
+def _from_checkpoint(path):
+    """A .pt of ours, trained on or not -> the file with its state."""
+    try:
+        saved = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as e:  # noqa: BLE001 - whatever torch says about a foreign file
+        raise ModelError(f"'{path}' is not a file that torch.load reads safely: {str(e).splitlines()[0]}", "OT1734",
+                         "in Python: ot.from_torch(module, inputs, targets, loss=..., optimizer=...)") from None
+    if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+        raise ModelError(f"'{path}' holds weights without a model: a state_dict does not say what to compute", "OT1734",
+                         "in Python: ot.from_torch(module, inputs, targets, loss=..., optimizer=...)")
+    made = to_torch(load(saved["onnx"].numpy().tobytes()))
+    made.module.load_state_dict(saved["state_dict"], strict=True)
+    for s, optimizer, scheduler in zip(made.sections, saved["optimizer"], saved["scheduler"]):
+        if optimizer:
+            s.optimizer.load_state_dict(optimizer)
+        if scheduler:
+            s.scheduler.load_state_dict(scheduler)
+    return made.model()
+
+
+def _from_program(path):
+    """torch.export.save's file -> inference model."""
+    import onnxtrain
+
+    program = torch.export.load(path)
+    if not hasattr(onnxtrain, "from_torch"):
+        raise UsageError("this build has no from_torch", "OT1735")
+    args, kwargs = program.example_inputs
+    if kwargs:
+        raise ModelError(f"'{path}' was exported with inputs by name ({', '.join(kwargs)})", "OT1736",
+                         "export it with positional example inputs")
+    return onnxtrain.from_torch(program.module(), args)
+
+
+# ---- one step on both sides
+def _verified(model, made):
+    rng = np.random.default_rng(0)
+    differences = {}
+    proto = onnx.ModelProto.FromString(model.proto())
+    if made.sections and made.sections[0].optimizer is not None:
+        for k, section in enumerate(made.sections):
+            feeds = random_feeds(proto, section._inputs, rng, k)
+            _compare_step(model, made, section, k, feeds, differences)
+    else:
+        feeds = random_feeds(proto, made.module.input_names, rng)
+        made.module.eval()
+        with torch.no_grad():
+            got = made.module(**{k: torch.from_numpy(v) for k, v in feeds.items()})
+        got = got if isinstance(got, tuple) else (got,)
+        for (name, want), have in zip(Session(model).run(feeds).items(), got):
+            differences[name] = _difference(want, have.numpy())
+    name = max(differences, key=differences.get)
+    print(f"verify    {len(differences)} tensors, largest difference {differences[name]:.3g} ('{name}')")
+    return 0 if differences[name] <= _TOLERANCE else 6
+
+
+def _compare_step(model, made, section, k, feeds, differences):
+    trainer = Trainer(model)
+    here = trainer.step(feeds, which=k).loss
+    made.module.train()
+    there = section.step({n: torch.from_numpy(v) for n, v in feeds.items()})
+    differences[f"loss of section {k}" if k else "loss"] = _difference(np.float64(here), np.float64(there))
+    back = Trainer(made.model())
+    for name in trainer.state:
+        differences[name] = max(differences.get(name, 0.0), _difference(trainer.state[name], back.state[name]))
+
+
+def _difference(a, b):
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    return float(np.abs(a - b).max() / max(1.0, np.abs(a).max())) if a.size else 0.0
+
+
+def random_feeds(proto, names, rng, section=0):
+    """Numbers that fit the declared inputs: floats around zero, integers 0 or 1, four in place of open dimensions."""
+    infos = {i.name: i for i in proto.graph.input}
+    if proto.training_info:
+        infos.update({i.name: i for i in proto.training_info[section].algorithm.input})
+    feeds = {}
+    for name in names:
+        t = infos[name].type.tensor_type
+        shape = [d.dim_value if d.HasField("dim_value") else 4 for d in t.shape.dim]
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(t.elem_type)
+        floating = np.issubdtype(dtype, np.floating)
+        feeds[name] = (rng.standard_normal(shape) if floating else rng.integers(0, 2, shape)).astype(dtype)
+    return feeds

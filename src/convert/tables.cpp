@@ -1,0 +1,140 @@
+// Initializers that are numbers of the source program, not weights: exporters fold what a program
+// computes from constants (masks, tables of positions, fillings) into tensors like any other.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "convert/analysis.hpp"
+
+namespace onnxtrain {
+
+namespace {
+
+bool is_made_up_scalar(const ValueDef& d) {
+  if (!d.constant.shape().empty()) return false;
+  static const char* marks[] = {"val_", "const", "Const", "scalar", "onnx::"};
+  for (const char* m : marks)
+    if (d.name.find(m) != std::string::npos) return true;
+  return has_made_up_name(d.name);
+}
+
+// One repeated number under a made-up name (the scale of an InstanceNormalization inside a
+// GroupNorm). A layer's weights stay weights even if they start at zero.
+bool is_filling(const Graph& g, const ValueDef& d, const std::vector<NodeId>& users) {
+  if (d.constant.rank() < 1 || !has_made_up_name(d.name) || !all_equal(d.constant)) return false;
+  for (NodeId k : users)
+    for (const char* op : {"MatMul", "Gemm", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN",
+                           "Gather", "Transpose", "Identity", "Reshape"})
+      if (g.nodes[size_t(k)].is(op)) return false;
+  return true;
+}
+
+// A scalar that only keeps a denominator from 0, or the exponent of a power.
+bool is_epsilon_or_exponent(const Graph& g, ValueId v, const std::vector<NodeId>& users) {
+  const Tensor& t = g.value(v).constant;
+  if (!t.shape().empty() || users.empty()) return false;
+  double x = t.to_doubles()[0];
+  auto all = [&](auto fits) {
+    return std::all_of(users.begin(), users.end(),
+                       [&](NodeId k) { return fits(g.nodes[size_t(k)]); });
+  };
+  auto rooted = [&](ValueId sum) {
+    for (const Node& n : g.nodes)
+      for (ValueId in : n.inputs)
+        if (in == sum && (n.is("Sqrt") || n.is("Pow") || n.is("Div") || n.is("Reciprocal")))
+          return true;
+    return false;
+  };
+  if (all([&](const Node& n) { return n.is("Pow") && n.inputs[1] == v; })) return true;
+  return x > 0 && x <= 1e-2 && all([&](const Node& n) {
+    return (n.is("Add") || n.is("Max")) && rooted(n.outputs[0]);
+  });
+}
+
+// Infinities and the ends of the number range, or one large negative number, perhaps with 0.
+bool is_mask(const Tensor& t) {
+  return dispatch<float, double, Half, BFloat16>(t.dtype(), "a weight", [&]<class T>() {
+    const T* p = t.as<T>();
+    double low = 0;
+    bool two_values = true;
+    for (int64_t k = 0; k < t.size(); ++k) {
+      double v = double(compute_t<T>(p[k]));
+      if (!(std::fabs(v) < 1e30)) return true;
+      if (v == 0 || v == low) continue;
+      two_values &= low == 0;
+      low = v;
+      if (!two_values) break;
+    }
+    if (two_values) return low <= -1000;
+    for (int64_t k = 0; k < t.size(); ++k)
+      if (!(std::fabs(double(compute_t<T>(p[k]))) < 1e30)) return true;
+    return false;
+  });
+}
+
+// x[p+1] + x[p-1] = c x[p] along `stride`: a sine or cosine over p. *turns: not a straight line.
+template <class T>
+bool is_wave(const T* x, int64_t count, int64_t stride, bool* turns) {
+  double xx = 0, xs = 0;
+  auto at = [&](int64_t p) { return double(compute_t<T>(x[p * stride])); };
+  for (int64_t p = 0; p < count; ++p) {
+    if (!(std::fabs(at(p)) <= 1 + 1e-6)) return false;
+    if (p == 0 || p + 1 == count) continue;
+    xx += at(p) * at(p);
+    xs += at(p) * (at(p + 1) + at(p - 1));
+  }
+  double c = xx > 0 ? xs / xx : 0;
+  for (int64_t p = 1; p + 1 < count; ++p)
+    if (!(std::fabs(at(p + 1) + at(p - 1) - c * at(p)) < 1e-4)) return false;
+  *turns |= xx > 1e-3 && std::fabs(c) < 1.99;
+  return true;
+}
+
+// Sines and cosines of positions (rotary or sinusoidal): every line along one axis is a wave.
+bool is_wave_table(const Tensor& t) {
+  if (t.rank() < 2 || t.size() < 8) return false;
+  return dispatch<float, double>(t.dtype(), "a table", [&]<class T>() {
+    const Shape& s = t.shape();
+    int64_t stride = t.size();
+    for (size_t axis = 0; axis < s.size(); ++axis) {
+      int64_t outer = t.size() / stride;
+      stride /= s[axis];
+      if (s[axis] < 4) continue;
+      bool waves = true, turns = false;
+      for (int64_t i = 0; i < outer && waves; ++i)
+        for (int64_t j = 0; j < stride && waves; ++j)
+          waves = is_wave(t.as<T>() + i * s[axis] * stride + j, std::min<int64_t>(s[axis], 64),
+                          stride, &turns);
+      if (waves && turns) return true;
+    }
+    return false;
+  });
+}
+
+}  // namespace
+
+bool has_made_up_name(const std::string& name) {
+  for (const char* start : {"val_", "onnx::", "const", "Const", "_const"})
+    if (name.rfind(start, 0) == 0) return true;
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return c >= '0' && c <= '9';
+  });
+}
+
+bool all_equal(const Tensor& t) {
+  size_t size = dtype_size(t.dtype());
+  const char* p = static_cast<const char*>(t.data());
+  for (int64_t k = 1; k < t.size(); ++k)
+    if (std::memcmp(p, p + size_t(k) * size, size) != 0) return false;
+  return t.size() > 0;
+}
+
+bool is_number_of_the_program(const Graph& g, ValueId v, const std::vector<NodeId>& users) {
+  const ValueDef& d = g.value(v);
+  if (is_made_up_scalar(d) || is_filling(g, d, users) || is_mask(d.constant)) return true;
+  if (is_epsilon_or_exponent(g, v, users)) return true;
+  bool wide = d.constant.dtype() == DType::kFloat || d.constant.dtype() == DType::kDouble;
+  return wide && is_wave_table(d.constant);
+}
+
+}  // namespace onnxtrain

@@ -1,0 +1,232 @@
+// Folders of pictures.
+#include "data/images.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+
+#include "kernels/image/decode.hpp"
+
+namespace onnxtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMostBytes = uint64_t(256) << 20;  // of one picture file
+
+bool is_picture(const fs::path& p) {
+  static constexpr std::array kEndings = {".png", ".jpg", ".jpeg", ".bmp",  ".ppm",
+                                          ".pgm", ".tif", ".tiff", ".webp", ".jp2"};
+  std::string ending = p.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return char(std::tolower(c)); });
+  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+}
+
+// Names in the folder in byte order: the same on every machine.
+std::vector<std::string> entries(const std::string& folder, bool folders) {
+  std::vector<std::string> names;
+  for (const auto& e : fs::directory_iterator(folder)) {
+    const std::string name = e.path().filename().string();
+    if (name.starts_with(".")) continue;
+    if (folders ? e.is_directory() : e.is_regular_file() && is_picture(e.path()))
+      names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+image::Picture read_picture(const std::string& path) {
+  const InputFile file(path, ErrorKind::kData);
+  if (file.size() > kMostBytes)
+    data_error("OT2140", cat("picture '", path, "' has ", grouped(int64_t(file.size())), " bytes"));
+  std::vector<uint8_t> bytes(size_t(file.size()));
+  file.read_at(0, bytes.data(), bytes.size());
+  try {
+    return image::decode(bytes.data(), int64_t(bytes.size()));
+  } catch (Error& e) {
+    e.add_place(cat("in picture '", path, "'"));
+    throw;
+  }
+}
+
+// How a row lies in memory.
+struct Form {
+  int64_t channels = 3, height = 0, width = 0;
+  bool channels_last = false;
+  Shape shape() const {
+    return channels_last ? Shape{height, width, channels} : Shape{channels, height, width};
+  }
+};
+
+Form form_for(const Shape& row, const std::string& first) {
+  const auto is_channels = [](int64_t n) { return n == 1 || n == 3; };
+  Form f;
+  if (row.size() == 3 && is_channels(row[0])) {
+    f = {row[0], row[1], row[2], false};
+  } else if (row.size() == 3 && is_channels(row[2])) {
+    f = {row[2], row[0], row[1], true};
+  } else if (row.size() == 2) {
+    f = {1, row[0], row[1], false};
+  }
+  if (f.height <= 0 || f.width <= 0) {
+    const image::Picture p = read_picture(first);
+    f.height = p.height;
+    f.width = p.width;
+    if (row.size() == 1 && row[0] == p.height * p.width) f.channels = 1;  // grey and flat
+  }
+  return f;
+}
+
+class PictureColumn final : public Column {
+ public:
+  PictureColumn(std::vector<std::string> paths, Form form, bool same_size)
+      : Column(DType::kUint8, form.shape(), int64_t(paths.size())),
+        paths_(std::move(paths)),
+        form_(form),
+        same_size_(same_size) {}
+
+ protected:
+  void read_rows(std::span<const int64_t> rows, void* out) const override {
+    auto* to = static_cast<uint8_t*>(out);
+    for (int64_t row : rows) {
+      one(paths_[size_t(row)], to);
+      to += row_bytes();
+    }
+  }
+
+ private:
+  void one(const std::string& path, uint8_t* to) const {
+    const image::Picture p = read_picture(path);
+    const int64_t n = p.height * p.width, channels = form_.channels;
+    if (same_size_ && (p.height != form_.height || p.width != form_.width))
+      data_error("OT2141",
+                 cat("picture '", path, "' is ", p.height, " x ", p.width, ", the first one ",
+                     form_.height, " x ", form_.width),
+                 "the model's input does not say a size; give it one, or make all pictures alike");
+    std::vector<uint8_t> pixels = p.rgb;
+    if (channels == 1) {
+      pixels.resize(size_t(n));
+      for (int64_t i = 0; i < n; ++i) {
+        const uint8_t* c = p.rgb.data() + i * 3;
+        pixels[size_t(i)] = uint8_t((c[0] * 19595 + c[1] * 38470 + c[2] * 7471 + 0x8000) >> 16);
+      }
+    }
+    pixels = resample(pixels, p.height, p.width, channels, form_.height, form_.width);
+    const int64_t m = form_.height * form_.width;
+    if (form_.channels_last) {
+      std::copy(pixels.begin(), pixels.end(), to);
+      return;
+    }
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t i = 0; i < m; ++i) *to++ = pixels[size_t(i * channels + c)];
+  }
+
+  std::vector<std::string> paths_;
+  Form form_;
+  bool same_size_;
+};
+
+struct Weights {
+  int64_t first = 0;
+  std::vector<float> w;
+};
+
+// For each target position the source positions it looks at, and how much of each.
+std::vector<Weights> triangle(int64_t from, int64_t to) {
+  const double scale = double(from) / double(to), reach = std::max(1.0, scale);
+  std::vector<Weights> all(static_cast<size_t>(to));
+  for (int64_t i = 0; i < to; ++i) {
+    const double center = (double(i) + 0.5) * scale;
+    const int64_t lo = std::max<int64_t>(0, int64_t(std::floor(center - reach)));
+    const int64_t hi = std::min<int64_t>(from, int64_t(std::ceil(center + reach)));
+    Weights& k = all[size_t(i)];
+    k.first = lo;
+    double sum = 0;
+    for (int64_t j = lo; j < hi; ++j) {
+      const double w = std::max(0.0, 1 - std::fabs(double(j) + 0.5 - center) / reach);
+      k.w.push_back(float(w));
+      sum += w;
+    }
+    for (float& w : k.w) w = float(double(w) / sum);
+  }
+  return all;
+}
+
+std::string part_folder(const std::string& folder, DataPart part) {
+  const std::vector<std::string> wanted = part == DataPart::kTrain
+                                              ? std::vector<std::string>{"train", "training"}
+                                              : std::vector<std::string>{"test", "valid", "val"};
+  for (const std::string& name : wanted)
+    if (fs::is_directory(folder + "/" + name)) return folder + "/" + name;
+  return folder;
+}
+
+}  // namespace
+
+std::vector<uint8_t> resample(const std::vector<uint8_t>& pixels, int64_t height, int64_t width,
+                              int64_t channels, int64_t to_height, int64_t to_width) {
+  if (height == to_height && width == to_width) return pixels;
+  const std::vector<Weights> across = triangle(width, to_width), down = triangle(height, to_height);
+  std::vector<float> wide(size_t(height * to_width * channels));
+  for (int64_t y = 0; y < height; ++y)
+    for (int64_t x = 0; x < to_width; ++x)
+      for (int64_t c = 0; c < channels; ++c) {
+        const Weights& k = across[size_t(x)];
+        float sum = 0;
+        for (size_t j = 0; j < k.w.size(); ++j)
+          sum += k.w[j] * float(pixels[size_t((y * width + k.first + int64_t(j)) * channels + c)]);
+        wide[size_t((y * to_width + x) * channels + c)] = sum;
+      }
+  std::vector<uint8_t> out(size_t(to_height * to_width * channels));
+  const int64_t line = to_width * channels;
+  for (int64_t y = 0; y < to_height; ++y)
+    for (int64_t i = 0; i < line; ++i) {
+      const Weights& k = down[size_t(y)];
+      float sum = 0;
+      for (size_t j = 0; j < k.w.size(); ++j)
+        sum += k.w[j] * wide[size_t((k.first + int64_t(j)) * line + i)];
+      out[size_t(y * line + i)] = uint8_t(std::clamp(std::lround(sum), 0L, 255L));
+    }
+  return out;
+}
+
+bool open_image_folder(const std::string& folder, DataPart part, const Shape& row, Dataset& out) {
+  const std::string root = part_folder(folder, part);
+  std::vector<std::string> paths, classes;
+  std::vector<int64_t> labels;
+  for (const std::string& name : entries(root, true)) {
+    const std::vector<std::string> files = entries(root + "/" + name, false);
+    if (files.empty()) continue;
+    for (const std::string& f : files) {
+      paths.push_back(root + "/" + name + "/" + f);
+      labels.push_back(int64_t(classes.size()));
+    }
+    classes.push_back(name);
+  }
+  if (classes.empty())
+    for (const std::string& f : entries(root, false)) paths.push_back(root + "/" + f);
+  if (paths.empty()) return false;
+  const Form form = form_for(row, paths[0]);
+  const bool same_size = row.size() < 2 || form.shape() != row;
+  auto pictures = std::make_shared<PictureColumn>(paths, form, row.size() == 2 ? false : same_size);
+  out = Dataset(folder, "pictures");
+  ColumnPtr x = pictures;
+  if (uint64_t(pictures->rows()) * pictures->row_bytes() <= eager_limit()) {
+    Dataset all;
+    all.add("x", x);
+    x = memory_column(all.gather_all("x"));
+  }
+  out.add("x", x);
+  if (!classes.empty()) {
+    Tensor y(DType::kInt64, {int64_t(labels.size())});
+    std::copy(labels.begin(), labels.end(), y.as<int64_t>());
+    out.add("y", memory_column(std::move(y)));
+    out.add_note(cat("classes in order: ", listed(classes, 20)));
+    out.set_class_names("y", std::move(classes));
+  }
+  return true;
+}
+
+}  // namespace onnxtrain

@@ -1,0 +1,107 @@
+// Philox 4x32-10, one block per vector lane.
+#include "kernels/simd/philox.hpp"
+
+#include "core/random.hpp"
+#include "kernels/simd/elementwise.hpp"
+#include "kernels/simd/targets.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/simd/philox.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+// after highway.h
+#include "kernels/simd/loops-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace onnxtrain::simd {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+using D32 = hn::ScalableTag<uint32_t>;
+using U = hn::Vec<D32>;
+
+// Low and high words of a * m, lane by lane.
+HWY_INLINE void wide_mul(U a, U m, U& low, U& high) {
+  const D32 d;
+  const hn::RepartitionToWide<D32> wide;
+  low = hn::Mul(a, m);
+  const U odd = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, a)));  // m is the same in all
+  const U even = hn::BitCast(d, hn::ShiftRight<32>(hn::MulEven(a, m)));
+  high = hn::OddEven(hn::BitCast(d, hn::MulEven(odd, m)), even);
+}
+
+// Blocks [index, index + blocks) as numbers in [0, 1); blocks is a multiple of the lanes.
+void uniform_blocks(uint64_t seed, uint64_t high, uint64_t index, int64_t blocks, float* out) {
+  const D32 d;
+  const hn::RebindToFloat<D32> df;
+  const hn::RebindToSigned<D32> di;
+  const int64_t lanes = int64_t(hn::Lanes(d));
+  const U m0 = hn::Set(d, 0xD2511F53u), m1 = hn::Set(d, 0xCD9E8D57u);
+  const auto unit = hn::Set(df, 0x1p-24f);
+  HWY_ALIGN uint32_t low[hn::MaxLanes(D32())], upper[hn::MaxLanes(D32())];
+  for (int64_t b = 0; b < blocks; b += lanes, index += uint64_t(lanes), out += 4 * lanes) {
+    for (int64_t i = 0; i < lanes; ++i) {
+      low[i] = uint32_t(index + uint64_t(i));
+      upper[i] = uint32_t((index + uint64_t(i)) >> 32);
+    }
+    U c0 = hn::Load(d, low), c1 = hn::Load(d, upper);
+    U c2 = hn::Set(d, uint32_t(high)), c3 = hn::Set(d, uint32_t(high >> 32));
+    uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
+    for (int round = 0; round < 10; ++round) {
+      U low0, high0, low1, high1;
+      wide_mul(c0, m0, low0, high0);
+      wide_mul(c2, m1, low1, high1);
+      c0 = hn::Xor(hn::Xor(high1, c1), hn::Set(d, k0));
+      c2 = hn::Xor(hn::Xor(high0, c3), hn::Set(d, k1));
+      c1 = low1;
+      c3 = low0;
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+    auto number = [&](U w) HWY_ATTR {
+      return hn::Mul(hn::ConvertTo(df, hn::BitCast(di, hn::ShiftRight<8>(w))), unit);
+    };
+    hn::StoreInterleaved4(number(c0), number(c1), number(c2), number(c3), df, out);
+  }
+}
+
+int64_t block_lanes() { return int64_t(hn::Lanes(D32())); }
+
+void drop_tile(const float* x, float* y, float* u, int64_t n, float ratio, float scale) {
+  const WholeIo::D d;
+  const auto r = hn::Set(d, ratio), s = hn::Set(d, scale), one = hn::Set(d, 1.0f);
+  each_vector(n, [&](auto io, int64_t i) HWY_ATTR {
+    const auto keep = hn::Ge(io.load(u + i), r);
+    io.store(hn::IfThenElseZero(keep, hn::Mul(io.load(x + i), s)), y + i);
+    io.store(hn::IfThenElseZero(keep, one), u + i);
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace onnxtrain::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace onnxtrain {
+uint64_t philox_counter_high(uint64_t stream, uint64_t step);  // core/random.cpp
+}
+namespace onnxtrain::simd {
+HWY_EXPORT(uniform_blocks);
+HWY_EXPORT(block_lanes);
+HWY_EXPORT(drop_tile);
+
+void philox_uniform(uint64_t seed, uint64_t stream, uint64_t step, uint64_t first, int64_t n,
+                    float* out) {
+  const int64_t group = 4 * HWY_DYNAMIC_DISPATCH(block_lanes)();
+  int64_t done = first % 4 == 0 ? n / group * group : 0;
+  if (done > 0) HWY_DYNAMIC_DISPATCH(uniform_blocks)
+  (seed, philox_counter_high(stream, step), first / 4, done / 4, out);
+  if (done < n)
+    onnxtrain::philox_uniform(seed, stream, step, first + uint64_t(done), n - done, out + done);
+}
+
+void drop(const float* x, float* y, float* u, uint8_t* keep, int64_t n, float ratio, float scale) {
+  HWY_DYNAMIC_DISPATCH(drop_tile)(x, y, u, n, ratio, scale);
+  if (keep) bytes_from_mask(u, keep, n);
+}
+
+}  // namespace onnxtrain::simd
+#endif

@@ -1,0 +1,15 @@
+// Files of old opsets, for what needs operators of newer ones.
+#pragma once
+#include <optional>
+
+#include "model/model.hpp"
+#include "op/op.hpp"
+
+namespace onnxtrain {
+
+// The inference part of the model at opset `target` of ai.onnx, with the same names, by libonnx's
+// converter; nothing when the model is there already, has functions of its own, or holds an
+// operator that the converter cannot bring forward.
+std::optional<Model> raise_opset(const Model& m, int target, const OpTable& ops);
+
+}  // namespace onnxtrain

@@ -1,0 +1,192 @@
+// Optimizer nodes: many small tensors with the same rule, settings and scalars become one node; an
+// update of a large tensor moves to where its gradient is made, so that the gradient is still in
+// the cache and its memory is free again.
+#include <algorithm>
+
+#include "passes/passes.hpp"
+
+namespace onnxtrain {
+
+namespace {
+
+struct Rule {
+  const char* op;
+  int scalars, states;
+};
+constexpr Rule kRules[] = {
+    {"Sgd", 1, 0},     {"Lion", 1, 1},     {"Adam", 2, 2},      {"AdamW", 2, 2},
+    {"AdamAms", 2, 3}, {"AdamWAms", 2, 3}, {"AdamKeras", 2, 2}, {"AdamKerasAms", 2, 3},
+};
+// Of the standard's operators: operands are grouped by kind, R and T first.
+constexpr Rule kStandard[] = {{"Adagrad", 2, 1}, {"Momentum", 2, 1}, {"Adam", 2, 2}};
+constexpr int64_t kSmall = 16384;  // elements; larger tensors keep all threads busy by themselves
+
+const Rule* rule_of(const Node& n) {
+  if (n.domain == kOwnDomain)
+    for (const Rule& r : kRules)
+      if (n.op == r.op) return &r;
+  if (n.domain == kTrainingDomain)
+    for (const Rule& r : kStandard)
+      if (n.op == r.op && int(n.inputs.size()) == r.scalars + 2 + r.states) return &r;
+  return nullptr;
+}
+
+bool same_attr(const Attr& a, const Attr& b) {
+  if (a.index() != b.index()) return false;
+  if (const auto* t = std::get_if<Tensor>(&a)) {
+    const Tensor& u = std::get<Tensor>(b);
+    return t->dtype() == u.dtype() && t->shape() == u.shape() && t->to_doubles() == u.to_doubles();
+  }
+  if (const auto* i = std::get_if<int64_t>(&a)) return *i == std::get<int64_t>(b);
+  if (const auto* f = std::get_if<float>(&a)) return *f == std::get<float>(b);
+  if (const auto* s = std::get_if<std::string>(&a)) return *s == std::get<std::string>(b);
+  return false;
+}
+
+class Grouper {
+ public:
+  Grouper(Graph& g) : g_(g), readers_(g.consumers()) {}
+
+  void run() {
+    collect();
+    std::vector<char> gone(g_.nodes.size(), 0);
+    for (const auto& group : groups_) {
+      if (group.size() < 2) continue;
+      for (NodeId k : group) gone[size_t(k)] = 1;
+      gone[size_t(group.back())] = 0;
+      g_.nodes[size_t(group.back())] = merged(group);
+    }
+    std::vector<Node> kept;
+    for (size_t k = 0; k < g_.nodes.size(); ++k)
+      if (!gone[k]) kept.push_back(std::move(g_.nodes[k]));
+    g_.nodes = std::move(kept);
+  }
+
+ private:
+  bool small(const Node& n, const Rule& r) const {
+    for (size_t k = size_t(r.scalars); k < n.inputs.size(); ++k) {
+      if (n.inputs[k] == kNone) return false;
+      const TypeInfo& t = g_.value(n.inputs[k]).type;
+      if (!t.concrete() || t.elem != DType::kFloat || num_elements(t.concrete_shape()) > kSmall)
+        return false;
+    }
+    for (ValueId v : n.outputs)
+      if (v == kNone || !readers_[size_t(v)].empty()) return false;
+    return int(n.outputs.size()) == 1 + r.states;
+  }
+
+  bool together(const Node& a, const Node& b, const Rule& r) const {
+    if (a.op != b.op || a.domain != b.domain || a.version != b.version) return false;
+    for (int k = 0; k < r.scalars; ++k)
+      if (a.inputs[size_t(k)] != b.inputs[size_t(k)]) return false;
+    if (a.attrs.size() != b.attrs.size()) return false;
+    for (const auto& [key, value] : a.attrs) {
+      const Attr* other = b.find(key);
+      if (!other || !same_attr(value, *other)) return false;
+    }
+    return true;
+  }
+
+  void collect() {
+    for (size_t k = 0; k < g_.nodes.size(); ++k) {
+      const Node& n = g_.nodes[k];
+      const Rule* r = rule_of(n);
+      if (!r || !small(n, *r)) continue;
+      auto it = std::find_if(groups_.begin(), groups_.end(), [&](const auto& group) {
+        return together(g_.nodes[size_t(group[0])], n, *r);
+      });
+      if (it == groups_.end())
+        groups_.push_back({NodeId(k)});
+      else
+        it->push_back(NodeId(k));
+    }
+  }
+
+  Node merged(const std::vector<NodeId>& group) const {
+    const Node& first = g_.nodes[size_t(group[0])];
+    const Rule& r = *rule_of(first);
+    Node n;
+    n.name = cat(first.name, "_and_", group.size() - 1, "_more");
+    n.attrs = first.attrs;
+    n.inputs.assign(first.inputs.begin(), first.inputs.begin() + r.scalars);
+    if (first.domain == kOwnDomain) {
+      n.domain = kOwnDomain;
+      n.op = "MultiUpdate";
+      n.version = 1;
+      n.attrs["rule"] = std::string(r.op);
+      for (NodeId k : group) {
+        const Node& m = g_.nodes[size_t(k)];
+        n.inputs.insert(n.inputs.end(), m.inputs.begin() + r.scalars, m.inputs.end());
+        n.outputs.insert(n.outputs.end(), m.outputs.begin(), m.outputs.end());
+      }
+      return n;
+    }
+    n.domain = first.domain;
+    n.op = first.op;
+    n.version = first.version;
+    for (int kind = 0; kind < 2 + r.states; ++kind)
+      for (NodeId k : group)
+        n.inputs.push_back(g_.nodes[size_t(k)].inputs[size_t(r.scalars + kind)]);
+    for (int kind = 0; kind <= r.states; ++kind)
+      for (NodeId k : group) n.outputs.push_back(g_.nodes[size_t(k)].outputs[size_t(kind)]);
+    return n;
+  }
+
+  Graph& g_;
+  std::vector<std::vector<NodeId>> readers_;
+  std::vector<std::vector<NodeId>> groups_;
+};
+
+// The node after which an update may run: its operands are there and nothing reads the old state
+// any more. `last_read`: by name of the state variable.
+NodeId earliest(const Graph& g, const Node& n, NodeId self,
+                const std::map<std::string, std::vector<NodeId>>& reads) {
+  NodeId after = -1;
+  for (ValueId v : n.inputs) {
+    if (v == kNone) continue;
+    after = std::max(after, g.value(v).producer);
+    auto it = reads.find(g.value(v).state);
+    if (g.value(v).state.empty() || it == reads.end()) continue;
+    for (NodeId r : it->second)
+      if (r != self) after = std::max(after, r);
+  }
+  return after;
+}
+
+void move_early(Graph& g) {
+  g.renumber();
+  auto readers = g.consumers();
+  std::map<std::string, std::vector<NodeId>> reads;
+  for (size_t v = 0; v < g.values.size(); ++v)
+    if (!g.values[v].state.empty())
+      for (NodeId r : readers[v]) reads[g.values[v].state].push_back(r);
+  std::vector<std::vector<NodeId>> behind(g.nodes.size());
+  std::vector<char> moved(g.nodes.size(), 0);
+  for (size_t k = 0; k < g.nodes.size(); ++k) {
+    const Node& n = g.nodes[k];
+    if (!rule_of(n)) continue;
+    bool read = false;
+    for (ValueId v : n.outputs) read |= v != kNone && !readers[size_t(v)].empty();
+    NodeId after = earliest(g, n, NodeId(k), reads);
+    // a state that another update reads is overwritten in the order of the file
+    if (read || after < 0 || after >= NodeId(k) || moved[size_t(after)]) continue;
+    behind[size_t(after)].push_back(NodeId(k));
+    moved[k] = 1;
+  }
+  std::vector<Node> order;
+  order.reserve(g.nodes.size());
+  for (size_t k = 0; k < g.nodes.size(); ++k) {
+    if (!moved[k]) order.push_back(std::move(g.nodes[k]));
+    for (NodeId b : behind[k]) order.push_back(std::move(g.nodes[size_t(b)]));
+  }
+  g.nodes = std::move(order);
+}
+
+}  // namespace
+
+void pass_group_updates(Graph& g, const PassContext&) {
+  Grouper(g).run();
+  move_early(g);
+}
+
+}  // namespace onnxtrain

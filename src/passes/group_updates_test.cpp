@@ -1,0 +1,138 @@
+// Optimizer nodes that go together, and updates that move to their gradients.
+#include <gtest/gtest.h>
+
+#include "engine/program.hpp"
+#include "passes/passes.hpp"
+#include "tests/support/op_case.hpp"
+
+namespace onnxtrain::testing {
+
+namespace {
+
+// A graph of updates of `sizes` tensors by `op`; settings as float64 attributes.
+struct Updates {
+  Graph g;
+  std::vector<std::pair<ValueId, std::string>> updates;
+  std::shared_ptr<State> state = std::make_shared<State>();
+  ValueId rate, step;
+
+  Updates() {
+    rate = g.add_constant(Tensor::scalar(0.1f));
+    step = g.add_constant(Tensor::scalar(int64_t(3)));
+  }
+  ValueId variable(const std::string& name, int64_t n, uint64_t seed) {
+    state->set(name, random_tensor({n}, 0.1, 1, seed));
+    ValueId v = g.add_value(name, TypeInfo::tensor(DType::kFloat, {n}));
+    g.value(v).state = name;
+    return v;
+  }
+  void add(const std::string& op, const std::string& domain, bool has_step, int states, int64_t n,
+           std::map<std::string, Attr, std::less<>> attrs) {
+    std::string name = cat("w", updates.size());
+    ValueId x = g.add_value("g_" + name, TypeInfo::tensor(DType::kFloat, {n}));
+    g.inputs.push_back(x);
+    Node square;  // something that makes the gradient
+    square.op = "Mul";
+    square.version = 14;
+    square.inputs = {x, x};
+    ValueId grad = g.add_node(std::move(square), 1)[0];
+    g.value(grad).type = TypeInfo::tensor(DType::kFloat, {n});
+    Node u;
+    u.op = op;
+    u.domain = domain;
+    u.version = 1;
+    u.attrs = std::move(attrs);
+    u.inputs = {rate};
+    if (has_step) u.inputs.push_back(step);
+    std::vector<std::string> names = {name};
+    u.inputs.push_back(variable(name, n, updates.size() + 1));
+    u.inputs.push_back(grad);
+    for (int s = 0; s < states; ++s) {
+      names.push_back(cat(name, ".", s));
+      u.inputs.push_back(variable(names.back(), n, updates.size() + 10));
+    }
+    std::vector<ValueId> out = g.add_node(std::move(u), 1 + states);
+    for (size_t k = 0; k < out.size(); ++k) {
+      g.value(out[k]).type = TypeInfo::tensor(DType::kFloat, {n});
+      updates.emplace_back(out[k], names[k]);
+    }
+  }
+  std::string ops() const {
+    Graph c = g.clone();
+    std::vector<ValueId> keep;
+    for (const auto& u : updates) keep.push_back(u.first);
+    pass_group_updates(c, PassContext{keep, all_ops()});
+    c.renumber();
+    c.verify("group_updates");
+    std::string s;
+    for (const Node& n : c.nodes) s += n.op + " ";
+    return s;
+  }
+  // State after one run.
+  std::vector<Tensor> run(std::vector<std::string> skip) const {
+    auto copy = std::make_shared<State>();
+    for (const auto& name : state->names()) copy->set(name, state->get(name));
+    ProgramOptions o;
+    o.skip_passes = std::move(skip);
+    Program p(g.clone(), updates, copy, std::make_shared<ThreadPool>(2), o);
+    std::vector<Value> feeds;
+    for (ValueId v : g.inputs)
+      feeds.push_back(random_tensor(g.value(v).type.concrete_shape(), -1, 1, uint64_t(v)));
+    p.run(feeds, 0, 0);
+    std::vector<Tensor> out;
+    for (const auto& name : copy->names()) out.push_back(copy->get(name));
+    return out;
+  }
+  void check(const std::string& want) const {
+    EXPECT_EQ(ops(), want);
+    std::vector<Tensor> a = run({}), b = run({"group_updates"});
+    for (size_t k = 0; k < a.size(); ++k)
+      for (int64_t i = 0; i < a[k].size(); ++i)
+        ASSERT_EQ(a[k].as<float>()[i], b[k].as<float>()[i]) << k << " " << i;
+  }
+};
+
+const std::string kOwn(kOwnDomain), kStandard(kTrainingDomain);
+
+TEST(GroupUpdates, SmallOnesOfOneRule) {
+  Updates u;
+  std::map<std::string, Attr, std::less<>> one = {{"decay", Tensor::scalar(0.1)}}, other;
+  other["decay"] = Tensor::scalar(0.0);
+  for (int64_t n : {3, 40, 7}) u.add("AdamW", kOwn, true, 2, n, one);
+  u.add("AdamW", kOwn, true, 2, 5, other);
+  u.check("Mul Mul Mul MultiUpdate Mul AdamW ");
+}
+
+TEST(GroupUpdates, LargeOnesMoveToTheirGradient) {
+  Updates u;
+  for (int64_t n : {3, 20000, 4}) u.add("Sgd", kOwn, false, 0, n, {});
+  // the nodes in file order: all gradients, then all updates
+  std::stable_partition(u.g.nodes.begin(), u.g.nodes.end(),
+                        [](const Node& n) { return n.op == "Mul"; });
+  u.g.renumber();
+  u.check("Mul Mul Sgd Mul MultiUpdate ");
+}
+
+TEST(GroupUpdates, TheStandardsOperators) {
+  Updates u;
+  std::map<std::string, Attr, std::less<>> a = {{"alpha", 0.9f},
+                                                {"beta", 1.0f},
+                                                {"norm_coefficient", 0.01f},
+                                                {"mode", std::string("standard")}};
+  for (int64_t n : {3, 9}) u.add("Momentum", kStandard, true, 1, n, a);
+  for (int64_t n : {4, 5}) u.add("Adam", kStandard, true, 2, n, {});
+  u.check("Mul Mul Momentum Mul Mul Adam ");
+}
+
+TEST(GroupUpdates, EveryRuleGivesTheSameNumbers) {
+  for (const char* op : {"Lion", "Adam", "AdamAms", "AdamWAms", "AdamKeras", "AdamKerasAms"}) {
+    std::string name = op;
+    int states = name == "Lion" ? 1 : name.ends_with("Ams") ? 3 : 2;
+    Updates u;
+    for (int64_t n : {3, 11}) u.add(name, kOwn, name != "Lion", states, n, {});
+    u.check("Mul Mul MultiUpdate ");
+  }
+}
+
+}  // namespace
+}  // namespace onnxtrain::testing

@@ -1,0 +1,130 @@
+// Chains that exporters write for one operator become that operator, before differentiation: fewer
+// passes over memory, and the operator's own gradient.
+//   Gelu: x * 0.5 * (1 + erf(x / sqrt(2))), the factors in any order
+#include <algorithm>
+#include <cmath>
+
+#include "passes/passes.hpp"
+
+namespace onnxtrain {
+
+namespace {
+
+class Recogniser {
+ public:
+  Recogniser(Graph& g, const std::vector<ValueId>& keep) : g_(g), readers_(g.consumers()) {
+    fixed_.assign(g.values.size(), 0);
+    for (ValueId v : g.outputs) fixed_[size_t(v)] = 1;
+    for (ValueId v : keep) fixed_[size_t(v)] = 1;
+    g.renumber();
+  }
+
+  bool run() {
+    bool any = false;
+    for (size_t k = 0; k < g_.nodes.size(); ++k)
+      if (g_.nodes[k].is("Erf")) any |= gelu(NodeId(k));
+    return any;
+  }
+
+ private:
+  const Node* producer(ValueId v) const {
+    NodeId k = v == kNone ? -1 : g_.value(v).producer;
+    return k < 0 ? nullptr : &g_.nodes[size_t(k)];
+  }
+  // The one reader of a value that nothing else needs.
+  NodeId reader(ValueId v) const {
+    const auto& r = readers_[size_t(v)];
+    return !fixed_[size_t(v)] && r.size() == 1 ? r[0] : -1;
+  }
+  bool number(ValueId v, double& out) const {
+    const ValueDef& d = g_.value(v);
+    if (!d.is_constant() || d.constant.size() != 1 || !dtype_is_float(d.constant.dtype()))
+      return false;
+    out = d.constant.to_doubles()[0];
+    return true;
+  }
+  static bool near(double a, double b) { return std::fabs(a - b) <= 1e-6 * std::fabs(b); }
+  ValueId other(const Node& n, ValueId v) const {
+    if (n.inputs.size() != 2 || n.inputs[0] == n.inputs[1]) return kNone;
+    return n.inputs[0] == v ? n.inputs[1] : n.inputs[1] == v ? n.inputs[0] : kNone;
+  }
+  bool same_type(ValueId a, ValueId b) const {
+    const TypeInfo &s = g_.value(a).type, &t = g_.value(b).type;
+    return s.concrete() && t.concrete() && s.elem == t.elem &&
+           s.concrete_shape() == t.concrete_shape();
+  }
+  // v = x * c or x / c with a number c; the factor.
+  ValueId scaled(ValueId v, double& factor) const {
+    const Node* n = producer(v);
+    if (!n || !(n->is("Mul") || n->is("Div")) || n->inputs.size() != 2 || n->version < 7)
+      return kNone;
+    double c = 0;
+    if (number(n->inputs[1], c) && same_type(n->inputs[0], v)) {
+      factor = n->is("Mul") ? c : 1 / c;
+      return n->inputs[0];
+    }
+    if (n->is("Mul") && number(n->inputs[0], c) && same_type(n->inputs[1], v)) {
+      factor = c;
+      return n->inputs[1];
+    }
+    return kNone;
+  }
+
+  bool gelu(NodeId erf) {
+    const Node& e = g_.nodes[size_t(erf)];
+    double factor = 0, one = 0;
+    ValueId x = scaled(e.inputs[0], factor);
+    if (x == kNone || !near(factor, std::sqrt(0.5)) || reader(e.inputs[0]) < 0) return false;
+    NodeId k = reader(e.outputs[0]);
+    if (k < 0 || !g_.nodes[size_t(k)].is("Add") || g_.nodes[size_t(k)].version < 7) return false;
+    ValueId beside = other(g_.nodes[size_t(k)], e.outputs[0]);
+    if (beside == kNone || !number(beside, one) || one != 1) return false;
+    // multiply upwards until x and a half have been met
+    ValueId at = g_.nodes[size_t(k)].outputs[0];
+    double half = 1;
+    bool met = false;
+    for (int step = 0; step < 3 && same_type(at, x); ++step) {
+      k = reader(at);
+      if (k < 0 || !g_.nodes[size_t(k)].is("Mul") || g_.nodes[size_t(k)].version < 7) return false;
+      ValueId by = other(g_.nodes[size_t(k)], at);
+      double c = 0;
+      if (by == kNone) return false;
+      if (number(by, c)) {
+        half *= c;
+      } else if (!met && by == x) {
+        met = true;
+      } else if (!met && scaled(by, c) == x && reader(by) >= 0) {
+        half *= c;
+        met = true;
+      } else {
+        return false;
+      }
+      at = g_.nodes[size_t(k)].outputs[0];
+      if (met && near(half, 0.5) && same_type(at, x)) return replace(k, "Gelu", 20, x);
+    }
+    return false;
+  }
+
+  bool replace(NodeId k, const char* op, int version, ValueId x) {
+    Node n;
+    n.op = op;
+    n.version = version;
+    n.name = g_.nodes[size_t(k)].name;
+    n.inputs = {x};
+    n.outputs = g_.nodes[size_t(k)].outputs;
+    g_.nodes[size_t(k)] = std::move(n);
+    return true;
+  }
+
+  Graph& g_;
+  std::vector<std::vector<NodeId>> readers_;
+  std::vector<char> fixed_;
+};
+
+}  // namespace
+
+void recognise_operators(Graph& g, const std::vector<ValueId>& keep) {
+  if (Recogniser(g, keep).run()) g.remove_dead(keep);
+}
+
+}  // namespace onnxtrain

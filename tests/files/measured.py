@@ -1,0 +1,29 @@
+"""A command with its peak memory.
+
+The kernel lets a program inherit the peak of the process that started it, so a small process stands in between.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CLI = Path(__file__).parents[2] / ".venv" / "bin" / "onnxtrain"
+CPU_SECONDS = 20  # tells a hang from a slow machine
+
+BETWEEN = """
+import json, resource, subprocess, sys
+limit = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+p = subprocess.run(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+print(json.dumps([p.returncode, p.stdout.decode(errors="replace"), peak]))
+"""
+
+
+def command(*args, **env):
+    """(exit code, text, peak in MiB) of an onnxtrain command."""
+    p = subprocess.run([sys.executable, "-S", "-E", "-c", BETWEEN, str(CPU_SECONDS), str(CLI), *map(str, args)],
+                       stdout=subprocess.PIPE, env={**os.environ, **env}, check=True, timeout=600)
+    return json.loads(p.stdout)
