@@ -11,7 +11,8 @@ using nlohmann::json;
 ot_status ot_dataset_open(const char* spec, const char* options, ot_dataset** out) {
   return guarded([&] {
     OpenOptions o;
-    for (const auto& [key, value] : json::parse(options ? options : "{}").items()) {
+    const json given = json::parse(options ? options : "{}");  // must outlive items()
+    for (const auto& [key, value] : given.items()) {
       if (key == "target")
         o.csv.target = value;
       else if (key == "part" && (value == "train" || value == "test"))

@@ -60,7 +60,8 @@ struct Request {
 Request request_of(const char* options) {
   Request q;
   FitOptions& o = q.fit;
-  for (const auto& [key, value] : json::parse(options ? options : "{}").items()) {
+  const json given = json::parse(options ? options : "{}");  // must outlive items()
+  for (const auto& [key, value] : given.items()) {
     if (key == "epochs")
       o.epochs = value;
     else if (key == "batch")
