@@ -68,7 +68,8 @@ def test_readme(project):
 def test_tutorial(project):
     folder, _ = project
     play("docs/tutorial.md", folder)
-    assert len((folder / "predictions.csv").read_text().splitlines()) == 600
+    lines = (folder / "predictions.csv").read_text().splitlines()
+    assert lines[0] == "prediction,0,1,2" and len(lines) == 1 + 600
 
 
 def test_python_page(project):
