@@ -8,7 +8,6 @@ import pytest
 import onnxtrain as ot
 import roundtrip
 
-pytestmark = pytest.mark.skipif(not hasattr(ot, "from_torch"), reason="this build has no from_torch")
 EXAMPLE = pathlib.Path(__file__).resolve().parents[3] / "examples" / "torch_both_ways" / "run.py"
 
 

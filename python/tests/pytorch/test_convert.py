@@ -75,7 +75,6 @@ def test_refusals(trained, capsys):
     assert not list(d.glob("*.part"))
 
 
-@pytest.mark.skipif(not hasattr(ot, "from_torch"), reason="this build has no from_torch")
 def test_exported_program(tmp_path, capsys):
     module = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).eval()
     x = torch.randn(4, 4)
