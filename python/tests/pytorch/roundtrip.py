@@ -134,6 +134,7 @@ def row(label, run, *arguments):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("names", nargs="*")
+    p.add_argument("--road", choices=["from_torch", "exporter"], default="from_torch")
     a = p.parse_args()
     warnings.simplefilter("ignore")
     print(f"{'':26s} {'loss':>10s} {'weights':>10s}   in PyTorch")
