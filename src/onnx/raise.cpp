@@ -71,6 +71,8 @@ std::optional<Model> raise_opset(const Model& m, int target, const OpTable& ops)
     onnx::ModelProto old;
     if (!old.ParseFromString(serialize_model(m, ops, inference)) || old.functions_size() > 0)
       return std::nullopt;
+    // before IR 4 every initializer is an input too; the converter insists on it
+    old.set_ir_version(std::max<int64_t>(old.ir_version(), 4));
     onnx::ModelProto raised = onnx::version_conversion::ConvertVersion(old, target);
     if (it->second < 11) say_how_to_resize(*raised.mutable_graph());
     raised.set_ir_version(std::max<int64_t>(old.ir_version(), 8));

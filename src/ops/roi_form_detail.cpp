@@ -68,7 +68,7 @@ class Align {
       grid = num(double(s_.sampling));
       k = numbers(s_.sampling, true);
     } else {
-      grid = b_.call("Ceil", {bin});
+      grid = b_.call("Ceil", {b_.own("Detach", {bin})});
       grid = b_.call("Max", {b_.call("Min", {grid, num(double(4 * size + 64))}), num(0)});
       ValueId whole = b_.call("Cast", {grid}, {{"to", int64_t(DType::kInt64)}});
       ValueId most = b_.call("ReduceMax", {whole}, {{"keepdims", int64_t(0)}});
@@ -81,8 +81,9 @@ class Align {
     l.real = b_.call("Less", {k, grid});
     ValueId share = b_.div(b_.add(k, num(0.5)), l.count);
     ValueId place = b_.add(start, b_.mul(bin, b_.add(numbers(bins, false), share)));
-    ValueId inside = b_.call("And", {b_.call("GreaterOrEqual", {place, num(-1)}),
-                                     b_.call("LessOrEqual", {place, num(double(size))})});
+    ValueId fixed = b_.own("Detach", {place});
+    ValueId inside = b_.call("And", {b_.call("GreaterOrEqual", {fixed, num(-1)}),
+                                     b_.call("LessOrEqual", {fixed, num(double(size))})});
     l.used = b_.mul(flag(inside), flag(l.real));
     l.at = b_.call("Min", {b_.call("Max", {place, num(0)}), num(double(size - 1))});
     return l;
@@ -128,6 +129,14 @@ class Align {
   }
   // [r, bins across * n, bins down * m, c] -> [r, c, bins down, bins across, n * m]
   ValueId by_bin(ValueId v, const Line& down, const Line& across) {
+    if (b_.shape_known(v)) {
+      Shape at = b_.shape(v);
+      int64_t n = at[1] / across.bins, m = at[2] / down.bins;
+      ValueId wide = b_.constant_ints({at[0], across.bins, n, down.bins, m, at[3]});
+      ValueId bins = b_.transpose(b_.call("Reshape", {v, wide}), {0, 5, 3, 1, 2, 4});
+      Shape flat = {at[0], at[3], down.bins, across.bins, n * m};
+      return b_.call("Reshape", {bins, b_.constant_ints(flat)});
+    }
     ValueId shape = b_.call("Shape", {v});
     auto part = [&](int64_t k) { return b_.call("Gather", {shape, b_.constant_ints({k})}); };
     auto ints = [&](int64_t k) { return b_.constant_ints({k}); };
@@ -139,7 +148,6 @@ class Align {
                                       b_.mul(n, m)},
                            {{"axis", int64_t(0)}});
     ValueId out = b_.call("Reshape", {bins, flat});
-    if (!b_.type(out).shape) b_.graph().value(out).type.shape.emplace(5, Dim{});
     return out;
   }
 
@@ -161,11 +169,29 @@ class Align {
   RoiShape s_;
 };
 
+// Element types of new nodes whose shapes are not known before the run.
+void settle_elements(Graph& g, size_t first) {
+  for (size_t k = first; k < g.nodes.size(); ++k) {
+    const Node& n = g.nodes[k];
+    TypeInfo& t = g.value(n.outputs[0]).type;
+    if (t.is_tensor() && t.elem != DType::kUndefined) continue;
+    bool compares = n.op == "Less" || n.op == "Greater" || n.op == "And" ||
+                    n.op == "GreaterOrEqual" || n.op == "LessOrEqual";
+    DType elem = n.op == "Cast"                          ? DType(n.i("to", 1))
+                 : compares                              ? DType::kBool
+                 : n.op == "Shape" || n.op == "ArgMax" ? DType::kInt64
+                                                         : g.value(n.inputs[n.op == "Where"]).type.elem;
+    t = TypeInfo::tensor(elem);
+  }
+}
+
 // The gradients of <dy, pool of z> with respect to z and the regions, which are values that only
 // this computation reads.
 std::vector<ValueId> gradients(GradBuilder& b, ValueId dy, ValueId z, ValueId x, ValueId rois,
                                ValueId index) {
+  size_t before = b.graph().nodes.size();
   ValueId y = Align(b, b.node(), x, rois, index).pool(z, x);
+  settle_elements(b.graph(), before);
   std::vector<ValueId> g = b.differentiate(b.graph(), {y}, {dy}, {z, rois});
   if (g[0] == kNone) g[0] = b.zeros_like(z);
   if (g[1] == kNone) g[1] = b.zeros_like(rois);
