@@ -170,7 +170,7 @@ constexpr Explanation kAll[] = {
     {"OT1724",
      "The file has no training to convert."},
     {"OT1731",
-     "Converting needs Python with the onnxtrain package, and none was found."},
+     "Converting and `bench --against` need Python with the onnxtrain package, and none was found."},
     {"OT1732",
      "onnxtrain convert goes by suffixes: from .onnx to PyTorch (.pt, .pt2) or from\nPyTorch to "
      ".onnx. The source must exist and be of the other kind than the target."},
@@ -186,6 +186,9 @@ constexpr Explanation kAll[] = {
     {"OT1736",
      "An exported program with keyword inputs has no order of inputs that an ONNX graph\ncould "
      "take over. Export it with positional example inputs."},
+    {"OT1737",
+     "The Python side, which runs the other runtimes for `bench --against`, ended with an error;\nits "
+     "own message stands above."},
     {"OT2101",
      "There are no rows to train on: the file or array is empty, or too small to be split."},
     {"OT2102",
