@@ -138,6 +138,7 @@ class Plan:
         self.kind, self.optimizer = kind_of(optimizer), optimizer
         position = int(scheduler.last_epoch) if scheduler is not None else 0
         self.entries = []  # (group number, stored name, parameter, finished steps)
+        self.names = {id(p): state.stored_name(p) for g in optimizer.param_groups for p in g["params"]}
         for k, group in enumerate(optimizer.param_groups):
             for p in group["params"]:
                 name = state.stored_name(p)
@@ -157,7 +158,7 @@ class Plan:
         groups = []
         for k, g in enumerate(self.optimizer.param_groups):
             plain = {key: _plain(v) for key, v in g.items() if key != "params"}
-            names = [n for j, n, *_ in self.entries if j == k]
+            names = [self.names[id(p)] for p in g["params"]]  # all of them: state_dicts count by position
             groups.append({"params": names, "rate": self.rate(k), **{k2: v for k2, v in plain.items() if v is not _NO}})
         other = {n: self.counters[s] for _, n, _, s in self.entries if self.counters[s] != "T"}
         cls = type(self.optimizer)
