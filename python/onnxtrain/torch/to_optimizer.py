@@ -45,6 +45,7 @@ def _counted(built):
     def count(optimizer, args, kwargs):
         built.steps += 1
 
+    count.only_counts = True
     built.optimizer.register_step_post_hook(count)
     return built
 

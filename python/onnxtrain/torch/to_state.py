@@ -28,12 +28,13 @@ def torch_state_dict(model):
 def _declared(names, stored):
     """In the order of the original: what from_torch wrote down."""
     info = names.info
+    of_loss = set((info.get("loss") or {}).get("state", []))
     own = _by_module(info.get("parameters", []), info.get("buffers", []))
     out = {n: stored[n] for n in own if n in stored and n not in names.temporary and n not in names.ties}
     for n, s in names.ties.items():
         if s in stored and n not in names.temporary:
             out[n] = stored[s]
-    return out
+    return {n: t for n, t in out.items() if n not in of_loss}
 
 
 def _by_module(parameters, buffers):
