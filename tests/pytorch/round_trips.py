@@ -1,11 +1,13 @@
 """The whole table of round trips between PyTorch and onnxtrain, with its counts (docs/torch.md):
 
     python tests/pytorch/round_trips.py                       # every architecture x every optimizer, then the schedulers
+    python tests/pytorch/round_trips.py --every               # every architecture x every setting of every optimizer
     python tests/pytorch/round_trips.py --archs gpt,resnet --optimizers "adam,rprop, 2 groups"
     python tests/pytorch/round_trips.py --schedulers-only
 
-It takes half an hour on one core, runs niced, prints a line per pair with what is done so far, and exits with 1 when a
-pair differs. trips.py says what one round trip is and how it is judged.
+The settings of an optimizer (momentum, amsgrad, groups, ...) take turns over the architectures unless --every. It takes ten
+minutes (--every: half an hour) on one free core, runs niced, prints a line per pair with what is done so far, and exits with 1
+when a pair differs. trips.py says what one round trip is and how it is judged.
 """
 
 import argparse
@@ -24,8 +26,19 @@ WITH_SCHEDULER = [("mlp", "momentum"), ("cnn_bn", "momentum, 3 groups"), ("gpt",
                   ("mlp", "rmsprop both"), ("mlp", "rprop")]
 
 
-def pairs(archs, optimizers, schedulers_only):
-    every = [] if schedulers_only else [(a, o, None) for a in archs for o in optimizers]
+def class_of(setting):
+    return CLASSES[setting.split(",")[0].split()[0]]
+
+
+def pairs(archs, optimizers, schedulers_only, every_setting):
+    every = [(a, o, None) for a in archs for o in optimizers]
+    if schedulers_only:
+        every = []
+    elif not every_setting:
+        settings = {}
+        for o in optimizers:
+            settings.setdefault(class_of(o), []).append(o)
+        every = [(a, s[k % len(s)], None) for k, a in enumerate(archs) for s in settings.values()]
     return every + [(a, o, s) for a, o in WITH_SCHEDULER if a in archs and o in optimizers for s in SCHEDULERS]
 
 
@@ -38,7 +51,7 @@ def run(pair):
     try:
         t = trip(*pair)
         said = "" if t.noise is None else f"float32 noise there {t.noise:.1e}"
-        native = t.optimizer == CLASSES[pair[1].split(",")[0].split()[0]] and t.scheduler == (pair[2] or "")
+        native = t.optimizer == class_of(pair[1]) and t.scheduler == (pair[2] or "")
         return pair, "exact" if t.noise is None and t.good else "noise" if t.good else "differs", t.difference, f"{t.where}  {said}", native
     except Exception as e:  # noqa: BLE001 - one pair's failure is a row of the table
         return pair, "failed", float("inf"), f"{type(e).__name__}: {e}", False
@@ -52,7 +65,7 @@ def summary(rows):
         c = collections.Counter(r[1] for r in chosen)
         exact = [r[2] for r in chosen if r[1] == "exact"]
         shape = "" if chosen[0][0][2] else f" ({len({r[0][0] for r in chosen})} architectures, {len({r[0][1] for r in chosen})} settings of " \
-            f"{len({CLASSES[r[0][1].split(',')[0].split()[0]] for r in chosen})} optimizers)"
+            f"{len({class_of(r[0][1]) for r in chosen})} optimizers)"
         print(f"{title}{shape}: {c['exact'] + c['noise']} of {len(chosen)} agree: {c['exact']} within 1e-5"
               + (f" (median {statistics.median(exact):.1e}, largest {max(exact):.1e})" if exact else "")
               + f", {c['noise']} within PyTorch's float32 noise; {c['differs']} differ, {c['failed']} failed; "
@@ -76,12 +89,14 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--archs", default=",".join(ARCHITECTURES))
     p.add_argument("--optimizers", default=",".join(OPTIMIZERS))
+    p.add_argument("--every", action="store_true")
     p.add_argument("--schedulers-only", action="store_true")
     p.add_argument("-j", type=int, default=1)
     a = p.parse_args()
     os.nice(10)
     os.environ.update(OMP_NUM_THREADS="1", ONNXTRAIN_THREADS="1")
-    todo, began, rows = pairs(listed(a.archs, ARCHITECTURES), listed(a.optimizers, OPTIMIZERS), a.schedulers_only), time.time(), []
+    chosen = listed(a.archs, ARCHITECTURES), listed(a.optimizers, OPTIMIZERS)
+    todo, began, rows = pairs(*chosen, a.schedulers_only, a.every or len(chosen[1]) < len(OPTIMIZERS)), time.time(), []
     with multiprocessing.get_context("spawn").Pool(a.j, maxtasksperchild=60) as pool:
         for r in pool.imap(run, todo):
             rows.append(r)

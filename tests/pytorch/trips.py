@@ -133,5 +133,5 @@ def _trip(arch, opt, scheduler, seed):
     m, x, t, f, o, s = start(arch, opt, torch.float64, seed, scheduler)
     exact = results_of(torch_steps(m, o, x, t, f, 15, s), m, o)
     noise = {n: distance(wanted[n], exact[n]) for n in wanted}
-    worst = max(apart, key=lambda n: apart[n] / max(noise[n], EXACT / NOISE))
+    worst = max((n for n in apart if apart[n] > EXACT), key=lambda n: apart[n] / max(noise[n], EXACT / NOISE))
     return Trip(apart[worst], worst, noise[worst], *made_kinds)

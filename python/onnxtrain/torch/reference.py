@@ -91,7 +91,20 @@ def _randint(func, args, kwargs):
     return y.fill_(min(math.floor((low + high) / 2), high - 1))
 
 
+def _gumbel_softmax(func, args, kwargs):
+    """torch's formula with the middle of the noise; a Python function of torch runs without this mode inside."""
+    a = inspect.signature(func).bind(*args, **kwargs)
+    a.apply_defaults()
+    logits, tau, hard, dim = (a.arguments[k] for k in ("logits", "tau", "hard", "dim"))
+    soft = ((logits - math.log(math.log(2))) / tau).softmax(dim)
+    if not hard:
+        return soft
+    chosen = torch.zeros_like(logits).scatter(dim, soft.max(dim, keepdim=True)[1], 1.0)
+    return chosen - soft.detach() + soft
+
+
 _RANDOM = {
+    "gumbel_softmax": _gumbel_softmax,
     "rand": _filled(MIDDLE), "rand_like": _filled(MIDDLE), "randn": _filled(MIDDLE), "randn_like": _filled(MIDDLE),
     "bernoulli": _filled(1.0), "normal": _normal, "randint": _randint, "randint_like": _randint,
     "bernoulli_": _in_place(lambda *a, **k: 1.0),

@@ -190,12 +190,12 @@ def _load_state(built, module, section, updates, steps, stored):
         built.state.update({v: (u.parameter, k) for k, v in u.state.items()})
         if u.torch_class is torch.optim.SGD:
             if u.state and step:
-                built.optimizer.state[p]["momentum_buffer"] = stored[u.state["momentum_buffer"]].clone()
+                built.optimizer.state[p]["momentum_buffer"] = stored[u.state["momentum_buffer"]]
             continue
         if not step and not any(bool(stored[v].any()) for v in u.state.values()) and u.torch_class is not torch.optim.Adagrad:
             continue  # untouched: torch makes its own
         state = {"step": torch.tensor(float(step or 0))}
-        state.update({k: stored[v].clone() for k, v in u.state.items()})
+        state.update({k: stored[v] for k, v in u.state.items()})
         built.optimizer.state[p].update(state)
 
 

@@ -1,12 +1,11 @@
 """Weights under the names of the original PyTorch class: a state_dict that it loads with strict=True."""
 
-import onnx
 import torch
 
 from ..model import as_model
 from ..trainer import Trainer
 from .to_export import original_weights
-from .to_file import read
+from .to_file import read_model
 from .to_names import names_of
 from .to_split import split
 
@@ -14,7 +13,7 @@ from .to_split import split
 def torch_state_dict(model):
     """A model (ot.Model, path, bytes) or a Trainer -> {name: tensor}."""
     source_model = model.model() if isinstance(model, Trainer) else as_model(model)
-    source = read(onnx.ModelProto.FromString(source_model.proto()))
+    source = read_model(source_model)
     names = names_of(source, [split(source, k) for k in range(len(source.sections))])
     stored = dict(source.main.constants)
     if names.info is not None:
