@@ -182,10 +182,11 @@ constexpr Explanation kAll[] = {
      "has weights and nothing that says what to compute; convert the module\nin Python with "
      "from_torch."},
     {"OT1735",
-     "This installation of the package lacks the part that reads PyTorch modules."},
+     "The file is no program that torch.export.load reads: damaged, or written by another\nversion "
+     "of PyTorch. Export the module again."},
     {"OT1736",
-     "An exported program with keyword inputs has no order of inputs that an ONNX graph\ncould "
-     "take over. Export it with positional example inputs."},
+     "An exported program is converted on its example inputs, and this one holds none.\n"
+     "torch.export.export keeps the examples that it is given."},
     {"OT1737",
      "The Python side, which runs the other runtimes for `bench --against`, ended with an error;\nits "
      "own message stands above."},

@@ -28,7 +28,7 @@ bool is_filling(const Graph& g, const ValueDef& d, const std::vector<NodeId>& us
   if (d.constant.rank() < 1 || !has_made_up_name(d.name) || !all_equal(d.constant)) return false;
   for (NodeId k : users)
     for (const char* op : {"MatMul", "Gemm", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN",
-                           "Gather", "Transpose", "Identity", "Reshape"})
+                           "Gather", "Transpose", "Identity", "Reshape", "PRelu"})
       if (g.nodes[size_t(k)].is(op)) return false;
   return true;
 }
