@@ -41,7 +41,7 @@ struct RecurrentPlan<T>::Impl {
     int64_t h = s.hidden, g = s.gates();
     if (two_products) candidate = UnitProduct<T>(s.batch, 1, h, h, true, h);
     // a few hundred rows: their gates stay in the cache until their steps run
-    int64_t most = std::clamp<int64_t>((1 << 19) / (g * h), 96, 512);
+    int64_t most = std::clamp<int64_t>((1 << 17) / (g * h), 96, 512);
     stretch = std::clamp<int64_t>(most / std::max<int64_t>(1, s.batch), 1,
                                   std::max<int64_t>(1, s.steps));
     auto make = [&](int64_t steps) {

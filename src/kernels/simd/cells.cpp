@@ -8,6 +8,7 @@
 #include "hwy/highway.h"
 // after highway.h
 #include "kernels/simd/loops-inl.hpp"
+#include "kernels/simd/packs-inl.hpp"
 #include "kernels/simd/vmath-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,52 +16,92 @@ namespace onnxtrain::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using vm::D;
+using vm::Pack;
 using vm::V;
+using vm::add;
+using vm::fma;
+using vm::mul;
+using vm::sub;
+
+constexpr int kTogether = 2;  // vectors side by side
 
 // Input of gate k at unit j.
-template <class Io>
-HWY_INLINE V gate(Io io, const CellRow& r, int64_t k, int64_t j) {
-  return hn::Add(io.load(r.x + k * r.x_stride + j), io.load(r.z + k * r.z_stride + j));
+template <int N, class Io>
+HWY_INLINE Pack<N> gate(Io io, const CellRow& r, int64_t k, int64_t j) {
+  return add(vm::load_pack<N>(io, r.x + k * r.x_stride + j),
+             vm::load_pack<N>(io, r.z + k * r.z_stride + j));
 }
-template <class Io>
-HWY_INLINE void keep(Io io, const CellRow& r, int64_t k, int64_t j, V v) {
-  io.store(v, r.save + k * r.save_stride + j);
+template <int N, class Io>
+HWY_INLINE void keep(Io io, const CellRow& r, int64_t k, int64_t j, const Pack<N>& v) {
+  vm::store_pack(io, v, r.save + k * r.save_stride + j);
+}
+
+constexpr float kFar = 87.0f;  // exp of less is no normal number
+// e: exp(-|x|)
+template <int N>
+HWY_INLINE Pack<N> sigmoid_from(const Pack<N>& x, const Pack<N>& e) {
+  return div(select(vm::below(x, 0.0f), e, vm::set(1.0f)), add(e, vm::set(1.0f)));
+}
+template <int N>
+HWY_INLINE Pack<N> sigmoid(const Pack<N>& x) {
+  Pack<N> n;
+  const Pack<N> e = vm::exp_reduced(neg(vm::at_most(abs(x), kFar)), &n);
+  return sigmoid_from(x, mul(add(e, vm::set(1.0f)), pow2(n)));
+}
+// sigmoid(a) and tanh(b): one exponential for both
+template <int N>
+HWY_INLINE void sigmoid_tanh(const Pack<N>& a, const Pack<N>& b, Pack<N>* s, Pack<N>* t) {
+  Pack<2 * N> n;
+  const Pack<2 * N> e = vm::exp_reduced(
+      join(neg(vm::at_most(abs(a), kFar)), mul(vm::at_most(abs(b), 10.0f), vm::set(-2.0f))), &n);
+  const Pack<2 * N> power = pow2(n);
+  Pack<N> ea, eb, pa, pb;
+  split(e, &ea, &eb);
+  split(power, &pa, &pb);
+  *s = sigmoid_from(a, mul(add(ea, vm::set(1.0f)), pa));
+  const Pack<N> m = fma(pb, eb, sub(pb, vm::set(1.0f)));
+  *t = copy_sign(div(m, add(m, vm::set(2.0f))), b);
 }
 
 void lstm(const CellRow& r) {
-  each_vector(r.n, [&](auto io, int64_t j) HWY_ATTR {
-    const V i = vm::sigmoid(gate(io, r, 0, j));
-    const V o = vm::sigmoid(gate(io, r, 1, j));
-    const V f = vm::sigmoid(gate(io, r, 2, j));
-    const V g = vm::tanh(gate(io, r, 3, j));
-    const V before = io.load(r.c + j);
-    const V after = hn::MulAdd(f, before, hn::Mul(i, g));
-    const V t = vm::tanh(after);
+  each_pack<kTogether>(r.n, [&](auto io, auto size, int64_t j) HWY_ATTR {
+    constexpr int N = decltype(size)::value;
+    Pack<N> i, f, o, g;
+    split(sigmoid(join(gate<N>(io, r, 0, j), gate<N>(io, r, 2, j))), &i, &f);
+    sigmoid_tanh(gate<N>(io, r, 1, j), gate<N>(io, r, 3, j), &o, &g);
+    const Pack<N> before = vm::load_pack<N>(io, r.c + j);
+    const Pack<N> after = fma(f, before, mul(i, g));
+    const Pack<N> t = vm::tanh(after);
     if (r.save) {
       keep(io, r, 0, j, i);
       keep(io, r, 1, j, o);
       keep(io, r, 2, j, f);
       keep(io, r, 3, j, g);
-      keep(io, r, 4, j, io.load(r.h_before + j));
+      keep(io, r, 4, j, vm::load_pack<N>(io, r.h_before + j));
       keep(io, r, 5, j, before);
       keep(io, r, 6, j, after);
       keep(io, r, 7, j, t);
     }
-    io.store(after, r.c + j);
-    io.store(hn::Mul(t, o), r.h + j);
+    vm::store_pack(io, after, r.c + j);
+    vm::store_pack(io, mul(t, o), r.h + j);
   });
 }
 
 // (1 - z) g + z h
-HWY_INLINE V mix(V z, V g, V h) { return hn::MulAdd(z, hn::Sub(h, g), g); }
+template <int N>
+HWY_INLINE Pack<N> mix(const Pack<N>& z, const Pack<N>& g, const Pack<N>& h) {
+  return fma(z, sub(h, g), g);
+}
 
 void gru(const CellRow& r, const float* bias) {
-  each_vector(r.n, [&](auto io, int64_t j) HWY_ATTR {
-    const V z = vm::sigmoid(gate(io, r, 0, j));
-    const V reset = vm::sigmoid(gate(io, r, 1, j));
-    const V part = hn::Add(io.load(r.z + 2 * r.z_stride + j), io.load(bias + j));
-    const V g = vm::tanh(hn::MulAdd(reset, part, io.load(r.x + 2 * r.x_stride + j)));
-    const V before = io.load(r.h_before + j);
+  each_pack<kTogether>(r.n, [&](auto io, auto size, int64_t j) HWY_ATTR {
+    constexpr int N = decltype(size)::value;
+    Pack<N> z, reset;
+    split(sigmoid(join(gate<N>(io, r, 0, j), gate<N>(io, r, 1, j))), &z, &reset);
+    const Pack<N> part =
+        add(vm::load_pack<N>(io, r.z + 2 * r.z_stride + j), vm::load_pack<N>(io, bias + j));
+    const Pack<N> g = vm::tanh(fma(reset, part, vm::load_pack<N>(io, r.x + 2 * r.x_stride + j)));
+    const Pack<N> before = vm::load_pack<N>(io, r.h_before + j);
     if (r.save) {
       keep(io, r, 0, j, z);
       keep(io, r, 1, j, reset);
@@ -68,17 +109,18 @@ void gru(const CellRow& r, const float* bias) {
       keep(io, r, 3, j, before);
       keep(io, r, 4, j, part);
     }
-    io.store(mix(z, g, before), r.h + j);
+    vm::store_pack(io, mix(z, g, before), r.h + j);
   });
 }
 
 void gru_first(const CellRow& r, float* update, float* reset) {
-  each_vector(r.n, [&](auto io, int64_t j) HWY_ATTR {
-    const V z = vm::sigmoid(gate(io, r, 0, j));
-    const V open = vm::sigmoid(gate(io, r, 1, j));
-    const V before = io.load(r.h_before + j), seen = hn::Mul(open, before);
-    io.store(z, update + j);
-    io.store(seen, reset + j);
+  each_pack<kTogether>(r.n, [&](auto io, auto size, int64_t j) HWY_ATTR {
+    constexpr int N = decltype(size)::value;
+    Pack<N> z, open;
+    split(sigmoid(join(gate<N>(io, r, 0, j), gate<N>(io, r, 1, j))), &z, &open);
+    const Pack<N> before = vm::load_pack<N>(io, r.h_before + j), seen = mul(open, before);
+    vm::store_pack(io, z, update + j);
+    vm::store_pack(io, seen, reset + j);
     if (r.save) {
       keep(io, r, 0, j, z);
       keep(io, r, 1, j, open);
@@ -89,22 +131,28 @@ void gru_first(const CellRow& r, float* update, float* reset) {
 }
 
 void gru_second(const CellRow& r, const float* update) {
-  each_vector(r.n, [&](auto io, int64_t j) HWY_ATTR {
-    const V g = vm::tanh(hn::Add(io.load(r.x + 2 * r.x_stride + j), io.load(r.z + j)));
+  each_pack<kTogether>(r.n, [&](auto io, auto size, int64_t j) HWY_ATTR {
+    constexpr int N = decltype(size)::value;
+    const Pack<N> g = vm::tanh(add(vm::load_pack<N>(io, r.x + 2 * r.x_stride + j),
+                                   vm::load_pack<N>(io, r.z + j)));
     if (r.save) keep(io, r, 2, j, g);
-    io.store(mix(io.load(update + j), g, io.load(r.h_before + j)), r.h + j);
+    vm::store_pack(
+        io, mix(vm::load_pack<N>(io, update + j), g, vm::load_pack<N>(io, r.h_before + j)),
+        r.h + j);
   });
 }
 
 template <bool kRelu>
 void rnn(const CellRow& r) {
-  each_vector(r.n, [&](auto io, int64_t j) HWY_ATTR {
-    const V a = gate(io, r, 0, j), y = kRelu ? vm::relu(a) : vm::tanh(a);
+  each_pack<2 * kTogether>(r.n, [&](auto io, auto size, int64_t j) HWY_ATTR {
+    constexpr int N = decltype(size)::value;
+    const Pack<N> a = gate<N>(io, r, 0, j);
+    const Pack<N> y = kRelu ? select(vm::below(a, 0.0f), vm::set(0.0f), a) : vm::tanh(a);
     if (r.save) {
       keep(io, r, 0, j, y);
-      keep(io, r, 1, j, io.load(r.h_before + j));
+      keep(io, r, 1, j, vm::load_pack<N>(io, r.h_before + j));
     }
-    io.store(y, r.h + j);
+    vm::store_pack(io, y, r.h + j);
   });
 }
 

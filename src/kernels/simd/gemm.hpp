@@ -93,6 +93,7 @@ class GemmPlan {
   bool direct_b_ = false;     // whole panels of B are read in place
   bool pack_a_ = false;
   bool has_epilogue_ = false;
+  bool only_bias_ = false;  // the epilogue is a bias per column: the tile kernels add it
   int64_t blocks_m_ = 1, blocks_n_ = 1, block_k_ = 0;
   int64_t items_per_task_ = 1;
   int64_t splits_ = 1, split_k_ = 0;

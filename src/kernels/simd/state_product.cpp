@@ -107,8 +107,8 @@ void StateProduct::run(const float* a, int64_t lda, int64_t rows, const float* p
       for (int64_t t = 0; t < tiles; ++t) {
         const int64_t i = t * rows / tiles, m = (t + 1) * rows / tiles - i;
         const TileKernel kernel = flat_ ? kern.wide[0][m - 1] : kern.tile[0][m - 1][1];
-        kernel(kc, a + i * lda + k0, lda, packed + k0 * panel_, panel_, z + i * columns + j,
-               columns, 1, 0, store);
+        kernel(kc, a + i * lda + k0, lda, packed + k0 * panel_, panel_,
+               {z + i * columns + j, columns, 1, 0, store});
       }
       k0 += kc;
     } while (k0 < k_);
