@@ -71,6 +71,15 @@ void GemmPlan::finish(const GemmArgs& g, int64_t m0, int64_t m, int64_t n0, int6
   kernels_->epilogue(m, n, g.c + m0 * d_.ldc + n0, d_.ldc, e);
 }
 
+// What the epilogue of a tile will touch, while its sums are computed.
+void GemmPlan::prefetch_epilogue(const GemmArgs& g, int64_t m0, int64_t m, int64_t n0) const {
+  for (int64_t i = m0; i < m0 + m; ++i) {
+    if (d_.residual) __builtin_prefetch(g.residual + i * d_.ld_residual + n0);
+    if (d_.store_pre) __builtin_prefetch(g.pre + i * d_.ld_pre + n0, 1);
+    if (d_.grad != Activation::kNone) __builtin_prefetch(g.saved + i * d_.ld_saved + n0);
+  }
+}
+
 void GemmPlan::run_block(const GemmArgs& g, const float* packed, const Block& b) const {
   const GemmKernels& kern = *kernels_;
   const int64_t lanes = kern.lanes, nr = kern.nr, rows = b.m1 - b.m0;
@@ -119,6 +128,7 @@ void GemmPlan::run_block(const GemmArgs& g, const float* packed, const Block& b)
           out.bias = g.bias + j;
           finished = true;
         }
+        if (!finished) prefetch_epilogue(g, b.m0 + i0, m, j);
         if (pack_on_the_way && t == 0) {
           kern.tile_pack[columns][m - 1](kc, ap, as, g.b + k0 * d_.ldb + j, d_.ldb, out, s.b);
         } else if (whole) {

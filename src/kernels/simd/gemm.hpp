@@ -82,6 +82,7 @@ class GemmPlan {
   void run_flat(const GemmArgs& g, int64_t n0, int64_t n1) const;
   void run_block(const GemmArgs& g, const float* packed, const Block& b) const;
   void run_split(ThreadPool& pool, const GemmArgs& g) const;
+  void prefetch_epilogue(const GemmArgs& g, int64_t m0, int64_t m, int64_t n0) const;
   void finish(const GemmArgs& g, int64_t m0, int64_t m, int64_t n0, int64_t n) const;
   GemmArgs item(const GemmArgs& g, int64_t i) const;
 
