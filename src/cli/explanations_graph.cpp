@@ -31,7 +31,8 @@ constexpr Explanation kAll[] = {
      "error."},
     {"OT0008",
      "A value from the environment or from a toml file cannot be used: wrong type, "
-     "outside the\nallowed values, or the file is not valid toml."},
+     "outside the\nallowed values, or the file is not valid toml. ONNXTRAIN_ISA, which lowers the "
+     "vector\ninstructions that are used, takes sse4, avx2 and avx512."},
     {"OT0009",
      "`bench --against` compares with torch (PyTorch) and ort (onnxruntime), on models whose "
      "inputs\nare tensors."},

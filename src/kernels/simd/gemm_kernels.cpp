@@ -22,7 +22,7 @@ using V = hn::Vec<D>;
 
 #if HWY_TARGET <= HWY_AVX3
 constexpr int kMr = 14;
-constexpr int kWideVectors[kMaxWide] = {8, 8, 8, 6};
+constexpr int kWideVectors[kMaxWide] = {8, 8, 7, 6};
 #else
 constexpr int kMr = 6;
 constexpr int kWideVectors[kMaxWide] = {8, 6, 4, 3};
