@@ -34,7 +34,7 @@ def check(optimizer, obstacles, state):
     hooks = [h for kind in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks") for h in getattr(optimizer, kind, {}).values()]
     if any(not getattr(h, "only_counts", False) for h in hooks):
         obstacles.add("the optimizer has step hooks, which are Python code (to_torch makes clipping one)", fix="remove the hooks")
-    strange = [list(p.shape) for g in optimizer.param_groups for p in g["params"] if state.stored_name(p) is None]
+    strange = [list(p.shape) for g in optimizer.param_groups for p in g["params"] if state is not None and state.stored_name(p) is None]
     if strange:
         obstacles.add(f"the optimizer holds {len(strange)} parameters that neither module nor loss has (shapes {strange[:4]})",
                       fix="make the optimizer from module.parameters()")

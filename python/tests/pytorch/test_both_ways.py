@@ -5,6 +5,7 @@ A small part of the table that tests/pytorch/round_trips.py runs: every architec
 
 import importlib.util
 import pathlib
+import re
 import sys
 
 import pytest
@@ -74,6 +75,7 @@ def test_example(capsys):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.main() == 0
-    printed, readme = capsys.readouterr().out, EXAMPLE.with_name("README.md").read_text()
-    for line in printed.splitlines():
-        assert line.split()[0] in readme
+    shown = [line.strip() for line in EXAMPLE.with_name("README.md").read_text().splitlines()]
+    losses = re.compile(r"[\d.]+e[+-]\d+")  # differences in the last bit are a machine's own
+    for line in capsys.readouterr().out.splitlines():
+        assert losses.sub("D", line.strip()) in [losses.sub("D", s) for s in shown], line

@@ -304,11 +304,15 @@ def packed_sequence():
     return Free(f, r=nn.GRU(6, 4, batch_first=True)), (torch.randn(3, 5, 6), torch.tensor([5, 3, 2])), torch.randn(3, 5, 4), mse
 
 
-@refused("3 obstacles", "BatchNorm '1' with momentum=None", "hooks on gradients", "0.weight", "half precision", "2.weight")
-def seen_without_running():
-    m = nn.Sequential(lin(), nn.BatchNorm1d(4, momentum=None), lin(4, 4).half())
+@refused("BatchNorm 'm.1' with momentum=None", "hooks on gradients", "m.0.weight", "half precision", "h.weight", "linalg_qr", "return s.m(x) + torch.linalg.qr")
+def seen_before_and_while_running():
+    m = nn.Sequential(lin(), nn.BatchNorm1d(4, momentum=None))
     m[0].weight.register_hook(lambda g: g * 0.5)
-    return m, x6(), t4(), mse
+
+    def f(s, x):
+        return s.m(x) + torch.linalg.qr(s.h(x.half()).float())[0]
+
+    return Free(f, m=m, h=lin().half()), x6(), t4(), mse
 
 
 @refused("2 obstacles", "max_norm", "scale_grad_by_freq", "module '0' (Embedding)")
