@@ -47,7 +47,7 @@ def test_against_measures_the_same_model_elsewhere_or_says_why_not(tmp_path):
             else:
                 assert "not installed" in found[part][peer]["left_out"]
     wrong = subprocess.run([CLI, "bench", str(tmp_path / "m.onnx"), "--against", "tvm"], capture_output=True, text=True)
-    assert wrong.returncode == 2 and "OT0009" in wrong.stderr
+    assert wrong.returncode == 2 and "OT0010" in wrong.stderr
 
 
 def test_train_profile_writes_a_trace(tmp_path):

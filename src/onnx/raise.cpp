@@ -14,7 +14,8 @@ namespace {
 bool changes_meaning(const Graph& g) {
   for (const Node& n : g.nodes) {
     if (n.domain.empty() && ((n.op == "Scan" && n.version < 9) ||
-                             (n.op == "Hardmax" && n.version < 13)))
+                             (n.op == "Hardmax" && n.version < 13) ||
+                             (n.op == "PRelu" && n.version < 7)))
       return true;
     for (const auto& [key, a] : n.attrs)
       if (const GraphPtr* sub = std::get_if<GraphPtr>(&a); sub && changes_meaning(**sub))
