@@ -140,8 +140,9 @@ void Winograd::products(int64_t tiles, const float* v, const float* u, int64_t p
       int vectors = width - j > g.lanes ? 2 : 1;
       for (int64_t t = 0; t < count; ++t) {
         int64_t i0 = t * tiles / count, rows = (t + 1) * tiles / count - i0;
-        g.tile[0][rows - 1][vectors - 1](k, v + i0 * ld_v_ + k0, ld_v_, b, g.nr, m + i0 * ld_m_ + j,
-                                         ld_m_, 1, 1, s ? TileStore::kAdd : TileStore::kOverwrite);
+        g.tile[0][rows - 1][vectors - 1](
+            k, v + i0 * ld_v_ + k0, ld_v_, b, g.nr,
+            {m + i0 * ld_m_ + j, ld_m_, 1, 1, s ? TileStore::kAdd : TileStore::kOverwrite});
       }
     }
   }
