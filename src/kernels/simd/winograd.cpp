@@ -227,9 +227,10 @@ void WinogradGradW::products(int64_t task, int64_t tiles, bool first, const floa
       int vectors = t_.in_channels - c > g.lanes ? 2 : 1;
       for (int64_t r = r0; r < r1; ++r) {
         int64_t i = r * t_.out_channels / all, rows = (r + 1) * t_.out_channels / all - i;
-        g.tile[1][rows - 1][vectors - 1](k, m + k0 * ld_m_ + i, ld_m_, v + k0 * ld_v_ + c, ld_v_,
-                                         u + i * ld_u_ + c, ld_u_, 1, 1,
-                                         first && s == 0 ? TileStore::kOverwrite : TileStore::kAdd);
+        g.tile[1][rows - 1][vectors - 1](
+            k, m + k0 * ld_m_ + i, ld_m_, v + k0 * ld_v_ + c, ld_v_,
+            {u + i * ld_u_ + c, ld_u_, 1, 1,
+             first && s == 0 ? TileStore::kOverwrite : TileStore::kAdd});
       }
     }
   }
