@@ -96,6 +96,7 @@ struct Cells {
       if (usual && !p) return simd::lstm_cell_grad(r);
     int64_t ss = r.save_stride, zs = r.dz_stride, ph = s.hidden;
     const T* e = r.save + columns.extra * ss;
+    arrive(r);
     for (int64_t j = 0; j < r.n; ++j) {
       T i = r.save[j], o = r.save[ss + j], fg = r.save[2 * ss + j], g = r.save[3 * ss + j];
       T before = e[j], after = e[ss + j], hc = e[2 * ss + j];
@@ -118,6 +119,7 @@ struct Cells {
       if (usual) return simd::gru_cell_grad(r, reset_first());
     int64_t ss = r.save_stride, zs = r.dz_stride;
     const T *before = r.save + columns.h_prev * ss, *part = r.save + columns.extra * ss;
+    arrive(r);
     for (int64_t j = 0; j < r.n; ++j) {
       T z = r.save[j], open = r.save[ss + j], g = r.save[2 * ss + j], d = r.dh[j];
       T zh = d * (T(1) - z) * slope(f[1], r, 2, j);
@@ -140,6 +142,7 @@ struct Cells {
   void rnn_grad(const CellActivation* f, const GradRow& r) const {
     if constexpr (kVectors)
       if (usual) return simd::rnn_cell_grad(r, f[0].fn == CellFn::kRelu);
+    arrive(r);
     for (int64_t j = 0; j < r.n; ++j) {
       r.dz[j] = r.dh[j] * slope(f[0], r, 0, j);
       r.dh[j] = 0;
@@ -147,6 +150,10 @@ struct Cells {
   }
 
  private:
+  static void arrive(const GradRow& r) {
+    for (int64_t j = 0; j < r.n; ++j)
+      r.dh[j] += (r.sent ? r.sent[j] : T(0)) + (r.dy ? r.dy[j] : T(0));
+  }
   static constexpr bool kVectors = std::is_same_v<T, float>;
 
   static void add_inputs(const Row& r, int64_t gates) {

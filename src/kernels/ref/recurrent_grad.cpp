@@ -88,18 +88,33 @@ struct RecurrentGradPlan<T>::Impl {
   // The time of step k of the way back.
   int64_t time(int d, int64_t k) const { return (d == 1) != s.reverse ? k : s.steps - 1 - k; }
 
-  // Adds to dh what step k sent back through the products.
-  void send_back(const Memory& m, int d, int64_t k, int64_t b0, int64_t images, int64_t group,
-                 ThreadPool& pool) const {
-    int64_t h = s.hidden, unit = to_state.group(), u = group * unit;
+  // What step k sends back through the products: [images, group].
+  T* send_back(const Memory& m, int d, int64_t k, int64_t b0, int64_t images, int64_t group,
+               ThreadPool& pool) const {
     const T* dz = m.dz + rows.at(time(d, k), b0) * ld;
     T* z = step_scratch<T>();
     to_state.run(pool, dz, rows.image * ld, images, m.r, group, z);
     if (gru && !two_products)
-      to_reset.run(pool, dz + 3 * h, rows.image * ld, images, m.rh, group, z, true);
-    for (int64_t i = 0; i < images; ++i) {
-      T* dh = m.dh + (b0 + i) * h + u;
-      for (int64_t j = 0; j < std::min(unit, h - u); ++j) dh[j] += z[i * unit + j];
+      to_reset.run(pool, dz + 3 * s.hidden, rows.image * ld, images, m.rh, group, z, true);
+    return z;
+  }
+  // The same, added to dh.
+  void add_back(const Memory& m, int d, int64_t k, int64_t b0, int64_t images, int64_t group,
+                ThreadPool& pool) const {
+    int64_t h = s.hidden, unit = to_state.group(), u = group * unit;
+    const T* z = send_back(m, d, k, b0, images, group, pool);
+    for (int64_t i = 0; i < images; ++i)
+      for (int64_t j = 0; j < std::min(unit, h - u); ++j)
+        m.dh[(b0 + i) * h + u + j] += z[i * unit + j];
+  }
+  // Brings what the cells will read nearer while the product runs.
+  void fetch(const RecurrentGradArgs<T>& a, int d, int64_t t, int64_t b0, int64_t images,
+             int64_t u) const {
+    int64_t h = s.hidden;
+    for (int64_t b = b0; b < b0 + images; ++b) {
+      const T* save = a.saved + (d * s.rows() + rows.at(t, b)) * columns.width * h + u;
+      for (int64_t k = 0; k < columns.width; ++k) __builtin_prefetch(save + k * h, 0, 2);
+      if (a.dy) __builtin_prefetch(a.dy + output_at(s, d, t, b) + u, 0, 2);
     }
   }
 
@@ -119,17 +134,17 @@ struct RecurrentGradPlan<T>::Impl {
             int64_t images, int64_t group, ThreadPool& pool) const {
     int64_t t = time(d, k), u = group * to_state.group();
     const CellActivation* f = s.activations[size_t(d)].data();
-    if (k > 0) send_back(m, d, k - 1, b0, images, group, pool);
+    fetch(a, d, t, b0, images, u);
+    const T* sent = k > 0 ? send_back(m, d, k - 1, b0, images, group, pool) : nullptr;
     for (int64_t b = b0; b < b0 + images; ++b) {
       auto r = grad_row(a, m, d, t, b, u);
+      r.sent = sent ? sent + (b - b0) * to_state.group() : nullptr;
       if (a.lengths && t >= a.lengths[b]) {
+        for (int64_t j = 0; j < r.n && r.sent; ++j) r.dh[j] += r.sent[j];
         for (int64_t g = 0; g < width; ++g) std::fill_n(r.dz + g * r.dz_stride, r.n, T(0));
         continue;
       }
-      if (a.dy) {
-        const T* dy = a.dy + output_at(s, d, t, b) + u;
-        for (int64_t j = 0; j < r.n; ++j) r.dh[j] += dy[j];
-      }
+      if (a.dy) r.dy = a.dy + output_at(s, d, t, b) + u;
       if (s.cell == Cell::kLstm)
         cells.lstm_grad(f, r, a.p ? a.p + d * 3 * s.hidden + u : nullptr);
       else if (gru)
@@ -214,7 +229,7 @@ struct RecurrentGradPlan<T>::Impl {
       phases.run(pool, last + (through ? 1 : 0), [&](int64_t phase, int64_t task) {
         split.each_piece(task, [&](int d, int64_t b0, int64_t images, int64_t group) {
           if (phase == last)
-            send_back(m[d], d0 + d, s.steps - 1, b0, images, group, pool);
+            add_back(m[d], d0 + d, s.steps - 1, b0, images, group, pool);
           else if (phase % each == 0)
             cell(a, m[d], d0 + d, phase / each, b0, images, group, pool);
           else

@@ -168,11 +168,20 @@ HWY_INLINE void put(Io io, const CellGradRow& r, int64_t k, int64_t j, V v) {
   io.store(v, r.dz + k * r.dz_stride + j);
 }
 
+// The gradient of the new state.
+template <class Io>
+HWY_INLINE V arriving(Io io, const CellGradRow& r, int64_t j) {
+  V d = io.load(r.dh + j);
+  if (r.sent) d = hn::Add(d, io.load(r.sent + j));
+  if (r.dy) d = hn::Add(d, io.load(r.dy + j));
+  return d;
+}
+
 void lstm_grad(const CellGradRow& r) {
   each_vector(r.n, [&](auto io, int64_t j) HWY_ATTR {
     const V i = saved(io, r, 0, j), o = saved(io, r, 1, j), f = saved(io, r, 2, j),
             g = saved(io, r, 3, j), before = saved(io, r, 5, j), t = saved(io, r, 7, j),
-            d = io.load(r.dh + j);
+            d = arriving(io, r, j);
     const V all = hn::MulAdd(hn::Mul(d, o), tanh_slope(t), io.load(r.dc + j));
     put(io, r, 0, j, hn::Mul(hn::Mul(all, g), sigmoid_slope(i)));
     put(io, r, 1, j, hn::Mul(hn::Mul(d, t), sigmoid_slope(o)));
@@ -187,7 +196,7 @@ template <bool kResetFirst>
 void gru_grad(const CellGradRow& r) {
   each_vector(r.n, [&](auto io, int64_t j) HWY_ATTR {
     const V z = saved(io, r, 0, j), reset = saved(io, r, 1, j), g = saved(io, r, 2, j),
-            before = saved(io, r, 3, j), d = io.load(r.dh + j);
+            before = saved(io, r, 3, j), d = arriving(io, r, j);
     const V dg = hn::Mul(hn::Mul(d, hn::Sub(vm::set(1.0f), z)), tanh_slope(g));
     put(io, r, 0, j, hn::Mul(hn::Mul(d, hn::Sub(before, g)), sigmoid_slope(z)));
     put(io, r, 2, j, dg);
@@ -209,7 +218,7 @@ void gru_grad_reset(const CellGradRow& r, const float* back) {
 template <bool kRelu>
 void rnn_grad(const CellGradRow& r) {
   each_vector(r.n, [&](auto io, int64_t j) HWY_ATTR {
-    const V y = saved(io, r, 0, j), d = io.load(r.dh + j);
+    const V y = saved(io, r, 0, j), d = arriving(io, r, j);
     put(io, r, 0, j,
         kRelu ? hn::IfThenElseZero(y > hn::Zero(D()), d) : hn::Mul(d, tanh_slope(y)));
     io.store(hn::Zero(D()), r.dh + j);

@@ -38,14 +38,16 @@ void gru_state(const CellRow& r, const float* update);
 // y = tanh or relu of x + z. save: y, h before.
 void rnn_cell(const CellRow& r, bool relu);
 
-// Backward, from what was saved. dh: gradient of the new state, becomes what flows to the state
-// before without a product (LSTM, RNN: 0). dc: of c, becomes that of the step before.
+// Backward, from what was saved. dh + sent + dy: gradient of the new state; dh becomes what flows to
+// the state before without a product (LSTM, RNN: 0). dc: of c, becomes that of the step before.
 template <class T>
 struct CellGradRowOf {
   int64_t n = 0;
   const T* save = nullptr;
   int64_t save_stride = 0;
   T* dh = nullptr;
+  const T* sent = nullptr;  // what the step after sent through its product, or null
+  const T* dy = nullptr;    // or null
   T* dc = nullptr;
   T* dz = nullptr;  // of the gate inputs
   int64_t dz_stride = 0;

@@ -20,7 +20,7 @@ std::vector<float> numbers(size_t n, int seed) {
 // n units inside rows that are a little longer.
 struct Memory {
   size_t u, stride;
-  std::vector<float> x, z, before, h, c, c0, save, dh, dh0, dc, dc0, dz;
+  std::vector<float> x, z, before, h, c, c0, save, dh, sent, dy, dh0, dc, dc0, dz;
   explicit Memory(int64_t n)
       : u(size_t(n)),
         stride(u + 3),
@@ -32,17 +32,21 @@ struct Memory {
         c0(c),
         save(8 * stride),
         dh(numbers(u, 5)),
-        dh0(dh),
+        sent(numbers(u, 10)),
+        dy(numbers(u, 11)),
+        dh0(u),
         dc(numbers(u, 6)),
         dc0(dc),
-        dz(4 * stride) {}
+        dz(4 * stride) {
+    for (size_t j = 0; j < u; ++j) dh0[j] = dh[j] + sent[j] + dy[j];
+  }
   CellRow row() {
     int64_t s = int64_t(stride);
     return {int64_t(u), x.data(), s, z.data(), s, before.data(), h.data(), c.data(), save.data(), s};
   }
   CellGradRow grad() {
     int64_t s = int64_t(stride);
-    return {int64_t(u), save.data(), s, dh.data(), dc.data(), dz.data(), s};
+    return {int64_t(u), save.data(), s, dh.data(), sent.data(), dy.data(), dc.data(), dz.data(), s};
   }
   double in(size_t gate, size_t j) const { return double(x[gate * stride + j]) + z[gate * stride + j]; }
   double saved(size_t k, size_t j) const { return save[k * stride + j]; }

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int64_t kTaskWork = 1 << 18;  // multiply-adds worth a task: about 5 microseconds
 constexpr int64_t kMaxTasks = 48;       // enough to balance many threads
-constexpr int64_t kPackings = 1;        // of B, before it is packed for all beforehand
 
 // More tasks for more work, but larger ones too: each packs its own operands.
 int64_t tasks_for(double work) {
@@ -103,9 +102,7 @@ void GemmPlan::choose_blocks(int64_t tasks) {
   const GemmKernels& kern = *kernels_;
   const int64_t tiles = ceil_div(d.m, kern.mr), panels = ceil_div(d.n, kern.nr);
   const int64_t tiles_most = kMaxBlockM / kern.mr;
-  // Rows of B are packed on the way by the tasks that need them, unless too many tasks do.
-  shared_pack_ =
-      !d.packed_b && d.batch == 1 && tiles > (d.trans_b ? 1 : kPackings) * tiles_most;
+  shared_pack_ = !d.packed_b && d.batch == 1 && tiles > tiles_most;
 
   // Costs of packing one element, in multiply-adds of the tile kernel.
   const double pack_b_cost = d.packed_b || shared_pack_ ? 2 : d.trans_b ? 6 : 2;

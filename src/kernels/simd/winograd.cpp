@@ -140,9 +140,9 @@ void Winograd::products(int64_t tiles, const float* v, const float* u, int64_t p
       int vectors = width - j > g.lanes ? 2 : 1;
       for (int64_t t = 0; t < count; ++t) {
         int64_t i0 = t * tiles / count, rows = (t + 1) * tiles / count - i0;
-        g.tile[0][rows - 1][vectors - 1](k, v + i0 * ld_v_ + k0, ld_v_, b, g.nr,
-                                         {m + i0 * ld_m_ + j, ld_m_, 1, 1,
-                                          s ? TileStore::kAdd : TileStore::kOverwrite});
+        g.tile[0][rows - 1][vectors - 1](
+            k, v + i0 * ld_v_ + k0, ld_v_, b, g.nr,
+            {m + i0 * ld_m_ + j, ld_m_, 1, 1, s ? TileStore::kAdd : TileStore::kOverwrite});
       }
     }
   }
@@ -227,10 +227,10 @@ void WinogradGradW::products(int64_t task, int64_t tiles, bool first, const floa
       int vectors = t_.in_channels - c > g.lanes ? 2 : 1;
       for (int64_t r = r0; r < r1; ++r) {
         int64_t i = r * t_.out_channels / all, rows = (r + 1) * t_.out_channels / all - i;
-        g.tile[1][rows - 1][vectors - 1](k, m + k0 * ld_m_ + i, ld_m_, v + k0 * ld_v_ + c, ld_v_,
-                                         {u + i * ld_u_ + c, ld_u_, 1, 1,
-                                          first && s == 0 ? TileStore::kOverwrite
-                                                          : TileStore::kAdd});
+        g.tile[1][rows - 1][vectors - 1](
+            k, m + k0 * ld_m_ + i, ld_m_, v + k0 * ld_v_ + c, ld_v_,
+            {u + i * ld_u_ + c, ld_u_, 1, 1,
+             first && s == 0 ? TileStore::kOverwrite : TileStore::kAdd});
       }
     }
   }
