@@ -138,8 +138,8 @@ bool replace_own(Graph& g, const OpTable& ops, int opset) {
   return any;
 }
 
-// Rules may put another node in the place of a forward one (a recurrent layer that keeps what its
-// gradient needs). The main graph must stay: such nodes move behind it, with results of their own.
+// Rules may put another node in the place of a forward one (a recurrent layer or a loop that keeps
+// what its gradient needs). The main graph must stay: such nodes move behind it, with results of their own.
 void restore_main(Joined& j, const Graph& main) {
   Graph& g = j.g;
   auto is_original = [&](const Node& n) {
@@ -147,7 +147,9 @@ void restore_main(Joined& j, const Graph& main) {
       if (v == kNone) continue;
       if (size_t(v) >= j.main_values) return false;
       NodeId p = main.value(v).producer;
-      return p >= 0 && main.nodes[size_t(p)].op == n.op && main.nodes[size_t(p)].domain == n.domain;
+      if (p < 0) return false;
+      const Node& m = main.nodes[size_t(p)];
+      return m.op == n.op && m.domain == n.domain && m.outputs == n.outputs;
     }
     return false;
   };

@@ -4,10 +4,10 @@ import json
 
 import torch
 
-from ..errors import UsageError
+from ..errors import ModelError, UsageError
 from . import assemble, capture, optimizer as optim, scheduler as sched, selfcheck, versions
 from .emit import Emitter, Value, remove_dead
-from .obstacles import Obstacles, check_module
+from .obstacles import Obstacles, check_module, place_of_error
 from .reference import Reference
 from .state import State
 from .structure import Call
@@ -74,12 +74,22 @@ class _Conversion:
         if self.training:
             self._algorithm(train_graph)
         self.obstacles.raise_()
-        reference = Reference(self)
+        reference = self._reference()
         if self.training:
             self._optimize(reference)
         file = assemble.File(self, main_outputs, eval_graph, train_graph)
         selfcheck.check(self, file, reference)
         return file.model()
+
+    def _reference(self):
+        try:
+            return Reference(self)
+        except ModelError:
+            raise
+        except Exception as e:  # noqa: BLE001 - whatever the user's code raises
+            self.obstacles.add(f"PyTorch itself fails on the examples ({type(e).__name__}): {str(e).strip().split(chr(10))[0]}", place_of_error(e),
+                               "the module must run in train() and in eval(), with and without gradients")
+            self.obstacles.raise_()
 
     # ---- graphs
     def _inputs(self):
@@ -179,7 +189,7 @@ class _Conversion:
                 "parameters": s.parameters, "buffers": s.buffers, "non_persistent": s.non_persistent, "ties": s.ties, "frozen": s.frozen}
         if self.training:
             info["no_grad"] = [n for n in s.parameters if n not in s.frozen and n not in self.trained]
-            info["loss"] = {"class": _class_name(self.loss)} if self.loss is not None else None
+            info["loss"] = {"class": _class_name(self.loss), "state": s.of_loss} if self.loss is not None else None
             info["optimizer"] = self.plan.metadata()
             if self.schedule is not None:
                 info["scheduler"] = sched.metadata(self.schedule, self.plan.first)

@@ -11,10 +11,12 @@ import numpy as np
 import onnx
 import torch
 
-from ..errors import ModelError, UsageError
+from ..errors import ModelError
 from ..model import load
 from ..session import Session
 from ..trainer import Trainer
+from .selfcheck import without_chance
+from .structure import argument_names
 from .to_state import torch_state_dict
 from .to_torch import to_torch
 
@@ -79,14 +81,16 @@ def _from_program(path):
     """torch.export.save's file -> inference model."""
     import onnxtrain
 
-    program = torch.export.load(path)
-    if not hasattr(onnxtrain, "from_torch"):
-        raise UsageError("this build has no from_torch", "OT1735")
-    args, kwargs = program.example_inputs
-    if kwargs:
-        raise ModelError(f"'{path}' was exported with inputs by name ({', '.join(kwargs)})", "OT1736",
-                         "export it with positional example inputs")
-    return onnxtrain.from_torch(program.module(), args)
+    try:
+        program = torch.export.load(path)
+    except Exception as e:  # noqa: BLE001 - whatever torch says about a foreign file
+        raise ModelError(f"'{path}' is not a program that torch.export.load reads: {(str(e).strip() or type(e).__name__).splitlines()[0]}", "OT1735",
+                         "write it with torch.export.save(torch.export.export(module, inputs), path)") from None
+    args, kwargs = program.example_inputs or ((), {})
+    if not args and not kwargs:
+        raise ModelError(f"'{path}' holds no example inputs", "OT1736", "torch.export.export keeps those that it is given")
+    module = program.module()
+    return onnxtrain.from_torch(module, {**dict(zip(argument_names(module, len(args)), args)), **kwargs} if kwargs else args)
 
 
 # ---- one step on both sides
@@ -94,6 +98,9 @@ def _verified(model, made):
     rng = np.random.default_rng(0)
     differences = {}
     proto = onnx.ModelProto.FromString(model.proto())
+    if without_chance(proto):  # both sides draw numbers of their own
+        model = load(proto.SerializeToString())
+        made = to_torch(model)
     if made.sections and made.sections[0].optimizer is not None:
         for k, section in enumerate(made.sections):
             feeds = random_feeds(proto, section._inputs, rng, k)

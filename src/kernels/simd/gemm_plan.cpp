@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kTaskWork = 1 << 18;  // multiply-adds worth a task: about 5 microseconds
 constexpr int64_t kMaxTasks = 48;       // enough to balance many threads
+constexpr int64_t kPackings = 1;        // of B, before it is packed for all beforehand
 
 // More tasks for more work, but larger ones too: each packs its own operands.
 int64_t tasks_for(double work) {
@@ -60,6 +61,8 @@ void GemmPlan::normalise() {
       d.bias = d.bias == BiasAxis::kRow ? BiasAxis::kColumn : BiasAxis::kRow;
     }
   }
+  only_bias_ = d.bias == BiasAxis::kColumn && !d.residual && !d.store_pre &&
+               d.act == Activation::kNone && d.grad == Activation::kNone;
   if (d.m == 1 && d.trans_a && d.lda == 1) {  // a contiguous row either way
     d.trans_a = false;
     d.lda = d.k;
@@ -100,7 +103,9 @@ void GemmPlan::choose_blocks(int64_t tasks) {
   const GemmKernels& kern = *kernels_;
   const int64_t tiles = ceil_div(d.m, kern.mr), panels = ceil_div(d.n, kern.nr);
   const int64_t tiles_most = kMaxBlockM / kern.mr;
-  shared_pack_ = !d.packed_b && d.batch == 1 && tiles > tiles_most;
+  // Rows of B are packed on the way by the tasks that need them, unless too many tasks do.
+  shared_pack_ =
+      !d.packed_b && d.batch == 1 && tiles > (d.trans_b ? 1 : kPackings) * tiles_most;
 
   // Costs of packing one element, in multiply-adds of the tile kernel.
   const double pack_b_cost = d.packed_b || shared_pack_ ? 2 : d.trans_b ? 6 : 2;
