@@ -80,10 +80,13 @@ def encoder(batch=1, layers=4, hidden=256, heads=4, length=128, words=5000):
     return b.model("words", [batch, length], x, TensorProto.INT64), {"words": b.rng.integers(0, words, (batch, length))}
 
 
-def lstm(batch=16, length=64, inputs=128, hidden=256):
+def recurrent(cell="LSTM", batch=16, length=64, inputs=128, hidden=256, directions=1):
     b = Builder()
-    y, _, _ = b.add("LSTM", "x", b.weight([1, 4 * hidden, inputs], scale=0.1), b.weight([1, 4 * hidden, hidden], scale=0.05),
-                    b.weight([1, 8 * hidden], scale=0.1), outputs=3, hidden_size=hidden)
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[cell]
+    more = {"linear_before_reset": 1} if cell == "GRU" else {}
+    y = b.add(cell, "x", b.weight([directions, gates * hidden, inputs], scale=0.1), b.weight([directions, gates * hidden, hidden], scale=0.8 * hidden**-0.5),
+              b.weight([directions, 2 * gates * hidden], scale=0.1), outputs=3 if cell == "LSTM" else 2, hidden_size=hidden,
+              direction="bidirectional" if directions == 2 else "forward", **more)[0]
     return b.model("x", [length, batch, inputs], y), {"x": b.rng.standard_normal((length, batch, inputs)).astype(np.float32)}
 
 
@@ -92,12 +95,22 @@ NETWORKS = {
     "ResNet-18 224, batch 8": lambda: resnet18(8),
     "encoder 4x256, sequence 128, batch 1": lambda: encoder(1),
     "encoder 4x256, sequence 128, batch 8": lambda: encoder(8),
-    "LSTM 128->256, 64 steps, batch 16": lambda: lstm(),
-    "LSTM 128->256, 64 steps, batch 1": lambda: lstm(1),
+    "LSTM 128->256, 64 steps, batch 16": lambda: recurrent(),
+    "LSTM 128->256, 64 steps, batch 1": lambda: recurrent(batch=1),
 }
+
+# Sizes of recurrent layers, for cliffs: cell, batch, length, inputs, hidden, directions.
+RECURRENT = [("LSTM", 1, 64, 128, 64, 1), ("LSTM", 1, 500, 128, 256, 1), ("LSTM", 1, 64, 128, 512, 1), ("LSTM", 1, 64, 128, 1024, 1),
+             ("LSTM", 4, 64, 128, 64, 1), ("LSTM", 4, 64, 128, 256, 1), ("LSTM", 4, 10, 128, 1024, 1),
+             ("LSTM", 32, 64, 64, 64, 1), ("LSTM", 32, 64, 128, 256, 1), ("LSTM", 32, 20, 128, 512, 1), ("LSTM", 32, 10, 256, 1024, 1),
+             ("LSTM", 128, 10, 128, 64, 1), ("LSTM", 128, 20, 128, 256, 1), ("LSTM", 1, 64, 128, 256, 2), ("LSTM", 16, 64, 128, 256, 2),
+             ("LSTM", 2, 64, 128, 200, 1), ("LSTM", 3, 64, 100, 100, 2), ("GRU", 1, 64, 128, 256, 1), ("GRU", 16, 64, 128, 256, 1),
+             ("GRU", 32, 64, 128, 64, 2), ("GRU", 4, 20, 128, 512, 1), ("RNN", 1, 64, 128, 256, 1), ("RNN", 16, 64, 128, 256, 1)]
+RECURRENT = {f"{c} {i}->{h}, {n} steps, batch {b}" + (", both ways" if d == 2 else ""): (lambda a=(c, b, n, i, h, d): recurrent(*a))
+             for c, b, n, i, h, d in RECURRENT}
 
 
 def save(name, path):
-    model, feeds = NETWORKS[name]()
+    model, feeds = (NETWORKS | RECURRENT)[name]()
     onnx.save(model, path)
     return feeds

@@ -220,6 +220,9 @@ def test_run_folder(work):
     rows = (run / "metrics.csv").read_text().splitlines()
     assert rows[0].startswith("epoch,") and len(rows) == 4
     html = (run / "report.html").read_text()
+    assert "Slowest operators" in html and "Gemm, backward" in html
+    slowest = json.loads((run / "operators.json").read_text())
+    assert abs(sum(row["share"] for row in slowest) - 1) < 0.2 and all(row["calls"] >= 1 for row in slowest)
     assert "<svg" in html and "http" not in html.replace("http://www.w3.org", "")
     [events] = run.glob("events.out.tfevents.*")
     data, records = events.read_bytes(), []

@@ -1,5 +1,6 @@
 """`onnxtrain bench` and `train --profile`: where the time goes, for people and machines."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -32,6 +33,21 @@ def test_bench_gives_both_forms_and_every_phase(tmp_path):
         assert events and all(e["dur"] >= 0 and e["ph"] == "X" for e in events)
     assert {n["phase"] for n in result["inference"]["nodes"]} == {"forward"}
     assert {n["phase"] for n in result["training"]["nodes"]} == {"forward", "backward", "update"}
+
+
+def test_against_measures_the_same_model_elsewhere_or_says_why_not(tmp_path):
+    onnx.save(mlp(), tmp_path / "m.onnx")
+    out = run("bench", str(tmp_path / "m.onnx"), "--batch", "8", "--seconds", "0.02", "--json", "--against", "torch,ort")
+    found = json.loads(out.stdout)["against"]
+    for part in ("inference", "training"):
+        assert found[part]["onnxtrain"]["ms"] > 0
+        for peer, package in (("torch", "torch"), ("ort", "onnxruntime")):
+            if importlib.util.find_spec(package):
+                assert found[part][peer]["ms"] > 0 and found[part][peer]["ratio"] > 0
+            else:
+                assert "not installed" in found[part][peer]["left_out"]
+    wrong = subprocess.run([CLI, "bench", str(tmp_path / "m.onnx"), "--against", "tvm"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and "OT0010" in wrong.stderr
 
 
 def test_train_profile_writes_a_trace(tmp_path):

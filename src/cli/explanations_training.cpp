@@ -176,7 +176,7 @@ constexpr Explanation kAll[] = {
     {"OT1724",
      "The file has no training to convert."},
     {"OT1731",
-     "Converting needs Python with the onnxtrain package, and none was found."},
+     "Converting and `bench --against` need Python with the onnxtrain package, and none was found."},
     {"OT1732",
      "onnxtrain convert goes by suffixes: from .onnx to PyTorch (.pt, .pt2) or from\nPyTorch to "
      ".onnx. The source must exist and be of the other kind than the target."},
@@ -188,10 +188,14 @@ constexpr Explanation kAll[] = {
      "has weights and nothing that says what to compute; convert the module\nin Python with "
      "from_torch."},
     {"OT1735",
-     "This installation of the package lacks the part that reads PyTorch modules."},
+     "The file is no program that torch.export.load reads: damaged, or written by another\nversion "
+     "of PyTorch. Export the module again."},
     {"OT1736",
-     "An exported program with keyword inputs has no order of inputs that an ONNX graph\ncould "
-     "take over. Export it with positional example inputs."},
+     "An exported program is converted on its example inputs, and this one holds none.\n"
+     "torch.export.export keeps the examples that it is given."},
+    {"OT1737",
+     "The Python side, which runs the other runtimes for `bench --against`, ended with an error;\nits "
+     "own message stands above."},
     {"OT2101",
      "There are no rows to train on: the file or array is empty, or too small to be split."},
     {"OT2102",

@@ -27,6 +27,10 @@ ConvOperands operands(const Prepare& p) {
   return {.x = 0, .w = 1, .dy = -1, .bias = p.has(2) ? 2 : -1};
 }
 
+std::string refuses_winograd(const Prepare& p) { return conv_winograd_refuses(p, problem(p)); }
+Kernel make_winograd(Prepare& p) {
+  return conv_winograd(p, problem(p), ConvKind::kForward, operands(p));
+}
 std::string refuses(const Prepare& p) { return conv_onednn_refuses(p, problem(p)); }
 Kernel make_float(Prepare& p) {
   return conv_onednn(p, problem(p), ConvKind::kForward, operands(p));
@@ -79,6 +83,14 @@ ConvShape problem_w(const Prepare& p) {
 constexpr ConvOperands kGradXOperands{.x = -1, .w = 1, .dy = 0, .bias = -1};
 constexpr ConvOperands kGradWOperands{.x = 1, .w = -1, .dy = 0, .bias = -1};
 
+std::string refuses_winograd_x(const Prepare& p) { return conv_winograd_refuses(p, problem_x(p)); }
+std::string refuses_winograd_w(const Prepare& p) { return conv_winograd_refuses(p, problem_w(p)); }
+Kernel make_winograd_x(Prepare& p) {
+  return conv_winograd(p, problem_x(p), ConvKind::kGradX, kGradXOperands);
+}
+Kernel make_winograd_w(Prepare& p) {
+  return conv_winograd(p, problem_w(p), ConvKind::kGradW, kGradWOperands);
+}
 std::string refuses_x(const Prepare& p) { return conv_onednn_refuses(p, problem_x(p)); }
 std::string refuses_w(const Prepare& p) { return conv_onednn_refuses(p, problem_w(p)); }
 Kernel make_float_x(Prepare& p) {
@@ -179,14 +191,9 @@ std::vector<ValueId> grad_w_lower(GradBuilder& b) {
   return {crop(b, dw, w.kernel)};
 }
 
-Cost conv_cost(const Prepare& p) {
-  ConvShape s = problem(p);
-  double flops = 2.0 * double(s.batch * s.out_channels) * double(s.window.out_size()) *
-                 double(s.in_per_group()) * double(s.window.taps());
-  double bytes =
-      double(p.in(0).size() + p.in(1).size() + p.out(0).size()) * double(dtype_size(p.in(0).dtype));
-  return {flops, bytes};
-}
+Cost cost(const Prepare& p) { return conv_cost(p, problem(p)); }
+Cost cost_x(const Prepare& p) { return conv_cost(p, problem_x(p)); }
+Cost cost_w(const Prepare& p) { return conv_cost(p, problem_w(p)); }
 
 }  // namespace
 
@@ -199,23 +206,29 @@ void register_conv(OpTable& t) {
                     {.in = {0, 1}, .out = {}, .gains = true, .applies = conv_channels_last});
   t.add({.name = "Conv",
          .shape = conv_shape,
-         .impls = {{"onednn", refuses, make_onednn}, {"ref", nullptr, float_or_double<ConvRef>}},
+         .impls = {{"winograd", refuses_winograd, make_winograd},
+                   {"onednn", refuses, make_onednn},
+                   {"ref", nullptr, float_or_double<ConvRef>}},
          .grad = conv_grad,
-         .cost = conv_cost});
-  t.add(
-      {.name = "ConvGradX",
-       .domain = std::string(kOwnDomain),
-       .shape = grad_x_shape,
-       .impls = {{"onednn", refuses_x, make_onednn_x}, {"ref", nullptr, float_or_double<GradXRef>}},
-       .grad = grad_x_grad,
-       .lower = grad_x_lower});
-  t.add(
-      {.name = "ConvGradW",
-       .domain = std::string(kOwnDomain),
-       .shape = grad_w_shape,
-       .impls = {{"onednn", refuses_w, make_onednn_w}, {"ref", nullptr, float_or_double<GradWRef>}},
-       .grad = grad_w_grad,
-       .lower = grad_w_lower});
+         .cost = cost});
+  t.add({.name = "ConvGradX",
+         .domain = std::string(kOwnDomain),
+         .shape = grad_x_shape,
+         .impls = {{"winograd", refuses_winograd_x, make_winograd_x},
+                   {"onednn", refuses_x, make_onednn_x},
+                   {"ref", nullptr, float_or_double<GradXRef>}},
+         .grad = grad_x_grad,
+         .cost = cost_x,
+         .lower = grad_x_lower});
+  t.add({.name = "ConvGradW",
+         .domain = std::string(kOwnDomain),
+         .shape = grad_w_shape,
+         .impls = {{"winograd", refuses_winograd_w, make_winograd_w},
+                   {"onednn", refuses_w, make_onednn_w},
+                   {"ref", nullptr, float_or_double<GradWRef>}},
+         .grad = grad_w_grad,
+         .cost = cost_w,
+         .lower = grad_w_lower});
 }
 
 }  // namespace onnxtrain::ops

@@ -3,6 +3,7 @@
 
 #include "kernels/onednn/conv.hpp"
 #include "kernels/simd/conv_grad_w.hpp"
+#include "kernels/simd/winograd.hpp"
 #include "ops/strided_copy_detail.hpp"
 #include "ops/window_detail.hpp"
 
@@ -76,6 +77,30 @@ Kernel conv_onednn(Prepare& p, const kernels::ConvShape& s, ConvKind kind, ConvO
   };
 }
 
+std::string conv_winograd_refuses(const Prepare& p, const kernels::ConvShape& s) {
+  if (p.in(0).dtype != DType::kFloat) return "needs float32";
+  if (!is_channels_last(p.node())) return "channels are not last";
+  return simd::winograd_fits(s) ? "" : "not 3x3 of stride 1, or too small";
+}
+
+Kernel conv_winograd(Prepare& p, const kernels::ConvShape& s, ConvKind kind, ConvOperands o) {
+  if (kind == ConvKind::kGradW) {
+    auto plan = std::make_shared<simd::WinogradGradW>(s);
+    p.workspace = plan->workspace();
+    return [plan, o](const Run& r) {
+      plan->run(r.in<float>(o.dy), r.in<float>(o.x), r.out<float>(0), r.workspace, *r.pool);
+    };
+  }
+  auto plan = std::make_shared<simd::Winograd>(s, kind == ConvKind::kGradX, p.pool().threads());
+  if (const Tensor* w = p.constant(o.w)) plan->fix_weights(w->as<float>());
+  p.workspace = plan->workspace();
+  int from = kind == ConvKind::kGradX ? o.dy : o.x;
+  return [plan, o, from](const Run& r) {
+    plan->run(r.in<float>(from), r.in<float>(o.w), o.bias < 0 ? nullptr : r.in<float>(o.bias),
+              r.out<float>(0), r.workspace, *r.pool);
+  };
+}
+
 // Through copies in ONNX's order.
 Kernel conv_by_definition_last(Prepare& p, const kernels::ConvShape& s, ConvKind kind,
                                ConvOperands o) {
@@ -111,6 +136,16 @@ Kernel conv_by_definition_last(Prepare& p, const kernels::ConvShape& s, ConvKind
 bool conv_channels_last(const Graph& g, const Node& n) {
   const TypeInfo& t = g.value(n.inputs[0]).type;
   return t.elem == DType::kFloat && t.shape->size() >= 3 && t.shape->size() <= 5;
+}
+
+Cost conv_cost(const Prepare& p, const kernels::ConvShape& s) {
+  Cost c;
+  c.flops = 2.0 * double(s.batch * s.out_channels) * double(s.window.out_size()) *
+            double(s.in_per_group()) * double(s.window.taps());
+  for (int i = 0; i < p.inputs(); ++i)
+    if (p.has(i)) c.bytes += double(p.in(i).size()) * double(dtype_size(p.in(i).dtype));
+  c.bytes += double(p.out(0).size()) * double(dtype_size(p.out(0).dtype));
+  return c;
 }
 
 ValueId bias_grad(GradBuilder& b, ValueId dy) {

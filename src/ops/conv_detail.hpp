@@ -20,6 +20,9 @@ struct ConvOperands {
 enum class ConvKind { kForward, kGradX, kGradW };
 std::string conv_onednn_refuses(const Prepare& p, const kernels::ConvShape& s);
 Kernel conv_onednn(Prepare& p, const kernels::ConvShape& s, ConvKind kind, ConvOperands o);
+// 3x3 of stride 1, channels last.
+std::string conv_winograd_refuses(const Prepare& p, const kernels::ConvShape& s);
+Kernel conv_winograd(Prepare& p, const kernels::ConvShape& s, ConvKind kind, ConvOperands o);
 template <class T>
 Kernel conv_by_definition(Prepare& p, const kernels::ConvShape& s, ConvKind kind, ConvOperands o) {
   (void)p;
@@ -40,6 +43,9 @@ Kernel conv_by_definition_last(Prepare& p, const kernels::ConvShape& s, ConvKind
                                ConvOperands o);
 // Whether a convolution node can be turned to channels last: float32, at most three dimensions.
 bool conv_channels_last(const Graph& g, const Node& n);
+
+// The products of the problem (the same for all three kinds), every operand once.
+Cost conv_cost(const Prepare& p, const kernels::ConvShape& s);
 
 // Sum of dy over everything but the channels.
 ValueId bias_grad(GradBuilder& b, ValueId dy);

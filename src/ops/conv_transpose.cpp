@@ -90,6 +90,10 @@ ConvShape problem(const Prepare& p) {
 ConvOperands operands(const Prepare& p) {
   return {.x = -1, .w = 1, .dy = 0, .bias = p.has(2) ? 2 : -1};
 }
+std::string refuses_winograd(const Prepare& p) { return conv_winograd_refuses(p, problem(p)); }
+Kernel make_winograd(Prepare& p) {
+  return conv_winograd(p, problem(p), ConvKind::kGradX, operands(p));
+}
 std::string refuses(const Prepare& p) { return conv_onednn_refuses(p, problem(p)); }
 Kernel make_float(Prepare& p) { return conv_onednn(p, problem(p), ConvKind::kGradX, operands(p)); }
 Kernel make_onednn(Prepare& p) {
@@ -101,6 +105,8 @@ struct Ref {
     return conv_by_definition<T>(p, problem(p), ConvKind::kGradX, operands(p));
   }
 };
+
+Cost cost(const Prepare& p) { return conv_cost(p, problem(p)); }
 
 // Columns of y that no window reaches carry no gradient and would make the convolution back one
 // longer: they are cut off. Known shapes say how many there are.
@@ -149,8 +155,11 @@ void register_conv_transpose(OpTable& t) {
                     {.in = {0}, .out = {0}, .gains = true, .applies = conv_channels_last});
   t.add({.name = "ConvTranspose",
          .shape = shape,
-         .impls = {{"onednn", refuses, make_onednn}, {"ref", nullptr, float_or_double<Ref>}},
-         .grad = grad});
+         .impls = {{"winograd", refuses_winograd, make_winograd},
+                   {"onednn", refuses, make_onednn},
+                   {"ref", nullptr, float_or_double<Ref>}},
+         .grad = grad,
+         .cost = cost});
 }
 
 }  // namespace onnxtrain::ops

@@ -64,6 +64,8 @@ struct Forward {
   static Kernel make(Prepare& p) {
     RecurrentShape s = recurrent_shape(p.node(), p.in(kX).shape, p.in(kW).shape, p.in(kR).shape);
     auto plan = std::make_shared<kernels::RecurrentPlan<T>>(s);
+    const Tensor *fixed_w = p.constant(kW), *fixed_r = p.constant(kR);
+    if (fixed_w && fixed_r) plan->keep_weights(fixed_w->as<T>(), fixed_r->as<T>(), p.pool());
     p.workspace = plan->workspace();
     bool lstm = s.cell == Cell::kLstm;
     int inputs = p.inputs(), outputs = p.outputs(), saved = saved_output(s.cell);

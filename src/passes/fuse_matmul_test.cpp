@@ -2,6 +2,7 @@
 // left, and the same numbers as without the pass.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/program.hpp"
@@ -166,4 +167,26 @@ TEST(Recognise, GeluInEveryOrder) {
 }
 
 }  // namespace
+using Perm = std::vector<int64_t>;
+
+TEST(Recognise, OneSliceOfATranspose) {
+  for (int64_t axis : {1, 0, -1}) {
+    for (Perm perm : {Perm{1, 0, 2}, Perm{0, 1, 2}, Perm{2, 0, 1}, Perm{}}) {
+      Maker m;
+      ValueId x = m.input({3, 4, 5});
+      ValueId turned = perm.empty() ? m.call("Transpose", {x}) : m.turn(x, perm);
+      ValueId last = m.g.add_constant(Tensor::scalar<int64_t>(-1));
+      m.g.outputs.push_back(m.call("Gather", {turned, last}, {{"axis", axis}}));
+      // what is left of the permutation without the axis decides
+      if (perm.empty()) perm = {2, 1, 0};
+      perm.erase(perm.begin() + (axis + 3) % 3);
+      bool gone = std::is_sorted(perm.begin(), perm.end());
+      Graph g = m.g.clone();
+      recognise_operators(g, {});
+      EXPECT_EQ(g.nodes.size(), gone ? 1u : 2u);
+      EXPECT_EQ(run(m, {})[0].to_doubles(), run(m, {"recognise"})[0].to_doubles());
+    }
+  }
+}
+
 }  // namespace onnxtrain::testing

@@ -1,6 +1,7 @@
 // Chains that exporters write for one operator become that operator, before differentiation: fewer
 // passes over memory, and the operator's own gradient.
 //   Gelu: x * 0.5 * (1 + erf(x / sqrt(2))), the factors in any order
+// One slice of a transposed tensor is taken from the tensor itself where its rest keeps its order.
 #include <algorithm>
 #include <cmath>
 
@@ -22,7 +23,10 @@ class Recogniser {
   bool run() {
     bool any = false;
     for (size_t k = 0; k < g_.nodes.size(); ++k)
-      if (g_.nodes[k].is("Erf")) any |= gelu(NodeId(k));
+      if (g_.nodes[k].is("Erf"))
+        any |= gelu(NodeId(k));
+      else if (g_.nodes[k].is("Gather"))
+        any |= slice_of_transpose(g_.nodes[k]);
     return any;
   }
 
@@ -103,6 +107,27 @@ class Recogniser {
       if (met && near(half, 0.5) && same_type(at, x)) return replace(k, "Gelu", 20, x);
     }
     return false;
+  }
+
+  // Gather with a single index: the whole transpose would be made for one slice of it.
+  bool slice_of_transpose(Node& n) const {
+    const Node* t = producer(n.inputs[0]);
+    if (!t || !t->is("Transpose")) return false;
+    const TypeInfo &x = g_.value(t->inputs[0]).type, &index = g_.value(n.inputs[1]).type;
+    if (!x.concrete() || !index.concrete() || !index.concrete_shape().empty()) return false;
+    const int64_t rank = int64_t(x.concrete_shape().size());
+    std::vector<int64_t> perm = t->ints("perm");
+    if (perm.empty())
+      for (int64_t d = rank; d-- > 0;) perm.push_back(d);
+    int64_t axis = n.i("axis", 0);
+    if (axis < 0) axis += rank;
+    if (int64_t(perm.size()) != rank || axis < 0 || axis >= rank) return false;
+    const int64_t from = perm[size_t(axis)];
+    perm.erase(perm.begin() + axis);
+    if (!std::is_sorted(perm.begin(), perm.end())) return false;
+    n.inputs[0] = t->inputs[0];
+    n.attrs["axis"] = from;
+    return true;
   }
 
   bool replace(NodeId k, const char* op, int version, ValueId x) {

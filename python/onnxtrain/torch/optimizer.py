@@ -31,7 +31,10 @@ def check(optimizer, obstacles, state):
         obstacles.add(f"the optimizer {cls.__module__}.{cls.__qualname__} runs code of its own that a file cannot carry",
                       fix=f"use one of {_LIST}; or convert without optimizer and give ot.prepare one of its own (it has Lion and Lamb)")
         return
-    strange = [list(p.shape) for g in optimizer.param_groups for p in g["params"] if state.stored_name(p) is None]
+    hooks = [h for kind in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks") for h in getattr(optimizer, kind, {}).values()]
+    if any(not getattr(h, "only_counts", False) for h in hooks):
+        obstacles.add("the optimizer has step hooks, which are Python code (to_torch makes clipping one)", fix="remove the hooks")
+    strange = [list(p.shape) for g in optimizer.param_groups for p in g["params"] if state is not None and state.stored_name(p) is None]
     if strange:
         obstacles.add(f"the optimizer holds {len(strange)} parameters that neither module nor loss has (shapes {strange[:4]})",
                       fix="make the optimizer from module.parameters()")
@@ -138,6 +141,7 @@ class Plan:
         self.kind, self.optimizer = kind_of(optimizer), optimizer
         position = int(scheduler.last_epoch) if scheduler is not None else 0
         self.entries = []  # (group number, stored name, parameter, finished steps)
+        self.names = {id(p): state.stored_name(p) for g in optimizer.param_groups for p in g["params"]}
         for k, group in enumerate(optimizer.param_groups):
             for p in group["params"]:
                 name = state.stored_name(p)
@@ -157,7 +161,7 @@ class Plan:
         groups = []
         for k, g in enumerate(self.optimizer.param_groups):
             plain = {key: _plain(v) for key, v in g.items() if key != "params"}
-            names = [n for j, n, *_ in self.entries if j == k]
+            names = [self.names[id(p)] for p in g["params"]]  # all of them: state_dicts count by position
             groups.append({"params": names, "rate": self.rate(k), **{k2: v for k2, v in plain.items() if v is not _NO}})
         other = {n: self.counters[s] for _, n, _, s in self.entries if self.counters[s] != "T"}
         cls = type(self.optimizer)

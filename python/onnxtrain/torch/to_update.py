@@ -24,9 +24,9 @@ def _adam(cls, ams=False, cycled=False):
     return Rule(cls, "RTB" if cycled else "RT", _MOMENTS + (["max_exp_avg_sq"] if ams else []), _ADAM, {"amsgrad": ams})
 
 
-def _rms(centered, buffered):
+def _rms(centered, buffered, cycled=False):
     state = ["square_avg"] + ["grad_avg"] * centered + ["momentum_buffer"] * buffered
-    return Rule(torch.optim.RMSprop, "R", state,
+    return Rule(torch.optim.RMSprop, "RB" if cycled else "R", state,
                 {"alpha": "alpha", "epsilon": "eps", "momentum": "momentum", "decay": "weight_decay"}, {"centered": centered})
 
 
@@ -39,6 +39,7 @@ RULES = {
     (OWN, "AdamWCycled"): _adam(_optim.AdamW, False, True), (OWN, "AdamWAmsCycled"): _adam(_optim.AdamW, True, True),
     (OWN, "RMSprop"): _rms(False, False), (OWN, "RMSpropCentered"): _rms(True, False),
     (OWN, "RMSpropMomentum"): _rms(False, True), (OWN, "RMSpropCenteredMomentum"): _rms(True, True),
+    (OWN, "RMSpropMomentumCycled"): _rms(False, True, True), (OWN, "RMSpropCenteredMomentumCycled"): _rms(True, True, True),
     (OWN, "NAdam"): Rule(_optim.NAdam, "RT", _MOMENTS + ["mu_product"], {**_ADAM, "momentum_decay": "momentum_decay"}),
     (OWN, "NAdamW"): Rule(_optim.NAdam, "RT", _MOMENTS + ["mu_product"], {**_ADAM, "momentum_decay": "momentum_decay"},
                           {"decoupled_weight_decay": True}),
