@@ -8,7 +8,7 @@ import onnxtrain as ot
 import cases
 import extras
 import golden
-import lowered as lowering
+import lowering
 import opsets
 import variations
 from finite import Function, Result, check, leaves
