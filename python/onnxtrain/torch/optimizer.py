@@ -70,10 +70,7 @@ def describe(kind, group, saved, p, cycled):
         if group.get("amsgrad"):
             name, state = name + "Ams", state + [("max_exp_avg_sq", kept("max_exp_avg_sq"))]
         attrs = dict(beta1=real(group["betas"][0]), beta2=real(group["betas"][1]), epsilon=real(group["eps"]), decay=real(decay))
-        if cycled:
-            del attrs["beta1"]
-            return Update(name + "Cycled", OWN, "RNB", attrs, state)
-        return Update(name, OWN, "RN", attrs, state)
+        return _cycled(name, attrs, state) if cycled else Update(name, OWN, "RN", attrs, state)
     if kind in ("NAdam", "RAdam"):
         name = kind + ("W" if group.get("decoupled_weight_decay") else "")
         attrs = dict(beta1=real(group["betas"][0]), beta2=real(group["betas"][1]), epsilon=real(group["eps"]), decay=real(decay))
@@ -81,10 +78,11 @@ def describe(kind, group, saved, p, cycled):
         if kind == "NAdam":
             attrs["momentum_decay"] = real(group["momentum_decay"])
             state.append(("mu_product", kept("mu_product", lambda: torch.ones(()))))
-        return Update(name, OWN, "RN", attrs, state)
+        return _cycled(name, attrs, state) if cycled else Update(name, OWN, "RN", attrs, state)
     if kind == "Adamax":
         attrs = dict(beta1=real(group["betas"][0]), beta2=real(group["betas"][1]), epsilon=real(group["eps"]), decay=real(decay))
-        return Update("Adamax", OWN, "RN", attrs, [(k, kept(k)) for k in ("exp_avg", "exp_inf")])
+        state = [(k, kept(k)) for k in ("exp_avg", "exp_inf")]
+        return _cycled("Adamax", attrs, state) if cycled else Update("Adamax", OWN, "RN", attrs, state)
     if kind == "Adagrad":
         first = number(group.get("initial_accumulator_value", 0))
         attrs = dict(decay_factor=number(group["lr_decay"]), epsilon=number(group["eps"]), norm_coefficient=number(decay))
@@ -98,6 +96,11 @@ def describe(kind, group, saved, p, cycled):
     attrs = dict(eta_minus=real(low), eta_plus=real(high), step_min=real(group["step_sizes"][0]), step_max=real(group["step_sizes"][1]))
     start = lambda: torch.full_like(p, number(group["lr"]))  # noqa: E731
     return Update("Rprop", OWN, "", attrs, [("prev", kept("prev")), ("step_size", kept("step_size", start))])
+
+
+def _cycled(name, attrs, state):
+    """beta1 is an input of the step."""
+    return Update(name + "Cycled", OWN, "RNB", {k: v for k, v in attrs.items() if k != "beta1"}, state)
 
 
 def _sgd(group, kept, cycled):

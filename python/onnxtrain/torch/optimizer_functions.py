@@ -247,7 +247,7 @@ _WRITTEN = {
     "Detach": lambda n: _HEAD + "Detach (X) => (Y)\n{\n  Y = Identity (X)\n}\n",
 }
 # attribute that a cycling schedule turns into an input, and the input behind which it stands
-_CYCLED = {"Adam": ("beta1", "T"), "RMSprop": ("momentum", "R")}
+_CYCLED = {"Adam": ("beta1", "T"), "NAdam": ("beta1", "T"), "RAdam": ("beta1", "T"), "RMSprop": ("momentum", "R")}
 
 
 @functools.lru_cache(maxsize=None)
@@ -282,7 +282,7 @@ def function(name):
     plain = name.removesuffix("Cycled")
     key, behind = next(v for k, v in _CYCLED.items() if plain.startswith(k))
     f = onnx.FunctionProto()
-    f.CopyFrom(_from_prepare(plain))
+    f.CopyFrom(function(plain))
     f.name = name
     f.attribute.remove(key)
     inputs = list(f.input)

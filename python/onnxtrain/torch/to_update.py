@@ -60,6 +60,11 @@ RULES = {
 }
 
 
+for _name in ("NAdam", "NAdamW", "RAdam", "RAdamW", "Adamax"):
+    _rule = RULES[OWN, _name]
+    RULES[OWN, _name + "Cycled"] = Rule(_rule.torch_class, "RTB", _rule.state, _rule.hyper, _rule.fixed)
+
+
 @dataclass
 class Update:
     """One parameter's update as torch's optimizer would do it."""

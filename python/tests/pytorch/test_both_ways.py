@@ -56,7 +56,8 @@ def test_other_architecture(name):
 SCHEDULED = [(s, "mlp", "momentum") if k % 2 else (s, "frozen_backbone", "adamw, 2 groups") for k, s in enumerate(SCHEDULERS)]
 
 
-@pytest.mark.parametrize("scheduler,arch,opt", [*SCHEDULED, ("StepLR", "mlp", "rprop"), ("OneCycleLR", "mlp", "rmsprop both")])
+@pytest.mark.parametrize("scheduler,arch,opt", [*SCHEDULED, ("StepLR", "mlp", "rprop"),
+                                                *[("OneCycleLR", "mlp", o) for o in ("rmsprop both", "nadam", "radam decoupled", "adamax", "adamw")]])
 def test_scheduler(scheduler, arch, opt):
     t = trip(arch, opt, scheduler)
     assert t.good and t.scheduler == scheduler, t
