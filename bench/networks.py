@@ -90,6 +90,43 @@ def recurrent(cell="LSTM", batch=16, length=64, inputs=128, hidden=256, directio
     return b.model("x", [length, batch, inputs], y), {"x": b.rng.standard_normal((length, batch, inputs)).astype(np.float32)}
 
 
+def mlp(batch=64, width=1):
+    """784 -> 512 -> 256 -> 10, hidden layers `width` times as wide."""
+    b, x, sizes = Builder(), "x", [784, 512 * width, 256 * width, 10]
+    for k, (n, m) in enumerate(zip(sizes, sizes[1:])):
+        x = b.add("Gemm", x, b.weight([m, n]), b.weight([m], scale=0.1), transB=1)
+        x = b.add("Relu", x) if k < 2 else x
+    return b.model("x", [batch, 784], x), {"x": b.rng.standard_normal((batch, 784)).astype(np.float32)}
+
+
+def gpt(batch=4, length=128, layers=6, hidden=192, heads=6, words=256):
+    """A causal language model; its logits are [batch * length, words]."""
+    b = Builder()
+    split, join, flat = b.ints([0, 0, heads, hidden // heads]), b.ints([0, 0, hidden]), b.ints([-1, words])
+    mask = numpy_helper.from_array(np.triu(np.full((length, length), -np.inf, np.float32), 1), "mask")
+    b.weights.append(mask)
+
+    def dense(x, n, m):
+        return b.add("Add", b.add("MatMul", x, b.weight([n, m], scale=n**-0.5)), b.weight([m], scale=0.1))
+
+    def norm(x):
+        return b.add("LayerNormalization", x, b.weight([hidden], fill=1.0), b.weight([hidden], scale=0.1), axis=-1)
+
+    x = b.add("Add", b.add("Gather", b.weight([words, hidden], scale=0.5), "words"), b.weight([length, hidden], scale=0.5))
+    for _ in range(layers):
+        q, k, v = b.add("Split", dense(norm(x), hidden, 3 * hidden), b.ints([hidden] * 3), outputs=3, axis=-1)
+        q, k, v = (b.add("Transpose", b.add("Reshape", t, split), perm=p) for t, p in ((q, (0, 2, 1, 3)), (k, (0, 2, 3, 1)), (v, (0, 2, 1, 3))))
+        scores = b.add("Add", b.add("Div", b.add("MatMul", q, k), b.weight([], fill=(hidden // heads) ** 0.5)), "mask")
+        mixed = b.add("Reshape", b.add("Transpose", b.add("MatMul", b.add("Softmax", scores, axis=-1), v), perm=(0, 2, 1, 3)), join)
+        x = b.add("Add", dense(mixed, hidden, hidden), x)
+        h = dense(norm(x), hidden, 4 * hidden)
+        erf = b.add("Erf", b.add("Div", h, b.weight([], fill=2**0.5)))
+        h = b.add("Mul", b.add("Mul", h, b.add("Add", erf, b.weight([], fill=1.0))), b.weight([], fill=0.5))
+        x = b.add("Add", dense(h, 4 * hidden, hidden), x)
+    y = b.add("Reshape", b.add("MatMul", norm(x), b.weight([hidden, words], scale=hidden**-0.5)), flat)
+    return b.model("words", [batch, length], y, TensorProto.INT64), {"words": b.rng.integers(0, words, (batch, length))}
+
+
 NETWORKS = {
     "ResNet-18 224, batch 1": lambda: resnet18(1),
     "ResNet-18 224, batch 8": lambda: resnet18(8),

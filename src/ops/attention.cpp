@@ -148,6 +148,7 @@ struct Forward {
     Shape pk, pv;
     AttentionShape s = forward_shape_of(
         p, [&](int i) { return p.in(i); }, pk, pv);
+    s.trim = s.causal && !p.has(kLengths) && !p.has(kMask) && !p.wants(3);
     auto plan = std::make_shared<kernels::AttentionPlan<T>>(s, p.pool().threads());
     bool packed = p.in(kQ).shape.size() == 3, past = p.has(kPastK), mask = p.has(kMask),
          lengths = p.has(kLengths);
@@ -198,6 +199,7 @@ struct Backward {
   template <class T>
   static Kernel make(Prepare& p) {
     AttentionShape s = grad_shape_of(p, [&](int i) { return p.in(i); });
+    s.trim = s.causal && !p.has(kGLengths) && !p.has(kGMask) && !p.wants(3);
     auto plan = std::make_shared<kernels::AttentionPlan<T>>(s, p.pool().threads());
     p.workspace = plan->grad_workspace();
     bool mask = p.has(kGMask), lengths = p.has(kGLengths);
@@ -317,6 +319,27 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
   return out;
 }
 
+// Multiply-adds over the scores that are looked at, per column of an operand; bytes of all operands.
+Cost score_cost(const Prepare& p, const AttentionShape& s, double columns) {
+  double part = s.causal && s.queries == s.keys ? 0.5 : 1, bytes = 0;
+  for (int i = 0; i < p.inputs(); ++i)
+    if (p.has(i)) bytes += double(dtype_size(p.in(i).dtype)) * double(p.in(i).size());
+  for (int o = 0; o < p.outputs(); ++o)
+    if (p.wants(o)) bytes += double(dtype_size(p.out(o).dtype)) * double(p.out(o).size());
+  return {2 * part * columns * double(s.batch * s.heads) * double(s.queries) * double(s.keys),
+          bytes};
+}
+Cost cost(const Prepare& p) {
+  Shape pk, pv;
+  AttentionShape s = forward_shape_of(
+      p, [&](int i) { return p.in(i); }, pk, pv);
+  return score_cost(p, s, double(s.width + s.value_width));
+}
+Cost grad_cost(const Prepare& p) {
+  AttentionShape s = grad_shape_of(p, [&](int i) { return p.in(i); });
+  return score_cost(p, s, double(3 * s.width + 2 * s.value_width));
+}
+
 }  // namespace
 
 void register_attention(OpTable& t) {
@@ -324,12 +347,14 @@ void register_attention(OpTable& t) {
          .since = 23,
          .shape = shape,
          .impls = {{"blocks", nullptr, float_or_double<Forward>}},
-         .grad = grad});
+         .grad = grad,
+         .cost = cost});
   t.add({.name = "AttentionGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
          .impls = {{"blocks", nullptr, float_or_double<Backward>}},
          .no_grad = "a second derivative of Attention is made from its standard operators",
+         .cost = grad_cost,
          .lower = grad_lower});
 }
 

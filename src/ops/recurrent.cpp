@@ -176,22 +176,50 @@ std::vector<ValueId> recurrent_grad(GradBuilder& b) {
   return g;
 }
 
+double bytes_of(const Prepare& p) {
+  double bytes = 0;
+  for (int i = 0; i < p.inputs(); ++i)
+    if (p.has(i)) bytes += double(dtype_size(p.in(i).dtype)) * double(p.in(i).size());
+  for (int o = 0; o < p.outputs(); ++o)
+    if (p.wants(o)) bytes += double(dtype_size(p.out(o).dtype)) * double(p.out(o).size());
+  return bytes;
+}
+// Multiply-adds of one product of all rows with W or R, per column of it.
+double products(const RecurrentShape& s) {
+  return 2.0 * double(s.directions) * double(s.rows()) * double(s.gates() * s.hidden);
+}
+Cost forward_cost(const Prepare& p) {
+  RecurrentShape s = recurrent_shape(p.node(), p.in(kX).shape, p.in(kW).shape, p.in(kR).shape);
+  return {products(s) * double(s.inputs + s.hidden), bytes_of(p)};
+}
+Cost grad_cost(const Prepare& p) {
+  RecurrentShape s = recurrent_shape(p.node(), p.in(kGX).shape, p.in(kGW).shape, p.in(kGR).shape);
+  double columns = double(s.hidden);
+  if (p.wants(0)) columns += double(s.inputs);
+  if (p.wants(1)) columns += double(s.inputs);
+  if (p.wants(2)) columns += double(s.hidden);
+  return {products(s) * columns, bytes_of(p)};
+}
+
 void add(OpTable& t, const std::string& name) {
   t.add({.name = name,
          .shape = forward_shape,
          .impls = {{"gemm", nullptr, float_or_double<Forward>}},
-         .grad = recurrent_grad});
+         .grad = recurrent_grad,
+         .cost = forward_cost});
   t.add({.name = name + "Train",
          .domain = std::string(kOwnDomain),
          .shape = train_shape,
          .impls = {{"gemm", nullptr, float_or_double<Forward>}},
          .grad = recurrent_grad,
+         .cost = forward_cost,
          .lower = recurrent_train_lower});
   t.add({.name = name + "Grad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
          .impls = {{"gemm", nullptr, float_or_double<Backward>}},
          .no_grad = "a second derivative of a recurrent layer is made from its standard operators",
+         .cost = grad_cost,
          .lower = recurrent_grad_lower});
 }
 
