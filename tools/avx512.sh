@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs this build on an emulated CPU with AVX-512, for machines that have none: a Linux of a few
-# files in the emulator Bochs. About 50 million instructions a second, so choose what to run.
+# files in the emulator Bochs, some sixty times slower than the machine, so choose what to run.
 #   tools/avx512.sh tests [FILTER]      the C++ tests (a GoogleTest filter), one process
 #   tools/avx512.sh trajectories        tests/trajectories: 93 exported files against PyTorch's numbers
 #   tools/avx512.sh run 'COMMANDS'      a shell line; the folder has onnxtrain, onnxtrain_tests,
