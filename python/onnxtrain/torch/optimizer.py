@@ -52,8 +52,9 @@ def real(x):
 class Update:
     """One parameter's update: the node, its attributes and its state."""
 
-    def __init__(self, op, domain, scalars, attrs, state):
+    def __init__(self, op, domain, scalars, attrs, state, beta=None):
         self.op, self.domain, self.scalars, self.attrs, self.state = op, domain, scalars, attrs, state
+        self.beta = beta  # "B" when no schedule cycles it
 
 
 def describe(kind, group, saved, p, cycled):
@@ -63,7 +64,7 @@ def describe(kind, group, saved, p, cycled):
     kept = lambda key, make=zero: saved[key] if saved.get(key) is not None else make()  # noqa: E731
     decay = group.get("weight_decay", 0)
     if kind == "SGD":
-        return _sgd(group, kept, cycled)
+        return _sgd(group, kept, cycled, p.dtype)
     if kind in ("Adam", "AdamW"):
         name = "AdamW" if kind == "AdamW" or group.get("decoupled_weight_decay") else "Adam"
         state = [(k, kept(k)) for k in ("exp_avg", "exp_avg_sq")]
@@ -85,8 +86,11 @@ def describe(kind, group, saved, p, cycled):
         return _cycled("Adamax", attrs, state) if cycled else Update("Adamax", OWN, "RN", attrs, state)
     if kind == "Adagrad":
         first = number(group.get("initial_accumulator_value", 0))
+        state = [("sum", kept("sum", lambda: torch.full_like(p, first)))]
+        if p.dtype == torch.float64:
+            return Update("Adagrad", OWN, "RT", dict(lr_decay=real(group["lr_decay"]), epsilon=real(group["eps"]), decay=real(decay)), state)
         attrs = dict(decay_factor=number(group["lr_decay"]), epsilon=number(group["eps"]), norm_coefficient=number(decay))
-        return Update("Adagrad", TRAINING, "RT", attrs, [("sum", kept("sum", lambda: torch.full_like(p, first)))])
+        return Update("Adagrad", TRAINING, "RT", attrs, state)
     if kind == "Adadelta":
         attrs = dict(rho=real(group["rho"]), epsilon=real(group["eps"]), decay=real(decay))
         return Update("Adadelta", OWN, "R", attrs, [(k, kept(k)) for k in ("square_avg", "acc_delta")])
@@ -103,15 +107,15 @@ def _cycled(name, attrs, state):
     return Update(name + "Cycled", OWN, "RNB", {k: v for k, v in attrs.items() if k != "beta1"}, state)
 
 
-def _sgd(group, kept, cycled):
+def _sgd(group, kept, cycled, dtype):
     decay, momentum = number(group.get("weight_decay", 0)), number(group.get("momentum", 0))
     if momentum == 0 and not cycled:
         return Update("Sgd", OWN, "R", dict(decay=real(decay)), [])
     state = [("momentum", kept("momentum_buffer"))]
     dampening, nesterov = number(group.get("dampening", 0)), bool(group.get("nesterov"))
-    if cycled:
+    if cycled or dtype == torch.float64:  # the standard's operator has attributes in float32
         name = "NesterovCycled" if nesterov else "MomentumCycled"
-        return Update(name, OWN, "RTB", dict(decay=real(decay), dampening=real(dampening)), state)
+        return Update(name, OWN, "RTB", dict(decay=real(decay), dampening=real(dampening)), state, None if cycled else momentum)
     attrs = dict(alpha=momentum, beta=1 - dampening, norm_coefficient=decay, mode="nesterov" if nesterov else "standard")
     return Update("Momentum", TRAINING, "RT", attrs, state)
 
@@ -195,6 +199,8 @@ def emit(e, plan, gradients, initial, bind, cycled):
         u = describe(plan.kind, group, plan.optimizer.state.get(p, {}), p, k in cycled)
         counter = plan.counters[steps]
         scalar = {"R": plan.rate(k), "T": counter, "N": nexts[counter], "B": cycled.get(k)}
+        if u.beta is not None:
+            scalar["B"] = e.const(u.beta, torch.float64)
         grad = gradients[name]
         if group.get("maximize"):
             grad = e.node("Neg", [grad], named=[name + "_ascent"])[0]

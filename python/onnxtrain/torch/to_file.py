@@ -19,7 +19,7 @@ OWN = "ai.onnxtrain"
 TRAINING = "ai.onnx.preview.training"
 # functions of our domain that are known by name; others are their bodies
 KEPT = {"Detach", "Sgd", "Adam", "AdamAms", "AdamW", "AdamWAms", "RMSprop", "RMSpropCentered", "RMSpropMomentum",
-        "RMSpropCenteredMomentum", "NAdam", "NAdamW", "RAdam", "RAdamW", "Adamax", "Adadelta", "Rprop",
+        "RMSpropCenteredMomentum", "NAdam", "NAdamW", "RAdam", "RAdamW", "Adamax", "Adadelta", "Adagrad", "Rprop",
         "MomentumCycled", "NesterovCycled", "RMSpropMomentumCycled", "RMSpropCenteredMomentumCycled", "NAdamCycled",
         "NAdamWCycled", "RAdamCycled", "RAdamWCycled", "AdamaxCycled", "AdamCycled", "AdamAmsCycled", "AdamWCycled",
         "AdamWAmsCycled"}

@@ -63,6 +63,12 @@ def test_scheduler(scheduler, arch, opt):
     assert t.good and t.scheduler == scheduler, t
 
 
+@pytest.mark.parametrize("opt", ["momentum", "nesterov", "adagrad decay", "rmsprop both"])
+def test_double_precision(opt):
+    t = trip("double_mlp", opt)
+    assert t.difference < 1e-12 and t.optimizer == CLASSES[opt.split()[0]], t
+
+
 def test_tables_are_complete():
     assert len(ARCHITECTURES) >= 20 and {"moe", "llama", "unet", "vae", "vit", "gru"} <= set(ARCHITECTURES)
     assert set(CLASSES.values()) == {"SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "NAdam", "RAdam", "Adamax", "Adadelta", "Rprop"}
