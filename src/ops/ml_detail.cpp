@@ -98,8 +98,7 @@ ValueId feature_rows(GradBuilder& b, int64_t features) {
 ValueId float_table(GradBuilder& b, const std::vector<float>& v, int64_t columns, DType type) {
   Shape shape = {int64_t(v.size()) / columns, columns};
   if (type != DType::kDouble) return b.tensor(Tensor::vector<float>(v).reshaped(shape));
-  return b.tensor(
-      Tensor::vector<double>(std::vector<double>(v.begin(), v.end())).reshaped(shape));
+  return b.tensor(Tensor::vector<double>(std::vector<double>(v.begin(), v.end())).reshaped(shape));
 }
 
 ValueId to_float(GradBuilder& b, ValueId v) {
@@ -123,10 +122,10 @@ ValueId probit_form(GradBuilder& b, ValueId v) {
 
 // Zeros stay where they are.
 ValueId softmax_zero_form(GradBuilder& b, ValueId s) {
-  ValueId top = b.own("Detach", {b.call("TopK", {s, b.constant_ints({1})})});
+  ValueId top = b.own("Detach", {b.call_n("TopK", {s, b.constant_ints({1})}, 2)[0]});
   ValueId zero = b.call("LessOrEqual", {b.call("Abs", {s}), b.scalar(1e-7, s)});
-  ValueId e = b.call("Where", {zero, b.mul(s, b.call("Exp", {b.neg(top)})),
-                               b.call("Exp", {b.sub(s, top)})});
+  ValueId e = b.call("Where",
+                     {zero, b.mul(s, b.call("Exp", {b.neg(top)})), b.call("Exp", {b.sub(s, top)})});
   return b.div(e, b.reduce_sum(e, {1}));
 }
 

@@ -40,7 +40,8 @@ ValueId kernels(Form& f, const Svm& s, ValueId x) {
                                        : b.call("Tanh", {dot});
 }
 
-// One score per pair of classes: a product with the coefficients in their places, [supports, pairs].
+// One score per pair of classes: a product with the coefficients in their places, [supports,
+// pairs].
 ValueId pair_scores(Form& f, const Svm& s, ValueId x) {
   int64_t n = s.classes, pairs = n * (n - 1) / 2, at = 0;
   std::vector<float> weights(size_t(s.supports * pairs), 0.f);
@@ -124,7 +125,7 @@ ValueId coupled(Form& f, const Svm& s, ValueId q) {
   ValueId qp = in.squeeze(in.call("MatMul", {matrix, in.unsqueeze(p, {2})}), {2});
   ValueId pqp = in.reduce_sum(in.mul(p, qp), {1});
   ValueId off = in.call("Abs", {in.sub(qp, pqp)});
-  ValueId worst = n == 1 ? off : in.call("TopK", {off, in.constant_ints({1})});
+  ValueId worst = n == 1 ? off : in.call_n("TopK", {off, in.constant_ints({1})}, 2)[0];
   ValueId done = in.call("Less", {worst, g.real(double(0.005f / float(n)))});
   ValueId open = in.call("Cast", {in.call("Not", {done})}, {{"to", int64_t(DType::kInt32)}});
   ValueId left = in.call("ReduceMax", {open}, {{"keepdims", int64_t(0)}});
@@ -162,8 +163,7 @@ std::vector<ValueId> svm_regressor_form(GradBuilder& b) {
     y = b.call("MatMul", {x, f.table(s.coefficients, 1)});
   }
   y = b.add(y, f.real(double(s.rho[0])));
-  if (s.one_class)
-    y = b.call("Where", {b.call("Greater", {y, f.real(0)}), f.real(1), f.real(-1)});
+  if (s.one_class) y = b.call("Where", {b.call("Greater", {y, f.real(0)}), f.real(1), f.real(-1)});
   return {to_float(b, post_form(b, s.post, y))};
 }
 

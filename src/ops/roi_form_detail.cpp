@@ -106,8 +106,8 @@ class Align {
     ValueId low = b_.call("Floor", {l.at}), part = b_.sub(l.at, low);
     ValueId high = b_.call("Min", {b_.add(low, num(1)), num(double(l.size - 1))});
     auto both = [&](ValueId v, ValueId w) {
-      ValueId pair = b_.call("Concat", {b_.unsqueeze(v, {3}), b_.unsqueeze(w, {3})},
-                             {{"axis", int64_t(3)}});
+      ValueId pair =
+          b_.call("Concat", {b_.unsqueeze(v, {3}), b_.unsqueeze(w, {3})}, {{"axis", int64_t(3)}});
       return b_.call("Reshape", {pair, b_.constant_ints({0, -1})});
     };
     ValueId real = b_.add(flag(l.real), b_.mul(l.at, num(0)));
@@ -118,12 +118,12 @@ class Align {
 
   // The weighted pixels of every bin, [regions, channels, bins down, bins across, taps].
   ValueId tapped(ValueId v, const Line& down, const Line& across, const Taps& y, const Taps& x) {
-    ValueId rows = b_.call("GatherND", {b_.transpose(images(v), {0, 2, 3, 1}),
-                                        b_.unsqueeze(y.pixel, {2})},
-                           {{"batch_dims", int64_t(1)}});  // [r, ny, w, c]
-    ValueId all = b_.call("GatherND", {b_.transpose(rows, {0, 2, 1, 3}),
-                                       b_.unsqueeze(x.pixel, {2})},
-                          {{"batch_dims", int64_t(1)}});  // [r, nx, ny, c]
+    ValueId rows =
+        b_.call("GatherND", {b_.transpose(images(v), {0, 2, 3, 1}), b_.unsqueeze(y.pixel, {2})},
+                {{"batch_dims", int64_t(1)}});  // [r, ny, w, c]
+    ValueId all =
+        b_.call("GatherND", {b_.transpose(rows, {0, 2, 1, 3}), b_.unsqueeze(x.pixel, {2})},
+                {{"batch_dims", int64_t(1)}});  // [r, nx, ny, c]
     ValueId weight = b_.mul(b_.unsqueeze(x.weight, {2, 3}), b_.unsqueeze(y.weight, {1, 3}));
     return by_bin(b_.mul(all, weight), down, across);
   }
@@ -144,9 +144,9 @@ class Align {
     ValueId wide = b_.call("Concat", {part(0), ints(across.bins), n, ints(down.bins), m, part(3)},
                            {{"axis", int64_t(0)}});
     ValueId bins = b_.transpose(b_.call("Reshape", {v, wide}), {0, 5, 3, 1, 2, 4});
-    ValueId flat = b_.call("Concat", {part(0), part(3), ints(down.bins), ints(across.bins),
-                                      b_.mul(n, m)},
-                           {{"axis", int64_t(0)}});
+    ValueId flat =
+        b_.call("Concat", {part(0), part(3), ints(down.bins), ints(across.bins), b_.mul(n, m)},
+                {{"axis", int64_t(0)}});
     ValueId out = b_.call("Reshape", {bins, flat});
     return out;
   }
@@ -177,10 +177,11 @@ void settle_elements(Graph& g, size_t first) {
     if (t.is_tensor() && t.elem != DType::kUndefined) continue;
     bool compares = n.op == "Less" || n.op == "Greater" || n.op == "And" ||
                     n.op == "GreaterOrEqual" || n.op == "LessOrEqual";
-    DType elem = n.op == "Cast"                          ? DType(n.i("to", 1))
-                 : compares                              ? DType::kBool
-                 : n.op == "Shape" || n.op == "ArgMax" ? DType::kInt64
-                                                         : g.value(n.inputs[n.op == "Where"]).type.elem;
+    DType elem = n.op == "Cast" ? DType(n.i("to", 1))
+                 : compares     ? DType::kBool
+                 : n.op == "Shape" || n.op == "ArgMax"
+                     ? DType::kInt64
+                     : g.value(n.inputs[n.op == "Where"]).type.elem;
     t = TypeInfo::tensor(elem);
   }
 }
@@ -203,14 +204,19 @@ ValueId copy(GradBuilder& b, ValueId v) { return b.call("Identity", {v}); }
 }  // namespace
 
 std::vector<ValueId> roi_grad_form(GradBuilder& b) {
+  if (b.node().i("sampling_ratio", 0) == 0)
+    model_error("OT1247",
+                cat("cannot lower the gradient of RoiAlign, ", b.node().label(),
+                    ": without a sampling_ratio, how many points it needs depends on the "
+                    "data"),
+                "prepare the model without --lowered");
   ValueId x = b.x(1), z = copy(b, b.has(4) ? b.x(4) : x);
   return gradients(b, b.x(0), z, x, copy(b, b.x(2)), b.x(3));
 }
 
 std::vector<ValueId> roi_grad_of_grad_form(GradBuilder& b) {
   bool own_z = b.has(4);
-  ValueId dy = copy(b, b.x(0)), x = b.x(1), z = copy(b, own_z ? b.x(4) : x),
-          rois = copy(b, b.x(2));
+  ValueId dy = copy(b, b.x(0)), x = b.x(1), z = copy(b, own_z ? b.x(4) : x), rois = copy(b, b.x(2));
   std::vector<ValueId> first = gradients(b, dy, z, x, rois, b.x(3));
   std::vector<ValueId> ys, cotangents;
   for (int k = 0; k < 2; ++k)
