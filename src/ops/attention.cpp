@@ -1,9 +1,9 @@
 // Attention (opset 23 to 25) with masks, caches, grouped queries, windows and softcap; and
 // AttentionGrad(dy, q, k, v, mask, lengths) -> dq, dk, dv, dbias, where k and v include the past.
-#include "ops/attention_detail.hpp"
-
 #include <cmath>
 
+#include "ops/attention_detail.hpp"
+#include "ops/cost_detail.hpp"
 #include "ops/in_float_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -276,8 +276,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
                            {b.x(kQ), k, v, mask ? b.x(kMask) : kNone, lengths,
                             b.has_dy(0) ? b.dy(0) : kNone, b.dy(3)});
   } else if (b.has_dy(0)) {
-    d = b.own_n("AttentionGrad",
-                {b.dy(0), b.x(kQ), k, v, mask ? b.x(kMask) : kNone, lengths},
+    d = b.own_n("AttentionGrad", {b.dy(0), b.x(kQ), k, v, mask ? b.x(kMask) : kNone, lengths},
                 wants_mask ? 4 : 3, a);
     d.resize(4, kNone);
   }
@@ -309,12 +308,24 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
     const Node& node() const { return b.node(); }
     bool has(int i) const { return b.has(i); }
   } ctx{b};
-  std::vector<ValueId> out = attention_gradient(
-      b, grad_shape_of(ctx, type),
-      {b.x(kGQ), b.x(kGK), b.x(kGV), b.has(kGMask) ? b.x(kGMask) : kNone,
-       b.has(kGLengths) ? b.x(kGLengths) : kNone, b.x(kGDy), kNone});
+  std::vector<ValueId> out =
+      attention_gradient(b, grad_shape_of(ctx, type),
+                         {b.x(kGQ), b.x(kGK), b.x(kGV), b.has(kGMask) ? b.x(kGMask) : kNone,
+                          b.has(kGLengths) ? b.x(kGLengths) : kNone, b.x(kGDy), kNone});
   out.resize(std::max<size_t>(3, b.node().outputs.size()));
   return out;
+}
+
+int64_t rows_of(const TensorType& t) { return t.shape[t.shape.size() - 2]; }
+
+// Scores and values; backwards the scores again, and four gradients.
+Cost cost(const Prepare& p) {
+  int64_t keys = rows_of(p.in(kK)) + (p.has(kPastK) ? rows_of(p.in(kPastK)) : 0);
+  return cost_of(p, 2.0 * double(keys) * double(p.in(kQ).size() + p.out(0).size()));
+}
+Cost cost_grad(const Prepare& p) {
+  double keys = double(rows_of(p.in(kGK)));
+  return cost_of(p, 2.0 * keys * double(3 * p.in(kGQ).size() + 2 * p.in(kGDy).size()));
 }
 
 }  // namespace
@@ -324,12 +335,14 @@ void register_attention(OpTable& t) {
          .since = 23,
          .shape = shape,
          .impls = {{"blocks", nullptr, float_or_double<Forward>}},
-         .grad = grad});
+         .grad = grad,
+         .cost = cost});
   t.add({.name = "AttentionGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
          .impls = {{"blocks", nullptr, float_or_double<Backward>}},
          .no_grad = "a second derivative of Attention is made from its standard operators",
+         .cost = cost_grad,
          .lower = grad_lower});
 }
 

@@ -1,5 +1,6 @@
 // LSTM, GRU, RNN; their training forms (one more output: what the backward pass needs) and
 // gradients.
+#include "ops/cost_detail.hpp"
 #include "ops/in_float_detail.hpp"
 #include "ops/recurrent_detail.hpp"
 
@@ -174,22 +175,34 @@ std::vector<ValueId> recurrent_grad(GradBuilder& b) {
   return g;
 }
 
+// Both matrices for every element of every sequence; backwards for the data and for the weights.
+// grad: W, R and X are the first inputs of both operators.
+template <int products>
+Cost cost(const Prepare& p) {
+  const Shape& x = p.in(kX).shape;
+  double rows = double(x[0]) * double(x[1]);
+  return cost_of(p, 2.0 * products * rows * double(p.in(kW).size() + p.in(kR).size()));
+}
+
 void add(OpTable& t, const std::string& name) {
   t.add({.name = name,
          .shape = forward_shape,
          .impls = {{"gemm", nullptr, float_or_double<Forward>}},
-         .grad = recurrent_grad});
+         .grad = recurrent_grad,
+         .cost = cost<1>});
   t.add({.name = name + "Train",
          .domain = std::string(kOwnDomain),
          .shape = train_shape,
          .impls = {{"gemm", nullptr, float_or_double<Forward>}},
          .grad = recurrent_grad,
+         .cost = cost<1>,
          .lower = recurrent_train_lower});
   t.add({.name = name + "Grad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
          .impls = {{"gemm", nullptr, float_or_double<Backward>}},
          .no_grad = "a second derivative of a recurrent layer is made from its standard operators",
+         .cost = cost<2>,
          .lower = recurrent_grad_lower});
 }
 
