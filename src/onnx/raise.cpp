@@ -13,10 +13,13 @@ namespace {
 // Operators that the converter passes on although newer opsets mean something else by them.
 bool changes_meaning(const Graph& g) {
   for (const Node& n : g.nodes) {
-    if (n.domain.empty() && ((n.op == "Scan" && n.version < 9) ||
-                             (n.op == "Hardmax" && n.version < 13) ||
-                             (n.op == "PRelu" && n.version < 7)))
-      return true;
+    if (n.is("Scan") && n.version < 9) return true;
+    if (n.is("Hardmax") && n.version < 13) return true;
+    // one slope per channel stands before the positions now
+    if (n.is("PRelu") && n.version < 7 && n.inputs.size() > 1) {
+      const TypeInfo& slope = g.value(n.inputs[1]).type;
+      if (!slope.concrete() || num_elements(slope.concrete_shape()) != 1) return true;
+    }
     for (const auto& [key, a] : n.attrs)
       if (const GraphPtr* sub = std::get_if<GraphPtr>(&a); sub && changes_meaning(**sub))
         return true;
@@ -54,8 +57,8 @@ bool keeps_names(const Model& before, const Model& after) {
       before.input_names() != after.input_names())
     return false;
   for (const ValueDef& d : before.main.values)
-    if (d.initializer && dtype_is_differentiable(d.constant.dtype()) &&
-        d.constant.rank() >= 1 && after.main.find(d.name) == kNone)
+    if (d.initializer && dtype_is_differentiable(d.constant.dtype()) && d.constant.rank() >= 1 &&
+        after.main.find(d.name) == kNone)
       return false;
   return true;
 }

@@ -175,6 +175,8 @@ def machines(rng):
         yield ml(f"LinearRegressor {post}", "LinearRegressor", [x], {"coefficients": weights, "intercepts": base, "targets": 2, "post_transform": post}, 1)
         yield ml(f"LinearClassifier {post}", "LinearClassifier", [x], {"coefficients": weights, "intercepts": base, "classlabels_ints": [0, 1],
                                                                      "post_transform": post}, 2)
+        if post == "PROBIT":  # of a score and of its negative: one of them has no probit
+            continue
         yield ml(f"LinearClassifier one row {post}", "LinearClassifier", [x], {"coefficients": weights[:3], "intercepts": base[:1],
                                                                              "classlabels_strings": ["no", "yes"], "post_transform": post}, 2)
     yield ml("LinearRegressor one row of features", "LinearRegressor", [x[0]], {"coefficients": numbers(3)}, 1)
