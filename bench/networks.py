@@ -23,6 +23,10 @@ class Builder:
         self.weights.append(numpy_helper.from_array(np.array(values, np.int64), f"i{self.count}"))
         return f"i{self.count}"
 
+    def fixed(self, value):
+        """A constant that is never trained."""
+        return self.add("Constant", value=numpy_helper.from_array(np.asarray(value, np.float32)))
+
     def add(self, op, *inputs, outputs=1, **attributes):
         self.count += 1
         names = [f"t{self.count}_{k}" for k in range(outputs)]
@@ -103,8 +107,7 @@ def gpt(batch=4, length=128, layers=6, hidden=192, heads=6, words=256):
     """A causal language model; its logits are [batch * length, words]."""
     b = Builder()
     split, join, flat = b.ints([0, 0, heads, hidden // heads]), b.ints([0, 0, hidden]), b.ints([-1, words])
-    mask = numpy_helper.from_array(np.triu(np.full((length, length), -np.inf, np.float32), 1), "mask")
-    b.weights.append(mask)
+    mask = b.fixed(np.triu(np.full((length, length), -np.inf, np.float32), 1))
 
     def dense(x, n, m):
         return b.add("Add", b.add("MatMul", x, b.weight([n, m], scale=n**-0.5)), b.weight([m], scale=0.1))
@@ -116,12 +119,12 @@ def gpt(batch=4, length=128, layers=6, hidden=192, heads=6, words=256):
     for _ in range(layers):
         q, k, v = b.add("Split", dense(norm(x), hidden, 3 * hidden), b.ints([hidden] * 3), outputs=3, axis=-1)
         q, k, v = (b.add("Transpose", b.add("Reshape", t, split), perm=p) for t, p in ((q, (0, 2, 1, 3)), (k, (0, 2, 3, 1)), (v, (0, 2, 1, 3))))
-        scores = b.add("Add", b.add("Div", b.add("MatMul", q, k), b.weight([], fill=(hidden // heads) ** 0.5)), "mask")
+        scores = b.add("Add", b.add("Div", b.add("MatMul", q, k), b.fixed((hidden // heads) ** 0.5)), mask)
         mixed = b.add("Reshape", b.add("Transpose", b.add("MatMul", b.add("Softmax", scores, axis=-1), v), perm=(0, 2, 1, 3)), join)
         x = b.add("Add", dense(mixed, hidden, hidden), x)
         h = dense(norm(x), hidden, 4 * hidden)
-        erf = b.add("Erf", b.add("Div", h, b.weight([], fill=2**0.5)))
-        h = b.add("Mul", b.add("Mul", h, b.add("Add", erf, b.weight([], fill=1.0))), b.weight([], fill=0.5))
+        erf = b.add("Erf", b.add("Div", h, b.fixed(2**0.5)))
+        h = b.add("Mul", b.add("Mul", h, b.add("Add", erf, b.fixed(1.0))), b.fixed(0.5))
         x = b.add("Add", dense(h, 4 * hidden, hidden), x)
     y = b.add("Reshape", b.add("MatMul", norm(x), b.weight([hidden, words], scale=hidden**-0.5)), flat)
     return b.model("words", [batch, length], y, TensorProto.INT64), {"words": b.rng.integers(0, words, (batch, length))}

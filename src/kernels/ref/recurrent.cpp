@@ -168,12 +168,11 @@ struct RecurrentPlan<T>::Impl {
 
   // One task of one phase of step k; `k0` is the first step of the stretch.
   void work(const RecurrentArgs<T>& a, const Memory* memory, int64_t k, int64_t k0, int64_t count,
-            bool second, int64_t task, ThreadPool& pool) const {
+            bool second, StepSplit part, int64_t task, ThreadPool& pool) const {
     const UnitProduct<T>& product = second ? candidate : state;
     int64_t h = s.hidden, g = s.gates(), unit = product.group();
     int64_t columns_z = unit * (second ? 1 : two_products ? 2 : g);
     T* z = step_scratch<T>();
-    StepSplit part = split;
     part.groups = product.groups();
     part.each_piece(task, [&](int d, int64_t b0, int64_t images, int64_t group) {
       const Memory& m = memory[d];
@@ -250,9 +249,10 @@ struct RecurrentPlan<T>::Impl {
     for (int64_t k0 = 0; k0 < s.steps; k0 += stretch) {
       int64_t count = std::min(stretch, s.steps - k0);
       for (int d = 0; d < s.directions; ++d) input_products(a, d, k0, count, m[d], space, pool);
-      phases.run(pool, count * each, [&](int64_t phase, int64_t task) {
-        work(a, m, k0 + phase / each, k0, count, phase % each == 1, task, pool);
-      });
+      run_steps(pool, phases, split, double(s.gates() * s.hidden * s.hidden) * sizeof(T),
+                count * each, [&](int64_t phase, const StepSplit& part, int64_t task) {
+                  work(a, m, k0 + phase / each, k0, count, phase % each == 1, part, task, pool);
+                });
     }
     for (int d = 0; d < s.directions; ++d) {
       store_state(s, m[d].h[s.steps & 1], ldh, d, a.yh);

@@ -226,8 +226,8 @@ struct RecurrentGradPlan<T>::Impl {
       Memory m[2];
       for (int d = 0; d < split.directions; ++d) m[d] = prepare(a, d0 + d, c, pool);
       void* space = c.take<char>(int64_t(product_bytes));
-      phases.run(pool, last + (through ? 1 : 0), [&](int64_t phase, int64_t task) {
-        split.each_piece(task, [&](int d, int64_t b0, int64_t images, int64_t group) {
+      auto body = [&](int64_t phase, const StepSplit& part, int64_t task) {
+        part.each_piece(task, [&](int d, int64_t b0, int64_t images, int64_t group) {
           if (phase == last)
             add_back(m[d], d0 + d, s.steps - 1, b0, images, group, pool);
           else if (phase % each == 0)
@@ -235,7 +235,9 @@ struct RecurrentGradPlan<T>::Impl {
           else
             reset(a, m[d], d0 + d, phase / each, b0, images, group, pool);
         });
-      });
+      };
+      run_steps(pool, phases, split, double(s.gates() * s.hidden * s.hidden) * sizeof(T),
+                last + (through ? 1 : 0), body);
       for (int d = 0; d < split.directions; ++d) {
         store_state(s, m[d].dh, s.hidden, d0 + d, a.dh0);
         store_state(s, m[d].dc, s.hidden, d0 + d, a.dc0);

@@ -66,7 +66,9 @@ struct StepSplit {
       : directions(dirs), batch(images), groups(unit_groups) {
     constexpr double kTaskWork = 32768, kMaxTasks = 16;
     constexpr int64_t kRows = 8;
-    auto wanted = int64_t(std::clamp(work * double(dirs) / kTaskWork, 1.0, kMaxTasks));
+    const double most = std::min(work * double(dirs) / kTaskWork, kMaxTasks);
+    int64_t wanted = 1;  // a power of two: steps are short, nobody should wait for an odd task
+    while (double(2 * wanted) <= most) wanted *= 2;
     int64_t each = (wanted + dirs - 1) / dirs;
     unit_blocks = std::clamp<int64_t>(each, 1, std::max<int64_t>(1, groups));
     row_blocks = std::clamp<int64_t>((each + unit_blocks - 1) / unit_blocks, 1,
@@ -87,6 +89,25 @@ struct StepSplit {
         f(int(d), b, std::min(kStrip, b1 - b), g);
   }
 };
+
+// Runs all phases: step by step together, or, where there are enough images for every thread and the
+// weights fit its caches, chunks of images each on its own from the first phase to the last. How it
+// is cut never changes a result: every element is one chain of sums.
+template <class F>
+void run_steps(ThreadPool& pool, Phases& phases, const StepSplit& split, double weight_bytes,
+               int64_t count, F body) {
+  constexpr double kNear = 256 << 10, kFar = 2 << 20;  // bytes in the second and third cache
+  const int64_t rows = weight_bytes <= kNear ? 8 : weight_bytes <= kFar ? 16 : split.batch + 1;
+  const int64_t threads = pool.threads(), chunks = split.batch / rows / threads * threads;
+  if (threads == 1 || chunks == 0)
+    return phases.run(pool, count, [&](int64_t p, int64_t task) { body(p, split, task); });
+  StepSplit alone = split;
+  alone.unit_blocks = 1;
+  alone.row_blocks = std::min(chunks, 4 * threads);
+  pool.run(alone.tasks(), [&](int64_t task) {
+    for (int64_t p = 0; p < count; ++p) body(p, alone, task);
+  });
+}
 
 // Products of the piece a thread is working on. Not on the stack: callers' stacks may be small.
 template <class T>
