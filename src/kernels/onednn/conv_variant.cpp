@@ -161,9 +161,6 @@ Cut choose_cut(const ConvShape& s, ConvPass pass, bool last) {
   // channels
   if (gradient_of_weights && 2 * weights > moved)
     if (int64_t parts = parts_for(1); parts >= 4) return {s.batch, 1, parts};
-  // so are convolutions that read more weights than pixels: every task reads its own
-  if (!gradient_of_weights && weights > 4 * moved)
-    if (int64_t parts = parts_for(1); parts >= 4) return {s.batch, 1, parts};
   int64_t most = gradient_of_weights ? 8 : 16;
   int64_t chunks = std::clamp<int64_t>(int64_t(flops / 2e6), 1, std::min(most, s.batch));
   int64_t images = (s.batch + chunks - 1) / chunks;

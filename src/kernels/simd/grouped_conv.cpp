@@ -18,12 +18,19 @@ int64_t at(const std::vector<int64_t>& v, size_t d, int64_t with) {
 }  // namespace
 
 bool GroupedConv::fits(const ConvShape& s, GroupedPass pass) {
-  if (s.groups < 2 || s.window.dims() > 3) return false;
+  const kernels::Window& w = s.window;
+  if (s.groups < 2 || w.dims() > 3) return false;
   int64_t in = s.in_per_group(), out = s.out_per_group();
-  if ((in > 1 || out > 1) && s.window.dims() > 2) return false;
-  int64_t planes = pass == GroupedPass::kGradX ? out : in;
-  int64_t channels = pass == GroupedPass::kGradX ? s.in_channels : s.out_channels;
-  return planes <= 8 && channels >= 8;
+  bool back = pass == GroupedPass::kGradX, sums = pass == GroupedPass::kGradW;
+  if ((back ? s.in_channels : s.out_channels) < 8) return false;
+  if (in == 1 && out == 1) {
+    // oneDNN is as fast on ordinary pictures, but for the weights of large kernels
+    bool dilated =
+        std::any_of(w.dilations.begin(), w.dilations.end(), [](auto d) { return d > 1; });
+    return w.dims() != 2 || dilated || (sums && w.taps() > 9);
+  }
+  if (w.dims() > 2 || (sums && in > 1)) return false;
+  return (back ? out : in) <= 8;
 }
 
 bool GroupedConv::Axis::find(int64_t to, int64_t k, int64_t* from) const {

@@ -37,7 +37,6 @@ TEST(GroupedConv, AgainstTheDefinition) {
   for (const ConvCase& c : cases()) {
     ConvOperandsCase p(c);
     for (Pass pass : kPasses) {
-      ASSERT_TRUE(simd::GroupedConv::fits(p.s, grouped(pass)));
       std::vector<double> want = conv_defined<double>(p, pass, true);
       std::vector<float> first;
       for (int threads : {1, 2, 4}) {
