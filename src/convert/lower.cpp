@@ -282,7 +282,6 @@ Model flatten_step(const Model& m, int which) {
   Joined j = join(m.main, step.algorithm);
   Model out = m;
   out.training.clear();
-  out.source = nullptr;
   out.main_generated = true;
   out.metadata.erase("onnxtrain.rate");
   Graph& g = j.g;

@@ -110,9 +110,10 @@ Kernel make(Prepare& p) {
 std::vector<ValueId> form(GradBuilder& b) {
   const Node& n = b.node();
   Node positions = n;
+  positions.inputs = {b.own("Detach", {b.x(0)})};
   positions.outputs.clear();
   std::vector<ValueId> made = b.graph().add_node(std::move(positions), 4);
-  b.graph().nodes.back().outputs[0] = kNone;
+  b.graph().value(made[0]).type = TypeInfo::tensor(b.dtype(b.x(0)));
   TypeInfo list = TypeInfo::tensor(DType::kInt64);
   list.shape.emplace(1, Dim{});
   for (size_t k = 1; k < 4; ++k) b.graph().value(made[k]).type = list;
