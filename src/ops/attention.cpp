@@ -1,9 +1,8 @@
 // Attention (opset 23 to 25) with masks, caches, grouped queries, windows and softcap; and
 // AttentionGrad(dy, q, k, v, mask, lengths) -> dq, dk, dv, dbias, where k and v include the past.
-#include "ops/attention_detail.hpp"
-
 #include <cmath>
 
+#include "ops/attention_detail.hpp"
 #include "ops/in_float_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -278,8 +277,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
                            {b.x(kQ), k, v, mask ? b.x(kMask) : kNone, lengths,
                             b.has_dy(0) ? b.dy(0) : kNone, b.dy(3)});
   } else if (b.has_dy(0)) {
-    d = b.own_n("AttentionGrad",
-                {b.dy(0), b.x(kQ), k, v, mask ? b.x(kMask) : kNone, lengths},
+    d = b.own_n("AttentionGrad", {b.dy(0), b.x(kQ), k, v, mask ? b.x(kMask) : kNone, lengths},
                 wants_mask ? 4 : 3, a);
     d.resize(4, kNone);
   }
@@ -311,15 +309,16 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
     const Node& node() const { return b.node(); }
     bool has(int i) const { return b.has(i); }
   } ctx{b};
-  std::vector<ValueId> out = attention_gradient(
-      b, grad_shape_of(ctx, type),
-      {b.x(kGQ), b.x(kGK), b.x(kGV), b.has(kGMask) ? b.x(kGMask) : kNone,
-       b.has(kGLengths) ? b.x(kGLengths) : kNone, b.x(kGDy), kNone});
+  std::vector<ValueId> out =
+      attention_gradient(b, grad_shape_of(ctx, type),
+                         {b.x(kGQ), b.x(kGK), b.x(kGV), b.has(kGMask) ? b.x(kGMask) : kNone,
+                          b.has(kGLengths) ? b.x(kGLengths) : kNone, b.x(kGDy), kNone});
   out.resize(std::max<size_t>(3, b.node().outputs.size()));
   return out;
 }
 
-// Multiply-adds over the scores that are looked at, per column of an operand; bytes of all operands.
+// Multiply-adds over the scores that are looked at, per column of an operand; bytes of all
+// operands.
 Cost score_cost(const Prepare& p, const AttentionShape& s, double columns) {
   double part = s.causal && s.queries == s.keys ? 0.5 : 1, bytes = 0;
   for (int i = 0; i < p.inputs(); ++i)
