@@ -47,7 +47,7 @@ NamedTensors dense(const Feeds& feeds) {
   for (const auto& [name, v] : feeds) {
     const Tensor* t = std::get_if<Tensor>(&v);
     if (!t)
-      usage_error("OT0009", "input '" + name + "' is not a tensor, --against cannot pass it on");
+      usage_error("OT0010", "input '" + name + "' is not a tensor, --against cannot pass it on");
     out.emplace_back(name, *t);
   }
   return out;
@@ -76,7 +76,7 @@ std::vector<std::string> peer_names(const std::string& list) {
     if (name == "onnxruntime") name = "ort";
     if (name == "pytorch") name = "torch";
     if (name != "torch" && name != "ort")
-      usage_error("OT0009", "--against knows torch and ort, not '" + name + "'",
+      usage_error("OT0010", "--against knows torch and ort, not '" + name + "'",
                   "onnxtrain bench model.onnx --against torch,ort");
     out.push_back(name);
   }

@@ -34,6 +34,8 @@ constexpr Explanation kAll[] = {
      "outside the\nallowed values, or the file is not valid toml. ONNXTRAIN_ISA, which lowers the "
      "vector\ninstructions that are used, takes sse4, avx2 and avx512."},
     {"OT0009",
+     "ONNXTRAIN_MEMORY_LIMIT is no number of bytes; write for example 8G, 500M or 2000000000."},
+    {"OT0010",
      "`bench --against` compares with torch (PyTorch) and ort (onnxruntime), on models whose "
      "inputs\nare tensors."},
     {"OT1002",

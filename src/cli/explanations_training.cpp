@@ -70,6 +70,12 @@ constexpr Explanation kAll[] = {
     {"OT1247",
      "An operator has no form in standard operators, so the lowered form cannot be made. "
      "The\nordinary form works."},
+    {"OT1248",
+     "A BatchNormalization lies inside a branch or a loop, where its running statistics cannot be\n"
+     "assigned after a step. Freeze its scale and bias, or use --as-is."},
+    {"OT1249",
+     "export --step writes one training step as a plain model. That needs a lowered training\n"
+     "section: prepare the model with --lowered."},
     {"OT1301",
      "Rule C1: training_info needs IR version 7 or later."},
     {"OT1302",
@@ -311,8 +317,7 @@ constexpr Explanation kAll[] = {
     {"OT4015",
      "Two writers write the same file at once."},
     {"OT4101",
-     "The run folder cannot be made or written to; choose another with --out. "
-     "Also:\nONNXTRAIN_MEMORY_LIMIT is no number of bytes."},
+     "The run folder cannot be made or written to; choose another with --out."},
     {"OT4102",
      "The folder is no run: it has no checkpoints."},
     {"OT4201",

@@ -56,7 +56,7 @@ size_t limit_from_environment() {
       break;
   }
   if (end == text || *end != 0 || !(v * unit >= 1) || !(v * unit < 1e18))
-    usage_error("OT4101", cat("ONNXTRAIN_MEMORY_LIMIT='", text, "' is not a number of bytes"),
+    usage_error("OT0009", cat("ONNXTRAIN_MEMORY_LIMIT='", text, "' is not a number of bytes"),
                 "for example ONNXTRAIN_MEMORY_LIMIT=8G");
   return size_t(v * unit);
 }

@@ -13,9 +13,13 @@ namespace {
 // Operators that the converter passes on although newer opsets mean something else by them.
 bool changes_meaning(const Graph& g) {
   for (const Node& n : g.nodes) {
-    if (n.domain.empty() && ((n.op == "Scan" && n.version < 9) ||
-                             (n.op == "Hardmax" && n.version < 13)))
-      return true;
+    if (n.is("Scan") && n.version < 9) return true;
+    if (n.is("Hardmax") && n.version < 13) return true;
+    // one slope per channel stands before the positions now
+    if (n.is("PRelu") && n.version < 7 && n.inputs.size() > 1) {
+      const TypeInfo& slope = g.value(n.inputs[1]).type;
+      if (!slope.concrete() || num_elements(slope.concrete_shape()) != 1) return true;
+    }
     for (const auto& [key, a] : n.attrs)
       if (const GraphPtr* sub = std::get_if<GraphPtr>(&a); sub && changes_meaning(**sub))
         return true;
@@ -53,8 +57,8 @@ bool keeps_names(const Model& before, const Model& after) {
       before.input_names() != after.input_names())
     return false;
   for (const ValueDef& d : before.main.values)
-    if (d.initializer && dtype_is_differentiable(d.constant.dtype()) &&
-        d.constant.rank() >= 1 && after.main.find(d.name) == kNone)
+    if (d.initializer && dtype_is_differentiable(d.constant.dtype()) && d.constant.rank() >= 1 &&
+        after.main.find(d.name) == kNone)
       return false;
   return true;
 }
@@ -70,6 +74,8 @@ std::optional<Model> raise_opset(const Model& m, int target, const OpTable& ops)
     onnx::ModelProto old;
     if (!old.ParseFromString(serialize_model(m, ops, inference)) || old.functions_size() > 0)
       return std::nullopt;
+    // before IR 4 every initializer is an input too; the converter insists on it
+    old.set_ir_version(std::max<int64_t>(old.ir_version(), 4));
     onnx::ModelProto raised = onnx::version_conversion::ConvertVersion(old, target);
     if (it->second < 11) say_how_to_resize(*raised.mutable_graph());
     raised.set_ir_version(std::max<int64_t>(old.ir_version(), 8));

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/attention_detail.hpp"
+#include "ops/cost_detail.hpp"
 #include "ops/in_float_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -317,16 +318,11 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
   return out;
 }
 
-// Multiply-adds over the scores that are looked at, per column of an operand; bytes of all
-// operands.
+// Multiply-adds over the scores that are looked at, per column of an operand.
 Cost score_cost(const Prepare& p, const AttentionShape& s, double columns) {
-  double part = s.causal && s.queries == s.keys ? 0.5 : 1, bytes = 0;
-  for (int i = 0; i < p.inputs(); ++i)
-    if (p.has(i)) bytes += double(dtype_size(p.in(i).dtype)) * double(p.in(i).size());
-  for (int o = 0; o < p.outputs(); ++o)
-    if (p.wants(o)) bytes += double(dtype_size(p.out(o).dtype)) * double(p.out(o).size());
-  return {2 * part * columns * double(s.batch * s.heads) * double(s.queries) * double(s.keys),
-          bytes};
+  double part = s.causal && s.queries == s.keys ? 0.5 : 1;
+  return cost_of(
+      p, 2 * part * columns * double(s.batch * s.heads) * double(s.queries) * double(s.keys));
 }
 Cost cost(const Prepare& p) {
   Shape pk, pv;

@@ -30,7 +30,7 @@ void run(ValueCtx& c) {
   size_t scans = body.outputs.size() - 1 - states;
   int64_t trips = c.has(0) ? int_in(c, 0, 0) : -1;
   bool go = !c.has(1) || bool_of(*c.in(1), "the condition of Loop");
-  bool reversed = c.node().random_stream == kReversedIterations;
+  bool reversed = c.node().random_stream == kRepeatsForward;
   std::vector<Value> state;
   for (size_t k = 0; k < states; ++k)
     state.push_back(c.has(int(k) + 2) ? *c.in(int(k) + 2) : Value());
@@ -331,7 +331,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
   size_t count = p.flowing.size() + p.captures.wanted.size();
   if (count == 0) return {};
   std::vector<ValueId> out = b.call_n("Loop", inputs, int(count), {{"body", body}});
-  b.graph().nodes.back().random_stream = kReversedIterations;
+  b.graph().nodes.back().random_stream = kRepeatsForward;
   std::vector<ValueId> result(size_t(b.inputs()), kNone);
   for (size_t s = 0; s < p.flowing.size(); ++s) {
     size_t k = p.flowing[s];

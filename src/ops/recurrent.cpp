@@ -1,5 +1,6 @@
 // LSTM, GRU, RNN; their training forms (one more output: what the backward pass needs) and
 // gradients.
+#include "ops/cost_detail.hpp"
 #include "ops/in_float_detail.hpp"
 #include "ops/recurrent_detail.hpp"
 
@@ -176,21 +177,13 @@ std::vector<ValueId> recurrent_grad(GradBuilder& b) {
   return g;
 }
 
-double bytes_of(const Prepare& p) {
-  double bytes = 0;
-  for (int i = 0; i < p.inputs(); ++i)
-    if (p.has(i)) bytes += double(dtype_size(p.in(i).dtype)) * double(p.in(i).size());
-  for (int o = 0; o < p.outputs(); ++o)
-    if (p.wants(o)) bytes += double(dtype_size(p.out(o).dtype)) * double(p.out(o).size());
-  return bytes;
-}
 // Multiply-adds of one product of all rows with W or R, per column of it.
 double products(const RecurrentShape& s) {
   return 2.0 * double(s.directions) * double(s.rows()) * double(s.gates() * s.hidden);
 }
 Cost forward_cost(const Prepare& p) {
   RecurrentShape s = recurrent_shape(p.node(), p.in(kX).shape, p.in(kW).shape, p.in(kR).shape);
-  return {products(s) * double(s.inputs + s.hidden), bytes_of(p)};
+  return cost_of(p, products(s) * double(s.inputs + s.hidden));
 }
 Cost grad_cost(const Prepare& p) {
   RecurrentShape s = recurrent_shape(p.node(), p.in(kGX).shape, p.in(kGW).shape, p.in(kGR).shape);
@@ -198,7 +191,7 @@ Cost grad_cost(const Prepare& p) {
   if (p.wants(0)) columns += double(s.inputs);
   if (p.wants(1)) columns += double(s.inputs);
   if (p.wants(2)) columns += double(s.hidden);
-  return {products(s) * columns, bytes_of(p)};
+  return cost_of(p, products(s) * columns);
 }
 
 void add(OpTable& t, const std::string& name) {

@@ -5,8 +5,8 @@
     python tests/pytorch/round_trips.py --archs gpt,resnet --optimizers "adam,rprop, 2 groups"
     python tests/pytorch/round_trips.py --schedulers-only
 
-The settings of an optimizer (momentum, amsgrad, groups, ...) take turns over the architectures unless --every. It takes ten
-minutes (--every: half an hour) on one free core, runs niced, prints a line per pair with what is done so far, and exits with 1
+The settings of an optimizer (momentum, amsgrad, groups, ...) take turns over the architectures unless --every. It takes five
+minutes (--every: ten) on one free core, runs niced, prints a line per pair and what is done so far, and exits with 1
 when a pair differs. trips.py says what one round trip is and how it is judged.
 """
 
@@ -23,7 +23,7 @@ from from_zoo import ARCHITECTURES
 
 # schedulers meet a network with momentum, one with groups, one with dropout layers and ties, one whose optimizer counts its steps
 WITH_SCHEDULER = [("mlp", "momentum"), ("cnn_bn", "momentum, 3 groups"), ("gpt", "adamw"), ("lstm", "nadam"), ("frozen_backbone", "adamw, 2 groups"),
-                  ("mlp", "rmsprop both"), ("mlp", "rprop")]
+                  ("mlp", "rmsprop both"), ("mlp", "rprop"), ("mlp", "radam decoupled"), ("mlp", "adamax")]
 
 
 def class_of(setting):
@@ -42,19 +42,25 @@ def pairs(archs, optimizers, schedulers_only, every_setting):
     return every + [(a, o, s) for a, o in WITH_SCHEDULER if a in archs and o in optimizers for s in SCHEDULERS]
 
 
-def run(pair):
+def run(task):
+    """Rows of one architecture."""
     import torch
 
-    from trips import trip
+    from trips import Architecture, trip
 
     torch.set_num_threads(1)
-    try:
-        t = trip(*pair)
-        said = "" if t.noise is None else f"float32 noise there {t.noise:.1e}"
-        native = t.optimizer == class_of(pair[1]) and t.scheduler == (pair[2] or "")
-        return pair, "exact" if t.noise is None and t.good else "noise" if t.good else "differs", t.difference, f"{t.where}  {said}", native
-    except Exception as e:  # noqa: BLE001 - one pair's failure is a row of the table
-        return pair, "failed", float("inf"), f"{type(e).__name__}: {e}", False
+    name, todo = task
+    arch, rows = Architecture(name), []
+    for opt, scheduler in todo:
+        pair = name, opt, scheduler
+        try:
+            t = trip(arch, opt, scheduler)
+            said = "" if t.noise is None else f"float32 noise there {t.noise:.1e}"
+            native = t.optimizer == class_of(opt) and t.scheduler == (scheduler or "")
+            rows.append((pair, "exact" if t.noise is None and t.good else "noise" if t.good else "differs", t.difference, f"{t.where}  {said}", native))
+        except Exception as e:  # noqa: BLE001 - one pair's failure is a row of the table
+            rows.append((pair, "failed", float("inf"), f"{type(e).__name__}: {e}", False))
+    return rows
 
 
 def summary(rows):
@@ -97,12 +103,13 @@ def main():
     os.environ.update(OMP_NUM_THREADS="1", ONNXTRAIN_THREADS="1")
     chosen = listed(a.archs, ARCHITECTURES), listed(a.optimizers, OPTIMIZERS)
     todo, began, rows = pairs(*chosen, a.schedulers_only, a.every or len(chosen[1]) < len(OPTIMIZERS)), time.time(), []
-    with multiprocessing.get_context("spawn").Pool(a.j, maxtasksperchild=60) as pool:
-        for r in pool.imap(run, todo):
-            rows.append(r)
-            (arch, opt, scheduler), kind, d, where, _ = r
-            print(f"[{len(rows)}/{len(todo)} {(time.time() - began) / 60:.0f} min] {arch} x {opt}{' x ' + scheduler if scheduler else ''}: "
-                  f"{kind} {d:.1e} {where}", flush=True)
+    tasks = [(arch, [(o, s) for x, o, s in todo if x == arch]) for arch in dict.fromkeys(x for x, *_ in todo)]
+    with multiprocessing.get_context("spawn").Pool(a.j, maxtasksperchild=4) as pool:
+        for done in pool.imap(run, tasks):
+            for (arch, opt, scheduler), kind, d, where, _ in done:
+                print(f"{arch} x {opt}{' x ' + scheduler if scheduler else ''}: {kind} {d:.1e} {where}")
+            rows += done
+            print(f"[{len(rows)} of {len(todo)} pairs, {(time.time() - began) / 60:.0f} min]", flush=True)
     return summary(rows)
 
 

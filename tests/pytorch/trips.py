@@ -17,6 +17,7 @@ import onnx
 import torch
 
 import onnxtrain as ot
+from onnxtrain.torch import capture
 from from_settings import OPTIMIZERS, SCHEDULERS
 from from_zoo import ARCHITECTURES
 
@@ -65,19 +66,56 @@ def distance(a, b):
     return float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-3)) if b.size else 0.0
 
 
-def start(arch, opt, dtype=None, seed=0, scheduler=None):
-    """(module, inputs, targets, loss, optimizer, scheduler) before the first step."""
-    torch.manual_seed(seed)
-    module, inputs, targets, loss = (ARCHITECTURES[arch] if isinstance(arch, str) else arch)()
-    if dtype is not None:
-        to = lambda t: t.to(dtype) if isinstance(t, torch.Tensor) and t.dtype.is_floating_point else t  # noqa: E731
-        module = module.to(dtype)
-        inputs = {k: to(v) for k, v in inputs.items()} if isinstance(inputs, dict) else tuple(map(to, inputs)) if isinstance(inputs, tuple) else to(inputs)
-        targets = to(targets)
-        loss = loss.to(dtype) if isinstance(loss, torch.nn.Module) else loss
-    module.train()
-    optimizer = OPTIMIZERS[opt](list(module.parameters()))
-    return module, inputs, targets, loss, optimizer, SCHEDULERS[scheduler](optimizer) if scheduler else None
+def converted(value, dtype):
+    """Floating-point tensors of any container, and modules, in another type."""
+    if isinstance(value, dict):
+        return {k: converted(v, dtype) for k, v in value.items()}
+    if isinstance(value, tuple):
+        return tuple(converted(v, dtype) for v in value)
+    floating = isinstance(value, torch.Tensor) and value.dtype.is_floating_point
+    return value.to(dtype) if floating or isinstance(value, torch.nn.Module) else value
+
+
+class Architecture:
+    """A module with its example batch that starts again for every optimizer. Its traces, which no optimizer changes, are made once."""
+
+    def __init__(self, make, seed=0, dtype=None):
+        self.make, self.seed, self.traces, self._exact = make, seed, {}, None
+        torch.manual_seed(seed)
+        parts = (ARCHITECTURES[make] if isinstance(make, str) else make)()
+        self.module, self.inputs, self.targets, self.loss = parts if dtype is None else converted(tuple(parts), dtype)
+        self.initial = copy.deepcopy(self.module.state_dict())
+
+    def start(self, opt, scheduler=None):
+        """(module, inputs, targets, loss, optimizer, scheduler) before the first step."""
+        self.module.load_state_dict(self.initial)
+        self.module.train().zero_grad()
+        optimizer = OPTIMIZERS[opt](list(self.module.parameters()))
+        return self.module, self.inputs, self.targets, self.loss, optimizer, SCHEDULERS[scheduler](optimizer) if scheduler else None
+
+    @property
+    def exact(self):
+        """The same in float64."""
+        self._exact = self._exact or Architecture(self.make, self.seed, torch.float64)
+        return self._exact
+
+    def from_torch(self, *args):
+        inner = capture.trace
+
+        def trace(module, loss, call, training, dynamic, obstacles):
+            if training not in self.traces:
+                self.traces[training] = inner(module, loss, call, training, dynamic, obstacles)
+            return self.traces[training]
+
+        capture.trace = trace
+        try:
+            return ot.from_torch(*args)
+        finally:
+            capture.trace = inner
+
+
+def start(arch, opt):
+    return Architecture(arch).start(opt)
 
 
 def info_of(model):
@@ -98,19 +136,19 @@ def results_of(losses, module, optimizer):
     return {"loss": losses, **tensors_of(module, optimizer), "rate": [float(g["lr"]) for g in optimizer.param_groups]}
 
 
-def trip(arch, opt, scheduler=None, seed=0):
-    """The Trip of an architecture with an optimizer (and a scheduler, which is converted in its middle)."""
+def trip(arch, opt, scheduler=None):
+    """The Trip of an architecture (a name, a function or an Architecture) with an optimizer, and a scheduler that is converted in its middle."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _trip(arch, opt, scheduler, seed)
+        return _trip(arch if isinstance(arch, Architecture) else Architecture(arch), opt, scheduler)
 
 
-def _trip(arch, opt, scheduler, seed):
-    m, x, t, f, o, s = start(arch, opt, seed=seed, scheduler=scheduler)
+def _trip(arch, opt, scheduler):
+    m, x, t, f, o, s = arch.start(opt, scheduler)
     wanted = results_of(torch_steps(m, o, x, t, f, 15, s), m, o)
-    m, x, t, f, o, s = start(arch, opt, seed=seed, scheduler=scheduler)
+    m, x, t, f, o, s = arch.start(opt, scheduler)
     first = torch_steps(m, o, x, t, f, 5, s)
-    model = ot.from_torch(m, x, t, f, o, s)
+    model = arch.from_torch(m, x, t, f, o, s)
     info = info_of(model)
     trainer = ot.Trainer(model, seed=0)
     feeds = feeds_of(x, t, info["inputs"] + info["targets"])
@@ -125,13 +163,13 @@ def _trip(arch, opt, scheduler, seed):
     missing = set(wanted) - set(results[0]) | set(results[0]) - set(wanted)
     if missing:
         return Trip(np.inf, f"missing or new: {sorted(missing)[:3]}")
-    made_kinds = type(made.optimizer).__name__, "" if s is None else type(made.scheduler).__name__
+    kinds = type(made.optimizer).__name__, "" if s is None else type(made.scheduler).__name__
     apart = {n: max(distance(r[n], wanted[n]) for r in results if n in r) for n in wanted}
     worst = max(apart, key=apart.get)
     if apart[worst] <= EXACT:
-        return Trip(apart[worst], worst, None, *made_kinds)
-    m, x, t, f, o, s = start(arch, opt, torch.float64, seed, scheduler)
+        return Trip(apart[worst], worst, None, *kinds)
+    m, x, t, f, o, s = arch.exact.start(opt, scheduler)
     exact = results_of(torch_steps(m, o, x, t, f, 15, s), m, o)
     noise = {n: distance(wanted[n], exact[n]) for n in wanted}
     worst = max((n for n in apart if apart[n] > EXACT), key=lambda n: apart[n] / max(noise[n], EXACT / NOISE))
-    return Trip(apart[worst], worst, noise[worst], *made_kinds)
+    return Trip(apart[worst], worst, noise[worst], *kinds)

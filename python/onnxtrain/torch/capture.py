@@ -14,7 +14,7 @@ from ..errors import ModelError
 from . import inplace, versions
 from .lower import TABLE, key_of
 from .obstacles import Obstacles, autograd_functions, place, place_of_error
-from .replace import Traceable
+from .replace import Traceable, unchecked_distributions
 from .structure import flatten_outputs
 
 
@@ -158,7 +158,7 @@ def trace(module, loss, call, training, dynamic, obstacles):
     def export(answers=None):
         mode = Traceable(noted, modules, answers)
         try:
-            with torch.random.fork_rng(devices=devices), torch.enable_grad(), autograd_functions(noted), mode:
+            with torch.random.fork_rng(devices=devices), torch.enable_grad(), autograd_functions(noted), unchecked_distributions(), mode:
                 return versions.export(wrapper, (example,), dynamic_shapes(example, dynamic)), mode
         except ModelError:
             raise

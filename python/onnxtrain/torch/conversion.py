@@ -48,15 +48,16 @@ class _Conversion:
         half = [n for n, t in self.call.flat if t.dtype in (torch.float16, torch.bfloat16)]
         if half:
             self.obstacles.add(f"inputs in half precision: {', '.join(half)}", fix="give float32 examples: x.float()")
-        self.state = None if self.obstacles else State(module, loss)
-        if self.training and self.state is not None:
+        untraceable = any(word in what for what, *_ in self.obstacles.items for word in ("lazy parameters", "TorchScript", "without data"))
+        self.state = None if untraceable else State(module, loss)
+        if self.training:
             optim.check(optimizer, self.obstacles, self.state)
         if scheduler is not None:
             sched.check(scheduler, optimizer, self.obstacles)
         self.e = Emitter()
 
     def run(self):
-        if any("lazy" in what for what, *_ in self.obstacles.items) or self.state is None:
+        if self.state is None:
             self.obstacles.raise_()
         trained_now = self.module.training
         evaluating = capture.set_mode(capture.structural_copy(self.module), False)

@@ -21,6 +21,13 @@ def is_user(path):
     return bool(path) and not path.startswith(_TORCH + os.sep) and not path.startswith(_OURS + os.sep)
 
 
+def within_forward(frames, code_of):
+    """Frames, outermost first, from where our wrapper calls the module: not the user's call of from_torch. code_of(frame) ->
+    (file, function)."""
+    ours = [k for k, f in enumerate(frames) if code_of(f) == (os.path.join(_OURS, "capture.py"), "forward")]
+    return frames[ours[-1] + 1:] if ours else frames
+
+
 def place(node):
     """"file:line in function: text" of the innermost line of the user's code behind an FX node, else its module, else ""."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
@@ -54,7 +61,8 @@ def place_of_error(error, modules=None):
 
 def place_here(modules=None):
     """Where the user's code stands that called this."""
-    return place_of_frames(list(traceback.walk_stack(sys._getframe(1)))[::-1], modules)
+    frames = list(traceback.walk_stack(sys._getframe(1)))[::-1]
+    return place_of_frames(within_forward(frames, lambda f: (os.path.abspath(f[0].f_code.co_filename), f[0].f_code.co_name)), modules)
 
 
 class Obstacles:

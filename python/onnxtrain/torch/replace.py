@@ -1,5 +1,6 @@
 """Functions of torch that look at values, or stand for many operators: while tracing they have a form that is a graph."""
 
+import contextlib
 import math
 import traceback
 
@@ -70,6 +71,19 @@ def _bag(rows, keep, mode):
 
 _FORMS = {F.gaussian_nll_loss: gaussian_nll_loss, F.embedding_bag: embedding_bag,
           F.multilabel_margin_loss: multilabel_margin_loss}
+
+
+@contextlib.contextmanager
+def unchecked_distributions():
+    """torch.distributions look at all their arguments to check them, unless told otherwise."""
+    from torch.distributions import Distribution
+
+    before = Distribution._validate_args
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        Distribution.set_default_validate_args(before)
 
 
 class Draw:

@@ -19,8 +19,10 @@ OWN = "ai.onnxtrain"
 TRAINING = "ai.onnx.preview.training"
 # functions of our domain that are known by name; others are their bodies
 KEPT = {"Detach", "Sgd", "Adam", "AdamAms", "AdamW", "AdamWAms", "RMSprop", "RMSpropCentered", "RMSpropMomentum",
-        "RMSpropCenteredMomentum", "NAdam", "NAdamW", "RAdam", "RAdamW", "Adamax", "Adadelta", "Rprop", "MomentumCycled",
-        "NesterovCycled", "RMSpropMomentumCycled", "RMSpropCenteredMomentumCycled", "AdamCycled", "AdamAmsCycled", "AdamWCycled", "AdamWAmsCycled"}
+        "RMSpropCenteredMomentum", "NAdam", "NAdamW", "RAdam", "RAdamW", "Adamax", "Adadelta", "Adagrad", "Rprop",
+        "MomentumCycled", "NesterovCycled", "RMSpropMomentumCycled", "RMSpropCenteredMomentumCycled", "NAdamCycled",
+        "NAdamWCycled", "RAdamCycled", "RAdamWCycled", "AdamaxCycled", "AdamCycled", "AdamAmsCycled", "AdamWCycled",
+        "AdamWAmsCycled"}
 
 DTYPES = {
     TensorProto.FLOAT: torch.float32, TensorProto.UINT8: torch.uint8, TensorProto.INT8: torch.int8,

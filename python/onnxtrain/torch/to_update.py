@@ -48,6 +48,7 @@ RULES = {
     (OWN, "Adamax"): Rule(_optim.Adamax, "RT", ["exp_avg", "exp_inf"], _ADAM),
     (OWN, "Adadelta"): Rule(_optim.Adadelta, "R", ["square_avg", "acc_delta"],
                             {"rho": "rho", "epsilon": "eps", "decay": "weight_decay"}),
+    (OWN, "Adagrad"): Rule(_optim.Adagrad, "RT", ["sum"], {"lr_decay": "lr_decay", "epsilon": "eps", "decay": "weight_decay"}),
     (OWN, "Rprop"): Rule(_optim.Rprop, "", ["prev", "step_size"],
                          {"eta_minus": None, "eta_plus": None, "step_min": None, "step_max": None}),
     (OWN, "MomentumCycled"): Rule(_optim.SGD, "RTB", ["momentum_buffer"], {"decay": "weight_decay", "dampening": "dampening"}),
@@ -58,6 +59,11 @@ RULES = {
     (TRAINING, "Adagrad"): Rule(_optim.Adagrad, "RT", ["sum"],
                                 {"decay_factor": "lr_decay", "epsilon": "eps", "norm_coefficient": "weight_decay"}),
 }
+
+
+for _name in ("NAdam", "NAdamW", "RAdam", "RAdamW", "Adamax"):
+    _rule = RULES[OWN, _name]
+    RULES[OWN, _name + "Cycled"] = Rule(_rule.torch_class, "RTB", _rule.state, _rule.hyper, _rule.fixed)
 
 
 @dataclass
@@ -126,7 +132,7 @@ def _read(n, rule, bound):
         if [bound.get(v) for v in results] != [x, *state]:
             return None
         out.append(Update(x, g, rule.torch_class, hyper, dict(zip(rule.state, state)), scalars.get("R"), scalars.get("T"),
-                          scalars.get("B"), n.domain == TRAINING or n.op.endswith("terovCycled") or n.op == "MomentumCycled"))
+                          scalars.get("B"), n.domain == TRAINING or n.op in ("MomentumCycled", "NesterovCycled", "Adagrad")))
     return out
 
 

@@ -7,6 +7,7 @@ PyTorch only, and these functions.
 import contextlib
 import io
 import logging
+import os
 import traceback
 import warnings
 
@@ -84,12 +85,12 @@ def _user_lines():
     """FX keeps lines of functions called `forward` only; helper functions of the user are wanted too."""
     from torch.fx import proxy
 
-    from .obstacles import is_user
+    from .obstacles import is_user, within_forward
 
     original = getattr(proxy.TracerBase, "_filter_traceback_frames", None)
     if original is not None:
         proxy.TracerBase._filter_traceback_frames = lambda self, frames: traceback.StackSummary.from_list(
-            [f for f in frames if is_user(f.filename)])
+            [f for f in within_forward(list(frames), lambda f: (os.path.abspath(f.filename), f.name)) if is_user(f.filename)])
     try:
         yield
     finally:

@@ -304,17 +304,20 @@ def packed_sequence():
     return Free(f, r=nn.GRU(6, 4, batch_first=True)), (torch.randn(3, 5, 6), torch.tensor([5, 3, 2])), torch.randn(3, 5, 4), mse
 
 
-@refused("3 obstacles", "BatchNorm '1' with momentum=None", "hooks on gradients", "0.weight", "half precision", "2.weight")
-def seen_without_running():
-    m = nn.Sequential(lin(), nn.BatchNorm1d(4, momentum=None), lin(4, 4).half())
+@refused("BatchNorm 'm.1' with momentum=None", "hooks on gradients", "m.0.weight", "half precision", "h.weight", "linalg_qr", "return s.m(x) + torch.linalg.qr")
+def seen_before_and_while_running():
+    m = nn.Sequential(lin(), nn.BatchNorm1d(4, momentum=None))
     m[0].weight.register_hook(lambda g: g * 0.5)
-    return m, x6(), t4(), mse
+
+    def f(s, x):
+        return s.m(x) + torch.linalg.qr(s.h(x.half()).float())[0]
+
+    return Free(f, m=m, h=lin().half()), x6(), t4(), mse
 
 
-@refused("2 obstacles", "max_norm", "scale_grad_by_freq", "module '0' (Embedding)")
-def embeddings_that_act():
-    m = nn.Sequential(nn.Embedding(9, 4, scale_grad_by_freq=True), nn.Flatten(), lin(24, 4))
-    return Free(lambda s, x: s.m(x) + s.limited(x).sum(1), m=m, limited=nn.Embedding(9, 4, max_norm=1.0)), torch.randint(0, 9, (8, 6)), t4(), mse
+@refused("max_norm", "scale_grad_by_freq", "module '0' (Embedding)")
+def embedding_that_acts():
+    return nn.Sequential(nn.Embedding(9, 4, max_norm=1.0, scale_grad_by_freq=True), nn.Flatten(), lin(24, 4)), torch.randint(0, 9, (8, 6)), t4(), mse
 
 
 @refused("complex numbers")

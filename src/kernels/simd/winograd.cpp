@@ -24,7 +24,10 @@ int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Rows and points are so far apart that neighbours do not share the cache's sets.
 int64_t row_floats(int64_t n) { return up(n, 64) * 64 + kLine; }
 int64_t point_floats(int64_t n) { return up(n, 1024) * 1024 + kLine; }
-int64_t tiles_per_block() { return gemm_kernels().mr == 6 ? 48 : 4 * gemm_kernels().mr; }
+// Whole register tiles; more where the weights are large, which every block reads.
+int64_t tiles_per_block(int64_t in_channels) {
+  return (in_channels >= 256 ? 96 : 48) / gemm_kernels().mr * gemm_kernels().mr;
+}
 
 }  // namespace
 
@@ -85,16 +88,16 @@ WinogradTiles::Out WinogradTiles::out(int64_t t) const {
 // ---------------------------------------------------------------- convolution
 Winograd::Winograd(const kernels::ConvShape& s, bool gradient, int threads)
     : t_(s, gradient), gradient_(gradient), slots_(std::max(1, threads)) {
-  int64_t nr = gemm_kernels().nr, most = tiles_per_block();
+  int64_t nr = gemm_kernels().nr, mr = gemm_kernels().mr;
   panels_ = up(t_.out_channels, nr);
-  blocks_ = up(t_.count(), most);
+  tiles_ = up(up(t_.count(), up(t_.count(), tiles_per_block(t_.in_channels))), mr) * mr;
+  blocks_ = up(t_.count(), tiles_);
   parts_ = 1;
   while (blocks_ * parts_ < 16 && t_.out_channels / (2 * parts_) >= kColumns) parts_ *= 2;
   ld_v_ = row_floats(t_.in_channels);
   ld_m_ = row_floats(kColumns);
-  int64_t tiles = up(t_.count(), blocks_);
-  points_v_ = point_floats(tiles * ld_v_);
-  points_m_ = point_floats(tiles * ld_m_);
+  points_v_ = point_floats(tiles_ * ld_v_);
+  points_m_ = point_floats(tiles_ * ld_m_);
   points_u_ = point_floats(panels_ * t_.in_channels * nr);
 }
 
@@ -152,7 +155,7 @@ void Winograd::products(int64_t tiles, const float* v, const float* u, int64_t p
 void Winograd::block(int64_t task, const float* x, const float* u, const float* bias, float* y,
                      float* scratch) const {
   int64_t nr = gemm_kernels().nr, b = task / parts_, part = task % parts_;
-  int64_t begin = b * t_.count() / blocks_, tiles = (b + 1) * t_.count() / blocks_ - begin;
+  int64_t begin = b * tiles_, tiles = std::min(tiles_, t_.count() - begin);
   float *v = scratch, *m = v + 16 * points_v_, *patch = m + 16 * points_m_;
   for (int64_t t = 0; t < tiles; ++t) t_.input(begin + t, x, patch, v + t * ld_v_, points_v_);
   int64_t p1 = (part + 1) * panels_ / parts_, some = kColumns / nr;

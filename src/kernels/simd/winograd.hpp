@@ -1,7 +1,7 @@
 // Channels-last 3x3 convolutions of stride 1 by Winograd's F(2x2, 3x3): 2x2 outputs are made from
 // 4x4 inputs with 16 products per pair of channels in place of 36. Inputs and weights are
 // transformed by sums and halves, 16 matrix products follow, and sums make the outputs; the
-// rounding errors are those of a direct convolution (docs/decisions/0043-winograd.md).
+// rounding errors are those of a direct convolution (docs/decisions/0045-convolution-kernels.md).
 //
 // Blocks of tiles go through all of it in the cache. They are cut by the problem, so the number of
 // threads does not matter.
@@ -56,6 +56,7 @@ class Winograd {
 
   WinogradTiles t_;
   bool gradient_;
+  int64_t tiles_;                           // of a block
   int64_t blocks_, parts_;                  // of tiles, of output channels
   int64_t panels_;                          // of output channels
   int64_t ld_v_, ld_m_;                     // floats of a tile at one point
