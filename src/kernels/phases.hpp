@@ -1,6 +1,6 @@
 // Many short parallel phases, one after the other, inside one job of the pool: cheaper than a job
-// each. Threads stay with the same task numbers from phase to phase, so that what a task reads every
-// time stays in the caches of one core.
+// each. Threads stay with the same task numbers from phase to phase, so that what a task reads
+// every time stays in the caches of one core.
 #pragma once
 #include <atomic>
 #include <chrono>

@@ -321,7 +321,8 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
 // Multiply-adds over the scores that are looked at, per column of an operand.
 Cost score_cost(const Prepare& p, const AttentionShape& s, double columns) {
   double part = s.causal && s.queries == s.keys ? 0.5 : 1;
-  return cost_of(p, 2 * part * columns * double(s.batch * s.heads) * double(s.queries) * double(s.keys));
+  return cost_of(
+      p, 2 * part * columns * double(s.batch * s.heads) * double(s.queries) * double(s.keys));
 }
 Cost cost(const Prepare& p) {
   Shape pk, pv;

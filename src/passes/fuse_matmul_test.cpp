@@ -206,8 +206,8 @@ Maker attention(bool both_scaled, bool turned_twice, Tensor mask) {
   Maker m;
   auto heads = [&](Perm perm) {
     ValueId x = m.input({kBatch, kRows, kHeads * kWidth});
-    ValueId cut = m.call("Reshape", {x, m.g.add_constant(Tensor::vector<int64_t>(
-                                            {kBatch, kRows, kHeads, kWidth}))});
+    ValueId cut = m.call(
+        "Reshape", {x, m.g.add_constant(Tensor::vector<int64_t>({kBatch, kRows, kHeads, kWidth}))});
     return m.turn(cut, std::move(perm));
   };
   ValueId q = heads({0, 2, 1, 3});
@@ -222,8 +222,7 @@ Maker attention(bool both_scaled, bool turned_twice, Tensor mask) {
   ValueId mixed = m.call("MatMul", {m.call("Softmax", {scores}), heads({0, 2, 1, 3})});
   ValueId y = m.turn(mixed, {0, 2, 1, 3});
   m.g.outputs = {m.call(
-      "Reshape",
-      {y, m.g.add_constant(Tensor::vector<int64_t>({kBatch, kRows, kHeads * kWidth}))})};
+      "Reshape", {y, m.g.add_constant(Tensor::vector<int64_t>({kBatch, kRows, kHeads * kWidth}))})};
   return m;
 }
 

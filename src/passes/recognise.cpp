@@ -1,7 +1,8 @@
 // Chains that exporters write for one operator become that operator, before differentiation: fewer
 // passes over memory, and the operator's own gradient.
 //   Gelu: x * 0.5 * (1 + erf(x / sqrt(2))), the factors in any order
-//   Attention: softmax(scale * q k^T + causal mask) v over heads cut from and joined to one dimension;
+//   Attention: softmax(scale * q k^T + causal mask) v over heads cut from and joined to one
+//   dimension;
 //     without a mask only where the scores are too many for the caches
 // One slice of a transposed tensor is taken from the tensor itself where its rest keeps its order.
 #include <algorithm>
@@ -186,8 +187,8 @@ class Recogniser {
     if (!product.is("MatMul") || product.inputs[0] != p || product.inputs[1] == p) return false;
     ValueId v = joined(product.inputs[1]);
     NodeId turn = reader(product.outputs[0]);
-    if (v == kNone || turn < 0 || before(g_.nodes[size_t(turn)].outputs[0], "Transpose",
-                                         {0, 2, 1, 3}) != product.outputs[0])
+    if (v == kNone || turn < 0 ||
+        before(g_.nodes[size_t(turn)].outputs[0], "Transpose", {0, 2, 1, 3}) != product.outputs[0])
       return false;
     NodeId last = reader(g_.nodes[size_t(turn)].outputs[0]);
     if (last < 0 || !g_.nodes[size_t(last)].is("Reshape")) return false;

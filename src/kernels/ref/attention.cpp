@@ -217,9 +217,9 @@ struct AttentionPlan<T>::Impl {
     const T* dy = a.dy + s.y.at(b, h, i0);
     g.dp.run(pool, dy, a.v + s.v.at(b, kv), dp, space);
     if (a.dv) g.dv.run(pool, p, dy, a.dv + s.v.at(b, kv), space);
-    if constexpr (std::is_same_v<T, float>)
-      simd::softmax_grad(pool, dp, p, dp, g.rows, keys);
-    for (int64_t i = 0; i < g.rows && (!std::is_same_v<T, float> || a.dbias || s.softcap > 0); ++i) {
+    if constexpr (std::is_same_v<T, float>) simd::softmax_grad(pool, dp, p, dp, g.rows, keys);
+    for (int64_t i = 0; i < g.rows && (!std::is_same_v<T, float> || a.dbias || s.softcap > 0);
+         ++i) {
       T *row = p + i * keys, *d = dp + i * keys, sum = 0;
       if constexpr (!std::is_same_v<T, float>) {
         for (int64_t j = 0; j < keys; ++j) sum += row[j] * d[j];

@@ -35,7 +35,8 @@ AttentionShape shape(int64_t queries, int64_t keys) {
 // y, dq, dk, dv
 template <class T>
 std::vector<std::vector<T>> both(const AttentionShape& s, int threads) {
-  int64_t nq = s.batch * s.queries * s.heads * s.width, nk = s.batch * s.keys * s.kv_heads * s.width,
+  int64_t nq = s.batch * s.queries * s.heads * s.width,
+          nk = s.batch * s.keys * s.kv_heads * s.width,
           nv = s.batch * s.keys * s.kv_heads * s.value_width,
           ny = s.batch * s.queries * s.heads * s.value_width;
   auto q = numbers<T>(nq, 1), k = numbers<T>(nk, 2), v = numbers<T>(nv, 3), dy = numbers<T>(ny, 4);

@@ -1,5 +1,5 @@
-// The recurrent forward pass: the products with the inputs for a stretch of steps at once, then step
-// by step the product with the state and the cell, a group of units at a time.
+// The recurrent forward pass: the products with the inputs for a stretch of steps at once, then
+// step by step the product with the state and the cell, a group of units at a time.
 #include "kernels/ref/recurrent.hpp"
 
 #include <vector>
@@ -17,11 +17,11 @@ struct RecurrentPlan<T>::Impl {
   SavedColumns columns;
   Rows rows;
   Cells<T> cells;
-  bool two_products;                 // GRU with the reset before the product
-  int64_t stretch = 1;               // steps whose input products are computed together
-  int64_t ldh;                       // elements between the states of two images
-  Product<T> input, input_rest;      // X W^T of a stretch, of the last one
-  UnitProduct<T> state, candidate;   // H R^T (GRU: of z and r), (r.H) Rh^T
+  bool two_products;                // GRU with the reset before the product
+  int64_t stretch = 1;              // steps whose input products are computed together
+  int64_t ldh;                      // elements between the states of two images
+  Product<T> input, input_rest;     // X W^T of a stretch, of the last one
+  UnitProduct<T> state, candidate;  // H R^T (GRU: of z and r), (r.H) Rh^T
   StepSplit split;
   Phases phases;
   size_t product_bytes = 0;
@@ -42,8 +42,8 @@ struct RecurrentPlan<T>::Impl {
     if (two_products) candidate = UnitProduct<T>(s.batch, 1, h, h, true, h);
     // a few hundred rows: their gates stay in the cache until their steps run
     int64_t most = std::clamp<int64_t>((1 << 17) / (g * h), 96, 512);
-    stretch = std::clamp<int64_t>(most / std::max<int64_t>(1, s.batch), 1,
-                                  std::max<int64_t>(1, s.steps));
+    stretch =
+        std::clamp<int64_t>(most / std::max<int64_t>(1, s.batch), 1, std::max<int64_t>(1, s.steps));
     auto make = [&](int64_t steps) {
       simd::GemmDesc d;
       d.m = steps * s.batch, d.n = g * h, d.k = s.inputs, d.trans_b = true;

@@ -1,5 +1,6 @@
 // LSTM, GRU and RNN over whole sequences, and their gradients through time. Input products are
-// matrix products over many steps; each step then adds the product with the state and runs the cell.
+// matrix products over many steps; each step then adds the product with the state and runs the
+// cell.
 #pragma once
 #include <array>
 #include <cstdint>

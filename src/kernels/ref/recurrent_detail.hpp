@@ -92,7 +92,7 @@ bool usual_cell(const RecurrentShape& s) {
   for (int d = 0; d < s.directions; ++d) {
     const auto& a = s.activations[size_t(d)];
     bool sigmoid_tanh = a[0].fn == CellFn::kSigmoid && a[1].fn == CellFn::kTanh;
-    bool ok = s.cell == Cell::kLstm   ? sigmoid_tanh && a[2].fn == CellFn::kTanh
+    bool ok = s.cell == Cell::kLstm  ? sigmoid_tanh && a[2].fn == CellFn::kTanh
               : s.cell == Cell::kGru ? sigmoid_tanh
                                      : a[0].fn == CellFn::kTanh || a[0].fn == CellFn::kRelu;
     if (!ok) return false;

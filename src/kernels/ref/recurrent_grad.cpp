@@ -203,16 +203,15 @@ struct RecurrentGradPlan<T>::Impl {
                     ThreadPool& pool) const {
     int64_t h = s.hidden, g = s.gates(), sw = columns.width * h;
     const T* saved = a.saved + d * s.rows() * sw;
-    if (a.dx)
-      (d == 0 ? to_x : to_x_more).run(pool, m.dz, a.w + d * g * h * s.inputs, a.dx, space);
+    if (a.dx) (d == 0 ? to_x : to_x_more).run(pool, m.dz, a.w + d * g * h * s.inputs, a.dx, space);
     if (a.dw) to_w.run(pool, m.dz, a.x, a.dw + d * g * h * s.inputs, space);
     if (a.dr) {
       T* dr = a.dr + d * g * h * h;
       to_r.run(pool, m.dz, saved + columns.h_prev * h, dr, space);
       if (gru)
         to_r_reset.run(pool, m.dz + 3 * h,
-                       saved + (two_products ? columns.extra : columns.h_prev) * h,
-                       dr + 2 * h * h, space);
+                       saved + (two_products ? columns.extra : columns.h_prev) * h, dr + 2 * h * h,
+                       space);
     }
     if (a.db) bias_grad(m.dz, a.db + d * 2 * g * h, pool);
     if (a.dp) peephole_grad(m.dz, saved, a.dp + d * 3 * h);

@@ -47,9 +47,16 @@ Results<T> both(const RecurrentShape& s, bool lengths, int threads, bool keep = 
   for (size_t i = 0; i < lens.size(); ++i) lens[i] = int32_t(int64_t(i * 5 + 2) % (s.steps + 1));
   Results<T> out;
   auto make = [&](int64_t n) { return std::vector<T>(static_cast<size_t>(n), T(-7)); };
-  out = {make(d * s.rows() * h), make(state), make(state), make(d * s.rows() * s.saved_width()),
-         make(s.rows() * s.inputs), make(d * g * h * s.inputs), make(d * g * h * h),
-         make(d * 2 * g * h), make(state), make(state)};
+  out = {make(d * s.rows() * h),
+         make(state),
+         make(state),
+         make(d * s.rows() * s.saved_width()),
+         make(s.rows() * s.inputs),
+         make(d * g * h * s.inputs),
+         make(d * g * h * h),
+         make(d * 2 * g * h),
+         make(state),
+         make(state)};
   ThreadPool pool(threads);
   bool lstm = s.cell == Cell::kLstm;
   RecurrentPlan<T> forward(s);
@@ -59,17 +66,17 @@ Results<T> both(const RecurrentShape& s, bool lengths, int threads, bool keep = 
     return reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(v.data()) + 63) / 64 * 64);
   };
   const int32_t* lengths_at = lengths ? lens.data() : nullptr;
-  forward.run({x.data(), w.data(), r.data(), b.data(), h0.data(), lstm ? c0.data() : nullptr,
-               nullptr, lengths_at, out[0].data(), out[1].data(), lstm ? out[2].data() : nullptr,
-               out[3].data()},
-              aligned(space), pool);
+  forward.run(
+      {x.data(), w.data(), r.data(), b.data(), h0.data(), lstm ? c0.data() : nullptr, nullptr,
+       lengths_at, out[0].data(), out[1].data(), lstm ? out[2].data() : nullptr, out[3].data()},
+      aligned(space), pool);
   RecurrentGradPlan<T> backward(s);
   space.assign(backward.workspace() / 8 + 8, 0);
-  backward.run({x.data(), w.data(), r.data(), nullptr, out[3].data(), lengths_at, dy.data(),
-                dyh.data(), lstm ? dyc.data() : nullptr, out[4].data(), out[5].data(),
-                out[6].data(), out[7].data(), out[8].data(), lstm ? out[9].data() : nullptr,
-                nullptr},
-               aligned(space), pool);
+  backward.run(
+      {x.data(), w.data(), r.data(), nullptr, out[3].data(), lengths_at, dy.data(), dyh.data(),
+       lstm ? dyc.data() : nullptr, out[4].data(), out[5].data(), out[6].data(), out[7].data(),
+       out[8].data(), lstm ? out[9].data() : nullptr, nullptr},
+      aligned(space), pool);
   return out;
 }
 

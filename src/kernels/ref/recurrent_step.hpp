@@ -36,8 +36,8 @@ class UnitProduct {
       return weights;
     }
   }
-  void run(ThreadPool& pool, const T* a, int64_t lda, int64_t rows, const T* b, int64_t group,
-           T* z, bool add = false) const {
+  void run(ThreadPool& pool, const T* a, int64_t lda, int64_t rows, const T* b, int64_t group, T* z,
+           bool add = false) const {
     if constexpr (kPacks) {
       packed_.run(a, lda, rows, b, group, z, add);
     } else {
@@ -90,9 +90,9 @@ struct StepSplit {
   }
 };
 
-// Runs all phases: step by step together, or, where there are enough images for every thread and the
-// weights fit its caches, chunks of images each on its own from the first phase to the last. How it
-// is cut never changes a result: every element is one chain of sums.
+// Runs all phases: step by step together, or, where there are enough images for every thread and
+// the weights fit its caches, chunks of images each on its own from the first phase to the last.
+// How it is cut never changes a result: every element is one chain of sums.
 template <class F>
 void run_steps(ThreadPool& pool, Phases& phases, const StepSplit& split, double weight_bytes,
                int64_t count, F body) {

@@ -15,13 +15,13 @@ HWY_BEFORE_NAMESPACE();
 namespace onnxtrain::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-using vm::D;
-using vm::Pack;
-using vm::V;
 using vm::add;
+using vm::D;
 using vm::fma;
 using vm::mul;
+using vm::Pack;
 using vm::sub;
+using vm::V;
 
 constexpr int kTogether = 2;  // vectors side by side
 
@@ -133,12 +133,12 @@ void gru_first(const CellRow& r, float* update, float* reset) {
 void gru_second(const CellRow& r, const float* update) {
   each_pack<kTogether>(r.n, [&](auto io, auto size, int64_t j) HWY_ATTR {
     constexpr int N = decltype(size)::value;
-    const Pack<N> g = vm::tanh(add(vm::load_pack<N>(io, r.x + 2 * r.x_stride + j),
-                                   vm::load_pack<N>(io, r.z + j)));
+    const Pack<N> g = vm::tanh(
+        add(vm::load_pack<N>(io, r.x + 2 * r.x_stride + j), vm::load_pack<N>(io, r.z + j)));
     if (r.save) keep(io, r, 2, j, g);
-    vm::store_pack(
-        io, mix(vm::load_pack<N>(io, update + j), g, vm::load_pack<N>(io, r.h_before + j)),
-        r.h + j);
+    vm::store_pack(io,
+                   mix(vm::load_pack<N>(io, update + j), g, vm::load_pack<N>(io, r.h_before + j)),
+                   r.h + j);
   });
 }
 
@@ -219,8 +219,7 @@ template <bool kRelu>
 void rnn_grad(const CellGradRow& r) {
   each_vector(r.n, [&](auto io, int64_t j) HWY_ATTR {
     const V y = saved(io, r, 0, j), d = arriving(io, r, j);
-    put(io, r, 0, j,
-        kRelu ? hn::IfThenElseZero(y > hn::Zero(D()), d) : hn::Mul(d, tanh_slope(y)));
+    put(io, r, 0, j, kRelu ? hn::IfThenElseZero(y > hn::Zero(D()), d) : hn::Mul(d, tanh_slope(y)));
     io.store(hn::Zero(D()), r.dh + j);
   });
 }

@@ -38,8 +38,8 @@ void gru_state(const CellRow& r, const float* update);
 // y = tanh or relu of x + z. save: y, h before.
 void rnn_cell(const CellRow& r, bool relu);
 
-// Backward, from what was saved. dh + sent + dy: gradient of the new state; dh becomes what flows to
-// the state before without a product (LSTM, RNN: 0). dc: of c, becomes that of the step before.
+// Backward, from what was saved. dh + sent + dy: gradient of the new state; dh becomes what flows
+// to the state before without a product (LSTM, RNN: 0). dc: of c, becomes that of the step before.
 template <class T>
 struct CellGradRowOf {
   int64_t n = 0;

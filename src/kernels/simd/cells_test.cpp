@@ -42,13 +42,16 @@ struct Memory {
   }
   CellRow row() {
     int64_t s = int64_t(stride);
-    return {int64_t(u), x.data(), s, z.data(), s, before.data(), h.data(), c.data(), save.data(), s};
+    return {int64_t(u),    x.data(), s,        z.data(),    s,
+            before.data(), h.data(), c.data(), save.data(), s};
   }
   CellGradRow grad() {
     int64_t s = int64_t(stride);
     return {int64_t(u), save.data(), s, dh.data(), sent.data(), dy.data(), dc.data(), dz.data(), s};
   }
-  double in(size_t gate, size_t j) const { return double(x[gate * stride + j]) + z[gate * stride + j]; }
+  double in(size_t gate, size_t j) const {
+    return double(x[gate * stride + j]) + z[gate * stride + j];
+  }
   double saved(size_t k, size_t j) const { return save[k * stride + j]; }
   double out(size_t k, size_t j) const { return dz[k * stride + j]; }
 };

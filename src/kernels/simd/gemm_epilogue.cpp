@@ -18,8 +18,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-using vm::Pack;
 using vm::mul;
+using vm::Pack;
 
 template <Activation A, int N>
 HWY_INLINE Pack<N> activate(const Pack<N>& x) {
@@ -35,11 +35,11 @@ HWY_INLINE Pack<N> activate(const Pack<N>& x) {
 
 template <Activation A, int N>
 HWY_INLINE Pack<N> times_gradient(const Pack<N>& g, const Pack<N>& s) {
-  if constexpr (A == Activation::kRelu)
-    return select(vm::above(s, 0.0f), g, vm::set(0.0f));
+  if constexpr (A == Activation::kRelu) return select(vm::above(s, 0.0f), g, vm::set(0.0f));
   if constexpr (A == Activation::kGelu) return mul(g, vm::gelu_grad(s));
   if constexpr (A == Activation::kGeluTanh) return mul(g, vm::gelu_tanh_grad(s));
-  if constexpr (A == Activation::kSigmoid) return mul(g, mul(s, nfma(s, vm::set(1.0f), vm::set(1.0f))));
+  if constexpr (A == Activation::kSigmoid)
+    return mul(g, mul(s, nfma(s, vm::set(1.0f), vm::set(1.0f))));
   if constexpr (A == Activation::kTanh) return mul(g, nfma(s, s, vm::set(1.0f)));
   if constexpr (A == Activation::kSilu) return mul(g, vm::silu_grad(s));
   return g;
@@ -70,7 +70,8 @@ HWY_INLINE void each(int64_t m, int64_t n, float* c, int64_t ldc, const TileEpil
     const WholeIo io;
     const Pack<4> v = join(sum<2>(io, c, i, 0, e), sum<2>(io, c + ldc, i + 1, 0, e));
     Pack<2> lo, hi;
-    const Pack<4> s = join(load_saved(io, PackSize<2>(), i, 0), load_saved(io, PackSize<2>(), i + 1, 0));
+    const Pack<4> s =
+        join(load_saved(io, PackSize<2>(), i, 0), load_saved(io, PackSize<2>(), i + 1, 0));
     split(f(v, s), &lo, &hi);
     vm::store_pack(io, lo, c);
     vm::store_pack(io, hi, c + ldc);

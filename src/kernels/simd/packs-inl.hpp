@@ -1,6 +1,6 @@
-// Several vectors that go through the same instructions side by side: the functions of vmath-inl.hpp
-// are long chains, and only independent chains next to each other keep the processor busy. The
-// operations here exist for one vector and for a pack. Included once per instruction set.
+// Several vectors that go through the same instructions side by side: the functions of
+// vmath-inl.hpp are long chains, and only independent chains next to each other keep the processor
+// busy. The operations here exist for one vector and for a pack. Included once per instruction set.
 #if defined(ONNXTRAIN_PACKS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONNXTRAIN_PACKS_INL
 #undef ONNXTRAIN_PACKS_INL
@@ -44,16 +44,16 @@ HWY_INLINE M part(const PackMask<N>& x, int i) {
 }
 
 #undef OT_PACK_EACH
-#define OT_PACK_EACH(expression)                                                   \
+#define OT_PACK_EACH(expression)                                           \
   _Pragma("GCC unroll 8") for (int i = 0; i < N; ++i) r.v[i] = expression; \
   return r
 
 #undef OT_PACK_1
-#define OT_PACK_1(name)                         \
-  template <int N>                              \
-  HWY_INLINE Pack<N> name(const Pack<N>& x) {   \
-    Pack<N> r;                                  \
-    OT_PACK_EACH(name(x.v[i]));                 \
+#define OT_PACK_1(name)                       \
+  template <int N>                            \
+  HWY_INLINE Pack<N> name(const Pack<N>& x) { \
+    Pack<N> r;                                \
+    OT_PACK_EACH(name(x.v[i]));               \
   }
 #undef OT_PACK_2
 #define OT_PACK_2(name)                                   \

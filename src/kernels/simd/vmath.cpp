@@ -19,8 +19,8 @@ using V = vm::V;
 #undef OT_SINGLE_FUNCTIONS
 #define OT_SINGLE_FUNCTIONS(F) F(expm1) F(log) F(log1p) F(softplus) F(rsqrt) F(sin) F(cos)
 #undef OT_PACK_FUNCTIONS
-#define OT_PACK_FUNCTIONS(F)                                                                 \
-  F(exp)                                                                                     \
+#define OT_PACK_FUNCTIONS(F) \
+  F(exp)                     \
   F(tanh) F(sigmoid) F(erf) F(gelu) F(gelu_grad) F(gelu_tanh) F(gelu_tanh_grad) F(silu) F(silu_grad)
 
 #define OT_DEFINE(f)                                        \
@@ -29,8 +29,8 @@ using V = vm::V;
   }
 OT_SINGLE_FUNCTIONS(OT_DEFINE)
 #undef OT_DEFINE
-#define OT_DEFINE(f)                                                           \
-  void v##f##_impl(const float* x, float* out, int64_t n) {                    \
+#define OT_DEFINE(f)                                                       \
+  void v##f##_impl(const float* x, float* out, int64_t n) {                \
     map_packs(x, out, n, [](const auto& v) HWY_ATTR { return vm::f(v); }); \
   }
 OT_PACK_FUNCTIONS(OT_DEFINE)
