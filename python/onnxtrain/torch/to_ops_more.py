@@ -37,14 +37,25 @@ def _deformed(x, kernel, offset, mask, stride, dilation, pad, groups):
         i, j = divmod(k, kernel[1])
         y = moved[:, :, k, 0] + (rows + i * dilation[0]).reshape(1, 1, -1, 1)
         z = moved[:, :, k, 1] + (cols + j * dilation[1]).reshape(1, 1, 1, -1)
-        # grid_sample without aligned corners: position p of n is (2 p + 1) / n - 1
-        grid = torch.stack([(2 * z + 1) / width - 1, (2 * y + 1) / height - 1], -1).reshape(batch * groups, high, wide, 2)
-        one = F.grid_sample(x.reshape(batch * groups, channels // groups, height, width), grid.to(x.dtype), align_corners=False)
-        one = one.reshape(batch, groups, channels // groups, high, wide)
+        one = _bilinear(x.reshape(batch, groups, channels // groups, height * width), y, z, height, width)
         if mask is not None:
             one = one * mask.reshape(batch, groups, -1, high, wide)[:, :, k].unsqueeze(2)
         parts.append(one.reshape(batch, channels, high, wide))
     return torch.stack(parts, 2)
+
+
+def _bilinear(x, rows, cols, height, width):
+    """x [.., channels, height * width] at rows, cols [.., high, wide]; exact at whole positions, 0 outside."""
+    top, left = rows.floor(), cols.floor()
+    total = 0
+    for down in (0, 1):
+        for right in (0, 1):
+            i, j = top + down, left + right
+            weight = (1 - (rows - i).abs()) * (1 - (cols - j).abs()) * ((i >= 0) & (i < height) & (j >= 0) & (j < width))
+            at = (i.clamp(0, height - 1) * width + j.clamp(0, width - 1)).long().flatten(-2).unsqueeze(-2)
+            taken = x.gather(-1, at.expand(*x.shape[:-1], at.shape[-1])).unflatten(-1, rows.shape[-2:])
+            total = total + taken * weight.unsqueeze(-3)
+    return total
 
 
 # ---- state that is carried along a sequence
@@ -117,7 +128,7 @@ def normalizer(n):
 
     def run(x):
         x = x.float()
-        size = x.amax(-1, True) if kind == "MAX" else x.abs().sum(-1, True) if kind == "L1" else x.square().sum(-1, True).sqrt()
+        size = x.abs().amax(-1, True) if kind == "MAX" else x.abs().sum(-1, True) if kind == "L1" else x.square().sum(-1, True).sqrt()
         return torch.where(size == 0, x, x / torch.where(size == 0, 1.0, size))
 
     return run
