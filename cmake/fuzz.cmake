@@ -10,7 +10,7 @@ foreach(file IN LISTS fuzz_sources)
   get_filename_component(name ${file} NAME_WE)
   add_executable(${name} ${file})
   add_dependencies(fuzzers ${name})
-  target_link_libraries(${name} PRIVATE onnxtrain_flags onnxtrain_core)
+  target_link_libraries(${name} PRIVATE onnxtrain_flags onnxtrain_core gomp)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzzers)
