@@ -31,8 +31,9 @@ fetch() {
   (cd "$cache/packages" && apt-get download -q "$kernel" busybox-static isolinux syslinux-common \
     xorriso libisoburn1 libisofs6 libburn4 libjte2 bochsbios vgabios)
   for p in "$cache"/packages/*.deb; do dpkg -x "$p" "$cache/root"; done
-  echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main" \
-    >"$cache/sources.list"
+  local archive  # the one this machine uses
+  archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m1 '/debian/$')
+  echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $archive trixie main" >"$cache/sources.list"
   local apt=(-q -o "Dir::Etc::sourcelist=$cache/sources.list" -o Dir::Etc::sourceparts=/dev/null
     -o "Dir::State::lists=$cache/lists" -o "Dir::Cache::archives=$cache/archives")
   apt-get "${apt[@]}" update
