@@ -50,7 +50,10 @@ struct Recomputation::Impl {
         live(g, table),
         groups(live.groups),
         choices(groups.size()) {
-    for (const Node& n : g.nodes) work.push_back(work_of(n));
+    for (const Node& n : g.nodes) {
+      work.push_back(work_of(n));
+      reads.push_back(g.reads(n));
+    }
     find_candidates(keep);
     dropped.assign(groups.size(), 0);
     now = schedule();
@@ -64,6 +67,7 @@ struct Recomputation::Impl {
   std::vector<Choice> choices;
   std::vector<char> dropped;  // by group
   std::vector<Work> work;     // by node
+  std::vector<std::vector<ValueId>> reads;  // by node
   double budget = std::numeric_limits<double>::infinity();  // for all copies together
   Schedule now;
 
@@ -168,11 +172,11 @@ struct Recomputation::Impl {
       at = std::min(at, step);
     };
     for (int k = steps; k-- > 0;)
-      for (ValueId v : g.reads(g.nodes[size_t(k)])) read(v, k);
+      for (ValueId v : reads[size_t(k)]) read(v, k);
     for (int k = steps; k-- > 0;) {  // copies read too; they are found from the end
       const int at = s.copy_at[size_t(k)];
       if (at == kFar) continue;
-      for (ValueId v : g.reads(g.nodes[size_t(k)])) read(v, at);
+      for (ValueId v : reads[size_t(k)]) read(v, at);
       for (ValueId v : g.nodes[size_t(k)].outputs) {
         if (v == kNone) continue;
         const int of = live.of(v);
@@ -201,9 +205,11 @@ struct Recomputation::Impl {
   // Alive at the peak, not read there, and not tried in vain.
   std::vector<int> waiting(const std::vector<char>& tried, bool cheap_only) const {
     std::vector<int> list;
+    const double left = budget - cost_of(now);
     for (size_t k = 0; k < groups.size(); ++k) {
       const Choice& c = choices[k];
       if (!c.candidate || dropped[k] || tried[k] || (cheap_only && !work_for(k).cheap)) continue;
+      if (work_for(k).cost > left) continue;
       const auto& uses = groups[k].uses;
       const int step = now.bytes.peak_step;
       if (c.early_end < step && *std::upper_bound(uses.begin(), uses.end(), c.early_end) > step)
@@ -242,6 +248,7 @@ struct Recomputation::Impl {
       while (now.bytes.peak > target) {
         if (drop_one(tried, cheap_only)) continue;
         // what did not help before may help now
+        if (std::isfinite(budget)) break;
         if (std::find(tried.begin(), tried.end(), 1) == tried.end()) break;
         std::fill(tried.begin(), tried.end(), 0);
         if (!drop_one(tried, cheap_only)) break;
@@ -332,7 +339,7 @@ void Recomputation::spend(double share) {
 
 void pass_recompute(Graph& g, const PassContext& c) {
   constexpr size_t kSmall = 32 << 20;  // not worth the search
-  constexpr double kShare = 0.01;
+  constexpr double kShare = 0.03;  // of what is counted; gradients of products are not yet
   Recomputation r(g, c.keep, c.table);
   if (r.peak() < kSmall) return;
   r.spend(kShare);

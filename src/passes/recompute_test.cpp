@@ -150,7 +150,8 @@ TEST(Sink, LargeResultsOfSmallOperandsWait) {
   ValueId large = b.add("Expand", 13, {small, axis}, {64, kRows, kColumns});
   ValueId other = b.add("Expand", 13, {b.g.inputs[0], axis}, {64, kRows, kColumns});
   ValueId sum = b.add("ReduceSum", 13, {other}, {1, 1, 1});
-  ValueId last = b.add("Mul", 14, {large, sum}, {64, kRows, kColumns});
+  ValueId last = b.add("ReduceSum", 13, {large}, {1, 1, 1});
+  last = b.add("Mul", 14, {last, sum}, {1, 1, 1});
   b.g.outputs = {last};
   b.g.renumber();
   Graph g = b.g;
