@@ -12,13 +12,13 @@ export NINJA_STATUS := [%f/%t, %e s]$(empty) $(empty)
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-# $(call compile,PRESET): libraries, configure when needed, compile.
+# $(call compile,PRESET[,TARGET]): libraries, configure when needed, compile.
 define compile
 	@tools/libonnx.sh >/dev/null
 	@if [[ ! -e build/$(1)/build.ninja ]]; then \
 	  echo "configure: build/$(1)"; cmake --preset $(1) >build-$(1).log 2>&1 || { cat build-$(1).log; rm -f build-$(1).log; exit 1; }; \
 	  mv build-$(1).log build/$(1)/configure.log; fi
-	@cmake --build build/$(1)
+	@cmake --build build/$(1) $(if $(2),--target $(2))
 endef
 
 build:  ## compile the command line tool, the libraries and the Python module
@@ -64,7 +64,7 @@ tsan:  ## C++ tests under the thread sanitizer
 
 fuzz:  ## libFuzzer targets, FUZZ_SECONDS each
 	@tools/setup.sh build fuzz
-	$(call compile,fuzz)
+	$(call compile,fuzz,fuzzers)
 	@tools/fuzz.sh $(FUZZ_SECONDS)
 
 clean:  ## remove build/ (the virtual environment and the machine's cache stay)

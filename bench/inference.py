@@ -2,6 +2,7 @@
 
     .venv/bin/python bench/inference.py                       # both in this interpreter's packages
     .venv/bin/python bench/inference.py --ort ~/ort/bin/python --rounds 9 --only ResNet
+    .venv/bin/python bench/inference.py --recurrent           # LSTM, GRU, RNN of many sizes
 
 A ratio above 1 means that onnxtrain is faster. The outputs are compared first.
 """
@@ -95,15 +96,16 @@ def main():
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--seconds", type=float, default=0.5, help="length of a round")
     p.add_argument("--only", default="", help="networks whose name contains this")
+    p.add_argument("--recurrent", action="store_true", help="recurrent layers of many sizes instead")
     p.add_argument("--json", action="store_true")
     options = p.parse_args()
     if options.ort == sys.executable and importlib.util.find_spec("onnxruntime") is None:
         print("inference beside onnxruntime: left out, onnxruntime is not installed (pip install onnxruntime, or --ort PYTHON)")
         return
-    from networks import NETWORKS
+    from networks import NETWORKS, RECURRENT
 
     rows = []
-    for name in NETWORKS:
+    for name in RECURRENT if options.recurrent else NETWORKS:
         if options.only not in name:
             continue
         with tempfile.TemporaryDirectory() as folder:

@@ -220,6 +220,9 @@ def test_run_folder(work):
     rows = (run / "metrics.csv").read_text().splitlines()
     assert rows[0].startswith("epoch,") and len(rows) == 4
     html = (run / "report.html").read_text()
+    assert "Slowest operators" in html and "Gemm, backward" in html
+    slowest = json.loads((run / "operators.json").read_text())
+    assert abs(sum(row["share"] for row in slowest) - 1) < 0.2 and all(row["calls"] >= 1 for row in slowest)
     assert "<svg" in html and "http" not in html.replace("http://www.w3.org", "")
     [events] = run.glob("events.out.tfevents.*")
     data, records = events.read_bytes(), []
@@ -336,14 +339,42 @@ def test_every_code_has_an_explanation():
     used = set()
     for path in [*ROOT.glob("src/**/*.?pp"), *ROOT.glob("python/**/*.py")]:
         if not path.name.endswith("_test.cpp") and "explanations" not in path.name:
-            used |= set(re.findall(r'"(OT\d{4})"', path.read_text()))
+            used |= set(re.findall(r'(?:"|error\[)(OT\d{4})(?:"|\])', path.read_text()))
     explained = set()
     for path in ROOT.glob("src/cli/explanations_*.cpp"):
         explained |= set(re.findall(r'\{"(OT\d{4})"', path.read_text()))
     assert len(used) > 150 and used <= explained, sorted(used - explained)
+    assert explained <= used, f"never raised: {sorted(explained - used)}"
     r = cli("explain", "OT3001")
     assert r.returncode == 0 and "first bad tensor" in r.stdout
     assert cli("explain", "OT9999").returncode == 2
+
+
+def test_a_lowered_step_is_exported_as_a_plain_model(work):
+    """And ONNX Runtime runs it, step by step, with the state fed back as the printed list says."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    r = cli("prepare", "mlp.onnx", "-o", "t.onnx", "--loss", "cross_entropy", "--optimizer", "adamw", cwd=work)
+    assert r.returncode == 0, r.stderr
+    r = cli("export", "t.onnx", "-o", "step.onnx", "--step", "0", cwd=work)
+    assert r.returncode == 2 and "error[OT1249]" in r.stderr and "--lowered" in r.stderr, r.stderr
+    assert cli("prepare", "mlp.onnx", "-o", "t.onnx", "--loss", "cross_entropy", "--optimizer", "adamw", "--lowered", cwd=work).returncode == 0
+    assert "error[OT1249]" in cli("export", "t.onnx", "-o", "step.onnx", "--step", "1", cwd=work).stderr
+    r = cli("export", "t.onnx", "-o", "step.onnx", "--step", "0", cwd=work)
+    assert r.returncode == 0, r.stderr
+    back = dict(re.findall(r"output '(.*)' -> input '(.*)'", r.stderr))
+    onnx.checker.check_model(str(work / "step.onnx"))
+    s = onnxruntime.InferenceSession(str(work / "step.onnx"), providers=["CPUExecutionProvider"])
+    names, reads = [o.name for o in s.get_outputs()], {i.name for i in s.get_inputs()}
+    state = {k: v for k, v in weights(work / "t.onnx").items() if k in reads}
+    d, t = np.load(work / "d.npz"), ot.Trainer(str(work / "t.onnx"))
+    for k in range(4):
+        feeds = {"x": d["x"][k::4], "label": d["y"][k::4]}
+        got = dict(zip(names, s.run(names, feeds | state)))
+        assert float(got[names[0]]) == pytest.approx(t.step(feeds).loss, rel=1e-5)
+        state |= {key: got[value] for value, key in back.items() if key in reads}
+    for n in t.state:
+        if n in state and n.startswith(("w", "b", "fc")):
+            np.testing.assert_allclose(state[n], t.state[n], rtol=1e-4, atol=1e-6)
 
 
 def test_overfit_find_lr_dry_run_progress(work):

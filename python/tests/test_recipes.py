@@ -49,6 +49,36 @@ def test_cross_entropy_spec(path, arguments):
     assert t.step(f).loss == pytest.approx(want, rel=1e-5)
 
 
+def per_position(shape, classes=3):
+    """A model that scales its input: scores of any rank with the classes on axis 1."""
+    w = np.linspace(0.5, 1.5, int(np.prod(shape[1:])), dtype=np.float32).reshape(shape[1:])
+    g = helper.make_graph([helper.make_node("Mul", ["x", "w"], ["logits"])], "scaled", [helper.make_tensor_value_info("x", 1, ["N", *shape[1:]])],
+                          [helper.make_tensor_value_info("logits", 1, ["N", *shape[1:]])], [onnx.numpy_helper.from_array(w, "w")])
+    return helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("lowered", [False, True])
+@pytest.mark.parametrize("shape", [(6, 3), (4, 3, 5), (2, 3, 4, 5)], ids=str)
+def test_cross_entropy_with_everything(shape, lowered):
+    """Weights, smoothing and ignored labels at once, at any rank: loss, and gradient by differences of it."""
+    rng = np.random.default_rng(3)
+    model, x = per_position(shape), rng.standard_normal(shape).astype(np.float32)
+    y = rng.integers(0, 3, (shape[0], *shape[2:]))
+    y.flat[::4] = -100
+    arguments = {"weight": [1, 2, 0.5], "label_smoothing": 0.2, "ignore_index": -100}
+    w = onnx.numpy_helper.to_array(model.graph.initializer[0]).astype(np.float64)
+
+    def value(w):
+        z = np.moveaxis(x * w, 1, -1).reshape(-1, 3)
+        return cross_entropy(z, y.reshape(-1), [1, 2, 0.5], 0.2, -100)
+    t = ot.Trainer(ot.prepare(model, loss=ot.losses.CrossEntropy(**arguments), optimizer=ot.SGD(lr=1.0), lowered=lowered))
+    before = t.state["w"]
+    assert t.step({"x": x, "label": y}).loss == pytest.approx(value(w), rel=1e-5)
+    direction = rng.standard_normal(w.shape)
+    slope = (value(w + 1e-5 * direction) - value(w - 1e-5 * direction)) / 2e-5
+    assert float(((before - t.state["w"]) * direction).sum()) == pytest.approx(slope, rel=1e-3, abs=1e-5)
+
+
 def test_cross_entropy_spec_defaults():
     p = inspect.signature(ot.losses.CrossEntropy).parameters
     assert [(n, p[n].default) for n in list(p)[:4]] == [
@@ -260,3 +290,71 @@ def test_wrong_arguments_are_refused(path):
         with pytest.raises(ot.Error) as e:
             ot.prepare(path, **arguments)
         assert e.value.code.startswith("OT")
+
+
+# ---- old files, bodies
+OLD = [("Upsample <mode = \"linear\"> (z, s)", 9), ("Resize <mode = \"linear\"> (z, s)", 10), ("Resize <mode = \"nearest\"> (z, s)", 10),
+       ("Hardmax <axis = 1> (z)", 11), ("Softmax <axis = 1> (z)", 11)]
+
+
+@pytest.mark.parametrize("node,opset", OLD, ids=str)
+def test_old_files_keep_their_meaning(node, opset):
+    """prepare brings old files to a newer opset: the model must go on computing what it did."""
+    w = ", ".join(str(0.1 * k) for k in range(32))
+    model = onnx.parser.parse_model(f'''<ir_version: 5, opset_import: ["" : {opset}]> g (float[1,2,4,4] x) => (float[N,C,H,W] y, float[1,2,4,4] z)
+        <float[1,2,4,4] w = {{{w}}}, float[4] s = {{1, 1, 3, 1.5}}> {{ z = Mul (x, w)  y = {node} }}''')
+    x = np.random.default_rng(0).standard_normal((1, 2, 4, 4)).astype(np.float32)
+    before = ot.Session(model.SerializeToString()).run({"x": x})
+    train = ot.prepare(model, loss=ot.losses.MSE(output="z"), optimizer=ot.SGD(lr=0.1))
+    after = ot.Session(train).run({"x": x})
+    for name in before:
+        np.testing.assert_allclose(after[name], before[name], rtol=1e-6, err_msg=name)
+
+
+LOOP = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,8] x, bool c) => (float[2,8] y)
+    <float[8] w = {1, 2, 3, 4, 5, 6, 7, 8}, float r = {0.5}> {
+    n = Constant <value = int64 {3}> ()  one = Constant <value = bool {1}> ()  h = Mul (x, w)
+    y = Loop (n, one, h) <body = b (int64 i, bool k, float[2,8] s) => (bool k2, float[2,8] s2) { k2 = Identity (k)
+        s2 = If (c) <then_branch = t () => (float[2,8] a) { a = Dropout (s, r) }, else_branch = e () => (float[2,8] d) { d = Identity (s) }> }> }"""
+
+
+def test_dropout_inside_a_branch_inside_a_loop():
+    """It is switched to training in the twin, and the backward pass sees the forward pass's masks."""
+    model = onnx.parser.parse_model(LOOP)
+    f = {"x": np.ones((2, 8), np.float32), "c": np.array(True), "t": np.zeros((2, 8), np.float32)}
+    options = dict(loss=ot.losses.MSE(reduction="sum", label="t"), optimizer=ot.SGD(lr=1.0))
+    np.testing.assert_array_equal(ot.Session(model.SerializeToString()).run({k: f[k] for k in "xc"})["y"][0], np.arange(1, 9))
+    t = ot.Trainer(ot.prepare(model, **options))
+    w = t.state["w"]
+    loss = t.step(f).loss  # the sum of (m w)^2: its gradient times w is twice the loss
+    assert 0 < loss != 2 * float((w**2).sum())
+    assert float(((w - t.state["w"]) * w).sum()) == pytest.approx(2 * loss, rel=1e-5)
+    with pytest.raises(ot.ModelError, match="random numbers") as e:
+        ot.prepare(model, lowered=True, **options)
+    assert e.value.code == "OT1247"
+
+
+def test_batch_normalization_inside_a_branch_is_refused():
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]> g (float[4,2] x, bool c) => (float[4,2] y)
+        <float[2] s = {1, 2}, float[2] b = {0, 0}, float[2] m = {0, 0}, float[2] v = {1, 1}> {
+        y = If (c) <then_branch = t () => (float[4,2] a) { a = BatchNormalization (x, s, b, m, v) },
+                    else_branch = e () => (float[4,2] d) { d = Mul (x, s) }> }""")
+    with pytest.raises(ot.ModelError) as e:
+        ot.prepare(model, loss="mse")
+    assert e.value.code == "OT1248" and "--freeze" in e.value.hint
+    assert ot.prepare(model, loss="mse", mode="as_is").trainable
+
+
+def test_a_loop_over_sequences_lowered():
+    """In ONNX Runtime too: tests/gradients/lowered.py runs such files there."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]> g (float[N,3] x) => (float[N,M] y) <float[3] w = {0.3, -0.2, 0.9}> {
+        h = Mul (x, w)  e = SequenceConstruct (h)  n = Constant <value = int64 {3}> ()  one = Constant <value = bool {1}> ()
+        q = Loop (n, one, e) <body = b (int64 i, bool c, seq(float[N,3]) s) => (bool c2, seq(float[N,3]) s2) {
+            c2 = Identity (c)  last = Constant <value = int64 {-1}> ()  t = SequenceAt (s, last)  u = Mul (t, w)  v = Tanh (u)
+            s2 = SequenceInsert (s, v) }>
+        y = ConcatFromSequence <axis = 1> (q) }""")
+    x, goal = rows(5)[0][:, :3], np.zeros((5, 12), np.float32)
+    a, b = (ot.Trainer(ot.prepare(model, loss="mse", optimizer=ot.SGD(lr=0.5), lowered=low)) for low in (False, True))
+    for _ in range(3):
+        assert a.step({"x": x, "label": goal}).loss == pytest.approx(b.step({"x": x, "label": goal}).loss, rel=1e-6)
+    np.testing.assert_allclose(a.state["w"], b.state["w"], rtol=1e-5)

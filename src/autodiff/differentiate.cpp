@@ -19,6 +19,7 @@ class Reverse {
 
   std::vector<ValueId> run(const std::vector<ValueId>& ys, const std::vector<ValueId>& cotangents,
                            const std::vector<ValueId>& xs) {
+    expand_gradients(g_, table_, opset_);  // those of a body that is differentiated
     lower_between(g_, table_, ys, xs, opset_);
     size_t count = g_.nodes.size();
     active_ = depends_on(g_, xs);

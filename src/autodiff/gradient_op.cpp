@@ -107,10 +107,25 @@ void expand(Graph& g, const Node& n, const OpTable& table, int opset) {
   }
 }
 
+bool has_gradient(const Graph& g) {
+  for (const Node& n : g.nodes) {
+    if (is_gradient(n)) return true;
+    for (const auto& [key, a] : n.attrs)
+      if (const GraphPtr* sub = std::get_if<GraphPtr>(&a); sub && has_gradient(**sub)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void resolve_gradients(Graph& g) {
   for (Node& n : g.nodes) {
+    for (auto& [key, a] : n.attrs)  // names in a body are those of the body and what it captures
+      if (GraphPtr* sub = std::get_if<GraphPtr>(&a); sub && has_gradient(**sub)) {
+        auto copy = std::make_shared<Graph>((*sub)->clone());
+        resolve_gradients(*copy);
+        *sub = copy;
+      }
     if (!is_gradient(n) || n.has("resolved")) continue;
     std::vector<std::string> names = n.strings("xs"), zs = n.strings("zs");
     names.insert(names.end(), zs.begin(), zs.end());

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "cli/bench_against.hpp"
 #include "cli/bench_feeds.hpp"
 #include "cli/commands.hpp"
 #include "cli/profile_table.hpp"
@@ -22,7 +23,7 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 struct BenchFlags {
-  std::string model, inputs, trace, mode = "both";
+  std::string model, inputs, trace, against, mode = "both";
   FeedSizes sizes;
   RecipeFlags recipe;
   int threads = 0;
@@ -109,10 +110,12 @@ json measure(const BenchFlags& f, const char* what, int64_t rows, const Plan& pl
   return j;
 }
 
-json bench_inference(const BenchFlags& f, const std::shared_ptr<const Model>& m) {
+json bench_inference(const BenchFlags& f, const std::shared_ptr<const Model>& m,
+                     std::vector<BenchPart>& parts) {
   std::vector<ValueDef> inputs;
   for (ValueId v : m->main.inputs) inputs.push_back(m->main.value(v));
   Feeds feeds = feeds_for(f, *m, inputs);
+  parts.push_back({"inference", m, feeds});
   ProgramOptions o;
   o.threads = f.threads;
   Session s(m, o);
@@ -122,13 +125,15 @@ json bench_inference(const BenchFlags& f, const std::shared_ptr<const Model>& m)
       [&](StepObserver* w) { s.set_observer(w); });
 }
 
-json bench_training(const BenchFlags& f, const std::shared_ptr<const Model>& m) {
+json bench_training(const BenchFlags& f, const std::shared_ptr<const Model>& m,
+                    std::vector<BenchPart>& parts) {
   ProgramOptions o;
   o.threads = f.threads;
   Training t(m, 0, o);
   std::vector<ValueDef> inputs;
   for (const std::string& name : t.input_names(0)) inputs.push_back(t.input(0, name));
   Feeds feeds = feeds_for(f, *m, inputs);
+  parts.push_back({"training", m, feeds});
   const Plan& plan = t.plan_for(feeds, 0);
   return measure(
       f, "training", rows_of(feeds), plan, t.state().bytes(), [&] { t.step(feeds, 0, false); },
@@ -136,13 +141,15 @@ json bench_training(const BenchFlags& f, const std::shared_ptr<const Model>& m) 
 }
 
 int bench(const BenchFlags& f) {
+  const std::vector<std::string> peers = peer_names(f.against);
+  std::vector<BenchPart> parts;
   auto m = std::make_shared<Model>(load_model(f.model, all_ops()));
   json out = {{"model", f.model},
               {"threads", f.threads > 0 ? f.threads : default_threads()},
               {"batch", f.sizes.batch}};
   const bool has_training = !m->training.empty();
-  if (f.mode != "train" && !has_training) out["inference"] = bench_inference(f, m);
-  if (f.mode == "infer" && has_training) out["inference"] = bench_inference(f, m);
+  if (f.mode != "train" && !has_training) out["inference"] = bench_inference(f, m, parts);
+  if (f.mode == "infer" && has_training) out["inference"] = bench_inference(f, m, parts);
   if (f.mode != "infer") {
     std::shared_ptr<const Model> t = m;
     std::string why;
@@ -156,9 +163,14 @@ int bench(const BenchFlags& f) {
       }
     }
     if (t)
-      out["training"] = bench_training(f, t);
+      out["training"] = bench_training(f, t, parts);
     else
       say("training", "left out: " + why);
+  }
+  if (!peers.empty()) {
+    say("against", cat(f.against, ", interleaved rounds of ", f.seconds, " s"));
+    out["against"] = bench_against(peers, parts, out["threads"], f.seconds);
+    if (!f.as_json) print_against(out["against"]);
   }
   if (f.as_json) std::printf("%s\n", out.dump(2).c_str());
   return 0;
@@ -171,6 +183,7 @@ void add_bench(Registry& r) {
   CLI::App* c =
       r.add("bench", "samples/s, ms per step, time per operator, peak memory",
             "  onnxtrain bench model.onnx --batch 64\n"
+            "  onnxtrain bench model.onnx --against torch,ort\n"
             "  onnxtrain bench bert.onnx --dim input_ids=8,128 --mode train --optimizer adamw\n"
             "  onnxtrain bench model.train.onnx --inputs batch.npz --json > bench.json");
   c->add_option("MODEL", f.model, "an ONNX file, with or without training inside")->required();
@@ -185,6 +198,8 @@ void add_bench(Registry& r) {
   c->add_option("--nodes", f.slowest, "how many of the slowest nodes to list");
   c->add_option("--trace", f.trace,
                 "write Chrome traces to FILE.inference.json, FILE.training.json");
+  c->add_option("--against", f.against,
+                "torch,ort: the same model and inputs there too, where they are installed");
   c->add_flag("--json", f.as_json);
   f.recipe.add_to(r, c, false);
   r.on(c, [] { return bench(f); });

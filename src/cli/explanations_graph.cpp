@@ -31,7 +31,13 @@ constexpr Explanation kAll[] = {
      "error."},
     {"OT0008",
      "A value from the environment or from a toml file cannot be used: wrong type, "
-     "outside the\nallowed values, or the file is not valid toml."},
+     "outside the\nallowed values, or the file is not valid toml. ONNXTRAIN_ISA, which lowers the "
+     "vector\ninstructions that are used, takes sse4, avx2 and avx512."},
+    {"OT0009",
+     "ONNXTRAIN_MEMORY_LIMIT is no number of bytes; write for example 8G, 500M or 2000000000."},
+    {"OT0010",
+     "`bench --against` compares with torch (PyTorch) and ort (onnxruntime), on models whose "
+     "inputs\nare tensors."},
     {"OT1002",
      "The bytes are not an ONNX model, or not a whole one. Check that the download or "
      "copy is\ncomplete, and that it is not a zip, a checkpoint of another program or a "

@@ -70,6 +70,12 @@ constexpr Explanation kAll[] = {
     {"OT1247",
      "An operator has no form in standard operators, so the lowered form cannot be made. "
      "The\nordinary form works."},
+    {"OT1248",
+     "A BatchNormalization lies inside a branch or a loop, where its running statistics cannot be\n"
+     "assigned after a step. Freeze its scale and bias, or use --as-is."},
+    {"OT1249",
+     "export --step writes one training step as a plain model. That needs a lowered training\n"
+     "section: prepare the model with --lowered."},
     {"OT1301",
      "Rule C1: training_info needs IR version 7 or later."},
     {"OT1302",
@@ -174,7 +180,7 @@ constexpr Explanation kAll[] = {
     {"OT1724",
      "The file has no training to convert."},
     {"OT1731",
-     "Converting needs Python with the onnxtrain package, and none was found."},
+     "Converting and `bench --against` need Python with the onnxtrain package, and none was found."},
     {"OT1732",
      "onnxtrain convert goes by suffixes: from .onnx to PyTorch (.pt, .pt2) or from\nPyTorch to "
      ".onnx. The source must exist and be of the other kind than the target."},
@@ -186,10 +192,14 @@ constexpr Explanation kAll[] = {
      "has weights and nothing that says what to compute; convert the module\nin Python with "
      "from_torch."},
     {"OT1735",
-     "This installation of the package lacks the part that reads PyTorch modules."},
+     "The file is no program that torch.export.load reads: damaged, or written by another\nversion "
+     "of PyTorch. Export the module again."},
     {"OT1736",
-     "An exported program with keyword inputs has no order of inputs that an ONNX graph\ncould "
-     "take over. Export it with positional example inputs."},
+     "An exported program is converted on its example inputs, and this one holds none.\n"
+     "torch.export.export keeps the examples that it is given."},
+    {"OT1737",
+     "The Python side, which runs the other runtimes for `bench --against`, ended with an error;\nits "
+     "own message stands above."},
     {"OT2101",
      "There are no rows to train on: the file or array is empty, or too small to be split."},
     {"OT2102",
@@ -311,8 +321,7 @@ constexpr Explanation kAll[] = {
     {"OT4015",
      "Two writers write the same file at once."},
     {"OT4101",
-     "The run folder cannot be made or written to; choose another with --out. "
-     "Also:\nONNXTRAIN_MEMORY_LIMIT is no number of bytes."},
+     "The run folder cannot be made or written to; choose another with --out."},
     {"OT4102",
      "The folder is no run: it has no checkpoints."},
     {"OT4201",

@@ -55,6 +55,9 @@ namespace {
 int usage_failure(CLI::App& app, const CLI::ParseError& e) {
   CLI::App* command = app.get_subcommands().empty() ? &app : app.get_subcommands()[0];
   std::string message = e.what(), hint;
+  // the parser prints the largest double as the end of "greater than 0"
+  if (size_t at = message.find(" not in range 0.000000 to 17976931"); at != std::string::npos)
+    message = message.substr(0, at) + " is not a positive number";
   std::vector<std::string> extra = app.remaining(true);
   if (!extra.empty()) {
     bool option = extra[0].starts_with("-");

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "core/cpu.hpp"
 #include "core/error.hpp"
 #include "train/run_folder.hpp"
 
@@ -31,13 +32,7 @@ std::string with_commas(int64_t n) {
   return s;
 }
 
-std::string simd_name() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return "AVX-512";
-  if (__builtin_cpu_supports("avx2")) return "AVX2";
-#endif
-  return "baseline";
-}
+std::string simd_name() { return name_of(instruction_set()); }
 
 std::string checkpoint_of(const std::string& path, const std::string& which) {
   if (!std::filesystem::is_directory(path)) return path;

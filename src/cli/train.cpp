@@ -214,6 +214,7 @@ int train(TrainFlags& f) {
   f.fit.check_finite = !f.allow_non_finite;
   f.fit.metadata = p.data.metadata;
   f.fit.stop = &stop_requested;
+  f.fit.sample_operators = f.profile.empty();
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   Progress progress(f.progress, f.fit.epochs);

@@ -10,6 +10,11 @@ namespace onnxtrain {
 
 namespace {
 
+std::string lower_case(std::string s) {
+  for (char& c : s) c = char(std::tolower(static_cast<unsigned char>(c)));
+  return s;
+}
+
 // The node that makes v, seen through Identity.
 const Node* maker(const Graph& g, ValueId v) {
   while (g.value(v).producer >= 0) {
@@ -23,6 +28,27 @@ const Node* maker(const Graph& g, ValueId v) {
 bool made_by(const Graph& g, ValueId v, std::string_view op) {
   const Node* n = maker(g, v);
   return n && n->is(op);
+}
+
+// The output a loss applies to when none is named: the first of floating point, because classifiers
+// may return the class number before its scores; what ZipMap packs into maps is as good.
+ValueId default_output(const Graph& g) {
+  auto fits = [&](ValueId v) {
+    const TypeInfo& t = g.value(v).type;
+    return t.is_tensor() && dtype_is_differentiable(t.elem);
+  };
+  for (ValueId v : g.outputs)
+    if (fits(v)) return v;
+  for (ValueId v : g.outputs)
+    if (const Node* n = maker(g, v); n && n->is("ZipMap", "ai.onnx.ml") && fits(n->inputs[0]))
+      return n->inputs[0];
+  return g.outputs[0];
+}
+
+// A tensor whose name says that it holds probabilities, although no activation that a loss knows
+// makes it: taking it for scores would be silently wrong.
+bool is_named_probability(const ValueDef& d) {
+  return lower_case(d.name).find("prob") != std::string::npos;
 }
 
 // "[N,10] float"
@@ -53,9 +79,7 @@ const ValueDef* input_of_same_shape(const Graph& g, const TypeInfo& t) {
 
 // A name that says that these are scores of classes, whatever the shape looks like.
 bool is_named_logits(const ValueDef& d) {
-  std::string name = d.name;
-  for (char& c : name) c = char(std::tolower(static_cast<unsigned char>(c)));
-  return name.find("logit") != std::string::npos;
+  return lower_case(d.name).find("logit") != std::string::npos;
 }
 
 // Does a matrix product make the scores (a dense layer over the last axis, perhaps with a bias)?
@@ -99,7 +123,7 @@ std::vector<LossTerm> terms_of(const Recipe& r) {
 ValueId find_output(const Model& m, const std::string& name) {
   if (m.main.outputs.empty())
     model_error("OT1236", "the model has no outputs, there is nothing to train");
-  if (name.empty()) return m.main.outputs[0];
+  if (name.empty()) return default_output(m.main);
   std::vector<std::string> names;
   for (ValueId v : m.main.outputs) {
     if (m.main.value_name(v) == name) return v;
@@ -123,7 +147,7 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
     model_error(
         "OT1238",
         cat("no loss fits output '", d.name, "': it is ", to_string(t), ", not floating point"),
-        "name another output or a loss:  --loss FILE.onnx");
+        "name another output or a tensor inside the model:  --loss-input NAME");
   if (made_by(g, v, "Softmax")) {
     c.kind = "cross_entropy";
     c.because = cat("'", c.output, "' is a Softmax: cross-entropy on '", source(), "' before it");
@@ -155,6 +179,11 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
       c.kind = "mse";
       c.because = cat("'", c.output, "' is ", shape_text(t), ": ", classes, " channel",
                       classes == 1 ? "" : "s", " look like an image");
+    } else if (is_named_probability(d)) {
+      model_error("OT1238",
+                  cat("no loss can be chosen for '", d.name, "': by its name it holds probabilities, "
+                      "and no Softmax makes them from scores"),
+                  "name the scores before it:  --loss-input NAME   or insist:  --loss cross_entropy");
     } else {
       c.kind = "cross_entropy";
       c.because = cat("'", c.output, "' is ", shape_text(t), " with no Softmax at the end");

@@ -14,7 +14,7 @@ class Terms {
   explicit Terms(StepBuilder& s) : s_(s), b_(s.nodes()) {}
 
   ValueId add(const LossTerm& t, const TermSource& src, size_t index) {
-    name_ = !t.label.empty() ? t.label : index == 0 ? "label" : cat("label_", index);
+    name_ = t.label.empty() ? free_name(index) : t.label;
     y_ = src.file ? kNone : s_.from_main(src.input);
     ValueId v = term(t, src);
     if (t.weight != 1) v = scalar_type(b_.mul(v, scalar(t.weight)));
@@ -22,6 +22,14 @@ class Terms {
   }
 
  private:
+  // label, label_1, ...; something else when the model has a tensor of that name.
+  std::string free_name(size_t index) const {
+    const std::string end = index == 0 ? "" : cat("_", index);
+    for (std::string base : {"label", "target", "expected", "training_target"})
+      if (s_.main().find(base + end) == kNone) return base + end;
+    return "label" + end;  // refused by label()
+  }
+
   ValueId term(const LossTerm& t, const TermSource& src) {
     const std::string& k = src.kind;
     if (src.file) return file_loss(t, src);

@@ -98,6 +98,9 @@ bool replace_own(Graph& g, const OpTable& ops, int opset) {
         auto copy = std::make_shared<Graph>((*sub)->clone());
         if (replace_own(*copy, ops, opset)) any = true, *sub = copy;
       }
+    if (n.is("Gradient", kTrainingDomain))
+      model_error("OT1247", cat("cannot lower ", n.label(), ": it lies inside a branch or a loop"),
+                  "prepare the model without --lowered");
     const Op* op = n.domain == kOwnDomain || is_optimizer(n) ? ops.find(n) : nullptr;
     bool norm = is_training_norm(n);
     bool keep = n.domain == kOwnDomain ? op && op->function : !is_optimizer(n) && !norm;
@@ -138,8 +141,8 @@ bool replace_own(Graph& g, const OpTable& ops, int opset) {
   return any;
 }
 
-// Rules may put another node in the place of a forward one (a recurrent layer that keeps what its
-// gradient needs). The main graph must stay: such nodes move behind it, with results of their own.
+// Rules may put another node in the place of a forward one (a recurrent layer or a loop that keeps
+// what its gradient needs). The main graph must stay: such nodes move behind it, with results of their own.
 void restore_main(Joined& j, const Graph& main) {
   Graph& g = j.g;
   auto is_original = [&](const Node& n) {
@@ -147,7 +150,9 @@ void restore_main(Joined& j, const Graph& main) {
       if (v == kNone) continue;
       if (size_t(v) >= j.main_values) return false;
       NodeId p = main.value(v).producer;
-      return p >= 0 && main.nodes[size_t(p)].op == n.op && main.nodes[size_t(p)].domain == n.domain;
+      if (p < 0) return false;
+      const Node& m = main.nodes[size_t(p)];
+      return m.op == n.op && m.domain == n.domain && m.outputs == n.outputs;
     }
     return false;
   };
@@ -197,6 +202,34 @@ void skip_identities(Graph& g, size_t from, const std::vector<ValueId>& outputs)
   g.remove_dead(keep);
 }
 
+// Does the graph draw random numbers? Dropout without a training mode does not.
+const Node* random_inside(const Graph& g, const OpTable& ops) {
+  for (const Node& n : g.nodes) {
+    const Op* op = ops.find(n);
+    bool idle = n.is("Dropout") && (n.inputs.size() < 3 || n.inputs[2] == kNone);
+    if (op && op->random && !idle) return &n;
+    for (const auto& [key, a] : n.attrs)
+      if (const GraphPtr* sub = std::get_if<GraphPtr>(&a))
+        if (const Node* found = random_inside(**sub, ops)) return found;
+  }
+  return nullptr;
+}
+
+// The backward pass of a branch or a loop runs its body again. A runtime draws other random numbers
+// then, so the gradient would not be that of the loss.
+void refuse_repeated_draws(const Graph& g, const OpTable& ops) {
+  for (const Node& n : g.nodes) {
+    if (n.random_stream == 0) continue;
+    for (const auto& [key, a] : n.attrs)
+      if (const GraphPtr* sub = std::get_if<GraphPtr>(&a))
+        if (const Node* r = random_inside(**sub, ops))
+          model_error("OT1247",
+                      cat("cannot lower ", n.label(), ": it would have to draw the random numbers ",
+                          "of ", r->label(), " a second time"),
+                      "prepare the model without --lowered");
+  }
+}
+
 void lower_step(Model& m, TrainingStep& step, const OpTable& ops, int opset) {
   Joined j = join(m.main, step.algorithm);
   resolve_gradients(j.g);
@@ -210,6 +243,7 @@ void lower_step(Model& m, TrainingStep& step, const OpTable& ops, int opset) {
   expand_gradients(j.g, ops, opset);
   while (replace_own(j.g, ops, opset)) {
   }
+  refuse_repeated_draws(j.g, ops);
   for (ValueId v : known) j.g.value(v).constant = {};
   restore_main(j, m.main);
   std::vector<ValueId> outputs;
@@ -224,10 +258,18 @@ void lower_step(Model& m, TrainingStep& step, const OpTable& ops, int opset) {
 
 }  // namespace
 
+// Nodes of the backward pass need operators of this opset; prepare brings older files to it.
+constexpr int kOldest = 13;
+
 Model lower(const Model& source, const OpTable& ops) {
   Model m = source;
   auto it = m.opsets.find("");
-  int opset = std::max(it == m.opsets.end() ? 0 : it->second, 13);
+  int opset = it == m.opsets.end() ? kOldest : it->second;
+  if (opset < kOldest)
+    model_error("OT1247", cat("cannot lower a file of opset ", opset,
+                              ": it holds an operator that means something else in opset ",
+                              kOldest, " and later"),
+                "prepare the model without --lowered");
   for (TrainingStep& t : m.training) lower_step(m, t, ops, opset);
   m.opsets.erase(std::string(kTrainingDomain));
   m.metadata["onnxtrain.lowered"] = "1";
@@ -240,7 +282,6 @@ Model flatten_step(const Model& m, int which) {
   Joined j = join(m.main, step.algorithm);
   Model out = m;
   out.training.clear();
-  out.source = nullptr;
   out.main_generated = true;
   out.metadata.erase("onnxtrain.rate");
   Graph& g = j.g;

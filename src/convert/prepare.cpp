@@ -62,15 +62,25 @@ void fix_batch(Model& m, int64_t batch, const OpTable& ops) {
 // Losses and gradients need operators of this opset; newer files stay what they are.
 constexpr int kOldestOpset = 15, kRaisedOpset = 17;
 
-Model raised(const Model& source, const OpTable& ops) {
+// Before opset 7, BatchNormalization and Dropout say by is_test what they do; newer opsets have
+// only the inference form without more inputs or outputs.
+bool has_old_training_form(const Graph& g) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [](const Node& n) {
+    return (n.is("BatchNormalization") || n.is("Dropout")) && n.version < 7 &&
+           n.i("is_test", 0) == 0;
+  });
+}
+
+Model raised(const Model& source, const std::string& mode, const OpTable& ops) {
   auto it = source.opsets.find("");
+  if (mode == "as_is" && has_old_training_form(source.main)) return source;
   bool old = it != source.opsets.end() && it->second < kOldestOpset && source.training.empty();
   std::optional<Model> m = old ? raise_opset(source, kRaisedOpset, ops) : std::nullopt;
   return m ? std::move(*m) : source;
 }
 
 Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
-  Model m = raised(source, ops);
+  Model m = raised(source, r.mode, ops);
   m.main = m.main.clone();
   if (!r.append) m.training.clear();
   bool first = m.training.empty();

@@ -89,6 +89,20 @@ TEST(Prepare, ParametersFreezeAndOnly) {
   EXPECT_THROW(trainable_parameters(mlp(), r), Error);
 }
 
+TEST(Prepare, SlopesOfAPReluAreWeightsUnderAMadeUpName) {
+  Model m = parse_model(cat(R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[N,4] x) => (float[N,3] logits)
+<)",
+                            testing::weights("w", {3, 4}, 1), R"(, float[1] val_3 = {0.25}>
+{
+  a = Gemm <transB = 1> (x, w)
+  logits = PRelu (a, val_3)
+}
+)"),
+                        all_ops());
+  EXPECT_EQ(trainable_parameters(m, {}), (std::vector<std::string>{"w", "val_3"}));
+}
+
 TEST(ChooseLoss, ExplainsItself) {
   EXPECT_EQ(choose_loss(mlp()).kind, "cross_entropy");
   EXPECT_EQ(choose_loss(mlp()).because, "'logits' is [N,3] float with no Softmax at the end");

@@ -123,19 +123,40 @@ TrainingStep StepBuilder::finish(ValueId loss) {
   return step;
 }
 
+namespace {
+
+bool is_random(const Node& n) { return n.is("Dropout") || n.op.rfind("Random", 0) == 0; }
+
+void settle_name(Node& n, std::set<std::string>& taken) {
+  std::string base = n.name.empty() ? n.op : n.name, name = base;
+  for (int k = 1; !taken.insert(name).second; ++k) name = cat(base, "_", k);
+  n.name = name;
+}
+
+// Names in the bodies of the algorithm's own nodes; a body is a room of its own.
+void name_bodies(Graph& g) {
+  for (Node& n : g.nodes)
+    for (auto& [key, a] : n.attrs)
+      if (GraphPtr* sub = std::get_if<GraphPtr>(&a)) {
+        auto copy = std::make_shared<Graph>((*sub)->clone());
+        std::set<std::string> taken;
+        for (bool random : {true, false})
+          for (Node& inner : copy->nodes)
+            if (is_random(inner) == random && !inner.name.empty()) settle_name(inner, taken);
+        name_bodies(*copy);
+        *sub = copy;
+      }
+}
+
+}  // namespace
+
 void name_nodes(const Graph& main, Graph& algorithm) {
   std::set<std::string> taken;
   for (const Node& n : main.nodes) taken.insert(n.name);
-  auto settle = [&](Node& n) {
-    std::string base = n.name.empty() ? n.op : n.name, name = base;
-    for (int k = 1; !taken.insert(name).second; ++k) name = cat(base, "_", k);
-    n.name = name;
-  };
-  auto random = [](const Node& n) { return n.is("Dropout") || n.op.rfind("Random", 0) == 0; };
-  for (Node& n : algorithm.nodes)
-    if (random(n)) settle(n);
-  for (Node& n : algorithm.nodes)
-    if (!random(n)) settle(n);
+  for (bool random : {true, false})
+    for (Node& n : algorithm.nodes)
+      if (is_random(n) == random) settle_name(n, taken);
+  name_bodies(algorithm);
 }
 
 Tensor scalar_tensor(double v, DType t) { return filled(t, {}, v); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string_view>
 
 #include "convert/analysis.hpp"
 
@@ -15,6 +16,9 @@ bool is_made_up_scalar(const ValueDef& d) {
   static const char* marks[] = {"val_", "const", "Const", "scalar", "onnx::"};
   for (const char* m : marks)
     if (d.name.find(m) != std::string::npos) return true;
+  // TensorFlow calls the constant operand of 'mul' mul/x or mul/y; variables end in ReadVariableOp
+  for (std::string_view end : {"/x", "/y", "/x:0", "/y:0"})
+    if (d.name.ends_with(end)) return true;
   return has_made_up_name(d.name);
 }
 
@@ -24,7 +28,7 @@ bool is_filling(const Graph& g, const ValueDef& d, const std::vector<NodeId>& us
   if (d.constant.rank() < 1 || !has_made_up_name(d.name) || !all_equal(d.constant)) return false;
   for (NodeId k : users)
     for (const char* op : {"MatMul", "Gemm", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN",
-                           "Gather", "Transpose", "Identity", "Reshape"})
+                           "Gather", "Transpose", "Identity", "Reshape", "PRelu"})
       if (g.nodes[size_t(k)].is(op)) return false;
   return true;
 }

@@ -41,6 +41,60 @@ bool is_active_dropout(const Graph& g, const Node& n) {
   return !t.defined() || t.to_doubles()[0] > 0;
 }
 
+// A Dropout node with these inputs in training mode.
+void switch_dropout(Graph& g, Node& n, int opset) {
+  if (n.version < 12) {
+    float ratio = n.f("ratio", 0.5f);
+    n.attrs.clear();
+    n.inputs.resize(1);
+    n.inputs.push_back(g.add_constant(Tensor::scalar<float>(ratio)));
+    n.version = opset;
+  }
+  n.inputs.resize(3, kNone);
+  n.inputs[2] = g.add_constant(Tensor::scalar<bool>(true));
+}
+
+using Bodies = std::vector<GraphPtr*>;
+Bodies bodies_of(Node& n) {
+  Bodies out;
+  for (auto& [key, a] : n.attrs)
+    if (GraphPtr* sub = std::get_if<GraphPtr>(&a)) out.push_back(sub);
+  return out;
+}
+
+// Is there something in the node's bodies that behaves differently in training?
+bool has_mode_inside(const Node& n) {
+  for (const auto& [key, a] : n.attrs)
+    if (const GraphPtr* sub = std::get_if<GraphPtr>(&a))
+      for (const Node& inner : (*sub)->nodes)
+        if (is_batch_norm(inner) || (is_dropout(inner) && is_active_dropout(**sub, inner)) ||
+            has_mode_inside(inner))
+          return true;
+  return false;
+}
+
+// Dropout in bodies switched to training. BatchNormalization there has no place for its running
+// statistics: only a frozen one may stay as it is.
+void switch_bodies(Node& n, const Recipe& r, int opset) {
+  for (GraphPtr* sub : bodies_of(n)) {
+    auto body = std::make_shared<Graph>((*sub)->clone());
+    for (Node& inner : body->nodes) {
+      auto trained = [&](ValueId v) { return is_chosen(r, body->value_name(v)); };
+      if (is_batch_norm(inner) && inner.inputs.size() >= 5 &&
+          (trained(inner.inputs[1]) || trained(inner.inputs[2])))
+        model_error("OT1248",
+                    cat(inner.label(), " lies inside ", n.label(),
+                        ": its running statistics cannot be trained there"),
+                    cat("freeze it:  --freeze '", body->value_name(inner.inputs[1]),
+                        "' --freeze '", body->value_name(inner.inputs[2]),
+                        "', or differentiate the graph as written:  mode as_is"));
+      if (is_dropout(inner) && is_active_dropout(*body, inner)) switch_dropout(*body, inner, opset);
+      switch_bodies(inner, r, opset);
+    }
+    *sub = body;
+  }
+}
+
 // Scale and bias frozen by the user: the layer stays in inference mode.
 bool is_frozen(const Graph& g, const Node& n, const Recipe& r) {
   if (r.freeze.empty() && r.only.empty()) return false;
@@ -81,16 +135,7 @@ void add_copy(StepBuilder& s, const Node& n, Node copy, size_t outputs) {
 
 void copy_dropout(StepBuilder& s, const Node& n) {
   Node c = copy_node(s, n);
-  Tensor yes = Tensor::scalar<bool>(true);
-  if (n.version < 12) {
-    float ratio = n.f("ratio", 0.5f);
-    c.attrs.clear();
-    c.inputs.resize(1);
-    c.inputs.push_back(s.nodes().tensor(Tensor::scalar<float>(ratio)));
-    c.version = s.opset();
-  }
-  c.inputs.resize(3, kNone);
-  c.inputs[2] = s.nodes().tensor(yes);
+  switch_dropout(s.graph(), c, s.opset());
   add_copy(s, n, std::move(c), n.outputs.size());
 }
 
@@ -151,12 +196,25 @@ void copy_batch_norm(StepBuilder& s, const Recipe& r, const Node& n) {
 
 }  // namespace
 
-bool make_inference_form(Model& m) {
-  Graph& g = m.main;
+namespace {
+
+// The inference form of a graph; statistics that are not computed any more go to `gone`.
+bool to_inference(Graph& g, std::vector<ValueId>& gone, const Node* around) {
   bool changed = false;
-  std::vector<ValueId> gone;
   for (Node& n : g.nodes) {
+    for (GraphPtr* sub : bodies_of(n)) {
+      auto body = std::make_shared<Graph>((*sub)->clone());
+      std::vector<ValueId> inner;
+      if (!to_inference(*body, inner, &n)) continue;
+      *sub = body;
+      changed = true;
+    }
     if (!in_training_form(g, n)) continue;
+    if (around && is_batch_norm(n))
+      model_error("OT1248",
+                  cat(n.label(), " in training form lies inside ", around->label(),
+                      ": its running statistics cannot be trained there"),
+                  "export the model in inference mode, or use mode as_is");
     changed = true;
     if (is_batch_norm(n)) {
       n.attrs.erase("training_mode");
@@ -173,7 +231,15 @@ bool make_inference_form(Model& m) {
       n.outputs.resize(1);
     }
   }
-  if (!changed) return false;
+  return changed;
+}
+
+}  // namespace
+
+bool make_inference_form(Model& m) {
+  Graph& g = m.main;
+  std::vector<ValueId> gone;
+  if (!to_inference(g, gone, nullptr)) return false;
   // statistics as outputs of the model belong to training: they become bindings
   for (ValueId v : gone) {
     for (const Node& n : g.nodes)
@@ -210,7 +276,7 @@ void add_twin(StepBuilder& s, const Recipe& r, const std::vector<ValueId>& neede
     const Node n = g.nodes[k];
     bool norm = is_batch_norm(n) && n.inputs.size() >= 5 && !is_frozen(g, n, r);
     bool dropout = is_dropout(n) && is_active_dropout(g, n);
-    bool any = norm || dropout;
+    bool inside = has_mode_inside(n), any = norm || dropout || inside;
     for (ValueId v : g.reads(n)) any |= affected[size_t(v)] != 0;
     if (!any) continue;
     for (ValueId v : n.outputs)
@@ -220,7 +286,9 @@ void add_twin(StepBuilder& s, const Recipe& r, const std::vector<ValueId>& neede
     } else if (dropout) {
       copy_dropout(s, n);
     } else {
-      add_copy(s, n, copy_node(s, n), n.outputs.size());
+      Node copy = copy_node(s, n);
+      if (inside) switch_bodies(copy, r, s.opset());
+      add_copy(s, n, std::move(copy), n.outputs.size());
     }
   }
 }

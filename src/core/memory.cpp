@@ -39,7 +39,7 @@ size_t limit_from_environment() {
   if (text == nullptr || *text == 0) return 0;
   const size_t bytes = parse_bytes(text);
   if (bytes == 0)
-    usage_error("OT4101", cat("ONNXTRAIN_MEMORY_LIMIT='", text, "' is not a number of bytes"),
+    usage_error("OT0009", cat("ONNXTRAIN_MEMORY_LIMIT='", text, "' is not a number of bytes"),
                 "for example ONNXTRAIN_MEMORY_LIMIT=8G");
   return bytes;
 }

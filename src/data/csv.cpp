@@ -20,7 +20,8 @@ struct Layout {
   char separator = ',';
   bool header = false;
   std::vector<std::string> names;
-  std::vector<bool> text;  // per column
+  std::vector<bool> text;   // per column: something in it is no number
+  std::vector<bool> words;  // most of it is no number
   int64_t target = -1;
   std::vector<size_t> features;
   std::string note;
@@ -93,8 +94,9 @@ void choose_target(const CsvOptions& options, const std::string& source, Layout&
     return;
   }
   if (l.names.size() < 2) return;
-  const auto texts = std::count(l.text.begin(), l.text.end(), true);
-  l.target = texts == 1 ? std::find(l.text.begin(), l.text.end(), true) - l.text.begin()
+  // a stray word among numbers is a mistake, not a column of classes
+  const auto texts = std::count(l.words.begin(), l.words.end(), true);
+  l.target = texts == 1 ? std::find(l.words.begin(), l.words.end(), true) - l.words.begin()
                         : int64_t(l.names.size()) - 1;
   l.note = cat("target '", l.names[size_t(l.target)], "', the ",
                texts == 1 ? "only text column" : "last column", "   (--target to change)");
@@ -116,9 +118,16 @@ Layout find_layout(std::string_view text, const std::string& source, const CsvOp
   l.header = has_header(records);
   name_columns(records[0], l);
   l.text.assign(l.names.size(), false);
-  for (size_t r = l.header ? 1 : 0; r < records.size(); ++r)
-    for (size_t c = 0; c < l.names.size() && c < records[r].size(); ++c)
-      if (!csv_number(records[r][c]) && !csv_missing(records[r][c])) l.text[c] = true;
+  l.words.assign(l.names.size(), false);
+  for (size_t c = 0; c < l.names.size(); ++c) {
+    size_t words = 0, numbers = 0;
+    for (size_t r = l.header ? 1 : 0; r < records.size(); ++r) {
+      if (c >= records[r].size() || csv_missing(records[r][c])) continue;
+      ++(csv_number(records[r][c]) ? numbers : words);
+    }
+    l.text[c] = words > 0;
+    l.words[c] = words > numbers;
+  }
   choose_target(options, source, l);
   for (const std::string& name : options.features)
     l.features.push_back(size_t(find_column(l, name, source)));

@@ -93,7 +93,7 @@ std::vector<NamedValue> gradients(const Model& model, const Feeds& feeds,
   if (used != feeds.size())
     for (const auto& [name, value] : feeds)
       if (std::none_of(kept.begin(), kept.end(),
-                       [&](ValueId v) { return g.value_name(v) == name; }))
+                       [&, &fed = name](ValueId v) { return g.value_name(v) == fed; }))
         unknown_feed(name, model.input_names());
   g.inputs = kept;
   Node n;

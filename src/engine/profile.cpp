@@ -65,6 +65,9 @@ void describe(const Plan& plan, const Step& s, NodeProfile& n) {
   for (const auto* side : {&in, &out})
     for (const TensorType& t : *side)
       if (t.present()) n.cost.bytes += bytes_of(t);
+  // element-wise: one operation each
+  bool elementwise = s.op->broadcasts || s.op->micro_op >= 0;
+  if (elementwise && !out.empty() && out[0].present()) n.cost.flops = double(out[0].size());
 }
 
 std::string quoted(const std::string& s) {

@@ -60,12 +60,15 @@ void check_versions(const ModelSource& source, Findings& out) {
   };
   constexpr Range kRanges[] = {
       {"", 1, 28}, {"ai.onnx.ml", 1, 5}, {"ai.onnx.preview.training", 1, 1}};
-  std::unordered_set<std::string> seen;
+  std::unordered_map<std::string, int64_t> seen;
   for (const auto& o : m.opset_import()) {
     const std::string domain = normal_domain(o.domain());
     const std::string shown = domain.empty() ? "ai.onnx" : domain;
-    if (!seen.insert(domain).second)
-      out.error("OT1021", "", cat("opset_import names the domain ", shown, " twice"));
+    // The same line twice is harmless, and some exporters write it.
+    if (auto [it, fresh] = seen.emplace(domain, o.version()); !fresh && it->second != o.version())
+      out.error("OT1021", "",
+                cat("opset_import names the domain ", shown, " twice, with versions ", it->second,
+                    " and ", o.version()));
     if (o.version() < 1 || o.version() > INT32_MAX)
       out.error("OT1021", "", cat("opset_import has version ", o.version(), " of ", shown));
     for (const Range& r : kRanges)

@@ -307,10 +307,11 @@ void GraphReader::add_outputs(Node node, const NodeView& v, Scope& s, std::vecto
   }
   const std::vector<ValueId> outputs = node.outputs;
   s.graph->nodes.push_back(std::move(node));
-  if (v.schema == nullptr && !outputs.empty() && outputs[0] != kNone &&
+  const bool silent = v.schema == nullptr || !v.schema->has_type_and_shape_inference_function();
+  if (silent && !outputs.empty() && outputs[0] != kNone &&
       s.graph->value(outputs[0]).type.kind == TypeInfo::Kind::kUnknown) {
     try {
-      infer_node(*s.graph, s.graph->nodes.back(), ops_);  // our own operators know concrete shapes
+      infer_node(*s.graph, s.graph->nodes.back(), ops_);  // our records know more than the schema
     } catch (const Error&) {
       // wrong shapes are reported when the graph is planned
     }

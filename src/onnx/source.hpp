@@ -58,7 +58,7 @@ class ModelSource {
   std::unordered_map<const onnx::SparseTensorProto*, Tensor> densified;
 };
 
-// Reads the message; checks size and nesting limits. Errors: OT1001 (unreadable), OT1002 (not a
+// Reads the message; checks size and nesting limits. Errors: OT1002 (not a
 // model, or damaged), OT1003 (a limit).
 std::shared_ptr<ModelSource> parse_source(std::string_view bytes, const std::string& base_dir,
                                           const LoadLimits& limits);

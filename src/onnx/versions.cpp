@@ -113,13 +113,14 @@ void set_imports(onnx::ModelProto& head, const Model& m, const Used& used, bool 
   }
   if (imports.empty()) imports[""] = 22;
   if (imports == before && head.opset_import_size() > 0) return;
+  std::set<std::string> named;  // a domain may stand twice in the file
   for (auto& o : *head.mutable_opset_import()) {
-    auto it = imports.find(normal_domain(o.domain()));
-    o.set_version(it->second);
-    imports.erase(it);
-    if (imports.empty()) break;
+    const std::string domain = normal_domain(o.domain());
+    o.set_version(imports.at(domain));
+    named.insert(domain);
   }
   for (const auto& [domain, version] : imports) {
+    if (named.contains(domain)) continue;
     auto* o = head.add_opset_import();
     o->set_domain(domain);
     o->set_version(version);

@@ -37,6 +37,21 @@ const Tensor* GradBuilder::constant(ValueId v) const {
   return d.is_constant() ? &d.constant : nullptr;
 }
 
+namespace {
+// Truth values and positions carry no gradient: their element type is known without any shape.
+void settle_element(Graph& g, const Node& n) {
+  TypeInfo& t = g.value(n.outputs[0]).type;
+  if (!n.domain.empty() || t.kind != TypeInfo::Kind::kUnknown) return;
+  auto is = [&](std::initializer_list<std::string_view> list) {
+    return std::find(list.begin(), list.end(), n.op) != list.end();
+  };
+  if (is({"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Not"}))
+    t = TypeInfo::tensor(DType::kBool);
+  else if (is({"Shape", "Size", "ArgMax", "ArgMin", "NonZero", "SequenceLength"}))
+    t = TypeInfo::tensor(DType::kInt64);
+}
+}  // namespace
+
 std::vector<ValueId> GradBuilder::call_n(std::string_view op, std::vector<ValueId> in, int outputs,
                                          Attrs attrs) {
   Node n;
@@ -64,6 +79,7 @@ std::vector<ValueId> GradBuilder::call_n(std::string_view op, std::vector<ValueI
   Node& added = g_.nodes.back();
   added.name = g_.value_name(outs[0]);
   infer_node(g_, added, table_);
+  settle_element(g_, Node(added));
   return outs;
 }
 

@@ -1,9 +1,9 @@
 // Attention (opset 23 to 25) with masks, caches, grouped queries, windows and softcap; and
 // AttentionGrad(dy, q, k, v, mask, lengths) -> dq, dk, dv, dbias, where k and v include the past.
-#include "ops/attention_detail.hpp"
-
 #include <cmath>
 
+#include "ops/attention_detail.hpp"
+#include "ops/cost_detail.hpp"
 #include "ops/in_float_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -148,6 +148,7 @@ struct Forward {
     Shape pk, pv;
     AttentionShape s = forward_shape_of(
         p, [&](int i) { return p.in(i); }, pk, pv);
+    s.trim = s.causal && !p.has(kLengths) && !p.has(kMask) && !p.wants(3);
     auto plan = std::make_shared<kernels::AttentionPlan<T>>(s, p.pool().threads());
     bool packed = p.in(kQ).shape.size() == 3, past = p.has(kPastK), mask = p.has(kMask),
          lengths = p.has(kLengths);
@@ -198,6 +199,7 @@ struct Backward {
   template <class T>
   static Kernel make(Prepare& p) {
     AttentionShape s = grad_shape_of(p, [&](int i) { return p.in(i); });
+    s.trim = s.causal && !p.has(kGLengths) && !p.has(kGMask) && !p.wants(3);
     auto plan = std::make_shared<kernels::AttentionPlan<T>>(s, p.pool().threads());
     p.workspace = plan->grad_workspace();
     bool mask = p.has(kGMask), lengths = p.has(kGLengths);
@@ -276,8 +278,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
                            {b.x(kQ), k, v, mask ? b.x(kMask) : kNone, lengths,
                             b.has_dy(0) ? b.dy(0) : kNone, b.dy(3)});
   } else if (b.has_dy(0)) {
-    d = b.own_n("AttentionGrad",
-                {b.dy(0), b.x(kQ), k, v, mask ? b.x(kMask) : kNone, lengths},
+    d = b.own_n("AttentionGrad", {b.dy(0), b.x(kQ), k, v, mask ? b.x(kMask) : kNone, lengths},
                 wants_mask ? 4 : 3, a);
     d.resize(4, kNone);
   }
@@ -309,12 +310,29 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
     const Node& node() const { return b.node(); }
     bool has(int i) const { return b.has(i); }
   } ctx{b};
-  std::vector<ValueId> out = attention_gradient(
-      b, grad_shape_of(ctx, type),
-      {b.x(kGQ), b.x(kGK), b.x(kGV), b.has(kGMask) ? b.x(kGMask) : kNone,
-       b.has(kGLengths) ? b.x(kGLengths) : kNone, b.x(kGDy), kNone});
+  std::vector<ValueId> out =
+      attention_gradient(b, grad_shape_of(ctx, type),
+                         {b.x(kGQ), b.x(kGK), b.x(kGV), b.has(kGMask) ? b.x(kGMask) : kNone,
+                          b.has(kGLengths) ? b.x(kGLengths) : kNone, b.x(kGDy), kNone});
   out.resize(std::max<size_t>(3, b.node().outputs.size()));
   return out;
+}
+
+// Multiply-adds over the scores that are looked at, per column of an operand.
+Cost score_cost(const Prepare& p, const AttentionShape& s, double columns) {
+  double part = s.causal && s.queries == s.keys ? 0.5 : 1;
+  return cost_of(
+      p, 2 * part * columns * double(s.batch * s.heads) * double(s.queries) * double(s.keys));
+}
+Cost cost(const Prepare& p) {
+  Shape pk, pv;
+  AttentionShape s = forward_shape_of(
+      p, [&](int i) { return p.in(i); }, pk, pv);
+  return score_cost(p, s, double(s.width + s.value_width));
+}
+Cost grad_cost(const Prepare& p) {
+  AttentionShape s = grad_shape_of(p, [&](int i) { return p.in(i); });
+  return score_cost(p, s, double(3 * s.width + 2 * s.value_width));
 }
 
 }  // namespace
@@ -324,12 +342,14 @@ void register_attention(OpTable& t) {
          .since = 23,
          .shape = shape,
          .impls = {{"blocks", nullptr, float_or_double<Forward>}},
-         .grad = grad});
+         .grad = grad,
+         .cost = cost});
   t.add({.name = "AttentionGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
          .impls = {{"blocks", nullptr, float_or_double<Backward>}},
          .no_grad = "a second derivative of Attention is made from its standard operators",
+         .cost = grad_cost,
          .lower = grad_lower});
 }
 

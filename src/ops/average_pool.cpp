@@ -1,5 +1,6 @@
 // AveragePool, GlobalAveragePool and AveragePoolGrad(dy, shape of x).
 #include "ops/conv_detail.hpp"
+#include "ops/cost_detail.hpp"
 #include "ops/lowering_detail.hpp"
 #include "ops/pool_detail.hpp"
 
@@ -133,13 +134,15 @@ void register_average_pool(OpTable& t) {
            .shape = pool_shape,
            .impls = {{"last", pool_refuses_last, make_average_last},
                      {"ref", nullptr, float_or_double<Average>}},
-           .grad = average_grad});
+           .grad = average_grad,
+           .cost = cost_per_element<1>});
   t.add({.name = "AveragePoolGrad",
          .domain = std::string(kOwnDomain),
          .shape = average_grad_shape,
          .impls = {{"last", pool_refuses_last, make_average_grad_last},
                    {"ref", nullptr, float_or_double<AverageGrad>}},
          .grad = average_grad_grad,
+         .cost = cost_per_element<1>,
          .lower = average_lower});
 }
 

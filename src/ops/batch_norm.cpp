@@ -4,6 +4,7 @@
 #include "ops/batch_norm_detail.hpp"
 #include "ops/batch_norm_kernel_detail.hpp"
 #include "ops/channel_norm_detail.hpp"
+#include "ops/cost_detail.hpp"
 #include "ops/expr_detail.hpp"
 
 namespace onnxtrain::ops {
@@ -357,7 +358,8 @@ void register_batch_norm(OpTable& t) {
                    {"simd", refuses_simd, make_simd},
                    {"ref", nullptr, make}},
          .grad = rule,
-         .in_place = {{0, 0}}});
+         .in_place = {{0, 0}},
+         .cost = cost_per_element<8>});
   t.add({.name = "BatchNormalizationGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
@@ -365,6 +367,7 @@ void register_batch_norm(OpTable& t) {
                    {"simd", refuses_simd, make_simd_grad},
                    {"ref", nullptr, make_grad}},
          .in_place = {{0, 0}, {1, 0}},
+         .cost = cost_per_element<10>,
          .lower = lower});
 }
 

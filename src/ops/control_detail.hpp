@@ -8,9 +8,9 @@
 namespace onnxtrain::ops {
 
 inline constexpr int64_t kMaxTrips = 10'000'000;  // safety.md 5
-// Node::random_stream of a loop whose iterations visit those of another loop from last to first:
-// random operators in its body then draw the numbers of that iteration.
-inline constexpr uint64_t kReversedIterations = 1;
+// Node::random_stream of a node whose bodies repeat those of a forward node, a loop from the last
+// iteration to the first: random operators in them draw the numbers of that iteration again.
+inline constexpr uint64_t kRepeatsForward = 1;
 
 // The body, which must have this many inputs and at least this many outputs.
 const Graph& body_of(const Node& n, std::string_view attr);

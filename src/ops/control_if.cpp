@@ -37,6 +37,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
     GraphPtr else_branch = backward_branch(b, "else_branch", captures.wanted);
     grads = b.call_n("If", {b.x(0)}, int(captures.wanted.size()),
                      {{"then_branch", then_branch}, {"else_branch", else_branch}});
+    b.graph().nodes.back().random_stream = kRepeatsForward;
     for (size_t w = 0; w < grads.size(); ++w)
       b.graph().value(grads[w]).type = b.type(captures.wanted[w]);
   }

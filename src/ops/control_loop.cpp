@@ -30,7 +30,7 @@ void run(ValueCtx& c) {
   size_t scans = body.outputs.size() - 1 - states;
   int64_t trips = c.has(0) ? int_in(c, 0, 0) : -1;
   bool go = !c.has(1) || bool_of(*c.in(1), "the condition of Loop");
-  bool reversed = c.node().random_stream == kReversedIterations;
+  bool reversed = c.node().random_stream == kRepeatsForward;
   std::vector<Value> state;
   for (size_t k = 0; k < states; ++k)
     state.push_back(c.has(int(k) + 2) ? *c.in(int(k) + 2) : Value());
@@ -64,13 +64,20 @@ void run(ValueCtx& c) {
 
 // ---------------------------------------------------------------- gradient
 
-// Where the state at the start of each iteration is kept.
+// How the states at the start of the iterations are kept: stacked, one behind the other in a
+// sequence, as parts of one sequence, or (what ONNX's sequences cannot hold) in a list of our own.
+enum class Keeping { kStacked, kItems, kParts, kList };
+
+struct History {
+  Keeping how = Keeping::kStacked;
+  ValueId all = kNone;
+  ValueId first = kNone, count = kNone;  // parts: per iteration, where its items begin; how many
+};
+
 struct Kept {
-  std::vector<ValueId> history;  // per state: stacked tensor or sequence
-  std::vector<char> is_sequence;
-  std::vector<std::string> at;  // per sequence: the operator that reads it
-  std::vector<ValueId> last;    // per state: its value after the loop
-  ValueId count = kNone;        // number of iterations that ran
+  std::vector<History> history;  // per state
+  std::vector<ValueId> last;     // per state: its value after the loop
+  ValueId count = kNone;         // number of iterations that ran
 };
 
 bool same_shape(const TypeInfo& a, const TypeInfo& b) {
@@ -130,15 +137,17 @@ class StateKeeper {
       if (last == kNone) last = g_.add_value(g_.unique_name("loop_state"), types_[k]);
       kept_.last.push_back(last);
     }
-    kept_.is_sequence.assign(states_, 0);
     for (size_t k = 0; k < states_; ++k) {
-      if (types_[k].concrete()) {
+      History h;
+      h.how = keeping(types_[k]);
+      if (h.how == Keeping::kStacked) {
         TypeInfo all = types_[k];
         all.shape->insert(all.shape->begin(), Dim{});
-        kept_.history.push_back(scan_output(body_->inputs[k + 2], types_[k], all, "loop_states"));
+        h.all = scan_output(body_->inputs[k + 2], types_[k], all, "loop_states");
       } else {
-        kept_.history.push_back(list(k));
+        h.all = list(k, h);
       }
+      kept_.history.push_back(h);
     }
     // the number of iterations that ran: from a scan output of their numbers
     TypeInfo number = TypeInfo::tensor(DType::kInt64, {});
@@ -166,33 +175,58 @@ class StateKeeper {
     return out;
   }
 
-  // One more state of the loop: a sequence that grows by state k in each iteration. What ONNX's
-  // sequences cannot hold (sequences, optionals) goes into a list of our own.
-  ValueId list(size_t k) {
-    bool plain = types_[k].is_tensor() && types_[k].elem != DType::kUndefined;
-    TypeInfo seq = sequence_of(types_[k]);
+  static bool is_plain(const TypeInfo& t) { return t.is_tensor() && t.elem != DType::kUndefined; }
+  static Keeping keeping(const TypeInfo& t) {
+    if (t.concrete()) return Keeping::kStacked;
+    if (is_plain(t)) return Keeping::kItems;
+    bool parts = t.kind == TypeInfo::Kind::kSequence && t.inner && is_plain(*t.inner);
+    return parts ? Keeping::kParts : Keeping::kList;
+  }
+
+  // One more state of the loop: a sequence that grows by state k in each iteration.
+  ValueId list(size_t k, History& h) {
+    const TypeInfo& state = types_[k];
+    TypeInfo seq = h.how == Keeping::kParts ? state : sequence_of(state);
+    ValueId start = empty_list(seq), from = body_->inputs[k + 2];
+    loop().inputs.push_back(start);
+    ValueId held = body_->add_value(body_->unique_name("states"), seq);
+    body_->inputs.push_back(held);
+    const char* append = h.how == Keeping::kItems   ? "SequenceInsert"
+                         : h.how == Keeping::kParts ? "ai.onnxtrain::SequenceJoin"
+                                                    : "ai.onnxtrain::ListAppend";
+    ValueId longer = inner().call(append, {held, from});
+    body_->value(longer).type = seq;
+    body_->outputs.insert(body_->outputs.begin() + long(1 + states_ + lists_), longer);
+    ValueId out = g_.add_value(g_.unique_name("loop_states"), seq);
+    loop().outputs.insert(loop().outputs.begin() + long(states_ + lists_), out);
+    ++lists_;
+    if (h.how == Keeping::kParts) {
+      h.first = lengths(held);
+      h.count = lengths(from);
+    }
+    return out;
+  }
+
+  // The length of a sequence in each iteration.
+  ValueId lengths(ValueId s) {
+    TypeInfo number = TypeInfo::tensor(DType::kInt64, {});
+    TypeInfo all = number;
+    all.shape->push_back(Dim{});
+    return scan_output(inner().call("SequenceLength", {s}), number, all, "loop_lengths");
+  }
+
+  // An empty sequence before the loop.
+  ValueId empty_list(const TypeInfo& seq) {
     Node empty;
     empty.op = "SequenceEmpty";
     empty.version = b_.opset();
-    if (plain) empty.attrs["dtype"] = int64_t(types_[k].elem);
+    if (is_plain(*seq.inner)) empty.attrs["dtype"] = int64_t(seq.inner->elem);
     ValueId start = g_.add_value(g_.unique_name("no_states"), seq);
     empty.outputs = {start};
     empty.name = g_.value_name(start);
     g_.nodes.insert(g_.nodes.begin() + g_.producer_of(any_), std::move(empty));
     g_.renumber();
-    loop().inputs.push_back(start);
-    ValueId held = body_->add_value(body_->unique_name("states"), seq);
-    body_->inputs.push_back(held);
-    ValueId longer = inner().call(plain ? "SequenceInsert" : "ai.onnxtrain::ListAppend",
-                                  {held, body_->inputs[k + 2]});
-    body_->value(longer).type = seq;
-    body_->outputs.insert(body_->outputs.begin() + long(1 + states_ + lists_), longer);
-    ValueId out = g_.add_value(g_.unique_name("loop_states"), seq);
-    loop().outputs.insert(loop().outputs.begin() + long(states_ + lists_), out);
-    kept_.at.push_back(plain ? "SequenceAt" : "ai.onnxtrain::ListAt");
-    kept_.is_sequence[k] = 1;
-    ++lists_;
-    return out;
+    return start;
   }
 
   GradBuilder& b_;
@@ -211,6 +245,28 @@ struct Plan {
   Captures captures;
 };
 
+// The state at the start of iteration i.
+ValueId state_at(BodyBuilder& body, const History& h, ValueId i) {
+  GradBuilder in = body.builder();
+  ValueId all = body.capture(h.all);
+  auto number = [&](ValueId list) {
+    ValueId n = in.call("Gather", {body.capture(list), i});
+    body.graph().value(n).type = TypeInfo::tensor(DType::kInt64, {});
+    return n;
+  };
+  switch (h.how) {
+    case Keeping::kStacked:
+      return in.call("Gather", {all, i});
+    case Keeping::kItems:
+      return in.call("SequenceAt", {all, i});
+    case Keeping::kParts:
+      return in.own("SequencePart", {all, number(h.first), number(h.count)});
+    case Keeping::kList:
+      break;
+  }
+  return in.own("ListAt", {all, i});
+}
+
 GraphPtr backward_body(GradBuilder& b, const Graph& forward, const Plan& p, const Kept& kept) {
   BodyBuilder body(b, forward.name + "_grad");
   ValueId j = body.input("j", TypeInfo::tensor(DType::kInt64, {}));
@@ -223,10 +279,8 @@ GraphPtr backward_body(GradBuilder& b, const Graph& forward, const Plan& p, cons
   ValueId i = in.sub(last, j);
   body.graph().value(i).type = TypeInfo::tensor(DType::kInt64, {});
   std::vector<ValueId> args = {i, cond};
-  size_t lists = 0;
   for (size_t k = 0; k < p.types.size(); ++k) {
-    ValueId all = body.capture(kept.history[k]);
-    args.push_back(in.call(kept.is_sequence[k] ? kept.at[lists++] : "Gather", {all, i}));
+    args.push_back(state_at(body, kept.history[k], i));
     body.graph().value(args.back()).type = p.types[k];
   }
   std::vector<ValueId> outs = body.inline_body(forward, args);
@@ -277,7 +331,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
   size_t count = p.flowing.size() + p.captures.wanted.size();
   if (count == 0) return {};
   std::vector<ValueId> out = b.call_n("Loop", inputs, int(count), {{"body", body}});
-  b.graph().nodes.back().random_stream = kReversedIterations;
+  b.graph().nodes.back().random_stream = kRepeatsForward;
   std::vector<ValueId> result(size_t(b.inputs()), kNone);
   for (size_t s = 0; s < p.flowing.size(); ++s) {
     size_t k = p.flowing[s];
@@ -312,7 +366,7 @@ void run_at(ValueCtx& c) {
 void register_control_loop(OpTable& t) {
   t.add({.name = "Loop", .run_values = run, .grad = grad});
   constexpr const char* kWhy =
-      "second derivatives through a loop whose state is a sequence are not written";
+      "second derivatives through a loop whose state is an optional value are not written";
   t.add({.name = "ListAppend",
          .domain = std::string(kOwnDomain),
          .run_values = run_append,

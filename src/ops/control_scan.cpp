@@ -66,7 +66,7 @@ void sweep(ValueCtx& c, const Form& f, const std::vector<Tensor>& xs,
            const std::vector<int64_t>& axes, int64_t count, Sweep& s) {
   if (count > kMaxTrips)
     model_error("OT1402", cat("Scan runs for more than ", kMaxTrips, " iterations"));
-  bool reversed = c.node().random_stream == kReversedIterations;
+  bool reversed = c.node().random_stream == kRepeatsForward;
   s.collected.assign(f.scan_outputs, {});
   for (int64_t i = 0; i < count; ++i) {
     std::vector<Value> in;
@@ -317,7 +317,7 @@ class BackwardScan {
                                           {"scan_input_directions", in_backwards_},
                                           {"scan_output_axes", out_axes_},
                                           {"scan_output_directions", out_backwards_}});
-    b_.graph().nodes.back().random_stream = kReversedIterations;
+    b_.graph().nodes.back().random_stream = kRepeatsForward;
     size_t at = 0;
     auto take = [&](ValueId like) {
       b_.graph().value(out[at]).type = b_.type(like);

@@ -1,7 +1,6 @@
 // Conv, and the two operators of its gradient: ConvGradX(dy, w, shape of x), ConvGradW(dy, x, shape
 // of w).
-#include "ops/conv_detail.hpp"
-#include "ops/in_float_detail.hpp"
+#include "ops/conv_kernels_detail.hpp"
 #include "ops/lowering_detail.hpp"
 #include "ops/window_detail.hpp"
 
@@ -23,23 +22,9 @@ void conv_shape(ShapeCtx& c) {
 ConvShape problem(const Prepare& p) {
   return conv_shape_of(p.node(), channels_first(p.node(), p.in(0).shape), p.in(1).shape);
 }
-ConvOperands operands(const Prepare& p) {
-  return {.x = 0, .w = 1, .dy = -1, .bias = p.has(2) ? 2 : -1};
+ConvProblem forward(const Prepare& p) {
+  return {problem(p), ConvKind::kForward, {.x = 0, .w = 1, .dy = -1, .bias = p.has(2) ? 2 : -1}};
 }
-
-std::string refuses(const Prepare& p) { return conv_onednn_refuses(p, problem(p)); }
-Kernel make_float(Prepare& p) {
-  return conv_onednn(p, problem(p), ConvKind::kForward, operands(p));
-}
-Kernel make_onednn(Prepare& p) {
-  return is_16bit_float(p.in(0).dtype) ? in_float(p, make_float) : make_float(p);
-}
-struct ConvRef {
-  template <class T>
-  static Kernel make(Prepare& p) {
-    return conv_by_definition<T>(p, problem(p), ConvKind::kForward, operands(p));
-  }
-};
 
 std::vector<ValueId> conv_grad(GradBuilder& b) {
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
@@ -76,35 +61,12 @@ ConvShape problem_x(const Prepare& p) {
 ConvShape problem_w(const Prepare& p) {
   return conv_shape_of(p.node(), channels_first(p.node(), p.in(1).shape), p.out(0).shape);
 }
-constexpr ConvOperands kGradXOperands{.x = -1, .w = 1, .dy = 0, .bias = -1};
-constexpr ConvOperands kGradWOperands{.x = 1, .w = -1, .dy = 0, .bias = -1};
-
-std::string refuses_x(const Prepare& p) { return conv_onednn_refuses(p, problem_x(p)); }
-std::string refuses_w(const Prepare& p) { return conv_onednn_refuses(p, problem_w(p)); }
-Kernel make_float_x(Prepare& p) {
-  return conv_onednn(p, problem_x(p), ConvKind::kGradX, kGradXOperands);
+ConvProblem backward_x(const Prepare& p) {
+  return {problem_x(p), ConvKind::kGradX, {.x = -1, .w = 1, .dy = 0, .bias = -1}};
 }
-Kernel make_float_w(Prepare& p) {
-  return conv_onednn(p, problem_w(p), ConvKind::kGradW, kGradWOperands);
+ConvProblem backward_w(const Prepare& p) {
+  return {problem_w(p), ConvKind::kGradW, {.x = 1, .w = -1, .dy = 0, .bias = -1}};
 }
-Kernel make_onednn_x(Prepare& p) {
-  return is_16bit_float(p.in(0).dtype) ? in_float(p, make_float_x) : make_float_x(p);
-}
-Kernel make_onednn_w(Prepare& p) {
-  return is_16bit_float(p.in(0).dtype) ? in_float(p, make_float_w) : make_float_w(p);
-}
-struct GradXRef {
-  template <class T>
-  static Kernel make(Prepare& p) {
-    return conv_by_definition<T>(p, problem_x(p), ConvKind::kGradX, kGradXOperands);
-  }
-};
-struct GradWRef {
-  template <class T>
-  static Kernel make(Prepare& p) {
-    return conv_by_definition<T>(p, problem_w(p), ConvKind::kGradW, kGradWOperands);
-  }
-};
 
 // dx is linear in dy and in w: its gradients are the convolution and ConvGradW again.
 std::vector<ValueId> grad_x_grad(GradBuilder& b) {
@@ -179,14 +141,9 @@ std::vector<ValueId> grad_w_lower(GradBuilder& b) {
   return {crop(b, dw, w.kernel)};
 }
 
-Cost conv_cost(const Prepare& p) {
-  ConvShape s = problem(p);
-  double flops = 2.0 * double(s.batch * s.out_channels) * double(s.window.out_size()) *
-                 double(s.in_per_group()) * double(s.window.taps());
-  double bytes =
-      double(p.in(0).size() + p.in(1).size() + p.out(0).size()) * double(dtype_size(p.in(0).dtype));
-  return {flops, bytes};
-}
+Cost cost(const Prepare& p) { return conv_cost(p, problem(p)); }
+Cost cost_x(const Prepare& p) { return conv_cost(p, problem_x(p)); }
+Cost cost_w(const Prepare& p) { return conv_cost(p, problem_w(p)); }
 
 }  // namespace
 
@@ -199,23 +156,23 @@ void register_conv(OpTable& t) {
                     {.in = {0, 1}, .out = {}, .gains = true, .applies = conv_channels_last});
   t.add({.name = "Conv",
          .shape = conv_shape,
-         .impls = {{"onednn", refuses, make_onednn}, {"ref", nullptr, float_or_double<ConvRef>}},
+         .impls = ConvKernels<forward>::all(),
          .grad = conv_grad,
-         .cost = conv_cost});
-  t.add(
-      {.name = "ConvGradX",
-       .domain = std::string(kOwnDomain),
-       .shape = grad_x_shape,
-       .impls = {{"onednn", refuses_x, make_onednn_x}, {"ref", nullptr, float_or_double<GradXRef>}},
-       .grad = grad_x_grad,
-       .lower = grad_x_lower});
-  t.add(
-      {.name = "ConvGradW",
-       .domain = std::string(kOwnDomain),
-       .shape = grad_w_shape,
-       .impls = {{"onednn", refuses_w, make_onednn_w}, {"ref", nullptr, float_or_double<GradWRef>}},
-       .grad = grad_w_grad,
-       .lower = grad_w_lower});
+         .cost = cost});
+  t.add({.name = "ConvGradX",
+         .domain = std::string(kOwnDomain),
+         .shape = grad_x_shape,
+         .impls = ConvKernels<backward_x>::all(),
+         .grad = grad_x_grad,
+         .cost = cost_x,
+         .lower = grad_x_lower});
+  t.add({.name = "ConvGradW",
+         .domain = std::string(kOwnDomain),
+         .shape = grad_w_shape,
+         .impls = ConvKernels<backward_w>::all(),
+         .grad = grad_w_grad,
+         .cost = cost_w,
+         .lower = grad_w_lower});
 }
 
 }  // namespace onnxtrain::ops

@@ -1,6 +1,5 @@
 // ConvTranspose: the gradient of a convolution with respect to its input, used forwards.
-#include "ops/conv_detail.hpp"
-#include "ops/in_float_detail.hpp"
+#include "ops/conv_kernels_detail.hpp"
 #include "ops/lowering_detail.hpp"
 #include "ops/window_detail.hpp"
 
@@ -87,20 +86,11 @@ void shape(ShapeCtx& c) {
 ConvShape problem(const Prepare& p) {
   return problem_of(p.node(), channels_first(p.node(), p.in(0).shape), p.in(1).shape);
 }
-ConvOperands operands(const Prepare& p) {
-  return {.x = -1, .w = 1, .dy = 0, .bias = p.has(2) ? 2 : -1};
+ConvProblem transposed(const Prepare& p) {
+  return {problem(p), ConvKind::kGradX, {.x = -1, .w = 1, .dy = 0, .bias = p.has(2) ? 2 : -1}};
 }
-std::string refuses(const Prepare& p) { return conv_onednn_refuses(p, problem(p)); }
-Kernel make_float(Prepare& p) { return conv_onednn(p, problem(p), ConvKind::kGradX, operands(p)); }
-Kernel make_onednn(Prepare& p) {
-  return is_16bit_float(p.in(0).dtype) ? in_float(p, make_float) : make_float(p);
-}
-struct Ref {
-  template <class T>
-  static Kernel make(Prepare& p) {
-    return conv_by_definition<T>(p, problem(p), ConvKind::kGradX, operands(p));
-  }
-};
+
+Cost cost(const Prepare& p) { return conv_cost(p, problem(p)); }
 
 // Columns of y that no window reaches carry no gradient and would make the convolution back one
 // longer: they are cut off. Known shapes say how many there are.
@@ -149,8 +139,9 @@ void register_conv_transpose(OpTable& t) {
                     {.in = {0}, .out = {0}, .gains = true, .applies = conv_channels_last});
   t.add({.name = "ConvTranspose",
          .shape = shape,
-         .impls = {{"onednn", refuses, make_onednn}, {"ref", nullptr, float_or_double<Ref>}},
-         .grad = grad});
+         .impls = ConvKernels<transposed>::all(),
+         .grad = grad,
+         .cost = cost});
 }
 
 }  // namespace onnxtrain::ops

@@ -280,6 +280,34 @@ struct MakeStft {
   }
 };
 
+// Where the samples of each frame lie in the signal.
+std::vector<int64_t> frame_places(const Stft& s, int64_t in) {
+  std::vector<int64_t> at;
+  for (int64_t f = 0; f < s.frames; ++f)
+    for (int64_t i = 0; i < in; ++i) at.push_back(f * s.step + i);
+  return at;
+}
+
+// Adds frames [batch, frames, in, width] where they overlap: [batch, covered, width].
+ValueId overlapped(GradBuilder& b, const Stft& s, ValueId frames, int64_t in, int64_t covered) {
+  if (b.opset() >= 18) {
+    ValueId columns = b.call("Reshape", {b.transpose(frames, {0, 3, 2, 1}),
+                                         b.constant_ints({s.batch, s.width * in, s.frames})});
+    columns = b.call("Col2Im", {columns, b.constant_ints({covered}), b.constant_ints({in})},
+                     {{"strides", std::vector<int64_t>{s.step}}});
+    return b.transpose(columns, {0, 2, 1});
+  }
+  // files of opset 17 have no Col2Im
+  ValueId rows = b.call("Reshape", {b.transpose(frames, {1, 2, 0, 3}),
+                                    b.constant_ints({s.frames * in, s.batch, s.width})});
+  ValueId zeros = b.call("Expand", {b.scalar(0, frames),
+                                    b.constant_ints({covered, s.batch, s.width})});
+  ValueId index = b.tensor(
+      Tensor::vector<int64_t>(frame_places(s, in)).reshaped({s.frames * in, 1}));
+  ValueId sum = b.call("ScatterND", {zeros, index, rows}, {{"reduction", std::string("add")}});
+  return b.transpose(sum, {1, 0, 2});
+}
+
 // Back through the transform, the window and the overlapping frames.
 std::vector<ValueId> stft_grad(GradBuilder& b) {
   Known k{b};
@@ -300,17 +328,11 @@ std::vector<ValueId> stft_grad(GradBuilder& b) {
   }
   if (b.wants(0)) {
     int64_t covered = (s.frames - 1) * s.step + t.in;
-    dx = b.call("Reshape", {b.transpose(dx, {0, 3, 2, 1}),
-                            b.constant_ints({s.batch, s.width * t.in, s.frames})});
-    dx = b.call("Col2Im", {dx, b.constant_ints({covered}), b.constant_ints({t.in})},
-                {{"strides", std::vector<int64_t>{s.step}}});
-    g[0] = fit(b, b.transpose(dx, {0, 2, 1}), 1, covered, s.samples);
+    g[0] = fit(b, overlapped(b, s, dx, t.in, covered), 1, covered, s.samples);
   }
   if (b.has(2) && b.wants(2)) {
-    std::vector<int64_t> at;
-    for (int64_t f = 0; f < s.frames; ++f)
-      for (int64_t i = 0; i < t.in; ++i) at.push_back(f * s.step + i);
-    ValueId index = b.tensor(Tensor::vector<int64_t>(at).reshaped({s.frames, t.in}));
+    ValueId index = b.tensor(
+        Tensor::vector<int64_t>(frame_places(s, t.in)).reshaped({s.frames, t.in}));
     ValueId cut = b.call("Gather", {b.x(0), index}, {{"axis", int64_t(1)}});
     g[2] = fit(b, b.reduce_sum(b.mul(frames, cut), {0, 1, 3}, false), 0, t.in, s.window);
   }

@@ -5,6 +5,7 @@
 
 #include "kernels/simd/gemm.hpp"
 #include "op/grad_builder.hpp"
+#include "ops/cost_detail.hpp"
 #include "ops/einsum_detail.hpp"
 #include "ops/strided_copy_detail.hpp"
 
@@ -256,13 +257,24 @@ std::vector<ValueId> rule(GradBuilder& b) {
   return g;
 }
 
+// One product per operand for every combination of labels.
+Cost cost(const Prepare& p) {
+  std::vector<Shape> shapes;
+  for (int i = 0; i < p.inputs(); ++i) shapes.push_back(p.in(i).shape);
+  EinsumPlan plan(EinsumTerms(p.node().s("equation", ""), shapes.size()), shapes);
+  double flops = double(shapes.size());
+  for (int64_t d : plan.dims) flops *= double(d);
+  return cost_of(p, flops);
+}
+
 }  // namespace
 
 void register_einsum(OpTable& t) {
   t.add({.name = "Einsum",
          .shape = shape,
          .impls = {{"simd", refuses, make_simd}, {"ref", nullptr, make_ref}},
-         .grad = rule});
+         .grad = rule,
+         .cost = cost});
 }
 
 }  // namespace onnxtrain::ops

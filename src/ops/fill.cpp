@@ -48,6 +48,7 @@ std::vector<ValueId> fill_lower(GradBuilder& b) {
     item.inputs = body->inputs;
     GradBuilder inner(*body, b.table(), item, {}, b.opset());
     body->outputs = fill_lower(inner);
+    body->value(body->outputs[0]).type = TypeInfo::tensor(inner.dtype(body->inputs[0]));
     return {b.call("SequenceMap", {b.x(0)}, {{"body", GraphPtr(body)}})};
   }
   Tensor one = dispatch<float, double, Half, BFloat16, int64_t, int32_t>(

@@ -2,6 +2,7 @@
 // in one pass over memory; FusedBatchNormGrad: all of it backwards in two. Made by the pass
 // fuse_norm after differentiation; never written to files.
 #include "ops/channel_norm_detail.hpp"
+#include "ops/cost_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -54,6 +55,18 @@ Kernel make_grad(Prepare& p) {
   return channel_norm_grad_kernel(p, c);
 }
 
+// The statistics need all of x before it is read again; the sums of the gradient all of dy and x.
+Cost cost(const Prepare& p) {
+  Cost c = cost_per_element<8>(p);
+  c.bytes += double(p.in(0).size()) * double(sizeof(float));
+  return c;
+}
+Cost cost_grad(const Prepare& p) {
+  Cost c = cost_per_element<10>(p);
+  c.bytes += 2.0 * double(p.in(1).size()) * double(sizeof(float));
+  return c;
+}
+
 }  // namespace
 
 void register_fused_batch_norm(OpTable& t) {
@@ -62,13 +75,15 @@ void register_fused_batch_norm(OpTable& t) {
          .shape = shape,
          .impls = {{"simd", refuses, make}},
          .no_grad = "it is made after differentiation",
-         .in_place = {{0, 0}, {5, 0}}});
+         .in_place = {{0, 0}, {5, 0}},
+         .cost = cost});
   t.add({.name = "FusedBatchNormGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
          .impls = {{"simd", grad_refuses, make_grad}},
          .no_grad = "it is made after differentiation",
-         .in_place = {{0, 0}, {0, 3}, {1, 0}}});
+         .in_place = {{0, 0}, {0, 3}, {1, 0}},
+         .cost = cost_grad});
 }
 
 }  // namespace onnxtrain::ops

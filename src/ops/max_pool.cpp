@@ -1,5 +1,6 @@
 // MaxPool with its Indices, GlobalMaxPool, and MaxPoolGrad(dy, x): the gradient goes to the first
 // largest element of each window, as in PyTorch.
+#include "ops/cost_detail.hpp"
 #include "ops/lowering_detail.hpp"
 #include "ops/pool_detail.hpp"
 
@@ -100,17 +101,20 @@ void register_max_pool(OpTable& t) {
   t.add({.name = "MaxPool",
          .shape = max_pool_shape,
          .impls = {{"last", pool_refuses_last, make_max_last}, {"ref", nullptr, make_max_pool}},
-         .grad = max_pool_grad});
+         .grad = max_pool_grad,
+         .cost = cost_per_element<1>});
   t.add({.name = "GlobalMaxPool",
          .shape = pool_shape,
          .impls = {{"last", pool_refuses_last, make_max_last}, {"ref", nullptr, make_max_pool}},
-         .grad = max_pool_grad});
+         .grad = max_pool_grad,
+         .cost = cost_per_element<1>});
   t.add({.name = "MaxPoolGrad",
          .domain = std::string(kOwnDomain),
          .shape = pool_grad_shape,
          .impls = {{"last", pool_refuses_last, make_max_grad_last},
                    {"ref", nullptr, float_or_double<MaxGrad>}},
          .grad = max_grad_grad,
+         .cost = cost_per_element<1>,
          .lower = grad_lower});
 }
 

@@ -91,6 +91,72 @@ int64_t write_scores(Post p, const float* scores, int64_t n, int add_second, flo
   return 2;
 }
 
+ValueId feature_rows(GradBuilder& b, int64_t features) {
+  return b.call("Reshape", {b.x(0), b.constant_ints({-1, features})});
+}
+
+ValueId float_table(GradBuilder& b, const std::vector<float>& v, int64_t columns, DType type) {
+  Shape shape = {int64_t(v.size()) / columns, columns};
+  if (type != DType::kDouble) return b.tensor(Tensor::vector<float>(v).reshaped(shape));
+  return b.tensor(Tensor::vector<double>(std::vector<double>(v.begin(), v.end())).reshaped(shape));
+}
+
+ValueId to_float(GradBuilder& b, ValueId v) {
+  return b.dtype(v) == DType::kFloat ? v : b.call("Cast", {v}, {{"to", int64_t(DType::kFloat)}});
+}
+
+namespace {
+
+ValueId probit_form(GradBuilder& b, ValueId v) {
+  auto num = [&](double n) { return b.scalar(n, v); };
+  ValueId x = b.sub(b.mul(v, num(2)), num(1));
+  ValueId sign = b.call("Where", {b.call("Less", {x, num(0)}), num(-1), num(1)});
+  ValueId in = b.mul(b.sub(num(1), x), b.add(num(1), x));
+  ValueId zero = b.call("Equal", {in, num(0)});
+  ValueId log = b.call("Log", {b.call("Where", {zero, num(0.5), in})});
+  ValueId p = b.add(b.mul(log, num(0.5)), num(2 / (3.14159265358979 * 0.147)));
+  ValueId root = b.call("Sqrt", {b.sub(b.mul(p, p), b.mul(log, num(1 / 0.147)))});
+  ValueId y = b.mul(b.mul(sign, num(1.41421356)), b.call("Sqrt", {b.sub(root, p)}));
+  return b.call("Where", {zero, num(0), y});
+}
+
+// Zeros stay where they are.
+ValueId softmax_zero_form(GradBuilder& b, ValueId s) {
+  ValueId top = b.own("Detach", {b.call_n("TopK", {s, b.constant_ints({1})}, 2)[0]});
+  ValueId zero = b.call("LessOrEqual", {b.call("Abs", {s}), b.scalar(1e-7, s)});
+  ValueId e = b.call("Where",
+                     {zero, b.mul(s, b.call("Exp", {b.neg(top)})), b.call("Exp", {b.sub(s, top)})});
+  return b.div(e, b.reduce_sum(e, {1}));
+}
+
+}  // namespace
+
+ValueId post_form(GradBuilder& b, Post p, ValueId scores) {
+  switch (p) {
+    case Post::kSoftmax:
+      return b.call("Softmax", {scores}, {{"axis", int64_t(1)}});
+    case Post::kSoftmaxZero:
+      return softmax_zero_form(b, scores);
+    case Post::kLogistic:
+      return b.call("Sigmoid", {scores});
+    case Post::kProbit:
+      return probit_form(b, scores);
+    case Post::kNone:
+      break;
+  }
+  return scores;
+}
+
+std::vector<ValueId> with_label(GradBuilder& b, ValueId scores) {
+  const Node& n = b.node();
+  if (n.outputs.empty() || n.outputs[0] == kNone) return {kNone, scores};
+  Node label = n;
+  label.outputs.clear();
+  ValueId made = b.graph().add_node(std::move(label), 1)[0];
+  b.graph().value(made).type = b.type(n.outputs[0]);
+  return {made, scores};
+}
+
 Labels labels_of(const Node& n, const char* ints, const char* strings) {
   Labels l;
   l.ints = n.ints(ints);

@@ -30,6 +30,16 @@ void apply_post(Post p, float* scores, int64_t n);
 // then transformed. Returns the number of scores written to `out` (room for max(n, 2)).
 int64_t write_scores(Post p, const float* scores, int64_t n, int add_second, float* out);
 
+// ---------------------------------------------------------------- in standard operators
+// x as [rows, features].
+ValueId feature_rows(GradBuilder& b, int64_t features);
+// Floats as a constant of this type, rows of `columns`.
+ValueId float_table(GradBuilder& b, const std::vector<float>& v, int64_t columns, DType type);
+ValueId post_form(GradBuilder& b, Post p, ValueId scores);
+ValueId to_float(GradBuilder& b, ValueId v);
+// The outputs of a classifier: its label, which has no derivative, by the operator itself.
+std::vector<ValueId> with_label(GradBuilder& b, ValueId scores);
+
 // Class labels: integers or strings.
 struct Labels {
   std::vector<int64_t> ints;

@@ -71,28 +71,19 @@ Kernel make_regressor(Prepare& p) {
   });
 }
 
-std::vector<ValueId> regressor_grad(GradBuilder& b) {
-  ValueId dy = b.dy();
-  switch (post_of(b.node())) {
-    case Post::kNone:
-      break;
-    case Post::kLogistic:
-      dy = b.mul(dy, b.mul(b.y(), b.sub(b.scalar(1, DType::kFloat), b.y())));
-      break;
-    case Post::kSoftmax: {
-      ValueId inner = b.reduce_sum(b.mul(dy, b.y()), {1});
-      dy = b.mul(b.y(), b.sub(dy, inner));
-      break;
-    }
-    default:
-      model_error("OT1206", cat("the gradient of LinearRegressor with post_transform ",
-                                b.node().s("post_transform", ""), " is not written"));
-  }
-  int64_t targets = b.node().i("targets", 1);
-  std::vector<float> w = b.node().floats("coefficients");
-  Tensor weights = Tensor::vector<float>(w).reshaped({targets, int64_t(w.size()) / targets});
-  ValueId dx = b.call("MatMul", {dy, b.tensor(weights)});
-  return {b.reshape_like(b.cast_like(dx, b.x(0)), b.x(0))};
+// Scores in standard operators, [rows, targets].
+ValueId scores_form(GradBuilder& b, int64_t targets) {
+  std::vector<float> w = b.node().floats("coefficients"), bias = b.node().floats("intercepts");
+  DType type = b.dtype(b.x(0));
+  int64_t features = int64_t(w.size()) / targets;
+  ValueId weights = b.transpose(float_table(b, w, features, type), {1, 0});
+  ValueId y = b.call("MatMul", {feature_rows(b, features), weights});
+  return bias.empty() ? y : b.add(y, float_table(b, bias, targets, type));
+}
+
+std::vector<ValueId> regressor_form(GradBuilder& b) {
+  ValueId y = scores_form(b, b.node().i("targets", 1));
+  return {to_float(b, post_form(b, post_of(b.node()), y))};
 }
 
 struct Classes {
@@ -124,9 +115,10 @@ Kernel make_classifier(Prepare& p) {
   Classes c = classes_of(p.node(), l);
   Post post = post_of(p.node());
   p.workspace = size_t(l.x.rows * c.columns) * sizeof(float);
+  const bool has_scores = p.wants(1);
   return dispatch_number(p.in(0).dtype, "LinearClassifier", [&]<class T>() -> Kernel {
     return [=](const Run& r) {
-      float* scores = r.outputs[1] ? r.out<float>(1) : static_cast<float*>(r.workspace);
+      float* scores = has_scores ? r.out<float>(1) : static_cast<float*>(r.workspace);
       parallel_for(*r.pool, l.x.rows, grain_of(l), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           float* s = scores + i * c.columns;
@@ -154,6 +146,22 @@ Kernel make_classifier(Prepare& p) {
   });
 }
 
+std::vector<ValueId> classifier_form(GradBuilder& b) {
+  const Node& n = b.node();
+  int64_t bias = int64_t(n.floats("intercepts").size()),
+          weights = int64_t(n.floats("coefficients").size());
+  if (bias == 0) {  // then the width of the input says how many rows of coefficients there are
+    const TypeInfo& t = b.type(b.x(0));
+    bool known = b.need_rank(b.x(0)) > 0 && t.shape->back().value > 0;
+    if (!known) model_error("OT1205", cat("the gradient of ", n.label(), " needs its features"));
+    bias = weights / t.shape->back().value;
+  }
+  ValueId y = scores_form(b, bias);
+  if (bias == 1 && labels_of(n, "classlabels_ints", "classlabels_strings").count() == 2)
+    y = b.call("Concat", {b.neg(y), y}, {{"axis", int64_t(1)}});
+  return with_label(b, to_float(b, post_form(b, post_of(n), y)));
+}
+
 }  // namespace
 
 void register_ml_linear(OpTable& t) {
@@ -161,13 +169,12 @@ void register_ml_linear(OpTable& t) {
          .domain = kMl,
          .shape = regressor_shape,
          .impls = {{"ref", nullptr, make_regressor}},
-         .grad = regressor_grad});
+         .lower = regressor_form});
   t.add({.name = "LinearClassifier",
          .domain = kMl,
          .shape = classifier_shape,
          .impls = {{"ref", nullptr, make_classifier}},
-         .no_grad =
-             "it chooses a class; train on LinearRegressor or on the operators it was made from"});
+         .lower = classifier_form});
 }
 
 }  // namespace onnxtrain::ops

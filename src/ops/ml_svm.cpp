@@ -3,110 +3,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "ops/ml_detail.hpp"
+#include "ops/ml_svm_detail.hpp"
 
 namespace onnxtrain::ops {
 
 namespace {
-
-enum class KernelType { kLinear, kPoly, kRbf, kSigmoid };
-
-struct Svm {
-  Rows x;
-  KernelType kernel = KernelType::kLinear;
-  float gamma = 0, coef0 = 0, degree = 0;
-  std::vector<float> coefficients, vectors, rho, prob_a, prob_b;
-  std::vector<int64_t> per_class, starts;
-  int64_t supports = 0, classes = 1;
-  Labels labels;
-  Post post = Post::kNone;
-  bool one_class = false, all_positive = false;
-};
-
-[[noreturn]] void bad(const std::string& what) { model_error("OT1161", what); }
-
-Svm common(const Node& n, const TensorType& x) {
-  check_number(x.dtype, n.op.c_str());
-  Svm s;
-  s.x = rows_of(x.shape, n.op.c_str());
-  std::string k = n.s("kernel_type", "LINEAR");
-  if (k == "LINEAR")
-    s.kernel = KernelType::kLinear;
-  else if (k == "POLY")
-    s.kernel = KernelType::kPoly;
-  else if (k == "RBF")
-    s.kernel = KernelType::kRbf;
-  else if (k == "SIGMOID")
-    s.kernel = KernelType::kSigmoid;
-  else
-    bad(cat("kernel_type '", k, "' is unknown"));
-  std::vector<float> params = n.floats("kernel_params");
-  if (!params.empty()) {
-    if (params.size() < 3) bad(cat("kernel_params has ", params.size(), " entries, expected 3"));
-    s.gamma = params[0];
-    s.coef0 = params[1];
-    s.degree = params[2];
-  }
-  s.coefficients = n.floats("coefficients");
-  s.vectors = n.floats("support_vectors");
-  s.rho = n.floats("rho");
-  s.post = post_of(n);
-  if (s.coefficients.empty() || s.rho.empty()) bad("coefficients or rho are missing");
-  s.all_positive = *std::min_element(s.coefficients.begin(), s.coefficients.end()) >= 0;
-  return s;
-}
-
-void check_vectors(const Svm& s) {
-  if (s.supports > 0 && (int64_t(s.vectors.size()) % s.supports ||
-                         int64_t(s.vectors.size()) / s.supports != s.x.features))
-    bad(cat(s.vectors.size(), " numbers in support_vectors do not make ", s.supports,
-            " vectors of ", s.x.features));
-}
-
-Svm regressor_of(const Node& n, const TensorType& x) {
-  Svm s = common(n, x);
-  s.supports = n.i("n_supports", 0);
-  s.one_class = n.i("one_class", 0) != 0;
-  if (s.supports < 0) bad("n_supports is negative");
-  check_vectors(s);
-  if (s.supports == 0) s.kernel = KernelType::kLinear;
-  int64_t need = s.supports > 0 ? s.supports : s.x.features;
-  if (int64_t(s.coefficients.size()) < need)
-    bad(cat(s.coefficients.size(), " coefficients, expected ", need));
-  return s;
-}
-
-Svm classifier_of(const Node& n, const TensorType& x) {
-  Svm s = common(n, x);
-  s.labels = labels_of(n, "classlabels_ints", "classlabels_strings");
-  s.classes = std::max<int64_t>(1, s.labels.count());
-  s.per_class = n.ints("vectors_per_class");
-  for (int64_t v : s.per_class) {
-    if (v < 0 || v > (int64_t(1) << 40)) bad(cat("vectors_per_class has ", v));
-    s.starts.push_back(s.supports);
-    s.supports += v;
-  }
-  check_vectors(s);
-  s.prob_a = n.floats("prob_a");
-  s.prob_b = n.floats("prob_b");
-  if (s.supports == 0) {
-    s.kernel = KernelType::kLinear;
-    if (int64_t(s.coefficients.size()) != s.classes * s.x.features)
-      bad(cat(s.coefficients.size(), " coefficients for ", s.classes, " classes and ", s.x.features,
-              " features"));
-    return s;
-  }
-  int64_t pairs = s.classes * (s.classes - 1) / 2;
-  if (int64_t(s.per_class.size()) != s.classes)
-    bad("vectors_per_class has not one entry per class");
-  if (int64_t(s.coefficients.size()) != (s.classes - 1) * s.supports)
-    bad(cat(s.coefficients.size(), " coefficients for ", s.classes, " classes and ", s.supports,
-            " support vectors"));
-  if (int64_t(s.rho.size()) < pairs) bad(cat(s.rho.size(), " entries in rho, expected ", pairs));
-  if (!s.prob_a.empty() && (int64_t(s.prob_a.size()) < pairs || int64_t(s.prob_b.size()) < pairs))
-    bad("prob_a and prob_b have not one entry per pair of classes");
-  return s;
-}
 
 template <class T>
 float kernel_dot(const Svm& s, const T* x, const float* v) {
@@ -126,12 +27,12 @@ float kernel_dot(const Svm& s, const T* x, const float* v) {
 }
 
 void regressor_shape(ShapeCtx& c) {
-  Svm s = regressor_of(c.node(), c.in(0));
+  Svm s = svm_regressor_of(c.node(), c.in(0));
   c.set(0, DType::kFloat, {s.x.rows, 1});
 }
 
 Kernel make_regressor(Prepare& p) {
-  Svm s = regressor_of(p.node(), p.in(0));
+  Svm s = svm_regressor_of(p.node(), p.in(0));
   return dispatch_number(p.in(0).dtype, "SVMRegressor", [&]<class T>() -> Kernel {
     return [=](const Run& r) {
       parallel_for(*r.pool, s.x.rows, 16, [&](int64_t begin, int64_t end) {
@@ -190,19 +91,10 @@ void couple(int64_t k, const std::vector<float>& r, float* p) {
   }
 }
 
-int64_t score_count(const Svm& s) {
-  if (s.supports == 0 || !s.prob_a.empty()) return s.classes;
-  return s.classes * (s.classes - 1) / 2;
-}
-int64_t columns_of(const Svm& s) {
-  int64_t n = score_count(s);
-  return n == 1 && s.rho.size() == 1 && s.labels.count() == 2 && s.post != Post::kProbit ? 2 : n;
-}
-
 void classifier_shape(ShapeCtx& c) {
-  Svm s = classifier_of(c.node(), c.in(0));
+  Svm s = svm_classifier_of(c.node(), c.in(0));
   c.set(0, s.labels.dtype(), {s.x.rows});
-  c.set(1, DType::kFloat, {s.x.rows, columns_of(s)});
+  c.set(1, DType::kFloat, {s.x.rows, svm_columns(s)});
 }
 
 // Scores of one row; returns the class with the most votes (or the best score) and its weight.
@@ -249,8 +141,9 @@ std::pair<int64_t, float> classify(const Svm& s, const T* x, std::vector<float>&
 }
 
 Kernel make_classifier(Prepare& p) {
-  Svm s = classifier_of(p.node(), p.in(0));
-  int64_t columns = columns_of(s);
+  Svm s = svm_classifier_of(p.node(), p.in(0));
+  int64_t columns = svm_columns(s);
+  const bool has_scores = p.wants(1);
   return dispatch_number(p.in(0).dtype, "SVMClassifier", [&]<class T>() -> Kernel {
     return [=](const Run& r) {
       parallel_for(*r.pool, s.x.rows, 16, [&](int64_t begin, int64_t end) {
@@ -269,7 +162,7 @@ Kernel make_classifier(Prepare& p) {
           write_label(s.labels, r.outputs[0], i, cls);
           out.assign(scores.size() + 1, 0.f);
           write_scores(s.post, scores.data(), int64_t(scores.size()), second, out.data());
-          if (r.outputs[1]) std::copy_n(out.data(), columns, r.out<float>(1) + i * columns);
+          if (has_scores) std::copy_n(out.data(), columns, r.out<float>(1) + i * columns);
         }
       });
     };
@@ -279,17 +172,16 @@ Kernel make_classifier(Prepare& p) {
 }  // namespace
 
 void register_ml_svm(OpTable& t) {
-  constexpr const char* kWhy = "a trained support vector machine is not differentiated";
   t.add({.name = "SVMRegressor",
          .domain = kMl,
          .shape = regressor_shape,
          .impls = {{"ref", nullptr, make_regressor}},
-         .no_grad = kWhy});
+         .lower = svm_regressor_form});
   t.add({.name = "SVMClassifier",
          .domain = kMl,
          .shape = classifier_shape,
          .impls = {{"ref", nullptr, make_classifier}},
-         .no_grad = kWhy});
+         .lower = svm_classifier_form});
 }
 
 }  // namespace onnxtrain::ops

@@ -125,6 +125,7 @@ Kernel make_classifier(Prepare& p) {
   Rows x = rows_of(p.in(0).shape, "TreeEnsembleClassifier");
   auto c = std::make_shared<Classifier>(classifier_of(p.node()));
   fill_forest(*c, p.node(), x.features);
+  const bool has_scores = p.wants(1);
   return dispatch_number(p.in(0).dtype, "TreeEnsembleClassifier", [&]<class T>() -> Kernel {
     return [=](const Run& r) {
       parallel_for(*r.pool, x.rows, kGrain, [&](int64_t begin, int64_t end) {
@@ -134,7 +135,7 @@ Kernel make_classifier(Prepare& p) {
         for (int64_t i = begin; i < end; ++i) {
           c->forest.row(r.in<T>(0) + i * x.features, sums.data(), touched.data());
           int64_t best = finish_row(*c, sums.data(), scores.data());
-          if (r.outputs[1])
+          if (has_scores)
             std::copy_n(scores.data(), c->columns, r.out<float>(1) + i * c->columns);
           if (!r.outputs[0]) continue;
           if (c->labels.count() == 1) {

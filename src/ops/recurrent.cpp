@@ -1,5 +1,6 @@
 // LSTM, GRU, RNN; their training forms (one more output: what the backward pass needs) and
 // gradients.
+#include "ops/cost_detail.hpp"
 #include "ops/in_float_detail.hpp"
 #include "ops/recurrent_detail.hpp"
 
@@ -64,6 +65,8 @@ struct Forward {
   static Kernel make(Prepare& p) {
     RecurrentShape s = recurrent_shape(p.node(), p.in(kX).shape, p.in(kW).shape, p.in(kR).shape);
     auto plan = std::make_shared<kernels::RecurrentPlan<T>>(s);
+    const Tensor *fixed_w = p.constant(kW), *fixed_r = p.constant(kR);
+    if (fixed_w && fixed_r) plan->keep_weights(fixed_w->as<T>(), fixed_r->as<T>(), p.pool());
     p.workspace = plan->workspace();
     bool lstm = s.cell == Cell::kLstm;
     int inputs = p.inputs(), outputs = p.outputs(), saved = saved_output(s.cell);
@@ -174,22 +177,42 @@ std::vector<ValueId> recurrent_grad(GradBuilder& b) {
   return g;
 }
 
+// Multiply-adds of one product of all rows with W or R, per column of it.
+double products(const RecurrentShape& s) {
+  return 2.0 * double(s.directions) * double(s.rows()) * double(s.gates() * s.hidden);
+}
+Cost forward_cost(const Prepare& p) {
+  RecurrentShape s = recurrent_shape(p.node(), p.in(kX).shape, p.in(kW).shape, p.in(kR).shape);
+  return cost_of(p, products(s) * double(s.inputs + s.hidden));
+}
+Cost grad_cost(const Prepare& p) {
+  RecurrentShape s = recurrent_shape(p.node(), p.in(kGX).shape, p.in(kGW).shape, p.in(kGR).shape);
+  double columns = double(s.hidden);
+  if (p.wants(0)) columns += double(s.inputs);
+  if (p.wants(1)) columns += double(s.inputs);
+  if (p.wants(2)) columns += double(s.hidden);
+  return cost_of(p, products(s) * columns);
+}
+
 void add(OpTable& t, const std::string& name) {
   t.add({.name = name,
          .shape = forward_shape,
          .impls = {{"gemm", nullptr, float_or_double<Forward>}},
-         .grad = recurrent_grad});
+         .grad = recurrent_grad,
+         .cost = forward_cost});
   t.add({.name = name + "Train",
          .domain = std::string(kOwnDomain),
          .shape = train_shape,
          .impls = {{"gemm", nullptr, float_or_double<Forward>}},
          .grad = recurrent_grad,
+         .cost = forward_cost,
          .lower = recurrent_train_lower});
   t.add({.name = name + "Grad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
          .impls = {{"gemm", nullptr, float_or_double<Backward>}},
          .no_grad = "a second derivative of a recurrent layer is made from its standard operators",
+         .cost = grad_cost,
          .lower = recurrent_grad_lower});
 }
 

@@ -4,8 +4,8 @@
 // NAMEAt(z, x, rois, [batch_indices]): the pool of z where maxima are those of x; linear in z.
 #include <cmath>
 
-#include "op/grad_builder.hpp"
 #include "ops/in_float_detail.hpp"
+#include "ops/roi_detail.hpp"
 
 namespace onnxtrain::ops {
 
@@ -13,13 +13,9 @@ namespace {
 
 constexpr int64_t kMost = (int64_t(1) << 31) - 1;
 
-struct RoiShape {
-  int64_t batch, channels, height, width, rois, out_h, out_w, sampling = 0;
-  float scale = 1;
-  bool half_pixel = true, is_max = false, align = true;
-};
-
 bool is_align(const Node& n) { return n.op.starts_with("RoiAlign"); }
+
+}  // namespace
 
 RoiShape roi_shape(const Node& n, int version, const Shape& x, const Shape& rois) {
   RoiShape s;
@@ -55,6 +51,8 @@ RoiShape roi_shape(const Node& n, int version, const Shape& x, const Shape& rois
   if (s.rois > 0 && s.height * s.width == 0) model_error("OT1167", "regions of an empty image");
   return s;
 }
+
+namespace {
 
 // Attributes of the gradient node say everything, whatever version the forward node had.
 GradBuilder::Attrs grad_attrs(GradBuilder& b) {
@@ -351,9 +349,7 @@ Grads grad(GradBuilder& b) {
 
 // <a, dx> = <dy, NAMEAt(a, x, rois)>
 Grads grad_of_grad(GradBuilder& b) {
-  if (b.has_dy(1))
-    model_error("OT1204", "a second derivative with respect to the regions of RoiAlign does not "
-                          "exist here");
+  if (b.has_dy(1)) return roi_grad_of_grad_form(b);
   const GradBuilder::Attrs& attrs = b.node().attrs;
   std::string name = b.node().op.substr(0, b.node().op.size() - 4);
   ValueId a = b.dy(0), index = b.has(3) ? b.x(3) : kNone;
@@ -388,11 +384,13 @@ void register_roi(OpTable& t) {
            .shape = forward_shape,
            .impls = forward,
            .grad = grad_at});
+    bool align = std::string_view(name) == "RoiAlign";
     t.add({.name = std::string(name) + "Grad",
            .domain = own,
            .shape = grad_shape,
            .impls = {{"ref", nullptr, float_or_double<Backward>}},
-           .grad = grad_of_grad});
+           .grad = grad_of_grad,
+           .lower = align ? roi_grad_form : nullptr});
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/simd/reduce.hpp"
 #include "kernels/simd/rows.hpp"
+#include "ops/cost_detail.hpp"
 #include "ops/expr_detail.hpp"
 #include "ops/node_outputs_detail.hpp"
 #include "ops/row_norm_detail.hpp"
@@ -242,12 +243,14 @@ void register_row_norms(OpTable& t) {
     t.add({.name = name,
            .shape = shape,
            .impls = {{"simd", refuses_simd, make_simd}, {"ref", nullptr, make}},
-           .grad = rule});
+           .grad = rule,
+           .cost = cost_per_element<7>});
   t.add({.name = "RowNormGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
          .impls = {{"simd", refuses_simd_grad, make_simd_grad}, {"ref", nullptr, make_grad}},
          .in_place = {{0, 0}},
+         .cost = cost_per_element<12>,
          .lower = lower});
 }
 

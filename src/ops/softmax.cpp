@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "kernels/simd/rows.hpp"
+#include "ops/cost_detail.hpp"
 #include "ops/elementwise_detail.hpp"
 #include "ops/expr_detail.hpp"
 #include "ops/rows_detail.hpp"
@@ -179,12 +180,18 @@ Grads lower(GradBuilder& b) {
 void register_softmax(OpTable& t) {
   auto add = [&](const char* name, std::vector<Impl> forward, std::vector<Impl> backward,
                  LowerFn low) {
-    t.add({.name = name, .shape = shape, .impls = forward, .grad = rule, .in_place = {{0, 0}}});
+    t.add({.name = name,
+           .shape = shape,
+           .impls = forward,
+           .grad = rule,
+           .in_place = {{0, 0}},
+           .cost = cost_per_element<5>});
     t.add({.name = std::string(name) + "Grad",
            .domain = std::string(kOwnDomain),
            .shape = shape,
            .impls = backward,
            .in_place = {{0, 0}},
+           .cost = cost_per_element<4>,
            .lower = low});
   };
   add("Softmax", {{"simd", refuses_simd, make_simd<false>}, {"ref", nullptr, make<Kind::kSoft>}},

@@ -63,7 +63,7 @@ Kernel make_top(Prepare& p) {
   Lanes l(s, axis);
   const TensorType& out = p.wants(0) ? p.out(0) : p.out(1);
   int64_t k = out.shape[size_t(axis)];
-  bool largest = p.node().i("largest", 1) != 0;
+  bool largest = p.node().i("largest", 1) != 0, want_indices = p.wants(1);
   int64_t tasks = (l.count() + l.grain() - 1) / l.grain();
   p.workspace = size_t(tasks) * size_t(l.size) * sizeof(int64_t);  // a list of candidates per task
   return any_number(p.in(0).dtype, "TopK", [&]<class T>() -> Kernel {
@@ -71,7 +71,7 @@ Kernel make_top(Prepare& p) {
       using C = compute_t<T>;
       const T* x = r.in<T>(0);
       T* values = r.out<T>(0);
-      int64_t* indices = r.out<int64_t>(1);
+      int64_t* indices = want_indices ? r.out<int64_t>(1) : nullptr;
       parallel_for(*r.pool, l.count(), l.grain(), [&](int64_t b, int64_t e) {
         int64_t* order = static_cast<int64_t*>(r.workspace) + (b / l.grain()) * l.size;
         for (int64_t lane = b; lane < e; ++lane) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "op/op.hpp"
+#include "op/grad_builder.hpp"
 
 namespace onnxtrain::ops {
 
@@ -105,13 +105,31 @@ Kernel make(Prepare& p) {
       });
 }
 
+// The values are copies of the elements at the first positions: that is how they are differentiated
+// (where no two elements are equal, the set of positions does not change with small moves).
+std::vector<ValueId> form(GradBuilder& b) {
+  const Node& n = b.node();
+  Node positions = n;
+  positions.inputs = {b.own("Detach", {b.x(0)})};
+  positions.outputs.clear();
+  std::vector<ValueId> made = b.graph().add_node(std::move(positions), 4);
+  b.graph().value(made[0]).type = TypeInfo::tensor(b.dtype(b.x(0)));
+  TypeInfo list = TypeInfo::tensor(DType::kInt64);
+  list.shape.emplace(1, Dim{});
+  for (size_t k = 1; k < 4; ++k) b.graph().value(made[k]).type = list;
+  bool flat = !n.has("axis");
+  ValueId x = flat ? b.call("Reshape", {b.x(0), b.constant_ints({-1})}) : b.x(0);
+  made[0] = b.call("Gather", {x, made[1]}, {{"axis", flat ? int64_t(0) : n.i("axis", 0)}});
+  return made;
+}
+
 }  // namespace
 
 void register_unique(OpTable& t) {
   t.add({.name = "Unique",
          .shape = shape,
          .impls = {{"ref", nullptr, make}},
-         .no_grad = "which elements are equal changes abruptly with their values"});
+         .lower = form});
 }
 
 }  // namespace onnxtrain::ops

@@ -14,6 +14,7 @@
 #include "onnx/onnx.hpp"
 #include "runtime/finite.hpp"
 #include "train/run_folder.hpp"
+#include "train/slowest.hpp"
 
 namespace onnxtrain {
 
@@ -40,6 +41,7 @@ class Loop {
         target_(describe_scores(t.source())) {
     if (valid_) evaluator_ = std::make_unique<Evaluator>(t);
     if (!o.folder.empty()) folder_ = std::make_unique<RunFolder>(RunFolder::open(o.folder));
+    if (folder_ && o.sample_operators) sample_ = std::make_unique<OperatorSample>(t, *folder_);
     for (const auto& name : train.names) feeds_[name] = Value();
   }
 
@@ -55,6 +57,7 @@ class Loop {
       run_epoch();
       if (o_.patience > 0 && at_.epoch - at_.best_epoch >= o_.patience) break;
     }
+    if (sample_) sample_->finish();
     result_.best_epoch = at_.best_epoch;
     result_.at = at_;
     return std::move(result_);
@@ -93,6 +96,7 @@ class Loop {
 
   void run_step(const Batch& b, Mark& mark) {
     for (size_t k = 0; k < train_.names.size(); ++k) feeds_[train_.names[k]] = b.tensors[k];
+    if (sample_) sample_->before_step();
     StepResult r;
     try {
       r = t_.step(feeds_, -1, false);
@@ -255,6 +259,7 @@ class Loop {
   Scores target_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<RunFolder> folder_;
+  std::unique_ptr<OperatorSample> sample_;
   Feeds feeds_;
   FitResult result_;
   Clock::time_point start_;

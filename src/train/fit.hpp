@@ -35,6 +35,7 @@ struct FitOptions {
   std::string folder;                      // run folder; empty: nothing is written
   int64_t save_every = 0;  // steps between checkpoints; 0: at the end of each epoch
   int64_t keep = 0;        // that many checkpoints of finished epochs stay besides last and best
+  bool sample_operators = true;  // watch a few steps for the report; no other observer may be set
   bool check_finite = true;  // stop when a loss, gradient or weight is not finite
   // Goes into the metadata of checkpoints and exported models (classes, scaling, columns).
   std::map<std::string, std::string> metadata;

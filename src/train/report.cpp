@@ -152,6 +152,19 @@ std::string confusion_table(const std::string& text, const std::vector<std::stri
   return out + "</table>";
 }
 
+std::string operator_table(const std::string& text) {
+  auto list = ordered_json::parse(text, nullptr, false);
+  if (!list.is_array() || list.empty()) return "";
+  std::string out =
+      "<h2>Slowest operators</h2><table><tr><th>operator</th><th>calls</th><th>ms per step</th>"
+      "<th>share</th></tr>";
+  for (const auto& row : list)
+    out += cat("<tr><th>", escaped(row.value("operator", "")), "</th><td>",
+               row.value("calls", int64_t(0)), "</td><td>", number(row.value("ms_per_step", 0.0)),
+               "</td><td>", std::round(row.value("share", 0.0) * 1000) / 10, " %</td></tr>");
+  return out + "</table>";
+}
+
 std::vector<std::string> class_names(const ordered_json& card) {
   std::vector<std::string> names;
   if (!card.is_object() || !card.contains("onnxtrain.classes")) return names;
@@ -190,6 +203,7 @@ std::string run_report(const RunFolder& run) {
     out += "<p>No epoch is finished yet.</p>";
   }
   out += confusion_table(content(run.path() + "/confusion.json"), class_names(card));
+  out += operator_table(content(run.path() + "/operators.json"));
   if (card.is_object()) {
     out += "<h2>Data</h2><table>";
     for (const auto& [key, value] : card.items())

@@ -1,5 +1,5 @@
 // report.html of a run: one file that needs no network. Curves as inline SVG, the table of epochs,
-// the confusion matrix, the data card and the settings.
+// the confusion matrix, the slowest operators, the data card and the settings.
 #pragma once
 #include <string>
 

@@ -158,7 +158,46 @@ def networks(rng):
     yield text_case("cross entropy", loss, {"x": f32(rng, 3, 4), "t": np.array([0, 3, 1]), "w": np.abs(f32(rng, 4)) + 0.2})
 
 
+def machines(rng):
+    """Linear models and support vector machines of ai.onnx.ml with every kernel and post transform."""
+    posts = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+    x = f32(rng, 4, 3)
+
+    def ml(name, op, inputs, attrs, outputs):
+        return node_case(name, op, inputs, attrs, outputs, 1, "ai.onnx.ml")
+
+    def numbers(*shape, low=-1.0):
+        return [float(v) for v in rng.uniform(low, 1, int(np.prod(shape)))]
+    for post in posts:
+        scale = 0.1 if post == "PROBIT" else 1.0  # PROBIT is defined between 0 and 1
+        base = [0.5, 0.4] if post == "PROBIT" else [0.3, -0.2]
+        weights = [scale * v for v in numbers(2, 3)]
+        yield ml(f"LinearRegressor {post}", "LinearRegressor", [x], {"coefficients": weights, "intercepts": base, "targets": 2, "post_transform": post}, 1)
+        yield ml(f"LinearClassifier {post}", "LinearClassifier", [x], {"coefficients": weights, "intercepts": base, "classlabels_ints": [0, 1],
+                                                                     "post_transform": post}, 2)
+        if post == "PROBIT":  # of a score and of its negative: one of them has no probit
+            continue
+        yield ml(f"LinearClassifier one row {post}", "LinearClassifier", [x], {"coefficients": weights[:3], "intercepts": base[:1],
+                                                                             "classlabels_strings": ["no", "yes"], "post_transform": post}, 2)
+    yield ml("LinearRegressor one row of features", "LinearRegressor", [x[0]], {"coefficients": numbers(3)}, 1)
+    for kernel, post in itertools.product(("LINEAR", "POLY", "RBF", "SIGMOID"), ("NONE", "LOGISTIC")):
+        shared = {"kernel_type": kernel, "kernel_params": [0.4, 0.7, 3.0], "post_transform": post}
+        yield ml(f"SVMRegressor {kernel} {post}", "SVMRegressor", [x], {"coefficients": numbers(5), "support_vectors": numbers(5, 3),
+                                                                       "n_supports": 5, "rho": [0.3], **shared}, 1)
+        for labels, per_class in (([0, 1], [3, 2]), ([0, 1, 2], [2, 3, 1])):
+            n, s = len(labels), sum(per_class)
+            pairs = n * (n - 1) // 2
+            attrs = {"coefficients": numbers(n - 1, s), "support_vectors": numbers(s, 3), "vectors_per_class": per_class,
+                     "rho": numbers(pairs), "classlabels_ints": labels, **shared}
+            yield ml(f"SVMClassifier {kernel} {post} {n}", "SVMClassifier", [x], attrs, 2)
+            if post == "NONE":
+                likely = {"prob_a": numbers(pairs, low=0.5), "prob_b": numbers(pairs)}
+                yield ml(f"SVMClassifier {kernel} probabilities {n}", "SVMClassifier", [x], {**attrs, **likely}, 2)
+    yield ml("SVMRegressor without vectors", "SVMRegressor", [x], {"coefficients": numbers(3), "rho": [0.3]}, 1)
+    yield ml("SVMClassifier without vectors", "SVMClassifier", [x], {"coefficients": numbers(3, 3), "rho": [0.3], "classlabels_ints": [0, 1, 2]}, 2)
+
+
 def all_cases():
     rng = np.random.default_rng(4)
-    out = [*recurrent(rng), *control_flow(rng), *combinations(rng), *networks(rng)]
+    out = [*recurrent(rng), *control_flow(rng), *combinations(rng), *networks(rng), *machines(np.random.default_rng(5))]
     return {c.name: c for c in out}

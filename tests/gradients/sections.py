@@ -8,6 +8,7 @@ import onnxtrain as ot
 import cases
 import extras
 import golden
+import lowering
 import opsets
 import variations
 from finite import Function, Result, check, leaves
@@ -51,10 +52,8 @@ def _is_second(name):
 
 
 def _second(case):
-    regions = {n.input[1] for n in case.model.graph.node if n.op_type == "RoiAlign"}  # docs/gradients.md
-
     def change(model, feeds, wrt):
-        return variations.as_gradient(model, feeds, [n for n in wrt if isinstance(feeds[n], np.ndarray) and n not in regions])
+        return variations.as_gradient(model, feeds, [n for n in wrt if isinstance(feeds[n], np.ndarray)])
     return cases.run_case(case, change=change)
 
 
@@ -197,6 +196,14 @@ def _narrow(case, to):
     return Result("ok", probes=len(wrt))
 
 
+def lowered():
+    """Lowered steps in ONNX Runtime."""
+    for name in _suite_names(False):
+        yield name, _ops(name), lambda n=name: _guarded(lambda: lowering.run_case(cases.load_case(n)))()
+    for name, case in extras.all_cases().items():
+        yield name, tuple(case.ops), lambda c=case: _guarded(lambda: lowering.run_case(c))()
+
+
 def torch():
     """PyTorch's own numbers (tests/gradients/torch.npz), kinks and ties included."""
     def run(case, arrays):
@@ -206,4 +213,4 @@ def torch():
         yield case["name"], ("ai.onnx." + case["op"],), lambda c=case, a=arrays: _guarded(lambda: run(c, a))()
 
 
-SECTIONS = {f.__name__: f for f in (suite, extra, versions, shapes, dynamic, narrow, second, third, torch)}
+SECTIONS = {f.__name__: f for f in (suite, extra, versions, shapes, dynamic, narrow, second, third, lowered, torch)}

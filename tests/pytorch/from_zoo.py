@@ -1,6 +1,6 @@
-"""Small architectures of every family that people train, each as (module, inputs, targets, loss), and optimizers.
+"""Small architectures of every family that people train, each as (module, inputs, targets, loss).
 
-Used by from_table.py and by the tests in python/tests. Sizes are small so that a whole table takes minutes.
+Used by round_trips.py and by the tests in python/tests. Sizes are small so that a whole table takes minutes.
 """
 
 import torch
@@ -267,20 +267,3 @@ def frozen_backbone():
 ARCHITECTURES = {f.__name__: f for f in (
     mlp, cnn_bn, resnet, vgg, mobilenet, densenet, unet, unet_resize, vae, transformer, gpt, vit, lstm, bilstm, gru, rnn, llama, moe, convnext,
     two_towers, vqvae, tcn, discriminator, mixer, style, seq2seq, double_mlp, frozen_backbone)}
-
-O = torch.optim  # noqa: E741
-OPTIMIZERS = {
-    "sgd": lambda p: O.SGD(p, 0.05, weight_decay=1e-3),
-    "momentum": lambda p: O.SGD(p, 0.02, momentum=0.9, dampening=0.1, weight_decay=1e-3),
-    "nesterov": lambda p: O.SGD(p, 0.02, momentum=0.9, nesterov=True),
-    "adam": lambda p: O.Adam(p, 3e-3, betas=(0.8, 0.95), weight_decay=1e-2),
-    "adam_ams": lambda p: O.Adam(p, 3e-3, amsgrad=True),
-    "adamw": lambda p: O.AdamW(p, 3e-3, weight_decay=0.1),
-    "adagrad": lambda p: O.Adagrad(p, 0.02, lr_decay=0.05, initial_accumulator_value=0.1),
-    "rmsprop": lambda p: O.RMSprop(p, 2e-3, alpha=0.9, centered=True, momentum=0.5, eps=1e-3),
-    "nadam": lambda p: O.NAdam(p, 3e-3, weight_decay=1e-2, decoupled_weight_decay=True),
-    "radam": lambda p: O.RAdam(p, 3e-3),
-    "adamax": lambda p: O.Adamax(p, 3e-3, weight_decay=1e-3),
-    "adadelta": lambda p: O.Adadelta(p, 0.5),
-    "rprop": lambda p: O.Rprop(p, 1e-3),
-}

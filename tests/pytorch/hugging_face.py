@@ -1,4 +1,5 @@
-"""Models of `transformers` with random weights, built from a config, through from_torch: 5 steps here against PyTorch's.
+"""Models of `transformers` with random weights, built from a config, through from_torch: 5 steps here against PyTorch's, then
+the next loss of the original class with the weights that came back, and of what to_torch made.
 
     pip install transformers
     python tests/pytorch/hugging_face.py [bert gpt2 vit t5 bart llama]
@@ -78,6 +79,14 @@ def run(name):
         value.backward()
         optimizer.step()
         theirs.append(float(value.detach()))
+    # and back: the original class takes the weights, and the graph in PyTorch goes on
+    torch.manual_seed(1)
+    fresh = globals()[name]()[0].train()
+    fresh.load_state_dict(ot.torch_state_dict(trainer), strict=True)
+    with torch.no_grad():
+        theirs += [float(loss(module(**inputs), targets))] * 2
+        ours += [float(loss(fresh(**inputs), targets))]
+    ours += [ot.to_torch(trainer).step(feeds)]
     return float(np.max(np.abs(np.array(ours) / theirs - 1))), seconds
 
 

@@ -1,10 +1,10 @@
-"""Time and memory of from_torch on models of real size:  python tests/pytorch/size.py [resnet50|bert_base]...
+"""Time and memory of from_torch and to_torch on models of real size:  python tests/pytorch/size.py [resnet50|bert_base]...
 
 Each model runs in a process of its own. `beyond export` is the whole call minus the two torch.export calls in it; `peak` is
-the growth of resident memory over the process with module and optimizer in it, in multiples of the parameters' size.
+how far resident memory grew during the call, over the process that holds module and optimizer (for to_torch: the file's model
+too), in multiples of the training model: parameters and AdamW's two moments.
 """
 
-import resource
 import subprocess
 import sys
 import time
@@ -54,6 +54,20 @@ def bert_base():
     return Bert(), torch.randint(1, 30000, (4, 32)), torch.randint(0, 2, (4,))
 
 
+def resident(key):
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) / 1024 for line in f if line.startswith(key + ":"))
+
+
+def measured(f):
+    """(result, seconds, growth of resident memory at its peak in MiB)."""
+    with open("/proc/self/clear_refs", "w") as c:
+        c.write("5")  # the peak starts again
+    before, t = resident("VmRSS"), time.time()
+    result = f()
+    return result, time.time() - t, resident("VmHWM") - before
+
+
 def measure(name):
     import onnxtrain as ot
     from onnxtrain.torch import versions
@@ -79,15 +93,13 @@ def measure(name):
 
     versions.export = timed
     size = sum(p.numel() * p.element_size() for p in module.parameters()) / 2**20
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    t, cpu = time.time(), time.process_time()
-    model = ot.from_torch(module, x, y, loss, optimizer)
-    total, cpu = time.time() - t, time.process_time() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
-    print(f"{name:10s} parameters {size:5.0f} MiB, with AdamW's state {3 * size:5.0f} MiB; total {total:5.1f} s ({cpu:.1f} s cpu), "
-          f"torch.export {sum(spent):5.1f} s, beyond export {total - sum(spent):5.1f} s; peak +{peak:5.0f} MiB = {peak / size:.2f} x parameters "
-          f"= {peak / 3 / size:.2f} x training model", flush=True)
-    return model
+    model, total, peak = measured(lambda: ot.from_torch(module, x, y, loss, optimizer))
+    print(f"{name:10s} parameters {size:5.0f} MiB, training model {3 * size:5.0f} MiB\n"
+          f"  from_torch {total:5.1f} s, torch.export {sum(spent):5.1f} s, beyond export {total - sum(spent):5.1f} s; "
+          f"peak +{peak:5.0f} MiB = {peak / 3 / size:.2f} x training model = {peak / size:.1f} x parameters", flush=True)
+    made, total, peak = measured(lambda: ot.to_torch(model))
+    print(f"  to_torch   {total:5.1f} s; peak +{peak:5.0f} MiB = {peak / 3 / size:.2f} x training model = {peak / size:.1f} x parameters "
+          f"({type(made.optimizer).__name__}, {sum(p.numel() for p in made.module.parameters())} parameters)", flush=True)
 
 
 if __name__ == "__main__":

@@ -110,6 +110,7 @@ class File:
 
     def _training_outputs(self):
         c, e = self.c, self.e
+        c.loss_name = e.current(c.loss_name)  # it may be an output of the main graph
         self.train_outputs, taken = [], {c.loss_name}
         algorithm = {o for n in e.algorithm.nodes for o in n.output}
         for (wanted, *_), v in zip([(n,) for n in c.train_output_names], c.train_outputs):
@@ -121,18 +122,9 @@ class File:
         c.reserved.discard("loss")
         if c.loss_value.name in {o for n in e.algorithm.nodes for o in n.output}:
             e.rename(c.loss_value.name, name)
-            self._rename_loss(name)
-            self.loss = name
+            c.loss_name = self.loss = name
         else:
             self.loss = e.node("Identity", [c.loss_value.name], named=[e.claim("loss_of_model")])[0]
-
-    def _rename_loss(self, new):
-        for n in self.e.algorithm.nodes:
-            if n.op_type == "Gradient":
-                for a in n.attribute:
-                    if a.name == "y":
-                        a.s = new.encode()
-        self.c.loss_name = new
 
     def _split_parts(self):
         """Main keeps what its outputs need; what only the step needs moves into the algorithm."""

@@ -4,17 +4,17 @@ Nothing of the user's module changes: a copy of its structure is traced that sha
 with fake tensors only.
 """
 
+import contextlib
 import copy
-import os
 import traceback
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from ..errors import ModelError
 from . import inplace, versions
 from .lower import TABLE, key_of
-from .obstacles import Obstacles, autograd_functions, place_of_error
+from .obstacles import Obstacles, autograd_functions, place, place_of_error
+from .replace import Traceable, unchecked_distributions
 from .structure import flatten_outputs
 
 
@@ -54,13 +54,26 @@ class Wrapper(torch.nn.Module):
 
     def forward(self, flat):
         args, kwargs = self.call.arguments(flat)
-        out = self.module(*args, **kwargs)
+        with assigned_buffers(self.module):
+            out = self.module(*args, **kwargs)
         found = flatten_outputs(out)
         self.note(slice(None), [n for n, _ in found])
         tensors = [t for _, t in found]
         if not self.with_loss:
             return tensors
         return [compute_loss(self.loss, out, self.call.target(flat)), *tensors]
+
+
+@contextlib.contextmanager
+def assigned_buffers(module):
+    """forward may put another tensor in a buffer's place: that is written into the buffer, which torch.export sees."""
+    before = [(sub, name, t) for sub in module.modules() for name, t in sub._buffers.items() if t is not None]
+    yield
+    for sub, name, t in before:
+        now = sub._buffers.get(name)
+        if isinstance(now, torch.Tensor) and now is not t:
+            t.copy_(now.detach())
+            sub._buffers[name] = t
 
 
 def compute_loss(loss, out, target):
@@ -87,72 +100,37 @@ def _takes_one(f):
     return sum(x.default is x.empty and x.kind in (x.POSITIONAL_ONLY, x.POSITIONAL_OR_KEYWORD) for x in p) <= 1
 
 
-class Draw:
-    """One random number that Python code asks for, to skip a layer by chance (layerdrop): a graph cannot, unless the
-    chance is none or certain."""
-
-    def __init__(self, obstacles):
-        self.obstacles = obstacles
-
-    def _compare(self, p, below):
-        p = float(p)
-        if 0 < p < 1:
-            stack = [f for f in traceback.extract_stack() if not f.filename.startswith(os.path.dirname(__file__))]
-            self.obstacles.add(f"a branch is taken by chance (probability {p:g})", f"{stack[-1].filename}:{stack[-1].lineno}: {stack[-1].line}",
-                               "set layerdrop to 0")
-        return below == (p >= 1)
-
-    def __lt__(self, p):
-        return self._compare(p, True)
-
-    __le__ = __lt__
-
-    def __gt__(self, p):
-        return self._compare(p, False)
-
-    __ge__ = __gt__
-
-    @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        plain = lambda x: torch.rand(()) if isinstance(x, Draw) else x  # noqa: E731
-        return func(*[plain(a) for a in args], **{k: plain(v) for k, v in (kwargs or {}).items()})
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(torch.rand(()), name)
-
-
-for _name in ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__"):
-    setattr(Draw, _name, lambda self, o, n=_name: getattr(torch.rand(()), n)(o))
-
-
-class LayerDrop(TorchFunctionMode):
-    """While tracing: torch.rand of a single number is a Draw."""
-
-    def __init__(self, obstacles):
-        super().__init__()
-        self.obstacles = obstacles
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        if func is torch.rand and not self._sizes(args, kwargs):
-            return Draw(self.obstacles)
-        return func(*args, **kwargs)
-
-    @staticmethod
-    def _sizes(args, kwargs):
-        size = kwargs.get("size", args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args)
-        return list(size) if isinstance(size, (tuple, list)) else [size]
-
-
 class Graph:
     """A functional FX graph with what its inputs and outputs are."""
 
     def __init__(self, program, wrapper):
+        self.output_names = list(wrapper.names_seen())
+        self.places = _written(program.graph_module)
+        self.use(program)
+
+    def use(self, program):
         self.program, self.graph = program, program.graph_module.graph
         self.signature = program.graph_signature
-        self.output_names = list(wrapper.names_seen())
+
+
+def _written(gm, outer=None):
+    """{placeholder that an operator writes to: where}; the functional form does not know it any more."""
+    found, names = {}, {}
+    given = iter(outer or ())
+    for n in gm.graph.nodes:
+        if n.op == "placeholder":
+            a = next(given, n)
+            names[n] = a.name if isinstance(a, torch.fx.Node) else ""
+        elif n.op == "call_function" and versions.is_grad_mode_region(n.target):
+            sub = getattr(gm, getattr(n.args[1], "target", ""), None)
+            if sub is not None:
+                for name, where in _written(sub, n.args[2:]).items():
+                    found.setdefault(name, where)
+        elif n.op == "call_function":
+            for _, changed in inplace.changed_arguments(n):
+                if changed in names:
+                    found.setdefault(names[changed], place(n))
+    return found
 
 
 def dynamic_shapes(tensors, dynamic):
@@ -173,37 +151,64 @@ def trace(module, loss, call, training, dynamic, obstacles):
     wrapper = Wrapper(module, loss, call, training)
     example = example_for_export(call.tensors, dynamic)
     wrapper.training = training
-    noted = Obstacles()
+    modules = {id(m): n.removeprefix("module").removeprefix(".") for n, m in wrapper.named_modules()}
+    noted, failures = Obstacles(), []
     devices = [torch.device("cuda", k) for k in range(torch.cuda.device_count())] if torch.cuda.is_initialized() else []
-    with torch.random.fork_rng(devices=devices), torch.enable_grad(), autograd_functions(noted), LayerDrop(noted):
+
+    def export(answers=None):
+        mode = Traceable(noted, modules, answers)
         try:
-            program = versions.export(wrapper, (example,), dynamic_shapes(example, dynamic))
+            with torch.random.fork_rng(devices=devices), torch.enable_grad(), autograd_functions(noted), unchecked_distributions(), mode:
+                return versions.export(wrapper, (example,), dynamic_shapes(example, dynamic)), mode
         except ModelError:
             raise
-        except Exception as e:
-            for what, where, fix in noted.items:
-                obstacles.add(what, where, fix)
-            _explain(e, dynamic, obstacles)
-            obstacles.raise_()
-        for what, where, fix in noted.items:
-            obstacles.add(what, where, fix)
-        program = _functional(program)
-    return Graph(program, wrapper)
+        except Exception as e:  # noqa: BLE001 - whatever torch refuses
+            failures.append(_explain(e, dynamic, modules))
+            return None, mode
+
+    program, mode = export()
+    if program is None:  # the rest of it, so that every obstacle is named at once
+        program, _ = export(mode.answers)
+    told = {where for _, where, _ in noted.items}
+    for item in [*noted.items, *[f for f in failures if not (f[1] and f[1] in told)]]:
+        obstacles.add(*item)
+    if program is None:
+        obstacles.raise_()
+    graph = Graph(program, wrapper)
+    try:
+        graph.use(_functional(program))
+    except Exception as e:  # noqa: BLE001
+        _complex_numbers(program, obstacles)
+        if not obstacles:
+            obstacles.add(*_explain(e, dynamic, modules))
+        obstacles.raise_()
+    return graph
 
 
-def _explain(e, dynamic, obstacles):
-    """torch.export's refusal in one sentence with the user's line."""
+def _complex_numbers(program, obstacles):
+    for n in program.graph_module.graph.nodes:
+        val = n.meta.get("val")
+        if n.op == "call_function" and isinstance(val, torch.Tensor) and val.dtype.is_complex:
+            obstacles.add(f"complex numbers ({key_of(n.target)})", place(n), "compute with the real and imaginary parts")
+
+
+def _explain(e, dynamic, modules):
+    """torch.export's refusal in one sentence with the user's line: (what, where, fix)."""
     name, text = type(e).__name__, str(e).strip()
     first = text.split("\n")[0] if text else name
-    where = place_of_error(e)
+    where = place_of_error(e, modules)
+    if any(f.f_locals.get("batch_sizes") is not None for f, _ in traceback.walk_tb(e.__traceback__)):
+        return ("packed sequences: their sizes depend on values", where,
+                "run the recurrent layer on the padded batch, and leave the padding out of the loss")
+    if "DynamicOutputShape" in name:
+        return f"the size of a result depends on the values of tensors: {first}", where, "compute it with masks, or outside of forward"
     if "DataDependent" in name or "data-dependent" in text.lower():
-        obstacles.add(f"control flow that depends on the values of tensors: {first}", where,
-                      "replace the branch by torch.where, or decide it outside of forward")
-    elif "Constraint" in name or "dynamic" in first.lower():
-        obstacles.add(f"the batch size cannot be left open: {first}", where, "from_torch(..., dynamic_batch=False)")
-    else:
-        fix = "see whether it goes with a fixed batch size: from_torch(..., dynamic_batch=False)" if dynamic else ""
-        obstacles.add(f"torch.export refuses the module ({name}): {first}", where, fix)
+        return (f"control flow that depends on the values of tensors: {first}", where,
+                "replace the branch by torch.where, or decide it outside of forward")
+    if "Constraint" in name or "dynamic" in first.lower():
+        return f"the batch size cannot be left open: {first}", where, "from_torch(..., dynamic_batch=False)"
+    fix = "see whether it goes with a fixed batch size: from_torch(..., dynamic_batch=False)" if dynamic else ""
+    return f"torch.export refuses the module ({name}): {first}", where, fix
 
 
 def _functional(program):

@@ -4,10 +4,10 @@ import json
 
 import torch
 
-from ..errors import UsageError
+from ..errors import ModelError, UsageError
 from . import assemble, capture, optimizer as optim, scheduler as sched, selfcheck, versions
 from .emit import Emitter, Value, remove_dead
-from .obstacles import Obstacles, check_module
+from .obstacles import Obstacles, check_module, place_of_error
 from .reference import Reference
 from .state import State
 from .structure import Call
@@ -48,15 +48,16 @@ class _Conversion:
         half = [n for n, t in self.call.flat if t.dtype in (torch.float16, torch.bfloat16)]
         if half:
             self.obstacles.add(f"inputs in half precision: {', '.join(half)}", fix="give float32 examples: x.float()")
-        self.state = None if self.obstacles else State(module, loss)
-        if self.training and self.state is not None:
+        untraceable = any(word in what for what, *_ in self.obstacles.items for word in ("lazy parameters", "TorchScript", "without data"))
+        self.state = None if untraceable else State(module, loss)
+        if self.training:
             optim.check(optimizer, self.obstacles, self.state)
         if scheduler is not None:
             sched.check(scheduler, optimizer, self.obstacles)
         self.e = Emitter()
 
     def run(self):
-        if any("lazy" in what for what, *_ in self.obstacles.items) or self.state is None:
+        if self.state is None:
             self.obstacles.raise_()
         trained_now = self.module.training
         evaluating = capture.set_mode(capture.structural_copy(self.module), False)
@@ -74,12 +75,22 @@ class _Conversion:
         if self.training:
             self._algorithm(train_graph)
         self.obstacles.raise_()
-        reference = Reference(self)
+        reference = self._reference()
         if self.training:
             self._optimize(reference)
         file = assemble.File(self, main_outputs, eval_graph, train_graph)
         selfcheck.check(self, file, reference)
         return file.model()
+
+    def _reference(self):
+        try:
+            return Reference(self)
+        except ModelError:
+            raise
+        except Exception as e:  # noqa: BLE001 - whatever the user's code raises
+            self.obstacles.add(f"PyTorch itself fails on the examples ({type(e).__name__}): {str(e).strip().split(chr(10))[0]}", place_of_error(e),
+                               "the module must run in train() and in eval(), with and without gradients")
+            self.obstacles.raise_()
 
     # ---- graphs
     def _inputs(self):
@@ -179,7 +190,7 @@ class _Conversion:
                 "parameters": s.parameters, "buffers": s.buffers, "non_persistent": s.non_persistent, "ties": s.ties, "frozen": s.frozen}
         if self.training:
             info["no_grad"] = [n for n in s.parameters if n not in s.frozen and n not in self.trained]
-            info["loss"] = {"class": _class_name(self.loss)} if self.loss is not None else None
+            info["loss"] = {"class": _class_name(self.loss), "state": s.of_loss} if self.loss is not None else None
             info["optimizer"] = self.plan.metadata()
             if self.schedule is not None:
                 info["scheduler"] = sched.metadata(self.schedule, self.plan.first)

@@ -66,7 +66,7 @@ class Emitter:
         return name
 
     def rename(self, old, new):
-        """Gives a node's output another name everywhere."""
+        """Gives a node's output another name everywhere, in what Gradient names too."""
         self.renamed[old] = new
         for part in (self.main, self.algorithm):
             for n in part.nodes:
@@ -74,6 +74,13 @@ class Emitter:
                     for i, v in enumerate(values):
                         if v == old:
                             values[i] = new
+                if n.op_type == "Gradient":
+                    for a in n.attribute:
+                        if a.s == old.encode():
+                            a.s = new.encode()
+                        for i, v in enumerate(a.strings):
+                            if v == old.encode():
+                                a.strings[i] = new.encode()
 
     def current(self, name):
         """Today's name of a value."""

@@ -44,9 +44,27 @@ def changed_arguments(node):
             if s.alias_info is not None and s.alias_info.is_write and isinstance(a, torch.fx.Node)]
 
 
+class Aliases:
+    """An in-place operator gives its argument back: x.mul_(a).add_(b) writes to x twice. All names of one memory are a family."""
+
+    def __init__(self):
+        self.families = {}
+
+    def family(self, node):
+        return self.families.get(node, [node])
+
+    def joined(self, result, changed):
+        """`result` is `changed` itself."""
+        family = self.family(changed)
+        family.append(result)
+        for member in family:
+            self.families[member] = family
+
+
 def walkable(gm):
     """True when no in-place operator meets a view and every operator is in the table."""
     order = {n: k for k, n in enumerate(gm.graph.nodes)}
+    aliases = Aliases()
     for n in gm.graph.nodes:
         if n.op != "call_function":
             continue
@@ -62,9 +80,12 @@ def walkable(gm):
         for position, changed in changed_arguments(n):
             if position != 0 and key != "aten.batch_norm":
                 return False
-            if not _base(changed) or changed.op == "get_attr" or any(
-                    is_view(u) and u is not n and any(order[w] > order[n] for w in u.users) for u in changed.users):
+            family = aliases.family(changed)
+            if any(not _base(m) or m.op == "get_attr" for m in family) or any(
+                    is_view(u) and u is not n and any(order[w] > order[n] for w in u.users) for m in family for u in m.users):
                 return False
+            if plain_name(n.target) is not None:
+                aliases.joined(n, changed)
     return True
 
 

@@ -1,7 +1,9 @@
 """Everything that stands against a conversion, collected and said at once with the user's file and line."""
 
+import linecache
 import os
 import re
+import sys
 import traceback
 
 import torch
@@ -13,29 +15,54 @@ _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]+)\n\s*([^\n]*)')
 
 
-def _is_user(path):
-    path = os.path.abspath(path)
-    return not path.startswith(_TORCH + os.sep) and not path.startswith(_OURS + os.sep)
+def is_user(path):
+    """Whether a file is neither torch's nor ours; code that was made in memory has no file."""
+    path = os.path.abspath(path) if not path.startswith("<") else ""
+    return bool(path) and not path.startswith(_TORCH + os.sep) and not path.startswith(_OURS + os.sep)
+
+
+def within_forward(frames, code_of):
+    """Frames, outermost first, from where our wrapper calls the module: not the user's call of from_torch. code_of(frame) ->
+    (file, function)."""
+    ours = [k for k, f in enumerate(frames) if code_of(f) == (os.path.join(_OURS, "capture.py"), "forward")]
+    return frames[ours[-1] + 1:] if ours else frames
 
 
 def place(node):
-    """"file:line in function: text" of the innermost line of the user's code behind an FX node, or ""."""
+    """"file:line in function: text" of the innermost line of the user's code behind an FX node, else its module, else ""."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     for path, line, where, text in reversed(frames):
-        if _is_user(path):
+        if is_user(path):
             return f"{path}:{line} in {where.strip()}: {text.strip()}"
+    for path, cls in reversed((node.meta.get("nn_module_stack") or {}).values()):
+        name = path.removeprefix("module").removeprefix(".")
+        if name:
+            return f"module '{name}' ({getattr(cls, '__name__', str(cls).rpartition('.')[2])})"
     return ""
 
 
-def place_of_error(error):
-    """The same for an exception: its innermost frame in the user's code."""
-    for f in reversed(traceback.extract_tb(error.__traceback__)):
-        if _is_user(f.filename) and "site-packages" not in f.filename:
-            return f"{f.filename}:{f.lineno} in {f.name}: {f.line}"
-    for f in reversed(traceback.extract_tb(error.__traceback__)):
-        if _is_user(f.filename):
-            return f"{f.filename}:{f.lineno} in {f.name}: {f.line}"
+def place_of_frames(frames, modules=None):
+    """The same for frames, outermost first. `modules`: {id(module): its name}, for code that is torch's alone."""
+    lines = [(f.f_code.co_filename, line, f.f_code.co_name) for f, line in frames]
+    for foreign in ("site-packages", "\0"):
+        for path, line, where in reversed(lines):
+            if is_user(path) and foreign not in path:
+                return f"{path}:{line} in {where}: {linecache.getline(path, line).strip()}"
+    for f, _ in reversed(frames):
+        module = f.f_locals.get("self")
+        if (modules or {}).get(id(module)):
+            return f"module '{modules[id(module)]}' ({type(module).__name__})"
     return ""
+
+
+def place_of_error(error, modules=None):
+    return place_of_frames([(f, line) for f, line in traceback.walk_tb(error.__traceback__)], modules)
+
+
+def place_here(modules=None):
+    """Where the user's code stands that called this."""
+    frames = list(traceback.walk_stack(sys._getframe(1)))[::-1]
+    return place_of_frames(within_forward(frames, lambda f: (os.path.abspath(f[0].f_code.co_filename), f[0].f_code.co_name)), modules)
 
 
 class Obstacles:
@@ -84,10 +111,25 @@ def check_module(module, obstacles, role="module"):
             by_type.setdefault("sparse tensors", []).append(n)
         elif p.device.type == "meta":
             by_type.setdefault("tensors without data (device meta)", []).append(n)
+    _check_code(module, obstacles, role)
     for kind, names in by_type.items():
         more = "" if len(names) <= 4 else f" and {len(names) - 4} more"
         fix = "module.float() before converting" if "half" in kind else ""
         obstacles.add(f"{role} with {kind}: {', '.join(names[:4])}{more}", fix=fix)
+
+
+def _check_code(module, obstacles, role):
+    """Python code and modes that no graph has."""
+    if isinstance(module, torch.jit.ScriptModule):
+        obstacles.add(f"the {role} is TorchScript", fix="give the Python module that it was made from")
+    hooked = [n for n, p in module.named_parameters() if p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None)]
+    hooked += [n or "(itself)" for n, m in module.named_modules() if m._backward_hooks or m._backward_pre_hooks]
+    if hooked:
+        obstacles.add(f"{role} with hooks on gradients, which are Python code: {', '.join(hooked)}", fix="remove the hooks")
+    for name, m in module.named_modules():
+        if isinstance(m, torch.nn.modules.batchnorm._BatchNorm) and m.momentum is None and m.track_running_stats:
+            obstacles.add(f"BatchNorm '{name}' with momentum=None, whose running average weighs by the number of batches",
+                          fix="give it a number, torch's default is 0.1")
 
 
 class autograd_functions:
@@ -103,9 +145,7 @@ class autograd_functions:
 
         def apply(cls, *args, **kwargs):
             if not cls.__module__.startswith("torch."):
-                stack = [f for f in traceback.extract_stack()[:-1] if _is_user(f.filename)]
-                at = f"{stack[-1].filename}:{stack[-1].lineno} in {stack[-1].name}: {stack[-1].line}" if stack else ""
-                obstacles.add(f"torch.autograd.Function {cls.__qualname__}: its backward is Python code that a file cannot carry", at,
+                obstacles.add(f"torch.autograd.Function {cls.__qualname__}: its backward is Python code that a file cannot carry", place_here(),
                               "write it with ordinary operators (detach() for parts without gradient)")
             return original(cls, *args, **kwargs)
 

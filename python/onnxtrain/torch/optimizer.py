@@ -31,7 +31,10 @@ def check(optimizer, obstacles, state):
         obstacles.add(f"the optimizer {cls.__module__}.{cls.__qualname__} runs code of its own that a file cannot carry",
                       fix=f"use one of {_LIST}; or convert without optimizer and give ot.prepare one of its own (it has Lion and Lamb)")
         return
-    strange = [list(p.shape) for g in optimizer.param_groups for p in g["params"] if state.stored_name(p) is None]
+    hooks = [h for kind in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks") for h in getattr(optimizer, kind, {}).values()]
+    if any(not getattr(h, "only_counts", False) for h in hooks):
+        obstacles.add("the optimizer has step hooks, which are Python code (to_torch makes clipping one)", fix="remove the hooks")
+    strange = [list(p.shape) for g in optimizer.param_groups for p in g["params"] if state is not None and state.stored_name(p) is None]
     if strange:
         obstacles.add(f"the optimizer holds {len(strange)} parameters that neither module nor loss has (shapes {strange[:4]})",
                       fix="make the optimizer from module.parameters()")
@@ -49,8 +52,9 @@ def real(x):
 class Update:
     """One parameter's update: the node, its attributes and its state."""
 
-    def __init__(self, op, domain, scalars, attrs, state):
+    def __init__(self, op, domain, scalars, attrs, state, beta=None):
         self.op, self.domain, self.scalars, self.attrs, self.state = op, domain, scalars, attrs, state
+        self.beta = beta  # "B" when no schedule cycles it
 
 
 def describe(kind, group, saved, p, cycled):
@@ -60,17 +64,14 @@ def describe(kind, group, saved, p, cycled):
     kept = lambda key, make=zero: saved[key] if saved.get(key) is not None else make()  # noqa: E731
     decay = group.get("weight_decay", 0)
     if kind == "SGD":
-        return _sgd(group, kept, cycled)
+        return _sgd(group, kept, cycled, p.dtype)
     if kind in ("Adam", "AdamW"):
         name = "AdamW" if kind == "AdamW" or group.get("decoupled_weight_decay") else "Adam"
         state = [(k, kept(k)) for k in ("exp_avg", "exp_avg_sq")]
         if group.get("amsgrad"):
             name, state = name + "Ams", state + [("max_exp_avg_sq", kept("max_exp_avg_sq"))]
         attrs = dict(beta1=real(group["betas"][0]), beta2=real(group["betas"][1]), epsilon=real(group["eps"]), decay=real(decay))
-        if cycled:
-            del attrs["beta1"]
-            return Update(name + "Cycled", OWN, "RNB", attrs, state)
-        return Update(name, OWN, "RN", attrs, state)
+        return _cycled(name, attrs, state) if cycled else Update(name, OWN, "RN", attrs, state)
     if kind in ("NAdam", "RAdam"):
         name = kind + ("W" if group.get("decoupled_weight_decay") else "")
         attrs = dict(beta1=real(group["betas"][0]), beta2=real(group["betas"][1]), epsilon=real(group["eps"]), decay=real(decay))
@@ -78,14 +79,18 @@ def describe(kind, group, saved, p, cycled):
         if kind == "NAdam":
             attrs["momentum_decay"] = real(group["momentum_decay"])
             state.append(("mu_product", kept("mu_product", lambda: torch.ones(()))))
-        return Update(name, OWN, "RN", attrs, state)
+        return _cycled(name, attrs, state) if cycled else Update(name, OWN, "RN", attrs, state)
     if kind == "Adamax":
         attrs = dict(beta1=real(group["betas"][0]), beta2=real(group["betas"][1]), epsilon=real(group["eps"]), decay=real(decay))
-        return Update("Adamax", OWN, "RN", attrs, [(k, kept(k)) for k in ("exp_avg", "exp_inf")])
+        state = [(k, kept(k)) for k in ("exp_avg", "exp_inf")]
+        return _cycled("Adamax", attrs, state) if cycled else Update("Adamax", OWN, "RN", attrs, state)
     if kind == "Adagrad":
         first = number(group.get("initial_accumulator_value", 0))
+        state = [("sum", kept("sum", lambda: torch.full_like(p, first)))]
+        if p.dtype == torch.float64:
+            return Update("Adagrad", OWN, "RT", dict(lr_decay=real(group["lr_decay"]), epsilon=real(group["eps"]), decay=real(decay)), state)
         attrs = dict(decay_factor=number(group["lr_decay"]), epsilon=number(group["eps"]), norm_coefficient=number(decay))
-        return Update("Adagrad", TRAINING, "RT", attrs, [("sum", kept("sum", lambda: torch.full_like(p, first)))])
+        return Update("Adagrad", TRAINING, "RT", attrs, state)
     if kind == "Adadelta":
         attrs = dict(rho=real(group["rho"]), epsilon=real(group["eps"]), decay=real(decay))
         return Update("Adadelta", OWN, "R", attrs, [(k, kept(k)) for k in ("square_avg", "acc_delta")])
@@ -97,15 +102,20 @@ def describe(kind, group, saved, p, cycled):
     return Update("Rprop", OWN, "", attrs, [("prev", kept("prev")), ("step_size", kept("step_size", start))])
 
 
-def _sgd(group, kept, cycled):
+def _cycled(name, attrs, state):
+    """beta1 is an input of the step."""
+    return Update(name + "Cycled", OWN, "RNB", {k: v for k, v in attrs.items() if k != "beta1"}, state)
+
+
+def _sgd(group, kept, cycled, dtype):
     decay, momentum = number(group.get("weight_decay", 0)), number(group.get("momentum", 0))
     if momentum == 0 and not cycled:
         return Update("Sgd", OWN, "R", dict(decay=real(decay)), [])
     state = [("momentum", kept("momentum_buffer"))]
     dampening, nesterov = number(group.get("dampening", 0)), bool(group.get("nesterov"))
-    if cycled:
+    if cycled or dtype == torch.float64:  # the standard's operator has attributes in float32
         name = "NesterovCycled" if nesterov else "MomentumCycled"
-        return Update(name, OWN, "RTB", dict(decay=real(decay), dampening=real(dampening)), state)
+        return Update(name, OWN, "RTB", dict(decay=real(decay), dampening=real(dampening)), state, None if cycled else momentum)
     attrs = dict(alpha=momentum, beta=1 - dampening, norm_coefficient=decay, mode="nesterov" if nesterov else "standard")
     return Update("Momentum", TRAINING, "RT", attrs, state)
 
@@ -138,6 +148,7 @@ class Plan:
         self.kind, self.optimizer = kind_of(optimizer), optimizer
         position = int(scheduler.last_epoch) if scheduler is not None else 0
         self.entries = []  # (group number, stored name, parameter, finished steps)
+        self.names = {id(p): state.stored_name(p) for g in optimizer.param_groups for p in g["params"]}
         for k, group in enumerate(optimizer.param_groups):
             for p in group["params"]:
                 name = state.stored_name(p)
@@ -157,7 +168,7 @@ class Plan:
         groups = []
         for k, g in enumerate(self.optimizer.param_groups):
             plain = {key: _plain(v) for key, v in g.items() if key != "params"}
-            names = [n for j, n, *_ in self.entries if j == k]
+            names = [self.names[id(p)] for p in g["params"]]  # all of them: state_dicts count by position
             groups.append({"params": names, "rate": self.rate(k), **{k2: v for k2, v in plain.items() if v is not _NO}})
         other = {n: self.counters[s] for _, n, _, s in self.entries if self.counters[s] != "T"}
         cls = type(self.optimizer)
@@ -188,6 +199,8 @@ def emit(e, plan, gradients, initial, bind, cycled):
         u = describe(plan.kind, group, plan.optimizer.state.get(p, {}), p, k in cycled)
         counter = plan.counters[steps]
         scalar = {"R": plan.rate(k), "T": counter, "N": nexts[counter], "B": cycled.get(k)}
+        if u.beta is not None:
+            scalar["B"] = e.const(u.beta, torch.float64)
         grad = gradients[name]
         if group.get("maximize"):
             grad = e.node("Neg", [grad], named=[name + "_ascent"])[0]

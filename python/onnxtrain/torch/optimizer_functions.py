@@ -8,7 +8,6 @@ from onnx import helper, parser
 _HEAD = '<domain: "ai.onnxtrain", opset_import: ["" : 22]>\n'
 
 
-
 def _head(name, attributes, inputs, outputs):
     """The signature and the attributes as float64 scalars called like them with a d in front."""
     text = f"{_HEAD}{name} <{', '.join(attributes)}> ({inputs}) => ({outputs})\n{{\n"
@@ -194,6 +193,27 @@ def adadelta(name):
 """
 
 
+def adagrad(name):
+    """For float64: the standard's operator has attributes in float32. T counts finished steps."""
+    return _head(name, ["lr_decay", "epsilon", "decay"], "R, T, X, G, H", "X1, H1") + _DECAY + """
+  t = Cast <to = 11> (T)
+  slower = Mul (t, d_lr_decay)
+  below = Add (one, slower)
+  rd = Cast <to = 11> (R)
+  rate = Div (rd, below)
+  r = CastLike (rate, X)
+  gg = Mul (g, g)
+  H1 = Add (H, gg)
+  root = Sqrt (H1)
+  eps = CastLike (d_epsilon, X)
+  std = Add (root, eps)
+  share = Div (g, std)
+  move = Mul (r, share)
+  X1 = Sub (kept, move)
+}
+"""
+
+
 def rprop(name):
     return _head(name, ["eta_minus", "eta_plus", "step_min", "step_max"], "X, G, P, S", "X1, P1, S1") + """
   both = Mul (G, P)
@@ -242,12 +262,12 @@ def momentum_cycled(name, nesterov):
 
 _WRITTEN = {
     "NAdam": lambda n: nadam(n, False), "NAdamW": lambda n: nadam(n, True), "RAdam": lambda n: radam(n, False),
-    "RAdamW": lambda n: radam(n, True), "Adamax": adamax, "Adadelta": adadelta, "Rprop": rprop,
+    "RAdamW": lambda n: radam(n, True), "Adamax": adamax, "Adadelta": adadelta, "Adagrad": adagrad, "Rprop": rprop,
     "MomentumCycled": lambda n: momentum_cycled(n, False), "NesterovCycled": lambda n: momentum_cycled(n, True),
     "Detach": lambda n: _HEAD + "Detach (X) => (Y)\n{\n  Y = Identity (X)\n}\n",
 }
 # attribute that a cycling schedule turns into an input, and the input behind which it stands
-_CYCLED = {"Adam": ("beta1", "T"), "RMSprop": ("momentum", "R")}
+_CYCLED = {"Adam": ("beta1", "T"), "NAdam": ("beta1", "T"), "RAdam": ("beta1", "T"), "RMSprop": ("momentum", "R")}
 
 
 @functools.lru_cache(maxsize=None)
@@ -282,7 +302,7 @@ def function(name):
     plain = name.removesuffix("Cycled")
     key, behind = next(v for k, v in _CYCLED.items() if plain.startswith(k))
     f = onnx.FunctionProto()
-    f.CopyFrom(_from_prepare(plain))
+    f.CopyFrom(function(plain))
     f.name = name
     f.attribute.remove(key)
     inputs = list(f.input)

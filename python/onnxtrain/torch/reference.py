@@ -13,8 +13,7 @@ from torch.overrides import TorchFunctionMode
 from .capture import compute_loss, set_mode, structural_copy
 from .structure import flatten_outputs
 
-_DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "dropout_", "feature_dropout", "feature_dropout_", "alpha_dropout",
-             "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_"}
+_DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "dropout_", "feature_dropout", "feature_dropout_"}
 MIDDLE = 0.5  # what stands for a random number: uniform in [0, 1), and in deviations for a normal one
 
 
@@ -24,8 +23,12 @@ class Fixed(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         name = getattr(func, "__name__", "")
+        if "alpha_dropout" in name:
+            return _alpha_dropout(*args, **kwargs)
         if name in _DROPOUTS:
             return args[0] if args else kwargs["input"]
+        if name in ("rrelu", "rrelu_"):
+            return _rrelu(*args, **kwargs)
         if name == "scaled_dot_product_attention":
             args = list(args)
             if len(args) > 4:
@@ -42,6 +45,19 @@ class Fixed(TorchFunctionMode):
             return func(*args, **kwargs)
         fixed = _RANDOM.get(name)
         return func(*args, **kwargs) if fixed is None else fixed(func, args, kwargs)
+
+
+def _alpha_dropout(input, p=0.5, train=False, inplace=False, training=False):
+    """The mean of what is kept and what is replaced: the file's own mask without chance."""
+    if not (train or training) or p == 0:
+        return input
+    low, keep = -1.7580993408473766, 1 - p
+    scale = (keep + low * low * keep * p) ** -0.5
+    return (input * keep + p * low) * scale - scale * low * p
+
+
+def _rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
+    return torch.where(input > 0, input, input * (lower + upper) * MIDDLE)
 
 
 def _filled(value):
@@ -75,7 +91,20 @@ def _randint(func, args, kwargs):
     return y.fill_(min(math.floor((low + high) / 2), high - 1))
 
 
+def _gumbel_softmax(func, args, kwargs):
+    """torch's formula with the middle of the noise; a Python function of torch runs without this mode inside."""
+    a = inspect.signature(func).bind(*args, **kwargs)
+    a.apply_defaults()
+    logits, tau, hard, dim = (a.arguments[k] for k in ("logits", "tau", "hard", "dim"))
+    soft = ((logits - math.log(math.log(2))) / tau).softmax(dim)
+    if not hard:
+        return soft
+    chosen = torch.zeros_like(logits).scatter(dim, soft.max(dim, keepdim=True)[1], 1.0)
+    return chosen - soft.detach() + soft
+
+
 _RANDOM = {
+    "gumbel_softmax": _gumbel_softmax,
     "rand": _filled(MIDDLE), "rand_like": _filled(MIDDLE), "randn": _filled(MIDDLE), "randn_like": _filled(MIDDLE),
     "bernoulli": _filled(1.0), "normal": _normal, "randint": _randint, "randint_like": _randint,
     "bernoulli_": _in_place(lambda *a, **k: 1.0),
@@ -128,9 +157,9 @@ class Reference:
             self.train_outputs = [(n, t.detach()) for n, t in flatten_outputs(out)]
             wanted = self._trainable(copy, loss)
             grads = torch.autograd.grad(value, list(wanted.values()), allow_unused=True) if wanted and value.requires_grad else []
-        self.gradients = {n: g for n, g in zip(wanted, grads) if g is not None}
+        self.gradients = {n: g.to_dense() if g.layout != torch.strided else g for n, g in zip(wanted, grads) if g is not None}
         self.buffers = {}
-        for prefix, module in (("", copy), ("loss.", loss)):
+        for prefix, module in (("", copy), (c.state.loss_prefix, loss)):
             if isinstance(module, torch.nn.Module):
                 self.buffers |= {prefix + n: b.detach() for n, b in module.named_buffers()}
 
@@ -141,7 +170,7 @@ class Reference:
             return {n: self.c.state.tensors[n] for n in self.c.state.parameters if n in chosen}
         named = dict(copy.named_parameters())
         if isinstance(loss, torch.nn.Module):
-            named |= {"loss." + n: p for n, p in loss.named_parameters()}
+            named |= {self.c.state.loss_prefix + n: p for n, p in loss.named_parameters()}
         return {n: named[n] for n in self.c.state.parameters if n in chosen and n in named}
 
 

@@ -10,8 +10,13 @@ class State:
         self.ties, self.frozen = {}, []
         self._ids, self._full = {}, {}
         self._add(module, "", "module.")
+        self.loss_prefix, self.of_loss = "loss.", []
         if hasattr(loss, "named_parameters"):
-            self._add(loss, "loss.", "loss.")
+            while any(n.startswith(self.loss_prefix) for n in [*self.tensors, *self.ties]):  # the module has a part of that name
+                self.loss_prefix = "_" + self.loss_prefix
+            own = set(self.tensors) | set(self.ties)
+            self._add(loss, self.loss_prefix, "loss.")
+            self.of_loss = [n for n in [*self.tensors, *self.ties] if n not in own]
         self.used = set()
 
     def _add(self, module, prefix, full):

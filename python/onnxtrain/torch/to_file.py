@@ -3,6 +3,8 @@
 Everything of the way back to PyTorch works on these classes; only this file reads protobuf.
 """
 
+import os
+import tempfile
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,14 +12,17 @@ import onnx
 import torch
 from onnx import AttributeProto, TensorProto, numpy_helper
 
+from ..errors import Error
 from .to_export import scope_of
 
 OWN = "ai.onnxtrain"
 TRAINING = "ai.onnx.preview.training"
 # functions of our domain that are known by name; others are their bodies
 KEPT = {"Detach", "Sgd", "Adam", "AdamAms", "AdamW", "AdamWAms", "RMSprop", "RMSpropCentered", "RMSpropMomentum",
-        "RMSpropCenteredMomentum", "NAdam", "NAdamW", "RAdam", "RAdamW", "Adamax", "Adadelta", "Rprop", "MomentumCycled",
-        "NesterovCycled", "AdamCycled", "AdamAmsCycled", "AdamWCycled", "AdamWAmsCycled"}
+        "RMSpropCenteredMomentum", "NAdam", "NAdamW", "RAdam", "RAdamW", "Adamax", "Adadelta", "Adagrad", "Rprop",
+        "MomentumCycled", "NesterovCycled", "RMSpropMomentumCycled", "RMSpropCenteredMomentumCycled", "NAdamCycled",
+        "NAdamWCycled", "RAdamCycled", "RAdamWCycled", "AdamaxCycled", "AdamCycled", "AdamAmsCycled", "AdamWCycled",
+        "AdamWAmsCycled"}
 
 DTYPES = {
     TensorProto.FLOAT: torch.float32, TensorProto.UINT8: torch.uint8, TensorProto.INT8: torch.int8,
@@ -36,11 +41,11 @@ _VIEW = {  # types that numpy lacks travel as their bits
 }
 
 
-def to_tensor(proto):
+def to_tensor(proto, folder=""):
     """TensorProto -> torch tensor (its own memory), or None for element types that torch lacks (strings, 4 bits)."""
     if proto.data_type not in DTYPES:
         return None
-    array = numpy_helper.to_array(proto)
+    array = numpy_helper.to_array(proto, folder)
     if proto.data_type in _VIEW:
         bits = np.array(array).view(_VIEW[proto.data_type][0])
         return torch.from_numpy(bits.copy()).view(DTYPES[proto.data_type])
@@ -121,7 +126,8 @@ def reads(node):
 
 
 class _Reader:
-    def __init__(self, proto):
+    def __init__(self, proto, folder=""):
+        self.folder = folder
         self.opsets = {o.domain: o.version for o in proto.opset_import}
         self.functions = {(f.domain, f.name): f for f in proto.functions}
         self.fresh = 0
@@ -197,11 +203,14 @@ class _Reader:
         body += [Node("Identity", "", 13, "", [scope[v]], [o], {}) for v, o in passed]
         return body
 
-    def graph(self, proto, scope=None, given=None, opsets=None):
+    def graph(self, proto, scope=None, given=None, opsets=None, once=False):
+        """`once`: nobody reads the proto again, its data goes as its tensors come."""
         inner = None if scope is None else dict(scope)
         g = Graph(name=proto.name)
         for t in proto.initializer:
-            g.constants[self._declare(t.name, inner)] = to_tensor(t)
+            g.constants[self._declare(t.name, inner)] = to_tensor(t, self.folder)
+            if once:
+                t.ClearField("raw_data")
         for t in proto.sparse_initializer:
             g.constants[self._declare(t.values.name, inner)] = _dense(t)
         for i in proto.input:
@@ -222,14 +231,26 @@ def _dense(sparse):
     return torch.from_numpy(dense)
 
 
-def read(proto):
+def read_model(model):
+    """ot.Model -> Source. A file of more than 2 GiB has its data beside it."""
+    try:
+        proto = onnx.ModelProto.FromString(model.proto())
+    except Error:
+        with tempfile.TemporaryDirectory(prefix="onnxtrain-") as folder:
+            path = os.path.join(folder, "model.onnx")
+            model.save(path)
+            return read(onnx.load(path, load_external_data=False), folder)
+    return read(proto)
+
+
+def read(proto, folder=""):
     """onnx.ModelProto -> Source. Empties the proto's tensors as it goes, so that weights exist once."""
-    r = _Reader(proto)
-    main = r.graph(proto.graph)
+    r = _Reader(proto, folder)
+    main = r.graph(proto.graph, once=True)
     del proto.graph.initializer[:]
     sections = []
     for t in proto.training_info:
-        sections.append(Section(r.graph(t.algorithm), {b.key: b.value for b in t.update_binding}))
+        sections.append(Section(r.graph(t.algorithm, once=True), {b.key: b.value for b in t.update_binding}))
         del t.algorithm.initializer[:]
     for s in sections:  # bindings may be on names that are constants of Constant nodes
         _lift_constants(s.algorithm)

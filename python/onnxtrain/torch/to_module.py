@@ -41,7 +41,7 @@ class OnnxModule(nn.Module):
         self.input_names, self.output_names = list(inputs), list(outputs)
         self.section = 0  # whose training form train() runs
         self._optional = set(optional)
-        self._places, self._eval, self._train = {}, None, []
+        self._places, self._ties, self._eval, self._train = {}, [], None, []
         self._constants = nn.Module()
 
     # ---- building
@@ -64,6 +64,14 @@ class OnnxModule(nn.Module):
         owner, place = _child(self, path), self._places[stored]
         table = owner._parameters if isinstance(place.get(), nn.Parameter) else owner._buffers
         table[key] = place.get()
+        self._ties.append((Place(table, key), place))
+
+    def _apply(self, fn, recurse=True):
+        """.to(), .double() and their like; a device that takes new tensors must not part what is tied."""
+        super()._apply(fn, recurse)
+        for place, stored in self._ties:
+            place.table[place.key] = stored.get()
+        return self
 
     def tensor(self, name):
         """The parameter or buffer that the file stores under `name`."""

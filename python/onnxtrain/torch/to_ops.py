@@ -52,7 +52,7 @@ def names():
 
 def _load():
     from . import (to_ops_control, to_ops_image, to_ops_index, to_ops_math, to_ops_move, to_ops_nn, to_ops_norm,  # noqa: F401
-                   to_ops_attention, to_ops_quantize, to_ops_random, to_ops_reduce, to_ops_rnn, to_ops_signal,
+                   to_ops_attention, to_ops_more, to_ops_quantize, to_ops_random, to_ops_reduce, to_ops_rnn, to_ops_signal,
                    to_ops_training)
 
 

@@ -45,6 +45,7 @@ def _counted(built):
     def count(optimizer, args, kwargs):
         built.steps += 1
 
+    count.only_counts = True
     built.optimizer.register_step_post_hook(count)
     return built
 
@@ -114,8 +115,9 @@ def _groups(built, module, source, section, names, updates, values, maximized):
     plans = []
     for g in declared:
         own = [by_name[n] for n in g.get("params", []) if n in by_name]
-        if own and len({u.signature for u in own}) == 1:
-            extra = {k: v for k, v in g.items() if k not in ("params", "rate", "counter", "lr") and _plain(v)}
+        if len({u.signature for u in own}) <= 1:
+            fixed = ("params", "rate", "counter", "lr") if own and own[0].rate else ("params", "rate", "counter")
+            extra = {k: v for k, v in g.items() if k not in fixed and _plain(v)}
             plans.append((own, [n for n in g["params"] if module.has(n)], extra))
     if {u.parameter for own, _, _ in plans for u in own} != set(by_name):
         sets = {}
@@ -124,11 +126,15 @@ def _groups(built, module, source, section, names, updates, values, maximized):
         plans = [(own, [u.parameter for u in own], {}) for own in sets.values()]
     groups = []
     for own, params, extra in plans:
-        u = own[0]
         hyper = {k: tuple(v) if isinstance(v, list) else v for k, v in extra.items()}
+        if not own:  # frozen altogether
+            built.rates.append((None, None, 1.0))
+            built.betas.append(None)
+            groups.append({"params": [module.tensor(n) for n in params], **hyper})
+            continue
+        u = own[0]
         hyper.update(u.hyper)
-        if u.parameter in maximized:
-            hyper["maximize"] = True
+        hyper["maximize"] = u.parameter in maximized
         if u.rate:
             hyper["lr"] = _rate(source, section, u.rate, values[u.rate])
         if u.beta:
@@ -184,12 +190,12 @@ def _load_state(built, module, section, updates, steps, stored):
         built.state.update({v: (u.parameter, k) for k, v in u.state.items()})
         if u.torch_class is torch.optim.SGD:
             if u.state and step:
-                built.optimizer.state[p]["momentum_buffer"] = stored[u.state["momentum_buffer"]].clone()
+                built.optimizer.state[p]["momentum_buffer"] = stored[u.state["momentum_buffer"]]
             continue
         if not step and not any(bool(stored[v].any()) for v in u.state.values()) and u.torch_class is not torch.optim.Adagrad:
             continue  # untouched: torch makes its own
         state = {"step": torch.tensor(float(step or 0))}
-        state.update({k: stored[v].clone() for k, v in u.state.items()})
+        state.update({k: stored[v] for k, v in u.state.items()})
         built.optimizer.state[p].update(state)
 
 
@@ -202,7 +208,8 @@ def _gradient_hook(module, source, section, split, updates):
     maker = {o: n for n in algorithm.nodes for o in n.outputs if o}
     negated = {u.parameter for u in updates if u.gradient in maker and maker[u.gradient].op == "Neg"
                and split.gradients.get(maker[u.gradient].inputs[0]) == u.parameter}
-    if negated and negated == {u.parameter for u in updates}:
+    updates = [u for u in updates if u.parameter not in negated]
+    if {u.gradient for u in updates} <= set(split.gradients):
         return None, negated
     state = set(section.update)
     between = needed(algorithm.nodes, [u.gradient for u in updates], list(split.gradients))
@@ -223,7 +230,7 @@ def _gradient_hook(module, source, section, split, updates):
                 if p.grad is not None:
                     p.grad = new.to(p.dtype)
 
-    return clip, set()
+    return clip, negated
 
 
 def _graph(module, source, section, split, after):

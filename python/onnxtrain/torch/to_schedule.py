@@ -55,12 +55,12 @@ def build_scheduler(built, info):
     if clock is None or not built.rates:
         return None
     watched = [r for r, _, _ in built.rates]
+    if not any(watched):  # Rprop reads no rate
+        return _declared(built.optimizer, info, built.done)
     if not _moves(clock, watched, built.betas):
         return None
     want = [[dict(zip(clock.watched, row)).get(r) for r in watched] for row in clock.series(_CHECKED)]
     for make in (lambda o: _declared(o, info, built.done), lambda o: _recognised(o, clock, want, built)):
-        if any(r is None for r in watched):
-            break
         made = _verified(make, built.optimizer, want)
         if made is not None:
             return made
@@ -103,7 +103,7 @@ def _verified(make, optimizer, want):
             want = want[: max(scheduler.total_steps - scheduler.last_epoch, 1)]
         for k, row in enumerate(want):
             have = [float(g["lr"]) for g in trial.param_groups]
-            if not all(math.isclose(a, b, rel_tol=2e-6, abs_tol=1e-12) for a, b in zip(have, row)):
+            if not all(b is None or math.isclose(a, b, rel_tol=2e-6, abs_tol=1e-12) for a, b in zip(have, row)):
                 return None
             if k + 1 < len(want):
                 scheduler.step()
@@ -115,11 +115,14 @@ def _declared(optimizer, info, done):
     if not info:
         return None
     try:
+        ahead = done - int(info.get("step", 0))
+        if not 0 <= ahead <= _LAST_REPLAY:
+            return None
         scheduler = _restore(optimizer, info)
-        for _ in range(done - int(info.get("step", 0))):
+        for _ in range(ahead):
             scheduler.step()
         return scheduler
-    except (KeyError, TypeError, AttributeError, ValueError, ImportError):
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, ImportError):
         return None
 
 
@@ -156,7 +159,7 @@ def _restore(optimizer, info):
 
 # ---- forms that prepare writes
 def _recognised(optimizer, clock, want, built):
-    if built.done > _LAST_REPLAY or any(built.betas):
+    if built.done > _LAST_REPLAY or any(built.betas) or any(r is None for r, _, _ in built.rates):
         return None
     form = _form(clock, built)
     return None if form is None else _replayed(optimizer, built.done, form)

@@ -1,12 +1,11 @@
 """Weights under the names of the original PyTorch class: a state_dict that it loads with strict=True."""
 
-import onnx
 import torch
 
 from ..model import as_model
 from ..trainer import Trainer
 from .to_export import original_weights
-from .to_file import read
+from .to_file import read_model
 from .to_names import names_of
 from .to_split import split
 
@@ -14,7 +13,7 @@ from .to_split import split
 def torch_state_dict(model):
     """A model (ot.Model, path, bytes) or a Trainer -> {name: tensor}."""
     source_model = model.model() if isinstance(model, Trainer) else as_model(model)
-    source = read(onnx.ModelProto.FromString(source_model.proto()))
+    source = read_model(source_model)
     names = names_of(source, [split(source, k) for k in range(len(source.sections))])
     stored = dict(source.main.constants)
     if names.info is not None:
@@ -28,12 +27,13 @@ def torch_state_dict(model):
 def _declared(names, stored):
     """In the order of the original: what from_torch wrote down."""
     info = names.info
+    of_loss = set((info.get("loss") or {}).get("state", []))
     own = _by_module(info.get("parameters", []), info.get("buffers", []))
     out = {n: stored[n] for n in own if n in stored and n not in names.temporary and n not in names.ties}
     for n, s in names.ties.items():
         if s in stored and n not in names.temporary:
             out[n] = stored[s]
-    return out
+    return {n: t for n, t in out.items() if n not in of_loss}
 
 
 def _by_module(parameters, buffers):

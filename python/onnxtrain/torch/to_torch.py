@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 
-import onnx
 import torch
 
 from ..errors import UsageError
 from ..model import as_model
 from ..trainer import Trainer
 from .to_batchnorm import use_native
-from .to_file import read
+from .to_file import read_model
 from .to_loss import OnnxLoss
 from .to_module import Form, OnnxModule, assign
 from .to_names import names_of
@@ -77,7 +76,7 @@ class TorchTraining:
 def to_torch(model):
     """A model (ot.Model, path, bytes) or a Trainer -> TorchTraining."""
     source_model = model.model() if isinstance(model, Trainer) else as_model(model)
-    source = read(onnx.ModelProto.FromString(source_model.proto()))
+    source = read_model(source_model)
     splits = [split(source, k) for k in range(len(source.sections))]
     names = names_of(source, splits)
     module = _module(source, names)

@@ -24,9 +24,9 @@ def _adam(cls, ams=False, cycled=False):
     return Rule(cls, "RTB" if cycled else "RT", _MOMENTS + (["max_exp_avg_sq"] if ams else []), _ADAM, {"amsgrad": ams})
 
 
-def _rms(centered, buffered):
+def _rms(centered, buffered, cycled=False):
     state = ["square_avg"] + ["grad_avg"] * centered + ["momentum_buffer"] * buffered
-    return Rule(torch.optim.RMSprop, "R", state,
+    return Rule(torch.optim.RMSprop, "RB" if cycled else "R", state,
                 {"alpha": "alpha", "epsilon": "eps", "momentum": "momentum", "decay": "weight_decay"}, {"centered": centered})
 
 
@@ -39,6 +39,7 @@ RULES = {
     (OWN, "AdamWCycled"): _adam(_optim.AdamW, False, True), (OWN, "AdamWAmsCycled"): _adam(_optim.AdamW, True, True),
     (OWN, "RMSprop"): _rms(False, False), (OWN, "RMSpropCentered"): _rms(True, False),
     (OWN, "RMSpropMomentum"): _rms(False, True), (OWN, "RMSpropCenteredMomentum"): _rms(True, True),
+    (OWN, "RMSpropMomentumCycled"): _rms(False, True, True), (OWN, "RMSpropCenteredMomentumCycled"): _rms(True, True, True),
     (OWN, "NAdam"): Rule(_optim.NAdam, "RT", _MOMENTS + ["mu_product"], {**_ADAM, "momentum_decay": "momentum_decay"}),
     (OWN, "NAdamW"): Rule(_optim.NAdam, "RT", _MOMENTS + ["mu_product"], {**_ADAM, "momentum_decay": "momentum_decay"},
                           {"decoupled_weight_decay": True}),
@@ -47,6 +48,7 @@ RULES = {
     (OWN, "Adamax"): Rule(_optim.Adamax, "RT", ["exp_avg", "exp_inf"], _ADAM),
     (OWN, "Adadelta"): Rule(_optim.Adadelta, "R", ["square_avg", "acc_delta"],
                             {"rho": "rho", "epsilon": "eps", "decay": "weight_decay"}),
+    (OWN, "Adagrad"): Rule(_optim.Adagrad, "RT", ["sum"], {"lr_decay": "lr_decay", "epsilon": "eps", "decay": "weight_decay"}),
     (OWN, "Rprop"): Rule(_optim.Rprop, "", ["prev", "step_size"],
                          {"eta_minus": None, "eta_plus": None, "step_min": None, "step_max": None}),
     (OWN, "MomentumCycled"): Rule(_optim.SGD, "RTB", ["momentum_buffer"], {"decay": "weight_decay", "dampening": "dampening"}),
@@ -57,6 +59,11 @@ RULES = {
     (TRAINING, "Adagrad"): Rule(_optim.Adagrad, "RT", ["sum"],
                                 {"decay_factor": "lr_decay", "epsilon": "eps", "norm_coefficient": "weight_decay"}),
 }
+
+
+for _name in ("NAdam", "NAdamW", "RAdam", "RAdamW", "Adamax"):
+    _rule = RULES[OWN, _name]
+    RULES[OWN, _name + "Cycled"] = Rule(_rule.torch_class, "RTB", _rule.state, _rule.hyper, _rule.fixed)
 
 
 @dataclass
@@ -125,7 +132,7 @@ def _read(n, rule, bound):
         if [bound.get(v) for v in results] != [x, *state]:
             return None
         out.append(Update(x, g, rule.torch_class, hyper, dict(zip(rule.state, state)), scalars.get("R"), scalars.get("T"),
-                          scalars.get("B"), n.domain == TRAINING or n.op.endswith("terovCycled") or n.op == "MomentumCycled"))
+                          scalars.get("B"), n.domain == TRAINING or n.op in ("MomentumCycled", "NesterovCycled", "Adagrad")))
     return out
 
 

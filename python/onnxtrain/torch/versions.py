@@ -7,6 +7,8 @@ PyTorch only, and these functions.
 import contextlib
 import io
 import logging
+import os
+import traceback
 import warnings
 
 import torch
@@ -42,7 +44,7 @@ def check_version(text=None):
 
 def export(module, args, dynamic_shapes):
     """torch.export in the mode that runs Python itself."""
-    with warnings.catch_warnings(), _quiet(), _plain_masks():
+    with warnings.catch_warnings(), _quiet(), _plain_masks(), _user_lines():
         warnings.simplefilter("ignore")
         return torch.export.export(module, args, dynamic_shapes=dynamic_shapes, strict=False)
 
@@ -76,6 +78,24 @@ def _plain_masks():
     finally:
         if original is not None:
             transformer._detect_is_causal_mask = original
+
+
+@contextlib.contextmanager
+def _user_lines():
+    """FX keeps lines of functions called `forward` only; helper functions of the user are wanted too."""
+    from torch.fx import proxy
+
+    from .obstacles import is_user, within_forward
+
+    original = getattr(proxy.TracerBase, "_filter_traceback_frames", None)
+    if original is not None:
+        proxy.TracerBase._filter_traceback_frames = lambda self, frames: traceback.StackSummary.from_list(
+            [f for f in within_forward(list(frames), lambda f: (os.path.abspath(f.filename), f.name)) if is_user(f.filename)])
+    try:
+        yield
+    finally:
+        if original is not None:
+            proxy.TracerBase._filter_traceback_frames = original
 
 
 def automatic_dimension():

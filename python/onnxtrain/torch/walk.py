@@ -12,10 +12,11 @@ from .obstacles import place
 class Walk:
     def __init__(self, emitter, state, training, obstacles):
         self.e, self.state, self.training, self.obstacles = emitter, state, training, obstacles
-        self.env, self.changed = {}, {}
+        self.env, self.changed, self.aliases = {}, {}, inplace.Aliases()
 
     def run(self, graph, input_values):
         """Lowers the graph; gives (user outputs, {buffer name: new value}). `input_values`: Values of the flat inputs."""
+        self.places, self.inputs = graph.places, {}
         specs = {s.arg.name: s for s in graph.signature.input_specs if hasattr(s.arg, "name")}
         users = iter(input_values)
         for n in graph.graph.nodes:
@@ -33,6 +34,7 @@ class Walk:
         val = n.meta.get("val")
         if spec.kind == InputKind.USER_INPUT:
             v = next(users)
+            self.inputs[n.name] = v.name
             return Value(v.name, val.dtype, list(val.shape)) if isinstance(val, torch.Tensor) else v
         if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
             return self.state.value(spec.target)
@@ -40,7 +42,8 @@ class Walk:
             tensor = program.constants[spec.target]
             known = self.state.by_identity(tensor)
             return known if known is not None else self.e.const(tensor)
-        self.obstacles.add(f"an input of kind {spec.kind} ({spec.target})")
+        if spec.kind != InputKind.TOKEN:  # it only orders assertions
+            self.obstacles.add(f"an input of kind {spec.kind} ({spec.target})")
         return None
 
     def _region(self, n, gm):
@@ -75,10 +78,15 @@ class Walk:
             self.env[n] = self._typed(n, value) if value is not None else None
             return
         changed = inplace.changed_arguments(n)
+        if key.endswith("with_effects") and len(n.args) > 1:
+            if "assert" in str(n.args[1]):  # checks of values: nothing to compute
+                self.env[n] = [None] * 2
+                return
+            key = key_of(n.args[1])
         f = TABLE.get(key)
         if f is None:
             self.obstacles.add(f"the operator {key} has no form in ONNX here", place(n))
-            self.env[n] = self._placeholder_result(n)
+            self.env[n] = self._typed(n, self._placeholder_result(n))
             return
         self.e.hint = n.name if not self.training else n.name + "_t"
         try:
@@ -87,7 +95,10 @@ class Walk:
             result = f(Context(self.e, n, self.training), Args(n.target, args, kwargs))
         except Unsupported as e:
             self.obstacles.add(f"{key}: {e}", place(n))
-            result = self._placeholder_result(n)
+            result, changed = self._placeholder_result(n), []
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
+            self.obstacles.add(f"{key} in a form that onnxtrain does not know ({type(e).__name__}: {e})", place(n))
+            result, changed = self._placeholder_result(n), []
         if key == "aten.batch_norm" and isinstance(result, tuple):  # training: y and, last, the new running statistics
             for (_, node), value in zip(changed, result[3:]):
                 self._change(node, value)
@@ -96,12 +107,14 @@ class Walk:
         if inplace.plain_name(n.target) is not None:
             for _, node in changed:
                 self._change(node, self.env[n])
+                self.aliases.joined(n, node)
 
     def _change(self, node, value):
         """From here on `node` reads as `value`; of a buffer that is its value after the step."""
-        self.env[node] = Value(value.name, self.env[node].dtype, self.env[node].shape)
-        if node.op == "placeholder":
-            self.changed[node.name] = self.env[node]
+        for n in self.aliases.family(node):
+            self.env[n] = Value(value.name, self.env[n].dtype, self.env[n].shape)
+            if n.op == "placeholder":
+                self.changed[n.name] = self.env[n]
 
     def _get(self, n):
         return self.env[n]
@@ -147,8 +160,8 @@ class Walk:
                 buffers[self.state.name_of(spec.target)] = value
             elif spec.kind == OutputKind.USER_INPUT_MUTATION:
                 self._refuse_input(spec.target)
-            else:
-                self._refuse_parameter(str(spec.target))
+            elif spec.kind != OutputKind.TOKEN:
+                self._refuse_parameter(str(spec.target), signature)
         for spec in signature.input_specs:
             value = self.changed.get(getattr(spec.arg, "name", None))
             if value is None:
@@ -156,14 +169,15 @@ class Walk:
             if spec.kind == InputKind.BUFFER:
                 buffers[self.state.name_of(spec.target)] = value
             elif spec.kind == InputKind.PARAMETER:
-                self._refuse_parameter(spec.target)
+                self._refuse_parameter(spec.target, signature)
             elif spec.kind == InputKind.USER_INPUT:
                 self._refuse_input(spec.arg.name)
         return outputs, buffers
 
     def _refuse_input(self, name):
-        self.obstacles.add(f"forward changes an input in place ({name})", fix="work on a copy: x = x.clone()")
+        self.obstacles.add(f"forward changes the input '{self.inputs.get(name, name)}' in place", self.places.get(name, ""), "work on a copy: x = x.clone()")
 
-    def _refuse_parameter(self, name):
-        self.obstacles.add(f"forward changes the parameter '{name.removeprefix('module.')}' in place",
-                           fix="compute with a changed copy, or keep the value in a buffer")
+    def _refuse_parameter(self, name, signature):
+        at = next((s.arg.name for s in signature.input_specs if s.target == name), "")
+        self.obstacles.add(f"forward changes the parameter '{name.removeprefix('module.')}' in place", self.places.get(at, ""),
+                           "compute with a changed copy, or keep the value in a buffer")

@@ -1,12 +1,25 @@
 // The engine and prepared calls.
 #include "kernels/onednn/common.hpp"
 
+#include "core/cpu.hpp"
 #include "core/error.hpp"
 
 namespace onnxtrain::onednn {
 
+namespace {
+// Before anything else of oneDNN: it refuses later.
+const dnnl::engine* make_engine() {
+  if (instruction_set_is_limited()) {
+    constexpr dnnl::cpu_isa limits[] = {dnnl::cpu_isa::sse41, dnnl::cpu_isa::sse41,
+                                        dnnl::cpu_isa::avx2, dnnl::cpu_isa::avx512_core};
+    dnnl::set_max_cpu_isa(limits[int(instruction_set())]);
+  }
+  return new dnnl::engine(dnnl::engine::kind::cpu, 0);
+}
+}  // namespace
+
 const dnnl::engine& cpu() {
-  static const dnnl::engine* e = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine* e = make_engine();
   return *e;
 }
 

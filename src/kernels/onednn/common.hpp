@@ -1,12 +1,14 @@
 // What all oneDNN kernels of ours share: the engine, single-threaded execution inside our own
 // tasks, and scratch slots. Private to this folder: the only one that sees oneDNN's headers.
 #pragma once
-#include <omp.h>
-
 #include <vector>
 
 #include "kernels/slots.hpp"
 #include "oneapi/dnnl/dnnl.hpp"
+
+// From OpenMP's runtime; declared here because clang has no omp.h beside GCC's runtime.
+extern "C" int omp_get_max_threads();
+extern "C" void omp_set_num_threads(int);
 
 namespace onnxtrain::onednn {
 

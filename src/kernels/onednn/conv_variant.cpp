@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/cpu.hpp"
+
 namespace onnxtrain::onednn {
 
 using dnnl::memory;
@@ -143,10 +145,11 @@ Cut choose_cut(const ConvShape& s, ConvPass pass, bool last) {
   double flops = 2.0 * double(s.batch) * double(s.window.out_size()) * weights;
   double moved = double(s.batch) * (double(s.in_channels) * double(s.window.in_size()) +
                                     double(s.out_channels) * double(s.window.out_size()));
-  // channels that a part may divide: whole groups, or blocks of 8 that vectors are made of
+  // channels that a part may divide: whole groups, or blocks that fill a vector
   int64_t split =
       s.groups > 1 ? s.groups : (pass == ConvPass::kGradX ? s.in_channels : s.out_channels);
-  int64_t unit = s.groups > 1 && s.out_per_group() >= 8 ? 1 : 8;
+  int64_t vector = instruction_set() >= Isa::kAvx512 && split % 32 == 0 ? 16 : 8;
+  int64_t unit = s.groups > 1 && s.out_per_group() >= 8 ? 1 : vector;
   auto parts_for = [&](int64_t chunks) {
     int64_t parts = 1;
     for (int64_t p : {2, 4, 8})

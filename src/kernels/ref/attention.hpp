@@ -22,6 +22,7 @@ struct AttentionShape {
   int64_t left = -1, right = -1;  // sliding window, -1: open
   int64_t past = 0;               // keys before the first query
   int mode = 0;                   // what the fourth output shows
+  bool trim = false;  // causal, and nobody asks for scores above the diagonal: they are left out
   // Mask [batch, heads, queries, mask_keys]; strides are 0 where it is broadcast.
   bool has_mask = false, mask_is_bool = false;
   int64_t mask_keys = 0, mask_stride[4] = {0, 0, 0, 0};

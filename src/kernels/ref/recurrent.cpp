@@ -1,12 +1,11 @@
-// The recurrent forward pass.
+// The recurrent forward pass: the products with the inputs for a stretch of steps at once, then
+// step by step the product with the state and the cell, a group of units at a time.
 #include "kernels/ref/recurrent.hpp"
 
-#include <algorithm>
-#include <cstring>
+#include <vector>
 
-#include "kernels/ref/recurrent_detail.hpp"
-#include "kernels/simd/lstm.hpp"
-#include "kernels/simd/vmath.hpp"
+#include "kernels/ref/recurrent_cells.hpp"
+#include "kernels/ref/recurrent_step.hpp"
 
 namespace onnxtrain::kernels {
 
@@ -17,62 +16,122 @@ struct RecurrentPlan<T>::Impl {
   RecurrentShape s;
   SavedColumns columns;
   Rows rows;
-  Product<T> input, state, candidate;  // X W^T; H R^T (GRU: of z and r); (r.H) Rh^T
-  bool two_products;                   // GRU with the reset before the product
-  bool usual;                          // the cell of simd/lstm.hpp
-  size_t product_bytes = 0, packed_bytes = 0, packed2_bytes = 0;
+  Cells<T> cells;
+  bool two_products;                // GRU with the reset before the product
+  int64_t stretch = 1;              // steps whose input products are computed together
+  int64_t ldh;                      // elements between the states of two images
+  Product<T> input, input_rest;     // X W^T of a stretch, of the last one
+  UnitProduct<T> state, candidate;  // H R^T (GRU: of z and r), (r.H) Rh^T
+  StepSplit split;
+  Phases phases;
+  size_t product_bytes = 0;
+  std::vector<T> kept;  // packed weights that never change; one block per direction
 
-  explicit Impl(const RecurrentShape& shape) : s(shape), columns(shape), rows(shape) {
+  explicit Impl(const RecurrentShape& shape)
+      : s(shape),
+        columns(shape),
+        rows(shape),
+        cells(shape),
+        two_products(cells.reset_first()),
+        ldh(state_stride(shape.hidden)),
+        state(s.batch, two_products ? 2 : s.gates(), s.hidden, s.hidden, true, s.hidden),
+        split(s.directions, s.batch, state.groups(),
+              double(s.batch) * double(s.gates() * s.hidden) * double(s.hidden + 40)),
+        phases(split.tasks()) {
     int64_t h = s.hidden, g = s.gates();
-    two_products = s.cell == Cell::kGru && !s.linear_before_reset;
-    usual = usual_lstm<T>(s);
-    simd::GemmDesc d;
-    d.m = s.rows(), d.n = g * h, d.k = s.inputs, d.trans_b = true;
-    d.lda = s.inputs, d.ldb = s.inputs, d.ldc = g * h;
-    d.bias = simd::BiasAxis::kColumn;
-    input = Product<T>(d);
-    simd::GemmDesc e;
-    e.m = s.batch, e.n = (two_products ? 2 : g) * h, e.k = h, e.trans_b = true;
-    e.lda = h, e.ldb = h, e.ldc = e.n;
-    e.packed_b = std::is_same_v<T, float> && s.steps > 1;
-    state = Product<T>(e);
-    e.n = e.ldc = h;
-    if (two_products) candidate = Product<T>(e);
-    product_bytes = std::max(input.workspace(), state.workspace());
-    packed_bytes = state.packed_bytes();
-    if (two_products) {
-      product_bytes = std::max(product_bytes, candidate.workspace());
-      packed2_bytes = candidate.packed_bytes();
-    }
-    product_bytes = Carver::bytes(product_bytes);
+    if (two_products) candidate = UnitProduct<T>(s.batch, 1, h, h, true, h);
+    // a few hundred rows: their gates stay in the cache until their steps run
+    int64_t most = std::clamp<int64_t>((1 << 17) / (g * h), 96, 512);
+    stretch =
+        std::clamp<int64_t>(most / std::max<int64_t>(1, s.batch), 1, std::max<int64_t>(1, s.steps));
+    auto make = [&](int64_t steps) {
+      simd::GemmDesc d;
+      d.m = steps * s.batch, d.n = g * h, d.k = s.inputs, d.trans_b = true;
+      d.lda = s.inputs, d.ldb = s.inputs, d.ldc = g * h;
+      d.bias = simd::BiasAxis::kColumn;
+      constexpr int64_t kFewRows = 8;  // not worth packing
+      d.packed_b = std::is_same_v<T, float> && s.rows() >= kFewRows && s.inputs > 0;
+      return Product<T>(d);
+    };
+    input = make(stretch);
+    input_rest = make(s.steps % stretch);
+    product_bytes = Carver::bytes(std::max(input.workspace(), input_rest.workspace()));
   }
 
+  // The weights of one direction as the products want them.
+  struct Weights {
+    const T *w, *r, *rh;
+  };
+  size_t candidate_bytes() const { return two_products ? candidate.packed_bytes() : 0; }
+  size_t weight_bytes() const {
+    return Carver::bytes(input.packed_bytes()) + Carver::bytes(state.packed_bytes()) +
+           Carver::bytes(candidate_bytes());
+  }
+  // Packed ones are at `at`, the others are read as they are.
+  Weights weights(T* at, const T* w, const T* r, int d) const {
+    int64_t h = s.hidden, g = s.gates();
+    Carver c(at);
+    auto place = [&](size_t bytes, const T* own) {
+      T* p = reinterpret_cast<T*>(c.take<char>(int64_t(bytes)));
+      return bytes ? p : own;
+    };
+    r += d * g * h * h;
+    Weights x;
+    x.w = place(input.packed_bytes(), w + d * g * h * s.inputs);
+    x.r = place(state.packed_bytes(), r);
+    x.rh = place(candidate_bytes(), r + 2 * h * h);
+    return x;
+  }
+  void pack(ThreadPool& pool, const T* w, const T* r, int d, T* to) const {
+    int64_t h = s.hidden, g = s.gates();
+    Weights x = weights(to, w, r, d);
+    r += d * g * h * h;
+    input.pack(pool, w + d * g * h * s.inputs, const_cast<T*>(x.w));
+    state.pack(pool, r, const_cast<T*>(x.r));
+    if (two_products) candidate.pack(pool, r + 2 * h * h, const_cast<T*>(x.rh));
+  }
+  void keep(const T* w, const T* r, ThreadPool& pool) {
+    if (weight_bytes() == 0) return;
+    kept.resize((weight_bytes() * size_t(s.directions) + kLine) / sizeof(T));
+    for (int d = 0; d < s.directions; ++d) pack(pool, w, r, d, kept_at(d));
+  }
+  static constexpr size_t kLine = 64;
+  T* kept_at(int d) {
+    auto at = (reinterpret_cast<uintptr_t>(kept.data()) + kLine - 1) / kLine * kLine;
+    return reinterpret_cast<T*>(at) + size_t(d) * (weight_bytes() / sizeof(T));
+  }
+
+  // Memory of a run, per direction.
+  struct Memory {
+    T *gates, *bias, *rec_bias, *h[2], *c, *reset, *turned;
+    Weights weights;
+  };
   size_t workspace() const {
     int64_t h = s.hidden, g = s.gates();
     auto b = [](int64_t n) { return Carver::bytes(size_t(n) * sizeof(T)); };
-    return b(s.rows() * g * h) + b(g * h) * 2 + b(s.batch * g * h) + 3 * b(s.batch * h) +
-           Carver::bytes(packed_bytes) + Carver::bytes(packed2_bytes) + product_bytes;
+    size_t one = b(stretch * s.batch * g * h) + b(g * h) * 2 + 3 * b(s.batch * ldh) +
+                 b(s.batch * h) + b(turned_size()) + (kept.empty() ? weight_bytes() : 0);
+    return one * size_t(s.directions) + product_bytes;
   }
+  // Inputs of a stretch in the order of time, when they are stored in the order of images.
+  int64_t turned_size() const { return s.batch_first ? stretch * s.batch * s.inputs : 0; }
 
-  // One direction's memory during a run.
-  struct Memory {
-    T *gates, *bias, *rec_bias, *product, *h, *c, *reset, *packed, *packed2;
-    void* space;
-  };
-  Memory carve(void* workspace) const {
+  Memory prepare(const RecurrentArgs<T>& a, int d, Carver& c, ThreadPool& pool) {
     int64_t h = s.hidden, g = s.gates();
-    Carver c(workspace);
     Memory m;
-    m.gates = c.take<T>(s.rows() * g * h);
+    m.gates = c.take<T>(stretch * s.batch * g * h);
     m.bias = c.take<T>(g * h);
     m.rec_bias = c.take<T>(g * h);
-    m.product = c.take<T>(s.batch * g * h);
-    m.h = c.take<T>(s.batch * h);
+    for (T*& state_h : m.h) state_h = c.take<T>(s.batch * ldh);
+    m.reset = c.take<T>(s.batch * ldh);
     m.c = c.take<T>(s.batch * h);
-    m.reset = c.take<T>(s.batch * h);
-    m.packed = reinterpret_cast<T*>(c.take<char>(int64_t(packed_bytes)));
-    m.packed2 = reinterpret_cast<T*>(c.take<char>(int64_t(packed2_bytes)));
-    m.space = c.take<char>(int64_t(product_bytes));
+    m.turned = c.take<T>(turned_size());
+    T* at = kept.empty() ? c.take<T>(int64_t(weight_bytes() / sizeof(T))) : kept_at(d);
+    m.weights = weights(at, a.w, a.r, d);
+    if (kept.empty()) pack(pool, a.w, a.r, d, at);
+    load_bias(a.b, d, m);
+    load_state(s, a.h0, d, m.h[0], ldh);
+    load_state(s, a.c0, d, m.c, h);
     return m;
   }
 
@@ -90,194 +149,114 @@ struct RecurrentPlan<T>::Impl {
     }
   }
 
-  // Gate inputs to gate values, in place.
-  void activate(const CellActivation& f, T* v, int64_t n) const {
-    if (s.clip > 0) {
-      T c = T(s.clip);
-      for (int64_t j = 0; j < n; ++j) v[j] = v[j] > c ? c : v[j] < -c ? -c : v[j];
+  // The time of step k of a direction.
+  int64_t time(int d, int64_t k) const { return (d == 1) != s.reverse ? s.steps - 1 - k : k; }
+
+  // Gate inputs of the steps [k, k + count), in the order of time.
+  void input_products(const RecurrentArgs<T>& a, int d, int64_t k, int64_t count, const Memory& m,
+                      void* space, ThreadPool& pool) const {
+    int64_t first = std::min(time(d, k), time(d, k + count - 1)), n = s.inputs;
+    const T* x = a.x + first * s.batch * n;
+    if (s.batch_first) {
+      for (int64_t t = 0; t < count; ++t)
+        for (int64_t b = 0; b < s.batch; ++b)
+          std::copy_n(a.x + rows.at(first + t, b) * n, n, m.turned + (t * s.batch + b) * n);
+      x = m.turned;
     }
-    apply(f, v, n);
-  }
-  static void apply(const CellActivation& f, T* v, int64_t n) {
-    if constexpr (std::is_same_v<T, float>) {
-      if (f.fn == CellFn::kSigmoid) return simd::vsigmoid(v, v, n);
-      if (f.fn == CellFn::kTanh) return simd::vtanh(v, v, n);
-    }
-    for (int64_t j = 0; j < n; ++j) v[j] = cell_fn(f, v[j]);
-  }
-  static void add_to(T* to, const T* x, int64_t n) {
-    for (int64_t j = 0; j < n; ++j) to[j] += x[j];
-  }
-  // Inputs of gates [k, k + count) for the backward pass, when it needs them.
-  void save_inputs(T* save, const T* z, int64_t k, int64_t count) const {
-    if (save && columns.inputs >= 0)
-      std::copy_n(z + k * s.hidden, count * s.hidden, save + (columns.inputs + k) * s.hidden);
+    (count == stretch ? input : input_rest).run(pool, x, m.weights.w, m.gates, space, m.bias);
   }
 
-  // `z` holds the product with the state and is written over.
-  void lstm_row(const CellActivation* f, const T* x, T* z, const T* p, T* h, T* c, T* save) const {
-    int64_t n = s.hidden;
-    if constexpr (std::is_same_v<T, float>)
-      if (usual && !p) return simd::lstm_cell(x, z, h, c, save, n);
-    add_to(z, x, 4 * n);
-    T *i = z, *o = z + n, *forget = z + 2 * n, *g = z + 3 * n;
-    for (int64_t j = 0; j < n && p; ++j) i[j] += p[j] * c[j], forget[j] += p[2 * n + j] * c[j];
-    save_inputs(save, z, 0, 4);
-    if (!p && !s.input_forget) {
-      activate(f[0], z, 3 * n);
-    } else {
-      activate(f[0], i, n);
-      activate(f[0], forget, n);
-    }
-    activate(f[1], g, n);
-    for (int64_t j = 0; j < n && s.input_forget; ++j) forget[j] = T(1) - i[j];
-    T* e = save ? save + columns.extra * n : nullptr;
-    if (save) {
-      std::copy_n(h, n, save + columns.h_prev * n);
-      std::copy_n(c, n, e);
-    }
-    for (int64_t j = 0; j < n; ++j) c[j] = forget[j] * c[j] + i[j] * g[j];
-    if (p || s.input_forget) {
-      for (int64_t j = 0; j < n && p; ++j) o[j] += p[n + j] * c[j];
-      save_inputs(save, z, 1, 1);
-      activate(f[0], o, n);
-    }
-    std::copy_n(c, n, h);
-    apply(f[2], h, n);
-    if (save) {
-      std::copy_n(z, 4 * n, save);
-      std::copy_n(c, n, e + n);
-      std::copy_n(h, n, e + 2 * n);
-    }
-    for (int64_t j = 0; j < n; ++j) h[j] *= o[j];
-  }
-
-  void rnn_row(const CellActivation* f, const T* x, T* z, T* h, T* save) const {
-    int64_t n = s.hidden;
-    add_to(z, x, n);
-    save_inputs(save, z, 0, 1);
-    activate(f[0], z, n);
-    if (save) {
-      std::copy_n(z, n, save);
-      std::copy_n(h, n, save + n);
-    }
-    std::copy_n(z, n, h);
-  }
-
-  // Gates z and r, written over the product; what the candidate's product needs into `reset`.
-  void gru_gates(const CellActivation* f, const T* x, T* zr, const T* h, T* reset, T* save) const {
-    int64_t n = s.hidden;
-    add_to(zr, x, 2 * n);
-    save_inputs(save, zr, 0, 2);
-    activate(f[0], zr, 2 * n);
-    if (save) std::copy_n(zr, 2 * n, save);
-    if (!reset) return;
-    for (int64_t j = 0; j < n; ++j) reset[j] = zr[n + j] * h[j];
-    if (save) std::copy_n(reset, n, save + columns.extra * n);
-  }
-
-  // The candidate (written over `rec`, its recurrent part without the reset) and the new state.
-  void gru_state(const CellActivation* f, const T* x, const T* zr, T* rec, const T* rec_bias, T* h,
-                 T* save) const {
-    int64_t n = s.hidden;
-    add_to(rec, rec_bias + 2 * n, n);
-    if (save && !two_products) std::copy_n(rec, n, save + columns.extra * n);
-    for (int64_t j = 0; j < n; ++j)
-      rec[j] = x[2 * n + j] + (two_products ? rec[j] : zr[n + j] * rec[j]);
-    if (save && columns.inputs >= 0) std::copy_n(rec, n, save + (columns.inputs + 2) * n);
-    activate(f[1], rec, n);
-    if (save) {
-      std::copy_n(rec, n, save + 2 * n);
-      std::copy_n(h, n, save + columns.h_prev * n);
-    }
-    for (int64_t j = 0; j < n; ++j) h[j] = (T(1) - zr[j]) * rec[j] + zr[j] * h[j];
-  }
-
-  void step(const RecurrentArgs<T>& a, int d, int64_t t, Memory& m, const T* r, const T* r2,
-            ThreadPool& pool) {
-    int64_t h = s.hidden, g = s.gates(), width = two_products ? 2 * h : g * h,
-            saved = columns.width * h;
-    const CellActivation* f = s.activations[size_t(d)].data();
-    const T* p = a.p ? a.p + d * 3 * h : nullptr;
-    state.run(pool, m.h, r, m.product, m.space);
-    auto active = [&](int64_t b) { return !a.lengths || t < a.lengths[b]; };
-    auto x_of = [&](int64_t b) { return m.gates + rows.at(t, b) * g * h; };
-    auto save_of = [&](int64_t b) {
-      return a.saved ? a.saved + (d * s.rows() + rows.at(t, b)) * saved : nullptr;
-    };
-    int64_t grain = std::max<int64_t>(1, kCellGrain / std::max<int64_t>(1, h));
-    if (two_products) {
-      parallel_for(pool, s.batch, grain, [&](int64_t b0, int64_t b1) {
-        for (int64_t b = b0; b < b1; ++b)
-          gru_gates(f, x_of(b), m.product + b * width, m.h + b * h, m.reset + b * h,
-                    active(b) ? save_of(b) : nullptr);
-      });
-      candidate.run(pool, m.reset, r2, m.c, m.space);  // a GRU has no other use for c
-    }
-    parallel_for(pool, s.batch, grain, [&](int64_t b0, int64_t b1) {
-      for (int64_t b = b0; b < b1; ++b) {
-        T* hb = m.h + b * h;
-        T* save = save_of(b);
-        if (active(b)) {
-          T* hr = m.product + b * width;
-          if (s.cell == Cell::kLstm) {
-            lstm_row(f, x_of(b), hr, p, hb, m.c + b * h, save);
-          } else if (s.cell == Cell::kRnn) {
-            rnn_row(f, x_of(b), hr, hb, save);
-          } else {
-            if (!two_products) gru_gates(f, x_of(b), hr, hb, nullptr, save);
-            gru_state(f, x_of(b), hr, two_products ? m.c + b * h : hr + 2 * h, m.rec_bias, hb,
-                      save);
-          }
-        } else if (save) {
-          std::fill_n(save, saved, T(0));
+  // One task of one phase of step k; `k0` is the first step of the stretch.
+  void work(const RecurrentArgs<T>& a, const Memory* memory, int64_t k, int64_t k0, int64_t count,
+            bool second, StepSplit part, int64_t task, ThreadPool& pool) const {
+    const UnitProduct<T>& product = second ? candidate : state;
+    int64_t h = s.hidden, g = s.gates(), unit = product.group();
+    int64_t columns_z = unit * (second ? 1 : two_products ? 2 : g);
+    T* z = step_scratch<T>();
+    part.groups = product.groups();
+    part.each_piece(task, [&](int d, int64_t b0, int64_t images, int64_t group) {
+      const Memory& m = memory[d];
+      int64_t t = time(d, k), first = std::min(time(d, k0), time(d, k0 + count - 1));
+      int64_t u = group * unit;
+      T *before = m.h[k & 1] + b0 * ldh, *after = m.h[(k + 1) & 1] + b0 * ldh;
+      if (!second) fetch(a, m, d, t, first, b0, images, u);
+      product.run(pool, second ? m.reset + b0 * ldh : before, ldh, images,
+                  second ? m.weights.rh : m.weights.r, group, z);
+      for (int64_t i = 0; i < images; ++i) {
+        int64_t b = b0 + i;
+        simd::CellRowOf<T> r;
+        r.n = std::min(unit, h - u);
+        r.x = m.gates + ((t - first) * s.batch + b) * g * h + u, r.x_stride = h;
+        r.z = z + i * columns_z, r.z_stride = unit;
+        r.h_before = before + i * ldh + u, r.h = after + i * ldh + u;
+        r.c = m.c + b * h + u;
+        if (a.saved) {
+          r.save = a.saved + (d * s.rows() + rows.at(t, b)) * columns.width * h + u;
+          r.save_stride = h;
         }
-        if (a.y) {
-          int64_t at = s.batch_first ? (b * s.steps + t) * s.directions + d
-                                     : (t * s.directions + d) * s.batch + b;
-          if (active(b))
-            std::copy_n(hb, h, a.y + at * h);
-          else
-            std::fill_n(a.y + at * h, h, T(0));
-        }
+        row(a, m, d, t, b, u, second, r);
       }
     });
   }
 
-  // [directions, batch, hidden], or [batch, directions, hidden]
-  int64_t state_at(int d, int64_t b) const {
-    return (s.batch_first ? b * s.directions + d : d * s.batch + b) * s.hidden;
-  }
-  void load_state(const T* from, int d, T* to) const {
-    for (int64_t b = 0; b < s.batch; ++b) {
-      if (from)
-        std::copy_n(from + state_at(d, b), s.hidden, to + b * s.hidden);
-      else
-        std::fill_n(to + b * s.hidden, s.hidden, T(0));
+  // Brings what the cells will read and write nearer while the product runs.
+  void fetch(const RecurrentArgs<T>& a, const Memory& m, int d, int64_t t, int64_t first,
+             int64_t b0, int64_t images, int64_t u) const {
+    int64_t h = s.hidden, g = s.gates();
+    for (int64_t b = b0; b < b0 + images; ++b) {
+      const T* x = m.gates + ((t - first) * s.batch + b) * g * h + u;
+      for (int64_t k = 0; k < g; ++k) __builtin_prefetch(x + k * h, 0, 2);
+      if (!a.saved) continue;
+      T* save = a.saved + (d * s.rows() + rows.at(t, b)) * columns.width * h + u;
+      for (int64_t k = 0; k < columns.width; ++k) __builtin_prefetch(save + k * h, 1, 2);
     }
   }
-  void store_state(const T* from, int d, T* to) const {
-    if (!to) return;
-    for (int64_t b = 0; b < s.batch; ++b)
-      std::copy_n(from + b * s.hidden, s.hidden, to + state_at(d, b));
+
+  void row(const RecurrentArgs<T>& a, const Memory& m, int d, int64_t t, int64_t b, int64_t u,
+           bool second, const simd::CellRowOf<T>& r) const {
+    const CellActivation* f = s.activations[size_t(d)].data();
+    const bool active = !a.lengths || t < a.lengths[b];
+    T* y = a.y ? a.y + output_at(s, d, t, b) + u : nullptr;
+    if (two_products && !second) {
+      T *update = m.c + b * s.hidden + u, *reset = m.reset + b * ldh + u;  // a GRU has no c
+      if (active) return cells.gru_gates(f, r, update, reset);
+      return void(std::fill_n(reset, r.n, T(0)));
+    }
+    if (!active) {
+      std::copy_n(r.h_before, r.n, r.h);
+      if (y) std::fill_n(y, r.n, T(0));
+      for (int64_t k = 0; r.save && k < columns.width; ++k)
+        std::fill_n(r.save + k * r.save_stride, r.n, T(0));
+      return;
+    }
+    if (s.cell == Cell::kLstm)
+      cells.lstm(f, r, a.p ? a.p + d * 3 * s.hidden + u : nullptr);
+    else if (s.cell == Cell::kRnn)
+      cells.rnn(f, r);
+    else if (second)
+      cells.gru_state(f, r, r.c);
+    else
+      cells.gru(f, r, m.rec_bias + 2 * s.hidden + u);
+    if (y) std::copy_n(r.h, r.n, y);
   }
 
   void run(const RecurrentArgs<T>& a, void* workspace, ThreadPool& pool) {
-    int64_t h = s.hidden, g = s.gates();
+    Carver c(workspace);
+    Memory m[2];
+    for (int d = 0; d < s.directions; ++d) m[d] = prepare(a, d, c, pool);
+    void* space = c.take<char>(int64_t(product_bytes));
+    const int64_t each = two_products ? 2 : 1;
+    for (int64_t k0 = 0; k0 < s.steps; k0 += stretch) {
+      int64_t count = std::min(stretch, s.steps - k0);
+      for (int d = 0; d < s.directions; ++d) input_products(a, d, k0, count, m[d], space, pool);
+      run_steps(pool, phases, split, double(s.gates() * s.hidden * s.hidden) * sizeof(T),
+                count * each, [&](int64_t phase, const StepSplit& part, int64_t task) {
+                  work(a, m, k0 + phase / each, k0, count, phase % each == 1, part, task, pool);
+                });
+    }
     for (int d = 0; d < s.directions; ++d) {
-      Memory m = carve(workspace);
-      load_bias(a.b, d, m);
-      input.run(pool, a.x, a.w + d * g * h * s.inputs, m.gates, m.space, m.bias);
-      const T* weights = a.r + d * g * h * h;
-      const T* r = state.pack(pool, weights, m.packed);
-      const T* r2 = two_products ? candidate.pack(pool, weights + 2 * h * h, m.packed2) : nullptr;
-      load_state(a.h0, d, m.h);
-      load_state(a.c0, d, m.c);
-      bool backwards = (d == 1) != s.reverse;
-      for (int64_t k = 0; k < s.steps; ++k)
-        step(a, d, backwards ? s.steps - 1 - k : k, m, r, r2, pool);
-      store_state(m.h, d, a.yh);
-      store_state(m.c, d, a.yc);
+      store_state(s, m[d].h[s.steps & 1], ldh, d, a.yh);
+      store_state(s, m[d].c, s.hidden, d, a.yc);
     }
   }
 };
@@ -289,6 +268,10 @@ RecurrentPlan<T>::~RecurrentPlan() = default;
 template <class T>
 size_t RecurrentPlan<T>::workspace() const {
   return impl_->workspace();
+}
+template <class T>
+void RecurrentPlan<T>::keep_weights(const T* w, const T* r, ThreadPool& pool) {
+  impl_->keep(w, r, pool);
 }
 template <class T>
 void RecurrentPlan<T>::run(const RecurrentArgs<T>& a, void* workspace, ThreadPool& pool) {

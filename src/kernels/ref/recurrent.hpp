@@ -1,5 +1,6 @@
-// LSTM, GRU and RNN over whole sequences, and their gradients through time. Input products are one
-// matrix product over all steps; each step then adds the product with the state and runs the cell.
+// LSTM, GRU and RNN over whole sequences, and their gradients through time. Input products are
+// matrix products over many steps; each step then adds the product with the state and runs the
+// cell.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -64,6 +65,8 @@ class RecurrentPlan {
  public:
   explicit RecurrentPlan(const RecurrentShape& s);
   ~RecurrentPlan();
+  // For weights that never change: packs them once. Before workspace().
+  void keep_weights(const T* w, const T* r, ThreadPool& pool);
   size_t workspace() const;
   // Lengths are checked by the caller: 0 <= length <= steps.
   void run(const RecurrentArgs<T>& a, void* workspace, ThreadPool& pool);

@@ -85,15 +85,17 @@ inline bool keeps_inputs(const RecurrentShape& s) {
   return false;
 }
 
-// The cell that kernels/simd/lstm.hpp computes, when there are no peepholes.
+// A cell of kernels/simd/cells.hpp, when there are no peepholes.
 template <class T>
-bool usual_lstm(const RecurrentShape& s) {
-  if (!std::is_same_v<T, float> || s.cell != Cell::kLstm || s.input_forget || s.clip > 0)
-    return false;
+bool usual_cell(const RecurrentShape& s) {
+  if (!std::is_same_v<T, float> || s.input_forget || s.clip > 0) return false;
   for (int d = 0; d < s.directions; ++d) {
     const auto& a = s.activations[size_t(d)];
-    if (a[0].fn != CellFn::kSigmoid || a[1].fn != CellFn::kTanh || a[2].fn != CellFn::kTanh)
-      return false;
+    bool sigmoid_tanh = a[0].fn == CellFn::kSigmoid && a[1].fn == CellFn::kTanh;
+    bool ok = s.cell == Cell::kLstm  ? sigmoid_tanh && a[2].fn == CellFn::kTanh
+              : s.cell == Cell::kGru ? sigmoid_tanh
+                                     : a[0].fn == CellFn::kTanh || a[0].fn == CellFn::kRelu;
+    if (!ok) return false;
   }
   return true;
 }
@@ -120,7 +122,5 @@ struct Rows {
       : step(s.batch_first ? 1 : s.batch), image(s.batch_first ? s.steps : 1) {}
   int64_t at(int64_t t, int64_t b) const { return t * step + b * image; }
 };
-
-inline constexpr int64_t kCellGrain = 4096;  // cells per task
 
 }  // namespace onnxtrain::kernels

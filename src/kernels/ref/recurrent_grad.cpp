@@ -1,10 +1,7 @@
-// The recurrent backward pass: through time with what the forward pass saved, then the weight
-// gradients of all steps as single matrix products.
-#include <algorithm>
-#include <cstring>
-
-#include "kernels/ref/recurrent_detail.hpp"
-#include "kernels/simd/lstm.hpp"
+// The recurrent backward pass: through time with what the forward pass saved, a group of units at a
+// time, then the weight gradients of all steps as single matrix products.
+#include "kernels/ref/recurrent_cells.hpp"
+#include "kernels/ref/recurrent_step.hpp"
 
 namespace onnxtrain::kernels {
 
@@ -13,218 +10,167 @@ struct RecurrentGradPlan<T>::Impl {
   RecurrentShape s;
   SavedColumns columns;
   Rows rows;
-  bool two_products, usual;                 // usual: the cell of simd/lstm.hpp
-  int64_t width;                            // of a row of gate gradients, in units of hidden
-  Product<T> to_state, to_reset;            // dz R; dzh Rh
-  Product<T> to_x, to_w, to_r, to_r_reset;  // over all steps
-  size_t product_bytes = 0, packed_bytes = 0, packed2_bytes = 0;
+  Cells<T> cells;
+  bool gru, two_products;
+  int64_t width;                      // of a row of gate gradients, in units of hidden
+  int64_t ld;                         // elements between two such rows
+  UnitProduct<T> to_state, to_reset;  // dz R (GRU: of z and r); dzh Rh
+  StepSplit split;
+  Phases phases;
+  Product<T> to_x, to_x_more, to_w, to_r, to_r_reset;  // over all steps
+  size_t product_bytes = 0;
 
-  explicit Impl(const RecurrentShape& shape) : s(shape), columns(shape), rows(shape) {
-    int64_t h = s.hidden, g = s.gates();
-    two_products = s.cell == Cell::kGru && !s.linear_before_reset;
-    usual = usual_lstm<T>(s);
-    // a GRU row ends with the gradient of the candidate's recurrent part
-    width = s.cell == Cell::kGru ? 4 : g;
-    int64_t saved = columns.width * h, ld = width * h;
-    auto make = [&](int64_t m, int64_t n, int64_t k, bool ta, int64_t lda, int64_t ldb,
-                    int64_t ldc) {
+  explicit Impl(const RecurrentShape& shape)
+      : s(shape),
+        columns(shape),
+        rows(shape),
+        cells(shape),
+        gru(s.cell == Cell::kGru),
+        two_products(cells.reset_first()),
+        width(gru ? 4 : s.gates()),  // a GRU row ends with the candidate's recurrent part
+        ld(state_stride(width * s.hidden)),
+        to_state(s.batch, 1, s.hidden, in_step(), false, s.hidden),
+        split(plan_split()),
+        phases(split.tasks()) {
+    int64_t h = s.hidden, g = s.gates(), saved = columns.width * h;
+    if (gru) to_reset = UnitProduct<T>(s.batch, 1, h, h, false, h);
+    auto make = [&](int64_t m, int64_t n, int64_t k, bool ta, int64_t ldb, float beta = 0) {
       simd::GemmDesc d;
-      d.m = m, d.n = n, d.k = k, d.trans_a = ta, d.lda = lda, d.ldb = ldb, d.ldc = ldc;
-      return d;
+      d.m = m, d.n = n, d.k = k, d.trans_a = ta, d.lda = ld, d.ldb = ldb, d.ldc = n, d.beta = beta;
+      return Product<T>(d);
     };
-    int64_t in_step = s.cell == Cell::kGru ? 2 * h : g * h;
-    simd::GemmDesc st = make(s.batch, h, in_step, false, rows.image * ld, h, h);
-    st.packed_b = std::is_same_v<T, float> && s.steps > 1;
-    to_state = Product<T>(st);
-    st.k = h;
-    if (s.cell == Cell::kGru) to_reset = Product<T>(st);
-    simd::GemmDesc dx = make(s.rows(), s.inputs, g * h, false, ld, s.inputs, s.inputs);
-    to_x = Product<T>(dx);
-    dx.beta = 1;
-    to_x_more = Product<T>(dx);
-    to_w = Product<T>(make(g * h, s.inputs, s.rows(), true, ld, s.inputs, s.inputs));
-    to_r = Product<T>(make(in_step, h, s.rows(), true, ld, saved, h));
-    if (s.cell == Cell::kGru) to_r_reset = Product<T>(make(h, h, s.rows(), true, ld, saved, h));
-    for (const Product<T>* p : {&to_state, &to_reset, &to_x, &to_x_more, &to_w, &to_r, &to_r_reset})
-      product_bytes = std::max(product_bytes, p->workspace());
-    product_bytes = Carver::bytes(product_bytes);
-    packed_bytes = to_state.packed_bytes();
-    if (s.cell == Cell::kGru) packed2_bytes = to_reset.packed_bytes();
+    to_x = make(s.rows(), s.inputs, g * h, false, s.inputs);
+    to_x_more = make(s.rows(), s.inputs, g * h, false, s.inputs, 1);
+    to_w = make(g * h, s.inputs, s.rows(), true, s.inputs);
+    to_r = make(in_step(), h, s.rows(), true, saved);
+    if (gru) to_r_reset = make(h, h, s.rows(), true, saved);
+    for (const Product<T>* p : {&to_x, &to_x_more, &to_w, &to_r, &to_r_reset})
+      product_bytes = std::max(product_bytes, Carver::bytes(p->workspace()));
   }
-  Product<T> to_x_more;
 
-  size_t workspace() const {
-    auto b = [](int64_t n) { return Carver::bytes(size_t(n) * sizeof(T)); };
-    int64_t state = s.batch * s.hidden;
-    return b(s.rows() * width * s.hidden) + 4 * b(state) + Carver::bytes(packed_bytes) +
-           Carver::bytes(packed2_bytes) + product_bytes;
+  int64_t in_step() const { return (gru ? 2 : s.gates()) * s.hidden; }
+  // Directions run side by side only where one alone has too few tasks: each needs its own memory.
+  StepSplit plan_split() const {
+    constexpr int64_t kEnough = 8;
+    double work = double(s.batch) * double(s.gates() * s.hidden) * double(s.hidden + 10);
+    StepSplit one(1, s.batch, to_state.groups(), work);
+    if (s.directions == 1 || one.tasks() >= kEnough) return one;
+    return StepSplit(s.directions, s.batch, to_state.groups(), work);
   }
 
   struct Memory {
-    T *dz, *dh, *dc, *dh_prev, *reset, *packed, *packed2;
-    void* space;
+    T *dz, *dh, *dc, *r, *rh;
   };
-  Memory carve(void* workspace) const {
-    Carver c(workspace);
-    int64_t state = s.batch * s.hidden;
+  size_t workspace() const {
+    auto b = [](int64_t n) { return Carver::bytes(size_t(n) * sizeof(T)); };
+    size_t one = b(s.rows() * ld) + 2 * b(s.batch * s.hidden) +
+                 Carver::bytes(to_state.packed_bytes()) + Carver::bytes(reset_bytes());
+    return one * size_t(split.directions) + product_bytes;
+  }
+  size_t reset_bytes() const { return gru ? to_reset.packed_bytes() : 0; }
+
+  Memory prepare(const RecurrentGradArgs<T>& a, int d, Carver& c, ThreadPool& pool) const {
+    int64_t h = s.hidden;
     Memory m;
-    m.dz = c.take<T>(s.rows() * width * s.hidden);
-    m.dh = c.take<T>(state);
-    m.dc = c.take<T>(state);
-    m.dh_prev = c.take<T>(state);
-    m.reset = c.take<T>(state);
-    m.packed = reinterpret_cast<T*>(c.take<char>(int64_t(packed_bytes)));
-    m.packed2 = reinterpret_cast<T*>(c.take<char>(int64_t(packed2_bytes)));
-    m.space = c.take<char>(int64_t(product_bytes));
+    m.dz = c.take<T>(s.rows() * ld);
+    m.dh = c.take<T>(s.batch * h);
+    m.dc = c.take<T>(s.batch * h);
+    m.r = c.take<T>(int64_t(to_state.packed_bytes() / sizeof(T)));
+    m.rh = c.take<T>(int64_t(reset_bytes() / sizeof(T)));
+    const T* weights = a.r + d * s.gates() * h * h;
+    m.r = const_cast<T*>(to_state.pack(pool, weights, m.r));
+    if (gru) m.rh = const_cast<T*>(to_reset.pack(pool, weights + 2 * h * h, m.rh));
+    load_state(s, a.dyh, d, m.dh, h);
+    load_state(s, a.dyc, d, m.dc, h);
     return m;
   }
 
-  // The derivative of gate number k (with activation f) at column j of a saved row.
-  T slope(const CellActivation& f, const T* save, int64_t k, int64_t j) const {
-    int64_t n = s.hidden;
-    T y = save[k * n + j];
-    if (columns.inputs < 0) return cell_slope(f, T(0), y);
-    T z = save[(columns.inputs + k) * n + j];
-    if (s.clip > 0) {
-      T c = T(s.clip);
-      if (z > c || z < -c) return T(0);
-    }
-    return cell_slope(f, z, y);
-  }
+  // The time of step k of the way back.
+  int64_t time(int d, int64_t k) const { return (d == 1) != s.reverse ? k : s.steps - 1 - k; }
 
-  void lstm_row(const CellActivation* f, const T* save, const T* p, const T* dh, T* dc,
-                T* dz) const {
-    int64_t n = s.hidden;
-    if constexpr (std::is_same_v<T, float>)
-      if (usual && !p) return simd::lstm_cell_grad(save, dh, dc, dz, n);
-    const T* e = save + columns.extra * n;
-    for (int64_t j = 0; j < n; ++j) {
-      T i = save[j], o = save[n + j], fg = save[2 * n + j], g = save[3 * n + j];
-      T before = e[j], after = e[n + j], hc = e[2 * n + j];
-      T zo = dh[j] * hc * slope(f[0], save, 1, j);
-      T d = dc[j] + dh[j] * o * cell_slope(f[2], after, hc);
-      if (p) d += p[n + j] * zo;
-      T di = d * g, df = d * before;
-      if (s.input_forget) di -= df, df = 0;
-      T zi = di * slope(f[0], save, 0, j),
-        zf = s.input_forget ? T(0) : df * slope(f[0], save, 2, j);
-      T zc = d * i * slope(f[1], save, 3, j);
-      T back = d * fg;
-      if (p) back += p[j] * zi + p[2 * n + j] * zf;
-      dc[j] = back;
-      dz[j] = zi, dz[n + j] = zo, dz[2 * n + j] = zf, dz[3 * n + j] = zc;
+  // What step k sends back through the products: [images, group].
+  T* send_back(const Memory& m, int d, int64_t k, int64_t b0, int64_t images, int64_t group,
+               ThreadPool& pool) const {
+    const T* dz = m.dz + rows.at(time(d, k), b0) * ld;
+    T* z = step_scratch<T>();
+    to_state.run(pool, dz, rows.image * ld, images, m.r, group, z);
+    if (gru && !two_products)
+      to_reset.run(pool, dz + 3 * s.hidden, rows.image * ld, images, m.rh, group, z, true);
+    return z;
+  }
+  // The same, added to dh.
+  void add_back(const Memory& m, int d, int64_t k, int64_t b0, int64_t images, int64_t group,
+                ThreadPool& pool) const {
+    int64_t h = s.hidden, unit = to_state.group(), u = group * unit;
+    const T* z = send_back(m, d, k, b0, images, group, pool);
+    for (int64_t i = 0; i < images; ++i)
+      for (int64_t j = 0; j < std::min(unit, h - u); ++j)
+        m.dh[(b0 + i) * h + u + j] += z[i * unit + j];
+  }
+  // Brings what the cells will read nearer while the product runs.
+  void fetch(const RecurrentGradArgs<T>& a, int d, int64_t t, int64_t b0, int64_t images,
+             int64_t u) const {
+    int64_t h = s.hidden;
+    for (int64_t b = b0; b < b0 + images; ++b) {
+      const T* save = a.saved + (d * s.rows() + rows.at(t, b)) * columns.width * h + u;
+      for (int64_t k = 0; k < columns.width; ++k) __builtin_prefetch(save + k * h, 0, 2);
+      if (a.dy) __builtin_prefetch(a.dy + output_at(s, d, t, b) + u, 0, 2);
     }
   }
 
-  // First half of a GRU step: gradients of the candidate and of z; dh becomes what flows directly.
-  void gru_candidate(const CellActivation* f, const T* save, T* dh, T* dz) const {
-    int64_t n = s.hidden;
-    const T *h_prev = save + columns.h_prev * n, *u = save + columns.extra * n;
-    for (int64_t j = 0; j < n; ++j) {
-      T z = save[j], r = save[n + j], g = save[2 * n + j], d = dh[j];
-      T zh = d * (T(1) - z) * slope(f[1], save, 2, j);
-      dz[j] = d * (h_prev[j] - g) * slope(f[0], save, 0, j);
-      dz[2 * n + j] = zh;
-      dh[j] = d * z;
-      if (!two_products) {
-        dz[n + j] = zh * u[j] * slope(f[0], save, 1, j);
-        dz[3 * n + j] = zh * r;
-      } else {
-        dz[3 * n + j] = zh;
-      }
-    }
+  simd::CellGradRowOf<T> grad_row(const RecurrentGradArgs<T>& a, const Memory& m, int d, int64_t t,
+                                  int64_t b, int64_t u) const {
+    int64_t h = s.hidden;
+    simd::CellGradRowOf<T> r;
+    r.n = std::min(to_state.group(), h - u);
+    r.save = a.saved + (d * s.rows() + rows.at(t, b)) * columns.width * h + u, r.save_stride = h;
+    r.dh = m.dh + b * h + u, r.dc = m.dc + b * h + u;
+    r.dz = m.dz + rows.at(t, b) * ld + u, r.dz_stride = h;
+    return r;
   }
 
-  // Second half: the recurrent part of the candidate has been sent back into `back`.
-  void gru_reset(const CellActivation* f, const T* save, const T* back, T* dh, T* dz) const {
-    int64_t n = s.hidden;
-    const T* h_prev = save + columns.h_prev * n;
-    for (int64_t j = 0; j < n; ++j) {
-      if (two_products) {
-        dz[n + j] = back[j] * h_prev[j] * slope(f[0], save, 1, j);
-        dh[j] += back[j] * save[n + j];
-      } else {
-        dh[j] += back[j];
-      }
-    }
-  }
-
-  void rnn_row(const CellActivation* f, const T* save, const T* dh, T* dz) const {
-    for (int64_t j = 0; j < s.hidden; ++j) dz[j] = dh[j] * slope(f[0], save, 0, j);
-  }
-
-  void step(const RecurrentGradArgs<T>& a, int d, int64_t t, Memory& m, const T* r, const T* r2,
-            ThreadPool& pool) {
-    int64_t h = s.hidden, ld = width * h, saved = columns.width * h;
+  // The cells of some images and units at step k.
+  void cell(const RecurrentGradArgs<T>& a, const Memory& m, int d, int64_t k, int64_t b0,
+            int64_t images, int64_t group, ThreadPool& pool) const {
+    int64_t t = time(d, k), u = group * to_state.group();
     const CellActivation* f = s.activations[size_t(d)].data();
-    const T* p = a.p ? a.p + d * 3 * h : nullptr;
-    bool gru = s.cell == Cell::kGru;
-    auto active = [&](int64_t b) { return !a.lengths || t < a.lengths[b]; };
-    auto save_of = [&](int64_t b) { return a.saved + (d * s.rows() + rows.at(t, b)) * saved; };
-    auto dz_of = [&](int64_t b) { return m.dz + rows.at(t, b) * ld; };
-    int64_t grain = std::max<int64_t>(1, kCellGrain / std::max<int64_t>(1, h));
-    parallel_for(pool, s.batch, grain, [&](int64_t b0, int64_t b1) {
-      for (int64_t b = b0; b < b1; ++b) {
-        T *dh = m.dh + b * h, *dz = dz_of(b);
-        if (!active(b)) {
-          std::fill_n(dz, ld, T(0));
-          continue;
-        }
-        if (a.dy) {
-          int64_t at = s.batch_first ? (b * s.steps + t) * s.directions + d
-                                     : (t * s.directions + d) * s.batch + b;
-          for (int64_t j = 0; j < h; ++j) dh[j] += a.dy[at * h + j];
-        }
-        if (s.cell == Cell::kLstm)
-          lstm_row(f, save_of(b), p, dh, m.dc + b * h, dz);
-        else if (gru)
-          gru_candidate(f, save_of(b), dh, dz);
-        else
-          rnn_row(f, save_of(b), dh, dz);
+    fetch(a, d, t, b0, images, u);
+    const T* sent = k > 0 ? send_back(m, d, k - 1, b0, images, group, pool) : nullptr;
+    for (int64_t b = b0; b < b0 + images; ++b) {
+      auto r = grad_row(a, m, d, t, b, u);
+      r.sent = sent ? sent + (b - b0) * to_state.group() : nullptr;
+      if (a.lengths && t >= a.lengths[b]) {
+        for (int64_t j = 0; j < r.n && r.sent; ++j) r.dh[j] += r.sent[j];
+        for (int64_t g = 0; g < width; ++g) std::fill_n(r.dz + g * r.dz_stride, r.n, T(0));
+        continue;
       }
-    });
-    T* dz0 = m.dz + rows.at(t, 0) * ld;
-    if (gru) {
-      to_reset.run(pool, dz0 + 3 * h, r2, m.reset, m.space);
-      parallel_for(pool, s.batch, grain, [&](int64_t b0, int64_t b1) {
-        for (int64_t b = b0; b < b1; ++b)
-          if (active(b)) gru_reset(f, save_of(b), m.reset + b * h, m.dh + b * h, dz_of(b));
-      });
-    }
-    if (!gru && !a.lengths) return to_state.run(pool, dz0, r, m.dh, m.space);
-    to_state.run(pool, dz0, r, m.dh_prev, m.space);
-    for (int64_t b = 0; b < s.batch; ++b) {
-      if (!active(b)) continue;
-      T *dh = m.dh + b * h, *prev = m.dh_prev + b * h;
-      if (gru) {
-        for (int64_t j = 0; j < h; ++j) dh[j] += prev[j];
-      } else {
-        std::copy_n(prev, h, dh);
-      }
+      if (a.dy) r.dy = a.dy + output_at(s, d, t, b) + u;
+      if (s.cell == Cell::kLstm)
+        cells.lstm_grad(f, r, a.p ? a.p + d * 3 * s.hidden + u : nullptr);
+      else if (gru)
+        cells.gru_grad(f, r);
+      else
+        cells.rnn_grad(f, r);
     }
   }
 
-  int64_t state_at(int d, int64_t b) const {
-    return (s.batch_first ? b * s.directions + d : d * s.batch + b) * s.hidden;
-  }
-  void load(const T* from, int d, T* to) const {
-    for (int64_t b = 0; b < s.batch; ++b) {
-      if (from)
-        std::copy_n(from + state_at(d, b), s.hidden, to + b * s.hidden);
-      else
-        std::fill_n(to + b * s.hidden, s.hidden, T(0));
-    }
-  }
-  void store(const T* from, int d, T* to) const {
-    if (!to) return;
-    for (int64_t b = 0; b < s.batch; ++b)
-      std::copy_n(from + b * s.hidden, s.hidden, to + state_at(d, b));
+  // GRU with the reset before the product: the candidate's gradient through it.
+  void reset(const RecurrentGradArgs<T>& a, const Memory& m, int d, int64_t k, int64_t b0,
+             int64_t images, int64_t group, ThreadPool& pool) const {
+    int64_t t = time(d, k), unit = to_reset.group(), u = group * unit;
+    T* z = step_scratch<T>();
+    to_reset.run(pool, m.dz + rows.at(t, b0) * ld + 3 * s.hidden, rows.image * ld, images, m.rh,
+                 group, z);
+    for (int64_t i = 0; i < images; ++i)
+      if (!a.lengths || t < a.lengths[b0 + i])
+        cells.gru_reset_grad(s.activations[size_t(d)].data(), grad_row(a, m, d, t, b0 + i, u),
+                             z + i * unit);
   }
 
   static constexpr int64_t kBiasColumns = 64;
   // Bias: sums over rows, in their order; columns are independent.
   void bias_grad(const T* dz, T* db, ThreadPool& pool) const {
-    int64_t h = s.hidden, g = s.gates(), ld = width * h, n = g * h;
+    int64_t h = s.hidden, n = s.gates() * h;
     parallel_for(pool, n, kBiasColumns, [&](int64_t j0, int64_t j1) {
       T sum[kBiasColumns] = {}, apart[kBiasColumns] = {};
       const int64_t count = j1 - j0;
@@ -241,7 +187,7 @@ struct RecurrentGradPlan<T>::Impl {
 
   // Peepholes: i, o, f with the cell state they looked at.
   void peephole_grad(const T* dz, const T* saved, T* dp) const {
-    int64_t h = s.hidden, ld = width * h, sw = columns.width * h;
+    int64_t h = s.hidden, sw = columns.width * h;
     std::fill_n(dp, 3 * h, T(0));
     for (int64_t row = 0; row < s.rows(); ++row) {
       const T *z = dz + row * ld, *e = saved + row * sw + columns.extra * h;
@@ -253,35 +199,49 @@ struct RecurrentGradPlan<T>::Impl {
     }
   }
 
-  void run(const RecurrentGradArgs<T>& a, void* workspace, ThreadPool& pool) {
+  void weight_grads(const RecurrentGradArgs<T>& a, const Memory& m, int d, void* space,
+                    ThreadPool& pool) const {
     int64_t h = s.hidden, g = s.gates(), sw = columns.width * h;
-    for (int d = 0; d < s.directions; ++d) {
-      Memory m = carve(workspace);
-      const T* weights = a.r + d * g * h * h;
-      const T* r = to_state.pack(pool, weights, m.packed);
-      const T* r2 =
-          s.cell == Cell::kGru ? to_reset.pack(pool, weights + 2 * h * h, m.packed2) : nullptr;
-      load(a.dyh, d, m.dh);
-      load(a.dyc, d, m.dc);
-      bool backwards = (d == 1) != s.reverse;
-      for (int64_t k = 0; k < s.steps; ++k)
-        step(a, d, backwards ? k : s.steps - 1 - k, m, r, r2, pool);
-      store(m.dh, d, a.dh0);
-      store(m.dc, d, a.dc0);
-      const T* saved = a.saved + d * s.rows() * sw;
-      const T* w = a.w + d * g * h * s.inputs;
-      if (a.dx) (d == 0 ? to_x : to_x_more).run(pool, m.dz, w, a.dx, m.space);
-      if (a.dw) to_w.run(pool, m.dz, a.x, a.dw + d * g * h * s.inputs, m.space);
-      if (a.dr) {
-        T* dr = a.dr + d * g * h * h;
-        to_r.run(pool, m.dz, saved + columns.h_prev * h, dr, m.space);
-        if (s.cell == Cell::kGru)
-          to_r_reset.run(pool, m.dz + 3 * h,
-                         saved + (two_products ? columns.extra : columns.h_prev) * h,
-                         dr + 2 * h * h, m.space);
+    const T* saved = a.saved + d * s.rows() * sw;
+    if (a.dx) (d == 0 ? to_x : to_x_more).run(pool, m.dz, a.w + d * g * h * s.inputs, a.dx, space);
+    if (a.dw) to_w.run(pool, m.dz, a.x, a.dw + d * g * h * s.inputs, space);
+    if (a.dr) {
+      T* dr = a.dr + d * g * h * h;
+      to_r.run(pool, m.dz, saved + columns.h_prev * h, dr, space);
+      if (gru)
+        to_r_reset.run(pool, m.dz + 3 * h,
+                       saved + (two_products ? columns.extra : columns.h_prev) * h, dr + 2 * h * h,
+                       space);
+    }
+    if (a.db) bias_grad(m.dz, a.db + d * 2 * g * h, pool);
+    if (a.dp) peephole_grad(m.dz, saved, a.dp + d * 3 * h);
+  }
+
+  void run(const RecurrentGradArgs<T>& a, void* workspace, ThreadPool& pool) {
+    const int64_t each = two_products ? 2 : 1, last = s.steps * each;
+    const bool through = a.dh0 && s.steps > 0;
+    for (int d0 = 0; d0 < s.directions; d0 += int(split.directions)) {
+      Carver c(workspace);
+      Memory m[2];
+      for (int d = 0; d < split.directions; ++d) m[d] = prepare(a, d0 + d, c, pool);
+      void* space = c.take<char>(int64_t(product_bytes));
+      auto body = [&](int64_t phase, const StepSplit& part, int64_t task) {
+        part.each_piece(task, [&](int d, int64_t b0, int64_t images, int64_t group) {
+          if (phase == last)
+            add_back(m[d], d0 + d, s.steps - 1, b0, images, group, pool);
+          else if (phase % each == 0)
+            cell(a, m[d], d0 + d, phase / each, b0, images, group, pool);
+          else
+            reset(a, m[d], d0 + d, phase / each, b0, images, group, pool);
+        });
+      };
+      run_steps(pool, phases, split, double(s.gates() * s.hidden * s.hidden) * sizeof(T),
+                last + (through ? 1 : 0), body);
+      for (int d = 0; d < split.directions; ++d) {
+        store_state(s, m[d].dh, s.hidden, d0 + d, a.dh0);
+        store_state(s, m[d].dc, s.hidden, d0 + d, a.dc0);
+        weight_grads(a, m[d], d0 + d, space, pool);
       }
-      if (a.db) bias_grad(m.dz, a.db + d * 2 * g * h, pool);
-      if (a.dp) peephole_grad(m.dz, saved, a.dp + d * 3 * h);
     }
   }
 };

@@ -25,7 +25,7 @@ std::array<int64_t, 3> padded(const std::vector<int64_t>& v, int64_t with) {
 }  // namespace
 
 bool ConvGradW::fits(const kernels::ConvShape& s) {
-  return s.groups == 1 && s.in_channels >= 8 && s.out_channels >= 6 && s.window.dims() <= 3;
+  return s.groups == 1 && s.in_channels >= 8 && s.window.dims() <= 3;
 }
 
 ConvGradW::ConvGradW(const kernels::ConvShape& s)
@@ -67,9 +67,10 @@ ConvGradW::ConvGradW(const kernels::ConvShape& s)
     else
       break;
   }
+  in_place_ = taps_ == 1 && in_channels_ % k.nr == 0;
   workspace_ =
       sizeof(float) * size_t(x_capacity_ * panels_ * k.nr + 64 + dy_capacity_ * tiles_ * k.mr + 64 +
-                             taps_ * out_channels_ * panels_ * k.nr);
+                             (in_place_ ? 0 : taps_ * out_channels_ * panels_ * k.nr));
 }
 
 // A product over all pixels as they lie, when its result is small and one of the channel counts is
@@ -238,13 +239,14 @@ void ConvGradW::run(const float* dy, const float* x, float* dw, void* workspace,
   const GradWKernels& k = grad_w_kernels();
   if (direct_parts_) return run_direct(dy, x, dw, static_cast<float*>(workspace), pool);
   float *xp = static_cast<float*>(workspace), *dyp = xp + x_capacity_ * panels_ * k.nr + 64,
-        *sums = dyp + dy_capacity_ * tiles_ * k.mr + 64;
+        *sums = in_place_ ? dw : dyp + dy_capacity_ * tiles_ * k.mr + 64;
   for (size_t n = 0; n < chunks_.size(); ++n) {
     const Chunk& c = chunks_[n];
     int64_t tasks = up(c.x_rows * in_[2], kPackPixels) + up(c.dy_rows * out_[2], kPackPixels);
     pool.run(tasks, [&](int64_t t) { pack(c, t, dy, x, xp, dyp); });
     pool.run(taps_ * parts_m_ * parts_c_, [&](int64_t t) { compute(c, n == 0, t, xp, dyp, sums); });
   }
+  if (in_place_) return;
   parallel_for(pool, out_channels_, 16, [&](int64_t b, int64_t e) { finish(b, e, sums, dw); });
 }
 

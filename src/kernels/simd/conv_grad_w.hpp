@@ -20,7 +20,7 @@ struct GradWRow {
 
 class ConvGradW {
  public:
-  // False where few channels leave the vectors empty, or for more than 3 dimensions.
+  // False where few inputs leave the vectors empty, or for more than 3 dimensions.
   static bool fits(const kernels::ConvShape& s);
   explicit ConvGradW(const kernels::ConvShape& s);
   size_t workspace() const { return workspace_; }
@@ -55,6 +55,7 @@ class ConvGradW {
   int64_t parts_m_ = 1, parts_c_ = 1;         // tasks of one tap
   int64_t direct_parts_ = 0;                  // > 0: in place; parts of the pixels
   bool direct_swapped_ = false;               // rows are inputs, columns outputs
+  bool in_place_ = false;                     // the sums are the result
   int64_t x_capacity_ = 0, dy_capacity_ = 0;  // pixels
   std::vector<Chunk> chunks_;
   size_t workspace_ = 0;

@@ -85,7 +85,7 @@ void fill_binary(TileTable& t) {
   OT_BINARY(kSoftplusGrad, hn::Mul(x, vm::sigmoid(y)))
   OT_BINARY(kClipGrad, hn::IfThenElseZero(hn::And(y >= set(p[0]), y <= set(p[1])), x))
   OT_BINARY(kSqrtGrad, hn::Div(x, hn::Add(y, y)))
-  OT_BINARY(kAbsGrad, hn::IfThenElseZero(y != zero(), hn::Xor(x, hn::And(y, hn::SignBit(vm::D())))))
+  OT_BINARY(kAbsGrad, hn::IfThenZeroElse(y == zero(), hn::Xor(x, hn::And(y, hn::SignBit(vm::D())))))
   OT_BINARY(kAxpy, hn::MulAdd(set(p[0]), x, y))
   OT_BINARY(kAxpby, hn::MulAdd(set(p[0]), x, hn::Mul(set(p[1]), y)))
 }

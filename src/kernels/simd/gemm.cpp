@@ -71,6 +71,15 @@ void GemmPlan::finish(const GemmArgs& g, int64_t m0, int64_t m, int64_t n0, int6
   kernels_->epilogue(m, n, g.c + m0 * d_.ldc + n0, d_.ldc, e);
 }
 
+// What the epilogue of a tile will touch, while its sums are computed.
+void GemmPlan::prefetch_epilogue(const GemmArgs& g, int64_t m0, int64_t m, int64_t n0) const {
+  for (int64_t i = m0; i < m0 + m; ++i) {
+    if (d_.residual) __builtin_prefetch(g.residual + i * d_.ld_residual + n0);
+    if (d_.store_pre) __builtin_prefetch(g.pre + i * d_.ld_pre + n0, 1);
+    if (d_.grad != Activation::kNone) __builtin_prefetch(g.saved + i * d_.ld_saved + n0);
+  }
+}
+
 void GemmPlan::run_block(const GemmArgs& g, const float* packed, const Block& b) const {
   const GemmKernels& kern = *kernels_;
   const int64_t lanes = kern.lanes, nr = kern.nr, rows = b.m1 - b.m0;
@@ -113,17 +122,23 @@ void GemmPlan::run_block(const GemmArgs& g, const float* packed, const Block& b)
         const int64_t i0 = t * rows / tiles, m = (t + 1) * rows / tiles - i0;
         const float* ap = pack_a_ ? s.a + t * tile_size * kc : a + i0 * step;
         const int64_t as = pack_a_ ? packed_height(m) : d_.lda;
-        float* c = b.c + (b.m0 + i0) * b.ldc + j;
-        if (pack_on_the_way && t == 0) {
-          kern.tile_pack[columns][m - 1](kc, ap, as, g.b + k0 * d_.ldb + j, d_.ldb, c, b.ldc,
-                                         d_.alpha, d_.beta, store, s.b);
-        } else if (whole) {
-          kernels[m - 1][nv - 1](kc, ap, as, bp, bs, c, b.ldc, d_.alpha, d_.beta, store);
-        } else {
-          kernels[m - 1][nv - 1](kc, ap, as, bp, bs, edge, nr, d_.alpha, 0, TileStore::kOverwrite);
-          merge_edge(m, nc, edge, nr, c, b.ldc, d_.beta, store);
+        TileOut out{b.c + (b.m0 + i0) * b.ldc + j, b.ldc, d_.alpha, d_.beta, store};
+        bool finished = !(last && b.finish && has_epilogue_);
+        if (!finished && only_bias_ && whole) {
+          out.bias = g.bias + j;
+          finished = true;
         }
-        if (last && b.finish && has_epilogue_) finish(g, b.m0 + i0, m, j, nc);
+        if (!finished) prefetch_epilogue(g, b.m0 + i0, m, j);
+        if (pack_on_the_way && t == 0) {
+          kern.tile_pack[columns][m - 1](kc, ap, as, g.b + k0 * d_.ldb + j, d_.ldb, out, s.b);
+        } else if (whole) {
+          kernels[m - 1][nv - 1](kc, ap, as, bp, bs, out);
+        } else {
+          kernels[m - 1][nv - 1](kc, ap, as, bp, bs,
+                                 {edge, nr, d_.alpha, 0, TileStore::kOverwrite});
+          merge_edge(m, nc, edge, nr, out.c, b.ldc, d_.beta, store);
+        }
+        if (!finished) finish(g, b.m0 + i0, m, j, nc);
       }
     }
     k0 += kc;
@@ -146,13 +161,13 @@ void GemmPlan::run_flat(const GemmArgs& g, int64_t n0, int64_t n1) const {
     }
   }
   for (; j + wide <= n1; j += wide) {
-    kern.wide[d_.trans_a][m - 1](d_.k, g.a, d_.lda, g.b + j, d_.ldb, g.c + j, d_.ldc, d_.alpha,
-                                 d_.beta, store);
+    kern.wide[d_.trans_a][m - 1](d_.k, g.a, d_.lda, g.b + j, d_.ldb,
+                                 {g.c + j, d_.ldc, d_.alpha, d_.beta, store});
   }
   for (int64_t nv = 2; nv >= 1; --nv) {
     for (; j + nv * lanes <= n1; j += nv * lanes) {
-      kern.tile[d_.trans_a][m - 1][nv - 1](d_.k, g.a, d_.lda, g.b + j, d_.ldb, g.c + j, d_.ldc,
-                                           d_.alpha, d_.beta, store);
+      kern.tile[d_.trans_a][m - 1][nv - 1](d_.k, g.a, d_.lda, g.b + j, d_.ldb,
+                                           {g.c + j, d_.ldc, d_.alpha, d_.beta, store});
     }
   }
   if (j < n1) {

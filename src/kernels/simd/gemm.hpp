@@ -82,6 +82,7 @@ class GemmPlan {
   void run_flat(const GemmArgs& g, int64_t n0, int64_t n1) const;
   void run_block(const GemmArgs& g, const float* packed, const Block& b) const;
   void run_split(ThreadPool& pool, const GemmArgs& g) const;
+  void prefetch_epilogue(const GemmArgs& g, int64_t m0, int64_t m, int64_t n0) const;
   void finish(const GemmArgs& g, int64_t m0, int64_t m, int64_t n0, int64_t n) const;
   GemmArgs item(const GemmArgs& g, int64_t i) const;
 
@@ -93,6 +94,7 @@ class GemmPlan {
   bool direct_b_ = false;     // whole panels of B are read in place
   bool pack_a_ = false;
   bool has_epilogue_ = false;
+  bool only_bias_ = false;  // the epilogue is a bias per column: the tile kernels add it
   int64_t blocks_m_ = 1, blocks_n_ = 1, block_k_ = 0;
   int64_t items_per_task_ = 1;
   int64_t splits_ = 1, split_k_ = 0;

@@ -8,6 +8,7 @@
 #include "hwy/highway.h"
 // after highway.h
 #include "kernels/simd/loops-inl.hpp"
+#include "kernels/simd/packs-inl.hpp"
 #include "kernels/simd/vmath-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -17,9 +18,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-template <Activation A>
-HWY_INLINE V activate(V x) {
-  if constexpr (A == Activation::kRelu) return vm::relu(x);
+using vm::mul;
+using vm::Pack;
+
+template <Activation A, int N>
+HWY_INLINE Pack<N> activate(const Pack<N>& x) {
+  if constexpr (A == Activation::kRelu)  // NaN stays NaN
+    return select(vm::below(x, 0.0f), vm::set(0.0f), x);
   if constexpr (A == Activation::kGelu) return vm::gelu(x);
   if constexpr (A == Activation::kGeluTanh) return vm::gelu_tanh(x);
   if constexpr (A == Activation::kSigmoid) return vm::sigmoid(x);
@@ -28,44 +33,65 @@ HWY_INLINE V activate(V x) {
   return x;
 }
 
-template <Activation A>
-HWY_INLINE V times_gradient(V g, V s) {
-  const V one = hn::Set(D(), 1.0f);
-  if constexpr (A == Activation::kRelu) return hn::IfThenElseZero(s > hn::Zero(D()), g);
-  if constexpr (A == Activation::kGelu) return hn::Mul(g, vm::gelu_grad(s));
-  if constexpr (A == Activation::kGeluTanh) return hn::Mul(g, vm::gelu_tanh_grad(s));
-  if constexpr (A == Activation::kSigmoid) return hn::Mul(g, hn::Mul(s, hn::Sub(one, s)));
-  if constexpr (A == Activation::kTanh) return hn::Mul(g, hn::NegMulAdd(s, s, one));
-  if constexpr (A == Activation::kSilu) return hn::Mul(g, vm::silu_grad(s));
+template <Activation A, int N>
+HWY_INLINE Pack<N> times_gradient(const Pack<N>& g, const Pack<N>& s) {
+  if constexpr (A == Activation::kRelu) return select(vm::above(s, 0.0f), g, vm::set(0.0f));
+  if constexpr (A == Activation::kGelu) return mul(g, vm::gelu_grad(s));
+  if constexpr (A == Activation::kGeluTanh) return mul(g, vm::gelu_tanh_grad(s));
+  if constexpr (A == Activation::kSigmoid)
+    return mul(g, mul(s, nfma(s, vm::set(1.0f), vm::set(1.0f))));
+  if constexpr (A == Activation::kTanh) return mul(g, nfma(s, s, vm::set(1.0f)));
+  if constexpr (A == Activation::kSilu) return mul(g, vm::silu_grad(s));
   return g;
 }
 
-template <class Io, class F>
-HWY_INLINE void one(Io io, float* c, int64_t i, int64_t j, const TileEpilogue& e, F f) {
-  V v = io.load(c);
-  if (e.bias_col) v = hn::Add(v, io.load(e.bias_col + j));
-  if (e.bias_row) v = hn::Add(v, hn::Set(D(), e.bias_row[i]));
-  if (e.residual) v = hn::Add(v, io.load(e.residual + i * e.ld_residual + j));
-  if (e.pre) io.store(v, e.pre + i * e.ld_pre + j);
-  io.store(f(io, v, i, j), c);
+// N vectors of row i from column j on, up to the activation.
+template <int N, class Io>
+HWY_INLINE Pack<N> sum(Io io, const float* c, int64_t i, int64_t j, const TileEpilogue& e) {
+  Pack<N> v = vm::load_pack<N>(io, c);
+  if (e.bias_col) v = add(v, vm::load_pack<N>(io, e.bias_col + j));
+  if (e.bias_row) v = add(v, hn::Set(D(), e.bias_row[i]));
+  if (e.residual) v = add(v, vm::load_pack<N>(io, e.residual + i * e.ld_residual + j));
+  if (e.pre) vm::store_pack(io, v, e.pre + i * e.ld_pre + j);
+  return v;
 }
 
-template <class F>
+// c = f(sum, saved): two rows of two vectors side by side where there are so many.
+template <bool kSaved, class F>
 HWY_INLINE void each(int64_t m, int64_t n, float* c, int64_t ldc, const TileEpilogue& e, F f) {
-  for (int64_t i = 0; i < m; ++i) {
-    each_vector(n, [&](auto io, int64_t j) HWY_ATTR { one(io, c + i * ldc + j, i, j, e, f); });
+  const int64_t lanes = int64_t(hn::Lanes(D()));
+  auto load_saved = [&](auto io, auto size, int64_t i, int64_t j) HWY_ATTR {
+    constexpr int kSize = decltype(size)::value;
+    if constexpr (kSaved) return vm::load_pack<kSize>(io, e.saved + i * e.ld_saved + j);
+    return Pack<kSize>();
+  };
+  int64_t i = 0;
+  for (; n == 2 * lanes && i + 2 <= m; i += 2, c += 2 * ldc) {
+    const WholeIo io;
+    const Pack<4> v = join(sum<2>(io, c, i, 0, e), sum<2>(io, c + ldc, i + 1, 0, e));
+    Pack<2> lo, hi;
+    const Pack<4> s =
+        join(load_saved(io, PackSize<2>(), i, 0), load_saved(io, PackSize<2>(), i + 1, 0));
+    split(f(v, s), &lo, &hi);
+    vm::store_pack(io, lo, c);
+    vm::store_pack(io, hi, c + ldc);
+  }
+  for (; i < m; ++i, c += ldc) {
+    each_pack<4>(n, [&](auto io, auto size, int64_t j) HWY_ATTR {
+      constexpr int kSize = decltype(size)::value;
+      vm::store_pack(io, f(sum<kSize>(io, c + j, i, j, e), load_saved(io, size, i, j)), c + j);
+    });
   }
 }
 
 template <Activation A>
 void with_act(int64_t m, int64_t n, float* c, int64_t ldc, const TileEpilogue& e) {
-  each(m, n, c, ldc, e, [](auto, V v, int64_t, int64_t) { return activate<A>(v); });
+  each<false>(m, n, c, ldc, e, [](const auto& v, const auto&) HWY_ATTR { return activate<A>(v); });
 }
 template <Activation A>
 void with_grad(int64_t m, int64_t n, float* c, int64_t ldc, const TileEpilogue& e) {
-  each(m, n, c, ldc, e, [&](auto io, V v, int64_t i, int64_t j) {
-    return times_gradient<A>(v, io.load(e.saved + i * e.ld_saved + j));
-  });
+  each<true>(m, n, c, ldc, e,
+             [](const auto& v, const auto& s) HWY_ATTR { return times_gradient<A>(v, s); });
 }
 
 void epilogue(int64_t m, int64_t n, float* c, int64_t ldc, const TileEpilogue& e) {

@@ -22,34 +22,43 @@ using V = hn::Vec<D>;
 
 #if HWY_TARGET <= HWY_AVX3
 constexpr int kMr = 14;
-constexpr int kWideVectors[kMaxWide] = {8, 8, 8, 6};
+constexpr int kWideVectors[kMaxWide] = {8, 8, 7, 6};
 #else
 constexpr int kMr = 6;
 constexpr int kWideVectors[kMaxWide] = {8, 6, 4, 3};
 #endif
 
 template <int MR, int NV>
-HWY_INLINE void store_tile(V (&acc)[MR][NV], float* HWY_RESTRICT c, int64_t ldc, float alpha,
-                           float beta, TileStore store) {
+HWY_INLINE void store_tile(V (&acc)[MR][NV], const TileOut& out) {
   const D d;
   const int64_t lanes = int64_t(hn::Lanes(d));
-  const V va = hn::Set(d, alpha);
-  if (store == TileStore::kOverwrite) {
-#pragma GCC unroll 16
-    for (int i = 0; i < MR; ++i) {
-#pragma GCC unroll 16
-      for (int j = 0; j < NV; ++j) hn::StoreU(hn::Mul(va, acc[i][j]), d, c + i * ldc + j * lanes);
-    }
-  } else {
-    const V vb = hn::Set(d, store == TileStore::kAdd ? 1.0f : beta);
+  const V va = hn::Set(d, out.alpha);
+  const V vb = hn::Set(d, out.store == TileStore::kBeta ? out.beta : 1.0f);
+  auto put = [&](auto finish) HWY_ATTR {
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 16
       for (int j = 0; j < NV; ++j) {
-        float* p = c + i * ldc + j * lanes;
-        hn::StoreU(hn::MulAdd(va, acc[i][j], hn::Mul(vb, hn::LoadU(d, p))), d, p);
+        float* p = out.c + i * out.ldc + j * lanes;
+        hn::StoreU(finish(hn::Mul(va, acc[i][j]), p, j), d, p);
       }
     }
+  };
+  const bool over = out.store == TileStore::kOverwrite;
+  auto with_c = [&](V sum, const float* p)
+                    HWY_ATTR { return hn::MulAdd(vb, hn::LoadU(d, p), sum); };
+  if (out.bias) {
+    V bias[NV];
+#pragma GCC unroll 16
+    for (int j = 0; j < NV; ++j) bias[j] = hn::LoadU(d, out.bias + j * lanes);
+    if (over)
+      put([&](V sum, const float*, int j) HWY_ATTR { return hn::Add(sum, bias[j]); });
+    else
+      put([&](V sum, const float* p, int j) HWY_ATTR { return hn::Add(with_c(sum, p), bias[j]); });
+  } else if (over) {
+    put([&](V sum, const float*, int) HWY_ATTR { return sum; });
+  } else {
+    put([&](V sum, const float* p, int) HWY_ATTR { return with_c(sum, p); });
   }
 }
 
@@ -58,8 +67,7 @@ HWY_INLINE void store_tile(V (&acc)[MR][NV], float* HWY_RESTRICT c, int64_t ldc,
 // kPack: the rows of B are also copied to `out`, [k][NV vectors], for the tiles below.
 template <int MR, int NV, bool kColumns, bool kPack>
 HWY_INLINE void tile_body(int64_t k, const float* HWY_RESTRICT a, int64_t as,
-                          const float* HWY_RESTRICT b, int64_t bs, float* HWY_RESTRICT c,
-                          int64_t ldc, float alpha, float beta, TileStore store,
+                          const float* HWY_RESTRICT b, int64_t bs, const TileOut& to,
                           [[maybe_unused]] float* HWY_RESTRICT out) {
   const D d;
   const int64_t lanes = int64_t(hn::Lanes(d));
@@ -68,7 +76,7 @@ HWY_INLINE void tile_body(int64_t k, const float* HWY_RESTRICT a, int64_t as,
   for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 16
     for (int j = 0; j < NV; ++j) acc[i][j] = hn::Zero(d);
-    __builtin_prefetch(c + i * ldc, 1);
+    __builtin_prefetch(to.c + i * to.ldc, 1);
   }
   if constexpr (kColumns) {
 #pragma GCC unroll 4
@@ -96,6 +104,21 @@ HWY_INLINE void tile_body(int64_t k, const float* HWY_RESTRICT a, int64_t as,
     const float* row[kGroups];
 #pragma GCC unroll 16
     for (int g = 0; g < kGroups; ++g) row[g] = a + 3 * g * as;
+    if constexpr (NV > 2) {  // few rows: they stay in registers, B goes by vector by vector
+#pragma GCC unroll 2
+      for (int64_t p = 0; p < k; ++p, b += bs) {
+        V va[MR];
+#pragma GCC unroll 16
+        for (int i = 0; i < MR; ++i) va[i] = hn::Set(d, row[i / 3][(i % 3) * as + p]);
+#pragma GCC unroll 16
+        for (int j = 0; j < NV; ++j) {
+          const V vb = hn::LoadU(d, b + j * lanes);
+#pragma GCC unroll 16
+          for (int i = 0; i < MR; ++i) acc[i][j] = hn::MulAdd(va[i], vb, acc[i][j]);
+        }
+      }
+      return store_tile<MR, NV>(acc, to);
+    }
 #pragma GCC unroll 4
     for (int64_t p = 0; p < k; ++p) {
       V vb[NV];
@@ -116,19 +139,18 @@ HWY_INLINE void tile_body(int64_t k, const float* HWY_RESTRICT a, int64_t as,
       b += bs;
     }
   }
-  store_tile<MR, NV>(acc, c, ldc, alpha, beta, store);
+  store_tile<MR, NV>(acc, to);
 }
 
 template <int MR, int NV, bool kColumns>
-void tile(int64_t k, const float* a, int64_t as, const float* b, int64_t bs, float* c, int64_t ldc,
-          float alpha, float beta, TileStore store) {
-  tile_body<MR, NV, kColumns, false>(k, a, as, b, bs, c, ldc, alpha, beta, store, nullptr);
+void tile(int64_t k, const float* a, int64_t as, const float* b, int64_t bs, const TileOut& out) {
+  tile_body<MR, NV, kColumns, false>(k, a, as, b, bs, out, nullptr);
 }
 
 template <int MR, bool kColumns>
-void tile_pack(int64_t k, const float* a, int64_t as, const float* b, int64_t bs, float* c,
-               int64_t ldc, float alpha, float beta, TileStore store, float* out) {
-  tile_body<MR, 2, kColumns, true>(k, a, as, b, bs, c, ldc, alpha, beta, store, out);
+void tile_pack(int64_t k, const float* a, int64_t as, const float* b, int64_t bs,
+               const TileOut& out, float* packed) {
+  tile_body<MR, 2, kColumns, true>(k, a, as, b, bs, out, packed);
 }
 
 template <int MR>

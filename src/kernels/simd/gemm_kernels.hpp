@@ -9,15 +9,23 @@ namespace onnxtrain::simd {
 // How a tile kernel combines its sums with what is in C.
 enum class TileStore { kOverwrite, kAdd, kBeta };
 
-// C[mr, nv*lanes] = alpha * A*B (+ beta*C). A element (i,k): a[i*as + k] or a[i + k*as];
-// B row k: b + k*bs, whole vectors readable.
-using TileKernel = void (*)(int64_t k, const float* a, int64_t as, const float* b, int64_t bs,
-                            float* c, int64_t ldc, float alpha, float beta, TileStore store);
+// Where the sums of a tile go: C = alpha * sums (+ beta * C) (+ bias per column).
+struct TileOut {
+  float* c;
+  int64_t ldc;
+  float alpha, beta;
+  TileStore store;
+  const float* bias = nullptr;
+};
 
-// The same for a whole tile that reads B in place and packs it into `out` on the way.
+// [mr, nv*lanes] sums of A*B. A element (i,k): a[i*as + k] or a[i + k*as]; B row k: b + k*bs, whole
+// vectors readable.
+using TileKernel = void (*)(int64_t k, const float* a, int64_t as, const float* b, int64_t bs,
+                            const TileOut& out);
+
+// The same for a whole tile that reads B in place and packs it into `packed` on the way.
 using PackingKernel = void (*)(int64_t k, const float* a, int64_t as, const float* b, int64_t bs,
-                               float* c, int64_t ldc, float alpha, float beta, TileStore store,
-                               float* out);
+                               const TileOut& out, float* packed);
 
 // Everything the epilogue of one tile needs; pointers are at the tile's first element.
 struct TileEpilogue {

@@ -60,6 +60,8 @@ void GemmPlan::normalise() {
       d.bias = d.bias == BiasAxis::kRow ? BiasAxis::kColumn : BiasAxis::kRow;
     }
   }
+  only_bias_ = d.bias == BiasAxis::kColumn && !d.residual && !d.store_pre &&
+               d.act == Activation::kNone && d.grad == Activation::kNone;
   if (d.m == 1 && d.trans_a && d.lda == 1) {  // a contiguous row either way
     d.trans_a = false;
     d.lda = d.k;

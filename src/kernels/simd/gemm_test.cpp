@@ -184,6 +184,18 @@ TEST(Gemm, LeadingDimensionsAlphaBeta) {
   }
 }
 
+// Rows a multiple of 4 KB apart: tall tiles (AVX-512) copy them before they use them.
+TEST(Gemm, RowsThatShareACacheSet) {
+  for (int64_t m : {5, 8, 9, 14, 15, 31, 180}) {
+    for (auto [n, k] : {std::pair{130, 50}, {160, 390}}) {
+      GemmDesc d = shape(m, n, k);
+      d.lda = 1024;
+      Problem(d).check();
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST(Gemm, Epilogues) {
   using A = Activation;
   for (auto [m, n, k] : {std::tuple{37, 45, 50},

@@ -24,6 +24,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <gtest/gtest.h>
 
+#include "core/cpu.hpp"
+
 namespace onnxtrain {
 namespace {
 
@@ -41,9 +43,15 @@ TEST(HwyRuntime, EveryTargetOfThisCpuRuns) {
 }
 
 #if HWY_ARCH_X86
-TEST(HwyRuntime, Avx2IsFound) {
-  EXPECT_EQ((hwy::SupportedTargets() & HWY_AVX2) != 0,
-            __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+TEST(HwyRuntime, TheMachinesBestIsFound) {
+  auto has = [](int64_t target) { return (hwy::SupportedTargets() & target) != 0; };
+  EXPECT_EQ(has(HWY_SSE4), instruction_set() >= Isa::kSse4);
+  EXPECT_EQ(has(HWY_AVX2), instruction_set() >= Isa::kAvx2);
+  EXPECT_EQ(has(HWY_AVX3), instruction_set() >= Isa::kAvx512);
+  if (instruction_set_is_limited()) return;
+  EXPECT_EQ(has(HWY_AVX2), __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+  EXPECT_EQ(has(HWY_AVX3),
+            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"));
 }
 #endif
 

@@ -65,6 +65,7 @@ void check(const char* name, MakeStep make,
       }
     }
     for (size_t k = 0; k < t.x.size(); ++k) {
+      if (first[k].empty()) continue;
       ASSERT_EQ(std::memcmp(first[k].data(), t.x[k].data(), first[k].size() * 4), 0) << name;
     }
   }

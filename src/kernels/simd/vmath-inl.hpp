@@ -11,59 +11,41 @@
 #include <limits>
 
 #include "hwy/highway.h"
+#include "kernels/simd/packs-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace onnxtrain::simd {
 namespace HWY_NAMESPACE {
 namespace vm {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = hn::ScalableTag<float>;
-using DI = hn::RebindToSigned<D>;
-using V = hn::Vec<D>;
-using VI = hn::Vec<DI>;
-
-HWY_INLINE V set(float x) { return hn::Set(D(), x); }
-HWY_INLINE V fma(V a, V b, V c) { return hn::MulAdd(a, b, c); }
-// A comparison that lets NaN through, unlike the minimum and maximum instructions.
-HWY_INLINE V at_most(V x, float hi) { return hn::IfThenElse(x > set(hi), set(hi), x); }
-HWY_INLINE V at_least(V x, float lo) { return hn::IfThenElse(x < set(lo), set(lo), x); }
-
-// 2^n for -126 <= n <= 127
-HWY_INLINE V pow2i(VI n) {
-  const DI di;
-  return hn::BitCast(D(), hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
-}
+// The ones marked `class X` take a vector or a pack of them.
 
 // x = n ln2 + r; returns r^2 p(r) + r = e^r - 1
-HWY_INLINE V exp_reduced(V x, V* n) {
-  *n = hn::Round(hn::Mul(x, set(1.44269504088896341f)));
-  V r = hn::NegMulAdd(*n, set(0.693359375f), x);
-  r = hn::NegMulAdd(*n, set(-2.12194440e-4f), r);
-  V p = set(1.9875691500e-4f);
-  p = fma(p, r, set(1.3981999507e-3f));
+template <class X>
+HWY_INLINE X exp_reduced(const X& x, X* n) {
+  *n = round(mul(x, set(1.44269504088896341f)));
+  X r = nfma(*n, set(0.693359375f), x);
+  r = nfma(*n, set(-2.12194440e-4f), r);
+  X p = fma(r, set(1.9875691500e-4f), set(1.3981999507e-3f));
   p = fma(p, r, set(8.3334519073e-3f));
   p = fma(p, r, set(4.1665795894e-2f));
   p = fma(p, r, set(1.6666665459e-1f));
   p = fma(p, r, set(5.0000001201e-1f));
-  return fma(hn::Mul(r, r), p, r);
+  return fma(mul(r, r), p, r);
 }
 
-HWY_INLINE V exp(V x) {
-  x = at_least(at_most(x, 89.0f), -105.0f);
-  V n;
-  const V p = hn::Add(exp_reduced(x, &n), set(1.0f));
-  const VI i = hn::NearestInt(n);
-  const VI half = hn::ShiftRight<1>(i);  // two steps: one alone would leave the range of 2^n
-  return hn::Mul(hn::Mul(p, pow2i(half)), pow2i(hn::Sub(i, half)));
+template <class X>
+HWY_INLINE X exp(const X& x) {
+  X n;
+  const X p = add(exp_reduced(at_least(at_most(x, 89.0f), -105.0f), &n), set(1.0f));
+  return scale2(p, n);
 }
 
 // exp for arguments that are at most 0 (softmax, sigmoid): results below 2^-126 become 0.
-HWY_INLINE V exp_nonpositive(V x) {
-  const auto tiny = x < set(-87.0f);
-  V n;
-  const V p = hn::Add(exp_reduced(at_least(x, -87.0f), &n), set(1.0f));
-  return hn::IfThenZeroElse(tiny, hn::Mul(p, pow2i(hn::NearestInt(n))));
+template <class X>
+HWY_INLINE X exp_nonpositive(const X& x) {
+  X n;
+  const X p = add(exp_reduced(at_least(x, -87.0f), &n), set(1.0f));
+  return select(below(x, -87.0f), set(0.0f), mul(p, pow2(n)));
 }
 
 HWY_INLINE V expm1(V x0) {
@@ -121,32 +103,34 @@ HWY_INLINE V log1p(V x) {
   return hn::IfThenElse(x == hn::Zero(D()), x, safe);
 }
 
-HWY_INLINE V tanh(V x) {
+template <class X>
+HWY_INLINE X tanh(const X& x) {
   // e = exp(-2|x|) - 1 lies in (-1, 0]
-  V n;
-  const V a = hn::Abs(x);
-  const V e = exp_reduced(hn::Mul(at_most(a, 10.0f), set(-2.0f)), &n);
-  const V t = pow2i(hn::NearestInt(n));
-  const V em1 = fma(t, e, hn::Sub(t, set(1.0f)));
-  const V r = hn::Div(em1, hn::Add(em1, set(2.0f)));
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(r, x));
+  X n;
+  const X e = exp_reduced(mul(at_most(abs(x), 10.0f), set(-2.0f)), &n);
+  const X t = pow2(n);
+  const X em1 = fma(t, e, sub(t, set(1.0f)));
+  const X r = div(em1, add(em1, set(2.0f)));
+  return keep_nan(copy_sign(r, x), x);
 }
 
-HWY_INLINE V sigmoid(V x) {
+template <class X>
+HWY_INLINE X sigmoid(const X& x) {
   // e/(1+e) on the negative side keeps the relative accuracy of small results
-  const V e = exp(hn::Neg(hn::Abs(x)));
-  const V top = hn::IfThenElse(x < hn::Zero(D()), e, set(1.0f));
-  return hn::Div(top, hn::Add(e, set(1.0f)));
+  const X e = exp(neg(abs(x)));
+  const X top = select(below(x, 0.0f), e, set(1.0f));
+  return div(top, add(e, set(1.0f)));
 }
 
 // sigmoid(x) and 1 - sigmoid(x), neither by subtraction
-HWY_INLINE V sigmoid_both(V x, V* other) {
-  const V e = exp(hn::Neg(hn::Abs(x)));
-  const V big = hn::Div(set(1.0f), hn::Add(e, set(1.0f)));
-  const V small = hn::Mul(e, big);
-  const auto negative = x < hn::Zero(D());
-  *other = hn::IfThenElse(negative, big, small);
-  return hn::IfThenElse(negative, small, big);
+template <class X>
+HWY_INLINE X sigmoid_both(const X& x, X* other) {
+  const X e = exp(neg(abs(x)));
+  const X big = inverse(add(e, set(1.0f)));
+  const X small = mul(e, big);
+  const auto negative = below(x, 0.0f);
+  *other = select(negative, big, small);
+  return select(negative, small, big);
 }
 
 HWY_INLINE V softplus(V x) {
@@ -155,61 +139,68 @@ HWY_INLINE V softplus(V x) {
 }
 
 // Two polynomials, as published by N. Juffa (about 1 ulp each).
-HWY_INLINE V erf(V x) {
-  const V t = at_most(hn::Abs(x), 10.0f);
-  const V s = hn::Mul(t, t);
-  V r = fma(set(-1.72853470e-5f), t, set(3.83197126e-4f));
-  const V u = fma(set(-3.88396438e-3f), t, set(2.42546219e-2f));
+template <class X>
+HWY_INLINE X erf(const X& x) {
+  const X t = at_most(abs(x), 10.0f);
+  const X s = mul(t, t);
+  X r = fma(t, set(-1.72853470e-5f), set(3.83197126e-4f));
+  const X u = fma(t, set(-3.88396438e-3f), set(2.42546219e-2f));
   r = fma(r, s, u);
   r = fma(r, t, set(-1.06777877e-1f));
   r = fma(r, t, set(-6.34846687e-1f));
   r = fma(r, t, set(-1.28717512e-1f));
-  r = fma(r, t, hn::Neg(t));
-  const V far = hn::CopySign(hn::Sub(set(1.0f), exp_nonpositive(r)), x);
-  V q = set(-5.96761703e-4f);
-  q = fma(q, s, set(4.99119423e-3f));
+  r = fma(r, t, neg(t));
+  const X far = copy_sign(nfma(exp_nonpositive(r), set(1.0f), set(1.0f)), x);
+  X q = fma(s, set(-5.96761703e-4f), set(4.99119423e-3f));
   q = fma(q, s, set(-2.67681349e-2f));
   q = fma(q, s, set(1.12819925e-1f));
   q = fma(q, s, set(-3.76125336e-1f));
   q = fma(q, s, set(1.28379166e-1f));
-  const V near = fma(q, x, x);
-  return hn::IfThenElse(t > set(0.927734375f), far, near);
+  const X near = fma(q, x, x);
+  return select(above(t, 0.927734375f), far, near);
 }
 
 HWY_INLINE V relu(V x) {  // NaN stays NaN
   return hn::IfThenElse(x < hn::Zero(D()), hn::Zero(D()), x);
 }
-HWY_INLINE V silu(V x) { return hn::Mul(x, sigmoid(x)); }
-HWY_INLINE V silu_grad(V x) {
-  V other;
-  const V s = sigmoid_both(x, &other);
-  return hn::Mul(s, fma(x, other, set(1.0f)));
+template <class X>
+HWY_INLINE X silu(const X& x) {
+  return mul(x, sigmoid(x));
+}
+template <class X>
+HWY_INLINE X silu_grad(const X& x) {
+  X other;
+  const X s = sigmoid_both(x, &other);
+  return mul(s, fma(x, other, set(1.0f)));
 }
 
-HWY_INLINE V gelu(V x) {
-  const V h = hn::Mul(x, set(0.5f));
-  return fma(h, erf(hn::Mul(x, set(0.70710678118654752f))), h);
+template <class X>
+HWY_INLINE X gelu(const X& x) {
+  const X h = mul(x, set(0.5f));
+  return fma(h, erf(mul(x, set(0.70710678118654752f))), h);
 }
-HWY_INLINE V gelu_grad(V x) {
-  const V cdf = fma(erf(hn::Mul(x, set(0.70710678118654752f))), set(0.5f), set(0.5f));
-  const V pdf =
-      hn::Mul(exp_nonpositive(hn::Mul(hn::Mul(x, x), set(-0.5f))), set(0.3989422804014327f));
+template <class X>
+HWY_INLINE X gelu_grad(const X& x) {
+  const X cdf = fma(erf(mul(x, set(0.70710678118654752f))), set(0.5f), set(0.5f));
+  const X pdf = mul(exp_nonpositive(mul(mul(x, x), set(-0.5f))), set(0.3989422804014327f));
   return fma(x, pdf, cdf);
 }
 
 // x * sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3): the same as 0.5 x (1 + tanh u)
-HWY_INLINE V gelu_tanh(V x) {
-  const V x2 = hn::Mul(x, x);
-  const V u2 = hn::Mul(x, fma(x2, set(0.07135481282f), set(1.5957691216f)));
-  return hn::Mul(x, sigmoid(u2));
+template <class X>
+HWY_INLINE X gelu_tanh(const X& x) {
+  const X x2 = mul(x, x);
+  const X u2 = mul(x, fma(x2, set(0.07135481282f), set(1.5957691216f)));
+  return mul(x, sigmoid(u2));
 }
-HWY_INLINE V gelu_tanh_grad(V x0) {
-  const V x = at_least(at_most(x0, 15.0f), -15.0f);  // beyond, the derivative is 0 or 1
-  const V x2 = hn::Mul(x, x);
-  V other;
-  const V s = sigmoid_both(hn::Mul(x, fma(x2, set(0.07135481282f), set(1.5957691216f))), &other);
-  const V du2 = fma(x2, set(0.21406443847f), set(1.5957691216f));
-  return fma(hn::Mul(hn::Mul(x, du2), other), s, s);
+template <class X>
+HWY_INLINE X gelu_tanh_grad(const X& x0) {
+  const X x = at_least(at_most(x0, 15.0f), -15.0f);  // beyond, the derivative is 0 or 1
+  const X x2 = mul(x, x);
+  X other;
+  const X s = sigmoid_both(mul(x, fma(x2, set(0.07135481282f), set(1.5957691216f))), &other);
+  const X du2 = fma(x2, set(0.21406443847f), set(1.5957691216f));
+  return fma(mul(mul(x, du2), other), s, s);
 }
 
 // sin (quadrant 0) or cos (quadrant 1). The argument is reduced in double precision, which is exact

@@ -16,17 +16,24 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using V = vm::V;
 
-#undef OT_VECTOR_FUNCTIONS
-#define OT_VECTOR_FUNCTIONS(F)                                                                     \
-  F(exp)                                                                                           \
-  F(expm1) F(log) F(log1p) F(tanh) F(sigmoid) F(softplus) F(erf) F(gelu) F(gelu_grad) F(gelu_tanh) \
-      F(gelu_tanh_grad) F(silu) F(silu_grad) F(rsqrt) F(sin) F(cos)
+#undef OT_SINGLE_FUNCTIONS
+#define OT_SINGLE_FUNCTIONS(F) F(expm1) F(log) F(log1p) F(softplus) F(rsqrt) F(sin) F(cos)
+#undef OT_PACK_FUNCTIONS
+#define OT_PACK_FUNCTIONS(F) \
+  F(exp)                     \
+  F(tanh) F(sigmoid) F(erf) F(gelu) F(gelu_grad) F(gelu_tanh) F(gelu_tanh_grad) F(silu) F(silu_grad)
 
 #define OT_DEFINE(f)                                        \
   void v##f##_impl(const float* x, float* out, int64_t n) { \
     map1(x, out, n, [](V v) HWY_ATTR { return vm::f(v); }); \
   }
-OT_VECTOR_FUNCTIONS(OT_DEFINE)
+OT_SINGLE_FUNCTIONS(OT_DEFINE)
+#undef OT_DEFINE
+#define OT_DEFINE(f)                                                       \
+  void v##f##_impl(const float* x, float* out, int64_t n) {                \
+    map_packs(x, out, n, [](const auto& v) HWY_ATTR { return vm::f(v); }); \
+  }
+OT_PACK_FUNCTIONS(OT_DEFINE)
 #undef OT_DEFINE
 
 void vsqrt_impl(const float* x, float* out, int64_t n) {
@@ -60,7 +67,8 @@ namespace onnxtrain::simd {
 #define OT_EXPORT(f)       \
   HWY_EXPORT(v##f##_impl); \
   void v##f(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(v##f##_impl)(x, out, n); }
-OT_VECTOR_FUNCTIONS(OT_EXPORT)
+OT_SINGLE_FUNCTIONS(OT_EXPORT)
+OT_PACK_FUNCTIONS(OT_EXPORT)
 OT_EXPORT(sqrt)
 #undef OT_EXPORT
 HWY_EXPORT(vpow_impl);

@@ -8,6 +8,8 @@ from .base import Unsupported, Value, lower
 @lower("aten.embedding")
 def embedding(c, a):
     w, index = a.weight, a.indices
+    if a.scale_grad_by_freq and c.training:
+        raise Unsupported("scale_grad_by_freq changes gradients by how often an index stands in the batch")
     y = c.op("Gather", w, index, axis=0)
     pad = a.padding_idx
     if pad is None or pad < 0 or not c.training:
@@ -15,6 +17,11 @@ def embedding(c, a):
     # the padding row is read but never trained
     row = c.detach(c.op("Gather", w, c.e.const(pad), axis=0))
     return c.where(c.unsqueeze(c.op("Equal", index, c.tensor(pad, index.dtype)), [-1]), row, y)
+
+
+@lower("aten.embedding_renorm")
+def embedding_renorm(c, a):
+    raise Unsupported("max_norm changes the weight during forward; limit it after the step instead, or leave max_norm out")
 
 
 @lower("aten.index_select")

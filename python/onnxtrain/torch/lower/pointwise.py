@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from .base import Unsupported, lower
+from .base import Unsupported, Value, lower
 
 _SAME = {
     "abs": "Abs", "neg": "Neg", "floor": "Floor", "ceil": "Ceil", "round": "Round", "sign": "Sign", "sgn": "Sign", "relu": "Relu",
@@ -241,6 +241,7 @@ def glu(c, a):
 
 @lower("aten.rrelu", "aten.rrelu_with_noise", "aten.rrelu_with_noise_functional")
 def rrelu(c, a):
-    if a.training:
-        raise Unsupported("RReLU in training mode draws a slope for every element")
+    if a.training:  # a slope for every element
+        slope = Value(c.e.node("RandomUniformLike", [a.self], low=float(a.lower), high=float(a.upper))[0], a.self.dtype, a.self.shape)
+        return c.where(c.op("Greater", a.self, c.num(0.0, a.self)), a.self, c.op("Mul", a.self, slope))
     return c.op("LeakyRelu", a.self, alpha=(float(a.lower) + float(a.upper)) / 2)

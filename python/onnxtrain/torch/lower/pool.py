@@ -1,5 +1,7 @@
 """Pooling and resampling."""
 
+import math
+
 import torch
 
 from .base import Unsupported, Value, lower, static
@@ -67,6 +69,17 @@ for _n in (1, 2, 3):
     lower(f"aten.avg_pool{_n}d")(lambda c, a, n=_n: _avg_pool(c, a, n))
 
 
+def _windows(c, x, axes):
+    """Adaptive max pooling window by window. axes: (axis, size, number of windows) that are still to be cut."""
+    if not axes:
+        return c.op("GlobalMaxPool", x)
+    (axis, have, want), *rest = axes
+    if math.prod(w for *_, w in axes) > 1024:
+        raise Unsupported("adaptive max pooling with more than 1024 windows of different size")
+    parts = [_windows(c, c.slice(x, axis, j * have // want, -(-(j + 1) * have // want)), rest) for j in range(want)]
+    return parts[0] if want == 1 else c.op("Concat", *parts, axis=axis)
+
+
 def _adaptive(c, a, spatial, kind):
     want = _wide(a.output_size, spatial)
     have = [static(s) for s in a.self.shape[-spatial:]]
@@ -77,8 +90,11 @@ def _adaptive(c, a, spatial, kind):
     want = [h if w is None else w for h, w in zip(have, want)]
     if None in have or any(not isinstance(w, int) for w in want):
         raise Unsupported("adaptive pooling over open sizes")
-    if with_indices and any(h % w for h, w in zip(have, want)):
-        raise Unsupported("adaptive max pooling whose windows differ in size")
+    if kind == "max" and any(h % w for h, w in zip(have, want)):
+        if with_indices and any(len(u.users) for u in c.node.users if u.args[1] == 1):
+            raise Unsupported("positions of adaptive max pooling whose windows differ in size")
+        y = _batched(c, a.self, spatial, lambda x: (_windows(c, x, list(zip(range(2, 2 + spatial), have, want))),))[0]
+        return (y, None) if with_indices else y
     if all(h % w == 0 for h, w in zip(have, want)):
         kernel = [h // w for h, w in zip(have, want)]
         if with_indices:
@@ -86,8 +102,6 @@ def _adaptive(c, a, spatial, kind):
             return _max_pool(c, a, spatial, True)
         op = "AveragePool" if kind == "avg" else "MaxPool"
         return _batched(c, a.self, spatial, lambda x: (c.op(op, x, kernel_shape=kernel, strides=kernel),))[0]
-    if kind == "max":
-        raise Unsupported("adaptive max pooling whose windows differ in size")
     x = a.self  # one axis after the other: a product with a matrix of window weights
     for axis, h, w in zip(axes, have, want):
         if h == w:

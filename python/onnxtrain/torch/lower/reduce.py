@@ -1,5 +1,7 @@
 """Sums, extrema, statistics, softmax, running sums, sorting."""
 
+import math
+
 import torch
 
 from .base import Unsupported, Value, lower, static
@@ -177,6 +179,37 @@ def topk(c, a):
     values, index = c.node_n("TopK", [a.self, c.ints([a.k])], 2, axis=a.dim % len(a.self.shape), largest=int(a.largest),
                              sorted=int(a.sorted))
     return values, Value(index.name, torch.int64)
+
+
+def _kth(c, x, k, axis, keep):
+    """(value, position) of the k-th smallest along an axis; k counts from 1 and may be a Value."""
+    values, index = c.node_n("TopK", [x, c.ints([k])], 2, axis=axis, largest=0, sorted=1)
+    last = [c.op("Gather", v, c.e.const(-1 if not keep else [-1]), axis=axis) for v in (values, Value(index.name, torch.int64))]
+    return last[0], Value(last[1].name, torch.int64)
+
+
+@lower("aten.kthvalue")
+def kthvalue(c, a):
+    if not a.self.shape:
+        return a.self, c.e.const(0)
+    return _kth(c, a.self, a.k, a.dim % len(a.self.shape), a.keepdim)
+
+
+@lower("aten.median")
+def median(c, a):
+    x, axis = a.self, a.dim
+    if not x.shape:
+        return x if axis is None else (x, c.e.const(0))
+    if axis is None:
+        x, axis = c.reshape(x, [-1]), 0
+        n = static(math.prod(a.self.shape))
+    else:
+        axis %= len(x.shape)
+        n = static(x.shape[axis])
+    if n is None:
+        raise Unsupported("the median over an open size")
+    value, index = _kth(c, x, (n - 1) // 2 + 1, axis, bool(a.keepdim))
+    return value if a.dim is None else (value, index)
 
 
 @lower("aten.sort", "aten.argsort")

@@ -1,0 +1,184 @@
+"""Functions of torch that look at values, or stand for many operators: while tracing they have a form that is a graph."""
+
+import contextlib
+import math
+import traceback
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
+
+from .obstacles import place_here
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    """As torch's, without its look at the sign of every variance."""
+    if isinstance(var, float):
+        var = var * torch.ones_like(input)
+    elif var.size() != input.size() and input.size()[:-1] == var.size():
+        var = var.unsqueeze(-1)
+    var = var + (var.clamp(min=eps) - var).detach()  # torch clamps outside of the gradient
+    loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
+
+
+def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode="mean", sparse=False,
+                  per_sample_weights=None, include_last_offset=False, padding_idx=None):
+    """Rows and a reduction; bags of different sizes by adding each row to its bag."""
+    if weight.dtype in (torch.long, torch.int):  # torch's older order of arguments
+        input, weight = weight, input
+    rows = F.embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
+    keep = torch.ones_like(input, dtype=torch.bool) if padding_idx is None else input != padding_idx % weight.shape[0]
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(-1)
+    if input.dim() == 2:
+        return _bag(rows, keep, mode)
+    starts = offsets[:-1] if include_last_offset else offsets
+    if mode == "max":
+        raise NotImplementedError("EmbeddingBag of mode 'max' with offsets")
+    bag = (torch.arange(input.shape[0], device=input.device).unsqueeze(1) >= starts.unsqueeze(0)).sum(1) - 1
+    zero = torch.zeros(starts.shape[0], weight.shape[1], dtype=weight.dtype, device=weight.device)
+    total = zero.index_add(0, bag, rows * keep.unsqueeze(-1))
+    if mode == "sum":
+        return total
+    return total / zero[:, 0].index_add(0, bag, keep.to(weight.dtype)).clamp(min=1).unsqueeze(-1)
+
+
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """torch's own simpler form of it gives another number."""
+    x, t = (input, target) if input.dim() == 2 else (input.unsqueeze(0), target.unsqueeze(0))
+    valid = (t >= 0).long().cumprod(1)  # up to the first -1
+    named = t.clamp(min=0)
+    hit = (F.one_hot(named, x.shape[1]) * valid.unsqueeze(-1)).sum(1)
+    apart = F.relu(1 - x.gather(1, named).unsqueeze(2) + x.unsqueeze(1))
+    loss = (apart * valid.unsqueeze(2) * (hit == 0).unsqueeze(1)).sum((1, 2)) / x.shape[1]
+    if reduction == "none":
+        return loss if input.dim() == 2 else loss[0]
+    return loss.mean() if reduction == "mean" else loss.sum()
+
+
+def _bag(rows, keep, mode):
+    kept = keep.unsqueeze(-1)
+    if mode == "max":
+        most = torch.where(kept, rows, -math.inf).max(1).values
+        return torch.where(kept.any(1), most, 0.0)
+    total = (rows * kept).sum(1)
+    return total if mode == "sum" else total / kept.sum(1).clamp(min=1)
+
+
+_FORMS = {F.gaussian_nll_loss: gaussian_nll_loss, F.embedding_bag: embedding_bag,
+          F.multilabel_margin_loss: multilabel_margin_loss}
+
+
+@contextlib.contextmanager
+def unchecked_distributions():
+    """torch.distributions look at all their arguments to check them, unless told otherwise."""
+    from torch.distributions import Distribution
+
+    before = Distribution._validate_args
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        Distribution.set_default_validate_args(before)
+
+
+class Draw:
+    """One random number that Python code asks for, to skip a layer by chance (layerdrop): a graph cannot, unless the
+    chance is none or certain."""
+
+    def __init__(self, obstacles):
+        self.obstacles = obstacles
+
+    def _compare(self, p, below):
+        p = float(p)
+        if 0 < p < 1:
+            self.obstacles.add(f"a branch is taken by chance (probability {p:g})", place_here(), "set layerdrop to 0")
+        return below == (p >= 1)
+
+    def __lt__(self, p):
+        return self._compare(p, True)
+
+    __le__ = __lt__
+
+    def __gt__(self, p):
+        return self._compare(p, False)
+
+    __ge__ = __gt__
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        plain = lambda x: torch.rand(()) if isinstance(x, Draw) else x  # noqa: E731
+        return func(*[plain(a) for a in args], **{k: plain(v) for k, v in (kwargs or {}).items()})
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(torch.rand(()), name)
+
+
+for _name in ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__"):
+    setattr(Draw, _name, lambda self, o, n=_name: getattr(torch.rand(()), n)(o))
+
+
+class Traceable(TorchFunctionMode):
+    """While tracing: torch.rand of a single number is a Draw, functions of _FORMS have their form, looks at values are watched.
+
+    A look that torch.export cannot answer ends the trace. To find the other obstacles too, it is done again with
+    `answers`, what the first trace could answer: every other look is noted and answered by 1.
+    """
+
+    def __init__(self, obstacles, modules, answers=None):
+        super().__init__()
+        self.obstacles, self.modules, self.again = obstacles, modules, answers is not None
+        self.answers = answers or {}
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if func is torch.rand and not self._sizes(args, kwargs):
+            return Draw(self.obstacles)
+        if name in _LOOKS and args and isinstance(args[0], torch.Tensor):
+            return self._look(name, func, args, kwargs)
+        if name == "register_hook" and isinstance(args[0], torch.Tensor):
+            self.obstacles.add("a hook on a gradient is Python code that a file cannot carry", place_here(self.modules), "remove the hook")
+            return None
+        form = _FORMS.get(func)
+        return func(*args, **kwargs) if form is None else form(*args, **kwargs)
+
+    def _look(self, name, func, args, kwargs):
+        at = tuple((f.filename, f.lineno) for f in traceback.extract_stack()[-8:-1])
+        if at in self.answers:
+            return self.answers[at]
+        if not self.again:
+            value = func(*args, **kwargs)
+            if isinstance(value, (bool, int, float)):
+                self.answers[at] = value
+            return value
+        self.obstacles.add(f"Python {_LOOKS[name]}", place_here(self.modules),
+                           "replace a branch by torch.where, a number by the tensor itself; or decide it outside of forward")
+        return _instead(name, args[0])
+
+    @staticmethod
+    def _sizes(args, kwargs):
+        size = kwargs.get("size", args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args)
+        return list(size) if isinstance(size, (tuple, list)) else [size]
+
+
+_LOOKS = {"__bool__": "branches on the value of a tensor", "item": "reads the value of a tensor (item)",
+          "__float__": "reads the value of a tensor (float)", "__int__": "reads the value of a tensor (int)",
+          "__index__": "reads the value of a tensor (as an index)", "tolist": "reads the values of a tensor (tolist)",
+          "numpy": "computes with the values of a tensor outside of torch (numpy)"}
+
+
+def _instead(name, tensor):
+    """Something to go on with."""
+    if name in ("tolist", "numpy"):
+        sizes = [s if isinstance(s, int) and not isinstance(s, torch.SymInt) else s.node.hint for s in tensor.shape]
+        ones = np.ones(sizes, str(tensor.dtype)[6:])
+        return ones if name == "numpy" else ones.tolist()
+    kind = {"__bool__": bool, "__float__": float, "__int__": int, "__index__": int}.get(name)
+    return (kind or (float if tensor.dtype.is_floating_point else bool if tensor.dtype == torch.bool else int))(1)

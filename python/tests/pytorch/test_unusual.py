@@ -1,0 +1,67 @@
+"""What is off the beaten track either trains with PyTorch's numbers or is refused in words that name every obstacle."""
+
+import pathlib
+import sys
+
+import pytest
+import torch
+
+import onnxtrain as ot
+from unusual import EXACT, RANDOM, REFUSED
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "tests" / "pytorch"))
+from trips import info_of, torch_steps  # noqa: E402
+
+
+def flat(x):
+    if isinstance(x, torch.Tensor):
+        return [x]
+    return [t for v in (x.values() if isinstance(x, dict) else x) for t in flat(v)]
+
+
+def converted(make):
+    torch.manual_seed(0)
+    module, x, t, loss = make()
+    optimizer = torch.optim.SGD(module.parameters(), 0.05, momentum=0.9)
+    model = ot.from_torch(module.train(), x, t, loss, optimizer)
+    info = info_of(model)
+    feeds = {n: v.numpy() for n, v in zip(info["inputs"] + info["targets"], [*flat(x), *flat(t)])}
+    return module, x, t, loss, optimizer, model, feeds
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_both_ways(name):
+    module, x, t, loss, optimizer, model, feeds = converted(EXACT[name])
+    trainer = ot.Trainer(model)
+    ours = [trainer.step(feeds).loss for _ in range(4)]
+    assert ours == pytest.approx(torch_steps(module, optimizer, x, t, loss, 4), rel=1e-5, abs=1e-6)
+    made, back = ot.to_torch(trainer), ot.torch_state_dict(trainer)
+    wanted = module.state_dict()
+    assert set(back) == set(wanted)
+    for n, v in wanted.items():
+        torch.testing.assert_close(back[n], v, rtol=1e-4, atol=1e-5)
+    assert made.step(feeds) == pytest.approx(torch_steps(module, optimizer, x, t, loss, 1)[0], rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_chance_has_the_same_mean(name):
+    """Losses of many seeds without learning: the same mean within five standard errors."""
+    module, x, t, loss, _, model, feeds = converted(RANDOM[name])
+    trainer = ot.Trainer(model, seed=1)
+    trainer.lr = 0.0
+    ours = torch.tensor([trainer.step(feeds).loss for _ in range(300)])
+    with torch.no_grad():
+        theirs = torch.stack([loss(module(x), t) for _ in range(300)])
+    error = float((ours.var() / 300 + theirs.var() / 300).sqrt())
+    assert abs(float(ours.mean() - theirs.mean())) < 5 * error
+    assert 0.6 < float(ours.std() / theirs.std()) < 1.6
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_in_words(name):
+    make, words = REFUSED[name]
+    with pytest.raises(ot.ModelError) as e:
+        converted(make)
+    for word in words:
+        assert word in str(e.value), (word, str(e.value))
+    assert e.value.code == "OT1601"

@@ -1,0 +1,242 @@
+// Geometry, planes and tasks.
+#include "kernels/simd/grouped_conv.hpp"
+
+#include <algorithm>
+
+namespace onnxtrain::simd {
+
+namespace {
+
+using kernels::ConvShape;
+
+int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t floats(int64_t n) { return up(n, 16) * 16; }
+int64_t at(const std::vector<int64_t>& v, size_t d, int64_t with) {
+  return d + v.size() < 3 ? with : v[d + v.size() - 3];
+}
+
+}  // namespace
+
+bool GroupedConv::fits(const ConvShape& s, GroupedPass pass) {
+  const kernels::Window& w = s.window;
+  if (s.groups < 2 || w.dims() > 3) return false;
+  int64_t in = s.in_per_group(), out = s.out_per_group();
+  bool back = pass == GroupedPass::kGradX, sums = pass == GroupedPass::kGradW;
+  if ((back ? s.in_channels : s.out_channels) < 8) return false;
+  if (in == 1 && out == 1) {
+    // oneDNN is as fast on ordinary pictures, but for the weights of large kernels
+    bool dilated =
+        std::any_of(w.dilations.begin(), w.dilations.end(), [](auto d) { return d > 1; });
+    return w.dims() != 2 || dilated || (sums && w.taps() > 9);
+  }
+  if (w.dims() > 2 || (sums && in > 1)) return false;
+  return (back ? out : in) <= 8;
+}
+
+bool GroupedConv::Axis::find(int64_t to, int64_t k, int64_t* from) const {
+  int64_t v = back ? to + pad - k * dilation : to * stride - pad + k * dilation;
+  if (v < 0 || (back && v % stride != 0)) return false;
+  *from = back ? v / stride : v;
+  return *from < source;
+}
+
+GroupedConv::GroupedConv(const ConvShape& s, GroupedPass pass, int threads)
+    : pass_(pass),
+      batch_(s.batch),
+      groups_(s.groups),
+      out_channels_(s.out_channels),
+      in_channels_(s.in_channels),
+      channels_(pass == GroupedPass::kGradX ? s.in_channels : s.out_channels),
+      source_channels_(pass == GroupedPass::kGradX ? s.out_channels : s.in_channels),
+      planes_(source_channels_ / groups_),
+      repeat_(channels_ / groups_),
+      taps_(s.window.taps()),
+      slots_(std::max(1, threads)) {
+  const kernels::Window& w = s.window;
+  bool back = pass == GroupedPass::kGradX;
+  for (size_t d = 0; d < 3; ++d) {
+    int64_t x = at(w.in, d, 1), y = at(w.out, d, 1);
+    axes_[d] = {back ? y : x,
+                back ? x : y,
+                at(w.kernel, d, 1),
+                at(w.strides, d, 1),
+                at(w.dilations, d, 1),
+                at(w.pads_begin, d, 0),
+                back};
+  }
+  out_step_ = back ? axes_[2].stride : 1;
+  in_step_ = back ? 1 : axes_[2].stride;
+  make_stretches();
+  make_tasks();
+  terms_.resize(size_t(slots_.count()));
+  for (auto& list : terms_) list.reserve(size_t(taps_ * planes_));
+}
+
+void GroupedConv::make_stretches() {
+  const Axis& x = axes_[2];
+  for (int64_t phase = 0; phase < std::min(out_step_, x.result); ++phase)
+    for (int64_t to = phase; to < x.result; to += out_step_) {
+      std::vector<Tap> taps;
+      for (int64_t k = 0; k < x.kernel; ++k)
+        if (int64_t from; x.find(to, k, &from)) taps.push_back({k, from});
+      bool same = to != phase && stretches_.back().taps.size() == taps.size();
+      for (size_t i = 0; same && i < taps.size(); ++i)
+        same = stretches_.back().taps[i].k == taps[i].k;
+      if (same)
+        ++stretches_.back().count;
+      else
+        stretches_.push_back({to, 1, std::move(taps)});
+    }
+}
+
+void GroupedConv::make_tasks() {
+  int64_t rows = axes_[0].result * axes_[1].result;
+  double work = double(batch_ * rows * axes_[2].result) * double(channels_ * taps_ * planes_);
+  // about 16 tasks of at least 100 microseconds: images, rows, then channels
+  int64_t want = std::clamp<int64_t>(int64_t(work / 1e6), 1, 16);
+  int64_t images = up(batch_, want), chunks = up(batch_, images);
+  int64_t blocks = std::clamp<int64_t>(up(want, chunks), 1, std::max<int64_t>(1, rows / 4));
+  int64_t parts = std::clamp<int64_t>(want / (chunks * blocks), 1, channels_ / 32 + 1);
+  if (spreads()) parts = 1;
+  for (int64_t n = 0; n < chunks; ++n)
+    for (int64_t b = 0; b < blocks; ++b)
+      for (int64_t p = 0; p < parts; ++p) {
+        Task t{};
+        t.image = n * batch_ / chunks, t.images = (n + 1) * batch_ / chunks - t.image;
+        t.begin = b * rows / blocks, t.end = (b + 1) * rows / blocks;
+        t.channel = p * channels_ / parts, t.channels = (p + 1) * channels_ / parts - t.channel;
+        if (spreads()) find_source(t);
+        tasks_.push_back(t);
+      }
+}
+
+void GroupedConv::find_source(Task& t) {
+  const Axis& a = axes_[1];
+  t.low = a.source;
+  for (int64_t r = t.begin; r < t.end; ++r)
+    for (int64_t k = 0; k < a.kernel; ++k)
+      if (int64_t y; a.find(r, k, &y)) t.low = std::min(t.low, y), t.high = std::max(t.high, y + 1);
+  t.low = std::min(t.low, t.high);
+  slot_floats_ =
+      std::max(slot_floats_, floats(planes_ * (t.high - t.low) * axes_[2].source * channels_));
+}
+
+size_t GroupedConv::workspace() const {
+  int64_t weights = floats(taps_ * planes_ * channels_);
+  if (pass_ == GroupedPass::kGradW) weights *= int64_t(tasks_.size());
+  return size_t(weights + slots_.count() * slot_floats_) * sizeof(float);
+}
+
+// [M][C/group][taps] -> [tap][plane][channel of the result]
+void GroupedConv::move_weights(const float* w, float* to, ThreadPool& pool) const {
+  int64_t in = in_channels_ / groups_, out = out_channels_ / groups_;
+  bool back = pass_ == GroupedPass::kGradX;
+  parallel_for(pool, channels_, std::max<int64_t>(16, 8192 / (taps_ * planes_)),
+               [&](int64_t b, int64_t e) {
+                 for (int64_t t = 0; t < taps_; ++t)
+                   for (int64_t j = 0; j < planes_; ++j)
+                     for (int64_t c = b; c < e; ++c) {
+                       int64_t m = back ? c / in * out + j : c, k = back ? c % in : j;
+                       to[(t * planes_ + j) * channels_ + c] = w[(m * in + k) * taps_ + t];
+                     }
+               });
+}
+
+// to [plane][row][pixel][channel]
+void GroupedConv::spread_rows(const Task& t, const float* source, float* to) const {
+  int64_t pixels = (t.high - t.low) * axes_[2].source;
+  const float* from = source + t.low * axes_[2].source * source_channels_;
+  for (int64_t j = 0; j < planes_; ++j)
+    grouped_conv_kernels().spread(from + j, source_channels_, source_channels_ - j, pixels,
+                                  channels_, repeat_, planes_, to + j * pixels * channels_);
+}
+
+void GroupedConv::find_terms(const Task& t, int64_t r, const Stretch& s, const float* planes,
+                             float* weights, std::vector<GroupTerm>& terms) const {
+  int64_t width = axes_[2].source * channels_, low = spreads() ? t.low : 0;
+  int64_t plane = spreads() ? (t.high - t.low) * width : 0;
+  terms.clear();
+  for (int64_t kz = 0; kz < axes_[0].kernel; ++kz) {
+    int64_t z;
+    if (!axes_[0].find(r / axes_[1].result, kz, &z)) continue;
+    for (int64_t ky = 0; ky < axes_[1].kernel; ++ky) {
+      int64_t y;
+      if (!axes_[1].find(r % axes_[1].result, ky, &y)) continue;
+      const float* row = planes + (z * axes_[1].source + y - low) * width + t.channel;
+      for (const Tap& x : s.taps) {
+        int64_t tap = (kz * axes_[1].kernel + ky) * axes_[2].kernel + x.k;
+        float* w = weights + tap * planes_ * channels_ + t.channel;
+        for (int64_t j = 0; j < planes_; ++j)
+          terms.push_back({row + j * plane + x.from * channels_, w + j * channels_});
+      }
+    }
+  }
+}
+
+// One image. weights: those of the product, or the sums that are added to.
+void GroupedConv::run_image(const Task& t, const float* source, float* weights, const float* bias,
+                            float* result, std::vector<GroupTerm>& terms) const {
+  const GroupedConvKernels& k = grouped_conv_kernels();
+  for (int64_t r = t.begin; r < t.end; ++r)
+    for (const Stretch& s : stretches_) {
+      find_terms(t, r, s, source, weights, terms);
+      float* to = result + (r * axes_[2].result + s.to) * channels_ + t.channel;
+      auto count = int64_t(terms.size());
+      if (pass_ == GroupedPass::kGradW)
+        k.sums(terms.data(), count, s.count, in_step_ * channels_, t.channels, to, channels_);
+      else
+        k.pixels(terms.data(), count, s.count, in_step_ * channels_, t.channels,
+                 bias ? bias + t.channel : nullptr, to, out_step_ * channels_);
+    }
+}
+
+void GroupedConv::run_task(const Task& t, const float* source, float* weights, const float* bias,
+                           float* result, float* area, std::vector<GroupTerm>& terms) const {
+  int64_t in = axes_[0].source * axes_[1].source * axes_[2].source * source_channels_;
+  int64_t out = axes_[0].result * axes_[1].result * axes_[2].result * channels_;
+  for (int64_t n = t.image; n < t.image + t.images; ++n) {
+    if (spreads()) spread_rows(t, source + n * in, area);
+    run_image(t, spreads() ? area : source + n * in, weights, bias, result + n * out, terms);
+  }
+}
+
+// The sums of the tasks, in their order: [tap][plane][channel] -> [M][C/group][taps]
+void GroupedConv::add_up(const float* sums, float* dw, ThreadPool& pool) const {
+  int64_t size = floats(taps_ * planes_ * channels_);
+  parallel_for(pool, channels_, 32, [&](int64_t b, int64_t e) {
+    for (int64_t t = 0; t < taps_; ++t)
+      for (int64_t j = 0; j < planes_; ++j)
+        for (int64_t c = b; c < e; ++c) {
+          double sum = 0;
+          for (size_t n = 0; n < tasks_.size(); ++n)
+            if (c >= tasks_[n].channel && c < tasks_[n].channel + tasks_[n].channels)
+              sum += double(sums[int64_t(n) * size + (t * planes_ + j) * channels_ + c]);
+          dw[(c * planes_ + j) * taps_ + t] = float(sum);
+        }
+  });
+}
+
+void GroupedConv::run(const float* a, const float* b, const float* bias, float* out,
+                      void* workspace, ThreadPool& pool) {
+  bool sums = pass_ == GroupedPass::kGradW;
+  int64_t size = floats(taps_ * planes_ * channels_);
+  auto* weights = static_cast<float*>(workspace);
+  float* slots = weights + size * (sums ? int64_t(tasks_.size()) : 1);
+  if (!sums) move_weights(b, weights, pool);
+  pool.run(int64_t(tasks_.size()), [&](int64_t n) {
+    int slot = slots_.take();
+    float* area = slots + slot * slot_floats_;
+    std::vector<GroupTerm>& terms = terms_[size_t(slot)];
+    const Task& t = tasks_[size_t(n)];
+    if (sums) {
+      std::fill_n(weights + n * size, size, 0.0f);
+      run_task(t, b, weights + n * size, nullptr, const_cast<float*>(a), area, terms);
+    } else {
+      run_task(t, a, weights, bias, out, area, terms);
+    }
+    slots_.give_back(slot);
+  });
+  if (sums) add_up(weights, out, pool);
+}
+
+}  // namespace onnxtrain::simd
