@@ -1,6 +1,6 @@
 // Memory that lasts: arenas, state variables, weights read from a file. Large blocks are mappings of
-// their own with huge pages, so that touching them for the first time is cheap and freeing them gives
-// them back to the system at once.
+// their own:
+// fresh ones are zero without being touched, and freeing gives them back to the system at once.
 #pragma once
 #include <cstdint>
 #include <memory>
