@@ -118,6 +118,9 @@ typedef struct ot_options {
   size_t size;
   int threads; /* 0: all cores this process may use */
   uint64_t seed;
+  /* Trainers: bytes that state variables and plans may take together; values are then computed again
+   * instead of kept where needed. 0: no limit. */
+  uint64_t memory;
 } ot_options;
 typedef struct ot_session ot_session;
 OT_API ot_status ot_session_create(const ot_model* m, const ot_options* o, ot_session** out);
@@ -153,6 +156,9 @@ typedef struct ot_trainer ot_trainer;
 OT_API ot_status ot_trainer_create(const ot_model* m, const ot_options* o, ot_trainer** out);
 OT_API void ot_trainer_free(ot_trainer* t);
 OT_API ot_status ot_trainer_initialize(ot_trainer* t);
+/* Memory as JSON, in bytes: state_bytes, step_bytes (plans made so far), step_bytes_without_limit,
+ * nodes_computed_twice, peak_process_bytes. */
+OT_API ot_status ot_trainer_memory(const ot_trainer* t, ot_text** json);
 /* One step on these feeds. which < 0: every algorithm in list order. loss may be NULL. */
 OT_API ot_status ot_trainer_step(ot_trainer* t, size_t n_inputs, const char* const* input_names,
                                  ot_value* const* inputs, int which, double* loss);

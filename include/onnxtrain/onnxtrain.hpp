@@ -189,7 +189,8 @@ class Model {
 struct Options {
   int threads = 0;
   uint64_t seed = 0;
-  ot_options c() const { return {sizeof(ot_options), threads, seed}; }
+  uint64_t memory = 0;  // trainers: a limit in bytes; 0: none
+  ot_options c() const { return {sizeof(ot_options), threads, seed, memory}; }
 };
 
 class Session {
@@ -248,6 +249,7 @@ struct TrainerOptions {
   float clip_norm = 0;
   int threads = 0;
   uint64_t seed = 0;
+  uint64_t memory = 0;  // limit in bytes for state and step: computes values again; 0: none
 };
 
 struct FitOptions {
@@ -264,7 +266,7 @@ using Epoch = std::map<std::string, double>;
 class Trainer {
  public:
   explicit Trainer(const Model& model, const TrainerOptions& o = {}) {
-    ot_options c = {sizeof(ot_options), o.threads, o.seed};
+    ot_options c = {sizeof(ot_options), o.threads, o.seed, o.memory};
     ot_trainer* t = nullptr;
     ot_status status = ot_trainer_create(model.get(), &c, &t);
     if (status == OT_MODEL && std::string(ot_last_error().code) == "OT1210") {  // no training inside

@@ -2,7 +2,6 @@
 
 from ._native import version as _version
 from .errors import CheckpointError, DataError, DivergedError, Error, ModelError, UsageError
-from .estimators import OnnxClassifier, OnnxRegressor
 from .model import Model, check, load, parse
 from .recipe import (SGD, Adagrad, Adam, AdamW, Lamb, Lion, OnnxAdagrad, OnnxAdam, OnnxMomentum, RMSprop, Schedule,
                      losses)
@@ -11,6 +10,15 @@ from .torch import from_torch
 from .trainer import History, StepResult, Trainer, prepare, resume
 
 __version__ = _version()
+
+
+def __getattr__(name):
+    """The estimators, imported when they are asked for: a start without them is shorter."""
+    if name in ("OnnxClassifier", "OnnxRegressor"):
+        from . import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _torch_side(module, name):

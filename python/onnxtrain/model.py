@@ -135,19 +135,20 @@ class Model:
         self._trainer = None
         return self
 
-    def trainer(self, seed=0, threads=0):
+    def trainer(self, seed=0, threads=0, memory=None):
         """The Trainer behind `fit`; made on first use."""
         from .trainer import Trainer, prepare
 
         if self._trainer is None:
             ready = self if self.trainable else prepare(self, **self._compiled)
-            self._trainer = Trainer(ready, seed=seed, threads=threads)
+            self._trainer = Trainer(ready, seed=seed, threads=threads, memory=memory)
         return self._trainer
 
-    def fit(self, x, y=None, valid=None, epochs=None, batch_size=None, out=None, seed=0, threads=0, **options):
+    def fit(self, x, y=None, valid=None, epochs=None, batch_size=None, out=None, seed=0, threads=0, memory=None,
+            **options):
         """Trains and keeps the result: `predict`, `parameters`, `save` and `export` see the new weights.
-        Arguments as in `Trainer.fit`."""
-        t = self.trainer(seed, threads)
+        Arguments as in `Trainer` and `Trainer.fit`."""
+        t = self.trainer(seed, threads, memory)
         try:
             history = t.fit(x, y, valid=valid, epochs=epochs, batch_size=batch_size, out=out, **options)
         finally:  # also when it was interrupted

@@ -24,6 +24,8 @@ class _Optimizer:
 
 @dataclass
 class SGD(_Optimizer):
+    """Gradient descent, with momentum when asked for."""
+
     lr: float = 1e-2
     momentum: float = 0.0
     dampening: float = 0.0
@@ -35,6 +37,8 @@ class SGD(_Optimizer):
 
 @dataclass
 class Adam(_Optimizer):
+    """Adam; `style="keras"` where Keras differs."""
+
     lr: float = 1e-3
     betas: tuple = (0.9, 0.999)
     eps: float = 1e-8
@@ -47,6 +51,8 @@ class Adam(_Optimizer):
 
 @dataclass
 class AdamW(Adam):
+    """Adam with decoupled weight decay."""
+
     weight_decay: float = 1e-2
     no_decay_on_bias_and_norm: bool = False
     kind = "adamw"
@@ -54,6 +60,8 @@ class AdamW(Adam):
 
 @dataclass
 class Adagrad(_Optimizer):
+    """Adagrad; `style="keras"` where Keras differs."""
+
     lr: float = 1e-2
     lr_decay: float = 0.0
     eps: float = 1e-10
@@ -66,6 +74,8 @@ class Adagrad(_Optimizer):
 
 @dataclass
 class RMSprop(_Optimizer):
+    """RMSprop; `style="keras"` where Keras differs."""
+
     lr: float = 1e-2
     alpha: float = 0.99
     eps: float = 1e-8
@@ -79,6 +89,8 @@ class RMSprop(_Optimizer):
 
 @dataclass
 class Lion(_Optimizer):
+    """Lion: the sign of the averaged gradient."""
+
     lr: float = 1e-4
     betas: tuple = (0.9, 0.99)
     weight_decay: float = 0.0
@@ -88,6 +100,8 @@ class Lion(_Optimizer):
 
 @dataclass
 class Lamb(_Optimizer):
+    """LAMB: Adam with a trust ratio per tensor."""
+
     lr: float = 1e-3
     betas: tuple = (0.9, 0.999)
     eps: float = 1e-6
@@ -114,6 +128,8 @@ class _OnnxOptimizer(_Optimizer):
 
 @dataclass
 class OnnxAdam(_OnnxOptimizer):
+    """The standard's Adam operator."""
+
     lr: float = 1e-3
     alpha: float = 0.9
     beta: float = 0.999
@@ -126,6 +142,8 @@ class OnnxAdam(_OnnxOptimizer):
 
 @dataclass
 class OnnxMomentum(_OnnxOptimizer):
+    """The standard's Momentum operator."""
+
     lr: float = 1e-2
     alpha: float = 0.9
     beta: float = 1.0
@@ -137,6 +155,8 @@ class OnnxMomentum(_OnnxOptimizer):
 
 @dataclass
 class OnnxAdagrad(_OnnxOptimizer):
+    """The standard's Adagrad operator."""
+
     lr: float = 1e-2
     decay_factor: float = 0.0
     epsilon: float = 1e-6

@@ -135,19 +135,41 @@ class History:
         return f"<history: {len(self.epochs)} epochs, best {self.best_epoch}>"
 
 
-def resume(path, threads=0):
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def _bytes(memory):
+    """A number of bytes, or text such as "500M"; None: no limit."""
+    if memory is None:
+        return 0
+    try:
+        text = str(memory).strip()
+        unit = _UNITS.get(text[-1:].upper(), 1)
+        n = int(float(text[:-1] if unit > 1 else text) * unit)
+    except (ValueError, OverflowError):
+        n = 0
+    if not 0 < n < 1 << 62:
+        raise UsageError(f"memory={memory!r} is not a number of bytes", "OT0003", 'for example memory="500M"')
+    return n
+
+
+def resume(path, threads=0, memory=None):
     """A trainer that goes on where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`."""
-    t = Trainer(None, _native_trainer=_native.resume(os.fspath(path), threads))
+    t = Trainer(None, _native_trainer=_native.resume(os.fspath(path), threads, _bytes(memory)))
     if os.path.isdir(path):
         t._run = os.fspath(path)
     return t
 
 
 class Trainer:
-    """Steps a training model: `t.step({"x": xb, "label": yb}).loss`."""
+    """Steps a training model: `t.step({"x": xb, "label": yb}).loss`.
 
-    def __init__(self, model, seed=0, threads=0, *, _native_trainer=None):
-        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads)
+    memory: a limit ("500M", or bytes) for state variables and step together; where they would need more, values
+    of the forward pass are computed again in the backward pass: slower, the same numbers.
+    """
+
+    def __init__(self, model, seed=0, threads=0, *, memory=None, _native_trainer=None):
+        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory))
         self.state = _State(self._t)
         self._run = self._names = None
         self._step = self._t.step
@@ -218,6 +240,12 @@ class Trainer:
             return self._t.rate
         except UsageError:
             return 0.0
+
+    @property
+    def memory(self):
+        """Bytes: state_bytes, step_bytes (of the steps made so far), step_bytes_without_limit,
+        nodes_computed_twice, peak_process_bytes."""
+        return json.loads(self._t.memory())
 
     @property
     def step_count(self):

@@ -93,8 +93,8 @@ struct PyModel {
   ot::detail::Handle<ot_model, ot_model_free> h;
 };
 
-inline ot_options options(int threads, uint64_t seed) {
-  return {sizeof(ot_options), threads, seed};
+inline ot_options options(int threads, uint64_t seed, uint64_t memory = 0) {
+  return {sizeof(ot_options), threads, seed, memory};
 }
 
 void bind_values(nb::module_& m);

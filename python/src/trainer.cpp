@@ -226,16 +226,22 @@ void bind_trainer(nb::module_& m) {
   nb::class_<PyTrainer> c(m, "Trainer");
   c.def(
        "__init__",
-       [](PyTrainer* self, const PyModel& model, uint64_t seed, int threads) {
+       [](PyTrainer* self, const PyModel& model, uint64_t seed, int threads, uint64_t memory) {
          new (self) PyTrainer;
-         ot_options o = options(threads, seed);
+         ot_options o = options(threads, seed, memory);
          ot_trainer* t = nullptr;
          released([&] { return ot_trainer_create(model.h.get(), &o, &t); });
          self->h.reset(t);
        },
-       "model"_a, "seed"_a = 0, "threads"_a = 0)
+       "model"_a, "seed"_a = 0, "threads"_a = 0, "memory"_a = 0)
       .def("initialize",
            [](PyTrainer& t) { t.guard.released([&] { return ot_trainer_initialize(t.h.get()); }); })
+      .def("memory",
+           [](PyTrainer& t) {
+             ot_text* json = nullptr;
+             t.guard.released([&] { return ot_trainer_memory(t.h.get(), &json); });
+             return take(json);
+           })
       .def("step", &step)
       .def("step_values", &step_values)
       .def("output_names",
@@ -256,8 +262,8 @@ void bind_trainer(nb::module_& m) {
            "on_epoch"_a.none())
       .def("evaluate", &evaluate);
   bind_state(c);
-  m.def("resume", [](const std::string& path, int threads) {
-    ot_options o = options(threads, 0);
+  m.def("resume", [](const std::string& path, int threads, uint64_t memory) {
+    ot_options o = options(threads, 0, memory);
     ot_trainer* t = nullptr;
     released([&] { return ot_trainer_resume(path.c_str(), &o, &t); });
     PyTrainer p;

@@ -3,6 +3,7 @@
 
 #include "api/handles.hpp"
 #include "convert/prepare.hpp"
+#include "core/memory.hpp"
 #include "core/version.hpp"
 #include "engine/check_types.hpp"
 #include "engine/gradients.hpp"
@@ -38,6 +39,8 @@ Feeds feeds_of(size_t n, const char* const* names, ot_value* const* values) {
 ProgramOptions options_of(const ot_options* o) {
   ProgramOptions p;
   if (o) p.threads = o->threads;
+  constexpr size_t kWithMemory = offsetof(ot_options, memory) + sizeof(uint64_t);
+  if (o && o->size >= kWithMemory) p.memory = size_t(o->memory);  // older callers have no such field
   return p;
 }
 
@@ -111,7 +114,8 @@ ot_status ot_model_initializer(const ot_model* m, const char* name, ot_value** o
   return guarded([&] {
     const Tensor* t = m->m->initializer(name);
     if (!t) model_error("OT1121", cat("the model has no initializer named '", name, "'"));
-    *out = new ot_value{*t};
+    // the caller may write to what it gets
+    *out = new ot_value{are_zero_pages(t->owner()) ? t->clone() : *t};
   });
 }
 ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value* value) {
@@ -189,6 +193,17 @@ ot_status ot_trainer_create(const ot_model* m, const ot_options* o, ot_trainer**
 void ot_trainer_free(ot_trainer* t) { delete t; }
 ot_status ot_trainer_initialize(ot_trainer* t) {
   return guarded([&] { t->t->initialize(); });
+}
+ot_status ot_trainer_memory(const ot_trainer* t, ot_text** json) {
+  return guarded([&] {
+    const PlannedMemory m = t->t->memory();
+    nlohmann::ordered_json j{{"state_bytes", m.state},
+                             {"step_bytes", m.arena},
+                             {"step_bytes_without_limit", m.whole},
+                             {"nodes_computed_twice", m.recomputed},
+                             {"peak_process_bytes", peak_resident_bytes()}};
+    *json = text(j.dump());
+  });
 }
 ot_status ot_trainer_step(ot_trainer* t, size_t n_inputs, const char* const* input_names,
                           ot_value* const* inputs, int which, double* loss) {

@@ -1,5 +1,4 @@
 // bench: how fast a model runs and trains here, and where the time goes.
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +10,7 @@
 #include "cli/profile_table.hpp"
 #include "cli/recipe_flags.hpp"
 #include "core/file.hpp"
+#include "core/memory.hpp"
 #include "data/npz_file.hpp"
 #include "engine/training.hpp"
 #include "onnx/onnx.hpp"
@@ -34,12 +34,6 @@ struct BenchFlags {
 
 double since(Clock::time_point t) {
   return std::chrono::duration<double>(Clock::now() - t).count();
-}
-
-double peak_rss() {
-  rusage u{};
-  getrusage(RUSAGE_SELF, &u);
-  return double(u.ru_maxrss) * 1024;
 }
 
 int64_t rows_of(const Feeds& feeds) {
@@ -89,7 +83,7 @@ json measure(const BenchFlags& f, const char* what, int64_t rows, const Plan& pl
   profiler.clear();
   for (int64_t i = 0; i < profiled; ++i) step();
   watch(nullptr);
-  const double rss = peak_rss();
+  const double rss = double(peak_resident_bytes());
   Roof roof = Roof::measure(f.threads);
   json j = profile_json(profiler.nodes(), roof, profiled);
   j["ms_per_step"] = ms;

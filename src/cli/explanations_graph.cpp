@@ -140,6 +140,9 @@ constexpr Explanation kAll[] = {
     {"OT1126",
      "A named tensor does not exist in the model, or no random value can be made for an "
      "input of\nthis type."},
+    {"OT1137",
+     "initialize() puts state variables back to what the file says. Their first values are not kept "
+     "in memory: they\nare read again, and the file is not the one they came from any more."},
     {"OT1127",
      "None of the model's outputs is floating point, so there is nothing to differentiate."},
     {"OT1128",

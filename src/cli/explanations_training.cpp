@@ -131,6 +131,10 @@ constexpr Explanation kAll[] = {
      "A Loop runs longer than the limit; probably its condition never becomes false."},
     {"OT1403",
      "A Loop without trip count and with a condition that is always true never ends."},
+    {"OT1404",
+     "The step does not fit into the memory limit (--memory), although values are computed again "
+     "instead of\nkept wherever that helps. The message says the smallest limit that works for this "
+     "batch size."},
     {"OT1411",
      "External data of a model must be an ordinary file in the model's own folder: no "
      "absolute\npath, no .., no links. Anything else could read files it should not."},

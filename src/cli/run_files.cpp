@@ -10,7 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/narration.hpp"
 #include "core/file.hpp"
+#include "core/memory.hpp"
 #include "core/version.hpp"
 #include "data/prefetch.hpp"
 #include "engine/session.hpp"
@@ -79,6 +81,27 @@ void write_run_files(const RunFolder& folder, Settings& settings, const TrainFla
                               {"valid_rows", valid_rows}};
   for (const auto& [key, value] : data.metadata) card[key] = value;
   folder.write_text("data.json", card.dump(2) + "\n");
+}
+
+void report_memory(const RunFolder& folder, const Training& t, size_t limit) {
+  const PlannedMemory m = t.memory();
+  const size_t peak = peak_resident_bytes();
+  auto mb = [](size_t bytes) { return cat(std::lround(double(bytes) / 1e6), " MB"); };
+  std::string line = cat(mb(m.state + m.arena), " planned (state ", mb(m.state), ", step ",
+                         mb(m.arena), ")");
+  if (limit > 0)
+    line += m.recomputed > 0 ? cat(", limit ", mb(limit), ": ", m.recomputed,
+                                   " nodes computed twice, else ", mb(m.state + m.whole))
+                             : cat(", limit ", mb(limit), ": nothing had to be computed twice");
+  say("memory", cat(line, ", peak of the process ", mb(peak)));
+  const std::string path = folder.path() + "/env.json";
+  nlohmann::ordered_json j =
+      nlohmann::ordered_json::parse(read_file(path, 1 << 20), nullptr, /*allow_exceptions=*/false);
+  if (!j.is_object()) return;
+  j["memory"] = {{"state_bytes", m.state},   {"step_bytes", m.arena},
+                 {"step_bytes_without_limit", m.whole}, {"nodes_computed_twice", m.recomputed},
+                 {"limit_bytes", limit},     {"peak_process_bytes", peak}};
+  folder.write_text("env.json", j.dump(2) + "\n");
 }
 
 double export_difference(const RunFolder& folder, const FeedColumns& sample) {

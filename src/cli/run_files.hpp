@@ -12,6 +12,8 @@ namespace onnxtrain::cli {
 void set_command_line(int argc, char** argv);
 void write_run_files(const RunFolder& folder, Settings& settings, const TrainFlags& f, Training& t,
                      const LoadedData& data, int64_t train_rows, int64_t valid_rows);
+// Planned and real memory: one line for the user, the numbers into env.json. limit: of --memory.
+void report_memory(const RunFolder& folder, const Training& t, size_t limit);
 // Largest difference between model.onnx and the main graph of the best checkpoint on some rows.
 double export_difference(const RunFolder& folder, const FeedColumns& sample);
 

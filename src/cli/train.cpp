@@ -15,6 +15,7 @@
 #include "cli/train_flags.hpp"
 #include "cli/train_start.hpp"
 #include "core/file.hpp"
+#include "core/memory.hpp"
 #include "data/sampler.hpp"
 #include "train/find_rate.hpp"
 #include "train/report.hpp"
@@ -167,6 +168,15 @@ void report_profile(const TrainFlags& f, Training& t, const Profiler& p, uint64_
   say("profile", cat(f.profile, "   open it in chrome://tracing or ui.perfetto.dev"));
 }
 
+size_t memory_of(const TrainFlags& f) {
+  if (f.memory.empty()) return 0;
+  const size_t bytes = parse_bytes(f.memory);
+  if (bytes == 0)
+    usage_error("OT0003", cat("--memory ", f.memory, " is not a number of bytes"),
+                "for example --memory 500M");
+  return bytes;
+}
+
 RunFolder open_run(const TrainFlags& f, const Start& s) {
   if (!f.out.empty()) return RunFolder::open(f.out);
   if (!s.folder.empty()) return RunFolder::open(s.folder);
@@ -179,6 +189,7 @@ int train(TrainFlags& f) {
   Start s = start(f);
   ProgramOptions po;
   po.threads = f.threads;
+  po.memory = memory_of(f);
   auto t = std::make_unique<Training>(s.model, s.at.seed, po);
   Parts p = load_parts(f, *t, s.at.seed);
   int64_t steps = total_steps(f, p);
@@ -209,8 +220,10 @@ int train(TrainFlags& f) {
   Progress progress(f.progress, f.fit.epochs);
   Profiler profiler(kTraceEvents);
   if (!f.profile.empty()) t->set_observer(&profiler);
+  s.model = nullptr;  // its weights need not stay beside those that are trained
   FitResult r = fit(*t, p.train, p.has_valid ? &p.valid : nullptr, f.fit, s.at, progress);
   progress.finish();
+  report_memory(folder, *t, po.memory);
   if (!f.profile.empty()) report_profile(f, *t, profiler, r.at.step - s.at.step);
   folder.write_text("report.html", run_report(folder));
   if (r.interrupted) {

@@ -33,6 +33,10 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   c->add_option("--resume", resume, "go on with a run or checkpoint")->group(run);
   c->add_option("--threads", threads, "0: all cores this process may use")->group(run);
   c->add_flag("--dry-run", dry_run, "say what would be done, and stop")->group(run);
+  r.rare(c->add_option("--memory", memory,
+                       "limit for state and step (500M): computes values again instead of keeping "
+                       "them"),
+         run);
   r.rare(c->add_option("--config", config, "a toml file with options by their long names"), run);
   r.rare(c->add_option("--save-every", fit.save_every, "steps between checkpoints (0: epochs)")
              ->check(CLI::NonNegativeNumber),

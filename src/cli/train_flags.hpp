@@ -9,7 +9,7 @@
 namespace onnxtrain::cli {
 
 struct TrainFlags {
-  std::string model, valid = "0.1", out, resume, progress = "auto", config, profile;
+  std::string model, valid = "0.1", out, resume, progress = "auto", config, profile, memory;
   DataFlags data;
   RecipeFlags recipe;
   FitOptions fit;

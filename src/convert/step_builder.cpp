@@ -1,10 +1,9 @@
 // Names, captures and bindings of a step under construction.
 #include "convert/step_builder.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <new>
+
+#include "core/memory.hpp"
 
 namespace onnxtrain {
 
@@ -164,13 +163,9 @@ Tensor scalar_tensor(double v, DType t) { return filled(t, {}, v); }
 
 namespace {
 
-// Fresh pages are zero and cost no memory before they are written; an optimizer's first state stays
-// like that in the model.
-Tensor zero_pages(DType t, const Shape& shape, size_t bytes) {
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) throw std::bad_alloc();
-  return Tensor(t, shape, p, std::shared_ptr<void>(p, [bytes](void* m) { munmap(m, bytes); }));
+Tensor zero_tensor(DType t, const Shape& shape) {
+  std::shared_ptr<void> p = zero_pages(size_t(num_elements(shape)) * dtype_size(t));
+  return Tensor(t, shape, p.get(), p);
 }
 
 }  // namespace
@@ -178,7 +173,7 @@ Tensor zero_pages(DType t, const Shape& shape, size_t bytes) {
 Tensor filled(DType t, const Shape& shape, double v) {
   constexpr int64_t kMany = 1 << 18;
   if (v == 0 && num_elements(shape) >= kMany && (t == DType::kFloat || t == DType::kDouble))
-    return zero_pages(t, shape, size_t(num_elements(shape)) * dtype_size(t));
+    return zero_tensor(t, shape);
   Tensor x(t, shape);
   dispatch<float, double, Half, BFloat16, int64_t, int32_t>(t, "an initial value", [&]<class T>() {
     std::fill_n(x.as<T>(), x.size(), T(compute_t<T>(v)));

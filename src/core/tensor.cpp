@@ -1,82 +1,14 @@
-// Counted, aligned memory and the tensor handle.
+// The tensor handle.
 #include "core/tensor.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <limits>
 #include <new>
+
+#include "core/memory.hpp"
 
 namespace onnxtrain {
 namespace {
-
-std::atomic<size_t> g_in_use{0};
-std::atomic<size_t> g_limit{0};  // 0: not asked for yet
-
-size_t physical_memory() {
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  size_t bytes =
-      pages > 0 && page > 0 ? size_t(pages) * size_t(page) : std::numeric_limits<size_t>::max();
-  std::ifstream cgroup("/sys/fs/cgroup/memory.max");  // a container may have less
-  size_t limit = 0;
-  if (cgroup >> limit && limit > 0 && limit < bytes) bytes = limit;
-  return bytes;
-}
-
-// ONNXTRAIN_MEMORY_LIMIT: bytes, or a number with K, M, G or T.
-size_t limit_from_environment() {
-  const char* text = std::getenv("ONNXTRAIN_MEMORY_LIMIT");
-  if (text == nullptr || *text == 0) return 0;
-  char* end = nullptr;
-  const double v = std::strtod(text, &end);
-  double unit = 1;
-  switch (*end) {
-    case 'T':
-    case 't':
-      unit *= 1024;
-      [[fallthrough]];
-    case 'G':
-    case 'g':
-      unit *= 1024;
-      [[fallthrough]];
-    case 'M':
-    case 'm':
-      unit *= 1024;
-      [[fallthrough]];
-    case 'K':
-    case 'k':
-      unit *= 1024;
-      ++end;
-      break;
-    default:
-      break;
-  }
-  if (end == text || *end != 0 || !(v * unit >= 1) || !(v * unit < 1e18))
-    usage_error("OT0009", cat("ONNXTRAIN_MEMORY_LIMIT='", text, "' is not a number of bytes"),
-                "for example ONNXTRAIN_MEMORY_LIMIT=8G");
-  return size_t(v * unit);
-}
-
-[[noreturn]] void too_much(size_t bytes, size_t in_use) {
-  model_error("OT1401",
-              cat("not enough memory: ", bytes, " bytes more are needed, ", in_use,
-                  " are in use and the limit is ", memory_limit()),
-              "use a smaller batch (--batch), or raise the limit: ONNXTRAIN_MEMORY_LIMIT=8G");
-}
-
-void reserve(size_t bytes) {
-  const size_t limit = memory_limit();
-  size_t now = g_in_use.load(std::memory_order_relaxed);
-  do {
-    if (bytes > limit || now > limit - bytes) too_much(bytes, now);
-  } while (!g_in_use.compare_exchange_weak(now, now + bytes, std::memory_order_relaxed));
-}
-
-void release(size_t bytes) { g_in_use.fetch_sub(bytes, std::memory_order_relaxed); }
 
 std::shared_ptr<void> allocate_strings(size_t count) {
   std::shared_ptr<void> memory = allocate(count * sizeof(std::string));
@@ -86,7 +18,7 @@ std::shared_ptr<void> allocate_strings(size_t count) {
     return std::shared_ptr<void>(
         first, [memory, count](void* p) { std::destroy_n(static_cast<std::string*>(p), count); });
   } catch (const std::bad_alloc&) {
-    too_much(count * sizeof(std::string), memory_in_use());
+    out_of_memory(count * sizeof(std::string));
   }
 }
 
@@ -98,39 +30,6 @@ std::vector<To> convert(const Tensor& t, F&& one) {
 }
 
 }  // namespace
-
-std::shared_ptr<void> allocate(size_t bytes) {
-  const size_t wanted = bytes == 0 ? 1 : bytes;
-  if (wanted > std::numeric_limits<size_t>::max() - kAlignment) too_much(bytes, memory_in_use());
-  const size_t rounded = (wanted + kAlignment - 1) / kAlignment * kAlignment;
-  reserve(rounded);
-  void* p = std::aligned_alloc(kAlignment, rounded);
-  if (p == nullptr) {
-    release(rounded);
-    too_much(bytes, memory_in_use());
-  }
-  try {
-    return std::shared_ptr<void>(p, [rounded](void* q) {
-      std::free(q);
-      release(rounded);
-    });
-  } catch (const std::bad_alloc&) {  // the deleter has run
-    too_much(bytes, memory_in_use());
-  }
-}
-
-void set_memory_limit(size_t bytes) { g_limit.store(bytes == 0 ? 1 : bytes); }
-
-size_t memory_limit() {
-  size_t limit = g_limit.load(std::memory_order_relaxed);
-  if (limit != 0) return limit;
-  size_t fresh = limit_from_environment();
-  if (fresh == 0) fresh = physical_memory() / 5 * 4;
-  // someone else may have set it meanwhile: theirs stays
-  return g_limit.compare_exchange_strong(limit, fresh) ? fresh : limit;
-}
-
-size_t memory_in_use() { return g_in_use.load(std::memory_order_relaxed); }
 
 Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
   OT_ASSERT(dtype != DType::kUndefined);

@@ -5,6 +5,7 @@
 
 #include "autodiff/autodiff.hpp"
 #include "autodiff/sequences.hpp"
+#include "engine/memory_limit.hpp"
 #include "engine/not_finite.hpp"
 #include "infer/specialise.hpp"
 #include "passes/passes.hpp"
@@ -126,7 +127,20 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
   StateTensor variable = [&](const std::string& name) -> const Tensor& {
     return impl_->state->get(name);
   };
-  auto plan = make_plan(std::move(g), impl_->updates, table, variable, *impl_->pool);
+  // plans of one program never run at the same time
+  Arena arena;
+  for (const auto& e : plans)
+    if (e.plan->reserved_bytes > arena.bytes) arena = {e.plan->arena, e.plan->reserved_bytes};
+  std::unique_ptr<Plan> plan;
+  if (impl_->options.memory == 0) {
+    plan = make_plan(std::move(g), impl_->updates, table, variable, *impl_->pool, arena);
+  } else {
+    const ProgramOptions& o = impl_->options;
+    LimitedPlan limited{impl_->updates, table,           variable,       *impl_->pool,
+                        o.memory,       o.memory_beside, o.memory_shares};
+    plan = limited.make(std::move(g), arena);
+    if (plan->arena != arena.memory) plans.clear();  // only one arena fits the limit
+  }
   bool direct = !plan->has_dynamic;
   for (ValueId v : plan->graph.inputs)
     direct = direct && plan->slots[size_t(v)].place == Place::kInput;
@@ -159,6 +173,19 @@ const Plan* Program::run_again(const ArrayRef* inputs, uint64_t seed, uint64_t s
   o.observer = impl_->observer;
   run_static(plan, data.data(), o);
   return &plan;
+}
+
+PlannedMemory Program::memory() const {
+  PlannedMemory m;
+  std::vector<const void*> seen;
+  for (const auto& e : impl_->plans) {
+    m.recomputed = std::max(m.recomputed, e.plan->recomputed);
+    m.whole = std::max({m.whole, e.plan->whole_bytes, e.plan->arena_bytes});
+    if (std::find(seen.begin(), seen.end(), e.plan->arena.get()) != seen.end()) continue;
+    seen.push_back(e.plan->arena.get());
+    m.arena += e.plan->reserved_bytes;
+  }
+  return m;
 }
 
 void Program::set_observer(StepObserver* observer) { impl_->observer = observer; }

@@ -19,6 +19,18 @@ struct ProgramOptions {
   int threads = 0;                       // 0: default_threads()
   std::vector<std::string> skip_passes;  // names of passes to leave out
   bool verify_passes = false;
+  // Bytes that state variables and plans may take together, recomputing where needed; 0: no limit.
+  size_t memory = 0;
+  // Of that, what is not this program's: set by Training, which shares the rest between its sections.
+  size_t memory_beside = 0;
+  size_t memory_shares = 1;
+};
+
+struct PlannedMemory {
+  size_t state = 0;    // variables
+  size_t arena = 0;    // of all programs
+  size_t whole = 0;    // what the arenas would be without recomputation
+  int recomputed = 0;  // nodes that run a second time in a step
 };
 
 // A tensor in the caller's memory, for runs that must cost nothing beside their kernels.
@@ -50,6 +62,8 @@ class Program {
   // and it has no dynamic values; allocates nothing. Null when they do not: run() makes a plan.
   const Plan* run_again(const ArrayRef* inputs, uint64_t seed, uint64_t step,
                         Guard* guard = nullptr);
+  // What the plans made so far take together.
+  PlannedMemory memory() const;
   // Watches every step of every run from now on; null: nobody.
   void set_observer(StepObserver* observer);
 

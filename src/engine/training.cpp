@@ -6,23 +6,10 @@
 #include <limits>
 
 #include "engine/fed_state.hpp"
+#include "engine/training_detail.hpp"
 #include "runtime/finite.hpp"
 
 namespace onnxtrain {
-
-struct Training::Algorithm {
-  std::unique_ptr<Program> program;
-  std::vector<ValueDef> inputs;
-  std::vector<std::string> outputs;
-  std::vector<char> is_state;  // by output
-  int loss = -1;               // index among outputs
-  std::vector<Value> fed;      // reused from step to step
-  std::vector<size_t> slots;   // by input: index among Training::slots
-  std::vector<ArrayRef> arrays;
-  // where the outputs of the last step are: in the plan's memory, or here
-  const Plan* last_plan = nullptr;
-  std::vector<Value> last_values;
-};
 
 int find_loss(const Graph& g, size_t own_outputs) {
   int found = -1;
@@ -38,115 +25,12 @@ int find_loss(const Graph& g, size_t own_outputs) {
 
 namespace {
 
-// Metadata names the rate; otherwise it is an initializer read as R by an optimizer.
-std::string find_rate(const Model& m) {
-  auto it = m.metadata.find("onnxtrain.rate");
-  if (it != m.metadata.end() && m.initializer(it->second)) return it->second;
-  for (const auto& t : m.training)
-    for (const Node& n : t.algorithm.nodes) {
-      bool optimizer = n.domain == kTrainingDomain && n.op != "Gradient";
-      if (!optimizer || n.inputs.empty() || n.inputs[0] == kNone) continue;
-      const ValueDef& d = t.algorithm.value(n.inputs[0]);
-      if (d.constant.defined() || d.producer < 0)
-        if (m.initializer(d.name)) return d.name;
-    }
-  return {};
-}
-
 double scalar_of(const Value& v) {
   const Tensor* t = std::get_if<Tensor>(&v);
   return t && t->size() == 1 ? t->to_doubles()[0] : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace
-
-Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOptions options)
-    : model_(std::move(model)),
-      state_(std::make_shared<State>()),
-      options_(std::move(options)),
-      seed_(seed) {
-  if (model_->training.empty())
-    model_error("OT1210", "the model carries no training (training_info is empty)",
-                "make one:  onnxtrain prepare model.onnx -o model.train.onnx");
-  int threads = options_.threads > 0 ? options_.threads : default_threads();
-  pool_ = std::make_shared<ThreadPool>(threads);
-  for (const auto& name : model_->state_names()) {
-    const Tensor* t = model_->initializer(name);
-    if (!t)
-      model_error("OT1307",
-                  cat("the bindings name a state variable '", name, "' that is no initializer"));
-    state_->set(name, *t);
-  }
-  rate_name_ = find_rate(*model_);
-  if (!rate_name_.empty() && !state_->has(rate_name_))
-    state_->set(rate_name_, *model_->initializer(rate_name_));
-  for (const TrainingStep& step : model_->training) {
-    Graph g = combine(model_->main, step);
-    size_t own = step.algorithm.outputs.size();
-    for (ValueDef& d : g.values)
-      if (d.constant.defined() && d.name == rate_name_) d.state = rate_name_;
-    std::vector<std::pair<ValueId, std::string>> updates;
-    std::vector<ValueId> keep;
-    for (const auto& [key, value] : step.update_binding) {
-      ValueId v = g.find(value);
-      if (v == kNone)
-        model_error("OT1309",
-                    cat("update_binding of '", key, "' names '", value, "', which does not exist"));
-      updates.emplace_back(v, key);
-      keep.push_back(v);
-    }
-    auto a = std::make_unique<Algorithm>();
-    a->loss = find_loss(g, own);
-    for (size_t k = 0; k < own; ++k) {
-      a->outputs.push_back(g.value_name(g.outputs[k]));
-      a->is_state.push_back(std::find(keep.begin(), keep.end(), g.outputs[k]) != keep.end());
-    }
-    g.outputs.resize(own);
-    g.remove_dead(keep);
-    // keep the inputs that something reads
-    std::vector<char> read(g.values.size(), 0);
-    for (const Node& n : g.nodes)
-      for (ValueId v : g.reads(n)) read[size_t(v)] = 1;
-    for (ValueId v : g.outputs) read[size_t(v)] = 1;
-    for (ValueId v : keep) read[size_t(v)] = 1;
-    std::vector<ValueId> inputs;
-    for (ValueId v : g.inputs)
-      if (read[size_t(v)] && !g.value(v).constant.defined()) {
-        inputs.push_back(v);
-        a->inputs.push_back(g.value(v));
-      }
-    g.inputs = inputs;
-    a->fed.resize(inputs.size());
-    a->arrays.resize(inputs.size());
-    for (const ValueDef& d : a->inputs) a->slots.push_back(slot_of(d));
-    a->program =
-        std::make_unique<Program>(std::move(g), std::move(updates), state_, pool_, options_);
-    algorithms_.push_back(std::move(a));
-  }
-}
-
-Training::~Training() = default;
-
-size_t Training::slot_of(const ValueDef& d) {
-  for (size_t k = 0; k < slots_.size(); ++k)
-    if (slots_[k].name == d.name) return k;
-  slots_.push_back(d);
-  return slots_.size() - 1;
-}
-
-void Training::initialize() {
-  for (const auto& name : model_->state_names()) state_->set(name, *model_->initializer(name));
-  for (const TrainingStep& step : model_->training) {
-    const Graph& g = step.initialization;
-    if (g.outputs.empty()) continue;
-    Program p(g.clone(), {}, std::make_shared<State>(), pool_, options_);
-    std::vector<Value> out = p.run({}, seed_, 0);
-    for (const auto& [key, value] : step.initialization_binding)
-      for (size_t k = 0; k < g.outputs.size(); ++k)
-        if (g.value_name(g.outputs[k]) == value) state_->set(key, std::get<Tensor>(out[k]));
-  }
-  step_count_ = 0;
-}
 
 int Training::algorithms() const { return int(algorithms_.size()); }
 
@@ -370,12 +254,6 @@ void Training::set_rate(double r) {
     for (int64_t k = 0; k < t.size(); ++k) t.as<T>()[k] = T(r);
   });
   state_->set(rate_name_, t);
-}
-
-Model Training::snapshot() const {
-  Model m = *model_;
-  for (const auto& name : state_->names()) m.set_initializer(name, state_->get(name).clone());
-  return m;
 }
 
 void Training::set_observer(StepObserver* observer) {

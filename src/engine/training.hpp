@@ -11,6 +11,8 @@
 
 namespace onnxtrain {
 
+class InitialValues;
+
 struct StepResult {
   double loss = 0;                  // of the last algorithm that has one; NaN if none has
   std::vector<NamedValue> outputs;  // of every algorithm run, in order
@@ -81,7 +83,12 @@ class Training {
   bool has_rate() const { return !rate_name_.empty(); }
   const std::string& rate_name() const { return rate_name_; }
 
+  // The model; values of state variables in it are the current ones.
   const Model& source() const { return *model_; }
+  // What a state variable began with.
+  Tensor initial(const std::string& name) const;
+  // What state variables and the plans made so far take.
+  PlannedMemory memory() const;
   // The model with the current state as its initializers.
   Model snapshot() const;
   Plan& plan_for(const Feeds& feeds, int which);
@@ -107,7 +114,10 @@ class Training {
   void check_which(int which) const;
   [[noreturn]] void refuse(Algorithm& a, const Guard& guard);
   void check_written(const std::map<std::string, Tensor>& before);
+  void take_state(const Model& given);
+  void add_algorithm(const TrainingStep& step);
   std::shared_ptr<const Model> model_;
+  std::unique_ptr<InitialValues> initial_;
   std::shared_ptr<State> state_;
   std::shared_ptr<ThreadPool> pool_;
   std::vector<std::unique_ptr<Algorithm>> algorithms_;

@@ -1,7 +1,8 @@
 // Look-ups over a model.
 #include "model/model.hpp"
 
-#include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 namespace onnxtrain {
 
@@ -23,9 +24,10 @@ bool is_own(const Graph& g, ValueId v) {
 
 std::vector<std::string> Model::state_names() const {
   std::vector<std::string> names;
+  std::unordered_set<std::string_view> seen;
   auto add = [&](const std::vector<TrainingStep::Binding>& b) {
     for (const auto& [key, value] : b)
-      if (std::find(names.begin(), names.end(), key) == names.end()) names.push_back(key);
+      if (seen.insert(key).second) names.push_back(key);
   };
   for (const auto& t : training) {
     add(t.initialization_binding);
@@ -68,11 +70,11 @@ std::vector<std::string> Model::input_names() const {
 }
 
 void Model::mark_state() {
-  std::vector<std::string> names = state_names();
+  const std::vector<std::string> list = state_names();
+  const std::unordered_set<std::string> names(list.begin(), list.end());
   for_each_graph(*this, [&](Graph& g) {
     for (ValueDef& v : g.values) {
-      bool is_state =
-          v.constant.defined() && std::find(names.begin(), names.end(), v.name) != names.end();
+      bool is_state = v.constant.defined() && names.count(v.name) != 0;
       v.state = is_state ? v.name : std::string();
     }
   });

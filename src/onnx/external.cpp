@@ -4,8 +4,43 @@
 
 namespace onnxtrain {
 
+int64_t lifted_number(const onnx::TensorProto& p) {
+  if (p.data_location() != onnx::TensorProto_DataLocation_EXTERNAL) return -1;
+  for (const auto& kv : p.external_data())
+    if (kv.key() == "location") return lifted_index(kv.value());
+  return -1;
+}
+
+void ExternalFiles::set_lifted(std::vector<LiftedTensor> tensors) {
+  for (LiftedTensor& t : tensors) lifted_.push_back({t.data, t.data, t.bytes});
+}
+
+void ExternalFiles::release_lifted() {
+  for (Lifted& l : lifted_)
+    if (l.kept.use_count() > 1) l.kept = nullptr;
+}
+
+namespace {
+[[noreturn]] void no_data(const std::string& tensor) {
+  model_error("OT1011", cat("tensor '", tensor, "' has no data"));
+}
+}  // namespace
+
+ExternalFiles::Range ExternalFiles::lifted(int64_t k, const std::string& tensor) const {
+  if (k < 0 || k >= int64_t(lifted_.size())) no_data(tensor);
+  const Lifted& l = lifted_[size_t(k)];
+  std::shared_ptr<void> data = l.data.lock();
+  if (!data) no_data(tensor);
+  return {data, static_cast<const char*>(data.get()), l.bytes};
+}
+
 ExternalFiles::Range ExternalFiles::open(const std::string& location, int64_t offset,
                                          int64_t length, const std::string& tensor) {
+  if (const int64_t k = lifted_index(location); k >= 0) {
+    Range r = lifted(k, tensor);
+    if (offset != 0 || (length != 0 && size_t(length) != r.size)) no_data(tensor);
+    return r;
+  }
   if (base_dir_.empty())
     model_error("OT1011",
                 cat("tensor '", tensor, "' lies in the external file '", location,

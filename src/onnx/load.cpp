@@ -96,6 +96,7 @@ Model read_model(std::shared_ptr<ModelSource> source, const OpTable& ops, const 
     check_training_types(m, findings);
     throw_first_error(findings);
   }
+  source->external.release_lifted();
   m.source = std::move(source);
   return m;
 }

@@ -1,6 +1,7 @@
 // Bytes -> ModelProto, with the limits of safety.md checked before and while parsing.
 #include "onnx/source.hpp"
 
+#include <cstring>
 #include <filesystem>
 
 #include "core/file.hpp"
@@ -43,11 +44,28 @@ void parse(google::protobuf::io::ZeroCopyInputStream& stream, ModelSource& sourc
     model_error("OT1002", cat(what, " is not an ONNX model: it has no graph"));
 }
 
+// Parses what is left after large tensors were lifted; false: nothing was done.
+bool parse_lifted(const MessageBytes& message, ModelSource& source, const std::string& what) {
+  if (message.size > uint64_t(source.limits.protobuf_bytes) || message.size > INT32_MAX)
+    return false;
+  std::vector<LiftedTensor> lifted;
+  const std::optional<std::string> rest = lift_tensors(message, lifted);
+  if (!rest || lifted.empty()) return false;
+  google::protobuf::io::ArrayInputStream stream(rest->data(), int(rest->size()));
+  parse(stream, source, int64_t(rest->size()), what);
+  source.external.set_lifted(std::move(lifted));
+  return true;
+}
+
 }  // namespace
 
 std::shared_ptr<ModelSource> parse_source(std::string_view bytes, const std::string& base_dir,
                                           const LoadLimits& limits) {
   auto source = std::make_shared<ModelSource>(base_dir, limits);
+  MessageBytes message;
+  message.size = bytes.size();
+  message.read = [&](uint64_t at, void* out, size_t n) { std::memcpy(out, bytes.data() + at, n); };
+  if (parse_lifted(message, *source, "the model")) return source;
   if (bytes.size() > INT32_MAX) {
     google::protobuf::io::ArrayInputStream none(nullptr, 0);
     parse(none, *source, int64_t(bytes.size()), "the model");
@@ -62,6 +80,11 @@ std::shared_ptr<ModelSource> read_source(const std::string& path, const LoadLimi
   std::string dir = std::filesystem::path(path).parent_path().string();
   auto source = std::make_shared<ModelSource>(dir.empty() ? "." : dir, limits);
   // read, not mapped: a file that shrinks meanwhile is then an error and never SIGBUS
+  MessageBytes message;
+  message.size = file.size();
+  message.read = [&](uint64_t at, void* out, size_t n) { file.read_at(at, out, n); };
+  message.file = describe_file(file.fd(), path);
+  if (parse_lifted(message, *source, cat("'", path, "'"))) return source;
   google::protobuf::io::FileInputStream stream(file.fd(), 1 << 20);
   parse(stream, *source, int64_t(file.size()), cat("'", path, "'"));
   return source;

@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "onnx/lift.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/onnx_pb.h"
 
@@ -27,10 +28,21 @@ class ExternalFiles {
   Range open(const std::string& location, int64_t offset, int64_t length,
              const std::string& tensor);
   const std::string& base_dir() const { return base_dir_; }
+  // Data that was lifted out of the message (onnx/lift.hpp), by the number in its location.
+  void set_lifted(std::vector<LiftedTensor> tensors);
+  // From now on only their readers own it; what nobody has read stays.
+  void release_lifted();
+  Range lifted(int64_t k, const std::string& tensor) const;
 
  private:
   std::string base_dir_;
   std::unordered_map<std::string, std::shared_ptr<MappedFile>> files_;
+  struct Lifted {
+    std::shared_ptr<void> kept;
+    std::weak_ptr<void> data;
+    size_t bytes;
+  };
+  std::vector<Lifted> lifted_;
 };
 
 class ModelSource {
@@ -51,6 +63,11 @@ class ModelSource {
 std::shared_ptr<ModelSource> parse_source(std::string_view bytes, const std::string& base_dir,
                                           const LoadLimits& limits);
 std::shared_ptr<ModelSource> read_source(const std::string& path, const LoadLimits& limits);
+
+// The number of this tensor's data when it was lifted out of the message (it is no external data
+// then); -1 when it was not.
+int64_t lifted_number(const onnx::TensorProto& p);
+inline bool is_lifted(const onnx::TensorProto& p) { return lifted_number(p) >= 0; }
 
 // "" and "ai.onnx" are the same domain.
 inline std::string normal_domain(const std::string& d) {

@@ -265,7 +265,7 @@ Tensor read_tensor(const TensorProto& p, const TensorContext& c) {
     // an absent length means "as much as the tensor needs"
     ExternalFiles::Range r = c.source->external.open(x.location, x.offset, int64_t(want), p.name());
     t = from_bytes(h, r.data, r.owner);
-    if (c.alias) c.source->converted[&p] = t;
+    if (c.alias && !is_lifted(p)) c.source->converted[&p] = t;
     return t;
   }
   if (h.count == 0) {

@@ -35,6 +35,7 @@ const void* original_data(const ModelSource& source, const onnx::TensorProto& p)
 
 bool changed(const ModelSource& source, const onnx::TensorProto& p, const ValueDef* now) {
   if (now == nullptr || now->constant.size() == 0) return false;
+  if (is_lifted(p)) return true;  // only the value has the data
   return now->constant.data() != original_data(source, p);
 }
 
@@ -50,9 +51,19 @@ void set_data(TensorOut& out, const Tensor& t) {
   }
 }
 
+// Data that was lifted and that no value of the graph holds.
+void embed_lifted(const ModelSource& source, const onnx::TensorProto& p, onnx::TensorProto& to) {
+  const ExternalFiles::Range r = source.external.lifted(lifted_number(p), p.name());
+  to = p;
+  to.clear_external_data();
+  to.clear_data_location();
+  to.set_raw_data(r.data, r.size);
+}
+
 TensorOut copy_tensor(const ModelSource& source, const onnx::TensorProto& p, const ValueDef* now) {
   TensorOut out;
-  out.was_external = p.data_location() == onnx::TensorProto_DataLocation_EXTERNAL;
+  out.was_external =
+      p.data_location() == onnx::TensorProto_DataLocation_EXTERNAL && !is_lifted(p);
   const bool has_raw = p.has_raw_data() && p.raw_data().size() >= 1024;
   if (has_raw || changed(source, p, now)) {  // all but the data
     out.proto.set_name(p.name());
@@ -60,12 +71,14 @@ TensorOut copy_tensor(const ModelSource& source, const onnx::TensorProto& p, con
     *out.proto.mutable_dims() = p.dims();
     if (p.has_doc_string()) out.proto.set_doc_string(p.doc_string());
     *out.proto.mutable_metadata_props() = p.metadata_props();
-    if (p.has_data_location()) out.proto.set_data_location(p.data_location());
+    if (p.has_data_location() && !is_lifted(p)) out.proto.set_data_location(p.data_location());
     out.proto.mutable_unknown_fields()->MergeFrom(p.unknown_fields());
   }
   if (changed(source, p, now))
     set_data(out, now->constant);
-  else if (out.was_external) {  // the new file stands elsewhere: bring the data along
+  else if (is_lifted(p)) {
+    embed_lifted(source, p, out.proto);
+  } else if (out.was_external) {  // the new file stands elsewhere: bring the data along
     auto it = source.converted.find(&p);
     out.proto = p;
     if (it != source.converted.end()) set_data(out, it->second);

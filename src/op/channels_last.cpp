@@ -19,7 +19,7 @@ void set_channels_last(std::string_view domain, std::string_view op, ChannelsLas
 
 const ChannelsLast& channels_last_rule(const Op& op) {
   static const ChannelsLast none, indifferent{.elementwise = true};
-  auto it = rules().find(cat(op.domain, ":", op.name));
+  auto it = rules().find(op.domain + ":" + op.name);
   if (it != rules().end()) return it->second;
   return op.broadcasts || op.micro_op >= 0 ? indifferent : none;
 }

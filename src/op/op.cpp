@@ -59,7 +59,10 @@ void OpTable::add(Op op) {
 }
 
 const Op* OpTable::find(std::string_view domain, std::string_view name, int version) const {
-  auto it = ops_.find(cat(domain, ":", name));
+  std::string key;  // asked for thousands of times per plan: no stream
+  key.reserve(domain.size() + 1 + name.size());
+  key.append(domain).append(1, ':').append(name);
+  auto it = ops_.find(key);
   if (it == ops_.end()) return nullptr;
   const Op* best = nullptr;
   for (const auto& o : it->second)

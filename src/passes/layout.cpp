@@ -27,6 +27,11 @@ class Turner {
   // True when something changed.
   bool run() {
     turned_.assign(g_.nodes.size(), 0);
+    for (size_t k = 0; k < g_.nodes.size(); ++k) {
+      rules_.push_back(able_[k] ? &channels_last_rule(c_.table.get(g_.nodes[k])) : &none_);
+      ins_.push_back(find_inputs(k));
+      outs_.push_back(find_outputs(k));
+    }
     bool any = false;
     for (size_t k = 0; k < g_.nodes.size(); ++k) any |= turned_[k] = able_[k] && rule(k).gains;
     if (!any) return false;
@@ -43,9 +48,7 @@ class Turner {
   }
 
  private:
-  const ChannelsLast& rule(size_t node) const {
-    return channels_last_rule(c_.table.get(g_.nodes[node]));
-  }
+  const ChannelsLast& rule(size_t node) const { return *rules_[node]; }
   const TypeInfo& type(ValueId v) const { return g_.value(v).type; }
   Shape shape(ValueId v) const { return type(v).concrete_shape(); }
   int64_t bytes(ValueId v) const {
@@ -115,7 +118,9 @@ class Turner {
 
   // Operands that come and go in the other order when node k is turned; those that broadcast are
   // small and do not count here.
-  std::vector<ValueId> turned_inputs(size_t k) const {
+  const std::vector<ValueId>& turned_inputs(size_t k) const { return ins_[k]; }
+  const std::vector<ValueId>& turned_outputs(size_t k) const { return outs_[k]; }
+  std::vector<ValueId> find_inputs(size_t k) const {
     const Node& n = g_.nodes[k];
     std::vector<ValueId> r;
     if (rule(k).elementwise) {
@@ -127,7 +132,7 @@ class Turner {
     }
     return r;
   }
-  std::vector<ValueId> turned_outputs(size_t k) const {
+  std::vector<ValueId> find_outputs(size_t k) const {
     const Node& n = g_.nodes[k];
     if (rule(k).elementwise) return {n.outputs[0]};
     std::vector<ValueId> r;
@@ -288,6 +293,9 @@ class Turner {
   const PassContext& c_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<char> fixed_, dynamic_, able_, turned_;
+  static inline const ChannelsLast none_{};
+  std::vector<const ChannelsLast*> rules_;       // by node; of those that are able
+  std::vector<std::vector<ValueId>> ins_, outs_;  // by node: what is turned with it
   std::vector<ValueId> last_;
 };
 

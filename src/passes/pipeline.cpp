@@ -23,6 +23,8 @@ constexpr Pass kPipeline[] = {
     {"fuse_matmul", pass_fuse_matmul},
     {"fuse_elementwise", pass_fuse_elementwise},
     {"group_updates", pass_group_updates},
+    {"sink", pass_sink},
+    {"recompute", pass_recompute},
 };
 }  // namespace
 

@@ -22,21 +22,25 @@ MemoryLayout plan_memory(const std::vector<Lifetime>& lifetimes) {
     if (lifetimes[a].bytes != lifetimes[b].bytes) return lifetimes[a].bytes > lifetimes[b].bytes;
     return a < b;
   });
-  // placed blocks by offset
-  std::multimap<size_t, size_t> placed;
+  struct Placed {
+    size_t offset, end;
+    int begin, last;
+  };
+  std::vector<Placed> placed;  // by offset
   for (size_t k : order) {
     const Lifetime& l = lifetimes[k];
     size_t need = aligned(l.bytes);
     if (need == 0) continue;
     size_t at = 0;
-    for (const auto& [offset, other] : placed) {
-      const Lifetime& o = lifetimes[other];
-      if (o.end < l.begin || o.begin > l.end) continue;
-      if (offset >= at + need) break;
-      at = std::max(at, offset + aligned(o.bytes));
+    for (const Placed& o : placed) {
+      if (o.last < l.begin || o.begin > l.end) continue;
+      if (o.offset >= at + need) break;
+      at = std::max(at, o.end);
     }
     out.offsets[k] = at;
-    placed.emplace(at, k);
+    auto here = std::upper_bound(placed.begin(), placed.end(), at,
+                                 [](size_t x, const Placed& o) { return x < o.offset; });
+    placed.insert(here, {at, at + need, l.begin, l.end});
     out.total = std::max(out.total, at + need);
   }
   // peak: sweep

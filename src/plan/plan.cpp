@@ -4,68 +4,48 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <unordered_map>
+
+#include "core/memory.hpp"
 
 namespace onnxtrain {
-
-Choice choose_kernel(const Op& op, Prepare& p) {
-  // Before an implementation makes its tables: they grow with the result.
-  for (int k = 0; k < p.outputs(); ++k) {
-    const TensorType& t = p.out(k);
-    if (p.wants(k) && t.present() && size_t(t.size()) > memory_limit() / dtype_size(t.dtype))
-      model_error("OT1401", cat("output ", k, " of '", op.name, "' would be ", dtype_name(t.dtype),
-                                to_string(t.shape), "; the memory limit is ", memory_limit(),
-                                " bytes"));
-  }
-  Choice c;
-  for (const Impl& impl : op.impls) {
-    std::string why = impl.refuses ? impl.refuses(p) : std::string();
-    if (!why.empty()) {
-      c.refused.push_back(cat(impl.name, ": ", why));
-      continue;
-    }
-    p.workspace = 0;
-    c.kernel = impl.make(p);
-    c.impl = impl.name;
-    c.workspace = p.workspace;
-    return c;
-  }
-  std::string all;
-  for (const auto& r : c.refused) all += "; " + r;
-  model_error("OT1102", cat("no implementation of '", op.name, "' takes these types", all));
-}
-
-void check_update(const Update& u, DType dtype, const Shape& shape) {
-  if (dtype == u.dtype && shape == u.shape) return;
-  model_error("OT1312", cat("state variable '", u.state, "' is ", dtype_name(u.dtype),
-                            to_string(u.shape), ", the value that update_binding assigns to it is ",
-                            dtype_name(dtype), to_string(shape)));
-}
 
 namespace {
 
 class Planner {
  public:
-  Planner(Graph graph, const std::vector<std::pair<ValueId, std::string>>& updates,
-          const OpTable& table, const StateTensor& state, ThreadPool& pool)
-      : plan_(std::make_unique<Plan>()), table_(table), state_(state), pool_(pool) {
+  Planner(Graph graph, const StateUpdates& updates, const OpTable& table, const StateTensor& state)
+      : plan_(std::make_unique<Plan>()), table_(table), state_(state) {
     plan_->graph = std::move(graph);
     for (const auto& [v, s] : updates)
       plan_->updates.push_back({v, s, nullptr, DType::kUndefined, {}, 0, false});
   }
 
-  std::unique_ptr<Plan> make() {
-    writers_last();
-    place_values();
-    find_lifetimes();
-    alias_views_and_in_place();
-    prepare_steps();
-    assign_memory();
+  std::unique_ptr<Plan> make(ThreadPool& pool, const Arena& arena) {
+    order_and_lifetimes();
+    prepare_steps(pool);
+    assign_memory(arena);
     bind_pointers();
     find_watched();
     return std::move(plan_);
   }
 
+  size_t bytes_only(const std::function<size_t(const std::string&)>& workspace) {
+    order_and_lifetimes();
+    std::vector<ValueId> owners;
+    std::vector<Lifetime> lives = lifetimes(owners);
+    for (size_t k = 0; k < g().nodes.size(); ++k)
+      if (size_t w = workspace(g().nodes[k].name)) lives.push_back({int(k), int(k), w});
+    return plan_memory(lives).total;
+  }
+
  private:
+  void order_and_lifetimes() {
+    writers_last();
+    place_values();
+    find_lifetimes();
+    alias_views_and_in_place();
+  }
   Graph& g() { return plan_->graph; }
   Slot& slot(ValueId v) { return plan_->slots[size_t(v)]; }
 
@@ -188,6 +168,10 @@ class Planner {
   static size_t bytes(const TensorType& t) { return size_t(t.size()) * dtype_size(t.dtype); }
 
   void alias_views_and_in_place() {
+    for (const Update& u : plan_->updates) updated_.emplace(u.state, u.value);
+    for (size_t v = 0; v < g().values.size(); ++v)
+      if (!g().values[v].state.empty()) of_state_[g().values[v].state].push_back(ValueId(v));
+    view_.assign(g().nodes.size(), 0);
     for (size_t k = 0; k < g().nodes.size(); ++k) {
       if (dynamic_[k]) continue;
       const Node& n = g().nodes[k];
@@ -196,7 +180,7 @@ class Planner {
         ValueId x = n.inputs[size_t(op.view_of)];
         if (slot(slot(x).root).place != Place::kState || !updated_in_place_later(x)) {
           share(n.outputs[0], x);
-          views_.push_back(NodeId(k));
+          view_[k] = 1;
           continue;
         }
       }
@@ -213,16 +197,12 @@ class Planner {
         } else {
           continue;
         }
-        taken_by_[slot(x).root] = NodeId(k);
       }
     }
   }
 
   bool updated_in_place_later(ValueId x) {
-    const std::string& s = g().value(slot(x).root).state;
-    for (const Update& u : plan_->updates)
-      if (u.state == s) return true;
-    return false;
+    return updated_.count(g().value(slot(x).root).state) != 0;
   }
 
   bool reads_once(const Node& n, ValueId x) {
@@ -235,19 +215,15 @@ class Planner {
   bool can_take_state(NodeId k, ValueId x, ValueId y) {
     if (slot(x).place != Place::kState || !writer_[size_t(k)]) return false;
     const std::string& s = g().value(x).state;
-    bool is_update = false;
-    for (const Update& u : plan_->updates) is_update |= u.value == y && u.state == s;
-    if (!is_update) return false;
-    for (size_t v = 0; v < g().values.size(); ++v) {
-      const ValueDef& d = g().values[v];
-      ValueId root = plan_->slots[v].root;
-      if (d.state != s && !(root >= 0 && g().value(root).state == s)) continue;
-      if (ValueId(v) != y && last_[v] > k) return false;
-    }
+    auto [begin, end] = updated_.equal_range(s);
+    if (std::none_of(begin, end, [&](const auto& u) { return u.second == y; })) return false;
+    // what shares a variable's memory has extended its life
+    for (ValueId v : of_state_[s])
+      if (v != y && last_[size_t(v)] > k) return false;
     return reads_once(g().nodes[size_t(k)], x);
   }
 
-  void prepare_steps() {
+  void prepare_steps(ThreadPool& pool) {
     for (size_t k = 0; k < g().nodes.size(); ++k) {
       const Node& n = g().nodes[k];
       const Op& op = table_.get(n);
@@ -255,8 +231,7 @@ class Planner {
       step.node = NodeId(k);
       step.op = &op;
       step.dynamic = dynamic_[k];
-      bool is_view = std::find(views_.begin(), views_.end(), NodeId(k)) != views_.end();
-      if (!step.dynamic && !is_view) {
+      if (!step.dynamic && !view_[k]) {
         std::vector<TensorType> in, out;
         std::vector<const Tensor*> values;
         for (ValueId v : n.inputs) {
@@ -267,7 +242,7 @@ class Planner {
                                : nullptr);
         }
         for (ValueId v : n.outputs) out.push_back(v == kNone ? TensorType{} : slot(v).type);
-        Prepare p(n, std::move(in), std::move(out), std::move(values), pool_);
+        Prepare p(n, std::move(in), std::move(out), std::move(values), pool);
         try {
           Choice c = choose_kernel(op, p);
           step.kernel = std::move(c.kernel);
@@ -279,26 +254,33 @@ class Planner {
           throw;
         }
       }
-      if (!is_view) plan_->steps.push_back(std::move(step));
+      if (!view_[k]) plan_->steps.push_back(std::move(step));
     }
   }
 
-  void assign_memory() {
+  std::vector<Lifetime> lifetimes(std::vector<ValueId>& owners) {
     std::vector<Lifetime> lives;
-    std::vector<ValueId> owners;
     for (size_t v = 0; v < g().values.size(); ++v) {
       const Slot& s = plan_->slots[v];
       if (s.place != Place::kArena || s.root != ValueId(v)) continue;
       lives.push_back({first_[v], last_[v], bytes(s.type)});
       owners.push_back(ValueId(v));
     }
+    return lives;
+  }
+
+  void assign_memory(const Arena& arena) {
+    std::vector<ValueId> owners;
+    std::vector<Lifetime> lives = lifetimes(owners);
     size_t values = lives.size();
     for (const Step& s : plan_->steps)
       if (s.workspace_bytes) lives.push_back({s.node, s.node, s.workspace_bytes});
     MemoryLayout m = plan_memory(lives);
     plan_->arena_bytes = m.total;
     plan_->peak_bytes = m.peak;
-    plan_->arena = allocate(m.total);
+    const bool fits = arena.memory && m.total <= arena.bytes;
+    plan_->arena = fits ? arena.memory : allocate_lasting(m.total);
+    plan_->reserved_bytes = fits ? arena.bytes : m.total;
     char* base = static_cast<char*>(plan_->arena.get());
     for (size_t k = 0; k < values; ++k) slot(owners[k]).address = base + m.offsets[k];
     size_t w = values;
@@ -380,19 +362,24 @@ class Planner {
   std::unique_ptr<Plan> plan_;
   const OpTable& table_;
   const StateTensor& state_;
-  ThreadPool& pool_;
   std::vector<char> dynamic_, writer_;  // by node
   std::vector<int> first_, last_;
-  std::vector<NodeId> views_;
-  std::map<ValueId, NodeId> taken_by_;
+  std::vector<char> view_;  // by node
+  std::unordered_multimap<std::string, ValueId> updated_;
+  std::unordered_map<std::string, std::vector<ValueId>> of_state_;
 };
 
 }  // namespace
 
-std::unique_ptr<Plan> make_plan(Graph graph,
-                                const std::vector<std::pair<ValueId, std::string>>& updates,
-                                const OpTable& table, const StateTensor& state, ThreadPool& pool) {
-  return Planner(std::move(graph), updates, table, state, pool).make();
+std::unique_ptr<Plan> make_plan(Graph graph, const StateUpdates& updates, const OpTable& table,
+                                const StateTensor& state, ThreadPool& pool, const Arena& arena) {
+  return Planner(std::move(graph), updates, table, state).make(pool, arena);
+}
+
+size_t plan_bytes(Graph graph, const StateUpdates& updates, const OpTable& table,
+                  const StateTensor& state,
+                  const std::function<size_t(const std::string&)>& workspace) {
+  return Planner(std::move(graph), updates, table, state).bytes_only(workspace);
 }
 
 }  // namespace onnxtrain

@@ -66,17 +66,34 @@ struct Plan {
   std::vector<Watched> watched;
 
   std::shared_ptr<void> arena;
-  size_t arena_bytes = 0, peak_bytes = 0;
+  size_t arena_bytes = 0, peak_bytes = 0;  // planned; peak: alive at once
+  size_t reserved_bytes = 0;               // of `arena`, which may be shared with other plans
+  size_t whole_bytes = 0;                  // arena_bytes without recomputation
+  int recomputed = 0;                      // nodes that run a second time (passes/recompute)
   bool has_dynamic = false;
 };
 
 // The tensor behind a state variable; its memory stays where it is.
 using StateTensor = std::function<const Tensor&(const std::string& name)>;
 
-// `graph` must be specialised (infer/specialise). Updates: (value, state variable).
-std::unique_ptr<Plan> make_plan(Graph graph,
-                                const std::vector<std::pair<ValueId, std::string>>& updates,
-                                const OpTable& table, const StateTensor& state, ThreadPool& pool);
+using StateUpdates = std::vector<std::pair<ValueId, std::string>>;  // value, state variable
+
+// Memory of another plan that never runs at the same time: taken when it is large enough.
+struct Arena {
+  std::shared_ptr<void> memory;
+  size_t bytes = 0;
+};
+
+// `graph` must be specialised (infer/specialise).
+std::unique_ptr<Plan> make_plan(Graph graph, const StateUpdates& updates, const OpTable& table,
+                                const StateTensor& state, ThreadPool& pool,
+                                const Arena& arena = {});
+
+// Bytes of the arena that make_plan would lay out for this graph, without making kernels.
+// workspace(node name): the scratch bytes its kernel needs.
+size_t plan_bytes(Graph graph, const StateUpdates& updates, const OpTable& table,
+                  const StateTensor& state,
+                  const std::function<size_t(const std::string&)>& workspace);
 
 // A model error that names the variable when a value of this type cannot be assigned to it (C12).
 void check_update(const Update& u, DType dtype, const Shape& shape);

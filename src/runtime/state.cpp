@@ -3,7 +3,21 @@
 
 #include <cstring>
 
+#include "core/memory.hpp"
+
 namespace onnxtrain {
+
+namespace {
+
+Tensor lasting_copy(const Tensor& value) {
+  if (!value.defined() || value.dtype() == DType::kString) return value.clone();
+  const bool zero = are_zero_pages(value.owner());
+  std::shared_ptr<void> p = allocate_lasting(value.bytes(), zero);
+  if (!zero && value.bytes() > 0) std::memcpy(p.get(), value.data(), value.bytes());
+  return Tensor(value.dtype(), value.shape(), p.get(), p);
+}
+
+}  // namespace
 
 const Tensor& State::get(const std::string& name) const {
   auto it = variables_.find(name);
@@ -15,7 +29,7 @@ const Tensor& State::get(const std::string& name) const {
 void State::set(const std::string& name, const Tensor& value) {
   auto it = variables_.find(name);
   if (it == variables_.end()) {
-    variables_.emplace(name, value.clone());
+    variables_.emplace(name, lasting_copy(value));
     order_.push_back(name);
     return;
   }

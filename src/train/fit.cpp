@@ -212,8 +212,11 @@ class Loop {
 
   // Some files begin with infinities on purpose (a running maximum).
   bool starts_not_finite(const std::string& name) const {
-    const Tensor* t = t_.source().initializer(name);
-    return t && not_finite(*t);
+    try {
+      return not_finite(t_.initial(name));
+    } catch (const Error&) {  // no longer known
+      return false;
+    }
   }
 
   // Ruling G16: a mean over nothing is 0, and worth a word.

@@ -1,0 +1,28 @@
+// The values that state variables began with, for initialize(): not a second copy of the weights.
+// What is zero, or stands in a file that is still the same, is not kept.
+#pragma once
+#include <string>
+#include <unordered_map>
+
+#include "core/memory.hpp"
+#include "core/tensor.hpp"
+
+namespace onnxtrain {
+
+class InitialValues {
+ public:
+  void remember(const std::string& name, const Tensor& value);
+  // Throws OT1137 when the file it would have to be read from has changed.
+  Tensor get(const std::string& name) const;
+
+ private:
+  struct Entry {
+    Tensor kept;  // without contents when there is another source
+    bool zero = false;
+    std::shared_ptr<const FileRange> file;
+    uint64_t hash = 0;
+  };
+  std::unordered_map<std::string, Entry> entries_;
+};
+
+}  // namespace onnxtrain

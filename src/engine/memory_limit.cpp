@@ -1,0 +1,58 @@
+// Plan, drop, plan again.
+#include "engine/memory_limit.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "passes/recompute.hpp"
+
+namespace onnxtrain {
+
+std::string megabytes(size_t bytes) { return cat((bytes + (1 << 20) - 1) >> 20, "M"); }
+
+std::unique_ptr<Plan> LimitedPlan::make(Graph graph, const Arena& arena) const {
+  auto whole = make_plan(graph.clone(), updates, table, state, pool, arena);
+  if (whole->arena_bytes <= limit()) return whole;
+  return recomputed(graph, *whole, arena);
+}
+
+std::unique_ptr<Plan> LimitedPlan::recomputed(const Graph& graph, const Plan& whole,
+                                              const Arena& arena) const {
+  std::map<std::string, size_t, std::less<>> scratch;
+  for (const Step& s : whole.steps)
+    if (s.workspace_bytes) scratch[whole.graph.nodes[size_t(s.node)].name] = s.workspace_bytes;
+  auto workspace = [&](const std::string& name) {
+    auto it = scratch.find(repeated_name(name));
+    return it == scratch.end() ? size_t(0) : it->second;
+  };
+  std::vector<ValueId> keep;
+  for (const auto& [v, s] : updates) keep.push_back(v);
+  Recomputation r(graph, keep, table);
+  // Lifetimes alone are not the arena: aim lower by the difference until it fits. The last try
+  // drops all that can be dropped, so what it needs is a limit that works.
+  for (size_t target = limit();;) {
+    const bool possible = r.reduce_to(target);
+    size_t bytes = plan_bytes(r.rewritten(), updates, table, state, workspace);
+    if (bytes <= limit()) {
+      auto plan = make_plan(r.rewritten(), updates, table, state, pool, arena);
+      plan->recomputed = r.copies();
+      plan->whole_bytes = whole.arena_bytes;
+      if (plan->arena_bytes <= limit()) return plan;
+      bytes = plan->arena_bytes;
+    }
+    if (!possible) refuse(std::min(bytes, whole.arena_bytes));
+    const size_t above = bytes - limit() + 1;
+    target = target > above ? target - above : 0;
+  }
+}
+
+void LimitedPlan::refuse(size_t bytes) const {
+  const std::string need = megabytes(beside + bytes * shares);
+  model_error("OT1404",
+              cat("this training needs ", need, " even when everything is recomputed (",
+                  megabytes(beside), " of it for state variables); the limit is ",
+                  megabytes(memory)),
+              cat("--memory ", need, ", or a smaller --batch"));
+}
+
+}  // namespace onnxtrain

@@ -1,0 +1,29 @@
+// A plan whose memory stays within a limit: values are computed again where it would not.
+#pragma once
+#include <memory>
+
+#include "plan/plan.hpp"
+
+namespace onnxtrain {
+
+struct LimitedPlan {
+  const StateUpdates& updates;
+  const OpTable& table;
+  const StateTensor& state;
+  ThreadPool& pool;
+  size_t memory, beside, shares;  // of ProgramOptions
+
+  // `graph`: specialised and through all passes. Throws OT1404 with the smallest limit that would
+  // do when recomputing everything is not enough.
+  std::unique_ptr<Plan> make(Graph graph, const Arena& arena) const;
+
+ private:
+  size_t limit() const { return memory > beside ? (memory - beside) / shares : 0; }
+  std::unique_ptr<Plan> recomputed(const Graph& graph, const Plan& whole, const Arena& arena) const;
+  [[noreturn]] void refuse(size_t bytes) const;
+};
+
+// Writes "512M": whole mebibytes, rounded up.
+std::string megabytes(size_t bytes);
+
+}  // namespace onnxtrain

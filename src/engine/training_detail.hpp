@@ -1,0 +1,21 @@
+// What a Training keeps of one training section. Internal to engine/.
+#pragma once
+#include "engine/training.hpp"
+
+namespace onnxtrain {
+
+struct Training::Algorithm {
+  std::unique_ptr<Program> program;
+  std::vector<ValueDef> inputs;
+  std::vector<std::string> outputs;
+  std::vector<char> is_state;  // by output
+  int loss = -1;               // index among outputs
+  std::vector<Value> fed;      // reused from step to step
+  std::vector<size_t> slots;   // by input: index among Training::slots
+  std::vector<ArrayRef> arrays;
+  // where the outputs of the last step are: in the plan's memory, or here
+  const Plan* last_plan = nullptr;
+  std::vector<Value> last_values;
+};
+
+}  // namespace onnxtrain

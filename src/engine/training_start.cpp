@@ -1,0 +1,182 @@
+// From a model to a Training: state variables, programs; and back to a model.
+#include <algorithm>
+#include <functional>
+#include <string_view>
+#include <unordered_map>
+
+#include "engine/initial_values.hpp"
+#include "engine/training_detail.hpp"
+
+namespace onnxtrain {
+
+namespace {
+
+// Metadata names the rate; otherwise it is an initializer read as R by an optimizer.
+std::string find_rate(const Model& m) {
+  auto it = m.metadata.find("onnxtrain.rate");
+  if (it != m.metadata.end() && m.initializer(it->second)) return it->second;
+  for (const auto& t : m.training)
+    for (const Node& n : t.algorithm.nodes) {
+      bool optimizer = n.domain == kTrainingDomain && n.op != "Gradient";
+      if (!optimizer || n.inputs.empty() || n.inputs[0] == kNone) continue;
+      const ValueDef& d = t.algorithm.value(n.inputs[0]);
+      if (d.constant.defined() || d.producer < 0)
+        if (m.initializer(d.name)) return d.name;
+    }
+  return {};
+}
+
+// value(name): the new value of an initializer; undefined: it stays.
+void replace_initializers(Model& m, const std::function<Tensor(const std::string&)>& value) {
+  auto replace = [&](Graph& g) {
+    for (ValueDef& d : g.values) {
+      if (!d.constant.defined()) continue;
+      if (Tensor t = value(d.name); t.defined()) d.constant = std::move(t);
+    }
+  };
+  replace(m.main);
+  for (TrainingStep& t : m.training) replace(t.algorithm);
+}
+
+}  // namespace
+
+Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOptions options)
+    : initial_(std::make_unique<InitialValues>()),
+      state_(std::make_shared<State>()),
+      options_(std::move(options)),
+      seed_(seed) {
+  if (model->training.empty())
+    model_error("OT1210", "the model carries no training (training_info is empty)",
+                "make one:  onnxtrain prepare model.onnx -o model.train.onnx");
+  int threads = options_.threads > 0 ? options_.threads : default_threads();
+  pool_ = std::make_shared<ThreadPool>(threads);
+  take_state(*model);
+  options_.memory_beside = state_->bytes();
+  options_.memory_shares = model_->training.size();
+  for (const TrainingStep& step : model_->training) add_algorithm(step);
+}
+
+// Copies the state variables. The model kept here has the copies as its values: when the given model
+// goes, its weights go with it.
+void Training::take_state(const Model& given) {
+  std::unordered_map<std::string_view, const Tensor*> initializers;
+  auto collect = [&](const Graph& g) {
+    for (const ValueDef& d : g.values)
+      if (d.constant.defined()) initializers.emplace(d.name, &d.constant);
+  };
+  collect(given.main);
+  for (const TrainingStep& t : given.training) collect(t.algorithm);
+  std::vector<std::string> names = given.state_names();
+  rate_name_ = find_rate(given);
+  if (!rate_name_.empty() && std::find(names.begin(), names.end(), rate_name_) == names.end())
+    names.push_back(rate_name_);
+  for (const auto& name : names) {
+    auto it = initializers.find(name);
+    if (it == initializers.end())
+      model_error("OT1307",
+                  cat("the bindings name a state variable '", name, "' that is no initializer"));
+    initial_->remember(name, *it->second);
+    state_->set(name, *it->second);
+  }
+  auto own = std::make_shared<Model>(given);
+  replace_initializers(*own, [&](const std::string& name) {
+    return state_->has(name) ? state_->get(name) : Tensor();
+  });
+  model_ = std::move(own);
+}
+
+void Training::add_algorithm(const TrainingStep& step) {
+  Graph g = combine(model_->main, step);
+  size_t own = step.algorithm.outputs.size();
+  for (ValueDef& d : g.values)
+    if (d.constant.defined() && d.name == rate_name_) d.state = rate_name_;
+  std::vector<std::pair<ValueId, std::string>> updates;
+  std::vector<ValueId> keep;
+  for (const auto& [key, value] : step.update_binding) {
+    ValueId v = g.find(value);
+    if (v == kNone)
+      model_error("OT1309",
+                  cat("update_binding of '", key, "' names '", value, "', which does not exist"));
+    updates.emplace_back(v, key);
+    keep.push_back(v);
+  }
+  auto a = std::make_unique<Algorithm>();
+  a->loss = find_loss(g, own);
+  for (size_t k = 0; k < own; ++k) {
+    a->outputs.push_back(g.value_name(g.outputs[k]));
+    a->is_state.push_back(std::find(keep.begin(), keep.end(), g.outputs[k]) != keep.end());
+  }
+  g.outputs.resize(own);
+  g.remove_dead(keep);
+  // keep the inputs that something reads
+  std::vector<char> read(g.values.size(), 0);
+  for (const Node& n : g.nodes)
+    for (ValueId v : g.reads(n)) read[size_t(v)] = 1;
+  for (ValueId v : g.outputs) read[size_t(v)] = 1;
+  for (ValueId v : keep) read[size_t(v)] = 1;
+  std::vector<ValueId> inputs;
+  for (ValueId v : g.inputs)
+    if (read[size_t(v)] && !g.value(v).constant.defined()) {
+      inputs.push_back(v);
+      a->inputs.push_back(g.value(v));
+    }
+  g.inputs = inputs;
+  a->fed.resize(inputs.size());
+  a->arrays.resize(inputs.size());
+  for (const ValueDef& d : a->inputs) a->slots.push_back(slot_of(d));
+  a->program =
+      std::make_unique<Program>(std::move(g), std::move(updates), state_, pool_, options_);
+  algorithms_.push_back(std::move(a));
+}
+
+Training::~Training() = default;
+
+size_t Training::slot_of(const ValueDef& d) {
+  for (size_t k = 0; k < slots_.size(); ++k)
+    if (slots_[k].name == d.name) return k;
+  slots_.push_back(d);
+  return slots_.size() - 1;
+}
+
+void Training::initialize() {
+  std::vector<std::pair<std::string, Tensor>> first;  // all of them, or none when one is gone
+  for (const auto& name : model_->state_names()) first.emplace_back(name, initial_->get(name));
+  for (const auto& [name, value] : first) state_->set(name, value);
+  for (const TrainingStep& step : model_->training) {
+    const Graph& g = step.initialization;
+    if (g.outputs.empty()) continue;
+    Program p(g.clone(), {}, std::make_shared<State>(), pool_, options_);
+    std::vector<Value> out = p.run({}, seed_, 0);
+    for (const auto& [key, value] : step.initialization_binding)
+      for (size_t k = 0; k < g.outputs.size(); ++k)
+        if (g.value_name(g.outputs[k]) == value) state_->set(key, std::get<Tensor>(out[k]));
+  }
+  step_count_ = 0;
+}
+
+Model Training::snapshot() const {
+  Model m = *model_;
+  std::unordered_map<std::string, Tensor> copies;
+  for (const auto& name : state_->names()) copies.emplace(name, state_->get(name).clone());
+  replace_initializers(m, [&](const std::string& name) {
+    auto it = copies.find(name);
+    return it == copies.end() ? Tensor() : it->second;
+  });
+  return m;
+}
+
+Tensor Training::initial(const std::string& name) const { return initial_->get(name); }
+
+PlannedMemory Training::memory() const {
+  PlannedMemory all;
+  all.state = state_->bytes();
+  for (const auto& a : algorithms_) {
+    const PlannedMemory m = a->program->memory();
+    all.arena += m.arena;
+    all.whole += m.whole;
+    all.recomputed += m.recomputed;
+  }
+  return all;
+}
+
+}  // namespace onnxtrain
