@@ -93,9 +93,14 @@ struct Recomputation::Impl {
 
   Work work_of(const Node& n) const {
     double bytes = 0;
+    bool known = true;  // an operator's own cost is asked for with all its shapes
     std::vector<TensorType> in, out;
     auto type = [&](ValueId v) {
-      if (v == kNone || !g.value(v).type.concrete()) return TensorType{};
+      if (v == kNone) return TensorType{};
+      if (!g.value(v).type.concrete()) {
+        known = false;
+        return TensorType{};
+      }
       const TypeInfo& t = g.value(v).type;
       TensorType r{t.elem, t.concrete_shape(), kPlain};
       bytes += double(r.size()) * double(dtype_size(r.dtype));
@@ -104,7 +109,7 @@ struct Recomputation::Impl {
     for (ValueId v : n.inputs) in.push_back(type(v));
     for (ValueId v : n.outputs) out.push_back(type(v));
     const Op& op = table.get(n);
-    if (!op.cost) return {bytes, true};
+    if (!op.cost || !known) return {bytes, true};
     Prepare p(n, in, out, std::vector<const Tensor*>(in.size(), nullptr), pool);
     constexpr double kFlopsPerByte = 8;  // a core does about that many while it moves a byte
     const double flops = op.cost(p).flops;
@@ -340,6 +345,10 @@ void Recomputation::spend(double share) {
 void pass_recompute(Graph& g, const PassContext& c) {
   constexpr size_t kSmall = 32 << 20;  // not worth the search
   constexpr double kShare = 0.03;  // of what is counted; gradients of products are not yet
+  g.renumber();
+  size_t all = 0;
+  for (const LiveGroup& group : LiveGroups(g, c.table).groups) all += group.bytes;
+  if (all < kSmall) return;
   Recomputation r(g, c.keep, c.table);
   if (r.peak() < kSmall) return;
   r.spend(kShare);
