@@ -118,8 +118,8 @@ typedef struct ot_options {
   size_t size;
   int threads; /* 0: all cores this process may use */
   uint64_t seed;
-  /* Trainers: bytes that state variables and plans may take together; values are then computed again
-   * instead of kept where needed. 0: no limit. */
+  /* Trainers: bytes that state variables and plans may take together; values are then computed
+   * again instead of kept where needed. 0: no limit. */
   uint64_t memory;
 } ot_options;
 typedef struct ot_session ot_session;
@@ -143,8 +143,8 @@ OT_API ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* co
 
 /* ---- datasets -------------------------------------------------------------------------------- */
 typedef struct ot_dataset ot_dataset;
-/* A file (npy, npz, idx, csv, tsv), a folder with such files, or "synthetic:...". options: JSON with
- * part ("train" or "test") and target (a csv column), or NULL. */
+/* A file (npy, npz, idx, csv, tsv), a folder with such files, or "synthetic:...". options: JSON
+ * with part ("train" or "test") and target (a csv column), or NULL. */
 OT_API ot_status ot_dataset_open(const char* spec, const char* options, ot_dataset** out);
 OT_API void ot_dataset_free(ot_dataset* d);
 OT_API int64_t ot_dataset_rows(const ot_dataset* d);

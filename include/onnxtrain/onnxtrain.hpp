@@ -225,8 +225,8 @@ class Dataset {
   static Dataset open(const std::string& spec, const std::string& part = "train",
                       const std::string& target = {}) {
     ot_dataset* d = nullptr;
-    std::string options = "{\"part\": " + detail::quoted(part) +
-                          ", \"target\": " + detail::quoted(target) + "}";
+    std::string options =
+        "{\"part\": " + detail::quoted(part) + ", \"target\": " + detail::quoted(target) + "}";
     check(ot_dataset_open(spec.c_str(), options.c_str(), &d));
     return Dataset(d);
   }
@@ -254,8 +254,8 @@ struct TrainerOptions {
 
 struct FitOptions {
   int64_t epochs = 10, batch = 32;
-  double valid = 0;   // fraction of the rows for validation
-  std::string out;    // run folder; empty: nothing is written
+  double valid = 0;  // fraction of the rows for validation
+  std::string out;   // run folder; empty: nothing is written
   int64_t patience = 0;
   bool shuffle = true;
 };
@@ -269,7 +269,8 @@ class Trainer {
     ot_options c = {sizeof(ot_options), o.threads, o.seed, o.memory};
     ot_trainer* t = nullptr;
     ot_status status = ot_trainer_create(model.get(), &c, &t);
-    if (status == OT_MODEL && std::string(ot_last_error().code) == "OT1210") {  // no training inside
+    if (status == OT_MODEL &&
+        std::string(ot_last_error().code) == "OT1210") {  // no training inside
       Model prepared = model.prepare("{\"losses\": [{\"kind\": " + detail::quoted(o.loss) +
                                      "}], \"optimizer\": " + o.optimizer.json() +
                                      ", \"clip_norm\": " + std::to_string(o.clip_norm) + "}");

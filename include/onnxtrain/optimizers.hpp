@@ -33,7 +33,10 @@ struct SGD {
 struct Adam {
   float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f, weight_decay = 0;
   std::string json() const {
-    return detail::object({{"lr", lr}, {"beta1", beta1}, {"beta2", beta2}, {"eps", eps},
+    return detail::object({{"lr", lr},
+                           {"beta1", beta1},
+                           {"beta2", beta2},
+                           {"eps", eps},
                            {"weight_decay", weight_decay}},
                           "adam");
   }
@@ -41,7 +44,10 @@ struct Adam {
 struct AdamW {
   float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f, weight_decay = 0.01f;
   std::string json() const {
-    return detail::object({{"lr", lr}, {"beta1", beta1}, {"beta2", beta2}, {"eps", eps},
+    return detail::object({{"lr", lr},
+                           {"beta1", beta1},
+                           {"beta2", beta2},
+                           {"eps", eps},
                            {"weight_decay", weight_decay}},
                           "adamw");
   }
@@ -49,7 +55,10 @@ struct AdamW {
 struct RMSprop {
   float lr = 0.01f, alpha = 0.99f, eps = 1e-8f, momentum = 0, weight_decay = 0;
   std::string json() const {
-    return detail::object({{"lr", lr}, {"alpha", alpha}, {"eps", eps}, {"momentum", momentum},
+    return detail::object({{"lr", lr},
+                           {"alpha", alpha},
+                           {"eps", eps},
+                           {"momentum", momentum},
                            {"weight_decay", weight_decay}},
                           "rmsprop");
   }
@@ -57,9 +66,9 @@ struct RMSprop {
 struct Adagrad {
   float lr = 0.01f, lr_decay = 0, eps = 1e-10f, weight_decay = 0;
   std::string json() const {
-    return detail::object({{"lr", lr}, {"lr_decay", lr_decay}, {"eps", eps},
-                           {"weight_decay", weight_decay}},
-                          "adagrad");
+    return detail::object(
+        {{"lr", lr}, {"lr_decay", lr_decay}, {"eps", eps}, {"weight_decay", weight_decay}},
+        "adagrad");
   }
 };
 struct Lion {
@@ -72,7 +81,10 @@ struct Lion {
 struct Lamb {
   float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-6f, weight_decay = 0;
   std::string json() const {
-    return detail::object({{"lr", lr}, {"beta1", beta1}, {"beta2", beta2}, {"eps", eps},
+    return detail::object({{"lr", lr},
+                           {"beta1", beta1},
+                           {"beta2", beta2},
+                           {"eps", eps},
                            {"weight_decay", weight_decay}},
                           "lamb");
   }

@@ -40,7 +40,8 @@ ProgramOptions options_of(const ot_options* o) {
   ProgramOptions p;
   if (o) p.threads = o->threads;
   constexpr size_t kWithMemory = offsetof(ot_options, memory) + sizeof(uint64_t);
-  if (o && o->size >= kWithMemory) p.memory = size_t(o->memory);  // older callers have no such field
+  if (o && o->size >= kWithMemory)
+    p.memory = size_t(o->memory);  // older callers have no such field
   return p;
 }
 

@@ -37,8 +37,11 @@ ot_status ot_dataset_info(const ot_dataset* d, ot_text** out) {
                          {"type", type_text(d->d.dtype(name))},
                          {"row_shape", d->d.row_shape(name)},
                          {"classes", d->d.class_names(name)}});
-    json j{{"source", d->d.source()}, {"format", d->d.format()}, {"rows", d->d.rows()},
-           {"columns", columns},      {"notes", d->d.notes()}};
+    json j{{"source", d->d.source()},
+           {"format", d->d.format()},
+           {"rows", d->d.rows()},
+           {"columns", columns},
+           {"notes", d->d.notes()}};
     *out = new ot_text{j.dump()};
   });
 }

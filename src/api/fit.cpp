@@ -151,8 +151,8 @@ ot_status ot_trainer_fit_data(ot_trainer* t, const ot_dataset* train, const ot_d
                               const char* options, ot_epoch_callback on_epoch, void* context,
                               ot_text** result) {
   return guarded([&] {
-    *result = text(fit_on(t, train->d, valid ? &valid->d : nullptr, request_of(options), on_epoch,
-                          context));
+    *result = text(
+        fit_on(t, train->d, valid ? &valid->d : nullptr, request_of(options), on_epoch, context));
   });
 }
 

@@ -85,8 +85,7 @@ class Reverse {
     std::vector<ValueId> dxs;
     size_t before = g_.nodes.size();
     try {
-      dxs = op.grad ? op.grad(b)
-                    : gradient_later(g_, n, dys, wants, n.s("why", ""), opset_);
+      dxs = op.grad ? op.grad(b) : gradient_later(g_, n, dys, wants, n.s("why", ""), opset_);
     } catch (Error& e) {
       if (can_wait(n, op, e.code())) {
         g_.nodes.resize(before);

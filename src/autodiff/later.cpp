@@ -19,7 +19,7 @@ struct Body {
   Graph& outer;
   int opset;
   GraphPtr graph = std::make_shared<Graph>();
-  std::vector<ValueId> inputs = {};           // values of the outer graph
+  std::vector<ValueId> inputs = {};          // values of the outer graph
   std::map<ValueId, ValueId> inner_of = {};  // outer -> inner
 
   ValueId bring(ValueId v) {

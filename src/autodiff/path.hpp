@@ -8,7 +8,8 @@ namespace onnxtrain {
 std::vector<char> depends_on(const Graph& g, const std::vector<ValueId>& xs);
 
 // Replaces the nodes between xs and ys that have no rule by their form in standard operators, which
-// have one: our own gradient operators (second derivatives), Scan-8, optimizers. Outputs keep their numbers.
+// have one: our own gradient operators (second derivatives), Scan-8, optimizers. Outputs keep their
+// numbers.
 void lower_between(Graph& g, const OpTable& table, const std::vector<ValueId>& ys,
                    const std::vector<ValueId>& xs, int opset);
 

@@ -15,7 +15,8 @@ Model model(const std::string& nodes, const std::string& out = "float[N] y") {
 seq (float[6,2] x, int64 i) => ()",
                          out, R"()
 <int64 zero = {0}, int64 last = {-1}, int64[2] parts = {2, 4}, int64 four = {4}>
-{ )", nodes, " }"),
+{ )",
+                         nodes, " }"),
                      all_ops());
 }
 
@@ -26,13 +27,14 @@ int sequences(const Graph& g) {
 }
 
 TEST(OpenSequences, SplitAndTakeApart) {
-  for (const char* split : {"s = SplitToSequence <axis = 0> (x, parts)",
-                            "s = SplitToSequence <axis = -2> (x, four)",
-                            "s = SplitToSequence <axis = 0, keepdims = 0> (x)"}) {
+  for (const char* split :
+       {"s = SplitToSequence <axis = 0> (x, parts)", "s = SplitToSequence <axis = -2> (x, four)",
+        "s = SplitToSequence <axis = 0, keepdims = 0> (x)"}) {
     SCOPED_TRACE(split);
-    std::string take = "a = SequenceAt (s, zero) b = SequenceAt (s, last) c = ReduceSum (a) "
-                       "d = ReduceSum (b) n = SequenceLength (s) m = Cast <to = 1> (n) "
-                       "e = Add (c, m) y = Sub (e, d)";
+    std::string take =
+        "a = SequenceAt (s, zero) b = SequenceAt (s, last) c = ReduceSum (a) "
+        "d = ReduceSum (b) n = SequenceLength (s) m = Cast <to = 1> (n) "
+        "e = Add (c, m) y = Sub (e, d)";
     Model m = model(cat(split, " ", take), "float[a,b] y");
     Feeds f = {{"x", testing::random_tensor({6, 2}, -1, 1, 3)}, {"i", Tensor::scalar<int64_t>(0)}};
     Model opened = m;
@@ -58,8 +60,8 @@ TEST(OpenSequences, OnesThatAreReallySequencesStay) {
 }
 
 TEST(OpenSequences, ConstructedOnes) {
-  Model m = model("s = SequenceConstruct (x, x) y = ConcatFromSequence <axis = 1> (s)",
-                  "float[a,b] y");
+  Model m =
+      model("s = SequenceConstruct (x, x) y = ConcatFromSequence <axis = 1> (s)", "float[a,b] y");
   EXPECT_TRUE(open_sequences(m.main, all_ops()));
   EXPECT_EQ(sequences(m.main), 0);
   EXPECT_EQ(m.main.nodes.back().op, "Concat");

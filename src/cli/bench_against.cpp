@@ -1,5 +1,5 @@
-// Writes the parts into a folder of its own, lets the Python side run them in turn and reads what it
-// measured.
+// Writes the parts into a folder of its own, lets the Python side run them in turn and reads what
+// it measured.
 #include "cli/bench_against.hpp"
 
 #include <algorithm>
@@ -96,13 +96,13 @@ json bench_against(const std::vector<std::string>& peers, const std::vector<Benc
     if (ort && !p.model->training.empty()) part["flat"] = flat_step(*p.model, base + ".flat.onnx");
   }
   write_file(folder / "spec.json", spec.dump());
-  const int code =
-      run_python("onnxtrain.against", {folder / "spec.json", folder / "result.json"});
+  const int code = run_python("onnxtrain.against", {folder / "spec.json", folder / "result.json"});
   if (code < 0)
     usage_error("OT1731", "--against needs Python, and there is none on the path",
                 "install the package beside the frameworks, or name the interpreter in "
                 "ONNXTRAIN_PYTHON");
-  if (code != 0) throw Error(ErrorKind::kFailed, "OT1737", "the comparison with other runtimes failed");
+  if (code != 0)
+    throw Error(ErrorKind::kFailed, "OT1737", "the comparison with other runtimes failed");
   return json::parse(read_file(folder / "result.json", 1 << 20));
 }
 

@@ -52,17 +52,23 @@ int report_gradients(const CheckFlags& f, json& list) {
     wrong += !g.ok;
     worst = std::max(worst, g.error);
     if (f.as_json)
-      list.push_back({{"parameter", g.name}, {"gradient", g.gradient}, {"difference", g.measured},
-                      {"error", g.error}, {"noise", g.noise}, {"ok", g.ok}});
+      list.push_back({{"parameter", g.name},
+                      {"gradient", g.gradient},
+                      {"difference", g.measured},
+                      {"error", g.error},
+                      {"noise", g.noise},
+                      {"ok", g.ok}});
     else if (!g.ok)
-      std::printf("error[OT1207]: the gradient of '%s' is %.6g along a random direction, finite "
-                  "differences say %.6g\n",
-                  g.name.c_str(), g.gradient, g.measured);
+      std::printf(
+          "error[OT1207]: the gradient of '%s' is %.6g along a random direction, finite "
+          "differences say %.6g\n",
+          g.name.c_str(), g.gradient, g.measured);
   }
   if (!f.as_json)
-    std::printf("gradients %d of %d parameters agree with finite differences (largest relative "
-                "gap %.2g)\n",
-                int(all.size()) - wrong, int(all.size()), worst);
+    std::printf(
+        "gradients %d of %d parameters agree with finite differences (largest relative "
+        "gap %.2g)\n",
+        int(all.size()) - wrong, int(all.size()), worst);
   return wrong;
 }
 

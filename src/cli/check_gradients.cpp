@@ -127,7 +127,8 @@ class Checker {
       double h = h0 / std::pow(3, k);
       double fd = (value(name, shifted(p, d, h)) - value(name, shifted(p, d, -h))) / (2 * h);
       if (k > 0) best = std::min(best, std::fabs(fd - last));
-      if (k == 0 || std::fabs(fd - c.gradient) < std::fabs(c.measured - c.gradient)) c.measured = fd;
+      if (k == 0 || std::fabs(fd - c.gradient) < std::fabs(c.measured - c.gradient))
+        c.measured = fd;
       last = fd;
     }
     double scale = std::max({std::fabs(c.gradient), std::fabs(c.measured), 1e-6});

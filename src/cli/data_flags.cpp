@@ -31,8 +31,8 @@ FeedOptions DataFlags::feed_options() const {
   return o;
 }
 
-LoadedData load_data(const DataFlags& f, const std::string& spec, const Training& t,
-                     DataPart part, bool like_trained) {
+LoadedData load_data(const DataFlags& f, const std::string& spec, const Training& t, DataPart part,
+                     bool like_trained) {
   OpenOptions open;
   open.part = part;
   open.csv.target = f.target;

@@ -64,12 +64,14 @@ int export_step(const Model& m, const ExportFlags& f) {
                               " training sections, there is no section ", f.step));
   for (const Node& n : m.training[size_t(f.step)].algorithm.nodes)
     if (n.is("Gradient", kTrainingDomain))
-      usage_error("OT1249", cat("the training of '", f.from, "' has a Gradient node, ", n.label(),
-                                ": only a lowered step is a plain model"),
+      usage_error("OT1249",
+                  cat("the training of '", f.from, "' has a Gradient node, ", n.label(),
+                      ": only a lowered step is a plain model"),
                   "onnxtrain prepare MODEL -o lowered.train.onnx --lowered");
   Model step = flatten_step(m, f.step);
   save_model(step, f.to, all_ops());
-  say("saved", cat(f.to, ": inputs are the data and the state, outputs the loss and the new state"));
+  say("saved",
+      cat(f.to, ": inputs are the data and the state, outputs the loss and the new state"));
   for (const auto& [key, value] : m.training[size_t(f.step)].update_binding)
     say("next", cat("output '", value, "' -> input '", key, "'"));
   return 0;
@@ -99,9 +101,10 @@ int export_model(const ExportFlags& f) {
 
 void add_export(Registry& r) {
   static ExportFlags f;
-  CLI::App* c = r.add("export", "inference ONNX without any training part",
-                      "  onnxtrain export runs/cnn-001 -o cnn.onnx\n"
-                      "  onnxtrain export runs/cnn-001 -o cnn.onnx --which last --fold-bn --verify");
+  CLI::App* c =
+      r.add("export", "inference ONNX without any training part",
+            "  onnxtrain export runs/cnn-001 -o cnn.onnx\n"
+            "  onnxtrain export runs/cnn-001 -o cnn.onnx --which last --fold-bn --verify");
   c->add_option("RUN|MODEL", f.from)->required();
   c->add_option("-o,--output", f.to)->required();
   c->add_option("--which", f.which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));

@@ -76,8 +76,11 @@ int info(const std::string& path, bool as_json, bool ops, int64_t batch) {
   if (as_json) {
     if (batch > 0) {
       Memory b = memory_at(m, batch);
-      j["memory"] = {{"batch", batch}, {"weights", b.weights}, {"inference", b.inference},
-                     {"state", b.state}, {"step", b.step}};
+      j["memory"] = {{"batch", batch},
+                     {"weights", b.weights},
+                     {"inference", b.inference},
+                     {"state", b.state},
+                     {"step", b.step}};
     }
     std::printf("%s\n", j.dump(2).c_str());
     return 0;

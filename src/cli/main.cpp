@@ -61,9 +61,9 @@ int usage_failure(CLI::App& app, const CLI::ParseError& e) {
   std::vector<std::string> extra = app.remaining(true);
   if (!extra.empty()) {
     bool option = extra[0].starts_with("-");
-    message = option ? cat("there is no option ", extra[0].substr(0, extra[0].find('=')),
+    message = option            ? cat("there is no option ", extra[0].substr(0, extra[0].find('=')),
                            command == &app ? "" : " of " + command->get_name())
-              : command == &app ? cat("there is no command '", extra[0], "'")
+                         : command == &app ? cat("there is no command '", extra[0], "'")
                                 : cat("'", extra[0], "' is one argument too many");
     hint = suggestion(*command, extra[0]);
   }

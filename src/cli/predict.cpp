@@ -32,22 +32,25 @@ std::string csv_field(const std::string& s) {
   return out + "\"";
 }
 
-// A header, then one line per row: the predicted class when the output has classes, then all values.
+// A header, then one line per row: the predicted class when the output has classes, then all
+// values.
 std::string csv_text(const Tensor& t, const Model& m, const std::string& output,
                      const std::vector<std::string>& classes) {
   std::vector<double> v = t.to_doubles();
   int64_t rows = t.rank() ? t.shape()[0] : 1, width = rows ? t.size() / rows : 0;
   auto loss = m.metadata.find("onnxtrain.loss");
-  bool has_classes = t.rank() == 2 && width > 1 &&
-                     (!classes.empty() || (loss != m.metadata.end() &&
-                                           (loss->second == "cross_entropy" || loss->second == "nll")));
+  bool has_classes =
+      t.rank() == 2 && width > 1 &&
+      (!classes.empty() ||
+       (loss != m.metadata.end() && (loss->second == "cross_entropy" || loss->second == "nll")));
   auto name = [&](int64_t k) {
     return size_t(k) < classes.size() ? classes[size_t(k)] : std::to_string(k);
   };
   std::string out = has_classes ? "prediction" : "";
   for (int64_t k = 0; k < width; ++k)
-    out += cat(out.empty() ? "" : ",",
-               csv_field(has_classes ? name(k) : width == 1 ? output : cat(output, "_", k)));
+    out += cat(out.empty() ? "" : ",", csv_field(has_classes  ? name(k)
+                                                 : width == 1 ? output
+                                                              : cat(output, "_", k)));
   out += "\n";
   for (int64_t i = 0; i < rows; ++i) {
     const double* row = v.data() + i * width;

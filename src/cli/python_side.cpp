@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr int kNoInterpreter = 127;  // as shells have it
 
-// The folder that the user started this program from: links are not followed, because an environment
-// may hold a link to it.
+// The folder that the user started this program from: links are not followed, because an
+// environment may hold a link to it.
 fs::path started_from() {
   const fs::path typed = program_invocation_name;
   if (typed.has_parent_path()) return typed.parent_path();

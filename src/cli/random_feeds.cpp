@@ -7,9 +7,10 @@ namespace onnxtrain::cli {
 
 Tensor random_value(const ValueDef& d, int64_t batch, uint64_t seed) {
   if (!d.type.is_tensor() || d.type.elem == DType::kString)
-    model_error("OT1126", cat("no random value can be made for input '", d.name, "' of type ",
-                              to_string(d.type)),
-                "give one:  onnxtrain run MODEL --inputs in.npz");
+    model_error(
+        "OT1126",
+        cat("no random value can be made for input '", d.name, "' of type ", to_string(d.type)),
+        "give one:  onnxtrain run MODEL --inputs in.npz");
   Shape shape;
   if (d.type.shape)
     for (size_t k = 0; k < d.type.shape->size(); ++k) {

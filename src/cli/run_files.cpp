@@ -87,8 +87,8 @@ void report_memory(const RunFolder& folder, const Training& t, size_t limit) {
   const PlannedMemory m = t.memory();
   const size_t peak = peak_resident_bytes();
   auto mb = [](size_t bytes) { return cat(std::lround(double(bytes) / 1e6), " MB"); };
-  std::string line = cat(mb(m.state + m.arena), " planned (state ", mb(m.state), ", step ",
-                         mb(m.arena), ")");
+  std::string line =
+      cat(mb(m.state + m.arena), " planned (state ", mb(m.state), ", step ", mb(m.arena), ")");
   if (limit > 0)
     line += m.recomputed > 0 ? cat(", limit ", mb(limit), ": ", m.recomputed,
                                    " nodes computed twice, else ", mb(m.state + m.whole))
@@ -98,9 +98,12 @@ void report_memory(const RunFolder& folder, const Training& t, size_t limit) {
   nlohmann::ordered_json j =
       nlohmann::ordered_json::parse(read_file(path, 1 << 20), nullptr, /*allow_exceptions=*/false);
   if (!j.is_object()) return;
-  j["memory"] = {{"state_bytes", m.state},   {"step_bytes", m.arena},
-                 {"step_bytes_without_limit", m.whole}, {"nodes_computed_twice", m.recomputed},
-                 {"limit_bytes", limit},     {"peak_process_bytes", peak}};
+  j["memory"] = {{"state_bytes", m.state},
+                 {"step_bytes", m.arena},
+                 {"step_bytes_without_limit", m.whole},
+                 {"nodes_computed_twice", m.recomputed},
+                 {"limit_bytes", limit},
+                 {"peak_process_bytes", peak}};
   folder.write_text("env.json", j.dump(2) + "\n");
 }
 

@@ -90,8 +90,7 @@ int report(const std::string& path, const std::string& to) {
   } else {
     std::ofstream out(to, std::ios::binary);
     out << html;
-    if (!out.flush())
-      throw Error(ErrorKind::kFailed, "OT4011", cat("cannot write '", to, "'"));
+    if (!out.flush()) throw Error(ErrorKind::kFailed, "OT4011", cat("cannot write '", to, "'"));
   }
   std::printf("%s\n", file.c_str());
   return 0;

@@ -1,11 +1,11 @@
 // Settings from the environment and from toml files.
 #include "cli/settings.hpp"
 
+#include <toml++/toml.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-
-#include <toml++/toml.h>
 
 #include "core/error.hpp"
 #include "core/file.hpp"

@@ -40,8 +40,8 @@ void resolve(TrainFlags& f, Settings& settings) {
   bool run = !f.resume.empty() && fs::is_directory(f.resume);
   if (run && fs::exists(RunFolder(f.resume).config()))
     settings.from_file(RunFolder(f.resume).config(), "run",
-                       {"model", "out", "resume", "overfit", "find-lr", "dry-run", "quiet", "profile",
-                        "progress", "verbose", "threads"});
+                       {"model", "out", "resume", "overfit", "find-lr", "dry-run", "quiet",
+                        "profile", "progress", "verbose", "threads"});
   set_quiet(f.quiet);
   if (f.model.empty() && f.resume.empty())
     usage_error("OT0005", "train needs a MODEL or --resume RUN",
@@ -108,10 +108,10 @@ void say_plan(const TrainFlags& f, const Start& s, Training& t, int64_t steps) {
   std::string more;
   if (s.prepared && f.recipe.schedule != "constant") more += ", " + f.recipe.schedule;
   if (f.recipe.accumulate > 1) more += cat(", update every ", f.recipe.accumulate, " steps");
-  say("plan", cat(what, t.has_rate() ? cat(" lr ", t.rate()) : "", more, ", batch ", f.fit.batch,
-                  ", ", f.fit.epochs, f.fit.epochs == 1 ? " epoch = " : " epochs = ",
-                  with_commas(steps), " steps, ", t.pool().threads(), " threads (", simd_name(),
-                  ")"));
+  say("plan",
+      cat(what, t.has_rate() ? cat(" lr ", t.rate()) : "", more, ", batch ", f.fit.batch, ", ",
+          f.fit.epochs, f.fit.epochs == 1 ? " epoch = " : " epochs = ", with_commas(steps),
+          " steps, ", t.pool().threads(), " threads (", simd_name(), ")"));
 }
 
 // A constant rate is set; a schedule of ours has been made again from the new one (fit_schedule).
@@ -195,8 +195,7 @@ int train(TrainFlags& f) {
   int64_t steps = total_steps(f, p);
   // now the length of the run is known: a schedule that spans it can be made
   bool new_rate = settings.fresh("lr") && (!s.prepared || !f.resume.empty());
-  if (fit_schedule(f, s, steps, new_rate))
-    t = std::make_unique<Training>(s.model, s.at.seed, po);
+  if (fit_schedule(f, s, steps, new_rate)) t = std::make_unique<Training>(s.model, s.at.seed, po);
   if (new_rate) set_rate(f, s, *t);
   say_plan(f, s, *t, steps);
   if (f.find_lr) return search_rate(f, *t, p.train);

@@ -23,10 +23,10 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   r.rare(c->add_option("--time", fit.max_seconds, "stop after this many seconds")
              ->check(CLI::NonNegativeNumber),
          length);
-  r.rare(c->add_option("--patience", fit.patience,
-                       "stop after this many epochs without improvement")
-             ->check(CLI::NonNegativeNumber),
-         length);
+  r.rare(
+      c->add_option("--patience", fit.patience, "stop after this many epochs without improvement")
+          ->check(CLI::NonNegativeNumber),
+      length);
   recipe.add_to(r, c, true);
   const char* run = "Run";
   c->add_option("--out", out, "run folder (default runs/MODEL-NNN)")->group(run);
@@ -52,9 +52,9 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   r.rare(c->add_option("--progress", progress, "auto|bar|lines|json|none")
              ->check(CLI::IsMember({"auto", "bar", "lines", "json", "none"})),
          look);
-  r.rare(c->add_option("--profile", profile,
-                       "write a Chrome trace there, print where the time went"),
-         look);
+  r.rare(
+      c->add_option("--profile", profile, "write a Chrome trace there, print where the time went"),
+      look);
   r.rare(c->add_flag("-q,--quiet", quiet, "errors only"), look);
   r.rare(c->add_flag("-v,--verbose", verbose, "more about data and decisions"), look);
   r.rare(c->add_option("--overfit", overfit, "train on that many rows only: can the model learn?")

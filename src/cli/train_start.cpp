@@ -85,8 +85,8 @@ Start start(const TrainFlags& f) {
     say("loss", f.recipe.loss);
   }
   // any length will do until the data has been counted
-  s.model = std::make_shared<const Model>(
-      make(f, m, f.seed, spans_the_run(f) ? int64_t(1) << 20 : 0));
+  s.model =
+      std::make_shared<const Model>(make(f, m, f.seed, spans_the_run(f) ? int64_t(1) << 20 : 0));
   s.prepared = true;
   return s;
 }
@@ -142,12 +142,12 @@ bool fit_schedule(const TrainFlags& f, Start& s, int64_t steps, bool new_rate) {
 void check_log(const RunFolder& folder, const Position& at) {
   int64_t logged = folder.logged_epochs();
   if (logged <= at.epoch + 1) return;
-  throw Error(ErrorKind::kCheckpoint, "OT4204",
-              cat("'", folder.last(), "' stands at epoch ", at.epoch, ", but the log of '",
-                  folder.path(), "' goes up to epoch ", logged,
-                  ": the checkpoint is not the last one of this run"),
-              cat("go on from it in another folder:  onnxtrain train --resume ", folder.path(),
-                  " --out runs/other"));
+  throw Error(
+      ErrorKind::kCheckpoint, "OT4204",
+      cat("'", folder.last(), "' stands at epoch ", at.epoch, ", but the log of '", folder.path(),
+          "' goes up to epoch ", logged, ": the checkpoint is not the last one of this run"),
+      cat("go on from it in another folder:  onnxtrain train --resume ", folder.path(),
+          " --out runs/other"));
 }
 
 }  // namespace onnxtrain::cli

@@ -180,10 +180,12 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
       c.because = cat("'", c.output, "' is ", shape_text(t), ": ", classes, " channel",
                       classes == 1 ? "" : "s", " look like an image");
     } else if (is_named_probability(d)) {
-      model_error("OT1238",
-                  cat("no loss can be chosen for '", d.name, "': by its name it holds probabilities, "
-                      "and no Softmax makes them from scores"),
-                  "name the scores before it:  --loss-input NAME   or insist:  --loss cross_entropy");
+      model_error(
+          "OT1238",
+          cat("no loss can be chosen for '", d.name,
+              "': by its name it holds probabilities, "
+              "and no Softmax makes them from scores"),
+          "name the scores before it:  --loss-input NAME   or insist:  --loss cross_entropy");
     } else {
       c.kind = "cross_entropy";
       c.because = cat("'", c.output, "' is ", shape_text(t), " with no Softmax at the end");

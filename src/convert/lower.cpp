@@ -142,7 +142,8 @@ bool replace_own(Graph& g, const OpTable& ops, int opset) {
 }
 
 // Rules may put another node in the place of a forward one (a recurrent layer or a loop that keeps
-// what its gradient needs). The main graph must stay: such nodes move behind it, with results of their own.
+// what its gradient needs). The main graph must stay: such nodes move behind it, with results of
+// their own.
 void restore_main(Joined& j, const Graph& main) {
   Graph& g = j.g;
   auto is_original = [&](const Node& n) {
@@ -266,10 +267,11 @@ Model lower(const Model& source, const OpTable& ops) {
   auto it = m.opsets.find("");
   int opset = it == m.opsets.end() ? kOldest : it->second;
   if (opset < kOldest)
-    model_error("OT1247", cat("cannot lower a file of opset ", opset,
-                              ": it holds an operator that means something else in opset ",
-                              kOldest, " and later"),
-                "prepare the model without --lowered");
+    model_error(
+        "OT1247",
+        cat("cannot lower a file of opset ", opset,
+            ": it holds an operator that means something else in opset ", kOldest, " and later"),
+        "prepare the model without --lowered");
   for (TrainingStep& t : m.training) lower_step(m, t, ops, opset);
   m.opsets.erase(std::string(kTrainingDomain));
   m.metadata["onnxtrain.lowered"] = "1";

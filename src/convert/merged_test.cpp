@@ -31,7 +31,8 @@ std::vector<std::string> trained(const Model& m, Recipe r = {}) {
 Model net(const std::string& initializers, const std::string& nodes) {
   return parse_model(cat(R"(<ir_version: 8, opset_import: ["" : 17]>
 net (float[N,4] x) => (float[N,4] y)
-<)", initializers, "> {", nodes, "}"),
+<)",
+                         initializers, "> {", nodes, "}"),
                      all_ops());
 }
 
@@ -39,8 +40,9 @@ using Names = std::vector<std::string>;
 
 TEST(Merged, ClonedLayersPartAndTiedOnesStay) {
   // two parameters that an exporter merged: both sides have names of parameters
-  Model cloned = net(weights("a_weight", {4, 4}, 1),
-                     "b_weight = Identity (a_weight) h = MatMul (x, a_weight) y = MatMul (h, b_weight)");
+  Model cloned =
+      net(weights("a_weight", {4, 4}, 1),
+          "b_weight = Identity (a_weight) h = MatMul (x, a_weight) y = MatMul (h, b_weight)");
   EXPECT_EQ(trained(cloned), (Names{"a_weight", "b_weight"}));
   // a value inside the graph is no parameter
   Model used = net(weights("a_weight", {4, 4}, 1),
@@ -83,10 +85,11 @@ TEST(Merged, FoldedEmbeddingIsTiedAgain) {
 }
 
 TEST(Merged, WeightsInConstantNodes) {
-  Model m = net("int64[1] k = {1}",
-                "w = Constant <value = float[4,4] {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}> () "
-                "b = Constant <value = float[4] {1,2,3,4}> () two = Constant <value_float = 2.0> () "
-                "h = MatMul (x, w) g = Add (h, b) y = Mul (g, two)");
+  Model m =
+      net("int64[1] k = {1}",
+          "w = Constant <value = float[4,4] {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}> () "
+          "b = Constant <value = float[4] {1,2,3,4}> () two = Constant <value_float = 2.0> () "
+          "h = MatMul (x, w) g = Add (h, b) y = Mul (g, two)");
   EXPECT_EQ(trained(m), (Names{"b", "w"}));
   Recipe r;
   r.losses = loss("mse");
@@ -100,13 +103,14 @@ TEST(Merged, WeightsInConstantNodes) {
 }
 
 TEST(Tables, MasksSinesAndFillingsAreNoWeights) {
-  Model m = net(cat(weights("w", {4, 4}, 1),
-                    ", float[2] mask = {0, -10000}, float[4] val_7 = {1, 1, 1, 1}, float val_8 = {0.5}, "
-                    "float[4] bias = {0, 0, 0, 0}, float[8,2] table = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}, "
-                    "int64[1] three = {3}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}"),
-                "h = MatMul (x, w) a = Mul (h, val_7) b = Mul (a, val_8) c = Add (b, bias) "
-                "d = Slice (table, two, three, zero) e = Concat <axis = 1> (d, d) f = Add (c, e) "
-                "g = Slice (mask, zero, one, zero) y = Add (f, g)");
+  Model m =
+      net(cat(weights("w", {4, 4}, 1),
+              ", float[2] mask = {0, -10000}, float[4] val_7 = {1, 1, 1, 1}, float val_8 = {0.5}, "
+              "float[4] bias = {0, 0, 0, 0}, float[8,2] table = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}, "
+              "int64[1] three = {3}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}"),
+          "h = MatMul (x, w) a = Mul (h, val_7) b = Mul (a, val_8) c = Add (b, bias) "
+          "d = Slice (table, two, three, zero) e = Concat <axis = 1> (d, d) f = Add (c, e) "
+          "g = Slice (mask, zero, one, zero) y = Add (f, g)");
   Tensor sines(DType::kFloat, {8, 2});
   for (int p = 0; p < 8; ++p)
     for (int j = 0; j < 2; ++j)

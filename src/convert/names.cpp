@@ -73,7 +73,9 @@ void need(bool ok, const char* key, double value, const char* range) {
 }  // namespace
 
 std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
+  constexpr size_t kListed = 24;
   std::string best, all;
+  size_t listed = 0;
   size_t distance = std::max<size_t>(2, word.size() / 3) + 1;
   for (const auto& k : known) {
     size_t d = edit_distance(word, k);
@@ -81,8 +83,9 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
       distance = d;
       best = k;
     }
-    all += (all.empty() ? "" : ", ") + k;
+    if (++listed <= kListed) all += (all.empty() ? "" : ", ") + k;
   }
+  if (listed > kListed) all += cat(", ... (", listed, " in all)");
   return best.empty() ? "known: " + all : "did you mean '" + best + "'?  known: " + all;
 }
 

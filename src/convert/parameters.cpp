@@ -63,6 +63,31 @@ std::string blockers(const Graph& g, const OpTable& ops, const std::vector<TermS
   return text;
 }
 
+// Names of constants of a graph and of the bodies in it.
+void add_constant_names(const Graph& g, std::vector<std::string>& names) {
+  for (size_t k = 0; k < g.values.size(); ++k)
+    if (g.values[k].constant.defined()) names.push_back(g.value_name(ValueId(k)));
+  for (const Node& n : g.nodes)
+    for (const auto& [key, a] : n.attrs)
+      if (const GraphPtr* sub = std::get_if<GraphPtr>(&a)) add_constant_names(**sub, names);
+}
+
+// A mistyped name would train what was to be left alone.
+void check_globs(const Graph& main, const Recipe& r) {
+  if (r.freeze.empty() && r.only.empty()) return;
+  std::vector<std::string> names;
+  add_constant_names(main, names);
+  auto check = [&](const char* key, const std::vector<std::string>& globs) {
+    for (const std::string& glob : globs)
+      if (std::none_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return glob_match(glob, name); }))
+        usage_error("OT1250", cat(key, " '", glob, "' matches no initializer of the model"),
+                    cat(suggestion(glob, names), "; with shapes:  onnxtrain info MODEL"));
+  };
+  check("freeze", r.freeze);
+  check("only", r.only);
+}
+
 }  // namespace
 
 bool is_chosen(const Recipe& r, const std::string& name) {
@@ -82,6 +107,7 @@ std::vector<char> running_statistics(const Graph& main) {
 std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
                                       const std::vector<TermSource>& terms, const OpTable& ops) {
   const Graph& g = m.main;
+  check_globs(g, r);
   std::vector<char> marked(g.values.size(), 0);
   for (const TermSource& t : terms) {
     marked[size_t(t.input)] = 1;

@@ -87,6 +87,14 @@ TEST(Prepare, ParametersFreezeAndOnly) {
   EXPECT_EQ(trainable_parameters(mlp(), r), (std::vector<std::string>{"w2"}));
   r.only = {"nothing"};
   EXPECT_THROW(trainable_parameters(mlp(), r), Error);
+  r.only.clear();
+  r.freeze = {"w2", "w3"};
+  try {
+    trainable_parameters(mlp(), r);
+    FAIL() << "a name that is not there was taken";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "OT1250");
+  }
 }
 
 TEST(Prepare, SlopesOfAPReluAreWeightsUnderAMadeUpName) {

@@ -50,9 +50,8 @@ bool is_epsilon_or_exponent(const Graph& g, ValueId v, const std::vector<NodeId>
     return false;
   };
   if (all([&](const Node& n) { return n.is("Pow") && n.inputs[1] == v; })) return true;
-  return x > 0 && x <= 1e-2 && all([&](const Node& n) {
-    return (n.is("Add") || n.is("Max")) && rooted(n.outputs[0]);
-  });
+  return x > 0 && x <= 1e-2 &&
+         all([&](const Node& n) { return (n.is("Add") || n.is("Max")) && rooted(n.outputs[0]); });
 }
 
 // Infinities and the ends of the number range, or one large negative number, perhaps with 0.
@@ -120,9 +119,8 @@ bool is_wave_table(const Tensor& t) {
 bool has_made_up_name(const std::string& name) {
   for (const char* start : {"val_", "onnx::", "const", "Const", "_const"})
     if (name.rfind(start, 0) == 0) return true;
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return c >= '0' && c <= '9';
-  });
+  return !name.empty() &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 bool all_equal(const Tensor& t) {

@@ -85,8 +85,8 @@ void switch_bodies(Node& n, const Recipe& r, int opset) {
         model_error("OT1248",
                     cat(inner.label(), " lies inside ", n.label(),
                         ": its running statistics cannot be trained there"),
-                    cat("freeze it:  --freeze '", body->value_name(inner.inputs[1]),
-                        "' --freeze '", body->value_name(inner.inputs[2]),
+                    cat("freeze it:  --freeze '", body->value_name(inner.inputs[1]), "' --freeze '",
+                        body->value_name(inner.inputs[2]),
                         "', or differentiate the graph as written:  mode as_is"));
       if (is_dropout(inner) && is_active_dropout(*body, inner)) switch_dropout(*body, inner, opset);
       switch_bodies(inner, r, opset);

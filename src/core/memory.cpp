@@ -125,8 +125,8 @@ namespace {
 
 constexpr size_t kOwnMapping = size_t(2) << 20;
 
-// Fresh pages, or null. No huge pages: on a virtual machine whose host takes free ones back, filling
-// 128 MB with them took 15 ms at best and 550 ms at worst, with small pages 100 ms always.
+// Fresh pages, or null. No huge pages: on a virtual machine whose host takes free ones back,
+// filling 128 MB with them took 15 ms at best and 550 ms at worst, with small pages 100 ms always.
 void* map_pages(size_t bytes) {
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return p == MAP_FAILED ? nullptr : p;

@@ -1,6 +1,6 @@
-// Memory that lasts: arenas, state variables, weights read from a file. Large blocks are mappings of
-// their own:
-// fresh ones are zero without being touched, and freeing gives them back to the system at once.
+// Memory that lasts: arenas, state variables, weights read from a file. Large blocks are mappings
+// of their own: fresh ones are zero without being touched, and freeing gives them back to the
+// system at once.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -17,8 +17,8 @@ size_t peak_resident_bytes();
 // The model error for a block that is too large.
 [[noreturn]] void out_of_memory(size_t bytes);
 
-// As allocate(): aligned, counted against the limit. Contents: zero when asked for (large blocks are
-// not touched for that), else anything.
+// As allocate(): aligned, counted against the limit. Contents: zero when asked for (large blocks
+// are not touched for that), else anything.
 std::shared_ptr<void> allocate_lasting(size_t bytes, bool zero = false);
 
 // Pages that are zero and cost nothing while nobody writes to them: an optimizer's first state in a
@@ -42,7 +42,8 @@ FileRange describe_file(int fd, const std::string& path);
 
 // The block with a note of where its contents come from; `from` may be null.
 std::shared_ptr<void> allocate_lasting(size_t bytes, std::shared_ptr<const FileRange> from);
-// That note; null when there is none. The contents may have been changed since by whoever owns them.
+// That note; null when there is none. The contents may have been changed since by whoever owns
+// them.
 std::shared_ptr<const FileRange> origin_of(const std::shared_ptr<void>& memory);
 
 }  // namespace onnxtrain

@@ -65,8 +65,7 @@ class AdaptedColumn final : public Column {
   [[noreturn]] void report(int64_t row, int64_t element, const void* from) const {
     const size_t size = dtype_size(conversion_.from);
     const char* at = static_cast<const char*>(from) + size_t(element) * size;
-    const double v =
-        Tensor(conversion_.from, {1}, const_cast<char*>(at), nullptr).to_doubles()[0];
+    const double v = Tensor(conversion_.from, {1}, const_cast<char*>(at), nullptr).to_doubles()[0];
     Shape place;
     const Shape strides = strides_of(source_->row_shape());
     for (size_t i = 0; i < strides.size(); ++i) {

@@ -29,8 +29,8 @@ struct Adapted {
   std::string note;  // "uint8 [28,28] -> float32 [1,28,28] / 255"
 };
 
-// The column as the model's input. NaN and infinity are found while reading (OT2120 with row and element).
-// Throws OT2110 when the shape does not fit, with the layout that would.
+// The column as the model's input. NaN and infinity are found while reading (OT2120 with row and
+// element). Throws OT2110 when the shape does not fit, with the layout that would.
 Adapted adapt_input(const Dataset& data, const std::string& column, const InputSpec& input,
                     const AdaptOptions& options = {});
 

@@ -17,7 +17,8 @@ struct RowConversion {
 };
 
 bool convertible(DType t);
-// Converts n elements. Returns -1, or the first element that is not finite or does not fit the type.
+// Converts n elements. Returns -1, or the first element that is not finite or does not fit the
+// type.
 int64_t convert_row(const RowConversion& c, const void* from, void* to, int64_t n);
 
 }  // namespace onnxtrain

@@ -48,11 +48,11 @@ std::unique_ptr<Plan> LimitedPlan::recomputed(const Graph& graph, const Plan& wh
 
 void LimitedPlan::refuse(size_t bytes) const {
   const std::string need = megabytes(beside + bytes * shares);
-  model_error("OT1404",
-              cat("this training needs ", need, " even when everything is recomputed (",
-                  megabytes(beside), " of it for state variables); the limit is ",
-                  megabytes(memory)),
-              cat("--memory ", need, ", or a smaller --batch"));
+  model_error(
+      "OT1404",
+      cat("this training needs ", need, " even when everything is recomputed (", megabytes(beside),
+          " of it for state variables); the limit is ", megabytes(memory)),
+      cat("--memory ", need, ", or a smaller --batch"));
 }
 
 }  // namespace onnxtrain

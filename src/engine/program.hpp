@@ -21,7 +21,8 @@ struct ProgramOptions {
   bool verify_passes = false;
   // Bytes that state variables and plans may take together, recomputing where needed; 0: no limit.
   size_t memory = 0;
-  // Of that, what is not this program's: set by Training, which shares the rest between its sections.
+  // Of that, what is not this program's: set by Training, which shares the rest between its
+  // sections.
   size_t memory_beside = 0;
   size_t memory_shares = 1;
 };

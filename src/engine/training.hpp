@@ -33,8 +33,8 @@ class NotFiniteError : public Error {
   static std::string history(double loss, double norm);
 };
 
-// The loss among the first `own_outputs` outputs of a combined graph: the one named "loss", else the
-// first floating-point scalar; -1 if there is none.
+// The loss among the first `own_outputs` outputs of a combined graph: the one named "loss", else
+// the first floating-point scalar; -1 if there is none.
 int find_loss(const Graph& g, size_t own_outputs);
 
 class Training {

@@ -56,8 +56,8 @@ Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOpt
   for (const TrainingStep& step : model_->training) add_algorithm(step);
 }
 
-// Copies the state variables. The model kept here has the copies as its values: when the given model
-// goes, its weights go with it.
+// Copies the state variables. The model kept here has the copies as its values: when the given
+// model goes, its weights go with it.
 void Training::take_state(const Model& given) {
   std::unordered_map<std::string_view, const Tensor*> initializers;
   auto collect = [&](const Graph& g) {
@@ -124,8 +124,7 @@ void Training::add_algorithm(const TrainingStep& step) {
   a->fed.resize(inputs.size());
   a->arrays.resize(inputs.size());
   for (const ValueDef& d : a->inputs) a->slots.push_back(slot_of(d));
-  a->program =
-      std::make_unique<Program>(std::move(g), std::move(updates), state_, pool_, options_);
+  a->program = std::make_unique<Program>(std::move(g), std::move(updates), state_, pool_, options_);
   algorithms_.push_back(std::move(a));
 }
 

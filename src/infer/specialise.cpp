@@ -37,7 +37,7 @@ NodeTypes types_of(const Graph& g, const Node& n, const std::vector<char>& is_va
     const ValueDef& d = g.value(v);
     bool typed = d.type.concrete();
     t.all_typed &= typed;
-    t.in.push_back(typed ? TensorType{d.type.elem, d.type.concrete_shape(), kPlain} : TensorType{});
+    t.in.push_back(typed ? TensorType{d.type.elem, d.type.concrete_shape()} : TensorType{});
     const Tensor* c = d.is_constant() && !is_variable[size_t(v)] ? &d.constant : nullptr;
     t.values.push_back(c);
     t.all_constant &= c != nullptr;

@@ -8,9 +8,9 @@ namespace onnxtrain {
 
 namespace {
 
-constexpr uint64_t kLarge = 64 << 10;         // data of this size and more is lifted
-constexpr size_t kMaxMessage = 64 << 20;      // what is left may not be larger: it is copied once more
-constexpr char kMark = '\x01';                // no file name begins with it
+constexpr uint64_t kLarge = 64 << 10;     // data of this size and more is lifted
+constexpr size_t kMaxMessage = 64 << 20;  // what is left may not be larger: it is copied once more
+constexpr char kMark = '\x01';            // no file name begins with it
 
 enum class Kind { kModel, kTraining, kGraph, kTensor, kOther };
 // Field numbers of onnx.proto.
@@ -27,8 +27,8 @@ Kind child(Kind k, uint32_t field) {
   return Kind::kOther;
 }
 
-// Only dims, data_type, name, doc_string and metadata may stand beside lifted data: anything else is
-// a second place of data or unknown, and protobuf and the checker shall see it with the data.
+// Only dims, data_type, name, doc_string and metadata may stand beside lifted data: anything else
+// is a second place of data or unknown, and protobuf and the checker shall see it with the data.
 bool goes_with_lifted(uint32_t field) {
   return field == 1 || field == 2 || field == 8 || field == 12 || field == 16;
 }

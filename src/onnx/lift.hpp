@@ -1,6 +1,6 @@
 // Large initializers go from the file straight into memory of their own, past protobuf: they are
-// neither read twice nor kept twice. What is left is a small message in which each of them stands as
-// external data of a place that no file can name. Internal to onnx/.
+// neither read twice nor kept twice. What is left is a small message in which each of them stands
+// as external data of a place that no file can name. Internal to onnx/.
 #pragma once
 #include <functional>
 #include <memory>

@@ -1,7 +1,8 @@
 // Large initializers past protobuf: the same model as without, whatever the bytes.
+#include "onnx/lift.hpp"
+
 #include <random>
 
-#include "onnx/lift.hpp"
 #include "onnx/source.hpp"
 #include "onnx/testing.hpp"
 
@@ -46,8 +47,9 @@ TEST(Lift, DataLeavesTheMessageAndComesBack) {
   ASSERT_EQ(lifted.size(), 2u);
   EXPECT_LT(rest->size(), 2000u);
   for (int k = 0; k < 2; ++k)
-    EXPECT_EQ(std::string(static_cast<char*>(lifted[size_t(k)].data.get()), lifted[size_t(k)].bytes),
-              m.graph().initializer(k + 1).raw_data());
+    EXPECT_EQ(
+        std::string(static_cast<char*>(lifted[size_t(k)].data.get()), lifted[size_t(k)].bytes),
+        m.graph().initializer(k + 1).raw_data());
   const Model loaded = load_model_bytes(text, "", everything());
   onnx::ModelProto again;
   ASSERT_TRUE(again.ParseFromString(serialize_model(loaded, everything())));
@@ -61,14 +63,16 @@ TEST(Lift, NothingOfTheModelKeepsDataThatNobodyReads) {
   changed.set_initializer("w", Tensor(DType::kFloat, {kRows, kColumns}));
   m = Model();
   EXPECT_TRUE(data.expired());
-  std::fill_n(changed.main.value(changed.main.find("w")).constant.as<float>(), kRows * kColumns, 3.f);
+  std::fill_n(changed.main.value(changed.main.find("w")).constant.as<float>(), kRows * kColumns,
+              3.f);
   onnx::ModelProto p;
   ASSERT_TRUE(p.ParseFromString(serialize_model(changed, everything())));
   EXPECT_EQ(p.graph().initializer(1).raw_data().size(), size_t(4 * kRows * kColumns));
   EXPECT_EQ(p.graph().initializer(2).raw_data(), large_model().graph().initializer(2).raw_data());
 }
 
-// A second place of data, data of the wrong size: as protobuf and the checker see it without lifting.
+// A second place of data, data of the wrong size: as protobuf and the checker see it without
+// lifting.
 TEST(Lift, WhatIsWrongIsSaid) {
   auto code = [](const onnx::ModelProto& m) {
     try {

@@ -62,8 +62,7 @@ void embed_lifted(const ModelSource& source, const onnx::TensorProto& p, onnx::T
 
 TensorOut copy_tensor(const ModelSource& source, const onnx::TensorProto& p, const ValueDef* now) {
   TensorOut out;
-  out.was_external =
-      p.data_location() == onnx::TensorProto_DataLocation_EXTERNAL && !is_lifted(p);
+  out.was_external = p.data_location() == onnx::TensorProto_DataLocation_EXTERNAL && !is_lifted(p);
   const bool has_raw = p.has_raw_data() && p.raw_data().size() >= 1024;
   if (has_raw || changed(source, p, now)) {  // all but the data
     out.proto.set_name(p.name());

@@ -39,7 +39,7 @@ bool fold_node(Graph& g, const Node& n, const OpTable& table, int64_t max_bytes)
     }
     const ValueDef& d = g.value(v);
     if (!d.type.concrete()) return false;
-    in.push_back({d.type.elem, d.type.concrete_shape(), kPlain});
+    in.push_back({d.type.elem, d.type.concrete_shape()});
     values.push_back(d.is_constant() ? &d.constant : nullptr);
     constant &= d.is_constant();
   }

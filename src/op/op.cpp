@@ -30,12 +30,12 @@ const Tensor& ShapeCtx::value(int i) const {
 
 void ShapeCtx::set(int output, DType dtype, Shape shape) {
   num_elements(shape);  // checks for negative dimensions and overflow
-  if (output < outputs()) out[size_t(output)] = {dtype, std::move(shape), kPlain};
+  if (output < outputs()) out[size_t(output)] = {dtype, std::move(shape)};
 }
 
 void ShapeCtx::set_dynamic(int output, DType dtype) {
   if (output >= outputs()) return;
-  out[size_t(output)] = {dtype, {}, kPlain};
+  out[size_t(output)] = {dtype, {}};
   dynamic[size_t(output)] = 1;
 }
 
@@ -109,7 +109,7 @@ bool infer_node(Graph& g, const Node& n, const OpTable& table) {
     }
     const ValueDef& d = g.value(v);
     if (!d.type.concrete()) return infer_symbolic(g, n, *op);
-    in.push_back({d.type.elem, d.type.concrete_shape(), kPlain});
+    in.push_back({d.type.elem, d.type.concrete_shape()});
     values.push_back(d.is_constant() ? &d.constant : nullptr);
   }
   ShapeCtx ctx(n, std::move(in), std::move(values));

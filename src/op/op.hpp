@@ -16,15 +16,9 @@
 namespace onnxtrain {
 
 // ---------------------------------------------------------------- concrete types
-// How a tensor lies in memory. 0 is plain row-major; others are made by kernels/onednn and are
-// only passed between nodes that both know them.
-using LayoutId = int32_t;
-inline constexpr LayoutId kPlain = 0;
-
 struct TensorType {
   DType dtype = DType::kUndefined;
   Shape shape;
-  LayoutId layout = kPlain;
   bool present() const { return dtype != DType::kUndefined; }
   int64_t size() const { return num_elements(shape); }
 };

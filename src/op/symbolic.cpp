@@ -62,7 +62,7 @@ bool probe(Graph& g, const Node& n, const Op& op, bool shared) {
       if (!k) return false;
       for (int p = 0; p < 2; ++p) s[p].push_back(x.known() ? x.value : kProbe[p][*k]);
     }
-    for (int p = 0; p < 2; ++p) in[p].push_back({d->type.elem, s[p], kPlain});
+    for (int p = 0; p < 2; ++p) in[p].push_back({d->type.elem, s[p]});
   }
   Probe got[2];
   for (int p = 0; p < 2; ++p) {

@@ -269,7 +269,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
     for (ValueId v_known : {b.x(kQ), k, v})
       if (!b.shape_known(v_known))
         model_error("OT1205", cat("the gradient of ", b.node().label(), " needs known shapes"));
-    auto type = [&](ValueId x) { return TensorType{b.dtype(x), b.shape(x), kPlain}; };
+    auto type = [&](ValueId x) { return TensorType{b.dtype(x), b.shape(x)}; };
     AttentionShape s = attention_of(b.node(), b.shape(b.x(kQ)), b.shape(k), b.shape(v),
                                     b.shape(k).size() == 4 && b.shape(b.x(kQ)).size() == 3,
                                     past ? b.shape(b.x(kPastK))[2] : 0);
@@ -304,7 +304,7 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
   for (int i : {kGDy, kGQ, kGK, kGV})
     if (!b.shape_known(b.x(i)))
       model_error("OT1206", "the gradient of Attention in standard operators needs known shapes");
-  auto type = [&](int i) { return TensorType{b.dtype(b.x(i)), b.shape(b.x(i)), kPlain}; };
+  auto type = [&](int i) { return TensorType{b.dtype(b.x(i)), b.shape(b.x(i))}; };
   struct Ctx {
     GradBuilder& b;
     const Node& node() const { return b.node(); }

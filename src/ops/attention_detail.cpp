@@ -73,7 +73,6 @@ ValueId allowed_by_lengths(GradBuilder& b, const AttentionShape& s, ValueId leng
   return ok;
 }
 
-
 // What is added to the scores: the mask, and -infinity where no key may be seen; kNone: nothing.
 ValueId bias_of(GradBuilder& b, const AttentionShape& s, const AttentionValues& x, ValueId q) {
   ValueId zero = b.scalar(0, q), no = b.scalar(-INFINITY, q), bias = kNone;
@@ -89,8 +88,8 @@ ValueId bias_of(GradBuilder& b, const AttentionShape& s, const AttentionValues& 
   bool lengths = x.lengths != kNone;
   if (lengths || s.causal || s.left >= 0 || s.right >= 0) {
     ValueId table = b.call(
-        "Where", {lengths ? allowed_by_lengths(b, s, x.lengths) : b.tensor(allowed_table(s)),
-                  zero, no});
+        "Where",
+        {lengths ? allowed_by_lengths(b, s, x.lengths) : b.tensor(allowed_table(s)), zero, no});
     bias = bias == kNone ? table : b.add(bias, table);
   }
   return bias;
@@ -141,8 +140,8 @@ std::vector<ValueId> attention_gradient(GradBuilder& b, const AttentionShape& s,
   ds = b.mul(ds, scale);
   out[0] = l.like(b.call("MatMul", {ds, k}), a.q);
   out[1] = l.like(l.summed(b.call("MatMul", {l.turned(ds), q})), a.k);
-  out[2] = dy == kNone ? b.zeros_like(a.v)
-                       : l.like(l.summed(b.call("MatMul", {l.turned(p), dy})), a.v);
+  out[2] =
+      dy == kNone ? b.zeros_like(a.v) : l.like(l.summed(b.call("MatMul", {l.turned(p), dy})), a.v);
   return out;
 }
 

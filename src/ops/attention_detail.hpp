@@ -7,9 +7,9 @@
 namespace onnxtrain::ops {
 
 struct AttentionValues {
-  ValueId q, k, v;               // k and v include the past
-  ValueId mask, lengths;         // or kNone
-  ValueId dy, dscores;           // gradients of result and scores; kNone: nothing arrives
+  ValueId q, k, v;        // k and v include the past
+  ValueId mask, lengths;  // or kNone
+  ValueId dy, dscores;    // gradients of result and scores; kNone: nothing arrives
 };
 
 // Gradients of q, k, v and of the bias [batch, heads, queries, keys].

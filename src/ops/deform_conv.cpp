@@ -262,7 +262,8 @@ ValueId coordinates(GradBuilder& b, const Deform& d, ValueId offset, int64_t dim
       for (int64_t j = 0; j < w.out[1]; ++j, ++k) {
         int64_t inside = dim == 0 ? tap / w.kernel[1] : tap % w.kernel[1], place = dim == 0 ? i : j;
         size_t q = size_t(dim);
-        at.as<double>()[k] = double(place * w.strides[q] - w.pads_begin[q] + inside * w.dilations[q]);
+        at.as<double>()[k] =
+            double(place * w.strides[q] - w.pads_begin[q] + inside * w.dilations[q]);
       }
   ValueId moved = b.call("Gather", {offset, b.constant_int(dim)}, {{"axis", int64_t(2)}});
   ValueId x = b.add(moved, b.cast_like(b.tensor(at), moved));
@@ -293,8 +294,7 @@ ValueId forward_standard(GradBuilder& b, const Deform& d, const std::vector<Valu
   int64_t groups = d.s.groups, depth = d.s.in_per_group() * taps;
   columns = shaped(columns, {n, groups, depth, d.places()});
   ValueId weights = shaped(v[1], {groups, d.s.out_per_group(), depth});
-  return shaped(b.call("MatMul", {weights, columns}),
-                {n, d.s.out_channels, w.out[0], w.out[1]});
+  return shaped(b.call("MatMul", {weights, columns}), {n, d.s.out_channels, w.out[0], w.out[1]});
 }
 
 std::vector<ValueId> grad_lower(GradBuilder& b) {

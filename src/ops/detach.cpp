@@ -1,5 +1,5 @@
-// Detach: the value of its input, no gradient (PyTorch's detach, a stop of differentiation). ONNX has no such operator;
-// in a file it is a local function whose body is Identity.
+// Detach: the value of its input, no gradient (PyTorch's detach, a stop of differentiation). ONNX
+// has no such operator; in a file it is a local function whose body is Identity.
 #include <cstring>
 
 #include "op/grad_builder.hpp"

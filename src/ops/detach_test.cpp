@@ -1,4 +1,5 @@
-// Detach keeps the value; that it stops the gradient is tested with training files (python/tests/pytorch).
+// Detach keeps the value; that it stops the gradient is tested with training files
+// (python/tests/pytorch).
 #include <gtest/gtest.h>
 
 #include "tests/support/op_case.hpp"

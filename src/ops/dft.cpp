@@ -300,10 +300,10 @@ ValueId overlapped(GradBuilder& b, const Stft& s, ValueId frames, int64_t in, in
   // files of opset 17 have no Col2Im
   ValueId rows = b.call("Reshape", {b.transpose(frames, {1, 2, 0, 3}),
                                     b.constant_ints({s.frames * in, s.batch, s.width})});
-  ValueId zeros = b.call("Expand", {b.scalar(0, frames),
-                                    b.constant_ints({covered, s.batch, s.width})});
-  ValueId index = b.tensor(
-      Tensor::vector<int64_t>(frame_places(s, in)).reshaped({s.frames * in, 1}));
+  ValueId zeros =
+      b.call("Expand", {b.scalar(0, frames), b.constant_ints({covered, s.batch, s.width})});
+  ValueId index =
+      b.tensor(Tensor::vector<int64_t>(frame_places(s, in)).reshaped({s.frames * in, 1}));
   ValueId sum = b.call("ScatterND", {zeros, index, rows}, {{"reduction", std::string("add")}});
   return b.transpose(sum, {1, 0, 2});
 }
@@ -331,8 +331,8 @@ std::vector<ValueId> stft_grad(GradBuilder& b) {
     g[0] = fit(b, overlapped(b, s, dx, t.in, covered), 1, covered, s.samples);
   }
   if (b.has(2) && b.wants(2)) {
-    ValueId index = b.tensor(
-        Tensor::vector<int64_t>(frame_places(s, t.in)).reshaped({s.frames, t.in}));
+    ValueId index =
+        b.tensor(Tensor::vector<int64_t>(frame_places(s, t.in)).reshaped({s.frames, t.in}));
     ValueId cut = b.call("Gather", {b.x(0), index}, {{"axis", int64_t(1)}});
     g[2] = fit(b, b.reduce_sum(b.mul(frames, cut), {0, 1, 3}, false), 0, t.in, s.window);
   }

@@ -13,12 +13,13 @@ Expr floor(Expr x) { return x("Floor"); }
 Expr reflected(Expr x, double low, double high) {
   double range = high - low;
   if (!(range > 0)) return where(x > low, low, where(x < low, low, x));
-  Expr below = x < low, outside = x > high;
+  Expr below = x<low, outside = x> high;
   Expr d = where(below, low - x, x - high);
   Expr n = floor(d / range), r = d - n * range;
   Expr odd = n - floor(n / 2.0) * 2.0;  // 0 or 1
   Expr from_low = low + r, from_high = high - r;
-  Expr even_result = where(below, from_low, from_high), odd_result = where(below, from_high, from_low);
+  Expr even_result = where(below, from_low, from_high),
+       odd_result = where(below, from_high, from_low);
   Expr back = where(odd > 0.5, odd_result, even_result);
   return where(below, back, where(outside, back, x));
 }

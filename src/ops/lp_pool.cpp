@@ -52,8 +52,7 @@ std::vector<ValueId> lp_grad(GradBuilder& b) {
 std::vector<ValueId> lp_grad_lower(GradBuilder& b) {
   double p = power_of(b.node());
   ValueId dy = b.x(0), x = b.x(1), y = b.x(2), zero = b.scalar(0, x);
-  kernels::Window w =
-      pool_window(b.node(), lowering_shape_of_one(b, kNone, x, "its input"));
+  kernels::Window w = pool_window(b.node(), lowering_shape_of_one(b, kNone, x, "its input"));
   ValueId empty = b.call("Equal", {y, zero});
   ValueId safe = b.call("Where", {empty, b.scalar(1, y), y});
   ValueId share = b.div(dy, b.call("Pow", {safe, b.scalar(p - 1, y)}));

@@ -289,7 +289,7 @@ void Program::run(const Run& r) const {
 
 std::string micro_refuses(const Prepare& p) {
   auto known = [](const TensorType& t) {
-    return t.layout == kPlain && (t.dtype == DType::kFloat || t.dtype == DType::kBool);
+    return t.dtype == DType::kFloat || t.dtype == DType::kBool;
   };
   for (int k = 0; k < p.inputs(); ++k)
     if (p.has(k) && !known(p.in(k))) return cat("input ", k, " is ", dtype_name(p.in(k).dtype));

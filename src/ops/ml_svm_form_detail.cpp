@@ -141,7 +141,7 @@ ValueId coupled(Form& f, const Svm& s, ValueId q) {
   return out;
 }
 
-TensorType like_rows(int64_t features) { return {DType::kFloat, {1, features}, kPlain}; }
+TensorType like_rows(int64_t features) { return {DType::kFloat, {1, features}}; }
 
 // How many features the attributes speak of; then they are read as for a row of so many.
 int64_t features_in(const Node& n, int64_t supports, int64_t classes) {

@@ -135,8 +135,7 @@ Kernel make_classifier(Prepare& p) {
         for (int64_t i = begin; i < end; ++i) {
           c->forest.row(r.in<T>(0) + i * x.features, sums.data(), touched.data());
           int64_t best = finish_row(*c, sums.data(), scores.data());
-          if (has_scores)
-            std::copy_n(scores.data(), c->columns, r.out<float>(1) + i * c->columns);
+          if (has_scores) std::copy_n(scores.data(), c->columns, r.out<float>(1) + i * c->columns);
           if (!r.outputs[0]) continue;
           if (c->labels.count() == 1) {
             r.out<int64_t>(0)[i] = best;

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "ops/optimizers_lower_detail.hpp"
 #include "kernels/simd/optim.hpp"
 #include "ops/elementwise_detail.hpp"
+#include "ops/optimizers_lower_detail.hpp"
 
 namespace onnxtrain::ops {
 

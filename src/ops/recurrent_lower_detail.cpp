@@ -23,10 +23,11 @@ struct Unrolled {
       : b(builder), type(saved_type(builder.dtype(x))), input(x) {
     Shape xs = input_shape();
     if (xs.empty() || !b.shape_known(w) || !b.shape_known(r))
-      model_error("OT1206", cat("the training form of ", b.node().label(),
-                                " in standard operators needs the number of steps and the sizes of "
-                                "its weights; its input is ",
-                                to_string(b.type(x))),
+      model_error("OT1206",
+                  cat("the training form of ", b.node().label(),
+                      " in standard operators needs the number of steps and the sizes of "
+                      "its weights; its input is ",
+                      to_string(b.type(x))),
                   "export the model with a fixed sequence length");
     s = recurrent_shape(b.node(), xs, b.shape(w), b.shape(r));
   }
@@ -159,9 +160,7 @@ struct Unrolled {
   }
   bool runs_back(int d) const { return (d == 1) != s.reverse; }
   V input_step(V x, int64_t t) { return pick(x, s.batch_first ? 1 : 0, t); }
-  V state_of(V v, int d) {
-    return v == kNone ? zero_state() : pick(v, s.batch_first ? 1 : 0, d);
-  }
+  V state_of(V v, int d) { return v == kNone ? zero_state() : pick(v, s.batch_first ? 1 : 0, d); }
   V states(std::vector<V> per_direction) {
     for (V& v : per_direction) v = b.unsqueeze(v, {s.batch_first ? 1 : 0});
     return concat(std::move(per_direction), s.batch_first ? 1 : 0);

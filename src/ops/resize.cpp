@@ -328,7 +328,8 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
   Tensor sizes;
   auto get = [&](int i) -> const Tensor* {
     const Tensor* t = b.constant(b.x(i));
-    if (!t && i == operands_of(b.node()).sizes && !b.node().has("axes")) {  // they are the shape of dy
+    if (!t && i == operands_of(b.node()).sizes &&
+        !b.node().has("axes")) {  // they are the shape of dy
       sizes = Tensor::vector<int64_t>(lowering_shape_of_one(b, kNone, b.x(0), "its result"));
       return &sizes;
     }

@@ -340,9 +340,8 @@ Grads roi_grad(GradBuilder& b, const std::string& op, std::vector<ValueId> in, b
 Grads grad(GradBuilder& b) {
   Grads g(size_t(b.inputs()), kNone);
   if (!b.wants(0) && !b.wants(1)) return g;
-  Grads d = roi_grad(b, b.node().op + "Grad",
-                     {b.dy(), b.x(0), b.x(1), b.has(2) ? b.x(2) : kNone}, b.wants(0),
-                     b.wants(1) && is_align(b.node()), grad_attrs(b));
+  Grads d = roi_grad(b, b.node().op + "Grad", {b.dy(), b.x(0), b.x(1), b.has(2) ? b.x(2) : kNone},
+                     b.wants(0), b.wants(1) && is_align(b.node()), grad_attrs(b));
   g[0] = d[0], g[1] = d[1];
   return g;
 }

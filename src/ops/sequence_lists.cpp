@@ -72,9 +72,7 @@ ValueId appended(GradBuilder& b, ValueId start, ValueId from, ValueId first, Val
   return typed(b, b.call("Loop", {count, kNone, start}, {{"body", body.finish()}}), from);
 }
 
-Grads join_lower(GradBuilder& b) {
-  return {appended(b, b.x(0), b.x(1), kNone, length(b, b.x(1)))};
-}
+Grads join_lower(GradBuilder& b) { return {appended(b, b.x(0), b.x(1), kNone, length(b, b.x(1)))}; }
 
 Grads part_lower(GradBuilder& b) {
   const TypeInfo& t = b.type(b.x(0));

@@ -126,10 +126,7 @@ std::vector<ValueId> form(GradBuilder& b) {
 }  // namespace
 
 void register_unique(OpTable& t) {
-  t.add({.name = "Unique",
-         .shape = shape,
-         .impls = {{"ref", nullptr, make}},
-         .lower = form});
+  t.add({.name = "Unique", .shape = shape, .impls = {{"ref", nullptr, make}}, .lower = form});
 }
 
 }  // namespace onnxtrain::ops

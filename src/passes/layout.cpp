@@ -294,7 +294,7 @@ class Turner {
   std::vector<std::vector<NodeId>> readers_;
   std::vector<char> fixed_, dynamic_, able_, turned_;
   static inline const ChannelsLast none_{};
-  std::vector<const ChannelsLast*> rules_;       // by node; of those that are able
+  std::vector<const ChannelsLast*> rules_;        // by node; of those that are able
   std::vector<std::vector<ValueId>> ins_, outs_;  // by node: what is turned with it
   std::vector<ValueId> last_;
 };

@@ -65,9 +65,9 @@ struct Recomputation::Impl {
   LiveGroups live;
   const std::vector<LiveGroup>& groups;
   std::vector<Choice> choices;
-  std::vector<char> dropped;  // by group
-  std::vector<Work> work;     // by node
-  std::vector<std::vector<ValueId>> reads;  // by node
+  std::vector<char> dropped;                                // by group
+  std::vector<Work> work;                                   // by node
+  std::vector<std::vector<ValueId>> reads;                  // by node
   double budget = std::numeric_limits<double>::infinity();  // for all copies together
   Schedule now;
 
@@ -102,7 +102,7 @@ struct Recomputation::Impl {
         return TensorType{};
       }
       const TypeInfo& t = g.value(v).type;
-      TensorType r{t.elem, t.concrete_shape(), kPlain};
+      TensorType r{t.elem, t.concrete_shape()};
       bytes += double(r.size()) * double(dtype_size(r.dtype));
       return r;
     };
@@ -160,7 +160,7 @@ struct Recomputation::Impl {
     const int steps = int(g.nodes.size());
     Schedule s{{}, AliveBytes(g.nodes.size())};
     s.copy_at.assign(g.nodes.size(), kFar);
-    std::vector<int> last(groups.size());            // of the original
+    std::vector<int> last(groups.size());  // of the original
     std::vector<int> copy_first(groups.size(), kFar), copy_last(groups.size(), -1);
     for (size_t k = 0; k < groups.size(); ++k) last[k] = groups[k].first;
     for (ValueId v : g.outputs)
@@ -217,12 +217,13 @@ struct Recomputation::Impl {
       if (work_for(k).cost > left) continue;
       const auto& uses = groups[k].uses;
       const int step = now.bytes.peak_step;
-      if (c.early_end < step && *std::upper_bound(uses.begin(), uses.end(), c.early_end) > step)
+      if (c.early_end<step&& * std::upper_bound(uses.begin(), uses.end(), c.early_end)> step)
         list.push_back(int(k));
     }
     std::sort(list.begin(), list.end(), [&](int a, int b) {
       const size_t x = groups[size_t(a)].bytes, y = groups[size_t(b)].bytes;
-      const double p = double(x) / work_for(size_t(a)).cost, q = double(y) / work_for(size_t(b)).cost;
+      const double p = double(x) / work_for(size_t(a)).cost,
+                   q = double(y) / work_for(size_t(b)).cost;
       if (p != q) return p > q;
       return x != y ? x > y : a < b;
     });
@@ -292,8 +293,7 @@ struct Recomputation::Impl {
     std::vector<Node> order;
     auto redirect = [&](Node& n, int step) {
       for (ValueId& v : n.inputs)
-        if (v != kNone && late(live.of(v), step) && copy[size_t(v)] != kNone)
-          v = copy[size_t(v)];
+        if (v != kNone && late(live.of(v), step) && copy[size_t(v)] != kNone) v = copy[size_t(v)];
     };
     for (size_t step = 0; step < g.nodes.size(); ++step) {
       for (int k : before[step]) {
@@ -317,8 +317,7 @@ struct Recomputation::Impl {
   }
 };
 
-Recomputation::Recomputation(const Graph& g, const std::vector<ValueId>& keep,
-                             const OpTable& table)
+Recomputation::Recomputation(const Graph& g, const std::vector<ValueId>& keep, const OpTable& table)
     : impl_(std::make_unique<Impl>(g, keep, table)) {}
 
 Recomputation::~Recomputation() = default;
@@ -344,7 +343,7 @@ void Recomputation::spend(double share) {
 
 void pass_recompute(Graph& g, const PassContext& c) {
   constexpr size_t kSmall = 32 << 20;  // not worth the search
-  constexpr double kShare = 0.03;  // of what is counted; gradients of products are not yet
+  constexpr double kShare = 0.03;      // of what is counted; gradients of products are not yet
   g.renumber();
   size_t all = 0;
   for (const LiveGroup& group : LiveGroups(g, c.table).groups) all += group.bytes;

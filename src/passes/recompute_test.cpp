@@ -57,8 +57,7 @@ void expect_same(const Graph& a, const Graph& b) {
 Graph there_and_back(int depth) {
   Builder b;
   std::vector<ValueId> way = {b.g.inputs[0]};
-  for (int k = 0; k < depth; ++k)
-    way.push_back(b.add("Tanh", 13, {way.back()}, {kRows, kColumns}));
+  for (int k = 0; k < depth; ++k) way.push_back(b.add("Tanh", 13, {way.back()}, {kRows, kColumns}));
   ValueId back = way.back();
   for (int k = depth; k-- > 0;) back = b.add("Add", 14, {back, way[size_t(k)]}, {kRows, kColumns});
   b.g.outputs = {back};
@@ -75,7 +74,8 @@ Graph random_graph(uint32_t seed) {
   ValueId ratio = b.constant(Tensor::scalar(0.3f)), training = b.constant(Tensor::scalar(true));
   std::vector<ValueId> values = {b.g.inputs[0]};
   auto any = [&] {
-    size_t back = random() % 4 == 0 ? random() % values.size() : random() % std::min<size_t>(3, values.size());
+    size_t back = random() % 4 == 0 ? random() % values.size()
+                                    : random() % std::min<size_t>(3, values.size());
     return values[values.size() - 1 - back];
   };
   for (int k = 0; k < 40; ++k) {

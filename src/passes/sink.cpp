@@ -148,7 +148,7 @@ class Sink {
   Graph& g_;
   LiveGroups live_;
   std::vector<char> moved_, tail_, outputs_;
-  std::vector<int> at_;                 // by node: the step it runs at
+  std::vector<int> at_;                  // by node: the step it runs at
   std::vector<std::vector<int>> made_;   // by node: the groups it makes
   std::vector<std::vector<int>> views_;  // by group: the nodes that make its views
 };

@@ -8,9 +8,9 @@ Choice choose_kernel(const Op& op, Prepare& p) {
   for (int k = 0; k < p.outputs(); ++k) {
     const TensorType& t = p.out(k);
     if (p.wants(k) && t.present() && size_t(t.size()) > memory_limit() / dtype_size(t.dtype))
-      model_error("OT1401", cat("output ", k, " of '", op.name, "' would be ", dtype_name(t.dtype),
-                                to_string(t.shape), "; the memory limit is ", memory_limit(),
-                                " bytes"));
+      model_error("OT1401",
+                  cat("output ", k, " of '", op.name, "' would be ", dtype_name(t.dtype),
+                      to_string(t.shape), "; the memory limit is ", memory_limit(), " bytes"));
   }
   Choice c;
   for (const Impl& impl : op.impls) {

@@ -101,7 +101,7 @@ class Planner {
       const ValueDef& d = g().values[k];
       Slot& s = plan_->slots[k];
       s.root = ValueId(k);
-      if (d.type.concrete()) s.type = {d.type.elem, d.type.concrete_shape(), kPlain};
+      if (d.type.concrete()) s.type = {d.type.elem, d.type.concrete_shape()};
       if (d.producer >= 0) {
         s.place = d.type.concrete() ? Place::kArena : Place::kDynamic;
         // strings own memory of their own: they live in tensors, not in the arena
@@ -176,7 +176,7 @@ class Planner {
       if (dynamic_[k]) continue;
       const Node& n = g().nodes[k];
       const Op& op = table_.get(n);
-      if (op.view_of >= 0 && n.outputs[0] != kNone && slot(n.outputs[0]).type.layout == kPlain) {
+      if (op.view_of >= 0 && n.outputs[0] != kNone) {
         ValueId x = n.inputs[size_t(op.view_of)];
         if (slot(slot(x).root).place != Place::kState || !updated_in_place_later(x)) {
           share(n.outputs[0], x);

@@ -117,7 +117,7 @@ void run_dynamic_tensors(Frame& f, const Node& n, const Op& op) {
     if (!t)
       model_error("OT1108", cat("input ", k, " ('", f.plan.graph.value_name(n.inputs[k]),
                                 "') is not a tensor"));
-    in[k] = {t->dtype(), t->shape(), kPlain};
+    in[k] = {t->dtype(), t->shape()};
     values[k] = t;
     in_ptr[k] = const_cast<void*>(t->data());
   }
@@ -221,8 +221,7 @@ bool passes(Frame& f, Guard& guard) {
     guard.tripped = true;
     return false;
   };
-  if (guard.loss_output >= 0 &&
-      !look(f.plan.graph.outputs[size_t(guard.loss_output)], false))
+  if (guard.loss_output >= 0 && !look(f.plan.graph.outputs[size_t(guard.loss_output)], false))
     return false;
   all = 0;
   for (const auto& [v, gradient] : f.plan.watched)

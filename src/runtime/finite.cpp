@@ -77,8 +77,9 @@ double sum_of_squares(DType dtype, const void* data, int64_t n, ThreadPool& pool
       total = squares(x, n);
     } else {
       std::vector<double> parts(size_t((n + kGrain - 1) / kGrain));
-      parallel_for(pool, n, kGrain,
-                   [&](int64_t b, int64_t e) { parts[size_t(b / kGrain)] = squares(x + b, e - b); });
+      parallel_for(pool, n, kGrain, [&](int64_t b, int64_t e) {
+        parts[size_t(b / kGrain)] = squares(x + b, e - b);
+      });
       for (double p : parts) total += p;
     }
     if (dtype == DType::kDouble && !std::isfinite(total) && kinds(x, n) == kAllFinite)

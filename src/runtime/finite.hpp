@@ -1,5 +1,5 @@
-// Are all numbers of a tensor finite? One pass that also gives the sum of squares, so that the check
-// before state is written costs one read of the gradients.
+// Are all numbers of a tensor finite? One pass that also gives the sum of squares, so that the
+// check before state is written costs one read of the gradients.
 #pragma once
 #include "core/tensor.hpp"
 #include "core/threads.hpp"

@@ -1,6 +1,6 @@
-// Saving and loading of checkpoints. Two kinds of checksums: one per initializer, so that damage can
-// be named, and one over the whole file (its own digits taken as zeros), so that nothing else - a
-// node, an attribute, the position - changes unseen either.
+// Saving and loading of checkpoints. Two kinds of checksums: one per initializer, so that damage
+// can be named, and one over the whole file (its own digits taken as zeros), so that nothing else -
+// a node, an attribute, the position - changes unseen either.
 #include "train/checkpoint.hpp"
 
 #include <cstdio>
@@ -21,10 +21,9 @@ constexpr const char* kStep = "onnxtrain.step";
 constexpr std::string_view kTensor = "onnxtrain.checksum.";
 constexpr std::string_view kFile = "onnxtrain.file_checksum";
 constexpr size_t kDigits = 16;
-constexpr const char* kPosition[] = {"onnxtrain.step",     "onnxtrain.seed",
-                                     "onnxtrain.epoch",    "onnxtrain.batch",
-                                     "onnxtrain.loss_sum", "onnxtrain.rows",
-                                     "onnxtrain.best",     "onnxtrain.best_epoch"};
+constexpr const char* kPosition[] = {"onnxtrain.step",  "onnxtrain.seed",      "onnxtrain.epoch",
+                                     "onnxtrain.batch", "onnxtrain.loss_sum",  "onnxtrain.rows",
+                                     "onnxtrain.best",  "onnxtrain.best_epoch"};
 
 std::string hex(uint64_t v) {
   char text[20];
@@ -76,7 +75,8 @@ std::string with_checksum(std::string bytes) {
 std::string damage_of_file(const std::string& path) {
   std::string bytes = read_file(path, uint64_t(1) << 40, ErrorKind::kModel);
   size_t at = digits_at(bytes);
-  if (at == std::string::npos) return "it has no checksum of its own, so it is no checkpoint or its marks are gone";
+  if (at == std::string::npos)
+    return "it has no checksum of its own, so it is no checkpoint or its marks are gone";
   std::string written = bytes.substr(at, kDigits);
   bytes.replace(at, kDigits, std::string(kDigits, '0'));
   return hex(hash64(bytes.data(), bytes.size(), 0)) == written

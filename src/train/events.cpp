@@ -1,6 +1,7 @@
-// Event files. A record is: length (8 bytes, little endian), masked CRC-32C of the length, the bytes,
-// masked CRC-32C of the bytes. The bytes are a protobuf Event: wall_time (1, double), step (2,
-// varint), file_version (3, text) or summary (5) with values (1) of tag (1) and simple_value (2).
+// Event files. A record is: length (8 bytes, little endian), masked CRC-32C of the length, the
+// bytes, masked CRC-32C of the bytes. The bytes are a protobuf Event: wall_time (1, double), step
+// (2, varint), file_version (3, text) or summary (5) with values (1) of tag (1) and simple_value
+// (2).
 #include "train/events.hpp"
 
 #include <array>

@@ -19,8 +19,8 @@ struct FeedOptions {
 
 struct LoadedData {
   FeedColumns feeds;
-  std::string line;             // the printed data line
-  std::vector<int64_t> labels;  // one per row when there are class labels
+  std::string line;                             // the printed data line
+  std::vector<int64_t> labels;                  // one per row when there are class labels
   std::vector<std::string> notes;               // what was decided while opening
   std::map<std::string, std::string> metadata;  // for exported models: classes, scaling, columns
 };

@@ -203,11 +203,11 @@ class Loop {
     if (!o_.check_finite) return;
     for (const auto& name : t_.state().names())
       if (not_finite(t_.state().get(name)) && !starts_not_finite(name))
-        throw Error(ErrorKind::kDiverged, "OT3002",
-                    cat("state variable '", name, "' is not finite after step ", t_.step_count(),
-                        "; it is not saved",
-                        folder_ ? cat("\n  last good state: ", folder_->last()) : ""),
-                    "a smaller rate often helps:  --lr 1e-4, or clipped gradients:  --clip 1");
+        throw Error(
+            ErrorKind::kDiverged, "OT3002",
+            cat("state variable '", name, "' is not finite after step ", t_.step_count(),
+                "; it is not saved", folder_ ? cat("\n  last good state: ", folder_->last()) : ""),
+            "a smaller rate often helps:  --lr 1e-4, or clipped gradients:  --clip 1");
   }
 
   // Some files begin with infinities on purpose (a running maximum).
@@ -228,10 +228,10 @@ class Loop {
       for (int64_t v : labels)
         if (v != *target_.ignore_index) return;
       warned_ = true;
-      observer_.on_warning(
-          "OT3101", cat("every label of batch ", b.index + 1, " in epoch ", at_.epoch + 1,
-                        " is the ignored one (", *target_.ignore_index,
-                        "): its loss and gradient are 0 (said once)"));
+      observer_.on_warning("OT3101",
+                           cat("every label of batch ", b.index + 1, " in epoch ", at_.epoch + 1,
+                               " is the ignored one (", *target_.ignore_index,
+                               "): its loss and gradient are 0 (said once)"));
     }
   }
 

@@ -32,11 +32,11 @@ struct FitOptions {
   double max_seconds = 0;
   int64_t patience = 0;  // epochs without improvement before stopping; 0: off
   bool shuffle = true;
-  std::string folder;                      // run folder; empty: nothing is written
+  std::string folder;      // run folder; empty: nothing is written
   int64_t save_every = 0;  // steps between checkpoints; 0: at the end of each epoch
   int64_t keep = 0;        // that many checkpoints of finished epochs stay besides last and best
   bool sample_operators = true;  // watch a few steps for the report; no other observer may be set
-  bool check_finite = true;  // stop when a loss, gradient or weight is not finite
+  bool check_finite = true;      // stop when a loss, gradient or weight is not finite
   // Goes into the metadata of checkpoints and exported models (classes, scaling, columns).
   std::map<std::string, std::string> metadata;
   const std::atomic<int>* stop = nullptr;  // set by a signal: finish the step, save, return

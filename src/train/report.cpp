@@ -75,8 +75,8 @@ std::string chart(const std::string& title, const std::vector<ordered_json>& row
   if (!(low <= high)) return "";
   if (high == low) high = low + 1;
   auto x = [&](size_t k) {
-    return kLeft + (kWidth - kLeft - 10) * (rows.size() > 1 ? double(k) / double(rows.size() - 1)
-                                                            : 0.5);
+    return kLeft +
+           (kWidth - kLeft - 10) * (rows.size() > 1 ? double(k) / double(rows.size() - 1) : 0.5);
   };
   auto y = [&](double v) {
     return kTop + (kHeight - kTop - kBottom) * (1 - (v - low) / (high - low));
@@ -90,8 +90,8 @@ std::string chart(const std::string& title, const std::vector<ordered_json>& row
                number(v), "</text>");
   }
   out += cat("<text x='", kLeft, "' y='", kHeight - 8, "'>epoch ", rows.front()["epoch"].dump(),
-             "</text><text x='", kWidth - 10, "' y='", kHeight - 8,
-             "' text-anchor='end'>epoch ", rows.back()["epoch"].dump(), "</text>");
+             "</text><text x='", kWidth - 10, "' y='", kHeight - 8, "' text-anchor='end'>epoch ",
+             rows.back()["epoch"].dump(), "</text>");
   for (const Line& l : lines) {
     std::string points;
     each(l.name, [&](size_t k, double v) { points += cat(x(k), ",", y(v), " "); });
@@ -188,13 +188,15 @@ std::string run_report(const RunFolder& run) {
   std::vector<ordered_json> rows = epochs_of(run);
   auto card = ordered_json::parse(content(run.path() + "/data.json"), nullptr, false);
   std::string name = fs::path(run.path()).filename().string();
-  std::string out = cat("<!doctype html><html lang='en'><meta charset='utf-8'><title>",
-                        escaped(name), "</title><style>", kStyle, "</style><h1>", escaped(name),
-                        "</h1>");
+  std::string out =
+      cat("<!doctype html><html lang='en'><meta charset='utf-8'><title>", escaped(name),
+          "</title><style>", kStyle, "</style><h1>", escaped(name), "</h1>");
   if (!rows.empty()) {
     out += chart("loss", rows, {{"train_loss", "#1f6fb4"}, {"valid_loss", "#d9730d"}});
     out += chart("metrics", rows,
-                 {{"valid_accuracy", "#2c8c3c"}, {"valid_top5", "#8a63d2"}, {"valid_mae", "#2c8c3c"},
+                 {{"valid_accuracy", "#2c8c3c"},
+                  {"valid_top5", "#8a63d2"},
+                  {"valid_mae", "#2c8c3c"},
                   {"valid_rmse", "#8a63d2"}});
     out += chart("learning rate", rows, {{"lr", "#555"}});
     out += chart("gradient norm", rows, {{"gradient_norm", "#b0306a"}});

@@ -50,8 +50,9 @@ void OperatorSample::write(int steps) const {
     all += n.seconds;
   }
   std::vector<std::pair<std::string, Sum>> order(sums.begin(), sums.end());
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return a.second.seconds > b.second.seconds;
+  });
   order.resize(std::min(order.size(), kListed));
   auto list = nlohmann::ordered_json::array();
   for (const auto& [name, s] : order)

@@ -1,8 +1,8 @@
 // A program over the installed C++ header: trains a plain ONNX file, saves, resumes, exports, runs.
-#include <onnxtrain/onnxtrain.hpp>
-
 #include <cstdio>
 #include <string>
+
+#include <onnxtrain/onnxtrain.hpp>
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
@@ -10,7 +10,8 @@ int main(int argc, char** argv) {
   ot::Model model = ot::Model::load(argv[1]);
   ot::Dataset data = ot::Dataset::open(folder + "/d.npz");
   ot::Trainer trainer(model, {.loss = "cross_entropy", .optimizer = ot::AdamW{.lr = 1e-2f}});
-  auto history = trainer.fit(data, {.epochs = 40, .batch = 16, .valid = 0.2, .out = folder + "/run"});
+  auto history =
+      trainer.fit(data, {.epochs = 40, .batch = 16, .valid = 0.2, .out = folder + "/run"});
   if (history.size() != 40 || history[39].at("loss") >= history[0].at("loss")) return 3;
   if (!history[39].count("valid_accuracy")) return 4;
   double accuracy = trainer.evaluate(data).at("accuracy");  // the steps below spoil it

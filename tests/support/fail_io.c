@@ -1,5 +1,6 @@
-/* Preloaded by tests: the k-th call (FAIL_IO=k) of write, fsync, rename or link on a file fails as on
- * a full disk, and so do all later ones; FAIL_ALLOC=k lets the k-th large allocation fail once. */
+/* Preloaded by tests: the k-th call (FAIL_IO=k) of write, fsync, rename or link on a file fails as
+ * on a full disk, and so do all later ones; FAIL_ALLOC=k lets the k-th large allocation fail once.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

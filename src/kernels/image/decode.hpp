@@ -1,5 +1,6 @@
-// Pictures to RGB pixels: JPEG (baseline), JPEG 2000, WebP, PNG, BMP, PNM and uncompressed TIFF. The
-// bytes are untrusted: everything is checked before it is used, and a damaged picture is a data error.
+// Pictures to RGB pixels: JPEG (baseline), JPEG 2000, WebP, PNG, BMP, PNM and uncompressed TIFF.
+// The bytes are untrusted: everything is checked before it is used, and a damaged picture is a data
+// error.
 #pragma once
 #include <cstdint>
 #include <vector>

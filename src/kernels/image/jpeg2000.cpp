@@ -14,7 +14,8 @@ namespace {
 
 struct Api {
   Library library{"libopenjp2.so.7", "JPEG 2000", "libopenjp2-7"};
-#define OT_OPJ(name) decltype(opj_##name)* name = library.function<decltype(opj_##name)>("opj_" #name)
+#define OT_OPJ(name) \
+  decltype(opj_##name)* name = library.function<decltype(opj_##name)>("opj_" #name)
   OT_OPJ(stream_create);
   OT_OPJ(stream_destroy);
   OT_OPJ(stream_set_read_function);
