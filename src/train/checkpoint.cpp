@@ -97,17 +97,44 @@ void write_with_checksum(const Model& m, AtomicWriter& file) {
   });
 }
 
+// Where the digits stand in a file; npos when it has none. Read in parts that overlap, from the end.
+uint64_t digits_at(const InputFile& file) {
+  constexpr uint64_t kPart = 1 << 20, kOverlap = kFile.size() + 2 + kDigits;
+  std::string part;
+  for (uint64_t end = file.size();;) {
+    const uint64_t begin = end > kPart ? end - kPart : 0;
+    part.resize(size_t(end - begin));
+    file.read_at(begin, part.data(), part.size());
+    if (last_key(part) != std::string::npos) {
+      const size_t at = digits_at(std::string_view(part));
+      return at == std::string::npos ? at : begin + at;
+    }
+    if (begin == 0) return std::string::npos;
+    end = begin + kOverlap;
+  }
+}
+
 // Empty when the file is what was written, otherwise what is wrong with it.
 std::string damage_of_file(const std::string& path) {
-  std::string bytes = read_file(path, uint64_t(1) << 40, ErrorKind::kModel);
-  size_t at = digits_at(bytes);
-  if (at == std::string::npos)
+  InputFile file(path, ErrorKind::kModel);
+  const uint64_t digits = digits_at(file);
+  if (digits == std::string::npos)
     return "it has no checksum of its own, so it is no checkpoint or its marks are gone";
-  std::string written = bytes.substr(at, kDigits);
-  bytes.replace(at, kDigits, std::string(kDigits, '0'));
-  return hex(hash64(bytes.data(), bytes.size(), 0)) == written
-             ? std::string()
-             : "something outside the tensors is not what was written";
+  std::string written(kDigits, ' '), part;
+  file.read_at(digits, written.data(), kDigits);
+  Hash64 hash;
+  auto add = [&](uint64_t from, uint64_t to) {
+    for (uint64_t at = from; at < to; at += part.size()) {
+      part.resize(size_t(std::min<uint64_t>(to - at, 1 << 20)));
+      file.read_at(at, part.data(), part.size());
+      hash.add(part.data(), part.size());
+    }
+  };
+  add(0, digits);
+  hash.add(std::string(kDigits, '0').data(), kDigits);
+  add(digits + kDigits, file.size());
+  return hex(hash.value()) == written ? std::string()
+                                      : "something outside the tensors is not what was written";
 }
 
 std::string damage_of_tensors(const Model& m) {
