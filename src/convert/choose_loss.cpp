@@ -5,6 +5,7 @@
 #include "convert/analysis.hpp"
 #include "convert/names.hpp"
 #include "onnx/onnx.hpp"
+#include "onnx/raise.hpp"
 
 namespace onnxtrain {
 
@@ -200,7 +201,15 @@ TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops) {
   TermSource s;
   s.kind = t.kind;
   if (is_onnx_path(t.kind)) {
-    s.file = std::make_shared<const Model>(load_model(t.kind, ops));
+    auto opset = m.opsets.find("");
+    const int target = opset == m.opsets.end() ? 0 : opset->second;
+    std::optional<Model> file = load_model(t.kind, ops);
+    if (target > 0) file = at_opset(*file, target, ops);
+    if (!file)
+      model_error("OT1239", cat("the loss '", t.kind, "' cannot be brought to opset ", target,
+                                ", which the model has"),
+                  cat("write it for opset ", target, ", or bring the model to a newer one"));
+    s.file = std::make_shared<const Model>(std::move(*file));
     for (const std::string& name : s.file->input_names())
       for (ValueId v : g.outputs)
         if (g.value_name(v) == name) s.file_inputs.push_back(v);

@@ -225,6 +225,8 @@ class Terms {
       ValueId here = kNone;
       for (ValueId o : m.outputs)
         if (m.value_name(o) == name_) here = s_.from_main(o);
+      const DType wanted = f.value(v).type.elem;
+      if (here != kNone && wanted != DType::kUndefined) here = s_.cast(here, wanted);
       given[v] = here != kNone ? here : label(f.value(v).type);
     }
     auto to = inline_graph(s_, f, given, "loss/");
