@@ -116,6 +116,40 @@ def test_settings_of_old_files_in_other_types(kind, dtype):
     assert t.state["w"].dtype == dtype
 
 
+FIRST = [  # (opset, nodes from x [N,3,2,2] to y, weights)
+    (6, "a = Mul <broadcast = 1, axis = 1> (x, w)  y = Add <broadcast = 1, axis = 1> (a, b)", {"w": (3,), "b": (3,)}),
+    (6, "a = Mul <broadcast = 1, axis = -3> (x, w)  y = Div <broadcast = 1> (a, b)", {"w": (3, 2), "b": (1,)}),
+    (6, "a = Mul <broadcast = 1> (x, w)  y = PRelu (a, b)", {"w": (2, 2), "b": (3,)}),
+    (6, "f = Reshape (x, s)  g1 = Gemm <broadcast = 1> (f, w, b)  y = Reshape (g1, t)", {"w": (12, 12), "b": (12,)}),
+    (5, "n = BatchNormalization <is_test = 1, consumed_inputs = [0, 0, 0, 1, 1]> (x, w, b, m, v)  d = Dropout <is_test = 1> (n)  y = Relu <consumed_inputs = [0]> (d)",
+     {"w": (3,), "b": (3,)}),
+    (1, "f = Reshape <shape = [-1, 12]> (x)  c = Cast <to = \"FLOAT\"> (f)  a = Mul <broadcast = 1, axis = 1> (c, w)  p = Pad <paddings = [0, 0, 0, 12]> (a)  q, r = Split <axis = 1, split = [12, 12]> (p)  k = Sum (q, r)  y = Reshape <shape = [-1, 3, 2, 2]> (k)",
+     {"w": (12,)}),
+]
+
+
+@pytest.mark.parametrize("opset,nodes,shapes", FIRST, ids=range(len(FIRST)))
+def test_the_first_opsets_with_an_open_batch(opset, nodes, shapes):
+    """Broadcasting was an attribute; prepare brings the file to a newer opset with the same meaning."""
+    rng = np.random.default_rng(2)
+    weights = {n: 0.5 + rng.random(s).astype(np.float32) for n, s in shapes.items()}
+    more = {"s": np.array([-1, 12]), "t": np.array([-1, 3, 2, 2]), "m": np.zeros(3, np.float32), "v": np.ones(3, np.float32)}
+    more = {n: v for n, v in more.items() if f" {n})" in nodes or f" {n}," in nodes}
+    m = parsed(f"g (float[N,3,2,2] x) => (float[N,3,2,2] y) {{ {nodes} }}", weights | more, opset, 3)
+    m.graph.input.extend(helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in m.graph.initializer)
+    onnx.checker.check_model(m)
+    x, goal = (rng.standard_normal((4, 3, 2, 2)).astype(np.float32) for _ in range(2))
+    before = ot.Session(m.SerializeToString()).run({"x": x})["y"]
+    train = ot.prepare(m, loss="mse", optimizer=ot.SGD(lr=0.2), mode="as_is")
+    onnx.checker.check_model(onnx.load_from_string(train.proto()), full_check=True)
+    np.testing.assert_allclose(ot.Session(train).run({"x": x})["y"], before, rtol=1e-6)
+    want = ot.gradients(m.SerializeToString(), {"x": x}, of="y", wrt=list(weights), cotangent=2 * (before - goal) / before.size)
+    t = ot.Trainer(train)
+    assert t.step({"x": x, "label": goal}).loss == pytest.approx(float(((before - goal) ** 2).mean()), rel=1e-5)
+    for n, w in weights.items():
+        np.testing.assert_allclose((w - t.state[n]) / 0.2, want[n], rtol=1e-3, atol=1e-6)
+
+
 BODY = """g (float[N,3] x, bool c) => (float[N,3] y) <float[3] s = {1, 2, 3}> { z = Mul (x, s)
     y = If (c) <then_branch = t () => (float[N,3] a) <float[3] w = {1, -1, 2}> { a = Mul (z, w) },
                 else_branch = e () => (float[N,3] b) <float[3] w = {2, 1, 1}> {
