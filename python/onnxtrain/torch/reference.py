@@ -41,7 +41,7 @@ class Fixed(TorchFunctionMode):
             return func(*bound.args, **bound.kwargs)
         if name in ("lstm", "gru", "rnn_tanh", "rnn_relu") and len(args) >= 9:
             args = list(args)
-            args[5 if not isinstance(args[5], bool) else 6] = 0.0
+            args[5 if isinstance(args[3], bool) else 6] = 0.0  # packed sequences have their sizes before
             return func(*args, **kwargs)
         fixed = _RANDOM.get(name)
         return func(*args, **kwargs) if fixed is None else fixed(func, args, kwargs)

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
+from . import packed
 from .obstacles import place_here
 
 
@@ -146,6 +147,9 @@ class Traceable(TorchFunctionMode):
         if name == "register_hook" and isinstance(args[0], torch.Tensor):
             self.obstacles.add("a hook on a gradient is Python code that a file cannot carry", place_here(self.modules), "remove the hook")
             return None
+        of_packed = packed.form(func, args, kwargs)
+        if of_packed is not None:
+            return of_packed()
         form = _FORMS.get(func)
         return func(*args, **kwargs) if form is None else form(*args, **kwargs)
 

@@ -1,7 +1,6 @@
 """Small models of other kinds: perceptrons, recommenders, mixtures, autoencoders."""
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from architectures_list import image, model

@@ -14,8 +14,8 @@ from trips import info_of, torch_steps  # noqa: E402
 
 
 def flat(x):
-    if isinstance(x, torch.Tensor):
-        return [x]
+    if x is None or isinstance(x, torch.Tensor):
+        return [] if x is None else [x]
     return [t for v in (x.values() if isinstance(x, dict) else x) for t in flat(v)]
 
 
@@ -41,6 +41,16 @@ def test_exact_both_ways(name):
     for n, v in wanted.items():
         torch.testing.assert_close(back[n], v, rtol=1e-4, atol=1e-5)
     assert made.step(feeds) == pytest.approx(torch_steps(module, optimizer, x, t, loss, 1)[0], rel=1e-5, abs=1e-6)
+
+
+def test_packed_sequences_of_other_lengths():
+    """The longest may be shorter than the padding, and the batch of another size."""
+    module, _, _, loss, optimizer, model, _ = converted(EXACT["packed_and_padded"])
+    trainer = ot.Trainer(model)
+    for lengths in ([3, 4, 1, 2], [1, 1], [5]):
+        x, lengths, t = torch.randn(len(lengths), 5, 6), torch.tensor(lengths), torch.randn(len(lengths), 8)
+        ours = trainer.step(dict(zip([*model.inputs, "target"], [x.numpy(), lengths.numpy(), t.numpy()]))).loss
+        assert ours == pytest.approx(torch_steps(module, optimizer, (x, lengths), t, loss, 1)[0], rel=1e-5)
 
 
 @pytest.mark.parametrize("name", RANDOM)
