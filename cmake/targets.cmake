@@ -48,6 +48,7 @@ foreach(folder IN LISTS ONNXTRAIN_FOLDERS)
   if(sources_${id} AND NOT folder MATCHES "^(cli|api)$")
     onnxtrain_objects(ot_${id} ${sources_${id}})
     onnxtrain_folder_needs(ot_${id} ${folder})
+    onnxtrain_build_time(ot_${id} ${folder})
     list(APPEND core_objects $<TARGET_OBJECTS:ot_${id}>)
   endif()
 endforeach()
@@ -73,13 +74,20 @@ if(ONNXTRAIN_OPENMP_FLAG STREQUAL "-fopenmp")
   target_link_options(onnxtrain_core INTERFACE -fopenmp)
 endif()
 
-add_executable(onnxtrain_cli ${sources_cli})
+# The commands; the tests link them too, all but main().
+set(cli_without_main ${sources_cli})
+list(FILTER cli_without_main EXCLUDE REGEX "/cli/main\\.cpp$")
+onnxtrain_objects(ot_cli ${cli_without_main})
+onnxtrain_precompile(ot_cli [["engine/training.hpp"]] <CLI/CLI.hpp> <nlohmann/json.hpp>)
+onnxtrain_cold(ot_cli)
+add_executable(onnxtrain_cli ${CMAKE_SOURCE_DIR}/src/cli/main.cpp $<TARGET_OBJECTS:ot_cli>)
 set_target_properties(onnxtrain_cli PROPERTIES OUTPUT_NAME onnxtrain)
 target_link_libraries(onnxtrain_cli PRIVATE onnxtrain_flags onnxtrain_core)
 
 # The C API. Its objects also go into the Python module.
 onnxtrain_objects(ot_api ${sources_api})
 target_compile_definitions(ot_api PRIVATE ONNXTRAIN_BUILDING)
+onnxtrain_cold(ot_api)
 
 # A shared object of ours: its list of exported names, and nothing of a static library leaks.
 function(onnxtrain_exports target script)

@@ -10,6 +10,12 @@ function(onnxtrain_test_objects name folder)
   onnxtrain_folder_needs(${name} ${folder})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})  # "tests/support/..."
   target_link_libraries(${name} PRIVATE GTest::gtest)
+  onnxtrain_cold(${name})
+  if(folder STREQUAL "ops")
+    onnxtrain_precompile(${name} <gtest/gtest.h> [["tests/support/op_case.hpp"]])
+  elseif(NOT folder MATCHES "^(core|kernels|onnx)")  # flags of their own
+    onnxtrain_precompiled_by(${name} ot_ops_test)
+  endif()
 endfunction()
 
 foreach(folder IN LISTS ONNXTRAIN_FOLDERS)
@@ -26,10 +32,8 @@ if(more_tests)
   list(APPEND test_objects $<TARGET_OBJECTS:ot_more_tests>)
 endif()
 
-# Commands are tested too, so the CLI's sources are linked, all but its main().
-set(cli_without_main ${sources_cli})
-list(FILTER cli_without_main EXCLUDE REGEX "/cli/main\\.cpp$")
-add_executable(onnxtrain_tests ${test_objects} ${cli_without_main} $<TARGET_OBJECTS:ot_api>)
+# Commands are tested too.
+add_executable(onnxtrain_tests ${test_objects} $<TARGET_OBJECTS:ot_cli> $<TARGET_OBJECTS:ot_api>)
 set_target_properties(onnxtrain_tests PROPERTIES LINKER_LANGUAGE CXX)
 target_link_libraries(onnxtrain_tests PRIVATE
   onnxtrain_flags onnxtrain_core GTest::gtest GTest::gtest_main)

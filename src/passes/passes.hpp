@@ -46,6 +46,7 @@ void pass_fuse_loss(Graph& g, const PassContext& c);
 void pass_join_slices(Graph& g, const PassContext& c);
 void pass_fuse_matmul(Graph& g, const PassContext& c);
 void pass_fuse_elementwise(Graph& g, const PassContext& c);
+void pass_row_updates(Graph& g, const PassContext& c);
 void pass_group_updates(Graph& g, const PassContext& c);
 void pass_recompute(Graph& g, const PassContext& c);  // what costs next to nothing (recompute.hpp)
 void pass_sink(Graph& g, const PassContext& c);       // order of nodes, for memory

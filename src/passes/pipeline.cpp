@@ -22,6 +22,7 @@ constexpr Pass kPipeline[] = {
     {"join_slices", pass_join_slices},
     {"fuse_matmul", pass_fuse_matmul},
     {"fuse_elementwise", pass_fuse_elementwise},
+    {"row_updates", pass_row_updates},
     {"group_updates", pass_group_updates},
     {"sink", pass_sink},
     {"recompute", pass_recompute},

@@ -194,6 +194,13 @@ void update(ThreadPool& pool, const OptimList& list, const LionStep& step) {
   for_chunks(pool, list, step, HWY_DYNAMIC_DISPATCH(lion_chunk));
 }
 
+void update(const OptimTensor& tensor, const SgdStep& step) {
+  HWY_DYNAMIC_DISPATCH(sgd_chunk)(tensor, {0, 0, tensor.n}, step);
+}
+void update(const OptimTensor& tensor, const AdagradStep& step) {
+  HWY_DYNAMIC_DISPATCH(adagrad_chunk)(tensor, {0, 0, tensor.n}, step);
+}
+
 double gradient_sum_squares(ThreadPool& pool, const OptimList& list) {
   for_chunks(pool, list, 0, [&](const OptimTensor& t, const OptimList::Chunk& c, int) {
     list.sums()[&c - &list.chunk(0)] =

@@ -90,6 +90,10 @@ void update(ThreadPool& pool, const OptimList& list, const AdagradStep& step);
 void update(ThreadPool& pool, const OptimList& list, const RmspropStep& step);
 void update(ThreadPool& pool, const OptimList& list, const LionStep& step);
 
+// One tensor by the calling thread alone; the same bits as above.
+void update(const OptimTensor& tensor, const SgdStep& step);
+void update(const OptimTensor& tensor, const AdagradStep& step);
+
 // Sum of the squares of all gradients, chunk sums added in order (for clipping by global norm).
 double gradient_sum_squares(ThreadPool& pool, const OptimList& list);
 

@@ -1,0 +1,46 @@
+# Build time: headers that nearly every file reads are compiled once, and code that runs once per
+# process is not optimised to the last. Files keep their own includes: the sanitizer builds and
+# clang-tidy compile without this.
+option(ONNXTRAIN_PRECOMPILE "Precompile common headers (GCC, no sanitizer)" ON)
+if(ONNXTRAIN_SANITIZE OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(ONNXTRAIN_PRECOMPILE OFF)
+endif()
+
+# onnxtrain_precompile(TARGET HEADERS...): for this target, and for those that say
+# onnxtrain_precompiled_by: they have the same flags. Headers are named as an include names them,
+# quotes and all: so no path of the checkout is compiled in, and ccache works across checkouts.
+function(onnxtrain_precompile target)
+  if(ONNXTRAIN_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE
+      <algorithm> <cmath> <cstring> <functional> <map> <memory> <string> <vector> ${ARGN})
+    target_compile_options(${target} PRIVATE -fpch-preprocess)  # ccache needs it
+  endif()
+endfunction()
+
+function(onnxtrain_precompiled_by target other)
+  if(ONNXTRAIN_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM ${other})
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  endif()
+endfunction()
+
+# onnxtrain_cold(TARGET): its code is in no loop over data.
+function(onnxtrain_cold target)
+  if(NOT ONNXTRAIN_SANITIZE)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo,Release>:-O1>)
+  endif()
+endfunction()
+
+# A folder of src/ that became the object library `target`.
+function(onnxtrain_build_time target folder)
+  if(folder STREQUAL "ops")
+    onnxtrain_precompile(${target} [["op/grad_builder.hpp"]])
+  elseif(folder STREQUAL "convert")
+    onnxtrain_cold(${target})
+    onnxtrain_precompile(${target} [["op/grad_builder.hpp"]])
+  elseif(folder STREQUAL "onnx")
+    onnxtrain_precompile(${target} [["onnx/source.hpp"]] [["op/op.hpp"]])
+  elseif(folder MATCHES "^(autodiff|data|engine|infer|passes|plan|runtime|train)$")
+    onnxtrain_precompiled_by(${target} ot_ops)
+  endif()
+endfunction()
