@@ -12,9 +12,10 @@ import onnx
 import torch
 from onnx import AttributeProto, TensorProto, numpy_helper
 
-from ..errors import Error
 from .to_export import scope_of
+from .to_outline import outline
 
+_LARGE = 1 << 22  # elements
 OWN = "ai.onnxtrain"
 TRAINING = "ai.onnx.preview.training"
 # functions of our domain that are known by name; others are their bodies
@@ -45,11 +46,20 @@ def to_tensor(proto, folder=""):
     """TensorProto -> torch tensor (its own memory), or None for element types that torch lacks (strings, 4 bits)."""
     if proto.data_type not in DTYPES:
         return None
-    array = numpy_helper.to_array(proto, folder)
+    if folder and proto.data_location == TensorProto.EXTERNAL:
+        return _from_file(proto, folder)
+    array = numpy_helper.to_array(proto)
     if proto.data_type in _VIEW:
         bits = np.array(array).view(_VIEW[proto.data_type][0])
         return torch.from_numpy(bits.copy()).view(DTYPES[proto.data_type])
     return torch.from_numpy(np.array(array, copy=True, order="C"))
+
+
+def _from_file(proto, folder):
+    """The data of a tensor in a file that we wrote."""
+    place = {e.key: e.value for e in proto.external_data}
+    bits = np.fromfile(os.path.join(folder, place["location"]), np.uint8, int(place["length"]), offset=int(place.get("offset", 0)))
+    return torch.from_numpy(bits).view(DTYPES[proto.data_type]).reshape(tuple(proto.dims))
 
 
 @dataclass
@@ -232,15 +242,13 @@ def _dense(sparse):
 
 
 def read_model(model):
-    """ot.Model -> Source. A file of more than 2 GiB has its data beside it."""
-    try:
-        proto = onnx.ModelProto.FromString(model.proto())
-    except Error:
-        with tempfile.TemporaryDirectory(prefix="onnxtrain-") as folder:
-            path = os.path.join(folder, "model.onnx")
-            model.save(path)
-            return read(onnx.load(path, load_external_data=False), folder)
-    return read(proto)
+    """ot.Model -> Source. A large one goes through a file, so that its tensors are in memory once."""
+    if sum(i["elements"] for i in model.info["initializers"]) < _LARGE:
+        return read(onnx.ModelProto.FromString(model.proto()))
+    with tempfile.TemporaryDirectory(prefix="onnxtrain-") as folder:
+        path = os.path.join(folder, "model.onnx")
+        model.save(path)
+        return read(onnx.ModelProto.FromString(outline(path)), folder)
 
 
 def read(proto, folder=""):
