@@ -7,6 +7,9 @@ import pytest
 import torch
 
 import onnxtrain as ot
+import unusual_images  # noqa: F401 - each adds to EXACT
+import unusual_losses  # noqa: F401
+import unusual_sequences  # noqa: F401
 from unusual import EXACT, RANDOM, REFUSED
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "tests" / "pytorch"))
@@ -23,7 +26,7 @@ def converted(make):
     torch.manual_seed(0)
     module, x, t, loss = make()
     optimizer = torch.optim.SGD(module.parameters(), 0.05, momentum=0.9)
-    model = ot.from_torch(module.train(), x, t, loss, optimizer)
+    model = ot.from_torch(module.train(), x, t, loss, optimizer, dynamic_batch=not hasattr(make, "static"))
     info = info_of(model)
     feeds = {n: v.numpy() for n, v in zip(info["inputs"] + info["targets"], [*flat(x), *flat(t)])}
     return module, x, t, loss, optimizer, model, feeds
