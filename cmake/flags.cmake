@@ -44,10 +44,6 @@ endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The base folder makes checkouts in different places share their cached objects; the rest is
-  # what ccache asks for where headers are precompiled.
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-    env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-    ${CCACHE_PROGRAM})
+  # The base folder makes checkouts in different places share their cached objects.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_SOURCE_DIR}/tools/compile.sh ${CMAKE_SOURCE_DIR})
 endif()

@@ -15,7 +15,7 @@
 
 namespace onnxtrain::test {
 
-class DataTest : public testing::Test {
+class DataTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "onnxtrain-data-XXXXXX").string();
