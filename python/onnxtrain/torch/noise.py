@@ -3,8 +3,8 @@
 A ReLU whose input is 0 in exact arithmetic, or batch statistics over few elements, make float32 gradients of deep networks
 differ visibly between any two implementations, and between PyTorch and itself. So PyTorch computes once more with every
 parameter changed in its last bit; a difference of the file is accepted when it is no larger than a few times what that
-changes in the most sensitive tensor of its kind, and small in itself; or, for a tensor that is nothing but rounding (the mean
-of what a BatchNorm gave, behind a convolution without bias), a few times what that changes in this very tensor.
+changes in this very tensor, or in the most sensitive one of its kind. Tensors that are little but rounding (the gradient of a
+bias in front of a BatchNorm) are judged by themselves alone and say nothing about the others.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from .emit import to_numpy
 from .reference import Reference
 
-SPREAD, LIMIT = 8.0, 0.25
+SPREAD, LIMIT = 8.0, 0.03
 
 
 class Sensitivity:
@@ -25,13 +25,14 @@ class Sensitivity:
             value = value_of(reference, key)
             if key in known and value.dtype.kind == "f":
                 other = value_of(again, key)
-                self.spread[key[0]] = max(self.spread.get(key[0], 0.0), relative(other, value))
                 self.changes[key] = distance(other, value)
+                if relative(other, value) <= LIMIT:
+                    self.spread[key[0]] = max(self.spread.get(key[0], 0.0), relative(other, value))
 
     def explains(self, key, got):
         """Whether the difference of `key` ((kind, name)) is noise."""
         want = value_of(self.plain, key)
-        return relative(got, want) <= min(LIMIT, SPREAD * self.spread.get(key[0], 0.0)) or distance(got, want) <= SPREAD * self.changes.get(key, 0.0)
+        return relative(got, want) <= SPREAD * self.spread.get(key[0], 0.0) or distance(got, want) <= SPREAD * self.changes.get(key, 0.0)
 
 
 def keys(ref):
