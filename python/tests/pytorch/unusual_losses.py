@@ -166,3 +166,22 @@ def nested_inputs_and_targets():
 def soft_labels_in_float64():
     return nn.Sequential(lin(), nn.LayerNorm(4), nn.GELU()).double(), x6().double(), t4().double().softmax(-1), lambda o, t: F.cross_entropy(o, t) + F.kl_div(
         F.log_softmax(o, -1), t, reduction="batchmean")
+
+
+@exact
+def paths_without_alignment():
+    class Speech(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.GRU(6, 5)
+
+        def forward(self, x):
+            return F.log_softmax(self.a(x.transpose(0, 1))[0], -1)
+
+    def loss(o, t):
+        given = o, t["labels"], t["steps"], t["count"]
+        return nn.CTCLoss(zero_infinity=True)(*given) + F.ctc_loss(o, t["labels"] - 1, t["steps"].clamp(min=6), t["count"].clamp(max=2), blank=4, reduction="sum")
+
+    labels = torch.randint(1, 5, (4, 3))
+    labels[0, 1] = labels[0, 0]
+    return Speech(), torch.randn(4, 7, 6), {"labels": labels, "steps": torch.tensor([7, 6, 2, 7]), "count": torch.tensor([3, 2, 3, 0])}, loss
