@@ -7,7 +7,7 @@ import sys
 from .errors import Error, UsageError
 
 _KINDS = {".onnx": "onnx", ".pt": "torch", ".pth": "torch", ".pt2": "program"}
-_TARGETS = ("torch", "state_dict", "onnx")
+_TARGETS = ("torch", "state_dict", "program", "onnx")
 
 
 def kind_of(path):
@@ -21,7 +21,8 @@ def parser():
     p = argparse.ArgumentParser(prog="onnxtrain convert", description=__doc__)
     p.add_argument("source", metavar="IN", help="a model: .onnx, .pt (written by convert), .pt2 (torch.export.save)")
     p.add_argument("target", metavar="OUT")
-    p.add_argument("--to", choices=_TARGETS, help="torch: everything; state_dict: weights for the original class; default from OUT's suffix")
+    p.add_argument("--to", choices=_TARGETS, help="torch: everything; state_dict: weights for the original class; program: torch.export's, inference; "
+                   "default from OUT's suffix")
     p.add_argument("--verify", action="store_true", help="run one step on both sides and print the largest difference")
     return p
 
@@ -31,7 +32,7 @@ def main(argv=None):
     try:
         if not os.path.exists(a.source):
             raise UsageError(f"there is no file '{a.source}'", "OT1732")
-        wanted = a.to or ("onnx" if kind_of(a.target) == "onnx" else "torch")
+        wanted = a.to or kind_of(a.target)
         have = kind_of(a.source)
         if (have == "onnx") == (wanted == "onnx"):
             raise UsageError(f"'{a.source}' is already {have}", "OT1732", "onnxtrain convert model.train.onnx model.pt")

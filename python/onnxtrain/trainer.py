@@ -73,6 +73,12 @@ class StepResult:
                              for k, (name, _) in enumerate(native.output_names())}
         return self._outputs
 
+    def take(self, name):
+        """One output that is no state variable, given away: its memory is not kept here any longer."""
+        value, dtype = {known: rest for known, *rest in self._kept}[name]
+        self._kept = [entry for entry in self._kept if entry[0] != name]
+        return np.array(self.loss, dtype) if value is None else from_native(value)
+
     def __repr__(self):
         return f"<step: loss {self.loss:.6g}>"
 

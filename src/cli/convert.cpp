@@ -34,8 +34,8 @@ void add_convert(Registry& r) {
   c->add_option("IN", from, "a model: .onnx, .pt, .pt2")->required();
   c->add_option("OUT", to, "where to write")->required();
   c->add_option("--to", framework,
-                "torch (everything), state_dict (weights for the original class), onnx; by default "
-                "from OUT's suffix");
+                "torch (everything), state_dict (weights for the original class), program "
+                "(torch.export's, inference), onnx; by default from OUT's suffix");
   c->add_flag("--verify", verify, "run one step on both sides and print the largest difference");
   r.on(c, [] { return convert(from, to, framework, verify); });
 }

@@ -170,6 +170,9 @@ constexpr Explanation kAll[] = {
      "The Python side, which runs the other runtimes for `bench --against`, ended with an "
      "error;\nits "
      "own message stands above."},
+    {"OT1738",
+     "torch.export refuses the graph as PyTorch runs it, for example because sizes depend on values.\n"
+     "A .pt holds the same model and needs no export."},
     {"OT2101",
      "There are no rows to train on: the file or array is empty, or too small to be split."},
     {"OT2102",

@@ -11,7 +11,7 @@ import traceback
 import torch
 
 from ..errors import ModelError
-from . import inplace, versions
+from . import inplace, packed, versions
 from .lower import TABLE, key_of
 from .obstacles import Obstacles, autograd_functions, place, place_of_error
 from .replace import Traceable, unchecked_distributions
@@ -158,7 +158,7 @@ def trace(module, loss, call, training, dynamic, obstacles):
     def export(answers=None):
         mode = Traceable(noted, modules, answers)
         try:
-            with torch.random.fork_rng(devices=devices), torch.enable_grad(), autograd_functions(noted), unchecked_distributions(), mode:
+            with torch.random.fork_rng(devices=devices), torch.enable_grad(), autograd_functions(noted), unchecked_distributions(), packed.unchecked_sizes(), mode:
                 return versions.export(wrapper, (example,), dynamic_shapes(example, dynamic)), mode
         except ModelError:
             raise
@@ -174,6 +174,7 @@ def trace(module, loss, call, training, dynamic, obstacles):
         obstacles.add(*item)
     if program is None:
         obstacles.raise_()
+    packed.check(program.graph_module.graph, obstacles)
     graph = Graph(program, wrapper)
     try:
         graph.use(_functional(program))

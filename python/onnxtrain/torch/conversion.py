@@ -48,6 +48,9 @@ class _Conversion:
         half = [n for n, t in self.call.flat if t.dtype in (torch.float16, torch.bfloat16)]
         if half:
             self.obstacles.add(f"inputs in half precision: {', '.join(half)}", fix="give float32 examples: x.float()")
+        empty = [n for n, t in self.call.flat if t.device.type == "meta"]
+        if empty:
+            self.obstacles.add(f"examples without data (device meta): {', '.join(empty)}", fix="give tensors with data: the file is compared with PyTorch on them")
         untraceable = any(word in what for what, *_ in self.obstacles.items for word in ("lazy parameters", "TorchScript", "without data"))
         self.state = None if untraceable else State(module, loss)
         if self.training:

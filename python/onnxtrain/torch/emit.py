@@ -70,10 +70,7 @@ class Emitter:
         self.renamed[old] = new
         for part in (self.main, self.algorithm):
             for n in part.nodes:
-                for values in (n.input, n.output):
-                    for i, v in enumerate(values):
-                        if v == old:
-                            values[i] = new
+                _rename(n, old, new)
                 if n.op_type == "Gradient":
                     for a in n.attribute:
                         if a.s == old.encode():
@@ -169,11 +166,32 @@ def to_numpy(t):
     return t.resolve_conj().resolve_neg().contiguous().numpy()
 
 
+def _rename(node, old, new):
+    """In a node and in the bodies that it carries."""
+    for values in (node.input, node.output):
+        for i, v in enumerate(values):
+            if v == old:
+                values[i] = new
+    for a in node.attribute:
+        for n in a.g.node if a.type == onnx.AttributeProto.GRAPH else ():
+            _rename(n, old, new)
+
+
+def reads(node):
+    """What a node reads, its bodies' captures included."""
+    found = [i for i in node.input if i]
+    for a in node.attribute:
+        if a.type == onnx.AttributeProto.GRAPH:
+            own = {v.name for v in a.g.input} | {o for n in a.g.node for o in n.output}
+            found += [v for n in a.g.node for v in reads(n) if v not in own]
+    return found
+
+
 def remove_dead(nodes, wanted):
     """The nodes on which the names in `wanted` depend, in order; `wanted` grows by what they read."""
     keep = []
     for n in reversed(nodes):
         if any(o in wanted for o in n.output):
             keep.append(n)
-            wanted.update(i for i in n.input if i)
+            wanted.update(reads(n))
     return keep[::-1]

@@ -90,6 +90,11 @@ class Obstacles:
         raise ModelError(title + "\n" + "\n".join(lines), code)
 
 
+_FIXES = {"half": "module.float() before converting", "complex": "keep real and imaginary parts as two parameters",
+          "quantized": "give the module from before its quantization", "sparse": "store it dense: tensor.to_dense()",
+          "without data": "module.to_empty(device='cpu') and load_state_dict, or make it outside of torch.device('meta')"}
+
+
 def check_module(module, obstacles, role="module"):
     """What can be seen without running: lazy layers, half precision, quantized or sparse or meta tensors."""
     from torch.nn.parameter import UninitializedTensorMixin
@@ -114,8 +119,7 @@ def check_module(module, obstacles, role="module"):
     _check_code(module, obstacles, role)
     for kind, names in by_type.items():
         more = "" if len(names) <= 4 else f" and {len(names) - 4} more"
-        fix = "module.float() before converting" if "half" in kind else ""
-        obstacles.add(f"{role} with {kind}: {', '.join(names[:4])}{more}", fix=fix)
+        obstacles.add(f"{role} with {kind}: {', '.join(names[:4])}{more}", fix=next(f for k, f in _FIXES.items() if k in kind))
 
 
 def _check_code(module, obstacles, role):

@@ -60,7 +60,8 @@ class Update:
 def describe(kind, group, saved, p, cycled):
     """The Update of parameter p: scalars of "R" (rate), "T" (finished steps), "N" (T + 1), "B" (cycled momentum);
     state as [(suffix, tensor)]."""
-    zero = lambda: torch.zeros_like(p, memory_format=torch.contiguous_format)  # noqa: E731
+    filled = lambda number: p.detach().new_full((), number).expand(p.shape)  # noqa: E731 - one number in memory
+    zero = lambda: filled(0)  # noqa: E731
     kept = lambda key, make=zero: saved[key] if saved.get(key) is not None else make()  # noqa: E731
     decay = group.get("weight_decay", 0)
     if kind == "SGD":
@@ -86,7 +87,7 @@ def describe(kind, group, saved, p, cycled):
         return _cycled("Adamax", attrs, state) if cycled else Update("Adamax", OWN, "RN", attrs, state)
     if kind == "Adagrad":
         first = number(group.get("initial_accumulator_value", 0))
-        state = [("sum", kept("sum", lambda: torch.full_like(p, first)))]
+        state = [("sum", kept("sum", lambda: filled(first)))]
         if p.dtype == torch.float64:
             return Update("Adagrad", OWN, "RT", dict(lr_decay=real(group["lr_decay"]), epsilon=real(group["eps"]), decay=real(decay)), state)
         attrs = dict(decay_factor=number(group["lr_decay"]), epsilon=number(group["eps"]), norm_coefficient=number(decay))
@@ -98,7 +99,7 @@ def describe(kind, group, saved, p, cycled):
         return _rmsprop(group, kept, decay, cycled)
     low, high = group["etas"]
     attrs = dict(eta_minus=real(low), eta_plus=real(high), step_min=real(group["step_sizes"][0]), step_max=real(group["step_sizes"][1]))
-    start = lambda: torch.full_like(p, number(group["lr"]))  # noqa: E731
+    start = lambda: filled(number(group["lr"]))  # noqa: E731
     return Update("Rprop", OWN, "", attrs, [("prev", kept("prev")), ("step_size", kept("step_size", start))])
 
 

@@ -11,6 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from .capture import compute_loss, set_mode, structural_copy
+from .shelf import Shelf
 from .structure import flatten_outputs
 
 _DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "dropout_", "feature_dropout", "feature_dropout_"}
@@ -41,7 +42,7 @@ class Fixed(TorchFunctionMode):
             return func(*bound.args, **bound.kwargs)
         if name in ("lstm", "gru", "rnn_tanh", "rnn_relu") and len(args) >= 9:
             args = list(args)
-            args[5 if not isinstance(args[5], bool) else 6] = 0.0
+            args[5 if isinstance(args[3], bool) else 6] = 0.0  # packed sequences have their sizes before
             return func(*args, **kwargs)
         fixed = _RANDOM.get(name)
         return func(*args, **kwargs) if fixed is None else fixed(func, args, kwargs)
@@ -156,8 +157,13 @@ class Reference:
             self.loss = value.detach()
             self.train_outputs = [(n, t.detach()) for n, t in flatten_outputs(out)]
             wanted = self._trainable(copy, loss)
-            grads = torch.autograd.grad(value, list(wanted.values()), allow_unused=True) if wanted and value.requires_grad else []
-        self.gradients = {n: g.to_dense() if g.layout != torch.strided else g for n, g in zip(wanted, grads) if g is not None}
+            grads = torch.autograd.grad(value, list(wanted.values()), allow_unused=True) if wanted and value.requires_grad else [None] * len(wanted)
+        del out, value
+        self.gradients, grads = Shelf(sum(g.numel() * g.element_size() for g in grads if g is not None)), list(grads)
+        for k, n in enumerate(wanted):
+            g, grads[k] = grads[k], None
+            if g is not None:
+                self.gradients.put(n, g.to_dense() if g.layout != torch.strided else g)
         self.buffers = {}
         for prefix, module in (("", copy), (c.state.loss_prefix, loss)):
             if isinstance(module, torch.nn.Module):

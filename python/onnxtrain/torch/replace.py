@@ -1,76 +1,15 @@
-"""Functions of torch that look at values, or stand for many operators: while tracing they have a form that is a graph."""
+"""What stands in the way of a trace while it runs: functions with a form of their own, looks at values, single random numbers."""
 
 import contextlib
-import math
 import traceback
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
+from . import packed
+from .forms import FORMS
 from .obstacles import place_here
-
-
-def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
-    """As torch's, without its look at the sign of every variance."""
-    if isinstance(var, float):
-        var = var * torch.ones_like(input)
-    elif var.size() != input.size() and input.size()[:-1] == var.size():
-        var = var.unsqueeze(-1)
-    var = var + (var.clamp(min=eps) - var).detach()  # torch clamps outside of the gradient
-    loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
-    if full:
-        loss = loss + 0.5 * math.log(2 * math.pi)
-    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
-
-
-def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode="mean", sparse=False,
-                  per_sample_weights=None, include_last_offset=False, padding_idx=None):
-    """Rows and a reduction; bags of different sizes by adding each row to its bag."""
-    if weight.dtype in (torch.long, torch.int):  # torch's older order of arguments
-        input, weight = weight, input
-    rows = F.embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
-    keep = torch.ones_like(input, dtype=torch.bool) if padding_idx is None else input != padding_idx % weight.shape[0]
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(-1)
-    if input.dim() == 2:
-        return _bag(rows, keep, mode)
-    starts = offsets[:-1] if include_last_offset else offsets
-    if mode == "max":
-        raise NotImplementedError("EmbeddingBag of mode 'max' with offsets")
-    bag = (torch.arange(input.shape[0], device=input.device).unsqueeze(1) >= starts.unsqueeze(0)).sum(1) - 1
-    zero = torch.zeros(starts.shape[0], weight.shape[1], dtype=weight.dtype, device=weight.device)
-    total = zero.index_add(0, bag, rows * keep.unsqueeze(-1))
-    if mode == "sum":
-        return total
-    return total / zero[:, 0].index_add(0, bag, keep.to(weight.dtype)).clamp(min=1).unsqueeze(-1)
-
-
-def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """torch's own simpler form of it gives another number."""
-    x, t = (input, target) if input.dim() == 2 else (input.unsqueeze(0), target.unsqueeze(0))
-    valid = (t >= 0).long().cumprod(1)  # up to the first -1
-    named = t.clamp(min=0)
-    hit = (F.one_hot(named, x.shape[1]) * valid.unsqueeze(-1)).sum(1)
-    apart = F.relu(1 - x.gather(1, named).unsqueeze(2) + x.unsqueeze(1))
-    loss = (apart * valid.unsqueeze(2) * (hit == 0).unsqueeze(1)).sum((1, 2)) / x.shape[1]
-    if reduction == "none":
-        return loss if input.dim() == 2 else loss[0]
-    return loss.mean() if reduction == "mean" else loss.sum()
-
-
-def _bag(rows, keep, mode):
-    kept = keep.unsqueeze(-1)
-    if mode == "max":
-        most = torch.where(kept, rows, -math.inf).max(1).values
-        return torch.where(kept.any(1), most, 0.0)
-    total = (rows * kept).sum(1)
-    return total if mode == "sum" else total / kept.sum(1).clamp(min=1)
-
-
-_FORMS = {F.gaussian_nll_loss: gaussian_nll_loss, F.embedding_bag: embedding_bag,
-          F.multilabel_margin_loss: multilabel_margin_loss}
 
 
 @contextlib.contextmanager
@@ -125,7 +64,7 @@ for _name in ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__
 
 
 class Traceable(TorchFunctionMode):
-    """While tracing: torch.rand of a single number is a Draw, functions of _FORMS have their form, looks at values are watched.
+    """While tracing: torch.rand of a single number is a Draw, functions of FORMS have their form, looks at values are watched.
 
     A look that torch.export cannot answer ends the trace. To find the other obstacles too, it is done again with
     `answers`, what the first trace could answer: every other look is noted and answered by 1.
@@ -146,7 +85,10 @@ class Traceable(TorchFunctionMode):
         if name == "register_hook" and isinstance(args[0], torch.Tensor):
             self.obstacles.add("a hook on a gradient is Python code that a file cannot carry", place_here(self.modules), "remove the hook")
             return None
-        form = _FORMS.get(func)
+        of_packed = packed.form(func, args, kwargs)
+        if of_packed is not None:
+            return of_packed()
+        form = FORMS.get(func)
         return func(*args, **kwargs) if form is None else form(*args, **kwargs)
 
     def _look(self, name, func, args, kwargs):

@@ -48,7 +48,10 @@ class State:
         return self.named(self._full[target])
 
     def by_identity(self, tensor):
+        """The stored tensor that this is, or whose memory it is: a loss that reads a parameter of the module gets it as another object."""
         name = self._ids.get(id(tensor))
+        if name is None and tensor.numel():
+            name = next((n for n, t in self.tensors.items() if _memory(t) == _memory(tensor)), None)
         return None if name is None else self.named(name)
 
     def named(self, name):
@@ -58,3 +61,7 @@ class State:
 
     def stored_name(self, tensor):
         return self._ids.get(id(tensor))
+
+
+def _memory(t):
+    return t.device, t.dtype, t.data_ptr(), t.shape, t.stride()

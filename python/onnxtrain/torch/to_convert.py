@@ -4,6 +4,8 @@ A .pt that we write is a dict that torch.load reads with weights_only=True: `sta
 (their state_dicts, per training section) and `onnx`, the file it came from as bytes.
 """
 
+import inspect
+import keyword
 import os
 import sys
 
@@ -15,6 +17,7 @@ from ..errors import ModelError
 from ..model import load
 from ..session import Session
 from ..trainer import Trainer
+from . import versions
 from .selfcheck import without_chance
 from .structure import argument_names
 from .to_state import torch_state_dict
@@ -33,7 +36,8 @@ def convert(source, have, target, wanted, verify):
     else:
         model = load(source)
         made = to_torch(model)
-        _save(lambda f: torch.save(torch_state_dict(model) if wanted == "state_dict" else checkpoint(model, made), f), target)
+        _save({"state_dict": lambda f: torch.save(torch_state_dict(model), f), "torch": lambda f: torch.save(checkpoint(model, made), f),
+               "program": lambda f: _save_program(model, made, f)}[wanted], target)
     print(f"saved     {target}", file=sys.stderr)
     return _verified(model, made) if verify else 0
 
@@ -91,6 +95,36 @@ def _from_program(path):
         raise ModelError(f"'{path}' holds no example inputs", "OT1736", "torch.export.export keeps those that it is given")
     module = program.module()
     return onnxtrain.from_torch(module, {**dict(zip(argument_names(module, len(args)), args)), **kwargs} if kwargs else args)
+
+
+def _named(f, names):
+    """f(*args) with these names for its arguments, which the program keeps."""
+    def call(*args):
+        return f(*args)
+
+    kept = names if all(n.isidentifier() and not keyword.iskeyword(n) for n in names) else [f"input_{k}" for k in range(len(names))]
+    call.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in kept])
+    return call
+
+
+def _save_program(model, made, path):
+    """The main graph as torch.export's program; open sizes stay open."""
+    proto = onnx.ModelProto.FromString(model.proto())
+    names = made.module.input_names
+    feeds = random_feeds(proto, names, np.random.default_rng(0))
+    auto, infos = versions.automatic_dimension(), {i.name: i for i in proto.graph.input}
+    open_ = [{k: auto for k, d in enumerate(infos[n].type.tensor_type.shape.dim) if not d.HasField("dim_value")} for n in names]
+    module = made.module.eval()
+    module.forward = _named(module.forward, names)
+    try:
+        program = versions.export(module, tuple(torch.from_numpy(feeds[n]) for n in names), tuple(open_))
+    except Exception as e:  # noqa: BLE001 - whatever torch.export says about a graph
+        raise ModelError(f"torch.export does not take this graph: {(str(e).strip() or type(e).__name__).splitlines()[0]}", "OT1738",
+                         "write a .pt instead") from None
+    finally:
+        del module.forward
+    with open(path, "wb") as f:
+        torch.export.save(program, f)
 
 
 # ---- one step on both sides

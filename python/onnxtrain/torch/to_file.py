@@ -12,9 +12,10 @@ import onnx
 import torch
 from onnx import AttributeProto, TensorProto, numpy_helper
 
-from ..errors import Error
 from .to_export import scope_of
+from .to_outline import outline
 
+_LARGE = 1 << 22  # elements
 OWN = "ai.onnxtrain"
 TRAINING = "ai.onnx.preview.training"
 # functions of our domain that are known by name; others are their bodies
@@ -45,11 +46,20 @@ def to_tensor(proto, folder=""):
     """TensorProto -> torch tensor (its own memory), or None for element types that torch lacks (strings, 4 bits)."""
     if proto.data_type not in DTYPES:
         return None
-    array = numpy_helper.to_array(proto, folder)
+    if folder and proto.data_location == TensorProto.EXTERNAL:
+        return _from_file(proto, folder)
+    array = numpy_helper.to_array(proto)
     if proto.data_type in _VIEW:
         bits = np.array(array).view(_VIEW[proto.data_type][0])
         return torch.from_numpy(bits.copy()).view(DTYPES[proto.data_type])
     return torch.from_numpy(np.array(array, copy=True, order="C"))
+
+
+def _from_file(proto, folder):
+    """The data of a tensor in a file that we wrote."""
+    place = {e.key: e.value for e in proto.external_data}
+    bits = np.fromfile(os.path.join(folder, place["location"]), np.uint8, int(place["length"]), offset=int(place.get("offset", 0)))
+    return torch.from_numpy(bits).view(DTYPES[proto.data_type]).reshape(tuple(proto.dims))
 
 
 @dataclass
@@ -203,12 +213,14 @@ class _Reader:
         body += [Node("Identity", "", 13, "", [scope[v]], [o], {}) for v, o in passed]
         return body
 
-    def graph(self, proto, scope=None, given=None, opsets=None, once=False):
-        """`once`: nobody reads the proto again, its data goes as its tensors come."""
+    def graph(self, proto, scope=None, given=None, opsets=None, once=False, data=True):
+        """`once`: nobody reads the proto again, its data goes as its tensors come. Without `data`, what stands in a file stays there."""
         inner = None if scope is None else dict(scope)
         g = Graph(name=proto.name)
         for t in proto.initializer:
-            g.constants[self._declare(t.name, inner)] = to_tensor(t, self.folder)
+            absent = not data and t.data_location == TensorProto.EXTERNAL and t.data_type in DTYPES
+            value = torch.empty(tuple(t.dims), dtype=DTYPES[t.data_type], device="meta") if absent else to_tensor(t, self.folder)
+            g.constants[self._declare(t.name, inner)] = value
             if once:
                 t.ClearField("raw_data")
         for t in proto.sparse_initializer:
@@ -231,26 +243,25 @@ def _dense(sparse):
     return torch.from_numpy(dense)
 
 
-def read_model(model):
-    """ot.Model -> Source. A file of more than 2 GiB has its data beside it."""
-    try:
-        proto = onnx.ModelProto.FromString(model.proto())
-    except Error:
-        with tempfile.TemporaryDirectory(prefix="onnxtrain-") as folder:
-            path = os.path.join(folder, "model.onnx")
-            model.save(path)
-            return read(onnx.load(path, load_external_data=False), folder)
-    return read(proto)
+def read_model(model, state=True):
+    """ot.Model -> Source. A large one goes through a file, so that its tensors are in memory once; without `state` the optimizer's
+    are not read at all."""
+    if sum(i["elements"] for i in model.info["initializers"]) < _LARGE:
+        return read(onnx.ModelProto.FromString(model.proto()))
+    with tempfile.TemporaryDirectory(prefix="onnxtrain-") as folder:
+        path = os.path.join(folder, "model.onnx")
+        model.save(path)
+        return read(onnx.ModelProto.FromString(outline(path)), folder, state)
 
 
-def read(proto, folder=""):
+def read(proto, folder="", state=True):
     """onnx.ModelProto -> Source. Empties the proto's tensors as it goes, so that weights exist once."""
     r = _Reader(proto, folder)
     main = r.graph(proto.graph, once=True)
     del proto.graph.initializer[:]
     sections = []
     for t in proto.training_info:
-        sections.append(Section(r.graph(t.algorithm, once=True), {b.key: b.value for b in t.update_binding}))
+        sections.append(Section(r.graph(t.algorithm, once=True, data=state), {b.key: b.value for b in t.update_binding}))
         del t.algorithm.initializer[:]
     for s in sections:  # bindings may be on names that are constants of Constant nodes
         _lift_constants(s.algorithm)

@@ -13,7 +13,7 @@ from .to_split import split
 def torch_state_dict(model):
     """A model (ot.Model, path, bytes) or a Trainer -> {name: tensor}."""
     source_model = model.model() if isinstance(model, Trainer) else as_model(model)
-    source = read_model(source_model)
+    source = read_model(source_model, state=False)
     names = names_of(source, [split(source, k) for k in range(len(source.sections))])
     stored = dict(source.main.constants)
     if names.info is not None:

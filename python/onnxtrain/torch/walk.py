@@ -4,7 +4,7 @@ import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
 from . import inplace, versions
-from .emit import Value
+from .emit import Value, static
 from .lower import TABLE, Args, Context, Unsupported, key_of
 from .obstacles import place
 
@@ -13,6 +13,7 @@ class Walk:
     def __init__(self, emitter, state, training, obstacles):
         self.e, self.state, self.training, self.obstacles = emitter, state, training, obstacles
         self.env, self.changed, self.aliases = {}, {}, inplace.Aliases()
+        self.sizes = {}  # an open size -> the first input that has it, and where: forward must not ask a target for the batch
 
     def run(self, graph, input_values):
         """Lowers the graph; gives (user outputs, {buffer name: new value}). `input_values`: Values of the flat inputs."""
@@ -35,7 +36,13 @@ class Walk:
         if spec.kind == InputKind.USER_INPUT:
             v = next(users)
             self.inputs[n.name] = v.name
-            return Value(v.name, val.dtype, list(val.shape)) if isinstance(val, torch.Tensor) else v
+            if not isinstance(val, torch.Tensor):
+                return v
+            value = Value(v.name, val.dtype, list(val.shape))
+            for k, size in enumerate(val.shape):
+                if static(size) is None:
+                    self.sizes.setdefault(str(size), (value, k))
+            return value
         if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
             return self.state.value(spec.target)
         if spec.kind == InputKind.CONSTANT_TENSOR:
@@ -50,6 +57,7 @@ class Walk:
         """A part under torch.no_grad() (or enable_grad) that torch.export keeps as a graph of its own."""
         enabled, sub = n.args[0], getattr(gm, n.args[1].target)
         inner = Walk(self.e, self.state, self.training, self.obstacles)
+        inner.sizes = self.sizes
         given = iter(n.args[2:])
         for k in sub.graph.nodes:
             if k.op == "placeholder":
@@ -92,6 +100,8 @@ class Walk:
         try:
             args = torch.fx.node.map_arg(n.args, self._get)
             kwargs = torch.fx.node.map_arg(n.kwargs, self._get)
+            if key == "aten.sym_size":
+                args = self.sizes.get(str(n.meta.get("val")), args)
             result = f(Context(self.e, n, self.training), Args(n.target, args, kwargs))
         except Unsupported as e:
             self.obstacles.add(f"{key}: {e}", place(n))

@@ -84,3 +84,17 @@ def test_exported_program(tmp_path, capsys):
     assert {"0.weight", "1.running_mean", "3.bias"} <= set(got.model.parameters)
     want = module(x).detach().numpy()
     assert abs(got.run({got.model.inputs[0]: x.numpy()})[got.model.outputs[0]] - want).max() < 1e-5
+
+
+def test_to_an_exported_program(trained, capsys):
+    t, d = trained
+    assert main([str(d / "m.train.onnx"), str(d / "m.pt2")]) == 0
+    program = torch.export.load(d / "m.pt2")
+    x = batch(seed=4)["x"]
+    rows = torch.from_numpy(x).repeat(3, 1)  # the batch is open
+    got = program.module()(rows).detach().numpy()
+    session = ot.Session(d / "m.train.onnx")
+    want = session.run({"x": rows.numpy()})[session.model.outputs[0]]
+    assert abs(got - want).max() < 1e-5 and "fc1.weight" in program.state_dict
+    assert main([str(d / "m.pt2"), str(d / "again.onnx"), "--verify"]) == 0
+    assert ot.load(d / "again.onnx").inputs == ["x"]

@@ -4,6 +4,7 @@ import copy
 import io
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper
@@ -232,3 +233,21 @@ def test_import_does_not_pull_torch_in():
 
     code = "import sys, onnxtrain; assert 'torch' not in sys.modules and 'onnx' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["gpt", "resnet"])
+def test_large_files_are_read_tensor_by_tensor(name, monkeypatch):
+    from onnxtrain.torch import to_file, to_outline
+
+    trainer = ot.Trainer(prepared(name, ot.AdamW(lr=1e-3))[4])
+    small = to_file.read_model(trainer.model())
+    monkeypatch.setattr(to_file, "_LARGE", 0)
+    monkeypatch.setattr(to_outline, "LARGE", 1)
+    inside, to_array = [], onnx.numpy_helper.to_array
+    monkeypatch.setattr(onnx.numpy_helper, "to_array", lambda t: inside.append(t.name) or to_array(t))
+    large = to_file.read_model(trainer.model())
+    for a, b in zip([small.main, *[s.algorithm for s in small.sections]], [large.main, *[s.algorithm for s in large.sections]]):
+        assert list(a.constants) == list(b.constants) and [n.label for n in a.nodes] == [n.label for n in b.nodes]
+        assert all(torch.equal(t, b.constants[n]) and t.dtype == b.constants[n].dtype for n, t in a.constants.items())
+    assert small.metadata == large.metadata and len(large.sections) == 1
+    assert not {n for n in inside if n in large.main.constants or n in large.sections[0].algorithm.constants}

@@ -7,6 +7,9 @@ import pytest
 import torch
 
 import onnxtrain as ot
+import unusual_images  # noqa: F401 - each adds to EXACT
+import unusual_losses  # noqa: F401
+import unusual_sequences  # noqa: F401
 from unusual import EXACT, RANDOM, REFUSED
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "tests" / "pytorch"))
@@ -14,8 +17,8 @@ from trips import info_of, torch_steps  # noqa: E402
 
 
 def flat(x):
-    if isinstance(x, torch.Tensor):
-        return [x]
+    if x is None or isinstance(x, torch.Tensor):
+        return [] if x is None else [x]
     return [t for v in (x.values() if isinstance(x, dict) else x) for t in flat(v)]
 
 
@@ -23,7 +26,7 @@ def converted(make):
     torch.manual_seed(0)
     module, x, t, loss = make()
     optimizer = torch.optim.SGD(module.parameters(), 0.05, momentum=0.9)
-    model = ot.from_torch(module.train(), x, t, loss, optimizer)
+    model = ot.from_torch(module.train(), x, t, loss, optimizer, dynamic_batch=not hasattr(make, "static"))
     info = info_of(model)
     feeds = {n: v.numpy() for n, v in zip(info["inputs"] + info["targets"], [*flat(x), *flat(t)])}
     return module, x, t, loss, optimizer, model, feeds
@@ -41,6 +44,16 @@ def test_exact_both_ways(name):
     for n, v in wanted.items():
         torch.testing.assert_close(back[n], v, rtol=1e-4, atol=1e-5)
     assert made.step(feeds) == pytest.approx(torch_steps(module, optimizer, x, t, loss, 1)[0], rel=1e-5, abs=1e-6)
+
+
+def test_packed_sequences_of_other_lengths():
+    """The longest may be shorter than the padding, and the batch of another size."""
+    module, _, _, loss, optimizer, model, _ = converted(EXACT["packed_and_padded"])
+    trainer = ot.Trainer(model)
+    for lengths in ([3, 4, 1, 2], [1, 1], [5]):
+        x, lengths, t = torch.randn(len(lengths), 5, 6), torch.tensor(lengths), torch.randn(len(lengths), 8)
+        ours = trainer.step(dict(zip([*model.inputs, "target"], [x.numpy(), lengths.numpy(), t.numpy()]))).loss
+        assert ours == pytest.approx(torch_steps(module, optimizer, (x, lengths), t, loss, 1)[0], rel=1e-5)
 
 
 @pytest.mark.parametrize("name", RANDOM)

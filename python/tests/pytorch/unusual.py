@@ -4,6 +4,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 EXACT, RANDOM, REFUSED = {}, {}, {}
 mse = nn.MSELoss()
@@ -204,6 +205,41 @@ def cells_in_a_loop():
     return Free(f, gru=nn.GRUCell(6, 4), lstm=nn.LSTMCell(4, 4)), x6(), t4(), mse
 
 
+# ---- packed sequences and projections
+def packed(x, lengths, **options):
+    return pack_padded_sequence(x, lengths, **{"batch_first": True, "enforce_sorted": False} | options)
+
+
+@exact
+def packed_and_padded():
+    def f(s, x, lengths):
+        y, (h, c) = s.r(packed(x, lengths))
+        return pad_packed_sequence(y, batch_first=True, padding_value=0.5)[0].mean(1) + h[-1].repeat(1, 2) + c[0].repeat(1, 2)
+
+    return Free(f, r=nn.LSTM(6, 4, 2, batch_first=True, bidirectional=True)), (torch.randn(3, 5, 6), torch.tensor([5, 3, 2])), torch.randn(3, 8), mse
+
+
+@exact
+def packed_rows_and_total_length():
+    def f(s, x, lengths):
+        p = packed(x.transpose(0, 1), lengths, batch_first=False, enforce_sorted=True)
+        y = s.r(PackedSequence(torch.tanh(s.a(p.data)), *p[1:]))[0]
+        return pad_packed_sequence(PackedSequence(s.b(y.data), *y[1:]), total_length=6)[0].transpose(0, 1)
+
+    return Free(f, r=nn.RNN(5, 4, nonlinearity="relu"), a=lin(6, 5), b=lin(4, 3)), (torch.randn(3, 5, 6), torch.tensor([4, 4, 1])), torch.randn(3, 6, 3), mse
+
+
+@exact
+def projections():
+    def f(s, x, lengths):
+        y, (h, c) = s.a(x)
+        z, (k, _) = s.b(packed(y, lengths))
+        return pad_packed_sequence(z, batch_first=True)[0] + (h.sum(0) + k[0]).unsqueeze(1) + c.mean()
+
+    parts = {"a": nn.LSTM(6, 5, 2, batch_first=True, bidirectional=True, proj_size=3), "b": nn.LSTM(6, 7, batch_first=True, proj_size=3, bias=False)}
+    return Free(f, **parts), (torch.randn(3, 5, 6), torch.tensor([2, 5, 3])), torch.randn(3, 5, 3), mse
+
+
 @exact
 def wrapped():
     return nn.DataParallel(nn.Sequential(lin(), nn.ReLU())), x6(), t4(), mse
@@ -295,13 +331,12 @@ def doubles_its_input():
     return Free(f, a=lin()), x6(), t4(), mse
 
 
-@refused("packed sequences")
-def packed_sequence():
+@refused("the rows of a packed sequence are read", "return s.b(s.r(", "pad_packed_sequence")
+def rows_of_a_packed_sequence():
     def f(s, x, lengths):
-        p = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        return nn.utils.rnn.pad_packed_sequence(s.r(p)[0], batch_first=True)[0]
+        return s.b(s.r(packed(x, lengths))[0].data).mean()
 
-    return Free(f, r=nn.GRU(6, 4, batch_first=True)), (torch.randn(3, 5, 6), torch.tensor([5, 3, 2])), torch.randn(3, 5, 4), mse
+    return Free(f, r=nn.GRU(6, 4, batch_first=True), b=lin(4, 3)), (torch.randn(3, 5, 6), torch.tensor([5, 3, 2])), None, lambda y, _: y
 
 
 @refused("BatchNorm 'm.1' with momentum=None", "hooks on gradients", "m.0.weight", "half precision", "h.weight", "linalg_qr", "return s.m(x) + torch.linalg.qr")

@@ -174,6 +174,11 @@ class Context:
         return Value(y.name, val.dtype, list(val.shape))
 
 
+def inexact(x, *numbers):
+    """Whether an attribute, which is float32, would change one of these numbers for a tensor in float64."""
+    return x.dtype == torch.float64 and any(float(torch.tensor(float(n), dtype=torch.float32)) != float(n) for n in numbers)
+
+
 def _dtype_of_number(x):
     return torch.bool if isinstance(x, bool) else torch.int64 if isinstance(x, int) else torch.get_default_dtype()
 
@@ -205,4 +210,4 @@ def promote(*xs):
     return result
 
 
-__all__ = ["Args", "Context", "ELEM", "TABLE", "Unsupported", "Value", "key_of", "lower", "promote", "static"]
+__all__ = ["Args", "Context", "ELEM", "TABLE", "Unsupported", "Value", "inexact", "key_of", "lower", "promote", "static"]

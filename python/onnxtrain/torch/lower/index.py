@@ -1,5 +1,7 @@
 """Reading and writing at positions that are data: indexing, gather, scatter, embeddings."""
 
+import math
+
 import torch
 
 from .base import Unsupported, Value, lower
@@ -137,17 +139,48 @@ def _updates(c, a):
     return c.op("Expand", value, c.op("Shape", a.index))
 
 
+_REDUCTIONS = {None: None, "add": "add", "sum": "add", "mean": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
+_NEUTRAL = {"add": 0, "mul": 1, "max": -math.inf, "min": math.inf}
+
+
 @lower("aten.scatter", "aten.scatter_add", "aten.scatter_reduce")
 def scatter(c, a):
     name = c.node.target._schema.name
-    reduction = "add" if name.endswith("scatter_add") else a.reduce
-    kinds = {None: None, "add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
-    if reduction not in kinds:
+    return _scatter(c, a.self, a.index, _updates(c, a), a.dim % max(len(a.self.shape), 1), "add" if name.endswith("scatter_add") else a.reduce,
+                    a.include_self is not False)
+
+
+def _scatter(c, x, index, src, axis, reduction, include_self=True):
+    """Where a mean is wanted, or what x holds does not count, the hits of every place are counted first."""
+    if reduction not in _REDUCTIONS:
         raise Unsupported(f"scatter with reduction '{reduction}'")
-    if a.include_self is False:
-        raise Unsupported("scatter_reduce without the tensor's own values")
-    return c.op("ScatterElements", a.self, a.index, _updates(c, a), axis=a.dim % max(len(a.self.shape), 1),
-                reduction=kinds[reduction])
+    kind = _REDUCTIONS[reduction]
+    if include_self and reduction != "mean":
+        return c.op("ScatterElements", x, index, src, axis=axis, reduction=kind)
+    if reduction == "mean" and not x.dtype.is_floating_point:
+        raise Unsupported("the mean of integers")
+    one = c.e.const(1)
+    hits = c.op("Expand", c.e.const(0), c.op("Shape", x))
+    hits = c.op("ScatterElements", hits, index, c.op("Expand", one, c.op("Shape", index)), axis=axis, reduction="add")
+    if not include_self:
+        x = c.where(c.op("Greater", hits, c.e.const(0)), c.num(_NEUTRAL[kind], x), x)
+    y = c.op("ScatterElements", x, index, src, axis=axis, reduction=kind)
+    if reduction != "mean":
+        return y
+    count = c.op("Add", hits, one) if include_self else c.op("Max", hits, one)
+    return c.op("Div", y, c.tensor(count, x.dtype))
+
+
+@lower("aten.index_reduce")
+def index_reduce(c, a):
+    axis = a.dim % len(a.self.shape)
+    return _scatter(c, a.self, _rows(c, a.index, a.source, axis), a.source, axis, a.reduce, a.include_self is not False)
+
+
+def _rows(c, index, src, axis):
+    """An index along one axis, repeated over the others."""
+    rows = c.reshape(index, [-1 if k == axis else 1 for k in range(len(src.shape))])
+    return c.op("Expand", rows, c.op("Shape", src))
 
 
 @lower("aten.index_add", "aten.index_copy")
@@ -156,9 +189,9 @@ def index_add(c, a):
     src = c.tensor(a.source, x.dtype)
     if a.alpha not in (None, 1):
         src = c.op("Mul", src, c.num(a.alpha, x))
-    rows = c.reshape(a.index, [-1 if k == axis else 1 for k in range(len(x.shape))])
     add = c.node.target._schema.name.endswith("index_add")
-    return c.op("ScatterElements", x, c.op("Expand", rows, c.op("Shape", src)), src, axis=axis, reduction="add" if add else None)
+    src.shape = a.source.shape
+    return c.op("ScatterElements", x, _rows(c, a.index, src, axis), src, axis=axis, reduction="add" if add else None)
 
 
 @lower("aten.index_fill")

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from .base import Unsupported, Value, lower
+from .base import Unsupported, Value, inexact, lower
 
 _SAME = {
     "abs": "Abs", "neg": "Neg", "floor": "Floor", "ceil": "Ceil", "round": "Round", "sign": "Sign", "sgn": "Sign", "relu": "Relu",
@@ -14,7 +14,7 @@ _FLOAT = {
     "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "reciprocal": "Reciprocal", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin",
     "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh",
     "atanh": "Atanh", "sigmoid": "Sigmoid", "erf": "Erf", "special_expit": "Sigmoid", "special_erf": "Erf", "arccos": "Acos",
-    "arcsin": "Asin", "arctan": "Atan", "absolute": "Abs", "hardswish": "HardSwish", "mish": "Mish",
+    "arcsin": "Asin", "arctan": "Atan", "absolute": "Abs", "mish": "Mish",
 }
 
 
@@ -163,33 +163,67 @@ def hardtanh(c, a):
 
 @lower("aten.hardsigmoid")
 def hardsigmoid(c, a):
-    return c.op("HardSigmoid", a.self, alpha=1.0 / 6.0, beta=0.5)
+    x = a.self
+    if inexact(x, 1.0 / 6.0):
+        return _with_slope_of(c, _sixths(c, x, 1.0 / 6.0), _sixths(c, x, _rounded(1.0 / 6.0)))
+    return c.op("HardSigmoid", x, alpha=1.0 / 6.0, beta=0.5)
+
+
+def _sixths(c, x, sixth):
+    return c.op("Mul", c.op("Clip", c.op("Add", x, c.num(3.0, x)), c.num(0.0, x), c.num(6.0, x)), c.num(sixth, x))
+
+
+def _rounded(number):
+    return float(torch.tensor(number, dtype=torch.float32))
+
+
+def _with_slope_of(c, value, other):
+    """torch rounds numbers of some derivatives to float32, in float64 too: one form's value, the other's gradient."""
+    return c.op("Add", other, c.detach(c.op("Sub", value, other)))
+
+
+@lower("aten.hardswish")
+def hardswish(c, a):
+    return c.op("Mul", a.self, _sixths(c, a.self, 1.0 / 6.0)) if inexact(a.self, 1.0 / 6.0) else c.op("HardSwish", a.self)
 
 
 @lower("aten.leaky_relu")
 def leaky_relu(c, a):
-    return c.op("LeakyRelu", a.self, alpha=float(a.negative_slope))
+    return _leaky(c, a.self, float(a.negative_slope))
+
+
+def _leaky(c, x, slope):
+    if inexact(x, slope):
+        return c.where(c.op("Greater", x, c.num(0.0, x)), x, c.op("Mul", x, c.num(slope, x)))
+    return c.op("LeakyRelu", x, alpha=slope)
 
 
 @lower("aten.elu")
 def elu(c, a):
-    alpha, scale, inner = a.alpha, a.scale, a.input_scale
-    if inner not in (1, None) or scale not in (1, None):
-        x = a.self
-        low = c.op("Mul", c.op("Sub", c.op("Exp", c.op("Mul", c.op("Min", x, c.num(0.0, x)), c.num(inner, x))), c.num(1.0, x)),
-                   c.num(alpha * scale, x))
-        return c.where(c.op("Greater", x, c.num(0.0, x)), c.op("Mul", x, c.num(scale, x)), low)
-    return c.op("Elu", a.self, alpha=float(alpha))
+    alpha, scale, inner = (1.0 if v is None else float(v) for v in (a.alpha, a.scale, a.input_scale))
+    if (scale, inner) != (1, 1) or inexact(a.self, alpha):
+        return _exponential(c, a.self, alpha, scale, inner)
+    return c.op("Elu", a.self, alpha=alpha)
+
+
+def _exponential(c, x, alpha, scale, inner):
+    """scale * x above zero, scale * alpha * (exp(inner * x) - 1) below."""
+    low = c.op("Mul", c.op("Sub", c.op("Exp", c.op("Mul", c.op("Min", x, c.num(0.0, x)), c.num(inner, x))), c.num(1.0, x)), c.num(alpha * scale, x))
+    return c.where(c.op("Greater", x, c.num(0.0, x)), c.op("Mul", x, c.num(scale, x)), low)
 
 
 @lower("aten.selu")
 def selu(c, a):
-    return c.op("Selu", a.self, alpha=1.6732632423543772, gamma=1.0507009873554805)
+    alpha, scale = 1.6732632423543772, 1.0507009873554805
+    return _exponential(c, a.self, alpha, scale, 1.0) if inexact(a.self, alpha) else c.op("Selu", a.self, alpha=alpha, gamma=scale)
 
 
 @lower("aten.celu")
 def celu(c, a):
-    return c.op("Celu", a.self, alpha=float(a.alpha))
+    alpha = float(a.alpha)
+    if not inexact(a.self, alpha, 1.0 / alpha):
+        return c.op("Celu", a.self, alpha=alpha)
+    return _with_slope_of(c, *[_exponential(c, a.self, alpha, 1.0, inner) for inner in (1.0 / alpha, 1.0 / _rounded(alpha))])
 
 
 @lower("aten.softplus")
@@ -208,14 +242,14 @@ def log_sigmoid(c, a):
     return c.op("Neg", c.op("Softplus", c.op("Neg", x)))
 
 
-@lower("aten.softshrink")
-def softshrink(c, a):
-    return c.op("Shrink", a.self, bias=float(a.lambd), lambd=float(a.lambd))
-
-
-@lower("aten.hardshrink")
-def hardshrink(c, a):
-    return c.op("Shrink", a.self, bias=0.0, lambd=float(a.lambd))
+@lower("aten.softshrink", "aten.hardshrink")
+def shrink(c, a):
+    x, limit = a.self, float(a.lambd)
+    bias = limit if c.node.target._schema.name.endswith("softshrink") else 0.0
+    if not inexact(x, limit):
+        return c.op("Shrink", x, bias=bias, lambd=limit)
+    low = c.where(c.op("Less", x, c.num(-limit, x)), c.op("Add", x, c.num(bias, x)), c.num(0.0, x))
+    return c.where(c.op("Greater", x, c.num(limit, x)), c.op("Sub", x, c.num(bias, x)), low)
 
 
 @lower("aten.threshold")
@@ -244,4 +278,4 @@ def rrelu(c, a):
     if a.training:  # a slope for every element
         slope = Value(c.e.node("RandomUniformLike", [a.self], low=float(a.lower), high=float(a.upper))[0], a.self.dtype, a.self.shape)
         return c.where(c.op("Greater", a.self, c.num(0.0, a.self)), a.self, c.op("Mul", a.self, slope))
-    return c.op("LeakyRelu", a.self, alpha=(float(a.lower) + float(a.upper)) / 2)
+    return _leaky(c, a.self, (float(a.lower) + float(a.upper)) / 2)
