@@ -73,7 +73,7 @@ def test_sixteen_bits(name, kind, near, tmp_path):
     for n, g in want.items():
         assert np.isfinite(got[n]).all() and np.abs(got[n] - g).max() <= near * np.abs(g).max(), n
     for lowered in (False, True):
-        train = ot.prepare(net(name, kind), loss="cross_entropy", optimizer=ot.AdamW(lr=0.02), clip_norm=1.0, accumulate=2, lowered=lowered)
+        train = ot.prepare(net(name, kind), loss="cross_entropy", optimizer=ot.AdamW(lr=0.05), clip_norm=1.0, accumulate=2, lowered=lowered)
         onnx.checker.check_model(onnx.load_from_string(train.proto()))
         t, f = ot.Trainer(train), batch(name, kind)
         losses = [t.step(f).loss for _ in range(30)]
@@ -118,7 +118,7 @@ def test_settings_of_old_files_in_other_types(kind, dtype):
 
 FIRST = [  # (opset, nodes from x [N,3,2,2] to y, weights)
     (6, "a = Mul <broadcast = 1, axis = 1> (x, w)  y = Add <broadcast = 1, axis = 1> (a, b)", {"w": (3,), "b": (3,)}),
-    (6, "a = Mul <broadcast = 1, axis = -3> (x, w)  y = Div <broadcast = 1> (a, b)", {"w": (3, 2), "b": (1,)}),
+    (6, "a = Mul <broadcast = 1, axis = 1> (x, w)  y = Div <broadcast = 1> (a, b)", {"w": (3, 2), "b": (1,)}),
     (6, "a = Mul <broadcast = 1> (x, w)  y = PRelu (a, b)", {"w": (2, 2), "b": (3,)}),
     (6, "f = Reshape (x, s)  g1 = Gemm <broadcast = 1> (f, w, b)  y = Reshape (g1, t)", {"w": (12, 12), "b": (12,)}),
     (5, "n = BatchNormalization <is_test = 1, consumed_inputs = [0, 0, 0, 1, 1]> (x, w, b, m, v)  d = Dropout <is_test = 1> (n)  y = Relu <consumed_inputs = [0]> (d)",
@@ -238,8 +238,9 @@ def test_reset(how):
             assert abs(v.std() / NORMAL[n] - 1) < 0.15 and abs(v.mean()) < 0.2 * NORMAL[n], n
         else:
             bound = 1 / np.sqrt(BOUND[n])
-            assert np.abs(v).max() <= bound and np.abs(v).max() > 0.8 * bound, (n, np.abs(v).max(), bound)
-            assert abs(v.std() - bound / np.sqrt(3)) < 0.25 * bound, n
+            assert np.abs(v).max() <= bound and v.std() > 0, (n, np.abs(v).max(), bound)
+            if v.size >= 60:
+                assert np.abs(v).max() > 0.9 * bound and abs(v.std() - bound / np.sqrt(3)) < 0.1 * bound, (n, v.std(), bound)
     assert (t.state["conv.w.exp_avg"] == 0).all() and t.step_count == 0
 
 
