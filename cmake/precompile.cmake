@@ -1,8 +1,8 @@
 # Build time: headers that nearly every file reads are compiled once, and code that runs once per
-# process is not optimised to the last. Files keep their own includes: the sanitizer builds and
-# clang-tidy compile without this.
-option(ONNXTRAIN_PRECOMPILE "Precompile common headers (GCC, no sanitizer)" ON)
-if(ONNXTRAIN_SANITIZE OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+# process is not optimised to the last. Files keep their own includes: builds with clang (fuzz,
+# clang-tidy) compile without this.
+option(ONNXTRAIN_PRECOMPILE "Precompile common headers (GCC)" ON)
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(ONNXTRAIN_PRECOMPILE OFF)
 endif()
 

@@ -10,6 +10,13 @@ from .errors import UsageError
 
 
 class _Optimizer:
+    defaults = {}  # style -> {argument: value}, where Keras' differ from PyTorch's
+
+    def __post_init__(self):
+        for key, value in self.defaults.get(getattr(self, "style", None), {}).items():
+            if getattr(self, key) is None:
+                setattr(self, key, value)
+
     def spec(self):
         s = {"kind": self.kind}
         for key, value in vars(self).items():
@@ -37,54 +44,59 @@ class SGD(_Optimizer):
 
 @dataclass
 class Adam(_Optimizer):
-    """Adam; `style="keras"` where Keras differs."""
+    """Adam; `style="keras"` where Keras differs (eps: 1e-8, Keras 1e-7)."""
 
     lr: float = 1e-3
     betas: tuple = (0.9, 0.999)
-    eps: float = 1e-8
+    eps: float = None
     weight_decay: float = 0.0
     amsgrad: bool = False
     style: str = "torch"
     overrides: dict = None
     kind = "adam"
+    defaults = {"torch": {"eps": 1e-8}, "keras": {"eps": 1e-7}}
 
 
 @dataclass
 class AdamW(Adam):
-    """Adam with decoupled weight decay."""
+    """Adam with decoupled weight decay (0.01, Keras 0.004)."""
 
-    weight_decay: float = 1e-2
+    weight_decay: float = None
     no_decay_on_bias_and_norm: bool = False
     kind = "adamw"
+    defaults = {"torch": {"eps": 1e-8, "weight_decay": 1e-2}, "keras": {"eps": 1e-7, "weight_decay": 4e-3}}
 
 
 @dataclass
 class Adagrad(_Optimizer):
-    """Adagrad; `style="keras"` where Keras differs."""
+    """Adagrad; `style="keras"` where Keras differs (lr, eps and initial_accumulator_value: 1e-2, 1e-10, 0; Keras 1e-3, 1e-7, 0.1)."""
 
-    lr: float = 1e-2
+    lr: float = None
     lr_decay: float = 0.0
-    eps: float = 1e-10
-    initial_accumulator_value: float = 0.0
+    eps: float = None
+    initial_accumulator_value: float = None
     weight_decay: float = 0.0
     style: str = "torch"
     overrides: dict = None
     kind = "adagrad"
+    defaults = {"torch": {"lr": 1e-2, "eps": 1e-10, "initial_accumulator_value": 0.0},
+                "keras": {"lr": 1e-3, "eps": 1e-7, "initial_accumulator_value": 0.1}}
 
 
 @dataclass
 class RMSprop(_Optimizer):
-    """RMSprop; `style="keras"` where Keras differs."""
+    """RMSprop; `style="keras"` where Keras differs (lr, alpha and eps: 1e-2, 0.99, 1e-8; Keras 1e-3, 0.9, 1e-7)."""
 
-    lr: float = 1e-2
-    alpha: float = 0.99
-    eps: float = 1e-8
+    lr: float = None
+    alpha: float = None
+    eps: float = None
     momentum: float = 0.0
     centered: bool = False
     weight_decay: float = 0.0
     style: str = "torch"
     overrides: dict = None
     kind = "rmsprop"
+    defaults = {"torch": {"lr": 1e-2, "alpha": 0.99, "eps": 1e-8}, "keras": {"lr": 1e-3, "alpha": 0.9, "eps": 1e-7}}
 
 
 @dataclass

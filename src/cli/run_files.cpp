@@ -109,7 +109,6 @@ void report_memory(const RunFolder& folder, const Training& t, size_t limit) {
 
 double export_difference(const RunFolder& folder, const FeedColumns& sample) {
   Position ignored;
-  auto trained = std::make_shared<const Model>(load_checkpoint(folder.best(), ignored));
   auto exported = std::make_shared<const Model>(load_model(folder.model(), all_ops()));
   std::vector<int64_t> rows(size_t(std::min<int64_t>(32, sample.rows())));
   std::iota(rows.begin(), rows.end(), int64_t(0));
@@ -121,7 +120,10 @@ double export_difference(const RunFolder& folder, const FeedColumns& sample) {
     for (size_t k = 0; k < sample.names.size(); ++k)
       if (sample.names[k] == name) feeds[name] = b->tensors[k];
   if (feeds.size() != exported->input_names().size()) return 0;  // an input the step does not feed
-  auto want = Session(trained).run(feeds), got = Session(exported).run(feeds);
+  auto got = Session(exported).run(feeds);
+  exported = nullptr;  // one of the two in memory at a time
+  auto trained = std::make_shared<const Model>(load_checkpoint(folder.best(), ignored));
+  auto want = Session(std::move(trained)).run(feeds);
   double worst = 0;
   for (size_t k = 0; k < got.size(); ++k) {
     const Tensor* x = std::get_if<Tensor>(&want[k].second);

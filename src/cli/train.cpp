@@ -230,6 +230,7 @@ int train(TrainFlags& f) {
                        f.fit.epochs));
     return 130;
   }
+  t = nullptr;  // what was written is read again and tried
   say_result(f, r, folder, p.train);
   return 0;
 }

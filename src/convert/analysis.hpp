@@ -12,6 +12,7 @@ struct TermSource {
   std::string kind;        // never auto
   ValueId output = kNone;  // the model output
   ValueId input = kNone;   // what the loss reads: the output, or the scores before its Softmax
+  std::vector<NodeId> views;  // how the scores are brought to the shape of the output
   int64_t class_axis = 1;  // cross_entropy, nll
   std::vector<ValueId> file_inputs;  // a loss file: the outputs it names
   std::shared_ptr<const Model> file;
@@ -21,6 +22,14 @@ struct TermSource {
 std::vector<LossTerm> terms_of(const Recipe& r);
 TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops);
 ValueId find_output(const Model& m, const std::string& name);
+
+// The Softmax, LogSoftmax or Sigmoid that makes `v`, and the reshapings after it, in order.
+struct Activation {
+  NodeId node = -1;  // none
+  std::vector<NodeId> views;
+  int64_t axis = -1;  // of v that a Softmax normalised; -1: it is none, or not known
+};
+Activation activation_behind(const Graph& g, ValueId v);
 
 // Values of the main graph that are running statistics of a BatchNormalization.
 std::vector<char> running_statistics(const Graph& main);

@@ -5,6 +5,7 @@
 #include "convert/analysis.hpp"
 #include "convert/names.hpp"
 #include "onnx/onnx.hpp"
+#include "onnx/raise.hpp"
 
 namespace onnxtrain {
 
@@ -25,9 +26,8 @@ const Node* maker(const Graph& g, ValueId v) {
   return nullptr;
 }
 
-bool made_by(const Graph& g, ValueId v, std::string_view op) {
-  const Node* n = maker(g, v);
-  return n && n->is(op);
+bool is_op(const Graph& g, const Activation& a, std::string_view op) {
+  return a.node >= 0 && g.nodes[size_t(a.node)].is(op);
 }
 
 // The output a loss applies to when none is named: the first of floating point, because classifiers
@@ -104,11 +104,7 @@ bool made_by_dense_layer(const Graph& g, ValueId v) {
 int64_t class_axis_of(const Graph& g, ValueId output) {
   const TypeInfo& t = g.value(output).type;
   int64_t rank = t.shape ? int64_t(t.shape->size()) : 2;
-  const Node* n = maker(g, output);
-  if (n && (n->is("Softmax") || n->is("LogSoftmax")) && n->version >= 13) {
-    int64_t axis = n->i("axis", -1);
-    return axis < 0 ? axis + rank : axis;
-  }
+  if (Activation a = activation_behind(g, output); a.axis >= 0) return a.axis;
   if (rank >= 3 && made_by_dense_layer(g, output)) return rank - 1;
   if (rank >= 3 && !(*t.shape)[1].known() && t.shape->back().known()) return rank - 1;
   return 1;
@@ -142,19 +138,25 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
   const TypeInfo& t = d.type;
   LossChoice c;
   c.output = d.name;
-  auto source = [&] { return g.value_name(maker(g, v)->inputs[0]); };
+  const Activation a = activation_behind(g, v);
+  auto source = [&] { return g.value_name(g.nodes[size_t(a.node)].inputs[0]); };
   if (!t.is_tensor() || !dtype_is_differentiable(t.elem))
     model_error(
         "OT1238",
         cat("no loss fits output '", d.name, "': it is ", to_string(t), ", not floating point"),
         "name another output or a tensor inside the model:  --loss-input NAME");
-  if (made_by(g, v, "Softmax")) {
+  if ((is_op(g, a, "Softmax") || is_op(g, a, "LogSoftmax")) && a.axis < 0)
+    model_error("OT1238",
+                cat("no loss can be chosen for '", d.name, "': the classes of the ",
+                    g.nodes[size_t(a.node)].op, " before it cannot be found in ", shape_text(t)),
+                cat("name the scores before it:  --loss-input ", source()));
+  if (is_op(g, a, "Softmax")) {
     c.kind = "cross_entropy";
     c.because = cat("'", c.output, "' is a Softmax: cross-entropy on '", source(), "' before it");
-  } else if (made_by(g, v, "LogSoftmax")) {
+  } else if (is_op(g, a, "LogSoftmax")) {
     c.kind = "nll";
     c.because = cat("'", c.output, "' is a LogSoftmax");
-  } else if (made_by(g, v, "Sigmoid")) {
+  } else if (is_op(g, a, "Sigmoid")) {
     c.kind = "bce_logits";
     c.because =
         cat("'", c.output, "' is a Sigmoid: binary cross-entropy on '", source(), "' before it");
@@ -200,7 +202,15 @@ TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops) {
   TermSource s;
   s.kind = t.kind;
   if (is_onnx_path(t.kind)) {
-    s.file = std::make_shared<const Model>(load_model(t.kind, ops));
+    auto opset = m.opsets.find("");
+    const int target = opset == m.opsets.end() ? 0 : opset->second;
+    std::optional<Model> file = load_model(t.kind, ops);
+    if (target > 0) file = at_opset(*file, target, ops);
+    if (!file)
+      model_error("OT1239", cat("the loss '", t.kind, "' cannot be brought to opset ", target,
+                                ", which the model has"),
+                  cat("write it for opset ", target, ", or bring the model to a newer one"));
+    s.file = std::make_shared<const Model>(std::move(*file));
     for (const std::string& name : s.file->input_names())
       for (ValueId v : g.outputs)
         if (g.value_name(v) == name) s.file_inputs.push_back(v);
@@ -221,15 +231,13 @@ TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops) {
   bool classes = s.kind == "cross_entropy" || s.kind == "nll";
   if (classes) s.class_axis = class_axis_of(g, s.output);
   // A loss that contains the activation reads what stands before it.
-  bool softmax = made_by(g, s.output, "Softmax"), log_softmax = made_by(g, s.output, "LogSoftmax");
-  if (classes && (softmax || (log_softmax && s.kind == "cross_entropy"))) {
-    const Node& n = *maker(g, s.output);
-    if (n.version >= 13 || n.i("axis", 1) == 1) {
-      s.kind = "cross_entropy";
-      s.input = n.inputs[0];
-    }
-  } else if (s.kind == "bce_logits" && made_by(g, s.output, "Sigmoid")) {
-    s.input = maker(g, s.output)->inputs[0];
+  const Activation a = activation_behind(g, s.output);
+  bool softmax = is_op(g, a, "Softmax"), log_softmax = is_op(g, a, "LogSoftmax");
+  bool scores = classes && a.axis >= 0 && (softmax || (log_softmax && s.kind == "cross_entropy"));
+  if (scores) s.kind = "cross_entropy";
+  if (scores || (s.kind == "bce_logits" && is_op(g, a, "Sigmoid")) || (s.kind == "kl" && softmax)) {
+    s.input = g.nodes[size_t(a.node)].inputs[0];
+    s.views = a.views;
   }
   return s;
 }

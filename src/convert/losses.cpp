@@ -16,6 +16,8 @@ class Terms {
   ValueId add(const LossTerm& t, const TermSource& src, size_t index) {
     name_ = t.label.empty() ? free_name(index) : t.label;
     y_ = src.file ? kNone : s_.from_main(src.input);
+    if (src.kind == "kl" && src.input != src.output) y_ = log_softmax(src);
+    for (NodeId k : src.views) y_ = viewed(s_.main().nodes[size_t(k)], y_);
     ValueId v = term(t, src);
     if (t.weight != 1) v = scalar_type(b_.mul(v, scalar(t.weight)));
     return v;
@@ -37,7 +39,7 @@ class Terms {
     if (k == "cross_entropy" || k == "nll") return class_loss(t, src);
     if (k == "output") return is_scalar() ? y_ : reduce(t, y_);
     ValueId target = label(type_);
-    if (k == "kl") return reduce(t, kl(src, target));
+    if (k == "kl") return reduce(t, kl(target));
     if (k == "bce") return reduce(t, bce(target));
     if (k == "bce_logits")  // (1-t) x + log(1 + exp(-x))
       return reduce(
@@ -199,19 +201,32 @@ class Terms {
   }
 
   // t (log t - log p); the model gives log-probabilities, or probabilities by a Softmax.
-  ValueId kl(const TermSource& src, ValueId target) {
-    Graph& m = s_.main();
-    NodeId p = m.value(src.output).producer;
-    ValueId logs = y_;
-    if (p >= 0 && m.nodes[size_t(p)].is("Softmax")) {
-      const Node n = m.nodes[size_t(p)];
-      logs = b_.call("LogSoftmax", {s_.from_main(n.inputs[0])},
-                     {{"axis", n.i("axis", n.version >= 13 ? -1 : 1)}});
-      s_.set_type(logs, type_);
-    }
+  ValueId kl(ValueId target) {
     ValueId positive = b_.call("Greater", {target, scalar(0)});
     ValueId log_t = b_.call("Log", {b_.call("Where", {positive, target, scalar(1)})});
-    return b_.mul(target, b_.sub(log_t, logs));
+    return b_.mul(target, b_.sub(log_t, y_));
+  }
+
+  // Of the scores before the output's Softmax.
+  ValueId log_softmax(const TermSource& src) {
+    const Activation a = activation_behind(s_.main(), src.output);
+    const Node& n = s_.main().nodes[size_t(a.node)];
+    ValueId logs =
+        b_.call("LogSoftmax", {y_}, {{"axis", n.i("axis", n.version >= 13 ? -1 : 1)}});
+    s_.set_type(logs, s_.main().value(n.outputs[0]).type);
+    return logs;
+  }
+
+  // The scores as the node reshapes what the activation made of them.
+  ValueId viewed(Node n, ValueId scores) {
+    const TypeInfo type = s_.main().value(n.outputs[0]).type;
+    for (size_t i = 1; i < n.inputs.size(); ++i)
+      if (n.inputs[i] != kNone) n.inputs[i] = s_.from_main(n.inputs[i]);
+    n.inputs[0] = scores;
+    n.name.clear();
+    ValueId v = s_.graph().add_node(std::move(n), 1)[0];
+    s_.set_type(v, type);
+    return v;
   }
 
   ValueId file_loss(const LossTerm& t, const TermSource& src) {
@@ -225,6 +240,8 @@ class Terms {
       ValueId here = kNone;
       for (ValueId o : m.outputs)
         if (m.value_name(o) == name_) here = s_.from_main(o);
+      const DType wanted = f.value(v).type.elem;
+      if (here != kNone && wanted != DType::kUndefined) here = s_.cast(here, wanted);
       given[v] = here != kNone ? here : label(f.value(v).type);
     }
     auto to = inline_graph(s_, f, given, "loss/");

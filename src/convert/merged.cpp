@@ -1,5 +1,5 @@
 // What exporters do to weights, undone: equal ones merged, tied ones copied, all of them written as
-// Constant nodes.
+// Constant nodes, initializers inside branches and loops.
 #include <algorithm>
 #include <cstring>
 
@@ -156,7 +156,53 @@ bool adopt_constant_weights(Model& m) {
   return any;
 }
 
+namespace {
+
+// Moves the weights among the initializers of the node's bodies out into `outer`.
+bool lift_weights(Graph& outer, Node& n) {
+  bool any = false;
+  for (auto& [key, a] : n.attrs) {
+    GraphPtr* sub = std::get_if<GraphPtr>(&a);
+    if (!sub) continue;
+    auto body = std::make_shared<Graph>((*sub)->clone());
+    bool here = false;
+    for (Node& inner : body->nodes) here |= lift_weights(*body, inner);
+    for (size_t k = 0; k < body->values.size(); ++k) {
+      const ValueId v = ValueId(k);
+      ValueDef& d = body->value(v);
+      if (!d.initializer || d.producer >= 0 || !is_weight_like(d) || d.constant.rank() < 1) continue;
+      if (std::find(body->inputs.begin(), body->inputs.end(), v) != body->inputs.end()) continue;
+      if (outer.find(d.name) != kNone) d.name = outer.unique_name(d.name);  // of another branch
+      ValueId lifted = outer.add_constant(d.constant, d.name);
+      outer.value(lifted).initializer = true;
+      outer.value(lifted).type = TypeInfo::tensor(d.constant.dtype(), d.constant.shape());
+      d.constant = {};
+      d.initializer = false;
+      body->captures.push_back({lifted, v});
+      here = true;
+    }
+    if (here) *sub = body;
+    any |= here;
+  }
+  return any;
+}
+
+}  // namespace
+
+bool lift_body_weights(Model& m) {
+  bool any = false;
+  for (size_t k = 0; k < m.main.nodes.size(); ++k) {
+    Node n = m.main.nodes[k];
+    if (!lift_weights(m.main, n)) continue;
+    m.main.nodes[k] = std::move(n);
+    any = true;
+  }
+  m.main_generated |= any;
+  return any;
+}
+
 void restore_parameters(Model& m) {
+  lift_body_weights(m);
   adopt_constant_weights(m);
   separate_merged_initializers(m);
   tie_copied_embeddings(m);

@@ -156,6 +156,10 @@ void check_recipe(const Recipe& r) {
        "0 or more");
   need(!o.beta1 || (*o.beta1 >= 0 && *o.beta1 < 1), "beta1", o.beta1.value_or(0), "in [0,1)");
   need(!o.beta2 || (*o.beta2 >= 0 && *o.beta2 < 1), "beta2", o.beta2.value_or(0), "in [0,1)");
+  need(!o.alpha || (*o.alpha >= 0 && *o.alpha <= 1), "alpha", o.alpha.value_or(0), "in [0,1]");
+  need(o.initial_accumulator_value.value_or(0) >= 0, "initial_accumulator_value",
+       o.initial_accumulator_value.value_or(0), "0 or more");
+  need(o.lr_decay >= 0, "lr_decay", o.lr_decay, "0 or more");
   need(!o.eps || *o.eps >= 0, "eps", o.eps.value_or(0), "0 or more");
   bool nesterov = o.nesterov && (o.kind == "sgd" || o.kind == "momentum");
   if (nesterov && o.kind == "sgd" && (o.momentum <= 0 || o.dampening != 0))

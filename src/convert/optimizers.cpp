@@ -32,7 +32,7 @@ class Updates {
     p_ = &p;
     const TypeInfo& type = s_.graph().value(p.weights).type;
     type_ = type;
-    decay_ = o_.weight_decay.value_or(kind_ == "adamw" ? 0.01 : 0.0);
+    decay_ = o_.weight_decay.value_or(kind_ != "adamw" ? 0.0 : keras_ ? 0.004 : 0.01);
     double scale = 1;
     if (o_.no_decay_on_bias_and_norm && p.bias_or_norm) decay_ = 0;
     for (const ParameterOverride& x : o_.overrides)
@@ -68,10 +68,10 @@ class Updates {
   void emit(const std::string& op, std::vector<ValueId> scalars, Attrs attrs,
             const std::vector<std::pair<std::string, double>>& state) {
     const Tensor* w = s_.model().initializer(p_->name);
-    // the standard's operators know float and double only: 16-bit weights are updated in float
+    // 16-bit weights are updated in float: a squared gradient is 0 in float16, an average in
+    // bfloat16 does not move, and the standard's operators know float and double only
     DType type = w->dtype();
-    bool narrow = type == DType::kFloat16 || type == DType::kBFloat16;
-    if (narrow && op.rfind(kTrainingDomain, 0) == 0) type = DType::kFloat;
+    if (type == DType::kFloat16 || type == DType::kBFloat16) type = DType::kFloat;
     std::vector<ValueId> in = std::move(scalars);
     in.push_back(s_.cast(p_->weights, type));
     in.push_back(s_.cast(p_->gradient, type));
@@ -134,13 +134,12 @@ class Updates {
          {{"decay_factor", float(o_.lr_decay)},
           {"epsilon", float(o_.eps.value_or(1e-10))},
           {"norm_coefficient", float(decay_)}},
-         {{"sum", o_.initial_accumulator_value}});
+         {{"sum", o_.initial_accumulator_value.value_or(0)}});
   }
   void keras_adagrad() {
-    double first = o_.initial_accumulator_value == 0 ? 0.1 : o_.initial_accumulator_value;
     emit(own("AdagradKeras"), {r_},
          {{"epsilon", real(o_.eps.value_or(1e-7))}, {"decay", real(decay_)}},
-         {{"accumulator", first}});
+         {{"accumulator", o_.initial_accumulator_value.value_or(0.1)}});
   }
   void rmsprop() {
     std::string op = keras_ ? "RMSpropKeras" : "RMSprop";
@@ -153,9 +152,8 @@ class Updates {
       op += "Momentum";
       state.emplace_back("momentum_buffer", 0);
     }
-    double alpha = keras_ && o_.alpha == 0.99 ? 0.9 : o_.alpha;  // Keras' default
     emit(own(op.c_str()), {r_},
-         {{"alpha", real(alpha)},
+         {{"alpha", real(o_.alpha.value_or(keras_ ? 0.9 : 0.99))},
           {"epsilon", real(o_.eps.value_or(keras_ ? 1e-7 : 1e-8))},
           {"momentum", real(o_.momentum)},
           {"decay", real(decay_)}},
@@ -210,7 +208,7 @@ class Updates {
   void onnx_adagrad() {
     emit(standard("Adagrad"), {r_, counter_.value},
          standard_attrs({{"decay_factor", 0}, {"epsilon", 1e-6}, {"norm_coefficient", decay_}}),
-         {{"H", o_.initial_accumulator_value}});
+         {{"H", o_.initial_accumulator_value.value_or(0)}});
   }
 
   StepBuilder& s_;

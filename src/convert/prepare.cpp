@@ -29,9 +29,9 @@ std::vector<ValueId> needed_values(const Graph& main, const std::vector<TermSour
   for (const TermSource& t : terms) {
     v.push_back(t.input);
     v.insert(v.end(), t.file_inputs.begin(), t.file_inputs.end());
-    NodeId p = main.value(t.output).producer;
-    if (t.kind == "kl" && p >= 0 && main.nodes[size_t(p)].is("Softmax"))
-      v.push_back(main.nodes[size_t(p)].inputs[0]);
+    for (NodeId k : t.views)
+      for (ValueId in : main.nodes[size_t(k)].inputs)
+        if (in != kNone) v.push_back(in);
   }
   return v;
 }

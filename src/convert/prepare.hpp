@@ -40,8 +40,9 @@ struct OptimizerSpec {
   std::optional<double> weight_decay;  // default of the kind (adamw 0.01, others 0)
   std::optional<double> beta1, beta2, eps;
   bool amsgrad = false;
-  double lr_decay = 0, initial_accumulator_value = 0;  // adagrad
-  double alpha = 0.99;                                 // rmsprop
+  double lr_decay = 0;                              // adagrad
+  std::optional<double> initial_accumulator_value;  // adagrad (0; Keras 0.1)
+  std::optional<double> alpha;                      // rmsprop (0.99; Keras 0.9)
   bool centered = false;
   std::string style = "torch";  // or "keras" where Keras differs
   bool no_decay_on_bias_and_norm = false;

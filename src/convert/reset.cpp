@@ -19,75 +19,142 @@ struct Start {
 Start constant(double v) { return {Start::Kind::kConstant, v}; }
 Start uniform(double bound) { return {Start::Kind::kUniform, bound}; }
 
-// How many inputs feed one output of this layer: the weights' shape decides.
-double fan_in(const Node& n, const Shape& w) {
-  double receptive = 1;
-  for (size_t k = 2; k < w.size(); ++k) receptive *= double(w[k]);
-  if (n.is("Conv")) return double(w[1]) * receptive;
-  if (n.is("ConvTranspose")) return double(w[1]) * receptive;  // as PyTorch counts it
-  if (n.is("Gemm")) return double(n.i("transB", 0) ? w[1] : w[0]);
-  return double(w[w.size() >= 2 ? w.size() - 2 : 0]);  // MatMul: [..., in, out]
+Start normal(double deviation) { return {Start::Kind::kNormal, deviation}; }
+
+// Who reads a parameter, and as which input.
+struct Reader {
+  const Graph* g = nullptr;
+  const Node* n = nullptr;
+  size_t input = 0;
+};
+
+bool passes_on(const Node& n) {
+  for (const char* op : {"Identity", "Cast", "Reshape", "Unsqueeze", "Squeeze"})
+    if (n.is(op)) return true;
+  return false;
 }
 
-const Tensor* weights_of(const Graph& g, const Node& n, size_t input) {
-  if (input >= n.inputs.size() || n.inputs[input] == kNone) return nullptr;
-  const Tensor& t = g.value(n.inputs[input]).constant;
-  return t.defined() && t.rank() >= 2 ? &t : nullptr;
+// The first reader decides. Bodies of loops and branches are looked into, what passes a value on is
+// looked through.
+Reader reader_of(const Graph& g, ValueId v, int hops = 0) {
+  if (hops > 8) return {};
+  for (const Node& n : g.nodes) {
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      if (n.inputs[i] != v) continue;
+      if (i == 0 && passes_on(n)) return reader_of(g, n.outputs[0], hops + 1);
+      const Attr* a = n.find("body");
+      const GraphPtr* body = a ? std::get_if<GraphPtr>(a) : nullptr;
+      if (!body) return {&g, &n, i};
+      if (i < (*body)->inputs.size()) return reader_of(**body, (*body)->inputs[i], hops + 1);
+    }
+    for (const auto& [key, a] : n.attrs)
+      if (const GraphPtr* sub = std::get_if<GraphPtr>(&a))
+        for (const auto& c : (*sub)->captures)
+          if (c.outer == v)
+            if (Reader r = reader_of(**sub, c.inner, hops + 1); r.n) return r;
+  }
+  return {};
+}
+
+double product(const Shape& s, size_t from) {
+  double p = 1;
+  for (size_t k = from; k < s.size(); ++k) p *= double(s[k]);
+  return p;
+}
+
+// Sizes other than 1: [1,C,1,1] is a vector.
+Shape squeezed(const Shape& s) {
+  Shape out;
+  for (int64_t d : s)
+    if (d != 1) out.push_back(d);
+  return out;
+}
+
+// How many inputs feed one output of an Einsum: the letters of the weights that the result lacks.
+double einsum_fan(const Node& n, size_t input, const Shape& w) {
+  std::string text = n.s("equation", "");
+  std::erase(text, ' ');
+  const size_t arrow = text.find("->");
+  if (arrow == std::string::npos || text.find('.') != std::string::npos) return 0;
+  std::string term = text.substr(0, arrow);
+  for (size_t k = 0; k < input; ++k) {
+    size_t comma = term.find(',');
+    if (comma == std::string::npos) return 0;
+    term = term.substr(comma + 1);
+  }
+  term = term.substr(0, term.find(','));
+  if (term.size() != w.size()) return 0;
+  double fan = 1;
+  for (size_t k = 0; k < term.size(); ++k)
+    if (text.find(term[k], arrow) == std::string::npos) fan *= double(w[k]);
+  return fan;
+}
+
+// How many inputs feed one output of this layer: the weights' shape decides. 0: not known.
+double fan_in(const Node& n, size_t input, const Shape& w) {
+  if (w.size() < 2) return 0;
+  if (n.is("Conv") || n.is("DeformConv") || n.is("ConvTranspose"))  // as PyTorch counts it
+    return product(w, 1);
+  if (n.is("Gemm")) return double(w[n.i(input == 0 ? "transA" : "transB", 0) != (input == 0)]);
+  if (n.is("Einsum")) return einsum_fan(n, input, w);
+  return double(input == 0 ? w.back() : w[w.size() - 2]);  // MatMul: [..., in, out]
 }
 
 double torch_bound(double fan) { return fan > 0 ? 1 / std::sqrt(fan) : 0; }
 
+// The weights beside the bias of this layer.
+double fan_beside(const Graph& g, const Node& n) {
+  if (n.inputs.size() < 2 || n.inputs[1] == kNone) return 0;
+  const Tensor& w = g.value(n.inputs[1]).constant;
+  return w.defined() ? fan_in(n, 1, w.shape()) : 0;
+}
+
 // The bias of a linear layer that was exported as MatMul + Add.
 const Node* matmul_before(const Graph& g, const Node& add, size_t bias) {
-  ValueId other = add.inputs[1 - bias];
-  NodeId p = g.value(other).producer;
+  if (add.inputs.size() != 2) return nullptr;
+  NodeId p = g.value(add.inputs[1 - bias]).producer;
   return p >= 0 && g.nodes[size_t(p)].is("MatMul") ? &g.nodes[size_t(p)] : nullptr;
 }
 
-Start start_by_use(const Graph& g, const Node& n, size_t input, const Tensor& t) {
-  const std::string& op = n.op;
-  if (op == "Conv" || op == "ConvTranspose" || op == "Gemm") {
-    const Tensor* w = weights_of(g, n, input == 0 && op == "Gemm" ? 0 : 1);
-    if (w) return uniform(torch_bound(fan_in(n, w->shape())));
+Start start_of_vector(const Reader& r) {
+  const Node& n = *r.n;
+  if (n.is("Conv") || n.is("ConvTranspose") || n.is("Gemm") || n.is("DeformConv"))
+    return uniform(torch_bound(fan_beside(*r.g, n)));
+  if (n.is("Add")) {
+    const Node* m = matmul_before(*r.g, n, r.input);
+    return uniform(m ? torch_bound(fan_beside(*r.g, *m)) : 0);
   }
-  if (op == "MatMul" && t.rank() >= 2)
-    return uniform(
-        torch_bound(double(input == 1 ? t.shape()[size_t(t.rank() - 2)] : t.shape().back())));
-  if (op == "LSTM" || op == "GRU" || op == "RNN")
-    return uniform(torch_bound(double(n.i("hidden_size", 1))));
-  if (op == "Gather" || op == "Embedding") return {Start::Kind::kNormal, 1.0};
-  if (op == "PRelu") return constant(0.25);
-  if (op.find("Normalization") != std::string::npos)
-    return constant(input == 1 ? 1 : input == 4 ? 1 : 0);
-  if (op == "Add" && t.rank() <= 1) {
-    const Node* m = matmul_before(g, n, input);
-    const Tensor* w = m ? weights_of(g, *m, 1) : nullptr;
-    return w ? uniform(torch_bound(fan_in(*m, w->shape()))) : constant(0);
-  }
-  if ((op == "Mul" || op == "Div") && t.rank() <= 1) return constant(1);
-  if (t.rank() >= 2) {  // Xavier
-    double in = double(t.shape()[1]), out = double(t.shape()[0]);
-    return uniform(std::sqrt(6 / std::max(1.0, in + out)));
-  }
+  if (n.is("Mul") || n.is("Div")) return constant(1);
+  for (const char* op : {"Concat", "Expand", "Tile"})  // a token that is learned
+    if (n.is(op)) return normal(0.02);
   return constant(0);
 }
 
-// The first reader decides; Transpose and Identity are looked through.
-Start start_of(const Graph& g, const std::vector<std::vector<NodeId>>& users, ValueId v) {
-  const Tensor& t = g.value(v).constant;
-  ValueId at = v;
-  for (int hops = 0; hops < 4 && !users[size_t(at)].empty(); ++hops) {
-    const Node& n = g.nodes[size_t(users[size_t(at)][0])];
-    if (n.is("Transpose") && t.rank() == 2) return uniform(torch_bound(double(t.shape()[1])));
-    if (n.is("Identity") || n.is("Cast") || n.is("Reshape")) {
-      at = n.outputs[0];
-      continue;
-    }
-    for (size_t i = 0; i < n.inputs.size(); ++i)
-      if (n.inputs[i] == at) return start_by_use(g, n, i, t);
-    break;
-  }
-  return constant(0);
+Start start_by_use(const Reader& r, const Tensor& t) {
+  const Node& n = *r.n;
+  const std::string& op = n.op;
+  const Shape flat = squeezed(t.shape());
+  if (op == "LSTM" || op == "GRU" || op == "RNN")
+    return uniform(torch_bound(double(n.i("hidden_size", 1))));
+  if (op == "Gather" || op == "Embedding") return normal(1);
+  if (op == "PRelu") return constant(0.25);
+  if (op.find("Normalization") != std::string::npos)
+    return constant(r.input == 1 || r.input == 4 ? 1 : 0);
+  if (op == "Transpose" && t.rank() == 2) return uniform(torch_bound(double(t.shape()[1])));
+  bool layer = op == "Conv" || op == "ConvTranspose" || op == "DeformConv" || op == "Gemm" ||
+               op == "MatMul" || op == "Einsum";
+  if (layer && r.input < 2)
+    if (double fan = fan_in(n, r.input, t.shape()); fan > 0) return uniform(torch_bound(fan));
+  if (flat.size() < 2) return start_of_vector(r);
+  if (op == "Add" || op == "Concat" || op == "Expand") return normal(0.02);  // positions, queries
+  return uniform(std::sqrt(6 / double(flat[0] + flat[1])));                  // Xavier
+}
+
+Start start_of(const Graph& g, ValueId v) {
+  Reader r = reader_of(g, v);
+  Start s = r.n ? start_by_use(r, g.value(v).constant) : constant(0);
+  // a bound of 0 is a constant
+  return s.kind == Start::Kind::kUniform && s.value == 0 ? constant(0) : s;
 }
 
 Tensor draw(const Tensor& like, const Start& s, uint64_t seed, uint64_t stream) {
@@ -109,16 +176,16 @@ class Initialization {
   Initialization(Graph& g, const OpTable& ops, int opset) : b_(g, ops, Node{}, {}, opset), g_(g) {}
 
   ValueId random(const Tensor& like, const Start& s, float seed) {
-    GradBuilder::Attrs a = {
-        {"dtype", int64_t(like.dtype())}, {"shape", like.shape()}, {"seed", seed}};
-    if (s.kind == Start::Kind::kNormal) {
-      a["mean"] = 0.0f;
-      a["scale"] = float(s.value);
-      return b_.call("RandomNormal", {}, a);
-    }
-    a["low"] = float(-s.value);
-    a["high"] = float(s.value);
-    return b_.call("RandomUniform", {}, a);
+    // before opset 22 the generators do not know bfloat16
+    const bool wide = like.dtype() == DType::kBFloat16;
+    GradBuilder::Attrs a = {{"dtype", int64_t(wide ? DType::kFloat : like.dtype())},
+                            {"shape", like.shape()},
+                            {"seed", seed}};
+    const bool bell = s.kind == Start::Kind::kNormal;
+    a[bell ? "mean" : "low"] = bell ? 0.0f : float(-s.value);
+    a[bell ? "scale" : "high"] = float(s.value);
+    ValueId v = b_.call(bell ? "RandomNormal" : "RandomUniform", {}, a);
+    return wide ? b_.call("Cast", {v}, {{"to", int64_t(like.dtype())}}) : v;
   }
   ValueId fill(const Tensor& like, double v) {
     return b_.call("ConstantOfShape", {b_.constant_ints(like.shape())},
@@ -149,14 +216,13 @@ void add_reset(Model& m, const std::vector<std::string>& parameters, uint64_t se
   step.initialization.name = "initialization";
   auto it = m.opsets.find("");
   Initialization init(step.initialization, ops, it == m.opsets.end() ? 13 : it->second);
-  auto users = m.main.consumers();
   std::vector<std::pair<std::string, std::string>> keys = step.update_binding;
   for (const auto& [key, value] : keys) {
     const Tensor like = *m.initializer(key);
     ValueId v = m.main.find(key);
     bool trained = std::find(parameters.begin(), parameters.end(), key) != parameters.end();
     if (v != kNone) {  // weights and running statistics
-      Start s = start_of(m.main, users, v);
+      Start s = start_of(m.main, v);
       if (!trained && s.kind != Start::Kind::kConstant) continue;
       m.set_initializer(key, draw(like, s, seed, hash64(key.data(), key.size(), 1)));
       init.output(step, key,

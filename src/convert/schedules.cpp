@@ -79,6 +79,7 @@ N one_cycle(const Numbers& n, double rate, double total, N k) {
   N at = least(k, literal(k, total - 1));
   double end1 = pct * total - 1, end2 = three ? 2 * pct * total - 2 : total - 1;
   auto phase = [&](double from, double to, double a, double b) {
+    if (!(to > from)) return literal(k, b);  // a phase of no steps
     return anneal(linear, a, b, (at - literal(k, from)) / literal(k, to - from));
   };
   N up = phase(0, end1, start, top), fall = phase(end1, end2, top, three ? start : low);

@@ -22,7 +22,10 @@ bool tie_copied_embeddings(Model& m);
 // A file that has all its weights in Constant nodes: they become initializers.
 bool adopt_constant_weights(Model& m);
 
-// All three, in this order.
+// Weights that are initializers of a branch or of a loop's body become those of the main graph.
+bool lift_body_weights(Model& m);
+
+// All of them, the last first.
 void restore_parameters(Model& m);
 
 // Copies the part of the main graph between the first mode-dependent operator and `needed` into

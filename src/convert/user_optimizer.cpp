@@ -3,6 +3,7 @@
 
 #include "convert/losses.hpp"
 #include "onnx/onnx.hpp"
+#include "onnx/raise.hpp"
 
 namespace onnxtrain {
 
@@ -14,12 +15,19 @@ namespace {
               "the same order");
 }
 
+// The rule at the opset of the model that it becomes part of.
+Model load_rule(StepBuilder& s, const std::string& path) {
+  std::optional<Model> rule = at_opset(load_model(path, s.ops()), s.opset(), s.ops());
+  if (!rule) wrong(path, cat("cannot be brought to opset ", s.opset(), ", which the model has"));
+  return std::move(*rule);
+}
+
 }  // namespace
 
 void add_user_optimizer(StepBuilder& s, const OptimizerSpec& o,
                         const std::vector<Trained>& parameters, ValueId rate,
                         const Counter& counter) {
-  Model file = load_model(o.kind, s.ops());
+  Model file = load_rule(s, o.kind);
   const Graph& f = file.main;
   for (const Trained& p : parameters) {
     const Tensor* w = s.model().initializer(p.name);
@@ -27,6 +35,8 @@ void add_user_optimizer(StepBuilder& s, const OptimizerSpec& o,
     std::map<ValueId, ValueId> given;
     std::vector<std::string> keys = {p.name};
     std::vector<TypeInfo> types = {type};
+    // weights and gradient in the type that the rule is written for
+    auto in_type = [&](ValueId v, DType t) { return t == DType::kUndefined ? v : s.cast(v, t); };
     bool has_x = false, has_g = false, x_is_scalar = false;
     for (ValueId v : f.inputs)
       if (f.value_name(v) == "X")
@@ -35,15 +45,14 @@ void add_user_optimizer(StepBuilder& s, const OptimizerSpec& o,
       const ValueDef& d = f.value(v);
       if (d.constant.defined()) continue;
       if (d.name == "R") {
-        given[v] = d.type.elem == DType::kUndefined ? rate : s.cast(rate, d.type.elem);
+        given[v] = in_type(rate, d.type.elem);
       } else if (d.name == "T") {
-        given[v] =
-            d.type.elem == DType::kUndefined ? counter.next : s.cast(counter.next, d.type.elem);
+        given[v] = in_type(counter.next, d.type.elem);
       } else if (d.name == "X") {
-        given[v] = p.weights;
+        given[v] = in_type(p.weights, d.type.elem);
         has_x = true;
       } else if (d.name == "G") {
-        given[v] = p.gradient;
+        given[v] = in_type(p.gradient, d.type.elem);
         has_g = true;
       } else {
         // state of the parameter's shape, unless the graph says that it is a number beside a tensor
@@ -63,7 +72,13 @@ void add_user_optimizer(StepBuilder& s, const OptimizerSpec& o,
     auto to = inline_graph(s, f, given, p.name + "_update/");
     for (size_t k = 0; k < keys.size(); ++k) {
       ValueId v = to.at(f.outputs[k]);
-      s.set_type(v, types[k]);
+      TypeInfo made = types[k];
+      if (f.value(f.outputs[k]).type.is_tensor()) made.elem = f.value(f.outputs[k]).type.elem;
+      s.set_type(v, made);
+      if (made.elem != types[k].elem) {
+        v = s.cast(v, types[k].elem);
+        s.set_type(v, types[k]);
+      }
       s.bind(keys[k], v);
     }
   }

@@ -153,6 +153,34 @@ struct ZeroPages {
 
 }  // namespace
 
+void populate(void* begin, size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  constexpr uintptr_t kPage = 4096;
+  const uintptr_t from = (reinterpret_cast<uintptr_t>(begin) + kPage - 1) / kPage * kPage;
+  const uintptr_t to = (reinterpret_cast<uintptr_t>(begin) + bytes) / kPage * kPage;
+  // an error means that pages come as they are touched
+  if (to > from) madvise(reinterpret_cast<void*>(from), to - from, MADV_POPULATE_WRITE);
+#else
+  (void)begin;
+  (void)bytes;
+#endif
+}
+
+void Populating::start(std::vector<std::pair<std::shared_ptr<void>, size_t>> blocks) {
+  if (blocks.empty() || thread_.joinable()) return;
+  thread_ = std::thread([this, blocks = std::move(blocks)] {
+    constexpr size_t kPart = size_t(4) << 20;
+    for (const auto& [block, bytes] : blocks)
+      for (size_t at = 0; at < bytes && !stop_.load(std::memory_order_relaxed); at += kPart)
+        populate(static_cast<char*>(block.get()) + at, std::min(kPart, bytes - at));
+  });
+}
+
+Populating::~Populating() {
+  stop_.store(true, std::memory_order_relaxed);
+  if (thread_.joinable()) thread_.join();
+}
+
 std::shared_ptr<void> zero_pages(size_t bytes) {
   void* p = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) out_of_memory(bytes);

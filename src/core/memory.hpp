@@ -2,9 +2,12 @@
 // of their own: fresh ones are zero without being touched, and freeing gives them back to the
 // system at once.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace onnxtrain {
 
@@ -20,6 +23,22 @@ size_t peak_resident_bytes();
 // As allocate(): aligned, counted against the limit. Contents: zero when asked for (large blocks
 // are not touched for that), else anything.
 std::shared_ptr<void> allocate_lasting(size_t bytes, bool zero = false);
+
+// Gives part of a large fresh block its pages at once: page by page, as they are touched, costs twice
+// as much, and four times when they are read first. Contents stay as they are.
+void populate(void* begin, size_t bytes);
+
+// Does that beside other work, until all is done or this is destroyed.
+class Populating {
+ public:
+  Populating() = default;
+  ~Populating();
+  void start(std::vector<std::pair<std::shared_ptr<void>, size_t>> blocks);
+
+ private:
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
 
 // Pages that are zero and cost nothing while nobody writes to them: an optimizer's first state in a
 // model. Not counted; whoever gets them only reads.

@@ -80,7 +80,10 @@ class AdaptedColumn final : public Column {
                      " at ", where),
                  "fill it in or remove the row before training");
     data_error("OT2111", cat("the value ", v, " at ", where, " does not fit the type ",
-                             type_text(conversion_.to)));
+                             type_text(conversion_.to)),
+               dtype_is_float(conversion_.to)
+                   ? "scale the values down before saving them"
+                   : "save whole numbers that fit; to learn the numbers themselves:  --loss mse");
   }
 
   ColumnPtr source_;
@@ -133,7 +136,8 @@ std::string layout_hint(const Shape& row, const Shape& target, bool nhwc) {
   Shape sorted = target;
   std::sort(sorted.begin(), sorted.end());
   if (order == sorted) return "same sizes in another order; transpose the array before saving it";
-  return "";
+  if (row.empty()) return "one number per row: class numbers?  --loss cross_entropy";
+  return "reshape the array before saving it, or name another one:  --map INPUT=KEY";
 }
 
 Shape target_of(const InputSpec& input, const Shape& row) {

@@ -2,6 +2,7 @@
 #include "data/csv.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -87,6 +88,21 @@ int64_t find_column(const Layout& l, const std::string& wanted, const std::strin
              near.empty() ? "" : cat("--target ", near));
 }
 
+// "y", "Label", "class": a column that says what it is. -1: none, or several.
+int64_t column_named_target(const Layout& l) {
+  int64_t found = -1;
+  for (size_t c = 0; c < l.names.size(); ++c) {
+    std::string name = l.names[c];
+    for (char& ch : name) ch = char(std::tolower(static_cast<unsigned char>(ch)));
+    for (const char* usual : {"y", "label", "labels", "target", "targets", "class", "classes"}) {
+      if (name != usual) continue;
+      if (found >= 0) return -1;
+      found = int64_t(c);
+    }
+  }
+  return l.header ? found : -1;
+}
+
 void choose_target(const CsvOptions& options, const std::string& source, Layout& l) {
   if (options.no_target) return;
   if (!options.target.empty()) {
@@ -94,6 +110,11 @@ void choose_target(const CsvOptions& options, const std::string& source, Layout&
     return;
   }
   if (l.names.size() < 2) return;
+  l.target = column_named_target(l);
+  if (l.target >= 0) {
+    l.note = cat("target '", l.names[size_t(l.target)], "', by its name   (--target to change)");
+    return;
+  }
   // a stray word among numbers is a mistake, not a column of classes
   const auto texts = std::count(l.words.begin(), l.words.end(), true);
   l.target = texts == 1 ? std::find(l.words.begin(), l.words.end(), true) - l.words.begin()
@@ -135,7 +156,9 @@ Layout find_layout(std::string_view text, const std::string& source, const CsvOp
   if (options.features.empty())
     for (size_t c = skip_first ? 1 : 0; c < l.names.size(); ++c)
       if (int64_t(c) != l.target) l.features.push_back(c);
-  if (l.features.empty()) data_error("OT2101", cat("'", source, "' has no feature columns"));
+  if (l.features.empty())
+    data_error("OT2101", cat("'", source, "' has no feature columns"),
+               "leave at least one column besides the target");
   return l;
 }
 
@@ -162,7 +185,9 @@ class Filler {
       if (layout_.target >= 0) take_target(fields[size_t(layout_.target)]);
       ++rows_;
     }
-    if (rows_ == 0) data_error("OT2101", cat("'", source_, "' has a header but no rows"));
+    if (rows_ == 0)
+      data_error("OT2101", cat("'", source_, "' has a header but no rows"),
+                 "one line per example belongs below the names of the columns");
   }
 
   Tensor features() const {
@@ -197,7 +222,8 @@ class Filler {
   [[noreturn]] void ragged(size_t found) const {
     data_error("OT2122", cat("'", source_, "' line ", grouped(reader_.line()), " has ", found,
                              found == 1 ? " field" : " fields", ", the first line has ",
-                             layout_.names.size()));
+                             layout_.names.size()),
+               "complete or remove the line; a field that holds the separator stands in quotes");
   }
 
   double number(std::string_view field, size_t column) const {

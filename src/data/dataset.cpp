@@ -42,7 +42,8 @@ Dataset Dataset::from_tensors(const std::vector<std::pair<std::string, Tensor>>&
 void Dataset::add(std::string name, ColumnPtr column) {
   if (!columns_.empty() && column->rows() != rows_)
     data_error("OT2103", cat("arrays have different numbers of rows: '", names_[0], "' has ",
-                             grouped(rows_), ", '", name, "' has ", grouped(column->rows())));
+                             grouped(rows_), ", '", name, "' has ", grouped(column->rows())),
+               "each array needs one row per example; save them again together");
   rows_ = column->rows();
   const bool fresh = columns_.emplace(name, std::move(column)).second;
   if (!fresh) data_error("OT2108", cat("two arrays are named '", name, "'"));

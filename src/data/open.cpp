@@ -70,8 +70,14 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
   Kind kind;
   {
     const InputFile file(path, ErrorKind::kData);
-    if (file.size() == 0) data_error("OT2101", cat("'", path, "' is empty"));
+    if (file.size() == 0)
+      data_error("OT2101", cat("'", path, "' is empty"), "copy or write the file again");
     kind = kind_of(file, head);
+    // text under the name of another format is that format damaged, not a table
+    const std::string ext = fs::path(path).extension().string();
+    if (kind == Kind::kCsv && (ext == ".npy" || ext == ".npz" || ext == ".safetensors"))
+      data_error("OT2102", cat("'", path, "' is named ", ext, " but does not begin like one"),
+                 "copy or write the file again; a table of text is named .csv or .tsv");
   }
   switch (kind) {
     case Kind::kNpz:
@@ -166,7 +172,9 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
   } catch (const fs::filesystem_error& e) {
     data_error("OT4001", cat("cannot read '", spec, "': ", e.code().message()));
   }
-  if (d.rows() == 0) data_error("OT2101", cat("data '", spec, "' has no rows"));
+  if (d.rows() == 0)
+    data_error("OT2101", cat("data '", spec, "' has no rows"),
+               "save at least one example; was the array cut or filtered too far?");
   d.set_source(spec);
   return d;
 }

@@ -1,5 +1,6 @@
 // What a Training keeps of one training section. Internal to engine/.
 #pragma once
+#include "core/memory.hpp"
 #include "engine/training.hpp"
 
 namespace onnxtrain {
@@ -16,6 +17,7 @@ struct Training::Algorithm {
   // where the outputs of the last step are: in the plan's memory, or here
   const Plan* last_plan = nullptr;
   std::vector<Value> last_values;
+  Populating state_pages;  // of variables that begin as zero
 };
 
 }  // namespace onnxtrain

@@ -38,6 +38,23 @@ void replace_initializers(Model& m, const std::function<Tensor(const std::string
   for (TrainingStep& t : m.training) replace(t.algorithm);
 }
 
+// What an optimizer begins with is zero and not yet in memory: it comes while the step is planned.
+std::vector<std::pair<std::shared_ptr<void>, size_t>> blocks_of_zero(const Model& given,
+                                                                     const State& state) {
+  std::vector<std::pair<std::shared_ptr<void>, size_t>> blocks;
+  auto collect = [&](const Graph& g) {
+    for (const ValueDef& d : g.values) {
+      if (!d.constant.defined() || !are_zero_pages(d.constant.owner()) || !state.has(d.name))
+        continue;
+      const Tensor& t = state.get(d.name);
+      blocks.emplace_back(t.owner(), t.bytes());
+    }
+  };
+  collect(given.main);
+  for (const TrainingStep& t : given.training) collect(t.algorithm);
+  return blocks;
+}
+
 }  // namespace
 
 Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOptions options)
@@ -54,6 +71,7 @@ Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOpt
   options_.memory_beside = state_->bytes();
   options_.memory_shares = model_->training.size();
   for (const TrainingStep& step : model_->training) add_algorithm(step);
+  algorithms_.front()->state_pages.start(blocks_of_zero(*model, *state_));
 }
 
 // Copies the state variables. The model kept here has the copies as its values: when the given

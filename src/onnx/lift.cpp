@@ -186,6 +186,7 @@ class Lifter {
       from->bytes = bytes;
     }
     std::shared_ptr<void> block = allocate_lasting(size_t(bytes), std::move(from));
+    populate(block.get(), size_t(bytes));
     m_.read(at, block.get(), size_t(bytes));
     lifted_.push_back({std::move(block), size_t(bytes)});
   }

@@ -1,5 +1,6 @@
 // Files: ONNX protobuf <-> Model. The only folder that sees protobuf and libonnx.
 #pragma once
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,10 @@ struct SaveOptions {
 
 // Lossless: what came from a file and was not changed is written as it was.
 std::string serialize_model(const Model& m, const OpTable& ops, const SaveOptions& o = {});
+// The same in pieces, in order; tensors are not copied.
+void serialize_model_to(const Model& m, const OpTable& ops,
+                        const std::function<void(std::string_view)>& out,
+                        const SaveOptions& o = {});
 // Atomic write (core/file.hpp); over 2 GiB large tensors go to external data by themselves.
 void save_model(const Model& m, const std::string& path, const OpTable& ops,
                 const SaveOptions& o = {});

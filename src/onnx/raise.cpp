@@ -1,9 +1,13 @@
 // libonnx's version converter on the inference part.
 #include "onnx/raise.hpp"
 
+#include <algorithm>
+
+#include <onnx/defs/schema.h>
 #include <onnx/version_converter/convert.h>
 
 #include "onnx/onnx.hpp"
+#include "onnx/raise_old.hpp"
 #include "onnx/source.hpp"
 
 namespace onnxtrain {
@@ -15,11 +19,6 @@ bool changes_meaning(const Graph& g) {
   for (const Node& n : g.nodes) {
     if (n.is("Scan") && n.version < 9) return true;
     if (n.is("Hardmax") && n.version < 13) return true;
-    // one slope per channel stands before the positions now
-    if (n.is("PRelu") && n.version < 7 && n.inputs.size() > 1) {
-      const TypeInfo& slope = g.value(n.inputs[1]).type;
-      if (!slope.concrete() || num_elements(slope.concrete_shape()) != 1) return true;
-    }
     for (const auto& [key, a] : n.attrs)
       if (const GraphPtr* sub = std::get_if<GraphPtr>(&a); sub && changes_meaning(**sub))
         return true;
@@ -46,6 +45,37 @@ void say_how_to_resize(onnx::GraphProto& g) {
   }
 }
 
+Tensor as_type(const Tensor& t, DType to) {
+  const std::vector<double> v = t.to_doubles();
+  Tensor out(to, t.shape());
+  dispatch<float, double, Half, BFloat16>(to, "a bound", [&]<class T>() {
+    for (size_t k = 0; k < v.size(); ++k) out.as<T>()[k] = T(compute_t<T>(v[k]));
+  });
+  return out;
+}
+
+// Bounds and fillings were attributes; the converter makes tensors of float of them, whatever the
+// data is. Bodies are not looked into: the converter leaves them alone.
+void give_settings_their_type(Model& m, const Model& before) {
+  Graph& g = m.main;
+  for (size_t k = 0; k < g.nodes.size(); ++k) {
+    const bool clip = g.nodes[k].is("Clip"), pad = g.nodes[k].is("Pad");
+    ValueId was = clip || pad ? before.main.find(g.value_name(g.nodes[k].outputs[0])) : kNone;
+    const DType type = was == kNone ? DType::kUndefined : before.main.value(was).type.elem;
+    if (!dtype_is_differentiable(type)) continue;
+    for (size_t i = clip ? 1 : 2; i < std::min<size_t>(g.nodes[k].inputs.size(), 3); ++i) {
+      const ValueId v = g.nodes[k].inputs[i];
+      if (v == kNone || !g.value(v).constant.defined() || g.value(v).constant.dtype() == type)
+        continue;
+      const Tensor value = as_type(g.value(v).constant, type);
+      const ValueId made = g.add_constant(value, g.unique_name(g.value_name(v)));
+      g.value(made).type = TypeInfo::tensor(type, value.shape());
+      g.nodes[k].inputs[i] = made;
+      m.main_generated = true;
+    }
+  }
+}
+
 // What the converter must not lose.
 bool keeps_names(const Model& before, const Model& after) {
   auto names = [](const Graph& g, const std::vector<ValueId>& list) {
@@ -63,7 +93,37 @@ bool keeps_names(const Model& before, const Model& after) {
   return true;
 }
 
+// Is every operator the same at `target`? Then its nodes become those of that opset.
+bool moved(Graph& g, int target) {
+  for (Node& n : g.nodes) {
+    for (auto& [key, a] : n.attrs)
+      if (GraphPtr* sub = std::get_if<GraphPtr>(&a)) {
+        *sub = std::make_shared<Graph>((*sub)->clone());
+        if (!moved(**sub, target)) return false;
+      }
+    if (!n.domain.empty()) continue;
+    const onnx::OpSchema* here = onnx::OpSchemaRegistry::Schema(n.op, n.version);
+    const onnx::OpSchema* there = onnx::OpSchemaRegistry::Schema(n.op, target);
+    if (!here || !there || here->since_version() != there->since_version()) return false;
+    n.version = target;
+  }
+  return true;
+}
+
 }  // namespace
+
+std::optional<Model> at_opset(const Model& m, int target, const OpTable& ops) {
+  auto it = m.opsets.find("");
+  if (it == m.opsets.end() || it->second == target) return m;
+  Model same = m;
+  same.main = m.main.clone();
+  if (moved(same.main, target)) {
+    same.opsets[""] = target;
+    same.main_generated = true;
+    return same;
+  }
+  return raise_opset(m, target, ops);
+}
 
 std::optional<Model> raise_opset(const Model& m, int target, const OpTable& ops) {
   auto it = m.opsets.find("");
@@ -76,11 +136,17 @@ std::optional<Model> raise_opset(const Model& m, int target, const OpTable& ops)
       return std::nullopt;
     // before IR 4 every initializer is an input too; the converter insists on it
     old.set_ir_version(std::max<int64_t>(old.ir_version(), 4));
+    if (it->second < 7) {
+      if (!spell_as_opset_7(*old.mutable_graph(), m.main, it->second)) return std::nullopt;
+      for (onnx::OperatorSetIdProto& o : *old.mutable_opset_import())
+        if (o.domain().empty() || o.domain() == "ai.onnx") o.set_version(7);
+    }
     onnx::ModelProto raised = onnx::version_conversion::ConvertVersion(old, target);
     if (it->second < 11) say_how_to_resize(*raised.mutable_graph());
     raised.set_ir_version(std::max<int64_t>(old.ir_version(), 8));
     Model out = load_model_bytes(raised.SerializeAsString(), "", ops);
     if (!keeps_names(m, out)) return std::nullopt;
+    give_settings_their_type(out, m);
     out.producer_name = m.producer_name;
     out.producer_version = m.producer_version;
     out.domain = m.domain;

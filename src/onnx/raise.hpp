@@ -12,4 +12,8 @@ namespace onnxtrain {
 // operator that the converter cannot bring forward.
 std::optional<Model> raise_opset(const Model& m, int target, const OpTable& ops);
 
+// The same for a graph that becomes part of another model: also when its opset is the newer one,
+// as long as its operators mean the same at `target`.
+std::optional<Model> at_opset(const Model& m, int target, const OpTable& ops);
+
 }  // namespace onnxtrain

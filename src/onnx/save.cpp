@@ -72,7 +72,8 @@ void embed(FileParts& parts) {
 
 }  // namespace
 
-std::string serialize_model(const Model& m, const OpTable& ops, const SaveOptions& o) {
+void serialize_model_to(const Model& m, const OpTable& ops,
+                        const std::function<void(std::string_view)>& out, const SaveOptions& o) {
   FileParts parts = make_parts(m, ops, o);
   embed(parts);
   Pieces pieces = to_pieces(parts);
@@ -80,10 +81,13 @@ std::string serialize_model(const Model& m, const OpTable& ops, const SaveOption
     model_error("OT1502",
                 cat("the model has ", pieces.size(), " bytes; one protobuf message holds 2 GiB"),
                 "save it to a file: large tensors then go beside it");
-  std::string out;
-  out.reserve(pieces.size());
-  pieces.each([&](std::string_view v) { out.append(v); });
-  return out;
+  pieces.each(out);
+}
+
+std::string serialize_model(const Model& m, const OpTable& ops, const SaveOptions& o) {
+  std::string all;
+  serialize_model_to(m, ops, [&](std::string_view v) { all.append(v); }, o);
+  return all;
 }
 
 void save_model(const Model& m, const std::string& path, const OpTable& ops, const SaveOptions& o) {

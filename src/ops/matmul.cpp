@@ -66,7 +66,7 @@ Kernel make_ref(Prepare& p) {
         // integers wrap: calculated without a sign
         using A = typename std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>,
                                               std::type_identity<C>>::type;
-        return [l, alpha](const Run& r) {
+        return [=](const Run& r) {
           const T *a = r.in<T>(0), *b = r.in<T>(1);
           T* y = r.out<T>(0);
           matmul_loop<A>(

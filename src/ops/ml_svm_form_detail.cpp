@@ -104,8 +104,29 @@ ValueId sweep(Form& f, int64_t n, ValueId q, ValueId p, ValueId qp, ValueId pqp)
   return p;
 }
 
+// The probabilities that the iteration approaches: the least p'Qp among those that sum to 1. With
+// A = Q + ee' the least is at the same place and A is positive definite, so that p = A^-1 e up to
+// its sum; elimination needs no pivoting. In double: classes that are far apart make Q nearly
+// singular.
+ValueId solved(Form& f, int64_t n, ValueId q) {
+  GradBuilder& b = f.b;
+  ValueId a = b.add(q, f.real(1));
+  ValueId v = b.add(b.reduce_sum(b.mul(q, f.real(0)), {2}), f.real(1));
+  for (int64_t t = 0; t < n; ++t) {
+    ValueId index = b.constant_ints({t});
+    std::vector<float> unit(size_t(n), 0.f);
+    unit[size_t(t)] = 1;
+    auto at = [&](ValueId m, int64_t axis) { return b.call("Gather", {m, index}, {{"axis", axis}}); };
+    ValueId row = at(a, 1), pivot = at(row, 2);
+    ValueId factor = b.div(b.sub(at(a, 2), f.table(unit, 1)), pivot);
+    v = b.sub(v, b.mul(factor, at(v, 1)));
+    if (t + 1 < n) a = b.sub(a, b.mul(factor, row));
+  }
+  return b.squeeze(b.div(v, b.reduce_sum(v, {1})), {2});
+}
+
 // Probabilities of classes: the iteration of libsvm, every row until it is done.
-ValueId coupled(Form& f, const Svm& s, ValueId q) {
+ValueId iterated(Form& f, const Svm& s, ValueId q) {
   GradBuilder& b = f.b;
   int64_t n = s.classes;
   TypeInfo rows = TypeInfo::tensor(f.type);
@@ -139,6 +160,19 @@ ValueId coupled(Form& f, const Svm& s, ValueId q) {
   ValueId out = b.call("Loop", {trips, kNone, start}, {{"body", body.finish()}});
   b.graph().value(out).type = rows;
   return out;
+}
+
+// The numbers are those of the iteration, which stops at a tolerance; the derivative is that of what
+// it approaches. (How often it went round jumps from point to point, and where the start is good
+// enough it does nothing at all: its own derivative would be 0 there.)
+ValueId coupled(Form& f, const Svm& s, ValueId scores) {
+  GradBuilder& b = f.b;
+  Form wide{b, DType::kDouble};
+  ValueId exact = b.call("Cast", {scores}, {{"to", int64_t(DType::kDouble)}});
+  exact = solved(wide, s.classes, pair_matrix(wide, s, exact));
+  exact = b.call("Cast", {exact}, {{"to", int64_t(f.type)}});
+  ValueId reached = iterated(f, s, pair_matrix(f, s, scores));
+  return b.add(exact, b.own("Detach", {b.sub(reached, exact)}));
 }
 
 TensorType like_rows(int64_t features) { return {DType::kFloat, {1, features}}; }
@@ -180,7 +214,7 @@ std::vector<ValueId> svm_classifier_form(GradBuilder& b) {
     scores = b.add(b.call("MatMul", {x, w}), f.real(double(s.rho[0])));
   } else {
     scores = pair_scores(f, s, x);
-    if (!s.prob_a.empty()) scores = coupled(f, s, pair_matrix(f, s, scores));
+    if (!s.prob_a.empty()) scores = coupled(f, s, scores);
   }
   bool two = s.rho.size() == 1 && s.labels.count() == 2 && s.post != Post::kProbit;
   bool single = s.supports > 0 && s.prob_a.empty() ? s.classes == 2 : s.classes == 1;

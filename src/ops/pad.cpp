@@ -69,7 +69,7 @@ struct Map {
   Map(const Shape& in, const Shape& out, const Pads& p, const std::string& mode)
       : in(strides_of(in)), out(out) {
     for (size_t d = 0; d < out.size(); ++d) {
-      Ints m(size_t(out[d]));
+      Ints m(static_cast<size_t>(out[d]));
       for (int64_t o = 0; o < out[d]; ++o) m[size_t(o)] = source(o - p.before[d], in[d], mode);
       at.push_back(std::move(m));
     }

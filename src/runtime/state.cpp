@@ -13,7 +13,10 @@ Tensor lasting_copy(const Tensor& value) {
   if (!value.defined() || value.dtype() == DType::kString) return value.clone();
   const bool zero = are_zero_pages(value.owner());
   std::shared_ptr<void> p = allocate_lasting(value.bytes(), zero);
-  if (!zero && value.bytes() > 0) std::memcpy(p.get(), value.data(), value.bytes());
+  if (!zero && value.bytes() > 0) {
+    populate(p.get(), value.bytes());
+    std::memcpy(p.get(), value.data(), value.bytes());
+  }
   return Tensor(value.dtype(), value.shape(), p.get(), p);
 }
 

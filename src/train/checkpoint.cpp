@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "core/file.hpp"
@@ -56,32 +57,84 @@ uint64_t integer(const Model& m, const std::string& key) {
   return std::strtoull(text_of(m, key).c_str(), nullptr, 10);
 }
 
+// The last place of the key; rfind would look at every byte of every tensor by itself.
+size_t last_key(std::string_view bytes) {
+  size_t end = bytes.size() < kFile.size() ? 0 : bytes.size() - kFile.size() + 1;
+  while (end > 0) {
+    const void* found = memrchr(bytes.data(), kFile[0], end);
+    if (found == nullptr) break;
+    end = size_t(static_cast<const char*>(found) - bytes.data());
+    if (bytes.substr(end, kFile.size()) == kFile) return end;
+  }
+  return std::string::npos;
+}
+
 // Where the digits of the file's own checksum stand: after the key, a tag and a length.
-size_t digits_at(const std::string& bytes) {
-  size_t key = bytes.rfind(kFile);
+size_t digits_at(std::string_view bytes) {
+  size_t key = last_key(bytes);
   if (key == std::string::npos) return std::string::npos;
   size_t at = key + kFile.size() + 2;
   return at + kDigits <= bytes.size() && size_t(bytes[at - 1]) == kDigits ? at : std::string::npos;
 }
 
-std::string with_checksum(std::string bytes) {
-  size_t at = digits_at(bytes);
-  OT_ASSERT(at != std::string::npos);
-  bytes.replace(at, kDigits, hex(hash64(bytes.data(), bytes.size(), 0)));
-  return bytes;
+// Writes the model with the checksum of the file in its place. It is serialised twice, because the
+// digits stand before some of what they are made of; it is never in memory as a whole.
+void write_with_checksum(const Model& m, AtomicWriter& file) {
+  Hash64 hash;
+  int pieces = 0, marked = -1;  // the last piece with the mark
+  serialize_model_to(m, all_ops(), [&](std::string_view v) {
+    hash.add(v.data(), v.size());
+    if (digits_at(v) != std::string::npos) marked = pieces;
+    ++pieces;
+  });
+  OT_ASSERT(marked >= 0);
+  pieces = 0;
+  serialize_model_to(m, all_ops(), [&](std::string_view v) {
+    if (pieces++ != marked) return file.write(v);
+    std::string changed(v);
+    changed.replace(digits_at(v), kDigits, hex(hash.value()));
+    file.write(changed);
+  });
+}
+
+// Where the digits stand in a file; npos when it has none. Read in parts that overlap, from the end.
+uint64_t digits_at(const InputFile& file) {
+  constexpr uint64_t kPart = 1 << 20, kOverlap = kFile.size() + 2 + kDigits;
+  std::string part;
+  for (uint64_t end = file.size();;) {
+    const uint64_t begin = end > kPart ? end - kPart : 0;
+    part.resize(size_t(end - begin));
+    file.read_at(begin, part.data(), part.size());
+    if (last_key(part) != std::string::npos) {
+      const size_t at = digits_at(std::string_view(part));
+      return at == std::string::npos ? at : begin + at;
+    }
+    if (begin == 0) return std::string::npos;
+    end = begin + kOverlap;
+  }
 }
 
 // Empty when the file is what was written, otherwise what is wrong with it.
 std::string damage_of_file(const std::string& path) {
-  std::string bytes = read_file(path, uint64_t(1) << 40, ErrorKind::kModel);
-  size_t at = digits_at(bytes);
-  if (at == std::string::npos)
+  InputFile file(path, ErrorKind::kModel);
+  const uint64_t digits = digits_at(file);
+  if (digits == std::string::npos)
     return "it has no checksum of its own, so it is no checkpoint or its marks are gone";
-  std::string written = bytes.substr(at, kDigits);
-  bytes.replace(at, kDigits, std::string(kDigits, '0'));
-  return hex(hash64(bytes.data(), bytes.size(), 0)) == written
-             ? std::string()
-             : "something outside the tensors is not what was written";
+  std::string written(kDigits, ' '), part;
+  file.read_at(digits, written.data(), kDigits);
+  Hash64 hash;
+  auto add = [&](uint64_t from, uint64_t to) {
+    for (uint64_t at = from; at < to; at += part.size()) {
+      part.resize(size_t(std::min<uint64_t>(to - at, 1 << 20)));
+      file.read_at(at, part.data(), part.size());
+      hash.add(part.data(), part.size());
+    }
+  };
+  add(0, digits);
+  hash.add(std::string(kDigits, '0').data(), kDigits);
+  add(digits + kDigits, file.size());
+  return hex(hash.value()) == written ? std::string()
+                                      : "something outside the tensors is not what was written";
 }
 
 std::string damage_of_tensors(const Model& m) {
@@ -124,7 +177,7 @@ void strip_checkpoint_metadata(Model& m) {
 
 void save_checkpoint(const Training& t, const Position& p, const std::string& path,
                      const std::map<std::string, std::string>& metadata) {
-  Model m = t.snapshot();
+  Model m = t.source();
   strip_checkpoint_metadata(m);
   for (const auto& [key, value] : metadata) m.metadata[key] = value;
   m.metadata[kStep] = std::to_string(p.step);
@@ -139,7 +192,7 @@ void save_checkpoint(const Training& t, const Position& p, const std::string& pa
     m.metadata[std::string(kTensor) + name] = hex(checksum(t.state().get(name)));
   m.metadata[std::string(kFile)] = std::string(kDigits, '0');
   AtomicWriter w(path);
-  w.write(with_checksum(serialize_model(m, all_ops())));
+  write_with_checksum(m, w);
   w.commit(fs::exists(path) ? path + ".previous" : std::string());
 }
 

@@ -190,7 +190,7 @@ class Loop {
 
   void save_best() {
     save_checkpoint(t_, at_, folder_->best(), o_.metadata);
-    Model m = t_.snapshot();
+    Model m = t_.source();
     strip_checkpoint_metadata(m);
     for (const auto& [key, value] : o_.metadata) m.metadata[key] = value;
     SaveOptions s;

@@ -158,6 +158,37 @@ def networks(rng):
     yield text_case("cross entropy", loss, {"x": f32(rng, 3, 4), "t": np.array([0, 3, 1]), "w": np.abs(f32(rng, 4)) + 0.2})
 
 
+def coupled(x, attrs):
+    """Probabilities of classes as Wu, Lin and Weng (2004) define them: the least p'Qp with sum 1, solved in float64."""
+    n, s = len(attrs["classlabels_ints"]), sum(attrs["vectors_per_class"])
+    number = {k: np.array(attrs[k], np.float32).astype(np.float64) for k in ("coefficients", "support_vectors", "rho", "prob_a", "prob_b", "kernel_params")}
+    vectors, weights = number["support_vectors"].reshape(s, -1), number["coefficients"].reshape(n - 1, s)
+    gamma, coef0, degree = number["kernel_params"]
+    dot = x @ vectors.T
+    kernel = {"LINEAR": lambda: dot, "POLY": lambda: (gamma * dot + coef0) ** degree, "SIGMOID": lambda: np.tanh(gamma * dot + coef0),
+              "RBF": lambda: np.exp(-gamma * ((x[:, None] - vectors) ** 2).sum(2))}[attrs["kernel_type"]]()
+    of = np.repeat(np.arange(n), attrs["vectors_per_class"])
+    out = np.zeros((len(x), n))
+    for row in range(len(x)):
+        r = np.zeros((n, n))
+        for at, (i, j) in enumerate(itertools.combinations(range(n), 2)):
+            score = number["rho"][at] + weights[j - 1, of == i] @ kernel[row, of == i] + weights[i, of == j] @ kernel[row, of == j]
+            r[i, j] = np.clip(1 / (1 + np.exp(score * number["prob_a"][at] + number["prob_b"][at])), 1e-7, 1 - 1e-7)
+            r[j, i] = 1 - r[i, j]
+        q = np.diag((r**2).sum(0)) - r * r.T
+        ones = np.ones((n, 1))
+        out[row] = np.linalg.solve(np.block([[q, ones], [ones.T, np.zeros((1, 1))]]), np.r_[np.zeros(n), 1])[:n]
+    return out
+
+
+def coupled_case(ml, name, x, attrs):
+    """The operator goes round until a tolerance is met: differences are those of what it approaches."""
+    case = ml(name, "SVMClassifier", [x], attrs, 2)
+    inputs, outputs = [i.name for i in case.model.graph.input], [o.name for o in case.model.graph.output]
+    case.exact = lambda feeds: {outputs[1]: coupled(feeds[inputs[0]].astype(np.float64), attrs)}
+    return case
+
+
 def machines(rng):
     """Linear models and support vector machines of ai.onnx.ml with every kernel and post transform."""
     posts = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
@@ -192,7 +223,14 @@ def machines(rng):
             yield ml(f"SVMClassifier {kernel} {post} {n}", "SVMClassifier", [x], attrs, 2)
             if post == "NONE":
                 likely = {"prob_a": numbers(pairs, low=0.5), "prob_b": numbers(pairs)}
-                yield ml(f"SVMClassifier {kernel} probabilities {n}", "SVMClassifier", [x], {**attrs, **likely}, 2)
+                yield coupled_case(ml, f"SVMClassifier {kernel} probabilities {n}", x, {**attrs, **likely})
+    labels, per_class = [0, 1, 2, 3, 4], [2, 1, 3, 1, 2]
+    many = {"coefficients": numbers(4, 9), "support_vectors": numbers(9, 3), "vectors_per_class": per_class, "rho": numbers(10),
+            "classlabels_ints": labels, "kernel_type": "RBF", "kernel_params": [0.4, 0.7, 3.0]}
+    yield coupled_case(ml, "SVMClassifier five classes", x, {**many, "prob_a": numbers(10, low=0.5), "prob_b": numbers(10)})
+    yield coupled_case(ml, "SVMClassifier five classes far apart", 3 * x, {**many, "prob_a": [-6 * v for v in numbers(10, low=0.5)], "prob_b": numbers(10)})
+    even = {**many, "coefficients": [0.01 * v for v in many["coefficients"]], "rho": [0.0] * 10}  # the iteration does not even begin
+    yield coupled_case(ml, "SVMClassifier five even classes", x, {**even, "prob_a": numbers(10, low=0.5), "prob_b": [0.0] * 10})
     yield ml("SVMRegressor without vectors", "SVMRegressor", [x], {"coefficients": numbers(3), "rho": [0.3]}, 1)
     yield ml("SVMClassifier without vectors", "SVMClassifier", [x], {"coefficients": numbers(3, 3), "rho": [0.3], "classlabels_ints": [0, 1, 2]}, 2)
 

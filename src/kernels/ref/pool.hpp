@@ -142,7 +142,7 @@ class RowPool {
   }
 
  private:
-  static bool better(T v, T than) { return (v > than) | (is_nan(v) & !is_nan(than)); }
+  static bool better(T v, T than) { return int(v > than) | (int(is_nan(v)) & int(!is_nan(than))); }
 
   // The largest element of each column over the rows of output row o, and which row it came from.
   void columns(const T* x, int64_t o) {
