@@ -1,12 +1,15 @@
-"""Time and memory of from_torch and to_torch on models of real size:  python tests/pytorch/size.py [resnet50|bert_base]...
+"""Time and memory of the PyTorch road on models of real size:  python tests/pytorch/size.py [resnet50|bert_base]...
 
-Each model runs in a process of its own. `beyond export` is the whole call minus the two torch.export calls in it; `peak` is
-how far resident memory grew during the call, over the process that holds module and optimizer (for to_torch: the file's model
-too), in multiples of the training model: parameters and AdamW's two moments.
+Each model runs in a process of its own, which has converted a small one before (torch.export and its imports are loaded). `beyond
+export` is the whole call minus the two torch.export calls in it; in brackets processor seconds, which a busy machine changes less.
+`peak` is how far resident memory grew during the call, over the process that holds module and optimizer (on the way back: the
+file's model too), in multiples of the parameters, and of the training model: parameters and AdamW's two moments. `mapped` is the
+part of it that is pages of files, which the system takes back when it needs them.
 """
 
 import subprocess
 import sys
+import threading
 import time
 import warnings
 
@@ -59,13 +62,48 @@ def resident(key):
         return next(int(line.split()[1]) / 1024 for line in f if line.startswith(key + ":"))
 
 
-def measured(f):
-    """(result, seconds, growth of resident memory at its peak in MiB)."""
-    with open("/proc/self/clear_refs", "w") as c:
-        c.write("5")  # the peak starts again
-    before, t = resident("VmRSS"), time.time()
-    result = f()
-    return result, time.time() - t, resident("VmHWM") - before
+class Measured:
+    """Calls f: result, seconds, processor seconds, and the largest growth of resident memory in MiB, all of it and that of files."""
+
+    def __init__(self, f):
+        import onnxtrain.torch.selfcheck as selfcheck
+
+        selfcheck.give_back()
+        self._before, self._running, self.peak = (resident("VmRSS"), resident("RssFile")), True, (0.0, 0.0)
+        watch = threading.Thread(target=self._watch)
+        watch.start()
+        wall, processor = time.time(), time.process_time()
+        try:
+            self.result = f()
+        finally:
+            self.seconds, self.processor = time.time() - wall, time.process_time() - processor
+            self._running = False
+            watch.join()
+
+    def _watch(self):
+        while self._running:
+            grown = tuple(resident(k) - b for k, b in zip(("VmRSS", "RssFile"), self._before))
+            self.peak = max(self.peak, grown)
+            time.sleep(0.005)
+
+    def memory(self, size):
+        return f"peak +{self.peak[0]:.0f} MiB ({self.peak[1]:.0f} mapped) = {self.peak[0] / size:.1f} x parameters = {self.peak[0] / 3 / size:.2f} x training model"
+
+
+def timed(f, spent):
+    def call(*args):
+        wall, processor = time.time(), time.process_time()
+        try:
+            return f(*args)
+        finally:
+            spent.append((time.time() - wall, time.process_time() - processor))
+
+    return call
+
+
+def warm_up(ot):
+    m = nn.Linear(3, 2)
+    ot.to_torch(ot.from_torch(m, torch.randn(4, 3), torch.randn(4, 2), nn.MSELoss(), torch.optim.AdamW(m.parameters())))
 
 
 def measure(name):
@@ -73,6 +111,7 @@ def measure(name):
     from onnxtrain.torch import versions
 
     torch.manual_seed(0)
+    warm_up(ot)
     module, x, y = globals()[name]()
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-4)
     loss = nn.CrossEntropyLoss()
@@ -82,24 +121,21 @@ def measure(name):
         optimizer.step()
     optimizer.zero_grad()
     spent = []
-    inner = versions.export
-
-    def timed(*args):
-        t = time.time()
-        try:
-            return inner(*args)
-        finally:
-            spent.append(time.time() - t)
-
-    versions.export = timed
+    versions.export = timed(versions.export, spent)
     size = sum(p.numel() * p.element_size() for p in module.parameters()) / 2**20
-    model, total, peak = measured(lambda: ot.from_torch(module, x, y, loss, optimizer))
-    print(f"{name:10s} parameters {size:5.0f} MiB, training model {3 * size:5.0f} MiB\n"
-          f"  from_torch {total:5.1f} s, torch.export {sum(spent):5.1f} s, beyond export {total - sum(spent):5.1f} s; "
-          f"peak +{peak:5.0f} MiB = {peak / 3 / size:.2f} x training model = {peak / size:.1f} x parameters", flush=True)
-    made, total, peak = measured(lambda: ot.to_torch(model))
-    print(f"  to_torch   {total:5.1f} s; peak +{peak:5.0f} MiB = {peak / 3 / size:.2f} x training model = {peak / size:.1f} x parameters "
-          f"({type(made.optimizer).__name__}, {sum(p.numel() for p in made.module.parameters())} parameters)", flush=True)
+    m = Measured(lambda: ot.from_torch(module, x, y, loss, optimizer))
+    wall, processor = (sum(s) for s in zip(*spent))
+    print(f"{name}: parameters {size:.0f} MiB, training model {3 * size:.0f} MiB\n"
+          f"  from_torch {m.seconds:.1f} s, torch.export {wall:.1f} s, beyond export {m.seconds - wall:.1f} s ({m.processor - processor:.1f} s); {m.memory(size)}", flush=True)
+    model = m.result
+    del m
+    m = Measured(lambda: ot.to_torch(model))
+    print(f"  to_torch {m.seconds:.1f} s ({m.processor:.1f} s); {m.memory(size)}; {type(m.result.optimizer).__name__}, "
+          f"{sum(p.numel() for p in m.result.module.parameters())} parameters", flush=True)
+    del m
+    m = Measured(lambda: ot.torch_state_dict(model))
+    print(f"  torch_state_dict {m.seconds:.1f} s ({m.processor:.1f} s); {m.memory(size)}", flush=True)
+    module.load_state_dict(m.result, strict=True)
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ _RANDOM = {
 class Reference:
     """outputs (inference form), and for a training: loss, train_outputs, buffers, gradients by stored name."""
 
-    def __init__(self, conversion, jitter=False):
+    def __init__(self, conversion, jitter=0):
         self.c, self.jitter, self.loss = conversion, jitter, None
         devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
         with torch.random.fork_rng(devices=devices), Fixed():
@@ -127,13 +127,13 @@ class Reference:
                 self._training()
 
     def _copy(self, module):
-        """Shares the parameters; with `jitter` they are new and differ in the last bit."""
+        """Shares the parameters; with `jitter` they are new and differ by at most so many units in the last place."""
         if not self.jitter:
             return structural_copy(module, with_buffers=True)
         memo = {}
-        chance = np.random.default_rng(0)  # torch's own numbers are fixed here
+        chance = np.random.default_rng(self.jitter)  # torch's own numbers are fixed here
         for p in module.parameters():
-            bits = torch.from_numpy(chance.integers(-1, 2, tuple(p.shape), np.int8)).to(p) * torch.finfo(p.dtype).eps
+            bits = torch.from_numpy(chance.integers(-self.jitter, self.jitter + 1, tuple(p.shape), np.int8)).to(p) * torch.finfo(p.dtype).eps
             memo[id(p)] = torch.nn.Parameter(p.detach() * (1 + bits), p.requires_grad)
         return structural_copy(module, with_buffers=True, memo=memo)
 

@@ -67,13 +67,14 @@ class Traceable(TorchFunctionMode):
     """While tracing: torch.rand of a single number is a Draw, functions of FORMS have their form, looks at values are watched.
 
     A look that torch.export cannot answer ends the trace. To find the other obstacles too, it is done again with
-    `answers`, what the first trace could answer: every other look is noted and answered by 1.
+    `answers`, what the first trace could answer: every other look is noted and answered by 1, and by 0 when the same line looks
+    again, so that loops end.
     """
 
     def __init__(self, obstacles, modules, answers=None):
         super().__init__()
         self.obstacles, self.modules, self.again = obstacles, modules, answers is not None
-        self.answers = answers or {}
+        self.answers, self.asked = answers or {}, {}
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -102,7 +103,10 @@ class Traceable(TorchFunctionMode):
             return value
         self.obstacles.add(f"Python {_LOOKS[name]}", place_here(self.modules),
                            "replace a branch by torch.where, a number by the tensor itself; or decide it outside of forward")
-        return _instead(name, args[0])
+        self.asked[at] = self.asked.get(at, 0) + 1
+        if self.asked[at] > _ENOUGH:
+            raise RuntimeError("a loop over the values of tensors")
+        return _instead(name, args[0], 1 if self.asked[at] == 1 else 0)
 
     @staticmethod
     def _sizes(args, kwargs):
@@ -116,11 +120,14 @@ _LOOKS = {"__bool__": "branches on the value of a tensor", "item": "reads the va
           "numpy": "computes with the values of a tensor outside of torch (numpy)"}
 
 
-def _instead(name, tensor):
+_ENOUGH = 50  # looks of one line, after which a loop is taken to have no end
+
+
+def _instead(name, tensor, number):
     """Something to go on with."""
     if name in ("tolist", "numpy"):
         sizes = [s if isinstance(s, int) and not isinstance(s, torch.SymInt) else s.node.hint for s in tensor.shape]
-        ones = np.ones(sizes, str(tensor.dtype)[6:])
+        ones = np.full(sizes, number, str(tensor.dtype)[6:])
         return ones if name == "numpy" else ones.tolist()
     kind = {"__bool__": bool, "__float__": float, "__int__": int, "__index__": int}.get(name)
-    return (kind or (float if tensor.dtype.is_floating_point else bool if tensor.dtype == torch.bool else int))(1)
+    return (kind or (float if tensor.dtype.is_floating_point else bool if tensor.dtype == torch.bool else int))(number)

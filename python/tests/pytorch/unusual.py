@@ -302,6 +302,19 @@ def many_at_once():
     return Free(f, a=lin()), x6(), t4(), mse
 
 
+@refused("2 obstacles", "branches on the value", "while y.norm() > 9:", "(item)", "while y.mean().item() < 9:")
+def loops_over_values():
+    def f(s, x):
+        y = s.a(x)
+        while y.norm() > 9:
+            y = y / 2
+        while y.mean().item() < 9:
+            y = y * 2
+        return y
+
+    return Free(f, a=lin()), x6(), t4(), mse
+
+
 @refused("2 obstacles", "(float)", "float(x.max())", "(numpy)", "np.sin(x.numpy())")
 def leaves_torch():
     def f(s, x):
