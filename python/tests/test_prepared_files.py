@@ -73,7 +73,7 @@ def test_sixteen_bits(name, kind, near, tmp_path):
     for n, g in want.items():
         assert np.isfinite(got[n]).all() and np.abs(got[n] - g).max() <= near * np.abs(g).max(), n
     for lowered in (False, True):
-        train = ot.prepare(net(name, kind), loss="cross_entropy", optimizer=ot.AdamW(lr=0.02), clip_norm=1.0, accumulate=2, lowered=lowered)
+        train = ot.prepare(net(name, kind), loss="cross_entropy", optimizer=ot.AdamW(lr=0.05), clip_norm=1.0, accumulate=2, lowered=lowered)
         onnx.checker.check_model(onnx.load_from_string(train.proto()))
         t, f = ot.Trainer(train), batch(name, kind)
         losses = [t.step(f).loss for _ in range(30)]
@@ -118,7 +118,7 @@ def test_settings_of_old_files_in_other_types(kind, dtype):
 
 FIRST = [  # (opset, nodes from x [N,3,2,2] to y, weights)
     (6, "a = Mul <broadcast = 1, axis = 1> (x, w)  y = Add <broadcast = 1, axis = 1> (a, b)", {"w": (3,), "b": (3,)}),
-    (6, "a = Mul <broadcast = 1, axis = -3> (x, w)  y = Div <broadcast = 1> (a, b)", {"w": (3, 2), "b": (1,)}),
+    (6, "a = Mul <broadcast = 1, axis = 1> (x, w)  y = Div <broadcast = 1> (a, b)", {"w": (3, 2), "b": (1,)}),
     (6, "a = Mul <broadcast = 1> (x, w)  y = PRelu (a, b)", {"w": (2, 2), "b": (3,)}),
     (6, "f = Reshape (x, s)  g1 = Gemm <broadcast = 1> (f, w, b)  y = Reshape (g1, t)", {"w": (12, 12), "b": (12,)}),
     (5, "n = BatchNormalization <is_test = 1, consumed_inputs = [0, 0, 0, 1, 1]> (x, w, b, m, v)  d = Dropout <is_test = 1> (n)  y = Relu <consumed_inputs = [0]> (d)",
@@ -238,6 +238,51 @@ def test_reset(how):
             assert abs(v.std() / NORMAL[n] - 1) < 0.15 and abs(v.mean()) < 0.2 * NORMAL[n], n
         else:
             bound = 1 / np.sqrt(BOUND[n])
-            assert np.abs(v).max() <= bound and np.abs(v).max() > 0.8 * bound, (n, np.abs(v).max(), bound)
-            assert abs(v.std() - bound / np.sqrt(3)) < 0.25 * bound, n
+            assert np.abs(v).max() <= bound and v.std() > 0, (n, np.abs(v).max(), bound)
+            if v.size >= 60:
+                assert np.abs(v).max() > 0.9 * bound and abs(v.std() - bound / np.sqrt(3)) < 0.1 * bound, (n, v.std(), bound)
     assert (t.state["conv.w.exp_avg"] == 0).all() and t.step_count == 0
+
+
+# ---- activations behind reshapings
+
+ENDS = [  # (nodes from p [N,5,1,1] to y, shape of y, opset, loss)
+    ("y = Softmax (p)", "[N,5,1,1]", 8, "auto"), ("y = Softmax (p)", "[N,5,1,1]", 12, "auto"),
+    ("s = Softmax <axis = 1> (p)  y = Flatten (s)", "[N,5]", 17, "auto"),
+    ("f = Flatten (p)  s = Softmax (f)  y = Reshape (s, shape)", "[N,5,1]", 13, "auto"),
+    ("t = Transpose <perm = [0,2,3,1]> (p)  s = Softmax (t)  y = Squeeze (s, axes)", "[N,5]", 17, "cross_entropy"),
+    ("s = LogSoftmax <axis = 1> (p)  y = Flatten (s)", "[N,5]", 17, "cross_entropy"),
+    ("s = Sigmoid (p)  y = Flatten (s)", "[N,5]", 17, "auto"), ("s = Softmax <axis = 1> (p)  y = Flatten (s)", "[N,5]", 17, "kl"),
+]
+
+
+@pytest.mark.parametrize("nodes,shape,opset,loss", ENDS, ids=range(len(ENDS)))
+def test_probabilities_behind_a_reshaping_are_not_taken_for_scores(nodes, shape, opset, loss):
+    rng = np.random.default_rng(1)
+    weights = {"w": rng.standard_normal((5, 3, 1, 1)).astype(np.float32), "b": rng.standard_normal(5).astype(np.float32)}
+    more = {"shape": np.array([-1, 5, 1]), "axes": np.array([1, 2])}
+    more = {n: v for n, v in more.items() if f" {n})" in nodes}
+    m = parsed(f"g (float[N,3,2,2] x) => (float{shape} y) {{ c = Conv <kernel_shape = [1,1]> (x, w, b)  p = GlobalAveragePool (c)  {nodes} }}",
+               weights | more, opset, 7)
+    x, label = rng.standard_normal((4, 3, 2, 2)).astype(np.float32), np.array([0, 1, 4, 2])
+    y = ot.Session(m.SerializeToString()).run({"x": x})["y"].reshape(4, 5).astype(np.float64)
+    if "Sigmoid" in nodes:
+        label = rng.random((4, 5)).astype(np.float32)
+        want = -(label * np.log(y) + (1 - label) * np.log(1 - y)).mean()
+    elif loss == "kl":
+        label = rng.dirichlet(np.ones(5), 4).astype(np.float32)
+        want = (label * (np.log(label) - np.log(y))).mean()
+    else:
+        want = -(y if "Log" in nodes else np.log(y))[range(4), label].mean()
+        label = label.reshape(4, *[1] * (shape.count(",") - 1))
+    for lowered in (False, True):
+        t = ot.Trainer(ot.load(ot.prepare(m, loss=loss, optimizer=ot.SGD(lr=0.5), lowered=lowered).proto()))
+        assert t.step({"x": x, "label": label}).loss == pytest.approx(want, rel=1e-5)
+        assert t.step({"x": x, "label": label}).loss < want
+
+
+def test_a_softmax_over_several_axes_has_no_classes():
+    m = parsed("g (float[N,3,2,2] x) => (float[N,3,2,2] y) { a = Mul (x, w)  y = Softmax (a) }", {"w": np.ones((3, 1, 1), np.float32)}, 9, 4)
+    with pytest.raises(ot.ModelError) as e:
+        ot.prepare(m)
+    assert e.value.code == "OT1238" and "--loss-input" in e.value.hint

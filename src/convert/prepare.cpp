@@ -29,9 +29,11 @@ std::vector<ValueId> needed_values(const Graph& main, const std::vector<TermSour
   for (const TermSource& t : terms) {
     v.push_back(t.input);
     v.insert(v.end(), t.file_inputs.begin(), t.file_inputs.end());
-    for (NodeId k : t.views)
-      for (ValueId in : main.nodes[size_t(k)].inputs)
-        if (in != kNone) v.push_back(in);
+    for (NodeId k : t.views) {  // the shapes that they are given
+      const std::vector<ValueId>& in = main.nodes[size_t(k)].inputs;
+      for (size_t i = 1; i < in.size(); ++i)
+        if (in[i] != kNone) v.push_back(in[i]);
+    }
   }
   return v;
 }

@@ -55,7 +55,8 @@ Kernel forward(Prepare& p, const RowNorm& g) {
       for (int64_t i = b; i < e; ++i) {
         const T* x = xs + i * g.n;
         T* y = ys + i * g.n;
-        auto [m, v] = statistics<T>(g, x);
+        const auto found = statistics<T>(g, x);
+        const C m = found.mean, v = found.inv;
         mean[i] = m;
         inv[i] = v;
         bool same = has_bias && g.scale.step == g.bias.step && g.scale.length == g.bias.length &&
