@@ -148,7 +148,10 @@ class autograd_functions:
         original = base.apply.__func__
 
         def apply(cls, *args, **kwargs):
-            if not cls.__module__.startswith("torch."):
+            if cls.__name__ == "CheckpointFunction":
+                obstacles.add("checkpoint(use_reentrant=True) runs a part of forward again inside of backward", place_here(),
+                              "checkpoint(..., use_reentrant=False)")
+            elif not cls.__module__.startswith("torch."):
                 obstacles.add(f"torch.autograd.Function {cls.__qualname__}: its backward is Python code that a file cannot carry", place_here(),
                               "write it with ordinary operators (detach() for parts without gradient)")
             return original(cls, *args, **kwargs)
