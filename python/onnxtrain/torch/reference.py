@@ -120,6 +120,7 @@ class Reference:
 
     def __init__(self, conversion, jitter=0):
         self.c, self.jitter, self.loss = conversion, jitter, None
+        self.train_outputs, self.gradients, self.buffers = [], {}, {}
         devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
         with torch.random.fork_rng(devices=devices), Fixed():
             self._inference()

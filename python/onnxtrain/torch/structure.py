@@ -62,11 +62,11 @@ class Call:
             raise UsageError("inputs hold no tensor", "OT1606", "give example tensors:  inputs=torch.randn(8, 3, 32, 32)")
         self.targets = None
         if targets is not None:
-            single = isinstance(targets, torch.Tensor)
-            self.targets = flatten(targets, "" if isinstance(targets, Mapping) else "target", self.flat)
+            taken = {n.split("_")[0] for n, _ in self.flat}  # forward may have an argument `target` of its own
+            name = next(n for n in ("target", "label", "wanted", "targets") if n not in taken or n == "targets")
+            self.targets = flatten(targets, "" if isinstance(targets, Mapping) else name, self.flat)
             if len(self.flat) == self.inputs:
                 raise UsageError(f"targets hold no tensor ({type(targets).__name__})", "OT1606")
-            del single
         names = [n for n, _ in self.flat]
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice:

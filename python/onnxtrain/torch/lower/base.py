@@ -70,6 +70,11 @@ class Context:
         return self.val.dtype
 
     @property
+    def operator(self):
+        """Its name; a form that writes in place has the name of the other."""
+        return self.node.target._schema.name.rstrip("_")
+
+    @property
     def shape(self):
         return list(self.val.shape)
 

@@ -81,7 +81,7 @@ def eye(c, a):
 
 @lower("aten.tril_indices", "aten.triu_indices")
 def tri_indices(c, a):
-    f = torch.tril_indices if "tril" in c.node.target._schema.name else torch.triu_indices
+    f = torch.tril_indices if "tril" in c.operator else torch.triu_indices
     return c.e.const(f(a.row, a.col, a.offset or 0, dtype=c.dtype))
 
 
@@ -98,7 +98,7 @@ def one_hot(c, a):
 def dropout(c, a):
     x = a.input if a.input is not None else a.self
     train = a.train
-    many = c.node.target._schema.name.endswith("native_dropout")
+    many = c.operator.endswith("native_dropout")
     if not train or a.p == 0:
         return (x, c.e.const(True)) if many else x
     y = live_dropout(c, x, a.p)
@@ -129,7 +129,7 @@ def alpha_dropout(c, a):
     keep = 1 - p
     scale = (keep + low * low * keep * p) ** -0.5
     sizes = c.dims(x)
-    if c.node.target._schema.name.endswith("feature_alpha_dropout"):
+    if c.operator.endswith("feature_alpha_dropout"):
         sizes = sizes[:2] + [1] * (len(sizes) - 2)
     kept = c.op("Mul", live_dropout(c, filled(c, sizes, 1, x.dtype), p), c.num(keep, x))  # 1 where kept, 0 where dropped
     chosen = c.op("Add", c.op("Mul", x, kept), c.op("Mul", c.op("Sub", c.num(1.0, x), kept), c.num(low, x)))

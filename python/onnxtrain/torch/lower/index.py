@@ -145,7 +145,7 @@ _NEUTRAL = {"add": 0, "mul": 1, "max": -math.inf, "min": math.inf}
 
 @lower("aten.scatter", "aten.scatter_add", "aten.scatter_reduce")
 def scatter(c, a):
-    name = c.node.target._schema.name
+    name = c.operator
     return _scatter(c, a.self, a.index, _updates(c, a), a.dim % max(len(a.self.shape), 1), "add" if name.endswith("scatter_add") else a.reduce,
                     a.include_self is not False)
 
@@ -189,7 +189,7 @@ def index_add(c, a):
     src = c.tensor(a.source, x.dtype)
     if a.alpha not in (None, 1):
         src = c.op("Mul", src, c.num(a.alpha, x))
-    add = c.node.target._schema.name.endswith("index_add")
+    add = c.operator.endswith("index_add")
     src.shape = a.source.shape
     return c.op("ScatterElements", x, _rows(c, a.index, src, axis), src, axis=axis, reduction="add" if add else None)
 

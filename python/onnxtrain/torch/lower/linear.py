@@ -20,7 +20,7 @@ def linear(c, a):
 @lower("aten.matmul", "aten.mm", "aten.bmm", "aten.mv", "aten.dot", "aten.vdot", "aten.inner", "aten.linalg_matmul")
 def matmul(c, a):
     x, y = a.positional[:2]
-    if c.node.target._schema.name.endswith("inner") and max(len(x.shape), len(y.shape)) > 1:
+    if c.operator.endswith("inner") and max(len(x.shape), len(y.shape)) > 1:
         raise Unsupported("inner product of matrices; use matmul")
     return c.op("MatMul", x, y)
 

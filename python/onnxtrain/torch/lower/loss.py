@@ -54,7 +54,7 @@ def _classes_last(x):
 
 @lower("aten.nll_loss", "aten.nll_loss_nd", "aten.nll_loss2d", "aten.nll_loss_forward", "aten.nll_loss2d_forward")
 def nll(c, a):
-    many = c.node.target._schema.name.endswith("forward")
+    many = c.operator.endswith("forward")
     x, t = a.self, a.target
     if _classes_last(x):
         x, t = c.unsqueeze(x, [0]), c.reshape(t, [1])

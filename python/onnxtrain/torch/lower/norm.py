@@ -31,7 +31,7 @@ def _by_channel(c, v, rank):
 @lower("aten.layer_norm", "aten.native_layer_norm")
 def layer_norm(c, a):
     x, shape = a.input, a.normalized_shape
-    many = c.node.target._schema.name.endswith("native_layer_norm")
+    many = c.operator.endswith("native_layer_norm")
     if not all(isinstance(s, int) for s in shape):
         raise Unsupported("layer_norm over an open size")
     w = a.weight if a.weight is not None else c.e.const(torch.ones(list(shape), dtype=x.dtype))
@@ -45,7 +45,7 @@ def layer_norm(c, a):
 @lower("aten.rms_norm", "aten._fused_rms_norm")
 def rms_norm(c, a):
     x = a.input
-    many = "fused" in c.node.target._schema.name
+    many = "fused" in c.operator
     eps = a.eps if a.eps is not None else torch.finfo(x.dtype).eps
     axes = list(range(-len(a.normalized_shape), 0))
     mean = c.reduce("Mean", c.op("Mul", x, x), axes, True)
@@ -56,7 +56,7 @@ def rms_norm(c, a):
 
 @lower("aten.group_norm", "aten.native_group_norm")
 def group_norm(c, a):
-    many = c.node.target._schema.name.endswith("native_group_norm")
+    many = c.operator.endswith("native_group_norm")
     x = a.input
     groups = a.num_groups if a.num_groups is not None else a.group
     channels = static(x.shape[1])
@@ -129,7 +129,7 @@ def _exact_training(c, a, x, keep):
 @lower("aten.batch_norm", "aten._native_batch_norm_legit_functional", "aten._native_batch_norm_legit_no_training", "aten.native_batch_norm",
        "aten._native_batch_norm_legit", "aten._batch_norm_with_update_functional", "aten._batch_norm_no_update", "aten.cudnn_batch_norm")
 def batch_norm(c, a):
-    name = c.node.target._schema.name.split("::")[1]
+    name = c.operator.split("::")[1]
     x = a.input
     if static(x.shape[1]) is None:
         raise Unsupported("batch_norm over an open number of channels")
@@ -163,4 +163,4 @@ def weight_norm(c, a):
     axes = None if a.dim == -1 else [k for k in range(len(v.shape)) if k != (a.dim or 0) % len(v.shape)]
     size = c.reduce("L2", v, axes, True)
     y = c.op("Mul", v, c.op("Div", g, size))
-    return (y, size) if "interface" in c.node.target._schema.name else y
+    return (y, size) if "interface" in c.operator else y

@@ -245,7 +245,7 @@ def log_sigmoid(c, a):
 @lower("aten.softshrink", "aten.hardshrink")
 def shrink(c, a):
     x, limit = a.self, float(a.lambd)
-    bias = limit if c.node.target._schema.name.endswith("softshrink") else 0.0
+    bias = limit if c.operator.endswith("softshrink") else 0.0
     if not inexact(x, limit):
         return c.op("Shrink", x, bias=bias, lambd=limit)
     low = c.where(c.op("Less", x, c.num(-limit, x)), c.op("Add", x, c.num(bias, x)), c.num(0.0, x))

@@ -131,7 +131,7 @@ def _resize(c, a, mode, spatial):
     attrs = {"mode": mode}
     if mode == "nearest":
         attrs.update(coordinate_transformation_mode="asymmetric", nearest_mode="floor")
-        if "exact" in c.node.target._schema.name:
+        if "exact" in c.operator:
             attrs.update(coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil")
     else:
         attrs["coordinate_transformation_mode"] = "align_corners" if a.align_corners else "pytorch_half_pixel"

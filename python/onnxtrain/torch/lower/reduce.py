@@ -52,7 +52,7 @@ def count_of(c, x, axes):
 
 @lower("aten.max", "aten.min")
 def extreme(c, a):
-    kind = "Max" if c.node.target._schema.name.endswith("max") else "Min"
+    kind = "Max" if c.operator.endswith("max") else "Min"
     if a.other is not None:
         x, y = c.common(a.self, a.other)
         return c.op(kind, x, y)
@@ -70,7 +70,7 @@ def extreme(c, a):
 
 @lower("aten.argmax", "aten.argmin")
 def argmax(c, a):
-    op = "ArgMax" if "argmax" in c.node.target._schema.name else "ArgMin"
+    op = "ArgMax" if "argmax" in c.operator else "ArgMin"
     x = a.self
     if x.dtype == torch.bool:
         x = c.tensor(x, torch.int32)
@@ -81,7 +81,7 @@ def argmax(c, a):
 
 @lower("aten.all", "aten.any")
 def all_any(c, a):
-    kind = "Min" if c.node.target._schema.name.endswith("all") else "Max"
+    kind = "Min" if c.operator.endswith("all") else "Max"
     x = c.tensor(c.tensor(a.self, torch.bool), torch.int32)
     if len(a.self.shape) == 0:
         return c.tensor(x, torch.bool)
@@ -111,13 +111,13 @@ def _moments(c, a):
 @lower("aten.var", "aten.std")
 def var(c, a):
     _, v, _ = _moments(c, a)
-    return v if c.node.target._schema.name.endswith("var") else c.op("Sqrt", v)
+    return v if c.operator.endswith("var") else c.op("Sqrt", v)
 
 
 @lower("aten.var_mean", "aten.std_mean")
 def var_mean(c, a):
     _, v, axes = _moments(c, a)
-    if "std" in c.node.target._schema.name:
+    if "std" in c.operator:
         v = c.op("Sqrt", v)
     return v, c.reduce("Mean", a.self, axes, bool(a.keepdim))
 
@@ -219,4 +219,4 @@ def sort(c, a):
         raise Unsupported("sorting truth values")
     values, index = c.node_n("TopK", [x, c.ints([c.dim(x, axis)])], 2, axis=axis, largest=int(bool(a.descending)), sorted=1)
     index = Value(index.name, torch.int64)
-    return index if "argsort" in c.node.target._schema.name else (values, index)
+    return index if "argsort" in c.operator else (values, index)

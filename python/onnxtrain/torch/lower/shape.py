@@ -62,7 +62,7 @@ def _to_val(c, x, sizes=None):
 def reshape_like_result(c, a):
     x = a.self
     want, have = c.shape, list(x.shape)
-    name = c.node.target._schema.name
+    name = c.operator
     if name.endswith("unsqueeze"):
         return c.unsqueeze(x, [a.dim % len(want)])
     if name.endswith("squeeze"):
@@ -103,7 +103,7 @@ def t(c, a):
     if rank < 2:
         return a.self
     perm = list(range(rank))
-    if c.node.target._schema.name.endswith("numpy_T"):
+    if c.operator.endswith("numpy_T"):
         perm.reverse()
     else:
         perm[-1], perm[-2] = perm[-2], perm[-1]
@@ -309,7 +309,7 @@ def diagonal(c, a):
 
 @lower("aten.tril", "aten.triu")
 def trilu(c, a):
-    upper = int(c.node.target._schema.name.endswith("triu"))
+    upper = int(c.operator.endswith("triu"))
     x = a.self
     as_bool = x.dtype == torch.bool
     x = c.tensor(x, torch.int64) if as_bool else x
