@@ -171,7 +171,8 @@ constexpr Explanation kAll[] = {
      "error;\nits "
      "own message stands above."},
     {"OT1738",
-     "torch.export refuses the graph as PyTorch runs it, for example because sizes depend on values.\n"
+     "torch.export refuses the graph as PyTorch runs it, for example because sizes depend on "
+     "values.\n"
      "A .pt holds the same model and needs no export."},
     {"OT2101",
      "There are no rows to train on: the file or array is empty, or too small to be split."},

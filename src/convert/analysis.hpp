@@ -9,11 +9,11 @@ namespace onnxtrain {
 
 // One loss term, resolved against the main graph.
 struct TermSource {
-  std::string kind;        // never auto
-  ValueId output = kNone;  // the model output
-  ValueId input = kNone;   // what the loss reads: the output, or the scores before its Softmax
+  std::string kind;           // never auto
+  ValueId output = kNone;     // the model output
+  ValueId input = kNone;      // what the loss reads: the output, or the scores before its Softmax
   std::vector<NodeId> views;  // how the scores are brought to the shape of the output
-  int64_t class_axis = 1;  // cross_entropy, nll
+  int64_t class_axis = 1;     // cross_entropy, nll
   std::vector<ValueId> file_inputs;  // a loss file: the outputs it names
   std::shared_ptr<const Model> file;
 };

@@ -207,8 +207,9 @@ TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops) {
     std::optional<Model> file = load_model(t.kind, ops);
     if (target > 0) file = at_opset(*file, target, ops);
     if (!file)
-      model_error("OT1239", cat("the loss '", t.kind, "' cannot be brought to opset ", target,
-                                ", which the model has"),
+      model_error("OT1239",
+                  cat("the loss '", t.kind, "' cannot be brought to opset ", target,
+                      ", which the model has"),
                   cat("write it for opset ", target, ", or bring the model to a newer one"));
     s.file = std::make_shared<const Model>(std::move(*file));
     for (const std::string& name : s.file->input_names())

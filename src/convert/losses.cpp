@@ -211,8 +211,7 @@ class Terms {
   ValueId log_softmax(const TermSource& src) {
     const Activation a = activation_behind(s_.main(), src.output);
     const Node& n = s_.main().nodes[size_t(a.node)];
-    ValueId logs =
-        b_.call("LogSoftmax", {y_}, {{"axis", n.i("axis", n.version >= 13 ? -1 : 1)}});
+    ValueId logs = b_.call("LogSoftmax", {y_}, {{"axis", n.i("axis", n.version >= 13 ? -1 : 1)}});
     s_.set_type(logs, s_.main().value(n.outputs[0]).type);
     return logs;
   }

@@ -170,7 +170,8 @@ bool lift_weights(Graph& outer, Node& n) {
     for (size_t k = 0; k < body->values.size(); ++k) {
       const ValueId v = ValueId(k);
       ValueDef& d = body->value(v);
-      if (!d.initializer || d.producer >= 0 || !is_weight_like(d) || d.constant.rank() < 1) continue;
+      if (!d.initializer || d.producer >= 0 || !is_weight_like(d) || d.constant.rank() < 1)
+        continue;
       if (std::find(body->inputs.begin(), body->inputs.end(), v) != body->inputs.end()) continue;
       if (outer.find(d.name) != kNone) d.name = outer.unique_name(d.name);  // of another branch
       ValueId lifted = outer.add_constant(d.constant, d.name);

@@ -138,25 +138,39 @@ struct DTypeOf;
   struct DTypeOf<T> {                        \
     static constexpr DType value = DType::D; \
   };
+// clang-format off
 OT_DTYPE(float, kFloat)
 OT_DTYPE(uint8_t, kUint8)
 OT_DTYPE(int8_t, kInt8)
 OT_DTYPE(uint16_t, kUint16)
-OT_DTYPE(int16_t, kInt16) OT_DTYPE(int32_t, kInt32) OT_DTYPE(int64_t, kInt64)
-    OT_DTYPE(std::string, kString) OT_DTYPE(bool, kBool) OT_DTYPE(Half, kFloat16)
-        OT_DTYPE(double, kDouble) OT_DTYPE(uint32_t, kUint32) OT_DTYPE(uint64_t, kUint64)
-            OT_DTYPE(std::complex<float>, kComplex64) OT_DTYPE(std::complex<double>, kComplex128)
-                OT_DTYPE(BFloat16, kBFloat16) OT_DTYPE(Float8E4M3FN, kFloat8E4M3FN)
-                    OT_DTYPE(Float8E4M3FNUZ, kFloat8E4M3FNUZ) OT_DTYPE(Float8E5M2, kFloat8E5M2)
-                        OT_DTYPE(Float8E5M2FNUZ, kFloat8E5M2FNUZ) OT_DTYPE(UInt4, kUint4)
-                            OT_DTYPE(Int4, kInt4) OT_DTYPE(Float4E2M1, kFloat4E2M1)
-                                OT_DTYPE(Float8E8M0, kFloat8E8M0) OT_DTYPE(UInt2, kUint2)
-                                    OT_DTYPE(Int2, kInt2)
+OT_DTYPE(int16_t, kInt16)
+OT_DTYPE(int32_t, kInt32)
+OT_DTYPE(int64_t, kInt64)
+OT_DTYPE(std::string, kString)
+OT_DTYPE(bool, kBool)
+OT_DTYPE(Half, kFloat16)
+OT_DTYPE(double, kDouble)
+OT_DTYPE(uint32_t, kUint32)
+OT_DTYPE(uint64_t, kUint64)
+OT_DTYPE(std::complex<float>, kComplex64)
+OT_DTYPE(std::complex<double>, kComplex128)
+OT_DTYPE(BFloat16, kBFloat16)
+OT_DTYPE(Float8E4M3FN, kFloat8E4M3FN)
+OT_DTYPE(Float8E4M3FNUZ, kFloat8E4M3FNUZ)
+OT_DTYPE(Float8E5M2, kFloat8E5M2)
+OT_DTYPE(Float8E5M2FNUZ, kFloat8E5M2FNUZ)
+OT_DTYPE(UInt4, kUint4)
+OT_DTYPE(Int4, kInt4)
+OT_DTYPE(Float4E2M1, kFloat4E2M1)
+OT_DTYPE(Float8E8M0, kFloat8E8M0)
+OT_DTYPE(UInt2, kUint2)
+OT_DTYPE(Int2, kInt2)
+// clang-format on
 #undef OT_DTYPE
 
-    // The type to calculate in: float for the 16- and 8-bit floats, itself otherwise.
-    template <class T>
-    struct ComputeType {
+// The type to calculate in: float for the 16- and 8-bit floats, itself otherwise.
+template <class T>
+struct ComputeType {
   using type = T;
 };
 template <>

@@ -24,8 +24,8 @@ size_t peak_resident_bytes();
 // are not touched for that), else anything.
 std::shared_ptr<void> allocate_lasting(size_t bytes, bool zero = false);
 
-// Gives part of a large fresh block its pages at once: page by page, as they are touched, costs twice
-// as much, and four times when they are read first. Contents stay as they are.
+// Gives part of a large fresh block its pages at once: page by page, as they are touched, costs
+// twice as much, and four times when they are read first. Contents stay as they are.
 void populate(void* begin, size_t bytes);
 
 // Does that beside other work, until all is done or this is destroyed.

@@ -79,11 +79,12 @@ class AdaptedColumn final : public Column {
                  cat("the data has ", std::isnan(v) ? "a NaN (not a number)" : "an infinity",
                      " at ", where),
                  "fill it in or remove the row before training");
-    data_error("OT2111", cat("the value ", v, " at ", where, " does not fit the type ",
-                             type_text(conversion_.to)),
-               dtype_is_float(conversion_.to)
-                   ? "scale the values down before saving them"
-                   : "save whole numbers that fit; to learn the numbers themselves:  --loss mse");
+    data_error(
+        "OT2111",
+        cat("the value ", v, " at ", where, " does not fit the type ", type_text(conversion_.to)),
+        dtype_is_float(conversion_.to)
+            ? "scale the values down before saving them"
+            : "save whole numbers that fit; to learn the numbers themselves:  --loss mse");
   }
 
   ColumnPtr source_;

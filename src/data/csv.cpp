@@ -220,10 +220,11 @@ class Filler {
   bool text_target() const { return layout_.text[size_t(layout_.target)]; }
 
   [[noreturn]] void ragged(size_t found) const {
-    data_error("OT2122", cat("'", source_, "' line ", grouped(reader_.line()), " has ", found,
-                             found == 1 ? " field" : " fields", ", the first line has ",
-                             layout_.names.size()),
-               "complete or remove the line; a field that holds the separator stands in quotes");
+    data_error(
+        "OT2122",
+        cat("'", source_, "' line ", grouped(reader_.line()), " has ", found,
+            found == 1 ? " field" : " fields", ", the first line has ", layout_.names.size()),
+        "complete or remove the line; a field that holds the separator stands in quotes");
   }
 
   double number(std::string_view field, size_t column) const {

@@ -41,8 +41,9 @@ Dataset Dataset::from_tensors(const std::vector<std::pair<std::string, Tensor>>&
 
 void Dataset::add(std::string name, ColumnPtr column) {
   if (!columns_.empty() && column->rows() != rows_)
-    data_error("OT2103", cat("arrays have different numbers of rows: '", names_[0], "' has ",
-                             grouped(rows_), ", '", name, "' has ", grouped(column->rows())),
+    data_error("OT2103",
+               cat("arrays have different numbers of rows: '", names_[0], "' has ", grouped(rows_),
+                   ", '", name, "' has ", grouped(column->rows())),
                "each array needs one row per example; save them again together");
   rows_ = column->rows();
   const bool fresh = columns_.emplace(name, std::move(column)).second;

@@ -1,10 +1,10 @@
 // libonnx's version converter on the inference part.
 #include "onnx/raise.hpp"
 
-#include <algorithm>
-
 #include <onnx/defs/schema.h>
 #include <onnx/version_converter/convert.h>
+
+#include <algorithm>
 
 #include "onnx/onnx.hpp"
 #include "onnx/raise_old.hpp"

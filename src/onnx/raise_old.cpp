@@ -64,7 +64,8 @@ class Rewriter {
     for (const onnx::AttributeProto& a : n.attribute())
       if (a.has_g()) return false;  // a body: its ranks are not known here
     remove(n, "consumed_inputs");
-    if (is_any(n, {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Less", "Greater"}))
+    if (is_any(n,
+               {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Less", "Greater"}))
       return broadcast(n);
     if (n.op_type() == "PRelu") return slopes(n);
     if (n.op_type() == "Gemm") remove(n, "broadcast");

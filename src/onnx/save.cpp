@@ -86,7 +86,8 @@ void serialize_model_to(const Model& m, const OpTable& ops,
 
 std::string serialize_model(const Model& m, const OpTable& ops, const SaveOptions& o) {
   std::string all;
-  serialize_model_to(m, ops, [&](std::string_view v) { all.append(v); }, o);
+  serialize_model_to(
+      m, ops, [&](std::string_view v) { all.append(v); }, o);
   return all;
 }
 

@@ -116,7 +116,9 @@ ValueId solved(Form& f, int64_t n, ValueId q) {
     ValueId index = b.constant_ints({t});
     std::vector<float> unit(size_t(n), 0.f);
     unit[size_t(t)] = 1;
-    auto at = [&](ValueId m, int64_t axis) { return b.call("Gather", {m, index}, {{"axis", axis}}); };
+    auto at = [&](ValueId m, int64_t axis) {
+      return b.call("Gather", {m, index}, {{"axis", axis}});
+    };
     ValueId row = at(a, 1), pivot = at(row, 2);
     ValueId factor = b.div(b.sub(at(a, 2), f.table(unit, 1)), pivot);
     v = b.sub(v, b.mul(factor, at(v, 1)));
@@ -162,9 +164,9 @@ ValueId iterated(Form& f, const Svm& s, ValueId q) {
   return out;
 }
 
-// The numbers are those of the iteration, which stops at a tolerance; the derivative is that of what
-// it approaches. (How often it went round jumps from point to point, and where the start is good
-// enough it does nothing at all: its own derivative would be 0 there.)
+// The numbers are those of the iteration, which stops at a tolerance; the derivative is that of
+// what it approaches. (How often it went round jumps from point to point, and where the start is
+// good enough it does nothing at all: its own derivative would be 0 there.)
 ValueId coupled(Form& f, const Svm& s, ValueId scores) {
   GradBuilder& b = f.b;
   Form wide{b, DType::kDouble};

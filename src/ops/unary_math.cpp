@@ -14,19 +14,31 @@ namespace {
       return expr;            \
     }                         \
   };
+// clang-format off
 OT_FN(ExpF, std::exp(v))
 OT_FN(LogF, std::log(v))
 OT_FN(SqrtF, std::sqrt(v))
 OT_FN(ReciprocalF, C(1) / v)
-OT_FN(SinF, std::sin(v)) OT_FN(CosF, std::cos(v)) OT_FN(TanF, std::tan(v))
-    OT_FN(AsinF, std::asin(v)) OT_FN(AcosF, std::acos(v)) OT_FN(AtanF, std::atan(v))
-        OT_FN(SinhF, std::sinh(v)) OT_FN(CoshF, std::cosh(v)) OT_FN(TanhF, std::tanh(v))
-            OT_FN(AsinhF, std::asinh(v)) OT_FN(AcoshF, std::acosh(v)) OT_FN(AtanhF, std::atanh(v))
-                OT_FN(ErfF, std::erf(v)) OT_FN(FloorF, std::floor(v)) OT_FN(CeilF, std::ceil(v))
-                    OT_FN(RoundF, std::nearbyint(v))
+OT_FN(SinF, std::sin(v))
+OT_FN(CosF, std::cos(v))
+OT_FN(TanF, std::tan(v))
+OT_FN(AsinF, std::asin(v))
+OT_FN(AcosF, std::acos(v))
+OT_FN(AtanF, std::atan(v))
+OT_FN(SinhF, std::sinh(v))
+OT_FN(CoshF, std::cosh(v))
+OT_FN(TanhF, std::tanh(v))
+OT_FN(AsinhF, std::asinh(v))
+OT_FN(AcoshF, std::acosh(v))
+OT_FN(AtanhF, std::atanh(v))
+OT_FN(ErfF, std::erf(v))
+OT_FN(FloorF, std::floor(v))
+OT_FN(CeilF, std::ceil(v))
+OT_FN(RoundF, std::nearbyint(v))
+// clang-format on
 #undef OT_FN
 
-                        using Grads = std::vector<ValueId>;
+using Grads = std::vector<ValueId>;
 
 Grads exp_grad(GradBuilder& b) { return {b.mul(b.dy(), b.y())}; }
 Grads log_grad(GradBuilder& b) { return {b.div(b.dy(), b.x(0))}; }

@@ -97,7 +97,8 @@ void write_with_checksum(const Model& m, AtomicWriter& file) {
   });
 }
 
-// Where the digits stand in a file; npos when it has none. Read in parts that overlap, from the end.
+// Where the digits stand in a file; npos when it has none. Read in parts that overlap, from the
+// end.
 uint64_t digits_at(const InputFile& file) {
   constexpr uint64_t kPart = 1 << 20, kOverlap = kFile.size() + 2 + kDigits;
   std::string part;
