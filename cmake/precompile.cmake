@@ -31,8 +31,17 @@ function(onnxtrain_cold target)
   endif()
 endfunction()
 
+# onnxtrain_joined(TARGET COUNT): its sources are compiled COUNT at a time, where most of the time of
+# each went into the same templates. Names in their anonymous namespaces must differ.
+function(onnxtrain_joined target count)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+endfunction()
+
 # A folder of src/ that became the object library `target`.
 function(onnxtrain_build_time target folder)
+  if(folder MATCHES "^(data|onnx|train)$")
+    onnxtrain_joined(${target} 6)
+  endif()
   if(folder STREQUAL "ops")
     onnxtrain_precompile(${target} [["op/grad_builder.hpp"]])
   elseif(folder STREQUAL "convert")
