@@ -24,10 +24,10 @@ function(onnxtrain_precompiled_by target other)
   endif()
 endfunction()
 
-# onnxtrain_cold(TARGET): its code is in no loop over data.
-function(onnxtrain_cold target)
+# onnxtrain_level(TARGET LEVEL): how far its code is optimised; -O1 where no loop over data is.
+function(onnxtrain_level target level)
   if(NOT ONNXTRAIN_SANITIZE)
-    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo,Release>:-O1>)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo,Release>:${level}>)
   endif()
 endfunction()
 
@@ -43,9 +43,10 @@ function(onnxtrain_build_time target folder)
     onnxtrain_joined(${target} 6)
   endif()
   if(folder STREQUAL "ops")
+    onnxtrain_level(${target} -O2)  # many types times many operators; fast loops are in kernels/
     onnxtrain_precompile(${target} [["op/grad_builder.hpp"]])
   elseif(folder STREQUAL "convert")
-    onnxtrain_cold(${target})
+    onnxtrain_level(${target} -O1)
     onnxtrain_precompile(${target} [["op/grad_builder.hpp"]])
   elseif(folder STREQUAL "onnx")
     onnxtrain_precompile(${target} [["onnx/source.hpp"]] [["op/op.hpp"]])

@@ -79,16 +79,18 @@ set(cli_without_main ${sources_cli})
 list(FILTER cli_without_main EXCLUDE REGEX "/cli/main\\.cpp$")
 onnxtrain_objects(ot_cli ${cli_without_main})
 onnxtrain_precompile(ot_cli [["engine/training.hpp"]] <CLI/CLI.hpp> <nlohmann/json.hpp>)
-onnxtrain_cold(ot_cli)
+onnxtrain_level(ot_cli -O1)
 onnxtrain_joined(ot_cli 8)
 add_executable(onnxtrain_cli ${CMAKE_SOURCE_DIR}/src/cli/main.cpp $<TARGET_OBJECTS:ot_cli>)
 set_target_properties(onnxtrain_cli PROPERTIES OUTPUT_NAME onnxtrain)
 target_link_libraries(onnxtrain_cli PRIVATE onnxtrain_flags onnxtrain_core)
+onnxtrain_level(onnxtrain_cli -O1)
+onnxtrain_precompiled_by(onnxtrain_cli ot_cli)
 
 # The C API. Its objects also go into the Python module.
 onnxtrain_objects(ot_api ${sources_api})
 target_compile_definitions(ot_api PRIVATE ONNXTRAIN_BUILDING)
-onnxtrain_cold(ot_api)
+onnxtrain_level(ot_api -O1)
 onnxtrain_joined(ot_api 6)
 
 # A shared object of ours: its list of exported names, and nothing of a static library leaks.
