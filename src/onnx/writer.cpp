@@ -246,6 +246,20 @@ void drop_unused(onnx::ModelProto& head, const onnx::GraphProto& main) {
   }
 }
 
+// What the bodies of branches and loops call their values: an algorithm and the main graph are one
+// graph, in which no outer value may have such a name.
+void body_names(const onnx::GraphProto& g, std::unordered_set<std::string>& names) {
+  for (const auto& n : g.node())
+    for (const auto& a : n.attribute()) {
+      if (!a.has_g()) continue;
+      for (const auto& v : a.g().input()) names.insert(v.name());
+      for (const auto& t : a.g().initializer()) names.insert(t.name());
+      for (const auto& inner : a.g().node())
+        names.insert(inner.output().begin(), inner.output().end());
+      body_names(a.g(), names);
+    }
+}
+
 void set_ir_version(onnx::ModelProto& head, const Model& m, const FileParts& parts,
                     const Used& used, bool untouched, const SaveOptions& o) {
   int needed = used.min_ir;  // by features
@@ -314,6 +328,7 @@ FileParts make_parts(const Model& m, const OpTable& ops, const SaveOptions& o) {
     t.has_algorithm = true;
     // sections do not see each other: only a state variable has one name in the whole model
     std::unordered_set<std::string> here = taken;
+    body_names(parts.graph.proto, here);
     writer.write(s.algorithm, &main_names, here, t.algorithm, names, true, keep);
     for (size_t v = 0; v < names.size(); ++v)
       if (s.algorithm.values[v].constant.defined()) taken.insert(names[v]);
