@@ -43,7 +43,6 @@ function(onnxtrain_build_time target folder)
     onnxtrain_joined(${target} 6)
   endif()
   if(folder STREQUAL "ops")
-    onnxtrain_level(${target} -O2)  # many types times many operators; fast loops are in kernels/
     onnxtrain_precompile(${target} [["op/grad_builder.hpp"]])
   elseif(folder STREQUAL "convert")
     onnxtrain_level(${target} -O1)
