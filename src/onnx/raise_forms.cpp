@@ -105,8 +105,7 @@ class Teller {
   void hardmax(onnx::GraphProto& g, const onnx::NodeProto& n) {
     const int k = find(n, "axis");
     const int64_t axis = k >= 0 ? n.attribute(k).i() : 1;
-    const std::string rows =
-        with_int(g, call(g, "Flatten", {n.input(0)}), "axis", axis);
+    const std::string rows = with_int(g, call(g, "Flatten", {n.input(0)}), "axis", axis);
     const std::string best = with_int(g, call(g, "Hardmax", {rows}), "axis", -1);
     call(g, "Reshape", {best, call(g, "Shape", {n.input(0)})}, n.output(0));
   }

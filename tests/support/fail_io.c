@@ -1,6 +1,6 @@
 /* Preloaded by tests: the k-th call (FAIL_IO=k) of write, fsync, rename or link on a file fails as
- * on a full disk, and so do all later ones; a write that fails first puts half of its bytes there, as
- * the last room of a disk is used up. FAIL_ALLOC=k lets the k-th large allocation fail once.
+ * on a full disk, and so do all later ones; a write that fails first puts half of its bytes there,
+ * as the last room of a disk is used up. FAIL_ALLOC=k lets the k-th large allocation fail once.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
