@@ -5,31 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "onnx/node_attributes.hpp"
+
 namespace onnxtrain {
 
 namespace {
 
 constexpr char kHidden[] = "onnxtrain_scan8";
-
-void set_string(onnx::NodeProto& n, const char* name, const char* value) {
-  onnx::AttributeProto* a = n.add_attribute();
-  a->set_name(name);
-  a->set_type(onnx::AttributeProto::STRING);
-  a->set_s(value);
-}
-
-void set_int(onnx::NodeProto& n, const char* name, int64_t value) {
-  onnx::AttributeProto* a = n.add_attribute();
-  a->set_name(name);
-  a->set_type(onnx::AttributeProto::INT);
-  a->set_i(value);
-}
-
-int find(const onnx::NodeProto& n, const std::string& name) {
-  for (int k = 0; k < n.attribute_size(); ++k)
-    if (n.attribute(k).name() == name) return k;
-  return -1;
-}
 
 bool is_standard(const onnx::NodeProto& n) { return n.domain().empty() || n.domain() == "ai.onnx"; }
 
@@ -54,7 +36,7 @@ class Teller {
     for (onnx::NodeProto& n : old) {
       for (onnx::AttributeProto& a : *n.mutable_attribute())
         if (a.has_g()) graph(*a.mutable_g());
-      if (find(n, kHidden) >= 0) {
+      if (find_attribute(n, kHidden)) {
         scan(g, n);
       } else if (n.op_type() == "Hardmax" && is_standard(n) && from_ < 13) {
         hardmax(g, n);
@@ -94,17 +76,14 @@ class Teller {
 
   std::string list_of(onnx::GraphProto& g, int64_t value) {
     const std::string result = call(g, "Constant", {});
-    onnx::AttributeProto* a = g.mutable_node(g.node_size() - 1)->add_attribute();
-    a->set_name("value_ints");
-    a->set_type(onnx::AttributeProto::INTS);
-    a->add_ints(value);
+    set_ints(*g.mutable_node(g.node_size() - 1), "value_ints", {value});
     return result;
   }
 
   // Before opset 13 all dimensions from `axis` on are one row.
   void hardmax(onnx::GraphProto& g, const onnx::NodeProto& n) {
-    const int k = find(n, "axis");
-    const int64_t axis = k >= 0 ? n.attribute(k).i() : 1;
+    const onnx::AttributeProto* said = find_attribute(n, "axis");
+    const int64_t axis = said ? said->i() : 1;
     const std::string rows = with_int(g, call(g, "Flatten", {n.input(0)}), "axis", axis);
     const std::string best = with_int(g, call(g, "Hardmax", {rows}), "axis", -1);
     call(g, "Reshape", {best, call(g, "Shape", {n.input(0)})}, n.output(0));
@@ -123,10 +102,11 @@ class Teller {
 
   // Inputs: lengths (or none), states, scanned. One row of the batch is a Scan of its own.
   void scan(onnx::GraphProto& g, onnx::NodeProto& n) {
-    const int b = find(n, "body"), count = find(n, "num_scan_inputs");
-    if (b < 0 || count < 0 || n.input_size() < 2) return;  // not a graph any more: refused on load
-    const onnx::GraphProto& inner = n.attribute(b).g();
-    const int inputs = n.input_size() - 1, states = inputs - int(n.attribute(count).i());
+    const onnx::AttributeProto *given = find_attribute(n, "body"),
+                               *count = find_attribute(n, "num_scan_inputs");
+    if (!given || !count || n.input_size() < 2) return;  // not a graph any more: refused on load
+    const onnx::GraphProto& inner = given->g();
+    const int inputs = n.input_size() - 1, states = inputs - int(count->i());
     const bool lengths = !n.input(0).empty();
     onnx::NodeProto outer, each;
     outer.set_op_type("Scan");

@@ -66,9 +66,9 @@ class Measured:
     """Calls f: result, seconds, processor seconds, and the largest growth of resident memory in MiB, all of it and that of files."""
 
     def __init__(self, f):
-        import onnxtrain.torch.selfcheck as selfcheck
+        from onnxtrain.torch.shelf import give_back
 
-        selfcheck.give_back()
+        give_back()
         self._before, self._running, self.peak = (resident("VmRSS"), resident("RssFile")), True, (0.0, 0.0)
         watch = threading.Thread(target=self._watch)
         watch.start()

@@ -14,6 +14,7 @@ from .emit import ELEM, remove_dead, static, to_numpy
 
 OPSET, IR = 22, 10
 _LARGE = 1 << 26  # bytes above which initializers are mapped from a file
+_SMALL = 1 << 10  # bytes of a tensor that stands in the model itself all the same
 _LOSSES = {"CrossEntropyLoss": "cross_entropy", "cross_entropy": "cross_entropy", "NLLLoss": "nll", "nll_loss": "nll", "MSELoss": "mse",
            "mse_loss": "mse", "L1Loss": "l1", "l1_loss": "l1", "HuberLoss": "huber", "huber_loss": "huber", "BCELoss": "bce",
            "BCEWithLogitsLoss": "bce_logits", "binary_cross_entropy_with_logits": "bce_logits", "KLDivLoss": "kl", "kl_div": "kl"}
@@ -131,7 +132,7 @@ class File:
         e, c = self.e, self.c
         reads = {n for n, *_ in self.outputs}
         main = remove_dead(e.main.nodes, reads)
-        self.main_reads, self.main_nodes, self.algorithm_nodes = reads, main, []
+        self.main_reads, self.main_nodes, self.algorithm_nodes, self.reads = reads, main, [], reads
         if not c.training:
             return
         kept = {id(n) for n in main}
@@ -139,14 +140,14 @@ class File:
         everything = e.main.nodes + e.algorithm.nodes
         used = remove_dead(everything, wanted)
         self.algorithm_nodes = [n for n in used if id(n) not in kept]
-        self.algorithm_reads = wanted
+        self.algorithm_reads, self.reads = wanted, reads | wanted
 
     # ---- protos
     def _tensor(self, name, tensor):
         tensor = tensor.detach()
-        if self.data is None:
-            return numpy_helper.from_array(to_numpy(tensor), name)
         array = to_numpy(tensor)
+        if self.data is None or array.nbytes < _SMALL:
+            return numpy_helper.from_array(array, name)
         offset = self.data.tell()
         array.tofile(self.data)
         end = self.data.tell()

@@ -5,7 +5,7 @@ import json
 import torch
 
 from ..errors import ModelError, UsageError
-from . import assemble, capture, optimizer as optim, scheduler as sched, selfcheck, versions
+from . import assemble, capture, optimizer as optim, resting, scheduler as sched, selfcheck, versions
 from .emit import Emitter, Value, remove_dead
 from .obstacles import Obstacles, check_module, place_of_error
 from .reference import Reference
@@ -154,6 +154,7 @@ class _Conversion:
         self.schedule = sched.Schedule(self.scheduler, self.optimizer) if self.scheduler is not None else None
         cycled = self._rates()
         nexts = optim.emit(e, self.plan, self.gradients, self._initial, self._bind, cycled)
+        self.plan.resting = resting.write(self.plan, self._initial)
         if self.schedule is not None:
             self._schedule_nodes(nexts["T"])
         for name, value in self.new_buffers.items():

@@ -160,7 +160,7 @@ class Plan:
         self.counters = {common: "T"}
         for s in sorted(set(counts) - {common}):
             self.counters[s] = f"T.{len(self.counters)}"
-        self.first = common
+        self.first, self.resting = common, {}
 
     def rate(self, k):
         return "learning_rate" if k == 0 else f"learning_rate.{k}"
@@ -173,7 +173,7 @@ class Plan:
             groups.append({"params": names, "rate": self.rate(k), **{k2: v for k2, v in plain.items() if v is not _NO}})
         other = {n: self.counters[s] for _, n, _, s in self.entries if self.counters[s] != "T"}
         cls = type(self.optimizer)
-        return {"class": f"{cls.__module__}.{cls.__qualname__}", "kind": self.kind, "groups": groups, "counters": other}
+        return {"class": f"{cls.__module__}.{cls.__qualname__}", "kind": self.kind, "groups": groups, "counters": other, "resting": self.resting}
 
 
 _NO = object()

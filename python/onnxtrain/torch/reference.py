@@ -116,31 +116,48 @@ _RANDOM = {
 
 
 class Reference:
-    """outputs (inference form), and for a training: loss, train_outputs, buffers, gradients by stored name."""
+    """outputs (inference form), and for a training: loss, train_outputs, buffers, gradients by stored name.
 
-    def __init__(self, conversion, jitter=0):
-        self.c, self.jitter, self.loss = conversion, jitter, None
+    With `jitter` parameters differ by at most so many units in the last place; `exact` computes in float64."""
+
+    def __init__(self, conversion, jitter=0, exact=False):
+        self.c, self.jitter, self.exact, self.loss = conversion, jitter, exact, None
         self.train_outputs, self.gradients, self.buffers = [], {}, {}
+        self._changed, self._chance = {}, np.random.default_rng(jitter)  # torch's own numbers are fixed here
         devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
         with torch.random.fork_rng(devices=devices), Fixed():
             self._inference()
             if conversion.training:
                 self._training()
+        self._changed = {}
 
     def _copy(self, module):
-        """Shares the parameters; with `jitter` they are new and differ by at most so many units in the last place."""
-        if not self.jitter:
+        """Shares the parameters unless they are to be others."""
+        if not (self.jitter or self.exact):
             return structural_copy(module, with_buffers=True)
         memo = {}
-        chance = np.random.default_rng(self.jitter)  # torch's own numbers are fixed here
         for p in module.parameters():
-            bits = torch.from_numpy(chance.integers(-self.jitter, self.jitter + 1, tuple(p.shape), np.int8)).to(p) * torch.finfo(p.dtype).eps
-            memo[id(p)] = torch.nn.Parameter(p.detach() * (1 + bits), p.requires_grad)
-        return structural_copy(module, with_buffers=True, memo=memo)
+            if p not in self._changed:
+                self._changed[p] = self._change(p)
+            memo[id(p)] = self._changed[p]
+        copy = structural_copy(module, with_buffers=True, memo=memo)
+        return copy.double() if self.exact else copy
+
+    def _change(self, p):
+        if not p.dtype.is_floating_point:
+            return p
+        if self.exact:
+            return torch.nn.Parameter(p.detach().double(), p.requires_grad)
+        units = self._chance.integers(-self.jitter, self.jitter + 1, tuple(p.shape), np.int8)
+        changed = torch.from_numpy(units).to(p).mul_(torch.finfo(p.dtype).eps).add_(1).mul_(p.detach())
+        return torch.nn.Parameter(changed, p.requires_grad)
+
+    def _examples(self):
+        return [t.detach().double() if self.exact and t.dtype.is_floating_point else t.detach() for t in self.c.call.tensors]
 
     def _inference(self):
         copy = set_mode(self._copy(self.c.module), False)
-        args, kwargs = self.c.call.arguments([t.detach() for t in self.c.call.tensors])
+        args, kwargs = self.c.call.arguments(self._examples())
         with torch.no_grad():
             self.outputs = dict(flatten_outputs(copy(*args, **kwargs)))
 
@@ -149,8 +166,10 @@ class Reference:
         copy = self._copy(c.module)
         if not c.module.training:
             set_mode(copy, True)
-        loss = self._copy(c.loss) if isinstance(c.loss, torch.nn.Module) and any(True for _ in c.loss.buffers()) else c.loss
-        tensors = [t.detach() for t in c.call.tensors]
+        loss = c.loss
+        if isinstance(loss, torch.nn.Module) and (self.jitter or self.exact or any(True for _ in loss.buffers())):
+            loss = self._copy(loss)
+        tensors = self._examples()
         args, kwargs = c.call.arguments(tensors)
         with torch.enable_grad():
             out = copy(*args, **kwargs)
@@ -173,7 +192,7 @@ class Reference:
     def _trainable(self, copy, loss):
         """Parameters of the optimizer that want a gradient, by stored name; the copy's when it has its own."""
         chosen = {c for g in self.c.optimizer.param_groups for p in g["params"] if p.requires_grad and (c := self.c.state.stored_name(p))}
-        if not self.jitter:
+        if not (self.jitter or self.exact):
             return {n: self.c.state.tensors[n] for n in self.c.state.parameters if n in chosen}
         named = dict(copy.named_parameters())
         if isinstance(loss, torch.nn.Module):

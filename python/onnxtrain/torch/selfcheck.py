@@ -6,13 +6,11 @@ noise in a gradient near zero is not blown up by methods that divide by its size
 
 import collections
 import copy
-import ctypes
 import math
 
 import numpy as np
-import onnx
 import torch
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from ..errors import ModelError
 from ..model import load
@@ -21,84 +19,14 @@ from ..trainer import Trainer
 from ..values import dtype_number
 from . import noise
 from .emit import remove_dead, to_numpy
-from .reference import MIDDLE
-from .shelf import Shelf
+from .shelf import Shelf, bits, give_back
+from .steady import steady
+from .to_file import to_tensor
 
 
 def check(conversion, file, reference):
     """Raises ModelError that names the first tensor that differs."""
     _Check(conversion, file, reference).run()
-
-
-def give_back():
-    """glibc keeps what was freed, and PyTorch's large tensors make it keep much: back to the system where that is glibc."""
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (AttributeError, OSError, TypeError):
-        pass
-
-
-def steady(proto, gradients, bindings):
-    """A copy of the file without chance, with gradients as outputs of the step and only these `bindings`: the optimizer is
-    checked for itself, and its state need not be in memory meanwhile."""
-    made = onnx.ModelProto()
-    made.CopyFrom(proto)
-    without_chance(made)
-    for t in made.training_info:
-        dropped = {b.value for b in t.update_binding if b.key not in bindings}
-        kept = [b for b in t.update_binding if b.key in bindings]
-        infos = {v.name: v for v in t.algorithm.value_info}
-        outputs = [o for o in t.algorithm.output if o.name not in dropped] + [infos[g] for g in gradients]
-        reads = {o.name for o in outputs}
-        nodes = remove_dead(t.algorithm.node, reads)
-        tensors = [i for i in t.algorithm.initializer if i.name in reads or i.name in bindings]
-        _replace(t.update_binding, kept)
-        _replace(t.algorithm.output, outputs)
-        _replace(t.algorithm.node, nodes)
-        _replace(t.algorithm.initializer, tensors)
-    return made
-
-
-def without_chance(proto):
-    """Dropout keeps everything, random numbers are the middle of their range, in place. Whether there were any."""
-    found = False
-    for graph in [proto.graph, *[t.algorithm for t in proto.training_info]]:
-        nodes = [_without_chance(n) for n in graph.node]
-        found |= any(len(n) > 1 for n in nodes)
-        del graph.node[:]
-        graph.node.extend(m for n in nodes for m in n)
-    return found
-
-
-def _replace(field, items):
-    items = [type(i).FromString(i.SerializeToString()) for i in items]
-    del field[:]
-    field.extend(items)
-
-
-def _without_chance(n):
-    op, out = n.op_type, n.output[0]
-
-    def const(value, name, dtype=np.float32):
-        return helper.make_node("Constant", [], [name], name=name, value=numpy_helper.from_array(np.array(value, dtype)))
-
-    if op == "Dropout" and len(n.input) > 2:
-        off = onnx.NodeProto()
-        off.CopyFrom(n)
-        off.input[1] = out + "/off"
-        return [const(0, out + "/off"), off]
-    attrs = {a.name: a.f for a in n.attribute if a.type == onnx.AttributeProto.FLOAT}
-    if op == "RandomUniformLike":
-        value = (attrs.get("low", 0.0) + attrs.get("high", 1.0)) * MIDDLE
-    elif op == "RandomNormalLike":
-        value = attrs.get("mean", 0.0) + MIDDLE * attrs.get("scale", 1.0)
-    elif op == "Bernoulli":
-        value = 1.0
-    else:
-        return [n]
-    c, like, zero = out + "/c", out + "/like", out + "/zero"
-    return [const(value, c), helper.make_node("CastLike", [c, n.input[0]], [like]), helper.make_node("Sub", [n.input[0], n.input[0]], [zero]),
-            helper.make_node("Add", [zero, like], [out])]
 
 
 class _Check:
@@ -109,9 +37,12 @@ class _Check:
     def run(self):
         c = self.c
         gradients = list(c.gradients.values()) if c.training else []
+        bindings = {"T", *(c.new_buffers if c.training else ())}
+        fed = [n for n in c.state.parameters if n not in bindings and n in self.file.reads]
+        self._stored()
         try:
-            model = self.file.model(steady(self.file.proto, gradients, {"T", *(c.new_buffers if c.training else ())}))
-            feeds = {n: to_numpy(t) for n, t in c.call.flat}
+            model = self.file.model(steady(self.file.proto, gradients, bindings, set(fed)))
+            feeds = {n: to_numpy(t) for n, t in [*c.call.flat, *((n, c.state.tensors[n]) for n in fed)]}
             self._inference(model, feeds)
             give_back()
             if c.training:
@@ -122,6 +53,16 @@ class _Check:
             if e.code == "OT1605":
                 raise
             raise ModelError(f"the file that was made does not run: {e.message}", e.code, e.hint) from e
+
+    def _stored(self):
+        """Every tensor in the file is, bit by bit, that of PyTorch; the runs are fed with the latter."""
+        proto, c = self.file.proto, self.c
+        for graph in [proto.graph, *[t.algorithm for t in proto.training_info]]:
+            for t in graph.initializer:
+                expected = c.state.tensors[t.name] if t.name in c.state.tensors else c.initial[t.name]
+                got = to_tensor(t, self.file.folder.name if self.file.folder else "")
+                if got.shape != expected.shape or got.dtype != expected.dtype or not torch.equal(bits(got), bits(expected)):
+                    self._differs(f"the stored tensor '{t.name}'", "is not PyTorch's")
 
     def _inference(self, model, feeds):
         wanted = {n: feeds[n] for n in model.inputs if n in feeds}
@@ -211,14 +152,14 @@ class _Check:
         tolerance = factor * 1e3 * float(np.finfo(want.dtype).eps) * max(scale, floor, 1e-30) + float(np.finfo(want.dtype).tiny)
         if error <= tolerance:
             return
-        if key is not None and self._is_noise(key, got):
+        if key is not None and self._is_noise(key, got, tolerance):
             return
         self._differs(what, f"differs by {error:.3g} (largest element {scale:.3g}, tolerance {tolerance:.2g})")
 
-    def _is_noise(self, key, got):
+    def _is_noise(self, key, got, tolerance):
         if self.sensitivity is None:
             self.sensitivity = noise.Sensitivity(self.c, self.ref)
-        return self.sensitivity.explains(key, got)
+        return self.sensitivity.explains(key, got, tolerance)
 
     def _differs(self, what, how):
         raise ModelError(f"the file does not compute what PyTorch computes: {what} {how}", "OT1605",

@@ -1,5 +1,6 @@
-"""Tensors that are compared once and in turn: large ones wait in a temporary file, so that memory holds one of them."""
+"""Memory of a conversion. Tensors that are compared once and in turn: large ones wait in a temporary file, so that memory holds one of them."""
 
+import ctypes
 import os
 import tempfile
 from collections.abc import Mapping
@@ -8,6 +9,20 @@ import numpy as np
 import torch
 
 LARGE = 1 << 26  # bytes of all of them from which on they go to a file
+
+
+def give_back():
+    """glibc keeps what was freed, and PyTorch's large tensors make it keep much: back to the system where that is glibc."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError, TypeError):
+        pass
+
+
+def bits(tensor):
+    """The bytes of a tensor in their order, as a tensor."""
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    return (flat if flat.stride(0) == 1 else flat.clone().as_strided((flat.numel(),), (1,))).view(torch.uint8)  # one element may have any stride
 
 
 class Shelf(Mapping):
@@ -23,7 +38,7 @@ class Shelf(Mapping):
             return
         self._file.seek(0, os.SEEK_END)
         self._places[name] = self._file.tell(), tensor.dtype, tensor.shape
-        tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tofile(self._file)
+        bits(tensor).numpy().tofile(self._file)
         self._file.flush()
 
     def __getitem__(self, name):

@@ -17,7 +17,7 @@ class State:
             own = set(self.tensors) | set(self.ties)
             self._add(loss, self.loss_prefix, "loss.")
             self.of_loss = [n for n in [*self.tensors, *self.ties] if n not in own]
-        self.used = set()
+        self.used, self.captured = set(), set()  # captured: parameters that a function reads as objects of its own
 
     def _add(self, module, prefix, full):
         for name, p in module.named_parameters(remove_duplicate=False):
@@ -52,7 +52,11 @@ class State:
         name = self._ids.get(id(tensor))
         if name is None and tensor.numel():
             name = next((n for n, t in self.tensors.items() if _memory(t) == _memory(tensor)), None)
-        return None if name is None else self.named(name)
+        if name is None:
+            return None
+        if name in self.parameters:
+            self.captured.add(name)
+        return self.named(name)
 
     def named(self, name):
         self.used.add(name)

@@ -18,7 +18,7 @@ from ..model import load
 from ..session import Session
 from ..trainer import Trainer
 from . import versions
-from .selfcheck import without_chance
+from .steady import without_chance
 from .structure import argument_names
 from .to_state import torch_state_dict
 from .to_torch import to_torch

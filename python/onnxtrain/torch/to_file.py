@@ -3,6 +3,7 @@
 Everything of the way back to PyTorch works on these classes; only this file reads protobuf.
 """
 
+import math
 import os
 import tempfile
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ import torch
 from onnx import AttributeProto, TensorProto, numpy_helper
 
 from .to_export import scope_of
-from .to_outline import outline
+from .to_outline import LARGE, outline
 
 _LARGE = 1 << 22  # elements
 OWN = "ai.onnxtrain"
@@ -214,11 +215,11 @@ class _Reader:
         return body
 
     def graph(self, proto, scope=None, given=None, opsets=None, once=False, data=True):
-        """`once`: nobody reads the proto again, its data goes as its tensors come. Without `data`, what stands in a file stays there."""
+        """`once`: nobody reads the proto again, its data goes as its tensors come. Without `data`, large tensors in a file stay there."""
         inner = None if scope is None else dict(scope)
         g = Graph(name=proto.name)
         for t in proto.initializer:
-            absent = not data and t.data_location == TensorProto.EXTERNAL and t.data_type in DTYPES
+            absent = not data and t.data_location == TensorProto.EXTERNAL and t.data_type in DTYPES and math.prod(t.dims) >= LARGE
             value = torch.empty(tuple(t.dims), dtype=DTYPES[t.data_type], device="meta") if absent else to_tensor(t, self.folder)
             g.constants[self._declare(t.name, inner)] = value
             if once:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from . import resting
 from .to_clock import decimal, make_clock
 from .to_file import reads
 from .to_graph_optimizer import GraphOptimizer
@@ -75,6 +76,7 @@ def _native(module, source, section, split, names, updates, after):
     built.done = _finished(section, steps, stored)
     _groups(built, module, source, section, names, updates, values, maximized)
     _load_state(built, module, section, updates, steps, stored)
+    resting.read(module, built.optimizer, names.info, stored)
     if hook:
         built.optimizer.register_step_pre_hook(hook)
     return built
