@@ -9,7 +9,10 @@ import subprocess
 import sys
 
 import numpy as np
+import onnx
+import onnxtrain as ot
 import pytest
+from onnx import numpy_helper
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
 from cli_models import BINARY, cli, cnn, images, mlp, save, table  # noqa: E402
@@ -55,6 +58,39 @@ def test_nhwc_data_for_an_nchw_model(work):
     assert "file has [96,8,8,3], model wants [N,3,8,8]" in text and "--layout nhwc" in text
     r = cli("train", "cnn.onnx", "--data", "d.npz", "--layout", "nhwc", "--epochs", "1", cwd=work)
     assert r.returncode == 0, r.stderr
+
+
+def test_help_that_fits_the_data(work):
+    x, y = table()
+    cases = {"targets": (dict(x=x, y=np.zeros((len(x), 3), np.float32)), "OT2110", "--loss mse"),
+             "no_labels": (dict(x=x), "OT2106", "all columns are in use: save one more, named 'label'"),
+             "names": (dict(x=x, q=y, r=y), "OT2106", "--map label=q"),
+             "one_number": (dict(x=x[:, 0], y=y), "OT2110", "reshape the array")}
+    for name, (arrays, code, words) in cases.items():
+        np.savez(work / f"{name}.npz", **arrays)
+        assert words in refused(work, code, 4, "mlp.onnx", "--data", f"{name}.npz"), name
+    r = cli("train", "mlp.onnx", "--data", "good.npz", "--threads", "-3", cwd=work)
+    assert r.returncode == 2 and "--threads" in r.stderr
+    # a batch of more rows than there are needs no more memory than the rows
+    r = cli("train", "mlp.onnx", "--data", "good.npz", "--batch", "99999999999", "--epochs", "1", cwd=work)
+    assert r.returncode == 0, r.stderr
+
+
+def test_a_model_that_takes_text(work):
+    m = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 3]> g (string[N] word) => (float[N,3] y) {
+        i = ai.onnx.ml.LabelEncoder <keys_strings = ["red","green"], values_int64s = [0,1], default_int64 = 2> (word)  y = Gather (w, i) }""")
+    m.graph.initializer.append(numpy_helper.from_array(np.eye(3, dtype=np.float32), "w"))
+    onnx.save(m, work / "text.onnx")
+    (work / "d.csv").write_text("word,y\n" + "red,0\ngreen,1\n" * 9)
+    text = refused(work, "OT2112", 4, "text.onnx", "--data", "d.csv")
+    assert "input 'word' takes string" in text and "fit(iterable)" in text
+    words, y = np.array(["red", "green", "blue", "red"]), np.array([1, 0, 2, 1])
+    t = ot.Trainer(ot.prepare(m, loss="cross_entropy", optimizer=ot.SGD(lr=0.5)))
+    history = t.fit(lambda: iter([{"word": words, "label": y}, {"word": words[:1], "label": y[:1]}]), epochs=3)
+    assert history["loss"][2] < history["loss"][0] and t.predict({"word": words}).shape == (4, 3)
+    with pytest.raises(ot.Error) as e:
+        t.fit({"word": words}, y)
+    assert e.value.code == "OT2105" and "fit(iterable)" in str(e.value)
 
 
 @pytest.mark.parametrize("value,word", [(np.nan, "a NaN"), (np.inf, "an infinity"), (-np.inf, "an infinity")])

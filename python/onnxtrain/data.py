@@ -19,21 +19,28 @@ def is_one_pass(x):
     return isinstance(x, Iterator)
 
 
-def array(x, name):
-    """One column as an array; the first dimension counts the rows."""
+def is_text(a):
+    return a.dtype.kind in "UST" or (a.dtype == object and a.size > 0 and all(isinstance(v, str) for v in a.flat))
+
+
+def array(x, name, text=False):
+    """One column as an array; the first dimension counts the rows. `text`: strings are fine, some models take them."""
     try:
         a = np.asarray(x)
     except ValueError as e:  # rows of different lengths
         raise DataError(f"'{name}' is not an array: {e}", "OT2105") from e
+    if a.ndim > 0 and text and is_text(a):
+        return a
     if a.dtype.kind in "OUST" or a.ndim == 0:
-        kind = "a single value" if a.ndim == 0 else "objects or rows of different lengths" if a.dtype == object else "text"
+        kind = "a single value" if a.ndim == 0 else "text" if is_text(a) else "objects or rows of different lengths"
         raise DataError(f"'{name}' is not an array of numbers: it holds {kind}", "OT2105",
-                        "classes, labels = numpy.unique(y, return_inverse=True) numbers labels" if kind == "text"
+                        "classes, labels = numpy.unique(y, return_inverse=True) numbers labels; "
+                        "a model that takes text trains on batches: fit(iterable)" if kind == "text"
                         else "numpy.asarray(..., dtype=numpy.float32) shows what is wrong with it")
     return a
 
 
-def columns(x, y=None):
+def columns(x, y=None, text=False):
     """{name: array} of x and y; a dict keeps its names, anything else is called x and y."""
     if isinstance(x, (str, os.PathLike)):
         raise UsageError(f"expected arrays, got the path '{os.fspath(x)}'", "OT1156",
@@ -43,7 +50,7 @@ def columns(x, y=None):
         named.update(y)
     elif y is not None:
         named["y"] = y
-    return {k: array(v, k) for k, v in named.items()}
+    return {k: array(v, k, text) for k, v in named.items()}
 
 
 def some_rows(named):
@@ -69,4 +76,4 @@ def batch_feeds(item, inputs, targets):
     for usual, names in (("x", inputs), ("y", targets)):
         if usual in named and usual not in names and len(names) == 1:
             named[names[0]] = named.pop(usual)
-    return {k: array(v, k) for k, v in named.items()}
+    return {k: array(v, k, text=True) for k, v in named.items()}

@@ -6,7 +6,7 @@ import math
 import os
 import time
 
-from .data import batch_feeds, columns, is_one_pass
+from .data import batch_feeds, columns, is_one_pass, is_text
 from .errors import DataError, DivergedError, UsageError
 from .values import to_native
 
@@ -64,8 +64,10 @@ def _one_epoch(trainer, batches, epoch, limit):
             raise DataError(f"a batch has no '{missing[0]}'; it has {', '.join(feeds) or 'nothing'}", "OT2106",
                             f"a batch is (x, y), or a dict with {', '.join((*inputs, *targets))}")
         size = len(next(iter(feeds.values())))
+        if size == 0:  # a mean over nothing is not a number
+            continue
         known = (*inputs, *targets)
-        loss = trainer.step({k: trainer._t.adapt(k, to_native(v, k)) if k in known else v for k, v in feeds.items()}).loss
+        loss = trainer.step({k: trainer._t.adapt(k, to_native(v, k)) if k in known and not is_text(v) else v for k, v in feeds.items()}).loss
         if not math.isfinite(loss):
             raise DivergedError(f"loss became {loss} at step {trainer.step_count} (epoch {epoch})", "OT3001",
                                 "a smaller rate often helps, or clip_norm=1 in prepare")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from . import _native
-from .data import columns
+from .data import columns, is_text
 from .errors import UsageError
 from .values import from_native, to_native
 
@@ -52,15 +52,27 @@ class _Text(str):
         return str(self)
 
 
+def fixed_batch(model):
+    """The number of rows that the file fixes; 0 when any will do."""
+    sizes = {i["shape"][0] for i in model.info["inputs"] if i.get("shape")}
+    return sizes.pop() if len(sizes) == 1 and isinstance(next(iter(sizes)), int) else 0
+
+
 def rows_through(session, model, x, batch_size):
     """The first output for every row, piece by piece; x fits as in `fit` (type, scale of images, shape)."""
-    given = columns(x)
+    given = columns(x, text=True)
     if list(given) == ["x"] and model.inputs and "x" not in model.inputs:
         given = {model.inputs[0]: given["x"]}
     rows, first, parts = len(next(iter(given.values()), ())), model.outputs[:1], []
+    fixed = fixed_batch(model)
+    batch_size = fixed or batch_size
     for i in range(0, max(rows, 1), batch_size):
-        piece = {k: model._m.adapt(k, to_native(v[i:i + batch_size], k)) for k, v in given.items()}
-        parts.append(session.run(piece, first)[first[0]])
+        here = {k: v[i:i + batch_size] for k, v in given.items()}
+        count = len(next(iter(here.values()), ()))
+        if 0 < count < fixed:  # the last row again and again; what comes of it is dropped
+            here = {k: np.concatenate([v, np.repeat(v[-1:], fixed - count, axis=0)]) for k, v in here.items()}
+        piece = {k: v if is_text(v) else model._m.adapt(k, to_native(v, k)) for k, v in here.items()}
+        parts.append(session.run(piece, first)[first[0]][:count or None])
     return np.concatenate(parts)
 
 

@@ -288,11 +288,13 @@ class Trainer:
             x, y, kept_valid = runs.recall_data(self._run)
             valid = kept_valid if valid is None else valid
         valid = settings.get("valid", 0.0) if valid is None else valid
-        batch_size = settings.get("batch_size", 32) if batch_size is None else batch_size
+        batch_size = settings.get("batch_size") if batch_size is None else batch_size  # None: the file's, or 32
         shuffle = settings.get("shuffle", True) if shuffle is None else shuffle
         out = self._run if out is None else os.fspath(out)
-        options = {"epochs": 10 if epochs is None else epochs, "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
+        options = {"epochs": 10 if epochs is None else epochs, "steps": steps, "patience": patience, "shuffle": shuffle,
                    "save_every": save_every}
+        if batch_size is not None:
+            options["batch"] = batch_size
         data, valid_data = some_rows(columns(x, y)), {}
         if isinstance(valid, (tuple, list)):
             valid_data = some_rows(columns(*valid))

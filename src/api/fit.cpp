@@ -95,7 +95,8 @@ Request request_of(const char* options) {
     else
       usage_error("OT1152", cat("fit has no option '", key, "'"));
   }
-  if (o.epochs < 1 || o.batch < 1) usage_error("OT1152", "epochs and batch must be at least 1");
+  if (o.epochs < 1 || (given.contains("batch") && o.batch < 1))
+    usage_error("OT1152", "epochs and batch must be at least 1");
   return q;
 }
 

@@ -193,7 +193,7 @@ void add_bench(Registry& r) {
   c->add_option("--inputs", f.inputs, "npz with real inputs instead of made-up ones");
   c->add_option("--mode", f.mode, "infer|train|both")
       ->check(CLI::IsMember({"infer", "train", "both"}));
-  c->add_option("--threads", f.threads);
+  c->add_option("--threads", f.threads)->check(CLI::NonNegativeNumber);
   c->add_option("--seconds", f.seconds, "how long to measure")->check(CLI::PositiveNumber);
   c->add_option("--nodes", f.slowest, "how many of the slowest nodes to list");
   c->add_option("--trace", f.trace,

@@ -53,7 +53,7 @@ void add_eval(Registry& r) {
   c->add_option("RUN|MODEL", f.what)->required();
   f.data.add_to(r, c, true, false);
   c->add_option("--batch", f.batch)->check(CLI::PositiveNumber);
-  c->add_option("--threads", f.threads);
+  c->add_option("--threads", f.threads)->check(CLI::NonNegativeNumber);
   c->add_option("--which", f.which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));
   c->add_option("--part", f.part, "test|train: which part of a source that has both")
       ->check(CLI::IsMember({"test", "train"}));

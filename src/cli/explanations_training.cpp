@@ -202,6 +202,10 @@ constexpr Explanation kTraining[] = {
     {"OT2114",
      "The file has a class that training did not know. Names of classes travel with the "
      "trained\nmodel."},
+    {"OT2115",
+     "The file fixes the number of rows that the model takes at once, and the batch size or the "
+     "data\ndo not fit it. Models are opened to any number where the graph allows it; this one "
+     "does not."},
     {"OT2120",
      "The data holds NaN or infinity at the place named. One such value spoils every "
      "weight, so\ntraining refuses it."},
@@ -249,6 +253,9 @@ constexpr Explanation kTraining[] = {
     {"OT3101",
      "Every label of a batch is the ignored one: the mean is over nothing and counts as 0 "
      "(ruling\nG16). Larger batches, or look at the labels."},
+    {"OT3102",
+     "The file fixes the number of rows that the model takes at once: those that do not make up "
+     "a\nbatch are left out, other ones in each epoch."},
     {"OT4001", "A file cannot be opened: it does not exist, or may not be read."},
     {"OT4002", "The path is a folder or device where a file is needed."},
     {"OT4003", "The file is larger than the limit."},

@@ -57,7 +57,7 @@ void add_run(Registry& r) {
   c->add_option("MODEL", model)->required();
   c->add_option("--inputs", inputs, "npz with one array per input");
   c->add_option("-o,--output", output, "npz to write");
-  c->add_option("--threads", threads);
+  c->add_option("--threads", threads)->check(CLI::NonNegativeNumber);
   r.on(c, [] {
     ProgramOptions o;
     o.threads = threads;
@@ -90,7 +90,7 @@ void add_prepare(Registry& r) {
   static std::string model, output;
   static RecipeFlags flags;
   static uint64_t seed = 0;
-  static int64_t steps = 0;
+  static int64_t steps = 0, batch = 0;
   CLI::App* c = r.add("prepare", "inference ONNX -> training ONNX",
                       "  onnxtrain prepare model.onnx -o model.train.onnx\n"
                       "  onnxtrain prepare model.onnx -o m.onnx --loss mse --optimizer sgd --lr "
@@ -99,6 +99,9 @@ void add_prepare(Registry& r) {
   c->add_option("-o,--output", output, "file to write")->required();
   c->add_option("--seed", seed);
   c->add_option("--total-steps", steps, "length of the training, for schedules that span it");
+  c->add_option("--batch", batch,
+                "fixes the number of rows (with --lowered some operators need it)")
+      ->check(CLI::PositiveNumber);
   flags.add_to(r, c, false);
   c->add_flag("--lowered", flags.lowered,
               "no Gradient node: a plain inference runtime can run the step");
@@ -109,7 +112,9 @@ void add_prepare(Registry& r) {
       LossChoice choice = choose_loss(m, recipe.losses[0].output);
       say("loss", cat(choice.kind, ", because ", choice.because, "   (--loss to change)"));
     }
+    recipe.batch = batch;
     Model t = prepare(m, recipe, all_ops());
+    say_opened(m, t);
     save_model(t, output, all_ops());
     say("saved", cat(output, "   ", t.training[0].update_binding.size(), " state variables"));
     return 0;

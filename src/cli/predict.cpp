@@ -11,8 +11,10 @@
 #include "data/npz_file.hpp"
 #include "data/prefetch.hpp"
 #include "engine/session.hpp"
+#include "model/batch.hpp"
 #include "onnx/onnx.hpp"
 #include "train/run_folder.hpp"
+#include "train/whole_batches.hpp"
 
 namespace onnxtrain::cli {
 
@@ -110,15 +112,18 @@ int predict(const PredictFlags& f) {
   ProgramOptions po;
   po.threads = f.threads;
   Session session(model, po);
-  Prefetcher prefetch(fed, f.batch, 1);
+  const int64_t fixed = fixed_batch(model->main);
+  const int64_t most = fixed > 0 ? fixed : f.batch;
+  Prefetcher prefetch(fed, std::clamp<int64_t>(data.rows(), 1, most), 1);
   std::vector<int64_t> order(size_t(data.rows()));
   std::iota(order.begin(), order.end(), int64_t(0));
   prefetch.start(order);
   std::vector<Tensor> parts;
   while (const Batch* b = prefetch.next()) {
     Feeds feeds;
-    for (size_t k = 0; k < names.size(); ++k) feeds[names[k]] = b->tensors[k];
-    parts.push_back(std::get<Tensor>(session.run(feeds)[0].second));
+    for (size_t k = 0; k < names.size(); ++k)
+      feeds[names[k]] = b->rows < fixed ? filled_up(b->tensors[k], fixed) : b->tensors[k];
+    parts.push_back(first_rows(std::get<Tensor>(session.run(feeds)[0].second), b->rows));
   }
   Tensor all = joined(parts);
   std::string output = model->main.value_name(model->main.outputs[0]);
@@ -143,7 +148,7 @@ void add_predict(Registry& r) {
   f.data.add_to(r, c, true, false);
   c->add_option("-o,--output", f.to, "file.csv or file.npy (default: csv to standard output)");
   c->add_option("--batch", f.batch)->check(CLI::PositiveNumber);
-  c->add_option("--threads", f.threads);
+  c->add_option("--threads", f.threads)->check(CLI::NonNegativeNumber);
   r.on(c, [] { return predict(f); });
 }
 

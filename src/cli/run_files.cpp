@@ -16,6 +16,7 @@
 #include "core/version.hpp"
 #include "data/prefetch.hpp"
 #include "engine/session.hpp"
+#include "model/batch.hpp"
 #include "onnx/onnx.hpp"
 
 namespace onnxtrain::cli {
@@ -110,7 +111,8 @@ void report_memory(const RunFolder& folder, const Training& t, size_t limit) {
 double export_difference(const RunFolder& folder, const FeedColumns& sample) {
   Position ignored;
   auto exported = std::make_shared<const Model>(load_model(folder.model(), all_ops()));
-  std::vector<int64_t> rows(size_t(std::min<int64_t>(32, sample.rows())));
+  const int64_t fixed = fixed_batch(exported->main);
+  std::vector<int64_t> rows(size_t(std::min<int64_t>(fixed > 0 ? fixed : 32, sample.rows())));
   std::iota(rows.begin(), rows.end(), int64_t(0));
   Prefetcher prefetch(sample.columns, int64_t(rows.size()), 0);
   prefetch.start(rows);

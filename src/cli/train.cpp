@@ -20,6 +20,7 @@
 #include "train/find_rate.hpp"
 #include "train/report.hpp"
 #include "train/run_folder.hpp"
+#include "train/whole_batches.hpp"
 
 namespace onnxtrain::cli {
 
@@ -97,8 +98,8 @@ Parts load_parts(const TrainFlags& f, const Training& t, uint64_t seed) {
   return p;
 }
 
-int64_t total_steps(const TrainFlags& f, const Parts& p) {
-  int64_t batches = (p.train.rows() + f.fit.batch - 1) / f.fit.batch;
+int64_t total_steps(const TrainFlags& f, const Parts& p, bool whole) {
+  int64_t batches = (p.train.rows() + (whole ? 0 : f.fit.batch - 1)) / f.fit.batch;
   int64_t steps = batches * f.fit.epochs;
   return f.fit.max_steps > 0 ? std::min(steps, f.fit.max_steps) : steps;
 }
@@ -191,8 +192,14 @@ int train(TrainFlags& f) {
   po.threads = f.threads;
   po.memory = memory_of(f);
   auto t = std::make_unique<Training>(s.model, s.at.seed, po);
+  if (!settings.given("batch") && fixed_batch(*t) > 0) {
+    settings.mark("batch", "file");
+    f.fit.batch = 0;
+  }
+  f.fit.batch = batch_size_for(*t, f.fit.batch);
+  settings.replace("batch", std::to_string(f.fit.batch));
   Parts p = load_parts(f, *t, s.at.seed);
-  int64_t steps = total_steps(f, p);
+  int64_t steps = total_steps(f, p, fixed_batch(*t) > 0);
   // now the length of the run is known: a schedule that spans it can be made
   bool new_rate = settings.fresh("lr") && (!s.prepared || !f.resume.empty());
   if (fit_schedule(f, s, steps, new_rate)) t = std::make_unique<Training>(s.model, s.at.seed, po);

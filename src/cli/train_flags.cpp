@@ -16,6 +16,7 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   r.rare(c->add_flag("--no-shuffle", no_shuffle, "rows in the order of the file"), "Data");
   const char* length = "Length";
   c->add_option("--epochs", fit.epochs)->check(CLI::PositiveNumber)->group(length);
+  fit.batch = 32;
   c->add_option("--batch", fit.batch)->check(CLI::PositiveNumber)->group(length);
   r.rare(c->add_option("--steps", fit.max_steps, "stop after this many steps")
              ->check(CLI::NonNegativeNumber),
@@ -31,7 +32,9 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   const char* run = "Run";
   c->add_option("--out", out, "run folder (default runs/MODEL-NNN)")->group(run);
   c->add_option("--resume", resume, "go on with a run or checkpoint")->group(run);
-  c->add_option("--threads", threads, "0: all cores this process may use")->group(run);
+  c->add_option("--threads", threads, "0: all cores this process may use")
+      ->check(CLI::NonNegativeNumber)
+      ->group(run);
   c->add_flag("--dry-run", dry_run, "say what would be done, and stop")->group(run);
   r.rare(c->add_option("--memory", memory,
                        "limit for state and step (500M): computes values again instead of keeping "

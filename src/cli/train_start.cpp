@@ -88,6 +88,7 @@ Start start(const TrainFlags& f) {
   s.model =
       std::make_shared<const Model>(make(f, m, f.seed, spans_the_run(f) ? int64_t(1) << 20 : 0));
   s.prepared = true;
+  say_opened(m, *s.model);
   return s;
 }
 

@@ -60,7 +60,102 @@ bool is_number(const ValueDef& d) {
   return d.type.concrete() && num_elements(d.type.concrete_shape()) <= kNumbers;
 }
 
+void settle_node(Graph& g, const Node& n, const OpTable& ops);
+
+// What a body makes of inputs of these types.
+std::vector<TypeInfo> settle_body(const Graph& outer, const GraphPtr& graph,
+                                  const std::vector<TypeInfo>& inputs, const OpTable& ops) {
+  std::vector<TypeInfo> out;
+  if (!graph || graph->inputs.size() != inputs.size()) return out;
+  Graph b = graph->clone();
+  for (size_t k = 0; k < inputs.size(); ++k) b.value(b.inputs[k]).type = inputs[k];
+  for (const auto& c : b.captures) {
+    b.value(c.inner).type = outer.value(c.outer).type;
+    b.value(c.inner).constant = outer.value(c.outer).constant;
+  }
+  for (size_t k = 0; k < b.nodes.size(); ++k) settle_node(b, Node(b.nodes[k]), ops);
+  for (ValueId v : b.outputs) out.push_back(b.value(v).type);
+  return out;
+}
+
+bool same(const TypeInfo& a, const TypeInfo& b) {
+  return a.concrete() && b.concrete() && a.elem == b.elem &&
+         a.concrete_shape() == b.concrete_shape();
+}
+
+TypeInfo stacked(const TypeInfo& item, int64_t times) {
+  TypeInfo t = item;
+  t.shape->insert(t.shape->begin(), Dim{times, {}});
+  return t;
+}
+
+// How often a Loop runs, when that is known; otherwise -1.
+int64_t trips(const Graph& g, const Node& n, const Graph& body) {
+  auto is_true = [](const ValueDef& d) {
+    return d.constant.defined() && d.constant.dtype() == DType::kBool && *d.constant.as<bool>();
+  };
+  const ValueId count = n.inputs.size() > 0 ? n.inputs[0] : kNone;
+  const ValueId go = n.inputs.size() > 1 ? n.inputs[1] : kNone;
+  if (count == kNone || !g.value(count).constant.defined()) return -1;
+  if (go != kNone && !is_true(g.value(go))) return -1;
+  ValueId v = body.outputs[0];
+  while (body.value(v).producer >= 0 && body.nodes[size_t(body.value(v).producer)].is("Identity"))
+    v = body.nodes[size_t(body.value(v).producer)].inputs[0];
+  if (v != body.inputs[1] && !is_true(body.value(v))) return -1;
+  return std::max<int64_t>(0, g.value(count).constant.to_ints()[0]);
+}
+
+bool no_axes(const Node& n) {
+  for (const char* name : {"scan_input_axes", "scan_output_axes"})
+    for (int64_t a : n.ints(name))
+      if (a != 0) return false;
+  return true;
+}
+
+// Branches that agree; loops whose state keeps its shape. Nothing is learned about others.
+void settle_control(Graph& g, const Node& n, const OpTable& ops) {
+  std::vector<TypeInfo> made;
+  size_t states = 0;
+  int64_t times = -1;
+  if (n.is("If")) {
+    made = settle_body(g, n.graph("then_branch"), {}, ops);
+    states = made.size();
+    const std::vector<TypeInfo> other = settle_body(g, n.graph("else_branch"), {}, ops);
+    if (!std::equal(made.begin(), made.end(), other.begin(), other.end(), same)) return;
+  } else {
+    std::vector<TypeInfo> in;
+    size_t first = n.is("Loop") ? 2 : 0;
+    size_t scanned = n.is("Scan") ? size_t(n.i("num_scan_inputs", 0)) : 0;
+    if (n.inputs.size() < first + scanned || !no_axes(n)) return;
+    if (first > 0) in = {TypeInfo::tensor(DType::kInt64, {}), TypeInfo::tensor(DType::kBool, {})};
+    states = n.inputs.size() - first - scanned;
+    for (size_t k = first; k < n.inputs.size(); ++k) {
+      if (n.inputs[k] == kNone || !g.value(n.inputs[k]).type.concrete()) return;
+      in.push_back(g.value(n.inputs[k]).type);
+      if (k < first + states) continue;
+      if (in.back().shape->empty()) return;
+      times = in.back().shape->front().value;
+      in.back().shape->erase(in.back().shape->begin());
+    }
+    const GraphPtr body = n.graph("body");
+    made = settle_body(g, body, in, ops);
+    if (made.size() < states + (first > 0)) return;
+    if (first > 0) {
+      times = trips(g, n, *body);
+      made.erase(made.begin());
+    }
+    for (size_t k = 0; k < states; ++k)
+      if (!same(made[k], in[first + k])) return;
+  }
+  for (size_t k = 0; k < made.size() && k < n.outputs.size(); ++k) {
+    if (n.outputs[k] == kNone || !made[k].concrete() || (k >= states && times < 0)) continue;
+    g.value(n.outputs[k]).type = k < states ? made[k] : stacked(made[k], times);
+  }
+}
+
 void settle_node(Graph& g, const Node& n, const OpTable& ops) {
+  if (n.is("If") || n.is("Loop") || (n.is("Scan") && n.version >= 9))
+    return settle_control(g, n, ops);
   const Op* op = ops.find(n);
   if (!op || !op->shape || n.is("Gradient", kTrainingDomain)) return;
   try {

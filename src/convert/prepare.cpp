@@ -87,6 +87,8 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
   if (!r.append) m.training.clear();
   bool first = m.training.empty();
   fix_batch(m, r.batch, ops);
+  // a lowered step can need the numbers
+  if (r.batch == 0 && r.mode == "train" && !r.lowered && first) open_batch(m, ops);
   restore_parameters(m);
   if (r.mode == "train") make_inference_form(m);
   std::vector<LossTerm> terms = terms_of(r);
@@ -145,7 +147,7 @@ Model prepare(const Model& m, const Recipe& r, const OpTable& ops) {
   } catch (Error& e) {
     bool shapes = e.code() == "OT1205" || e.code() == "OT1206";
     if (shapes && r.batch == 0)
-      e.add_place("while lowering for any batch size; the key \"batch\" of the recipe fixes it");
+      e.add_place("while lowering for any batch size; --batch N (batch=N) fixes it");
     throw;
   }
 }

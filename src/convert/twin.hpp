@@ -28,6 +28,9 @@ bool lift_body_weights(Model& m);
 // All of them, the last first.
 void restore_parameters(Model& m);
 
+// A file made for one batch size takes any; true if it did not and does now.
+bool open_batch(Model& m, const OpTable& ops);
+
 // Copies the part of the main graph between the first mode-dependent operator and `needed` into
 // the algorithm, in training mode, and binds running statistics.
 void add_twin(StepBuilder& s, const Recipe& r, const std::vector<ValueId>& needed,

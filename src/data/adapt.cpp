@@ -125,7 +125,7 @@ void set_scale(const std::string& scale, RowConversion& c, std::string& note) {
 }
 
 // Some order of `row` that fits, in words for the hint; "" when there is none.
-std::string layout_hint(const Shape& row, const Shape& target, bool nhwc) {
+std::string layout_hint(const Shape& row, const Shape& target, bool nhwc, bool label) {
   Shape order = row;
   if (row.size() == target.size() && row.size() >= 3) {
     std::rotate(order.begin(), order.end() - 1, order.end());
@@ -137,7 +137,7 @@ std::string layout_hint(const Shape& row, const Shape& target, bool nhwc) {
   Shape sorted = target;
   std::sort(sorted.begin(), sorted.end());
   if (order == sorted) return "same sizes in another order; transpose the array before saving it";
-  if (row.empty()) return "one number per row: class numbers?  --loss cross_entropy";
+  if (label && row.empty()) return "one number per row: class numbers?  --loss cross_entropy";
   return "reshape the array before saving it, or name another one:  --map INPUT=KEY";
 }
 
@@ -168,8 +168,10 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
     data_error("OT2110",
                cat("data does not fit input '", input.name, "': file has ", to_string(file),
                    ", model wants ", with_batch(input.dims)),
-               one_hot ? "one-hot labels? save the class numbers: y.argmax(1)"
-                       : layout_hint(source->row_shape(), target_of(input, row), options.nhwc));
+               one_hot
+                   ? "one-hot labels? save the class numbers: y.argmax(1); numbers to learn?  "
+                     "--loss mse"
+                   : layout_hint(source->row_shape(), target_of(input, row), options.nhwc, label));
   }
   RowConversion c;
   c.from = source->dtype();

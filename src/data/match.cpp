@@ -106,12 +106,18 @@ std::map<std::string, std::string> match_columns(const Dataset& data, const Name
   if (!labels_optional && m.open_of(inputs).empty()) m.leftover(labels);
   const Names open = m.open_of(labels_optional ? inputs : all);
   if (open.empty()) return m.result;
-  data_error(
-      "OT2106",
-      cat("no column of data '", data.source(), "' belongs to input '", open[0],
-          "' of the model; columns are ", listed(data.columns()), ", inputs and labels are ",
-          listed(all)),
-      cat("say which: --map ", open[0], "=", data.columns().empty() ? "KEY" : data.columns()[0]));
+  // a column that feeds another input already is no advice
+  std::string spare;
+  for (const std::string& c : data.columns())
+    if (spare.empty() && std::none_of(m.result.begin(), m.result.end(),
+                                      [&](const auto& e) { return e.second == c; }))
+      spare = c;
+  data_error("OT2106",
+             cat("no column of data '", data.source(), "' belongs to input '", open[0],
+                 "' of the model; columns are ", listed(data.columns()), ", inputs and labels are ",
+                 listed(all)),
+             spare.empty() ? cat("all columns are in use: save one more, named '", open[0], "'")
+                           : cat("say which: --map ", open[0], "=", spare));
 }
 
 }  // namespace onnxtrain

@@ -5,6 +5,7 @@
 #include "data/prefetch.hpp"
 #include "model/twin_names.hpp"
 #include "train/fit.hpp"
+#include "train/whole_batches.hpp"
 
 namespace onnxtrain {
 
@@ -76,6 +77,9 @@ TaskKind Evaluator::task(const FeedColumns& data) const {
 
 Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
   Metrics metrics(task(data), describe_);
+  const int64_t fixed = fixed_batch(training_);
+  if (fixed > 0) batch = fixed;
+  batch = std::clamp<int64_t>(data.rows(), 1, batch);  // no room for more rows than there are
   Prefetcher prefetch(data.columns, batch, 1);
   std::vector<int64_t> order(size_t(data.rows()));
   std::iota(order.begin(), order.end(), int64_t(0));
@@ -88,12 +92,15 @@ Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
       auto at = std::find(data.names.begin(), data.names.end(), d.name);
       if (at == data.names.end()) data_error("OT2113", cat("input '", d.name, "' was not given"));
       in.push_back(b->tensors[size_t(at - data.names.begin())]);
+      if (b->rows < fixed) in.back() = filled_up(std::get<Tensor>(in.back()), fixed);
     }
     std::vector<Value> out = program_->run(in, training_.seed(), training_.step_count());
     double loss = 0;
     if (loss_ >= 0) loss = std::get<Tensor>(out[size_t(loss_)]).to_doubles()[0];
-    Tensor none;
-    const Tensor& scores = scores_ >= 0 ? std::get<Tensor>(out[size_t(scores_)]) : none;
+    // rows that only fill up count nothing; their part in the loss cannot be told from the others'
+    if (b->rows < fixed && metrics.rows() > 0) loss = metrics.loss();
+    Tensor scores;
+    if (scores_ >= 0) scores = first_rows(std::get<Tensor>(out[size_t(scores_)]), b->rows);
     if (scores_ >= 0 && label < b->tensors.size())
       metrics.add(scores, b->tensors[label], loss, b->rows);
     else

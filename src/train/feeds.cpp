@@ -10,6 +10,10 @@
 namespace onnxtrain {
 
 InputSpec input_spec(const ValueDef& d) {
+  if (!d.type.is_tensor() || d.type.elem == DType::kString)
+    data_error("OT2112",
+               cat("input '", d.name, "' takes ", to_string(d.type), "; rows of data are numbers"),
+               "give batches one after the other from Python:  ot.Trainer(MODEL).fit(iterable)");
   InputSpec s;
   s.name = d.name;
   s.dtype = d.type.elem;
@@ -58,6 +62,7 @@ std::vector<std::pair<std::string, const ValueDef*>> all_inputs(const Training& 
 
 void describe_inputs(const Training& t, OpenOptions& o) {
   o.classes = describe_scores(t.source()).classes;
+  for (const auto& name : t.input_names(0)) input_spec(t.input(0, name));  // can it be fed at all?
   for (const auto& name : t.input_names(0)) {
     if (is_target(t.source(), name)) continue;
     Shape dims = input_spec(t.input(0, name)).dims;

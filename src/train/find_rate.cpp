@@ -6,6 +6,7 @@
 
 #include "data/prefetch.hpp"
 #include "data/sampler.hpp"
+#include "train/whole_batches.hpp"
 
 namespace onnxtrain {
 
@@ -33,12 +34,17 @@ double steepest(const std::vector<RateSearch::Point>& p) {
 
 RateSearch find_rate(Training& t, const FeedColumns& data, int64_t batch, uint64_t seed,
                      int steps) {
+  batch = batch_size_for(t, batch);
+  const bool whole = fixed_batch(t) > 0;
+  if (whole && data.rows() < batch)
+    data_error("OT2115",
+               cat("the data has ", data.rows(), " rows, the model takes ", batch, " at a time"));
   t.rate();  // an error when the file has no single rate
   std::map<std::string, Tensor> before;
   for (const auto& name : t.state().names()) before.emplace(name, t.state().get(name).clone());
   uint64_t count = t.step_count();
   RateSearch r;
-  Sampler sampler(data.rows(), batch, seed, true);
+  Sampler sampler(data.rows(), batch, seed, true, whole);
   Prefetcher prefetch(data.columns, batch, 1);
   Feeds feeds;
   double average = 0, lowest = 0;
@@ -47,7 +53,7 @@ RateSearch find_rate(Training& t, const FeedColumns& data, int64_t batch, uint64
     const Batch* b = epoch < 0 ? nullptr : prefetch.next();
     if (!b) {
       sampler.set_epoch(uint64_t(++epoch));
-      prefetch.start(sampler.order());
+      prefetch.start(sampler.order(), 0, whole);
       b = prefetch.next();
     }
     for (size_t c = 0; c < data.names.size(); ++c) feeds[data.names[c]] = b->tensors[c];

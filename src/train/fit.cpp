@@ -15,6 +15,7 @@
 #include "runtime/finite.hpp"
 #include "train/run_folder.hpp"
 #include "train/slowest.hpp"
+#include "train/whole_batches.hpp"
 
 namespace onnxtrain {
 
@@ -36,8 +37,10 @@ class Loop {
         o_(o),
         at_(at),
         observer_(observer),
-        sampler_(train.rows(), o.batch, at.seed, o.shuffle),
-        prefetch_(train.columns, o.batch),
+        fixed_(fixed_batch(t) > 0),
+        batch_(batch_size_for(t, o.batch)),
+        sampler_(train.rows(), batch_, at.seed, o.shuffle, fixed_),
+        prefetch_(train.columns, std::min(batch_, std::max<int64_t>(1, train.rows()))),
         target_(describe_scores(t.source())) {
     if (valid_) evaluator_ = std::make_unique<Evaluator>(t);
     if (!o.folder.empty()) folder_ = std::make_unique<RunFolder>(RunFolder::open(o.folder));
@@ -47,6 +50,7 @@ class Loop {
 
   FitResult run() {
     start_ = Clock::now();
+    if (fixed_) check_whole_batches();
     if (at_.batch > sampler_.batches())
       throw Error(ErrorKind::kCheckpoint, "OT4203",
                   cat("the checkpoint stands at batch ", at_.batch, " of an epoch that has ",
@@ -78,7 +82,7 @@ class Loop {
 
   void run_epoch() {
     sampler_.set_epoch(uint64_t(at_.epoch));
-    prefetch_.start(sampler_.order(), at_.batch);
+    prefetch_.start(sampler_.order(), at_.batch, fixed_);
     Mark mark{Clock::now(), prefetch_.wait_seconds(), at_.batch};
     while (const Batch* b = prefetch_.next()) {
       run_step(*b, mark);
@@ -135,7 +139,7 @@ class Loop {
     e.wait_seconds = prefetch_.wait_seconds() - mark.wait;
     e.rate = t_.has_rate() ? t_.rate() : 0;
     if (valid_) {
-      Metrics m = evaluator_->evaluate(*valid_, std::max<int64_t>(o_.batch, 256));
+      Metrics m = evaluator_->evaluate(*valid_, std::max<int64_t>(batch_, 256));
       e.has_valid = true;
       e.valid_loss = m.loss();
       e.metrics = m.values();
@@ -219,6 +223,19 @@ class Loop {
     }
   }
 
+  // Rows that do not make up a batch are other ones in each epoch.
+  void check_whole_batches() {
+    if (train_.rows() < batch_)
+      data_error(
+          "OT2115",
+          cat("the data has ", train_.rows(), " rows, the model takes ", batch_, " at a time"),
+          "export the model with an open batch size");
+    if (const int64_t rest = train_.rows() % batch_; rest > 0)
+      observer_.on_warning("OT3102",
+                           cat("the model takes ", batch_, " rows at a time: ", rest,
+                               rest == 1 ? " row" : " rows", " are left out of each epoch"));
+  }
+
   // Ruling G16: a mean over nothing is 0, and worth a word.
   void warn_if_all_ignored(const Batch& b) {
     if (warned_ || !target_.ignore_index) return;
@@ -254,6 +271,8 @@ class Loop {
   const FitOptions& o_;
   Position at_;
   FitObserver& observer_;
+  bool fixed_;  // the batch size, by the file: only whole batches can be run
+  int64_t batch_;
   Sampler sampler_;
   Prefetcher prefetch_;
   Scores target_;

@@ -27,7 +27,8 @@ struct FeedColumns {
 };
 
 struct FitOptions {
-  int64_t epochs = 10, batch = 32;
+  int64_t epochs = 10;
+  int64_t batch = 0;      // 0: what the file fixes, or 32
   int64_t max_steps = 0;  // 0: no limit
   double max_seconds = 0;
   int64_t patience = 0;  // epochs without improvement before stopping; 0: off

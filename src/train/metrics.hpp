@@ -24,6 +24,7 @@ class Metrics {
   void add_loss(double loss, int64_t rows);
   // (name, value) in the order they are printed; accuracy is a fraction.
   std::vector<std::pair<std::string, double>> values() const;
+  int64_t rows() const { return rows_; }
   double loss() const { return rows_ ? loss_sum_ / double(rows_) : 0; }
   // Larger is better for accuracy, smaller for everything else.
   static bool larger_is_better(const std::string& name) {

@@ -113,11 +113,20 @@ case("a Loop over steps", build(
     last = Loop(z, yes, h0) <body = b (int64 i, bool c, float[N,5] h) => (bool k, float[N,5] h2)
       { k = Identity(c) xi = Gather<axis=0>(xs, i) a = MatMul(xi, w1) r = MatMul(h, w2) s = Add(a, r) h2 = Tanh(s) }>
     y = MatMul(last, w3) }""", {"w1": w(6, 5), "w2": w(5, 5), "w3": w(5, 3), "i0": np.array(0)}),
-    {"x": ("normal", (2, 4, 6))}, ["w1", "w2", "w3"], lowered=False)
+    {"x": ("normal", (2, 4, 6))}, ["w1", "w2", "w3"])
+case("a Loop with an If in it and products behind it", build(
+    """g (float[N,7,5] x) => (float[N,3] y) { xs = Transpose<perm=[1,0,2]>(x) n = Constant<value=int64{7}>() yes = Constant<value=bool{1}>()
+    f0 = Gather<axis=0>(xs, i0) h0 = MatMul(f0, w0)
+    h, hs = Loop(n, yes, h0) <body = b (int64 i, bool c, float[N,4] s) => (bool k, float[N,4] s2, float[N,4] o) { k = Identity(c)
+      xi = Gather<axis=0>(xs, i) a = MatMul(xi, w0) r = MatMul(s, w1) t = Add(a, r) two = Constant<value=int64{2}>() m = Mod(i, two) e = Equal(m, i0)
+      s2 = If(e) <then_branch = p () => (float[N,4] u) { u = Tanh(t) }, else_branch = q () => (float[N,4] v) { v0 = Sigmoid(t) v = Mul(v0, gain) }>
+      o = Identity(s2) }>
+    m = ReduceMax<axes=[0], keepdims=0>(hs) j = Concat<axis=1>(h, m) y = MatMul(j, w2) }""",
+    {"i0": np.array(0), "w0": w(5, 4), "w1": w(4, 4), "gain": 1 + w(4), "w2": w(8, 3)}), {"x": ("normal", (3, 7, 5))}, ["gain", "w0", "w1", "w2"])
 case("an If on a constant", build(
     """g (float[N,6] x) => (float[N,3] y) { h = MatMul(x, w1)
     y = If(flag) <then_branch = a () => (float[N,3] p) { p = Relu(h) }, else_branch = b () => (float[N,3] q) { q = Mul(h, s) }> }""",
-    {"w1": w(6, 3), "flag": np.array(False), "s": w(3)}), X, ["s", "w1"], lowered=False)
+    {"w1": w(6, 3), "flag": np.array(False), "s": w(3)}), X, ["s", "w1"])
 case("a sequence made and joined", build(
     """g (float[N,6] x) => (float[N,3] y) { p = SplitToSequence<axis=1>(x, sizes) a = SequenceAt(p, i0) b = SequenceAt(p, i1)
     h = MatMul(a, w1) k = MatMul(b, w2) s = SequenceConstruct(h, k) c = ConcatFromSequence<axis=1>(s) y = MatMul(c, w3) }""",
