@@ -102,6 +102,14 @@ def automatic_dimension():
     return torch.export.Dim.AUTO
 
 
+def bounds(program):
+    """(least, most or None) of every open size of the inputs."""
+    for symbol, span in getattr(program, "range_constraints", {}).items():
+        if str(symbol).startswith("s"):
+            most = str(span.upper)
+            yield int(span.lower), int(most) if most.isdigit() and int(most) < 2**31 - 1 else None
+
+
 def functional(program, table=None):
     """The program without in-place operators; operators in `table` are decomposed, all others stay."""
     with warnings.catch_warnings():
