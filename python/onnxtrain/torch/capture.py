@@ -106,6 +106,7 @@ class Graph:
     def __init__(self, program, wrapper):
         self.output_names = list(wrapper.names_seen())
         self.places = _written(program.graph_module)
+        self.other_sizes = versions.other_sizes(program)
         self.use(program)
 
     def use(self, program):
@@ -158,7 +159,8 @@ def trace(module, loss, call, training, dynamic, obstacles):
     def export(answers=None):
         mode = Traceable(noted, modules, answers)
         try:
-            with torch.random.fork_rng(devices=devices), torch.enable_grad(), autograd_functions(noted), chance.noted(noted, modules), unchecked_distributions(), packed.unchecked_sizes(), mode:
+            with (torch.random.fork_rng(devices=devices), torch.enable_grad(), autograd_functions(noted), chance.noted(noted, modules),
+                  unchecked_distributions(), packed.unchecked_sizes(), mode):
                 return versions.export(wrapper, (example,), dynamic_shapes(example, dynamic)), mode
         except ModelError:
             raise
@@ -179,7 +181,6 @@ def trace(module, loss, call, training, dynamic, obstacles):
         obstacles.add(*item)
     if program is None:
         obstacles.raise_()
-    _bounds(program, obstacles)
     packed.check(program.graph_module.graph, obstacles)
     graph = Graph(program, wrapper)
     try:
@@ -190,14 +191,6 @@ def trace(module, loss, call, training, dynamic, obstacles):
             obstacles.add(*_explain(e, dynamic, modules))
         obstacles.raise_()
     return graph
-
-
-def _bounds(program, obstacles):
-    """Sizes for which forward goes another way than it was traced; torch leaves out 0 and 1 by itself."""
-    for least, most in versions.bounds(program):
-        if least > 2 or most is not None:
-            other = f"fewer than {least}" if least > 2 else f"more than {most}"
-            obstacles.add(f"forward goes another way for a batch of {other} than for that of the examples", fix="write it without asking for the size, or from_torch(..., dynamic_batch=False)")
 
 
 _OWN_TENSORS = "forward differentiates by itself", "forward puts another tensor"

@@ -142,7 +142,8 @@ def _check_code(module, obstacles, role):
     """Python code and modes that no graph has."""
     if isinstance(module, torch.jit.ScriptModule):
         obstacles.add(f"the {role} is TorchScript", fix="give the Python module that it was made from")
-    quantized = [n or "(itself)" for n, m in module.named_modules() if type(m).__module__.startswith(("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized"))]
+    kinds = "torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized"
+    quantized = [n or "(itself)" for n, m in module.named_modules() if type(m).__module__.startswith(kinds)]
     if quantized:
         obstacles.add(f"{role} with quantized layers: {', '.join(quantized)}", fix=_FIXES["quantized"])
     hooked = [n for n, p in module.named_parameters() if p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None)]

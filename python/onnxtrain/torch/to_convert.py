@@ -66,8 +66,10 @@ def _from_checkpoint(path):
     try:
         saved = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as e:  # noqa: BLE001 - whatever torch says about a foreign file
-        raise ModelError(f"'{path}' is not a file that torch.load reads safely ({type(e).__name__}: {(str(e).strip() or 'no reason given').splitlines()[0]})", "OT1734",
-                         "give a .pt that `onnxtrain convert` wrote; a module of your own goes in Python: ot.from_torch(module, inputs, targets, loss=..., optimizer=...)") from None
+        reason = (str(e).strip() or "no reason given").splitlines()[0]
+        raise ModelError(f"'{path}' is not a file that torch.load reads safely ({type(e).__name__}: {reason})", "OT1734",
+                         "give a .pt that `onnxtrain convert` wrote; a module of your own goes in Python: "
+                         "ot.from_torch(module, inputs, targets, loss=..., optimizer=...)") from None
     if not isinstance(saved, dict) or saved.get("format") != FORMAT:
         raise ModelError(f"'{path}' holds weights without a model: a state_dict does not say what to compute", "OT1734",
                          "in Python: ot.from_torch(module, inputs, targets, loss=..., optimizer=...)")
@@ -152,7 +154,8 @@ def _verified(model, made):
             differences[name] = _difference(want, have.numpy())
     name = max(differences, key=lambda n: (differences[n] > max(_TOLERANCE, _NOISE * noise.get(n, 0.0)), differences[n]))
     good = differences[name] <= max(_TOLERANCE, _NOISE * noise.get(name, 0.0))
-    verdict = f"{len(differences)} tensors {'agree' if good else 'do NOT agree'}" if len(differences) > 1 else f"1 tensor {'agrees' if good else 'does NOT agree'}"
+    one = len(differences) == 1
+    verdict = "1 tensor " + ("agrees" if good else "does NOT agree") if one else f"{len(differences)} tensors " + ("agree" if good else "do NOT agree")
     told = f"; rounding: PyTorch itself differs by {noise[name]:.2g} there between float32 and float64" if noise.get(name) else ""
     print(f"verify    {verdict}, largest difference {differences[name]:.3g} ('{name}'){told}")
     return 0 if good else 6
