@@ -24,19 +24,28 @@ function(onnxtrain_precompiled_by target other)
   endif()
 endfunction()
 
-# onnxtrain_cold(TARGET): its code is in no loop over data.
-function(onnxtrain_cold target)
+# onnxtrain_level(TARGET LEVEL): how far its code is optimised; -O1 where no loop over data is.
+function(onnxtrain_level target level)
   if(NOT ONNXTRAIN_SANITIZE)
-    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo,Release>:-O1>)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo,Release>:${level}>)
   endif()
+endfunction()
+
+# onnxtrain_joined(TARGET COUNT): its sources are compiled COUNT at a time, where most of the time of
+# each went into the same templates. Names in their anonymous namespaces must differ.
+function(onnxtrain_joined target count)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
 endfunction()
 
 # A folder of src/ that became the object library `target`.
 function(onnxtrain_build_time target folder)
+  if(folder MATCHES "^(data|onnx|train)$")
+    onnxtrain_joined(${target} 6)
+  endif()
   if(folder STREQUAL "ops")
     onnxtrain_precompile(${target} [["op/grad_builder.hpp"]])
   elseif(folder STREQUAL "convert")
-    onnxtrain_cold(${target})
+    onnxtrain_level(${target} -O1)
     onnxtrain_precompile(${target} [["op/grad_builder.hpp"]])
   elseif(folder STREQUAL "onnx")
     onnxtrain_precompile(${target} [["onnx/source.hpp"]] [["op/op.hpp"]])

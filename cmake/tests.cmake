@@ -10,7 +10,10 @@ function(onnxtrain_test_objects name folder)
   onnxtrain_folder_needs(${name} ${folder})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})  # "tests/support/..."
   target_link_libraries(${name} PRIVATE GTest::gtest)
-  onnxtrain_cold(${name})
+  onnxtrain_level(${name} -O1)
+  if(NOT folder MATCHES "^(convert|passes)$")  # their files name small models alike
+    onnxtrain_joined(${name} 6)
+  endif()
   if(folder STREQUAL "ops")
     onnxtrain_precompile(${name} <gtest/gtest.h> [["tests/support/op_case.hpp"]])
   elseif(NOT folder MATCHES "^(core|kernels|onnx)")  # flags of their own

@@ -1,8 +1,9 @@
 """Bad input through the command line: each kind has its own code and exit code, names the place and a fix
 that works when typed, and loses nothing."""
 
-import resource
+import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -212,10 +213,35 @@ def test_every_kth_write_fails(work, shim):
         failed += 1
         assert r.returncode == 1 and "error[OT40" in r.stderr, (k, r.stderr)
         assert not list((work / "run").rglob("*.tmp.*")), k
-        if k % 4 == 1:
+        half = [text for text in lines(work / "run/metrics.jsonl") if not text.endswith("}")]
+        assert not half, (k, half)
+        if k % 4 == 1 or metrics(work / "run") != metrics(work / "start"):
             r = cli("train", "--resume", "run", "--epochs", "3", cwd=work)
             assert r.returncode == 0, (k, r.stderr)
+            assert metrics(work / "run") == ([1, 2, 3], ["1", "2", "3"]), k
     assert failed > 10
+
+
+def lines(path):
+    return path.read_text().splitlines()
+
+
+def metrics(run):
+    """The epochs that both logs have."""
+    return ([json.loads(text)["epoch"] for text in lines(run / "metrics.jsonl")],
+            [text.partition(",")[0] for text in lines(run / "metrics.csv")[1:]])
+
+
+def test_file_size_limit_is_an_error_with_a_code(work):
+    """The system ends a process that writes past its limit, unless the process says otherwise."""
+    last = trained(work)
+    before = last.read_bytes(), metrics(work / "run")
+    r = cli("train", "--resume", "run", "--epochs", "3", cwd=work,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY)))
+    assert r.returncode == 1 and "error[OT4011]" in r.stderr, (r.returncode, r.stderr)
+    assert last.read_bytes() == before[0]
+    assert cli("train", "--resume", "run", "--epochs", "3", cwd=work).returncode == 0
+    assert metrics(work / "run") == ([1, 2, 3], ["1", "2", "3"])
 
 
 def test_every_kth_allocation_fails(work, shim):

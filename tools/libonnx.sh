@@ -51,7 +51,9 @@ start=$SECONDS
 
 say "version $version is not cached on this machine; building it once (several minutes)"
 # How both libraries are compiled: static, but fit to be a hidden part of a shared object.
-common=(-G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG"
+# -O2 for protobuf, which reads every byte of a file; libonnx has no loop over data, and -O1 takes
+# a quarter off its minutes.
+common=(-G Ninja -DCMAKE_BUILD_TYPE=Release
   -DCMAKE_CXX_COMPILER="$cxx" -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON
   -DCMAKE_CXX_VISIBILITY_PRESET=hidden -DCMAKE_VISIBILITY_INLINES_HIDDEN=ON
   -DCMAKE_CXX_FLAGS="-w -ffunction-sections -fdata-sections -ffile-prefix-map=$work=.")
@@ -97,7 +99,7 @@ target_include_directories(protobuf PRIVATE ${SRC})
 target_compile_definitions(protobuf PRIVATE HAVE_PTHREAD=1 HAVE_ZLIB=1)
 END
 cmake -S "$work/protobuf" -B "$work/protobuf/build" -DCMAKE_CXX_STANDARD=17 \
-  -DSRC="$protobuf_src" "${common[@]}" >"$work/configure.log" 2>&1 ||
+  -DSRC="$protobuf_src" -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" "${common[@]}" >"$work/configure.log" 2>&1 ||
   { tail -40 "$work/configure.log" >&2; die "configure of protobuf failed"; }
 NINJA_STATUS="protobuf: [%f/%t, %e s] " cmake --build "$work/protobuf/build" >&2 || die "build of protobuf failed"
 
@@ -108,7 +110,7 @@ cmake -S "$work/onnx-$version" -B "$work/build" -DCMAKE_CXX_STANDARD=20 \
   -DProtobuf_LIBRARY="$work/protobuf/build/libprotobuf.a" \
   -DONNX_NAMESPACE=onnx -DONNX_ML=ON -DONNX_GEN_PB_TYPE_STUBS=OFF \
   -DPython3_EXECUTABLE="$python" -DPython_EXECUTABLE="$python" \
-  -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_INSTALL_PREFIX="$work/inst" \
+  -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_INSTALL_PREFIX="$work/inst" -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG" \
   "${common[@]}" >"$work/configure.log" 2>&1 ||
   { tail -40 "$work/configure.log" >&2; die "configure failed"; }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/mapped.hpp"
 #include "data/dataset.hpp"
 #include "engine/session.hpp"
 #include "engine/training.hpp"
@@ -43,6 +44,7 @@ template <class F>
 ot_status guarded(F&& f) noexcept {
   try {
     f();
+    check_mapped_files();
     return OT_OK;
   } catch (const Error& e) {
     return remember(e);

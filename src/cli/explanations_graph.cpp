@@ -5,7 +5,7 @@ namespace onnxtrain::cli {
 
 namespace {
 
-constexpr Explanation kAll[] = {
+constexpr Explanation kGraph[] = {
     {"OT0001",
      "The command line was not understood: a command, option or value that does not exist "
      "or is\nmissing. The help line names what was probably meant; `onnxtrain COMMAND "
@@ -200,6 +200,6 @@ constexpr Explanation kAll[] = {
 
 }  // namespace
 
-std::span<const Explanation> graph_explanations() { return kAll; }
+std::span<const Explanation> graph_explanations() { return kGraph; }
 
 }  // namespace onnxtrain::cli

@@ -5,7 +5,7 @@ namespace onnxtrain::cli {
 
 namespace {
 
-constexpr Explanation kAll[] = {
+constexpr Explanation kTraining[] = {
     {"OT1203",
      "A parameter is asked for its gradient, but every path from it to the loss passes an "
      "operator\nwhose result has no derivative (an index, a sort order, a comparison). "
@@ -287,6 +287,6 @@ constexpr Explanation kAll[] = {
 
 }  // namespace
 
-std::span<const Explanation> training_explanations() { return kAll; }
+std::span<const Explanation> training_explanations() { return kTraining; }
 
 }  // namespace onnxtrain::cli

@@ -1,4 +1,5 @@
 // The command line tool: parses, runs one command, turns errors into exit codes.
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -138,6 +139,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   onnxtrain::cli::set_command_line(argc, argv);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow further is an error, no death
   try {
     return onnxtrain::cli::run(argc, argv);
   } catch (const onnxtrain::Error& e) {

@@ -121,7 +121,7 @@ void clip_gradients(StepBuilder& s, const Recipe& r, std::vector<Trained>& param
   std::vector<ValueId> squares;
   for (Trained& p : parameters) {
     ValueId g = s.cast(p.gradient, t);
-    ValueId sum = b.call("ReduceSum", {b.mul(g, g)}, {{"keepdims", int64_t(0)}});
+    ValueId sum = b.call("ReduceSumSquare", {g}, {{"keepdims", int64_t(0)}});
     s.set_type(sum, TypeInfo::tensor(t, {}));
     squares.push_back(sum);
   }

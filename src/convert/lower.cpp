@@ -133,7 +133,8 @@ bool replace_own(Graph& g, const OpTable& ops, int opset) {
       id.inputs = {made[k]};
       id.outputs = {n.outputs[k]};
       TypeInfo& t = g.value(n.outputs[k]).type;
-      if (!t.is_tensor() || !t.shape) t = g.value(made[k]).type;
+      const TypeInfo& found = g.value(made[k]).type;
+      if ((!t.is_tensor() || !t.shape) && found.kind != TypeInfo::Kind::kUnknown) t = found;
       g.nodes.push_back(std::move(id));
     }
   }

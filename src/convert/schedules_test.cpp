@@ -63,6 +63,25 @@ TEST(Schedules, ArePyTorchs) {
          0.013425421036992097});
 }
 
+// Runs so short that a phase begins before the first step, or two ends fall together.
+TEST(Schedules, OneCycleWithPhasesOfNoSteps) {
+  auto cycle = [](double total, double pct, double three) {
+    return ScheduleSpec{
+        "onecycle", {{"total_steps", total}, {"pct_start", pct}, {"three_phase", three}}, {}};
+  };
+  check(cycle(1, 0.3, 0), {4e-07});
+  check(cycle(2, 0.3, 0), {0.0811745653949763, 4e-07});
+  check(cycle(3, 0.3, 0), {0.09944154354509119, 0.046263710266697504, 4e-07});
+  check(cycle(5, 0, 0),
+        {0.0904508879153485, 0.0654509879153485, 0.03454941208465151, 0.009549512084651508, 4e-07});
+  check(cycle(4, 0.5, 1), {0.0040000000000000036, 0.1, 0.004, 4e-07});
+  check(cycle(5, 0.5, 1), {0.0040000000000000036, 0.076, 0.07600000000000001, 0.004, 4e-07});
+  // PyTorch divides by zero here; the rate is that of the end of the phase
+  check(cycle(5, 0.2, 0), {0.1, 0.08535539763797113, 0.0500002, 0.014645002362028864, 4e-07});
+  check(cycle(5, 1, 0), {0.0040000000000000036, 0.018058874503045733, 0.052000000000000005,
+                         0.08594112549695429, 0.1});
+}
+
 TEST(Schedules, NeedTheirNumbers) {
   Recipe r;
   r.schedule.kind = "cosine";

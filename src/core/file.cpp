@@ -10,6 +10,8 @@
 #include <limits>
 #include <system_error>
 
+#include "core/mapped.hpp"
+
 namespace onnxtrain {
 namespace {
 
@@ -89,6 +91,10 @@ MappedFile::MappedFile(InputFile file) : file_(std::move(file)) {
   if (size_ == 0) return;
   void* p = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file_.fd(), 0);
   if (p == MAP_FAILED) io_error(ErrorKind::kFailed, "OT4004", "map", path(), errno);
+  if (!watch_mapping(p, size_, path().c_str())) {
+    munmap(p, size_);
+    io_error(ErrorKind::kFailed, "OT4004", "map", path(), EMFILE);
+  }
   data_ = static_cast<unsigned char*>(p);
 }
 
@@ -105,7 +111,9 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) munmap(data_, size_);
+  if (data_ == nullptr) return;
+  unwatch_mapping(data_);
+  munmap(data_, size_);
 }
 
 void MappedFile::check_size() const {

@@ -182,6 +182,20 @@ TEST_F(FileTest, FailedWriteLeavesTheOldFile) {
   EXPECT_EQ(count(), 1u);
 }
 
+TEST_F(FileTest, FailedAppendLeavesNoHalfLine) {
+  put("log", "one\n");
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 7;  // room for three bytes more
+  signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_EQ(code([&] { append_line(at("log"), "two and more"); }), "OT4011");
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, SIG_DFL);
+  EXPECT_EQ(get("log"), "one\n");
+}
+
 TEST_F(FileTest, AppendsWholeLines) {
   append_line(at("log"), "one");
   append_line(at("log"), "two");

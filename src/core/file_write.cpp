@@ -13,6 +13,7 @@
 #include <set>
 
 #include "core/file.hpp"
+#include "core/mapped.hpp"
 
 namespace onnxtrain {
 namespace {
@@ -160,6 +161,7 @@ void AtomicWriter::write(const void* data, size_t bytes) {
 
 void AtomicWriter::commit(const std::string& previous) {
   if (done_) throw Error(ErrorKind::kFailed, "OT4011", cat("'", path_, "' is closed already"));
+  check_mapped_files();  // what was written may have come from one
   flush();
   // after a failed fsync the kernel may have dropped the pages: a retry would lie
   if (fsync(fd_.get()) != 0) fail("OT4013", "flush to disk", errno);
@@ -207,6 +209,8 @@ void append_line(const std::string& path, std::string_view line) {
   text.append(line);
   text += '\n';
   int failed = write_all(fd.get(), text.data(), text.size());
+  // half a line would spoil the log for its readers; making it shorter needs no room
+  if (failed != 0 && S_ISREG(st.st_mode) && ftruncate(fd.get(), st.st_size) != 0) failed = errno;
   if (close(fd.release()) != 0 && failed == 0) failed = errno;
   if (failed != 0)
     io_error(ErrorKind::kFailed, failed == ENOSPC || failed == EDQUOT ? "OT4012" : "OT4011",

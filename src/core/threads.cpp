@@ -161,9 +161,11 @@ struct ThreadPool::Impl {
     forks = fork_count.load();
     spin = threads > usable_cores() ? kSpinCrowded : kSpin;
     helpers = new std::vector<std::thread>;
-    // Signals belong to the caller's threads.
+    // Signals belong to the caller's threads, but for those that a thread raises itself: blocked,
+    // they end the process past every handler (core/mapped.cpp has one).
     sigset_t all, old;
     sigfillset(&all);
+    for (int own : {SIGBUS, SIGSEGV, SIGFPE, SIGILL}) sigdelset(&all, own);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     try {
       for (int i = 1; i < threads; ++i) helpers->emplace_back([this] { help(); });

@@ -1,4 +1,8 @@
-// External data: files beneath the model's folder, opened and mapped once.
+// External data: files beneath the model's folder, read or mapped.
+#include <unistd.h>
+
+#include <cerrno>
+
 #include "core/file.hpp"
 #include "onnx/source.hpp"
 
@@ -34,8 +38,43 @@ ExternalFiles::Range ExternalFiles::lifted(int64_t k, const std::string& tensor)
   return {data, static_cast<const char*>(data.get()), l.bytes};
 }
 
+bool ExternalFiles::is_mapped(size_t length) { return length >= size_t(256) << 20; }
+
+ExternalFiles::File& ExternalFiles::file(const std::string& location,
+                                         const std::string& tensor) const {
+  if (auto it = files_.find(location); it != files_.end()) return it->second;
+  try {
+    File f;
+    f.file = std::make_shared<InputFile>(open_beneath(base_dir_, location));
+    return files_.emplace(location, std::move(f)).first->second;
+  } catch (Error& e) {
+    e.add_place(cat("for the external data of tensor '", tensor, "'"));
+    throw;
+  }
+}
+
+namespace {
+
+std::shared_ptr<void> read_range(const InputFile& file, int64_t offset, int64_t length) {
+  auto from = std::make_shared<FileRange>(describe_file(file.fd(), file.path()));
+  from->offset = uint64_t(offset);
+  from->bytes = uint64_t(length);
+  std::shared_ptr<void> block = allocate_lasting(size_t(length), std::move(from));
+  populate(block.get(), size_t(length));
+  file.read_at(uint64_t(offset), block.get(), size_t(length));
+  return block;
+}
+
+std::shared_ptr<MappedFile> map_again(const InputFile& file) {
+  Fd fd(dup(file.fd()));
+  if (!fd.valid()) io_error(ErrorKind::kModel, "OT4001", "open", file.path(), errno);
+  return std::make_shared<MappedFile>(InputFile(std::move(fd), file.path(), ErrorKind::kModel));
+}
+
+}  // namespace
+
 ExternalFiles::Range ExternalFiles::open(const std::string& location, int64_t offset,
-                                         int64_t length, const std::string& tensor) {
+                                         int64_t length, const std::string& tensor) const {
   if (const int64_t k = lifted_index(location); k >= 0) {
     Range r = lifted(k, tensor);
     if (offset != 0 || (length != 0 && size_t(length) != r.size)) no_data(tensor);
@@ -46,26 +85,22 @@ ExternalFiles::Range ExternalFiles::open(const std::string& location, int64_t of
                 cat("tensor '", tensor, "' lies in the external file '", location,
                     "', but the model has no folder"),
                 "load the model from its file, or give the folder of its external data");
-  auto it = files_.find(location);
-  if (it == files_.end()) {
-    std::shared_ptr<MappedFile> file;
-    try {
-      file = std::make_shared<MappedFile>(open_beneath(base_dir_, location));
-    } catch (Error& e) {
-      e.add_place(cat("for the external data of tensor '", tensor, "'"));
-      throw;
-    }
-    it = files_.emplace(location, std::move(file)).first;
-  }
-  const std::shared_ptr<MappedFile>& file = it->second;
-  file->check_size();
-  const uint64_t size = file->size();
+  File& f = file(location, tensor);
+  const uint64_t size = f.file->size();
   if (uint64_t(offset) > size || uint64_t(length) > size - uint64_t(offset))
     model_error("OT1011",
                 cat("tensor '", tensor, "' needs bytes ", offset, " to ", offset + length, " of '",
                     location, "', which has ", size),
                 "the external file is cut short or belongs to another model");
-  return {file, reinterpret_cast<const char*>(file->data()) + offset, size_t(length)};
+  if (!is_mapped(size_t(length))) {
+    std::weak_ptr<void>& known = f.read[{offset, length}];
+    std::shared_ptr<void> block = known.lock();
+    if (!block) known = block = read_range(*f.file, offset, length);
+    return {block, static_cast<const char*>(block.get()), size_t(length)};
+  }
+  if (!f.mapped) f.mapped = map_again(*f.file);
+  f.mapped->check_size();
+  return {f.mapped, reinterpret_cast<const char*>(f.mapped->data()) + offset, size_t(length)};
 }
 
 }  // namespace onnxtrain

@@ -1,6 +1,7 @@
 // Files: ONNX protobuf <-> Model. The only folder that sees protobuf and libonnx.
 #pragma once
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,10 +44,22 @@ struct SaveOptions {
 
 // Lossless: what came from a file and was not changed is written as it was.
 std::string serialize_model(const Model& m, const OpTable& ops, const SaveOptions& o = {});
-// The same in pieces, in order; tensors are not copied.
-void serialize_model_to(const Model& m, const OpTable& ops,
-                        const std::function<void(std::string_view)>& out,
-                        const SaveOptions& o = {});
+// The same without a copy of the tensors: the model must stay as it is meanwhile.
+class ModelBytes {
+ public:
+  ModelBytes(const Model& m, const OpTable& ops, const SaveOptions& o = {});
+  ~ModelBytes();
+  uint64_t tensor_bytes() const;  // of the large tensors; the rest is small
+  // Tensors of 1 KiB and more go to a file of their own in the folder of the model's.
+  void move_tensors(const std::string& data_path);
+  // In pieces, in order.
+  void each(const std::function<void(std::string_view)>& out);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+inline constexpr uint64_t kMaxModelBytes = (uint64_t(1) << 31) - (1 << 16);  // of one message
 // Atomic write (core/file.hpp); over 2 GiB large tensors go to external data by themselves.
 void save_model(const Model& m, const std::string& path, const OpTable& ops,
                 const SaveOptions& o = {});

@@ -7,43 +7,13 @@
 #include <algorithm>
 
 #include "onnx/onnx.hpp"
+#include "onnx/raise_forms.hpp"
 #include "onnx/raise_old.hpp"
 #include "onnx/source.hpp"
 
 namespace onnxtrain {
 
 namespace {
-
-// Operators that the converter passes on although newer opsets mean something else by them.
-bool changes_meaning(const Graph& g) {
-  for (const Node& n : g.nodes) {
-    if (n.is("Scan") && n.version < 9) return true;
-    if (n.is("Hardmax") && n.version < 13) return true;
-    for (const auto& [key, a] : n.attrs)
-      if (const GraphPtr* sub = std::get_if<GraphPtr>(&a); sub && changes_meaning(**sub))
-        return true;
-  }
-  return false;
-}
-
-void set_string(onnx::NodeProto& n, const char* name, const char* value) {
-  onnx::AttributeProto* a = n.add_attribute();
-  a->set_name(name);
-  a->set_type(onnx::AttributeProto::STRING);
-  a->set_s(value);
-}
-
-// Upsample and Resize-10 take pixels as newer versions do only when they are told so; the converter
-// does not tell them.
-void say_how_to_resize(onnx::GraphProto& g) {
-  for (onnx::NodeProto& n : *g.mutable_node()) {
-    for (onnx::AttributeProto& a : *n.mutable_attribute())
-      if (a.has_g()) say_how_to_resize(*a.mutable_g());
-    if (n.op_type() != "Resize" || !n.domain().empty()) continue;
-    set_string(n, "coordinate_transformation_mode", "asymmetric");
-    set_string(n, "nearest_mode", "floor");
-  }
-}
 
 Tensor as_type(const Tensor& t, DType to) {
   const std::vector<double> v = t.to_doubles();
@@ -127,13 +97,16 @@ std::optional<Model> at_opset(const Model& m, int target, const OpTable& ops) {
 
 std::optional<Model> raise_opset(const Model& m, int target, const OpTable& ops) {
   auto it = m.opsets.find("");
-  if (it == m.opsets.end() || it->second >= target || changes_meaning(m.main)) return std::nullopt;
+  if (it == m.opsets.end() || it->second >= target) return std::nullopt;
   SaveOptions inference;
   inference.inference_only = true;
   try {
+    Model written = m;
+    // functions are expanded here, in the file they are not
+    if (m.source && m.source->proto.functions_size() > 0) written.main_generated = true;
     onnx::ModelProto old;
-    if (!old.ParseFromString(serialize_model(m, ops, inference)) || old.functions_size() > 0)
-      return std::nullopt;
+    if (!old.ParseFromString(serialize_model(written, ops, inference))) return std::nullopt;
+    if (written.main_generated) old.clear_functions();
     // before IR 4 every initializer is an input too; the converter insists on it
     old.set_ir_version(std::max<int64_t>(old.ir_version(), 4));
     if (it->second < 7) {
@@ -141,8 +114,9 @@ std::optional<Model> raise_opset(const Model& m, int target, const OpTable& ops)
       for (onnx::OperatorSetIdProto& o : *old.mutable_opset_import())
         if (o.domain().empty() || o.domain() == "ai.onnx") o.set_version(7);
     }
+    if (it->second < 9) hide_scans(*old.mutable_graph());
     onnx::ModelProto raised = onnx::version_conversion::ConvertVersion(old, target);
-    if (it->second < 11) say_how_to_resize(*raised.mutable_graph());
+    say_anew(*raised.mutable_graph(), it->second);
     raised.set_ir_version(std::max<int64_t>(old.ir_version(), 8));
     Model out = load_model_bytes(raised.SerializeAsString(), "", ops);
     if (!keeps_names(m, out)) return std::nullopt;

@@ -8,8 +8,8 @@
 namespace onnxtrain {
 
 // The inference part of the model at opset `target` of ai.onnx, with the same names, by libonnx's
-// converter; nothing when the model is there already, has functions of its own, or holds an
-// operator that the converter cannot bring forward.
+// converter; nothing when the model is there already, or holds an operator that the converter
+// cannot bring forward.
 std::optional<Model> raise_opset(const Model& m, int target, const OpTable& ops);
 
 // The same for a graph that becomes part of another model: also when its opset is the newer one,

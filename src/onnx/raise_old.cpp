@@ -6,39 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "onnx/node_attributes.hpp"
+
 namespace onnxtrain {
 
 namespace {
 
 using Proto = onnx::NodeProto;
-
-const onnx::AttributeProto* find(const Proto& n, std::string_view name) {
-  for (const onnx::AttributeProto& a : n.attribute())
-    if (a.name() == name) return &a;
-  return nullptr;
-}
-
-void remove(Proto& n, std::string_view name) {
-  auto* list = n.mutable_attribute();
-  for (int k = list->size(); k-- > 0;)
-    if (list->Get(k).name() == name) list->DeleteSubrange(k, 1);
-}
-
-void set_int(Proto& n, const char* name, int64_t value) {
-  remove(n, name);
-  onnx::AttributeProto* a = n.add_attribute();
-  a->set_name(name);
-  a->set_type(onnx::AttributeProto::INT);
-  a->set_i(value);
-}
-
-void set_ints(Proto& n, const char* name, const std::vector<int64_t>& values) {
-  remove(n, name);
-  onnx::AttributeProto* a = n.add_attribute();
-  a->set_name(name);
-  a->set_type(onnx::AttributeProto::INTS);
-  for (int64_t v : values) a->add_ints(v);
-}
 
 bool is_any(const Proto& n, std::initializer_list<std::string_view> ops) {
   return std::find(ops.begin(), ops.end(), n.op_type()) != ops.end();
@@ -63,21 +37,21 @@ class Rewriter {
     if (!n.domain().empty() && n.domain() != "ai.onnx") return true;
     for (const onnx::AttributeProto& a : n.attribute())
       if (a.has_g()) return false;  // a body: its ranks are not known here
-    remove(n, "consumed_inputs");
+    remove_attribute(n, "consumed_inputs");
     if (is_any(n,
                {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Less", "Greater"}))
       return broadcast(n);
     if (n.op_type() == "PRelu") return slopes(n);
-    if (n.op_type() == "Gemm") remove(n, "broadcast");
-    if (is_any(n, {"LSTM", "GRU", "RNN"})) remove(n, "output_sequence");
-    if (n.op_type() == "Dropout") remove(n, "is_test");
+    if (n.op_type() == "Gemm") remove_attribute(n, "broadcast");
+    if (is_any(n, {"LSTM", "GRU", "RNN"})) remove_attribute(n, "output_sequence");
+    if (n.op_type() == "Dropout") remove_attribute(n, "is_test");
     if (n.op_type() == "BatchNormalization") {
-      remove(n, "is_test");
+      remove_attribute(n, "is_test");
       return first_output_only(n);
     }
     if (n.op_type() == "Cast") return from_ >= 6 || cast(n);
     if (n.op_type() == "Tile") return from_ >= 6;
-    if (n.op_type() == "Concat" && from_ < 4 && !find(n, "axis")) set_int(n, "axis", 1);
+    if (n.op_type() == "Concat" && from_ < 4 && !find_attribute(n, "axis")) set_int(n, "axis", 1);
     if (n.op_type() == "Reshape" && from_ < 5) return reshape(n);
     if (n.op_type() == "Pad" && from_ < 2) return pad(n);
     if (is_any(n, {"Split"}) && from_ < 2) return n.input_size() < 2;
@@ -111,8 +85,8 @@ class Rewriter {
 
   // The second operand stood along the axes of the first from `axis` on.
   bool broadcast(Proto& n) {
-    const onnx::AttributeProto* said = find(n, "broadcast");
-    const onnx::AttributeProto* axis = find(n, "axis");
+    const onnx::AttributeProto* said = find_attribute(n, "broadcast");
+    const onnx::AttributeProto* axis = find_attribute(n, "axis");
     if (said && said->i() != 0 && axis) {
       const int64_t a = rank(n.input(0)), b = rank(n.input(1));
       if (a < 0 || b < 0) return false;
@@ -122,8 +96,8 @@ class Rewriter {
       for (int64_t k = 0; k < behind; ++k) axes.push_back(b + k);
       if (!axes.empty()) widen(n, 1, axes);
     }
-    remove(n, "broadcast");
-    remove(n, "axis");
+    remove_attribute(n, "broadcast");
+    remove_attribute(n, "axis");
     return true;
   }
 
@@ -154,7 +128,7 @@ class Rewriter {
   }
 
   bool cast(Proto& n) {
-    const onnx::AttributeProto* to = find(n, "to");
+    const onnx::AttributeProto* to = find_attribute(n, "to");
     onnx::TensorProto::DataType type{};
     if (!to || !onnx::TensorProto::DataType_Parse(to->s(), &type)) return false;
     set_int(n, "to", type);
@@ -162,7 +136,7 @@ class Rewriter {
   }
 
   bool reshape(Proto& n) {
-    const onnx::AttributeProto* shape = find(n, "shape");
+    const onnx::AttributeProto* shape = find_attribute(n, "shape");
     if (!shape) return false;
     Proto& c = made_.emplace_back();
     c.set_op_type("Constant");
@@ -174,15 +148,15 @@ class Rewriter {
     a->mutable_t()->add_dims(shape->ints_size());
     for (int64_t v : shape->ints()) a->mutable_t()->add_int64_data(v);
     n.add_input(c.output(0));
-    remove(n, "shape");
+    remove_attribute(n, "shape");
     return true;
   }
 
   bool pad(Proto& n) {
-    const onnx::AttributeProto* sizes = find(n, "paddings");
+    const onnx::AttributeProto* sizes = find_attribute(n, "paddings");
     if (!sizes) return false;
     std::vector<int64_t> values(sizes->ints().begin(), sizes->ints().end());
-    remove(n, "paddings");
+    remove_attribute(n, "paddings");
     set_ints(n, "pads", values);
     return true;
   }

@@ -1,5 +1,6 @@
 // Writing the file: in one piece, or with large tensors beside it as external data.
 #include <filesystem>
+#include <optional>
 
 #include "core/file.hpp"
 #include "onnx/tensors.hpp"
@@ -8,7 +9,7 @@
 namespace onnxtrain {
 namespace {
 
-constexpr uint64_t kMaxProtobuf = (uint64_t(1) << 31) - (1 << 16);
+constexpr int64_t kSmallTensor = 1024;  // bytes; smaller ones stay in the message
 
 void add_entry(onnx::TensorProto& p, const char* key, std::string value) {
   auto* kv = p.add_external_data();
@@ -27,8 +28,7 @@ std::string free_data_path(const std::string& path) {
   return fs::last_write_time(first, e) < fs::last_write_time(second, e) ? first : second;
 }
 
-void write_external(FileParts& parts, const std::string& path, int64_t threshold) {
-  const std::string data_path = free_data_path(path);
+void write_external(FileParts& parts, const std::string& data_path, int64_t threshold) {
   AtomicWriter data(data_path, false);
   const std::string location = std::filesystem::path(data_path).filename().string();
   const std::string zeros(4096, '\0');
@@ -72,22 +72,43 @@ void embed(FileParts& parts) {
 
 }  // namespace
 
-void serialize_model_to(const Model& m, const OpTable& ops,
-                        const std::function<void(std::string_view)>& out, const SaveOptions& o) {
-  FileParts parts = make_parts(m, ops, o);
-  embed(parts);
-  Pieces pieces = to_pieces(parts);
-  if (pieces.size() > kMaxProtobuf)
-    model_error("OT1502",
-                cat("the model has ", pieces.size(), " bytes; one protobuf message holds 2 GiB"),
-                "save it to a file: large tensors then go beside it");
-  pieces.each(out);
+struct ModelBytes::Impl {
+  FileParts parts;
+  std::optional<Pieces> pieces;
+};
+
+ModelBytes::ModelBytes(const Model& m, const OpTable& ops, const SaveOptions& o)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->parts = make_parts(m, ops, o);
+  embed(impl_->parts);
+}
+
+ModelBytes::~ModelBytes() = default;
+
+uint64_t ModelBytes::tensor_bytes() const {
+  uint64_t sum = 0;
+  impl_->parts.each_tensor([&](TensorOut& t) { sum += t.data_bytes(); });
+  return sum;
+}
+
+void ModelBytes::move_tensors(const std::string& data_path) {
+  OT_ASSERT(!impl_->pieces);
+  write_external(impl_->parts, data_path, kSmallTensor);
+}
+
+void ModelBytes::each(const std::function<void(std::string_view)>& out) {
+  if (!impl_->pieces) impl_->pieces = to_pieces(impl_->parts);
+  if (impl_->pieces->size() > kMaxModelBytes)
+    model_error(
+        "OT1502",
+        cat("the model has ", impl_->pieces->size(), " bytes; one protobuf message holds 2 GiB"),
+        "save it to a file: large tensors then go beside it");
+  impl_->pieces->each(out);
 }
 
 std::string serialize_model(const Model& m, const OpTable& ops, const SaveOptions& o) {
   std::string all;
-  serialize_model_to(
-      m, ops, [&](std::string_view v) { all.append(v); }, o);
+  ModelBytes(m, ops, o).each([&](std::string_view v) { all.append(v); });
   return all;
 }
 
@@ -100,14 +121,15 @@ void save_model(const Model& m, const std::string& path, const OpTable& ops, con
       external += t.data_bytes();
   });
   int64_t threshold = o.external_threshold;
-  if (total - external > kMaxProtobuf - (64 << 20)) threshold = 1024;
+  if (total - external > kMaxModelBytes - (64 << 20)) threshold = kSmallTensor;
   std::string data_name;
   if (external > 0 || threshold != o.external_threshold) {
-    data_name = std::filesystem::path(free_data_path(path)).filename().string();
-    write_external(parts, path, threshold);
+    const std::string data_path = free_data_path(path);
+    data_name = std::filesystem::path(data_path).filename().string();
+    write_external(parts, data_path, threshold);
   }
   Pieces pieces = to_pieces(parts);
-  if (pieces.size() > kMaxProtobuf)
+  if (pieces.size() > kMaxModelBytes)
     model_error("OT1502", cat("the model has ", pieces.size(),
                               " bytes without its initializers; one protobuf file holds 2 GiB"));
   AtomicWriter file(path);

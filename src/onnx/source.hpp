@@ -2,6 +2,7 @@
 // data. Tensors of the model alias its memory, so a Tensor whose pointer is still the one made at
 // load was not changed and is written back as it was. Internal to onnx/.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -12,21 +13,25 @@
 
 namespace onnxtrain {
 
+class InputFile;
 class MappedFile;
 
-// Files beside the model that hold tensor data; each is opened and mapped once.
+// Files beside the model that hold tensor data; each is opened once. Data is read: what others do
+// to the file later does not matter. Very large tensors are mapped.
 class ExternalFiles {
  public:
   explicit ExternalFiles(std::string base_dir) : base_dir_(std::move(base_dir)) {}
   // The bytes [offset, offset+length) of a file beneath the model's folder; length < 0: to its end.
-  // The result keeps the mapping alive. Throws a model error naming the tensor.
+  // Throws a model error naming the tensor.
   struct Range {
     std::shared_ptr<void> owner;
     const char* data = nullptr;
     size_t size = 0;
   };
   Range open(const std::string& location, int64_t offset, int64_t length,
-             const std::string& tensor);
+             const std::string& tensor) const;
+  // Whether a range of that length is mapped, not read.
+  static bool is_mapped(size_t length);
   const std::string& base_dir() const { return base_dir_; }
   // Data that was lifted out of the message (onnx/lift.hpp), by the number in its location.
   void set_lifted(std::vector<LiftedTensor> tensors);
@@ -36,7 +41,13 @@ class ExternalFiles {
 
  private:
   std::string base_dir_;
-  std::unordered_map<std::string, std::shared_ptr<MappedFile>> files_;
+  struct File {
+    std::shared_ptr<InputFile> file;
+    std::shared_ptr<MappedFile> mapped;
+    std::map<std::pair<int64_t, int64_t>, std::weak_ptr<void>> read;  // shared by its readers
+  };
+  File& file(const std::string& location, const std::string& tensor) const;
+  mutable std::unordered_map<std::string, File> files_;
   struct Lifted {
     std::shared_ptr<void> kept;
     std::weak_ptr<void> data;

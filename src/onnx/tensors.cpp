@@ -255,17 +255,24 @@ TensorHeader check_tensor(const TensorProto& p, const LoadLimits& limits) {
   return h;
 }
 
+Tensor read_external(const TensorProto& p, const ModelSource& source) {
+  const TensorHeader h = check_tensor(p, source.limits);
+  const External x = external_info(p);
+  // an absent length means "as much as the tensor needs"
+  ExternalFiles::Range r =
+      source.external.open(x.location, x.offset, int64_t(file_bytes(h.dtype, h.count)), p.name());
+  return from_bytes(h, r.data, r.owner);
+}
+
 Tensor read_tensor(const TensorProto& p, const TensorContext& c) {
   const TensorHeader h = check_tensor(p, c.source->limits);
   std::shared_ptr<void> owner = c.alias ? std::static_pointer_cast<void>(c.source) : nullptr;
   Tensor t;
   if (is_external(p)) {
-    const External x = external_info(p);
-    const size_t want = file_bytes(h.dtype, h.count);
-    // an absent length means "as much as the tensor needs"
-    ExternalFiles::Range r = c.source->external.open(x.location, x.offset, int64_t(want), p.name());
-    t = from_bytes(h, r.data, r.owner);
-    if (c.alias && !is_lifted(p)) c.source->converted[&p] = t;
+    t = read_external(p, *c.source);
+    // what was read belongs to its readers alone: held here, it would be there twice in training
+    const bool mapped = ExternalFiles::is_mapped(file_bytes(h.dtype, h.count));
+    if (c.alias && !is_lifted(p) && mapped) c.source->converted[&p] = t;
     return t;
   }
   if (h.count == 0) {

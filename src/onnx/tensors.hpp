@@ -27,6 +27,8 @@ TensorHeader check_tensor(const onnx::TensorProto& p, const LoadLimits& limits);
 TensorHeader check_sparse(const onnx::SparseTensorProto& p, const LoadLimits& limits);
 
 Tensor read_tensor(const onnx::TensorProto& p, const TensorContext& c);
+// A tensor whose data lies in another file.
+Tensor read_external(const onnx::TensorProto& p, const ModelSource& source);
 Tensor read_sparse_as_dense(const onnx::SparseTensorProto& p, const TensorContext& c);
 std::shared_ptr<SparseTensor> read_sparse(const onnx::SparseTensorProto& p, const TensorContext& c);
 

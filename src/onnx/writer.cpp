@@ -78,9 +78,9 @@ TensorOut copy_tensor(const ModelSource& source, const onnx::TensorProto& p, con
   else if (is_lifted(p)) {
     embed_lifted(source, p, out.proto);
   } else if (out.was_external) {  // the new file stands elsewhere: bring the data along
-    auto it = source.converted.find(&p);
     out.proto = p;
-    if (it != source.converted.end()) set_data(out, it->second);
+    auto it = source.converted.find(&p);
+    set_data(out, it != source.converted.end() ? it->second : read_external(p, source));
   } else if (has_raw)
     out.raw = p.raw_data();
   else
@@ -103,8 +103,9 @@ void update_constants(const ModelSource& source, const onnx::GraphProto& from, c
   }
 }
 
+// `state`: names of state variables.
 void copy_graph(const ModelSource& source, const onnx::GraphProto& p, const Graph& g,
-                GraphOut& out) {
+                const std::unordered_set<std::string>& state, GraphOut& out) {
   const ValueMap now = constants_by_name(g);
   auto find = [&](const std::string& name) {
     auto it = now.find(name);
@@ -125,12 +126,13 @@ void copy_graph(const ModelSource& source, const onnx::GraphProto& p, const Grap
   for (const auto& t : p.sparse_initializer()) {
     const ValueDef* value = find(t.values().name());
     auto it = source.densified.find(&t);
-    if (value == nullptr || it == source.densified.end() ||
-        value->constant.data() == it->second.data()) {
+    const bool same = value == nullptr || it == source.densified.end() ||
+                      value->constant.data() == it->second.data();
+    if (same && (value == nullptr || state.count(t.values().name()) == 0)) {
       *q.add_sparse_initializer() = t;
       continue;
     }
-    TensorOut dense;  // a trained sparse tensor is not sparse any more
+    TensorOut dense;  // what is trained is not sparse any more
     dense.proto.set_name(t.values().name());
     set_data(dense, value->constant);
     out.tensors.push_back(std::move(dense));
@@ -244,6 +246,20 @@ void drop_unused(onnx::ModelProto& head, const onnx::GraphProto& main) {
   }
 }
 
+// What the bodies of branches and loops call their values: an algorithm and the main graph are one
+// graph, in which no outer value may have such a name.
+void body_names(const onnx::GraphProto& g, std::unordered_set<std::string>& names) {
+  for (const auto& n : g.node())
+    for (const auto& a : n.attribute()) {
+      if (!a.has_g()) continue;
+      for (const auto& v : a.g().input()) names.insert(v.name());
+      for (const auto& t : a.g().initializer()) names.insert(t.name());
+      for (const auto& inner : a.g().node())
+        names.insert(inner.output().begin(), inner.output().end());
+      body_names(a.g(), names);
+    }
+}
+
 void set_ir_version(onnx::ModelProto& head, const Model& m, const FileParts& parts,
                     const Used& used, bool untouched, const SaveOptions& o) {
   int needed = used.min_ir;  // by features
@@ -280,7 +296,7 @@ FileParts make_parts(const Model& m, const OpTable& ops, const SaveOptions& o) {
   for (const std::string& name : m.state_names()) keep.insert(name);
   std::vector<std::string> main_names;
   if (copy_main) {
-    copy_graph(*m.source, m.source->proto.graph(), m.main, parts.graph);
+    copy_graph(*m.source, m.source->proto.graph(), m.main, keep, parts.graph);
     for (const auto& v : m.main.values) {
       main_names.push_back(v.name);
       taken.insert(v.name);
@@ -295,8 +311,8 @@ FileParts make_parts(const Model& m, const OpTable& ops, const SaveOptions& o) {
       const onnx::TrainingInfoProto& p = m.source->proto.training_info(s.source_index);
       t.has_initialization = p.has_initialization();
       t.has_algorithm = p.has_algorithm();
-      copy_graph(*m.source, p.initialization(), s.initialization, t.initialization);
-      copy_graph(*m.source, p.algorithm(), s.algorithm, t.algorithm);
+      copy_graph(*m.source, p.initialization(), s.initialization, keep, t.initialization);
+      copy_graph(*m.source, p.algorithm(), s.algorithm, keep, t.algorithm);
       *t.bindings.mutable_initialization_binding() = p.initialization_binding();
       *t.bindings.mutable_update_binding() = p.update_binding();
       t.bindings.mutable_unknown_fields()->MergeFrom(p.unknown_fields());
@@ -312,6 +328,7 @@ FileParts make_parts(const Model& m, const OpTable& ops, const SaveOptions& o) {
     t.has_algorithm = true;
     // sections do not see each other: only a state variable has one name in the whole model
     std::unordered_set<std::string> here = taken;
+    body_names(parts.graph.proto, here);
     writer.write(s.algorithm, &main_names, here, t.algorithm, names, true, keep);
     for (size_t v = 0; v < names.size(); ++v)
       if (s.algorithm.values[v].constant.defined()) taken.insert(names[v]);

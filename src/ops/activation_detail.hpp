@@ -68,19 +68,11 @@ Kernel make_activation(Prepare& p) {
 
 template <class F>
 Kernel make_activation_grad(Prepare& p) {
-  int64_t n = p.out(0).size();
-  F f(p.node());
-  return dispatch<float, double, Half, BFloat16>(
-      p.in(0).dtype, p.node().op, [&]<class T>() -> Kernel {
-        using C = compute_t<T>;
-        return [n, f](const Run& r) {
-          const T *dy = r.in<T>(0), *s = r.in<T>(1);
-          T* dx = r.out<T>(0);
-          parallel_for(*r.pool, n, kGrain, [&](int64_t b, int64_t e) {
-            for (int64_t i = b; i < e; ++i) dx[i] = T(f.grad(C(dy[i]), C(s[i])));
-          });
-        };
-      });
+  return dispatch<float, double, Half, BFloat16>(p.in(0).dtype, p.node().op, [&]<class T>() {
+    using C = compute_t<T>;
+    F f(p.node());
+    return binary_kernel<T, T>(p, [f](C dy, C s) { return f.grad(dy, s); });
+  });
 }
 
 inline void activation_grad_shape(ShapeCtx& c) {

@@ -90,4 +90,25 @@ BroadcastLoop::BroadcastLoop(const std::vector<Shape>& operands, const Shape& ou
   if (num_elements(out) == 0) rows = 0;
 }
 
+Kernel unary_kernel(const Prepare& p, UnaryLoop loop, const ElementFunction& f) {
+  int64_t n = p.out(0).size();
+  return [n, loop, f](const Run& r) {
+    parallel_for(*r.pool, n, kGrain, [&](int64_t begin, int64_t end) {
+      loop(f, r.inputs[0], r.outputs[0], begin, end);
+    });
+  };
+}
+
+Kernel binary_kernel(const Prepare& p, BinaryLoop loop, const ElementFunction& f) {
+  BroadcastLoop rows({p.in(0).shape, second_shape(p.node(), p.in(0).shape, p.in(1).shape)},
+                     p.out(0).shape);
+  return [rows, loop, f](const Run& r) {
+    const BinaryRow row{r.inputs[0],  r.inputs[1],  r.outputs[0],
+                        rows.step[0], rows.step[1], rows.inner};
+    parallel_for(*r.pool, rows.rows, rows.grain_rows(), [&](int64_t begin, int64_t end) {
+      rows.run(begin, end, [&](int64_t o, const int64_t* at) { loop(f, row, o, at[0], at[1]); });
+    });
+  };
+}
+
 }  // namespace onnxtrain::ops

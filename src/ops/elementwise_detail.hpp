@@ -2,6 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <new>
+#include <type_traits>
 
 #include "op/grad_builder.hpp"
 #include "op/op.hpp"
@@ -60,51 +63,81 @@ struct BroadcastLoop {
   int64_t grain_rows() const { return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, inner)); }
 };
 
+// The function of an element-wise kernel with what it holds. Only the loops over elements are
+// compiled for each operator and type; what surrounds them is compiled once.
+struct ElementFunction {
+  alignas(8) unsigned char bytes[32] = {};
+  template <class F>
+  static ElementFunction of(const F& f) {
+    static_assert(std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof bytes);
+    ElementFunction e;
+    std::memcpy(e.bytes, &f, sizeof f);
+    return e;
+  }
+  template <class F>
+  const F& as() const {
+    return *std::launder(reinterpret_cast<const F*>(bytes));
+  }
+};
+
+// y[begin..end) from x.
+using UnaryLoop = void (*)(const ElementFunction& f, const void* x, void* y, int64_t begin,
+                           int64_t end);
+Kernel unary_kernel(const Prepare& p, UnaryLoop loop, const ElementFunction& f);
+
+// `n` elements of y; operands advance by 0 or 1 per element.
+struct BinaryRow {
+  const void *a, *b;
+  void* y;
+  int64_t step_a, step_b, n;
+};
+// The row at these offsets in y, a and b.
+using BinaryLoop = void (*)(const ElementFunction& f, const BinaryRow& row, int64_t at_y,
+                            int64_t at_a, int64_t at_b);
+Kernel binary_kernel(const Prepare& p, BinaryLoop loop, const ElementFunction& f);
+
 // y[i] = f(x[i]) for input type T, output type R.
 template <class T, class R, class F>
-Kernel unary_kernel(Prepare& p, F f) {
-  int64_t n = p.out(0).size();
-  return [n, f](const Run& r) {
-    const T* x = r.in<T>(0);
-    R* y = r.out<R>(0);
-    parallel_for(*r.pool, n, kGrain, [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i) y[i] = R(f(compute_t<T>(x[i])));
-    });
-  };
+Kernel unary_kernel(const Prepare& p, F function) {
+  return unary_kernel(
+      p,
+      [](const ElementFunction& held, const void* from, void* to, int64_t begin, int64_t end) {
+        const F f = held.as<F>();
+        const T* x = static_cast<const T*>(from);
+        R* y = static_cast<R*>(to);
+        for (int64_t i = begin; i < end; ++i) y[i] = R(f(compute_t<T>(x[i])));
+      },
+      ElementFunction::of(function));
 }
 
 // y = f(a, b) with broadcasting; b may be of another type.
 template <class T, class R, class T2 = T, class F>
-Kernel binary_kernel(Prepare& p, F f) {
-  BroadcastLoop loop({p.in(0).shape, second_shape(p.node(), p.in(0).shape, p.in(1).shape)},
-                     p.out(0).shape);
-  using C = compute_t<T>;
-  using D = compute_t<T2>;
-  return [loop, f](const Run& r) {
-    const T* a = r.in<T>(0);
-    const T2* b = r.in<T2>(1);
-    R* y = r.out<R>(0);
-    int64_t sa = loop.step[0], sb = loop.step[1], inner = loop.inner;
-    parallel_for(*r.pool, loop.rows, loop.grain_rows(), [&](int64_t begin, int64_t end) {
-      loop.run(begin, end, [&](int64_t o, const int64_t* at) {
-        const T* pa = a + at[0];
-        const T2* pb = b + at[1];
-        R* py = y + o;
-        if (sa == 1 && sb == 1) {
-          for (int64_t i = 0; i < inner; ++i) py[i] = R(f(C(pa[i]), D(pb[i])));
-        } else if (sa == 1) {
-          D vb = D(pb[0]);
-          for (int64_t i = 0; i < inner; ++i) py[i] = R(f(C(pa[i]), vb));
-        } else if (sb == 1) {
-          C va = C(pa[0]);
-          for (int64_t i = 0; i < inner; ++i) py[i] = R(f(va, D(pb[i])));
+Kernel binary_kernel(const Prepare& p, F function) {
+  return binary_kernel(
+      p,
+      [](const ElementFunction& held, const BinaryRow& row, int64_t at_y, int64_t at_a,
+         int64_t at_b) {
+        using C = compute_t<T>;
+        using D = compute_t<T2>;
+        const F f = held.as<F>();
+        const T* a = static_cast<const T*>(row.a) + at_a;
+        const T2* b = static_cast<const T2*>(row.b) + at_b;
+        R* y = static_cast<R*>(row.y) + at_y;
+        const int64_t n = row.n;
+        if (row.step_a == 1 && row.step_b == 1) {
+          for (int64_t i = 0; i < n; ++i) y[i] = R(f(C(a[i]), D(b[i])));
+        } else if (row.step_a == 1) {
+          const D v = D(b[0]);
+          for (int64_t i = 0; i < n; ++i) y[i] = R(f(C(a[i]), v));
+        } else if (row.step_b == 1) {
+          const C v = C(a[0]);
+          for (int64_t i = 0; i < n; ++i) y[i] = R(f(v, D(b[i])));
         } else {
-          R v = R(f(C(pa[0]), D(pb[0])));
-          for (int64_t i = 0; i < inner; ++i) py[i] = v;
+          const R v = R(f(C(a[0]), D(b[0])));
+          for (int64_t i = 0; i < n; ++i) y[i] = v;
         }
-      });
-    });
-  };
+      },
+      ElementFunction::of(function));
 }
 
 template <GradFn rule>

@@ -1,5 +1,6 @@
-// MultiUpdate: the updates of many small tensors by one rule, in one pass. Made by the pass
-// group_updates; never written to files.
+// MultiUpdate: the updates of many small tensors by one rule, in one pass, or of one tensor whose
+// gradient is multiplied by a number first. Made by the passes group_updates and scale_updates;
+// never written to files.
 #include "ops/optim_detail.hpp"
 #include "ops/optim_rule_detail.hpp"
 
@@ -15,12 +16,14 @@ UpdateRule rule_of(const Node& n) {
 
 void shape(ShapeCtx& c) {
   UpdateRule rule = rule_of(c.node());
-  int tensors = c.inputs() - rule.scalars, count = tensors / rule.width();
+  int tensors = c.inputs() - rule.scalars - rule.scaled, count = tensors / rule.width();
   if (count < 1 || tensors % rule.width() != 0 || c.outputs() != count * (1 + rule.states))
     model_error("OT1135", cat("MultiUpdate has ", c.inputs(), " inputs and ", c.outputs(),
                               " outputs, which does not fit its rule"));
   for (int i = 0; i < rule.scalars; ++i)
     if (c.in(i).size() != 1) model_error("OT1133", "the scalars of MultiUpdate are no scalars");
+  if (rule.scaled && (c.in(c.inputs() - 1).size() != 1 || c.dtype(c.inputs() - 1) != DType::kFloat))
+    model_error("OT1133", "the factor of MultiUpdate is no float scalar");
   for (int k = 0; k < count; ++k) {
     int x = rule.scalars + k * rule.width();
     for (int s = 1; s < rule.width(); ++s)
@@ -34,7 +37,8 @@ std::vector<std::pair<int, int>> in_place(const Node& n) {
   std::optional<UpdateRule> rule = UpdateRule::of(n.s("rule", ""), n);
   std::vector<std::pair<int, int>> pairs;
   if (!rule) return pairs;
-  int count = (int(n.inputs.size()) - rule->scalars) / rule->width(), outs = 1 + rule->states;
+  int count = (int(n.inputs.size()) - rule->scalars - rule->scaled) / rule->width(),
+      outs = 1 + rule->states;
   for (int k = 0; k < count; ++k)
     for (int o = 0; o < outs; ++o)
       pairs.push_back({rule->scalars + k * rule->width() + (o == 0 ? 0 : o + 1), k * outs + o});

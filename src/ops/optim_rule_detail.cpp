@@ -19,6 +19,7 @@ std::string rule_name(const Node& n) {
 std::optional<UpdateRule> UpdateRule::of(std::string_view op, const Node& n) {
   UpdateRule u;
   u.decay = setting(n, "decay");
+  u.scaled = n.i("scaled", 0) == 1;
   if (op == "Sgd") return u;
   u.beta1 = setting(n, "beta1", 0.9);
   if (op == "Lion") {
@@ -42,14 +43,18 @@ std::optional<UpdateRule> UpdateRule::of(std::string_view op, const Node& n) {
   return u;
 }
 
-void UpdateRule::run(ThreadPool& pool, const simd::OptimList& list, double rate,
-                     double step) const {
+void UpdateRule::run(ThreadPool& pool, const simd::OptimList& list, double rate, double step,
+                     float factor) const {
   if (kind == Kind::kSgd)
-    return simd::update(pool, list, simd::SgdStep{.lr = float(rate), .decay = float(decay)});
+    return simd::update(
+        pool, list, simd::SgdStep{.lr = float(rate), .decay = float(decay), .grad_scale = factor});
   if (kind == Kind::kLion)
-    return simd::update(pool, list,
-                        simd::LionStep{.lr = rate, .beta1 = beta1, .beta2 = beta2, .decay = decay});
+    return simd::update(
+        pool, list,
+        simd::LionStep{
+            .lr = rate, .beta1 = beta1, .beta2 = beta2, .decay = decay, .grad_scale = factor});
   simd::AdamStep s;
+  s.grad_scale = factor;
   double fix1 = 1 - std::pow(beta1, step), fix2 = std::sqrt(1 - std::pow(beta2, step));
   s.beta1 = beta1;
   s.beta2 = beta2;
@@ -77,7 +82,7 @@ std::string refuses_simd_update(const Prepare& p) {
 Kernel make_simd_update(Prepare& p) {
   UpdateRule rule = *UpdateRule::of(rule_name(p.node()), p.node());
   const int width = rule.width(), outs = 1 + rule.states;
-  const int count = (p.inputs() - rule.scalars) / width;
+  const int count = (p.inputs() - rule.scalars - rule.scaled) / width;
   std::vector<int64_t> size;
   for (int k = 0; k < count; ++k) size.push_back(p.in(rule.scalars + k * width).size());
   DType rate_type = p.in(0).dtype, step_type = rule.scalars > 1 ? p.in(1).dtype : DType::kFloat;
@@ -111,7 +116,8 @@ Kernel make_simd_update(Prepare& p) {
           std::memcpy(to, from, size_t(size[size_t(k)]) * sizeof(float));
       }
     double step = rule.scalars > 1 ? read_scalar(r.inputs[1], step_type) : 0;
-    rule.run(*r.pool, list, read_scalar(r.inputs[0], rate_type), step);
+    const float factor = rule.scaled ? *r.in<float>(rule.scalars + count * width) : 1.0f;
+    rule.run(*r.pool, list, read_scalar(r.inputs[0], rate_type), step, factor);
   };
 }
 

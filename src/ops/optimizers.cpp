@@ -17,9 +17,11 @@ Kind kind_of(const Node& n) {
   return n.op == "Adam" ? Kind::kAdam : n.op == "Momentum" ? Kind::kMomentum : Kind::kAdagrad;
 }
 int states_of(const Node& n) { return n.op == "Adam" ? 2 : 1; }
+// 1: the last input is a factor of all gradients (pass scale_updates; never in files)
+int64_t scaled(const Node& n) { return n.i("scaled", 0) == 1; }
 // tensors that this node updates
 int64_t count_of(const Node& n) {
-  int64_t inputs = int64_t(n.inputs.size()) - 2, per = 2 + states_of(n);
+  int64_t inputs = int64_t(n.inputs.size()) - 2 - scaled(n), per = 2 + states_of(n);
   if (inputs < per || inputs % per != 0)
     model_error("OT1135", cat(n.op, " has ", inputs,
                               " tensors after R and T, which is no multiple of ", per));
@@ -44,6 +46,9 @@ void shape(ShapeCtx& c) {
     model_error("OT1133", cat("R and T of ", n.op, " must be scalars"));
   if (c.dtype(1) != DType::kInt64)
     model_error("OT1103", cat("T of ", n.op, " is ", dtype_name(c.dtype(1)), ", not int64"));
+  const int last = c.inputs() - 1;
+  if (scaled(n) && (c.in(last).size() != 1 || c.dtype(last) != DType::kFloat))
+    model_error("OT1133", cat("the factor of ", n.op, " is no float scalar"));
   int64_t count = count_of(n), per = 2 + states_of(n);
   for (int64_t k = 0; k < count; ++k) {
     int x = int(2 + k);
@@ -185,31 +190,40 @@ std::string refuses_simd(const Prepare& p) {
   return "";
 }
 
-void run_simd(const Step& s, const simd::OptimList& list, ThreadPool& pool, double rate,
-              int64_t t) {
+std::string refuses_plain(const Prepare& p) {
+  return scaled(p.node()) ? "it does not multiply gradients" : "";
+}
+
+void run_simd(const Step& s, const simd::OptimList& list, ThreadPool& pool, double rate, int64_t t,
+              float factor) {
   switch (s.kind) {
     case Kind::kAdagrad:
       return simd::update(pool, list,
                           simd::AdagradStep{.lr = float(rate / (1 + double(t) * s.decay)),
                                             .epsilon = float(s.epsilon),
-                                            .decay = float(s.norm)});
-    case Kind::kAdam:
-      return simd::update(
-          pool, list,
-          simd::onnx_adam_step(rate, t, s.alpha, s.beta, s.epsilon, s.norm, s.norm_post));
+                                            .decay = float(s.norm),
+                                            .grad_scale = factor});
+    case Kind::kAdam: {
+      simd::AdamStep a =
+          simd::onnx_adam_step(rate, t, s.alpha, s.beta, s.epsilon, s.norm, s.norm_post);
+      a.grad_scale = factor;
+      return simd::update(pool, list, a);
+    }
     case Kind::kMomentum:
       return simd::update(pool, list,
                           simd::MomentumStep{.lr = float(rate),
                                              .keep = float(s.alpha),
                                              .take = t > 0 ? float(s.beta) : 1.0f,
                                              .look = s.nesterov ? float(s.alpha) : 0.0f,
-                                             .decay = float(s.norm)});
+                                             .decay = float(s.norm),
+                                             .grad_scale = factor});
   }
 }
 
 Kernel make_simd(Prepare& p) {
   Step step(p.node());
   int64_t count = count_of(p.node()), states = states_of(p.node());
+  const int factor = scaled(p.node()) ? p.inputs() - 1 : -1;
   std::vector<int64_t> size;
   for (int64_t k = 0; k < count; ++k) size.push_back(p.in(int(2 + k)).size());
   bool rate64 = p.in(0).dtype == DType::kDouble;
@@ -241,7 +255,8 @@ Kernel make_simd(Prepare& p) {
         if (from != to && size[size_t(k)]) std::memcpy(to, from, size_t(size[size_t(k)]) * 4);
       }
     double rate = rate64 ? *r.in<double>(0) : double(*r.in<float>(0));
-    run_simd(step, list, *r.pool, rate, *r.in<int64_t>(1));
+    run_simd(step, list, *r.pool, rate, *r.in<int64_t>(1),
+             factor < 0 ? 1.0f : *r.in<float>(factor));
   };
 }
 
@@ -252,7 +267,7 @@ void register_optimizers(OpTable& t) {
     t.add({.name = name,
            .domain = std::string(kTrainingDomain),
            .shape = shape,
-           .impls = {{"simd", refuses_simd, make_simd}, {"ref", nullptr, make}},
+           .impls = {{"simd", refuses_simd, make_simd}, {"ref", refuses_plain, make}},
            .in_place_of = in_place,
            .lower = lower_optimizer});
 }

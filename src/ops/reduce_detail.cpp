@@ -112,6 +112,86 @@ ReduceLoop reduce_loop(const Prepare& p) {
   return ReduceLoop(in, reduce_axes(n, int64_t(in.size()), given, std::move(axes)));
 }
 
+namespace {
+
+// Bytes of n accumulators.
+struct Accumulators {
+  alignas(kReduceAccumulator) unsigned char bytes[kReduceColumns * kReduceAccumulator];
+};
+
+Kernel reduce_to_runs(Prepare& p, const ReduceLoop& l, const ReduceFunctions& f) {
+  p.workspace = l.parts > 1 ? size_t(l.parts * l.kept_count) * f.accumulator : 0;
+  return [l, f](const Run& r) {
+    const void* x = r.inputs[0];
+    void* y = r.outputs[0];
+    char* partial = static_cast<char*>(r.workspace);
+    auto one = [&](int64_t o, int64_t part, void* a) {
+      const int64_t at = l.offset(o, l.kept, l.kept_strides), b = part * l.part;
+      if (l.red_count == 1)
+        f.runs(l, x, at, 0, 1, b, std::min(b + l.part, l.run), a);
+      else
+        f.runs(l, x, at, b, std::min(b + l.part, l.red_count), 0, l.run, a);
+    };
+    int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, l.reduced / l.parts));
+    parallel_for(*r.pool, l.kept_count * l.parts, grain, [&](int64_t b, int64_t e) {
+      Accumulators a;
+      for (int64_t i = b; i < e; ++i) {
+        if (l.parts > 1) {
+          one(i / l.parts, i % l.parts, partial + size_t(i) * f.accumulator);
+          continue;
+        }
+        one(i, 0, a.bytes);
+        f.finish(a.bytes, y, i, 1, l.reduced);
+      }
+    });
+    if (l.parts == 1) return;
+    for (int64_t o = 0; o < l.kept_count; ++o) {
+      char* a = partial + size_t(o * l.parts) * f.accumulator;
+      for (int64_t k = 1; k < l.parts; ++k) f.merge(a, a + size_t(k) * f.accumulator, 1);
+      f.finish(a, y, o, 1, l.reduced);
+    }
+  };
+}
+
+Kernel reduce_to_columns(Prepare& p, const ReduceLoop& l, const ReduceFunctions& f) {
+  const int64_t total = l.kept_count * l.run;
+  p.workspace = l.parts > 1 ? size_t(l.parts * total) * f.accumulator : 0;
+  const int64_t blocks = (l.run + kReduceColumns - 1) / kReduceColumns;
+  return [l, f, blocks, total](const Run& r) {
+    const void* x = r.inputs[0];
+    void* y = r.outputs[0];
+    char* partial = static_cast<char*>(r.workspace);
+    int64_t work = std::min(l.run, kReduceColumns) * std::max<int64_t>(1, l.red_count / l.parts);
+    int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work));
+    parallel_for(*r.pool, l.kept_count * blocks * l.parts, grain, [&](int64_t b, int64_t e) {
+      Accumulators a;
+      for (int64_t i = b; i < e; ++i) {
+        const int64_t part = i % l.parts, block = i / l.parts % blocks, o = i / l.parts / blocks;
+        const int64_t c0 = block * kReduceColumns, n = std::min(kReduceColumns, l.run - c0);
+        const int64_t from = l.offset(o, l.kept, l.kept_strides) + c0, to = o * l.run + c0;
+        void* sums = l.parts == 1 ? static_cast<void*>(a.bytes)
+                                  : partial + size_t(part * total + to) * f.accumulator;
+        f.columns(l, x, from, n, part * l.part, std::min((part + 1) * l.part, l.red_count), sums);
+        if (l.parts == 1) f.finish(sums, y, to, n, l.reduced);
+      }
+    });
+    if (l.parts == 1) return;
+    for (int64_t k = 1; k < l.parts; ++k)
+      f.merge(partial, partial + size_t(k * total) * f.accumulator, total);
+    f.finish(partial, y, 0, total, l.reduced);
+  };
+}
+
+}  // namespace
+
+Kernel reduce_kernel(Prepare& p, const ReduceFunctions& f) {
+  const ReduceLoop l = reduce_loop(p);
+  const int64_t n = p.out(0).size();
+  if (n == 0) return [](const Run&) {};
+  if (l.reduced == 0) return [n, f](const Run& r) { f.finish(nullptr, r.outputs[0], 0, n, 0); };
+  return l.inner_reduced ? reduce_to_runs(p, l, f) : reduce_to_columns(p, l, f);
+}
+
 std::string refuses_simd_reduce(const Prepare& p) {
   if (p.in(0).dtype != DType::kFloat) return "only for float";
   ReduceLoop l = reduce_loop(p);

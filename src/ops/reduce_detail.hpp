@@ -1,4 +1,4 @@
-// Shared by the Reduce* operators: which axes are reduced, and the loop over them. An accumulation
+// Shared by the Reduce* operators: which axes are reduced, and the loops over them. An accumulation
 // is a struct with
 //   using A = ...;                    accumulator
 //   static A init();                  of nothing
@@ -46,14 +46,29 @@ struct ReduceLoop {
 ReduceLoop reduce_loop(const Prepare& p);
 
 inline constexpr int64_t kReduceColumns = 128;
+inline constexpr size_t kReduceAccumulator = 16;  // bytes at most
 
-// One part of one result whose elements lie in runs.
+// What is compiled for each operator and type; accumulators lie side by side.
+struct ReduceFunctions {
+  size_t element, accumulator;  // bytes
+  // The elements [i0, i1) of the runs [r0, r1) behind element `at` of x.
+  void (*runs)(const ReduceLoop& l, const void* x, int64_t at, int64_t r0, int64_t r1, int64_t i0,
+               int64_t i1, void* a);
+  // `n` columns from element `at` of x on, rows [r0, r1).
+  void (*columns)(const ReduceLoop& l, const void* x, int64_t at, int64_t n, int64_t r0, int64_t r1,
+                  void* a);
+  void (*merge)(void* a, const void* b, int64_t n);
+  // y[at..at+n) from n accumulators; null: from nothing.
+  void (*finish)(const void* a, void* y, int64_t at, int64_t n, int64_t reduced);
+};
+Kernel reduce_kernel(Prepare& p, const ReduceFunctions& f);
+
 template <class T, class F>
-typename F::A reduce_runs(const ReduceLoop& l, const T* x, int64_t r0, int64_t r1, int64_t i0,
-                          int64_t i1) {
+void reduce_runs(const ReduceLoop& l, const void* from, int64_t at, int64_t r0, int64_t r1,
+                 int64_t i0, int64_t i1, void* result) {
   using C = compute_t<T>;
-  constexpr int kLanes =
-      8;  // independent sums: exact order is fixed, and rounding errors stay small
+  constexpr int kLanes = 8;  // independent sums: the order is fixed, rounding errors stay small
+  const T* x = static_cast<const T*>(from) + at;
   typename F::A lane[kLanes];
   for (auto& a : lane) a = F::init();
   for (int64_t r = r0; r < r1; ++r) {
@@ -65,93 +80,43 @@ typename F::A reduce_runs(const ReduceLoop& l, const T* x, int64_t r0, int64_t r
   }
   for (int step = kLanes / 2; step > 0; step /= 2)
     for (int k = 0; k < step; ++k) F::merge(lane[k], lane[k + step]);
-  return lane[0];
+  *static_cast<typename F::A*>(result) = lane[0];
 }
 
 template <class T, class F>
-Kernel reduce_to_runs(Prepare& p, ReduceLoop l) {  // inner dimension reduced
-  using A = typename F::A;
-  p.workspace = l.parts > 1 ? size_t(l.parts * l.kept_count) * sizeof(A) : 0;
-  return [l](const Run& r) {
-    const T* x = r.in<T>(0);
-    T* y = r.out<T>(0);
-    A* partial = static_cast<A*>(r.workspace);
-    auto one = [&](int64_t o, int64_t part) {
-      const T* px = x + l.offset(o, l.kept, l.kept_strides);
-      int64_t b = part * l.part;
-      if (l.red_count == 1) return reduce_runs<T, F>(l, px, 0, 1, b, std::min(b + l.part, l.run));
-      return reduce_runs<T, F>(l, px, b, std::min(b + l.part, l.red_count), 0, l.run);
-    };
-    int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, l.reduced / l.parts));
-    parallel_for(*r.pool, l.kept_count * l.parts, grain, [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i) {
-        A a = one(i / l.parts, i % l.parts);
-        if (l.parts == 1)
-          y[i] = T(F::finish(a, l.reduced));
-        else
-          partial[i] = a;
-      }
-    });
-    if (l.parts == 1) return;
-    for (int64_t o = 0; o < l.kept_count; ++o) {
-      A a = partial[o * l.parts];
-      for (int64_t k = 1; k < l.parts; ++k) F::merge(a, partial[o * l.parts + k]);
-      y[o] = T(F::finish(a, l.reduced));
-    }
-  };
-}
-
-template <class T, class F>
-Kernel reduce_to_columns(Prepare& p, ReduceLoop l) {  // inner dimension kept
-  using A = typename F::A;
+void reduce_columns(const ReduceLoop& l, const void* from, int64_t at, int64_t n, int64_t r0,
+                    int64_t r1, void* result) {
   using C = compute_t<T>;
-  p.workspace = l.parts > 1 ? size_t(l.parts * l.kept_count * l.run) * sizeof(A) : 0;
-  int64_t blocks = (l.run + kReduceColumns - 1) / kReduceColumns;
-  return [l, blocks](const Run& r) {
-    const T* x = r.in<T>(0);
-    T* y = r.out<T>(0);
-    A* partial = static_cast<A*>(r.workspace);
-    int64_t work = std::min(l.run, kReduceColumns) * std::max<int64_t>(1, l.red_count / l.parts);
-    int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work));
-    parallel_for(*r.pool, l.kept_count * blocks * l.parts, grain, [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i) {
-        int64_t part = i % l.parts, block = i / l.parts % blocks, o = i / l.parts / blocks;
-        int64_t c0 = block * kReduceColumns, n = std::min(kReduceColumns, l.run - c0);
-        const T* px = x + l.offset(o, l.kept, l.kept_strides) + c0;
-        A acc[kReduceColumns];
-        for (int64_t c = 0; c < n; ++c) acc[c] = F::init();
-        int64_t r1 = std::min((part + 1) * l.part, l.red_count);
-        for (int64_t k = part * l.part; k < r1; ++k) {
-          const T* row = px + l.offset(k, l.red, l.red_strides);
-          for (int64_t c = 0; c < n; ++c) F::add(acc[c], C(row[c]));
-        }
-        int64_t at = o * l.run + c0;
-        if (l.parts == 1)
-          for (int64_t c = 0; c < n; ++c) y[at + c] = T(F::finish(acc[c], l.reduced));
-        else
-          for (int64_t c = 0; c < n; ++c) partial[part * l.kept_count * l.run + at + c] = acc[c];
-      }
-    });
-    if (l.parts == 1) return;
-    int64_t total = l.kept_count * l.run;
-    for (int64_t i = 0; i < total; ++i) {
-      A a = partial[i];
-      for (int64_t k = 1; k < l.parts; ++k) F::merge(a, partial[k * total + i]);
-      y[i] = T(F::finish(a, l.reduced));
-    }
-  };
+  const T* x = static_cast<const T*>(from) + at;
+  typename F::A* a = static_cast<typename F::A*>(result);
+  for (int64_t c = 0; c < n; ++c) a[c] = F::init();
+  for (int64_t k = r0; k < r1; ++k) {
+    const T* row = x + l.offset(k, l.red, l.red_strides);
+    for (int64_t c = 0; c < n; ++c) F::add(a[c], C(row[c]));
+  }
+}
+
+template <class F>
+void reduce_merge(void* into, const void* other, int64_t n) {
+  using A = typename F::A;
+  A* a = static_cast<A*>(into);
+  const A* b = static_cast<const A*>(other);
+  for (int64_t i = 0; i < n; ++i) F::merge(a[i], b[i]);
+}
+
+template <class T, class F>
+void reduce_finish(const void* accumulators, void* to, int64_t at, int64_t n, int64_t reduced) {
+  using A = typename F::A;
+  T* y = static_cast<T*>(to) + at;
+  const A* a = static_cast<const A*>(accumulators);
+  for (int64_t i = 0; i < n; ++i) y[i] = T(F::finish(a ? a[i] : F::init(), reduced));
 }
 
 template <class T, class F>
 Kernel reduce_kernel(Prepare& p) {
-  ReduceLoop l = reduce_loop(p);
-  if (p.out(0).size() == 0) return [](const Run&) {};
-  if (l.reduced == 0) {
-    int64_t n = p.out(0).size();
-    return [n](const Run& r) { std::fill_n(r.out<T>(0), n, T(F::finish(F::init(), 0))); };
-  }
-  return l.inner_reduced ? reduce_to_runs<T, F>(p, std::move(l))
-                         : reduce_to_columns<T, F>(p, std::move(l));
+  static_assert(sizeof(typename F::A) <= kReduceAccumulator);
+  return reduce_kernel(p, {sizeof(T), sizeof(typename F::A), reduce_runs<T, F>,
+                           reduce_columns<T, F>, reduce_merge<F>, reduce_finish<T, F>});
 }
 
 // The float kernels of kernels/simd: for one stretch of reduced dimensions, or two of which the

@@ -4,32 +4,13 @@
 #include <algorithm>
 
 #include "passes/passes.hpp"
+#include "passes/updates.hpp"
 
 namespace onnxtrain {
 
 namespace {
 
-struct Rule {
-  const char* op;
-  int scalars, states;
-};
-constexpr Rule kRules[] = {
-    {"Sgd", 1, 0},     {"Lion", 1, 1},     {"Adam", 2, 2},      {"AdamW", 2, 2},
-    {"AdamAms", 2, 3}, {"AdamWAms", 2, 3}, {"AdamKeras", 2, 2}, {"AdamKerasAms", 2, 3},
-};
-// Of the standard's operators: operands are grouped by kind, R and T first.
-constexpr Rule kStandard[] = {{"Adagrad", 2, 1}, {"Momentum", 2, 1}, {"Adam", 2, 2}};
 constexpr int64_t kSmall = 16384;  // elements; larger tensors keep all threads busy by themselves
-
-const Rule* rule_of(const Node& n) {
-  if (n.domain == kOwnDomain)
-    for (const Rule& r : kRules)
-      if (n.op == r.op) return &r;
-  if (n.domain == kTrainingDomain)
-    for (const Rule& r : kStandard)
-      if (n.op == r.op && int(n.inputs.size()) == r.scalars + 2 + r.states) return &r;
-  return nullptr;
-}
 
 bool same_attr(const Attr& a, const Attr& b) {
   if (a.index() != b.index()) return false;
@@ -63,7 +44,7 @@ class Grouper {
   }
 
  private:
-  bool small(const Node& n, const Rule& r) const {
+  bool small(const Node& n, const UpdateForm& r) const {
     for (size_t k = size_t(r.scalars); k < n.inputs.size(); ++k) {
       if (n.inputs[k] == kNone) return false;
       const TypeInfo& t = g_.value(n.inputs[k]).type;
@@ -75,8 +56,9 @@ class Grouper {
     return int(n.outputs.size()) == 1 + r.states;
   }
 
-  bool together(const Node& a, const Node& b, const Rule& r) const {
+  bool together(const Node& a, const Node& b, const UpdateForm& r) const {
     if (a.op != b.op || a.domain != b.domain || a.version != b.version) return false;
+    if (a.i(kScaled, 0) && a.inputs.back() != b.inputs.back()) return false;
     for (int k = 0; k < r.scalars; ++k)
       if (a.inputs[size_t(k)] != b.inputs[size_t(k)]) return false;
     if (a.attrs.size() != b.attrs.size()) return false;
@@ -90,7 +72,7 @@ class Grouper {
   void collect() {
     for (size_t k = 0; k < g_.nodes.size(); ++k) {
       const Node& n = g_.nodes[k];
-      const Rule* r = rule_of(n);
+      const UpdateForm* r = update_form(n);
       if (!r || !small(n, *r)) continue;
       auto it = std::find_if(groups_.begin(), groups_.end(), [&](const auto& group) {
         return together(g_.nodes[size_t(group[0])], n, *r);
@@ -104,11 +86,12 @@ class Grouper {
 
   Node merged(const std::vector<NodeId>& group) const {
     const Node& first = g_.nodes[size_t(group[0])];
-    const Rule& r = *rule_of(first);
+    const UpdateForm& r = *update_form(first);
     Node n;
     n.name = cat(first.name, "_and_", group.size() - 1, "_more");
     n.attrs = first.attrs;
     n.inputs.assign(first.inputs.begin(), first.inputs.begin() + r.scalars);
+    const int scaled = first.i(kScaled, 0) == 1;  // the factor stays the last input
     if (first.domain == kOwnDomain) {
       n.domain = kOwnDomain;
       n.op = "MultiUpdate";
@@ -116,9 +99,10 @@ class Grouper {
       n.attrs["rule"] = std::string(r.op);
       for (NodeId k : group) {
         const Node& m = g_.nodes[size_t(k)];
-        n.inputs.insert(n.inputs.end(), m.inputs.begin() + r.scalars, m.inputs.end());
+        n.inputs.insert(n.inputs.end(), m.inputs.begin() + r.scalars, m.inputs.end() - scaled);
         n.outputs.insert(n.outputs.end(), m.outputs.begin(), m.outputs.end());
       }
+      if (scaled) n.inputs.push_back(first.inputs.back());
       return n;
     }
     n.domain = first.domain;
@@ -129,6 +113,7 @@ class Grouper {
         n.inputs.push_back(g_.nodes[size_t(k)].inputs[size_t(r.scalars + kind)]);
     for (int kind = 0; kind <= r.states; ++kind)
       for (NodeId k : group) n.outputs.push_back(g_.nodes[size_t(k)].outputs[size_t(kind)]);
+    if (scaled) n.inputs.push_back(first.inputs.back());
     return n;
   }
 
@@ -153,6 +138,14 @@ NodeId earliest(const Graph& g, const Node& n, NodeId self,
   return after;
 }
 
+// One number out of a tensor, such as a gradient's part of the norm: cheapest while the tensor is
+// in the cache.
+bool is_sum(const Graph& g, const Node& n) {
+  if (!n.op.starts_with("Reduce") || n.inputs.empty() || n.outputs.size() != 1) return false;
+  const TypeInfo& t = g.value(n.outputs[0]).type;
+  return t.concrete() && num_elements(t.concrete_shape()) == 1;
+}
+
 void move_early(Graph& g) {
   g.renumber();
   auto readers = g.consumers();
@@ -164,9 +157,10 @@ void move_early(Graph& g) {
   std::vector<char> moved(g.nodes.size(), 0);
   for (size_t k = 0; k < g.nodes.size(); ++k) {
     const Node& n = g.nodes[k];
-    if (!rule_of(n)) continue;
+    const bool update = update_form(n) != nullptr;
+    if (!update && !is_sum(g, n)) continue;
     bool read = false;
-    for (ValueId v : n.outputs) read |= v != kNone && !readers[size_t(v)].empty();
+    for (ValueId v : n.outputs) read |= update && v != kNone && !readers[size_t(v)].empty();
     NodeId after = earliest(g, n, NodeId(k), reads);
     // a state that another update reads is overwritten in the order of the file
     if (read || after < 0 || after >= NodeId(k) || moved[size_t(after)]) continue;

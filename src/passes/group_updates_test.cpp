@@ -26,8 +26,9 @@ struct Updates {
     g.value(v).state = name;
     return v;
   }
+  // `factor`: the gradient is multiplied by it, as clipping does
   void add(const std::string& op, const std::string& domain, bool has_step, int states, int64_t n,
-           std::map<std::string, Attr, std::less<>> attrs) {
+           std::map<std::string, Attr, std::less<>> attrs, ValueId factor = kNone) {
     std::string name = cat("w", updates.size());
     ValueId x = g.add_value("g_" + name, TypeInfo::tensor(DType::kFloat, {n}));
     g.inputs.push_back(x);
@@ -37,6 +38,14 @@ struct Updates {
     square.inputs = {x, x};
     ValueId grad = g.add_node(std::move(square), 1)[0];
     g.value(grad).type = TypeInfo::tensor(DType::kFloat, {n});
+    if (factor != kNone) {
+      Node product;
+      product.op = "Mul";
+      product.version = 14;
+      product.inputs = {grad, factor};
+      grad = g.add_node(std::move(product), 1)[0];
+      g.value(grad).type = TypeInfo::tensor(DType::kFloat, {n});
+    }
     Node u;
     u.op = op;
     u.domain = domain;
@@ -61,6 +70,7 @@ struct Updates {
     Graph c = g.clone();
     std::vector<ValueId> keep;
     for (const auto& u : updates) keep.push_back(u.first);
+    pass_scale_updates(c, PassContext{keep, all_ops()});
     pass_group_updates(c, PassContext{keep, all_ops()});
     c.renumber();
     c.verify("group_updates");
@@ -85,7 +95,7 @@ struct Updates {
   }
   void check(const std::string& want) const {
     EXPECT_EQ(ops(), want);
-    std::vector<Tensor> a = run({}), b = run({"group_updates"});
+    std::vector<Tensor> a = run({}), b = run({"group_updates", "scale_updates"});
     for (size_t k = 0; k < a.size(); ++k)
       for (int64_t i = 0; i < a[k].size(); ++i)
         ASSERT_EQ(a[k].as<float>()[i], b[k].as<float>()[i]) << k << " " << i;
@@ -132,6 +142,59 @@ TEST(GroupUpdates, EveryRuleGivesTheSameNumbers) {
     for (int64_t n : {3, 11}) u.add(name, kOwn, name != "Lion", states, n, {});
     u.check("Mul Mul MultiUpdate ");
   }
+}
+
+TEST(ScaleUpdates, TheUpdateMultipliesAsItReads) {
+  const std::map<std::string, Attr, std::less<>> momentum = {{"alpha", 0.9f},
+                                                             {"beta", 1.0f},
+                                                             {"norm_coefficient", 0.01f},
+                                                             {"mode", std::string("nesterov")}};
+  struct Case {
+    std::string op, domain;
+    int states;
+    std::map<std::string, Attr, std::less<>> attrs;
+    std::string want;
+  };
+  for (const Case& c :
+       {Case{"AdamW", kOwn, 2, {}, "MultiUpdate"}, Case{"Sgd", kOwn, 0, {}, "MultiUpdate"},
+        Case{"Lion", kOwn, 1, {}, "MultiUpdate"}, Case{"AdamKerasAms", kOwn, 3, {}, "MultiUpdate"},
+        Case{"Momentum", kStandard, 1, momentum, "Momentum"},
+        Case{"Adagrad", kStandard, 1, {}, "Adagrad"}, Case{"Adam", kStandard, 2, {}, "Adam"}}) {
+    Updates u;
+    ValueId factor = u.g.add_constant(Tensor::scalar(0.37f));
+    const bool step = c.op != "Sgd" && c.op != "Lion";
+    // two small ones in one node, a large one behind its gradient, one that is not scaled
+    for (int64_t n : {3, 40}) u.add(c.op, c.domain, step, c.states, n, c.attrs, factor);
+    u.add(c.op, c.domain, step, c.states, 20000, c.attrs, factor);
+    u.add(c.op, c.domain, step, c.states, 20001, c.attrs);
+    u.check(cat("Mul Mul ", c.want, " Mul ", c.want, " Mul ", c.op, " "));
+  }
+}
+
+TEST(ScaleUpdates, OnlyWhereNobodyElseReadsTheProduct) {
+  Updates u;
+  ValueId factor = u.g.add_constant(Tensor::scalar(0.37f));
+  u.add("Sgd", kOwn, false, 0, 5, {}, factor);
+  u.g.outputs.push_back(u.g.nodes.back().inputs[2]);
+  u.check("Mul Mul Sgd ");
+  Updates v;  // a factor per element
+  ValueId each = v.g.add_constant(random_tensor({5}, 0, 1, 9));
+  v.add("Sgd", kOwn, false, 0, 5, {}, each);
+  v.check("Mul Mul Sgd ");
+}
+
+TEST(GroupUpdates, SumsMoveToTheirOperand) {
+  Updates u;
+  for (int64_t n : {3, 5}) u.add("Sgd", kOwn, false, 0, n, {});
+  Node norm;
+  norm.op = "ReduceSumSquare";
+  norm.version = 18;
+  norm.attrs = {{"keepdims", int64_t(0)}};
+  norm.inputs = {u.g.nodes[0].outputs[0]};
+  ValueId sum = u.g.add_node(std::move(norm), 1)[0];
+  u.g.value(sum).type = TypeInfo::tensor(DType::kFloat, {});
+  u.g.outputs.push_back(sum);
+  u.check("Mul ReduceSumSquare Mul MultiUpdate ");
 }
 
 }  // namespace

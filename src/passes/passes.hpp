@@ -45,6 +45,7 @@ void pass_fuse_norm(Graph& g, const PassContext& c);
 void pass_fuse_loss(Graph& g, const PassContext& c);
 void pass_join_slices(Graph& g, const PassContext& c);
 void pass_fuse_matmul(Graph& g, const PassContext& c);
+void pass_scale_updates(Graph& g, const PassContext& c);
 void pass_fuse_elementwise(Graph& g, const PassContext& c);
 void pass_row_updates(Graph& g, const PassContext& c);
 void pass_group_updates(Graph& g, const PassContext& c);

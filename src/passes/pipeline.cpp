@@ -21,6 +21,7 @@ constexpr Pass kPipeline[] = {
     {"fuse_loss", pass_fuse_loss},
     {"join_slices", pass_join_slices},
     {"fuse_matmul", pass_fuse_matmul},
+    {"scale_updates", pass_scale_updates},
     {"fuse_elementwise", pass_fuse_elementwise},
     {"row_updates", pass_row_updates},
     {"group_updates", pass_group_updates},

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/mapped.hpp"
 #include "core/random.hpp"
 #include "runtime/finite.hpp"
 
@@ -282,6 +283,7 @@ void run_static(Plan& plan, void* const* inputs, const RunOptions& o) {
   Frame f{plan, o, {}, {}};
   for (size_t k = 0; k < plan.bound_inputs.size(); ++k) bind_input(plan, k, inputs[k]);
   run_steps(f, 0, plan.first_write);
+  check_mapped_files();
   if (!o.assign_updates || (o.guard && !passes(f, *o.guard))) return;
   run_steps(f, plan.first_write, plan.steps.size());
   for (const Update& u : plan.updates)
@@ -297,6 +299,7 @@ std::vector<Value> run_plan(Plan& plan, const std::vector<Value>& inputs, const 
   }
   bind_inputs(plan, inputs, f);
   run_steps(f, 0, plan.first_write);
+  check_mapped_files();
   if (!o.assign_updates) return {};
   if (o.guard && !passes(f, *o.guard)) return collect(f, wanted);
   run_steps(f, plan.first_write, plan.steps.size());

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <vector>
 
 #include "core/file.hpp"
 #include "core/random.hpp"
@@ -77,24 +79,51 @@ size_t digits_at(std::string_view bytes) {
   return at + kDigits <= bytes.size() && size_t(bytes[at - 1]) == kDigits ? at : std::string::npos;
 }
 
-// Writes the model with the checksum of the file in its place. It is serialised twice, because the
+// Writes the model with the checksum of the file in its place. It is read twice, because the
 // digits stand before some of what they are made of; it is never in memory as a whole.
-void write_with_checksum(const Model& m, AtomicWriter& file) {
+void write_with_checksum(ModelBytes& model, AtomicWriter& file) {
   Hash64 hash;
   int pieces = 0, marked = -1;  // the last piece with the mark
-  serialize_model_to(m, all_ops(), [&](std::string_view v) {
+  model.each([&](std::string_view v) {
     hash.add(v.data(), v.size());
     if (digits_at(v) != std::string::npos) marked = pieces;
     ++pieces;
   });
   OT_ASSERT(marked >= 0);
   pieces = 0;
-  serialize_model_to(m, all_ops(), [&](std::string_view v) {
+  model.each([&](std::string_view v) {
     if (pieces++ != marked) return file.write(v);
     std::string changed(v);
     changed.replace(digits_at(v), kDigits, hex(hash.value()));
     file.write(changed);
   });
+}
+
+// The files that may hold the tensors of a large checkpoint.
+std::vector<std::string> data_files(const std::string& path) {
+  return {path + ".0.data", path + ".1.data", path + ".2.data"};
+}
+
+// Does the checkpoint at `path` or the one before it name this data file?
+bool in_use(const std::string& data, const std::string& path) {
+  const std::string name = fs::path(data).filename().string();
+  for (const std::string& model : {path, path + ".previous"}) {
+    if (!fs::exists(model)) continue;
+    if (read_file(model, kMaxModelBytes).find(name) != std::string::npos) return true;
+  }
+  return false;
+}
+
+std::string unused_data_file(const std::string& path) {
+  for (const std::string& file : data_files(path))
+    if (!fs::exists(file) || !in_use(file, path)) return file;
+  OT_ASSERT(false);  // two checkpoints, three files
+}
+
+void remove_unused_data(const std::string& path) {
+  std::error_code e;
+  for (const std::string& file : data_files(path))
+    if (fs::exists(file) && !in_use(file, path)) fs::remove(file, e);
 }
 
 // Where the digits stand in a file; npos when it has none. Read in parts that overlap, from the
@@ -177,7 +206,7 @@ void strip_checkpoint_metadata(Model& m) {
 }
 
 void save_checkpoint(const Training& t, const Position& p, const std::string& path,
-                     const std::map<std::string, std::string>& metadata) {
+                     const std::map<std::string, std::string>& metadata, uint64_t one_file) {
   Model m = t.source();
   strip_checkpoint_metadata(m);
   for (const auto& [key, value] : metadata) m.metadata[key] = value;
@@ -192,9 +221,19 @@ void save_checkpoint(const Training& t, const Position& p, const std::string& pa
   for (const auto& name : t.state().names())
     m.metadata[std::string(kTensor) + name] = hex(checksum(t.state().get(name)));
   m.metadata[std::string(kFile)] = std::string(kDigits, '0');
+  auto bytes = std::make_unique<ModelBytes>(m, all_ops());
+  if (bytes->tensor_bytes() > one_file) {
+    // the checksum of the file does not see what stands beside it
+    for (const ValueDef& d : m.main.values)
+      if (d.constant.defined() && !d.name.empty())
+        m.metadata[std::string(kTensor) + d.name] = hex(checksum(d.constant));
+    bytes = std::make_unique<ModelBytes>(m, all_ops());
+    bytes->move_tensors(unused_data_file(path));
+  }
   AtomicWriter w(path);
-  write_with_checksum(m, w);
+  write_with_checksum(*bytes, w);
   w.commit(fs::exists(path) ? path + ".previous" : std::string());
+  remove_unused_data(path);
 }
 
 Model load_checkpoint(const std::string& path, Position& p) {

@@ -21,9 +21,12 @@ struct Position {
 };
 
 // Writes `path` from the trainer's state; the previous file stays as `path`.previous. `metadata` is
-// added to the file's.
+// added to the file's. Tensors of more than `one_file` bytes together go to `path`.0.data, .1.data
+// or .2.data, whichever neither the last nor the previous checkpoint uses.
+constexpr uint64_t kOneFile = uint64_t(2000) << 20;
 void save_checkpoint(const Training& t, const Position& p, const std::string& path,
-                     const std::map<std::string, std::string>& metadata = {});
+                     const std::map<std::string, std::string>& metadata = {},
+                     uint64_t one_file = kOneFile);
 
 // Loads, verifies checksums (a CheckpointError names the tensor and the previous file if that is
 // intact) and reads the position.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -48,13 +49,36 @@ bool logged(const std::string& path, uint64_t step) {
   return false;
 }
 
+bool is_empty(const std::string& path) {
+  std::error_code ec;
+  return !fs::exists(path, ec) || fs::file_size(path, ec) == 0;
+}
+
+// The same for the csv: the step is the second column.
+bool has_row(const std::string& path, uint64_t step) {
+  std::ifstream in(path);
+  const std::string wanted = std::to_string(step);
+  for (std::string line; std::getline(in, line);) {
+    const size_t begin = line.find(',') + 1, end = line.find(',', begin);
+    if (begin > 0 && end != std::string::npos && line.substr(begin, end - begin) == wanted)
+      return true;
+  }
+  return false;
+}
+
 // Appends to a file of records; one write, so a record is there as a whole or torn at the end,
-// where readers stop.
+// where readers stop. On a full disk it is not torn: later ones would be lost behind it.
 void append_bytes(const std::string& path, const std::string& bytes) {
+  std::error_code ec;
+  const uintmax_t before = is_empty(path) ? 0 : fs::file_size(path, ec);
   std::ofstream out(path, std::ios::binary | std::ios::app);
   out.write(bytes.data(), std::streamsize(bytes.size()));
   out.flush();
-  if (!out) io_error(ErrorKind::kFailed, "OT4011", "write", path, errno);
+  if (out) return;
+  const int why = errno;
+  fs::resize_file(path, before, ec);
+  io_error(ErrorKind::kFailed, why == ENOSPC || why == EDQUOT ? "OT4012" : "OT4011", "write", path,
+           why);
 }
 
 }  // namespace
@@ -114,8 +138,9 @@ void RunFolder::log_epoch(const EpochResult& e) const {
     std::snprintf(text, sizeof text, ",%.9g", v);
     row += text;
   }
-  if (!fs::exists(path_ + "/metrics.csv")) append_line(path_ + "/metrics.csv", header);
-  append_line(path_ + "/metrics.csv", row);
+  const std::string csv = path_ + "/metrics.csv";
+  // the csv may have a row that the other log lacks: the disk was full in between
+  if (!has_row(csv, e.step)) append_line(csv, is_empty(csv) ? header + "\n" + row : row);
   log_events(e);
   append_line(path_ + "/metrics.jsonl", j.dump());
 }

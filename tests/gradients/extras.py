@@ -235,7 +235,28 @@ def machines(rng):
     yield ml("SVMClassifier without vectors", "SVMClassifier", [x], {"coefficients": numbers(3, 3), "rho": [0.3], "classlabels_ints": [0, 1, 2]}, 2)
 
 
+def others(rng):
+    """Operators with a rule that no case of the suite differentiates."""
+    for p in (1, 2, 3):
+        yield node_case(f"GlobalLpPool {p}", "GlobalLpPool", [f32(rng, 2, 3, 2, 4)], {"p": p})
+    sequence = """agraph (float[2,3] x, float[2,3] z, float[2,3] w) => (float[2,3] y, float[a,3] all) {
+        zero = Constant <value = int64 {0}> ()  one = Constant <value = int64 {1}> ()
+        e = SequenceConstruct (x, z, w)  f = SequenceErase (e, zero)  u = Mul (x, z)  v = Tanh (u)  g = SequenceInsert (f, v, one)
+        y = SequenceAt (g, one)  all = ConcatFromSequence <axis = 0> (g) }"""
+    yield text_case("sequence without a loop", sequence, {n: f32(rng, 2, 3) for n in "xzw"})
+    optional = """agraph (float[2,3] x, float[2,3] z) => (float[2,3] y) {
+        u = Mul (x, z)  o = Optional (u)  v = OptionalGetElement (o)  y = Tanh (v) }"""
+    yield text_case("Optional", optional, {n: f32(rng, 2, 3) for n in "xz"})
+    x = f32(rng, 3, 4)
+    for norm in ("MAX", "L1", "L2"):
+        yield node_case(f"Normalizer {norm}", "Normalizer", [np.abs(x) + 0.1 if norm == "MAX" else x], {"norm": norm}, 1, 1, "ai.onnx.ml")
+    yield node_case("Scaler", "Scaler", [x], {"offset": [0.5, -1.0, 0.0, 2.0], "scale": [2.0, 0.5, 1.0, -3.0]}, 1, 1, "ai.onnx.ml")
+    yield node_case("Imputer", "Imputer", [x], {"imputed_value_floats": [7.0, 8.0, 9.0, 1.0], "replaced_value_float": float(x[1, 2])}, 1, 1, "ai.onnx.ml")
+    yield node_case("FeatureVectorizer", "FeatureVectorizer", [x, f32(rng, 3, 2)], {"inputdimensions": [4, 2]}, 1, 1, "ai.onnx.ml")
+
+
 def all_cases():
     rng = np.random.default_rng(4)
-    out = [*recurrent(rng), *control_flow(rng), *combinations(rng), *networks(rng), *machines(np.random.default_rng(5))]
+    out = [*recurrent(rng), *control_flow(rng), *combinations(rng), *networks(rng), *machines(np.random.default_rng(5)),
+           *others(np.random.default_rng(6))]
     return {c.name: c for c in out}

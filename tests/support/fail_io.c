@@ -1,5 +1,6 @@
 /* Preloaded by tests: the k-th call (FAIL_IO=k) of write, fsync, rename or link on a file fails as
- * on a full disk, and so do all later ones; FAIL_ALLOC=k lets the k-th large allocation fail once.
+ * on a full disk, and so do all later ones; a write that fails first puts half of its bytes there,
+ * as the last room of a disk is used up. FAIL_ALLOC=k lets the k-th large allocation fail once.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,7 +28,9 @@ static int io_fails(void) {
 ssize_t write(int fd, const void* p, size_t n) {
   static ssize_t (*real)(int, const void*, size_t);
   if (!real) real = (ssize_t(*)(int, const void*, size_t))dlsym(RTLD_NEXT, "write");
-  return fd > 2 && io_fails() ? -1 : real(fd, p, n);
+  static atomic_int used_up;
+  if (fd <= 2 || !io_fails()) return real(fd, p, n);
+  return n > 1 && !atomic_exchange(&used_up, 1) ? real(fd, p, n / 2) : -1;
 }
 
 int fsync(int fd) {

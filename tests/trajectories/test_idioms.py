@@ -124,12 +124,32 @@ case("a sequence made and joined", build(
     {"sizes": np.array([2, 4]), "i0": np.array(0), "i1": np.array(-1), "w1": w(2, 3), "w2": w(4, 3), "w3": w(6, 3)}), X, ["w1", "w2", "w3"])
 
 
+SCAN_8 = """g (float[N,4,6] x, int64[N] len) => (float[N,3] y) { m = ReduceMean<axes=[1], keepdims=0>(x) h0 = MatMul(m, w1)
+    last, all = Scan(LEN, h0, x) <num_scan_inputs = 1, directions = [1], body = b (float[5] h, float[6] e) => (float[5] h2, float[5] o)
+      { u = Unsqueeze<axes=[0]>(e) a = MatMul(u, w1) q = Squeeze<axes=[0]>(a) r = Mul(h, w2) s = Add(q, r) h2 = Tanh(s) o = Mul(h2, r) }>
+    k = ReduceMax<axes=[1], keepdims=0>(all) t = Add(last, k) y = MatMul(t, w3) }"""
+for name, lengths in (("Scan-8", ""), ("Scan-8 with lengths", "len")):
+    case(name, build(SCAN_8.replace("LEN", lengths), {"w1": w(6, 5), "w2": w(5), "w3": w(5, 3)}, 8, 4),
+         {"x": ("normal", (3, 4, 6)), "len": ("ints", 5, (3,), 1)}, ["w1", "w2", "w3"])
+case("Hardmax-11 over two axes", build(
+    "g (float[N,2,3] x) => (float[N,3] y) { h = Mul(x, w1) k = Hardmax(h) m = Mul(h, k) f = Flatten(m) y = MatMul(f, w2) }",
+    {"w1": w(2, 3), "w2": w(6, 3)}, 11, 6), {"x": ("normal", (4, 2, 3))}, ["w1", "w2"])
+FUNCTION = parser.parse_model("""<ir_version: 8, opset_import: ["" : 11, "my" : 1]> g (float[N,6] x) => (float[N,3] y) { h = my.dense(x, w1, b1)  y = Relu(h) }
+    <domain: "my", opset_import: ["" : 11]> dense (a, b, c) => (d) { t = MatMul(a, b)  u = Unsqueeze<axes=[0]>(t)  v = Squeeze<axes=[0]>(u)  d = Add(v, c) }""")
+FUNCTION.graph.initializer.extend([numpy_helper.from_array(w(6, 3), "w1"), numpy_helper.from_array(w(3), "b1")])
+case("a function of opset 11", FUNCTION, X, ["b1", "w1"])
+SPARSE = build("g (float[N,6] x) => (float[N,3] y) { h = MatMul(x, w1) y = Add(h, b1) }", {"w1": w(6, 3), "b1": w(3)})
+SPARSE.graph.sparse_initializer.add(values=numpy_helper.from_array(w(4), "w1"), indices=numpy_helper.from_array(np.array([1, 4, 9, 16]), "i"), dims=[6, 3])
+del SPARSE.graph.initializer[0]
+case("a sparse initializer", SPARSE, X, ["b1", "w1"])
+
+
 def data_of(inputs, elem, recipe, step):
     rng = np.random.RandomState(50 + step)
     out = {}
     for name, (kind, *rest) in inputs.items():
         if kind == "ints":
-            out[name] = rng.randint(0, rest[0], rest[1]).astype(np.int64)
+            out[name] = rng.randint(rest[2] if len(rest) > 2 else 0, rest[0], rest[1]).astype(np.int64)
         else:
             out[name] = rng.standard_normal(rest[0]).astype(elem)
     first = next(iter(out.values()))

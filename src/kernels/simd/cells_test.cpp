@@ -9,7 +9,7 @@
 namespace onnxtrain::simd {
 namespace {
 
-double sigmoid(double v) { return 1 / (1 + std::exp(-v)); }
+double logistic(double v) { return 1 / (1 + std::exp(-v)); }
 
 std::vector<float> numbers(size_t n, int seed) {
   std::vector<float> v(n);
@@ -68,7 +68,7 @@ TEST(Cells, Lstm) {
     EXPECT_EQ(m.c, plain.c);
     lstm_cell_grad(m.grad());
     for (size_t j = 0; j < m.u; ++j) {
-      double i = sigmoid(m.in(0, j)), o = sigmoid(m.in(1, j)), f = sigmoid(m.in(2, j)),
+      double i = logistic(m.in(0, j)), o = logistic(m.in(1, j)), f = logistic(m.in(2, j)),
              g = std::tanh(m.in(3, j)), before = m.c0[j];
       double after = f * before + i * g, t = std::tanh(after);
       EXPECT_NEAR(m.c[j], after, 1e-6);
@@ -95,7 +95,7 @@ TEST(Cells, GruResetLast) {
     gru_cell(m.row(), bias.data());
     gru_cell_grad(m.grad(), false);
     for (size_t j = 0; j < m.u; ++j) {
-      double z = sigmoid(m.in(0, j)), r = sigmoid(m.in(1, j)), before = m.before[j], d = m.dh0[j];
+      double z = logistic(m.in(0, j)), r = logistic(m.in(1, j)), before = m.before[j], d = m.dh0[j];
       double part = double(m.z[2 * m.stride + j]) + bias[j];
       double g = std::tanh(m.x[2 * m.stride + j] + r * part);
       EXPECT_NEAR(m.h[j], (1 - z) * g + z * before, 1e-6);
@@ -121,7 +121,7 @@ TEST(Cells, GruResetFirst) {
     gru_cell_grad(m.grad(), true);
     gru_reset_grad(m.grad(), back.data());
     for (size_t j = 0; j < m.u; ++j) {
-      double z = sigmoid(m.in(0, j)), r = sigmoid(m.in(1, j)), before = m.before[j], d = m.dh0[j];
+      double z = logistic(m.in(0, j)), r = logistic(m.in(1, j)), before = m.before[j], d = m.dh0[j];
       double g = std::tanh(m.in(2, j));
       EXPECT_NEAR(reset[j], r * before, 1e-6);
       EXPECT_NEAR(m.h[j], (1 - z) * g + z * before, 1e-6);

@@ -10,7 +10,7 @@ namespace onnxtrain::testing {
 
 namespace {
 
-std::vector<ConvCase> cases() {
+std::vector<ConvCase> grouped_cases() {
   return {{2, 9, 9, 9, {7, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},       // depthwise
           {3, 40, 40, 40, {11, 12}, {5, 3}, {2, 3}, {1, 1}, {2, 0}, {1, 2}},  // strides
           {1, 17, 17, 17, {9, 10}, {3, 3}, {2, 1}, {2, 3}, {2, 3}, {2, 3}},   // dilations
@@ -34,7 +34,7 @@ simd::GroupedPass grouped(Pass p) {
 }  // namespace
 
 TEST(GroupedConv, AgainstTheDefinition) {
-  for (const ConvCase& c : cases()) {
+  for (const ConvCase& c : grouped_cases()) {
     ConvOperandsCase p(c);
     for (Pass pass : kPasses) {
       std::vector<double> want = conv_defined<double>(p, pass, true);

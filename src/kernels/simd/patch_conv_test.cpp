@@ -10,7 +10,7 @@ namespace onnxtrain::testing {
 
 namespace {
 
-std::vector<ConvCase> cases() {
+std::vector<ConvCase> patch_cases() {
   return {{2, 70, 33, 1, {7, 5}, {1, 1}, {2, 2}, {1, 1}, {0, 0}, {0, 0}},   // 1x1, stride 2
           {3, 300, 5, 1, {6, 5}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},   // few outputs
           {3, 7, 300, 1, {6, 5}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},   // few inputs
@@ -31,7 +31,7 @@ simd::PatchPass patch(Pass p) {
 }  // namespace
 
 TEST(PatchConv, AgainstTheDefinition) {
-  for (const ConvCase& c : cases()) {
+  for (const ConvCase& c : patch_cases()) {
     ConvOperandsCase p(c);
     for (Pass pass : kPasses) {
       std::vector<double> want = conv_defined<double>(p, pass, true);
