@@ -35,6 +35,8 @@ def main(argv=None):
         if not os.path.exists(a.source):
             raise UsageError(f"there is no file '{a.source}'", "OT1732")
         folder = os.path.dirname(os.path.abspath(a.target))
+        if os.path.isdir(a.target):
+            raise UsageError(f"'{a.target}' is a folder", "OT1732", "name a file: onnxtrain convert model.train.onnx model.pt")
         if not os.path.isdir(folder):
             raise UsageError(f"'{a.target}' cannot be written: there is no folder '{folder}'", "OT1732", f"mkdir -p {folder}")
         wanted = a.to or kind_of(a.target)
@@ -52,7 +54,7 @@ def main(argv=None):
         print(e, file=sys.stderr)
         return 2 if isinstance(e, UsageError) else 3
     except OSError as e:
-        print(UsageError(f"'{e.filename or a.target}': {e.strerror or e}", "OT1732"), file=sys.stderr)
+        print(UsageError(f"'{str(e.filename or a.target).removesuffix('.part')}': {e.strerror or e}", "OT1732"), file=sys.stderr)
         return 2
 
 

@@ -46,7 +46,8 @@ def _save(write, path):
     """Whole or not at all."""
     part = f"{path}.part"
     try:
-        write(part)
+        with open(part, "wb") as f:
+            write(f)
         os.replace(part, path)
     finally:
         if os.path.exists(part):
@@ -109,7 +110,7 @@ def _named(f, names):
     return call
 
 
-def _save_program(model, made, path):
+def _save_program(model, made, file):
     """The main graph as torch.export's program; open sizes stay open."""
     proto = onnx.ModelProto.FromString(model.proto())
     names = made.module.input_names
@@ -125,8 +126,7 @@ def _save_program(model, made, path):
                          "write a .pt instead") from None
     finally:
         del module.forward
-    with open(path, "wb") as f:
-        torch.export.save(program, f)
+    torch.export.save(program, file)
 
 
 # ---- one step on both sides

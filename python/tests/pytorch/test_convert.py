@@ -70,7 +70,7 @@ def test_refusals(trained, capsys):
     for args, status, words in (
             (["nothing.onnx", "m.pt"], 2, "there is no file"), ([d / "m.train.onnx", "m.bin"], 2, "suffix"),
             ([d / "m.train.onnx", "n.onnx"], 2, "already onnx"), ([d / "m.train.onnx", d / "no" / "m.pt"], 2, "there is no folder"),
-            ([d / "m.train.onnx", d], 2, "suffix"), ([d / "bad.pt2", "n.onnx"], 3, "torch.export.load"), ([d / "bad.pt", "n.onnx"], 3, "torch.load"),
+            ([d / "m.train.onnx", d], 2, "is a folder"), ([d / "bad.pt2", "n.onnx"], 3, "torch.export.load"), ([d / "bad.pt", "n.onnx"], 3, "torch.load"),
             ([d / "weights.pt", "n.onnx"], 3, "does not say what to compute")):
         assert main([str(a) for a in args]) == status
         assert words in capsys.readouterr().err
