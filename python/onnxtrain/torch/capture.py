@@ -170,7 +170,7 @@ def trace(module, loss, call, training, dynamic, obstacles):
 
     program, mode = export()
     if program is None:
-        wrong = _eager_failure(wrapper, example, modules)
+        wrong = _eager_failure(wrapper, example, devices)
         if wrong is not None:
             obstacles.add(*wrong)
             obstacles.raise_()
@@ -203,13 +203,15 @@ def torch_fails(e, modules=None):
     return f"PyTorch itself fails on the examples ({type(e).__name__}): {text}", place_of_error(e, modules), NOT_TAKEN
 
 
-def _eager_failure(wrapper, example, modules):
+def _eager_failure(wrapper, example, devices):
     """What is wrong when the module does not even run; None when it does."""
-    copied = structural_copy(wrapper.module, with_buffers=True)
+    copied, loss = structural_copy(wrapper.module, with_buffers=True), wrapper.loss
+    if isinstance(loss, torch.nn.Module):
+        loss = structural_copy(loss, with_buffers=True)
     names = {id(m): n for n, m in copied.named_modules()}
     try:
-        with torch.random.fork_rng(devices=[]), torch.enable_grad():
-            Wrapper(copied, wrapper.loss, wrapper.call, wrapper.with_loss)([t.clone() for t in example])
+        with torch.random.fork_rng(devices=devices), torch.enable_grad():
+            Wrapper(copied, loss, wrapper.call, wrapper.with_loss)([t.clone() for t in example])
     except ModelError:
         raise
     except Exception as e:  # noqa: BLE001 - whatever the user's code raises
