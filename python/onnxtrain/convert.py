@@ -1,8 +1,10 @@
 """`onnxtrain convert IN OUT`: files between ONNX and PyTorch. Also `python -m onnxtrain.convert`."""
 
 import argparse
+import logging
 import os
 import sys
+import warnings
 
 from .errors import Error, UsageError
 
@@ -32,6 +34,11 @@ def main(argv=None):
     try:
         if not os.path.exists(a.source):
             raise UsageError(f"there is no file '{a.source}'", "OT1732")
+        folder = os.path.dirname(os.path.abspath(a.target))
+        if os.path.isdir(a.target):
+            raise UsageError(f"'{a.target}' is a folder", "OT1732", "name a file: onnxtrain convert model.train.onnx model.pt")
+        if not os.path.isdir(folder):
+            raise UsageError(f"'{a.target}' cannot be written: there is no folder '{folder}'", "OT1732", f"mkdir -p {folder}")
         wanted = a.to or kind_of(a.target)
         have = kind_of(a.source)
         if (have == "onnx") == (wanted == "onnx"):
@@ -39,11 +46,23 @@ def main(argv=None):
         try:
             from .torch import to_convert
         except ImportError as e:
-            raise UsageError(f"converting needs the package '{e.name}'", "OT1733", "pip install 'onnxtrain[torch]'") from None
+            raise UsageError(f"converting needs the package '{e.name}', which {sys.executable} does not have", "OT1733",
+                             f"{sys.executable} -m pip install 'onnxtrain[torch]'; or name another interpreter in ONNXTRAIN_PYTHON") from None
+        _quiet()
         return to_convert.convert(a.source, have, a.target, wanted, a.verify)
     except Error as e:
         print(e, file=sys.stderr)
         return 2 if isinstance(e, UsageError) else 3
+    except OSError as e:
+        print(UsageError(f"'{str(e.filename or a.target).removesuffix('.part')}': {e.strerror or e}", "OT1732"), file=sys.stderr)
+        return 2
+
+
+def _quiet():
+    """What torch says to its developers while it reads and exports; what matters to the user is in our own words."""
+    warnings.simplefilter("ignore")
+    logging.getLogger("torch").setLevel(logging.CRITICAL)
+    logging.getLogger("torch.export").setLevel(logging.CRITICAL)
 
 
 if __name__ == "__main__":

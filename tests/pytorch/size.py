@@ -3,8 +3,8 @@
 Each model runs in a process of its own, which has converted a small one before (torch.export and its imports are loaded). `beyond
 export` is the whole call minus the two torch.export calls in it; in brackets processor seconds, which a busy machine changes less.
 `peak` is how far resident memory grew during the call, over the process that holds module and optimizer (on the way back: the
-file's model too), in multiples of the parameters, and of the training model: parameters and AdamW's two moments. `mapped` is the
-part of it that is pages of files, which the system takes back when it needs them.
+file's model too), in multiples of the parameters, and of the training model: parameters and AdamW's two moments, which is what
+the file has on disk. `mapped` is the part of it that is pages of files, which the system takes back when it needs them.
 """
 
 import subprocess
@@ -123,9 +123,10 @@ def measure(name):
     spent = []
     versions.export = timed(versions.export, spent)
     size = sum(p.numel() * p.element_size() for p in module.parameters()) / 2**20
+    alone = Measured(lambda: torch.export.export(module, (x,)) and None)
     m = Measured(lambda: ot.from_torch(module, x, y, loss, optimizer))
     wall, processor = (sum(s) for s in zip(*spent))
-    print(f"{name}: parameters {size:.0f} MiB, training model {3 * size:.0f} MiB\n"
+    print(f"{name}: parameters {size:.0f} MiB, training model {3 * size:.0f} MiB; torch.export by itself {alone.seconds:.1f} s, peak +{alone.peak[0]:.0f} MiB\n"
           f"  from_torch {m.seconds:.1f} s, torch.export {wall:.1f} s, beyond export {m.seconds - wall:.1f} s ({m.processor - processor:.1f} s); {m.memory(size)}", flush=True)
     model = m.result
     del m

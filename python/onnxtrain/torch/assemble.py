@@ -58,6 +58,7 @@ class File:
         self.c, self.e = conversion, conversion.e
         self.dims = Dims(eval_graph, conversion.call.flat)
         self.step_dims = Dims(train_graph, conversion.call.flat, self.dims) if conversion.training else None
+        self.other_sizes = sorted(eval_graph.other_sizes | (train_graph.other_sizes if conversion.training else set()))
         self.names = self._output_names(main_outputs, eval_graph, train_graph)
         self._graphs(main_outputs)
         self.proto = self._model()

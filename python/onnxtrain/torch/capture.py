@@ -11,9 +11,9 @@ import traceback
 import torch
 
 from ..errors import ModelError
-from . import inplace, packed, versions
+from . import chance, inplace, packed, versions
 from .lower import TABLE, key_of
-from .obstacles import Obstacles, autograd_functions, place, place_of_error
+from .obstacles import INSTEAD, Obstacles, autograd_functions, place, place_of_error
 from .replace import Traceable, unchecked_distributions
 from .structure import flatten_outputs
 
@@ -106,6 +106,7 @@ class Graph:
     def __init__(self, program, wrapper):
         self.output_names = list(wrapper.names_seen())
         self.places = _written(program.graph_module)
+        self.other_sizes = versions.other_sizes(program)
         self.use(program)
 
     def use(self, program):
@@ -158,7 +159,8 @@ def trace(module, loss, call, training, dynamic, obstacles):
     def export(answers=None):
         mode = Traceable(noted, modules, answers)
         try:
-            with torch.random.fork_rng(devices=devices), torch.enable_grad(), autograd_functions(noted), unchecked_distributions(), packed.unchecked_sizes(), mode:
+            with (torch.random.fork_rng(devices=devices), torch.enable_grad(), autograd_functions(noted), chance.noted(noted, modules),
+                  unchecked_distributions(), packed.unchecked_sizes(), mode):
                 return versions.export(wrapper, (example,), dynamic_shapes(example, dynamic)), mode
         except ModelError:
             raise
@@ -167,10 +169,15 @@ def trace(module, loss, call, training, dynamic, obstacles):
             return None, mode
 
     program, mode = export()
-    if program is None:  # the rest of it, so that every obstacle is named at once
-        program, _ = export(mode.answers)
+    if program is None:
+        wrong = _eager_failure(wrapper, example, devices)
+        if wrong is not None:
+            obstacles.add(*wrong)
+            obstacles.raise_()
+        program, _ = export(mode.answers)  # the rest of it, so that every obstacle is named at once
     told = {where for _, where, _ in noted.items}
-    for item in [*noted.items, *[f for f in failures if not (f[1] and f[1] in told)]]:
+    known = any(what.startswith(_OWN_TENSORS) for what, *_ in noted.items)
+    for item in [*noted.items, *[f for f in failures if not (f[1] and f[1] in told or known and f[0].startswith(_OWN_TENSORS))]]:
         obstacles.add(*item)
     if program is None:
         obstacles.raise_()
@@ -184,6 +191,32 @@ def trace(module, loss, call, training, dynamic, obstacles):
             obstacles.add(*_explain(e, dynamic, modules))
         obstacles.raise_()
     return graph
+
+
+_OWN_TENSORS = "forward differentiates by itself", "forward puts another tensor"
+NOT_TAKEN = "give examples (shape, type) that the module takes, in train() and in eval(), with and without gradients"
+
+
+def torch_fails(e, modules=None):
+    """The obstacle that PyTorch itself raises an error on the examples."""
+    text = (str(e).strip() or "no reason given").split("\n")[0]
+    return f"PyTorch itself fails on the examples ({type(e).__name__}): {text}", place_of_error(e, modules), NOT_TAKEN
+
+
+def _eager_failure(wrapper, example, devices):
+    """What is wrong when the module does not even run; None when it does."""
+    copied, loss = structural_copy(wrapper.module, with_buffers=True), wrapper.loss
+    if isinstance(loss, torch.nn.Module):
+        loss = structural_copy(loss, with_buffers=True)
+    names = {id(m): n for n, m in copied.named_modules()}
+    try:
+        with torch.random.fork_rng(devices=devices), torch.enable_grad():
+            Wrapper(copied, loss, wrapper.call, wrapper.with_loss)([t.clone() for t in example])
+    except ModelError:
+        raise
+    except Exception as e:  # noqa: BLE001 - whatever the user's code raises
+        return torch_fails(e, names)
+    return None
 
 
 def _complex_numbers(program, obstacles):
@@ -208,7 +241,12 @@ def _explain(e, dynamic, modules):
                 "replace the branch by torch.where, or decide it outside of forward")
     if "Constraint" in name or "dynamic" in first.lower():
         return f"the batch size cannot be left open: {first}", where, "from_torch(..., dynamic_batch=False)"
-    fix = "see whether it goes with a fixed batch size: from_torch(..., dynamic_batch=False)" if dynamic else ""
+    if "UnsupportedOperator" in name:
+        return f"the operator {first} cannot be traced", where, INSTEAD
+    if "functorch" in text or "fake tensor in the exported program" in text:
+        return ("forward differentiates by itself (autograd.grad, torch.func), or puts another tensor in the place of a stored one (x.data = ...)", where,
+                "leave derivatives to the loss's own gradient; compute with the tensor instead of storing it")
+    fix = "see whether it goes with a fixed batch size: from_torch(..., dynamic_batch=False)" if dynamic else INSTEAD
     return f"torch.export refuses the module ({name}): {first}", where, fix
 
 

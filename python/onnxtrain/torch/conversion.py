@@ -5,9 +5,9 @@ import json
 import torch
 
 from ..errors import ModelError, UsageError
-from . import assemble, capture, optimizer as optim, resting, scheduler as sched, selfcheck, versions
+from . import assemble, capture, chance, optimizer as optim, resting, scheduler as sched, selfcheck, versions
 from .emit import Emitter, Value, remove_dead
-from .obstacles import Obstacles, check_module, place_of_error
+from .obstacles import Obstacles, check_module
 from .reference import Reference
 from .state import State
 from .structure import Call
@@ -18,7 +18,7 @@ def convert(module, inputs, targets=None, loss=None, optimizer=None, scheduler=N
     """See onnxtrain.from_torch."""
     versions.check_version()
     _check_arguments(module, targets, loss, optimizer, scheduler)
-    with torch.no_grad():
+    with torch.no_grad(), chance.kept():
         return _Conversion(module, inputs, targets, loss, optimizer, scheduler, dynamic_batch).run()
 
 
@@ -51,7 +51,7 @@ class _Conversion:
         empty = [n for n, t in self.call.flat if t.device.type == "meta"]
         if empty:
             self.obstacles.add(f"examples without data (device meta): {', '.join(empty)}", fix="give tensors with data: the file is compared with PyTorch on them")
-        untraceable = any(word in what for what, *_ in self.obstacles.items for word in ("lazy parameters", "TorchScript", "without data"))
+        untraceable = any(word in what for what, *_ in self.obstacles.items for word in ("lazy parameters", "TorchScript", "without data", "quantized layers"))
         self.state = None if untraceable else State(module, loss)
         if self.training:
             optim.check(optimizer, self.obstacles, self.state)
@@ -79,6 +79,9 @@ class _Conversion:
             self._algorithm(train_graph)
         self.obstacles.raise_()
         reference = self._reference()
+        if self.training and not bool(torch.isfinite(reference.loss)):
+            raise ModelError(f"PyTorch's loss on the examples is {float(reference.loss):g}: there is nothing to compare the file with", "OT1606",
+                             "look for numbers that are not finite in the weights and the examples")
         if self.training:
             self._optimize(reference)
         file = assemble.File(self, main_outputs, eval_graph, train_graph)
@@ -91,8 +94,7 @@ class _Conversion:
         except ModelError:
             raise
         except Exception as e:  # noqa: BLE001 - whatever the user's code raises
-            self.obstacles.add(f"PyTorch itself fails on the examples ({type(e).__name__}): {str(e).strip().split(chr(10))[0]}", place_of_error(e),
-                               "the module must run in train() and in eval(), with and without gradients")
+            self.obstacles.add(*capture.torch_fails(e))
             self.obstacles.raise_()
 
     # ---- graphs
@@ -141,6 +143,10 @@ class _Conversion:
             raise UsageError("the optimizer trains nothing: no parameter with requires_grad in it reaches the loss", "OT1609",
                              "make the optimizer from module.parameters() with requires_grad=True")
         self.trained = trained
+        for a, b in self.state.overlaps({*trained, *self.new_buffers}):
+            self.obstacles.add(f"'{a}' and '{b}' share memory without being one tensor, so that each changes with the other",
+                               fix=f"make them one Parameter, or give '{b}' a clone() of its own")
+        self.obstacles.raise_()
         self.loss_name = self.loss_value.name
         reads = {self.loss_name}
         remove_dead(e.main.nodes + e.algorithm.nodes, reads)

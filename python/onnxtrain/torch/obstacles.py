@@ -4,6 +4,7 @@ import linecache
 import os
 import re
 import sys
+import sysconfig
 import traceback
 
 import torch
@@ -11,13 +12,18 @@ import torch
 from ..errors import ModelError
 
 _OURS = os.path.dirname(os.path.abspath(__file__))
+_PYTHON = sysconfig.get_path("stdlib")
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]+)\n\s*([^\n]*)')
 
 
 def is_user(path):
-    """Whether a file is neither torch's nor ours; code that was made in memory has no file."""
-    path = os.path.abspath(path) if not path.startswith("<") else ""
+    """Whether a file is neither torch's nor ours; code that was made in memory has no file, but for what was typed at a prompt."""
+    if path.startswith("<"):
+        return path.startswith(("<ipython-input", "<python-input", "<stdin>"))
+    path = os.path.abspath(path)
+    if path.startswith(_PYTHON + os.sep) and "-packages" not in path:
+        return False
     return bool(path) and not path.startswith(_TORCH + os.sep) and not path.startswith(_OURS + os.sep)
 
 
@@ -63,6 +69,16 @@ def place_here(modules=None):
     """Where the user's code stands that called this."""
     frames = list(traceback.walk_stack(sys._getframe(1)))[::-1]
     return place_of_frames(within_forward(frames, lambda f: (os.path.abspath(f[0].f_code.co_filename), f[0].f_code.co_name)), modules)
+
+
+INSTEAD = "write it with other operators, or compute it outside of the module and give it as an input"
+
+
+def fix_of(reason):
+    """What to change for an operator that is refused for this reason."""
+    if "depends on data" in reason or "leads out of the graph" in reason:
+        return "compute it with masks (torch.where), or outside of forward"
+    return "from_torch(..., dynamic_batch=False)" if "open" in reason else INSTEAD
 
 
 class Obstacles:
@@ -126,6 +142,10 @@ def _check_code(module, obstacles, role):
     """Python code and modes that no graph has."""
     if isinstance(module, torch.jit.ScriptModule):
         obstacles.add(f"the {role} is TorchScript", fix="give the Python module that it was made from")
+    kinds = "torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized"
+    quantized = [n or "(itself)" for n, m in module.named_modules() if type(m).__module__.startswith(kinds)]
+    if quantized:
+        obstacles.add(f"{role} with quantized layers: {', '.join(quantized)}", fix=_FIXES["quantized"])
     hooked = [n for n, p in module.named_parameters() if p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None)]
     hooked += [n or "(itself)" for n, m in module.named_modules() if m._backward_hooks or m._backward_pre_hooks]
     if hooked:

@@ -1,5 +1,7 @@
 """A live torch.optim object as nodes: every group's numbers, every parameter's state, mapped by identity."""
 
+import inspect
+
 import numpy as np
 import torch
 from onnx import numpy_helper
@@ -13,12 +15,13 @@ _LIST = "SGD, Adam, AdamW, Adagrad, RMSprop, NAdam, RAdam, Adamax, Adadelta, Rpr
 
 def kind_of(optimizer):
     """The class of torch.optim whose step this object runs, or None."""
-    for cls in type(optimizer).__mro__:
-        if "step" in cls.__dict__:
-            if cls.__module__.startswith("torch.optim") and cls.__name__ in SUPPORTED:
-                return "AdamW" if isinstance(optimizer, torch.optim.AdamW) else cls.__name__
-            return None
-    return None
+    if "step" in vars(optimizer) and not hasattr(vars(optimizer)["step"], "_wrapped_by_lr_sched"):  # schedulers count calls in that way
+        return None
+    step = inspect.unwrap(type(optimizer).step)  # torch wraps it once more in every class
+    name = step.__qualname__.removesuffix(".step")
+    if not (step.__module__ or "").startswith("torch.optim") or name not in SUPPORTED:
+        return None
+    return "AdamW" if isinstance(optimizer, torch.optim.AdamW) else name
 
 
 def check(optimizer, obstacles, state):

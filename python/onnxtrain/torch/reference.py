@@ -118,10 +118,11 @@ _RANDOM = {
 class Reference:
     """outputs (inference form), and for a training: loss, train_outputs, buffers, gradients by stored name.
 
-    With `jitter` parameters differ by at most so many units in the last place; `exact` computes in float64."""
+    With `jitter` parameters differ by at most so many units in the last place; `exact` computes in float64; `examples` are others
+    than those of the conversion."""
 
-    def __init__(self, conversion, jitter=0, exact=False):
-        self.c, self.jitter, self.exact, self.loss = conversion, jitter, exact, None
+    def __init__(self, conversion, jitter=0, exact=False, examples=None):
+        self.c, self.jitter, self.exact, self.examples, self.loss = conversion, jitter, exact, examples, None
         self.train_outputs, self.gradients, self.buffers = [], {}, {}
         self._changed, self._chance = {}, np.random.default_rng(jitter)  # torch's own numbers are fixed here
         devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
@@ -153,7 +154,8 @@ class Reference:
         return torch.nn.Parameter(changed, p.requires_grad)
 
     def _examples(self):
-        return [t.detach().double() if self.exact and t.dtype.is_floating_point else t.detach() for t in self.c.call.tensors]
+        given = self.c.call.tensors if self.examples is None else self.examples
+        return [t.detach().double() if self.exact and t.dtype.is_floating_point else t.detach() for t in given]
 
     def _inference(self):
         copy = set_mode(self._copy(self.c.module), False)

@@ -86,6 +86,12 @@ class Traceable(TorchFunctionMode):
         if name == "register_hook" and isinstance(args[0], torch.Tensor):
             self.obstacles.add("a hook on a gradient is Python code that a file cannot carry", place_here(self.modules), "remove the hook")
             return None
+        if func is torch.autograd.grad:
+            self.obstacles.add("forward differentiates by itself (torch.autograd.grad)", place_here(self.modules),
+                               "leave it out: a step has the gradient of the loss alone")
+        if name == "__set__" and getattr(func, "__self__", None) is torch.Tensor.data:
+            self.obstacles.add("forward puts another tensor in the place of a stored one (x.data = ...)", place_here(self.modules),
+                               "compute with the new tensor instead of storing it; a buffer can be written to with copy_()")
         of_packed = packed.form(func, args, kwargs)
         if of_packed is not None:
             return of_packed()

@@ -19,6 +19,7 @@ from ..trainer import Trainer
 from ..values import dtype_number
 from . import noise
 from .emit import remove_dead, to_numpy
+from .reference import Reference
 from .shelf import Shelf, bits, give_back
 from .steady import steady
 from .to_file import to_tensor
@@ -44,13 +45,15 @@ class _Check:
             model = self.file.model(steady(self.file.proto, gradients, bindings, set(fed)))
             feeds = {n: to_numpy(t) for n, t in [*c.call.flat, *((n, c.state.tensors[n]) for n in fed)]}
             self._inference(model, feeds)
+            for size in self.file.other_sizes:
+                self._other_size(model, feeds, size)
             give_back()
             if c.training:
                 self._step(model, feeds)
             del model
             give_back()
         except ModelError as e:
-            if e.code == "OT1605":
+            if e.code in ("OT1601", "OT1605"):
                 raise
             raise ModelError(f"the file that was made does not run: {e.message}", e.code, e.hint) from e
 
@@ -70,6 +73,28 @@ class _Check:
         for name, *_ in self.file.outputs:
             if name in self.ref.outputs:
                 self._same(f"output '{name}' of the inference form", got[name], self.ref.outputs[name], ("output", name))
+
+    def _other_size(self, model, feeds, size):
+        """Code that asks for the size of the batch may do the same in two ways (torch's own distances), or something else."""
+        c = self.c
+        open_ = {name for d in (self.file.dims, self.file.step_dims) if d for name, axis in d.by_input if axis == 0}
+        examples = [(n, _rows(t, size) if n in open_ else t) for n, t in c.call.flat]
+        try:
+            other = Reference(c, examples=[t for _, t in examples])
+        except Exception:  # noqa: BLE001 - PyTorch does not take that size either
+            return
+        feeds = {**feeds, **{n: to_numpy(t) for n, t in examples}}
+        try:
+            got = Session(model).run({n: feeds[n] for n in model.inputs if n in feeds})
+            for name in [n for n, *_ in self.file.outputs if n in other.outputs]:
+                self._same(name, got[name], other.outputs[name], None, 20)
+            if c.training:
+                loss = Trainer(model, seed=0).step({n: v for n, v in feeds.items() if n in self.file.algorithm_reads}).take(self.file.loss)
+                self._same("loss", loss, other.loss, None, 20)
+        except ModelError:
+            c.obstacles.add(f"forward goes another way for a batch of {size} than for that of the examples",
+                            fix="write it without asking for the size, or from_torch(..., dynamic_batch=False)")
+            c.obstacles.raise_()
 
     def _step(self, model, feeds):
         c, ref = self.c, self.ref
@@ -164,6 +189,11 @@ class _Check:
     def _differs(self, what, how):
         raise ModelError(f"the file does not compute what PyTorch computes: {what} {how}", "OT1605",
                          "no file was written; please report the module with this message")
+
+
+def _rows(t, n):
+    """A batch of n: the first rows, or all of them several times."""
+    return t.detach().repeat(-(-n // t.shape[0]), *[1] * (t.dim() - 1))[:n]
 
 
 def _distance(a, b):

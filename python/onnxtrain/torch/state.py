@@ -1,5 +1,9 @@
 """Parameters and buffers under their original names: ties, what is trained, what is stored."""
 
+import itertools
+
+import torch
+
 from .emit import Value
 
 
@@ -65,6 +69,32 @@ class State:
 
     def stored_name(self, tensor):
         return self._ids.get(id(tensor))
+
+    def overlaps(self, changing):
+        """Pairs of names whose tensors share memory without being one, where training changes one of them."""
+        by_storage = {}
+        for name, t in self.tensors.items():
+            if t.numel():
+                by_storage.setdefault((t.device, t.untyped_storage().data_ptr()), []).append(name)
+        pairs = [p for names in by_storage.values() for p in itertools.combinations(names, 2)]
+        return [(a, b) for a, b in pairs if (a in changing or b in changing) and _overlap(self.tensors[a], self.tensors[b])]
+
+
+def _overlap(a, b):
+    (a0, a1), (b0, b1) = _bytes(a), _bytes(b)
+    if a1 <= b0 or b1 <= a0:
+        return False
+    if a.is_contiguous() and b.is_contiguous() or a.dtype != b.dtype:
+        return True
+    places = torch.arange(max(a1, b1) // a.element_size() + 1)
+    of = [places.as_strided(t.shape, t.stride(), t.storage_offset()).reshape(-1) for t in (a, b)]
+    return bool(torch.isin(*of).any())
+
+
+def _bytes(t):
+    """From where to where a tensor lies in its storage."""
+    last = sum((n - 1) * s for n, s in zip(t.shape, t.stride()))
+    return t.storage_offset() * t.element_size(), (t.storage_offset() + last + 1) * t.element_size()
 
 
 def _memory(t):

@@ -46,7 +46,8 @@ def _save(write, path):
     """Whole or not at all."""
     part = f"{path}.part"
     try:
-        write(part)
+        with open(part, "wb") as f:
+            write(f)
         os.replace(part, path)
     finally:
         if os.path.exists(part):
@@ -66,8 +67,10 @@ def _from_checkpoint(path):
     try:
         saved = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as e:  # noqa: BLE001 - whatever torch says about a foreign file
-        raise ModelError(f"'{path}' is not a file that torch.load reads safely: {str(e).splitlines()[0]}", "OT1734",
-                         "in Python: ot.from_torch(module, inputs, targets, loss=..., optimizer=...)") from None
+        reason = (str(e).strip() or "no reason given").splitlines()[0]
+        raise ModelError(f"'{path}' is not a file that torch.load reads safely ({type(e).__name__}: {reason})", "OT1734",
+                         "give a .pt that `onnxtrain convert` wrote; a module of your own goes in Python: "
+                         "ot.from_torch(module, inputs, targets, loss=..., optimizer=...)") from None
     if not isinstance(saved, dict) or saved.get("format") != FORMAT:
         raise ModelError(f"'{path}' holds weights without a model: a state_dict does not say what to compute", "OT1734",
                          "in Python: ot.from_torch(module, inputs, targets, loss=..., optimizer=...)")
@@ -107,7 +110,7 @@ def _named(f, names):
     return call
 
 
-def _save_program(model, made, path):
+def _save_program(model, made, file):
     """The main graph as torch.export's program; open sizes stay open."""
     proto = onnx.ModelProto.FromString(model.proto())
     names = made.module.input_names
@@ -123,8 +126,7 @@ def _save_program(model, made, path):
                          "write a .pt instead") from None
     finally:
         del module.forward
-    with open(path, "wb") as f:
-        torch.export.save(program, f)
+    torch.export.save(program, file)
 
 
 # ---- one step on both sides
@@ -151,9 +153,12 @@ def _verified(model, made):
         for (name, want), have in zip(Session(model).run(feeds).items(), got):
             differences[name] = _difference(want, have.numpy())
     name = max(differences, key=lambda n: (differences[n] > max(_TOLERANCE, _NOISE * noise.get(n, 0.0)), differences[n]))
-    told = f", where PyTorch in float32 and float64 differ by {noise[name]:.2g}" if noise.get(name) else ""
-    print(f"verify    {len(differences)} tensors, largest difference {differences[name]:.3g} ('{name}'){told}")
-    return 0 if differences[name] <= max(_TOLERANCE, _NOISE * noise.get(name, 0.0)) else 6
+    good = differences[name] <= max(_TOLERANCE, _NOISE * noise.get(name, 0.0))
+    one = len(differences) == 1
+    verdict = "1 tensor " + ("agrees" if good else "does NOT agree") if one else f"{len(differences)} tensors " + ("agree" if good else "do NOT agree")
+    told = f"; rounding: PyTorch itself differs by {noise[name]:.2g} there between float32 and float64" if noise.get(name) else ""
+    print(f"verify    {verdict}, largest difference {differences[name]:.3g} ('{name}'){told}")
+    return 0 if good else 6
 
 
 def _compare_step(model, made, section, k, feeds, differences):

@@ -102,6 +102,17 @@ def automatic_dimension():
     return torch.export.Dim.AUTO
 
 
+def other_sizes(program):
+    """Batches for which some code asked and went another way than the trace did; torch leaves out 0 and 1 by itself."""
+    found = set()
+    for symbol, span in getattr(program, "range_constraints", {}).items():
+        most = str(span.upper)
+        if str(symbol).startswith("s"):
+            found |= {int(span.lower) - 1} - {-1, 0, 1}
+            found |= {int(most) + 1} if most.isdigit() and int(most) < 1024 else set()
+    return found
+
+
 def functional(program, table=None):
     """The program without in-place operators; operators in `table` are decomposed, all others stay."""
     with warnings.catch_warnings():

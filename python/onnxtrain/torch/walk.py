@@ -6,7 +6,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from . import inplace, versions
 from .emit import Value, static
 from .lower import TABLE, Args, Context, Unsupported, key_of
-from .obstacles import place
+from .obstacles import INSTEAD, fix_of, place
 
 
 class Walk:
@@ -93,7 +93,7 @@ class Walk:
             key = key_of(n.args[1])
         f = TABLE.get(key)
         if f is None:
-            self.obstacles.add(f"the operator {key} has no form in ONNX here", place(n))
+            self.obstacles.add(f"the operator {key} has no form in ONNX here", place(n), INSTEAD)
             self.env[n] = self._typed(n, self._placeholder_result(n))
             return
         self.e.hint = n.name if not self.training else n.name + "_t"
@@ -104,10 +104,11 @@ class Walk:
                 args = self.sizes.get(str(n.meta.get("val")), args)
             result = f(Context(self.e, n, self.training), Args(n.target, args, kwargs))
         except Unsupported as e:
-            self.obstacles.add(f"{key}: {e}", place(n))
+            reason, _, other = str(e).partition("; use ")
+            self.obstacles.add(f"{key}: {reason}", place(n), f"use {other}" if other else fix_of(reason))
             result, changed = self._placeholder_result(n), []
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
-            self.obstacles.add(f"{key} in a form that onnxtrain does not know ({type(e).__name__}: {e})", place(n))
+            self.obstacles.add(f"{key} in a form that onnxtrain does not know ({type(e).__name__}: {e})", place(n), INSTEAD)
             result, changed = self._placeholder_result(n), []
         if key == "aten.batch_norm" and isinstance(result, tuple):  # training: y and, last, the new running statistics
             for (_, node), value in zip(changed, result[3:]):

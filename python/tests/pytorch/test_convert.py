@@ -22,7 +22,7 @@ def test_there_and_back(trained, capsys):
     t, d = trained
     assert main([str(d / "m.train.onnx"), str(d / "m.pt"), "--verify"]) == 0
     text = capsys.readouterr().out
-    assert "largest difference" in text and float(text.split("difference ")[1].split()[0]) < 1e-5
+    assert "tensors agree" in text and "largest difference" in text and float(text.split("difference ")[1].split()[0]) < 1e-5
     assert main([str(d / "m.pt"), str(d / "back.train.onnx")]) == 0
     again = ot.Trainer(ot.load(d / "back.train.onnx"))
     assert {k: v.tobytes() for k, v in t.state.items()} == {k: v.tobytes() for k, v in again.state.items()}
@@ -65,10 +65,12 @@ def test_inference_model(tmp_path, capsys):
 def test_refusals(trained, capsys):
     _, d = trained
     (d / "bad.pt").write_bytes(b"not a file of torch")
+    (d / "bad.pt2").write_bytes(b"not a file of torch")
     torch.save({"fc1.weight": torch.zeros(2)}, d / "weights.pt")
     for args, status, words in (
             (["nothing.onnx", "m.pt"], 2, "there is no file"), ([d / "m.train.onnx", "m.bin"], 2, "suffix"),
-            ([d / "m.train.onnx", "n.onnx"], 2, "already onnx"), ([d / "bad.pt", "n.onnx"], 3, "torch.load"),
+            ([d / "m.train.onnx", "n.onnx"], 2, "already onnx"), ([d / "m.train.onnx", d / "no" / "m.pt"], 2, "there is no folder"),
+            ([d / "m.train.onnx", d], 2, "is a folder"), ([d / "bad.pt2", "n.onnx"], 3, "torch.export.load"), ([d / "bad.pt", "n.onnx"], 3, "torch.load"),
             ([d / "weights.pt", "n.onnx"], 3, "does not say what to compute")):
         assert main([str(a) for a in args]) == status
         assert words in capsys.readouterr().err

@@ -42,7 +42,8 @@ GROUPS = {
         "sum": x.sum((0, 2)), "mean": x.mean(1, keepdim=True), "prod": p.prod(1), "amax": x.amax(2), "amin": x.amin((1, 2)), "maxd": x.max(1)[0], "maxi": x.max(1)[1],
         "min": x.min(), "argmax": x.argmax(2), "argmin": x.argmin(), "var": x.var(1), "var0": x.var((1, 2), correction=0), "std": x.std(), "vm": torch.var_mean(x, 1)[0],
         "norm": x.norm(dim=-1), "norm1": x.norm(1, -1), "norm3": torch.linalg.vector_norm(x, 3, -1), "ninf": torch.linalg.vector_norm(x, float("inf"), -1),
-        "lse": x.logsumexp(1), "any": m.any(1), "all": m.all(), "cumsum": x.cumsum(1), "cumprod": p.cumprod(1), "topk": x.topk(2, -1)[0], "sort": x.sort(-1)[0],
+        "lse": x.logsumexp(1), "any": m.any(1), "all": m.all(), "cumsum": x.cumsum(1), "cumprod": p.cumprod(1), "cummax": x.cummax(1)[0],
+        "cummaxi": x.round().cummax(1)[1], "cummin": x.cummin(-1)[0], "cummini": x.round().cummin(1)[1], "lcse": x.logcumsumexp(1), "topk": x.topk(2, -1)[0], "sort": x.sort(-1)[0],
         "argsort": x.argsort(1, descending=True), "count": m.count_nonzero(), "softmax": x.softmax(0), "median2": x.sort(1)[0][:, 1]},
     "indexing": lambda x, p, i, m: {
         "gather": x.gather(2, i.unsqueeze(-1)), "isel": x.index_select(1, torch.tensor([2, 0])), "index": x[:, torch.tensor([0, 2]), torch.tensor([1, 5])],

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from .base import Unsupported, Value, inexact, lower
+from .base import Value, inexact, lower
 
 _SAME = {
     "abs": "Abs", "neg": "Neg", "floor": "Floor", "ceil": "Ceil", "round": "Round", "sign": "Sign", "sgn": "Sign", "relu": "Relu",

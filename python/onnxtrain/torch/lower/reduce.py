@@ -162,16 +162,48 @@ def cumsum(c, a):
     return c.op("CumSum", c.tensor(a.self, c.dtype), c.e.const(a.dim % max(len(a.self.shape), 1)))
 
 
-@lower("aten.cumprod")
-def cumprod(c, a):
+def _pieces(c, a, what):
+    """(axis, the slices along it): axes of few elements only."""
     axis, n = a.dim % len(a.self.shape), static(a.self.shape[a.dim])
     if n is None or n > 64:
-        raise Unsupported("cumprod along an open or long axis")
+        raise Unsupported(f"{what} along an open or long axis")
     x = c.tensor(a.self, c.dtype)
-    parts = c.node_n("Split", [x], n, axis=axis, num_outputs=n) if n > 1 else [x]
-    for k in range(1, n):
+    return axis, list(c.node_n("Split", [x], n, axis=axis, num_outputs=n)) if n > 1 else [x]
+
+
+def _joined(c, parts, axis):
+    return c.op("Concat", *parts, axis=axis) if len(parts) > 1 else parts[0]
+
+
+@lower("aten.cumprod")
+def cumprod(c, a):
+    axis, parts = _pieces(c, a, "cumprod")
+    for k in range(1, len(parts)):
         parts[k] = c.op("Mul", parts[k - 1], parts[k])
-    return c.op("Concat", *parts, axis=axis) if n > 1 else parts[0]
+    return _joined(c, parts, axis)
+
+
+@lower("aten.logcumsumexp")
+def logcumsumexp(c, a):
+    axis, parts = _pieces(c, a, "logcumsumexp")
+    for k in range(1, len(parts)):
+        x, y = parts[k - 1], parts[k]
+        low = c.op("Neg", c.op("Abs", c.op("Sub", x, y)))
+        parts[k] = c.op("Add", c.op("Max", x, y), c.op("Softplus", low))
+    return _joined(c, parts, axis)
+
+
+@lower("aten.cummax", "aten.cummin")
+def cummax(c, a):
+    """Among equals the last one counts, as in torch."""
+    compare = "GreaterOrEqual" if c.operator.endswith("cummax") else "LessOrEqual"
+    axis, parts = _pieces(c, a, "cummax and cummin")
+    places = [c.op("Expand", c.e.const(0), c.op("Shape", parts[0]))]
+    for k in range(1, len(parts)):
+        here = c.op(compare, parts[k], parts[k - 1])
+        places.append(c.op("Where", here, c.e.const(k), places[-1]))
+        parts[k] = c.op("Where", here, parts[k], parts[k - 1])
+    return _joined(c, parts, axis), Value(_joined(c, places, axis).name, torch.int64)
 
 
 @lower("aten.topk")
