@@ -3,6 +3,8 @@
 #include "onnx/writer.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 #include "onnx/tensors.hpp"
 
@@ -285,6 +287,31 @@ void set_ir_version(onnx::ModelProto& head, const Model& m, const FileParts& par
 
 }  // namespace
 
+namespace {
+
+constexpr int kRemarksIr = 10;  // metadata of nodes
+
+// What the source says about a node beside what it computes (the exporter's module, its line) stays
+// with it when the graph is written anew.
+bool keep_remarks(const onnx::GraphProto& from, onnx::GraphProto& to) {
+  std::unordered_map<std::string_view, const onnx::NodeProto*> by_result;
+  for (const onnx::NodeProto& n : from.node())
+    if (n.output_size() > 0) by_result.emplace(n.output(0), &n);
+  bool any = false;
+  for (onnx::NodeProto& n : *to.mutable_node()) {
+    auto it = n.output_size() > 0 ? by_result.find(n.output(0)) : by_result.end();
+    if (it == by_result.end() || it->second->op_type() != n.op_type()) continue;
+    if (n.doc_string().empty() && !it->second->doc_string().empty())
+      n.set_doc_string(it->second->doc_string());
+    if (it->second->metadata_props_size() == 0 || n.metadata_props_size() > 0) continue;
+    *n.mutable_metadata_props() = it->second->metadata_props();
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace
+
 FileParts make_parts(const Model& m, const OpTable& ops, const SaveOptions& o) {
   FileParts parts;
   Used used;
@@ -303,6 +330,9 @@ FileParts make_parts(const Model& m, const OpTable& ops, const SaveOptions& o) {
     }
   } else {
     writer.write(m.main, nullptr, taken, parts.graph, main_names, true, keep);
+    if (m.source && (o.ir_cap == 0 || o.ir_cap >= kRemarksIr) &&
+        keep_remarks(m.source->proto.graph(), parts.graph.proto))
+      used.min_ir = std::max(used.min_ir, kRemarksIr);
   }
   for (const TrainingStep& s : m.training) {
     if (o.inference_only) break;

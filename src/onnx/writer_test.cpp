@@ -75,6 +75,19 @@ TEST(OnnxWriter, FromTheGraph) {
   EXPECT_TRUE(found);
 }
 
+TEST(OnnxWriter, RemarksOfNodesStay) {
+  onnx::ModelProto p = training_model();
+  onnx::StringStringEntryProto* e = p.mutable_graph()->mutable_node(0)->add_metadata_props();
+  e->set_key("scope");
+  e->set_value("layer");
+  Model m = load(p);
+  m.main_generated = true;
+  const onnx::ModelProto q = saved(m);
+  ASSERT_EQ(q.graph().node(0).metadata_props_size(), 1);
+  EXPECT_EQ(q.graph().node(0).metadata_props(0).value(), "layer");
+  EXPECT_GE(q.ir_version(), 10);
+}
+
 TEST(OnnxWriter, SubgraphsAndExpandedFunctionsFromTheGraph) {
   Model m = parse_model(R"(
     <ir_version: 10, opset_import: ["" : 17, "my" : 1]>
