@@ -93,6 +93,9 @@ OT_API ot_status ot_value_sparse_parts(const ot_value* v, ot_value** values, ot_
 /* ---- models ---------------------------------------------------------------------------------- */
 typedef struct ot_model ot_model;
 OT_API ot_status ot_model_load(const char* path, ot_model** out);
+/* The same for files that nobody changes while the model lives (deleting them is fine): all
+   external data stays in its file and takes no memory until it is used. */
+OT_API ot_status ot_model_load_mapped(const char* path, ot_model** out);
 /* External data is looked up beneath base_dir; NULL refuses it. */
 OT_API ot_status ot_model_load_bytes(const void* data, size_t size, const char* base_dir,
                                      ot_model** out);

@@ -216,6 +216,11 @@ def parse(text):
     return Model(_native.parse(text))
 
 
+def load_mapped(path):
+    """Reads a model whose external files nobody changes while it lives; their data stays there."""
+    return Model(_native.load(os.fspath(path), mapped=True))
+
+
 def load(path_or_bytes):
     """Reads an ONNX model from a path or from bytes."""
     if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):

@@ -67,11 +67,17 @@ void bind_model(nb::module_& m) {
             return wrap(out);
           },
           "names"_a, "inputs"_a, "of"_a.none(), "cotangents"_a, "wrt"_a, "threads"_a = 0);
-  m.def("load", [](const std::string& path) {
-    ot_model* out = nullptr;
-    released([&] { return ot_model_load(path.c_str(), &out); });
-    return PyModel(out);
-  });
+  m.def(
+      "load",
+      [](const std::string& path, bool mapped) {
+        ot_model* out = nullptr;
+        released([&] {
+          return mapped ? ot_model_load_mapped(path.c_str(), &out)
+                        : ot_model_load(path.c_str(), &out);
+        });
+        return PyModel(out);
+      },
+      "path"_a, "mapped"_a = false);
   m.def(
       "load_bytes",
       [](nb::bytes data, std::optional<std::string> base) {

@@ -81,6 +81,13 @@ void ot_text_free(ot_text* t) { delete t; }
 ot_status ot_model_load(const char* path, ot_model** out) {
   return guarded([&] { *out = model(load_model(path, all_ops())); });
 }
+ot_status ot_model_load_mapped(const char* path, ot_model** out) {
+  return guarded([&] {
+    LoadOptions o;
+    o.limits.mapped_bytes = 1 << 12;
+    *out = model(load_model(path, all_ops(), o));
+  });
+}
 ot_status ot_model_load_bytes(const void* data, size_t size, const char* base_dir, ot_model** out) {
   return guarded([&] {
     *out = model(load_model_bytes({static_cast<const char*>(data), size}, base_dir ? base_dir : "",

@@ -154,6 +154,7 @@ void AtomicWriter::write(const void* data, size_t bytes) {
   if (bytes >= kBuffer) {
     const int failed = write_all(fd_.get(), static_cast<const char*>(data), bytes);
     if (failed != 0) fail("OT4011", "write", failed);
+    drop_mapped_pages(data, bytes);
   } else {
     buffer_.append(static_cast<const char*>(data), bytes);
   }

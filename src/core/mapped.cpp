@@ -98,6 +98,16 @@ void unwatch_mapping(const void* begin) {
   }
 }
 
+void drop_mapped_pages(const void* begin, size_t bytes) {
+  std::lock_guard lock(g_mutex);
+  const uintptr_t first = reinterpret_cast<uintptr_t>(begin), page = g_page.load();
+  for (const Watched& w : g_watched) {
+    if (w.begin.load() == 0 || first < w.begin.load() || first + bytes > w.end.load()) continue;
+    const uintptr_t from = (first + page - 1) / page * page, to = (first + bytes) / page * page;
+    if (from < to) madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+  }
+}
+
 void check_mapped_files() {
   if (g_lost.load(std::memory_order_relaxed) == 0) return;
   std::lock_guard lock(g_mutex);

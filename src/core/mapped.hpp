@@ -10,6 +10,9 @@ namespace onnxtrain {
 bool watch_mapping(const void* begin, size_t bytes, const char* path);
 void unwatch_mapping(const void* begin);
 
+// Gives memory back that a watched mapping takes, if this lies in one; its file has it still.
+void drop_mapped_pages(const void* begin, size_t bytes);
+
 // Throws OT4005 when a page of a mapping that is still there was missing.
 void check_mapped_files();
 

@@ -38,8 +38,6 @@ ExternalFiles::Range ExternalFiles::lifted(int64_t k, const std::string& tensor)
   return {data, static_cast<const char*>(data.get()), l.bytes};
 }
 
-bool ExternalFiles::is_mapped(size_t length) { return length >= size_t(256) << 20; }
-
 ExternalFiles::File& ExternalFiles::file(const std::string& location,
                                          const std::string& tensor) const {
   if (auto it = files_.find(location); it != files_.end()) return it->second;

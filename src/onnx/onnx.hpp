@@ -18,6 +18,9 @@ struct LoadLimits {  // safety.md 5; each is named in the error it causes
   int rank = 64;
   int64_t name_bytes = 64 << 10;
   int64_t dense_bytes = int64_t(128) << 20;  // of one sparse tensor when made dense
+  // External tensors at least this large are mapped; smaller ones are read, so that what happens
+  // to the file later does not matter.
+  int64_t mapped_bytes = int64_t(256) << 20;
 };
 
 struct LoadOptions {
@@ -27,7 +30,7 @@ struct LoadOptions {
   bool keep_unknown = false;
 };
 
-// Reads a file: protobuf, external data beneath the file's folder (mapped, not copied), functions
+// Reads a file: protobuf, external data beneath the file's folder (read or mapped), functions
 // expanded unless an operator of that domain and name is in `ops`, types inferred, training steps.
 Model load_model(const std::string& path, const OpTable& ops, const LoadOptions& o = {});
 // The same from memory; external data is looked up beneath `base_dir` (empty: refused).

@@ -17,10 +17,11 @@ class InputFile;
 class MappedFile;
 
 // Files beside the model that hold tensor data; each is opened once. Data is read: what others do
-// to the file later does not matter. Very large tensors are mapped.
+// to the file later does not matter. Large tensors are mapped (LoadLimits::mapped_bytes).
 class ExternalFiles {
  public:
-  explicit ExternalFiles(std::string base_dir) : base_dir_(std::move(base_dir)) {}
+  ExternalFiles(std::string base_dir, int64_t mapped_bytes)
+      : base_dir_(std::move(base_dir)), mapped_bytes_(mapped_bytes) {}
   // The bytes [offset, offset+length) of a file beneath the model's folder; length < 0: to its end.
   // Throws a model error naming the tensor.
   struct Range {
@@ -31,7 +32,7 @@ class ExternalFiles {
   Range open(const std::string& location, int64_t offset, int64_t length,
              const std::string& tensor) const;
   // Whether a range of that length is mapped, not read.
-  static bool is_mapped(size_t length);
+  bool is_mapped(size_t length) const { return int64_t(length) >= mapped_bytes_; }
   const std::string& base_dir() const { return base_dir_; }
   // Data that was lifted out of the message (onnx/lift.hpp), by the number in its location.
   void set_lifted(std::vector<LiftedTensor> tensors);
@@ -41,6 +42,7 @@ class ExternalFiles {
 
  private:
   std::string base_dir_;
+  int64_t mapped_bytes_;
   struct File {
     std::shared_ptr<InputFile> file;
     std::shared_ptr<MappedFile> mapped;
@@ -58,7 +60,8 @@ class ExternalFiles {
 
 class ModelSource {
  public:
-  ModelSource(std::string base_dir, LoadLimits l) : external(std::move(base_dir)), limits(l) {}
+  ModelSource(std::string base_dir, LoadLimits l)
+      : external(std::move(base_dir), l.mapped_bytes), limits(l) {}
 
   onnx::ModelProto proto;
   ExternalFiles external;

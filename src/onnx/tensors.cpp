@@ -271,7 +271,7 @@ Tensor read_tensor(const TensorProto& p, const TensorContext& c) {
   if (is_external(p)) {
     t = read_external(p, *c.source);
     // what was read belongs to its readers alone: held here, it would be there twice in training
-    const bool mapped = ExternalFiles::is_mapped(file_bytes(h.dtype, h.count));
+    const bool mapped = c.source->external.is_mapped(file_bytes(h.dtype, h.count));
     if (c.alias && !is_lifted(p) && mapped) c.source->converted[&p] = t;
     return t;
   }

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxtrain as ot
+from onnxtrain.model import load_mapped
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -64,6 +65,26 @@ def small_model(folder):
     m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save_model(m, folder / "small.onnx", save_as_external_data=True, location="small.data", size_threshold=0)
     return folder / "small.onnx"
+
+
+def resident_of_files():
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) / 1024 for line in f if line.startswith("RssFile:"))
+
+
+def test_files_that_nobody_changes_stay_files(tmp_path):
+    w = np.random.default_rng(0).standard_normal((1 << 12, 1 << 12)).astype(np.float32)
+    graph = helper.make_graph([helper.make_node("Gather", ["w", "i"], ["y"])], "g", [helper.make_tensor_value_info("i", TensorProto.INT64, ["N"])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 1 << 12])], [numpy_helper.from_array(w, "w")])
+    m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save_model(m, tmp_path / "m.onnx", save_as_external_data=True, location="m.data")
+    model = load_mapped(tmp_path / "m.onnx")
+    (tmp_path / "m.data").unlink()
+    before = resident_of_files()
+    model.save(tmp_path / "again.onnx")
+    assert resident_of_files() - before < 16  # 64 MiB were written
+    assert np.array_equal(numpy_helper.to_array(onnx.load(tmp_path / "again.onnx").graph.initializer[0]), w)
+    assert np.array_equal(ot.Session(model).run({"i": np.array([5])})["y"][0], w[5])
 
 
 @pytest.mark.parametrize("how", ["cut", "overwritten"])

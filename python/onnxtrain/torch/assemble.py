@@ -8,7 +8,7 @@ import onnx
 import torch
 from onnx import helper, numpy_helper
 
-from ..model import load
+from ..model import load, load_mapped
 from . import optimizer_functions
 from .emit import ELEM, remove_dead, static, to_numpy
 
@@ -233,4 +233,4 @@ class File:
         path = os.path.join(self.folder.name, "model.onnx")
         with open(path, "wb") as f:
             f.write(proto.SerializeToString())
-        return load(path)
+        return load_mapped(path)

@@ -119,7 +119,7 @@ class Reference:
     """outputs (inference form), and for a training: loss, train_outputs, buffers, gradients by stored name.
 
     With `jitter` parameters differ by at most so many units in the last place; `exact` computes in float64; `examples` are others
-    than those of the conversion."""
+    than those of the conversion, for which no gradients are computed."""
 
     def __init__(self, conversion, jitter=0, exact=False, examples=None):
         self.c, self.jitter, self.exact, self.examples, self.loss = conversion, jitter, exact, examples, None
@@ -178,7 +178,7 @@ class Reference:
             value = compute_loss(loss, out, c.call.target(tensors))
             self.loss = value.detach()
             self.train_outputs = [(n, t.detach()) for n, t in flatten_outputs(out)]
-            wanted = self._trainable(copy, loss)
+            wanted = self._trainable(copy, loss) if self.examples is None else {}
             grads = torch.autograd.grad(value, list(wanted.values()), allow_unused=True) if wanted and value.requires_grad else [None] * len(wanted)
         del out, value
         self.gradients, grads = Shelf(sum(g.numel() * g.element_size() for g in grads if g is not None)), list(grads)
