@@ -18,6 +18,12 @@ from .replace import Traceable, unchecked_distributions
 from .structure import flatten_outputs
 
 
+def own_copy(module):
+    """A copy with tensors of its own, for running code that may write to them."""
+    memo = {id(p): torch.nn.Parameter(p.detach().clone(), p.requires_grad) for p in module.parameters()}
+    return structural_copy(module, with_buffers=True, memo=memo)
+
+
 def structural_copy(module, with_buffers=False, memo=None):
     """A copy whose parameters (and buffers, unless `with_buffers`) are the same tensors, or those that `memo` names."""
     memo = memo if memo is not None else {id(p): p for p in module.parameters()}
@@ -205,9 +211,9 @@ def torch_fails(e, modules=None):
 
 def _eager_failure(wrapper, example, devices):
     """What is wrong when the module does not even run; None when it does."""
-    copied, loss = structural_copy(wrapper.module, with_buffers=True), wrapper.loss
+    copied, loss = own_copy(wrapper.module), wrapper.loss
     if isinstance(loss, torch.nn.Module):
-        loss = structural_copy(loss, with_buffers=True)
+        loss = own_copy(loss)
     names = {id(m): n for n, m in copied.named_modules()}
     try:
         with torch.random.fork_rng(devices=devices), torch.enable_grad():

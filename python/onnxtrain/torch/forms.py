@@ -93,5 +93,40 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     return loss.sum() if reduction == "sum" else loss
 
 
+def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
+    """Running statistics are the mean of the instances' own, the variance unbiased; torch's operator writes them unseen."""
+    if running_mean is not None and use_input_stats:
+        with torch.no_grad():
+            var, mean = torch.var_mean(input, list(range(2, input.dim())))
+            running_mean.copy_(running_mean * (1 - momentum) + mean.mean(0) * momentum)
+            running_var.copy_(running_var * (1 - momentum) + var.mean(0) * momentum)
+        running_mean = running_var = None
+    return torch.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
+
+
+def fill_diagonal_(x, fill_value, wrap=False):
+    """By a mask; torch's operator reads the memory in other steps."""
+    if x.dim() != 2 or wrap:
+        raise NotImplementedError("fill_diagonal_ of a tensor that is no matrix, or with wrap")
+    return x.masked_fill_(torch.eye(x.shape[0], x.shape[1], dtype=torch.bool, device=x.device), fill_value)
+
+
+def cov(x, *, correction=1, fweights=None, aweights=None):
+    """Without weights of observations, whose values torch looks at."""
+    if fweights is not None or aweights is not None:
+        raise NotImplementedError("cov with weights")
+    apart = x - x.mean(-1, keepdim=True)
+    return (apart @ apart.transpose(-1, -2) if x.dim() == 2 else apart.square().sum()) / (x.shape[-1] - correction)
+
+
+def corrcoef(x):
+    c = cov(x)
+    if c.dim() == 0:
+        return c / c
+    size = torch.diagonal(c).sqrt()
+    return (c / size.unsqueeze(1) / size.unsqueeze(0)).clip(-1, 1)
+
+
 FORMS = {F.gaussian_nll_loss: gaussian_nll_loss, F.embedding_bag: embedding_bag, F.multilabel_margin_loss: multilabel_margin_loss,
-         F.ctc_loss: ctc_loss}
+         F.ctc_loss: ctc_loss, F.instance_norm: instance_norm, torch.Tensor.fill_diagonal_: fill_diagonal_,
+         torch.cov: cov, torch.Tensor.cov: cov, torch.corrcoef: corrcoef, torch.Tensor.corrcoef: corrcoef}

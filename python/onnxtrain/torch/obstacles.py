@@ -156,8 +156,15 @@ def _check_code(module, obstacles, role):
                           fix="give it a number, torch's default is 0.1")
 
 
+def _at_once(function, args):
+    """checkpoint(use_reentrant=True) without running anything twice; no gradient goes in where none of the arguments wants one."""
+    with torch.set_grad_enabled(torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in args)):
+        return function(*args)
+
+
 class autograd_functions:
-    """Within this context every call of a torch.autograd.Function is noted: its backward is Python and not in the graph."""
+    """Within this context every call of a torch.autograd.Function is noted: its backward is Python and not in the graph. What
+    checkpoint() puts off is done at once."""
 
     def __init__(self, obstacles):
         self.obstacles = obstacles
@@ -169,9 +176,8 @@ class autograd_functions:
 
         def apply(cls, *args, **kwargs):
             if cls.__name__ == "CheckpointFunction":
-                obstacles.add("checkpoint(use_reentrant=True) runs a part of forward again inside of backward", place_here(),
-                              "checkpoint(..., use_reentrant=False)")
-            elif not cls.__module__.startswith("torch."):
+                return _at_once(args[0], args[2:])
+            if not cls.__module__.startswith("torch."):
                 obstacles.add(f"torch.autograd.Function {cls.__qualname__}: its backward is Python code that a file cannot carry", place_here(),
                               "write it with ordinary operators (detach() for parts without gradient)")
             return original(cls, *args, **kwargs)

@@ -11,6 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from .capture import compute_loss, set_mode, structural_copy
+from .obstacles import Obstacles, autograd_functions
 from .shelf import Shelf
 from .structure import flatten_outputs
 
@@ -135,7 +136,7 @@ class Reference:
     def _copy(self, module):
         """Shares the parameters unless they are to be others."""
         if not (self.jitter or self.exact):
-            return structural_copy(module, with_buffers=True)
+            return structural_copy(module, with_buffers=True, memo={id(p): self._kept(p) for p in module.parameters()})
         memo = {}
         for p in module.parameters():
             if p not in self._changed:
@@ -143,6 +144,11 @@ class Reference:
             memo[id(p)] = self._changed[p]
         copy = structural_copy(module, with_buffers=True, memo=memo)
         return copy.double() if self.exact else copy
+
+    def _kept(self, p):
+        """The parameter itself, or one to write to where forward does."""
+        written = self.c.state.stored_name(p) in self.c.state.written
+        return torch.nn.Parameter(p.detach().clone(), p.requires_grad) if written else p
 
     def _change(self, p):
         if not p.dtype.is_floating_point:
@@ -173,7 +179,7 @@ class Reference:
             loss = self._copy(loss)
         tensors = self._examples()
         args, kwargs = c.call.arguments(tensors)
-        with torch.enable_grad():
+        with torch.enable_grad(), autograd_functions(Obstacles()):
             out = copy(*args, **kwargs)
             value = compute_loss(loss, out, c.call.target(tensors))
             self.loss = value.detach()
@@ -189,7 +195,8 @@ class Reference:
         self.buffers = {}
         for prefix, module in (("", copy), (c.state.loss_prefix, loss)):
             if isinstance(module, torch.nn.Module):
-                self.buffers |= {prefix + n: b.detach() for n, b in module.named_buffers()}
+                self.buffers |= {prefix + n: b.detach() for n, b in [*module.named_buffers(), *module.named_parameters()]
+                                 if not isinstance(b, torch.nn.Parameter) or prefix + n in c.new_buffers}
 
     def _trainable(self, copy, loss):
         """Parameters of the optimizer that want a gradient, by stored name; the copy's when it has its own."""

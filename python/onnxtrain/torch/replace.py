@@ -89,7 +89,11 @@ class Traceable(TorchFunctionMode):
         if func is torch.autograd.grad:
             self.obstacles.add("forward differentiates by itself (torch.autograd.grad)", place_here(self.modules),
                                "leave it out: a step has the gradient of the loss alone")
-        if name == "__set__" and getattr(func, "__self__", None) is torch.Tensor.data:
+        if getattr(func, "__self__", None) is torch.Tensor.data:
+            if name == "__get__":
+                return args[0].detach()
+            if not args[0].requires_grad and args[0].shape == args[1].shape and args[0].dtype == args[1].dtype:
+                return args[0].detach().copy_(args[1].detach())
             self.obstacles.add("forward puts another tensor in the place of a stored one (x.data = ...)", place_here(self.modules),
                                "compute with the new tensor instead of storing it; a buffer can be written to with copy_()")
         of_packed = packed.form(func, args, kwargs)

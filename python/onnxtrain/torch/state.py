@@ -22,6 +22,7 @@ class State:
             self._add(loss, self.loss_prefix, "loss.")
             self.of_loss = [n for n in [*self.tensors, *self.ties] if n not in own]
         self.used, self.captured = set(), set()  # captured: parameters that a function reads as objects of its own
+        self.written = set()  # parameters that forward writes to
 
     def _add(self, module, prefix, full):
         for name, p in module.named_parameters(remove_duplicate=False):

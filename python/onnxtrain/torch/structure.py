@@ -1,5 +1,6 @@
 """Names for nested inputs, targets and outputs: flat lists of tensors with a way back."""
 
+import copy
 import dataclasses
 import inspect
 from collections.abc import Mapping
@@ -31,7 +32,17 @@ def flatten(x, name, out, join="_"):
         if isinstance(x, tuple) and hasattr(x, "_fields"):
             return type(x)(*made)
         return type(x)(made)
+    if dataclasses.is_dataclass(x) and not isinstance(x, type):
+        return _with_fields(x, {f.name: flatten(getattr(x, f.name), f"{name}{join}{f.name}" if name else f.name, out) for f in dataclasses.fields(x)})
     return x
+
+
+def _with_fields(x, fields):
+    """A dataclass with other fields; neither __init__ nor __post_init__ run."""
+    made = copy.copy(x)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
 
 
 def rebuild(structure, tensors):
@@ -43,6 +54,8 @@ def rebuild(structure, tensors):
     if isinstance(structure, (tuple, list)):
         made = [rebuild(v, tensors) for v in structure]
         return type(structure)(*made) if hasattr(structure, "_fields") else type(structure)(made)
+    if dataclasses.is_dataclass(structure) and not isinstance(structure, type):
+        return _with_fields(structure, {f.name: rebuild(getattr(structure, f.name), tensors) for f in dataclasses.fields(structure)})
     return structure
 
 

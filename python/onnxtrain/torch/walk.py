@@ -5,7 +5,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from . import inplace, versions
 from .emit import Value, static
-from .lower import TABLE, Args, Context, Unsupported, key_of
+from .lower import COMPLEX, TABLE, Args, Context, Unsupported, is_complex, key_of, pairs
 from .obstacles import INSTEAD, fix_of, place
 
 
@@ -48,6 +48,8 @@ class Walk:
         if spec.kind == InputKind.CONSTANT_TENSOR:
             tensor = program.constants[spec.target]
             known = self.state.by_identity(tensor)
+            if known is None and tensor.dtype.is_complex:
+                return pairs.constant(self.e, tensor)
             return known if known is not None else self.e.const(tensor)
         if spec.kind != InputKind.TOKEN:  # it only orders assertions
             self.obstacles.add(f"an input of kind {spec.kind} ({spec.target})")
@@ -92,8 +94,11 @@ class Walk:
                 return
             key = key_of(n.args[1])
         f = TABLE.get(key)
+        if self._of_pairs(n) and key not in pairs.MAKERS:
+            f = COMPLEX.get(key)
         if f is None:
-            self.obstacles.add(f"the operator {key} has no form in ONNX here", place(n), INSTEAD)
+            of = " of complex numbers" if self._of_pairs(n) else ""
+            self.obstacles.add(f"the operator {key}{of} has no form in ONNX here", place(n), INSTEAD)
             self.env[n] = self._typed(n, self._placeholder_result(n))
             return
         self.e.hint = n.name if not self.training else n.name + "_t"
@@ -119,6 +124,12 @@ class Walk:
             for _, node in changed:
                 self._change(node, self.env[n])
                 self.aliases.joined(n, node)
+
+    def _of_pairs(self, n):
+        """Whether an operator computes with complex numbers."""
+        val = n.meta.get("val")
+        given = [self.env.get(a) for a in n.all_input_nodes]
+        return any(is_complex(v) for v in given) or isinstance(val, torch.Tensor) and val.dtype.is_complex
 
     def _change(self, node, value):
         """From here on `node` reads as `value`; of a buffer that is its value after the step."""
@@ -164,6 +175,8 @@ class Walk:
     def _outputs(self, n, signature):
         flat = [self.env[a] if isinstance(a, torch.fx.Node) else a for a in n.args[0]]
         outputs, buffers = [], {}
+        if any(is_complex(v) for v in flat):
+            self.obstacles.add("the module returns complex numbers", "", "return torch.view_as_real(y)")
         for value, spec in zip(flat, signature.output_specs):
             if spec.kind == OutputKind.USER_OUTPUT:
                 outputs.append(value)
@@ -172,7 +185,7 @@ class Walk:
             elif spec.kind == OutputKind.USER_INPUT_MUTATION:
                 self._refuse_input(spec.target)
             elif spec.kind != OutputKind.TOKEN:
-                self._refuse_parameter(str(spec.target), signature)
+                self._parameter(str(spec.target), value, buffers, signature)
         for spec in signature.input_specs:
             value = self.changed.get(getattr(spec.arg, "name", None))
             if value is None:
@@ -180,7 +193,7 @@ class Walk:
             if spec.kind == InputKind.BUFFER:
                 buffers[self.state.name_of(spec.target)] = value
             elif spec.kind == InputKind.PARAMETER:
-                self._refuse_parameter(spec.target, signature)
+                self._parameter(spec.target, value, buffers, signature)
             elif spec.kind == InputKind.USER_INPUT:
                 self._refuse_input(spec.arg.name)
         return outputs, buffers
@@ -188,7 +201,13 @@ class Walk:
     def _refuse_input(self, name):
         self.obstacles.add(f"forward changes the input '{self.inputs.get(name, name)}' in place", self.places.get(name, ""), "work on a copy: x = x.clone()")
 
-    def _refuse_parameter(self, name, signature):
+    def _parameter(self, name, value, buffers, signature):
+        """One that forward writes to: a frozen one is state like a buffer (an average of other weights)."""
+        stored = self.state.name_of(name)
+        if stored in self.state.frozen:
+            buffers[stored] = value
+            self.state.written.add(stored)
+            return
         at = next((s.arg.name for s in signature.input_specs if s.target == name), "")
         self.obstacles.add(f"forward changes the parameter '{name.removeprefix('module.')}' in place", self.places.get(at, ""),
                            "compute with a changed copy, or keep the value in a buffer")

@@ -55,7 +55,7 @@ GROUPS = {
     "products": lambda x, p, i, m: {
         "matmul": x @ p.transpose(1, 2), "bmm": torch.bmm(x, p.mT), "einsum": torch.einsum("bij,bkj->bik", x, p), "baddbmm": torch.baddbmm(x[:, :, :3], x, p.mT, beta=0.5, alpha=2.0),
         "outer": torch.outer(x[0, 0], p[0, 1]), "dot": torch.dot(x[0, 0], p[0, 1]), "addmm": torch.addmm(x[:, 0, :3], x[:, 1], p[0].T, alpha=0.5), "cdist": torch.cdist(x, p),
-        "cos": F.cosine_similarity(x, p, -1), "pair": F.pairwise_distance(x[:, 0], p[:, 0]), "sdpa": F.scaled_dot_product_attention(x, p, x, attn_mask=torch.ones(3, 3).tril().bool()),
+        "cos": F.cosine_similarity(x, p, -1), "det": torch.linalg.det(x[:, :, :3]), "slogdet": torch.slogdet(x[:, :, 3:])[1], "pair": F.pairwise_distance(x[:, 0], p[:, 0]), "sdpa": F.scaled_dot_product_attention(x, p, x, attn_mask=torch.ones(3, 3).tril().bool()),
         "conv": F.conv1d(x, p[:2, :, :2], padding="same"), "convt": F.conv_transpose1d(x, p[:3, :2, :2], stride=2, output_padding=1), "ln": F.layer_norm(x, (6,)),
         "bilinear": F.bilinear(x[:, 0], p[:, 1], p[:2, :, :1].expand(2, 3, 6).repeat(1, 2, 1))},
     "images": lambda x, p, i, m: {

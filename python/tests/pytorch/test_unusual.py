@@ -1,14 +1,17 @@
 """What is off the beaten track either trains with PyTorch's numbers or is refused in words that name every obstacle."""
 
+import dataclasses
 import pathlib
 import sys
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import onnxtrain as ot
 import unusual_images  # noqa: F401 - each adds to EXACT
 import unusual_losses  # noqa: F401
+import unusual_places  # noqa: F401
 import unusual_sequences  # noqa: F401
 from unusual import EXACT, RANDOM, REFUSED
 
@@ -19,7 +22,8 @@ from trips import info_of, torch_steps  # noqa: E402
 def flat(x):
     if x is None or isinstance(x, torch.Tensor):
         return [] if x is None else [x]
-    return [t for v in (x.values() if isinstance(x, dict) else x) for t in flat(v)]
+    parts = vars(x) if dataclasses.is_dataclass(x) else x
+    return [t for v in (parts.values() if isinstance(parts, dict) else parts) for t in flat(v)]
 
 
 def converted(make):
@@ -54,6 +58,26 @@ def test_packed_sequences_of_other_lengths():
         x, lengths, t = torch.randn(len(lengths), 5, 6), torch.tensor(lengths), torch.randn(len(lengths), 8)
         ours = trainer.step(dict(zip([*model.inputs, "target"], [x.numpy(), lengths.numpy(), t.numpy()]))).loss
         assert ours == pytest.approx(torch_steps(module, optimizer, (x, lengths), t, loss, 1)[0], rel=1e-5)
+
+
+def test_grid_of_one_image():
+    """Any batch, one image too."""
+    class Turned(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.theta = torch.nn.Linear(2, 6)
+
+        def forward(self, x, y):
+            grid = F.affine_grid(self.theta(y).view(-1, 2, 3), (x.size(0), 1, 3, 5), align_corners=True)
+            return F.grid_sample(x, grid + F.affine_grid(self.theta(y).view(-1, 2, 3), (x.size(0), 1, 3, 5), align_corners=False), align_corners=False)
+
+    module, loss, trainer = Turned(), torch.nn.MSELoss(), None
+    optimizer = torch.optim.SGD(module.parameters(), 0.1)
+    for n in (3, 1, 2):
+        x, y, t = torch.randn(n, 1, 4, 4), torch.randn(n, 2), torch.randn(n, 1, 3, 5)
+        trainer = trainer or ot.Trainer(ot.from_torch(module, (x, y), t, loss, optimizer))
+        ours = trainer.step({"x": x.numpy(), "y": y.numpy(), "target": t.numpy()}).loss
+        assert ours == pytest.approx(torch_steps(module, optimizer, (x, y), t, loss, 1)[0], rel=1e-5)
 
 
 @pytest.mark.parametrize("name", RANDOM)

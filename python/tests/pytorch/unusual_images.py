@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from unusual import exact
+from unusual import Free, exact, refused
 
 B = 4
 cross_entropy = nn.CrossEntropyLoss()
@@ -209,3 +209,12 @@ class Rays(nn.Module):
 @exact
 def radiance_field():
     return Rays(), (torch.randn(B, 3), torch.randn(B, 3)), torch.rand(B, 3), lambda o, t: F.mse_loss(o[0], t) + 0.1 * o[1].mean()
+
+
+@refused("as many groups as the open batch has elements", "dynamic_batch=False", "groups=x.shape[0]")
+def kernels_of_each_image():
+    def f(s, x):
+        w = s.a(x.mean((2, 3))).view(-1, 3, 3, 3)
+        return F.conv2d(x.flatten(0, 1).unsqueeze(0), w, padding=1, groups=x.shape[0]).unflatten(1, (-1, 2)).squeeze(0)
+
+    return Free(f, a=nn.Linear(3, 54)), torch.randn(4, 3, 5, 5), torch.randn(4, 2, 5, 5), nn.MSELoss()

@@ -181,3 +181,42 @@ def messages_along_edges():
 
 
 messages_along_edges.static = True  # nodes, edges and graphs have sizes of their own
+
+
+class Rotary(nn.Module):
+    """Rotation of queries by complex numbers, kept as a plain attribute."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.out = nn.Linear(6, 8), nn.Linear(8, 4)
+        angle = torch.outer(torch.arange(16.0), 1 / 10000 ** (torch.arange(0, 4, 2) / 4))
+        self.turns = torch.polar(torch.ones_like(angle), angle)
+
+    def forward(self, x):
+        q = self.q(x).view(*x.shape[:2], 2, 4)
+        pairs = torch.view_as_complex(q.reshape(*q.shape[:-1], -1, 2)) * self.turns[:x.size(1)].view(1, x.size(1), 1, 2)
+        return self.out(torch.view_as_real(pairs).flatten(3).flatten(2))
+
+
+@exact
+def rotation_by_complex_numbers():
+    return Rotary(), torch.randn(3, 5, 6), torch.randn(3, 5, 4), nn.MSELoss()
+
+
+class Waves(nn.Module):
+    """Filters among frequencies, in one and two dimensions, and parts of a spectrum."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.line, self.plane = nn.Linear(6, 6), nn.Parameter(torch.randn(4, 6, 2)), nn.Parameter(torch.randn(5, 4, 2))
+
+    def forward(self, x):
+        y = torch.fft.irfft(torch.fft.rfft(self.a(x), n=7, dim=1) * torch.view_as_complex(self.line), n=7, dim=1)[:, :5]
+        z = torch.fft.irfft2(torch.fft.rfft2(x, norm="ortho") * torch.view_as_complex(self.plane), s=(5, 6), norm="ortho")
+        w = torch.fft.ifft(torch.fft.fft2(self.a(x)) / (1 + 2j))
+        return y + z, w.real, w.imag + (w * w.conj()).abs() + (1 - w).real
+
+
+@exact
+def filters_among_frequencies():
+    return Waves(), torch.randn(3, 5, 6), torch.randn(3, 5, 6), lambda o, t: sum(F.mse_loss(v, t) for v in o)

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from .base import Unsupported, Value, lower
+from .base import Unsupported, Value, lower, static
 
 
 @lower("aten.embedding")
@@ -45,12 +45,26 @@ def take_along_dim(c, a):
     return c.op("GatherElements", a.self, a.indices, axis=a.dim % len(a.self.shape))
 
 
-def _index_plan(c, x, indices):
-    """Axes with an index, their int64 Values, or a mask."""
-    given = [(k, i) for k, i in enumerate(indices) if i is not None]
-    if any(i.dtype == torch.bool for _, i in given):
-        return None, None
-    return [k for k, _ in given], [c.tensor(i, torch.int64) for _, i in given]
+def _index_plan(c, indices):
+    """Axes with an index, and their int64 Values. A mask stands for the positions where it is true, one index for each of its axes."""
+    axes, values, axis = [], [], 0
+    for i in indices:
+        if i is not None and i.dtype in (torch.bool, torch.uint8):
+            axes += range(axis, axis + len(i.shape))
+            values += true_places(c, i)
+            axis += len(i.shape)
+            continue
+        if i is not None:
+            axes.append(axis)
+            values.append(c.tensor(i, torch.int64))
+        axis += 1
+    return axes, values
+
+
+def true_places(c, mask):
+    """One row of positions for each axis of a mask; how many there are depends on its values."""
+    found = c.op("NonZero", c.tensor(mask, torch.bool))
+    return [Value(c.op("Gather", found, c.e.const(k), axis=0).name, torch.int64, [None]) for k in range(len(mask.shape))]
 
 
 def _wrapped(c, x, axis, index):
@@ -62,9 +76,7 @@ def _wrapped(c, x, axis, index):
 @lower("aten.index", "aten._unsafe_index")
 def index(c, a):
     x = a.self
-    axes, values = _index_plan(c, x, a.indices)
-    if axes is None:
-        raise Unsupported("indexing by a mask gives a shape that depends on data; use torch.where")
+    axes, values = _index_plan(c, a.indices)
     if len(axes) == 1:
         return c.op("Gather", x, values[0], axis=axes[0])
     rank = len(x.shape)
@@ -96,35 +108,46 @@ def _join(c, x, axes, values):
 def index_put(c, a):
     x, values = a.self, c.tensor(a.values, a.self.dtype)
     indices = list(a.indices)
-    masks = [i for i in indices if i is not None and i.dtype == torch.bool]
-    if masks:
-        if len(masks) == 1 and indices[0] is masks[0] and len(values.shape) == 0 and not a.accumulate:
-            mask = masks[0]
-            if len(x.shape) > len(mask.shape):
-                mask = c.unsqueeze(mask, list(range(len(mask.shape), len(x.shape))))
-            return c.where(mask, values, x)
-        raise Unsupported("assignment through a mask of something that is not one number; use torch.where")
-    axes, given = _index_plan(c, x, indices)
+    chosen = _through_mask(c, x, indices, values, a.accumulate)
+    if chosen is not None:
+        return chosen
+    axes, given = _index_plan(c, indices)
     rank = len(x.shape)
     rest = [k for k in range(rank) if k not in axes]
     together = axes == list(range(axes[0], axes[0] + len(axes)))
-    if axes[0] != 0 and not together:
-        raise Unsupported("assignment with indices that are not side by side")
     perm = axes + rest
     moved = c.transpose(x, perm)
     shape, joined = _join(c, x, axes, given)
     tail = [c.dim(x, k) for k in rest]
     lead = c.slice(c.op("Shape", joined), 0, 0, -1)
     full = c.op("Concat", lead, c.ints(tail), axis=0) if tail else lead
-    if axes[0] != 0:  # values come as [before, indices, behind]
+    if axes[0] != 0 and together and len(values.shape):  # values come as [before, indices, behind]
         n, before = len(shape), axes[0]
-        if len(values.shape) != n + len(rest):
-            raise Unsupported("assignment of a broadcast value behind leading slices")
+        missing = n + len(rest) - len(values.shape)
+        if missing:
+            values = Value(c.unsqueeze(values, list(range(missing))).name, values.dtype, [1] * missing + list(values.shape))
         values = c.transpose(values, list(range(before, before + n)) + list(range(before)) + list(range(before + n, n + len(rest))))
     updates = c.op("Expand", values, full)
     y = c.op("ScatterND", moved, joined, updates, reduction="add" if a.accumulate else None)
     back = [perm.index(k) for k in range(rank)]
     return c.transpose(Value(y.name, y.dtype, [None] * rank), back)
+
+
+def _through_mask(c, x, indices, values, accumulate):
+    """Assignment through one mask of what is the same at every place of it: a choice. None for any other assignment."""
+    given = [(k, i) for k, i in enumerate(indices) if i is not None]
+    if len(given) != 1 or given[0][1].dtype not in (torch.bool, torch.uint8):
+        return None
+    before, mask = given[0]
+    behind = len(x.shape) - before - len(mask.shape)
+    if len(values.shape) > behind and not (len(values.shape) == behind + 1 and static(values.shape[0]) == 1):
+        return None
+    if len(values.shape) > behind:
+        values = c.squeeze(values, [0])
+    mask = c.tensor(mask, torch.bool)
+    if behind:
+        mask = c.unsqueeze(mask, list(range(-behind, 0)))
+    return c.where(mask, c.op("Add", x, values) if accumulate else values, x)
 
 
 def _updates(c, a):
@@ -215,7 +238,25 @@ def bucketize(c, a):
     return c.tensor(c.reduce("Sum", c.tensor(below, torch.int64), [-1], False), c.dtype)
 
 
-@lower("aten.item", "aten._local_scalar_dense", "aten.nonzero", "aten.masked_select", "aten.unique_consecutive", "aten._unique2",
-       "aten.nonzero_static")
+@lower("aten.nonzero")
+def nonzero(c, a):
+    if not a.self.shape:
+        raise Unsupported("positions in a single number")
+    return c.op("Transpose", c.op("NonZero", a.self), perm=[1, 0])
+
+
+@lower("aten.nonzero_numpy")
+def nonzero_numpy(c, a):
+    return tuple(true_places(c, a.self))
+
+
+@lower("aten.masked_select")
+def masked_select(c, a):
+    rank = max(len(a.self.shape), len(a.mask.shape))
+    x, mask = (Value(c.op("Expand", v, c.op("Shape", o)).name, v.dtype, [None] * rank) for v, o in ((a.self, a.mask), (a.mask, a.self)))
+    return c.op("GatherND", x, c.op("Transpose", c.op("NonZero", mask), perm=[1, 0]))
+
+
+@lower("aten.item", "aten._local_scalar_dense", "aten.unique_consecutive", "aten._unique2", "aten.nonzero_static")
 def depends_on_data(c, a):
     raise Unsupported("its result's shape or value leads out of the graph")

@@ -91,6 +91,8 @@ def cdist(c, a):
 # ---- convolutions
 def _conv_attrs(c, x, w, spatial, stride, padding, dilation, groups):
     wide = lambda v: list(v) * spatial if len(v) == 1 else list(v)  # noqa: E731
+    if not isinstance(groups, int):
+        raise Unsupported("as many groups as the open batch has elements")
     attrs = {"strides": wide(stride), "dilations": wide(dilation), "group": groups}
     if isinstance(padding, str):
         kernel = [static(s) for s in w.shape[2:]]
@@ -209,3 +211,15 @@ def _causal(c, q, k):
     line = lambda n: c.op("Range", c.e.const(0), c.tensor(n, torch.int64), c.e.const(1))  # noqa: E731
     y = c.op("GreaterOrEqual", c.unsqueeze(line(rows), [1]), c.unsqueeze(line(cols), [0]))
     return Value(y.name, torch.bool, [None, None])
+
+
+# ---- determinants
+@lower("aten._linalg_det")
+def det(c, a):
+    return c.op("Det", a.A), None, None
+
+
+@lower("aten._linalg_slogdet")
+def slogdet(c, a):
+    d = c.op("Det", a.A)
+    return c.op("Sign", d), c.op("Log", c.op("Abs", d)), None, None

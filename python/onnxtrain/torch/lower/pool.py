@@ -1,10 +1,11 @@
-"""Pooling and resampling."""
+"""Pooling."""
 
 import math
 
 import torch
 
 from .base import Unsupported, Value, lower, static
+from .resample import along
 
 
 def _wide(v, n, default=None):
@@ -110,10 +111,7 @@ def _adaptive(c, a, spatial, kind):
         for j in range(w):
             first, last = j * h // w, -(-(j + 1) * h // w)
             m[first:last, j] = 1 / (last - first)
-        perm = [k for k in range(len(a.self.shape)) if k != axis] + [axis]
-        moved = c.transpose(Value(x.name, x.dtype, list(a.self.shape)), perm)
-        y = c.op("MatMul", moved, c.e.const(m))
-        x = c.transpose(Value(y.name, y.dtype, [None] * len(perm)), [perm.index(k) for k in range(len(perm))])
+        x = along(c, x, axis, m)
     return x
 
 
@@ -121,52 +119,3 @@ for _n in (1, 2, 3):
     for _name in (f"aten.adaptive_avg_pool{_n}d", f"aten._adaptive_avg_pool{_n}d"):
         lower(_name)(lambda c, a, n=_n: _adaptive(c, a, n, "avg"))
     lower(f"aten.adaptive_max_pool{_n}d")(lambda c, a, n=_n: _adaptive(c, a, n, "max"))
-
-
-def _resize(c, a, mode, spatial):
-    """Interpolation: to sizes, or by factors when sizes are open."""
-    x = a.input if a.input is not None else a.self
-    out = [static(s) for s in c.shape[2:]]
-    factors = a.scale_factors if a.scale_factors is not None else [f for f in (a.scales_d, a.scales_h, a.scales_w, a.scales) if f]
-    attrs = {"mode": mode}
-    if mode == "nearest":
-        attrs.update(coordinate_transformation_mode="asymmetric", nearest_mode="floor")
-        if "exact" in c.operator:
-            attrs.update(coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil")
-    else:
-        attrs["coordinate_transformation_mode"] = "align_corners" if a.align_corners else "pytorch_half_pixel"
-        if mode == "cubic":
-            attrs["cubic_coeff_a"] = -0.75
-    known = [static(s) for s in x.shape[2:]]
-    if factors and len(factors) == spatial:  # the factor decides the positions, not the ratio of sizes
-        exact = all(o is not None and k is not None and o == int(k * f) and abs(k * f - o) < 1e-9
-                    for o, k, f in zip(out, known, factors))
-        if not exact or None in out:
-            scales = c.e.const(torch.tensor([1.0, 1.0] + [float(f) for f in factors]))
-            return c.op("Resize", x, None, scales, **attrs)
-    if None in out:
-        raise Unsupported("interpolation to open sizes")
-    sizes = c.ints([c.dim(x, 0), c.dim(x, 1)] + out)
-    return c.op("Resize", x, None, None, sizes, **attrs)
-
-
-for _n, _names in ((1, ("upsample_nearest1d", "_upsample_nearest_exact1d")), (2, ("upsample_nearest2d", "_upsample_nearest_exact2d")),
-                   (3, ("upsample_nearest3d", "_upsample_nearest_exact3d"))):
-    for _name in _names:
-        lower(f"aten.{_name}")(lambda c, a, n=_n: _resize(c, a, "nearest", n))
-lower("aten.upsample_linear1d")(lambda c, a: _resize(c, a, "linear", 1))
-lower("aten.upsample_bilinear2d")(lambda c, a: _resize(c, a, "linear", 2))
-lower("aten.upsample_trilinear3d")(lambda c, a: _resize(c, a, "linear", 3))
-lower("aten.upsample_bicubic2d")(lambda c, a: _resize(c, a, "cubic", 2))
-
-
-@lower("aten.grid_sampler", "aten.grid_sampler_2d", "aten.grid_sampler_3d")
-def grid_sampler(c, a):
-    modes = {0: "linear", 1: "nearest", 2: "cubic"}
-    return c.op("GridSample", a.input, a.grid, mode=modes[a.interpolation_mode],
-                padding_mode={0: "zeros", 1: "border", 2: "reflection"}[a.padding_mode], align_corners=int(bool(a.align_corners)))
-
-
-@lower("aten.affine_grid_generator")
-def affine_grid(c, a):
-    return c.op("AffineGrid", a.theta, c.ints(a.size), align_corners=int(bool(a.align_corners)))
