@@ -88,14 +88,16 @@ void Training::take_state(const Model& given) {
   rate_name_ = find_rate(given);
   if (!rate_name_.empty() && std::find(names.begin(), names.end(), rate_name_) == names.end())
     names.push_back(rate_name_);
+  std::vector<std::pair<std::string, const Tensor*>> values;
   for (const auto& name : names) {
     auto it = initializers.find(name);
     if (it == initializers.end())
       model_error("OT1307",
                   cat("the bindings name a state variable '", name, "' that is no initializer"));
     initial_->remember(name, *it->second);
-    state_->set(name, *it->second);
+    values.emplace_back(name, it->second);
   }
+  state_->add(values, *pool_);
   auto own = std::make_shared<Model>(given);
   replace_initializers(*own, [&](const std::string& name) {
     return state_->has(name) ? state_->get(name) : Tensor();
