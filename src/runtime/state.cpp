@@ -58,6 +58,12 @@ void State::add(const std::vector<std::pair<std::string, const Tensor*>>& values
   fill_all(fills, pool);
 }
 
+void State::adopt(const std::string& name, Tensor value) {
+  OT_ASSERT(!has(name));
+  variables_.emplace(name, std::move(value));
+  order_.push_back(name);
+}
+
 void* State::address(const std::string& name) { return const_cast<void*>(get(name).data()); }
 
 std::vector<std::string> State::names() const { return order_; }

@@ -20,6 +20,8 @@ class State {
   void set(const std::string& name, const Tensor& value);
   // New variables, all at once.
   void add(const std::vector<std::pair<std::string, const Tensor*>>& values, ThreadPool& pool);
+  // A new variable whose memory is that of `value`, which nobody else may have.
+  void adopt(const std::string& name, Tensor value);
   void* address(const std::string& name);
   std::vector<std::string> names() const;  // in order of creation
   size_t bytes() const;
