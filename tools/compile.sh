@@ -19,7 +19,8 @@ for ((k = 1; k <= $#; ++k)); do
   esac
 done
 rm -f "$output" "$output.sum"  # else the preprocessor reads the old one
-ccache "$@" || exit
+# by the files themselves: GCC tells headers that are in it by their size, which a comment changes
+CCACHE_DEPEND=1 ccache "$@" || exit
 {
   "$1" --version
   printf '%s\n' "${@:2}" | grep -v /  # flags, without what names a folder

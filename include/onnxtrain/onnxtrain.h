@@ -157,6 +157,10 @@ OT_API ot_status ot_dataset_info(const ot_dataset* d, ot_text** json);
 /* ---- trainers -------------------------------------------------------------------------------- */
 typedef struct ot_trainer ot_trainer;
 OT_API ot_status ot_trainer_create(const ot_model* m, const ot_options* o, ot_trainer** out);
+/* The same for a model that is not needed any more: weights that were read for it alone are not
+   copied. Afterwards m is an empty model, to be freed (unless it was refused because it carries no
+   training, OT1210). */
+OT_API ot_status ot_trainer_take(ot_model* m, const ot_options* o, ot_trainer** out);
 OT_API void ot_trainer_free(ot_trainer* t);
 OT_API ot_status ot_trainer_initialize(ot_trainer* t);
 /* Memory as JSON, in bytes: state_bytes, step_bytes (plans made so far), step_bytes_without_limit,

@@ -269,12 +269,21 @@ class Trainer {
     ot_options c = {sizeof(ot_options), o.threads, o.seed, o.memory};
     ot_trainer* t = nullptr;
     ot_status status = ot_trainer_create(model.get(), &c, &t);
-    if (status == OT_MODEL &&
-        std::string(ot_last_error().code) == "OT1210") {  // no training inside
-      Model prepared = model.prepare("{\"losses\": [{\"kind\": " + detail::quoted(o.loss) +
-                                     "}], \"optimizer\": " + o.optimizer.json() +
-                                     ", \"clip_norm\": " + std::to_string(o.clip_norm) + "}");
+    if (without_training(status)) {
+      Model prepared = prepare(model, o);
       status = ot_trainer_create(prepared.get(), &c, &t);
+    }
+    check(status);
+    h_.reset(t);
+  }
+  // The same for a model that is given up: its weights are not copied.
+  explicit Trainer(Model&& model, const TrainerOptions& o = {}) {
+    ot_options c = {sizeof(ot_options), o.threads, o.seed, o.memory};
+    ot_trainer* t = nullptr;
+    ot_status status = ot_trainer_take(model.get(), &c, &t);
+    if (without_training(status)) {
+      model = prepare(model, o);
+      status = ot_trainer_take(model.get(), &c, &t);
     }
     check(status);
     h_.reset(t);
@@ -353,6 +362,14 @@ class Trainer {
 
  private:
   explicit Trainer(ot_trainer* t) : h_(t) {}
+  static bool without_training(ot_status status) {
+    return status == OT_MODEL && std::string(ot_last_error().code) == "OT1210";
+  }
+  static Model prepare(const Model& model, const TrainerOptions& o) {
+    return model.prepare("{\"losses\": [{\"kind\": " + detail::quoted(o.loss) +
+                         "}], \"optimizer\": " + o.optimizer.json() +
+                         ", \"clip_norm\": " + std::to_string(o.clip_norm) + "}");
+  }
   detail::Handle<ot_trainer, ot_trainer_free> h_;
 };
 

@@ -175,7 +175,8 @@ class Trainer:
     """
 
     def __init__(self, model, seed=0, threads=0, *, memory=None, _native_trainer=None):
-        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory))
+        # a model that was read here is nobody else's: its weights become the trainer's
+        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory), take=not isinstance(model, Model))
         self.state = _State(self._t)
         self._run = self._names = None
         self._step = self._t.step

@@ -226,14 +226,19 @@ void bind_trainer(nb::module_& m) {
   nb::class_<PyTrainer> c(m, "Trainer");
   c.def(
        "__init__",
-       [](PyTrainer* self, const PyModel& model, uint64_t seed, int threads, uint64_t memory) {
+       [](PyTrainer* self, const PyModel& model, uint64_t seed, int threads, uint64_t memory,
+          bool take) {
          new (self) PyTrainer;
          ot_options o = options(threads, seed, memory);
          ot_trainer* t = nullptr;
-         released([&] { return ot_trainer_create(model.h.get(), &o, &t); });
+         auto make =
+             take ? ot_trainer_take : +[](ot_model* m, const ot_options* o, ot_trainer** t) {
+               return ot_trainer_create(m, o, t);
+             };
+         released([&] { return make(model.h.get(), &o, &t); });
          self->h.reset(t);
        },
-       "model"_a, "seed"_a = 0, "threads"_a = 0, "memory"_a = 0)
+       "model"_a, "seed"_a = 0, "threads"_a = 0, "memory"_a = 0, "take"_a = false)
       .def("initialize",
            [](PyTrainer& t) { t.guard.released([&] { return ot_trainer_initialize(t.h.get()); }); })
       .def("memory",

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from models import feeds as mlp_feeds
 from models import mlp, with_weights
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import onnxtrain as ot
 
@@ -206,3 +206,44 @@ def test_the_model_does_not_change_with_its_trainer(tmp_path):
     t.step(mlp_feeds())
     for k, v in before.items():
         np.testing.assert_array_equal(model.parameters[k], v, err_msg=k)
+
+
+def wide_training_file(path):
+    r = np.random.default_rng(0)
+    w = [numpy_helper.from_array(r.standard_normal(s).astype(np.float32) * 0.02, n) for n, s in (("a", (512, 2048)), ("b", (2048, 4)))]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "a"], ["h"]), helper.make_node("Relu", ["h"], ["k"]), helper.make_node("MatMul", ["k", "b"], ["y"])],
+                              "wide", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 512])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])], w)
+    m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    ot.prepare(ot.load(m.SerializeToString()), loss="mse", optimizer=ot.AdamW(lr=1e-3)).save(path)
+
+
+def test_weights_of_a_file_that_only_the_trainer_reads_are_not_copied(tmp_path):
+    path = tmp_path / "m.train.onnx"
+    wide_training_file(path)
+    on_disk = path.read_bytes()
+    feeds = {"x": np.ones((3, 512), np.float32), "label": np.ones((3, 4), np.float32)}
+    model = ot.load(path)
+    copied, taken = ot.Trainer(model), ot.Trainer(path)
+    first = taken.state["a"].copy()
+    assert [copied.step(feeds).loss for _ in range(3)] == [taken.step(feeds).loss for _ in range(3)]
+    assert np.array_equal(model.parameters["a"], first) and not np.array_equal(taken.state["a"], first)
+    assert np.array_equal(taken.model().parameters["a"], taken.state["a"])
+    taken.save(tmp_path / "c.train.onnx")
+    assert np.array_equal(ot.load(tmp_path / "c.train.onnx").parameters["a"], copied.state["a"])
+    assert path.read_bytes() == on_disk
+    taken.initialize()
+    assert np.array_equal(taken.state["a"], first)
+
+
+def test_a_model_that_somebody_keeps_stays_as_it_is(tmp_path):
+    path = tmp_path / "m.train.onnx"
+    wide_training_file(path)
+    kept = ot.load(path)
+    before = kept.parameters["a"].copy()
+    t = ot.Trainer(kept)
+    del t
+    feeds = {"x": np.ones((3, 512), np.float32), "label": np.ones((3, 4), np.float32)}
+    a, b = ot.Trainer(kept), ot.Trainer(kept)
+    a.step(feeds)
+    assert np.array_equal(kept.parameters["a"], before) and np.array_equal(b.state["a"], before)

@@ -1,4 +1,6 @@
 // The C API: errors, text, models, sessions, trainers.
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "api/handles.hpp"
@@ -195,6 +197,15 @@ ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* const* in
 ot_status ot_trainer_create(const ot_model* m, const ot_options* o, ot_trainer** out) {
   return guarded([&] {
     *out = new ot_trainer{std::make_unique<Training>(m->m, seed_of(o), options_of(o)), {}, {}};
+    (*out)->at.seed = seed_of(o);
+  });
+}
+ot_status ot_trainer_take(ot_model* m, const ot_options* o, ot_trainer** out) {
+  return guarded([&] {
+    if (m->m->training.empty()) Training(m->m, seed_of(o), options_of(o));  // refuses
+    std::shared_ptr<const Model> whole = std::exchange(m->m, std::make_shared<const Model>());
+    auto t = std::make_unique<Training>(std::move(whole), seed_of(o), options_of(o));
+    *out = new ot_trainer{std::move(t), {}, {}};
     (*out)->at.seed = seed_of(o);
   });
 }

@@ -171,7 +171,7 @@ Tensor zero_tensor(DType t, const Shape& shape) {
 }  // namespace
 
 Tensor filled(DType t, const Shape& shape, double v) {
-  constexpr int64_t kMany = 1 << 18;
+  constexpr int64_t kMany = 1 << 14;
   if (v == 0 && num_elements(shape) >= kMany && (t == DType::kFloat || t == DType::kDouble))
     return zero_tensor(t, shape);
   Tensor x(t, shape);

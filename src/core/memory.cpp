@@ -124,6 +124,7 @@ std::shared_ptr<void> allocate(size_t bytes) {
 namespace {
 
 constexpr size_t kOwnMapping = size_t(2) << 20;
+constexpr size_t kOwnZeros = size_t(64) << 10;  // fresh pages are zero without being touched
 
 // Fresh pages, or null. No huge pages: on a virtual machine whose host takes free ones back,
 // filling 128 MB with them took 15 ms at best and 550 ms at worst, with small pages 100 ms always.
@@ -191,14 +192,9 @@ bool are_zero_pages(const std::shared_ptr<void>& memory) {
   return std::get_deleter<ZeroPages>(memory) != nullptr;
 }
 
-std::shared_ptr<void> allocate_lasting(size_t bytes, bool zero) {
-  std::shared_ptr<void> p = allocate_lasting(bytes, nullptr);
-  if (zero && bytes < kOwnMapping) std::memset(p.get(), 0, bytes);
-  return p;
-}
+namespace {
 
-std::shared_ptr<void> allocate_lasting(size_t bytes, std::shared_ptr<const FileRange> from) {
-  const bool mapped = bytes >= kOwnMapping;
+std::shared_ptr<void> lasting(size_t bytes, bool mapped, std::shared_ptr<const FileRange> from) {
   const size_t unit = mapped ? 4096 : kAlignment;
   if (bytes > std::numeric_limits<size_t>::max() / 2) too_much(bytes, memory_in_use());
   const size_t rounded = std::max((bytes + unit - 1) / unit, size_t(1)) * unit;
@@ -213,6 +209,19 @@ std::shared_ptr<void> allocate_lasting(size_t bytes, std::shared_ptr<const FileR
   } catch (const std::bad_alloc&) {  // the deleter has run
     too_much(bytes, memory_in_use());
   }
+}
+
+}  // namespace
+
+std::shared_ptr<void> allocate_lasting(size_t bytes, bool zero) {
+  const bool mapped = bytes >= (zero ? kOwnZeros : kOwnMapping);
+  std::shared_ptr<void> p = lasting(bytes, mapped, nullptr);
+  if (zero && !mapped) std::memset(p.get(), 0, bytes);
+  return p;
+}
+
+std::shared_ptr<void> allocate_lasting(size_t bytes, std::shared_ptr<const FileRange> from) {
+  return lasting(bytes, bytes >= kOwnMapping, std::move(from));
 }
 
 std::shared_ptr<const FileRange> origin_of(const std::shared_ptr<void>& memory) {

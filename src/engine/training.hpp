@@ -114,7 +114,7 @@ class Training {
   void check_which(int which) const;
   [[noreturn]] void refuse(Algorithm& a, const Guard& guard);
   void check_written(const std::map<std::string, Tensor>& before);
-  void take_state(const Model& given);
+  void take_state(const Model& given, bool whole);
   void add_algorithm(const TrainingStep& step);
   std::shared_ptr<const Model> model_;
   std::unique_ptr<InitialValues> initial_;

@@ -67,20 +67,31 @@ Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOpt
                 "make one:  onnxtrain prepare model.onnx -o model.train.onnx");
   int threads = options_.threads > 0 ? options_.threads : default_threads();
   pool_ = std::make_shared<ThreadPool>(threads);
-  take_state(*model);
+  take_state(*model, model.use_count() == 1);
   options_.memory_beside = state_->bytes();
   options_.memory_shares = model_->training.size();
   for (const TrainingStep& step : model_->training) add_algorithm(step);
-  algorithms_.front()->state_pages.start(blocks_of_zero(*model, *state_));
+  auto blocks = blocks_of_zero(*model, *state_);
+  model.reset();  // giving memory back would wait for pages that come
+  algorithms_.front()->state_pages.start(std::move(blocks));
 }
 
 // Copies the state variables. The model kept here has the copies as its values: when the given
-// model goes, its weights go with it.
-void Training::take_state(const Model& given) {
-  std::unordered_map<std::string_view, const Tensor*> initializers;
+// model goes, its weights go with it. `whole`: the model is the trainer's alone; what was read from
+// a file for it, and for nobody else, becomes the state without a copy.
+void Training::take_state(const Model& given, bool whole) {
+  struct Initializer {
+    const Tensor* value = nullptr;
+    long holders = 0;  // values of this name with this memory
+  };
+  std::unordered_map<std::string_view, Initializer> initializers;
   auto collect = [&](const Graph& g) {
-    for (const ValueDef& d : g.values)
-      if (d.constant.defined()) initializers.emplace(d.name, &d.constant);
+    for (const ValueDef& d : g.values) {
+      if (!d.constant.defined()) continue;
+      Initializer& i = initializers[d.name];
+      if (!i.value) i.value = &d.constant;
+      i.holders += i.value->owner() == d.constant.owner();
+    }
   };
   collect(given.main);
   for (const TrainingStep& t : given.training) collect(t.algorithm);
@@ -88,14 +99,22 @@ void Training::take_state(const Model& given) {
   rate_name_ = find_rate(given);
   if (!rate_name_.empty() && std::find(names.begin(), names.end(), rate_name_) == names.end())
     names.push_back(rate_name_);
+  std::vector<std::pair<std::string, const Tensor*>> values;
   for (const auto& name : names) {
     auto it = initializers.find(name);
     if (it == initializers.end())
       model_error("OT1307",
                   cat("the bindings name a state variable '", name, "' that is no initializer"));
-    initial_->remember(name, *it->second);
-    state_->set(name, *it->second);
+    const auto& [value, holders] = it->second;
+    initial_->remember(name, *value);
+    const std::shared_ptr<void>& memory = value->owner();
+    if (whole && memory.use_count() == holders && memory.get() == value->data() &&
+        origin_of(memory))
+      state_->adopt(name, *value);
+    else
+      values.emplace_back(name, value);
   }
+  state_->add(values, *pool_);
   auto own = std::make_shared<Model>(given);
   replace_initializers(*own, [&](const std::string& name) {
     return state_->has(name) ? state_->get(name) : Tensor();

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "core/file.hpp"
+#include "core/fill.hpp"
 #include "onnx/source.hpp"
 
 namespace onnxtrain {
@@ -58,8 +59,9 @@ std::shared_ptr<void> read_range(const InputFile& file, int64_t offset, int64_t 
   from->offset = uint64_t(offset);
   from->bytes = uint64_t(length);
   std::shared_ptr<void> block = allocate_lasting(size_t(length), std::move(from));
-  populate(block.get(), size_t(length));
-  file.read_at(uint64_t(offset), block.get(), size_t(length));
+  fill_all({{block.get(), size_t(length), [&](size_t at, void* out, size_t n) {
+               file.read_at(uint64_t(offset) + at, out, n);
+             }}});
   return block;
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/fill.hpp"
+
 namespace onnxtrain {
 
 namespace {
@@ -60,6 +62,7 @@ class Lifter {
   std::string run() {
     std::string out;
     message(Kind::kModel, m_.size, out);
+    fill_all(fills_);
     return out;
   }
 
@@ -186,13 +189,14 @@ class Lifter {
       from->bytes = bytes;
     }
     std::shared_ptr<void> block = allocate_lasting(size_t(bytes), std::move(from));
-    populate(block.get(), size_t(bytes));
-    m_.read(at, block.get(), size_t(bytes));
+    fills_.push_back({block.get(), size_t(bytes),
+                      [&m = m_, at](size_t k, void* out, size_t n) { m.read(at + k, out, n); }});
     lifted_.push_back({std::move(block), size_t(bytes)});
   }
 
   const MessageBytes& m_;
   std::vector<LiftedTensor>& lifted_;
+  std::vector<Fill> fills_;  // of lifted_
   uint64_t at_ = 0;
   std::string window_;
   uint64_t from_ = 0;  // of the window

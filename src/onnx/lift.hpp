@@ -20,7 +20,7 @@ struct LiftedTensor {
 // A serialised ModelProto, read by position.
 struct MessageBytes {
   uint64_t size = 0;
-  std::function<void(uint64_t offset, void* out, size_t bytes)> read;
+  std::function<void(uint64_t offset, void* out, size_t bytes)> read;  // by any thread
   FileRange file;  // path is empty when it is no file
 };
 

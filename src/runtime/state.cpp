@@ -3,20 +3,23 @@
 
 #include <cstring>
 
+#include "core/fill.hpp"
 #include "core/memory.hpp"
+#include "core/threads.hpp"
 
 namespace onnxtrain {
 
 namespace {
 
-Tensor lasting_copy(const Tensor& value) {
+// A place for a copy; what is to be written there joins `fills`.
+Tensor place_for(const Tensor& value, std::vector<Fill>& fills) {
   if (!value.defined() || value.dtype() == DType::kString) return value.clone();
   const bool zero = are_zero_pages(value.owner());
   std::shared_ptr<void> p = allocate_lasting(value.bytes(), zero);
-  if (!zero && value.bytes() > 0) {
-    populate(p.get(), value.bytes());
-    std::memcpy(p.get(), value.data(), value.bytes());
-  }
+  if (!zero && value.bytes() > 0)
+    fills.push_back({p.get(), value.bytes(),
+                     [from = static_cast<const char*>(value.data())](
+                         size_t at, void* out, size_t n) { std::memcpy(out, from + at, n); }});
   return Tensor(value.dtype(), value.shape(), p.get(), p);
 }
 
@@ -32,8 +35,8 @@ const Tensor& State::get(const std::string& name) const {
 void State::set(const std::string& name, const Tensor& value) {
   auto it = variables_.find(name);
   if (it == variables_.end()) {
-    variables_.emplace(name, lasting_copy(value));
-    order_.push_back(name);
+    ThreadPool here(1);
+    add({{name, &value}}, here);
     return;
   }
   Tensor& t = it->second;
@@ -42,6 +45,23 @@ void State::set(const std::string& name, const Tensor& value) {
                 cat("state variable '", name, "' is ", dtype_name(t.dtype()), to_string(t.shape()),
                     ", the new value is ", dtype_name(value.dtype()), to_string(value.shape())));
   std::memcpy(t.data(), value.data(), t.bytes());
+}
+
+void State::add(const std::vector<std::pair<std::string, const Tensor*>>& values,
+                ThreadPool& pool) {
+  std::vector<Fill> fills;
+  for (const auto& [name, value] : values) {
+    OT_ASSERT(!has(name));
+    variables_.emplace(name, place_for(*value, fills));
+    order_.push_back(name);
+  }
+  fill_all(fills, pool);
+}
+
+void State::adopt(const std::string& name, Tensor value) {
+  OT_ASSERT(!has(name));
+  variables_.emplace(name, std::move(value));
+  order_.push_back(name);
 }
 
 void* State::address(const std::string& name) { return const_cast<void*>(get(name).data()); }

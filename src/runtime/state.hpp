@@ -3,11 +3,14 @@
 #pragma once
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/tensor.hpp"
 
 namespace onnxtrain {
+
+class ThreadPool;
 
 class State {
  public:
@@ -15,6 +18,10 @@ class State {
   const Tensor& get(const std::string& name) const;
   // Creates the variable or overwrites its contents; type and shape of an existing one must match.
   void set(const std::string& name, const Tensor& value);
+  // New variables, all at once.
+  void add(const std::vector<std::pair<std::string, const Tensor*>>& values, ThreadPool& pool);
+  // A new variable whose memory is that of `value`, which nobody else may have.
+  void adopt(const std::string& name, Tensor value);
   void* address(const std::string& name);
   std::vector<std::string> names() const;  // in order of creation
   size_t bytes() const;

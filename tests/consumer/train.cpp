@@ -24,6 +24,11 @@ int main(int argc, char** argv) {
   if (trainer.step({{"x", &xv}, {"label", &yv}}) >= first) return 5;
 
   trainer.save(folder + "/last.train.onnx");
+  ot::Model kept = ot::Model::load(folder + "/last.train.onnx");
+  ot::Trainer copied(kept), taken(ot::Model::load(folder + "/last.train.onnx"));
+  for (int k = 0; k < 3; ++k)
+    if (copied.step({{"x", &xv}, {"label", &yv}}) != taken.step({{"x", &xv}, {"label", &yv}}))
+      return 11;
   ot::Trainer again = ot::Trainer::resume(folder + "/last.train.onnx");
   if (again.step_count() != trainer.step_count()) return 6;
   if (again.step({{"x", &xv}, {"label", &yv}}) != trainer.step({{"x", &xv}, {"label", &yv}}))
