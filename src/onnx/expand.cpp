@@ -63,6 +63,20 @@ class ExpandedSize {
   std::unordered_map<std::string, Memo> memo_;
 };
 
+// The standard's body of AffineGrid squeezes rows of theta, [batch, 1, 3], without naming the axis:
+// a batch of one would go too.
+std::unique_ptr<onnx::FunctionProto> mended(const onnx::FunctionProto& body) {
+  if (body.name() != "AffineGrid") return nullptr;
+  auto better = std::make_unique<onnx::FunctionProto>(body);
+  for (onnx::NodeProto& n : *better->mutable_node())
+    for (onnx::AttributeProto& a : *n.mutable_attribute()) {
+      if (!a.has_g()) continue;
+      for (onnx::NodeProto& inner : *a.mutable_g()->mutable_node())
+        if (inner.op_type() == "Squeeze" && inner.input_size() == 1) inner.add_input("one_1d");
+    }
+  return better;
+}
+
 }  // namespace
 
 void GraphReader::check_expanded_size() {
@@ -97,6 +111,10 @@ bool GraphReader::expand(const NodeView& v, Scope& s) {
     // a body that was written later than the operator means the same
     if (f == nullptr) f = schema.GetFunction(schema.function_opset_versions().front(), false);
     if (f == nullptr) return false;
+    if (auto better = mended(*f)) {
+      built_.push_back(std::move(better));
+      f = built_.back().get();
+    }
     expand_body(v, *f, s, false);
     return true;
   }

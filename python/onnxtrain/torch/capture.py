@@ -12,6 +12,7 @@ import torch
 
 from ..errors import ModelError
 from . import chance, inplace, packed, versions
+from .emit import static
 from .lower import TABLE, key_of
 from .obstacles import INSTEAD, Obstacles, autograd_functions, place, place_of_error
 from .replace import Traceable, unchecked_distributions
@@ -119,6 +120,16 @@ class Graph:
         self.program, self.graph = program, program.graph_module.graph
         self.signature = program.graph_signature
 
+    def first_size(self):
+        """The first size of the first input if forward fixed it, otherwise None."""
+        return fixed_first_size(self.program)
+
+
+def fixed_first_size(program):
+    names = set(program.graph_signature.user_inputs)
+    val = next((n.meta.get("val") for n in program.graph_module.graph.nodes if n.op == "placeholder" and n.name in names), None)
+    return static(val.shape[0]) if isinstance(val, torch.Tensor) and val.dim() else None
+
 
 def _written(gm, outer=None):
     """{placeholder that an operator writes to: where}; the functional form does not know it any more."""
@@ -187,6 +198,8 @@ def trace(module, loss, call, training, dynamic, obstacles):
         obstacles.add(*item)
     if program is None:
         obstacles.raise_()
+    if example[0].shape != call.tensors[0].shape and fixed_first_size(program) is not None:
+        return trace(module, loss, call, training, False, obstacles)  # what was fixed is the size of the trace, not of the example
     packed.check(program.graph_module.graph, obstacles)
     graph = Graph(program, wrapper)
     try:

@@ -1,6 +1,7 @@
 """from_torch: a live PyTorch training as an ONNX file that carries its own training."""
 
 import json
+import warnings
 
 import torch
 
@@ -72,6 +73,7 @@ class _Conversion:
             if not trained_now:
                 capture.set_mode(copy, True)
             train_graph = capture.trace(copy, self.loss, self.call, True, self.dynamic, self.obstacles)
+        self._tell_fixed(train_graph or eval_graph)
         self._inputs()
         self._reserve(eval_graph, train_graph)
         main_outputs = self._main(eval_graph)
@@ -87,6 +89,12 @@ class _Conversion:
         file = assemble.File(self, main_outputs, eval_graph, train_graph)
         selfcheck.check(self, file, reference)
         return file.model()
+
+    def _tell_fixed(self, graph):
+        size = graph.first_size() if self.dynamic and self.call.tensors[0].dim() > 1 else None
+        if size is not None:
+            warnings.warn(f"forward or loss fixes the first size of '{self.call.names[0]}' at {size}, so the file takes no other: "
+                          "len(x) and int(x.shape[0]) are numbers, x.shape[0] stays open", stacklevel=5)
 
     def _reference(self):
         try:

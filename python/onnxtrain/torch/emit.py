@@ -10,6 +10,8 @@ import onnx
 import torch
 from onnx import helper, numpy_helper
 
+from . import versions
+
 ELEM = {
     torch.float32: 1, torch.uint8: 2, torch.int8: 3, torch.int16: 5, torch.int32: 6, torch.int64: 7, torch.bool: 9,
     torch.float16: 10, torch.float64: 11, torch.bfloat16: 16, torch.complex64: 14, torch.complex128: 15,
@@ -35,8 +37,10 @@ class Value:
 
 
 def static(n):
-    """The number of a dimension that is not symbolic, otherwise None."""
-    return int(n) if isinstance(n, int) and not isinstance(n, torch.SymInt) else None
+    """The number of a dimension that is not symbolic (any more), otherwise None."""
+    if isinstance(n, torch.SymInt):
+        return versions.fixed_size(n)
+    return int(n) if isinstance(n, int) else None
 
 
 class Part:

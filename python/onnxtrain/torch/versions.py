@@ -102,6 +102,11 @@ def automatic_dimension():
     return torch.export.Dim.AUTO
 
 
+def fixed_size(symbol):
+    """The number that a symbolic size has become, because code asked for it as a number (len(x), int(x.shape[0])); None when it is open."""
+    return symbol.node.maybe_as_int()
+
+
 def other_sizes(program):
     """Batches for which some code asked and went another way than the trace did; torch leaves out 0 and 1 by itself."""
     found = set()

@@ -277,3 +277,24 @@ def test_versions_table():
     with pytest.warns(UserWarning, match="tested"):
         versions.check_version("99.0.0")
     assert versions.decomposition(torch.ops.aten.triplet_margin_loss.default) is not None
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_a_size_that_forward_fixes_is_fixed_in_the_file(rows):
+    class Mean(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(3, 2)
+
+        def forward(self, x):
+            return self.a(x).sum(1) / len(x)
+
+    m = Mean()
+    optimizer = torch.optim.SGD(m.parameters(), lr=0.1)
+    with pytest.warns(UserWarning, match=f"fixes the first size of 'x' at {rows}"):
+        model = ot.from_torch(m, torch.randn(rows, 3), torch.randn(rows), nn.MSELoss(), optimizer)
+    x, y = torch.randn(rows, 3), torch.randn(rows)
+    trainer = ot.Trainer(model)
+    assert abs(trainer.step({"x": x.numpy(), "target": y.numpy()}).loss - float(nn.MSELoss()(m(x), y).detach())) < 1e-6
+    with pytest.raises(ot.DataError, match=f"wants float\\[{rows},3\\]"):
+        trainer.step({"x": np.zeros((6, 3), np.float32), "target": np.zeros(6, np.float32)})
