@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/memory.hpp"
+#include "runtime/copy.hpp"
 
 namespace onnxtrain {
 
@@ -41,7 +42,7 @@ void State::set(const std::string& name, const Tensor& value) {
     throw Error(ErrorKind::kUsage, "OT1120",
                 cat("state variable '", name, "' is ", dtype_name(t.dtype()), to_string(t.shape()),
                     ", the new value is ", dtype_name(value.dtype()), to_string(value.shape())));
-  std::memcpy(t.data(), value.data(), t.bytes());
+  copy_elements(t.dtype(), t.data(), value.data(), t.size(), t.bytes());
 }
 
 void* State::address(const std::string& name) { return const_cast<void*>(get(name).data()); }
