@@ -39,6 +39,7 @@ def test_cmake(prefix, tmp_path):
     x, y = table(200)
     np.savez(tmp_path / "d.npz", x=x, y=y)
     model = save(mlp(), tmp_path / "mlp.onnx")
+    assert run(str(tmp_path / "misuse"), str(model)) == ""
     assert float(run(str(tmp_path / "train"), str(model), str(tmp_path))) > np.bincount(y).max() / len(y)  # better than any constant guess
 
 

@@ -203,6 +203,79 @@ def test_several_sections_run_in_order_or_one_at_a_time():
         t.step({"x": X}, which=2)
 
 
+PAIR = "main (float[2] x) => (float[2] y) <float[2] a = {1, 2}, float[2] b = {3, 4}> { p = Mul(x, a)  y = Add(p, b) }"
+
+
+def test_bindings_that_name_state_variables_themselves_read_their_old_values():
+    step = "step () => (float loss, float[2] a, float[2] b) { loss = ReduceSum<keepdims=0>(y) }"
+    t = ot.Trainer(ot.load(text_model(PAIR, (step, {"a": "b", "b": "a"}))))
+    for k in range(3):
+        out = t.step({"x": X}).outputs
+        was = [[1, 2], [3, 4]] if k % 2 == 0 else [[3, 4], [1, 2]]
+        assert [out["a"].tolist(), out["b"].tolist()] == was  # outputs of a step are from before the assignment
+        assert [t.state["a"].tolist(), t.state["b"].tolist()] == was[::-1]
+
+
+def test_state_variables_of_every_kind_survive_steps_and_files(tmp_path):
+    step = """step () => (float loss, string[2] s2, bool f2, int32[3] k2) <string[2] s = {"a long text that owns memory", "b"}, bool f = {1}, int32[3] k = {1, 2, 3}> {
+        loss = ReduceSum<keepdims=0>(y)
+        turned = Constant<value_ints=[1, 0]>()
+        s2 = Gather(s, turned)  f2 = Not(f)  k2 = Add(k, k) }"""
+    t = ot.Trainer(ot.load(text_model(PAIR, (step, {"s": "s2", "f": "f2", "k": "k2"}))))
+    for _ in range(3):
+        t.step({"x": X})
+    t.save(tmp_path / "c.train.onnx")
+    for state in (t.state, ot.Trainer(ot.load(tmp_path / "c.train.onnx")).state):
+        assert list(state["s"]) == ["b", "a long text that owns memory"]
+        assert not state["f"] and state["k"].tolist() == [8, 16, 24]
+    t.initialize()
+    assert list(t.state["s"]) == ["a long text that owns memory", "b"]
+
+
+def in_a_branch(inside):
+    return """step () => (float loss, float[2] a2) <float limit = {100}, float rate = {0.5}> {
+        q = Mul(y, y)  loss = ReduceSum<keepdims=0>(q)  c = Less(loss, limit)
+        a2 = If(c)<then_branch = t () => (float[2] o) { %s  d = Mul(g, rate)  o = Sub(a, d) },
+                   else_branch = e () => (float[2] o2) { o2 = Identity(a) }>
+    }""" % (inside % {"gradient": TRAINING + ".Gradient"})
+
+
+@pytest.mark.parametrize("inside, factor", [
+    ('g = %(gradient)s<xs=["a"], zs=["x"], y="loss">(a, x)', 1),  # y is of the enclosing graph
+    ('two = Constant<value_float=2.0>() l = Mul(loss, two) g = %(gradient)s<xs=["a"], zs=["x"], y="l">(a, x)', 2),  # the way begins there
+    ('g = %(gradient)s<xs=["a"], zs=["b"], y="loss">(a, b)', 1)])
+def test_a_gradient_in_a_branch_reaches_through_the_enclosing_graph(inside, factor):
+    t = ot.Trainer(ot.load(text_model(PAIR, (in_a_branch(inside), {"a": "a2"}))))
+    x = np.array([0.5, -1], np.float32)
+    t.step({"x": x})
+    after = np.array([1, 2]) - 0.5 * factor * 2 * (x * [1, 2] + [3, 4]) * x
+    np.testing.assert_allclose(t.state["a"], after, rtol=1e-6)
+    t.step({"x": 100 * x})  # beyond the limit: nothing is done
+    np.testing.assert_allclose(t.state["a"], after, rtol=1e-6)
+
+
+def test_a_gradient_two_bodies_deep_reaches_out_too():
+    step = """step () => (float loss, float[2] a2) <int64 n = {2}, bool c = {1}, float zero = {0}> {
+        q = Mul(y, y)  loss = ReduceSum<keepdims=0>(q)
+        a2 = Loop(n, c, a)<body = l (int64 i, bool go, float[2] w) => (bool on, float[2] w2) {
+            on = Identity(go)  m = Less(zero, loss)
+            w2 = If(m)<then_branch = t () => (float[2] o) { g = %s.Gradient<xs=["a"], zs=["x"], y="loss">(a, x)  o = Sub(w, g) },
+                       else_branch = e () => (float[2] o2) { o2 = Identity(w) }> }>
+    }""" % TRAINING
+    t = ot.Trainer(ot.load(text_model(PAIR, (step, {"a": "a2"}))))
+    x = np.array([0.5, -1], np.float32)
+    t.step({"x": x})
+    np.testing.assert_allclose(t.state["a"], [1, 2] - 2 * 2 * (x * [1, 2] + [3, 4]) * x, rtol=1e-6)
+
+
+def test_a_gradient_in_a_branch_does_not_repeat_random_numbers_silently():
+    step = in_a_branch('g = %(gradient)s<xs=["a"], zs=["x"], y="loss">(a, x)').replace(
+        "q = Mul(y, y)", "half = Constant<value_float=0.5>()  on = Constant<value = bool {1}>()  z = Dropout(y, half, on)  q = Mul(z, z)")
+    with pytest.raises(ot.ModelError) as e:
+        ot.Trainer(ot.load(text_model(PAIR, (step, {"a": "a2"})))).step({"x": X})
+    assert e.value.code == "OT1316" and "Dropout" in str(e.value)
+
+
 def test_a_file_of_onnx_1_7_calls_the_main_graph():
     step = """step (float[2] batch) => (float[2] w_new, float loss) {
         p = %s.GraphCall<graph_name="main">(batch)

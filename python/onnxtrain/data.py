@@ -8,8 +8,14 @@ import numpy as np
 from .errors import DataError, UsageError
 
 
+def _holds_arrays(batch):
+    return all(hasattr(a, "__array__") and np.ndim(a) > 0 for a in (batch.values() if isinstance(batch, Mapping) else batch))
+
+
 def is_batches(x):
     """True for a generator, a loader or any other iterable of batches; False for arrays and what becomes one."""
+    if isinstance(x, (list, tuple)) and x and all(isinstance(b, (Mapping, tuple)) and len(b) > 0 and _holds_arrays(b) for b in x):
+        return True  # batches (x, y) or {name: array}, all there already
     if isinstance(x, (Mapping, list, tuple, str, bytes, os.PathLike, np.ndarray)) or hasattr(x, "__array__"):
         return False
     return hasattr(x, "__iter__") or callable(x)

@@ -1,5 +1,7 @@
 """Inference and gradients by names."""
 
+from collections.abc import Mapping
+
 from . import _native
 from .errors import UsageError
 from .model import as_model
@@ -7,6 +9,8 @@ from .values import from_native, to_native
 
 
 def feed_lists(feeds):
+    if not isinstance(feeds, Mapping):
+        raise UsageError(f"values are given by the names of inputs, not as {type(feeds).__name__}", "OT1156", "run({'x': x})")
     names = list(feeds)
     return names, [to_native(feeds[n], n) for n in names]
 

@@ -67,6 +67,8 @@ def to_native(x, name="value"):
     if isinstance(x, (list, tuple)) and (not x or not np.isscalar(x[0])):
         return _native.sequence([to_native(v, name) for v in x])
     a = np.asarray(x)
+    if not a.dtype.isnative:
+        a = a.astype(a.dtype.newbyteorder("="))
     number = dtype_number(a.dtype)
     if number == _STRING:
         return _native.strings(list(a.shape), [_text(v) for v in a.ravel().tolist()])

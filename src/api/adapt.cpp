@@ -35,12 +35,13 @@ const ValueDef& main_input(const Model& m, const std::string& name) {
 
 ot_status ot_model_adapt(const ot_model* m, const char* input, const ot_value* array,
                          ot_value** out) {
-  return guarded([&] { *out = new ot_value{adapted(main_input(*m->m, input), false, array)}; });
+  return guarded({{"m", m}, {"input", input}, {"array", array}, {"out", out}},
+                 [&] { *out = new ot_value{adapted(main_input(*m->m, input), false, array)}; });
 }
 
 ot_status ot_trainer_adapt(const ot_trainer* t, const char* input, const ot_value* array,
                            ot_value** out) {
-  return guarded([&] {
+  return guarded({{"t", t}, {"input", input}, {"array", array}, {"out", out}}, [&] {
     const std::vector<std::string> data = t->t->source().input_names();
     const bool target = std::find(data.begin(), data.end(), input) == data.end();
     for (int i = 0; i < t->t->algorithms(); ++i) {

@@ -32,7 +32,21 @@ ot_status remember_other(const char* what) {
   return OT_FAILED;
 }
 
+void check_needed(std::initializer_list<Needed> arguments) {
+  for (const Needed& a : arguments)
+    if (!a.given) usage_error("OT1129", cat("the argument '", a.name, "' is NULL"));
+}
+
+void check_lists(size_t n, const char* const* names, ot_value* const* values) {
+  if (n > 0) check_needed({{"names", names}, {"values", values}});
+  for (size_t k = 0; k < n; ++k) {
+    if (!names[k]) usage_error("OT1129", cat("name ", k, " is NULL"));
+    if (!values[k]) usage_error("OT1129", cat("the value of '", names[k], "' is NULL"));
+  }
+}
+
 Feeds feeds_of(size_t n, const char* const* names, ot_value* const* values) {
+  check_lists(n, names, values);
   Feeds f;
   for (size_t k = 0; k < n; ++k) f[names[k]] = values[k]->v;
   return f;
@@ -76,52 +90,54 @@ ot_error_info ot_last_error(void) {
 }
 const char* ot_version(void) { return onnxtrain::version(); }
 
-const char* ot_text_data(const ot_text* t) { return t->data.data(); }
-size_t ot_text_size(const ot_text* t) { return t->data.size(); }
+const char* ot_text_data(const ot_text* t) { return t ? t->data.data() : nullptr; }
+size_t ot_text_size(const ot_text* t) { return t ? t->data.size() : 0; }
 void ot_text_free(ot_text* t) { delete t; }
 
 ot_status ot_model_load(const char* path, ot_model** out) {
-  return guarded([&] { *out = model(load_model(path, all_ops())); });
+  return guarded({{"path", path}, {"out", out}},
+                 [&] { *out = model(load_model(path, all_ops())); });
 }
 ot_status ot_model_load_mapped(const char* path, ot_model** out) {
-  return guarded([&] {
+  return guarded({{"path", path}, {"out", out}}, [&] {
     LoadOptions o;
     o.limits.mapped_bytes = 1 << 12;
     *out = model(load_model(path, all_ops(), o));
   });
 }
 ot_status ot_model_load_bytes(const void* data, size_t size, const char* base_dir, ot_model** out) {
-  return guarded([&] {
+  return guarded({{"out", out}, {"data", size ? data : ""}}, [&] {
     *out = model(load_model_bytes({static_cast<const char*>(data), size}, base_dir ? base_dir : "",
                                   all_ops()));
   });
 }
 ot_status ot_model_parse(const char* onnx_text, ot_model** out) {
-  return guarded([&] { *out = model(parse_model(onnx_text, all_ops())); });
+  return guarded({{"onnx_text", onnx_text}, {"out", out}},
+                 [&] { *out = model(parse_model(onnx_text, all_ops())); });
 }
 void ot_model_free(ot_model* m) { delete m; }
 ot_status ot_model_save(const ot_model* m, const char* path) {
-  return guarded([&] { save_model(*m->m, path, all_ops()); });
+  return guarded({{"m", m}, {"path", path}}, [&] { save_model(*m->m, path, all_ops()); });
 }
 ot_status ot_model_export(const ot_model* m, const char* path) {
-  return guarded([&] {
+  return guarded({{"m", m}, {"path", path}}, [&] {
     SaveOptions o;
     o.inference_only = true;
     save_model(*m->m, path, all_ops(), o);
   });
 }
 ot_status ot_model_bytes(const ot_model* m, int inference_only, ot_text** out) {
-  return guarded([&] {
+  return guarded({{"m", m}, {"out", out}}, [&] {
     SaveOptions o;
     o.inference_only = inference_only != 0;
     *out = text(serialize_model(*m->m, all_ops(), o));
   });
 }
 ot_status ot_model_info(const ot_model* m, ot_text** json) {
-  return guarded([&] { *json = text(describe_json(*m->m)); });
+  return guarded({{"m", m}, {"json", json}}, [&] { *json = text(describe_json(*m->m)); });
 }
 ot_status ot_model_initializer(const ot_model* m, const char* name, ot_value** out) {
-  return guarded([&] {
+  return guarded({{"m", m}, {"name", name}, {"out", out}}, [&] {
     const Tensor* t = m->m->initializer(name);
     if (!t) model_error("OT1121", cat("the model has no initializer named '", name, "'"));
     // the caller may write to what it gets
@@ -129,7 +145,7 @@ ot_status ot_model_initializer(const ot_model* m, const char* name, ot_value** o
   });
 }
 ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value* value) {
-  return guarded([&] {
+  return guarded({{"m", m}, {"name", name}, {"value", value}}, [&] {
     const Tensor* t = std::get_if<Tensor>(&value->v);
     if (!t) usage_error("OT1120", cat("the new value of '", name, "' is not a tensor"));
     Model copy = *m->m;
@@ -138,13 +154,13 @@ ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value
   });
 }
 ot_status ot_check_file(const char* path, ot_text** json) {
-  return guarded([&] {
+  return guarded({{"path", path}, {"json", json}}, [&] {
     *json = text(findings_json(with_types_checked(check_model_file(path, all_ops()),
                                                   [&] { return load_model(path, all_ops()); })));
   });
 }
 ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir, ot_text** json) {
-  return guarded([&] {
+  return guarded({{"json", json}, {"data", size ? data : ""}}, [&] {
     std::string_view bytes(static_cast<const char*>(data), size);
     std::string base = base_dir ? base_dir : "";
     *json = text(findings_json(with_types_checked(check_model_bytes(bytes, base, all_ops()), [&] {
@@ -153,18 +169,20 @@ ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir, ot
   });
 }
 ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out) {
-  return guarded(
-      [&] { *out = model(prepare(*m->m, recipe_from_json(recipe ? recipe : "{}"), all_ops())); });
+  return guarded({{"m", m}, {"out", out}}, [&] {
+    *out = model(prepare(*m->m, recipe_from_json(recipe ? recipe : "{}"), all_ops()));
+  });
 }
 
 ot_status ot_session_create(const ot_model* m, const ot_options* o, ot_session** out) {
-  return guarded([&] { *out = new ot_session{std::make_unique<Session>(m->m, options_of(o))}; });
+  return guarded({{"m", m}, {"out", out}},
+                 [&] { *out = new ot_session{std::make_unique<Session>(m->m, options_of(o))}; });
 }
 void ot_session_free(ot_session* s) { delete s; }
 ot_status ot_session_run(ot_session* s, size_t n_inputs, const char* const* input_names,
                          ot_value* const* inputs, size_t n_outputs, const char* const* output_names,
                          ot_value** values) {
-  return guarded([&] {
+  return guarded({{"s", s}, {"values", values}}, [&] {
     std::vector<std::string> names;
     if (output_names) names.assign(output_names, output_names + n_outputs);
     auto result = s->s->run(feeds_of(n_inputs, input_names, inputs), names);
@@ -172,8 +190,11 @@ ot_status ot_session_run(ot_session* s, size_t n_inputs, const char* const* inpu
       values[k] = new ot_value{std::move(result[k].second)};
   });
 }
-size_t ot_session_output_count(const ot_session* s) { return s->s->model().main.outputs.size(); }
+size_t ot_session_output_count(const ot_session* s) {
+  return s ? s->s->model().main.outputs.size() : 0;
+}
 const char* ot_session_output_name(const ot_session* s, size_t index) {
+  if (index >= ot_session_output_count(s)) return nullptr;
   const Graph& g = s->s->model().main;
   return g.value_name(g.outputs[index]).c_str();
 }
@@ -182,7 +203,7 @@ ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* const* in
                        ot_value* const* inputs, size_t n_of, const char* const* of,
                        ot_value* const* cotangents, size_t n_wrt, const char* const* wrt,
                        const ot_options* o, ot_value** results) {
-  return guarded([&] {
+  return guarded({{"m", m}, {"results", results}, {"wrt", wrt}}, [&] {
     GradientRequest r;
     if (of) r.of.assign(of, of + n_of);
     r.wrt.assign(wrt, wrt + n_wrt);
@@ -194,27 +215,30 @@ ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* const* in
   });
 }
 
+namespace {
+ot_trainer* new_trainer(std::shared_ptr<const Model> m, const ot_options* o) {
+  auto t = std::make_unique<ot_trainer>();
+  t->t = std::make_unique<Training>(std::move(m), seed_of(o), options_of(o));
+  t->at.seed = seed_of(o);
+  return t.release();
+}
+}  // namespace
+
 ot_status ot_trainer_create(const ot_model* m, const ot_options* o, ot_trainer** out) {
-  return guarded([&] {
-    *out = new ot_trainer{std::make_unique<Training>(m->m, seed_of(o), options_of(o)), {}, {}};
-    (*out)->at.seed = seed_of(o);
-  });
+  return guarded({{"m", m}, {"out", out}}, [&] { *out = new_trainer(m->m, o); });
 }
 ot_status ot_trainer_take(ot_model* m, const ot_options* o, ot_trainer** out) {
-  return guarded([&] {
-    if (m->m->training.empty()) Training(m->m, seed_of(o), options_of(o));  // refuses
-    std::shared_ptr<const Model> whole = std::exchange(m->m, std::make_shared<const Model>());
-    auto t = std::make_unique<Training>(std::move(whole), seed_of(o), options_of(o));
-    *out = new ot_trainer{std::move(t), {}, {}};
-    (*out)->at.seed = seed_of(o);
+  return guarded({{"m", m}, {"out", out}}, [&] {
+    if (m->m->training.empty()) delete new_trainer(m->m, o);  // refuses
+    *out = new_trainer(std::exchange(m->m, std::make_shared<const Model>()), o);
   });
 }
 void ot_trainer_free(ot_trainer* t) { delete t; }
 ot_status ot_trainer_initialize(ot_trainer* t) {
-  return guarded([&] { t->t->initialize(); });
+  return guarded({{"t", t}}, [&] { t->t->initialize(); });
 }
 ot_status ot_trainer_memory(const ot_trainer* t, ot_text** json) {
-  return guarded([&] {
+  return guarded({{"t", t}, {"json", json}}, [&] {
     const PlannedMemory m = t->t->memory();
     nlohmann::ordered_json j{{"state_bytes", m.state},
                              {"step_bytes", m.arena},
@@ -226,32 +250,40 @@ ot_status ot_trainer_memory(const ot_trainer* t, ot_text** json) {
 }
 ot_status ot_trainer_step(ot_trainer* t, size_t n_inputs, const char* const* input_names,
                           ot_value* const* inputs, int which, double* loss) {
-  return guarded([&] {
-    StepResult r = t->t->step(feeds_of(n_inputs, input_names, inputs), which, false);
+  return guarded({{"t", t}}, [&] {
+    const Feeds feeds = feeds_of(n_inputs, input_names, inputs);
+    std::lock_guard lock(t->stepping);
+    StepResult r = t->t->step(feeds, which, false);
     if (loss) *loss = r.loss;
   });
 }
 ot_status ot_trainer_steps(ot_trainer* t, size_t n_inputs, const char* const* input_names,
                            ot_value* const* inputs, uint64_t n, double* loss) {
-  return guarded([&] {
-    Feeds feeds = feeds_of(n_inputs, input_names, inputs);
+  return guarded({{"t", t}}, [&] {
+    const Feeds feeds = feeds_of(n_inputs, input_names, inputs);
+    std::lock_guard lock(t->stepping);
     for (uint64_t k = 0; k < n; ++k) {
       StepResult r = t->t->step(feeds, -1, false);
       if (loss) *loss = r.loss;
     }
   });
 }
-size_t ot_trainer_input_count(const ot_trainer* t) { return t->t->slots().size(); }
+size_t ot_trainer_input_count(const ot_trainer* t) { return t ? t->t->slots().size() : 0; }
 const char* ot_trainer_input_name(const ot_trainer* t, size_t index) {
-  return t->t->slots()[index].name.c_str();
+  return index < ot_trainer_input_count(t) ? t->t->slots()[index].name.c_str() : nullptr;
 }
 ot_status ot_trainer_step_arrays(ot_trainer* t, const ot_array* inputs, int which, uint64_t n,
                                  double* loss) {
-  return guarded([&] {
+  return guarded({{"t", t}}, [&] {
+    std::lock_guard lock(t->stepping);
     std::vector<ArrayRef>& a = t->arrays;
     a.resize(t->t->slots().size());
+    if (!a.empty()) check_needed({{"inputs", inputs}});
     for (size_t k = 0; k < a.size(); ++k) {
       const ot_array& x = inputs[k];
+      if (x.data && (x.rank < 0 || (x.rank > 0 && !x.dims)))
+        usage_error("OT1129",
+                    cat("array ", k, " has rank ", x.rank, " and ", x.dims ? "sizes" : "no sizes"));
       a[k] = x.data ? ArrayRef{x.data, x.dims, x.rank, checked_dtype(x.dtype)} : ArrayRef{};
       if (a[k].dtype == DType::kString)
         usage_error("OT1129", "strings are made with ot_value_strings");
@@ -260,24 +292,31 @@ ot_status ot_trainer_step_arrays(ot_trainer* t, const ot_array* inputs, int whic
     if (loss) *loss = l;
   });
 }
-size_t ot_trainer_output_count(const ot_trainer* t) { return t->t->outputs(); }
+size_t ot_trainer_output_count(const ot_trainer* t) { return t ? t->t->outputs() : 0; }
 const char* ot_trainer_output_name(const ot_trainer* t, size_t index) {
-  return t->t->output_name(index).c_str();
+  return index < ot_trainer_output_count(t) ? t->t->output_name(index).c_str() : nullptr;
 }
 int ot_trainer_output_is_state(const ot_trainer* t, size_t index) {
-  return t->t->output_is_state(index);
+  return index < ot_trainer_output_count(t) && t->t->output_is_state(index);
 }
 ot_status ot_trainer_output(const ot_trainer* t, size_t index, ot_value** out) {
-  return guarded([&] { *out = new ot_value{t->t->output(index)}; });
+  return guarded({{"t", t}, {"out", out}}, [&] {
+    if (index >= t->t->outputs())
+      usage_error("OT1129",
+                  cat("there is no output ", index, "; the last step has ", t->t->outputs()));
+    *out = new ot_value{t->t->output(index)};
+  });
 }
 ot_status ot_trainer_state_names(const ot_trainer* t, ot_text** json) {
-  return guarded([&] { *json = text(nlohmann::json(t->t->state().names()).dump()); });
+  return guarded({{"t", t}, {"json", json}},
+                 [&] { *json = text(nlohmann::json(t->t->state().names()).dump()); });
 }
 ot_status ot_trainer_get(const ot_trainer* t, const char* name, ot_value** out) {
-  return guarded([&] { *out = new ot_value{t->t->state().get(name).clone()}; });
+  return guarded({{"t", t}, {"name", name}, {"out", out}},
+                 [&] { *out = new ot_value{t->t->state().get(name).clone()}; });
 }
 ot_status ot_trainer_set(ot_trainer* t, const char* name, const ot_value* value) {
-  return guarded([&] {
+  return guarded({{"t", t}, {"name", name}, {"value", value}}, [&] {
     const Tensor* x = std::get_if<Tensor>(&value->v);
     if (!x) usage_error("OT1120", cat("the new value of '", name, "' is not a tensor"));
     t->t->state().get(name);  // an unknown name is an error, not a new variable
@@ -285,12 +324,12 @@ ot_status ot_trainer_set(ot_trainer* t, const char* name, const ot_value* value)
   });
 }
 ot_status ot_trainer_rate(const ot_trainer* t, double* rate) {
-  return guarded([&] { *rate = t->t->rate(); });
+  return guarded({{"t", t}, {"rate", rate}}, [&] { *rate = t->t->rate(); });
 }
 ot_status ot_trainer_set_rate(ot_trainer* t, double rate) {
-  return guarded([&] { t->t->set_rate(rate); });
+  return guarded({{"t", t}}, [&] { t->t->set_rate(rate); });
 }
-uint64_t ot_trainer_step_count(const ot_trainer* t) { return t->t->step_count(); }
+uint64_t ot_trainer_step_count(const ot_trainer* t) { return t ? t->t->step_count() : 0; }
 ot_status ot_trainer_model(const ot_trainer* t, ot_model** out) {
-  return guarded([&] { *out = model(t->t->snapshot()); });
+  return guarded({{"t", t}, {"out", out}}, [&] { *out = model(t->t->snapshot()); });
 }

@@ -9,7 +9,7 @@ using namespace onnxtrain::api;
 using nlohmann::json;
 
 ot_status ot_dataset_open(const char* spec, const char* options, ot_dataset** out) {
-  return guarded([&] {
+  return guarded({{"spec", spec}, {"out", out}}, [&] {
     OpenOptions o;
     const json given = json::parse(options ? options : "{}");  // must outlive items()
     for (const auto& [key, value] : given.items()) {
@@ -27,10 +27,10 @@ ot_status ot_dataset_open(const char* spec, const char* options, ot_dataset** ou
 
 void ot_dataset_free(ot_dataset* d) { delete d; }
 
-int64_t ot_dataset_rows(const ot_dataset* d) { return d->d.rows(); }
+int64_t ot_dataset_rows(const ot_dataset* d) { return d ? d->d.rows() : 0; }
 
 ot_status ot_dataset_info(const ot_dataset* d, ot_text** out) {
-  return guarded([&] {
+  return guarded({{"d", d}, {"out", out}}, [&] {
     json columns = json::array();
     for (const std::string& name : d->d.columns())
       columns.push_back({{"name", name},

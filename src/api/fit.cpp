@@ -19,6 +19,7 @@ namespace {
 ot_text* text(const json& j) { return new ot_text{j.dump()}; }
 
 Dataset dataset_of(size_t n, const char* const* names, ot_value* const* columns) {
+  check_lists(n, names, columns);
   std::vector<std::pair<std::string, Tensor>> arrays;
   for (size_t k = 0; k < n; ++k) {
     const Tensor* t = std::get_if<Tensor>(&columns[k]->v);
@@ -102,6 +103,11 @@ Request request_of(const char* options) {
 
 json fit_on(ot_trainer* t, const Dataset& data, const Dataset* other, Request q,
             ot_epoch_callback on_epoch, void* context) {
+  if (!t->resumed) {  // another fit: its epochs come on top of what was trained before
+    q.fit.epochs += t->at.epoch;
+    if (q.fit.max_steps > 0) q.fit.max_steps += int64_t(t->at.step);
+    t->at.batch = 0;
+  }
   LoadedData loaded = feeds_for(data, *t->t, q.feed);
   FeedColumns train = loaded.feeds, valid;
   if (other) {
@@ -140,7 +146,7 @@ ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* const* nam
                          ot_value* const* columns, size_t n_valid, const char* const* valid_names,
                          ot_value* const* valid_columns, const char* options,
                          ot_epoch_callback on_epoch, void* context, ot_text** result) {
-  return guarded([&] {
+  return guarded({{"t", t}, {"result", result}}, [&] {
     Dataset valid;
     if (n_valid) valid = dataset_of(n_valid, valid_names, valid_columns);
     *result = text(fit_on(t, dataset_of(n_columns, names, columns), n_valid ? &valid : nullptr,
@@ -151,39 +157,47 @@ ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* const* nam
 ot_status ot_trainer_fit_data(ot_trainer* t, const ot_dataset* train, const ot_dataset* valid,
                               const char* options, ot_epoch_callback on_epoch, void* context,
                               ot_text** result) {
-  return guarded([&] {
+  return guarded({{"t", t}, {"train", train}, {"result", result}}, [&] {
     *result = text(
         fit_on(t, train->d, valid ? &valid->d : nullptr, request_of(options), on_epoch, context));
   });
 }
 
-void ot_trainer_stop(ot_trainer* t) { t->stop = 1; }
+void ot_trainer_stop(ot_trainer* t) {
+  if (t) t->stop = 1;
+}
 
 ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,
                               ot_value* const* columns, int64_t batch, ot_text** result) {
-  return guarded(
-      [&] { *result = text(evaluate_on(t, dataset_of(n_columns, names, columns), batch)); });
+  return guarded({{"t", t}, {"result", result}}, [&] {
+    *result = text(evaluate_on(t, dataset_of(n_columns, names, columns), batch));
+  });
 }
 
 ot_status ot_trainer_evaluate_data(ot_trainer* t, const ot_dataset* data, int64_t batch,
                                    ot_text** result) {
-  return guarded([&] { *result = text(evaluate_on(t, data->d, batch)); });
+  return guarded({{"t", t}, {"data", data}, {"result", result}},
+                 [&] { *result = text(evaluate_on(t, data->d, batch)); });
 }
 
 ot_status ot_trainer_resume(const char* run_or_checkpoint, const ot_options* o, ot_trainer** out) {
-  return guarded([&] {
+  return guarded({{"run_or_checkpoint", run_or_checkpoint}, {"out", out}}, [&] {
     std::string path = run_or_checkpoint;
     if (std::filesystem::is_directory(path)) path = RunFolder(path).last();
     Position at;
     auto model = std::make_shared<const Model>(load_checkpoint(path, at));
     auto training = std::make_unique<Training>(model, at.seed, options_of(o));
     training->set_step_count(at.step);
-    *out = new ot_trainer{std::move(training), {}, at};
+    auto t = std::make_unique<ot_trainer>();
+    t->t = std::move(training);
+    t->at = at;
+    t->resumed = true;
+    *out = t.release();
   });
 }
 
 ot_status ot_trainer_save(const ot_trainer* t, const char* path) {
-  return guarded([&] {
+  return guarded({{"t", t}, {"path", path}}, [&] {
     Position at = t->at;
     at.step = t->t->step_count();
     at.seed = t->t->seed();

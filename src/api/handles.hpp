@@ -1,7 +1,9 @@
 // What the opaque handles of the C API hold, and how exceptions become status codes.
 #pragma once
 #include <atomic>
+#include <initializer_list>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -31,7 +33,9 @@ struct ot_trainer {
   std::unique_ptr<onnxtrain::Training> t;
   std::vector<onnxtrain::ArrayRef> arrays;  // of ot_trainer_step_arrays
   onnxtrain::Position at;                   // in the data
+  bool resumed = false;                     // a run goes on: epochs and steps count from its start
   std::atomic<int> stop{0};                 // asks a running fit to save and return
+  std::mutex stepping;                      // steps of several threads come one after the other
 };
 
 namespace onnxtrain::api {
@@ -55,10 +59,30 @@ ot_status guarded(F&& f) noexcept {
   }
 }
 
+// A pointer that a call cannot do without.
+struct Needed {
+  const char* name;
+  const void* given;
+};
+void check_needed(std::initializer_list<Needed> arguments);
+
+// The same as guarded(f); one of `arguments` that is NULL is a usage error that names it.
+template <class F>
+ot_status guarded(std::initializer_list<Needed> arguments, F&& f) noexcept {
+  return guarded([&] {
+    check_needed(arguments);
+    f();
+  });
+}
+
+// Lists of `n` names and values, both given.
+void check_lists(size_t n, const char* const* names, ot_value* const* values);
 Feeds feeds_of(size_t n, const char* const* names, ot_value* const* values);
 ProgramOptions options_of(const ot_options* o);
 uint64_t seed_of(const ot_options* o);
 // A usage error when ONNX has no such element type.
 DType checked_dtype(int dtype);
+// A usage error when a size is negative or the elements cannot be counted.
+Shape checked_shape(int rank, const int64_t* dims);
 
 }  // namespace onnxtrain::api

@@ -1,4 +1,5 @@
 // The C API's values.
+#include <algorithm>
 #include <cstring>
 
 #include "api/handles.hpp"
@@ -12,15 +13,31 @@ DType onnxtrain::api::checked_dtype(int dtype) {
   return DType(dtype);
 }
 
+Shape onnxtrain::api::checked_shape(int rank, const int64_t* dims) {
+  if (rank < 0 || (rank > 0 && !dims))
+    usage_error("OT1129", cat("a tensor of rank ", rank, " with ", dims ? "" : "no ", "sizes"));
+  int64_t count = 1;
+  for (int k = 0; k < rank; ++k)
+    if (dims[k] < 0 || __builtin_mul_overflow(count, std::max<int64_t>(dims[k], 1), &count))
+      usage_error("OT1129", cat("size ", dims[k], " of dimension ", k, " cannot be"));
+  return Shape(dims, dims + rank);
+}
+
 namespace {
 
-const Tensor* tensor(const ot_value* v) { return std::get_if<Tensor>(&v->v); }
+void check_items(size_t count, ot_value* const* items) {
+  if (count > 0) check_needed({{"items", items}});
+  for (size_t k = 0; k < count; ++k)
+    if (!items[k]) usage_error("OT1129", cat("item ", k, " is NULL"));
+}
+
+const Tensor* tensor(const ot_value* v) { return v ? std::get_if<Tensor>(&v->v) : nullptr; }
 const Sequence* sequence(const ot_value* v) {
-  auto* s = std::get_if<std::shared_ptr<Sequence>>(&v->v);
+  auto* s = v ? std::get_if<std::shared_ptr<Sequence>>(&v->v) : nullptr;
   return s ? s->get() : nullptr;
 }
 const MapValue* map(const ot_value* v) {
-  auto* m = std::get_if<std::shared_ptr<MapValue>>(&v->v);
+  auto* m = v ? std::get_if<std::shared_ptr<MapValue>>(&v->v) : nullptr;
   return m ? m->get() : nullptr;
 }
 
@@ -28,21 +45,26 @@ const MapValue* map(const ot_value* v) {
 
 ot_status ot_value_tensor(int dtype, int rank, const int64_t* dims, void* data,
                           void (*release)(void*), void* context, ot_value** out) {
-  return guarded([&] {
+  return guarded({{"out", out}}, [&] {
     std::shared_ptr<void> owner(data, [release, context](void*) {
       if (release) release(context);
     });
-    *out = new ot_value{
-        Tensor(checked_dtype(dtype), Shape(dims, dims + rank), data, std::move(owner))};
+    const DType type = checked_dtype(dtype);
+    if (type == DType::kString) usage_error("OT1129", "strings are made with ot_value_strings");
+    Tensor t(type, checked_shape(rank, dims), data, std::move(owner));
+    if (t.size() > 0) check_needed({{"data", data}});
+    *out = new ot_value{std::move(t)};
   });
 }
 
 ot_status ot_value_tensor_copy(int dtype, int rank, const int64_t* dims, const void* data,
                                ot_value** out) {
-  return guarded([&] {
-    Tensor t(checked_dtype(dtype), Shape(dims, dims + rank));
-    if (t.dtype() == DType::kString)
-      usage_error("OT1129", "strings are made with ot_value_strings");
+  return guarded({{"out", out}}, [&] {
+    const DType type = checked_dtype(dtype);
+    if (type == DType::kString) usage_error("OT1129", "strings are made with ot_value_strings");
+    const Shape shape = checked_shape(rank, dims);
+    if (num_elements(shape) > 0) check_needed({{"data", data}});
+    Tensor t(type, shape);
     if (t.bytes()) std::memcpy(t.data(), data, t.bytes());
     *out = new ot_value{t};
   });
@@ -50,16 +72,20 @@ ot_status ot_value_tensor_copy(int dtype, int rank, const int64_t* dims, const v
 
 ot_status ot_value_strings(int rank, const int64_t* dims, const char* const* strings,
                            const size_t* sizes, ot_value** out) {
-  return guarded([&] {
-    Tensor t(DType::kString, Shape(dims, dims + rank));
-    for (int64_t k = 0; k < t.size(); ++k)
+  return guarded({{"out", out}}, [&] {
+    Tensor t(DType::kString, checked_shape(rank, dims));
+    if (t.size() > 0) check_needed({{"strings", strings}});
+    for (int64_t k = 0; k < t.size(); ++k) {
+      if (!strings[k]) usage_error("OT1129", cat("string ", k, " is NULL"));
       t.as<std::string>()[k] = sizes ? std::string(strings[k], sizes[k]) : std::string(strings[k]);
+    }
     *out = new ot_value{t};
   });
 }
 
 ot_status ot_value_sequence(size_t count, ot_value* const* items, int elem_dtype, ot_value** out) {
-  return guarded([&] {
+  return guarded({{"out", out}}, [&] {
+    check_items(count, items);
     auto s = std::make_shared<Sequence>();
     s->elem = elem_dtype > 0 ? checked_dtype(elem_dtype) : DType::kUndefined;
     for (size_t k = 0; k < count; ++k) {
@@ -72,12 +98,14 @@ ot_status ot_value_sequence(size_t count, ot_value* const* items, int elem_dtype
 }
 
 ot_status ot_value_none(ot_value** out) {
-  return guarded([&] { *out = new ot_value{Value()}; });
+  return guarded({{"out", out}}, [&] { *out = new ot_value{Value()}; });
 }
 
 ot_status ot_value_map(size_t count, const int64_t* int_keys, const char* const* string_keys,
                        ot_value* const* items, ot_value** out) {
-  return guarded([&] {
+  return guarded({{"out", out}}, [&] {
+    check_items(count, items);
+    if (count > 0 && !int_keys) check_needed({{"string_keys", string_keys}});
     auto m = std::make_shared<MapValue>();
     if (int_keys) {
       std::map<int64_t, Value> v;
@@ -94,7 +122,7 @@ ot_status ot_value_map(size_t count, const int64_t* int_keys, const char* const*
 
 void ot_value_free(ot_value* v) { delete v; }
 
-ot_kind ot_value_kind(const ot_value* v) { return ot_kind(v->v.index()); }
+ot_kind ot_value_kind(const ot_value* v) { return v ? ot_kind(v->v.index()) : OT_NONE; }
 int ot_value_dtype(const ot_value* v) {
   if (const Tensor* t = tensor(v)) return int(t->dtype());
   if (const Sequence* s = sequence(v)) return int(s->elem);
@@ -110,7 +138,9 @@ void* ot_value_data(const ot_value* v) {
 size_t ot_value_bytes(const ot_value* v) { return tensor(v) ? tensor(v)->bytes() : 0; }
 
 const char* ot_value_string(const ot_value* v, size_t index, size_t* size) {
-  const std::string& s = tensor(v)->as<std::string>()[index];
+  const Tensor* t = tensor(v);
+  if (!t || t->dtype() != DType::kString || index >= size_t(t->size())) return nullptr;
+  const std::string& s = t->as<std::string>()[index];
   if (size) *size = s.size();
   return s.c_str();
 }
@@ -124,7 +154,7 @@ size_t ot_value_count(const ot_value* v) {
 }
 
 ot_status ot_value_item(const ot_value* v, size_t index, ot_value** out) {
-  return guarded([&] {
+  return guarded({{"v", v}, {"out", out}}, [&] {
     if (index >= ot_value_count(v)) usage_error("OT1129", cat("there is no item ", index));
     if (const Sequence* s = sequence(v)) {
       *out = new ot_value{s->items[index]};
@@ -140,6 +170,7 @@ ot_status ot_value_item(const ot_value* v, size_t index, ot_value** out) {
 
 int ot_value_key(const ot_value* v, size_t index, int64_t* i, const char** s) {
   const MapValue* m = map(v);
+  if (!m || index >= ot_value_count(v)) return 0;
   if (auto* ints = std::get_if<std::map<int64_t, Value>>(&m->items)) {
     *i = std::next(ints->begin(), long(index))->first;
     return 1;
@@ -150,7 +181,7 @@ int ot_value_key(const ot_value* v, size_t index, int64_t* i, const char** s) {
 }
 
 ot_status ot_value_sparse_parts(const ot_value* v, ot_value** values, ot_value** indices) {
-  return guarded([&] {
+  return guarded({{"v", v}, {"values", values}, {"indices", indices}}, [&] {
     auto* s = std::get_if<std::shared_ptr<SparseTensor>>(&v->v);
     if (!s) usage_error("OT1129", "not a sparse tensor");
     *values = new ot_value{(*s)->values};

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "autodiff/autodiff.hpp"
+#include "autodiff/bodies.hpp"
 #include "op/grad_builder.hpp"
 
 namespace onnxtrain {
@@ -116,14 +117,12 @@ bool has_gradient(const Graph& g) {
   return false;
 }
 
-}  // namespace
-
-void resolve_gradients(Graph& g) {
+void resolve_names(Graph& g) {
   for (Node& n : g.nodes) {
     for (auto& [key, a] : n.attrs)  // names in a body are those of the body and what it captures
       if (GraphPtr* sub = std::get_if<GraphPtr>(&a); sub && has_gradient(**sub)) {
         auto copy = std::make_shared<Graph>((*sub)->clone());
-        resolve_gradients(*copy);
+        resolve_names(*copy);
         *sub = copy;
       }
     if (!is_gradient(n) || n.has("resolved")) continue;
@@ -142,6 +141,13 @@ void resolve_gradients(Graph& g) {
     }
     n.attrs["resolved"] = int64_t(1);
   }
+}
+
+}  // namespace
+
+void resolve_gradients(Graph& g) {
+  resolve_names(g);
+  bring_ways_into_bodies(g);
 }
 
 bool expand_gradients(Graph& g, const OpTable& table, int opset) {

@@ -57,6 +57,10 @@ constexpr Explanation kGraph[] = {
      "again with\nanother version of ONNX."},
     {"OT1021", "The file does not say properly which operator sets it uses (opset_import)."},
     {"OT1022", "A node has too few or too many inputs or outputs for its operator and opset."},
+    {"OT1023",
+     "The standard withdrew this form of the operator, because it was faulty or unclear. Its "
+     "meaning\n"
+     "is still in the standard, and the model runs by it; newer opsets have a better form."},
     {"OT1036",
      "An input of an operator has an element type that the operator's definition does not "
      "allow."},
@@ -127,7 +131,9 @@ constexpr Explanation kGraph[] = {
     {"OT1127",
      "None of the model's outputs is floating point, so there is nothing to differentiate."},
     {"OT1128", "Gradients exist with respect to floating-point tensors only."},
-    {"OT1129", "The C interface was given an element type, kind or value that does not exist."},
+    {"OT1129",
+     "The C interface was given an element type, kind, size or value that does not exist, or "
+     "NULL."},
     {"OT1130",
      "An attribute or input of an operator has a value its definition does not allow; the "
      "message\nnames it."},
@@ -153,14 +159,21 @@ constexpr Explanation kGraph[] = {
     {"OT1147", "CausalConvWithState: an attribute or a shape does not fit."},
     {"OT1150",
      "A subgraph of If, Loop or Scan has another number of inputs or outputs than its "
-     "node, or an\nactivation of a recurrent layer is unknown."},
+     "node, a\nsetting of a recurrent layer is unknown, or an element type needs the Python "
+     "package ml_dtypes."},
     {"OT1151",
      "A scan output changes its shape between iterations, or an input of a recurrent "
-     "layer has the\nwrong shape."},
+     "layer has the\nwrong shape, or Python was given something else than a model, a path or "
+     "bytes."},
     {"OT1152", "A setting is unknown or outside its range."},
-    {"OT1153", "Scan inputs have different lengths."},
-    {"OT1154", "SequenceMap runs over sequences of different lengths."},
-    {"OT1155", "A regular expression is too large."},
+    {"OT1153",
+     "Scan inputs have different lengths, or a metric is unknown or does not fit the targets."},
+    {"OT1154",
+     "SequenceMap runs over sequences of different lengths, or an optimizer or a loss was given "
+     "to\n"
+     "Python in a form that is none."},
+    {"OT1155",
+     "A regular expression is too large, or fit has no data: neither given nor kept in the run."},
     {"OT1156",
      "Data was given to Python as something that is neither arrays nor a mapping of names "
      "to\narrays."},
@@ -171,14 +184,17 @@ constexpr Explanation kGraph[] = {
     {"OT1159", "The estimator has not been fitted yet."},
     {"OT1160",
      "Coefficients of a classical model (ai.onnx.ml) do not fit its number of features or "
-     "classes."},
+     "classes,\nor a setting, scale or size of Resize is unknown or impossible."},
     {"OT1161", "An SVM's attributes do not fit together."},
     {"OT1162",
      "A tree ensemble's attributes do not fit together: unequal lengths, links outside "
      "the tree,\nunknown modes."},
     {"OT1163", "Scaler, Normalizer or Imputer: the number of entries does not fit the features."},
     {"OT1164", "An encoder's keys and values do not fit together."},
-    {"OT1165", "GridSample or Resize: a mode is unknown, or shapes do not fit."},
+    {"OT1165",
+     "GridSample: a mode is unknown, or shapes do not fit; or a map (ai.onnx.ml) has other keys "
+     "or\n"
+     "values than its operator takes."},
     {"OT1167", "Regions of RoiAlign or MaxRoiPool do not fit the input."},
     {"OT1168", "A region names an image that the batch does not have."},
     {"OT1170", "DFT: length or axis is not one number or lies outside the signal."},

@@ -55,6 +55,20 @@ std::vector<std::pair<std::shared_ptr<void>, size_t>> blocks_of_zero(const Model
   return blocks;
 }
 
+// What a step reads of a state variable is its old value, also when it hands that out or assigns it
+// to another variable as it is: such a value is copied before anything is written.
+ValueId as_it_was(Graph& g, ValueId v) {
+  if (g.value(v).state.empty()) return v;
+  Node n;
+  n.op = "Identity";
+  n.version = 13;
+  n.name = g.unique_name(g.value_name(v) + "_before");
+  n.inputs = {v};
+  const ValueId copy = g.add_node(std::move(n), 1, g.value_name(v) + "_before")[0];
+  g.value(copy).type = TypeInfo::tensor(g.value(v).constant.dtype(), g.value(v).constant.shape());
+  return copy;
+}
+
 }  // namespace
 
 Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOptions options)
@@ -134,6 +148,7 @@ void Training::add_algorithm(const TrainingStep& step) {
     if (v == kNone)
       model_error("OT1309",
                   cat("update_binding of '", key, "' names '", value, "', which does not exist"));
+    v = as_it_was(g, v);
     updates.emplace_back(v, key);
     keep.push_back(v);
   }
@@ -142,6 +157,7 @@ void Training::add_algorithm(const TrainingStep& step) {
   for (size_t k = 0; k < own; ++k) {
     a->outputs.push_back(g.value_name(g.outputs[k]));
     a->is_state.push_back(std::find(keep.begin(), keep.end(), g.outputs[k]) != keep.end());
+    g.outputs[k] = as_it_was(g, g.outputs[k]);
   }
   g.outputs.resize(own);
   g.remove_dead(keep);

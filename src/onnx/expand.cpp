@@ -2,6 +2,7 @@
 // functions and that have no kernel of their own.
 #include <algorithm>
 
+#include "onnx/bodies.hpp"
 #include "onnx/defs/schema.h"
 #include "onnx/reader.hpp"
 
@@ -63,20 +64,6 @@ class ExpandedSize {
   std::unordered_map<std::string, Memo> memo_;
 };
 
-// The standard's body of AffineGrid squeezes rows of theta, [batch, 1, 3], without naming the axis:
-// a batch of one would go too.
-std::unique_ptr<onnx::FunctionProto> mended(const onnx::FunctionProto& body) {
-  if (body.name() != "AffineGrid") return nullptr;
-  auto better = std::make_unique<onnx::FunctionProto>(body);
-  for (onnx::NodeProto& n : *better->mutable_node())
-    for (onnx::AttributeProto& a : *n.mutable_attribute()) {
-      if (!a.has_g()) continue;
-      for (onnx::NodeProto& inner : *a.mutable_g()->mutable_node())
-        if (inner.op_type() == "Squeeze" && inner.input_size() == 1) inner.add_input("one_1d");
-    }
-  return better;
-}
-
 }  // namespace
 
 void GraphReader::check_expanded_size() {
@@ -105,16 +92,16 @@ bool GraphReader::expand(const NodeView& v, Scope& s) {
   }
   if (entry.op != nullptr || entry.schema == nullptr) return false;
   const onnx::OpSchema& schema = *entry.schema;
+  if (const onnx::FunctionProto* body = corrected_body(v.domain, v.proto->op_type())) {
+    expand_body(v, *body, s, false);
+    return true;
+  }
   if (schema.HasFunction()) {
     // without validation: the body runs at the opset it was written for, not at the caller's
     const onnx::FunctionProto* f = schema.GetFunction(v.version, false);
     // a body that was written later than the operator means the same
     if (f == nullptr) f = schema.GetFunction(schema.function_opset_versions().front(), false);
     if (f == nullptr) return false;
-    if (auto better = mended(*f)) {
-      built_.push_back(std::move(better));
-      f = built_.back().get();
-    }
     expand_body(v, *f, s, false);
     return true;
   }
@@ -138,7 +125,7 @@ bool GraphReader::expand(const NodeView& v, Scope& s) {
   }
   auto body = std::make_unique<onnx::FunctionProto>();
   try {
-    schema.Verify(node);
+    if (!schema.Deprecated()) schema.Verify(node);
     const std::vector<int> versions = schema.context_dependent_function_opset_versions();
     int version = versions.front();
     for (int k : versions)

@@ -47,7 +47,7 @@ void check_labels(const LossInfo& l, const int64_t* labels) {
   for (int64_t i = 0; i < l.rows.count(); ++i) {
     int64_t v = labels[i];
     if ((v >= 0 && v < l.rows.n) || (l.has_ignore && v == l.ignore)) continue;
-    data_error("OT1151",
+    data_error("OT2104",
                cat("label ", v, " of sample ", i, " is out of range: the model has ", l.rows.n,
                    " classes, labels go from 0 to ", l.rows.n - 1),
                l.has_ignore ? "" : "set ignore_index to leave samples out");

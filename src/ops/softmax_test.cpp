@@ -95,7 +95,7 @@ TEST(Loss, BadLabelIsADataError) {
           .run();
       FAIL();
     } catch (const Error& e) {
-      EXPECT_EQ(e.code(), "OT1151");
+      EXPECT_EQ(e.code(), "OT2104");
     }
   }
 }

@@ -2,10 +2,10 @@
 #include "runtime/executor.hpp"
 
 #include <cmath>
-#include <cstring>
 
 #include "core/mapped.hpp"
 #include "core/random.hpp"
+#include "runtime/copy.hpp"
 #include "runtime/finite.hpp"
 
 namespace onnxtrain {
@@ -63,7 +63,7 @@ class DynamicCtx final : public ValueCtx {
                     cat("output ", i, " is ",
                         t ? cat(dtype_name(t->dtype()), to_string(t->shape())) : "no tensor",
                         ", planned was ", dtype_name(slot.type.dtype), to_string(slot.type.shape)));
-      if (t->bytes()) std::memcpy(slot.address, t->data(), t->bytes());
+      copy_elements(t->dtype(), slot.address, t->data(), t->size(), t->bytes());
       return;
     }
     // a value that only borrows static memory must not outlive the step that overwrites it
@@ -186,9 +186,9 @@ void assign_updates(Plan& plan, Frame& f) {
       const Tensor* t = std::get_if<Tensor>(&f.values[size_t(u.value)]);
       if (!t) model_error("OT1108", cat("the update of '", u.state, "' is not a tensor"));
       check_update(u, t->dtype(), t->shape());
-      std::memcpy(u.to, t->data(), t->bytes());
+      copy_elements(t->dtype(), u.to, t->data(), t->size(), t->bytes());
     } else if (u.bytes) {
-      std::memcpy(u.to, s.address, u.bytes);
+      copy_elements(s.type.dtype, u.to, s.address, s.type.size(), u.bytes);
     }
   }
 }
@@ -287,7 +287,10 @@ void run_static(Plan& plan, void* const* inputs, const RunOptions& o) {
   if (!o.assign_updates || (o.guard && !passes(f, *o.guard))) return;
   run_steps(f, plan.first_write, plan.steps.size());
   for (const Update& u : plan.updates)
-    if (!u.in_place && u.bytes) std::memcpy(u.to, plan.slots[size_t(u.value)].address, u.bytes);
+    if (!u.in_place && u.bytes) {
+      const Slot& s = plan.slots[size_t(u.value)];
+      copy_elements(s.type.dtype, u.to, s.address, s.type.size(), u.bytes);
+    }
 }
 
 std::vector<Value> run_plan(Plan& plan, const std::vector<Value>& inputs, const RunOptions& o,

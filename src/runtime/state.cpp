@@ -6,6 +6,7 @@
 #include "core/fill.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
+#include "runtime/copy.hpp"
 
 namespace onnxtrain {
 
@@ -44,7 +45,7 @@ void State::set(const std::string& name, const Tensor& value) {
     throw Error(ErrorKind::kUsage, "OT1120",
                 cat("state variable '", name, "' is ", dtype_name(t.dtype()), to_string(t.shape()),
                     ", the new value is ", dtype_name(value.dtype()), to_string(value.shape())));
-  std::memcpy(t.data(), value.data(), t.bytes());
+  copy_elements(t.dtype(), t.data(), value.data(), t.size(), t.bytes());
 }
 
 void State::add(const std::vector<std::pair<std::string, const Tensor*>>& values,
