@@ -110,9 +110,11 @@ int run(int argc, char** argv) {
       "trained\n"
       "  onnxtrain train model.onnx --data data.npz       train it\n"
       "  onnxtrain COMMAND --help                         options and examples of a command");
-  bool all_help = false;
-  for (int k = 1; k < argc; ++k) all_help |= std::strcmp(argv[k], "--help-all") == 0;
-  Registry r(app, all_help);
+  // The parser does not name options that it hides: they are hidden from the short help only.
+  bool short_help = false;
+  for (int k = 1; k < argc; ++k)
+    short_help |= std::strcmp(argv[k], "--help") == 0 || std::strcmp(argv[k], "-h") == 0;
+  Registry r(app, !short_help);
   add_commands(r);
   if (argc == 1) {
     std::printf("%s", app.help().c_str());

@@ -16,6 +16,7 @@
 #include "cli/train_start.hpp"
 #include "core/file.hpp"
 #include "core/memory.hpp"
+#include "core/shell.hpp"
 #include "data/sampler.hpp"
 #include "train/find_rate.hpp"
 #include "train/report.hpp"
@@ -44,6 +45,10 @@ void resolve(TrainFlags& f, Settings& settings) {
                        {"model", "out", "resume", "overfit", "find-lr", "dry-run", "quiet",
                         "profile", "progress", "verbose", "threads"});
   set_quiet(f.quiet);
+  if (!f.resume.empty() && !fs::exists(f.resume))
+    throw Error(ErrorKind::kCheckpoint, "OT4202", cat("there is no checkpoint '", f.resume, "'"),
+                "resume from a run folder or a .train.onnx file:  onnxtrain runs");
+  if (run) checkpoint_of(f.resume, "last");  // refuses what is no run
   if (f.model.empty() && f.resume.empty())
     usage_error("OT0005", "train needs a MODEL or --resume RUN",
                 "onnxtrain train model.onnx --data data.npz");
@@ -155,8 +160,9 @@ void say_result(const TrainFlags& f, const FitResult& r, const RunFolder& folder
   if (fs::exists(folder.model()))
     say("saved", cat(folder.model(), "   inference model (best), checked: max difference ",
                      export_difference(folder, sample)));
-  say("next", cat("onnxtrain eval ", folder.path(), " --data ", f.data.data,
-                  "    onnxtrain train --resume ", folder.path(), " --epochs ", f.fit.epochs * 2));
+  const std::string run = shell_word(folder.path());
+  say("next", cat("onnxtrain eval ", run, " --data ", shell_word(f.data.data),
+                  "    onnxtrain train --resume ", run, " --epochs ", f.fit.epochs * 2));
 }
 
 constexpr size_t kTraceEvents = 200000;
@@ -179,7 +185,13 @@ size_t memory_of(const TrainFlags& f) {
 }
 
 RunFolder open_run(const TrainFlags& f, const Start& s) {
-  if (!f.out.empty()) return RunFolder::open(f.out);
+  if (!f.out.empty()) {
+    RunFolder folder = RunFolder::open(f.out);
+    if (f.resume.empty() && s.at.step == 0)
+      if (std::string kept = folder.set_aside(); !kept.empty())
+        say("kept", cat("the run that was in ", f.out, " before is in ", kept, " now"));
+    return folder;
+  }
   if (!s.folder.empty()) return RunFolder::open(s.folder);
   return RunFolder::create("runs", s.name.empty() ? "model" : s.name);
 }
@@ -233,8 +245,8 @@ int train(TrainFlags& f) {
   if (!f.profile.empty()) report_profile(f, *t, profiler, r.at.step - s.at.step);
   folder.write_text("report.html", run_report(folder));
   if (r.interrupted) {
-    say("stopped", cat("saved; go on with  onnxtrain train --resume ", folder.path(), " --epochs ",
-                       f.fit.epochs));
+    say("stopped", cat("saved; go on with  onnxtrain train --resume ", shell_word(folder.path()),
+                       " --epochs ", f.fit.epochs));
     return 130;
   }
   t = nullptr;  // what was written is read again and tried

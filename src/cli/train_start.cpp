@@ -8,6 +8,7 @@
 
 #include "convert/optimizers.hpp"
 #include "convert/schedules.hpp"
+#include "core/shell.hpp"
 #include "onnx/onnx.hpp"
 
 namespace onnxtrain::cli {
@@ -73,8 +74,8 @@ Start start(const TrainFlags& f) {
       usage_error("OT0004",
                   cat("'", f.model, "' carries its own training: ", flag,
                       ", which describes another one, does not apply"),
-                  cat("remove it, or take the inference part first:  onnxtrain export ", f.model,
-                      " -o plain.onnx"));
+                  cat("remove it, or take the inference part first:  onnxtrain export ",
+                      shell_word(f.model), " -o plain.onnx"));
     s.model = std::make_shared<const Model>(std::move(m));
     return s;
   }
@@ -147,7 +148,7 @@ void check_log(const RunFolder& folder, const Position& at) {
       ErrorKind::kCheckpoint, "OT4204",
       cat("'", folder.last(), "' stands at epoch ", at.epoch, ", but the log of '", folder.path(),
           "' goes up to epoch ", logged, ": the checkpoint is not the last one of this run"),
-      cat("go on from it in another folder:  onnxtrain train --resume ", folder.path(),
+      cat("go on from it in another folder:  onnxtrain train --resume ", shell_word(folder.path()),
           " --out runs/other"));
 }
 

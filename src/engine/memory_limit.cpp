@@ -8,7 +8,10 @@
 
 namespace onnxtrain {
 
-std::string megabytes(size_t bytes) { return cat((bytes + (1 << 20) - 1) >> 20, "M"); }
+std::string megabytes(size_t bytes) {
+  if (bytes < 1 << 20) return cat((bytes + 1023) >> 10, "K");
+  return cat((bytes + (1 << 20) - 1) >> 20, "M");
+}
 
 std::unique_ptr<Plan> LimitedPlan::make(Graph graph, const Arena& arena) const {
   auto whole = make_plan(graph.clone(), updates, table, state, pool, arena);

@@ -23,7 +23,7 @@ struct LimitedPlan {
   [[noreturn]] void refuse(size_t bytes) const;
 };
 
-// Writes "512M": whole mebibytes, rounded up.
+// Writes "512M": whole mebibytes (below one: "12K"), rounded up.
 std::string megabytes(size_t bytes);
 
 }  // namespace onnxtrain

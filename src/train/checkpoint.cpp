@@ -12,6 +12,7 @@
 
 #include "core/file.hpp"
 #include "core/random.hpp"
+#include "core/shell.hpp"
 #include "onnx/onnx.hpp"
 
 namespace onnxtrain {
@@ -256,7 +257,8 @@ Model load_checkpoint(const std::string& path, Position& p) {
   std::string previous = path + ".previous", hint, other;
   if (fs::exists(previous)) {
     load_intact(previous, other);
-    if (other.empty()) hint = cat("the one before it is intact:  cp ", previous, " ", path);
+    if (other.empty())
+      hint = cat("the one before it is intact:  cp ", shell_word(previous), " ", shell_word(path));
   }
   throw Error(ErrorKind::kCheckpoint, "OT4201",
               cat("checkpoint '", path, "' is damaged: ", problem), hint);

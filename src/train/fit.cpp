@@ -44,6 +44,7 @@ class Loop {
         target_(describe_scores(t.source())) {
     if (valid_) evaluator_ = std::make_unique<Evaluator>(t);
     if (!o.folder.empty()) folder_ = std::make_unique<RunFolder>(RunFolder::open(o.folder));
+    if (folder_ && at.step == 0) folder_->set_aside();  // logs of two runs do not mix
     if (folder_ && o.sample_operators) sample_ = std::make_unique<OperatorSample>(t, *folder_);
     for (const auto& name : train.names) feeds_[name] = Value();
   }

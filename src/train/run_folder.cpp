@@ -115,6 +115,36 @@ RunFolder RunFolder::open(const std::string& path) {
   return folder;
 }
 
+std::string RunFolder::set_aside() const {
+  std::error_code ec;
+  if (is_empty(path_ + "/metrics.jsonl") && !fs::exists(last(), ec)) return {};
+  std::string to;
+  for (int n = 1; to.empty() || !fs::create_directory(to, ec); ++n) {
+    if (ec && ec != std::errc::file_exists) cannot_make(to, ec.message());
+    char name[24];
+    std::snprintf(name, sizeof name, "/earlier-%03d", n);
+    to = path_ + name;
+  }
+  auto is_ours = [](const std::string& name) {
+    for (const char* x :
+         {"checkpoints", "config.toml", "command.txt", "env.json", "metrics.jsonl", "metrics.csv",
+          "report.html", "confusion.json", "data.json", "operators.json"})
+      if (name == x) return true;
+    return name.starts_with("model.onnx") || name.starts_with("events.out.tfevents.");
+  };
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(path_, ec))
+    if (is_ours(entry.path().filename().string()))
+      names.push_back(entry.path().filename().string());
+  for (const std::string& name : names) {
+    fs::rename(path_ + "/" + name, to + "/" + name, ec);
+    if (ec)
+      cannot_make(path_, cat("'", name, "' of the run before cannot be moved: ", ec.message()));
+  }
+  open(path_);  // checkpoints/ again
+  return to;
+}
+
 std::vector<std::pair<std::string, double>> epoch_numbers(const EpochResult& e) {
   std::vector<std::pair<std::string, double>> n{{"train_loss", e.train_loss}};
   if (e.has_valid) n.emplace_back("valid_loss", e.valid_loss);

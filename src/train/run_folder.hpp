@@ -18,6 +18,10 @@ class RunFolder {
   // there. Temporaries of processes that are gone are removed.
   static RunFolder open(const std::string& path);
 
+  // A run that is here already goes into a folder of its own beside what comes, earlier-001, ...;
+  // its path is returned, "" when there was none. What is no run's stays where it is.
+  std::string set_aside() const;
+
   const std::string& path() const { return path_; }
   std::string model() const { return path_ + "/model.onnx"; }
   std::string last() const { return path_ + "/checkpoints/last.train.onnx"; }
