@@ -358,3 +358,10 @@ def test_a_loop_over_sequences_lowered():
     for _ in range(3):
         assert a.step({"x": x, "label": goal}).loss == pytest.approx(b.step({"x": x, "label": goal}).loss, rel=1e-6)
     np.testing.assert_allclose(a.state["w"], b.state["w"], rtol=1e-5)
+
+
+def test_class_losses_want_class_numbers():
+    m = ot.parse('<ir_version: 8, opset_import: ["" : 17]> g (float[N,3] x, float[N] t) => (float[N,3] y)'
+                 " <float w = {1.0}> { s = ReduceSum <keepdims = 0> (t) a = Mul (x, w) y = Add (a, s) }")
+    with pytest.raises(ot.ModelError, match="needs class numbers .int64., input 't' is float"):
+        ot.prepare(m, loss="cross_entropy", label="t", optimizer="sgd")

@@ -52,7 +52,9 @@ constexpr Explanation kTraining[] = {
      "The running statistics of a BatchNormalization are computed by other nodes, so they "
      "cannot\nbe updated."},
     {"OT1243", "The target's name is taken by a tensor of the model; choose another with --label."},
-    {"OT1244", "Class losses need scores with the classes along axis 1 or the last."},
+    {"OT1244",
+     "Class losses need scores with the classes along axis 1 or the last, and class numbers "
+     "(int64 or\nint32) as labels."},
     {"OT1245",
      "An optimizer given as ONNX file must have inputs R, T, X, G and state, and outputs "
      "the new X\nand state."},

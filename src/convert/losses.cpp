@@ -111,6 +111,12 @@ class Terms {
       usage_error("OT1233", cat("there are ", t.class_weights.size(), " class weights, output '",
                                 output, "' has ", classes, " classes"));
     ValueId labels = label(labels_type(axis)), scores = y_;
+    const TypeInfo& given = s_.graph().value(labels).type;
+    if (given.is_tensor() && given.elem != DType::kInt64 && given.elem != DType::kInt32)
+      model_error(
+          "OT1244",
+          cat(src.kind, " needs class numbers (int64), input '", name_, "' is ", to_string(given)),
+          "leave --label out for a new input, or choose a loss for numbers:  --loss mse");
     if (rank > 2 && axis == rank - 1) {  // classes last: rows of scores
       ValueId shape =
           classes >= 0
