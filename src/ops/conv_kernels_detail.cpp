@@ -2,6 +2,7 @@
 #include "ops/conv_kernels_detail.hpp"
 
 #include "kernels/onednn/conv.hpp"
+#include "kernels/simd/column_conv.hpp"
 #include "kernels/simd/conv_grad_w.hpp"
 #include "kernels/simd/grouped_conv.hpp"
 #include "kernels/simd/patch_conv.hpp"
@@ -72,7 +73,10 @@ void fix_weights(Prepare& p, const ConvProblem& c, Plan& plan) {
 
 // ---------------------------------------------------------------- ours
 std::string no_winograd(const Prepare& p, const ConvProblem& c) {
-  return refuse_unless(p, c, simd::winograd_fits, "not 3x3 of stride 1, or too small");
+  auto fits = [&](const ConvShape& s) {
+    return simd::winograd_fits(s, c.kind == ConvKind::kGradW);
+  };
+  return refuse_unless(p, c, fits, "not 3x3 of stride 1, or too small");
 }
 Kernel make_winograd(Prepare& p, const ConvProblem& c) {
   ConvShape s = folded(c.shape);
@@ -81,6 +85,21 @@ Kernel make_winograd(Prepare& p, const ConvProblem& c) {
   auto plan = std::make_shared<simd::Winograd>(s, c.kind == ConvKind::kGradX, p.pool().threads());
   fix_weights(p, c, *plan);
   return planned(p, c, plan);
+}
+
+simd::ColumnPass column_pass(ConvKind k) {
+  return k == ConvKind::kForward ? simd::ColumnPass::kForward
+         : k == ConvKind::kGradX ? simd::ColumnPass::kGradX
+                                 : simd::ColumnPass::kGradW;
+}
+std::string no_columns(const Prepare& p, const ConvProblem& c) {
+  if (c.operands.w >= 0 && p.constant(c.operands.w)) return "weights are brought in order once";
+  return refuse_unless(p, c, simd::ColumnConv::fits, "not few pixels with many weights");
+}
+Kernel make_columns(Prepare& p, const ConvProblem& c) {
+  return planned(p, c,
+                 std::make_shared<simd::ColumnConv>(folded(c.shape), column_pass(c.kind),
+                                                    c.operands.bias >= 0));
 }
 
 simd::PatchPass patch_pass(ConvKind k) {
@@ -186,11 +205,10 @@ Kernel make_onednn(Prepare& p, const ConvProblem& c) {
 }  // namespace
 
 const ConvWay& conv_way(int k) {
-  static constexpr ConvWay ways[kConvWays] = {{"winograd", no_winograd, make_winograd},
-                                              {"product", no_product, make_product},
-                                              {"grouped", no_grouped, make_grouped},
-                                              {"simd", no_grad_w, make_grad_w},
-                                              {"onednn", no_onednn, make_onednn}};
+  static constexpr ConvWay ways[kConvWays] = {
+      {"winograd", no_winograd, make_winograd}, {"columns", no_columns, make_columns},
+      {"product", no_product, make_product},    {"grouped", no_grouped, make_grouped},
+      {"simd", no_grad_w, make_grad_w},         {"onednn", no_onednn, make_onednn}};
   return ways[k];
 }
 

@@ -26,8 +26,8 @@ struct ConvWay {
   std::string (*why_not)(const Prepare& p, const ConvProblem& c);
   Kernel (*make)(Prepare& p, const ConvProblem& c);
 };
-// Winograd, matrix products, groups of few channels, our weight gradient; then oneDNN.
-inline constexpr int kConvWays = 5;
+// Winograd, columns, matrix products, groups of few channels, our weight gradient; then oneDNN.
+inline constexpr int kConvWays = 6;
 const ConvWay& conv_way(int k);
 
 template <class T>

@@ -24,8 +24,9 @@ std::array<int64_t, 3> padded(const std::vector<int64_t>& v, int64_t with) {
 
 }  // namespace
 
+// On pictures of fewer channels oneDNN is faster: they fill half a panel.
 bool ConvGradW::fits(const kernels::ConvShape& s) {
-  return s.groups == 1 && s.in_channels >= 8 && s.window.dims() <= 3;
+  return s.groups == 1 && s.in_channels >= (s.window.dims() == 2 ? 12 : 8) && s.window.dims() <= 3;
 }
 
 ConvGradW::ConvGradW(const kernels::ConvShape& s)

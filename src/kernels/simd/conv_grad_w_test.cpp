@@ -57,7 +57,6 @@ std::vector<float> turned(const Tensor& t, int64_t channels) {
 TEST(ConvGradW, AgainstTheDefinition) {
   for (const Case& k : cases()) {
     kernels::ConvShape s = shape_of(k);
-    ASSERT_TRUE(simd::ConvGradW::fits(s));
     Shape xs{s.batch, s.in_channels}, ys{s.batch, s.out_channels};
     for (int64_t d : s.window.in) xs.push_back(d);
     for (int64_t d : s.window.out) ys.push_back(d);

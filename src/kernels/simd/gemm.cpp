@@ -15,7 +15,7 @@ namespace {
 // small.
 struct alignas(64) Scratch {
   float b[kMaxBlockK * kMaxNr];
-  float a[kMaxBlockM * 2 * kMaxBlockK];  // tiles are padded
+  float a[kScratchA];
 };
 thread_local Scratch scratch;
 constexpr int64_t kStrip = 2048;  // columns of a long row kept in the first-level cache
@@ -34,6 +34,43 @@ void merge_edge(int64_t m, int64_t n, const float* tile, int64_t nr, float* c, i
                                             : beta * c[j] + tile[j];
     }
   }
+}
+
+// Few columns: A is read once, in place; its rows times the columns of B, contiguous along k, which
+// stay in the first-level cache.
+void dot_columns(const GemmDesc& d, const GemmKernels& kern, const GemmArgs& g, const float* bias,
+                 int64_t m0, int64_t m1) {
+  for (int64_t k0 = 0; k0 < d.k; k0 += kNarrowK) {
+    const int64_t k = std::min(kNarrowK, d.k - k0);
+    const float* b = g.b + k0;
+    int64_t ldb = d.ldb;
+    if (!d.trans_b) {
+      for (int64_t p = 0; p < k; ++p)
+        for (int64_t j = 0; j < d.n; ++j) scratch.b[j * k + p] = g.b[(k0 + p) * d.ldb + j];
+      b = scratch.b;
+      ldb = k;
+    }
+    const TileStore store = k0 == 0 ? first_store(d.beta) : TileStore::kAdd;
+    const bool last = k0 + k == d.k;
+    kern.dots(d.n, m1 - m0, k, b, ldb, g.a + m0 * d.lda + k0, d.lda,
+              {g.c + m0 * d.ldc, 1, d.alpha, d.beta, store, last ? bias : nullptr}, d.ldc);
+  }
+}
+
+// Few multiplications per element: C is written once, in the order of memory.
+void outer_rows(const GemmDesc& d, const GemmKernels& kern, const GemmArgs& g, const float* bias,
+                int64_t m0, int64_t m1) {
+  const float* b = g.b;
+  int64_t ldb = d.ldb;
+  if (d.trans_b) {
+    for (int64_t j = 0; j < d.n; ++j)
+      for (int64_t p = 0; p < d.k; ++p) scratch.a[p * d.n + j] = g.b[j * d.ldb + p];
+    b = scratch.a;
+    ldb = d.n;
+  }
+  const int64_t ai = d.trans_a ? 1 : d.lda, ap = d.trans_a ? d.lda : 1;
+  kern.outer(m1 - m0, d.n, d.k, g.a + m0 * ai, ai, ap, b, ldb,
+             {g.c + m0 * d.ldc, d.ldc, d.alpha, d.beta, first_store(d.beta), bias});
 }
 
 }  // namespace
@@ -187,12 +224,25 @@ void GemmPlan::run_item(const GemmArgs& g, const float* packed, int64_t block) c
   const int64_t panels = (d_.n + unit - 1) / unit;
   const int64_t n0 = bn * panels / blocks_n_ * unit;
   const int64_t n1 = std::min(d_.n, (bn + 1) * panels / blocks_n_ * unit);
+  if (d_.m > kMaxWide && (path_ == Path::kFlat || path_ == Path::kDots)) {
+    const float* bias = only_bias_ ? g.bias : nullptr;
+    const bool more = has_epilogue_ && !only_bias_;
+    // rows that are still in the cache when their epilogue comes
+    const int64_t m0 = bm * d_.m / blocks_m_, m1 = (bm + 1) * d_.m / blocks_m_;
+    const int64_t rows = more && path_ == Path::kFlat ? std::max<int64_t>(8, 4096 / d_.n) : m1 - m0;
+    for (int64_t i = m0; i < m1; i += rows) {
+      const int64_t end = std::min(m1, i + rows);
+      (path_ == Path::kFlat ? outer_rows : dot_columns)(d_, *kernels_, g, bias, i, end);
+      if (more) finish(g, i, end - i, 0, d_.n);
+    }
+    return;
+  }
   switch (path_) {
     case Path::kFlat:
       return run_flat(g, n0, n1);
     case Path::kDots:
-      kernels_->dots(d_.m, n1 - n0, d_.k, g.a, d_.lda, g.b + n0 * d_.ldb, d_.ldb, g.c + n0, d_.ldc,
-                     d_.alpha, d_.beta, first_store(d_.beta));
+      kernels_->dots(d_.m, n1 - n0, d_.k, g.a, d_.lda, g.b + n0 * d_.ldb, d_.ldb,
+                     {g.c + n0, d_.ldc, d_.alpha, d_.beta, first_store(d_.beta)}, 1);
       if (has_epilogue_) finish(g, 0, d_.m, n0, n1 - n0);
       return;
     default: {

@@ -179,6 +179,7 @@ const GemmKernels* make_kernels() {
     g.pack_a = pack_a;
     g.pack_b = pack_b;
     g.dots = dots;
+    g.outer = outer;
     g.row_times_matrix = row_times_matrix;
     g.sum_parts = sum_parts;
     return g;

@@ -44,7 +44,8 @@ struct TileEpilogue {
 constexpr int kMaxMr = 14;
 // Rows of a packed tile are padded so that they can be copied with whole vectors.
 constexpr int64_t packed_height(int64_t rows) { return rows <= 4 ? 4 : rows <= 8 ? 8 : 16; }
-constexpr int kMaxWide = 4;  // rows of the kernels for very flat products
+constexpr int kMaxWide = 4;   // rows of the kernels for very flat products
+constexpr int kMaxOuter = 4;  // multiplications per element in the kernel for outer products
 
 struct GemmKernels {
   int mr;     // rows of the full tile
@@ -67,9 +68,13 @@ struct GemmKernels {
                  float* out);
   // c[m, n] = epilogue(c)
   void (*epilogue)(int64_t m, int64_t n, float* c, int64_t ldc, const TileEpilogue& e);
-  // c[m,n] = alpha * A * B^T (+ beta*C) by dot products; m <= kMaxWide, both contiguous along k.
+  // A * B^T [m,n] by dot products; m <= kMaxWide, both contiguous along k. Element (i,j) goes to
+  // c[i*ldc + j*step]; the bias is per i.
   void (*dots)(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b,
-               int64_t ldb, float* c, int64_t ldc, float alpha, float beta, TileStore store);
+               int64_t ldb, const TileOut& out, int64_t step);
+  // A * B [m,n] for k of 1 to kMaxOuter; element (i,p) of A at a[i*ai + p*ap].
+  void (*outer)(int64_t m, int64_t n, int64_t k, const float* a, int64_t ai, int64_t ap,
+                const float* b, int64_t ldb, const TileOut& out);
   // sum[n] = a (k elements, as apart) times B; sum is padded to whole vectors and overwritten.
   void (*row_times_matrix)(int64_t n, int64_t k, const float* a, int64_t as, const float* b,
                            int64_t ldb, float* sum);

@@ -21,6 +21,14 @@ int64_t tasks_for(double work) {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Many rows, but few columns or few multiplications per element: they would leave the tiles'
+// registers empty, and are bound by reading A or writing C.
+bool thin(const GemmDesc& d, int64_t lanes) {
+  if (d.packed_b || d.m <= kMaxWide || d.k == 0) return false;
+  if (d.k <= kMaxOuter) return d.n >= lanes && d.n * d.k <= kScratchA;
+  return d.n <= kMaxWide && !d.trans_a && d.k >= lanes;
+}
+
 }  // namespace
 
 GemmPlan GemmPlan::make(const GemmDesc& desc) {
@@ -91,6 +99,13 @@ void GemmPlan::choose_path() {
     const int64_t unit = d.trans_b ? 8 : d.m == 1 ? 512 : 4 * kernels_->nr;
     blocks_n_ = std::clamp<int64_t>(int64_t(double(d.n) * double(d.k) / 32768), 1,
                                     std::min(kMaxTasks, ceil_div(d.n, unit)));
+    return;
+  }
+  if (thin(d, kernels_->lanes)) {  // by rows of A
+    const bool outer = d.k <= kMaxOuter;
+    path_ = outer ? Path::kFlat : Path::kDots;
+    const int64_t touched = d.m * (outer ? d.n : d.k);
+    blocks_m_ = std::clamp<int64_t>(touched / 32768, 1, std::min(kMaxTasks, ceil_div(d.m, 8)));
     return;
   }
   path_ = Path::kTiles;

@@ -157,10 +157,12 @@ TEST(Gemm, SmallShapesAllLayouts) {
 }
 
 TEST(Gemm, LargerShapesAllLayouts) {
-  const int64_t shapes[][3] = {{64, 96, 400},  {301, 70, 33},  {130, 200, 777}, {300, 128, 512},
-                               {64, 64, 6000}, {1, 500, 900},  {3, 257, 1030},  {500, 1, 300},
-                               {17, 1, 5000},  {40, 24, 9001}, {600, 33, 10},   {600, 130, 390},
-                               {70, 300, 1024}};
+  const int64_t shapes[][3] = {{64, 96, 400},   {301, 70, 33},  {130, 200, 777}, {300, 128, 512},
+                               {64, 64, 6000},  {1, 500, 900},  {3, 257, 1030},  {500, 1, 300},
+                               {17, 1, 5000},   {40, 24, 9001}, {600, 33, 10},   {600, 130, 390},
+                               {70, 300, 1024}, {700, 3, 300},  {900, 4, 129},   {333, 2, 40},
+                               {500, 130, 1},   {257, 90, 3},   {260, 515, 2},   {90, 1200, 4},
+                               {40, 10, 700},   {9, 29, 1030}};
   for (const auto& s : shapes) {
     for (int t = 0; t < 4; ++t) {
       Problem(shape(s[0], s[1], s[2], t & 1, t & 2)).check();
@@ -171,7 +173,12 @@ TEST(Gemm, LargerShapesAllLayouts) {
 
 TEST(Gemm, LeadingDimensionsAlphaBeta) {
   const float scales[][2] = {{1, 0}, {1, 1}, {0.5f, 2}, {-1, 0.25f}, {0, 1}};
-  for (auto [m, n, k] : {std::tuple{37, 45, 50}, {1, 45, 50}, {300, 100, 40}, {64, 64, 4000}}) {
+  for (auto [m, n, k] : {std::tuple{37, 45, 50},
+                         {1, 45, 50},
+                         {300, 100, 40},
+                         {64, 64, 4000},
+                         {90, 3, 50},
+                         {45, 60, 3}}) {
     for (auto& s : scales) {
       for (int t = 0; t < 4; ++t) {
         GemmDesc d = shape(m, n, k, t & 1, t & 2);
@@ -203,7 +210,9 @@ TEST(Gemm, Epilogues) {
                          {50, 1, 30},
                          {300, 100, 40},
                          {64, 64, 4000},
-                         {2, 19, 40}}) {
+                         {2, 19, 40},
+                         {50, 3, 40},
+                         {61, 45, 2}}) {
     for (A act : {A::kNone, A::kRelu, A::kGelu, A::kGeluTanh, A::kSigmoid, A::kTanh, A::kSilu}) {
       for (int mode = 0; mode < 6; ++mode) {
         GemmDesc d = shape(m, n, k, false, mode & 1);
@@ -225,6 +234,8 @@ TEST(Gemm, Batched) {
                                 {1, 64, 32, 7},
                                 {200, 128, 64, 3},
                                 {31, 1, 5, 9},
+                                {30, 3, 20, 5},
+                                {30, 24, 2, 5},
                                 {128, 128, 64, 70}}) {
     for (int t = 0; t < 4; ++t) {
       GemmDesc d = shape(m, n, k, t & 1, t & 2);

@@ -29,8 +29,12 @@ bool GroupedConv::fits(const ConvShape& s, GroupedPass pass) {
         std::any_of(w.dilations.begin(), w.dilations.end(), [](auto d) { return d > 1; });
     return w.dims() != 2 || dilated || (sums && w.taps() > 9);
   }
-  if (w.dims() > 2 || (sums && in > 1)) return false;
-  return (back ? out : in) <= 8;
+  if (w.dims() > 2) return false;
+  // Measured beside oneDNN, whose vectors are full with 8 channels per group; its gradients are
+  // slow with fewer still, and that of the weights with three.
+  if (back) return out <= 8 && (in < 4 || (in == 4 && out < 4));
+  if (sums) return in == 1 || in == 3 || (in < 8 && out < 3);
+  return in < 8;
 }
 
 bool GroupedConv::Axis::find(int64_t to, int64_t k, int64_t* from) const {

@@ -97,7 +97,7 @@ PatchConv::PatchConv(const ConvShape& s, PatchPass pass, bool bias)
 
 void PatchConv::fix_weights(const float* w) {
   GemmDesc d = product_.desc();
-  if (pass_ == PatchPass::kGradW || groups_ > 1 || std::min(d.m, d.n) == 1) return;
+  if (pass_ == PatchPass::kGradW || groups_ > 1 || std::min({d.m, d.n, d.k}) <= 4) return;
   ThreadPool one(1);
   std::vector<float> rows;
   if (taps_ > 1) {

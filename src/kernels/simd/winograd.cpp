@@ -31,52 +31,69 @@ int64_t tiles_per_block(int64_t in_channels) {
 
 }  // namespace
 
-bool winograd_fits(const kernels::ConvShape& s) {
+bool winograd_fits(const kernels::ConvShape& s, bool weights) {
   const kernels::Window& w = s.window;
-  if (s.groups != 1 || w.dims() != 2) return false;
-  for (size_t d = 0; d < 2; ++d)
-    if (w.kernel[d] != 3 || w.strides[d] != 1 || w.dilations[d] != 1 || w.out[d] < 4 || w.in[d] < 4)
-      return false;
+  if (s.groups != 1 || (w.dims() != 2 && (w.dims() != 3 || weights))) return false;
+  for (size_t d = 0; d < w.dims(); ++d) {
+    if (w.strides[d] != 1 || w.dilations[d] != 1) return false;
+    if (d + 2 >= w.dims() && (w.kernel[d] != 3 || w.out[d] < 4 || w.in[d] < 4)) return false;
+  }
   return s.in_channels >= 16 && s.out_channels >= 16 && s.batch * w.out_size() >= 128;
 }
 
 // ---------------------------------------------------------------- tiles
 WinogradTiles::WinogradTiles(const kernels::ConvShape& s, bool gradient)
     : batch(s.batch),
-      in_h(gradient ? s.window.out[0] : s.window.in[0]),
-      in_w(gradient ? s.window.out[1] : s.window.in[1]),
-      in_channels(gradient ? s.out_channels : s.in_channels),
-      out_h(gradient ? s.window.in[0] : s.window.out[0]),
-      out_w(gradient ? s.window.in[1] : s.window.out[1]),
-      out_channels(gradient ? s.in_channels : s.out_channels),
-      top(gradient ? 2 - s.window.pads_begin[0] : s.window.pads_begin[0]),
-      left(gradient ? 2 - s.window.pads_begin[1] : s.window.pads_begin[1]),
-      rows(up(out_h, 2)),
-      columns(up(out_w, 2)) {}
+      slice_channels(gradient ? s.out_channels : s.in_channels),
+      out_channels(gradient ? s.in_channels : s.out_channels) {
+  const kernels::Window& w = s.window;
+  const auto &in = gradient ? w.out : w.in, &out = gradient ? w.in : w.out;
+  auto pad = [&](size_t d) {
+    return gradient ? w.kernel[d] - 1 - w.pads_begin[d] : w.pads_begin[d];
+  };
+  size_t h = w.dims() - 2;
+  taps_d = h ? w.kernel[0] : 1;
+  in_d = h ? in[0] : 1, in_h = in[h], in_w = in[h + 1];
+  out_d = h ? out[0] : 1, out_h = out[h], out_w = out[h + 1];
+  front = h ? pad(0) : 0, top = pad(h), left = pad(h + 1);
+  in_channels = taps_d * slice_channels;
+  rows = up(out_h, 2), columns = up(out_w, 2);
+}
 
 void WinogradTiles::input(int64_t t, const float* x, float* patch, float* v, int64_t points) const {
-  int64_t n = t / (rows * columns), y0 = t / columns % rows * 2 - top, x0 = t % columns * 2 - left;
-  int64_t row = in_w * in_channels;
-  const float* image = x + n * in_h * row;
+  int64_t image = t / (rows * columns), n = image / out_d, z0 = image % out_d - front;
+  int64_t y0 = t / columns % rows * 2 - top, x0 = t % columns * 2 - left;
+  for (int64_t k = 0; k < taps_d; ++k, v += slice_channels) {
+    if (z0 + k >= 0 && z0 + k < in_d) {
+      const float* slice = x + (n * in_d + z0 + k) * in_h * in_w * slice_channels;
+      input_slice(slice, y0, x0, patch, v, points);
+    } else {
+      for (int64_t p = 0; p < 16; ++p) std::fill_n(v + p * points, slice_channels, 0.0f);
+    }
+  }
+}
+
+void WinogradTiles::input_slice(const float* slice, int64_t y0, int64_t x0, float* patch, float* v,
+                                int64_t points) const {
+  int64_t c = slice_channels, row = in_w * c;
   if (y0 >= 0 && x0 >= 0 && y0 + 4 <= in_h && x0 + 4 <= in_w) {
-    winograd_kernels().input(image + y0 * row + x0 * in_channels, row, in_channels, in_channels, v,
-                             points);
+    winograd_kernels().input(slice + y0 * row + x0 * c, row, c, c, v, points);
     return;
   }
   int64_t from = std::clamp<int64_t>(-x0, 0, 4), to = std::clamp<int64_t>(in_w - x0, from, 4);
   for (int64_t i = 0; i < 4; ++i) {
-    float* p = patch + i * 4 * in_channels;
+    float* p = patch + i * 4 * c;
     if (y0 + i < 0 || y0 + i >= in_h) {
-      std::fill_n(p, 4 * in_channels, 0.0f);
+      std::fill_n(p, 4 * c, 0.0f);
       continue;
     }
-    std::fill(p, p + from * in_channels, 0.0f);
+    std::fill(p, p + from * c, 0.0f);
     if (to > from)
-      std::memcpy(p + from * in_channels, image + (y0 + i) * row + (x0 + from) * in_channels,
-                  size_t((to - from) * in_channels) * sizeof(float));
-    std::fill(p + to * in_channels, p + 4 * in_channels, 0.0f);
+      std::memcpy(p + from * c, slice + (y0 + i) * row + (x0 + from) * c,
+                  size_t((to - from) * c) * sizeof(float));
+    std::fill(p + to * c, p + 4 * c, 0.0f);
   }
-  winograd_kernels().input(patch, 4 * in_channels, in_channels, in_channels, v, points);
+  winograd_kernels().input(patch, 4 * c, c, c, v, points);
 }
 
 WinogradTiles::Out WinogradTiles::out(int64_t t) const {
@@ -109,20 +126,24 @@ size_t Winograd::workspace() const {
   return size_t((fixed_ ? 0 : weight_floats()) + slots_.count() * slot_floats()) * sizeof(float);
 }
 
-// u [point][panel of output channels][input channel][nr]
+// u [point][panel of output channels][tap in front][input channel][nr]
 void Winograd::transform_weights(const float* w, float* u, ThreadPool* pool) const {
   constexpr int64_t kSome = 32;  // input channels per task
-  int64_t nr = gemm_kernels().nr, in = t_.in_channels, pieces = up(in, kSome);
+  int64_t nr = gemm_kernels().nr, in = t_.slice_channels, pieces = up(in, kSome);
+  int64_t taps = t_.taps_d, volume = 9 * taps;
   // w [m][c]: its output channels are those of a gradient's input
-  int64_t lane = gradient_ ? 9 : 9 * in, step = gradient_ ? 9 * t_.out_channels : 9;
+  int64_t lane = gradient_ ? volume : volume * in;
+  int64_t step = gradient_ ? volume * t_.out_channels : volume;
   auto one = [&](int64_t task) {
-    int64_t panel = task / pieces, k = task % pieces * kSome, n = panel * nr;
-    winograd_kernels().weights(w + n * lane + k * step, lane, step, std::min(kSome, in - k),
+    int64_t panel = task / (pieces * taps), z = task / pieces % taps, k = task % pieces * kSome;
+    int64_t n = panel * nr, from = 9 * (gradient_ ? taps - 1 - z : z);
+    winograd_kernels().weights(w + n * lane + k * step + from, lane, step, std::min(kSome, in - k),
                                std::min(nr, t_.out_channels - n), nr, gradient_,
-                               u + (panel * in + k) * nr, points_u_);
+                               u + ((panel * taps + z) * in + k) * nr, points_u_);
   };
-  if (pool) return pool->run(panels_ * pieces, one);
-  for (int64_t t = 0; t < panels_ * pieces; ++t) one(t);
+  int64_t tasks = panels_ * taps * pieces;
+  if (pool) return pool->run(tasks, one);
+  for (int64_t t = 0; t < tasks; ++t) one(t);
 }
 
 void Winograd::fix_weights(const float* w) {

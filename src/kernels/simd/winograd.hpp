@@ -2,6 +2,7 @@
 // 4x4 inputs with 16 products per pair of channels in place of 36. Inputs and weights are
 // transformed by sums and halves, 16 matrix products follow, and sums make the outputs; the
 // rounding errors are those of a direct convolution (docs/decisions/0045-convolution-kernels.md).
+// A third dimension in front is summed directly: the taps along it are more input channels.
 //
 // Blocks of tiles go through all of it in the cache. They are cut by the problem, so the number of
 // threads does not matter.
@@ -13,21 +14,26 @@
 
 namespace onnxtrain::simd {
 
-// Whether it applies and there is enough to gain; for all three passes.
-bool winograd_fits(const kernels::ConvShape& s);
+// Whether it applies and there is enough to gain; the gradient of the weights has two dimensions.
+bool winograd_fits(const kernels::ConvShape& s, bool weights = false);
 
 // Where the 2x2 tiles of one tensor and the 4x4 tiles of another lie.
 struct WinogradTiles {
-  int64_t batch, in_h, in_w, in_channels, out_h, out_w, out_channels;
-  int64_t top, left;  // padding of the input
+  int64_t taps_d;                                   // along the third dimension, or 1
+  int64_t batch, in_d, in_h, in_w, slice_channels;  // of one slice
+  int64_t in_channels;                              // of the slices that make one output slice
+  int64_t out_d, out_h, out_w, out_channels;
+  int64_t front, top, left;  // padding of the input
   int64_t rows, columns;
 
   // gradient: of the input, which is a convolution of dy with the weights turned round.
   WinogradTiles(const kernels::ConvShape& s, bool gradient);
-  int64_t count() const { return batch * rows * columns; }
-  int64_t patch_floats() const { return 16 * in_channels; }
+  int64_t count() const { return batch * out_d * rows * columns; }
+  int64_t patch_floats() const { return 16 * slice_channels; }
   // Transforms tile t of x; `patch` is scratch for tiles at the border.
   void input(int64_t t, const float* x, float* patch, float* v, int64_t points) const;
+  void input_slice(const float* slice, int64_t y0, int64_t x0, float* patch, float* v,
+                   int64_t points) const;
   struct Out {
     int64_t at;  // of the first pixel
     int rows, columns;

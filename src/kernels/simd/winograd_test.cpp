@@ -24,6 +24,27 @@ std::vector<ConvCase> cases() {
       case_of(1, 300, 18, {12, 12}, {1, 1}, {1, 1})};
 }
 
+// A third dimension in front; the gradient of the weights is not made this way.
+std::vector<ConvCase> deep_cases() {
+  auto deep = [](int64_t batch, int64_t in, int64_t out, std::vector<int64_t> size, int64_t taps,
+                 std::vector<int64_t> begin, std::vector<int64_t> end) {
+    return ConvCase{batch,
+                    in,
+                    out,
+                    1,
+                    std::move(size),
+                    {taps, 3, 3},
+                    {1, 1, 1},
+                    {1, 1, 1},
+                    std::move(begin),
+                    std::move(end)};
+  };
+  return {deep(2, 16, 24, {5, 8, 6}, 3, {1, 1, 1}, {1, 1, 1}),
+          deep(1, 35, 17, {5, 7, 9}, 3, {0, 0, 1}, {0, 2, 1}),
+          deep(2, 16, 16, {3, 6, 6}, 2, {1, 1, 1}, {0, 1, 1}),
+          deep(1, 18, 40, {2, 9, 8}, 3, {2, 1, 1}, {1, 1, 1})};
+}
+
 // The gradient of the weights behind the interface of the others.
 struct GradW {
   simd::WinogradGradW plan;
@@ -55,6 +76,23 @@ TEST(Winograd, RoundsLikeTheDefinition) {
       double got = distance(by_winograd(p, pass, 1, false), want);
       EXPECT_LT(got, 2.5 * direct) << c.in << " -> " << c.out << ", pass " << int(pass);
       EXPECT_LT(got, 1e-6);
+    }
+  }
+}
+
+TEST(Winograd, ThirdDimension) {
+  for (const ConvCase& c : deep_cases()) {
+    ConvOperandsCase p(c);
+    ASSERT_TRUE(simd::winograd_fits(p.s));
+    ASSERT_FALSE(simd::winograd_fits(p.s, true));
+    for (Pass pass : {Pass::kForward, Pass::kGradX}) {
+      std::vector<double> want = conv_defined<double>(p, pass, true);
+      double direct = distance(conv_defined<float>(p, pass, true), want);
+      std::vector<float> first = by_winograd(p, pass, 1, false);
+      EXPECT_LT(distance(first, want), 2.5 * direct) << c.in << " -> " << c.out;
+      EXPECT_LT(distance(first, want), 1e-6);
+      for (int threads : {1, 2, 4})
+        EXPECT_TRUE(same_bits(first, by_winograd(p, pass, threads, true)));
     }
   }
 }
