@@ -170,6 +170,23 @@ TEST(OnnxHostile, MutatedMessages) {
     }
 }
 
+TEST(OnnxHostile, OldBroadcastWithoutOperand) {
+  onnx::ModelProto m = parse<onnx::ModelProto>(
+      R"(<ir_version: 3, opset_import: ["" : 6]> g (float[2,3] x, float[3] b) => (y) {
+           y = Add<broadcast=1, axis=1>(x, b) })");
+  LoadOptions unchecked;
+  unchecked.check = false;
+  for (int k : {0, 1}) {
+    onnx::ModelProto bad = m;
+    bad.mutable_graph()->mutable_node(0)->set_input(k, "");
+    // not checked: the node stays as it is
+    load_model_bytes(bad.SerializeAsString(), "", primitives(), unchecked).main.verify("loading");
+    EXPECT_THROW(load_model_bytes(bad.SerializeAsString(), "", primitives(), {}), Error);
+  }
+  m.mutable_graph()->mutable_node(0)->mutable_attribute(1)->set_i(INT64_MAX);
+  EXPECT_THROW(load_model_bytes(m.SerializeAsString(), "", primitives(), unchecked), Error);
+}
+
 TEST(OnnxHostile, DeepNestingIsAnError) {
   auto m =
       parse<onnx::ModelProto>("<ir_version: 8, opset_import: [\"\" : 17]> g (bool c) => (c) { }");

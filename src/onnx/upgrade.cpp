@@ -38,7 +38,8 @@ bool GraphReader::upgrade(NodeView& v, Scope& s) {
   if (v.version >= 7) return false;
   // an optimisation hint of 2017 without meaning
   std::erase_if(v.attrs, [](const auto& a) { return a.first == "consumed_inputs"; });
-  if (!was_broadcast_op(op) || v.inputs.size() != 2) return false;
+  if (!was_broadcast_op(op) || v.inputs.size() != 2 || v.inputs[0] == kNone || v.inputs[1] == kNone)
+    return false;
   const onnx::AttributeProto* broadcast = v.attr("broadcast");
   const onnx::AttributeProto* axis = v.attr("axis");
   const bool aligned = broadcast != nullptr && broadcast->i() != 0 && axis != nullptr;
@@ -67,8 +68,8 @@ bool GraphReader::upgrade(NodeView& v, Scope& s) {
     } else {
       const int64_t rank = int64_t(a.shape->size());
       const int64_t at = axis->i() < 0 ? axis->i() + rank : axis->i();
-      const int64_t behind = rank - at - int64_t(b.shape->size());
-      if (at < 0 || behind < 0)
+      const int64_t behind = at < 0 || at > rank ? -1 : rank - at - int64_t(b.shape->size());
+      if (behind < 0)
         model_error("OT1055",
                     cat("axis=", axis->i(), " does not fit ", to_string(a), " and ", to_string(b)));
       std::vector<int64_t> axes;
