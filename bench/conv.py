@@ -147,14 +147,19 @@ def ours(binary, v, folder, threads, seconds):
     return least
 
 
-TORCH = """
+# First lines of a program with torch: the least time of f, in parts of a second (UNIT of them).
+LEAST = """
 import json, sys, time, torch
 torch.set_num_threads(int(sys.argv[1]))
 def least(f, seconds):
     f(); best = 1e9; end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         t = time.perf_counter(); f(); best = min(best, time.perf_counter() - t)
-    return best * 1e3
+    return best * UNIT
+"""
+
+TORCH = LEAST + """
+UNIT = 1e3
 for line in sys.stdin:
     v, seconds = json.loads(line)
     dims, r = len(v["size"]), {}

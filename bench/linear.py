@@ -19,17 +19,13 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from conv import LEAST
+
 ROOT = Path(__file__).resolve().parent.parent
 PASSES = ("forward", "input", "weights")
 
-TORCH = """
-import json, sys, time, torch
-torch.set_num_threads(int(sys.argv[1]))
-def least(f, seconds):
-    f(); best = 1e9; end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        t = time.perf_counter(); f(); best = min(best, time.perf_counter() - t)
-    return best * 1e6
+TORCH = LEAST + """
+UNIT = 1e6
 for line in sys.stdin:
     rows, inputs, outputs, seconds = json.loads(line)
     x, w, b, dy = torch.randn(rows, inputs), torch.randn(outputs, inputs), torch.randn(outputs), torch.randn(rows, outputs)

@@ -12,15 +12,7 @@ import pytest
 import onnxtrain as ot
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
-from cli_models import ROOT, cli, mlp, save, table  # noqa: E402
-
-
-@pytest.fixture
-def work(tmp_path):
-    save(mlp(), tmp_path / "mlp.onnx")
-    x, y = table(130)
-    np.savez(tmp_path / "d.npz", x=x, y=y)
-    return tmp_path
+from cli_models import ROOT, cli, mlp, save, table, work  # noqa: E402, F401
 
 
 def train(work, *args):

@@ -15,15 +15,7 @@ from onnx import helper, numpy_helper
 import onnxtrain as ot
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
-from cli_models import ROOT, cli, cnn, images, lstm, mlp, save, table, transformer  # noqa: E402
-
-
-@pytest.fixture
-def work(tmp_path):
-    save(mlp(), tmp_path / "mlp.onnx")
-    x, y = table(130)
-    np.savez(tmp_path / "d.npz", x=x, y=y)
-    return tmp_path
+from cli_models import ROOT, cli, cnn, images, lstm, mlp, save, table, transformer, work  # noqa: E402, F401
 
 
 def train(work, *args, ok=0, **more):

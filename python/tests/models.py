@@ -3,6 +3,8 @@
 import numpy as np
 from onnx import numpy_helper, parser
 
+import onnxtrain as ot
+
 HEAD = '<ir_version: 8, opset_import: ["": 17]>\n'
 
 
@@ -49,3 +51,13 @@ def rows(n=64, seed=1):
 def feeds(n=64, seed=1):
     x, y = rows(n, seed)
     return {"x": x, "label": y}
+
+
+def three_classes():
+    """Rows that a linear model can tell apart: x, labels."""
+    x = np.random.default_rng(0).normal(size=(24, 4)).astype(np.float32)
+    return x, np.argmax(x[:, :3], 1)
+
+
+def trainer(**more):
+    return ot.Trainer(ot.prepare(mlp(), loss="cross_entropy", optimizer=ot.SGD(lr=0.1)), threads=1, **more)

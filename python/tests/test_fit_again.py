@@ -6,18 +6,12 @@ import numpy as np
 import pytest
 
 import onnxtrain as ot
-from models import mlp
+from models import three_classes, trainer
 
 
 @pytest.fixture
 def data():
-    r = np.random.default_rng(0)
-    x = r.normal(size=(24, 4)).astype(np.float32)
-    return x, np.argmax(x[:, :3], 1)
-
-
-def trainer(**more):
-    return ot.Trainer(ot.prepare(mlp(), loss="cross_entropy", optimizer=ot.SGD(lr=0.1)), threads=1, **more)
+    return three_classes()
 
 
 def test_fit_again_trains_again(data):

@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 
 import numpy as np
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -116,3 +117,12 @@ def table(rows=120, inputs=4, classes=3, seed=1):
     r = np.random.default_rng(seed)
     x = r.standard_normal((rows, inputs)).astype(np.float32)
     return x, (np.abs(x[:, 0] * 3).astype(np.int64) % classes)
+
+
+@pytest.fixture
+def work(tmp_path):
+    """A folder with a model and its data."""
+    save(mlp(), tmp_path / "mlp.onnx")
+    x, y = table(130)
+    np.savez(tmp_path / "d.npz", x=x, y=y)
+    return tmp_path
