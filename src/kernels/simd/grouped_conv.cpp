@@ -33,7 +33,8 @@ bool GroupedConv::fits(const ConvShape& s, GroupedPass pass) {
   // Measured beside oneDNN, whose vectors are full with 8 channels per group; its gradients are
   // slow with fewer still, and that of the weights with three.
   if (back) return (out <= 8 && in < 4) || (out <= 4 && in == 4);
-  if (sums) return in == 1 || in == 3 || (in < 8 && out < 3);
+  const bool long_rows = w.out.back() >= 24 && w.taps() <= 9;
+  if (sums) return in == 1 || in == 3 || (in < 8 && out < 3) || (in == 4 && out == 4 && long_rows);
   return in < 8;
 }
 
