@@ -30,12 +30,16 @@ bool GroupedConv::fits(const ConvShape& s, GroupedPass pass) {
     return w.dims() != 2 || dilated || (sums && w.taps() > 9);
   }
   if (w.dims() > 2) return false;
-  // Measured beside oneDNN, whose vectors are full with 8 channels per group; its gradients are
-  // slow with fewer still, and that of the weights with three.
+  // Measured beside oneDNN, whose gradients are slow with fewer than 4 channels per group, that of
+  // the weights with three; forward it is slow with 8, and back with a stride.
+  const int64_t lanes = grouped_conv_kernels().lanes;
+  const bool strided =
+      std::any_of(w.strides.begin(), w.strides.end(), [](auto v) { return v > 1; });
+  if (back && strided && in == 16 && out == 16) return true;
   if (back) return (out <= 8 && in < 4) || (out <= 4 && in == 4);
   const bool long_rows = w.out.back() >= 24 && w.taps() <= 9;
   if (sums) return in == 1 || in == 3 || (in < 8 && out < 3) || (in == 4 && out == 4 && long_rows);
-  return in < 8;
+  return in < 8 || (in == 8 && out == 8 && lanes <= 8);
 }
 
 bool GroupedConv::Axis::find(int64_t to, int64_t k, int64_t* from) const {
@@ -104,7 +108,7 @@ void GroupedConv::make_tasks() {
   int64_t images = up(batch_, want), chunks = up(batch_, images);
   int64_t blocks = std::clamp<int64_t>(up(want, chunks), 1, std::max<int64_t>(1, rows / 4));
   int64_t parts = std::clamp<int64_t>(want / (chunks * blocks), 1, channels_ / 32 + 1);
-  if (spreads()) parts = 1;
+  if (staged()) parts = 1;
   for (int64_t n = 0; n < chunks; ++n)
     for (int64_t b = 0; b < blocks; ++b)
       for (int64_t p = 0; p < parts; ++p) {
@@ -116,7 +120,7 @@ void GroupedConv::make_tasks() {
         };
         t.channel = cut(p), t.channels = cut(p + 1) - t.channel;  // whole vectors
         if (t.channels == 0) continue;
-        if (spreads()) find_source(t);
+        if (staged()) find_source(t);
         tasks_.push_back(t);
       }
 }
@@ -128,12 +132,13 @@ void GroupedConv::find_source(Task& t) {
     for (int64_t k = 0; k < a.kernel; ++k)
       if (int64_t y; a.find(r, k, &y)) t.low = std::min(t.low, y), t.high = std::max(t.high, y + 1);
   t.low = std::min(t.low, t.high);
-  slot_floats_ = std::max(slot_floats_, floats(up(channels_, lanes_) * plane_block(t)));
+  const int64_t blocks = dense() ? groups_ : up(channels_, lanes_);
+  slot_floats_ = std::max(slot_floats_, floats(blocks * plane_block(t)));
 }
 
-// Floats of one vector of channels, all planes, in the source of a task.
+// Floats of one vector of channels, or of one group, all planes, in the source of a task.
 int64_t GroupedConv::plane_block(const Task& t) const {
-  return planes_ * (t.high - t.low) * axes_[2].source * lanes_;
+  return planes_ * (t.high - t.low) * axes_[2].source * (dense() ? 1 : lanes_);
 }
 
 // Weights and their sums lie as [vector of channels][tap][plane][lane].
@@ -165,19 +170,23 @@ void GroupedConv::move_weights(const float* w, float* to, ThreadPool& pool) cons
                });
 }
 
-// to [vector of channels][plane][row][pixel][lane]
-void GroupedConv::spread_rows(const Task& t, const float* source, float* to) const {
+// to [vector of channels][plane][row][pixel][lane], or [group][row][pixel][plane]
+void GroupedConv::stage_rows(const Task& t, const float* source, float* to) const {
+  const GroupedConvKernels& k = grouped_conv_kernels();
   int64_t pixels = (t.high - t.low) * axes_[2].source;
   const float* from = source + t.low * axes_[2].source * source_channels_;
-  grouped_conv_kernels().spread(from, source_channels_, pixels, channels_, repeat_, planes_, to,
-                                pixels * lanes_, plane_block(t));
+  if (dense())
+    k.regroup(from, pixels, groups_, planes_, to, plane_block(t));
+  else
+    k.spread(from, source_channels_, pixels, channels_, repeat_, planes_, to, pixels * lanes_,
+             plane_block(t));
 }
 
 void GroupedConv::find_terms(const Task& t, int64_t r, const Stretch& s, const float* planes,
                              float* weights, std::vector<GroupTerm>& terms) const {
-  const int64_t pixel = spreads() ? lanes_ : channels_, first = spreads() ? 0 : t.channel;
-  int64_t width = axes_[2].source * pixel, low = spreads() ? t.low : 0;
-  int64_t plane = spreads() ? (t.high - t.low) * width : 0;
+  const int64_t pixel = staged_pixel(), kinds = dense() ? 1 : planes_;
+  int64_t width = axes_[2].source * pixel, low = staged() ? t.low : 0;
+  int64_t plane = (t.high - t.low) * width, first = staged() ? 0 : t.channel;
   terms.clear();
   for (int64_t kz = 0; kz < axes_[0].kernel; ++kz) {
     int64_t z;
@@ -186,7 +195,7 @@ void GroupedConv::find_terms(const Task& t, int64_t r, const Stretch& s, const f
       int64_t y;
       if (!axes_[1].find(r % axes_[1].result, ky, &y)) continue;
       const float* row = planes + (z * axes_[1].source + y - low) * width + first;
-      for (int64_t j = 0; j < planes_; ++j)
+      for (int64_t j = 0; j < kinds; ++j)
         for (const Tap& x : s.taps) {
           int64_t tap = (kz * axes_[1].kernel + ky) * axes_[2].kernel + x.k;
           terms.push_back(
@@ -201,19 +210,21 @@ void GroupedConv::run_image(const Task& t, const float* source, float* weights, 
                             float* result, std::vector<GroupTerm>& terms) const {
   const GroupedConvKernels& k = grouped_conv_kernels();
   const bool sums = pass_ == GroupedPass::kGradW;
-  const GroupSteps steps = {in_step_ * (spreads() ? lanes_ : channels_),
-                            spreads() ? plane_block(t) : lanes_, taps_ * planes_ * lanes_,
-                            sums ? channels_ : out_step_ * channels_};
+  const GroupSteps steps = {in_step_ * staged_pixel(), staged() ? plane_block(t) : lanes_,
+                            taps_ * planes_ * lanes_, sums ? channels_ : out_step_ * channels_};
+  const GroupDense shape = {repeat_, planes_, plane_block(t), t.channel};
   for (int64_t r = t.begin; r < t.end; ++r)
     for (const Stretch& s : stretches_) {
       find_terms(t, r, s, source, weights, terms);
       float* to = result + (r * axes_[2].result + s.to) * channels_ + t.channel;
       auto count = int64_t(terms.size());
-      if (sums)
+      const float* from = bias ? bias + t.channel : nullptr;
+      if (dense())
+        k.dense_pixels(terms.data(), count, s.count, t.channels, steps, shape, from, to);
+      else if (sums)
         k.sums(terms.data(), count, s.count, t.channels, steps, to);
       else
-        k.pixels(terms.data(), count, s.count, t.channels, steps, bias ? bias + t.channel : nullptr,
-                 to);
+        k.pixels(terms.data(), count, s.count, t.channels, steps, from, to);
     }
 }
 
@@ -222,25 +233,32 @@ void GroupedConv::run_task(const Task& t, const float* source, float* weights, c
   int64_t in = axes_[0].source * axes_[1].source * axes_[2].source * source_channels_;
   int64_t out = axes_[0].result * axes_[1].result * axes_[2].result * channels_;
   for (int64_t n = t.image; n < t.image + t.images; ++n) {
-    if (spreads()) spread_rows(t, source + n * in, area);
-    run_image(t, spreads() ? area : source + n * in, weights, bias, result + n * out, terms);
+    if (staged()) stage_rows(t, source + n * in, area);
+    run_image(t, staged() ? area : source + n * in, weights, bias, result + n * out, terms);
   }
 }
 
 // The sums of the tasks, in their order, to [M][C/group][taps]
 void GroupedConv::add_up(const float* sums, float* dw, ThreadPool& pool) const {
-  int64_t size = weight_floats();
-  parallel_for(pool, channels_, 32, [&](int64_t b, int64_t e) {
-    for (int64_t t = 0; t < taps_; ++t)
-      for (int64_t j = 0; j < planes_; ++j)
-        for (int64_t c = b; c < e; ++c) {
-          double sum = 0;
-          for (size_t n = 0; n < tasks_.size(); ++n)
-            if (c >= tasks_[n].channel && c < tasks_[n].channel + tasks_[n].channels)
-              sum += double(sums[int64_t(n) * size + weight_at(t, j, c)]);
-          dw[(c * planes_ + j) * taps_ + t] = float(sum);
-        }
-  });
+  const int64_t size = weight_floats(), block = taps_ * planes_ * lanes_;
+  parallel_for(pool, up(channels_, lanes_), std::max<int64_t>(1, 4096 / block),
+               [&](int64_t b, int64_t e) {
+                 constexpr int64_t kPart = 512;
+                 double part[kPart];
+                 for (int64_t i = b * block; i < e * block; i += kPart) {
+                   const int64_t n = std::min(kPart, e * block - i);
+                   std::fill_n(part, n, 0.0);
+                   for (size_t t = 0; t < tasks_.size(); ++t) {
+                     const float* from = sums + int64_t(t) * size + i;
+                     for (int64_t k = 0; k < n; ++k) part[k] += double(from[k]);
+                   }
+                   for (int64_t k = 0; k < n; ++k) {
+                     const int64_t at = i + k, c = at / block * lanes_ + at % lanes_;
+                     const int64_t j = at / lanes_ % planes_, tap = at / lanes_ / planes_ % taps_;
+                     if (c < channels_) dw[(c * planes_ + j) * taps_ + tap] = float(part[k]);
+                   }
+                 }
+               });
 }
 
 void GroupedConv::run(const float* a, const float* b, const float* bias, float* out,

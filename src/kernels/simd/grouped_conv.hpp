@@ -4,9 +4,9 @@
 // Vectors run along the channels of the result. A group's inputs are its planes: plane j holds, for
 // every channel of the result, the j-th channel of its group; with one plane and one channel per
 // group that is the tensor itself, otherwise rows are spread into planes before they are used, a
-// vector of channels at a time.
-// Rows, channels and chunks of sums are cut by the problem, so the number of threads does not
-// matter.
+// vector of channels at a time. Where a group fills whole vectors, the products (not the sums) are
+// those of single inputs with vectors of weights instead, and rows are copied group by group. Rows,
+// channels and chunks of sums are cut by the problem, so the number of threads does not matter.
 #pragma once
 #include <array>
 #include <vector>
@@ -51,7 +51,11 @@ class GroupedConv {
     int64_t image, images, begin, end, channel, channels, low, high;
   };
 
-  bool spreads() const { return planes_ > 1 || repeat_ > 1; }
+  bool dense() const {
+    return pass_ != GroupedPass::kGradW && planes_ > 1 && repeat_ >= 8 && repeat_ % lanes_ == 0;
+  }
+  bool staged() const { return planes_ > 1 || repeat_ > 1; }  // rows are copied before their use
+  int64_t staged_pixel() const { return !staged() ? channels_ : dense() ? planes_ : lanes_; }
   int64_t plane_block(const Task& t) const;
   int64_t weight_floats() const;
   int64_t weight_at(int64_t tap, int64_t plane, int64_t c) const;
@@ -59,7 +63,7 @@ class GroupedConv {
   void make_tasks();
   void find_source(Task& t);
   void move_weights(const float* w, float* to, ThreadPool& pool) const;
-  void spread_rows(const Task& t, const float* source, float* to) const;
+  void stage_rows(const Task& t, const float* source, float* to) const;
   void run_image(const Task& t, const float* source, float* weights, const float* bias,
                  float* result, std::vector<GroupTerm>& terms) const;
   void run_task(const Task& t, const float* source, float* weights, const float* bias,

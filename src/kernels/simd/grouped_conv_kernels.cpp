@@ -3,6 +3,7 @@
 #include "kernels/simd/grouped_conv_kernels.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
@@ -189,6 +190,134 @@ void sums(const GroupTerm* terms, int64_t count, int64_t pixels, int64_t channel
   });
 }
 
+// ---------------------------------------------------------------- groups of many channels
+// P pixels from j on, N vectors of channels of one group; `from` is its first channel in the
+// source.
+template <int P, int N>
+HWY_INLINE void dense_tile(const GroupTerm* terms, int64_t count, int64_t planes, int64_t from,
+                           int64_t j, int64_t c, const GroupSteps& s, const float* bias,
+                           float* out) {
+  const int64_t lanes = int64_t(hn::Lanes(D())), w_at = c / lanes * s.w_block;
+  V acc[P][N];
+#pragma GCC unroll 8
+  for (int v = 0; v < N; ++v) {
+    const V first = bias ? hn::LoadU(D(), bias + c + v * lanes) : hn::Zero(D());
+#pragma GCC unroll 12
+    for (int i = 0; i < P; ++i) acc[i][v] = first;
+  }
+  // pixels by threes: few address registers
+  constexpr int kThrees = (P + 2) / 3;
+  const int64_t step = s.in_step, twice = 2 * step;
+  for (int64_t k = 0; k < count; ++k) {
+    const float* in[kThrees];
+#pragma GCC unroll 4
+    for (int t = 0; t < kThrees; ++t) in[t] = terms[k].in + from + (j + 3 * t) * step;
+    const float* HWY_RESTRICT w = terms[k].w + w_at;
+    auto add = [&](int l) HWY_ATTR {
+      V weight[N];
+#pragma GCC unroll 8
+      for (int v = 0; v < N; ++v) weight[v] = hn::LoadU(D(), w + v * s.w_block + l * lanes);
+#pragma GCC unroll 12
+      for (int i = 0; i < P; ++i) {
+        const float* at = in[i / 3] + l;
+        const V x = hn::Set(D(), i % 3 == 0 ? at[0] : i % 3 == 1 ? at[step] : at[twice]);
+#pragma GCC unroll 8
+        for (int v = 0; v < N; ++v) acc[i][v] = hn::MulAdd(x, weight[v], acc[i][v]);
+      }
+    };
+    auto move = [&](int l) HWY_ATTR {
+#pragma GCC unroll 4
+      for (int t = 0; t < kThrees; ++t) in[t] += l;
+      w += l * lanes;
+    };
+    int64_t l = 0;
+    for (; l + 4 <= planes; l += 4, move(4)) {
+#pragma GCC unroll 4
+      for (int u = 0; u < 4; ++u) add(u);
+    }
+    for (; l < planes; ++l, move(1)) add(0);
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < P; ++i)
+#pragma GCC unroll 8
+    for (int v = 0; v < N; ++v)
+      hn::StoreU(acc[i][v], D(), out + (j + i) * s.out_step + c + v * lanes);
+}
+
+// The same for P pixels that are too few to keep the adders busy: U sums side by side.
+template <int P, int N, int U>
+HWY_INLINE void dense_few(const GroupTerm* terms, int64_t count, int64_t planes, int64_t from,
+                          int64_t j, int64_t c, const GroupSteps& s, const float* bias,
+                          float* out) {
+  const D d;
+  const int64_t lanes = int64_t(hn::Lanes(d)), w_at = c / lanes * s.w_block;
+  V acc[P * N * U];
+#pragma GCC unroll 16
+  for (int i = 0; i < P * N * U; ++i) acc[i] = hn::Zero(d);
+  auto add = [&](auto together, const float* HWY_RESTRICT in, const float* HWY_RESTRICT w)
+                 HWY_ATTR {
+#pragma GCC unroll 4
+                   for (int u = 0; u < decltype(together)::value; ++u)
+#pragma GCC unroll 4
+                     for (int i = 0; i < P; ++i) {
+                       const V x = hn::Set(d, in[i * s.in_step + u]);
+#pragma GCC unroll 4
+                       for (int v = 0; v < N; ++v) {
+                         V& sum = acc[(u * P + i) * N + v];
+                         sum = hn::MulAdd(x, hn::LoadU(d, w + v * s.w_block + u * lanes), sum);
+                       }
+                     }
+                 };
+  for (int64_t k = 0; k < count; ++k) {
+    const float* in = terms[k].in + from + j * s.in_step;
+    const float* w = terms[k].w + w_at;
+    int64_t l = 0;
+    for (; l + U <= planes; l += U) add(std::integral_constant<int, U>(), in + l, w + l * lanes);
+    for (; l < planes; ++l) add(std::integral_constant<int, 1>(), in + l, w + l * lanes);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < P; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) {
+      V sum = acc[i * N + v];
+#pragma GCC unroll 4
+      for (int u = 1; u < U; ++u) sum = hn::Add(sum, acc[(u * P + i) * N + v]);
+      if (bias) sum = hn::Add(sum, hn::LoadU(d, bias + c + v * lanes));
+      hn::StoreU(sum, d, out + (j + i) * s.out_step + c + v * lanes);
+    }
+}
+
+// N vectors of channels; P pixels fill the registers.
+template <int P, int N>
+void dense_columns(const GroupTerm* terms, int64_t count, int64_t pixels, int64_t channels,
+                   const GroupSteps& s, const GroupDense& d, const float* bias, float* out) {
+  const int64_t block = N * int64_t(hn::Lanes(D()));
+  for (int64_t c = 0; c < channels; c += block) {
+    const int64_t from = (d.first + c) / d.repeat * d.group_step;
+    int64_t j = 0;
+    for (; j + P <= pixels; j += P)
+      dense_tile<P, N>(terms, count, d.planes, from, j, c, s, bias, out);
+    for (; j + 4 <= pixels; j += 4)
+      dense_few<4, N, N == 1 ? 2 : 1>(terms, count, d.planes, from, j, c, s, bias, out);
+    for (; j + 2 <= pixels; j += 2)
+      dense_few<2, N, N == 1 ? 4 : 2>(terms, count, d.planes, from, j, c, s, bias, out);
+    if (j < pixels)
+      dense_few<1, N, N == 3 ? 3 : 4>(terms, count, d.planes, from, j, c, s, bias, out);
+  }
+}
+
+void dense_pixels(const GroupTerm* terms, int64_t count, int64_t pixels, int64_t channels,
+                  const GroupSteps& s, const GroupDense& d, const float* bias, float* out) {
+  const int64_t vectors = d.repeat / int64_t(hn::Lanes(D()));
+  if (vectors % 2 == 0)
+    dense_columns<5, 2>(terms, count, pixels, channels, s, d, bias, out);
+  else if (vectors % 3 == 0)
+    dense_columns<4, 3>(terms, count, pixels, channels, s, d, bias, out);
+  else
+    dense_columns<10, 1>(terms, count, pixels, channels, s, d, bias, out);
+}
+
+// ---------------------------------------------------------------- planes
 // n pixels of one vector of channels and one plane: lane l takes channel index[l]; `room` floats of
 // a pixel may be read.
 void spread_vector(const int32_t* index, int64_t room, int64_t some, const float* from,
@@ -232,8 +361,23 @@ void spread(const float* from, int64_t from_step, int64_t pixels, int64_t channe
   }
 }
 
+void regroup(const float* from, int64_t pixels, int64_t groups, int64_t planes, float* to,
+             int64_t to_group) {
+  constexpr int64_t kPixels = 16;  // whose channels stay in the nearest cache
+  for (int64_t p = 0; p < pixels; p += kPixels)
+    for (int64_t g = 0; g < groups; ++g) {
+      const float* source = from + (p * groups + g) * planes;
+      float* target = to + g * to_group + p * planes;
+      for (int64_t k = 0; k < std::min(kPixels, pixels - p);
+           ++k, source += groups * planes, target += planes)
+        each_vector(planes, [&](auto io, int64_t j)
+                                HWY_ATTR { io.store(io.load(source + j), target + j); });
+    }
+}
+
 const GroupedConvKernels* make_grouped_conv() {
-  static const GroupedConvKernels table{int64_t(hn::Lanes(D())), pixels, sums, spread};
+  static const GroupedConvKernels table{
+      int64_t(hn::Lanes(D())), pixels, sums, dense_pixels, spread, regroup};
   return &table;
 }
 

@@ -10,6 +10,13 @@ struct GroupTerm {
   float* w;
 };
 
+// Groups of many channels: the result has `repeat` channels per group, whole vectors; the source
+// `planes`, side by side, a group's pixels `group_step` after those of the one before. `first` is
+// the channel of the result at `out`.
+struct GroupDense {
+  int64_t repeat, planes, group_step, first;
+};
+
 // Where floats lie: vectors of channels are `in_block` and `w_block` apart, pixels `in_step` and
 // `out_step`. The result's vectors lie side by side.
 struct GroupSteps {
@@ -24,11 +31,19 @@ struct GroupedConvKernels {
   // w[c] += sum over j of in[j][c] * dy[j][c], for every term; out_step is that of dy.
   void (*sums)(const GroupTerm* terms, int64_t count, int64_t pixels, int64_t channels,
                const GroupSteps& steps, const float* dy);
+  // `pixels` for groups of many channels: in[j][c] * w[c] becomes the sum over planes i of
+  // in[j][i] * w[i][c].
+  void (*dense_pixels)(const GroupTerm* terms, int64_t count, int64_t pixels, int64_t channels,
+                       const GroupSteps& steps, const GroupDense& dense, const float* bias,
+                       float* out);
   // Plane j of `planes`: to[c / lanes * to_block + j * to_plane + p * lanes + c % lanes] =
   // from[p][c / repeat * planes + j], c < channels, and zeros up to a whole vector. A pixel of the
   // source has `from_step` floats.
   void (*spread)(const float* from, int64_t from_step, int64_t pixels, int64_t channels,
                  int64_t repeat, int64_t planes, float* to, int64_t to_plane, int64_t to_block);
+  // to[g * to_group + p * planes + j] = from[p][g * planes + j]
+  void (*regroup)(const float* from, int64_t pixels, int64_t groups, int64_t planes, float* to,
+                  int64_t to_group);
 };
 
 const GroupedConvKernels& grouped_conv_kernels();
