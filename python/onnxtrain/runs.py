@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 
+from . import _native
 from .errors import DataError, UsageError
 
 KEPT_BYTES = 32 << 20  # larger data is not copied into the run folder
@@ -27,6 +28,14 @@ def _write(path, write):
         if os.path.exists(temporary):
             os.remove(temporary)
         raise
+
+
+def set_aside(folder):
+    """A run that is in the folder goes into earlier-001, ..., with what Python keeps beside it."""
+    kept = os.fsdecode(_native.run_folder(folder))
+    for name in ("fit.json", "data.npz") if kept else ():
+        if os.path.exists(os.path.join(folder, name)):
+            os.replace(os.path.join(folder, name), os.path.join(kept, name))
 
 
 def remember(folder, settings, data, valid_data):

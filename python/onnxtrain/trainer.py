@@ -163,7 +163,7 @@ def resume(path, threads=0, memory=None):
     """A trainer that goes on where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`."""
     t = Trainer(None, _native_trainer=_native.resume(os.fspath(path), threads, _bytes(memory)))
     if os.path.isdir(path):
-        t._run = os.fspath(path)
+        t._run = t._folder = os.fspath(path)
     return t
 
 
@@ -178,7 +178,7 @@ class Trainer:
         # a model that was read here is nobody else's: its weights become the trainer's
         self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory), take=not isinstance(model, Model))
         self.state = _State(self._t)
-        self._run = self._names = None
+        self._run = self._folder = self._names = None  # _folder: of the run that another fit there goes on with
         self._step = self._t.step
         self._serial = 0  # of the last step made here
         self._loss_only = {}  # by section: the loss is the only output beside new states
@@ -281,7 +281,8 @@ class Trainer:
         if x is not None and is_batches(x):
             if y is not None:
                 raise UsageError("an iterator gives x and y together: there is no y beside it", "OT1157")
-            return History(fit_batches(self, x, valid or None, epochs, steps, patience, out or self._run, on_epoch, steps_per_epoch))
+            out = os.fspath(out or self._run) if out or self._run else None
+            return History(fit_batches(self, x, valid or None, epochs, steps, patience, out, on_epoch, steps_per_epoch))
         if steps_per_epoch:
             raise UsageError("steps_per_epoch cuts an iterator into epochs; arrays have their own length", "OT1157", "steps=N")
         settings = runs.recall(self._run) if self._run else {}
@@ -303,11 +304,18 @@ class Trainer:
             options["valid"] = float(valid)
         if out:
             options["out"] = out
+            self._enter(out)
             runs.remember(out, {"batch_size": batch_size, "valid": options.get("valid", 0.0), "shuffle": bool(shuffle)}, data, valid_data)
         call = None if on_epoch is None else (lambda text: bool(on_epoch(json.loads(text))))
         arguments = *feed_lists(data), *feed_lists(valid_data)
         self._serial += 1
         return History(json.loads(self._t.fit(*arguments, json.dumps(options), call)))
+
+    def _enter(self, out):
+        """The run folder of a fit: this trainer's run there goes on, another one is set aside."""
+        if self._folder is None or os.path.realpath(out) != os.path.realpath(self._folder):
+            runs.set_aside(out)
+        self._folder = out
 
     def evaluate(self, x, y=None, batch_size=256):
         """Loss and metrics on the inference form of the model, as a dict."""

@@ -101,6 +101,12 @@ Request request_of(const char* options) {
   return q;
 }
 
+bool same_folder(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code ec;
+  return !a.empty() && !b.empty() && fs::weakly_canonical(a, ec) == fs::weakly_canonical(b, ec);
+}
+
 json fit_on(ot_trainer* t, const Dataset& data, const Dataset* other, Request q,
             ot_epoch_callback on_epoch, void* context) {
   if (!t->resumed) {  // another fit: its epochs come on top of what was trained before
@@ -108,6 +114,9 @@ json fit_on(ot_trainer* t, const Dataset& data, const Dataset* other, Request q,
     if (q.fit.max_steps > 0) q.fit.max_steps += int64_t(t->at.step);
     t->at.batch = 0;
   }
+  t->at.step = t->t->step_count();  // steps of the caller's own count too
+  q.fit.goes_on = same_folder(q.fit.folder, t->folder);
+  t->folder = q.fit.folder;
   LoadedData loaded = feeds_for(data, *t->t, q.feed);
   FeedColumns train = loaded.feeds, valid;
   if (other) {
@@ -183,17 +192,26 @@ ot_status ot_trainer_evaluate_data(ot_trainer* t, const ot_dataset* data, int64_
 ot_status ot_trainer_resume(const char* run_or_checkpoint, const ot_options* o, ot_trainer** out) {
   return guarded({{"run_or_checkpoint", run_or_checkpoint}, {"out", out}}, [&] {
     std::string path = run_or_checkpoint;
-    if (std::filesystem::is_directory(path)) path = RunFolder(path).last();
+    auto t = std::make_unique<ot_trainer>();
+    if (std::filesystem::is_directory(path)) {
+      RunFolder(path).require_last();
+      t->folder = path;
+      path = RunFolder(path).last();
+    }
     Position at;
     auto model = std::make_shared<const Model>(load_checkpoint(path, at));
     auto training = std::make_unique<Training>(model, at.seed, options_of(o));
     training->set_step_count(at.step);
-    auto t = std::make_unique<ot_trainer>();
     t->t = std::move(training);
     t->at = at;
     t->resumed = true;
     *out = t.release();
   });
+}
+
+ot_status ot_run_folder(const char* path, ot_text** kept) {
+  return guarded({{"path", path}, {"kept", kept}},
+                 [&] { *kept = new ot_text{RunFolder::open(path).set_aside()}; });
 }
 
 ot_status ot_trainer_save(const ot_trainer* t, const char* path) {

@@ -258,6 +258,9 @@ constexpr Explanation kTraining[] = {
     {"OT3102",
      "The file fixes the number of rows that the model takes at once: those that do not make up "
      "a\nbatch are left out, other ones in each epoch."},
+    {"OT3103",
+     "The checkpoint of the best epoch was removed from the run folder. Training goes on from the "
+     "last\ncheckpoint; the inference model of the best epoch stays if it is still there."},
     {"OT4001", "A file cannot be opened: it does not exist, or may not be read."},
     {"OT4002", "The path is a folder or device where a file is needed."},
     {"OT4003", "The file is larger than the limit."},
@@ -287,6 +290,9 @@ constexpr Explanation kTraining[] = {
     {"OT4204",
      "The log of the run is ahead of the checkpoint: it is an older one, or files were "
      "exchanged.\nGo on from it in another folder with --out."},
+    {"OT4205",
+     "The run has no last checkpoint: it was stopped before its first step was done, or the file "
+     "was\nremoved."},
     {"OT4301", "The exported file, read back, does not compute what was exported."},
     {"OT4401", "The sample files are not installed beside the program."},
     {"OT9001",

@@ -31,9 +31,21 @@ namespace fs = std::filesystem;
 
 std::atomic<int> stop_requested{0};
 
+// Before there is a run folder nothing has been done that could be saved.
+void on_early_signal(int) {
+  const char text[] = "stopped     nothing was trained yet, nothing was written\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text, sizeof text - 1);
+  _exit(130);
+}
+
 // The first signal finishes the step and saves, the second leaves at once.
 void on_signal(int) {
   if (stop_requested.fetch_add(1) >= 1) _exit(130);
+}
+
+void on_signals(void (*handler)(int)) {
+  std::signal(SIGINT, handler);
+  std::signal(SIGTERM, handler);
 }
 
 void resolve(TrainFlags& f, Settings& settings) {
@@ -69,8 +81,7 @@ Parts load_parts(const TrainFlags& f, const Training& t, uint64_t seed) {
   p.data = load_data(f.data, f.data.data, t, DataPart::kTrain);
   p.train = p.data.feeds;
   say("data", p.data.line);
-  if (f.verbose)
-    for (const std::string& note : p.data.notes) say("", note);
+  for (const std::string& note : p.data.notes) say("note", note);
   if (f.overfit > 0) {
     std::vector<int64_t> rows;
     for (int64_t k = 0; k < std::min(f.overfit, p.train.rows()); ++k) rows.push_back(k);
@@ -143,6 +154,11 @@ int search_rate(const TrainFlags& f, Training& t, const FeedColumns& data) {
   return 0;
 }
 
+std::string checked(const RunFolder& folder, const FeedColumns& sample) {
+  const std::optional<double> d = export_difference(folder, sample);
+  return d ? cat(", checked: max difference ", *d) : "";
+}
+
 void say_result(const TrainFlags& f, const FitResult& r, const RunFolder& folder,
                 const FeedColumns& sample) {
   for (const EpochResult& e : r.epochs)
@@ -158,8 +174,7 @@ void say_result(const TrainFlags& f, const FitResult& r, const RunFolder& folder
                            ? ": the model can learn these rows"
                            : ": these rows are not learnt yet; more --epochs, or another --lr"));
   if (fs::exists(folder.model()))
-    say("saved", cat(folder.model(), "   inference model (best), checked: max difference ",
-                     export_difference(folder, sample)));
+    say("saved", cat(folder.model(), "   inference model (best)", checked(folder, sample)));
   const std::string run = shell_word(folder.path());
   say("next", cat("onnxtrain eval ", run, " --data ", shell_word(f.data.data),
                   "    onnxtrain train --resume ", run, " --epochs ", f.fit.epochs * 2));
@@ -184,10 +199,19 @@ size_t memory_of(const TrainFlags& f) {
   return bytes;
 }
 
+// Is `folder` the run that the training goes on from?
+bool goes_on_in(const std::string& folder, const TrainFlags& f, const Start& s) {
+  if (f.resume.empty() && s.at.step == 0) return false;
+  fs::path from = f.resume.empty() ? f.model : f.resume;
+  if (!fs::is_directory(from)) from = fs::absolute(from).parent_path().parent_path();
+  std::error_code ec;
+  return fs::equivalent(from, folder, ec);
+}
+
 RunFolder open_run(const TrainFlags& f, const Start& s) {
   if (!f.out.empty()) {
     RunFolder folder = RunFolder::open(f.out);
-    if (f.resume.empty() && s.at.step == 0)
+    if (!goes_on_in(f.out, f, s))
       if (std::string kept = folder.set_aside(); !kept.empty())
         say("kept", cat("the run that was in ", f.out, " before is in ", kept, " now"));
     return folder;
@@ -197,6 +221,7 @@ RunFolder open_run(const TrainFlags& f, const Start& s) {
 }
 
 int train(TrainFlags& f) {
+  on_signals(on_early_signal);
   Settings settings(f.app);
   resolve(f, settings);
   Start s = start(f);
@@ -219,6 +244,7 @@ int train(TrainFlags& f) {
   say_plan(f, s, *t, steps);
   if (f.find_lr) return search_rate(f, *t, p.train);
   if (f.dry_run) return 0;
+  on_signals(on_signal);
   RunFolder folder = open_run(f, s);
   if (!f.resume.empty()) check_log(folder, s.at);
   say("run", folder.path());
@@ -228,13 +254,12 @@ int train(TrainFlags& f) {
   }
   write_run_files(folder, settings, f, *t, p.data, p.train.rows(), p.valid.rows());
   f.fit.folder = folder.path();
+  f.fit.goes_on = true;  // open_run has set aside what is not to be continued
   f.fit.shuffle = !f.no_shuffle;
   f.fit.check_finite = !f.allow_non_finite;
   f.fit.metadata = p.data.metadata;
   f.fit.stop = &stop_requested;
   f.fit.sample_operators = f.profile.empty();
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
   Progress progress(f.progress, f.fit.epochs);
   Profiler profiler(kTraceEvents);
   if (!f.profile.empty()) t->set_observer(&profiler);

@@ -111,7 +111,7 @@ Dataset open_npy_folder(const std::string& folder, const std::vector<std::string
   for (const std::string& file : files) stems.push_back(fs::path(file).stem().string());
   Dataset d(folder, "npy");
   for (const auto& [column, stem] : select_part(stems, part, folder))
-    d.add(column, open_npy(folder + "/" + stem + ".npy"));
+    d.add_array(column, open_npy(folder + "/" + stem + ".npy"));
   return d;
 }
 
@@ -172,6 +172,8 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
   } catch (const fs::filesystem_error& e) {
     data_error("OT4001", cat("cannot read '", spec, "': ", e.code().message()));
   }
+  if (d.rows() == 0)
+    for (const std::string& name : d.columns()) d.column(name);  // unreadable: says why
   if (d.rows() == 0)
     data_error("OT2101", cat("data '", spec, "' has no rows"),
                "save at least one example; was the array cut or filtered too far?");

@@ -104,8 +104,11 @@ LoadedData feeds_for(const Dataset& given, const Training& t, const FeedOptions&
   for (const auto& [name, d] : all) (is_target(m, name) ? targets : inputs).push_back(name);
   const Scores scores = describe_scores(m);
   std::map<std::string, std::string> columns = match_columns(given, inputs, targets, o.map);
+  std::vector<std::string> wanted;
+  for (const auto& [name, column] : columns) wanted.push_back(column);
+  const Dataset used = given.used(wanted);
   const Dataset data =
-      targets.empty() ? given : with_classes(given, columns.at(targets[0]), o.classes);
+      targets.empty() ? used : with_classes(used, columns.at(targets[0]), o.classes);
   LoadedData out;
   Adapted first;
   LabelSummary summary;

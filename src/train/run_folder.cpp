@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file.hpp"
+#include "core/shell.hpp"
 #include "train/events.hpp"
 #include "train/fit.hpp"
 
@@ -143,6 +144,29 @@ std::string RunFolder::set_aside() const {
   }
   open(path_);  // checkpoints/ again
   return to;
+}
+
+void RunFolder::require_last() const {
+  if (fs::exists(last())) return;
+  const auto has = [&](const char* name) { return fs::exists(path_ + name); };
+  if (!has("/checkpoints"))
+    throw Error(ErrorKind::kFailed, "OT4102",
+                cat("'", path_, "' is no run: it holds no checkpoints/last.train.onnx"),
+                "onnxtrain runs   lists the runs there are");
+  std::string command;
+  std::ifstream in(path_ + "/command.txt");
+  std::getline(in, command);
+  if (!is_empty(path_ + "/metrics.jsonl") || fs::exists(best()))
+    throw Error(ErrorKind::kCheckpoint, "OT4205",
+                cat("checkpoints/last.train.onnx of run '", path_, "' is gone"),
+                fs::exists(best()) ? cat("go on from the best one in another folder:  onnxtrain "
+                                         "train --resume ",
+                                         shell_word(best()), " --data DATA --out runs/other")
+                                   : "bring the file back, or start again");
+  throw Error(ErrorKind::kCheckpoint, "OT4205",
+              cat("run '", path_,
+                  "' was stopped before its first checkpoint: nothing is there to go on from"),
+              command.empty() ? "start it again" : cat("start it again:  ", command));
 }
 
 std::vector<std::pair<std::string, double>> epoch_numbers(const EpochResult& e) {
