@@ -41,7 +41,7 @@ def set_aside(folder):
 def remember(folder, settings, data, valid_data):
     os.makedirs(folder, exist_ok=True)
     _IN_THIS_PROCESS.clear()
-    _write(os.path.join(folder, "fit.json"), lambda f: f.write(json.dumps(settings, indent=1).encode() + b"\n"))
+    _write(os.path.join(folder, "fit.json"), lambda f: f.write(json.dumps(settings, indent=1, default=lambda v: v.item()).encode() + b"\n"))
     path = os.path.join(folder, "data.npz")
     arrays = {f"train/{k}": v for k, v in data.items()} | {f"valid/{k}": v for k, v in valid_data.items()}
     if sum(v.nbytes for v in arrays.values()) <= KEPT_BYTES and all(v.dtype.kind in "biufc" for v in arrays.values()):

@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 import numpy as np
 
 from . import _native, runs
-from .data import columns, is_batches, some_rows
+from .data import columns, fraction, is_batches, some_rows
 from .errors import UsageError
 from .loop import fit_batches
 from .model import Model, as_model, rows_through
@@ -18,13 +18,13 @@ from .values import from_native, to_native
 
 def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
             schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None,
-            append=False):
+            append=False, dims=None):
     """Inference model -> training model (loss, gradients, optimizer and state are in the file).
 
     loss: a name, `ot.losses.CrossEntropy(...)`, a list of weighted terms, or the path of an ONNX graph;
     optimizer: `ot.AdamW(...)`, a name or the path of an ONNX graph; freeze, only: globs over initializer names;
-    schedule: a name, `ot.Schedule(...)` or a dict; mode: "train" or "as_is"; batch: fixes the batch size of a
-    lowered model; append: one more training section behind those that the model has. docs/recipe.md has all of it.
+    schedule: a name, `ot.Schedule(...)` or a dict; mode: "train" or "as_is"; batch, dims: fix the number of
+    rows, other open dimensions by name ({"sequence": 128}) or the shape of an input; append: one more training section behind those that the model has. docs/recipe.md has all of it.
     """
     recipe = {
         "losses": loss_specs(loss, label), "optimizer": optimizer_spec(optimizer), "schedule": schedule_spec(schedule),
@@ -35,7 +35,18 @@ def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None
     }
     if batch:
         recipe["batch"] = int(batch)
-    return Model(as_model(model)._m.prepare(json.dumps(recipe)))
+    if dims:
+        recipe["dims"] = {name: [int(n) for n in np.atleast_1d(size)] for name, size in dims.items()}
+    return Model(as_model(model)._m.prepare(_text(recipe)))
+
+
+def _text(options):
+    """JSON; numbers of numpy are numbers."""
+    def plain(v):
+        if isinstance(v, (np.generic, np.ndarray)):
+            return v.tolist()
+        raise UsageError(f"{v!r} is no number, text or list", "OT1152")
+    return json.dumps(options, default=plain)
 
 
 class _Outputs(dict):
@@ -220,6 +231,8 @@ class Trainer:
 
     def _general_step(self, feeds, which, n):
         """Feeds of any kind, any outputs. Outputs that are not new states outlive the next step."""
+        if which is not None and which < 0:
+            raise UsageError(f"step({which}): training sections are counted from 0", "OT1124")
         section = -1 if which is None else which
         got = self._step(feeds, section, n, True)
         if got is None:
@@ -301,7 +314,7 @@ class Trainer:
         if isinstance(valid, (tuple, list)):
             valid_data = some_rows(columns(*valid))
         elif valid:
-            options["valid"] = float(valid)
+            options["valid"] = fraction(valid)
         if out:
             options["out"] = out
             self._enter(out)
@@ -309,7 +322,7 @@ class Trainer:
         call = None if on_epoch is None else (lambda text: bool(on_epoch(json.loads(text))))
         arguments = *feed_lists(data), *feed_lists(valid_data)
         self._serial += 1
-        return History(json.loads(self._t.fit(*arguments, json.dumps(options), call)))
+        return History(json.loads(self._t.fit(*arguments, _text(options), call)))
 
     def _enter(self, out):
         """The run folder of a fit: this trainer's run there goes on, another one is set aside."""

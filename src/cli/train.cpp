@@ -52,8 +52,8 @@ void resolve(TrainFlags& f, Settings& settings) {
   settings.from_environment();
   if (!f.config.empty()) settings.from_file(f.config, "config");
   bool run = !f.resume.empty() && fs::is_directory(f.resume);
-  if (run && fs::exists(RunFolder(f.resume).config()))
-    settings.from_file(RunFolder(f.resume).config(), "run",
+  if (const std::string from = f.resume.empty() ? "" : run_of(f.resume); !from.empty())
+    settings.from_file(RunFolder(from).config(), "run",
                        {"model", "out", "resume", "overfit", "find-lr", "dry-run", "quiet",
                         "profile", "progress", "verbose", "threads"});
   set_quiet(f.quiet);
@@ -61,6 +61,8 @@ void resolve(TrainFlags& f, Settings& settings) {
     throw Error(ErrorKind::kCheckpoint, "OT4202", cat("there is no checkpoint '", f.resume, "'"),
                 "resume from a run folder or a .train.onnx file:  onnxtrain runs");
   if (run) checkpoint_of(f.resume, "last");  // refuses what is no run
+  if (!f.resume.empty() && settings.given("model"))
+    say("note", cat("'", f.model, "' is not read: the run goes on from its checkpoint"));
   if (f.model.empty() && f.resume.empty())
     usage_error("OT0005", "train needs a MODEL or --resume RUN",
                 "onnxtrain train model.onnx --data data.npz");
@@ -97,7 +99,7 @@ Parts load_parts(const TrainFlags& f, const Training& t, uint64_t seed) {
     p.valid = v.feeds;
     p.has_valid = true;
     say("valid", v.line);
-  } else if (fraction < 0 || fraction >= 1) {
+  } else if (!(fraction >= 0 && fraction < 1)) {
     usage_error("OT0003", cat("--valid ", f.valid, " is neither a file nor from 0 up to 1"));
   } else if (fraction > 0) {
     if (p.train.rows() < 2)
@@ -116,7 +118,10 @@ Parts load_parts(const TrainFlags& f, const Training& t, uint64_t seed) {
 
 int64_t total_steps(const TrainFlags& f, const Parts& p, bool whole) {
   int64_t batches = (p.train.rows() + (whole ? 0 : f.fit.batch - 1)) / f.fit.batch;
-  int64_t steps = batches * f.fit.epochs;
+  int64_t steps = 0;
+  if (__builtin_mul_overflow(batches, f.fit.epochs, &steps) || steps > int64_t(1) << 53)
+    usage_error("OT0003", cat("--epochs ", f.fit.epochs, " is more than can ever be run"),
+                "to train until it no longer helps:  --patience 5");
   return f.fit.max_steps > 0 ? std::min(steps, f.fit.max_steps) : steps;
 }
 
@@ -129,6 +134,11 @@ void say_plan(const TrainFlags& f, const Start& s, Training& t, int64_t steps) {
       cat(what, t.has_rate() ? cat(" lr ", t.rate()) : "", more, ", batch ", f.fit.batch, ", ",
           f.fit.epochs, f.fit.epochs == 1 ? " epoch = " : " epochs = ", with_commas(steps),
           " steps, ", t.pool().threads(), " threads (", simd_name(), ")"));
+  if (s.prepared && steps < f.recipe.accumulate)
+    warn("OT3104",
+         cat("an update comes every ", f.recipe.accumulate, " steps, the run has ", steps,
+             ": nothing would be learnt"),
+         "fewer steps per update (--accumulate), smaller batches or more epochs");
 }
 
 // A constant rate is set; a schedule of ours has been made again from the new one (fit_schedule).
@@ -220,11 +230,22 @@ RunFolder open_run(const TrainFlags& f, const Start& s) {
   return RunFolder::create("runs", s.name.empty() ? "model" : s.name);
 }
 
+void set_fit_options(TrainFlags& f, const RunFolder& folder, const Parts& p) {
+  f.fit.folder = folder.path();
+  f.fit.goes_on = true;  // open_run has set aside what is not to be continued
+  f.fit.shuffle = !f.no_shuffle;
+  f.fit.check_finite = !f.allow_non_finite;
+  f.fit.metadata = p.data.metadata;
+  f.fit.stop = &stop_requested;
+  f.fit.sample_operators = f.profile.empty();
+}
+
 int train(TrainFlags& f) {
   on_signals(on_early_signal);
   Settings settings(f.app);
   resolve(f, settings);
   Start s = start(f);
+  if (!f.resume.empty()) refuse_changes(settings, s, f.resume);
   ProgramOptions po;
   po.threads = f.threads;
   po.memory = memory_of(f);
@@ -235,11 +256,15 @@ int train(TrainFlags& f) {
   }
   f.fit.batch = batch_size_for(*t, f.fit.batch);
   settings.replace("batch", std::to_string(f.fit.batch));
+  settings.replace("deterministic", "true");
   Parts p = load_parts(f, *t, s.at.seed);
   int64_t steps = total_steps(f, p, fixed_batch(*t) > 0);
   // now the length of the run is known: a schedule that spans it can be made
   bool new_rate = settings.fresh("lr") && (!s.prepared || !f.resume.empty());
-  if (fit_schedule(f, s, steps, new_rate)) t = std::make_unique<Training>(s.model, s.at.seed, po);
+  bool new_schedule =
+      !f.resume.empty() && (settings.changes("schedule") || settings.changes("schedule-arg"));
+  if (fit_schedule(f, s, steps, new_rate, new_schedule))
+    t = std::make_unique<Training>(s.model, s.at.seed, po);
   if (new_rate) set_rate(f, s, *t);
   say_plan(f, s, *t, steps);
   if (f.find_lr) return search_rate(f, *t, p.train);
@@ -253,17 +278,14 @@ int train(TrainFlags& f) {
     settings.replace("lr", starting_rate(s, *t));
   }
   write_run_files(folder, settings, f, *t, p.data, p.train.rows(), p.valid.rows());
-  f.fit.folder = folder.path();
-  f.fit.goes_on = true;  // open_run has set aside what is not to be continued
-  f.fit.shuffle = !f.no_shuffle;
-  f.fit.check_finite = !f.allow_non_finite;
-  f.fit.metadata = p.data.metadata;
-  f.fit.stop = &stop_requested;
-  f.fit.sample_operators = f.profile.empty();
+  set_fit_options(f, folder, p);
   Progress progress(f.progress, f.fit.epochs);
   Profiler profiler(kTraceEvents);
   if (!f.profile.empty()) t->set_observer(&profiler);
   s.model = nullptr;  // its weights need not stay beside those that are trained
+  if (s.at.epoch >= f.fit.epochs)
+    say("note", cat("nothing to do: the run has ", s.at.epoch, " of ", f.fit.epochs,
+                    " epochs   (--epochs for more)"));
   FitResult r = fit(*t, p.train, p.has_valid ? &p.valid : nullptr, f.fit, s.at, progress);
   progress.finish();
   report_memory(folder, *t, po.memory);

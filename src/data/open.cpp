@@ -177,6 +177,10 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
   if (d.rows() == 0)
     data_error("OT2101", cat("data '", spec, "' has no rows"),
                "save at least one example; was the array cut or filtered too far?");
+  if (!options.csv.target.empty() && d.format() != "csv" && d.format() != "tsv")
+    usage_error("OT2116",
+                cat("'", spec, "' is ", d.format(), ": --target names a column of csv or tsv data"),
+                cat("say which array feeds which input:  --map INPUT=", options.csv.target));
   d.set_source(spec);
   return d;
 }

@@ -128,7 +128,8 @@ LoadedData feeds_for(const Dataset& given, const Training& t, const FeedOptions&
       has_labels = true;
     } else {
       AdaptOptions here = o.adapt;
-      if (is_target(m, name)) here.scale = "none";
+      here.target = is_target(m, name);
+      if (here.target) here.scale = "none";
       a = adapt_input(data, columns.at(name), input_spec(d), here);
     }
     if (is_target(m, name) && out.feeds.label.empty()) out.feeds.label = name;

@@ -176,7 +176,13 @@ class Loop {
     double value = !e.has_valid        ? e.train_loss
                    : e.metrics.empty() ? e.valid_loss
                                        : e.metrics[0].second;
-    e.best = at_.best_epoch == 0 || (larger ? value > at_.best : value < at_.best);
+    const std::string name = !e.has_valid        ? "train_loss"
+                             : e.metrics.empty() ? "valid_loss"
+                                                 : "valid_" + e.metrics[0].first;
+    // an accuracy and a loss cannot be compared: another number begins anew
+    const bool other = !at_.watched.empty() && at_.watched != name;
+    e.best = at_.best_epoch == 0 || other || (larger ? value > at_.best : value < at_.best);
+    at_.watched = name;
     if (e.best) {
       at_.best = value;
       at_.best_epoch = e.epoch;
