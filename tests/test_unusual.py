@@ -151,39 +151,78 @@ def open_lstm():
     return m
 
 
-def attention():
+def attention(kv_heads=2, opset=23, mask=None, lengths=False, attributes=None):
     r = np.random.default_rng(3)
     f = lambda *s: (r.standard_normal(s) * 0.4).astype(np.float32)  # noqa: E731
     n = helper.make_node
     nodes = [n("MatMul", ["x", w], [o]) for w, o in (("wq", "q"), ("wk", "k"), ("wv", "v"))]
-    nodes += [n("Attention", ["q", "k", "v"], ["a"], "att", q_num_heads=2, kv_num_heads=2, is_causal=1),
+    info = lambda name, shape, kind=TensorProto.FLOAT: helper.make_tensor_value_info(name, kind, shape)  # noqa: E731
+    inputs, attributes = [info("x", ["N", "S", 8])], {"is_causal": 1} if attributes is None else attributes
+    if mask:
+        inputs.append(info("mask", mask))
+    if lengths:
+        inputs.append(info("lengths", ["N"], TensorProto.INT64))
+    names = ["q", "k", "v", "mask" if mask else "", "", "", "lengths" if lengths else ""]
+    while not names[-1]:
+        names.pop()
+    nodes += [n("Attention", names, ["a"], "att", q_num_heads=2, kv_num_heads=kv_heads, **attributes),
               n("ReduceMean", ["a", "one"], ["m"], keepdims=0), n("MatMul", ["m", "head"], ["logits"])]
-    info = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)  # noqa: E731
-    g = helper.make_graph(nodes, "g", [info("x", ["N", "S", 8])], [info("logits", ["N", 3])],
-                          [numpy_helper.from_array(v, k) for k, v in {"wq": f(8, 8), "wk": f(8, 8), "wv": f(8, 8), "head": f(8, 3),
-                                                                      "one": np.array([1])}.items()])
-    m = helper.make_model(g, opset_imports=[helper.make_opsetid("", 23)])
+    weights = {"wq": f(8, 8), "wk": f(8, 4 * kv_heads), "wv": f(8, 4 * kv_heads), "head": f(8, 3), "one": np.array([1])}
+    g = helper.make_graph(nodes, "g", inputs, [info("logits", ["N", 3])], [numpy_helper.from_array(v, k) for k, v in weights.items()])
+    m = helper.make_model(g, opset_imports=[helper.make_opsetid("", opset)])
     m.ir_version = 10
     return m
 
 
-@pytest.mark.parametrize("make, shape, name", [(open_lstm, (7, 4, 5), "xt"), (attention, (4, 7, 8), "x")], ids=["LSTM", "Attention"])
+LSTM = (open_lstm, (7, 4, 5), "xt")
+RECIPE = {"loss": "cross_entropy", "optimizer": ot.SGD(lr=0.5)}
+
+
+def feeds_of(name, shape):
+    return {name: np.random.default_rng(0).standard_normal(shape).astype(np.float32), "label": np.array([0, 2, 1, 0])}
+
+
+@pytest.mark.parametrize("make, shape, name", [LSTM, (attention, (4, 7, 8), "x")], ids=["LSTM", "Attention"])
 def test_a_lowered_step_with_a_sequence_length_by_name(make, shape, name, tmp_path):
-    m = make().SerializeToString()
-    feeds = {name: np.random.default_rng(0).standard_normal(shape).astype(np.float32), "label": np.array([0, 2, 1, 0])}
-    recipe = {"loss": "cross_entropy", "optimizer": ot.SGD(lr=0.5)}
-    plain = ot.Trainer(ot.prepare(m, **recipe))
+    m, feeds = make().SerializeToString(), feeds_of(name, shape)
+    plain = ot.Trainer(ot.prepare(m, **RECIPE))
     want = [plain.step(feeds).loss for _ in range(4)]
-    with pytest.raises(ot.ModelError, match="--dim S=N"):
-        ot.prepare(m, lowered=True, **recipe)
     for sizes in ({"dims": {"S": 7}}, {"dims": {"S": 7}, "batch": 4}, {"dims": {name: shape}}):
-        t = ot.Trainer(ot.prepare(m, lowered=True, **sizes, **recipe))
+        t = ot.Trainer(ot.prepare(m, lowered=True, **sizes, **RECIPE))
         np.testing.assert_allclose([t.step(feeds).loss for _ in range(4)], want, rtol=2e-6)
     with pytest.raises(ot.UsageError, match="no open dimension and no input 'T'; it has 'N' 'S'"):
-        ot.prepare(m, dims={"T": 7}, **recipe)
+        ot.prepare(m, dims={"T": 7}, **RECIPE)
     with pytest.raises(ot.UsageError, match="does not fit its type"):
-        ot.prepare(m, dims={name: (*shape[:2], 99)}, **recipe)
+        ot.prepare(m, dims={name: (*shape[:2], 99)}, **RECIPE)
     (tmp_path / "m.onnx").write_bytes(m)
     r = cli("prepare", "m.onnx", "-o", "t.onnx", "--lowered", "--dim", "S=7", "--loss", "cross_entropy", cwd=tmp_path)
     assert r.returncode == 0, r.stderr
     assert not any(n.op_type == "Gradient" for n in onnx.load(tmp_path / "t.onnx").training_info[0].algorithm.node)
+
+
+def test_a_recurrent_layer_says_which_length_it_lacks():
+    with pytest.raises(ot.ModelError, match="--dim S=N"):
+        ot.prepare(open_lstm().SerializeToString(), lowered=True, **RECIPE)
+
+
+MASKS = {"none": [], "rows": ["N", 1, "S", "S"], "shared": [1, 1, "S", "S"]}
+
+
+@pytest.mark.parametrize("kind", ["plain", "causal", "grouped", "window", "capped", "lengths", *MASKS])
+def test_attention_lowers_for_any_size(kind):
+    attributes = {"causal": {"is_causal": 1}, "window": {"left_window_size": 2, "right_window_size": 1}, "capped": {"softcap": 1.5, "is_causal": 1},
+                  "lengths": {"is_causal": 1}}.get(kind, {})
+    m = attention(1 if kind == "grouped" else 2, 25 if kind == "window" else 24, MASKS.get(kind) or None, kind == "lengths", attributes)
+    loaded = m.SerializeToString()
+    plain, low = (ot.Trainer(ot.prepare(loaded, lowered=lowered, **RECIPE)) for lowered in (False, True))
+    rng = np.random.default_rng(1)
+    for rows, length in ((4, 7), (4, 3), (2, 5)):  # one plan for all of them
+        feeds = feeds_of("x", (rows, length, 8))
+        feeds["label"] = feeds["label"][:rows]
+        if MASKS.get(kind):
+            feeds["mask"] = rng.standard_normal([{"N": rows, "S": length}.get(d, d) for d in MASKS[kind]]).astype(np.float32)
+        if kind == "lengths":
+            feeds["lengths"] = rng.integers(1, length + 1, rows)
+        assert low.step(feeds).loss == pytest.approx(plain.step(feeds).loss, rel=3e-6)
+    for name in plain.state:
+        np.testing.assert_allclose(low.state[name], plain.state[name], rtol=3e-5, atol=1e-6)
