@@ -143,6 +143,15 @@ def test_overrides_and_rates_are_checked():
     assert t.lr == 0.25
 
 
+def test_a_name_with_the_characters_of_globs_is_itself():
+    m = mlp()
+    for node in m.graph.node:
+        node.input[:] = [i.replace("fc1.weight", "fc[1].weight") for i in node.input]
+    m.graph.initializer[0].name = "fc[1].weight"
+    t = ot.Trainer(ot.prepare(m.SerializeToString(), loss="cross_entropy", freeze=["fc[1].weight"]))
+    assert "fc[1].weight" not in t.state and "fc1.bias" in t.state
+
+
 # ---- sizes given by name, for lowered steps
 
 def open_lstm():
@@ -226,3 +235,21 @@ def test_attention_lowers_for_any_size(kind):
         assert low.step(feeds).loss == pytest.approx(plain.step(feeds).loss, rel=3e-6)
     for name in plain.state:
         np.testing.assert_allclose(low.state[name], plain.state[name], rtol=3e-5, atol=1e-6)
+
+
+def test_rows_that_are_not_the_first_dimension_are_refused(tmp_path):
+    """Time first: rows of a file would be taken for steps in time, and the numbers would look fine."""
+    (tmp_path / "m.onnx").write_bytes(lstm().SerializeToString())
+    r = np.random.default_rng(0)
+    x, y = r.standard_normal((60, 6, 5)).astype(np.float32), r.integers(0, 3, 60)
+    np.savez(tmp_path / "d.npz", x=x, y=y)
+    for command in ("train", "predict", "eval"):
+        got = cli(command, "m.onnx", "--data", "d.npz", cwd=tmp_path)
+        assert got.returncode == 4 and "OT2117" in got.stderr and "dimension 1" in got.stderr, command
+    t = ot.Trainer(ot.prepare(lstm().SerializeToString(), loss="cross_entropy"))
+    with pytest.raises(ot.DataError, match="dimension 1"):
+        t.fit(x, y, epochs=1)
+    with pytest.raises(ot.DataError, match="dimension 1"):
+        t.predict(x)
+    t.fit([(x[:20].transpose(1, 0, 2), y[:20])], epochs=1)  # batches as the model takes them
+    assert t.step_count == 1

@@ -24,7 +24,8 @@ def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None
     loss: a name, `ot.losses.CrossEntropy(...)`, a list of weighted terms, or the path of an ONNX graph;
     optimizer: `ot.AdamW(...)`, a name or the path of an ONNX graph; freeze, only: globs over initializer names;
     schedule: a name, `ot.Schedule(...)` or a dict; mode: "train" or "as_is"; batch, dims: fix the number of
-    rows, other open dimensions by name ({"sequence": 128}) or the shape of an input; append: one more training section behind those that the model has. docs/recipe.md has all of it.
+    rows, other open dimensions by name ({"sequence": 128}) or the shape of an input; append: one more training section
+    behind those that the model has. docs/recipe.md has all of it.
     """
     recipe = {
         "losses": loss_specs(loss, label), "optimizer": optimizer_spec(optimizer), "schedule": schedule_spec(schedule),

@@ -214,6 +214,9 @@ constexpr Explanation kTraining[] = {
      "data\ndo not fit it. Models are opened to any number where the graph allows it; this one "
      "does not."},
     {"OT2116", "--target names the column to predict of csv or tsv data; other data has arrays."},
+    {"OT2117",
+     "An input of the model counts its rows along another dimension than the first, as recurrent "
+     "layers\nwith time first do. Rows of data would be taken for steps in time."},
     {"OT2120",
      "The data holds NaN or infinity at the place named. One such value spoils every "
      "weight, so\ntraining refuses it."},

@@ -3,24 +3,12 @@
 #include <set>
 
 #include "convert/analysis.hpp"
+#include "model/batch.hpp"
 
 namespace onnxtrain {
 namespace {
 
 using Sizes = std::map<std::string, int64_t>;
-
-// The name of the rows: what outputs begin with and inputs have too.
-std::string rows_symbol(const Graph& g) {
-  for (ValueId out : g.outputs) {
-    const TypeInfo& t = g.value(out).type;
-    if (!t.is_tensor() || !t.shape || t.shape->empty() || (*t.shape)[0].symbol.empty()) continue;
-    for (ValueId v : g.inputs)
-      if (const TypeInfo& in = g.value(v).type; in.is_tensor() && in.shape)
-        for (const Dim& d : *in.shape)
-          if (d.symbol == (*t.shape)[0].symbol) return d.symbol;
-  }
-  return {};
-}
 
 void fix_batch(Graph& g, int64_t batch, Sizes& named) {
   if (batch <= 0) return;

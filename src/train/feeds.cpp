@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/batch.hpp"
 #include "train/scores.hpp"
 
 namespace onnxtrain {
@@ -99,6 +100,7 @@ Dataset with_classes(Dataset data, const std::string& column,
 
 LoadedData feeds_for(const Dataset& given, const Training& t, const FeedOptions& o) {
   const Model& m = t.source();
+  require_rows_first(m.main);
   std::vector<std::string> inputs, targets;
   const auto all = all_inputs(t);
   for (const auto& [name, d] : all) (is_target(m, name) ? targets : inputs).push_back(name);
