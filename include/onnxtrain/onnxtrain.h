@@ -228,6 +228,9 @@ OT_API ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char
 /* A trainer that goes on where a run folder or checkpoint stopped. */
 OT_API ot_status ot_trainer_resume(const char* run_or_checkpoint, const ot_options* o,
                                    ot_trainer** out);
+/* Makes the folder of a new run (with checkpoints/ in it). A run that is there already goes into
+ * earlier-001, -002, ... inside it; *kept is that folder's path, empty when there was none. */
+OT_API ot_status ot_run_folder(const char* path, ot_text** kept);
 /* Saves a checkpoint: state, position, seeds and checksums. */
 OT_API ot_status ot_trainer_save(const ot_trainer* t, const char* path);
 /* The training model with the current state. */

@@ -59,6 +59,17 @@ def columns(x, y=None, text=False):
     return {k: array(v, k, text) for k, v in named.items()}
 
 
+def fraction(valid):
+    """The part of the rows that validation gets."""
+    try:
+        part = float(valid)
+    except (TypeError, ValueError):
+        part = -1.0
+    if not 0 <= part < 1:
+        raise UsageError(f"valid={valid!r} is neither from 0 up to 1 nor (x, y)", "OT1152", "valid=0.1, or valid=(x_valid, y_valid)")
+    return part
+
+
 def some_rows(named):
     """The same, and an error when there are none."""
     for name, a in named.items():

@@ -32,10 +32,19 @@ class Batches:
 class RunLog:
     """The run folder of a training whose batches come from Python: checkpoints, metrics, the best model."""
 
-    def __init__(self, out):
-        self.out = None if out is None else os.fspath(out)
-        if self.out:
-            os.makedirs(os.path.join(self.out, "checkpoints"), exist_ok=True)
+    def __init__(self, trainer, out):
+        self.out = out
+        if out:
+            trainer._enter(out)
+            os.makedirs(os.path.join(out, "checkpoints"), exist_ok=True)
+        self.epochs_before = max((e.get("epoch", 0) for e in self._entries()), default=0) if out else 0
+
+    def _entries(self):
+        try:
+            with open(os.path.join(self.out, "metrics.jsonl"), encoding="utf-8") as f:
+                return [json.loads(line) for line in f if line.endswith("}\n")]
+        except FileNotFoundError:
+            return []
 
     def epoch(self, trainer, entry):
         if not self.out:
@@ -77,7 +86,7 @@ def _one_epoch(trainer, batches, epoch, limit):
     if steps == 0:
         raise DataError(f"no batches in epoch {epoch}", "OT2101")
     seconds = time.perf_counter() - begin
-    entry = {"epoch": epoch, "steps": steps, "loss": total / rows, "lr": trainer._rate_or_zero(),
+    entry = {"epoch": epoch, "step": trainer.step_count, "steps": steps, "loss": total / rows, "lr": trainer._rate_or_zero(),
              "samples_per_second": rows / max(seconds, 1e-9), "seconds": seconds}
     return entry, bool(limit and trainer.step_count >= limit)
 
@@ -86,8 +95,8 @@ def fit_batches(trainer, source, valid, epochs, steps, patience, out, on_epoch, 
     """Trains on batches; the same result as `fit` on arrays gives."""
     if valid is not None and not isinstance(valid, (tuple, list)):
         raise UsageError("with an iterator, valid is (x, y): there is nothing to take a fraction of", "OT1157")
-    batches, log, entries, best, best_epoch = Batches(source, epochs, steps_per_epoch), RunLog(out), [], None, 0
-    for epoch in range(1, batches.epochs + 1):
+    batches, log, entries, best, best_epoch = Batches(source, epochs, steps_per_epoch), RunLog(trainer, out), [], None, 0
+    for epoch in range(log.epochs_before + 1, log.epochs_before + batches.epochs + 1):
         entry, enough = _one_epoch(trainer, iter(batches), epoch, steps)
         watched, larger = entry["loss"], False
         if valid is not None:

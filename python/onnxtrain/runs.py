@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 
+from . import _native
 from .errors import DataError, UsageError
 
 KEPT_BYTES = 32 << 20  # larger data is not copied into the run folder
@@ -29,10 +30,18 @@ def _write(path, write):
         raise
 
 
+def set_aside(folder):
+    """A run that is in the folder goes into earlier-001, ..., with what Python keeps beside it."""
+    kept = os.fsdecode(_native.run_folder(folder))
+    for name in ("fit.json", "data.npz") if kept else ():
+        if os.path.exists(os.path.join(folder, name)):
+            os.replace(os.path.join(folder, name), os.path.join(kept, name))
+
+
 def remember(folder, settings, data, valid_data):
     os.makedirs(folder, exist_ok=True)
     _IN_THIS_PROCESS.clear()
-    _write(os.path.join(folder, "fit.json"), lambda f: f.write(json.dumps(settings, indent=1).encode() + b"\n"))
+    _write(os.path.join(folder, "fit.json"), lambda f: f.write(json.dumps(settings, indent=1, default=lambda v: v.item()).encode() + b"\n"))
     path = os.path.join(folder, "data.npz")
     arrays = {f"train/{k}": v for k, v in data.items()} | {f"valid/{k}": v for k, v in valid_data.items()}
     if sum(v.nbytes for v in arrays.values()) <= KEPT_BYTES and all(v.dtype.kind in "biufc" for v in arrays.values()):

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from . import _native
 from .errors import UsageError
 from .model import as_model
@@ -25,8 +27,17 @@ class Session:
     def run(self, feeds, outputs=None):
         names, values = feed_lists(feeds)
         outputs = None if outputs is None else [outputs] if isinstance(outputs, str) else list(outputs)
+        if outputs == []:
+            return {}
         got = self._s.run(names, values, outputs)
         return dict(zip(outputs if outputs is not None else self._s.output_names, map(from_native, got)))
+
+
+def _like_output(model, name, value):
+    if hasattr(value, "dtype"):
+        return value
+    kind = next((o.get("dtype") for o in model.info["outputs"] if o["name"] == name), "float")
+    return np.asarray(value, {"double": np.float64, "float16": np.float16}.get(kind, np.float32))
 
 
 def gradients(model, feeds, of=None, wrt=None, cotangent=None, threads=0):
@@ -55,7 +66,10 @@ def gradients(model, feeds, of=None, wrt=None, cotangent=None, threads=0):
         for name in cotangent:
             if name not in of:
                 raise UsageError(f"a cotangent for '{name}', which is not among the outputs asked for: {', '.join(of)}", "OT1158")
-        cotangents = [to_native(cotangent[n], n) if n in cotangent else None for n in of]
+        # a plain number has no type of its own: it takes the output's
+        cotangents = [to_native(_like_output(m, n, cotangent[n]), n) if n in cotangent else None for n in of]
+    if not wrt:
+        return {}
     names, values = feed_lists(feeds)
     got = m._m.gradients(names, values, of, cotangents, list(wrt), threads)
     return dict(zip(wrt, map(from_native, got)))

@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 import numpy as np
 
 from . import _native, runs
-from .data import columns, is_batches, some_rows
+from .data import columns, fraction, is_batches, some_rows
 from .errors import UsageError
 from .loop import fit_batches
 from .model import Model, as_model, rows_through
@@ -18,13 +18,14 @@ from .values import from_native, to_native
 
 def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
             schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None,
-            append=False):
+            append=False, dims=None):
     """Inference model -> training model (loss, gradients, optimizer and state are in the file).
 
     loss: a name, `ot.losses.CrossEntropy(...)`, a list of weighted terms, or the path of an ONNX graph;
     optimizer: `ot.AdamW(...)`, a name or the path of an ONNX graph; freeze, only: globs over initializer names;
-    schedule: a name, `ot.Schedule(...)` or a dict; mode: "train" or "as_is"; batch: fixes the batch size of a
-    lowered model; append: one more training section behind those that the model has. docs/recipe.md has all of it.
+    schedule: a name, `ot.Schedule(...)` or a dict; mode: "train" or "as_is"; batch, dims: fix the number of
+    rows, other open dimensions by name ({"sequence": 128}) or the shape of an input; append: one more training section
+    behind those that the model has. docs/recipe.md has all of it.
     """
     recipe = {
         "losses": loss_specs(loss, label), "optimizer": optimizer_spec(optimizer), "schedule": schedule_spec(schedule),
@@ -35,7 +36,18 @@ def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None
     }
     if batch:
         recipe["batch"] = int(batch)
-    return Model(as_model(model)._m.prepare(json.dumps(recipe)))
+    if dims:
+        recipe["dims"] = {name: [int(n) for n in np.atleast_1d(size)] for name, size in dims.items()}
+    return Model(as_model(model)._m.prepare(_text(recipe)))
+
+
+def _text(options):
+    """JSON; numbers of numpy are numbers."""
+    def plain(v):
+        if isinstance(v, (np.generic, np.ndarray)):
+            return v.tolist()
+        raise UsageError(f"{v!r} is no number, text or list", "OT1152")
+    return json.dumps(options, default=plain)
 
 
 class _Outputs(dict):
@@ -163,7 +175,7 @@ def resume(path, threads=0, memory=None):
     """A trainer that goes on where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`."""
     t = Trainer(None, _native_trainer=_native.resume(os.fspath(path), threads, _bytes(memory)))
     if os.path.isdir(path):
-        t._run = os.fspath(path)
+        t._run = t._folder = os.fspath(path)
     return t
 
 
@@ -178,7 +190,7 @@ class Trainer:
         # a model that was read here is nobody else's: its weights become the trainer's
         self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory), take=not isinstance(model, Model))
         self.state = _State(self._t)
-        self._run = self._names = None
+        self._run = self._folder = self._names = None  # _folder: of the run that another fit there goes on with
         self._step = self._t.step
         self._serial = 0  # of the last step made here
         self._loss_only = {}  # by section: the loss is the only output beside new states
@@ -220,6 +232,8 @@ class Trainer:
 
     def _general_step(self, feeds, which, n):
         """Feeds of any kind, any outputs. Outputs that are not new states outlive the next step."""
+        if which is not None and which < 0:
+            raise UsageError(f"step({which}): training sections are counted from 0", "OT1124")
         section = -1 if which is None else which
         got = self._step(feeds, section, n, True)
         if got is None:
@@ -281,7 +295,8 @@ class Trainer:
         if x is not None and is_batches(x):
             if y is not None:
                 raise UsageError("an iterator gives x and y together: there is no y beside it", "OT1157")
-            return History(fit_batches(self, x, valid or None, epochs, steps, patience, out or self._run, on_epoch, steps_per_epoch))
+            out = os.fspath(out or self._run) if out or self._run else None
+            return History(fit_batches(self, x, valid or None, epochs, steps, patience, out, on_epoch, steps_per_epoch))
         if steps_per_epoch:
             raise UsageError("steps_per_epoch cuts an iterator into epochs; arrays have their own length", "OT1157", "steps=N")
         settings = runs.recall(self._run) if self._run else {}
@@ -300,14 +315,21 @@ class Trainer:
         if isinstance(valid, (tuple, list)):
             valid_data = some_rows(columns(*valid))
         elif valid:
-            options["valid"] = float(valid)
+            options["valid"] = fraction(valid)
         if out:
             options["out"] = out
+            self._enter(out)
             runs.remember(out, {"batch_size": batch_size, "valid": options.get("valid", 0.0), "shuffle": bool(shuffle)}, data, valid_data)
         call = None if on_epoch is None else (lambda text: bool(on_epoch(json.loads(text))))
         arguments = *feed_lists(data), *feed_lists(valid_data)
         self._serial += 1
-        return History(json.loads(self._t.fit(*arguments, json.dumps(options), call)))
+        return History(json.loads(self._t.fit(*arguments, _text(options), call)))
+
+    def _enter(self, out):
+        """The run folder of a fit: this trainer's run there goes on, another one is set aside."""
+        if self._folder is None or os.path.realpath(out) != os.path.realpath(self._folder):
+            runs.set_aside(out)
+        self._folder = out
 
     def evaluate(self, x, y=None, batch_size=256):
         """Loss and metrics on the inference form of the model, as a dict."""

@@ -275,6 +275,11 @@ void bind_trainer(nb::module_& m) {
     p.h.reset(t);
     return p;
   });
+  m.def("run_folder", [](const std::string& path) {
+    ot_text* kept = nullptr;
+    released([&] { return ot_run_folder(path.c_str(), &kept); });
+    return take(kept);
+  });
 }
 
 }  // namespace otpy

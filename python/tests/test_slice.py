@@ -116,7 +116,7 @@ def test_errors_name_the_input():
     s = ot.Session(mlp().SerializeToString())
     with pytest.raises(ot.DataError, match="'x'.*rank 1 instead of 2"):
         s.run({"x": np.zeros(4, np.float32)})
-    with pytest.raises(ot.DataError, match="did you mean 'x'"):
+    with pytest.raises(ot.DataError, match="no input named 'y'; the inputs are 'x'"):
         s.run({"x": np.zeros((1, 4), np.float32), "y": np.zeros(1)})
     with pytest.raises(ot.DataError, match="element type"):
         s.run({"x": np.zeros((1, 4))})

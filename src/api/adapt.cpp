@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "api/handles.hpp"
+#include "model/batch.hpp"
 #include "train/feeds.hpp"
 
 using namespace onnxtrain;
@@ -35,8 +36,10 @@ const ValueDef& main_input(const Model& m, const std::string& name) {
 
 ot_status ot_model_adapt(const ot_model* m, const char* input, const ot_value* array,
                          ot_value** out) {
-  return guarded({{"m", m}, {"input", input}, {"array", array}, {"out", out}},
-                 [&] { *out = new ot_value{adapted(main_input(*m->m, input), false, array)}; });
+  return guarded({{"m", m}, {"input", input}, {"array", array}, {"out", out}}, [&] {
+    require_rows_first(m->m->main);
+    *out = new ot_value{adapted(main_input(*m->m, input), false, array)};
+  });
 }
 
 ot_status ot_trainer_adapt(const ot_trainer* t, const char* input, const ot_value* array,

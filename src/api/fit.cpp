@@ -57,57 +57,80 @@ struct Request {
   double fraction = 0;  // of the rows, for validation
 };
 
+[[noreturn]] void wrong_option(const std::string& key, const json& value, const char* wanted) {
+  usage_error("OT1152", cat(key, " is ", value.dump(), ", it must be ", wanted));
+}
+
+int64_t whole(const std::string& key, const json& value, int64_t least) {
+  if (!value.is_number_integer() || value.get<int64_t>() < least)
+    wrong_option(key, value,
+                 least > 0 ? "a whole number, at least 1" : "a whole number, 0 or more");
+  return value;
+}
+
 // Known keys only: a misspelt option must not be ignored.
 Request request_of(const char* options) {
   Request q;
   FitOptions& o = q.fit;
-  const json given = json::parse(options ? options : "{}");  // must outlive items()
-  for (const auto& [key, value] : given.items()) {
-    if (key == "epochs")
-      o.epochs = value;
-    else if (key == "batch")
-      o.batch = value;
-    else if (key == "steps")
-      o.max_steps = value;
-    else if (key == "time")
-      o.max_seconds = value;
-    else if (key == "patience")
-      o.patience = value;
-    else if (key == "shuffle")
-      o.shuffle = value;
-    else if (key == "out")
-      o.folder = value;
-    else if (key == "save_every")
-      o.save_every = value;
-    else if (key == "keep")
-      o.keep = value;
-    else if (key == "check_finite")
-      o.check_finite = value;
-    else if (key == "valid")
-      q.fraction = value;
-    else if (key == "map")
-      q.feed.map = value.get<std::map<std::string, std::string>>();
-    else if (key == "scale")
-      q.feed.adapt.scale = value;
-    else if (key == "layout")
-      q.feed.adapt.nhwc = value == "nhwc";
-    else if (key == "label_offset")
-      q.feed.adapt.label_offset = value;
-    else
-      usage_error("OT1152", cat("fit has no option '", key, "'"));
-  }
-  if (o.epochs < 1 || (given.contains("batch") && o.batch < 1))
-    usage_error("OT1152", "epochs and batch must be at least 1");
+  const json given = json::parse(options ? options : "{}", nullptr, false);  // outlives items()
+  if (!given.is_object()) usage_error("OT1152", "the options of fit are no JSON object");
+  for (const auto& [key, value] : given.items()) try {
+      if (key == "epochs")
+        o.epochs = whole(key, value, 1);
+      else if (key == "batch")
+        o.batch = whole(key, value, 1);
+      else if (key == "steps")
+        o.max_steps = whole(key, value, 0);
+      else if (key == "time")
+        o.max_seconds = value;
+      else if (key == "patience")
+        o.patience = whole(key, value, 0);
+      else if (key == "shuffle")
+        o.shuffle = value;
+      else if (key == "out")
+        o.folder = value;
+      else if (key == "save_every")
+        o.save_every = whole(key, value, 0);
+      else if (key == "keep")
+        o.keep = whole(key, value, 0);
+      else if (key == "check_finite")
+        o.check_finite = value;
+      else if (key == "valid")
+        q.fraction = value;
+      else if (key == "map")
+        q.feed.map = value.get<std::map<std::string, std::string>>();
+      else if (key == "scale")
+        q.feed.adapt.scale = value;
+      else if (key == "layout")
+        q.feed.adapt.nhwc = value == "nhwc";
+      else if (key == "label_offset")
+        q.feed.adapt.label_offset = value;
+      else
+        usage_error("OT1152", cat("fit has no option '", key, "'"));
+    } catch (const json::exception&) {
+      wrong_option(key, value, "of another type");
+    }
+  if (!(q.fraction >= 0 && q.fraction < 1))
+    usage_error("OT1152", cat("valid is ", q.fraction, ", it must be from 0 up to 1"));
   return q;
+}
+
+bool same_folder(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code ec;
+  return !a.empty() && !b.empty() && fs::weakly_canonical(a, ec) == fs::weakly_canonical(b, ec);
 }
 
 json fit_on(ot_trainer* t, const Dataset& data, const Dataset* other, Request q,
             ot_epoch_callback on_epoch, void* context) {
+  t->at.step = t->t->step_count();  // steps of the caller's own count too
   if (!t->resumed) {  // another fit: its epochs come on top of what was trained before
     q.fit.epochs += t->at.epoch;
     if (q.fit.max_steps > 0) q.fit.max_steps += int64_t(t->at.step);
     t->at.batch = 0;
   }
+  q.fit.goes_on = same_folder(q.fit.folder, t->folder);
+  t->folder = q.fit.folder;
   LoadedData loaded = feeds_for(data, *t->t, q.feed);
   FeedColumns train = loaded.feeds, valid;
   if (other) {
@@ -183,17 +206,26 @@ ot_status ot_trainer_evaluate_data(ot_trainer* t, const ot_dataset* data, int64_
 ot_status ot_trainer_resume(const char* run_or_checkpoint, const ot_options* o, ot_trainer** out) {
   return guarded({{"run_or_checkpoint", run_or_checkpoint}, {"out", out}}, [&] {
     std::string path = run_or_checkpoint;
-    if (std::filesystem::is_directory(path)) path = RunFolder(path).last();
+    auto t = std::make_unique<ot_trainer>();
+    if (std::filesystem::is_directory(path)) {
+      RunFolder(path).require_last();
+      t->folder = path;
+      path = RunFolder(path).last();
+    }
     Position at;
     auto model = std::make_shared<const Model>(load_checkpoint(path, at));
     auto training = std::make_unique<Training>(model, at.seed, options_of(o));
     training->set_step_count(at.step);
-    auto t = std::make_unique<ot_trainer>();
     t->t = std::move(training);
     t->at = at;
     t->resumed = true;
     *out = t.release();
   });
+}
+
+ot_status ot_run_folder(const char* path, ot_text** kept) {
+  return guarded({{"path", path}, {"kept", kept}},
+                 [&] { *kept = new ot_text{RunFolder::open(path).set_aside()}; });
 }
 
 ot_status ot_trainer_save(const ot_trainer* t, const char* path) {

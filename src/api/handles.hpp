@@ -34,6 +34,7 @@ struct ot_trainer {
   std::vector<onnxtrain::ArrayRef> arrays;  // of ot_trainer_step_arrays
   onnxtrain::Position at;                   // in the data
   bool resumed = false;                     // a run goes on: epochs and steps count from its start
+  std::string folder;                       // of the run that another fit there goes on with
   std::atomic<int> stop{0};                 // asks a running fit to save and return
   std::mutex stepping;                      // steps of several threads come one after the other
 };

@@ -7,26 +7,29 @@
 
 namespace onnxtrain::cli {
 
+Dims parse_dims(const std::vector<std::string>& dims) {
+  Dims numbers;
+  for (const std::string& d : dims) {
+    size_t eq = d.find('=');
+    std::vector<int64_t> list;
+    for (size_t at = eq == std::string::npos ? d.size() : eq + 1; at < d.size();) {
+      char* end = nullptr;
+      list.push_back(std::strtoll(d.c_str() + at, &end, 10));
+      at = size_t(end - d.c_str());
+      if (list.back() < 0 || (at < d.size() && d[at] != ',')) list.clear(), at = d.size();
+      ++at;
+    }
+    if (list.empty())
+      usage_error("OT0006", cat("--dim '", d, "' is not NAME=NUMBER or INPUT=NUMBER,NUMBER,..."));
+    numbers[d.substr(0, eq)] = list;
+  }
+  return numbers;
+}
+
 namespace {
 
 struct Given {
-  std::map<std::string, std::vector<int64_t>> numbers;
-  explicit Given(const std::vector<std::string>& dims) {
-    for (const std::string& d : dims) {
-      size_t eq = d.find('=');
-      std::vector<int64_t> list;
-      for (size_t at = eq == std::string::npos ? d.size() : eq + 1; at < d.size();) {
-        char* end = nullptr;
-        list.push_back(std::strtoll(d.c_str() + at, &end, 10));
-        at = size_t(end - d.c_str());
-        if (list.back() < 0 || (at < d.size() && d[at] != ',')) list.clear(), at = d.size();
-        ++at;
-      }
-      if (list.empty())
-        usage_error("OT0006", cat("--dim '", d, "' is not NAME=NUMBER or INPUT=NUMBER,NUMBER,..."));
-      numbers[d.substr(0, eq)] = list;
-    }
-  }
+  Dims numbers;
 };
 
 Shape shape_of(const ValueDef& d, const Given& given, int64_t batch) {
@@ -117,7 +120,7 @@ Tensor made_up(const Model& m, const ValueDef& d, const Shape& shape) {
 }  // namespace
 
 Feeds made_up_feeds(const Model& m, const std::vector<ValueDef>& inputs, const FeedSizes& sizes) {
-  Given given(sizes.dims);
+  Given given{parse_dims(sizes.dims)};
   Feeds feeds;
   for (const ValueDef& d : inputs) {
     if (d.constant.defined() || d.type.kind == TypeInfo::Kind::kOptional) continue;

@@ -1,8 +1,14 @@
 // Made-up inputs for `bench`: right types and shapes, class numbers and indices in range.
 #pragma once
+#include <map>
+
 #include "engine/session.hpp"
 
 namespace onnxtrain::cli {
+
+using Dims = std::map<std::string, std::vector<int64_t>>;
+// "N=8", "x=8,128" of --dim; OT0006.
+Dims parse_dims(const std::vector<std::string>& dims);
 
 struct FeedSizes {
   int64_t batch = 32;

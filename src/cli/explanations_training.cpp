@@ -16,8 +16,8 @@ constexpr Explanation kTraining[] = {
      "The gradient needs a shape that is only known at run time. Fix the batch size (the "
      "recipe's\nkey \"batch\") or export the model with fixed shapes."},
     {"OT1206",
-     "The lowered form of this operator's gradient needs shapes as numbers. Fix the batch "
-     "size\n(the recipe's key \"batch\")."},
+     "The lowered form of this operator's gradient needs shapes as numbers. Fix them:  prepare "
+     "--dim\nNAME=NUMBER, --batch NUMBER (the recipe's keys \"dims\" and \"batch\")."},
     {"OT1207",
      "`check --grad` found a gradient that disagrees with finite differences on a random "
      "batch.\nNear kinks (ReLU at 0, Max) differences can be off; try another --seed. If "
@@ -34,6 +34,7 @@ constexpr Explanation kTraining[] = {
      "nearest."},
     {"OT1233", "A number of the recipe is outside its range."},
     {"OT1234", "An option belongs to another loss than the one chosen."},
+    {"OT1235", "An option belongs to another optimizer than the one chosen."},
     {"OT1236", "The model has no output that could be trained on."},
     {"OT1237", "The model has no output of this name."},
     {"OT1238",
@@ -73,6 +74,10 @@ constexpr Explanation kTraining[] = {
     {"OT1250",
      "A glob of --freeze or --only matches no initializer. Nothing is trained under a name that "
      "is\nnot there: look at the names with `onnxtrain info MODEL`."},
+    {"OT1251",
+     "A size given by name (--dim, the recipe's key \"dims\") fits no open dimension and no input "
+     "of "
+     "the\nmodel."},
     {"OT1301", "Rule C1: training_info needs IR version 7 or later."},
     {"OT1302", "Rule C2: every domain that nodes use must be imported."},
     {"OT1303", "Rule C3: main graph and algorithm together must be a valid graph."},
@@ -208,6 +213,10 @@ constexpr Explanation kTraining[] = {
      "The file fixes the number of rows that the model takes at once, and the batch size or the "
      "data\ndo not fit it. Models are opened to any number where the graph allows it; this one "
      "does not."},
+    {"OT2116", "--target names the column to predict of csv or tsv data; other data has arrays."},
+    {"OT2117",
+     "An input of the model counts its rows along another dimension than the first, as recurrent "
+     "layers\nwith time first do. Rows of data would be taken for steps in time."},
     {"OT2120",
      "The data holds NaN or infinity at the place named. One such value spoils every "
      "weight, so\ntraining refuses it."},
@@ -258,6 +267,12 @@ constexpr Explanation kTraining[] = {
     {"OT3102",
      "The file fixes the number of rows that the model takes at once: those that do not make up "
      "a\nbatch are left out, other ones in each epoch."},
+    {"OT3103",
+     "The checkpoint of the best epoch was removed from the run folder. Training goes on from the "
+     "last\ncheckpoint; the inference model of the best epoch stays if it is still there."},
+    {"OT3104",
+     "With --accumulate N the weights change every N-th step only, and the run is shorter than "
+     "that."},
     {"OT4001", "A file cannot be opened: it does not exist, or may not be read."},
     {"OT4002", "The path is a folder or device where a file is needed."},
     {"OT4003", "The file is larger than the limit."},
@@ -287,6 +302,9 @@ constexpr Explanation kTraining[] = {
     {"OT4204",
      "The log of the run is ahead of the checkpoint: it is an older one, or files were "
      "exchanged.\nGo on from it in another folder with --out."},
+    {"OT4205",
+     "The run has no last checkpoint: it was stopped before its first step was done, or the file "
+     "was\nremoved."},
     {"OT4301", "The exported file, read back, does not compute what was exported."},
     {"OT4401", "The sample files are not installed beside the program."},
     {"OT9001",

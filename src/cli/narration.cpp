@@ -37,11 +37,10 @@ std::string simd_name() { return name_of(instruction_set()); }
 std::string checkpoint_of(const std::string& path, const std::string& which) {
   if (!std::filesystem::is_directory(path)) return path;
   RunFolder run(path);
-  for (const std::string& file : {which == "last" ? run.last() : run.best(), run.last()})
-    if (std::filesystem::exists(file)) return file;
-  throw Error(ErrorKind::kFailed, "OT4102",
-              cat("'", path, "' is no run: it holds no checkpoints/last.train.onnx"),
-              "onnxtrain runs   lists the runs there are");
+  if (which != "last" && std::filesystem::exists(run.best())) return run.best();
+  run.require_last();
+  if (which != "last") say("note", cat(run.best(), " is not there: the last checkpoint is taken"));
+  return run.last();
 }
 
 }  // namespace onnxtrain::cli

@@ -1,6 +1,7 @@
 // run, grad, prepare: one file in, one file out.
 #include <cstdio>
 
+#include "cli/bench_feeds.hpp"
 #include "cli/commands.hpp"
 #include "cli/recipe_flags.hpp"
 #include "data/npz_file.hpp"
@@ -91,17 +92,19 @@ void add_prepare(Registry& r) {
   static RecipeFlags flags;
   static uint64_t seed = 0;
   static int64_t steps = 0, batch = 0;
+  static std::vector<std::string> dims;
   CLI::App* c = r.add("prepare", "inference ONNX -> training ONNX",
                       "  onnxtrain prepare model.onnx -o model.train.onnx\n"
                       "  onnxtrain prepare model.onnx -o m.onnx --loss mse --optimizer sgd --lr "
                       "0.1 --freeze 'backbone.*'");
   c->add_option("MODEL", model)->required();
   c->add_option("-o,--output", output, "file to write")->required();
-  c->add_option("--seed", seed);
+  c->add_option("--seed", seed)->check(CLI::NonNegativeNumber);
   c->add_option("--total-steps", steps, "length of the training, for schedules that span it");
   c->add_option("--batch", batch,
                 "fixes the number of rows (with --lowered some operators need it)")
       ->check(CLI::PositiveNumber);
+  c->add_option("--dim", dims, "NAME=128: fixes an open dimension; INPUT=8,128: a shape");
   flags.add_to(r, c, false);
   c->add_flag("--lowered", flags.lowered,
               "no Gradient node: a plain inference runtime can run the step");
@@ -113,6 +116,7 @@ void add_prepare(Registry& r) {
       say("loss", cat(choice.kind, ", because ", choice.because, "   (--loss to change)"));
     }
     recipe.batch = batch;
+    recipe.dims = parse_dims(dims);
     Model t = prepare(m, recipe, all_ops());
     say_opened(m, t);
     save_model(t, output, all_ops());

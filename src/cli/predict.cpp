@@ -100,9 +100,13 @@ int predict(const PredictFlags& f) {
         std::all_of(dims.begin() + 1, dims.end(), [](int64_t n) { return n > 0; }))
       open.x_shape.assign(dims.begin() + 1, dims.end());
   }
+  require_rows_first(model->main);
   Dataset data = open_dataset(f.data.data, open);
   std::vector<std::string> names = model->input_names();
   auto columns = match_columns(data, names, {}, feed.map, true);
+  std::vector<std::string> wanted;
+  for (const auto& [name, column] : columns) wanted.push_back(column);
+  data = data.used(wanted);
   std::vector<ColumnPtr> fed;
   for (const auto& name : names) {
     ValueId v = model->main.find(name);

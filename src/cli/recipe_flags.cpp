@@ -2,12 +2,32 @@
 #include "cli/recipe_flags.hpp"
 
 #include <cstdlib>
+#include <set>
 
 #include "cli/narration.hpp"
 #include "core/error.hpp"
 #include "model/batch.hpp"
 
 namespace onnxtrain::cli {
+
+namespace {
+
+// "milestones=100,200"
+std::vector<int64_t> milestones(const std::string& s) {
+  std::vector<int64_t> list;
+  for (size_t at = s.find('=') + 1; at <= s.size();) {
+    char* end = nullptr;
+    list.push_back(std::strtoll(s.c_str() + at, &end, 10));
+    const size_t stop = size_t(end - s.c_str());
+    if (stop == at || list.back() < 0 || (stop < s.size() && s[stop] != ','))
+      usage_error("OT0003", cat("--schedule-arg ", s, ": the steps are numbers with commas"),
+                  "for example --schedule-arg milestones=100,200");
+    at = stop + 1;
+  }
+  return list;
+}
+
+}  // namespace
 
 void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
   app_ = c;
@@ -28,7 +48,7 @@ void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
   more(c->add_option("--weight-decay", weight_decay, "weight decay"));
   more(c->add_option("--momentum", momentum, "momentum of sgd, momentum, nesterov, rmsprop"));
   more(c->add_option("--schedule-arg", schedule_numbers,
-                     "KEY=NUMBER of the schedule, e.g. warmup_steps=100"));
+                     "KEY=NUMBER of the schedule, e.g. warmup_steps=100; milestones=100,200"));
   more(c->add_option("--clip", clip, "clip gradients by global norm"));
   more(c->add_option("--clip-value", clip_value, "clip gradients element by element"));
   more(c->add_option("--label-smoothing", label_smoothing, "for cross_entropy"));
@@ -62,6 +82,10 @@ Recipe RecipeFlags::recipe(uint64_t seed, int64_t steps) const {
   r.optimizer.lr = lr;
   r.optimizer.weight_decay = weight_decay;
   const bool has_momentum = optimizer == "momentum" || optimizer == "nesterov";
+  static const std::set<std::string> with_momentum = {"sgd", "momentum", "nesterov", "rmsprop"};
+  if (momentum && with_momentum.count(optimizer) == 0)
+    usage_error("OT1235", cat("--momentum does not belong to the optimizer ", optimizer),
+                "for example --optimizer sgd --momentum 0.9");
   r.optimizer.momentum = momentum.value_or(has_momentum ? 0.9 : 0);
   r.optimizer.nesterov = optimizer == "nesterov";
   r.schedule.kind = schedule;
@@ -69,6 +93,10 @@ Recipe RecipeFlags::recipe(uint64_t seed, int64_t steps) const {
   for (const std::string& s : schedule_numbers) {
     size_t eq = s.find('=');
     char* end = nullptr;
+    if (s.starts_with("milestones=")) {
+      r.schedule.milestones = milestones(s);
+      continue;
+    }
     double v = eq == std::string::npos ? 0 : std::strtod(s.c_str() + eq + 1, &end);
     if (eq == std::string::npos || *end != '\0')
       usage_error("OT0003", "--schedule-arg takes KEY=NUMBER, got '" + s + "'");

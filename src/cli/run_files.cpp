@@ -108,8 +108,9 @@ void report_memory(const RunFolder& folder, const Training& t, size_t limit) {
   folder.write_text("env.json", j.dump(2) + "\n");
 }
 
-double export_difference(const RunFolder& folder, const FeedColumns& sample) {
+std::optional<double> export_difference(const RunFolder& folder, const FeedColumns& sample) {
   Position ignored;
+  if (!std::filesystem::exists(folder.best())) return {};
   auto exported = std::make_shared<const Model>(load_model(folder.model(), all_ops()));
   const int64_t fixed = fixed_batch(exported->main);
   std::vector<int64_t> rows(size_t(std::min<int64_t>(fixed > 0 ? fixed : 32, sample.rows())));
@@ -121,7 +122,7 @@ double export_difference(const RunFolder& folder, const FeedColumns& sample) {
   for (const std::string& name : exported->input_names())
     for (size_t k = 0; k < sample.names.size(); ++k)
       if (sample.names[k] == name) feeds[name] = b->tensors[k];
-  if (feeds.size() != exported->input_names().size()) return 0;  // an input the step does not feed
+  if (feeds.size() != exported->input_names().size()) return {};  // an input the step does not feed
   auto got = Session(exported).run(feeds);
   exported = nullptr;  // one of the two in memory at a time
   auto trained = std::make_shared<const Model>(load_checkpoint(folder.best(), ignored));

@@ -71,8 +71,28 @@ void Settings::apply(CLI::Option* o, const std::vector<std::string>& values,
     for (const std::string& v : values) o->add_result(v);
     o->run_callback();
   } catch (const CLI::ParseError& e) {
-    usage_error("OT0008", cat(source, ": ", e.what()));
+    std::string why = e.what();
+    if (size_t at = why.find(" not in range 0.000000 to 17976931"); at != std::string::npos)
+      why = why.substr(0, at) + " is not a positive number";
+    usage_error("OT0008", cat(source, ": ", why));
   }
+}
+
+bool Settings::changes(const std::string& name) const {
+  if (!fresh(name)) return false;
+  const CLI::Option* o = options_.at(name);
+  std::vector<std::string> now = o->results(), before;
+  if (is_flag(o)) now = {o->as<bool>() ? "true" : "false"};
+  if (auto it = of_run_.find(name); it != of_run_.end()) before = it->second;
+  if (before.empty()) before = {is_flag(o) ? "false" : o->get_default_str()};
+  return !std::equal(
+      now.begin(), now.end(), before.begin(), before.end(),
+      [](const std::string& a, const std::string& b) {
+        char *end_a = nullptr, *end_b = nullptr;
+        const double x = std::strtod(a.c_str(), &end_a), y = std::strtod(b.c_str(), &end_b);
+        const bool numbers = !a.empty() && !b.empty() && *end_a == '\0' && *end_b == '\0';
+        return a == b || (numbers && x == y);
+      });
 }
 
 void Settings::from_environment() {
@@ -105,13 +125,15 @@ void Settings::from_file(const std::string& path, const std::string& source,
                   near.empty() ? "onnxtrain train --help-all   lists them"
                                : cat("did you mean '", near, "'?"));
     }
-    if (given(key) || leave.count(key)) continue;
+    if (leave.count(key)) continue;
     std::vector<std::string> values;
     if (const toml::array* list = node.as_array())
       for (const auto& item : *list) values.push_back(typed(item, key, path));
     else
       values.push_back(typed(node, key, path));
     if (values.empty() || (values.size() == 1 && values[0].empty())) continue;
+    if (source == "run") of_run_[key] = values;
+    if (given(key)) continue;
     apply(it->second, values, cat("'", path, "'"));
     source_[key] = source;
   }

@@ -21,6 +21,8 @@ class Settings {
   bool given(const std::string& name) const { return source_.count(name) != 0; }
   // Said for this command, not taken over from a run that is resumed.
   bool fresh(const std::string& name) const { return given(name) && source_.at(name) != "run"; }
+  // Said for this command, and not what the run has that is resumed (from_file as "run").
+  bool changes(const std::string& name) const;
   // The text of a value in config.toml, where it says more than what was typed.
   void replace(const std::string& name, const std::string& value) { shown_[name] = value; }
   void mark(const std::string& name, const std::string& source) { source_[name] = source; }
@@ -33,6 +35,7 @@ class Settings {
   std::map<std::string, CLI::Option*> options_;  // by long name
   std::map<std::string, std::string> source_;    // of what is not the default
   std::map<std::string, std::string> shown_;
+  std::map<std::string, std::vector<std::string>> of_run_;
 };
 
 }  // namespace onnxtrain::cli

@@ -31,17 +31,29 @@ namespace fs = std::filesystem;
 
 std::atomic<int> stop_requested{0};
 
+// Before there is a run folder nothing has been done that could be saved.
+void on_early_signal(int) {
+  const char text[] = "stopped     nothing was trained yet, nothing was written\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text, sizeof text - 1);
+  _exit(130);
+}
+
 // The first signal finishes the step and saves, the second leaves at once.
 void on_signal(int) {
   if (stop_requested.fetch_add(1) >= 1) _exit(130);
+}
+
+void on_signals(void (*handler)(int)) {
+  std::signal(SIGINT, handler);
+  std::signal(SIGTERM, handler);
 }
 
 void resolve(TrainFlags& f, Settings& settings) {
   settings.from_environment();
   if (!f.config.empty()) settings.from_file(f.config, "config");
   bool run = !f.resume.empty() && fs::is_directory(f.resume);
-  if (run && fs::exists(RunFolder(f.resume).config()))
-    settings.from_file(RunFolder(f.resume).config(), "run",
+  if (const std::string from = f.resume.empty() ? "" : run_of(f.resume); !from.empty())
+    settings.from_file(RunFolder(from).config(), "run",
                        {"model", "out", "resume", "overfit", "find-lr", "dry-run", "quiet",
                         "profile", "progress", "verbose", "threads"});
   set_quiet(f.quiet);
@@ -49,6 +61,8 @@ void resolve(TrainFlags& f, Settings& settings) {
     throw Error(ErrorKind::kCheckpoint, "OT4202", cat("there is no checkpoint '", f.resume, "'"),
                 "resume from a run folder or a .train.onnx file:  onnxtrain runs");
   if (run) checkpoint_of(f.resume, "last");  // refuses what is no run
+  if (!f.resume.empty() && settings.given("model"))
+    say("note", cat("'", f.model, "' is not read: the run goes on from its checkpoint"));
   if (f.model.empty() && f.resume.empty())
     usage_error("OT0005", "train needs a MODEL or --resume RUN",
                 "onnxtrain train model.onnx --data data.npz");
@@ -69,8 +83,7 @@ Parts load_parts(const TrainFlags& f, const Training& t, uint64_t seed) {
   p.data = load_data(f.data, f.data.data, t, DataPart::kTrain);
   p.train = p.data.feeds;
   say("data", p.data.line);
-  if (f.verbose)
-    for (const std::string& note : p.data.notes) say("", note);
+  for (const std::string& note : p.data.notes) say("note", note);
   if (f.overfit > 0) {
     std::vector<int64_t> rows;
     for (int64_t k = 0; k < std::min(f.overfit, p.train.rows()); ++k) rows.push_back(k);
@@ -86,7 +99,7 @@ Parts load_parts(const TrainFlags& f, const Training& t, uint64_t seed) {
     p.valid = v.feeds;
     p.has_valid = true;
     say("valid", v.line);
-  } else if (fraction < 0 || fraction >= 1) {
+  } else if (!(fraction >= 0 && fraction < 1)) {
     usage_error("OT0003", cat("--valid ", f.valid, " is neither a file nor from 0 up to 1"));
   } else if (fraction > 0) {
     if (p.train.rows() < 2)
@@ -105,7 +118,10 @@ Parts load_parts(const TrainFlags& f, const Training& t, uint64_t seed) {
 
 int64_t total_steps(const TrainFlags& f, const Parts& p, bool whole) {
   int64_t batches = (p.train.rows() + (whole ? 0 : f.fit.batch - 1)) / f.fit.batch;
-  int64_t steps = batches * f.fit.epochs;
+  int64_t steps = 0;
+  if (__builtin_mul_overflow(batches, f.fit.epochs, &steps) || steps > int64_t(1) << 53)
+    usage_error("OT0003", cat("--epochs ", f.fit.epochs, " is more than can ever be run"),
+                "to train until it no longer helps:  --patience 5");
   return f.fit.max_steps > 0 ? std::min(steps, f.fit.max_steps) : steps;
 }
 
@@ -118,6 +134,11 @@ void say_plan(const TrainFlags& f, const Start& s, Training& t, int64_t steps) {
       cat(what, t.has_rate() ? cat(" lr ", t.rate()) : "", more, ", batch ", f.fit.batch, ", ",
           f.fit.epochs, f.fit.epochs == 1 ? " epoch = " : " epochs = ", with_commas(steps),
           " steps, ", t.pool().threads(), " threads (", simd_name(), ")"));
+  if (s.prepared && steps < f.recipe.accumulate)
+    warn("OT3104",
+         cat("an update comes every ", f.recipe.accumulate, " steps, the run has ", steps,
+             ": nothing would be learnt"),
+         "fewer steps per update (--accumulate), smaller batches or more epochs");
 }
 
 // A constant rate is set; a schedule of ours has been made again from the new one (fit_schedule).
@@ -143,6 +164,11 @@ int search_rate(const TrainFlags& f, Training& t, const FeedColumns& data) {
   return 0;
 }
 
+std::string checked(const RunFolder& folder, const FeedColumns& sample) {
+  const std::optional<double> d = export_difference(folder, sample);
+  return d ? cat(", checked: max difference ", *d) : "";
+}
+
 void say_result(const TrainFlags& f, const FitResult& r, const RunFolder& folder,
                 const FeedColumns& sample) {
   for (const EpochResult& e : r.epochs)
@@ -158,8 +184,7 @@ void say_result(const TrainFlags& f, const FitResult& r, const RunFolder& folder
                            ? ": the model can learn these rows"
                            : ": these rows are not learnt yet; more --epochs, or another --lr"));
   if (fs::exists(folder.model()))
-    say("saved", cat(folder.model(), "   inference model (best), checked: max difference ",
-                     export_difference(folder, sample)));
+    say("saved", cat(folder.model(), "   inference model (best)", checked(folder, sample)));
   const std::string run = shell_word(folder.path());
   say("next", cat("onnxtrain eval ", run, " --data ", shell_word(f.data.data),
                   "    onnxtrain train --resume ", run, " --epochs ", f.fit.epochs * 2));
@@ -184,10 +209,19 @@ size_t memory_of(const TrainFlags& f) {
   return bytes;
 }
 
+// Is `folder` the run that the training goes on from?
+bool goes_on_in(const std::string& folder, const TrainFlags& f, const Start& s) {
+  if (f.resume.empty() && s.at.step == 0) return false;
+  fs::path from = f.resume.empty() ? f.model : f.resume;
+  if (!fs::is_directory(from)) from = fs::absolute(from).parent_path().parent_path();
+  std::error_code ec;
+  return fs::equivalent(from, folder, ec);
+}
+
 RunFolder open_run(const TrainFlags& f, const Start& s) {
   if (!f.out.empty()) {
     RunFolder folder = RunFolder::open(f.out);
-    if (f.resume.empty() && s.at.step == 0)
+    if (!goes_on_in(f.out, f, s))
       if (std::string kept = folder.set_aside(); !kept.empty())
         say("kept", cat("the run that was in ", f.out, " before is in ", kept, " now"));
     return folder;
@@ -196,10 +230,22 @@ RunFolder open_run(const TrainFlags& f, const Start& s) {
   return RunFolder::create("runs", s.name.empty() ? "model" : s.name);
 }
 
+void set_fit_options(TrainFlags& f, const RunFolder& folder, const Parts& p) {
+  f.fit.folder = folder.path();
+  f.fit.goes_on = true;  // open_run has set aside what is not to be continued
+  f.fit.shuffle = !f.no_shuffle;
+  f.fit.check_finite = !f.allow_non_finite;
+  f.fit.metadata = p.data.metadata;
+  f.fit.stop = &stop_requested;
+  f.fit.sample_operators = f.profile.empty();
+}
+
 int train(TrainFlags& f) {
+  on_signals(on_early_signal);
   Settings settings(f.app);
   resolve(f, settings);
   Start s = start(f);
+  if (!f.resume.empty()) refuse_changes(settings, s, f.resume);
   ProgramOptions po;
   po.threads = f.threads;
   po.memory = memory_of(f);
@@ -210,15 +256,20 @@ int train(TrainFlags& f) {
   }
   f.fit.batch = batch_size_for(*t, f.fit.batch);
   settings.replace("batch", std::to_string(f.fit.batch));
+  settings.replace("deterministic", "true");
   Parts p = load_parts(f, *t, s.at.seed);
   int64_t steps = total_steps(f, p, fixed_batch(*t) > 0);
   // now the length of the run is known: a schedule that spans it can be made
   bool new_rate = settings.fresh("lr") && (!s.prepared || !f.resume.empty());
-  if (fit_schedule(f, s, steps, new_rate)) t = std::make_unique<Training>(s.model, s.at.seed, po);
+  bool new_schedule =
+      !f.resume.empty() && (settings.changes("schedule") || settings.changes("schedule-arg"));
+  if (fit_schedule(f, s, steps, new_rate, new_schedule))
+    t = std::make_unique<Training>(s.model, s.at.seed, po);
   if (new_rate) set_rate(f, s, *t);
   say_plan(f, s, *t, steps);
   if (f.find_lr) return search_rate(f, *t, p.train);
   if (f.dry_run) return 0;
+  on_signals(on_signal);
   RunFolder folder = open_run(f, s);
   if (!f.resume.empty()) check_log(folder, s.at);
   say("run", folder.path());
@@ -227,18 +278,14 @@ int train(TrainFlags& f) {
     settings.replace("lr", starting_rate(s, *t));
   }
   write_run_files(folder, settings, f, *t, p.data, p.train.rows(), p.valid.rows());
-  f.fit.folder = folder.path();
-  f.fit.shuffle = !f.no_shuffle;
-  f.fit.check_finite = !f.allow_non_finite;
-  f.fit.metadata = p.data.metadata;
-  f.fit.stop = &stop_requested;
-  f.fit.sample_operators = f.profile.empty();
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
+  set_fit_options(f, folder, p);
   Progress progress(f.progress, f.fit.epochs);
   Profiler profiler(kTraceEvents);
   if (!f.profile.empty()) t->set_observer(&profiler);
   s.model = nullptr;  // its weights need not stay beside those that are trained
+  if (s.at.epoch >= f.fit.epochs)
+    say("note", cat("nothing to do: the run has ", s.at.epoch, " of ", f.fit.epochs,
+                    " epochs   (--epochs for more)"));
   FitResult r = fit(*t, p.train, p.has_valid ? &p.valid : nullptr, f.fit, s.at, progress);
   progress.finish();
   report_memory(folder, *t, po.memory);

@@ -47,7 +47,13 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   r.rare(c->add_option("--keep", fit.keep, "checkpoints of epochs to keep besides last and best")
              ->check(CLI::NonNegativeNumber),
          run);
-  r.rare(c->add_option("--seed", seed, "of data order, split, dropout, --reset"), run);
+  r.rare(c->add_option("--seed", seed, "of data order, split, dropout, --reset")
+             ->check(CLI::NonNegativeNumber),
+         run);
+  static bool deterministic = true;
+  r.rare(c->add_flag("--deterministic", deterministic,
+                     "the same bits in every run, with any number of threads: always so"),
+         run);
   r.rare(c->add_flag("--allow-non-finite", allow_non_finite,
                      "go on when a loss, gradient or weight is NaN or infinite"),
          run);

@@ -51,12 +51,38 @@ Start resume_from(const TrainFlags& f) {
   else
     s.folder.clear();
   s.model = std::make_shared<const Model>(load_checkpoint(path, s.at));
-  s.prepared = s.model->metadata.count(kMade) != 0;
+  // by flags that are known: those in the run's config.toml
+  s.prepared = s.model->metadata.count(kMade) != 0 && !run_of(f.resume).empty();
   s.name = std::filesystem::path(f.resume).stem().stem().string();
   return s;
 }
 
 }  // namespace
+
+std::string run_of(const std::string& resume) {
+  namespace fs = std::filesystem;
+  fs::path folder = resume;
+  if (!fs::is_directory(folder)) {
+    if (fs::absolute(folder).parent_path().filename() != "checkpoints") return {};
+    folder = fs::absolute(folder).parent_path().parent_path();
+  }
+  return fs::exists(RunFolder(folder.string()).config()) ? folder.string() : std::string();
+}
+
+void refuse_changes(const Settings& settings, const Start& s, const std::string& resume) {
+  std::vector<const char*> names = {"loss",       "optimizer",       "weight-decay", "momentum",
+                                    "clip",       "clip-value",      "freeze",       "only",
+                                    "accumulate", "label-smoothing", "ignore-index", "label",
+                                    "loss-input", "as-is",           "reset",        "seed"};
+  if (!s.prepared) names.insert(names.end(), {"schedule", "schedule-arg"});
+  for (const char* name : names)
+    if (settings.changes(name))
+      usage_error("OT0004",
+                  cat("'", resume, "' goes on with the training it began with: --", name,
+                      ", which describes another one, does not apply"),
+                  cat("remove it, or begin a new run from what was learnt:  onnxtrain export ",
+                      shell_word(resume), " -o plain.onnx"));
+}
 
 Start start(const TrainFlags& f) {
   if (!f.resume.empty()) return resume_from(f);
@@ -65,10 +91,6 @@ Start start(const TrainFlags& f) {
   s.name = std::filesystem::path(f.model).stem().string();
   if (size_t dot = s.name.find(".train"); dot != std::string::npos) s.name.resize(dot);
   Model m = load_model(f.model, all_ops());
-  if (is_checkpoint(m)) {
-    s.model = std::make_shared<const Model>(load_checkpoint(f.model, s.at));
-    return s;
-  }
   if (!m.training.empty()) {
     if (std::string flag = f.recipe.first_given(); !flag.empty())
       usage_error("OT0004",
@@ -76,7 +98,8 @@ Start start(const TrainFlags& f) {
                       ", which describes another one, does not apply"),
                   cat("remove it, or take the inference part first:  onnxtrain export ",
                       shell_word(f.model), " -o plain.onnx"));
-    s.model = std::make_shared<const Model>(std::move(m));
+    s.model = std::make_shared<const Model>(is_checkpoint(m) ? load_checkpoint(f.model, s.at)
+                                                             : std::move(m));
     return s;
   }
   if (f.recipe.loss == "auto") {
@@ -107,7 +130,7 @@ bool rate_is_scheduled(const Model& m) {
   return false;
 }
 
-bool fit_schedule(const TrainFlags& f, Start& s, int64_t steps, bool new_rate) {
+bool fit_schedule(const TrainFlags& f, Start& s, int64_t steps, bool new_rate, bool new_schedule) {
   if (!s.prepared) return false;
   bool spans = spans_the_run(f);
   int64_t updates = spans ? std::max<int64_t>(1, steps / f.recipe.accumulate) : 0;
@@ -118,7 +141,7 @@ bool fit_schedule(const TrainFlags& f, Start& s, int64_t steps, bool new_rate) {
   };
   bool other_length = spans && !says(kTotal, std::to_string(updates));
   bool other_rate = new_rate && rate_is_scheduled(*s.model) && !says(kRate, base_rate(r));
-  if (!other_length && !other_rate) return false;
+  if (!other_length && !other_rate && !new_schedule) return false;
   Model plain = *s.model;
   plain.training.clear();
   strip_checkpoint_metadata(plain);
@@ -127,6 +150,8 @@ bool fit_schedule(const TrainFlags& f, Start& s, int64_t steps, bool new_rate) {
     if (m.initializer(name)) m.set_initializer(name, *s.model->initializer(name));
   if (s.at.step > 0 && other_rate)
     say("schedule", cat(f.recipe.schedule, " from lr ", default_rate(r.optimizer), " now"));
+  if (s.at.step > 0 && new_schedule && !other_length && !other_rate)
+    say("schedule", cat(f.recipe.schedule, " now"));
   if (s.at.step > 0 && other_length)
     say("schedule", cat(f.recipe.schedule, " over ", with_commas(updates), " updates now"));
   const std::string& rate = m.metadata.at("onnxtrain.rate");

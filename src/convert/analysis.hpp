@@ -18,6 +18,10 @@ struct TermSource {
   std::shared_ptr<const Model> file;
 };
 
+// Gives open dimensions the sizes of the recipe: batch and dims.
+void fix_sizes(Model& m, const Recipe& r, const OpTable& ops);
+// " for any size; --dim S=N fixes 'S'": which dimensions are open, for messages.
+std::string open_sizes(const Model& m);
 // The terms of the recipe (one `auto` term when it has none).
 std::vector<LossTerm> terms_of(const Recipe& r);
 TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops);

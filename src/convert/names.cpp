@@ -90,7 +90,8 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
 }
 
 bool glob_match(const std::string& pattern, const std::string& name) {
-  return matches(pattern.c_str(), name.c_str());
+  // a name may hold the characters of globs: "layers[0].weight"
+  return pattern == name || matches(pattern.c_str(), name.c_str());
 }
 
 bool any_glob_matches(const std::vector<std::string>& patterns, const std::string& name) {

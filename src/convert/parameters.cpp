@@ -72,9 +72,11 @@ void add_constant_names(const Graph& g, std::vector<std::string>& names) {
       if (const GraphPtr* sub = std::get_if<GraphPtr>(&a)) add_constant_names(**sub, names);
 }
 
-// A mistyped name would train what was to be left alone.
+// A mistyped name would train what was to be left alone, or not as it was to be trained.
 void check_globs(const Graph& main, const Recipe& r) {
-  if (r.freeze.empty() && r.only.empty()) return;
+  std::vector<std::string> overrides;
+  for (const ParameterOverride& x : r.optimizer.overrides) overrides.push_back(x.glob);
+  if (r.freeze.empty() && r.only.empty() && overrides.empty()) return;
   std::vector<std::string> names;
   add_constant_names(main, names);
   auto check = [&](const char* key, const std::vector<std::string>& globs) {
@@ -86,6 +88,7 @@ void check_globs(const Graph& main, const Recipe& r) {
   };
   check("freeze", r.freeze);
   check("only", r.only);
+  check("overrides", overrides);
 }
 
 }  // namespace

@@ -41,26 +41,6 @@ std::vector<ValueId> needed_values(const Graph& main, const std::vector<TermSour
 // Vectors behind an addition or a normalisation: commonly not decayed.
 bool is_bias_or_norm(const ValueDef& d) { return d.constant.rank() <= 1; }
 
-// Puts `batch` in place of the unknown first dimension of every data input, and of what follows
-// from it.
-void fix_batch(Model& m, int64_t batch, const OpTable& ops) {
-  if (batch <= 0) return;
-  Graph& g = m.main;
-  std::vector<std::string> symbols;
-  for (ValueId v : g.inputs) {
-    TypeInfo& t = g.value(v).type;
-    if (!t.is_tensor() || !t.shape || t.shape->empty() || (*t.shape)[0].known()) continue;
-    if (!(*t.shape)[0].symbol.empty()) symbols.push_back((*t.shape)[0].symbol);
-    (*t.shape)[0] = {batch, {}};
-  }
-  for (ValueDef& d : g.values)
-    if (d.type.is_tensor() && d.type.shape)
-      for (Dim& x : *d.type.shape)
-        if (std::find(symbols.begin(), symbols.end(), x.symbol) != symbols.end()) x = {batch, {}};
-  for (size_t k = 0; k < g.nodes.size(); ++k) infer_node(g, Node(g.nodes[k]), ops);
-  m.main_generated = true;
-}
-
 // Losses and gradients need operators of this opset; newer files stay what they are.
 constexpr int kOldestOpset = 15, kRaisedOpset = 17;
 
@@ -86,7 +66,7 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
   m.main = m.main.clone();
   if (!r.append) m.training.clear();
   bool first = m.training.empty();
-  fix_batch(m, r.batch, ops);
+  fix_sizes(m, r, ops);
   // a lowered step can need the numbers
   if (r.batch == 0 && r.mode == "train" && !r.lowered && first) open_batch(m, ops);
   restore_parameters(m);
@@ -146,8 +126,7 @@ Model prepare(const Model& m, const Recipe& r, const OpTable& ops) {
     return lower(out, ops);
   } catch (Error& e) {
     bool shapes = e.code() == "OT1205" || e.code() == "OT1206";
-    if (shapes && r.batch == 0)
-      e.add_place("while lowering for any batch size; --batch N (batch=N) fixes it");
+    if (shapes) e.add_place(cat("while lowering", open_sizes(out)));
     throw;
   }
 }

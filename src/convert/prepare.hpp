@@ -69,9 +69,10 @@ struct Recipe {
   std::string mode = "train";  // "as_is": the graph exactly as written
   bool append = false;         // one more training section behind those that the model has
   bool lowered = false;        // no Gradient node: explicit backward in standard operators
-  // Some operators can be lowered only when their shapes are numbers: fixes the unknown first
-  // dimension of every data input; 0 leaves it open.
+  // Some operators can be lowered only when their shapes are numbers: the number of rows (0 leaves
+  // it open), and by name the size of an open dimension or the whole shape of an input.
   int64_t batch = 0;
+  std::map<std::string, std::vector<int64_t>> dims;
   bool reset = false;  // new initial values by sensible initialisers
   uint64_t seed = 0;
   bool unbiased_batch_variance = true;  // running variance by PyTorch's rule

@@ -224,6 +224,16 @@ Recipe recipe_from_json(const std::string& json) {
     else
       for (const Json& x : v) r.losses.push_back(read_loss(x));
   };
+  Reader dims = [&](const Json& v) {
+    if (!v.is_object()) wrong_kind("dims", "an object of sizes", v);
+    for (const auto& [name, x] : v.items()) {
+      const Json list = x.is_array() ? x : Json::array({x});
+      for (const Json& n : list) {
+        if (!n.is_number_integer() || n.get<int64_t>() < 1) wrong_kind("dims", "a size", n);
+        r.dims[name].push_back(n.get<int64_t>());
+      }
+    }
+  };
   read_object(j, "recipe",
               {
                   {"losses", losses},
@@ -239,6 +249,7 @@ Recipe recipe_from_json(const std::string& json) {
                   {"append", boolean("append", r.append)},
                   {"lowered", boolean("lowered", r.lowered)},
                   {"batch", integer("batch", [&](int64_t v) { r.batch = v; })},
+                  {"dims", dims},
                   {"reset", boolean("reset", r.reset)},
                   {"seed", integer("seed", [&](int64_t v) { r.seed = uint64_t(v); })},
                   {"unbiased_batch_variance",

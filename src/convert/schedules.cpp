@@ -55,7 +55,8 @@ struct Numbers {
     auto it = s.numbers.find(key);
     if (it == s.numbers.end())
       usage_error("OT1246", cat("the schedule ", s.kind, " needs '", key, "'"),
-                  cat("give it:  {\"kind\": \"", s.kind, "\", \"", key, "\": 1000}"));
+                  cat("give it:  --schedule-arg ", key, "=1000   (in Python: {\"kind\": \"", s.kind,
+                      "\", \"", key, "\": 1000})"));
     if (!(it->second > 0))
       usage_error("OT1233", cat(key, " is ", it->second, ", it must be positive"));
     return it->second;
@@ -99,7 +100,9 @@ N main_rate(const Recipe& r, double rate, double warmup, N k) {
   if (kind == "step") return c(rate) * power(c(gamma), down(k / c(n.need("step_size"))));
   if (kind == "multistep") {
     if (r.schedule.milestones.empty())
-      usage_error("OT1246", "the schedule multistep needs 'milestones'");
+      usage_error("OT1246", "the schedule multistep needs 'milestones'",
+                  "give the steps:  --schedule-arg milestones=1000,2000   (in Python: {\"kind\": "
+                  "\"multistep\", \"milestones\": [1000, 2000]})");
     N passed = c(0);
     for (int64_t m : r.schedule.milestones) passed = passed + if_less(k, c(double(m)), c(0), c(1));
     return c(rate) * power(c(gamma), passed);

@@ -168,10 +168,10 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
     data_error("OT2110",
                cat("data does not fit input '", input.name, "': file has ", to_string(file),
                    ", model wants ", with_batch(input.dims)),
-               one_hot
-                   ? "one-hot labels? save the class numbers: y.argmax(1); numbers to learn?  "
-                     "--loss mse"
-                   : layout_hint(source->row_shape(), target_of(input, row), options.nhwc, label));
+               one_hot ? "one-hot labels? save the class numbers: y.argmax(1); numbers to learn?  "
+                         "--loss mse"
+                       : layout_hint(source->row_shape(), target_of(input, row), options.nhwc,
+                                     label || options.target));
   }
   RowConversion c;
   c.from = source->dtype();

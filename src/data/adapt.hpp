@@ -19,7 +19,8 @@ struct AdaptOptions {
   // "auto": uint8 -> float is divided by 255; "none"; "MEAN,STD": (v - MEAN) / STD, where uint8
   // values are divided by 255 first when MEAN and STD are at most 1
   std::string scale = "auto";
-  bool nhwc = false;  // the data has its channels last: move them to the front
+  bool target = false;  // numbers to learn, not an input
+  bool nhwc = false;    // the data has its channels last: move them to the front
   int64_t label_offset = 0;
   std::optional<int64_t> ignore_index;  // a label value that is always allowed
 };

@@ -235,6 +235,11 @@ class Filler {
       data_error("OT2121", cat("a value is missing: ", place),
                  "fill it in or remove the row; missing values cannot be trained on");
     const bool guess = layout_.target >= 0 && !text_target();
+    const size_t comma = field.find(',');
+    if (comma != std::string_view::npos && comma + 1 < field.size() &&
+        field.find_first_not_of("0123456789,+-eE ") == std::string_view::npos)
+      data_error("OT2124", cat("text where a number is needed: ", shown(field), " in ", place),
+                 "decimal commas? write decimal points:  sed s/,/./g of a file with semicolons");
     data_error("OT2124", cat("text where a number is needed: ", shown(field), " in ", place),
                guess && layout_.text[column]
                    ? cat("if this column is what to predict:  --target ", layout_.names[column])

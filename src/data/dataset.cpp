@@ -8,6 +8,8 @@
 namespace onnxtrain {
 namespace {
 
+constexpr const char* kNoRows = "save at least one example; was the array cut or filtered too far?";
+
 const std::vector<std::string>& find_names(
     const std::map<std::string, std::vector<std::string>>& names, const std::string& column) {
   static const std::vector<std::string> none;
@@ -35,7 +37,7 @@ size_t edit_distance(const std::string& a, const std::string& b) {
 
 Dataset Dataset::from_tensors(const std::vector<std::pair<std::string, Tensor>>& arrays) {
   Dataset d("arrays", "in memory");
-  for (const auto& [name, tensor] : arrays) d.add(name, memory_column(tensor));
+  for (const auto& [name, tensor] : arrays) d.add_array(name, memory_column(tensor));
   return d;
 }
 
@@ -45,21 +47,37 @@ void Dataset::add(std::string name, ColumnPtr column) {
                cat("arrays have different numbers of rows: '", names_[0], "' has ", grouped(rows_),
                    ", '", name, "' has ", grouped(column->rows())),
                "each array needs one row per example; save them again together");
-  rows_ = column->rows();
-  const bool fresh = columns_.emplace(name, std::move(column)).second;
-  if (!fresh) data_error("OT2108", cat("two arrays are named '", name, "'"));
-  names_.push_back(std::move(name));
+  enter(name, std::move(column));
+}
+
+void Dataset::add_array(std::string name, ColumnPtr column) {
+  arrays_.push_back(name);
+  enter(name, std::move(column));
+}
+
+void Dataset::enter(const std::string& name, ColumnPtr column) {
+  if (std::find(names_.begin(), names_.end(), name) != names_.end())
+    data_error("OT2108", cat("two arrays are named '", name, "'"));
+  rows_ = std::max(rows_, column->rows());
+  columns_.emplace(name, std::move(column));
+  names_.push_back(name);
+}
+
+void Dataset::add_unreadable(const std::string& name, Error why) {
+  names_.push_back(name);
+  unreadable_.emplace(name, std::move(why));
 }
 
 void Dataset::set(const std::string& name, ColumnPtr column) {
   if (!has(name)) return add(name, std::move(column));
-  OT_ASSERT(column->rows() == rows_);
+  OT_ASSERT(column->rows() == columns_[name]->rows());
   columns_[name] = std::move(column);
 }
 
 const ColumnPtr& Dataset::column(const std::string& name) const {
   const auto it = columns_.find(name);
   if (it != columns_.end()) return it->second;
+  if (const auto bad = unreadable_.find(name); bad != unreadable_.end()) throw Error(bad->second);
   const std::string near = closest(name, names_);
   data_error("OT2105",
              cat("data '", source_, "' has no column '", name, "'; it has ", listed(names_)),
@@ -90,22 +108,25 @@ Dataset Dataset::subset(std::vector<int64_t> rows) const {
   return d;
 }
 
-Dataset Dataset::renamed(const std::map<std::string, std::string>& names) const {
+Dataset Dataset::used(const std::vector<std::string>& names) const {
   Dataset d(source_, format_);
   d.notes_ = notes_;
-  std::map<std::string, bool> used;
-  for (const auto& [fresh, old] : names) {
-    d.add(fresh, column(old));
-    d.class_names_[fresh] = class_names(old);
-    d.feature_names_[fresh] = feature_names(old);
-    used[old] = true;
-  }
+  std::vector<std::string> rest;
   for (const std::string& name : names_) {
-    if (used.count(name) > 0 || d.has(name)) continue;
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      if (columns_.count(name) == 0 || std::count(arrays_.begin(), arrays_.end(), name) > 0)
+        rest.push_back(name);
+      continue;
+    }
     d.add(name, column(name));
     d.class_names_[name] = class_names(name);
     d.feature_names_[name] = feature_names(name);
   }
+  if (d.rows() == 0)
+    data_error("OT2101", cat("data '", source_, "' has no rows in ", listed(d.columns())), kNoRows);
+  if (!rest.empty())
+    d.add_note(cat("not used: ", listed(rest), "   (no input of the model has ",
+                   rest.size() == 1 ? "this name" : "these names", "; --map to change)"));
   return d;
 }
 

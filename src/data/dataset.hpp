@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/error.hpp"
 #include "data/column.hpp"
 
 namespace onnxtrain {
@@ -22,12 +23,18 @@ class Dataset {
 
   // Throws OT2103 when the number of rows differs from the other columns.
   void add(std::string name, ColumnPtr column);
+  // One of several arrays of a file: whether their rows agree is asked of those that are used.
+  void add_array(std::string name, ColumnPtr column);
+  // An array that cannot feed anything; asking for the column throws `why`.
+  void add_unreadable(const std::string& name, Error why);
   void set(const std::string& name, ColumnPtr column);  // replaces or adds
 
-  int64_t rows() const { return rows_; }
-  bool empty() const { return columns_.empty(); }
+  int64_t rows() const { return rows_; }  // of the longest array, before used()
+  bool empty() const { return names_.empty(); }
   const std::vector<std::string>& columns() const { return names_; }
-  bool has(const std::string& name) const { return columns_.count(name) > 0; }
+  bool has(const std::string& name) const {
+    return columns_.count(name) > 0 || unreadable_.count(name) > 0;
+  }
   const ColumnPtr& column(const std::string& name) const;  // OT2105 with a suggestion
   DType dtype(const std::string& name) const { return column(name)->dtype(); }
   const Shape& row_shape(const std::string& name) const { return column(name)->row_shape(); }
@@ -37,8 +44,9 @@ class Dataset {
   Tensor gather_all(const std::string& name) const;
 
   Dataset subset(std::vector<int64_t> rows) const;
-  // new name -> old name; columns not named keep their name
-  Dataset renamed(const std::map<std::string, std::string>& names) const;
+  // Only these columns, which must have the same number of rows (OT2103) and at least one
+  // (OT2101); arrays that are left out are named in a note.
+  Dataset used(const std::vector<std::string>& names) const;
 
   const std::string& source() const { return source_; }
   void set_source(std::string source) { source_ = std::move(source); }
@@ -54,9 +62,13 @@ class Dataset {
   void add_note(std::string note) { notes_.push_back(std::move(note)); }
 
  private:
+  void enter(const std::string& name, ColumnPtr column);
+
   std::string source_, format_;
   std::vector<std::string> names_;  // in the file's order
   std::map<std::string, ColumnPtr> columns_;
+  std::map<std::string, Error> unreadable_;
+  std::vector<std::string> arrays_;  // of names_: those added by add_array
   std::map<std::string, std::vector<std::string>> class_names_, feature_names_;
   std::vector<std::string> notes_;
   int64_t rows_ = 0;

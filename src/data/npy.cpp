@@ -255,8 +255,13 @@ Dataset open_npz(const std::string& path, DataPart part) {
   }
   Dataset dataset(path, "npz");
   for (const auto& [column, member] : select_part(names, part, path)) {
-    ColumnPtr c = open_member(file, members.at(member), path + ":" + member);
-    if (c != nullptr) dataset.add(column, std::move(c));
+    try {
+      ColumnPtr c = open_member(file, members.at(member), path + ":" + member);
+      if (c != nullptr) dataset.add_array(column, std::move(c));
+    } catch (const Error& e) {
+      if (e.code() != "OT2146") throw;  // text and objects matter only when an input wants them
+      dataset.add_unreadable(column, e);
+    }
   }
   if (dataset.empty()) data_error("OT2102", cat("'", path, "' holds no arrays"));
   return dataset;

@@ -111,7 +111,7 @@ Dataset open_npy_folder(const std::string& folder, const std::vector<std::string
   for (const std::string& file : files) stems.push_back(fs::path(file).stem().string());
   Dataset d(folder, "npy");
   for (const auto& [column, stem] : select_part(stems, part, folder))
-    d.add(column, open_npy(folder + "/" + stem + ".npy"));
+    d.add_array(column, open_npy(folder + "/" + stem + ".npy"));
   return d;
 }
 
@@ -173,8 +173,14 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
     data_error("OT4001", cat("cannot read '", spec, "': ", e.code().message()));
   }
   if (d.rows() == 0)
+    for (const std::string& name : d.columns()) d.column(name);  // unreadable: says why
+  if (d.rows() == 0)
     data_error("OT2101", cat("data '", spec, "' has no rows"),
                "save at least one example; was the array cut or filtered too far?");
+  if (!options.csv.target.empty() && d.format() != "csv" && d.format() != "tsv")
+    usage_error("OT2116",
+                cat("'", spec, "' is ", d.format(), ": --target names a column of csv or tsv data"),
+                cat("say which array feeds which input:  --map INPUT=", options.csv.target));
   d.set_source(spec);
   return d;
 }

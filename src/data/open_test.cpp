@@ -135,14 +135,17 @@ TEST_F(OpenTest, ComposedDatasets) {
   EXPECT_EQ(s.rows(), 2);
   EXPECT_EQ(s.gather_all("y").to_ints(), (std::vector<int64_t>{9, 5}));
   EXPECT_EQ(s.column("y")->source_row(0), 4);
-  const Dataset r = d.renamed({{"image", "x"}});
-  EXPECT_TRUE(r.has("image") && r.has("y") && !r.has("x"));
   EXPECT_EQ(code([&] { d.column("z"); }), "OT2105");
-  EXPECT_EQ(code([] {
-              Dataset::from_tensors(
-                  {{"x", Tensor::vector<float>({1})}, {"y", Tensor::vector<float>({1, 2})}});
-            }),
-            "OT2103");
+  const Dataset uneven = Dataset::from_tensors({{"x", Tensor::vector<float>({1})},
+                                                {"y", Tensor::vector<float>({1, 2})},
+                                                {"z", Tensor::vector<float>({3, 4})}});
+  EXPECT_EQ(code([&] { uneven.used({"x", "y"}); }), "OT2103");
+  const Dataset even = uneven.used({"y", "z"});
+  EXPECT_EQ(even.rows(), 2);
+  EXPECT_FALSE(even.has("x"));
+  ASSERT_EQ(even.notes().size(), 1u);
+  EXPECT_NE(even.notes()[0].find("not used: 'x'"), std::string::npos);
+  EXPECT_TRUE(d.used({"x", "y"}).notes().empty());
   EXPECT_EQ(describe_column(*d.column("x")), "5 rows float32");
   EXPECT_EQ(grouped(1234567), "1,234,567");
   EXPECT_EQ(grouped(-999), "-999");

@@ -122,9 +122,9 @@ Dataset open_safetensors(const std::string& path, DataPart part) {
     const Entry& e = entries.at(name);
     const Shape row(e.shape.begin() + 1, e.shape.end());
     const uint64_t offset = 8 + n + e.begin;
-    out.add(column, e.end - e.begin <= eager_limit()
-                        ? memory_column(read_tensor(*file, offset, e.dtype, e.shape, false))
-                        : file_column(file, offset, e.dtype, row, e.shape[0], false));
+    out.add_array(column, e.end - e.begin <= eager_limit()
+                              ? memory_column(read_tensor(*file, offset, e.dtype, e.shape, false))
+                              : file_column(file, offset, e.dtype, row, e.shape[0], false));
   }
   if (out.empty()) data_error("OT2102", cat("'", path, "' holds no arrays"));
   return out;

@@ -73,13 +73,17 @@ void check_feed(const ValueDef& d, const Value& v) {
   }
 }
 
-void unknown_feed(const std::string& name, const std::vector<std::string>& inputs) {
+namespace {
+
+// `feeds`: an input that has its value is no suggestion.
+[[noreturn]] void unknown_feed(const std::string& name, const std::vector<std::string>& inputs,
+                               const Feeds& feeds) {
   std::string all, best;
   size_t distance = 4;
   for (const auto& i : inputs) {
     all += (all.empty() ? "'" : ", '") + i + "'";
     size_t e = edit_distance(name, i);
-    if (e < distance) {
+    if (e < distance && feeds.count(i) == 0) {
       distance = e;
       best = i;
     }
@@ -88,6 +92,23 @@ void unknown_feed(const std::string& name, const std::vector<std::string>& input
       "OT2112",
       cat("there is no input named '", name, "'; the inputs are ", all.empty() ? "none" : all),
       best.empty() ? "" : cat("did you mean '", best, "'?"));
+}
+
+// A name that no input has is often the missing one, mistyped.
+[[noreturn]] void missing_feed(const Graph& g, const ValueDef& d, const Feeds& feeds) {
+  std::string others;
+  for (const auto& [name, value] : feeds)
+    if (std::none_of(g.inputs.begin(), g.inputs.end(),
+                     [&, &fed = name](ValueId v) { return g.value_name(v) == fed; }))
+      others += (others.empty() ? "'" : ", '") + name + "'";
+  data_error("OT2113", cat("input '", d.name, "' (", to_string(d.type), ") was not given",
+                           others.empty() ? "" : cat("; no input is named ", others)));
+}
+
+}  // namespace
+
+void unknown_feed(const std::string& name, const std::vector<std::string>& inputs) {
+  unknown_feed(name, inputs, {});
 }
 
 struct Session::Impl {
@@ -121,7 +142,7 @@ Program& Session::program_for(const Feeds& feeds, std::vector<Value>& inputs) {
         inputs.push_back(Value());
         continue;
       }
-      data_error("OT2113", cat("input '", d.name, "' (", to_string(d.type), ") was not given"));
+      missing_feed(g, d, feeds);
     }
     check_feed(d, it->second);
     inputs.push_back(it->second);
@@ -132,7 +153,8 @@ Program& Session::program_for(const Feeds& feeds, std::vector<Value>& inputs) {
     std::vector<std::string> names;
     for (ValueId v : g.inputs) names.push_back(g.value_name(v));
     for (const auto& [name, value] : feeds)
-      if (std::find(names.begin(), names.end(), name) == names.end()) unknown_feed(name, names);
+      if (std::find(names.begin(), names.end(), name) == names.end())
+        unknown_feed(name, names, feeds);
   }
   auto& slot = impl_->programs[defaults_fed];
   if (!slot) {

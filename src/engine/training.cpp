@@ -248,6 +248,8 @@ double Training::rate() const {
 }
 
 void Training::set_rate(double r) {
+  if (!(r >= 0) || !std::isfinite(r))
+    usage_error("OT1233", cat("the learning rate is ", r, ", it must be 0 or more"));
   rate();
   Tensor t(state_->get(rate_name_).dtype(), state_->get(rate_name_).shape());
   dispatch<float, double>(t.dtype(), "the learning rate", [&]<class T>() {

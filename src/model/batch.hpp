@@ -12,4 +12,12 @@ bool has_rows(const Graph& g, ValueId input);
 // size is open, or not the same everywhere.
 int64_t fixed_batch(const Graph& main);
 
+// The name of the dimension that counts rows: what outputs begin with and inputs have too; "" when
+// there is none.
+std::string rows_symbol(const Graph& main);
+
+// Throws OT2117 when the rows of an input lie along another dimension than the first (a recurrent
+// layer with time first): data has them first.
+void require_rows_first(const Graph& main);
+
 }  // namespace onnxtrain

@@ -1,5 +1,6 @@
 // Attention (opset 23 to 25) with masks, caches, grouped queries, windows and softcap; and
 // AttentionGrad(dy, q, k, v, mask, lengths) -> dq, dk, dv, dbias, where k and v include the past.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/attention_detail.hpp"
@@ -300,10 +301,46 @@ std::vector<ValueId> grad(GradBuilder& b) {
   return g;
 }
 
+// Batch, queries and keys may be open: 1 stands for them, in q, k and v alike. Heads and widths are
+// part of the model.
+AttentionShape open_shape(GradBuilder& b) {
+  const auto refuse = [&](ValueId v) {
+    model_error("OT1206", cat("the gradient of Attention in standard operators needs heads and "
+                              "widths as numbers; one of its inputs is ",
+                              to_string(b.type(v))));
+  };
+  const auto dims = [&](int i) {
+    const TypeInfo& t = b.type(b.x(i));
+    if (!t.is_tensor() || !t.shape || (t.shape->size() != 3 && t.shape->size() != 4))
+      refuse(b.x(i));
+    Shape s;
+    for (const Dim& d : *t.shape) s.push_back(d.value);
+    const size_t rows = s.size() - 2;
+    s[0] = s[rows] = 1;
+    if (std::any_of(s.begin(), s.end(), [](int64_t n) { return n < 0; })) refuse(b.x(i));
+    return s;
+  };
+  const Shape q = dims(kGQ), k = dims(kGK);
+  AttentionShape s = attention_of(b.node(), q, k, dims(kGV), k.size() == 4 && q.size() == 3,
+                                  b.node().i("past", 0));
+  if (!b.has(kGMask)) return s;
+  // shorter masks are filled up: their keys must be known to be as many
+  const TypeInfo &mask = b.type(b.x(kGMask)), &key = b.type(b.x(kGK));
+  const Dim &have = (*key.shape)[k.size() - 2], none{},
+            &got =
+                mask.is_tensor() && mask.shape && !mask.shape->empty() ? mask.shape->back() : none;
+  const bool equal = (have.known() && have.value == got.value) ||
+                     (!have.symbol.empty() && have.symbol == got.symbol);
+  if (!equal && got.value != 1) refuse(b.x(kGMask));
+  s.has_mask = true;
+  s.mask_is_bool = mask.elem == DType::kBool;
+  s.mask_keys = s.keys;
+  return s;
+}
+
 std::vector<ValueId> grad_lower(GradBuilder& b) {
-  for (int i : {kGDy, kGQ, kGK, kGV})
-    if (!b.shape_known(b.x(i)))
-      model_error("OT1206", "the gradient of Attention in standard operators needs known shapes");
+  bool open = false;
+  for (int i : {kGDy, kGQ, kGK, kGV, kGMask}) open |= b.has(i) && !b.shape_known(b.x(i));
   auto type = [&](int i) { return TensorType{b.dtype(b.x(i)), b.shape(b.x(i))}; };
   struct Ctx {
     GradBuilder& b;
@@ -311,9 +348,9 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
     bool has(int i) const { return b.has(i); }
   } ctx{b};
   std::vector<ValueId> out =
-      attention_gradient(b, grad_shape_of(ctx, type),
+      attention_gradient(b, open ? open_shape(b) : grad_shape_of(ctx, type),
                          {b.x(kGQ), b.x(kGK), b.x(kGV), b.has(kGMask) ? b.x(kGMask) : kNone,
-                          b.has(kGLengths) ? b.x(kGLengths) : kNone, b.x(kGDy), kNone});
+                          b.has(kGLengths) ? b.x(kGLengths) : kNone, b.x(kGDy), kNone, open});
   out.resize(std::max<size_t>(3, b.node().outputs.size()));
   return out;
 }

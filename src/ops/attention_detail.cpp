@@ -12,29 +12,34 @@ using kernels::AttentionShape;
 struct Lower {
   GradBuilder& b;
   AttentionShape s;
+  bool open;
   using V = ValueId;
 
-  V heads_of(V v, int64_t heads) {  // to [batch, heads, rows, width]
-    Shape x = b.shape(v);
-    if (x.size() == 4) return v;
-    return b.transpose(b.call("Reshape", {v, b.constant_ints({x[0], x[1], heads, x[2] / heads})}),
-                       {0, 2, 1, 3});
+  // to [batch, heads, rows, width]; laid out as `like`
+  V heads_of(V v, int64_t heads, int64_t rows, int64_t width, V like) {
+    if (b.need_rank(like) == 4) return v;
+    if (!open) {
+      V shape = b.constant_ints({s.batch, rows, heads, width});
+      return b.transpose(b.call("Reshape", {v, shape}), {0, 2, 1, 3});
+    }
+    V shape = b.constant_ints({0, 0, heads, width});  // the first two as they are
+    return b.transpose(b.call("Reshape", {v, shape}, {{"allowzero", int64_t(0)}}), {0, 2, 1, 3});
   }
   V like(V v, V shape) { return to_input_layout(b, v, shape); }
   // key heads repeated for their group of query heads
-  V repeated(V v) {
+  V repeated(V v, int64_t width) {
     int64_t group = s.heads / s.kv_heads;
     if (group == 1) return v;
-    Shape x = b.shape(v);
-    V wide =
-        b.call("Expand", {b.unsqueeze(v, {2}), b.constant_ints({x[0], x[1], group, x[2], x[3]})});
-    return b.call("Reshape", {wide, b.constant_ints({x[0], s.heads, x[2], x[3]})});
+    V wide = b.call("Expand", {b.unsqueeze(v, {2}), b.constant_ints({1, 1, group, 1, 1})});
+    return b.call("Reshape", {wide, open ? b.constant_ints({0, s.heads, -1, width})
+                                         : b.constant_ints({s.batch, s.heads, s.keys, width})});
   }
-  V summed(V v) {
+  V summed(V v, int64_t width) {
     int64_t group = s.heads / s.kv_heads;
     if (group == 1) return v;
-    Shape x = b.shape(v);
-    V split = b.call("Reshape", {v, b.constant_ints({x[0], s.kv_heads, group, x[2], x[3]})});
+    V split =
+        b.call("Reshape", {v, open ? b.constant_ints({0, s.kv_heads, group, -1, width})
+                                   : b.constant_ints({s.batch, s.kv_heads, group, s.keys, width})});
     return b.reduce_sum(split, {2}, false);
   }
   V turned(V v) { return b.transpose(v, {0, 1, 3, 2}); }
@@ -73,12 +78,38 @@ ValueId allowed_by_lengths(GradBuilder& b, const AttentionShape& s, ValueId leng
   return ok;
 }
 
+// Either of them by the sizes of q and k, [batch, heads, rows, width], at run time.
+ValueId allowed_at_run_time(GradBuilder& b, const AttentionShape& s, ValueId lengths, ValueId q,
+                            ValueId k) {
+  auto size = [&](ValueId v) { return b.call("Gather", {b.shape_of(v), b.constant_int(2)}); };
+  auto count = [&](ValueId n, int64_t axis) {
+    return b.unsqueeze(b.call("Range", {b.constant_int(0), n, b.constant_int(1)}), {axis});
+  };
+  ValueId key = count(size(k), 0), ok = kNone, query = count(size(q), 1), first = kNone;
+  auto both = [&](ValueId v) { ok = ok == kNone ? v : b.call("And", {ok, v}); };
+  auto no_more = [&](ValueId x, ValueId y) { return b.call("Not", {b.call("Greater", {x, y})}); };
+  if (lengths == kNone) {
+    first = b.constant_int(s.past);  // where the first query stands
+  } else {
+    ValueId n = b.call("Reshape", {lengths, b.constant_ints({-1, 1, 1, 1})});
+    both(b.call("Greater", {n, key}));
+    first = b.sub(n, size(q));
+  }
+  ValueId at = b.add(query, first);
+  if (s.causal) both(no_more(key, at));
+  if (s.left >= 0) both(no_more(b.sub(at, key), b.constant_int(s.left)));
+  if (s.right >= 0) both(no_more(b.sub(key, at), b.constant_int(s.right)));
+  return ok;
+}
+
 // What is added to the scores: the mask, and -infinity where no key may be seen; kNone: nothing.
-ValueId bias_of(GradBuilder& b, const AttentionShape& s, const AttentionValues& x, ValueId q) {
-  ValueId zero = b.scalar(0, q), no = b.scalar(-INFINITY, q), bias = kNone;
+ValueId bias_of(GradBuilder& b, const AttentionShape& s, const AttentionValues& x, ValueId q,
+                ValueId k) {
+  DType type = b.dtype(x.q);
+  ValueId zero = b.scalar(0, type), no = b.scalar(-INFINITY, type), bias = kNone;
   if (x.mask != kNone) {
     bias = s.mask_is_bool ? b.call("Where", {x.mask, zero, no}) : x.mask;
-    int64_t short_by = s.keys - s.mask_keys, rank = int64_t(b.shape(x.mask).size());
+    int64_t short_by = s.keys - s.mask_keys, rank = b.need_rank(x.mask);
     if (short_by > 0) {
       std::vector<int64_t> pads(size_t(2 * rank), 0);
       pads.back() = short_by;
@@ -87,9 +118,10 @@ ValueId bias_of(GradBuilder& b, const AttentionShape& s, const AttentionValues& 
   }
   bool lengths = x.lengths != kNone;
   if (lengths || s.causal || s.left >= 0 || s.right >= 0) {
-    ValueId table = b.call(
-        "Where",
-        {lengths ? allowed_by_lengths(b, s, x.lengths) : b.tensor(allowed_table(s)), zero, no});
+    ValueId allowed = x.open    ? allowed_at_run_time(b, s, x.lengths, q, k)
+                      : lengths ? allowed_by_lengths(b, s, x.lengths)
+                                : b.tensor(allowed_table(s));
+    ValueId table = b.call("Where", {allowed, zero, no});
     bias = bias == kNone ? table : b.add(bias, table);
   }
   return bias;
@@ -105,27 +137,30 @@ ValueId to_input_layout(GradBuilder& b, ValueId present, ValueId like) {
 std::vector<ValueId> attention_gradient(GradBuilder& b, const AttentionShape& s,
                                         const AttentionValues& a) {
   using V = ValueId;
-  Lower l{b, s};
-  V q = l.heads_of(a.q, s.heads), k = l.repeated(l.heads_of(a.k, s.kv_heads)),
-    v = l.repeated(l.heads_of(a.v, s.kv_heads));
-  V scale = b.scalar(s.scale, q), zero = b.scalar(0, q), cap = kNone;
+  Lower l{b, s, a.open};
+  V q = l.heads_of(a.q, s.heads, s.queries, s.width, a.q),
+    k = l.repeated(l.heads_of(a.k, s.kv_heads, s.keys, s.width, a.k), s.width),
+    v = l.repeated(l.heads_of(a.v, s.kv_heads, s.keys, s.value_width, a.v), s.value_width);
+  DType type = b.dtype(a.q);
+  V scale = b.scalar(s.scale, type), zero = b.scalar(0, type), cap = kNone;
   V x = b.mul(b.call("MatMul", {q, l.turned(k)}), scale), tanh = kNone;
   if (s.softcap > 0) {
-    cap = b.scalar(s.softcap, q);
+    cap = b.scalar(s.softcap, type);
     tanh = b.call("Tanh", {b.div(x, cap)});
     x = b.mul(tanh, cap);
   }
-  V bias = bias_of(b, s, a, q), seen = kNone;
+  V bias = bias_of(b, s, a, q, k), seen = kNone;
   if (bias != kNone) {
     // a row without any key has probability zero everywhere; it must not meet its infinities
     V most = b.opset() >= 18 ? b.call("ReduceMax", {bias, b.constant_ints({-1})})
                              : b.call("ReduceMax", {bias}, {{"axes", std::vector<int64_t>{-1}}});
-    seen = b.call("Greater", {most, b.scalar(-INFINITY, q)});
+    seen = b.call("Greater", {most, b.scalar(-INFINITY, type)});
     x = b.add(x, b.call("Where", {seen, bias, zero}));
   }
   V p = b.call("Softmax", {x}, {{"axis", int64_t(-1)}});
   if (seen != kNone) p = b.call("Where", {seen, p, zero});
-  V dp = kNone, dy = a.dy == kNone ? kNone : l.heads_of(a.dy, s.heads);
+  V dp = kNone,
+    dy = a.dy == kNone ? kNone : l.heads_of(a.dy, s.heads, s.queries, s.value_width, a.q);
   auto plus = [&](V sum, V more) { return sum == kNone ? more : b.add(sum, more); };
   if (dy != kNone) dp = b.call("MatMul", {dy, l.turned(v)});
   if (a.dscores != kNone && s.mode == 3) dp = plus(dp, a.dscores);
@@ -135,13 +170,13 @@ std::vector<ValueId> attention_gradient(GradBuilder& b, const AttentionShape& s,
   std::vector<V> out(4, kNone);
   out[3] = ds == kNone ? b.zeros_like(x) : ds;
   if (a.dscores != kNone && s.mode == 1) ds = plus(ds, a.dscores);
-  if (tanh != kNone && ds != kNone) ds = b.mul(ds, b.sub(b.scalar(1, q), b.mul(tanh, tanh)));
+  if (tanh != kNone && ds != kNone) ds = b.mul(ds, b.sub(b.scalar(1, type), b.mul(tanh, tanh)));
   if (a.dscores != kNone && s.mode == 0) ds = plus(ds, a.dscores);
   ds = b.mul(ds, scale);
   out[0] = l.like(b.call("MatMul", {ds, k}), a.q);
-  out[1] = l.like(l.summed(b.call("MatMul", {l.turned(ds), q})), a.k);
-  out[2] =
-      dy == kNone ? b.zeros_like(a.v) : l.like(l.summed(b.call("MatMul", {l.turned(p), dy})), a.v);
+  out[1] = l.like(l.summed(b.call("MatMul", {l.turned(ds), q}), s.width), a.k);
+  out[2] = dy == kNone ? b.zeros_like(a.v)
+                       : l.like(l.summed(b.call("MatMul", {l.turned(p), dy}), s.value_width), a.v);
   return out;
 }
 

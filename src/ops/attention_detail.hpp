@@ -10,6 +10,8 @@ struct AttentionValues {
   ValueId q, k, v;        // k and v include the past
   ValueId mask, lengths;  // or kNone
   ValueId dy, dscores;    // gradients of result and scores; kNone: nothing arrives
+  // Batch, queries and keys of the shape only stand for sizes that are known at run time.
+  bool open = false;
 };
 
 // Gradients of q, k, v and of the bias [batch, heads, queries, keys].

@@ -20,6 +20,12 @@ bool empty(const ConvShape& s) {
   return s.batch * s.in_channels * s.out_channels * s.window.in_size() * s.window.out_size() == 0;
 }
 
+// Padding of less than 0: ConvTranspose has it.
+bool begins_late(const ConvShape& s) {
+  const auto& begin = s.window.pads_begin;
+  return std::any_of(begin.begin(), begin.end(), [](int64_t p) { return p < 0; });
+}
+
 // A first dimension without neighbours belongs to the batch: in channels-last order the pictures of
 // a sequence lie like those of a batch.
 ConvShape folded(ConvShape s) {
@@ -36,6 +42,7 @@ ConvShape folded(ConvShape s) {
 std::string not_ours(const Prepare& p, const ConvProblem& c) {
   if (p.in(0).dtype != DType::kFloat) return "needs float32";
   if (!is_channels_last(p.node())) return "channels are not last";
+  if (begins_late(c.shape)) return "no window reaches the first columns";
   return empty(c.shape) ? "an empty tensor" : "";
 }
 
@@ -191,8 +198,10 @@ Kernel by_definition_last(Prepare& p, const ConvProblem& c) {
 Kernel make_onednn(Prepare& p, const ConvProblem& c) {
   bool last = is_channels_last(p.node());
   const ConvOperands& o = c.operands;
-  std::shared_ptr<onednn::ConvPlan> plan = onednn::ConvPlan::make(
-      last ? folded(c.shape) : c.shape, pass_of(c.kind), o.bias >= 0, last, p.pool().threads());
+  std::shared_ptr<onednn::ConvPlan> plan;
+  if (!begins_late(c.shape))
+    plan = onednn::ConvPlan::make(last ? folded(c.shape) : c.shape, pass_of(c.kind), o.bias >= 0,
+                                  last, p.pool().threads());
   if (!plan) return last ? by_definition_last(p, c) : conv_by_definition<float>(c);
   fix_weights(p, c, *plan);
   p.workspace = plan->workspace();

@@ -58,8 +58,11 @@ ConvShape problem_of(const Node& n, const Shape& x, const Shape& w) {
     if (mode == "VALID") begin = end = 0;
     if (!wanted.empty() || same) {
       size = wanted.empty() ? spatial[d] * v.strides[d] : wanted[d];
-      int64_t total = std::max<int64_t>(0, reach - size);
-      begin = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
+      // Less than 0 where strides are larger than windows: the standard's equations go on to hold,
+      // columns that no window reaches come on both sides. (onnxruntime's output is smaller then.)
+      int64_t total = same ? reach - size : std::max<int64_t>(0, reach - size);
+      int64_t half = total >= 0 ? total / 2 : -((1 - total) / 2);
+      begin = mode == "SAME_UPPER" ? half : total - half;
       end = total - begin;
     } else {
       size = reach - begin - end;
@@ -94,15 +97,18 @@ Cost cost(const Prepare& p) { return conv_cost(p, problem(p)); }
 
 // Columns of y that no window reaches carry no gradient and would make the convolution back one
 // longer: they are cut off. Known shapes say how many there are.
-ValueId reached(GradBuilder& b, const ConvShape& s, ValueId dy) {
-  const kernels::Window& w = s.window;
+ValueId reached(GradBuilder& b, ConvShape& s, ValueId dy) {
+  kernels::Window& w = s.window;
   std::vector<int64_t> axes, starts, ends;
   for (size_t d = 0; d < w.dims(); ++d) {
+    int64_t before = std::max<int64_t>(0, -w.pads_begin[d]);
     int64_t reach =
         (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - w.pads_begin[d];
-    if (w.in[d] - reach < w.strides[d]) continue;
-    axes.push_back(int64_t(d) + 2), starts.push_back(0),
-        ends.push_back(std::max<int64_t>(1, reach));
+    int64_t end = w.in[d] - reach < w.strides[d] ? w.in[d] : std::max<int64_t>(1, reach);
+    if (before == 0 && end == w.in[d]) continue;
+    axes.push_back(int64_t(d) + 2), starts.push_back(before), ends.push_back(end);
+    w.in[d] = end - before;
+    w.pads_begin[d] += before;
   }
   if (axes.empty()) return dy;
   return b.call("Slice",
@@ -122,8 +128,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
     // exactly the padding that makes the convolution as long as x
     int64_t reach =
         (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - w.pads_begin[d];
-    int64_t have = w.in[d] - reach < w.strides[d] ? w.in[d] : std::max<int64_t>(1, reach);
-    pads.push_back(std::max<int64_t>(0, reach - have));
+    pads.push_back(std::max<int64_t>(0, reach - w.in[d]));
   }
   GradBuilder::Attrs a{
       {"strides", w.strides}, {"dilations", w.dilations}, {"group", s.groups}, {"pads", pads}};

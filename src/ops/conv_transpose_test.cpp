@@ -14,6 +14,24 @@ TEST(ConvTranspose, Example) {
       .expect(Tensor::vector<float>({0, 1, 1, 2, 6, 4, 2, 5, 3}).reshaped({1, 1, 3, 3}));
 }
 
+// Strides larger than windows: the size is that of the strides, zeros come on both sides (as the
+// reference evaluator has them).
+TEST(ConvTranspose, SameWithLargeStrides) {
+  auto same = [](const char* mode, int64_t stride, std::vector<float> w, std::vector<float> want) {
+    OpCase("ConvTranspose", 11)
+        .attr("auto_pad", std::string(mode))
+        .attr("strides", std::vector<int64_t>{stride})
+        .input(Tensor::vector<float>({1, 2}).reshaped({1, 1, 2}))
+        .input(Tensor::vector<float>(w).reshaped({1, 1, int64_t(w.size())}))
+        .expect(Tensor::vector<float>(want).reshaped({1, 1, int64_t(want.size())}));
+  };
+  same("SAME_UPPER", 3, {1, 2}, {0, 1, 2, 0, 2, 4});
+  same("SAME_LOWER", 3, {1, 2}, {1, 2, 0, 2, 4, 0});
+  same("SAME_UPPER", 4, {1, 2}, {0, 1, 2, 0, 0, 2, 4, 0});
+  same("SAME_LOWER", 4, {1, 2}, {0, 1, 2, 0, 0, 2, 4, 0});
+  same("SAME_UPPER", 4, {1}, {0, 0, 1, 0, 0, 0, 2, 0});
+}
+
 TEST(ConvTranspose, Gradients) {
   using I = std::vector<int64_t>;
   auto base = [](Shape x, Shape w, int64_t group = 1) {
@@ -44,6 +62,11 @@ TEST(ConvTranspose, Gradients) {
       .attr("strides", I{2, 2})
       .attr("auto_pad", std::string("SAME_LOWER"))
       .check_grad();
+  for (const char* mode : {"SAME_UPPER", "SAME_LOWER"})  // no window reaches the first columns
+    base({2, 4, 3, 2}, {4, 3, 1, 2})
+        .attr("strides", I{4, 5})
+        .attr("auto_pad", std::string(mode))
+        .check_grad();
   base({1, 1, 2, 2}, {1, 1, 1, 1})
       .attr("strides", I{1, 2})
       .attr("output_shape", I{5, 7})

@@ -92,7 +92,8 @@ Line<T> line_of(const Sampler& s, int d, T coordinate) {
   if (!(std::fabs(x) < T(1e9))) x = s.padding == Padding::kBorder && x > 0 ? T(1e9) : T(-1e9);
   if (s.mode == Mode::kNearest) x = std::nearbyint(x), slope = 0;
   if (x < low || x > high) {
-    if (s.padding == Padding::kBorder)
+    // cubic taps are brought inside one by one, as PyTorch and onnxruntime do
+    if (s.padding == Padding::kBorder && s.mode != Mode::kCubic)
       x = x < 0 ? T(0) : size - 1, slope = 0;
     else if (s.padding == Padding::kReflection)
       reflect(x, slope, low, high);

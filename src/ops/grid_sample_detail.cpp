@@ -34,7 +34,7 @@ std::vector<Tap> taps_of(const GridSettings& s, Expr c, double size) {
   double low = s.align ? 0 : -0.5, high = s.align ? size - 1 : size - 0.5;
   Expr x = s.align ? (c + 1.0) / 2.0 * (size - 1) : ((c + 1.0) * size - 1.0) / 2.0;
   if (s.mode == GridMode::kNearest) x = x("Round");
-  if (s.padding == GridPadding::kBorder)
+  if (s.padding == GridPadding::kBorder && s.mode != GridMode::kCubic)
     x = where(x < low, 0.0, where(x > high, size - 1, x));
   else if (s.padding == GridPadding::kReflection)
     x = reflected(x, low, high);

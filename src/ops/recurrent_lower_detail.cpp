@@ -28,7 +28,7 @@ struct Unrolled {
                       " in standard operators needs the number of steps and the sizes of "
                       "its weights; its input is ",
                       to_string(b.type(x))),
-                  "export the model with a fixed sequence length");
+                  "fix it:  --dim NAME=STEPS (dims={'NAME': STEPS})");
     s = recurrent_shape(b.node(), xs, b.shape(w), b.shape(r));
   }
   // Empty when more than the batch is unknown; 1 stands for an open batch.

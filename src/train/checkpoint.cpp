@@ -25,9 +25,10 @@ constexpr const char* kStep = "onnxtrain.step";
 constexpr std::string_view kTensor = "onnxtrain.checksum.";
 constexpr std::string_view kFile = "onnxtrain.file_checksum";
 constexpr size_t kDigits = 16;
-constexpr const char* kPosition[] = {"onnxtrain.step",  "onnxtrain.seed",      "onnxtrain.epoch",
-                                     "onnxtrain.batch", "onnxtrain.loss_sum",  "onnxtrain.rows",
-                                     "onnxtrain.best",  "onnxtrain.best_epoch"};
+constexpr const char* kPosition[] = {
+    "onnxtrain.step",  "onnxtrain.seed",       "onnxtrain.epoch",
+    "onnxtrain.batch", "onnxtrain.loss_sum",   "onnxtrain.rows",
+    "onnxtrain.best",  "onnxtrain.best_epoch", "onnxtrain.watched"};
 
 std::string hex(uint64_t v) {
   char text[20];
@@ -219,6 +220,7 @@ void save_checkpoint(const Training& t, const Position& p, const std::string& pa
   m.metadata["onnxtrain.rows"] = std::to_string(p.rows);
   m.metadata["onnxtrain.best"] = exact(p.best);
   m.metadata["onnxtrain.best_epoch"] = std::to_string(p.best_epoch);
+  if (!p.watched.empty()) m.metadata["onnxtrain.watched"] = p.watched;
   for (const auto& name : t.state().names())
     m.metadata[std::string(kTensor) + name] = hex(checksum(t.state().get(name)));
   m.metadata[std::string(kFile)] = std::string(kDigits, '0');
@@ -252,6 +254,8 @@ Model load_checkpoint(const std::string& path, Position& p) {
     p.rows = int64_t(integer(m, "onnxtrain.rows"));
     p.best = number(m, "onnxtrain.best");
     p.best_epoch = int64_t(integer(m, "onnxtrain.best_epoch"));
+    if (auto it = m.metadata.find("onnxtrain.watched"); it != m.metadata.end())
+      p.watched = it->second;
     return m;
   }
   std::string previous = path + ".previous", hint, other;

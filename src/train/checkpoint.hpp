@@ -18,6 +18,7 @@ struct Position {
   int64_t rows = 0;
   double best = 0;  // best value of the watched metric so far
   int64_t best_epoch = 0;
+  std::string watched;  // which number that is
 };
 
 // Writes `path` from the trainer's state; the previous file stays as `path`.previous. `metadata` is

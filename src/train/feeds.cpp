@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/batch.hpp"
 #include "train/scores.hpp"
 
 namespace onnxtrain {
@@ -99,13 +100,17 @@ Dataset with_classes(Dataset data, const std::string& column,
 
 LoadedData feeds_for(const Dataset& given, const Training& t, const FeedOptions& o) {
   const Model& m = t.source();
+  require_rows_first(m.main);
   std::vector<std::string> inputs, targets;
   const auto all = all_inputs(t);
   for (const auto& [name, d] : all) (is_target(m, name) ? targets : inputs).push_back(name);
   const Scores scores = describe_scores(m);
   std::map<std::string, std::string> columns = match_columns(given, inputs, targets, o.map);
+  std::vector<std::string> wanted;
+  for (const auto& [name, column] : columns) wanted.push_back(column);
+  const Dataset used = given.used(wanted);
   const Dataset data =
-      targets.empty() ? given : with_classes(given, columns.at(targets[0]), o.classes);
+      targets.empty() ? used : with_classes(used, columns.at(targets[0]), o.classes);
   LoadedData out;
   Adapted first;
   LabelSummary summary;
@@ -125,7 +130,8 @@ LoadedData feeds_for(const Dataset& given, const Training& t, const FeedOptions&
       has_labels = true;
     } else {
       AdaptOptions here = o.adapt;
-      if (is_target(m, name)) here.scale = "none";
+      here.target = is_target(m, name);
+      if (here.target) here.scale = "none";
       a = adapt_input(data, columns.at(name), input_spec(d), here);
     }
     if (is_target(m, name) && out.feeds.label.empty()) out.feeds.label = name;

@@ -44,7 +44,7 @@ class Loop {
         target_(describe_scores(t.source())) {
     if (valid_) evaluator_ = std::make_unique<Evaluator>(t);
     if (!o.folder.empty()) folder_ = std::make_unique<RunFolder>(RunFolder::open(o.folder));
-    if (folder_ && at.step == 0) folder_->set_aside();  // logs of two runs do not mix
+    if (folder_ && !o.goes_on) folder_->set_aside();  // logs of two runs do not mix
     if (folder_ && o.sample_operators) sample_ = std::make_unique<OperatorSample>(t, *folder_);
     for (const auto& name : train.names) feeds_[name] = Value();
   }
@@ -57,11 +57,18 @@ class Loop {
                   cat("the checkpoint stands at batch ", at_.batch, " of an epoch that has ",
                       sampler_.batches(), " batches: data or batch size are not those of the run"),
                   "resume with the same --data and --batch");
+    if (folder_) find_best();
     while (at_.epoch < o_.epochs && !done_) {
+      if (stopping()) {  // before the first step: its beginning is a place to go on from, too
+        result_.interrupted = true;
+        save_last();
+        break;
+      }
       if (o_.max_steps > 0 && int64_t(at_.step) >= o_.max_steps) break;
       run_epoch();
       if (o_.patience > 0 && at_.epoch - at_.best_epoch >= o_.patience) break;
     }
+    if (best_lost_ && at_.best_epoch == 0) save_best();
     if (sample_) sample_->finish();
     result_.best_epoch = at_.best_epoch;
     result_.at = at_;
@@ -169,7 +176,13 @@ class Loop {
     double value = !e.has_valid        ? e.train_loss
                    : e.metrics.empty() ? e.valid_loss
                                        : e.metrics[0].second;
-    e.best = at_.best_epoch == 0 || (larger ? value > at_.best : value < at_.best);
+    const std::string name = !e.has_valid        ? "train_loss"
+                             : e.metrics.empty() ? "valid_loss"
+                                                 : "valid_" + e.metrics[0].first;
+    // an accuracy and a loss cannot be compared: another number begins anew
+    const bool other = !at_.watched.empty() && at_.watched != name;
+    e.best = at_.best_epoch == 0 || other || (larger ? value > at_.best : value < at_.best);
+    at_.watched = name;
     if (e.best) {
       at_.best = value;
       at_.best_epoch = e.epoch;
@@ -195,12 +208,34 @@ class Loop {
 
   void save_best() {
     save_checkpoint(t_, at_, folder_->best(), o_.metadata);
-    Model m = t_.source();
+    export_best(t_.source());
+  }
+
+  void export_best(Model m) {
     strip_checkpoint_metadata(m);
     for (const auto& [key, value] : o_.metadata) m.metadata[key] = value;
     SaveOptions s;
     s.inference_only = true;
     save_model(m, folder_->model(), all_ops(), s);
+  }
+
+  // Files of the best epoch may have been removed since: what is left of it counts.
+  void find_best() {
+    if (at_.best_epoch == 0) return;
+    const bool model = std::filesystem::exists(folder_->model());
+    if (std::filesystem::exists(folder_->best())) {
+      Position ignored;
+      if (!model) export_best(load_checkpoint(folder_->best(), ignored));
+      return;
+    }
+    best_lost_ = !model;
+    observer_.on_warning(
+        "OT3103",
+        cat("'", folder_->best(), "' (epoch ", at_.best_epoch, ") is gone",
+            model ? cat("; its inference model '", folder_->model(),
+                        "' stays until an epoch is better")
+                  : " and so is its inference model: the best of the epochs from here on counts"));
+    if (best_lost_) at_.best_epoch = 0;
   }
 
   // State that is not finite never replaces a checkpoint.
@@ -283,7 +318,7 @@ class Loop {
   Feeds feeds_;
   FitResult result_;
   Clock::time_point start_;
-  bool done_ = false, warned_ = false;
+  bool done_ = false, warned_ = false, best_lost_ = false;
 };
 
 }  // namespace

@@ -34,6 +34,7 @@ struct FitOptions {
   int64_t patience = 0;  // epochs without improvement before stopping; 0: off
   bool shuffle = true;
   std::string folder;      // run folder; empty: nothing is written
+  bool goes_on = false;    // the run in the folder is continued; else it is set aside
   int64_t save_every = 0;  // steps between checkpoints; 0: at the end of each epoch
   int64_t keep = 0;        // that many checkpoints of finished epochs stay besides last and best
   bool sample_operators = true;  // watch a few steps for the report; no other observer may be set

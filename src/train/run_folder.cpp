@@ -9,10 +9,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "core/file.hpp"
+#include "core/shell.hpp"
 #include "train/events.hpp"
 #include "train/fit.hpp"
 
@@ -64,6 +67,24 @@ bool has_row(const std::string& path, uint64_t step) {
       return true;
   }
   return false;
+}
+
+std::string first_line(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+// Cells in the order of the header: a resumed run may measure other numbers than the first one.
+std::string csv_row(const std::string& header, const std::map<std::string, std::string>& cells) {
+  std::string row;
+  std::istringstream names(header);
+  for (std::string name; std::getline(names, name, ',');) {
+    const auto it = cells.find(name);
+    row += (row.empty() ? "" : ",") + (it == cells.end() ? std::string() : it->second);
+  }
+  return row;
 }
 
 // Appends to a file of records; one write, so a record is there as a whole or torn at the end,
@@ -145,6 +166,29 @@ std::string RunFolder::set_aside() const {
   return to;
 }
 
+void RunFolder::require_last() const {
+  if (fs::exists(last())) return;
+  const auto has = [&](const char* name) { return fs::exists(path_ + name); };
+  if (!has("/checkpoints"))
+    throw Error(ErrorKind::kFailed, "OT4102",
+                cat("'", path_, "' is no run: it holds no checkpoints/last.train.onnx"),
+                "onnxtrain runs   lists the runs there are");
+  std::string command;
+  std::ifstream in(path_ + "/command.txt");
+  std::getline(in, command);
+  if (!is_empty(path_ + "/metrics.jsonl") || fs::exists(best()))
+    throw Error(ErrorKind::kCheckpoint, "OT4205",
+                cat("checkpoints/last.train.onnx of run '", path_, "' is gone"),
+                fs::exists(best()) ? cat("go on from the best one in another folder:  onnxtrain "
+                                         "train --resume ",
+                                         shell_word(best()), " --data DATA --out runs/other")
+                                   : "bring the file back, or start again");
+  throw Error(ErrorKind::kCheckpoint, "OT4205",
+              cat("run '", path_,
+                  "' was stopped before its first checkpoint: nothing is there to go on from"),
+              command.empty() ? "start it again" : cat("start it again:  ", command));
+}
+
 std::vector<std::pair<std::string, double>> epoch_numbers(const EpochResult& e) {
   std::vector<std::pair<std::string, double>> n{{"train_loss", e.train_loss}};
   if (e.has_valid) n.emplace_back("valid_loss", e.valid_loss);
@@ -160,17 +204,22 @@ std::vector<std::pair<std::string, double>> epoch_numbers(const EpochResult& e) 
 void RunFolder::log_epoch(const EpochResult& e) const {
   if (logged(path_ + "/metrics.jsonl", e.step)) return;
   nlohmann::ordered_json j{{"epoch", e.epoch}, {"step", e.step}, {"steps", e.steps}};
-  std::string header = "epoch,step,steps", row = cat(e.epoch, ",", e.step, ",", e.steps);
+  std::map<std::string, std::string> cells{{"epoch", std::to_string(e.epoch)},
+                                           {"step", std::to_string(e.step)},
+                                           {"steps", std::to_string(e.steps)}};
+  std::string header = "epoch,step,steps";
   for (const auto& [key, v] : epoch_numbers(e)) {
     j[key] = v;
     header += "," + key;
     char text[32];
-    std::snprintf(text, sizeof text, ",%.9g", v);
-    row += text;
+    std::snprintf(text, sizeof text, "%.9g", v);
+    cells[key] = text;
   }
   const std::string csv = path_ + "/metrics.csv";
+  const bool begins = is_empty(csv);
+  const std::string row = csv_row(begins ? header : first_line(csv), cells);
   // the csv may have a row that the other log lacks: the disk was full in between
-  if (!has_row(csv, e.step)) append_line(csv, is_empty(csv) ? header + "\n" + row : row);
+  if (!has_row(csv, e.step)) append_line(csv, begins ? header + "\n" + row : row);
   log_events(e);
   append_line(path_ + "/metrics.jsonl", j.dump());
 }

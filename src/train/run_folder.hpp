@@ -21,6 +21,9 @@ class RunFolder {
   // A run that is here already goes into a folder of its own beside what comes, earlier-001, ...;
   // its path is returned, "" when there was none. What is no run's stays where it is.
   std::string set_aside() const;
+  // Throws when there is no last checkpoint: OT4205 when the run was stopped before it wrote one or
+  // the file was removed, OT4102 when the folder is no run at all.
+  void require_last() const;
 
   const std::string& path() const { return path_; }
   std::string model() const { return path_ + "/model.onnx"; }
