@@ -357,12 +357,31 @@ TEST(RecogniseAttention, SecondDerivativesKeepTheChain) {
   EXPECT_EQ(run(c, true, 1).size(), 3u);
 }
 
-// Wide heads and few scores: making the scores again costs more than moving them.
+// Wide heads and few scores: making the scores again costs more than moving them. A mask counts,
+// and counts less when it needs a gradient; half of the scores always wins.
 TEST(RecogniseAttention, OnlyWhereItWins) {
-  Chain c;
-  c.width = 64;
-  c.attention(same, same);
-  EXPECT_EQ(fused(c), 0);
+  auto count = [](int64_t width, const Chain::Step& masked) {
+    Chain c;
+    c.width = width;
+    c.attention(masked, same);
+    return fused(c);
+  };
+  auto added = [](bool learned) {
+    return [=](Chain& c, ValueId v) {
+      return c.call("Add", {v, c.input(padding(false, 0, -9), learned)});
+    };
+  };
+  EXPECT_EQ(count(64, same), 0);
+  EXPECT_EQ(count(32, same), 0);
+  EXPECT_EQ(count(32, added(false)), 1);
+  EXPECT_EQ(count(32, added(true)), 0);
+  EXPECT_EQ(count(64, added(false)), 0);
+  EXPECT_EQ(count(64,
+                  [](Chain& c, ValueId v) {
+                    Tensor t = triangle(DType::kFloat, {kRows, kRows}, 0.0f, -kInf);
+                    return c.call("Add", {v, c.constant(t)});
+                  }),
+            1);
 }
 
 }  // namespace

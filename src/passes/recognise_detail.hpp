@@ -13,6 +13,7 @@ class Chains {
     for (ValueId v : g.outputs) fixed_[size_t(v)] = 1;
     for (ValueId v : keep) fixed_[size_t(v)] = 1;
     g.renumber();
+    find_learned();
   }
 
   Graph& graph() const { return g_; }
@@ -22,6 +23,8 @@ class Chains {
     return k < 0 ? nullptr : &g_.nodes[size_t(k)];
   }
   bool fixed(ValueId v) const { return fixed_[size_t(v)] != 0; }
+  // It depends on something that a gradient is asked for.
+  bool learned(ValueId v) const { return learned_[size_t(v)] != 0; }
   const std::vector<NodeId>& readers(ValueId v) const { return readers_[size_t(v)]; }
   // The one reader of a value that nothing else needs.
   NodeId reader(ValueId v) const {
@@ -91,9 +94,22 @@ class Chains {
   }
 
  private:
+  void find_learned() {
+    learned_.assign(g_.values.size(), 0);
+    for (const Node& n : g_.nodes)
+      if (n.is("Gradient", kTrainingDomain))
+        for (size_t k = 0; k + 1 < n.inputs.size(); ++k) learned_[size_t(n.inputs[k])] = 1;
+    for (const Node& n : g_.nodes) {
+      bool from = false;
+      for (ValueId v : g_.reads(n)) from |= learned(v);
+      for (ValueId v : n.outputs)
+        if (from && v != kNone) learned_[size_t(v)] = 1;
+    }
+  }
+
   Graph& g_;
   std::vector<std::vector<NodeId>> readers_;
-  std::vector<char> fixed_;
+  std::vector<char> fixed_, learned_;
 };
 
 // softmax -> FusedAttention where that wins (recognise_attention.cpp).
