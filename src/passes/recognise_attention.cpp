@@ -344,17 +344,18 @@ class Attention {
 // each, and draws dropout's numbers again; the chain moves scores, probabilities and what masks and
 // dropout make of them through the caches, or through memory when they are too many to stay. A
 // mask that is learned has a gradient for every score either way. In numbers moved per score, as
-// measured on whole steps (docs/performance.md). Half of the scores are left out under a causal
-// mask: that always wins.
+// measured on whole steps (docs/performance.md). Under a causal mask every block of queries leaves
+// out the keys behind it: with more than one block that always wins.
 bool Attention::wins() const {
-  if (causal_) return true;
+  constexpr int64_t kBlock = 64;      // queries that the kernel takes at a time
   constexpr double kStays = 8 << 20;  // bytes of scores that are still in a cache in the gradient
+  if (causal_ && queries_ > kBlock) return true;
+  const bool masked = causal_ || mask_ != kNone;
   const bool learned = mask_ != kNone && mask_ != condition_ && c_->learned(mask_);
   const double bytes = 4.0 * double(num_elements(dims_));
-  const double moved =
-      8 + (mask_ != kNone ? 4 : 0) + (empty_ != kNan ? 4 : 0) + (ratio_ > 0 ? 5 : 0);
-  const double again = double(width_) / 4 + 2 + (ratio_ > 0 ? 8 : 0) + (learned ? 4 : 0);
-  return moved * (bytes > kStays && !learned ? 2.5 : 1) > again;
+  const double moved = 8 + (masked ? 4 : 0) + (empty_ != kNan ? 4 : 0) + (ratio_ > 0 ? 5 : 0);
+  const double again = double(width_) / 4 + 5 + (ratio_ > 0 ? 6 : 0) + (learned ? 4 : 0);
+  return moved * (bytes > kStays && !learned ? 3 : 1) > again;
 }
 
 }  // namespace

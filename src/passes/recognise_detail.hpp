@@ -96,9 +96,12 @@ class Chains {
  private:
   void find_learned() {
     learned_.assign(g_.values.size(), 0);
-    for (const Node& n : g_.nodes)
-      if (n.is("Gradient", kTrainingDomain))
-        for (size_t k = 0; k + 1 < n.inputs.size(); ++k) learned_[size_t(n.inputs[k])] = 1;
+    for (const Node& n : g_.nodes) {
+      if (!n.is("Gradient", kTrainingDomain)) continue;
+      const size_t xs = n.strings("xs").size(), half = n.inputs.size() / 2;  // xs, zs twice, then y
+      for (size_t k = 0; k < xs && half + k < n.inputs.size(); ++k)
+        learned_[size_t(n.inputs[k])] = learned_[size_t(n.inputs[half + k])] = 1;
+    }
     for (const Node& n : g_.nodes) {
       bool from = false;
       for (ValueId v : g_.reads(n)) from |= learned(v);
