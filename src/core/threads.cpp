@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/relax.hpp"
+
 namespace onnxtrain {
 namespace {
 
@@ -26,8 +28,10 @@ using Clock = std::chrono::steady_clock;
 
 // A helper that finds nothing for this long goes to sleep; a caller that waits for a running
 // helper sleeps after the same time. Long enough to bridge the gaps between the kernels of a step.
-constexpr auto kSpin = std::chrono::microseconds(100);
+constexpr auto kSpin = std::chrono::microseconds(300);
 constexpr auto kSpinCrowded = std::chrono::microseconds(2);  // more threads than cores
+// A helper is sent to another core no more often than this.
+constexpr auto kMoveEvery = std::chrono::milliseconds(1);
 
 std::atomic<void (*)()> start_hook{nullptr};
 thread_local bool inside_task = false;
@@ -37,14 +41,6 @@ std::atomic<uint32_t> fork_count{0};
 void watch_forks() {
   static const int once = pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1); });
   (void)once;
-}
-
-inline void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
 }
 
 void futex_wait(std::atomic<uint32_t>& word, uint32_t expected) {
@@ -62,8 +58,8 @@ bool spin_until(Clock::duration limit, F done) {
   if (done()) return true;
   Clock::time_point end{};
   for (;;) {
-    for (int i = 0; i < 32; ++i) {
-      pause();
+    for (int i = 0; i < 16; ++i) {
+      relax();
       if (done()) return true;
     }
     auto now = Clock::now();
@@ -82,6 +78,61 @@ int usable_cores() {
   return std::max(1, int(std::thread::hardware_concurrency()));
 }
 
+// Where helpers run. A system that wakes a helper on the caller's core lets it wait there for the
+// end of the caller's time slice, several milliseconds, while other cores are idle; nothing in user
+// space shows that but the core's number.
+class Places {
+ public:
+  explicit Places(int helpers)
+      : cores_(new std::atomic<int>[size_t(helpers)]), helpers_(new Helper[size_t(helpers)]) {
+    for (int i = 0; i < helpers; ++i) cores_[size_t(i)] = -1;
+  }
+  // By helper i: at its start, whenever it begins or ends to work.
+  void arrive(int i) { helpers_[size_t(i)].id.store(pid_t(syscall(SYS_gettid))); }
+  void here(int i) {
+    Helper& h = helpers_[size_t(i)];
+    if (h.moved.load(std::memory_order_acquire)) {  // it is where it should be; free it again
+      sched_setaffinity(0, sizeof h.allowed, &h.allowed);
+      h.moved.store(false, std::memory_order_release);
+    }
+    const int core = sched_getcpu();
+    if (cores_[size_t(i)].load(std::memory_order_relaxed) != core)
+      cores_[size_t(i)].store(core, std::memory_order_relaxed);
+  }
+  // By the caller of the first `count` helpers: none of them shall be on its core.
+  void make_way(int count) {
+    const int core = sched_getcpu();
+    for (int i = 0; i < count; ++i)
+      if (cores_[size_t(i)].load(std::memory_order_relaxed) == core) send_away(i, core);
+  }
+
+ private:
+  struct alignas(64) Helper {
+    std::atomic<pid_t> id{0};
+    std::atomic<bool> moved{false};
+    cpu_set_t allowed;  // before it was moved
+  };
+  void send_away(int i, int core) {
+    Helper& h = helpers_[size_t(i)];
+    const auto now = Clock::now();
+    if (core < 0 || now - last_ < kMoveEvery || h.moved.load(std::memory_order_acquire)) return;
+    last_ = now;
+    cpu_set_t others;
+    const pid_t id = h.id.load();
+    if (id == 0 || sched_getaffinity(id, sizeof others, &others) != 0) return;
+    h.allowed = others;
+    if (core >= CPU_SETSIZE || !CPU_ISSET(core, &others) || CPU_COUNT(&others) < 2) return;
+    CPU_CLR(core, &others);
+    cores_[size_t(i)].store(-1, std::memory_order_relaxed);
+    if (sched_setaffinity(id, sizeof others, &others) == 0)
+      h.moved.store(true, std::memory_order_release);
+  }
+
+  std::unique_ptr<std::atomic<int>[]> cores_;
+  std::unique_ptr<Helper[]> helpers_;
+  Clock::time_point last_{};
+};
+
 }  // namespace
 
 struct ThreadPool::Impl {
@@ -96,6 +147,7 @@ struct ThreadPool::Impl {
   std::atomic<bool> busy{false};
   // Leaked on purpose in a forked child, where the threads behind it do not exist.
   std::vector<std::thread>* helpers = nullptr;
+  std::unique_ptr<Places> places;  // null: more threads than cores
 
   alignas(64) std::atomic<uint32_t> state{0};
   const FunctionRef<void(int64_t)>* body = nullptr;
@@ -126,8 +178,9 @@ struct ThreadPool::Impl {
     if ((old & kActive) == 1 && (old & kSleeping)) futex_wake(state, 1);
   }
 
-  void help() {
+  void help(int number) {
     inside_task = true;  // whatever a task starts runs inline
+    if (places) places->arrive(number);
     if (auto hook = start_hook.load()) hook();
     uint32_t seen = ~0u;
     for (;;) {
@@ -144,7 +197,9 @@ struct ThreadPool::Impl {
         if (!joined && !stop.load()) futex_wait(wake_word, word);
         if (!joined) continue;
       }
+      if (places) places->here(number);
       work();
+      if (places) places->here(number);
       leave();
     }
   }
@@ -159,7 +214,9 @@ struct ThreadPool::Impl {
   void start() {
     started = true;
     forks = fork_count.load();
-    spin = threads > usable_cores() ? kSpinCrowded : kSpin;
+    const bool crowded = threads > usable_cores();
+    spin = crowded ? kSpinCrowded : kSpin;
+    places = crowded ? nullptr : std::make_unique<Places>(threads - 1);
     helpers = new std::vector<std::thread>;
     // Signals belong to the caller's threads, but for those that a thread raises itself: blocked,
     // they end the process past every handler (core/mapped.cpp has one).
@@ -168,7 +225,7 @@ struct ThreadPool::Impl {
     for (int own : {SIGBUS, SIGSEGV, SIGFPE, SIGILL}) sigdelset(&all, own);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     try {
-      for (int i = 1; i < threads; ++i) helpers->emplace_back([this] { help(); });
+      for (int i = 1; i < threads; ++i) helpers->emplace_back([this, i] { help(i - 1); });
     } catch (const std::system_error&) {
       // The system gives no more threads: fewer helpers, same results.
     }
@@ -227,6 +284,7 @@ void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t)> body) {
   p.next.store(0, std::memory_order_relaxed);
   uint32_t job = (p.state.load(std::memory_order_relaxed) + Impl::kJobStep) & Impl::kJobMask;
   p.state.store(job | Impl::kOpen);
+  if (p.places) p.places->make_way(int(std::min<int64_t>(tasks, p.threads) - 1));
   if (p.sleepers.load()) p.wake(tasks);
   inside_task = true;
   p.work();

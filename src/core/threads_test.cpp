@@ -1,6 +1,8 @@
 #include "core/threads.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -133,6 +135,63 @@ TEST(Threads, DestroyedInChildDoesNotHang) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   delete pool;
+}
+
+// One helper and the caller, both inside a task at the same time.
+struct Meeting {
+  ThreadPool pool{2};
+  pid_t helper = 0;
+  int helper_core = -1;
+  cpu_set_t helper_may = {};
+  void run() {
+    const pid_t caller = pid_t(syscall(SYS_gettid));
+    std::atomic<int> here{0};
+    pool.run(2, [&](int64_t) {
+      if (pid_t(syscall(SYS_gettid)) != caller) {
+        helper = pid_t(syscall(SYS_gettid));
+        helper_core = sched_getcpu();
+        sched_getaffinity(0, sizeof helper_may, &helper_may);
+      }
+      for (++here; here < 2;) std::this_thread::yield();
+    });
+  }
+};
+
+TEST(Threads, HelperLeavesTheCallersCoreAndKeepsItsMask) {
+  cpu_set_t all, one, two;
+  sched_getaffinity(0, sizeof all, &all);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one core";
+  CPU_ZERO(&one);
+  CPU_ZERO(&two);
+  int first = 0;
+  while (!CPU_ISSET(first, &all)) ++first;
+  CPU_SET(first, &one);
+  CPU_SET(first, &two);
+  int second = first + 1;
+  while (!CPU_ISSET(second, &all)) ++second;
+  CPU_SET(second, &two);
+
+  Meeting m;
+  m.run();
+  ASSERT_NE(m.helper, 0);
+  sched_setaffinity(0, sizeof one, &one);  // the caller stays on the first core
+  sched_setaffinity(m.helper, sizeof one, &one);
+  for (int k = 0; k < 3; ++k) {  // a helper that may be nowhere else is left there
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    m.run();
+    EXPECT_EQ(m.helper_core, first);
+    EXPECT_TRUE(CPU_EQUAL(&m.helper_may, &one));
+  }
+  sched_setaffinity(m.helper, sizeof two, &two);
+  bool away = false;
+  for (int k = 0; k < 200 && !away; ++k) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    m.run();
+    away = m.helper_core == second;
+    EXPECT_TRUE(CPU_EQUAL(&m.helper_may, &two));
+  }
+  EXPECT_TRUE(away);
+  sched_setaffinity(0, sizeof all, &all);
 }
 
 TEST(Threads, DefaultFromEnvironment) {

@@ -2,6 +2,7 @@
 // step by step the product with the state and the cell, a group of units at a time.
 #include "kernels/ref/recurrent.hpp"
 
+#include <utility>
 #include <vector>
 
 #include "kernels/ref/recurrent_cells.hpp"
@@ -36,8 +37,7 @@ struct RecurrentPlan<T>::Impl {
         ldh(state_stride(shape.hidden)),
         state(s.batch, two_products ? 2 : s.gates(), s.hidden, s.hidden, true, s.hidden),
         split(s.directions, s.batch, state.groups(),
-              double(s.batch) * double(s.gates() * s.hidden) * double(s.hidden + 40)),
-        phases(split.tasks()) {
+              double(s.batch) * double(s.gates() * s.hidden) * double(s.hidden + 40)) {
     int64_t h = s.hidden, g = s.gates();
     if (two_products) candidate = UnitProduct<T>(s.batch, 1, h, h, true, h);
     // a few hundred rows: their gates stay in the cache until their steps run
@@ -168,13 +168,13 @@ struct RecurrentPlan<T>::Impl {
 
   // One task of one phase of step k; `k0` is the first step of the stretch.
   void work(const RecurrentArgs<T>& a, const Memory* memory, int64_t k, int64_t k0, int64_t count,
-            bool second, StepSplit part, int64_t task, ThreadPool& pool) const {
+            bool second, StepSplit part, int64_t chain, int64_t task, ThreadPool& pool) const {
     const UnitProduct<T>& product = second ? candidate : state;
     int64_t h = s.hidden, g = s.gates(), unit = product.group();
     int64_t columns_z = unit * (second ? 1 : two_products ? 2 : g);
     T* z = step_scratch<T>();
     part.groups = product.groups();
-    part.each_piece(task, [&](int d, int64_t b0, int64_t images, int64_t group) {
+    part.each_piece(chain, task, [&](int d, int64_t b0, int64_t images, int64_t group) {
       const Memory& m = memory[d];
       int64_t t = time(d, k), first = std::min(time(d, k0), time(d, k0 + count - 1));
       int64_t u = group * unit;
@@ -182,20 +182,32 @@ struct RecurrentPlan<T>::Impl {
       if (!second) fetch(a, m, d, t, first, b0, images, u);
       product.run(pool, second ? m.reset + b0 * ldh : before, ldh, images,
                   second ? m.weights.rh : m.weights.r, group, z);
+      constexpr int64_t kTogether = 8;
+      typename Cells<T>::Row list[kTogether];
+      int64_t n = 0;
+      const typename Cells<T>::Shared shared = {
+          s.activations[size_t(d)].data(), a.p ? a.p + d * 3 * h + u : nullptr,
+          s.cell == Cell::kGru ? m.rec_bias + 2 * h + u : nullptr, second};
       for (int64_t i = 0; i < images; ++i) {
         int64_t b = b0 + i;
-        simd::CellRowOf<T> r;
+        typename Cells<T>::Row& r = list[n];
         r.n = std::min(unit, h - u);
         r.x = m.gates + ((t - first) * s.batch + b) * g * h + u, r.x_stride = h;
         r.z = z + i * columns_z, r.z_stride = unit;
         r.h_before = before + i * ldh + u, r.h = after + i * ldh + u;
+        r.y = a.y ? a.y + output_at(s, d, t, b) + u : nullptr;
         r.c = m.c + b * h + u;
+        r.reset = m.reset + b * ldh + u;
         if (a.saved) {
           r.save = a.saved + (d * s.rows() + rows.at(t, b)) * columns.width * h + u;
           r.save_stride = h;
         }
-        row(a, m, d, t, b, u, second, r);
+        if (a.lengths && t >= a.lengths[b])
+          rest(r, second);
+        else if (++n == kTogether)
+          cells.forward(shared, list, std::exchange(n, 0));
       }
+      cells.forward(shared, list, n);
     });
   }
 
@@ -212,32 +224,13 @@ struct RecurrentPlan<T>::Impl {
     }
   }
 
-  void row(const RecurrentArgs<T>& a, const Memory& m, int d, int64_t t, int64_t b, int64_t u,
-           bool second, const simd::CellRowOf<T>& r) const {
-    const CellActivation* f = s.activations[size_t(d)].data();
-    const bool active = !a.lengths || t < a.lengths[b];
-    T* y = a.y ? a.y + output_at(s, d, t, b) + u : nullptr;
-    if (two_products && !second) {
-      T *update = m.c + b * s.hidden + u, *reset = m.reset + b * ldh + u;  // a GRU has no c
-      if (active) return cells.gru_gates(f, r, update, reset);
-      return void(std::fill_n(reset, r.n, T(0)));
-    }
-    if (!active) {
-      std::copy_n(r.h_before, r.n, r.h);
-      if (y) std::fill_n(y, r.n, T(0));
-      for (int64_t k = 0; r.save && k < columns.width; ++k)
-        std::fill_n(r.save + k * r.save_stride, r.n, T(0));
-      return;
-    }
-    if (s.cell == Cell::kLstm)
-      cells.lstm(f, r, a.p ? a.p + d * 3 * s.hidden + u : nullptr);
-    else if (s.cell == Cell::kRnn)
-      cells.rnn(f, r);
-    else if (second)
-      cells.gru_state(f, r, r.c);
-    else
-      cells.gru(f, r, m.rec_bias + 2 * s.hidden + u);
-    if (y) std::copy_n(r.h, r.n, y);
+  // An image whose sequence has ended.
+  void rest(const simd::CellRowOf<T>& r, bool second) const {
+    if (two_products && !second) return void(std::fill_n(r.reset, r.n, T(0)));
+    std::copy_n(r.h_before, r.n, r.h);
+    if (r.y) std::fill_n(r.y, r.n, T(0));
+    for (int64_t k = 0; r.save && k < columns.width; ++k)
+      std::fill_n(r.save + k * r.save_stride, r.n, T(0));
   }
 
   void run(const RecurrentArgs<T>& a, void* workspace, ThreadPool& pool) {
@@ -249,10 +242,11 @@ struct RecurrentPlan<T>::Impl {
     for (int64_t k0 = 0; k0 < s.steps; k0 += stretch) {
       int64_t count = std::min(stretch, s.steps - k0);
       for (int d = 0; d < s.directions; ++d) input_products(a, d, k0, count, m[d], space, pool);
-      run_steps(pool, phases, split, double(s.gates() * s.hidden * s.hidden) * sizeof(T),
-                count * each, [&](int64_t phase, const StepSplit& part, int64_t task) {
-                  work(a, m, k0 + phase / each, k0, count, phase % each == 1, part, task, pool);
-                });
+      run_steps(
+          pool, phases, split, double(s.gates() * s.hidden * s.hidden) * sizeof(T), count * each,
+          [&](int64_t phase, const StepSplit& part, int64_t chain, int64_t task) {
+            work(a, m, k0 + phase / each, k0, count, phase % each == 1, part, chain, task, pool);
+          });
     }
     for (int d = 0; d < s.directions; ++d) {
       store_state(s, m[d].h[s.steps & 1], ldh, d, a.yh);

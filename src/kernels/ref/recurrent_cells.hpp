@@ -22,72 +22,30 @@ struct Cells {
   bool reset_first() const { return s.cell == Cell::kGru && !s.linear_before_reset; }
 
   // ---------------------------------------------------------------- forward
-  // p: peepholes i, o, f of these units, `hidden` apart, or null
-  void lstm(const CellActivation* f, const Row& r, const T* p) const {
+  // What the rows of one call share.
+  struct Shared {
+    const CellActivation* f;
+    const T* p;     // peepholes i, o, f of these units, `hidden` apart, or null
+    const T* bias;  // GRU with the reset last: that of the candidate's recurrent part
+    bool second;    // GRU with the reset first: the half after the candidate's product
+  };
+  void forward(const Shared& a, const Row* rows, int64_t count) const {
     if constexpr (kVectors)
-      if (usual && !p) return simd::lstm_cell(r);
-    int64_t n = r.n, ph = s.hidden;
-    T *i = r.z, *o = i + r.z_stride, *forget = o + r.z_stride, *g = forget + r.z_stride;
-    add_inputs(r, 4);
-    for (int64_t j = 0; j < n && p; ++j) i[j] += p[j] * r.c[j], forget[j] += p[2 * ph + j] * r.c[j];
-    save_inputs(r, 0, 4);
-    activate(f[0], i, n);
-    if (s.input_forget)
-      for (int64_t j = 0; j < n; ++j) forget[j] = T(1) - i[j];
-    else
-      activate(f[0], forget, n);
-    activate(f[1], g, n);
-    save(r, columns.h_prev, r.h_before);
-    save(r, columns.extra, r.c);
-    for (int64_t j = 0; j < n; ++j) r.c[j] = forget[j] * r.c[j] + i[j] * g[j];
-    for (int64_t j = 0; j < n && p; ++j) o[j] += p[ph + j] * r.c[j];
-    save_inputs(r, 1, 1);
-    activate(f[0], o, n);
-    std::copy_n(r.c, n, r.h);
-    apply(f[2], r.h, n);
-    for (int64_t k = 0; k < 4; ++k) save(r, k, r.z + k * r.z_stride);
-    save(r, columns.extra + 1, r.c);
-    save(r, columns.extra + 2, r.h);
-    for (int64_t j = 0; j < n; ++j) r.h[j] *= o[j];
-  }
-
-  void rnn(const CellActivation* f, const Row& r) const {
-    if constexpr (kVectors)
-      if (usual) return simd::rnn_cell(r, f[0].fn == CellFn::kRelu);
-    add_inputs(r, 1);
-    save_inputs(r, 0, 1);
-    activate(f[0], r.z, r.n);
-    save(r, 0, r.z);
-    save(r, 1, r.h_before);
-    std::copy_n(r.z, r.n, r.h);
-  }
-
-  // The reset after the product; `bias` is that of the candidate's recurrent part.
-  void gru(const CellActivation* f, const Row& r, const T* bias) const {
-    if constexpr (kVectors)
-      if (usual) return simd::gru_cell(r, bias);
-    gru_two_gates(f, r);
-    T *rec = r.z + 2 * r.z_stride, *reset = r.z + r.z_stride;
-    for (int64_t j = 0; j < r.n; ++j) rec[j] += bias[j];
-    save(r, columns.extra, rec);
-    for (int64_t j = 0; j < r.n; ++j) rec[j] = r.x[2 * r.x_stride + j] + reset[j] * rec[j];
-    gru_candidate(f, r, rec, r.z);
-  }
-  // The reset before the product: first half, second half.
-  void gru_gates(const CellActivation* f, const Row& r, T* update, T* reset) const {
-    if constexpr (kVectors)
-      if (usual) return simd::gru_gates(r, update, reset);
-    gru_two_gates(f, r);
-    const T* open = r.z + r.z_stride;
-    std::copy_n(r.z, r.n, update);
-    for (int64_t j = 0; j < r.n; ++j) reset[j] = open[j] * r.h_before[j];
-    save(r, columns.extra, reset);
-  }
-  void gru_state(const CellActivation* f, const Row& r, const T* update) const {
-    if constexpr (kVectors)
-      if (usual) return simd::gru_state(r, update);
-    for (int64_t j = 0; j < r.n; ++j) r.z[j] += r.x[2 * r.x_stride + j];
-    gru_candidate(f, r, r.z, update);
+      if (usual && !a.p) return by_vectors(a, rows, count);
+    for (int64_t i = 0; i < count; ++i) {
+      const Row& r = rows[i];
+      if (s.cell == Cell::kLstm)
+        lstm(a.f, r, a.p);
+      else if (s.cell == Cell::kRnn)
+        rnn(a.f, r);
+      else if (!reset_first())
+        gru(a.f, r, a.bias);
+      else if (!a.second)
+        gru_gates(a.f, r);
+      else
+        gru_state(a.f, r);
+      if (r.y && (a.second || !reset_first())) std::copy_n(r.h, r.n, r.y);
+    }
   }
 
   // ---------------------------------------------------------------- backward
@@ -150,6 +108,72 @@ struct Cells {
   }
 
  private:
+  void by_vectors(const Shared& a, const Row* rows, int64_t count) const {
+    if (s.cell == Cell::kLstm)
+      simd::lstm_cells(rows, count);
+    else if (s.cell == Cell::kRnn)
+      simd::rnn_cells(rows, count, a.f[0].fn == CellFn::kRelu);
+    else if (!reset_first())
+      simd::gru_cells(rows, count, a.bias);
+    else if (!a.second)
+      simd::gru_gates(rows, count);
+    else
+      simd::gru_states(rows, count);
+  }
+
+  void lstm(const CellActivation* f, const Row& r, const T* p) const {
+    int64_t n = r.n, ph = s.hidden;
+    T *i = r.z, *o = i + r.z_stride, *forget = o + r.z_stride, *g = forget + r.z_stride;
+    add_inputs(r, 4);
+    for (int64_t j = 0; j < n && p; ++j) i[j] += p[j] * r.c[j], forget[j] += p[2 * ph + j] * r.c[j];
+    save_inputs(r, 0, 4);
+    activate(f[0], i, n);
+    if (s.input_forget)
+      for (int64_t j = 0; j < n; ++j) forget[j] = T(1) - i[j];
+    else
+      activate(f[0], forget, n);
+    activate(f[1], g, n);
+    save(r, columns.h_prev, r.h_before);
+    save(r, columns.extra, r.c);
+    for (int64_t j = 0; j < n; ++j) r.c[j] = forget[j] * r.c[j] + i[j] * g[j];
+    for (int64_t j = 0; j < n && p; ++j) o[j] += p[ph + j] * r.c[j];
+    save_inputs(r, 1, 1);
+    activate(f[0], o, n);
+    std::copy_n(r.c, n, r.h);
+    apply(f[2], r.h, n);
+    for (int64_t k = 0; k < 4; ++k) save(r, k, r.z + k * r.z_stride);
+    save(r, columns.extra + 1, r.c);
+    save(r, columns.extra + 2, r.h);
+    for (int64_t j = 0; j < n; ++j) r.h[j] *= o[j];
+  }
+  void rnn(const CellActivation* f, const Row& r) const {
+    add_inputs(r, 1);
+    save_inputs(r, 0, 1);
+    activate(f[0], r.z, r.n);
+    save(r, 0, r.z);
+    save(r, 1, r.h_before);
+    std::copy_n(r.z, r.n, r.h);
+  }
+  void gru(const CellActivation* f, const Row& r, const T* bias) const {
+    gru_two_gates(f, r);
+    T *rec = r.z + 2 * r.z_stride, *reset = r.z + r.z_stride;
+    for (int64_t j = 0; j < r.n; ++j) rec[j] += bias[j];
+    save(r, columns.extra, rec);
+    for (int64_t j = 0; j < r.n; ++j) rec[j] = r.x[2 * r.x_stride + j] + reset[j] * rec[j];
+    gru_candidate(f, r, rec, r.z);
+  }
+  void gru_gates(const CellActivation* f, const Row& r) const {
+    gru_two_gates(f, r);
+    const T* open = r.z + r.z_stride;
+    std::copy_n(r.z, r.n, r.c);
+    for (int64_t j = 0; j < r.n; ++j) r.reset[j] = open[j] * r.h_before[j];
+    save(r, columns.extra, r.reset);
+  }
+  void gru_state(const CellActivation* f, const Row& r) const {
+    for (int64_t j = 0; j < r.n; ++j) r.z[j] += r.x[2 * r.x_stride + j];
+    gru_candidate(f, r, r.z, r.c);
+  }
+
   static void arrive(const GradRow& r) {
     for (int64_t j = 0; j < r.n; ++j)
       r.dh[j] += (r.sent ? r.sent[j] : T(0)) + (r.dy ? r.dy[j] : T(0));

@@ -30,8 +30,7 @@ struct RecurrentGradPlan<T>::Impl {
         width(gru ? 4 : s.gates()),  // a GRU row ends with the candidate's recurrent part
         ld(state_stride(width * s.hidden)),
         to_state(s.batch, 1, s.hidden, in_step(), false, s.hidden),
-        split(plan_split()),
-        phases(split.tasks()) {
+        split(plan_split()) {
     int64_t h = s.hidden, g = s.gates(), saved = columns.width * h;
     if (gru) to_reset = UnitProduct<T>(s.batch, 1, h, h, false, h);
     auto make = [&](int64_t m, int64_t n, int64_t k, bool ta, int64_t ldb, float beta = 0) {
@@ -225,8 +224,8 @@ struct RecurrentGradPlan<T>::Impl {
       Memory m[2];
       for (int d = 0; d < split.directions; ++d) m[d] = prepare(a, d0 + d, c, pool);
       void* space = c.take<char>(int64_t(product_bytes));
-      auto body = [&](int64_t phase, const StepSplit& part, int64_t task) {
-        part.each_piece(task, [&](int d, int64_t b0, int64_t images, int64_t group) {
+      auto body = [&](int64_t phase, const StepSplit& part, int64_t chain, int64_t task) {
+        part.each_piece(chain, task, [&](int d, int64_t b0, int64_t images, int64_t group) {
           if (phase == last)
             add_back(m[d], d0 + d, s.steps - 1, b0, images, group, pool);
           else if (phase % each == 0)

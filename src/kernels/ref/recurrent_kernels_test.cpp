@@ -131,28 +131,28 @@ TEST(RecurrentKernels, ManySteps) {
 }
 
 TEST(Phases, InOrder) {
-  for (int threads : {1, 2, 4}) {
-    ThreadPool pool(threads);
-    constexpr int64_t kTasks = 5, kPhases = 300;
-    Phases phases(kTasks);
-    std::vector<int64_t> state(2 * kTasks, 1);
-    for (int round = 0; round < 3; ++round) {
-      // every task reads what all tasks of the phase before wrote
-      phases.run(pool, kPhases, [&](int64_t p, int64_t t) {
-        int64_t sum = t;
-        for (int64_t k = 0; k < kTasks; ++k) sum += state[size_t(p % 2 * kTasks + k)];
-        state[size_t((p + 1) % 2 * kTasks + t)] = sum % 1000003;
-      });
+  for (int threads : {1, 2, 4})
+    for (int64_t chains : {1, 2, 3, 7}) {
+      ThreadPool pool(threads);
+      constexpr int64_t kTasks = 5, kPhases = 300;
+      Phases phases;
+      // chain c: [2][tasks]
+      std::vector<int64_t> state(size_t(chains * 2 * kTasks), 1);
+      auto work = [&](std::vector<int64_t>& s, int64_t p, int64_t c, int64_t t) {
+        int64_t* own = s.data() + c * 2 * kTasks;
+        int64_t sum = t + c;  // every task reads what all tasks of the phase before wrote
+        for (int64_t k = 0; k < kTasks; ++k) sum += own[p % 2 * kTasks + k];
+        own[(p + 1) % 2 * kTasks + t] = sum % 1000003;
+      };
+      for (int round = 0; round < 3; ++round)
+        phases.run(pool, kPhases, chains, kTasks,
+                   [&](int64_t p, int64_t c, int64_t t) { work(state, p, c, t); });
+      std::vector<int64_t> want(state.size(), 1);
+      for (int64_t p = 0; p < 3 * kPhases; ++p)
+        for (int64_t c = 0; c < chains; ++c)
+          for (int64_t t = 0; t < kTasks; ++t) work(want, p, c, t);
+      EXPECT_EQ(state, want) << threads << " threads, " << chains << " chains";
     }
-    std::vector<int64_t> want(2 * kTasks, 1);
-    for (int64_t p = 0; p < 3 * kPhases; ++p)
-      for (int64_t t = 0; t < kTasks; ++t) {
-        int64_t sum = t;
-        for (int64_t k = 0; k < kTasks; ++k) sum += want[size_t(p % 2 * kTasks + k)];
-        want[size_t((p + 1) % 2 * kTasks + t)] = sum % 1000003;
-      }
-    EXPECT_EQ(state, want) << threads << " threads";
-  }
 }
 
 }  // namespace

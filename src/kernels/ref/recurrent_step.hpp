@@ -55,58 +55,73 @@ class UnitProduct {
   simd::StateProduct packed_;
 };
 
-// Tasks of a step: directions, blocks of images, blocks of groups of units. A function of the
-// problem only.
+// How a step is split: chains that never meet (directions, blocks of images), and tasks of a chain
+// (blocks of groups of units), which meet after every phase. How it is cut never changes a result:
+// every element is one chain of sums.
 struct StepSplit {
   int64_t directions = 1, row_blocks = 1, unit_blocks = 1, batch = 0, groups = 0;
 
   StepSplit() = default;
   // work: multiply-adds of a step of one direction
   StepSplit(int64_t dirs, int64_t images, int64_t unit_groups, double work)
-      : directions(dirs), batch(images), groups(unit_groups) {
-    constexpr double kTaskWork = 32768, kMaxTasks = 16;
-    constexpr int64_t kRows = 8;
-    const double most = std::min(work * double(dirs) / kTaskWork, kMaxTasks);
-    int64_t wanted = 1;  // a power of two: steps are short, nobody should wait for an odd task
-    while (double(2 * wanted) <= most) wanted *= 2;
-    int64_t each = (wanted + dirs - 1) / dirs;
-    unit_blocks = std::clamp<int64_t>(each, 1, std::max<int64_t>(1, groups));
-    row_blocks = std::clamp<int64_t>((each + unit_blocks - 1) / unit_blocks, 1,
-                                     std::max<int64_t>(1, batch / kRows));
+      : directions(dirs), batch(images), groups(unit_groups), work_(work) {
+    cut(1);
+    const int64_t each = (tasks_for(work * double(dirs)) + dirs - 1) / dirs;
+    if (each > unit_blocks)
+      row_blocks = std::clamp<int64_t>((each + unit_blocks - 1) / unit_blocks, 1,
+                                       std::max<int64_t>(1, batch / kRows));
   }
-  int64_t tasks() const { return directions * row_blocks * unit_blocks; }
+  // The same with another number of blocks of images.
+  StepSplit in_rows(int64_t blocks) const {
+    StepSplit s = *this;
+    s.cut(blocks);
+    return s;
+  }
+  int64_t chains() const { return directions * row_blocks; }
+  int64_t tasks() const { return chains() * unit_blocks; }
 
   // f(direction, first image, count, group) for every piece of a task; pieces of one task are small
   // enough for kScratch.
-  static constexpr int64_t kStrip = 48;
+  static constexpr int64_t kRows = 8, kStrip = 48;
   template <class F>
-  void each_piece(int64_t task, F f) const {
-    int64_t u = task % unit_blocks, r = task / unit_blocks % row_blocks;
-    int64_t d = task / unit_blocks / row_blocks;
+  void each_piece(int64_t chain, int64_t task, F f) const {
+    int64_t r = chain % row_blocks, d = chain / row_blocks;
     int64_t b1 = (r + 1) * batch / row_blocks;
     for (int64_t b = r * batch / row_blocks; b < b1; b += kStrip)
-      for (int64_t g = u * groups / unit_blocks; g < (u + 1) * groups / unit_blocks; ++g)
+      for (int64_t g = task * groups / unit_blocks; g < (task + 1) * groups / unit_blocks; ++g)
         f(int(d), b, std::min(kStrip, b1 - b), g);
+  }
+
+ private:
+  double work_ = 0;
+
+  // A power of two: steps are short, nobody should wait for an odd task.
+  static int64_t tasks_for(double work) {
+    constexpr double kTaskWork = 32768, kMaxTasks = 16;
+    const double most = std::min(work / kTaskWork, kMaxTasks);
+    int64_t n = 1;
+    while (double(2 * n) <= most) n *= 2;
+    return n;
+  }
+  void cut(int64_t blocks) {
+    row_blocks = blocks;
+    unit_blocks =
+        std::clamp<int64_t>(tasks_for(work_ / double(blocks)), 1, std::max<int64_t>(1, groups));
   }
 };
 
-// Runs all phases: step by step together, or, where there are enough images for every thread and
-// the weights fit its caches, chunks of images each on its own from the first phase to the last.
-// How it is cut never changes a result: every element is one chain of sums.
+// Runs all phases, each thread with images of its own where there are enough of them and the
+// weights fit the caches: body(phase, split, chain, task).
 template <class F>
 void run_steps(ThreadPool& pool, Phases& phases, const StepSplit& split, double weight_bytes,
                int64_t count, F body) {
-  constexpr double kNear = 256 << 10, kFar = 2 << 20;  // bytes in the second and third cache
-  const int64_t rows = weight_bytes <= kNear ? 8 : weight_bytes <= kFar ? 16 : split.batch + 1;
-  const int64_t threads = pool.threads(), chunks = split.batch / rows / threads * threads;
-  if (threads == 1 || chunks == 0)
-    return phases.run(pool, count, [&](int64_t p, int64_t task) { body(p, split, task); });
-  StepSplit alone = split;
-  alone.unit_blocks = 1;
-  alone.row_blocks = std::min(chunks, 4 * threads);
-  pool.run(alone.tasks(), [&](int64_t task) {
-    for (int64_t p = 0; p < count; ++p) body(p, alone, task);
-  });
+  constexpr double kCached = 2 << 20;
+  const int64_t threads = pool.threads();
+  const bool own =
+      threads > 1 && split.batch >= StepSplit::kRows * threads && weight_bytes <= kCached;
+  const StepSplit part = own ? split.in_rows(threads) : split;
+  phases.run(pool, count, part.chains(), part.unit_blocks,
+             [&](int64_t p, int64_t chain, int64_t task) { body(p, part, chain, task); });
 }
 
 // Products of the piece a thread is working on. Not on the stack: callers' stacks may be small.

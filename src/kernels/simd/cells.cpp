@@ -63,7 +63,14 @@ HWY_INLINE void sigmoid_tanh(const Pack<N>& a, const Pack<N>& b, Pack<N>* s, Pac
   *t = copy_sign(div(m, add(m, vm::set(2.0f))), b);
 }
 
-void lstm(const CellRow& r) {
+// The new state of the units from j on.
+template <int N, class Io>
+HWY_INLINE void put_state(Io io, const CellRow& r, int64_t j, const Pack<N>& h) {
+  vm::store_pack(io, h, r.h + j);
+  if (r.y) vm::store_pack(io, h, r.y + j);
+}
+
+HWY_INLINE void lstm_row(const CellRow& r) {
   each_pack<kTogether>(r.n, [&](auto io, auto size, int64_t j) HWY_ATTR {
     constexpr int N = decltype(size)::value;
     Pack<N> i, f, o, g;
@@ -83,7 +90,7 @@ void lstm(const CellRow& r) {
       keep(io, r, 7, j, t);
     }
     vm::store_pack(io, after, r.c + j);
-    vm::store_pack(io, mul(t, o), r.h + j);
+    put_state(io, r, j, mul(t, o));
   });
 }
 
@@ -93,7 +100,7 @@ HWY_INLINE Pack<N> mix(const Pack<N>& z, const Pack<N>& g, const Pack<N>& h) {
   return fma(z, sub(h, g), g);
 }
 
-void gru(const CellRow& r, const float* bias) {
+HWY_INLINE void gru_row(const CellRow& r, const float* bias) {
   each_pack<kTogether>(r.n, [&](auto io, auto size, int64_t j) HWY_ATTR {
     constexpr int N = decltype(size)::value;
     Pack<N> z, reset;
@@ -109,18 +116,18 @@ void gru(const CellRow& r, const float* bias) {
       keep(io, r, 3, j, before);
       keep(io, r, 4, j, part);
     }
-    vm::store_pack(io, mix(z, g, before), r.h + j);
+    put_state(io, r, j, mix(z, g, before));
   });
 }
 
-void gru_first(const CellRow& r, float* update, float* reset) {
+HWY_INLINE void gru_gates_row(const CellRow& r) {
   each_pack<kTogether>(r.n, [&](auto io, auto size, int64_t j) HWY_ATTR {
     constexpr int N = decltype(size)::value;
     Pack<N> z, open;
     split(sigmoid(join(gate<N>(io, r, 0, j), gate<N>(io, r, 1, j))), &z, &open);
     const Pack<N> before = vm::load_pack<N>(io, r.h_before + j), seen = mul(open, before);
-    vm::store_pack(io, z, update + j);
-    vm::store_pack(io, seen, reset + j);
+    vm::store_pack(io, z, r.c + j);
+    vm::store_pack(io, seen, r.reset + j);
     if (r.save) {
       keep(io, r, 0, j, z);
       keep(io, r, 1, j, open);
@@ -130,20 +137,19 @@ void gru_first(const CellRow& r, float* update, float* reset) {
   });
 }
 
-void gru_second(const CellRow& r, const float* update) {
+HWY_INLINE void gru_state_row(const CellRow& r) {
   each_pack<kTogether>(r.n, [&](auto io, auto size, int64_t j) HWY_ATTR {
     constexpr int N = decltype(size)::value;
     const Pack<N> g = vm::tanh(
         add(vm::load_pack<N>(io, r.x + 2 * r.x_stride + j), vm::load_pack<N>(io, r.z + j)));
     if (r.save) keep(io, r, 2, j, g);
-    vm::store_pack(io,
-                   mix(vm::load_pack<N>(io, update + j), g, vm::load_pack<N>(io, r.h_before + j)),
-                   r.h + j);
+    put_state(io, r, j,
+              mix(vm::load_pack<N>(io, r.c + j), g, vm::load_pack<N>(io, r.h_before + j)));
   });
 }
 
 template <bool kRelu>
-void rnn(const CellRow& r) {
+HWY_INLINE void rnn_row(const CellRow& r) {
   each_pack<2 * kTogether>(r.n, [&](auto io, auto size, int64_t j) HWY_ATTR {
     constexpr int N = decltype(size)::value;
     const Pack<N> a = gate<N>(io, r, 0, j);
@@ -152,8 +158,27 @@ void rnn(const CellRow& r) {
       keep(io, r, 0, j, y);
       keep(io, r, 1, j, vm::load_pack<N>(io, r.h_before + j));
     }
-    vm::store_pack(io, y, r.h + j);
+    put_state(io, r, j, y);
   });
+}
+
+void lstm(const CellRow* rows, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) lstm_row(rows[i]);
+}
+void gru(const CellRow* rows, int64_t count, const float* bias) {
+  for (int64_t i = 0; i < count; ++i) gru_row(rows[i], bias);
+}
+void gru_first(const CellRow* rows, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) gru_gates_row(rows[i]);
+}
+void gru_second(const CellRow* rows, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) gru_state_row(rows[i]);
+}
+void rnn_tanh(const CellRow* rows, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) rnn_row<false>(rows[i]);
+}
+void rnn_relu(const CellRow* rows, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) rnn_row<true>(rows[i]);
 }
 
 // The slopes of sigmoid and tanh, from their values.
@@ -224,8 +249,6 @@ void rnn_grad(const CellGradRow& r) {
   });
 }
 
-void rnn_tanh(const CellRow& r) { rnn<false>(r); }
-void rnn_relu(const CellRow& r) { rnn<true>(r); }
 void rnn_tanh_grad(const CellGradRow& r) { rnn_grad<false>(r); }
 void rnn_relu_grad(const CellGradRow& r) { rnn_grad<true>(r); }
 void gru_grad_first(const CellGradRow& r) { gru_grad<true>(r); }
@@ -250,16 +273,16 @@ HWY_EXPORT(gru_grad_reset);
 HWY_EXPORT(rnn_tanh_grad);
 HWY_EXPORT(rnn_relu_grad);
 
-void lstm_cell(const CellRow& r) { HWY_DYNAMIC_DISPATCH(lstm)(r); }
-void gru_cell(const CellRow& r, const float* bias) { HWY_DYNAMIC_DISPATCH(gru)(r, bias); }
-void gru_gates(const CellRow& r, float* update, float* reset) {
-  HWY_DYNAMIC_DISPATCH(gru_first)(r, update, reset);
+void lstm_cells(const CellRow* rows, int64_t count) { HWY_DYNAMIC_DISPATCH(lstm)(rows, count); }
+void gru_cells(const CellRow* rows, int64_t count, const float* bias) {
+  HWY_DYNAMIC_DISPATCH(gru)(rows, count, bias);
 }
-void gru_state(const CellRow& r, const float* update) {
-  HWY_DYNAMIC_DISPATCH(gru_second)(r, update);
+void gru_gates(const CellRow* rows, int64_t count) { HWY_DYNAMIC_DISPATCH(gru_first)(rows, count); }
+void gru_states(const CellRow* rows, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(gru_second)(rows, count);
 }
-void rnn_cell(const CellRow& r, bool relu) {
-  relu ? HWY_DYNAMIC_DISPATCH(rnn_relu)(r) : HWY_DYNAMIC_DISPATCH(rnn_tanh)(r);
+void rnn_cells(const CellRow* rows, int64_t count, bool relu) {
+  relu ? HWY_DYNAMIC_DISPATCH(rnn_relu)(rows, count) : HWY_DYNAMIC_DISPATCH(rnn_tanh)(rows, count);
 }
 void lstm_cell_grad(const CellGradRow& r) { HWY_DYNAMIC_DISPATCH(lstm_grad)(r); }
 void gru_cell_grad(const CellGradRow& r, bool reset_first) {

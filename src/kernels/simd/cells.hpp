@@ -16,27 +16,29 @@ struct CellRowOf {
   T* z = nullptr;  // products with the state; may be written over
   int64_t z_stride = 0;
   const T* h_before = nullptr;
-  T* h = nullptr;     // new state; may be h_before
-  T* c = nullptr;     // LSTM: updated
-  T* save = nullptr;  // or null
+  T* h = nullptr;      // new state; may be h_before
+  T* y = nullptr;      // a second place for it, or null
+  T* c = nullptr;      // LSTM: updated; GRU with the reset before the product: gate z
+  T* reset = nullptr;  // GRU with the reset before the product: r * h
+  T* save = nullptr;   // or null
   int64_t save_stride = 0;
 };
 using CellRow = CellRowOf<float>;
 
+// All of them take `count` rows at once.
 // Order of gates i, o, f, c. save: gates, h before, c before, c after, tanh(c after).
-void lstm_cell(const CellRow& r);
+void lstm_cells(const CellRow* rows, int64_t count);
 
 // Gates z, r, h with the reset after the product: z[2] is the candidate's product, `bias` [n] its
 // bias. save: z, r, candidate, h before, what the reset acts on.
-void gru_cell(const CellRow& r, const float* bias);
-// With the reset before the product, first half: gates z and r. `update` [n] gets z, `reset` [n]
-// r * h; save as above.
-void gru_gates(const CellRow& r, float* update, float* reset);
+void gru_cells(const CellRow* rows, int64_t count, const float* bias);
+// With the reset before the product, first half: gates z and r into c and reset; save as above.
+void gru_gates(const CellRow* rows, int64_t count);
 // Second half: z[0] is the product of `reset`.
-void gru_state(const CellRow& r, const float* update);
+void gru_states(const CellRow* rows, int64_t count);
 
 // y = tanh or relu of x + z. save: y, h before.
-void rnn_cell(const CellRow& r, bool relu);
+void rnn_cells(const CellRow* rows, int64_t count, bool relu);
 
 // Backward, from what was saved. dh + sent + dy: gradient of the new state; dh becomes what flows
 // to the state before without a product (LSTM, RNN: 0). dc: of c, becomes that of the step before.

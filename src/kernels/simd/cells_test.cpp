@@ -20,7 +20,7 @@ std::vector<float> numbers(size_t n, int seed) {
 // n units inside rows that are a little longer.
 struct Memory {
   size_t u, stride;
-  std::vector<float> x, z, before, h, c, c0, save, dh, sent, dy, dh0, dc, dc0, dz;
+  std::vector<float> x, z, before, h, y, c, reset, c0, save, dh, sent, dy, dh0, dc, dc0, dz;
   explicit Memory(int64_t n)
       : u(size_t(n)),
         stride(u + 3),
@@ -28,7 +28,9 @@ struct Memory {
         z(numbers(4 * stride, 2)),
         before(numbers(u, 3)),
         h(u),
+        y(u),
         c(numbers(u, 4)),
+        reset(u),
         c0(c),
         save(8 * stride),
         dh(numbers(u, 5)),
@@ -42,8 +44,11 @@ struct Memory {
   }
   CellRow row() {
     int64_t s = int64_t(stride);
-    return {int64_t(u),    x.data(), s,        z.data(),    s,
-            before.data(), h.data(), c.data(), save.data(), s};
+    CellRow r;
+    r.n = int64_t(u), r.x = x.data(), r.x_stride = s, r.z = z.data(), r.z_stride = s;
+    r.h_before = before.data(), r.h = h.data(), r.y = y.data(), r.c = c.data();
+    r.reset = reset.data(), r.save = save.data(), r.save_stride = s;
+    return r;
   }
   CellGradRow grad() {
     int64_t s = int64_t(stride);
@@ -60,11 +65,11 @@ constexpr int64_t kSizes[] = {1, 7, 8, 16, 37};
 TEST(Cells, Lstm) {
   for (int64_t n : kSizes) {
     Memory m(n), plain(n);
-    lstm_cell(m.row());
-    CellRow r = plain.row();
-    r.save = nullptr;
-    lstm_cell(r);
+    CellRow both[2] = {m.row(), plain.row()};
+    both[1].save = both[1].y = nullptr;
+    lstm_cells(both, 2);
     EXPECT_EQ(m.h, plain.h);
+    EXPECT_EQ(m.h, m.y);
     EXPECT_EQ(m.c, plain.c);
     lstm_cell_grad(m.grad());
     for (size_t j = 0; j < m.u; ++j) {
@@ -92,7 +97,9 @@ TEST(Cells, GruResetLast) {
   for (int64_t n : kSizes) {
     Memory m(n);
     std::vector<float> bias = numbers(m.u, 8);
-    gru_cell(m.row(), bias.data());
+    CellRow row = m.row();
+    gru_cells(&row, 1, bias.data());
+    EXPECT_EQ(m.h, m.y);
     gru_cell_grad(m.grad(), false);
     for (size_t j = 0; j < m.u; ++j) {
       double z = logistic(m.in(0, j)), r = logistic(m.in(1, j)), before = m.before[j], d = m.dh0[j];
@@ -113,17 +120,18 @@ TEST(Cells, GruResetLast) {
 TEST(Cells, GruResetFirst) {
   for (int64_t n : kSizes) {
     Memory m(n);
-    std::vector<float> update(m.u), reset(m.u), back = numbers(m.u, 9);
-    gru_gates(m.row(), update.data(), reset.data());
-    CellRow second = m.row();
-    second.z = m.z.data() + 2 * m.stride;
-    gru_state(second, update.data());
+    std::vector<float> back = numbers(m.u, 9);
+    CellRow row = m.row();
+    gru_gates(&row, 1);
+    row.z = m.z.data() + 2 * m.stride;
+    gru_states(&row, 1);
+    EXPECT_EQ(m.h, m.y);
     gru_cell_grad(m.grad(), true);
     gru_reset_grad(m.grad(), back.data());
     for (size_t j = 0; j < m.u; ++j) {
       double z = logistic(m.in(0, j)), r = logistic(m.in(1, j)), before = m.before[j], d = m.dh0[j];
       double g = std::tanh(m.in(2, j));
-      EXPECT_NEAR(reset[j], r * before, 1e-6);
+      EXPECT_NEAR(m.reset[j], r * before, 1e-6);
       EXPECT_NEAR(m.h[j], (1 - z) * g + z * before, 1e-6);
       double dg = d * (1 - z) * (1 - g * g);
       EXPECT_NEAR(m.out(3, j), dg, 2e-6);
@@ -136,7 +144,9 @@ TEST(Cells, GruResetFirst) {
 TEST(Cells, Rnn) {
   for (bool relu : {false, true}) {
     Memory m(19);
-    rnn_cell(m.row(), relu);
+    CellRow row = m.row();
+    rnn_cells(&row, 1, relu);
+    EXPECT_EQ(m.h, m.y);
     rnn_cell_grad(m.grad(), relu);
     for (size_t j = 0; j < m.u; ++j) {
       double v = m.in(0, j), y = relu ? std::max(v, 0.0) : std::tanh(v);

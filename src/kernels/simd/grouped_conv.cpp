@@ -32,8 +32,9 @@ bool GroupedConv::fits(const ConvShape& s, GroupedPass pass) {
   if (w.dims() > 2) return false;
   // Measured beside oneDNN, whose vectors are full with 8 channels per group; its gradients are
   // slow with fewer still, and that of the weights with three.
-  if (back) return out <= 8 && (in < 4 || (in == 4 && out < 4));
-  if (sums) return in == 1 || in == 3 || (in < 8 && out < 3);
+  if (back) return (out <= 8 && in < 4) || (out <= 4 && in == 4);
+  const bool long_rows = w.out.back() >= 24 && w.taps() <= 9;
+  if (sums) return in == 1 || in == 3 || (in < 8 && out < 3) || (in == 4 && out == 4 && long_rows);
   return in < 8;
 }
 
@@ -55,6 +56,7 @@ GroupedConv::GroupedConv(const ConvShape& s, GroupedPass pass, int threads)
       planes_(source_channels_ / groups_),
       repeat_(channels_ / groups_),
       taps_(s.window.taps()),
+      lanes_(grouped_conv_kernels().lanes),
       slots_(std::max(1, threads)) {
   const kernels::Window& w = s.window;
   bool back = pass == GroupedPass::kGradX;
@@ -83,6 +85,7 @@ void GroupedConv::make_stretches() {
       std::vector<Tap> taps;
       for (int64_t k = 0; k < x.kernel; ++k)
         if (int64_t from; x.find(to, k, &from)) taps.push_back({k, from});
+      if (x.back) std::reverse(taps.begin(), taps.end());  // in the order of the source
       bool same = to != phase && stretches_.back().taps.size() == taps.size();
       for (size_t i = 0; same && i < taps.size(); ++i)
         same = stretches_.back().taps[i].k == taps[i].k;
@@ -108,7 +111,11 @@ void GroupedConv::make_tasks() {
         Task t{};
         t.image = n * batch_ / chunks, t.images = (n + 1) * batch_ / chunks - t.image;
         t.begin = b * rows / blocks, t.end = (b + 1) * rows / blocks;
-        t.channel = p * channels_ / parts, t.channels = (p + 1) * channels_ / parts - t.channel;
+        auto cut = [&](int64_t k) {
+          return k == parts ? channels_ : k * channels_ / parts / 16 * 16;
+        };
+        t.channel = cut(p), t.channels = cut(p + 1) - t.channel;  // whole vectors
+        if (t.channels == 0) continue;
         if (spreads()) find_source(t);
         tasks_.push_back(t);
       }
@@ -121,17 +128,29 @@ void GroupedConv::find_source(Task& t) {
     for (int64_t k = 0; k < a.kernel; ++k)
       if (int64_t y; a.find(r, k, &y)) t.low = std::min(t.low, y), t.high = std::max(t.high, y + 1);
   t.low = std::min(t.low, t.high);
-  slot_floats_ =
-      std::max(slot_floats_, floats(planes_ * (t.high - t.low) * axes_[2].source * channels_));
+  slot_floats_ = std::max(slot_floats_, floats(up(channels_, lanes_) * plane_block(t)));
+}
+
+// Floats of one vector of channels, all planes, in the source of a task.
+int64_t GroupedConv::plane_block(const Task& t) const {
+  return planes_ * (t.high - t.low) * axes_[2].source * lanes_;
+}
+
+// Weights and their sums lie as [vector of channels][tap][plane][lane].
+int64_t GroupedConv::weight_floats() const {
+  return floats(up(channels_, lanes_) * taps_ * planes_ * lanes_);
+}
+int64_t GroupedConv::weight_at(int64_t tap, int64_t plane, int64_t c) const {
+  return ((c / lanes_ * taps_ + tap) * planes_ + plane) * lanes_ + c % lanes_;
 }
 
 size_t GroupedConv::workspace() const {
-  int64_t weights = floats(taps_ * planes_ * channels_);
+  int64_t weights = weight_floats();
   if (pass_ == GroupedPass::kGradW) weights *= int64_t(tasks_.size());
   return size_t(weights + slots_.count() * slot_floats_) * sizeof(float);
 }
 
-// [M][C/group][taps] -> [tap][plane][channel of the result]
+// From [M][C/group][taps]
 void GroupedConv::move_weights(const float* w, float* to, ThreadPool& pool) const {
   int64_t in = in_channels_ / groups_, out = out_channels_ / groups_;
   bool back = pass_ == GroupedPass::kGradX;
@@ -141,23 +160,23 @@ void GroupedConv::move_weights(const float* w, float* to, ThreadPool& pool) cons
                    for (int64_t j = 0; j < planes_; ++j)
                      for (int64_t c = b; c < e; ++c) {
                        int64_t m = back ? c / in * out + j : c, k = back ? c % in : j;
-                       to[(t * planes_ + j) * channels_ + c] = w[(m * in + k) * taps_ + t];
+                       to[weight_at(t, j, c)] = w[(m * in + k) * taps_ + t];
                      }
                });
 }
 
-// to [plane][row][pixel][channel]
+// to [vector of channels][plane][row][pixel][lane]
 void GroupedConv::spread_rows(const Task& t, const float* source, float* to) const {
   int64_t pixels = (t.high - t.low) * axes_[2].source;
   const float* from = source + t.low * axes_[2].source * source_channels_;
-  for (int64_t j = 0; j < planes_; ++j)
-    grouped_conv_kernels().spread(from + j, source_channels_, source_channels_ - j, pixels,
-                                  channels_, repeat_, planes_, to + j * pixels * channels_);
+  grouped_conv_kernels().spread(from, source_channels_, pixels, channels_, repeat_, planes_, to,
+                                pixels * lanes_, plane_block(t));
 }
 
 void GroupedConv::find_terms(const Task& t, int64_t r, const Stretch& s, const float* planes,
                              float* weights, std::vector<GroupTerm>& terms) const {
-  int64_t width = axes_[2].source * channels_, low = spreads() ? t.low : 0;
+  const int64_t pixel = spreads() ? lanes_ : channels_, first = spreads() ? 0 : t.channel;
+  int64_t width = axes_[2].source * pixel, low = spreads() ? t.low : 0;
   int64_t plane = spreads() ? (t.high - t.low) * width : 0;
   terms.clear();
   for (int64_t kz = 0; kz < axes_[0].kernel; ++kz) {
@@ -166,13 +185,13 @@ void GroupedConv::find_terms(const Task& t, int64_t r, const Stretch& s, const f
     for (int64_t ky = 0; ky < axes_[1].kernel; ++ky) {
       int64_t y;
       if (!axes_[1].find(r % axes_[1].result, ky, &y)) continue;
-      const float* row = planes + (z * axes_[1].source + y - low) * width + t.channel;
-      for (const Tap& x : s.taps) {
-        int64_t tap = (kz * axes_[1].kernel + ky) * axes_[2].kernel + x.k;
-        float* w = weights + tap * planes_ * channels_ + t.channel;
-        for (int64_t j = 0; j < planes_; ++j)
-          terms.push_back({row + j * plane + x.from * channels_, w + j * channels_});
-      }
+      const float* row = planes + (z * axes_[1].source + y - low) * width + first;
+      for (int64_t j = 0; j < planes_; ++j)
+        for (const Tap& x : s.taps) {
+          int64_t tap = (kz * axes_[1].kernel + ky) * axes_[2].kernel + x.k;
+          terms.push_back(
+              {row + j * plane + x.from * pixel, weights + weight_at(tap, j, t.channel)});
+        }
     }
   }
 }
@@ -181,16 +200,20 @@ void GroupedConv::find_terms(const Task& t, int64_t r, const Stretch& s, const f
 void GroupedConv::run_image(const Task& t, const float* source, float* weights, const float* bias,
                             float* result, std::vector<GroupTerm>& terms) const {
   const GroupedConvKernels& k = grouped_conv_kernels();
+  const bool sums = pass_ == GroupedPass::kGradW;
+  const GroupSteps steps = {in_step_ * (spreads() ? lanes_ : channels_),
+                            spreads() ? plane_block(t) : lanes_, taps_ * planes_ * lanes_,
+                            sums ? channels_ : out_step_ * channels_};
   for (int64_t r = t.begin; r < t.end; ++r)
     for (const Stretch& s : stretches_) {
       find_terms(t, r, s, source, weights, terms);
       float* to = result + (r * axes_[2].result + s.to) * channels_ + t.channel;
       auto count = int64_t(terms.size());
-      if (pass_ == GroupedPass::kGradW)
-        k.sums(terms.data(), count, s.count, in_step_ * channels_, t.channels, to, channels_);
+      if (sums)
+        k.sums(terms.data(), count, s.count, t.channels, steps, to);
       else
-        k.pixels(terms.data(), count, s.count, in_step_ * channels_, t.channels,
-                 bias ? bias + t.channel : nullptr, to, out_step_ * channels_);
+        k.pixels(terms.data(), count, s.count, t.channels, steps, bias ? bias + t.channel : nullptr,
+                 to);
     }
 }
 
@@ -204,9 +227,9 @@ void GroupedConv::run_task(const Task& t, const float* source, float* weights, c
   }
 }
 
-// The sums of the tasks, in their order: [tap][plane][channel] -> [M][C/group][taps]
+// The sums of the tasks, in their order, to [M][C/group][taps]
 void GroupedConv::add_up(const float* sums, float* dw, ThreadPool& pool) const {
-  int64_t size = floats(taps_ * planes_ * channels_);
+  int64_t size = weight_floats();
   parallel_for(pool, channels_, 32, [&](int64_t b, int64_t e) {
     for (int64_t t = 0; t < taps_; ++t)
       for (int64_t j = 0; j < planes_; ++j)
@@ -214,7 +237,7 @@ void GroupedConv::add_up(const float* sums, float* dw, ThreadPool& pool) const {
           double sum = 0;
           for (size_t n = 0; n < tasks_.size(); ++n)
             if (c >= tasks_[n].channel && c < tasks_[n].channel + tasks_[n].channels)
-              sum += double(sums[int64_t(n) * size + (t * planes_ + j) * channels_ + c]);
+              sum += double(sums[int64_t(n) * size + weight_at(t, j, c)]);
           dw[(c * planes_ + j) * taps_ + t] = float(sum);
         }
   });
@@ -223,7 +246,7 @@ void GroupedConv::add_up(const float* sums, float* dw, ThreadPool& pool) const {
 void GroupedConv::run(const float* a, const float* b, const float* bias, float* out,
                       void* workspace, ThreadPool& pool) {
   bool sums = pass_ == GroupedPass::kGradW;
-  int64_t size = floats(taps_ * planes_ * channels_);
+  int64_t size = weight_floats();
   auto* weights = static_cast<float*>(workspace);
   float* slots = weights + size * (sums ? int64_t(tasks_.size()) : 1);
   if (!sums) move_weights(b, weights, pool);

@@ -3,7 +3,8 @@
 //
 // Vectors run along the channels of the result. A group's inputs are its planes: plane j holds, for
 // every channel of the result, the j-th channel of its group; with one plane and one channel per
-// group that is the tensor itself, otherwise rows are spread into planes before they are used.
+// group that is the tensor itself, otherwise rows are spread into planes before they are used, a
+// vector of channels at a time.
 // Rows, channels and chunks of sums are cut by the problem, so the number of threads does not
 // matter.
 #pragma once
@@ -51,6 +52,9 @@ class GroupedConv {
   };
 
   bool spreads() const { return planes_ > 1 || repeat_ > 1; }
+  int64_t plane_block(const Task& t) const;
+  int64_t weight_floats() const;
+  int64_t weight_at(int64_t tap, int64_t plane, int64_t c) const;
   void make_stretches();
   void make_tasks();
   void find_source(Task& t);
@@ -70,7 +74,7 @@ class GroupedConv {
   int64_t channels_;  // of the result, or of dy for the gradient of w
   int64_t source_channels_;
   int64_t planes_, repeat_;  // channels of a group in the source, in the result
-  int64_t taps_;
+  int64_t taps_, lanes_;
   std::array<Axis, 3> axes_;
   int64_t out_step_;  // pixels between those of a stretch, in the result
   int64_t in_step_;   // in the source

@@ -4,25 +4,31 @@
 
 namespace onnxtrain::simd {
 
-// One tap of one plane: its source at the first pixel, and its weights or their sums; one float per
-// channel.
+// One tap of one plane: its source at the first pixel, and its weights or their sums.
 struct GroupTerm {
   const float* in;
   float* w;
 };
 
+// Where floats lie: vectors of channels are `in_block` and `w_block` apart, pixels `in_step` and
+// `out_step`. The result's vectors lie side by side.
+struct GroupSteps {
+  int64_t in_step, in_block, w_block, out_step;
+};
+
 struct GroupedConvKernels {
-  // out[j][c] = bias[c] + sum over terms of in[j][c] * w[c]; pixels are in_step and out_step floats
-  // apart; bias may be null.
-  void (*pixels)(const GroupTerm* terms, int64_t count, int64_t pixels, int64_t in_step,
-                 int64_t channels, const float* bias, float* out, int64_t out_step);
-  // w[c] += sum over j of in[j][c] * dy[j][c], for every term.
-  void (*sums)(const GroupTerm* terms, int64_t count, int64_t pixels, int64_t in_step,
-               int64_t channels, const float* dy, int64_t dy_step);
-  // to[p][c] = from[p][c / repeat * step], c < channels; `room` floats may be read from every
-  // pixel.
-  void (*spread)(const float* from, int64_t from_step, int64_t room, int64_t pixels,
-                 int64_t channels, int64_t repeat, int64_t step, float* to);
+  int64_t lanes;  // of a vector
+  // out[j][c] = bias[c] + sum over terms of in[j][c] * w[c]; bias may be null.
+  void (*pixels)(const GroupTerm* terms, int64_t count, int64_t pixels, int64_t channels,
+                 const GroupSteps& steps, const float* bias, float* out);
+  // w[c] += sum over j of in[j][c] * dy[j][c], for every term; out_step is that of dy.
+  void (*sums)(const GroupTerm* terms, int64_t count, int64_t pixels, int64_t channels,
+               const GroupSteps& steps, const float* dy);
+  // Plane j of `planes`: to[c / lanes * to_block + j * to_plane + p * lanes + c % lanes] =
+  // from[p][c / repeat * planes + j], c < channels, and zeros up to a whole vector. A pixel of the
+  // source has `from_step` floats.
+  void (*spread)(const float* from, int64_t from_step, int64_t pixels, int64_t channels,
+                 int64_t repeat, int64_t planes, float* to, int64_t to_plane, int64_t to_block);
 };
 
 const GroupedConvKernels& grouped_conv_kernels();
