@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "engine/program.hpp"
 #include "passes/passes.hpp"
@@ -188,73 +187,6 @@ TEST(Recognise, OneSliceOfATranspose) {
       EXPECT_EQ(run(m, {})[0].to_doubles(), run(m, {"recognise"})[0].to_doubles());
     }
   }
-}
-
-namespace {
-
-constexpr int64_t kBatch = 2, kRows = 70, kHeads = 3, kWidth = 8;
-
-Tensor diagonal_mask(float below, float above) {
-  Tensor t(DType::kFloat, {1, 1, kRows, kRows});
-  for (int64_t i = 0; i < kRows * kRows; ++i)
-    t.as<float>()[i] = i % kRows <= i / kRows ? below : above;
-  return t;
-}
-
-// softmax(q k^T / 3 + mask) v over heads, in the spellings of exporters
-Maker attention(bool both_scaled, bool turned_twice, Tensor mask) {
-  Maker m;
-  auto heads = [&](Perm perm) {
-    ValueId x = m.input({kBatch, kRows, kHeads * kWidth});
-    ValueId cut = m.call(
-        "Reshape", {x, m.g.add_constant(Tensor::vector<int64_t>({kBatch, kRows, kHeads, kWidth}))});
-    return m.turn(cut, std::move(perm));
-  };
-  ValueId q = heads({0, 2, 1, 3});
-  ValueId k = turned_twice ? m.turn(heads({0, 2, 1, 3}), {0, 1, 3, 2}) : heads({0, 2, 3, 1});
-  if (both_scaled) {
-    q = m.call("Mul", {q, m.number(0.5f)});
-    k = m.call("Mul", {k, m.number(0.6f)});
-  }
-  ValueId scores = m.call("MatMul", {q, k});
-  if (!both_scaled) scores = m.call("Div", {scores, m.number(3)});
-  if (mask.defined()) scores = m.call("Add", {scores, m.g.add_constant(mask)});
-  ValueId mixed = m.call("MatMul", {m.call("Softmax", {scores}), heads({0, 2, 1, 3})});
-  ValueId y = m.turn(mixed, {0, 2, 1, 3});
-  m.g.outputs = {m.call(
-      "Reshape", {y, m.g.add_constant(Tensor::vector<int64_t>({kBatch, kRows, kHeads * kWidth}))})};
-  return m;
-}
-
-}  // namespace
-
-TEST(Recognise, CausalAttention) {
-  for (float above : {-std::numeric_limits<float>::infinity(), -3e38f}) {
-    for (int form = 0; form < 4; ++form) {
-      Maker m = attention(form % 2, form / 2, diagonal_mask(0, above));
-      Graph g = m.g.clone();
-      recognise_operators(g, {});
-      ASSERT_EQ(g.nodes.size(), 1u) << form;
-      EXPECT_EQ(g.nodes[0].op, "Attention");
-      std::vector<Tensor> with = run(m, {}), without = run(m, {"recognise"});
-      for (int64_t i = 0; i < with[0].size(); ++i)
-        EXPECT_NEAR(with[0].as<float>()[i], without[0].as<float>()[i], 2e-6);
-    }
-  }
-}
-
-TEST(Recognise, OtherMasksStay) {
-  for (const Tensor& mask : {diagonal_mask(0.5f, -1e38f), diagonal_mask(0, -1000), Tensor()}) {
-    Maker m = attention(false, false, mask);
-    recognise_operators(m.g, {});
-    for (const Node& n : m.g.nodes) EXPECT_NE(n.op, "Attention");
-  }
-  // the scores are wanted
-  Maker m = attention(false, false, diagonal_mask(0, -1e38f));
-  for (const Node& n : m.g.nodes)
-    if (n.op == "Softmax") m.g.outputs.push_back(n.outputs[0]);
-  recognise_operators(m.g, {});
-  for (const Node& n : m.g.nodes) EXPECT_NE(n.op, "Attention");
 }
 
 }  // namespace onnxtrain::testing

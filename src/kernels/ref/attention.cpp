@@ -6,8 +6,9 @@
 #include <limits>
 #include <vector>
 
+#include "core/error.hpp"
+#include "kernels/ref/attention_rows.hpp"
 #include "kernels/ref/product.hpp"
-#include "kernels/simd/rows.hpp"
 #include "kernels/simd/vmath.hpp"
 #include "kernels/slots.hpp"
 
@@ -40,11 +41,12 @@ struct AttentionPlan<T>::Impl {
   Slots slots;
   size_t product_bytes = 0;
 
-  bool plain_rows;  // no bias, nothing shown: rows of simd/rows.hpp
+  bool plain_rows;  // nothing but softmax under a mask: rows of attention_rows.hpp
   Impl(const AttentionShape& shape, int threads)
       : s(shape),
         slots(std::max(1, threads)),
-        plain_rows(std::is_same_v<T, float> && !s.has_mask && s.softcap == 0) {
+        plain_rows(s.softcap == 0 && (!s.has_mask || s.mask_stride[3] == 1 || s.keys == 1)) {
+    OT_ASSERT(s.ratio == 0 || plain_rows);
     for (int64_t i = 0; i < s.queries; i += kBlock) {
       int64_t rows = std::min(kBlock, s.queries - i);
       int64_t keys = s.trim ? std::min(s.keys, i + rows + s.past) : s.keys;
@@ -79,9 +81,9 @@ struct AttentionPlan<T>::Impl {
 
   size_t matrix_size() const { return size_t(std::min(kBlock, s.queries) * s.keys); }
   size_t matrix_bytes() const { return Carver::bytes(matrix_size() * sizeof(T)); }
-  size_t row_bytes() const { return Carver::bytes(size_t(s.keys) * sizeof(T)); }
+  size_t row_bytes() const { return Carver::bytes(size_t(s.keys + kDropSlack) * sizeof(T)); }
   size_t slot_bytes(bool grad) const {
-    return (grad ? 3 : 1) * matrix_bytes() + 2 * row_bytes() + product_bytes;
+    return (!grad ? 1 : s.softcap > 0 ? 3 : 2) * matrix_bytes() + row_bytes() + product_bytes;
   }
 
   // The keys that query i may look at, apart from the mask.
@@ -123,27 +125,61 @@ struct AttentionPlan<T>::Impl {
     return any;
   }
 
-  // The same without a bias: a softmax over the keys in range.
-  void plain_probabilities(const int64_t* lengths, int64_t b, int64_t i0, const Block& g, T* p,
-                           ThreadPool& pool) const {
-    if constexpr (std::is_same_v<T, float>)
-      for (int64_t i = 0; i < g.rows; ++i) {
-        int64_t first, last;
-        range(lengths, b, i0 + i, first, last);
-        first = std::min(first, g.keys), last = std::min(last, g.keys);
-        T* row = p + i * g.keys;
-        std::fill_n(row, first, T(0));
-        if (last > first) simd::softmax(pool, row + first, row + first, 1, last - first);
-        std::fill_n(row + last, g.keys - last, T(0));
-      }
+  // What the mask says about a row's keys from `first` on.
+  RowMask<T> row_mask(const void* mask, int64_t b, int64_t h, int64_t i, int64_t first) const {
+    RowMask<T> m;
+    if (!s.has_mask) return m;
+    int64_t at = b * s.mask_stride[0] + h * s.mask_stride[1] + i * s.mask_stride[2] + first;
+    if (s.mask_is_bool)
+      m.open = static_cast<const uint8_t*>(mask) + at;
+    else
+      m.bias = static_cast<const T*>(mask) + at;
+    m.open_is = s.open_is, m.fill = T(s.fill);
+    return m;
+  }
+
+  // f(row number, first key, number of keys) for the rows of a block, within its keys.
+  template <class F>
+  void each_row(const int64_t* lengths, int64_t b, int64_t i0, const Block& g, F f) const {
+    for (int64_t i = 0; i < g.rows; ++i) {
+      int64_t first, last;
+      range(lengths, b, i0 + i, first, last);
+      first = std::min(first, g.keys), last = std::min(last, g.keys);
+      f(i, first, last - first);
+    }
+  }
+
+  // The same without softcap: a softmax over the keys in range. Stats are made, or those given
+  // are used. Bit i of the result: row i has weight on places that are closed.
+  uint64_t plain_probabilities(const void* mask, const int64_t* lengths, int64_t b, int64_t h,
+                               int64_t i0, const Block& g, T* p, T* made, const T* given) const {
+    uint64_t odd = 0;
+    const int64_t at = 2 * ((b * s.heads + h) * s.queries + i0);
+    each_row(lengths, b, i0, g, [&](int64_t i, int64_t first, int64_t n) {
+      T* row = p + i * g.keys;
+      std::fill_n(row, first, T(0));
+      T own[2] = {0, 0}, *stats = made ? made + at + 2 * i : own;
+      const RowMask<T> m = row_mask(mask, b, h, i0 + i, first);
+      if (n > 0 && (given ? score_softmax_again(row + first, n, m, given + at + 2 * i)
+                          : score_softmax(row + first, n, m, s.empty, stats)))
+        odd |= uint64_t(1) << i;
+      std::fill_n(row + first + n, g.keys - first - n, T(0));
+    });
+    return odd;
+  }
+
+  // The numbers that decide which of a row's n probabilities from `first` on are dropped.
+  float* numbers(const DropCounter& c, int64_t b, int64_t h, int64_t i, int64_t first, int64_t n,
+                 T* space) const {
+    const int64_t at = ((b * s.heads + h) * s.queries + i) * s.keys + first;
+    return drop_numbers(c.seed, c.stream, c.step, at, n, reinterpret_cast<float*>(space));
   }
 
   // Scores of a block become probabilities. `capped` (or null) gets tanh(score / softcap).
   void probabilities(const void* mask, const int64_t* lengths, int64_t b, int64_t h, int64_t i0,
-                     const Block& g, T* p, T* capped, T* bias, T* shown, ThreadPool& pool) const {
+                     const Block& g, T* p, T* capped, T* bias, T* shown) const {
     constexpr T kNo = -std::numeric_limits<T>::infinity();
     int64_t keys = g.keys, rows = g.rows;
-    if (plain_rows && !shown) return plain_probabilities(lengths, b, i0, g, p, pool);
     T cap = T(s.softcap);
     for (int64_t i = 0; i < rows; ++i) {
       T *row = p + i * keys, *show = shown ? shown + i * keys : nullptr;
@@ -186,12 +222,19 @@ struct AttentionPlan<T>::Impl {
       const Block& g = blocks[size_t(k)];
       int slot = slots.take();
       Carver c(static_cast<char*>(workspace) + size_t(slot) * slot_bytes(false));
-      T *p = c.take<T>(int64_t(matrix_size())), *bias = c.take<T>(s.keys);
-      c.take<T>(s.keys);
+      T *p = c.take<T>(int64_t(matrix_size())), *bias = c.take<T>(s.keys + kDropSlack);
       char* space = c.take<char>(int64_t(product_bytes));
       g.scores.run(pool, a.q + s.q.at(b, h, i0), a.k + s.k.at(b, h / group), p, space);
       T* shown = a.scores ? a.scores + ((b * s.heads + h) * s.queries + i0) * s.keys : nullptr;
-      probabilities(a.mask, a.lengths, b, h, i0, g, p, nullptr, bias, shown, pool);
+      if (shown || !plain_rows)
+        probabilities(a.mask, a.lengths, b, h, i0, g, p, nullptr, bias, shown);
+      else
+        plain_probabilities(a.mask, a.lengths, b, h, i0, g, p, a.stats, nullptr);
+      if (s.ratio > 0)
+        each_row(a.lengths, b, i0, g, [&](int64_t i, int64_t first, int64_t n) {
+          drop_row(p + i * g.keys + first, numbers(a.drop, b, h, i0 + i, first, n, bias), n,
+                   s.ratio);
+        });
       g.output.run(pool, p, a.v + s.v.at(b, h / group), a.y + s.y.at(b, h, i0), space);
       slots.give_back(slot);
     });
@@ -201,6 +244,15 @@ struct AttentionPlan<T>::Impl {
     for (int64_t j = 0; j < s.keys; ++j) std::fill_n(to + at.at(b, h, j), width, T(0));
   }
 
+  static void softmax_back(const T* p, T* dp, int64_t rows, int64_t keys, ThreadPool& pool) {
+    if constexpr (std::is_same_v<T, float>) return simd::softmax_grad(pool, dp, p, dp, rows, keys);
+    for (int64_t i = 0; i < rows; ++i, p += keys, dp += keys) {
+      T sum = 0;
+      for (int64_t j = 0; j < keys; ++j) sum += p[j] * dp[j];
+      for (int64_t j = 0; j < keys; ++j) dp[j] = p[j] * (dp[j] - sum);
+    }
+  }
+
   // One block of queries of one head: adds to dk and dv, writes dq.
   void back_block(const AttentionGradArgs<T>& a, int64_t b, int64_t h, int64_t k, char* area,
                   ThreadPool& pool) const {
@@ -208,28 +260,37 @@ struct AttentionPlan<T>::Impl {
     int64_t kv = h / (s.heads / s.kv_heads), i0 = k * kBlock, keys = g.keys;
     Carver c(area);
     const int64_t most = int64_t(matrix_size());
-    T *p = c.take<T>(most), *dp = c.take<T>(most), *capped = c.take<T>(most);
-    T* bias = c.take<T>(s.keys);
-    c.take<T>(s.keys);
+    T *p = c.take<T>(most), *dp = c.take<T>(most), *capped = c.take<T>(s.softcap > 0 ? most : 0);
+    T* bias = c.take<T>(s.keys + kDropSlack);
     char* space = c.take<char>(int64_t(product_bytes));
     g.scores.run(pool, a.q + s.q.at(b, h, i0), a.k + s.k.at(b, kv), p, space);
-    probabilities(a.mask, a.lengths, b, h, i0, g, p, capped, bias, nullptr, pool);
+    uint64_t odd = 0;
+    if (plain_rows)
+      odd = plain_probabilities(a.mask, a.lengths, b, h, i0, g, p, nullptr, a.stats);
+    else
+      probabilities(a.mask, a.lengths, b, h, i0, g, p, capped, bias, nullptr);
     const T* dy = a.dy + s.y.at(b, h, i0);
     g.dp.run(pool, dy, a.v + s.v.at(b, kv), dp, space);
+    if (s.ratio > 0)
+      each_row(a.lengths, b, i0, g, [&](int64_t i, int64_t first, int64_t n) {
+        T *row = p + i * keys, *d = dp + i * keys;
+        std::fill_n(d, first, T(0));
+        dropped_softmax_grad(row + first, d + first, numbers(a.drop, b, h, i0 + i, first, n, bias),
+                             n, s.ratio);
+        std::fill_n(d + first + n, keys - first - n, T(0));
+      });
+    else
+      softmax_back(p, dp, g.rows, keys, pool);
+    if (odd)
+      each_row(a.lengths, b, i0, g, [&](int64_t i, int64_t first, int64_t n) {
+        if (odd >> i & 1)
+          close_row(dp + i * keys + first, n, row_mask(a.mask, b, h, i0 + i, first));
+      });
+    for (int64_t i = 0; i < g.rows && a.dbias; ++i)
+      std::copy_n(dp + i * keys, keys, a.dbias + ((b * s.heads + h) * s.queries + i0 + i) * keys);
+    if (s.softcap > 0)
+      for (int64_t i = 0; i < g.rows * keys; ++i) dp[i] *= T(1) - capped[i] * capped[i];
     if (a.dv) g.dv.run(pool, p, dy, a.dv + s.v.at(b, kv), space);
-    if constexpr (std::is_same_v<T, float>) simd::softmax_grad(pool, dp, p, dp, g.rows, keys);
-    for (int64_t i = 0; i < g.rows && (!std::is_same_v<T, float> || a.dbias || s.softcap > 0);
-         ++i) {
-      T *row = p + i * keys, *d = dp + i * keys, sum = 0;
-      if constexpr (!std::is_same_v<T, float>) {
-        for (int64_t j = 0; j < keys; ++j) sum += row[j] * d[j];
-        for (int64_t j = 0; j < keys; ++j) d[j] = row[j] * (d[j] - sum);
-      }
-      if (a.dbias) std::copy_n(d, keys, a.dbias + ((b * s.heads + h) * s.queries + i0 + i) * keys);
-      if (s.softcap > 0)
-        for (int64_t j = 0; j < keys; ++j)
-          d[j] *= T(1) - capped[i * keys + j] * capped[i * keys + j];
-    }
     if (a.dq) g.dq.run(pool, dp, a.k + s.k.at(b, kv), a.dq + s.q.at(b, h, i0), space);
     if (a.dk) g.dk.run(pool, dp, a.q + s.q.at(b, h, i0), a.dk + s.k.at(b, kv), space);
   }

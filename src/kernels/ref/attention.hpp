@@ -1,10 +1,13 @@
 // Scaled dot product attention and its gradient, block of queries by block of queries: the matrix
-// of scores never exists as a whole.
+// of scores never exists as a whole. Dropout of the probabilities is made again from its counter
+// in the gradient.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <memory>
 
 #include "core/threads.hpp"
+#include "kernels/simd/rows.hpp"
 
 namespace onnxtrain::kernels {
 
@@ -26,6 +29,16 @@ struct AttentionShape {
   // Mask [batch, heads, queries, mask_keys]; strides are 0 where it is broadcast.
   bool has_mask = false, mask_is_bool = false;
   int64_t mask_keys = 0, mask_stride[4] = {0, 0, 0, 0};
+  // A bool mask is open where it is open_is; closed scores become `fill`.
+  bool open_is = true;
+  double fill = -std::numeric_limits<double>::infinity();
+  simd::EmptyRow empty = simd::EmptyRow::kZero;
+  float ratio = 0;  // of the probabilities that are dropped
+};
+
+// Which random numbers: element i of [batch, heads, queries, keys] takes number i.
+struct DropCounter {
+  uint64_t seed = 0, stream = 0, step = 0;
 };
 
 template <class T>
@@ -34,6 +47,8 @@ struct AttentionArgs {
   const void* mask;
   const int64_t* lengths;  // valid keys per batch item, or null
   T *y, *scores;           // scores [batch, heads, queries, keys] or null
+  DropCounter drop = {};
+  T* stats = nullptr;  // [batch, heads, queries, 2] or null: spares the gradient two passes
 };
 
 template <class T>
@@ -43,6 +58,8 @@ struct AttentionGradArgs {
   const int64_t* lengths;
   T *dq, *dk, *dv;  // laid out as q, k, v
   T* dbias;         // [batch, heads, queries, keys] or null
+  DropCounter drop = {};
+  const T* stats = nullptr;  // what the forward run wrote, or null
 };
 
 template <class T>

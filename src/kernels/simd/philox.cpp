@@ -18,48 +18,74 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D32 = hn::ScalableTag<uint32_t>;
 using U = hn::Vec<D32>;
 
-// Low and high words of a * m, lane by lane.
+// Low and high words of a * m, lane by lane; m is the same in all lanes.
 HWY_INLINE void wide_mul(U a, U m, U& low, U& high) {
   const D32 d;
   const hn::RepartitionToWide<D32> wide;
-  low = hn::Mul(a, m);
-  const U odd = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, a)));  // m is the same in all
-  const U even = hn::BitCast(d, hn::ShiftRight<32>(hn::MulEven(a, m)));
-  high = hn::OddEven(hn::BitCast(d, hn::MulEven(odd, m)), even);
+  const auto even = hn::MulEven(a, m);
+  const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, a))), m);
+  low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
+  high = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
 }
 
-// Blocks [index, index + blocks) as numbers in [0, 1); blocks is a multiple of the lanes.
-void uniform_blocks(uint64_t seed, uint64_t high, uint64_t index, int64_t blocks, float* out) {
-  const D32 d;
-  const hn::RebindToFloat<D32> df;
-  const hn::RebindToSigned<D32> di;
-  const int64_t lanes = int64_t(hn::Lanes(d));
-  const U m0 = hn::Set(d, 0xD2511F53u), m1 = hn::Set(d, 0xCD9E8D57u);
-  const auto unit = hn::Set(df, 0x1p-24f);
-  HWY_ALIGN uint32_t low[hn::MaxLanes(D32())], upper[hn::MaxLanes(D32())];
-  for (int64_t b = 0; b < blocks; b += lanes, index += uint64_t(lanes), out += 4 * lanes) {
-    for (int64_t i = 0; i < lanes; ++i) {
-      low[i] = uint32_t(index + uint64_t(i));
-      upper[i] = uint32_t((index + uint64_t(i)) >> 32);
-    }
-    U c0 = hn::Load(d, low), c1 = hn::Load(d, upper);
-    U c2 = hn::Set(d, uint32_t(high)), c3 = hn::Set(d, uint32_t(high >> 32));
-    uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
-    for (int round = 0; round < 10; ++round) {
-      U low0, high0, low1, high1;
-      wide_mul(c0, m0, low0, high0);
-      wide_mul(c2, m1, low1, high1);
-      c0 = hn::Xor(hn::Xor(high1, c1), hn::Set(d, k0));
-      c2 = hn::Xor(hn::Xor(high0, c3), hn::Set(d, k1));
-      c1 = low1;
-      c3 = low0;
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
+// The counter of one block per lane.
+struct Counter {
+  U c0, c1, c2, c3;
+  HWY_INLINE Counter(uint64_t index, uint64_t high) {
+    const D32 d;
+    const uint32_t low = uint32_t(index), upper = uint32_t(index >> 32);
+    c0 = hn::Iota(d, low);
+    // lanes whose low word began again from 0
+    c1 = hn::Sub(hn::Set(d, upper), hn::VecFromMask(d, hn::Lt(c0, hn::Set(d, low))));
+    c2 = hn::Set(d, uint32_t(high));
+    c3 = hn::Set(d, uint32_t(high >> 32));
+  }
+  HWY_INLINE void round(U k0, U k1) {
+    const D32 d;
+    U low0, high0, low1, high1;
+    wide_mul(c0, hn::Set(d, 0xD2511F53u), low0, high0);
+    wide_mul(c2, hn::Set(d, 0xCD9E8D57u), low1, high1);
+    c0 = hn::Xor(hn::Xor(high1, c1), k0);
+    c2 = hn::Xor(hn::Xor(high0, c3), k1);
+    c1 = low1;
+    c3 = low0;
+  }
+  HWY_INLINE void store(float* out) const {
+    const hn::RebindToFloat<D32> df;
+    const hn::RebindToSigned<D32> di;
+    const auto unit = hn::Set(df, 0x1p-24f);
     auto number = [&](U w) HWY_ATTR {
       return hn::Mul(hn::ConvertTo(df, hn::BitCast(di, hn::ShiftRight<8>(w))), unit);
     };
     hn::StoreInterleaved4(number(c0), number(c1), number(c2), number(c3), df, out);
+  }
+};
+
+// Blocks [index, index + blocks) as numbers in [0, 1); blocks is a multiple of the lanes. Two
+// vectors at a time: each waits for its own products.
+void uniform_blocks(uint64_t seed, uint64_t high, uint64_t index, int64_t blocks, float* out) {
+  const D32 d;
+  const int64_t lanes = int64_t(hn::Lanes(d));
+  auto rounds = [&](auto&... counters) HWY_ATTR {
+    uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
+    for (int round = 0; round < 10; ++round) {
+      const U v0 = hn::Set(d, k0), v1 = hn::Set(d, k1);
+      (counters.round(v0, v1), ...);
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+  };
+  int64_t b = 0;
+  for (; b + 2 * lanes <= blocks; b += 2 * lanes, out += 8 * lanes) {
+    Counter x(index + uint64_t(b), high), y(index + uint64_t(b + lanes), high);
+    rounds(x, y);
+    x.store(out);
+    y.store(out + 4 * lanes);
+  }
+  for (; b < blocks; b += lanes, out += 4 * lanes) {
+    Counter x(index + uint64_t(b), high);
+    rounds(x);
+    x.store(out);
   }
 }
 

@@ -1,4 +1,5 @@
 // Vector parts of rows.hpp; how rows are split is in rows_split.cpp.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -93,6 +94,116 @@ void softmax_grad_rows(const float* dy, const float* y, float* dx, int64_t rows,
       io.store(hn::Mul(g, vs), dx + i);
     });
   }
+}
+
+// Where the mask is open, for whole vectors and tails.
+HWY_INLINE hn::Mask<D> open_at(const ScoreMask& m, const uint8_t* at, size_t count) {
+  const D d;
+  const hn::Rebind<uint8_t, D> bytes;
+  const hn::Rebind<int32_t, D> words;
+  HWY_ALIGN uint8_t lane[hn::MaxLanes(D())] = {};
+  const uint8_t* from = at;
+  if (count < hn::Lanes(d)) {
+    for (size_t i = 0; i < count; ++i) lane[i] = at[i];
+    from = lane;
+  }
+  const auto set_bits =
+      hn::RebindMask(d, hn::PromoteTo(words, hn::LoadU(bytes, from)) != hn::Zero(words));
+  return m.open_is ? set_bits : hn::Not(set_bits);
+}
+HWY_INLINE size_t count_of(WholeIo) { return hn::Lanes(D()); }
+HWY_INLINE size_t count_of(PartIo io) { return io.count; }
+HWY_INLINE V lanes_or(WholeIo, V v, V) { return v; }
+HWY_INLINE V lanes_or(PartIo io, V v, V other) { return hn::IfThenElse(io.mask, v, other); }
+
+// f(io, i, masked scores) for every vector of a row.
+template <class F>
+HWY_INLINE void each_masked(const float* x, int64_t n, const ScoreMask& m, F f) {
+  const V fill = set(m.fill);
+  if (m.bias)
+    each_vector(n, [&](auto io, int64_t i)
+                       HWY_ATTR { f(io, i, hn::Add(io.load(x + i), io.load(m.bias + i))); });
+  else if (m.open)
+    each_vector(n, [&](auto io, int64_t i) HWY_ATTR {
+      f(io, i, hn::IfThenElse(open_at(m, m.open + i, count_of(io)), io.load(x + i), fill));
+    });
+  else
+    each_vector(n, [&](auto io, int64_t i) HWY_ATTR { f(io, i, io.load(x + i)); });
+}
+
+// Applies the mask; the greatest score.
+HWY_INLINE float masked_max(float* x, int64_t n, const ScoreMask& m) {
+  if (!m.bias && !m.open) return row_max(x, n);
+  const V low = set(-std::numeric_limits<float>::infinity());
+  V top = low;
+  each_masked(x, n, m, [&](auto io, int64_t i, V v) HWY_ATTR {
+    io.store(v, x + i);
+    top = hn::Max(top, lanes_or(io, v, low));
+  });
+  return hn::GetLane(hn::MaxOfLanes(D(), top));
+}
+
+HWY_INLINE bool fill_has_weight(const ScoreMask& m, float top) {
+  return m.open && m.fill - top >= -87.0f;
+}
+
+bool score_softmax_row(float* x, int64_t n, const ScoreMask& m, EmptyRow empty, float& top,
+                       float& inverse) {
+  top = masked_max(x, n, m);
+  inverse = 0;
+  if (empty == EmptyRow::kZero && top == -std::numeric_limits<float>::infinity() &&
+      std::none_of(x, x + n, [](float v) { return std::isnan(v); })) {
+    std::memset(x, 0, size_t(n) * sizeof(float));
+    return false;
+  }
+  const V vtop = set(top);
+  const float sum = row_sum(n, [&](auto io, int64_t i) HWY_ATTR {
+    const V e = vm::exp_nonpositive(hn::Sub(io.load(x + i), vtop));
+    io.store(e, x + i);
+    return e;
+  });
+  if (empty == EmptyRow::kNeverNan && !(sum > 0)) {
+    std::memset(x, 0, size_t(n) * sizeof(float));
+    return false;
+  }
+  inverse = 1.0f / sum;
+  const V inv = set(inverse);
+  each_vector(n,
+              [&](auto io, int64_t i) HWY_ATTR { io.store(hn::Mul(io.load(x + i), inv), x + i); });
+  return fill_has_weight(m, top);
+}
+
+bool score_softmax_again_row(float* x, int64_t n, const ScoreMask& m, float top, float inverse) {
+  if (inverse == 0) {
+    std::memset(x, 0, size_t(n) * sizeof(float));
+    return false;
+  }
+  const V vtop = set(top), inv = set(inverse);
+  each_masked(x, n, m, [&](auto io, int64_t i, V v) HWY_ATTR {
+    io.store(hn::Mul(vm::exp_nonpositive(hn::Sub(v, vtop)), inv), x + i);
+  });
+  return fill_has_weight(m, top);
+}
+
+void dropped_softmax_grad_row(float* p, float* dp, const float* u, int64_t n, float ratio,
+                              float scale) {
+  const V r = set(ratio), s = set(scale);
+  const V dot = set(row_sum(n, [&](auto io, int64_t i) HWY_ATTR {
+    const V kept = hn::Mul(io.load(p + i), hn::Mul(io.load(dp + i), s));
+    return hn::IfThenElseZero(hn::Ge(io.load(u + i), r), kept);
+  }));
+  each_vector(n, [&](auto io, int64_t i) HWY_ATTR {
+    const auto keep = hn::Ge(io.load(u + i), r);
+    const V w = io.load(p + i), d = hn::IfThenElseZero(keep, hn::Mul(io.load(dp + i), s));
+    io.store(hn::Mul(w, hn::Sub(d, dot)), dp + i);
+    io.store(hn::IfThenElseZero(keep, hn::Mul(w, s)), p + i);
+  });
+}
+
+void close_one_row(float* x, int64_t n, const ScoreMask& m) {
+  each_vector(n, [&](auto io, int64_t i) HWY_ATTR {
+    io.store(hn::IfThenElseZero(open_at(m, m.open + i, count_of(io)), io.load(x + i)), x + i);
+  });
 }
 
 // log(sum(exp(x))) of a row
@@ -207,8 +318,16 @@ void norm_grad_rows(const RowNorm& p, const float* dy, const float* x, const flo
 }
 
 const RowKernels* make_rows() {
-  static const RowKernels table = {softmax_rows,          softmax_grad_rows,  log_softmax_rows,
-                                   log_softmax_grad_rows, cross_entropy_rows, norm_rows,
+  static const RowKernels table = {softmax_rows,
+                                   softmax_grad_rows,
+                                   score_softmax_row,
+                                   score_softmax_again_row,
+                                   dropped_softmax_grad_row,
+                                   close_one_row,
+                                   log_softmax_rows,
+                                   log_softmax_grad_rows,
+                                   cross_entropy_rows,
+                                   norm_rows,
                                    norm_grad_rows};
   return &table;
 }

@@ -13,6 +13,29 @@ void softmax(ThreadPool& pool, const float* x, float* y, int64_t rows, int64_t n
 // dx = scale * y * (dy - sum(dy * y)); dx may be dy.
 void softmax_grad(ThreadPool& pool, const float* dy, const float* y, float* dx, int64_t rows,
                   int64_t n, float scale = 1);
+// One row of attention scores. What its mask does to it: `bias` is added, or scores where `open`
+// is not open_is are replaced by `fill`; at most one of the two.
+struct ScoreMask {
+  const float* bias = nullptr;
+  const uint8_t* open = nullptr;
+  bool open_is = true;
+  float fill = 0;
+};
+// A row of which nothing is left: NaN, as Softmax has it; zeros where all is -infinity (NaN of the
+// scores stays); zeros for any NaN.
+enum class EmptyRow : uint8_t { kNan, kZero, kNeverNan };
+// x becomes its softmax under the mask. True when places that `fill` closes have weight. top and
+// inverse: of the row's greatest score and sum, 0 for a row of zeros; with them
+// score_softmax_again makes the same bits in one pass.
+bool score_softmax(float* x, int64_t n, const ScoreMask& m, EmptyRow empty, float& top,
+                   float& inverse);
+bool score_softmax_again(float* x, int64_t n, const ScoreMask& m, float top, float inverse);
+// Back through dropout (kept where u >= ratio, times scale) and softmax, in place:
+// dp becomes p * (d - sum(p * d)) with d = dropped dp; then p becomes dropped p.
+void dropped_softmax_grad(float* p, float* dp, const float* u, int64_t n, float ratio, float scale);
+// x = 0 where the mask closes.
+void close_row(float* x, int64_t n, const ScoreMask& m);
+
 // y = x - log(sum(exp(x))) per row; y may be x.
 void log_softmax(ThreadPool& pool, const float* x, float* y, int64_t rows, int64_t n);
 // dx = dy - exp(y) * sum(dy); dx may be dy.

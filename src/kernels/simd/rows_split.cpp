@@ -31,6 +31,19 @@ void softmax_grad(ThreadPool& pool, const float* dy, const float* y, float* dx, 
   });
 }
 
+bool score_softmax(float* x, int64_t n, const ScoreMask& m, EmptyRow empty, float& top,
+                   float& inverse) {
+  return row_kernels().score_softmax(x, n, m, empty, top, inverse);
+}
+bool score_softmax_again(float* x, int64_t n, const ScoreMask& m, float top, float inverse) {
+  return row_kernels().score_softmax_again(x, n, m, top, inverse);
+}
+void dropped_softmax_grad(float* p, float* dp, const float* u, int64_t n, float ratio,
+                          float scale) {
+  row_kernels().dropped_softmax_grad(p, dp, u, n, ratio, scale);
+}
+void close_row(float* x, int64_t n, const ScoreMask& m) { row_kernels().close_row(x, n, m); }
+
 void log_softmax(ThreadPool& pool, const float* x, float* y, int64_t rows, int64_t n) {
   parallel_for(pool, rows, rows_per_task(n), [&](int64_t b, int64_t e) {
     row_kernels().log_softmax(x + b * n, y + b * n, e - b, n);
