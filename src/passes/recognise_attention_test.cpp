@@ -336,6 +336,17 @@ TEST(RecogniseAttention, WhatStays) {
     ValueId guard = c.call("Equal", {m, c.number(-kInf)});
     return c.call("Where", {guard, c.number(kLowest), c.call("Add", {v, m})});
   });
+  stays("a scale that learns", [](Chain& c, ValueId v) {
+    ValueId scale = c.number(0.5f);
+    c.wanted.push_back(scale);
+    return c.call("Mul", {v, scale});
+  });
+  stays("a scale that may be fed", [](Chain& c, ValueId v) {
+    ValueId scale = c.number(0.5f);
+    c.g.inputs.push_back(scale);
+    c.feeds.push_back(Tensor::scalar(0.25f));
+    return c.call("Mul", {v, scale});
+  });
   stays("another ratio each time", same, [](Chain& c, ValueId p) {
     return c.call("Dropout", {p, c.input(Tensor::scalar(0.1f), false),
                               c.constant(Tensor::scalar<bool>(true))});

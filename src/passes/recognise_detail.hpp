@@ -12,6 +12,8 @@ class Chains {
     fixed_.assign(g.values.size(), 0);
     for (ValueId v : g.outputs) fixed_[size_t(v)] = 1;
     for (ValueId v : keep) fixed_[size_t(v)] = 1;
+    fed_.assign(g.values.size(), 0);
+    for (ValueId v : g.inputs) fed_[size_t(v)] = 1;
     g.renumber();
     find_learned();
   }
@@ -31,8 +33,11 @@ class Chains {
     const auto& r = readers_[size_t(v)];
     return !fixed(v) && r.size() == 1 ? r[0] : -1;
   }
+  // A value that never changes (a graph's input may, beside its initializer) and that no gradient
+  // is asked for.
   const Tensor* constant(ValueId v) const {
-    return v != kNone && g_.value(v).is_constant() ? &g_.value(v).constant : nullptr;
+    const bool known = v != kNone && g_.value(v).is_constant() && !learned(v) && !fed_[size_t(v)];
+    return known ? &g_.value(v).constant : nullptr;
   }
   bool number(ValueId v, double& out) const {
     const Tensor* t = constant(v);
@@ -112,7 +117,7 @@ class Chains {
 
   Graph& g_;
   std::vector<std::vector<NodeId>> readers_;
-  std::vector<char> fixed_, learned_;
+  std::vector<char> fixed_, learned_, fed_;
 };
 
 // softmax -> FusedAttention where that wins (recognise_attention.cpp).
