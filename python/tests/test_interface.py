@@ -283,3 +283,22 @@ def test_backend_module():
     prepared = backend.prepare(m).run([x])[0]
     np.testing.assert_array_equal(backend.run_model(m, [x])[0], prepared)
     assert backend.run_node(helper.make_node("Relu", ["x"], ["y"]), [x])[0].shape == x.shape
+
+
+def test_results_that_are_kept_stay():
+    """Memory of results serves again only when nobody holds them, nor a view of them."""
+    session = ot.Session(ot.parse("<ir_version: 8, opset_import: [\"\": 17]> g (float[N,1000] x) => (float[N,1000] y, float[N,1000] z) {\n"
+                                  "  y = Neg(x)\n  z = Abs(x)\n}"))
+    x = lambda k: np.full((300, 1000), k, np.float32)  # noqa: E731
+    kept = [session.run({"x": x(k)}) for k in range(4)]
+    views = [r["y"][3:5] for r in kept]
+    for k, r in enumerate(kept):
+        assert (r["y"] == -k).all() and (r["z"] == k).all()
+    del kept, r
+    for k in range(4, 20):
+        last = session.run({"x": x(k)})
+        assert (last["y"] == -k).all() and (last["z"] == k).all()
+        last["y"][:] = 7  # the caller's own
+    assert all((v == -k).all() for k, v in enumerate(views))
+    other = session.run({"x": x(1)[:5]})
+    assert other["y"].shape == (5, 1000) and (other["y"] == -1).all() and (last["y"] == 7).all()

@@ -73,8 +73,9 @@ AttentionShape shape_of(const Ctx& c, int at, int mask) {
   s.k = strides_of(n, "k_strides", {s.batch, s.kv_heads, s.keys, s.width}, c.in(at + 1).size());
   s.v =
       strides_of(n, "v_strides", {s.batch, s.kv_heads, s.keys, s.value_width}, c.in(at + 2).size());
-  s.y = strides_of(n, "y_strides", {s.batch, s.heads, s.queries, s.value_width},
-                   num_elements(n.ints("y_shape")));
+  const Shape y = n.ints("y_shape");
+  if (y.empty() || *std::min_element(y.begin(), y.end()) < 1) wrong(n, "y_shape");
+  s.y = strides_of(n, "y_strides", {s.batch, s.heads, s.queries, s.value_width}, num_elements(y));
   s.scale = double(n.f("scale", 1));
   s.causal = n.i("is_causal", 0) != 0;
   if (s.causal && s.queries != s.keys) wrong(n, "is_causal");

@@ -71,6 +71,9 @@ struct Plan {
   size_t whole_bytes = 0;                  // arena_bytes without recomputation
   int recomputed = 0;                      // nodes that run a second time (passes/recompute)
   bool has_dynamic = false;
+
+  // The results handed out last; their memory serves again when nobody else holds it.
+  std::vector<Tensor> handed;
 };
 
 // The tensor behind a state variable; its memory stays where it is.

@@ -1,7 +1,9 @@
 // The run loop.
 #include "runtime/executor.hpp"
 
+#include <atomic>
 #include <cmath>
+#include <cstring>
 
 #include "core/mapped.hpp"
 #include "core/random.hpp"
@@ -257,6 +259,25 @@ void run_steps(Frame& f, size_t begin, size_t end) {
   }
 }
 
+// A copy of result k for the caller. In the memory of the one before where that was given up:
+// fresh memory costs more than the copy.
+Tensor hand_out(Frame& f, size_t k, const Tensor& t) {
+  constexpr size_t kKept = size_t(16) << 20, kPiece = size_t(256) << 10;
+  if (t.dtype() == DType::kString || t.bytes() > kKept) return t.clone();
+  std::vector<Tensor>& handed = f.plan.handed;
+  handed.resize(f.plan.graph.outputs.size());
+  Tensor& mine = handed[k];
+  const bool free =
+      mine.owner().use_count() == 1 && mine.dtype() == t.dtype() && mine.shape() == t.shape();
+  if (!free) mine = Tensor(t.dtype(), t.shape());
+  std::atomic_thread_fence(std::memory_order_acquire);  // who gave it up has read it
+  auto* to = static_cast<char*>(mine.data());
+  const auto* from = static_cast<const char*>(t.data());
+  parallel_for(*f.options.pool, int64_t(t.bytes()), int64_t(kPiece),
+               [&](int64_t b, int64_t e) { std::memcpy(to + b, from + b, size_t(e - b)); });
+  return mine;
+}
+
 std::vector<Value> collect(Frame& f, const std::vector<char>& wanted) {
   const Plan& plan = f.plan;
   std::vector<Value> results(plan.graph.outputs.size());
@@ -269,7 +290,7 @@ std::vector<Value> collect(Frame& f, const std::vector<char>& wanted) {
     if (std::holds_alternative<Tensor>(*r)) {
       // constants are shared with the model, inputs and state with their owners: hand out copies
       bool fresh = plan.slots[size_t(v)].place == Place::kDynamic;
-      results[k] = fresh ? owned(*r) : std::get<Tensor>(*r).clone();
+      results[k] = fresh ? owned(*r) : hand_out(f, k, std::get<Tensor>(*r));
     } else {
       results[k] = *r;
     }
