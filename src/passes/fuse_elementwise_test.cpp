@@ -3,6 +3,7 @@
 
 #include "engine/program.hpp"
 #include "passes/passes.hpp"
+#include "tests/support/graph_case.hpp"
 #include "tests/support/op_case.hpp"
 
 namespace onnxtrain::testing {
@@ -17,17 +18,8 @@ struct Maker {
     g.inputs.push_back(v);
     return v;
   }
-  ValueId call(const char* op, std::vector<ValueId> in,
-               std::map<std::string, Attr, std::less<>> attrs = {}) {
-    Node n;
-    n.op = op;
-    n.version = 22;
-    n.inputs = std::move(in);
-    n.attrs = std::move(attrs);
-    ValueId v = g.add_node(std::move(n), 1)[0];
-    g.nodes.back().name = g.value_name(v);
-    infer_node(g, g.nodes.back(), all_ops());
-    return v;
+  ValueId call(const char* op, std::vector<ValueId> in, Attrs attrs = {}) {
+    return add_call(g, op, std::move(in), std::move(attrs));
   }
 };
 

@@ -7,6 +7,7 @@
 
 #include "engine/program.hpp"
 #include "passes/passes.hpp"
+#include "tests/support/graph_case.hpp"
 #include "tests/support/op_case.hpp"
 
 namespace onnxtrain::testing {
@@ -24,18 +25,9 @@ struct Maker {
     return v;
   }
   ValueId number(float c) { return g.add_constant(Tensor::scalar(c)); }
-  ValueId call(const std::string& op, std::vector<ValueId> in,
-               std::map<std::string, Attr, std::less<>> attrs = {}, std::string domain = "") {
-    Node n;
-    n.op = op;
-    n.domain = std::move(domain);
-    n.version = n.domain.empty() ? 22 : 1;
-    n.inputs = std::move(in);
-    n.attrs = std::move(attrs);
-    ValueId v = g.add_node(std::move(n), 1)[0];
-    g.nodes.back().name = g.value_name(v);
-    infer_node(g, g.nodes.back(), all_ops());
-    return v;
+  ValueId call(const std::string& op, std::vector<ValueId> in, Attrs attrs = {},
+               std::string domain = "") {
+    return add_call(g, op, std::move(in), std::move(attrs), std::move(domain));
   }
   ValueId turn(ValueId x, std::vector<int64_t> perm) {
     return call("Transpose", {x}, {{"perm", std::move(perm)}});

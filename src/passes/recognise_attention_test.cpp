@@ -9,6 +9,7 @@
 
 #include "engine/program.hpp"
 #include "passes/passes.hpp"
+#include "tests/support/graph_case.hpp"
 #include "tests/support/op_case.hpp"
 
 namespace onnxtrain::testing {
@@ -33,17 +34,8 @@ struct Chain {
   ValueId input(const Shape& s) { return input(random_tensor(s, -1, 1, feeds.size() + 1), true); }
   ValueId constant(const Tensor& t) { return g.add_constant(t); }
   ValueId number(float c) { return constant(Tensor::scalar(c)); }
-  ValueId call(const std::string& op, std::vector<ValueId> in,
-               std::map<std::string, Attr, std::less<>> attrs = {}) {
-    Node n;
-    n.op = op;
-    n.version = 22;
-    n.inputs = std::move(in);
-    n.attrs = std::move(attrs);
-    ValueId v = g.add_node(std::move(n), 1)[0];
-    g.nodes.back().name = g.value_name(v);
-    infer_node(g, g.nodes.back(), all_ops());
-    return v;
+  ValueId call(const std::string& op, std::vector<ValueId> in, Attrs attrs = {}) {
+    return add_call(g, op, std::move(in), std::move(attrs));
   }
   ValueId shaped(ValueId x, std::vector<int64_t> s) {
     return call("Reshape", {x, constant(Tensor::vector<int64_t>(std::move(s)))});
