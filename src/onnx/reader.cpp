@@ -69,9 +69,8 @@ void GraphReader::undefined_name(const std::string& name, const onnx::NodeProto&
   (void)p;
   model_error("OT1044",
               cat("'", name, "' is read in graph '", s.graph->name,
-                  "' before anything defines it: the nodes form a cycle, are out of order, or a "
-                  "node or initializer is missing"),
-              "nodes must stand after the nodes whose results they read");
+                  "' and nothing defines it: the nodes form a cycle, or a node or initializer is "
+                  "missing"));
 }
 
 std::string GraphReader::fresh_name(const std::string& base) {

@@ -1,6 +1,7 @@
 // ONNX's text syntax through libonnx's parser and printer.
 #include "onnx/defs/parser.h"
 #include "onnx/defs/printer.h"
+#include "onnx/normalise.hpp"
 #include "onnx/reader.hpp"
 
 namespace onnxtrain {
@@ -19,6 +20,7 @@ Model parse_model(std::string_view text, const OpTable& ops, const LoadOptions& 
     reason = e.what();
   }
   if (!reason.empty()) model_error("OT1004", cat("not a model in ONNX's text syntax: ", reason));
+  normalise(source->proto);
   return load_source(std::move(source), ops, o);
 }
 
