@@ -41,7 +41,7 @@ def model(kind, rows, heads, width, ratio, apart):
     if apart:
         at = b.node("Identity", at)
     if ratio:
-        at = b.node("Dropout", at, b.constant(ratio))
+        at = b.node("Dropout", at, b.constant(ratio), name="dropout")  # both draw the numbers that belong to the name
     joined = b.node("Reshape", b.node("Transpose", b.node("MatMul", at, v), perm=[0, 2, 1, 3]),
                     b.constant(np.array([0, rows, size])))
     inputs = {"x": (TensorProto.FLOAT, ["N", rows, size])}

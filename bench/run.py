@@ -36,6 +36,8 @@ def arguments(argv=None):
     p.add_argument("--warm", type=float, default=1.0, help="seconds before the first round")
     p.add_argument("--quiet", type=float, default=0.08, help="most CPUs that others may use during a round")
     p.add_argument("--retries", type=int, default=3, help="of a round that others disturbed")
+    p.add_argument("--cpu-time", action="store_true",
+                   help="of the process instead of the clock, whatever others do: with --threads 1 on a busy machine")
     p.add_argument("--quick", action="store_true", help="fewer peers (" + ",".join(QUICK_PEERS) + "), short rounds")
     p.add_argument("--check", action="store_true", help="compare the losses, measure nothing")
     p.add_argument("--no-check", action="store_true", help="measure without comparing losses")
@@ -52,7 +54,7 @@ def arguments(argv=None):
             if name not in known:
                 p.error(f"'{name}' is none of {', '.join(known)}")
     o.how = contest.Rounds(o.rounds or (9 if o.before else 3), o.seconds or (0.3 if o.quick or o.before else 0.5),
-                           o.warm, o.quiet, o.retries)
+                           o.warm, o.quiet, *((0, "cpu") if o.cpu_time else (o.retries, "wall")))
     return o
 
 

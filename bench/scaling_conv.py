@@ -28,7 +28,7 @@ def measure(batch, o):
         path = Path(folder) / "resnet18.onnx"
         onnx.save(onnx_model(workload), path)
         command = [o.binary, "bench", path, "--mode", "train", "--loss", "cross_entropy", "--optimizer", "momentum",
-                   "--threads", o.threads, "--seconds", o.seconds, "--json"]
+                   "--batch", batch, "--threads", o.threads, "--seconds", o.seconds, "--json"]
         out = subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True).stdout
     return json.loads(out)["training"]
 

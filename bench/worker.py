@@ -1,6 +1,6 @@
 """One peer on one workload in a process of its own; bench/run.py starts it and asks in lines of JSON.
 
-    worker.py '{"peer": "torch", "workload": "W1", "threads": 2, "started": MONOTONIC_SECONDS}'
+    worker.py '{"peer": "torch", "workload": "W1", "threads": 2, "clock": "wall", "started": MONOTONIC_SECONDS}'
 
 It first says {"ready": ...}, {"left_out": reason} or {"failed": message}. Then
     {"losses": 6}      the first six losses, of the variant with a real learning rate and without dropout
@@ -22,20 +22,20 @@ def say(**answer):
     answers.write(json.dumps(answer) + "\n")
 
 
-def timed(peer, n):
-    """-> (loss, seconds) of n steps"""
-    from peers.base import Timed
-
-    begin = time.perf_counter()
-    found = peer.step(n)
-    spent = time.perf_counter() - begin
-    return found if isinstance(found, Timed) else Timed(float(found), spent)
-
-
 class Worker:
-    def __init__(self, peer, workload, started):
+    def __init__(self, peer, workload, clock, started):
         self.peer, self.workload, self.started = peer, workload, started
+        self.clock = {"wall": time.perf_counter, "cpu": time.process_time}[clock]
         self.estimate = 0.0
+
+    def timed(self, n):
+        """-> (loss, seconds) of n steps"""
+        from peers.base import Timed
+
+        begin = self.clock()
+        found = self.peer.step(n)
+        spent = self.clock() - begin
+        return found if isinstance(found, Timed) else Timed(float(found), spent)
 
     def losses(self, n):
         check = self.workload.for_check()
@@ -45,14 +45,14 @@ class Worker:
     def warm(self, seconds):
         self.peer.prepare(self.workload)
         prepared = time.monotonic()
-        loss, _ = timed(self.peer, 1)
+        loss, _ = self.timed(1)
         now = time.monotonic()
         found = {"cold_seconds": now - self.started, "first_step_seconds": now - prepared, "first_loss": loss}
         steps = 0
         while steps < 3 or time.monotonic() - now < seconds:
-            timed(self.peer, 1)
+            self.timed(1)
             steps += 1
-        self.estimate = timed(self.peer, 2).seconds / 2
+        self.estimate = self.timed(2).seconds / 2
         return {**found, **self.version()}
 
     def version(self):
@@ -60,7 +60,7 @@ class Worker:
 
     def seconds(self, seconds):
         n = max(1, round(seconds / self.estimate))
-        loss, spent = timed(self.peer, n)
+        loss, spent = self.timed(n)
         self.estimate = spent / n
         return {"ms": self.estimate * 1e3, "steps": n, "loss": loss, "peak_bytes": self.peer.peak_bytes()}
 
@@ -78,7 +78,7 @@ def main():
         if reason:
             say(left_out=reason)
             return
-        worker = Worker(kind(asked["threads"]), WORKLOADS[asked["workload"]], asked["started"])
+        worker = Worker(kind(asked["threads"]), WORKLOADS[asked["workload"]], asked["clock"], asked["started"])
         say(ready=True)
         for line in sys.stdin:
             (question, argument), = json.loads(line).items()

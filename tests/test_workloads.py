@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "bench"))
-from harness import contest, pairs  # noqa: E402
+from harness import contest, pairs, report  # noqa: E402
 from peers import PEERS  # noqa: E402
 from workloads import WORKLOADS  # noqa: E402
 from workloads.onnx_layers import onnx_model  # noqa: E402
@@ -88,6 +88,13 @@ def test_a_peer_that_is_not_installed_is_left_out_with_a_line(tmp_path):
                            ONNXTRAIN_BENCH_VENV=str(tmp_path))
     assert "peer jax: left out, jax is not installed (bench/setup.sh jax)" in printed
     assert "jax: left out" in text
+
+
+def test_a_change_above_three_percent_is_named():
+    rows = {"W1": {"ratio": 1.02, "low": 1.01, "high": 1.03}, "W2": {"ratio": 1.05, "low": 0.99, "high": 1.1},
+            "W3": {"ratio": 0.9, "low": 0.88, "high": 0.95}}
+    assert report.verdict({"W1": rows["W1"]}) == "All within 3 %.\n"
+    assert report.verdict(rows) == "Not within 3 %:\n- W2: +5.0 %, but 1 is in its interval\n- W3: -10.0 %\n"
 
 
 def test_differences_of_losses_and_intervals_of_ratios():

@@ -26,10 +26,11 @@ class Contender:
     python: str = sys.executable
     env: tuple = ()  # (name, value) pairs
 
-    def start(self, workload, threads, log):
+    def start(self, workload, threads, log, clock="wall"):
         env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", TF_CPP_MIN_LOG_LEVEL="3", **dict(self.env))
         env |= {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-        asked = {"peer": self.peer, "workload": workload.id, "threads": threads, "started": time.monotonic()}
+        asked = {"peer": self.peer, "workload": workload.id, "threads": threads, "clock": clock,
+                 "started": time.monotonic()}
         return LineProcess([self.python, WORKER, json.dumps(asked)], env, log)
 
 
@@ -92,6 +93,7 @@ class Rounds:
     warm: float = 1.0
     quiet: float = 0.08  # most CPUs that others may use during a round
     retries: int = 3  # of a round that was disturbed
+    clock: str = "wall"  # or cpu: of the process, for one thread on a busy machine
 
 
 def measure(group, workload, threads, how, log):
@@ -99,7 +101,7 @@ def measure(group, workload, threads, how, log):
     found, alive = {}, {}
     try:
         for c in group:
-            process = c.start(workload, threads, log)
+            process = c.start(workload, threads, log, how.clock)
             answer = process.read()
             if not refusal(answer):
                 answer = process.ask({"warm": how.warm})

@@ -24,7 +24,7 @@ class GraphBuilder:
 
     def node(self, op, *inputs, outputs=1, name=None, **attributes):
         self.count += 1
-        made = [f"t{self.count}_{k}" for k in range(outputs)]
+        made = [f"{name or f't{self.count}'}_{k}" for k in range(outputs)]
         self.nodes.append(helper.make_node(op, list(inputs), made, name=name or f"{op}_{self.count}", **attributes))
         return made[0] if outputs == 1 else made
 

@@ -25,7 +25,8 @@ def heading(run):
     kind = "virtual machine" if m["virtual"] else "no hypervisor"
     h = run["how"]
     return (f"Commit {m['commit']}, {m['date']}. {m['cpu']}, {m['cores']} cores, {kind}; {isa}. "
-            f"{run['threads']} threads, {h['rounds']} rounds of {h['seconds']} s in turn, medians.\n")
+            f"{run['threads']} thread{'s' * (run['threads'] > 1)}, {h['rounds']} rounds of {h['seconds']} s in turn, "
+            f"medians{' of CPU time' if h['clock'] == 'cpu' else ''}.\n")
 
 
 def versions(run):
@@ -148,4 +149,18 @@ def before_after(run):
                      f"{geometric_mean(r['ratio_of_least'] for r in good):.3f}", "", "", ""])
     c = run["commits"]
     return "\n".join([heading(run), f"Before: {c['before']}; after: {c['after']}. Above 1: slower than before.\n",
-                      table(header, rows)])
+                      table(header, rows), verdict(run["workloads"])])
+
+
+def verdict(workloads, limit=0.03):
+    """In words: which workloads changed by more than the limit, and whether noise alone could be the reason."""
+    lines = []
+    for wid, r in workloads.items():
+        if "ratio" not in r:
+            lines.append(f"- {wid}: not measured")
+        elif abs(r["ratio"] - 1) > limit:
+            sure = not r["low"] <= 1 <= r["high"]
+            lines.append(f"- {wid}: {100 * (r['ratio'] - 1):+.1f} %" + ("" if sure else ", but 1 is in its interval"))
+    if not lines:
+        return f"All within {100 * limit:.0f} %.\n"
+    return f"Not within {100 * limit:.0f} %:\n" + "\n".join(lines) + "\n"
