@@ -43,6 +43,7 @@ def arguments(argv=None):
     p.add_argument("--no-check", action="store_true", help="measure without comparing losses")
     p.add_argument("--steps", type=int, default=6, help="losses to compare")
     p.add_argument("--before", metavar="DIR", help="another checkout, built: compare it with this one")
+    p.add_argument("--after", metavar="DIR", default=str(machine.ROOT), help="with --before: instead of this checkout")
     p.add_argument("--launches", type=int, default=2, help="with --before: fresh processes that many times")
     p.add_argument("--out", default=str(machine.ROOT / "build/bench/speed"))
     o = p.parse_args(argv)
@@ -100,9 +101,10 @@ def line(workload, name, r):
 
 
 def compare_builds(o, log, save):
-    group, results = pairs.builds(o.before), {}
+    group, results = pairs.builds(o.before, o.after), {}
     run = {"machine": machine.describe(), "threads": o.threads, "how": dataclasses.asdict(o.how),
-           "launches": o.launches, "commits": pairs.commits(o.before), "workloads": results}
+           "launches": o.launches, "workloads": results,
+           "commits": {"before": machine.commit_of(o.before), "after": machine.commit_of(o.after)}}
     for wid in o.workloads:
         files.write(WORKLOADS[wid])
         files.write(WORKLOADS[wid].for_check())

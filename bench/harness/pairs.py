@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 from harness.contest import Contender, difference, first_losses, measure
-from harness.machine import ROOT, commit_of
 
 
-def builds(before, after=ROOT):
+def builds(before, after):
     """The same interpreter for both; PYTHONPATH decides whose package is imported."""
     found = []
     for name, folder in (("before", Path(before).resolve()), ("after", Path(after).resolve())):
@@ -63,7 +62,3 @@ def compare(group, workload, threads, how, launches, log):
             "same_losses": answers[0]["losses"] == answers[1]["losses"],
             "loss_difference": difference(answers[1]["losses"], answers[0]["losses"]),
             "others": statistics.mean(others)}
-
-
-def commits(before):
-    return {"before": commit_of(before), "after": commit_of(ROOT)}
