@@ -68,7 +68,7 @@ def compare_losses(group, workload, o, log):
         for r in found.values():
             if "losses" in r:
                 gap = contest.difference(r["losses"][:r["comparable"]], right)
-                r["loss_difference"] = gap
+                r |= {"loss_difference": gap, "compared_with": reference}
                 if gap > workload.tolerance:
                     r["wrong"] = f"its losses differ from those of {reference} by {gap:.1e}"
     return found

@@ -95,10 +95,10 @@ def memory(run):
 def losses(run):
     lines = []
     for wid, results in run["workloads"].items():
-        found = [f"{n} {r['loss_difference']:.1e}{' WRONG' if r.get('wrong') else ''}"
-                 for n, r in results.items() if "loss_difference" in r]
+        checked = {n: r for n, r in results.items() if "loss_difference" in r}
+        found = [f"{n} {r['loss_difference']:.1e}" for n, r in checked.items() if n != r["compared_with"]]
         if found:
-            reference = results.get("reference", REFERENCE)
+            reference = next(iter(checked.values()))["compared_with"]
             lines.append(f"- {wid}, beside {reference}: " + ", ".join(found))
     return "\n".join(lines) + "\n"
 
