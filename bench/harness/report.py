@@ -111,9 +111,9 @@ def notes(run):
                 lines.append(f"- {wid}, {name}: failed, {r['failed']}")
             elif r.get("wrong"):
                 lines.append(f"- {wid}, {name}: left out, {r['wrong']}")
-    busiest = max((max(r["others"]) for results in run["workloads"].values() for r in results.values()
-                   if r.get("others")), default=0)
-    lines.append(f"- Other processes used at most {busiest:.2f} CPUs during a round that counts.")
+    others = [max(r["others"]) for results in run["workloads"].values() for r in results.values() if r.get("others")]
+    if others:
+        lines.append(f"- Other processes used at most {max(others):.2f} CPUs during a round that counts.")
     return "\n".join(lines) + "\n"
 
 

@@ -21,7 +21,7 @@ class OnnxtrainCli(Peer):
         return None if BINARY.exists() else f"there is no {BINARY} (make build)"
 
     def version(self):
-        return self._run("--version").strip()
+        return self._run("--version").split()[-1]
 
     def prepare(self, workload):
         self.folder, self.workload = files.write(workload), workload
