@@ -4,10 +4,13 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 FUZZ_SECONDS ?= 60
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
+ROUNDS ?=
+QUICK ?=
 empty :=
 export NINJA_STATUS := [%f/%t, %e s]$(empty) $(empty)
 
-.PHONY: help build demo test bench format format-check lint layers asan tsan fuzz clean
+.PHONY: help build demo test bench figures-speed format format-check lint layers asan tsan fuzz clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -34,9 +37,14 @@ test: build  ## all tests: C++, layers, Python
 	@$(PY) tools/check_layers.py
 	@$(PY) -m pytest -n 2 $(PYTEST_ARGS)
 
-bench: build  ## speed of single operators and of whole models
+bench: build  ## speed beside other engines; QUICK=1: a few minutes; ROUNDS=5, BENCH_ARGS="--workloads W1,W4"
 	@tools/setup.sh build test
-	@tools/bench.sh
+	@tools/bench.sh $(if $(QUICK),--quick) $(if $(ROUNDS),--rounds $(ROUNDS)) $(BENCH_ARGS)
+
+figures-speed: build  ## the speed tables of docs/performance.md, in build/figures/speed.md (about an hour)
+	@tools/setup.sh build test
+	@-bench/setup.sh
+	@$(PY) bench/run.py --rounds $(or $(ROUNDS),5) --seconds 1 --out build/figures/speed $(BENCH_ARGS)
 
 layers:  ## who includes whom: forbidden includes and cycles
 	@python3 tools/check_layers.py
