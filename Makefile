@@ -7,7 +7,7 @@ PYTEST_ARGS ?=
 empty :=
 export NINJA_STATUS := [%f/%t, %e s]$(empty) $(empty)
 
-.PHONY: help build demo test bench format format-check lint layers asan tsan fuzz clean
+.PHONY: help build demo test bench docs-cli format format-check lint layers asan tsan fuzz clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -37,6 +37,9 @@ test: build  ## all tests: C++, layers, Python
 bench: build  ## speed of single operators and of whole models
 	@tools/setup.sh build test
 	@tools/bench.sh
+
+docs-cli: build  ## write the reference part of docs/cli.md from the program's option tables
+	@$(PY) tools/docs_cli.py
 
 layers:  ## who includes whom: forbidden includes and cycles
 	@python3 tools/check_layers.py
