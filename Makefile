@@ -10,7 +10,7 @@ QUICK ?=
 empty :=
 export NINJA_STATUS := [%f/%t, %e s]$(empty) $(empty)
 
-.PHONY: help build demo test bench figures-speed format format-check lint layers asan tsan fuzz clean
+.PHONY: help build demo test bench figures-speed docs-cli format format-check lint layers asan tsan fuzz clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -45,6 +45,9 @@ figures-speed: build  ## the speed tables of docs/performance.md, in build/figur
 	@tools/setup.sh build test
 	@-bench/setup.sh
 	@$(PY) bench/run.py --rounds $(or $(ROUNDS),5) --seconds 1 --out build/figures/speed $(BENCH_ARGS)
+
+docs-cli: build  ## write the reference part of docs/cli.md from the program's option tables
+	@$(PY) tools/docs_cli.py
 
 layers:  ## who includes whom: forbidden includes and cycles
 	@python3 tools/check_layers.py

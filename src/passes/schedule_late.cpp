@@ -1,6 +1,7 @@
-// Order: a node whose result waits long for its first reader runs later when what it reads is
-// smaller than what it makes. Gradients of large weights with small activations wait for the end of
-// the step that way as their operands. Only nodes that lower the peak move.
+// As-late-as-possible scheduling: a node whose result waits long for its first reader is moved
+// behind when its operands are smaller than its result. Weight gradients of layers with large
+// weights and small activations are then computed at the end of the step. Only moves that lower the
+// peak memory are kept.
 #include <algorithm>
 #include <iterator>
 
@@ -11,9 +12,9 @@ namespace onnxtrain {
 
 namespace {
 
-class Sink {
+class ScheduleLate {
  public:
-  Sink(Graph& g, const PassContext& c)
+  ScheduleLate(Graph& g, const PassContext& c)
       : g_(g), live_(g, c.table), moved_(g.nodes.size(), 0), at_(g.nodes.size()) {
     find_tail(c.keep);
     outputs_.assign(live_.groups.size(), 0);
@@ -155,9 +156,9 @@ class Sink {
 
 }  // namespace
 
-void pass_sink(Graph& g, const PassContext& c) {
+void pass_schedule_late(Graph& g, const PassContext& c) {
   g.renumber();
-  Sink(g, c).run();
+  ScheduleLate(g, c).run();
 }
 
 }  // namespace onnxtrain

@@ -1,5 +1,5 @@
-// RunLater: runs its body once, specialised to the shapes it gets. Made by the reverse walk for
-// gradients that need shapes which are not known before the run.
+// DeferredGradient: runs its body once, specialised to the shapes it gets. Made by the reverse walk
+// for gradients that need shapes which are not known before the run.
 #include "ops/common/values.hpp"
 
 namespace onnxtrain::ops {
@@ -15,8 +15,8 @@ void run(ValueCtx& c) {
 
 }  // namespace
 
-void register_run_later(OpTable& t) {
-  t.add({.name = "RunLater",
+void register_deferred_gradient(OpTable& t) {
+  t.add({.name = "DeferredGradient",
          .domain = std::string(kOwnDomain),
          .run_values = run,
          .no_grad = "its gradient is made by the reverse walk"});

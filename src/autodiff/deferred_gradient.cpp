@@ -1,6 +1,6 @@
-// The graph inside a RunLater node: the forward node once more, and a Gradient node behind it. The
+// The graph inside a DeferredGradient node: the forward node once more, and a Gradient node behind it. The
 // engine specialises it to the shapes it meets, so every rule then sees concrete types.
-#include "autodiff/later.hpp"
+#include "autodiff/deferred_gradient.hpp"
 
 #include <map>
 
@@ -13,7 +13,7 @@ namespace {
 // Nodes with this ending are in such a graph already.
 constexpr const char* kEnding = "@run";
 
-bool is_later(const Node& n) { return n.is("RunLater", kOwnDomain); }
+bool is_deferred(const Node& n) { return n.is("DeferredGradient", kOwnDomain); }
 
 struct Body {
   Graph& outer;
@@ -50,7 +50,7 @@ struct Body {
 std::vector<ValueId> forward_again(Body& body, const Node& n) {
   std::vector<ValueId> in;
   for (ValueId v : n.inputs) in.push_back(v == kNone ? kNone : body.bring(v));
-  if (is_later(n)) return body.graph->append(*n.graph("body"), in, {});
+  if (is_deferred(n)) return body.graph->append(*n.graph("body"), in, {});
   Node copy = n;
   copy.name += kEnding;
   copy.inputs = in;
@@ -62,7 +62,7 @@ std::vector<ValueId> forward_again(Body& body, const Node& n) {
 
 }  // namespace
 
-bool can_wait(const Node& n, const Op& op, const std::string& code) {
+bool can_defer(const Node& n, const Op& op, const std::string& code) {
   if (code != "OT1205" && code != "OT1206") return false;
   if (n.name.ends_with(kEnding) || op.random) return false;
   for (const auto& [key, a] : n.attrs)
@@ -71,7 +71,7 @@ bool can_wait(const Node& n, const Op& op, const std::string& code) {
   return true;
 }
 
-std::vector<ValueId> gradient_later(Graph& g, const Node& n, const std::vector<ValueId>& dys,
+std::vector<ValueId> deferred_gradient(Graph& g, const Node& n, const std::vector<ValueId>& dys,
                                     const std::vector<char>& wants, const std::string& why,
                                     int opset) {
   Body body{g, opset};
@@ -104,7 +104,7 @@ std::vector<ValueId> gradient_later(Graph& g, const Node& n, const std::vector<V
   gradient.attrs["resolved"] = int64_t(1);
   body.graph->outputs = body.graph->add_node(std::move(gradient), int(xs.size()));
   Node run;
-  run.op = "RunLater";
+  run.op = "DeferredGradient";
   run.domain = kOwnDomain;
   run.version = 1;
   run.name = n.name + "_gradient";

@@ -1,4 +1,4 @@
-"""Pictures that are damaged are data errors, in every format that ImageDecoder reads."""
+"""Images that are damaged are data errors, in every format that ImageDecoder reads."""
 
 import random
 import warnings
@@ -13,7 +13,7 @@ with warnings.catch_warnings():
     CASES = [c for c in load_model_tests(kind="node") if c.name.startswith("test_image_decoder_decode")]
 
 
-def test_there_are_pictures():
+def test_there_are_images():
     assert {c.name.split("_")[4] for c in CASES} == {"bmp", "jpeg", "jpeg2k", "png", "pnm", "tiff", "webp"}
 
 
