@@ -2,6 +2,7 @@
 
 import onnx
 import pytest
+
 from models import mlp
 
 
