@@ -42,7 +42,7 @@ for suite in "${suites[@]}"; do
         skip tensorflow "$(tail -1 .venv/.missing-tensorflow)"
       else
         # shellcheck disable=SC2086
-        run tensorflow .venv-tf/bin/python -m pytest -n 2 ${PYTEST_ARGS:-} python/tests/keras python/tests/tf
+        run tensorflow .venv-tf/bin/python -m pytest -n 2 ${PYTEST_ARGS:-} python/tests/keras3 python/tests/tf
       fi
       ;;
     *) echo "test: there is no suite '$suite' (lint cpp python tensorflow)" >&2; exit 2 ;;
