@@ -118,7 +118,8 @@ def main():
                 if wrong:
                     print(f"{kind} {number}: differs in {wrong}")
             failures += args.count - equal
-            print(f"{kind}: {equal} of {args.count} runs equal to the uninterrupted one ({interruptions} interruptions)")
+            print(f"{kind}: {equal} of {args.count} runs equal to the uninterrupted one ({interruptions} "
+                  f"interruptions)")
         print(f"time {time.time() - begin:.0f} s")
     return 1 if failures else 0
 

@@ -31,14 +31,16 @@ class _Estimator:
         """Constructor arguments; deep: those of the optimizer too, as `optimizer__lr`."""
         params = {n: getattr(self, n) for n in self._names()}
         if deep and dataclasses.is_dataclass(self.optimizer):
-            params.update({f"optimizer__{f.name}": getattr(self.optimizer, f.name) for f in dataclasses.fields(self.optimizer)})
+            params.update({f"optimizer__{f.name}": getattr(self.optimizer, f.name)
+                           for f in dataclasses.fields(self.optimizer)})
         return params
 
     def set_params(self, **params):
         known = self.get_params(deep=True)
         for name in params:
             if name not in known:
-                raise ValueError(f"there is no parameter '{name}' of {type(self).__name__}; there are {', '.join(known)}")
+                raise ValueError(f"there is no parameter '{name}' of {type(self).__name__}; there are "
+                                 f"{', '.join(known)}")
         for name, value in params.items():  # whole objects first
             if "__" not in name:
                 setattr(self, name, value)
@@ -58,7 +60,8 @@ class _Estimator:
         model = load(source.proto())  # the given one stays as it is
         if model.trainable:
             if self.loss != "auto" or self.optimizer is not None:
-                raise UsageError("this model carries its own training: another loss or optimizer does not apply", "OT0004")
+                raise UsageError("this model carries its own training: another loss or optimizer does not apply",
+                                 "OT0004")
             model.compile()
         else:
             model.compile(loss=loss if self.loss == "auto" else self.loss, optimizer=self.optimizer, schedule=self.schedule,
@@ -113,7 +116,8 @@ class OnnxClassifier(_Estimator):
         scores = self._scores_of(as_model(self.model))
         if scores == 1:
             return self._train(X, self._two(index).astype(np.float32)[:, None], "bce_logits")
-        inside = self.classes_.dtype.kind in "iu" and (scores is None or 0 <= self.classes_.min() and self.classes_.max() < scores)
+        inside = self.classes_.dtype.kind in "iu" and (scores is None or 0 <= self.classes_.min()
+                                                       and self.classes_.max() < scores)
         self._columns = self.classes_.astype(np.int64) if inside else np.arange(len(self.classes_))
         if scores is not None and len(self.classes_) > scores:
             raise DataError(f"y has {len(self.classes_)} classes, the model's output has room for {scores}", "OT2104")
@@ -129,7 +133,8 @@ class OnnxClassifier(_Estimator):
 
     def _two(self, index):
         if len(self.classes_) > 2:
-            raise DataError(f"y has {len(self.classes_)} classes, the model has one score, which tells two apart", "OT2104")
+            raise DataError(f"y has {len(self.classes_)} classes, the model has one score, which tells two apart",
+                            "OT2104")
         self._columns = None
         return index
 
@@ -182,4 +187,5 @@ class OnnxRegressor(_Estimator):
         y = np.asarray(y, dtype=np.float64).reshape(len(X), -1)
         left = ((y - self.predict(X).reshape(len(y), -1)) ** 2).sum(0)
         whole = ((y - y.mean(0)) ** 2).sum(0)
-        return float(np.where(whole > 0, 1 - left / np.where(whole > 0, whole, 1), np.where(left == 0, 1.0, 0.0)).mean())
+        return float(np.where(whole > 0, 1 - left / np.where(whole > 0, whole, 1),
+                              np.where(left == 0, 1.0, 0.0)).mean())

@@ -133,7 +133,8 @@ class _State(MutableMapping):
 
 
 class History:
-    """What `fit` gave: `.epochs` is a list of dicts, `history["loss"]` the values over epochs, `.history` all of them."""
+    """What `fit` gave: `.epochs` is a list of dicts, `history["loss"]` the values over epochs,
+    `.history` all of them."""
 
     def __init__(self, result):
         self.epochs, self.best_epoch, self.interrupted = result["epochs"], result["best_epoch"], result["interrupted"]
@@ -190,7 +191,8 @@ class Trainer:
 
     def __init__(self, model, seed=0, threads=0, *, memory=None, _native_trainer=None):
         # a model that was read here is nobody else's: its weights become the trainer's
-        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory), take=not isinstance(model, Model))
+        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory),
+                                                     take=not isinstance(model, Model))
         self.state = _State(self._t)
         self._run = self._folder = self._names = None  # _folder: of the run that another fit there goes on with
         self._step = self._t.step
@@ -300,7 +302,8 @@ class Trainer:
             out = os.fspath(out or self._run) if out or self._run else None
             return History(fit_batches(self, x, valid or None, epochs, steps, patience, out, on_epoch, steps_per_epoch))
         if steps_per_epoch:
-            raise UsageError("steps_per_epoch cuts an iterator into epochs; arrays have their own length", "OT1157", "steps=N")
+            raise UsageError("steps_per_epoch cuts an iterator into epochs; arrays have their own length", "OT1157",
+                             "steps=N")
         settings = runs.recall(self._run) if self._run else {}
         if x is None:
             x, y, kept_valid = runs.recall_data(self._run)
@@ -321,7 +324,8 @@ class Trainer:
         if out:
             options["out"] = out
             self._enter(out)
-            runs.remember(out, {"batch_size": batch_size, "valid": options.get("valid", 0.0), "shuffle": bool(shuffle)}, data, valid_data)
+            runs.remember(out, {"batch_size": batch_size, "valid": options.get("valid", 0.0),
+                                "shuffle": bool(shuffle)}, data, valid_data)
         call = None if on_epoch is None else (lambda text: bool(on_epoch(json.loads(text))))
         arguments = *feed_lists(data), *feed_lists(valid_data)
         self._serial += 1

@@ -10,6 +10,7 @@ import zlib
 import numpy as np
 import onnx
 import pytest
+
 from models import rows, with_weights
 
 CLI = pathlib.Path(sys.executable).parent / "onnxtrain"
@@ -44,7 +45,8 @@ def images(tmp_path):
                 pixels[h // 2 :] += 120 * (name == "lower")
                 png(tmp_path / f"images/{part}/{name}/{k}.png", pixels)
     m = with_weights('''halves (float[N, 3, 8, 8] image) => (float[N, 2] scores)
-        { flat = Flatten (image) scores = Gemm <transB = 1> (flat, "w", "b") }''', {"w": (2, 192), "b": (2,)}, scale=0.1)
+        { flat = Flatten (image) scores = Gemm <transB = 1> (flat, "w", "b") }''', {"w": (2, 192), "b": (2,)},
+                     scale=0.1)
     onnx.save(m, tmp_path / "halves.onnx")
     return tmp_path
 
@@ -63,7 +65,8 @@ def safetensors(path, arrays):
     names = {np.dtype(np.float32): "F32", np.dtype(np.int64): "I64"}
     header, data = {}, b""
     for name, a in arrays.items():
-        header[name] = {"dtype": names[a.dtype], "shape": list(a.shape), "data_offsets": [len(data), len(data) + a.nbytes]}
+        header[name] = {"dtype": names[a.dtype], "shape": list(a.shape),
+                        "data_offsets": [len(data), len(data) + a.nbytes]}
         data += a.tobytes()
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)

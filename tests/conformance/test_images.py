@@ -3,8 +3,9 @@
 import random
 import warnings
 
-import onnxtrain as ot
 import pytest
+
+import onnxtrain as ot
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
