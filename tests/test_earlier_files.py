@@ -43,8 +43,11 @@ def test_recipes_give_the_same_files_and_losses(isa):
     got = worker("steps", cases, isa)
     same({c["name"]: c["file"] for c in cases}, {name: seen["file"] for name, seen in got.items()})
     for convolution in (False, True):
+        exact = replay.is_exact(isa, convolution, RECIPES["cpu"])
         want = {c["name"]: c[isa] for c in cases if c["convolution"] == convolution}
-        same(want, got, replay.is_exact(isa, convolution, RECIPES["cpu"]))
+        if not exact:  # a bias in front of a normalisation has no gradient but rounding, and Adam makes steps of it
+            want = {name: {"losses": seen["losses"]} for name, seen in want.items()}
+        same(want, got, exact)
 
 
 # ---- run folders, checkpoints, settings

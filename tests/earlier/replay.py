@@ -2,8 +2,9 @@
 
 Numbers are those of an instruction set: every process runs with ONNXTRAIN_ISA, on one thread. On a machine that has the
 instruction set, results must be the recorded ones bit for bit; on another, digests are left out and numbers may differ
-by 1e-5. Convolutions come from oneDNN, which may look at more of a CPU than its instruction set: they are held to
-their bits on the CPU that recorded them.
+by 1e-5. That the bits depend on nothing else of a CPU was tried with recipes.json in QEMU: sse4 on a Nehalem, which has
+neither AVX nor FMA, and avx2 on a Haswell. QEMU has no AVX-512: there, convolutions, which come from oneDNN, are held
+to their bits only on the CPU that recorded them.
 """
 
 import functools
@@ -58,7 +59,7 @@ def cpu():
 
 
 def is_exact(isa, convolution, recorded_cpu):
-    return label(isa) == LABELS[isa] and (not convolution or cpu() == recorded_cpu)
+    return label(isa) == LABELS[isa] and (isa != "avx512" or not convolution or cpu() == recorded_cpu)
 
 
 # ---- a folder to play in
