@@ -1,5 +1,5 @@
-// The graph inside a DeferredGradient node: the forward node once more, and a Gradient node behind it. The
-// engine specialises it to the shapes it meets, so every rule then sees concrete types.
+// The graph inside a DeferredGradient node: the forward node once more, and a Gradient node behind
+// it. The engine specialises it to the shapes it meets, so every rule then sees concrete types.
 #include "autodiff/deferred_gradient.hpp"
 
 #include <map>
@@ -72,8 +72,8 @@ bool can_defer(const Node& n, const Op& op, const std::string& code) {
 }
 
 std::vector<ValueId> deferred_gradient(Graph& g, const Node& n, const std::vector<ValueId>& dys,
-                                    const std::vector<char>& wants, const std::string& why,
-                                    int opset) {
+                                       const std::vector<char>& wants, const std::string& why,
+                                       int opset) {
   Body body{g, opset};
   body.graph->name = n.name + "_gradient";
   std::vector<ValueId> outs = forward_again(body, n);

@@ -8,10 +8,10 @@ namespace onnxtrain {
 // Is this the error of a rule that lacks a shape, and can the node's gradient be deferred?
 bool can_defer(const Node& n, const Op& op, const std::string& code);
 
-// A DeferredGradient node that computes the gradients of <dys, outputs of n> with respect to the wanted
-// inputs; kNone for the others. `why`: what the rule said.
+// A DeferredGradient node that computes the gradients of <dys, outputs of n> with respect to the
+// wanted inputs; kNone for the others. `why`: what the rule said.
 std::vector<ValueId> deferred_gradient(Graph& g, const Node& n, const std::vector<ValueId>& dys,
-                                    const std::vector<char>& wants, const std::string& why,
-                                    int opset);
+                                       const std::vector<char>& wants, const std::string& why,
+                                       int opset);
 
 }  // namespace onnxtrain

@@ -69,8 +69,8 @@ std::string zsh(const Commands& commands) {
 std::string fish(const Commands& commands) {
   std::string out;
   for (const CommandEntry& c : commands) {
-    out += "complete -c onnxtrain -n __fish_use_subcommand -a " + c.name + " -d " +
-           quoted(c.help) + "\n";
+    out += "complete -c onnxtrain -n __fish_use_subcommand -a " + c.name + " -d " + quoted(c.help) +
+           "\n";
     for (const OptionEntry& o : c.options)
       for (const std::string& name : o.long_names())
         out += "complete -c onnxtrain -n '__fish_seen_subcommand_from " + c.name + "' -l " +

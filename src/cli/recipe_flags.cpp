@@ -65,11 +65,10 @@ void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
 }
 
 std::string RecipeFlags::first_given() const {
-  for (const char* flag :
-       {"--loss", "--optimizer", "--weight-decay", "--momentum", "--schedule", "--schedule-arg",
-        "--clip", "--clip-value", "--freeze", "--only", "--accumulate", "--reset",
-        "--label-smoothing", "--ignore-index", "--label", "--loss-input", "--as-is",
-        "--bn-variance"})
+  for (const char* flag : {"--loss", "--optimizer", "--weight-decay", "--momentum", "--schedule",
+                           "--schedule-arg", "--clip", "--clip-value", "--freeze", "--only",
+                           "--accumulate", "--reset", "--label-smoothing", "--ignore-index",
+                           "--label", "--loss-input", "--as-is", "--bn-variance"})
     if (app_->get_option(flag)->count() > 0) return flag;
   return {};
 }

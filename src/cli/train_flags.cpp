@@ -15,7 +15,9 @@ CLI::App* TrainFlags::add_to(Registry& r) {
       ->group("Data");
   r.rare(c->add_flag("--no-shuffle", no_shuffle, "rows in the order of the file"), "Data");
   const char* length = "Length";
-  c->add_option("--epochs", fit.epochs, "number of epochs, in all")->check(CLI::PositiveNumber)->group(length);
+  c->add_option("--epochs", fit.epochs, "number of epochs, in all")
+      ->check(CLI::PositiveNumber)
+      ->group(length);
   fit.batch = 32;
   c->add_option("--batch", fit.batch, "rows per batch")->check(CLI::PositiveNumber)->group(length);
   r.rare(c->add_option("--steps", fit.max_steps, "stop after this many steps")
@@ -69,7 +71,9 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   r.rare(c->add_option("--overfit", overfit, "train on that many rows only: can the model learn?")
              ->check(CLI::NonNegativeNumber),
          look);
-  r.rare(c->add_flag("--find-lr", find_lr, "try learning rates from small to large and suggest one"), look);
+  r.rare(
+      c->add_flag("--find-lr", find_lr, "try learning rates from small to large and suggest one"),
+      look);
   return c;
 }
 

@@ -1,6 +1,6 @@
 // Learning-rate schedules with PyTorch's values. Each formula is written once, over a number type:
-// with double it gives the learning rate of a step, with Formula it makes the nodes that compute it in the
-// file, in double precision, so both agree at every step.
+// with double it gives the learning rate of a step, with Formula it makes the nodes that compute it
+// in the file, in double precision, so both agree at every step.
 #include "convert/schedules.hpp"
 
 #include <algorithm>
