@@ -2,6 +2,7 @@
 #include "cli/profile_table.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace onnxtrain::cli {
@@ -46,9 +47,8 @@ void head(const char* what) {
 void line(const Sum& s, double total, int64_t steps) {
   double per = 1.0 / double(std::max<int64_t>(1, steps));
   std::printf("%-34.34s %6lld %10.4f %5.1f%% %9.1f %8.1f %6.0f%%\n", s.name.c_str(),
-              static_cast<long long>(double(s.calls) * per + 0.5), s.seconds * per * 1e3,
-              100 * s.seconds / total, s.flops / s.seconds / 1e9, s.bytes / s.seconds / 1e9,
-              100 * s.least / s.seconds);
+              std::llround(double(s.calls) * per), s.seconds * per * 1e3, 100 * s.seconds / total,
+              s.flops / s.seconds / 1e9, s.bytes / s.seconds / 1e9, 100 * s.least / s.seconds);
 }
 
 double total_of(const std::vector<NodeProfile>& nodes) {
