@@ -5,7 +5,7 @@
 
 #include "api/handles.hpp"
 #include "model/batch.hpp"
-#include "train/feeds.hpp"
+#include "run/feeds.hpp"
 
 using namespace onnxtrain;
 using namespace onnxtrain::api;

@@ -1,5 +1,5 @@
 // The C API's training loop: arrays in, epochs out.
-#include "train/fit.hpp"
+#include "run/fit.hpp"
 
 #include <filesystem>
 
@@ -7,8 +7,8 @@
 
 #include "api/handles.hpp"
 #include "data/sampler.hpp"
-#include "train/feeds.hpp"
-#include "train/run_folder.hpp"
+#include "run/feeds.hpp"
+#include "run/run_folder.hpp"
 
 using namespace onnxtrain;
 using namespace onnxtrain::api;

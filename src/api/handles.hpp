@@ -12,7 +12,7 @@
 #include "engine/session.hpp"
 #include "engine/training.hpp"
 #include "onnxtrain/onnxtrain.h"
-#include "train/checkpoint.hpp"
+#include "run/checkpoint.hpp"
 
 struct ot_text {
   std::string data;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "train/feeds.hpp"
+#include "run/feeds.hpp"
 
 namespace onnxtrain::cli {
 

@@ -8,7 +8,7 @@
 #include "cli/progress.hpp"
 #include "data/sampler.hpp"
 #include "onnx/onnx.hpp"
-#include "train/run_folder.hpp"
+#include "run/run_folder.hpp"
 
 namespace onnxtrain::cli {
 

@@ -8,7 +8,7 @@
 #include "convert/fold_bn.hpp"
 #include "convert/prepare.hpp"
 #include "onnx/onnx.hpp"
-#include "train/checkpoint.hpp"
+#include "run/checkpoint.hpp"
 
 namespace onnxtrain::cli {
 

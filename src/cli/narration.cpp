@@ -6,7 +6,7 @@
 
 #include "core/cpu.hpp"
 #include "core/error.hpp"
-#include "train/run_folder.hpp"
+#include "run/run_folder.hpp"
 
 namespace onnxtrain::cli {
 

@@ -13,8 +13,8 @@
 #include "engine/session.hpp"
 #include "model/batch.hpp"
 #include "onnx/onnx.hpp"
-#include "train/run_folder.hpp"
-#include "train/whole_batches.hpp"
+#include "run/run_folder.hpp"
+#include "run/whole_batches.hpp"
 
 namespace onnxtrain::cli {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "train/fit.hpp"
+#include "run/fit.hpp"
 
 namespace onnxtrain::cli {
 

@@ -8,7 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/progress.hpp"
-#include "train/report.hpp"
+#include "run/report.hpp"
 
 namespace onnxtrain::cli {
 

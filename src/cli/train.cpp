@@ -18,10 +18,10 @@
 #include "core/memory.hpp"
 #include "core/shell.hpp"
 #include "data/sampler.hpp"
-#include "train/find_rate.hpp"
-#include "train/report.hpp"
-#include "train/run_folder.hpp"
-#include "train/whole_batches.hpp"
+#include "run/find_rate.hpp"
+#include "run/report.hpp"
+#include "run/run_folder.hpp"
+#include "run/whole_batches.hpp"
 
 namespace onnxtrain::cli {
 

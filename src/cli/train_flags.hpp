@@ -4,7 +4,7 @@
 
 #include "cli/data_flags.hpp"
 #include "cli/recipe_flags.hpp"
-#include "train/fit.hpp"
+#include "run/fit.hpp"
 
 namespace onnxtrain::cli {
 

@@ -6,7 +6,7 @@
 
 #include "cli/settings.hpp"
 #include "cli/train_flags.hpp"
-#include "train/run_folder.hpp"
+#include "run/run_folder.hpp"
 
 namespace onnxtrain::cli {
 

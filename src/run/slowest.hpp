@@ -4,7 +4,7 @@
 
 #include "engine/profile.hpp"
 #include "engine/training.hpp"
-#include "train/run_folder.hpp"
+#include "run/run_folder.hpp"
 
 namespace onnxtrain {
 

@@ -1,5 +1,5 @@
 // Run folders on disk.
-#include "train/run_folder.hpp"
+#include "run/run_folder.hpp"
 
 #include <unistd.h>
 
@@ -16,8 +16,8 @@
 
 #include "core/file.hpp"
 #include "core/shell.hpp"
-#include "train/events.hpp"
-#include "train/fit.hpp"
+#include "run/events.hpp"
+#include "run/fit.hpp"
 
 namespace onnxtrain {
 

@@ -1,5 +1,5 @@
 // Checkpoints too large for one protobuf message: their tensors stand in a file beside them.
-#include "train/checkpoint.hpp"
+#include "run/checkpoint.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

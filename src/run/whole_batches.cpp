@@ -1,5 +1,5 @@
 // Filling up and cutting by rows.
-#include "train/whole_batches.hpp"
+#include "run/whole_batches.hpp"
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // Scores of a training model, found by name or by shape.
-#include "train/scores.hpp"
+#include "run/scores.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 // bytes, masked CRC-32C of the bytes. The bytes are a protobuf Event: wall_time (1, double), step
 // (2, varint), file_version (3, text) or summary (5) with values (1) of tag (1) and simple_value
 // (2).
-#include "train/events.hpp"
+#include "run/events.hpp"
 
 #include <array>
 #include <cstring>

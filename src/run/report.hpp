@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "train/run_folder.hpp"
+#include "run/run_folder.hpp"
 
 namespace onnxtrain {
 

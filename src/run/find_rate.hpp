@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "train/fit.hpp"
+#include "run/fit.hpp"
 
 namespace onnxtrain {
 

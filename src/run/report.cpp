@@ -1,5 +1,5 @@
 // The report, from the files of the run folder.
-#include "train/report.hpp"
+#include "run/report.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,12 +1,12 @@
 // Datasets for a training.
-#include "train/feeds.hpp"
+#include "run/feeds.hpp"
 
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
 #include "model/batch.hpp"
-#include "train/scores.hpp"
+#include "run/scores.hpp"
 
 namespace onnxtrain {
 

@@ -4,8 +4,8 @@
 
 #include "data/prefetch.hpp"
 #include "model/twin_names.hpp"
-#include "train/fit.hpp"
-#include "train/whole_batches.hpp"
+#include "run/fit.hpp"
+#include "run/whole_batches.hpp"
 
 namespace onnxtrain {
 

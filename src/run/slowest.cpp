@@ -1,5 +1,5 @@
 // Sums by operator and phase of the watched steps.
-#include "train/slowest.hpp"
+#include "run/slowest.hpp"
 
 #include <algorithm>
 #include <map>

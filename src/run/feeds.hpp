@@ -7,7 +7,7 @@
 
 #include "data/open.hpp"
 #include "engine/training.hpp"
-#include "train/fit.hpp"
+#include "run/fit.hpp"
 
 namespace onnxtrain {
 

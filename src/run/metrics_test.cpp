@@ -1,5 +1,5 @@
 // Metrics on small numbers that can be counted by hand.
-#include "train/metrics.hpp"
+#include "run/metrics.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A run that is asked to stop before its first step leaves a place to go on from.
-#include "train/fit.hpp"
+#include "run/fit.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include "convert/prepare.hpp"
 #include "convert/testing.hpp"
 #include "tests/support/op_case.hpp"
-#include "train/feeds.hpp"
-#include "train/run_folder.hpp"
+#include "run/feeds.hpp"
+#include "run/run_folder.hpp"
 
 namespace onnxtrain {
 namespace {

@@ -12,8 +12,8 @@
 #include "data/adapt.hpp"
 #include "data/open.hpp"
 #include "engine/training.hpp"
-#include "train/checkpoint.hpp"
-#include "train/metrics.hpp"
+#include "run/checkpoint.hpp"
+#include "run/metrics.hpp"
 
 namespace onnxtrain {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/tensor.hpp"
-#include "train/scores.hpp"
+#include "run/scores.hpp"
 
 namespace onnxtrain {
 

@@ -1,7 +1,7 @@
 // Saving and loading of checkpoints. Two kinds of checksums: one per initializer, so that damage
 // can be named, and one over the whole file (its own digits taken as zeros), so that nothing else -
 // a node, an attribute, the position - changes unseen either.
-#include "train/checkpoint.hpp"
+#include "run/checkpoint.hpp"
 
 #include <cstdio>
 #include <cstdlib>

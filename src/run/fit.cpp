@@ -1,7 +1,7 @@
 // Epochs. What is written when, so that a process killed at any moment can be resumed to the same
 // bits: the epoch's line in the log, then the best model, then last.train.onnx. A line that a
 // resumed run would write again is already there and is passed over (RunFolder).
-#include "train/fit.hpp"
+#include "run/fit.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -13,9 +13,9 @@
 #include "data/sampler.hpp"
 #include "onnx/onnx.hpp"
 #include "runtime/finite.hpp"
-#include "train/run_folder.hpp"
-#include "train/slowest.hpp"
-#include "train/whole_batches.hpp"
+#include "run/run_folder.hpp"
+#include "run/slowest.hpp"
+#include "run/whole_batches.hpp"
 
 namespace onnxtrain {
 

@@ -1,5 +1,5 @@
 // Accuracy, top-5, MAE, RMSE, confusion.
-#include "train/metrics.hpp"
+#include "run/metrics.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,12 +1,12 @@
 // The range test of Smith (2015): exponential growth, smoothed loss, stop when it explodes.
-#include "train/find_rate.hpp"
+#include "run/find_rate.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "data/prefetch.hpp"
 #include "data/sampler.hpp"
-#include "train/whole_batches.hpp"
+#include "run/whole_batches.hpp"
 
 namespace onnxtrain {
 
