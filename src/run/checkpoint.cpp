@@ -15,7 +15,7 @@
 #include "core/shell.hpp"
 #include "onnx/onnx.hpp"
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
 namespace {
 
@@ -180,13 +180,17 @@ std::string damage_of_tensors(const Model& m) {
   return {};
 }
 
+std::string damage_of(const Model& m, const std::string& path) {
+  std::string problem = damage_of_tensors(m);
+  return problem.empty() ? damage_of_file(path) : problem;
+}
+
 // The model when it is intact, otherwise `problem` says why not.
 Model load_intact(const std::string& path, std::string& problem) {
   problem.clear();
   try {
     Model m = load_model(path, all_ops());
-    problem = damage_of_tensors(m);
-    if (problem.empty()) problem = damage_of_file(path);
+    problem = damage_of(m, path);
     return m;
   } catch (const Error& e) {
     problem = e.message();
@@ -239,25 +243,21 @@ void save_checkpoint(const Training& t, const Position& p, const std::string& pa
   remove_unused_data(path);
 }
 
-Model load_checkpoint(const std::string& path, Position& p) {
-  if (!fs::exists(path))
-    throw Error(ErrorKind::kCheckpoint, "OT4202", cat("there is no checkpoint '", path, "'"),
-                "resume from a run folder or a .train.onnx file:  onnxtrain runs");
-  std::string problem;
-  Model m = load_intact(path, problem);
-  if (problem.empty()) {
-    p.step = integer(m, kStep);
-    p.seed = integer(m, "onnxtrain.seed");
-    p.epoch = int64_t(integer(m, "onnxtrain.epoch"));
-    p.batch = int64_t(integer(m, "onnxtrain.batch"));
-    p.loss_sum = number(m, "onnxtrain.loss_sum");
-    p.rows = int64_t(integer(m, "onnxtrain.rows"));
-    p.best = number(m, "onnxtrain.best");
-    p.best_epoch = int64_t(integer(m, "onnxtrain.best_epoch"));
-    if (auto it = m.metadata.find("onnxtrain.watched"); it != m.metadata.end())
-      p.watched = it->second;
-    return m;
-  }
+namespace {
+
+void read_position(const Model& m, Position& p) {
+  p.step = integer(m, kStep);
+  p.seed = integer(m, "onnxtrain.seed");
+  p.epoch = int64_t(integer(m, "onnxtrain.epoch"));
+  p.batch = int64_t(integer(m, "onnxtrain.batch"));
+  p.loss_sum = number(m, "onnxtrain.loss_sum");
+  p.rows = int64_t(integer(m, "onnxtrain.rows"));
+  p.best = number(m, "onnxtrain.best");
+  p.best_epoch = int64_t(integer(m, "onnxtrain.best_epoch"));
+  p.watched = text_of(m, "onnxtrain.watched");
+}
+
+[[noreturn]] void refuse(const std::string& path, const std::string& problem) {
   std::string previous = path + ".previous", hint, other;
   if (fs::exists(previous)) {
     load_intact(previous, other);
@@ -268,4 +268,41 @@ Model load_checkpoint(const std::string& path, Position& p) {
               cat("checkpoint '", path, "' is damaged: ", problem), hint);
 }
 
-}  // namespace onnxtrain
+}  // namespace
+
+Model load_checkpoint(const std::string& path, Position& p) {
+  if (!fs::exists(path))
+    throw Error(ErrorKind::kCheckpoint, "OT4202", cat("there is no checkpoint '", path, "'"),
+                "resume from a run folder or a .train.onnx file:  onnxtrain runs");
+  std::string problem;
+  Model m = load_intact(path, problem);
+  if (!problem.empty()) refuse(path, problem);
+  read_position(m, p);
+  return m;
+}
+
+Model load_model_or_checkpoint(const std::string& path, Position& p) {
+  Model m = load_model(path, all_ops());
+  if (!is_checkpoint(m)) return m;
+  if (const std::string problem = damage_of(m, path); !problem.empty()) refuse(path, problem);
+  read_position(m, p);
+  return m;
+}
+
+bool copy_checkpoint(const std::string& from, const std::string& to) {
+  for (const std::string& file : data_files(from))
+    if (fs::exists(file)) return false;
+  InputFile in(from);
+  AtomicWriter out(to);
+  std::string part;
+  for (uint64_t at = 0; at < in.size(); at += part.size()) {
+    part.resize(size_t(std::min<uint64_t>(in.size() - at, 1 << 20)));
+    in.read_at(at, part.data(), part.size());
+    out.write(part);
+  }
+  out.commit(fs::exists(to) ? to + ".previous" : std::string());
+  remove_unused_data(to);
+  return true;
+}
+
+}  // namespace onnxtrain::run

@@ -7,7 +7,7 @@
 
 #include "engine/training.hpp"
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
 struct Position {
   uint64_t step = 0;  // steps done
@@ -33,8 +33,16 @@ void save_checkpoint(const Training& t, const Position& p, const std::string& pa
 // intact) and reads the position.
 Model load_checkpoint(const std::string& path, Position& p);
 
+// A model file of any kind, read once; a checkpoint is verified and its position read, as
+// load_checkpoint does.
+Model load_model_or_checkpoint(const std::string& path, Position& p);
+
+// The checkpoint at `from` as `to` as well, which keeps its own file as `to`.previous. False when
+// tensors stand beside it: then it has to be written.
+bool copy_checkpoint(const std::string& from, const std::string& to);
+
 bool is_checkpoint(const Model& m);
 // The same model without the position and checksums.
 void strip_checkpoint_metadata(Model& m);
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

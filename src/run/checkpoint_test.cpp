@@ -12,7 +12,7 @@
 #include "convert/testing.hpp"
 #include "tests/support/op_case.hpp"
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 namespace {
 
 namespace fs = std::filesystem;
@@ -116,4 +116,4 @@ TEST_F(LargeCheckpoint, DamageBesideIsSeen) {
 }
 
 }  // namespace
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

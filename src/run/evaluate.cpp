@@ -1,20 +1,15 @@
 // Evaluation on the inference form of the model, with the weights of a running training.
+#include "run/evaluate.hpp"
+
 #include <algorithm>
 #include <numeric>
 
 #include "data/prefetch.hpp"
+#include "model/batch.hpp"
 #include "model/twin_names.hpp"
-#include "run/fit.hpp"
 #include "run/whole_batches.hpp"
 
-namespace onnxtrain {
-
-FeedColumns FeedColumns::subset(const std::vector<int64_t>& rows) const {
-  FeedColumns f = *this;
-  auto shared = std::make_shared<const std::vector<int64_t>>(rows);
-  for (ColumnPtr& c : f.columns) c = subset_column(c, shared);
-  return f;
-}
+namespace onnxtrain::run {
 
 namespace {
 
@@ -58,7 +53,6 @@ Evaluator::Evaluator(Training& t) : training_(t) {
       inputs_.push_back(g.value(v));
     }
   g.inputs = inputs;
-  for (ValueId v : g.outputs) outputs_.push_back(g.value_name(v));
   program_ = std::make_unique<Program>(std::move(g), std::vector<std::pair<ValueId, std::string>>{},
                                        t.shared_state(), t.shared_pool(), ProgramOptions{});
 }
@@ -77,7 +71,7 @@ TaskKind Evaluator::task(const FeedColumns& data) const {
 
 Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
   Metrics metrics(task(data), describe_);
-  const int64_t fixed = fixed_batch(training_);
+  const int64_t fixed = fixed_batch(training_.source().main);
   if (fixed > 0) batch = fixed;
   batch = std::clamp<int64_t>(data.rows(), 1, batch);  // no room for more rows than there are
   Prefetcher prefetch(data.columns, batch, 1);
@@ -109,4 +103,4 @@ Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
   return metrics;
 }
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstring>
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
 namespace {
 
@@ -87,4 +87,4 @@ std::string scalars_event(double wall_time, int64_t step,
   return e;
 }
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

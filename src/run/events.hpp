@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
 // One record of a file: the event's bytes framed with lengths and checksums.
 std::string event_record(std::string_view event);
@@ -16,4 +16,4 @@ std::string scalars_event(double wall_time, int64_t step,
                           const std::vector<std::pair<std::string, double>>& scalars);
 uint32_t crc32c(std::string_view bytes);
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

@@ -8,7 +8,7 @@
 #include "model/batch.hpp"
 #include "run/scores.hpp"
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
 InputSpec input_spec(const ValueDef& d) {
   if (!d.type.is_tensor() || d.type.elem == DType::kString)
@@ -22,6 +22,18 @@ InputSpec input_spec(const ValueDef& d) {
     for (const Dim& x : *d.type.shape) s.dims.push_back(x.known() ? x.value : -1);
   if (!s.dims.empty()) s.dims[0] = -1;
   return s;
+}
+
+FeedColumns FeedColumns::subset(const std::vector<int64_t>& rows) const {
+  FeedColumns f = *this;
+  auto shared = std::make_shared<const std::vector<int64_t>>(rows);
+  for (ColumnPtr& c : f.columns) c = subset_column(c, shared);
+  return f;
+}
+
+bool is_target(const Model& m, const std::string& name) {
+  const std::vector<std::string> inputs = m.input_names();
+  return std::find(inputs.begin(), inputs.end(), name) == inputs.end();
 }
 
 namespace {
@@ -43,32 +55,16 @@ void note_for_predict(const Dataset& data, const std::map<std::string, std::stri
   if (!features.empty()) m["onnxtrain.features"] = nlohmann::json(features).dump();
 }
 
-// Inputs that the main graph has are data, the others are targets.
-bool is_target(const Model& m, const std::string& name) {
-  std::vector<std::string> inputs = m.input_names();
-  return std::find(inputs.begin(), inputs.end(), name) == inputs.end();
-}
-
-// Inputs of all sections, each once: `fit` runs them one after the other on the same rows.
-std::vector<std::pair<std::string, const ValueDef*>> all_inputs(const Training& t) {
-  std::vector<std::pair<std::string, const ValueDef*>> all;
-  for (int i = 0; i < t.algorithms(); ++i)
-    for (const auto& name : t.input_names(i))
-      if (std::none_of(all.begin(), all.end(), [&](const auto& x) { return x.first == name; }))
-        all.emplace_back(name, &t.input(i, name));
-  return all;
-}
-
 }  // namespace
 
-void describe_inputs(const Training& t, OpenOptions& o) {
-  o.classes = describe_scores(t.source()).classes;
-  for (const auto& name : t.input_names(0)) input_spec(t.input(0, name));  // can it be fed at all?
-  for (const auto& name : t.input_names(0)) {
-    if (is_target(t.source(), name)) continue;
-    Shape dims = input_spec(t.input(0, name)).dims;
+void describe_inputs(const Model& m, const std::vector<ValueDef>& inputs, OpenOptions& o) {
+  o.classes = describe_scores(m).classes;
+  for (const ValueDef& d : inputs) input_spec(d);  // can it be fed at all?
+  for (const ValueDef& d : inputs) {
+    if (is_target(m, d.name)) continue;
+    const Shape dims = input_spec(d).dims;
     if (dims.size() > 1 &&
-        std::all_of(dims.begin() + 1, dims.end(), [](int64_t d) { return d > 0; }))
+        std::all_of(dims.begin() + 1, dims.end(), [](int64_t n) { return n > 0; }))
       o.x_shape.assign(dims.begin() + 1, dims.end());
     return;
   }
@@ -98,12 +94,11 @@ Dataset with_classes(Dataset data, const std::string& column,
 
 }  // namespace
 
-LoadedData feeds_for(const Dataset& given, const Training& t, const FeedOptions& o) {
-  const Model& m = t.source();
+LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<ValueDef>& all,
+                     const FeedOptions& o) {
   require_rows_first(m.main);
   std::vector<std::string> inputs, targets;
-  const auto all = all_inputs(t);
-  for (const auto& [name, d] : all) (is_target(m, name) ? targets : inputs).push_back(name);
+  for (const ValueDef& d : all) (is_target(m, d.name) ? targets : inputs).push_back(d.name);
   const Scores scores = describe_scores(m);
   std::map<std::string, std::string> columns = match_columns(given, inputs, targets, o.map);
   std::vector<std::string> wanted;
@@ -115,34 +110,48 @@ LoadedData feeds_for(const Dataset& given, const Training& t, const FeedOptions&
   Adapted first;
   LabelSummary summary;
   bool has_labels = false;
-  for (const auto& [name, declared] : all) {
-    const ValueDef& d = *declared;
+  for (const ValueDef& d : all) {
+    const bool target = is_target(m, d.name);
+    AdaptOptions here = o.adapt;
     Adapted a;
-    if (is_target(m, name) && dtype_is_integer(d.type.elem)) {
-      AdaptOptions here = o.adapt;
+    if (target && dtype_is_integer(d.type.elem)) {
       if (!here.ignore_index) here.ignore_index = scores.ignore_index;
       // only the first target is known to be compared with the output
-      bool first_target = out.feeds.label.empty();
-      a = adapt_labels(data, columns.at(name),
+      const bool first_target = out.feeds.label.empty();
+      a = adapt_labels(data, columns.at(d.name),
                        {input_spec(d), scores.output, first_target ? scores.classes : 0}, here,
                        summary);
       out.labels = labels_by_row(*a.column);
       has_labels = true;
     } else {
-      AdaptOptions here = o.adapt;
-      here.target = is_target(m, name);
-      if (here.target) here.scale = "none";
-      a = adapt_input(data, columns.at(name), input_spec(d), here);
+      here.target = target;
+      if (target) here.scale = "none";
+      a = adapt_input(data, columns.at(d.name), input_spec(d), here);
     }
-    if (is_target(m, name) && out.feeds.label.empty()) out.feeds.label = name;
-    if (!inputs.empty() && name == inputs[0]) first = a;
-    out.feeds.names.push_back(name);
+    if (target && out.feeds.label.empty()) out.feeds.label = d.name;
+    if (!inputs.empty() && d.name == inputs[0]) first = a;
+    out.feeds.names.push_back(d.name);
     out.feeds.columns.push_back(a.column);
   }
   note_for_predict(data, columns, inputs, o, out);
   out.notes = data.notes();
   out.line = data_line(data, first, has_labels ? &summary : nullptr);
   return out;
+}
+
+Value fitted(const Model& m, const ValueDef& input, const Value& given) {
+  const Tensor* t = std::get_if<Tensor>(&given);
+  if (!t || t->dtype() == DType::kString) return given;  // text, sequences: as they are
+  Dataset data = Dataset::from_tensors({{input.name, *t}});
+  AdaptOptions o;
+  const bool target = is_target(m, input.name);
+  if (target) o.scale = "none";
+  const bool label = target && dtype_is_integer(input.type.elem);
+  const InputSpec spec = input_spec(input);
+  data.set(input.name, (label ? adapt_label_column(data, input.name, spec, o)
+                              : adapt_input(data, input.name, spec, o))
+                           .column);
+  return data.gather_all(input.name);
 }
 
 void options_from_metadata(const Model& m, FeedOptions& o, CsvOptions& csv) {
@@ -167,4 +176,4 @@ void options_from_metadata(const Model& m, FeedOptions& o, CsvOptions& csv) {
   names("onnxtrain.classes", o.classes);
 }
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

@@ -6,9 +6,10 @@
 
 #include "data/prefetch.hpp"
 #include "data/sampler.hpp"
+#include "model/batch.hpp"
 #include "run/whole_batches.hpp"
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
 namespace {
 
@@ -34,8 +35,8 @@ double steepest(const std::vector<RateSearch::Point>& p) {
 
 RateSearch find_rate(Training& t, const FeedColumns& data, int64_t batch, uint64_t seed,
                      int steps) {
-  batch = batch_size_for(t, batch);
-  const bool whole = fixed_batch(t) > 0;
+  batch = batch_size_for(t.source(), batch);
+  const bool whole = fixed_batch(t.source().main) > 0;
   if (whole && data.rows() < batch)
     data_error("OT2115",
                cat("the data has ", data.rows(), " rows, the model takes ", batch, " at a time"));
@@ -77,4 +78,4 @@ RateSearch find_rate(Training& t, const FeedColumns& data, int64_t batch, uint64
   return r;
 }
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

@@ -3,9 +3,10 @@
 #pragma once
 #include <vector>
 
-#include "run/fit.hpp"
+#include "engine/training.hpp"
+#include "run/feeds.hpp"
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
 struct RateSearch {
   struct Point {
@@ -19,4 +20,4 @@ struct RateSearch {
 RateSearch find_rate(Training& t, const FeedColumns& data, int64_t batch, uint64_t seed,
                      int steps = 100);
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

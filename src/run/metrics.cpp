@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
 void Metrics::add_classes(const Tensor& output, const Tensor& target) {
   const Shape& s = output.shape();
@@ -83,4 +83,4 @@ double Metrics::constant_guess() const {
   return all ? 100.0 * double(most) / double(all) : 0;
 }
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

@@ -9,7 +9,7 @@
 #include "core/tensor.hpp"
 #include "run/scores.hpp"
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
 // Which metrics make sense for this output and target: accuracy (and top5, and perplexity for
 // sequences) for class labels, mae and rmse otherwise.
@@ -45,4 +45,4 @@ class Metrics {
   bool sequence_ = false;  // a label per position, classes last
 };
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

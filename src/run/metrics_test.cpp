@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 namespace {
 
 template <class T>
@@ -85,4 +85,4 @@ TEST(Metrics, LossWithoutTarget) {
 }
 
 }  // namespace
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

@@ -5,14 +5,14 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "run/epoch_log.hpp"
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
 namespace {
 
@@ -42,16 +42,6 @@ std::string number(double v) {
 
 std::string content(const std::string& path) {
   return fs::exists(path) ? read_file(path, 64 << 20) : std::string();
-}
-
-std::vector<ordered_json> epochs_of(const RunFolder& run) {
-  std::vector<ordered_json> rows;
-  std::ifstream in(run.path() + "/metrics.jsonl");
-  for (std::string line; std::getline(in, line);) {
-    auto j = ordered_json::parse(line, nullptr, false);
-    if (j.is_object()) rows.push_back(std::move(j));
-  }
-  return rows;
 }
 
 struct Line {
@@ -184,8 +174,8 @@ constexpr const char* kStyle =
 
 }  // namespace
 
-std::string run_report(const RunFolder& run) {
-  std::vector<ordered_json> rows = epochs_of(run);
+std::string run_report(const Folder& run) {
+  std::vector<ordered_json> rows = epoch_lines(run.path());
   auto card = ordered_json::parse(content(run.path() + "/data.json"), nullptr, false);
   std::string name = fs::path(run.path()).filename().string();
   std::string out =
@@ -219,4 +209,4 @@ std::string run_report(const RunFolder& run) {
   return out + "</html>\n";
 }
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

@@ -3,10 +3,10 @@
 #pragma once
 #include <string>
 
-#include "run/run_folder.hpp"
+#include "run/folder.hpp"
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
-std::string run_report(const RunFolder& run);
+std::string run_report(const Folder& run);
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
 namespace {
 
@@ -90,4 +90,4 @@ Scores describe_scores(const Model& m) {
   return s;
 }
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

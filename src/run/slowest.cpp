@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
 namespace {
 constexpr int kWarmUp = 2, kWatched = 5;
@@ -63,4 +63,4 @@ void OperatorSample::write(int steps) const {
   folder_.write_text("operators.json", list.dump() + "\n");
 }
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

@@ -4,13 +4,13 @@
 
 #include "engine/profile.hpp"
 #include "engine/training.hpp"
-#include "run/run_folder.hpp"
+#include "run/folder.hpp"
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
 class OperatorSample {
  public:
-  OperatorSample(Training& t, const RunFolder& folder) : training_(t), folder_(folder) {}
+  OperatorSample(Training& t, const Folder& folder) : training_(t), folder_(folder) {}
   ~OperatorSample() { detach(); }
   OperatorSample(const OperatorSample&) = delete;
   OperatorSample& operator=(const OperatorSample&) = delete;
@@ -24,9 +24,9 @@ class OperatorSample {
   void detach();
   void write(int steps) const;
   Training& training_;
-  const RunFolder& folder_;
+  const Folder& folder_;
   std::unique_ptr<Profiler> profiler_;
   int step_ = 0;
 };
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

@@ -5,12 +5,10 @@
 
 #include "model/batch.hpp"
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
-int64_t fixed_batch(const Training& t) { return fixed_batch(t.source().main); }
-
-int64_t batch_size_for(const Training& t, int64_t asked) {
-  const int64_t fixed = fixed_batch(t);
+int64_t batch_size_for(const Model& m, int64_t asked) {
+  const int64_t fixed = fixed_batch(m.main);
   if (fixed == 0) return asked > 0 ? asked : 32;
   if (asked > 0 && asked != fixed)
     data_error("OT2115",
@@ -47,4 +45,4 @@ Tensor first_rows(const Tensor& t, int64_t rows) {
   return Tensor(t.dtype(), shape, const_cast<void*>(t.data()), t.owner());
 }
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run

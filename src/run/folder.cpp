@@ -1,5 +1,5 @@
 // Run folders on disk.
-#include "run/run_folder.hpp"
+#include "run/folder.hpp"
 
 #include <unistd.h>
 
@@ -16,10 +16,10 @@
 
 #include "core/file.hpp"
 #include "core/shell.hpp"
+#include "run/epoch_log.hpp"
 #include "run/events.hpp"
-#include "run/fit.hpp"
 
-namespace onnxtrain {
+namespace onnxtrain::run {
 
 namespace fs = std::filesystem;
 
@@ -43,12 +43,9 @@ double wall_time() {
 }
 
 // Has the log a line for this step already?
-bool logged(const std::string& path, uint64_t step) {
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
-    auto j = nlohmann::json::parse(line, nullptr, false);
-    if (j.is_object() && j.value("step", uint64_t(0)) == step) return true;
-  }
+bool logged(const std::string& folder, uint64_t step) {
+  for (const auto& j : epoch_lines(folder))
+    if (j.value("step", uint64_t(0)) == step) return true;
   return false;
 }
 
@@ -104,7 +101,7 @@ void append_bytes(const std::string& path, const std::string& bytes) {
 
 }  // namespace
 
-RunFolder RunFolder::create(const std::string& parent, const std::string& name) {
+Folder Folder::create(const std::string& parent, const std::string& name) {
   std::error_code ec;
   fs::create_directories(parent, ec);
   if (ec) cannot_make(parent, ec.message());
@@ -116,27 +113,28 @@ RunFolder RunFolder::create(const std::string& parent, const std::string& name) 
       if (ec && ec != std::errc::file_exists) cannot_make(path, ec.message());
       continue;
     }
-    RunFolder folder = open(path);
+    Folder folder = open(path);
     point_latest(parent, name + suffix);
     return folder;
   }
   cannot_make(parent, cat("it is full of runs named ", name));
 }
 
-RunFolder RunFolder::open(const std::string& path) {
+Folder Folder::open(const std::string& path) {
   std::error_code ec;
   fs::create_directories(path + "/checkpoints", ec);
   if (ec) cannot_make(path, ec.message());
-  RunFolder folder(path);
+  Folder folder(path);
   for (const std::string& part : {path, path + "/checkpoints"})
     if (access(part.c_str(), W_OK | X_OK) != 0)
       cannot_make(path, cat("'", part, "' cannot be written to"));
-  for (const std::string& file : {folder.last(), folder.best(), folder.model()})
+  for (const std::string& file :
+       {folder.last(), folder.best(), folder.model(), folder.config(), folder.data()})
     remove_stale_temporaries(file);
   return folder;
 }
 
-std::string RunFolder::set_aside() const {
+std::string Folder::set_aside() const {
   std::error_code ec;
   if (is_empty(path_ + "/metrics.jsonl") && !fs::exists(last(), ec)) return {};
   std::string to;
@@ -149,7 +147,7 @@ std::string RunFolder::set_aside() const {
   auto is_ours = [](const std::string& name) {
     for (const char* x :
          {"checkpoints", "config.toml", "command.txt", "env.json", "metrics.jsonl", "metrics.csv",
-          "report.html", "confusion.json", "data.json", "operators.json"})
+          "report.html", "confusion.json", "data.json", "operators.json", "fit.json", "data.npz"})
       if (name == x) return true;
     return name.starts_with("model.onnx") || name.starts_with("events.out.tfevents.");
   };
@@ -166,7 +164,7 @@ std::string RunFolder::set_aside() const {
   return to;
 }
 
-void RunFolder::require_last() const {
+void Folder::require_last() const {
   if (fs::exists(last())) return;
   const auto has = [&](const char* name) { return fs::exists(path_ + name); };
   if (!has("/checkpoints"))
@@ -201,8 +199,8 @@ std::vector<std::pair<std::string, double>> epoch_numbers(const EpochResult& e) 
   return n;
 }
 
-void RunFolder::log_epoch(const EpochResult& e) const {
-  if (logged(path_ + "/metrics.jsonl", e.step)) return;
+void Folder::log_epoch(const EpochResult& e) const {
+  if (logged(path_, e.step)) return;
   nlohmann::ordered_json j{{"epoch", e.epoch}, {"step", e.step}, {"steps", e.steps}};
   std::map<std::string, std::string> cells{{"epoch", std::to_string(e.epoch)},
                                            {"step", std::to_string(e.step)},
@@ -225,7 +223,7 @@ void RunFolder::log_epoch(const EpochResult& e) const {
 }
 
 // One event file per run; a resumed run appends to it.
-void RunFolder::log_events(const EpochResult& e) const {
+void Folder::log_events(const EpochResult& e) const {
   std::string file;
   for (const auto& entry : fs::directory_iterator(path_))
     if (entry.path().filename().string().starts_with("events.out.tfevents.")) file = entry.path();
@@ -239,11 +237,23 @@ void RunFolder::log_events(const EpochResult& e) const {
   append_bytes(file, bytes);
 }
 
-void RunFolder::write_confusion(const std::vector<std::vector<int64_t>>& confusion) const {
+void Folder::write_confusion(const std::vector<std::vector<int64_t>>& confusion) const {
   write_text("confusion.json", nlohmann::json(confusion).dump() + "\n");
 }
 
-void RunFolder::keep_epoch(int64_t epoch, int64_t keep) const {
+void Folder::append_command(const std::string& line) const {
+  append_line(path_ + "/command.txt", line);
+}
+
+void Folder::keep_data(const NamedTensors& arrays) const {
+  std::error_code ec;
+  if (arrays.empty())
+    fs::remove(data(), ec);
+  else
+    write_npz(data(), arrays);
+}
+
+void Folder::keep_epoch(int64_t epoch, int64_t keep) const {
   char name[40];
   std::snprintf(name, sizeof name, "/checkpoints/epoch-%04lld.train.onnx",
                 static_cast<long long>(epoch));
@@ -258,18 +268,14 @@ void RunFolder::keep_epoch(int64_t epoch, int64_t keep) const {
   for (size_t k = 0; k + size_t(keep) < kept.size(); ++k) fs::remove(kept[k], ec);
 }
 
-int64_t RunFolder::logged_epochs() const {
-  std::ifstream in(path_ + "/metrics.jsonl");
+int64_t Folder::logged_epochs() const {
   int64_t last = 0;
-  for (std::string line; std::getline(in, line);) {
-    auto j = nlohmann::json::parse(line, nullptr, false);
-    if (j.is_object()) last = std::max(last, j.value("epoch", int64_t(0)));
-  }
+  for (const auto& j : epoch_lines(path_)) last = std::max(last, j.value("epoch", int64_t(0)));
   return last;
 }
 
-void RunFolder::write_text(const std::string& file, const std::string& text) const {
+void Folder::write_text(const std::string& file, const std::string& text) const {
   write_file(path_ + "/" + file, text);
 }
 
-}  // namespace onnxtrain
+}  // namespace onnxtrain::run
