@@ -60,8 +60,9 @@ constexpr Explanation kTraining[] = {
      "An optimizer given as ONNX file must have inputs R, T, X, G and state, and outputs "
      "the new X\nand state."},
     {"OT1246",
-     "The schedule needs a number that is missing. `train` fills in total_steps by "
-     "itself;\n`prepare` takes --total-steps."},
+     "The schedule needs a number that is missing (`train` fills in total_steps by "
+     "itself,\n`prepare` takes --total-steps), or the training in the file has no rate or counter "
+     "that it\ncould be attached to."},
     {"OT1247",
      "An operator has no form in standard operators, so the lowered form cannot be made. "
      "The\nordinary form works."},
@@ -254,6 +255,9 @@ constexpr Explanation kTraining[] = {
     {"OT2153",
      "The model's first output has no row per row of data, so predictions cannot be "
      "written as a\ntable."},
+    {"OT2154",
+     "The program that makes the batches (ot_batches of the C API) reported that it cannot go "
+     "on.\nThe training is as it was after the last batch that came."},
     {"OT3001",
      "The loss, a gradient or a new weight became NaN or infinite. The step was not "
      "carried out;\nthe state before it is saved. The message names the first bad tensor. "

@@ -5,7 +5,7 @@
 #include <new>
 
 #include "cli/commands.hpp"
-#include "cli/run_files.hpp"
+#include "cli/narration.hpp"
 #include "core/error.hpp"
 #include "core/version.hpp"
 #include "data/dataset.hpp"

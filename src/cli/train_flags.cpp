@@ -1,7 +1,42 @@
 // Options of `train`: fourteen that everybody needs, the others under --help-all.
 #include "cli/train_flags.hpp"
 
+#include "core/memory.hpp"
+
 namespace onnxtrain::cli {
+
+namespace {
+
+size_t memory_of(const std::string& memory) {
+  if (memory.empty()) return 0;
+  const size_t bytes = parse_bytes(memory);
+  if (bytes == 0)
+    usage_error("OT0003", cat("--memory ", memory, " is not a number of bytes"),
+                "for example --memory 500M");
+  return bytes;
+}
+
+}  // namespace
+
+run::Request TrainFlags::request() const {
+  run::Request q;
+  q.model = model;
+  q.resume = resume;
+  q.out = out;
+  q.command = command_line();
+  q.data = data.request();
+  q.data.valid = valid;
+  q.data.overfit = overfit;
+  q.seed = seed;
+  q.recipe = [this] { return recipe.recipe(seed, 0); };
+  q.recipe_flag = recipe.first_given();
+  q.program.threads = threads;
+  q.program.memory = memory_of(memory);
+  q.fit = fit;
+  q.fit.shuffle = !no_shuffle;
+  q.fit.check_finite = !allow_non_finite;
+  return q;
+}
 
 CLI::App* TrainFlags::add_to(Registry& r) {
   CLI::App* c = app =

@@ -92,7 +92,9 @@ LossChoice choose_loss(const Model& m, const std::string& output = {});
 // Names of the initializers that would be trained under this recipe, in graph order.
 std::vector<std::string> trainable_parameters(const Model& m, const Recipe& r);
 
-Model prepare(const Model& m, const Recipe& r, const OpTable& ops);
+// chosen: gets what was decided for each term that is `auto`.
+Model prepare(const Model& m, const Recipe& r, const OpTable& ops,
+              std::vector<LossChoice>* chosen = nullptr);
 
 // Step `which` of a lowered training model as a plain inference model: inputs are the data and
 // every state variable it reads (and the learning rate), outputs the loss and the new state, in the
