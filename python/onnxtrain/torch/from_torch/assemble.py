@@ -1,7 +1,6 @@
 """The ModelProto: graphs, initializers, bindings, functions, metadata. Large tensors go through a temporary file that
 is mapped, not copied."""
 
-import json
 import os
 import tempfile
 from dataclasses import dataclass, field
@@ -11,10 +10,12 @@ import torch
 from onnx import helper, numpy_helper
 
 from ...converters import optimizer_functions
+from ...converters.metadata import properties
 from ...converters.protos import remove_dead
 from ...graph import OWN, TRAINING
 from ...model import load, load_mapped
 from ..shared.dtypes import TO_ONNX, to_numpy
+from ..shared.metadata import KEY
 from . import optimizer as optimizers
 from . import schedule as schedules
 from .emit import static
@@ -282,16 +283,15 @@ def _copy(e, g, key, value):
 
 # ---- metadata (docs/decisions/0050-torch-files.md)
 def _metadata(request, call, state, training, outputs):
-    props = {"onnxtrain.torch": json.dumps(_torch_info(request, call, state, training, outputs))}
-    if training:
-        name = getattr(request.loss, "__name__", type(request.loss).__name__)
-        props |= {"onnxtrain.rate": "learning_rate", "onnxtrain.loss": _LOSSES.get(name, "custom"),
-                  "onnxtrain.output": outputs[0]}
-    return props
+    info = _torch_info(request, call, state, training, outputs)
+    if training is None:
+        return properties(KEY, info)
+    name = getattr(request.loss, "__name__", type(request.loss).__name__)
+    return properties(KEY, info, _LOSSES.get(name, "custom"), outputs[0])
 
 
 def _torch_info(request, call, s, training, outputs):
-    info = {"format": 1, "torch": torch.__version__, "module": _class_name(type(request.module)),
+    info = {"torch": torch.__version__, "module": _class_name(type(request.module)),
             "inputs": call.names[:call.inputs], "targets": call.names[call.inputs:], "outputs": outputs,
             "parameters": s.parameters, "buffers": s.buffers, "non_persistent": s.non_persistent, "ties": s.ties,
             "frozen": s.frozen}

@@ -1,64 +1,17 @@
-"""Names for nested inputs, targets and outputs: flat lists of tensors with a way back."""
+"""How a module is called: its inputs and targets as a flat list of named tensors, with a way back."""
 
-import copy
-import dataclasses
+import functools
 from collections.abc import Mapping
 
 import torch
 
+from ...converters import nested
+from ...converters.nested import rebuild
 from ...errors import UsageError
 from ..shared.signature import argument_names
 
-
-class Leaf:
-    """A tensor's place in the flat list."""
-
-    __slots__ = ("index",)
-
-    def __init__(self, index):
-        self.index = index
-
-
-def flatten(x, name, out, join="_"):
-    """Tensors of a nested value, appended to `out` as (name, tensor); returns the value with Leaf in their place."""
-    if isinstance(x, torch.Tensor):
-        out.append((name, x))
-        return Leaf(len(out) - 1)
-    if isinstance(x, Mapping):
-        made = {k: flatten(v, f"{name}{join}{k}" if name else str(k), out) for k, v in x.items()}
-        return made
-    if isinstance(x, (tuple, list)):
-        made = [flatten(v, f"{name}{join}{k}" if name else f"output_{k}", out) for k, v in enumerate(x)]
-        if isinstance(x, tuple) and hasattr(x, "_fields"):
-            return type(x)(*made)
-        return type(x)(made)
-    if dataclasses.is_dataclass(x) and not isinstance(x, type):
-        names = {f.name: f"{name}{join}{f.name}" if name else f.name for f in dataclasses.fields(x)}
-        return _with_fields(x, {field: flatten(getattr(x, field), n, out) for field, n in names.items()})
-    return x
-
-
-def _with_fields(x, fields):
-    """A dataclass with other fields; neither __init__ nor __post_init__ run."""
-    made = copy.copy(x)
-    for name, value in fields.items():
-        object.__setattr__(made, name, value)
-    return made
-
-
-def rebuild(structure, tensors):
-    """The inverse of flatten, with new tensors."""
-    if isinstance(structure, Leaf):
-        return tensors[structure.index]
-    if isinstance(structure, Mapping):
-        return {k: rebuild(v, tensors) for k, v in structure.items()}
-    if isinstance(structure, (tuple, list)):
-        made = [rebuild(v, tensors) for v in structure]
-        return type(structure)(*made) if hasattr(structure, "_fields") else type(structure)(made)
-    if dataclasses.is_dataclass(structure) and not isinstance(structure, type):
-        fields = [f.name for f in dataclasses.fields(structure)]
-        return _with_fields(structure, {name: rebuild(getattr(structure, name), tensors) for name in fields})
-    return structure
+flatten = functools.partial(nested.flatten, tensor=torch.Tensor)
+flatten_outputs = functools.partial(nested.flatten_outputs, tensor=torch.Tensor)
 
 
 class Call:
@@ -104,27 +57,3 @@ class Call:
 
     def target(self, tensors):
         return rebuild(self.targets, tensors) if self.targets is not None else None
-
-
-def flatten_outputs(x):
-    """(name, tensor) of everything a module returns; what is neither tensor nor container of tensors is left out."""
-    found = []
-
-    def visit(v, name):
-        if isinstance(v, torch.Tensor):
-            found.append((name, v))
-        elif isinstance(v, Mapping):
-            for k, w in v.items():
-                visit(w, f"{name}_{k}" if name else str(k))
-        elif dataclasses.is_dataclass(v) and not isinstance(v, type):
-            for f in dataclasses.fields(v):
-                visit(getattr(v, f.name), f"{name}_{f.name}" if name else f.name)
-        elif isinstance(v, tuple) and hasattr(v, "_fields"):
-            for k in v._fields:
-                visit(getattr(v, k), f"{name}_{k}" if name else k)
-        elif isinstance(v, (tuple, list)):
-            for k, w in enumerate(v):
-                visit(w, f"{name}_{k}" if name else f"output_{k}")
-
-    visit(x, "output" if isinstance(x, torch.Tensor) else "")
-    return found

@@ -3,17 +3,17 @@
 `from_torch` writes it down (metadata `onnxtrain.torch`); for other files it follows from the graph.
 """
 
-import json
 import re
 from dataclasses import dataclass, field
 
 import torch
 
+from ...converters.metadata import read_info
 from ...errors import ModelError
+from ..shared.metadata import KEY
 from .exporter_names import tied_names
 from .ops.table import find
 
-METADATA = "onnxtrain.torch"
 # names that exporters invent for numbers in the code
 _INVENTED = re.compile(r"^(val_\d+|const(ant)?s?_?\d*|_?Constant.*|/.*|onnx::.*|\d+|[a-z]+\d*_\d+_\d+d?"
                        r"|(int64|float32|bool)_.*|scalar_tensor.*)$")
@@ -29,27 +29,13 @@ class Names:
     info: dict | None = None  # what from_torch wrote
 
 
-def metadata(graphs):
-    text = graphs.metadata.get(METADATA)
-    if not text:
-        return None
-    try:
-        info = json.loads(text)
-        if not isinstance(info, dict) or info.get("format") != 1:
-            raise ValueError("its format is not 1")
-        return info
-    except ValueError as e:
-        raise ModelError(f"the metadata '{METADATA}' is damaged: {e}", "OT1714",
-                         "convert the PyTorch model again") from None
-
-
 def names_of(graphs, parts):
     trained = {x for p in parts for x in p.gradients.values()}
     stored = dict(graphs.main.constants)
     for s in graphs.sections:  # a loss of its own may have parameters
         own = s.algorithm.constants
         stored.update({k: own[k] for k in own if k in trained})
-    info = metadata(graphs)
+    info = read_info(graphs, KEY)
     names = _derived(graphs, stored, trained) if info is None else _declared(info, stored, trained)
     bad = [n for n in (*names.parameters, *names.buffers) if stored[n] is None]
     if bad:
