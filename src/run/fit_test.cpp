@@ -11,6 +11,7 @@
 #include "convert/prepare.hpp"
 #include "convert/testing.hpp"
 #include "onnx/onnx.hpp"
+#include "run/epoch_log.hpp"
 #include "run/feeds.hpp"
 #include "tests/support/op_case.hpp"
 
@@ -90,6 +91,32 @@ TEST_F(FitLoop, TheBestCheckpointIsTheLastOneWhenTheLastEpochIsTheBest) {
   EXPECT_EQ(best.epoch, 2);
   EXPECT_EQ(previous.epoch, 1);
   EXPECT_TRUE(load_model(folder.model(), all_ops()).training.empty());
+}
+
+// The order of writing, seen by what is there when one file cannot be written.
+TEST_F(FitLoop, LogThenBestThenModelThenLast) {
+  o_.epochs = 1;
+  {
+    const Folder folder = Folder::open((root_ / "a").string());
+    fs::create_directory(folder.best());  // in the way
+    Training t(std::make_shared<const Model>(small_model()), 7);
+    EXPECT_THROW(run(t, &folder, at_), Error);
+    EXPECT_EQ(folder.logged_epochs(), 1);
+    EXPECT_FALSE(fs::exists(folder.model()));
+    EXPECT_FALSE(fs::exists(folder.last()));
+  }
+  const Folder folder = Folder::open((root_ / "b").string());
+  fs::create_directory(folder.model());
+  Training t(std::make_shared<const Model>(small_model()), 7);
+  EXPECT_THROW(run(t, &folder, at_), Error);
+  EXPECT_TRUE(fs::exists(folder.best()));
+  EXPECT_FALSE(fs::exists(folder.last()));
+  // the same epoch again, now that it can be written: its line is there once
+  fs::remove(folder.model());
+  Training again(std::make_shared<const Model>(small_model()), 7);
+  run(again, &folder, at_);
+  EXPECT_TRUE(fs::exists(folder.model()) && fs::exists(folder.last()));
+  EXPECT_EQ(epoch_lines(folder.path()).size(), 1u);
 }
 
 // What somebody assigns in on_epoch is in the last checkpoint, although the best one has been
