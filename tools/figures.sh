@@ -26,7 +26,7 @@ python_tf() { .venv-tf/bin/python "$@"; }
 name=${1:---help}
 case $name in
   --names) awk -F' *[|] *' 'NF > 3 { print $1 }' <<<"$table"; exit ;;
-  --help) awk -F' *[|] *' 'NF > 3 { printf "%-13s %s (%s)\n", $1, $3, $2 }' <<<"$table"; exit ;;
+  --help) awk -F' *[|] *' 'NF > 3 { printf "%-16s %s (%s)\n", $1, $3, $2 }' <<<"$table"; exit ;;
 esac
 shift
 command=$(awk -F' *[|] *' -v name="$name" 'NF > 3 && $1 == name { print $4 }' <<<"$table")
