@@ -16,7 +16,7 @@ PY := .venv/bin/python
 .PHONY: help build demo test bench docs-cli format format-check ruff lint layers asan tsan fuzz clean $(FIGURES:%=figures-%)
 
 help:  ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-21s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-24s %s\n", $$1, $$2}' Makefile
 	@tools/figures.sh --help | sed 's/^/  make figures-/'
 
 # $(call compile,PRESET[,TARGETS]): libraries, configure when needed, compile.
