@@ -100,7 +100,7 @@ def flops(v):
 
 
 def model(v, path):
-    """scale * x -> convolution -> mean over the image -> fully connected"""
+    """scale * x -> convolution -> mean over the picture -> fully connected"""
     dims, rng = len(v["size"]), np.random.default_rng(0)
     arr = lambda name, *shape: numpy_helper.from_array((rng.standard_normal(shape) * 0.1).astype("f"), name)
     attrs = dict(kernel_shape=v["k"], strides=v["s"], pads=v["p"] * 2, dilations=v["d"], group=v["g"])

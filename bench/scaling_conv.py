@@ -1,4 +1,4 @@
-"""How the cost of training a convolutional network grows with the batch: ResNet-18 on 32x32 images (workload W4), 1 to 256.
+"""How the cost of training a convolutional network grows with the batch: ResNet-18 on 32x32 pictures (workload W4), 1 to 256.
 
     .venv/bin/python bench/scaling_conv.py
     .venv/bin/python bench/scaling_conv.py --batches 8,16,32 --threads 1 --seconds 2

@@ -79,7 +79,7 @@ def _one_epoch(trainer, batches, epoch, limit):
         loss = trainer.step({k: trainer._t.adapt(k, to_native(v, k)) if k in known and not is_text(v) else v for k, v in feeds.items()}).loss
         if not math.isfinite(loss):
             raise DivergedError(f"loss became {loss} at step {trainer.step_count} (epoch {epoch})", "OT3001",
-                                "try a lower learning rate, or clip_norm=1 in prepare")
+                                "a smaller rate often helps, or clip_norm=1 in prepare")
         total, rows, steps = total + loss * size, rows + size, steps + 1
         if limit and trainer.step_count >= limit:
             break

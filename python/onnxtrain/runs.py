@@ -78,5 +78,5 @@ def recall_data(folder):
             raise DataError(f"'{path}' is damaged: {e}", "OT4202", "give the data again: fit(x, y, epochs=...)") from e
     if kept is None:
         raise UsageError(f"run '{folder}' does not hold its data", "OT1155",
-                         f"give it again: fit(x, y, epochs=...); a run of the command line resumes with: onnxtrain train --resume {folder}")
+                         f"give it again: fit(x, y, epochs=...); a run of the command line goes on with: onnxtrain train --resume {folder}")
     return kept[0], None, ({**kept[1]},) if kept[1] else None
