@@ -2,6 +2,7 @@
 # process is not optimised to the last. Files keep their own includes: builds with clang (fuzz,
 # clang-tidy) compile without this.
 option(ONNXTRAIN_PRECOMPILE "Precompile common headers (GCC)" ON)
+option(ONNXTRAIN_JOIN "Compile small sources several at a time" ON)
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(ONNXTRAIN_PRECOMPILE OFF)
 endif()
@@ -34,12 +35,14 @@ endfunction()
 # onnxtrain_joined(TARGET COUNT): its sources are compiled COUNT at a time, where most of the time of
 # each went into the same templates. Names in their anonymous namespaces must differ.
 function(onnxtrain_joined target count)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+  if(ONNXTRAIN_JOIN)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+  endif()
 endfunction()
 
 # A folder of src/ that became the object library `target`.
 function(onnxtrain_build_time target folder)
-  if(folder MATCHES "^(data|onnx|train)$")
+  if(folder MATCHES "^(data|onnx|run)$")
     onnxtrain_joined(${target} 6)
   endif()
   if(folder STREQUAL "ops")
@@ -49,7 +52,7 @@ function(onnxtrain_build_time target folder)
     onnxtrain_precompile(${target} [["op/grad_builder.hpp"]])
   elseif(folder STREQUAL "onnx")
     onnxtrain_precompile(${target} [["onnx/source.hpp"]] [["op/op.hpp"]])
-  elseif(folder MATCHES "^(autodiff|data|engine|infer|passes|plan|runtime|train)$")
+  elseif(folder MATCHES "^(autodiff|data|engine|infer|passes|plan|runtime|run)$")
     onnxtrain_precompiled_by(${target} ot_ops)
   endif()
 endfunction()

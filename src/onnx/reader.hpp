@@ -114,8 +114,6 @@ class GraphReader {
   OpEntry find_op(const std::string& domain, const std::string& op, int version);
   void count_node();
   void note_unknown(const NodeView& v, const std::string& node, std::string reason);
-  [[noreturn]] void undefined_name(const std::string& name, const onnx::NodeProto& p,
-                                   const Scope& s);
 
   // expand.cpp
   const onnx::FunctionProto* local_function(const NodeView& v) const;
