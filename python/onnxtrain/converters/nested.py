@@ -1,7 +1,7 @@
 """Names for nested inputs, targets and outputs: flat lists of tensors with a way back.
 
 `tensor` is the framework's class of tensors. A dict gives its keys as names, a tuple its positions, a dataclass or
-named tuple its fields; inner names are joined by underscores. """
+named tuple its fields; inner names are joined by underscores."""
 
 import copy
 import dataclasses
