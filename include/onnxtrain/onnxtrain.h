@@ -109,6 +109,19 @@ OT_API ot_status ot_model_bytes(const ot_model* m, int inference_only, ot_text**
 OT_API ot_status ot_model_info(const ot_model* m, ot_text** json);
 OT_API ot_status ot_model_initializer(const ot_model* m, const char* name, ot_value** out);
 OT_API ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value* value);
+/* The model's graphs, node by node, for programs that turn a model into something else: nodes with
+ * their attributes, tensors, types, bindings of training steps. docs/adding-a-converter.md has the
+ * form of the JSON. kept: operators that stand as they are, "Conv" or "ai.onnxtrain::Adam"; every
+ * other one that has a body (a function of the file, of this library or of the standard) is
+ * replaced by it. kept NULL: operators that this library computes stand. */
+typedef struct ot_graphs ot_graphs;
+OT_API ot_status ot_model_graphs(const ot_model* m, size_t n_kept, const char* const* kept,
+                                 ot_graphs** out);
+OT_API void ot_graphs_free(ot_graphs* g);
+OT_API const char* ot_graphs_json(const ot_graphs* g, size_t* size); /* lives as long as g */
+/* What {"tensor": index} in the JSON stands for; it shares the model's memory: do not write. */
+OT_API size_t ot_graphs_tensor_count(const ot_graphs* g);
+OT_API ot_status ot_graphs_tensor(const ot_graphs* g, size_t index, ot_value** out);
 /* Every violation of the standard and of rules C1-C20, as a JSON list. */
 OT_API ot_status ot_check_file(const char* path, ot_text** json);
 OT_API ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir,
@@ -250,7 +263,7 @@ OT_API ot_status ot_model_adapt(const ot_model* m, const char* input, const ot_v
 /* Loss and metrics on the inference form of the model, as a JSON object. */
 OT_API ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,
                                      ot_value* const* columns, int64_t batch, ot_text** result);
-/* A trainer that goes on where a run folder or checkpoint stopped. */
+/* A trainer that resumes where a run folder or checkpoint stopped. */
 OT_API ot_status ot_trainer_resume(const char* run_or_checkpoint, const ot_options* o,
                                    ot_trainer** out);
 /* Makes the folder of a new run (with checkpoints/ in it). A run that is there already goes into

@@ -3,10 +3,22 @@
 from ._native import version as _version
 from .errors import CheckpointError, DataError, DivergedError, Error, ModelError, UsageError
 from .model import Model, check, load, parse
-from .recipe import (SGD, Adagrad, Adam, AdamW, Lamb, Lion, OnnxAdagrad, OnnxAdam, OnnxMomentum, RMSprop, Schedule,
-                     losses)
+from .recipe import (
+    SGD,
+    Adagrad,
+    Adam,
+    AdamW,
+    Lamb,
+    Lion,
+    OnnxAdagrad,
+    OnnxAdam,
+    OnnxMomentum,
+    RMSprop,
+    Schedule,
+    losses,
+)
 from .session import Session, gradients
-from .torch import from_torch
+from .torch.from_torch import from_torch
 from .trainer import History, StepResult, Trainer, prepare, resume
 
 __version__ = _version()
@@ -38,12 +50,12 @@ def to_torch(model_or_trainer):
 
 def torch_state_dict(model_or_trainer):
     """The weights as a state_dict that the original PyTorch class loads with strict=True (needs `onnxtrain[torch]`)."""
-    return _torch_side("to_state", "torch_state_dict")(model_or_trainer)
+    return _torch_side("to_torch", "torch_state_dict")(model_or_trainer)
 
 
 __all__ = [
-    "Adagrad", "Adam", "AdamW", "CheckpointError", "DataError", "DivergedError", "Error", "History", "Lamb", "Lion", "Model",
-    "ModelError", "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "RMSprop", "SGD", "Schedule",
-    "Session", "StepResult", "Trainer", "UsageError", "check", "from_torch", "gradients", "load", "losses", "parse",
-    "prepare", "resume", "to_torch", "torch_state_dict",
+    "Adagrad", "Adam", "AdamW", "CheckpointError", "DataError", "DivergedError", "Error", "History", "Lamb", "Lion",
+    "Model", "ModelError", "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "RMSprop",
+    "SGD", "Schedule", "Session", "StepResult", "Trainer", "UsageError", "check", "from_torch", "gradients", "load",
+    "losses", "parse", "prepare", "resume", "to_torch", "torch_state_dict",
 ]

@@ -69,7 +69,8 @@ class AdamW(Adam):
 
 @dataclass
 class Adagrad(_Optimizer):
-    """Adagrad; `style="keras"` where Keras differs (lr, eps and initial_accumulator_value: 1e-2, 1e-10, 0; Keras 1e-3, 1e-7, 0.1)."""
+    """Adagrad; `style="keras"` where Keras differs (lr, eps and initial_accumulator_value: 1e-2, 1e-10, 0; Keras 1e-3,
+    1e-7, 0.1)."""
 
     lr: float = None
     lr_decay: float = 0.0
@@ -257,7 +258,8 @@ class Schedule:
         return {"kind": self.kind, "numbers": self.numbers, "milestones": list(self.milestones)}
 
 
-_OPTIMIZERS = {"sgd": SGD, "adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "rmsprop": RMSprop, "lion": Lion, "lamb": Lamb}
+_OPTIMIZERS = {"sgd": SGD, "adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "rmsprop": RMSprop, "lion": Lion,
+               "lamb": Lamb}
 
 
 def optimizer_spec(o):
@@ -270,7 +272,8 @@ def optimizer_spec(o):
             return SGD(momentum=0.9, nesterov=o == "nesterov").spec()
         return _OPTIMIZERS[o]().spec() if o in _OPTIMIZERS else {"kind": o}
     if not hasattr(o, "spec"):
-        raise UsageError(f"an optimizer is a name, a path of an ONNX graph or ot.AdamW(...), not {type(o).__name__}", "OT1154")
+        raise UsageError(f"an optimizer is a name, a path of an ONNX graph or ot.AdamW(...), not {type(o).__name__}",
+                         "OT1154")
     return o.spec()
 
 

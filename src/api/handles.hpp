@@ -11,6 +11,7 @@
 #include "data/dataset.hpp"
 #include "data/stream.hpp"
 #include "engine/session.hpp"
+#include "onnx/graph_view.hpp"
 #include "onnxtrain/onnxtrain.h"
 #include "run/run.hpp"
 
@@ -22,6 +23,9 @@ struct ot_value {
 };
 struct ot_model {
   std::shared_ptr<const onnxtrain::Model> m;
+};
+struct ot_graphs {
+  onnxtrain::GraphView view;
 };
 struct ot_session {
   std::unique_ptr<onnxtrain::Session> s;

@@ -53,7 +53,8 @@ Model raised(const Model& source, const std::string& mode, const OpTable& ops) {
   if (mode == "as_is" && has_old_training_form(source.main)) return source;
   bool old = it != source.opsets.end() && it->second < kOldestOpset && source.training.empty();
   std::optional<Model> m = old ? raise_opset(source, kRaisedOpset, ops) : std::nullopt;
-  return m ? std::move(*m) : source;
+  if (m) return std::move(*m);
+  return source;
 }
 
 Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops,

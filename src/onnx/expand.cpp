@@ -85,13 +85,14 @@ const onnx::FunctionProto* GraphReader::local_function(const NodeView& v) const 
 bool GraphReader::expand(const NodeView& v, Scope& s) {
   const OpEntry entry = find_op(v.domain, v.proto->op_type(), v.version);
   const onnx::FunctionProto* local = local_function(v);
+  const bool stands = keep ? keep(v.domain, v.proto->op_type()) : entry.op != nullptr;
   // A function of the file means what the file says, even under the name of a standard operator;
   // in our own domain the kernel is the same thing, faster.
-  if (local != nullptr && (entry.op == nullptr || v.domain != kOwnDomain)) {
+  if (local != nullptr && (!stands || v.domain != kOwnDomain)) {
     expand_body(v, *local, s, true);
     return true;
   }
-  if (entry.op != nullptr || entry.schema == nullptr) return false;
+  if (stands || entry.schema == nullptr) return false;
   const onnx::OpSchema& schema = *entry.schema;
   if (const onnx::FunctionProto* body = corrected_body(v.domain, v.proto->op_type())) {
     expand_body(v, *body, s, false);

@@ -76,7 +76,8 @@ class WholeRun : public ::testing::Test {
                              "loss",       "optimizer",       "weight-decay", "momentum",
                              "clip",       "clip-value",      "freeze",       "only",
                              "accumulate", "label-smoothing", "ignore-index", "label",
-                             "loss-input", "as-is",           "reset",        "seed"})
+                             "loss-input", "as-is",           "bn-variance",  "reset",
+                             "seed"})
       s.add({name, Settings::Kind::kText, false, "", {}});
     s.set("batch", {std::to_string(q.fit.batch)}, "flag");
     return s;
