@@ -155,6 +155,11 @@ std::string Folder::set_aside() const {
   for (const auto& entry : fs::directory_iterator(path_, ec))
     if (is_ours(entry.path().filename().string()))
       names.push_back(entry.path().filename().string());
+  // what makes it a run goes last: when the process is killed in between, the rest follows at the
+  // next beginning
+  std::stable_partition(names.begin(), names.end(), [](const std::string& name) {
+    return name != "checkpoints" && name != "metrics.jsonl";
+  });
   for (const std::string& name : names) {
     fs::rename(path_ + "/" + name, to + "/" + name, ec);
     if (ec)
