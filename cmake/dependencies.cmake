@@ -45,7 +45,7 @@ set(ONNXTRAIN_DNNL_FILE ${ONNXTRAIN_DNNL_LIBDIR}/libdnnl.so.3)
 message(STATUS "oneDNN: ${ONNXTRAIN_DNNL_FILE}")
 
 # Header-only libraries live in the system's include folder: only make sure that they are there.
-# Highway is used as one of them: see src/kernels/simd/hwy_runtime.cpp.
+# Highway is used as one of them: see src/kernels/common/hwy_runtime_simd.cpp.
 foreach(header hwy/highway.h CLI/CLI.hpp nlohmann/json.hpp toml++/toml.h)
   string(MAKE_C_IDENTIFIER ONNXTRAIN_HAS_${header} variable)
   find_path(${variable} ${header} REQUIRED)

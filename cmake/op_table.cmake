@@ -1,16 +1,23 @@
-# The operator table. Each src/ops/**/NAME.cpp exports
-#   void onnxtrain::ops::register_NAME(onnxtrain::OpTable&);
-# and this file writes generated/op_table.cpp, which calls them all. Not operators:
-# NAME_test.cpp, NAME_common.cpp, NAME_detail.cpp. Adding a file is enough.
+# The operator table. An operator file src/ops/THEME/NAME.cpp defines
+#   void register_NAME(OpTable& table)
+# and this file writes generated/op_table.cpp, which calls them all. Files without that function are
+# helpers. Adding a file is enough.
 file(GLOB_RECURSE op_files RELATIVE ${CMAKE_SOURCE_DIR}/src/ops CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/src/ops/*.cpp)
-list(FILTER op_files EXCLUDE REGEX "_(test|common|detail)\\.cpp$")
+list(FILTER op_files EXCLUDE REGEX "_test\\.cpp$")
 
 set(declarations "")
 set(calls "")
 set(names "")
 foreach(file IN LISTS op_files)
   get_filename_component(name ${file} NAME_WE)
+  file(STRINGS ${CMAKE_SOURCE_DIR}/src/ops/${file} registers REGEX "void register_[a-z0-9_]+\\(OpTable&")
+  if(NOT registers)
+    continue()  # a helper
+  endif()
+  if(NOT registers MATCHES "void register_${name}\\(")
+    message(FATAL_ERROR "src/ops/${file}: the function must be called register_${name}: ${registers}")
+  endif()
   if(NOT name MATCHES "^[a-z][a-z0-9_]*$")
     message(FATAL_ERROR "src/ops/${file}: the file's name must be a snake_case identifier")
   endif()

@@ -12,7 +12,7 @@ endfunction()
 function(onnxtrain_folder_needs target folder)
   if(folder STREQUAL "onnx")
     target_link_libraries(${target} PRIVATE onnxtrain_libonnx)
-  elseif(folder STREQUAL "kernels/onednn")
+  elseif(folder STREQUAL "kernels/onednn")  # kernels/**/*_onednn.cpp
     target_link_libraries(${target} PRIVATE DNNL::dnnl)
   endif()
   if(folder MATCHES "^(core|kernels)")
@@ -20,12 +20,13 @@ function(onnxtrain_folder_needs target folder)
   endif()
 endfunction()
 
-# Every source by folder; kernels/onednn is a folder of its own because of its headers.
+# Every source by folder. The files kernels/**/*_onednn.cpp are a library of their own: only they see
+# oneDNN's headers.
 file(GLOB_RECURSE all_sources RELATIVE ${CMAKE_SOURCE_DIR}/src CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/src/*.cpp)
 set(ONNXTRAIN_FOLDERS "")
 foreach(file IN LISTS all_sources)
-  if(file MATCHES "^kernels/onednn/")
+  if(file MATCHES "^kernels/.*_onednn\\.cpp$")
     set(folder kernels/onednn)
   elseif(file MATCHES "^([^/]+)/")
     set(folder ${CMAKE_MATCH_1})

@@ -29,7 +29,7 @@ constexpr uint64_t kPermutationStream = 0x7065726D75746174u;  // "permutat"
 }  // namespace
 
 // Stream and step share the counter's upper half; for one stream the map is one-to-one in step.
-// Also for the vector form in kernels/simd/philox.cpp.
+// Also for the vector form in kernels/random/philox_simd.cpp.
 uint64_t philox_counter_high(uint64_t stream, uint64_t step);
 uint64_t philox_counter_high(uint64_t stream, uint64_t step) { return mix64(mix64(stream) ^ step); }
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "engine/fed_state.hpp"
-#include "engine/training_detail.hpp"
+#include "engine/training_section.hpp"
 #include "runtime/finite.hpp"
 
 namespace onnxtrain {

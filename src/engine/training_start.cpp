@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "engine/initial_values.hpp"
-#include "engine/training_detail.hpp"
+#include "engine/training_section.hpp"
 
 namespace onnxtrain {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "passes/recognise_detail.hpp"
+#include "passes/chains.hpp"
 
 namespace onnxtrain {
 

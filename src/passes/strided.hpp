@@ -1,7 +1,7 @@
 // A value as a permuted view of one further up: reshapes and transposes between the two are looked
 // through.
 #pragma once
-#include "passes/recognise_detail.hpp"
+#include "passes/chains.hpp"
 
 namespace onnxtrain {
 

@@ -4,13 +4,14 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/ref/conv.hpp"
+#include "kernels/conv/conv_pass.hpp"
+#include "kernels/conv/conv_ref.hpp"
 #include "tests/support/op_case.hpp"
 
 namespace onnxtrain::testing {
 
-enum class Pass { kForward, kGradX, kGradW };
-inline constexpr Pass kPasses[] = {Pass::kForward, Pass::kGradX, Pass::kGradW};
+inline constexpr ConvPass kPasses[] = {ConvPass::kForward, ConvPass::kInputGradient,
+                                       ConvPass::kWeightGradient};
 
 struct ConvCase {
   int64_t batch, in, out, groups;
@@ -43,11 +44,11 @@ struct ConvOperandsCase {
     w = random_tensor(ws, -1, 1, 3);
     bias = random_tensor({s.out_channels}, -1, 1, 4);
   }
-  size_t result_size(Pass p) const {
-    return size_t((p == Pass::kForward ? y : p == Pass::kGradX ? x : w).size());
+  size_t result_size(ConvPass p) const {
+    return size_t((p == ConvPass::kForward ? y : p == ConvPass::kInputGradient ? x : w).size());
   }
-  int64_t result_channels(Pass p) const {
-    return p == Pass::kForward ? s.out_channels : s.in_channels;
+  int64_t result_channels(ConvPass p) const {
+    return p == ConvPass::kForward ? s.out_channels : s.in_channels;
   }
 };
 
@@ -66,7 +67,7 @@ inline std::vector<float> turned(const float* from, int64_t batch, int64_t chann
 
 // By the definition, in T; in ONNX's order. bias: of the forward pass.
 template <class T>
-std::vector<double> conv_defined(const ConvOperandsCase& p, Pass pass, bool bias = false) {
+std::vector<double> conv_defined(const ConvOperandsCase& p, ConvPass pass, bool bias = false) {
   auto list = [](const Tensor& t) {
     std::vector<double> d = t.to_doubles();
     return std::vector<T>(d.begin(), d.end());
@@ -74,9 +75,9 @@ std::vector<double> conv_defined(const ConvOperandsCase& p, Pass pass, bool bias
   std::vector<T> x = list(p.x), w = list(p.w), y = list(p.y), b = list(p.bias);
   std::vector<T> r(p.result_size(pass));
   ThreadPool one(1);
-  if (pass == Pass::kForward)
+  if (pass == ConvPass::kForward)
     kernels::conv_ref<T>(p.s, x.data(), w.data(), bias ? b.data() : nullptr, r.data(), one);
-  else if (pass == Pass::kGradX)
+  else if (pass == ConvPass::kInputGradient)
     kernels::conv_grad_x_ref<T>(p.s, y.data(), w.data(), nullptr, r.data(), one);
   else
     kernels::conv_grad_w_ref<T>(p.s, y.data(), x.data(), r.data(), one);
@@ -85,7 +86,7 @@ std::vector<double> conv_defined(const ConvOperandsCase& p, Pass pass, bool bias
 
 // A channels-last kernel, run(a, b, bias, out, workspace, pool); the result in ONNX's order.
 template <class Plan>
-std::vector<float> conv_planned(const ConvOperandsCase& p, Pass pass, Plan& plan, int threads,
+std::vector<float> conv_planned(const ConvOperandsCase& p, ConvPass pass, Plan& plan, int threads,
                                 bool bias = false) {
   std::vector<float> x = turned(p.x.as<float>(), p.s.batch, p.s.in_channels, p.s.window.in_size());
   std::vector<float> y =
@@ -94,12 +95,12 @@ std::vector<float> conv_planned(const ConvOperandsCase& p, Pass pass, Plan& plan
   std::shared_ptr<void> workspace = allocate(plan.workspace());
   std::memset(workspace.get(), 0xff, plan.workspace());  // NaN
   ThreadPool pool(threads);
-  plan.run(pass == Pass::kForward ? x.data() : y.data(),
-           pass == Pass::kGradW ? x.data() : p.w.as<float>(),
-           bias && pass == Pass::kForward ? p.bias.as<float>() : nullptr, out.data(),
+  plan.run(pass == ConvPass::kForward ? x.data() : y.data(),
+           pass == ConvPass::kWeightGradient ? x.data() : p.w.as<float>(),
+           bias && pass == ConvPass::kForward ? p.bias.as<float>() : nullptr, out.data(),
            workspace.get(), pool);
-  if (pass == Pass::kGradW) return out;
-  int64_t pixels = pass == Pass::kForward ? p.s.window.out_size() : p.s.window.in_size();
+  if (pass == ConvPass::kWeightGradient) return out;
+  int64_t pixels = pass == ConvPass::kForward ? p.s.window.out_size() : p.s.window.in_size();
   return turned(out.data(), p.s.batch, p.result_channels(pass), pixels, true);
 }
 

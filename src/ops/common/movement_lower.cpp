@@ -1,0 +1,33 @@
+// Gradients of data movement by scattering over element numbers.
+#include "ops/common/movement_lower.hpp"
+
+namespace onnxtrain::ops {
+
+namespace {
+ValueId flat(GradBuilder& b, ValueId v) { return b.call("Reshape", {v, b.constant_ints({-1})}); }
+ValueId count(GradBuilder& b, ValueId shape) {
+  return b.call("ReduceProd", {shape}, {{"keepdims", int64_t(0)}});
+}
+ValueId shaped(GradBuilder& b, ValueId v, ValueId shape) {
+  return b.call("Reshape", {v, shape}, {{"allowzero", int64_t(1)}});
+}
+}  // namespace
+
+ValueId element_numbers(GradBuilder& b, ValueId shape) {
+  ValueId range = b.call("Range", {b.constant_int(0), count(b, shape), b.constant_int(1)});
+  return shaped(b, range, shape);
+}
+
+ValueId scatter_add_elements(GradBuilder& b, ValueId dy, ValueId from, ValueId shape) {
+  ValueId n = b.call("Reshape", {count(b, shape), b.constant_ints({1})});
+  // the type of dy may be known only at run time
+  ValueId zero = b.dtype(dy) == DType::kUndefined
+                     ? b.call("CastLike", {b.scalar(0, DType::kFloat), dy})
+                     : b.scalar(0, dy);
+  ValueId zeros = b.call("Expand", {zero, n});
+  ValueId sum = b.call("ScatterElements", {zeros, flat(b, from), flat(b, dy)},
+                       {{"axis", int64_t(0)}, {"reduction", std::string("add")}});
+  return shaped(b, sum, shape);
+}
+
+}  // namespace onnxtrain::ops

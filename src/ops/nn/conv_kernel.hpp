@@ -1,0 +1,77 @@
+// The kernels of Conv, ConvTranspose and their gradient operators: one list, fastest first, for
+// every operator that says which convolution it is.
+#pragma once
+#include "kernels/conv/conv_pass.hpp"
+#include "kernels/conv/conv_ref.hpp"
+#include "ops/common/widened_kernel.hpp"
+#include "ops/nn/conv_shape.hpp"
+
+namespace onnxtrain::ops {
+
+// Numbers of a node's inputs, or -1; they are those of ConvGradX(dy, w, shape), ConvGradW(dy, x,
+// shape).
+struct ConvOperands {
+  int x = -1, w = -1, dy = -1, bias = -1;
+};
+struct ConvProblem {
+  kernels::ConvShape shape;
+  ConvPass kind;
+  ConvOperands operands;
+};
+
+// The ways to compute it; `why_not` gives "" when one applies.
+struct ConvWay {
+  const char* name;
+  std::string (*why_not)(const Prepare& p, const ConvProblem& c);
+  Kernel (*make)(Prepare& p, const ConvProblem& c);
+};
+// Winograd, columns, matrix products, groups of few channels, our weight gradient; then oneDNN.
+inline constexpr int kConvWays = 6;
+const ConvWay& conv_way(int k);
+
+template <class T>
+Kernel conv_by_definition(const ConvProblem& c) {
+  return [c](const Run& r) {
+    auto get = [&](int i) { return i < 0 ? nullptr : r.in<T>(i); };
+    const ConvOperands& o = c.operands;
+    T* out = r.out<T>(0);
+    if (c.kind == ConvPass::kForward)
+      kernels::conv_ref(c.shape, get(o.x), get(o.w), get(o.bias), out, *r.pool);
+    else if (c.kind == ConvPass::kInputGradient)
+      kernels::conv_grad_x_ref(c.shape, get(o.dy), get(o.w), get(o.bias), out, *r.pool);
+    else
+      kernels::conv_grad_w_ref(c.shape, get(o.dy), get(o.x), out, *r.pool);
+  };
+}
+
+// problem: ConvProblem(const Prepare&), what the node computes.
+template <auto problem>
+struct ConvKernels {
+  template <int way>
+  static std::string refuses(const Prepare& p) {
+    return conv_way(way).why_not(p, problem(p));
+  }
+  template <int way>
+  static Kernel make_float(Prepare& p) {
+    return conv_way(way).make(p, problem(p));
+  }
+  template <int way>
+  static Kernel make(Prepare& p) {
+    return is_16bit_float(p.in(0).dtype) ? in_float(p, make_float<way>) : make_float<way>(p);
+  }
+  struct ByDefinition {
+    template <class T>
+    static Kernel make(Prepare& p) {
+      return conv_by_definition<T>(problem(p));
+    }
+  };
+  template <int... way>
+  static std::vector<Impl> all(std::integer_sequence<int, way...>) {
+    std::vector<Impl> list{{conv_way(way).name, refuses<way>, make<way>}...};
+    list.push_back({"ref", nullptr, float_or_double<ByDefinition>});
+    return list;
+  }
+  static std::vector<Impl> all() { return all(std::make_integer_sequence<int, kConvWays>()); }
+};
+
+}  // namespace onnxtrain::ops

@@ -1,0 +1,137 @@
+// Lion: moves by the sign of a mixture of momentum and gradient; decoupled decay.
+// AdagradKeras: Adagrad with epsilon under the root.
+#include "ops/optim/optimizer_shape.hpp"
+#include "ops/optim/update_kernel.hpp"
+
+namespace onnxtrain::ops {
+
+namespace {
+
+void shape(ShapeCtx& c) { optimizer_shape(c, 1); }
+
+Kernel make_lion(Prepare& p) {
+  const Node& node = p.node();
+  int64_t n = p.in(1).size();
+  double beta1 = setting(node, "beta1", 0.9), beta2 = setting(node, "beta2", 0.99),
+         decay = setting(node, "decay");
+  DType rate_type = p.in(0).dtype;
+  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, node.op, [&]<class T>() -> Kernel {
+    using C = compute_t<T>;
+    return [=](const Run& r) {
+      double rate = read_scalar(r.inputs[0], rate_type);
+      C step = C(rate), keep = C(1 - rate * decay), b1 = C(beta1), c1 = C(1 - beta1), b2 = C(beta2),
+        c2 = C(1 - beta2);
+      const T *x = r.in<T>(1), *g = r.in<T>(2), *m = r.in<T>(3);
+      T *x1 = r.out<T>(0), *m1 = r.out<T>(1);
+      each_element(r, n, [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) {
+          C grad = C(g[i]), mi = C(m[i]), mix = mi * b1 + grad * c1;
+          C sign = mix > C(0) ? C(1) : mix < C(0) ? C(-1) : mix;  // keeps NaN
+          x1[i] = T(C(x[i]) * keep - step * sign);
+          m1[i] = T(mi * b2 + grad * c2);
+        }
+      });
+    };
+  });
+}
+
+constexpr const char* kLion = R"(
+<domain: "ai.onnxtrain", opset_import: ["" : 15]>
+Lion <beta1, beta2, decay> (R, X, G, M) => (X1, M1)
+{
+  b1 = Constant <value: tensor = @beta1> ()
+  b2 = Constant <value: tensor = @beta2> ()
+  d = Constant <value: tensor = @decay> ()
+  one = Constant <value = double {1.0}> ()
+  rate = Cast <to = 11> (R)
+  n1 = Sub (one, b1)
+  n2 = Sub (one, b2)
+  k1 = CastLike (b1, X)
+  c1 = CastLike (n1, X)
+  k2 = CastLike (b2, X)
+  c2 = CastLike (n2, X)
+  rd = Mul (rate, d)
+  keep = Sub (one, rd)
+  k = CastLike (keep, X)
+  r = CastLike (R, X)
+  mb = Mul (M, k1)
+  gc = Mul (G, c1)
+  mix = Add (mb, gc)
+  sign = Sign (mix)
+  move = Mul (r, sign)
+  kept = Mul (X, k)
+  X1 = Sub (kept, move)
+  mb2 = Mul (M, k2)
+  gc2 = Mul (G, c2)
+  M1 = Add (mb2, gc2)
+}
+)";
+
+Kernel make_adagrad(Prepare& p) {
+  const Node& node = p.node();
+  int64_t n = p.in(1).size();
+  double epsilon = setting(node, "epsilon", 1e-7), decay = setting(node, "decay");
+  DType rate_type = p.in(0).dtype;
+  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, node.op, [&]<class T>() -> Kernel {
+    using C = compute_t<T>;
+    return [=](const Run& r) {
+      double rate = read_scalar(r.inputs[0], rate_type);
+      C step = C(rate), keep = C(1 - rate * decay), eps = C(epsilon);
+      const T *x = r.in<T>(1), *g = r.in<T>(2), *h = r.in<T>(3);
+      T *x1 = r.out<T>(0), *h1 = r.out<T>(1);
+      each_element(r, n, [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) {
+          C grad = C(g[i]), hi = C(h[i]) + grad * grad;
+          x1[i] = T(C(x[i]) * keep - step * grad / std::sqrt(hi + eps));
+          h1[i] = T(hi);
+        }
+      });
+    };
+  });
+}
+
+constexpr const char* kAdagrad = R"(
+<domain: "ai.onnxtrain", opset_import: ["" : 15]>
+AdagradKeras <epsilon, decay> (R, X, G, H) => (X1, H1)
+{
+  e = Constant <value: tensor = @epsilon> ()
+  d = Constant <value: tensor = @decay> ()
+  one = Constant <value = double {1.0}> ()
+  rate = Cast <to = 11> (R)
+  rd = Mul (rate, d)
+  keep = Sub (one, rd)
+  k = CastLike (keep, X)
+  r = CastLike (R, X)
+  eps = CastLike (e, X)
+  gg = Mul (G, G)
+  H1 = Add (H, gg)
+  safe = Add (H1, eps)
+  root = Sqrt (safe)
+  rg = Mul (r, G)
+  move = Div (rg, root)
+  kept = Mul (X, k)
+  X1 = Sub (kept, move)
+}
+)";
+
+}  // namespace
+
+void register_lion(OpTable& t) {
+  constexpr const char* why = "an optimizer's update is not differentiated";
+  t.add({.name = "Lion",
+         .domain = std::string(kOwnDomain),
+         .shape = shape,
+         .impls = {{"simd", refuses_simd_update, make_simd_update}, {"ref", nullptr, make_lion}},
+         .no_grad = why,
+         .in_place = {{1, 0}, {3, 1}},
+         .function = kLion});
+  t.add({.name = "AdagradKeras",
+         .domain = std::string(kOwnDomain),
+         .shape = shape,
+         .impls = {{"ref", nullptr, make_adagrad}},
+         .no_grad = why,
+         .in_place = {{1, 0}, {3, 1}},
+         .function = kAdagrad});
+}
+
+}  // namespace onnxtrain::ops

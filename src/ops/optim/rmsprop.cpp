@@ -1,0 +1,150 @@
+// RMSprop by PyTorch's formulas (epsilon beside the root, rate outside the momentum) and Keras'
+// (epsilon under the root, rate inside); each plain or centered, with or without momentum. State
+// after X and G: V (mean square), A (mean, when centered), B (momentum buffer, when used).
+#include "ops/optim/optimizer_shape.hpp"
+
+namespace onnxtrain::ops {
+
+namespace {
+
+void shape(ShapeCtx& c) { optimizer_shape(c, 1); }
+
+template <bool keras, bool centered, bool buffered>
+Kernel make(Prepare& p) {
+  const Node& node = p.node();
+  int64_t n = p.in(1).size();
+  double alpha = setting(node, "alpha", 0.99), epsilon = setting(node, "epsilon", 1e-8);
+  double momentum = setting(node, "momentum"), decay = setting(node, "decay");
+  DType rate_type = p.in(0).dtype;
+  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, node.op, [&]<class T>() -> Kernel {
+    using C = compute_t<T>;
+    return [=](const Run& r) {
+      double rate = read_scalar(r.inputs[0], rate_type);
+      C step = C(rate), a = C(alpha), c = C(1 - alpha), eps = C(epsilon), mom = C(momentum);
+      C add = C(keras ? 0.0 : decay), keep = C(keras ? 1 - rate * decay : 1.0);
+      constexpr int kB = centered ? 5 : 4;
+      const T *x = r.in<T>(1), *g = r.in<T>(2), *v = r.in<T>(3),
+              *m = centered ? r.in<T>(4) : nullptr, *buf = buffered ? r.in<T>(kB) : nullptr;
+      T *x1 = r.out<T>(0), *v1 = r.out<T>(1), *m1 = centered ? r.out<T>(2) : nullptr,
+        *buf1 = buffered ? r.out<T>(kB - 2) : nullptr;
+      each_element(r, n, [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) {
+          C grad = C(g[i]) + add * C(x[i]);
+          C vi = C(v[i]) * a + grad * grad * c, spread = vi;
+          if constexpr (centered) {
+            C mi = C(m[i]) + (grad - C(m[i])) * c;
+            spread = vi - mi * mi;
+            m1[i] = T(mi);
+          }
+          C move = keras ? step * grad / std::sqrt(spread + eps) : grad / (std::sqrt(spread) + eps);
+          if constexpr (buffered) {
+            move = C(buf[i]) * mom + move;
+            buf1[i] = T(move);
+          }
+          x1[i] = T(C(x[i]) * keep - (keras ? move : step * move));
+          v1[i] = T(vi);
+        }
+      });
+    };
+  });
+}
+
+std::string function_text(const std::string& name, bool keras, bool centered, bool buffered) {
+  std::string f = cat("<domain: \"ai.onnxtrain\", opset_import: [\"\" : 15]>\n", name,
+                      " <alpha, epsilon, momentum, decay> (R, X, G, V", centered ? ", A" : "",
+                      buffered ? ", B" : "", ") => (X1, V1", centered ? ", A1" : "",
+                      buffered ? ", B1" : "", ")\n{\n");
+  f += R"(
+  alpha_d = Constant <value: tensor = @alpha> ()
+  e = Constant <value: tensor = @epsilon> ()
+  mu = Constant <value: tensor = @momentum> ()
+  d = Constant <value: tensor = @decay> ()
+  one = Constant <value = double {1.0}> ()
+  rest = Sub (one, alpha_d)
+  a = CastLike (alpha_d, X)
+  c = CastLike (rest, X)
+  eps = CastLike (e, X)
+  r = CastLike (R, X)
+)";
+  f += keras ? R"(
+  rate = Cast <to = 11> (R)
+  rd = Mul (rate, d)
+  keep = Sub (one, rd)
+  k = CastLike (keep, X)
+  kept = Mul (X, k)
+  g = Identity (G)
+)"
+             : R"(
+  dx = CastLike (d, X)
+  l2 = Mul (dx, X)
+  g = Add (G, l2)
+  kept = Identity (X)
+)";
+  f += R"(
+  va = Mul (V, a)
+  gg = Mul (g, g)
+  ggc = Mul (gg, c)
+  V1 = Add (va, ggc)
+)";
+  f += centered ? R"(
+  ga = Sub (g, A)
+  gac = Mul (ga, c)
+  A1 = Add (A, gac)
+  aa = Mul (A1, A1)
+  spread = Sub (V1, aa)
+)"
+                : "  spread = Identity (V1)\n";
+  f += keras ? R"(
+  safe = Add (spread, eps)
+  root = Sqrt (safe)
+  rg = Mul (r, g)
+  move = Div (rg, root)
+)"
+             : R"(
+  root = Sqrt (spread)
+  safe = Add (root, eps)
+  move = Div (g, safe)
+)";
+  f += buffered ? R"(
+  m = CastLike (mu, X)
+  bm = Mul (B, m)
+  B1 = Add (bm, move)
+  total = Identity (B1)
+)"
+                : "  total = Identity (move)\n";
+  f += keras ? "  X1 = Sub (kept, total)\n}\n"
+             : "  last = Mul (r, total)\n  X1 = Sub (kept, last)\n}\n";
+  return f;
+}
+
+template <bool keras, bool centered, bool buffered>
+void add(OpTable& t) {
+  static const std::string name =
+      cat("RMSprop", keras ? "Keras" : "", centered ? "Centered" : "", buffered ? "Momentum" : "");
+  static const std::string function = function_text(name, keras, centered, buffered);
+  Op op;
+  op.name = name;
+  op.domain = std::string(kOwnDomain);
+  op.shape = shape;
+  op.impls = {{"ref", nullptr, make<keras, centered, buffered>}};
+  op.no_grad = "an optimizer's update is not differentiated";
+  op.in_place = {{1, 0}, {3, 1}};
+  for (int k = 0; k < int(centered) + int(buffered); ++k) op.in_place.push_back({4 + k, 2 + k});
+  op.function = function.c_str();
+  t.add(std::move(op));
+}
+
+}  // namespace
+
+void register_rmsprop(OpTable& t) {
+  add<false, false, false>(t);
+  add<false, false, true>(t);
+  add<false, true, false>(t);
+  add<false, true, true>(t);
+  add<true, false, false>(t);
+  add<true, false, true>(t);
+  add<true, true, false>(t);
+  add<true, true, true>(t);
+}
+
+}  // namespace onnxtrain::ops
