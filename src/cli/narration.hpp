@@ -10,6 +10,9 @@ void say(const std::string& label, const std::string& text);
 void warn(const std::string& code, const std::string& text, const std::string& hint = {});
 bool quiet();
 void set_quiet(bool q);
+// How often -v was given: 1 says more about decisions, time and memory, 2 adds where an error was
+// thrown.
+int& verbosity();
 // "1,234,567"
 std::string with_commas(int64_t n);
 // AVX-512, AVX2 or baseline

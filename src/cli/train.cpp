@@ -196,8 +196,17 @@ constexpr size_t kTraceEvents = 200000;
 void report_profile(const TrainFlags& f, Training& t, const Profiler& p, uint64_t steps) {
   t.set_observer(nullptr);
   write_file(f.profile, p.chrome_trace());
-  print_profile(p.nodes(), Roof::measure(f.threads), int64_t(steps), 15);
+  print_profile(p, Roof::measure(f.threads), int64_t(steps), 15);
   say("profile", cat(f.profile, "   open it in chrome://tracing or ui.perfetto.dev"));
+}
+
+// -v: which kernels ran, and why faster ones did not.
+void say_kernels(const Training& t) {
+  std::vector<NodeProfile> nodes;
+  for (const Plan* p : t.plans())
+    for (NodeProfile& n : describe_nodes(*p))
+      if (!n.op.empty()) nodes.push_back(std::move(n));
+  print_kernels(nodes);
 }
 
 size_t memory_of(const TrainFlags& f) {
@@ -267,6 +276,7 @@ int train(TrainFlags& f) {
     t = std::make_unique<Training>(s.model, s.at.seed, po);
   if (new_rate) set_rate(f, s, *t);
   say_plan(f, s, *t, steps);
+  if (verbosity() > 0) say("settings", "\n" + settings.text());
   if (f.find_lr) return search_rate(f, *t, p.train);
   if (f.dry_run) return 0;
   on_signals(on_signal);
@@ -288,6 +298,7 @@ int train(TrainFlags& f) {
                     " epochs   (--epochs for more)"));
   FitResult r = fit(*t, p.train, p.has_valid ? &p.valid : nullptr, f.fit, s.at, progress);
   progress.finish();
+  if (verbosity() > 0) say_kernels(*t);
   report_memory(folder, *t, po.memory);
   if (!f.profile.empty()) report_profile(f, *t, profiler, r.at.step - s.at.step);
   folder.write_text("report.html", run_report(folder));

@@ -1,5 +1,5 @@
-// Which implementation runs a node; which value may become a state variable.
-#include "plan/plan.hpp"
+// Which implementation runs a node.
+#include "op/op.hpp"
 
 namespace onnxtrain {
 
@@ -21,6 +21,10 @@ Choice choose_kernel(const Op& op, Prepare& p) {
     }
     p.workspace = 0;
     c.kernel = impl.make(p);
+    if (!c.kernel) {
+      c.refused.push_back(cat(impl.name, ": ", p.refusal));
+      continue;
+    }
     c.impl = impl.name;
     c.workspace = p.workspace;
     return c;
@@ -28,13 +32,6 @@ Choice choose_kernel(const Op& op, Prepare& p) {
   std::string all;
   for (const auto& r : c.refused) all += "; " + r;
   model_error("OT1102", cat("no implementation of '", op.name, "' takes these types", all));
-}
-
-void check_update(const Update& u, DType dtype, const Shape& shape) {
-  if (dtype == u.dtype && shape == u.shape) return;
-  model_error("OT1312", cat("state variable '", u.state, "' is ", dtype_name(u.dtype),
-                            to_string(u.shape), ", the value that update_binding assigns to it is ",
-                            dtype_name(dtype), to_string(shape)));
 }
 
 }  // namespace onnxtrain

@@ -1,12 +1,13 @@
-// The command line tool: parses, runs one command, turns errors into exit codes.
-#include <csignal>
+// The command line: parses, runs one command, turns errors into exit codes.
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <new>
 
 #include "cli/commands.hpp"
-#include "cli/run_files.hpp"
 #include "core/error.hpp"
+#include "core/error_trace.hpp"
+#include "core/memory.hpp"
 #include "core/version.hpp"
 #include "data/dataset.hpp"
 
@@ -34,6 +35,9 @@ CLI::App* Registry::add(const std::string& name, const std::string& help,
   c->footer("Examples:\n" + examples);
   c->option_defaults()->always_capture_default();
   c->set_help_flag("-h,--help,--help-all", "this text; --help-all: every option");
+  rare(c->add_flag("-v,--verbose", verbosity(),
+                   "more about decisions, time and memory; -vv: where an error comes from"),
+       "Look");
   return c;
 }
 
@@ -129,23 +133,24 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return usage_failure(app, e);
   }
-  return r.run();
+  set_error_traces(verbosity() > 1);
+  const auto start = std::chrono::steady_clock::now();
+  const int code = r.run();
+  if (verbosity() > 0) {
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    say("took", cat(took.count(), " s, ", double(peak_resident_bytes()) / 1e6, " MB at most"));
+  }
+  return code;
 }
 
 }  // namespace
-}  // namespace onnxtrain::cli
 
-int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "--version") == 0) {
-    std::printf("onnxtrain %s\n", onnxtrain::version());
-    return 0;
-  }
-  onnxtrain::cli::set_command_line(argc, argv);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow further is an error, no death
+int run_command_line(int argc, char** argv) {
+  verbosity() = 0;
   try {
-    return onnxtrain::cli::run(argc, argv);
-  } catch (const onnxtrain::Error& e) {
-    std::fprintf(stderr, "%s\n", e.what());
+    return run(argc, argv);
+  } catch (const Error& e) {
+    std::fprintf(stderr, "%s\n%s", e.what(), last_error_trace().c_str());
     int code = int(e.kind());
     return code > 5 ? 1 : code;
   } catch (const std::bad_alloc&) {
@@ -156,3 +161,5 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+}  // namespace onnxtrain::cli
