@@ -1,13 +1,11 @@
-// Layer, RMS, group, instance, Lp, mean-variance and local response normalisation.
+// Values and gradients of layer, RMS, group and instance normalisation.
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "tests/support/op_case.hpp"
 
 namespace onnxtrain::testing {
-
-namespace {
-using Axes = std::vector<int64_t>;
-}  // namespace
 
 TEST(LayerNormalization, Gradients) {
   auto base = [](Shape x, Shape s, int64_t axis) {
@@ -64,37 +62,50 @@ TEST(InstanceNormalization, Gradients) {
       .check_grad();
 }
 
-TEST(LpNormalization, ValuesAndGradients) {
-  for (int64_t p : {1, 2})
-    for (int64_t axis : {0, -1})
-      OpCase("LpNormalization", 22)
-          .attr("p", p)
-          .attr("axis", axis)
-          .input(random_tensor({3, 4}, 0.2, 1))
-          .check_grad();
-  OpCase("LpNormalization", 22)
-      .input(Tensor::vector<float>({0, 0, 3, 4}).reshaped({2, 2}))
-      .expect(Tensor::vector<float>({0, 0, 0.6f, 0.8f}).reshaped({2, 2}));
+TEST(RowNorms, Values) {
+  Tensor x = floats({1, 3, 10, 14}, {2, 2}), scale = floats({2, 3}), bias = floats({10, 20});
+  OpCase("LayerNormalization", 17)
+      .attr("epsilon", 0.0f)
+      .input(x)
+      .input(scale)
+      .input(bias)
+      .expect(floats({8, 23, 8, 23}, {2, 2}));
+  // root of the mean square of 3 and 4: sqrt(12.5)
+  const float root = std::sqrt(12.5f);
+  OpCase("RMSNormalization", 23)
+      .attr("epsilon", 0.0f)
+      .input(floats({3, 4}, {1, 2}))
+      .input(floats({1, 2}))
+      .expect(floats({3 / root, 8 / root}, {1, 2}));
+  Tensor images = floats({1, 3, 10, 14}, {1, 2, 2});
+  OpCase("InstanceNormalization", 6)
+      .attr("epsilon", 0.0f)
+      .input(images)
+      .input(scale)
+      .input(bias)
+      .expect(floats({8, 12, 17, 23}, {1, 2, 2}));
+  OpCase("GroupNormalization", 21)
+      .attr("epsilon", 0.0f)
+      .attr("num_groups", int64_t(2))
+      .input(images)
+      .input(scale)
+      .input(bias)
+      .expect(floats({8, 12, 17, 23}, {1, 2, 2}));
 }
 
-TEST(MeanVarianceNormalization, Gradients) {
-  OpCase("MeanVarianceNormalization", 13).input(random_tensor({2, 3, 2, 2})).check_grad();
-  for (const Axes& axes : {Axes{0}, Axes{1}, Axes{-1}, Axes{0, 2}})
-    OpCase("MeanVarianceNormalization", 13)
-        .attr("axes", axes)
-        .input(random_tensor({3, 3, 4}))
-        .check_grad();
-}
-
-TEST(LRN, Gradients) {
-  for (int64_t size : {1, 2, 3, 9})
-    OpCase("LRN", 13)
-        .attr("size", size)
-        .attr("alpha", 0.5f)
-        .attr("beta", 0.6f)
-        .attr("bias", 1.5f)
-        .input(random_tensor({2, 5, 2}))
-        .check_grad();
+TEST(RowNorms, GradientOperator) {
+  // the same gradient everywhere moves the mean only: nothing of it reaches x
+  OpCase("RowNormGrad", 1, std::string(kOwnDomain))
+      .attr("kind", std::string("LayerNormalization"))
+      .attr("opset", int64_t(17))
+      .attr("epsilon", 0.0f)
+      .outputs(3)
+      .input(floats({1, 1, 1, 1}, {2, 2}))
+      .input(floats({1, 3, 10, 14}, {2, 2}))
+      .input(floats({1, 1}))
+      .expect(floats({0, 0, 0, 0}, {2, 2}), 0)
+      .expect(floats({-2, 2}), 1)
+      .expect(floats({2, 2}), 2);
 }
 
 }  // namespace onnxtrain::testing
