@@ -32,14 +32,16 @@ test: build  ## all tests: C++, layers, Python
 	@tools/setup.sh build test
 	@ctest --test-dir build/release --output-on-failure -j 2
 	@$(PY) tools/check_layers.py
+	@$(PY) tools/check_code.py
 	@$(PY) -m pytest -n 2 $(PYTEST_ARGS)
 
 bench: build  ## speed of single operators and of whole models
 	@tools/setup.sh build test
 	@tools/bench.sh
 
-layers:  ## who includes whom: forbidden includes and cycles
+layers:  ## who includes whom: forbidden includes and cycles; the shape of the code
 	@python3 tools/check_layers.py
+	@python3 tools/check_code.py
 
 format:  ## clang-format over all C++ files
 	@tools/setup.sh build lint
