@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
@@ -200,6 +201,13 @@ void report_profile(const TrainFlags& f, Training& t, const Profiler& p, uint64_
   say("profile", cat(f.profile, "   open it in chrome://tracing or ui.perfetto.dev"));
 }
 
+// -v: what was set, and by whom.
+void say_settings(const Settings& settings) {
+  std::istringstream lines(settings.text());
+  for (std::string line; std::getline(lines, line);)
+    if (!line.ends_with("# default") && !line.starts_with("#")) say("setting", line);
+}
+
 // -v: which kernels ran, and why faster ones did not.
 void say_kernels(const Training& t) {
   std::vector<NodeProfile> nodes;
@@ -276,7 +284,7 @@ int train(TrainFlags& f) {
     t = std::make_unique<Training>(s.model, s.at.seed, po);
   if (new_rate) set_rate(f, s, *t);
   say_plan(f, s, *t, steps);
-  if (verbosity() > 0) say("settings", "\n" + settings.text());
+  if (verbosity() > 0) say_settings(settings);
   if (f.find_lr) return search_rate(f, *t, p.train);
   if (f.dry_run) return 0;
   on_signals(on_signal);

@@ -132,22 +132,22 @@ void Program::Impl::rewrite(Graph& g, Stages& stages) const {
   std::vector<ValueId> keep;
   for (const auto& [v, s] : updates) keep.push_back(v);
   g.remove_dead(keep);
-  auto settle = [&] {
-    stages.run("specialise", [&] {
+  auto settle = [&](const char* name) {
+    stages.run(name, [&] {
       do {
         specialise(g, table, *pool);
       } while (inline_constant_ifs(g));
     });
   };
-  settle();
+  settle("specialise");
   bool changed = false;
   stages.run("open_sequences", [&] { changed = open_sequences(g, table); });
-  if (changed) settle();
+  if (changed) settle("specialise (sequences)");
   const auto& skip = options.skip_passes;
   if (std::find(skip.begin(), skip.end(), "recognise") == skip.end())
     stages.run("recognise", [&] { recognise_operators(g, keep); });
   stages.run("gradients", [&] { changed = expand_gradients(g, table); });
-  if (changed) settle();
+  if (changed) settle("specialise (gradients)");
   stages.run("absorb_constants", [&] { absorb_constants(g); });
   stages.add(run_passes(g, keep, table, {skip, stages.verify()}));
 }
