@@ -53,8 +53,9 @@ $(FIGURES:%=figures-%): figures-%: build
 	@tools/setup.sh build test
 	@tools/figures.sh $*
 
-layers:  ## who includes whom: forbidden includes and cycles
+layers:  ## who includes whom: forbidden includes and cycles; the shape of the code
 	@python3 tools/check_layers.py
+	@python3 tools/check_code.py
 
 format:  ## clang-format over all C++ files
 	@tools/setup.sh build lint

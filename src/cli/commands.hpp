@@ -54,6 +54,9 @@ void add_report(Registry& r);
 void add_completion(Registry& r);
 void add_reference(Registry& r);
 
+// Parses and runs one command; returns the exit code of the program.
+int run_command_line(int argc, char** argv);
+
 // Names one typing mistake away from `word`: "did you mean --epochs?", or "".
 std::string suggestion(const CLI::App& app, const std::string& word);
 

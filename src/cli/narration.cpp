@@ -24,6 +24,11 @@ const std::string& command_line() { return command_line_; }
 bool quiet() { return quiet_; }
 void set_quiet(bool q) { quiet_ = q; }
 
+int& verbosity() {
+  static int level = 0;
+  return level;
+}
+
 void say(const std::string& label, const std::string& text) {
   if (!quiet_) std::fprintf(stderr, "%-9s %s\n", label.c_str(), text.c_str());
 }

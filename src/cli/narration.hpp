@@ -26,6 +26,9 @@ class Narrator : public run::Observer {
 void set_command_line(int argc, char** argv);
 const std::string& command_line();
 
+// How often -v was given: 1 says more about decisions, time and memory, 2 adds where an error was
+// thrown.
+int& verbosity();
 // "1,234,567"
 std::string with_commas(int64_t n);
 // AVX-512, AVX2 or baseline

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
@@ -131,8 +132,24 @@ constexpr size_t kTraceEvents = 200000;
 void report_profile(const TrainFlags& f, Training& t, const Profiler& p, uint64_t steps) {
   t.set_observer(nullptr);
   write_file(f.profile, p.chrome_trace());
-  print_profile(p.nodes(), Peak::measure(f.threads), int64_t(steps), 15);
+  print_profile(p, Peak::measure(f.threads), int64_t(steps), 15);
   say("profile", cat(f.profile, "   open it in chrome://tracing or ui.perfetto.dev"));
+}
+
+// -v: what was set, and by whom.
+void say_settings(const run::Settings& settings) {
+  std::istringstream lines(settings.text());
+  for (std::string line; std::getline(lines, line);)
+    if (!line.ends_with("# default") && !line.starts_with("#")) say("setting", line);
+}
+
+// -v: which kernels ran, and why faster ones did not.
+void say_kernels(const Training& t) {
+  std::vector<NodeProfile> nodes;
+  for (const Plan* p : t.plans())
+    for (NodeProfile& n : describe_nodes(*p))
+      if (!n.op.empty()) nodes.push_back(std::move(n));
+  print_kernels(nodes);
 }
 
 // Planned and real memory.
@@ -154,6 +171,7 @@ int train(TrainFlags& f) {
   Progress progress(f.progress, f.fit.epochs);
   run::Run run(f.request(), std::move(settings), progress);
   say_plan(f, run);
+  if (verbosity() > 0) say_settings(run.settings());
   if (f.find_lr) return search_rate(f, run);
   if (f.dry_run) return 0;
   on_signals(on_signal);
@@ -164,6 +182,7 @@ int train(TrainFlags& f) {
   const uint64_t before = run.at().step;
   const run::FitResult r = run.fit(stop_requested, profiled, progress);
   progress.finish();
+  if (verbosity() > 0) say_kernels(run.training());
   say_memory(run.memory());
   if (profiled) report_profile(f, run.training(), profiler, r.at.step - before);
   const std::string folder = run.folder().path();

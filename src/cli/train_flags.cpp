@@ -102,7 +102,6 @@ CLI::App* TrainFlags::add_to(Registry& r) {
       c->add_option("--profile", profile, "write a Chrome trace there, print where the time went"),
       look);
   r.rare(c->add_flag("-q,--quiet", quiet, "errors only"), look);
-  r.rare(c->add_flag("-v,--verbose", verbose, "more about data and decisions"), look);
   r.rare(c->add_option("--overfit", overfit, "train on that many rows only: can the model learn?")
              ->check(CLI::NonNegativeNumber),
          look);

@@ -14,7 +14,7 @@ struct TrainFlags {
   RecipeFlags recipe;
   run::FitOptions fit;
   uint64_t seed = 0;
-  int threads = 0, verbose = 0;
+  int threads = 0;
   int64_t overfit = 0;
   bool quiet = false, dry_run = false, no_shuffle = false, allow_non_finite = false,
        find_lr = false;

@@ -85,7 +85,6 @@ class Training {
   double rate() const;
   void set_rate(double r);
   bool has_rate() const { return !rate_name_.empty(); }
-  const std::string& rate_name() const { return rate_name_; }
 
   // The model; values of state variables in it are the current ones.
   const Model& source() const { return *model_; }
@@ -96,6 +95,8 @@ class Training {
   // The model with the current state as its initializers.
   Model snapshot() const;
   Plan& plan_for(const Feeds& feeds, int which);
+  // The plans made so far: for reports.
+  std::vector<const Plan*> plans() const;
   // Watches every algorithm's steps from now on; null: nobody.
   void set_observer(StepObserver* observer);
   ThreadPool& pool() { return *pool_; }

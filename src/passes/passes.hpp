@@ -19,7 +19,7 @@ struct PassContext {
 
 struct PassTime {
   std::string name;
-  double seconds;
+  double seconds;  // without the verification
   int nodes_before, nodes_after;
 };
 

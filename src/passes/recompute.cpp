@@ -25,7 +25,7 @@ struct Work {
 };
 
 // What is decided about a group.
-struct Choice {
+struct Candidate {
   int early_end = 0;  // last step of the early part
   bool candidate = false;
 };
@@ -64,7 +64,7 @@ struct Recomputation::Impl {
   mutable ThreadPool pool{1};  // Prepare wants one; nothing runs on it
   LiveGroups live;
   const std::vector<LiveGroup>& groups;
-  std::vector<Choice> choices;
+  std::vector<Candidate> choices;
   std::vector<char> dropped;                                // by group
   std::vector<Work> work;                                   // by node
   std::vector<std::vector<ValueId>> reads;                  // by node
@@ -138,7 +138,7 @@ struct Recomputation::Impl {
     for (size_t k = 0; k < groups.size(); ++k) {
       const LiveGroup& group = groups[k];
       if (pinned[k] || group.uses.empty() || !repeatable(g.nodes[size_t(group.first)])) continue;
-      Choice& c = choices[k];
+      Candidate& c = choices[k];
       int at = group.first, gap = 0;
       for (int use : group.uses) {
         if (use - at > gap) {
@@ -212,7 +212,7 @@ struct Recomputation::Impl {
     std::vector<int> list;
     const double left = budget - cost_of(now);
     for (size_t k = 0; k < groups.size(); ++k) {
-      const Choice& c = choices[k];
+      const Candidate& c = choices[k];
       if (!c.candidate || dropped[k] || tried[k] || (cheap_only && !work_for(k).cheap)) continue;
       if (work_for(k).cost > left) continue;
       const auto& uses = groups[k].uses;

@@ -57,6 +57,7 @@ class Run {
 
   Training& training() { return *t_; }
   const Training& training() const { return *t_; }
+  const Settings& settings() const { return settings_; }
   const Position& at() const { return at_; }
   const Parts& parts() const { return parts_; }
   const FitOptions& options() const { return q_.fit; }

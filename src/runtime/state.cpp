@@ -66,8 +66,6 @@ void State::adopt(const std::string& name, Tensor value) {
   order_.push_back(name);
 }
 
-void* State::address(const std::string& name) { return const_cast<void*>(get(name).data()); }
-
 std::vector<std::string> State::names() const { return order_; }
 
 size_t State::bytes() const {

@@ -22,7 +22,6 @@ class State {
   void add(const std::vector<std::pair<std::string, const Tensor*>>& values, ThreadPool& pool);
   // A new variable whose memory is that of `value`, which nobody else may have.
   void adopt(const std::string& name, Tensor value);
-  void* address(const std::string& name);
   std::vector<std::string> names() const;  // in order of creation
   size_t bytes() const;
   // How often set() was called: whether somebody besides the steps has written here.

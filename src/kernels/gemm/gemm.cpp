@@ -313,15 +313,4 @@ void GemmPlan::pack_b(ThreadPool& pool, const float* b, float* packed) const {
   });
 }
 
-void gemm(ThreadPool& pool, const GemmDesc& desc, const GemmArgs& args) {
-  const GemmPlan plan = GemmPlan::make(desc);
-  GemmArgs g = args;
-  std::unique_ptr<float[]> space;
-  if (!g.workspace && plan.workspace_bytes() > 0) {
-    space = std::make_unique<float[]>(plan.workspace_bytes() / sizeof(float) + 1);
-    g.workspace = space.get();
-  }
-  plan.run(pool, g);
-}
-
 }  // namespace onnxtrain::simd

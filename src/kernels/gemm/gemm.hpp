@@ -101,9 +101,6 @@ class GemmPlan {
   size_t workspace_ = 0;
 };
 
-// One product without a plan, for cold code and tests; allocates its workspace.
-void gemm(ThreadPool& pool, const GemmDesc& desc, const GemmArgs& args);
-
 // Double precision, for checks: a plain blocked loop. Same meaning of the flags; no epilogue.
 void gemm_f64(ThreadPool& pool, bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k,
               double alpha, const double* a, int64_t lda, const double* b, int64_t ldb, double beta,

@@ -12,6 +12,9 @@ kernels::ConvShape conv_shape_of(const Node& n, const Shape& x, const Shape& w);
 // [N, channels, spatial...]
 Shape with_channels(int64_t batch, int64_t channels, const std::vector<int64_t>& spatial);
 
+// A model error when input 2 is there and has not one number for every channel.
+void check_conv_bias(const ShapeCtx& c, int64_t channels);
+
 // Whether a convolution node can be turned to channels last: float32, at most three dimensions.
 bool conv_channels_last(const Graph& g, const Node& n);
 
