@@ -5,8 +5,8 @@
 
 namespace onnxtrain {
 
-// Is this the error of a rule that lacks a shape, and could the node's gradient wait?
-bool can_wait(const Node& n, const Op& op, const std::string& code);
+// Could the gradient of a node whose rule lacks a shape (NeedsShape) wait?
+bool can_wait(const Node& n, const Op& op);
 
 // A RunLater node that computes the gradients of <dys, outputs of n> with respect to the wanted
 // inputs; kNone for the others. `why`: what the rule said.

@@ -37,7 +37,7 @@ std::string bash(const CLI::App& app) {
          "complete -o filenames -F _onnxtrain onnxtrain\n";
 }
 
-std::string quoted(std::string s) {
+std::string shell_quoted(std::string s) {
   std::string out = "'";
   for (char c : s) out += c == '\'' ? std::string("’") : std::string(1, c);
   return out + "'";
@@ -46,7 +46,7 @@ std::string quoted(std::string s) {
 std::string zsh(const CLI::App& app) {
   std::string names, cases;
   for (const CLI::App* c : app.get_subcommands({})) {
-    names += "    " + quoted(c->get_name() + ":" + c->get_description()) + "\n";
+    names += "    " + shell_quoted(c->get_name() + ":" + c->get_description()) + "\n";
     cases += "    " + c->get_name() + ") compadd -- " + options_of(c) + " ;;\n";
   }
   return "#compdef onnxtrain\n"
@@ -67,11 +67,11 @@ std::string fish(const CLI::App& app) {
   std::string out;
   for (const CLI::App* c : app.get_subcommands({})) {
     out += "complete -c onnxtrain -n __fish_use_subcommand -a " + c->get_name() + " -d " +
-           quoted(c->get_description()) + "\n";
+           shell_quoted(c->get_description()) + "\n";
     for (const CLI::Option* o : c->get_options())
       for (const std::string& name : o->get_lnames())
         out += "complete -c onnxtrain -n '__fish_seen_subcommand_from " + c->get_name() + "' -l " +
-               name + " -d " + quoted(o->get_description()) + "\n";
+               name + " -d " + shell_quoted(o->get_description()) + "\n";
   }
   return out;
 }

@@ -1,7 +1,8 @@
 // Words on stderr, shared by the commands.
 #pragma once
-#include <cstdint>
 #include <string>
+
+#include "core/text.hpp"
 
 namespace onnxtrain::cli {
 
@@ -10,8 +11,6 @@ void say(const std::string& label, const std::string& text);
 void warn(const std::string& code, const std::string& text, const std::string& hint = {});
 bool quiet();
 void set_quiet(bool q);
-// "1,234,567"
-std::string with_commas(int64_t n);
 // AVX-512, AVX2 or baseline
 std::string simd_name();
 // A run folder -> its best (or last) checkpoint; anything else as it is. OT4102 when the folder is

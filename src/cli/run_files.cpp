@@ -13,6 +13,7 @@
 #include "cli/narration.hpp"
 #include "core/file.hpp"
 #include "core/memory.hpp"
+#include "core/text.hpp"
 #include "core/version.hpp"
 #include "data/prefetch.hpp"
 #include "engine/session.hpp"
@@ -87,7 +88,7 @@ void write_run_files(const RunFolder& folder, Settings& settings, const TrainFla
 void report_memory(const RunFolder& folder, const Training& t, size_t limit) {
   const PlannedMemory m = t.memory();
   const size_t peak = peak_resident_bytes();
-  auto mb = [](size_t bytes) { return cat(std::lround(double(bytes) / 1e6), " MB"); };
+  auto mb = [](size_t bytes) { return megabytes(bytes, 0); };
   std::string line =
       cat(mb(m.state + m.arena), " planned (state ", mb(m.state), ", step ", mb(m.arena), ")");
   if (limit > 0)

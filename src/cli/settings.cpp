@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/text.hpp"
 #include "core/version.hpp"
 #include "data/dataset.hpp"
 
@@ -36,20 +37,11 @@ std::string typed(const toml::node& n, const std::string& key, const std::string
   usage_error("OT0008", cat("'", key, "' in '", path, "' is neither text, number nor true/false"));
 }
 
-std::string quoted(const std::string& s) {
-  std::string out = "\"";
-  for (char c : s) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
-
 std::string toml_value(const CLI::Option* o, const std::string& v) {
   if (is_flag(o)) return v == "false" || v == "0" || v.empty() ? "false" : "true";
   const std::string type = o->get_type_name();
   bool number = type.starts_with("INT") || type.starts_with("UINT") || type.starts_with("FLOAT");
-  return number && !v.empty() ? v : quoted(v);
+  return number && !v.empty() ? v : in_quotes(v);
 }
 
 }  // namespace

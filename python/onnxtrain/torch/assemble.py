@@ -1,6 +1,7 @@
 """The ModelProto: graphs, initializers, bindings, functions, metadata. Large tensors go through a temporary file that is
 mapped, not copied."""
 
+import json
 import os
 import tempfile
 
@@ -114,12 +115,16 @@ class File:
         c, e = self.c, self.e
         c.loss_name = e.current(c.loss_name)  # it may be an output of the main graph
         self.train_outputs, taken = [], {c.loss_name}
+        inference = dict(zip([n for n, _ in self.names], [n for n, *_ in self.outputs]))
+        self.inference_form = {}  # output of the step -> the output of the main graph that it is in training mode
         algorithm = {o for n in e.algorithm.nodes for o in n.output}
         for (wanted, *_), v in zip([(n,) for n in c.train_output_names], c.train_outputs):
             if v is None or v.name not in algorithm or v.name == c.loss_name:
                 continue
             name = self._place(wanted + "_train", v, e.algorithm, taken)
             self.train_outputs.append((name, v.dtype, [self.step_dims(s) for s in v.shape]))
+            if wanted in inference:
+                self.inference_form[name] = inference[wanted]
         name = "loss" if "loss" in c.reserved else e.claim("loss")
         c.reserved.discard("loss")
         if c.loss_value.name in {o for n in e.algorithm.nodes for o in n.output}:
@@ -196,6 +201,8 @@ class File:
         if c.training:
             name = getattr(c.loss, "__name__", type(c.loss).__name__)
             props |= {"onnxtrain.rate": "learning_rate", "onnxtrain.loss": _LOSSES.get(name, "custom"), "onnxtrain.output": self.outputs[0][0]}
+            if self.inference_form:
+                props["onnxtrain.inference_form"] = json.dumps(self.inference_form)
         for key, value in sorted(props.items()):
             model.metadata_props.add(key=key, value=value)
 

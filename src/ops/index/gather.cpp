@@ -151,6 +151,7 @@ void register_gather(OpTable& t) {
   t.add({.name = "GatherGrad",
          .domain = std::string(kOwnDomain),
          .shape = back_shape,
+         .shape_values = {2},
          .impls = {{"ref", nullptr, make_back}},
          .grad = back_grad,
          .lower = back_lower});
