@@ -1,18 +1,25 @@
 # onnxtrain: every everyday command. Each target does the set-up that it needs by itself.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-PY := .venv/bin/python
 FUZZ_SECONDS ?= 60
-PYTEST_ARGS ?=
+BENCH_ARGS ?=
+ROUNDS ?=
+QUICK ?=
+export PYTEST_ARGS
 empty :=
 export NINJA_STATUS := [%f/%t, %e s]$(empty) $(empty)
+PRODUCT := onnxtrain_cli onnxtrain_shared _native
+FIGURES := $(shell tools/figures.sh --names)
 
-.PHONY: help build demo test bench format format-check lint layers asan tsan fuzz clean
+PY := .venv/bin/python
+
+.PHONY: help build demo test bench docs-cli format format-check ruff lint layers asan tsan fuzz clean $(FIGURES:%=figures-%)
 
 help:  ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-21s %s\n", $$1, $$2}' Makefile
+	@tools/figures.sh --help | sed 's/^/  make figures-/'
 
-# $(call compile,PRESET[,TARGET]): libraries, configure when needed, compile.
+# $(call compile,PRESET[,TARGETS]): libraries, configure when needed, compile.
 define compile
 	@tools/libonnx.sh >/dev/null
 	@if [[ ! -e build/$(1)/build.ninja ]]; then \
@@ -21,22 +28,30 @@ define compile
 	@cmake --build build/$(1) $(if $(2),--target $(2))
 endef
 
-build:  ## compile the command line tool, the libraries and the Python module
+build:  ## compile the command line tool, the shared library and the Python module
 	@tools/setup.sh build
-	$(call compile,release)
+	$(call compile,release,$(PRODUCT))
 
-demo: build  ## train the sample model from nothing and show the result
+demo:  ## train the sample model from nothing and show the result (compiles the command line tool alone)
+	@tools/setup.sh build
+	$(call compile,release,onnxtrain_cli)
 	@.venv/bin/onnxtrain demo
 
-test: build  ## all tests: C++, layers, Python
+test:  ## all suites: lint, C++, Python with PyTorch and scikit-learn, TensorFlow and Keras
 	@tools/setup.sh build test
-	@ctest --test-dir build/release --output-on-failure -j 2
-	@$(PY) tools/check_layers.py
-	@$(PY) -m pytest -n 2 $(PYTEST_ARGS)
+	$(call compile,release,$(PRODUCT) onnxtrain_tests)
+	@tools/test.sh
 
-bench: build  ## speed of single operators and of whole models
+bench: build  ## speed beside other engines; QUICK=1: a few minutes; ROUNDS=5, BENCH_ARGS="--workloads W1,W4"
 	@tools/setup.sh build test
-	@tools/bench.sh
+	@tools/bench.sh $(if $(QUICK),--quick) $(if $(ROUNDS),--rounds $(ROUNDS)) $(BENCH_ARGS)
+
+docs-cli: build  ## write the reference part of docs/cli.md from the program's option tables
+	@$(PY) tools/docs_cli.py
+
+$(FIGURES:%=figures-%): figures-%: build
+	@tools/setup.sh build test
+	@tools/figures.sh $*
 
 layers:  ## who includes whom: forbidden includes and cycles
 	@python3 tools/check_layers.py
@@ -49,7 +64,13 @@ format-check:  ## fail when `make format` would change something
 	@tools/setup.sh build lint
 	@tools/format.sh --check
 
-lint: build format-check layers  ## clang-tidy over all C++ files
+ruff:  ## ruff over all Python files
+	@tools/setup.sh build lint
+	@.venv/bin/ruff check .
+
+lint:  ## ruff, clang-format, layers, and clang-tidy over every C++ source (`make test`: over what changed)
+	@tools/setup.sh build lint
+	@tools/libonnx.sh >/dev/null
 	@tools/lint.sh
 
 asan:  ## C++ tests under the address and undefined behaviour sanitizers
@@ -67,5 +88,5 @@ fuzz:  ## libFuzzer targets, FUZZ_SECONDS each
 	$(call compile,fuzz,fuzzers)
 	@tools/fuzz.sh $(FUZZ_SECONDS)
 
-clean:  ## remove build/ (the virtual environment and the machine's cache stay)
+clean:  ## remove build/ (the virtual environments and the machine's cache stay)
 	rm -rf build python/onnxtrain/_native*.so

@@ -2,6 +2,7 @@
 # process is not optimised to the last. Files keep their own includes: builds with clang (fuzz,
 # clang-tidy) compile without this.
 option(ONNXTRAIN_PRECOMPILE "Precompile common headers (GCC)" ON)
+option(ONNXTRAIN_JOIN "Compile small sources several at a time" ON)
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(ONNXTRAIN_PRECOMPILE OFF)
 endif()
@@ -34,7 +35,9 @@ endfunction()
 # onnxtrain_joined(TARGET COUNT): its sources are compiled COUNT at a time, where most of the time of
 # each went into the same templates. Names in their anonymous namespaces must differ.
 function(onnxtrain_joined target count)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+  if(ONNXTRAIN_JOIN)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+  endif()
 endfunction()
 
 # A folder of src/ that became the object library `target`.

@@ -10,9 +10,10 @@ import sys
 
 import numpy as np
 import onnx
-import onnxtrain as ot
 import pytest
 from onnx import numpy_helper
+
+import onnxtrain as ot
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
 from cli_models import BINARY, cli, cnn, images, mlp, save, table  # noqa: E402
@@ -43,7 +44,9 @@ def test_label_out_of_range_names_row_values_and_offset(work):
     first = int(np.argmax(y == 3))
     assert f"label 3 at row {first} of 'y' is outside 0..2 (model output 'logits' has 3 classes)" in text
     assert "--label-offset -1" in text and "values seen: 1..3" in text
-    assert cli("train", "mlp.onnx", "--data", "d.npz", "--label-offset", "-1", "--epochs", "1", cwd=work).returncode == 0
+    assert (
+        cli("train", "mlp.onnx", "--data", "d.npz", "--label-offset", "-1", "--epochs", "1", cwd=work).returncode == 0
+    )
 
 
 def test_wrong_shape(work):
@@ -77,8 +80,10 @@ def test_help_that_fits_the_data(work):
 
 
 def test_a_model_that_takes_text(work):
-    m = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 3]> g (string[N] word) => (float[N,3] y) {
-        i = ai.onnx.ml.LabelEncoder <keys_strings = ["red","green"], values_int64s = [0,1], default_int64 = 2> (word)  y = Gather (w, i) }""")
+    m = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 3]> g (string[N] word)
+        => (float[N,3] y) {
+        i = ai.onnx.ml.LabelEncoder <keys_strings = ["red","green"], values_int64s = [0,1], default_int64 = 2> (word)
+        y = Gather (w, i) }""")
     m.graph.initializer.append(numpy_helper.from_array(np.eye(3, dtype=np.float32), "w"))
     onnx.save(m, work / "text.onnx")
     (work / "d.csv").write_text("word,y\n" + "red,0\ngreen,1\n" * 9)
@@ -126,8 +131,8 @@ def test_file_that_shrinks_while_read(work):
     np.save(folder / "x.npy", np.zeros((rows, 64), np.float32))
     np.save(folder / "y.npy", np.zeros(rows, np.int64))
     save(mlp(inputs=64), work / "wide.onnx")
-    p = subprocess.Popen([str(BINARY), "train", "wide.onnx", "--data", "d", "--batch", "64", "--valid", "0", "--epochs", "3",
-                          "--progress", "bar"], cwd=work, stderr=subprocess.PIPE, bufsize=0,
+    p = subprocess.Popen([str(BINARY), "train", "wide.onnx", "--data", "d", "--batch", "64", "--valid", "0",
+                          "--epochs", "3", "--progress", "bar"], cwd=work, stderr=subprocess.PIPE, bufsize=0,
                          env={**os.environ, "ONNXTRAIN_MEMORY_LIMIT": "200M"})
     seen = b""
     while b"loss " not in seen.partition(b"epochs = ")[2]:  # it is running

@@ -40,7 +40,8 @@ def test_cmake(prefix, tmp_path):
     np.savez(tmp_path / "d.npz", x=x, y=y)
     model = save(mlp(), tmp_path / "mlp.onnx")
     assert run(str(tmp_path / "misuse"), str(model)) == ""
-    assert float(run(str(tmp_path / "train"), str(model), str(tmp_path))) > np.bincount(y).max() / len(y)  # better than any constant guess
+    assert float(run(str(tmp_path / "train"), str(model),
+                     str(tmp_path))) > np.bincount(y).max() / len(y)  # better than any constant guess
 
 
 def test_pkg_config(prefix, tmp_path):

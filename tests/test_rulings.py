@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 import onnxtrain as ot
 
@@ -44,7 +44,8 @@ def rules(model):
 
 
 def test_g1_a_key_repeated_over_sections_is_read_with_a_warning_and_assigned_after_each():
-    m = text_model(LINE, (STEP, {"w": "w_new"}), (STEP.replace("step", "step2").replace("w_new", "w_new2"), {"w": "w_new2"}))
+    m = text_model(LINE, (STEP, {"w": "w_new"}),
+                   (STEP.replace("step", "step2").replace("w_new", "w_new2"), {"w": "w_new2"}))
     assert ("G1", "warning") in rules(m)
     t = ot.Trainer(ot.load(m))
     t.step({"x": X})
@@ -58,7 +59,8 @@ def test_g1_a_key_repeated_over_sections_is_read_with_a_warning_and_assigned_aft
 
 
 def test_g2_an_update_may_be_an_output_of_the_main_graph():
-    m = text_model("main (float[2] x) => (float[2] y, float[2] w_next) <float[2] w = {1, 2}> { y = Mul(x, w)  w_next = Add(w, x) }",
+    m = text_model("main (float[2] x) => (float[2] y, float[2] w_next) <float[2] w = {1, 2}> { y = Mul(x, w)  "
+                   "w_next = Add(w, x) }",
                    ("step () => (float loss) { loss = ReduceSum<keepdims=0>(y) }", {"w": "w_next"}))
     t = ot.Trainer(ot.load(m))
     assert t.step({"x": X}).loss == 13
@@ -66,7 +68,8 @@ def test_g2_an_update_may_be_an_output_of_the_main_graph():
 
 
 def test_g4_one_name_is_one_variable():
-    step = "step%d () => (float n_new, float loss) <float n = {0}> { one = Constant<value_float=1.0>() n_new = Add(n, one) loss = ReduceSum<keepdims=0>(y) }"
+    step = """step%d () => (float n_new, float loss) <float n = {0}> {
+        one = Constant<value_float=1.0>() n_new = Add(n, one) loss = ReduceSum<keepdims=0>(y) }"""
     m = text_model(LINE, (step % 1, {"n": "n_new"}), (step % 2, {}))
     assert ("G4", "error") in rules(m)
     with pytest.raises(ot.ModelError):
@@ -82,7 +85,8 @@ def test_g5_a_fed_state_variable_wins_for_that_step_and_the_binding_still_assign
 
 
 def test_g6_main_inputs_the_step_does_not_need_are_not_required():
-    main = "main (float[2] x, float[2] other) => (float[2] y, float[2] z) <float[2] w = {1, 2}> { y = Mul(x, w)  z = Mul(other, w) }"
+    main = """main (float[2] x, float[2] other) => (float[2] y, float[2] z) <float[2] w = {1, 2}> {
+        y = Mul(x, w)  z = Mul(other, w) }"""
     t = ot.Trainer(ot.load(text_model(main, (STEP, {"w": "w_new"}))))
     assert t.step({"x": X}).loss == 13
 
@@ -137,7 +141,8 @@ def test_g9_a_checkpoint_is_the_same_file_with_new_values(tmp_path):
 
 
 def test_g12_a_gradient_of_a_tensor_is_the_product_with_ones_and_zero_where_nothing_flows():
-    m = onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) <float[2] w = {1,2}, float[2] u = {1,1}> { h = Mul(x, w) y = Relu(h) z = Mul(u, x) }')
+    m = onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) '
+                                '<float[2] w = {1,2}, float[2] u = {1,1}> { h = Mul(x, w) y = Relu(h) z = Mul(u, x) }')
     g = ot.gradients(m.SerializeToString(), {"x": X}, of="y", wrt=["w", "x", "u"])
     np.testing.assert_array_equal(g["w"], X)
     np.testing.assert_array_equal(g["u"], [0, 0])  # independent of y
@@ -153,7 +158,8 @@ def test_g13_schedule_clipping_and_accumulation_are_ordinary_nodes():
 
 
 def test_g14_what_onnx_lacks_is_a_local_function_of_standard_operators():
-    p = onnx.load_from_string(ot.prepare(mlp().SerializeToString(), loss="cross_entropy", optimizer=ot.AdamW(lr=1e-3)).proto())
+    p = onnx.load_from_string(ot.prepare(mlp().SerializeToString(), loss="cross_entropy",
+                                         optimizer=ot.AdamW(lr=1e-3)).proto())
     domains = {n.domain for n in p.training_info[0].algorithm.node} - {"", "ai.onnx", TRAINING}
     bodies = {(f.domain, f.name): f for f in p.functions}
     for n in p.training_info[0].algorithm.node:
@@ -175,7 +181,8 @@ def test_g15_lowered_has_no_gradient_node_and_the_same_numbers():
 
 
 def test_g16_everything_ignored_is_zero_and_worth_a_warning(tmp_path):
-    train = ot.prepare(mlp().SerializeToString(), loss=ot.losses.CrossEntropy(ignore_index=-100), optimizer=ot.SGD(lr=0.1))
+    train = ot.prepare(mlp().SerializeToString(), loss=ot.losses.CrossEntropy(ignore_index=-100),
+                       optimizer=ot.SGD(lr=0.1))
     t = ot.Trainer(train)
     x, _ = table(8)
     before = {k: v.copy() for k, v in t.state.items() if "weight" in k}
@@ -183,8 +190,8 @@ def test_g16_everything_ignored_is_zero_and_worth_a_warning(tmp_path):
     assert all(np.array_equal(t.state[k], v) for k, v in before.items())
     save(mlp(), tmp_path / "mlp.onnx")
     np.savez(tmp_path / "d.npz", x=x, y=np.full(8, -100))
-    r = cli("train", "mlp.onnx", "--data", "d.npz", "--ignore-index", "-100", "--loss", "cross_entropy", "--optimizer", "sgd",
-            "--valid", "0", "--epochs", "1", cwd=tmp_path)
+    r = cli("train", "mlp.onnx", "--data", "d.npz", "--ignore-index", "-100", "--loss", "cross_entropy", "--optimizer",
+            "sgd", "--valid", "0", "--epochs", "1", cwd=tmp_path)
     assert r.returncode == 0 and "warning[OT3101]" in r.stderr, r.stderr
 
 
@@ -192,7 +199,9 @@ def test_g16_everything_ignored_is_zero_and_worth_a_warning(tmp_path):
 
 def test_several_sections_run_in_order_or_one_at_a_time():
     second = "step2 () => (float[2] v_new) { v_new = Add(v, w) }"
-    main = LINE.replace("<float[2] w = {1, 2}>", "<float[2] w = {1, 2}, float[2] v = {0, 0}>").replace("y = Mul(x, w)", "y0 = Mul(x, w) y = Add(y0, v)")
+    main = LINE.replace("<float[2] w = {1, 2}>", "<float[2] w = {1, 2}, float[2] v = {0, 0}>").replace(
+        "y = Mul(x, w)", "y0 = Mul(x, w) y = Add(y0, v)"
+    )
     t = ot.Trainer(ot.load(text_model(main, (STEP, {"w": "w_new"}), (second, {"v": "v_new"}))))
     t.step({"x": X})
     np.testing.assert_array_equal(t.state["v"], [1 - 3, 2 - 5])  # the second sees what the first assigned
@@ -217,7 +226,8 @@ def test_bindings_that_name_state_variables_themselves_read_their_old_values():
 
 
 def test_state_variables_of_every_kind_survive_steps_and_files(tmp_path):
-    step = """step () => (float loss, string[2] s2, bool f2, int32[3] k2) <string[2] s = {"a long text that owns memory", "b"}, bool f = {1}, int32[3] k = {1, 2, 3}> {
+    step = """step () => (float loss, string[2] s2, bool f2, int32[3] k2) <string[2] s = {"a long text that owns
+        memory", "b"}, bool f = {1}, int32[3] k = {1, 2, 3}> {
         loss = ReduceSum<keepdims=0>(y)
         turned = Constant<value_ints=[1, 0]>()
         s2 = Gather(s, turned)  f2 = Not(f)  k2 = Add(k, k) }"""
@@ -242,7 +252,8 @@ def in_a_branch(inside):
 
 @pytest.mark.parametrize("inside, factor", [
     ('g = %(gradient)s<xs=["a"], zs=["x"], y="loss">(a, x)', 1),  # y is of the enclosing graph
-    ('two = Constant<value_float=2.0>() l = Mul(loss, two) g = %(gradient)s<xs=["a"], zs=["x"], y="l">(a, x)', 2),  # the way begins there
+    ('two = Constant<value_float=2.0>() l = Mul(loss, two) g = %(gradient)s<xs=["a"], zs=["x"], y="l">(a, x)',
+     2),  # the way begins there
     ('g = %(gradient)s<xs=["a"], zs=["b"], y="loss">(a, b)', 1)])
 def test_a_gradient_in_a_branch_reaches_through_the_enclosing_graph(inside, factor):
     t = ot.Trainer(ot.load(text_model(PAIR, (in_a_branch(inside), {"a": "a2"}))))
@@ -259,7 +270,8 @@ def test_a_gradient_two_bodies_deep_reaches_out_too():
         q = Mul(y, y)  loss = ReduceSum<keepdims=0>(q)
         a2 = Loop(n, c, a)<body = l (int64 i, bool go, float[2] w) => (bool on, float[2] w2) {
             on = Identity(go)  m = Less(zero, loss)
-            w2 = If(m)<then_branch = t () => (float[2] o) { g = %s.Gradient<xs=["a"], zs=["x"], y="loss">(a, x)  o = Sub(w, g) },
+            w2 = If(m)<then_branch = t () => (float[2] o) { g = %s.Gradient<xs=["a"], zs=["x"], y="loss">(a, x)
+            o = Sub(w, g) },
                        else_branch = e () => (float[2] o2) { o2 = Identity(w) }> }>
     }""" % TRAINING
     t = ot.Trainer(ot.load(text_model(PAIR, (step, {"a": "a2"}))))
@@ -270,7 +282,8 @@ def test_a_gradient_two_bodies_deep_reaches_out_too():
 
 def test_a_gradient_in_a_branch_does_not_repeat_random_numbers_silently():
     step = in_a_branch('g = %(gradient)s<xs=["a"], zs=["x"], y="loss">(a, x)').replace(
-        "q = Mul(y, y)", "half = Constant<value_float=0.5>()  on = Constant<value = bool {1}>()  z = Dropout(y, half, on)  q = Mul(z, z)")
+        "q = Mul(y, y)", "half = Constant<value_float=0.5>()  on = Constant<value = bool {1}>()  z = Dropout(y, half, "
+                         "on)  q = Mul(z, z)")
     with pytest.raises(ot.ModelError) as e:
         ot.Trainer(ot.load(text_model(PAIR, (step, {"a": "a2"})))).step({"x": X})
     assert e.value.code == "OT1316" and "Dropout" in str(e.value)

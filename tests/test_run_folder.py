@@ -13,7 +13,7 @@ import pytest
 import onnxtrain as ot
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
-from cli_models import ROOT, cli, mlp, save, table, work  # noqa: E402, F401
+from cli_models import ROOT, cli, table  # noqa: E402
 
 
 def train(work, *args):
@@ -33,7 +33,9 @@ def test_a_run_in_the_folder_of_another_keeps_both(work):
     r = train(work, "mlp.onnx", "--data", "d.npz", "--epochs", "2", "--lr", "0.1", "--out", "run")
     assert "earlier-001" in r.stdout + r.stderr
     second = log(work / "run")
-    assert [e["epoch"] for e in second] == [1, 2] and second[0]["lr"] == pytest.approx(0.1)  # its own numbers, not the first run's
+    assert [e["epoch"] for e in second] == [1, 2] and second[0]["lr"] == pytest.approx(
+        0.1
+    )  # its own numbers, not the first run's
     assert log(work / "run/earlier-001") == first
     assert (work / "run/notes.txt").exists()  # what is no run's stays
     assert cli("eval", work / "run/earlier-001", "--data", work / "d.npz").returncode == 0
@@ -52,7 +54,12 @@ def test_commands_that_are_shown_work_when_typed(work):
     r = train(work, "mlp.onnx", "--data", folder / "my data.npz", "--steps", "4", "--out", folder / "run 1")
     shown = (r.stdout + r.stderr).split("next", 1)[1].strip()
     for command in shown.split("    "):
-        assert subprocess.run(command.replace("onnxtrain", str(ROOT / "build/release/onnxtrain"), 1), shell=True, capture_output=True).returncode == 0
+        assert (
+            subprocess.run(
+                command.replace("onnxtrain", str(ROOT / "build/release/onnxtrain"), 1), shell=True, capture_output=True
+            ).returncode
+            == 0
+        )
 
 
 @pytest.mark.parametrize("path, code", [("nothing", "OT4202"), (".", "OT4102")])
@@ -81,7 +88,10 @@ def test_arrays_that_no_input_wants_may_have_any_length(work):
     assert (r.stdout + r.stderr).count("'prices', 'names', 'none'") == 1
     train(work, "mlp.onnx", "--data", "d.npz", "--epochs", "2", "--out", "run")
     assert cli("diff", "run/checkpoints/last.train.onnx", "more/checkpoints/last.train.onnx", cwd=work).returncode == 0
-    assert cli("predict", "more", "--data", "more.npz", cwd=work).stdout == cli("predict", "run", "--data", "d.npz", cwd=work).stdout
+    assert (
+        cli("predict", "more", "--data", "more.npz", cwd=work).stdout
+        == cli("predict", "run", "--data", "d.npz", cwd=work).stdout
+    )
     np.savez(work / "short.npz", x=x, y=y[:100], names=np.array(["a"]))
     r = cli("train", "mlp.onnx", "--data", "short.npz", cwd=work)
     assert r.returncode == 4 and "OT2103" in r.stderr and "'y' has 100" in r.stderr
@@ -114,7 +124,8 @@ def test_a_run_whose_best_checkpoint_is_gone_goes_on(work):
 
 def test_stopped_early(work):
     """By a signal that comes as soon as there is a run folder: before the first step, or after a few."""
-    p = subprocess.Popen([str(ROOT / "build/release/onnxtrain"), "train", "mlp.onnx", "--data", "d.npz", "--epochs", "1000000", "--out", "run"],
+    p = subprocess.Popen([str(ROOT / "build/release/onnxtrain"), "train", "mlp.onnx", "--data", "d.npz", "--epochs",
+                          "1000000", "--out", "run"],
                          cwd=work, stderr=subprocess.PIPE, text=True)
     while not p.stderr.readline().startswith("run "):
         pass
@@ -139,7 +150,12 @@ def test_resume_of_a_run_without_a_checkpoint_says_why(work):
     assert "OT4205" in r.stderr and "before its first checkpoint" in r.stderr
     again = r.stderr.split("start it again:", 1)[1].strip()
     command = again.split(" ", 1)[1]
-    assert subprocess.run(f"{ROOT}/build/release/onnxtrain {command}", shell=True, cwd=work, capture_output=True).returncode == 0
+    assert (
+        subprocess.run(
+            f"{ROOT}/build/release/onnxtrain {command}", shell=True, cwd=work, capture_output=True
+        ).returncode
+        == 0
+    )
     with pytest.raises(ot.CheckpointError, match="before its first checkpoint"):
         (work / "empty/checkpoints").mkdir(parents=True)
         ot.resume(work / "empty")

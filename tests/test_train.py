@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 import onnxtrain as ot
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
-from cli_models import ROOT, cli, cnn, images, lstm, mlp, save, table, transformer, work  # noqa: E402, F401
+from cli_models import ROOT, cli, cnn, images, lstm, mlp, save, table, transformer  # noqa: E402
 
 
 def train(work, *args, ok=0, **more):
@@ -30,7 +30,8 @@ def log(run):
 
 def weights(path):
     m = onnx.load(path)
-    return {t.name: numpy_helper.to_array(t) for g in [m.graph, *(t.algorithm for t in m.training_info)] for t in g.initializer}
+    return {t.name: numpy_helper.to_array(t) for g in [m.graph, *(t.algorithm for t in m.training_info)]
+            for t in g.initializer}
 
 
 # ---- length and schedules
@@ -38,8 +39,8 @@ def weights(path):
 @pytest.mark.parametrize("schedule", ["cosine", "linear", "polynomial", "onecycle"])
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_schedules_span_the_run(work, schedule, accumulate):
-    train(work, "mlp.onnx", "--data", "d.npz", "--valid", "0", "--batch", "13", "--epochs", "4", "--optimizer", "sgd", "--lr", "0.1",
-          "--schedule", schedule, "--accumulate", accumulate, "--out", "run")
+    train(work, "mlp.onnx", "--data", "d.npz", "--valid", "0", "--batch", "13", "--epochs", "4", "--optimizer", "sgd",
+          "--lr", "0.1", "--schedule", schedule, "--accumulate", accumulate, "--out", "run")
     rates = [e["lr"] for e in log(work / "run")]  # of the step after each epoch
     assert len(rates) == 4 and rates[0] > rates[1] or schedule == "onecycle"
     assert rates[-1] < 0.012  # all the way down at the end
@@ -54,7 +55,9 @@ def test_resume_with_more_epochs(work):
     train(work, "mlp.onnx", *flags, "--epochs", "6", "--out", "whole")
     train(work, "mlp.onnx", *flags, "--epochs", "3", "--out", "part")
     train(work, "--resume", "part", "--epochs", "6")  # batch, data and the rest come from the run
-    assert cli("diff", "part/checkpoints/last.train.onnx", "whole/checkpoints/last.train.onnx", cwd=work).returncode == 0
+    assert (
+        cli("diff", "part/checkpoints/last.train.onnx", "whole/checkpoints/last.train.onnx", cwd=work).returncode == 0
+    )
     assert [e["epoch"] for e in log(work / "part")] == [1, 2, 3, 4, 5, 6]
     config = (work / "part/config.toml").read_text()
     assert re.search(r"^batch = 16 +# run$", config, re.M) and re.search(r"^epochs = 6 +# flag$", config, re.M)
@@ -72,8 +75,8 @@ def test_resume_with_more_epochs(work):
 def test_lr_on_resume(work, schedule, first, then):
     """The same --lr again changes nothing; with another one the schedule goes on at its place from there."""
     more = ["--schedule-arg", "gamma=0.95"] if schedule == "exponential" else []
-    train(work, "mlp.onnx", "--data", "d.npz", "--valid", "0", "--batch", "13", "--optimizer", "adam", "--schedule", schedule, *more,
-          "--lr", "0.01", "--epochs", "2", "--out", "none")
+    train(work, "mlp.onnx", "--data", "d.npz", "--valid", "0", "--batch", "13", "--optimizer", "adam", "--schedule",
+          schedule, *more, "--lr", "0.01", "--epochs", "2", "--out", "none")
     for name, flags in (("same", ["--lr", "0.01"]), ("other", ["--lr", "0.02"]), ("none", [])):
         if name != "none":
             shutil.copytree(work / "none", work / name)
@@ -83,7 +86,20 @@ def test_lr_on_resume(work, schedule, first, then):
 
 
 def test_lr_for_a_file_that_schedules_its_rate_is_refused(work):
-    assert cli("prepare", "mlp.onnx", "--schedule", "cosine", "--schedule-arg", "total_steps=50", "-o", "s.train.onnx", cwd=work).returncode == 0
+    assert (
+        cli(
+            "prepare",
+            "mlp.onnx",
+            "--schedule",
+            "cosine",
+            "--schedule-arg",
+            "total_steps=50",
+            "-o",
+            "s.train.onnx",
+            cwd=work,
+        ).returncode
+        == 0
+    )
     r = train(work, "s.train.onnx", "--data", "d.npz", "--lr", "0.1", ok=2)
     assert "error[OT0004]" in r.stderr and "--lr does not apply" in r.stderr
 
@@ -112,22 +128,27 @@ def test_steps_time_patience(work):
 def test_the_first_bad_tensor_is_named_and_the_state_before_it_is_saved(work):
     save(mlp(op="Exp"), work / "exp.onnx")
     r = train(work, "exp.onnx", "--data", "d.npz", "--optimizer", "sgd", "--lr", "50", "--out", "run", ok=5)
-    assert "error[OT3001]" in r.stderr and re.search(r"at step \d+ \(epoch 1\); last finite loss [\d.e+-]+, gradient norm", r.stderr)
+    assert "error[OT3001]" in r.stderr and re.search(r"at step \d+ \(epoch 1\); last finite loss [\d.e+-]+, "
+                                                     r"gradient norm", r.stderr)
     assert "of 'act" in r.stderr and "run/checkpoints/last.train.onnx" in r.stderr, r.stderr
     step = int(re.search(r"at step (\d+)", r.stderr).group(1))
     assert all(np.isfinite(v).all() for v in weights(work / "run/checkpoints/last.train.onnx").values())
     # the state is the one of the step before: the same run, ended there, has it too
-    train(work, "exp.onnx", "--data", "d.npz", "--optimizer", "sgd", "--lr", "50", "--steps", step - 1, "--epochs", "10", "--out", "same")
+    train(work, "exp.onnx", "--data", "d.npz", "--optimizer", "sgd", "--lr", "50", "--steps", step - 1, "--epochs",
+          "10", "--out", "same")
     a, b = (weights(work / f"{n}/checkpoints/last.train.onnx") for n in ("run", "same"))
     assert all(np.array_equal(a[k], b[k]) for k in a)
 
 
 def test_a_gradient_that_is_not_finite_under_a_finite_loss(work):
     """sqrt(relu(x w)) has a finite value and an infinite slope at 0."""
-    g = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["h"], "mm"), helper.make_node("Sqrt", ["h"], ["s"], "root"),
+    g = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["h"], "mm"),
+                           helper.make_node("Sqrt", ["h"], ["s"], "root"),
                            helper.make_node("MatMul", ["s", "v"], ["y"], "out")], "g",
-                          [helper.make_tensor_value_info("x", 1, ["N", 4])], [helper.make_tensor_value_info("y", 1, ["N", 1])],
-                          [numpy_helper.from_array(np.zeros((4, 2), np.float32), "w"), numpy_helper.from_array(np.ones((2, 1), np.float32), "v")])
+                          [helper.make_tensor_value_info("x", 1, ["N", 4])],
+                          [helper.make_tensor_value_info("y", 1, ["N", 1])],
+                          [numpy_helper.from_array(np.zeros((4, 2), np.float32), "w"),
+                           numpy_helper.from_array(np.ones((2, 1), np.float32), "v")])
     m = helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     t = ot.Trainer(ot.prepare(m.SerializeToString(), loss="mse", optimizer=ot.Adam(lr=0.1)))
     feeds = {"x": np.ones((3, 4), np.float32), "label": np.ones((3, 1), np.float32)}
@@ -156,7 +177,8 @@ def test_weights_that_overflow_in_the_update(work):
 @pytest.mark.parametrize("name", ["cnn", "transformer", "lstm"])
 def test_threads_do_not_change_a_bit_in_200_steps(name):
     r = np.random.default_rng(0)
-    model, x = {"cnn": (cnn(), images(16)[0]), "transformer": (transformer(), r.standard_normal((16, 6, 8)).astype(np.float32)),
+    model, x = {"cnn": (cnn(), images(16)[0]),
+                "transformer": (transformer(), r.standard_normal((16, 6, 8)).astype(np.float32)),
                 "lstm": (lstm(), r.standard_normal((6, 16, 5)).astype(np.float32))}[name]
     feeds = {"xt" if name == "lstm" else "x": x, "label": r.integers(0, 3, 16)}
     prepared = ot.prepare(model.SerializeToString(), loss="cross_entropy", optimizer=ot.Adam(lr=1e-3))
@@ -170,7 +192,8 @@ def test_threads_do_not_change_a_bit_in_200_steps(name):
 
 
 def test_resume_is_the_uninterrupted_run():
-    r = subprocess.run([sys.executable, str(ROOT / "tools/resume_check.py"), "--count", "2", "--seed", "1"], capture_output=True, text=True)
+    r = subprocess.run([sys.executable, str(ROOT / "tools/resume_check.py"), "--count", "2", "--seed", "1"],
+                       capture_output=True, text=True)
     assert r.returncode == 0, r.stdout + r.stderr
     assert r.stdout.count("2 of 2 runs equal") == 3
 
@@ -182,7 +205,8 @@ def test_precedence_flag_environment_config_default(work):
     train(work, "mlp.onnx", "--data", "d.npz", "--config", "run.toml", "--epochs", "1", "--out", "run",
           env={"ONNXTRAIN_BATCH": "12", "ONNXTRAIN_EPOCHS": "9"})
     config = (work / "run/config.toml").read_text()
-    for line in (r"epochs = 1 +# flag", r"batch = 12 +# environment", r"lr = 0.02 +# config", r'optimizer = "sgd" +# config',
+    for line in (r"epochs = 1 +# flag", r"batch = 12 +# environment", r"lr = 0.02 +# config",
+                 r'optimizer = "sgd" +# config',
                  r"seed = 0 +# default"):
         assert re.search("^" + line + "$", config, re.M), (line, config)
     # the file itself can be given again
@@ -204,10 +228,12 @@ def test_run_folder(work):
     run = work / "runs/mlp-001"
     assert (work / "runs/latest").resolve() == run
     names = {p.name for p in run.iterdir()}
-    assert {"model.onnx", "config.toml", "command.txt", "env.json", "metrics.jsonl", "metrics.csv", "report.html", "checkpoints"} <= names
+    assert {"model.onnx", "config.toml", "command.txt", "env.json", "metrics.jsonl", "metrics.csv", "report.html",
+            "checkpoints"} <= names
     assert (run / "command.txt").read_text() == "onnxtrain train mlp.onnx --data d.npz --epochs 3 --keep 2\n"
     assert json.loads((run / "env.json").read_text())["threads"] >= 1
-    assert {p.name for p in (run / "checkpoints").iterdir()} >= {"last.train.onnx", "best.train.onnx", "epoch-0002.train.onnx", "epoch-0003.train.onnx"}
+    assert {p.name for p in (run / "checkpoints").iterdir()} >= {"last.train.onnx", "best.train.onnx",
+                                                                 "epoch-0002.train.onnx", "epoch-0003.train.onnx"}
     assert not (run / "checkpoints/epoch-0001.train.onnx").exists()
     rows = (run / "metrics.csv").read_text().splitlines()
     assert rows[0].startswith("epoch,") and len(rows) == 4
@@ -236,10 +262,13 @@ def test_predict_needs_no_options(tmp_path):
     lines = [f"{a},{n},{b},{c}" for (a, b, c), n in zip(x, names)]
     (tmp_path / "d.csv").write_text("a,species,b,c\n" + "\n".join(lines) + "\n")
     save(mlp(inputs=3), tmp_path / "mlp.onnx")
-    r1 = cli("train", "mlp.onnx", "--data", "d.csv", "--scale", "10,3", "--epochs", "60", "--lr", "0.02", "--out", "run", cwd=tmp_path)
+    r1 = cli("train", "mlp.onnx", "--data", "d.csv", "--scale", "10,3", "--epochs", "60", "--lr", "0.02", "--out",
+             "run", cwd=tmp_path)
     assert r1.returncode == 0, r1.stderr
     meta = {p.key: p.value for p in onnx.load(tmp_path / "run/model.onnx").metadata_props}
-    assert json.loads(meta["onnxtrain.classes"]) == ["ant", "bee", "cat"] and json.loads(meta["onnxtrain.features"]) == ["a", "b", "c"]
+    assert json.loads(meta["onnxtrain.classes"]) == ["ant", "bee", "cat"] and json.loads(
+        meta["onnxtrain.features"]
+    ) == ["a", "b", "c"]
     # other column order, no target, one class only
     (tmp_path / "new.csv").write_text("c,b,a\n" + "\n".join(f"{c},{b},{a}" for a, b, c in x) + "\n")
     r2 = cli("predict", "run", "--data", "new.csv", "-o", "p.csv", cwd=tmp_path)
@@ -265,14 +294,20 @@ def test_check_grad(tmp_path):
 
 
 def test_check_grad_lists_every_node_without_a_gradient(tmp_path):
-    g = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["h"], "mm"), helper.make_node("Binarizer", ["h"], ["s"], "first", domain="ai.onnx.ml"),
-                           helper.make_node("MatMul", ["x", "v"], ["k"], "mm2"), helper.make_node("Binarizer", ["k"], ["t"], "second", domain="ai.onnx.ml"),
+    g = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["h"], "mm"),
+                           helper.make_node("Binarizer", ["h"], ["s"], "first", domain="ai.onnx.ml"),
+                           helper.make_node("MatMul", ["x", "v"], ["k"], "mm2"),
+                           helper.make_node("Binarizer", ["k"], ["t"], "second", domain="ai.onnx.ml"),
                            helper.make_node("Add", ["s", "t"], ["y"], "sum")], "g",
-                          [helper.make_tensor_value_info("x", 1, ["N", 4])], [helper.make_tensor_value_info("y", 1, ["N", 1])],
+                          [helper.make_tensor_value_info("x", 1, ["N", 4])],
+                          [helper.make_tensor_value_info("y", 1, ["N", 1])],
                           [numpy_helper.from_array(np.ones((4, 1), np.float32), n) for n in ("w", "v")])
-    save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)], ir_version=8), tmp_path / "m.onnx")
+    save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)],
+                           ir_version=8), tmp_path / "m.onnx")
     r = cli("check", "m.onnx", "--grad", cwd=tmp_path)
-    assert r.returncode == 3 and "OT1203" in r.stderr and "'first'" in r.stderr and "'second'" in r.stderr, r.stdout + r.stderr
+    assert r.returncode == 3 and "OT1203" in r.stderr and "'first'" in r.stderr and "'second'" in r.stderr, (
+        r.stdout + r.stderr
+    )
 
 
 def test_info_runs_report_diff_export(work):
@@ -318,7 +353,8 @@ def test_help(work):
         assert flag in everything and flag not in r.stdout
 
 
-@pytest.mark.parametrize("shell,word", [("bash", "complete -o filenames"), ("zsh", "#compdef"), ("fish", "complete -c onnxtrain")])
+@pytest.mark.parametrize("shell,word",
+                         [("bash", "complete -o filenames"), ("zsh", "#compdef"), ("fish", "complete -c onnxtrain")])
 def test_completion(work, shell, word):
     text = cli("completion", shell, cwd=work).stdout
     assert word in text and "prepare" in text and "epochs" in text
@@ -349,7 +385,21 @@ def test_a_lowered_step_is_exported_as_a_plain_model(work):
     assert r.returncode == 0, r.stderr
     r = cli("export", "t.onnx", "-o", "step.onnx", "--step", "0", cwd=work)
     assert r.returncode == 2 and "error[OT1249]" in r.stderr and "--lowered" in r.stderr, r.stderr
-    assert cli("prepare", "mlp.onnx", "-o", "t.onnx", "--loss", "cross_entropy", "--optimizer", "adamw", "--lowered", cwd=work).returncode == 0
+    assert (
+        cli(
+            "prepare",
+            "mlp.onnx",
+            "-o",
+            "t.onnx",
+            "--loss",
+            "cross_entropy",
+            "--optimizer",
+            "adamw",
+            "--lowered",
+            cwd=work,
+        ).returncode
+        == 0
+    )
     assert "error[OT1249]" in cli("export", "t.onnx", "-o", "step.onnx", "--step", "1", cwd=work).stderr
     r = cli("export", "t.onnx", "-o", "step.onnx", "--step", "0", cwd=work)
     assert r.returncode == 0, r.stderr
@@ -385,8 +435,10 @@ def test_overfit_find_lr_dry_run_progress(work):
 def test_metrics_of_a_language_model(tmp_path):
     """Classes on the last axis: accuracy, perplexity; labels up to the last class are fine."""
     r = np.random.default_rng(0)
-    g = helper.make_graph([helper.make_node("Gather", ["emb", "ids"], ["e"], "emb_"), helper.make_node("MatMul", ["e", "head"], ["logits"], "head_")],
-                          "lm", [helper.make_tensor_value_info("ids", 7, ["N", "T"])], [helper.make_tensor_value_info("logits", 1, ["N", "T", 20])],
+    g = helper.make_graph([helper.make_node("Gather", ["emb", "ids"], ["e"], "emb_"),
+                           helper.make_node("MatMul", ["e", "head"], ["logits"], "head_")],
+                          "lm", [helper.make_tensor_value_info("ids", 7, ["N", "T"])],
+                          [helper.make_tensor_value_info("logits", 1, ["N", "T", 20])],
                           [numpy_helper.from_array(r.standard_normal((20, 16)).astype(np.float32), "emb"),
                            numpy_helper.from_array((r.standard_normal((16, 20)) * 0.1).astype(np.float32), "head")])
     save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "lm.onnx")

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 import onnxtrain as ot
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
-from cli_models import cli, lstm, mlp, table, work  # noqa: E402, F401
+from cli_models import cli, lstm, mlp, table  # noqa: E402
 
 
 def log(run):
@@ -25,13 +25,15 @@ def same(a, b, cwd):
 
 @pytest.fixture
 def run(work):
-    r = cli("train", "mlp.onnx", "--data", "d.npz", "--epochs", "2", "--optimizer", "sgd", "--lr", "0.1", "--batch", "16", "--out", "run", cwd=work)
+    r = cli("train", "mlp.onnx", "--data", "d.npz", "--epochs", "2", "--optimizer", "sgd", "--lr", "0.1", "--batch",
+            "16", "--out", "run", cwd=work)
     assert r.returncode == 0, r.stderr
     return work
 
 
-CHANGES = [["--optimizer", "adam"], ["--loss", "mse"], ["--freeze", "fc1.*"], ["--only", "fc2.*"], ["--clip", "1"], ["--clip-value", "1"],
-           ["--accumulate", "2"], ["--weight-decay", "0.1"], ["--momentum", "0.9"], ["--seed", "5"], ["--label-smoothing", "0.1"], ["--as-is"]]
+CHANGES = [["--optimizer", "adam"], ["--loss", "mse"], ["--freeze", "fc1.*"], ["--only", "fc2.*"], ["--clip", "1"],
+           ["--clip-value", "1"], ["--accumulate", "2"], ["--weight-decay", "0.1"], ["--momentum", "0.9"],
+           ["--seed", "5"], ["--label-smoothing", "0.1"], ["--as-is"]]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda c: c[0])
@@ -44,7 +46,8 @@ def test_a_run_goes_on_as_it_began(run, change, place):
 
 def test_the_same_again_is_no_change(run):
     shutil.copytree(run / "run", run / "other")
-    r = cli("train", "--resume", "run", "--epochs", "3", "--optimizer", "sgd", "--lr", "0.10", "--seed", "0", "--accumulate", "1", cwd=run)
+    r = cli("train", "--resume", "run", "--epochs", "3", "--optimizer", "sgd", "--lr", "0.10", "--seed", "0",
+            "--accumulate", "1", cwd=run)
     assert r.returncode == 0, r.stderr
     assert cli("train", "--resume", "other", "--epochs", "3", cwd=run).returncode == 0
     assert same("run", "other", run)
@@ -59,32 +62,38 @@ def test_a_checkpoint_by_its_path_goes_on_with_the_settings_of_its_run(run):
 
 def test_a_new_rate_for_a_lone_checkpoint_of_a_schedule_is_refused(work):
     """The file does not say which optimizer made it: nothing may be made up."""
-    r = cli("train", "mlp.onnx", "--data", "d.npz", "--epochs", "2", "--optimizer", "sgd", "--schedule", "cosine", "--out", "run", cwd=work)
+    r = cli("train", "mlp.onnx", "--data", "d.npz", "--epochs", "2", "--optimizer", "sgd", "--schedule", "cosine",
+            "--out", "run", cwd=work)
     assert r.returncode == 0
     shutil.copy(work / "run/checkpoints/last.train.onnx", work / "lone.train.onnx")
-    r = cli("train", "--resume", "lone.train.onnx", "--data", "d.npz", "--epochs", "4", "--lr", "0.5", "--out", "lone", cwd=work)
+    r = cli("train", "--resume", "lone.train.onnx", "--data", "d.npz", "--epochs", "4", "--lr", "0.5", "--out", "lone",
+            cwd=work)
     assert r.returncode == 2 and "OT0004" in r.stderr
-    r = cli("train", "--resume", "lone.train.onnx", "--data", "d.npz", "--epochs", "4", "--schedule", "linear", "--out", "lone", cwd=work)
+    r = cli("train", "--resume", "lone.train.onnx", "--data", "d.npz", "--epochs", "4", "--schedule", "linear",
+            "--out", "lone", cwd=work)
     assert r.returncode == 2 and "OT0004" in r.stderr
     r = cli("train", "lone.train.onnx", "--data", "d.npz", "--epochs", "4", "--optimizer", "adam", cwd=work)
     assert r.returncode == 2 and "OT0004" in r.stderr
 
 
 def test_another_schedule_on_resume(run):
-    r = cli("train", "--resume", "run", "--epochs", "4", "--schedule", "step", "--schedule-arg", "step_size=8", "--schedule-arg", "gamma=0.5", cwd=run)
+    r = cli("train", "--resume", "run", "--epochs", "4", "--schedule", "step", "--schedule-arg", "step_size=8",
+            "--schedule-arg", "gamma=0.5", cwd=run)
     assert r.returncode == 0, r.stderr
     # 8 steps per epoch: the run stands at 16, after each epoch one factor more
     assert [e["lr"] for e in log(run / "run")][2:] == pytest.approx([0.1 * 0.5 ** 3, 0.1 * 0.5 ** 4])
 
 
 def test_milestones_from_the_command_line(work):
-    r = cli("train", "mlp.onnx", "--data", "d.npz", "--valid", "0", "--batch", "13", "--epochs", "4", "--optimizer", "sgd", "--lr", "0.1",
-            "--schedule", "multistep", "--schedule-arg", "milestones=15,35", "--out", "run", cwd=work)
+    r = cli("train", "mlp.onnx", "--data", "d.npz", "--valid", "0", "--batch", "13", "--epochs", "4", "--optimizer",
+            "sgd", "--lr", "0.1", "--schedule", "multistep", "--schedule-arg", "milestones=15,35", "--out", "run",
+            cwd=work)
     assert r.returncode == 0, r.stderr
     assert [e["lr"] for e in log(work / "run")] == pytest.approx([0.1, 0.01, 0.01, 0.001])
     r = cli("train", "mlp.onnx", "--data", "d.npz", "--schedule", "multistep", cwd=work)
     assert r.returncode == 2 and "--schedule-arg milestones=" in r.stderr
-    r = cli("train", "mlp.onnx", "--data", "d.npz", "--schedule", "multistep", "--schedule-arg", "milestones=a", cwd=work)
+    r = cli("train", "mlp.onnx", "--data", "d.npz", "--schedule", "multistep", "--schedule-arg", "milestones=a",
+            cwd=work)
     assert r.returncode == 2 and "OT0003" in r.stderr
 
 
@@ -101,8 +110,9 @@ def test_the_best_of_another_number_begins_anew(run):
 
 @pytest.mark.parametrize("flags, code, said", [
     (["--momentum", "0.9"], "OT1235", "--momentum does not belong to the optimizer adamw"),
-    (["--target", "y"], "OT2116", "--map"), (["--valid", "nan"], "OT0003", "--valid nan"), (["--seed", "-1"], "OT0001", "--seed"),
-    (["--epochs", "99999999999999999999"], "OT0003", "--epochs"), (["--loss", "mse"], "OT2110", "--loss cross_entropy")])
+    (["--target", "y"], "OT2116", "--map"), (["--valid", "nan"], "OT0003", "--valid nan"),
+    (["--seed", "-1"], "OT0001", "--seed"), (["--epochs", "99999999999999999999"], "OT0003", "--epochs"),
+    (["--loss", "mse"], "OT2110", "--loss cross_entropy")])
 def test_passed_over_no_longer(work, flags, code, said):
     r = cli("train", "mlp.onnx", "--data", "d.npz", *flags, cwd=work)
     assert r.returncode in (2, 4) and code in r.stderr and said in r.stderr
@@ -134,7 +144,8 @@ def test_names_of_inputs(work):
 
 def test_overrides_and_rates_are_checked():
     with pytest.raises(ot.UsageError, match="overrides 'nothere\\*' matches no initializer"):
-        ot.prepare(mlp().SerializeToString(), loss="cross_entropy", optimizer=ot.SGD(lr=0.1, overrides={"nothere*": {"lr_scale": 0.5}}))
+        ot.prepare(mlp().SerializeToString(), loss="cross_entropy",
+                   optimizer=ot.SGD(lr=0.1, overrides={"nothere*": {"lr_scale": 0.5}}))
     t = ot.Trainer(ot.prepare(mlp().SerializeToString(), loss="cross_entropy"))
     for rate in (-1, float("nan"), float("inf")):
         with pytest.raises(ot.UsageError, match="learning rate"):
@@ -177,7 +188,8 @@ def attention(kv_heads=2, opset=23, mask=None, lengths=False, attributes=None):
     nodes += [n("Attention", names, ["a"], "att", q_num_heads=2, kv_num_heads=kv_heads, **attributes),
               n("ReduceMean", ["a", "one"], ["m"], keepdims=0), n("MatMul", ["m", "head"], ["logits"])]
     weights = {"wq": f(8, 8), "wk": f(8, 4 * kv_heads), "wv": f(8, 4 * kv_heads), "head": f(8, 3), "one": np.array([1])}
-    g = helper.make_graph(nodes, "g", inputs, [info("logits", ["N", 3])], [numpy_helper.from_array(v, k) for k, v in weights.items()])
+    g = helper.make_graph(nodes, "g", inputs, [info("logits", ["N", 3])],
+                          [numpy_helper.from_array(v, k) for k, v in weights.items()])
     m = helper.make_model(g, opset_imports=[helper.make_opsetid("", opset)])
     m.ir_version = 10
     return m
@@ -219,9 +231,10 @@ MASKS = {"none": [], "rows": ["N", 1, "S", "S"], "shared": [1, 1, "S", "S"]}
 
 @pytest.mark.parametrize("kind", ["plain", "causal", "grouped", "window", "capped", "lengths", *MASKS])
 def test_attention_lowers_for_any_size(kind):
-    attributes = {"causal": {"is_causal": 1}, "window": {"left_window_size": 2, "right_window_size": 1}, "capped": {"softcap": 1.5, "is_causal": 1},
-                  "lengths": {"is_causal": 1}}.get(kind, {})
-    m = attention(1 if kind == "grouped" else 2, 25 if kind == "window" else 24, MASKS.get(kind) or None, kind == "lengths", attributes)
+    attributes = {"causal": {"is_causal": 1}, "window": {"left_window_size": 2, "right_window_size": 1},
+                  "capped": {"softcap": 1.5, "is_causal": 1}, "lengths": {"is_causal": 1}}.get(kind, {})
+    m = attention(1 if kind == "grouped" else 2, 25 if kind == "window" else 24, MASKS.get(kind) or None,
+                  kind == "lengths", attributes)
     loaded = m.SerializeToString()
     plain, low = (ot.Trainer(ot.prepare(loaded, lowered=lowered, **RECIPE)) for lowered in (False, True))
     rng = np.random.default_rng(1)
@@ -229,7 +242,8 @@ def test_attention_lowers_for_any_size(kind):
         feeds = feeds_of("x", (rows, length, 8))
         feeds["label"] = feeds["label"][:rows]
         if MASKS.get(kind):
-            feeds["mask"] = rng.standard_normal([{"N": rows, "S": length}.get(d, d) for d in MASKS[kind]]).astype(np.float32)
+            feeds["mask"] = rng.standard_normal([{"N": rows, "S": length}.get(d, d)
+                                                 for d in MASKS[kind]]).astype(np.float32)
         if kind == "lengths":
             feeds["lengths"] = rng.integers(1, length + 1, rows)
         assert low.step(feeds).loss == pytest.approx(plain.step(feeds).loss, rel=3e-6)

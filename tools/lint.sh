@@ -1,16 +1,24 @@
 #!/usr/bin/env bash
-# clang-tidy over the sources of src/ and python/src, two at a time; warnings are errors.
-# Usage: tools/lint.sh [FILE...]
-set -euo pipefail
+# Everything that reads the sources without running them: ruff, clang-format, who includes whom, clang-tidy.
+# Usage: tools/lint.sh              clang-tidy over every C++ source
+#        tools/lint.sh --changed    clang-tidy over those that changed since tools/lint-clean-commit.txt
+#        tools/lint.sh --record     over every source, and records the present commit as clean
+# All four run; exit 1 when one of them found something.
+set -uo pipefail
 cd "$(dirname "$0")/.."
-files=("$@")
-if ((${#files[@]} == 0)); then
-  mapfile -t files < <(find src python/src -name '*.cpp' | sort)
+failed=()
+step() {
+  local name=$1
+  shift
+  "$@" || failed+=("$name")
+}
+step ruff .venv/bin/ruff check --quiet .
+step format tools/format.sh --check
+step layers .venv/bin/python tools/check_layers.py
+log=$(cmake --preset lint 2>&1) || { echo "$log"; exit 1; }
+step clang-tidy .venv/bin/python tools/tidy.py "$@"
+if ((${#failed[@]})); then
+  echo "lint: failed: ${failed[*]}"
+  exit 1
 fi
-# GCC's own flags that clang does not know are dropped from the compile commands.
-mkdir -p build/lint
-sed -E 's/ -Wno-(restrict|stringop-over[a-z]+|maybe-uninitialized)//g; s/ -fopenmp//g' \
-  build/release/compile_commands.json >build/lint/compile_commands.json
-printf '%s\0' "${files[@]}" |
-  xargs -0 -n 1 -P "$(nproc)" clang-tidy-14 --quiet -p build/lint --extra-arg=-Wno-unknown-pragmas 2> >(grep -v 'warnings\? generated' >&2)
-echo "lint: ${#files[@]} files"
+echo "lint: ruff, format, layers and clang-tidy found nothing"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Resume = uninterrupted, bit for bit.
+"""Resume = uninterrupted, bit-exact.
 
 A model with Dropout, BatchNormalization and Adam is trained once without interruption. Then, again and
 again, it is stopped - at the end of an epoch, by SIGTERM, by kill -9 at a random moment, several times
@@ -118,7 +118,8 @@ def main():
                 if wrong:
                     print(f"{kind} {number}: differs in {wrong}")
             failures += args.count - equal
-            print(f"{kind}: {equal} of {args.count} runs equal to the uninterrupted one ({interruptions} interruptions)")
+            print(f"{kind}: {equal} of {args.count} runs equal to the uninterrupted one ({interruptions} "
+                  f"interruptions)")
         print(f"time {time.time() - begin:.0f} s")
     return 1 if failures else 0
 

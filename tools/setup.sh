@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Brings a Debian or Ubuntu machine and .venv/ to what the build needs.
 # Usage: tools/setup.sh build|test|lint|fuzz ...     (build is always included)
+# test: also PyTorch and scikit-learn for .venv/, and .venv-tf/ with TensorFlow and Keras, both from environments
+#       that all checkouts share (tools/environment.sh). Where they cannot be had, a line says so and the tests that
+#       need them are skipped; the line is kept in .venv/.missing-torch and .venv/.missing-tensorflow.
 # Does nothing, quickly, when all is there already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,7 +11,7 @@ cd "$(dirname "$0")/.."
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 
-want_test=0
+want_test=0 want_lint=0
 packages=(ccache libprotobuf-dev protobuf-compiler libgtest-dev libbenchmark-dev libcli11-dev
           nlohmann-json3-dev libtomlplusplus-dev libhwy-dev zlib1g-dev pkg-config
           libwebp-dev libopenjp2-7-dev)
@@ -16,7 +19,7 @@ for part in "$@"; do
   case $part in
     build) ;;
     test) want_test=1 ;;
-    lint) packages+=(clang-format-14 clang-tidy-14) ;;
+    lint) want_lint=1; packages+=(clang-format-14 clang-tidy-14) ;;
     fuzz) packages+=(clang-14 libclang-rt-14-dev) ;;
     *) die "unknown part '$part' (known: build test lint fuzz)" ;;
   esac
@@ -92,6 +95,7 @@ pip_install() {  # name of the requirements file; the stamp holds what was insta
   fi
 }
 pip_install build
+if ((want_lint)); then pip_install lint; fi
 if ((want_test)); then pip_install test; fi
 
 # --- the checkout inside .venv: import onnxtrain, .venv/bin/onnxtrain ----------------------------
@@ -101,4 +105,27 @@ if [[ $(cat "$site/onnxtrain-checkout.pth" 2>/dev/null) != "$PWD/python" ]]; the
 fi
 if [[ $(readlink .venv/bin/onnxtrain 2>/dev/null) != ../../build/release/onnxtrain ]]; then
   ln -sfn ../../build/release/onnxtrain .venv/bin/onnxtrain
+fi
+
+# --- PyTorch for .venv/, TensorFlow in .venv-tf/ --------------------------------------------------
+# shared_environment NAME SITE_PACKAGES: what tools/environment.sh made joins the packages of that folder.
+shared_environment() {
+  local name=$1 link=$2/onnxtrain-$1.pth missing=.venv/.missing-$1 folder
+  if folder=$(tools/environment.sh "$name" 2> >(tee "$missing" >&2)); then
+    rm -f "$missing"
+    folder=$(echo "$folder"/lib/python3.*/site-packages)
+    echo "import site; site.addsitedir('$folder')" >"$link"
+  else
+    rm -f "$link"
+  fi
+}
+if ((want_test)); then
+  shared_environment torch "$site"
+  if [[ ! -x .venv-tf/bin/python ]] || ! .venv-tf/bin/python -c '' 2>/dev/null; then
+    rm -rf .venv-tf
+    .venv/bin/python -m venv --without-pip .venv-tf
+  fi
+  site_tf=$(echo .venv-tf/lib/python3.*/site-packages)
+  echo "$PWD/python" >"$site_tf/onnxtrain-checkout.pth"
+  shared_environment tensorflow "$site_tf"
 fi

@@ -42,7 +42,8 @@ class Book:
             tensors[k].requires_grad_(True)
         ys = f(*tensors)
         ys = list(ys) if isinstance(ys, (tuple, list)) else [ys]
-        cotangents = [None if y is None or not y.is_floating_point() else torch.tensor(self.normal(*y.shape)) for y in ys]
+        cotangents = [None if y is None or not y.is_floating_point() else torch.tensor(self.normal(*y.shape))
+                      for y in ys]
         total = sum((y * c).sum() for y, c in zip(ys, cotangents) if c is not None)
         grads = torch.autograd.grad(total, [tensors[k] for k in wrt], allow_unused=True)
         number = len(self.index)
@@ -71,7 +72,8 @@ class Book:
         text = json.dumps({"cases": self.index, "arrays": places})
         np.savez_compressed(TARGET, floats=np.concatenate(parts[np.float64]), ints=np.concatenate(parts[np.int64]),
                             index=np.frombuffer(text.encode(), np.uint8))
-        print(f"{len(self.index)} cases of {len({e['op'] for e in self.index})} operators, {TARGET.stat().st_size} bytes")
+        print(f"{len(self.index)} cases of {len({e['op'] for e in self.index})} operators, {TARGET.stat().st_size} "
+              f"bytes")
 
 
 def main():

@@ -10,11 +10,11 @@ EDGES = np.array([-4.0, -3.0, -2.5, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.5, 3.0, 4
 def activations(b):
     x = np.concatenate([EDGES, b.normal(8)])
     plain = {
-        "Relu": F.relu, "Abs": torch.abs, "Sign": torch.sign, "Neg": torch.neg, "Exp": torch.exp, "Sigmoid": torch.sigmoid,
-        "Tanh": torch.tanh, "Erf": torch.erf, "Sin": torch.sin, "Cos": torch.cos, "Sinh": torch.sinh, "Cosh": torch.cosh,
-        "Atan": torch.atan, "Asinh": torch.asinh, "Floor": torch.floor, "Ceil": torch.ceil, "Round": torch.round,
-        "Selu": F.selu, "Softsign": F.softsign, "Mish": F.mish, "HardSwish": F.hardswish, "Softplus": F.softplus,
-        "Identity": lambda v: v.clone(),
+        "Relu": F.relu, "Abs": torch.abs, "Sign": torch.sign, "Neg": torch.neg, "Exp": torch.exp,
+        "Sigmoid": torch.sigmoid, "Tanh": torch.tanh, "Erf": torch.erf, "Sin": torch.sin, "Cos": torch.cos,
+        "Sinh": torch.sinh, "Cosh": torch.cosh, "Atan": torch.atan, "Asinh": torch.asinh, "Floor": torch.floor,
+        "Ceil": torch.ceil, "Round": torch.round, "Selu": F.selu, "Softsign": F.softsign, "Mish": F.mish,
+        "HardSwish": F.hardswish, "Softplus": F.softplus, "Identity": lambda v: v.clone(),
     }
     for op, f in plain.items():
         b.add(op, [x], f)
@@ -80,7 +80,8 @@ def reductions(b):
     b.add("CumSum", [x, np.array(1)], lambda v, _: v.cumsum(1))
     b.add("CumSum", [x, np.array(1)], lambda v, _: v.flip(1).cumsum(1).flip(1), {"reverse": 1}, name="CumSum reverse")
     b.add("CumProd", [p, np.array(1)], lambda v, _: v.cumprod(1), opset=26, name="CumProd zeros")
-    b.add("TopK", [x + b.normal(3, 4, 5), np.array([2])], lambda v, _: (torch.topk(v, 2, 2)[0], None), {"axis": 2}, outputs=2)
+    b.add("TopK", [x + b.normal(3, 4, 5), np.array([2])], lambda v, _: (torch.topk(v, 2, 2)[0], None), {"axis": 2},
+          outputs=2)
 
 
 def softmaxes(b):
@@ -95,10 +96,12 @@ def softmaxes(b):
         b.add("SoftmaxCrossEntropyLoss", [scores, labels, w],
               lambda s, t, v, r=reduction: F.cross_entropy(s, t, v, ignore_index=3, reduction=r),
               {"reduction": reduction, "ignore_index": 3}, wrt=[0])
-        b.add("NegativeLogLikelihoodLoss", [scores, labels, w], lambda s, t, v, r=reduction: F.nll_loss(s, t, v, reduction=r),
+        b.add("NegativeLogLikelihoodLoss", [scores, labels,
+                                            w], lambda s, t, v, r=reduction: F.nll_loss(s, t, v, reduction=r),
               {"reduction": reduction}, wrt=[0])
     images = b.rng.integers(0, 5, (2, 3, 2))
-    b.add("SoftmaxCrossEntropyLoss", [b.normal(2, 5, 3, 2), images], F.cross_entropy, name="SoftmaxCrossEntropyLoss images")
+    b.add("SoftmaxCrossEntropyLoss", [b.normal(2, 5, 3, 2), images], F.cross_entropy,
+          name="SoftmaxCrossEntropyLoss images")
 
 
 def add_cases(b):

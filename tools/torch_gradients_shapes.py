@@ -16,8 +16,13 @@ def indexing(b):
     updates = b.normal(3, 5)
     b.add("ScatterElements", [x, unique, updates], lambda v, k, u: v.scatter(0, k, u), {"axis": 0})
     for reduction, name in {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}.items():
-        b.add("ScatterElements", [x, e, updates], lambda v, k, u, r=name: v.scatter_reduce(0, k, u, r, include_self=True),
-              {"axis": 0, "reduction": reduction}, name=f"ScatterElements {reduction}")
+        b.add(
+            "ScatterElements",
+            [x, e, updates],
+            lambda v, k, u, r=name: v.scatter_reduce(0, k, u, r, include_self=True),
+            {"axis": 0, "reduction": reduction},
+            name=f"ScatterElements {reduction}",
+        )
     rows = np.array([[1], [3]])
     b.add("ScatterND", [x, rows, b.normal(2, 5)], lambda v, k, u: v.index_put((k[:, 0],), u))
     twice = np.array([[1], [1], [3]])
@@ -39,7 +44,8 @@ def movement(b):
     b.add("Trilu", [x, np.array(1)], lambda v, _: torch.triu(v, 1), {"upper": 1})
     b.add("Trilu", [x], torch.tril, {"upper": 0}, name="Trilu lower")
     pads = np.array([0, 1, 0, 2])
-    b.add("Pad", [b.normal(2, 4), pads, np.array(1.5)], lambda v, _, c: torch.cat([c.expand(2, 1), v, c.expand(2, 2)], 1),
+    b.add("Pad", [b.normal(2, 4), pads,
+                  np.array(1.5)], lambda v, _, c: torch.cat([c.expand(2, 1), v, c.expand(2, 2)], 1),
           {"mode": "constant"}, name="Pad value")
     for mode, name in {"reflect": "reflect", "edge": "replicate", "wrap": "circular"}.items():
         b.add("Pad", [b.normal(1, 2, 5), np.array([0, 0, 2, 0, 0, 1])], lambda v, _, m=name: F.pad(v, (2, 1), m),
@@ -56,9 +62,10 @@ def products(b):
     b.add("Gemm", [b.normal(4, 3), b.normal(5, 4), b.normal(5)], lambda x, w, c: 0.5 * x.T @ w.T + 2 * c,
           {"alpha": 0.5, "beta": 2.0, "transA": 1, "transB": 1})
     for equation, shapes in {"bij,bjk->bik": [(2, 3, 4), (2, 4, 5)], "ii->i": [(4, 4)], "ij,ij->": [(3, 4), (3, 4)],
-                             "bii->b": [(2, 3, 3)], "i,j->ij": [(3,), (4,)], "...ij,jk->...ik": [(2, 3, 4), (4, 2)]}.items():
-        b.add("Einsum", [b.normal(*s) for s in shapes], lambda *v, e=equation: torch.einsum(e, *v), {"equation": equation},
-              name=f"Einsum {equation}")
+                             "bii->b": [(2, 3, 3)], "i,j->ij": [(3,), (4,)],
+                             "...ij,jk->...ik": [(2, 3, 4), (4, 2)]}.items():
+        b.add("Einsum", [b.normal(*s) for s in shapes], lambda *v, e=equation: torch.einsum(e, *v),
+              {"equation": equation}, name=f"Einsum {equation}")
     b.add("Det", [b.normal(2, 3, 3)], torch.linalg.det)
 
 
@@ -70,13 +77,15 @@ def transforms(b):
         return torch.view_as_real(z)
 
     b.add("DFT", [x, length, axis], lambda v, *_: pair(torch.fft.fft(v[..., 0], dim=1)))
-    b.add("DFT", [x, length, axis], lambda v, *_: pair(torch.fft.rfft(v[..., 0], dim=1)), {"onesided": 1}, name="DFT onesided")
+    b.add("DFT", [x, length, axis], lambda v, *_: pair(torch.fft.rfft(v[..., 0], dim=1)), {"onesided": 1},
+          name="DFT onesided")
     z = b.normal(2, 6, 2)
     b.add("DFT", [z, length, axis], lambda v, *_: pair(torch.fft.ifft(torch.view_as_complex(v), dim=1)), {"inverse": 1},
           name="DFT inverse")
     signal, window = b.normal(2, 12, 1), b.positive(4)
     b.add("STFT", [signal, np.array(2), window, np.array(4)],
-          lambda v, _s, w, _l: pair(torch.stft(v[..., 0], 4, 2, 4, w, center=False, onesided=True, return_complex=True)).transpose(1, 2),
+          lambda v, _s, w, _l: pair(torch.stft(v[..., 0], 4, 2, 4, w, center=False, onesided=True,
+                                               return_complex=True)).transpose(1, 2),
           {"onesided": 1})
     b.add("Col2Im", [b.normal(1, 8, 4), np.array([3, 3]), np.array([2, 2])], lambda v, *_: F.fold(v, (3, 3), (2, 2)))
 
@@ -87,25 +96,31 @@ def sampling(b):
             for align in (0, 1):
                 b.add("GridSample", [b.normal(1, 2, 3, 4), b.rng.uniform(-1.4, 1.4, (1, 2, 3, 2))],
                       lambda x, g, m=name, p=padding, a=align: F.grid_sample(x, g, m, p, bool(a)),
-                      {"mode": mode, "padding_mode": padding, "align_corners": align}, name=f"GridSample {mode} {padding} {align}")
+                      {"mode": mode, "padding_mode": padding, "align_corners": align},
+                      name=f"GridSample {mode} {padding} {align}")
     b.add("GridSample", [b.normal(1, 2, 2, 3, 2), b.rng.uniform(-1.2, 1.2, (1, 2, 1, 2, 3))],
           lambda x, g: F.grid_sample(x, g, "bilinear", "zeros", False), {"mode": "linear"}, name="GridSample 3d")
     for align in (0, 1):
         b.add("AffineGrid", [b.normal(2, 2, 3), np.array([2, 1, 3, 4])],
-              lambda t, s, a=align: F.affine_grid(t, s.tolist(), bool(a)), {"align_corners": align}, name=f"AffineGrid {align}")
+              lambda t, s, a=align: F.affine_grid(t, s.tolist(), bool(a)), {"align_corners": align},
+              name=f"AffineGrid {align}")
     image = b.normal(1, 2, 4, 5)
-    for mode, name, how, align in [("nearest", "nearest", "asymmetric", None), ("linear", "bilinear", "half_pixel", False),
-                                   ("linear", "bilinear", "align_corners", True), ("cubic", "bicubic", "half_pixel", False),
+    for mode, name, how, align in [("nearest", "nearest", "asymmetric", None),
+                                   ("linear", "bilinear", "half_pixel", False),
+                                   ("linear", "bilinear", "align_corners", True),
+                                   ("cubic", "bicubic", "half_pixel", False),
                                    ("cubic", "bicubic", "align_corners", True)]:
         for sizes in ([1, 2, 7, 3], [1, 2, 8, 10]):
-            attrs = {"mode": mode, "coordinate_transformation_mode": how, "cubic_coeff_a": -0.75, "nearest_mode": "floor"}
+            attrs = {"mode": mode, "coordinate_transformation_mode": how, "cubic_coeff_a": -0.75,
+                     "nearest_mode": "floor"}
             b.add("Resize", [image, None, None, np.array(sizes)],
                   lambda x, *_, s=sizes, m=name, a=align: F.interpolate(x, s[2:], mode=m, align_corners=a), attrs,
                   name=f"Resize {mode} {how}")
     for mode, name in (("linear", "bilinear"), ("cubic", "bicubic")):
         b.add("Resize", [image, None, None, np.array([1, 2, 2, 3])],
               lambda x, *_, m=name: F.interpolate(x, (2, 3), mode=m, align_corners=False, antialias=True),
-              {"mode": mode, "coordinate_transformation_mode": "half_pixel", "antialias": 1, "exclude_outside": 1, "cubic_coeff_a": -0.5},
+              {"mode": mode, "coordinate_transformation_mode": "half_pixel", "antialias": 1, "exclude_outside": 1,
+               "cubic_coeff_a": -0.5},
               name=f"Resize {mode} antialias")
 
 

@@ -19,7 +19,8 @@ def spirals(n, seed):
 
 def average(clients, weights, names):
     """The server's part: the weighted mean of each parameter."""
-    return {n: sum(w * c.state[n].astype(np.float64) for c, w in zip(clients, weights)).astype(np.float32) for n in names}
+    return {n: sum(w * c.state[n].astype(np.float64) for c, w in zip(clients, weights)).astype(np.float32)
+            for n in names}
 
 
 def assign(trainer, parameters):

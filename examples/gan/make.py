@@ -83,7 +83,8 @@ def section(model, key, data_input, loss_nodes, names, data_names, rate):
      <xs = [{quoted(names)}], zs = [{quoted(data_names)}], y = "{key}_loss"> ({quoted(names)}, {", ".join(data_names)})
   {quoted(names, "_next")}, {quoted(names, "_v_next")}, {quoted(names, "_h_next")} = ai.onnx.preview.training.Adam
      <alpha = 0.5, beta = 0.99, epsilon = 1e-7>
-     ({key}_rate, {key}_count, {quoted(names)}, {quoted(names, "_gradient")}, {quoted(names, "_v")}, {quoted(names, "_h")})
+     ({key}_rate, {key}_count, {quoted(names)}, {quoted(names, "_gradient")}, {quoted(names, "_v")},
+     {quoted(names, "_h")})
   {key}_count_next = Add ({key}_count, {key}_one)
 }}""")
     state = [n + s for s in ("_v", "_h") for n in names]

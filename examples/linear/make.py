@@ -37,7 +37,8 @@ start () => (float[3, 1] weight_start, float[1] bias_start, float[3, 1] weight_s
 # bias. Its own initializers: the velocities are bound below, so they are state; `rate` and `keep` stay as they are.
 ALGORITHM = """
 step (float[N, 1] target) =>
-     (float loss, float[3, 1] weight_next, float[1] bias_next, float[3, 1] weight_velocity_next, float[1] bias_velocity_next)
+     (float loss, float[3, 1] weight_next, float[1] bias_next, float[3, 1] weight_velocity_next,
+     float[1] bias_velocity_next)
   <float rate = {0.01}, float keep = {0.9}, float[3, 1] weight_velocity = {0, 0, 0}, float[1] bias_velocity = {0},
    float[3, 1] weight_gradient, float[1] bias_gradient>
 {
@@ -76,7 +77,7 @@ def model():
         training.initialization_binding.add(key=key, value=value)
     for key, value in UPDATE_BINDING.items():
         training.update_binding.add(key=key, value=value)
-    # names the step's rate, so that `t.lr` and the command line can show and change it
+    # names the learning rate, so that `t.lr` and the command line can show and change it
     m.metadata_props.add(key="onnxtrain.rate", value="rate")
     return m
 

@@ -20,10 +20,10 @@ MODEL = """
 <ir_version: 8, opset_import: ["": 17], producer_name: "onnxtrain examples">
 digits (float[N, 1, 28, 28] image) => (float[N, 7] scores)
 {
-  c1 = Conv <kernel_shape = [5, 5], strides = [2, 2], pads = [2, 2, 2, 2]> (image, "backbone.conv1.weight", "backbone.conv1.bias")
-  r1 = Relu (c1)
-  c2 = Conv <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (r1, "backbone.conv2.weight", "backbone.conv2.bias")
-  r2 = Relu (c2)
+  c1 = Conv <kernel_shape = [5, 5], strides = [2, 2], pads = [2, 2, 2, 2]> (image, "backbone.conv1.weight",
+  "backbone.conv1.bias") r1 = Relu (c1)
+  c2 = Conv <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (r1, "backbone.conv2.weight",
+  "backbone.conv2.bias") r2 = Relu (c2)
   flat = Flatten (r2)
   h = Gemm <transB = 1> (flat, "backbone.fc.weight", "backbone.fc.bias")
   features = Relu (h)

@@ -229,7 +229,7 @@ OT_API ot_status ot_model_adapt(const ot_model* m, const char* input, const ot_v
 /* Loss and metrics on the inference form of the model, as a JSON object. */
 OT_API ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,
                                      ot_value* const* columns, int64_t batch, ot_text** result);
-/* A trainer that goes on where a run folder or checkpoint stopped. */
+/* A trainer that resumes where a run folder or checkpoint stopped. */
 OT_API ot_status ot_trainer_resume(const char* run_or_checkpoint, const ot_options* o,
                                    ot_trainer** out);
 /* Makes the folder of a new run (with checkpoints/ in it). A run that is there already goes into

@@ -43,8 +43,8 @@ def torch_state_dict(model_or_trainer):
 
 
 __all__ = [
-    *_OPTIMIZERS, "CheckpointError", "DataError", "DivergedError", "Error", "History", "Model",
-    "ModelError", "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "Schedule",
-    "Session", "StepResult", "Trainer", "UsageError", "check", "from_torch", "gradients", "load", "losses", "parse",
-    "prepare", "resume", "to_torch", "torch_state_dict",
+    *_OPTIMIZERS, "CheckpointError", "DataError", "DivergedError", "Error", "History", "Model", "ModelError",
+    "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "Schedule", "Session", "StepResult",
+    "Trainer", "UsageError", "check", "from_torch", "gradients", "load", "losses", "parse", "prepare", "resume",
+    "to_torch", "torch_state_dict",
 ]

@@ -106,7 +106,9 @@ def _runners(part, peers, threads, training):
     for name in peers:
         build, package, pip = _PEERS[name]
         if importlib.util.find_spec(package) is None:
-            left_out[name] = f"not installed in {sys.executable} (pip install {pip}; ONNXTRAIN_PYTHON names another interpreter)"
+            left_out[name] = (
+                f"not installed in {sys.executable} (pip install {pip}; ONNXTRAIN_PYTHON names another interpreter)"
+            )
             continue
         try:
             run = build(part, feeds, threads, training)

@@ -4,8 +4,8 @@ import numpy as np
 import onnx
 from onnx.backend.base import Backend, BackendRep, Device, DeviceType, namedtupledict
 
-from .session import Session
 from .model import load
+from .session import Session
 
 
 class OnnxtrainRep(BackendRep):

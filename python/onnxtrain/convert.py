@@ -23,7 +23,9 @@ def parser():
     p = argparse.ArgumentParser(prog="onnxtrain convert", description=__doc__)
     p.add_argument("source", metavar="IN", help="a model: .onnx, .pt (written by convert), .pt2 (torch.export.save)")
     p.add_argument("target", metavar="OUT")
-    p.add_argument("--to", choices=_TARGETS, help="torch: everything; state_dict: weights for the original class; program: torch.export's, inference; "
+    p.add_argument("--to", choices=_TARGETS,
+                   help="torch: everything; state_dict: weights for the original class; program: torch.export's, "
+                        "inference; "
                    "default from OUT's suffix")
     p.add_argument("--verify", action="store_true", help="run one step on both sides and print the largest difference")
     return p
@@ -36,9 +38,11 @@ def main(argv=None):
             raise UsageError(f"there is no file '{a.source}'", "OT1732")
         folder = os.path.dirname(os.path.abspath(a.target))
         if os.path.isdir(a.target):
-            raise UsageError(f"'{a.target}' is a folder", "OT1732", "name a file: onnxtrain convert model.train.onnx model.pt")
+            raise UsageError(f"'{a.target}' is a folder", "OT1732",
+                             "name a file: onnxtrain convert model.train.onnx model.pt")
         if not os.path.isdir(folder):
-            raise UsageError(f"'{a.target}' cannot be written: there is no folder '{folder}'", "OT1732", f"mkdir -p {folder}")
+            raise UsageError(f"'{a.target}' cannot be written: there is no folder '{folder}'", "OT1732",
+                             f"mkdir -p {folder}")
         wanted = a.to or kind_of(a.target)
         have = kind_of(a.source)
         if (have == "onnx") == (wanted == "onnx"):
@@ -47,14 +51,16 @@ def main(argv=None):
             from .torch import to_convert
         except ImportError as e:
             raise UsageError(f"converting needs the package '{e.name}', which {sys.executable} does not have", "OT1733",
-                             f"{sys.executable} -m pip install 'onnxtrain[torch]'; or name another interpreter in ONNXTRAIN_PYTHON") from None
+                             f"{sys.executable} -m pip install 'onnxtrain[torch]'; or name another interpreter in "
+                             f"ONNXTRAIN_PYTHON") from None
         _quiet()
         return to_convert.convert(a.source, have, a.target, wanted, a.verify)
     except Error as e:
         print(e, file=sys.stderr)
         return 2 if isinstance(e, UsageError) else 3
     except OSError as e:
-        print(UsageError(f"'{str(e.filename or a.target).removesuffix('.part')}': {e.strerror or e}", "OT1732"), file=sys.stderr)
+        print(UsageError(f"'{str(e.filename or a.target).removesuffix('.part')}': {e.strerror or e}", "OT1732"),
+              file=sys.stderr)
         return 2
 
 

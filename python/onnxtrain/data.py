@@ -9,12 +9,14 @@ from .errors import DataError, UsageError
 
 
 def _holds_arrays(batch):
-    return all(hasattr(a, "__array__") and np.ndim(a) > 0 for a in (batch.values() if isinstance(batch, Mapping) else batch))
+    return all(hasattr(a, "__array__") and np.ndim(a) > 0
+               for a in (batch.values() if isinstance(batch, Mapping) else batch))
 
 
 def is_batches(x):
     """True for a generator, a loader or any other iterable of batches; False for arrays and what becomes one."""
-    if isinstance(x, (list, tuple)) and x and all(isinstance(b, (Mapping, tuple)) and len(b) > 0 and _holds_arrays(b) for b in x):
+    if isinstance(x, (list, tuple)) and x and all(isinstance(b, (Mapping, tuple)) and len(b) > 0 and _holds_arrays(b)
+                                                  for b in x):
         return True  # batches (x, y) or {name: array}, all there already
     if isinstance(x, (Mapping, list, tuple, str, bytes, os.PathLike, np.ndarray)) or hasattr(x, "__array__"):
         return False
@@ -50,7 +52,8 @@ def columns(x, y=None, text=False):
     """{name: array} of x and y; a dict keeps its names, anything else is called x and y."""
     if isinstance(x, (str, os.PathLike)):
         raise UsageError(f"expected arrays, got the path '{os.fspath(x)}'", "OT1156",
-                         "data = dict(numpy.load('data.npz')), or train from the command line: onnxtrain train MODEL --data FILE")
+                         "data = dict(numpy.load('data.npz')), or train from the command line: onnxtrain train MODEL "
+                         "--data FILE")
     named = dict(x) if isinstance(x, Mapping) else {"x": x}
     if isinstance(y, Mapping):
         named.update(y)
@@ -66,7 +69,8 @@ def fraction(valid):
     except (TypeError, ValueError):
         part = -1.0
     if not 0 <= part < 1:
-        raise UsageError(f"valid={valid!r} is neither from 0 up to 1 nor (x, y)", "OT1152", "valid=0.1, or valid=(x_valid, y_valid)")
+        raise UsageError(f"valid={valid!r} is neither from 0 up to 1 nor (x, y)", "OT1152",
+                         "valid=0.1, or valid=(x_valid, y_valid)")
     return part
 
 

@@ -17,10 +17,11 @@ class _Estimator:
     """Parameters as scikit-learn wants them: what the constructor got is stored untouched; `fit` makes names with _."""
 
     def __init__(self, model, *, loss="auto", optimizer=None, epochs=10, batch_size=32, valid=0.0, patience=0, schedule=None,
-                 clip_norm=None, freeze=(), only=None, reset=False, seed=0, threads=0):
+                 clip_norm=None, freeze=(), only=None, reset=False, bn_variance="torch", seed=0, threads=0):
         self.model, self.loss, self.optimizer, self.epochs, self.batch_size = model, loss, optimizer, epochs, batch_size
         self.valid, self.patience, self.schedule, self.clip_norm = valid, patience, schedule, clip_norm
         self.freeze, self.only, self.reset, self.seed, self.threads = freeze, only, reset, seed, threads
+        self.bn_variance = bn_variance
 
     @classmethod
     def _names(cls):
@@ -30,14 +31,16 @@ class _Estimator:
         """Constructor arguments; deep: those of the optimizer too, as `optimizer__lr`."""
         params = {n: getattr(self, n) for n in self._names()}
         if deep and dataclasses.is_dataclass(self.optimizer):
-            params.update({f"optimizer__{f.name}": getattr(self.optimizer, f.name) for f in dataclasses.fields(self.optimizer)})
+            params.update({f"optimizer__{f.name}": getattr(self.optimizer, f.name)
+                           for f in dataclasses.fields(self.optimizer)})
         return params
 
     def set_params(self, **params):
         known = self.get_params(deep=True)
         for name in params:
             if name not in known:
-                raise ValueError(f"there is no parameter '{name}' of {type(self).__name__}; there are {', '.join(known)}")
+                raise ValueError(f"there is no parameter '{name}' of {type(self).__name__}; there are "
+                                 f"{', '.join(known)}")
         for name, value in params.items():  # whole objects first
             if "__" not in name:
                 setattr(self, name, value)
@@ -57,11 +60,13 @@ class _Estimator:
         model = load(source.proto())  # the given one stays as it is
         if model.trainable:
             if self.loss != "auto" or self.optimizer is not None:
-                raise UsageError("this model carries its own training: another loss or optimizer does not apply", "OT0004")
+                raise UsageError("this model carries its own training: another loss or optimizer does not apply",
+                                 "OT0004")
             model.compile()
         else:
             model.compile(loss=loss if self.loss == "auto" else self.loss, optimizer=self.optimizer, schedule=self.schedule,
-                          clip_norm=self.clip_norm, freeze=self.freeze, only=self.only, reset=self.reset, seed=self.seed)
+                          clip_norm=self.clip_norm, freeze=self.freeze, only=self.only, reset=self.reset, seed=self.seed,
+                          bn_variance=self.bn_variance)
         self.history_ = model.fit(X, target, valid=self.valid or None, epochs=self.epochs, batch_size=self.batch_size,
                                   patience=self.patience, seed=self.seed, threads=self.threads)
         self.model_ = Model(load(model.proto())._m)  # without the trainer's memory
@@ -111,7 +116,8 @@ class OnnxClassifier(_Estimator):
         scores = self._scores_of(as_model(self.model))
         if scores == 1:
             return self._train(X, self._two(index).astype(np.float32)[:, None], "bce_logits")
-        inside = self.classes_.dtype.kind in "iu" and (scores is None or 0 <= self.classes_.min() and self.classes_.max() < scores)
+        inside = self.classes_.dtype.kind in "iu" and (scores is None or 0 <= self.classes_.min()
+                                                       and self.classes_.max() < scores)
         self._columns = self.classes_.astype(np.int64) if inside else np.arange(len(self.classes_))
         if scores is not None and len(self.classes_) > scores:
             raise DataError(f"y has {len(self.classes_)} classes, the model's output has room for {scores}", "OT2104")
@@ -127,7 +133,8 @@ class OnnxClassifier(_Estimator):
 
     def _two(self, index):
         if len(self.classes_) > 2:
-            raise DataError(f"y has {len(self.classes_)} classes, the model has one score, which tells two apart", "OT2104")
+            raise DataError(f"y has {len(self.classes_)} classes, the model has one score, which tells two apart",
+                            "OT2104")
         self._columns = None
         return index
 
@@ -180,4 +187,5 @@ class OnnxRegressor(_Estimator):
         y = np.asarray(y, dtype=np.float64).reshape(len(X), -1)
         left = ((y - self.predict(X).reshape(len(y), -1)) ** 2).sum(0)
         whole = ((y - y.mean(0)) ** 2).sum(0)
-        return float(np.where(whole > 0, 1 - left / np.where(whole > 0, whole, 1), np.where(left == 0, 1.0, 0.0)).mean())
+        return float(np.where(whole > 0, 1 - left / np.where(whole > 0, whole, 1),
+                              np.where(left == 0, 1.0, 0.0)).mean())

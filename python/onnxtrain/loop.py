@@ -19,7 +19,8 @@ class Batches:
         if is_one_pass(source) and not steps_per_epoch:
             if epochs not in (None, 1):
                 raise UsageError("a generator can be gone through only once", "OT1157",
-                                 "steps_per_epoch=N cuts it into epochs; or pass the function that makes it, or a list-like loader")
+                                 "steps_per_epoch=N cuts it into epochs; or pass the function that makes it, "
+                                 "or a list-like loader")
             epochs = 1
         self.epochs = 10 if epochs is None else epochs
 
@@ -76,18 +77,19 @@ def _one_epoch(trainer, batches, epoch, limit):
         if size == 0:  # a mean over nothing is not a number
             continue
         known = (*inputs, *targets)
-        loss = trainer.step({k: trainer._t.adapt(k, to_native(v, k)) if k in known and not is_text(v) else v for k, v in feeds.items()}).loss
+        loss = trainer.step({k: trainer._t.adapt(k, to_native(v, k)) if k in known and not is_text(v) else v
+                             for k, v in feeds.items()}).loss
         if not math.isfinite(loss):
             raise DivergedError(f"loss became {loss} at step {trainer.step_count} (epoch {epoch})", "OT3001",
-                                "a smaller rate often helps, or clip_norm=1 in prepare")
+                                "try a lower learning rate, or clip_norm=1 in prepare")
         total, rows, steps = total + loss * size, rows + size, steps + 1
         if limit and trainer.step_count >= limit:
             break
     if steps == 0:
         raise DataError(f"no batches in epoch {epoch}", "OT2101")
     seconds = time.perf_counter() - begin
-    entry = {"epoch": epoch, "step": trainer.step_count, "steps": steps, "loss": total / rows, "lr": trainer._rate_or_zero(),
-             "samples_per_second": rows / max(seconds, 1e-9), "seconds": seconds}
+    entry = {"epoch": epoch, "step": trainer.step_count, "steps": steps, "loss": total / rows,
+             "lr": trainer._rate_or_zero(), "samples_per_second": rows / max(seconds, 1e-9), "seconds": seconds}
     return entry, bool(limit and trainer.step_count >= limit)
 
 
@@ -95,7 +97,13 @@ def fit_batches(trainer, source, valid, epochs, steps, patience, out, on_epoch, 
     """Trains on batches; the same result as `fit` on arrays gives."""
     if valid is not None and not isinstance(valid, (tuple, list)):
         raise UsageError("with an iterator, valid is (x, y): there is nothing to take a fraction of", "OT1157")
-    batches, log, entries, best, best_epoch = Batches(source, epochs, steps_per_epoch), RunLog(trainer, out), [], None, 0
+    batches, log, entries, best, best_epoch = (
+        Batches(source, epochs, steps_per_epoch),
+        RunLog(trainer, out),
+        [],
+        None,
+        0,
+    )
     for epoch in range(log.epochs_before + 1, log.epochs_before + batches.epochs + 1):
         entry, enough = _one_epoch(trainer, iter(batches), epoch, steps)
         watched, larger = entry["loss"], False

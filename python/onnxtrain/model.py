@@ -11,7 +11,6 @@ from .data import columns, is_text
 from .errors import UsageError
 from .values import from_native, to_native
 
-
 _METRICS = ("accuracy", "mae", "perplexity", "rmse", "top5")
 
 
@@ -130,7 +129,8 @@ class Model:
         return _Text("\n".join(lines))
 
     def __repr__(self):
-        return f"<onnxtrain.Model {', '.join(self.inputs)} -> {', '.join(self.outputs)}{' (training)' if self.trainable else ''}>"
+        training = " (training)" if self.trainable else ""
+        return f"<onnxtrain.Model {', '.join(self.inputs)} -> {', '.join(self.outputs)}{training}>"
 
     # ---- training in the style of Keras: compile, fit, evaluate, predict
     def compile(self, loss="auto", optimizer=None, metrics=None, **prepare_options):
@@ -174,7 +174,8 @@ class Model:
     @staticmethod
     def _check_metric(name, there):
         if name not in there:
-            raise UsageError(f"metric '{name}' does not fit these targets", "OT1153", f"computed are {', '.join(there)}")
+            raise UsageError(f"metric '{name}' does not fit these targets", "OT1153",
+                             f"computed are {', '.join(there)}")
 
     def _take_weights(self, trainer):
         if self.trainable:

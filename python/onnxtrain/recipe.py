@@ -219,7 +219,8 @@ def optimizer_spec(o):
             return _BY_KIND["sgd"](momentum=0.9, nesterov=o == "nesterov").spec()
         return _BY_KIND[o]().spec() if o in _BY_KIND else {"kind": o}
     if not hasattr(o, "spec"):
-        raise UsageError(f"an optimizer is a name, a path of an ONNX graph or ot.AdamW(...), not {type(o).__name__}", "OT1154")
+        raise UsageError(f"an optimizer is a name, a path of an ONNX graph or ot.AdamW(...), not {type(o).__name__}",
+                         "OT1154")
     return o.spec()
 
 

@@ -1,4 +1,5 @@
-"""What a run folder made from Python keeps beside checkpoints and metrics: how `fit` was called and, when small, on what.
+"""What a run folder made from Python keeps beside checkpoints and metrics: how `fit` was called and, when small,
+on what.
 
 So `ot.resume("runs/cnn").fit(epochs=6)` needs nothing else.
 """
@@ -41,7 +42,10 @@ def set_aside(folder):
 def remember(folder, settings, data, valid_data):
     os.makedirs(folder, exist_ok=True)
     _IN_THIS_PROCESS.clear()
-    _write(os.path.join(folder, "fit.json"), lambda f: f.write(json.dumps(settings, indent=1, default=lambda v: v.item()).encode() + b"\n"))
+    _write(
+        os.path.join(folder, "fit.json"),
+        lambda f: f.write(json.dumps(settings, indent=1, default=lambda v: v.item()).encode() + b"\n"),
+    )
     path = os.path.join(folder, "data.npz")
     arrays = {f"train/{k}": v for k, v in data.items()} | {f"valid/{k}": v for k, v in valid_data.items()}
     if sum(v.nbytes for v in arrays.values()) <= KEPT_BYTES and all(v.dtype.kind in "biufc" for v in arrays.values()):
@@ -61,7 +65,8 @@ def recall(folder):
             settings = json.load(f)
         return {k: settings[k] for k in ("batch_size", "valid", "shuffle") if k in settings}
     except (ValueError, TypeError) as e:
-        raise DataError(f"'{path}' is damaged: {e}", "OT4202", "remove it and give x, y, valid and batch_size again") from e
+        raise DataError(f"'{path}' is damaged: {e}", "OT4202",
+                        "remove it and give x, y, valid and batch_size again") from e
 
 
 def recall_data(folder):
@@ -73,10 +78,11 @@ def recall_data(folder):
     if kept is None and os.path.exists(path):
         try:
             with np.load(path, allow_pickle=False) as f:
-                kept = tuple({k.split("/", 1)[1]: f[k] for k in f.files if k.startswith(p)} for p in ("train/", "valid/"))
+                kept = tuple({k.split("/", 1)[1]: f[k] for k in f.files if k.startswith(p)}
+                             for p in ("train/", "valid/"))
         except (ValueError, OSError, KeyError) as e:
             raise DataError(f"'{path}' is damaged: {e}", "OT4202", "give the data again: fit(x, y, epochs=...)") from e
     if kept is None:
         raise UsageError(f"run '{folder}' does not hold its data", "OT1155",
-                         f"give it again: fit(x, y, epochs=...); a run of the command line goes on with: onnxtrain train --resume {folder}")
+                         f"give it again: fit(x, y, epochs=...); a run of the command line resumes with: onnxtrain train --resume {folder}")
     return kept[0], None, ({**kept[1]},) if kept[1] else None

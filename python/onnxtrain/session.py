@@ -12,7 +12,8 @@ from .values import from_native, to_native
 
 def feed_lists(feeds):
     if not isinstance(feeds, Mapping):
-        raise UsageError(f"values are given by the names of inputs, not as {type(feeds).__name__}", "OT1156", "run({'x': x})")
+        raise UsageError(f"values are given by the names of inputs, not as {type(feeds).__name__}", "OT1156",
+                         "run({'x': x})")
     names = list(feeds)
     return names, [to_native(feeds[n], n) for n in names]
 
@@ -65,7 +66,9 @@ def gradients(model, feeds, of=None, wrt=None, cotangent=None, threads=0):
             cotangent = {of[0]: cotangent}
         for name in cotangent:
             if name not in of:
-                raise UsageError(f"a cotangent for '{name}', which is not among the outputs asked for: {', '.join(of)}", "OT1158")
+                raise UsageError(
+                    f"a cotangent for '{name}', which is not among the outputs asked for: {', '.join(of)}", "OT1158"
+                )
         # a plain number has no type of its own: it takes the output's
         cotangents = [to_native(_like_output(m, n, cotangent[n]), n) if n in cotangent else None for n in of]
     if not wrt:

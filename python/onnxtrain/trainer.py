@@ -18,14 +18,15 @@ from .values import from_native, to_native
 
 def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
             schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None,
-            append=False, dims=None):
+            append=False, dims=None, bn_variance="torch"):
     """Inference model -> training model (loss, gradients, optimizer and state are in the file).
 
     loss: a name, `ot.losses.CrossEntropy(...)`, a list of weighted terms, or the path of an ONNX graph;
     optimizer: `ot.AdamW(...)`, a name or the path of an ONNX graph; freeze, only: globs over initializer names;
     schedule: a name, `ot.Schedule(...)` or a dict; mode: "train" or "as_is"; batch, dims: fix the number of
     rows, other open dimensions by name ({"sequence": 128}) or the shape of an input; append: one more training section
-    behind those that the model has. docs/recipe.md has all of it.
+    behind those that the model has; bn_variance: running variance of BatchNormalization, "torch" (unbiased) or "onnx"
+    (population variance). docs/recipe.md has all of it.
     """
     recipe = {
         "losses": loss_specs(loss, label), "optimizer": optimizer_spec(optimizer), "schedule": schedule_spec(schedule),
@@ -33,6 +34,7 @@ def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None
         "only": [only] if isinstance(only, str) else list(only or ()),
         "clip_norm": clip_norm or 0, "clip_value": clip_value or 0, "accumulate": accumulate, "mode": mode,
         "lowered": lowered, "reset": reset, "seed": seed, "append": append,
+        "bn_variance": bn_variance,
     }
     if batch:
         recipe["batch"] = int(batch)
@@ -131,7 +133,8 @@ class _State(MutableMapping):
 
 
 class History:
-    """What `fit` gave: `.epochs` is a list of dicts, `history["loss"]` the values over epochs, `.history` all of them."""
+    """What `fit` gave: `.epochs` is a list of dicts, `history["loss"]` the values over epochs,
+    `.history` all of them."""
 
     def __init__(self, result):
         self.epochs, self.best_epoch, self.interrupted = result["epochs"], result["best_epoch"], result["interrupted"]
@@ -172,7 +175,7 @@ def _bytes(memory):
 
 
 def resume(path, threads=0, memory=None):
-    """A trainer that goes on where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`."""
+    """A trainer that resumes where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`."""
     t = Trainer(None, _native_trainer=_native.resume(os.fspath(path), threads, _bytes(memory)))
     if os.path.isdir(path):
         t._run = t._folder = os.fspath(path)
@@ -188,7 +191,8 @@ class Trainer:
 
     def __init__(self, model, seed=0, threads=0, *, memory=None, _native_trainer=None):
         # a model that was read here is nobody else's: its weights become the trainer's
-        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory), take=not isinstance(model, Model))
+        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory),
+                                                     take=not isinstance(model, Model))
         self.state = _State(self._t)
         self._run = self._folder = self._names = None  # _folder: of the run that another fit there goes on with
         self._step = self._t.step
@@ -298,7 +302,8 @@ class Trainer:
             out = os.fspath(out or self._run) if out or self._run else None
             return History(fit_batches(self, x, valid or None, epochs, steps, patience, out, on_epoch, steps_per_epoch))
         if steps_per_epoch:
-            raise UsageError("steps_per_epoch cuts an iterator into epochs; arrays have their own length", "OT1157", "steps=N")
+            raise UsageError("steps_per_epoch cuts an iterator into epochs; arrays have their own length", "OT1157",
+                             "steps=N")
         settings = runs.recall(self._run) if self._run else {}
         if x is None:
             x, y, kept_valid = runs.recall_data(self._run)
@@ -319,7 +324,8 @@ class Trainer:
         if out:
             options["out"] = out
             self._enter(out)
-            runs.remember(out, {"batch_size": batch_size, "valid": options.get("valid", 0.0), "shuffle": bool(shuffle)}, data, valid_data)
+            runs.remember(out, {"batch_size": batch_size, "valid": options.get("valid", 0.0),
+                                "shuffle": bool(shuffle)}, data, valid_data)
         call = None if on_epoch is None else (lambda text: bool(on_epoch(json.loads(text))))
         arguments = *feed_lists(data), *feed_lists(valid_data)
         self._serial += 1

@@ -25,7 +25,8 @@ def mlp(inputs=4, hidden=16, classes=3, seed=0, output="logits"):
           a = Relu (h)
           {output} = Gemm <transB = 1> (a, "fc2.weight", "fc2.bias")
         }}""",
-        {"fc1.weight": (hidden, inputs), "fc1.bias": (hidden,), "fc2.weight": (classes, hidden), "fc2.bias": (classes,)}, seed)
+        {"fc1.weight": (hidden, inputs), "fc1.bias": (hidden,), "fc2.weight": (classes, hidden),
+         "fc2.bias": (classes,)}, seed)
 
 
 def two_heads():

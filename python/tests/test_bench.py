@@ -20,7 +20,8 @@ def run(*args):
 
 def test_bench_gives_both_forms_and_every_phase(tmp_path):
     onnx.save(mlp(), tmp_path / "m.onnx")
-    out = run("bench", str(tmp_path / "m.onnx"), "--batch", "8", "--seconds", "0.02", "--json", "--trace", str(tmp_path / "t"))
+    out = run("bench", str(tmp_path / "m.onnx"), "--batch", "8", "--seconds", "0.02", "--json", "--trace",
+              str(tmp_path / "t"))
     result = json.loads(out.stdout)
     assert result["batch"] == 8
     for part in ("inference", "training"):
@@ -37,7 +38,8 @@ def test_bench_gives_both_forms_and_every_phase(tmp_path):
 
 def test_against_measures_the_same_model_elsewhere_or_says_why_not(tmp_path):
     onnx.save(mlp(), tmp_path / "m.onnx")
-    out = run("bench", str(tmp_path / "m.onnx"), "--batch", "8", "--seconds", "0.02", "--json", "--against", "torch,ort")
+    out = run("bench", str(tmp_path / "m.onnx"), "--batch", "8", "--seconds", "0.02", "--json", "--against",
+              "torch,ort")
     found = json.loads(out.stdout)["against"]
     for part in ("inference", "training"):
         assert found[part]["onnxtrain"]["ms"] > 0
@@ -57,17 +59,21 @@ def test_every_product_of_a_convolutional_step_is_counted(tmp_path):
     weights = [onnx.numpy_helper.from_array(rng.standard_normal(s).astype(np.float32), n) for n, s in shapes.items()]
     nodes, x = [], "x"
     for k, (group, stride, pad) in enumerate([(1, 1, 1), (1, 1, 1), (16, 1, 1), (1, 2, 0)], 1):
-        nodes.append(onnx.helper.make_node("Conv", [x, f"w{k}"], [f"c{k}"], name=f"conv{k}", group=group, strides=[stride] * 2, pads=[pad] * 4))
+        nodes.append(onnx.helper.make_node("Conv", [x, f"w{k}"], [f"c{k}"], name=f"conv{k}", group=group,
+                                           strides=[stride] * 2, pads=[pad] * 4))
         x = f"c{k}"
     nodes.append(onnx.helper.make_node("GlobalAveragePool", [x], ["p"]))
     nodes.append(onnx.helper.make_node("Flatten", ["p"], ["y"]))
     info = onnx.helper.make_tensor_value_info
     graph = onnx.helper.make_graph(nodes, "g", [info("x", 1, ["N", 3, 16, 16])], [info("y", 1, ["N", 32])], weights)
-    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
-    out = run("bench", str(tmp_path / "m.onnx"), "--batch", "4", "--mode", "train", "--loss", "cross_entropy", "--seconds", "0.02", "--json")
-    of = {op: sorted(n["flops"] for n in json.loads(out.stdout)["training"]["nodes"] if n["op"] == op) for op in ("Conv", "ConvGradX", "ConvGradW")}
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8),
+              tmp_path / "m.onnx")
+    out = run("bench", str(tmp_path / "m.onnx"), "--batch", "4", "--mode", "train", "--loss", "cross_entropy",
+              "--seconds", "0.02", "--json")
+    of = {op: sorted(n["flops"] for n in json.loads(out.stdout)["training"]["nodes"] if n["op"] == op)
+          for op in ("Conv", "ConvGradX", "ConvGradW")}
     each = sorted(2 * 4 * pixels * m * c * k * k for pixels, (m, c, k, _) in zip((256, 256, 256, 64), shapes.values()))
-    first = 2 * 4 * 256 * 16 * 3 * 9  # nobody wants the gradient of the pictures
+    first = 2 * 4 * 256 * 16 * 3 * 9  # nobody wants the gradient of the images
     assert of["Conv"] == each and of["ConvGradW"] == each and of["ConvGradX"] == sorted(set(each) - {first})
 
 

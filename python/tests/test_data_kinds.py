@@ -1,4 +1,4 @@
-"""Data that the command line reads beside arrays: folders of pictures, safetensors."""
+"""Data that the command line reads beside arrays: Image folders, safetensors."""
 
 import json
 import pathlib
@@ -10,6 +10,7 @@ import zlib
 import numpy as np
 import onnx
 import pytest
+
 from models import rows, with_weights
 
 CLI = pathlib.Path(sys.executable).parent / "onnxtrain"
@@ -32,7 +33,7 @@ def png(path, pixels):
 
 
 @pytest.fixture
-def pictures(tmp_path):
+def images(tmp_path):
     """Bright upper or lower halves, of many sizes; and a model for 8 x 8."""
     rng = np.random.default_rng(0)
     for part, count in (("train", 40), ("test", 10)):
@@ -42,20 +43,21 @@ def pictures(tmp_path):
                 pixels = rng.integers(0, 80, (h, w, 3)).astype(np.uint8)
                 pixels[: h // 2] += 120 * (name == "upper")
                 pixels[h // 2 :] += 120 * (name == "lower")
-                png(tmp_path / f"pictures/{part}/{name}/{k}.png", pixels)
+                png(tmp_path / f"images/{part}/{name}/{k}.png", pixels)
     m = with_weights('''halves (float[N, 3, 8, 8] image) => (float[N, 2] scores)
-        { flat = Flatten (image) scores = Gemm <transB = 1> (flat, "w", "b") }''', {"w": (2, 192), "b": (2,)}, scale=0.1)
+        { flat = Flatten (image) scores = Gemm <transB = 1> (flat, "w", "b") }''', {"w": (2, 192), "b": (2,)},
+                     scale=0.1)
     onnx.save(m, tmp_path / "halves.onnx")
     return tmp_path
 
 
-def test_folder_of_pictures(pictures):
-    run = pictures / "run"
-    said = cli("train", pictures / "halves.onnx", "--data", pictures / "pictures", "--epochs", 20, "--lr", 0.01, "--out", run)
-    assert "80 images" in said and "pictures" in said
-    assert "100.00 %" in cli("eval", run, "--data", pictures / "pictures")
-    cli("predict", run, "--data", pictures / "pictures/test/upper", "-o", pictures / "p.npy")
-    scores = np.load(pictures / "p.npy")
+def test_image_folder(images):
+    run = images / "run"
+    said = cli("train", images / "halves.onnx", "--data", images / "images", "--epochs", 20, "--lr", 0.01, "--out", run)
+    assert "80 images" in said and "images" in said
+    assert "100.00 %" in cli("eval", run, "--data", images / "images")
+    cli("predict", run, "--data", images / "images/test/upper", "-o", images / "p.npy")
+    scores = np.load(images / "p.npy")
     assert scores.shape == (10, 2) and (scores.argmax(1) == 1).all()
 
 
@@ -63,7 +65,8 @@ def safetensors(path, arrays):
     names = {np.dtype(np.float32): "F32", np.dtype(np.int64): "I64"}
     header, data = {}, b""
     for name, a in arrays.items():
-        header[name] = {"dtype": names[a.dtype], "shape": list(a.shape), "data_offsets": [len(data), len(data) + a.nbytes]}
+        header[name] = {"dtype": names[a.dtype], "shape": list(a.shape),
+                        "data_offsets": [len(data), len(data) + a.nbytes]}
         data += a.tobytes()
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)

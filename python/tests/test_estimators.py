@@ -5,9 +5,9 @@ import pickle
 
 import numpy as np
 import pytest
-from models import mlp, rows, with_weights
 
 import onnxtrain as ot
+from models import mlp, rows, with_weights
 
 
 def classifier(path, **arguments):
@@ -20,7 +20,12 @@ def test_classifier(path):
     assert c.fit(x, y) is c
     assert c.score(*rows(200, seed=2)) > 0.85
     p = c.predict_proba(x)
-    assert p.shape == (300, 3) and p.sum(1) == pytest.approx(1) and (c.classes_ == [0, 1, 2]).all() and c.n_features_in_ == 4
+    assert (
+        p.shape == (300, 3)
+        and p.sum(1) == pytest.approx(1)
+        and (c.classes_ == [0, 1, 2]).all()
+        and c.n_features_in_ == 4
+    )
     assert (c.predict(x) == p.argmax(1)).all() and len(c.history_) == 15
 
 
@@ -77,7 +82,9 @@ def test_parameters(path):
     c = ot.OnnxClassifier(path, epochs=20, optimizer=ot.AdamW(lr=0.1))
     assert c.get_params(deep=False)["epochs"] == 20 and c.get_params()["optimizer__lr"] == 0.1
     given = c.optimizer
-    assert c.set_params(epochs=3, optimizer__lr=0.5) is c and c.epochs == 3 and c.optimizer.lr == 0.5 and given.lr == 0.1
+    assert (
+        c.set_params(epochs=3, optimizer__lr=0.5) is c and c.epochs == 3 and c.optimizer.lr == 0.5 and given.lr == 0.1
+    )
     with pytest.raises(ValueError, match="epoch"):
         c.set_params(epoch=3)
     assert "epochs=3" in repr(c)
@@ -111,7 +118,11 @@ def test_in_scikit_learn(path):
     x, y = rows(240)
     names = np.array(["a", "b", "c"])[y]
     c = classifier(str(path))
-    assert is_classifier(c) and is_regressor(ot.OnnxRegressor(str(path))) and clone(c).get_params(False).keys() == c.get_params(False).keys()
+    assert (
+        is_classifier(c)
+        and is_regressor(ot.OnnxRegressor(str(path)))
+        and clone(c).get_params(False).keys() == c.get_params(False).keys()
+    )
     assert cross_val_score(c, x, names, cv=3).mean() > 0.7
     search = GridSearchCV(c, {"optimizer__lr": [1e-7, 0.02], "batch_size": [16]}, cv=2).fit(x, names)
     assert search.best_params_["optimizer__lr"] == 0.02 and search.predict(x).shape == (240,)

@@ -101,8 +101,8 @@ def test_two_tower_files():
 
 def test_two_tower_from_the_command_line(tmp_path):
     folder = EXAMPLES / "two-tower"
-    cli("train", folder / "towers.onnx", "--loss", folder / "in_batch.onnx", "--data", folder / "pairs.npz", "--lr", 3e-3,
-        "--epochs", 3, "--batch", 100, "--out", tmp_path / "run", cwd=tmp_path)
+    cli("train", folder / "towers.onnx", "--loss", folder / "in_batch.onnx", "--data", folder / "pairs.npz", "--lr",
+        3e-3, "--epochs", 3, "--batch", 100, "--out", tmp_path / "run", cwd=tmp_path)
     lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     losses = [e["valid_loss"] for e in lines if "valid_loss" in e]
     assert len(losses) == 3 and losses[0] > losses[1] > losses[2] > 0
@@ -133,8 +133,8 @@ def test_transfer_files():
 
 def test_transfer_from_the_command_line(tmp_path):
     folder = EXAMPLES / "transfer"
-    cli("train", folder / "new_head.onnx", "--data", folder / "data.npz", "--label-offset", -7, "--freeze", "backbone.*",
-        "--lr", 3e-3, "--epochs", 40, "--batch", 10, "--out", tmp_path / "run", cwd=tmp_path)
+    cli("train", folder / "new_head.onnx", "--data", folder / "data.npz", "--label-offset", -7, "--freeze",
+        "backbone.*", "--lr", 3e-3, "--epochs", 40, "--batch", 10, "--out", tmp_path / "run", cwd=tmp_path)
     done = cli("eval", tmp_path / "run", "--data", folder / "data.npz", "--label-offset", -7, cwd=tmp_path)
     assert float(re.search(r"accuracy\s+([\d.]+)", done.stdout)[1]) > 75
     frozen = ot.load(folder / "new_head.onnx").parameters["backbone.fc.weight"]

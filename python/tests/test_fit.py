@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from models import rows, with_weights
 
 import onnxtrain as ot
+from models import rows, with_weights
 
 
 def test_four_lines(path, tmp_path):
@@ -80,11 +80,13 @@ def test_data_of_many_kinds(path, kind):
         "float64": (x.astype(np.float64), y), "lists": (x.tolist(), y.tolist()), "dict": ({"x": x, "label": y},),
         "named y": ({"x": x}, {"label": y}), "int32 labels": (x, y.astype(np.int32)), "column labels": (x, y[:, None]),
     }[kind]
-    assert ot.load(path).compile(loss="cross_entropy", optimizer=ot.SGD(lr=0.1)).fit(*arguments, epochs=1)["loss"] == want
+    assert (
+        ot.load(path).compile(loss="cross_entropy", optimizer=ot.SGD(lr=0.1)).fit(*arguments, epochs=1)["loss"] == want
+    )
 
 
 def test_predict_fits_data_as_fit_does():
-    m = with_weights('''picture (float[N, 1, 2, 2] image) => (float[N, 2] scores)
+    m = with_weights('''image (float[N, 1, 2, 2] image) => (float[N, 2] scores)
         { flat = Flatten (image) scores = Gemm <transB = 1> (flat, "w", "b") }''', {"w": (2, 4), "b": (2,)})
     model = ot.load(m.SerializeToString()).compile(loss="cross_entropy")
     pixels = np.random.default_rng(0).integers(0, 256, (20, 2, 2)).astype(np.uint8)
@@ -118,7 +120,8 @@ def test_iterators(path, kind, tmp_path):
     common = {"epochs": 2, "valid": (x, y), "out": tmp_path / "run"}
     hist = {
         "generator": lambda: t.fit(twice(), steps_per_epoch=3, **common),
-        "function": lambda: t.fit(lambda: [*loader(x, y, 32), (x[:0], y[:0])].__iter__(), **common),  # an empty batch is passed over
+        "function": lambda: t.fit(lambda: [*loader(x, y, 32), (x[:0], y[:0])].__iter__(),
+                                  **common),  # an empty batch is passed over
         "list-like": lambda: t.fit(Loader(), **common),
         "dicts": lambda: t.fit(({"x": a, "label": b} for a, b in twice()), steps_per_epoch=3, **common),
     }[kind]()
@@ -132,8 +135,13 @@ def test_iterators(path, kind, tmp_path):
 def test_iterator_mistakes(path):
     x, y = rows(32)
     model = ot.load(path).compile(loss="cross_entropy")
-    for wrong in (lambda: model.fit(loader(x, y, 8), epochs=3), lambda: model.fit(loader(x, y, 8), valid=0.1),
-                  lambda: model.fit(loader(x, y, 8), y), lambda: model.fit("data.npz"), lambda: model.fit(x, y, steps_per_epoch=3)):
+    for wrong in (
+        lambda: model.fit(loader(x, y, 8), epochs=3),
+        lambda: model.fit(loader(x, y, 8), valid=0.1),
+        lambda: model.fit(loader(x, y, 8), y),
+        lambda: model.fit("data.npz"),
+        lambda: model.fit(x, y, steps_per_epoch=3),
+    ):
         with pytest.raises(ot.UsageError):
             wrong()
     with pytest.raises(ot.DataError, match="'label'"):
@@ -152,8 +160,9 @@ def test_wrong_data_is_refused(path, wrong, code):
     nan = x.copy()
     nan[5, 2] = np.nan
     arguments = {
-        "no rows": (x[:0], y[:0]), "text": (x, np.array(list("abababab"))), "other rows": (x, y[:7]), "no labels": (x,), "NaN": (nan, y),
-        "shape": (x[:, :3], y), "ragged": ([[1.0, 2.0], [1.0]], y[:2]), "number": (3.0, y),
+        "no rows": (x[:0], y[:0]), "text": (x, np.array(list("abababab"))), "other rows": (x, y[:7]),
+        "no labels": (x,), "NaN": (nan, y), "shape": (x[:, :3], y), "ragged": ([[1.0, 2.0], [1.0]], y[:2]),
+        "number": (3.0, y),
     }.get(wrong, (x, y))
     more = {"epochs": {"epochs": 0}, "batch": {"batch_size": 0}}.get(wrong, {})
     with pytest.raises(ot.Error) as e:

@@ -55,7 +55,9 @@ def test_batches_into_the_folder_of_another_run_keep_both(data, tmp_path):
     t = trainer()
     t.fit(batches, epochs=2, out=tmp_path)
     assert [e["epoch"] for e in read(tmp_path)] == [1, 2] and len(read(tmp_path / "earlier-001")) == 3
-    assert (tmp_path / "earlier-001/data.npz").exists() and not (tmp_path / "data.npz").exists()  # resume must not take another run's data
+    assert (tmp_path / "earlier-001/data.npz").exists() and not (
+        tmp_path / "data.npz"
+    ).exists()  # resume must not take another run's data
     t.fit(iter(batches), out=tmp_path)  # the same trainer goes on
     assert [e["epoch"] for e in read(tmp_path)] == [1, 2, 3] and not (tmp_path / "earlier-002").exists()
     assert [e["step"] for e in read(tmp_path)] == [len(batches) * k for k in (1, 2, 3)]
@@ -77,8 +79,9 @@ def test_steps_made_by_hand_count(data, tmp_path):
     assert t.step_count == 9
 
 
-@pytest.mark.parametrize("wrong", [dict(epochs=0), dict(epochs=1.5), dict(epochs="3"), dict(batch_size=0), dict(valid=-0.1), dict(valid=1),
-                                   dict(valid=float("nan")), dict(valid="a"), dict(patience=-1), dict(steps=-1), dict(save_every=-2)], ids=str)
+@pytest.mark.parametrize("wrong", [dict(epochs=0), dict(epochs=1.5), dict(epochs="3"), dict(batch_size=0),
+                                   dict(valid=-0.1), dict(valid=1), dict(valid=float("nan")), dict(valid="a"),
+                                   dict(patience=-1), dict(steps=-1), dict(save_every=-2)], ids=str)
 def test_numbers_out_of_range_are_refused(data, wrong):
     t = trainer()
     with pytest.raises(ot.UsageError, match="must be|from 0 up to 1") as e:
@@ -88,7 +91,8 @@ def test_numbers_out_of_range_are_refused(data, wrong):
 
 def test_numbers_of_numpy_are_numbers(data, tmp_path):
     from models import mlp
-    t = ot.Trainer(ot.prepare(mlp().SerializeToString(), loss="cross_entropy", optimizer=ot.SGD(lr=np.float32(0.5)), accumulate=np.int64(1)))
+    t = ot.Trainer(ot.prepare(mlp().SerializeToString(), loss="cross_entropy", optimizer=ot.SGD(lr=np.float32(0.5)),
+                              accumulate=np.int64(1)))
     assert t.lr == 0.5
     t.fit(*data, epochs=np.int64(2), batch_size=np.int32(16), out=tmp_path)
     assert len(read(tmp_path)) == 2
@@ -100,5 +104,6 @@ def test_gradients_of_nothing_and_with_plain_numbers(data):
     from models import mlp
     m, x = mlp().SerializeToString(), {"x": data[0]}
     assert ot.gradients(m, x, of="logits", wrt=[]) == {}
-    one, two = (ot.gradients(m, x, of="logits", wrt="x", cotangent=c)["x"] for c in (1.0, np.full((len(data[0]), 3), 2, np.float32)))
+    one, two = (ot.gradients(m, x, of="logits", wrt="x", cotangent=c)["x"]
+                for c in (1.0, np.full((len(data[0]), 3), 2, np.float32)))
     np.testing.assert_allclose(2 * one, two, rtol=1e-6)

@@ -1,5 +1,5 @@
-"""Files that were exported for one batch size: opened to any where the graph allows it; otherwise trained, evaluated and
-asked for predictions in batches of that size."""
+"""Files that were exported for one batch size: opened to any where the graph allows it; otherwise trained,
+evaluated and asked for predictions in batches of that size."""
 
 import json
 import subprocess
@@ -18,20 +18,24 @@ BINARY = Path(__file__).resolve().parents[2] / "build/release/onnxtrain"
 def made(text, shapes, seed=0, opset=17):
     m = parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> {text}')
     r = np.random.default_rng(seed)
-    m.graph.initializer.extend(numpy_helper.from_array((0.4 * r.standard_normal(s)).astype(np.float32), n) for n, s in shapes.items())
+    m.graph.initializer.extend(numpy_helper.from_array((0.4 * r.standard_normal(s)).astype(np.float32), n)
+                               for n, s in shapes.items())
     return m
 
 
 def convolution(batch, target):
     """`target`: where the images become rows; an exporter writes the batch size into it."""
-    return made(f"""g (float[{batch},2,6,6] x) => (float[{batch},3] y) <int64[2] to = {{{target}}}, int64[4] heads = {{{batch if batch != "N" else 0},2,2,16}}> {{
-        c = Conv <kernel_shape = [3,3], strides = [1,1]> (x, w, b)  a = Relu (c)  h = Reshape (a, heads)  f = Reshape (h, to)  y = Gemm <transB = 1> (f, v, d) }}""",
+    return made(f"""g (float[{batch},2,6,6] x) => (float[{batch},3] y) <int64[2] to = {{{target}}},
+        int64[4] heads = {{{batch if batch != "N" else 0},2,2,16}}> {{
+        c = Conv <kernel_shape = [3,3], strides = [1,1]> (x, w, b)  a = Relu (c)  h = Reshape (a, heads)
+        f = Reshape (h, to)  y = Gemm <transB = 1> (f, v, d) }}""",
                 {"w": (4, 2, 3, 3), "b": (4,), "v": (3, 64), "d": (3,)})
 
 
 def recurrent():
     """The state at the start is a constant with a row for each row of the batch."""
-    return made("""g (float[4,5,3] x) => (float[4,2] y) { t = Transpose <perm = [1,0,2]> (x)  s, h, c = LSTM <hidden_size = 6> (t, w, r, b, , h0, c0)
+    return made("""g (float[4,5,3] x) => (float[4,2] y) { t = Transpose <perm = [1,0,2]> (x)  s, h,
+        c = LSTM <hidden_size = 6> (t, w, r, b, , h0, c0)
         q = Squeeze (h, zero)  y = MatMul (q, v) }""",
                 {"w": (1, 24, 3), "r": (1, 24, 6), "b": (1, 48), "h0": (1, 4, 6), "c0": (1, 4, 6), "v": (6, 2)})
 
@@ -78,7 +82,8 @@ def test_a_batch_that_cannot_be_opened(tmp_path):
     want = np.concatenate([s.run({"x": padded[k:k + 4]})["y"] for k in range(0, 24, 4)])[:22]
     assert np.array_equal(t.predict(x), want)
     assert t.evaluate(x, y)["accuracy"] == pytest.approx(np.mean(want.argmax(1) == y))
-    for give, code in ((lambda: t.fit(x, y, epochs=1, batch_size=8), "OT2115"), (lambda: t.fit(x[:3], y[:3], epochs=1), "OT2115")):
+    for give, code in ((lambda: t.fit(x, y, epochs=1, batch_size=8), "OT2115"),
+                       (lambda: t.fit(x[:3], y[:3], epochs=1), "OT2115")):
         with pytest.raises(ot.Error) as e:
             give()
         assert e.value.code == code and "4 at a time" in str(e.value).replace("4 rows", "4"), e.value
@@ -93,17 +98,23 @@ def test_by_the_command_line(tmp_path):
     np.savez(tmp_path / "d.npz", x=x, y=y)
     onnx.save(convolution(1, "1, -1"), tmp_path / "one.onnx")
     r = run(tmp_path, "train", "one.onnx", "--data", "d.npz", "--epochs", 2, "--out", "a")
-    assert r.returncode == 0 and "made for 1 row at a time; any number now" in r.stderr and "batch 32" in r.stderr, r.stderr
+    assert r.returncode == 0 and "made for 1 row at a time; any number now" in r.stderr and "batch 32" in r.stderr, (
+        r.stderr
+    )
     x, y = data(22, 5, 3, classes=2)
     np.savez(tmp_path / "s.npz", x=x, y=y)
     onnx.save(with_axes(recurrent()), tmp_path / "four.onnx")
     flags = ["--data", "s.npz", "--only", "w", "--valid", 0, "--out", "b"]
     r = run(tmp_path, "train", "four.onnx", "--epochs", 2, *flags)
-    assert r.returncode == 0 and "batch 4, 2 epochs = 10 steps" in r.stderr and "2 rows are left out" in r.stderr, r.stderr
+    assert r.returncode == 0 and "batch 4, 2 epochs = 10 steps" in r.stderr and "2 rows are left out" in r.stderr, (
+        r.stderr
+    )
     assert [json.loads(line)["steps"] for line in (tmp_path / "b/metrics.jsonl").read_text().splitlines()] == [5, 5]
     assert run(tmp_path, "train", "--resume", "b", "--epochs", 3).returncode == 0
     assert run(tmp_path, "eval", "b", "--data", "s.npz").returncode == 0
     assert run(tmp_path, "predict", "b", "--data", "s.npz", "-o", "p.npy").returncode == 0
     assert np.load(tmp_path / "p.npy").shape == (22, 2)
     r = run(tmp_path, "train", "four.onnx", "--epochs", 2, "--batch", 8, *flags)
-    assert r.returncode == 4 and "error[OT2115]" in r.stderr and "export the model with an open batch" in r.stderr, r.stderr
+    assert r.returncode == 4 and "error[OT2115]" in r.stderr and "export the model with an open batch" in r.stderr, (
+        r.stderr
+    )

@@ -9,10 +9,10 @@ import time
 import numpy as np
 import onnx
 import pytest
-from models import feeds, mlp, rows, two_heads
 from onnx import helper
 
 import onnxtrain as ot
+from models import feeds, mlp, rows, two_heads
 
 
 # ---- load, Model
@@ -118,7 +118,9 @@ def test_session_run(path):
 def node_model(op, inputs, outputs, domain="", opset=21, **attributes):
     graph = helper.make_graph([helper.make_node(op, [i.name for i in inputs], [o.name for o in outputs], **attributes)],
                               "g", inputs, outputs)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, opset)], ir_version=10).SerializeToString()
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid(domain, opset)], ir_version=10
+    ).SerializeToString()
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4"])
@@ -140,7 +142,8 @@ def test_sequences_and_optionals():
     out = ot.Session(m).run({"s": [np.ones(2, np.float32), np.ones((1, 3), np.float32)], "x": np.float32(5)})["t"]
     assert isinstance(out, list) and [a.shape for a in out] == [(2,), (1, 3), ()]
     optional = helper.make_optional_type_proto(helper.make_tensor_type_proto(1, [2]))
-    m = node_model("OptionalHasElement", [helper.make_value_info("o", optional)], [helper.make_tensor_value_info("b", 9, [])])
+    m = node_model("OptionalHasElement", [helper.make_value_info("o", optional)],
+                   [helper.make_tensor_value_info("b", 9, [])])
     s = ot.Session(m)
     assert not s.run({"o": None})["b"] and s.run({"o": np.ones(2, np.float32)})["b"]
     m = node_model("Identity", [helper.make_value_info("o", optional)], [helper.make_value_info("p", optional)])
@@ -287,7 +290,8 @@ def test_backend_module():
 
 def test_results_that_are_kept_stay():
     """Memory of results serves again only when nobody holds them, nor a view of them."""
-    session = ot.Session(ot.parse("<ir_version: 8, opset_import: [\"\": 17]> g (float[N,1000] x) => (float[N,1000] y, float[N,1000] z) {\n"
+    session = ot.Session(ot.parse("<ir_version: 8, opset_import: [\"\": 17]> g (float[N,1000] x) => (float[N,1000] y, "
+                                  "float[N,1000] z) {\n"
                                   "  y = Neg(x)\n  z = Abs(x)\n}"))
     x = lambda k: np.full((300, 1000), k, np.float32)  # noqa: E731
     kept = [session.run({"x": x(k)}) for k in range(4)]

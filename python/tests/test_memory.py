@@ -1,4 +1,5 @@
-"""Memory: a limit computes values again with the same bits, refuses with the limit that works; nothing is kept twice."""
+"""Memory: a limit computes values again with the same bits, refuses with the limit that works; nothing is kept
+twice."""
 
 import gc
 import re
@@ -6,11 +7,11 @@ import re
 import numpy as np
 import onnx
 import pytest
-from models import feeds as mlp_feeds
-from models import mlp, with_weights
 from onnx import TensorProto, helper, numpy_helper
 
 import onnxtrain as ot
+from models import feeds as mlp_feeds
+from models import mlp, with_weights
 
 
 def deep_mlp(layers=12, width=32):
@@ -60,9 +61,10 @@ def transformer(blocks=3, length=16, width=32, heads=4):
         for n, perm in (("q", "0,2,1,3"), ("k", "0,2,3,1"), ("v", "0,2,1,3")):
             lines += [f'{n}m{k} = MatMul (n{k}, "{n}{k}")', f"{n}r{k} = Reshape ({n}m{k}, split)",
                       f"{n}t{k} = Transpose <perm = [{perm}]> ({n}r{k})"]
-        lines += [f"z{k} = MatMul (qt{k}, kt{k})", f"p{k} = Softmax <axis = -1> (z{k})", f"pd{k} = Dropout (p{k}, ratio)",
-                  f"y{k} = MatMul (pd{k}, vt{k})", f"yt{k} = Transpose <perm = [0,2,1,3]> (y{k})",
-                  f"yr{k} = Reshape (yt{k}, join)", f'yo{k} = MatMul (yr{k}, "o{k}")', f"x1{k} = Add ({x}, yo{k})",
+        lines += [f"z{k} = MatMul (qt{k}, kt{k})", f"p{k} = Softmax <axis = -1> (z{k})",
+                  f"pd{k} = Dropout (p{k}, ratio)", f"y{k} = MatMul (pd{k}, vt{k})",
+                  f"yt{k} = Transpose <perm = [0,2,1,3]> (y{k})", f"yr{k} = Reshape (yt{k}, join)",
+                  f'yo{k} = MatMul (yr{k}, "o{k}")', f"x1{k} = Add ({x}, yo{k})",
                   f'm{k} = LayerNormalization <axis = -1> (x1{k}, "gg{k}", "bb{k}")', f'u{k} = MatMul (m{k}, "up{k}")',
                   f"e{k} = Tanh (u{k})", f"ue{k} = Mul (u{k}, e{k})", f'dn{k} = MatMul (ue{k}, "down{k}")',
                   f"dd{k} = Dropout (dn{k}, ratio)", f"x2{k} = Add (x1{k}, dd{k})"]
@@ -70,7 +72,8 @@ def transformer(blocks=3, length=16, width=32, heads=4):
     shapes["w_out"] = (width, 3)
     lines += [f"pool = ReduceMean <axes = [1], keepdims = 0> ({x})", 'logits = MatMul (pool, "w_out")']
     consts = ", ".join(f"int64[{len(v)}] {n} = {{{', '.join(map(str, v))}}}" for n, v in shape.items())
-    m = with_weights(f"block (float[N, {length}, {width}] x) => (float[N, 3] logits) <float ratio = {{0.1}}, {consts}> {{\n"
+    m = with_weights(f"block (float[N, {length}, {width}] x) => (float[N, 3] logits) <float ratio = {{0.1}}, "
+                     f"{consts}> {{\n"
                      + "\n".join(lines) + "\n}", shapes, scale=0.2)
     for t in m.graph.initializer:
         if re.fullmatch(r"g\d|gg\d", t.name):
@@ -210,8 +213,10 @@ def test_the_model_does_not_change_with_its_trainer(tmp_path):
 
 def wide_training_file(path):
     r = np.random.default_rng(0)
-    w = [numpy_helper.from_array(r.standard_normal(s).astype(np.float32) * 0.02, n) for n, s in (("a", (512, 2048)), ("b", (2048, 4)))]
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "a"], ["h"]), helper.make_node("Relu", ["h"], ["k"]), helper.make_node("MatMul", ["k", "b"], ["y"])],
+    w = [numpy_helper.from_array(r.standard_normal(s).astype(np.float32) * 0.02, n)
+         for n, s in (("a", (512, 2048)), ("b", (2048, 4)))]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "a"], ["h"]), helper.make_node("Relu", ["h"], ["k"]),
+                               helper.make_node("MatMul", ["k", "b"], ["y"])],
                               "wide", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 512])],
                               [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])], w)
     m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

@@ -1,5 +1,5 @@
-"""Habits of exporters other than PyTorch's: scikit-learn's put the class before its scores, pack scores into maps and repeat
-operator sets; TensorFlow's keep constants of the program beside the weights."""
+"""Habits of exporters other than PyTorch's: scikit-learn's put the class before its scores,
+pack scores into maps and repeat operator sets; TensorFlow's keep constants of the program beside the weights."""
 
 import numpy as np
 import onnx
@@ -25,7 +25,8 @@ def classifier(zipped=False, twice=False, other=None, scores="Softmax"):
     ]
     outputs = [h.make_tensor_value_info("label", T.INT64, ["N"])]
     if zipped:
-        nodes.append(h.make_node("ZipMap", ["probabilities"], ["maps"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2]))
+        nodes.append(h.make_node("ZipMap", ["probabilities"], ["maps"], domain="ai.onnx.ml",
+                                 classlabels_int64s=[0, 1, 2]))
         inner = h.make_map_type_proto(T.INT64, h.make_tensor_type_proto(T.FLOAT, []))
         outputs.append(h.make_value_info("maps", h.make_sequence_type_proto(inner)))
     else:

@@ -6,10 +6,10 @@ import math
 import numpy as np
 import onnx
 import pytest
-from models import feeds, mlp, rows, two_heads
 from onnx import TensorProto, helper
 
 import onnxtrain as ot
+from models import feeds, mlp, rows, two_heads
 
 
 def test_prepare_signature():
@@ -40,11 +40,13 @@ def cross_entropy(z, y, weight=None, smoothing=0.0, ignore=None):
     return ((1 - smoothing) * hit + smoothing * spread) / (w[safe] * keep).sum()
 
 
-@pytest.mark.parametrize("arguments", [{}, {"weight": [1, 2, 0.5]}, {"label_smoothing": 0.2}, {"ignore_index": 1}], ids=str)
+@pytest.mark.parametrize("arguments", [{}, {"weight": [1, 2, 0.5]}, {"label_smoothing": 0.2}, {"ignore_index": 1}],
+                         ids=str)
 def test_cross_entropy_spec(path, arguments):
     f = feeds()
     z = ot.Session(path).run({"x": f["x"]})["logits"]
-    want = cross_entropy(z, f["label"], arguments.get("weight"), arguments.get("label_smoothing", 0), arguments.get("ignore_index"))
+    want = cross_entropy(z, f["label"], arguments.get("weight"), arguments.get("label_smoothing", 0),
+                         arguments.get("ignore_index"))
     t = ot.Trainer(ot.prepare(path, loss=ot.losses.CrossEntropy(**arguments), optimizer=ot.SGD(lr=0.0)))
     assert t.step(f).loss == pytest.approx(want, rel=1e-5)
 
@@ -52,8 +54,10 @@ def test_cross_entropy_spec(path, arguments):
 def per_position(shape, classes=3):
     """A model that scales its input: scores of any rank with the classes on axis 1."""
     w = np.linspace(0.5, 1.5, int(np.prod(shape[1:])), dtype=np.float32).reshape(shape[1:])
-    g = helper.make_graph([helper.make_node("Mul", ["x", "w"], ["logits"])], "scaled", [helper.make_tensor_value_info("x", 1, ["N", *shape[1:]])],
-                          [helper.make_tensor_value_info("logits", 1, ["N", *shape[1:]])], [onnx.numpy_helper.from_array(w, "w")])
+    g = helper.make_graph([helper.make_node("Mul", ["x", "w"], ["logits"])], "scaled",
+                          [helper.make_tensor_value_info("x", 1, ["N", *shape[1:]])],
+                          [helper.make_tensor_value_info("logits", 1, ["N", *shape[1:]])],
+                          [onnx.numpy_helper.from_array(w, "w")])
     return helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -71,7 +75,8 @@ def test_cross_entropy_with_everything(shape, lowered):
     def value(w):
         z = np.moveaxis(x * w, 1, -1).reshape(-1, 3)
         return cross_entropy(z, y.reshape(-1), [1, 2, 0.5], 0.2, -100)
-    t = ot.Trainer(ot.prepare(model, loss=ot.losses.CrossEntropy(**arguments), optimizer=ot.SGD(lr=1.0), lowered=lowered))
+    t = ot.Trainer(ot.prepare(model, loss=ot.losses.CrossEntropy(**arguments), optimizer=ot.SGD(lr=1.0),
+                              lowered=lowered))
     before = t.state["w"]
     assert t.step({"x": x, "label": y}).loss == pytest.approx(value(w), rel=1e-5)
     direction = rng.standard_normal(w.shape)
@@ -163,7 +168,8 @@ def test_clipping(path):
 def test_accumulate(path):
     f = feeds(64)
     halves = [{k: v[i::2] for k, v in f.items()} for i in range(2)]
-    whole, parts = (ot.Trainer(ot.prepare(path, loss="cross_entropy", optimizer=ot.Adam(lr=0.01), accumulate=n)) for n in (1, 2))
+    whole, parts = (ot.Trainer(ot.prepare(path, loss="cross_entropy", optimizer=ot.Adam(lr=0.01), accumulate=n))
+                    for n in (1, 2))
     start = parts.state["fc1.weight"]
     for _ in range(3):
         whole.step(f)
@@ -242,10 +248,10 @@ def test_optimizer_arguments(kind, path):
 
 VARIANTS = [
     ot.SGD(lr=0.1, momentum=0.9, dampening=0.1, weight_decay=0.01), ot.SGD(lr=0.1, momentum=0.9, nesterov=True),
-    ot.Adam(lr=0.01, betas=(0.8, 0.99), eps=1e-6, weight_decay=0.1, amsgrad=True), ot.Adam(style="keras"), ot.AdamW(style="keras"),
-    ot.Adagrad(lr_decay=0.1, initial_accumulator_value=0.1, weight_decay=0.1), ot.Adagrad(style="keras"),
-    ot.RMSprop(lr=0.001, momentum=0.9, centered=True, weight_decay=0.1), ot.RMSprop(lr=0.001, style="keras"),
-    ot.AdamW(overrides={"*.bias": {"weight_decay": 0.0, "lr_scale": 0.5}}),
+    ot.Adam(lr=0.01, betas=(0.8, 0.99), eps=1e-6, weight_decay=0.1, amsgrad=True), ot.Adam(style="keras"),
+    ot.AdamW(style="keras"), ot.Adagrad(lr_decay=0.1, initial_accumulator_value=0.1, weight_decay=0.1),
+    ot.Adagrad(style="keras"), ot.RMSprop(lr=0.001, momentum=0.9, centered=True, weight_decay=0.1),
+    ot.RMSprop(lr=0.001, style="keras"), ot.AdamW(overrides={"*.bias": {"weight_decay": 0.0, "lr_scale": 0.5}}),
     ot.OnnxMomentum(lr=0.1, alpha=0.9, beta=0.9, mode="nesterov", norm_coefficient=0.01, t0=1),
     ot.OnnxAdagrad(decay_factor=0.1, epsilon=1e-5, t0=3),
     "sgd", "momentum", "nesterov", "adam", "adamw", "adagrad", "rmsprop", "lion", "lamb", None,
@@ -267,7 +273,8 @@ def test_overrides_scale_and_spare(path):
     before = {n: v for n, v in t.state.items() if n.startswith("fc")}
     t.step(f)
     np.testing.assert_allclose(t.state["fc1.weight"] - before["fc1.weight"], 0.25 * free["fc1.weight"], atol=1e-6)
-    np.testing.assert_allclose(t.state["fc2.weight"] - before["fc2.weight"], free["fc2.weight"] - 0.5 * before["fc2.weight"], atol=1e-6)
+    np.testing.assert_allclose(t.state["fc2.weight"] - before["fc2.weight"],
+                               free["fc2.weight"] - 0.5 * before["fc2.weight"], atol=1e-6)
 
 
 def test_onnx_adam_counter(path):
@@ -285,23 +292,24 @@ def test_onnx_adam_counter(path):
 def test_wrong_arguments_are_refused(path):
     with pytest.raises(TypeError):
         ot.AdamW(learning_rate=1)
-    for arguments in ({"loss": "cross_entrpy"}, {"optimizer": "adamm"}, {"loss": 3}, {"optimizer": 3}, {"accumulate": 0},
-                      {"loss": [("mse", "l1")]}):
+    for arguments in ({"loss": "cross_entrpy"}, {"optimizer": "adamm"}, {"loss": 3}, {"optimizer": 3},
+                      {"accumulate": 0}, {"loss": [("mse", "l1")]}):
         with pytest.raises(ot.Error) as e:
             ot.prepare(path, **arguments)
         assert e.value.code.startswith("OT")
 
 
 # ---- old files, bodies
-OLD = [("Upsample <mode = \"linear\"> (z, s)", 9), ("Resize <mode = \"linear\"> (z, s)", 10), ("Resize <mode = \"nearest\"> (z, s)", 10),
-       ("Hardmax <axis = 1> (z)", 11), ("Softmax <axis = 1> (z)", 11)]
+OLD = [("Upsample <mode = \"linear\"> (z, s)", 9), ("Resize <mode = \"linear\"> (z, s)", 10),
+       ("Resize <mode = \"nearest\"> (z, s)", 10), ("Hardmax <axis = 1> (z)", 11), ("Softmax <axis = 1> (z)", 11)]
 
 
 @pytest.mark.parametrize("node,opset", OLD, ids=str)
 def test_old_files_keep_their_meaning(node, opset):
     """prepare brings old files to a newer opset: the model must go on computing what it did."""
     w = ", ".join(str(0.1 * k) for k in range(32))
-    model = onnx.parser.parse_model(f'''<ir_version: 5, opset_import: ["" : {opset}]> g (float[1,2,4,4] x) => (float[N,C,H,W] y, float[1,2,4,4] z)
+    model = onnx.parser.parse_model(f'''<ir_version: 5, opset_import: ["" : {opset}]> g (float[1,2,4,4] x)
+        => (float[N,C,H,W] y, float[1,2,4,4] z)
         <float[1,2,4,4] w = {{{w}}}, float[4] s = {{1, 1, 3, 1.5}}> {{ z = Mul (x, w)  y = {node} }}''')
     x = np.random.default_rng(0).standard_normal((1, 2, 4, 4)).astype(np.float32)
     before = ot.Session(model.SerializeToString()).run({"x": x})
@@ -315,7 +323,8 @@ LOOP = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,8] x, bool c) => (
     <float[8] w = {1, 2, 3, 4, 5, 6, 7, 8}, float r = {0.5}> {
     n = Constant <value = int64 {3}> ()  one = Constant <value = bool {1}> ()  h = Mul (x, w)
     y = Loop (n, one, h) <body = b (int64 i, bool k, float[2,8] s) => (bool k2, float[2,8] s2) { k2 = Identity (k)
-        s2 = If (c) <then_branch = t () => (float[2,8] a) { a = Dropout (s, r) }, else_branch = e () => (float[2,8] d) { d = Identity (s) }> }> }"""
+        s2 = If (c) <then_branch = t () => (float[2,8] a) { a = Dropout (s, r) }, else_branch = e () => (float[2,8] d)
+        { d = Identity (s) }> }> }"""
 
 
 def test_dropout_inside_a_branch_inside_a_loop():
@@ -323,7 +332,8 @@ def test_dropout_inside_a_branch_inside_a_loop():
     model = onnx.parser.parse_model(LOOP)
     f = {"x": np.ones((2, 8), np.float32), "c": np.array(True), "t": np.zeros((2, 8), np.float32)}
     options = dict(loss=ot.losses.MSE(reduction="sum", label="t"), optimizer=ot.SGD(lr=1.0))
-    np.testing.assert_array_equal(ot.Session(model.SerializeToString()).run({k: f[k] for k in "xc"})["y"][0], np.arange(1, 9))
+    np.testing.assert_array_equal(ot.Session(model.SerializeToString()).run({k: f[k] for k in "xc"})["y"][0],
+                                  np.arange(1, 9))
     t = ot.Trainer(ot.prepare(model, **options))
     w = t.state["w"]
     loss = t.step(f).loss  # the sum of (m w)^2: its gradient times w is twice the loss
@@ -335,7 +345,8 @@ def test_dropout_inside_a_branch_inside_a_loop():
 
 
 def test_batch_normalization_inside_a_branch_is_refused():
-    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]> g (float[4,2] x, bool c) => (float[4,2] y)
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]> g (float[4,2] x, bool c)
+        => (float[4,2] y)
         <float[2] s = {1, 2}, float[2] b = {0, 0}, float[2] m = {0, 0}, float[2] v = {1, 1}> {
         y = If (c) <then_branch = t () => (float[4,2] a) { a = BatchNormalization (x, s, b, m, v) },
                     else_branch = e () => (float[4,2] d) { d = Mul (x, s) }> }""")
@@ -347,10 +358,13 @@ def test_batch_normalization_inside_a_branch_is_refused():
 
 def test_a_loop_over_sequences_lowered():
     """In ONNX Runtime too: tests/gradients/lowered.py runs such files there."""
-    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]> g (float[N,3] x) => (float[N,M] y) <float[3] w = {0.3, -0.2, 0.9}> {
-        h = Mul (x, w)  e = SequenceConstruct (h)  n = Constant <value = int64 {3}> ()  one = Constant <value = bool {1}> ()
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]> g (float[N,3] x) => (float[N,M] y)
+        <float[3] w = {0.3, -0.2, 0.9}> {
+        h = Mul (x, w)  e = SequenceConstruct (h)  n = Constant <value = int64 {3}> ()
+        one = Constant <value = bool {1}> ()
         q = Loop (n, one, e) <body = b (int64 i, bool c, seq(float[N,3]) s) => (bool c2, seq(float[N,3]) s2) {
-            c2 = Identity (c)  last = Constant <value = int64 {-1}> ()  t = SequenceAt (s, last)  u = Mul (t, w)  v = Tanh (u)
+            c2 = Identity (c)  last = Constant <value = int64 {-1}> ()  t = SequenceAt (s, last)  u = Mul (t, w)
+            v = Tanh (u)
             s2 = SequenceInsert (s, v) }>
         y = ConcatFromSequence <axis = 1> (q) }""")
     x, goal = rows(5)[0][:, :3], np.zeros((5, 12), np.float32)

@@ -98,7 +98,8 @@ def test_loss_falls_and_training_is_in_the_file(optimizer, tmp_path):
 def test_threads_do_not_change_bits():
     feeds, results = batch(64), []
     for threads in (1, 2, 4):
-        t = ot.Trainer(ot.prepare(mlp().SerializeToString(), loss="cross_entropy", optimizer=ot.AdamW(lr=1e-2)), threads=threads)
+        t = ot.Trainer(ot.prepare(mlp().SerializeToString(), loss="cross_entropy", optimizer=ot.AdamW(lr=1e-2)),
+                       threads=threads)
         for _ in range(20):
             t.step(feeds)
         results.append({k: v.tobytes() for k, v in t.state.items()})

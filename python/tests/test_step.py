@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from onnx import numpy_helper
-from test_slice import batch, mlp, reference_step
 
 import onnxtrain as ot
+from test_slice import batch, mlp, reference_step
 
 
 def trainer(threads=1, **kw):
@@ -77,8 +77,8 @@ def test_wrong_feeds_say_what_is_wrong():
     assert t.step(feeds).loss > 0 and t.step_count == 2
 
 
-@pytest.mark.parametrize("optimizer", [ot.SGD(lr=0.1), ot.SGD(lr=0.1, momentum=0.9), ot.Adam(lr=0.01), ot.AdamW(lr=0.01),
-                                       ot.RMSprop(lr=0.01), ot.Lion(lr=0.01)])
+@pytest.mark.parametrize("optimizer", [ot.SGD(lr=0.1), ot.SGD(lr=0.1, momentum=0.9), ot.Adam(lr=0.01),
+                                       ot.AdamW(lr=0.01), ot.RMSprop(lr=0.01), ot.Lion(lr=0.01)])
 def test_threads_do_not_change_bits(optimizer):
     losses = []
     for threads in (1, 2, 4):

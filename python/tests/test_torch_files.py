@@ -21,7 +21,8 @@ def test_steps_like_pytorch(path):
     for key in recorded.files:
         if key.startswith("after "):
             want = recorded[key]
-            np.testing.assert_allclose(trainer.state[key.removeprefix("after ")], want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
+            np.testing.assert_allclose(trainer.state[key.removeprefix("after ")], want, rtol=1e-4,
+                                       atol=1e-4 * np.abs(want).max())
 
 
 def test_there_are_files():

@@ -82,9 +82,9 @@ int demo(const std::string& name) {
 void add_demo(Registry& r) {
   static std::string name = "cnn";
   static bool list = false;
-  CLI::App* c = r.add("demo", "trains the MNIST sample, exports, evaluates; no network",
+  CLI::App* c = r.add("demo", "train the MNIST example, export and evaluate it; needs no network",
                       "  onnxtrain demo\n  onnxtrain demo mlp");
-  c->add_option("NAME", name);
+  c->add_option("NAME", name, "which example (--list names them)");
   c->add_flag("--list", list, "the demos there are");
   r.on(c, [] {
     if (!list) return demo(name);

@@ -135,11 +135,11 @@ int diff(const std::string& a, const std::string& b) {
 
 void add_diff(Registry& r) {
   static std::string a, b;
-  CLI::App* c = r.add("diff", "compares two models, checkpoints or runs (exit 6 when different)",
+  CLI::App* c = r.add("diff", "compare two models, checkpoints or runs (exit 6 when different)",
                       "  onnxtrain diff runs/cnn-001 runs/cnn-002\n"
                       "  onnxtrain diff a.onnx b.train.onnx");
-  c->add_option("A", a)->required();
-  c->add_option("B", b)->required();
+  c->add_option("A", a, "a model, checkpoint or run")->required();
+  c->add_option("B", b, "the other one")->required();
   r.on(c, [] { return diff(a, b); });
 }
 

@@ -50,10 +50,11 @@ void add_eval(Registry& r) {
   CLI::App* c = r.add("eval", "loss and metrics of a run or model",
                       "  onnxtrain eval runs/cnn-001 --data mnist/\n"
                       "  onnxtrain eval model.train.onnx --data test.npz --json");
-  c->add_option("RUN|MODEL", f.what)->required();
+  c->add_option("RUN|MODEL", f.what, "a run folder, a checkpoint or a model")->required();
   f.data.add_to(r, c, true, false);
-  c->add_option("--batch", f.batch)->check(CLI::PositiveNumber);
-  c->add_option("--threads", f.threads)->check(CLI::NonNegativeNumber);
+  c->add_option("--batch", f.batch, "rows per batch")->check(CLI::PositiveNumber);
+  c->add_option("--threads", f.threads, "0: all cores this process may use")
+      ->check(CLI::NonNegativeNumber);
   c->add_option("--which", f.which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));
   c->add_option("--part", f.part, "test|train: which part of a source that has both")
       ->check(CLI::IsMember({"test", "train"}));

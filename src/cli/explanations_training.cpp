@@ -121,7 +121,7 @@ constexpr Explanation kTraining[] = {
     {"OT1402", "A Loop runs longer than the limit; probably its condition never becomes false."},
     {"OT1403", "A Loop without trip count and with a condition that is always true never ends."},
     {"OT1404",
-     "The step does not fit into the memory limit (--memory), although values are computed again "
+     "The step does not fit into the memory limit (--memory), although activations are recomputed "
      "instead of\nkept wherever that helps. The message says the smallest limit that works for "
      "this "
      "batch size."},
@@ -258,7 +258,7 @@ constexpr Explanation kTraining[] = {
      "The loss, a gradient or a new weight became NaN or infinite. The step was not "
      "carried out;\nthe state before it is saved. The message names the first bad tensor. "
      "A smaller --lr or\n--clip 1 usually helps; look at the data for outliers. "
-     "--allow-non-finite goes on\nregardless."},
+     "--allow-non-finite continues\nregardless."},
     {"OT3002",
      "A state variable is not finite, so it was not saved over the last good checkpoint."},
     {"OT3101",
@@ -268,7 +268,7 @@ constexpr Explanation kTraining[] = {
      "The file fixes the number of rows that the model takes at once: those that do not make up "
      "a\nbatch are left out, other ones in each epoch."},
     {"OT3103",
-     "The checkpoint of the best epoch was removed from the run folder. Training goes on from the "
+     "The checkpoint of the best epoch was removed from the run folder. Training continues from the "
      "last\ncheckpoint; the inference model of the best epoch stays if it is still there."},
     {"OT3104",
      "With --accumulate N the weights change every N-th step only, and the run is shorter than "

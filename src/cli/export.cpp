@@ -105,8 +105,8 @@ void add_export(Registry& r) {
       r.add("export", "inference ONNX without any training part",
             "  onnxtrain export runs/cnn-001 -o cnn.onnx\n"
             "  onnxtrain export runs/cnn-001 -o cnn.onnx --which last --fold-bn --verify");
-  c->add_option("RUN|MODEL", f.from)->required();
-  c->add_option("-o,--output", f.to)->required();
+  c->add_option("RUN|MODEL", f.from, "a run folder, a checkpoint or a model")->required();
+  c->add_option("-o,--output", f.to, "file to write")->required();
   c->add_option("--which", f.which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));
   c->add_flag("--fold-bn", f.fold_bn, "multiply BatchNormalization into the layer before it");
   c->add_option("--step", f.step, "a training section of a lowered file as a plain model")

@@ -55,10 +55,11 @@ void add_run(Registry& r) {
   static int threads = 0;
   CLI::App* c = r.add("run", "inference once: npz in, npz out",
                       "  onnxtrain run model.onnx --inputs in.npz -o out.npz");
-  c->add_option("MODEL", model)->required();
+  c->add_option("MODEL", model, "an ONNX file")->required();
   c->add_option("--inputs", inputs, "npz with one array per input");
   c->add_option("-o,--output", output, "npz to write");
-  c->add_option("--threads", threads)->check(CLI::NonNegativeNumber);
+  c->add_option("--threads", threads, "0: all cores this process may use")
+      ->check(CLI::NonNegativeNumber);
   r.on(c, [] {
     ProgramOptions o;
     o.threads = threads;
@@ -73,7 +74,7 @@ void add_grad(Registry& r) {
   CLI::App* c =
       r.add("grad", "gradients of any output with respect to any tensors",
             "  onnxtrain grad model.onnx --of logits --wrt fc.weight,x --inputs in.npz -o g.npz");
-  c->add_option("MODEL", model)->required();
+  c->add_option("MODEL", model, "an ONNX file")->required();
   c->add_option("--of", of, "outputs, comma-separated (default: all floating-point ones)");
   c->add_option("--wrt", wrt, "tensors, comma-separated")->required();
   c->add_option("--inputs", inputs, "npz with one array per input");
@@ -93,13 +94,13 @@ void add_prepare(Registry& r) {
   static uint64_t seed = 0;
   static int64_t steps = 0, batch = 0;
   static std::vector<std::string> dims;
-  CLI::App* c = r.add("prepare", "inference ONNX -> training ONNX",
+  CLI::App* c = r.add("prepare", "write a training into a file: inference ONNX to training ONNX",
                       "  onnxtrain prepare model.onnx -o model.train.onnx\n"
                       "  onnxtrain prepare model.onnx -o m.onnx --loss mse --optimizer sgd --lr "
                       "0.1 --freeze 'backbone.*'");
-  c->add_option("MODEL", model)->required();
+  c->add_option("MODEL", model, "an ONNX file")->required();
   c->add_option("-o,--output", output, "file to write")->required();
-  c->add_option("--seed", seed)->check(CLI::NonNegativeNumber);
+  c->add_option("--seed", seed, "of --reset")->check(CLI::NonNegativeNumber);
   c->add_option("--total-steps", steps, "length of the training, for schedules that span it");
   c->add_option("--batch", batch,
                 "fixes the number of rows (with --lowered some operators need it)")

@@ -94,7 +94,7 @@ int predict(const PredictFlags& f) {
   open.csv.target = f.data.target;
   FeedOptions feed = f.data.feed_options();
   options_from_metadata(*model, feed, open.csv);
-  for (const auto& name : model->input_names()) {  // pictures take the size of the input
+  for (const auto& name : model->input_names()) {  // images take the size of the input
     const Shape dims = input_spec(model->main.value(model->main.find(name))).dims;
     if (open.x_shape.empty() && !dims.empty() &&
         std::all_of(dims.begin() + 1, dims.end(), [](int64_t n) { return n > 0; }))
@@ -148,11 +148,12 @@ void add_predict(Registry& r) {
   CLI::App* c = r.add("predict", "predictions to csv or npy",
                       "  onnxtrain predict runs/cnn-001 --data new.npz -o pred.csv\n"
                       "  onnxtrain predict model.onnx --data new.csv -o pred.npy");
-  c->add_option("RUN|MODEL", f.what)->required();
+  c->add_option("RUN|MODEL", f.what, "a run folder, a checkpoint or a model")->required();
   f.data.add_to(r, c, true, false);
   c->add_option("-o,--output", f.to, "file.csv or file.npy (default: csv to standard output)");
-  c->add_option("--batch", f.batch)->check(CLI::PositiveNumber);
-  c->add_option("--threads", f.threads)->check(CLI::NonNegativeNumber);
+  c->add_option("--batch", f.batch, "rows per batch")->check(CLI::PositiveNumber);
+  c->add_option("--threads", f.threads, "0: all cores this process may use")
+      ->check(CLI::NonNegativeNumber);
   r.on(c, [] { return predict(f); });
 }
 

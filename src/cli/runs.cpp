@@ -101,7 +101,7 @@ int report(const std::string& path, const std::string& to) {
 void add_runs(Registry& r) {
   static std::string folder = "runs";
   static bool as_json = false;
-  CLI::App* c = r.add("runs", "lists the runs there are and how far they came",
+  CLI::App* c = r.add("runs", "list runs and their progress",
                       "  onnxtrain runs\n  onnxtrain runs elsewhere/ --json");
   c->add_option("FOLDER", folder, "where the runs lie");
   c->add_flag("--json", as_json, "machine-readable");
@@ -112,7 +112,7 @@ void add_report(Registry& r) {
   static std::string path, to;
   CLI::App* c = r.add("report", "report.html of a run: curves, table, confusion, data, settings",
                       "  onnxtrain report runs/cnn-001\n  onnxtrain report runs/latest -o r.html");
-  c->add_option("RUN", path)->required();
+  c->add_option("RUN", path, "a run folder")->required();
   c->add_option("-o,--output", to, "another file than RUN/report.html");
   r.on(c, [] { return report(path, to); });
 }

@@ -196,7 +196,7 @@ constexpr size_t kTraceEvents = 200000;
 void report_profile(const TrainFlags& f, Training& t, const Profiler& p, uint64_t steps) {
   t.set_observer(nullptr);
   write_file(f.profile, p.chrome_trace());
-  print_profile(p.nodes(), Roof::measure(f.threads), int64_t(steps), 15);
+  print_profile(p.nodes(), Peak::measure(f.threads), int64_t(steps), 15);
   say("profile", cat(f.profile, "   open it in chrome://tracing or ui.perfetto.dev"));
 }
 

@@ -73,7 +73,8 @@ void refuse_changes(const Settings& settings, const Start& s, const std::string&
   std::vector<const char*> names = {"loss",       "optimizer",       "weight-decay", "momentum",
                                     "clip",       "clip-value",      "freeze",       "only",
                                     "accumulate", "label-smoothing", "ignore-index", "label",
-                                    "loss-input", "as-is",           "reset",        "seed"};
+                                    "loss-input", "as-is",           "bn-variance",  "reset",
+                                    "seed"};
   if (!s.prepared) names.insert(names.end(), {"schedule", "schedule-arg"});
   for (const char* name : names)
     if (settings.changes(name))

@@ -41,7 +41,7 @@ std::vector<char> running_statistics(const Graph& main);
 std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
                                       const std::vector<TermSource>& terms, const OpTable& ops);
 // An exporter's counter ("val_12", "onnx::Add_7", "37") instead of a name from the source code.
-bool has_made_up_name(const std::string& name);
+bool has_generated_name(const std::string& name);
 // Every element has the same bits.
 bool all_equal(const Tensor& t);
 // A scalar or filling that an exporter named, a mask, a table of sines: no weight by its looks.

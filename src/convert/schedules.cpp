@@ -1,5 +1,5 @@
 // Learning-rate schedules with PyTorch's values. Each formula is written once, over a number type:
-// with double it gives the rate of a step, with Formula it makes the nodes that compute it in the
+// with double it gives the learning rate of a step, with Formula it makes the nodes that compute it in the
 // file, in double precision, so both agree at every step.
 #include "convert/schedules.hpp"
 
@@ -89,7 +89,7 @@ N one_cycle(const Numbers& n, double rate, double total, N k) {
   return if_less(literal(k, end1), at, if_less(literal(k, end2), at, rest, fall), up);
 }
 
-// The rate k steps after warm-up.
+// The learning rate k steps after warm-up.
 template <class N>
 N main_rate(const Recipe& r, double rate, double warmup, N k) {
   Numbers n{r.schedule};

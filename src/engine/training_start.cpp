@@ -11,7 +11,7 @@ namespace onnxtrain {
 
 namespace {
 
-// Metadata names the rate; otherwise it is an initializer read as R by an optimizer.
+// Metadata names the learning rate; otherwise it is an initializer read as R by an optimizer.
 std::string find_rate(const Model& m) {
   auto it = m.metadata.find("onnxtrain.rate");
   if (it != m.metadata.end() && m.initializer(it->second)) return it->second;

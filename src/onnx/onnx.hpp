@@ -11,7 +11,7 @@
 
 namespace onnxtrain {
 
-struct LoadLimits {  // safety.md 5; each is named in the error it causes
+struct LoadLimits {  // docs/safety.md, 5; each is named in the error it causes
   int64_t protobuf_bytes = int64_t(2) << 30;
   int nesting = 64;
   int64_t nodes = 1'000'000;

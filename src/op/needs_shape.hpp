@@ -1,6 +1,6 @@
 // A gradient rule or a lowering that cannot go on without a shape or a type that is not known yet.
 // Where it is possible the gradient waits for the run, when shapes are numbers
-// (autodiff/later.hpp); otherwise it is the user's error like any other.
+// (autodiff/deferred_gradient.hpp); otherwise it is the user's error like any other.
 #pragma once
 #include "core/error.hpp"
 

@@ -124,7 +124,8 @@ def main():
         for n, why in failed.items():
             mark = "listed " if n in listed else "FAILED "
             print(n if a.names else f"{mark}{n}: {' '.join(why.split())[:300]}")
-        print(f"{variant}: {len(results) - len(failed)} of {len(results)} pass, {time.time() - start:.1f} s", file=sys.stderr)
+        print(f"{variant}: {len(results) - len(failed)} of {len(results)} pass, {time.time() - start:.1f} s",
+              file=sys.stderr)
 
 
 if __name__ == "__main__":

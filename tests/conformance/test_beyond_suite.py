@@ -9,7 +9,8 @@ import onnxtrain as ot
 
 
 def run(op, opset, attributes, **inputs):
-    infos = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in inputs.items()]
+    infos = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+             for k, v in inputs.items()]
     g = helper.make_graph([helper.make_node(op, list(inputs), ["y"], **attributes)], "g", infos,
                           [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
     m = helper.make_model(g, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
@@ -24,13 +25,15 @@ def grid(theta, sizes, aligned):
 
 
 @pytest.mark.parametrize("aligned", [0, 1])
-@pytest.mark.parametrize("size", [[1, 1, 2, 3], [2, 1, 1, 4], [3, 2, 4, 1], [1, 1, 1, 1], [1, 1, 2, 3, 4], [2, 1, 1, 3, 1]])
+@pytest.mark.parametrize("size", [[1, 1, 2, 3], [2, 1, 1, 4], [3, 2, 4, 1], [1, 1, 1, 1], [1, 1, 2, 3, 4],
+                                  [2, 1, 1, 3, 1]])
 def test_affine_grid_of_one_picture_and_of_sizes_of_one(size, aligned):
     k = len(size) - 2
     theta = np.random.default_rng(0).normal(size=(size[0], k, k + 1)).astype(np.float32)
     y, model = run("AffineGrid", 20, {"align_corners": aligned}, theta=theta, size=np.array(size, np.int64))
     np.testing.assert_allclose(y, grid(theta, size[2:], aligned), atol=1e-6)
-    g = ot.gradients(ot.load(model.SerializeToString()), {"theta": theta, "size": np.array(size, np.int64)}, wrt=["theta"])["theta"]
+    g = ot.gradients(ot.load(model.SerializeToString()), {"theta": theta, "size": np.array(size, np.int64)},
+                     wrt=["theta"])["theta"]
     ones = np.zeros_like(theta)
     ones[:] = grid(np.eye(k + 1)[None], size[2:], aligned).reshape(-1, k + 1).sum(0)  # d sum / d theta: the summed base
     np.testing.assert_allclose(g, ones, atol=1e-5)

@@ -16,7 +16,8 @@ except ImportError:
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(7, 4)).astype(np.float32)
 KIND = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float64): TensorProto.DOUBLE,
-        np.dtype(np.int64): TensorProto.INT64, np.dtype(np.int32): TensorProto.INT32, np.dtype(object): TensorProto.STRING}
+        np.dtype(np.int64): TensorProto.INT64, np.dtype(np.int32): TensorProto.INT32,
+        np.dtype(object): TensorProto.STRING}
 
 
 def make(op, inputs, outputs=1, version=3, domain="ai.onnx.ml", **attrs):
@@ -38,7 +39,8 @@ def expected(model, inputs):
     feeds = {f"x{i}": x for i, x in enumerate(inputs)}
     if onnxruntime is not None:
         onnxruntime.set_default_logger_severity(3)
-        return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
+        return onnxruntime.InferenceSession(model.SerializeToString(),
+                                            providers=["CPUExecutionProvider"]).run(None, feeds)
     return onnx.reference.ReferenceEvaluator(model).run(None, feeds)
 
 
@@ -66,9 +68,10 @@ B = RNG.normal(size=3).astype(np.float32)
 
 @pytest.mark.parametrize("post", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
 def test_linear(post):
-    check("LinearRegressor", X, coefficients=W.ravel().tolist(), intercepts=B.tolist(), targets=3, post_transform=post, version=1)
-    check("LinearClassifier", X, outputs=2, coefficients=W.ravel().tolist(), intercepts=B.tolist(), classlabels_ints=[3, 5, 9],
-          post_transform=post, version=1)
+    check("LinearRegressor", X, coefficients=W.ravel().tolist(), intercepts=B.tolist(), targets=3, post_transform=post,
+          version=1)
+    check("LinearClassifier", X, outputs=2, coefficients=W.ravel().tolist(), intercepts=B.tolist(),
+          classlabels_ints=[3, 5, 9], post_transform=post, version=1)
     check("LinearClassifier", X, outputs=2, coefficients=W.ravel().tolist(), intercepts=B.tolist(),
           classlabels_strings=["a", "b", "c"], post_transform=post, version=1)
 
@@ -85,7 +88,8 @@ def test_scaler_binarizer_imputer():
     holes = X.copy()
     holes[1, 2] = holes[3, 0] = np.nan
     check("Imputer", holes, imputed_value_floats=[1.0, 2.0, 3.0, 4.0], replaced_value_float=float("nan"), version=1)
-    check("Imputer", np.array([[1, -1], [-1, 4]], np.int64), imputed_value_int64s=[7], replaced_value_int64=-1, version=1)
+    check("Imputer", np.array([[1, -1], [-1, 4]], np.int64), imputed_value_int64s=[7], replaced_value_int64=-1,
+          version=1)
 
 
 def test_features():
@@ -97,7 +101,8 @@ def test_encoders():
     words = np.array([["a", "zz"], ["c", "a"]], dtype=object)
     check("LabelEncoder", words, keys_strings=["a", "c"], values_int64s=[5, 6], default_int64=9, version=2)
     check("LabelEncoder", np.array([1, 2, 7], np.int64), keys_int64s=[1, 2], values_strings=["x", "y"], version=2)
-    check("LabelEncoder", np.array([1, 2, 7], np.int64), keys_int64s=[1, 2], values_floats=[0.5, 1.5], default_float=-3.0, version=2)
+    check("LabelEncoder", np.array([1, 2, 7], np.int64), keys_int64s=[1, 2], values_floats=[0.5, 1.5],
+          default_float=-3.0, version=2)
     check("CategoryMapper", words, cats_strings=["a", "c"], cats_int64s=[4, 8], version=1)
     check("OneHotEncoder", np.array([1, 5, 2], np.int64), cats_int64s=[1, 2], zeros=1, version=1)
     check("OneHotEncoder", words.ravel(), cats_strings=["a", "c"], zeros=1, version=1)
@@ -111,8 +116,8 @@ def test_zip_map():
 @pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
 def test_svm_regressor(kernel):
     sv = RNG.normal(size=(5, 4)).astype(np.float32)
-    check("SVMRegressor", X, coefficients=RNG.normal(size=5).tolist(), support_vectors=sv.ravel().tolist(), n_supports=5,
-          kernel_type=kernel, kernel_params=[0.3, 0.1, 3.0], rho=[0.2], version=1)
+    check("SVMRegressor", X, coefficients=RNG.normal(size=5).tolist(), support_vectors=sv.ravel().tolist(),
+          n_supports=5, kernel_type=kernel, kernel_params=[0.3, 0.1, 3.0], rho=[0.2], version=1)
 
 
 @pytest.mark.parametrize("kernel", ["LINEAR", "RBF"])
@@ -126,8 +131,8 @@ def test_svm_classifier(kernel, proba):
 
 
 def test_svm_linear_classifier():
-    check("SVMClassifier", X, outputs=2, coefficients=W.ravel().tolist(), classlabels_ints=[0, 1, 2], kernel_type="LINEAR",
-          kernel_params=[0.0, 0.0, 0.0], rho=[0.1, 0.1, 0.1], version=1)
+    check("SVMClassifier", X, outputs=2, coefficients=W.ravel().tolist(), classlabels_ints=[0, 1, 2],
+          kernel_type="LINEAR", kernel_params=[0.0, 0.0, 0.0], rho=[0.1, 0.1, 0.1], version=1)
 
 
 def forest(trees, depth=3, features=4):
@@ -160,8 +165,9 @@ def test_tree_regressor(aggregate):
     holes = X.copy()
     holes[2, 1] = np.nan
     check("TreeEnsembleRegressor", holes, n_targets=2, aggregate_function=aggregate, base_values=[0.5, -1.0],
-          target_treeids=[t for t, n in leaves for _ in range(2)], target_nodeids=[n for t, n in leaves for _ in range(2)],
-          target_ids=[0, 1] * len(leaves), target_weights=RNG.normal(size=2 * len(leaves)).tolist(), **nodes)
+          target_treeids=[t for t, n in leaves for _ in range(2)],
+          target_nodeids=[n for t, n in leaves for _ in range(2)], target_ids=[0, 1] * len(leaves),
+          target_weights=RNG.normal(size=2 * len(leaves)).tolist(), **nodes)
 
 
 @pytest.mark.parametrize("post", ["NONE", "SOFTMAX", "LOGISTIC"])

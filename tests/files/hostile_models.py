@@ -25,7 +25,8 @@ def ints(name, values, dims=None):
 
 def one(op, extra=(), **attributes):
     """A model of one node on `x` and constants."""
-    return model([h.make_node(op, ["x"] + [t.name for t in extra], ["y"], name="bad", **attributes)], initializers=extra)
+    return model([h.make_node(op, ["x"] + [t.name for t in extra], ["y"], name="bad", **attributes)],
+                 initializers=extra)
 
 
 def image(op, shape, weight=None, extra=(), **attributes):
@@ -34,7 +35,8 @@ def image(op, shape, weight=None, extra=(), **attributes):
     if weight:
         initializers.insert(0, h.make_tensor("w", F, weight, [0.5] * _product(weight)))
     names += [t.name for t in initializers]
-    return model([h.make_node(op, names, ["y"], name="bad", **attributes)], inputs=[("x", F, shape)], initializers=initializers)
+    return model([h.make_node(op, names, ["y"], name="bad", **attributes)], inputs=[("x", F, shape)],
+                 initializers=initializers)
 
 
 def _product(dims):
@@ -131,7 +133,8 @@ def broken_graphs():
 def deep():
     inner = h.make_graph([h.make_node("Relu", ["x"], ["o0"])], "g0", [], [h.make_tensor_value_info("o0", F, None)])
     for i in range(1, 24):  # python's own serializer goes no deeper; raw_bytes() does
-        other = h.make_graph([h.make_node("Relu", ["x"], [f"e{i}"])], "e", [], [h.make_tensor_value_info(f"e{i}", F, None)])
+        other = h.make_graph([h.make_node("Relu", ["x"], [f"e{i}"])], "e", [],
+                             [h.make_tensor_value_info(f"e{i}", F, None)])
         node = h.make_node("If", ["c"], [f"o{i}"], then_branch=inner, else_branch=other)
         inner = h.make_graph([node], f"g{i}", [], [h.make_tensor_value_info(f"o{i}", F, None)])
     yield "if_depth_24", model([node], inputs=[("x", F, [2]), ("c", T.BOOL, [])], outputs=[("o23", F, None)])
@@ -140,7 +143,8 @@ def deep():
         nodes = [h.make_node(c, ["a" if i == 0 else f"t{i}"], [f"t{i + 1}"], domain="l") for i, c in enumerate(calls)]
         if not nodes:
             nodes = [h.make_node(body_op, ["a"], ["t1"])]
-        return h.make_function("l", name, ["a"], [nodes[-1].output[0]], nodes, [h.make_opsetid("", 21), h.make_opsetid("l", 1)])
+        return h.make_function("l", name, ["a"], [nodes[-1].output[0]], nodes,
+                               [h.make_opsetid("", 21), h.make_opsetid("l", 1)])
 
     def with_functions(functions, call):
         m = model([h.make_node(call, ["x"], ["y"], domain="l")])
@@ -150,7 +154,8 @@ def deep():
 
     yield "function_recursion", with_functions([function("A", ["A"])], "A")
     yield "function_mutual", with_functions([function("A", ["B"]), function("B", ["A"])], "A")
-    yield "function_laughs", with_functions([function("F0", [])] + [function(f"F{i}", [f"F{i - 1}"] * 10) for i in range(1, 12)], "F11")
+    yield "function_laughs", with_functions([function("F0", [])]
+                                            + [function(f"F{i}", [f"F{i - 1}"] * 10) for i in range(1, 12)], "F11")
 
 
 def attributes():
@@ -168,7 +173,8 @@ def attributes():
     yield "pool_kernel_huge", image("MaxPool", [1, 2, 5, 5], kernel_shape=[1 << 40, 1])
     yield "pool_stride_zero", image("AveragePool", [1, 2, 5, 5], kernel_shape=[2, 2], strides=[0, 0])
     yield "lppool_stride_zero", image("LpPool", [1, 2, 5, 5], kernel_shape=[2, 2], strides=[0, 0])
-    yield "conv_transpose_output_padding", image("ConvTranspose", [1, 2, 5, 5], [2, 2, 3, 3], output_padding=[1 << 40, 0])
+    yield "conv_transpose_output_padding", image("ConvTranspose", [1, 2, 5, 5], [2, 2, 3, 3],
+                                                 output_padding=[1 << 40, 0])
     yield "transpose_twice", one("Transpose", perm=[0, 0])
     yield "transpose_long", one("Transpose", perm=[0, 1, 2])
     yield "transpose_negative", one("Transpose", perm=[-1, 0])
@@ -180,16 +186,19 @@ def attributes():
     yield "space_to_depth_negative", image("SpaceToDepth", [1, 4, 2, 2], blocksize=-2)
     yield "lrn_size", image("LRN", [1, 4, 2, 2], size=-5)
     yield "einsum_nonsense", one("Einsum", equation="ij,,->->k")
-    yield "split_mismatch", model([h.make_node("Split", ["x", "s"], ["y", "z"], axis=1)], initializers=[ints("s", [1, 9])])
+    yield "split_mismatch", model([h.make_node("Split", ["x", "s"], ["y", "z"], axis=1)],
+                                  initializers=[ints("s", [1, 9])])
     yield "split_parts_huge", one("Split", num_outputs=1 << 40)
     yield "cast_to_nothing", one("Cast", to=12345)
-    yield "group_norm_zero", image("GroupNormalization", [1, 4, 2, 2], extra=[h.make_tensor(n, F, [4], [1.0] * 4) for n in "sb"], num_groups=0)
+    yield "group_norm_zero", image("GroupNormalization", [1, 4, 2, 2],
+                                   extra=[h.make_tensor(n, F, [4], [1.0] * 4) for n in "sb"], num_groups=0)
     lstm = [h.make_tensor("w", F, [1, 8, 3], [0.1] * 24), h.make_tensor("r", F, [1, 8, 2], [0.1] * 16)]
     for size in (0, -1, 1 << 40):
         yield f"lstm_hidden_{size}", image("LSTM", [2, 1, 3], extra=lstm, hidden_size=size)
     yield "lstm_direction", image("LSTM", [2, 1, 3], extra=lstm, hidden_size=2, direction="sideways")
     yield "lstm_activation", image("LSTM", [2, 1, 3], extra=lstm, hidden_size=2, activations=["Nope"] * 3)
-    yield "resize_mode", image("Resize", [1, 1, 2, 2], extra=[h.make_tensor("r", F, [0], []), h.make_tensor("s", F, [4], [1, 1, 2, 2])], mode="magic")
+    yield "resize_mode", image("Resize", [1, 1, 2, 2], extra=[h.make_tensor("r", F, [0], []),
+                                                              h.make_tensor("s", F, [4], [1, 1, 2, 2])], mode="magic")
 
 
 RUNS = {}
@@ -216,8 +225,10 @@ def too_much():
     yield "reshape_two_unknown", one("Reshape", [ints("s", [-1, -1])])
     yield "reshape_minus_two", one("Reshape", [ints("s", [-2, 3])])
     yield "reshape_overflow", one("Reshape", [ints("s", [1 << 32, 1 << 32, 6])])
-    yield "resize_huge", image("Resize", [1, 1, 2, 2], extra=[h.make_tensor("r", F, [0], []), h.make_tensor("s", F, [4], [1, 1, 1e15, 1])])
-    yield "resize_nan", image("Resize", [1, 1, 2, 2], extra=[h.make_tensor("r", F, [0], []), h.make_tensor("s", F, [4], [1, 1, float("nan"), 1])])
+    yield "resize_huge", image("Resize", [1, 1, 2, 2],
+                               extra=[h.make_tensor("r", F, [0], []), h.make_tensor("s", F, [4], [1, 1, 1e15, 1])])
+    yield "resize_nan", image("Resize", [1, 1, 2, 2], extra=[h.make_tensor("r", F, [0], []),
+                                                             h.make_tensor("s", F, [4], [1, 1, float("nan"), 1])])
     yield "slice_step_zero", one("Slice", [ints("b", [0]), ints("e", [2]), ints("a", [0]), ints("s", [0])])
     yield "slice_axis", one("Slice", [ints("b", [0]), ints("e", [2]), ints("a", [9])])
     yield "squeeze_not_one", one("Squeeze", [ints("a", [1])])
@@ -227,13 +238,21 @@ def too_much():
     yield "gather_far_outside", one("Gather", [ints("i", [-(1 << 62)])])
     yield "gather_nd_outside", one("GatherND", [ints("i", [5, 5], [1, 2])])
     yield "scatter_nd_outside", one("ScatterND", [ints("i", [9], [1, 1]), h.make_tensor("u", F, [1, 3], [0.0] * 3)])
-    yield "scatter_elements_outside", one("ScatterElements", [ints("i", [9], [1, 1]), h.make_tensor("u", F, [1, 1], [0.0])])
+    yield "scatter_elements_outside", one("ScatterElements",
+                                          [ints("i", [9], [1, 1]), h.make_tensor("u", F, [1, 1], [0.0])])
     yield "onehot_huge", model([h.make_node("OneHot", ["x", "d", "v"], ["y"])], inputs=[("x", T.INT64, [2])],
                                initializers=[ints("d", [1 << 50]), h.make_tensor("v", F, [2], [0, 1])])
     yield "range_huge", model([h.make_node("Range", ["a", "b", "c"], ["y"])], inputs=[], outputs=[("y", T.INT64, None)],
                               initializers=[ints("a", [0], []), ints("b", [1 << 60], []), ints("c", [1], [])])
-    yield "range_step_zero", model([h.make_node("Range", ["a", "b", "c"], ["y"])], inputs=[], outputs=[("y", T.INT64, None)],
-                                   initializers=[ints("a", [0], []), ints("b", [9], []), ints("c", [0], [])])
+    yield (
+        "range_step_zero",
+        model(
+            [h.make_node("Range", ["a", "b", "c"], ["y"])],
+            inputs=[],
+            outputs=[("y", T.INT64, None)],
+            initializers=[ints("a", [0], []), ints("b", [9], []), ints("c", [0], [])],
+        ),
+    )
     yield "divide_by_zero", model([h.make_node("Div", ["a", "b"], ["y"])], inputs=[], outputs=[("y", T.INT64, None)],
                                   initializers=[ints("a", [1]), ints("b", [0])])
     yield "divide_min", model([h.make_node("Div", ["a", "b"], ["y"])], inputs=[], outputs=[("y", T.INT64, None)],
@@ -241,22 +260,34 @@ def too_much():
     yield "mod_zero", model([h.make_node("Mod", ["a", "b"], ["y"])], inputs=[], outputs=[("y", T.INT64, None)],
                             initializers=[ints("a", [1]), ints("b", [0])])
     yield "random_huge", model([h.make_node("RandomNormal", [], ["y"], shape=[1 << 40])], inputs=[])
-    yield "eye_huge", model([h.make_node("EyeLike", ["z"], ["y"]), h.make_node("ConstantOfShape", ["s"], ["z"])][::-1], inputs=[], initializers=[ints("s", [1 << 20, 1 << 20])])
-    yield "window_huge", model([h.make_node("HannWindow", ["n"], ["y"])], inputs=[], initializers=[ints("n", [1 << 60], [])])
-    yield "doubling", model([h.make_node("Concat", [f"t{i}", f"t{i}"], [f"t{i + 1}"], axis=0) for i in range(45)] , inputs=[("t0", F, [2, 3])], outputs=[("t45", F, None)])
-    yield "expand_chain", model([h.make_node("ConstantOfShape", ["s"], ["a"]), h.make_node("ConstantOfShape", ["t"], ["b"]), h.make_node("MatMul", ["a", "b"], ["y"])],
+    yield "eye_huge", model([h.make_node("EyeLike", ["z"], ["y"]), h.make_node("ConstantOfShape", ["s"], ["z"])][::-1],
+                            inputs=[], initializers=[ints("s", [1 << 20, 1 << 20])])
+    yield "window_huge", model([h.make_node("HannWindow", ["n"], ["y"])], inputs=[],
+                               initializers=[ints("n", [1 << 60], [])])
+    yield "doubling", model([h.make_node("Concat", [f"t{i}", f"t{i}"], [f"t{i + 1}"], axis=0) for i in range(45)] ,
+                            inputs=[("t0", F, [2, 3])], outputs=[("t45", F, None)])
+    yield "expand_chain", model([h.make_node("ConstantOfShape", ["s"], ["a"]),
+                                 h.make_node("ConstantOfShape", ["t"], ["b"]),
+                                 h.make_node("MatMul", ["a", "b"], ["y"])],
                                 inputs=[], initializers=[ints("s", [1 << 24, 1]), ints("t", [1, 1 << 24])])
     body = h.make_graph([h.make_node("Identity", ["c"], ["c2"]), h.make_node("Identity", ["v"], ["v2"])], "b",
-                        [h.make_tensor_value_info("i", T.INT64, []), h.make_tensor_value_info("c", T.BOOL, []), h.make_tensor_value_info("v", F, None)],
+                        [h.make_tensor_value_info("i", T.INT64, []), h.make_tensor_value_info("c", T.BOOL, []),
+                         h.make_tensor_value_info("v", F, None)],
                         [h.make_tensor_value_info("c2", T.BOOL, []), h.make_tensor_value_info("v2", F, None)])
-    yield "loop_for_ever", model([h.make_node("Loop", ["", "t", "x"], ["y"], body=body)], initializers=[h.make_tensor("t", T.BOOL, [], [True])])
-    yield "loop_long", model([h.make_node("Loop", ["n", "", "x"], ["y"], body=body)], initializers=[ints("n", [1 << 60], [])])
-    grow = h.make_graph([h.make_node("Identity", ["c"], ["c2"]), h.make_node("Concat", ["v", "v"], ["v2"], axis=0)], "b",
-                        [h.make_tensor_value_info("i", T.INT64, []), h.make_tensor_value_info("c", T.BOOL, []), h.make_tensor_value_info("v", F, None)],
+    yield "loop_for_ever", model([h.make_node("Loop", ["", "t", "x"], ["y"], body=body)],
+                                 initializers=[h.make_tensor("t", T.BOOL, [], [True])])
+    yield "loop_long", model([h.make_node("Loop", ["n", "", "x"], ["y"], body=body)],
+                             initializers=[ints("n", [1 << 60], [])])
+    grow = h.make_graph([h.make_node("Identity", ["c"], ["c2"]), h.make_node("Concat", ["v", "v"], ["v2"], axis=0)],
+                        "b", [h.make_tensor_value_info("i", T.INT64, []), h.make_tensor_value_info("c", T.BOOL, []),
+                              h.make_tensor_value_info("v", F, None)],
                         [h.make_tensor_value_info("c2", T.BOOL, []), h.make_tensor_value_info("v2", F, None)])
-    yield "loop_grows", model([h.make_node("Loop", ["n", "", "x"], ["y"], body=grow)], initializers=[ints("n", [60], [])])
-    yield "regex_bomb", model([h.make_node("RegexFullMatch", ["x"], ["y"], pattern="(a*)*(a*)*(a*)*b")], inputs=[("x", T.STRING, [1])], outputs=[("y", T.BOOL, None)])
-    yield "regex_repeat", model([h.make_node("RegexFullMatch", ["x"], ["y"], pattern="((a{1000}){1000}){1000}")], inputs=[("x", T.STRING, [1])], outputs=[("y", T.BOOL, None)])
+    yield "loop_grows", model([h.make_node("Loop", ["n", "", "x"], ["y"], body=grow)],
+                              initializers=[ints("n", [60], [])])
+    yield "regex_bomb", model([h.make_node("RegexFullMatch", ["x"], ["y"], pattern="(a*)*(a*)*(a*)*b")],
+                              inputs=[("x", T.STRING, [1])], outputs=[("y", T.BOOL, None)])
+    yield "regex_repeat", model([h.make_node("RegexFullMatch", ["x"], ["y"], pattern="((a{1000}){1000}){1000}")],
+                                inputs=[("x", T.STRING, [1])], outputs=[("y", T.BOOL, None)])
 
 
 def training():
@@ -267,8 +298,10 @@ def training():
         m.CopyFrom(base)
         m.opset_import.append(h.make_opsetid("ai.onnx.preview.training", 1))
         t = m.training_info.add()
-        t.algorithm.CopyFrom(h.make_graph(list(nodes), "algorithm", [], [h.make_tensor_value_info(o, F, None) for o in outputs]))
-        t.initialization.CopyFrom(h.make_graph(list(init), "initialization", [], [h.make_tensor_value_info(b[1], F, None) for b in init_bindings]))
+        t.algorithm.CopyFrom(h.make_graph(list(nodes), "algorithm", [],
+                                          [h.make_tensor_value_info(o, F, None) for o in outputs]))
+        t.initialization.CopyFrom(h.make_graph(list(init), "initialization", [],
+                                               [h.make_tensor_value_info(b[1], F, None) for b in init_bindings]))
         for k, v in bindings:
             t.update_binding.add(key=k, value=v)
         for k, v in init_bindings:
@@ -290,21 +323,26 @@ def training():
     yield "gradient_no_y", section([loss, gradient(xs=["w"])], outputs=("loss", "g"))
     yield "gradient_too_many", section([loss, gradient(xs=["w", "w", "x"], y="loss")], outputs=("loss", "g"))
     yield "algorithm_cycle", section([h.make_node("Add", ["b", "y"], ["a"]), h.make_node("Relu", ["a"], ["b"]), loss])
-    yield "init_unknown_key", section([loss], init=[h.make_node("RandomNormal", [], ["n"], shape=[3, 1])], init_bindings=[("nobody", "n")])
-    yield "init_huge", section([loss], [("w", "w2")], ("loss", "w2"), [h.make_node("RandomNormal", [], ["n"], shape=[1 << 40])], [("w", "n")])
+    yield "init_unknown_key", section([loss], init=[h.make_node("RandomNormal", [], ["n"], shape=[3, 1])],
+                                      init_bindings=[("nobody", "n")])
+    yield "init_huge", section([loss], [("w", "w2")], ("loss", "w2"),
+                               [h.make_node("RandomNormal", [], ["n"], shape=[1 << 40])], [("w", "n")])
 
 
 def machine_learning():
     def tree(**a):
-        base = dict(n_targets=1, nodes_featureids=[0, 0, 0], nodes_falsenodeids=[2, 0, 0], nodes_truenodeids=[1, 0, 0], nodes_hitrates=[1.0] * 3,
-                    nodes_missing_value_tracks_true=[0] * 3, nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_nodeids=[0, 1, 2], nodes_treeids=[0, 0, 0],
-                    nodes_values=[0.5, 0.0, 0.0], target_ids=[0, 0], target_nodeids=[1, 2], target_treeids=[0, 0], target_weights=[1.0, 2.0])
+        base = dict(n_targets=1, nodes_featureids=[0, 0, 0], nodes_falsenodeids=[2, 0, 0], nodes_truenodeids=[1, 0, 0],
+                    nodes_hitrates=[1.0] * 3, nodes_missing_value_tracks_true=[0] * 3,
+                    nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_nodeids=[0, 1, 2], nodes_treeids=[0, 0, 0],
+                    nodes_values=[0.5, 0.0, 0.0], target_ids=[0, 0], target_nodeids=[1, 2], target_treeids=[0, 0],
+                    target_weights=[1.0, 2.0])
         base.update(a)
         m = model([h.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", **base)])
         m.opset_import.append(h.make_opsetid("ai.onnx.ml", 3))
         return m
 
-    yield "tree_cycle", tree(nodes_truenodeids=[0, 0, 0], nodes_modes=["BRANCH_LEQ", "BRANCH_LEQ", "LEAF"], nodes_falsenodeids=[1, 0, 0])
+    yield "tree_cycle", tree(nodes_truenodeids=[0, 0, 0], nodes_modes=["BRANCH_LEQ", "BRANCH_LEQ", "LEAF"],
+                             nodes_falsenodeids=[1, 0, 0])
     yield "tree_outside", tree(nodes_truenodeids=[77, 0, 0])
     yield "tree_short", tree(nodes_values=[0.5])
     yield "tree_feature", tree(nodes_featureids=[99, 0, 0])
@@ -315,7 +353,8 @@ GROUPS = (lying_tensors, external, broken_graphs, deep, attributes, too_much, tr
 # In these groups loading alone need not find it: what is wrong is what the file computes.
 AT_RUN_TIME = (too_much, machine_learning)
 # These are right (the standard defines their result) or harmless; they must work or be refused, never hang.
-HARMLESS = {"regex_bomb", "regex_repeat", "divide_min", "pad_removes_all", "if_depth_24", "external_missing", "unknown_attribute"}
+HARMLESS = {"regex_bomb", "regex_repeat", "divide_min", "pad_removes_all", "if_depth_24", "external_missing",
+            "unknown_attribute"}
 
 
 def raw_bytes():

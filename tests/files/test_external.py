@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxtrain as ot
-from onnxtrain.model import load_mapped
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+
+import onnxtrain as ot
+from onnxtrain.model import load_mapped
 
 sys.path.insert(0, str(Path(__file__).parent))
 from measured import command  # noqa: E402
@@ -36,7 +37,8 @@ def large_model(folder, rows=ROWS, head=False):
     graph.initializer.append(w)
     if head:
         graph.initializer.append(numpy_helper.from_array(np.full((COLUMNS, 1), 1e-6, np.float32), "head"))
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), folder / "large.onnx")
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10),
+              folder / "large.onnx")
     return folder / "large.onnx"
 
 
@@ -60,8 +62,10 @@ def small_model(folder):
     r = np.random.default_rng(0)
     graph = helper.make_graph(
         [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Add", ["h", "c"], ["y"])], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 300])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 40])],
-        [numpy_helper.from_array(r.standard_normal((300, 40)).astype(np.float32), "w"), numpy_helper.from_array(np.ones(40, np.float32), "c")])
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 300])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 40])],
+        [numpy_helper.from_array(r.standard_normal((300, 40)).astype(np.float32), "w"),
+         numpy_helper.from_array(np.ones(40, np.float32), "c")])
     m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save_model(m, folder / "small.onnx", save_as_external_data=True, location="small.data", size_threshold=0)
     return folder / "small.onnx"
@@ -74,8 +78,10 @@ def resident_of_files():
 
 def test_files_that_nobody_changes_stay_files(tmp_path):
     w = np.random.default_rng(0).standard_normal((1 << 12, 1 << 12)).astype(np.float32)
-    graph = helper.make_graph([helper.make_node("Gather", ["w", "i"], ["y"])], "g", [helper.make_tensor_value_info("i", TensorProto.INT64, ["N"])],
-                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 1 << 12])], [numpy_helper.from_array(w, "w")])
+    graph = helper.make_graph([helper.make_node("Gather", ["w", "i"], ["y"])], "g",
+                              [helper.make_tensor_value_info("i", TensorProto.INT64, ["N"])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 1 << 12])],
+                              [numpy_helper.from_array(w, "w")])
     m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save_model(m, tmp_path / "m.onnx", save_as_external_data=True, location="m.data")
     model = load_mapped(tmp_path / "m.onnx")
@@ -112,11 +118,10 @@ def test_a_mapped_file_that_is_cut_is_an_error(tmp_path):
     trainer = ot.Trainer(ot.prepare(ot.load(path), loss="mse", optimizer="sgd", only=["head"]))
     right = {**feeds, "label": np.zeros((2, 1), np.float32)}
     assert session.run(feeds)["y"][1, 0] > 1 and trainer.step(right).loss > 0
-    head = trainer.state["head"].copy()
     with open(tmp_path / "large.data", "r+b") as f:
         f.truncate(100_000)
-    for use in (lambda: session.run(feeds), lambda: trainer.step(right), lambda: trainer.save(tmp_path / "saved.train.onnx"),
-                lambda: ot.load(path)):
+    for use in (lambda: session.run(feeds), lambda: trainer.step(right),  # noqa: F821 - deleted further down
+                lambda: trainer.save(tmp_path / "saved.train.onnx"), lambda: ot.load(path)):  # noqa: F821
         with pytest.raises(ot.Error) as e:
             use()
         assert e.value.code in ("OT4005", "OT1011") and "large.data" in str(e.value), e.value

@@ -37,7 +37,11 @@ def feeds(data):
     for v in inputs:
         t = v.type.tensor_type
         shape = [d.dim_value for d in t.shape.dim]
-        out[v.name] = np.full(shape, "a" * 30) if t.elem_type == onnx.TensorProto.STRING else np.ones(shape, onnx.helper.tensor_dtype_to_np_dtype(t.elem_type))
+        out[v.name] = (
+            np.full(shape, "a" * 30)
+            if t.elem_type == onnx.TensorProto.STRING
+            else np.ones(shape, onnx.helper.tensor_dtype_to_np_dtype(t.elem_type))
+        )
     return out
 
 

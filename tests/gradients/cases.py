@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxtrain as ot
 from onnx import TensorProto, numpy_helper
 
+import onnxtrain as ot
 from finite import Result, check, leaves
 from retype import FLOATS, is_float, retype
 
@@ -137,7 +137,8 @@ def jitter(value, rng, amount=0.03):
     x = value.astype(np.float64)
     finite = np.isfinite(x)
     spread = np.abs(x[finite]).mean() if finite.any() else 1.0
-    moved = np.where(finite, x * (1 + amount * rng.uniform(-1, 1, x.shape)) + amount * spread * rng.uniform(0.1, 1, x.shape), x)
+    moved = np.where(finite, x * (1 + amount * rng.uniform(-1, 1, x.shape)) + amount * spread
+                     * rng.uniform(0.1, 1, x.shape), x)
     return moved.astype(value.dtype)
 
 
@@ -198,7 +199,13 @@ def wanted(case):
     names = {}
     for n in case.model.graph.node:
         if n.op_type in ("Resize", "Upsample", "Dropout"):
-            formal = ["X", "scales"] if n.op_type == "Upsample" else ["X", "roi", "scales"] if n.op_type == "Resize" else ["data", "ratio"]
+            formal = (
+                ["X", "scales"]
+                if n.op_type == "Upsample"
+                else ["X", "roi", "scales"]
+                if n.op_type == "Resize"
+                else ["data", "ratio"]
+            )
             names.update(zip(n.input, formal))
     return [n for n in case.wrt() if names.get(n, n) not in SETTINGS]
 

@@ -6,8 +6,8 @@ skipped. What it says is compared within the error that the two step sizes show.
 import dataclasses
 
 import numpy as np
-import onnxtrain as ot
 
+import onnxtrain as ot
 from retype import is_float
 
 SINGLE = 40   # inputs with up to so many elements are probed element by element

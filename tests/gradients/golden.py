@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxtrain as ot
 from onnx import helper
+
+import onnxtrain as ot
 
 FILE = Path(__file__).with_name("torch.npz")
 
@@ -33,7 +34,8 @@ def model_of(case, arrays):
     names = [f"x{k}" if given else "" for k, given in enumerate(case["inputs"])]
     outputs = [f"y{k}" for k in range(case["outputs"])]
     node = helper.make_node(case["op"], names, outputs, **case["attrs"])
-    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(arrays[n].dtype), arrays[n].shape) for n in names if n]
+    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(arrays[n].dtype), arrays[n].shape)
+             for n in names if n]
     outs = [helper.make_tensor_value_info(f"y{k}", onnx.TensorProto.DOUBLE, None) for k in case["compared"]]
     graph = helper.make_graph([node], "golden", infos, outs)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", case["opset"])], ir_version=10)
@@ -45,8 +47,10 @@ def compare(case, arrays, rtol=1e-6):
     feeds = {n: a for n, a in arrays.items() if n[0] == "x"}
     outputs = ot.Session(model, threads=1).run(feeds)
     wrt = [f"x{k}" for k in case["wrt"]]
-    grads = ot.gradients(model, feeds, of=list(outputs), wrt=wrt, cotangent={f"y{k}": arrays[f"c{k}"] for k in case["compared"]}, threads=1)
-    pairs = [(n, outputs[n], arrays[n]) for n in outputs] + [(f"gradient of {n}", grads[n], arrays["g" + n[1:]]) for n in wrt]
+    grads = ot.gradients(model, feeds, of=list(outputs), wrt=wrt,
+                         cotangent={f"y{k}": arrays[f"c{k}"] for k in case["compared"]}, threads=1)
+    pairs = [(n, outputs[n], arrays[n]) for n in outputs] + [(f"gradient of {n}", grads[n], arrays["g" + n[1:]])
+                                                             for n in wrt]
     for what, mine, theirs in pairs:
         if mine.shape != theirs.shape:
             return f"{what}: shape {mine.shape}, PyTorch {theirs.shape}"

@@ -4,9 +4,9 @@ inputs and whose output is a scalar; one plain step of the lowered file in ONNX 
 import numpy as np
 import onnx
 import onnxruntime
-import onnxtrain as ot
 from onnx import TensorProto, helper, numpy_helper
 
+import onnxtrain as ot
 from cases import as_inputs, jitter
 from finite import Result
 from retype import is_float
@@ -24,7 +24,8 @@ def trainable(case, rng):
     g = out.graph
     if all(o.domain not in ("", "ai.onnx") for o in out.opset_import):
         out.opset_import.append(helper.make_opsetid("", 21))
-    parameters = {n: v for n, v in feeds.items() if isinstance(v, np.ndarray) and v.dtype in (np.float32, np.float64) and v.size
+    parameters = {n: v for n, v in feeds.items() if isinstance(v, np.ndarray) and v.dtype in (np.float32, np.float64)
+                  and v.size
                   and np.isfinite(v).all()}
     sums = []
     for o in model.graph.output:
@@ -42,7 +43,8 @@ def trainable(case, rng):
     g.node.append(helper.make_node("Sum", sums, ["total__loss"]))
     del g.output[:]
     g.output.append(helper.make_tensor_value_info("total__loss", TensorProto.FLOAT, []))
-    fixed = {n: v for n, v in feeds.items() if isinstance(v, np.ndarray) and not is_float(v)}  # sizes, axes: as in real models
+    fixed = {n: v for n, v in feeds.items() if isinstance(v, np.ndarray)
+             and not is_float(v)}  # sizes, axes: as in real models
     inputs = [i for i in g.input if i.name not in parameters | fixed]
     del g.input[:]
     g.input.extend(inputs)
@@ -61,9 +63,16 @@ def step_model(model):
     inputs += [helper.make_tensor_value_info(k, t.data_type, t.dims) for k, t in initializers.items() if k in bound]
     made = helper.make_graph(list(graph.node) + list(algorithm.node), "step", inputs, list(algorithm.output),
                              [t for k, t in initializers.items() if k not in bound],
-                             value_info=[v for v in list(graph.value_info) + list(algorithm.value_info) if v.name not in initializers])
+                             value_info=[v for v in list(graph.value_info) + list(algorithm.value_info)
+                                         if v.name not in initializers])
     state = {k: numpy_helper.to_array(initializers[k]) for k in bound}
-    return helper.make_model(made, opset_imports=model.opset_import, functions=model.functions, ir_version=model.ir_version), bound, state
+    return (
+        helper.make_model(
+            made, opset_imports=model.opset_import, functions=model.functions, ir_version=model.ir_version
+        ),
+        bound,
+        state,
+    )
 
 
 def session(proto):

@@ -8,10 +8,10 @@ import functools
 
 import numpy as np
 import onnx
-import onnxtrain as ot
 from onnx import helper
 
 import cases
+import onnxtrain as ot
 import table
 
 # required attributes of old versions that later ones do not have
@@ -47,7 +47,8 @@ def rewritten(case, schema):
     most = schema.max_input
     names = list(node.input)
     formal = [i.name for i in schema.inputs]
-    later = onnx.defs.get_schema(node.op_type, max(o.version for o in model.opset_import if o.domain == node.domain), node.domain)
+    later = onnx.defs.get_schema(node.op_type, max(o.version for o in model.opset_import if o.domain == node.domain),
+                                 node.domain)
     for k in range(len(names)):
         label = later.inputs[min(k, len(later.inputs) - 1)].name
         key = wanted.get(label.lower()) or wanted.get(_ALIAS.get(label, ""))

@@ -111,9 +111,11 @@ def main():
               f"{c['refused']} refused with a reason, {sum(c.values()) - sum(c[g] for g in GOOD)} do not agree")
     have = {r.name for r in table.rows() if r.kind in ("rule", "standard form", "function body")}
     missing = [r.name for r in table.rows() if r.kind == "missing"]
-    print(f"operators: {len(have)} have a gradient, {len(have & set(proven))} of them proven here; {len(missing)} missing {missing}")
+    print(f"operators: {len(have)} have a gradient, {len(have & set(proven))} of them proven here; {len(missing)} "
+          f"missing {missing}")
     print("not proven:", " ".join(sorted(have - set(proven))) or "none")
-    print(f"{sum(sum(c.values()) for c in count.values())} cases, {wide} by float64 differences, {listed} listed exceptions, "
+    print(f"{sum(sum(c.values()) for c in count.values())} cases, {wide} by float64 differences, {listed} "
+          f"listed exceptions, "
           f"{bad} FAILED, {time.time() - start:.0f} s")
     return 1 if bad else 0
 

@@ -3,17 +3,17 @@
 import functools
 
 import numpy as np
-import onnxtrain as ot
+from onnx import TensorProto
 
 import cases
 import extras
 import golden
 import lowering
+import onnxtrain as ot
 import opsets
 import variations
 from finite import Function, Result, check, leaves
 from retype import retype
-from onnx import TensorProto
 
 
 def _guarded(f):
@@ -73,8 +73,9 @@ def third():
         wrt = cases.wanted(cases.Case("", model, feeds))
         once = variations.as_gradient(model, feeds, wrt)
         return check(variations.as_gradient(once, feeds, wrt, 1), feeds, wrt)
-    names = [f"test_{n}" for n in ("tanh", "exp", "sin", "softmax_axis_1", "gelu_default_1", "matmul_2d", "logsoftmax_axis_1", "sigmoid",
-                                   "softplus", "pow", "div", "layer_normalization_2d_axis1", "basic_conv_with_padding", "mish")]
+    names = [f"test_{n}" for n in ("tanh", "exp", "sin", "softmax_axis_1", "gelu_default_1", "matmul_2d",
+                                   "logsoftmax_axis_1", "sigmoid", "softplus", "pow", "div",
+                                   "layer_normalization_2d_axis1", "basic_conv_with_padding", "mish")]
     for name in names:
         if name in cases.suite():
             yield name, _ops(name), lambda n=name: _guarded(lambda: run(cases.load_case(n)))()
@@ -86,12 +87,13 @@ def third():
 def dynamic():
     """Inputs whose shape and rank nobody knows before the run."""
     for name in _suite_names(False):
-        yield name, _ops(name), lambda n=name: cases.run_case(cases.load_case(n), change=lambda m, f, w: variations.hidden(m, f))
+        yield name, _ops(name), lambda n=name: cases.run_case(cases.load_case(n),
+                                                              change=lambda m, f, w: variations.hidden(m, f))
 
 
 def shapes(per_operator=3):
     """Other shapes: broadcasts, dimensions of 1, empty tensors, sizes that the file leaves open."""
-    for (domain, op), names in sorted(opsets.single_nodes().items()):
+    for _, names in sorted(opsets.single_nodes().items()):
         kept = 0
         for name in names:
             if kept == per_operator:
@@ -163,7 +165,11 @@ def narrow():
     """float16 and bfloat16: gradients against those in float64 of the same numbers."""
     for name in _suite_names(False):
         for to in _EPS:
-            yield f"{name} {TensorProto.DataType.Name(to).lower()}", _ops(name), lambda n=name, t=to: _guarded(lambda: _narrow(cases.load_case(n), t))()
+            yield (
+                f"{name} {TensorProto.DataType.Name(to).lower()}",
+                _ops(name),
+                lambda n=name, t=to: _guarded(lambda: _narrow(cases.load_case(n), t))(),
+            )
 
 
 def _narrow(case, to):
@@ -185,7 +191,8 @@ def _narrow(case, to):
     mine, theirs = g.gradients(rounded, wrt), h.gradients(exact, wrt)
     for n in wrt:
         if mine[n].dtype != rounded[n].dtype or mine[n].shape != rounded[n].shape:
-            return Result("wrong", f"{n}: {rounded[n].dtype}{rounded[n].shape}, its gradient {mine[n].dtype}{mine[n].shape}")
+            return Result("wrong", f"{n}: {rounded[n].dtype}{rounded[n].shape}, its gradient "
+                                   f"{mine[n].dtype}{mine[n].shape}")
         a, b = mine[n].astype(np.float64), theirs[n]
         if not np.isfinite(b).all() or np.abs(b).max(initial=0) > 3e4:
             continue

@@ -88,7 +88,8 @@ def rows():
     for (domain, op), versions in sorted(schemas().items()):
         schema = versions[-1]
         kind, text = _kind(domain, op, schema)
-        tagged = any(i.differentiation_category == onnx.defs.OpSchema.DifferentiationCategory.Differentiable and _is_float(schema, i)
+        tagged = any(i.differentiation_category == onnx.defs.OpSchema.DifferentiationCategory.Differentiable
+                     and _is_float(schema, i)
                      for i in schema.inputs)
         out.append(Row(domain, op, kind, text, tagged, tuple(s.since_version for s in versions if not s.deprecated)))
     return out

@@ -1,11 +1,12 @@
-"""The Gradient operator where ONNX allows it: in the main graph, in bodies of If, Loop and Scan, in local functions; with
-intermediate xs, zs, values that differ from the named tensors, left-out outputs, higher order, y that is no scalar.
-Every value is compared with a formula or with central differences in float64."""
+"""The Gradient operator where ONNX allows it: in the main graph, in bodies of If, Loop and Scan,
+in local functions; with intermediate xs, zs, values that differ from the named tensors, left-out outputs,
+higher order, y that is no scalar. Every value is compared with a formula or with central differences in float64."""
 
 import numpy as np
 import onnx
-import onnxtrain as ot
 import pytest
+
+import onnxtrain as ot
 
 X = np.array([0.3, -0.7, 1.1])
 W = np.array([1.5, -0.4, 0.8])
@@ -29,17 +30,20 @@ def numeric(f, x, h=1e-6):
 def grad(inputs, outputs, xs, y, zs=()):
     names = "[" + ", ".join(f'"{n}"' for n in xs) + "]"
     others = ", zs = [" + ", ".join(f'"{n}"' for n in zs) + "]" if zs else ""
-    return f'{", ".join(outputs)} = ai.onnx.preview.training.Gradient <xs = {names}, y = "{y}"{others}> ({", ".join(inputs)})'
+    call = f'ai.onnx.preview.training.Gradient <xs = {names}, y = "{y}"{others}> ({", ".join(inputs)})'
+    return f'{", ".join(outputs)} = {call}'
 
 
 def test_a_y_that_is_no_scalar_is_summed():
-    got = run(f"g (double[3] x, double[3] w) => (double[3] d) {{ t = Mul (x, w) y = Tanh (t) {grad(['x'], ['d'], ['x'], 'y')} }}")
+    got = run(f"g (double[3] x, double[3] w) => (double[3] d) {{ t = Mul (x, w) y = Tanh (t) "
+              f"{grad(['x'], ['d'], ['x'], 'y')} }}")
     np.testing.assert_allclose(got["d"], W / np.cosh(X * W) ** 2, rtol=1e-12)
 
 
 def test_intermediate_tensors():
     """d y / d t does not go on to what t is made from."""
-    got = run(f"g (double[3] x, double[3] w) => (double[3] d) {{ t = Mul (x, w) y = Sin (t) {grad(['t'], ['d'], ['t'], 'y')} }}")
+    got = run(f"g (double[3] x, double[3] w) => (double[3] d) {{ t = Mul (x, w) y = Sin (t) "
+              f"{grad(['t'], ['d'], ['t'], 'y')} }}")
     np.testing.assert_allclose(got["d"], np.cos(X * W), rtol=1e-12)
 
 
@@ -74,7 +78,8 @@ def test_higher_order(order):
 
 
 def test_mixed_second_derivative():
-    nodes = f"t = Mul (x, w) y = Exp (t) {grad(['x', 'w'], ['dx'], ['x', 'w'], 'y')} {grad(['x', 'w'], ['a', 'b'], ['x', 'w'], 'dx')}"
+    nodes = (f"t = Mul (x, w) y = Exp (t) {grad(['x', 'w'], ['dx'], ['x', 'w'], 'y')} "
+             f"{grad(['x', 'w'], ['a', 'b'], ['x', 'w'], 'dx')}")
     got = run(f"g (double[3] x, double[3] w) => (double[3] a, double[3] b) {{ {nodes} }}")
     e = np.exp(X * W)
     np.testing.assert_allclose(got["a"], W * W * e, rtol=1e-10)
@@ -85,8 +90,10 @@ def test_mixed_second_derivative():
 def test_inside_a_branch(cond):
     """x is local to the branch: a copy of what it captures."""
     def branch(name, f):
-        return f"{name} () => (double[3] d) {{ u = Identity (x) s = Mul (u, w) q = {f} (s) {grad(['u'], ['d'], ['u'], 'q')} }}"
-    got = run(f"g (double[3] x, double[3] w, bool c) => (double[3] y) {{ y = If (c) <then_branch = {branch('a', 'Sin')}, "
+        return (f"{name} () => (double[3] d) {{ u = Identity (x) s = Mul (u, w) q = {f} (s) "
+                f"{grad(['u'], ['d'], ['u'], 'q')} }}")
+    got = run(f"g (double[3] x, double[3] w, bool c) => (double[3] y) {{ y = If (c) "
+              f"<then_branch = {branch('a', 'Sin')}, "
               f"else_branch = {branch('b', 'Exp')}> }}", {"x": X, "w": W, "c": np.array(cond)})
     np.testing.assert_allclose(got["y"], W * (np.cos(X * W) if cond else np.exp(X * W)), rtol=1e-12)
 
@@ -95,14 +102,17 @@ def test_inside_a_branch(cond):
 def test_inside_a_branch_of_what_it_captures(cond):
     """xs may name a tensor of the enclosing graph."""
     body = f"{{ s = Mul (x, w) q = Sin (s) {grad(['x'], ['d'], ['x'], 'q')} }}"
-    got = run(f"g (double[3] x, double[3] w, bool c) => (double[3] y) {{ y = If (c) <then_branch = a () => (double[3] d) {body}, "
+    got = run(f"g (double[3] x, double[3] w, bool c) => (double[3] y) {{ y = If (c) <then_branch = a () "
+              f"=> (double[3] d) {body}, "
               f"else_branch = b () => (double[3] e) {{ e = Neg (x) }}> }}", {"x": X, "w": W, "c": np.array(cond)})
     np.testing.assert_allclose(got["y"], W * np.cos(X * W) if cond else -X, rtol=1e-12)
 
 
 def descent(body_of_loop):
-    return ("g (double[3] x, double[3] w, int64 n) => (double[3] y) { one = Constant <value = bool {1}> () rate = Constant <value = double {0.1}> () "
-            f"y = Loop (n, one, x) <body = b (int64 i, bool c, double[3] s) => (bool c2, double[3] s2) {{ c2 = Identity (c) {body_of_loop} }}> }}")
+    return ("g (double[3] x, double[3] w, int64 n) => (double[3] y) { one = Constant <value = bool {1}> () "
+            "rate = Constant <value = double {0.1}> () "
+            f"y = Loop (n, one, x) <body = b (int64 i, bool c, double[3] s) => (bool c2, double[3] s2) "
+            f"{{ c2 = Identity (c) {body_of_loop} }}> }}")
 
 
 def test_inside_a_loop():
@@ -117,7 +127,8 @@ def test_inside_a_loop():
 
 def test_through_a_loop_that_descends():
     """The result of the descent is differentiated by the target: a gradient of gradients through a Loop."""
-    text = descent(f"a = Sub (s, w) p = Mul (a, a) q = Mul (p, p) {grad(['s'], ['d'], ['s'], 'q')} m = Mul (rate, d) s2 = Sub (s, m)")
+    text = descent(f"a = Sub (s, w) p = Mul (a, a) q = Mul (p, p) {grad(['s'], ['d'], ['s'], 'q')} m = Mul (rate, d) "
+                   f"s2 = Sub (s, m)")
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 17, {TRAINING}]> {text}').SerializeToString()
     feeds = {"x": X, "w": W, "n": np.array(4)}
 
@@ -128,7 +139,8 @@ def test_through_a_loop_that_descends():
 
 
 def test_inside_a_scan():
-    text = ("g (double[3] x, double[4,3] w) => (double[3] last, double[4,3] all) { last, all = Scan (x, w) <num_scan_inputs = 1, "
+    text = ("g (double[3] x, double[4,3] w) => (double[3] last, double[4,3] all) { last, all = Scan (x, w) "
+            "<num_scan_inputs = 1, "
             "body = b (double[3] s, double[3] e) => (double[3] s2, double[3] d) "
             f"{{ t = Mul (s, e) q = Sin (t) {grad(['s'], ['d'], ['s'], 'q')} s2 = Add (s, d) }}> }}")
     w = np.random.default_rng(0).standard_normal((4, 3))
@@ -142,7 +154,8 @@ def test_inside_a_scan():
 
 
 def functions(main, functions_text):
-    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 17, {TRAINING}, "mine" : 1]> {main} {functions_text}')
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 17, {TRAINING}, "mine" : 1]> {main} '
+                                    f'{functions_text}')
     return ot.Session(model.SerializeToString()).run({"x": X, "w": W})
 
 
@@ -152,26 +165,34 @@ FUNCTION = f'<domain: "mine", opset_import: ["" : 17, {TRAINING}]>'
 def test_inside_a_function():
     """Names are those of the function's body."""
     f = f"{FUNCTION} slope (a, b) => (d) {{ t = Mul (a, b) y = Sin (t) {grad(['a'], ['d'], ['a'], 'y')} }}"
-    got = functions("g (double[3] x, double[3] w) => (double[3] p, double[3] q) { p = mine.slope (x, w) q = mine.slope (w, x) }", f)
+    got = functions("g (double[3] x, double[3] w) => (double[3] p, double[3] q) { p = mine.slope (x, w) "
+                    "q = mine.slope (w, x) }", f)
     np.testing.assert_allclose(got["p"], W * np.cos(X * W), rtol=1e-12)
     np.testing.assert_allclose(got["q"], X * np.cos(X * W), rtol=1e-12)
 
 
 def test_inside_a_function_with_an_inner_tensor_and_a_nested_function():
     inner = f"{FUNCTION} wave (a) => (y) {{ y = Sin (a) }}"
-    f = f'<domain: "mine", opset_import: ["" : 17, {TRAINING}, "mine" : 1]> slope (a, b) => (d, e) {{ t = Mul (a, b) y = mine.wave (t) ' + \
-        f"{grad(['t'], ['d'], ['t'], 'y')} {grad(['b'], ['e'], ['b'], 'y')} }}"
-    got = functions("g (double[3] x, double[3] w) => (double[3] d, double[3] e) { d, e = mine.slope (x, w) }", f"{f} {inner}")
+    f = (
+        f'<domain: "mine", opset_import: ["" : 17, {TRAINING}, "mine" : 1]> slope (a, b) => (d, e) {{ t = Mul (a, b) '
+        f'y = mine.wave (t) '
+        + f"{grad(['t'], ['d'], ['t'], 'y')} {grad(['b'], ['e'], ['b'], 'y')} }}"
+    )
+    got = functions("g (double[3] x, double[3] w) => (double[3] d, double[3] e) { d, e = mine.slope (x, w) }",
+                    f"{f} {inner}")
     np.testing.assert_allclose(got["d"], np.cos(X * W), rtol=1e-12)
     np.testing.assert_allclose(got["e"], X * np.cos(X * W), rtol=1e-12)
 
 
 def test_a_function_with_a_gradient_inside_a_branch_of_a_function():
     """Both at once: the function's body holds an If whose branch holds the Gradient."""
-    f = (f"{FUNCTION} slope (a, b) => (d) {{ zero = Constant <value = double {{0}}> () s = ReduceSum <keepdims = 0> (a) c = Greater (s, zero) "
-         f"d = If (c) <then_branch = p () => (double[3] u) {{ t = Mul (a, b) y = Sin (t) {grad(['a'], ['u'], ['a'], 'y')} }}, "
+    f = (f"{FUNCTION} slope (a, b) => (d) {{ zero = Constant <value = double {{0}}> () "
+         f"s = ReduceSum <keepdims = 0> (a) c = Greater (s, zero) "
+         f"d = If (c) <then_branch = p () => (double[3] u) {{ t = Mul (a, b) y = Sin (t) "
+         f"{grad(['a'], ['u'], ['a'], 'y')} }}, "
          "else_branch = q () => (double[3] v) { v = Neg (b) }> }")
-    got = functions("g (double[3] x, double[3] w) => (double[3] p, double[3] q) { m = Neg (x) p = mine.slope (x, w) q = mine.slope (m, w) }", f)
+    got = functions("g (double[3] x, double[3] w) => (double[3] p, double[3] q) { m = Neg (x) p = mine.slope (x, w) "
+                    "q = mine.slope (m, w) }", f)
     np.testing.assert_allclose(got["p"], W * np.cos(X * W), rtol=1e-12)
     np.testing.assert_allclose(got["q"], -W, rtol=1e-12)
 
@@ -187,5 +208,6 @@ def test_a_gradient_node_in_a_function_is_differentiated_again():
 
 def test_an_unknown_name_is_refused_by_name():
     with pytest.raises(ot.ModelError, match="'nowhere'") as e:
-        run(f"g (double[3] x, double[3] w) => (double[3] d) {{ y = Mul (x, w) {grad(['x'], ['d'], ['nowhere'], 'y')} }}")
+        run(f"g (double[3] x, double[3] w) => (double[3] d) {{ y = Mul (x, w) {grad(['x'], ['d'], ['nowhere'], 'y')} "
+            f"}}")
     assert e.value.code == "OT1315"

@@ -15,7 +15,8 @@ import run  # noqa: E402
 import table  # noqa: E402
 
 # every so many-th case of each section; the numbers keep the whole within a minute of one core
-SAMPLE = {"suite": 12, "extra": 6, "versions": 9, "shapes": 10, "dynamic": 16, "narrow": 25, "second": 18, "third": 3, "lowered": 25, "torch": 1}
+SAMPLE = {"suite": 12, "extra": 6, "versions": 9, "shapes": 10, "dynamic": 16, "narrow": 25, "second": 18, "third": 3,
+          "lowered": 25, "torch": 1}
 
 
 @pytest.mark.parametrize("section", SAMPLE)
@@ -95,13 +96,16 @@ def test_gradient_operator():
                        "float[3] dw", x=X, w=W)
     np.testing.assert_allclose(got["dw"], SLOPE * X, rtol=1e-6)
     # values that differ from the named tensors: the graph is evaluated again
-    got = run_gradient('v = Neg (x)  dx = ai.onnx.preview.training.Gradient <xs = ["x"], zs = ["w"], y = "y"> (v, w)', "float[3] dx", x=X, w=W)
+    got = run_gradient('v = Neg (x)  dx = ai.onnx.preview.training.Gradient <xs = ["x"], zs = ["w"], y = "y"> (v, w)',
+                       "float[3] dx", x=X, w=W)
     np.testing.assert_allclose(got["dx"], SLOPE * W, rtol=1e-6)
     # y that is not a scalar: with ones (G12)
-    got = run_gradient('dx = ai.onnx.preview.training.Gradient <xs = ["x"], zs = ["w"], y = "y"> (x, w)', "float[3] dx", last="Identity", x=X, w=W)
+    got = run_gradient('dx = ai.onnx.preview.training.Gradient <xs = ["x"], zs = ["w"], y = "y"> (x, w)',
+                       "float[3] dx", last="Identity", x=X, w=W)
     np.testing.assert_allclose(got["dx"], SLOPE * W, rtol=1e-6)
     # y that does not depend on xs: zeros
-    got = run_gradient('z = Neg (w)  dx = ai.onnx.preview.training.Gradient <xs = ["x"], zs = ["w"], y = "z"> (x, w)', "float[3] dx", x=X, w=W)
+    got = run_gradient('z = Neg (w)  dx = ai.onnx.preview.training.Gradient <xs = ["x"], zs = ["w"], y = "z"> (x, w)',
+                       "float[3] dx", x=X, w=W)
     np.testing.assert_array_equal(got["dx"], np.zeros(3, np.float32))
 
 

@@ -5,10 +5,10 @@ import copy
 
 import numpy as np
 import onnx
-import onnxtrain as ot
 from onnx import TensorProto, helper, numpy_helper
 
-from retype import FLOATS, is_float
+import onnxtrain as ot
+from retype import is_float
 
 TRAINING = "ai.onnx.preview.training"
 
@@ -51,7 +51,8 @@ def as_gradient(model, feeds, wrt, seed=0):
     others = [i.name for i in g.input if i.name not in wrt]
     outs = [f"{n}__grad{seed}" for n in wrt]
     more = {"zs": others} if others else {}
-    g.node.append(helper.make_node("Gradient", list(wrt) + others, outs, domain=TRAINING, xs=list(wrt), y=total, **more))
+    g.node.append(helper.make_node("Gradient", list(wrt) + others, outs, domain=TRAINING, xs=list(wrt), y=total,
+                                   **more))
     del g.output[:]
     types = {i.name: i.type for i in g.input}
     for n, o in zip(wrt, outs):

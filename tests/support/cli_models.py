@@ -5,7 +5,6 @@ import pathlib
 import subprocess
 
 import numpy as np
-import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -75,15 +74,15 @@ def transformer(classes=4, width=8, seed=0):
     n = helper.make_node
     return _model(
         [n("LayerNormalization", ["x", "ln1.w", "ln1.b"], ["n1"], "ln1"),
-         n("MatMul", ["n1", "wq"], ["q"], "q"), n("MatMul", ["n1", "wk"], ["k"], "k"), n("MatMul", ["n1", "wv"], ["v"], "v"),
-         n("Transpose", ["k"], ["kt"], "kt", perm=[0, 2, 1]), n("MatMul", ["q", "kt"], ["s0"], "s"),
-         n("Mul", ["s0", "scale"], ["s1"], "scaled"), n("Softmax", ["s1"], ["p"], "softmax"),
-         n("Dropout", ["p", "ratio"], ["pd"], "drop"), n("MatMul", ["pd", "v"], ["a"], "a"),
-         n("MatMul", ["a", "wo"], ["o"], "o"), n("Add", ["x", "o"], ["r1"], "r1"),
+         n("MatMul", ["n1", "wq"], ["q"], "q"), n("MatMul", ["n1", "wk"], ["k"], "k"),
+         n("MatMul", ["n1", "wv"], ["v"], "v"), n("Transpose", ["k"], ["kt"], "kt", perm=[0, 2, 1]),
+         n("MatMul", ["q", "kt"], ["s0"], "s"), n("Mul", ["s0", "scale"], ["s1"], "scaled"),
+         n("Softmax", ["s1"], ["p"], "softmax"), n("Dropout", ["p", "ratio"], ["pd"], "drop"),
+         n("MatMul", ["pd", "v"], ["a"], "a"), n("MatMul", ["a", "wo"], ["o"], "o"), n("Add", ["x", "o"], ["r1"], "r1"),
          n("LayerNormalization", ["r1", "ln2.w", "ln2.b"], ["n2"], "ln2"),
-         n("MatMul", ["n2", "up"], ["u"], "up_"), n("Tanh", ["u"], ["g"], "act"), n("MatMul", ["g", "down"], ["dn"], "down_"),
-         n("Add", ["r1", "dn"], ["r2"], "r2"), n("ReduceMean", ["r2"], ["m"], "mean", axes=[1], keepdims=0),
-         n("MatMul", ["m", "head"], ["logits"], "head_")],
+         n("MatMul", ["n2", "up"], ["u"], "up_"), n("Tanh", ["u"], ["g"], "act"),
+         n("MatMul", ["g", "down"], ["dn"], "down_"), n("Add", ["r1", "dn"], ["r2"], "r2"),
+         n("ReduceMean", ["r2"], ["m"], "mean", axes=[1], keepdims=0), n("MatMul", ["m", "head"], ["logits"], "head_")],
         [_info("x", ["N", 6, width])], [_info("logits", ["N", classes])], w)
 
 
@@ -117,12 +116,3 @@ def table(rows=120, inputs=4, classes=3, seed=1):
     r = np.random.default_rng(seed)
     x = r.standard_normal((rows, inputs)).astype(np.float32)
     return x, (np.abs(x[:, 0] * 3).astype(np.int64) % classes)
-
-
-@pytest.fixture
-def work(tmp_path):
-    """A folder with a model and its data."""
-    save(mlp(), tmp_path / "mlp.onnx")
-    x, y = table(130)
-    np.savez(tmp_path / "d.npz", x=x, y=y)
-    return tmp_path

@@ -18,6 +18,12 @@ Tensor random_tensor(const Shape& shape, double low = -1, double high = 1, uint6
                      DType dtype = DType::kFloat);
 Tensor random_ints(const Shape& shape, int64_t low, int64_t high, uint64_t seed = 1);
 
+// Tensors from lists; a vector when no shape is given.
+using Ints = std::vector<int64_t>;
+Tensor ints(const Ints& v, const Shape& s = {});
+Tensor floats(const std::vector<float>& v, const Shape& s = {});
+Tensor bools(const std::vector<int>& v);
+
 class OpCase {
  public:
   OpCase(std::string op, int version, std::string domain = {});

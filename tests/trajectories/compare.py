@@ -82,7 +82,8 @@ def first_gradients(name, path, ref):
     """By way of a momentum, which is the gradient after one step. Adds up what an exporter doubled."""
     total = np.zeros(ref.start.size)
     for s in CASES[name].sections:
-        train = ot.prepare(ot.load(path), loss=terms(name, s), optimizer=ot.SGD(lr=0.0, momentum=0.9), only=s.only or None)
+        train = ot.prepare(ot.load(path), loss=terms(name, s), optimizer=ot.SGD(lr=0.0, momentum=0.9),
+                           only=s.only or None)
         t = ot.Trainer(train)
         where = places(ref, dict(t.state))
         t.step(feeds(CASES[name], 0))
@@ -123,7 +124,7 @@ def run(name, how, threads=2):
     result = {"losses": (float(np.max(abs(np.array(losses) - ref.losses) / scale)), "loss")}
 
     grads = first_gradients(name, path, ref)
-    at, slices = 0, {}
+    at = 0
     want = np.zeros(ref.start.size)
     for n in ref.grad_names:
         size = ref.slices[n].stop - ref.slices[n].start

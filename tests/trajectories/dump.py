@@ -34,7 +34,9 @@ def strip(path):
 
     def clean(graph):
         graph.doc_string = ""
-        for x in list(graph.node) + list(graph.value_info) + list(graph.input) + list(graph.output) + list(graph.initializer):
+        for x in (
+            list(graph.node) + list(graph.value_info) + list(graph.input) + list(graph.output) + list(graph.initializer)
+        ):
             kind = [p.value for p in x.metadata_props if p.key == KIND]
             del x.metadata_props[:]
             if kind:

@@ -15,8 +15,8 @@ import onnxruntime
 from onnx import helper
 
 import onnxtrain as ot
-from trajectory_cases import CASES, STEPS, feeds
 from compare import DATA, EPS, Reference, exports, places, prepared, tensor_ratios
+from trajectory_cases import CASES, STEPS, feeds
 
 
 def step_model(model, which=0):
@@ -32,7 +32,8 @@ def step_model(model, which=0):
         list(graph.node) + list(algorithm.node), "step", inputs, list(algorithm.output),
         [t for k, t in initializers.items() if k not in keys],
         value_info=[v for v in list(graph.value_info) + list(algorithm.value_info) if v.name not in initializers])
-    m = helper.make_model(made, opset_imports=model.opset_import, functions=model.functions, ir_version=model.ir_version)
+    m = helper.make_model(made, opset_imports=model.opset_import, functions=model.functions,
+                          ir_version=model.ir_version)
     return m, bound
 
 
@@ -52,7 +53,7 @@ class Runner:
             for n in info.algorithm.node:
                 assert n.domain != "ai.onnx.preview.training", f"{n.op_type} is left"
         named = {t.name: t for g in [proto.graph] + [i.algorithm for i in proto.training_info] for t in g.initializer}
-        for k, info in enumerate(proto.training_info):
+        for k in range(len(proto.training_info)):
             model, bound = step_model(proto, k)
             s = session(model)
             self.steps.append((s, [o.name for o in s.get_outputs()], {i.name for i in s.get_inputs()}, bound))
@@ -104,7 +105,9 @@ def main(names):
             t = time.time()
             try:
                 r = what(name, how)
-                text = f"{r:.1e}" if isinstance(r, float) else "  ".join(f"{k} {v:.2f} ({n})" for k, (v, n) in r.items())
+                text = (
+                    f"{r:.1e}" if isinstance(r, float) else "  ".join(f"{k} {v:.2f} ({n})" for k, (v, n) in r.items())
+                )
             except Exception as e:  # noqa: BLE001
                 text = f"{type(e).__name__}: {str(e)[:500]}"
             print(f"{name:13s} {how:13s} {what.__name__:6s} {text}  {time.time() - t:.1f} s", flush=True)

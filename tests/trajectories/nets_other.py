@@ -117,7 +117,12 @@ class Highway(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.inp, self.bn, self.carry, self.gate = nn.Linear(6, 10), nn.BatchNorm1d(10), nn.Linear(10, 10), nn.Linear(10, 10)
+        self.inp, self.bn, self.carry, self.gate = (
+            nn.Linear(6, 10),
+            nn.BatchNorm1d(10),
+            nn.Linear(10, 10),
+            nn.Linear(10, 10),
+        )
         self.glu, self.scale, self.out = nn.Linear(10, 12), nn.Parameter(torch.ones(6)), nn.Linear(6, 1)
 
     def forward(self, x):

@@ -60,12 +60,14 @@ def term_loss(term, outputs, given):
                                label_smoothing=term.get("label_smoothing", 0.0), **how)
     if kind == "nll":
         w = term.get("class_weights")
-        return F.nll_loss(y, t, None if w is None else torch.tensor(w, dtype=y.dtype), ignore_index=term.get("ignore_index", -100), **how)
+        return F.nll_loss(y, t, None if w is None else torch.tensor(w, dtype=y.dtype),
+                          ignore_index=term.get("ignore_index", -100), **how)
     if kind == "hinge":
         return getattr(torch.clamp(1 - y * t, min=0), how["reduction"])()
     if kind == "huber":
         return F.huber_loss(y, t, delta=term["delta"], **how)
-    f = {"mse": F.mse_loss, "l1": F.l1_loss, "kl": F.kl_div, "bce": F.binary_cross_entropy, "bce_logits": F.binary_cross_entropy_with_logits}
+    f = {"mse": F.mse_loss, "l1": F.l1_loss, "kl": F.kl_div, "bce": F.binary_cross_entropy,
+         "bce_logits": F.binary_cross_entropy_with_logits}
     return f[kind](y, t, **how)
 
 
@@ -127,7 +129,8 @@ def scheduler(section, opt):
     make = {
         "constant": lambda: lrs.ConstantLR(opt, 1.0, 1), "exponential": lambda: lrs.ExponentialLR(opt, **s),
         "step": lambda: lrs.StepLR(opt, **s), "multistep": lambda: lrs.MultiStepLR(opt, **s),
-        "cosine": lambda: lrs.CosineAnnealingLR(opt, total, **s), "polynomial": lambda: lrs.PolynomialLR(opt, total, **s),
+        "cosine": lambda: lrs.CosineAnnealingLR(opt, total, **s),
+        "polynomial": lambda: lrs.PolynomialLR(opt, total, **s),
         "linear": lambda: lrs.LinearLR(opt, total_iters=total, **s),
         "onecycle": lambda: lrs.OneCycleLR(opt, total_steps=total, cycle_momentum=False, **s),
     }

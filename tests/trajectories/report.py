@@ -37,7 +37,8 @@ def main():
             except Exception as e:  # noqa: BLE001
                 low = str(e).splitlines()[0][:120]
             rows, worst = rows + 1, max([worst] + [v for v, _ in r.values()])
-            print(f"| {name} | {optimizers(case)} | {how} | " + " | ".join(f"{v:.2f}" for v, _ in r.values()) + f" | {low} |", flush=True)
+            print(f"| {name} | {optimizers(case)} | {how} | " + " | ".join(f"{v:.2f}" for v, _ in r.values())
+                  + f" | {low} |", flush=True)
     print(f"\n{len(CASES)} architectures, {rows} files; worst ratio {worst:.2f} (limit {compare.LIMIT:g})")
 
 

@@ -13,8 +13,10 @@ W = [1.0, 2.0, 0.5]
 LOG, SOFT, SIGMOID = "LogSoftmax <axis = -1>", "Softmax <axis = -1>", "Sigmoid"
 
 LOSS_FILE = """<ir_version: 8, opset_import: ["" : 11]> g (float[N,3] y, float[N,3] label) => (float loss) {
-    d = Sub (y, label)  e = Exp (d)  f = Sub (e, d)  s = ReduceSum <axes = [1], keepdims = 0> (f)  loss = ReduceMean <keepdims = 0> (s) }"""
-RULE_FILE = """<ir_version: 10, opset_import: ["" : 21]> g (float R, int64 T, float[n] X, float[n] G, float[n] m) => (float[n] X1, float[n] m1)
+    d = Sub (y, label)  e = Exp (d)  f = Sub (e, d)  s = ReduceSum <axes = [1], keepdims = 0> (f)
+    loss = ReduceMean <keepdims = 0> (s) }"""
+RULE_FILE = """<ir_version: 10, opset_import: ["" : 21]> g (float R, int64 T, float[n] X, float[n] G, float[n] m)
+    => (float[n] X1, float[n] m1)
     <float c = {0.9}> { k = Mul (m, c)  m1 = Add (k, G)  s = Softsign (m1)  u = Mul (R, s)  X1 = Sub (X, u) }"""
 
 
@@ -69,7 +71,8 @@ CE = loss("cross_entropy")
 CASES = {
     "weights": Small(loss("cross_entropy", class_weights=W)),
     "weights sum": Small(loss("cross_entropy", class_weights=W, reduction="sum"), optimizer=("SGD", {"lr": 0.02})),
-    "ignored weights smooth": Small(loss("cross_entropy", class_weights=W, ignore_index=-100, label_smoothing=0.15), "ignored"),
+    "ignored weights smooth": Small(loss("cross_entropy", class_weights=W, ignore_index=-100, label_smoothing=0.15),
+                                    "ignored"),
     "smooth sum": Small(loss("cross_entropy", label_smoothing=0.15, reduction="sum"), optimizer=("SGD", {"lr": 0.02})),
     "softmax": Small(CE, tail=SOFT, scores=True),
     "nll": Small(loss("nll", class_weights=W, ignore_index=-100), "ignored", LOG),
@@ -81,15 +84,17 @@ CASES = {
     "bce_logits of sigmoid": Small(loss("bce_logits"), "unit", SIGMOID, scores=True),
     "huber sum": Small(loss("huber", delta=0.6, reduction="sum"), "normal", optimizer=("SGD", {"lr": 0.02})),
     "loss of a file": Small(loss("FILE"), "normal", optimizer=("SGD", {"lr": 0.03})),
-    "several terms": Small([{"kind": "mse", "weight": 2.0, "label": "label"}, {"kind": "l1", "weight": 0.5, "label": "label"},
-                            {"kind": "FILE", "weight": 0.1}], "normal", optimizer=("SGD", {"lr": 0.03})),
+    "several terms": Small([{"kind": "mse", "weight": 2.0, "label": "label"},
+                            {"kind": "l1", "weight": 0.5, "label": "label"}, {"kind": "FILE", "weight": 0.1}],
+                           "normal", optimizer=("SGD", {"lr": 0.03})),
     "keras adam": Small(CE, optimizer=("Adam", {"lr": 0.01, "eps": 1e-4, "style": "keras"})),
     "keras adam amsgrad": Small(CE, optimizer=("Adam", {"lr": 0.01, "eps": 1e-4, "amsgrad": True, "style": "keras"})),
     "keras adamw": Small(CE, optimizer=("AdamW", {"lr": 0.01, "eps": 1e-4, "weight_decay": 0.3, "style": "keras"})),
     "keras rmsprop": Small(CE, optimizer=("RMSprop", {"lr": 5e-3, "alpha": 0.99, "eps": 1e-4, "style": "keras"})),
-    "keras rmsprop centered": Small(CE, optimizer=("RMSprop", {"lr": 5e-3, "alpha": 0.95, "eps": 1e-4, "momentum": 0.6, "centered": True,
-                                                               "style": "keras"})),
-    "keras adagrad": Small(CE, optimizer=("Adagrad", {"lr": 0.05, "eps": 1e-5, "initial_accumulator_value": 0.0, "style": "keras"})),
+    "keras rmsprop centered": Small(CE, optimizer=("RMSprop", {"lr": 5e-3, "alpha": 0.95, "eps": 1e-4, "momentum": 0.6,
+                                                               "centered": True, "style": "keras"})),
+    "keras adagrad": Small(CE, optimizer=("Adagrad", {"lr": 0.05, "eps": 1e-5, "initial_accumulator_value": 0.0,
+                                                      "style": "keras"})),
     "rule of a file": Small(CE, optimizer=("FILE", {"lr": 0.05})),
     "rule of a file, clipped, accumulated": Small(CE, optimizer=("FILE", {"lr": 0.05}), clip_norm=0.1, accumulate=2),
     "both clips": Small(CE, optimizer=("SGD", {"lr": 0.5, "momentum": 0.9}), clip_norm=0.1, clip_value=0.02),
@@ -100,9 +105,11 @@ CASES = {
 }
 MOMENTUM = ("SGD", {"lr": 0.1, "momentum": 0.9})
 SCHEDULES = {
-    "constant": {}, "step": {"step_size": 2, "gamma": 0.5}, "multistep": {"milestones": [1, 4, 4], "gamma": 0.5}, "exponential": {"gamma": 0.8},
-    "cosine": {"total_steps": 9, "min_lr": 1e-3}, "polynomial": {"total_steps": 8, "power": 1.7},
+    "constant": {}, "step": {"step_size": 2, "gamma": 0.5}, "multistep": {"milestones": [1, 4, 4], "gamma": 0.5},
+    "exponential": {"gamma": 0.8}, "cosine": {"total_steps": 9, "min_lr": 1e-3},
+    "polynomial": {"total_steps": 8, "power": 1.7},
 }
-CASES |= {f"{k} after warm-up": Small(CE, optimizer=MOMENTUM, schedule={"kind": k, "warmup_steps": 3, **v}) for k, v in SCHEDULES.items()}
+CASES |= {f"{k} after warm-up": Small(CE, optimizer=MOMENTUM, schedule={"kind": k, "warmup_steps": 3, **v})
+          for k, v in SCHEDULES.items()}
 CASES["three phases"] = Small(CE, optimizer=MOMENTUM, schedule={
     "kind": "onecycle", "total_steps": 13, "max_lr": 0.3, "three_phase": 1, "anneal_linear": 1, "pct_start": 0.4})

@@ -13,7 +13,8 @@ import oracle
 from small_cases import CASES, STEPS, feeds, weights
 from trajectory_cases import Section
 
-TAILS = {"LogSoftmax": lambda z: torch.log_softmax(z, -1), "Softmax": lambda z: torch.softmax(z, -1), "Sigmoid": torch.sigmoid, "": lambda z: z}
+TAILS = {"LogSoftmax": lambda z: torch.log_softmax(z, -1), "Softmax": lambda z: torch.softmax(z, -1),
+         "Sigmoid": torch.sigmoid, "": lambda z: z}
 
 
 class Net(torch.nn.Module):
@@ -93,7 +94,8 @@ def main():
         out[f"{name}/losses"] = losses
         out[f"{name}/loss_noise"] = np.max([abs(r[0] - losses) for r in runs], 0)
         out[f"{name}/state"] = np.concatenate([state[n].reshape(-1) for n in weights()])
-        out[f"{name}/state_noise"] = np.array([max(np.linalg.norm(r[1][n] - state[n]) for r in runs) for n in weights()])
+        out[f"{name}/state_noise"] = np.array([max(np.linalg.norm(r[1][n] - state[n]) for r in runs)
+                                               for n in weights()])
     np.savez_compressed(Path(__file__).parent / "data/small.npz", **out)
 
 

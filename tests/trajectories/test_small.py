@@ -35,8 +35,9 @@ def prepared(case, files, lowered):
     terms = [Term(**dict(t, kind=str(files / "loss.onnx") if t["kind"] == "FILE" else t["kind"])) for t in case.loss]
     name, args = case.optimizer
     rule = FromFile(files / "rule.onnx", **args) if name == "FILE" else getattr(ot, name)(**args)
-    return ot.prepare(model(case.tail), loss=terms, optimizer=rule, schedule=case.schedule, clip_norm=case.clip_norm, clip_value=case.clip_value,
-                      accumulate=case.accumulate, only=None if case.only == ["*"] else case.only, lowered=lowered)
+    return ot.prepare(model(case.tail), loss=terms, optimizer=rule, schedule=case.schedule, clip_norm=case.clip_norm,
+                      clip_value=case.clip_value, accumulate=case.accumulate, only=None if case.only == ["*"]
+                      else case.only, lowered=lowered)
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,7 @@ def test_small(name, lowered, files, book):
     first, slices, at = weights(), {}, 0
     for n, w in first.items():
         slices[n], at = slice(at, at + w.size), at + w.size
-    got = np.concatenate([np.asarray(t.state[n] if n in t.state else w, np.float64).reshape(-1) for n, w in first.items()])
+    got = np.concatenate([np.asarray(t.state[n] if n in t.state else w, np.float64).reshape(-1)
+                          for n, w in first.items()])
     worst, where = compare.tensor_ratios(got, want["state"], slices, list(first), want["state_noise"])
     assert worst <= compare.LIMIT, f"{where}: {worst:.2f} times torch's float32"

@@ -18,7 +18,8 @@ LOWERED = ["mlp", "resnet", "unet", "vit", "gpt", "translator", "lstm", "gru", "
 
 @pytest.mark.parametrize(("name", "how"), EXPORTS, ids=[f"{n}-{h}" for n, h in EXPORTS])
 def test_trajectory(name, how):
-    worst = {what: f"{r:.2f} at {where}" for what, (r, where) in compare.run(name, how).items() if not r <= compare.LIMIT}
+    worst = {what: f"{r:.2f} at {where}" for what, (r, where) in compare.run(name, how).items()
+             if not r <= compare.LIMIT}
     assert not worst, f"farther from torch in float64 than {compare.LIMIT} times torch's float32: {worst}"
 
 
@@ -33,7 +34,8 @@ def test_what_is_covered():
             if name == "SGD" and args.get("momentum"):
                 name = "Nesterov" if args.get("nesterov") else "Momentum"
             used[name] += 1
-    assert all(used[n] >= 2 for n in ("SGD", "Momentum", "Nesterov", "Adam", "AdamW", "Adagrad", "RMSprop", "Lion", "Lamb")), used
+    assert all(used[n] >= 2 for n in ("SGD", "Momentum", "Nesterov", "Adam", "AdamW", "Adagrad", "RMSprop", "Lion",
+                                      "Lamb")), used
 
 
 def test_the_rule_can_fail():

@@ -90,7 +90,8 @@ VISION = {
         ("RMSprop", dict(lr=2e-3, alpha=0.9, eps=1e-3, momentum=0.9, centered=True, weight_decay=1e-4)),
         schedule={"kind": "exponential", "gamma": 0.97})),
     "efficientnet": Case("EfficientNet", image(3, 12, 8), labels(4, 8), one(
-        ("RMSprop", dict(lr=2e-3, alpha=0.95, eps=1e-3, momentum=0.5)), [{"kind": "cross_entropy", "label_smoothing": 0.1}])),
+        ("RMSprop", dict(lr=2e-3, alpha=0.95, eps=1e-3, momentum=0.5)),
+        [{"kind": "cross_entropy", "label_smoothing": 0.1}])),
     "convnext": Case("ConvNeXt", image(3, 12), labels(4), one(
         ("AdamW", dict(lr=2e-3, weight_decay=0.05, no_decay_on_bias_and_norm=True)), clip_norm=1.0,
         schedule={"kind": "linear", "total_steps": 12, "start_factor": 1.0, "end_factor": 0.1})),
@@ -101,7 +102,8 @@ VISION = {
     "superres": Case("SuperResolution", image(1, 7, 4), {"label": ("normal", (4, 1, 14, 14))}, one(
         ("Adam", dict(lr=3e-3, weight_decay=1e-2)), "l1", schedule={"kind": "step", "step_size": 4, "gamma": 0.5})),
     "densenet": Case("DenseNet", image(2), labels(3), one(
-        ("SGD", dict(lr=0.02, momentum=0.8, dampening=0.1)), schedule={"kind": "multistep", "milestones": [3, 7], "gamma": 0.3})),
+        ("SGD", dict(lr=0.02, momentum=0.8, dampening=0.1)),
+        schedule={"kind": "multistep", "milestones": [3, 7], "gamma": 0.3})),
     "autoencoder": Case("Autoencoder", {"x": ("normal", (8, 20))}, {}, one(
         ("SGD", dict(lr=0.2, momentum=0.9, nesterov=True)), [{"kind": "mse", "label": "x"}])),
     "vae": Case("Vae", {"x": ("unit", (6, 1, 8, 8)), "noise": ("normal", (6, 3))}, {}, one(
@@ -129,7 +131,8 @@ SEQUENCE = {
         ("AdamW", dict(lr=5e-3, weight_decay=0.1, amsgrad=True)), clip_norm=1.0, accumulate=2)),
     "llama": Case("Llama", TOKENS, {"label": ("ints", 20, (4, 6))}, one(
         ("Lion", dict(lr=2e-3, betas=(0.95, 0.98), weight_decay=0.05)))),
-    "lstm": Case("Lstm", {"ids": ("ints", 15, (5, 7))}, labels(4, 5), one(("Adam", dict(lr=1e-2, amsgrad=True)), clip_norm=2.0)),
+    "lstm": Case("Lstm", {"ids": ("ints", 15, (5, 7))}, labels(4, 5),
+                 one(("Adam", dict(lr=1e-2, amsgrad=True)), clip_norm=2.0)),
     "gru": Case("Gru", {"x": ("normal", (6, 5, 6))}, {"label": ("normal", (5, 1))}, one(
         ("Adagrad", dict(lr=5e-2, lr_decay=0.05)), "mse"), batch_axis={"x": 1}),
     "birnn": Case("BiRnn", {"x": ("normal", (6, 4, 5))}, labels(3, 4), one(
@@ -139,7 +142,8 @@ SEQUENCE = {
     "wavenet": Case("WaveNet", {"ids": ("ints", 12, (3, 14))}, {"label": ("ints", 12, (3, 14))}, one(
         ("Adam", dict(lr=5e-3, betas=(0.8, 0.99))), schedule={"kind": "exponential", "gamma": 0.9})),
     "seq2seq": Case("Seq2Seq", {"src": ("ints", 12, (4, 6)), "tgt": ("ints", 14, (4, 5))},
-                    {"label": ("ints", 14, (4, 5))}, one(("Adagrad", dict(lr=5e-2, weight_decay=1e-3)), clip_value=0.1)),
+                    {"label": ("ints", 14, (4, 5))}, one(("Adagrad", dict(lr=5e-2, weight_decay=1e-3)),
+                                                         clip_value=0.1)),
     "translator": Case("Translator", {"src": ("ints", 12, (4, 6)), "tgt": ("ints", 14, (4, 5))},
                        {"label": ("ints", 14, (4, 5))}, one(("AdamW", dict(lr=4e-3)))),
 }
@@ -156,7 +160,8 @@ OTHER = {
     "mdn": Case("Mdn", {"x": ("normal", (8, 3))}, {"target": ("normal", (8, 1))}, one(
         ("Adam", dict(lr=1e-2)), [{"kind": "MdnLoss", "inputs": ["logpi", "mu", "sigma", "target"]}]),
         outputs=("logpi", "mu", "sigma")),
-    "deepsets": Case("DeepSets", {"x": ("normal", (5, 6, 4)), "mask": ("bool", (5, 6))}, {"label": ("normal", (5, 2))}, one(
+    "deepsets": Case("DeepSets", {"x": ("normal", (5, 6, 4)), "mask": ("bool", (5, 6))}, {"label": ("normal", (5, 2))},
+                     one(
         ("SGD", dict(lr=0.02, momentum=0.9, nesterov=True)), "mse")),
     "highway": Case("Highway", {"x": ("normal", (10, 6))}, {"label": ("bits", (10, 1))}, one(
         ("SGD", dict(lr=0.3, momentum=0.5)), "bce")),

@@ -16,7 +16,7 @@ ConvCase case_of(int64_t batch, int64_t in, int64_t out, std::vector<int64_t> si
   return {batch, in, out, 1, std::move(size), {3, 3}, {1, 1}, {1, 1}, begin, end};
 }
 
-std::vector<ConvCase> cases() {
+std::vector<ConvCase> winograd_cases() {
   return {
       case_of(2, 16, 16, {8, 8}, {1, 1}, {1, 1}),   case_of(1, 37, 21, {13, 11}, {1, 1}, {1, 1}),
       case_of(4, 19, 70, {7, 9}, {0, 0}, {0, 0}),   case_of(2, 17, 130, {9, 8}, {2, 0}, {1, 2}),
@@ -67,7 +67,7 @@ std::vector<float> by_winograd(const ConvOperandsCase& p, ConvPass pass, int thr
 }  // namespace
 
 TEST(Winograd, RoundsLikeTheDefinition) {
-  for (const ConvCase& c : cases()) {
+  for (const ConvCase& c : winograd_cases()) {
     ConvOperandsCase p(c);
     ASSERT_TRUE(simd::winograd_fits(p.s));
     for (ConvPass pass : kPasses) {
@@ -98,7 +98,7 @@ TEST(Winograd, ThirdDimension) {
 }
 
 TEST(Winograd, SameBitsForAnyThreadCountAndFixedWeights) {
-  for (const ConvCase& c : cases()) {
+  for (const ConvCase& c : winograd_cases()) {
     ConvOperandsCase p(c);
     for (ConvPass pass : kPasses) {
       std::vector<float> first = by_winograd(p, pass, 1, false);
@@ -109,7 +109,7 @@ TEST(Winograd, SameBitsForAnyThreadCountAndFixedWeights) {
 }
 
 TEST(Winograd, OnlyWhereItApplies) {
-  kernels::ConvShape s = cases()[0].shape();
+  kernels::ConvShape s = winograd_cases()[0].shape();
   auto with = [&](auto change) {
     kernels::ConvShape other = s;
     change(other);

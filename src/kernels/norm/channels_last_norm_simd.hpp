@@ -1,4 +1,5 @@
-// The vector parts of channels_last_norm.cpp, one table per instruction set; pointers are at the chunk.
+// The vector parts of channels_last_norm.cpp, one table per instruction set; pointers are at the
+// chunk.
 #pragma once
 #include "kernels/norm/channels_last_norm.hpp"
 

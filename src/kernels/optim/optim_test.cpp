@@ -12,7 +12,7 @@ namespace onnxtrain::simd {
 namespace {
 
 using Floats = std::vector<float>;
-constexpr int64_t kSizes[] = {1, 3, 8, 17, 0, 40000, 8192, 8193, 5};
+constexpr int64_t kUpdateSizes[] = {1, 3, 8, 17, 0, 40000, 8192, 8193, 5};
 
 struct Tensors {
   std::vector<Floats> x, g, s0, s1, s2;
@@ -22,7 +22,7 @@ struct Tensors {
     std::mt19937 gen(3);
     std::uniform_real_distribution<float> dist(-1, 1);
     std::vector<OptimTensor> refs;
-    for (int64_t n : kSizes) {
+    for (int64_t n : kUpdateSizes) {
       for (auto* v : {&x, &g}) {
         Floats f(static_cast<size_t>(n));
         for (auto& e : f) e = dist(gen);

@@ -6,7 +6,6 @@
 namespace onnxtrain::testing {
 
 namespace {
-Tensor floats(std::vector<float> v) { return Tensor::vector<float>(v); }
 OpCase resize(const char* mode, const char* coordinates) {
   OpCase c("Resize", 19);
   c.attr("mode", std::string(mode))

@@ -9,21 +9,6 @@
 
 namespace onnxtrain::testing {
 
-using Ints = std::vector<int64_t>;
-static Tensor ints(const Ints& v, Shape s = {}) {
-  Tensor t = Tensor::vector<int64_t>(v);
-  return s.empty() ? t : t.reshaped(s);
-}
-static Tensor floats(const std::vector<float>& v, Shape s = {}) {
-  Tensor t = Tensor::vector<float>(v);
-  return s.empty() ? t : t.reshaped(s);
-}
-static Tensor bools(const std::vector<int>& v) {
-  Tensor t(DType::kBool, {int64_t(v.size())});
-  for (size_t i = 0; i < v.size(); ++i) t.as<bool>()[i] = v[i] != 0;
-  return t;
-}
-
 TEST(GatherElements, ValuesAndGradient) {
   OpCase("GatherElements", 13)
       .attr("axis", int64_t(1))

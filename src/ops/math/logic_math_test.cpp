@@ -8,12 +8,6 @@
 
 namespace onnxtrain::testing {
 
-static Tensor bools(const std::vector<int>& v) {
-  Tensor t(DType::kBool, {int64_t(v.size())});
-  for (size_t i = 0; i < v.size(); ++i) t.as<bool>()[i] = v[i] != 0;
-  return t;
-}
-
 static OpCase cast(Tensor x, DType to) {
   OpCase c("Cast", 24);
   c.attr("to", int64_t(to)).input(std::move(x));

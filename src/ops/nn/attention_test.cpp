@@ -75,7 +75,6 @@ TEST(Attention, BadShapesAreErrors) {
 }
 
 namespace {
-using Ints = std::vector<int64_t>;
 
 // q and y rows first, k and v heads first; two query heads share one of k and v
 OpCase fused(int64_t heads = 4) {

@@ -6,13 +6,13 @@
 namespace onnxtrain::testing {
 
 namespace {
-struct Case {
+struct PoolCase {
   Shape x;
   std::vector<int64_t> kernel, strides, dilations, pads;
   int64_t ceil_mode = 0;
   const char* auto_pad = nullptr;
 };
-std::vector<Case> cases() {
+std::vector<PoolCase> pool_cases() {
   return {{{2, 2, 7}, {3}, {2}, {}, {1, 1}, 0, nullptr},
           {{1, 2, 5, 6}, {2, 3}, {1, 2}, {}, {0, 1, 1, 0}, 0, nullptr},
           {{1, 2, 6, 6}, {3, 3}, {2, 2}, {}, {}, 1, nullptr},
@@ -21,7 +21,7 @@ std::vector<Case> cases() {
           {{1, 1, 6, 5}, {2, 3}, {2, 2}, {}, {}, 0, "SAME_LOWER"},
           {{1, 2, 3, 4, 3}, {2, 2, 2}, {1, 1, 2}, {}, {}, 0, nullptr}};
 }
-OpCase pool(const char* op, int version, const Case& c) {
+OpCase pool(const char* op, int version, const PoolCase& c) {
   OpCase o(op, version);
   o.attr("kernel_shape", c.kernel);
   if (!c.strides.empty()) o.attr("strides", c.strides);
@@ -34,17 +34,17 @@ OpCase pool(const char* op, int version, const Case& c) {
 }  // namespace
 
 TEST(MaxPool, Gradients) {
-  for (const Case& c : cases()) pool("MaxPool", 12, c).check_grad();
+  for (const PoolCase& c : pool_cases()) pool("MaxPool", 12, c).check_grad();
   OpCase("GlobalMaxPool", 1).input(random_tensor({2, 3, 4, 2})).check_grad();
 }
 TEST(AveragePool, Gradients) {
-  for (const Case& c : cases())
+  for (const PoolCase& c : pool_cases())
     for (int64_t include : {0, 1})
       pool("AveragePool", 19, c).attr("count_include_pad", include).check_grad();
   OpCase("GlobalAveragePool", 1).input(random_tensor({2, 3, 4, 2})).check_grad();
 }
 TEST(LpPool, Gradients) {
-  for (const Case& c : cases())
+  for (const PoolCase& c : pool_cases())
     for (int64_t p : {1, 2, 3}) pool("LpPool", 18, c).attr("p", p).check_grad();
   OpCase("GlobalLpPool", 2).attr("p", int64_t(3)).input(random_tensor({2, 3, 4, 2})).check_grad();
 }

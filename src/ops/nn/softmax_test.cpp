@@ -6,10 +6,6 @@
 
 namespace onnxtrain::testing {
 
-namespace {
-Tensor ints(std::vector<int64_t> v) { return Tensor::vector<int64_t>(v); }
-}  // namespace
-
 TEST(Softmax, Values) {
   Tensor x = Tensor::vector<float>({0, 0, 1000, 1000}).reshaped({2, 2});
   OpCase("Softmax", 13)

@@ -11,7 +11,6 @@ namespace {
 const char* kOps[] = {"ReduceSum",    "ReduceMean",     "ReduceMax", "ReduceMin",
                       "ReduceProd",   "ReduceL1",       "ReduceL2",  "ReduceSumSquare",
                       "ReduceLogSum", "ReduceLogSumExp"};
-Tensor ints(std::vector<int64_t> v) { return Tensor::vector<int64_t>(v); }
 }  // namespace
 
 TEST(Reduce, Values) {

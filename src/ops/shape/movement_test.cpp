@@ -7,9 +7,6 @@
 
 namespace onnxtrain::testing {
 
-using Ints = std::vector<int64_t>;
-static Tensor ints(const Ints& v) { return Tensor::vector<int64_t>(v); }
-
 // Every element by the definition.
 static Tensor transposed(const Tensor& x, const Ints& perm) {
   Shape out, strides = strides_of(x.shape());

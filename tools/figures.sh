@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# The long tables that the pages quote, one name each: make figures-NAME. `make test` runs a sample of each.
+# Output: on the terminal and in out/figures/NAME.txt; its first line names the commit.
+# Usage: tools/figures.sh NAME [ARGUMENTS...] | --names | --help
+# A new table: a line below. Its command runs in the top folder; `python` is .venv's with PyTorch, `python_tf` .venv-tf's.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+#    name              what it takes        what it is | command
+table='
+gradients         | 10 min | every gradient rule by float64 differences and against PyTorch | python tests/gradients/run.py -j 2
+trajectories      | 2 min  | 31 architectures of both exporters against PyTorch, lowered in ONNX Runtime too | python tests/trajectories/report.py
+conformance       | 2 min  | the ONNX backend suite in three variants | python tests/conformance/suite.py
+resume            | 3 min  | stopped and killed runs against the uninterrupted one, bit for bit | python tools/resume_check.py
+torch             | 10 min | round trips: every architecture x every setting of every optimizer, schedulers | python tests/pytorch/round_trips.py --every -j 2
+torch-dropout     | 5 min  | round trips with dropout over 50 seeds | python tests/pytorch/dropout.py
+torch-operators   | 2 min  | operators of to_torch against the node tests of the standard | python python/tests/pytorch/node_suite.py
+torch-models      | 3 min  | models of transformers with random weights, both ways | python tests/pytorch/hugging_face.py
+torch-size        | 10 min | time and memory at the size of ResNet-50 and BERT-base | python tests/pytorch/size.py
+speed             | 1 hour | the nine workloads beside other engines | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table
+avx512            | 1 hour | trajectories on an emulated CPU with AVX-512 | tools/avx512.sh trajectories
+'
+python() { .venv/bin/python "$@"; }
+python_tf() { .venv-tf/bin/python "$@"; }
+
+name=${1:---help}
+case $name in
+  --names) awk -F' *[|] *' 'NF > 3 { print $1 }' <<<"$table"; exit ;;
+  --help) awk -F' *[|] *' 'NF > 3 { printf "%-13s %s (%s)\n", $1, $3, $2 }' <<<"$table"; exit ;;
+esac
+shift
+command=$(awk -F' *[|] *' -v name="$name" 'NF > 3 && $1 == name { print $4 }' <<<"$table")
+[[ -n $command ]] || { echo "figures: there is no table '$name'; there are: $("$0" --names | xargs)" >&2; exit 2; }
+
+commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
+[[ -z $(git status --porcelain --untracked-files=no 2>/dev/null) ]] || commit+=" with changes that are not committed"
+cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)
+mkdir -p out/figures
+{
+  echo "# figures-$name, commit $commit, $(date -u +%F), $cpu, $(nproc) cores"
+  echo "# $command $*"
+  start=$SECONDS
+  status=0
+  # shellcheck disable=SC2086
+  $command "$@" 2>&1 || status=$?
+  echo "# exit $status, $((SECONDS - start)) s"
+  exit $status
+} | tee "out/figures/$name.txt"
