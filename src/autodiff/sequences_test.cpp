@@ -62,7 +62,7 @@ TEST(OpenSequences, OnesThatAreReallySequencesStay) {
 TEST(OpenSequences, ConstructedOnes) {
   Model m =
       model("s = SequenceConstruct (x, x) y = ConcatFromSequence <axis = 1> (s)", "float[a,b] y");
-  EXPECT_TRUE(open_sequences(m.main, all_ops()));
+  EXPECT_TRUE(open_sequences(m.edit_main(), all_ops()));
   EXPECT_EQ(sequences(m.main), 0);
   EXPECT_EQ(m.main.nodes.back().op, "Concat");
 }
