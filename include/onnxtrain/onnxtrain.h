@@ -42,6 +42,10 @@ OT_API ot_error_info ot_last_error(void);
 /* The library's version, for example "0.1.0"; static storage. */
 OT_API const char* ot_version(void);
 
+/* The optimizers of recipes as a JSON list: kind, class_name, help, settings with their defaults;
+ * static storage. */
+OT_API const char* ot_optimizers(void);
+
 /* Text made by the library (JSON, bytes of a model); free with ot_text_free. */
 typedef struct ot_text ot_text;
 OT_API const char* ot_text_data(const ot_text* t);

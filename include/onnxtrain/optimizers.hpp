@@ -5,13 +5,15 @@
 #include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ot {
 
 namespace detail {
+using Numbers = std::initializer_list<std::pair<const char*, float>>;
 // {"kind": ..., name: number, ...}; numbers as written in decimal, so 1e-3f is 0.001.
-inline std::string object(std::initializer_list<std::pair<const char*, float>> numbers,
-                          const char* kind, const char* more = "") {
+template <class List>
+std::string object(const List& numbers, const char* kind, const char* more = "") {
   std::string out = std::string("{\"kind\": \"") + kind + "\"";
   for (const auto& [name, v] : numbers) {
     char text[32];
@@ -26,40 +28,41 @@ struct SGD {
   float lr = 0.01f, momentum = 0, weight_decay = 0;
   bool nesterov = false;
   std::string json() const {
-    return detail::object({{"lr", lr}, {"momentum", momentum}, {"weight_decay", weight_decay}},
-                          "sgd", nesterov ? ", \"nesterov\": true" : "");
+    return detail::object(
+        detail::Numbers{{"lr", lr}, {"momentum", momentum}, {"weight_decay", weight_decay}}, "sgd",
+        nesterov ? ", \"nesterov\": true" : "");
   }
 };
 struct Adam {
   float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f, weight_decay = 0;
   std::string json() const {
-    return detail::object({{"lr", lr},
-                           {"beta1", beta1},
-                           {"beta2", beta2},
-                           {"eps", eps},
-                           {"weight_decay", weight_decay}},
+    return detail::object(detail::Numbers{{"lr", lr},
+                                          {"beta1", beta1},
+                                          {"beta2", beta2},
+                                          {"eps", eps},
+                                          {"weight_decay", weight_decay}},
                           "adam");
   }
 };
 struct AdamW {
   float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f, weight_decay = 0.01f;
   std::string json() const {
-    return detail::object({{"lr", lr},
-                           {"beta1", beta1},
-                           {"beta2", beta2},
-                           {"eps", eps},
-                           {"weight_decay", weight_decay}},
+    return detail::object(detail::Numbers{{"lr", lr},
+                                          {"beta1", beta1},
+                                          {"beta2", beta2},
+                                          {"eps", eps},
+                                          {"weight_decay", weight_decay}},
                           "adamw");
   }
 };
 struct RMSprop {
   float lr = 0.01f, alpha = 0.99f, eps = 1e-8f, momentum = 0, weight_decay = 0;
   std::string json() const {
-    return detail::object({{"lr", lr},
-                           {"alpha", alpha},
-                           {"eps", eps},
-                           {"momentum", momentum},
-                           {"weight_decay", weight_decay}},
+    return detail::object(detail::Numbers{{"lr", lr},
+                                          {"alpha", alpha},
+                                          {"eps", eps},
+                                          {"momentum", momentum},
+                                          {"weight_decay", weight_decay}},
                           "rmsprop");
   }
 };
@@ -67,7 +70,8 @@ struct Adagrad {
   float lr = 0.01f, lr_decay = 0, eps = 1e-10f, weight_decay = 0;
   std::string json() const {
     return detail::object(
-        {{"lr", lr}, {"lr_decay", lr_decay}, {"eps", eps}, {"weight_decay", weight_decay}},
+        detail::Numbers{
+            {"lr", lr}, {"lr_decay", lr_decay}, {"eps", eps}, {"weight_decay", weight_decay}},
         "adagrad");
   }
 };
@@ -75,19 +79,29 @@ struct Lion {
   float lr = 1e-4f, beta1 = 0.9f, beta2 = 0.99f, weight_decay = 0;
   std::string json() const {
     return detail::object(
-        {{"lr", lr}, {"beta1", beta1}, {"beta2", beta2}, {"weight_decay", weight_decay}}, "lion");
+        detail::Numbers{
+            {"lr", lr}, {"beta1", beta1}, {"beta2", beta2}, {"weight_decay", weight_decay}},
+        "lion");
   }
 };
 struct Lamb {
   float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-6f, weight_decay = 0;
   std::string json() const {
-    return detail::object({{"lr", lr},
-                           {"beta1", beta1},
-                           {"beta2", beta2},
-                           {"eps", eps},
-                           {"weight_decay", weight_decay}},
+    return detail::object(detail::Numbers{{"lr", lr},
+                                          {"beta1", beta1},
+                                          {"beta2", beta2},
+                                          {"eps", eps},
+                                          {"weight_decay", weight_decay}},
                           "lamb");
   }
+};
+
+// Any optimizer of the library by its word and its settings (docs/recipe.md):
+// ot::NamedOptimizer{"adadelta", {{"lr", 1}, {"rho", 0.95f}}}.
+struct NamedOptimizer {
+  std::string kind;
+  std::vector<std::pair<std::string, float>> settings;
+  std::string json() const { return detail::object(settings, kind.c_str()); }
 };
 
 // Any of them.

@@ -3,25 +3,14 @@
 from ._native import version as _version
 from .errors import CheckpointError, DataError, DivergedError, Error, ModelError, UsageError
 from .model import Model, check, load, parse
-from .recipe import (
-    SGD,
-    Adagrad,
-    Adam,
-    AdamW,
-    Lamb,
-    Lion,
-    OnnxAdagrad,
-    OnnxAdam,
-    OnnxMomentum,
-    RMSprop,
-    Schedule,
-    losses,
-)
+from .recipe import OPTIMIZERS as _OPTIMIZERS
+from .recipe import OnnxAdagrad, OnnxAdam, OnnxMomentum, Schedule, losses
 from .session import Session, gradients
 from .torch.from_torch import from_torch
 from .trainer import History, StepResult, Trainer, prepare, resume
 
 __version__ = _version()
+globals().update(_OPTIMIZERS)  # SGD, Adam, AdamW, ...: as many as the library has
 
 
 def __getattr__(name):
@@ -54,8 +43,8 @@ def torch_state_dict(model_or_trainer):
 
 
 __all__ = [
-    "Adagrad", "Adam", "AdamW", "CheckpointError", "DataError", "DivergedError", "Error", "History", "Lamb", "Lion",
-    "Model", "ModelError", "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "RMSprop",
-    "SGD", "Schedule", "Session", "StepResult", "Trainer", "UsageError", "check", "from_torch", "gradients", "load",
-    "losses", "parse", "prepare", "resume", "to_torch", "torch_state_dict",
+    *_OPTIMIZERS, "CheckpointError", "DataError", "DivergedError", "Error", "History", "Model", "ModelError",
+    "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "Schedule", "Session", "StepResult",
+    "Trainer", "UsageError", "check", "from_torch", "gradients", "load", "losses", "parse", "prepare", "resume",
+    "to_torch", "torch_state_dict",
 ]

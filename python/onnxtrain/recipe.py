@@ -3,13 +3,18 @@
 Optimizers have PyTorch's argument names and mathematics.
 """
 
+import json
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, make_dataclass, replace
 
+from . import _native
 from .errors import UsageError
 
 
 class _Optimizer:
+    """What the optimizers have in common. Their classes are made from the library's records (`_optimizer_class`)."""
+
+    kind = ""
     defaults = {}  # style -> {argument: value}, where Keras' differ from PyTorch's
 
     def __post_init__(self):
@@ -29,98 +34,41 @@ class _Optimizer:
         return s
 
 
-@dataclass
-class SGD(_Optimizer):
-    """Gradient descent, with momentum when asked for."""
-
-    lr: float = 1e-2
-    momentum: float = 0.0
-    dampening: float = 0.0
-    nesterov: bool = False
-    weight_decay: float = 0.0
-    overrides: dict = None
-    kind = "sgd"
-
-
-@dataclass
-class Adam(_Optimizer):
-    """Adam; `style="keras"` where Keras differs (eps: 1e-8, Keras 1e-7)."""
-
-    lr: float = 1e-3
-    betas: tuple = (0.9, 0.999)
-    eps: float = None
-    weight_decay: float = 0.0
-    amsgrad: bool = False
-    style: str = "torch"
-    overrides: dict = None
-    kind = "adam"
-    defaults = {"torch": {"eps": 1e-8}, "keras": {"eps": 1e-7}}
+def _optimizer_class(record, made):
+    """The dataclass of one optimizer: PyTorch's arguments in PyTorch's order, `style` where Keras differs, `overrides`."""
+    settings = {s["name"]: s for s in record["settings"]}
+    arguments, differing = {}, {}
+    for name, s in settings.items():
+        if name == "beta1":
+            arguments["betas"] = (s["value"], settings["beta2"]["value"])
+        elif name != "beta2":
+            arguments[name] = None if "keras" in s else s["value"]
+            if "keras" in s:
+                differing[name] = (s["value"], s["keras"])
+    if record["has_keras_style"]:
+        arguments["style"] = "torch"
+    arguments["overrides"] = None
+    if "no_decay_on_bias_and_norm" in arguments:  # it came last
+        arguments["no_decay_on_bias_and_norm"] = arguments.pop("no_decay_on_bias_and_norm")
+    note = ", ".join(f"{k} {torch:g}, Keras {keras:g}" for k, (torch, keras) in differing.items())
+    doc = record["help"] + (f' `style="keras"` where Keras differs ({note}).' if note else "")
+    defaults = {style: {k: v[i] for k, v in differing.items()} for i, style in enumerate(("torch", "keras"))}
+    return make_dataclass(
+        record["class_name"], [(n, type(v) if v is not None else object, field(default=v)) for n, v in arguments.items()],
+        bases=(made.get(record["base_class"], _Optimizer),),
+        namespace={"__doc__": doc, "__module__": __name__, "kind": record["kind"], "defaults": defaults})
 
 
-@dataclass
-class AdamW(Adam):
-    """Adam with decoupled weight decay (0.01, Keras 0.004)."""
-
-    weight_decay: float = None
-    no_decay_on_bias_and_norm: bool = False
-    kind = "adamw"
-    defaults = {"torch": {"eps": 1e-8, "weight_decay": 1e-2}, "keras": {"eps": 1e-7, "weight_decay": 4e-3}}
+def _optimizer_classes():
+    made = {}
+    records = [r for r in json.loads(_native.optimizers()) if r["class_name"]]
+    for record in sorted(records, key=lambda r: r["base_class"] != ""):  # bases first
+        made[record["class_name"]] = _optimizer_class(record, made)
+    return made
 
 
-@dataclass
-class Adagrad(_Optimizer):
-    """Adagrad; `style="keras"` where Keras differs (lr, eps and initial_accumulator_value: 1e-2, 1e-10, 0; Keras 1e-3,
-    1e-7, 0.1)."""
-
-    lr: float = None
-    lr_decay: float = 0.0
-    eps: float = None
-    initial_accumulator_value: float = None
-    weight_decay: float = 0.0
-    style: str = "torch"
-    overrides: dict = None
-    kind = "adagrad"
-    defaults = {"torch": {"lr": 1e-2, "eps": 1e-10, "initial_accumulator_value": 0.0},
-                "keras": {"lr": 1e-3, "eps": 1e-7, "initial_accumulator_value": 0.1}}
-
-
-@dataclass
-class RMSprop(_Optimizer):
-    """RMSprop; `style="keras"` where Keras differs (lr, alpha and eps: 1e-2, 0.99, 1e-8; Keras 1e-3, 0.9, 1e-7)."""
-
-    lr: float = None
-    alpha: float = None
-    eps: float = None
-    momentum: float = 0.0
-    centered: bool = False
-    weight_decay: float = 0.0
-    style: str = "torch"
-    overrides: dict = None
-    kind = "rmsprop"
-    defaults = {"torch": {"lr": 1e-2, "alpha": 0.99, "eps": 1e-8}, "keras": {"lr": 1e-3, "alpha": 0.9, "eps": 1e-7}}
-
-
-@dataclass
-class Lion(_Optimizer):
-    """Lion: the sign of the averaged gradient."""
-
-    lr: float = 1e-4
-    betas: tuple = (0.9, 0.99)
-    weight_decay: float = 0.0
-    overrides: dict = None
-    kind = "lion"
-
-
-@dataclass
-class Lamb(_Optimizer):
-    """LAMB: Adam with a trust ratio per tensor."""
-
-    lr: float = 1e-3
-    betas: tuple = (0.9, 0.999)
-    eps: float = 1e-6
-    weight_decay: float = 0.0
-    overrides: dict = None
-    kind = "lamb"
+OPTIMIZERS = _optimizer_classes()  # class name -> class
+globals().update(OPTIMIZERS)
 
 
 class _OnnxOptimizer(_Optimizer):
@@ -258,19 +206,18 @@ class Schedule:
         return {"kind": self.kind, "numbers": self.numbers, "milestones": list(self.milestones)}
 
 
-_OPTIMIZERS = {"sgd": SGD, "adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "rmsprop": RMSprop, "lion": Lion,
-               "lamb": Lamb}
+_BY_KIND = {c.kind: c for c in OPTIMIZERS.values()}
 
 
 def optimizer_spec(o):
     if o is None:
-        return AdamW().spec()
+        return _BY_KIND["adamw"]().spec()
     if isinstance(o, os.PathLike):
         o = os.fspath(o)
     if isinstance(o, str):
         if o in ("momentum", "nesterov"):
-            return SGD(momentum=0.9, nesterov=o == "nesterov").spec()
-        return _OPTIMIZERS[o]().spec() if o in _OPTIMIZERS else {"kind": o}
+            return _BY_KIND["sgd"](momentum=0.9, nesterov=o == "nesterov").spec()
+        return _BY_KIND[o]().spec() if o in _BY_KIND else {"kind": o}
     if not hasattr(o, "spec"):
         raise UsageError(f"an optimizer is a name, a path of an ONNX graph or ot.AdamW(...), not {type(o).__name__}",
                          "OT1154")

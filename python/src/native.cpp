@@ -23,6 +23,7 @@ nb::bytes take(ot_text* t) {
 NB_MODULE(_native, m) {
   nanobind::set_leak_warnings(false);
   m.def("version", &ot_version, "The library's version.");
+  m.def("optimizers", &ot_optimizers, "The optimizers' records, as JSON.");
   otpy::bind_values(m);
   otpy::bind_model(m);
   otpy::bind_graphs(m);

@@ -89,6 +89,7 @@ ot_error_info ot_last_error(void) {
   return {last_code.c_str(), last_message.c_str(), last_hint.c_str()};
 }
 const char* ot_version(void) { return onnxtrain::version(); }
+const char* ot_optimizers(void) { return onnxtrain::optimizer_records().c_str(); }
 
 const char* ot_text_data(const ot_text* t) { return t ? t->data.data() : nullptr; }
 size_t ot_text_size(const ot_text* t) { return t ? t->data.size() : 0; }

@@ -11,10 +11,6 @@ namespace onnxtrain {
 inline constexpr int kGradOpset =
     22;  // opset of nodes made by gradient rules unless asked otherwise
 
-// Inputs of a graph whose names begin so are small integers that decide shapes: a program plans for
-// their values, not only for their types.
-inline constexpr std::string_view kKnownInput = "onnxtrain.known.";
-
 // Gradients of sum_i <cotangent_i, y_i> with respect to xs, as values of `g` (nodes are appended).
 // cotangents: one per y; kNone = ones (ruling G12). A result is kNone when y does not depend on
 // that x. An operator without derivative on a needed path is an error that lists every such node.

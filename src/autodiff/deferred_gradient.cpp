@@ -10,9 +10,6 @@ namespace onnxtrain {
 
 namespace {
 
-// Nodes with this ending are in such a graph already.
-constexpr const char* kEnding = "@run";
-
 bool is_deferred(const Node& n) { return n.is("DeferredGradient", kOwnDomain); }
 
 struct Body {
@@ -27,10 +24,10 @@ struct Body {
     const ValueDef& d = outer.value(v);
     if (d.is_constant()) return inner_of[v] = graph->add_constant(d.constant);
     // integers decide shapes: their values are looked at before the graph is planned
-    bool known = d.type.is_tensor() && !carries_gradient(d.type);
+    const bool decides = d.type.is_tensor() && !carries_gradient(d.type);
     TypeInfo type = d.type.is_tensor() ? TypeInfo::tensor(d.type.elem) : d.type;
-    ValueId inner = graph->add_value(
-        graph->unique_name(known ? std::string(kKnownInput) + d.name : d.name), type);
+    ValueId inner = graph->add_value(graph->unique_name(d.name), type);
+    graph->value(inner).planned_by_value = decides;
     graph->inputs.push_back(inner);
     inputs.push_back(v);
     return inner_of[v] = inner;
@@ -52,7 +49,7 @@ std::vector<ValueId> forward_again(Body& body, const Node& n) {
   for (ValueId v : n.inputs) in.push_back(v == kNone ? kNone : body.bring(v));
   if (is_deferred(n)) return body.graph->append(*n.graph("body"), in, {});
   Node copy = n;
-  copy.name += kEnding;
+  copy.at_run_time = true;
   copy.inputs = in;
   std::vector<ValueId> outs = body.graph->add_node(std::move(copy), int(n.outputs.size()));
   for (size_t k = 0; k < outs.size(); ++k)
@@ -62,9 +59,8 @@ std::vector<ValueId> forward_again(Body& body, const Node& n) {
 
 }  // namespace
 
-bool can_defer(const Node& n, const Op& op, const std::string& code) {
-  if (code != "OT1205" && code != "OT1206") return false;
-  if (n.name.ends_with(kEnding) || op.random) return false;
+bool can_defer(const Node& n, const Op& op) {
+  if (n.at_run_time || op.random) return false;
   for (const auto& [key, a] : n.attrs)
     if (const GraphPtr* sub = std::get_if<GraphPtr>(&a))
       if (!(*sub)->captures.empty()) return false;

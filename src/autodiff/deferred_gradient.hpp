@@ -5,8 +5,8 @@
 
 namespace onnxtrain {
 
-// Is this the error of a rule that lacks a shape, and can the node's gradient be deferred?
-bool can_defer(const Node& n, const Op& op, const std::string& code);
+// Can the gradient of a node whose rule lacks a shape (NeedsShape) be deferred?
+bool can_defer(const Node& n, const Op& op);
 
 // A DeferredGradient node that computes the gradients of <dys, outputs of n> with respect to the
 // wanted inputs; kNone for the others. `why`: what the rule said.

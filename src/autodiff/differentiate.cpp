@@ -6,12 +6,19 @@
 #include "autodiff/path.hpp"
 #include "op/carries.hpp"
 #include "op/grad_builder.hpp"
+#include "op/needs_shape.hpp"
 
 namespace onnxtrain {
 
 namespace {
 
-constexpr const char* kBlocked = "OT1203";
+// Operators without a derivative lie on the way.
+class NoDerivative : public Error {
+ public:
+  explicit NoDerivative(std::string message)
+      : Error(ErrorKind::kModel, "OT1203", std::move(message),
+              "train on an earlier tensor, or freeze what lies before it") {}
+};
 
 class Reverse {
  public:
@@ -86,15 +93,17 @@ class Reverse {
     size_t before = g_.nodes.size();
     try {
       dxs = op.grad ? op.grad(b) : deferred_gradient(g_, n, dys, wants, n.s("why", ""), opset_);
+    } catch (NeedsShape& e) {
+      if (!can_defer(n, op)) {
+        e.add_place("in the gradient of " + n.label());
+        throw;
+      }
+      g_.nodes.resize(before);
+      return add_gradients(n, op, b, deferred_gradient(g_, n, dys, wants, e.message(), opset_));
+    } catch (const NoDerivative& e) {  // inside a subgraph: told together with the others
+      blocked_.push_back({first_output(n), "", e.message()});
+      return;
     } catch (Error& e) {
-      if (can_defer(n, op, e.code())) {
-        g_.nodes.resize(before);
-        return add_gradients(n, op, b, deferred_gradient(g_, n, dys, wants, e.message(), opset_));
-      }
-      if (e.code() == kBlocked) {  // inside a subgraph: told together with the others
-        blocked_.push_back({first_output(n), "", e.message()});
-        return;
-      }
       e.add_place("in the gradient of " + n.label());
       throw;
     }
@@ -181,8 +190,7 @@ class Reverse {
       }
       text += "\n    the loss depends on it by  " + path_text(g_, k, active_, ys_);
     }
-    throw Error(ErrorKind::kModel, kBlocked, text,
-                "train on an earlier tensor, or freeze what lies before it");
+    throw NoDerivative(text);
   }
 
   Graph& g_;

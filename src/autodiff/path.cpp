@@ -37,13 +37,7 @@ void keep_number(Graph& g, ValueId made, ValueId output, int opset) {
   g.nodes.push_back(std::move(id));
 }
 
-// The training form of a recurrent layer: its last output keeps what its gradient needs. Its rule
-// knows the other outputs; when a second derivative arrives at the last one, the form is needed.
-bool keeps_values(const Node& n) { return n.domain == kOwnDomain && n.op.ends_with("Train"); }
-
-bool needs_form(const Node& n, const Op* op) {
-  return op && op->lower && (!op->grad || keeps_values(n));
-}
+bool needs_form(const Op* op) { return op && op->lower && (!op->grad || op->keeps_values); }
 
 // Appends the node's form in standard operators; its outputs keep their numbers.
 void lower_node(Graph& g, const OpTable& table, const Node& n, const Op& op, int opset) {
@@ -83,7 +77,7 @@ void lower_between(Graph& g, const OpTable& table, const std::vector<ValueId>& y
   for (bool any = true; any;) {
     any = false;
     if (std::none_of(g.nodes.begin(), g.nodes.end(),
-                     [&](const Node& n) { return needs_form(n, table.find(n)); }))
+                     [&](const Node& n) { return needs_form(table.find(n)); }))
       return;
     std::vector<char> active = depends_on(g, xs), need = leads_to(g, ys);
     auto on_path = [&](ValueId v) { return v != kNone && active[size_t(v)] && need[size_t(v)]; };
@@ -91,9 +85,9 @@ void lower_between(Graph& g, const OpTable& table, const std::vector<ValueId>& y
     g.nodes.clear();
     for (Node& n : old) {
       const Op* op = table.find(n);
-      bool between = needs_form(n, op) &&
-                     (keeps_values(n) ? on_path(n.outputs.back())
-                                      : std::any_of(n.outputs.begin(), n.outputs.end(), on_path));
+      bool between = needs_form(op) &&
+                     (op->keeps_values ? on_path(n.outputs.back())
+                                       : std::any_of(n.outputs.begin(), n.outputs.end(), on_path));
       if (between)
         lower_node(g, table, n, *op, opset);
       else

@@ -38,8 +38,8 @@ TEST(OpenSequences, SplitAndTakeApart) {
     Model m = model(cat(split, " ", take), "float[a,b] y");
     Feeds f = {{"x", testing::random_tensor({6, 2}, -1, 1, 3)}, {"i", Tensor::scalar<int64_t>(0)}};
     Model opened = m;
-    opened.main = m.main.clone();
-    EXPECT_TRUE(open_sequences(opened.main, all_ops()));
+    opened.unshare_main();
+    EXPECT_TRUE(open_sequences(opened.edit_main(), all_ops()));
     EXPECT_EQ(sequences(opened.main), 0);
     opened.main.verify("open_sequences");
     Session s(std::make_shared<Model>(m)), t(std::make_shared<Model>(opened));
@@ -51,18 +51,18 @@ TEST(OpenSequences, SplitAndTakeApart) {
 TEST(OpenSequences, OnesThatAreReallySequencesStay) {
   // a position from outside, a sequence that leaves, unknown pieces
   Model m = model("s = SplitToSequence (x, parts) y = SequenceAt (s, i)", "float[a,b] y");
-  EXPECT_FALSE(open_sequences(m.main, all_ops()));
+  EXPECT_FALSE(open_sequences(m.edit_main(), all_ops()));
   m = model("y = SplitToSequence (x, parts)", "seq(float[a,b]) y");
-  EXPECT_FALSE(open_sequences(m.main, all_ops()));
+  EXPECT_FALSE(open_sequences(m.edit_main(), all_ops()));
   m = model("s = SplitToSequence (x, i) y = SequenceAt (s, zero)", "float[a,b] y");
-  EXPECT_FALSE(open_sequences(m.main, all_ops()));
+  EXPECT_FALSE(open_sequences(m.edit_main(), all_ops()));
   EXPECT_EQ(sequences(m.main), 2);
 }
 
 TEST(OpenSequences, ConstructedOnes) {
   Model m =
       model("s = SequenceConstruct (x, x) y = ConcatFromSequence <axis = 1> (s)", "float[a,b] y");
-  EXPECT_TRUE(open_sequences(m.main, all_ops()));
+  EXPECT_TRUE(open_sequences(m.edit_main(), all_ops()));
   EXPECT_EQ(sequences(m.main), 0);
   EXPECT_EQ(m.main.nodes.back().op, "Concat");
 }

@@ -40,7 +40,7 @@ std::string bash(const Commands& commands) {
          "complete -o filenames -F _onnxtrain onnxtrain\n";
 }
 
-std::string quoted(const std::string& s) {
+std::string shell_quoted(std::string s) {
   std::string out = "'";
   for (char c : s) out += c == '\'' ? std::string("’") : std::string(1, c);
   return out + "'";
@@ -49,7 +49,7 @@ std::string quoted(const std::string& s) {
 std::string zsh(const Commands& commands) {
   std::string names, cases;
   for (const CommandEntry& c : commands) {
-    names += "    " + quoted(c.name + ":" + c.help) + "\n";
+    names += "    " + shell_quoted(c.name + ":" + c.help) + "\n";
     cases += "    " + c.name + ") compadd -- " + options_of(c) + " ;;\n";
   }
   return "#compdef onnxtrain\n"
@@ -69,12 +69,12 @@ std::string zsh(const Commands& commands) {
 std::string fish(const Commands& commands) {
   std::string out;
   for (const CommandEntry& c : commands) {
-    out += "complete -c onnxtrain -n __fish_use_subcommand -a " + c.name + " -d " + quoted(c.help) +
-           "\n";
+    out += "complete -c onnxtrain -n __fish_use_subcommand -a " + c.name + " -d " +
+           shell_quoted(c.help) + "\n";
     for (const OptionEntry& o : c.options)
       for (const std::string& name : o.long_names())
         out += "complete -c onnxtrain -n '__fish_seen_subcommand_from " + c.name + "' -l " +
-               name.substr(2) + " -d " + quoted(o.help) + "\n";
+               name.substr(2) + " -d " + shell_quoted(o.help) + "\n";
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #include "cli/commands.hpp"
 #include "cli/random_feeds.hpp"
 #include "convert/prepare.hpp"
+#include "core/text.hpp"
 #include "core/threads.hpp"
 #include "core/version.hpp"
 #include "engine/training.hpp"
@@ -53,19 +54,13 @@ Memory memory_at(const Model& m, int64_t batch) {
   return r;
 }
 
-std::string megabytes(size_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f MB", double(bytes) / 1e6);
-  return text;
-}
-
 void print_memory(const Memory& m, int64_t batch) {
   std::printf("memory    batch %lld: weights %s, inference %s", static_cast<long long>(batch),
-              megabytes(m.weights).c_str(), megabytes(m.inference).c_str());
+              megabytes(m.weights, 2).c_str(), megabytes(m.inference, 2).c_str());
   if (m.refused.empty())
     std::printf(", training %s (state %s, activations and gradients %s)\n",
-                megabytes(m.state + m.step).c_str(), megabytes(m.state).c_str(),
-                megabytes(m.step).c_str());
+                megabytes(m.state + m.step, 2).c_str(), megabytes(m.state, 2).c_str(),
+                megabytes(m.step, 2).c_str());
   else
     std::printf("; training cannot be planned: %s\n", m.refused.c_str());
 }

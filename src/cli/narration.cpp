@@ -38,12 +38,6 @@ void warn(const std::string& code, const std::string& text, const std::string& h
   if (!hint.empty()) std::fprintf(stderr, "  help: %s\n", hint.c_str());
 }
 
-std::string with_commas(int64_t n) {
-  std::string s = std::to_string(n);
-  for (int k = int(s.size()) - 3; k > (n < 0 ? 1 : 0); k -= 3) s.insert(size_t(k), ",");
-  return s;
-}
-
 std::string simd_name() { return name_of(instruction_set()); }
 
 std::string checkpoint_of(const std::string& path, const std::string& which) {

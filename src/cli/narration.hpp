@@ -1,8 +1,8 @@
 // Words on stderr, shared by the commands.
 #pragma once
-#include <cstdint>
 #include <string>
 
+#include "core/text.hpp"
 #include "run/observer.hpp"
 
 namespace onnxtrain::cli {
@@ -29,8 +29,6 @@ const std::string& command_line();
 // How often -v was given: 1 says more about decisions, time and memory, 2 adds where an error was
 // thrown.
 int& verbosity();
-// "1,234,567"
-std::string with_commas(int64_t n);
 // AVX-512, AVX2 or baseline
 std::string simd_name();
 // A run folder -> its best (or last) checkpoint; anything else as it is. OT4102 when the folder is

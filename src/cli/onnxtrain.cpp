@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "cli/commands.hpp"
-#include "cli/run_files.hpp"
+#include "cli/narration.hpp"
 #include "core/version.hpp"
 
 int main(int argc, char** argv) {

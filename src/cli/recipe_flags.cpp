@@ -2,7 +2,6 @@
 #include "cli/recipe_flags.hpp"
 
 #include <cstdlib>
-#include <set>
 
 #include "core/error.hpp"
 
@@ -25,6 +24,32 @@ std::vector<int64_t> milestones(const std::string& s) {
   return list;
 }
 
+// "beta2=0.98"
+std::pair<std::string, double> key_and_number(const char* flag, const std::string& s) {
+  const size_t eq = s.find('=');
+  char* end = nullptr;
+  const double v = eq == std::string::npos ? 0 : std::strtod(s.c_str() + eq + 1, &end);
+  if (eq == std::string::npos || end == s.c_str() + eq + 1 || *end != '\0')
+    usage_error("OT0003", cat(flag, " takes KEY=NUMBER, got '", s, "'"));
+  return {s.substr(0, eq), v};
+}
+
+// "adadelta|adagrad|...|FILE.onnx"
+std::string optimizer_words() {
+  std::string words;
+  for (const Optimizer* o : all_ops().optimizers())
+    if (o->attributes.empty()) words += cat(o->kind, "|");
+  return words + "FILE.onnx";
+}
+
+// The optimizers that have this setting.
+std::string with_setting(const char* name) {
+  std::string list;
+  for (const Optimizer* o : all_ops().optimizers())
+    if (o->setting(name)) list += cat(list.empty() ? "" : ", ", o->kind);
+  return list;
+}
+
 }  // namespace
 
 void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
@@ -34,9 +59,7 @@ void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
   c->add_option("--loss", loss,
                 "auto|cross_entropy|nll|mse|l1|huber|bce|bce_logits|kl|hinge|FILE.onnx")
       ->group(g);
-  c->add_option("--optimizer", optimizer,
-                "sgd|momentum|nesterov|adam|adamw|adagrad|rmsprop|lion|lamb|FILE.onnx")
-      ->group(g);
+  c->add_option("--optimizer", optimizer, optimizer_words())->group(g);
   c->add_option("--lr", lr, "learning rate")->check(CLI::PositiveNumber)->group(g);
   c->add_option("--schedule", schedule,
                 "constant|step|multistep|exponential|cosine|linear|onecycle|polynomial")
@@ -44,7 +67,9 @@ void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
   more(c->add_option("--label", label, "name of the target input"));
   more(c->add_option("--loss-input", output, "model output the loss applies to"));
   more(c->add_option("--weight-decay", weight_decay, "weight decay"));
-  more(c->add_option("--momentum", momentum, "momentum of sgd, momentum, nesterov, rmsprop"));
+  more(c->add_option("--momentum", momentum, cat("momentum of ", with_setting("momentum"))));
+  more(c->add_option("--optimizer-arg", optimizer_numbers,
+                     "KEY=NUMBER of the optimizer, e.g. beta2=0.98 (docs/recipe.md)"));
   more(c->add_option("--schedule-arg", schedule_numbers,
                      "KEY=NUMBER of the schedule, e.g. warmup_steps=100; milestones=100,200"));
   more(c->add_option("--clip", clip, "clip gradients by global norm"));
@@ -63,12 +88,30 @@ void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
 }
 
 std::string RecipeFlags::first_given() const {
-  for (const char* flag : {"--loss", "--optimizer", "--weight-decay", "--momentum", "--schedule",
-                           "--schedule-arg", "--clip", "--clip-value", "--freeze", "--only",
-                           "--accumulate", "--reset", "--label-smoothing", "--ignore-index",
-                           "--label", "--loss-input", "--as-is", "--bn-variance"})
+  for (const char* flag : {"--loss", "--optimizer", "--optimizer-arg", "--weight-decay",
+                           "--momentum", "--schedule", "--schedule-arg", "--clip", "--clip-value",
+                           "--freeze", "--only", "--accumulate", "--reset", "--label-smoothing",
+                           "--ignore-index", "--label", "--loss-input", "--as-is", "--bn-variance"})
     if (app_->get_option(flag)->count() > 0) return flag;
   return {};
+}
+
+void RecipeFlags::set_optimizer(OptimizerSpec& o) const {
+  const Optimizer* record = all_ops().optimizer(optimizer);
+  auto set = [&](const std::string& flag, const std::string& key, double value) {
+    if (!record || !record->setting(key))
+      usage_error("OT1235", cat(flag, " does not belong to the optimizer ", optimizer),
+                  "for example --optimizer sgd --momentum 0.9");
+    o.settings[key] = value;
+  };
+  if (momentum) set("--momentum", "momentum", *momentum);
+  for (const std::string& s : optimizer_numbers) {
+    const auto [key, value] = key_and_number("--optimizer-arg", s);
+    set("--optimizer-arg " + key, key, value);
+    if (key == "lr") o.lr = value;
+    if (key == "weight_decay") o.weight_decay = value;
+    if (key == "no_decay_on_bias_and_norm") o.no_decay_on_bias_and_norm = value != 0;
+  }
 }
 
 Recipe RecipeFlags::recipe(uint64_t seed, int64_t steps) const {
@@ -83,26 +126,16 @@ Recipe RecipeFlags::recipe(uint64_t seed, int64_t steps) const {
   r.optimizer.kind = optimizer;
   r.optimizer.lr = lr;
   r.optimizer.weight_decay = weight_decay;
-  const bool has_momentum = optimizer == "momentum" || optimizer == "nesterov";
-  static const std::set<std::string> with_momentum = {"sgd", "momentum", "nesterov", "rmsprop"};
-  if (momentum && with_momentum.count(optimizer) == 0)
-    usage_error("OT1235", cat("--momentum does not belong to the optimizer ", optimizer),
-                "for example --optimizer sgd --momentum 0.9");
-  r.optimizer.momentum = momentum.value_or(has_momentum ? 0.9 : 0);
-  r.optimizer.nesterov = optimizer == "nesterov";
+  set_optimizer(r.optimizer);
   r.schedule.kind = schedule;
   if (steps > 0) r.schedule.numbers["total_steps"] = double(steps);
   for (const std::string& s : schedule_numbers) {
-    size_t eq = s.find('=');
-    char* end = nullptr;
     if (s.starts_with("milestones=")) {
       r.schedule.milestones = milestones(s);
       continue;
     }
-    double v = eq == std::string::npos ? 0 : std::strtod(s.c_str() + eq + 1, &end);
-    if (eq == std::string::npos || *end != '\0')
-      usage_error("OT0003", "--schedule-arg takes KEY=NUMBER, got '" + s + "'");
-    r.schedule.numbers[s.substr(0, eq)] = v;
+    const auto [key, value] = key_and_number("--schedule-arg", s);
+    r.schedule.numbers[key] = value;
   }
   r.clip_norm = clip;
   r.clip_value = clip_value;

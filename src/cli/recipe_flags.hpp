@@ -16,7 +16,7 @@ struct RecipeFlags {
   std::optional<double> lr, weight_decay, momentum;
   std::optional<int64_t> ignore_index;
   double clip = 0, clip_value = 0, label_smoothing = 0;
-  std::vector<std::string> freeze, only, schedule_numbers;
+  std::vector<std::string> freeze, only, schedule_numbers, optimizer_numbers;
   int accumulate = 1;
   bool reset = false, lowered = false, as_is = false;
 
@@ -28,6 +28,7 @@ struct RecipeFlags {
   std::string first_given() const;
 
  private:
+  void set_optimizer(OptimizerSpec& o) const;
   CLI::App* app_ = nullptr;
 };
 

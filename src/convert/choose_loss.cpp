@@ -4,6 +4,7 @@
 
 #include "convert/analysis.hpp"
 #include "convert/names.hpp"
+#include "convert/no_loss.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/raise.hpp"
 
@@ -142,15 +143,13 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
   const Activation a = activation_behind(g, v);
   auto source = [&] { return g.value_name(g.nodes[size_t(a.node)].inputs[0]); };
   if (!t.is_tensor() || !dtype_is_differentiable(t.elem))
-    model_error(
-        "OT1238",
+    no_loss_fits(
         cat("no loss fits output '", d.name, "': it is ", to_string(t), ", not floating point"),
         "name another output or a tensor inside the model:  --loss-input NAME");
   if ((is_op(g, a, "Softmax") || is_op(g, a, "LogSoftmax")) && a.axis < 0)
-    model_error("OT1238",
-                cat("no loss can be chosen for '", d.name, "': the classes of the ",
-                    g.nodes[size_t(a.node)].op, " before it cannot be found in ", shape_text(t)),
-                cat("name the scores before it:  --loss-input ", source()));
+    no_loss_fits(cat("no loss can be chosen for '", d.name, "': the classes of the ",
+                     g.nodes[size_t(a.node)].op, " before it cannot be found in ", shape_text(t)),
+                 cat("name the scores before it:  --loss-input ", source()));
   if (is_op(g, a, "Softmax")) {
     c.kind = "cross_entropy";
     c.because = cat("'", c.output, "' is a Softmax: cross-entropy on '", source(), "' before it");
@@ -162,8 +161,7 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
     c.because =
         cat("'", c.output, "' is a Sigmoid: binary cross-entropy on '", source(), "' before it");
   } else if (!t.shape) {
-    model_error(
-        "OT1238",
+    no_loss_fits(
         cat("no loss can be chosen for output '", d.name, "': the file does not tell its rank"),
         "choose one:  --loss mse   or   --loss cross_entropy");
   } else if (t.shape->empty()) {
@@ -183,8 +181,7 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
       c.because = cat("'", c.output, "' is ", shape_text(t), ": ", classes, " channel",
                       classes == 1 ? "" : "s", " look like an image");
     } else if (is_named_probability(d)) {
-      model_error(
-          "OT1238",
+      no_loss_fits(
           cat("no loss can be chosen for '", d.name,
               "': by its name it holds probabilities, "
               "and no Softmax makes them from scores"),
@@ -233,8 +230,8 @@ TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops,
   s.input = s.output;
   const TypeInfo& type = g.value(s.output).type;
   if (type.is_tensor() && !dtype_is_differentiable(type.elem))
-    model_error("OT1238", cat("output '", g.value_name(s.output), "' is ", to_string(type),
-                              ": a loss needs floating point"));
+    no_loss_fits(cat("output '", g.value_name(s.output), "' is ", to_string(type),
+                     ": a loss needs floating point"));
   bool classes = s.kind == "cross_entropy" || s.kind == "nll";
   if (classes) s.class_axis = class_axis_of(g, s.output);
   // A loss that contains the activation reads what stands before it.

@@ -55,7 +55,7 @@ void fix_shape(Graph& g, const std::string& name, const std::vector<int64_t>& si
 
 void fix_sizes(Model& m, const Recipe& r, const OpTable& ops) {
   if (r.batch <= 0 && r.dims.empty()) return;
-  Graph& g = m.main;
+  Graph& g = m.edit_main();
   const std::set<std::string> symbols = symbols_of(g);
   const std::vector<std::string> inputs = m.input_names();
   Sizes named;
@@ -79,7 +79,6 @@ void fix_sizes(Model& m, const Recipe& r, const OpTable& ops) {
       for (Dim& x : *d.type.shape)
         if (const auto it = named.find(x.symbol); it != named.end()) x = {it->second, {}};
   for (size_t k = 0; k < g.nodes.size(); ++k) infer_node(g, Node(g.nodes[k]), ops);
-  m.main_generated = true;
 }
 
 std::string open_sizes(const Model& m) {

@@ -33,7 +33,7 @@ Tensor like(const Tensor& t, const Shape& shape, const std::vector<double>& v) {
 
 class Folder {
  public:
-  explicit Folder(Model& m) : g_(m.main), uses_(g_.consumers()) {
+  explicit Folder(Graph& g) : g_(g), uses_(g_.consumers()) {
     for (ValueId v : g_.outputs) output_.insert(v);
   }
 
@@ -106,16 +106,17 @@ class Folder {
 }  // namespace
 
 int fold_batch_norms(Model& m) {
-  m.main = m.main.clone();
+  m.unshare_main();
   m.training.clear();
-  Folder folder(m);
   int count = 0;
-  size_t nodes = m.main.nodes.size();
-  for (size_t k = 0; k < nodes; ++k)
-    if (m.main.nodes[k].is("BatchNormalization")) count += folder.fold(m.main.nodes[k], k);
-  if (!count) return 0;
-  folder.finish();
-  m.main_generated = true;
+  m.edit_main_if([&](Graph& g) {
+    Folder folder(g);
+    const size_t nodes = g.nodes.size();
+    for (size_t k = 0; k < nodes; ++k)
+      if (g.nodes[k].is("BatchNormalization")) count += folder.fold(g.nodes[k], k);
+    if (count) folder.finish();
+    return count > 0;
+  });
   return count;
 }
 

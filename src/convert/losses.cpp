@@ -72,7 +72,7 @@ class Terms {
   // The target: an input of the model of that name (an autoencoder's own input), an input that
   // another term made, or a new one.
   ValueId label(TypeInfo type) {
-    Graph& m = s_.main();
+    const Graph& m = s_.main();
     for (ValueId v : m.inputs)
       if (m.value_name(v) == name_) return s_.from_main(v);
     for (ValueId v : s_.graph().inputs)
@@ -238,7 +238,7 @@ class Terms {
     const Graph& f = src.file->main;
     if (f.outputs.empty()) model_error("OT1239", cat("the loss '", t.kind, "' has no output"));
     std::map<ValueId, ValueId> given;
-    Graph& m = s_.main();
+    const Graph& m = s_.main();
     for (ValueId v : f.inputs) {
       if (f.value(v).constant.defined()) continue;
       name_ = f.value_name(v);

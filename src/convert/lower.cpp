@@ -7,7 +7,7 @@
 #include "autodiff/autodiff.hpp"
 #include "autodiff/sequences.hpp"
 #include "convert/step_builder.hpp"
-#include "model/twin_names.hpp"
+#include "op/needs_shape.hpp"
 
 namespace onnxtrain {
 
@@ -108,7 +108,7 @@ bool replace_own(Graph& g, const OpTable& ops, int opset) {
       g.nodes.push_back(std::move(n));
       continue;
     }
-    if (n.is("DeferredGradient", kOwnDomain)) model_error("OT1205", n.s("why", ""));
+    if (n.is("DeferredGradient", kOwnDomain)) needs_shape("OT1205", n.s("why", ""));
     if (!norm && (!op || !op->lower))
       model_error("OT1247",
                   cat("cannot lower ", n.label(), ": it has no form in standard operators"),
@@ -173,7 +173,8 @@ void restore_main(Joined& j, const Graph& main) {
     for (ValueId& v : n.outputs) {
       if (v == kNone || size_t(v) >= j.main_values) continue;
       TypeInfo type = g.value(v).type;
-      ValueId fresh = g.add_value(g.unique_name(twin_name(g.value_name(v))), type);
+      ValueId fresh = g.add_value(g.unique_name(g.value_name(v) + "_train"), type);
+      g.value(fresh).inference_form = v;
       to[v] = fresh;
       v = fresh;
     }
@@ -182,8 +183,10 @@ void restore_main(Joined& j, const Graph& main) {
   g.renumber();
 }
 
-// Reads go past Identity nodes; those that only rename an output stay.
+// Reads go past Identity nodes; those that only rename an output stay. What is said of the result
+// is said of the operand then.
 void skip_identities(Graph& g, size_t from, const std::vector<ValueId>& outputs) {
+  g.renumber();
   std::vector<ValueId> to(g.values.size());
   for (size_t k = 0; k < to.size(); ++k) to[k] = ValueId(k);
   for (size_t k = from; k < g.nodes.size(); ++k) {
@@ -193,7 +196,11 @@ void skip_identities(Graph& g, size_t from, const std::vector<ValueId>& outputs)
     for (auto& [key, a] : n.attrs)
       if (GraphPtr* sub = std::get_if<GraphPtr>(&a))
         for (auto& c : (*sub)->captures) c.outer = to[size_t(c.outer)];
-    if (n.is("Identity")) to[size_t(n.outputs[0])] = n.inputs[0];
+    if (!n.is("Identity")) continue;
+    to[size_t(n.outputs[0])] = n.inputs[0];
+    ValueDef& operand = g.value(n.inputs[0]);
+    if (operand.producer >= NodeId(from) && operand.inference_form == kNone)
+      operand.inference_form = g.value(n.outputs[0]).inference_form;
   }
   g.outputs = outputs;
   // the main graph's nodes stay whatever happens
@@ -252,10 +259,10 @@ void lower_step(Model& m, TrainingStep& step, const OpTable& ops, int opset) {
   for (ValueId v : step.algorithm.outputs) outputs.push_back(j.to[size_t(v)]);
   skip_identities(j.g, j.main_nodes, outputs);
   j.g.verify("lowering");
-  step.algorithm = split(j, step.algorithm);
-  name_nodes(m.main, step.algorithm);
-  step.algorithm.verify("lowering");
-  step.generated = true;
+  Graph& lowered = step.edit_algorithm();
+  lowered = split(j, Graph(step.algorithm));
+  name_nodes(m.main, lowered);
+  lowered.verify("lowering");
 }
 
 }  // namespace
@@ -285,7 +292,6 @@ Model flatten_step(const Model& m, int which) {
   Joined j = join(m.main, step.algorithm);
   Model out = m;
   out.training.clear();
-  out.main_generated = true;
   out.metadata.erase("onnxtrain.rate");
   Graph& g = j.g;
   g.name = step.algorithm.name;
@@ -313,7 +319,7 @@ Model flatten_step(const Model& m, int which) {
     inputs.push_back(ValueId(k));
   }
   g.inputs = inputs;
-  out.main = std::move(g);
+  out.edit_main() = std::move(g);
   return out;
 }
 

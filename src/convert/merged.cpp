@@ -63,8 +63,9 @@ void compute_by_transpose(Graph& g, ValueId a, ValueId b, int opset) {
 
 }  // namespace
 
-bool separate_merged_initializers(Model& m) {
-  Graph& g = m.main;
+namespace {
+
+bool separate_merged(Graph& g) {
   std::vector<char> statistics = running_statistics(g), found(g.nodes.size(), 0);
   auto source = [&](const Node& n) { return g.value(n.inputs[0]); };
   auto merges = [&](const Node& n) {
@@ -96,12 +97,10 @@ bool separate_merged_initializers(Model& m) {
     d.type = TypeInfo::tensor(value.dtype(), value.shape());
   }
   keep_nodes(g, found);
-  m.main_generated = true;
   return true;
 }
 
-bool tie_copied_embeddings(Model& m) {
-  Graph& g = m.main;
+bool tie_embeddings(Graph& g, int opset) {
   std::vector<ValueId> tables, heads;
   for (const Node& n : g.nodes) {
     bool table = n.is("Gather") && n.i("axis", 0) == 0;
@@ -114,8 +113,6 @@ bool tie_copied_embeddings(Model& m) {
     std::vector<ValueId>& list = table ? tables : heads;
     if (std::find(list.begin(), list.end(), v) == list.end()) list.push_back(v);
   }
-  auto it = m.opsets.find("");
-  int opset = it == m.opsets.end() ? 13 : it->second;
   bool any = false;
   for (ValueId head : heads)
     for (ValueId table : tables) {
@@ -132,12 +129,10 @@ bool tie_copied_embeddings(Model& m) {
       any = true;
       break;
     }
-  m.main_generated |= any;
   return any;
 }
 
-bool adopt_constant_weights(Model& m) {
-  Graph& g = m.main;
+bool adopt_constants(Graph& g) {
   std::vector<char> statistics = running_statistics(g);
   for (size_t k = 0; k < g.values.size(); ++k)
     if (g.values[k].initializer && is_weight_like(g.values[k]) && !statistics[k] &&
@@ -152,11 +147,8 @@ bool adopt_constant_weights(Model& m) {
     d.initializer = true;
     any = true;
   }
-  m.main_generated |= any;
   return any;
 }
-
-namespace {
 
 // Moves the weights among the initializers of the node's bodies out into `outer`.
 bool lift_weights(Graph& outer, Node& n) {
@@ -188,18 +180,31 @@ bool lift_weights(Graph& outer, Node& n) {
   return any;
 }
 
-}  // namespace
-
-bool lift_body_weights(Model& m) {
+bool lift_weights(Graph& g) {
   bool any = false;
-  for (size_t k = 0; k < m.main.nodes.size(); ++k) {
-    Node n = m.main.nodes[k];
-    if (!lift_weights(m.main, n)) continue;
-    m.main.nodes[k] = std::move(n);
+  for (size_t k = 0; k < g.nodes.size(); ++k) {
+    Node n = g.nodes[k];
+    if (!lift_weights(g, n)) continue;
+    g.nodes[k] = std::move(n);
     any = true;
   }
-  m.main_generated |= any;
   return any;
+}
+
+}  // namespace
+
+bool separate_merged_initializers(Model& m) { return m.edit_main_if(separate_merged); }
+
+bool tie_copied_embeddings(Model& m) {
+  auto it = m.opsets.find("");
+  const int opset = it == m.opsets.end() ? 13 : it->second;
+  return m.edit_main_if([&](Graph& g) { return tie_embeddings(g, opset); });
+}
+
+bool adopt_constant_weights(Model& m) { return m.edit_main_if(adopt_constants); }
+
+bool lift_body_weights(Model& m) {
+  return m.edit_main_if([](Graph& g) { return lift_weights(g); });
 }
 
 void restore_parameters(Model& m) {

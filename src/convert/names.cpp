@@ -3,24 +3,12 @@
 
 #include <algorithm>
 
+#include "convert/optimizers.hpp"
+#include "core/text.hpp"
+
 namespace onnxtrain {
 
 namespace {
-
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t k = 0; k <= b.size(); ++k) row[k] = k;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t k = 1; k <= b.size(); ++k) {
-      size_t above = row[k];
-      row[k] = std::min({row[k] + 1, row[k - 1] + 1, diagonal + (a[i - 1] != b[k - 1])});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
 
 bool matches(const char* p, const char* s) {
   for (; *p; ++p, ++s) {
@@ -106,10 +94,23 @@ const std::vector<std::string>& loss_kinds() {
   return list;
 }
 const std::vector<std::string>& optimizer_kinds() {
-  static const std::vector<std::string> list = {
-      "sgd",     "momentum", "nesterov", "adam",      "adamw",         "adagrad",
-      "rmsprop", "lion",     "lamb",     "onnx_adam", "onnx_momentum", "onnx_adagrad"};
+  static const std::vector<std::string> list = [] {
+    std::vector<std::string> kinds;
+    for (const Optimizer* o : all_ops().optimizers()) kinds.emplace_back(o->kind);
+    // the standard's own operators behind the others
+    std::stable_partition(kinds.begin(), kinds.end(), [](const std::string& kind) {
+      return all_ops().optimizer(kind)->attributes.empty();
+    });
+    return kinds;
+  }();
   return list;
+}
+const OptimizerSetting* optimizer_setting(const std::string& kind, const std::string& name) {
+  const Optimizer* own = all_ops().optimizer(kind);
+  if (const OptimizerSetting* s = own ? own->setting(name) : nullptr) return s;
+  for (const Optimizer* o : all_ops().optimizers())
+    if (const OptimizerSetting* s = o->setting(name)) return s;
+  return nullptr;
 }
 const std::vector<std::string>& schedule_kinds() {
   static const std::vector<std::string> list = {"constant", "step",   "multistep", "exponential",
@@ -128,6 +129,21 @@ const std::vector<std::string>& schedule_numbers() {
 bool is_onnx_path(const std::string& kind) {
   return kind.size() > 5 && kind.compare(kind.size() - 5, 5, ".onnx") == 0;
 }
+
+namespace {
+
+void check_settings(const OptimizerSpec& o) {
+  need(!o.lr || *o.lr >= 0, "lr", o.lr.value_or(0), "0 or more");
+  need(!o.weight_decay || *o.weight_decay >= 0, "weight_decay", o.weight_decay.value_or(0),
+       "0 or more");
+  for (const auto& [name, value] : o.settings)
+    if (const OptimizerSetting* s = optimizer_setting(o.kind, name))
+      need(in_range(s->range, value), s->name, value, range_text(s->range));
+  const Optimizer* record = all_ops().optimizer(o.kind);
+  if (record && record->check) record->check(settings_of(o));
+}
+
+}  // namespace
 
 void check_recipe(const Recipe& r) {
   for (const LossTerm& t : r.losses) {
@@ -151,21 +167,7 @@ void check_recipe(const Recipe& r) {
   const OptimizerSpec& o = r.optimizer;
   need_kind("optimizer", o.kind, optimizer_kinds(), true);
   need_kind("style", o.style, {"torch", "keras"}, false);
-  need(!o.lr || *o.lr >= 0, "lr", o.lr.value_or(0), "0 or more");
-  need(o.momentum >= 0, "momentum", o.momentum, "0 or more");
-  need(!o.weight_decay || *o.weight_decay >= 0, "weight_decay", o.weight_decay.value_or(0),
-       "0 or more");
-  need(!o.beta1 || (*o.beta1 >= 0 && *o.beta1 < 1), "beta1", o.beta1.value_or(0), "in [0,1)");
-  need(!o.beta2 || (*o.beta2 >= 0 && *o.beta2 < 1), "beta2", o.beta2.value_or(0), "in [0,1)");
-  need(!o.alpha || (*o.alpha >= 0 && *o.alpha <= 1), "alpha", o.alpha.value_or(0), "in [0,1]");
-  need(o.initial_accumulator_value.value_or(0) >= 0, "initial_accumulator_value",
-       o.initial_accumulator_value.value_or(0), "0 or more");
-  need(o.lr_decay >= 0, "lr_decay", o.lr_decay, "0 or more");
-  need(!o.eps || *o.eps >= 0, "eps", o.eps.value_or(0), "0 or more");
-  bool nesterov = o.nesterov && (o.kind == "sgd" || o.kind == "momentum");
-  if (nesterov && o.kind == "sgd" && (o.momentum <= 0 || o.dampening != 0))
-    usage_error("OT1234", "Nesterov's rule needs a momentum and no dampening",
-                "set momentum to 0.9 and dampening to 0");
+  check_settings(o);
   need_kind("schedule", r.schedule.kind, schedule_kinds(), false);
   for (const auto& [key, value] : r.schedule.numbers)
     need_kind("number of a schedule", key, schedule_numbers(), false);

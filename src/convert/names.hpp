@@ -15,6 +15,8 @@ bool any_glob_matches(const std::vector<std::string>& patterns, const std::strin
 
 const std::vector<std::string>& loss_kinds();
 const std::vector<std::string>& optimizer_kinds();
+// The setting of that name: of this optimizer, or of any that has it; null if none has.
+const OptimizerSetting* optimizer_setting(const std::string& kind, const std::string& name);
 const std::vector<std::string>& schedule_kinds();
 const std::vector<std::string>& schedule_numbers();
 bool is_onnx_path(const std::string& kind);

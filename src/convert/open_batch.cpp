@@ -127,8 +127,7 @@ bool open_batch(Model& m, const OpTable& ops) {
       if (v != kNone && !g.value(v).type.shape) return false;  // not for every size
   for (ValueId v : g.outputs)
     if (!is_open(m.main.value(v).type, g.value(v).type, batch, symbol)) return false;
-  m.main = std::move(g);
-  m.main_generated = true;
+  m.edit_main() = std::move(g);
   return true;
 }
 

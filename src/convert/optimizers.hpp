@@ -21,6 +21,10 @@ struct Trained {
 int64_t first_step(const OptimizerSpec& o);
 double default_rate(const OptimizerSpec& o);
 
+// All settings of the optimizer, those that the recipe does not give at their defaults.
+// weight_decay: that of one weight, where it differs.
+OptimizerSettings settings_of(const OptimizerSpec& o, std::optional<double> weight_decay = {});
+
 // Adds the updates and binds parameters and state.
 void add_optimizer(StepBuilder& s, const OptimizerSpec& o, const std::vector<Trained>& parameters,
                    ValueId rate, const Counter& counter);

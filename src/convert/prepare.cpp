@@ -13,6 +13,7 @@
 #include "convert/schedules.hpp"
 #include "convert/twin.hpp"
 #include "onnx/raise.hpp"
+#include "op/needs_shape.hpp"
 
 namespace onnxtrain {
 
@@ -60,7 +61,7 @@ Model raised(const Model& source, const std::string& mode, const OpTable& ops) {
 Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops,
                    std::vector<LossChoice>* chosen) {
   Model m = raised(source, r.mode, ops);
-  m.main = m.main.clone();
+  m.unshare_main();
   if (!r.append) m.training.clear();
   bool first = m.training.empty();
   fix_sizes(m, r, ops);
@@ -122,9 +123,8 @@ Model prepare(const Model& m, const Recipe& r, const OpTable& ops,
   if (!r.lowered) return out;
   try {
     return lower(out, ops);
-  } catch (Error& e) {
-    bool shapes = e.code() == "OT1205" || e.code() == "OT1206";
-    if (shapes) e.add_place(cat("while lowering", open_sizes(out)));
+  } catch (NeedsShape& e) {
+    e.add_place(cat("while lowering", open_sizes(out)));
     throw;
   }
 }

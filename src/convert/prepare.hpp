@@ -31,23 +31,15 @@ struct ParameterOverride {
 };
 
 struct OptimizerSpec {
-  // sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop, lion, lamb, onnx_adam, onnx_momentum,
-  // onnx_adagrad, or a path ending in .onnx. PyTorch's arguments and mathematics.
+  // A word of the optimizers' records (op/optimizer.hpp), or a path ending in .onnx. PyTorch's
+  // arguments and mathematics.
   std::string kind = "adamw";
-  std::optional<double> lr;  // default of the kind
-  double momentum = 0, dampening = 0;
-  bool nesterov = false;
-  std::optional<double> weight_decay;  // default of the kind (adamw 0.01, others 0)
-  std::optional<double> beta1, beta2, eps;
-  bool amsgrad = false;
-  double lr_decay = 0;                              // adagrad
-  std::optional<double> initial_accumulator_value;  // adagrad (0; Keras 0.1)
-  std::optional<double> alpha;                      // rmsprop (0.99; Keras 0.9)
-  bool centered = false;
-  std::string style = "torch";  // or "keras" where Keras differs
+  std::optional<double> lr, weight_decay;               // defaults of the kind
+  std::map<std::string, double, std::less<>> settings;  // the others by name; flags are 0 or 1
+  std::string style = "torch";                          // or "keras" where Keras differs
   bool no_decay_on_bias_and_norm = false;
   std::map<std::string, double> attributes;  // onnx_*: the operator's own attributes
-  std::optional<int64_t> t0;                 // onnx_*: first value of the counter
+  std::optional<int64_t> t0;                 // first value of the counter
   std::vector<ParameterOverride> overrides;
 };
 
@@ -82,6 +74,9 @@ struct Recipe {
 
 // JSON object with the field names above; an unknown key is an error with a suggestion.
 Recipe recipe_from_json(const std::string& json);
+
+// All optimizers with their settings and defaults, as JSON (op/optimizer.hpp).
+const std::string& optimizer_records();
 
 // What `auto` chose and why, for the printed line.
 struct LossChoice {

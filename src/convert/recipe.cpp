@@ -126,62 +126,64 @@ ParameterOverride read_override(const Json& j) {
   return o;
 }
 
+// A list of entries, or {glob: {...}}.
+void read_overrides(const Json& j, std::vector<ParameterOverride>& to) {
+  if (j.is_object()) {
+    for (const auto& [glob, x] : j.items()) {
+      Json entry = x;
+      entry["glob"] = glob;
+      to.push_back(read_override(entry));
+    }
+    return;
+  }
+  if (!j.is_array()) wrong_kind("overrides", "a list", j);
+  for (const Json& x : j) to.push_back(read_override(x));
+}
+
+Reader setting(const OptimizerSetting& x, OptimizerSpec& s) {
+  const std::string name = x.name;
+  if (x.range != SettingRange::kFlag)
+    return number(name, [&s, name](double v) { s.settings[name] = v; });
+  return [&s, name](const Json& v) {
+    if (!v.is_boolean()) wrong_kind(name, "true or false", v);
+    s.settings[name] = v.get<bool>() ? 1 : 0;
+  };
+}
+
 OptimizerSpec read_optimizer(const Json& j) {
   OptimizerSpec s;
   if (j.is_string()) {
     s.kind = j.get<std::string>();
     return s;
   }
-  read_object(j, "optimizer",
-              {
-                  {"kind", text("kind", s.kind)},
-                  {"lr", real("lr", s.lr)},
-                  {"momentum", real("momentum", s.momentum)},
-                  {"dampening", real("dampening", s.dampening)},
-                  {"nesterov", boolean("nesterov", s.nesterov)},
-                  {"weight_decay", real("weight_decay", s.weight_decay)},
-                  {"beta1", real("beta1", s.beta1)},
-                  {"beta2", real("beta2", s.beta2)},
-                  {"betas",
-                   [&](const Json& v) {
-                     if (!v.is_array() || v.size() != 2 || !v[0].is_number() || !v[1].is_number())
-                       wrong_kind("betas", "two numbers", v);
-                     s.beta1 = v[0].get<double>();
-                     s.beta2 = v[1].get<double>();
-                   }},
-                  {"eps", real("eps", s.eps)},
-                  {"amsgrad", boolean("amsgrad", s.amsgrad)},
-                  {"lr_decay", real("lr_decay", s.lr_decay)},
-                  {"initial_accumulator_value",
-                   real("initial_accumulator_value", s.initial_accumulator_value)},
-                  {"alpha", real("alpha", s.alpha)},
-                  {"centered", boolean("centered", s.centered)},
-                  {"style", text("style", s.style)},
-                  {"no_decay_on_bias_and_norm",
-                   boolean("no_decay_on_bias_and_norm", s.no_decay_on_bias_and_norm)},
-                  {"attributes",
-                   [&](const Json& v) {
-                     if (!v.is_object()) wrong_kind("attributes", "an object of numbers", v);
-                     for (const auto& [key, x] : v.items()) {
-                       if (!x.is_number()) wrong_kind("attributes." + key, "a number", x);
-                       s.attributes[key] = x.get<double>();
-                     }
-                   }},
-                  {"t0", integer("t0", [&](int64_t v) { s.t0 = v; })},
-                  {"overrides",
-                   [&](const Json& v) {
-                     if (v.is_object()) {  // {glob: {...}}
-                       for (const auto& [glob, x] : v.items()) {
-                         Json entry = x;
-                         entry["glob"] = glob;
-                         s.overrides.push_back(read_override(entry));
-                       }
-                       return;
-                     }
-                     if (!v.is_array()) wrong_kind("overrides", "a list", v);
-                     for (const Json& x : v) s.overrides.push_back(read_override(x));
-                   }},
-              });
+  Fields fields = {
+      {"kind", text("kind", s.kind)},
+      {"lr", real("lr", s.lr)},
+      {"weight_decay", real("weight_decay", s.weight_decay)},
+      {"betas",
+       [&](const Json& v) {
+         if (!v.is_array() || v.size() != 2 || !v[0].is_number() || !v[1].is_number())
+           wrong_kind("betas", "two numbers", v);
+         s.settings["beta1"] = v[0].get<double>();
+         s.settings["beta2"] = v[1].get<double>();
+       }},
+      {"style", text("style", s.style)},
+      {"no_decay_on_bias_and_norm",
+       boolean("no_decay_on_bias_and_norm", s.no_decay_on_bias_and_norm)},
+      {"attributes",
+       [&](const Json& v) {
+         if (!v.is_object()) wrong_kind("attributes", "an object of numbers", v);
+         for (const auto& [key, x] : v.items()) {
+           if (!x.is_number()) wrong_kind("attributes." + key, "a number", x);
+           s.attributes[key] = x.get<double>();
+         }
+       }},
+      {"t0", integer("t0", [&](int64_t v) { s.t0 = v; })},
+      {"overrides", [&](const Json& v) { read_overrides(v, s.overrides); }},
+  };
+  for (const Optimizer* o : all_ops().optimizers())
+    for (const OptimizerSetting& x : o->settings) fields.emplace(x.name, setting(x, s));
+  read_object(j, "optimizer", fields);
   return s;
 }
 

@@ -213,9 +213,10 @@ float seed_of(uint64_t seed, const std::string& name) {
 void add_reset(Model& m, const std::vector<std::string>& parameters, uint64_t seed,
                const OpTable& ops) {
   TrainingStep& step = m.training.back();
-  step.initialization.name = "initialization";
+  Graph& g = step.edit_initialization();
+  g.name = "initialization";
   auto it = m.opsets.find("");
-  Initialization init(step.initialization, ops, it == m.opsets.end() ? 13 : it->second);
+  Initialization init(g, ops, it == m.opsets.end() ? 13 : it->second);
   std::vector<std::pair<std::string, std::string>> keys = step.update_binding;
   for (const auto& [key, value] : keys) {
     const Tensor like = *m.initializer(key);
@@ -233,7 +234,7 @@ void add_reset(Model& m, const std::vector<std::string>& parameters, uint64_t se
       init.output(step, key, init.fill(like, like.size() ? like.to_doubles()[0] : 0), like);
     }
   }
-  step.initialization.renumber();
+  g.renumber();
 }
 
 }  // namespace onnxtrain

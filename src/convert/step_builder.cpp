@@ -120,7 +120,6 @@ ValueId StepBuilder::cast(ValueId v, DType to) {
 
 TrainingStep StepBuilder::finish(ValueId loss) {
   TrainingStep step;
-  step.generated = true;
   graph_.outputs = {loss};
   for (auto& [key, v] : bindings_) {
     bool own = std::none_of(graph_.captures.begin(), graph_.captures.end(),
@@ -139,7 +138,7 @@ TrainingStep StepBuilder::finish(ValueId loss) {
   graph_.renumber();
   name_nodes(main(), graph_);
   graph_.verify("prepare");
-  step.algorithm = std::move(graph_);
+  step.edit_algorithm() = std::move(graph_);
   return step;
 }
 

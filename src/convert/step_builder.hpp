@@ -18,7 +18,7 @@ class StepBuilder {
   StepBuilder(Model& m, const OpTable& ops, const TrainingStep& step);
 
   Model& model() { return model_; }
-  Graph& main() { return model_.main; }
+  const Graph& main() const { return model_.main; }
   Graph& graph() { return graph_; }
   GradBuilder& nodes() { return nodes_; }  // makes nodes of the algorithm
   const OpTable& ops() const { return ops_; }
@@ -27,8 +27,10 @@ class StepBuilder {
   // The value that stands here for a value of the main graph: its training-mode copy if there is
   // one, otherwise a capture.
   ValueId from_main(ValueId outer);
-  void set_twin(ValueId outer, ValueId inner) { here_[outer] = inner; }
-  bool has_twin(ValueId outer) const { return here_.count(outer) != 0; }
+  void set_training_copy(ValueId outer, ValueId inner) {
+    here_[outer] = inner;
+    graph_.value(inner).inference_form = outer;
+  }
 
   // `wanted` if it is free in main and algorithm, otherwise a name made from it; reserved.
   std::string claim(const std::string& wanted);

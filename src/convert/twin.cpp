@@ -3,35 +3,14 @@
 
 #include <algorithm>
 
-#include "model/twin_names.hpp"
+#include "model/training_copies.hpp"
 
 namespace onnxtrain {
 
 namespace {
 
-bool is_batch_norm(const Node& n) { return n.is("BatchNormalization"); }
-bool is_dropout(const Node& n) { return n.is("Dropout"); }
-
-bool truth(const Graph& g, ValueId v) {
-  const Tensor& t = g.value(v).constant;
-  return t.defined() && t.size() == 1 && *static_cast<const uint8_t*>(t.data()) != 0;
-}
-
-bool any_output_beyond_first(const Node& n) {
-  for (size_t k = 1; k < n.outputs.size(); ++k)
-    if (n.outputs[k] != kNone) return true;
-  return false;
-}
-
-bool in_training_form(const Graph& g, const Node& n) {
-  if (is_batch_norm(n)) {
-    if (n.version >= 14) return n.i("training_mode", 0) != 0;
-    return n.version < 7 ? n.i("is_test", 0) == 0 : any_output_beyond_first(n);
-  }
-  if (!is_dropout(n)) return false;
-  if (n.version >= 12) return n.inputs.size() > 2 && n.inputs[2] != kNone && truth(g, n.inputs[2]);
-  return n.version < 7 && n.i("is_test", 0) == 0;
-}
+// The name of a copy, for people.
+std::string copy_name(const std::string& name) { return name + "_train"; }
 
 // Dropout that does nothing in training either is no reason for a twin.
 bool is_active_dropout(const Graph& g, const Node& n) {
@@ -105,7 +84,7 @@ bool is_frozen(const Graph& g, const Node& n, const Recipe& r) {
 
 Node copy_node(StepBuilder& s, const Node& n) {
   Node c = n;
-  c.name = n.name.empty() ? std::string() : twin_name(n.name);
+  c.name = n.name.empty() ? std::string() : copy_name(n.name);
   c.outputs.clear();
   for (ValueId& v : c.inputs) v = s.from_main(v);
   for (auto& [key, a] : c.attrs)
@@ -124,9 +103,9 @@ void add_copy(StepBuilder& s, const Node& n, Node copy, size_t outputs) {
   for (size_t k = 0; k < outputs; ++k) {
     ValueId old = k < n.outputs.size() ? n.outputs[k] : kNone;
     if (old == kNone) continue;
-    s.rename(made[k], twin_name(s.main().value_name(old)));
+    s.rename(made[k], copy_name(s.main().value_name(old)));
     s.set_type(made[k], s.main().value(old).type);
-    s.set_twin(old, made[k]);
+    s.set_training_copy(old, made[k]);
   }
   // outputs that the node leaves out stay out
   for (size_t k = 0; k < outputs && k < n.outputs.size(); ++k)
@@ -165,8 +144,7 @@ void copy_batch_norm(StepBuilder& s, const Recipe& r, const Node& n) {
                   cat(n.label(), " has running statistics that are computed ('", keys[k],
                       "'), not stored: they cannot be trained"),
                   "differentiate the graph as written:  mode as_is");
-    if (!m.value(v).initializer)
-      s.model().main_generated = true;  // a Constant node becomes an initializer
+    if (!m.value(v).initializer) s.model().edit_main();  // a Constant node becomes an initializer
     // two layers may share their statistics: the second continues from the first
     if (ValueId before = s.bound(keys[k]); before != kNone) c.inputs[3 + k] = before;
   }
@@ -236,8 +214,9 @@ bool to_inference(Graph& g, std::vector<ValueId>& gone, const Node* around) {
 
 }  // namespace
 
-bool make_inference_form(Model& m) {
-  Graph& g = m.main;
+namespace {
+
+bool to_inference_form(Graph& g) {
   std::vector<ValueId> gone;
   if (!to_inference(g, gone, nullptr)) return false;
   // statistics as outputs of the model belong to training: they become bindings
@@ -254,9 +233,12 @@ bool make_inference_form(Model& m) {
   g.renumber();
   if (g.outputs.empty())
     model_error("OT1236", "the model has no outputs, there is nothing to train");
-  m.main_generated = true;
   return true;
 }
+
+}  // namespace
+
+bool make_inference_form(Model& m) { return m.edit_main_if(to_inference_form); }
 
 void add_twin(StepBuilder& s, const Recipe& r, const std::vector<ValueId>& needed,
               const std::vector<ValueId>&) {

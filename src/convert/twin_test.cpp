@@ -78,14 +78,14 @@ TEST(Twin, TheMainGraphStaysInference) {
   Model m = prepare(model(kNorm), {}, all_ops());
   EXPECT_EQ(m.main.nodes.size(), 2u);
   EXPECT_EQ(m.main.nodes[0].i("training_mode", 0), 0);
-  EXPECT_FALSE(m.main_generated);
+  EXPECT_FALSE(m.main_generated());
 }
 
 TEST(Twin, TrainingFormBecomesInferenceInMain) {
   Model m = prepare(model("h, m1, v1 = BatchNormalization <momentum = 0.8, training_mode = 1> (x, "
                           "scale, bias, mean, var)"),
                     {}, all_ops());
-  EXPECT_TRUE(m.main_generated);
+  EXPECT_TRUE(m.main_generated());
   EXPECT_EQ(m.main.nodes[0].i("training_mode", 0), 0);
   EXPECT_EQ(m.main.nodes[0].outputs.size(), 1u);
   expect_statistics(m, true);

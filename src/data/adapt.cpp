@@ -72,7 +72,7 @@ class AdaptedColumn final : public Column {
       place.push_back(element / strides[i]);
       element %= strides[i];
     }
-    const std::string where = cat("row ", grouped(source_row(row)), " of '", name_, "'",
+    const std::string where = cat("row ", with_commas(source_row(row)), " of '", name_, "'",
                                   place.empty() ? "" : ", element " + to_string(place));
     if (!std::isfinite(v))
       data_error("OT2120",
@@ -239,7 +239,7 @@ std::string data_line(const Dataset& data, const Adapted& input, const LabelSumm
   // images that are flattened for the model are images still
   const bool image =
       input.note.starts_with("uint8 [") && input.note.find(',') < input.note.find(']');
-  std::string out = cat(data.source(), "  ", data.format(), "   ", grouped(data.rows()),
+  std::string out = cat(data.source(), "  ", data.format(), "   ", with_commas(data.rows()),
                         image ? " image" : " row", data.rows() == 1 ? " " : "s ", input.note);
   if (labels != nullptr) out += "   " + labels->text();
   return out;

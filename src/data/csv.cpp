@@ -222,15 +222,15 @@ class Filler {
   [[noreturn]] void ragged(size_t found) const {
     data_error(
         "OT2122",
-        cat("'", source_, "' line ", grouped(reader_.line()), " has ", found,
+        cat("'", source_, "' line ", with_commas(reader_.line()), " has ", found,
             found == 1 ? " field" : " fields", ", the first line has ", layout_.names.size()),
         "complete or remove the line; a field that holds the separator stands in quotes");
   }
 
   double number(std::string_view field, size_t column) const {
     if (const auto v = csv_number(field)) return *v;
-    const std::string place = cat("'", source_, "' line ", grouped(reader_.line()), ", column '",
-                                  layout_.names[column], "'");
+    const std::string place = cat("'", source_, "' line ", with_commas(reader_.line()),
+                                  ", column '", layout_.names[column], "'");
     if (csv_missing(field))
       data_error("OT2121", cat("a value is missing: ", place),
                  "fill it in or remove the row; missing values cannot be trained on");

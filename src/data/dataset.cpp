@@ -17,22 +17,6 @@ const std::vector<std::string>& find_names(
   return it == names.end() ? none : it->second;
 }
 
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> before, above(b.size() + 1), row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t(0));
-  for (size_t i = 1; i <= a.size(); ++i) {
-    before = above;
-    above = row;
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 Dataset Dataset::from_tensors(const std::vector<std::pair<std::string, Tensor>>& arrays) {
@@ -44,8 +28,8 @@ Dataset Dataset::from_tensors(const std::vector<std::pair<std::string, Tensor>>&
 void Dataset::add(std::string name, ColumnPtr column) {
   if (!columns_.empty() && column->rows() != rows_)
     data_error("OT2103",
-               cat("arrays have different numbers of rows: '", names_[0], "' has ", grouped(rows_),
-                   ", '", name, "' has ", grouped(column->rows())),
+               cat("arrays have different numbers of rows: '", names_[0], "' has ",
+                   with_commas(rows_), ", '", name, "' has ", with_commas(column->rows())),
                "each array needs one row per example; save them again together");
   enter(name, std::move(column));
 }
@@ -182,8 +166,8 @@ std::vector<std::pair<std::string, std::string>> select_part(const std::vector<s
 
 std::string describe_column(const Column& c) {
   const bool image = c.dtype() == DType::kUint8 && c.row_shape().size() >= 2;
-  std::string out = cat(grouped(c.rows()), image ? " image" : " row", c.rows() == 1 ? " " : "s ",
-                        type_text(c.dtype()));
+  std::string out = cat(with_commas(c.rows()), image ? " image" : " row",
+                        c.rows() == 1 ? " " : "s ", type_text(c.dtype()));
   if (!c.row_shape().empty()) out += " " + to_string(c.row_shape());
   return out;
 }
@@ -192,12 +176,6 @@ std::string type_text(DType t) {
   if (t == DType::kFloat) return "float32";
   if (t == DType::kDouble) return "float64";
   return std::string(dtype_name(t));
-}
-
-std::string grouped(int64_t n) {
-  std::string digits = std::to_string(n < 0 ? -uint64_t(n) : uint64_t(n));
-  for (size_t i = digits.size(); i > 3;) digits.insert(i -= 3, ",");
-  return n < 0 ? "-" + digits : digits;
 }
 
 std::string rounded_count(int64_t n) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "data/column.hpp"
 
 namespace onnxtrain {
@@ -86,8 +87,7 @@ std::vector<std::pair<std::string, std::string>> select_part(const std::vector<s
 std::string describe_column(const Column& column);
 // The name users know: "float32", not "float".
 std::string type_text(DType t);
-// "60,000"; "5.4k"
-std::string grouped(int64_t n);
+// "5.4k"
 std::string rounded_count(int64_t n);
 // "'a', 'b' and 3 more"
 std::string listed(const std::vector<std::string>& names, size_t most = 8);

@@ -40,7 +40,8 @@ std::vector<std::string> entries(const std::string& folder, bool folders) {
 image::Image read_image(const std::string& path) {
   const InputFile file(path, ErrorKind::kData);
   if (file.size() > kMostBytes)
-    data_error("OT2140", cat("image '", path, "' has ", grouped(int64_t(file.size())), " bytes"));
+    data_error("OT2140",
+               cat("image '", path, "' has ", with_commas(int64_t(file.size())), " bytes"));
   std::vector<uint8_t> bytes(size_t(file.size()));
   file.read_at(0, bytes.data(), bytes.size());
   try {

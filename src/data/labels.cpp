@@ -68,7 +68,7 @@ class Scan {
                               label.classes, label.classes == 1 ? " class)" : " classes)")
                         : std::string("0 and up");
   const std::string message =
-      cat("label ", s.bad_value - offset, " at row ", grouped(c.source_row(s.bad_row)), " of '",
+      cat("label ", s.bad_value - offset, " at row ", with_commas(c.source_row(s.bad_row)), " of '",
           column, "' is outside ", allowed);
   std::string hint = range;
   // the labels would fit if they were counted from another first value
@@ -109,7 +109,7 @@ std::string LabelSummary::text() const {
   const std::string some = smallest == largest
                                ? rounded_count(smallest)
                                : rounded_count(smallest) + ".." + rounded_count(largest);
-  return cat(grouped(classes), classes == 1 ? " class (" : " classes (", some, " each)");
+  return cat(with_commas(classes), classes == 1 ? " class (" : " classes (", some, " each)");
 }
 
 std::vector<int64_t> labels_by_row(const Column& column) {

@@ -16,6 +16,13 @@ namespace {
              "copy or write the file again");
 }
 
+// Text, objects and records: wrong only when an input wants them.
+class NotNumbers : public Error {
+ public:
+  NotNumbers(std::string message, std::string hint)
+      : Error(ErrorKind::kData, "OT2146", std::move(message), std::move(hint)) {}
+};
+
 // The header is a Python dict literal; only the part of Python that numpy writes is read.
 class HeaderParser {
  public:
@@ -100,13 +107,12 @@ class HeaderParser {
   void parse_descr(NpyHeader& h) {
     skip();
     if (at_ < text_.size() && text_[at_] == '[')
-      data_error("OT2146", cat("'", where_, "' holds records with several fields"),
-                 "save every field as an array of its own: numpy.savez(path, a=r['a'], ...)");
+      throw NotNumbers(cat("'", where_, "' holds records with several fields"),
+                       "save every field as an array of its own: numpy.savez(path, a=r['a'], ...)");
     const std::string_view d = quoted();
     if (d.find('O') != std::string_view::npos)
-      data_error("OT2146",
-                 cat("'", where_, "' holds Python objects (pickle), which are never loaded"),
-                 "save numbers: array.astype('float32')");
+      throw NotNumbers(cat("'", where_, "' holds Python objects (pickle), which are never loaded"),
+                       "save numbers: array.astype('float32')");
     static constexpr std::pair<std::string_view, DType> kTypes[] = {
         {"f4", DType::kFloat},  {"f8", DType::kDouble}, {"f2", DType::kFloat16},
         {"u1", DType::kUint8},  {"i1", DType::kInt8},   {"u2", DType::kUint16},
@@ -117,9 +123,8 @@ class HeaderParser {
     for (const auto& [name, type] : kTypes)
       if (d.substr(prefixed ? 1 : 0) == name) h.dtype = type;
     if (h.dtype == DType::kUndefined)
-      data_error("OT2146",
-                 cat("'", where_, "' has elements of type '", d, "', which is not supported"),
-                 "save numbers: array.astype('float32')");
+      throw NotNumbers(cat("'", where_, "' has elements of type '", d, "', which is not supported"),
+                       "save numbers: array.astype('float32')");
     h.big_endian = prefixed && d[0] == '>' && dtype_size(h.dtype) > 1;
   }
 
@@ -258,8 +263,7 @@ Dataset open_npz(const std::string& path, DataPart part) {
     try {
       ColumnPtr c = open_member(file, members.at(member), path + ":" + member);
       if (c != nullptr) dataset.add_array(column, std::move(c));
-    } catch (const Error& e) {
-      if (e.code() != "OT2146") throw;  // text and objects matter only when an input wants them
+    } catch (const NotNumbers& e) {
       dataset.add_unreadable(column, e);
     }
   }

@@ -147,9 +147,6 @@ TEST_F(OpenTest, ComposedDatasets) {
   EXPECT_NE(even.notes()[0].find("not used: 'x'"), std::string::npos);
   EXPECT_TRUE(d.used({"x", "y"}).notes().empty());
   EXPECT_EQ(describe_column(*d.column("x")), "5 rows float32");
-  EXPECT_EQ(grouped(1234567), "1,234,567");
-  EXPECT_EQ(grouped(-999), "-999");
-  EXPECT_EQ(grouped(0), "0");
   EXPECT_EQ(rounded_count(5421), "5.4k");
 }
 

@@ -8,7 +8,7 @@
 
 namespace onnxtrain {
 
-std::string megabytes(size_t bytes) {
+std::string memory_size(size_t bytes) {
   if (bytes < 1 << 20) return cat((bytes + 1023) >> 10, "K");
   return cat((bytes + (1 << 20) - 1) >> 20, "M");
 }
@@ -24,8 +24,8 @@ std::unique_ptr<Plan> LimitedPlan::recomputed(const Graph& graph, const Plan& wh
   std::map<std::string, size_t, std::less<>> scratch;
   for (const Step& s : whole.steps)
     if (s.workspace_bytes) scratch[whole.graph.nodes[size_t(s.node)].name] = s.workspace_bytes;
-  auto workspace = [&](const std::string& name) {
-    auto it = scratch.find(repeated_name(name));
+  auto workspace = [&](const Node& n) {
+    auto it = scratch.find(n.recomputes.empty() ? n.name : n.recomputes);
     return it == scratch.end() ? size_t(0) : it->second;
   };
   std::vector<ValueId> keep;
@@ -50,11 +50,11 @@ std::unique_ptr<Plan> LimitedPlan::recomputed(const Graph& graph, const Plan& wh
 }
 
 void LimitedPlan::refuse(size_t bytes) const {
-  const std::string need = megabytes(beside + bytes * shares);
+  const std::string need = memory_size(beside + bytes * shares);
   model_error(
       "OT1404",
-      cat("this training needs ", need, " even when everything is recomputed (", megabytes(beside),
-          " of it for state variables); the limit is ", megabytes(memory)),
+      cat("this training needs ", need, " even when everything is recomputed (",
+          memory_size(beside), " of it for state variables); the limit is ", memory_size(memory)),
       cat("--memory ", need, ", or a smaller --batch"));
 }
 

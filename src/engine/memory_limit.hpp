@@ -24,6 +24,6 @@ struct LimitedPlan {
 };
 
 // Writes "512M": whole mebibytes (below one: "12K"), rounded up.
-std::string megabytes(size_t bytes);
+std::string memory_size(size_t bytes);
 
 }  // namespace onnxtrain

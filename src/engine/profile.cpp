@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/text.hpp"
 #include "engine/session.hpp"
 
 namespace onnxtrain {
@@ -70,27 +71,10 @@ void describe(const Plan& plan, const Step& s, NodeProfile& n) {
   if (elementwise && !out.empty() && out[0].present()) n.cost.flops = double(out[0].size());
 }
 
-std::string quoted(const std::string& s) {
-  std::string q = "\"";
-  for (char c : s) {
-    if (c == '"' || c == '\\') {
-      q += '\\';
-      q += c;
-    } else if (static_cast<unsigned char>(c) < 32) {
-      char b[8];
-      std::snprintf(b, sizeof b, "\\u%04x", unsigned(c));
-      q += b;
-    } else {
-      q += c;
-    }
-  }
-  return q + '"';
-}
-
 // Seconds of one call: the best of several runs of a graph with one node.
 double time_one(int threads, const char* op, const Shape& shape) {
   auto m = std::make_shared<Model>();
-  Graph& g = m->main;
+  Graph& g = m->edit_main();
   ValueId a = g.add_value("a", TypeInfo::tensor(DType::kFloat, shape));
   ValueId b = g.add_value("b", TypeInfo::tensor(DType::kFloat, shape));
   g.inputs = {a, b};
@@ -246,9 +230,9 @@ std::string Profiler::chrome_trace() const {
                   e.begin * 1e6, e.seconds * 1e6, n.cost.flops / std::max(e.seconds, 1e-9) / 1e9,
                   n.cost.bytes / std::max(e.seconds, 1e-9) / 1e9);
     out += cat(first ? "" : ",",
-               "\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"cat\":", quoted(phase_name(n.phase)),
-               ",\"name\":", quoted(n.op + " " + n.name), ",", numbers,
-               ",\"impl\":", quoted(n.impl), ",\"shapes\":", quoted(n.shapes), "}}");
+               "\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"cat\":", in_quotes(phase_name(n.phase)),
+               ",\"name\":", in_quotes(n.op + " " + n.name), ",", numbers,
+               ",\"impl\":", in_quotes(n.impl), ",\"shapes\":", in_quotes(n.shapes), "}}");
     first = false;
   }
   return out + "\n]}\n";

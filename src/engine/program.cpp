@@ -16,11 +16,11 @@ namespace onnxtrain {
 
 namespace {
 
-// Is this input planned for by value (autodiff's kKnownInput)?
+// The value, if this input is planned for by value.
 const Tensor* known_value(const ValueDef& d, const Value& v) {
   const Tensor* t = std::get_if<Tensor>(&v);
   bool small = t && t->size() <= 64 && t->dtype() != DType::kString;
-  return small && d.name.starts_with(kKnownInput) ? t : nullptr;
+  return small && d.planned_by_value ? t : nullptr;
 }
 
 // What distinguishes plans: kind, element type and shape of every input.

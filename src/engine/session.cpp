@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "autodiff/autodiff.hpp"
+#include "core/text.hpp"
 
 namespace onnxtrain {
 
@@ -35,21 +36,6 @@ void check_tensor(const ValueDef& d, const Value& v, const Tensor& t) {
   for (size_t k = 0; k < want.size(); ++k)
     if (want[k].known() && want[k].value != t.shape()[k])
       mismatch(d, v, cat("dimension ", k, " is ", t.shape()[k], " instead of ", want[k].value));
-}
-
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t keep = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = keep;
-    }
-  }
-  return row[b.size()];
 }
 
 }  // namespace

@@ -26,18 +26,6 @@ std::string find_rate(const Model& m) {
   return {};
 }
 
-// value(name): the new value of an initializer; undefined: it stays.
-void replace_initializers(Model& m, const std::function<Tensor(const std::string&)>& value) {
-  auto replace = [&](Graph& g) {
-    for (ValueDef& d : g.values) {
-      if (!d.constant.defined()) continue;
-      if (Tensor t = value(d.name); t.defined()) d.constant = std::move(t);
-    }
-  };
-  replace(m.main);
-  for (TrainingStep& t : m.training) replace(t.algorithm);
-}
-
 // What an optimizer begins with is zero and not yet in memory: it comes while the step is planned.
 std::vector<std::pair<std::shared_ptr<void>, size_t>> blocks_of_zero(const Model& given,
                                                                      const State& state) {
@@ -165,9 +153,8 @@ void Training::take_state(const Model& given, bool whole) {
   }
   state_->add(values, *pool_);
   auto own = std::make_shared<Model>(given);
-  replace_initializers(*own, [&](const std::string& name) {
-    return state_->has(name) ? state_->get(name) : Tensor();
-  });
+  own->replace_initializers(
+      [&](const std::string& name) { return state_->has(name) ? state_->get(name) : Tensor(); });
   model_ = std::move(own);
 }
 
@@ -226,7 +213,7 @@ Model Training::snapshot() const {
   Model m = *model_;
   std::unordered_map<std::string, Tensor> copies;
   for (const auto& name : state_->names()) copies.emplace(name, state_->get(name).clone());
-  replace_initializers(m, [&](const std::string& name) {
+  m.replace_initializers([&](const std::string& name) {
     auto it = copies.find(name);
     return it == copies.end() ? Tensor() : it->second;
   });

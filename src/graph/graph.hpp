@@ -39,7 +39,9 @@ struct Node {
   int version = 0;  // opset of `domain` in force for this node
   std::vector<ValueId> inputs, outputs;
   std::map<std::string, Attr, std::less<>> attrs;
-  uint64_t random_stream = 0;  // identity of a random node, stable over runs and twins; 0: by name
+  uint64_t random_stream = 0;  // identity of a random node, stable over runs and copies; 0: by name
+  std::string recomputes;      // pass recompute: name of the node that this one runs again
+  bool at_run_time = false;    // differentiated when its shapes are known (the body of a RunLater)
 
   const Attr* find(std::string_view key) const {
     auto it = attrs.find(key);
@@ -70,6 +72,12 @@ struct ValueDef {
   Tensor constant;           // initializer's or folded value when defined()
   bool initializer = false;  // stands as an initializer in the file (a Constant node does not)
   std::string state;         // not empty: reads the state variable of this name at run time
+  // In the algorithm of a training step: the value of the main graph that this is the training-mode
+  // copy of (BatchNormalization and Dropout, and what follows from them); kNone: of none.
+  ValueId inference_form = kNone;
+  // An input of small integers that decide shapes: plans are made for its values, not only for its
+  // type.
+  bool planned_by_value = false;
   bool is_constant() const { return constant.defined() && state.empty(); }
 };
 

@@ -91,9 +91,7 @@ void specialise(Graph& g, const OpTable& table, ThreadPool& pool, const Speciali
     ShapeCtx ctx(n, t.in, t.values);
     bool is_static = true;
     try {
-      op.shape(ctx);
-    } catch (const NeedsValue&) {
-      is_static = false;
+      is_static = infer_shape(op, ctx);
     } catch (Error& e) {
       e.add_place("in " + n.label());
       throw;

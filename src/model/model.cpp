@@ -8,12 +8,6 @@ namespace onnxtrain {
 
 namespace {
 
-template <class M, class F>
-void for_each_graph(M& m, F&& f) {
-  f(m.main);
-  for (auto& t : m.training) f(t.algorithm);
-}
-
 bool is_own(const Graph& g, ValueId v) {
   for (const auto& c : g.captures)
     if (c.inner == v) return false;
@@ -21,6 +15,14 @@ bool is_own(const Graph& g, ValueId v) {
 }
 
 }  // namespace
+
+// Values of initializers and marks only: a change of what is computed goes through edit_main() and
+// edit_algorithm().
+template <class F>
+void Model::each_graph(F&& f) {
+  f(main_);
+  for (TrainingStep& t : training) f(t.algorithm_);
+}
 
 std::vector<std::string> Model::state_names() const {
   std::vector<std::string> names;
@@ -38,16 +40,18 @@ std::vector<std::string> Model::state_names() const {
 
 const Tensor* Model::initializer(const std::string& name) const {
   const Tensor* found = nullptr;
-  for_each_graph(*this, [&](const Graph& g) {
+  auto look = [&](const Graph& g) {
     for (size_t k = 0; k < g.values.size() && !found; ++k)
       if (g.values[k].name == name && g.values[k].constant.defined()) found = &g.values[k].constant;
-  });
+  };
+  look(main);
+  for (const TrainingStep& t : training) look(t.algorithm);
   return found;
 }
 
 void Model::set_initializer(const std::string& name, Tensor value) {
   bool found = false;
-  for_each_graph(*this, [&](Graph& g) {
+  each_graph([&](Graph& g) {
     for (size_t k = 0; k < g.values.size(); ++k) {
       ValueDef& v = g.values[k];
       if (v.name != name || !v.constant.defined() || !is_own(g, ValueId(k))) continue;
@@ -62,6 +66,15 @@ void Model::set_initializer(const std::string& name, Tensor value) {
   if (!found) model_error("OT1121", cat("the model has no initializer named '", name, "'"));
 }
 
+void Model::replace_initializers(const std::function<Tensor(const std::string&)>& value) {
+  each_graph([&](Graph& g) {
+    for (ValueDef& d : g.values) {
+      if (!d.constant.defined()) continue;
+      if (Tensor t = value(d.name); t.defined()) d.constant = std::move(t);
+    }
+  });
+}
+
 std::vector<std::string> Model::input_names() const {
   std::vector<std::string> names;
   for (ValueId v : main.inputs)
@@ -72,7 +85,7 @@ std::vector<std::string> Model::input_names() const {
 void Model::mark_state() {
   const std::vector<std::string> list = state_names();
   const std::unordered_set<std::string> names(list.begin(), list.end());
-  for_each_graph(*this, [&](Graph& g) {
+  each_graph([&](Graph& g) {
     for (ValueDef& v : g.values) {
       bool is_state = v.constant.defined() && names.count(v.name) != 0;
       v.state = is_state ? v.name : std::string();

@@ -3,6 +3,7 @@
 
 #include "onnx/checker.hpp"
 #include "onnx/defs/schema.h"
+#include "onnx/libonnx_call.hpp"
 #include "onnx/reader.hpp"
 #include "onnx/tensors.hpp"
 
@@ -184,13 +185,10 @@ void GraphCheck::operator_(const onnx::NodeProto& n, const Place& p) {
         "export the model again at a newer opset");
     return;
   }
-  try {
-    schema->Verify(n);
-  } catch (const std::exception& e) {
-    std::string text = e.what();
-    text = text.substr(0, std::min(text.find('\n'), size_t(300)));
-    problem(p, {"OT1022", text, {}}, validity::node_label(n));
-  }
+  std::string text = libonnx_complaint([&] { schema->Verify(n); });
+  if (text.empty()) return;
+  text = text.substr(0, std::min(text.find('\n'), size_t(300)));
+  problem(p, {"OT1022", text, {}}, validity::node_label(n));
 }
 
 void GraphCheck::attributes(const onnx::NodeProto& n, NameScope& names, const Place& p) {

@@ -6,6 +6,7 @@
 #include "onnx/checker.hpp"
 #include "onnx/defs/data_type_utils.h"
 #include "onnx/defs/schema.h"
+#include "onnx/libonnx_call.hpp"
 #include "onnx/tensors.hpp"
 
 namespace onnxtrain {
@@ -19,11 +20,9 @@ onnx::DataType type_name(const TypeInfo& t) {
   if (inner->elem == DType::kUndefined) return nullptr;
   onnx::TypeProto proto;
   write_type(t, proto);
-  try {
-    return onnx::Utils::DataTypeUtils::ToType(proto);
-  } catch (const std::exception&) {  // a type that libonnx has no name for
-    return nullptr;
-  }
+  onnx::DataType type = nullptr;  // stays so for a type that libonnx has no name for
+  libonnx_accepts([&] { type = onnx::Utils::DataTypeUtils::ToType(proto); });
+  return type;
 }
 
 void check_node(const Graph& g, const Node& n, Findings& out) {

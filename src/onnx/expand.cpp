@@ -4,6 +4,7 @@
 
 #include "onnx/bodies.hpp"
 #include "onnx/defs/schema.h"
+#include "onnx/libonnx_call.hpp"
 #include "onnx/reader.hpp"
 #include "onnx/validity.hpp"
 
@@ -126,18 +127,17 @@ bool GraphReader::expand(const NodeView& v, Scope& s) {
     if (types.back().value_case() == onnx::TypeProto::VALUE_NOT_SET) return false;
   }
   auto body = std::make_unique<onnx::FunctionProto>();
-  try {
+  const std::vector<int> versions = schema.context_dependent_function_opset_versions();
+  int version = versions.front();
+  for (int k : versions)
+    if (k <= v.version) version = std::max(version, k);
+  bool built = false;
+  libonnx_accepts([&] {
     if (!schema.Deprecated()) schema.Verify(node);
-    const std::vector<int> versions = schema.context_dependent_function_opset_versions();
-    int version = versions.front();
-    for (int k : versions)
-      if (k <= v.version) version = std::max(version, k);
-    if (!schema.BuildContextDependentFunction(onnx::FunctionBodyBuildContextImpl(node, types),
-                                              *body, version))
-      return false;
-  } catch (const std::exception&) {
-    return false;  // reported as unknown: no kernel and no body for these inputs
-  }
+    built = schema.BuildContextDependentFunction(onnx::FunctionBodyBuildContextImpl(node, types),
+                                                 *body, version);
+  });
+  if (!built) return false;  // reported as unknown: no kernel and no body for these inputs
   built_.push_back(std::move(body));
   expand_body(v, *built_.back(), s, false);
   return true;

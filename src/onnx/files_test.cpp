@@ -50,8 +50,8 @@ TEST(OnnxFiles, LoadAndSaveIsLossless) {
 TEST(OnnxFiles, WrittenFromTheGraphTheyMeanTheSame) {
   for (const std::string& path : files()) try {
       Model m = load_model(path, primitives());
-      m.main_generated = true;
-      for (auto& t : m.training) t.generated = true;
+      m.edit_main();
+      for (auto& t : m.training) t.edit_algorithm();
       const Model again = load_model_bytes(serialize_model(m, primitives()), "", primitives());
       again.main.verify(path.c_str());
       EXPECT_EQ(again.main.nodes.size(), m.main.nodes.size()) << path;

@@ -57,7 +57,7 @@ std::string try_load(const std::string& bytes) {
       m.main.verify("a damaged file");
       for (const auto& t : m.training) t.algorithm.verify("a damaged file");
       Model copy = m;
-      copy.main_generated = true;
+      copy.edit_main();
       try {
         serialize_model(copy, primitives());
       } catch (const Error& e) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "onnx/load_converted.hpp"
 #include "onnx/node_attributes.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/source.hpp"
@@ -140,22 +141,18 @@ class Widening {
 }  // namespace
 
 std::optional<Model> in_double(const Model& m, const OpTable& ops) {
-  try {
-    Model written = m;
-    // functions are expanded here, in the file they are not
-    if (m.source && m.source->proto.functions_size() > 0) written.main_generated = true;
-    SaveOptions inference;
-    inference.inference_only = true;
-    onnx::ModelProto p;
-    if (!p.ParseFromString(serialize_model(written, ops, inference))) return std::nullopt;
-    if (written.main_generated) p.clear_functions();
-    if (p.graph().sparse_initializer_size() > 0) return std::nullopt;
-    Widening(m).run(p);
-    p.set_ir_version(std::max<int64_t>(p.ir_version(), 4));
-    return load_model_bytes(p.SerializeAsString(), "", ops);
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
+  Model written = m;
+  // functions are expanded here, in the file they are not
+  if (m.source && m.source->proto.functions_size() > 0) written.edit_main();
+  SaveOptions inference;
+  inference.inference_only = true;
+  onnx::ModelProto p;
+  if (!p.ParseFromString(serialize_model(written, ops, inference))) return std::nullopt;
+  if (written.main_generated()) p.clear_functions();
+  if (p.graph().sparse_initializer_size() > 0) return std::nullopt;
+  Widening(m).run(p);
+  p.set_ir_version(std::max<int64_t>(p.ir_version(), 4));
+  return load_converted(p, ops);
 }
 
 }  // namespace onnxtrain

@@ -2,6 +2,7 @@
 // by an exception, stays unknown: the engine works with concrete shapes later.
 #include "onnx/defs/parser.h"
 #include "onnx/defs/schema.h"
+#include "onnx/libonnx_call.hpp"
 #include "onnx/reader.hpp"
 #include "onnx/shape_inference/implementation.h"
 
@@ -244,25 +245,22 @@ std::vector<TypeInfo> GraphReader::infer(const NodeView& v, Scope& s,
   for (const auto& [name, a] : v.attrs)
     if (a->has_g())
       context.graphs[name] = std::make_unique<SubgraphInferencer>(*this, s, a->g(), graphs[name]);
-  try {
+  // where libonnx complains, unknown stays unknown; an Error comes from reading a subgraph
+  libonnx_accepts([&] {
     if (by_text) {
       if (const onnx::FunctionProto* f = own_function(*op))
         onnx::shape_inference::InferShapeForFunctionNode(*f, onnx::OpSchemaRegistry::Instance(),
                                                          context, onnx::ShapeInferenceOptions(),
                                                          own_function_map());
-    } else {
-      if (!safe_to_infer(v, s)) return types;
-      if (v.schema->has_type_and_shape_inference_function())
-        v.schema->GetTypeAndShapeInferenceFunction()(context);
-      else if (v.schema->HasFunction())
-        onnx::shape_inference::InferShapeForFunctionNode(
-            *v.schema->GetFunction(), onnx::OpSchemaRegistry::Instance(), context);
+    } else if (!safe_to_infer(v, s)) {
+      return;
+    } else if (v.schema->has_type_and_shape_inference_function()) {
+      v.schema->GetTypeAndShapeInferenceFunction()(context);
+    } else if (v.schema->HasFunction()) {
+      onnx::shape_inference::InferShapeForFunctionNode(*v.schema->GetFunction(),
+                                                       onnx::OpSchemaRegistry::Instance(), context);
     }
-  } catch (const Error&) {
-    throw;  // from reading a subgraph: the file is wrong
-  } catch (const std::exception&) {
-    // unknown stays unknown
-  }
+  });
   for (size_t i = 0; i < types.size(); ++i) types[i] = read_type(context.outputs()[i]);
   return types;
 }
@@ -272,12 +270,9 @@ void GraphReader::propagate(const NodeView& v, Scope& s, const std::vector<Value
   if (outputs[0] == kNone || !is_int(s.graph->value(outputs[0]).type)) return;
   std::vector<const Tensor*> known;
   for (ValueId id : v.inputs) known.push_back(id == kNone ? nullptr : known_value(s, id));
-  try {
-    DataPropagation context(v, s, std::move(known), outputs);
-    v.schema->GetDataPropagationFunction()(context);
-  } catch (const std::exception&) {
-    // nothing is known of this value then
-  }
+  DataPropagation context(v, s, std::move(known), outputs);
+  // where libonnx complains, nothing is known of this value
+  libonnx_accepts([&] { v.schema->GetDataPropagationFunction()(context); });
 }
 
 const onnx::FunctionProto* GraphReader::own_function(const Op& op) {

@@ -1,5 +1,7 @@
 // ModelProto -> Model: the main graph, the training steps, what describes the model.
+#include "model/training_copies.hpp"
 #include "onnx/checker.hpp"
+#include "onnx/earlier_files.hpp"
 #include "onnx/reader.hpp"
 #include "onnx/source.hpp"
 
@@ -36,14 +38,14 @@ void read_training(const onnx::ModelProto& p, GraphReader& reader, Scope& main, 
       GraphFacts facts;
       if (t.has_initialization()) {
         Scope s;
-        s.graph = &step.initialization;
+        s.graph = &step.initialization_as_read();
         s.opsets = &reader.opsets();
         s.facts = &facts;
         reader.read_graph(t.initialization(), s);
       }
       GraphFacts algorithm_facts;
       Scope s;
-      s.graph = &step.algorithm;
+      s.graph = &step.algorithm_as_read();
       s.parent = &main;
       s.opsets = &reader.opsets();
       s.facts = &algorithm_facts;
@@ -86,13 +88,15 @@ Model read_model(std::shared_ptr<ModelSource> source, const OpTable& ops, const 
   }
   GraphFacts facts;
   Scope s;
-  s.graph = &m.main;
+  s.graph = &m.main_as_read();
   s.opsets = &reader.opsets();
   s.facts = &facts;
   reader.read_graph(p.graph(), s);
   read_training(p, reader, s, m);
   if (!o.keep_unknown) reader.throw_unknown();
   m.mark_state();
+  mark_copies_by_name(m);
+  mark_training_copies(m);
   if (o.check && !m.training.empty()) {
     check_training_types(m, findings);
     throw_first_error(findings);

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "onnx/libonnx_call.hpp"
+#include "onnx/load_converted.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/raise_forms.hpp"
 #include "onnx/raise_old.hpp"
@@ -26,8 +28,8 @@ Tensor as_type(const Tensor& t, DType to) {
 
 // Bounds and fillings were attributes; the converter makes tensors of float of them, whatever the
 // data is. Bodies are not looked into: the converter leaves them alone.
-void give_settings_their_type(Model& m, const Model& before) {
-  Graph& g = m.main;
+bool give_settings_their_type(Graph& g, const Model& before) {
+  bool changed = false;
   for (size_t k = 0; k < g.nodes.size(); ++k) {
     const bool clip = g.nodes[k].is("Clip"), pad = g.nodes[k].is("Pad");
     ValueId was = clip || pad ? before.main.find(g.value_name(g.nodes[k].outputs[0])) : kNone;
@@ -41,9 +43,10 @@ void give_settings_their_type(Model& m, const Model& before) {
       const ValueId made = g.add_constant(value, g.unique_name(g.value_name(v)));
       g.value(made).type = TypeInfo::tensor(type, value.shape());
       g.nodes[k].inputs[i] = made;
-      m.main_generated = true;
+      changed = true;
     }
   }
+  return changed;
 }
 
 // What the converter must not lose.
@@ -86,10 +89,9 @@ std::optional<Model> at_opset(const Model& m, int target, const OpTable& ops) {
   auto it = m.opsets.find("");
   if (it == m.opsets.end() || it->second == target) return m;
   Model same = m;
-  same.main = m.main.clone();
-  if (moved(same.main, target)) {
+  same.unshare_main();
+  if (same.edit_main_if([&](Graph& g) { return moved(g, target); })) {
     same.opsets[""] = target;
-    same.main_generated = true;
     return same;
   }
   return raise_opset(m, target, ops);
@@ -100,37 +102,35 @@ std::optional<Model> raise_opset(const Model& m, int target, const OpTable& ops)
   if (it == m.opsets.end() || it->second >= target) return std::nullopt;
   SaveOptions inference;
   inference.inference_only = true;
-  try {
-    Model written = m;
-    // functions are expanded here, in the file they are not
-    if (m.source && m.source->proto.functions_size() > 0) written.main_generated = true;
-    onnx::ModelProto old;
-    if (!old.ParseFromString(serialize_model(written, ops, inference))) return std::nullopt;
-    if (written.main_generated) old.clear_functions();
-    // before IR 4 every initializer is an input too; the converter insists on it
-    old.set_ir_version(std::max<int64_t>(old.ir_version(), 4));
-    if (it->second < 7) {
-      if (!spell_as_opset_7(*old.mutable_graph(), m.main, it->second)) return std::nullopt;
-      for (onnx::OperatorSetIdProto& o : *old.mutable_opset_import())
-        if (o.domain().empty() || o.domain() == "ai.onnx") o.set_version(7);
-    }
-    if (it->second < 9) hide_scans(*old.mutable_graph());
-    onnx::ModelProto raised = onnx::version_conversion::ConvertVersion(old, target);
-    say_anew(*raised.mutable_graph(), it->second);
-    raised.set_ir_version(std::max<int64_t>(old.ir_version(), 8));
-    Model out = load_model_bytes(raised.SerializeAsString(), "", ops);
-    if (!keeps_names(m, out)) return std::nullopt;
-    give_settings_their_type(out, m);
-    out.producer_name = m.producer_name;
-    out.producer_version = m.producer_version;
-    out.domain = m.domain;
-    out.doc = m.doc;
-    out.model_version = m.model_version;
-    out.metadata = m.metadata;
-    return out;
-  } catch (const std::exception&) {
-    return std::nullopt;
+  Model written = m;
+  // functions are expanded here, in the file they are not
+  if (m.source && m.source->proto.functions_size() > 0) written.edit_main();
+  onnx::ModelProto old;
+  if (!old.ParseFromString(serialize_model(written, ops, inference))) return std::nullopt;
+  if (written.main_generated()) old.clear_functions();
+  // before IR 4 every initializer is an input too; the converter insists on it
+  old.set_ir_version(std::max<int64_t>(old.ir_version(), 4));
+  if (it->second < 7) {
+    if (!spell_as_opset_7(*old.mutable_graph(), m.main, it->second)) return std::nullopt;
+    for (onnx::OperatorSetIdProto& o : *old.mutable_opset_import())
+      if (o.domain().empty() || o.domain() == "ai.onnx") o.set_version(7);
   }
+  if (it->second < 9) hide_scans(*old.mutable_graph());
+  onnx::ModelProto raised;
+  if (!libonnx_accepts([&] { raised = onnx::version_conversion::ConvertVersion(old, target); }))
+    return std::nullopt;
+  say_anew(*raised.mutable_graph(), it->second);
+  raised.set_ir_version(std::max<int64_t>(old.ir_version(), 8));
+  std::optional<Model> out = load_converted(raised, ops);
+  if (!out || !keeps_names(m, *out)) return std::nullopt;
+  out->edit_main_if([&](Graph& g) { return give_settings_their_type(g, m); });
+  out->producer_name = m.producer_name;
+  out->producer_version = m.producer_version;
+  out->domain = m.domain;
+  out->doc = m.doc;
+  out->model_version = m.model_version;
+  out->metadata = m.metadata;
+  return out;
 }
 
 }  // namespace onnxtrain

@@ -6,11 +6,15 @@
 #include <string_view>
 #include <unordered_map>
 
+#include <nlohmann/json.hpp>
+
+#include "model/training_copies.hpp"
 #include "onnx/tensors.hpp"
 
 namespace onnxtrain {
 namespace {
 
+using Json = nlohmann::json;
 using ValueMap = std::unordered_map<std::string, const ValueDef*>;
 
 ValueMap constants_by_name(const Graph& g) {
@@ -156,14 +160,26 @@ void write_bindings(const TrainingStep& s, onnx::TrainingInfoProto& p) {
 }
 
 bool step_from_source(const Model& m, const TrainingStep& s) {
-  return m.source && !s.generated && s.source_index >= 0 &&
+  return m.source && !s.generated() && s.source_index >= 0 &&
          s.source_index < m.source->proto.training_info_size();
+}
+
+void copy_step(const Model& m, const TrainingStep& s, const std::unordered_set<std::string>& keep,
+               FileParts::Training& to) {
+  const onnx::TrainingInfoProto& p = m.source->proto.training_info(s.source_index);
+  to.has_initialization = p.has_initialization();
+  to.has_algorithm = p.has_algorithm();
+  copy_graph(*m.source, p.initialization(), s.initialization, keep, to.initialization);
+  copy_graph(*m.source, p.algorithm(), s.algorithm, keep, to.algorithm);
+  *to.bindings.mutable_initialization_binding() = p.initialization_binding();
+  *to.bindings.mutable_update_binding() = p.update_binding();
+  to.bindings.mutable_unknown_fields()->MergeFrom(p.unknown_fields());
 }
 
 // The main graph stands in the file as it was unless something new refers to values that exist
 // only after expansion.
 bool main_from_source(const Model& m, bool inference_only) {
-  if (!m.source || m.main_generated) return false;
+  if (!m.source || m.main_generated()) return false;
   if (inference_only) return true;
   std::unordered_set<std::string> names;
   for (const TrainingStep& s : m.training) {
@@ -200,17 +216,32 @@ void write_head(const Model& m, onnx::ModelProto& head) {
   set(m.domain, p.has_domain(), [&](const auto& v) { head.set_domain(v); });
   set(m.doc, p.has_doc_string(), [&](const auto& v) { head.set_doc_string(v); });
   if (p.has_model_version() || m.model_version != 0) head.set_model_version(m.model_version);
+}
+
+void write_metadata(const Model& m, const std::map<std::string, std::string>& metadata,
+                    onnx::ModelProto& head) {
   std::map<std::string, std::string> before;
-  for (const auto& kv : p.metadata_props()) before[kv.key()] = kv.value();
-  if (before == m.metadata) {
-    *head.mutable_metadata_props() = p.metadata_props();
-  } else {
-    for (const auto& [key, value] : m.metadata) {
-      auto* kv = head.add_metadata_props();
-      kv->set_key(key);
-      kv->set_value(value);
-    }
+  if (m.source)
+    for (const auto& kv : m.source->proto.metadata_props()) before[kv.key()] = kv.value();
+  if (m.source && before == metadata) {
+    *head.mutable_metadata_props() = m.source->proto.metadata_props();
+    return;
   }
+  for (const auto& [key, value] : metadata) {
+    auto* kv = head.add_metadata_props();
+    kv->set_key(key);
+    kv->set_value(value);
+  }
+}
+
+// Training-mode copies that the graphs do not show, by the names in the file.
+Json hidden_copies_by_name(const Model& m, const std::vector<std::string>& main_names,
+                           const std::vector<std::vector<std::string>>& step_names) {
+  Json found = Json::object();
+  for (size_t k = 0; k < m.training.size(); ++k)
+    for (const auto& [copy, form] : hidden_copies(m.main, m.training[k].algorithm))
+      found[step_names[k][size_t(copy)]] = main_names[size_t(form)];
+  return found;
 }
 
 void use_graph(const onnx::GraphProto& g, std::set<std::pair<std::string, std::string>>& used) {
@@ -334,23 +365,18 @@ FileParts make_parts(const Model& m, const OpTable& ops, const SaveOptions& o) {
         keep_remarks(m.source->proto.graph(), parts.graph.proto))
       used.min_ir = std::max(used.min_ir, kRemarksIr);
   }
+  std::vector<std::vector<std::string>> step_names;
   for (const TrainingStep& s : m.training) {
     if (o.inference_only) break;
     FileParts::Training& t = parts.training.emplace_back();
+    std::vector<std::string>& names = step_names.emplace_back();
     if (step_from_source(m, s) && copy_main) {
-      const onnx::TrainingInfoProto& p = m.source->proto.training_info(s.source_index);
-      t.has_initialization = p.has_initialization();
-      t.has_algorithm = p.has_algorithm();
-      copy_graph(*m.source, p.initialization(), s.initialization, keep, t.initialization);
-      copy_graph(*m.source, p.algorithm(), s.algorithm, keep, t.algorithm);
-      *t.bindings.mutable_initialization_binding() = p.initialization_binding();
-      *t.bindings.mutable_update_binding() = p.update_binding();
-      t.bindings.mutable_unknown_fields()->MergeFrom(p.unknown_fields());
+      copy_step(m, s, keep, t);
+      for (const ValueDef& d : s.algorithm.values) names.push_back(d.name);
       any_copied = true;
       continue;
     }
     all_copied = false;
-    std::vector<std::string> names;
     std::unordered_set<std::string> alone;
     t.has_initialization = !s.initialization.outputs.empty();
     if (t.has_initialization)
@@ -364,6 +390,14 @@ FileParts make_parts(const Model& m, const OpTable& ops, const SaveOptions& o) {
       if (s.algorithm.values[v].constant.defined()) taken.insert(names[v]);
     write_bindings(s, t.bindings);
   }
+  std::map<std::string, std::string> metadata = m.metadata;
+  if (!all_copied && !o.inference_only) {
+    metadata.erase(kInferenceForm);
+    const Json copies = hidden_copies_by_name(m, main_names, step_names);
+    if (!copies.empty())
+      metadata[kInferenceForm] = copies.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+  write_metadata(m, metadata, parts.head);
   add_functions(parts.head, ops, used);
   set_imports(parts.head, m, used, any_copied);
   if (o.inference_only) drop_unused(parts.head, parts.graph.proto);

@@ -59,8 +59,8 @@ TEST(OnnxWriter, OnlyTheNewValueChanges) {
 
 TEST(OnnxWriter, FromTheGraph) {
   Model m = load(training_model());
-  m.main_generated = true;
-  m.training[0].generated = true;
+  m.edit_main();
+  m.training[0].edit_algorithm();
   const onnx::ModelProto q = saved(m);
   const Model again = load(q);
   EXPECT_EQ(to_text(again.main), to_text(m.main));
@@ -81,7 +81,7 @@ TEST(OnnxWriter, RemarksOfNodesStay) {
   e->set_key("scope");
   e->set_value("layer");
   Model m = load(p);
-  m.main_generated = true;
+  m.edit_main();
   const onnx::ModelProto q = saved(m);
   ASSERT_EQ(q.graph().node(0).metadata_props_size(), 1);
   EXPECT_EQ(q.graph().node(0).metadata_props(0).value(), "layer");
@@ -98,7 +98,7 @@ TEST(OnnxWriter, SubgraphsAndExpandedFunctionsFromTheGraph) {
     }
     <domain: "my", opset_import: ["" : 17]> f (a, b) => (c) { t = Add(a, b)  c = Relu(t) })",
                         primitives());
-  m.main_generated = true;
+  m.edit_main();
   const Model again = load(saved(m));
   EXPECT_EQ(to_text(again.main), to_text(m.main));
 }
@@ -127,16 +127,17 @@ TEST(OnnxWriter, OwnFunctionsComeAlong) {
 
   Model m;
   m.opsets = {{"", 17}};
-  m.main.name = "g";
-  const ValueId x = m.main.add_value("x", TypeInfo::tensor(DType::kFloat, {2}));
-  m.main.inputs = {x};
+  Graph& g = m.edit_main();
+  g.name = "g";
+  const ValueId x = g.add_value("x", TypeInfo::tensor(DType::kFloat, {2}));
+  g.inputs = {x};
   Node n;
   n.op = "Scaled";
   n.domain = std::string(kOwnDomain);
   n.version = 1;
   n.inputs = {x};
   n.attrs["s"] = 3.0f;
-  m.main.outputs = m.main.add_node(std::move(n), 1, "y");
+  g.outputs = g.add_node(std::move(n), 1, "y");
   const onnx::ModelProto q = saved(m, ops);
   ASSERT_EQ(q.functions_size(), 2);
   EXPECT_EQ(q.ir_version(), 8);
@@ -151,8 +152,9 @@ TEST(OnnxWriter, IrVersionByTableAndFeature) {
   auto ir = [](int opset, DType t, int cap) {
     Model m;
     m.opsets = {{"", opset}};
-    const ValueId x = m.main.add_value("x", TypeInfo::tensor(t, {2}));
-    m.main.inputs = m.main.outputs = {x};
+    Graph& g = m.edit_main();
+    const ValueId x = g.add_value("x", TypeInfo::tensor(t, {2}));
+    g.inputs = g.outputs = {x};
     SaveOptions o;
     o.ir_cap = cap;
     return int(saved(m, primitives(), o).ir_version());

@@ -30,11 +30,7 @@ bool fold_node(Graph& g, const Node& n, const OpTable& table, int64_t max_bytes)
   for (size_t k = 0; k < in.size(); ++k) constant &= !in[k].present() || values[k];
   if (!constant && !op->types_only) return false;
   ShapeCtx ctx(n, in, values);
-  try {
-    op->shape(ctx);
-  } catch (const NeedsValue&) {
-    return false;
-  }
+  if (!infer_shape(*op, ctx)) return false;
   int64_t bytes = 0;
   for (size_t k = 0; k < n.outputs.size(); ++k) {
     if (ctx.dynamic[k]) return false;

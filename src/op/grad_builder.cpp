@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "op/needs_shape.hpp"
+
 namespace onnxtrain {
 
 GradBuilder::GradBuilder(Graph& g, const OpTable& table, Node node, std::vector<ValueId> dys,
@@ -24,7 +26,7 @@ int64_t GradBuilder::rank(ValueId v) const {
 int64_t GradBuilder::need_rank(ValueId v) const {
   int64_t r = rank(v);
   if (r < 0)
-    model_error("OT1205",
+    needs_shape("OT1205",
                 cat("the gradient of ", node_.label(), " needs the rank of '", g_.value_name(v),
                     "', which the file does not say"),
                 "give the model's inputs a shape, e.g. [N,3,H,W]");
@@ -105,7 +107,7 @@ ValueId GradBuilder::scalar(double v, ValueId like) { return scalar(v, dtype(lik
 
 ValueId GradBuilder::scalar(double v, DType t) {
   if (t == DType::kUndefined)
-    model_error("OT1205", cat("the gradient of ", node_.label(),
+    needs_shape("OT1205", cat("the gradient of ", node_.label(),
                               " needs the element type of a "
                               "tensor, which the file does not say"));
   return tensor(dispatch<float, double, Half, BFloat16, int32_t, int64_t, bool>(

@@ -24,8 +24,15 @@ const TensorType& ShapeCtx::in(int i) const {
 
 const Tensor& ShapeCtx::value(int i) const {
   if (!has(i)) model_error("OT1107", cat("input ", i, " is missing"));
-  if (!values_[size_t(i)]) throw NeedsValue{i};
+  OT_ASSERT(values_[size_t(i)]);  // the record must name it in shape_values
   return *values_[size_t(i)];
+}
+
+bool infer_shape(const Op& op, ShapeCtx& c) {
+  for (int i : op.shape_values_of ? op.shape_values_of(c.node()) : op.shape_values)
+    if (c.has(i) && !c.value_known(i)) return false;
+  op.shape(c);
+  return true;
 }
 
 void ShapeCtx::set(int output, DType dtype, Shape shape) {
@@ -87,6 +94,24 @@ std::vector<const Op*> OpTable::all() const {
   return v;
 }
 
+void OpTable::add_optimizer(Optimizer o) {
+  std::string kind = o.kind;
+  const bool fresh =
+      optimizers_.emplace(std::move(kind), std::make_unique<Optimizer>(std::move(o))).second;
+  OT_ASSERT(fresh);
+}
+
+const Optimizer* OpTable::optimizer(std::string_view kind) const {
+  auto it = optimizers_.find(kind);
+  return it == optimizers_.end() ? nullptr : it->second.get();
+}
+
+std::vector<const Optimizer*> OpTable::optimizers() const {
+  std::vector<const Optimizer*> list;
+  for (const auto& [kind, o] : optimizers_) list.push_back(o.get());
+  return list;
+}
+
 const OpTable& all_ops() {
   static const OpTable* table = [] {
     auto* t = new OpTable;
@@ -120,9 +145,7 @@ bool infer_node(Graph& g, const Node& n, const OpTable& table) {
   if (!concrete_inputs(g, n, in, values)) return infer_symbolic(g, n, *op);
   ShapeCtx ctx(n, std::move(in), std::move(values));
   try {
-    op->shape(ctx);
-  } catch (const NeedsValue&) {
-    return false;
+    if (!infer_shape(*op, ctx)) return false;
   } catch (Error& e) {
     e.add_place("in " + n.label());
     throw;

@@ -3,7 +3,9 @@
 // version).
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,6 +14,7 @@
 
 #include "core/threads.hpp"
 #include "graph/graph.hpp"
+#include "op/optimizer.hpp"
 
 namespace onnxtrain {
 
@@ -21,12 +24,6 @@ struct TensorType {
   Shape shape;
   bool present() const { return dtype != DType::kUndefined; }
   int64_t size() const { return num_elements(shape); }
-};
-
-// Thrown by ShapeCtx::value() when an input's value decides the output's shape and is not known
-// before the run; the planner then makes the node dynamic.
-struct NeedsValue {
-  int input;
 };
 
 // ---------------------------------------------------------------- shape function
@@ -46,7 +43,7 @@ class ShapeCtx {
   const Shape& shape(int i) const { return in(i).shape; }
   DType dtype(int i) const { return in(i).dtype; }
   int64_t rank(int i) const { return int64_t(in(i).shape.size()); }
-  // The value of input i; throws NeedsValue if it is not known yet.
+  // The value of input i, one of the record's shape_values.
   const Tensor& value(int i) const;
   std::vector<int64_t> ints(int i) const { return value(i).to_ints(); }
   bool wants(int output) const {
@@ -65,6 +62,10 @@ class ShapeCtx {
   std::vector<const Tensor*> values_;
 };
 using ShapeFn = void (*)(ShapeCtx&);
+
+struct Op;
+// Fills in the output types; false: the value of an input that decides them is not known yet.
+bool infer_shape(const Op& op, ShapeCtx& c);
 
 // ---------------------------------------------------------------- kernels
 // What a prepared kernel gets when it runs. Pointers only; everything else was fixed in prepare.
@@ -214,6 +215,40 @@ struct Cost {
 };
 using CostFn = Cost (*)(const Prepare&);
 
+// ---------------------------------------------------------------- order of dimensions
+// Which operands may be in the order [N,D...,C]. A node that the pass `layout` turned has the
+// attribute channels_last = 1 and operand types in that order.
+struct ChannelsLast {
+  std::vector<int> in = {}, out = {};  // operands that are turned; none at all: not possible
+  bool gains = false;                  // faster so: worth turning what comes in and goes out
+  // Which nodes can (all operands have concrete types); null: every one.
+  bool (*applies)(const Graph&, const Node&) = nullptr;
+  // Every element of the output depends on the elements at its place only (operands may broadcast):
+  // any order will do.
+  bool elementwise = false;
+};
+
+// ---------------------------------------------------------------- optimizer updates
+namespace simd {
+class OptimList;
+}
+// One step of many float tensors: learning rate, step number, a factor of all gradients.
+using VectorUpdate = std::function<void(ThreadPool&, const simd::OptimList&, double rate,
+                                        double step, float factor)>;
+
+// An operator that updates a weight. Inputs: scalars, X, G, state; outputs: new X, new state.
+struct UpdateForm {
+  int scalars = 1;  // R, or R and T
+  int states = 0;
+  // By the settings of the node; null: there is no vector form, and such updates are neither
+  // grouped nor moved nor scaled.
+  VectorUpdate (*vector)(const Node&) = nullptr;
+  // The operator that updates only those rows of a table that have a gradient, and whether the
+  // node's settings leave a row without one as it is.
+  const char* by_rows = nullptr;
+  bool (*leaves_rows)(const Node&) = nullptr;
+};
+
 // ---------------------------------------------------------------- the record
 struct Op {
   std::string name;
@@ -221,6 +256,11 @@ struct Op {
   int since = 1;  // valid for opset >= since, until a record with a larger `since`
 
   ShapeFn shape = nullptr;
+  // Inputs whose value decides the output's shape, where they are given. `shape` is called only
+  // when they are all known; until then the node is dynamic.
+  std::vector<int> shape_values = {};
+  // The same where the node decides which; used when set.
+  std::vector<int> (*shape_values_of)(const Node&) = nullptr;
   std::vector<Impl> impls = {};  // fastest first
   // Instead of shape + impls; beside them, it serves what is not a tensor of known shape.
   ValueFn run_values = nullptr;
@@ -243,9 +283,17 @@ struct Op {
   // Vectorised step for fused element-wise chains (float32): index into kernels' micro-op table.
   int micro_op = -1;
   CostFn cost = nullptr;  // default: bytes of all operands
+  // What it can do with tensors [N,D...,C] in place of [N,C,D...] (pass layout). Not said:
+  // element-wise for records with `broadcasts` or a micro_op, else nothing.
+  std::optional<ChannelsLast> channels_last = {};
+
+  std::optional<UpdateForm> update = {};  // an optimizer's update of one weight
 
   const char* function = nullptr;  // own domain: ONNX text of the function with this meaning (G14)
   LowerFn lower = nullptr;         // own domain: the same by building nodes
+  // The last output keeps what the gradient needs (the training form of a recurrent layer). `grad`
+  // knows the other outputs; a derivative that arrives at the last one needs the lowered form.
+  bool keeps_values = false;
 };
 
 class OpTable {
@@ -257,9 +305,14 @@ class OpTable {
   const Op& get(const Node& n) const;  // model error OT1101 when unknown
   std::vector<const Op*> all() const;
 
+  void add_optimizer(Optimizer o);
+  const Optimizer* optimizer(std::string_view kind) const;  // null if unknown
+  std::vector<const Optimizer*> optimizers() const;         // by kind
+
  private:
   std::unordered_map<std::string, std::vector<std::unique_ptr<Op>>>
       ops_;  // "domain:name", by since
+  std::map<std::string, std::unique_ptr<Optimizer>, std::less<>> optimizers_;
 };
 
 // Defined by the build from the file names in ops/.

@@ -67,7 +67,7 @@ bool probe(Graph& g, const Node& n, const Op& op, bool shared) {
   Probe got[2];
   for (int p = 0; p < 2; ++p) {
     ShapeCtx c(n, in[p], values);
-    op.shape(c);
+    if (!infer_shape(op, c)) return false;
     got[p] = {c.out, c.dynamic};
   }
   for (size_t k = 0; k < n.outputs.size(); ++k) {
@@ -89,8 +89,6 @@ bool infer_symbolic(Graph& g, const Node& n, const Op& op) {
   for (bool shared : {false, true}) {
     try {
       return probe(g, n, op, shared);
-    } catch (const NeedsValue&) {
-      return false;
     } catch (const Error&) {
       // sizes that must be equal got different numbers: once more with one number for all
     }

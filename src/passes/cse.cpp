@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/same.hpp"
 #include "passes/passes.hpp"
 
 namespace onnxtrain {
@@ -27,16 +28,6 @@ bool append_attr(std::string& key, const Attr& a) {
   return true;
 }
 
-// Equal small constants count as the same value.
-std::string constant_key(const ValueDef& d, ValueId v) {
-  if (d.is_constant() && d.constant.dtype() != DType::kString && d.constant.bytes() <= 64) {
-    std::string k = cat("c", int(d.constant.dtype()), to_string(d.constant.shape()), ":");
-    k.append(static_cast<const char*>(d.constant.data()), d.constant.bytes());
-    return k;
-  }
-  return cat("v", v);
-}
-
 }  // namespace
 
 void pass_cse(Graph& g, const PassContext& c) {
@@ -55,7 +46,7 @@ void pass_cse(Graph& g, const PassContext& c) {
     if (!op || op->random || op->run_values) continue;
     std::string key = cat(n.domain, ":", n.op, ":", n.version, ":", n.outputs.size(), ":");
     for (ValueId v : n.inputs)
-      key += (v == kNone ? std::string("_") : constant_key(g.value(v), v)) + ",";
+      key += (v == kNone ? std::string("_") : value_key(g.value(v), v)) + ",";
     for (ValueId v : n.outputs) key += v == kNone ? '_' : 'o';
     bool comparable = true;
     for (const auto& [name, a] : n.attrs) {

@@ -3,6 +3,7 @@
 // the cache and its memory is free again.
 #include <algorithm>
 
+#include "graph/same.hpp"
 #include "passes/passes.hpp"
 #include "passes/updates.hpp"
 
@@ -12,21 +13,9 @@ namespace {
 
 constexpr int64_t kSmall = 16384;  // elements; larger tensors keep all threads busy by themselves
 
-bool same_attr(const Attr& a, const Attr& b) {
-  if (a.index() != b.index()) return false;
-  if (const auto* t = std::get_if<Tensor>(&a)) {
-    const Tensor& u = std::get<Tensor>(b);
-    return t->dtype() == u.dtype() && t->shape() == u.shape() && t->to_doubles() == u.to_doubles();
-  }
-  if (const auto* i = std::get_if<int64_t>(&a)) return *i == std::get<int64_t>(b);
-  if (const auto* f = std::get_if<float>(&a)) return *f == std::get<float>(b);
-  if (const auto* s = std::get_if<std::string>(&a)) return *s == std::get<std::string>(b);
-  return false;
-}
-
 class Grouper {
  public:
-  Grouper(Graph& g) : g_(g), readers_(g.consumers()) {}
+  Grouper(Graph& g, const OpTable& table) : g_(g), table_(table), readers_(g.consumers()) {}
 
   void run() {
     collect();
@@ -72,7 +61,7 @@ class Grouper {
   void collect() {
     for (size_t k = 0; k < g_.nodes.size(); ++k) {
       const Node& n = g_.nodes[k];
-      const UpdateForm* r = update_form(n);
+      const UpdateForm* r = update_form(n, table_);
       if (!r || !small(n, *r)) continue;
       auto it = std::find_if(groups_.begin(), groups_.end(), [&](const auto& group) {
         return together(g_.nodes[size_t(group[0])], n, *r);
@@ -86,7 +75,7 @@ class Grouper {
 
   Node merged(const std::vector<NodeId>& group) const {
     const Node& first = g_.nodes[size_t(group[0])];
-    const UpdateForm& r = *update_form(first);
+    const UpdateForm& r = *update_form(first, table_);
     Node n;
     n.name = cat(first.name, "_and_", group.size() - 1, "_more");
     n.attrs = first.attrs;
@@ -96,7 +85,7 @@ class Grouper {
       n.domain = kOwnDomain;
       n.op = "MultiUpdate";
       n.version = 1;
-      n.attrs["rule"] = std::string(r.op);
+      n.attrs["rule"] = update_rule(first);
       for (NodeId k : group) {
         const Node& m = g_.nodes[size_t(k)];
         n.inputs.insert(n.inputs.end(), m.inputs.begin() + r.scalars, m.inputs.end() - scaled);
@@ -118,6 +107,7 @@ class Grouper {
   }
 
   Graph& g_;
+  const OpTable& table_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<std::vector<NodeId>> groups_;
 };
@@ -146,7 +136,7 @@ bool is_sum(const Graph& g, const Node& n) {
   return t.concrete() && num_elements(t.concrete_shape()) == 1;
 }
 
-void move_early(Graph& g) {
+void move_early(Graph& g, const OpTable& table) {
   g.renumber();
   auto readers = g.consumers();
   std::map<std::string, std::vector<NodeId>> reads;
@@ -157,7 +147,7 @@ void move_early(Graph& g) {
   std::vector<char> moved(g.nodes.size(), 0);
   for (size_t k = 0; k < g.nodes.size(); ++k) {
     const Node& n = g.nodes[k];
-    const bool update = update_form(n) != nullptr;
+    const bool update = update_form(n, table) != nullptr;
     if (!update && !is_sum(g, n)) continue;
     bool read = false;
     for (ValueId v : n.outputs) read |= update && v != kNone && !readers[size_t(v)].empty();
@@ -178,9 +168,9 @@ void move_early(Graph& g) {
 
 }  // namespace
 
-void pass_group_updates(Graph& g, const PassContext&) {
-  Grouper(g).run();
-  move_early(g);
+void pass_group_updates(Graph& g, const PassContext& c) {
+  Grouper(g, c.table).run();
+  move_early(g, c.table);
 }
 
 }  // namespace onnxtrain

@@ -15,7 +15,6 @@ namespace onnxtrain {
 
 namespace {
 
-constexpr std::string_view kSuffix = "_again";
 constexpr int kFar = 1 << 30;
 
 // What running a node costs: bytes moved, or arithmetic counted as bytes.
@@ -37,11 +36,6 @@ struct Schedule {
 };
 
 }  // namespace
-
-std::string_view repeated_name(std::string_view name) {
-  while (name.ends_with(kSuffix)) name.remove_suffix(kSuffix.size());
-  return name;
-}
 
 struct Recomputation::Impl {
   Impl(const Graph& graph, const std::vector<ValueId>& keep, const OpTable& table)
@@ -300,7 +294,8 @@ struct Recomputation::Impl {
         Node n = g.nodes[size_t(k)];
         redirect(n, int(step));
         if (n.random_stream == 0) n.random_stream = hash64(n.name.data(), n.name.size(), 1);
-        n.name += kSuffix;
+        if (n.recomputes.empty()) n.recomputes = n.name;
+        n.name += "_again";
         for (ValueId& v : n.outputs) {
           if (v == kNone) continue;
           const ValueDef& d = g.value(v);

@@ -32,7 +32,4 @@ class Recomputation {
   std::unique_ptr<Impl> impl_;
 };
 
-// The node that this one repeats, by name: "conv1_again" -> "conv1".
-std::string_view repeated_name(std::string_view name);
-
 }  // namespace onnxtrain

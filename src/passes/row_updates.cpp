@@ -8,37 +8,25 @@ namespace onnxtrain {
 
 namespace {
 
-// Places of the operands of an update that may go by rows.
-struct Form {
-  const char* op;  // what it becomes
-  size_t x, g;
-};
-
-bool without_decay(const Node& n) {
-  const Tensor* t = n.tensor("decay");
-  return !t || t->to_doubles().at(0) == 0;
-}
-
-const Form* form_of(const Node& n) {
-  static constexpr Form kSgd{"SgdRows", 1, 2}, kAdagrad{"AdagradRows", 2, 3};
-  if (n.is("Sgd", kOwnDomain) && without_decay(n)) return &kSgd;
-  if (n.is("Adagrad", kTrainingDomain) && n.inputs.size() == 5 && n.f("norm_coefficient", 0) == 0 &&
-      n.f("epsilon", 1e-6f) > 0)
-    return &kAdagrad;
-  return nullptr;
+// The form of an update that may go by rows; null: it may not.
+const UpdateForm* form_of(const Node& n, const OpTable& table) {
+  const Op* op = table.find(n);
+  if (!op || !op->update || !op->update->by_rows || !op->update->leaves_rows(n)) return nullptr;
+  const UpdateForm& f = *op->update;
+  return int(n.inputs.size()) == f.scalars + 2 + f.states ? &f : nullptr;
 }
 
 class RowUpdates {
  public:
-  RowUpdates(Graph& g, const std::vector<ValueId>& keep)
-      : g_(g), readers_(g.consumers()), pinned_(g.values.size(), 0) {
+  RowUpdates(Graph& g, const PassContext& c)
+      : g_(g), table_(c.table), readers_(g.consumers()), pinned_(g.values.size(), 0) {
     for (ValueId v : g.outputs) pinned_[size_t(v)] = 1;
-    for (ValueId v : keep) pinned_[size_t(v)] = 1;
+    for (ValueId v : c.keep) pinned_[size_t(v)] = 1;
   }
 
   void run() {
     for (size_t k = 0; k < g_.nodes.size(); ++k)
-      if (const Form* form = form_of(g_.nodes[k])) try_one(g_.nodes[k], *form);
+      if (const UpdateForm* form = form_of(g_.nodes[k], table_)) try_one(g_.nodes[k], *form);
   }
 
  private:
@@ -64,9 +52,10 @@ class RowUpdates {
     return n > 0 && 2 * n <= s[0];  // else the whole table costs no more
   }
 
-  void try_one(Node& update, const Form& form) {
-    if (update.inputs.size() <= form.g || !all_there(update)) return;
-    const ValueId gradient = update.inputs[form.g];
+  void try_one(Node& update, const UpdateForm& form) {
+    const size_t at = size_t(form.scalars) + 1;  // of the gradient
+    if (!all_there(update)) return;
+    const ValueId gradient = update.inputs[at];
     const NodeId by = g_.value(gradient).producer;
     if (by < 0 || !is_of_rows(g_.nodes[size_t(by)], gradient)) return;
     Node& made = g_.nodes[size_t(by)];
@@ -79,14 +68,15 @@ class RowUpdates {
     made.attrs = {{"size", type(gradient).concrete_shape()[0]}};
     made.inputs.resize(2);
     made.outputs = {sums, rows};
-    update.op = form.op;
+    update.op = form.by_rows;
     update.domain = std::string(kOwnDomain);
     update.version = 1;
-    update.inputs[form.g] = sums;
+    update.inputs[at] = sums;
     update.inputs.push_back(rows);
   }
 
   Graph& g_;
+  const OpTable& table_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<char> pinned_;
 };
@@ -95,7 +85,7 @@ class RowUpdates {
 
 void pass_row_updates(Graph& g, const PassContext& c) {
   g.renumber();
-  RowUpdates(g, c.keep).run();
+  RowUpdates(g, c).run();
 }
 
 }  // namespace onnxtrain

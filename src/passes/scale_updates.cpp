@@ -11,15 +11,15 @@ namespace {
 
 class Scales {
  public:
-  Scales(Graph& g, const std::vector<ValueId>& keep)
-      : g_(g), readers_(g.consumers()), pinned_(g.values.size(), 0) {
+  Scales(Graph& g, const PassContext& c)
+      : g_(g), table_(c.table), readers_(g.consumers()), pinned_(g.values.size(), 0) {
     for (ValueId v : g.outputs) pinned_[size_t(v)] = 1;
-    for (ValueId v : keep) pinned_[size_t(v)] = 1;
+    for (ValueId v : c.keep) pinned_[size_t(v)] = 1;
   }
 
   void run() {
     for (Node& n : g_.nodes)
-      if (const UpdateForm* form = update_form(n)) try_one(n, *form);
+      if (const UpdateForm* form = update_form(n, table_)) try_one(n, *form);
   }
 
  private:
@@ -60,6 +60,7 @@ class Scales {
   }
 
   Graph& g_;
+  const OpTable& table_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<char> pinned_;
 };
@@ -68,7 +69,7 @@ class Scales {
 
 void pass_scale_updates(Graph& g, const PassContext& c) {
   g.renumber();
-  Scales(g, c.keep).run();
+  Scales(g, c).run();
   pass_dead(g, c);
 }
 

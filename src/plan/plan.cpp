@@ -30,12 +30,12 @@ class Planner {
     return std::move(plan_);
   }
 
-  size_t bytes_only(const std::function<size_t(const std::string&)>& workspace) {
+  size_t bytes_only(const std::function<size_t(const Node&)>& workspace) {
     order_and_lifetimes();
     std::vector<ValueId> owners;
     std::vector<Lifetime> lives = lifetimes(owners);
     for (size_t k = 0; k < g().nodes.size(); ++k)
-      if (size_t w = workspace(g().nodes[k].name)) lives.push_back({int(k), int(k), w});
+      if (size_t w = workspace(g().nodes[k])) lives.push_back({int(k), int(k), w});
     return plan_memory(lives).total;
   }
 
@@ -381,8 +381,7 @@ std::unique_ptr<Plan> make_plan(Graph graph, const StateUpdates& updates, const 
 }
 
 size_t plan_bytes(Graph graph, const StateUpdates& updates, const OpTable& table,
-                  const StateTensor& state,
-                  const std::function<size_t(const std::string&)>& workspace) {
+                  const StateTensor& state, const std::function<size_t(const Node&)>& workspace) {
   return Planner(std::move(graph), updates, table, state).bytes_only(workspace);
 }
 

@@ -101,10 +101,9 @@ std::unique_ptr<Plan> make_plan(Graph graph, const StateUpdates& updates, const 
                                 const Arena& arena = {});
 
 // Bytes of the arena that make_plan would lay out for this graph, without making kernels.
-// workspace(node name): the scratch bytes its kernel needs.
+// workspace(node): the scratch bytes its kernel needs.
 size_t plan_bytes(Graph graph, const StateUpdates& updates, const OpTable& table,
-                  const StateTensor& state,
-                  const std::function<size_t(const std::string&)>& workspace);
+                  const StateTensor& state, const std::function<size_t(const Node&)>& workspace);
 
 // A model error that names the variable when a value of this type cannot be assigned to it (C12).
 void check_update(const Update& u, DType dtype, const Shape& shape);

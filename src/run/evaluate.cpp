@@ -6,22 +6,17 @@
 
 #include "data/prefetch.hpp"
 #include "model/batch.hpp"
-#include "model/twin_names.hpp"
 #include "run/whole_batches.hpp"
 
 namespace onnxtrain::run {
 
 namespace {
 
-// Values of the training-mode twin are read from the main graph instead. Values before `first` are
-// the main graph's, the others the algorithm's (engine/combine.cpp).
-void use_inference_form(Graph& g, size_t first) {
-  std::map<std::string, ValueId, std::less<>> by_name;
-  for (size_t k = 0; k < first; ++k) by_name.emplace(g.values[k].name, ValueId(k));
-  for (size_t k = first; k < g.values.size(); ++k) {
-    auto it = by_name.find(twin_source(g.values[k].name));
-    if (it != by_name.end()) g.replace_uses(ValueId(k), it->second);
-  }
+// Training-mode copies are read from the main graph instead; its values keep their numbers
+// (engine/combine.cpp).
+void use_inference_form(Graph& g) {
+  for (size_t k = 0; k < g.values.size(); ++k)
+    if (ValueId form = g.values[k].inference_form; form != kNone) g.replace_uses(ValueId(k), form);
 }
 
 }  // namespace
@@ -41,7 +36,7 @@ Evaluator::Evaluator(Training& t) : training_(t) {
     outputs.push_back(describe_.value);
   }
   g.outputs = outputs;
-  use_inference_form(g, m.main.values.size());
+  use_inference_form(g);
   g.remove_dead();
   std::vector<char> read(g.values.size(), 0);
   for (const Node& n : g.nodes)

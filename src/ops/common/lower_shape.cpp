@@ -1,6 +1,8 @@
 // Shapes with an open batch.
 #include "ops/common/lower_shape.hpp"
 
+#include "op/needs_shape.hpp"
+
 namespace onnxtrain::ops {
 
 Shape lowering_shape(GradBuilder& b, ValueId shape, ValueId typed, const char* what) {
@@ -14,7 +16,7 @@ Shape lowering_shape(GradBuilder& b, ValueId shape, ValueId typed, const char* w
     known = d == 0 || s.back() >= 0;
   }
   if (!known)
-    model_error("OT1206", cat(b.node().label(), " in standard operators needs the shape of ", what,
+    needs_shape("OT1206", cat(b.node().label(), " in standard operators needs the shape of ", what,
                               ", but it is ", to_string(type)));
   return s;
 }

@@ -19,6 +19,7 @@ struct MovingOp {
   Kernel (*make_back)(Prepare&);
   GradFn back_grad;
   LowerFn back_lower;
+  std::vector<int> shape_values = {}, back_shape_values = {};  // Op::shape_values of the two
 };
 void add_moving_op(OpTable& t, const std::string& name, const MovingOp& op);
 

@@ -1,5 +1,6 @@
 // Col2Im adds columns of blocks back into an image; Im2Col (own domain) is its gradient: the blocks
 // of an image as columns.
+#include "op/needs_shape.hpp"
 #include "ops/common/widened_kernel.hpp"
 #include "ops/nn/conv_shape.hpp"
 #include "ops/nn/window_shape.hpp"
@@ -103,7 +104,7 @@ std::vector<ValueId> im2col_grad(GradBuilder& b) {
 std::vector<ValueId> im2col_lower(GradBuilder& b) {
   const Tensor* block = b.constant(b.x(1));
   if (!block || !b.shape_known(b.x(0)))
-    model_error("OT1206", "the gradient of Col2Im in standard operators needs known shapes");
+    needs_shape("OT1206", "the gradient of Col2Im in standard operators needs known shapes");
   Shape x = b.shape(b.x(0));
   kernels::Window w = window(b.node(), Shape(x.begin() + 2, x.end()), block->to_ints());
   int64_t n = w.in_size();
@@ -124,11 +125,13 @@ std::vector<ValueId> im2col_lower(GradBuilder& b) {
 void register_col2im(OpTable& t) {
   t.add({.name = "Col2Im",
          .shape = col2im_shape,
+         .shape_values = {1, 2},
          .impls = {{"ref", nullptr, float_or_double<ToImage>}},
          .grad = col2im_grad});
   t.add({.name = "Im2Col",
          .domain = std::string(kOwnDomain),
          .shape = im2col_shape,
+         .shape_values = {1},
          .impls = {{"ref", nullptr, float_or_double<ToColumns>}},
          .grad = im2col_grad,
          .lower = im2col_lower});

@@ -2,6 +2,7 @@
 // dmask.
 #include <cmath>
 
+#include "op/needs_shape.hpp"
 #include "ops/common/widened_kernel.hpp"
 #include "ops/image/grid_sample_lower.hpp"
 #include "ops/nn/conv_shape.hpp"
@@ -300,7 +301,7 @@ ValueId forward_standard(GradBuilder& b, const Deform& d, const std::vector<Valu
 std::vector<ValueId> grad_lower(GradBuilder& b) {
   for (int i = 1; i < 4; ++i)
     if (!b.shape_known(b.x(i)))
-      model_error("OT1206", "the gradient of DeformConv in standard operators needs known shapes");
+      needs_shape("OT1206", "the gradient of DeformConv in standard operators needs known shapes");
   bool mask = b.has(4);
   Shape mask_shape = mask ? b.shape(b.x(4)) : Shape{};
   Deform d = deform_of(b.node(), b.shape(b.x(1)), b.shape(b.x(2)), b.shape(b.x(3)),

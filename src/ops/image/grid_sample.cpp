@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "op/needs_shape.hpp"
 #include "ops/common/widened_kernel.hpp"
 #include "ops/image/grid_sample_lower.hpp"
 
@@ -287,7 +288,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
 
 std::vector<ValueId> grad_lower(GradBuilder& b) {
   if (!b.shape_known(b.x(1)) || !b.shape_known(b.x(2)))
-    model_error("OT1206", "the gradient of GridSample in standard operators needs known shapes");
+    needs_shape("OT1206", "the gradient of GridSample in standard operators needs known shapes");
   Sampler s = sampler_of(b.node(), b.shape(b.x(1)), b.shape(b.x(2)));
   return gradients_of(b, {b.x(1), b.x(2)}, b.x(0), [&](const std::vector<ValueId>& v) {
     return grid_sample_standard(b, s, v[0], v[1]);

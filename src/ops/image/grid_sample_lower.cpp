@@ -1,6 +1,7 @@
 // Coordinates, taps and weights one dimension at a time, then a gather for each combination.
 #include "ops/image/grid_sample_lower.hpp"
 
+#include "op/needs_shape.hpp"
 #include "ops/common/expr.hpp"
 
 namespace onnxtrain::ops {
@@ -69,7 +70,7 @@ std::vector<Tap> taps_of(const GridSettings& s, Expr c, double size) {
 
 ValueId grid_sample_standard(GradBuilder& b, const GridSettings& s, ValueId x, ValueId grid) {
   if (!b.shape_known(x) || !b.shape_known(grid))
-    model_error("OT1206", "GridSample in standard operators needs known shapes");
+    needs_shape("OT1206", "GridSample in standard operators needs known shapes");
   Shape xs = b.shape(x), gs = b.shape(grid);
   int64_t dims = int64_t(xs.size()) - 2, places = 1, plane = 1;
   for (size_t d = 1; d + 1 < gs.size(); ++d) places *= gs[d];

@@ -1,5 +1,6 @@
 // Resize and Upsample in all versions, and ResizeGrad(dy, roi, scales, sizes, shape of x).
 #include "op/grad_builder.hpp"
+#include "op/needs_shape.hpp"
 #include "ops/common/lower_shape.hpp"
 #include "ops/common/widened_kernel.hpp"
 #include "ops/image/resize_taps.hpp"
@@ -21,6 +22,7 @@ bool crops(const Node& n) {
 struct Operands {
   int roi, scales, sizes;
 };
+constexpr int kXShape = 4;  // of ResizeGrad: the shape of X
 Operands operands_of(const Node& n) {
   if (is_grad(n)) return {1, 2, 3};
   if (n.op == "Upsample") return {-1, n.version < 9 ? -1 : 1, -1};
@@ -52,6 +54,15 @@ ResizeSpec spec_of(const Ctx& c, const Shape& in, Get get, bool tables) {
   }
   return resize_spec(n, in, is_legacy(n), crops(n) ? value(o.roi) : nullptr, scales, value(o.sizes),
                      tables);
+}
+
+// The region matters only when the node crops.
+std::vector<int> shape_values(const Node& n) {
+  const Operands o = operands_of(n);
+  std::vector<int> list;
+  for (int i : {o.scales, o.sizes, crops(n) ? o.roi : -1, is_grad(n) ? kXShape : -1})
+    if (i >= 0) list.push_back(i);
+  return list;
 }
 
 void resize_shape(ShapeCtx& c) {
@@ -235,7 +246,6 @@ Kernel make_nearest(Prepare& p) {
 }
 
 // ---------------------------------------------------------------- gradient
-constexpr int kXShape = 4;
 
 void grad_shape(ShapeCtx& c) {
   Shape x = c.ints(kXShape);
@@ -334,7 +344,7 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
       return &sizes;
     }
     if (!t)
-      model_error(
+      needs_shape(
           "OT1206",
           cat("the gradient of a Resize in standard operators needs constant scales and sizes"));
     return t;
@@ -374,10 +384,15 @@ void register_resize(OpTable& t) {
   std::vector<Impl> impls = {{"move", moved_refuses, make_nearest},
                              {"axes", nullptr, float_or_double<Interpolate>}};
   for (const char* name : {"Resize", "Upsample"})
-    t.add({.name = name, .shape = resize_shape, .impls = impls, .grad = resize_grad});
+    t.add({.name = name,
+           .shape = resize_shape,
+           .shape_values_of = shape_values,
+           .impls = impls,
+           .grad = resize_grad});
   t.add({.name = "ResizeGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
+         .shape_values_of = shape_values,
          .impls = {{"axes", nullptr, float_or_double<Gradient>}},
          .grad = resize_grad_grad,
          .lower = grad_lower});

@@ -2,6 +2,8 @@
 // so the mean over the samples of a bin is (weights down) * image * (weights across).
 #include "ops/image/roi_lower.hpp"
 
+#include "op/needs_shape.hpp"
+
 namespace onnxtrain::ops {
 
 namespace {
@@ -39,7 +41,7 @@ class Align {
   int64_t size_of(ValueId x, size_t d) {
     const TypeInfo& t = b_.type(x);
     if (!t.is_tensor() || !t.shape || t.shape->size() != 4 || !(*t.shape)[d].known())
-      model_error("OT1206", cat("the gradient of ", b_.node().label(),
+      needs_shape("OT1206", cat("the gradient of ", b_.node().label(),
                                 " in standard operators needs the height and width of the image"));
     return (*t.shape)[d].value;
   }

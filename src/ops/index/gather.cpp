@@ -147,7 +147,8 @@ std::vector<ValueId> back_lower(GradBuilder& b) {
 }  // namespace
 
 void register_gather(OpTable& t) {
-  add_moving_op(t, "Gather", {shape, make, grad, back_shape, make_back, back_grad, back_lower});
+  add_moving_op(t, "Gather",
+                {shape, make, grad, back_shape, make_back, back_grad, back_lower, {}, {2}});
 }
 
 }  // namespace onnxtrain::ops

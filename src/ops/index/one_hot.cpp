@@ -60,7 +60,11 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_one_hot(OpTable& t) {
-  t.add({.name = "OneHot", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = grad});
+  t.add({.name = "OneHot",
+         .shape = shape,
+         .shape_values = {1},
+         .impls = {{"ref", nullptr, make}},
+         .grad = grad});
 }
 
 }  // namespace onnxtrain::ops

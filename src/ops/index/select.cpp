@@ -103,10 +103,12 @@ std::vector<ValueId> compress_grad(GradBuilder& b) {
 void register_select(OpTable& t) {
   t.add({.name = "NonZero",
          .shape = nonzero_shape,
+         .shape_values = {0},
          .impls = {{"ref", nullptr, make_nonzero}},
          .no_grad = "its result is indices"});
   t.add({.name = "Compress",
          .shape = compress_shape,
+         .shape_values = {1},
          .impls = {{"ref", nullptr, make_compress}},
          .grad = compress_grad});
 }

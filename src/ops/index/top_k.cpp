@@ -153,6 +153,7 @@ Kernel make_arg(Prepare& p) {
 void register_top_k(OpTable& t) {
   t.add({.name = "TopK",
          .shape = top_shape,
+         .shape_values = {1},
          .impls = {{"ref", nullptr, make_top}},
          .grad = top_grad});
   for (const char* name : {"ArgMax", "ArgMin"})

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "op/grad_builder.hpp"
+#include "op/needs_shape.hpp"
 
 namespace onnxtrain::ops {
 
@@ -134,7 +135,7 @@ std::vector<ValueId> rule(GradBuilder& b) { return {b.own("DetGrad", {b.dy(), b.
 std::vector<ValueId> lower(GradBuilder& b) {
   ValueId x = b.x(1), dy = b.x(0);
   if (!b.shape_known(x))
-    model_error("OT1205", "the lowered gradient of Det needs the size of the matrices");
+    needs_shape("OT1205", "the lowered gradient of Det needs the size of the matrices");
   int64_t n = b.shape(x).back(), rank = int64_t(b.shape(x).size());
   if (n < 2) return {b.reshape_like(dy, x)};
   std::vector<int64_t> others;

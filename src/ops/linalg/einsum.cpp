@@ -5,6 +5,7 @@
 
 #include "kernels/gemm/gemm.hpp"
 #include "op/grad_builder.hpp"
+#include "op/needs_shape.hpp"
 #include "ops/common/cost.hpp"
 #include "ops/common/strided_copy_kernel.hpp"
 #include "ops/linalg/einsum_equation.hpp"
@@ -198,7 +199,7 @@ std::string separated(GradBuilder& b, ValueId x, std::string term, std::string u
     while (used.find(fresh) != std::string::npos) fresh = fresh == 'Z' ? 'a' : char(fresh + 1);
     used += fresh;
     if (!b.shape_known(x))
-      model_error("OT1205", "the gradient of a diagonal in Einsum needs the operand's shape");
+      needs_shape("OT1205", "the gradient of a diagonal in Einsum needs the operand's shape");
     int64_t rank = int64_t(b.shape(x).size()), letters = 0, before = 0;
     for (size_t j = 0; j < term.size(); ++j) {
       letters += term[j] != '.';

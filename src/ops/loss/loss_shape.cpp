@@ -1,6 +1,8 @@
 // Attributes and shapes of the losses, and their lowered form.
 #include "ops/loss/loss_shape.hpp"
 
+#include "op/needs_shape.hpp"
+
 namespace onnxtrain::ops {
 
 LossInfo::LossInfo(const Node& n) {
@@ -92,7 +94,7 @@ ValueId weights_grad(GradBuilder& b, ValueId dloss, ValueId loss, ValueId log_p,
                      ValueId weights) {
   LossInfo info(b.node());
   if (b.dtype(log_p) == DType::kUndefined)
-    model_error("OT1205", cat("the gradient of ", b.node().label(), " needs an element type"));
+    needs_shape("OT1205", cat("the gradient of ", b.node().label(), " needs an element type"));
   auto [safe, used] = counted(b, labels, log_p);
   ValueId hot = one_hot(b, safe, log_p);
   // Where, not a product: log(0) is -infinity

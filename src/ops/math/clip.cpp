@@ -148,18 +148,19 @@ void grad_shape(ShapeCtx& c) {
 }  // namespace
 
 void register_clip(OpTable& t) {
-  set_channels_last(kOnnxDomain, "Clip", {.elementwise = true});
-  set_channels_last(kOwnDomain, "ClipGrad", {.elementwise = true});
+  const ChannelsLast elementwise{.elementwise = true};
   t.add({.name = "Clip",
          .shape = shape,
          .impls = {{"ref", nullptr, make}},
          .grad = rule,
-         .in_place = {{0, 0}}});
+         .in_place = {{0, 0}},
+         .channels_last = elementwise});
   t.add({.name = "ClipGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
          .impls = {{"ref", nullptr, make_grad}},
          .in_place = {{0, 0}, {1, 0}},
+         .channels_last = elementwise,
          .lower = lower});
 }
 

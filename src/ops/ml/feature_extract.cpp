@@ -1,6 +1,7 @@
 // ArrayFeatureExtractor, FeatureVectorizer (ai.onnx.ml).
 #include <algorithm>
 
+#include "op/needs_shape.hpp"
 #include "ops/common/values.hpp"
 #include "ops/ml/features.hpp"
 
@@ -106,7 +107,7 @@ std::vector<ValueId> vectorizer_grad(GradBuilder& b) {
   int64_t at = 0;
   for (int i = 0; i < b.inputs(); ++i) {
     if (!b.shape_known(b.x(i)))
-      model_error("OT1205", "the gradient of FeatureVectorizer needs the shapes of its inputs");
+      needs_shape("OT1205", "the gradient of FeatureVectorizer needs the shapes of its inputs");
     Shape s = b.shape(b.x(i));
     int64_t width = width_of(b.node(), i, s), own = s.size() == 1 ? 1 : s[1],
             used = std::min(width, own);

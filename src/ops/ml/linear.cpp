@@ -1,6 +1,7 @@
 // LinearRegressor, LinearClassifier (ai.onnx.ml).
 #include <algorithm>
 
+#include "op/needs_shape.hpp"
 #include "ops/ml/features.hpp"
 
 namespace onnxtrain::ops {
@@ -153,7 +154,7 @@ std::vector<ValueId> classifier_form(GradBuilder& b) {
   if (bias == 0) {  // then the width of the input says how many rows of coefficients there are
     const TypeInfo& t = b.type(b.x(0));
     bool known = b.need_rank(b.x(0)) > 0 && t.shape->back().value > 0;
-    if (!known) model_error("OT1205", cat("the gradient of ", n.label(), " needs its features"));
+    if (!known) needs_shape("OT1205", cat("the gradient of ", n.label(), " needs its features"));
     bias = weights / t.shape->back().value;
   }
   ValueId y = scores_form(b, bias);

@@ -99,15 +99,15 @@ std::vector<ValueId> activation_lower(GradBuilder& b) {
 
 template <class F, class... Ts>
 void add_activation(OpTable& t, const char* name) {
-  set_channels_last(kOnnxDomain, name, {.elementwise = true});
-  set_channels_last(kOwnDomain, std::string(name) + "Grad", {.elementwise = true});
+  const ChannelsLast elementwise{.elementwise = true};
   t.add({.name = name,
          .shape = shape_same,
          .impls = {{"simd", refuses_tile<F, false>, make_tile<F, false>},
                    {"ref", nullptr, make_activation<F, Ts...>}},
          .grad = activation_rule<F>,
          .in_place = {{0, 0}},
-         .micro_op = micro_activation<F>(false)});
+         .micro_op = micro_activation<F>(false),
+         .channels_last = elementwise});
   t.add({.name = std::string(name) + "Grad",
          .domain = std::string(kOwnDomain),
          .shape = activation_grad_shape,
@@ -115,6 +115,7 @@ void add_activation(OpTable& t, const char* name) {
                    {"ref", nullptr, make_activation_grad<F>}},
          .in_place = {{0, 0}, {1, 0}},
          .micro_op = micro_activation<F>(true),
+         .channels_last = elementwise,
          .lower = activation_lower<F>});
 }
 template <class F>

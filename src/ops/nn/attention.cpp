@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "op/needs_shape.hpp"
 #include "ops/common/cost.hpp"
 #include "ops/common/widened_kernel.hpp"
 #include "ops/nn/attention_lower.hpp"
@@ -234,7 +235,7 @@ void split_present(GradBuilder& b, ValueId d, int input, int past_input, std::ve
 ValueId mask_grad(GradBuilder& b, ValueId dbias) {
   ValueId mask = b.x(kMask);
   if (!b.shape_known(mask) || !b.shape_known(dbias))
-    model_error("OT1205", "the gradient of an attention mask needs known shapes");
+    needs_shape("OT1205", "the gradient of an attention mask needs known shapes");
   int64_t keys = b.shape(mask).back();
   if (keys != 1 && keys < b.shape(dbias).back())
     dbias = b.call("Slice",
@@ -251,7 +252,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
   if (past) {
     if (!b.shape_known(b.x(kPastK)) || !b.shape_known(b.x(kPastV)) || !b.shape_known(k) ||
         !b.shape_known(v))
-      model_error("OT1205", cat("the gradient of ", b.node().label(), " needs known shapes"));
+      needs_shape("OT1205", cat("the gradient of ", b.node().label(), " needs known shapes"));
     auto whole = [&](ValueId x, ValueId before) {
       Shape s = b.shape(x), p = b.shape(before);
       if (s.size() == 3)
@@ -269,7 +270,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
     // the scores are an output: they exist as a whole anyway
     for (ValueId v_known : {b.x(kQ), k, v})
       if (!b.shape_known(v_known))
-        model_error("OT1205", cat("the gradient of ", b.node().label(), " needs known shapes"));
+        needs_shape("OT1205", cat("the gradient of ", b.node().label(), " needs known shapes"));
     auto type = [&](ValueId x) { return TensorType{b.dtype(x), b.shape(x)}; };
     AttentionShape s = attention_of(b.node(), b.shape(b.x(kQ)), b.shape(k), b.shape(v),
                                     b.shape(k).size() == 4 && b.shape(b.x(kQ)).size() == 3,
@@ -305,7 +306,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
 // part of the model.
 AttentionShape open_shape(GradBuilder& b) {
   const auto refuse = [&](ValueId v) {
-    model_error("OT1206", cat("the gradient of Attention in standard operators needs heads and "
+    needs_shape("OT1206", cat("the gradient of Attention in standard operators needs heads and "
                               "widths as numbers; one of its inputs is ",
                               to_string(b.type(v))));
   };

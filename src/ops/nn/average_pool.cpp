@@ -120,24 +120,24 @@ std::vector<ValueId> average_lower(GradBuilder& b) {
 }  // namespace
 
 void register_average_pool(OpTable& t) {
-  for (const char* name : {"AveragePool", "GlobalAveragePool"})
-    set_channels_last(kOnnxDomain, name, {.in = {0}, .out = {0}, .applies = pool_channels_last});
-  set_channels_last(kOwnDomain, "AveragePoolGrad",
-                    {.in = {0}, .out = {0}, .applies = pool_channels_last});
+  const ChannelsLast one{.in = {0}, .out = {0}, .applies = pool_channels_last};
   for (const char* name : {"AveragePool", "GlobalAveragePool"})
     t.add({.name = name,
            .shape = pool_shape,
            .impls = {{"last", pool_refuses_last, make_average_last},
                      {"ref", nullptr, float_or_double<Average>}},
            .grad = average_grad,
-           .cost = cost_per_element<1>});
+           .cost = cost_per_element<1>,
+           .channels_last = one});
   t.add({.name = "AveragePoolGrad",
          .domain = std::string(kOwnDomain),
          .shape = average_grad_shape,
+         .shape_values = {1},
          .impls = {{"last", pool_refuses_last, make_average_grad_last},
                    {"ref", nullptr, float_or_double<AverageGrad>}},
          .grad = average_grad_grad,
          .cost = cost_per_element<1>,
+         .channels_last = one,
          .lower = average_lower});
 }
 

@@ -2,6 +2,7 @@
 // call continues from.
 #include <cmath>
 
+#include "op/needs_shape.hpp"
 #include "ops/common/widened_kernel.hpp"
 #include "ops/nn/conv_shape.hpp"
 
@@ -67,7 +68,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
   std::vector<V> g(size_t(b.inputs()), kNone);
   V x = b.x(kX), w = b.x(kW);
   if (!b.shape_known(x) || !b.shape_known(w))
-    model_error("OT1205", cat("the gradient of ", b.node().label(), " needs known shapes"));
+    needs_shape("OT1205", cat("the gradient of ", b.node().label(), " needs known shapes"));
   Shape xs = b.shape(x);
   int64_t k = b.shape(w)[2], n = xs[2];
   auto cut = [&](V v, int64_t from, int64_t to) {

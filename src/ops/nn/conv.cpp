@@ -146,30 +146,31 @@ Cost cost_w(const Prepare& p) { return conv_cost(p, problem_w(p)); }
 }  // namespace
 
 void register_conv(OpTable& t) {
-  set_channels_last(kOnnxDomain, "Conv",
-                    {.in = {0}, .out = {0}, .gains = true, .applies = conv_channels_last});
-  set_channels_last(kOwnDomain, "ConvGradX",
-                    {.in = {0}, .out = {0}, .gains = true, .applies = conv_channels_last});
-  set_channels_last(kOwnDomain, "ConvGradW",
-                    {.in = {0, 1}, .out = {}, .gains = true, .applies = conv_channels_last});
+  const ChannelsLast one{.in = {0}, .out = {0}, .gains = true, .applies = conv_channels_last},
+      both{.in = {0, 1}, .out = {}, .gains = true, .applies = conv_channels_last};
   t.add({.name = "Conv",
          .shape = conv_shape,
          .impls = ConvKernels<forward>::all(),
          .grad = conv_grad,
-         .cost = cost});
+         .cost = cost,
+         .channels_last = one});
   t.add({.name = "ConvGradX",
          .domain = std::string(kOwnDomain),
          .shape = grad_x_shape,
+         .shape_values = {2},
          .impls = ConvKernels<backward_x>::all(),
          .grad = grad_x_grad,
          .cost = cost_x,
+         .channels_last = one,
          .lower = grad_x_lower});
   t.add({.name = "ConvGradW",
          .domain = std::string(kOwnDomain),
          .shape = grad_w_shape,
+         .shape_values = {2},
          .impls = ConvKernels<backward_w>::all(),
          .grad = grad_w_grad,
          .cost = cost_w,
+         .channels_last = both,
          .lower = grad_w_lower});
 }
 

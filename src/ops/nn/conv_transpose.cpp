@@ -139,13 +139,13 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_conv_transpose(OpTable& t) {
-  set_channels_last(kOnnxDomain, "ConvTranspose",
-                    {.in = {0}, .out = {0}, .gains = true, .applies = conv_channels_last});
   t.add({.name = "ConvTranspose",
          .shape = shape,
          .impls = ConvKernels<transposed>::all(),
          .grad = grad,
-         .cost = cost});
+         .cost = cost,
+         .channels_last =
+             ChannelsLast{.in = {0}, .out = {0}, .gains = true, .applies = conv_channels_last}});
 }
 
 }  // namespace onnxtrain::ops

@@ -1,5 +1,6 @@
 // MaxPool with its Indices, GlobalMaxPool, and MaxPoolGrad(dy, x): the gradient goes to the first
 // largest element of each window, as in PyTorch.
+#include "op/needs_shape.hpp"
 #include "ops/common/cost.hpp"
 #include "ops/common/lower_shape.hpp"
 #include "ops/nn/pool_shape.hpp"
@@ -75,7 +76,7 @@ ValueId indices_of(GradBuilder& b, ValueId x) {
 
 std::vector<ValueId> grad_lower(GradBuilder& b) {
   if (b.opset() < 16)
-    model_error("OT1206", "the gradient of MaxPool in standard operators needs opset 16");
+    needs_shape("OT1206", "the gradient of MaxPool in standard operators needs opset 16");
   ValueId dy = b.x(0), x = b.x(1), all = b.constant_ints({-1});
   ValueId at = b.call("Reshape", {indices_of(b, x), all});
   ValueId flat =
@@ -94,20 +95,19 @@ std::vector<ValueId> max_grad_grad(GradBuilder& b) {
 }  // namespace
 
 void register_max_pool(OpTable& t) {
-  for (const char* name : {"MaxPool", "GlobalMaxPool"})
-    set_channels_last(kOnnxDomain, name, {.in = {0}, .out = {0}, .applies = pool_channels_last});
-  set_channels_last(kOwnDomain, "MaxPoolGrad",
-                    {.in = {0, 1}, .out = {0}, .applies = pool_channels_last});
+  const ChannelsLast one{.in = {0}, .out = {0}, .applies = pool_channels_last};
   t.add({.name = "MaxPool",
          .shape = max_pool_shape,
          .impls = {{"last", pool_refuses_last, make_max_last}, {"ref", nullptr, make_max_pool}},
          .grad = max_pool_grad,
-         .cost = cost_per_element<1>});
+         .cost = cost_per_element<1>,
+         .channels_last = one});
   t.add({.name = "GlobalMaxPool",
          .shape = pool_shape,
          .impls = {{"last", pool_refuses_last, make_max_last}, {"ref", nullptr, make_max_pool}},
          .grad = max_pool_grad,
-         .cost = cost_per_element<1>});
+         .cost = cost_per_element<1>,
+         .channels_last = one});
   t.add({.name = "MaxPoolGrad",
          .domain = std::string(kOwnDomain),
          .shape = pool_grad_shape,
@@ -115,6 +115,7 @@ void register_max_pool(OpTable& t) {
                    {"ref", nullptr, float_or_double<MaxGrad>}},
          .grad = max_grad_grad,
          .cost = cost_per_element<1>,
+         .channels_last = ChannelsLast{.in = {0, 1}, .out = {0}, .applies = pool_channels_last},
          .lower = grad_lower});
 }
 

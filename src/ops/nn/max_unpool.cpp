@@ -1,5 +1,6 @@
 // MaxUnpool: puts each element where MaxPool found it.
 #include "op/grad_builder.hpp"
+#include "op/needs_shape.hpp"
 #include "ops/common/widened_kernel.hpp"
 #include "ops/nn/window_shape.hpp"
 
@@ -72,7 +73,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   if (b.has(2)) {
     if (!b.shape_known(b.x(0)))
-      model_error("OT1205", cat("the gradient of ", b.node().label(), " needs its input's shape"));
+      needs_shape("OT1205", cat("the gradient of ", b.node().label(), " needs its input's shape"));
     Shape from = inferred(b.node(), b.shape(b.x(0)));
     std::vector<int64_t> axes, starts(from.size(), 0);
     for (size_t d = 0; d < from.size(); ++d) axes.push_back(int64_t(d));
@@ -89,6 +90,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
 void register_max_unpool(OpTable& t) {
   t.add({.name = "MaxUnpool",
          .shape = shape,
+         .shape_values = {2},
          .impls = {{"ref", nullptr, float_or_double<Unpool>}},
          .grad = grad});
 }

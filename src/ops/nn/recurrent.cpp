@@ -206,7 +206,8 @@ void add(OpTable& t, const std::string& name) {
          .impls = {{"gemm", nullptr, float_or_double<Forward>}},
          .grad = recurrent_grad,
          .cost = forward_cost,
-         .lower = recurrent_train_lower});
+         .lower = recurrent_train_lower,
+         .keeps_values = true});
   t.add({.name = name + "Grad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,

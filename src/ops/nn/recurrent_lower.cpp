@@ -1,5 +1,6 @@
 // LSTM, GRU and RNN for training in standard operators, unrolled over the known number of steps:
 // the forward pass with what it saves, and the backward pass from that. The batch may be open.
+#include "op/needs_shape.hpp"
 #include "ops/nn/recurrent_shape.hpp"
 
 namespace onnxtrain::ops {
@@ -23,7 +24,7 @@ struct Unrolled {
       : b(builder), type(saved_type(builder.dtype(x))), input(x) {
     Shape xs = input_shape();
     if (xs.empty() || !b.shape_known(w) || !b.shape_known(r))
-      model_error("OT1206",
+      needs_shape("OT1206",
                   cat("the training form of ", b.node().label(),
                       " in standard operators needs the number of steps and the sizes of "
                       "its weights; its input is ",

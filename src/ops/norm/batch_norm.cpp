@@ -348,10 +348,6 @@ Grads lower(GradBuilder& b) {
 }  // namespace
 
 void register_batch_norm(OpTable& t) {
-  set_channels_last(kOnnxDomain, "BatchNormalization",
-                    {.in = {0}, .out = {0}, .applies = can_turn});
-  set_channels_last(kOwnDomain, "BatchNormalizationGrad",
-                    {.in = {0, 1}, .out = {0}, .applies = can_turn});
   t.add({.name = "BatchNormalization",
          .shape = shape,
          .impls = {{"last", refuses_last, make_last},
@@ -359,7 +355,8 @@ void register_batch_norm(OpTable& t) {
                    {"ref", nullptr, make}},
          .grad = rule,
          .in_place = {{0, 0}},
-         .cost = cost_per_element<8>});
+         .cost = cost_per_element<8>,
+         .channels_last = ChannelsLast{.in = {0}, .out = {0}, .applies = can_turn}});
   t.add({.name = "BatchNormalizationGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
@@ -368,6 +365,7 @@ void register_batch_norm(OpTable& t) {
                    {"ref", nullptr, make_grad}},
          .in_place = {{0, 0}, {1, 0}},
          .cost = cost_per_element<10>,
+         .channels_last = ChannelsLast{.in = {0, 1}, .out = {0}, .applies = can_turn},
          .lower = lower});
 }
 

@@ -1,6 +1,7 @@
 // LRN: local response normalisation over neighbouring channels.
 #include <cmath>
 
+#include "op/needs_shape.hpp"
 #include "ops/common/expr.hpp"
 #include "ops/norm/channel_loops.hpp"
 
@@ -112,7 +113,7 @@ std::vector<ValueId> rule(GradBuilder& b) {
 std::vector<ValueId> lower(GradBuilder& b) {
   ValueId x = b.x(1);
   if (!b.shape_known(x))
-    model_error("OT1205", "the lowered gradient of LRN needs the number of channels");
+    needs_shape("OT1205", "the lowered gradient of LRN needs the number of channels");
   Window w(b.node(), b.shape(x));
   Tensor band = dispatch<float, double, Half, BFloat16>(b.dtype(x), "LRN", [&]<class T>() {
     std::vector<T> v(size_t(w.ch.c * w.ch.c), T(compute_t<T>(0)));

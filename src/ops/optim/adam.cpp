@@ -1,5 +1,6 @@
-// Adam and AdamW by PyTorch's formulas (epsilon beside the corrected root, decay coupled or
-// decoupled), with and without AMSGrad; AdamKeras has Keras' form (epsilon beside the plain root).
+// The optimizers adam and adamw by PyTorch's formulas (epsilon beside the corrected root, decay
+// coupled or decoupled), with and without AMSGrad; AdamKeras has Keras' form (epsilon beside the
+// plain root).
 #include "ops/optim/optimizer_shape.hpp"
 #include "ops/optim/update_kernel.hpp"
 
@@ -120,6 +121,29 @@ std::string function_text(const std::string& name, Form form, bool ams) {
 }
 
 template <Form form, bool ams>
+VectorUpdate vector(const Node& n) {
+  const double beta1 = setting(n, "beta1", 0.9), beta2 = setting(n, "beta2", 0.999);
+  const double epsilon = setting(n, "epsilon", 1e-8), decay = setting(n, "decay");
+  return [=](ThreadPool& pool, const simd::OptimList& list, double rate, double t, float factor) {
+    const double fix1 = 1 - std::pow(beta1, t), fix2 = std::sqrt(1 - std::pow(beta2, t));
+    constexpr bool keras = form == Form::kKeras;
+    simd::AdamStep s;
+    s.grad_scale = factor;
+    s.beta1 = beta1;
+    s.beta2 = beta2;
+    s.epsilon = float(epsilon);
+    s.amsgrad = ams;
+    s.step = float(keras ? rate * fix2 / fix1 : rate / fix1);
+    s.root = keras ? 1.0f : float(1 / fix2);
+    if (form == Form::kAdam)
+      s.decay = float(decay);
+    else
+      s.pre = float(1 - rate * decay);
+    simd::update(pool, list, s);
+  };
+}
+
+template <Form form, bool ams>
 void add(OpTable& t, const char* name) {
   static const std::string function = function_text(name, form, ams);
   Op op;
@@ -127,16 +151,70 @@ void add(OpTable& t, const char* name) {
   op.domain = std::string(kOwnDomain);
   op.shape = shape;
   op.impls = {{"simd", refuses_simd_update, make_simd_update}, {"ref", nullptr, make<form, ams>}};
-  op.no_grad = "an optimizer's update is not differentiated";
+  op.no_grad = kUpdateNoGrad;
+  op.update = UpdateForm{.scalars = 2, .states = ams ? 3 : 2, .vector = vector<form, ams>};
   op.in_place = {{2, 0}, {4, 1}, {5, 2}};
   if (ams) op.in_place.push_back({6, 3});
   op.function = function.c_str();
   t.add(std::move(op));
 }
 
+OptimizerNode node(const OptimizerSettings& s, std::string op) {
+  OptimizerNode n{.op = std::move(op),
+                  .scalars = "RN",
+                  .attrs = {{"beta1", s.real("beta1")},
+                            {"beta2", s.real("beta2")},
+                            {"epsilon", s.real("eps")},
+                            {"decay", s.real("weight_decay")}},
+                  .state = {{"exp_avg", 0}, {"exp_avg_sq", 0}}};
+  if (s.flag("amsgrad")) {
+    n.op += "Ams";
+    n.state.emplace_back("max_exp_avg_sq", 0);
+  } else if (s.keras() && s["weight_decay"] == 0) {  // exactly ONNX's Adam
+    n.op = "Adam";
+    n.domain = kTrainingDomain;
+    n.attrs = {{"alpha", s.single("beta1")},
+               {"beta", s.single("beta2")},
+               {"epsilon", s.single("eps")},
+               {"norm_coefficient", 0.0f},
+               {"norm_coefficient_post", 0.0f}};
+  }
+  return n;
+}
+
+OptimizerNode adam(const OptimizerSettings& s) { return node(s, s.keras() ? "AdamKeras" : "Adam"); }
+OptimizerNode adamw(const OptimizerSettings& s) {
+  return node(s, s.keras() ? "AdamKeras" : "AdamW");
+}
+
+std::vector<OptimizerSetting> settings(OptimizerSetting decay) {
+  return {{"lr", 1e-3},
+          {"beta1", 0.9, SettingRange::kBelowOne},
+          {"beta2", 0.999, SettingRange::kBelowOne},
+          {.name = "eps", .value = 1e-8, .keras = 1e-7},
+          decay,
+          {"amsgrad", 0, SettingRange::kFlag}};
+}
+
 }  // namespace
 
 void register_adam(OpTable& t) {
+  t.add_optimizer({.kind = "adam",
+                   .class_name = "Adam",
+                   .help = "Adam.",
+                   .settings = settings({"weight_decay", 0}),
+                   .node = adam,
+                   .has_keras_style = true});
+  std::vector<OptimizerSetting> decoupled =
+      settings({.name = "weight_decay", .value = 0.01, .keras = 0.004});
+  decoupled.push_back({"no_decay_on_bias_and_norm", 0, SettingRange::kFlag});
+  t.add_optimizer({.kind = "adamw",
+                   .class_name = "AdamW",
+                   .help = "Adam with decoupled weight decay.",
+                   .settings = decoupled,
+                   .node = adamw,
+                   .base_class = "Adam",
+                   .has_keras_style = true});
   add<Form::kAdam, false>(t, "Adam");
   add<Form::kAdamW, false>(t, "AdamW");
   add<Form::kKeras, false>(t, "AdamKeras");

@@ -1,5 +1,5 @@
-// Lamb (You et al., version 5): Adam's corrected direction plus decay, scaled per tensor by
-// |X| / |direction| (1 when either is 0).
+// The optimizer lamb (You et al., version 5): Adam's corrected direction plus decay, scaled per
+// tensor by |X| / |direction| (1 when either is 0).
 #include "ops/optim/optimizer_shape.hpp"
 
 namespace onnxtrain::ops {
@@ -102,15 +102,35 @@ Lamb <beta1, beta2, epsilon, decay> (R, T, X, G, M, V) => (X1, M1, V1)
 }
 )";
 
+OptimizerNode node(const OptimizerSettings& s) {
+  return {.op = "Lamb",
+          .scalars = "RN",
+          .attrs = {{"beta1", s.real("beta1")},
+                    {"beta2", s.real("beta2")},
+                    {"epsilon", s.real("eps")},
+                    {"decay", s.real("weight_decay")}},
+          .state = {{"exp_avg", 0}, {"exp_avg_sq", 0}}};
+}
+
 }  // namespace
 
 void register_lamb(OpTable& t) {
+  t.add_optimizer({.kind = "lamb",
+                   .class_name = "Lamb",
+                   .help = "LAMB: Adam with a trust ratio per tensor.",
+                   .settings = {{"lr", 1e-3},
+                                {"beta1", 0.9, SettingRange::kBelowOne},
+                                {"beta2", 0.999, SettingRange::kBelowOne},
+                                {"eps", 1e-6},
+                                {"weight_decay", 0}},
+                   .node = node});
   t.add({.name = "Lamb",
          .domain = std::string(kOwnDomain),
          .shape = shape,
          .impls = {{"ref", nullptr, make}},
-         .no_grad = "an optimizer's update is not differentiated",
+         .no_grad = kUpdateNoGrad,
          .in_place = {{2, 0}, {4, 1}, {5, 2}},
+         .update = UpdateForm{.scalars = 2, .states = 2},
          .function = kFunction});
 }
 

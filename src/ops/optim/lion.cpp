@@ -1,5 +1,4 @@
-// Lion: moves by the sign of a mixture of momentum and gradient; decoupled decay.
-// AdagradKeras: Adagrad with epsilon under the root.
+// The optimizer lion: moves by the sign of a mixture of momentum and gradient; decoupled decay.
 #include "ops/optim/optimizer_shape.hpp"
 #include "ops/optim/update_kernel.hpp"
 
@@ -9,7 +8,7 @@ namespace {
 
 void shape(ShapeCtx& c) { optimizer_shape(c, 1); }
 
-Kernel make_lion(Prepare& p) {
+Kernel make(Prepare& p) {
   const Node& node = p.node();
   int64_t n = p.in(1).size();
   double beta1 = setting(node, "beta1", 0.9), beta2 = setting(node, "beta2", 0.99),
@@ -35,7 +34,7 @@ Kernel make_lion(Prepare& p) {
   });
 }
 
-constexpr const char* kLion = R"(
+constexpr const char* kFunction = R"(
 <domain: "ai.onnxtrain", opset_import: ["" : 15]>
 Lion <beta1, beta2, decay> (R, X, G, M) => (X1, M1)
 {
@@ -67,71 +66,44 @@ Lion <beta1, beta2, decay> (R, X, G, M) => (X1, M1)
 }
 )";
 
-Kernel make_adagrad(Prepare& p) {
-  const Node& node = p.node();
-  int64_t n = p.in(1).size();
-  double epsilon = setting(node, "epsilon", 1e-7), decay = setting(node, "decay");
-  DType rate_type = p.in(0).dtype;
-  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, node.op, [&]<class T>() -> Kernel {
-    using C = compute_t<T>;
-    return [=](const Run& r) {
-      double rate = read_scalar(r.inputs[0], rate_type);
-      C step = C(rate), keep = C(1 - rate * decay), eps = C(epsilon);
-      const T *x = r.in<T>(1), *g = r.in<T>(2), *h = r.in<T>(3);
-      T *x1 = r.out<T>(0), *h1 = r.out<T>(1);
-      each_element(r, n, [&](int64_t b, int64_t e) {
-        for (int64_t i = b; i < e; ++i) {
-          C grad = C(g[i]), hi = C(h[i]) + grad * grad;
-          x1[i] = T(C(x[i]) * keep - step * grad / std::sqrt(hi + eps));
-          h1[i] = T(hi);
-        }
-      });
-    };
-  });
+VectorUpdate vector(const Node& n) {
+  const double beta1 = setting(n, "beta1", 0.9), beta2 = setting(n, "beta2", 0.99),
+               decay = setting(n, "decay");
+  return [=](ThreadPool& pool, const simd::OptimList& list, double rate, double, float factor) {
+    simd::update(
+        pool, list,
+        simd::LionStep{
+            .lr = rate, .beta1 = beta1, .beta2 = beta2, .decay = decay, .grad_scale = factor});
+  };
 }
 
-constexpr const char* kAdagrad = R"(
-<domain: "ai.onnxtrain", opset_import: ["" : 15]>
-AdagradKeras <epsilon, decay> (R, X, G, H) => (X1, H1)
-{
-  e = Constant <value: tensor = @epsilon> ()
-  d = Constant <value: tensor = @decay> ()
-  one = Constant <value = double {1.0}> ()
-  rate = Cast <to = 11> (R)
-  rd = Mul (rate, d)
-  keep = Sub (one, rd)
-  k = CastLike (keep, X)
-  r = CastLike (R, X)
-  eps = CastLike (e, X)
-  gg = Mul (G, G)
-  H1 = Add (H, gg)
-  safe = Add (H1, eps)
-  root = Sqrt (safe)
-  rg = Mul (r, G)
-  move = Div (rg, root)
-  kept = Mul (X, k)
-  X1 = Sub (kept, move)
+OptimizerNode node(const OptimizerSettings& s) {
+  return {.op = "Lion",
+          .attrs = {{"beta1", s.real("beta1")},
+                    {"beta2", s.real("beta2")},
+                    {"decay", s.real("weight_decay")}},
+          .state = {{"exp_avg", 0}}};
 }
-)";
 
 }  // namespace
 
 void register_lion(OpTable& t) {
-  constexpr const char* why = "an optimizer's update is not differentiated";
+  t.add_optimizer({.kind = "lion",
+                   .class_name = "Lion",
+                   .help = "Lion: the sign of the averaged gradient.",
+                   .settings = {{"lr", 1e-4},
+                                {"beta1", 0.9, SettingRange::kBelowOne},
+                                {"beta2", 0.99, SettingRange::kBelowOne},
+                                {"weight_decay", 0}},
+                   .node = node});
   t.add({.name = "Lion",
          .domain = std::string(kOwnDomain),
          .shape = shape,
-         .impls = {{"simd", refuses_simd_update, make_simd_update}, {"ref", nullptr, make_lion}},
-         .no_grad = why,
+         .impls = {{"simd", refuses_simd_update, make_simd_update}, {"ref", nullptr, make}},
+         .no_grad = kUpdateNoGrad,
          .in_place = {{1, 0}, {3, 1}},
-         .function = kLion});
-  t.add({.name = "AdagradKeras",
-         .domain = std::string(kOwnDomain),
-         .shape = shape,
-         .impls = {{"ref", nullptr, make_adagrad}},
-         .no_grad = why,
-         .in_place = {{1, 0}, {3, 1}},
-         .function = kAdagrad});
+         .update = UpdateForm{.states = 1, .vector = vector},
+         .function = kFunction});
 }
 
 }  // namespace onnxtrain::ops

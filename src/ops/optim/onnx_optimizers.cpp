@@ -2,8 +2,10 @@
 // Inputs are R, T, then all X, all G, then the states; outputs all new X, then the new states.
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/optim/optim.hpp"
+#include "op/op.hpp"
 #include "ops/common/elementwise_kernel.hpp"
 #include "ops/optim/onnx_optimizers_lower.hpp"
 
@@ -194,7 +196,7 @@ std::string refuses_plain(const Prepare& p) {
   return scaled(p.node()) ? "it does not multiply gradients" : "";
 }
 
-void run_simd(const Step& s, const simd::OptimList& list, ThreadPool& pool, double rate, int64_t t,
+void run_simd(const Step& s, ThreadPool& pool, const simd::OptimList& list, double rate, int64_t t,
               float factor) {
   switch (s.kind) {
     case Kind::kAdagrad:
@@ -220,8 +222,13 @@ void run_simd(const Step& s, const simd::OptimList& list, ThreadPool& pool, doub
   }
 }
 
+VectorUpdate vector(const Node& n) {
+  return [step = Step(n)](ThreadPool& pool, const simd::OptimList& list, double rate, double t,
+                          float factor) { run_simd(step, pool, list, rate, int64_t(t), factor); };
+}
+
 Kernel make_simd(Prepare& p) {
-  Step step(p.node());
+  const VectorUpdate update = vector(p.node());
   int64_t count = count_of(p.node()), states = states_of(p.node());
   const int factor = scaled(p.node()) ? p.inputs() - 1 : -1;
   std::vector<int64_t> size;
@@ -255,20 +262,94 @@ Kernel make_simd(Prepare& p) {
         if (from != to && size[size_t(k)]) std::memcpy(to, from, size_t(size[size_t(k)]) * 4);
       }
     double rate = rate64 ? *r.in<double>(0) : double(*r.in<float>(0));
-    run_simd(step, list, *r.pool, rate, *r.in<int64_t>(1),
-             factor < 0 ? 1.0f : *r.in<float>(factor));
+    update(*r.pool, list, rate, double(*r.in<int64_t>(1)),
+           factor < 0 ? 1.0f : *r.in<float>(factor));
   };
+}
+
+// Only when a row with gradient 0 stays as it is.
+bool leaves_rows(const Node& n) {
+  return n.f("norm_coefficient", 0) == 0 && n.f("epsilon", 1e-6f) > 0;
+}
+
+// Settings are the operator's attributes by their own names; weight_decay stands for
+// norm_coefficient where that is not given.
+OptimizerNode node(const OptimizerSettings& s, const char* op, const char* scalars,
+                   std::vector<const char*> attributes,
+                   std::vector<std::pair<std::string, double>> state) {
+  OptimizerNode n{.op = op,
+                  .domain = kTrainingDomain,
+                  .scalars = scalars,
+                  .attrs = {{"norm_coefficient", s.single("norm_coefficient")}},
+                  .state = std::move(state)};
+  if (std::isnan(s["norm_coefficient"])) n.attrs["norm_coefficient"] = s.single("weight_decay");
+  for (const char* key : attributes) n.attrs[key] = s.single(key);
+  return n;
+}
+
+OptimizerNode adam(const OptimizerSettings& s) {
+  return node(s, "Adam", "RT", {"alpha", "beta", "epsilon", "norm_coefficient_post"},
+              {{"V", 0}, {"H", 0}});
+}
+
+OptimizerNode momentum(const OptimizerSettings& s) {
+  OptimizerNode n = node(s, "Momentum", "RT", {"alpha", "beta"}, {{"V", 0}});
+  n.attrs["mode"] = std::string(s.flag("nesterov") ? "nesterov" : "standard");
+  return n;
+}
+
+OptimizerNode adagrad(const OptimizerSettings& s) {
+  return node(s, "Adagrad", "RT", {"decay_factor", "epsilon"},
+              {{"H", s["initial_accumulator_value"]}});
+}
+
+constexpr OptimizerSetting kNorm{"norm_coefficient", std::numeric_limits<double>::quiet_NaN(),
+                                 SettingRange::kAny};
+
+void add_optimizers(OpTable& t) {
+  constexpr auto kAny = SettingRange::kAny;
+  t.add_optimizer({.kind = "onnx_adam",
+                   .class_name = "",
+                   .help = "The standard's Adam operator.",
+                   .settings = {{"lr", 1e-3}, {"weight_decay", 0}},
+                   .node = adam,
+                   .attributes = {{"alpha", 0.9, kAny},
+                                  {"beta", 0.999, kAny},
+                                  {"epsilon", 1e-6, kAny},
+                                  kNorm,
+                                  {"norm_coefficient_post", 0, kAny}},
+                   .first_step = 1});
+  t.add_optimizer(
+      {.kind = "onnx_momentum",
+       .class_name = "",
+       .help = "The standard's Momentum operator.",
+       .settings = {{"lr", 1e-2}, {"weight_decay", 0}, {"nesterov", 0, SettingRange::kFlag}},
+       .node = momentum,
+       .attributes = {{"alpha", 0.9, kAny}, {"beta", 1, kAny}, kNorm}});
+  t.add_optimizer(
+      {.kind = "onnx_adagrad",
+       .class_name = "",
+       .help = "The standard's Adagrad operator.",
+       .settings = {{"lr", 1e-2}, {"weight_decay", 0}, {"initial_accumulator_value", 0}},
+       .node = adagrad,
+       .attributes = {{"decay_factor", 0, kAny}, {"epsilon", 1e-6, kAny}, kNorm}});
 }
 
 }  // namespace
 
 void register_onnx_optimizers(OpTable& t) {
-  for (const char* name : {"Adagrad", "Adam", "Momentum"})
+  add_optimizers(t);
+  UpdateForm one{.scalars = 2, .states = 1, .vector = vector}, two = one, table = one;
+  two.states = 2;
+  table.by_rows = "AdagradRows";
+  table.leaves_rows = leaves_rows;
+  for (const auto& [name, form] : {std::pair{"Adagrad", table}, {"Adam", two}, {"Momentum", one}})
     t.add({.name = name,
            .domain = std::string(kTrainingDomain),
            .shape = shape,
            .impls = {{"simd", refuses_simd, make_simd}, {"ref", refuses_plain, make}},
            .in_place_of = in_place,
+           .update = form,
            .lower = lower_optimizer});
 }
 

@@ -20,6 +20,8 @@ inline double read_scalar(const void* p, DType t) {
       t, "an optimizer's scalar", [&]<class T>() { return double(*static_cast<const T*>(p)); });
 }
 
+inline constexpr const char* kUpdateNoGrad = "an optimizer's update is not differentiated";
+
 // Inputs: `scalars` scalars, then X, G and state of X's type and shape; outputs X1 and new state.
 void optimizer_shape(ShapeCtx& c, int scalars);
 

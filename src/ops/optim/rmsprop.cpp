@@ -1,6 +1,7 @@
-// RMSprop by PyTorch's formulas (epsilon beside the root, rate outside the momentum) and Keras'
-// (epsilon under the root, rate inside); each plain or centered, with or without momentum. State
-// after X and G: V (mean square), A (mean, when centered), B (momentum buffer, when used).
+// The optimizer rmsprop by PyTorch's formulas (epsilon beside the root, rate outside the momentum)
+// and Keras' (epsilon under the root, rate inside); each plain or centered, with or without
+// momentum. State after X and G: V (mean square), A (mean, when centered), B (momentum buffer, when
+// used).
 #include "ops/optim/optimizer_shape.hpp"
 
 namespace onnxtrain::ops {
@@ -127,16 +128,47 @@ void add(OpTable& t) {
   op.domain = std::string(kOwnDomain);
   op.shape = shape;
   op.impls = {{"ref", nullptr, make<keras, centered, buffered>}};
-  op.no_grad = "an optimizer's update is not differentiated";
+  op.no_grad = kUpdateNoGrad;
+  op.update = UpdateForm{.states = 1 + int(centered) + int(buffered)};
   op.in_place = {{1, 0}, {3, 1}};
   for (int k = 0; k < int(centered) + int(buffered); ++k) op.in_place.push_back({4 + k, 2 + k});
   op.function = function.c_str();
   t.add(std::move(op));
 }
 
+OptimizerNode node(const OptimizerSettings& s) {
+  OptimizerNode n{.op = s.keras() ? "RMSpropKeras" : "RMSprop",
+                  .attrs = {{"alpha", s.real("alpha")},
+                            {"epsilon", s.real("eps")},
+                            {"momentum", s.real("momentum")},
+                            {"decay", s.real("weight_decay")}},
+                  .state = {{"square_avg", 0}}};
+  if (s.flag("centered")) {
+    n.op += "Centered";
+    n.state.emplace_back("grad_avg", 0);
+  }
+  if (s["momentum"] > 0) {
+    n.op += "Momentum";
+    n.state.emplace_back("momentum_buffer", 0);
+  }
+  return n;
+}
+
 }  // namespace
 
 void register_rmsprop(OpTable& t) {
+  t.add_optimizer(
+      {.kind = "rmsprop",
+       .class_name = "RMSprop",
+       .help = "RMSprop.",
+       .settings = {{.name = "lr", .value = 1e-2, .keras = 1e-3},
+                    {.name = "alpha", .value = 0.99, .range = SettingRange::kUpToOne, .keras = 0.9},
+                    {.name = "eps", .value = 1e-8, .keras = 1e-7},
+                    {"momentum", 0},
+                    {"centered", 0, SettingRange::kFlag},
+                    {"weight_decay", 0}},
+       .node = node,
+       .has_keras_style = true});
   add<false, false, false>(t);
   add<false, false, true>(t);
   add<false, true, false>(t);

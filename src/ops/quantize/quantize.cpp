@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "op/grad_builder.hpp"
+#include "op/needs_shape.hpp"
 #include "ops/common/cast_kernel.hpp"
 
 namespace onnxtrain::ops {
@@ -209,7 +210,7 @@ std::vector<ValueId> dequantize_grad(GradBuilder& b) {
   if (!b.wants(1)) return g;
   ValueId x = b.x(0), scale = b.x(1), dy = b.cast_like(b.dy(), scale);
   if (!b.shape_known(x) || !b.shape_known(scale))
-    model_error("OT1205", cat("the gradient of ", b.node().label(), " needs known shapes"));
+    needs_shape("OT1205", cat("the gradient of ", b.node().label(), " needs known shapes"));
   Shape xs = b.shape(x), ss = b.shape(scale);
   if (num_elements(xs) == 0) {
     g[1] = b.zeros_like(scale);
@@ -222,7 +223,7 @@ std::vector<ValueId> dequantize_grad(GradBuilder& b) {
   int64_t outer = one ? 1 : num_elements(xs) / std::max<int64_t>(1, s.dim * s.inner);
   int64_t blocks = s.per_outer ? s.per_outer : s.dim;
   if (s.per_outer && s.dim % s.block != 0)
-    model_error("OT1205", "the gradient of block scales needs whole blocks");
+    needs_shape("OT1205", "the gradient of block scales needs whole blocks");
   // [outer, blocks, block, inner], with scales [outer or 1, blocks, 1, inner or 1]
   Shape split = one ? Shape{1, 1, num_elements(xs), 1} : Shape{outer, blocks, s.block, s.inner};
   Shape small = one           ? Shape{1, 1, 1, 1}

@@ -1,6 +1,8 @@
 // Axes, shapes and merged loops of the Reduce* operators.
 #include "ops/reduce/reduce_kernel.hpp"
 
+#include "op/needs_shape.hpp"
+
 namespace onnxtrain::ops {
 
 int reduce_axes_input_since(const std::string& op) { return op == "ReduceSum" ? 13 : 18; }
@@ -263,7 +265,7 @@ ValueId reduce_again(GradBuilder& b, std::string_view op, ValueId v) {
     if (b.has(1) && b.opset() < since) {  // only possible with constant axes
       const Tensor* c = b.constant(b.x(1));
       if (!c)
-        model_error("OT1206", "the gradient of a reduction over computed axes needs opset 18");
+        needs_shape("OT1206", "the gradient of a reduction over computed axes needs opset 18");
       if (c->size()) attrs["axes"] = c->to_ints();
       attrs.erase("noop_with_empty_axes");
       return b.call(op, {v}, attrs);

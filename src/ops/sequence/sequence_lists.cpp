@@ -1,5 +1,6 @@
 // Sequences end to end, for gradients of loops whose state is a sequence: SequenceJoin(a, b), the
 // items of a and then those of b; SequencePart(s, first, count), some items of s.
+#include "op/needs_shape.hpp"
 #include "ops/control/body.hpp"
 
 namespace onnxtrain::ops {
@@ -77,7 +78,7 @@ Grads join_lower(GradBuilder& b) { return {appended(b, b.x(0), b.x(1), kNone, le
 Grads part_lower(GradBuilder& b) {
   const TypeInfo& t = b.type(b.x(0));
   if (!t.inner || !t.inner->is_tensor() || t.inner->elem == DType::kUndefined)
-    model_error("OT1205", cat(b.node().label(), " needs the element type of its sequence"));
+    needs_shape("OT1205", cat(b.node().label(), " needs the element type of its sequence"));
   ValueId empty = b.call("SequenceEmpty", {}, {{"dtype", int64_t(t.inner->elem)}});
   return {appended(b, typed(b, empty, b.x(0)), b.x(0), b.x(1), b.x(2))};
 }

@@ -162,6 +162,7 @@ void register_concat_split(OpTable& t) {
          .grad = concat_grad});
   t.add({.name = "Split",
          .shape = split_shape,
+         .shape_values = {1},
          .impls = {{"ref", nullptr, make_split}},
          .grad = split_grad});
 }

@@ -194,6 +194,7 @@ std::vector<ValueId> no_dependence(GradBuilder& b) {
 void register_constants(OpTable& t) {
   t.add({.name = "ConstantOfShape",
          .shape = of_shape_shape,
+         .shape_values = {0},
          .impls = {{"ref", nullptr, make_of_shape}},
          .no_grad = "its input is a shape"});
   t.add({.name = "Constant",
@@ -207,6 +208,7 @@ void register_constants(OpTable& t) {
          .types_only = true});
   t.add({.name = "Range",
          .shape = range_shape,
+         .shape_values = {0, 1, 2},
          .impls = {{"ref", nullptr, make_range}},
          .grad = range_grad});
 }

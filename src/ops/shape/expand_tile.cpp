@@ -1,5 +1,6 @@
 // Expand broadcasts a tensor to a shape; Tile repeats it along each dimension.
 #include "op/grad_builder.hpp"
+#include "op/needs_shape.hpp"
 #include "ops/common/strided_copy_kernel.hpp"
 
 namespace onnxtrain::ops {
@@ -77,7 +78,7 @@ std::vector<ValueId> tile_grad(GradBuilder& b) {
     return g;
   }
   if (b.node().version < 6)
-    model_error("OT1205", "the gradient of Tile-1 needs the shape of its input",
+    needs_shape("OT1205", "the gradient of Tile-1 needs the shape of its input",
                 "convert the model to opset 6 or later");
   ValueId flat = b.constant_ints({-1});
   ValueId pairs = b.call("Concat", {b.unsqueeze(b.x(1), {1}), b.unsqueeze(b.shape_of(x), {1})},
@@ -96,10 +97,12 @@ std::vector<ValueId> tile_grad(GradBuilder& b) {
 void register_expand_tile(OpTable& t) {
   t.add({.name = "Expand",
          .shape = expand_shape,
+         .shape_values = {1},
          .impls = {{"ref", nullptr, make_expand}},
          .grad = expand_grad});
   t.add({.name = "Tile",
          .shape = tile_shape,
+         .shape_values = {1, 2},
          .impls = {{"ref", nullptr, make_tile}},
          .grad = tile_grad});
 }

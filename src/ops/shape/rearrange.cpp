@@ -203,6 +203,7 @@ void register_rearrange(OpTable& t) {
          .grad = reverse_grad});
   t.add({.name = "CenterCropPad",
          .shape = crop_shape,
+         .shape_values = {1},
          .impls = {{"ref", nullptr, make_crop}},
          .grad = crop_grad});
 }

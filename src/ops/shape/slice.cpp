@@ -161,7 +161,16 @@ std::vector<ValueId> back_lower(GradBuilder& b) {
 }  // namespace
 
 void register_slice(OpTable& t) {
-  add_moving_op(t, "Slice", {shape, make, grad, back_shape, make_back, back_grad, back_lower});
+  add_moving_op(t, "Slice",
+                {shape,
+                 make,
+                 grad,
+                 back_shape,
+                 make_back,
+                 back_grad,
+                 back_lower,
+                 {1, 2, 3, 4},
+                 {1, 2, 3, 4, 5}});
 }
 
 }  // namespace onnxtrain::ops

@@ -149,6 +149,7 @@ std::vector<ValueId> reshape_grad(GradBuilder& b) {
 void add_view(OpTable& t, const char* name, ShapeFn shape, GradFn grad) {
   t.add({.name = name,
          .shape = shape,
+         .shape_values = {1},
          .impls = {{"copy", nullptr, make_copy}},
          .grad = grad,
          .view_of = 0});

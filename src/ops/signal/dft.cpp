@@ -3,6 +3,7 @@
 
 #include "kernels/signal/fft.hpp"
 #include "op/grad_builder.hpp"
+#include "op/needs_shape.hpp"
 #include "ops/common/widened_kernel.hpp"
 
 namespace onnxtrain::ops {
@@ -184,13 +185,13 @@ struct Known {
   const Tensor& get(int i) const {
     const Tensor* t = b.constant(b.x(i));
     if (!t)
-      model_error("OT1205",
+      needs_shape("OT1205",
                   cat("the gradient of ", b.node().label(), " needs constant lengths and axes"));
     return *t;
   }
   Shape shape() const {
     if (!b.shape_known(b.x(0)))
-      model_error("OT1205",
+      needs_shape("OT1205",
                   cat("the gradient of ", b.node().label(), " needs the shape of its input"));
     return b.shape(b.x(0));
   }
@@ -344,10 +345,12 @@ std::vector<ValueId> stft_grad(GradBuilder& b) {
 void register_dft(OpTable& t) {
   t.add({.name = "DFT",
          .shape = dft_shape,
+         .shape_values = {1, 2},
          .impls = {{"fft", nullptr, float_or_double<Dft>}},
          .grad = dft_grad});
   t.add({.name = "STFT",
          .shape = stft_shape,
+         .shape_values = {1, 3},
          .impls = {{"fft", nullptr, float_or_double<MakeStft>}},
          .grad = stft_grad});
 }

@@ -69,6 +69,7 @@ Kernel make(Prepare& p) {
 void register_mel_weight_matrix(OpTable& t) {
   t.add({.name = "MelWeightMatrix",
          .shape = shape,
+         .shape_values = {0, 1},
          .impls = {{"ref", nullptr, make}},
          .no_grad = "its bins are chosen by rounding"});
 }

@@ -1,0 +1,132 @@
+// Every optimizer's record: words, settings and the node that it makes fit together.
+#include "convert/optimizers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "convert/names.hpp"
+#include "tests/support/op_case.hpp"
+
+namespace onnxtrain {
+namespace {
+
+// The node must be one of an operator in the table, with the scalars and states of its form.
+void expect_sound(const Optimizer& o, const OptimizerSpec& spec) {
+  const OptimizerNode n = o.node(settings_of(spec));
+  const Op* op = all_ops().find(n.domain, n.op, 1);
+  ASSERT_NE(op, nullptr) << n.op;
+  ASSERT_TRUE(op->update) << n.op;
+  EXPECT_EQ(op->update->scalars, int(std::strlen(n.scalars))) << n.op;
+  EXPECT_EQ(op->update->states, int(n.state.size())) << n.op;
+  for (const char* c = n.scalars; *c; ++c) EXPECT_NE(std::strchr("RTN", *c), nullptr);
+  if (n.domain != kOwnDomain) return;
+  ASSERT_NE(op->function, nullptr) << n.op;
+  for (const auto& [key, value] : n.attrs) {
+    EXPECT_TRUE(std::holds_alternative<Tensor>(value)) << key;
+    EXPECT_NE(std::string(op->function).find("@" + key), std::string::npos) << n.op << " " << key;
+  }
+}
+
+TEST(OptimizerRecords, NodesFitTheirOperators) {
+  ASSERT_GE(all_ops().optimizers().size(), 12u);
+  for (const Optimizer* o : all_ops().optimizers()) {
+    SCOPED_TRACE(o->kind);
+    for (const char* style : {"torch", "keras"}) {
+      if (std::string(style) == "keras" && !o->has_keras_style) continue;
+      OptimizerSpec spec;
+      spec.kind = o->kind;
+      spec.style = style;
+      expect_sound(*o, spec);
+      for (const OptimizerSetting& s : o->settings) {  // every variant that a setting chooses
+        OptimizerSpec other = spec;
+        other.settings[s.name] = s.range == SettingRange::kFlag ? 1 : 0.5;
+        expect_sound(*o, other);
+      }
+    }
+  }
+}
+
+TEST(OptimizerRecords, SettingsAreInRange) {
+  std::set<std::string> classes;
+  for (const Optimizer* o : all_ops().optimizers()) {
+    SCOPED_TRACE(o->kind);
+    for (const char* name : {"lr", "weight_decay"}) ASSERT_NE(o->setting(name), nullptr) << name;
+    for (const OptimizerSetting& s : o->settings) {
+      EXPECT_TRUE(in_range(s.range, s.value)) << s.name;
+      EXPECT_TRUE(!s.keras || in_range(s.range, *s.keras)) << s.name;
+      EXPECT_TRUE(!s.keras || o->has_keras_style) << s.name;
+    }
+    EXPECT_NE(std::string(o->help), "");
+    EXPECT_TRUE(!*o->class_name || classes.insert(o->class_name).second);
+    EXPECT_TRUE(!*o->base_class || std::string(o->base_class) != o->class_name);
+  }
+}
+
+TEST(OptimizerRecords, DefaultsAndWhatIsGiven) {
+  OptimizerSpec o;
+  o.kind = "rmsprop";
+  EXPECT_EQ(settings_of(o)["alpha"], 0.99);
+  EXPECT_EQ(default_rate(o), 1e-2);
+  o.style = "keras";
+  EXPECT_EQ(settings_of(o)["alpha"], 0.9);
+  EXPECT_EQ(default_rate(o), 1e-3);
+  o.settings["alpha"] = 0.5;
+  o.weight_decay = 0.1;
+  EXPECT_EQ(settings_of(o)["alpha"], 0.5);
+  EXPECT_EQ(settings_of(o)["weight_decay"], 0.1);
+  EXPECT_EQ(settings_of(o, 0.0)["weight_decay"], 0);
+  o = {.kind = "onnx_adam", .weight_decay = 0.25};
+  EXPECT_EQ(first_step(o), 1);
+  EXPECT_EQ(
+      std::get<float>(
+          all_ops().optimizer("onnx_adam")->node(settings_of(o)).attrs.at("norm_coefficient")),
+      0.25f);
+  o.attributes["norm_coefficient"] = 0;  // given: it counts, also when it is 0
+  EXPECT_EQ(
+      std::get<float>(
+          all_ops().optimizer("onnx_adam")->node(settings_of(o)).attrs.at("norm_coefficient")),
+      0.0f);
+  o.attributes["gamma"] = 1;
+  EXPECT_THROW(settings_of(o), Error);
+}
+
+TEST(OptimizerRecords, AsJson) {
+  const auto list = nlohmann::json::parse(optimizer_records());
+  ASSERT_EQ(list.size(), all_ops().optimizers().size());
+  for (const auto& o : list) {
+    if (o["kind"] != "adamw") continue;
+    EXPECT_EQ(o["class_name"], "AdamW");
+    EXPECT_EQ(o["base_class"], "Adam");
+    EXPECT_EQ(o["has_keras_style"], true);
+    for (const auto& s : o["settings"]) {
+      EXPECT_TRUE(s["name"] != "weight_decay" || s["keras"] == 0.004);
+      EXPECT_TRUE(s["name"] != "amsgrad" || s["value"] == false);
+    }
+  }
+}
+
+TEST(OptimizerRecords, UnknownWordsAndWrongValues) {
+  auto code = [](const char* json) {
+    try {
+      recipe_from_json(json);
+    } catch (const Error& e) {
+      return e.code();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(code(R"({"optimizer": {"kind": "adma"}})"), "OT1232");
+  EXPECT_EQ(code(R"({"optimizer": {"kind": "adam", "beta3": 0.5}})"), "OT1230");
+  EXPECT_EQ(code(R"({"optimizer": {"kind": "adam", "beta2": 1}})"), "OT1233");
+  EXPECT_EQ(code(R"({"optimizer": {"kind": "adam", "amsgrad": 1}})"), "OT1231");
+  EXPECT_EQ(code(R"({"optimizer": {"kind": "sgd", "nesterov": true}})"), "OT1234");
+  EXPECT_EQ(code(R"({"optimizer": {"kind": "sgd", "nesterov": true, "momentum": 0.9}})"), "");
+  EXPECT_EQ(code(R"({"optimizer": {"kind": "rmsprop", "alpha": 1}})"), "");
+}
+
+}  // namespace
+}  // namespace onnxtrain

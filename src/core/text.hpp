@@ -1,0 +1,23 @@
+// Small things about text that several folders need.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace onnxtrain {
+
+// How many letters must be inserted, removed, replaced or exchanged with their neighbour to make
+// one word of the other.
+size_t edit_distance(std::string_view a, std::string_view b);
+
+// 1234567 -> "1,234,567"
+std::string with_commas(int64_t n);
+
+// "1.50 MB"; a megabyte is a million bytes.
+std::string megabytes(size_t bytes, int digits);
+
+// In double quotes, as JSON and TOML have it.
+std::string in_quotes(std::string_view s);
+
+}  // namespace onnxtrain

@@ -1,0 +1,95 @@
+// The optimizer adagrad: PyTorch's is the standard's operator Adagrad; Keras' has epsilon under the
+// root (AdagradKeras).
+#include "ops/optim/optimizer_shape.hpp"
+
+namespace onnxtrain::ops {
+
+namespace {
+
+void shape(ShapeCtx& c) { optimizer_shape(c, 1); }
+
+Kernel make(Prepare& p) {
+  const Node& node = p.node();
+  int64_t n = p.in(1).size();
+  double epsilon = setting(node, "epsilon", 1e-7), decay = setting(node, "decay");
+  DType rate_type = p.in(0).dtype;
+  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, node.op, [&]<class T>() -> Kernel {
+    using C = compute_t<T>;
+    return [=](const Run& r) {
+      double rate = read_scalar(r.inputs[0], rate_type);
+      C step = C(rate), keep = C(1 - rate * decay), eps = C(epsilon);
+      const T *x = r.in<T>(1), *g = r.in<T>(2), *h = r.in<T>(3);
+      T *x1 = r.out<T>(0), *h1 = r.out<T>(1);
+      each_element(r, n, [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) {
+          C grad = C(g[i]), hi = C(h[i]) + grad * grad;
+          x1[i] = T(C(x[i]) * keep - step * grad / std::sqrt(hi + eps));
+          h1[i] = T(hi);
+        }
+      });
+    };
+  });
+}
+
+constexpr const char* kFunction = R"(
+<domain: "ai.onnxtrain", opset_import: ["" : 15]>
+AdagradKeras <epsilon, decay> (R, X, G, H) => (X1, H1)
+{
+  e = Constant <value: tensor = @epsilon> ()
+  d = Constant <value: tensor = @decay> ()
+  one = Constant <value = double {1.0}> ()
+  rate = Cast <to = 11> (R)
+  rd = Mul (rate, d)
+  keep = Sub (one, rd)
+  k = CastLike (keep, X)
+  r = CastLike (R, X)
+  eps = CastLike (e, X)
+  gg = Mul (G, G)
+  H1 = Add (H, gg)
+  safe = Add (H1, eps)
+  root = Sqrt (safe)
+  rg = Mul (r, G)
+  move = Div (rg, root)
+  kept = Mul (X, k)
+  X1 = Sub (kept, move)
+}
+)";
+
+OptimizerNode node(const OptimizerSettings& s) {
+  if (s.keras())
+    return {.op = "AdagradKeras",
+            .attrs = {{"epsilon", s.real("eps")}, {"decay", s.real("weight_decay")}},
+            .state = {{"accumulator", s["initial_accumulator_value"]}}};
+  return {.op = "Adagrad",  // T is 0 at the first step
+          .domain = kTrainingDomain,
+          .scalars = "RT",
+          .attrs = {{"decay_factor", s.single("lr_decay")},
+                    {"epsilon", s.single("eps")},
+                    {"norm_coefficient", s.single("weight_decay")}},
+          .state = {{"sum", s["initial_accumulator_value"]}}};
+}
+
+}  // namespace
+
+void register_adagrad(OpTable& t) {
+  t.add_optimizer({.kind = "adagrad",
+                   .class_name = "Adagrad",
+                   .help = "Adagrad.",
+                   .settings = {{.name = "lr", .value = 1e-2, .keras = 1e-3},
+                                {"lr_decay", 0},
+                                {.name = "eps", .value = 1e-10, .keras = 1e-7},
+                                {.name = "initial_accumulator_value", .value = 0, .keras = 0.1},
+                                {"weight_decay", 0}},
+                   .node = node,
+                   .has_keras_style = true});
+  t.add({.name = "AdagradKeras",
+         .domain = std::string(kOwnDomain),
+         .shape = shape,
+         .impls = {{"ref", nullptr, make}},
+         .no_grad = kUpdateNoGrad,
+         .in_place = {{1, 0}, {3, 1}},
+         .update = UpdateForm{.states = 1},
+         .function = kFunction});
+}
+
+}  // namespace onnxtrain::ops
