@@ -2,13 +2,18 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 FUZZ_SECONDS ?= 60
+BENCH_ARGS ?=
+ROUNDS ?=
+QUICK ?=
 export PYTEST_ARGS
 empty :=
 export NINJA_STATUS := [%f/%t, %e s]$(empty) $(empty)
 PRODUCT := onnxtrain_cli onnxtrain_shared _native
 FIGURES := $(shell tools/figures.sh --names)
 
-.PHONY: help build demo test bench format format-check ruff lint layers asan tsan fuzz clean $(FIGURES:%=figures-%)
+PY := .venv/bin/python
+
+.PHONY: help build demo test bench docs-cli format format-check ruff lint layers asan tsan fuzz clean $(FIGURES:%=figures-%)
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-24s %s\n", $$1, $$2}' Makefile
@@ -37,9 +42,12 @@ test:  ## all suites: lint, C++, Python with PyTorch and scikit-learn, TensorFlo
 	$(call compile,release,$(PRODUCT) onnxtrain_tests)
 	@tools/test.sh
 
-bench: build  ## speed of single operators and of whole models
+bench: build  ## speed beside other engines; QUICK=1: a few minutes; ROUNDS=5, BENCH_ARGS="--workloads W1,W4"
 	@tools/setup.sh build test
-	@tools/bench.sh
+	@tools/bench.sh $(if $(QUICK),--quick) $(if $(ROUNDS),--rounds $(ROUNDS)) $(BENCH_ARGS)
+
+docs-cli: build  ## write the reference part of docs/cli.md from the program's option tables
+	@$(PY) tools/docs_cli.py
 
 $(FIGURES:%=figures-%): figures-%: build
 	@tools/setup.sh build test

@@ -1,7 +1,7 @@
 """Attention by blocks beside the same chain as separate operators: a whole training step of one attention layer.
 
     .venv/bin/python bench/attention.py
-    .venv/bin/python bench/attention.py --kinds causal,padding --rows 128,512 --width 32,64 --batch 1,3,12 --dropout 0,0.1
+    .venv/bin/python bench/attention.py --kinds causal,padding --rows 128,512 --width 32 --batch 1,3 --dropout 0,0.1
 
 Both are one model; an Identity behind the softmax keeps the second from being recognised and is gone in its plan. Least
 times of interleaved rounds in one process; a ratio above 1 means that the recognised form is faster (about 1 with the
@@ -9,57 +9,45 @@ same memory: the chain was left alone). Memory: what the step's plan holds at on
 """
 
 import argparse
+import itertools
 import time
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 import onnxtrain as ot
+from harness.graph import GraphBuilder
 
 KINDS = ("none", "causal", "padding", "bias")
 
 
 def model(kind, rows, heads, width, ratio, apart):
-    rng, size = np.random.default_rng(0), heads * width
-    weights, nodes = [], []
+    rng, size, b = np.random.default_rng(0), heads * width, GraphBuilder()
 
-    def weight(name, value):
-        weights.append(numpy_helper.from_array(value.astype("f"), name))
-        return name
+    def projection():
+        return b.weight((rng.standard_normal((size, size)) / size**0.5).astype("f"))
 
-    def constant(name, value):
-        nodes.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(np.asarray(value))))
-        return name
-
-    def node(op, inputs, output, **attributes):
-        nodes.append(helper.make_node(op, inputs, [output], **attributes))
-        return output
-
-    for n, perm in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3])):
-        weight(f"w{n}", rng.standard_normal((size, size)) / size**0.5)
-        node("MatMul", ["x", f"w{n}"], f"{n}m")
-        node("Reshape", [f"{n}m", constant(f"{n}s", np.array([0, rows, heads, width]))], f"{n}r")
-        node("Transpose", [f"{n}r"], n, perm=perm)
-    at = node("Mul", [node("MatMul", ["q", "k"], "scores"), constant("scale", np.float32(width**-0.5))], "scaled")
+    split = b.constant(np.array([0, rows, heads, width]))
+    q, k, v = (b.node("Transpose", b.node("Reshape", b.node("MatMul", "x", projection()), split), perm=perm)
+               for perm in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]))
+    at = b.node("Mul", b.node("MatMul", q, k), b.constant(width**-0.5))
     if kind == "causal":
-        at = node("Add", [at, constant("mask", np.triu(np.full((rows, rows), -np.inf, "f"), 1))], "masked")
+        at = b.node("Add", at, b.constant(np.triu(np.full((rows, rows), -np.inf, "f"), 1)))
     elif kind == "bias":
-        at = node("Add", [at, weight("learned", np.zeros((1, heads, rows, rows)))], "masked")
+        at = b.node("Add", at, b.weight(np.zeros((1, heads, rows, rows), "f")))
     elif kind == "padding":
-        at = node("Where", [node("Greater", ["keep", constant("zero", np.float32(0))], "open"), at, constant("low", np.float32(-1e9))], "masked")
-    at = node("Softmax", [at], "p", axis=-1)
+        at = b.node("Where", b.node("Greater", "keep", b.constant(0.0)), at, b.constant(-1e9))
+    at = b.node("Softmax", at, axis=-1)
     if apart:
-        at = node("Identity", [at], "same")
+        at = b.node("Identity", at)
     if ratio:
-        at = node("Dropout", [at, constant("ratio", np.float32(ratio))], "dropped")
-    node("Transpose", [node("MatMul", [at, "v"], "mixed")], "turned", perm=[0, 2, 1, 3])
-    node("Reshape", ["turned", constant("join", np.array([0, rows, size]))], "joined")
-    node("MatMul", ["joined", weight("wo", rng.standard_normal((size, size)) / size**0.5)], "y")
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", rows, size])]
+        at = b.node("Dropout", at, b.constant(ratio), name="dropout")  # both draw the numbers that belong to the name
+    joined = b.node("Reshape", b.node("Transpose", b.node("MatMul", at, v), perm=[0, 2, 1, 3]),
+                    b.constant(np.array([0, rows, size])))
+    inputs = {"x": (TensorProto.FLOAT, ["N", rows, size])}
     if kind == "padding":
-        inputs.append(helper.make_tensor_value_info("keep", TensorProto.FLOAT, ["N", 1, 1, rows]))
-    graph = helper.make_graph(nodes, "attention", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", rows, size])], weights)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        inputs["keep"] = (TensorProto.FLOAT, ["N", 1, 1, rows])
+    made = b.model(inputs, b.node("MatMul", joined, projection()), ["N", rows, size])
     return ot.prepare(made.SerializeToString(), loss="mse", optimizer=ot.SGD(lr=1e-3))
 
 
@@ -79,7 +67,7 @@ def measure(kind, rows, heads, width, batch, ratio, threads, seconds, rounds, cl
     count = max(1, int(seconds / max(1e-6, clock() - start)))
     times = [[], []]
     for _ in range(rounds):
-        for t, out in zip(trainers, times):
+        for t, out in zip(trainers, times, strict=True):
             start = clock()
             for _ in range(count):
                 t.step(feeds)
@@ -87,9 +75,12 @@ def measure(kind, rows, heads, width, batch, ratio, threads, seconds, rounds, cl
     return [min(t) * 1e3 for t in times], [t.memory["step_bytes"] / 1e6 for t in trainers]
 
 
+def numbers(kind):
+    return lambda text: [kind(v) for v in text.split(",")]
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    numbers = lambda kind: lambda s: [kind(v) for v in s.split(",")]
     p.add_argument("--kinds", type=numbers(str), default=list(KINDS))
     p.add_argument("--rows", type=numbers(int), default=[64, 128, 256, 512, 1024])
     p.add_argument("--width", type=numbers(int), default=[32, 64])
@@ -99,17 +90,15 @@ def main():
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--seconds", type=float, default=0.05)
     p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--cpu-time", action="store_true", help="of the process instead of the clock: for one thread on a busy machine")
+    p.add_argument("--cpu-time", action="store_true",
+                   help="of the process instead of the clock: for one thread on a busy machine")
     a = p.parse_args()
-    for kind in a.kinds:
-        for ratio in a.dropout:
-            for width in a.width:
-                for batch in a.batch:
-                    for rows in a.rows:
-                        (apart, now), (more, less) = measure(kind, rows, a.heads, width, batch, ratio, a.threads, a.seconds, a.rounds,
-                                                             time.process_time if a.cpu_time else time.perf_counter)
-                        print(f"{kind:8} dropout {ratio:<4} {batch * a.heads:3} heads of {width}, {rows:5} rows: {apart:8.2f} ms, {more:7.1f} MB -> "
-                              f"{now:8.2f} ms, {less:7.1f} MB  {apart / now:.2f}x", flush=True)
+    clock = time.process_time if a.cpu_time else time.perf_counter
+    for kind, ratio, width, batch, rows in itertools.product(a.kinds, a.dropout, a.width, a.batch, a.rows):
+        (apart, now), (more, less) = measure(kind, rows, a.heads, width, batch, ratio, a.threads, a.seconds, a.rounds,
+                                             clock)
+        print(f"{kind:8} dropout {ratio:<4} {batch * a.heads:3} heads of {width}, {rows:5} rows: {apart:8.2f} ms, "
+              f"{more:7.1f} MB -> {now:8.2f} ms, {less:7.1f} MB  {apart / now:.2f}x", flush=True)
 
 
 if __name__ == "__main__":

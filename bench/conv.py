@@ -1,35 +1,37 @@
-"""Convolutions unlike those of the workloads, node by node beside PyTorch: forward, gradient of the input, of the weights.
+"""Convolutions unlike those of the workloads, node by node beside PyTorch: forward, input gradient, weight gradient.
 
-    .venv/bin/python bench/conv.py --torch ~/torch/bin/python            # an interpreter that has torch
-    .venv/bin/python bench/conv.py --torch ~/torch/bin/python --only dilated --rounds 5
+    .venv/bin/python bench/conv.py                       # PyTorch from bench/setup.sh torch, or --torch PYTHON
+    .venv/bin/python bench/conv.py --only dilated --rounds 5
 
 Every case is trained for a moment by `onnxtrain bench` (in a network: a scale before, a pool behind), the times of its
-three nodes are taken from the trace; PyTorch runs the same three kernels, in both memory formats, and the faster counts.
-Least times of interleaved rounds, in milliseconds; a ratio above 1 means that onnxtrain is faster. What PyTorch does not
-have to reorder (its tensors are made in the format it likes) is not counted on either side.
+three nodes are taken from the trace; PyTorch runs the same three kernels, in both memory formats, and the faster
+counts. Least times of interleaved rounds, in milliseconds; a ratio above 1 means that onnxtrain is faster. What PyTorch
+does not have to reorder (its tensors are made in the format it likes) is not counted on either side.
 """
 
-import argparse
 import json
 import math
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
-ROOT = Path(__file__).resolve().parent.parent
+from harness.graph import GraphBuilder
+from harness.kernels import PASSES, TorchKernels, arguments, least_of, trace
+from harness.report import geometric_mean
 
 
 def case(name, n, c, size, m, k, s=1, p=None, d=1, g=1, transposed=False, extra=0):
-    dims = len(size)
-    full = lambda v: list(v) if isinstance(v, (list, tuple)) else [v] * dims
+    def full(v):
+        return list(v) if isinstance(v, (list, tuple)) else [v] * len(size)
+
     k, s, d, extra = full(k), full(s), full(d), full(extra)
-    p = [(a - 1) * b // 2 for a, b in zip(k, d)] if p is None else full(p)
-    return dict(name=name, n=n, c=c, size=list(size), m=m, k=k, s=s, p=p, d=d, g=g, transposed=transposed, extra=extra)
+    p = [(a - 1) * b // 2 for a, b in zip(k, d, strict=True)] if p is None else full(p)
+    weight = [c, m // g, *k] if transposed else [m, c // g, *k]
+    return {"name": name, "n": n, "c": c, "size": list(size), "m": m, "k": k, "s": s, "p": p, "d": d, "g": g,
+            "transposed": transposed, "extra": extra, "weight": weight}
 
 
 CASES = [
@@ -86,136 +88,72 @@ CASES = [
 ]
 
 
-def weight_shape(v):
-    return [v["c"], v["m"] // v["g"], *v["k"]] if v["transposed"] else [v["m"], v["c"] // v["g"], *v["k"]]
-
-
 def flops(v):
-    weights = math.prod(weight_shape(v))
-    if v["transposed"]:
-        pixels = math.prod(v["size"])
-    else:
-        pixels = math.prod((a + 2 * p - d * (k - 1) - 1) // s + 1 for a, p, d, k, s in zip(v["size"], v["p"], v["d"], v["k"], v["s"]))
-    return 2 * v["n"] * pixels * weights
+    size = v["size"] if v["transposed"] else [
+        (a + 2 * p - d * (k - 1) - 1) // s + 1
+        for a, p, d, k, s in zip(v["size"], v["p"], v["d"], v["k"], v["s"], strict=True)]
+    return 2 * v["n"] * math.prod(size) * math.prod(v["weight"])
 
 
-def model(v, path):
-    """scale * x -> convolution -> mean over the picture -> fully connected"""
-    dims, rng = len(v["size"]), np.random.default_rng(0)
-    arr = lambda name, *shape: numpy_helper.from_array((rng.standard_normal(shape) * 0.1).astype("f"), name)
-    attrs = dict(kernel_shape=v["k"], strides=v["s"], pads=v["p"] * 2, dilations=v["d"], group=v["g"])
-    if v["transposed"]:
-        attrs["output_padding"] = v["extra"]
-    nodes = [
-        helper.make_node("Mul", ["x", "scale"], ["a"]),
-        helper.make_node("ConvTranspose" if v["transposed"] else "Conv", ["a", "w"], ["b"], name="case", **attrs),
-        helper.make_node("GlobalAveragePool", ["b"], ["c"]),
-        helper.make_node("Flatten", ["c"], ["d"]),
-        helper.make_node("Gemm", ["d", "fc"], ["y"], transB=1),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "case",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [v["n"], v["c"], *v["size"]])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [v["n"], 10])],
-        [arr("scale", v["c"], *[1] * dims), arr("w", *weight_shape(v)), arr("fc", 10, v["m"])],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+def model(v):
+    """scale * x -> convolution -> mean over the image -> linear"""
+    rng, b = np.random.default_rng(0), GraphBuilder()
+
+    def weight(*shape):
+        return b.weight((rng.standard_normal(shape) * 0.1).astype("f"))
+
+    more = {"output_padding": v["extra"]} if v["transposed"] else {}
+    scaled = b.node("Mul", "x", weight(v["c"], *[1] * len(v["size"])))
+    y = b.node("ConvTranspose" if v["transposed"] else "Conv", scaled, weight(*v["weight"]), name="case",
+               kernel_shape=v["k"], strides=v["s"], pads=v["p"] * 2, dilations=v["d"], group=v["g"], **more)
+    y = b.node("Gemm", b.node("Flatten", b.node("GlobalAveragePool", y)), weight(10, v["m"]), transB=1)
+    return b.model({"x": (TensorProto.FLOAT, [v["n"], v["c"], *v["size"]])}, y, [v["n"], 10])
 
 
-PASSES = ("forward", "input", "weights")
-
-
-def pass_of(event):
-    """Which of the three kernels a node of the trace is; its operator and the order of its shapes tell."""
+def pass_of(event, transposed):
+    """Which of the three kernels a node of the trace is."""
     op = event["name"].split()[0]
+    if transposed and op == "Conv" and event["cat"] == "backward":  # the gradient of a transposed convolution's input
+        return "input"
     return {"Conv": "forward", "ConvTranspose": "forward", "ConvGradX": "input", "ConvGradW": "weights"}.get(op)
 
 
-def ours(binary, v, folder, threads, seconds):
-    path = folder / "case.onnx"
-    model(v, path)
-    cmd = [binary, "bench", path, "--mode", "train", "--loss", "cross_entropy", "--optimizer", "sgd", "--batch", v["n"], "--threads", threads, "--seconds", seconds]
-    subprocess.run([str(a) for a in [*cmd, "--trace", folder / "t"]], check=True, stdout=subprocess.DEVNULL)
-    least = {}
-    for e in json.loads((folder / "t.training.json").read_text())["traceEvents"]:
-        kind = pass_of(e)
-        # the gradient of a transposed convolution's input is a Conv in the backward phase
-        if v["transposed"] and e["name"].startswith("Conv ") and e["cat"] == "backward":
-            kind = "input"
+def ours(v, folder, o):
+    """pass -> (ms, kernel)"""
+    path, least = folder / "case.onnx", {}
+    onnx.save(model(v), path)
+    for e in trace(o, path, "cross_entropy", v["n"], folder):
+        kind = pass_of(e, v["transposed"])
         if kind:
-            best = least.get(kind, (math.inf, ""))
-            least[kind] = min(best, (e["dur"] / 1e3, e["args"]["impl"]))
+            least[kind] = min(least.get(kind, (math.inf, "")), (e["dur"] / 1e3, e["args"]["impl"]))
     return least
 
 
-# First lines of a program with torch: the least time of f, in parts of a second (UNIT of them).
-LEAST = """
-import json, sys, time, torch
-torch.set_num_threads(int(sys.argv[1]))
-def least(f, seconds):
-    f(); best = 1e9; end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        t = time.perf_counter(); f(); best = min(best, time.perf_counter() - t)
-    return best * UNIT
-"""
-
-TORCH = LEAST + """
-UNIT = 1e3
-for line in sys.stdin:
-    v, seconds = json.loads(line)
-    dims, r = len(v["size"]), {}
-    formats = [torch.contiguous_format] + {2: [torch.channels_last], 3: [torch.channels_last_3d]}.get(dims, [])
-    for fmt in formats:
-        x = torch.randn(v["n"], v["c"], *v["size"]).to(memory_format=fmt)
-        w = torch.randn(v["wshape"]).to(memory_format=fmt)
-        a = (v["s"], v["p"], v["d"], v["transposed"], v["extra"], v["g"])
-        with torch.no_grad():
-            fwd = lambda: torch.ops.aten.convolution(x, w, None, *a)
-            g = torch.randn_like(fwd())
-            back = lambda *mask: torch.ops.aten.convolution_backward(g, x, w, None, *a, list(mask))
-            got = dict(forward=least(fwd, seconds), input=least(lambda: back(True, False, False), seconds), weights=least(lambda: back(False, True, False), seconds))
-        r = {k: min(t, r.get(k, 1e9)) for k, t in got.items()}
-    print(json.dumps(r), flush=True)
-"""
-
-
 def main():
-    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("--torch", default=sys.executable, help="a Python that has torch")
-    a.add_argument("--binary", default=str(ROOT / "build/release/onnxtrain"))
-    a.add_argument("--threads", type=int, default=2)
-    a.add_argument("--rounds", type=int, default=3)
-    a.add_argument("--seconds", type=float, default=0.1, help="per measurement")
-    a.add_argument("--only", default="", help="cases whose name contains this")
-    a.add_argument("--json", default="", help="write the times to this file")
-    o = a.parse_args()
-    peer = subprocess.Popen([o.torch, "-c", TORCH, str(o.threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    rows = []
-    print(f"{'case':38} {'MFLOP':>7}   " + "".join(f"{p + ', ms':>12} {'torch':>8} {'ratio':>6} {'kernel':>9}" for p in PASSES))
+    p = arguments(__doc__, seconds=0.1)
+    p.add_argument("--only", default="", help="cases whose name contains this")
+    p.add_argument("--json", default="", help="write the times to this file")
+    o = p.parse_args()
+    peer, rows = TorchKernels(o), []
+    print(f"{'case':38} {'MFLOP':>7}   "
+          + "".join(f"{p + ', ms':>12} {'torch':>8} {'ratio':>6} {'kernel':>9}" for p in PASSES))
     with tempfile.TemporaryDirectory() as folder:
         for v in CASES:
             if o.only not in v["name"]:
                 continue
-            mine, theirs = {}, {}
-            for _ in range(o.rounds):
-                peer.stdin.write(json.dumps([dict(v, wshape=weight_shape(v)), o.seconds]) + "\n")
-                peer.stdin.flush()
-                line = peer.stdout.readline()
-                if not line:
-                    raise SystemExit("PyTorch's process ended early; its message is above")
-                for k, t in json.loads(line).items():
-                    theirs[k] = min(t, theirs.get(k, math.inf))
-                for k, t in ours(o.binary, v, Path(folder), o.threads, o.seconds).items():
-                    mine[k] = min(t, mine.get(k, (math.inf, "")))
-            rows.append(dict(name=v["name"], flops=flops(v), onnxtrain=mine, torch=theirs))
-            cells = "".join(f"{mine[p][0]:12.3f} {theirs[p]:8.3f} {theirs[p] / mine[p][0]:5.2f}x {mine[p][1]:>9}" for p in PASSES)
+            theirs, mine = least_of(o.rounds, lambda v=v: peer.times(conv=v, seconds=o.seconds),
+                                    lambda v=v: ours(v, Path(folder), o))
+            theirs = {name: t * 1e3 for name, t in theirs.items()}
+            rows.append({"name": v["name"], "flops": flops(v), "onnxtrain": mine, "torch": theirs})
+            cells = "".join(f"{mine[p][0]:12.3f} {theirs[p]:8.3f} {theirs[p] / mine[p][0]:5.2f}x {mine[p][1]:>9}"
+                            for p in PASSES)
             print(f"{v['name']:38} {flops(v) / 1e6:7.0f}   {cells}", flush=True)
+    peer.close()
     ratios = sorted((r["torch"][p] / r["onnxtrain"][p][0], r["name"], p) for r in rows for p in PASSES)
-    mean = math.exp(sum(math.log(r[0]) for r in ratios) / len(ratios))
-    print(f"geometric mean {mean:.2f}x; below 1: {sum(r[0] < 1 for r in ratios)} of {len(ratios)}; worst:")
-    for r, name, p in ratios[:12]:
-        print(f"  {r:.2f}x {name}, {p}")
+    print(f"geometric mean {geometric_mean(r[0] for r in ratios):.2f}x; below 1: {sum(r[0] < 1 for r in ratios)} of "
+          f"{len(ratios)}; worst:")
+    for r, name, kind in ratios[:12]:
+        print(f"  {r:.2f}x {name}, {kind}")
     if o.json:
         Path(o.json).write_text(json.dumps(rows, indent=1))
 

@@ -1,4 +1,4 @@
-"""How the cost of a training step grows: batch and width of a multilayer perceptron, sequence length of a small GPT.
+"""How the cost of a training step grows: batch and width of a multilayer perceptron (W1), sequence of a small GPT (W7).
 
     .venv/bin/python bench/scaling.py                 # needs onnx beside onnxtrain
     .venv/bin/python bench/scaling.py --only sequence --seconds 1
@@ -9,6 +9,8 @@ cost. Memory is the peak of the process in MB.
 """
 
 import argparse
+import dataclasses
+import functools
 import json
 import subprocess
 import sys
@@ -16,49 +18,51 @@ import tempfile
 import time
 from pathlib import Path
 
-WORKER = """
-import sys, time, json, resource, numpy as np, onnxtrain as ot
-model, feeds, threads, seconds, kind = sys.argv[1], dict(np.load(sys.argv[2])), int(sys.argv[3]), float(sys.argv[4]), sys.argv[5]
-optimizer = ot.Adam(lr=1e-8) if kind == "adam" else ot.AdamW(lr=1e-8)
-trainer = ot.Trainer(ot.prepare(model, loss="cross_entropy", label="label", optimizer=optimizer), seed=0, threads=threads)
-trainer.step(feeds)
-times, end = [], time.perf_counter() + seconds
-while time.perf_counter() < end or len(times) < 3:
-    t = time.perf_counter()
-    trainer.step(feeds)
-    times.append(time.perf_counter() - t)
-print(json.dumps({"ms": min(times) * 1e3, "median": sorted(times)[len(times) // 2] * 1e3, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
-"""
+import numpy as np
+import onnx
+
+from workloads import WORKLOADS, w1_mlp, w7_gpt_nano
+from workloads.onnx_layers import onnx_model
+
+WORKER = Path(__file__).resolve().parent / "harness/step_worker.py"
+
+
+def mlp(batch, width=1):
+    return dataclasses.replace(WORKLOADS["W1"], network=functools.partial(w1_mlp.network, width=width),
+                               input_shape=(batch, 784))
+
+
+def gpt(length, batch=4):
+    return dataclasses.replace(WORKLOADS["W7"], network=functools.partial(w7_gpt_nano.network, length=length),
+                               input_shape=(batch, length))
+
+
+def gpt_flops(length, batch=4):
+    """Half of the scores count: the mask is causal."""
+    h = w7_gpt_nano.WIDTH
+    per_token = w7_gpt_nano.LAYERS * (12 * h * h + length * h) + h * w7_gpt_nano.WORDS
+    return 6 * batch * length * per_token
 
 
 def tables():
-    from networks import gpt, mlp
-
-    def mlp_flops(batch, width):
-        return 6 * batch * (784 * 512 * width + 512 * 256 * width * width + 256 * 10 * width) - 2 * batch * 784 * 512 * width
-
-    def gpt_flops(batch, length, layers=6, h=192, words=256):
-        return 6 * batch * length * (layers * (12 * h * h + length * h) + h * words)  # half of the scores count
-
-    batch = {"title": "MLP 784-512-256-10, Adam, by batch", "unit": "sample", "optimizer": "adam",
-             "rows": [(b, lambda b=b: mlp(b), b, mlp_flops(b, 1), 10) for b in (1, 2, 4, 8, 16, 32, 64, 128, 256)]}
-    width = {"title": "MLP, batch 64, Adam, by width", "unit": "sample", "optimizer": "adam",
-             "rows": [(f"x{w}", lambda w=w: mlp(64, w), 64, mlp_flops(64, w), 10) for w in (1, 2, 4)]}
-    sequence = {"title": "GPT 6 x 192, batch 4, AdamW, by sequence", "unit": "token", "optimizer": "adamw",
-                "rows": [(n, lambda n=n: gpt(4, n), 4 * n, gpt_flops(4, n), 256) for n in (64, 128, 256, 512, 1024)]}
-    return {"batch": batch, "width": width, "sequence": sequence}
+    """name -> (title, unit, rows of (label, workload, samples, operations))"""
+    return {
+        "batch": ("MLP 784-512-256-10, Adam, by batch", "sample",
+                  [(b, mlp(b), b, mlp(b).cost()["step_flops"]) for b in (1, 2, 4, 8, 16, 32, 64, 128, 256)]),
+        "width": ("MLP, batch 64, Adam, by width", "sample",
+                  [(f"x{w}", mlp(64, w), 64, mlp(64, w).cost()["step_flops"]) for w in (1, 2, 4)]),
+        "sequence": ("GPT 6 x 192, batch 4, AdamW, by sequence", "token",
+                     [(n, gpt(n), 4 * n, gpt_flops(n)) for n in (64, 128, 256, 512, 1024)])}
 
 
-def measure(make, samples, classes, optimizer, options):
-    import numpy as np
-    import onnx
-
+def measure(workload, o):
     with tempfile.TemporaryDirectory() as folder:
-        model, feeds = make()
         path, data = str(Path(folder) / "model.onnx"), str(Path(folder) / "feeds.npz")
-        onnx.save(model, path)
-        np.savez(data, label=np.random.default_rng(3).integers(0, classes, samples), **feeds)
-        out = subprocess.run([sys.executable, "-c", WORKER, path, data, str(options.threads), str(options.seconds), optimizer], stdout=subprocess.PIPE, text=True)
+        onnx.save(onnx_model(workload), path)
+        x, label = workload.data()
+        np.savez(data, x=x, label=label)
+        command = [WORKER, path, data, o.threads, o.seconds, workload.optimizer.kind]
+        out = subprocess.run([sys.executable, *map(str, command)], stdout=subprocess.PIPE, text=True)
     if out.returncode:
         raise SystemExit("a worker ended early; its message is above")
     return json.loads(out.stdout)
@@ -70,25 +74,27 @@ def main():
     p.add_argument("--seconds", type=float, default=0.5, help="time per row")
     p.add_argument("--only", choices=["batch", "width", "sequence"])
     p.add_argument("--json", action="store_true")
-    options = p.parse_args()
+    o = p.parse_args()
     results = {}
-    for name, table in tables().items():
-        if options.only not in (None, name):
+    for name, (title, unit, rows) in tables().items():
+        if o.only not in (None, name):
             continue
         results[name], before = [], None
-        if not options.json:
-            print(f"\n{table['title']}\n\n| {name} | ms per step | us per {table['unit']} | growth | work | peak MB |\n|---|---|---|---|---|---|")
-        for label, make, samples, flops, classes in table["rows"]:
-            r = measure(make, samples, classes, table["optimizer"], options)
+        if not o.json:
+            print(f"\n{title}\n\n| {name} | ms per step | us per {unit} | growth | work | peak MB |\n"
+                  "|---|---|---|---|---|---|")
+        for label, workload, samples, flops in rows:
+            r = measure(workload, o)
             each, work = r["ms"] * 1e3 / samples, flops / samples
             growth = (each / before[0], work / before[1]) if before else None
-            results[name].append({name: label, **r, "us_each": each, "growth": growth and growth[0], "work": growth and growth[1]})
-            if not options.json:
+            results[name].append({name: label, **r, "us_each": each, "growth": growth and growth[0],
+                                  "work": growth and growth[1]})
+            if not o.json:
                 tail = f"{growth[0]:.2f} | {growth[1]:.2f}" if growth else "- | -"
                 print(f"| {label} | {r['ms']:.4g} | {each:.4g} | {tail} | {r['peak']:.0f} |", flush=True)
             before = each, work
             time.sleep(0.05)
-    if options.json:
+    if o.json:
         print(json.dumps(results, indent=1))
 
 

@@ -2,9 +2,9 @@
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 
-# Picture decoders: only their headers; the libraries are opened at run time, when a picture needs them.
+# Image decoders: only their headers; the libraries are opened at run time, when an image needs them.
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(ONNXTRAIN_PICTURES REQUIRED libopenjp2 libwebp)
+pkg_check_modules(ONNXTRAIN_IMAGE REQUIRED libopenjp2 libwebp)
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module)
 
 # libonnx: static, made once per machine by tools/libonnx.sh.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Resume = uninterrupted, bit for bit.
+"""Resume = uninterrupted, bit-exact.
 
 A model with Dropout, BatchNormalization and Adam is trained once without interruption. Then, again and
 again, it is stopped - at the end of an epoch, by SIGTERM, by kill -9 at a random moment, several times

@@ -77,7 +77,7 @@ def model():
         training.initialization_binding.add(key=key, value=value)
     for key, value in UPDATE_BINDING.items():
         training.update_binding.add(key=key, value=value)
-    # names the step's rate, so that `t.lr` and the command line can show and change it
+    # names the learning rate, so that `t.lr` and the command line can show and change it
     m.metadata_props.add(key="onnxtrain.rate", value="rate")
     return m
 

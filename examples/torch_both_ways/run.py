@@ -25,7 +25,7 @@ class Net(nn.Module):
 
 
 def data(count=960):
-    """Bright quarter of a noisy picture: which one?"""
+    """Bright quarter of a noisy image: which one?"""
     g = torch.Generator().manual_seed(1)
     labels = torch.randint(0, 4, (count,), generator=g)
     images = torch.randn(count, 1, 12, 12, generator=g)
@@ -83,7 +83,7 @@ def main():
     losses = torch_steps(batches[20:], made.module, made.loss, made.optimizer, made.scheduler)
     worst = max(worst, show("PyTorch", 20, losses, reference[20:]))
     print(f"           {type(made.optimizer).__name__}, {type(made.scheduler).__name__}, "
-          f"rate {made.optimizer.param_groups[0]['lr']:.3g} (alone: {alone[1].param_groups[0]['lr']:.3g})")
+          f"learning rate {made.optimizer.param_groups[0]['lr']:.3g} (alone: {alone[1].param_groups[0]['lr']:.3g})")
 
     # ... or the state into the objects that there were: the original class, optimizer and scheduler take it
     module.load_state_dict(ot.torch_state_dict(made.model()), strict=True)

@@ -249,7 +249,7 @@ struct TrainerOptions {
   float clip_norm = 0;
   int threads = 0;
   uint64_t seed = 0;
-  uint64_t memory = 0;  // limit in bytes for state and step: computes values again; 0: none
+  uint64_t memory = 0;  // limit in bytes for state and step: recomputes activations; 0: none
 };
 
 struct FitOptions {
@@ -288,7 +288,7 @@ class Trainer {
     check(status);
     h_.reset(t);
   }
-  // Goes on where a run folder or checkpoint stopped.
+  // Resumes where a run folder or checkpoint stopped.
   static Trainer resume(const std::string& run, const Options& o = {}) {
     ot_options c = o.c();
     ot_trainer* t = nullptr;

@@ -25,6 +25,7 @@ NB_MODULE(_native, m) {
   m.def("version", &ot_version, "The library's version.");
   otpy::bind_values(m);
   otpy::bind_model(m);
+  otpy::bind_graphs(m);
   otpy::bind_session(m);
   otpy::bind_trainer(m);
 }

@@ -73,7 +73,7 @@ def test_every_product_of_a_convolutional_step_is_counted(tmp_path):
     of = {op: sorted(n["flops"] for n in json.loads(out.stdout)["training"]["nodes"] if n["op"] == op)
           for op in ("Conv", "ConvGradX", "ConvGradW")}
     each = sorted(2 * 4 * pixels * m * c * k * k for pixels, (m, c, k, _) in zip((256, 256, 256, 64), shapes.values()))
-    first = 2 * 4 * 256 * 16 * 3 * 9  # nobody wants the gradient of the pictures
+    first = 2 * 4 * 256 * 16 * 3 * 9  # nobody wants the gradient of the images
     assert of["Conv"] == each and of["ConvGradW"] == each and of["ConvGradX"] == sorted(set(each) - {first})
 
 

@@ -1,4 +1,4 @@
-"""Data that the command line reads beside arrays: folders of pictures, safetensors."""
+"""Data that the command line reads beside arrays: Image folders, safetensors."""
 
 import json
 import pathlib
@@ -33,7 +33,7 @@ def png(path, pixels):
 
 
 @pytest.fixture
-def pictures(tmp_path):
+def images(tmp_path):
     """Bright upper or lower halves, of many sizes; and a model for 8 x 8."""
     rng = np.random.default_rng(0)
     for part, count in (("train", 40), ("test", 10)):
@@ -43,7 +43,7 @@ def pictures(tmp_path):
                 pixels = rng.integers(0, 80, (h, w, 3)).astype(np.uint8)
                 pixels[: h // 2] += 120 * (name == "upper")
                 pixels[h // 2 :] += 120 * (name == "lower")
-                png(tmp_path / f"pictures/{part}/{name}/{k}.png", pixels)
+                png(tmp_path / f"images/{part}/{name}/{k}.png", pixels)
     m = with_weights('''halves (float[N, 3, 8, 8] image) => (float[N, 2] scores)
         { flat = Flatten (image) scores = Gemm <transB = 1> (flat, "w", "b") }''', {"w": (2, 192), "b": (2,)},
                      scale=0.1)
@@ -51,14 +51,13 @@ def pictures(tmp_path):
     return tmp_path
 
 
-def test_folder_of_pictures(pictures):
-    run = pictures / "run"
-    said = cli("train", pictures / "halves.onnx", "--data", pictures / "pictures", "--epochs", 20, "--lr", 0.01,
-               "--out", run)
-    assert "80 images" in said and "pictures" in said
-    assert "100.00 %" in cli("eval", run, "--data", pictures / "pictures")
-    cli("predict", run, "--data", pictures / "pictures/test/upper", "-o", pictures / "p.npy")
-    scores = np.load(pictures / "p.npy")
+def test_image_folder(images):
+    run = images / "run"
+    said = cli("train", images / "halves.onnx", "--data", images / "images", "--epochs", 20, "--lr", 0.01, "--out", run)
+    assert "80 images" in said and "images" in said
+    assert "100.00 %" in cli("eval", run, "--data", images / "images")
+    cli("predict", run, "--data", images / "images/test/upper", "-o", images / "p.npy")
+    scores = np.load(images / "p.npy")
     assert scores.shape == (10, 2) and (scores.argmax(1) == 1).all()
 
 

@@ -86,7 +86,7 @@ def test_data_of_many_kinds(path, kind):
 
 
 def test_predict_fits_data_as_fit_does():
-    m = with_weights('''picture (float[N, 1, 2, 2] image) => (float[N, 2] scores)
+    m = with_weights('''image (float[N, 1, 2, 2] image) => (float[N, 2] scores)
         { flat = Flatten (image) scores = Gemm <transB = 1> (flat, "w", "b") }''', {"w": (2, 4), "b": (2,)})
     model = ot.load(m.SerializeToString()).compile(loss="cross_entropy")
     pixels = np.random.default_rng(0).integers(0, 256, (20, 2, 2)).astype(np.uint8)

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "autodiff/later.hpp"
+#include "autodiff/deferred_gradient.hpp"
 #include "autodiff/path.hpp"
 #include "op/carries.hpp"
 #include "op/grad_builder.hpp"
@@ -72,7 +72,7 @@ class Reverse {
     for (ValueId v : g_.reads(n)) needed |= is_active(v);
     if (!needed) return;
     const Op& op = table_.get(n);
-    if (!op.grad && !n.is("RunLater", kOwnDomain)) {
+    if (!op.grad && !n.is("DeferredGradient", kOwnDomain)) {
       blocked_.push_back(
           {first_output(n), op.no_grad ? op.no_grad : "its gradient is not written yet", ""});
       return;
@@ -85,11 +85,11 @@ class Reverse {
     std::vector<ValueId> dxs;
     size_t before = g_.nodes.size();
     try {
-      dxs = op.grad ? op.grad(b) : gradient_later(g_, n, dys, wants, n.s("why", ""), opset_);
+      dxs = op.grad ? op.grad(b) : deferred_gradient(g_, n, dys, wants, n.s("why", ""), opset_);
     } catch (Error& e) {
-      if (can_wait(n, op, e.code())) {
+      if (can_defer(n, op, e.code())) {
         g_.nodes.resize(before);
-        return add_gradients(n, op, b, gradient_later(g_, n, dys, wants, e.message(), opset_));
+        return add_gradients(n, op, b, deferred_gradient(g_, n, dys, wants, e.message(), opset_));
       }
       if (e.code() == kBlocked) {  // inside a subgraph: told together with the others
         blocked_.push_back({first_output(n), "", e.message()});

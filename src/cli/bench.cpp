@@ -44,9 +44,9 @@ int64_t rows_of(const Feeds& feeds) {
   return n;
 }
 
-// Feeds from the npz, or made up.
+// Feeds from the npz, or random.
 Feeds feeds_for(const BenchFlags& f, const Model& m, const std::vector<ValueDef>& inputs) {
-  if (f.inputs.empty()) return made_up_feeds(m, inputs, f.sizes);
+  if (f.inputs.empty()) return bench_feeds(m, inputs, f.sizes);
   NamedTensors file = read_npz(f.inputs);
   Feeds feeds;
   for (const ValueDef& d : inputs)
@@ -84,8 +84,8 @@ json measure(const BenchFlags& f, const char* what, int64_t rows, const Plan& pl
   for (int64_t i = 0; i < profiled; ++i) step();
   watch(nullptr);
   const double rss = double(peak_resident_bytes());
-  Roof roof = Roof::measure(f.threads);
-  json j = profile_json(profiler.nodes(), roof, profiled);
+  Peak peak = Peak::measure(f.threads);
+  json j = profile_json(profiler.nodes(), peak, profiled);
   j["ms_per_step"] = ms;
   j["ms_least"] = times.front() * 1e3;
   j["ms_most"] = times.back() * 1e3;
@@ -105,7 +105,7 @@ json measure(const BenchFlags& f, const char* what, int64_t rows, const Plan& pl
       "process\n",
       double(plan.arena_bytes) / 1e6, double(plan.peak_bytes) / 1e6, double(state_bytes) / 1e6,
       rss / 1e6);
-  print_profile(profiler.nodes(), roof, profiled, f.slowest);
+  print_profile(profiler.nodes(), peak, profiled, f.slowest);
   std::printf("\n");
   return j;
 }
@@ -181,7 +181,7 @@ int bench(const BenchFlags& f) {
 void add_bench(Registry& r) {
   static BenchFlags f;
   CLI::App* c =
-      r.add("bench", "samples/s, ms per step, time per operator, peak memory",
+      r.add("bench", "measure samples/s, ms per step, time per operator, peak memory",
             "  onnxtrain bench model.onnx --batch 64\n"
             "  onnxtrain bench model.onnx --against torch,ort\n"
             "  onnxtrain bench bert.onnx --dim input_ids=8,128 --mode train --optimizer adamw\n"
@@ -190,17 +190,18 @@ void add_bench(Registry& r) {
   c->add_option("--batch", f.sizes.batch, "for an open first dimension")
       ->check(CLI::PositiveNumber);
   c->add_option("--dim", f.sizes.dims, "NAME=8: a named dimension; INPUT=8,128: a shape");
-  c->add_option("--inputs", f.inputs, "npz with real inputs instead of made-up ones");
+  c->add_option("--inputs", f.inputs, "npz with real inputs instead of random ones");
   c->add_option("--mode", f.mode, "infer|train|both")
       ->check(CLI::IsMember({"infer", "train", "both"}));
-  c->add_option("--threads", f.threads)->check(CLI::NonNegativeNumber);
+  c->add_option("--threads", f.threads, "0: all cores this process may use")
+      ->check(CLI::NonNegativeNumber);
   c->add_option("--seconds", f.seconds, "how long to measure")->check(CLI::PositiveNumber);
   c->add_option("--nodes", f.slowest, "how many of the slowest nodes to list");
   c->add_option("--trace", f.trace,
                 "write Chrome traces to FILE.inference.json, FILE.training.json");
   c->add_option("--against", f.against,
                 "torch,ort: the same model and inputs there too, where they are installed");
-  c->add_flag("--json", f.as_json);
+  c->add_flag("--json", f.as_json, "print JSON");
   f.recipe.add_to(r, c, false);
   r.on(c, [] { return bench(f); });
 }

@@ -83,7 +83,7 @@ int64_t bound_of(const Model& m, const std::string& name) {
   return bound > 0 ? bound : 2;  // 0 and 1 are in range nearly everywhere
 }
 
-Tensor made_up(const Model& m, const ValueDef& d, const Shape& shape) {
+Tensor random_input(const Model& m, const ValueDef& d, const Shape& shape) {
   Tensor t(d.type.elem, shape);
   uint64_t state = hash64(d.name.data(), d.name.size(), 1);
   auto next = [&] { return state = hash64(&state, sizeof state, 2); };
@@ -119,14 +119,15 @@ Tensor made_up(const Model& m, const ValueDef& d, const Shape& shape) {
 
 }  // namespace
 
-Feeds made_up_feeds(const Model& m, const std::vector<ValueDef>& inputs, const FeedSizes& sizes) {
+Feeds bench_feeds(const Model& m, const std::vector<ValueDef>& inputs, const FeedSizes& sizes) {
   Given given{parse_dims(sizes.dims)};
   Feeds feeds;
   for (const ValueDef& d : inputs) {
     if (d.constant.defined() || d.type.kind == TypeInfo::Kind::kOptional) continue;
     if (!d.type.is_tensor())
-      usage_error("OT0006", cat("input '", d.name, "' is no tensor: it cannot be made up"));
-    feeds[d.name] = made_up(m, d, shape_of(d, given, sizes.batch));
+      usage_error("OT0006",
+                  cat("input '", d.name, "' is no tensor: random values cannot be made for it"));
+    feeds[d.name] = random_input(m, d, shape_of(d, given, sizes.batch));
   }
   return feeds;
 }

@@ -1,4 +1,4 @@
-// Made-up inputs for `bench`: right types and shapes, class numbers and indices in range.
+// Random inputs for `bench`: right types and shapes, class numbers and indices in range.
 #pragma once
 #include <map>
 
@@ -17,6 +17,6 @@ struct FeedSizes {
 
 // A tensor per input; open dimensions come from `sizes`, the first one otherwise is the batch, and
 // others are 1. Indices into tables and class numbers are drawn from the range the model has.
-Feeds made_up_feeds(const Model& m, const std::vector<ValueDef>& inputs, const FeedSizes& sizes);
+Feeds bench_feeds(const Model& m, const std::vector<ValueDef>& inputs, const FeedSizes& sizes);
 
 }  // namespace onnxtrain::cli

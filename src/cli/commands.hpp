@@ -52,6 +52,7 @@ void add_bench(Registry& r);
 void add_runs(Registry& r);
 void add_report(Registry& r);
 void add_completion(Registry& r);
+void add_reference(Registry& r);
 
 // Names one typing mistake away from `word`: "did you mean --epochs?", or "".
 std::string suggestion(const CLI::App& app, const std::string& word);

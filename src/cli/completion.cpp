@@ -1,25 +1,28 @@
-// completion: scripts that complete commands and options, made from the parser itself.
+// completion: scripts that complete commands and options, from the table of commands
+// (reference.hpp).
 #include <cstdio>
 
-#include "cli/commands.hpp"
+#include "cli/reference.hpp"
 #include "core/error.hpp"
 
 namespace onnxtrain::cli {
 
 namespace {
 
-std::string options_of(const CLI::App* c) {
+using Commands = std::vector<CommandEntry>;
+
+std::string options_of(const CommandEntry& c) {
   std::string out;
-  for (const CLI::Option* o : c->get_options())
-    for (const std::string& name : o->get_lnames()) out += (out.empty() ? "--" : " --") + name;
+  for (const OptionEntry& o : c.options)
+    for (const std::string& name : o.long_names()) out += (out.empty() ? "" : " ") + name;
   return out;
 }
 
-std::string bash(const CLI::App& app) {
+std::string bash(const Commands& commands) {
   std::string names, cases;
-  for (const CLI::App* c : app.get_subcommands({})) {
-    names += (names.empty() ? "" : " ") + c->get_name();
-    cases += "    " + c->get_name() + ") words=\"" + options_of(c) + "\" ;;\n";
+  for (const CommandEntry& c : commands) {
+    names += (names.empty() ? "" : " ") + c.name;
+    cases += "    " + c.name + ") words=\"" + options_of(c) + "\" ;;\n";
   }
   return "_onnxtrain() {\n"
          "  local word=\"${COMP_WORDS[COMP_CWORD]}\" words=\"\"\n"
@@ -43,11 +46,11 @@ std::string quoted(const std::string& s) {
   return out + "'";
 }
 
-std::string zsh(const CLI::App& app) {
+std::string zsh(const Commands& commands) {
   std::string names, cases;
-  for (const CLI::App* c : app.get_subcommands({})) {
-    names += "    " + quoted(c->get_name() + ":" + c->get_description()) + "\n";
-    cases += "    " + c->get_name() + ") compadd -- " + options_of(c) + " ;;\n";
+  for (const CommandEntry& c : commands) {
+    names += "    " + quoted(c.name + ":" + c.help) + "\n";
+    cases += "    " + c.name + ") compadd -- " + options_of(c) + " ;;\n";
   }
   return "#compdef onnxtrain\n"
          "_onnxtrain() {\n"
@@ -63,15 +66,15 @@ std::string zsh(const CLI::App& app) {
          "compdef _onnxtrain onnxtrain\n";
 }
 
-std::string fish(const CLI::App& app) {
+std::string fish(const Commands& commands) {
   std::string out;
-  for (const CLI::App* c : app.get_subcommands({})) {
-    out += "complete -c onnxtrain -n __fish_use_subcommand -a " + c->get_name() + " -d " +
-           quoted(c->get_description()) + "\n";
-    for (const CLI::Option* o : c->get_options())
-      for (const std::string& name : o->get_lnames())
-        out += "complete -c onnxtrain -n '__fish_seen_subcommand_from " + c->get_name() + "' -l " +
-               name + " -d " + quoted(o->get_description()) + "\n";
+  for (const CommandEntry& c : commands) {
+    out += "complete -c onnxtrain -n __fish_use_subcommand -a " + c.name + " -d " + quoted(c.help) +
+           "\n";
+    for (const OptionEntry& o : c.options)
+      for (const std::string& name : o.long_names())
+        out += "complete -c onnxtrain -n '__fish_seen_subcommand_from " + c.name + "' -l " +
+               name.substr(2) + " -d " + quoted(o.help) + "\n";
   }
   return out;
 }
@@ -88,7 +91,8 @@ void add_completion(Registry& r) {
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   CLI::App* app = &r.app();
   r.on(c, [app] {
-    std::string text = shell == "bash" ? bash(*app) : shell == "zsh" ? zsh(*app) : fish(*app);
+    const Commands all = command_table(*app);
+    std::string text = shell == "bash" ? bash(all) : shell == "zsh" ? zsh(all) : fish(all);
     std::printf("%s", text.c_str());
     return 0;
   });

@@ -27,8 +27,8 @@ void add_convert(Registry& r) {
   static std::string from, to, framework;
   static bool verify = false;
   CLI::App* c = r.add(
-      "convert", "to and from PyTorch (needs the Python side)",
-      "  onnxtrain convert model.train.onnx model.pt --verify    training goes on in PyTorch\n"
+      "convert", "convert to and from PyTorch (needs the Python package)",
+      "  onnxtrain convert model.train.onnx model.pt --verify    training continues in PyTorch\n"
       "  onnxtrain convert model.pt model.train.onnx             and comes back\n"
       "  onnxtrain convert program.pt2 model.onnx                an exported program");
   c->add_option("IN", from, "a model: .onnx, .pt, .pt2")->required();

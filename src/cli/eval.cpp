@@ -5,8 +5,7 @@
 
 #include "cli/data_flags.hpp"
 #include "cli/progress.hpp"
-#include "convert/prepare.hpp"
-#include "onnx/onnx.hpp"
+#include "run/predict.hpp"
 
 namespace onnxtrain::cli {
 
@@ -21,17 +20,14 @@ struct EvalFlags {
 };
 
 int eval(const EvalFlags& f) {
-  Model m = load_model(checkpoint_of(f.what, f.which), all_ops());
-  if (m.training.empty()) m = prepare(m, Recipe{}, all_ops());
   ProgramOptions po;
   po.threads = f.threads;
-  Training t(std::make_shared<const Model>(std::move(m)), 0, po);
-  LoadedData data = load_data(f.data, f.data.data, t,
-                              f.part == "test" ? DataPart::kTest : DataPart::kTrain, true);
-  say("data", data.line);
-  Metrics metrics = Evaluator(t).evaluate(data.feeds, f.batch);
+  Narrator narrator;
+  const auto [metrics, rows] =
+      run::evaluate(f.what, f.which, f.data.request(),
+                    f.part == "test" ? DataPart::kTest : DataPart::kTrain, f.batch, po, narrator);
   if (f.as_json) {
-    nlohmann::ordered_json j{{"rows", data.feeds.rows()}, {"loss", metrics.loss()}};
+    nlohmann::ordered_json j{{"rows", rows}, {"loss", metrics.loss()}};
     for (const auto& [name, value] : metrics.values()) j[name] = value;
     if (!metrics.confusion().empty()) j["confusion"] = metrics.confusion();
     std::printf("%s\n", j.dump().c_str());
@@ -50,10 +46,11 @@ void add_eval(Registry& r) {
   CLI::App* c = r.add("eval", "loss and metrics of a run or model",
                       "  onnxtrain eval runs/cnn-001 --data mnist/\n"
                       "  onnxtrain eval model.train.onnx --data test.npz --json");
-  c->add_option("RUN|MODEL", f.what)->required();
+  c->add_option("RUN|MODEL", f.what, "a run folder, a checkpoint or a model")->required();
   f.data.add_to(r, c, true, false);
-  c->add_option("--batch", f.batch)->check(CLI::PositiveNumber);
-  c->add_option("--threads", f.threads)->check(CLI::NonNegativeNumber);
+  c->add_option("--batch", f.batch, "rows per batch")->check(CLI::PositiveNumber);
+  c->add_option("--threads", f.threads, "0: all cores this process may use")
+      ->check(CLI::NonNegativeNumber);
   c->add_option("--which", f.which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));
   c->add_option("--part", f.part, "test|train: which part of a source that has both")
       ->check(CLI::IsMember({"test", "train"}));

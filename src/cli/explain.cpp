@@ -29,7 +29,7 @@ void add_explain(Registry& r) {
   static std::string code;
   CLI::App* c =
       r.add("explain", "a longer explanation of an error code", "  onnxtrain explain OT1203");
-  c->add_option("CODE", code)->required();
+  c->add_option("CODE", code, "an error code, for example OT1203")->required();
   r.on(c, [] { return explain(code); });
 }
 

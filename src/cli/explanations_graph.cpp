@@ -119,7 +119,7 @@ constexpr Explanation kGraph[] = {
     {"OT1124",
      "The model has fewer training sections than the number asked for; they count from 0."},
     {"OT1125",
-     "The training has no single scalar that feeds all optimizers as their rate, so it "
+     "The training has no single scalar that feeds all optimizers as their learning rate, so it "
      "cannot be\nread or set from outside."},
     {"OT1126",
      "A named tensor does not exist in the model, or no random value can be made for an "
@@ -154,7 +154,7 @@ constexpr Explanation kGraph[] = {
     {"OT1145",
      "DeformConv: inputs, offsets, mask or bias have shapes that do not belong together."},
     {"OT1146",
-     "An integer convolution or matrix product has scales, zero points or bias of the "
+     "An integer convolution or matrix multiplication has scales, zero points or bias of the "
      "wrong shape\nor type."},
     {"OT1147", "CausalConvWithState: an attribute or a shape does not fit."},
     {"OT1150",
@@ -206,11 +206,11 @@ constexpr Explanation kGraph[] = {
     {"OT1180",
      "Attention: queries, keys, values, mask or cache have shapes that do not belong "
      "together."},
-    {"OT1190", "A picture is damaged."},
-    {"OT1191", "A picture is in a format or variant that is not supported."},
+    {"OT1190", "An image is damaged."},
+    {"OT1191", "An image is in a format or variant that is not supported."},
     {"OT1192", "The pixel format of ImageDecoder is unknown."},
     {"OT1193",
-     "Pictures of this format are decoded by a library of the system that is not "
+     "Images of this format are decoded by a library of the system that is not "
      "installed."},
 };
 

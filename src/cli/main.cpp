@@ -5,7 +5,7 @@
 #include <new>
 
 #include "cli/commands.hpp"
-#include "cli/run_files.hpp"
+#include "cli/narration.hpp"
 #include "core/error.hpp"
 #include "core/version.hpp"
 #include "data/dataset.hpp"
@@ -44,7 +44,8 @@ std::string suggestion(const CLI::App& app, const std::string& word) {
     for (const CLI::Option* o : app.get_options())
       for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
   } else {
-    for (const CLI::App* c : app.get_subcommands({})) names.push_back(c->get_name());
+    for (const CLI::App* c : app.get_subcommands({}))
+      if (!c->get_group().empty()) names.push_back(c->get_name());
   }
   std::string near = closest(word.substr(0, word.find('=')), names);
   return near.empty() ? near : cat("did you mean ", near, "?");
@@ -94,6 +95,7 @@ void add_commands(Registry& r) {
   add_explain(r);
   add_operators(r);
   add_completion(r);
+  add_reference(r);
 }
 
 int run(int argc, char** argv) {

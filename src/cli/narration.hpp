@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "run/observer.hpp"
+
 namespace onnxtrain::cli {
 
 // stdout: results; stderr: narration. A label padded to 10 columns, then text.
@@ -10,6 +12,20 @@ void say(const std::string& label, const std::string& text);
 void warn(const std::string& code, const std::string& text, const std::string& hint = {});
 bool quiet();
 void set_quiet(bool q);
+// Says what a run tells.
+class Narrator : public run::Observer {
+ public:
+  void on_note(const std::string& label, const std::string& text) override { say(label, text); }
+  void on_warning(const std::string& code, const std::string& text,
+                  const std::string& hint) override {
+    warn(code, text, hint);
+  }
+};
+
+// The command as it was typed, for shells.
+void set_command_line(int argc, char** argv);
+const std::string& command_line();
+
 // "1,234,567"
 std::string with_commas(int64_t n);
 // AVX-512, AVX2 or baseline

@@ -8,6 +8,7 @@
 #include "engine/gradients.hpp"
 #include "engine/session.hpp"
 #include "onnx/onnx.hpp"
+#include "run/start.hpp"
 
 namespace onnxtrain::cli {
 
@@ -55,10 +56,11 @@ void add_run(Registry& r) {
   static int threads = 0;
   CLI::App* c = r.add("run", "inference once: npz in, npz out",
                       "  onnxtrain run model.onnx --inputs in.npz -o out.npz");
-  c->add_option("MODEL", model)->required();
+  c->add_option("MODEL", model, "an ONNX file")->required();
   c->add_option("--inputs", inputs, "npz with one array per input");
   c->add_option("-o,--output", output, "npz to write");
-  c->add_option("--threads", threads)->check(CLI::NonNegativeNumber);
+  c->add_option("--threads", threads, "0: all cores this process may use")
+      ->check(CLI::NonNegativeNumber);
   r.on(c, [] {
     ProgramOptions o;
     o.threads = threads;
@@ -73,7 +75,7 @@ void add_grad(Registry& r) {
   CLI::App* c =
       r.add("grad", "gradients of any output with respect to any tensors",
             "  onnxtrain grad model.onnx --of logits --wrt fc.weight,x --inputs in.npz -o g.npz");
-  c->add_option("MODEL", model)->required();
+  c->add_option("MODEL", model, "an ONNX file")->required();
   c->add_option("--of", of, "outputs, comma-separated (default: all floating-point ones)");
   c->add_option("--wrt", wrt, "tensors, comma-separated")->required();
   c->add_option("--inputs", inputs, "npz with one array per input");
@@ -93,13 +95,13 @@ void add_prepare(Registry& r) {
   static uint64_t seed = 0;
   static int64_t steps = 0, batch = 0;
   static std::vector<std::string> dims;
-  CLI::App* c = r.add("prepare", "inference ONNX -> training ONNX",
+  CLI::App* c = r.add("prepare", "write a training into a file: inference ONNX to training ONNX",
                       "  onnxtrain prepare model.onnx -o model.train.onnx\n"
                       "  onnxtrain prepare model.onnx -o m.onnx --loss mse --optimizer sgd --lr "
                       "0.1 --freeze 'backbone.*'");
-  c->add_option("MODEL", model)->required();
+  c->add_option("MODEL", model, "an ONNX file")->required();
   c->add_option("-o,--output", output, "file to write")->required();
-  c->add_option("--seed", seed)->check(CLI::NonNegativeNumber);
+  c->add_option("--seed", seed, "of --reset")->check(CLI::NonNegativeNumber);
   c->add_option("--total-steps", steps, "length of the training, for schedules that span it");
   c->add_option("--batch", batch,
                 "fixes the number of rows (with --lowered some operators need it)")
@@ -111,14 +113,10 @@ void add_prepare(Registry& r) {
   r.on(c, [] {
     Model m = load_model(model, all_ops());
     Recipe recipe = flags.recipe(seed, steps);
-    if (recipe.losses[0].kind == "auto") {
-      LossChoice choice = choose_loss(m, recipe.losses[0].output);
-      say("loss", cat(choice.kind, ", because ", choice.because, "   (--loss to change)"));
-    }
     recipe.batch = batch;
     recipe.dims = parse_dims(dims);
-    Model t = prepare(m, recipe, all_ops());
-    say_opened(m, t);
+    Narrator narrator;
+    const Model t = run::prepare_told(m, recipe, narrator);
     save_model(t, output, all_ops());
     say("saved", cat(output, "   ", t.training[0].update_binding.size(), " state variables"));
     return 0;

@@ -11,25 +11,25 @@ namespace {
 
 struct Sum {
   std::string name;
-  double seconds = 0, flops = 0, bytes = 0, least = 0;  // least: seconds at the roof
+  double seconds = 0, flops = 0, bytes = 0, least = 0;  // least: seconds at peak
   int64_t calls = 0;
-  void add(const NodeProfile& n, const Roof& roof) {
+  void add(const NodeProfile& n, const Peak& peak) {
     seconds += n.seconds;
     flops += n.cost.flops * double(n.calls);
     bytes += n.cost.bytes * double(n.calls);
-    least += roof.share(n) * n.seconds;
+    least += peak.share(n) * n.seconds;
     calls += n.calls;
   }
 };
 
 template <class Key>
-std::vector<Sum> sums(const std::vector<NodeProfile>& nodes, const Roof& roof, Key key) {
+std::vector<Sum> sums(const std::vector<NodeProfile>& nodes, const Peak& peak, Key key) {
   std::vector<Sum> all;
   for (const NodeProfile& n : nodes) {
     std::string k = key(n);
     auto it = std::find_if(all.begin(), all.end(), [&](const Sum& s) { return s.name == k; });
     if (it == all.end()) it = all.insert(all.end(), Sum{k});
-    it->add(n, roof);
+    it->add(n, peak);
   }
   return all;
 }
@@ -41,7 +41,7 @@ void by_time(std::vector<Sum>& all) {
 
 void head(const char* what) {
   std::printf("\n%-34s %6s %10s %6s %9s %8s %7s\n", what, "calls", "ms/step", "time", "GFLOP/s",
-              "GB/s", "of roof");
+              "GB/s", "of peak");
 }
 
 void line(const Sum& s, double total, int64_t steps) {
@@ -59,16 +59,16 @@ double total_of(const std::vector<NodeProfile>& nodes) {
 
 }  // namespace
 
-void print_profile(const std::vector<NodeProfile>& nodes, const Roof& roof, int64_t steps,
+void print_profile(const std::vector<NodeProfile>& nodes, const Peak& peak, int64_t steps,
                    size_t slowest) {
   double total = total_of(nodes);
-  std::printf("\nroof      %.0f GFLOP/s, %.1f GB/s (a large product, a long sum)\n",
-              roof.flops / 1e9, roof.bytes / 1e9);
+  std::printf("\npeak      %.0f GFLOP/s, %.1f GB/s (a large GEMM, a long vector sum)\n",
+              peak.flops / 1e9, peak.bytes / 1e9);
   head("phase");
-  for (const Sum& s : sums(nodes, roof, [](const NodeProfile& n) { return phase_name(n.phase); }))
+  for (const Sum& s : sums(nodes, peak, [](const NodeProfile& n) { return phase_name(n.phase); }))
     line(s, total, steps);
   head("operator");
-  auto ops = sums(nodes, roof, [](const NodeProfile& n) {
+  auto ops = sums(nodes, peak, [](const NodeProfile& n) {
     return cat(n.op, " (", n.impl, ") ", phase_name(n.phase));
   });
   by_time(ops);
@@ -81,13 +81,13 @@ void print_profile(const std::vector<NodeProfile>& nodes, const Roof& roof, int6
   head("slowest nodes");
   for (const NodeProfile& n : order) {
     Sum s{cat(n.op, " ", n.shapes)};
-    s.add(n, roof);
+    s.add(n, peak);
     line(s, total, steps);
     std::printf("    %s, %s\n", n.name.c_str(), phase_name(n.phase));
   }
 }
 
-nlohmann::json profile_json(const std::vector<NodeProfile>& nodes, const Roof& roof,
+nlohmann::json profile_json(const std::vector<NodeProfile>& nodes, const Peak& peak,
                             int64_t steps) {
   using nlohmann::json;
   double per = 1.0 / double(std::max<int64_t>(1, steps));
@@ -102,11 +102,14 @@ nlohmann::json profile_json(const std::vector<NodeProfile>& nodes, const Roof& r
                     {"flops", n.cost.flops},
                     {"bytes", n.cost.bytes},
                     {"gflops", n.cost.flops * double(n.calls) / n.seconds / 1e9},
-                    {"share_of_roof", roof.share(n)}});
+                    {"share_of_peak", peak.share(n)},
+                    {"share_of_roof", peak.share(n)}});  // its name before
   json ops = json::object();
-  for (const Sum& s : sums(nodes, roof, [](const NodeProfile& n) { return n.op; }))
+  for (const Sum& s : sums(nodes, peak, [](const NodeProfile& n) { return n.op; }))
     ops[s.name] = {{"ms", s.seconds * per * 1e3}, {"calls", double(s.calls) * per}};
-  return {{"roof", {{"gflops", roof.flops / 1e9}, {"gbytes_per_s", roof.bytes / 1e9}}},
+  const json limits = {{"gflops", peak.flops / 1e9}, {"gbytes_per_s", peak.bytes / 1e9}};
+  return {{"peak", limits},
+          {"roof", limits},  // its name before
           {"operators", ops},
           {"nodes", list}};
 }

@@ -7,8 +7,8 @@
 namespace onnxtrain::cli {
 
 // Sums by phase and by operator, then the slowest nodes. steps: how many were profiled.
-void print_profile(const std::vector<NodeProfile>& nodes, const Roof& roof, int64_t steps,
+void print_profile(const std::vector<NodeProfile>& nodes, const Peak& peak, int64_t steps,
                    size_t slowest);
-nlohmann::json profile_json(const std::vector<NodeProfile>& nodes, const Roof& roof, int64_t steps);
+nlohmann::json profile_json(const std::vector<NodeProfile>& nodes, const Peak& peak, int64_t steps);
 
 }  // namespace onnxtrain::cli

@@ -4,9 +4,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "cli/narration.hpp"
 #include "core/error.hpp"
-#include "model/batch.hpp"
 
 namespace onnxtrain::cli {
 
@@ -56,15 +54,19 @@ void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
   more(c->add_option("--freeze", freeze, "globs of parameters to leave alone"));
   more(c->add_option("--only", only, "globs of parameters to train"));
   more(c->add_option("--accumulate", accumulate, "steps per update")->check(CLI::PositiveNumber));
+  more(c->add_option("--bn-variance", bn_variance,
+                     "running variance of BatchNormalization: torch (unbiased) or onnx (population "
+                     "variance)")
+           ->check(CLI::IsMember({"torch", "onnx"})));
   more(c->add_flag("--reset", reset, "new initial values"));
   more(c->add_flag("--as-is", as_is, "differentiate the graph exactly as written"));
 }
 
 std::string RecipeFlags::first_given() const {
-  for (const char* flag :
-       {"--loss", "--optimizer", "--weight-decay", "--momentum", "--schedule", "--schedule-arg",
-        "--clip", "--clip-value", "--freeze", "--only", "--accumulate", "--reset",
-        "--label-smoothing", "--ignore-index", "--label", "--loss-input", "--as-is"})
+  for (const char* flag : {"--loss", "--optimizer", "--weight-decay", "--momentum", "--schedule",
+                           "--schedule-arg", "--clip", "--clip-value", "--freeze", "--only",
+                           "--accumulate", "--reset", "--label-smoothing", "--ignore-index",
+                           "--label", "--loss-input", "--as-is", "--bn-variance"})
     if (app_->get_option(flag)->count() > 0) return flag;
   return {};
 }
@@ -107,18 +109,12 @@ Recipe RecipeFlags::recipe(uint64_t seed, int64_t steps) const {
   r.freeze = freeze;
   r.only = only;
   r.accumulate = accumulate;
+  r.bn_variance = bn_variance;
   r.reset = reset;
   r.lowered = lowered;
   r.mode = as_is ? "as_is" : "train";
   r.seed = seed;
   return r;
-}
-
-void say_opened(const Model& before, const Model& after) {
-  const int64_t was = fixed_batch(before.main);
-  if (was > 0 && fixed_batch(after.main) == 0)
-    say("batch", cat("the file was made for ", was, was == 1 ? " row" : " rows",
-                     " at a time; any number now"));
 }
 
 }  // namespace onnxtrain::cli

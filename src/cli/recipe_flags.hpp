@@ -11,7 +11,8 @@
 namespace onnxtrain::cli {
 
 struct RecipeFlags {
-  std::string loss = "auto", label, output, optimizer = "adamw", schedule = "constant";
+  std::string loss = "auto", label, output, optimizer = "adamw", schedule = "constant",
+              bn_variance = "torch";
   std::optional<double> lr, weight_decay, momentum;
   std::optional<int64_t> ignore_index;
   double clip = 0, clip_value = 0, label_smoothing = 0;
@@ -29,8 +30,5 @@ struct RecipeFlags {
  private:
   CLI::App* app_ = nullptr;
 };
-
-// Says that a model made for one batch size takes any now.
-void say_opened(const Model& before, const Model& after);
 
 }  // namespace onnxtrain::cli

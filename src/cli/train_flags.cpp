@@ -1,11 +1,46 @@
 // Options of `train`: fourteen that everybody needs, the others under --help-all.
 #include "cli/train_flags.hpp"
 
+#include "core/memory.hpp"
+
 namespace onnxtrain::cli {
+
+namespace {
+
+size_t memory_of(const std::string& memory) {
+  if (memory.empty()) return 0;
+  const size_t bytes = parse_bytes(memory);
+  if (bytes == 0)
+    usage_error("OT0003", cat("--memory ", memory, " is not a number of bytes"),
+                "for example --memory 500M");
+  return bytes;
+}
+
+}  // namespace
+
+run::Request TrainFlags::request() const {
+  run::Request q;
+  q.model = model;
+  q.resume = resume;
+  q.out = out;
+  q.command = command_line();
+  q.data = data.request();
+  q.data.valid = valid;
+  q.data.overfit = overfit;
+  q.seed = seed;
+  q.recipe = [this] { return recipe.recipe(seed, 0); };
+  q.recipe_flag = recipe.first_given();
+  q.program.threads = threads;
+  q.program.memory = memory_of(memory);
+  q.fit = fit;
+  q.fit.shuffle = !no_shuffle;
+  q.fit.check_finite = !allow_non_finite;
+  return q;
+}
 
 CLI::App* TrainFlags::add_to(Registry& r) {
   CLI::App* c = app =
-      r.add("train", "trains either kind of file",
+      r.add("train", "train a model: a plain ONNX file, or one that carries its training",
             "  onnxtrain train cnn.onnx --data mnist/ --epochs 3\n"
             "  onnxtrain train mlp.onnx --data data.npz --loss mse --optimizer sgd --lr 0.01\n"
             "  onnxtrain train --resume runs/cnn-001 --epochs 6");
@@ -15,9 +50,11 @@ CLI::App* TrainFlags::add_to(Registry& r) {
       ->group("Data");
   r.rare(c->add_flag("--no-shuffle", no_shuffle, "rows in the order of the file"), "Data");
   const char* length = "Length";
-  c->add_option("--epochs", fit.epochs)->check(CLI::PositiveNumber)->group(length);
+  c->add_option("--epochs", fit.epochs, "number of epochs, in all")
+      ->check(CLI::PositiveNumber)
+      ->group(length);
   fit.batch = 32;
-  c->add_option("--batch", fit.batch)->check(CLI::PositiveNumber)->group(length);
+  c->add_option("--batch", fit.batch, "rows per batch")->check(CLI::PositiveNumber)->group(length);
   r.rare(c->add_option("--steps", fit.max_steps, "stop after this many steps")
              ->check(CLI::NonNegativeNumber),
          length);
@@ -31,14 +68,14 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   recipe.add_to(r, c, true);
   const char* run = "Run";
   c->add_option("--out", out, "run folder (default runs/MODEL-NNN)")->group(run);
-  c->add_option("--resume", resume, "go on with a run or checkpoint")->group(run);
+  c->add_option("--resume", resume, "resume a run or checkpoint")->group(run);
   c->add_option("--threads", threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber)
       ->group(run);
   c->add_flag("--dry-run", dry_run, "say what would be done, and stop")->group(run);
   r.rare(c->add_option("--memory", memory,
-                       "limit for state and step (500M): computes values again instead of keeping "
-                       "them"),
+                       "limit for state and step (500M): recomputes activations instead of "
+                       "keeping them"),
          run);
   r.rare(c->add_option("--config", config, "a toml file with options by their long names"), run);
   r.rare(c->add_option("--save-every", fit.save_every, "steps between checkpoints (0: epochs)")
@@ -55,7 +92,7 @@ CLI::App* TrainFlags::add_to(Registry& r) {
                      "the same bits in every run, with any number of threads: always so"),
          run);
   r.rare(c->add_flag("--allow-non-finite", allow_non_finite,
-                     "go on when a loss, gradient or weight is NaN or infinite"),
+                     "continue when a loss, gradient or weight is NaN or Inf"),
          run);
   const char* look = "Look";
   r.rare(c->add_option("--progress", progress, "auto|bar|lines|json|none")
@@ -69,7 +106,9 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   r.rare(c->add_option("--overfit", overfit, "train on that many rows only: can the model learn?")
              ->check(CLI::NonNegativeNumber),
          look);
-  r.rare(c->add_flag("--find-lr", find_lr, "try rates from small to large and suggest one"), look);
+  r.rare(
+      c->add_flag("--find-lr", find_lr, "try learning rates from small to large and suggest one"),
+      look);
   return c;
 }
 

@@ -24,7 +24,9 @@ void fix_sizes(Model& m, const Recipe& r, const OpTable& ops);
 std::string open_sizes(const Model& m);
 // The terms of the recipe (one `auto` term when it has none).
 std::vector<LossTerm> terms_of(const Recipe& r);
-TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops);
+// chosen: gets what `auto` decided.
+TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops,
+                        std::vector<LossChoice>* chosen = nullptr);
 ValueId find_output(const Model& m, const std::string& name);
 
 // The Softmax, LogSoftmax or Sigmoid that makes `v`, and the reshapings after it, in order.
@@ -41,7 +43,7 @@ std::vector<char> running_statistics(const Graph& main);
 std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
                                       const std::vector<TermSource>& terms, const OpTable& ops);
 // An exporter's counter ("val_12", "onnx::Add_7", "37") instead of a name from the source code.
-bool has_made_up_name(const std::string& name);
+bool has_generated_name(const std::string& name);
 // Every element has the same bits.
 bool all_equal(const Tensor& t);
 // A scalar or filling that an exporter named, a mask, a table of sines: no weight by its looks.

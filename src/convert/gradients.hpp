@@ -13,7 +13,7 @@ struct Accumulation {
   ValueId updates = kNone;  // bool: this step updates; kNone: every step does
 };
 Accumulation add_accumulation(StepBuilder& s, const Recipe& r, std::vector<Trained>& parameters);
-// Bindings from number `first` on keep the old value, bit for bit, in steps without an update.
+// Bindings from number `first` on keep the old value, bit-exact, in steps without an update.
 void only_every(StepBuilder& s, const Accumulation& a, size_t first);
 
 // By value, then by the norm of all gradients together (PyTorch's clip_grad_value_ and

@@ -108,7 +108,7 @@ bool replace_own(Graph& g, const OpTable& ops, int opset) {
       g.nodes.push_back(std::move(n));
       continue;
     }
-    if (n.is("RunLater", kOwnDomain)) model_error("OT1205", n.s("why", ""));
+    if (n.is("DeferredGradient", kOwnDomain)) model_error("OT1205", n.s("why", ""));
     if (!norm && (!op || !op->lower))
       model_error("OT1247",
                   cat("cannot lower ", n.label(), ": it has no form in standard operators"),

@@ -15,7 +15,7 @@ bool is_weight_like(const ValueDef& d) {
 
 // "layers.1.norm.weight" but neither "onnx::MatMul_421" nor "/layers.1/Identity_output_0" nor "37".
 bool is_parameter_name(const std::string& name) {
-  if (name.empty() || has_made_up_name(name) || name.find('/') != std::string::npos) return false;
+  if (name.empty() || has_generated_name(name) || name.find('/') != std::string::npos) return false;
   return name.find("_output_") == std::string::npos;
 }
 

@@ -170,6 +170,7 @@ void check_recipe(const Recipe& r) {
   for (const auto& [key, value] : r.schedule.numbers)
     need_kind("number of a schedule", key, schedule_numbers(), false);
   need_kind("mode", r.mode, {"train", "as_is"}, false);
+  need_kind("bn_variance", r.bn_variance, {"torch", "onnx"}, false);
   need(r.clip_norm >= 0, "clip_norm", r.clip_norm, "0 (off) or positive");
   need(r.clip_value >= 0, "clip_value", r.clip_value, "0 (off) or positive");
   need(r.batch >= 0, "batch", double(r.batch), "0 (any) or positive");

@@ -234,6 +234,17 @@ Recipe recipe_from_json(const std::string& json) {
       }
     }
   };
+  // how bn_variance was spelled before: true is "torch", false is "onnx"
+  Reader old_variance = [&](const Json& v) {
+    bool unbiased = true;
+    boolean("unbiased_batch_variance", unbiased)(v);
+    const std::string meant = unbiased ? "torch" : "onnx";
+    if (auto it = j.find("bn_variance"); it != j.end() && !it->is_null() && *it != meant)
+      usage_error("OT1231",
+                  "the recipe has bn_variance and unbiased_batch_variance, and they differ",
+                  "remove unbiased_batch_variance, the older of the two");
+    r.bn_variance = meant;
+  };
   read_object(j, "recipe",
               {
                   {"losses", losses},
@@ -252,8 +263,8 @@ Recipe recipe_from_json(const std::string& json) {
                   {"dims", dims},
                   {"reset", boolean("reset", r.reset)},
                   {"seed", integer("seed", [&](int64_t v) { r.seed = uint64_t(v); })},
-                  {"unbiased_batch_variance",
-                   boolean("unbiased_batch_variance", r.unbiased_batch_variance)},
+                  {"bn_variance", text("bn_variance", r.bn_variance)},
+                  {"unbiased_batch_variance", old_variance},
               });
   check_recipe(r);
   return r;

@@ -11,7 +11,7 @@ namespace onnxtrain {
 
 namespace {
 
-bool is_made_up_scalar(const ValueDef& d) {
+bool is_generated_scalar(const ValueDef& d) {
   if (!d.constant.shape().empty()) return false;
   static const char* marks[] = {"val_", "const", "Const", "scalar", "onnx::"};
   for (const char* m : marks)
@@ -19,13 +19,13 @@ bool is_made_up_scalar(const ValueDef& d) {
   // TensorFlow calls the constant operand of 'mul' mul/x or mul/y; variables end in ReadVariableOp
   for (std::string_view end : {"/x", "/y", "/x:0", "/y:0"})
     if (d.name.ends_with(end)) return true;
-  return has_made_up_name(d.name);
+  return has_generated_name(d.name);
 }
 
-// One repeated number under a made-up name (the scale of an InstanceNormalization inside a
+// One repeated number under a generated name (the scale of an InstanceNormalization inside a
 // GroupNorm). A layer's weights stay weights even if they start at zero.
 bool is_filling(const Graph& g, const ValueDef& d, const std::vector<NodeId>& users) {
-  if (d.constant.rank() < 1 || !has_made_up_name(d.name) || !all_equal(d.constant)) return false;
+  if (d.constant.rank() < 1 || !has_generated_name(d.name) || !all_equal(d.constant)) return false;
   for (NodeId k : users)
     for (const char* op : {"MatMul", "Gemm", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN",
                            "Gather", "Transpose", "Identity", "Reshape", "PRelu"})
@@ -116,7 +116,7 @@ bool is_wave_table(const Tensor& t) {
 
 }  // namespace
 
-bool has_made_up_name(const std::string& name) {
+bool has_generated_name(const std::string& name) {
   for (const char* start : {"val_", "onnx::", "const", "Const", "_const"})
     if (name.rfind(start, 0) == 0) return true;
   return !name.empty() &&
@@ -133,7 +133,7 @@ bool all_equal(const Tensor& t) {
 
 bool is_number_of_the_program(const Graph& g, ValueId v, const std::vector<NodeId>& users) {
   const ValueDef& d = g.value(v);
-  if (is_made_up_scalar(d) || is_filling(g, d, users) || is_mask(d.constant)) return true;
+  if (is_generated_scalar(d) || is_filling(g, d, users) || is_mask(d.constant)) return true;
   if (is_epsilon_or_exponent(g, v, users)) return true;
   bool wide = d.constant.dtype() == DType::kFloat || d.constant.dtype() == DType::kDouble;
   return wide && is_wave_table(d.constant);

@@ -188,7 +188,7 @@ void copy_batch_norm(StepBuilder& s, const Recipe& r, const Node& n) {
     s.set_type(made[1 + k], type);
     if (outputs == 5) s.set_type(made[3 + k], type);
     ValueId next = made[1 + k];
-    if (k == 1 && r.unbiased_batch_variance) next = unbiased(s, x, scale, old[1], next, momentum);
+    if (k == 1 && r.bn_variance == "torch") next = unbiased(s, x, scale, old[1], next, momentum);
     s.set_type(next, type);
     s.bind(keys[k], next);
   }

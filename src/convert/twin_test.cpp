@@ -70,7 +70,7 @@ TEST(Twin, RunningStatisticsFollowPyTorchsRule) {
     expect_statistics(m, true);
     if (opset >= 15) expect_valid(m);
   }
-  r.unbiased_batch_variance = false;
+  r.bn_variance = "onnx";
   expect_statistics(prepare(model(kNorm), r, all_ops()), false);
 }
 

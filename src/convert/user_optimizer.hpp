@@ -4,7 +4,7 @@
 
 namespace onnxtrain {
 
-// The graph's inputs are found by name: R (rate), T (step, 1 at the first), X (weights), G
+// The graph's inputs are found by name: R (learning rate), T (step, 1 at the first), X (weights), G
 // (gradient); every further input is a state variable of the parameter's shape, zero at first. Its
 // outputs are the new weights, then the new state in the order of the state inputs.
 void add_user_optimizer(StepBuilder& s, const OptimizerSpec& o,

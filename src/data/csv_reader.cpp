@@ -87,7 +87,7 @@ char sniff_separator(std::string_view text) {
   size_t best_score = 0;
   for (char candidate : kCandidates) {
     size_t lines = 0, count = 0, first = 0;
-    bool quoted = false, steady = true;
+    bool quoted = false, consistent = true;
     for (size_t i = 0; i < text.size() && i < 65536 && lines < 20; ++i) {
       if (text[i] == '"') quoted = !quoted;
       if (quoted) continue;
@@ -96,12 +96,12 @@ char sniff_separator(std::string_view text) {
       if (lines++ == 0)
         first = count;
       else if (count > 0 && count != first)
-        steady = false;
+        consistent = false;
       count = 0;
     }
     if (lines == 0) first = count;
     // the same number in every line says more than a large number
-    const size_t score = first == 0 ? 0 : first + (steady ? 100000 : 0);
+    const size_t score = first == 0 ? 0 : first + (consistent ? 100000 : 0);
     if (score > best_score) best = candidate, best_score = score;
   }
   return best;

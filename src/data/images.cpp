@@ -1,4 +1,4 @@
-// Folders of pictures.
+// Image folders.
 #include "data/images.hpp"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMostBytes = uint64_t(256) << 20;  // of one picture file
+constexpr uint64_t kMostBytes = uint64_t(256) << 20;  // of one image file
 
-bool is_picture(const fs::path& p) {
+bool is_image(const fs::path& p) {
   static constexpr std::array kEndings = {".png", ".jpg", ".jpeg", ".bmp",  ".ppm",
                                           ".pgm", ".tif", ".tiff", ".webp", ".jp2"};
   std::string ending = p.extension().string();
@@ -30,23 +30,23 @@ std::vector<std::string> entries(const std::string& folder, bool folders) {
   for (const auto& e : fs::directory_iterator(folder)) {
     const std::string name = e.path().filename().string();
     if (name.starts_with(".")) continue;
-    if (folders ? e.is_directory() : e.is_regular_file() && is_picture(e.path()))
+    if (folders ? e.is_directory() : e.is_regular_file() && is_image(e.path()))
       names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
-image::Picture read_picture(const std::string& path) {
+image::Image read_image(const std::string& path) {
   const InputFile file(path, ErrorKind::kData);
   if (file.size() > kMostBytes)
-    data_error("OT2140", cat("picture '", path, "' has ", grouped(int64_t(file.size())), " bytes"));
+    data_error("OT2140", cat("image '", path, "' has ", grouped(int64_t(file.size())), " bytes"));
   std::vector<uint8_t> bytes(size_t(file.size()));
   file.read_at(0, bytes.data(), bytes.size());
   try {
     return image::decode(bytes.data(), int64_t(bytes.size()));
   } catch (Error& e) {
-    e.add_place(cat("in picture '", path, "'"));
+    e.add_place(cat("in image '", path, "'"));
     throw;
   }
 }
@@ -71,7 +71,7 @@ Form form_for(const Shape& row, const std::string& first) {
     f = {1, row[0], row[1], false};
   }
   if (f.height <= 0 || f.width <= 0) {
-    const image::Picture p = read_picture(first);
+    const image::Image p = read_image(first);
     f.height = p.height;
     f.width = p.width;
     if (row.size() == 1 && row[0] == p.height * p.width) f.channels = 1;  // grey and flat
@@ -79,9 +79,9 @@ Form form_for(const Shape& row, const std::string& first) {
   return f;
 }
 
-class PictureColumn final : public Column {
+class ImageColumn final : public Column {
  public:
-  PictureColumn(std::vector<std::string> paths, Form form, bool same_size)
+  ImageColumn(std::vector<std::string> paths, Form form, bool same_size)
       : Column(DType::kUint8, form.shape(), int64_t(paths.size())),
         paths_(std::move(paths)),
         form_(form),
@@ -98,13 +98,13 @@ class PictureColumn final : public Column {
 
  private:
   void one(const std::string& path, uint8_t* to) const {
-    const image::Picture p = read_picture(path);
+    const image::Image p = read_image(path);
     const int64_t n = p.height * p.width, channels = form_.channels;
     if (same_size_ && (p.height != form_.height || p.width != form_.width))
       data_error("OT2141",
-                 cat("picture '", path, "' is ", p.height, " x ", p.width, ", the first one ",
+                 cat("image '", path, "' is ", p.height, " x ", p.width, ", the first one ",
                      form_.height, " x ", form_.width),
-                 "the model's input does not say a size; give it one, or make all pictures alike");
+                 "the model's input does not say a size; give it one, or make all images alike");
     std::vector<uint8_t> pixels = p.rgb;
     if (channels == 1) {
       pixels.resize(size_t(n));
@@ -210,10 +210,10 @@ bool open_image_folder(const std::string& folder, DataPart part, const Shape& ro
   if (paths.empty()) return false;
   const Form form = form_for(row, paths[0]);
   const bool same_size = row.size() < 2 || form.shape() != row;
-  auto pictures = std::make_shared<PictureColumn>(paths, form, row.size() == 2 ? false : same_size);
-  out = Dataset(folder, "pictures");
-  ColumnPtr x = pictures;
-  if (uint64_t(pictures->rows()) * pictures->row_bytes() <= eager_limit()) {
+  auto images = std::make_shared<ImageColumn>(paths, form, row.size() == 2 ? false : same_size);
+  out = Dataset(folder, "images");
+  ColumnPtr x = images;
+  if (uint64_t(images->rows()) * images->row_bytes() <= eager_limit()) {
     Dataset all;
     all.add("x", x);
     x = memory_column(all.gather_all("x"));

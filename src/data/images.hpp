@@ -1,16 +1,16 @@
-// Folders of pictures: one subfolder per class, or pictures alone for prediction.
+// Image folders: one subfolder per class, or images alone for prediction.
 #pragma once
 #include "data/dataset.hpp"
 
 namespace onnxtrain {
 
-// folder/CLASS/picture.png, folder/train/CLASS/..., folder/test/CLASS/..., or folder/picture.png
+// folder/CLASS/image.png, folder/train/CLASS/..., folder/test/CLASS/..., or folder/image.png
 // without labels. Columns: x, bytes [C,H,W] (or [H,W,C]), and y, the number of the class in sorted
-// order. `row`: what the model wants of one row; its picture size is the size all are resampled to
-// (empty or open: all pictures must be of one size). False when the folder holds no pictures.
+// order. `row`: what the model wants of one row; its image size is the size all are resampled to
+// (empty or open: all images must be of one size). False when the folder holds no images.
 bool open_image_folder(const std::string& folder, DataPart part, const Shape& row, Dataset& out);
 
-// Interleaved pixels resampled with a triangle filter that widens when the picture shrinks.
+// Interleaved pixels resampled with a triangle filter that widens when the image shrinks.
 std::vector<uint8_t> resample(const std::vector<uint8_t>& pixels, int64_t height, int64_t width,
                               int64_t channels, int64_t to_height, int64_t to_width);
 

@@ -1,4 +1,4 @@
-// Folders of pictures and safetensors files.
+// Image folders and safetensors files.
 #include "data/images.hpp"
 
 #include "data/safetensors.hpp"
@@ -10,10 +10,10 @@ namespace {
 using test::little;
 using test::raw;
 
-class Pictures : public test::DataTest {
+class Images : public test::DataTest {
  protected:
-  // A PPM picture of one colour.
-  void picture(const std::string& name, int height, int width, uint8_t r, uint8_t g, uint8_t b) {
+  // A PPM image of one colour.
+  void image(const std::string& name, int height, int width, uint8_t r, uint8_t g, uint8_t b) {
     std::filesystem::create_directories(std::filesystem::path(at(name)).parent_path());
     std::string bytes = cat("P6\n", width, " ", height, "\n255\n");
     for (int i = 0; i < height * width; ++i) bytes += {char(r), char(g), char(b)};
@@ -27,11 +27,11 @@ class Pictures : public test::DataTest {
   }
 };
 
-TEST_F(Pictures, ClassesAreSubfoldersInOrder) {
-  picture("p/dog/1.ppm", 2, 2, 10, 20, 30);
-  picture("p/cat/2.ppm", 2, 2, 40, 50, 60);
-  picture("p/cat/1.ppm", 2, 2, 70, 80, 90);
-  put("p/cat/notes.txt", "not a picture");
+TEST_F(Images, ClassesAreSubfoldersInOrder) {
+  image("p/dog/1.ppm", 2, 2, 10, 20, 30);
+  image("p/cat/2.ppm", 2, 2, 40, 50, 60);
+  image("p/cat/1.ppm", 2, 2, 70, 80, 90);
+  put("p/cat/notes.txt", "not an image");
   const Dataset d = open("p", {3, 2, 2});
   EXPECT_EQ(d.class_names("y"), (std::vector<std::string>{"cat", "dog"}));
   EXPECT_EQ(d.gather_all("y").to_ints(), (std::vector<int64_t>{0, 0, 1}));
@@ -42,16 +42,16 @@ TEST_F(Pictures, ClassesAreSubfoldersInOrder) {
   EXPECT_EQ(x.as<uint8_t>()[24], 10);  // dog/1
 }
 
-TEST_F(Pictures, TrainAndTestFolders) {
-  picture("p/train/a/1.ppm", 1, 1, 1, 1, 1);
-  picture("p/train/b/1.ppm", 1, 1, 2, 2, 2);
-  picture("p/test/a/1.ppm", 1, 1, 3, 3, 3);
+TEST_F(Images, TrainAndTestFolders) {
+  image("p/train/a/1.ppm", 1, 1, 1, 1, 1);
+  image("p/train/b/1.ppm", 1, 1, 2, 2, 2);
+  image("p/test/a/1.ppm", 1, 1, 3, 3, 3);
   EXPECT_EQ(open("p", {3, 1, 1}).rows(), 2);
   EXPECT_EQ(open("p", {3, 1, 1}, DataPart::kTest).rows(), 1);
 }
 
-TEST_F(Pictures, TakeTheSizeTheModelWants) {
-  picture("p/a/1.ppm", 5, 7, 100, 150, 200);
+TEST_F(Images, TakeTheSizeTheModelWants) {
+  image("p/a/1.ppm", 5, 7, 100, 150, 200);
   for (const Shape& row : {Shape{3, 4, 4}, Shape{4, 4, 3}, Shape{1, 9, 9}, Shape{6, 6}}) {
     const Tensor x = open("p", row).gather_all("x");
     const bool grey = row.size() == 2 || row[0] == 1;
@@ -65,7 +65,7 @@ TEST_F(Pictures, TakeTheSizeTheModelWants) {
   }
 }
 
-TEST_F(Pictures, ResamplingKeepsTheMean) {
+TEST_F(Images, ResamplingKeepsTheMean) {
   std::vector<uint8_t> ramp;
   for (int i = 0; i < 64; ++i) ramp.push_back(uint8_t(i * 4));
   const std::vector<uint8_t> half = resample(ramp, 1, 64, 1, 1, 32);
@@ -75,25 +75,25 @@ TEST_F(Pictures, ResamplingKeepsTheMean) {
   EXPECT_EQ(twice, (std::vector<uint8_t>{0, 25, 75, 100}));
 }
 
-TEST_F(Pictures, WithoutASizeAllMustBeAlike) {
-  picture("p/a/1.ppm", 2, 2, 1, 1, 1);
+TEST_F(Images, WithoutASizeAllMustBeAlike) {
+  image("p/a/1.ppm", 2, 2, 1, 1, 1);
   EXPECT_EQ(open("p", {}).row_shape("x"), (Shape{3, 2, 2}));
   EXPECT_EQ(open("p", {4}).row_shape("x"), (Shape{1, 2, 2}));
-  picture("p/a/2.ppm", 2, 3, 1, 1, 1);
+  image("p/a/2.ppm", 2, 3, 1, 1, 1);
   EXPECT_EQ(code([&] { open("p", {}); }), "OT2141");
 }
 
-TEST_F(Pictures, DamagedOnesAreNamed) {
-  picture("p/a/1.ppm", 2, 2, 1, 1, 1);
-  put("p/a/2.png", "not a picture at all");
+TEST_F(Images, DamagedOnesAreNamed) {
+  image("p/a/1.ppm", 2, 2, 1, 1, 1);
+  put("p/a/2.png", "not an image at all");
   const Error e = error_of([&] { open("p", {3, 2, 2}); });
   EXPECT_EQ(e.kind(), ErrorKind::kData);
   EXPECT_NE(std::string(e.what()).find("2.png"), std::string::npos);
 }
 
-TEST_F(Pictures, WithoutClassesThereAreNoLabels) {
-  picture("p/2.ppm", 1, 1, 2, 2, 2);
-  picture("p/1.ppm", 1, 1, 1, 1, 1);
+TEST_F(Images, WithoutClassesThereAreNoLabels) {
+  image("p/2.ppm", 1, 1, 2, 2, 2);
+  image("p/1.ppm", 1, 1, 1, 1, 1);
   const Dataset d = open("p", {3, 1, 1});
   EXPECT_EQ(d.columns(), (std::vector<std::string>{"x"}));
   EXPECT_EQ(d.gather_all("x").as<uint8_t>()[0], 1);

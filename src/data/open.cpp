@@ -155,7 +155,7 @@ Dataset open_folder(std::string folder, const OpenOptions& options) {
   data_error("OT2102",
              cat("'", folder, "' holds no data that is known; files there: ", listed(all)),
              "known are MNIST's idx files, npy, npz, safetensors, csv, tsv, and one subfolder of "
-             "pictures per class");
+             "images per class");
 }
 
 }  // namespace

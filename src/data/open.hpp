@@ -10,12 +10,12 @@ namespace onnxtrain {
 struct OpenOptions {
   DataPart part = DataPart::kTrain;
   CsvOptions csv;
-  Shape x_shape;        // of one row: the size of pictures; synthetic: when the spec does not say
+  Shape x_shape;        // of one row: the size of images; synthetic: when the spec does not say
   int64_t classes = 0;  // likewise
 };
 
 // A file (npy, npz, safetensors, idx, csv, tsv; idx and csv also gzip), a folder with such files or
-// with pictures, or "synthetic:..."; the kind is found from the content, not from the name. Throws
+// with images, or "synthetic:..."; the kind is found from the content, not from the name. Throws
 // OT21xx; a dataset without rows is OT2101.
 Dataset open_dataset(const std::string& spec, const OpenOptions& options = {});
 

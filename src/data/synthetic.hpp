@@ -1,4 +1,4 @@
-// Made-up data that a model can learn, for trying things out and for measuring.
+// Random data that a model can learn, for trying things out and for measuring.
 #pragma once
 #include "data/dataset.hpp"
 

@@ -127,16 +127,16 @@ const char* phase_name(Phase p) {
   return p == Phase::kForward ? "forward" : p == Phase::kBackward ? "backward" : "update";
 }
 
-Roof Roof::measure(int threads) {
+Peak Peak::measure(int threads) {
   constexpr int64_t kSide = 1024, kLong = 8 << 20;
-  Roof r;
+  Peak r;
   r.flops = 2.0 * double(kSide) * double(kSide) * double(kSide) /
             time_one(threads, "MatMul", {kSide, kSide});
   r.bytes = 3.0 * 4.0 * double(kLong) / time_one(threads, "Add", {kLong});
   return r;
 }
 
-double Roof::share(const NodeProfile& n) const {
+double Peak::share(const NodeProfile& n) const {
   if (n.seconds <= 0 || flops <= 0 || bytes <= 0) return 0;
   double least = std::max(n.cost.flops / flops, n.cost.bytes / bytes);
   return least * double(n.calls) / n.seconds;

@@ -21,11 +21,11 @@ struct NodeProfile {
   double seconds = 0;  // of all calls
 };
 
-// What the machine gives at best, measured with our own kernels: a large matrix product, a long sum
-// of two vectors.
-struct Roof {
+// Peak performance of the machine, measured with our own kernels: a large GEMM, a long sum of two
+// vectors.
+struct Peak {
   double flops = 0, bytes = 0;  // per second
-  static Roof measure(int threads);
+  static Peak measure(int threads);
   // The share of the nearer limit that a node reaches; 0 when its cost is not known.
   double share(const NodeProfile& n) const;
 };

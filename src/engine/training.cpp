@@ -79,8 +79,8 @@ void Training::feed_arrays(Algorithm& a) {
 template <class F>
 void Training::run_judged(Algorithm& a, const F& run) {
   if (!check_finite_) return run(nullptr);
-  // Finite gradients can still make weights that are not, if they or the rate are enormous: then
-  // the state is kept aside and looked at afterwards.
+  // Finite gradients can still make weights that are not, if they or the learning rate are
+  // enormous: then the state is kept aside and looked at afterwards.
   constexpr double kLargeNorm = 1e9, kLargeRate = 100;
   std::map<std::string, Tensor> before;
   Guard guard;

@@ -37,6 +37,10 @@ class NotFiniteError : public Error {
 // the first floating-point scalar; -1 if there is none.
 int find_loss(const Graph& g, size_t own_outputs);
 
+// Inputs of all training steps of a model together, in the order of first use: what
+// Training::slots() will be.
+std::vector<ValueDef> training_inputs(const Model& m);
+
 class Training {
  public:
   Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOptions options = {});
@@ -110,7 +114,6 @@ class Training {
   double loss_of(const Algorithm& a) const;
   double step_values(const Feeds& feeds, int which);
   void remember_outputs(int which);
-  size_t slot_of(const ValueDef& d);
   void check_which(int which) const;
   [[noreturn]] void refuse(Algorithm& a, const Guard& guard);
   void check_written(const std::map<std::string, Tensor>& before);

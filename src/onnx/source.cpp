@@ -1,4 +1,4 @@
-// Bytes -> ModelProto, with the limits of safety.md checked before and while parsing.
+// Bytes -> ModelProto, with the limits of docs/safety.md, 5, checked before and while parsing.
 #include "onnx/source.hpp"
 
 #include <cstring>

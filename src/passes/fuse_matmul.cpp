@@ -1,7 +1,7 @@
-// Matrix products take over what surrounds them: transposed operands and results become strides,
-// constant factors become alpha, and a bias, a residual, an activation or an activation's gradient
-// is applied while a tile of the result is still in the cache. Products that gain nothing stay as
-// they are.
+// Matrix multiplications take over what surrounds them: transposed operands and results become
+// strides, constant factors become alpha, and a bias, a residual, an activation or an activation's
+// gradient is applied while a tile of the result is still in the cache. Products that gain nothing
+// stay as they are.
 #include <algorithm>
 #include <cmath>
 

@@ -25,7 +25,7 @@ constexpr Pass kPipeline[] = {
     {"fuse_elementwise", pass_fuse_elementwise},
     {"row_updates", pass_row_updates},
     {"group_updates", pass_group_updates},
-    {"sink", pass_sink},
+    {"schedule_late", pass_schedule_late},
     {"recompute", pass_recompute},
 };
 }  // namespace

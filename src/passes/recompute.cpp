@@ -265,7 +265,7 @@ struct Recomputation::Impl {
     return true;
   }
 
-  // Dearest first: what is not needed for the target after all is not computed twice.
+  // Dearest first: what is not needed for the target after all is not recomputed.
   void take_back(size_t target) {
     std::vector<int> list;
     for (size_t k = 0; k < groups.size(); ++k)

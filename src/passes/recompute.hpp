@@ -1,7 +1,7 @@
 // Recomputation under a memory limit: values of the forward pass that wait long for their next
 // reader are dropped and computed again from what is still there, by a copy of the node that made
 // them. The copy reads the same values with the same kernel and, when it is random, the same
-// stream: the results are the same bit for bit.
+// stream: the results are bit-exact.
 #pragma once
 #include <cstddef>
 #include <vector>

@@ -37,7 +37,7 @@ struct Builder {
 
 std::vector<Value> run(const Graph& g) {
   ProgramOptions o;
-  o.skip_passes = {"cse", "fuse_elementwise", "identity", "sink", "recompute"};
+  o.skip_passes = {"cse", "fuse_elementwise", "identity", "schedule_late", "recompute"};
   auto pool = std::make_shared<ThreadPool>(2);
   Program p(g.clone(), {}, std::make_shared<State>(), pool, o);
   return p.run({random_tensor({kRows, kColumns}, -1, 1, 7)}, 5, 2);
@@ -143,7 +143,7 @@ TEST(Recompute, RandomGraphsKeepTheirBits) {
   EXPECT_GT(reduced, 10);
 }
 
-TEST(Sink, LargeResultsOfSmallOperandsWait) {
+TEST(ScheduleLate, LargeResultsOfSmallOperandsWait) {
   Builder b;
   ValueId small = b.add("Tanh", 13, {b.g.inputs[0]}, {kRows, kColumns});
   ValueId axis = b.constant(Tensor::vector<int64_t>({64, kRows, kColumns}));
@@ -157,20 +157,20 @@ TEST(Sink, LargeResultsOfSmallOperandsWait) {
   Graph g = b.g;
   const size_t before = Recomputation(g, {}, all_ops()).peak();
   std::vector<ValueId> keep;
-  pass_sink(g, {keep, all_ops()});
+  pass_schedule_late(g, {keep, all_ops()});
   g.renumber();
-  g.verify("sink");
+  g.verify("schedule_late");
   EXPECT_LT(Recomputation(g, {}, all_ops()).peak(), before);
   expect_same(b.g, g);
 }
 
-TEST(Sink, RandomGraphsKeepTheirBits) {
+TEST(ScheduleLate, RandomGraphsKeepTheirBits) {
   for (uint32_t seed = 100; seed < 140; ++seed) {
     Graph g = random_graph(seed), h = g;
     std::vector<ValueId> keep;
-    pass_sink(h, {keep, all_ops()});
+    pass_schedule_late(h, {keep, all_ops()});
     h.renumber();
-    h.verify("sink");
+    h.verify("schedule_late");
     EXPECT_LE(Recomputation(h, {}, all_ops()).peak(), Recomputation(g, {}, all_ops()).peak());
     expect_same(g, h);
   }

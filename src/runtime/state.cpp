@@ -34,6 +34,7 @@ const Tensor& State::get(const std::string& name) const {
 }
 
 void State::set(const std::string& name, const Tensor& value) {
+  ++assignments_;
   auto it = variables_.find(name);
   if (it == variables_.end()) {
     ThreadPool here(1);

@@ -25,10 +25,13 @@ class State {
   void* address(const std::string& name);
   std::vector<std::string> names() const;  // in order of creation
   size_t bytes() const;
+  // How often set() was called: whether somebody besides the steps has written here.
+  uint64_t assignments() const { return assignments_; }
 
  private:
   std::map<std::string, Tensor> variables_;
   std::vector<std::string> order_;
+  uint64_t assignments_ = 0;
 };
 
 }  // namespace onnxtrain

@@ -12,11 +12,12 @@ import onnxtrain as ot
 import unusual_images  # noqa: F401 - each adds to EXACT
 import unusual_losses  # noqa: F401
 import unusual_places  # noqa: F401
+import unusual_refused  # noqa: F401
 import unusual_sequences  # noqa: F401
 from unusual import EXACT, RANDOM, REFUSED
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "tests" / "pytorch"))
-from trips import info_of, torch_steps  # noqa: E402
+from trips import info_of, torch_steps
 
 
 def flat(x):
@@ -69,7 +70,11 @@ def test_grid_of_one_image():
 
         def forward(self, x, y):
             grid = F.affine_grid(self.theta(y).view(-1, 2, 3), (x.size(0), 1, 3, 5), align_corners=True)
-            return F.grid_sample(x, grid + F.affine_grid(self.theta(y).view(-1, 2, 3), (x.size(0), 1, 3, 5), align_corners=False), align_corners=False)
+            return F.grid_sample(
+                x,
+                grid + F.affine_grid(self.theta(y).view(-1, 2, 3), (x.size(0), 1, 3, 5), align_corners=False),
+                align_corners=False,
+            )
 
     module, loss, trainer = Turned(), torch.nn.MSELoss(), None
     optimizer = torch.optim.SGD(module.parameters(), 0.1)

@@ -10,14 +10,14 @@
 namespace onnxtrain::image {
 
 void damaged(const char* format, const char* what) {
-  data_error("OT1190", cat("the ", format, " picture is damaged: ", what));
+  data_error("OT1190", cat("the ", format, " image is damaged: ", what));
 }
 
-Picture blank(const char* format, int64_t height, int64_t width) {
+Image blank(const char* format, int64_t height, int64_t width) {
   if (height < 1 || width < 1 || height > 1 << 20 || width > 1 << 20 ||
       size_t(height) * size_t(width) * 3 > memory_limit() / 4)
-    data_error("OT1190", cat("a ", format, " picture of ", width, "x", height, " pixels"));
-  Picture p;
+    data_error("OT1190", cat("a ", format, " image of ", width, "x", height, " pixels"));
+  Image p;
   p.height = height, p.width = width;
   p.rgb.assign(size_t(height * width * 3), 0);
   return p;
@@ -47,7 +47,7 @@ struct Bytes {
 
 }  // namespace
 
-Picture decode_bmp(const uint8_t* data, int64_t size) {
+Image decode_bmp(const uint8_t* data, int64_t size) {
   Bytes b{data, size, "BMP"};
   int64_t start = b.u32(10), header = b.u32(14), width = int32_t(b.u32(18)),
           height = int32_t(b.u32(22));
@@ -55,9 +55,9 @@ Picture decode_bmp(const uint8_t* data, int64_t size) {
   bool upside_down = height > 0;
   if (height < 0) height = -height;
   if (header < 40 || compression != 0 || (bits != 24 && bits != 32 && bits != 8))
-    data_error("OT1191", cat("a BMP picture with ", bits, " bits and compression ", compression,
+    data_error("OT1191", cat("a BMP image with ", bits, " bits and compression ", compression,
                              " is not supported"));
-  Picture p = blank("BMP", height, width);
+  Image p = blank("BMP", height, width);
   int64_t row = (width * bits / 8 + 3) / 4 * 4,
           colors = bits == 8 ? (b.u32(46) ? b.u32(46) : 256) : 0;
   if (colors > 256) damaged("BMP", "its palette is too large");
@@ -77,11 +77,11 @@ Picture decode_bmp(const uint8_t* data, int64_t size) {
   return p;
 }
 
-Picture decode_pnm(const uint8_t* data, int64_t size) {
+Image decode_pnm(const uint8_t* data, int64_t size) {
   Bytes b{data, size, "PNM"};
   int64_t kind = b.u8(1) - '0', pos = 2, numbers[3] = {0, 0, 0};
   if (kind != 5 && kind != 6)
-    data_error("OT1191", cat("a PNM picture of kind P", kind, " is not supported"));
+    data_error("OT1191", cat("a PNM image of kind P", kind, " is not supported"));
   for (int64_t& n : numbers) {
     while (std::isspace(int(b.u8(pos))) || b.u8(pos) == '#') {
       if (b.u8(pos) == '#')
@@ -93,15 +93,15 @@ Picture decode_pnm(const uint8_t* data, int64_t size) {
   }
   ++pos;
   if (numbers[2] != 255)
-    data_error("OT1191", cat("a PNM picture with values to ", numbers[2], " is not supported"));
-  Picture p = blank("PNM", numbers[1], numbers[0]);
+    data_error("OT1191", cat("a PNM image with values to ", numbers[2], " is not supported"));
+  Image p = blank("PNM", numbers[1], numbers[0]);
   int64_t pixels = p.height * p.width;
   const uint8_t* from = b.at(pos, kind == 6 ? pixels * 3 : pixels);
   for (int64_t i = 0; i < pixels * 3; ++i) p.rgb[size_t(i)] = kind == 6 ? from[i] : from[i / 3];
   return p;
 }
 
-Picture decode_tiff(const uint8_t* data, int64_t size) {
+Image decode_tiff(const uint8_t* data, int64_t size) {
   Bytes b{data, size, "TIFF"};
   b.big = b.u8(0) == 'M';
   int64_t dir = b.u32(4), entries = b.u16(dir);
@@ -147,9 +147,9 @@ Picture decode_tiff(const uint8_t* data, int64_t size) {
   bool rgb = photometric == 2 && samples >= 3 && samples <= 4,
        gray = photometric == 1 && samples == 1;
   if (compression != 1 || planar != 1 || bits != 8 || (!rgb && !gray) || rows < 1)
-    data_error("OT1191", cat("a TIFF picture with compression ", compression, " and ", samples,
+    data_error("OT1191", cat("a TIFF image with compression ", compression, " and ", samples,
                              " samples of ", bits, " bits is not supported"));
-  Picture p = blank("TIFF", height, width);
+  Image p = blank("TIFF", height, width);
   for (int64_t y = 0; y < height; ++y) {
     int64_t strip = y / rows;
     if (strip >= strips) damaged("TIFF", "strips are missing");
@@ -162,7 +162,7 @@ Picture decode_tiff(const uint8_t* data, int64_t size) {
   return p;
 }
 
-Picture decode(const uint8_t* data, int64_t size) {
+Image decode(const uint8_t* data, int64_t size) {
   auto begins = [&](const char* magic, int64_t n) {
     return size >= n && std::memcmp(data, magic, size_t(n)) == 0;
   };
@@ -174,7 +174,7 @@ Picture decode(const uint8_t* data, int64_t size) {
   if (begins("RIFF", 4)) return decode_webp(data, size);
   if (begins("\0\0\0\x0cjP", 6) || begins("\xff\x4f\xff\x51", 4))
     return decode_jpeg2000(data, size);
-  data_error("OT1191", "the format of the picture is unknown");
+  data_error("OT1191", "the format of the image is unknown");
 }
 
 }  // namespace onnxtrain::image

@@ -1,5 +1,5 @@
 // Baseline JPEG with the same integer arithmetic as libjpeg (accurate integer inverse cosine
-// transform, triangular upsampling), so that pixels agree with it bit for bit.
+// transform, triangular upsampling), so that pixels are bit-exact with it.
 #include <algorithm>
 #include <cstring>
 
@@ -34,7 +34,7 @@ class Decoder {
  public:
   Decoder(const uint8_t* data, int64_t size) : data_(data), size_(size) {}
 
-  Picture run() {
+  Image run() {
     pos_ = 2;
     for (;;) {
       int marker = next_marker();
@@ -50,7 +50,7 @@ class Decoder {
       else if (marker == 0xc0 || marker == 0xc1)
         frame();
       else if (marker >= 0xc2 && marker <= 0xcf && marker != 0xc8 && marker != 0xcc)
-        data_error("OT1191", "progressive JPEG pictures are not supported");
+        data_error("OT1191", "progressive JPEG images are not supported");
       else if (marker == 0xdd)
         restart_ = u16(pos_);
       else if (marker == 0xee)
@@ -112,11 +112,11 @@ class Decoder {
   }
 
   void frame() {
-    if (u8(pos_) != 8) data_error("OT1191", "only JPEG pictures with 8 bits are supported");
-    picture_ = blank("JPEG", u16(pos_ + 1), u16(pos_ + 3));
+    if (u8(pos_) != 8) data_error("OT1191", "only JPEG images with 8 bits are supported");
+    image_ = blank("JPEG", u16(pos_ + 1), u16(pos_ + 3));
     int64_t n = u8(pos_ + 5);
     if (n != 1 && n != 3)
-      data_error("OT1191", cat("a JPEG picture of ", n, " components is not supported"));
+      data_error("OT1191", cat("a JPEG image of ", n, " components is not supported"));
     parts_.assign(size_t(n), {});
     for (int64_t k = 0; k < n; ++k) {
       Component& c = parts_[size_t(k)];
@@ -128,14 +128,14 @@ class Decoder {
       max_h_ = std::max(max_h_, c.h), max_v_ = std::max(max_v_, c.v);
     }
     if (n == 1) parts_[0].h = parts_[0].v = max_h_ = max_v_ = 1;
-    across_ = (picture_.width + 8 * max_h_ - 1) / (8 * max_h_);
-    down_ = (picture_.height + 8 * max_v_ - 1) / (8 * max_v_);
+    across_ = (image_.width + 8 * max_h_ - 1) / (8 * max_h_);
+    down_ = (image_.height + 8 * max_v_ - 1) / (8 * max_v_);
     for (Component& c : parts_) {
-      c.width = (picture_.width * c.h + max_h_ - 1) / max_h_,
-      c.height = (picture_.height * c.v + max_v_ - 1) / max_v_;
+      c.width = (image_.width * c.h + max_h_ - 1) / max_h_,
+      c.height = (image_.height * c.v + max_v_ - 1) / max_v_;
       c.stride = across_ * c.h * 8, c.rows = down_ * c.v * 8;
       if (max_h_ % c.h || max_v_ % c.v)
-        data_error("OT1191", "a JPEG picture with fractional sampling is not supported");
+        data_error("OT1191", "a JPEG image with fractional sampling is not supported");
       c.samples.assign(size_t(c.stride * c.rows), 0);
     }
   }
@@ -229,7 +229,7 @@ class Decoder {
     if (parts_.empty()) damaged("JPEG", "pixels come before its size");
     int64_t n = u8(pos_);
     if (n != int64_t(parts_.size()))
-      data_error("OT1191", "a JPEG picture in several scans is not supported");
+      data_error("OT1191", "a JPEG image in several scans is not supported");
     for (int64_t k = 0; k < n; ++k) {
       Component& c = parts_[size_t(k)];
       int64_t p = pos_ + 1 + k * 2;
@@ -259,7 +259,7 @@ class Decoder {
   // ------------------------------------------------------------ colours
   // A component at full size, [height, width].
   std::vector<uint8_t> full_size(const Component& c) const {
-    int64_t w = picture_.width, h = picture_.height, fx = max_h_ / c.h, fy = max_v_ / c.v;
+    int64_t w = image_.width, h = image_.height, fx = max_h_ / c.h, fy = max_v_ / c.v;
     std::vector<uint8_t> out(size_t(w * h));
     bool smooth = fx == 2 && fy <= 2 && c.width > 2;
     std::vector<int> sums(size_t(c.width));
@@ -286,14 +286,14 @@ class Decoder {
     return out;
   }
 
-  Picture colours() {
+  Image colours() {
     std::vector<std::vector<uint8_t>> planes;
     for (const Component& c : parts_) planes.push_back(full_size(c));
-    int64_t n = picture_.width * picture_.height;
+    int64_t n = image_.width * image_.height;
     bool plain = adobe_transform_ == 0 || (adobe_transform_ < 0 && parts_.size() == 3 &&
                                            parts_[0].id == 'R' && parts_[1].id == 'G');
     for (int64_t i = 0; i < n; ++i) {
-      uint8_t* to = picture_.rgb.data() + i * 3;
+      uint8_t* to = image_.rgb.data() + i * 3;
       int64_t y = planes[0][size_t(i)];
       if (parts_.size() == 1) {
         to[0] = to[1] = to[2] = uint8_t(y);
@@ -306,7 +306,7 @@ class Decoder {
         to[2] = clamp(y + ((116130 * cb + 32768) >> 16));
       }
     }
-    return std::move(picture_);
+    return std::move(image_);
   }
 
   const uint8_t* data_;
@@ -314,13 +314,13 @@ class Decoder {
   int quant_[4][64] = {};
   Huffman huffman_[2][4] = {};
   std::vector<Component> parts_;
-  Picture picture_;
+  Image image_;
   int max_h_ = 1, max_v_ = 1, adobe_transform_ = -1, bits_ = 0, byte_ = 0;
   bool at_marker_ = false;
 };
 
 }  // namespace
 
-Picture decode_jpeg(const uint8_t* data, int64_t size) { return Decoder(data, size).run(); }
+Image decode_jpeg(const uint8_t* data, int64_t size) { return Decoder(data, size).run(); }
 
 }  // namespace onnxtrain::image

@@ -71,17 +71,17 @@ uint8_t sample(const opj_image_comp_t& c, int64_t y, int64_t x) {
   return uint8_t(std::clamp<int64_t>(v, 0, 255));
 }
 
-Picture pixels(const opj_image_t& image) {
+Image pixels(const opj_image_t& image) {
   const auto* c = image.comps;
   if (image.numcomps < 1) damaged("JPEG 2000", "it has no components");
   bool colour = image.numcomps >= 3;
   if (image.color_space == OPJ_CLRSPC_SYCC || image.color_space == OPJ_CLRSPC_CMYK)
-    data_error("OT1191", "a JPEG 2000 picture in YCC or CMYK colours is not supported");
+    data_error("OT1191", "a JPEG 2000 image in YCC or CMYK colours is not supported");
   for (int k = 0; k < (colour ? 3 : 1); ++k)
     if (!c[k].data || c[k].w < 1 || c[k].h < 1 || c[k].dx < 1 || c[k].dy < 1 || c[k].prec < 1 ||
         c[k].prec > 31)
       damaged("JPEG 2000", "a component is missing");
-  Picture p = blank("JPEG 2000", int64_t(image.y1) - image.y0, int64_t(image.x1) - image.x0);
+  Image p = blank("JPEG 2000", int64_t(image.y1) - image.y0, int64_t(image.x1) - image.x0);
   for (int64_t y = 0; y < p.height; ++y)
     for (int64_t x = 0; x < p.width; ++x)
       for (int k = 0; k < 3; ++k)
@@ -91,7 +91,7 @@ Picture pixels(const opj_image_t& image) {
 
 }  // namespace
 
-Picture decode_jpeg2000(const uint8_t* data, int64_t size) {
+Image decode_jpeg2000(const uint8_t* data, int64_t size) {
   static const Api api;
   bool boxed = size > 0 && data[0] == 0;
   Bytes bytes{data, size};

@@ -1,5 +1,5 @@
-// Functions of a shared library that is opened only when a picture needs it, so that nobody has to
-// have it installed who does not decode such pictures.
+// Functions of a shared library that is opened only when an image needs it, so that nobody has to
+// have it installed who does not decode such images.
 #pragma once
 #include <dlfcn.h>
 
@@ -17,7 +17,7 @@ class Library {
   F* function(const char* name) const {
     void* f = handle_ ? dlsym(handle_, name) : nullptr;
     if (!f)
-      data_error("OT1193", cat(format_, " pictures need the library of the Debian package '",
+      data_error("OT1193", cat(format_, " images need the library of the Debian package '",
                                package_, "', which is not installed"));
     return reinterpret_cast<F*>(f);
   }

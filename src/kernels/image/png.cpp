@@ -62,7 +62,7 @@ void unfilter(int filter, uint8_t* row, const uint8_t* above, int64_t n, int64_t
 
 }  // namespace
 
-Picture decode_png(const uint8_t* data, int64_t size) {
+Image decode_png(const uint8_t* data, int64_t size) {
   Chunks c = read_chunks(data, size);
   int64_t samples = c.color == 0 || c.color == 3 ? 1
                     : c.color == 2               ? 3
@@ -70,9 +70,9 @@ Picture decode_png(const uint8_t* data, int64_t size) {
                     : c.color == 6               ? 4
                                                  : 0;
   if (samples == 0 || c.bits != 8 || c.interlace != 0)
-    data_error("OT1191", cat("a PNG picture of colour type ", c.color, ", ", c.bits,
+    data_error("OT1191", cat("a PNG image of colour type ", c.color, ", ", c.bits,
                              " bits, interlace ", c.interlace, " is not supported"));
-  Picture p = blank("PNG", c.height, c.width);
+  Image p = blank("PNG", c.height, c.width);
   int64_t row = c.width * samples;
   std::vector<uint8_t> raw(size_t((row + 1) * c.height)), zeros(size_t(row), 0);
   uLongf got = uLongf(raw.size());

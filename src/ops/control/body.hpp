@@ -7,7 +7,7 @@
 
 namespace onnxtrain::ops {
 
-inline constexpr int64_t kMaxTrips = 10'000'000;  // safety.md 5
+inline constexpr int64_t kMaxTrips = 10'000'000;  // docs/safety.md, 5
 // Node::random_stream of a node whose bodies repeat those of a forward node, a loop from the last
 // iteration to the first: random operators in them draw the numbers of that iteration again.
 inline constexpr uint64_t kRepeatsForward = 1;

@@ -1,4 +1,4 @@
-// ImageDecoder: the bytes of a picture to [height, width, channels].
+// ImageDecoder: the bytes of an image to [height, width, channels].
 #include "kernels/image/decode.hpp"
 #include "op/op.hpp"
 
@@ -27,11 +27,11 @@ Kernel make(Prepare& p) {
   Pixels format = pixels_of(p.node());
   int64_t size = p.in(0).size();
   return [=](const Run& r) {
-    image::Picture picture = image::decode(r.in<uint8_t>(0), size);
-    int64_t channels = format == Pixels::kGrey ? 1 : 3, n = picture.height * picture.width;
-    uint8_t* y = r.allocate<uint8_t>(0, {picture.height, picture.width, channels});
+    image::Image decoded = image::decode(r.in<uint8_t>(0), size);
+    int64_t channels = format == Pixels::kGrey ? 1 : 3, n = decoded.height * decoded.width;
+    uint8_t* y = r.allocate<uint8_t>(0, {decoded.height, decoded.width, channels});
     for (int64_t i = 0; i < n; ++i) {
-      const uint8_t* c = picture.rgb.data() + i * 3;
+      const uint8_t* c = decoded.rgb.data() + i * 3;
       if (format == Pixels::kGrey) {
         y[i] = uint8_t((c[0] * 19595 + c[1] * 38470 + c[2] * 7471 + 0x8000) >> 16);
       } else {

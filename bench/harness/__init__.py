@@ -1,0 +1,1 @@
+"""What the programs of bench/ share: graphs, processes, the machine, tables."""

@@ -1,0 +1,86 @@
+"""docs/adding-an-operator.md followed to the letter: its files are added to a copy of the sources, only they and the table of
+operators are compiled, and its test runs. Everything else comes from build/release."""
+
+import json
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "release"
+
+
+def files_of(page):
+    """{path: text} of the C++ files that a page shows, each behind a line with its path."""
+    text = (ROOT / "docs" / page).read_text()
+    return dict(re.findall(r"^`(src/[\w/]+\.[ch]pp)`:\n\n```cpp\n(.*?)^```", text, re.M | re.S))
+
+
+class Copy:
+    """A copy of the sources with the page's files in it."""
+
+    def __init__(self, folder, page):
+        self.folder = folder
+        for name in ("src", "tests/support", "include", "cmake"):
+            shutil.copytree(ROOT / name, folder / name)
+        self.files = files_of(page)
+        for path, text in self.files.items():
+            assert not (folder / path).exists(), f"{path} is there already: the page needs another name"
+            (folder / path).write_text(text)
+        self.commands = {c["file"]: c for c in json.loads((BUILD / "compile_commands.json").read_text())}
+        self.objects = []
+
+    def like(self, pattern):
+        """Flags of a file of the build, without precompiled headers, with the copy's include folders."""
+        command = next(c for f, c in sorted(self.commands.items()) if re.search(pattern, f))
+        words, flags = shlex.split(command["command"]), []
+        while words:
+            word = words.pop(0)
+            if word in ("-o", "-c", "-include"):
+                words.pop(0)
+            elif word != "-Winvalid-pch":
+                flags.append(word.replace(f"-I{ROOT}", f"-I{self.folder}") if not word.startswith(f"-I{BUILD}") else word)
+        return flags[1:] if "ccache" in flags[0] else flags
+
+    def compile(self, path, flags):
+        out = self.folder / (pathlib.Path(path).stem + ".o")
+        subprocess.run([*flags, "-O1", "-c", self.folder / path, "-o", out], check=True, cwd=self.folder)
+        self.objects.append(out)
+
+    def table(self):
+        """The table of operators of the copy, as the build writes it."""
+        script = self.folder / "table.cmake"
+        script.write_text(f'set(CMAKE_SOURCE_DIR "{self.folder}")\nset(CMAKE_BINARY_DIR "{self.folder}")\n'
+                          "include(${CMAKE_CURRENT_LIST_DIR}/cmake/op_table.cmake)\n")
+        text = (self.folder / "cmake/op_table.cmake").read_text().replace("CONFIGURE_DEPENDS", "")
+        (self.folder / "cmake/op_table.cmake").write_text(text)  # scripts cannot watch folders
+        subprocess.run(["cmake", "-P", script], check=True, capture_output=True)
+        return "generated/op_table.cpp"
+
+    def link(self):
+        """The program of the page's tests: its objects, our helpers of tests, and the library of the build."""
+        line = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "-s", "onnxtrain_tests"], check=True, capture_output=True, text=True).stdout
+        words = shlex.split(line.strip().splitlines()[-1])
+        words = words[words.index("&&") + 1:] if "&&" in words else words
+        libraries = [w for w in words if re.search(r"\.a$|\.so|^-l|^-fopenmp", w)]
+        program = self.folder / "page_test"
+        subprocess.run([words[0], "-o", program, *self.objects, *libraries], check=True, cwd=BUILD)
+        return program
+
+
+@pytest.mark.skipif(not (BUILD / "libonnxtrain_core.a").exists(), reason="needs build/release (make build)")
+def test_adding_an_operator(tmp_path):
+    copy = Copy(tmp_path, "adding-an-operator.md")
+    assert len(copy.files) == 2  # as the page says
+    source, test = sorted(copy.files)
+    copy.compile(source, copy.like(r"src/ops/math/\w+\.cpp$"))
+    copy.compile(copy.table(), copy.like(r"generated/op_table\.cpp$"))
+    flags = copy.like(r"tests/support/op_case\.cpp$")
+    copy.compile(test, flags)
+    copy.compile("tests/support/op_case.cpp", flags)
+    done = subprocess.run([copy.link()], capture_output=True, text=True)
+    assert done.returncode == 0 and "[  PASSED  ] 1 test" in done.stdout, done.stdout + done.stderr
