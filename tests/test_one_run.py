@@ -14,7 +14,7 @@ import pytest
 import onnxtrain as ot
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
-from cli_models import cli, table, work  # noqa: E402, F401
+from cli_models import cli, table  # noqa: E402
 
 
 def log(run):
