@@ -34,7 +34,7 @@ OptionEntry option_entry(const CLI::Option& o) {
   for (const std::string& n : o.get_lnames()) e.names.push_back("--" + n);
   e.value = taken_value(o);
   e.help = o.get_description();
-  e.default_value = o.get_default_str();
+  e.default_value = o.get_default_str() == "[]" ? "" : o.get_default_str();  // an empty list
   e.required = o.get_required();
   e.repeated = o.get_items_expected_max() > 1;
   return e;
