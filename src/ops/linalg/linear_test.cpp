@@ -1,4 +1,4 @@
-// Einsum, Det, CumSum, CumProd, PRelu, quantised products.
+// Einsum, Det, CumSum, CumProd, PRelu, quantized GEMMs.
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
