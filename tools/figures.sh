@@ -11,7 +11,7 @@ table='
 gradients         | every gradient rule by float64 differences and against PyTorch | python tests/gradients/run.py -j 2
 trajectories      | 31 architectures of both exporters against PyTorch, lowered in ONNX Runtime too | python tests/trajectories/report.py
 conformance       | the ONNX backend suite in three variants | python tests/conformance/suite.py
-resume            | stopped and killed runs against the uninterrupted one, bit for bit | python tools/resume_check.py
+resume            | stopped and killed runs against the uninterrupted one, bit-exact | python tools/resume_check.py
 torch             | round trips: every architecture x every setting of every optimizer, schedulers | python tests/pytorch/round_trips.py --every -j 2
 torch-dropout     | round trips with dropout over 50 seeds | python tests/pytorch/dropout.py
 torch-operators   | operators of to_torch against the node tests of the standard | python python/tests/pytorch/node_suite.py

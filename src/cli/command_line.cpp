@@ -49,8 +49,7 @@ std::string suggestion(const CLI::App& app, const std::string& word) {
     for (const CLI::Option* o : app.get_options())
       for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
   } else {
-    for (const CLI::App* c : app.get_subcommands({}))
-      if (!c->get_group().empty()) names.push_back(c->get_name());
+    for (const CLI::App* c : app.get_subcommands({})) names.push_back(c->get_name());
   }
   std::string near = closest(word.substr(0, word.find('=')), names);
   return near.empty() ? near : cat("did you mean ", near, "?");

@@ -2,6 +2,7 @@
 // as JSON.
 #include "cli/reference.hpp"
 
+#include <cctype>
 #include <cstdio>
 
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@ namespace onnxtrain::cli {
 namespace {
 
 constexpr const char* kExamplesHeading = "Examples:\n";
+constexpr const char* kReference = "reference";  // this command: for tools, in no list
 
 // "TEXT:{torch,onnx}" -> "{torch,onnx}", "INT:POSITIVE" -> "INT"
 std::string taken_value(const CLI::Option& o) {
@@ -32,7 +34,7 @@ OptionEntry option_entry(const CLI::Option& o) {
   for (const std::string& n : o.get_lnames()) e.names.push_back("--" + n);
   e.value = taken_value(o);
   e.help = o.get_description();
-  e.default_value = o.get_default_str();
+  e.default_value = o.get_default_str() == "[]" ? "" : o.get_default_str();  // an empty list
   e.required = o.get_required();
   e.repeated = o.get_items_expected_max() > 1;
   return e;
@@ -64,9 +66,13 @@ std::string markdown_text(const std::vector<CommandEntry>& commands) {
   for (const CommandEntry& c : commands)
     out += cat("| [`", c.name, "`](#", c.name, ") | ", table_cell(c.help), " |\n");
   for (const CommandEntry& c : commands) {
-    out += cat("\n### ", c.name, "\n\n", c.help, ".\n\n```text\n", c.examples, "\n```\n\n");
-    out += "| option | meaning | default |\n|---|---|---|\n";
-    for (const OptionEntry& o : c.options) out += option_row(o);
+    std::string help = c.help;
+    help[0] = char(std::toupper(static_cast<unsigned char>(help[0])));
+    out += cat("\n### ", c.name, "\n\n", help, ".\n\n```text\n", c.examples, "\n```\n\n");
+    std::string rows;
+    for (const OptionEntry& o : c.options)
+      if (!o.is_help()) rows += option_row(o);
+    if (!rows.empty()) out += "| option | meaning | default |\n|---|---|---|\n" + rows;
   }
   return out;
 }
@@ -99,10 +105,12 @@ std::vector<std::string> OptionEntry::long_names() const {
   return out;
 }
 
+bool OptionEntry::is_help() const { return names.back().starts_with("--help"); }
+
 std::vector<CommandEntry> command_table(const CLI::App& app) {
   std::vector<CommandEntry> out;
   for (const CLI::App* c : app.get_subcommands({})) {
-    if (c->get_group().empty()) continue;  // hidden
+    if (c->get_name() == kReference) continue;
     CommandEntry e{c->get_name(), c->get_description(), c->get_footer(), {}};
     if (e.examples.starts_with(kExamplesHeading))
       e.examples.erase(0, std::string(kExamplesHeading).size());
@@ -117,7 +125,7 @@ std::vector<CommandEntry> command_table(const CLI::App& app) {
 
 void add_reference(Registry& r) {
   static std::string form = "markdown";
-  CLI::App* c = r.add("reference", "every command and option, for documents and tools",
+  CLI::App* c = r.add(kReference, "every command and option, for documents and tools",
                       "  onnxtrain reference json");
   c->group("");
   c->add_option("FORM", form, "markdown|json")->check(CLI::IsMember({"markdown", "json"}));

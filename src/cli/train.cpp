@@ -59,7 +59,7 @@ run::Settings resolve(TrainFlags& f) {
                 "resume from a run folder or a .train.onnx file:  onnxtrain runs");
   if (!f.resume.empty()) checkpoint_of(f.resume, "last");  // refuses what is no run
   if (!f.resume.empty() && settings.given("model"))
-    say("note", cat("'", f.model, "' is not read: the run goes on from its checkpoint"));
+    say("note", cat("'", f.model, "' is not read: the run resumes from its checkpoint"));
   if (f.model.empty() && f.resume.empty())
     usage_error("OT0005", "train needs a MODEL or --resume RUN",
                 "onnxtrain train model.onnx --data data.npz");
@@ -160,8 +160,8 @@ void say_memory(const run::MemoryUse& m) {
       cat(mb(p.state + p.arena), " planned (state ", mb(p.state), ", step ", mb(p.arena), ")");
   if (m.limit > 0)
     line += p.recomputed > 0 ? cat(", limit ", mb(m.limit), ": ", p.recomputed,
-                                   " nodes computed twice, else ", mb(p.state + p.whole))
-                             : cat(", limit ", mb(m.limit), ": nothing had to be computed twice");
+                                   " nodes recomputed, else ", mb(p.state + p.whole))
+                             : cat(", limit ", mb(m.limit), ": nothing had to be recomputed");
   say("memory", cat(line, ", peak of the process ", mb(m.peak)));
 }
 

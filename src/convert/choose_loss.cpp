@@ -83,7 +83,7 @@ bool is_named_logits(const ValueDef& d) {
   return lower_case(d.name).find("logit") != std::string::npos;
 }
 
-// Does a matrix multiplication make the scores (a dense layer over the last axis, perhaps with a
+// Does a GEMM make the scores (a dense layer over the last axis, perhaps with a
 // bias)?
 bool made_by_dense_layer(const Graph& g, ValueId v) {
   for (int hops = 0; hops < 8; ++hops) {

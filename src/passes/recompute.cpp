@@ -20,7 +20,7 @@ constexpr int kFar = 1 << 30;
 // What running a node costs: bytes moved, or arithmetic counted as bytes.
 struct Work {
   double cost = 0;
-  bool cheap = true;  // it moves bytes; it is no product or convolution
+  bool cheap = true;  // it moves bytes; it is no GEMM or convolution
 };
 
 // What is decided about a group.
@@ -338,7 +338,7 @@ void Recomputation::spend(double share) {
 
 void pass_recompute(Graph& g, const PassContext& c) {
   constexpr size_t kSmall = 32 << 20;  // not worth the search
-  constexpr double kShare = 0.03;      // of what is counted; gradients of products are not yet
+  constexpr double kShare = 0.03;      // of what is counted; gradients of GEMMs are not yet
   g.renumber();
   size_t all = 0;
   for (const LiveGroup& group : LiveGroups(g, c.table).groups) all += group.bytes;

@@ -18,7 +18,7 @@ struct FedBatch {
 class Batches {
  public:
   virtual ~Batches() = default;
-  // Starts an epoch at batch `first` (a run that goes on inside an epoch).
+  // Starts an epoch at batch `first` (a run that resumes inside an epoch).
   virtual void start(int64_t epoch, int64_t first) = 0;
   // The next batch, or nullptr at the end of the epoch; valid until the next call.
   virtual const FedBatch* next() = 0;

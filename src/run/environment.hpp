@@ -17,7 +17,7 @@ MemoryUse memory_use(const Training& t, size_t limit);
 class Environment {
  public:
   explicit Environment(int threads);
-  // memory: null while the run goes on
+  // memory: null while the run is under way
   std::string text(const MemoryUse* memory = nullptr) const;
 
  private:

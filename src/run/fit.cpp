@@ -23,7 +23,7 @@ double seconds_since(Clock::time_point t) {
 }
 
 constexpr const char* kSmallerRate =
-    "a smaller rate often helps:  --lr 1e-4, or clipped gradients:  --clip 1";
+    "try a lower learning rate:  --lr 1e-4, or gradient clipping:  --clip 1";
 
 class Loop {
  public:

@@ -139,7 +139,7 @@ KeptData recall_data(const std::string& folder) {
   const std::string path = Folder(folder).data();
   if (!fs::exists(path))
     usage_error("OT1155", cat("run '", folder, "' does not hold its data"),
-                cat("give it again: fit(x, y, epochs=...); a run of the command line goes on with: "
+                cat("give it again: fit(x, y, epochs=...); a run of the command line resumes with: "
                     "onnxtrain train --resume ",
                     shell_word(folder)));
   NamedTensors arrays;

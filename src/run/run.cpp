@@ -83,7 +83,7 @@ Run::Run(const std::string& run_or_checkpoint, const ProgramOptions& o) {
 
 // ------------------------------------------------------------------ the run folder
 
-// Is `folder` the run that the training goes on from?
+// Is `folder` the run that the training resumes?
 bool Run::goes_on_in(const std::string& folder) const {
   if (q_.resume.empty() && at_.step == 0) return false;
   fs::path from = q_.resume.empty() ? q_.model : q_.resume;

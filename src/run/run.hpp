@@ -52,7 +52,7 @@ class Run {
   Run(Request q, Settings settings, Observer& observer);
   // A training that is there already.
   Run(std::unique_ptr<Training> t, uint64_t seed);
-  // Goes on where a run folder or a checkpoint stopped.
+  // Resumes where a run folder or a checkpoint stopped.
   Run(const std::string& run_or_checkpoint, const ProgramOptions& o);
 
   Training& training() { return *t_; }

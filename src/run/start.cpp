@@ -147,7 +147,7 @@ void refuse_changes(const Settings& settings, const Start& s, const std::string&
   for (const char* name : names)
     if (settings.changes(name))
       usage_error("OT0004",
-                  cat("'", resume, "' goes on with the training it began with: --", name,
+                  cat("'", resume, "' resumes the training it began with: --", name,
                       ", which describes another one, does not apply"),
                   cat("remove it, or begin a new run from what was learnt:  onnxtrain export ",
                       shell_word(resume), " -o plain.onnx"));
@@ -160,7 +160,7 @@ void check_log(const Folder& folder, const Position& at) {
       ErrorKind::kCheckpoint, "OT4204",
       cat("'", folder.last(), "' stands at epoch ", at.epoch, ", but the log of '", folder.path(),
           "' goes up to epoch ", logged, ": the checkpoint is not the last one of this run"),
-      cat("go on from it in another folder:  onnxtrain train --resume ", shell_word(folder.path()),
+      cat("resume from it in another folder:  onnxtrain train --resume ", shell_word(folder.path()),
           " --out runs/other"));
 }
 

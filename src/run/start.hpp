@@ -47,7 +47,7 @@ bool rate_is_scheduled(const Model& m);
 // The run folder that a path to resume from belongs to: itself, or that of a checkpoint in it; ""
 // when there is none.
 std::string run_of(const std::string& resume);
-// A run goes on as it began: settings that describe another training are refused (OT0004).
+// A run resumes as it began: settings that describe another training are refused (OT0004).
 void refuse_changes(const Settings& settings, const Start& s, const std::string& resume);
 // A log that is ahead of the checkpoint by more than one epoch: the files do not belong together.
 void check_log(const Folder& folder, const Position& at);

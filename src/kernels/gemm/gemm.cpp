@@ -1,4 +1,4 @@
-// Running a planned matrix product: loops over tasks, k blocks, column panels and row tiles.
+// Running a planned GEMM: loops over tasks, k blocks, column panels and row tiles.
 #include "kernels/gemm/gemm.hpp"
 
 #include <algorithm>

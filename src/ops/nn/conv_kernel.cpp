@@ -26,7 +26,7 @@ bool begins_late(const ConvShape& s) {
   return std::any_of(begin.begin(), begin.end(), [](int64_t p) { return p < 0; });
 }
 
-// A first dimension without neighbours belongs to the batch: in channels-last order the pictures of
+// A first dimension without neighbours belongs to the batch: in channels-last order the images of
 // a sequence lie like those of a batch.
 ConvShape folded(ConvShape s) {
   kernels::Window& w = s.window;
@@ -105,11 +105,11 @@ Kernel make_columns(Prepare& p, const ConvProblem& c) {
                  std::make_shared<simd::Im2ColConv>(folded(c.shape), c.kind, c.operands.bias >= 0));
 }
 
-std::string no_product(const Prepare& p, const ConvProblem& c) {
+std::string no_gemm(const Prepare& p, const ConvProblem& c) {
   auto fits = [&](const ConvShape& s) { return simd::PatchConv::fits(s, c.kind); };
   return refuse_unless(p, c, fits, "windows overlap, or a convolution is faster");
 }
-Kernel make_product(Prepare& p, const ConvProblem& c) {
+Kernel make_gemm(Prepare& p, const ConvProblem& c) {
   auto plan = std::make_shared<simd::PatchConv>(folded(c.shape), c.kind, c.operands.bias >= 0);
   fix_weights(p, c, *plan);
   return planned(p, c, plan);
@@ -214,10 +214,12 @@ template Kernel conv_by_definition<float>(Prepare&, const ConvProblem&);
 template Kernel conv_by_definition<double>(Prepare&, const ConvProblem&);
 
 const ConvWay& conv_way(int k) {
-  static constexpr ConvWay ways[kConvWays] = {
-      {"winograd", no_winograd, make_winograd}, {"columns", no_columns, make_columns},
-      {"product", no_product, make_product},    {"grouped", no_grouped, make_grouped},
-      {"simd", no_grad_w, make_grad_w},         {"onednn", no_onednn, make_onednn}};
+  static constexpr ConvWay ways[kConvWays] = {{"winograd", no_winograd, make_winograd},
+                                              {"columns", no_columns, make_columns},
+                                              {"gemm", no_gemm, make_gemm},
+                                              {"grouped", no_grouped, make_grouped},
+                                              {"simd", no_grad_w, make_grad_w},
+                                              {"onednn", no_onednn, make_onednn}};
   return ways[k];
 }
 

@@ -18,7 +18,7 @@ void check_conv_bias(const ShapeCtx& c, int64_t channels);
 // Whether a convolution node can be turned to channels last: float32, at most three dimensions.
 bool conv_channels_last(const Graph& g, const Node& n);
 
-// The products of the problem (the same for all three kinds), every operand once.
+// The multiply-adds of the problem (the same for all three kinds), every operand once.
 Cost conv_cost(const Prepare& p, const kernels::ConvShape& s);
 
 // Sum of dy over everything but the channels.
