@@ -1,4 +1,4 @@
-"""Shared by all Python tests: every pass is checked for damage to the graph, here and in the programs that tests start."""
+"""Shared by all Python tests: every pass is checked for damage to the graph, in started programs too."""
 
 import os
 

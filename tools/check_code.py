@@ -50,7 +50,7 @@ def kind_of(statement):
 def cpp_functions(text):
     """(first line, last line, text before the body) of every function of a C++ file."""
     clean = blank_out(text)
-    stack, begin, line = [], 0, 1
+    stack, begin, line, first, head = [], 0, 1, 1, ""
     for at, c in enumerate(clean):
         if c == "\n":
             line += 1

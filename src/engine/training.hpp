@@ -85,6 +85,7 @@ class Training {
   double rate() const;
   void set_rate(double r);
   bool has_rate() const { return !rate_name_.empty(); }
+  const std::string& rate_name() const { return rate_name_; }
 
   // The model; values of state variables in it are the current ones.
   const Model& source() const { return *model_; }

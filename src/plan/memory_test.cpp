@@ -171,7 +171,7 @@ void expect_disjoint(const Plan& plan) {
 TEST(MemoryPlanner, PlansOfRandomGraphs) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     ProgramOptions o;
-    o.skip_passes = {"cse", "identity", "fuse_elementwise", "sink", "recompute"};
+    o.skip_passes = {"cse", "identity", "fuse_elementwise", "schedule_late", "recompute"};
     Program p(random_plan_graph(seed), {}, std::make_shared<State>(),
               std::make_shared<ThreadPool>(1), o);
     const Plan& plan = p.plan_for({random_tensor({6, 10})});
@@ -192,7 +192,7 @@ TEST(MemoryPlanner, SharedMemoryGivesTheSameNumbers) {
     Tensor x = random_tensor({6, 10}, -1, 1, seed + 1);
     auto run = [&](const Graph& graph) {
       ProgramOptions o;
-      o.skip_passes = {"cse", "identity", "fuse_elementwise", "sink", "recompute"};
+      o.skip_passes = {"cse", "identity", "fuse_elementwise", "schedule_late", "recompute"};
       Program p(graph.clone(), {}, std::make_shared<State>(), std::make_shared<ThreadPool>(1), o);
       return p.run({x}, 1, 1);
     };

@@ -1,4 +1,4 @@
-// RunLater: a body that is specialised to the shapes it gets.
+// DeferredGradient: a body that is specialised to the shapes it gets.
 #include <gtest/gtest.h>
 
 #include "tests/support/op_case.hpp"
@@ -6,12 +6,12 @@
 
 namespace onnxtrain::testing {
 
-TEST(RunLater, RunsItsBodyOnWhatComes) {
+TEST(DeferredGradient, RunsItsBodyOnWhatComes) {
   // how many rows NonZero gives is known only in the run
   const char* g = R"(
     g (double[N] x) => (int64[M] y) {
       at = NonZero(x)
-      y = ai.onnxtrain.RunLater (at) <body = b (int64[1,K] a) => (int64[K2] z) {
+      y = ai.onnxtrain.DeferredGradient (at) <body = b (int64[1,K] a) => (int64[K2] z) {
         s = Shape(a)
         two = Constant<value_int = 2>()
         d = Mul(a, two)

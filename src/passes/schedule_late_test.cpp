@@ -5,8 +5,8 @@
 
 namespace onnxtrain::testing {
 
-TEST(SinkText, ALargeResultOfASmallOperandWaitsForItsReader) {
-  EXPECT_EQ(after_pass(pass_sink, R"(
+TEST(ScheduleLate, ALargeResultOfASmallOperandWaitsForItsReader) {
+  EXPECT_EQ(after_pass(pass_schedule_late, R"(
     g (float[8,96] x) => (float[1,1,1] z) <int64[3] shape = {64, 8, 96}> {
       small = Tanh(x)
       large = Expand(small, shape)
@@ -23,8 +23,8 @@ TEST(SinkText, ALargeResultOfASmallOperandWaitsForItsReader) {
             "z = Mul(last, sum)\n");
 }
 
-TEST(SinkText, ASmallResultOfALargeOperandStays) {
-  EXPECT_EQ(after_pass(pass_sink, R"(
+TEST(ScheduleLate, ASmallResultOfALargeOperandStays) {
+  EXPECT_EQ(after_pass(pass_schedule_late, R"(
     g (float[8,96] x) => (float[1,1,1] z) <int64[3] shape = {64, 8, 96}> {
       large = Expand(x, shape)
       last = ReduceSum(large)
@@ -39,8 +39,8 @@ TEST(SinkText, ASmallResultOfALargeOperandStays) {
             "z = Mul(last, sum)\n");
 }
 
-TEST(SinkText, WhatOnlyUpdatesStateRunsLast) {
-  EXPECT_EQ(after_pass(pass_sink, R"(
+TEST(ScheduleLate, WhatOnlyUpdatesStateRunsLast) {
+  EXPECT_EQ(after_pass(pass_schedule_late, R"(
     g (float[2] x) => (float[2] y) {
       w = Neg(x)
       a = Exp(x)
