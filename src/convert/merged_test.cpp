@@ -48,7 +48,7 @@ TEST(Merged, ClonedLayersPartAndTiedOnesStay) {
   Model used = net(weights("a_weight", {4, 4}, 1),
                    "onnx__Identity_3 = Identity (a_weight) w = Relu (onnx__Identity_3) "
                    "h = MatMul (x, a_weight) y = MatMul (h, w)");
-  used.main.value(used.main.find("onnx__Identity_3")).name = "/Identity_output_0";
+  used.edit_main().value(used.main.find("onnx__Identity_3")).name = "/Identity_output_0";
   EXPECT_EQ(trained(used), (Names{"a_weight"}));
 }
 

@@ -80,7 +80,9 @@ TEST(OptimizerRecords, DefaultsAndWhatIsGiven) {
   EXPECT_EQ(settings_of(o)["alpha"], 0.5);
   EXPECT_EQ(settings_of(o)["weight_decay"], 0.1);
   EXPECT_EQ(settings_of(o, 0.0)["weight_decay"], 0);
-  o = {.kind = "onnx_adam", .weight_decay = 0.25};
+  o = {};
+  o.kind = "onnx_adam";
+  o.weight_decay = 0.25;
   EXPECT_EQ(first_step(o), 1);
   EXPECT_EQ(
       std::get<float>(

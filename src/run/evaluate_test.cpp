@@ -62,7 +62,9 @@ TEST(Evaluate, AForeignValueThatHappensToBeCalledSo) {
 
 TEST(Evaluate, ALabelThatHappensToBeCalledSo) {
   Recipe r;
-  r.losses = {LossTerm{.kind = "mse", .label = "y_train"}};
+  r.losses.resize(1);
+  r.losses[0].kind = "mse";
+  r.losses[0].label = "y_train";
   const Model m = prepare(parse_model(R"(<ir_version: 8, opset_import: ["" : 17]>
     line (float[N,2] x) => (float[N,2] y) <float[2] w = {1, 1}> { y = Mul (x, w) })",
                                       all_ops()),
