@@ -146,8 +146,7 @@ void StepBuilder::finish_again(TrainingStep& step) {
   graph_.remove_dead();
   name_nodes(main(), graph_);
   graph_.verify("set_schedule");
-  step.algorithm = std::move(graph_);
-  step.generated = true;
+  step.edit_algorithm() = std::move(graph_);
 }
 
 namespace {

@@ -43,6 +43,7 @@ class ShapeCtx {
   const Shape& shape(int i) const { return in(i).shape; }
   DType dtype(int i) const { return in(i).dtype; }
   int64_t rank(int i) const { return int64_t(in(i).shape.size()); }
+  bool value_known(int i) const { return i < inputs() && values_[size_t(i)] != nullptr; }
   // The value of input i, one of the record's shape_values.
   const Tensor& value(int i) const;
   std::vector<int64_t> ints(int i) const { return value(i).to_ints(); }
