@@ -187,6 +187,24 @@ const std::string& counter_binding(const TrainingStep& step) {
   not_ours("has no counter of updates");
 }
 
+// Takes an output away, and with it the nodes and constants that only it needs; their names are
+// free again.
+void drop_output(Graph& g, ValueId output) {
+  std::erase(g.outputs, output);
+  g.remove_dead();
+  std::vector<char> used(g.values.size(), 0);
+  for (const Node& n : g.nodes) {
+    for (ValueId v : g.reads(n)) used[size_t(v)] = 1;
+    for (ValueId v : n.outputs)
+      if (v != kNone) used[size_t(v)] = 1;
+  }
+  for (ValueId v : g.inputs) used[size_t(v)] = 1;
+  for (ValueId v : g.outputs) used[size_t(v)] = 1;
+  for (const auto& c : g.captures) used[size_t(c.inner)] = 1;
+  for (size_t k = 0; k < g.values.size(); ++k)
+    if (!used[k] && g.values[k].state.empty()) g.values[k].name.clear();
+}
+
 }  // namespace
 
 void add_rate_update(StepBuilder& s, const Recipe& r, const Counter& counter, ValueId rate) {
@@ -208,14 +226,10 @@ void set_schedule(Model& m, const Recipe& r, int64_t done, const OpTable& ops) {
   m.set_initializer(name, scalar_tensor(scheduled_rate(r, done), m.initializer(name)->dtype()));
   std::string* bound = bound_to(step, name);
   if (!bound && !changes(r)) return;
+  if (bound) drop_output(step.algorithm, step.algorithm.find(*bound));
   StepBuilder s(m, ops, step);
   Graph& g = s.graph();
   const ValueId rate = g.find(name);
-  if (bound) {  // the update that it has goes, and with it the nodes that only it needs
-    const ValueId old = g.find(*bound);
-    std::erase(g.outputs, old);
-    g.value(old).name = s.claim(*bound + "_before");
-  }
   if (changes(r)) {
     ValueId next = g.find(counter_binding(step)), updates = kNone;
     // between updates (accumulation) the counter keeps its value, and so does the rate
