@@ -226,7 +226,7 @@ void set_schedule(Model& m, const Recipe& r, int64_t done, const OpTable& ops) {
   m.set_initializer(name, scalar_tensor(scheduled_rate(r, done), m.initializer(name)->dtype()));
   std::string* bound = bound_to(step, name);
   if (!bound && !changes(r)) return;
-  if (bound) drop_output(step.algorithm, step.algorithm.find(*bound));
+  if (bound) drop_output(step.edit_algorithm(), step.algorithm.find(*bound));
   StepBuilder s(m, ops, step);
   Graph& g = s.graph();
   const ValueId rate = g.find(name);
