@@ -1,4 +1,5 @@
-// Evaluation is on the inference form of the model, whatever values are called.
+// Training-mode copies in files: evaluation is on the inference form of the model, whatever values
+// are called.
 #include <gtest/gtest.h>
 
 #include "convert/prepare.hpp"
@@ -7,7 +8,7 @@
 #include "train/feeds.hpp"
 #include "train/fit.hpp"
 
-namespace onnxtrain {
+namespace onnxtrain::testing_copies {
 namespace {
 
 using testing_onnx::add_step;
@@ -164,4 +165,4 @@ TEST(Evaluate, LoweredFilesOfEarlierVersionsSaidItByName) {
 }
 
 }  // namespace
-}  // namespace onnxtrain
+}  // namespace onnxtrain::testing_copies
