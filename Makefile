@@ -16,7 +16,7 @@ PY := .venv/bin/python
 .PHONY: help build demo test bench docs-cli format format-check ruff lint layers asan tsan fuzz clean $(FIGURES:%=figures-%)
 
 help:  ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-21s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-24s %s\n", $$1, $$2}' Makefile
 	@tools/figures.sh --help | sed 's/^/  make figures-/'
 
 # $(call compile,PRESET[,TARGETS]): libraries, configure when needed, compile.
@@ -53,8 +53,9 @@ $(FIGURES:%=figures-%): figures-%: build
 	@tools/setup.sh build test
 	@tools/figures.sh $*
 
-layers:  ## who includes whom: forbidden includes and cycles
+layers:  ## who includes whom: forbidden includes and cycles; the shape of the code
 	@python3 tools/check_layers.py
+	@python3 tools/check_code.py
 
 format:  ## clang-format over all C++ files
 	@tools/setup.sh build lint

@@ -31,7 +31,7 @@ def arguments(argv=None):
     p.add_argument("--peers", default=None, help="of " + ",".join(PEERS) + " (default: all)")
     p.add_argument("--workloads", default=",".join(WORKLOADS))
     p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--rounds", type=int, default=None, help="default 3; with --before 9 per launch")
+    p.add_argument("--rounds", type=int, default=None, help="default 3; with --before 6 per launch")
     p.add_argument("--seconds", type=float, default=None, help="length of a round, at least one step")
     p.add_argument("--warm", type=float, default=1.0, help="seconds before the first round")
     p.add_argument("--quiet", type=float, default=0.08, help="most CPUs that others may use during a round")
@@ -44,7 +44,7 @@ def arguments(argv=None):
     p.add_argument("--steps", type=int, default=6, help="losses to compare")
     p.add_argument("--before", metavar="DIR", help="another checkout, built: compare it with this one")
     p.add_argument("--after", metavar="DIR", default=str(machine.ROOT), help="with --before: instead of this checkout")
-    p.add_argument("--launches", type=int, default=2, help="with --before: fresh processes that many times")
+    p.add_argument("--launches", type=int, default=3, help="with --before: fresh processes that many times")
     p.add_argument("--out", default=str(machine.ROOT / "build/bench/speed"))
     o = p.parse_args(argv)
     peers = o.peers.split(",") if o.peers else QUICK_PEERS if o.quick else list(PEERS)
@@ -54,7 +54,7 @@ def arguments(argv=None):
         for name in given:
             if name not in known:
                 p.error(f"'{name}' is none of {', '.join(known)}")
-    o.how = contest.Rounds(o.rounds or (9 if o.before else 3), o.seconds or (0.3 if o.quick or o.before else 0.5),
+    o.how = contest.Rounds(o.rounds or (6 if o.before else 3), o.seconds or (0.3 if o.quick or o.before else 0.5),
                            o.warm, o.quiet, *((0, "cpu") if o.cpu_time else (o.retries, "wall")))
     return o
 

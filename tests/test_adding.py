@@ -1,5 +1,5 @@
-"""docs/adding-an-operator.md followed to the letter: its files are added to a copy of the sources, only they and the table of
-operators are compiled, and its test runs. Everything else comes from build/release."""
+"""docs/adding-an-operator.md followed to the letter: its files are added to a copy of the sources, only they and the
+table of operators are compiled, and its test runs. Everything else comes from build/release."""
 
 import json
 import pathlib
@@ -43,7 +43,8 @@ class Copy:
             if word in ("-o", "-c", "-include"):
                 words.pop(0)
             elif word != "-Winvalid-pch":
-                flags.append(word.replace(f"-I{ROOT}", f"-I{self.folder}") if not word.startswith(f"-I{BUILD}") else word)
+                ours = word.startswith(f"-I{ROOT}") and not word.startswith(f"-I{BUILD}")
+                flags.append(word.replace(f"-I{ROOT}", f"-I{self.folder}") if ours else word)
         return flags[1:] if "ccache" in flags[0] else flags
 
     def compile(self, path, flags):
@@ -63,10 +64,11 @@ class Copy:
 
     def link(self):
         """The program of the page's tests: its objects, our helpers of tests, and the library of the build."""
-        line = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "-s", "onnxtrain_tests"], check=True, capture_output=True, text=True).stdout
-        words = shlex.split(line.strip().splitlines()[-1])
+        done = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "-s", "onnxtrain_tests"], check=True,
+                              capture_output=True, text=True)
+        words = shlex.split(done.stdout.strip().splitlines()[-1])
         words = words[words.index("&&") + 1:] if "&&" in words else words
-        libraries = [w for w in words if re.search(r"\.a$|\.so|^-l|^-fopenmp", w)]
+        libraries = [w for w in words if re.search(r"\.a$|\.so|^-l|^-fopenmp|^-Wl,-rpath", w)]
         program = self.folder / "page_test"
         subprocess.run([words[0], "-o", program, *self.objects, *libraries], check=True, cwd=BUILD)
         return program
@@ -79,7 +81,7 @@ def test_adding_an_operator(tmp_path):
     source, test = sorted(copy.files)
     copy.compile(source, copy.like(r"src/ops/math/\w+\.cpp$"))
     copy.compile(copy.table(), copy.like(r"generated/op_table\.cpp$"))
-    flags = copy.like(r"tests/support/op_case\.cpp$")
+    flags = copy.like(r"ot_more_tests\.dir/|tests/support/op_case\.cpp$")
     copy.compile(test, flags)
     copy.compile("tests/support/op_case.cpp", flags)
     done = subprocess.run([copy.link()], capture_output=True, text=True)

@@ -14,6 +14,7 @@ sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
 from cli_models import cli  # noqa: E402
 
 MOMENTUM = 0.8
+COMMON = ["--epochs", "1", "--batch", "8", "--valid", "0"]
 X = np.random.default_rng(0).normal(1, 2, (8, 3)).astype(np.float32)
 Y = np.arange(8) % 2
 TEXT = """<ir_version: 8, opset_import: ["" : 17]>
@@ -43,7 +44,8 @@ def one_step(model):
     return t.state["var"]
 
 
-@pytest.mark.parametrize("given, rule", [({}, "torch"), ({"bn_variance": "torch"}, "torch"), ({"bn_variance": "onnx"}, "onnx")])
+@pytest.mark.parametrize("given, rule", [
+    ({}, "torch"), ({"bn_variance": "torch"}, "torch"), ({"bn_variance": "onnx"}, "onnx")])
 @pytest.mark.parametrize("lowered", [False, True])
 def test_prepare_and_compile(given, rule, lowered):
     prepared = ot.prepare(ot.parse(TEXT), loss="cross_entropy", lowered=lowered, **given)
@@ -59,9 +61,10 @@ def test_estimators(rule):
     np.testing.assert_allclose(c.model_.parameters["var"], EXPECTED[rule], rtol=1e-6)
 
 
-@pytest.mark.parametrize("flags, rule", [([], "torch"), (["--bn-variance", "torch"], "torch"), (["--bn-variance", "onnx"], "onnx")])
+@pytest.mark.parametrize("flags, rule", [
+    ([], "torch"), (["--bn-variance", "torch"], "torch"), (["--bn-variance", "onnx"], "onnx")])
 def test_command_line(folder, flags, rule):
-    r = cli("train", "net.onnx", "--data", "d.npz", "--epochs", "1", "--batch", "8", "--valid", "0", "--out", "run", *flags, cwd=folder)
+    r = cli("train", "net.onnx", "--data", "d.npz", "--out", "run", *COMMON, *flags, cwd=folder)
     assert r.returncode == 0, r.stderr
     np.testing.assert_allclose(variance_of(folder / "run/model.onnx"), EXPECTED[rule], rtol=1e-6)
     assert f'bn-variance = "{rule}"' in (folder / "run/config.toml").read_text()
@@ -71,8 +74,9 @@ def test_command_line(folder, flags, rule):
 
 
 def test_a_run_keeps_its_rule(folder):
-    common = ["--epochs", "1", "--batch", "8", "--valid", "0"]
-    assert cli("train", "net.onnx", "--data", "d.npz", "--out", "run", "--bn-variance", "onnx", *common, cwd=folder).returncode == 0
+    onnx_rule = ["--bn-variance", "onnx"]
+    r = cli("train", "net.onnx", "--data", "d.npz", "--out", "run", *onnx_rule, *COMMON, cwd=folder)
+    assert r.returncode == 0, r.stderr
     r = cli("train", "--resume", "run", "--epochs", "2", "--bn-variance", "torch", cwd=folder)
     assert r.returncode == 2 and "OT0004" in r.stderr and "--bn-variance" in r.stderr
     r = cli("train", "--resume", "run", "--epochs", "2", "--bn-variance", "onnx", cwd=folder)
@@ -105,7 +109,8 @@ def recipe(text):
 
 @pytest.mark.parametrize("text, rule", [
     ('{"unbiased_batch_variance": true}', "torch"), ('{"unbiased_batch_variance": false}', "onnx"),
-    ('{"unbiased_batch_variance": false, "bn_variance": "onnx"}', "onnx"), ('{"unbiased_batch_variance": false, "bn_variance": null}', "onnx")])
+    ('{"unbiased_batch_variance": false, "bn_variance": "onnx"}', "onnx"),
+    ('{"unbiased_batch_variance": false, "bn_variance": null}', "onnx")])
 def test_the_older_key_is_still_read(text, rule):
     np.testing.assert_allclose(one_step(recipe(text)), EXPECTED[rule], rtol=1e-6)
 

@@ -37,7 +37,7 @@ def same(want, got, exact=True):
 
 @pytest.mark.parametrize("isa", replay.INSTRUCTION_SETS)
 def test_recipes_give_the_same_files_and_losses(isa):
-    """Files byte for byte; losses and state of five steps bit for bit."""
+    """Files byte for byte; losses and state of five steps bit-exact."""
     cases = RECIPES["cases"]
     assert len(cases) > 150
     got = worker("steps", cases, isa)

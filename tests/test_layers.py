@@ -20,8 +20,21 @@ def check(tmp_path, files, rules=RULES):
 
 
 def test_allowed(tmp_path):
-    code, out = check(tmp_path, {"core/a.hpp": "", "ops/b.cpp": '#include "core/a.hpp"\n'})
+    code, out = check(tmp_path, {"core/a.hpp": "", "ops/b.cpp": '#include "core/a.hpp"\n'}, "core:\nops: core\n")
     assert code == 0, out
+
+
+def test_permission_that_nobody_uses(tmp_path):
+    code, out = check(tmp_path, {"core/a.hpp": "", "ops/b.cpp": ""}, "core:\nops: core\n")
+    assert code == 1
+    assert "docs/layers.txt: 'ops' may include 'core', and no file does" in out
+
+
+def test_cycle_on_the_second_level(tmp_path):
+    files = {"ops/math/a.hpp": '#include "ops/nn/b.hpp"\n', "ops/nn/b.hpp": '#include "ops/math/a.hpp"\n'}
+    code, out = check(tmp_path, files, "ops:\n")
+    assert code == 1
+    assert "cycle in includes: ops/math -> ops/nn -> ops/math" in out
 
 
 def test_forbidden(tmp_path):
@@ -31,7 +44,7 @@ def test_forbidden(tmp_path):
 
 
 def test_tests_may_include_anything(tmp_path):
-    code, out = check(tmp_path, {"ops/b.hpp": "", "core/a_test.cpp": '#include "ops/b.hpp"\n'})
+    code, out = check(tmp_path, {"ops/b.hpp": "", "core/a_test.cpp": '#include "ops/b.hpp"\n'}, "core:\nops:\n")
     assert code == 0, out
 
 

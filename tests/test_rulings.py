@@ -226,8 +226,8 @@ def test_bindings_that_name_state_variables_themselves_read_their_old_values():
 
 
 def test_state_variables_of_every_kind_survive_steps_and_files(tmp_path):
-    step = """step () => (float loss, string[2] s2, bool f2, int32[3] k2) <string[2] s = {"a long text that owns
-        memory", "b"}, bool f = {1}, int32[3] k = {1, 2, 3}> {
+    step = """step () => (float loss, string[2] s2, bool f2, int32[3] k2)
+        <string[2] s = {"a long text that owns memory", "b"}, bool f = {1}, int32[3] k = {1, 2, 3}> {
         loss = ReduceSum<keepdims=0>(y)
         turned = Constant<value_ints=[1, 0]>()
         s2 = Gather(s, turned)  f2 = Not(f)  k2 = Add(k, k) }"""

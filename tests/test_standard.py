@@ -32,6 +32,10 @@ def strings(m, name):
     return next(a for a in nodes(m)["g"].attribute if a.name == name).strings
 
 
+def initialize(m, text):
+    m.training_info[0].initialization.CopyFrom(onnx.parser.parse_graph(text))
+
+
 def c1(m):
     m.ir_version = 6
 
@@ -49,7 +53,7 @@ def c4(m):
 
 
 def c5(m):
-    m.training_info[0].initialization.CopyFrom(onnx.parser.parse_graph("init (float[2] z) => (float[2] w0) { w0 = Neg(z) }"))
+    initialize(m, "init (float[2] z) => (float[2] w0) { w0 = Neg(z) }")
 
 
 def c6(m):
@@ -61,7 +65,7 @@ def c7(m):
 
 
 def c8(m):
-    m.training_info[0].initialization.CopyFrom(onnx.parser.parse_graph("init () => (float[2] w0) <float[2] z = {1, 1}> { w0 = Neg(z) }"))
+    initialize(m, "init () => (float[2] w0) <float[2] z = {1, 1}> { w0 = Neg(z) }")
     m.training_info[0].initialization_binding.add(key="w", value="w1")
 
 
@@ -113,8 +117,9 @@ def c17(m):
 
 
 def c18(m):
-    m.training_info[0].algorithm.initializer.append(helper.make_tensor("T", TensorProto.INT64, [], [0]))
-    m.training_info[0].algorithm.node.append(helper.make_node("Adam", ["lr", "T", "w", "g"], ["w_adam"], domain=TRAINING))
+    algorithm = m.training_info[0].algorithm
+    algorithm.initializer.append(helper.make_tensor("T", TensorProto.INT64, [], [0]))
+    algorithm.node.append(helper.make_node("Adam", ["lr", "T", "w", "g"], ["w_adam"], domain=TRAINING))
 
 
 def c19(m):
@@ -123,7 +128,8 @@ def c19(m):
 
 def c20(m):
     values = helper.make_tensor("sparse", TensorProto.FLOAT, [1], [1.0])
-    m.graph.sparse_initializer.append(helper.make_sparse_tensor(values, helper.make_tensor("", TensorProto.INT64, [1], [1]), [2]))
+    indices = helper.make_tensor("", TensorProto.INT64, [1], [1])
+    m.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2]))
     m.training_info[0].update_binding.add(key="sparse", value="w_new")
 
 
@@ -167,7 +173,8 @@ def test_every_rule_and_ruling_has_its_row():
     assert rows == [f"C{k}" for k in range(1, 21)] + [f"G{k}" for k in range(1, 17) if k not in (3, 10, 11)]
 
 
-SOURCES = ("src/**/*.cpp", "src/**/*.hpp", "include/**/*.h*", "python/onnxtrain/**/*.py", "tests/**/*.py", "docs/**/*.md", "*.md")
+SOURCES = ("src/**/*.cpp", "src/**/*.hpp", "include/**/*.h*", "python/onnxtrain/**/*.py", "tests/**/*.py",
+           "docs/**/*.md", "*.md")
 
 
 def test_what_is_cited_is_there():
@@ -192,7 +199,8 @@ def test_what_is_cited_is_there():
         for page in re.findall(r"\]\(([\w./-]+\.md)\)", text) if path.suffix == ".md" else ():
             if not (path.parent / page).exists():
                 wrong.append(f"{path.name}: {page}")
-        if re.search(r"(?<!docs/)\bsafety\.md\b|training-files\.md|interface\.md", text) and path.suffix in (".cpp", ".hpp"):
+        outside = re.search(r"(?<!docs/)\bsafety\.md\b|training-files\.md|interface\.md", text)
+        if outside and path.suffix in (".cpp", ".hpp"):
             wrong.append(f"{path.name}: a page without its folder")
     assert not wrong, wrong
 
@@ -210,7 +218,7 @@ def test_gradient_is_evaluated_at_the_given_values():
 
 def test_initialize_resets_then_runs_the_initialization():
     m = good()
-    m.training_info[0].initialization.CopyFrom(onnx.parser.parse_graph("init () => (float[2] w0) <float[2] z = {5, 6}> { w0 = Neg(z) }"))
+    initialize(m, "init () => (float[2] w0) <float[2] z = {5, 6}> { w0 = Neg(z) }")
     t = ot.Trainer(ot.load(m.SerializeToString()))
     t.step({"x": np.float32([1, 1]), "t": np.float32([0, 0])})
     t.initialize()
@@ -224,12 +232,14 @@ def test_initialize_resets_then_runs_the_initialization():
 def optimizer_step(op, attributes, states, t):
     """One update of x = 3 with gradient 2 and state 0.5 by ONNX's operator, here and by the page's formula."""
     names = ["x", "g"] + [f"s{k}" for k in range(states)]
-    node = helper.make_node(op, ["r", "t", *names], ["x_new"] + [f"n{k}" for k in range(states)], domain=TRAINING, **attributes)
-    one = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [1])  # noqa: E731
-    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("r", TensorProto.FLOAT, []),
-                                            helper.make_tensor_value_info("t", TensorProto.INT64, []), *map(one, names)],
-                              [one("x_new")])
-    m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(TRAINING, 1)], ir_version=8)
+    results = ["x_new"] + [f"n{k}" for k in range(states)]
+    node = helper.make_node(op, ["r", "t", *names], results, domain=TRAINING, **attributes)
+    one = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [1])
+    scalars = [helper.make_tensor_value_info("r", TensorProto.FLOAT, []),
+               helper.make_tensor_value_info("t", TensorProto.INT64, [])]
+    graph = helper.make_graph([node], "g", scalars + [one(name) for name in names], [one("x_new")])
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid(TRAINING, 1)]
+    m = helper.make_model(graph, opset_imports=imports, ir_version=8)
     feeds = {"r": np.float32(0.1), "t": np.int64(t), "x": np.float32([3]), "g": np.float32([2])}
     feeds |= {f"s{k}": np.float32([0.5]) for k in range(states)}
     return ot.Session(m.SerializeToString()).run(feeds)["x_new"][0]
@@ -240,8 +250,9 @@ def test_formulas_of_the_optimizers(t):
     R, X, G, S, c, eps = 0.1, 3.0, 2.0, 0.5, 0.25, 1e-3
     g = c * X + G
     H = S + g * g
-    assert optimizer_step("Adagrad", {"decay_factor": 0.5, "epsilon": eps, "norm_coefficient": c}, 1, t) == pytest.approx(
-        X - R / (1 + t * 0.5) * g / (H**0.5 + eps), rel=1e-6)
+    attributes = {"decay_factor": 0.5, "epsilon": eps, "norm_coefficient": c}
+    expected = X - R / (1 + t * 0.5) * g / (H**0.5 + eps)
+    assert optimizer_step("Adagrad", attributes, 1, t) == pytest.approx(expected, rel=1e-6)
     alpha, beta = 0.9, 0.75
     V = alpha * S + (beta if t > 0 else 1) * g
     for mode, way in (("standard", V), ("nesterov", g + alpha * V)):
@@ -250,23 +261,27 @@ def test_formulas_of_the_optimizers(t):
     V, H = alpha * S + (1 - alpha) * g, beta * S + (1 - beta) * g * g
     Rc = R * (1 - beta**t) ** 0.5 / (1 - alpha**t) if t > 0 else R
     attributes = {"alpha": alpha, "beta": beta, "epsilon": eps, "norm_coefficient": c, "norm_coefficient_post": 0.125}
-    assert optimizer_step("Adam", attributes, 2, t) == pytest.approx((1 - 0.125) * (X - Rc * V / (H**0.5 + eps)), rel=1e-6)
+    expected = (1 - 0.125) * (X - Rc * V / (H**0.5 + eps))
+    assert optimizer_step("Adam", attributes, 2, t) == pytest.approx(expected, rel=1e-6)
 
 
 def test_ir_versions_of_the_page():
-    table = dict(zip(*[[cell.strip() for cell in re.search(rf"^\| {name} \|(.*)\|$", PAGE, re.M).group(1).split("|")]
-                       for name in ("opset", "IR")]))
+    opsets, irs = (re.search(rf"^\| {name} \|(.*)\|$", PAGE, re.M).group(1).split("|") for name in ("opset", "IR"))
+    table = {opset.strip(): ir.strip() for opset, ir in zip(opsets, irs)}
     official = {str(v[2]): str(v[1]) for v in helper.VERSION_TABLE if v[2] >= 12}
     assert table == official
     for opset, ir in table.items():
-        m = onnx.parser.parse_model(f'<ir_version: 7, opset_import: ["" : {opset}]> g (float[2] x) => (float[2] y) <float[2] w = {{1,2}}> {{ y = Mul(x, w) }}')
+        m = onnx.parser.parse_model(f'<ir_version: 7, opset_import: ["" : {opset}]>'
+                                    "g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { y = Mul(x, w) }")
         if int(opset) >= 15:  # prepare brings older ones to 17
             made = onnx.load_from_string(ot.prepare(m.SerializeToString(), loss="mse").proto())
             assert made.ir_version >= int(ir) and made.ir_version == max(int(ir), 8), opset
 
 
 def test_gradients_have_a_value_info():
-    made = onnx.load_from_string(ot.prepare(ot.parse('<ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x) => (float[N,2] y) <float[2,2] w = {1,2,3,4}> { y = MatMul(x, w) }'), loss="mse").proto())
+    plain = ot.parse('<ir_version: 8, opset_import: ["" : 17]>'
+                     "g (float[N,2] x) => (float[N,2] y) <float[2,2] w = {1,2,3,4}> { y = MatMul(x, w) }")
+    made = onnx.load_from_string(ot.prepare(plain, loss="mse").proto())
     algorithm = made.training_info[0].algorithm
     typed = {v.name for v in [*algorithm.value_info, *algorithm.output]}
     assert {o for n in algorithm.node if n.op_type == "Gradient" for o in n.output} <= typed

@@ -17,7 +17,7 @@ say() { printf 'environment: %s\n' "$*" >&2; }
 
 held=()
 for other in $(sed -n 's/^# with: //p' "$file"); do held+=("$here/requirements-$other.txt"); done
-key=$({ cat "$file" "${held[@]}"; "$python" -c 'import sys; print(sys.version, sys.base_prefix)'; } | sha256sum | cut -c1-12)
+key=$({ cat "$file" "${held[@]}" | grep -v '^#'; "$python" -c 'import sys; print(sys.version, sys.base_prefix)'; } | sha256sum | cut -c1-12)
 cache=${ONNXTRAIN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/onnxtrain}
 folder=$cache/env-$name-$key
 if [[ -e $folder/.complete ]]; then

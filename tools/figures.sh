@@ -6,30 +6,30 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-#    name              what it takes        what it is | command
+# name | what it is | command
 table='
-gradients         | 10 min | every gradient rule by float64 differences and against PyTorch | python tests/gradients/run.py -j 2
-trajectories      | 2 min  | 31 architectures of both exporters against PyTorch, lowered in ONNX Runtime too | python tests/trajectories/report.py
-conformance       | 2 min  | the ONNX backend suite in three variants | python tests/conformance/suite.py
-resume            | 3 min  | stopped and killed runs against the uninterrupted one, bit for bit | python tools/resume_check.py
-torch             | 10 min | round trips: every architecture x every setting of every optimizer, schedulers | python tests/pytorch/round_trips.py --every -j 2
-torch-dropout     | 5 min  | round trips with dropout over 50 seeds | python tests/pytorch/dropout.py
-torch-operators   | 2 min  | operators of to_torch against the node tests of the standard | python python/tests/pytorch/node_suite.py
-torch-models      | 3 min  | models of transformers with random weights, both ways | python tests/pytorch/hugging_face.py
-torch-size        | 10 min | time and memory at the size of ResNet-50 and BERT-base | python tests/pytorch/size.py
-speed             | 1 hour | the nine workloads beside other engines | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table
-avx512            | 1 hour | trajectories on an emulated CPU with AVX-512 | tools/avx512.sh trajectories
+gradients         | every gradient rule by float64 differences and against PyTorch | python tests/gradients/run.py -j 2
+trajectories      | 31 architectures of both exporters against PyTorch, lowered in ONNX Runtime too | python tests/trajectories/report.py
+conformance       | the ONNX backend suite in three variants | python tests/conformance/suite.py
+resume            | stopped and killed runs against the uninterrupted one, bit-exact | python tools/resume_check.py
+torch             | round trips: every architecture x every setting of every optimizer, schedulers | python tests/pytorch/round_trips.py --every -j 2
+torch-dropout     | round trips with dropout over 50 seeds | python tests/pytorch/dropout.py
+torch-operators   | operators of to_torch against the node tests of the standard | python python/tests/pytorch/node_suite.py
+torch-models      | models of the package transformers (pip install it) with random weights, both ways | python tests/pytorch/hugging_face.py
+torch-size        | time and memory at the size of ResNet-50 and BERT-base | python tests/pytorch/size.py
+speed             | the nine workloads beside other engines (bench/setup.sh installs them) | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table
+avx512            | trajectories on an emulated CPU with AVX-512 | tools/avx512.sh trajectories
 '
 python() { .venv/bin/python "$@"; }
 python_tf() { .venv-tf/bin/python "$@"; }
 
 name=${1:---help}
 case $name in
-  --names) awk -F' *[|] *' 'NF > 3 { print $1 }' <<<"$table"; exit ;;
-  --help) awk -F' *[|] *' 'NF > 3 { printf "%-13s %s (%s)\n", $1, $3, $2 }' <<<"$table"; exit ;;
+  --names) awk -F' *[|] *' 'NF > 2 { print $1 }' <<<"$table"; exit ;;
+  --help) awk -F' *[|] *' 'NF > 2 { printf "%-16s %s\n", $1, $2 }' <<<"$table"; exit ;;
 esac
 shift
-command=$(awk -F' *[|] *' -v name="$name" 'NF > 3 && $1 == name { print $4 }' <<<"$table")
+command=$(awk -F' *[|] *' -v name="$name" 'NF > 2 && $1 == name { print $3 }' <<<"$table")
 [[ -n $command ]] || { echo "figures: there is no table '$name'; there are: $("$0" --names | xargs)" >&2; exit 2; }
 
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)

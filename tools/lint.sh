@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Everything that reads the sources without running them: ruff, clang-format, who includes whom, clang-tidy.
+# Everything that reads the sources without running them: ruff, clang-format, who includes whom, the shape of the code, clang-tidy.
 # Usage: tools/lint.sh              clang-tidy over every C++ source
 #        tools/lint.sh --changed    clang-tidy over those that changed since tools/lint-clean-commit.txt
 #        tools/lint.sh --record     over every source, and records the present commit as clean
-# All four run; exit 1 when one of them found something.
+# All five run; exit 1 when one of them found something.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 failed=()
@@ -15,10 +15,11 @@ step() {
 step ruff .venv/bin/ruff check --quiet .
 step format tools/format.sh --check
 step layers .venv/bin/python tools/check_layers.py
+step code .venv/bin/python tools/check_code.py
 log=$(cmake --preset lint 2>&1) || { echo "$log"; exit 1; }
 step clang-tidy .venv/bin/python tools/tidy.py "$@"
 if ((${#failed[@]})); then
   echo "lint: failed: ${failed[*]}"
   exit 1
 fi
-echo "lint: ruff, format, layers and clang-tidy found nothing"
+echo "lint: ruff, format, layers, code and clang-tidy found nothing"

@@ -84,7 +84,12 @@ def git(*args):
 
 def changed(sources):
     """Sources that differ from the clean commit, one source for every header that does; None without that commit."""
-    commit = CLEAN.read_text().split()[0]
+    commit = "HEAD"
+    if CLEAN.exists():
+        commit = CLEAN.read_text().split()[0]
+    else:
+        print("tidy: no commit is recorded as clean (tools/lint.sh --record): only what is not committed is checked",
+              flush=True)
     diff = git("diff", "--name-only", "--diff-filter=d", commit, "--", "*.cpp", "*.hpp", "*.h")
     if diff.returncode:
         print(f"tidy: commit {commit[:12]} of tools/lint-clean-commit.txt is not in this clone (shallow?): "

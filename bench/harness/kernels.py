@@ -31,7 +31,8 @@ def trace(o, model, loss, batch, folder):
     command = [o.binary, "bench", model, "--mode", "train", "--loss", loss, "--optimizer", "sgd", "--batch", batch,
                "--threads", o.threads, "--seconds", o.seconds, "--trace", folder / "t"]
     subprocess.run([str(a) for a in command], check=True, stdout=subprocess.DEVNULL)
-    return json.loads((folder / "t.training.json").read_text())["traceEvents"]
+    events = json.loads((folder / "t.training.json").read_text())["traceEvents"]
+    return [e for e in events if e["cat"] != "prepare"]  # stages of making the plan are no kernels
 
 
 class TorchKernels(LineProcess):

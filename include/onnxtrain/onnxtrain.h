@@ -113,6 +113,19 @@ OT_API ot_status ot_model_bytes(const ot_model* m, int inference_only, ot_text**
 OT_API ot_status ot_model_info(const ot_model* m, ot_text** json);
 OT_API ot_status ot_model_initializer(const ot_model* m, const char* name, ot_value** out);
 OT_API ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value* value);
+/* The model's graphs, node by node, for programs that turn a model into something else: nodes with
+ * their attributes, tensors, types, bindings of training steps. docs/adding-a-converter.md has the
+ * form of the JSON. kept: operators that stand as they are, "Conv" or "ai.onnxtrain::Adam"; every
+ * other one that has a body (a function of the file, of this library or of the standard) is
+ * replaced by it. kept NULL: operators that this library computes stand. */
+typedef struct ot_graphs ot_graphs;
+OT_API ot_status ot_model_graphs(const ot_model* m, size_t n_kept, const char* const* kept,
+                                 ot_graphs** out);
+OT_API void ot_graphs_free(ot_graphs* g);
+OT_API const char* ot_graphs_json(const ot_graphs* g, size_t* size); /* lives as long as g */
+/* What {"tensor": index} in the JSON stands for; it shares the model's memory: do not write. */
+OT_API size_t ot_graphs_tensor_count(const ot_graphs* g);
+OT_API ot_status ot_graphs_tensor(const ot_graphs* g, size_t index, ot_value** out);
 /* Every violation of the standard and of rules C1-C20, as a JSON list. */
 OT_API ot_status ot_check_file(const char* path, ot_text** json);
 OT_API ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir,
@@ -153,6 +166,30 @@ typedef struct ot_dataset ot_dataset;
 /* A file (npy, npz, idx, csv, tsv), a folder with such files, or "synthetic:...". options: JSON
  * with part ("train" or "test") and target (a csv column), or NULL. */
 OT_API ot_status ot_dataset_open(const char* spec, const char* options, ot_dataset** out);
+/* Batches that the caller makes, one after the other: one more kind of dataset, to train on
+ * (ot_trainer_fit_data). Set `size` to sizeof. The functions are called on the thread of the fit.
+ */
+typedef struct ot_batch {
+  size_t size; /* set by the library */
+  size_t count;
+  const char* const* names; /* of the model's inputs and targets */
+  ot_value* const* values;  /* the caller's; read until the next call */
+} ot_batch;
+typedef struct ot_batches {
+  size_t size;
+  void* context;
+  /* A new epoch, counted from 0; may be NULL. Non-zero: a failure, the fit ends (OT2154). */
+  int (*begin)(void* context, int64_t epoch);
+  /* 1: *out is the next batch; 0: the epoch is over; negative: a failure. Batches without rows are
+   * passed over. */
+  int (*next)(void* context, ot_batch* out);
+  int64_t per_epoch; /* so many batches make an epoch; 0: until next says that it is over */
+} ot_batches;
+/* *source is copied; its context must outlive the dataset. */
+OT_API ot_status ot_dataset_batches(const ot_batches* source, ot_dataset** out);
+/* Arrays of the caller; the first dimension counts the rows. */
+OT_API ot_status ot_dataset_arrays(size_t n_columns, const char* const* names,
+                                   ot_value* const* columns, ot_dataset** out);
 OT_API void ot_dataset_free(ot_dataset* d);
 OT_API int64_t ot_dataset_rows(const ot_dataset* d);
 /* Names, types and row shapes of its columns, as JSON. */
@@ -202,8 +239,9 @@ OT_API ot_status ot_trainer_rate(const ot_trainer* t, double* rate);
 OT_API ot_status ot_trainer_set_rate(ot_trainer* t, double rate);
 OT_API uint64_t ot_trainer_step_count(const ot_trainer* t);
 /* Whole epochs over arrays (the first dimension counts the rows; names as the model's inputs and
- * targets, or x and y). valid: other arrays, or none. options: JSON, see docs/fit.md. on_epoch gets
- * one JSON object per epoch; returning non-zero stops after saving. result: JSON. */
+ * targets, or x and y; none: the arrays that the resumed run has kept). valid: other arrays, or
+ * none. options: JSON, see docs/fit.md. on_epoch gets one JSON object per epoch; returning non-zero
+ * stops after saving. result: JSON. */
 typedef int (*ot_epoch_callback)(void* context, const char* epoch_json);
 OT_API ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* const* names,
                                 ot_value* const* columns, size_t n_valid,

@@ -6,7 +6,7 @@ from .model import Model, check, load, parse
 from .recipe import OPTIMIZERS as _OPTIMIZERS
 from .recipe import OnnxAdagrad, OnnxAdam, OnnxMomentum, Schedule, losses
 from .session import Session, gradients
-from .torch import from_torch
+from .torch.from_torch import from_torch
 from .trainer import History, StepResult, Trainer, prepare, resume
 
 __version__ = _version()
@@ -39,7 +39,7 @@ def to_torch(model_or_trainer):
 
 def torch_state_dict(model_or_trainer):
     """The weights as a state_dict that the original PyTorch class loads with strict=True (needs `onnxtrain[torch]`)."""
-    return _torch_side("to_state", "torch_state_dict")(model_or_trainer)
+    return _torch_side("to_torch", "torch_state_dict")(model_or_trainer)
 
 
 __all__ = [

@@ -67,12 +67,12 @@ class Model:
 def load(path_or_bytes: Path | bytes | bytearray | memoryview) -> Model: ...
 def parse(text: str) -> Model: ...
 def check(path_or_bytes: Model | Path | bytes | bytearray | memoryview) -> list[dict[str, Any]]: ...
-def prepare(model: Source, loss: Loss = "auto", optimizer: Optimizer = None, label: str | None = None, freeze: Glob = (),
-            only: Glob | None = None, clip_norm: float | None = None, clip_value: float | None = None,
-            schedule: str | Schedule | Mapping[str, Any] | None = None, accumulate: int = 1,
-            mode: Literal["train", "as_is"] = "train", lowered: bool = False, reset: bool = False, seed: int = 0,
-            batch: int | None = None, append: bool = False, dims: Mapping[str, int | Sequence[int]] | None = None,
-            bn_variance: Literal["torch", "onnx"] = "torch") -> Model: ...
+def prepare(model: Source, loss: Loss = "auto", optimizer: Optimizer = None, label: str | None = None,
+            freeze: Glob = (), only: Glob | None = None, clip_norm: float | None = None,
+            clip_value: float | None = None, schedule: str | Schedule | Mapping[str, Any] | None = None,
+            accumulate: int = 1, mode: Literal["train", "as_is"] = "train", lowered: bool = False, reset: bool = False,
+            seed: int = 0, batch: int | None = None, append: bool = False, dims: Mapping[str, int | Sequence[int]]
+            | None = None, bn_variance: Literal["torch", "onnx"] = "torch") -> Model: ...
 def resume(path: Path, threads: int = 0, memory: str | int | None = None) -> Trainer: ...
 def gradients(model: Source, feeds: Feeds, of: str | Sequence[str] | None = None,
               wrt: str | Sequence[str] | None = None, cotangent: ArrayLike | Mapping[str, ArrayLike] | None = None,
@@ -222,10 +222,10 @@ class _Estimator:
     history_: History
     model_: Model
     n_features_in_: int
-    def __init__(self, model: Source, *, loss: Loss = "auto", optimizer: Optimizer = None, epochs: int = 10, batch_size: int = 32,
-                 valid: float = 0.0, patience: int = 0, schedule: Any = None, clip_norm: float | None = None, freeze: Glob = (),
-                 only: Glob | None = None, reset: bool = False, bn_variance: Literal["torch", "onnx"] = "torch", seed: int = 0,
-                 threads: int = 0) -> None: ...
+    def __init__(self, model: Source, *, loss: Loss = "auto", optimizer: Optimizer = None, epochs: int = 10,
+                 batch_size: int = 32, valid: float = 0.0, patience: int = 0, schedule: Any = None,
+                 clip_norm: float | None = None, freeze: Glob = (), only: Glob | None = None, reset: bool = False,
+                 bn_variance: Literal["torch", "onnx"] = "torch", seed: int = 0, threads: int = 0) -> None: ...
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
     def set_params(self, **params: Any) -> Any: ...
 

@@ -48,13 +48,13 @@ def main(argv=None):
         if (have == "onnx") == (wanted == "onnx"):
             raise UsageError(f"'{a.source}' is already {have}", "OT1732", "onnxtrain convert model.train.onnx model.pt")
         try:
-            from .torch import to_convert
+            from .torch.to_torch import convert_files
         except ImportError as e:
             raise UsageError(f"converting needs the package '{e.name}', which {sys.executable} does not have", "OT1733",
                              f"{sys.executable} -m pip install 'onnxtrain[torch]'; or name another interpreter in "
                              f"ONNXTRAIN_PYTHON") from None
         _quiet()
-        return to_convert.convert(a.source, have, a.target, wanted, a.verify)
+        return convert_files.convert(a.source, have, a.target, wanted, a.verify)
     except Error as e:
         print(e, file=sys.stderr)
         return 2 if isinstance(e, UsageError) else 3

@@ -16,8 +16,9 @@ from .model import Model, as_model, load
 class _Estimator:
     """Parameters as scikit-learn wants them: what the constructor got is stored untouched; `fit` makes names with _."""
 
-    def __init__(self, model, *, loss="auto", optimizer=None, epochs=10, batch_size=32, valid=0.0, patience=0, schedule=None,
-                 clip_norm=None, freeze=(), only=None, reset=False, bn_variance="torch", seed=0, threads=0):
+    def __init__(self, model, *, loss="auto", optimizer=None, epochs=10, batch_size=32, valid=0.0, patience=0,
+                 schedule=None, clip_norm=None, freeze=(), only=None, reset=False, bn_variance="torch", seed=0,
+                 threads=0):
         self.model, self.loss, self.optimizer, self.epochs, self.batch_size = model, loss, optimizer, epochs, batch_size
         self.valid, self.patience, self.schedule, self.clip_norm = valid, patience, schedule, clip_norm
         self.freeze, self.only, self.reset, self.seed, self.threads = freeze, only, reset, seed, threads
@@ -64,9 +65,9 @@ class _Estimator:
                                  "OT0004")
             model.compile()
         else:
-            model.compile(loss=loss if self.loss == "auto" else self.loss, optimizer=self.optimizer, schedule=self.schedule,
-                          clip_norm=self.clip_norm, freeze=self.freeze, only=self.only, reset=self.reset, seed=self.seed,
-                          bn_variance=self.bn_variance)
+            model.compile(loss=loss if self.loss == "auto" else self.loss, optimizer=self.optimizer,
+                          schedule=self.schedule, clip_norm=self.clip_norm, freeze=self.freeze, only=self.only,
+                          reset=self.reset, seed=self.seed, bn_variance=self.bn_variance)
         self.history_ = model.fit(X, target, valid=self.valid or None, epochs=self.epochs, batch_size=self.batch_size,
                                   patience=self.patience, seed=self.seed, threads=self.threads)
         self.model_ = Model(load(model.proto())._m)  # without the trainer's memory

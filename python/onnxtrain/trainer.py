@@ -7,9 +7,9 @@ from collections.abc import MutableMapping
 import numpy as np
 
 from . import _native, runs
+from .batches import Batches
 from .data import columns, fraction, is_batches, some_rows
 from .errors import UsageError
-from .loop import fit_batches
 from .model import Model, as_model, rows_through
 from .recipe import loss_specs, optimizer_spec, schedule_spec
 from .session import Session, feed_lists
@@ -178,7 +178,7 @@ def resume(path, threads=0, memory=None):
     """A trainer that resumes where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`."""
     t = Trainer(None, _native_trainer=_native.resume(os.fspath(path), threads, _bytes(memory)))
     if os.path.isdir(path):
-        t._run = t._folder = os.fspath(path)
+        t._run = os.fspath(path)
     return t
 
 
@@ -194,7 +194,7 @@ class Trainer:
         self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory),
                                                      take=not isinstance(model, Model))
         self.state = _State(self._t)
-        self._run = self._folder = self._names = None  # _folder: of the run that another fit there goes on with
+        self._run = self._names = None  # _run: the folder of the run that is resumed
         self._step = self._t.step
         self._serial = 0  # of the last step made here
         self._loss_only = {}  # by section: the loss is the only output beside new states
@@ -260,12 +260,6 @@ class Trainer:
     def lr(self, value):
         self._t.rate = float(value)
 
-    def _rate_or_zero(self):
-        try:
-            return self._t.rate
-        except UsageError:
-            return 0.0
-
     @property
     def memory(self):
         """Bytes: state_bytes, step_bytes (of the steps made so far), step_bytes_without_limit,
@@ -296,46 +290,39 @@ class Trainer:
         {target: array}; valid: a fraction, or (x, y). on_epoch(dict) may return True to stop. out: a run folder.
         A trainer from `ot.resume(run)` knows data, batch size and folder of its run.
         """
+        if valid is not None and not isinstance(valid, (tuple, list)):
+            valid = fraction(valid)
+        out = self._run if out is None else os.fspath(out)
+        batches = data = None
         if x is not None and is_batches(x):
             if y is not None:
                 raise UsageError("an iterator gives x and y together: there is no y beside it", "OT1157")
-            out = os.fspath(out or self._run) if out or self._run else None
-            return History(fit_batches(self, x, valid or None, epochs, steps, patience, out, on_epoch, steps_per_epoch))
-        if steps_per_epoch:
+            batches = Batches(x, epochs, steps_per_epoch, self.inputs, self.targets)
+            epochs = batches.epochs
+        elif steps_per_epoch:
             raise UsageError("steps_per_epoch cuts an iterator into epochs; arrays have their own length", "OT1157",
                              "steps=N")
-        settings = runs.recall(self._run) if self._run else {}
-        if x is None:
-            x, y, kept_valid = runs.recall_data(self._run)
-            valid = kept_valid if valid is None else valid
-        valid = settings.get("valid", 0.0) if valid is None else valid
-        batch_size = settings.get("batch_size") if batch_size is None else batch_size  # None: the file's, or 32
-        shuffle = settings.get("shuffle", True) if shuffle is None else shuffle
-        out = self._run if out is None else os.fspath(out)
-        options = {"epochs": 10 if epochs is None else epochs, "steps": steps, "patience": patience, "shuffle": shuffle,
-                   "save_every": save_every}
-        if batch_size is not None:
-            options["batch"] = batch_size
-        data, valid_data = some_rows(columns(x, y)), {}
-        if isinstance(valid, (tuple, list)):
-            valid_data = some_rows(columns(*valid))
-        elif valid:
-            options["valid"] = fraction(valid)
-        if out:
-            options["out"] = out
-            self._enter(out)
-            runs.remember(out, {"batch_size": batch_size, "valid": options.get("valid", 0.0),
-                                "shuffle": bool(shuffle)}, data, valid_data)
+        options = {"epochs": epochs, "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
+                   "save_every": save_every, "out": out, "keep_data": runs.KEPT_BYTES}
+        if isinstance(valid, float):
+            options["valid"] = valid
+        # what is not said is the library's to know: from the run that is resumed, or the default
+        options = _text({k: v for k, v in options.items() if v is not None})
         call = None if on_epoch is None else (lambda text: bool(on_epoch(json.loads(text))))
-        arguments = *feed_lists(data), *feed_lists(valid_data)
+        valid_data = some_rows(columns(*valid)) if isinstance(valid, (tuple, list)) else {}
         self._serial += 1
-        return History(json.loads(self._t.fit(*arguments, _text(options), call)))
-
-    def _enter(self, out):
-        """The run folder of a fit: this trainer's run there goes on, another one is set aside."""
-        if self._folder is None or os.path.realpath(out) != os.path.realpath(self._folder):
-            runs.set_aside(out)
-        self._folder = out
+        if batches is not None:
+            return History(json.loads(self._t.fit_batches(batches, *feed_lists(valid_data), options, call)))
+        if x is None:
+            data, kept_valid = runs.recall(self._run)
+            valid_data = kept_valid if valid is None else valid_data
+        else:
+            data = some_rows(columns(x, y))
+        try:
+            return History(json.loads(self._t.fit(*feed_lists(data), *feed_lists(valid_data), options, call)))
+        finally:
+            if out and data:
+                runs.remember(out, data, valid_data)
 
     def evaluate(self, x, y=None, batch_size=256):
         """Loss and metrics on the inference form of the model, as a dict."""

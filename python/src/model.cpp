@@ -3,7 +3,9 @@
 
 namespace otpy {
 
-void bind_model(nb::module_& m) {
+namespace {
+
+void bind_class(nb::module_& m) {
   nb::class_<PyModel>(m, "Model")
       .def("save",
            [](const PyModel& s, const std::string& path) {
@@ -67,6 +69,12 @@ void bind_model(nb::module_& m) {
             return wrap(out);
           },
           "names"_a, "inputs"_a, "of"_a.none(), "cotangents"_a, "wrt"_a, "threads"_a = 0);
+}
+
+}  // namespace
+
+void bind_model(nb::module_& m) {
+  bind_class(m);
   m.def(
       "load",
       [](const std::string& path, bool mapped) {

@@ -26,6 +26,7 @@ NB_MODULE(_native, m) {
   m.def("optimizers", &ot_optimizers, "The optimizers' records, as JSON.");
   otpy::bind_values(m);
   otpy::bind_model(m);
+  otpy::bind_graphs(m);
   otpy::bind_session(m);
   otpy::bind_trainer(m);
 }

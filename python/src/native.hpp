@@ -99,6 +99,7 @@ inline ot_options options(int threads, uint64_t seed, uint64_t memory = 0) {
 
 void bind_values(nb::module_& m);
 void bind_model(nb::module_& m);
+void bind_graphs(nb::module_& m);
 void bind_session(nb::module_& m);
 void bind_trainer(nb::module_& m);
 

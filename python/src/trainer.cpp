@@ -54,11 +54,25 @@ class StopOnInterrupt {
   bool active_ = false;
 };
 
+// An exception of Python code that the library called: kept until the library has returned.
+struct Raised {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  void keep(nb::python_error& e) {
+    e.restore();
+    PyErr_Fetch(&type, &value, &trace);
+  }
+  void rethrow() const {
+    if (!type) return;
+    PyErr_Restore(type, value, trace);
+    throw nb::python_error();
+  }
+};
+
 // A Python function called after each epoch; its exception stops the training and is raised
 // afterwards.
 struct Callback {
   nb::object call;
-  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  Raised raised;
 
   static int run(void* self, const char* json) {
     nb::gil_scoped_acquire gil;
@@ -66,16 +80,11 @@ struct Callback {
     try {
       return !x->call.is_none() && nb::cast<bool>(x->call(nb::str(json)));
     } catch (nb::python_error& e) {
-      e.restore();
-      PyErr_Fetch(&x->type, &x->value, &x->trace);
+      x->raised.keep(e);
       return 1;
     }
   }
-  void rethrow() const {
-    if (!type) return;
-    PyErr_Restore(type, value, trace);
-    throw nb::python_error();
-  }
+  void rethrow() const { raised.rethrow(); }
 };
 
 using StringList = std::vector<std::string>;
@@ -138,29 +147,113 @@ nb::object step_values(PyTrainer& t, const StringList& names, const ValueList& i
   return s.result();
 }
 
-nb::bytes fit(PyTrainer& t, const StringList& names, const ValueList& columns,
-              const StringList& valid_names, const ValueList& valid_columns,
-              const std::string& options, nb::object on_epoch) {
-  Names n(names), vn(valid_names);
-  std::vector<ot_value*> c = handles(columns), vc = handles(valid_columns);
+// Runs `fit` without the GIL; Ctrl-C asks it to save and return.
+template <class F>
+nb::bytes fit_until_stopped(PyTrainer& t, const F& fit) {
   ot_text* result = nullptr;
-  Callback callback{std::move(on_epoch)};
   bool interrupted = false;
   {
     StopOnInterrupt stop(t.h.get());
-    t.guard.released([&] {
-      return ot_trainer_fit(t.h.get(), n.p.size(), n.p.data(), c.data(), vn.p.size(), vn.p.data(),
-                            vc.data(), options.c_str(), Callback::run, &callback, &result);
-    });
+    t.guard.released([&] { return fit(&result); });
     interrupted = stop.interrupted();
   }
   nb::bytes out = take(result);
-  callback.rethrow();
   if (interrupted) {
     PyErr_SetNone(PyExc_KeyboardInterrupt);
     throw nb::python_error();
   }
   return out;
+}
+
+nb::bytes fit(PyTrainer& t, const StringList& names, const ValueList& columns,
+              const StringList& valid_names, const ValueList& valid_columns,
+              const std::string& options, nb::object on_epoch) {
+  Names n(names), vn(valid_names);
+  std::vector<ot_value*> c = handles(columns), vc = handles(valid_columns);
+  Callback callback{std::move(on_epoch), {}};
+  nb::bytes out = fit_until_stopped(t, [&](ot_text** result) {
+    return ot_trainer_fit(t.h.get(), n.p.size(), n.p.data(), c.data(), vn.p.size(), vn.p.data(),
+                          vc.data(), options.c_str(), Callback::run, &callback, result);
+  });
+  callback.rethrow();
+  return out;
+}
+
+// Batches that a Python object makes: begin(epoch), next() -> (names, values) or None.
+class PyBatches {
+ public:
+  explicit PyBatches(nb::object source) : source_(std::move(source)) {}
+  ot_batches functions() {
+    ot_batches b{};
+    b.size = sizeof b;
+    b.context = this;
+    b.begin = [](void* self, int64_t epoch) {
+      return static_cast<PyBatches*>(self)->called([&](PyBatches& x) {
+        x.source_.attr("begin")(epoch);
+        return 0;
+      });
+    };
+    b.next = [](void* self, ot_batch* out) {
+      return static_cast<PyBatches*>(self)->called([&](PyBatches& x) { return x.draw(out); });
+    };
+    b.per_epoch = nb::cast<int64_t>(source_.attr("per_epoch"));
+    return b;
+  }
+  Raised raised;
+
+ private:
+  template <class F>
+  int called(const F& f) {
+    nb::gil_scoped_acquire gil;
+    try {
+      return f(*this);
+    } catch (nb::python_error& e) {
+      raised.keep(e);
+      return -1;
+    }
+  }
+  int draw(ot_batch* out) {
+    nb::object batch = source_.attr("next")();
+    if (batch.is_none()) return 0;
+    batch_ = batch;  // the values live until the next one
+    names_ = std::make_unique<Names>(nb::cast<StringList>(nb::object(batch[0])));
+    values_ = handles(nb::cast<ValueList>(nb::object(batch[1])));
+    out->count = values_.size();
+    out->names = names_->p.data();
+    out->values = values_.data();
+    return 1;
+  }
+  nb::object source_, batch_;
+  std::unique_ptr<Names> names_;
+  std::vector<ot_value*> values_;
+};
+
+nb::bytes fit_batches(PyTrainer& t, nb::object source, const StringList& valid_names,
+                      const ValueList& valid_columns, const std::string& options,
+                      nb::object on_epoch) {
+  PyBatches batches(std::move(source));
+  const ot_batches functions = batches.functions();
+  ot_dataset* made = nullptr;
+  ok(ot_dataset_batches(&functions, &made));
+  ot::detail::Handle<ot_dataset, ot_dataset_free> train(made), valid;
+  Names vn(valid_names);
+  std::vector<ot_value*> vc = handles(valid_columns);
+  if (!vc.empty()) {
+    ok(ot_dataset_arrays(vc.size(), vn.p.data(), vc.data(), &made));
+    valid.reset(made);
+  }
+  Callback callback{std::move(on_epoch), {}};
+  try {
+    nb::bytes out = fit_until_stopped(t, [&](ot_text** result) {
+      return ot_trainer_fit_data(t.h.get(), train.get(), valid.get(), options.c_str(),
+                                 Callback::run, &callback, result);
+    });
+    callback.rethrow();
+    return out;
+  } catch (nb::python_error&) {
+    batches.raised.rethrow();  // what the batches raised says more than that they failed
+    throw;
+  }
 }
 
 nb::bytes evaluate(PyTrainer& t, const StringList& names, const ValueList& columns, int64_t batch) {
@@ -265,6 +358,8 @@ void bind_trainer(nb::module_& m) {
            })
       .def("fit", &fit, "names"_a, "columns"_a, "valid_names"_a, "valid_columns"_a, "options"_a,
            "on_epoch"_a.none())
+      .def("fit_batches", &fit_batches, "source"_a, "valid_names"_a, "valid_columns"_a, "options"_a,
+           "on_epoch"_a.none())
       .def("evaluate", &evaluate);
   bind_state(c);
   m.def("resume", [](const std::string& path, int threads, uint64_t memory) {
@@ -274,11 +369,6 @@ void bind_trainer(nb::module_& m) {
     PyTrainer p;
     p.h.reset(t);
     return p;
-  });
-  m.def("run_folder", [](const std::string& path) {
-    ot_text* kept = nullptr;
-    released([&] { return ot_run_folder(path.c_str(), &kept); });
-    return take(kept);
   });
 }
 

@@ -110,8 +110,9 @@ def test_command_page():
 
 
 def test_reference_is_complete():
-    listed = re.findall(r"^  ([a-z]+) ", subprocess.run([BIN / "onnxtrain", "--help"], capture_output=True, text=True).stdout, re.M)
-    assert set(commands()) == {c for c in listed if c != "onnxtrain"} and len(commands()) >= 19
+    shown = subprocess.run([BIN / "onnxtrain", "--help"], capture_output=True, text=True).stdout
+    listed = re.findall(r"^  ([a-z]+) ", shown, re.M)
+    assert set(commands()) >= {c for c in listed if c != "onnxtrain"} and len(commands()) >= 19
     for name, c in commands().items():
         assert c["help"] and c["examples"].strip(), name
         for o in c["options"]:

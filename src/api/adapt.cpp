@@ -1,28 +1,19 @@
 // The C API's way from a user's array to what an input wants.
-#include "data/adapt.hpp"
-
 #include <algorithm>
 
 #include "api/handles.hpp"
 #include "model/batch.hpp"
-#include "train/feeds.hpp"
+#include "run/feeds.hpp"
 
 using namespace onnxtrain;
 using namespace onnxtrain::api;
 
 namespace {
 
-Tensor adapted(const ValueDef& d, bool target, const ot_value* array) {
-  const Tensor* t = std::get_if<Tensor>(&array->v);
-  if (!t) data_error("OT2105", cat("'", d.name, "' is not an array"));
-  Dataset data = Dataset::from_tensors({{d.name, *t}});
-  AdaptOptions o;
-  if (target) o.scale = "none";
-  const bool label = target && dtype_is_integer(d.type.elem);
-  data.set(d.name, (label ? adapt_label_column(data, d.name, input_spec(d), o)
-                          : adapt_input(data, d.name, input_spec(d), o))
-                       .column);
-  return data.gather_all(d.name);
+ot_value* adapted(const Model& m, const ValueDef& d, const ot_value* array) {
+  if (!std::holds_alternative<Tensor>(array->v))
+    data_error("OT2105", cat("'", d.name, "' is not an array"));
+  return new ot_value{run::fitted(m, d, array->v)};
 }
 
 const ValueDef& main_input(const Model& m, const std::string& name) {
@@ -38,21 +29,18 @@ ot_status ot_model_adapt(const ot_model* m, const char* input, const ot_value* a
                          ot_value** out) {
   return guarded({{"m", m}, {"input", input}, {"array", array}, {"out", out}}, [&] {
     require_rows_first(m->m->main);
-    *out = new ot_value{adapted(main_input(*m->m, input), false, array)};
+    *out = adapted(*m->m, main_input(*m->m, input), array);
   });
 }
 
 ot_status ot_trainer_adapt(const ot_trainer* t, const char* input, const ot_value* array,
                            ot_value** out) {
   return guarded({{"t", t}, {"input", input}, {"array", array}, {"out", out}}, [&] {
-    const std::vector<std::string> data = t->t->source().input_names();
-    const bool target = std::find(data.begin(), data.end(), input) == data.end();
-    for (int i = 0; i < t->t->algorithms(); ++i) {
-      const std::vector<std::string> names = t->t->input_names(i);
-      if (std::find(names.begin(), names.end(), input) == names.end()) continue;
-      *out = new ot_value{adapted(t->t->input(i, input), target, array)};
-      return;
-    }
+    for (const ValueDef& d : t->t().slots())
+      if (d.name == input) {
+        *out = adapted(t->t().source(), d, array);
+        return;
+      }
     data_error("OT2105", cat("no training section has an input '", input, "'"));
   });
 }

@@ -218,10 +218,9 @@ ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* const* in
 
 namespace {
 ot_trainer* new_trainer(std::shared_ptr<const Model> m, const ot_options* o) {
-  auto t = std::make_unique<ot_trainer>();
-  t->t = std::make_unique<Training>(std::move(m), seed_of(o), options_of(o));
-  t->at.seed = seed_of(o);
-  return t.release();
+  const uint64_t seed = seed_of(o);
+  return new ot_trainer(
+      run::Run(std::make_unique<Training>(std::move(m), seed, options_of(o)), seed));
 }
 }  // namespace
 
@@ -236,11 +235,11 @@ ot_status ot_trainer_take(ot_model* m, const ot_options* o, ot_trainer** out) {
 }
 void ot_trainer_free(ot_trainer* t) { delete t; }
 ot_status ot_trainer_initialize(ot_trainer* t) {
-  return guarded({{"t", t}}, [&] { t->t->initialize(); });
+  return guarded({{"t", t}}, [&] { t->t().initialize(); });
 }
 ot_status ot_trainer_memory(const ot_trainer* t, ot_text** json) {
   return guarded({{"t", t}, {"json", json}}, [&] {
-    const PlannedMemory m = t->t->memory();
+    const PlannedMemory m = t->t().memory();
     nlohmann::ordered_json j{{"state_bytes", m.state},
                              {"step_bytes", m.arena},
                              {"step_bytes_without_limit", m.whole},
@@ -254,7 +253,7 @@ ot_status ot_trainer_step(ot_trainer* t, size_t n_inputs, const char* const* inp
   return guarded({{"t", t}}, [&] {
     const Feeds feeds = feeds_of(n_inputs, input_names, inputs);
     std::lock_guard lock(t->stepping);
-    StepResult r = t->t->step(feeds, which, false);
+    StepResult r = t->t().step(feeds, which, false);
     if (loss) *loss = r.loss;
   });
 }
@@ -264,21 +263,21 @@ ot_status ot_trainer_steps(ot_trainer* t, size_t n_inputs, const char* const* in
     const Feeds feeds = feeds_of(n_inputs, input_names, inputs);
     std::lock_guard lock(t->stepping);
     for (uint64_t k = 0; k < n; ++k) {
-      StepResult r = t->t->step(feeds, -1, false);
+      StepResult r = t->t().step(feeds, -1, false);
       if (loss) *loss = r.loss;
     }
   });
 }
-size_t ot_trainer_input_count(const ot_trainer* t) { return t ? t->t->slots().size() : 0; }
+size_t ot_trainer_input_count(const ot_trainer* t) { return t ? t->t().slots().size() : 0; }
 const char* ot_trainer_input_name(const ot_trainer* t, size_t index) {
-  return index < ot_trainer_input_count(t) ? t->t->slots()[index].name.c_str() : nullptr;
+  return index < ot_trainer_input_count(t) ? t->t().slots()[index].name.c_str() : nullptr;
 }
 ot_status ot_trainer_step_arrays(ot_trainer* t, const ot_array* inputs, int which, uint64_t n,
                                  double* loss) {
   return guarded({{"t", t}}, [&] {
     std::lock_guard lock(t->stepping);
     std::vector<ArrayRef>& a = t->arrays;
-    a.resize(t->t->slots().size());
+    a.resize(t->t().slots().size());
     if (!a.empty()) check_needed({{"inputs", inputs}});
     for (size_t k = 0; k < a.size(); ++k) {
       const ot_array& x = inputs[k];
@@ -289,48 +288,48 @@ ot_status ot_trainer_step_arrays(ot_trainer* t, const ot_array* inputs, int whic
       if (a[k].dtype == DType::kString)
         usage_error("OT1129", "strings are made with ot_value_strings");
     }
-    double l = t->t->step_arrays(a.data(), which, n);
+    double l = t->t().step_arrays(a.data(), which, n);
     if (loss) *loss = l;
   });
 }
-size_t ot_trainer_output_count(const ot_trainer* t) { return t ? t->t->outputs() : 0; }
+size_t ot_trainer_output_count(const ot_trainer* t) { return t ? t->t().outputs() : 0; }
 const char* ot_trainer_output_name(const ot_trainer* t, size_t index) {
-  return index < ot_trainer_output_count(t) ? t->t->output_name(index).c_str() : nullptr;
+  return index < ot_trainer_output_count(t) ? t->t().output_name(index).c_str() : nullptr;
 }
 int ot_trainer_output_is_state(const ot_trainer* t, size_t index) {
-  return index < ot_trainer_output_count(t) && t->t->output_is_state(index);
+  return index < ot_trainer_output_count(t) && t->t().output_is_state(index);
 }
 ot_status ot_trainer_output(const ot_trainer* t, size_t index, ot_value** out) {
   return guarded({{"t", t}, {"out", out}}, [&] {
-    if (index >= t->t->outputs())
+    if (index >= t->t().outputs())
       usage_error("OT1129",
-                  cat("there is no output ", index, "; the last step has ", t->t->outputs()));
-    *out = new ot_value{t->t->output(index)};
+                  cat("there is no output ", index, "; the last step has ", t->t().outputs()));
+    *out = new ot_value{t->t().output(index)};
   });
 }
 ot_status ot_trainer_state_names(const ot_trainer* t, ot_text** json) {
   return guarded({{"t", t}, {"json", json}},
-                 [&] { *json = text(nlohmann::json(t->t->state().names()).dump()); });
+                 [&] { *json = text(nlohmann::json(t->t().state().names()).dump()); });
 }
 ot_status ot_trainer_get(const ot_trainer* t, const char* name, ot_value** out) {
   return guarded({{"t", t}, {"name", name}, {"out", out}},
-                 [&] { *out = new ot_value{t->t->state().get(name).clone()}; });
+                 [&] { *out = new ot_value{t->t().state().get(name).clone()}; });
 }
 ot_status ot_trainer_set(ot_trainer* t, const char* name, const ot_value* value) {
   return guarded({{"t", t}, {"name", name}, {"value", value}}, [&] {
     const Tensor* x = std::get_if<Tensor>(&value->v);
     if (!x) usage_error("OT1120", cat("the new value of '", name, "' is not a tensor"));
-    t->t->state().get(name);  // an unknown name is an error, not a new variable
-    t->t->state().set(name, *x);
+    t->t().state().get(name);  // an unknown name is an error, not a new variable
+    t->t().state().set(name, *x);
   });
 }
 ot_status ot_trainer_rate(const ot_trainer* t, double* rate) {
-  return guarded({{"t", t}, {"rate", rate}}, [&] { *rate = t->t->rate(); });
+  return guarded({{"t", t}, {"rate", rate}}, [&] { *rate = t->t().rate(); });
 }
 ot_status ot_trainer_set_rate(ot_trainer* t, double rate) {
-  return guarded({{"t", t}}, [&] { t->t->set_rate(rate); });
+  return guarded({{"t", t}}, [&] { t->t().set_rate(rate); });
 }
-uint64_t ot_trainer_step_count(const ot_trainer* t) { return t ? t->t->step_count() : 0; }
+uint64_t ot_trainer_step_count(const ot_trainer* t) { return t ? t->t().step_count() : 0; }
 ot_status ot_trainer_model(const ot_trainer* t, ot_model** out) {
-  return guarded({{"t", t}, {"out", out}}, [&] { *out = model(t->t->snapshot()); });
+  return guarded({{"t", t}, {"out", out}}, [&] { *out = model(t->t().snapshot()); });
 }

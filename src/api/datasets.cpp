@@ -1,4 +1,7 @@
 // The C API's datasets: files and folders as they are.
+#include <algorithm>
+#include <cstring>
+
 #include <nlohmann/json.hpp>
 
 #include "api/handles.hpp"
@@ -7,6 +10,68 @@
 using namespace onnxtrain;
 using namespace onnxtrain::api;
 using nlohmann::json;
+
+Dataset onnxtrain::api::dataset_of(size_t n, const char* const* names, ot_value* const* columns) {
+  check_lists(n, names, columns);
+  std::vector<std::pair<std::string, Tensor>> arrays;
+  for (size_t k = 0; k < n; ++k) {
+    const Tensor* t = std::get_if<Tensor>(&columns[k]->v);
+    if (!t) data_error("OT2105", cat("'", names[k], "' is not an array"));
+    arrays.emplace_back(names[k], *t);
+  }
+  return Dataset::from_tensors(arrays);
+}
+
+namespace {
+
+// Batches of the caller's functions.
+class CallerStream final : public BatchStream {
+ public:
+  explicit CallerStream(const ot_batches& source) : source_(source) {}
+  void begin(int64_t epoch) override {
+    drawn_ = 0;
+    if (source_.begin && source_.begin(source_.context, epoch) != 0) failed();
+  }
+  bool next(Values& out) override {
+    if (source_.per_epoch > 0 && drawn_ >= source_.per_epoch) return false;
+    ot_batch batch{sizeof(ot_batch), 0, nullptr, nullptr};
+    const int there = source_.next(source_.context, &batch);
+    if (there < 0) failed();
+    if (there == 0) return false;
+    ++drawn_;
+    check_lists(batch.count, batch.names, batch.values);
+    out.clear();
+    for (size_t k = 0; k < batch.count; ++k) out.emplace_back(batch.names[k], batch.values[k]->v);
+    return true;
+  }
+  int64_t batches() const override { return source_.per_epoch; }
+
+ private:
+  [[noreturn]] static void failed() {
+    data_error("OT2154", "whoever makes the batches reports a failure",
+               "what failed is known there: ot_batches.begin or next returned it");
+  }
+  ot_batches source_;
+  int64_t drawn_ = 0;  // of this epoch
+};
+
+}  // namespace
+
+ot_status ot_dataset_batches(const ot_batches* source, ot_dataset** out) {
+  return guarded({{"source", source}, {"out", out}}, [&] {
+    ot_batches known{};  // callers of another version have another size
+    std::memcpy(&known, source, std::min(source->size, sizeof known));
+    if (!known.next) usage_error("OT1129", "ot_batches has no function 'next'");
+    *out = new ot_dataset{{}, std::make_unique<CallerStream>(known)};
+  });
+}
+
+ot_status ot_dataset_arrays(size_t n_columns, const char* const* names, ot_value* const* columns,
+                            ot_dataset** out) {
+  return guarded({{"out", out}}, [&] {
+    *out = new ot_dataset{dataset_of(n_columns, names, columns), nullptr};
+  });
+}
 
 ot_status ot_dataset_open(const char* spec, const char* options, ot_dataset** out) {
   return guarded({{"spec", spec}, {"out", out}}, [&] {
@@ -21,7 +86,7 @@ ot_status ot_dataset_open(const char* spec, const char* options, ot_dataset** ou
         usage_error("OT1152", cat("a dataset has no option '", key, "' = ", value.dump()),
                     "known are part (train or test) and target");
     }
-    *out = new ot_dataset{open_dataset(spec, o)};
+    *out = new ot_dataset{open_dataset(spec, o), nullptr};
   });
 }
 

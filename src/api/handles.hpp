@@ -9,10 +9,11 @@
 
 #include "core/mapped.hpp"
 #include "data/dataset.hpp"
+#include "data/stream.hpp"
 #include "engine/session.hpp"
-#include "engine/training.hpp"
+#include "onnx/graph_view.hpp"
 #include "onnxtrain/onnxtrain.h"
-#include "train/checkpoint.hpp"
+#include "run/run.hpp"
 
 struct ot_text {
   std::string data;
@@ -23,18 +24,22 @@ struct ot_value {
 struct ot_model {
   std::shared_ptr<const onnxtrain::Model> m;
 };
+struct ot_graphs {
+  onnxtrain::GraphView view;
+};
 struct ot_session {
   std::unique_ptr<onnxtrain::Session> s;
 };
 struct ot_dataset {
   onnxtrain::Dataset d;
+  std::unique_ptr<onnxtrain::BatchStream> stream;  // instead of columns
 };
 struct ot_trainer {
-  std::unique_ptr<onnxtrain::Training> t;
+  explicit ot_trainer(onnxtrain::run::Run r) : run(std::move(r)) {}
+  onnxtrain::Training& t() { return run.training(); }
+  const onnxtrain::Training& t() const { return run.training(); }
+  onnxtrain::run::Run run;
   std::vector<onnxtrain::ArrayRef> arrays;  // of ot_trainer_step_arrays
-  onnxtrain::Position at;                   // in the data
-  bool resumed = false;                     // a run goes on: epochs and steps count from its start
-  std::string folder;                       // of the run that another fit there goes on with
   std::atomic<int> stop{0};                 // asks a running fit to save and return
   std::mutex stepping;                      // steps of several threads come one after the other
 };
@@ -79,6 +84,8 @@ ot_status guarded(std::initializer_list<Needed> arguments, F&& f) noexcept {
 // Lists of `n` names and values, both given.
 void check_lists(size_t n, const char* const* names, ot_value* const* values);
 Feeds feeds_of(size_t n, const char* const* names, ot_value* const* values);
+// Arrays as a dataset.
+Dataset dataset_of(size_t n, const char* const* names, ot_value* const* columns);
 ProgramOptions options_of(const ot_options* o);
 uint64_t seed_of(const ot_options* o);
 // A usage error when ONNX has no such element type.

@@ -85,7 +85,7 @@ json measure(const BenchFlags& f, const char* what, int64_t rows, const Plan& pl
   watch(nullptr);
   const double rss = double(peak_resident_bytes());
   Peak peak = Peak::measure(f.threads);
-  json j = profile_json(profiler.nodes(), peak, profiled);
+  json j = profile_json(profiler, peak, profiled);
   j["ms_per_step"] = ms;
   j["ms_least"] = times.front() * 1e3;
   j["ms_most"] = times.back() * 1e3;
@@ -105,7 +105,7 @@ json measure(const BenchFlags& f, const char* what, int64_t rows, const Plan& pl
       "process\n",
       double(plan.arena_bytes) / 1e6, double(plan.peak_bytes) / 1e6, double(state_bytes) / 1e6,
       rss / 1e6);
-  print_profile(profiler.nodes(), peak, profiled, f.slowest);
+  print_profile(profiler, peak, profiled, f.slowest);
   std::printf("\n");
   return j;
 }

@@ -17,7 +17,7 @@ class Registry {
   // all_help: options that are used rarely are shown too (--help-all)
   Registry(CLI::App& app, bool all_help) : app_(app), all_help_(all_help) {}
   CLI::App* add(const std::string& name, const std::string& help, const std::string& examples);
-  void on(CLI::App* command, Command body) {
+  void on(CLI::App* command, const Command& body) {
     command->callback([this, body] { chosen_ = body; });
   }
   // An option that is used rarely: listed by --help-all only.
@@ -53,6 +53,9 @@ void add_runs(Registry& r);
 void add_report(Registry& r);
 void add_completion(Registry& r);
 void add_reference(Registry& r);
+
+// Parses and runs one command; returns the exit code of the program.
+int run_command_line(int argc, char** argv);
 
 // Names one typing mistake away from `word`: "did you mean --epochs?", or "".
 std::string suggestion(const CLI::App& app, const std::string& word);

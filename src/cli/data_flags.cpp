@@ -1,4 +1,4 @@
-// Flags -> datasets.
+// Flags -> what data is asked for.
 #include "cli/data_flags.hpp"
 
 namespace onnxtrain::cli {
@@ -18,28 +18,19 @@ void DataFlags::add_to(Registry& r, CLI::App* c, bool required, bool brief) {
   more(c->add_option("--label-offset", label_offset, "added to every class label"));
 }
 
-FeedOptions DataFlags::feed_options() const {
-  FeedOptions o;
+run::DataRequest DataFlags::request() const {
+  run::DataRequest q;
+  q.data = data;
+  q.target = target;
   for (const std::string& s : map) {
     size_t eq = s.find('=');
     if (eq == std::string::npos) usage_error("OT0003", cat("--map takes INPUT=KEY, got '", s, "'"));
-    o.map[s.substr(0, eq)] = s.substr(eq + 1);
+    q.feed.map[s.substr(0, eq)] = s.substr(eq + 1);
   }
-  o.adapt.scale = scale;
-  o.adapt.nhwc = layout == "nhwc";
-  o.adapt.label_offset = label_offset;
-  return o;
-}
-
-LoadedData load_data(const DataFlags& f, const std::string& spec, const Training& t, DataPart part,
-                     bool like_trained) {
-  OpenOptions open;
-  open.part = part;
-  open.csv.target = f.target;
-  FeedOptions feed = f.feed_options();
-  if (like_trained) options_from_metadata(t.source(), feed, open.csv);
-  describe_inputs(t, open);
-  return feeds_for(open_dataset(spec, open), t, feed);
+  q.feed.adapt.scale = scale;
+  q.feed.adapt.nhwc = layout == "nhwc";
+  q.feed.adapt.label_offset = label_offset;
+  return q;
 }
 
 }  // namespace onnxtrain::cli

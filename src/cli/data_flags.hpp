@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "train/feeds.hpp"
+#include "run/parts.hpp"
 
 namespace onnxtrain::cli {
 
@@ -15,12 +15,7 @@ struct DataFlags {
 
   // brief: only --data and --target are shown by --help
   void add_to(Registry& r, CLI::App* c, bool required, bool brief);
-  FeedOptions feed_options() const;
+  run::DataRequest request() const;
 };
-
-// like_trained: what the model carries about its data (scaling, columns, classes) is used where no
-// flag says otherwise.
-LoadedData load_data(const DataFlags& f, const std::string& spec, const Training& t, DataPart part,
-                     bool like_trained = false);
 
 }  // namespace onnxtrain::cli

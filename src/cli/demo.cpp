@@ -4,11 +4,8 @@
 #include <filesystem>
 
 #include "cli/commands.hpp"
-#include "cli/data_flags.hpp"
 #include "cli/progress.hpp"
-#include "data/sampler.hpp"
-#include "onnx/onnx.hpp"
-#include "train/run_folder.hpp"
+#include "run/run.hpp"
 
 namespace onnxtrain::cli {
 
@@ -37,6 +34,18 @@ fs::path samples_folder() {
               "point ONNXTRAIN_SHARE to the folder 'examples' of the source tree");
 }
 
+// So that the run can be resumed without saying more.
+run::Settings settings_of(const run::Request& q) {
+  using Kind = run::Settings::Kind;
+  run::Settings s;
+  s.add({"data", Kind::kText, false, "", {}});
+  s.add({"valid", Kind::kText, false, q.data.valid, {}});
+  s.add({"epochs", Kind::kNumber, false, std::to_string(q.fit.epochs), {}});
+  s.add({"batch", Kind::kNumber, false, std::to_string(q.fit.batch), {}});
+  s.set("data", {q.data.data}, "demo");
+  return s;
+}
+
 int demo(const std::string& name) {
   const Sample* sample = nullptr;
   for (const Sample& s : kSamples)
@@ -47,32 +56,26 @@ int demo(const std::string& name) {
   std::string data = (folder / "mnist/data").string();
   say("model",
       cat(fs::relative(file).string(), "   ", sample->text, "; the file carries its own training"));
-  auto model = std::make_shared<const Model>(load_model(file.string(), all_ops()));
-  Training t(model, 0);
-  DataFlags flags;
-  LoadedData d = load_data(flags, data, t, DataPart::kTrain);
-  say("data", d.line);
-  Split split = split_rows(d.feeds.rows(), 0.1, 0, d.labels);
-  FeedColumns train = d.feeds.subset(split.train), valid = d.feeds.subset(split.valid);
-  say("split", cat(with_commas(train.rows()), " train   ", with_commas(valid.rows()),
-                   " valid (10 %, stratified, seed 0)"));
-  RunFolder run = RunFolder::create("runs", cat("demo-", name));
-  FitOptions o;
-  o.epochs = sample->epochs;
-  o.batch = 32;
-  o.folder = run.path();
-  say("run", run.path());
-  Progress progress("auto", o.epochs);
-  o.metadata = d.metadata;
-  fit(t, train, &valid, o, Position{}, progress);
+  run::Request q;
+  q.model = file.string();
+  q.name = cat("demo-", name);
+  q.data.data = data;
+  q.fit.epochs = sample->epochs;
+  q.fit.batch = 32;
+  Progress progress("auto", q.fit.epochs);
+  run::Run r(q, settings_of(q), progress);
+  r.open_folder(progress);
+  const std::atomic<int> never{0};
+  r.fit(never, false, progress);
   progress.finish();
-  say("saved", cat(run.model(), "   inference model, runs in any ONNX runtime"));
-  LoadedData test = load_data(flags, data, t, DataPart::kTest);
-  Metrics m = Evaluator(t).evaluate(test.feeds, 256);
+  say("saved", cat(r.folder().model(), "   inference model, runs in any ONNX runtime"));
+  const Training& t = r.training();
+  const run::LoadedData test = run::load_data(data, q.data, t.source(), t.slots(), DataPart::kTest);
+  const run::Metrics m = run::Evaluator(r.training()).evaluate(test.feeds, 256);
   std::printf("test accuracy %s on %s images it has never seen\n",
               format_metric("accuracy", m.values()[0].second).c_str(),
               with_commas(test.feeds.rows()).c_str());
-  say("next", cat("onnxtrain train --resume ", run.path(), " --epochs ", o.epochs + 2,
+  say("next", cat("onnxtrain train --resume ", r.folder().path(), " --epochs ", q.fit.epochs + 2,
                   "      onnxtrain info ", fs::relative(file).string()));
   return 0;
 }

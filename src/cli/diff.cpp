@@ -2,13 +2,12 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
-
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
 #include "onnx/onnx.hpp"
+#include "run/epoch_log.hpp"
+#include "run/folder.hpp"
 
 namespace onnxtrain::cli {
 
@@ -73,32 +72,22 @@ int diff_models(const Model& a, const Model& b) {
   return differences;
 }
 
-// Settings without their sources; paths of the run itself do not count.
-std::map<std::string, std::string> settings_of(const std::string& run) {
-  std::map<std::string, std::string> all;
-  std::ifstream in(run + "/config.toml");
-  for (std::string line; std::getline(in, line);) {
-    size_t eq = line.find(" = "), end = line.find("  #");
-    if (line.empty() || line[0] == '#' || eq == std::string::npos) continue;
-    std::string key = line.substr(0, eq), value = line.substr(eq + 3, end - eq - 3);
-    value.erase(value.find_last_not_of(' ') + 1);
-    if (key != "out" && key != "resume") all[key] = value;
-  }
+// Paths of the run itself do not count.
+std::map<std::string, std::string> settings_of(const std::string& folder) {
+  auto all = run::settings_in(run::Folder(folder).config());
+  all.erase("out");
+  all.erase("resume");
   return all;
 }
 
 // What an epoch learnt, by epoch; not how long it took.
-std::map<std::string, double> metrics_of(const std::string& run) {
+std::map<std::string, double> metrics_of(const std::string& folder) {
   std::map<std::string, double> all;
-  std::ifstream in(run + "/metrics.jsonl");
-  for (std::string line; std::getline(in, line);) {
-    auto j = nlohmann::json::parse(line, nullptr, false);
-    if (!j.is_object()) continue;
+  for (const auto& j : run::epoch_lines(folder))
     for (const auto& [key, v] : j.items())
       if (v.is_number() && key.find("seconds") == std::string::npos &&
           key != "samples_per_second" && key != "epoch" && key != "steps")
         all[cat("epoch ", j.value("epoch", 0), " ", key)] = v;
-  }
   return all;
 }
 

@@ -5,8 +5,7 @@
 
 #include "cli/data_flags.hpp"
 #include "cli/progress.hpp"
-#include "convert/prepare.hpp"
-#include "onnx/onnx.hpp"
+#include "run/predict.hpp"
 
 namespace onnxtrain::cli {
 
@@ -21,17 +20,14 @@ struct EvalFlags {
 };
 
 int eval(const EvalFlags& f) {
-  Model m = load_model(checkpoint_of(f.what, f.which), all_ops());
-  if (m.training.empty()) m = prepare(m, Recipe{}, all_ops());
   ProgramOptions po;
   po.threads = f.threads;
-  Training t(std::make_shared<const Model>(std::move(m)), 0, po);
-  LoadedData data = load_data(f.data, f.data.data, t,
-                              f.part == "test" ? DataPart::kTest : DataPart::kTrain, true);
-  say("data", data.line);
-  Metrics metrics = Evaluator(t).evaluate(data.feeds, f.batch);
+  Narrator narrator;
+  const auto [metrics, rows] =
+      run::evaluate(f.what, f.which, f.data.request(),
+                    f.part == "test" ? DataPart::kTest : DataPart::kTrain, f.batch, po, narrator);
   if (f.as_json) {
-    nlohmann::ordered_json j{{"rows", data.feeds.rows()}, {"loss", metrics.loss()}};
+    nlohmann::ordered_json j{{"rows", rows}, {"loss", metrics.loss()}};
     for (const auto& [name, value] : metrics.values()) j[name] = value;
     if (!metrics.confusion().empty()) j["confusion"] = metrics.confusion();
     std::printf("%s\n", j.dump().c_str());

@@ -68,8 +68,8 @@ constexpr Explanation kGraph[] = {
     {"OT1043",
      "A value name is missing or defined twice. Every name must be assigned exactly once."},
     {"OT1044",
-     "A node reads a value that nothing defines, or that is computed later. Nodes must "
-     "stand in\norder."},
+     "A node reads a value that nothing defines: a node or an initializer is missing. Nodes may "
+     "stand\nin any order; they are sorted when the file is read."},
     {"OT1045", "An output of the graph or of a function is never computed."},
     {"OT1046", "An input of the graph has no type."},
     {"OT1049", "A node gives the same attribute twice."},

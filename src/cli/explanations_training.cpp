@@ -60,8 +60,9 @@ constexpr Explanation kTraining[] = {
      "An optimizer given as ONNX file must have inputs R, T, X, G and state, and outputs "
      "the new X\nand state."},
     {"OT1246",
-     "The schedule needs a number that is missing. `train` fills in total_steps by "
-     "itself;\n`prepare` takes --total-steps."},
+     "The schedule needs a number that is missing (`train` fills in total_steps by "
+     "itself,\n`prepare` takes --total-steps), or the training in the file has no rate or counter "
+     "that it\ncould be attached to."},
     {"OT1247",
      "An operator has no form in standard operators, so the lowered form cannot be made. "
      "The\nordinary form works."},
@@ -254,10 +255,13 @@ constexpr Explanation kTraining[] = {
     {"OT2153",
      "The model's first output has no row per row of data, so predictions cannot be "
      "written as a\ntable."},
+    {"OT2154",
+     "The program that makes the batches (ot_batches of the C API) reported that it cannot go "
+     "on.\nThe training is as it was after the last batch that came."},
     {"OT3001",
      "The loss, a gradient or a new weight became NaN or infinite. The step was not "
      "carried out;\nthe state before it is saved. The message names the first bad tensor. "
-     "A smaller --lr or\n--clip 1 usually helps; look at the data for outliers. "
+     "A lower learning rate\n(--lr) or --clip 1 usually helps; look at the data for outliers. "
      "--allow-non-finite continues\nregardless."},
     {"OT3002",
      "A state variable is not finite, so it was not saved over the last good checkpoint."},
@@ -268,7 +272,8 @@ constexpr Explanation kTraining[] = {
      "The file fixes the number of rows that the model takes at once: those that do not make up "
      "a\nbatch are left out, other ones in each epoch."},
     {"OT3103",
-     "The checkpoint of the best epoch was removed from the run folder. Training continues from the "
+     "The checkpoint of the best epoch was removed from the run folder. Training continues from "
+     "the "
      "last\ncheckpoint; the inference model of the best epoch stays if it is still there."},
     {"OT3104",
      "With --accumulate N the weights change every N-th step only, and the run is shorter than "
@@ -301,7 +306,7 @@ constexpr Explanation kTraining[] = {
      "batch size."},
     {"OT4204",
      "The log of the run is ahead of the checkpoint: it is an older one, or files were "
-     "exchanged.\nGo on from it in another folder with --out."},
+     "exchanged.\nResume from it in another folder with --out."},
     {"OT4205",
      "The run has no last checkpoint: it was stopped before its first step was done, or the file "
      "was\nremoved."},

@@ -8,7 +8,7 @@
 #include "convert/fold_bn.hpp"
 #include "convert/prepare.hpp"
 #include "onnx/onnx.hpp"
-#include "train/checkpoint.hpp"
+#include "run/checkpoint.hpp"
 
 namespace onnxtrain::cli {
 
@@ -78,11 +78,10 @@ int export_step(const Model& m, const ExportFlags& f) {
 }
 
 int export_model(const ExportFlags& f) {
-  std::string path = checkpoint_of(f.from, f.which);
-  Position ignored;
-  Model m = load_model(path, all_ops());
-  if (is_checkpoint(m)) m = load_checkpoint(path, ignored);  // refuses a damaged one
-  strip_checkpoint_metadata(m);
+  run::Position ignored;
+  // refuses a damaged checkpoint
+  Model m = run::load_model_or_checkpoint(checkpoint_of(f.from, f.which), ignored);
+  run::strip_checkpoint_metadata(m);
   if (f.step >= 0) return export_step(m, f);
   Model out = m;
   if (f.fold_bn) {

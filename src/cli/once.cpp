@@ -8,6 +8,7 @@
 #include "engine/gradients.hpp"
 #include "engine/session.hpp"
 #include "onnx/onnx.hpp"
+#include "run/start.hpp"
 
 namespace onnxtrain::cli {
 
@@ -112,14 +113,10 @@ void add_prepare(Registry& r) {
   r.on(c, [] {
     Model m = load_model(model, all_ops());
     Recipe recipe = flags.recipe(seed, steps);
-    if (recipe.losses[0].kind == "auto") {
-      LossChoice choice = choose_loss(m, recipe.losses[0].output);
-      say("loss", cat(choice.kind, ", because ", choice.because, "   (--loss to change)"));
-    }
     recipe.batch = batch;
     recipe.dims = parse_dims(dims);
-    Model t = prepare(m, recipe, all_ops());
-    say_opened(m, t);
+    Narrator narrator;
+    const Model t = run::prepare_told(m, recipe, narrator);
     save_model(t, output, all_ops());
     say("saved", cat(output, "   ", t.training[0].update_binding.size(), " state variables"));
     return 0;

@@ -2,7 +2,11 @@
 #include "cli/profile_table.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <map>
+
+#include "cli/narration.hpp"
 
 namespace onnxtrain::cli {
 
@@ -46,9 +50,8 @@ void head(const char* what) {
 void line(const Sum& s, double total, int64_t steps) {
   double per = 1.0 / double(std::max<int64_t>(1, steps));
   std::printf("%-34.34s %6lld %10.4f %5.1f%% %9.1f %8.1f %6.0f%%\n", s.name.c_str(),
-              static_cast<long long>(double(s.calls) * per + 0.5), s.seconds * per * 1e3,
-              100 * s.seconds / total, s.flops / s.seconds / 1e9, s.bytes / s.seconds / 1e9,
-              100 * s.least / s.seconds);
+              std::llround(double(s.calls) * per), s.seconds * per * 1e3, 100 * s.seconds / total,
+              s.flops / s.seconds / 1e9, s.bytes / s.seconds / 1e9, 100 * s.least / s.seconds);
 }
 
 double total_of(const std::vector<NodeProfile>& nodes) {
@@ -57,10 +60,36 @@ double total_of(const std::vector<NodeProfile>& nodes) {
   return std::max(t, 1e-12);
 }
 
+void print_stages(const std::vector<Plan::Stage>& stages) {
+  double total = 0;
+  for (const Plan::Stage& s : stages) total += s.seconds;
+  std::printf("\n%-34s %10s %6s %15s\n", "preparation, once", "ms", "time", "nodes");
+  for (const Plan::Stage& s : stages)
+    std::printf("%-34.34s %10.4f %5.1f%% %6d -> %5d\n", s.name.c_str(), s.seconds * 1e3,
+                100 * s.seconds / std::max(total, 1e-12), s.nodes_before, s.nodes_after);
+}
+
 }  // namespace
 
-void print_profile(const std::vector<NodeProfile>& nodes, const Peak& peak, int64_t steps,
-                   size_t slowest) {
+void print_kernels(const std::vector<NodeProfile>& nodes) {
+  struct Group {
+    int count = 0;
+    std::string example;
+  };
+  std::map<std::pair<std::string, std::vector<std::string>>, Group> groups;
+  for (const NodeProfile& n : nodes) {
+    Group& g = groups[{cat(n.op, " (", n.impl, ")"), n.refused}];
+    if (g.count++ == 0) g.example = n.shapes;
+  }
+  std::printf("\n%-34s %6s  %s\n", "kernel", "nodes", "first shapes; faster ones that refused");
+  for (const auto& [key, g] : groups) {
+    std::printf("%-34s %6d  %s\n", key.first.c_str(), g.count, g.example.c_str());
+    for (const std::string& why : key.second) std::printf("    not %s\n", why.c_str());
+  }
+}
+
+void print_profile(const Profiler& profile, const Peak& peak, int64_t steps, size_t slowest) {
+  const std::vector<NodeProfile> nodes = profile.nodes();
   double total = total_of(nodes);
   std::printf("\npeak      %.0f GFLOP/s, %.1f GB/s (a large GEMM, a long vector sum)\n",
               peak.flops / 1e9, peak.bytes / 1e9);
@@ -85,17 +114,20 @@ void print_profile(const std::vector<NodeProfile>& nodes, const Peak& peak, int6
     line(s, total, steps);
     std::printf("    %s, %s\n", n.name.c_str(), phase_name(n.phase));
   }
+  print_stages(profile.stages());
+  if (verbosity() > 0) print_kernels(nodes);
 }
 
-nlohmann::json profile_json(const std::vector<NodeProfile>& nodes, const Peak& peak,
-                            int64_t steps) {
+nlohmann::json profile_json(const Profiler& profile, const Peak& peak, int64_t steps) {
   using nlohmann::json;
+  const std::vector<NodeProfile> nodes = profile.nodes();
   double per = 1.0 / double(std::max<int64_t>(1, steps));
   json list = json::array();
   for (const NodeProfile& n : nodes)
     list.push_back({{"name", n.name},
                     {"op", n.op},
                     {"impl", n.impl},
+                    {"refused", n.refused},
                     {"shapes", n.shapes},
                     {"phase", phase_name(n.phase)},
                     {"ms", n.seconds * per * 1e3},
@@ -104,6 +136,12 @@ nlohmann::json profile_json(const std::vector<NodeProfile>& nodes, const Peak& p
                     {"gflops", n.cost.flops * double(n.calls) / n.seconds / 1e9},
                     {"share_of_peak", peak.share(n)},
                     {"share_of_roof", peak.share(n)}});  // its name before
+  json passes = json::array();
+  for (const Plan::Stage& s : profile.stages())
+    passes.push_back({{"name", s.name},
+                      {"ms", s.seconds * 1e3},
+                      {"nodes_before", s.nodes_before},
+                      {"nodes_after", s.nodes_after}});
   json ops = json::object();
   for (const Sum& s : sums(nodes, peak, [](const NodeProfile& n) { return n.op; }))
     ops[s.name] = {{"ms", s.seconds * per * 1e3}, {"calls", double(s.calls) * per}};
@@ -111,6 +149,7 @@ nlohmann::json profile_json(const std::vector<NodeProfile>& nodes, const Peak& p
   return {{"peak", limits},
           {"roof", limits},  // its name before
           {"operators", ops},
+          {"passes", passes},
           {"nodes", list}};
 }
 

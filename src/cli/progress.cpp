@@ -8,13 +8,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/narration.hpp"
+#include "run/metrics.hpp"
 
 namespace onnxtrain::cli {
 
 std::string format_metric(const std::string& name, double value) {
   char text[32];
-  if (Metrics::larger_is_better(name))
+  if (run::Metrics::larger_is_better(name))
     std::snprintf(text, sizeof text, "%.2f %%", 100 * value);
   else
     std::snprintf(text, sizeof text, "%.4g", value);
@@ -60,7 +60,7 @@ void Progress::on_step(int64_t epoch, int64_t batch, int64_t batches, double los
   bar_shown_ = true;
 }
 
-void Progress::on_epoch(const EpochResult& e) {
+void Progress::on_epoch(const run::EpochResult& e) {
   clear_bar();
   if (json_) {
     nlohmann::ordered_json j{{"epoch", e.epoch},
@@ -93,9 +93,10 @@ void Progress::on_epoch(const EpochResult& e) {
       e.best ? "  * best" : "");
 }
 
-void Progress::on_warning(const std::string& code, const std::string& text) {
+void Progress::on_warning(const std::string& code, const std::string& text,
+                          const std::string& hint) {
   clear_bar();
-  warn(code, text);
+  warn(code, text, hint);
 }
 
 void Progress::finish() { clear_bar(); }

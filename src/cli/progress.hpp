@@ -2,20 +2,21 @@
 #pragma once
 #include <string>
 
-#include "train/fit.hpp"
+#include "cli/narration.hpp"
 
 namespace onnxtrain::cli {
 
 // "98.13 %" for accuracies, "0.0611" otherwise.
 std::string format_metric(const std::string& name, double value);
 
-class Progress : public FitObserver {
+class Progress : public Narrator {
  public:
   // mode: auto|bar|lines|json|none; auto = a bar on a terminal, otherwise one line per epoch
   Progress(const std::string& mode, int64_t epochs);
   void on_step(int64_t epoch, int64_t batch, int64_t batches, double loss, double speed) override;
-  void on_epoch(const EpochResult& e) override;
-  void on_warning(const std::string& code, const std::string& text) override;
+  void on_epoch(const run::EpochResult& e) override;
+  void on_warning(const std::string& code, const std::string& text,
+                  const std::string& hint) override;
   void finish();
 
  private:

@@ -3,9 +3,7 @@
 
 #include <cstdlib>
 
-#include "cli/narration.hpp"
 #include "core/error.hpp"
-#include "model/batch.hpp"
 
 namespace onnxtrain::cli {
 
@@ -150,13 +148,6 @@ Recipe RecipeFlags::recipe(uint64_t seed, int64_t steps) const {
   r.mode = as_is ? "as_is" : "train";
   r.seed = seed;
   return r;
-}
-
-void say_opened(const Model& before, const Model& after) {
-  const int64_t was = fixed_batch(before.main);
-  if (was > 0 && fixed_batch(after.main) == 0)
-    say("batch", cat("the file was made for ", was, was == 1 ? " row" : " rows",
-                     " at a time; any number now"));
 }
 
 }  // namespace onnxtrain::cli

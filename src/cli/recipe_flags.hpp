@@ -32,7 +32,4 @@ struct RecipeFlags {
   CLI::App* app_ = nullptr;
 };
 
-// Says that a model made for one batch size takes any now.
-void say_opened(const Model& before, const Model& after);
-
 }  // namespace onnxtrain::cli

@@ -2,6 +2,7 @@
 // as JSON.
 #include "cli/reference.hpp"
 
+#include <cctype>
 #include <cstdio>
 
 #include <nlohmann/json.hpp>
@@ -12,10 +13,11 @@ namespace onnxtrain::cli {
 
 namespace {
 
-constexpr const char* kExamples = "Examples:\n";
+constexpr const char* kExamplesHeading = "Examples:\n";
+constexpr const char* kReference = "reference";  // this command: for tools, in no list
 
 // "TEXT:{torch,onnx}" -> "{torch,onnx}", "INT:POSITIVE" -> "INT"
-std::string value_of(const CLI::Option& o) {
+std::string taken_value(const CLI::Option& o) {
   if (o.get_items_expected_max() == 0) return {};
   const std::string type = o.get_type_name();
   if (const size_t choice = type.find(":{"); choice != std::string::npos)
@@ -30,16 +32,16 @@ OptionEntry option_entry(const CLI::Option& o) {
   if (e.positional) e.names = {o.get_name(true)};
   for (const std::string& n : o.get_snames()) e.names.push_back("-" + n);
   for (const std::string& n : o.get_lnames()) e.names.push_back("--" + n);
-  e.value = value_of(o);
+  e.value = taken_value(o);
   e.help = o.get_description();
-  e.default_value = o.get_default_str();
+  e.default_value = o.get_default_str() == "[]" ? "" : o.get_default_str();  // an empty list
   e.required = o.get_required();
   e.repeated = o.get_items_expected_max() > 1;
   return e;
 }
 
 // In a cell of a Markdown table.
-std::string cell(const std::string& s) {
+std::string table_cell(const std::string& s) {
   std::string out;
   for (char c : s) {
     if (c == '|') out += '\\';
@@ -48,7 +50,7 @@ std::string cell(const std::string& s) {
   return out;
 }
 
-std::string markdown(const OptionEntry& o) {
+std::string option_row(const OptionEntry& o) {
   std::string names;
   for (const std::string& n : o.names) names += cat(names.empty() ? "`" : ", `", n, "`");
   if (!o.positional && !o.value.empty()) names += " " + o.value;
@@ -56,22 +58,26 @@ std::string markdown(const OptionEntry& o) {
   const std::string shown = o.required                ? "required"
                             : o.default_value.empty() ? ""
                                                       : cat("`", o.default_value, "`");
-  return cat("| ", cell(names), " | ", cell(o.help), " | ", cell(shown), " |\n");
+  return cat("| ", table_cell(names), " | ", table_cell(o.help), " | ", table_cell(shown), " |\n");
 }
 
-std::string markdown(const std::vector<CommandEntry>& commands) {
+std::string markdown_text(const std::vector<CommandEntry>& commands) {
   std::string out = "| command | what it does |\n|---|---|\n";
   for (const CommandEntry& c : commands)
-    out += cat("| [`", c.name, "`](#", c.name, ") | ", cell(c.help), " |\n");
+    out += cat("| [`", c.name, "`](#", c.name, ") | ", table_cell(c.help), " |\n");
   for (const CommandEntry& c : commands) {
-    out += cat("\n### ", c.name, "\n\n", c.help, ".\n\n```text\n", c.examples, "\n```\n\n");
-    out += "| option | meaning | default |\n|---|---|---|\n";
-    for (const OptionEntry& o : c.options) out += markdown(o);
+    std::string help = c.help;
+    help[0] = char(std::toupper(static_cast<unsigned char>(help[0])));
+    out += cat("\n### ", c.name, "\n\n", help, ".\n\n```text\n", c.examples, "\n```\n\n");
+    std::string rows;
+    for (const OptionEntry& o : c.options)
+      if (!o.is_help()) rows += option_row(o);
+    if (!rows.empty()) out += "| option | meaning | default |\n|---|---|---|\n" + rows;
   }
   return out;
 }
 
-std::string json(const std::vector<CommandEntry>& commands) {
+std::string json_text(const std::vector<CommandEntry>& commands) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const CommandEntry& c : commands) {
     nlohmann::ordered_json options = nlohmann::ordered_json::array();
@@ -99,12 +105,15 @@ std::vector<std::string> OptionEntry::long_names() const {
   return out;
 }
 
+bool OptionEntry::is_help() const { return names.back().starts_with("--help"); }
+
 std::vector<CommandEntry> command_table(const CLI::App& app) {
   std::vector<CommandEntry> out;
   for (const CLI::App* c : app.get_subcommands({})) {
-    if (c->get_group().empty()) continue;  // hidden
+    if (c->get_name() == kReference) continue;
     CommandEntry e{c->get_name(), c->get_description(), c->get_footer(), {}};
-    if (e.examples.starts_with(kExamples)) e.examples.erase(0, std::string(kExamples).size());
+    if (e.examples.starts_with(kExamplesHeading))
+      e.examples.erase(0, std::string(kExamplesHeading).size());
     for (const bool positional : {true, false})
       for (const CLI::Option* o : c->get_options())
         if (OptionEntry entry = option_entry(*o); entry.positional == positional)
@@ -116,14 +125,14 @@ std::vector<CommandEntry> command_table(const CLI::App& app) {
 
 void add_reference(Registry& r) {
   static std::string form = "markdown";
-  CLI::App* c = r.add("reference", "every command and option, for documents and tools",
+  CLI::App* c = r.add(kReference, "every command and option, for documents and tools",
                       "  onnxtrain reference json");
   c->group("");
   c->add_option("FORM", form, "markdown|json")->check(CLI::IsMember({"markdown", "json"}));
   CLI::App* app = &r.app();
   r.on(c, [app] {
     const std::vector<CommandEntry> commands = command_table(*app);
-    std::printf("%s", (form == "json" ? json(commands) : markdown(commands)).c_str());
+    std::printf("%s", (form == "json" ? json_text(commands) : markdown_text(commands)).c_str());
     return 0;
   });
 }

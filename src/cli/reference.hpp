@@ -16,6 +16,7 @@ struct OptionEntry {
   bool positional = false, required = false, repeated = false;
 
   std::vector<std::string> long_names() const;  // "--output"
+  bool is_help() const;                         // every command has it
 };
 
 struct CommandEntry {
@@ -23,7 +24,7 @@ struct CommandEntry {
   std::vector<OptionEntry> options;
 };
 
-// The commands that the help lists, in its order.
+// Every command but `reference` itself, in the order of the help.
 std::vector<CommandEntry> command_table(const CLI::App& app);
 
 }  // namespace onnxtrain::cli

@@ -1,95 +1,62 @@
 // runs and report: what has been trained.
-#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/progress.hpp"
-#include "train/report.hpp"
+#include "core/error.hpp"
+#include "run/list.hpp"
+#include "run/report.hpp"
 
 namespace onnxtrain::cli {
 
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-// Last line of the log, and the best value of its first metric.
-ordered_json summary(const std::string& folder) {
-  ordered_json last, run{{"run", folder}, {"epochs", 0}};
-  std::ifstream in(folder + "/metrics.jsonl");
-  std::string metric;
-  double best = 0;
-  int64_t best_epoch = 0;
-  for (std::string line; std::getline(in, line);) {
-    auto j = ordered_json::parse(line, nullptr, false);
-    if (!j.is_object()) continue;
-    if (metric.empty()) {
-      metric = j.contains("valid_loss") ? "valid_loss" : "train_loss";
-      for (const auto& [key, value] : j.items())
-        if (key.starts_with("valid_") && key != "valid_loss" && metric == "valid_loss")
-          metric = key;
-    }
-    double v = j.value(metric, 0.0);
-    bool larger = metric.starts_with("valid_") && Metrics::larger_is_better(metric.substr(6));
-    if (best_epoch == 0 || (larger ? v > best : v < best)) {
-      best = v;
-      best_epoch = j.value("epoch", int64_t(0));
-    }
-    last = j;
-  }
-  if (last.is_object()) {
-    run["epochs"] = last["epoch"];
-    run["train_loss"] = last["train_loss"];
-    run["metric"] = metric;
-    run["best"] = best;
-    run["best_epoch"] = best_epoch;
-  }
-  return run;
+ordered_json to_json(const run::Summary& s) {
+  ordered_json j{{"run", s.folder}, {"epochs", s.epochs}};
+  if (s.metric.empty()) return j;
+  j["train_loss"] = s.train_loss;
+  j["metric"] = s.metric;
+  j["best"] = s.best;
+  j["best_epoch"] = s.best_epoch;
+  return j;
 }
 
 int list_runs(const std::string& folder, bool as_json) {
-  std::vector<std::string> found;
-  std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(folder, ec))
-    if (!entry.is_symlink() && fs::exists(entry.path() / "checkpoints"))
-      found.push_back(entry.path().string());
-  std::sort(found.begin(), found.end());
-  ordered_json all = ordered_json::array();
-  for (const std::string& run : found) all.push_back(summary(run));
+  const std::vector<run::Summary> all = run::list_runs(folder);
   if (as_json) {
-    std::printf("%s\n", all.dump(2).c_str());
+    ordered_json list = ordered_json::array();
+    for (const run::Summary& s : all) list.push_back(to_json(s));
+    std::printf("%s\n", list.dump(2).c_str());
     return 0;
   }
   if (all.empty()) say("runs", cat("none in '", folder, "'"));
-  for (const auto& r : all) {
-    std::string name = r["run"];
-    if (!r.contains("metric")) {
-      std::printf("%-28s no finished epoch\n", name.c_str());
+  for (const run::Summary& s : all) {
+    if (s.metric.empty()) {
+      std::printf("%-28s no finished epoch\n", s.folder.c_str());
       continue;
     }
-    std::string metric = r["metric"], bare = metric;
-    if (bare.starts_with("valid_")) bare = bare.substr(6);
-    std::printf("%-28s %4d epochs   train loss %-9.4g best %s %s (epoch %d)\n", name.c_str(),
-                int(r["epochs"]), double(r["train_loss"]), metric.c_str(),
-                format_metric(bare, r["best"]).c_str(), int(r["best_epoch"]));
+    const std::string bare = s.metric.starts_with("valid_") ? s.metric.substr(6) : s.metric;
+    std::printf("%-28s %4d epochs   train loss %-9.4g best %s %s (epoch %d)\n", s.folder.c_str(),
+                int(s.epochs), s.train_loss, s.metric.c_str(), format_metric(bare, s.best).c_str(),
+                int(s.best_epoch));
   }
   return 0;
 }
 
 int report(const std::string& path, const std::string& to) {
   checkpoint_of(path, "last");  // an error when it is no run
-  RunFolder run(path);
-  std::string file = to.empty() ? path + "/report.html" : to;
-  std::string html = run_report(run);
+  const std::string file = to.empty() ? path + "/report.html" : to;
+  const run::Folder folder(path);
   if (to.empty()) {
-    run.write_text("report.html", html);
-  } else {
+    folder.write_text("report.html", run::run_report(folder));
+  } else {  // perhaps no ordinary file
     std::ofstream out(to, std::ios::binary);
-    out << html;
+    out << run::run_report(folder);
     if (!out.flush()) throw Error(ErrorKind::kFailed, "OT4011", cat("cannot write '", to, "'"));
   }
   std::printf("%s\n", file.c_str());

@@ -1,7 +1,42 @@
 // Options of `train`: fourteen that everybody needs, the others under --help-all.
 #include "cli/train_flags.hpp"
 
+#include "core/memory.hpp"
+
 namespace onnxtrain::cli {
+
+namespace {
+
+size_t memory_of(const std::string& memory) {
+  if (memory.empty()) return 0;
+  const size_t bytes = parse_bytes(memory);
+  if (bytes == 0)
+    usage_error("OT0003", cat("--memory ", memory, " is not a number of bytes"),
+                "for example --memory 500M");
+  return bytes;
+}
+
+}  // namespace
+
+run::Request TrainFlags::request() const {
+  run::Request q;
+  q.model = model;
+  q.resume = resume;
+  q.out = out;
+  q.command = command_line();
+  q.data = data.request();
+  q.data.valid = valid;
+  q.data.overfit = overfit;
+  q.seed = seed;
+  q.recipe = [this] { return recipe.recipe(seed, 0); };
+  q.recipe_flag = recipe.first_given();
+  q.program.threads = threads;
+  q.program.memory = memory_of(memory);
+  q.fit = fit;
+  q.fit.shuffle = !no_shuffle;
+  q.fit.check_finite = !allow_non_finite;
+  return q;
+}
 
 CLI::App* TrainFlags::add_to(Registry& r) {
   CLI::App* c = app =
@@ -15,7 +50,9 @@ CLI::App* TrainFlags::add_to(Registry& r) {
       ->group("Data");
   r.rare(c->add_flag("--no-shuffle", no_shuffle, "rows in the order of the file"), "Data");
   const char* length = "Length";
-  c->add_option("--epochs", fit.epochs, "number of epochs, in all")->check(CLI::PositiveNumber)->group(length);
+  c->add_option("--epochs", fit.epochs, "number of epochs, in all")
+      ->check(CLI::PositiveNumber)
+      ->group(length);
   fit.batch = 32;
   c->add_option("--batch", fit.batch, "rows per batch")->check(CLI::PositiveNumber)->group(length);
   r.rare(c->add_option("--steps", fit.max_steps, "stop after this many steps")
@@ -65,11 +102,12 @@ CLI::App* TrainFlags::add_to(Registry& r) {
       c->add_option("--profile", profile, "write a Chrome trace there, print where the time went"),
       look);
   r.rare(c->add_flag("-q,--quiet", quiet, "errors only"), look);
-  r.rare(c->add_flag("-v,--verbose", verbose, "more about data and decisions"), look);
   r.rare(c->add_option("--overfit", overfit, "train on that many rows only: can the model learn?")
              ->check(CLI::NonNegativeNumber),
          look);
-  r.rare(c->add_flag("--find-lr", find_lr, "try learning rates from small to large and suggest one"), look);
+  r.rare(
+      c->add_flag("--find-lr", find_lr, "try learning rates from small to large and suggest one"),
+      look);
   return c;
 }
 

@@ -4,7 +4,7 @@
 
 #include "cli/data_flags.hpp"
 #include "cli/recipe_flags.hpp"
-#include "train/fit.hpp"
+#include "run/run.hpp"
 
 namespace onnxtrain::cli {
 
@@ -12,15 +12,17 @@ struct TrainFlags {
   std::string model, valid = "0.1", out, resume, progress = "auto", config, profile, memory;
   DataFlags data;
   RecipeFlags recipe;
-  FitOptions fit;
+  run::FitOptions fit;
   uint64_t seed = 0;
-  int threads = 0, verbose = 0;
+  int threads = 0;
   int64_t overfit = 0;
   bool quiet = false, dry_run = false, no_shuffle = false, allow_non_finite = false,
        find_lr = false;
   CLI::App* app = nullptr;
 
   CLI::App* add_to(Registry& r);
+  // What the flags ask for; after values from elsewhere have been applied to them.
+  run::Request request() const;
 };
 
 }  // namespace onnxtrain::cli

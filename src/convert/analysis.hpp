@@ -24,7 +24,9 @@ void fix_sizes(Model& m, const Recipe& r, const OpTable& ops);
 std::string open_sizes(const Model& m);
 // The terms of the recipe (one `auto` term when it has none).
 std::vector<LossTerm> terms_of(const Recipe& r);
-TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops);
+// chosen: gets what `auto` decided.
+TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops,
+                        std::vector<LossChoice>* chosen = nullptr);
 ValueId find_output(const Model& m, const std::string& name);
 
 // The Softmax, LogSoftmax or Sigmoid that makes `v`, and the reshapings after it, in order.

@@ -83,7 +83,8 @@ bool is_named_logits(const ValueDef& d) {
   return lower_case(d.name).find("logit") != std::string::npos;
 }
 
-// Does a matrix multiplication make the scores (a dense layer over the last axis, perhaps with a bias)?
+// Does a GEMM make the scores (a dense layer over the last axis, perhaps with a
+// bias)?
 bool made_by_dense_layer(const Graph& g, ValueId v) {
   for (int hops = 0; hops < 8; ++hops) {
     const Node* n = maker(g, v);
@@ -194,7 +195,8 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
   return c;
 }
 
-TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops) {
+TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops,
+                        std::vector<LossChoice>* chosen) {
   const Graph& g = m.main;
   TermSource s;
   s.kind = t.kind;
@@ -220,7 +222,11 @@ TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops) {
     return s;
   }
   s.output = find_output(m, t.output);
-  if (t.kind == "auto") s.kind = choose_loss(m, t.output).kind;
+  if (t.kind == "auto") {
+    const LossChoice choice = choose_loss(m, t.output);
+    s.kind = choice.kind;
+    if (chosen) chosen->push_back(choice);
+  }
   s.input = s.output;
   const TypeInfo& type = g.value(s.output).type;
   if (type.is_tensor() && !dtype_is_differentiable(type.elem))

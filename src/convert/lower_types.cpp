@@ -94,7 +94,7 @@ int64_t trips(const Graph& g, const Node& n, const Graph& body) {
   auto is_true = [](const ValueDef& d) {
     return d.constant.defined() && d.constant.dtype() == DType::kBool && *d.constant.as<bool>();
   };
-  const ValueId count = n.inputs.size() > 0 ? n.inputs[0] : kNone;
+  const ValueId count = !n.inputs.empty() ? n.inputs[0] : kNone;
   const ValueId go = n.inputs.size() > 1 ? n.inputs[1] : kNone;
   if (count == kNone || !g.value(count).constant.defined()) return -1;
   if (go != kNone && !is_true(g.value(go))) return -1;

@@ -19,11 +19,6 @@ namespace onnxtrain {
 
 namespace {
 
-int opset_of(const Model& m) {
-  auto it = m.opsets.find("");
-  return std::max(it == m.opsets.end() ? 0 : it->second, 13);
-}
-
 // What the loss reads of the main graph.
 std::vector<ValueId> needed_values(const Graph& main, const std::vector<TermSource>& terms) {
   std::vector<ValueId> v;
@@ -59,10 +54,12 @@ Model raised(const Model& source, const std::string& mode, const OpTable& ops) {
   if (mode == "as_is" && has_old_training_form(source.main)) return source;
   bool old = it != source.opsets.end() && it->second < kOldestOpset && source.training.empty();
   std::optional<Model> m = old ? raise_opset(source, kRaisedOpset, ops) : std::nullopt;
-  return m ? std::move(*m) : source;
+  if (m) return std::move(*m);
+  return source;
 }
 
-Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
+Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops,
+                   std::vector<LossChoice>* chosen) {
   Model m = raised(source, r.mode, ops);
   m.unshare_main();
   if (!r.append) m.training.clear();
@@ -74,10 +71,10 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
   if (r.mode == "train") make_inference_form(m);
   std::vector<LossTerm> terms = terms_of(r);
   std::vector<TermSource> sources;
-  for (const LossTerm& t : terms) sources.push_back(resolve_term(m, t, ops));
+  for (const LossTerm& t : terms) sources.push_back(resolve_term(m, t, ops, chosen));
   std::vector<ValueId> parameters = parameter_values(m, r, sources, ops);
 
-  StepBuilder s(m, ops, opset_of(m));
+  StepBuilder s(m, ops);
   if (r.mode == "train") add_twin(s, r, needed_values(m.main, sources), parameters);
   ValueId loss = add_losses(s, terms, sources);
   std::vector<Trained> trained;
@@ -93,13 +90,13 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
   counter.next = s.nodes().add(counter.value, s.nodes().constant_int(1));
   DType rate_type =
       m.initializer(trained[0].name)->dtype() == DType::kDouble ? DType::kDouble : DType::kFloat;
-  ValueId rate = add_rate(s, r, counter, first_step(r.optimizer), rate_type);
+  ValueId rate = add_rate(s, r, rate_type);
   Accumulation every = add_accumulation(s, r, trained);
   clip_gradients(s, r, trained);
   size_t before = s.bindings().size();
   add_optimizer(s, r.optimizer, trained, rate, counter);
   s.bind(counter.name, counter.next);
-  add_rate_update(s, r, counter, first_step(r.optimizer), rate);
+  add_rate_update(s, r, counter, rate);
   only_every(s, every, before);
 
   if (first) {
@@ -119,9 +116,10 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops) {
 
 }  // namespace
 
-Model prepare(const Model& m, const Recipe& r, const OpTable& ops) {
+Model prepare(const Model& m, const Recipe& r, const OpTable& ops,
+              std::vector<LossChoice>* chosen) {
   check_recipe(r);
-  Model out = prepare_step(m, r, ops);
+  Model out = prepare_step(m, r, ops, chosen);
   if (!r.lowered) return out;
   try {
     return lower(out, ops);

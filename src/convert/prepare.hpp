@@ -67,8 +67,8 @@ struct Recipe {
   std::map<std::string, std::vector<int64_t>> dims;
   bool reset = false;  // new initial values by sensible initialisers
   uint64_t seed = 0;
-  // BatchNormalization's running variance: "torch" (unbiased) or "onnx" (population variance, as the
-  // operator itself gives it)
+  // BatchNormalization's running variance: "torch" (unbiased) or "onnx" (population variance, as
+  // the operator itself gives it)
   std::string bn_variance = "torch";
 };
 
@@ -87,11 +87,13 @@ LossChoice choose_loss(const Model& m, const std::string& output = {});
 // Names of the initializers that would be trained under this recipe, in graph order.
 std::vector<std::string> trainable_parameters(const Model& m, const Recipe& r);
 
-Model prepare(const Model& m, const Recipe& r, const OpTable& ops);
+// chosen: gets what was decided for each term that is `auto`.
+Model prepare(const Model& m, const Recipe& r, const OpTable& ops,
+              std::vector<LossChoice>* chosen = nullptr);
 
 // Step `which` of a lowered training model as a plain inference model: inputs are the data and
-// every state variable it reads (and the learning rate), outputs the loss and the new state, in the order of
-// the algorithm's outputs. An ordinary runtime runs it; the caller feeds the state back by
+// every state variable it reads (and the learning rate), outputs the loss and the new state, in the
+// order of the algorithm's outputs. An ordinary runtime runs it; the caller feeds the state back by
 // update_binding.
 Model flatten_step(const Model& m, int which = 0);
 

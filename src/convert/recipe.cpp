@@ -242,7 +242,8 @@ Recipe recipe_from_json(const std::string& json) {
     boolean("unbiased_batch_variance", unbiased)(v);
     const std::string meant = unbiased ? "torch" : "onnx";
     if (auto it = j.find("bn_variance"); it != j.end() && !it->is_null() && *it != meant)
-      usage_error("OT1231", "the recipe has bn_variance and unbiased_batch_variance, and they differ",
+      usage_error("OT1231",
+                  "the recipe has bn_variance and unbiased_batch_variance, and they differ",
                   "remove unbiased_batch_variance, the older of the two");
     r.bn_variance = meant;
   };

@@ -1,11 +1,13 @@
 // Learning-rate schedules with PyTorch's values. Each formula is written once, over a number type:
-// with double it gives the learning rate of a step, with Formula it makes the nodes that compute it in the
-// file, in double precision, so both agree at every step.
+// with double it gives the learning rate of a step, with Formula it makes the nodes that compute it
+// in the file, in double precision, so both agree at every step.
 #include "convert/schedules.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+
+#include "convert/names.hpp"
 
 namespace onnxtrain {
 
@@ -145,21 +147,112 @@ bool changes(const Recipe& r) {
 
 double scheduled_rate(const Recipe& r, int64_t step) { return rate_at(r, double(step)); }
 
-ValueId add_rate(StepBuilder& s, const Recipe& r, const Counter&, int64_t, DType type) {
+ValueId add_rate(StepBuilder& s, const Recipe& r, DType type) {
   return s.add_state("learning_rate", scalar_tensor(scheduled_rate(r, 0), type));
 }
 
-void add_rate_update(StepBuilder& s, const Recipe& r, const Counter& counter, int64_t t0,
-                     ValueId rate) {
-  if (!changes(r)) return;
-  Formula done = {&s, s.cast(counter.next, DType::kDouble)};
+namespace {
+
+// The rate of the next step, from the counter's next value.
+ValueId next_rate(StepBuilder& s, const Recipe& r, ValueId counter, ValueId rate) {
+  Formula done = {&s, s.cast(counter, DType::kDouble)};
   s.set_type(done.v, TypeInfo::tensor(DType::kDouble, {}));
-  if (t0 != 0) done = done - literal(done, double(t0));
+  if (const int64_t t0 = first_step(r.optimizer); t0 != 0) done = done - literal(done, double(t0));
   const TypeInfo type = s.graph().value(rate).type;
-  Formula next = rate_at(r, done);
-  ValueId v = s.cast(next.v, type.elem);
+  const ValueId v = s.cast(rate_at(r, done).v, type.elem);
   s.set_type(v, type);
-  s.bind(s.graph().value_name(rate), v);
+  return v;
+}
+
+[[noreturn]] void not_ours(const char* why) {
+  model_error("OT1246", cat("the training in the file ", why, ": it cannot be given a schedule"),
+              "prepare the model again with the schedule");
+}
+
+std::string* bound_to(TrainingStep& step, const std::string& key) {
+  for (auto& [name, value] : step.update_binding)
+    if (name == key) return &value;
+  return nullptr;
+}
+
+// The counter of updates: the state variable that `prepare` called T, or T_1 when that was taken.
+const std::string& counter_binding(const TrainingStep& step) {
+  for (const auto& [name, value] : step.update_binding) {
+    const bool named =
+        name == "T" ||
+        (name.starts_with("T_") && name.find_first_not_of("0123456789", 2) == std::string::npos);
+    const ValueId v = step.algorithm.find(name);
+    if (named && v != kNone && step.algorithm.value(v).type.elem == DType::kInt64) return value;
+  }
+  not_ours("has no counter of updates");
+}
+
+// Takes an output away, and with it the nodes and constants that only it needs; their names are
+// free again.
+void drop_output(Graph& g, ValueId output) {
+  std::erase(g.outputs, output);
+  g.remove_dead();
+  std::vector<char> used(g.values.size(), 0);
+  for (const Node& n : g.nodes) {
+    for (ValueId v : g.reads(n)) used[size_t(v)] = 1;
+    for (ValueId v : n.outputs)
+      if (v != kNone) used[size_t(v)] = 1;
+  }
+  for (ValueId v : g.inputs) used[size_t(v)] = 1;
+  for (ValueId v : g.outputs) used[size_t(v)] = 1;
+  for (const auto& c : g.captures) used[size_t(c.inner)] = 1;
+  for (size_t k = 0; k < g.values.size(); ++k)
+    if (!used[k] && g.values[k].state.empty()) g.values[k].name.clear();
+}
+
+}  // namespace
+
+void add_rate_update(StepBuilder& s, const Recipe& r, const Counter& counter, ValueId rate) {
+  if (changes(r)) s.bind(s.graph().value_name(rate), next_rate(s, r, counter.next, rate));
+}
+
+bool spans_the_run(const ScheduleSpec& s) {
+  if (s.numbers.count("total_steps") != 0) return false;
+  return s.kind == "cosine" || s.kind == "linear" || s.kind == "onecycle" || s.kind == "polynomial";
+}
+
+void set_schedule(Model& m, const Recipe& r, int64_t done, const OpTable& ops) {
+  check_recipe(r);
+  TrainingStep& step = m.training.front();
+  const std::string name =
+      m.metadata.count("onnxtrain.rate") ? m.metadata.at("onnxtrain.rate") : "";
+  if (step.algorithm.find(name) == kNone || !m.initializer(name))
+    not_ours("names no learning rate");
+  m.set_initializer(name, scalar_tensor(scheduled_rate(r, done), m.initializer(name)->dtype()));
+  std::string* bound = bound_to(step, name);
+  if (!bound && !changes(r)) return;
+  if (bound) drop_output(step.edit_algorithm(), step.algorithm.find(*bound));
+  StepBuilder s(m, ops, step);
+  Graph& g = s.graph();
+  const ValueId rate = g.find(name);
+  if (changes(r)) {
+    ValueId next = g.find(counter_binding(step)), updates = kNone;
+    // between updates (accumulation) the counter keeps its value, and so does the rate
+    if (const NodeId k = g.producer_of(next); k >= 0 && g.nodes[size_t(k)].is("Where")) {
+      updates = g.nodes[size_t(k)].inputs[0];
+      next = g.nodes[size_t(k)].inputs[1];
+    }
+    ValueId v = next_rate(s, r, next, rate);
+    if (updates != kNone) {
+      v = s.nodes().call("Where", {updates, v, rate});
+      s.set_type(v, g.value(rate).type);
+    }
+    if (bound)
+      g.value(v).name = *bound;
+    else
+      s.rename(v, name + "_new");
+    if (!bound) step.update_binding.emplace_back(name, g.value_name(v));
+    g.outputs.push_back(v);
+  } else if (bound) {
+    std::erase_if(step.update_binding, [&](const auto& b) { return b.first == name; });
+  }
+  s.finish_again(step);
+  m.mark_state();
 }
 
 }  // namespace onnxtrain

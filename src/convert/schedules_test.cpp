@@ -82,6 +82,64 @@ TEST(Schedules, OneCycleWithPhasesOfNoSteps) {
                          0.08594112549695429, 0.1});
 }
 
+// Rates of twelve steps from here on.
+std::vector<double> rates(Model m, int steps = 12) {
+  Training t(std::make_shared<Model>(std::move(m)), 0);
+  Feeds f = {{"x", Tensor(DType::kFloat, {1, 1})}, {"label", Tensor(DType::kFloat, {1, 1})}};
+  for (auto& [name, v] : f) *std::get<Tensor>(v).as<float>() = 1;
+  std::vector<double> all;
+  for (int k = 0; k < steps; ++k) {
+    all.push_back(t.rate());
+    t.step(f);
+  }
+  return all;
+}
+
+Recipe with(const std::string& kind, double total, int accumulate) {
+  Recipe r;
+  r.optimizer.lr = 0.1;
+  r.accumulate = accumulate;
+  r.schedule.kind = kind;
+  if (total > 0) r.schedule.numbers["total_steps"] = total;
+  return r;
+}
+
+TEST(Schedules, GivenLaterAreTheSame) {
+  for (const char* kind : {"cosine", "linear", "onecycle", "polynomial", "exponential"})
+    for (int accumulate : {1, 3}) {
+      SCOPED_TRACE(cat(kind, " ", accumulate));
+      const Recipe wanted = with(kind, 9, accumulate);
+      const std::vector<double> direct = rates(prepare(line(), wanted, all_ops()));
+      Model later = prepare(line(), with("constant", 0, accumulate), all_ops());
+      set_schedule(later, wanted, 0, all_ops());
+      EXPECT_EQ(rates(later), direct);
+      // from a file, in place of another one
+      Model other = prepare(line(), with("linear", 30, accumulate), all_ops());
+      other = load_model_bytes(serialize_model(other, all_ops()), "", all_ops());
+      set_schedule(other, wanted, 0, all_ops());
+      EXPECT_EQ(rates(other), direct);
+      EXPECT_EQ(rates(load_model_bytes(serialize_model(other, all_ops()), "", all_ops())), direct);
+      EXPECT_TRUE(check_model_bytes(serialize_model(other, all_ops()), "", all_ops()).empty());
+      // nothing of the first one is left
+      EXPECT_EQ(other.training[0].algorithm.nodes.size(), later.training[0].algorithm.nodes.size());
+    }
+}
+
+TEST(Schedules, CanBeTakenAway) {
+  Model m = prepare(line(), with("cosine", 9, 1), all_ops());
+  set_schedule(m, with("constant", 0, 1), 4, all_ops());
+  for (double rate : rates(m)) EXPECT_EQ(float(rate), 0.1f);
+  Model half = prepare(line(), with("constant", 0, 1), all_ops());
+  set_schedule(half, with("linear", 10, 1), 5, all_ops());
+  EXPECT_NEAR(rates(half, 1)[0], 0.05, 1e-8);
+}
+
+TEST(Schedules, OnlyOfTrainingsThatWereMadeHere) {
+  Model m = prepare(line(), with("constant", 0, 1), all_ops());
+  m.metadata.erase("onnxtrain.rate");
+  EXPECT_THROW(set_schedule(m, with("linear", 10, 1), 0, all_ops()), Error);
+}
+
 TEST(Schedules, NeedTheirNumbers) {
   Recipe r;
   r.schedule.kind = "cosine";

@@ -18,8 +18,15 @@ void collect_names(const Graph& g, std::set<std::string>& names) {
 
 }  // namespace
 
-StepBuilder::StepBuilder(Model& m, const OpTable& ops, int opset)
-    : model_(m), ops_(ops), opset_(opset), nodes_(graph_, ops, Node{}, {}, opset) {
+namespace {
+int opset_of(const Model& m) {
+  auto it = m.opsets.find("");
+  return std::max(it == m.opsets.end() ? 0 : it->second, 13);
+}
+}  // namespace
+
+StepBuilder::StepBuilder(Model& m, const OpTable& ops)
+    : model_(m), ops_(ops), opset_(opset_of(m)), nodes_(graph_, ops, Node{}, {}, opset_) {
   graph_.name = m.main.name.empty() ? "training" : m.main.name + "_training";
   collect_names(m.main, names_);
   // sections do not see each other, but a state variable has one name in the whole model; the same
@@ -35,6 +42,19 @@ StepBuilder::StepBuilder(Model& m, const OpTable& ops, int opset)
   for (const auto& name : names_) graph_.add_value(name);
   graph_.unique_name("");
   graph_.values.clear();
+}
+
+StepBuilder::StepBuilder(Model& m, const OpTable& ops, const TrainingStep& step)
+    : StepBuilder(m, ops) {
+  const Graph a = step.algorithm.clone();
+  graph_.name = a.name;
+  graph_.values = a.values;
+  graph_.nodes = a.nodes;
+  graph_.inputs = a.inputs;
+  graph_.outputs = a.outputs;
+  graph_.captures = a.captures;
+  for (const auto& c : a.captures) here_[c.outer] = c.inner;
+  scanned_ = graph_.values.size();
 }
 
 ValueId StepBuilder::from_main(ValueId outer) {
@@ -120,6 +140,13 @@ TrainingStep StepBuilder::finish(ValueId loss) {
   graph_.verify("prepare");
   step.edit_algorithm() = std::move(graph_);
   return step;
+}
+
+void StepBuilder::finish_again(TrainingStep& step) {
+  graph_.remove_dead();
+  name_nodes(main(), graph_);
+  graph_.verify("set_schedule");
+  step.edit_algorithm() = std::move(graph_);
 }
 
 namespace {

@@ -13,7 +13,9 @@ namespace onnxtrain {
 
 class StepBuilder {
  public:
-  StepBuilder(Model& m, const OpTable& ops, int opset);
+  StepBuilder(Model& m, const OpTable& ops);
+  // A finished step of the model, opened again: its nodes stay, new ones come behind them.
+  StepBuilder(Model& m, const OpTable& ops, const TrainingStep& step);
 
   Model& model() { return model_; }
   const Graph& main() const { return model_.main; }
@@ -50,6 +52,8 @@ class StepBuilder {
 
   // Outputs and bindings in place; the finished step.
   TrainingStep finish(ValueId loss);
+  // The step that was opened again with what is its graph now.
+  void finish_again(TrainingStep& step);
 
  private:
   Model& model_;

@@ -1,8 +1,18 @@
 // Error text rendering and throwing helpers.
 #include "core/error.hpp"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
+#include <vector>
+
+#include "core/error_trace.hpp"
+
+#if __has_include(<execinfo.h>)
+#include <execinfo.h>
+#define OT_HAS_BACKTRACE 1
+#endif
 
 namespace onnxtrain {
 
@@ -43,11 +53,43 @@ std::string printable(const std::string& s) {
   return out;
 }
 
+std::atomic<bool> traces{false};
+std::mutex calls_mutex;
+std::vector<void*> calls;  // that led to the error made last
+
+void remember_calls() {
+#ifdef OT_HAS_BACKTRACE
+  std::lock_guard lock(calls_mutex);
+  calls.resize(64);
+  calls.resize(size_t(backtrace(calls.data(), int(calls.size()))));
+#endif
+}
+
 }  // namespace
+
+void set_error_traces(bool on) {
+  std::lock_guard lock(calls_mutex);
+  traces = on;
+  calls.clear();
+}
+
+std::string last_error_trace() {
+  std::string out;
+#ifdef OT_HAS_BACKTRACE
+  std::lock_guard lock(calls_mutex);
+  char** names = calls.empty() ? nullptr : backtrace_symbols(calls.data(), int(calls.size()));
+  if (!names) return out;
+  out = "  trace (addr2line -Cfe PROGRAM ADDRESS names the lines):\n";
+  for (size_t k = 2; k < calls.size(); ++k) out += cat("    ", names[k], "\n");
+  std::free(names);
+#endif
+  return out;
+}
 
 Error::Error(ErrorKind kind, std::string code, std::string message, std::string hint)
     : kind_(kind), code_(std::move(code)), message_(printable(message)), hint_(printable(hint)) {
   render();
+  if (traces) remember_calls();
 }
 
 void Error::add_place(const std::string& place) {

@@ -12,7 +12,7 @@
 namespace onnxtrain {
 
 inline constexpr size_t kAlignment = 64;
-// Aligned memory with a limit check (safety.md 5); zero bytes give a valid pointer.
+// Aligned memory with a limit check (docs/safety.md 5); zero bytes give a valid pointer.
 std::shared_ptr<void> allocate(size_t bytes);
 // Bytes that may be alive at once through allocate(); settable, default 80 % of RAM.
 void set_memory_limit(size_t bytes);

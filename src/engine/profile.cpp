@@ -126,12 +126,8 @@ double Peak::share(const NodeProfile& n) const {
   return least * double(n.calls) / n.seconds;
 }
 
-std::vector<NodeProfile>& Profiler::of(const Plan& plan) {
-  auto it = plans_.find(&plan);
-  if (it != plans_.end() && it->second.size() == plan.graph.nodes.size()) return it->second;
-  if (it == plans_.end()) order_.push_back(&plan);
-  std::vector<NodeProfile>& nodes = plans_[&plan];
-  nodes.assign(plan.graph.nodes.size(), {});
+std::vector<NodeProfile> describe_nodes(const Plan& plan) {
+  std::vector<NodeProfile> nodes(plan.graph.nodes.size());
   std::vector<Phase> phases = phases_of(plan);
   for (const Step& s : plan.steps) {
     const Node& node = plan.graph.nodes[size_t(s.node)];
@@ -141,11 +137,36 @@ std::vector<NodeProfile>& Profiler::of(const Plan& plan) {
     if (n.name.empty())
       for (ValueId v : node.outputs)
         if (v != kNone && n.name.empty()) n.name = plan.graph.value_name(v);
-    n.impl = s.dynamic ? "dynamic" : s.impl;
+    n.impl = s.impl;
+    n.refused = s.refused;
     n.phase = phases[size_t(s.node)];
     describe(plan, s, n);
   }
   return nodes;
+}
+
+std::vector<NodeProfile>& Profiler::of(const Plan& plan) {
+  auto it = plans_.find(&plan);
+  if (it != plans_.end() && it->second.size() == plan.graph.nodes.size()) return it->second;
+  if (it == plans_.end()) {
+    order_.push_back(&plan);
+    add_stages(plan);
+  }
+  return plans_[&plan] = describe_nodes(plan);
+}
+
+void Profiler::add_stages(const Plan& plan) {
+  for (const Plan::Stage& s : plan.stages) {
+    auto same = [&](const Plan::Stage& o) { return o.name == s.name; };
+    auto it = std::find_if(stages_.begin(), stages_.end(), same);
+    if (it == stages_.end()) {
+      stages_.push_back(s);
+      continue;
+    }
+    it->seconds += s.seconds;
+    it->nodes_before += s.nodes_before;
+    it->nodes_after += s.nodes_after;
+  }
 }
 
 void Profiler::before(const Plan& plan, const Step&) {
@@ -161,6 +182,10 @@ void Profiler::after(const Plan& plan, const Step& step) {
     events_.push_back({&plan, step.node, seconds(begun_.back() - start_), took});
   begun_.pop_back();
   NodeProfile& n = of(plan)[size_t(step.node)];
+  if (step.dynamic) {  // chosen while it ran
+    n.impl = step.impl;
+    n.refused = step.refused;
+  }
   n.seconds += took;
   ++n.calls;
 }
@@ -186,6 +211,17 @@ std::vector<NodeProfile> Profiler::nodes() const {
 std::string Profiler::chrome_trace() const {
   std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
   bool first = true;
+  double at = 0;  // stages lie one after the other on a row of their own
+  for (const Plan::Stage& s : stages_) {
+    char numbers[80];
+    std::snprintf(numbers, sizeof numbers, "\"ts\":%.3f,\"dur\":%.3f", at * 1e6, s.seconds * 1e6);
+    out += cat(first ? "" : ",",
+               "\n{\"ph\":\"X\",\"pid\":1,\"tid\":2,\"cat\":\"prepare\",\"name\":", in_quotes(s.name),
+               ",", numbers, ",\"args\":{\"nodes_before\":", s.nodes_before,
+               ",\"nodes_after\":", s.nodes_after, "}}");
+    at += s.seconds;
+    first = false;
+  }
   for (const Event& e : events_) {
     const NodeProfile& n = plans_.at(e.plan)[size_t(e.node)];
     char numbers[160];

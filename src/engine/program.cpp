@@ -2,6 +2,8 @@
 #include "engine/program.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 
 #include "autodiff/autodiff.hpp"
 #include "autodiff/sequences.hpp"
@@ -41,7 +43,39 @@ std::string key_of(const Graph& g, const std::vector<Value>& inputs) {
 
 constexpr size_t kMaxPlans = 16;
 
+// Runs the stages of making a plan: names and times each, and looks at the graph after it when
+// asked to.
+class Stages {
+ public:
+  Stages(Graph& g, bool verify) : g_(g), verify_(verify) {}
+  template <class F>
+  void run(const char* name, F stage) {
+    const auto start = std::chrono::steady_clock::now();
+    const int before = int(g_.nodes.size());
+    stage();
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    done_.push_back({name, took.count(), before, int(g_.nodes.size())});
+    if (verify_) g_.verify(name);
+  }
+  void add(const std::vector<PassTime>& passes) {
+    for (const PassTime& p : passes)
+      done_.push_back({p.name, p.seconds, p.nodes_before, p.nodes_after});
+  }
+  bool verify() const { return verify_; }
+  std::vector<Plan::Stage> take() { return std::move(done_); }
+
+ private:
+  Graph& g_;
+  bool verify_;
+  std::vector<Plan::Stage> done_;
+};
+
 }  // namespace
+
+bool verify_by_default() {
+  const char* v = std::getenv("ONNXTRAIN_VERIFY_PASSES");
+  return v && *v && *v != '0';
+}
 
 struct Program::Impl {
   std::vector<std::pair<ValueId, std::string>> updates;
@@ -59,6 +93,9 @@ struct Program::Impl {
     std::map<const Graph*, std::unique_ptr<Program>> subprograms;  // of the plan's own subgraphs
   };
   std::list<Entry> plans;  // most recent first
+
+  void rewrite(Graph& g, Stages& stages) const;
+  std::unique_ptr<Plan> make_plan_of(Graph g, Stages& stages);
 
   Program& subprogram(Entry& e, const GraphPtr& g) {
     auto it = e.subprograms.find(g.get());
@@ -89,6 +126,57 @@ Program::Program(Graph graph, std::vector<std::pair<ValueId, std::string>> updat
 
 Program::~Program() = default;
 
+// From the general graph with concrete inputs to the graph that is planned.
+void Program::Impl::rewrite(Graph& g, Stages& stages) const {
+  const OpTable& table = all_ops();
+  std::vector<ValueId> keep;
+  for (const auto& [v, s] : updates) keep.push_back(v);
+  g.remove_dead(keep);
+  auto settle = [&](const char* name) {
+    stages.run(name, [&] {
+      do {
+        specialise(g, table, *pool);
+      } while (inline_constant_ifs(g));
+    });
+  };
+  settle("specialise");
+  bool changed = false;
+  stages.run("open_sequences", [&] { changed = open_sequences(g, table); });
+  if (changed) settle("specialise (sequences)");
+  const auto& skip = options.skip_passes;
+  if (std::find(skip.begin(), skip.end(), "recognise") == skip.end())
+    stages.run("recognise", [&] { recognise_operators(g, keep); });
+  stages.run("gradients", [&] { changed = expand_gradients(g, table); });
+  if (changed) settle("specialise (gradients)");
+  stages.run("absorb_constants", [&] { absorb_constants(g); });
+  stages.add(run_passes(g, keep, table, {skip, stages.verify()}));
+}
+
+std::unique_ptr<Plan> Program::Impl::make_plan_of(Graph g, Stages& stages) {
+  StateTensor variable = [&](const std::string& name) -> const Tensor& { return state->get(name); };
+  // plans of one program never run at the same time
+  Arena arena;
+  for (const auto& e : plans)
+    if (e.plan->reserved_bytes > arena.bytes) arena = {e.plan->arena, e.plan->reserved_bytes};
+  std::unique_ptr<Plan> plan;
+  const auto start = std::chrono::steady_clock::now();
+  const int before = int(g.nodes.size());
+  if (options.memory == 0) {
+    plan = make_plan(std::move(g), updates, all_ops(), variable, *pool, arena);
+  } else {
+    const ProgramOptions& o = options;
+    LimitedPlan limited{updates,  all_ops(),       variable,       *pool,
+                        o.memory, o.memory_beside, o.memory_shares};
+    plan = limited.make(std::move(g), arena);
+    if (plan->arena != arena.memory) plans.clear();  // only one arena fits the limit
+  }
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  if (stages.verify()) plan->graph.verify("plan");
+  plan->stages = stages.take();
+  plan->stages.push_back({"plan", took.count(), before, int(plan->graph.nodes.size())});
+  return plan;
+}
+
 Plan& Program::plan_for(const std::vector<Value>& inputs) {
   OT_ASSERT(inputs.size() == graph_.inputs.size());
   auto& plans = impl_->plans;
@@ -108,39 +196,9 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
       d.type.shape = std::nullopt;
     }
   }
-  const OpTable& table = all_ops();
-  std::vector<ValueId> keep;
-  for (const auto& [v, s] : impl_->updates) keep.push_back(v);
-  g.remove_dead(keep);
-  auto settle = [&] {
-    do {
-      specialise(g, table, *impl_->pool);
-    } while (inline_constant_ifs(g));
-  };
-  settle();
-  if (open_sequences(g, table)) settle();
-  const auto& skip = impl_->options.skip_passes;
-  if (std::find(skip.begin(), skip.end(), "recognise") == skip.end()) recognise_operators(g, keep);
-  if (expand_gradients(g, table)) settle();
-  absorb_constants(g);
-  run_passes(g, keep, table, {impl_->options.skip_passes, impl_->options.verify_passes});
-  StateTensor variable = [&](const std::string& name) -> const Tensor& {
-    return impl_->state->get(name);
-  };
-  // plans of one program never run at the same time
-  Arena arena;
-  for (const auto& e : plans)
-    if (e.plan->reserved_bytes > arena.bytes) arena = {e.plan->arena, e.plan->reserved_bytes};
-  std::unique_ptr<Plan> plan;
-  if (impl_->options.memory == 0) {
-    plan = make_plan(std::move(g), impl_->updates, table, variable, *impl_->pool, arena);
-  } else {
-    const ProgramOptions& o = impl_->options;
-    LimitedPlan limited{impl_->updates, table,           variable,       *impl_->pool,
-                        o.memory,       o.memory_beside, o.memory_shares};
-    plan = limited.make(std::move(g), arena);
-    if (plan->arena != arena.memory) plans.clear();  // only one arena fits the limit
-  }
+  Stages stages(g, impl_->options.verify_passes);
+  impl_->rewrite(g, stages);
+  std::unique_ptr<Plan> plan = impl_->make_plan_of(std::move(g), stages);
   bool direct = !plan->has_dynamic;
   for (ValueId v : plan->graph.inputs)
     direct = direct && plan->slots[size_t(v)].place == Place::kInput;
@@ -173,6 +231,12 @@ const Plan* Program::run_again(const ArrayRef* inputs, uint64_t seed, uint64_t s
   o.observer = impl_->observer;
   run_static(plan, data.data(), o);
   return &plan;
+}
+
+std::vector<const Plan*> Program::plans() const {
+  std::vector<const Plan*> all;
+  for (const auto& e : impl_->plans) all.push_back(e.plan.get());
+  return all;
 }
 
 PlannedMemory Program::memory() const {

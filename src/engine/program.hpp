@@ -15,10 +15,13 @@
 
 namespace onnxtrain {
 
+// True when the environment has ONNXTRAIN_VERIFY_PASSES=1, as all tests have it.
+bool verify_by_default();
+
 struct ProgramOptions {
-  int threads = 0;                       // 0: default_threads()
-  std::vector<std::string> skip_passes;  // names of passes to leave out
-  bool verify_passes = false;
+  int threads = 0;                           // 0: default_threads()
+  std::vector<std::string> skip_passes;      // names of passes to leave out
+  bool verify_passes = verify_by_default();  // looks for damage after every pass; aborts
   // Bytes that state variables and plans may take together, recomputing where needed; 0: no limit.
   size_t memory = 0;
   // Of that, what is not this program's: set by Training, which shares the rest between its
@@ -63,6 +66,8 @@ class Program {
   // and it has no dynamic values; allocates nothing. Null when they do not: run() makes a plan.
   const Plan* run_again(const ArrayRef* inputs, uint64_t seed, uint64_t step,
                         Guard* guard = nullptr);
+  // The plans made so far, most recent first: for reports.
+  std::vector<const Plan*> plans() const;
   // What the plans made so far take together.
   PlannedMemory memory() const;
   // Watches every step of every run from now on; null: nobody.

@@ -262,6 +262,13 @@ void Training::set_observer(StepObserver* observer) {
   for (auto& a : algorithms_) a->program->set_observer(observer);
 }
 
+std::vector<const Plan*> Training::plans() const {
+  std::vector<const Plan*> all;
+  for (const auto& a : algorithms_)
+    for (const Plan* p : a->program->plans()) all.push_back(p);
+  return all;
+}
+
 Plan& Training::plan_for(const Feeds& feeds, int which) {
   Algorithm& a = *algorithms_[size_t(std::max(0, which))];
   for (size_t k = 0; k < a.inputs.size(); ++k) a.fed[k] = feeds.at(a.inputs[k].name);

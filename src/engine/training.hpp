@@ -37,6 +37,10 @@ class NotFiniteError : public Error {
 // the first floating-point scalar; -1 if there is none.
 int find_loss(const Graph& g, size_t own_outputs);
 
+// Inputs of all training steps of a model together, in the order of first use: what
+// Training::slots() will be.
+std::vector<ValueDef> training_inputs(const Model& m);
+
 class Training {
  public:
   Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOptions options = {});
@@ -92,6 +96,8 @@ class Training {
   // The model with the current state as its initializers.
   Model snapshot() const;
   Plan& plan_for(const Feeds& feeds, int which);
+  // The plans made so far: for reports.
+  std::vector<const Plan*> plans() const;
   // Watches every algorithm's steps from now on; null: nobody.
   void set_observer(StepObserver* observer);
   ThreadPool& pool() { return *pool_; }
@@ -110,7 +116,6 @@ class Training {
   double loss_of(const Algorithm& a) const;
   double step_values(const Feeds& feeds, int which);
   void remember_outputs(int which);
-  size_t slot_of(const ValueDef& d);
   void check_which(int which) const;
   [[noreturn]] void refuse(Algorithm& a, const Guard& guard);
   void check_written(const std::map<std::string, Tensor>& before);

@@ -57,7 +57,42 @@ ValueId as_it_was(Graph& g, ValueId v) {
   return copy;
 }
 
+// Drops what nothing needs (`keep` is needed); the inputs that something reads then.
+std::vector<ValueId> inputs_read(Graph& g, const std::vector<ValueId>& keep) {
+  g.remove_dead(keep);
+  std::vector<char> read(g.values.size(), 0);
+  for (const Node& n : g.nodes)
+    for (ValueId v : g.reads(n)) read[size_t(v)] = 1;
+  for (ValueId v : g.outputs) read[size_t(v)] = 1;
+  for (ValueId v : keep) read[size_t(v)] = 1;
+  std::vector<ValueId> inputs;
+  for (ValueId v : g.inputs)
+    if (read[size_t(v)] && !g.value(v).constant.defined()) inputs.push_back(v);
+  return inputs;
+}
+
+// An input that several sections read counts once.
+size_t slot_of(std::vector<ValueDef>& slots, const ValueDef& d) {
+  for (size_t k = 0; k < slots.size(); ++k)
+    if (slots[k].name == d.name) return k;
+  slots.push_back(d);
+  return slots.size() - 1;
+}
+
 }  // namespace
+
+std::vector<ValueDef> training_inputs(const Model& m) {
+  std::vector<ValueDef> all;
+  for (const TrainingStep& step : m.training) {
+    Graph g = combine(m.main, step);
+    std::vector<ValueId> keep;
+    for (const auto& [key, value] : step.update_binding)
+      if (const ValueId v = g.find(value); v != kNone) keep.push_back(v);
+    g.outputs.resize(step.algorithm.outputs.size());
+    for (ValueId v : inputs_read(g, keep)) slot_of(all, g.value(v));
+  }
+  return all;
+}
 
 Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOptions options)
     : initial_(std::make_unique<InitialValues>()),
@@ -147,35 +182,16 @@ void Training::add_algorithm(const TrainingStep& step) {
     g.outputs[k] = as_it_was(g, g.outputs[k]);
   }
   g.outputs.resize(own);
-  g.remove_dead(keep);
-  // keep the inputs that something reads
-  std::vector<char> read(g.values.size(), 0);
-  for (const Node& n : g.nodes)
-    for (ValueId v : g.reads(n)) read[size_t(v)] = 1;
-  for (ValueId v : g.outputs) read[size_t(v)] = 1;
-  for (ValueId v : keep) read[size_t(v)] = 1;
-  std::vector<ValueId> inputs;
-  for (ValueId v : g.inputs)
-    if (read[size_t(v)] && !g.value(v).constant.defined()) {
-      inputs.push_back(v);
-      a->inputs.push_back(g.value(v));
-    }
-  g.inputs = inputs;
-  a->fed.resize(inputs.size());
-  a->arrays.resize(inputs.size());
-  for (const ValueDef& d : a->inputs) a->slots.push_back(slot_of(d));
+  g.inputs = inputs_read(g, keep);
+  for (ValueId v : g.inputs) a->inputs.push_back(g.value(v));
+  a->fed.resize(a->inputs.size());
+  a->arrays.resize(a->inputs.size());
+  for (const ValueDef& d : a->inputs) a->slots.push_back(slot_of(slots_, d));
   a->program = std::make_unique<Program>(std::move(g), std::move(updates), state_, pool_, options_);
   algorithms_.push_back(std::move(a));
 }
 
 Training::~Training() = default;
-
-size_t Training::slot_of(const ValueDef& d) {
-  for (size_t k = 0; k < slots_.size(); ++k)
-    if (slots_[k].name == d.name) return k;
-  slots_.push_back(d);
-  return slots_.size() - 1;
-}
 
 void Training::initialize() {
   std::vector<std::pair<std::string, Tensor>> first;  // all of them, or none when one is gone

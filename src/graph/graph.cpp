@@ -256,31 +256,55 @@ void Graph::sort() {
   renumber();
 }
 
-void Graph::verify(const char* after) const {
-  auto broken = [&](const std::string& what) {
-    std::fprintf(stderr, "onnxtrain: graph '%s' is broken after %s: %s\n", name.c_str(), after,
-                 what.c_str());
-    std::abort();
-  };
+std::string Graph::damage() const {
+  auto in_range = [&](ValueId v) { return v >= 0 && size_t(v) < values.size(); };
+  for (ValueId v : inputs)
+    if (!in_range(v)) return "an input is out of range";
+  for (const Capture& c : captures)
+    if (!in_range(c.inner)) return "a capture stands for a value out of range";
   std::vector<char> defined(values.size(), 0);
-  for (size_t k = 0; k < values.size(); ++k) defined[k] = values[k].producer < 0;
+  for (size_t k = 0; k < values.size(); ++k) {
+    const NodeId p = values[k].producer;
+    if (p >= NodeId(nodes.size()))
+      return "the producer of '" + values[k].name + "' is out of range";
+    // what no node makes comes from outside: not always a listed input (training algorithms read
+    // values of the main graph)
+    defined[k] = p < 0;
+    if (p >= 0 && (values[k].constant.defined() || !values[k].state.empty()))
+      return "'" + values[k].name + "' is a constant or state, and is made";
+  }
   for (size_t k = 0; k < nodes.size(); ++k) {
-    for (ValueId v : reads(nodes[k])) {
-      if (v < 0 || size_t(v) >= values.size())
-        broken(nodes[k].label() + " reads a value out of range");
-      if (!defined[size_t(v)])
-        broken(nodes[k].label() + " reads '" + value_name(v) + "' too early");
+    const Node& n = nodes[k];
+    for (ValueId v : reads(n)) {
+      if (!in_range(v)) return n.label() + " reads a value out of range";
+      if (!defined[size_t(v)]) return n.label() + " reads '" + value_name(v) + "' too early";
     }
-    for (ValueId v : nodes[k].outputs) {
+    for (ValueId v : n.outputs) {
       if (v == kNone) continue;
-      if (size_t(v) >= values.size() || values[size_t(v)].producer != NodeId(k))
-        broken(nodes[k].label() + " has an output with another producer");
-      if (defined[size_t(v)]) broken("'" + value_name(v) + "' is assigned twice");
+      if (!in_range(v) || values[size_t(v)].producer != NodeId(k))
+        return n.label() + " has an output with another producer";
+      if (defined[size_t(v)]) return "'" + value_name(v) + "' is assigned twice";
       defined[size_t(v)] = 1;
     }
+    for (const auto& [key, a] : n.attrs)
+      if (const GraphPtr* sub = std::get_if<GraphPtr>(&a))
+        if (std::string inner = (*sub)->damage(); !inner.empty())
+          return cat("in '", key, "' of ", n.label(), ": ", inner);
   }
+  for (size_t k = 0; k < values.size(); ++k)
+    if (values[k].producer >= 0 && !defined[k])
+      return "'" + values[k].name + "' has a producer that does not make it";
   for (ValueId v : outputs)
-    if (v < 0 || !defined[size_t(v)]) broken("an output is undefined");
+    if (!in_range(v) || !defined[size_t(v)]) return "an output is undefined";
+  return {};
+}
+
+void Graph::verify(const char* after) const {
+  const std::string what = damage();
+  if (what.empty()) return;
+  std::fprintf(stderr, "onnxtrain: graph '%s' is broken after %s: %s\n", name.c_str(), after,
+               what.c_str());
+  std::abort();
 }
 
 }  // namespace onnxtrain

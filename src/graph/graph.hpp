@@ -124,8 +124,10 @@ class Graph {
   void sort();
   // Recomputes ValueDef::producer from nodes.
   void renumber();
-  // Checks the invariants (order, single assignment, ids in range); aborts with a message if
-  // broken.
+  // The first broken invariant in words (order, single assignment, numbers in range, producers;
+  // subgraphs too); "" when all is well.
+  std::string damage() const;
+  // Aborts with a message when something is broken.
   void verify(const char* after) const;
 
  private:

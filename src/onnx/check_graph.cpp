@@ -10,11 +10,6 @@
 namespace onnxtrain {
 namespace {
 
-std::string node_label(const onnx::NodeProto& n) {
-  return n.name().empty() ? cat("a node of type ", n.op_type())
-                          : cat("node '", n.name(), "' (", n.op_type(), ")");
-}
-
 std::string operator_label(const std::string& domain, const std::string& op, int version) {
   return cat(domain.empty() ? "ai.onnx" : domain, ".", op, " (opset ", version, ")");
 }
@@ -69,21 +64,18 @@ GraphCheck::GraphCheck(const ModelSource& source, const OpTable& ops, Findings& 
     functions_.insert(cat(normal_domain(f.domain()), ":", f.name(), ":", f.overload()));
 }
 
-void GraphCheck::problem(const Place& p, const char* code, const std::string& message,
-                         const std::string& hint) {
-  out_.error(p.code.empty() ? code : p.code, p.rule, cat(p.where, ": ", message), hint);
+void GraphCheck::problem(const Place& p, const validity::Problem& x, const std::string& node) {
+  out_.error(p.code.empty() ? x.code : p.code, p.rule,
+             cat(p.where, ": ", node.empty() ? "" : node + ": ", x.message), x.hint);
 }
 
 void GraphCheck::define(const std::string& name, NameScope& names, const Place& p,
                         const std::string& what) {
-  if (name.empty()) return problem(p, "OT1043", cat(what, " has no name"));
+  if (name.empty()) return problem(p, validity::no_name(what));
   if (int64_t(name.size()) > source_.limits.name_bytes)
-    return problem(
-        p, "OT1003",
-        cat("a name has ", name.size(), " bytes; the limit is ", source_.limits.name_bytes));
+    return problem(p, validity::long_name(name.size(), source_.limits.name_bytes));
   if (!names.names.insert(name).second)
-    problem(p, "OT1043", cat("'", name, "' is defined twice (", what, ")"),
-            "every value name must be assigned exactly once");
+    problem(p, validity::defined_twice(name, what));
   else if (names.parent != nullptr && names.parent->has(name) && !p.in_function)
     out_.warning("OT1043", p.rule,
                  cat(p.where, ": '", name, "' hides a value of the same name outside"));
@@ -91,13 +83,11 @@ void GraphCheck::define(const std::string& name, NameScope& names, const Place& 
 
 void GraphCheck::graph(const onnx::GraphProto& g, NameScope& names, const Place& p) {
   if (p.depth > source_.limits.nesting)
-    return problem(p, "OT1003",
-                   cat("subgraphs are nested deeper than ", source_.limits.nesting, " levels"));
+    return problem(p, validity::too_deep(source_.limits.nesting));
   tensors(g, names, p);
   nodes(g.node(), names, p);
   for (const auto& o : g.output())
-    if (!names.has(o.name()))
-      problem(p, "OT1045", cat("the output '", o.name(), "' is never computed"));
+    if (!names.has(o.name())) problem(p, validity::never_computed(o.name()));
 }
 
 void GraphCheck::tensors(const onnx::GraphProto& g, NameScope& names, const Place& p) {
@@ -115,15 +105,13 @@ void GraphCheck::tensors(const onnx::GraphProto& g, NameScope& names, const Plac
   std::unordered_set<std::string> inputs;
   for (const auto& i : g.input()) {
     if (!inputs.insert(i.name()).second)
-      problem(p, "OT1043", cat("two inputs are named '", i.name(), "'"));
+      problem(p, validity::two_inputs(i.name()));
     else if (stored.names.count(i.name()) == 0)
       define(i.name(), names, p, "an input");
-    if (p.depth == 0 && !i.has_type())
-      problem(p, "OT1046", cat("the input '", i.name(), "' has no type"));
+    if (p.depth == 0 && !i.has_type()) problem(p, validity::no_type(i.name()));
     if (i.type().has_tensor_type() &&
         i.type().tensor_type().shape().dim_size() > source_.limits.rank)
-      problem(p, "OT1003",
-              cat("the input '", i.name(), "' has more than ", source_.limits.rank, " dimensions"));
+      problem(p, validity::too_many_dimensions(i.name(), source_.limits.rank));
   }
 }
 
@@ -146,21 +134,17 @@ void GraphCheck::inputs(const onnx::NodeProto& n, const NameScope& names, const 
     if (in.empty() || names.has(in)) continue;
     auto it = order.maker.find(in);
     if (it == order.maker.end())
-      problem(p, "OT1044",
-              cat(node_label(n), " reads '", in.substr(0, 200), "', which nothing defines"));
+      problem(p, validity::undefined(validity::node_label(n), in));
     else if (order.in_cycle.count(it->second) != 0)
-      problem(p, "OT1110",
-              cat(node_label(n), " reads '", in.substr(0, 200), "', which depends on it: a cycle"));
+      problem(p, validity::in_cycle(validity::node_label(n), in));
     else
-      problem(p, "OT1044",
-              cat(node_label(n), " reads '", in.substr(0, 200), "' before it is computed"),
-              "nodes must stand after the nodes whose results they read");
+      problem(p, validity::behind_cycle(validity::node_label(n), in));
   }
 }
 
 void GraphCheck::outputs(const onnx::NodeProto& n, NameScope& names, const Place& p) {
   for (const auto& o : n.output())
-    if (!o.empty()) define(o, names, p, cat("an output of ", node_label(n)));
+    if (!o.empty()) define(o, names, p, cat("an output of ", validity::node_label(n)));
 }
 
 void GraphCheck::operator_(const onnx::NodeProto& n, const Place& p) {
@@ -168,7 +152,7 @@ void GraphCheck::operator_(const onnx::NodeProto& n, const Place& p) {
   auto import = p.imports->find(domain);
   if (import == p.imports->end()) {
     out_.error("OT1302", "C2",
-               cat(p.where, ": ", node_label(n), " is of domain '",
+               cat(p.where, ": ", validity::node_label(n), " is of domain '",
                    domain.empty() ? "ai.onnx" : domain, "', which opset_import does not name"),
                cat("add an opset_import of ", domain.empty() ? "ai.onnx" : domain));
     return;
@@ -181,47 +165,47 @@ void GraphCheck::operator_(const onnx::NodeProto& n, const Place& p) {
     if (ours || (n.op_type() == "GraphCall" && p.code == "OT1303")) return;
     if (domain == kTrainingDomain) {
       out_.error("OT1319", "C19",
-                 cat(p.where, ": ", node_label(n), ": the domain ", domain, " has no operator ",
-                     n.op_type()),
+                 cat(p.where, ": ", validity::node_label(n), ": the domain ", domain,
+                     " has no operator ", n.op_type()),
                  "it has Gradient, Adagrad, Adam and Momentum");
       return;
     }
     auto [it, fresh] = unknown_.try_emplace(operator_label(domain, n.op_type(), version));
     if (fresh) unknown_order_.push_back(it->first);
-    it->second.push_back(node_label(n));
+    it->second.push_back(validity::node_label(n));
     return;
   }
   // GroupNormalization of opset 18 was withdrawn, but is in files: the standard still has its body
   const bool defined = schema->HasFunction() || schema->HasContextDependentFunction();
   if (schema->Deprecated() && defined) {
-    out_.warning("OT1023", p.rule,
-                 cat(p.where, ": ", node_label(n), ": the standard withdrew this form of ",
-                     n.op_type(), " (opset ", schema->since_version(), "); it is still obeyed"),
-                 "export the model again at a newer opset");
+    out_.warning(
+        "OT1023", p.rule,
+        cat(p.where, ": ", validity::node_label(n), ": the standard withdrew this form of ",
+            n.op_type(), " (opset ", schema->since_version(), "); it is still obeyed"),
+        "export the model again at a newer opset");
     return;
   }
   std::string text = libonnx_complaint([&] { schema->Verify(n); });
   if (text.empty()) return;
   text = text.substr(0, std::min(text.find('\n'), size_t(300)));
-  problem(p, "OT1022", cat(node_label(n), ": ", text));
+  problem(p, {"OT1022", text, {}}, validity::node_label(n));
 }
 
 void GraphCheck::attributes(const onnx::NodeProto& n, NameScope& names, const Place& p) {
   std::unordered_set<std::string> seen;
   for (const auto& a : n.attribute()) {
     if (!seen.insert(a.name()).second)
-      problem(p, "OT1049", cat(node_label(n), ": attribute '", a.name(), "' is given twice"));
+      problem(p, validity::attribute_twice(a.name()), validity::node_label(n));
     if (!a.ref_attr_name().empty()) {
       if (!p.in_function)
-        problem(p, "OT1057",
-                cat(node_label(n), ": attribute '", a.name(), "' refers to '", a.ref_attr_name(),
-                    "', but the node is not in a function"));
+        problem(p, validity::reference_outside_function(a.name(), a.ref_attr_name()),
+                validity::node_label(n));
       continue;
     }
     const std::string wrong =
         attribute_problem(normal_domain(n.domain()), n.op_type(), a.name(), a);
-    if (!wrong.empty()) problem(p, "OT1052", cat(node_label(n), ": ", wrong));
-    const std::string where = cat(p.where, ", ", node_label(n));
+    if (!wrong.empty()) problem(p, validity::wrong_attribute(wrong), validity::node_label(n));
+    const std::string where = cat(p.where, ", ", validity::node_label(n));
     if (a.has_t()) out_.guard(p.rule, where, [&] { check_tensor(a.t(), source_.limits); });
     for (const auto& t : a.tensors())
       out_.guard(p.rule, where, [&] { check_tensor(t, source_.limits); });
@@ -243,7 +227,7 @@ void GraphCheck::gradient(const onnx::NodeProto& n, const NameScope& names, cons
     if (a.name() == "zs") zs = &a;
     if (a.name() == "y") y = &a;
   }
-  const std::string where = cat(p.where, ": ", node_label(n));
+  const std::string where = cat(p.where, ": ", validity::node_label(n));
   const int nx = xs ? xs->strings_size() : 0, nz = zs ? zs->strings_size() : 0;
   if (n.input_size() != nx + nz)
     out_.error("OT1313", "C13",
@@ -254,10 +238,9 @@ void GraphCheck::gradient(const onnx::NodeProto& n, const NameScope& names, cons
                cat(where, " has ", n.output_size(), " outputs for ", nx, " names in xs"),
                "at most one output for each name in xs; an output may be empty");
   auto exists = [&](const std::string& name, const char* list) {
-    if (!names.has(name))
-      out_.error("OT1315", "C15",
-                 cat(where, ": '", name, "' in ", list, " does not exist at that point"),
-                 "name a value that is computed before the Gradient node");
+    if (names.has(name)) return;
+    const validity::Problem x = validity::gradient_of_nothing(name, list);
+    out_.error(x.code, "C15", cat(where, ": ", x.message), x.hint);
   };
   if (xs != nullptr)
     for (const auto& s : xs->strings()) exists(s, "xs");
@@ -282,7 +265,7 @@ void GraphCheck::functions() {
     for (const auto& i : f.input()) define(i, names, p, "an input");
     nodes(f.node(), names, p);
     for (const auto& o : f.output())
-      if (!names.has(o)) problem(p, "OT1045", cat("the output '", o, "' is never computed"));
+      if (!names.has(o)) problem(p, validity::never_computed(o));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "onnx/onnx.hpp"
 #include "onnx/source.hpp"
+#include "onnx/validity.hpp"
 
 namespace onnxtrain {
 
@@ -71,8 +72,8 @@ class GraphCheck {
   void attributes(const onnx::NodeProto& n, NameScope& names, const Place& p);
   void gradient(const onnx::NodeProto& n, const NameScope& names, const Place& p);
   void define(const std::string& name, NameScope& names, const Place& p, const std::string& what);
-  void problem(const Place& p, const char* code, const std::string& message,
-               const std::string& hint = {});
+  // node: the one it is about, when the message does not name it
+  void problem(const Place& p, const validity::Problem& x, const std::string& node = {});
 
   const ModelSource& source_;
   const OpTable& ops_;

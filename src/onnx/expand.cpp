@@ -6,6 +6,7 @@
 #include "onnx/defs/schema.h"
 #include "onnx/libonnx_call.hpp"
 #include "onnx/reader.hpp"
+#include "onnx/validity.hpp"
 
 namespace onnxtrain {
 namespace {
@@ -85,13 +86,14 @@ const onnx::FunctionProto* GraphReader::local_function(const NodeView& v) const 
 bool GraphReader::expand(const NodeView& v, Scope& s) {
   const OpEntry entry = find_op(v.domain, v.proto->op_type(), v.version);
   const onnx::FunctionProto* local = local_function(v);
+  const bool stands = keep ? keep(v.domain, v.proto->op_type()) : entry.op != nullptr;
   // A function of the file means what the file says, even under the name of a standard operator;
   // in our own domain the kernel is the same thing, faster.
-  if (local != nullptr && (entry.op == nullptr || v.domain != kOwnDomain)) {
+  if (local != nullptr && (!stands || v.domain != kOwnDomain)) {
     expand_body(v, *local, s, true);
     return true;
   }
-  if (entry.op != nullptr || entry.schema == nullptr) return false;
+  if (stands || entry.schema == nullptr) return false;
   const onnx::OpSchema& schema = *entry.schema;
   if (const onnx::FunctionProto* body = corrected_body(v.domain, v.proto->op_type())) {
     expand_body(v, *body, s, false);
@@ -197,7 +199,7 @@ void GraphReader::expand_into(const NodeView& v, const std::vector<std::string>&
     const std::string& actual = v.proto->output(i);
     if (actual.empty()) continue;
     if (s.names.count(actual) != 0)
-      model_error("OT1043", cat("'", actual, "' is defined twice in graph '", s.graph->name, "'"));
+      validity::refuse(validity::defined_twice(actual, cat("in graph '", s.graph->name, "'")));
     auto it = s.rename.find(actual);
     final_names[size_t(i)] = it != s.rename.end() ? it->second
                              : s.prefix.empty()   ? actual
@@ -212,8 +214,7 @@ void GraphReader::expand_into(const NodeView& v, const std::vector<std::string>&
     if (actual.empty()) continue;
     auto found = b.names.find(results[size_t(i)]);
     if (found == b.names.end() || found->second == kNone)
-      model_error("OT1045", cat("output '", results[size_t(i)], "' of ", v.proto->op_type(),
-                                " is never computed"));
+      validity::refuse(validity::never_computed(results[size_t(i)]), v.proto->op_type());
     ValueId id = found->second;
     if (s.graph->value_name(id) != final_names[size_t(i)]) {
       Node n;
@@ -229,7 +230,7 @@ void GraphReader::expand_into(const NodeView& v, const std::vector<std::string>&
       id = copy;
     }
     if (!s.names.emplace(actual, id).second)
-      model_error("OT1043", cat("'", actual, "' is defined twice in graph '", s.graph->name, "'"));
+      validity::refuse(validity::defined_twice(actual, cat("in graph '", s.graph->name, "'")));
     if (auto it = s.declared.find(actual); it != s.declared.end()) {
       ValueDef& def = s.graph->value(id);
       def.type = merge_types(def.type, read_type(*it->second));

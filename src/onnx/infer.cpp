@@ -48,23 +48,14 @@ class SubgraphInferencer : public onnx::GraphInferencer {
 
 namespace {
 
-class NodeInference : public onnx::InferenceContext {
+// What both of libonnx's contexts ask about a node's inputs.
+template <class Context>
+class NodeInputs : public Context {
  public:
-  NodeInference(const NodeView& v, const Scope& s, std::vector<const Tensor*> known)
-      : v_(v),
-        known_(std::move(known)),
-        types_(v.inputs.size()),
-        data_(v.inputs.size()),
-        partial_(v.inputs.size()),
-        outputs_(size_t(v.proto->output_size())) {
-    for (size_t i = 0; i < v.inputs.size(); ++i) {
-      if (v.inputs[i] == kNone) continue;
-      write_type(s.graph->value(v.inputs[i]).type, types_[i]);
-      auto it = s.facts->partial.find(v.inputs[i]);
-      if (it != s.facts->partial.end()) partial_[i] = &it->second;
-    }
+  explicit NodeInputs(const NodeView& v, const Scope& s) : v_(v), types_(v.inputs.size()) {
+    for (size_t i = 0; i < v.inputs.size(); ++i)
+      if (v.inputs[i] != kNone) write_type(s.graph->value(v.inputs[i]).type, types_[i]);
   }
-
   const onnx::AttributeProto* getAttribute(const std::string& name) const override {
     return v_.attr(name);
   }
@@ -73,6 +64,27 @@ class NodeInference : public onnx::InferenceContext {
     const onnx::TypeProto& t = types_.at(i);
     return t.value_case() == onnx::TypeProto::VALUE_NOT_SET ? nullptr : &t;
   }
+
+ protected:
+  const NodeView& v_;
+  std::vector<onnx::TypeProto> types_;
+};
+
+class NodeInference : public NodeInputs<onnx::InferenceContext> {
+ public:
+  NodeInference(const NodeView& v, const Scope& s, std::vector<const Tensor*> known)
+      : NodeInputs(v, s),
+        known_(std::move(known)),
+        data_(v.inputs.size()),
+        partial_(v.inputs.size()),
+        outputs_(size_t(v.proto->output_size())) {
+    for (size_t i = 0; i < v.inputs.size(); ++i) {
+      if (v.inputs[i] == kNone) continue;
+      auto it = s.facts->partial.find(v.inputs[i]);
+      if (it != s.facts->partial.end()) partial_[i] = &it->second;
+    }
+  }
+
   bool hasInput(size_t i) const override { return i < v_.inputs.size() && v_.inputs[i] != kNone; }
   const onnx::TensorProto* getInputData(size_t i) const override {
     const Tensor* t = known_.at(i);
@@ -100,39 +112,26 @@ class NodeInference : public onnx::InferenceContext {
   std::map<std::string, std::unique_ptr<SubgraphInferencer>> graphs;
 
  private:
-  const NodeView& v_;
   std::vector<const Tensor*> known_;
-  std::vector<onnx::TypeProto> types_;
   mutable std::vector<std::unique_ptr<onnx::TensorProto>> data_;
   std::vector<const onnx::TensorShapeProto*> partial_;
   std::vector<onnx::TypeProto> outputs_;
 };
 
-class DataPropagation : public onnx::DataPropagationContext {
+class DataPropagation : public NodeInputs<onnx::DataPropagationContext> {
  public:
   DataPropagation(const NodeView& v, const Scope& s, std::vector<const Tensor*> known,
                   const std::vector<ValueId>& outputs)
-      : v_(v),
+      : NodeInputs(v, s),
         facts_(*s.facts),
         known_(std::move(known)),
         out_(outputs),
-        types_(v.inputs.size()),
         made_(v.inputs.size()),
         out_types_(outputs.size()) {
-    for (size_t i = 0; i < v.inputs.size(); ++i)
-      if (v.inputs[i] != kNone) write_type(s.graph->value(v.inputs[i]).type, types_[i]);
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i] != kNone) write_type(s.graph->value(outputs[i]).type, out_types_[i]);
   }
 
-  const onnx::AttributeProto* getAttribute(const std::string& name) const override {
-    return v_.attr(name);
-  }
-  size_t getNumInputs() const override { return v_.inputs.size(); }
-  const onnx::TypeProto* getInputType(size_t i) const override {
-    const onnx::TypeProto& t = types_.at(i);
-    return t.value_case() == onnx::TypeProto::VALUE_NOT_SET ? nullptr : &t;
-  }
   size_t getNumOutputs() const override { return out_types_.size(); }
   const onnx::TypeProto* getOutputType(size_t i) const override { return &out_types_.at(i); }
   const onnx::TensorShapeProto* getInputData(size_t i) override {
@@ -162,11 +161,9 @@ class DataPropagation : public onnx::DataPropagationContext {
   }
 
  private:
-  const NodeView& v_;
   GraphFacts& facts_;
   std::vector<const Tensor*> known_;
   const std::vector<ValueId>& out_;
-  std::vector<onnx::TypeProto> types_;
   std::vector<std::unique_ptr<onnx::TensorShapeProto>> made_;
   std::vector<onnx::TypeProto> out_types_;
 };

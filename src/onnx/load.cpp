@@ -79,6 +79,7 @@ Model read_model(std::shared_ptr<ModelSource> source, const OpTable& ops, const 
   for (const auto& kv : p.metadata_props()) m.metadata[kv.key()] = kv.value();
 
   GraphReader reader(source, ops);
+  reader.keep = o.keep;
   m.opsets = reader.opsets();
   reader.main_proto = &p.graph();
   for (const auto& t : p.training_info()) {

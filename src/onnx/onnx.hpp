@@ -28,6 +28,9 @@ struct LoadOptions {
   bool check = true;  // run the checker (validity and C1-C20) and throw its first error
   // Keep nodes of unknown operators instead of throwing OT1101: to look at a model, not to run it.
   bool keep_unknown = false;
+  // For readers with operators of their own (onnx/graph_view.hpp): whether an operator stands as it
+  // is; every other one that has a body is replaced by it. Null: those in `ops` stand.
+  std::function<bool(const std::string& domain, const std::string& op)> keep;
 };
 
 // Reads a file: protobuf, external data beneath the file's folder (read or mapped), functions

@@ -4,16 +4,12 @@
 #include <algorithm>
 
 #include "onnx/defs/schema.h"
+#include "onnx/validity.hpp"
 
 namespace onnxtrain {
 namespace {
 
 constexpr ValueId kMissing = -2;  // a name that nothing defines; kNone: a known, omitted input
-
-std::string node_label(const onnx::NodeProto& p) {
-  return p.name().empty() ? cat("a node of type ", p.op_type())
-                          : cat("node '", p.name(), "' (", p.op_type(), ")");
-}
 
 }  // namespace
 
@@ -29,14 +25,11 @@ GraphReader::GraphReader(std::shared_ptr<ModelSource> source, const OpTable& ops
 // ------------------------------------------------------------------ names
 
 ValueId GraphReader::define(Scope& s, const std::string& name) {
+  const std::string where = cat("graph '", s.graph->name, "'");
   if (int64_t(name.size()) > source_->limits.name_bytes)
-    model_error("OT1003", cat("a value name has ", name.size(), " bytes; the limit is ",
-                              source_->limits.name_bytes));
-  if (name.empty())
-    model_error("OT1043", cat("graph '", s.graph->name, "' has a value without a name"));
-  if (s.names.count(name) != 0)
-    model_error("OT1043", cat("'", name, "' is defined twice in graph '", s.graph->name, "'"),
-                "every value name must be assigned exactly once");
+    validity::refuse(validity::long_name(name.size(), source_->limits.name_bytes), where);
+  if (name.empty()) validity::refuse(validity::no_name("a value"), where);
+  if (s.names.count(name) != 0) validity::refuse(validity::defined_twice(name, "a value"), where);
   std::string final_name = name;
   if (auto it = s.rename.find(name); it != s.rename.end())
     final_name = it->second;
@@ -62,16 +55,6 @@ ValueId GraphReader::lookup(Scope& s, const std::string& name) {
   if (auto it = s.parent->facts->partial.find(outer); it != s.parent->facts->partial.end())
     s.facts->partial[inner] = it->second;
   return inner;
-}
-
-void GraphReader::undefined_name(const std::string& name, const onnx::NodeProto& p,
-                                 const Scope& s) {
-  (void)p;
-  model_error("OT1044",
-              cat("'", name, "' is read in graph '", s.graph->name,
-                  "' before anything defines it: the nodes form a cycle, are out of order, or a "
-                  "node or initializer is missing"),
-              "nodes must stand after the nodes whose results they read");
 }
 
 std::string GraphReader::fresh_name(const std::string& base) {
@@ -111,8 +94,7 @@ void GraphReader::count_node() {
 void GraphReader::read_graph(const onnx::GraphProto& p, Scope& s,
                              const std::vector<TypeInfo>* types) {
   if (s.depth > source_->limits.nesting)
-    model_error("OT1003",
-                cat("subgraphs are nested deeper than ", source_->limits.nesting, " levels"));
+    validity::refuse(validity::too_deep(source_->limits.nesting));
   GraphFacts own_facts;
   if (s.facts == nullptr) s.facts = &own_facts;
   s.graph->name = p.name();
@@ -132,7 +114,7 @@ void GraphReader::read_graph(const onnx::GraphProto& p, Scope& s,
     auto it = s.names.find(in.name());
     const bool has_default = it != s.names.end();
     if (has_default && !seen.insert(it->second).second)
-      model_error("OT1043", cat("graph '", p.name(), "' has two inputs named '", in.name(), "'"));
+      validity::refuse(validity::two_inputs(in.name()), cat("graph '", p.name(), "'"));
     const ValueId v = has_default ? it->second : define(s, in.name());
     seen.insert(v);
     TypeInfo type = read_type(in.type());
@@ -150,8 +132,7 @@ void GraphReader::read_graph(const onnx::GraphProto& p, Scope& s,
   for (const auto& out : p.output()) {
     const ValueId v = lookup(s, out.name());
     if (v < 0)
-      model_error("OT1045",
-                  cat("the output '", out.name(), "' of graph '", p.name(), "' is never computed"));
+      validity::refuse(validity::never_computed(out.name()), cat("graph '", p.name(), "'"));
     s.graph->outputs.push_back(v);
   }
   if (s.facts == &own_facts) s.facts = nullptr;
@@ -182,7 +163,7 @@ void GraphReader::read_nodes(const google::protobuf::RepeatedPtrField<onnx::Node
     } catch (Error& e) {
       // one line per level of nesting, but not for every level of a deep one
       if (s.depth < 4 && (s.frame == nullptr || s.frame->depth < 4))
-        e.add_place(cat("in ", node_label(p)));
+        e.add_place(cat("in ", validity::node_label(p)));
       throw;
     }
   }
@@ -212,21 +193,21 @@ NodeView GraphReader::resolve(const onnx::NodeProto& p, Scope& s) {
     const onnx::AttributeProto* value = &a;
     if (!a.ref_attr_name().empty()) {
       if (s.frame == nullptr)
-        model_error("OT1057", cat("attribute '", a.name(), "' refers to '", a.ref_attr_name(),
-                                  "', but the node is not in a function"));
+        validity::refuse(validity::reference_outside_function(a.name(), a.ref_attr_name()));
       auto it = s.frame->attrs.find(a.ref_attr_name());
       if (it == s.frame->attrs.end()) continue;  // not given by the caller: absent here too
       value = it->second;
     }
-    if (v.attr(a.name()) != nullptr)
-      model_error("OT1049", cat("attribute '", a.name(), "' is given twice"));
+    if (v.attr(a.name()) != nullptr) validity::refuse(validity::attribute_twice(a.name()));
     const std::string problem = attribute_problem(v.domain, p.op_type(), a.name(), *value);
-    if (!problem.empty()) model_error("OT1052", problem);
+    if (!problem.empty()) validity::refuse(validity::wrong_attribute(problem));
     v.attrs.emplace_back(a.name(), value);
   }
   for (const auto& name : p.input()) {
     const ValueId id = name.empty() ? kNone : lookup(s, name);
-    if (id == kMissing) undefined_name(name, p, s);
+    if (id == kMissing)
+      validity::refuse(validity::not_there(validity::node_label(p), name),
+                       cat("graph '", s.graph->name, "'"));
     v.inputs.push_back(id);
   }
   v.schema = find_op(v.domain, p.op_type(), v.version).schema;
@@ -273,9 +254,7 @@ Node GraphReader::make_node(const NodeView& v, Scope& s, std::map<std::string, G
 void GraphReader::read_gradient_names(Node& n, Scope& s) {
   auto resolve_name = [&](std::string& name) {
     const ValueId v = lookup(s, name);
-    if (v < 0)
-      model_error("OT1315", cat("Gradient names '", name, "', which does not exist at that point"),
-                  "xs, zs and y must name values computed before the Gradient node");
+    if (v < 0) validity::refuse(validity::gradient_of_nothing(name, "xs, zs or y"));
     name = s.graph->value_name(v);
   };
   for (auto& [key, a] : n.attrs) {

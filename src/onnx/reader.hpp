@@ -1,5 +1,6 @@
 // GraphProto -> Graph: names to numbers, functions expanded, types inferred. Internal to onnx/.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -82,6 +83,8 @@ class GraphReader {
   std::unordered_set<std::string> state_names;
   // For GraphCall of ONNX 1.7: the main graph.
   const onnx::GraphProto* main_proto = nullptr;
+  // LoadOptions::keep.
+  std::function<bool(const std::string& domain, const std::string& op)> keep;
 
  private:
   friend class SubgraphInferencer;
@@ -111,8 +114,6 @@ class GraphReader {
   OpEntry find_op(const std::string& domain, const std::string& op, int version);
   void count_node();
   void note_unknown(const NodeView& v, const std::string& node, std::string reason);
-  [[noreturn]] void undefined_name(const std::string& name, const onnx::NodeProto& p,
-                                   const Scope& s);
 
   // expand.cpp
   const onnx::FunctionProto* local_function(const NodeView& v) const;

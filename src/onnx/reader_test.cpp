@@ -153,7 +153,6 @@ TEST(OnnxReader, BrokenStructure) {
   };
   EXPECT_EQ(code("y = Relu(nothing)"), "OT1044");
   EXPECT_EQ(code("y = Relu(b) b = Relu(y)"), "OT1110");
-  EXPECT_EQ(code("y = Relu(b) b = Relu(x)"), "OT1044");
   EXPECT_EQ(code("b = Relu(x)"), "OT1045");
   EXPECT_EQ(code("y = Relu(x) y = Relu(x)"), "OT1043");
   EXPECT_EQ(code("y = MaxPool<kernel_shape=[2], strides=[0]>(x)"), "OT1052");

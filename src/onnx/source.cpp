@@ -8,6 +8,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl.h"
 #include "google/protobuf/stubs/logging.h"
+#include "onnx/normalise.hpp"
 
 namespace onnxtrain {
 namespace {
@@ -42,6 +43,7 @@ void parse(google::protobuf::io::ZeroCopyInputStream& stream, ModelSource& sourc
         "check that the file was copied completely, or export it again");
   if (!source.proto.has_graph())
     model_error("OT1002", cat(what, " is not an ONNX model: it has no graph"));
+  normalise(source.proto);
 }
 
 // Parses what is left after large tensors were lifted; false: nothing was done.

@@ -15,8 +15,9 @@ struct TensorContext {
   bool alias = true;                    // false: the message does not live in `source`: copy
 };
 
-// The one gate every tensor passes (docs/safety.md, 1): element type, rank, dimensions, and that the
-// bytes present are the bytes declared. Nothing is allocated. Throws a model error OT1010-OT1012.
+// The one gate every tensor passes (docs/safety.md, 1): element type, rank, dimensions, and that
+// the bytes present are the bytes declared. Nothing is allocated. Throws a model error
+// OT1010-OT1012.
 struct TensorHeader {
   DType dtype;
   Shape shape;

@@ -2,6 +2,7 @@
 #include "onnx/defs/parser.h"
 #include "onnx/defs/printer.h"
 #include "onnx/libonnx_call.hpp"
+#include "onnx/normalise.hpp"
 #include "onnx/reader.hpp"
 
 namespace onnxtrain {
@@ -19,6 +20,7 @@ Model parse_model(std::string_view text, const OpTable& ops, const LoadOptions& 
   });
   if (!complaint.empty()) reason = complaint;
   if (!reason.empty()) model_error("OT1004", cat("not a model in ONNX's text syntax: ", reason));
+  normalise(source->proto);
   return load_source(std::move(source), ops, o);
 }
 

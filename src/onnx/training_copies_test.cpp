@@ -5,10 +5,10 @@
 #include "convert/prepare.hpp"
 #include "convert/testing.hpp"
 #include "onnx/testing.hpp"
-#include "train/feeds.hpp"
-#include "train/fit.hpp"
+#include "run/feeds.hpp"
+#include "run/fit.hpp"
 
-namespace onnxtrain::testing_copies {
+namespace onnxtrain::run {
 namespace {
 
 using testing_onnx::add_step;
@@ -165,4 +165,4 @@ TEST(Evaluate, LoweredFilesOfEarlierVersionsSaidItByName) {
 }
 
 }  // namespace
-}  // namespace onnxtrain::testing_copies
+}  // namespace onnxtrain::run

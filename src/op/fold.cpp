@@ -7,22 +7,17 @@ std::vector<Tensor> run_node_now(const Node& n, const Op& op, const std::vector<
                                  const std::vector<const Tensor*>& values,
                                  const std::vector<TensorType>& out, ThreadPool& pool) {
   Prepare p(n, in, out, values, pool);
-  for (const Impl& impl : op.impls) {
-    if (impl.refuses && !impl.refuses(p).empty()) continue;
-    p.workspace = 0;
-    Kernel kernel = impl.make(p);
-    std::vector<void*> inputs, outputs;
-    std::vector<Tensor> results;
-    for (const Tensor* v : values) inputs.push_back(v ? const_cast<void*>(v->data()) : nullptr);
-    for (size_t k = 0; k < n.outputs.size(); ++k) {
-      results.push_back(n.outputs[k] == kNone ? Tensor() : Tensor(out[k].dtype, out[k].shape));
-      outputs.push_back(results.back().defined() ? results.back().data() : nullptr);
-    }
-    std::shared_ptr<void> workspace = allocate(p.workspace);
-    kernel(Run{inputs.data(), outputs.data(), workspace.get(), &pool, 0, 0, nullptr});
-    return results;
+  Choice c = choose_kernel(op, p);
+  std::vector<void*> inputs, outputs;
+  std::vector<Tensor> results;
+  for (const Tensor* v : values) inputs.push_back(v ? const_cast<void*>(v->data()) : nullptr);
+  for (size_t k = 0; k < n.outputs.size(); ++k) {
+    results.push_back(n.outputs[k] == kNone ? Tensor() : Tensor(out[k].dtype, out[k].shape));
+    outputs.push_back(results.back().defined() ? results.back().data() : nullptr);
   }
-  model_error("OT1102", cat("no implementation of '", op.name, "' takes these types"));
+  std::shared_ptr<void> workspace = allocate(c.workspace);
+  c.kernel(Run{inputs.data(), outputs.data(), workspace.get(), &pool, 0, 0, nullptr});
+  return results;
 }
 
 bool fold_node(Graph& g, const Node& n, const OpTable& table, int64_t max_bytes) {
@@ -30,19 +25,9 @@ bool fold_node(Graph& g, const Node& n, const OpTable& table, int64_t max_bytes)
   if (!op || !op->shape || op->random || op->impls.empty()) return false;
   std::vector<TensorType> in;
   std::vector<const Tensor*> values;
+  if (!concrete_inputs(g, n, in, values)) return false;
   bool constant = true;
-  for (ValueId v : n.inputs) {
-    if (v == kNone) {
-      in.push_back({});
-      values.push_back(nullptr);
-      continue;
-    }
-    const ValueDef& d = g.value(v);
-    if (!d.type.concrete()) return false;
-    in.push_back({d.type.elem, d.type.concrete_shape()});
-    values.push_back(d.is_constant() ? &d.constant : nullptr);
-    constant &= d.is_constant();
-  }
+  for (size_t k = 0; k < in.size(); ++k) constant &= !in[k].present() || values[k];
   if (!constant && !op->types_only) return false;
   ShapeCtx ctx(n, in, values);
   if (!infer_shape(*op, ctx)) return false;

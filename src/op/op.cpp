@@ -121,11 +121,8 @@ const OpTable& all_ops() {
   return *table;
 }
 
-bool infer_node(Graph& g, const Node& n, const OpTable& table) {
-  const Op* op = table.find(n);
-  if (!op || !op->shape) return false;
-  std::vector<TensorType> in;
-  std::vector<const Tensor*> values;
+bool concrete_inputs(const Graph& g, const Node& n, std::vector<TensorType>& in,
+                     std::vector<const Tensor*>& values) {
   for (ValueId v : n.inputs) {
     if (v == kNone) {
       in.push_back({});
@@ -133,10 +130,19 @@ bool infer_node(Graph& g, const Node& n, const OpTable& table) {
       continue;
     }
     const ValueDef& d = g.value(v);
-    if (!d.type.concrete()) return infer_symbolic(g, n, *op);
+    if (!d.type.concrete()) return false;
     in.push_back({d.type.elem, d.type.concrete_shape()});
     values.push_back(d.is_constant() ? &d.constant : nullptr);
   }
+  return true;
+}
+
+bool infer_node(Graph& g, const Node& n, const OpTable& table) {
+  const Op* op = table.find(n);
+  if (!op || !op->shape) return false;
+  std::vector<TensorType> in;
+  std::vector<const Tensor*> values;
+  if (!concrete_inputs(g, n, in, values)) return infer_symbolic(g, n, *op);
   ShapeCtx ctx(n, std::move(in), std::move(values));
   try {
     if (!infer_shape(*op, ctx)) return false;

@@ -43,9 +43,9 @@ class ShapeCtx {
   const Shape& shape(int i) const { return in(i).shape; }
   DType dtype(int i) const { return in(i).dtype; }
   int64_t rank(int i) const { return int64_t(in(i).shape.size()); }
+  bool value_known(int i) const { return i < inputs() && values_[size_t(i)] != nullptr; }
   // The value of input i, one of the record's shape_values.
   const Tensor& value(int i) const;
-  bool value_known(int i) const { return i < inputs() && values_[size_t(i)] != nullptr; }
   std::vector<int64_t> ints(int i) const { return value(i).to_ints(); }
   bool wants(int output) const {
     return output < outputs() && node_.outputs[size_t(output)] != kNone;
@@ -146,6 +146,14 @@ class Prepare {
   uint64_t stream() const;
 
   size_t workspace = 0;  // set by the maker: scratch bytes the kernel needs
+  // For a maker that finds out only while making that it has nothing for this problem:
+  //   return p.refuse("oneDNN has only its reference here");
+  // The next implementation is asked then. A maker never runs another one's loop in its own name.
+  Kernel refuse(std::string why) {
+    refusal = std::move(why);
+    return {};
+  }
+  std::string refusal;  // of the last maker that gave no kernel
 
  private:
   const Node& node_;
@@ -157,9 +165,19 @@ class Prepare {
 struct Impl {
   const char* name;  // "onednn", "simd", "ref"
   std::string (*refuses)(
-      const Prepare&);  // "" when it applies; otherwise why not; null: always applies
-  Kernel (*make)(Prepare&);
+      const Prepare&);       // "" when it applies; otherwise why not; null: always applies
+  Kernel (*make)(Prepare&);  // an empty kernel: refused after all (Prepare::refuse)
 };
+
+// The first implementation that does not refuse, and why the faster ones did.
+struct Choice {
+  Kernel kernel;
+  const char* impl = "";
+  std::vector<std::string> refused;  // "onednn: needs float32"
+  size_t workspace = 0;
+};
+struct Op;
+Choice choose_kernel(const Op& op, Prepare& p);
 
 // Operators over sequences, optionals, maps, strings-of-unknown-size and subgraphs run on Values.
 class ValueCtx {
@@ -302,6 +320,10 @@ class OpTable {
 void register_all_ops(OpTable& table);
 // The table of everything, made once.
 const OpTable& all_ops();
+
+// Types of a node's inputs and the values that are constant; false when a type is not concrete.
+bool concrete_inputs(const Graph& g, const Node& n, std::vector<TensorType>& in,
+                     std::vector<const Tensor*>& values);
 
 // Types of the outputs of one node from annotated input types: fills in Graph values when all
 // inputs are concrete. Returns false if that is not possible yet.

@@ -1,7 +1,7 @@
-// Matrix multiplications take over what surrounds them: transposed operands and results become strides,
-// constant factors become alpha, and a bias, a residual, an activation or an activation's gradient
-// is applied while a tile of the result is still in the cache. Products that gain nothing stay as
-// they are.
+// GEMMs take over what surrounds them: transposed operands and results become
+// strides, constant factors become alpha, and a bias, a residual, an activation or an activation's
+// gradient is applied while a tile of the result is still in the cache. GEMMs that gain nothing
+// stay as they are.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ Perm identity_perm(size_t rank) {
   return p;
 }
 
-// A product in normal form. Permutations are never empty here.
+// A GEMM in normal form. Permutations are never empty here.
 struct Product {
   ValueId a = kNone, b = kNone, bias = kNone, residual = kNone, saved = kNone;
   ValueId out = kNone, pre = kNone;
@@ -121,7 +121,7 @@ class Fuser {
     return kNone;
   }
 
-  // Operand `v` of the product at `at` becomes `now`; the other one may still be the old value.
+  // Operand `v` of the GEMM at `at` becomes `now`; the other one may still be the old value.
   void reads_instead(const Product& p, ValueId& v, ValueId now, NodeId at) {
     ValueId before = v;
     v = now;
@@ -162,7 +162,7 @@ class Fuser {
     return true;
   }
 
-  // The one reader of the product so far, when nobody else needs the value.
+  // The one reader of the GEMM so far, when nobody else needs the value.
   NodeId only_reader(ValueId v) const {
     const auto& r = readers_[size_t(v)];
     return !fixed_[size_t(v)] && r.size() == 1 && !gone_[size_t(r[0])] ? r[0] : -1;
@@ -182,7 +182,7 @@ class Fuser {
     return true;
   }
 
-  // An activation whose argument is needed later too: the product gives both.
+  // An activation whose argument is needed later too: the GEMM gives both.
   bool activates_and_keeps(Product& p, NodeId& at) {
     if (p.pre != kNone || p.saved != kNone || !p.act.empty()) return false;
     NodeId first = -1;

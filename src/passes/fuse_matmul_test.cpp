@@ -1,4 +1,4 @@
-// Products that take over transposes, factors, bias, residual and activations: which nodes are
+// GEMMs that take over transposes, factors, bias, residual and activations: which nodes are
 // left, and the same numbers as without the pass.
 #include <gtest/gtest.h>
 

@@ -19,7 +19,7 @@ struct PassContext {
 
 struct PassTime {
   std::string name;
-  double seconds;
+  double seconds;  // without the verification
   int nodes_before, nodes_after;
 };
 
@@ -50,6 +50,6 @@ void pass_fuse_elementwise(Graph& g, const PassContext& c);
 void pass_row_updates(Graph& g, const PassContext& c);
 void pass_group_updates(Graph& g, const PassContext& c);
 void pass_recompute(Graph& g, const PassContext& c);  // what costs next to nothing (recompute.hpp)
-void pass_schedule_late(Graph& g, const PassContext& c);       // order of nodes, for memory
+void pass_schedule_late(Graph& g, const PassContext& c);  // order of nodes, for memory
 
 }  // namespace onnxtrain

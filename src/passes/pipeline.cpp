@@ -40,9 +40,9 @@ std::vector<PassTime> run_passes(Graph& g, const std::vector<ValueId>& keep, con
     int before = int(g.nodes.size());
     p.run(g, c);
     g.renumber();
-    if (o.verify) g.verify(p.name);
     std::chrono::duration<double> d = std::chrono::steady_clock::now() - start;
     times.push_back({p.name, d.count(), before, int(g.nodes.size())});
+    if (o.verify) g.verify(p.name);
   }
   return times;
 }

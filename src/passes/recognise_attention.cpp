@@ -57,7 +57,7 @@ class Attention {
   }
 
  private:
-  // ---------------------------------------------------------------- from softmax to the product
+  // ---------------------------------------------------------------- from softmax to the GEMM
   bool upwards(ValueId in, int depth = 0) {
     if (c_->reader(in) < 0 || depth > 3) return false;
     double scale = 1;
@@ -340,7 +340,7 @@ class Attention {
   NodeId last_ = -1;
 };
 
-// The operator makes the scores a second time for the gradient, one product and one exponential
+// The operator makes the scores a second time for the gradient, one GEMM and one exponential
 // each, and draws dropout's numbers again; the chain moves scores, probabilities and what masks and
 // dropout make of them through the caches, or through memory when they are too many to stay. A
 // mask that is learned has a gradient for every score either way. In numbers moved per score, as

@@ -20,11 +20,11 @@ constexpr int kFar = 1 << 30;
 // What running a node costs: bytes moved, or arithmetic counted as bytes.
 struct Work {
   double cost = 0;
-  bool cheap = true;  // it moves bytes; it is no product or convolution
+  bool cheap = true;  // it moves bytes; it is no GEMM or convolution
 };
 
 // What is decided about a group.
-struct Choice {
+struct Candidate {
   int early_end = 0;  // last step of the early part
   bool candidate = false;
 };
@@ -58,7 +58,7 @@ struct Recomputation::Impl {
   mutable ThreadPool pool{1};  // Prepare wants one; nothing runs on it
   LiveGroups live;
   const std::vector<LiveGroup>& groups;
-  std::vector<Choice> choices;
+  std::vector<Candidate> choices;
   std::vector<char> dropped;                                // by group
   std::vector<Work> work;                                   // by node
   std::vector<std::vector<ValueId>> reads;                  // by node
@@ -132,7 +132,7 @@ struct Recomputation::Impl {
     for (size_t k = 0; k < groups.size(); ++k) {
       const LiveGroup& group = groups[k];
       if (pinned[k] || group.uses.empty() || !repeatable(g.nodes[size_t(group.first)])) continue;
-      Choice& c = choices[k];
+      Candidate& c = choices[k];
       int at = group.first, gap = 0;
       for (int use : group.uses) {
         if (use - at > gap) {
@@ -206,7 +206,7 @@ struct Recomputation::Impl {
     std::vector<int> list;
     const double left = budget - cost_of(now);
     for (size_t k = 0; k < groups.size(); ++k) {
-      const Choice& c = choices[k];
+      const Candidate& c = choices[k];
       if (!c.candidate || dropped[k] || tried[k] || (cheap_only && !work_for(k).cheap)) continue;
       if (work_for(k).cost > left) continue;
       const auto& uses = groups[k].uses;
@@ -338,7 +338,7 @@ void Recomputation::spend(double share) {
 
 void pass_recompute(Graph& g, const PassContext& c) {
   constexpr size_t kSmall = 32 << 20;  // not worth the search
-  constexpr double kShare = 0.03;      // of what is counted; gradients of products are not yet
+  constexpr double kShare = 0.03;      // of what is counted; gradients of GEMMs are not yet
   g.renumber();
   size_t all = 0;
   for (const LiveGroup& group : LiveGroups(g, c.table).groups) all += group.bytes;

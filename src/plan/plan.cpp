@@ -385,4 +385,11 @@ size_t plan_bytes(Graph graph, const StateUpdates& updates, const OpTable& table
   return Planner(std::move(graph), updates, table, state).bytes_only(workspace);
 }
 
+void check_update(const Update& u, DType dtype, const Shape& shape) {
+  if (dtype == u.dtype && shape == u.shape) return;
+  model_error("OT1312", cat("state variable '", u.state, "' is ", dtype_name(u.dtype),
+                            to_string(u.shape), ", the value that update_binding assigns to it is ",
+                            dtype_name(dtype), to_string(shape)));
+}
+
 }  // namespace onnxtrain

@@ -24,9 +24,9 @@ struct Slot {
 struct Step {
   NodeId node = -1;
   const Op* op = nullptr;
-  Kernel kernel;  // empty for a dynamic step
-  const char* impl = "";
-  std::vector<std::string> refused;  // "onednn: needs float32"
+  Kernel kernel;                     // empty for a dynamic step
+  const char* impl = "";             // of a dynamic step: what ran last
+  std::vector<std::string> refused;  // faster ones and why not: "onednn: needs float32"
   std::vector<void*> in, out;
   void* workspace = nullptr;
   size_t workspace_bytes = 0;
@@ -72,6 +72,14 @@ struct Plan {
   int recomputed = 0;                      // nodes that run a second time (passes/recompute)
   bool has_dynamic = false;
 
+  // How this plan was made: stages of the engine and passes, in order.
+  struct Stage {
+    std::string name;
+    double seconds = 0;
+    int nodes_before = 0, nodes_after = 0;
+  };
+  std::vector<Stage> stages;
+
   // The results handed out last; their memory serves again when nobody else holds it.
   std::vector<Tensor> handed;
 };
@@ -99,14 +107,5 @@ size_t plan_bytes(Graph graph, const StateUpdates& updates, const OpTable& table
 
 // A model error that names the variable when a value of this type cannot be assigned to it (C12).
 void check_update(const Update& u, DType dtype, const Shape& shape);
-
-// Chooses the first implementation that does not refuse.
-struct Choice {
-  Kernel kernel;
-  const char* impl = "";
-  std::vector<std::string> refused;
-  size_t workspace = 0;
-};
-Choice choose_kernel(const Op& op, Prepare& p);
 
 }  // namespace onnxtrain

@@ -107,8 +107,10 @@ struct DynamicAllocator final : Run::Allocator {
   std::vector<Tensor> tensors;
 };
 
-// Shapes, prepares and runs one node on the values that are there now.
-void run_dynamic_tensors(Frame& f, const Node& n, const Op& op) {
+// Shapes, prepares and runs one node on the values that are there now. The step keeps what was
+// chosen, for reports.
+void run_dynamic_tensors(Frame& f, const Node& n, Step& s) {
+  const Op& op = *s.op;
   std::vector<Value> holders(n.inputs.size());
   std::vector<TensorType> in(n.inputs.size());
   std::vector<const Tensor*> values(n.inputs.size(), nullptr);
@@ -133,6 +135,8 @@ void run_dynamic_tensors(Frame& f, const Node& n, const Op& op) {
       out_ptr[k] = alloc.allocate(int(k), ctx.out[k].shape);
   Prepare p(n, in, ctx.out, values, *f.options.pool);
   Choice c = choose_kernel(op, p);
+  s.impl = c.impl;
+  s.refused = std::move(c.refused);
   std::shared_ptr<void> workspace = allocate(c.workspace);
   c.kernel(Run{in_ptr.data(), out_ptr.data(), workspace.get(), f.options.pool, f.options.seed,
                f.options.step, &alloc});
@@ -143,14 +147,15 @@ void run_dynamic_tensors(Frame& f, const Node& n, const Op& op) {
   }
 }
 
-void run_dynamic(Frame& f, const Step& s) {
+void run_dynamic(Frame& f, Step& s) {
   const Node& n = f.plan.graph.nodes[size_t(s.node)];
   try {
     if (s.op->run_values) {
       DynamicCtx ctx(f, n);
+      s.impl = "values";
       s.op->run_values(ctx);
     } else {
-      run_dynamic_tensors(f, n, *s.op);
+      run_dynamic_tensors(f, n, s);
     }
   } catch (Error& e) {
     e.add_place("in " + n.label());
@@ -247,7 +252,7 @@ void show(Frame& f, const Step& s) {
 void run_steps(Frame& f, size_t begin, size_t end) {
   const RunOptions& o = f.options;
   for (size_t k = begin; k < end; ++k) {
-    const Step& s = f.plan.steps[k];
+    Step& s = f.plan.steps[k];
     if (o.observer) o.observer->before(f.plan, s);
     if (s.dynamic) {
       run_dynamic(f, s);

@@ -34,6 +34,7 @@ const Tensor& State::get(const std::string& name) const {
 }
 
 void State::set(const std::string& name, const Tensor& value) {
+  ++assignments_;
   auto it = variables_.find(name);
   if (it == variables_.end()) {
     ThreadPool here(1);
@@ -64,8 +65,6 @@ void State::adopt(const std::string& name, Tensor value) {
   variables_.emplace(name, std::move(value));
   order_.push_back(name);
 }
-
-void* State::address(const std::string& name) { return const_cast<void*>(get(name).data()); }
 
 std::vector<std::string> State::names() const { return order_; }
 

@@ -22,13 +22,15 @@ class State {
   void add(const std::vector<std::pair<std::string, const Tensor*>>& values, ThreadPool& pool);
   // A new variable whose memory is that of `value`, which nobody else may have.
   void adopt(const std::string& name, Tensor value);
-  void* address(const std::string& name);
   std::vector<std::string> names() const;  // in order of creation
   size_t bytes() const;
+  // How often set() was called: whether somebody besides the steps has written here.
+  uint64_t assignments() const { return assignments_; }
 
  private:
   std::map<std::string, Tensor> variables_;
   std::vector<std::string> order_;
+  uint64_t assignments_ = 0;
 };
 
 }  // namespace onnxtrain

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   ot_session* s = NULL;
   ot_text* text = NULL;
   ot_dataset* d = NULL;
+  ot_graphs* g = NULL;
   double loss = 0;
   const char* path = argc > 1 ? argv[1] : "";
   REFUSED(ot_model_load(NULL, &m), "path");
@@ -30,6 +31,8 @@ int main(int argc, char** argv) {
   REFUSED(ot_model_parse(NULL, &m), "onnx_text");
   REFUSED(ot_model_save(NULL, "x"), "'m'");
   REFUSED(ot_prepare(NULL, NULL, &m), "'m'");
+  REFUSED(ot_model_graphs(NULL, 0, NULL, &g), "'m'");
+  REFUSED(ot_graphs_tensor(NULL, 0, &v), "'g'");
   REFUSED(ot_session_create(NULL, NULL, &s), "'m'");
   REFUSED(ot_trainer_create(NULL, NULL, &t), "'m'");
   REFUSED(ot_trainer_step(NULL, 0, NULL, NULL, -1, &loss), "'t'");
@@ -50,14 +53,22 @@ int main(int argc, char** argv) {
   IS(ot_value_data(NULL), NULL);
   IS(ot_value_count(NULL), 0);
   IS(ot_text_data(NULL), NULL);
+  IS(ot_graphs_json(NULL, NULL), NULL);
+  IS(ot_graphs_tensor_count(NULL), 0);
   IS(ot_trainer_input_count(NULL), 0);
   IS(ot_trainer_output_name(NULL, 0), NULL);
   IS(ot_session_output_name(NULL, 0), NULL);
   ot_value_free(NULL);
   ot_model_free(NULL);
+  ot_graphs_free(NULL);
   ot_trainer_free(NULL);
 
   if (ot_model_load(path, &m) || ot_prepare(m, NULL, &prepared)) return 2;
+  const char* no_name[1] = {NULL};
+  REFUSED(ot_model_graphs(m, 1, no_name, &g), "operator 0");
+  if (ot_model_graphs(m, 0, NULL, &g)) return 2;
+  REFUSED(ot_graphs_tensor(g, ot_graphs_tensor_count(g), &v), "no tensor");
+  ot_graphs_free(g);
   ot_model* none = NULL;
   REFUSED(ot_prepare(m, "{bad", &none), "");
   const ot_options options = {sizeof options, 1, 0, 0};

@@ -33,8 +33,9 @@ import sys
 import tempfile
 import time
 
-import models
 import numpy as np
+
+import models
 import recipes
 import replay
 import scenarios

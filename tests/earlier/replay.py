@@ -1,7 +1,7 @@
 """Plays what make.py recorded, looks at the results, and compares them with the recorded ones.
 
 Numbers are those of an instruction set: every process runs with ONNXTRAIN_ISA, on one thread. On a machine that has the
-instruction set, results must be the recorded ones bit for bit; on another, digests are left out and numbers may differ
+instruction set, results must be the recorded ones bit-exact; on another, digests are left out and numbers may differ
 by 1e-5. That the bits depend on nothing else of a CPU was tried with recipes.json in QEMU: sse4 on a Nehalem, which has
 neither AVX nor FMA, and avx2 on a Haswell. QEMU has no AVX-512: there, convolutions, which come from oneDNN, are held
 to their bits only on the CPU that recorded them.

@@ -12,13 +12,13 @@ import tempfile
 import warnings
 
 import numpy as np
-import onnxtrain as ot
-import replay
+import onnx
 import torch
 from torch import nn
 from torch.optim import lr_scheduler as lrs
 
-import onnx
+import onnxtrain as ot
+import replay
 
 
 def exact(shape, dtype=torch.float32, start=0):

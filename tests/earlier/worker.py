@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 import numpy as np
+
 import onnxtrain as ot
 import replay
 

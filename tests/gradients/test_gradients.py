@@ -10,13 +10,15 @@ import pytest
 pytest.importorskip("onnx")
 sys.path.insert(0, str(Path(__file__).parent))
 import extras  # noqa: E402
+import lowering  # noqa: E402
 import onnxtrain as ot  # noqa: E402
 import run  # noqa: E402
 import table  # noqa: E402
 
-# every so many-th case of each section; the numbers keep the whole within a minute of one core
+# every so many-th case of each section; the numbers keep the whole within two minutes of one core. All of `lowered`:
+# each case says whether it is rightly in own_session.txt
 SAMPLE = {"suite": 12, "extra": 6, "versions": 9, "shapes": 10, "dynamic": 16, "narrow": 25, "second": 18, "third": 3,
-          "lowered": 25, "torch": 1}
+          "lowered": 1, "torch": 1}
 
 
 @pytest.mark.parametrize("section", SAMPLE)
@@ -30,6 +32,11 @@ def test_section(section):
             bad.append(f"  {label}: {why}")
     assert not bad, f"{len(bad)} of {len(todo)} cases:\n" + "\n".join(bad)
     assert agree > len(todo) / 4  # most of the others have nothing to compare
+
+
+def test_no_more_cases_are_stepped_by_our_own_session():
+    """A smaller number is good news: write it here. A larger one needs a better reason than the list can give."""
+    assert len(lowering.own_session()) <= 157
 
 
 def test_no_operator_lacks_a_rule():

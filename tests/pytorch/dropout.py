@@ -1,9 +1,10 @@
-"""Round trips with dropout on: do losses have PyTorch's distribution?    python tests/pytorch/dropout.py [--seeds 50] [attention|channels|layers|selu]...
+"""Round trips with dropout on: do losses have PyTorch's distribution?    python tests/pytorch/dropout.py [--seeds 50]
+[attention|channels|layers|selu]...
 
-For every seed: five steps in PyTorch, from_torch, five steps here, to_torch, five steps in PyTorch; and fifteen in PyTorch. Both begin with
-the same weights and differ by chance alone. The losses of step 10 (the last here) and 15 are compared over the seeds: the gap of their means in
-standard errors, the ratio of their spreads, and the two-sample Kolmogorov-Smirnov test. Exits with 1 when a p-value is below 0.001.
-"""
+For every seed: five steps in PyTorch, from_torch, five steps here, to_torch, five steps in PyTorch; and fifteen in
+PyTorch. Both begin with the same weights and differ by chance alone. The losses of step 10 (the last here) and 15 are
+compared over the seeds: the gap of their means in standard errors, the ratio of their spreads, and the two-sample
+Kolmogorov-Smirnov test. Exits with 1 when a p-value is below 0.001."""
 
 import argparse
 import os
@@ -12,7 +13,7 @@ import warnings
 
 import numpy as np
 import torch
-import torch.nn as nn
+from torch import nn
 
 import onnxtrain as ot
 from from_zoo import Encoder
@@ -26,8 +27,17 @@ def attention():
 
 def channels():
     """Whole channels, beside BatchNorm."""
-    m = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout2d(0.4), nn.Flatten(), nn.Linear(8 * 36, 16), nn.ReLU(),
-                      nn.Dropout(0.2), nn.Linear(16, 5))
+    m = nn.Sequential(
+        nn.Conv2d(3, 8, 3),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.Dropout2d(0.4),
+        nn.Flatten(),
+        nn.Linear(8 * 36, 16),
+        nn.ReLU(),
+        nn.Dropout(0.2),
+        nn.Linear(16, 5),
+    )
     return m, torch.randn(16, 3, 8, 8), torch.randint(0, 5, (16,)), nn.CrossEntropyLoss()
 
 
@@ -47,7 +57,15 @@ def layers():
 
 
 def selu():
-    m = nn.Sequential(nn.Linear(8, 32), nn.SELU(), nn.AlphaDropout(0.2), nn.Linear(32, 32), nn.SELU(), nn.AlphaDropout(0.1), nn.Linear(32, 1))
+    m = nn.Sequential(
+        nn.Linear(8, 32),
+        nn.SELU(),
+        nn.AlphaDropout(0.2),
+        nn.Linear(32, 32),
+        nn.SELU(),
+        nn.AlphaDropout(0.1),
+        nn.Linear(32, 1),
+    )
     return m, torch.randn(16, 8), torch.randn(16, 1), nn.MSELoss()
 
 
@@ -97,8 +115,11 @@ def main():
             gap = (x.mean() - y.mean()) / np.sqrt((x.var() + y.var()) / seeds)
             p_value = smirnov(x, y)
             worst = min(worst, p_value)
-            print(f"{make.__name__:9} step {step}: mean {x.mean():.4f} and {y.mean():.4f} ({gap:+.1f} standard errors), spread {x.std():.4f} "
-                  f"and {y.std():.4f}, Kolmogorov-Smirnov p = {p_value:.2f}", flush=True)
+            print(
+                f"{make.__name__:9} step {step}: mean {x.mean():.4f} and {y.mean():.4f} ({gap:+.1f} standard errors), "
+                f"spread {x.std():.4f} and {y.std():.4f}, Kolmogorov-Smirnov p = {p_value:.2f}",
+                flush=True,
+            )
     return 1 if worst < 0.001 else 0
 
 

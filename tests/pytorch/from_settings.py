@@ -17,13 +17,17 @@ OPTIMIZERS = {
     "sgd maximize": lambda p: O.SGD(p, 1e-3, maximize=True),
     "momentum": lambda p: O.SGD(p, 0.02, momentum=0.9, dampening=0.1, weight_decay=1e-3),
     "nesterov": lambda p: O.SGD(p, 0.02, momentum=0.9, nesterov=True),
-    "momentum, 3 groups": lambda p: O.SGD(groups(p, dict(lr=0.01), dict(momentum=0.5, weight_decay=0.01), dict(nesterov=True)), 0.02, momentum=0.9),
+    "momentum, 3 groups": lambda p: O.SGD(
+        groups(p, dict(lr=0.01), dict(momentum=0.5, weight_decay=0.01), dict(nesterov=True)), 0.02, momentum=0.9
+    ),
     "adam": lambda p: O.Adam(p, 3e-3, betas=(0.8, 0.95), weight_decay=1e-2),
     "adam amsgrad": lambda p: O.Adam(p, 3e-3, amsgrad=True),
     "adam maximize": lambda p: O.Adam(p, 1e-4, maximize=True),
     "adamw": lambda p: O.AdamW(p, 3e-3, weight_decay=0.1),
     "adamw amsgrad": lambda p: O.AdamW(p, 3e-3, weight_decay=0.1, amsgrad=True),
-    "adamw, 2 groups": lambda p: O.AdamW(groups(p, dict(lr=1e-3, weight_decay=0.0), dict(betas=(0.85, 0.98))), 3e-3, weight_decay=0.1),
+    "adamw, 2 groups": lambda p: O.AdamW(
+        groups(p, dict(lr=1e-3, weight_decay=0.0), dict(betas=(0.85, 0.98))), 3e-3, weight_decay=0.1
+    ),
     "adagrad": lambda p: O.Adagrad(p, 0.02, lr_decay=0.05, initial_accumulator_value=0.1),
     "adagrad decay": lambda p: O.Adagrad(p, 0.01, weight_decay=1e-2),
     "rmsprop": lambda p: O.RMSprop(p, 2e-3, weight_decay=1e-3),
@@ -38,10 +42,25 @@ OPTIMIZERS = {
     "adadelta": lambda p: O.Adadelta(p, 0.5),
     "adadelta decay": lambda p: O.Adadelta(p, 1.0, rho=0.8, weight_decay=1e-2),
     "rprop": lambda p: O.Rprop(p, 1e-3),
-    "rprop, 2 groups": lambda p: O.Rprop(groups(p, dict(etas=(0.4, 1.1)), dict(step_sizes=(1e-5, 1e-2), maximize=True)), 1e-3),
+    "rprop, 2 groups": lambda p: O.Rprop(
+        groups(p, dict(etas=(0.4, 1.1)), dict(step_sizes=(1e-5, 1e-2), maximize=True)), 1e-3
+    ),
 }
-CLASSES = {"sgd": "SGD", "momentum": "SGD", "nesterov": "SGD", "adam": "Adam", "adamw": "AdamW", "adagrad": "Adagrad", "rmsprop": "RMSprop",
-           "nadam": "NAdam", "radam": "RAdam", "adamax": "Adamax", "adadelta": "Adadelta", "rprop": "Rprop"}  # by the first word
+CLASSES = {
+    "sgd": "SGD",
+    "momentum": "SGD",
+    "nesterov": "SGD",
+    "adam": "Adam",
+    "adamw": "AdamW",
+    "adagrad": "Adagrad",
+    "rmsprop": "RMSprop",
+    # by the first word
+    "nadam": "NAdam",
+    "radam": "RAdam",
+    "adamax": "Adamax",
+    "adadelta": "Adadelta",
+    "rprop": "Rprop",
+}
 
 SCHEDULERS = {
     "StepLR": lambda o: lrs.StepLR(o, 4, 0.5),
@@ -52,7 +71,11 @@ SCHEDULERS = {
     "PolynomialLR": lambda o: lrs.PolynomialLR(o, 20, 2.0),
     "CosineAnnealingLR": lambda o: lrs.CosineAnnealingLR(o, 12, 1e-4),
     "CosineAnnealingWarmRestarts": lambda o: lrs.CosineAnnealingWarmRestarts(o, 4, 2),
-    "OneCycleLR": lambda o: lrs.OneCycleLR(o, [2 * g["lr"] for g in o.param_groups], total_steps=18,
-                                           cycle_momentum=any("betas" in g or g.get("momentum") for g in o.param_groups)),
+    "OneCycleLR": lambda o: lrs.OneCycleLR(
+        o,
+        [2 * g["lr"] for g in o.param_groups],
+        total_steps=18,
+        cycle_momentum=any("betas" in g or g.get("momentum") for g in o.param_groups),
+    ),
     "SequentialLR": lambda o: lrs.SequentialLR(o, [lrs.LinearLR(o, 0.1, 1.0, 7), lrs.CosineAnnealingLR(o, 12)], [7]),
 }

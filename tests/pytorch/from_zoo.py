@@ -4,10 +4,24 @@ Used by round_trips.py and by the tests in python/tests. Sizes are small so that
 """
 
 import torch
-import torch.nn as nn
 import torch.nn.functional as F
+from torch import nn
 
-from from_zoo_sequences import B, Encoder, bilstm, gpt, gru, labels, llama, lstm, moe, rnn, seq2seq, tcn, transformer  # noqa: F401
+from from_zoo_sequences import (  # noqa: F401
+    B,
+    Encoder,
+    bilstm,
+    gpt,
+    gru,
+    labels,
+    llama,
+    lstm,
+    moe,
+    rnn,
+    seq2seq,
+    tcn,
+    transformer,
+)
 
 
 def images(c=3, s=16):
@@ -19,12 +33,23 @@ def conv_bn(i, o, k=3, s=1, g=1):
 
 
 def mlp():
-    return nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 16), nn.GELU(), nn.Linear(16, 5)), torch.randn(B, 6), labels(), nn.CrossEntropyLoss()
+    return (
+        nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 16), nn.GELU(), nn.Linear(16, 5)),
+        torch.randn(B, 6),
+        labels(),
+        nn.CrossEntropyLoss(),
+    )
 
 
 def cnn_bn():
-    return nn.Sequential(conv_bn(3, 8), nn.MaxPool2d(2), conv_bn(8, 16), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5)), images(), labels(), \
-        nn.CrossEntropyLoss(label_smoothing=0.1)
+    return (
+        nn.Sequential(
+            conv_bn(3, 8), nn.MaxPool2d(2), conv_bn(8, 16), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5)
+        ),
+        images(),
+        labels(),
+        nn.CrossEntropyLoss(label_smoothing=0.1),
+    )
 
 
 class Block(nn.Module):
@@ -40,14 +65,35 @@ class Block(nn.Module):
 
 
 def resnet():
-    return nn.Sequential(conv_bn(3, 8), Block(8, 8, 1), Block(8, 16, 2), nn.AdaptiveAvgPool2d((1, 1)), nn.Flatten(), nn.Linear(16, 5)), \
-        images(), labels(), nn.CrossEntropyLoss()
+    return (
+        nn.Sequential(
+            conv_bn(3, 8), Block(8, 8, 1), Block(8, 16, 2), nn.AdaptiveAvgPool2d((1, 1)), nn.Flatten(), nn.Linear(16, 5)
+        ),
+        images(),
+        labels(),
+        nn.CrossEntropyLoss(),
+    )
 
 
 def vgg():
-    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(True), nn.MaxPool2d(2, 2), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(True),
-                         nn.MaxPool2d(2, 2), nn.Flatten(), nn.Linear(16 * 16, 32), nn.ReLU(True), nn.Dropout(0.0), nn.Linear(32, 5)), \
-        images(), labels(), nn.CrossEntropyLoss()
+    return (
+        nn.Sequential(
+            nn.Conv2d(3, 8, 3, padding=1),
+            nn.ReLU(True),
+            nn.MaxPool2d(2, 2),
+            nn.Conv2d(8, 16, 3, padding=1),
+            nn.ReLU(True),
+            nn.MaxPool2d(2, 2),
+            nn.Flatten(),
+            nn.Linear(16 * 16, 32),
+            nn.ReLU(True),
+            nn.Dropout(0.0),
+            nn.Linear(32, 5),
+        ),
+        images(),
+        labels(),
+        nn.CrossEntropyLoss(),
+    )
 
 
 class SqueezeExcite(nn.Module):
@@ -61,16 +107,34 @@ class SqueezeExcite(nn.Module):
 
 
 def mobilenet():
-    return nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.Hardswish(), nn.Conv2d(8, 8, 3, 1, 1, groups=8, bias=False),
-                         nn.BatchNorm2d(8), nn.ReLU6(), SqueezeExcite(8), nn.Conv2d(8, 16, 1, bias=False), nn.BatchNorm2d(16),
-                         nn.AdaptiveAvgPool2d(1), nn.Flatten(1), nn.Linear(16, 5)), images(), labels(), nn.CrossEntropyLoss()
+    return (
+        nn.Sequential(
+            nn.Conv2d(3, 8, 3, 2, 1, bias=False),
+            nn.BatchNorm2d(8),
+            nn.Hardswish(),
+            nn.Conv2d(8, 8, 3, 1, 1, groups=8, bias=False),
+            nn.BatchNorm2d(8),
+            nn.ReLU6(),
+            SqueezeExcite(8),
+            nn.Conv2d(8, 16, 1, bias=False),
+            nn.BatchNorm2d(16),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(1),
+            nn.Linear(16, 5),
+        ),
+        images(),
+        labels(),
+        nn.CrossEntropyLoss(),
+    )
 
 
 class DenseNet(nn.Module):
     def __init__(self):
         super().__init__()
         self.stem = nn.Conv2d(3, 8, 3, padding=1)
-        self.layers = nn.ModuleList(nn.Sequential(nn.BatchNorm2d(8 + 4 * k), nn.ReLU(), nn.Conv2d(8 + 4 * k, 4, 3, padding=1)) for k in range(3))
+        self.layers = nn.ModuleList(
+            nn.Sequential(nn.BatchNorm2d(8 + 4 * k), nn.ReLU(), nn.Conv2d(8 + 4 * k, 4, 3, padding=1)) for k in range(3)
+        )
         self.head = nn.Linear(20, 5)
 
     def forward(self, x):
@@ -97,7 +161,12 @@ class UNet(nn.Module):
 
 
 def unet():
-    return UNet(), images(), torch.randint(0, 3, (B, 16, 16)), nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 0.5]), ignore_index=2)
+    return (
+        UNet(),
+        images(),
+        torch.randint(0, 3, (B, 16, 16)),
+        nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 0.5]), ignore_index=2),
+    )
 
 
 class UNetResize(nn.Module):
@@ -106,7 +175,9 @@ class UNetResize(nn.Module):
         self.a, self.b, self.c = nn.Conv2d(1, 8, 3, 2, 1), nn.GroupNorm(2, 8), nn.Conv2d(8, 1, 3, padding=1)
 
     def forward(self, x):
-        return self.c(F.interpolate(F.leaky_relu(self.b(self.a(x)), 0.2), scale_factor=2, mode="bilinear", align_corners=False))
+        return self.c(
+            F.interpolate(F.leaky_relu(self.b(self.a(x)), 0.2), scale_factor=2, mode="bilinear", align_corners=False)
+        )
 
 
 def unet_resize():
@@ -160,8 +231,17 @@ def vit():
 class ConvNeXt(nn.Module):
     def __init__(self):
         super().__init__()
-        self.stem, self.dw, self.ln = nn.Conv2d(3, 8, 4, 4), nn.Conv2d(8, 8, 7, padding=3, groups=8), nn.LayerNorm(8, eps=1e-6)
-        self.a, self.b, self.gamma, self.head = nn.Linear(8, 32), nn.Linear(32, 8), nn.Parameter(torch.ones(8) * 0.1), nn.Linear(8, 5)
+        self.stem, self.dw, self.ln = (
+            nn.Conv2d(3, 8, 4, 4),
+            nn.Conv2d(8, 8, 7, padding=3, groups=8),
+            nn.LayerNorm(8, eps=1e-6),
+        )
+        self.a, self.b, self.gamma, self.head = (
+            nn.Linear(8, 32),
+            nn.Linear(32, 8),
+            nn.Parameter(torch.ones(8) * 0.1),
+            nn.Linear(8, 5),
+        )
 
     def forward(self, x):
         x = self.stem(x)
@@ -227,7 +307,10 @@ def discriminator():
 class Mixer(nn.Module):
     def __init__(self):
         super().__init__()
-        self.tok, self.ch = nn.Sequential(nn.Linear(6, 12), nn.Mish(), nn.Linear(12, 6)), nn.Sequential(nn.Linear(8, 16), nn.SELU(), nn.Linear(16, 8))
+        self.tok, self.ch = (
+            nn.Sequential(nn.Linear(6, 12), nn.Mish(), nn.Linear(12, 6)),
+            nn.Sequential(nn.Linear(8, 16), nn.SELU(), nn.Linear(16, 8)),
+        )
         self.n1, self.n2, self.head = nn.LayerNorm([6, 8]), nn.LayerNorm(8, bias=False), nn.Linear(8, 3)
 
     def forward(self, x):
@@ -242,7 +325,11 @@ def mixer():
 class InstanceNet(nn.Module):
     def __init__(self):
         super().__init__()
-        self.a, self.n, self.act = nn.Conv2d(3, 8, 3, padding=1, padding_mode="reflect"), nn.InstanceNorm2d(8, affine=True), nn.PReLU(8)
+        self.a, self.n, self.act = (
+            nn.Conv2d(3, 8, 3, padding=1, padding_mode="reflect"),
+            nn.InstanceNorm2d(8, affine=True),
+            nn.PReLU(8),
+        )
         self.b = nn.Sequential(nn.Conv2d(8, 12, 3, padding=1), nn.PixelShuffle(2))
 
     def forward(self, x):
@@ -254,7 +341,12 @@ def style():
 
 
 def double_mlp():
-    return nn.Sequential(nn.Linear(6, 12), nn.Softplus(), nn.Linear(12, 1)).double(), torch.randn(B, 6).double(), torch.randn(B, 1).double(), nn.MSELoss()
+    return (
+        nn.Sequential(nn.Linear(6, 12), nn.Softplus(), nn.Linear(12, 1)).double(),
+        torch.randn(B, 6).double(),
+        torch.randn(B, 1).double(),
+        nn.MSELoss(),
+    )
 
 
 def frozen_backbone():
@@ -265,5 +357,6 @@ def frozen_backbone():
 
 
 ARCHITECTURES = {f.__name__: f for f in (
-    mlp, cnn_bn, resnet, vgg, mobilenet, densenet, unet, unet_resize, vae, transformer, gpt, vit, lstm, bilstm, gru, rnn, llama, moe, convnext,
-    two_towers, vqvae, tcn, discriminator, mixer, style, seq2seq, double_mlp, frozen_backbone)}
+    mlp, cnn_bn, resnet, vgg, mobilenet, densenet, unet, unet_resize, vae, transformer, gpt, vit, lstm, bilstm, gru,
+    rnn, llama, moe, convnext, two_towers, vqvae, tcn, discriminator, mixer, style, seq2seq, double_mlp,
+    frozen_backbone)}

@@ -3,8 +3,8 @@
 import math
 
 import torch
-import torch.nn as nn
 import torch.nn.functional as F
+from torch import nn
 
 B = 4
 
@@ -36,7 +36,8 @@ class GPT(nn.Module):
         super().__init__()
         self.p = p
         self.wte, self.wpe = nn.Embedding(23, 16), nn.Embedding(8, 16)
-        self.blocks = nn.ModuleList(nn.ModuleDict({"ln1": nn.LayerNorm(16), "qkv": nn.Linear(16, 48), "o": nn.Linear(16, 16), "ln2": nn.LayerNorm(16),
+        self.blocks = nn.ModuleList(nn.ModuleDict({"ln1": nn.LayerNorm(16), "qkv": nn.Linear(16, 48),
+                                                   "o": nn.Linear(16, 16), "ln2": nn.LayerNorm(16),
                                                    "fc": nn.Linear(16, 64), "pr": nn.Linear(64, 16)}) for _ in range(2))
         self.ln, self.head = nn.LayerNorm(16), nn.Linear(16, 23, bias=False)
         self.head.weight = self.wte.weight
@@ -106,7 +107,12 @@ class Llama(nn.Module):
         super().__init__()
         self.emb = nn.Embedding(23, 16)
         self.n1, self.n2, self.nf = RMSNorm(16), RMSNorm(16), nn.RMSNorm(16)
-        self.q, self.k, self.v, self.o = nn.Linear(16, 16, False), nn.Linear(16, 8, False), nn.Linear(16, 8, False), nn.Linear(16, 16, False)
+        self.q, self.k, self.v, self.o = (
+            nn.Linear(16, 16, False),
+            nn.Linear(16, 8, False),
+            nn.Linear(16, 8, False),
+            nn.Linear(16, 16, False),
+        )
         self.gate, self.up, self.down = nn.Linear(16, 40, False), nn.Linear(16, 40, False), nn.Linear(40, 16, False)
         self.head = nn.Linear(16, 23, False)
         f = 1.0 / 10000 ** (torch.arange(0, 4, 2).float() / 4)
@@ -181,4 +187,9 @@ class Seq2Seq(nn.Module):
 
 
 def seq2seq():
-    return Seq2Seq(), (torch.randint(0, 20, (B, 6)), torch.randint(0, 20, (B, 5))), torch.randint(0, 20, (B, 5)), lm_loss
+    return (
+        Seq2Seq(),
+        (torch.randint(0, 20, (B, 6)), torch.randint(0, 20, (B, 5))),
+        torch.randint(0, 20, (B, 5)),
+        lm_loss,
+    )

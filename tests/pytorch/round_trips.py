@@ -1,14 +1,13 @@
 """The whole table of round trips between PyTorch and onnxtrain, with its counts (docs/torch.md):
 
-    python tests/pytorch/round_trips.py                       # every architecture x every optimizer, then the schedulers
-    python tests/pytorch/round_trips.py --every               # every architecture x every setting of every optimizer
-    python tests/pytorch/round_trips.py --archs gpt,resnet --optimizers "adam,rprop, 2 groups"
-    python tests/pytorch/round_trips.py --schedulers-only
+python tests/pytorch/round_trips.py                       # every architecture x every optimizer, then the schedulers
+python tests/pytorch/round_trips.py --every               # every architecture x every setting of every optimizer python
+tests/pytorch/round_trips.py --archs gpt,resnet --optimizers "adam,rprop, 2 groups" python tests/pytorch/round_trips.py
+--schedulers-only
 
-The settings of an optimizer (momentum, amsgrad, groups, ...) take turns over the architectures unless --every. It takes five
-minutes (--every: ten) on one free core, runs niced, prints a line per pair and what is done so far, and exits with 1
-when a pair differs. trips.py says what one round trip is and how it is judged.
-"""
+The settings of an optimizer (momentum, amsgrad, groups, ...) take turns over the architectures unless --every. It takes
+five minutes (--every: ten) on one free core, runs niced, prints a line per pair and what is done so far, and exits with
+1 when a pair differs. trips.py says what one round trip is and how it is judged."""
 
 import argparse
 import collections
@@ -21,9 +20,11 @@ import time
 from from_settings import CLASSES, OPTIMIZERS, SCHEDULERS
 from from_zoo import ARCHITECTURES
 
-# schedulers meet a network with momentum, one with groups, one with dropout layers and ties, one whose optimizer counts its steps
-WITH_SCHEDULER = [("mlp", "momentum"), ("cnn_bn", "momentum, 3 groups"), ("gpt", "adamw"), ("lstm", "nadam"), ("frozen_backbone", "adamw, 2 groups"),
-                  ("mlp", "rmsprop both"), ("mlp", "rprop"), ("mlp", "radam decoupled"), ("mlp", "adamax")]
+# schedulers meet a network with momentum, one with groups, one with dropout layers and ties, one whose optimizer counts
+# its steps
+WITH_SCHEDULER = [("mlp", "momentum"), ("cnn_bn", "momentum, 3 groups"), ("gpt", "adamw"), ("lstm", "nadam"),
+                  ("frozen_backbone", "adamw, 2 groups"), ("mlp", "rmsprop both"), ("mlp", "rprop"),
+                  ("mlp", "radam decoupled"), ("mlp", "adamax")]
 
 
 def class_of(setting):
@@ -57,7 +58,15 @@ def run(task):
             t = trip(arch, opt, scheduler)
             said = "" if t.noise is None else f"float32 noise there {t.noise:.1e}"
             native = t.optimizer == class_of(opt) and t.scheduler == (scheduler or "")
-            rows.append((pair, "exact" if t.noise is None and t.good else "noise" if t.good else "differs", t.difference, f"{t.where}  {said}", native))
+            rows.append(
+                (
+                    pair,
+                    "exact" if t.noise is None and t.good else "noise" if t.good else "differs",
+                    t.difference,
+                    f"{t.where}  {said}",
+                    native,
+                )
+            )
         except Exception as e:  # noqa: BLE001 - one pair's failure is a row of the table
             rows.append((pair, "failed", float("inf"), f"{type(e).__name__}: {e}", False))
     return rows
@@ -65,13 +74,20 @@ def run(task):
 
 def summary(rows):
     count = collections.Counter(kind for _, kind, *_ in rows)
-    for title, chosen in (("architectures x optimizers", [r for r in rows if r[0][2] is None]), ("with scheduler", [r for r in rows if r[0][2]])):
+    for title, chosen in (
+        ("architectures x optimizers", [r for r in rows if r[0][2] is None]),
+        ("with scheduler", [r for r in rows if r[0][2]]),
+    ):
         if not chosen:
             continue
         c = collections.Counter(r[1] for r in chosen)
         exact = [r[2] for r in chosen if r[1] == "exact"]
-        shape = "" if chosen[0][0][2] else f" ({len({r[0][0] for r in chosen})} architectures, {len({r[0][1] for r in chosen})} settings of " \
+        shape = (
+            ""
+            if chosen[0][0][2]
+            else f" ({len({r[0][0] for r in chosen})} architectures, {len({r[0][1] for r in chosen})} settings of "
             f"{len({class_of(r[0][1]) for r in chosen})} optimizers)"
+        )
         print(f"{title}{shape}: {c['exact'] + c['noise']} of {len(chosen)} agree: {c['exact']} within 1e-5"
               + (f" (median {statistics.median(exact):.1e}, largest {max(exact):.1e})" if exact else "")
               + f", {c['noise']} within PyTorch's float32 noise; {c['differs']} differ, {c['failed']} failed; "

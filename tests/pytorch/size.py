@@ -1,11 +1,11 @@
 """Time and memory of the PyTorch road on models of real size:  python tests/pytorch/size.py [resnet50|bert_base]...
 
-Each model runs in a process of its own, which has converted a small one before (torch.export and its imports are loaded). `beyond
-export` is the whole call minus the two torch.export calls in it; in brackets processor seconds, which a busy machine changes less.
-`peak` is how far resident memory grew during the call, over the process that holds module and optimizer (on the way back: the
-file's model too), in multiples of the parameters, and of the training model: parameters and AdamW's two moments, which is what
-the file has on disk. `mapped` is the part of it that is pages of files, which the system takes back when it needs them.
-"""
+Each model runs in a process of its own, which has converted a small one before (torch.export and its imports are
+loaded). `beyond export` is the whole call minus the two torch.export calls in it; in brackets processor seconds, which
+a busy machine changes less. `peak` is how far resident memory grew during the call, over the process that holds module
+and optimizer (on the way back: the file's model too), in multiples of the parameters, and of the training model:
+parameters and AdamW's two moments, which is what the file has on disk. `mapped` is the part of it that is pages of
+files, which the system takes back when it needs them."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ import time
 import warnings
 
 import torch
-import torch.nn as nn
+from torch import nn
 
 warnings.filterwarnings("ignore")
 
@@ -23,9 +23,21 @@ class Bottleneck(nn.Module):
     def __init__(self, i, w, stride):
         super().__init__()
         o = 4 * w
-        self.body = nn.Sequential(nn.Conv2d(i, w, 1, bias=False), nn.BatchNorm2d(w), nn.ReLU(True), nn.Conv2d(w, w, 3, stride, 1, bias=False),
-                                  nn.BatchNorm2d(w), nn.ReLU(True), nn.Conv2d(w, o, 1, bias=False), nn.BatchNorm2d(o))
-        self.down = nn.Sequential(nn.Conv2d(i, o, 1, stride, bias=False), nn.BatchNorm2d(o)) if stride != 1 or i != o else nn.Identity()
+        self.body = nn.Sequential(
+            nn.Conv2d(i, w, 1, bias=False),
+            nn.BatchNorm2d(w),
+            nn.ReLU(True),
+            nn.Conv2d(w, w, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(w),
+            nn.ReLU(True),
+            nn.Conv2d(w, o, 1, bias=False),
+            nn.BatchNorm2d(o),
+        )
+        self.down = (
+            nn.Sequential(nn.Conv2d(i, o, 1, stride, bias=False), nn.BatchNorm2d(o))
+            if stride != 1 or i != o
+            else nn.Identity()
+        )
 
     def forward(self, x):
         return torch.relu(self.body(x) + self.down(x))
@@ -37,7 +49,11 @@ def resnet50():
         for k in range(n):
             layers.append(Bottleneck(i, w, s if k == 0 else 1))
             i = 4 * w
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000)), torch.randn(4, 3, 64, 64), torch.randint(0, 1000, (4,))
+    return (
+        nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000)),
+        torch.randn(4, 3, 64, 64),
+        torch.randint(0, 1000, (4,)),
+    )
 
 
 class Bert(nn.Module):
@@ -45,7 +61,11 @@ class Bert(nn.Module):
         super().__init__()
         self.word, self.place = nn.Embedding(30522, 768, padding_idx=0), nn.Embedding(512, 768)
         layer = nn.TransformerEncoderLayer(768, 12, 3072, 0.1, "gelu", batch_first=True)
-        self.norm, self.drop, self.body = nn.LayerNorm(768), nn.Dropout(0.1), nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)
+        self.norm, self.drop, self.body = (
+            nn.LayerNorm(768),
+            nn.Dropout(0.1),
+            nn.TransformerEncoder(layer, 12, enable_nested_tensor=False),
+        )
         self.head = nn.Linear(768, 2)
 
     def forward(self, ids):
@@ -63,12 +83,13 @@ def resident(key):
 
 
 class Measured:
-    """Calls f: result, seconds, processor seconds, and the largest growth of resident memory in MiB, all of it and that of files."""
+    """Calls f: result, seconds, processor seconds, and the largest growth of resident memory in MiB, all of it and that
+    of files."""
 
     def __init__(self, f):
-        from onnxtrain.torch.shelf import give_back
+        from onnxtrain.converters.spill import trim_memory
 
-        give_back()
+        trim_memory()
         self._before, self._running, self.peak = (resident("VmRSS"), resident("RssFile")), True, (0.0, 0.0)
         watch = threading.Thread(target=self._watch)
         watch.start()
@@ -87,7 +108,11 @@ class Measured:
             time.sleep(0.005)
 
     def memory(self, size):
-        return f"peak +{self.peak[0]:.0f} MiB ({self.peak[1]:.0f} mapped) = {self.peak[0] / size:.1f} x parameters = {self.peak[0] / 3 / size:.2f} x training model"
+        peak, mapped = self.peak
+        return (
+            f"peak +{peak:.0f} MiB ({mapped:.0f} mapped) = {peak / size:.1f} x parameters "
+            f"= {peak / 3 / size:.2f} x training model"
+        )
 
 
 def timed(f, spent):
@@ -108,7 +133,7 @@ def warm_up(ot):
 
 def measure(name):
     import onnxtrain as ot
-    from onnxtrain.torch import versions
+    from onnxtrain.torch.shared import versions
 
     torch.manual_seed(0)
     warm_up(ot)
@@ -126,8 +151,13 @@ def measure(name):
     alone = Measured(lambda: torch.export.export(module, (x,)) and None)
     m = Measured(lambda: ot.from_torch(module, x, y, loss, optimizer))
     wall, processor = (sum(s) for s in zip(*spent))
-    print(f"{name}: parameters {size:.0f} MiB, training model {3 * size:.0f} MiB; torch.export by itself {alone.seconds:.1f} s, peak +{alone.peak[0]:.0f} MiB\n"
-          f"  from_torch {m.seconds:.1f} s, torch.export {wall:.1f} s, beyond export {m.seconds - wall:.1f} s ({m.processor - processor:.1f} s); {m.memory(size)}", flush=True)
+    print(
+        f"{name}: parameters {size:.0f} MiB, training model {3 * size:.0f} MiB; "
+        f"torch.export by itself {alone.seconds:.1f} s, peak +{alone.peak[0]:.0f} MiB\n"
+        f"  from_torch {m.seconds:.1f} s, torch.export {wall:.1f} s, "
+        f"beyond export {m.seconds - wall:.1f} s ({m.processor - processor:.1f} s); {m.memory(size)}",
+        flush=True,
+    )
     model = m.result
     del m
     m = Measured(lambda: ot.to_torch(model))

@@ -1,11 +1,11 @@
-"""One round trip: five steps in PyTorch, from_torch, five steps here, to_torch, five steps in PyTorch, against fifteen there.
+"""One round trip: five steps in PyTorch, from_torch, five steps here, to_torch, five steps in PyTorch, against fifteen
+there.
 
 The last five run twice: with what to_torch made, and with the original class and optimizer after they loaded its state.
-A difference is the largest over losses, parameters, buffers and the optimizer's state, relative to the largest element of the
-tensor. Where it exceeds 1e-5 it is compared with the noise of float32 itself: the same tensor's difference between
-PyTorch in float32 and PyTorch in float64 (a gradient that is 0 in exact arithmetic, such as that of an attention's key bias,
-becomes a step of the size of the rate in Adam's division).
-"""
+A difference is the largest over losses, parameters, buffers and the optimizer's state, relative to the largest element
+of the tensor. Where it exceeds 1e-5 it is compared with the noise of float32 itself: the same tensor's difference
+between PyTorch in float32 and PyTorch in float64 (a gradient that is 0 in exact arithmetic, such as that of an
+attention's key bias, becomes a step of the size of the rate in Adam's division)."""
 
 import copy
 import json
@@ -17,9 +17,9 @@ import onnx
 import torch
 
 import onnxtrain as ot
-from onnxtrain.torch import capture
 from from_settings import OPTIMIZERS, SCHEDULERS
 from from_zoo import ARCHITECTURES
+from onnxtrain.torch.from_torch import trace as tracing
 
 EXACT, NOISE = 1e-5, 10
 
@@ -38,14 +38,22 @@ class Trip:
 
 
 def feeds_of(inputs, targets, names):
-    flat = list(inputs.values()) if isinstance(inputs, dict) else list(inputs) if isinstance(inputs, tuple) else [inputs]
+    flat = (
+        list(inputs.values()) if isinstance(inputs, dict) else list(inputs) if isinstance(inputs, tuple) else [inputs]
+    )
     if targets is not None:
         flat.append(targets)
     return {n: t.numpy() for n, t in zip(names, flat)}
 
 
 def call(module, inputs):
-    return module(**inputs) if isinstance(inputs, dict) else module(*inputs) if isinstance(inputs, tuple) else module(inputs)
+    return (
+        module(**inputs)
+        if isinstance(inputs, dict)
+        else module(*inputs)
+        if isinstance(inputs, tuple)
+        else module(inputs)
+    )
 
 
 def torch_steps(module, optimizer, inputs, targets, loss, n, scheduler=None):
@@ -77,7 +85,8 @@ def converted(value, dtype):
 
 
 class Architecture:
-    """A module with its example batch that starts again for every optimizer. Its traces, which no optimizer changes, are made once."""
+    """A module with its example batch that starts again for every optimizer. Its traces, which no optimizer changes,
+    are made once."""
 
     def __init__(self, make, seed=0, dtype=None):
         self.make, self.seed, self.traces, self._exact = make, seed, {}, None
@@ -91,7 +100,14 @@ class Architecture:
         self.module.load_state_dict(self.initial)
         self.module.train().zero_grad()
         optimizer = OPTIMIZERS[opt](list(self.module.parameters()))
-        return self.module, self.inputs, self.targets, self.loss, optimizer, SCHEDULERS[scheduler](optimizer) if scheduler else None
+        return (
+            self.module,
+            self.inputs,
+            self.targets,
+            self.loss,
+            optimizer,
+            SCHEDULERS[scheduler](optimizer) if scheduler else None,
+        )
 
     @property
     def exact(self):
@@ -100,18 +116,18 @@ class Architecture:
         return self._exact
 
     def from_torch(self, *args):
-        inner = capture.trace
+        inner = tracing.trace
 
         def trace(module, loss, call, training, dynamic, obstacles):
             if training not in self.traces:
                 self.traces[training] = inner(module, loss, call, training, dynamic, obstacles)
             return self.traces[training]
 
-        capture.trace = trace
+        tracing.trace = trace
         try:
             return ot.from_torch(*args)
         finally:
-            capture.trace = inner
+            tracing.trace = inner
 
 
 def start(arch, opt):
@@ -120,7 +136,9 @@ def start(arch, opt):
 
 def info_of(model):
     """What from_torch wrote down."""
-    return json.loads({p.key: p.value for p in onnx.ModelProto.FromString(model.proto()).metadata_props}["onnxtrain.torch"])
+    return json.loads(
+        {p.key: p.value for p in onnx.ModelProto.FromString(model.proto()).metadata_props}["onnxtrain.torch"]
+    )
 
 
 def tensors_of(module, optimizer):
@@ -128,7 +146,9 @@ def tensors_of(module, optimizer):
     names = {id(p): n for n, p in module.named_parameters()}
     found = {n: t.detach().numpy().copy() for n, t in [*module.named_parameters(), *module.named_buffers()]}
     for p, state in optimizer.state.items():
-        found |= {f"{names[id(p)]}: {k}": v.detach().numpy().copy() for k, v in state.items() if isinstance(v, torch.Tensor)}
+        found |= {
+            f"{names[id(p)]}: {k}": v.detach().numpy().copy() for k, v in state.items() if isinstance(v, torch.Tensor)
+        }
     return found
 
 
@@ -137,7 +157,8 @@ def results_of(losses, module, optimizer):
 
 
 def trip(arch, opt, scheduler=None):
-    """The Trip of an architecture (a name, a function or an Architecture) with an optimizer, and a scheduler that is converted in its middle."""
+    """The Trip of an architecture (a name, a function or an Architecture) with an optimizer, and a scheduler that is
+    converted in its middle."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _trip(arch if isinstance(arch, Architecture) else Architecture(arch), opt, scheduler)
@@ -159,7 +180,10 @@ def _trip(arch, opt, scheduler):
     if s is not None:
         s.load_state_dict(copy.deepcopy(made.scheduler.state_dict()))
     again = torch_steps(made.module.train(), made.optimizer, x, t, made.loss, 5, made.scheduler)
-    results = [results_of(first + torch_steps(m, o, x, t, f, 5, s), m, o), results_of(first + again, made.module, made.optimizer)]
+    results = [
+        results_of(first + torch_steps(m, o, x, t, f, 5, s), m, o),
+        results_of(first + again, made.module, made.optimizer),
+    ]
     missing = set(wanted) - set(results[0]) | set(results[0]) - set(wanted)
     if missing:
         return Trip(np.inf, f"missing or new: {sorted(missing)[:3]}")

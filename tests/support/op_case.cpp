@@ -96,22 +96,6 @@ Tensor random_ints(const Shape& shape, int64_t low, int64_t high, uint64_t seed)
   return from_doubles(v, shape, DType::kInt64);
 }
 
-Tensor ints(const Ints& v, const Shape& s) {
-  Tensor t = Tensor::vector<int64_t>(v);
-  return s.empty() ? t : t.reshaped(s);
-}
-
-Tensor floats(const std::vector<float>& v, const Shape& s) {
-  Tensor t = Tensor::vector<float>(v);
-  return s.empty() ? t : t.reshaped(s);
-}
-
-Tensor bools(const std::vector<int>& v) {
-  Tensor t(DType::kBool, {int64_t(v.size())});
-  for (size_t i = 0; i < v.size(); ++i) t.as<bool>()[i] = v[i] != 0;
-  return t;
-}
-
 OpCase::OpCase(std::string op, int version, std::string domain)
     : op_(std::move(op)), domain_(std::move(domain)), version_(version) {}
 OpCase& OpCase::attr(std::string key, Attr value) {

@@ -18,11 +18,30 @@ Tensor random_tensor(const Shape& shape, double low = -1, double high = 1, uint6
                      DType dtype = DType::kFloat);
 Tensor random_ints(const Shape& shape, int64_t low, int64_t high, uint64_t seed = 1);
 
-// Tensors from lists; a vector when no shape is given.
 using Ints = std::vector<int64_t>;
-Tensor ints(const Ints& v, const Shape& s = {});
-Tensor floats(const std::vector<float>& v, const Shape& s = {});
-Tensor bools(const std::vector<int>& v);
+// A vector, or a tensor of this shape.
+template <class T>
+Tensor tensor_of(const std::vector<T>& v, const Shape& s) {
+  Tensor t = Tensor::vector<T>(v);
+  return s.empty() ? t : t.reshaped(s);
+}
+inline Tensor ints(const Ints& v, const Shape& s = {}) { return tensor_of(v, s); }
+inline Tensor floats(const std::vector<float>& v, const Shape& s = {}) { return tensor_of(v, s); }
+inline Tensor doubles(const std::vector<double>& v, const Shape& s = {}) { return tensor_of(v, s); }
+inline Tensor words(const std::vector<std::string>& v, const Shape& s = {}) {
+  return tensor_of(v, s);
+}
+inline Tensor bools(const std::vector<int>& v) {
+  Tensor t(DType::kBool, {int64_t(v.size())});
+  for (size_t i = 0; i < v.size(); ++i) t.as<bool>()[i] = v[i] != 0;
+  return t;
+}
+// Values of whole graphs: float64 numbers, a flag, a count.
+inline Tensor vary(const Shape& s, uint64_t seed) {
+  return random_tensor(s, -1, 1, seed, DType::kDouble);
+}
+inline Tensor flag(bool b) { return Tensor::scalar<bool>(b); }
+inline Tensor number(int64_t n) { return Tensor::scalar<int64_t>(n); }
 
 class OpCase {
  public:

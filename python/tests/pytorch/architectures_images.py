@@ -10,8 +10,18 @@ from architectures_sequences import Block
 
 @model()
 def lenet():
-    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.Tanh(), nn.AvgPool2d(2), nn.Conv2d(6, 8, 5), nn.Tanh(), nn.MaxPool2d(2),
-                         nn.Flatten(), nn.Linear(32, 16), nn.Tanh(), nn.Linear(16, 4)), (image(4, 1, 16),)
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2),
+        nn.Tanh(),
+        nn.AvgPool2d(2),
+        nn.Conv2d(6, 8, 5),
+        nn.Tanh(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32, 16),
+        nn.Tanh(),
+        nn.Linear(16, 4),
+    ), (image(4, 1, 16),)
 
 
 class Residual(nn.Module):
@@ -19,7 +29,9 @@ class Residual(nn.Module):
         super().__init__()
         self.conv1, self.bn1 = nn.Conv2d(i, o, 3, stride, 1, bias=False), nn.BatchNorm2d(o)
         self.conv2, self.bn2 = nn.Conv2d(o, o, 3, 1, 1, bias=False), nn.BatchNorm2d(o)
-        self.downsample = nn.Sequential(nn.Conv2d(i, o, 1, stride, bias=False), nn.BatchNorm2d(o)) if stride != 1 or i != o else None
+        self.downsample = (
+            nn.Sequential(nn.Conv2d(i, o, 1, stride, bias=False), nn.BatchNorm2d(o)) if stride != 1 or i != o else None
+        )
 
     def forward(self, x):
         y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
@@ -49,7 +61,11 @@ class Inverted(nn.Module):
         super().__init__()
         self.expand = nn.Sequential(nn.Conv2d(c, e, 1, bias=False), nn.BatchNorm2d(e), act())
         self.depth = nn.Sequential(nn.Conv2d(e, e, 3, 1, 1, groups=e, bias=False), nn.BatchNorm2d(e), act())
-        self.squeeze = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(e, 4, 1), nn.SiLU(), nn.Conv2d(4, e, 1), nn.Sigmoid()) if squeeze else None
+        self.squeeze = (
+            nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(e, 4, 1), nn.SiLU(), nn.Conv2d(4, e, 1), nn.Sigmoid())
+            if squeeze
+            else None
+        )
         self.project = nn.Sequential(nn.Conv2d(e, c, 1, bias=False), nn.BatchNorm2d(c))
 
     def forward(self, x):
@@ -59,14 +75,30 @@ class Inverted(nn.Module):
 
 @model()
 def mobilenet():
-    return nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.ReLU6(), Inverted(8, 16, nn.ReLU6), Inverted(8, 16, nn.Hardswish),
-                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.0), nn.Linear(8, 4)), (image(),)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2, 1),
+        nn.BatchNorm2d(8),
+        nn.ReLU6(),
+        Inverted(8, 16, nn.ReLU6),
+        Inverted(8, 16, nn.Hardswish),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Dropout(0.0),
+        nn.Linear(8, 4),
+    ), (image(),)
 
 
 @model()
 def efficientnet():
-    return nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.SiLU(), Inverted(8, 24, nn.SiLU, True), nn.AdaptiveAvgPool2d(1),
-                         nn.Flatten(), nn.Linear(8, 4)), (image(),)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2, 1),
+        nn.BatchNorm2d(8),
+        nn.SiLU(),
+        Inverted(8, 24, nn.SiLU, True),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(8, 4),
+    ), (image(),)
 
 
 class ConvNextBlock(nn.Module):
@@ -82,8 +114,15 @@ class ConvNextBlock(nn.Module):
 
 @model()
 def convnext():
-    return nn.Sequential(nn.Conv2d(3, 8, 4, 4), ConvNextBlock(8), ConvNextBlock(8), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(8),
-                         nn.Linear(8, 4)), (image(),)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 4, 4),
+        ConvNextBlock(8),
+        ConvNextBlock(8),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.LayerNorm(8),
+        nn.Linear(8, 4),
+    ), (image(),)
 
 
 class ViT(nn.Module):
@@ -112,7 +151,10 @@ class UNet(nn.Module):
     def __init__(self):
         super().__init__()
         self.d1, self.d2, self.mid = double_conv(3, 8), double_conv(8, 16), double_conv(16, 16)
-        self.up1, self.up2 = nn.ConvTranspose2d(16, 16, 2, 2), nn.Upsample(scale_factor=2, mode="bilinear", align_corners=False)
+        self.up1, self.up2 = (
+            nn.ConvTranspose2d(16, 16, 2, 2),
+            nn.Upsample(scale_factor=2, mode="bilinear", align_corners=False),
+        )
         self.u1, self.u2, self.out = double_conv(32, 8), double_conv(16, 8), nn.Conv2d(8, 4, 1)
 
     def forward(self, x):
@@ -130,7 +172,12 @@ def unet():
 class DenseNet(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = nn.ModuleList([nn.Sequential(nn.BatchNorm2d(4 + 4 * k), nn.ReLU(), nn.Conv2d(4 + 4 * k, 4, 3, padding=1)) for k in range(3)])
+        self.layers = nn.ModuleList(
+            [
+                nn.Sequential(nn.BatchNorm2d(4 + 4 * k), nn.ReLU(), nn.Conv2d(4 + 4 * k, 4, 3, padding=1))
+                for k in range(3)
+            ]
+        )
         self.stem, self.head = nn.Conv2d(3, 4, 3, padding=1), nn.Linear(16, 4)
 
     def forward(self, x):
@@ -147,16 +194,28 @@ def densenet():
 
 @model("mse", None)
 def superresolution():
-    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.PReLU(), nn.Conv2d(8, 12, 3, padding=1), nn.PixelShuffle(2)), (image(s=8),)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.PReLU(), nn.Conv2d(8, 12, 3, padding=1), nn.PixelShuffle(2)
+    ), (image(s=8),)
 
 
 @model()
 def group_norm():
-    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(4, 8), nn.ELU(), nn.Conv2d(8, 8, 3), nn.InstanceNorm2d(8, affine=True), nn.LeakyReLU(0.1),
-                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4)), (image(),)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3),
+        nn.GroupNorm(4, 8),
+        nn.ELU(),
+        nn.Conv2d(8, 8, 3),
+        nn.InstanceNorm2d(8, affine=True),
+        nn.LeakyReLU(0.1),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(8, 4),
+    ), (image(),)
 
 
 @model()
 def volume():
-    return nn.Sequential(nn.Conv3d(1, 4, 3, padding=1), nn.BatchNorm3d(4), nn.ReLU(), nn.MaxPool3d(2), nn.Flatten(), nn.Linear(4 * 27, 4)), (
-        torch.randn(4, 1, 6, 6, 6),)
+    return nn.Sequential(
+        nn.Conv3d(1, 4, 3, padding=1), nn.BatchNorm3d(4), nn.ReLU(), nn.MaxPool3d(2), nn.Flatten(), nn.Linear(4 * 27, 4)
+    ), (torch.randn(4, 1, 6, 6, 6),)

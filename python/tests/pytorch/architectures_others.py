@@ -14,7 +14,10 @@ def mlp():
 class Siamese(nn.Module):
     def __init__(self):
         super().__init__()
-        self.tower, self.head = nn.Sequential(nn.Linear(6, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Linear(12, 8)), nn.Linear(8, 4)
+        self.tower, self.head = (
+            nn.Sequential(nn.Linear(6, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Linear(12, 8)),
+            nn.Linear(8, 4),
+        )
 
     def forward(self, left, right):
         return self.head(torch.abs(self.tower(left) - self.tower(right)))
@@ -29,7 +32,10 @@ class DLRM(nn.Module):
     def __init__(self):
         super().__init__()
         self.tables = nn.ModuleList([nn.Embedding(10, 8) for _ in range(3)])
-        self.bottom, self.top = nn.Sequential(nn.Linear(5, 8), nn.ReLU()), nn.Sequential(nn.Linear(8 + 16, 8), nn.ReLU(), nn.Linear(8, 4))
+        self.bottom, self.top = (
+            nn.Sequential(nn.Linear(5, 8), nn.ReLU()),
+            nn.Sequential(nn.Linear(8 + 16, 8), nn.ReLU(), nn.Linear(8, 4)),
+        )
 
     def forward(self, dense, sparse):
         d = self.bottom(dense)
@@ -73,7 +79,9 @@ class MoE(nn.Module):
     def __init__(self, d=8, experts=3):
         super().__init__()
         self.gate = nn.Linear(d, experts)
-        self.experts = nn.ModuleList([nn.Sequential(nn.Linear(d, 16), nn.SiLU(), nn.Linear(16, d)) for _ in range(experts)])
+        self.experts = nn.ModuleList(
+            [nn.Sequential(nn.Linear(d, 16), nn.SiLU(), nn.Linear(16, d)) for _ in range(experts)]
+        )
         self.head = nn.Linear(d, 4)
 
     def forward(self, x):
@@ -96,7 +104,11 @@ def autoencoder():
 class VAE(nn.Module):
     def __init__(self):
         super().__init__()
-        self.encode, self.mu, self.logvar = nn.Sequential(nn.Linear(6, 12), nn.Softplus()), nn.Linear(12, 3), nn.Linear(12, 3)
+        self.encode, self.mu, self.logvar = (
+            nn.Sequential(nn.Linear(6, 12), nn.Softplus()),
+            nn.Linear(12, 3),
+            nn.Linear(12, 3),
+        )
         self.decode = nn.Sequential(nn.Linear(3, 12), nn.Tanh(), nn.Linear(12, 6))
 
     def forward(self, x):
@@ -113,4 +125,6 @@ def vae():
 
 @model("cross_entropy")
 def softmax_head():
-    return nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 4), nn.Softmax(-1)), (torch.randn(8, 6),)
+    return nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 4), nn.Softmax(-1)), (
+        torch.randn(8, 6),
+    )

@@ -15,7 +15,9 @@ class Attention(nn.Module):
     def forward(self, x):
         b, t, d = x.shape
         q, k, v = self.qkv(x).reshape(b, t, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
-        return self.proj(F.scaled_dot_product_attention(q, k, v, is_causal=self.causal).transpose(1, 2).reshape(b, t, d))
+        return self.proj(
+            F.scaled_dot_product_attention(q, k, v, is_causal=self.causal).transpose(1, 2).reshape(b, t, d)
+        )
 
 
 class Block(nn.Module):
@@ -34,7 +36,11 @@ class Bert(nn.Module):
         super().__init__()
         self.word, self.position, self.norm = nn.Embedding(20, d), nn.Embedding(8, d), nn.LayerNorm(d)
         layer = nn.TransformerEncoderLayer(d, 4, 32, 0.0, "gelu", batch_first=True)
-        self.encoder, self.pooler, self.head = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Linear(d, d), nn.Linear(d, 4)
+        self.encoder, self.pooler, self.head = (
+            nn.TransformerEncoder(layer, 2, enable_nested_tensor=False),
+            nn.Linear(d, d),
+            nn.Linear(d, 4),
+        )
         self.register_buffer("position_ids", torch.arange(8).unsqueeze(0))
 
     def forward(self, ids):
@@ -81,7 +87,11 @@ class LlamaBlock(nn.Module):
         super().__init__()
         self.heads, self.n1, self.n2 = heads, RMSNorm(d), RMSNorm(d)
         self.q, self.k, self.v, self.o = (nn.Linear(d, d, bias=False) for _ in range(4))
-        self.gate, self.up, self.down = nn.Linear(d, 2 * d, bias=False), nn.Linear(d, 2 * d, bias=False), nn.Linear(2 * d, d, bias=False)
+        self.gate, self.up, self.down = (
+            nn.Linear(d, 2 * d, bias=False),
+            nn.Linear(d, 2 * d, bias=False),
+            nn.Linear(2 * d, d, bias=False),
+        )
         half = d // heads // 2
         angles = torch.outer(torch.arange(8.0), 10000 ** (-torch.arange(half) / half))
         self.register_buffer("cos", torch.cat([angles.cos()] * 2, -1), persistent=False)
@@ -102,7 +112,9 @@ class LlamaBlock(nn.Module):
 
 @model(classes=20)
 def llama():
-    return nn.Sequential(nn.Embedding(20, 16), LlamaBlock(16, 4), LlamaBlock(16, 4), RMSNorm(16), nn.Linear(16, 20, bias=False)), (tokens(),)
+    return nn.Sequential(
+        nn.Embedding(20, 16), LlamaBlock(16, 4), LlamaBlock(16, 4), RMSNorm(16), nn.Linear(16, 20, bias=False)
+    ), (tokens(),)
 
 
 class Recurrent(nn.Module):
@@ -146,5 +158,6 @@ class Causal(nn.Module):
 
 @model()
 def tcn():
-    return nn.Sequential(Causal(3, 8, 1), Causal(8, 8, 2), Causal(8, 8, 4), nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(8, 4)), (
-        torch.randn(4, 3, 12),)
+    return nn.Sequential(
+        Causal(3, 8, 1), Causal(8, 8, 2), Causal(8, 8, 4), nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(8, 4)
+    ), (torch.randn(4, 3, 12),)

@@ -22,8 +22,9 @@ def exported(module, args, dynamo=False):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if dynamo:
-                made = torch.onnx.export(module, args, dynamo=True, optimize=False, input_names=names, output_names=["out"],
-                                         verbose=False)
+                made = torch.onnx.export(
+                    module, args, dynamo=True, optimize=False, input_names=names, output_names=["out"], verbose=False
+                )
                 return made.model_proto.SerializeToString()
             f = io.BytesIO()
             torch.onnx.export(module, args, f, dynamo=False, input_names=names, output_names=["out"])
@@ -41,7 +42,13 @@ def prepared(name, optimizer, dynamo=False, **options):
     feeds = {f"in{k}": a.numpy() for k, a in enumerate(args)}
     if target is not None:
         feeds["label"] = target.numpy()
-    return module, args, target, feeds, ot.prepare(exported(module, args, dynamo), loss=loss, optimizer=optimizer, **options)
+    return (
+        module,
+        args,
+        target,
+        feeds,
+        ot.prepare(exported(module, args, dynamo), loss=loss, optimizer=optimizer, **options),
+    )
 
 
 def mlp(seed=0, hidden=16, inputs=4, classes=3, middle=(), opset=17):

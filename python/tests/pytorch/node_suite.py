@@ -11,12 +11,12 @@ import warnings
 from collections import Counter
 
 import numpy as np
-import onnx
 import torch
 
+import onnxtrain as ot
 from onnxtrain.errors import ModelError
-from onnxtrain.torch.to_file import read
-from onnxtrain.torch.to_program import Program
+from onnxtrain.torch.to_torch.program import Program
+from onnxtrain.torch.to_torch.source import Source
 
 
 @functools.cache
@@ -61,11 +61,9 @@ def same(got, want, case):
 def run(case):
     """'passed', 'refused: why' or 'failed: why'."""
     try:
-        proto = onnx.ModelProto()
-        proto.CopyFrom(case.model)
-        names = [i.name for i in proto.graph.input if i.name not in {t.name for t in proto.graph.initializer}]
-        source = read(proto)
-        program = Program(source.main.nodes, names, source.main.outputs, source.main.constants)
+        main = Source(ot.load(case.model.SerializeToString())).graphs.main
+        names = main.inputs
+        program = Program(main.nodes, names, main.outputs, main.constants)
         for inputs, wants in case.data_sets:
             got = program(dict(zip(names, map(as_torch, inputs))))
             for g, w in zip(got, wants):
@@ -91,7 +89,10 @@ def main():
     for n, r in sorted(results.items()):
         if (a.failures and r.startswith("failed")) or (a.refused and r.startswith("refused")):
             print(f"{n:60s} {r}")
-    print(f"{counts['passed']} of {len(results)} node tests pass, {counts['refused']} refused by name, {counts['failed']} differ")
+    print(
+        f"{counts['passed']} of {len(results)} node tests pass, {counts['refused']} refused by name, "
+        f"{counts['failed']} differ"
+    )
     return counts["failed"]
 
 

@@ -1,4 +1,5 @@
-"""Attention of PyTorch modules: masks against PyTorch, dropout the same on every number of threads, and no matrix of scores."""
+"""Attention of PyTorch modules: masks against PyTorch, dropout the same on every number of threads, and no matrix of
+scores."""
 
 import numpy as np
 import pytest
@@ -20,7 +21,9 @@ class Attention(nn.Module):
         self.kind, self.p = kind, p
         self.qkv, self.out = nn.Linear(HEADS * WIDTH, 3 * HEADS * WIDTH), nn.Linear(HEADS * WIDTH, 3)
         self.bias = nn.Parameter(torch.randn(1, HEADS, ROWS, ROWS) * 0.1) if kind == "bias" else None
-        self.layer = nn.MultiheadAttention(HEADS * WIDTH, HEADS, dropout=p, batch_first=True) if kind == "layer" else None
+        self.layer = (
+            nn.MultiheadAttention(HEADS * WIDTH, HEADS, dropout=p, batch_first=True) if kind == "layer" else None
+        )
 
     def forward(self, x, keep):
         if self.layer is not None:
@@ -32,7 +35,9 @@ class Attention(nn.Module):
             y = F.dropout(scores.softmax(-1), self.p, self.training) @ v
         else:
             open_ = keep[:, None, None, :] > 0
-            mask = {"bool": open_, "added": torch.where(open_, 0.5, -torch.inf), "bias": self.bias, "causal": None}[self.kind]
+            mask = {"bool": open_, "added": torch.where(open_, 0.5, -torch.inf), "bias": self.bias, "causal": None}[
+                self.kind
+            ]
             y = F.scaled_dot_product_attention(q, k, v, mask, self.p if self.training else 0.0, self.kind == "causal")
         return self.out(y.transpose(1, 2).flatten(2).mean(1))
 

@@ -1,7 +1,7 @@
 """From PyTorch and back: fifteen steps in PyTorch against five there, five here, five there again.
 
-A small part of the table that tests/pytorch/round_trips.py runs: every architecture, every optimizer and every scheduler once.
-"""
+A small part of the table that tests/pytorch/round_trips.py runs: every architecture, every optimizer and every
+scheduler once."""
 
 import importlib.util
 import pathlib
@@ -53,11 +53,19 @@ def test_other_architecture(name):
     assert trip(make, "momentum").good
 
 
-SCHEDULED = [(s, "mlp", "momentum") if k % 2 else (s, "frozen_backbone", "adamw, 2 groups") for k, s in enumerate(SCHEDULERS)]
+SCHEDULED = [
+    (s, "mlp", "momentum") if k % 2 else (s, "frozen_backbone", "adamw, 2 groups") for k, s in enumerate(SCHEDULERS)
+]
 
 
-@pytest.mark.parametrize("scheduler,arch,opt", [*SCHEDULED, ("StepLR", "mlp", "rprop"),
-                                                *[("OneCycleLR", "mlp", o) for o in ("rmsprop both", "nadam", "radam decoupled", "adamax", "adamw")]])
+@pytest.mark.parametrize(
+    "scheduler,arch,opt",
+    [
+        *SCHEDULED,
+        ("StepLR", "mlp", "rprop"),
+        *[("OneCycleLR", "mlp", o) for o in ("rmsprop both", "nadam", "radam decoupled", "adamax", "adamw")],
+    ],
+)
 def test_scheduler(scheduler, arch, opt):
     t = trip(arch, opt, scheduler)
     assert t.good and t.scheduler == scheduler, t
@@ -71,7 +79,8 @@ def test_double_precision(opt):
 
 def test_tables_are_complete():
     assert len(ARCHITECTURES) >= 20 and {"moe", "llama", "unet", "vae", "vit", "gru"} <= set(ARCHITECTURES)
-    assert set(CLASSES.values()) == {"SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "NAdam", "RAdam", "Adamax", "Adadelta", "Rprop"}
+    assert set(CLASSES.values()) == {"SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "NAdam", "RAdam", "Adamax",
+                                     "Adadelta", "Rprop"}
     assert {CLASSES[o.split(",")[0].split()[0]] for o in OPTIMIZERS} == set(CLASSES.values())
     assert set(dict(TURNS)) == set(ARCHITECTURES) and {o for _, o in TURNS} == set(OPTIMIZERS)
 

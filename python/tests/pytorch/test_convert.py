@@ -22,7 +22,11 @@ def test_there_and_back(trained, capsys):
     t, d = trained
     assert main([str(d / "m.train.onnx"), str(d / "m.pt"), "--verify"]) == 0
     text = capsys.readouterr().out
-    assert "tensors agree" in text and "largest difference" in text and float(text.split("difference ")[1].split()[0]) < 1e-5
+    assert (
+        "tensors agree" in text
+        and "largest difference" in text
+        and float(text.split("difference ")[1].split()[0]) < 1e-5
+    )
     assert main([str(d / "m.pt"), str(d / "back.train.onnx")]) == 0
     again = ot.Trainer(ot.load(d / "back.train.onnx"))
     assert {k: v.tobytes() for k, v in t.state.items()} == {k: v.tobytes() for k, v in again.state.items()}
@@ -69,8 +73,10 @@ def test_refusals(trained, capsys):
     torch.save({"fc1.weight": torch.zeros(2)}, d / "weights.pt")
     for args, status, words in (
             (["nothing.onnx", "m.pt"], 2, "there is no file"), ([d / "m.train.onnx", "m.bin"], 2, "suffix"),
-            ([d / "m.train.onnx", "n.onnx"], 2, "already onnx"), ([d / "m.train.onnx", d / "no" / "m.pt"], 2, "there is no folder"),
-            ([d / "m.train.onnx", d], 2, "is a folder"), ([d / "bad.pt2", "n.onnx"], 3, "torch.export.load"), ([d / "bad.pt", "n.onnx"], 3, "torch.load"),
+            ([d / "m.train.onnx", "n.onnx"], 2, "already onnx"),
+            ([d / "m.train.onnx", d / "no" / "m.pt"], 2, "there is no folder"),
+            ([d / "m.train.onnx", d], 2, "is a folder"), ([d / "bad.pt2", "n.onnx"], 3, "torch.export.load"),
+            ([d / "bad.pt", "n.onnx"], 3, "torch.load"),
             ([d / "weights.pt", "n.onnx"], 3, "does not say what to compute")):
         assert main([str(a) for a in args]) == status
         assert words in capsys.readouterr().err
@@ -78,7 +84,9 @@ def test_refusals(trained, capsys):
 
 
 def test_exported_program(tmp_path, capsys):
-    module = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).eval()
+    module = torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 3)
+    ).eval()
     x = torch.randn(4, 4)
     torch.export.save(torch.export.export(module, (x,)), tmp_path / "p.pt2")
     assert main([str(tmp_path / "p.pt2"), str(tmp_path / "p.onnx"), "--verify"]) == 0

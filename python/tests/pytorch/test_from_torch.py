@@ -12,10 +12,11 @@ onnx = pytest.importorskip("onnx")
 import onnxtrain as ot  # noqa: E402
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "tests" / "pytorch"))
-import trips as roundtrip  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 from torch.optim import lr_scheduler as lrs  # noqa: E402
+
+import trips as roundtrip  # noqa: E402
 
 
 def proto_of(model):
@@ -28,7 +29,12 @@ def info_of(model):
 
 def net(seed=0):
     torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, 3)), torch.randn(8, 5), torch.randint(0, 3, (8,)), nn.CrossEntropyLoss()
+    return (
+        nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, 3)),
+        torch.randn(8, 5),
+        torch.randint(0, 3, (8,)),
+        nn.CrossEntropyLoss(),
+    )
 
 
 def torch_steps(m, opt, x, t, loss, n, scheduler=None):
@@ -36,12 +42,21 @@ def torch_steps(m, opt, x, t, loss, n, scheduler=None):
 
 
 SCHEDULERS = {
-    "step": lambda o: lrs.StepLR(o, 3, 0.5), "multistep": lambda o: lrs.MultiStepLR(o, [2, 6, 6, 9], 0.3),
-    "exponential": lambda o: lrs.ExponentialLR(o, 0.9), "cosine": lambda o: lrs.CosineAnnealingLR(o, 8, 1e-4),
-    "linear": lambda o: lrs.LinearLR(o, 0.3, 0.9, 7), "constant": lambda o: lrs.ConstantLR(o, 0.25, 6),
-    "polynomial": lambda o: lrs.PolynomialLR(o, 12, 2.0), "restarts": lambda o: lrs.CosineAnnealingWarmRestarts(o, 3, 2, 1e-4),
-    "onecycle": lambda o: lrs.OneCycleLR(o, 0.1, total_steps=30), "three_phases": lambda o: lrs.OneCycleLR(o, [0.1, 0.05], total_steps=25, three_phase=True, anneal_strategy="linear"),
-    "sequential": lambda o: lrs.SequentialLR(o, [lrs.LinearLR(o, 0.1, 1.0, 4), lrs.CosineAnnealingLR(o, 10)], milestones=[4]),
+    "step": lambda o: lrs.StepLR(o, 3, 0.5),
+    "multistep": lambda o: lrs.MultiStepLR(o, [2, 6, 6, 9], 0.3),
+    "exponential": lambda o: lrs.ExponentialLR(o, 0.9),
+    "cosine": lambda o: lrs.CosineAnnealingLR(o, 8, 1e-4),
+    "linear": lambda o: lrs.LinearLR(o, 0.3, 0.9, 7),
+    "constant": lambda o: lrs.ConstantLR(o, 0.25, 6),
+    "polynomial": lambda o: lrs.PolynomialLR(o, 12, 2.0),
+    "restarts": lambda o: lrs.CosineAnnealingWarmRestarts(o, 3, 2, 1e-4),
+    "onecycle": lambda o: lrs.OneCycleLR(o, 0.1, total_steps=30),
+    "three_phases": lambda o: lrs.OneCycleLR(
+        o, [0.1, 0.05], total_steps=25, three_phase=True, anneal_strategy="linear"
+    ),
+    "sequential": lambda o: lrs.SequentialLR(
+        o, [lrs.LinearLR(o, 0.1, 1.0, 4), lrs.CosineAnnealingLR(o, 10)], milestones=[4]
+    ),
 }
 
 
@@ -49,14 +64,23 @@ SCHEDULERS = {
 def test_schedules_of_two_groups_from_their_middle(kind):
     m, x, t, loss = net()
     groups = [{"params": m[0].parameters(), "weight_decay": 0.1}, {"params": m[2].parameters(), "lr": 2e-2}]
-    opt = torch.optim.SGD(groups, lr=1e-2, momentum=0.9, nesterov=True) if len(kind) % 2 else torch.optim.AdamW(groups, lr=1e-2)
+    opt = (
+        torch.optim.SGD(groups, lr=1e-2, momentum=0.9, nesterov=True)
+        if len(kind) % 2
+        else torch.optim.AdamW(groups, lr=1e-2)
+    )
     scheduler = SCHEDULERS[kind](opt)
     torch_steps(m, opt, x, t, loss, 5, scheduler)
     trainer = ot.Trainer(ot.from_torch(m, x, t, loss, opt, scheduler))
     ours = [trainer.step({"input": x.numpy(), "target": t.numpy()}).loss for _ in range(8)]
     theirs = torch_steps(m, opt, x, t, loss, 8, scheduler)
     np.testing.assert_allclose(ours, theirs, rtol=2e-6)
-    np.testing.assert_allclose([trainer.lr, float(trainer.state["learning_rate.1"])], [g["lr"] for g in opt.param_groups], rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(
+        [trainer.lr, float(trainer.state["learning_rate.1"])],
+        [g["lr"] for g in opt.param_groups],
+        rtol=1e-6,
+        atol=1e-12,
+    )
     np.testing.assert_allclose(trainer.state["0.weight"], m[0].weight.detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
@@ -66,7 +90,7 @@ def test_flags_and_uneven_histories():
     opt = torch.optim.Adam([m[0].weight, m[2].weight], lr=1e-2, maximize=True, amsgrad=True)
     torch_steps(m, opt, x, t, lambda o, y: -loss(o, y), 3)
     opt.add_param_group({"params": [m[2].bias], "lr": 3e-3, "betas": (0.5, 0.9)})  # joins three steps late
-    negative = lambda o, y: -loss(o, y)  # noqa: E731
+    negative = lambda o, y: -loss(o, y)
     model = ot.from_torch(m, x, t, negative, opt)
     trainer = ot.Trainer(model)
     ours = [trainer.step({"input": x.numpy(), "target": t.numpy()}).loss for _ in range(5)]
@@ -222,7 +246,7 @@ def test_refusals_of_optimizers_schedulers_losses():
 
 
 def test_a_file_that_differs_is_not_returned(monkeypatch):
-    from onnxtrain.torch.lower import TABLE
+    from onnxtrain.torch.from_torch.lower import TABLE
 
     m, x, t, loss = net()
     right = TABLE["aten.relu"]
@@ -267,7 +291,7 @@ def test_evaluate_and_fit_on_a_converted_model(tmp_path):
 
 
 def test_versions_table():
-    from onnxtrain.torch import versions
+    from onnxtrain.torch.shared import versions
 
     assert versions.version_of("2.13.0+cpu") == (2, 13) and versions.version_of("2.9.1") == (2, 9)
     assert versions.TESTED in versions.TABLE and versions.OLDEST == min(versions.TABLE)

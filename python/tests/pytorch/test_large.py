@@ -1,4 +1,5 @@
-"""What large models go through, on small ones: tensors in files, gradients on the shelf. And what happens to state that rests."""
+"""What large models go through, on small ones: tensors in files, gradients in a temporary file. And the state of frozen
+parameters."""
 
 import copy
 
@@ -9,15 +10,16 @@ import torch
 from torch import nn
 
 import onnxtrain as ot
-from onnxtrain.torch import assemble, noise, selfcheck, shelf, to_file, to_outline
+from onnxtrain.converters import compare, spill
+from onnxtrain.torch.from_torch import assemble
 from test_both_ways import OPTIMIZERS  # noqa: F401 - puts tests/pytorch on the path
 from trips import Architecture, trip
 
 
 @pytest.fixture
 def as_if_large(monkeypatch):
-    for module, name in ((assemble, "_LARGE"), (assemble, "_SMALL"), (shelf, "LARGE"), (to_file, "_LARGE"), (to_file, "LARGE"), (to_outline, "LARGE")):
-        monkeypatch.setattr(module, name, {"_SMALL": 16, "LARGE": 256 if module in (to_file, to_outline) else 0}.get(name, 0))
+    for module, name, value in ((assemble, "_LARGE", 0), (assemble, "_SMALL", 16), (spill, "LARGE", 0)):
+        monkeypatch.setattr(module, name, value)
 
 
 @pytest.mark.parametrize("arch,opt", [("cnn_bn", "adamw"), ("gpt", "momentum"), ("double_mlp", "nadam")])
@@ -30,7 +32,9 @@ def test_through_files(arch, opt, as_if_large, tmp_path):
                for t in onnx.load(tmp_path / "m.train.onnx", load_external_data=False).graph.initializer)
     for source in (model, tmp_path / "m.train.onnx"):
         weights = ot.torch_state_dict(source)
-        assert all(torch.equal(weights[n], t) for n, t in module.state_dict().items()) and len(weights) == len(module.state_dict())
+        assert all(torch.equal(weights[n], t) for n, t in module.state_dict().items()) and len(weights) == len(
+            module.state_dict()
+        )
 
 
 def test_stored_tensors_are_compared(monkeypatch):
@@ -43,15 +47,16 @@ def test_stored_tensors_are_compared(monkeypatch):
 
 
 def test_float64_decides(monkeypatch):
-    """A ReLU that turns over moves PyTorch's float32 gradients by 2 % (DenseNet, RMSprop); ours are those of float64."""
-    monkeypatch.setattr(noise, "CHANGES", ())
+    """A ReLU that turns over moves PyTorch's float32 gradients by 2 % (DenseNet, RMSprop); ours are those of
+    float64."""
+    monkeypatch.setattr(compare, "CHANGES", ())
     assert trip("densenet", "rmsprop").good
-    inner = selfcheck._Check._same
+    inner = compare.Comparison.same
 
-    def same(self, what, got, expected, key, *rest):
-        return inner(self, what, got * 1.02 if key == ("gradient", "stem.weight") else got, expected, key, *rest)
+    def same(self, what, got, want, key=None, *rest):
+        return inner(self, what, got * 1.02 if key == ("gradient", "stem.weight") else got, want, key, *rest)
 
-    monkeypatch.setattr(selfcheck._Check, "_same", same)
+    monkeypatch.setattr(compare.Comparison, "same", same)
     with pytest.raises(ot.ModelError, match="the gradient of 'stem.weight' differs"):
         trip("densenet", "rmsprop")
 
@@ -77,7 +82,12 @@ def steps(module, optimizer, loss, x, t, n):
 def test_state_of_frozen_parameters(kind, settings):
     """Frozen after three steps, thawed after it came back: its moments are still there."""
     torch.manual_seed(0)
-    x, t, loss, make = torch.randn(8, 3), torch.randn(8, 2), nn.MSELoss(), lambda m: getattr(torch.optim, kind)(m.parameters(), lr=1e-2, **settings)
+    x, t, loss, make = (
+        torch.randn(8, 3),
+        torch.randn(8, 2),
+        nn.MSELoss(),
+        lambda m: getattr(torch.optim, kind)(m.parameters(), lr=1e-2, **settings),
+    )
     module = Tower()
     optimizer = make(module)
     steps(module, optimizer, loss, x, t, 3)

@@ -1,4 +1,5 @@
-"""The operator table against the standard's own node tests. What is not carried over is refused by name, never wrong."""
+"""The operator table against the standard's own node tests. What is not carried over is refused by name, never
+wrong."""
 
 import re
 import warnings

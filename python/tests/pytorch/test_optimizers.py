@@ -13,23 +13,25 @@ OPTIMIZERS = {
     "sgd": (ot.SGD(lr=0.1), "SGD"), "sgd_decay": (ot.SGD(lr=0.1, weight_decay=0.01), "SGD"),
     "momentum": (ot.SGD(lr=0.1, momentum=0.9), "SGD"),
     "dampening": (ot.SGD(lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.01), "SGD"),
-    "nesterov": (ot.SGD(lr=0.1, momentum=0.9, nesterov=True), "SGD"),
-    "adam": (ot.Adam(lr=1e-2), "Adam"), "adam_ams": (ot.Adam(lr=1e-2, amsgrad=True, weight_decay=0.1), "Adam"),
-    "adamw": (ot.AdamW(lr=1e-2), "AdamW"), "adamw_ams": (ot.AdamW(lr=1e-2, amsgrad=True), "AdamW"),
+    "nesterov": (ot.SGD(lr=0.1, momentum=0.9, nesterov=True), "SGD"), "adam": (ot.Adam(lr=1e-2), "Adam"),
+    "adam_ams": (ot.Adam(lr=1e-2, amsgrad=True, weight_decay=0.1), "Adam"), "adamw": (ot.AdamW(lr=1e-2), "AdamW"),
+    "adamw_ams": (ot.AdamW(lr=1e-2, amsgrad=True), "AdamW"),
     "adam_keras": (ot.Adam(lr=1e-2, style="keras"), "GraphOptimizer"),
     "adagrad": (ot.Adagrad(lr_decay=0.1, initial_accumulator_value=0.2), "Adagrad"),
-    "adagrad_keras": (ot.Adagrad(style="keras"), "GraphOptimizer"),
-    "rmsprop": (ot.RMSprop(), "RMSprop"), "rmsprop_centered": (ot.RMSprop(centered=True), "RMSprop"),
+    "adagrad_keras": (ot.Adagrad(style="keras"), "GraphOptimizer"), "rmsprop": (ot.RMSprop(), "RMSprop"),
+    "rmsprop_centered": (ot.RMSprop(centered=True), "RMSprop"),
     "rmsprop_momentum": (ot.RMSprop(momentum=0.9, centered=True, weight_decay=0.1), "RMSprop"),
-    "rmsprop_keras": (ot.RMSprop(style="keras"), "GraphOptimizer"),
-    "lion": (ot.Lion(), "GraphOptimizer"), "lamb": (ot.Lamb(), "GraphOptimizer"),
-    "onnx_adam": (ot.OnnxAdam(lr=0.01), "GraphOptimizer"), "onnx_momentum": (ot.OnnxMomentum(lr=0.01, mode="nesterov"), "SGD"),
+    "rmsprop_keras": (ot.RMSprop(style="keras"), "GraphOptimizer"), "lion": (ot.Lion(), "GraphOptimizer"),
+    "lamb": (ot.Lamb(), "GraphOptimizer"), "onnx_adam": (ot.OnnxAdam(lr=0.01), "GraphOptimizer"),
+    "onnx_momentum": (ot.OnnxMomentum(lr=0.01, mode="nesterov"), "SGD"),
     "onnx_adagrad": (ot.OnnxAdagrad(lr=0.01), "Adagrad"),
     "groups": (ot.AdamW(overrides={"fc1.*": {"lr_scale": 0.5, "weight_decay": 0.0}}), "AdamW"),
 }
 SCHEDULES = {
-    "step": ({"kind": "step", "step_size": 3}, "StepLR"), "multistep": ({"kind": "multistep", "milestones": [3, 7]}, "MultiStepLR"),
-    "exponential": ({"kind": "exponential"}, "ExponentialLR"), "cosine": ({"kind": "cosine", "total_steps": 20}, "CosineAnnealingLR"),
+    "step": ({"kind": "step", "step_size": 3}, "StepLR"),
+    "multistep": ({"kind": "multistep", "milestones": [3, 7]}, "MultiStepLR"),
+    "exponential": ({"kind": "exponential"}, "ExponentialLR"),
+    "cosine": ({"kind": "cosine", "total_steps": 20}, "CosineAnnealingLR"),
     "cosine_low": ({"kind": "cosine", "total_steps": 20, "min_lr": 1e-4}, "CosineAnnealingLR"),
     "linear": ({"kind": "linear", "total_steps": 12}, "LinearLR"),
     "polynomial": ({"kind": "polynomial", "total_steps": 12, "power": 2}, "PolynomialLR"),
@@ -88,7 +90,9 @@ def test_schedule_with_groups():
     assert slow == pytest.approx(fast / 2)
 
 
-@pytest.mark.parametrize("options", [{"clip_norm": 0.1}, {"clip_value": 0.01}, {"clip_norm": 0.1, "clip_value": 0.01}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"clip_norm": 0.1}, {"clip_value": 0.01}, {"clip_norm": 0.1, "clip_value": 0.01}], ids=str
+)
 def test_clipping_keeps_torchs_class(options):
     assert type(both(ot.AdamW(lr=1e-2), **options).optimizer) is torch.optim.AdamW
 
@@ -150,10 +154,18 @@ def test_user_optimizer_from_a_file(tmp_path):
     f = TensorProto.FLOAT
     infos = [helper.make_tensor_value_info(n, f, [] if n == "R" else None) for n in ("R", "X", "G", "m")]
     graph = helper.make_graph(
-        [helper.make_node("Mul", ["m", "half"], ["mh"]), helper.make_node("Add", ["mh", "G"], ["m1"]),
-         helper.make_node("Sign", ["m1"], ["s"]), helper.make_node("Mul", ["R", "s"], ["d"]), helper.make_node("Sub", ["X", "d"], ["X1"])],
-        "rule", infos, [helper.make_tensor_value_info(n, f, None) for n in ("X1", "m1")],
-        [numpy_helper.from_array(np.array(0.5, np.float32), "half")])
+        [
+            helper.make_node("Mul", ["m", "half"], ["mh"]),
+            helper.make_node("Add", ["mh", "G"], ["m1"]),
+            helper.make_node("Sign", ["m1"], ["s"]),
+            helper.make_node("Mul", ["R", "s"], ["d"]),
+            helper.make_node("Sub", ["X", "d"], ["X1"]),
+        ],
+        "rule",
+        infos,
+        [helper.make_tensor_value_info(n, f, None) for n in ("X1", "m1")],
+        [numpy_helper.from_array(np.array(0.5, np.float32), "half")],
+    )
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "rule.onnx")
 
     class FromFile:

@@ -4,7 +4,6 @@ import copy
 import io
 
 import numpy as np
-import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper
@@ -65,7 +64,9 @@ def test_names_and_modes():
     _, args, _, _, model = prepared("resnet", OPTIMIZER, dynamo=True)
     module = ot.to_torch(model).module
     names = dict(module.named_parameters())
-    assert "layer1.0.conv1.weight" in names and module.layer1._modules["0"].conv1.weight is names["layer1.0.conv1.weight"]
+    assert (
+        "layer1.0.conv1.weight" in names and module.layer1._modules["0"].conv1.weight is names["layer1.0.conv1.weight"]
+    )
     assert all(p.requires_grad for p in names.values())
     assert "bn1.running_mean" in dict(module.named_buffers()) and "bn1.running_mean" in module.state_dict()
     assert not [k for k in module.state_dict() if "constant" in k]
@@ -86,7 +87,10 @@ def test_frozen_parameters_stay():
 
 def dropout(ratio):
     value = helper.make_tensor("ratio", TensorProto.FLOAT, [], [ratio])
-    return [helper.make_node("Constant", [], ["ratio"], value=value), helper.make_node("Dropout", ["a", "ratio"], ["b"], "drop")]
+    return [
+        helper.make_node("Constant", [], ["ratio"], value=value),
+        helper.make_node("Dropout", ["a", "ratio"], ["b"], "drop"),
+    ]
 
 
 def test_dropout_is_live_and_torchs():
@@ -112,7 +116,9 @@ def test_dropout_has_the_same_distribution():
     there = []
     for s in range(200):
         torch.manual_seed(s)
-        there.append(float(made.loss(made.module(torch.from_numpy(data["x"])), torch.from_numpy(data["label"])).detach()))
+        there.append(
+            float(made.loss(made.module(torch.from_numpy(data["x"])), torch.from_numpy(data["label"])).detach())
+        )
     error = np.std(here) / np.sqrt(200)
     assert abs(np.mean(here) - np.mean(there)) < 5 * error
     assert 0.7 < np.std(here) / np.std(there) < 1.4
@@ -120,7 +126,9 @@ def test_dropout_has_the_same_distribution():
 
 def test_plain_inference_model():
     """A file without training: a module to fine-tune, nothing else; BatchNormalization and Dropout follow train()."""
-    original = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Dropout(0.5))
+    original = torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Dropout(0.5)
+    )
     x = torch.randn(16, 4)
     original.train()(x)
     made = ot.to_torch(exported(original, (x,), dynamo=True))
@@ -163,7 +171,9 @@ def test_every_value_of_a_step_is_on_the_modules_device():
         made.module.to("meta").train()
         out = made.module(*(a.to("meta") for a in args))
         made.loss(out, target.to("meta")).backward()
-        assert all(p.grad is not None and p.grad.device.type == "meta" for p in made.module.parameters() if p.requires_grad), name
+        assert all(
+            p.grad is not None and p.grad.device.type == "meta" for p in made.module.parameters() if p.requires_grad
+        ), name
 
 
 def test_copies_and_double_precision():
@@ -198,18 +208,25 @@ def test_sources(tmp_path):
 
 
 def test_refuses_everything_at_once():
-    unknown = [helper.make_node("NonMaxSuppression", ["a", "a"], ["n"], "nms"), helper.make_node("MelWeightMatrix", ["n"] * 5, ["b"], "mel")]
-    m = mlp(middle=dropout(0.5))
-    del m.graph.node[2:4]
-    for k, n in enumerate(unknown):
-        m.graph.node.insert(2 + k, n)
-    from onnxtrain.torch.to_file import read
-    from onnxtrain.torch.to_program import Program
-
-    source = read(m)
+    scalars = [
+        helper.make_node("Constant", [], [n], n, value_int=v) for n, v in (("bins", 8), ("size", 16), ("rate", 8000))
+    ]
+    ends = [helper.make_node("Constant", [], [n], n, value_float=v) for n, v in (("low", 0.0), ("high", 4000.0))]
+    unknown = [helper.make_node("MelWeightMatrix", ["bins", "size", "rate", "low", "high"], ["m"], "mel"),
+               helper.make_node("StringNormalizer", ["t"], ["s"], "text"),
+               helper.make_node("Relu", ["x"], ["y"], "fine")]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [*scalars, *ends, *unknown],
+        "g",
+        [info("x", 1, ["n"]), info("t", TensorProto.STRING, ["n"])],
+        [info("m", 1, None), info("s", TensorProto.STRING, None), info("y", 1, ["n"])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     with pytest.raises(ot.ModelError) as e:
-        Program(source.main.nodes, ["x", *source.main.constants], source.main.outputs, {})
-    assert "'nms'" in str(e.value) and "'mel'" in str(e.value) and e.value.code == "OT1711"
+        ot.to_torch(model)
+    assert "'mel'" in str(e.value) and "'text'" in str(e.value) and "fine" not in str(e.value)
+    assert e.value.code == "OT1711"
 
 
 def test_refuses_a_lowered_file():
@@ -219,12 +236,29 @@ def test_refuses_a_lowered_file():
 
 
 def test_whole_training_travels_by_torch_save():
-    """state_dicts of the module are plain: they load with weights_only."""
-    made = ot.to_torch(ot.prepare(mlp().SerializeToString(), loss="cross_entropy", optimizer=ot.Adam()))
+    """state_dicts of module, optimizer and scheduler are plain: they load with weights_only, and training goes on as if
+    it had not stopped."""
+    model = ot.prepare(
+        mlp().SerializeToString(),
+        loss="cross_entropy",
+        optimizer=ot.Adam(),
+        schedule=ot.Schedule("step", {"step_size": 2, "gamma": 0.5}),
+    )
+    feeds = {n: torch.from_numpy(v) for n, v in batch().items()}
+    made, other = ot.to_torch(model), ot.to_torch(model)
+    before = [made.step(feeds) for _ in range(3)]
     f = io.BytesIO()
-    torch.save(made.module.state_dict(), f)
+    torch.save([made.module.state_dict(), made.optimizer.state_dict(), made.scheduler.state_dict()], f)
     f.seek(0)
-    made.module.load_state_dict(torch.load(f, weights_only=True), strict=True)
+    module, optimizer, scheduler = torch.load(f, weights_only=True)
+    other.module.load_state_dict(module, strict=True)
+    other.optimizer.load_state_dict(optimizer)
+    other.scheduler.load_state_dict(scheduler)
+    after = [made.step(feeds) for _ in range(3)]
+    assert [other.step(feeds) for _ in range(3)] == after
+    assert len(set(before + after)) == 6
+    for name, tensor in made.module.state_dict().items():
+        assert torch.equal(other.module.state_dict()[name], tensor), name
 
 
 def test_import_does_not_pull_torch_in():
@@ -236,18 +270,18 @@ def test_import_does_not_pull_torch_in():
 
 
 @pytest.mark.parametrize("name", ["gpt", "resnet"])
-def test_large_files_are_read_tensor_by_tensor(name, monkeypatch):
-    from onnxtrain.torch import to_file, to_outline
+def test_weights_are_read_without_the_optimizer(name):
+    """The library has the file; of a graph only those tensors are copied into torch that somebody asks for."""
+    from onnxtrain.graph import Constants
 
-    trainer = ot.Trainer(prepared(name, ot.AdamW(lr=1e-3))[4])
-    small = to_file.read_model(trainer.model())
-    monkeypatch.setattr(to_file, "_LARGE", 0)
-    monkeypatch.setattr(to_outline, "LARGE", 1)
-    inside, to_array = [], onnx.numpy_helper.to_array
-    monkeypatch.setattr(onnx.numpy_helper, "to_array", lambda t: inside.append(t.name) or to_array(t))
-    large = to_file.read_model(trainer.model())
-    for a, b in zip([small.main, *[s.algorithm for s in small.sections]], [large.main, *[s.algorithm for s in large.sections]]):
-        assert list(a.constants) == list(b.constants) and [n.label for n in a.nodes] == [n.label for n in b.nodes]
-        assert all(torch.equal(t, b.constants[n]) and t.dtype == b.constants[n].dtype for n, t in a.constants.items())
-    assert small.metadata == large.metadata and len(large.sections) == 1
-    assert not {n for n in inside if n in large.main.constants or n in large.sections[0].algorithm.constants}
+    model = ot.Trainer(prepared(name, ot.AdamW(lr=1e-3))[4]).model()
+    asked, inner = [], Constants.__getitem__
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Constants, "__getitem__", lambda self, key: asked.append(key) or inner(self, key))
+        weights = ot.torch_state_dict(model)
+    inside = [s["name"] for s in model.info["training"][0]["initializers"] if s["elements"] > 1]
+    state = {n for n in inside if n not in model.parameters}
+    assert state and not state & set(asked)
+    assert {n for n in weights if n in model.parameters} <= set(asked)
+    for n in set(weights) & set(model.parameters):
+        assert np.array_equal(weights[n].numpy(), model.parameters[n])

@@ -1,6 +1,6 @@
-"""Modules, losses and layers off the beaten track: (module, inputs, targets, loss) each, and what is refused with the words that say why."""
+"""Modules, losses and layers off the beaten track: (module, inputs, targets, loss) each, and what is refused with the
+words that say why."""
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -54,12 +54,22 @@ def refused(*words):
 # ---- forms of inputs and outputs
 @exact
 def list_of_outputs():
-    return Free(lambda s, x: [s.a(x), s.b(x)], a=lin(), b=lin()), x6(), (t4(), t4()), lambda o, t: mse(o[0], t[0]) + F.l1_loss(o[1], t[1])
+    return (
+        Free(lambda s, x: [s.a(x), s.b(x)], a=lin(), b=lin()),
+        x6(),
+        (t4(), t4()),
+        lambda o, t: mse(o[0], t[0]) + F.l1_loss(o[1], t[1]),
+    )
 
 
 @exact
 def dict_as_input():
-    return Free(lambda s, batch: s.a(batch["left"]) + s.b(batch["right"]), a=lin(), b=lin()), ({"left": x6(), "right": x6()},), t4(), mse
+    return (
+        Free(lambda s, batch: s.a(batch["left"]) + s.b(batch["right"]), a=lin(), b=lin()),
+        ({"left": x6(), "right": x6()},),
+        t4(),
+        mse,
+    )
 
 
 class KeywordOnly(nn.Module):
@@ -133,14 +143,25 @@ def spectral_norm_of_old():
 
 @exact
 def unused_frozen_and_scalar_parameters():
-    m = Free(lambda s, x: s.a(x) * s.t.exp() + s.fixed(x), a=lin(), dead=lin(3, 3), fixed=lin(), t=nn.Parameter(torch.tensor(0.3)))
+    m = Free(
+        lambda s, x: s.a(x) * s.t.exp() + s.fixed(x),
+        a=lin(),
+        dead=lin(3, 3),
+        fixed=lin(),
+        t=nn.Parameter(torch.tensor(0.3)),
+    )
     m.fixed.requires_grad_(False)
     return m, x6(), t4(), mse
 
 
 @exact
 def part_named_loss():
-    return Free(lambda s, x: s.loss(x), loss=lin()), x6(), torch.randint(0, 4, (8,)), nn.CrossEntropyLoss(weight=torch.rand(4))
+    return (
+        Free(lambda s, x: s.loss(x), loss=lin()),
+        x6(),
+        torch.randint(0, 4, (8,)),
+        nn.CrossEntropyLoss(weight=torch.rand(4)),
+    )
 
 
 @exact
@@ -173,7 +194,12 @@ def embedding_bags():
 
 @exact
 def sparse_embedding():
-    return nn.Sequential(nn.Embedding(9, 4, padding_idx=0, sparse=True), nn.Flatten(), lin(24, 4)), torch.randint(0, 9, (8, 6)), t4(), mse
+    return (
+        nn.Sequential(nn.Embedding(9, 4, padding_idx=0, sparse=True), nn.Flatten(), lin(24, 4)),
+        torch.randint(0, 9, (8, 6)),
+        t4(),
+        mse,
+    )
 
 
 @exact
@@ -182,15 +208,34 @@ def attention_of_every_kind():
         a, w = s.a(q, k, k)
         return a + s.b(q, k, k)[0] + s.c(q, q, q, need_weights=False)[0], w
 
-    parts = {"a": nn.MultiheadAttention(8, 2, batch_first=True), "c": nn.MultiheadAttention(8, 4, batch_first=True, bias=False),
-             "b": nn.MultiheadAttention(8, 2, batch_first=True, add_bias_kv=True, add_zero_attn=True)}
-    return Free(f, **parts), (torch.randn(4, 5, 8), torch.randn(4, 7, 8)), torch.randn(4, 5, 8), lambda o, t: mse(o[0], t) + o[1].square().sum()
+    parts = {
+        "a": nn.MultiheadAttention(8, 2, batch_first=True),
+        "c": nn.MultiheadAttention(8, 4, batch_first=True, bias=False),
+        "b": nn.MultiheadAttention(8, 2, batch_first=True, add_bias_kv=True, add_zero_attn=True),
+    }
+    return (
+        Free(f, **parts),
+        (torch.randn(4, 5, 8), torch.randn(4, 7, 8)),
+        torch.randn(4, 5, 8),
+        lambda o, t: mse(o[0], t) + o[1].square().sum(),
+    )
 
 
 @exact
 def norms():
-    return nn.Sequential(nn.Conv1d(3, 4, 3), nn.BatchNorm1d(4, track_running_stats=False), nn.Conv1d(4, 6, 1), nn.BatchNorm1d(6, affine=False),
-                         nn.GroupNorm(3, 6), nn.LocalResponseNorm(3)), torch.randn(5, 3, 8), torch.randn(5, 6, 6), mse
+    return (
+        nn.Sequential(
+            nn.Conv1d(3, 4, 3),
+            nn.BatchNorm1d(4, track_running_stats=False),
+            nn.Conv1d(4, 6, 1),
+            nn.BatchNorm1d(6, affine=False),
+            nn.GroupNorm(3, 6),
+            nn.LocalResponseNorm(3),
+        ),
+        torch.randn(5, 3, 8),
+        torch.randn(5, 6, 6),
+        mse,
+    )
 
 
 @exact
@@ -214,9 +259,18 @@ def packed(x, lengths, **options):
 def packed_and_padded():
     def f(s, x, lengths):
         y, (h, c) = s.r(packed(x, lengths))
-        return pad_packed_sequence(y, batch_first=True, padding_value=0.5)[0].mean(1) + h[-1].repeat(1, 2) + c[0].repeat(1, 2)
+        return (
+            pad_packed_sequence(y, batch_first=True, padding_value=0.5)[0].mean(1)
+            + h[-1].repeat(1, 2)
+            + c[0].repeat(1, 2)
+        )
 
-    return Free(f, r=nn.LSTM(6, 4, 2, batch_first=True, bidirectional=True)), (torch.randn(3, 5, 6), torch.tensor([5, 3, 2])), torch.randn(3, 8), mse
+    return (
+        Free(f, r=nn.LSTM(6, 4, 2, batch_first=True, bidirectional=True)),
+        (torch.randn(3, 5, 6), torch.tensor([5, 3, 2])),
+        torch.randn(3, 8),
+        mse,
+    )
 
 
 @exact
@@ -226,7 +280,12 @@ def packed_rows_and_total_length():
         y = s.r(PackedSequence(torch.tanh(s.a(p.data)), *p[1:]))[0]
         return pad_packed_sequence(PackedSequence(s.b(y.data), *y[1:]), total_length=6)[0].transpose(0, 1)
 
-    return Free(f, r=nn.RNN(5, 4, nonlinearity="relu"), a=lin(6, 5), b=lin(4, 3)), (torch.randn(3, 5, 6), torch.tensor([4, 4, 1])), torch.randn(3, 6, 3), mse
+    return (
+        Free(f, r=nn.RNN(5, 4, nonlinearity="relu"), a=lin(6, 5), b=lin(4, 3)),
+        (torch.randn(3, 5, 6), torch.tensor([4, 4, 1])),
+        torch.randn(3, 6, 3),
+        mse,
+    )
 
 
 @exact
@@ -236,7 +295,10 @@ def projections():
         z, (k, _) = s.b(packed(y, lengths))
         return pad_packed_sequence(z, batch_first=True)[0] + (h.sum(0) + k[0]).unsqueeze(1) + c.mean()
 
-    parts = {"a": nn.LSTM(6, 5, 2, batch_first=True, bidirectional=True, proj_size=3), "b": nn.LSTM(6, 7, batch_first=True, proj_size=3, bias=False)}
+    parts = {
+        "a": nn.LSTM(6, 5, 2, batch_first=True, bidirectional=True, proj_size=3),
+        "b": nn.LSTM(6, 7, batch_first=True, proj_size=3, bias=False),
+    }
     return Free(f, **parts), (torch.randn(3, 5, 6), torch.tensor([2, 5, 3])), torch.randn(3, 5, 3), mse
 
 
@@ -249,7 +311,12 @@ def wrapped():
 def order_statistics():
     def f(s, x):
         y = s.a(x)
-        return y.kthvalue(2, -1).values[:, None] + y.median(-1, keepdim=True).values + y.sort(-1)[0] + s.pool(y.unsqueeze(1)).squeeze(1).repeat(1, 2)[:, :5]
+        return (
+            y.kthvalue(2, -1).values[:, None]
+            + y.median(-1, keepdim=True).values
+            + y.sort(-1)[0]
+            + s.pool(y.unsqueeze(1)).squeeze(1).repeat(1, 2)[:, :5]
+        )
 
     return Free(f, a=lin(6, 5), pool=nn.AdaptiveMaxPool1d(3)), x6(), torch.randn(8, 5), mse
 
@@ -257,127 +324,37 @@ def order_statistics():
 # ---- losses
 @exact
 def gaussian_nll():
-    return Free(lambda s, x: (s.a(x), F.softplus(s.b(x))), a=lin(), b=lin()), x6(), t4(), lambda o, t: nn.GaussianNLLLoss(full=True)(o[0], t, o[1])
+    return (
+        Free(lambda s, x: (s.a(x), F.softplus(s.b(x))), a=lin(), b=lin()),
+        x6(),
+        t4(),
+        lambda o, t: nn.GaussianNLLLoss(full=True)(o[0], t, o[1]),
+    )
 
 
 @exact
 def margins():
     labels = torch.stack([torch.tensor([1, 0, -1, 2]), torch.tensor([3, -1, 0, 0])] * 4)
-    return lin(), x6(), labels, lambda o, t: nn.MultiLabelMarginLoss()(o, t) + nn.MultiMarginLoss(margin=0.7)(o, t[:, 0])
+    return (
+        lin(),
+        x6(),
+        labels,
+        lambda o, t: nn.MultiLabelMarginLoss()(o, t) + nn.MultiMarginLoss(margin=0.7)(o, t[:, 0]),
+    )
 
 
-# ---- chance
+# ---- randomness
 RANDOM["rrelu"] = lambda: (nn.Sequential(lin(), nn.RReLU(0.1, 0.4), lin(4, 4)), x6(), t4(), mse)
 RANDOM["gumbel"] = lambda: (Free(lambda s, x: F.gumbel_softmax(s.a(x), hard=True), a=lin()), x6(), t4(), mse)
-RANDOM["alpha_dropout"] = lambda: (nn.Sequential(nn.Conv2d(2, 3, 1), nn.Dropout2d(0.3), nn.AlphaDropout(0.2), nn.FeatureAlphaDropout(0.2)),
-                                   torch.randn(3, 2, 4, 4), torch.randn(3, 3, 4, 4), mse)
-RANDOM["distribution"] = lambda: (Free(lambda s, x: torch.distributions.Normal(s.a(x), 1.0).rsample(), a=lin()), x6(), t4(), mse)
-
-
-# ---- refused, all obstacles at once
-class Ste(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x.round()
-
-    @staticmethod
-    def backward(ctx, g):
-        return g
-
-
-def helper(y):
-    return torch.special.i0(y).sum()
-
-
-@refused("4 obstacles", "autograd.Function Ste", "y = Ste.apply(s.a(x))", "branches on the value of a tensor", "if y.sum() > 0:", "linalg_qr", "bessel_i0",
-         "return torch.special.i0(y).sum()")
-def many_at_once():
-    def f(s, x):
-        y = Ste.apply(s.a(x))
-        z = torch.linalg.qr(y)[0].sum() + helper(y)
-        if y.sum() > 0:
-            return y + z
-        return y
-
-    return Free(f, a=lin()), x6(), t4(), mse
-
-
-@refused("2 obstacles", "branches on the value", "while y.norm() > 9:", "(item)", "while y.mean().item() < 9:")
-def loops_over_values():
-    def f(s, x):
-        y = s.a(x)
-        while y.norm() > 9:
-            y = y / 2
-        while y.mean().item() < 9:
-            y = y * 2
-        return y
-
-    return Free(f, a=lin()), x6(), t4(), mse
-
-
-@refused("2 obstacles", "(float)", "float(x.max())", "(numpy)", "np.sin(x.numpy())")
-def leaves_torch():
-    def f(s, x):
-        scale = float(x.max())
-        wave = torch.from_numpy(np.sin(x.numpy()))
-        return s.a(wave) * scale
-
-    return Free(f, a=lin()), x6(), t4(), mse
-
-
-@refused("changes the parameter 'a.weight' in place", "s.a.weight.clamp_")
-def clamps_its_weights():
-    def f(s, x):
-        with torch.no_grad():
-            s.a.weight.clamp_(-0.1, 0.1)
-        return s.a(x)
-
-    return Free(f, a=lin()), x6(), t4(), mse
-
-
-@refused("changes the input 'x' in place", "x.mul_(2)")
-def doubles_its_input():
-    def f(s, x):
-        x.mul_(2)
-        return s.a(x)
-
-    return Free(f, a=lin()), x6(), t4(), mse
-
-
-@refused("the rows of a packed sequence are read", "return s.b(s.r(", "pad_packed_sequence")
-def rows_of_a_packed_sequence():
-    def f(s, x, lengths):
-        return s.b(s.r(packed(x, lengths))[0].data).mean()
-
-    return Free(f, r=nn.GRU(6, 4, batch_first=True), b=lin(4, 3)), (torch.randn(3, 5, 6), torch.tensor([5, 3, 2])), None, lambda y, _: y
-
-
-@refused("BatchNorm 'm.1' with momentum=None", "hooks on gradients", "m.0.weight", "half precision", "h.weight", "linalg_qr", "return s.m(x) + torch.linalg.qr")
-def seen_before_and_while_running():
-    m = nn.Sequential(lin(), nn.BatchNorm1d(4, momentum=None))
-    m[0].weight.register_hook(lambda g: g * 0.5)
-
-    def f(s, x):
-        return s.m(x) + torch.linalg.qr(s.h(x.half()).float())[0]
-
-    return Free(f, m=m, h=lin().half()), x6(), t4(), mse
-
-
-@refused("max_norm", "scale_grad_by_freq", "module '0' (Embedding)")
-def embedding_that_acts():
-    return nn.Sequential(nn.Embedding(9, 4, max_norm=1.0, scale_grad_by_freq=True), nn.Flatten(), lin(24, 4)), torch.randint(0, 9, (8, 6)), t4(), mse
-
-
-@refused("2 obstacles", "aten.asinh of complex numbers", "returns complex numbers", "torch.view_as_real")
-def complex_result():
-    return Free(lambda s, x: torch.asinh(torch.polar(s.a(x).abs(), s.a(x))), a=lin()), x6(), t4(), lambda o, t: mse(o.abs(), t)
-
-
-@refused("higher_order.cond")
-def conditional():
-    return Free(lambda s, x: torch.cond(x.sum() > 0, lambda x: s.a(x), lambda x: s.a(x) * 2, (x,)), a=lin()), x6(), t4(), mse
-
-
-@refused("TorchScript")
-def scripted():
-    return torch.jit.script(nn.Sequential(lin())), x6(), t4(), mse
+RANDOM["alpha_dropout"] = lambda: (
+    nn.Sequential(nn.Conv2d(2, 3, 1), nn.Dropout2d(0.3), nn.AlphaDropout(0.2), nn.FeatureAlphaDropout(0.2)),
+    torch.randn(3, 2, 4, 4),
+    torch.randn(3, 3, 4, 4),
+    mse,
+)
+RANDOM["distribution"] = lambda: (
+    Free(lambda s, x: torch.distributions.Normal(s.a(x), 1.0).rsample(), a=lin()),
+    x6(),
+    t4(),
+    mse,
+)

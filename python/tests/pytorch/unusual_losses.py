@@ -1,4 +1,5 @@
-"""Losses that people write as functions: contrastive, of boxes and masks, of teachers; and nested inputs and targets."""
+"""Losses that people write as functions: contrastive, of boxes and masks, of teachers; and nested inputs and
+targets."""
 
 import math
 
@@ -17,7 +18,10 @@ class Both(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.net, self.scale = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4)), nn.Parameter(torch.tensor(math.log(1 / 0.07)))
+        self.net, self.scale = (
+            nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4)),
+            nn.Parameter(torch.tensor(math.log(1 / 0.07))),
+        )
 
     def forward(self, a, b):
         return self.net(a), self.net(b), self.scale.exp().clamp(max=100)
@@ -90,7 +94,12 @@ def masks_and_boxes():
 
     box = torch.rand(4, 4)
     box[:, 2:] += 1
-    return nn.Conv2d(3, 1, 3, padding=1), torch.randn(4, 3, 4, 4), {"mask": (torch.rand(4, 1, 4, 4) > 0.5).float(), "box": box}, loss
+    return (
+        nn.Conv2d(3, 1, 3, padding=1),
+        torch.randn(4, 3, 4, 4),
+        {"mask": (torch.rand(4, 1, 4, 4) > 0.5).float(), "box": box},
+        loss,
+    )
 
 
 class Pupil(nn.Module):
@@ -118,7 +127,11 @@ class Pupil(nn.Module):
 def teacher_and_average():
     def loss(o, t):
         soft = F.kl_div(F.log_softmax(o[0] / 3, 1), F.softmax(o[1] / 3, 1), reduction="batchmean") * 9
-        return F.cross_entropy(o[0], t, label_smoothing=0.1) + soft + (2 - 2 * F.cosine_similarity(o[0], o[2], dim=-1)).mean()
+        return (
+            F.cross_entropy(o[0], t, label_smoothing=0.1)
+            + soft
+            + (2 - 2 * F.cosine_similarity(o[0], o[2], dim=-1)).mean()
+        )
 
     return Pupil(), x6(), torch.randint(0, 4, (8,)), loss
 
@@ -159,13 +172,22 @@ def nested_inputs_and_targets():
     def loss(o, t):
         return F.cross_entropy(o["kind"], t["kind"]) + mse(o["sizes"][0], t["size"][0]) + o["sizes"][1].abs().mean()
 
-    return Nested(), ({"dense": {"x": x6()}, "more": [torch.randn(8, 3)]},), {"kind": torch.randint(0, 4, (8,)), "size": [torch.randn(8)]}, loss
+    return (
+        Nested(),
+        ({"dense": {"x": x6()}, "more": [torch.randn(8, 3)]},),
+        {"kind": torch.randint(0, 4, (8,)), "size": [torch.randn(8)]},
+        loss,
+    )
 
 
 @exact
 def soft_labels_in_float64():
-    return nn.Sequential(lin(), nn.LayerNorm(4), nn.GELU()).double(), x6().double(), t4().double().softmax(-1), lambda o, t: F.cross_entropy(o, t) + F.kl_div(
-        F.log_softmax(o, -1), t, reduction="batchmean")
+    return (
+        nn.Sequential(lin(), nn.LayerNorm(4), nn.GELU()).double(),
+        x6().double(),
+        t4().double().softmax(-1),
+        lambda o, t: F.cross_entropy(o, t) + F.kl_div(F.log_softmax(o, -1), t, reduction="batchmean"),
+    )
 
 
 @exact
@@ -180,11 +202,18 @@ def paths_without_alignment():
 
     def loss(o, t):
         given = o, t["labels"], t["steps"], t["count"]
-        return nn.CTCLoss(zero_infinity=True)(*given) + F.ctc_loss(o, t["labels"] - 1, t["steps"].clamp(min=6), t["count"].clamp(max=2), blank=4, reduction="sum")
+        return nn.CTCLoss(zero_infinity=True)(*given) + F.ctc_loss(
+            o, t["labels"] - 1, t["steps"].clamp(min=6), t["count"].clamp(max=2), blank=4, reduction="sum"
+        )
 
     labels = torch.randint(1, 5, (4, 3))
     labels[0, 1] = labels[0, 0]
-    return Speech(), torch.randn(4, 7, 6), {"labels": labels, "steps": torch.tensor([7, 6, 2, 7]), "count": torch.tensor([3, 2, 3, 0])}, loss
+    return (
+        Speech(),
+        torch.randn(4, 7, 6),
+        {"labels": labels, "steps": torch.tensor([7, 6, 2, 7]), "count": torch.tensor([3, 2, 3, 0])},
+        loss,
+    )
 
 
 @exact

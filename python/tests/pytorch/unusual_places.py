@@ -1,4 +1,5 @@
-"""Masks and positions that choose what is computed, sizes that interpolation is asked for, and tensors that forward writes to."""
+"""Masks and positions that choose what is computed, sizes that interpolation is asked for, and tensors that forward
+writes to."""
 
 from dataclasses import dataclass
 
@@ -20,7 +21,9 @@ def rows_chosen_by_a_mask():
 @exact
 def elements_chosen_by_a_mask():
     def loss(o, t):
-        return (torch.masked_select(o, t > 0) - t[t > 0]).square().mean() + o[torch.nonzero(t[:, 0] < 0).squeeze(1)].mean()
+        return (torch.masked_select(o, t > 0) - t[t > 0]).square().mean() + o[
+            torch.nonzero(t[:, 0] < 0).squeeze(1)
+        ].mean()
 
     return lin(), x6(), torch.tensor([[1.0, -1, 2, 0.5], [-1, 2, -3, 1]]).repeat(4, 1), loss
 
@@ -53,7 +56,12 @@ def token_in_place_of_masked_ones():
         y[:, torch.tensor([True, False, True])] += 1
         return y
 
-    return Free(f, a=lin(), token=nn.Parameter(torch.randn(4))), (torch.randn(5, 3, 6), torch.rand(5, 3) > 0.5), torch.randn(5, 3, 4), mse
+    return (
+        Free(f, a=lin(), token=nn.Parameter(torch.randn(4))),
+        (torch.randn(5, 3, 6), torch.rand(5, 3) > 0.5),
+        torch.randn(5, 3, 4),
+        mse,
+    )
 
 
 @exact
@@ -73,9 +81,11 @@ def assignment_behind_slices():
 @exact
 def sizes_between():
     """Factors that are no ratio of whole sizes: torch's own positions, and corners that stay."""
-    ways = [dict(scale_factor=1.7, mode="nearest"), dict(scale_factor=(0.3, 0.7), mode="nearest-exact"), dict(size=(9, 20), mode="nearest"),
-            dict(scale_factor=1.7, mode="bilinear", align_corners=True), dict(scale_factor=(0.3, 1.7), mode="bicubic", align_corners=True),
-            dict(size=(5, 9), mode="bilinear", antialias=True), dict(scale_factor=(0.3, 1.7), mode="bicubic", antialias=True)]
+    ways = [dict(scale_factor=1.7, mode="nearest"), dict(scale_factor=(0.3, 0.7), mode="nearest-exact"),
+            dict(size=(9, 20), mode="nearest"), dict(scale_factor=1.7, mode="bilinear", align_corners=True),
+            dict(scale_factor=(0.3, 1.7), mode="bicubic", align_corners=True),
+            dict(size=(5, 9), mode="bilinear", antialias=True),
+            dict(scale_factor=(0.3, 1.7), mode="bicubic", antialias=True)]
 
     def f(s, x):
         y = s.a(x)
@@ -87,8 +97,17 @@ def sizes_between():
 # ---- what forward writes to
 @exact
 def running_statistics_of_instances():
-    return nn.Sequential(nn.Conv2d(2, 4, 1), nn.InstanceNorm2d(4, momentum=0.3, affine=True, track_running_stats=True), nn.Flatten(),
-                         nn.Linear(36, 4)), torch.randn(5, 2, 3, 3), t4(5), mse
+    return (
+        nn.Sequential(
+            nn.Conv2d(2, 4, 1),
+            nn.InstanceNorm2d(4, momentum=0.3, affine=True, track_running_stats=True),
+            nn.Flatten(),
+            nn.Linear(36, 4),
+        ),
+        torch.randn(5, 2, 3, 3),
+        t4(5),
+        mse,
+    )
 
 
 class Codes(nn.Module):
@@ -143,7 +162,8 @@ def frozen_weights_that_follow():
 @exact
 def parts_run_again():
     def f(s, x):
-        return checkpoint(s.b, checkpoint(s.a, x, use_reentrant=True) + s.c(x), use_reentrant=True)  # no argument of the first wants a gradient
+        # no argument of the first wants a gradient
+        return checkpoint(s.b, checkpoint(s.a, x, use_reentrant=True) + s.c(x), use_reentrant=True)
 
     return Free(f, a=lin(), b=nn.Sequential(nn.Tanh(), lin(4, 4)), c=lin()), x6(), t4(), mse
 

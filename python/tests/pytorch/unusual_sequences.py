@@ -1,4 +1,5 @@
-"""Ways of sequence and graph models: attention step by step, masks, scans, tags with transitions, messages along edges."""
+"""Ways of sequence and graph models: attention step by step, masks, scans, tags with transitions, messages along
+edges."""
 
 import math
 
@@ -24,7 +25,11 @@ class Decoder(nn.Module):
 
     def __init__(self, h=6):
         super().__init__()
-        self.emb, self.encode, self.bridge = nn.Embedding(12, 4, padding_idx=0), nn.GRU(4, h, batch_first=True, bidirectional=True), nn.Linear(2 * h, h)
+        self.emb, self.encode, self.bridge = (
+            nn.Embedding(12, 4, padding_idx=0),
+            nn.GRU(4, h, batch_first=True, bidirectional=True),
+            nn.Linear(2 * h, h),
+        )
         self.query, self.key, self.score = nn.Linear(h, h), nn.Linear(2 * h, h), nn.Linear(h, 1)
         self.cell, self.out = nn.GRUCell(4 + 2 * h, h), nn.Linear(3 * h, 12)
 
@@ -32,7 +37,11 @@ class Decoder(nn.Module):
         seen, h = self.encode(self.emb(source))
         h, padding, out = torch.tanh(self.bridge(torch.cat([h[-2], h[-1]], -1))), source == 0, []
         for k in range(target.size(1)):
-            score = self.score(torch.tanh(self.query(h).unsqueeze(1) + self.key(seen))).squeeze(-1).masked_fill(padding, -1e10)
+            score = (
+                self.score(torch.tanh(self.query(h).unsqueeze(1) + self.key(seen)))
+                .squeeze(-1)
+                .masked_fill(padding, -1e10)
+            )
             context = torch.bmm(F.softmax(score, -1).unsqueeze(1), seen).squeeze(1)
             h = self.cell(torch.cat([self.emb(target[:, k]), context], -1), h)
             out.append(self.out(torch.cat([h, context], -1)))
@@ -73,7 +82,16 @@ class Translator(nn.Module):
         mask, none = self.body.generate_square_subsequent_mask(tgt.size(1)), src == 0
         hidden = (tgt == 0).float().masked_fill(tgt == 0, float("-inf"))
         s, t = (self.places(self.emb(x) * math.sqrt(8)) for x in (src, tgt))
-        return self.out(self.body(s, t, tgt_mask=mask, src_key_padding_mask=none, tgt_key_padding_mask=hidden, memory_key_padding_mask=none))
+        return self.out(
+            self.body(
+                s,
+                t,
+                tgt_mask=mask,
+                src_key_padding_mask=none,
+                tgt_key_padding_mask=hidden,
+                memory_key_padding_mask=none,
+            )
+        )
 
 
 @exact
@@ -100,8 +118,17 @@ def decoder_that_is_time_first():
 class SelectiveScan(nn.Module):
     def __init__(self, d=4, n=3):
         super().__init__()
-        self.n, self.inside, self.out, self.conv = n, nn.Linear(d, 2 * d, False), nn.Linear(d, d, False), nn.Conv1d(d, d, 4, groups=d, padding=3)
-        self.project, self.step, self.a = nn.Linear(d, 1 + 2 * n, False), nn.Linear(1, d), nn.Parameter(torch.log(torch.arange(1.0, n + 1).repeat(d, 1)))
+        self.n, self.inside, self.out, self.conv = (
+            n,
+            nn.Linear(d, 2 * d, False),
+            nn.Linear(d, d, False),
+            nn.Conv1d(d, d, 4, groups=d, padding=3),
+        )
+        self.project, self.step, self.a = (
+            nn.Linear(d, 1 + 2 * n, False),
+            nn.Linear(1, d),
+            nn.Parameter(torch.log(torch.arange(1.0, n + 1).repeat(d, 1))),
+        )
 
     def forward(self, x):
         b, length, d = x.shape
@@ -125,7 +152,11 @@ def selective_scan():
 class Tagger(nn.Module):
     def __init__(self, k=4):
         super().__init__()
-        self.emb, self.body, self.head = nn.Embedding(12, 4), nn.LSTM(4, 3, 2, batch_first=True, bidirectional=True), nn.Linear(6, k)
+        self.emb, self.body, self.head = (
+            nn.Embedding(12, 4),
+            nn.LSTM(4, 3, 2, batch_first=True, bidirectional=True),
+            nn.Linear(6, k),
+        )
         self.moves, self.first = nn.Parameter(torch.randn(k, k) * 0.1), nn.Parameter(torch.zeros(k))
 
     def forward(self, ids):
@@ -164,20 +195,26 @@ class Messages(nn.Module):
         h = self.a(x)
         h = F.relu(h.index_add(0, target, h[source] / (degree[source] * degree[target]).sqrt().unsqueeze(-1)))
         h = self.b(h).view(-1, self.heads, self.d)
-        e, at = F.leaky_relu((torch.cat([h[source], h[target]], -1) * self.weight).sum(-1), 0.2), target.unsqueeze(-1).expand(-1, self.heads)
+        e, at = (
+            F.leaky_relu((torch.cat([h[source], h[target]], -1) * self.weight).sum(-1), 0.2),
+            target.unsqueeze(-1).expand(-1, self.heads),
+        )
         most = torch.full((n, self.heads), float("-inf")).scatter_reduce(0, at, e, "amax")
         e = torch.exp(e - most[target].detach())
         share = e / torch.zeros(n, self.heads).scatter_add(0, at, e)[target]
         h = torch.zeros(n, self.heads, self.d).index_add(0, target, h[source] * share.unsqueeze(-1)).flatten(1)
         zero, at = torch.zeros(2, h.size(1)), graph.unsqueeze(-1).expand(-1, h.size(1))
         mean, most = (zero.scatter_reduce(0, at, h, kind, include_self=False) for kind in ("mean", "amax"))
-        return self.head(zero.scatter_add(0, at, h) + mean + most + zero.index_reduce(0, graph, h, "prod", include_self=False))
+        return self.head(
+            zero.scatter_add(0, at, h) + mean + most + zero.index_reduce(0, graph, h, "prod", include_self=False)
+        )
 
 
 @exact
 def messages_along_edges():
     edges = torch.cat([torch.arange(9).repeat(2, 1), torch.randint(0, 9, (2, 21))], 1)
-    return Messages(), (torch.randn(9, 5), edges, torch.tensor([0, 0, 0, 0, 1, 1, 1, 1, 1])), torch.tensor([0, 2]), nn.CrossEntropyLoss()
+    return Messages(), (torch.randn(9, 5), edges, torch.tensor([0, 0, 0, 0, 1, 1, 1, 1,
+                                                                1])), torch.tensor([0, 2]), nn.CrossEntropyLoss()
 
 
 messages_along_edges.static = True  # nodes, edges and graphs have sizes of their own
@@ -208,11 +245,17 @@ class Waves(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.a, self.line, self.plane = nn.Linear(6, 6), nn.Parameter(torch.randn(4, 6, 2)), nn.Parameter(torch.randn(5, 4, 2))
+        self.a, self.line, self.plane = (
+            nn.Linear(6, 6),
+            nn.Parameter(torch.randn(4, 6, 2)),
+            nn.Parameter(torch.randn(5, 4, 2)),
+        )
 
     def forward(self, x):
         y = torch.fft.irfft(torch.fft.rfft(self.a(x), n=7, dim=1) * torch.view_as_complex(self.line), n=7, dim=1)[:, :5]
-        z = torch.fft.irfft2(torch.fft.rfft2(x, norm="ortho") * torch.view_as_complex(self.plane), s=(5, 6), norm="ortho")
+        z = torch.fft.irfft2(
+            torch.fft.rfft2(x, norm="ortho") * torch.view_as_complex(self.plane), s=(5, 6), norm="ortho"
+        )
         w = torch.fft.ifft(torch.fft.fft2(self.a(x)) / (1 + 2j))
         return y + z, w.real, w.imag + (w * w.conj()).abs() + (1 - w).real
 

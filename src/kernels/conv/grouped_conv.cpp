@@ -24,7 +24,7 @@ bool GroupedConv::fits(const ConvShape& s, ConvPass pass) {
   bool back = pass == ConvPass::kInputGradient, sums = pass == ConvPass::kWeightGradient;
   if ((back ? s.in_channels : s.out_channels) < 8) return false;
   if (in == 1 && out == 1) {
-    // oneDNN is as fast on ordinary pictures, but for the weights of large kernels
+    // oneDNN is as fast on ordinary images, but for the weights of large kernels
     bool dilated =
         std::any_of(w.dilations.begin(), w.dilations.end(), [](auto d) { return d > 1; });
     return w.dims() != 2 || dilated || (sums && w.taps() > 9);

@@ -1,4 +1,4 @@
-// Columns and their product.
+// Columns and their GEMM.
 #include "kernels/conv/im2col_conv.hpp"
 
 #include <algorithm>

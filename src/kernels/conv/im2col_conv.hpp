@@ -1,6 +1,6 @@
 // Channels-last convolutions of few pixels with many weights (the last stages of a network at batch
-// 1 or 2), as one matrix product per pass with the weights as they lie in the file: bringing them
-// into another order would cost more than the products. The inputs of every output pixel are
+// 1 or 2), as one GEMM per pass with the weights as they lie in the file: bringing them
+// into another order would cost more than the GEMMs. The inputs of every output pixel are
 // written side by side, [pixels][C][taps].
 #pragma once
 #include "kernels/conv/conv_pass.hpp"

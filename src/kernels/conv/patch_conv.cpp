@@ -1,4 +1,4 @@
-// Gather, product, scatter.
+// Gather, GEMM, scatter.
 #include "kernels/conv/patch_conv.hpp"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ bool PatchConv::fits(const ConvShape& s, ConvPass pass) {
   int64_t pixels = s.batch * w.out_size(), in = s.in_per_group(), out = s.out_per_group();
   if (s.groups > 1) return pass == ConvPass::kWeightGradient && in >= 16 && out >= 16;
   if (!together(w)) return in * w.taps() >= 64 && out >= 16;
-  // few channels on one side leave oneDNN's vectors empty; many make the product's copies cheap
+  // few channels on one side leave oneDNN's vectors empty; many make the GEMM's copies cheap
   bool few = std::min(in, out) < 8 && std::max(in, out) >= 16;
   if (pass == ConvPass::kWeightGradient) return few || pixels <= 256;
   return few || (pass == ConvPass::kForward ? in : out) >= 256;

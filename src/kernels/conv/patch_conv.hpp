@@ -1,7 +1,7 @@
 // Channels-last convolutions whose windows do not overlap and need no padding (1x1 of any stride,
 // patches, 2x2 of stride 2): every output pixel has inputs of its own, so forward and both
-// gradients are one matrix product with [pixels, taps * channels], after the pixels were brought
-// together where they lie apart. Groups of 1x1 convolutions are products side by side.
+// gradients are one GEMM with [pixels, taps * channels], after the pixels were brought
+// together where they lie apart. Groups of 1x1 convolutions are GEMMs side by side.
 #pragma once
 #include <array>
 #include <memory>
@@ -37,10 +37,10 @@ class PatchConv {
   int64_t batch_, channels_, out_channels_, groups_, taps_, pixels_, row_;  // row_: taps * channels
   Dims in_, out_, kernel_, strides_;
   bool gathers_;        // the pixels lie apart
-  bool separate_bias_;  // not by the product
+  bool separate_bias_;  // not by the GEMM
   GemmPlan product_;
   std::shared_ptr<void> fixed_;
-  std::unique_ptr<ConvGradW> grad_w_;  // in place of the product
+  std::unique_ptr<ConvGradW> grad_w_;  // in place of the GEMM
 };
 
 }  // namespace onnxtrain::simd

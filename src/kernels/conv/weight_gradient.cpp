@@ -24,7 +24,7 @@ std::array<int64_t, 3> padded(const std::vector<int64_t>& v, int64_t with) {
 
 }  // namespace
 
-// On pictures of fewer channels oneDNN is faster: they fill half a panel.
+// On images of fewer channels oneDNN is faster: they fill half a panel.
 bool ConvGradW::fits(const kernels::ConvShape& s) {
   return s.groups == 1 && s.in_channels >= (s.window.dims() == 2 ? 12 : 8) && s.window.dims() <= 3;
 }
@@ -74,7 +74,7 @@ ConvGradW::ConvGradW(const kernels::ConvShape& s)
                              (in_place_ ? 0 : taps_ * out_channels_ * panels_ * k.nr));
 }
 
-// A product over all pixels as they lie, when its result is small and one of the channel counts is
+// A GEMM over all pixels as they lie, when its result is small and one of the channel counts is
 // a multiple of the tile's width.
 bool ConvGradW::choose_direct() {
   const GradWKernels& k = grad_w_kernels();

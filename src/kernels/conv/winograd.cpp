@@ -1,4 +1,4 @@
-// Blocks of tiles through transforms and products.
+// Blocks of tiles through transforms and GEMMs.
 #include "kernels/conv/winograd.hpp"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace onnxtrain::simd {
 namespace {
 
 constexpr int64_t kLine = 16;              // floats
-constexpr int64_t kColumns = 64;           // output channels whose products are kept together
-constexpr int64_t kBlockK = 256;           // of the products
+constexpr int64_t kColumns = 64;           // output channels whose GEMMs are kept together
+constexpr int64_t kBlockK = 256;           // of the GEMMs
 constexpr int64_t kBlockTiles = 128;       // of those of the weight gradient
 constexpr int64_t kPatch = 8;              // tiles transformed by one task of the weight gradient
 constexpr int64_t kChunkFloats = 1 << 18;  // of transformed tiles in the weight gradient

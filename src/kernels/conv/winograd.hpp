@@ -1,6 +1,6 @@
 // Channels-last 3x3 convolutions of stride 1 by Winograd's F(2x2, 3x3): 2x2 outputs are made from
 // 4x4 inputs with 16 products per pair of channels in place of 36. Inputs and weights are
-// transformed by sums and halves, 16 matrix products follow, and sums make the outputs; the
+// transformed by sums and halves, 16 GEMMs follow, and sums make the outputs; the
 // rounding errors are those of a direct convolution (docs/decisions/0045-convolution-kernels.md).
 // A third dimension in front is summed directly: the taps along it are more input channels.
 //

@@ -20,12 +20,14 @@ double gelu_tanh(double x) {
 }
 double slope(double (*f)(double), double x) { return (f(x + 1e-5) - f(x - 1e-5)) / 2e-5; }
 
-const std::map<std::string, Ref>& references() {
+using References = std::map<std::string, Ref>;
 #define OT_REF(name, ...)                                                                      \
   {                                                                                            \
 #name, [](const double* x, const float* p) -> double { (void)p; (void)x; return __VA_ARGS__; } \
   }
-  static const std::map<std::string, Ref> refs = {
+
+const References& two_inputs() {
+  static const References refs = {
       OT_REF(Add, x[0] + x[1]),
       OT_REF(Sub, x[0] - x[1]),
       OT_REF(Mul, x[0] * x[1]),
@@ -53,21 +55,30 @@ const std::map<std::string, Ref>& references() {
       OT_REF(SqrtGrad, x[0] / (2 * x[1])),
       OT_REF(AbsGrad, x[1] > 0   ? x[0]
                       : x[1] < 0 ? -x[0]
-                                 : 0),
-      OT_REF(AddScalar, x[0] + p[0]),
-      OT_REF(SubScalar, x[0] - p[0]),
-      OT_REF(ScalarSub, p[0] - x[0]),
-      OT_REF(MulScalar, x[0] * p[0]),
-      OT_REF(DivScalar, x[0] / p[0]),
-      OT_REF(ScalarDiv, p[0] / x[0]),
-      OT_REF(MinScalar, std::min(x[0], double(p[0]))),
-      OT_REF(MaxScalar, std::max(x[0], double(p[0]))),
-      OT_REF(PowScalar, std::pow(x[0], p[0])),
-      OT_REF(EqualScalar, x[0] == p[0]),
-      OT_REF(LessScalar, x[0] < p[0]),
-      OT_REF(LessEqualScalar, x[0] <= p[0]),
-      OT_REF(GreaterScalar, x[0] > p[0]),
-      OT_REF(GreaterEqualScalar, x[0] >= p[0]),
+                                 : 0)};
+  return refs;
+}
+
+const References& with_a_constant() {
+  static const References refs = {OT_REF(AddScalar, x[0] + p[0]),
+                                  OT_REF(SubScalar, x[0] - p[0]),
+                                  OT_REF(ScalarSub, p[0] - x[0]),
+                                  OT_REF(MulScalar, x[0] * p[0]),
+                                  OT_REF(DivScalar, x[0] / p[0]),
+                                  OT_REF(ScalarDiv, p[0] / x[0]),
+                                  OT_REF(MinScalar, std::min(x[0], double(p[0]))),
+                                  OT_REF(MaxScalar, std::max(x[0], double(p[0]))),
+                                  OT_REF(PowScalar, std::pow(x[0], p[0])),
+                                  OT_REF(EqualScalar, x[0] == p[0]),
+                                  OT_REF(LessScalar, x[0] < p[0]),
+                                  OT_REF(LessEqualScalar, x[0] <= p[0]),
+                                  OT_REF(GreaterScalar, x[0] > p[0]),
+                                  OT_REF(GreaterEqualScalar, x[0] >= p[0])};
+  return refs;
+}
+
+const References& one_or_three_inputs() {
+  static const References refs = {
       OT_REF(Copy, x[0]),
       OT_REF(Neg, -x[0]),
       OT_REF(Abs, std::abs(x[0])),
@@ -104,8 +115,18 @@ const std::map<std::string, Ref>& references() {
       OT_REF(Axpby, p[0] * x[0] + p[1] * x[1]),
       OT_REF(Fma, x[0] * x[1] + x[2]),
       OT_REF(Where, x[0] != 0 ? x[1] : x[2])};
-#undef OT_REF
   return refs;
+}
+#undef OT_REF
+
+const References& references() {
+  static const References all = [] {
+    References r = two_inputs();
+    r.insert(with_a_constant().begin(), with_a_constant().end());
+    r.insert(one_or_three_inputs().begin(), one_or_three_inputs().end());
+    return r;
+  }();
+  return all;
 }
 
 TEST(Elementwise, EveryMicroOp) {

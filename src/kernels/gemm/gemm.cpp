@@ -1,4 +1,4 @@
-// Running a planned matrix product: loops over tasks, k blocks, column panels and row tiles.
+// Running a planned GEMM: loops over tasks, k blocks, column panels and row tiles.
 #include "kernels/gemm/gemm.hpp"
 
 #include <algorithm>
@@ -311,17 +311,6 @@ void GemmPlan::pack_b(ThreadPool& pool, const float* b, float* packed) const {
                        packed + k0 * panels * nr + j * std::min(block_k_, d_.k - k0));
     }
   });
-}
-
-void gemm(ThreadPool& pool, const GemmDesc& desc, const GemmArgs& args) {
-  const GemmPlan plan = GemmPlan::make(desc);
-  GemmArgs g = args;
-  std::unique_ptr<float[]> space;
-  if (!g.workspace && plan.workspace_bytes() > 0) {
-    space = std::make_unique<float[]>(plan.workspace_bytes() / sizeof(float) + 1);
-    g.workspace = space.get();
-  }
-  plan.run(pool, g);
 }
 
 }  // namespace onnxtrain::simd

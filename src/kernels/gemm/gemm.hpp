@@ -1,4 +1,4 @@
-// float32 matrix product: C = epilogue(alpha * op(A) * op(B) + beta * C), row-major, any leading
+// float32 GEMM: C = epilogue(alpha * op(A) * op(B) + beta * C), row-major, any leading
 // dimension. A plan is made once per problem; running it allocates nothing. Results depend on the
 // problem and the instruction set only, never on the number of threads.
 #pragma once
@@ -29,7 +29,7 @@ struct GemmDesc {
   Activation grad = Activation::kNone;
   int64_t ld_residual = 0, ld_pre = 0, ld_saved = 0;  // 0: as ldc
 
-  // Many products of one shape: item i is at offset i*stride, or offsets[i] when given (elements;
+  // Many GEMMs of one shape: item i is at offset i*stride, or offsets[i] when given (elements;
   // the arrays must outlive the plan). pre, residual and saved move with C, bias is shared.
   int64_t batch = 1;
   int64_t stride_a = 0, stride_b = 0, stride_c = 0;
@@ -68,7 +68,7 @@ class GemmPlan {
 
  private:
   enum class Path : uint8_t { kEmpty, kFlat, kDots, kTiles, kSplitK };
-  struct Block {  // a piece of the product and where it goes
+  struct Block {  // a piece of the GEMM and where it goes
     int64_t m0, m1, n0, n1, k0, k1;
     float* c;  // of element (0,0)
     int64_t ldc;
@@ -100,9 +100,6 @@ class GemmPlan {
   int64_t splits_ = 1, split_k_ = 0;
   size_t workspace_ = 0;
 };
-
-// One product without a plan, for cold code and tests; allocates its workspace.
-void gemm(ThreadPool& pool, const GemmDesc& desc, const GemmArgs& args);
 
 // Double precision, for checks: a plain blocked loop. Same meaning of the flags; no epilogue.
 void gemm_f64(ThreadPool& pool, bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k,

@@ -1,4 +1,4 @@
-// Limits of the blocking that the planner and the loops of the matrix product share.
+// Limits of the blocking that the planner and the loops of the GEMM share.
 #pragma once
 #include <cstdint>
 

@@ -121,7 +121,7 @@ inline void dots(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, c
   }
 }
 
-// MR rows of the product, K multiplications per element: c is written once, in memory's order.
+// MR rows of the GEMM, K multiplications per element: c is written once, in memory's order.
 template <int K, int MR>
 HWY_INLINE void outer_rows(int64_t n, const float* HWY_RESTRICT a, int64_t ai, int64_t ap,
                            const float* HWY_RESTRICT b, int64_t ldb, const TileOut& to) {

@@ -1,4 +1,4 @@
-// Packing of operands for the matrix product: transposed in 4x4 blocks inside the vectors.
+// Packing of operands for the GEMM: transposed in 4x4 blocks inside the vectors.
 // Included once per instruction set.
 #if defined(ONNXTRAIN_GEMM_PACK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef ONNXTRAIN_GEMM_PACK_INL

@@ -1,4 +1,4 @@
-// Choosing how to compute a matrix product: path, blocks, packing. A function of the problem and
+// Choosing how to compute a GEMM: path, blocks, packing. A function of the problem and
 // the instruction set only, so that results never depend on the number of threads.
 #include <algorithm>
 #include <cmath>
@@ -52,7 +52,7 @@ void GemmPlan::normalise() {
   if (d.ld_saved == 0) d.ld_saved = d.ldc;
   has_epilogue_ = d.bias != BiasAxis::kNone || d.residual || d.store_pre ||
                   d.act != Activation::kNone || d.grad != Activation::kNone;
-  // A contiguous column of results is a row of the transposed product.
+  // A contiguous column of results is a row of the transposed GEMM.
   if (d.n == 1 && d.m > 1 && !d.packed_b && d.ldc == 1 && d.ld_residual == 1 && d.ld_pre == 1 &&
       d.ld_saved == 1) {
     swapped_ = true;

@@ -1,4 +1,4 @@
-// The double precision product: a plain blocked loop, for checks.
+// The double precision GEMM: a plain blocked loop, for checks.
 #include <algorithm>
 
 #include "kernels/gemm/gemm.hpp"

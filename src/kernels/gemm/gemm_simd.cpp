@@ -1,4 +1,4 @@
-// Register-tile kernels of the matrix product: 6 x 2 vectors on AVX2 (16 registers), 14 x 2 on
+// Register-tile kernels of the GEMM: 6 x 2 vectors on AVX2 (16 registers), 14 x 2 on
 // AVX-512 (32 registers). Every element of C is one chain of multiply-adds in the order of k,
 // whatever the tile, so results do not depend on where an element falls.
 #include "kernels/gemm/gemm_simd.hpp"

@@ -44,7 +44,7 @@ struct TileEpilogue {
 constexpr int kMaxMr = 14;
 // Rows of a packed tile are padded so that they can be copied with whole vectors.
 constexpr int64_t packed_height(int64_t rows) { return rows <= 4 ? 4 : rows <= 8 ? 8 : 16; }
-constexpr int kMaxWide = 4;   // rows of the kernels for very flat products
+constexpr int kMaxWide = 4;   // rows of the kernels for very flat GEMMs
 constexpr int kMaxOuter = 4;  // multiplications per element in the kernel for outer products
 
 struct GemmKernels {
@@ -54,7 +54,7 @@ struct GemmKernels {
   // [rows of A contiguous in i? 1 : 0][rows-1][vectors-1]
   TileKernel tile[2][kMaxMr][2];
   PackingKernel tile_pack[2][kMaxMr];
-  // Flat products (few rows of A, B read in place): [.][rows-1], wide_vectors[rows-1] vectors
+  // Flat GEMMs (few rows of A, B read in place): [.][rows-1], wide_vectors[rows-1] vectors
   TileKernel wide[2][kMaxWide];
   int wide_vectors[kMaxWide];
 

@@ -1,4 +1,4 @@
-// Matrix products for kernels that are written once for float and double, and pieces of a
+// GEMMs for kernels that are written once for float and double, and pieces of a
 // workspace.
 #pragma once
 #include <type_traits>
@@ -7,7 +7,7 @@
 
 namespace onnxtrain::kernels {
 
-// C = A * op(B) (+ C, + bias), through the planned float product or the plain double one.
+// C = A * op(B) (+ C, + bias), through the planned float GEMM or the plain double one.
 template <class T>
 class Product {
  public:

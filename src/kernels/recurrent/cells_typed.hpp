@@ -27,7 +27,7 @@ struct Cells {
     const CellActivation* f;
     const T* p;     // peepholes i, o, f of these units, `hidden` apart, or null
     const T* bias;  // GRU with the reset last: that of the candidate's recurrent part
-    bool second;    // GRU with the reset first: the half after the candidate's product
+    bool second;    // GRU with the reset first: the half after the candidate's GEMM
   };
   void forward(const Shared& a, const Row* rows, int64_t count) const {
     if constexpr (kVectors)

@@ -1,5 +1,5 @@
-// The recurrent forward pass: the products with the inputs for a stretch of steps at once, then
-// step by step the product with the state and the cell, a group of units at a time.
+// The recurrent forward pass: the GEMMs with the inputs for a stretch of steps at once, then
+// step by step the GEMM with the state and the cell, a group of units at a time.
 #include "kernels/recurrent/recurrent.hpp"
 
 #include <utility>
@@ -18,8 +18,8 @@ struct RecurrentPlan<T>::Impl {
   SavedColumns columns;
   Rows rows;
   Cells<T> cells;
-  bool two_products;                // GRU with the reset before the product
-  int64_t stretch = 1;              // steps whose input products are computed together
+  bool two_products;                // GRU with the reset before the GEMM
+  int64_t stretch = 1;              // steps whose input GEMMs are computed together
   int64_t ldh;                      // elements between the states of two images
   Product<T> input, input_rest;     // X W^T of a stretch, of the last one
   UnitProduct<T> state, candidate;  // H R^T (GRU: of z and r), (r.H) Rh^T
@@ -58,7 +58,7 @@ struct RecurrentPlan<T>::Impl {
     product_bytes = Carver::bytes(std::max(input.workspace(), input_rest.workspace()));
   }
 
-  // The weights of one direction as the products want them.
+  // The weights of one direction as the GEMMs want them.
   struct Weights {
     const T *w, *r, *rh;
   };
@@ -211,7 +211,7 @@ struct RecurrentPlan<T>::Impl {
     });
   }
 
-  // Brings what the cells will read and write nearer while the product runs.
+  // Brings what the cells will read and write nearer while the GEMM runs.
   void fetch(const RecurrentArgs<T>& a, const Memory& m, int d, int64_t t, int64_t first,
              int64_t b0, int64_t images, int64_t u) const {
     int64_t h = s.hidden, g = s.gates();

@@ -1,5 +1,5 @@
-// LSTM, GRU and RNN over whole sequences, and their gradients through time. Input products are
-// matrix products over many steps; each step then adds the product with the state and runs the
+// LSTM, GRU and RNN over whole sequences, and their gradients through time. The GEMMs with the
+// inputs run over many steps at once; each step then adds the GEMM with the state and runs the
 // cell.
 #pragma once
 #include <array>

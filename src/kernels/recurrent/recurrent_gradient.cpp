@@ -1,5 +1,5 @@
 // The recurrent backward pass: through time with what the forward pass saved, a group of units at a
-// time, then the weight gradients of all steps as single matrix products.
+// time, then the weight gradients of all steps as single GEMMs.
 #include "kernels/recurrent/cells_typed.hpp"
 #include "kernels/recurrent/recurrent_step.hpp"
 
@@ -87,7 +87,7 @@ struct RecurrentGradPlan<T>::Impl {
   // The time of step k of the way back.
   int64_t time(int d, int64_t k) const { return (d == 1) != s.reverse ? k : s.steps - 1 - k; }
 
-  // What step k sends back through the products: [images, group].
+  // What step k sends back through the GEMMs: [images, group].
   T* send_back(const Memory& m, int d, int64_t k, int64_t b0, int64_t images, int64_t group,
                ThreadPool& pool) const {
     const T* dz = m.dz + rows.at(time(d, k), b0) * ld;
@@ -106,7 +106,7 @@ struct RecurrentGradPlan<T>::Impl {
       for (int64_t j = 0; j < std::min(unit, h - u); ++j)
         m.dh[(b0 + i) * h + u + j] += z[i * unit + j];
   }
-  // Brings what the cells will read nearer while the product runs.
+  // Brings what the cells will read nearer while the GEMM runs.
   void fetch(const RecurrentGradArgs<T>& a, int d, int64_t t, int64_t b0, int64_t images,
              int64_t u) const {
     int64_t h = s.hidden;
@@ -153,7 +153,7 @@ struct RecurrentGradPlan<T>::Impl {
     }
   }
 
-  // GRU with the reset before the product: the candidate's gradient through it.
+  // GRU with the reset before the GEMM: the candidate's gradient through it.
   void reset(const RecurrentGradArgs<T>& a, const Memory& m, int d, int64_t k, int64_t b0,
              int64_t images, int64_t group, ThreadPool& pool) const {
     int64_t t = time(d, k), unit = to_reset.group(), u = group * unit;

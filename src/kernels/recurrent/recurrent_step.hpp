@@ -1,4 +1,4 @@
-// What the recurrent forward and backward passes share: how a step is split into tasks, products
+// What the recurrent forward and backward passes share: how a step is split into tasks, GEMMs
 // with packed weights for float and double, and where states lie.
 #pragma once
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace onnxtrain::kernels {
 
-// A product whose result comes group of units by group of units: z[rows, gates, group()].
+// A GEMM whose result comes group of units by group of units: z[rows, gates, group()].
 template <class T>
 class UnitProduct {
  public:
@@ -124,7 +124,7 @@ void run_steps(ThreadPool& pool, Phases& phases, const StepSplit& split, double 
              [&](int64_t p, int64_t chain, int64_t task) { body(p, part, chain, task); });
 }
 
-// Products of the piece a thread is working on. Not on the stack: callers' stacks may be small.
+// GEMMs of the piece a thread is working on. Not on the stack: callers' stacks may be small.
 template <class T>
 T* step_scratch() {
   constexpr int64_t kVectors = 8, kLanes = 16;  // of a group with all gates, for many rows

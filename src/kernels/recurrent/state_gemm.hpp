@@ -1,4 +1,4 @@
-// Products of a few rows with weights that are used many times, computed in groups of hidden units
+// GEMMs of a few rows with weights that are used many times, computed in groups of hidden units
 // with all gates of a unit together, so that a cell can follow while they are in the cache:
 //   z[row, gate, unit] = sum over k of a[row, k] * B[k, gate, unit]
 #pragma once

@@ -1,4 +1,4 @@
-// Products with packed weights, a group of units at a time. A group is a whole number of panels
+// GEMMs with packed weights, a group of units at a time. A group is a whole number of panels
 // [k][columns]; its columns are ordered by gate, then unit. Panels of two vectors serve the tile
 // kernels; for one to three rows they are as wide as the flat kernels, so that memory is read in
 // its order.

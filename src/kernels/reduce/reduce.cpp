@@ -1,7 +1,5 @@
 // How reductions are cut into tasks: by the problem only, joined in a fixed order.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "kernels/reduce/reduce_simd.hpp"
 
@@ -32,28 +30,9 @@ float reduce(Reduce op, const float* x, int64_t n) {
 
 float dot(const float* x, const float* y, int64_t n) { return reduce_kernels().dot(x, y, n); }
 
-float reduce(ThreadPool& pool, Reduce op, const float* x, int64_t n, double* workspace) {
-  if (n <= kReduceBlock) return reduce(op, x, n);
-  const auto kernel = reduce_kernels().contiguous[size_t(op)];
-  parallel_for(pool, n, kReduceBlock, [&](int64_t b, int64_t e) {
-    workspace[b / kReduceBlock] = double(kernel(x + b, e - b));
-  });
-  const int64_t blocks = reduce_blocks(n);
-  double r = workspace[0];
-  for (int64_t i = 1; i < blocks; ++i) {
-    const double v = workspace[i];
-    if (is_sum(op)) {
-      r += v;
-    } else if (std::isnan(v) || (op == Reduce::kMax ? v > r : v < r)) {
-      r = v;
-    }
-  }
-  return float(op == Reduce::kMean ? r / double(n) : r);
-}
-
 size_t reduce_middle_workspace(int64_t outer, int64_t k, int64_t inner) {
   if (inner == 1 || outer > 1) return 0;
-  return column_sums_workspace(k, inner);
+  return size_t(std::max<int64_t>(1, slices(k, inner)) * inner) * sizeof(float);
 }
 
 void reduce_middle(ThreadPool& pool, Reduce op, const float* x, int64_t outer, int64_t k,
@@ -95,33 +74,6 @@ void reduce_middle(ThreadPool& pool, Reduce op, const float* x, int64_t outer, i
       }
     }
   });
-}
-
-size_t column_sums_workspace(int64_t m, int64_t n) {
-  return size_t(std::max<int64_t>(1, slices(m, n)) * n) * sizeof(float);
-}
-
-void column_sums(ThreadPool& pool, const float* x, int64_t m, int64_t n, int64_t ld, float* out,
-                 float beta, void* workspace) {
-  const ReduceKernels& t = reduce_kernels();
-  const int64_t parts = slices(m, n), rows = slice_rows(m, n);
-  const auto sum = t.rows[size_t(Reduce::kSum)];
-  if (parts == 1 && beta == 0) return sum(x, m, n, ld, out);
-  float* part = static_cast<float*>(workspace);
-  auto one = [&](int64_t s) {
-    const int64_t b = s * rows, e = std::min(m, b + rows);
-    sum(x + b * ld, e - b, n, ld, part + s * n);
-  };
-  if (parts == 1) {
-    one(0);
-  } else {
-    pool.run(parts, one);
-  }
-  if (beta == 0) return sum(part, parts, n, n, out);
-  for (int64_t s = 1; s < parts; ++s) {
-    for (int64_t j = 0; j < n; ++j) part[j] += part[s * n + j];
-  }
-  for (int64_t j = 0; j < n; ++j) out[j] = beta * out[j] + part[j];
 }
 
 }  // namespace onnxtrain::simd

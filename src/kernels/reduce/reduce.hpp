@@ -22,21 +22,10 @@ float reduce(Reduce op, const float* x, int64_t n);
 // sum of x[i]*y[i], on the calling thread
 float dot(const float* x, const float* y, int64_t n);
 
-// The same over long data, by all threads; blocks of kReduceBlock in order (double sums).
-inline constexpr int64_t kReduceBlock = 16384;
-float reduce(ThreadPool& pool, Reduce op, const float* x, int64_t n, double* workspace);
-// elements of that workspace
-inline int64_t reduce_blocks(int64_t n) { return (n + kReduceBlock - 1) / kReduceBlock; }
-
 // out[outer, inner] = reduction of x[outer, k, inner] over the middle. workspace_bytes of
 // reduce_middle_workspace(...), may be 0.
 size_t reduce_middle_workspace(int64_t outer, int64_t k, int64_t inner);
 void reduce_middle(ThreadPool& pool, Reduce op, const float* x, int64_t outer, int64_t k,
                    int64_t inner, float* out, void* workspace);
-
-// out[n] = beta*out + sum over rows of x[m, n] (rows ld apart): bias gradients.
-size_t column_sums_workspace(int64_t m, int64_t n);
-void column_sums(ThreadPool& pool, const float* x, int64_t m, int64_t n, int64_t ld, float* out,
-                 float beta, void* workspace);
 
 }  // namespace onnxtrain::simd

@@ -48,14 +48,11 @@ double reference(Reduce op, const float* x, int64_t n, int64_t stride) {
 }
 
 TEST(Reduce, Contiguous) {
-  ThreadPool pool(3);
   for (int64_t n : {1, 2, 7, 8, 9, 31, 64, 65, 100, 1000, 16384, 16385, 100003}) {
     const auto x = randoms(n);
-    std::vector<double> space(size_t(reduce_blocks(n)));
     for (Reduce op : kAll) {
       const double want = reference(op, x.data(), n, 1), tol = 1e-5 * (1 + std::abs(want));
       EXPECT_NEAR(reduce(op, x.data(), n), want, tol) << n;
-      EXPECT_NEAR(reduce(pool, op, x.data(), n, space.data()), want, tol) << n;
     }
     double s = 0;
     for (float v : x) s += double(v) * double(v);
@@ -98,27 +95,6 @@ TEST(Reduce, Middle) {
           const double want = reference(op, x.data() + o * k * inner + i, k, inner);
           ASSERT_NEAR(first[size_t(o * inner + i)], want, 1e-5 * (1 + std::abs(want)));
         }
-      }
-    }
-  }
-}
-
-TEST(Reduce, ColumnSums) {
-  for (auto [m, n] : {std::tuple{1, 1}, {64, 512}, {64, 10}, {5000, 37}, {1024, 256}, {3, 100}}) {
-    const int64_t ld = n + 3;
-    const auto x = randoms(m * ld);
-    for (float beta : {0.0f, 1.0f, 0.5f}) {
-      std::vector<float> first;
-      for (int threads : {1, 2, 4}) {
-        ThreadPool pool(threads);
-        std::vector<float> out(size_t(n), 2.0f), space(column_sums_workspace(m, n) / 4);
-        column_sums(pool, x.data(), m, n, ld, out.data(), beta, space.data());
-        if (threads == 1) first = out;
-        EXPECT_EQ(first, out);
-      }
-      for (int64_t j = 0; j < n; ++j) {
-        const double want = reference(Reduce::kSum, x.data() + j, m, ld) + 2 * beta;
-        ASSERT_NEAR(first[size_t(j)], want, 1e-5 * (1 + std::abs(want)));
       }
     }
   }

@@ -30,4 +30,19 @@ ValueId scatter_add_elements(GradBuilder& b, ValueId dy, ValueId from, ValueId s
   return shaped(b, sum, shape);
 }
 
+void add_moving_op(OpTable& t, const std::string& name, const MovingOp& op) {
+  t.add({.name = name,
+         .shape = op.shape,
+         .shape_values = op.shape_values,
+         .impls = {{"ref", nullptr, op.make}},
+         .grad = op.grad});
+  t.add({.name = name + "Grad",
+         .domain = std::string(kOwnDomain),
+         .shape = op.back_shape,
+         .shape_values = op.back_shape_values,
+         .impls = {{"ref", nullptr, op.make_back}},
+         .grad = op.back_grad,
+         .lower = op.back_lower});
+}
+
 }  // namespace onnxtrain::ops

@@ -58,6 +58,7 @@ Kernel in_float(Prepare& p, Kernel (*make)(Prepare&)) {
     out.push_back(p.wants(i) ? widened(p.out(i), i, outs) : p.out(i));
   Prepare inner(p.node(), std::move(in), std::move(out), std::move(values), p.pool());
   Kernel kernel = make(inner);
+  if (!kernel) return p.refuse(std::move(inner.refusal));
   p.workspace = bytes + inner.workspace;
   size_t n_in = size_t(p.inputs()), n_out = size_t(p.outputs());
   std::vector<void*> in_ptr(n_in), out_ptr(n_out);

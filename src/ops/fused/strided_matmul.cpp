@@ -1,4 +1,4 @@
-// StridedMatMul: a matrix product that reads permuted operands in place, writes a permuted result,
+// StridedMatMul: a GEMM that reads permuted operands in place, writes a permuted result,
 // and finishes it on the way (factor, bias, residual, activation, an activation's gradient). Made
 // by the pass fuse_matmul after differentiation; never written to files.
 //   inputs: A, B, bias [n]?, residual (as Y)?, saved (as Y)?    outputs: Y, pre-activation?
@@ -13,7 +13,7 @@ namespace {
 
 enum { kA, kB, kBias, kResidual, kSaved };
 
-// A tensor as the product sees it.
+// A tensor as the GEMM sees it.
 struct View {
   Shape dims, strides;
   View(const Shape& shape, std::vector<int64_t> perm) {

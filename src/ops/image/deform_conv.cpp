@@ -272,7 +272,7 @@ ValueId coordinates(GradBuilder& b, const Deform& d, ValueId offset, int64_t dim
   return b.add(b.mul(x, b.scalar(2 / size, x)), b.scalar(1 / size - 1, x));
 }
 
-// Columns by GridSample, then one product per group.
+// Columns by GridSample, then one GEMM per group.
 ValueId forward_standard(GradBuilder& b, const Deform& d, const std::vector<ValueId>& v) {
   const auto& w = d.s.window;
   int64_t og = d.offset_groups, n = d.s.batch, per = d.channels_per_offset(), taps = d.taps();

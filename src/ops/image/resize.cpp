@@ -328,7 +328,7 @@ std::vector<ValueId> resize_grad_grad(GradBuilder& b) {
   return g;
 }
 
-// Each axis is a product with its matrix.
+// Each axis is a GEMM with its matrix.
 std::vector<ValueId> grad_lower(GradBuilder& b) {
   struct Constants {
     GradBuilder& b;

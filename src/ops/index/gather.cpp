@@ -147,14 +147,8 @@ std::vector<ValueId> back_lower(GradBuilder& b) {
 }  // namespace
 
 void register_gather(OpTable& t) {
-  t.add({.name = "Gather", .shape = shape, .impls = {{"ref", nullptr, make}}, .grad = grad});
-  t.add({.name = "GatherGrad",
-         .domain = std::string(kOwnDomain),
-         .shape = back_shape,
-         .shape_values = {2},
-         .impls = {{"ref", nullptr, make_back}},
-         .grad = back_grad,
-         .lower = back_lower});
+  add_moving_op(t, "Gather",
+                {shape, make, grad, back_shape, make_back, back_grad, back_lower, {}, {2}});
 }
 
 }  // namespace onnxtrain::ops

@@ -1,4 +1,4 @@
-// Einsum. Two float operands become one batched matrix product; everything else is a plain loop.
+// Einsum. Two float operands become one batched GEMM; everything else is a plain loop.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -77,7 +77,7 @@ Kernel make_ref(Prepare& p) {
   });
 }
 
-// ------------------------------------------------------------- as a matrix product
+// ------------------------------------------------------------- as a GEMM
 struct Split {
   std::vector<int> batch, m, n, k;
 };
@@ -113,7 +113,7 @@ std::string refuses(const Prepare& p) {
   if (p.inputs() != 2) return "only for two operands";
   EinsumPlan e = plan_of(p);
   Split s;
-  if (!split(e, p.in(0).shape, p.in(1).shape, &s)) return "not a matrix product";
+  if (!split(e, p.in(0).shape, p.in(1).shape, &s)) return "not a matrix multiplication";
   return p.out(0).size() == 0 ? "empty" : "";
 }
 
@@ -161,7 +161,7 @@ Kernel make_simd(Prepare& p) {
   d.m = size_of(e, s.m);
   d.n = size_of(e, s.n);
   d.k = size_of(e, s.k);
-  // either order of the inner two groups suits the product; copy only when neither is there
+  // either order of the inner two groups suits the GEMM; copy only when neither is there
   d.trans_a = e.inputs[0] == joined({s.batch, s.k, s.m}) && !s.k.empty();
   d.trans_b = e.inputs[1] == joined({s.batch, s.n, s.k});
   auto copy_a = d.trans_a ? nullptr : reorder(e, e.inputs[0], joined({s.batch, s.m, s.k}));

@@ -7,7 +7,7 @@
 
 namespace onnxtrain::ops {
 
-// Terms as written ("...ij"), without blanks; the output is made up when it is not given.
+// Terms as written ("...ij"), without blanks; the output is derived when it is not given.
 struct EinsumTerms {
   std::vector<std::string> inputs;
   std::string output;

@@ -143,7 +143,7 @@ Grads grad(GradBuilder& b) {
     da = ta ? product(b, w, dy, tb, true, alpha) : product(b, dy, w, false, !tb, alpha);
   if (b.wants(1)) {
     if (!ta && b.rank(w) == 2 && b.rank(a) > 2) {
-      // one weight for all: the sum over the batch is part of one big product
+      // one weight for all: the sum over the batch is part of one big GEMM
       ValueId fa = b.call("Flatten", {a}, {{"axis", b.rank(a) - 1}});
       ValueId fy = b.call("Flatten", {dy}, {{"axis", b.rank(a) - 1}});
       dw = tb ? product(b, fy, fa, true, false, alpha) : product(b, fa, fy, true, false, alpha);

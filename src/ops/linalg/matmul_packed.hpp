@@ -1,4 +1,4 @@
-// Products with a constant right operand: it is packed once, when the plan is made.
+// GEMMs with a constant right operand: it is packed once, when the plan is made.
 #pragma once
 #include "kernels/gemm/gemm.hpp"
 #include "op/op.hpp"

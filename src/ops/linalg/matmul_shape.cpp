@@ -1,4 +1,4 @@
-// Shapes and batches of matrix products.
+// Shapes and batches of GEMMs.
 #include "ops/linalg/matmul_shape.hpp"
 
 namespace onnxtrain::ops {
@@ -12,7 +12,7 @@ struct Parts {
 
 Parts parts_of(const Shape& a, const Shape& b) {
   if (a.empty() || b.empty())
-    model_error("OT1132", cat("a matrix product of ", to_string(a), " and ", to_string(b),
+    model_error("OT1132", cat("a matrix multiplication of ", to_string(a), " and ", to_string(b),
                               ": scalars are not allowed"));
   Parts p{a, b, {}, a.size() == 1, b.size() == 1};
   if (p.a_vector) p.a.insert(p.a.begin(), 1);
@@ -51,8 +51,8 @@ MatMulLayout::MatMulLayout(const Shape& sa, const Shape& sb, bool ta, bool tb) {
   n = trans_b ? b0 : b1;
   int64_t kb = trans_b ? b1 : b0;
   if (k != kb)
-    model_error("OT1132", cat("a matrix product of ", to_string(sa), " and ", to_string(sb), ": ",
-                              k, " and ", kb, " do not match"));
+    model_error("OT1132", cat("a matrix multiplication of ", to_string(sa), " and ", to_string(sb),
+                              ": ", k, " and ", kb, " do not match"));
   out = p.batch;
   if (!p.a_vector) out.push_back(m);
   if (!p.b_vector) out.push_back(n);

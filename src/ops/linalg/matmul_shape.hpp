@@ -7,7 +7,7 @@
 
 namespace onnxtrain::ops {
 
-// A batch of products y[m,n] = a[m,k] * b[k,n], with operands that may be transposed in their last
+// A batch of GEMMs y[m,n] = a[m,k] * b[k,n], with operands that may be transposed in their last
 // two dimensions and broadcast over the leading ones.
 struct MatMulLayout {
   int64_t m = 1, n = 1, k = 1, batch = 1;

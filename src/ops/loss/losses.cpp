@@ -49,6 +49,36 @@ LossInfo info_of(const Prepare& p, int at) {
   return l;
 }
 
+// A loss over labels that are input `at` + 1, with weights of classes in input `at` + 2.
+struct LabelledLoss {
+  LossInfo info;
+  Scratch scratch;
+  int at;
+  bool is64, weighted;
+  LabelledLoss(Prepare& p, int scores)
+      : info(info_of(p, scores)),
+        scratch{info.rows.count()},
+        at(scores),
+        is64(p.in(scores + 1).dtype == DType::kInt64),
+        weighted(p.has(scores + 2)) {
+    p.workspace = scratch.bytes();
+  }
+};
+
+// Labels, weights and losses of the samples in a run.
+template <class T>
+struct Samples {
+  int64_t* label;
+  double *w, *loss;
+  double total;
+  Samples(const LabelledLoss& l, const Run& r)
+      : label(l.scratch.labels(r.workspace)),
+        w(l.scratch.weights(r.workspace)),
+        loss(l.scratch.losses(r.workspace)),
+        total(read_labels<T>(l.info, r.inputs[l.at + 1], l.is64,
+                             l.weighted ? r.in<T>(l.at + 2) : nullptr, label, w)) {}
+};
+
 template <class T>
 compute_t<T> log_sum_exp(const T* x, int64_t n, int64_t s, compute_t<T>* top_out) {
   using C = compute_t<T>;
@@ -60,19 +90,14 @@ compute_t<T> log_sum_exp(const T* x, int64_t n, int64_t s, compute_t<T>* top_out
 }
 
 Kernel make_sce(Prepare& p) {
-  LossInfo l = info_of(p, 0);
-  Scratch scratch{l.rows.count()};
-  p.workspace = scratch.bytes();
-  bool is64 = p.in(1).dtype == DType::kInt64, weighted = p.has(2), want_log = p.wants(1);
+  LabelledLoss labelled(p, 0);
+  bool want_log = p.wants(1);
   return dispatch<float, double, Half, BFloat16>(
       p.in(0).dtype, p.node().op, [&]<class T>() -> Kernel {
         using C = compute_t<T>;
         return [=](const Run& r) {
-          int64_t* label = scratch.labels(r.workspace);
-          double* w = scratch.weights(r.workspace);
-          double* loss = scratch.losses(r.workspace);
-          double total =
-              read_labels<T>(l, r.inputs[1], is64, weighted ? r.in<T>(2) : nullptr, label, w);
+          const LossInfo& l = labelled.info;
+          Samples<T> of(labelled, r);
           const T* scores = r.in<T>(0);
           T* logs = want_log ? r.out<T>(1) : nullptr;
           int64_t n = l.rows.n, s = l.rows.inner;
@@ -81,36 +106,31 @@ Kernel make_sce(Prepare& p) {
               int64_t at = l.rows.at(i);
               const T* x = scores + at;
               C top, lse = log_sum_exp(x, n, s, &top);
-              C picked = (C(x[label[i] * s]) - top) - lse;
-              loss[i] = w[i] == 0 ? 0 : -w[i] * double(picked);
+              C picked = (C(x[of.label[i] * s]) - top) - lse;
+              of.loss[i] = of.w[i] == 0 ? 0 : -of.w[i] * double(picked);
               if (logs)
                 for (int64_t k = 0; k < n; ++k) logs[at + k * s] = T((C(x[k * s]) - top) - lse);
             }
           });
-          if (r.outputs[0]) reduce_loss<T>(l, loss, total, r.out<T>(0));
+          if (r.outputs[0]) reduce_loss<T>(l, of.loss, of.total, r.out<T>(0));
         };
       });
 }
 
 Kernel make_nll(Prepare& p) {
-  LossInfo l = info_of(p, 0);
-  Scratch scratch{l.rows.count()};
-  p.workspace = scratch.bytes();
-  bool is64 = p.in(1).dtype == DType::kInt64, weighted = p.has(2);
+  LabelledLoss labelled(p, 0);
   return dispatch<float, double, Half, BFloat16>(
       p.in(0).dtype, p.node().op, [&]<class T>() -> Kernel {
         return [=](const Run& r) {
-          int64_t* label = scratch.labels(r.workspace);
-          double* w = scratch.weights(r.workspace);
-          double* loss = scratch.losses(r.workspace);
-          double total =
-              read_labels<T>(l, r.inputs[1], is64, weighted ? r.in<T>(2) : nullptr, label, w);
+          const LossInfo& l = labelled.info;
+          Samples<T> of(labelled, r);
           const T* x = r.in<T>(0);
           for (int64_t i = 0; i < l.rows.count(); ++i)
-            loss[i] = w[i] == 0
-                          ? 0
-                          : -w[i] * double(compute_t<T>(x[l.rows.at(i) + label[i] * l.rows.inner]));
-          reduce_loss<T>(l, loss, total, r.out<T>(0));
+            of.loss[i] =
+                of.w[i] == 0
+                    ? 0
+                    : -of.w[i] * double(compute_t<T>(x[l.rows.at(i) + of.label[i] * l.rows.inner]));
+          reduce_loss<T>(l, of.loss, of.total, r.out<T>(0));
         };
       });
 }
@@ -216,23 +236,18 @@ void both_shape(ShapeCtx& c) {
 
 // dx = f (softmax - one hot) + (dlog - softmax sum(dlog))
 Kernel make_sce_grad(Prepare& p) {
-  LossInfo l = info_of(p, 1);
-  Scratch scratch{l.rows.count()};
-  p.workspace = scratch.bytes();
-  bool is64 = p.in(2).dtype == DType::kInt64, weighted = p.has(3), has_loss = p.has(0),
-       has_log = p.has(4);
+  LabelledLoss labelled(p, 1);
+  bool has_loss = p.has(0), has_log = p.has(4);
   return dispatch<float, double, Half, BFloat16>(
       p.in(1).dtype, p.node().op, [&]<class T>() -> Kernel {
         using C = compute_t<T>;
         return [=](const Run& r) {
-          int64_t* label = scratch.labels(r.workspace);
-          double* w = scratch.weights(r.workspace);
-          double total =
-              read_labels<T>(l, r.inputs[2], is64, weighted ? r.in<T>(3) : nullptr, label, w);
+          const LossInfo& l = labelled.info;
+          Samples<T> of(labelled, r);
           if (has_loss)
-            scale_gradients<T>(l, r.in<T>(0), total, w);
+            scale_gradients<T>(l, r.in<T>(0), of.total, of.w);
           else
-            std::fill_n(w, l.rows.count(), 0.0);
+            std::fill_n(of.w, l.rows.count(), 0.0);
           const T *scores = r.in<T>(1), *dlogs = has_log ? r.in<T>(4) : nullptr;
           T* out = r.out<T>(0);
           int64_t n = l.rows.n, s = l.rows.inner;
@@ -241,20 +256,20 @@ Kernel make_sce_grad(Prepare& p) {
               int64_t at = l.rows.at(i);
               const T* x = scores + at;
               T* dx = out + at;
-              C f = C(w[i]), sum = 0;
+              C f = C(of.w[i]), sum = 0;
               if (dlogs) sum = lane_sum<C>(n, [&](int64_t k) { return C(dlogs[at + k * s]); });
               if (f == C(0) && !dlogs) {
                 for (int64_t k = 0; k < n; ++k) dx[k * s] = T(C(0));
                 continue;
               }
               C top, lse = log_sum_exp(x, n, s, &top), g = f - sum;
-              C own = C(x[label[i] * s]);
+              C own = C(x[of.label[i] * s]);
               for (int64_t k = 0; k < n; ++k) {
                 C v = g * std::exp((C(x[k * s]) - top) - lse);
                 dx[k * s] = T(dlogs ? v + C(dlogs[at + k * s]) : v);
               }
               C v = g * std::exp((own - top) - lse) - f;
-              dx[label[i] * s] = T(dlogs ? v + C(dlogs[at + label[i] * s]) : v);
+              dx[of.label[i] * s] = T(dlogs ? v + C(dlogs[at + of.label[i] * s]) : v);
             }
           });
         };
@@ -262,23 +277,18 @@ Kernel make_sce_grad(Prepare& p) {
 }
 
 Kernel make_nll_grad(Prepare& p) {
-  LossInfo l = info_of(p, 1);
-  Scratch scratch{l.rows.count()};
-  p.workspace = scratch.bytes();
+  LabelledLoss labelled(p, 1);
   int64_t size = p.out(0).size();
-  bool is64 = p.in(2).dtype == DType::kInt64, weighted = p.has(3);
   return dispatch<float, double, Half, BFloat16>(
       p.in(1).dtype, p.node().op, [&]<class T>() -> Kernel {
         return [=](const Run& r) {
-          int64_t* label = scratch.labels(r.workspace);
-          double* w = scratch.weights(r.workspace);
-          double total =
-              read_labels<T>(l, r.inputs[2], is64, weighted ? r.in<T>(3) : nullptr, label, w);
-          scale_gradients<T>(l, r.in<T>(0), total, w);
+          const LossInfo& l = labelled.info;
+          Samples<T> of(labelled, r);
+          scale_gradients<T>(l, r.in<T>(0), of.total, of.w);
           T* dx = r.out<T>(0);
           std::fill_n(dx, size, T(compute_t<T>(0)));
           for (int64_t i = 0; i < l.rows.count(); ++i)
-            dx[l.rows.at(i) + label[i] * l.rows.inner] = T(compute_t<T>(-w[i]));
+            dx[l.rows.at(i) + of.label[i] * l.rows.inner] = T(compute_t<T>(-of.w[i]));
         };
       });
 }

@@ -71,12 +71,7 @@ Kernel make_average_grad_last(Prepare& p) {
 void average_grad_shape(ShapeCtx& c) {
   Shape x = c.ints(1);
   num_elements(x);
-  std::vector<int64_t> out = pool_window(c.node(), x).out;
-  Shape want = with_channels(x[0], x[1], out);
-  if (c.shape(0) != want)
-    model_error("OT1142",
-                cat("dy has shape ", to_string(c.shape(0)), ", expected ", to_string(want)));
-  c.set(0, c.dtype(0), x);
+  set_pool_gradient(c, c.dtype(0), x);
 }
 
 std::vector<ValueId> average_grad(GradBuilder& b) {

@@ -13,9 +13,7 @@ using kernels::ConvShape;
 // ---------------------------------------------------------------- forward
 void conv_shape(ShapeCtx& c) {
   ConvShape s = conv_shape_of(c.node(), c.shape(0), c.shape(1));
-  if (c.has(2) && c.shape(2) != Shape{s.out_channels})
-    model_error("OT1142", cat("the bias has shape ", to_string(c.shape(2)), ", ", s.out_channels,
-                              " channels need one each"));
+  check_conv_bias(c, s.out_channels);
   c.set(0, c.dtype(0), with_channels(s.batch, s.out_channels, s.window.out));
 }
 

@@ -26,7 +26,7 @@ bool begins_late(const ConvShape& s) {
   return std::any_of(begin.begin(), begin.end(), [](int64_t p) { return p < 0; });
 }
 
-// A first dimension without neighbours belongs to the batch: in channels-last order the pictures of
+// A first dimension without neighbours belongs to the batch: in channels-last order the images of
 // a sequence lie like those of a batch.
 ConvShape folded(ConvShape s) {
   kernels::Window& w = s.window;
@@ -105,11 +105,11 @@ Kernel make_columns(Prepare& p, const ConvProblem& c) {
                  std::make_shared<simd::Im2ColConv>(folded(c.shape), c.kind, c.operands.bias >= 0));
 }
 
-std::string no_product(const Prepare& p, const ConvProblem& c) {
+std::string no_gemm(const Prepare& p, const ConvProblem& c) {
   auto fits = [&](const ConvShape& s) { return simd::PatchConv::fits(s, c.kind); };
   return refuse_unless(p, c, fits, "windows overlap, or a convolution is faster");
 }
-Kernel make_product(Prepare& p, const ConvProblem& c) {
+Kernel make_gemm(Prepare& p, const ConvProblem& c) {
   auto plan = std::make_shared<simd::PatchConv>(folded(c.shape), c.kind, c.operands.bias >= 0);
   fix_weights(p, c, *plan);
   return planned(p, c, plan);
@@ -135,10 +135,42 @@ Kernel make_grad_w(Prepare& p, const ConvProblem& c) {
 std::string no_onednn(const Prepare& p, const ConvProblem& c) {
   if (p.in(0).dtype != DType::kFloat && !is_16bit_float(p.in(0).dtype)) return "needs float32";
   if (c.shape.window.dims() > 3) return "more than 3 spatial dimensions";
+  if (begins_late(c.shape)) return "no window reaches the first columns";
   return empty(c.shape) ? "an empty tensor" : "";
 }
 
-// Through copies in ONNX's order.
+Kernel make_onednn(Prepare& p, const ConvProblem& c) {
+  bool last = is_channels_last(p.node());
+  const ConvOperands& o = c.operands;
+  std::string why;
+  std::shared_ptr<onednn::ConvPlan> plan = onednn::ConvPlan::make(
+      last ? folded(c.shape) : c.shape, c.kind, o.bias >= 0, last, p.pool().threads(), &why);
+  if (!plan) return p.refuse(std::move(why));
+  fix_weights(p, c, *plan);
+  p.workspace = plan->workspace();
+  return [plan, o](const Run& r) {
+    auto get = [&](int i) { return i < 0 ? nullptr : r.in<float>(i); };
+    plan->run({get(o.x), get(o.w), get(o.bias), get(o.dy), r.out<float>(0)}, r.workspace, *r.pool);
+  };
+}
+
+// ---------------------------------------------------------------- the definition
+template <class T>
+Kernel by_definition_first(const ConvProblem& c) {
+  return [c](const Run& r) {
+    auto get = [&](int i) { return i < 0 ? nullptr : r.in<T>(i); };
+    const ConvOperands& o = c.operands;
+    T* out = r.out<T>(0);
+    if (c.kind == ConvPass::kForward)
+      kernels::conv_ref(c.shape, get(o.x), get(o.w), get(o.bias), out, *r.pool);
+    else if (c.kind == ConvPass::kInputGradient)
+      kernels::conv_grad_x_ref(c.shape, get(o.dy), get(o.w), get(o.bias), out, *r.pool);
+    else
+      kernels::conv_grad_w_ref(c.shape, get(o.dy), get(o.x), out, *r.pool);
+  };
+}
+
+template <class T>
 Kernel by_definition_last(Prepare& p, const ConvProblem& c) {
   const kernels::ConvShape& s = c.shape;
   ConvPass kind = c.kind;
@@ -146,7 +178,7 @@ Kernel by_definition_last(Prepare& p, const ConvProblem& c) {
   auto copy = [](int64_t channels, int64_t pixels, int64_t batch, bool to_last) {
     Shape dims{batch, to_last ? pixels : channels, to_last ? channels : pixels};
     Shape src{channels * pixels, 1, to_last ? pixels : channels}, dst = strides_of(dims);
-    return StridedCopy(DType::kFloat, dims, src, dst);
+    return StridedCopy(DTypeOf<T>::value, dims, src, dst);
   };
   int64_t in = s.window.in_size(), out = s.window.out_size();
   StridedCopy x_first = copy(s.in_channels, in, s.batch, false),
@@ -154,10 +186,10 @@ Kernel by_definition_last(Prepare& p, const ConvProblem& c) {
               y_last = copy(s.out_channels, out, s.batch, true),
               dx_last = copy(s.in_channels, in, s.batch, true);
   int64_t x_size = s.batch * s.in_channels * in, y_size = s.batch * s.out_channels * out;
-  p.workspace = size_t(x_size + y_size) * sizeof(float);
+  p.workspace = size_t(x_size + y_size) * sizeof(T);
   return [=, s = c.shape](const Run& r) {
-    auto get = [&](int i) { return i < 0 ? nullptr : r.in<float>(i); };
-    float *x = static_cast<float*>(r.workspace), *y = x + x_size;
+    auto get = [&](int i) { return i < 0 ? nullptr : r.in<T>(i); };
+    T *x = static_cast<T*>(r.workspace), *y = x + x_size;
     if (o.x >= 0) x_first.run(*r.pool, r.inputs[o.x], x);
     if (o.dy >= 0) dy_first.run(*r.pool, r.inputs[o.dy], y);
     if (kind == ConvPass::kForward) {
@@ -167,34 +199,27 @@ Kernel by_definition_last(Prepare& p, const ConvProblem& c) {
       kernels::conv_grad_x_ref(s, y, get(o.w), get(o.bias), x, *r.pool);
       dx_last.run(*r.pool, x, r.outputs[0]);
     } else {
-      kernels::conv_grad_w_ref(s, y, x, r.out<float>(0), *r.pool);
+      kernels::conv_grad_w_ref(s, y, x, r.out<T>(0), *r.pool);
     }
-  };
-}
-
-Kernel make_onednn(Prepare& p, const ConvProblem& c) {
-  bool last = is_channels_last(p.node());
-  const ConvOperands& o = c.operands;
-  std::shared_ptr<onednn::ConvPlan> plan;
-  if (!begins_late(c.shape))
-    plan = onednn::ConvPlan::make(last ? folded(c.shape) : c.shape, c.kind, o.bias >= 0, last,
-                                  p.pool().threads());
-  if (!plan) return last ? by_definition_last(p, c) : conv_by_definition<float>(c);
-  fix_weights(p, c, *plan);
-  p.workspace = plan->workspace();
-  return [plan, o](const Run& r) {
-    auto get = [&](int i) { return i < 0 ? nullptr : r.in<float>(i); };
-    plan->run({get(o.x), get(o.w), get(o.bias), get(o.dy), r.out<float>(0)}, r.workspace, *r.pool);
   };
 }
 
 }  // namespace
 
+template <class T>
+Kernel conv_by_definition(Prepare& p, const ConvProblem& c) {
+  return is_channels_last(p.node()) ? by_definition_last<T>(p, c) : by_definition_first<T>(c);
+}
+template Kernel conv_by_definition<float>(Prepare&, const ConvProblem&);
+template Kernel conv_by_definition<double>(Prepare&, const ConvProblem&);
+
 const ConvWay& conv_way(int k) {
-  static constexpr ConvWay ways[kConvWays] = {
-      {"winograd", no_winograd, make_winograd}, {"columns", no_columns, make_columns},
-      {"product", no_product, make_product},    {"grouped", no_grouped, make_grouped},
-      {"simd", no_grad_w, make_grad_w},         {"onednn", no_onednn, make_onednn}};
+  static constexpr ConvWay ways[kConvWays] = {{"winograd", no_winograd, make_winograd},
+                                              {"columns", no_columns, make_columns},
+                                              {"gemm", no_gemm, make_gemm},
+                                              {"grouped", no_grouped, make_grouped},
+                                              {"simd", no_grad_w, make_grad_w},
+                                              {"onednn", no_onednn, make_onednn}};
   return ways[k];
 }
 

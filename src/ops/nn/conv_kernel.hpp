@@ -25,24 +25,14 @@ struct ConvWay {
   std::string (*why_not)(const Prepare& p, const ConvProblem& c);
   Kernel (*make)(Prepare& p, const ConvProblem& c);
 };
-// Winograd, columns, matrix products, groups of few channels, our weight gradient; then oneDNN.
+// Winograd, columns, GEMMs, groups of few channels, our weight gradient; then oneDNN.
 inline constexpr int kConvWays = 6;
 const ConvWay& conv_way(int k);
 
+// The loops of the definition, for float and double; with channels last through copies in ONNX's
+// order.
 template <class T>
-Kernel conv_by_definition(const ConvProblem& c) {
-  return [c](const Run& r) {
-    auto get = [&](int i) { return i < 0 ? nullptr : r.in<T>(i); };
-    const ConvOperands& o = c.operands;
-    T* out = r.out<T>(0);
-    if (c.kind == ConvPass::kForward)
-      kernels::conv_ref(c.shape, get(o.x), get(o.w), get(o.bias), out, *r.pool);
-    else if (c.kind == ConvPass::kInputGradient)
-      kernels::conv_grad_x_ref(c.shape, get(o.dy), get(o.w), get(o.bias), out, *r.pool);
-    else
-      kernels::conv_grad_w_ref(c.shape, get(o.dy), get(o.x), out, *r.pool);
-  };
-}
+Kernel conv_by_definition(Prepare& p, const ConvProblem& c);
 
 // problem: ConvProblem(const Prepare&), what the node computes.
 template <auto problem>
@@ -62,7 +52,7 @@ struct ConvKernels {
   struct ByDefinition {
     template <class T>
     static Kernel make(Prepare& p) {
-      return conv_by_definition<T>(problem(p));
+      return conv_by_definition<T>(p, problem(p));
     }
   };
   template <int... way>

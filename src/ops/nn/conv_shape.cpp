@@ -34,6 +34,12 @@ Shape with_channels(int64_t batch, int64_t channels, const std::vector<int64_t>&
   return s;
 }
 
+void check_conv_bias(const ShapeCtx& c, int64_t channels) {
+  if (c.has(2) && c.shape(2) != Shape{channels})
+    model_error("OT1142", cat("the bias has shape ", to_string(c.shape(2)), ", ", channels,
+                              " channels need one each"));
+}
+
 bool conv_channels_last(const Graph& g, const Node& n) {
   const TypeInfo& t = g.value(n.inputs[0]).type;
   return t.elem == DType::kFloat && t.shape->size() >= 3 && t.shape->size() <= 5;

@@ -80,9 +80,7 @@ ConvShape problem_of(const Node& n, const Shape& x, const Shape& w) {
 
 void shape(ShapeCtx& c) {
   ConvShape s = problem_of(c.node(), c.shape(0), c.shape(1));
-  if (c.has(2) && c.shape(2) != Shape{s.in_channels})
-    model_error("OT1142", cat("the bias has shape ", to_string(c.shape(2)), ", ", s.in_channels,
-                              " channels need one each"));
+  check_conv_bias(c, s.in_channels);
   c.set(0, c.dtype(0), with_channels(s.batch, s.in_channels, s.window.in));
 }
 

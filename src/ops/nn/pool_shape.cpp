@@ -23,15 +23,16 @@ void pool_shape(ShapeCtx& c) {
   c.set(0, c.dtype(0), with_channels(x[0], x[1], out));
 }
 
-void pool_grad_shape(ShapeCtx& c) {
-  const Shape& x = c.shape(1);
+void set_pool_gradient(ShapeCtx& c, DType dtype, const Shape& x) {
   std::vector<int64_t> out = pool_window(c.node(), x).out;
   Shape want = with_channels(x[0], x[1], out);
   if (c.shape(0) != want)
     model_error("OT1142",
                 cat("dy has shape ", to_string(c.shape(0)), ", expected ", to_string(want)));
-  c.set(0, c.dtype(1), x);
+  c.set(0, dtype, x);
 }
+
+void pool_grad_shape(ShapeCtx& c) { set_pool_gradient(c, c.dtype(1), c.shape(1)); }
 
 bool pool_channels_last(const Graph& g, const Node& n) {
   if (n.outputs.size() > 1 && n.outputs[1] != kNone) return false;

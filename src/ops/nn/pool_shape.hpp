@@ -15,6 +15,8 @@ kernels::Window pool_window(const Node& n, const Shape& x);
 // Shape function of a pool with one output of the input's type.
 void pool_shape(ShapeCtx& c);
 // Shape function of NAMEGrad(dy, x, ...): the type of x.
+// Output 0 is the gradient of a pool's input x when input 0 is that of its output.
+void set_pool_gradient(ShapeCtx& c, DType dtype, const Shape& x);
 void pool_grad_shape(ShapeCtx& c);
 // Window attributes for a gradient node.
 GradBuilder::Attrs pool_attrs(const Node& n);

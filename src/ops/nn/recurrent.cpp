@@ -177,7 +177,7 @@ std::vector<ValueId> recurrent_grad(GradBuilder& b) {
   return g;
 }
 
-// Multiply-adds of one product of all rows with W or R, per column of it.
+// Multiply-adds of one GEMM of all rows with W or R, per column of it.
 double products(const RecurrentShape& s) {
   return 2.0 * double(s.directions) * double(s.rows()) * double(s.gates() * s.hidden);
 }

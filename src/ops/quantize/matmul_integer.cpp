@@ -1,4 +1,4 @@
-// Matrix products of quantised numbers: MatMulInteger, QLinearMatMul; and DynamicQuantizeLinear.
+// GEMMs of quantised numbers: MatMulInteger, QLinearMatMul; and DynamicQuantizeLinear.
 #include <cmath>
 
 #include "ops/common/elementwise_kernel.hpp"

@@ -1,7 +1,7 @@
-// QuantizeLinear and DequantizeLinear: rounding, zero points, axes, blocks, small types;
-// ConvInteger.
+// QuantizeLinear and DequantizeLinear: rounding, zero points, axes, blocks, small types.
 #include <gtest/gtest.h>
 
+#include "core/error.hpp"
 #include "tests/support/op_case.hpp"
 
 namespace onnxtrain::testing {
@@ -59,26 +59,13 @@ TEST(Quantize, WrongScalesAreErrors) {
                Error);
 }
 
-TEST(ConvInteger, ZeroPoint) {
-  Tensor x = Tensor::vector<uint8_t>({2, 3, 4, 5, 6, 7, 8, 9, 10}).reshaped({1, 1, 3, 3});
-  Tensor w = Tensor::vector<uint8_t>({1, 1, 1, 1}).reshaped({1, 1, 2, 2});
-  OpCase("ConvInteger", 10)
-      .input(x)
-      .input(w)
-      .input(Tensor::scalar<uint8_t>(1))
-      .expect(Tensor::vector<int32_t>({12, 16, 24, 28}).reshaped({1, 1, 2, 2}));
-}
-
-TEST(NonMaxSuppression, KeepsTheBest) {
-  Tensor boxes =
-      Tensor::vector<float>({0, 0, 1, 1, 0, 0.1f, 1, 1.1f, 0, 2, 1, 3}).reshaped({1, 3, 4});
-  Tensor scores = Tensor::vector<float>({0.5f, 0.9f, 0.7f}).reshaped({1, 1, 3});
-  OpCase("NonMaxSuppression", 11)
-      .input(boxes)
-      .input(scores)
-      .input(Tensor::vector<int64_t>({3}))
-      .input(Tensor::vector<float>({0.5f}))
-      .expect(Tensor::vector<int64_t>({0, 0, 1, 0, 0, 2}).reshaped({2, 3}));
+TEST(Quantize, BackToFloat) {
+  OpCase("DequantizeLinear", 21)
+      .attr("axis", int64_t(1))
+      .input(Tensor::vector<int8_t>({1, -2, 3, 4}).reshaped({2, 2}))
+      .input(floats({0.5f, 2}))
+      .input(Tensor::vector<int8_t>({1, -1}))
+      .expect(floats({0, -2, 1, 10}, {2, 2}));
 }
 
 }  // namespace onnxtrain::testing

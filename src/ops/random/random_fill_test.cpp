@@ -47,6 +47,14 @@ TEST(Random, SeedAndType) {
                  .run()[0];
   EXPECT_EQ(h.dtype(), DType::kFloat16);
   EXPECT_EQ(h.shape(), (Shape{4, 2}));
+  Tensor like = OpCase("RandomNormalLike", 22)
+                    .attr("mean", -5.f)
+                    .attr("scale", 0.5f)
+                    .input(random_tensor({100, 100}))
+                    .run()[0];
+  EXPECT_EQ(like.shape(), (Shape{100, 100}));
+  EXPECT_NEAR(moments(like).first, -5, 0.03);
+  EXPECT_NEAR(moments(like).second, 0.5, 0.03);
 }
 
 TEST(Random, Multinomial) {

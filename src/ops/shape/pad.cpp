@@ -243,18 +243,9 @@ std::vector<ValueId> back_lower(GradBuilder& b) {
 }  // namespace
 
 void register_pad(OpTable& t) {
-  t.add({.name = "Pad",
-         .shape = shape,
-         .shape_values = {1, 3},
-         .impls = {{"ref", nullptr, make}},
-         .grad = grad});
-  t.add({.name = "PadGrad",
-         .domain = std::string(kOwnDomain),
-         .shape = back_shape,
-         .shape_values = {1, 2, 3},
-         .impls = {{"ref", nullptr, make_back}},
-         .grad = back_grad,
-         .lower = back_lower});
+  add_moving_op(
+      t, "Pad",
+      {shape, make, grad, back_shape, make_back, back_grad, back_lower, {1, 3}, {1, 2, 3}});
 }
 
 }  // namespace onnxtrain::ops

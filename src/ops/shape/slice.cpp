@@ -161,18 +161,16 @@ std::vector<ValueId> back_lower(GradBuilder& b) {
 }  // namespace
 
 void register_slice(OpTable& t) {
-  t.add({.name = "Slice",
-         .shape = shape,
-         .shape_values = {1, 2, 3, 4},
-         .impls = {{"ref", nullptr, make}},
-         .grad = grad});
-  t.add({.name = "SliceGrad",
-         .domain = std::string(kOwnDomain),
-         .shape = back_shape,
-         .shape_values = {1, 2, 3, 4, 5},
-         .impls = {{"ref", nullptr, make_back}},
-         .grad = back_grad,
-         .lower = back_lower});
+  add_moving_op(t, "Slice",
+                {shape,
+                 make,
+                 grad,
+                 back_shape,
+                 make_back,
+                 back_grad,
+                 back_lower,
+                 {1, 2, 3, 4},
+                 {1, 2, 3, 4, 5}});
 }
 
 }  // namespace onnxtrain::ops

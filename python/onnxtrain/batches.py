@@ -1,0 +1,34 @@
+"""Batches that an iterator gives, as the library draws them: a stream is one more kind of dataset."""
+
+from .data import batch_feeds, is_one_pass
+from .errors import UsageError
+from .values import to_native
+
+
+class Batches:
+    """Batches epoch by epoch: a loader is gone through again each time, a callable called, a generator continued."""
+
+    def __init__(self, source, epochs, steps_per_epoch, inputs, targets):
+        self._source, self._inputs, self._targets = source, inputs, targets
+        self.per_epoch = steps_per_epoch or 0
+        if is_one_pass(source) and not steps_per_epoch:
+            if epochs not in (None, 1):
+                raise UsageError("a generator can be gone through only once", "OT1157",
+                                 "steps_per_epoch=N cuts it into epochs; "
+                                 "or pass the function that makes it, or a list-like loader")
+            epochs = 1
+        self.epochs = 10 if epochs is None else epochs
+
+    def begin(self, epoch):
+        """Called by the library when an epoch begins."""
+        source = self._source
+        self._batches = iter(source() if callable(source) and not hasattr(source, "__iter__") else source)
+
+    def next(self):
+        """Called by the library: (names, values) of the next batch, or None at the end."""
+        try:
+            item = next(self._batches)
+        except StopIteration:
+            return None
+        feeds = batch_feeds(item, self._inputs, self._targets)
+        return list(feeds), [to_native(v, k) for k, v in feeds.items()]

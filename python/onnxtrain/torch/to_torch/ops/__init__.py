@@ -1,0 +1,1 @@
+"""What each ONNX operator is in PyTorch. One module per family; table.py joins them."""

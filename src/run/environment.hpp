@@ -1,0 +1,28 @@
+// env.json: the machine and the build of a run; when it has ended also the memory that it took.
+#pragma once
+#include <string>
+
+#include "engine/training.hpp"
+
+namespace onnxtrain::run {
+
+struct MemoryUse {
+  PlannedMemory planned;
+  size_t peak = 0, limit = 0;  // of the process; of --memory, 0: none
+};
+
+MemoryUse memory_use(const Training& t, size_t limit);
+
+// Made when the run begins; what it says is kept, so that the file is never read back.
+class Environment {
+ public:
+  explicit Environment(int threads);
+  // memory: null while the run is under way
+  std::string text(const MemoryUse* memory = nullptr) const;
+
+ private:
+  int threads_;
+  std::string started_;
+};
+
+}  // namespace onnxtrain::run

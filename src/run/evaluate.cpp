@@ -1,0 +1,101 @@
+// Evaluation on the inference form of the model, with the weights of a running training.
+#include "run/evaluate.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "data/prefetch.hpp"
+#include "model/batch.hpp"
+#include "run/whole_batches.hpp"
+
+namespace onnxtrain::run {
+
+namespace {
+
+// Training-mode copies are read from the main graph instead; its values keep their numbers
+// (engine/combine.cpp).
+void use_inference_form(Graph& g) {
+  for (size_t k = 0; k < g.values.size(); ++k)
+    if (ValueId form = g.values[k].inference_form; form != kNone) g.replace_uses(ValueId(k), form);
+}
+
+}  // namespace
+
+Evaluator::Evaluator(Training& t) : training_(t) {
+  const Model& m = t.source();
+  const TrainingStep& step = m.training[0];
+  Graph g = combine(m.main, step);
+  describe_ = describe_scores(m);
+  std::vector<ValueId> outputs;
+  if (int k = find_loss(g, step.algorithm.outputs.size()); k >= 0) {
+    loss_ = int(outputs.size());
+    outputs.push_back(g.outputs[size_t(k)]);
+  }
+  if (describe_.value != kNone) {  // values of the main graph keep their numbers
+    scores_ = int(outputs.size());
+    outputs.push_back(describe_.value);
+  }
+  g.outputs = outputs;
+  use_inference_form(g);
+  g.remove_dead();
+  std::vector<char> read(g.values.size(), 0);
+  for (const Node& n : g.nodes)
+    for (ValueId v : g.reads(n)) read[size_t(v)] = 1;
+  std::vector<ValueId> inputs;
+  for (ValueId v : g.inputs)
+    if (read[size_t(v)] && !g.value(v).constant.defined()) {
+      inputs.push_back(v);
+      inputs_.push_back(g.value(v));
+    }
+  g.inputs = inputs;
+  program_ = std::make_unique<Program>(std::move(g), std::vector<std::pair<ValueId, std::string>>{},
+                                       t.shared_state(), t.shared_pool(), ProgramOptions{});
+}
+
+TaskKind Evaluator::task(const FeedColumns& data) const {
+  for (size_t k = 0; k < data.names.size(); ++k)
+    if (data.names[k] == data.label) {
+      DType d = data.columns[k]->dtype();
+      if (dtype_is_integer(d)) return TaskKind::kClasses;
+      auto kind = training_.source().metadata.find("onnxtrain.loss");
+      if (kind != training_.source().metadata.end() && kind->second.rfind("bce", 0) == 0)
+        return TaskKind::kBinary;
+    }
+  return TaskKind::kRegression;
+}
+
+Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
+  Metrics metrics(task(data), describe_);
+  const int64_t fixed = fixed_batch(training_.source().main);
+  if (fixed > 0) batch = fixed;
+  batch = std::clamp<int64_t>(data.rows(), 1, batch);  // no room for more rows than there are
+  Prefetcher prefetch(data.columns, batch, 1);
+  std::vector<int64_t> order(size_t(data.rows()));
+  std::iota(order.begin(), order.end(), int64_t(0));
+  prefetch.start(order);
+  size_t label =
+      size_t(std::find(data.names.begin(), data.names.end(), data.label) - data.names.begin());
+  while (const Batch* b = prefetch.next()) {
+    std::vector<Value> in;
+    for (const ValueDef& d : inputs_) {
+      auto at = std::find(data.names.begin(), data.names.end(), d.name);
+      if (at == data.names.end()) data_error("OT2113", cat("input '", d.name, "' was not given"));
+      in.push_back(b->tensors[size_t(at - data.names.begin())]);
+      if (b->rows < fixed) in.back() = filled_up(std::get<Tensor>(in.back()), fixed);
+    }
+    std::vector<Value> out = program_->run(in, training_.seed(), training_.step_count());
+    double loss = 0;
+    if (loss_ >= 0) loss = std::get<Tensor>(out[size_t(loss_)]).to_doubles()[0];
+    // rows that only fill up count nothing; their part in the loss cannot be told from the others'
+    if (b->rows < fixed && metrics.rows() > 0) loss = metrics.loss();
+    Tensor scores;
+    if (scores_ >= 0) scores = first_rows(std::get<Tensor>(out[size_t(scores_)]), b->rows);
+    if (scores_ >= 0 && label < b->tensors.size())
+      metrics.add(scores, b->tensors[label], loss, b->rows);
+    else
+      metrics.add_loss(loss, b->rows);
+  }
+  return metrics;
+}
+
+}  // namespace onnxtrain::run

@@ -1,0 +1,30 @@
+// Loss and metrics on the inference form of the model, with the weights of a running training.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/training.hpp"
+#include "run/feeds.hpp"
+#include "run/metrics.hpp"
+
+namespace onnxtrain::run {
+
+// Inference on the current state, with the loss when the file lets it be computed on the main
+// graph.
+class Evaluator {
+ public:
+  explicit Evaluator(Training& t);
+  // Loss and metrics over all rows.
+  Metrics evaluate(const FeedColumns& data, int64_t batch);
+
+ private:
+  TaskKind task(const FeedColumns& data) const;
+  std::unique_ptr<Program> program_;
+  std::vector<ValueDef> inputs_;
+  int loss_ = -1, scores_ = -1;
+  Scores describe_;
+  Training& training_;
+};
+
+}  // namespace onnxtrain::run

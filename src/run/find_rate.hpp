@@ -1,0 +1,23 @@
+// The learning-rate range test: steps with a rate that grows from tiny to huge, on a copy of the
+// state.
+#pragma once
+#include <vector>
+
+#include "engine/training.hpp"
+#include "run/feeds.hpp"
+
+namespace onnxtrain::run {
+
+struct RateSearch {
+  struct Point {
+    double rate, loss;  // loss: smoothed
+  };
+  std::vector<Point> points;
+  double suggestion = 0;  // where the loss falls fastest; 0: it never fell
+};
+
+// Leaves the state as it was.
+RateSearch find_rate(Training& t, const FeedColumns& data, int64_t batch, uint64_t seed,
+                     int steps = 100);
+
+}  // namespace onnxtrain::run

@@ -1,0 +1,116 @@
+// Runs on data that is handed over: the C API and Python.
+#include <algorithm>
+#include <filesystem>
+
+#include "run/given.hpp"
+#include "run/run.hpp"
+#include "run/whole_batches.hpp"
+
+namespace onnxtrain::run {
+
+namespace {
+
+bool same_folder(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code ec;
+  return !a.empty() && !b.empty() && fs::weakly_canonical(a, ec) == fs::weakly_canonical(b, ec);
+}
+
+}  // namespace
+
+void Run::take_parts(const Given& given, const FitCall& call, const std::string& valid_file) {
+  const Model& m = t_->source();
+  const std::vector<ValueDef>& inputs = t_->slots();
+  parts_ = {};
+  if (given.stream) {
+    parts_.data.line = "batches that the caller makes";
+  } else {
+    parts_.data = feeds_for(*given.data, m, inputs, call.feed);
+    parts_.train = parts_.data.feeds;
+  }
+  if (given.valid) {
+    parts_.valid = feeds_for(*given.valid, m, inputs, call.feed).feeds;
+  } else if (!valid_file.empty()) {
+    DataRequest q;
+    q.feed = call.feed;
+    parts_.valid = load_data(valid_file, q, m, inputs, DataPart::kTest).feeds;
+  } else if (call.valid > 0) {
+    if (given.stream)
+      usage_error("OT1157",
+                  "batches have no rows to take a fraction of for validation: valid is (x, y)");
+    split_off(parts_, call.valid, at_.seed);
+  }
+  parts_.has_valid = !parts_.valid.columns.empty();
+}
+
+// Epochs and steps of a run count from its beginning. A trainer that nobody resumed is asked for
+// more of them, and so is every one that gets batches: they have no beginning.
+void Run::count_from_here(FitOptions& o, bool stream, bool goes_on) {
+  at_.step = t_->step_count();  // steps of the caller's own count too
+  // older versions logged epochs of batches, but did not count them in the checkpoint
+  const bool uncounted = at_.step > 0 && at_.epoch == 0 && at_.batch == 0;
+  if (stream && goes_on && uncounted) at_.epoch = folder_->logged_epochs();
+  if (!resumed_ || stream) o.epochs += at_.epoch;
+  if (resumed_) return;
+  if (o.max_steps > 0) o.max_steps += int64_t(at_.step);
+  at_.batch = 0;
+  at_.loss_sum = 0;
+  at_.rows = 0;
+}
+
+void Run::enter(const std::string& out, bool goes_on) {
+  if (out.empty()) {
+    folder_ = nullptr;
+    return;
+  }
+  folder_ = std::make_unique<Folder>(Folder::open(out));
+  if (!goes_on) folder_->set_aside();  // logs of two runs do not mix
+}
+
+FitResult Run::fit(const Given& asked, FitCall call, const std::atomic<int>& stop,
+                   Observer& observer) {
+  Given given = asked;
+  std::set<std::string> recalled;
+  std::string valid_file;
+  if (!origin_.empty()) recalled = recall(Folder(origin_), call, valid_file);
+  KeptData kept;
+  if (!given.data && !given.stream) {
+    kept = recall_data(origin_);
+    given.data = &kept.data;
+    if (!given.valid && kept.has_valid && call.given.count("valid") == 0) given.valid = &kept.valid;
+  }
+  if (given.valid || (given.stream && recalled.count("valid") != 0)) {
+    call.valid = 0;
+    valid_file.clear();
+  }
+  take_parts(given, call, valid_file);
+  if (!given.stream) call.fit.batch = batch_size_for(t_->source(), call.fit.batch);
+  std::unique_ptr<Batches> batches = given.stream
+                                         ? stream_batches(*given.stream, t_->source(), t_->slots())
+                                         : rows_of(call.fit, observer);
+  const bool goes_on = folder_ && same_folder(call.out, folder_->path());
+  count_from_here(call.fit, given.stream != nullptr, goes_on);
+  call.fit.stop = &stop;
+  enter(call.out, goes_on);
+  if (folder_) {
+    write_begin(settings_of(call, recalled, at_.seed));
+    folder_->keep_data(kept_arrays(given, call.keep_bytes));
+  }
+  FitResult r = run_loop(*batches, call.fit, observer);
+  if (folder_) write_end();
+  return r;
+}
+
+Metrics Run::evaluate(const Dataset& d, int64_t batch) {
+  const LoadedData data = feeds_for(d, t_->source(), t_->slots(), {});
+  return Evaluator(*t_).evaluate(data.feeds, batch > 0 ? batch : 256);
+}
+
+void Run::save(const std::string& path) const {
+  Position at = at_;
+  at.step = t_->step_count();
+  at.seed = t_->seed();
+  save_checkpoint(*t_, at, path);
+}
+
+}  // namespace onnxtrain::run

@@ -1,0 +1,86 @@
+// Accuracy, top-5, MAE, RMSE, confusion.
+#include "run/metrics.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace onnxtrain::run {
+
+void Metrics::add_classes(const Tensor& output, const Tensor& target) {
+  const Shape& s = output.shape();
+  size_t axis = size_t(std::min<int64_t>(scores_.class_axis, int64_t(s.size()) - 1));
+  int64_t outer = product(s, 0, axis), k = s[axis], inner = product(s, axis + 1, s.size());
+  sequence_ = s.size() > 2 && axis == s.size() - 1;
+  classes_ = k;
+  std::vector<double> scores = output.to_doubles();
+  std::vector<int64_t> labels = target.to_ints();
+  if (int64_t(labels.size()) != outer * inner) return;
+  if (confusion_.empty() && k <= 1000)
+    confusion_.assign(size_t(k), std::vector<int64_t>(size_t(k), 0));
+  for (int64_t i = 0; i < outer; ++i)
+    for (int64_t j = 0; j < inner; ++j) {
+      int64_t label = labels[size_t(i * inner + j)];
+      if (label < 0 || label >= k || label == scores_.ignore_index) continue;
+      auto score = [&](int64_t c) { return scores[size_t((i * k + c) * inner + j)]; };
+      int64_t best = 0, above = 0;
+      for (int64_t c = 0; c < k; ++c) {
+        if (score(c) > score(best)) best = c;
+        above += score(c) > score(label);
+      }
+      ++elements_;
+      right_ += best == label;
+      right5_ += above < 5;
+      if (!confusion_.empty()) ++confusion_[size_t(label)][size_t(best)];
+    }
+}
+
+void Metrics::add_loss(double loss, int64_t rows) {
+  loss_sum_ += loss * double(rows);
+  rows_ += rows;
+}
+
+void Metrics::add(const Tensor& output, const Tensor& target, double loss, int64_t rows) {
+  add_loss(loss, rows);
+  if (task_ == TaskKind::kClasses) return add_classes(output, target);
+  std::vector<double> a = output.to_doubles(), b = target.to_doubles();
+  size_t n = std::min(a.size(), b.size());
+  for (size_t i = 0; i < n; ++i) {
+    if (task_ == TaskKind::kBinary) {
+      right_ += (a[i] > (scores_.probability ? 0.5 : 0)) == (b[i] > 0.5);
+    } else {
+      absolute_ += std::fabs(a[i] - b[i]);
+      square_ += (a[i] - b[i]) * (a[i] - b[i]);
+    }
+  }
+  elements_ += int64_t(n);
+}
+
+std::vector<std::pair<std::string, double>> Metrics::values() const {
+  if (elements_ == 0) return {};
+  double n = double(elements_);
+  switch (task_) {
+    case TaskKind::kClasses: {
+      std::vector<std::pair<std::string, double>> v{{"accuracy", double(right_) / n}};
+      if (classes_ > 10) v.push_back({"top5", double(right5_) / n});
+      if (sequence_ && scores_.log_loss) v.push_back({"perplexity", std::exp(loss())});
+      return v;
+    }
+    case TaskKind::kBinary:
+      return {{"accuracy", double(right_) / n}};
+    default:
+      return {{"mae", absolute_ / n}, {"rmse", std::sqrt(square_ / n)}};
+  }
+}
+
+double Metrics::constant_guess() const {
+  int64_t most = 0, all = 0;
+  for (const auto& row : confusion_) {
+    int64_t sum = 0;
+    for (int64_t c : row) sum += c;
+    most = std::max(most, sum);
+    all += sum;
+  }
+  return all ? 100.0 * double(most) / double(all) : 0;
+}
+
+}  // namespace onnxtrain::run

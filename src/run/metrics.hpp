@@ -1,0 +1,48 @@
+// Metrics over batches: accumulate, then read. Sums are kept in double in a fixed order.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/tensor.hpp"
+#include "run/scores.hpp"
+
+namespace onnxtrain::run {
+
+// Which metrics make sense for this output and target: accuracy (and top5, and perplexity for
+// sequences) for class labels, mae and rmse otherwise.
+enum class TaskKind { kClasses, kBinary, kRegression };
+
+class Metrics {
+ public:
+  explicit Metrics(TaskKind task, Scores scores = {}) : task_(task), scores_(std::move(scores)) {}
+  // output: scores or predictions; target: labels or values. Loss: mean of the batch.
+  void add(const Tensor& output, const Tensor& target, double loss, int64_t rows);
+  // A batch of which only the loss is known: the training has no target.
+  void add_loss(double loss, int64_t rows);
+  // (name, value) in the order they are printed; accuracy is a fraction.
+  std::vector<std::pair<std::string, double>> values() const;
+  int64_t rows() const { return rows_; }
+  double loss() const { return rows_ ? loss_sum_ / double(rows_) : 0; }
+  // Larger is better for accuracy, smaller for everything else.
+  static bool larger_is_better(const std::string& name) {
+    return name == "accuracy" || name == "top5";
+  }
+  // rows: true class, columns: predicted class; empty unless classes
+  const std::vector<std::vector<int64_t>>& confusion() const { return confusion_; }
+  // Accuracy of always guessing the most frequent class, in percent of the rows seen; 0 if unknown.
+  double constant_guess() const;
+
+ private:
+  void add_classes(const Tensor& output, const Tensor& target);
+  TaskKind task_;
+  Scores scores_;
+  double loss_sum_ = 0, absolute_ = 0, square_ = 0;
+  int64_t rows_ = 0, elements_ = 0, right_ = 0, right5_ = 0, classes_ = 0;
+  std::vector<std::vector<int64_t>> confusion_;
+  bool sequence_ = false;  // a label per position, classes last
+};
+
+}  // namespace onnxtrain::run

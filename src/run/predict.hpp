@@ -1,0 +1,41 @@
+// Predictions and scores of a model, a checkpoint or a run on data by name.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/session.hpp"
+#include "run/folder.hpp"
+#include "run/metrics.hpp"
+#include "run/parts.hpp"
+
+namespace onnxtrain::run {
+
+struct Predictions {
+  Tensor rows;         // the first output for every row
+  std::string output;  // its name
+  bool has_classes = false;
+  std::vector<std::string> classes;  // names of class 0, 1, ...; may be empty
+};
+
+// A run folder: its model.onnx. Columns, scaling and classes are those of the training.
+Predictions predict(const std::string& run_or_model, const DataRequest& q, int64_t batch,
+                    const ProgramOptions& program);
+
+struct Evaluation {
+  Metrics metrics;
+  int64_t rows = 0;
+};
+
+// which: best or last checkpoint of a run. A model without training is scored with the loss that
+// fits it.
+Evaluation evaluate(const std::string& run_or_model, const std::string& which, const DataRequest& q,
+                    DataPart part, int64_t batch, const ProgramOptions& program,
+                    Observer& observer);
+
+// Largest difference between model.onnx and the main graph of the best checkpoint on some rows;
+// none when there is nothing to compare with.
+std::optional<double> export_difference(const Folder& folder, const FeedColumns& sample);
+
+}  // namespace onnxtrain::run

@@ -1,0 +1,177 @@
+// The course of a run.
+#include "run/run.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "convert/schedules.hpp"
+#include "model/batch.hpp"
+#include "run/report.hpp"
+#include "run/whole_batches.hpp"
+
+namespace onnxtrain::run {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+int64_t total_steps(const FitOptions& o, int64_t rows, bool whole) {
+  const int64_t batches = (rows + (whole ? 0 : o.batch - 1)) / o.batch;
+  int64_t steps = 0;
+  if (__builtin_mul_overflow(batches, o.epochs, &steps) || steps > int64_t(1) << 53)
+    usage_error("OT0003", cat("--epochs ", o.epochs, " is more than can ever be run"),
+                "to train until it no longer helps:  --patience 5");
+  return o.max_steps > 0 ? std::min(steps, o.max_steps) : steps;
+}
+
+}  // namespace
+
+Run::Run(Request q, Settings settings, Observer& observer)
+    : q_(std::move(q)), settings_(std::move(settings)) {
+  Start s = q_.resume.empty()
+                ? start_from_model(q_.model, q_.seed, q_.recipe, q_.recipe_flag, observer)
+                : start_from_run(q_.resume);
+  if (s.resumed) refuse_changes(settings_, s, q_.resume);
+  at_ = s.at;
+  origin_ = s.folder;
+  name_ = q_.name.empty() ? s.name : q_.name;
+  prepared_ = s.prepared;
+  resumed_ = s.resumed;
+  const int64_t fixed = fixed_batch(s.model->main);
+  if (!settings_.given("batch") && fixed > 0) {
+    settings_.mark("batch", "file");
+    q_.fit.batch = 0;
+  }
+  q_.fit.batch = batch_size_for(*s.model, q_.fit.batch);
+  settings_.replace("batch", std::to_string(q_.fit.batch));
+  settings_.replace("deterministic", "true");
+  parts_ = load_parts(q_.data, *s.model, training_inputs(*s.model), at_.seed, observer);
+  steps_ = total_steps(q_.fit, parts_.train.rows(), fixed > 0);
+  const bool new_rate = settings_.fresh("lr") && (!prepared_ || resumed_);
+  const bool new_schedule =
+      resumed_ && (settings_.changes("schedule") || settings_.changes("schedule-arg"));
+  if (prepared_) fit_schedule(s, q_.recipe(), steps_, new_rate, new_schedule, observer);
+  const bool scheduled = rate_is_scheduled(*s.model);
+  t_ = std::make_unique<Training>(std::move(s.model), at_.seed, q_.program);
+  if (!new_rate) return;
+  // a schedule of ours has been made again from the new rate
+  if (scheduled && !prepared_)
+    usage_error("OT0004",
+                "the training in the file assigns the learning rate in every step (a schedule): "
+                "--lr does not apply",
+                "remove --lr, or prepare the file again with it:  onnxtrain prepare MODEL --lr "
+                "RATE --schedule KIND");
+  if (!scheduled) t_->set_rate(std::strtod(settings_.value("lr").c_str(), nullptr));
+}
+
+Run::Run(std::unique_ptr<Training> t, uint64_t seed) : t_(std::move(t)) { at_.seed = seed; }
+
+Run::Run(const std::string& run_or_checkpoint, const ProgramOptions& o) {
+  Start s = start_from_run(run_or_checkpoint);
+  at_ = s.at;
+  origin_ = s.folder;
+  name_ = s.name;
+  resumed_ = true;
+  q_.program = o;
+  if (!origin_.empty()) folder_ = std::make_unique<Folder>(origin_);
+  t_ = std::make_unique<Training>(std::move(s.model), at_.seed, o);
+  t_->set_step_count(at_.step);
+}
+
+// ------------------------------------------------------------------ the run folder
+
+// Is `folder` the run that the training resumes?
+bool Run::goes_on_in(const std::string& folder) const {
+  if (q_.resume.empty() && at_.step == 0) return false;
+  fs::path from = q_.resume.empty() ? q_.model : q_.resume;
+  if (!fs::is_directory(from)) from = fs::absolute(from).parent_path().parent_path();
+  std::error_code ec;
+  return fs::equivalent(from, folder, ec);
+}
+
+void Run::open_folder(Observer& observer) {
+  if (!q_.out.empty()) {
+    folder_ = std::make_unique<Folder>(Folder::open(q_.out));
+    if (!goes_on_in(q_.out))
+      if (const std::string kept = folder_->set_aside(); !kept.empty())
+        observer.on_note("kept",
+                         cat("the run that was in ", q_.out, " before is in ", kept, " now"));
+  } else if (!origin_.empty()) {
+    folder_ = std::make_unique<Folder>(Folder::open(origin_));
+  } else {
+    folder_ = std::make_unique<Folder>(Folder::create("runs", name_.empty() ? "model" : name_));
+  }
+  if (resumed_) check_log(*folder_, at_);
+  observer.on_note("run", folder_->path());
+  if (!settings_.given("lr") && t_->has_rate()) {
+    settings_.mark("lr", prepared_ ? "default" : "file");
+    settings_.replace("lr", starting_rate(*t_, prepared_));
+  }
+  // a path that still means the same when the run is resumed from elsewhere
+  for (const auto& [name, value] :
+       {std::pair{"data", q_.data.data}, std::pair{"valid", q_.data.valid}})
+    if (fs::exists(value) && fs::path(value).is_relative())
+      settings_.replace(name, fs::absolute(value).lexically_normal().string());
+  write_begin(settings_);
+}
+
+void Run::write_begin(const Settings& settings) {
+  environment_ = std::make_unique<Environment>(t_->pool().threads());
+  folder_->write_settings(settings);
+  if (!q_.command.empty()) folder_->append_command(q_.command);
+  folder_->write_text("env.json", environment_->text());
+  nlohmann::ordered_json card{{"data", parts_.data.line},
+                              {"notes", parts_.data.notes},
+                              {"train_rows", parts_.train.rows()},
+                              {"valid_rows", parts_.valid.rows()}};
+  for (const auto& [key, value] : parts_.data.metadata) card[key] = value;
+  folder_->write_text("data.json", card.dump(2) + "\n");
+}
+
+void Run::write_end() const {
+  const MemoryUse memory = this->memory();
+  folder_->write_text("env.json", environment_->text(&memory));
+  folder_->write_text("report.html", run_report(*folder_));
+}
+
+// ------------------------------------------------------------------ epochs
+
+std::unique_ptr<Batches> Run::rows_of(const FitOptions& o, Observer& observer) const {
+  const int64_t rows = parts_.train.rows();
+  const bool whole = fixed_batch(t_->source().main) > 0;
+  if (whole && rows < o.batch)
+    data_error("OT2115",
+               cat("the data has ", rows, " rows, the model takes ", o.batch, " at a time"),
+               "export the model with an open batch size");
+  if (const int64_t rest = rows % o.batch; whole && rest > 0)
+    observer.on_warning("OT3102",
+                        cat("the model takes ", o.batch, " rows at a time: ", rest,
+                            rest == 1 ? " row" : " rows", " are left out of each epoch"),
+                        "");
+  return column_batches(parts_.train, o.batch, at_.seed, o.shuffle, whole);
+}
+
+FitResult Run::run_loop(Batches& train, const FitOptions& o, Observer& observer) {
+  NativeStepper stepper(*t_);
+  FitTask task{train, parts_.has_valid ? &parts_.valid : nullptr, folder_.get(),
+               parts_.data.metadata};
+  FitResult r = run::fit(stepper, task, o, at_, observer);
+  at_ = r.at;
+  return r;
+}
+
+FitResult Run::fit(const std::atomic<int>& stop, bool profiled, Observer& observer) {
+  q_.fit.stop = &stop;
+  q_.fit.sample_operators = !profiled;
+  if (at_.epoch >= q_.fit.epochs)
+    observer.on_note("note", cat("nothing to do: the run has ", at_.epoch, " of ", q_.fit.epochs,
+                                 " epochs   (--epochs for more)"));
+  const FitResult r = run_loop(*rows_of(q_.fit, observer), q_.fit, observer);
+  write_end();
+  return r;
+}
+
+}  // namespace onnxtrain::run

@@ -1,0 +1,104 @@
+// A run from its beginning to its report, the same for the command line, the C API and Python:
+// where the training starts, data and split, length and schedule, run folder, epochs, evaluation.
+#pragma once
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "run/environment.hpp"
+#include "run/evaluate.hpp"
+#include "run/fit.hpp"
+#include "run/parts.hpp"
+#include "run/start.hpp"
+
+namespace onnxtrain::run {
+
+// A run that is described: files by name, a recipe, settings with their sources.
+struct Request {
+  std::string model, resume;  // one of them; resume: a run folder or checkpoint
+  std::string out;            // run folder; empty: that of the run, or runs/NAME-NNN
+  std::string name;           // NAME; empty: the model's
+  std::string command;        // as it was typed, for command.txt
+  DataRequest data;
+  uint64_t seed = 0;
+  RecipeMaker recipe;       // for a model without training, and for schedules of a run
+  std::string recipe_flag;  // of start_from_model
+  ProgramOptions program;
+  FitOptions fit;
+};
+
+// Data that is handed over: arrays, or a stream of batches.
+struct Given {
+  const Dataset* data = nullptr;
+  BatchStream* stream = nullptr;  // instead of data
+  const Dataset* valid = nullptr;
+};
+
+// How `fit` was called with data that is handed over. What is not in `given` is taken from the run
+// that is resumed (batch, valid, shuffle), or the default.
+struct FitCall {
+  FitOptions fit;  // epochs and steps are on top of what was trained, unless a run is resumed
+  FeedOptions feed;
+  double valid = 0;         // fraction of the rows
+  std::string out;          // run folder; empty: nothing is written
+  uint64_t keep_bytes = 0;  // arrays up to this size are kept in the folder
+  std::set<std::string> given;
+};
+
+class Run {
+ public:
+  // Begins or resumes the run that is described; opens its data, writes nothing.
+  Run(Request q, Settings settings, Observer& observer);
+  // A training that is there already.
+  Run(std::unique_ptr<Training> t, uint64_t seed);
+  // Resumes where a run folder or a checkpoint stopped.
+  Run(const std::string& run_or_checkpoint, const ProgramOptions& o);
+
+  Training& training() { return *t_; }
+  const Training& training() const { return *t_; }
+  const Settings& settings() const { return settings_; }
+  const Position& at() const { return at_; }
+  const Parts& parts() const { return parts_; }
+  const FitOptions& options() const { return q_.fit; }
+  bool prepared() const { return prepared_; }
+  int64_t steps() const { return steps_; }  // of the whole run that was described
+  const Folder& folder() const { return *folder_; }
+  MemoryUse memory() const { return memory_use(*t_, q_.program.memory); }
+
+  // Makes or enters the run folder and writes how the run was begun. Another run that is there is
+  // set aside.
+  void open_folder(Observer& observer);
+  // The run that was described. profiled: somebody else watches the operators.
+  FitResult fit(const std::atomic<int>& stop, bool profiled, Observer& observer);
+  // Data that is handed over, as often as one likes.
+  FitResult fit(const Given& given, FitCall call, const std::atomic<int>& stop, Observer& observer);
+
+  Metrics evaluate(const Dataset& d, int64_t batch);
+  void save(const std::string& path) const;
+  // The training is over and its memory is wanted.
+  void release_training() { t_ = nullptr; }
+
+ private:
+  bool goes_on_in(const std::string& folder) const;
+  void write_begin(const Settings& settings);
+  void write_end() const;
+  std::unique_ptr<Batches> rows_of(const FitOptions& o, Observer& observer) const;
+  FitResult run_loop(Batches& train, const FitOptions& o, Observer& observer);
+  void take_parts(const Given& given, const FitCall& call, const std::string& valid_file);
+  void count_from_here(FitOptions& o, bool stream, bool goes_on);
+  void enter(const std::string& out, bool goes_on);
+
+  Request q_;
+  Settings settings_;
+  std::unique_ptr<Training> t_;
+  Position at_;
+  Parts parts_;
+  std::unique_ptr<Folder> folder_;
+  std::unique_ptr<Environment> environment_;
+  std::string origin_, name_;  // origin: the folder of the run that is resumed
+  bool prepared_ = false, resumed_ = false;
+  int64_t steps_ = 0;
+};
+
+}  // namespace onnxtrain::run

@@ -1,0 +1,186 @@
+// Settings from the environment and from toml files, and back to toml.
+#include "run/settings.hpp"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/version.hpp"
+#include "data/dataset.hpp"
+
+namespace onnxtrain::run {
+
+namespace {
+
+std::string environment_name(std::string name) {
+  for (char& c : name) c = c == '-' ? '_' : char(std::toupper(c));
+  return "ONNXTRAIN_" + name;
+}
+
+// A toml value as it would be typed.
+std::string typed(const toml::node& n, const std::string& key, const std::string& path) {
+  if (auto v = n.value_exact<std::string>()) return *v;
+  if (auto v = n.value_exact<bool>()) return *v ? "true" : "false";
+  if (auto v = n.value_exact<int64_t>()) return std::to_string(*v);
+  if (auto v = n.value_exact<double>()) {
+    char text[40];
+    auto [end, bad] = std::to_chars(text, text + sizeof text, *v);
+    return {text, end};
+  }
+  usage_error("OT0008", cat("'", key, "' in '", path, "' is neither text, number nor true/false"));
+}
+
+toml::table parsed(const std::string& path) {
+  try {
+    return toml::parse(read_file(path, 1 << 20, ErrorKind::kUsage), path);
+  } catch (const toml::parse_error& e) {
+    usage_error("OT0008", cat("'", path, "' line ", e.source().begin.line, ": ", e.description()));
+  }
+}
+
+std::string quoted(const std::string& s) {
+  std::string out = "\"";
+  for (char c : s) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+bool is_false(const std::string& v) { return v == "false" || v == "0" || v.empty(); }
+
+std::string toml_value(Settings::Kind kind, const std::string& v) {
+  if (kind == Settings::Kind::kFlag) return is_false(v) ? "false" : "true";
+  return kind == Settings::Kind::kNumber && !v.empty() ? v : quoted(v);
+}
+
+// 0.10 is 0.1
+bool same_value(const std::string& a, const std::string& b) {
+  char *end_a = nullptr, *end_b = nullptr;
+  const double x = std::strtod(a.c_str(), &end_a), y = std::strtod(b.c_str(), &end_b);
+  const bool numbers = !a.empty() && !b.empty() && *end_a == '\0' && *end_b == '\0';
+  return a == b || (numbers && x == y);
+}
+
+}  // namespace
+
+std::map<std::string, std::string> settings_in(const std::string& path) {
+  std::map<std::string, std::string> all;
+  if (!std::filesystem::exists(path)) return all;
+  for (const auto& [k, node] : parsed(path)) {
+    const std::string name(k.str());
+    auto written = [&](const toml::node& n) {
+      const std::string text = typed(n, name, path);
+      return n.is_string() ? quoted(text) : text;
+    };
+    const toml::array* list = node.as_array();
+    std::string items;
+    for (size_t i = 0; list && i < list->size(); ++i)
+      items += (i ? ", " : "") + written((*list)[i]);
+    all[name] = list ? "[" + items + "]" : written(node);
+  }
+  return all;
+}
+
+void Settings::add(Key key) { keys_.push_back(std::move(key)); }
+
+const Settings::Key* Settings::find(const std::string& name) const {
+  for (const Key& k : keys_)
+    if (k.name == name) return &k;
+  return nullptr;
+}
+
+void Settings::set(const std::string& name, Values values, const std::string& source) {
+  OT_ASSERT(find(name) != nullptr);
+  values_[name] = std::move(values);
+  source_[name] = source;
+}
+
+void Settings::take(const Key& key, const Values& values, const std::string& from,
+                    const std::string& source) {
+  if (key.apply) key.apply(values, from);
+  set(key.name, values, source);
+}
+
+void Settings::from_environment() {
+  for (const Key& key : keys_) {
+    const std::string variable = environment_name(key.name);
+    const char* value = std::getenv(variable.c_str());
+    // the number of threads has its own meaning for the library, with the same name and value
+    if (!value || given(key.name)) continue;
+    take(key, {value}, "environment variable " + variable, "environment");
+  }
+}
+
+void Settings::from_file(const std::string& path, const std::string& source,
+                         const std::set<std::string>& leave, Unknown unknown) {
+  for (const auto& [k, node] : parsed(path)) {
+    std::string name(k.str());
+    std::replace(name.begin(), name.end(), '_', '-');
+    const Key* key = find(name);
+    if (!key) {
+      if (unknown == Unknown::kPassedOver) continue;
+      std::vector<std::string> names;
+      for (const Key& x : keys_) names.push_back(x.name);
+      const std::string near = closest(name, names);
+      usage_error("OT0007", cat("'", path, "' has an unknown key '", name, "'"),
+                  near.empty() ? "onnxtrain train --help-all   lists them"
+                               : cat("did you mean '", near, "'?"));
+    }
+    if (leave.count(name)) continue;
+    Values values;
+    if (const toml::array* list = node.as_array())
+      for (const auto& item : *list) values.push_back(typed(item, name, path));
+    else
+      values.push_back(typed(node, name, path));
+    if (values.empty() || (values.size() == 1 && values[0].empty())) continue;
+    if (source == "run") of_run_[name] = values;
+    if (!given(name)) take(*key, values, cat("'", path, "'"), source);
+  }
+}
+
+Settings::Values Settings::values(const std::string& name) const {
+  if (auto it = values_.find(name); it != values_.end()) return it->second;
+  const Key* key = find(name);
+  OT_ASSERT(key != nullptr);
+  if (key->many) return {};
+  return {key->kind == Kind::kFlag ? "false" : key->fallback};
+}
+
+std::string Settings::value(const std::string& name) const {
+  const Values v = values(name);
+  return v.empty() ? std::string() : v.back();
+}
+
+bool Settings::changes(const std::string& name) const {
+  if (!fresh(name)) return false;
+  const Key* key = find(name);
+  Values now = values(name), before;
+  if (auto it = of_run_.find(name); it != of_run_.end()) before = it->second;
+  if (before.empty()) before = {key->kind == Kind::kFlag ? "false" : key->fallback};
+  if (key->kind == Kind::kFlag) return is_false(value(name)) != is_false(before.back());
+  return !std::equal(now.begin(), now.end(), before.begin(), before.end(), same_value);
+}
+
+std::string Settings::text() const {
+  std::string out = cat("# onnxtrain ", version(), ": every setting of this run and its source\n");
+  for (const Key& key : keys_) {
+    Values list = values(key.name);
+    if (auto shown = shown_.find(key.name); shown != shown_.end()) list = {shown->second};
+    std::string text;
+    for (const std::string& v : list) text += (text.empty() ? "" : ", ") + toml_value(key.kind, v);
+    if (key.many) text = "[" + text + "]";
+    auto source = source_.find(key.name);
+    std::string line = key.name + " = " + text;
+    line.resize(std::max<size_t>(line.size(), 40), ' ');
+    out += line + "  # " + (source == source_.end() ? "default" : source->second) + "\n";
+  }
+  return out;
+}
+
+}  // namespace onnxtrain::run

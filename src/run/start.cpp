@@ -1,0 +1,177 @@
+// Starting points of a training.
+#include "run/start.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "convert/names.hpp"
+#include "convert/optimizers.hpp"
+#include "convert/schedules.hpp"
+#include "core/shell.hpp"
+#include "data/dataset.hpp"
+#include "model/batch.hpp"
+#include "onnx/onnx.hpp"
+
+namespace onnxtrain::run {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTotal = "onnxtrain.total_steps";  // metadata: what the schedule spans
+constexpr const char* kRate = "onnxtrain.lr";            // metadata: what the schedule starts from
+constexpr const char* kMade = "onnxtrain.prepared";      // metadata: training made by `train`
+
+std::string base_rate(const Recipe& r) {
+  char text[40];
+  auto [end, bad] = std::to_chars(text, text + sizeof text, default_rate(r.optimizer));
+  return {text, end};
+}
+
+bool says(const Model& m, const char* key, const std::string& value) {
+  auto it = m.metadata.find(key);
+  return it != m.metadata.end() && it->second == value;
+}
+
+}  // namespace
+
+Model prepare_told(const Model& m, const Recipe& r, Observer& observer) {
+  std::vector<LossChoice> chosen;
+  Model out = prepare(m, r, all_ops(), &chosen);
+  for (const LossChoice& c : chosen)
+    observer.on_note("loss", cat(c.kind, ", because ", c.because, "   (--loss to change)"));
+  const int64_t was = fixed_batch(m.main);
+  if (was > 0 && fixed_batch(out.main) == 0)
+    observer.on_note("batch", cat("the file was made for ", was, was == 1 ? " row" : " rows",
+                                  " at a time; any number now"));
+  return out;
+}
+
+Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker& recipe,
+                       const std::string& recipe_flag, Observer& observer) {
+  Start s;
+  s.at.seed = seed;
+  s.name = fs::path(path).stem().string();
+  if (size_t dot = s.name.find(".train"); dot != std::string::npos) s.name.resize(dot);
+  Model m = load_model_or_checkpoint(path, s.at);
+  if (!m.training.empty()) {
+    if (!recipe_flag.empty())
+      usage_error("OT0004",
+                  cat("'", path, "' carries its own training: ", recipe_flag,
+                      ", which describes another one, does not apply"),
+                  cat("remove it, or take the inference part first:  onnxtrain export ",
+                      shell_word(path), " -o plain.onnx"));
+    s.model = std::make_shared<Model>(std::move(m));
+    return s;
+  }
+  Recipe r = recipe();
+  check_recipe(r);
+  r.schedule = {};
+  if (!r.losses.empty() && r.losses[0].kind != "auto") observer.on_note("loss", r.losses[0].kind);
+  s.model = std::make_shared<Model>(prepare_told(m, r, observer));
+  s.prepared = true;
+  s.model->metadata[kMade] = "train";
+  return s;
+}
+
+Start start_from_run(const std::string& path) {
+  Start s;
+  s.resumed = true;
+  std::string file = path;
+  if (fs::is_directory(path)) {
+    s.folder = path;
+    Folder(path).require_last();
+    file = Folder(path).last();
+  }
+  s.model = std::make_shared<Model>(load_checkpoint(file, s.at));
+  // by settings that are known: those in the run's config.toml
+  s.prepared = s.model->metadata.count(kMade) != 0 && !run_of(path).empty();
+  s.name = fs::path(path).stem().stem().string();
+  return s;
+}
+
+void fit_schedule(Start& s, Recipe r, int64_t steps, bool new_rate, bool new_schedule,
+                  Observer& observer) {
+  const int64_t updates = std::max<int64_t>(1, steps / r.accumulate);
+  const bool spans = spans_the_run(r.schedule), first = !s.resumed;
+  if (spans) r.schedule.numbers["total_steps"] = double(updates);
+  const bool other_length = spans && !says(*s.model, kTotal, std::to_string(updates));
+  const bool other_rate =
+      new_rate && rate_is_scheduled(*s.model) && !says(*s.model, kRate, base_rate(r));
+  if (!first && !other_length && !other_rate && !new_schedule) return;
+  const std::string& kind = r.schedule.kind;
+  if (s.at.step > 0 && other_rate)
+    observer.on_note("schedule", cat(kind, " from lr ", default_rate(r.optimizer), " now"));
+  if (s.at.step > 0 && new_schedule && !other_length && !other_rate)
+    observer.on_note("schedule", kind + " now");
+  if (s.at.step > 0 && other_length)
+    observer.on_note("schedule", cat(kind, " over ", grouped(updates), " updates now"));
+  set_schedule(*s.model, r, int64_t(s.at.step) / r.accumulate, all_ops());
+  s.model->metadata[kRate] = base_rate(r);
+  s.model->metadata.erase(kTotal);
+  if (auto it = r.schedule.numbers.find("total_steps"); it != r.schedule.numbers.end())
+    s.model->metadata[kTotal] = std::to_string(int64_t(it->second));
+}
+
+std::string starting_rate(const Training& t, bool prepared) {
+  const auto& metadata = t.source().metadata;
+  auto it = metadata.find(kRate);
+  return prepared && it != metadata.end() ? it->second : cat(float(t.rate()));
+}
+
+bool rate_is_scheduled(const Model& m) {
+  auto rate = m.metadata.find("onnxtrain.rate");
+  if (rate == m.metadata.end()) return false;
+  for (const TrainingStep& s : m.training)
+    for (const auto& [key, value] : s.update_binding)
+      if (key == rate->second) return true;
+  return false;
+}
+
+std::string run_of(const std::string& resume) {
+  fs::path folder = resume;
+  if (!fs::is_directory(folder)) {
+    if (fs::absolute(folder).parent_path().filename() != "checkpoints") return {};
+    folder = fs::absolute(folder).parent_path().parent_path();
+  }
+  return fs::exists(Folder(folder.string()).config()) ? folder.string() : std::string();
+}
+
+void refuse_changes(const Settings& settings, const Start& s, const std::string& resume) {
+  std::vector<const char*> names = {
+      "loss",       "optimizer", "weight-decay", "momentum",        "clip",         "clip-value",
+      "freeze",     "only",      "accumulate",   "label-smoothing", "ignore-index", "label",
+      "loss-input", "as-is",     "bn-variance",  "reset",           "seed"};
+  if (!s.prepared) names.insert(names.end(), {"schedule", "schedule-arg"});
+  for (const char* name : names)
+    if (settings.changes(name))
+      usage_error("OT0004",
+                  cat("'", resume, "' resumes the training it began with: --", name,
+                      ", which describes another one, does not apply"),
+                  cat("remove it, or begin a new run from what was learnt:  onnxtrain export ",
+                      shell_word(resume), " -o plain.onnx"));
+}
+
+void check_log(const Folder& folder, const Position& at) {
+  int64_t logged = folder.logged_epochs();
+  if (logged <= at.epoch + 1) return;
+  throw Error(
+      ErrorKind::kCheckpoint, "OT4204",
+      cat("'", folder.last(), "' stands at epoch ", at.epoch, ", but the log of '", folder.path(),
+          "' goes up to epoch ", logged, ": the checkpoint is not the last one of this run"),
+      cat("resume from it in another folder:  onnxtrain train --resume ", shell_word(folder.path()),
+          " --out runs/other"));
+}
+
+std::string checkpoint_of(const std::string& path, const std::string& which, Observer& observer) {
+  if (!fs::is_directory(path)) return path;
+  const Folder run(path);
+  if (which != "last" && fs::exists(run.best())) return run.best();
+  run.require_last();
+  if (which != "last")
+    observer.on_note("note", cat(run.best(), " is not there: the last checkpoint is taken"));
+  return run.last();
+}
+
+}  // namespace onnxtrain::run

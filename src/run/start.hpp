@@ -1,0 +1,60 @@
+// Where a training begins: a model that is prepared now, one that carries its training, or a
+// checkpoint.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "convert/prepare.hpp"
+#include "run/checkpoint.hpp"
+#include "run/folder.hpp"
+#include "run/observer.hpp"
+#include "run/settings.hpp"
+
+namespace onnxtrain::run {
+
+// Asked for when a recipe is needed: one that is not may be wrong.
+using RecipeMaker = std::function<Recipe()>;
+
+struct Start {
+  std::shared_ptr<Model> model;
+  Position at;
+  std::string folder, name;  // folder: of the run that is resumed
+  bool prepared = false;     // by us, by these settings (now, or when the run began)
+  bool resumed = false;      // not from a MODEL
+};
+
+// prepare, telling what was decided: the loss that `auto` chose, a batch size that is open now.
+Model prepare_told(const Model& m, const Recipe& r, Observer& observer);
+
+// A model file without training gets the one that the recipe describes, but for its schedule (its
+// length is not known yet). recipe_flag: a flag that was given and describes a training, "" when
+// there is none; a file that has its own refuses it.
+Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker& recipe,
+                       const std::string& recipe_flag, Observer& observer);
+// A run folder or a checkpoint.
+Start start_from_run(const std::string& path);
+
+// The schedule of a run that we prepared and that takes `steps` steps. A resumed run may be given
+// another rate (new_rate) or schedule; its state stays.
+void fit_schedule(Start& s, Recipe r, int64_t steps, bool new_rate, bool new_schedule,
+                  Observer& observer);
+// The rate that the training starts from (before any schedule, when we made it), as text.
+std::string starting_rate(const Training& t, bool prepared);
+// The step itself assigns the learning rate.
+bool rate_is_scheduled(const Model& m);
+
+// The run folder that a path to resume from belongs to: itself, or that of a checkpoint in it; ""
+// when there is none.
+std::string run_of(const std::string& resume);
+// A run resumes as it began: settings that describe another training are refused (OT0004).
+void refuse_changes(const Settings& settings, const Start& s, const std::string& resume);
+// A log that is ahead of the checkpoint by more than one epoch: the files do not belong together.
+void check_log(const Folder& folder, const Position& at);
+
+// A run folder -> its best (or last) checkpoint; anything else as it is. OT4102 when the folder is
+// no run.
+std::string checkpoint_of(const std::string& run_or_file, const std::string& which,
+                          Observer& observer);
+
+}  // namespace onnxtrain::run

@@ -1,0 +1,40 @@
+// Who makes the steps of a run. The loop sees only this; the native implementation is the engine's
+// Training, another engine would be one more.
+#pragma once
+#include "engine/training.hpp"
+
+namespace onnxtrain::run {
+
+class Stepper {
+ public:
+  virtual ~Stepper() = default;
+  // Before the first step: where the training stands.
+  virtual void begin(uint64_t seed, uint64_t step, bool check_finite) = 0;
+  // One step of every training section; the loss. NotFiniteError: nothing was written.
+  virtual double step(const Feeds& feeds) = 0;
+  virtual uint64_t step_count() const = 0;
+  virtual double gradient_norm() const = 0;  // of the last step; -1 when not known
+  virtual double rate() const = 0;           // 0 when the file has no single learning rate
+  // The training with the state as it is now: what is evaluated, saved and exported.
+  virtual Training& training() = 0;
+};
+
+class NativeStepper final : public Stepper {
+ public:
+  explicit NativeStepper(Training& t) : t_(t) {}
+  void begin(uint64_t seed, uint64_t step, bool check_finite) override {
+    t_.set_seed(seed);
+    t_.set_step_count(step);
+    t_.set_check_finite(check_finite);
+  }
+  double step(const Feeds& feeds) override { return t_.step(feeds, -1, false).loss; }
+  uint64_t step_count() const override { return t_.step_count(); }
+  double gradient_norm() const override { return t_.gradient_norm(); }
+  double rate() const override { return t_.has_rate() ? t_.rate() : 0; }
+  Training& training() override { return t_; }
+
+ private:
+  Training& t_;
+};
+
+}  // namespace onnxtrain::run

@@ -1,0 +1,83 @@
+"""The tools that `make` calls: tables that exist, environments that cannot be made, sources for clang-tidy."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import tidy  # noqa: E402
+
+
+def run(*args, **env):
+    return subprocess.run([str(a) for a in args], capture_output=True, text=True, cwd=ROOT, env={**os.environ, **env})
+
+
+def test_every_table_of_figures_has_its_script():
+    rows = re.findall(r"^([a-z0-9-]+) +\| .+ \| (.+)$", (ROOT / "tools/figures.sh").read_text(), re.M)
+    assert [name for name, _ in rows] == run("tools/figures.sh", "--names").stdout.split() and len(rows) > 5
+    for name, command in rows:
+        [script] = [word for word in command.split() if word.endswith((".py", ".sh"))]
+        assert (ROOT / script).is_file(), f"figures-{name}: there is no {script}"
+
+
+def test_a_table_that_is_not_there():
+    done = run("tools/figures.sh", "nothing")
+    assert done.returncode == 2 and "gradients" in done.stderr
+
+
+def test_an_environment_that_cannot_be_made_says_so_in_one_line(tmp_path):
+    done = run("tools/environment.sh", "torch", ONNXTRAIN_CACHE=str(tmp_path), PIP_NO_INDEX="1",
+               PIP_FIND_LINKS=str(tmp_path), PIP_CONFIG_FILE=os.devnull)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.splitlines()[-1].startswith("environment: torch cannot be installed: ERROR"), done.stderr
+    assert not [p for p in tmp_path.iterdir() if p.is_dir()]  # nothing half made is left
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """A repository with two sources, a header that both include, and its first commit recorded as clean."""
+    for name, text in {"src/a/x.hpp": "", "src/a/one.cpp": '#include "a/x.hpp"\n',
+                       "src/a/two.cpp": '#include "a/x.hpp"\n',
+                       "src/a/three.cpp": ""}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(tidy, "ROOT", tmp_path)
+    monkeypatch.setattr(tidy, "CLEAN", tmp_path / "clean.txt")
+    for args in (("init", "-q"), ("add", "-A"), ("-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "first")):
+        assert tidy.git(*args).returncode == 0
+    (tmp_path / "clean.txt").write_text(tidy.git("rev-parse", "HEAD").stdout)
+    tidy.below.cache_clear()
+    tidy.digest.cache_clear()
+    return tmp_path
+
+
+SOURCES = ["src/a/one.cpp", "src/a/three.cpp", "src/a/two.cpp"]
+
+
+def test_clang_tidy_sees_what_changed(tree):
+    assert tidy.changed(SOURCES) == []
+    (tree / "src/a/three.cpp").write_text("int x;\n")
+    assert tidy.changed(SOURCES) == ["src/a/three.cpp"]
+    (tree / "src/a/x.hpp").write_text("int y;\n")  # one source that includes it
+    assert tidy.changed(SOURCES) == ["src/a/one.cpp", "src/a/three.cpp"]
+    (tree / "src/a/two.cpp").write_text('#include "a/x.hpp"\nint z;\n')  # which sees the header too
+    assert tidy.changed(SOURCES) == ["src/a/three.cpp", "src/a/two.cpp"]
+
+
+def test_a_clone_without_the_clean_commit_says_so(tree, capsys):
+    (tree / "clean.txt").write_text("0123456789012345678901234567890123456789\n")
+    assert tidy.changed(SOURCES) is None
+    assert "is not in this clone" in capsys.readouterr().out
+
+
+def test_what_is_remembered_as_clean_depends_on_headers(tree):
+    before = tidy.key("src/a/one.cpp", b"settings")
+    assert tidy.key("src/a/one.cpp", b"other settings") != before
+    (tree / "src/a/x.hpp").write_text("int y;\n")
+    tidy.digest.cache_clear()
+    assert tidy.key("src/a/one.cpp", b"settings") != before
