@@ -144,6 +144,10 @@ class SGD(_Optimizer):
     def __init__(self, lr: float = ..., momentum: float = ..., dampening: float = ..., nesterov: bool = ...,
                  weight_decay: float = ..., overrides: Overrides = ...) -> None: ...
 
+class Adadelta(_Optimizer):
+    def __init__(self, lr: float = ..., rho: float = ..., eps: float = ..., weight_decay: float = ...,
+                 overrides: Overrides = ...) -> None: ...
+
 class Adam(_Optimizer):
     def __init__(self, lr: float = ..., betas: tuple[float, float] = ..., eps: float = ..., weight_decay: float = ...,
                  amsgrad: bool = ..., style: Style = ..., overrides: Overrides = ...) -> None: ...

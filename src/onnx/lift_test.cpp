@@ -60,11 +60,11 @@ TEST(Lift, NothingOfTheModelKeepsDataThatNobodyReads) {
   Model m = load_model_bytes(large_model().SerializeAsString(), "", everything());
   std::weak_ptr<void> data = m.initializer("w")->owner();
   Model changed = m;
-  changed.set_initializer("w", Tensor(DType::kFloat, {kRows, kColumns}));
+  Tensor threes(DType::kFloat, {kRows, kColumns});
+  std::fill_n(threes.as<float>(), kRows * kColumns, 3.f);
+  changed.set_initializer("w", threes);
   m = Model();
   EXPECT_TRUE(data.expired());
-  std::fill_n(changed.main.value(changed.main.find("w")).constant.as<float>(), kRows * kColumns,
-              3.f);
   onnx::ModelProto p;
   ASSERT_TRUE(p.ParseFromString(serialize_model(changed, everything())));
   EXPECT_EQ(p.graph().initializer(1).raw_data().size(), size_t(4 * kRows * kColumns));

@@ -1,4 +1,5 @@
-// Evaluation is on the inference form of the model, whatever values are called.
+// Training-mode copies in files: evaluation is on the inference form of the model, whatever values
+// are called.
 #include <gtest/gtest.h>
 
 #include "convert/prepare.hpp"
