@@ -35,7 +35,7 @@ class _Optimizer:
 
 
 def _optimizer_class(record, made):
-    """The dataclass of one optimizer: PyTorch's arguments in PyTorch's order, `style` where Keras differs, `overrides`."""
+    """The dataclass of one optimizer: PyTorch's arguments in its order, `style` where Keras differs, `overrides`."""
     settings = {s["name"]: s for s in record["settings"]}
     arguments, differing = {}, {}
     for name, s in settings.items():
@@ -54,7 +54,8 @@ def _optimizer_class(record, made):
     doc = record["help"] + (f' `style="keras"` where Keras differs ({note}).' if note else "")
     defaults = {style: {k: v[i] for k, v in differing.items()} for i, style in enumerate(("torch", "keras"))}
     return make_dataclass(
-        record["class_name"], [(n, type(v) if v is not None else object, field(default=v)) for n, v in arguments.items()],
+        record["class_name"],
+        [(n, type(v) if v is not None else object, field(default=v)) for n, v in arguments.items()],
         bases=(made.get(record["base_class"], _Optimizer),),
         namespace={"__doc__": doc, "__module__": __name__, "kind": record["kind"], "defaults": defaults})
 
