@@ -61,9 +61,9 @@ Parts load_parts(const DataRequest& q, const Model& m, const std::vector<ValueDe
   } else if (fraction > 0) {
     split_off(p, fraction, seed);
     observer.on_note(
-        "split", cat(grouped(p.train.rows()), " train   ", grouped(p.valid.rows()), " valid (",
-                     fraction * 100, " %", p.data.labels.empty() ? "" : ", stratified", ", seed ",
-                     seed, ")"));
+        "split", cat(with_commas(p.train.rows()), " train   ", with_commas(p.valid.rows()),
+                     " valid (", fraction * 100, " %", p.data.labels.empty() ? "" : ", stratified",
+                     ", seed ", seed, ")"));
   }
   return p;
 }

@@ -106,7 +106,7 @@ void fit_schedule(Start& s, Recipe r, int64_t steps, bool new_rate, bool new_sch
   if (s.at.step > 0 && new_schedule && !other_length && !other_rate)
     observer.on_note("schedule", kind + " now");
   if (s.at.step > 0 && other_length)
-    observer.on_note("schedule", cat(kind, " over ", grouped(updates), " updates now"));
+    observer.on_note("schedule", cat(kind, " over ", with_commas(updates), " updates now"));
   set_schedule(*s.model, r, int64_t(s.at.step) / r.accumulate, all_ops());
   s.model->metadata[kRate] = base_rate(r);
   s.model->metadata.erase(kTotal);
