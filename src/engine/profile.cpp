@@ -215,10 +215,11 @@ std::string Profiler::chrome_trace() const {
   for (const Plan::Stage& s : stages_) {
     char numbers[80];
     std::snprintf(numbers, sizeof numbers, "\"ts\":%.3f,\"dur\":%.3f", at * 1e6, s.seconds * 1e6);
-    out += cat(first ? "" : ",",
-               "\n{\"ph\":\"X\",\"pid\":1,\"tid\":2,\"cat\":\"prepare\",\"name\":", in_quotes(s.name),
-               ",", numbers, ",\"args\":{\"nodes_before\":", s.nodes_before,
-               ",\"nodes_after\":", s.nodes_after, "}}");
+    out +=
+        cat(first ? "" : ",",
+            "\n{\"ph\":\"X\",\"pid\":1,\"tid\":2,\"cat\":\"prepare\",\"name\":", in_quotes(s.name),
+            ",", numbers, ",\"args\":{\"nodes_before\":", s.nodes_before,
+            ",\"nodes_after\":", s.nodes_after, "}}");
     at += s.seconds;
     first = false;
   }

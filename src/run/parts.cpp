@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/text.hpp"
 #include "data/sampler.hpp"
 
 namespace onnxtrain::run {

@@ -9,6 +9,7 @@
 #include "convert/optimizers.hpp"
 #include "convert/schedules.hpp"
 #include "core/shell.hpp"
+#include "core/text.hpp"
 #include "data/dataset.hpp"
 #include "model/batch.hpp"
 #include "onnx/onnx.hpp"

@@ -15,16 +15,16 @@ static void refused(const char* call, ot_status s, const char* word) {
 #define IS(what, value) \
   if ((what) != (value)) printf("%s\n", #what), ++wrong
 
-int main(int argc, char** argv) {
-  ot_model *m = NULL, *prepared = NULL;
-  ot_value *v = NULL, *x = NULL, *y = NULL;
+/* NULL and numbers that cannot be, where nothing is open yet */
+static void refuse_before_a_model(const char* path) {
+  ot_model* m = NULL;
+  ot_value* v = NULL;
   ot_trainer* t = NULL;
   ot_session* s = NULL;
   ot_text* text = NULL;
   ot_dataset* d = NULL;
   ot_graphs* g = NULL;
   double loss = 0;
-  const char* path = argc > 1 ? argv[1] : "";
   REFUSED(ot_model_load(NULL, &m), "path");
   REFUSED(ot_model_load(path, NULL), "out");
   REFUSED(ot_model_load_bytes(NULL, 10, NULL, &m), "data");
@@ -62,7 +62,18 @@ int main(int argc, char** argv) {
   ot_model_free(NULL);
   ot_graphs_free(NULL);
   ot_trainer_free(NULL);
+}
 
+int main(int argc, char** argv) {
+  ot_model *m = NULL, *prepared = NULL;
+  ot_value *v = NULL, *x = NULL, *y = NULL;
+  ot_trainer* t = NULL;
+  ot_session* s = NULL;
+  ot_text* text = NULL;
+  ot_graphs* g = NULL;
+  double loss = 0;
+  const char* path = argc > 1 ? argv[1] : "";
+  refuse_before_a_model(path);
   if (ot_model_load(path, &m) || ot_prepare(m, NULL, &prepared)) return 2;
   const char* no_name[1] = {NULL};
   REFUSED(ot_model_graphs(m, 1, no_name, &g), "operator 0");
@@ -75,7 +86,7 @@ int main(int argc, char** argv) {
   if (ot_trainer_create(prepared, &options, &t) || ot_session_create(m, &options, &s)) return 3;
   ot_model_free(m); /* before those who use it */
   ot_model_free(prepared);
-  const int64_t rows[2] = {2, 4};
+  const int64_t rows[2] = {2, 4}, two[1] = {2};
   const float data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   const int64_t labels[2] = {0, 1};
   ot_value_tensor_copy(1, 2, rows, data, &x);
