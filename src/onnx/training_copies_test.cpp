@@ -5,8 +5,8 @@
 #include "convert/prepare.hpp"
 #include "convert/testing.hpp"
 #include "onnx/testing.hpp"
+#include "run/evaluate.hpp"
 #include "run/feeds.hpp"
-#include "run/fit.hpp"
 
 namespace onnxtrain::run {
 namespace {
@@ -18,9 +18,7 @@ using testing_onnx::load;
 double loss_of(const Model& m, const std::string& label, const Tensor& x, const Tensor& target) {
   Training t(std::make_shared<const Model>(m), 0);
   const Dataset data = Dataset::from_tensors({{"x", x}, {label, target}});
-  Evaluator e(t);
-  EXPECT_TRUE(e.has_loss());
-  return e.evaluate(feeds_for(data, t, {}).feeds, x.shape()[0]).loss();
+  return Evaluator(t).evaluate(feeds_for(data, m, t.slots(), {}).feeds, x.shape()[0]).loss();
 }
 
 Tensor rows(std::vector<float> v, int64_t columns) {

@@ -165,8 +165,8 @@ def seen(name, folder):
     again = ot.from_torch(module, x, y, loss, optimizer, scheduler)
     path = f"torch/{name}.train.onnx"
     made = ot.to_torch(path)
-    found = {"from_torch": replay.digest(again.proto()), "to_torch": state_of(made),
-             "back": replay.digest(made.model().proto()),
+    found = {"from_torch": replay.file_digest(again.proto()), "to_torch": state_of(made),
+             "back": replay.file_digest(made.model().proto()),
              "weights": {n: replay.tensor(t.numpy()) for n, t in ot.torch_state_dict(path).items()}}
     module.load_state_dict(ot.torch_state_dict(path), strict=True)
     if name != "mlp":  # its dropout draws other numbers on another machine

@@ -78,7 +78,7 @@ def steps(cases):
         try:
             data = prepared(case)
             feeds = {name: arrays[key] for name, key in case["feeds"].items()}
-            found[case["name"]] = {"file": replay.digest(data), **trained(data, feeds)}
+            found[case["name"]] = {"file": replay.file_digest(data), **trained(data, feeds)}
         except Exception as e:
             found[case["name"]] = {"file": f"{type(e).__name__}: {e}"}
     return found
