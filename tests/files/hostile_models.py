@@ -109,7 +109,7 @@ def broken_graphs():
     n = h.make_node
     yield "cycle", model([n("Add", ["x", "b"], ["a"]), n("Relu", ["a"], ["b"]), n("Relu", ["b"], ["y"])])
     yield "self_cycle", model([n("Add", ["x", "y"], ["y"])])
-    yield "wrong_order", model([n("Relu", ["a"], ["y"]), n("Relu", ["x"], ["a"])])
+    yield "order_behind_a_cycle", model([n("Relu", ["b"], ["y"]), n("Add", ["x", "b"], ["a"]), n("Relu", ["a"], ["b"])])
     yield "missing_input", model([n("Add", ["x", "nowhere"], ["y"])])
     yield "two_writers", model([n("Relu", ["x"], ["y"]), n("Abs", ["x"], ["y"])])
     yield "output_of_nobody", model([n("Relu", ["x"], ["z"])])

@@ -1,5 +1,6 @@
 """`from_torch`: a live PyTorch training as a file. conversion.py has the stages in order."""
 
+import inspect
 import sys
 import types
 
@@ -38,3 +39,4 @@ class _Package(types.ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
+sys.modules[__name__].__signature__ = inspect.signature(from_torch)
