@@ -9,6 +9,22 @@
 
 namespace onnxtrain::run {
 
+namespace {
+
+// The column that --target names feeds the only target of the model, whatever other columns are
+// called. Tables, the only data that it is for, keep it as 'y'.
+void obey_target(const std::string& target, const Dataset& data, const Model& m,
+                 const std::vector<ValueDef>& inputs, FeedOptions& feed) {
+  if (target.empty()) return;
+  std::vector<std::string> targets;
+  for (const ValueDef& d : inputs)
+    if (is_target(m, d.name)) targets.push_back(d.name);
+  if (targets.size() != 1 || feed.map.count(targets[0]) != 0) return;
+  if (data.has("y")) feed.map[targets[0]] = "y";
+}
+
+}  // namespace
+
 LoadedData load_data(const std::string& spec, const DataRequest& q, const Model& m,
                      const std::vector<ValueDef>& inputs, DataPart part, bool like_trained) {
   OpenOptions open;
@@ -17,7 +33,9 @@ LoadedData load_data(const std::string& spec, const DataRequest& q, const Model&
   FeedOptions feed = q.feed;
   if (like_trained) options_from_metadata(m, feed, open.csv);
   describe_inputs(m, inputs, open);
-  return feeds_for(open_dataset(spec, open), m, inputs, feed);
+  const Dataset data = open_dataset(spec, open);
+  obey_target(open.csv.target, data, m, inputs, feed);
+  return feeds_for(data, m, inputs, feed);
 }
 
 bool is_fraction(const std::string& text, double& fraction) {

@@ -99,18 +99,28 @@ Grads sum_grad(GradBuilder& b) {
   return reduce_result(b, b.expand_like(unreduce(b, b.dy()), b.x(0)));
 }
 
-// elements behind each result, as a scalar of the data's type
-ValueId count(GradBuilder& b) {
+// Elements behind each result, as a scalar of float32 or of the data's type.
+ValueId count(GradBuilder& b, bool in_float) {
   ValueId x = b.x(0), y = b.y();
   if (b.shape_known(x) && b.shape_known(y)) {
     int64_t n = num_elements(b.shape(x)), m = num_elements(b.shape(y));
-    return b.scalar(m ? double(n) / double(m) : 1, x);
+    const double each = m ? double(n) / double(m) : 1;
+    return in_float ? b.scalar(each, DType::kFloat) : b.scalar(each, x);
   }
-  ValueId n = b.cast_like(b.call("Size", {x}), x), m = b.cast_like(b.call("Size", {y}), x);
-  return b.div(n, m);
+  auto size = [&](ValueId v) {
+    ValueId n = b.call("Size", {v});
+    return in_float ? b.call("Cast", {n}, {{"to", int64_t(DType::kFloat)}}) : b.cast_like(n, x);
+  };
+  return b.div(size(x), size(y));
 }
+// 16-bit types divide in float32: float16 has no numbers above 65504 to count with.
 Grads mean_grad(GradBuilder& b) {
-  ValueId d = b.div(b.dy(), count(b));
+  const DType type = b.dtype(b.x(0));
+  const bool narrow = type == DType::kFloat16 || type == DType::kBFloat16;
+  ValueId d = b.dy();
+  if (narrow) d = b.call("Cast", {d}, {{"to", int64_t(DType::kFloat)}});
+  d = b.div(d, count(b, narrow));
+  if (narrow) d = b.cast_like(d, b.x(0));
   return reduce_result(b, b.expand_like(unreduce(b, d), b.x(0)));
 }
 
