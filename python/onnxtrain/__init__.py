@@ -1,6 +1,11 @@
 """Trains ONNX models: an ONNX file can carry its own training, and onnxtrain obeys it."""
 
-from ._native import version as _version
+try:
+    from ._native import version as _version
+except ModuleNotFoundError as e:  # a checkout in which only the command line tool was built
+    if e.name != "onnxtrain._native":
+        raise
+    raise ImportError("onnxtrain's compiled module is not built for this Python; in the checkout: make build") from e
 from .errors import CheckpointError, DataError, DivergedError, Error, ModelError, UsageError
 from .model import Model, check, load, parse
 from .recipe import OPTIMIZERS as _OPTIMIZERS
