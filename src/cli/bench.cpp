@@ -187,7 +187,7 @@ void add_bench(Registry& r) {
             "  onnxtrain bench bert.onnx --dim input_ids=8,128 --mode train --optimizer adamw\n"
             "  onnxtrain bench model.train.onnx --inputs batch.npz --json > bench.json");
   c->add_option("MODEL", f.model, "an ONNX file, with or without training inside")->required();
-  c->add_option("--batch", f.sizes.batch, "for an open first dimension")
+  c->add_option("--batch,--batch-size", f.sizes.batch, "for an open first dimension")
       ->check(CLI::PositiveNumber);
   c->add_option("--dim", f.sizes.dims, "NAME=8: a named dimension; INPUT=8,128: a shape");
   c->add_option("--inputs", f.inputs, "npz with real inputs instead of random ones");

@@ -48,7 +48,7 @@ void add_eval(Registry& r) {
                       "  onnxtrain eval model.train.onnx --data test.npz --json");
   c->add_option("RUN|MODEL", f.what, "a run folder, a checkpoint or a model")->required();
   f.data.add_to(r, c, true, false);
-  c->add_option("--batch", f.batch, "rows per batch")->check(CLI::PositiveNumber);
+  c->add_option("--batch,--batch-size", f.batch, "rows per batch")->check(CLI::PositiveNumber);
   c->add_option("--threads", f.threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber);
   c->add_option("--which", f.which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));

@@ -136,7 +136,8 @@ void add_info(Registry& r) {
   c->add_option("MODEL", path, "an ONNX file")->required();
   c->add_flag("--json", as_json, "machine-readable");
   c->add_flag("--ops", ops, "count of every operator");
-  c->add_option("--batch", batch, "memory at this batch size")->check(CLI::PositiveNumber);
+  c->add_option("--batch,--batch-size", batch, "memory at this batch size")
+      ->check(CLI::PositiveNumber);
   r.on(c, [] { return info(path, as_json, ops, batch); });
 }
 

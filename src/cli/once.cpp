@@ -103,7 +103,7 @@ void add_prepare(Registry& r) {
   c->add_option("-o,--output", output, "file to write")->required();
   c->add_option("--seed", seed, "of --reset")->check(CLI::NonNegativeNumber);
   c->add_option("--total-steps", steps, "length of the training, for schedules that span it");
-  c->add_option("--batch", batch,
+  c->add_option("--batch,--batch-size", batch,
                 "fixes the number of rows (with --lowered some operators need it)")
       ->check(CLI::PositiveNumber);
   c->add_option("--dim", dims, "NAME=128: fixes an open dimension; INPUT=8,128: a shape");

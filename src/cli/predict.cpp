@@ -80,7 +80,7 @@ void add_predict(Registry& r) {
   c->add_option("RUN|MODEL", f.what, "a run folder, a checkpoint or a model")->required();
   f.data.add_to(r, c, true, false);
   c->add_option("-o,--output", f.to, "file.csv or file.npy (default: csv to standard output)");
-  c->add_option("--batch", f.batch, "rows per batch")->check(CLI::PositiveNumber);
+  c->add_option("--batch,--batch-size", f.batch, "rows per batch")->check(CLI::PositiveNumber);
   c->add_option("--threads", f.threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber);
   r.on(c, [] { return predict(f); });

@@ -60,7 +60,7 @@ void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
                 "auto|cross_entropy|nll|mse|l1|huber|bce|bce_logits|kl|hinge|FILE.onnx")
       ->group(g);
   c->add_option("--optimizer", optimizer, optimizer_words())->group(g);
-  c->add_option("--lr", lr, "learning rate")->check(CLI::PositiveNumber)->group(g);
+  c->add_option("--lr,--learning-rate", lr, "learning rate")->check(CLI::PositiveNumber)->group(g);
   c->add_option("--schedule", schedule,
                 "constant|step|multistep|exponential|cosine|linear|onecycle|polynomial")
       ->group(g);

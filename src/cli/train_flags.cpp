@@ -54,7 +54,9 @@ CLI::App* TrainFlags::add_to(Registry& r) {
       ->check(CLI::PositiveNumber)
       ->group(length);
   fit.batch = 32;
-  c->add_option("--batch", fit.batch, "rows per batch")->check(CLI::PositiveNumber)->group(length);
+  c->add_option("--batch,--batch-size", fit.batch, "rows per batch")
+      ->check(CLI::PositiveNumber)
+      ->group(length);
   r.rare(c->add_option("--steps", fit.max_steps, "stop after this many steps")
              ->check(CLI::NonNegativeNumber),
          length);

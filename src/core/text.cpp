@@ -36,6 +36,25 @@ std::string megabytes(size_t bytes, int digits) {
   return text;
 }
 
+size_t find_invalid_utf8(std::string_view s) {
+  for (size_t i = 0; i < s.size();) {
+    const auto c = static_cast<unsigned char>(s[i]);
+    const size_t more = c < 0x80 ? 0 : c >= 0xC2 && c < 0xE0 ? 1 : c >= 0xE0 && c < 0xF0 ? 2 : 3;
+    if (c >= 0x80 && (c < 0xC2 || c > 0xF4)) return i;
+    if (i + more >= s.size() + (more == 0)) return i;
+    for (size_t k = 1; k <= more; ++k) {
+      const auto d = static_cast<unsigned char>(s[i + k]);
+      // the first byte after these limits the range: no overlong forms, surrogates, or beyond
+      // U+10FFFF
+      const unsigned char low = k > 1 ? 0x80 : c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80;
+      const unsigned char high = k > 1 ? 0xBF : c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
+      if (d < low || d > high) return i;
+    }
+    i += 1 + more;
+  }
+  return std::string_view::npos;
+}
+
 std::string in_quotes(std::string_view s) {
   std::string q = "\"";
   for (char c : s) {

@@ -17,6 +17,9 @@ std::string with_commas(int64_t n);
 // "1.50 MB"; a megabyte is a million bytes.
 std::string megabytes(size_t bytes, int digits);
 
+// Where the first byte stands that is not part of UTF-8; npos when all are.
+size_t find_invalid_utf8(std::string_view s);
+
 // In double quotes, as JSON and TOML have it.
 std::string in_quotes(std::string_view s);
 

@@ -30,6 +30,19 @@ TEST(Text, Megabytes) {
   EXPECT_EQ(megabytes(12'700'000, 0), "13 MB");
 }
 
+TEST(Text, InvalidUtf8IsFound) {
+  constexpr size_t none = std::string_view::npos;
+  EXPECT_EQ(find_invalid_utf8(""), none);
+  EXPECT_EQ(find_invalid_utf8("abc"), none);
+  EXPECT_EQ(find_invalid_utf8("caf\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"), none);
+  EXPECT_EQ(find_invalid_utf8("caf\xE9"), 3u);  // Latin-1
+  EXPECT_EQ(find_invalid_utf8("caf\xE9 au lait"), 3u);
+  EXPECT_EQ(find_invalid_utf8("a\xC0\x80"), 1u);         // overlong
+  EXPECT_EQ(find_invalid_utf8("\xED\xA0\x80"), 0u);      // a surrogate
+  EXPECT_EQ(find_invalid_utf8("\xF4\x90\x80\x80"), 0u);  // beyond U+10FFFF
+  EXPECT_EQ(find_invalid_utf8("ab\xE2\x82"), 2u);        // cut short
+}
+
 TEST(Text, InQuotes) {
   EXPECT_EQ(in_quotes("a b"), "\"a b\"");
   EXPECT_EQ(in_quotes("say \"\\\""), "\"say \\\"\\\\\\\"\"");

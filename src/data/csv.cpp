@@ -9,6 +9,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "core/shell.hpp"
+#include "core/text.hpp"
+
 namespace onnxtrain {
 namespace {
 
@@ -272,6 +275,13 @@ std::string_view checked_text(std::string_view text, const std::string& source) 
     data_error("OT2125", cat("'", source, "' is UTF-16 text"), "save it as UTF-8");
   if (text.find('\0') != std::string_view::npos)
     data_error("OT2125", cat("'", source, "' has zero bytes in it: it is not a csv text"));
+  if (const size_t at = find_invalid_utf8(text); at != std::string_view::npos) {
+    const auto line = 1 + std::count(text.begin(), text.begin() + std::ptrdiff_t(at), '\n');
+    data_error(
+        "OT2125",
+        cat("'", source, "' is not UTF-8 text: line ", line, " has a byte of another encoding"),
+        cat("if it is Latin-1:  iconv -f latin1 -t utf-8 ", shell_word(source), " > utf8.csv"));
+  }
   return text;
 }
 

@@ -92,6 +92,7 @@ TEST_F(CsvTest, BadRowsAreNamed) {
   EXPECT_EQ(failure("a,b\n").code(), "OT2101");
   EXPECT_EQ(failure("").code(), "OT2101");
   EXPECT_EQ(failure(std::string("1,2\n3,\0004\n", 9)).code(), "OT2125");
+  EXPECT_EQ(failure("a,b\n1,caf\xE9\n").code(), "OT2125");
   EXPECT_EQ(failure("\xFF\xFE"
                     "1,2\n")
                 .code(),

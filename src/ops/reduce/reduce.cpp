@@ -111,7 +111,8 @@ ValueId count(GradBuilder& b, bool in_float) {
     ValueId n = b.call("Size", {v});
     return in_float ? b.call("Cast", {n}, {{"to", int64_t(DType::kFloat)}}) : b.cast_like(n, x);
   };
-  return b.div(size(x), size(y));
+  ValueId n = size(x), m = size(y);
+  return b.div(n, m);
 }
 // 16-bit types divide in float32: float16 has no numbers above 65504 to count with.
 Grads mean_grad(GradBuilder& b) {
