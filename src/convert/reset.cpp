@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "convert/initial_values.hpp"
 #include "convert/step_builder.hpp"
 #include "core/random.hpp"
 
@@ -12,14 +13,9 @@ namespace onnxtrain {
 
 namespace {
 
-struct Start {
-  enum class Kind { kConstant, kUniform, kNormal } kind = Kind::kConstant;
-  double value = 0;  // the constant; the bound of a uniform in [-value, value); the deviation
-};
-Start constant(double v) { return {Start::Kind::kConstant, v}; }
-Start uniform(double bound) { return {Start::Kind::kUniform, bound}; }
-
-Start normal(double deviation) { return {Start::Kind::kNormal, deviation}; }
+InitialValue constant(double v) { return InitialValue::constant(v); }
+InitialValue uniform(double bound) { return InitialValue::uniform(bound); }
+InitialValue normal(double deviation) { return InitialValue::normal(deviation); }
 
 // Who reads a parameter, and as which input.
 struct Reader {
@@ -116,7 +112,7 @@ const Node* matmul_before(const Graph& g, const Node& add, size_t bias) {
   return p >= 0 && g.nodes[size_t(p)].is("MatMul") ? &g.nodes[size_t(p)] : nullptr;
 }
 
-Start start_of_vector(const Reader& r) {
+InitialValue start_of_vector(const Reader& r) {
   const Node& n = *r.n;
   if (n.is("Conv") || n.is("ConvTranspose") || n.is("Gemm") || n.is("DeformConv"))
     return uniform(torch_bound(fan_beside(*r.g, n)));
@@ -130,7 +126,7 @@ Start start_of_vector(const Reader& r) {
   return constant(0);
 }
 
-Start start_by_use(const Reader& r, const Tensor& t) {
+InitialValue start_by_use(const Reader& r, const Tensor& t) {
   const Node& n = *r.n;
   const std::string& op = n.op;
   const Shape flat = squeezed(t.shape());
@@ -150,38 +146,24 @@ Start start_by_use(const Reader& r, const Tensor& t) {
   return uniform(std::sqrt(6 / double(flat[0] + flat[1])));                  // Xavier
 }
 
-Start start_of(const Graph& g, ValueId v) {
+InitialValue start_of(const Graph& g, ValueId v) {
   Reader r = reader_of(g, v);
-  Start s = r.n ? start_by_use(r, g.value(v).constant) : constant(0);
+  InitialValue s = r.n ? start_by_use(r, g.value(v).constant) : constant(0);
   // a bound of 0 is a constant
-  return s.kind == Start::Kind::kUniform && s.value == 0 ? constant(0) : s;
-}
-
-Tensor draw(const Tensor& like, const Start& s, uint64_t seed, uint64_t stream) {
-  if (s.kind == Start::Kind::kConstant) return filled(like.dtype(), like.shape(), s.value);
-  Tensor t(like.dtype(), like.shape());
-  std::vector<float> u(size_t(t.size()));
-  bool normal = s.kind == Start::Kind::kNormal;
-  (normal ? philox_normal : philox_uniform)(seed, stream, 0, 0, t.size(), u.data());
-  dispatch<float, double, Half, BFloat16>(t.dtype(), "an initial value", [&]<class T>() {
-    for (size_t k = 0; k < u.size(); ++k)
-      t.as<T>()[k] =
-          T(compute_t<T>(normal ? double(u[k]) * s.value : (2 * double(u[k]) - 1) * s.value));
-  });
-  return t;
+  return s.kind == InitialValue::Kind::kUniform && s.value == 0 ? constant(0) : s;
 }
 
 class Initialization {
  public:
   Initialization(Graph& g, const OpTable& ops, int opset) : b_(g, ops, Node{}, {}, opset), g_(g) {}
 
-  ValueId random(const Tensor& like, const Start& s, float seed) {
+  ValueId random(const Tensor& like, const InitialValue& s, float seed) {
     // before opset 22 the generators do not know bfloat16
     const bool wide = like.dtype() == DType::kBFloat16;
     GradBuilder::Attrs a = {{"dtype", int64_t(wide ? DType::kFloat : like.dtype())},
                             {"shape", like.shape()},
                             {"seed", seed}};
-    const bool bell = s.kind == Start::Kind::kNormal;
+    const bool bell = s.kind == InitialValue::Kind::kNormal;
     a[bell ? "mean" : "low"] = bell ? 0.0f : float(-s.value);
     a[bell ? "scale" : "high"] = float(s.value);
     ValueId v = b_.call(bell ? "RandomNormal" : "RandomUniform", {}, a);
@@ -223,12 +205,13 @@ void add_reset(Model& m, const std::vector<std::string>& parameters, uint64_t se
     ValueId v = m.main.find(key);
     bool trained = std::find(parameters.begin(), parameters.end(), key) != parameters.end();
     if (v != kNone) {  // weights and running statistics
-      Start s = start_of(m.main, v);
-      if (!trained && s.kind != Start::Kind::kConstant) continue;
-      m.set_initializer(key, draw(like, s, seed, hash64(key.data(), key.size(), 1)));
+      InitialValue s = start_of(m.main, v);
+      if (!trained && s.kind != InitialValue::Kind::kConstant) continue;
+      m.set_initializer(key, draw(like.dtype(), like.shape(), s, seed, key));
       init.output(step, key,
-                  s.kind == Start::Kind::kConstant ? init.fill(like, s.value)
-                                                   : init.random(like, s, seed_of(seed, key)),
+                  s.kind == InitialValue::Kind::kConstant
+                      ? init.fill(like, s.value)
+                      : init.random(like, s, seed_of(seed, key)),
                   like);
     } else {  // counters and optimizer state are constants: their first element tells
       init.output(step, key, init.fill(like, like.size() ? like.to_doubles()[0] : 0), like);
