@@ -125,7 +125,7 @@ void Layers::head(ValueId x, int64_t in, const NetworkSpec& spec) {
 }
 
 void unsuitable(const NetworkSpec& spec, const std::string& wants, const std::string& instead) {
-  data_error("OT2160",
+  data_error("OT2170",
              cat("a network of kind '", spec.kind, "' needs ", wants, ", and one row of '",
                  spec.input, "' is ", to_string(spec.row)),
              instead);

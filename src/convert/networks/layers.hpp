@@ -55,7 +55,7 @@ void build_dense(Layers& l, ValueId x, const NetworkSpec& spec);     // linear, 
 void build_image(Layers& l, ValueId x, const NetworkSpec& spec);     // cnn, resnet
 void build_sequence(Layers& l, ValueId x, const NetworkSpec& spec);  // transformer, lstm, gru
 
-// Refuses data that does not suit the kind (OT2160).
+// Refuses data that does not suit the kind (OT2170).
 [[noreturn]] void unsuitable(const NetworkSpec& spec, const std::string& wants,
                              const std::string& instead);
 

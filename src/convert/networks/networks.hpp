@@ -32,7 +32,7 @@ struct NetworkKind {
 };
 const std::vector<NetworkKind>& network_kinds();
 
-// Throws OT0030 for an unknown kind and OT2160 when the rows of the data do not suit the kind.
+// Throws OT0030 for an unknown kind and OT2170 when the rows of the data do not suit the kind.
 Model new_network(const NetworkSpec& spec, const OpTable& ops);
 
 }  // namespace onnxtrain

@@ -123,11 +123,11 @@ std::string refusal(const NetworkSpec& s) {
 }
 
 TEST(NewNetwork, RefusesWhatDoesNotSuit) {
-  EXPECT_NE(refusal(spec_of("cnn", {6}, 2, true)).find("OT2160 a network of kind 'cnn' needs"),
+  EXPECT_NE(refusal(spec_of("cnn", {6}, 2, true)).find("OT2170 a network of kind 'cnn' needs"),
             std::string::npos);
-  EXPECT_NE(refusal(spec_of("lstm", {3, 8, 8}, 2, true)).find("OT2160"), std::string::npos);
+  EXPECT_NE(refusal(spec_of("lstm", {3, 8, 8}, 2, true)).find("OT2170"), std::string::npos);
   EXPECT_NE(refusal(spec_of("mpl", {3}, 2, true)).find("OT0030"), std::string::npos);
-  EXPECT_NE(refusal(spec_of("mlp", {3}, 1, true)).find("OT2161"), std::string::npos);
+  EXPECT_NE(refusal(spec_of("mlp", {3}, 1, true)).find("OT2171"), std::string::npos);
   NetworkSpec s = spec_of("mlp", {3}, 2, true);
   s.hidden = {0};
   EXPECT_NE(refusal(s).find("OT0031"), std::string::npos);

@@ -114,7 +114,7 @@ class Builder {
                        std::count(g_.inputs.begin(), g_.inputs.end(), taken) > 0;
     if (known)
       data_error(
-          "OT2164",
+          "OT2174",
           cat("the column '", name, "' has the name of a weight, input or output of the model"),
           "rename the column in the data, or leave it out");
     g_.value(taken).name = g_.unique_name(name + "_inner");
@@ -140,7 +140,7 @@ void check_width(const Graph& g, ValueId x, const std::vector<ColumnTransform>& 
   if (t.shape && t.shape->size() == 2 && (wants < 0 || wants == has)) return;
   std::string shares;
   for (const ColumnTransform& c : columns) shares += cat(shares.empty() ? "" : ", ", c.text());
-  data_error("OT2162",
+  data_error("OT2172",
              cat("the prepared columns are ", has, " numbers per row, and the model's input '",
                  g.value_name(x), "' is ", to_string(t), ": ", shares),
              "onnxtrain new makes a model that fits the data");
@@ -168,7 +168,7 @@ Model with_preprocessing(const Model& m, const std::string& x,
                          const std::vector<ColumnTransform>& columns, uint64_t seed,
                          const OpTable& ops) {
   if (!m.training.empty())
-    data_error("OT2163", "the model carries its training already: preprocessing comes before it",
+    data_error("OT2173", "the model carries its training already: preprocessing comes before it",
                "onnxtrain export MODEL -o plain.onnx leaves the training out");
   const ValueId at = m.main.find(x);
   OT_ASSERT(at != kNone);

@@ -30,8 +30,8 @@ struct ColumnTransform {
 int64_t total_width(const std::vector<ColumnTransform>& columns);
 
 // The input `x` of a model ([N, width]) computed from one input per column: float [N,1] for numbers
-// and string [N,1] for categories, in this order: numbers, then categories. Throws OT2162 with both
-// widths and each column's share when the model wants another width, OT2163 when it has training
+// and string [N,1] for categories, in this order: numbers, then categories. Throws OT2172 with both
+// widths and each column's share when the model wants another width, OT2173 when it has training
 // already.
 Model with_preprocessing(const Model& m, const std::string& x,
                          const std::vector<ColumnTransform>& columns, uint64_t seed,

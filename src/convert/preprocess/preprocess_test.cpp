@@ -103,7 +103,7 @@ TEST(Preprocess, OtherWidthIsRefusedWithEachShare) {
         identity(4), "x", {number("age", 0, 0, 1), category("city", {"a", "b"}, 0)}, 0, all_ops());
     FAIL();
   } catch (const Error& e) {
-    EXPECT_EQ(e.code(), "OT2162");
+    EXPECT_EQ(e.code(), "OT2172");
     EXPECT_NE(e.message().find("3 numbers per row"), std::string::npos) << e.message();
     EXPECT_NE(e.message().find("city 2 (one-hot)"), std::string::npos) << e.message();
   }
