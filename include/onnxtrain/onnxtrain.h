@@ -46,6 +46,10 @@ OT_API const char* ot_version(void);
  * static storage. */
 OT_API const char* ot_optimizers(void);
 
+/* The functions of the domain ai.onnxtrain as a JSON object: operator to ONNX text in standard
+ * operators; static storage. For programs that write training files themselves. */
+OT_API const char* ot_functions(void);
+
 /* Text made by the library (JSON, bytes of a model); free with ot_text_free. */
 typedef struct ot_text ot_text;
 OT_API const char* ot_text_data(const ot_text* t);

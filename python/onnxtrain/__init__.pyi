@@ -166,6 +166,23 @@ class RMSprop(_Optimizer):
                  centered: bool = ..., weight_decay: float = ..., style: Style = ...,
                  overrides: Overrides = ...) -> None: ...
 
+class NAdam(_Optimizer):
+    def __init__(self, lr: float = ..., betas: tuple[float, float] = ..., eps: float = ..., weight_decay: float = ...,
+                 momentum_decay: float = ..., decoupled_weight_decay: bool = ...,
+                 overrides: Overrides = ...) -> None: ...
+
+class RAdam(_Optimizer):
+    def __init__(self, lr: float = ..., betas: tuple[float, float] = ..., eps: float = ..., weight_decay: float = ...,
+                 decoupled_weight_decay: bool = ..., overrides: Overrides = ...) -> None: ...
+
+class Adamax(_Optimizer):
+    def __init__(self, lr: float = ..., betas: tuple[float, float] = ..., eps: float = ..., weight_decay: float = ...,
+                 overrides: Overrides = ...) -> None: ...
+
+class Rprop(_Optimizer):
+    def __init__(self, lr: float = ..., etas: tuple[float, float] = ..., step_sizes: tuple[float, float] = ...,
+                 overrides: Overrides = ...) -> None: ...
+
 class Lion(_Optimizer):
     def __init__(self, lr: float = ..., betas: tuple[float, float] = ..., weight_decay: float = ...,
                  overrides: Overrides = ...) -> None: ...

@@ -88,7 +88,7 @@ void bind_model(nb::module_& m) {
       "path"_a, "mapped"_a = false);
   m.def(
       "load_bytes",
-      [](nb::bytes data, std::optional<std::string> base) {
+      [](const nb::bytes& data, const std::optional<std::string>& base) {
         ot_model* out = nullptr;
         const char* p = data.c_str();
         size_t n = data.size();
@@ -106,7 +106,7 @@ void bind_model(nb::module_& m) {
     released([&] { return ot_check_file(path.c_str(), &t); });
     return take(t);
   });
-  m.def("check_bytes", [](nb::bytes data) {
+  m.def("check_bytes", [](const nb::bytes& data) {
     ot_text* t = nullptr;
     const char* p = data.c_str();
     size_t n = data.size();

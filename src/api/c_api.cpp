@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/handles.hpp"
+#include "convert/optimizers.hpp"
 #include "convert/prepare.hpp"
 #include "core/memory.hpp"
 #include "core/version.hpp"
@@ -90,6 +91,7 @@ ot_error_info ot_last_error(void) {
 }
 const char* ot_version(void) { return onnxtrain::version(); }
 const char* ot_optimizers(void) { return onnxtrain::optimizer_records().c_str(); }
+const char* ot_functions(void) { return onnxtrain::function_texts().c_str(); }
 
 const char* ot_text_data(const ot_text* t) { return t ? t->data.data() : nullptr; }
 size_t ot_text_size(const ot_text* t) { return t ? t->data.size() : 0; }

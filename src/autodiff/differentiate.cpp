@@ -91,15 +91,11 @@ class Reverse {
     b.set_differentiate(&onnxtrain::differentiate);
     std::vector<ValueId> dxs;
     size_t before = g_.nodes.size();
+    std::optional<NeedsShape> lacking;
     try {
-      dxs = op.grad ? op.grad(b) : deferred_gradient(g_, n, dys, wants, n.s("why", ""), opset_);
-    } catch (NeedsShape& e) {
-      if (!can_defer(n, op)) {
-        e.add_place("in the gradient of " + n.label());
-        throw;
-      }
-      g_.nodes.resize(before);
-      return add_gradients(n, op, b, deferred_gradient(g_, n, dys, wants, e.message(), opset_));
+      lacking = apply_rules([&] {
+        dxs = op.grad ? op.grad(b) : deferred_gradient(g_, n, dys, wants, n.s("why", ""), opset_);
+      });
     } catch (const NoDerivative& e) {  // inside a subgraph: told together with the others
       blocked_.push_back({first_output(n), "", e.message()});
       return;
@@ -107,7 +103,14 @@ class Reverse {
       e.add_place("in the gradient of " + n.label());
       throw;
     }
-    add_gradients(n, op, b, std::move(dxs), known);
+    if (!lacking) return add_gradients(n, op, b, std::move(dxs), known);
+    if (!can_defer(n, op)) {
+      lacking->why.add_place("in the gradient of " + n.label());
+      needs_shape(std::move(*lacking));
+    }
+    g_.nodes.resize(before);
+    const std::string why = lacking->why.message();
+    add_gradients(n, op, b, deferred_gradient(g_, n, dys, wants, why, opset_));
   }
 
   // What a rule returned, to the values it belongs to. `known`: values from this number on are the

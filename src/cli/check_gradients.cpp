@@ -13,6 +13,7 @@
 #include "convert/prepare.hpp"
 #include "engine/gradients.hpp"
 #include "onnx/in_double.hpp"
+#include "op/model_refusal.hpp"
 
 namespace onnxtrain::cli {
 
@@ -124,7 +125,7 @@ class Checker {
  private:
   // A session for differences, if the model runs in these types.
   void open(const Model& m, DType type) {
-    try {
+    auto refused = model_refusal([&] {
       session_.emplace(std::make_shared<const Model>(with_open_parameters(m, parameters_)));
       type_ = type;
       point_ = start_;
@@ -133,10 +134,10 @@ class Checker {
         if (t && (t->dtype() == DType::kFloat || t->dtype() == DType::kDouble))
           weights_[name] = random_like(*t, ++seed_);
       }
-    } catch (const Error&) {
-      session_.reset();
-      if (type != DType::kDouble) throw;
-    }
+    });
+    if (!refused) return;
+    session_.reset();
+    if (type != DType::kDouble) throw std::move(*refused);
   }
 
   // Everything in the types of the session, with one parameter at another value.

@@ -61,7 +61,8 @@ constexpr Explanation kTraining[] = {
      "the new X\nand state."},
     {"OT1246",
      "The schedule needs a number that is missing (`train` fills in total_steps by "
-     "itself,\n`prepare` takes --total-steps), or the training in the file has no rate or counter "
+     "itself,\n`prepare` takes --total-steps), or the training in the file has no learning rate or "
+     "counter "
      "that it\ncould be attached to."},
     {"OT1247",
      "An operator has no form in standard operators, so the lowered form cannot be made. "

@@ -132,7 +132,31 @@ bool is_onnx_path(const std::string& kind) {
 
 namespace {
 
+// What the recipe says must be settings of its own optimizer: those of another would have no
+// effect.
+void check_keys(const OptimizerSpec& o) {
+  const Optimizer* record = all_ops().optimizer(o.kind);
+  std::vector<std::string> known;
+  if (record)
+    for (const OptimizerSetting& s : record->settings) known.emplace_back(s.name);
+  auto check = [&](const std::string& key) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) return;
+    usage_error("OT1230", cat("the optimizer ", o.kind, " has no setting '", key, "'"),
+                known.empty()
+                    ? "a file that is an optimizer has its own numbers: remove the setting"
+                    : suggestion(key, known));
+  };
+  for (const auto& [name, value] : o.settings) check(name);
+  bool decays = o.weight_decay.has_value() || o.no_decay_on_bias_and_norm;
+  for (const ParameterOverride& x : o.overrides) decays = decays || x.weight_decay.has_value();
+  if (decays) check("weight_decay");
+  if (!o.attributes.empty() && (!record || record->attributes.empty()))
+    usage_error("OT1230", cat("the optimizer ", o.kind, " has no key 'attributes'"),
+                "'attributes' belongs to onnx_adam, onnx_momentum and onnx_adagrad");
+}
+
 void check_settings(const OptimizerSpec& o) {
+  check_keys(o);
   need(!o.lr || *o.lr >= 0, "lr", o.lr.value_or(0), "0 or more");
   need(!o.weight_decay || *o.weight_decay >= 0, "weight_decay", o.weight_decay.value_or(0),
        "0 or more");
@@ -169,6 +193,12 @@ void check_recipe(const Recipe& r) {
   need_kind("style", o.style, {"torch", "keras"}, false);
   check_settings(o);
   need_kind("schedule", r.schedule.kind, schedule_kinds(), false);
+  const Optimizer* record = all_ops().optimizer(o.kind);
+  if (record && r.schedule.kind != "constant" && !reads_rate(record->node(settings_of(o))))
+    usage_error("OT1234",
+                cat("the schedule ", r.schedule.kind, " has no effect: ", o.kind,
+                    " reads the learning rate only before its first step"),
+                "use the schedule constant, or another optimizer");
   for (const auto& [key, value] : r.schedule.numbers)
     need_kind("number of a schedule", key, schedule_numbers(), false);
   need_kind("mode", r.mode, {"train", "as_is"}, false);

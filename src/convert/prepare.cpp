@@ -121,12 +121,11 @@ Model prepare(const Model& m, const Recipe& r, const OpTable& ops,
   check_recipe(r);
   Model out = prepare_step(m, r, ops, chosen);
   if (!r.lowered) return out;
-  try {
-    return lower(out, ops);
-  } catch (NeedsShape& e) {
-    e.add_place(cat("while lowering", open_sizes(out)));
-    throw;
-  }
+  Model lowered;
+  std::optional<NeedsShape> lacking = apply_rules([&] { lowered = lower(out, ops); });
+  if (!lacking) return lowered;
+  lacking->why.add_place(cat("while lowering", open_sizes(out)));
+  throw std::move(lacking->why);
 }
 
 }  // namespace onnxtrain

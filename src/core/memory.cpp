@@ -9,12 +9,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <new>
+#include <string_view>
 
 #include "core/tensor.hpp"
 
@@ -68,26 +70,11 @@ size_t parse_bytes(const std::string& written) {
   char* end = nullptr;
   const double v = std::strtod(text, &end);
   double unit = 1;
-  switch (*end) {
-    case 'T':
-    case 't':
-      unit *= 1024;
-      [[fallthrough]];
-    case 'G':
-    case 'g':
-      unit *= 1024;
-      [[fallthrough]];
-    case 'M':
-    case 'm':
-      unit *= 1024;
-      [[fallthrough]];
-    case 'K':
-    case 'k':
-      unit *= 1024;
-      ++end;
-      break;
-    default:
-      break;
+  constexpr std::string_view kUnits = "KMGT";
+  if (const size_t at = kUnits.find(char(std::toupper(static_cast<unsigned char>(*end))));
+      *end != 0 && at != std::string_view::npos) {
+    for (size_t k = 0; k <= at; ++k) unit *= 1024;
+    ++end;
   }
   if (end == text || *end != 0 || !(v * unit >= 1) || !(v * unit < 1e18)) return 0;
   return size_t(v * unit);

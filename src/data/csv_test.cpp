@@ -9,7 +9,7 @@ using namespace test;
 
 class CsvTest : public DataTest {
  protected:
-  Dataset csv(const std::string& text, CsvOptions options = {}) {
+  Dataset csv(const std::string& text, const CsvOptions& options = {}) {
     return parse_csv(text, "t.csv", options);
   }
   Error failure(const std::string& text, CsvOptions options = {}) {
@@ -36,11 +36,9 @@ TEST_F(CsvTest, HeaderAndTextTarget) {
 
 TEST_F(CsvTest, Dialects) {
   const Doubles want = {1, 2, 4, 5};
-  for (std::string text :
-       {"1,2,3\n4,5,6\n", "1,2,3\r\n4,5,6", "1;2;3\n4;5;6\n", "1\t2\t3\n4\t5\t6\n",
-        "\xEF\xBB\xBF"
-        "1|2|3\n\n4|5|6\n\n",
-        "\"1\",\"2\",\"3\"\n4, 5 ,+6\n", "1e0,2.0,3\n.4e1,5,6\n"}) {
+  for (std::string text : {"1,2,3\n4,5,6\n", "1,2,3\r\n4,5,6", "1;2;3\n4;5;6\n",
+                           "1\t2\t3\n4\t5\t6\n", "\xEF\xBB\xBF\x31|2|3\n\n4|5|6\n\n",
+                           "\"1\",\"2\",\"3\"\n4, 5 ,+6\n", "1e0,2.0,3\n.4e1,5,6\n"}) {
     const Dataset d = csv(text);
     EXPECT_EQ(d.gather_all("x").to_doubles(), want) << text;
     EXPECT_EQ(d.gather_all("y").to_ints(), (Ints{3, 6})) << text;

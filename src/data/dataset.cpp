@@ -25,6 +25,7 @@ Dataset Dataset::from_tensors(const std::vector<std::pair<std::string, Tensor>>&
   return d;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Dataset::add(std::string name, ColumnPtr column) {
   if (!columns_.empty() && column->rows() != rows_)
     data_error("OT2103",
@@ -34,6 +35,7 @@ void Dataset::add(std::string name, ColumnPtr column) {
   enter(name, std::move(column));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Dataset::add_array(std::string name, ColumnPtr column) {
   arrays_.push_back(name);
   enter(name, std::move(column));

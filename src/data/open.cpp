@@ -143,9 +143,8 @@ Dataset open_folder(std::string folder, const OpenOptions& options) {
     const std::string ext = entry.path().extension().string();
     if (ext == ".npy")
       npy.push_back(name);
-    else if (ext == ".npz" || ext == ".safetensors" || ext == ".csv" || ext == ".tsv")
-      single.push_back(name);
-    else if (name.ends_with(".csv.gz") || name.ends_with(".tsv.gz"))
+    else if (ext == ".npz" || ext == ".safetensors" || ext == ".csv" || ext == ".tsv" ||
+             name.ends_with(".csv.gz") || name.ends_with(".tsv.gz"))
       single.push_back(name);
   }
   for (auto* names : {&npy, &single, &all}) std::sort(names->begin(), names->end());

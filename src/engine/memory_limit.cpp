@@ -13,7 +13,7 @@ std::string memory_size(size_t bytes) {
   return cat((bytes + (1 << 20) - 1) >> 20, "M");
 }
 
-std::unique_ptr<Plan> LimitedPlan::make(Graph graph, const Arena& arena) const {
+std::unique_ptr<Plan> LimitedPlan::make(const Graph& graph, const Arena& arena) const {
   auto whole = make_plan(graph.clone(), updates, table, state, pool, arena);
   if (whole->arena_bytes <= limit()) return whole;
   return recomputed(graph, *whole, arena);

@@ -15,7 +15,7 @@ struct LimitedPlan {
 
   // `graph`: specialised and through all passes. Throws OT1404 with the smallest limit that would
   // do when recomputing everything is not enough.
-  std::unique_ptr<Plan> make(Graph graph, const Arena& arena) const;
+  std::unique_ptr<Plan> make(const Graph& graph, const Arena& arena) const;
 
  private:
   size_t limit() const { return memory > beside ? (memory - beside) / shares : 0; }

@@ -167,7 +167,7 @@ std::unique_ptr<Plan> Program::Impl::make_plan_of(Graph g, Stages& stages) {
     const ProgramOptions& o = options;
     LimitedPlan limited{updates,  all_ops(),       variable,       *pool,
                         o.memory, o.memory_beside, o.memory_shares};
-    plan = limited.make(std::move(g), arena);
+    plan = limited.make(g, arena);
     if (plan->arena != arena.memory) plans.clear();  // only one arena fits the limit
   }
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
@@ -258,7 +258,7 @@ std::vector<Value> Program::run(const std::vector<Value>& inputs, uint64_t seed,
                                 const std::vector<char>& wanted, Guard* guard) {
   std::lock_guard lock(impl_->mutex);
   Plan& plan = plan_for(inputs);
-  SubgraphRunner sub = [&](const GraphPtr& g, std::vector<Value> in, uint64_t inner_step) {
+  SubgraphRunner sub = [&](const GraphPtr& g, const std::vector<Value>& in, uint64_t inner_step) {
     return impl_->subprogram(impl_->plans.front(), g).run(in, seed, inner_step);
   };
   RunOptions o;
@@ -275,7 +275,7 @@ std::string Program::trace_not_finite(const std::vector<Value>& inputs, uint64_t
                                       uint64_t step, const Guard& guard) {
   std::lock_guard lock(impl_->mutex);
   Plan& plan = plan_for(inputs);
-  SubgraphRunner sub = [&](const GraphPtr& g, std::vector<Value> in, uint64_t inner_step) {
+  SubgraphRunner sub = [&](const GraphPtr& g, const std::vector<Value>& in, uint64_t inner_step) {
     return impl_->subprogram(impl_->plans.front(), g).run(in, seed, inner_step);
   };
   NotFiniteTrace trace(plan, inputs);

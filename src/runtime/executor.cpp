@@ -200,6 +200,15 @@ void assign_updates(Plan& plan, Frame& f) {
   }
 }
 
+// Is a variable assigned that is computed behind the first write? Nobody has looked at its value.
+bool assigns_unseen(const Plan& plan) {
+  if (plan.first_write >= plan.steps.size()) return false;
+  const NodeId first = plan.steps[plan.first_write].node;
+  return std::any_of(plan.updates.begin(), plan.updates.end(), [&](const Update& u) {
+    return !u.in_place && plan.graph.value(u.value).producer >= first;
+  });
+}
+
 // Is all that the writing steps and the assignments will read finite?
 bool passes(Frame& f, Guard& guard) {
   double all = 0, gradients = 0;
@@ -235,7 +244,7 @@ bool passes(Frame& f, Guard& guard) {
   for (const auto& [v, gradient] : f.plan.watched)
     if (!look(v, gradient)) return false;
   if (any) guard.gradient_norm = std::sqrt(gradients);
-  if (guard.before_writes) guard.before_writes(std::sqrt(all));
+  if (guard.before_writes) guard.before_writes(assigns_unseen(f.plan) ? HUGE_VAL : std::sqrt(all));
   return true;
 }
 

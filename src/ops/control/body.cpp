@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "op/fold.hpp"
+#include "op/model_refusal.hpp"
 
 namespace onnxtrain::ops {
 
@@ -75,11 +76,10 @@ std::vector<ValueId> BodyBuilder::inline_body(const Graph& body,
   size_t kept = first;
   for (size_t k = first; k < graph_->nodes.size(); ++k) {
     bool folded = false;
-    try {
+    model_refusal([&] {
       infer_node(*graph_, graph_->nodes[k], outer_.table());
       folded = fold_node(*graph_, graph_->nodes[k], outer_.table());
-    } catch (const Error&) {
-    }
+    });
     if (folded) continue;
     if (kept != k) graph_->nodes[kept] = std::move(graph_->nodes[k]);
     ++kept;

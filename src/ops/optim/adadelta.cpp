@@ -1,12 +1,11 @@
 // The optimizer adadelta by PyTorch's formula: the gradient is scaled by the ratio of two running
 // root mean squares, that of past steps (D) and that of gradients (V).
-#include "ops/optim/optimizer_shape.hpp"
+#include "ops/optim/optimizer_function.hpp"
+#include "ops/optim/optimizer_update.hpp"
 
 namespace onnxtrain::ops {
 
 namespace {
-
-void shape(ShapeCtx& c) { optimizer_shape(c, 1); }
 
 Kernel make(Prepare& p) {
   const Node& node = p.node();
@@ -14,7 +13,7 @@ Kernel make(Prepare& p) {
   const double rho = setting(node, "rho", 0.9), epsilon = setting(node, "epsilon", 1e-6),
                decay = setting(node, "decay");
   const DType rate_type = p.in(0).dtype;
-  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, node.op, [&]<class T>() -> Kernel {
+  return update_kernel(p, 1, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
       const C rate = C(read_scalar(r.inputs[0], rate_type)), d = C(decay), eps = C(epsilon),
@@ -35,40 +34,22 @@ Kernel make(Prepare& p) {
   });
 }
 
-constexpr const char* kFunction = R"(
-<domain: "ai.onnxtrain", opset_import: ["" : 15]>
-Adadelta <rho, epsilon, decay> (R, X, G, V, D) => (X1, V1, D1)
-{
-  p = Constant <value: tensor = @rho> ()
-  e = Constant <value: tensor = @epsilon> ()
-  d = Constant <value: tensor = @decay> ()
-  one = Constant <value = double {1.0}> ()
-  q = Sub (one, p)
-  keep = CastLike (p, X)
-  take = CastLike (q, X)
-  eps = CastLike (e, X)
-  dx = CastLike (d, X)
-  r = CastLike (R, X)
-  decayed = Mul (dx, X)
-  g = Add (G, decayed)
-  vk = Mul (V, keep)
-  gg = Mul (g, g)
-  ggt = Mul (gg, take)
-  V1 = Add (vk, ggt)
+std::string body() {
+  return cat(kCoupledDecay, mean_square("rho"), R"(
+  eps = CastLike (d_epsilon, X)
   ve = Add (V1, eps)
   vr = Sqrt (ve)
   de = Add (D, eps)
   dr = Sqrt (de)
   ratio = Div (dr, vr)
-  move = Mul (ratio, g)
-  dk = Mul (D, keep)
-  mm = Mul (move, move)
-  mmt = Mul (mm, take)
-  D1 = Add (dk, mmt)
-  step = Mul (r, move)
-  X1 = Sub (X, step)
+  way = Mul (ratio, g)
+  dk = Mul (D, k2)
+  ww = Mul (way, way)
+  wwt = Mul (ww, c2)
+  D1 = Add (dk, wwt)
+)",
+             kMoveAlong);
 }
-)";
 
 OptimizerNode node(const OptimizerSettings& s) {
   return {.op = "Adadelta",
@@ -88,14 +69,9 @@ void register_adadelta(OpTable& t) {
        .settings =
            {{"lr", 1}, {"rho", 0.9, SettingRange::kUpToOne}, {"eps", 1e-6}, {"weight_decay", 0}},
        .node = node});
-  t.add({.name = "Adadelta",
-         .domain = std::string(kOwnDomain),
-         .shape = shape,
-         .impls = {{"ref", nullptr, make}},
-         .no_grad = kUpdateNoGrad,
-         .in_place = {{1, 0}, {3, 1}, {4, 2}},
-         .update = UpdateForm{.states = 2},
-         .function = kFunction});
+  t.add(update_op<1, 2>("Adadelta", make,
+                        keep_text(function_text("Adadelta", {"rho", "epsilon", "decay"},
+                                                "R, X, G, V, D", "X1, V1, D1", body()))));
 }
 
 }  // namespace onnxtrain::ops
