@@ -19,7 +19,11 @@ globals().update(_OPTIMIZERS)  # SGD, Adam, AdamW, ...: as many as the library h
 
 
 def __getattr__(name):
-    """The estimators, imported when they are asked for: a start without them is shorter."""
+    """The estimators and the parts for Keras, imported when they are asked for: a start without them is shorter."""
+    if name == "keras":
+        import importlib
+
+        return importlib.import_module(".keras", __name__)
     if name in ("OnnxClassifier", "OnnxRegressor"):
         from . import estimators
 

@@ -41,7 +41,7 @@ def main():
         start = time.time()
         try:
             difference, what, noise = trips.round_trip(model, optimizer)
-            good = difference <= trips.LIMIT or noise is not None and difference <= trips.SPREAD * noise
+            good = difference <= max(trips.LIMIT, trips.SPREAD * (noise or 0))
             how = f"{difference:.2g}" + (f" at {what}, Keras' noise {noise:.2g}" if noise is not None else "")
         except Exception as e:  # noqa: BLE001 - the table goes on
             difference, noise, good, how = 0.0, None, False, str(e).strip()[:400]

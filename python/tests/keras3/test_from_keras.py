@@ -22,7 +22,7 @@ IMAGE = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "BatchNormalization"
 @pytest.mark.parametrize("model, optimizer, into", TRIPS)
 def test_round_trip(model, optimizer, into):
     difference, what, noise = trips.round_trip(model, optimizer, into)
-    limit = trips.LIMIT if noise is None else trips.SPREAD * noise
+    limit = max(trips.LIMIT, trips.SPREAD * (noise or 0))
     assert difference <= limit, f"{what}: {difference:.3g}, Keras' own noise {noise}"
 
 
@@ -109,7 +109,7 @@ def test_semantics_are_told_apart():
             assert semantics == "dense" and e.code == "OT1605"
             return
         trainer.step(trips.feeds(trainer, x, y))
-        moved.append(np.asarray(trainer.state["embedding/embeddings"]))
+        moved.append(np.asarray(next(trainer.state[n] for n in trainer.state if n.endswith("/embeddings"))))
     assert np.abs(moved[0] - moved[1]).max() > 1e-4
 
 

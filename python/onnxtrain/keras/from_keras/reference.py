@@ -56,7 +56,7 @@ def compute(model, call, training, jitter=0):
     """A Reference. jitter: every weight changed by up to so many units in the last place."""
     with kept(everything(model)), versions.without_randomness():
         if jitter:
-            _jitter(model, jitter)
+            jitter_weights(model, jitter)
         inputs = _tensors(call.input_structure, call.inputs)
         outputs = _flat(model(inputs, training=False))
         if not training:
@@ -68,7 +68,8 @@ def compute(model, call, training, jitter=0):
         return made
 
 
-def _jitter(model, units):
+def jitter_weights(model, units):
+    """Every trained weight moves by up to so many units in its last place."""
     rng = np.random.default_rng(units)
     for v in model.trainable_weights:
         a = versions.variable_array(v)

@@ -1,5 +1,6 @@
 """Tensors of a trace: Keras' own symbolic tensors that also know their value in the file."""
 
+import keras
 import numpy as np
 from keras import KerasTensor
 
@@ -30,6 +31,15 @@ class Traced(KerasTensor):
 
     def __deepcopy__(self, memo):
         return self
+
+    # as tensors of every backend have it; KerasTensor compares by identity
+    def __eq__(self, other):
+        return self is other if other is None else keras.ops.equal(self, other)
+
+    def __ne__(self, other):
+        return self is not other if other is None else keras.ops.not_equal(self, other)
+
+    __hash__ = KerasTensor.__hash__
 
 
 class Dim(int):
