@@ -16,10 +16,10 @@ def tensor(name, *shape):
 
 def cnn():
     return ot.parse(f"""<ir_version: 10, opset_import: ["": 22]> g (float[N,2,9,9] image) => (float[N,3] scores)
-        <{tensor("conv_weight", 4, 2, 3, 3)}, {tensor("conv_bias", 4)}, {tensor("bn_scale", 4)}, {tensor("bn_bias", 4)},
+        <{tensor("conv_weight", 4, 2, 3, 3)}, {tensor("bn_scale", 4)}, {tensor("bn_bias", 4)},
          float[4] bn_mean = {{0,0,0,0}}, float[4] bn_var = {{1,1,1,1}}, {tensor("head_weight", 64, 3)},
          {tensor("head_bias", 3)}> {{
-        c = Conv <strides = [1, 1], pads = [1, 1, 1, 1]> (image, conv_weight, conv_bias)
+        c = Conv <strides = [1, 1], pads = [1, 1, 1, 1]> (image, conv_weight)
         b = BatchNormalization (c, bn_scale, bn_bias, bn_mean, bn_var)
         r = Relu (b)
         p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r)

@@ -42,7 +42,7 @@ def assemble(request, call, state, emitter, inference, step, training):
         e.part = e.algorithm
         loss = e.place(step.loss.onnx, "loss", e.algorithm, taken)
         for name, v in step.outputs.items():
-            if any(e.current(v.onnx) in n.outputs for n in e.algorithm):
+            if e.makes(e.algorithm, v.onnx):
                 train_outputs[name] = (e.place(v.onnx, name + "_train", e.algorithm, taken), v)
         bindings = _bindings(e, step, training)
     wanted = [loss, *[v for v, _ in train_outputs.values()], *[v for _, v, _ in bindings]] if training else []
@@ -83,20 +83,19 @@ def _detach():
 
 def _bindings(e, step, training):
     """(state variable, value, (element type, shape)); every value is the algorithm's own and bound once."""
-    found, used = [], set()
-    merged = {**{k: v for k, v in step.assigned.items()}, **training.assigned}
+    found, names = [], {}
+    merged = {**step.assigned, **training.assigned}
     if training.next_rate is not None:
         merged[RATE] = training.next_rate
-    own = {o for n in e.algorithm for o in n.outputs}
+    own = {id(n) for n in e.algorithm}
     for key, value in merged.items():
         name = e.current(value.onnx)
-        if name in used or name not in own:
+        if name in names or id(e.maker.get(name)) not in own or name.endswith(("_new", "_train")) or name == "loss":
             name = e.node("Identity", [name], named=[key + "_new"])[0]
-        elif not name.endswith("_new"):
-            new = e.claim(key + "_new")
-            e.rename(name, new)
-            name = new
-        used.add(name)
+            names[name] = name
+        else:
+            names[name] = e.claim(key + "_new")
         order = value.layout or range(value.rank)
         found.append((key, name, (value.dtype, [value.shape[a] for a in order])))
-    return found
+    e.rename_all({old: new for old, new in names.items() if old != new})
+    return [(key, names[name], kind) for key, name, kind in found]

@@ -7,6 +7,7 @@ from keras import ops
 from ...converters.training_section import GRADIENT, take_apart
 from ...errors import ModelError, UsageError
 from ...graph import needed, read_graphs
+from . import onnx_optimizers  # noqa: F401 - it adds to the table
 from . import ops as table
 from .graph_optimizer import GraphOptimizer
 from .values import Values, to_first
@@ -21,6 +22,7 @@ def build(source, data_format):
     model.build_weights()
     if graphs.sections:
         model.compile(optimizer=model.graph_optimizer(), loss=None)
+        model.optimizer.build(model.trainable_variables)
     return model
 
 

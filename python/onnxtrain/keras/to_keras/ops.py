@@ -377,6 +377,11 @@ def shape(v, node, training):
     v.set(node.outputs[0], ops.convert_to_tensor(sizes, dtype="int64"))
 
 
+@operator("Size")
+def size(v, node, training):
+    v.set(node.outputs[0], ops.prod(ops.convert_to_tensor(ops.shape(v[node.inputs[0]]), dtype="int64")))
+
+
 @operator("ConstantOfShape")
 def constant_of_shape(v, node, training):
     value = np.asarray(node.attrs.get("value", np.zeros([1], np.float32)))
