@@ -17,13 +17,13 @@ import onnxtrain as ot  # noqa: E402
 
 V, S, I1, I2, I3 = (6,), (5, 4), (9, 3), (8, 8, 3), (5, 5, 5, 2)
 REFUSED = {"RandomRotation", "RandomZoom", "RandomTranslation", "RandomShear", "RandomPerspective", "RandomHue",
-           "Solarization", "RandomSaturation", "RandomColorJitter", "Equalization", "RandomGaussianBlur", "RandomElasticTransform",
-           "MelSpectrogram", "STFTSpectrogram", "AutoContrast", "RandomErasing"}
+           "Solarization", "RandomSaturation", "RandomColorJitter", "Equalization", "RandomGaussianBlur",
+           "RandomElasticTransform", "MelSpectrogram", "STFTSpectrogram", "AutoContrast", "RandomErasing"}
 CASES = {
     **{f"Activation {a}": (V, lambda a=a: L.Activation(a)) for a in (
         "relu", "relu6", "sigmoid", "tanh", "softmax", "softplus", "softsign", "selu", "elu", "exponential", "gelu",
-        "silu", "hard_sigmoid", "hard_silu", "leaky_relu", "log_sigmoid", "log_softmax", "mish", "celu", "glu", "hard_tanh",
-        "hard_shrink", "soft_shrink", "tanh_shrink", "squareplus", "sparse_plus", "linear")},
+        "silu", "hard_sigmoid", "hard_silu", "leaky_relu", "log_sigmoid", "log_softmax", "mish", "celu", "glu",
+        "hard_tanh", "hard_shrink", "soft_shrink", "tanh_shrink", "squareplus", "sparse_plus", "linear")},
     "EinsumDense": (S, lambda: L.EinsumDense("abc,cd->abd", (5, 6), bias_axes="d")),
     "PReLU shared": (I2, lambda: L.PReLU(shared_axes=[1, 2])),
     "ReLU threshold": (V, lambda: L.ReLU(2.0, 0.1, 0.2)),
