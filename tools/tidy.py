@@ -2,7 +2,7 @@
 """clang-tidy over C++ sources; warnings are errors.
 
     tools/tidy.py                 every source that has a compile command
-    tools/tidy.py --changed       those that differ from what tools/tidy-clean.txt records as clean
+    tools/tidy.py --changed       those that differ from what tools/tidy-clean.txt records, or are not committed
     tools/tidy.py --record        with either: what is clean afterwards is written into that file
     tools/tidy.py FILE...
 
@@ -101,16 +101,33 @@ def settings_digest(settings):
     return hashlib.sha256(settings).hexdigest()[:16]
 
 
+def uncommitted():
+    def git(*args):
+        return subprocess.run(["git", *args], cwd=ROOT, capture_output=True, text=True).stdout.split()
+
+    kinds = ("--", "*.cpp", "*.hpp", "*.h")
+    return {*git("diff", "--name-only", "--diff-filter=d", "HEAD", *kinds),
+            *git("ls-files", "--others", "--exclude-standard", *kinds)}
+
+
 def changed(sources, clean):
-    """Sources whose content is not recorded as clean, and one source for every such header."""
-    out = {s for s in sources if clean.get(s) != digest(s)}
+    """Sources that differ from their record or are not committed, and one source for every such header. Files that were
+    never checked are counted, not checked."""
+    now = uncommitted()
+
+    def differs(f):
+        return f in now or (f in clean and clean[f] != digest(f))
+
+    out = {s for s in sources if differs(s)}
+    if never := [s for s in sources if s not in clean and s not in out]:
+        print(f"tidy: {len(never)} of {len(sources)} sources are not in tools/tidy-clean.txt, they were never checked "
+              "(tools/tidy.py --record)", flush=True)
     covered = set().union(*(closure(s) for s in out)) if out else set()
     headers = set().union(*(closure(s) for s in sources)) - set(sources)
-    for header in sorted(h for h in headers - covered if clean.get(h) != digest(h)):
+    for header in sorted(h for h in headers - covered if differs(h)):
         users = [s for s in sources if header in below(s)] or [s for s in sources if header in closure(s)]
-        user = users[0]
-        out.add(user)
-        covered |= closure(user)
+        out.add(users[0])
+        covered |= closure(users[0])
     return sorted(out)
 
 
