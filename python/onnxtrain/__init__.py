@@ -11,6 +11,7 @@ from .model import Model, check, load, parse
 from .recipe import OPTIMIZERS as _OPTIMIZERS
 from .recipe import OnnxAdagrad, OnnxAdam, OnnxMomentum, Schedule, losses
 from .session import Session, gradients
+from .steps import export_step
 from .torch.from_torch import from_torch
 from .trainer import History, StepResult, Trainer, prepare, resume
 
@@ -50,6 +51,6 @@ def torch_state_dict(model_or_trainer):
 __all__ = [
     *_OPTIMIZERS, "CheckpointError", "DataError", "DivergedError", "Error", "History", "Model", "ModelError",
     "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "Schedule", "Session", "StepResult",
-    "Trainer", "UsageError", "check", "from_torch", "gradients", "load", "losses", "parse", "prepare", "resume",
+    "Trainer", "UsageError", "check", "export_step", "from_torch", "gradients", "load", "losses", "parse", "prepare", "resume",
     "to_torch", "torch_state_dict",
 ]

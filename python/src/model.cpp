@@ -51,6 +51,23 @@ void bind_class(nb::module_& m) {
              released([&] { return ot_prepare(s.h.get(), recipe.c_str(), &out); });
              return PyModel(out);
            })
+      .def("make_step",
+           [](const PyModel& s, int which, const std::string& options) {
+             ot_model* step = nullptr;
+             ot_text* manifest = nullptr;
+             released([&] {
+               return ot_make_step(s.h.get(), which, options.c_str(), &step, &manifest);
+             });
+             return std::pair(PyModel(step), take(manifest));
+           })
+      .def("export_step",
+           [](const PyModel& s, int which, const std::string& options, const std::string& path) {
+             ot_text* report = nullptr;
+             released([&] {
+               return ot_export_step(s.h.get(), which, options.c_str(), path.c_str(), &report);
+             });
+             return take(report);
+           })
       .def(
           "gradients",
           [](const PyModel& s, const std::vector<std::string>& names,
