@@ -51,6 +51,6 @@ def torch_state_dict(model_or_trainer):
 __all__ = [
     *_OPTIMIZERS, "CheckpointError", "DataError", "DivergedError", "Error", "History", "Model", "ModelError",
     "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "Schedule", "Session", "StepResult",
-    "Trainer", "UsageError", "check", "export_step", "from_torch", "gradients", "load", "losses", "parse", "prepare", "resume",
-    "to_torch", "torch_state_dict",
+    "Trainer", "UsageError", "check", "export_step", "from_torch", "gradients", "load", "losses", "parse", "prepare",
+    "resume", "to_torch", "torch_state_dict",
 ]

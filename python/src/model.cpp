@@ -58,7 +58,7 @@ void bind_class(nb::module_& m) {
              released([&] {
                return ot_make_step(s.h.get(), which, options.c_str(), &step, &manifest);
              });
-             return std::pair(PyModel(step), take(manifest));
+             return nb::make_tuple(nb::cast(PyModel(step)), take(manifest));
            })
       .def("export_step",
            [](const PyModel& s, int which, const std::string& options, const std::string& path) {

@@ -74,6 +74,14 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   c->add_option("--threads", threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber)
       ->group(run);
+  r.rare(c->add_option("--engine", engine,
+                       "who makes the steps: native, or onnxruntime|openvino|iree|tinygrad with "
+                       ":DEVICE (needs Python; always in a process of its own)"),
+         run);
+  static bool isolated = true;
+  r.rare(c->add_flag("--engine-isolated", isolated,
+                     "the engine in a process of its own: always so on the command line"),
+         run);
   c->add_flag("--dry-run", dry_run, "say what would be done, and stop")->group(run);
   r.rare(c->add_option("--memory", memory,
                        "limit for state and step (500M): recomputes activations instead of "

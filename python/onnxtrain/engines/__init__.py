@@ -17,7 +17,6 @@ An engine is a small class on one interface, found by the entry point group `onn
 import importlib
 import importlib.metadata
 import json
-import sys
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -134,14 +133,3 @@ def listed():
         except Exception as e:  # noqa: BLE001  a package that is broken must not stop the list
             out.append((name, None, f"{type(e).__name__}: {e}"))
     return out
-
-
-def main():
-    """`onnxtrain doctor` calls this for its lines about engines."""
-    for name, devices, why in listed():
-        print(f"{name:12s} {', '.join(devices) if devices else 'not there: ' + why}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -76,8 +76,12 @@ class Runner:
     def state(self):
         return {k: np.array(v.to_host()).reshape([n for n in v.shape]) for k, v in self.now.items()}
 
+    def undo(self):
+        self.now = self.before
+
     def step(self, feeds):
         s = self.step_file
+        self.before = dict(self.now)
         given = {k: self._device(k, feeds[k]) for k in s.data}
         got = self.call(*[given[k] if k in given else self.now[k] for k in self.inputs])
         got = dict(zip(s.outputs, got if isinstance(got, (tuple, list)) else [got]))

@@ -48,6 +48,11 @@ class Runner:
     def state(self):
         return {k: np.array(v.numpy()) for k, v in self.now.items()}
 
+    def undo(self):
+        """The buffers that the last step read are still what they were."""
+        self.now = self.bindings[0][1]
+        self.bindings.reverse()
+
     def _bind(self):
         """Two bindings: from these buffers to others, and back."""
         s = self.step_file

@@ -39,6 +39,11 @@ class Runner:
     def state(self):
         return {k: np.array(v.data) for k, v in self.now.items()}
 
+    def undo(self):
+        """The tensors that the last step read are still what they were."""
+        self.now = self.requests[0][1]
+        self.requests.reverse()
+
     def _request(self, source, target):
         r = self.compiled.create_infer_request()
         for k, v in source.items():

@@ -54,8 +54,12 @@ class Runner:
         got = self.runner(given)
         return tuple(got[k].contiguous().realize() for k in self.step_file.outputs)
 
+    def undo(self):
+        self.now = self.before
+
     def step(self, feeds):
         s = self.step_file
+        self.before = dict(self.now)
         given = {k: self._tensor(k, feeds[k]) for k in s.data}
         shapes = tuple(given[k].shape for k in s.data)
         if shapes not in self.jits:

@@ -190,32 +190,6 @@ Model inlined(const Model& flat, const OpTable& ops) {
   return m;
 }
 
-// ---------------------------------------------------------------- the list
-void add(portable::Rules& all, portable::Rules more) {
-  all.insert(all.end(), more.begin(), more.end());
-}
-
-void run_rules(Graph& g, const Context& c) {
-  using namespace portable;
-  // these look at how gradients are written, so nothing may be folded before
-  settle(g, c);
-  Rules shapes_of_gradients = movement_rules();
-  add(shapes_of_gradients, conv_rules());
-  apply(g, shapes_of_gradients, c);
-  simplify(g, c);
-  Rules all = loss_rules();
-  add(all, recurrent_rules());
-  add(all, math_rules());
-  add(all, reduce_rules());
-  add(all, shape_rules());
-  add(all, movement_rules());
-  for (int round = 0; round < 8; ++round) {
-    const int changed = apply(g, all, c);
-    simplify(g, c);
-    if (changed == 0) break;
-  }
-}
-
 void make_portable(StepModel& s, const StepOptions& o, const OpTable& ops) {
   s.model = inlined(s.model, ops);
   Graph& g = s.model.edit_main();
@@ -224,7 +198,7 @@ void make_portable(StepModel& s, const StepOptions& o, const OpTable& ops) {
   for (const StepInput& i : s.inputs)
     if (i.role == "data" || i.role == "target") c.data.push_back(i.name);
   c.fast_scatter = o.runtime == "onnxruntime";
-  run_rules(g, c);
+  portable::run_rules(g, c);
   portable::spell_random(s, o, c);
   portable::simplify(g, c);
   portable::only_float32(g, c);
@@ -232,6 +206,7 @@ void make_portable(StepModel& s, const StepOptions& o, const OpTable& ops) {
   if (o.indices == "int32") portable::int32_indices(g, c);
   portable::set_opset(s.model, o.opset, ops);
   portable::check_plain(s, o, s.warnings);
+  portable::tidy_names(g);
   for (StepInput& i : s.inputs) i.type = g.value(g.find(i.name)).type;
 }
 

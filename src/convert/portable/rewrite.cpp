@@ -2,8 +2,10 @@
 #include "convert/portable/rewrite.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "convert/lower.hpp"
+#include "convert/portable/rules.hpp"
 #include "passes/passes.hpp"
 
 namespace onnxtrain::portable {
@@ -216,8 +218,34 @@ int apply(Graph& g, const Rules& rules, const Context& c) {
     g.remove_dead();
     g.renumber();
   }
-  g.verify("portable rules");
   return n;
+}
+
+void tidy_names(Graph& g) {
+  g.renumber();
+  std::vector<char> fixed(g.values.size(), 0);
+  for (ValueId v : g.inputs) fixed[size_t(v)] = 1;
+  for (ValueId v : g.outputs) fixed[size_t(v)] = 1;
+  for (Node& n : g.nodes) {
+    if (!n.is("Identity")) continue;
+    const ValueId from = n.inputs[0], to = n.outputs[0];
+    const NodeId made = g.value(from).producer;
+    const bool output = std::find(g.outputs.begin(), g.outputs.end(), to) != g.outputs.end();
+    if (!output || made < 0 || fixed[size_t(from)]) continue;
+    // the two values change places; the Identity is then read by nobody
+    std::swap(g.value(from).name, g.value(to).name);
+    for (ValueId& v : g.outputs)
+      if (v == to) v = from;
+    fixed[size_t(from)] = 1;
+  }
+  g.remove_dead();
+  std::map<std::string, int> seen;
+  for (Node& n : g.nodes) {
+    if (n.name.empty()) n.name = n.op;
+    const std::string base = n.name;
+    while (seen[n.name]++ > 0) n.name = cat(base, "_", seen[base]);
+  }
+  g.renumber();
 }
 
 void settle(Graph& g, const Context& c) {
@@ -238,6 +266,33 @@ void simplify(Graph& g, const Context& c) {
     g.renumber();
   }
   g.verify("simplify");
+}
+
+namespace {
+void add(Rules& all, Rules more) { all.insert(all.end(), more.begin(), more.end()); }
+}  // namespace
+
+void run_rules(Graph& g, const Context& c) {
+  // these look at how gradients are written, so nothing may be folded before
+  settle(g, c);
+  Rules shapes_of_gradients = movement_rules();
+  add(shapes_of_gradients, conv_rules());
+  add(shapes_of_gradients, index_rules());
+  apply(g, shapes_of_gradients, c);
+  simplify(g, c);
+  Rules all = loss_rules();
+  add(all, recurrent_rules());
+  add(all, math_rules());
+  add(all, reduce_rules());
+  add(all, shape_rules());
+  add(all, movement_rules());
+  add(all, index_rules());
+  add(all, linear_rules());
+  for (int round = 0; round < 8; ++round) {
+    const int changed = apply(g, all, c);
+    simplify(g, c);
+    if (changed == 0) break;
+  }
 }
 
 }  // namespace onnxtrain::portable

@@ -59,6 +59,10 @@ int apply(Graph& g, const Rules& rules, const Context& c);
 
 // Types as far as they follow, constants folded, equal nodes merged, unused ones dropped.
 void simplify(Graph& g, const Context& c);
+// All rules (rules.hpp), until nothing changes.
+void run_rules(Graph& g, const Context& c);
+// Outputs are made by the nodes that compute them, not by Identity; node names are unique.
+void tidy_names(Graph& g);
 // The first part of it: types and known values, all nodes stay.
 void settle(Graph& g, const Context& c);
 

@@ -10,6 +10,8 @@ Rules loss_rules();       // losses over labels, OneHot
 Rules movement_rules();   // gradients of Slice, Gather and MaxPool without scattering
 Rules conv_rules();       // weight gradients of convolutions
 Rules shape_rules();      // Reshape and Expand with as little run-time shape as possible
+Rules index_rules();      // GatherND, SequenceAt and other pickers
+Rules linear_rules();     // Einsum, Resize
 Rules recurrent_rules();  // LSTM, GRU and RNN written out
 
 // Shared by the rules: what is written out more than once.

@@ -92,7 +92,8 @@ ValueId of_slice(Site& s, const Node& n, const std::vector<int64_t>& sizes, Valu
 }
 
 // The same for other axes than the one that is scattered along.
-ValueId along_axis(Site& s, ValueId data, ValueId indices, ValueId updates, int64_t axis) {
+ValueId along_axis(Site& s, int64_t axis, bool zeros) {
+  const ValueId data = s.x(0), indices = s.x(1), updates = s.x(2);
   const std::vector<int64_t> to = s.sizes(data), from = s.sizes(indices);
   if (to.empty() || from.size() != to.size() || to[size_t(axis)] < 0) return kNone;
   int64_t count = to[size_t(axis)];
@@ -101,22 +102,28 @@ ValueId along_axis(Site& s, ValueId data, ValueId indices, ValueId updates, int6
     count *= std::max<int64_t>(1, from[d]);
   }
   if (count > int64_t(1) << 26) return kNone;
-  const ValueId hot =
-      one_hot(s, wrapped_index(s, indices, to[size_t(axis)]), to[size_t(axis)], axis + 1,
-              s.dtype(updates));
-  const ValueId each = s.mul(hot, s.unsqueeze(updates, {axis + 1}));
-  return s.reduce_sum(each, {axis}, false);
+  const ValueId index = wrapped_index(s, indices, to[size_t(axis)]);
+  const ValueId hot = one_hot(s, index, to[size_t(axis)], axis + 1, DType::kFloat);
+  const ValueId each = s.call("Where", {s.cast(hot, DType::kBool),
+                                        s.unsqueeze(updates, {axis + 1}), s.scalar(0, updates)});
+  const ValueId sum = s.reduce_sum(each, {axis}, false);
+  if (adds(s.node())) return zeros ? sum : s.add(data, sum);
+  // indices are different from each other, by the standard
+  const ValueId hits = s.reduce_sum(hot, {axis}, false);
+  const ValueId none = s.call("Less", {hits, s.scalar(0.5, hits)});
+  return s.call("Where", {none, data, sum});
 }
 
 Values scatter_elements(Site& s) {
-  if (!adds(s.node())) return {};
+  const bool plain = s.node().s("reduction", "none") == "none";
+  if (!adds(s.node()) && !plain) return {};
   const ValueId data = s.x(0), indices = s.x(1), updates = s.x(2);
   const int64_t rank = s.rank(data);
   if (rank < 1) return {};
   int64_t axis = s.node().i("axis", 0);
   if (axis < 0) axis += rank;
   const bool zeros = s.is_all(data, 0);
-  if (rank == 1 && zeros) {
+  if (rank == 1 && zeros && !plain) {
     const ValueId from = unflattened(s, indices), dy = unflattened(s, updates);
     ValueId v = kNone;
     if (const Node* made = s.producer(from)) {
@@ -137,20 +144,9 @@ Values scatter_elements(Site& s) {
     }
     if (v != kNone) return {s.reshape(v, {-1})};
   }
-  const ValueId v = along_axis(s, data, indices, updates, axis);
-  if (v == kNone) return {};
-  return {zeros ? v : s.add(data, v)};
-}
-
-// The gradient of Gather along the first axis: rows of a table.
-Values scatter_nd(Site& s) {
-  if (!adds(s.node()) || s.context().fast_scatter) return {};
-  const std::vector<int64_t> to = s.sizes(s.x(0)), at = s.sizes(s.x(1));
-  if (to.empty() || to[0] < 0 || at.empty() || at.back() != 1) return {};
-  const ValueId rows = s.squeeze(s.x(1), {int64_t(at.size()) - 1});
-  const ValueId v = scatter_rows(s, s.x(2), rows, 0, to[0]);
-  if (v == kNone) return {};
-  return {s.is_all(s.x(0), 0) ? v : s.add(s.x(0), v)};
+  if (s.context().fast_scatter) return {};
+  const ValueId v = along_axis(s, axis, zeros);
+  return v == kNone ? Values{} : Values{v};
 }
 
 }  // namespace
@@ -223,8 +219,7 @@ ValueId scatter_rows(Site& s, ValueId v, ValueId indices, int64_t axis, int64_t 
 }
 
 Rules movement_rules() {
-  return {{"ScatterElements", "no_scatter", scatter_elements},
-          {"ScatterND", "no_scatter", scatter_nd}};
+  return {{"ScatterElements", "no_scatter", scatter_elements}};
 }
 
 }  // namespace onnxtrain::portable
