@@ -133,9 +133,9 @@ OT_API ot_status ot_check_bytes(const void* data, size_t size, const char* base_
 /* Inference model -> training model. recipe: JSON, see docs/recipe.md; NULL: all defaults. */
 OT_API ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out);
 
-/* A training section as a plain model for other runtimes (docs/engines.md). options: JSON with form,
- * for, opset, dims, indices, recurrent, random, embed_state; NULL: all defaults. manifest: JSON,
- * docs/step-manifest.schema.json. */
+/* A training section as a plain model for other runtimes (docs/engines.md). options: JSON with
+ * form, for, opset, dims, indices, recurrent, random, embed_state; NULL: all defaults. manifest:
+ * JSON, docs/step-manifest.schema.json. */
 OT_API ot_status ot_make_step(const ot_model* m, int which, const char* options, ot_model** step,
                               ot_text** manifest);
 /* The same into files: PATH, and beside it the manifest and the initial state. which < 0: every

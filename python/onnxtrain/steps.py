@@ -21,7 +21,8 @@ def step_options(form="portable", runtime=None, opset=17, dims=None, indices="in
     return json.dumps(options)
 
 
-def export_step(model, path, step=None, **options):
+def export_step(model, path, step=None, *, form="portable", runtime=None, opset=17, dims=None, indices="int64",
+                recurrent="unroll", random="counter", embed_state=False):
     """Writes a training section as a plain ONNX model, its manifest and its initial state beside it.
 
     model: a training model, or its path; step: nothing (the only section), its number, or "all"; form: "portable" or
@@ -39,4 +40,5 @@ def export_step(model, path, step=None, **options):
     which = -1 if step == "all" else int(step or 0)
     if which < 0 and step != "all":
         raise UsageError(f"step is {step}; it is the number of a training section, or \"all\"", "OT1261")
-    return json.loads(m._m.export_step(which, step_options(**options), os.fspath(path)))
+    options = step_options(form, runtime, opset, dims, indices, recurrent, random, embed_state)
+    return json.loads(m._m.export_step(which, options, os.fspath(path)))

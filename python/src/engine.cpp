@@ -7,10 +7,9 @@ namespace {
 
 // Text of the exception, for the library's error.
 int failed(PyEngine& e, nb::python_error& raised, const char** error) {
-  e.text = raised.what();
-  // the last line says what it was
-  while (!e.text.empty() && e.text.back() == '\n') e.text.pop_back();
-  if (const size_t at = e.text.rfind('\n'); at != std::string::npos) e.text.erase(0, at + 1);
+  const std::string kind = nb::cast<std::string>(raised.type().attr("__name__"));
+  const std::string said = nb::cast<std::string>(nb::str(raised.value()));
+  e.text = kind == "EngineFailed" ? said : kind + ": " + said;
   *error = e.text.c_str();
   return 1;
 }

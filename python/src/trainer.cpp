@@ -358,7 +358,8 @@ void bind_trainer(nb::module_& m) {
              std::vector<ot_value*> values = handles(inputs);
              double loss = 0;
              t.guard.released([&] {
-               return ot_trainer_step(t.h.get(), in.p.size(), in.p.data(), values.data(), -1, &loss);
+               return ot_trainer_step(t.h.get(), in.p.size(), in.p.data(), values.data(), -1,
+                                      &loss);
              });
              return loss;
            })

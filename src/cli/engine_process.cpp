@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/narration.hpp"
@@ -94,9 +95,12 @@ class Process final : public run::Engine {
     std::string how = "ended";
     if (child_ > 0 && waitpid(child_, &status, 0) == child_) {
       child_ = -1;
-      if (WIFSIGNALED(status)) how = cat("crashed (signal ", WTERMSIG(status), ")");
-      else if (WEXITSTATUS(status) == kNoInterpreter) how = "needs Python, and there is none";
-      else how = cat("ended (exit code ", WEXITSTATUS(status), ")");
+      if (WIFSIGNALED(status))
+        how = cat("crashed (signal ", WTERMSIG(status), ")");
+      else if (WEXITSTATUS(status) == kNoInterpreter)
+        how = "needs Python, and there is none";
+      else
+        how = cat("ended (exit code ", WEXITSTATUS(status), ")");
     }
     gone(how);
   }

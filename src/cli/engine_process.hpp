@@ -1,5 +1,6 @@
-// `train --engine NAME[:DEVICE]`: the steps are made by a Python process (onnxtrain/engines/serve.py);
-// the loop stays here. A crash there ends the run with an error; the last checkpoint is whole.
+// `train --engine NAME[:DEVICE]`: the steps are made by a Python process
+// (onnxtrain/engines/serve.py); the loop stays here. A crash there ends the run with an error; the
+// last checkpoint is whole.
 #pragma once
 #include <memory>
 #include <string>

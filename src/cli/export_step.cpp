@@ -13,7 +13,8 @@ int section_of(const Model& m, const StepFlags& f, const std::string& from) {
   if (said == "all") return -1;
   if (!said.empty()) {
     if (said.find_first_not_of("0123456789") != std::string::npos || said.size() > 6)
-      usage_error("OT1261", cat("--step is '", said, "'; it takes the number of a training section "
+      usage_error("OT1261", cat("--step is '", said,
+                                "'; it takes the number of a training section "
                                 "or all"));
     return std::stoi(said);
   }
@@ -68,6 +69,9 @@ int export_step(const Model& m, const StepFlags& f, const std::string& from,
                     " outputs go back to inputs"));
   }
   for (const std::string& file : w.files) say("saved", file);
+  for (const StepModel& s : w.steps)
+    for (const auto& [output, input] : s.feedback)
+      say("next", cat("output '", output, "' -> input '", input, "'"));
   return 0;
 }
 

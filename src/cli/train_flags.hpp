@@ -10,7 +10,7 @@ namespace onnxtrain::cli {
 
 struct TrainFlags {
   std::string model, valid = "0.1", out, resume, progress = "auto", config, profile, memory,
-      engine = "native";
+                     engine = "native";
   DataFlags data;
   RecipeFlags recipe;
   run::FitOptions fit;

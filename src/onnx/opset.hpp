@@ -10,5 +10,4 @@ namespace onnxtrain {
 // means the same there; otherwise why not: "has the attribute 'axes', which came in opset 18".
 std::string misfit(const Node& n, int opset);
 
-
 }  // namespace onnxtrain

@@ -41,7 +41,7 @@ class EngineStepper final : public Stepper {
   Engine& engine_;
   bool check_finite_ = true;
   double last_loss_ = std::numeric_limits<double>::quiet_NaN();
-  mutable bool ahead_ = false;  // the engine has made steps that t_ does not know
+  mutable bool ahead_ = false;              // the engine has made steps that t_ does not know
   mutable std::optional<uint64_t> handed_;  // assignments of the state that the engine has
 };
 

@@ -5,8 +5,8 @@
 Each step runs 10 times with its outputs fed back. `right`: every loss and every state tensor within 1e-4 of the native
 trainer (absolute, or relative to the tensor's largest element); `us`: we refuse to write the step; `engine`: the
 runtime refuses it; `wrong`: other numbers. `right*`: some tensor is farther than 1e-4 from native, because its gradient
-is zero but for rounding; all are within 4 times PyTorch's own float32 noise (docs/trajectories.md). The runtimes live in an environment of their own (tools/environment.sh
-engines); each run is a process of its own."""
+is zero but for rounding; all are within 4 times PyTorch's own float32 noise (docs/trajectories.md).
+The runtimes live in an environment of their own (tools/environment.sh engines); each run is a process of its own."""
 
 import argparse
 import json
@@ -16,14 +16,15 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/trajectories"))
-import onnxtrain as ot  # noqa: E402
 import compare  # noqa: E402
+import onnxtrain as ot  # noqa: E402
 from compare import DATA, prepared  # noqa: E402
 from trajectory_cases import CASES, STEPS, feeds  # noqa: E402
 
@@ -139,7 +140,8 @@ def main():
                     wanted, nodes = write(name, a.exporter, size == "fixed", Path(folder), a.form)
                     row["nodes"] = nodes
                     with ThreadPoolExecutor(a.jobs) as pool:
-                        got = list(pool.map(lambda r: one(python, name, r, Path(folder), wanted), runtimes))
+                        one_of = partial(one, python, name, folder=Path(folder), wanted=wanted)
+                        got = list(pool.map(one_of, runtimes))
                 except ot.Error as e:
                     got = [("us", str(e).replace("\n", " "), 0.0)] * len(runtimes)
                 row |= {r: list(g) for r, g in zip(runtimes, got)}

@@ -59,7 +59,8 @@ class Runner:
         context.add_vm_module(runtime.VmModule.copy_buffer(context.instance, code))
         self.device = config.device
         module = next(m for name, m in context.modules.items() if name not in ("hal", "vmvx"))
-        self.call = next(getattr(module, n) for n in module.vm_module.function_names if not n.startswith("__") and "$" not in n)
+        functions = [n for n in module.vm_module.function_names if not n.startswith("__") and "$" not in n]
+        self.call = getattr(module, functions[0])
         self.context = context
         self.step_file = step
         self.inputs = [i["name"] for i in step.section["inputs"]]

@@ -13,11 +13,11 @@ namespace {
 // Operators whose results have the type of these operands; -1: of all.
 const std::map<std::string, int, std::less<>>& carriers() {
   static const std::map<std::string, int, std::less<>> all = {
-      {"Add", -1},     {"Sub", -1},       {"Mul", -1},    {"Div", -1},     {"Max", -1},
-      {"Min", -1},     {"Neg", -1},       {"Abs", -1},    {"Sign", -1},    {"Equal", -1},
-      {"Less", -1},    {"Where", -1},     {"Concat", -1}, {"Identity", 0}, {"Gather", 0},
-      {"Reshape", 0},  {"Unsqueeze", 0},  {"Squeeze", 0}, {"Transpose", 0}, {"Slice", 0},
-      {"Expand", 0},   {"Tile", 0},       {"GatherElements", 0}, {"Pad", 0}, {"ReduceSum", 0},
+      {"Add", -1},      {"Sub", -1},      {"Mul", -1},           {"Div", -1},      {"Max", -1},
+      {"Min", -1},      {"Neg", -1},      {"Abs", -1},           {"Sign", -1},     {"Equal", -1},
+      {"Less", -1},     {"Where", -1},    {"Concat", -1},        {"Identity", 0},  {"Gather", 0},
+      {"Reshape", 0},   {"Unsqueeze", 0}, {"Squeeze", 0},        {"Transpose", 0}, {"Slice", 0},
+      {"Expand", 0},    {"Tile", 0},      {"GatherElements", 0}, {"Pad", 0},       {"ReduceSum", 0},
       {"ReduceMax", 0}, {"ReduceMin", 0}};
   return all;
 }

@@ -2,6 +2,7 @@
 #include "convert/portable/manifest.hpp"
 
 #include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "core/version.hpp"
@@ -14,33 +15,55 @@ using Json = nlohmann::ordered_json;
 
 const char* numpy_name(DType t) {
   switch (t) {
-    case DType::kFloat: return "float32";
-    case DType::kDouble: return "float64";
-    case DType::kFloat16: return "float16";
-    case DType::kBFloat16: return "bfloat16";
-    case DType::kInt64: return "int64";
-    case DType::kInt32: return "int32";
-    case DType::kInt16: return "int16";
-    case DType::kInt8: return "int8";
-    case DType::kUint8: return "uint8";
-    case DType::kBool: return "bool";
-    default: return "";
+    case DType::kFloat:
+      return "float32";
+    case DType::kDouble:
+      return "float64";
+    case DType::kFloat16:
+      return "float16";
+    case DType::kBFloat16:
+      return "bfloat16";
+    case DType::kInt64:
+      return "int64";
+    case DType::kInt32:
+      return "int32";
+    case DType::kInt16:
+      return "int16";
+    case DType::kInt8:
+      return "int8";
+    case DType::kUint8:
+      return "uint8";
+    case DType::kBool:
+      return "bool";
+    default:
+      return "";
   }
 }
 
 const char* safetensors_name(DType t) {
   switch (t) {
-    case DType::kFloat: return "F32";
-    case DType::kDouble: return "F64";
-    case DType::kFloat16: return "F16";
-    case DType::kBFloat16: return "BF16";
-    case DType::kInt64: return "I64";
-    case DType::kInt32: return "I32";
-    case DType::kInt16: return "I16";
-    case DType::kInt8: return "I8";
-    case DType::kUint8: return "U8";
-    case DType::kBool: return "BOOL";
-    default: return nullptr;
+    case DType::kFloat:
+      return "F32";
+    case DType::kDouble:
+      return "F64";
+    case DType::kFloat16:
+      return "F16";
+    case DType::kBFloat16:
+      return "BF16";
+    case DType::kInt64:
+      return "I64";
+    case DType::kInt32:
+      return "I32";
+    case DType::kInt16:
+      return "I16";
+    case DType::kInt8:
+      return "I8";
+    case DType::kUint8:
+      return "U8";
+    case DType::kBool:
+      return "BOOL";
+    default:
+      return nullptr;
   }
 }
 
@@ -71,10 +94,8 @@ Json section(const StepModel& s, const std::string& file, const Model& m) {
   for (const StepOutput& o : s.outputs) {
     const ValueId v = s.model.main.find(o.name);
     const TypeInfo t = v == kNone ? TypeInfo{} : s.model.main.value(v).type;
-    j["outputs"].push_back({{"name", o.name},
-                            {"role", o.role},
-                            {"type", numpy_name(t.elem)},
-                            {"shape", shape_of(t)}});
+    j["outputs"].push_back(
+        {{"name", o.name}, {"role", o.role}, {"type", numpy_name(t.elem)}, {"shape", shape_of(t)}});
     if (o.role != "loss") continue;
     j["loss"] = {{"output", o.name}};
     auto said = [&](const char* key, const char* as) {
@@ -135,7 +156,8 @@ std::vector<std::pair<std::string, Tensor>> initial_state(const std::vector<Step
   for (const StepModel& s : steps) {
     for (const StepInput& i : s.inputs) {
       if ((i.role != "state" && i.role != "learning_rate") || has(i.name)) continue;
-      if (const Tensor* t = m.initializer(i.name)) all.emplace_back(i.name, in_type(*t, i.type.elem));
+      if (const Tensor* t = m.initializer(i.name))
+        all.emplace_back(i.name, in_type(*t, i.type.elem));
     }
     for (const auto& [name, value] : s.added_state)
       if (!has(name)) all.emplace_back(name, value);

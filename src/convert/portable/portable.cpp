@@ -172,10 +172,22 @@ void describe(StepModel& s, const Model& m) {
 
 // Operators that the standard defines by others, and that runtimes have in part only.
 bool spelled_out(const std::string& domain, const std::string& op) {
-  static const std::set<std::string> names = {
-      "LayerNormalization", "GroupNormalization", "RMSNormalization", "MeanVarianceNormalization",
-      "Gelu", "Celu", "Shrink", "Swish", "Attention", "RotaryEmbedding", "AffineGrid",
-      "CenterCropPad", "BlackmanWindow", "HannWindow", "HammingWindow", "LinearAttention"};
+  static const std::set<std::string> names = {"LayerNormalization",
+                                              "GroupNormalization",
+                                              "RMSNormalization",
+                                              "MeanVarianceNormalization",
+                                              "Gelu",
+                                              "Celu",
+                                              "Shrink",
+                                              "Swish",
+                                              "Attention",
+                                              "RotaryEmbedding",
+                                              "AffineGrid",
+                                              "CenterCropPad",
+                                              "BlackmanWindow",
+                                              "HannWindow",
+                                              "HammingWindow",
+                                              "LinearAttention"};
   return domain == kOwnDomain || (domain.empty() && names.contains(op));
 }
 

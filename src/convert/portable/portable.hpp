@@ -12,13 +12,13 @@
 namespace onnxtrain {
 
 struct StepOptions {
-  std::string form = "portable";     // or "compact": the lowered step as it is
-  std::string runtime;               // --for; empty: whatever runs ONNX
-  int opset = 17;                    // 13 to 22
+  std::string form = "portable";                     // or "compact": the lowered step as it is
+  std::string runtime;                               // --for; empty: whatever runs ONNX
+  int opset = 17;                                    // 13 to 22
   std::map<std::string, std::vector<int64_t>> dims;  // sizes of open dimensions, shapes of inputs
-  std::string indices = "int64";     // or "int32": labels, indices and counters
-  std::string recurrent = "unroll";  // or "scan"
-  std::string random = "counter";    // or "input": the caller fills what is drawn
+  std::string indices = "int64";                     // or "int32": labels, indices and counters
+  std::string recurrent = "unroll";                  // or "scan"
+  std::string random = "counter";                    // or "input": the caller fills what is drawn
   bool embed_state = false;
 };
 

@@ -1,8 +1,8 @@
-// Random nodes in arithmetic that every runtime rounds alike. A counter, part of the state, is hashed
-// with the number of the element: three rounds of (L, R) -> (L^2 + R + key mod 4093, L) for columns
-// and for rows, three more for their sum. All numbers are whole and below 2^24, so float32 holds
-// them exactly, with or without fused multiply-add. Or: an input of uniform numbers that the caller
-// fills.
+// Random nodes in arithmetic that every runtime rounds alike. A counter, part of the state, is
+// hashed with the number of the element: three rounds of (L, R) -> (L^2 + R + key mod 4093, L) for
+// columns and for rows, three more for their sum. All numbers are whole and below 2^24, so float32
+// holds them exactly, with or without fused multiply-add. Or: an input of uniform numbers that the
+// caller fills.
 #include <cmath>
 #include <numbers>
 
@@ -36,8 +36,9 @@ class Numbers {
       columns *= sizes[d];
     }
     if (columns >= int64_t(1) << 24)
-      model_error("OT1260", cat(s_.node().label(), " draws ", columns,
-                                " random numbers per row; portable steps can count to ", 1 << 24),
+      model_error("OT1260",
+                  cat(s_.node().label(), " draws ", columns,
+                      " random numbers per row; portable steps can count to ", 1 << 24),
                   "--random input lets the caller fill them");
     Pair c = digits(column_numbers(sizes));
     c = {mod(s_.add(c.low, first_.low)), mod(s_.add(c.high, first_.high))};
@@ -95,8 +96,8 @@ class Numbers {
   ValueId row_numbers(ValueId like, const std::vector<int64_t>& sizes) {
     if (sizes.empty()) return num(0);
     if (sizes[0] >= 0) return counted(sizes[0], 0, sizes.size());
-    const ValueId rows = s_.call("Gather", {s_.call("Shape", {like}), s_.constant_int(0)},
-                                 {{"axis", int64_t(0)}});
+    const ValueId rows =
+        s_.call("Gather", {s_.call("Shape", {like}), s_.constant_int(0)}, {{"axis", int64_t(0)}});
     const ValueId at = s_.call("Range", {s_.constant_int(0), rows, s_.constant_int(1)});
     std::vector<int64_t> shape(sizes.size(), 1);
     shape[0] = -1;
@@ -172,8 +173,7 @@ std::vector<ValueId> dropped(Site& s, Source& from) {
   if (s.has(2) && !s.constant(s.x(2)))  // the mode is an input
     keep = s.call("Or", {keep, s.call("Not", {s.x(2)})});
   ValueId scale = s.scalar(ratio < 1 ? 1 / (1 - ratio) : 0, x);
-  if (s.has(2) && !s.constant(s.x(2)))
-    scale = s.call("Where", {s.x(2), scale, s.scalar(1, x)});
+  if (s.has(2) && !s.constant(s.x(2))) scale = s.call("Where", {s.x(2), scale, s.scalar(1, x)});
   const ValueId y = s.call("Where", {keep, s.mul(x, scale), s.scalar(0, x)});
   return {y, keep};
 }
@@ -201,8 +201,8 @@ std::vector<ValueId> drawn(Site& s, Source& from) {
   const ValueId radius = s.call("Sqrt", {s.mul(s.scalar(-2, u), log)});
   const ValueId angle = s.mul(s.scalar(2 * std::numbers::pi, u), from.uniform(s, like));
   const ValueId z = s.mul(radius, s.call("Cos", {angle}));
-  return {s.add(s.mul(z, s.scalar(double(n.f("scale", 1)), u)),
-                s.scalar(double(n.f("mean", 0)), u))};
+  return {
+      s.add(s.mul(z, s.scalar(double(n.f("scale", 1)), u)), s.scalar(double(n.f("mean", 0)), u))};
 }
 
 }  // namespace

@@ -18,8 +18,7 @@ const Node* Site::producer(ValueId v) {
 
 const Node* Site::maker(ValueId v, std::string_view op) {
   const Node* n = producer(v);
-  while (n && (n->is("Identity") ||
-               (n->is("Cast") && dtype(n->inputs[0]) == dtype(n->outputs[0]))))
+  while (n && (n->is("Identity") || (n->is("Cast") && dtype(n->inputs[0]) == dtype(n->outputs[0]))))
     n = producer(n->inputs[0]);
   return n && n->is(op) ? n : nullptr;
 }
@@ -93,8 +92,7 @@ bool Site::depends_on_data(ValueId v) {
     if (const Node* n = producer(at)) {
       const std::vector<ValueId> reads = graph().reads(*n);
       todo.insert(todo.end(), reads.begin(), reads.end());
-    } else if (std::find(c_.data.begin(), c_.data.end(), graph().value_name(at)) !=
-               c_.data.end()) {
+    } else if (std::find(c_.data.begin(), c_.data.end(), graph().value_name(at)) != c_.data.end()) {
       return true;
     }
   }
@@ -108,7 +106,8 @@ void keep_type(Graph& g, ValueId from, ValueId to) {
   const TypeInfo old = g.value(from).type;
   TypeInfo& t = g.value(to).type;
   if (!old.is_tensor() || (t.is_tensor() && t.elem != old.elem)) return;
-  if (!t.is_tensor() || !t.shape) t = old;
+  if (!t.is_tensor() || !t.shape)
+    t = old;
   else if (old.shape && old.shape->size() == t.shape->size())
     for (size_t d = 0; d < t.shape->size(); ++d)
       if (!(*t.shape)[d].known() && ((*old.shape)[d].known() || (*t.shape)[d].symbol.empty()))

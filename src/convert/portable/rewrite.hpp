@@ -13,8 +13,8 @@ struct Context {
   const OpTable& ops;
   int opset = 17;
   std::vector<std::string> data = {};  // inputs that hold data, by name
-  bool fast_scatter = false;  // the runtime scatters right and fast: tables keep ScatterND
-  bool keep_indices = false;  // the runtime's MaxPool Indices are right
+  bool fast_scatter = false;           // the runtime scatters right and fast: tables keep ScatterND
+  bool keep_indices = false;           // the runtime's MaxPool Indices are right
 };
 
 class Site : public GradBuilder {

@@ -11,8 +11,8 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-constexpr int64_t kMostTaps = 512;   // more than a kernel has
-constexpr int64_t kSmallRows = 64;   // rows of the single multiplication
+constexpr int64_t kMostTaps = 512;  // more than a kernel has
+constexpr int64_t kSmallRows = 64;  // rows of the single multiplication
 
 struct Problem {
   Windows w;  // turned round: `out` is the image that the kernel covers, taps are the results

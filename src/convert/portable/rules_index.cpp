@@ -101,8 +101,8 @@ Values space_to_depth(Site& s) {
   const int64_t b = s.node().i("blocksize", 1);
   if (x.size() != 4 || x[1] < 0 || x[2] < 0 || x[3] < 0) return {};
   const ValueId split = s.reshape(s.x(0), {x[0], x[1], x[2] / b, b, x[3] / b, b});
-  return {s.reshape(s.transpose(split, {0, 3, 5, 1, 2, 4}),
-                    {x[0], x[1] * b * b, x[2] / b, x[3] / b})};
+  return {
+      s.reshape(s.transpose(split, {0, 3, 5, 1, 2, 4}), {x[0], x[1] * b * b, x[2] / b, x[3] / b})};
 }
 
 // ---------------------------------------------------------------- parts of a split

@@ -96,8 +96,7 @@ Values einsum(Site& s) {
       have = std::max(have, sizes[d]);
     }
   }
-  if (s.inputs() == 1)
-    return {ordered(s, summed(s, {e.in[0], s.x(0)}, e.out), e.out).v};
+  if (s.inputs() == 1) return {ordered(s, summed(s, {e.in[0], s.x(0)}, e.out), e.out).v};
   const Term a = summed(s, {e.in[0], s.x(0)}, e.in[1] + e.out),
              b = summed(s, {e.in[1], s.x(1)}, e.in[0] + e.out);
   std::string both, left, right, inner;
@@ -130,10 +129,10 @@ bool axis_matrix(Site& s, int64_t in, int64_t out, double scale, Tensor& matrix)
   scales.as<float>()[1] = float(scale);
   const bool by_scale = s.has(2) && s.constant(s.x(2))->size() > 0;
   const ValueId x = g.add_constant(unit), none = kNone;
-  const ValueId given = by_scale ? g.add_constant(scales)
-                                 : g.add_constant(Tensor::vector<int64_t>({in, out}));
-  n.inputs = by_scale ? std::vector<ValueId>{x, none, given}
-                      : std::vector<ValueId>{x, none, none, given};
+  const ValueId given =
+      by_scale ? g.add_constant(scales) : g.add_constant(Tensor::vector<int64_t>({in, out}));
+  n.inputs =
+      by_scale ? std::vector<ValueId>{x, none, given} : std::vector<ValueId>{x, none, none, given};
   n.outputs.clear();
   for (ValueId v : n.inputs)
     if (v != kNone)
@@ -146,10 +145,10 @@ bool axis_matrix(Site& s, int64_t in, int64_t out, double scale, Tensor& matrix)
 
 Values resize(Site& s) {
   const std::vector<int64_t> from = s.sizes(s.x(0)), to = s.sizes(s.y());
-  const bool plain = s.node().s("coordinate_transformation_mode", "half_pixel") !=
-                         "tf_crop_and_resize" &&
-                     s.node().s("keep_aspect_ratio_policy", "stretch") == "stretch" &&
-                     !s.node().has("axes") && s.dtype(s.x(0)) == DType::kFloat;
+  const bool plain =
+      s.node().s("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize" &&
+      s.node().s("keep_aspect_ratio_policy", "stretch") == "stretch" && !s.node().has("axes") &&
+      s.dtype(s.x(0)) == DType::kFloat;
   const Tensor* scales = s.has(2) ? s.constant(s.x(2)) : nullptr;
   const Tensor* sizes = s.has(3) ? s.constant(s.x(3)) : nullptr;
   if (!plain || from.size() != to.size() || (!scales && !sizes)) return {};
@@ -175,8 +174,6 @@ Values resize(Site& s) {
 
 }  // namespace
 
-Rules linear_rules() {
-  return {{"Einsum", "matmul", einsum}, {"Resize", "matmul", resize}};
-}
+Rules linear_rules() { return {{"Einsum", "matmul", einsum}, {"Resize", "matmul", resize}}; }
 
 }  // namespace onnxtrain::portable

@@ -76,8 +76,8 @@ Values one_hot_rule(Site& s) {
   const ValueId at = s.cast(s.x(0), DType::kInt64);
   // from the end when negative
   const ValueId zero = s.constant_int(0);
-  const ValueId back = s.call("Where", {s.call("Less", {at, zero}),
-                                        s.add(at, s.constant_int(classes)), at});
+  const ValueId back =
+      s.call("Where", {s.call("Less", {at, zero}), s.add(at, s.constant_int(classes)), at});
   ValueId hot = one_hot(s, back, classes, axis, type);
   if (v[1] - v[0] != 1) hot = s.mul(hot, s.scalar(v[1] - v[0], type));
   if (v[0] != 0) hot = s.add(hot, s.scalar(v[0], type));

@@ -31,15 +31,16 @@ ValueId unflattened(Site& s, ValueId v) {
   return n->inputs[0];
 }
 
-// Numbers of the elements of a tensor: Reshape(Range(0, count, 1), shape). Its sizes, empty if it is
-// something else.
+// Numbers of the elements of a tensor: Reshape(Range(0, count, 1), shape). Its sizes, empty if it
+// is something else.
 std::vector<int64_t> numbered(Site& s, ValueId v) {
   const Node* reshape = s.maker(v, "Reshape");
   const Node* range = reshape ? s.maker(reshape->inputs[0], "Range") : nullptr;
   std::vector<int64_t> from, step;
   if (!range || !s.numbers(range->inputs[0], from) || !s.numbers(range->inputs[2], step)) return {};
-  return from == std::vector<int64_t>{0} && step == std::vector<int64_t>{1} ? s.sizes(v)
-                                                                           : std::vector<int64_t>{};
+  return from == std::vector<int64_t>{0} && step == std::vector<int64_t>{1}
+             ? s.sizes(v)
+             : std::vector<int64_t>{};
 }
 
 struct Cut {
@@ -73,8 +74,7 @@ bool cuts_of(Site& s, const Node& n, const std::vector<int64_t>& sizes, std::vec
     } else {
       a = std::clamp<int64_t>(a, 0, size - 1), b = std::clamp<int64_t>(b, -1, size - 1);
     }
-    const int64_t count =
-        step > 0 ? (b - a + step - 1) / step : (a - b - step - 1) / -step;
+    const int64_t count = step > 0 ? (b - a + step - 1) / step : (a - b - step - 1) / -step;
     if (count < 1) return false;
     cuts.push_back({axis, a, step, count});
   }
@@ -104,8 +104,8 @@ ValueId along_axis(Site& s, int64_t axis, bool zeros) {
   if (count > int64_t(1) << 26) return kNone;
   const ValueId index = wrapped_index(s, indices, to[size_t(axis)]);
   const ValueId hot = one_hot(s, index, to[size_t(axis)], axis + 1, DType::kFloat);
-  const ValueId each = s.call("Where", {s.cast(hot, DType::kBool),
-                                        s.unsqueeze(updates, {axis + 1}), s.scalar(0, updates)});
+  const ValueId each = s.call(
+      "Where", {s.cast(hot, DType::kBool), s.unsqueeze(updates, {axis + 1}), s.scalar(0, updates)});
   const ValueId sum = s.reduce_sum(each, {axis}, false);
   if (adds(s.node())) return zeros ? sum : s.add(data, sum);
   // indices are different from each other, by the standard
@@ -153,8 +153,7 @@ Values scatter_elements(Site& s) {
 
 ValueId wrapped_index(Site& s, ValueId v, int64_t size) {
   const ValueId at = s.cast(v, DType::kInt64), zero = s.constant_int(0);
-  return s.call("Where",
-                {s.call("Less", {at, zero}), s.add(at, s.constant_int(size)), at});
+  return s.call("Where", {s.call("Less", {at, zero}), s.add(at, s.constant_int(size)), at});
 }
 
 ValueId spread(Site& s, ValueId v, int64_t axis, int64_t from, int64_t step, int64_t size) {
@@ -218,8 +217,6 @@ ValueId scatter_rows(Site& s, ValueId v, ValueId indices, int64_t axis, int64_t 
   return s.reshape(s.call("MatMul", {hot, s.reshape(v, shape)}), whole);
 }
 
-Rules movement_rules() {
-  return {{"ScatterElements", "no_scatter", scatter_elements}};
-}
+Rules movement_rules() { return {{"ScatterElements", "no_scatter", scatter_elements}}; }
 
 }  // namespace onnxtrain::portable

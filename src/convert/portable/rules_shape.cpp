@@ -105,11 +105,13 @@ Values size(Site& s) {
   if (sizes.empty() || open_sizes(sizes) != 1) return {};
   int64_t known = 1, axis = 0;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] < 0) axis = int64_t(d);
-    else known *= sizes[d];
+    if (sizes[d] < 0)
+      axis = int64_t(d);
+    else
+      known *= sizes[d];
   }
-  const ValueId open = s.call("Gather", {s.call("Shape", {s.x(0)}), s.constant_int(axis)},
-                              {{"axis", int64_t(0)}});
+  const ValueId open =
+      s.call("Gather", {s.call("Shape", {s.x(0)}), s.constant_int(axis)}, {{"axis", int64_t(0)}});
   return {s.mul(open, s.constant_int(known))};
 }
 

@@ -14,29 +14,62 @@ using Names = std::set<std::string, std::less<>>;
 // What every runtime of the table runs, with the same meaning.
 const Names& plain_operators() {
   static const Names all = {
-      "Abs",       "Add",         "And",       "ArgMax",    "AveragePool", "BatchNormalization",
-      "Cast",      "Ceil",        "Concat",    "Conv",      "ConvTranspose", "Cos",
-      "Div",       "Equal",       "Erf",       "Exp",       "Expand",      "Floor",
-      "Gather",    "Gemm",        "Identity",  "LeakyRelu", "Less",        "Log",
-      "LogSoftmax", "MatMul",     "Max",       "MaxPool",   "Min",         "Mul",
-      "Neg",       "Not",         "Or",        "Pad",       "Pow",         "ReduceMax",
-      "ReduceMean", "ReduceMin",  "ReduceSum", "Relu",      "Reshape",     "Shape",
-      "Sigmoid",   "Sign",        "Sin",       "Slice",     "Softmax",     "Sqrt",
-      "Squeeze",   "Sub",         "Tanh",      "Tile",      "Transpose",   "Unsqueeze",
+      "Abs",        "Add",       "And",       "ArgMax",    "AveragePool",   "BatchNormalization",
+      "Cast",       "Ceil",      "Concat",    "Conv",      "ConvTranspose", "Cos",
+      "Div",        "Equal",     "Erf",       "Exp",       "Expand",        "Floor",
+      "Gather",     "Gemm",      "Identity",  "LeakyRelu", "Less",          "Log",
+      "LogSoftmax", "MatMul",    "Max",       "MaxPool",   "Min",           "Mul",
+      "Neg",        "Not",       "Or",        "Pad",       "Pow",           "ReduceMax",
+      "ReduceMean", "ReduceMin", "ReduceSum", "Relu",      "Reshape",       "Shape",
+      "Sigmoid",    "Sign",      "Sin",       "Slice",     "Softmax",       "Sqrt",
+      "Squeeze",    "Sub",       "Tanh",      "Tile",      "Transpose",     "Unsqueeze",
       "Where"};
   return all;
 }
 
 // Standard operators that most runtimes have; a step that holds one is written with a warning.
 const Names& common_operators() {
-  static const Names all = {
-      "Acos",      "Acosh",       "ArgMin",    "Asin",      "Asinh",       "Atan",
-      "Atanh",     "BitShift",    "Compress",  "Cosh",      "CumSum",      "DepthToSpace",
-      "Det",       "Einsum",      "GatherElements", "GatherND", "GridSample", "IsInf",
-      "IsNaN",     "LRN",         "Mod",       "NonZero",   "Range",       "ReduceProd",
-      "Resize",    "ReverseSequence", "Round", "ScatterElements", "ScatterND", "Sinh",
-      "Size",      "SpaceToDepth", "Tan",      "TopK",      "Xor",         "InstanceNormalization",
-      "LpNormalization", "Hardmax", "MaxUnpool", "ConstantOfShape", "Trilu"};
+  static const Names all = {"Acos",
+                            "Acosh",
+                            "ArgMin",
+                            "Asin",
+                            "Asinh",
+                            "Atan",
+                            "Atanh",
+                            "BitShift",
+                            "Compress",
+                            "Cosh",
+                            "CumSum",
+                            "DepthToSpace",
+                            "Det",
+                            "Einsum",
+                            "GatherElements",
+                            "GatherND",
+                            "GridSample",
+                            "IsInf",
+                            "IsNaN",
+                            "LRN",
+                            "Mod",
+                            "NonZero",
+                            "Range",
+                            "ReduceProd",
+                            "Resize",
+                            "ReverseSequence",
+                            "Round",
+                            "ScatterElements",
+                            "ScatterND",
+                            "Sinh",
+                            "Size",
+                            "SpaceToDepth",
+                            "Tan",
+                            "TopK",
+                            "Xor",
+                            "InstanceNormalization",
+                            "LpNormalization",
+                            "Hardmax",
+                            "MaxUnpool",
+                            "ConstantOfShape",
+                            "Trilu"};
   return all;
 }
 
@@ -79,11 +112,12 @@ void check_node(const Node& n, const StepOptions& o, Names& uncommon) {
     uncommon.insert(n.op);
     return;
   }
-  model_error("OT1260",
-              cat("the step cannot be portable: ", n.label(), " has no form in plain operators",
-                  is_control(n) ? " (a branch or a loop)" : ""),
-              "--form compact writes it with the operators it has; --for onnxruntime may use all of "
-              "the standard's");
+  model_error(
+      "OT1260",
+      cat("the step cannot be portable: ", n.label(), " has no form in plain operators",
+          is_control(n) ? " (a branch or a loop)" : ""),
+      "--form compact writes it with the operators it has; --for onnxruntime may use all of "
+      "the standard's");
 }
 
 }  // namespace
@@ -98,7 +132,8 @@ void check_plain(const StepModel& s, const StepOptions& o, std::vector<std::stri
     return all;
   };
   if (!uncommon.empty())
-    warnings.push_back(cat("the step has operators that not every runtime has: ", joined(uncommon)));
+    warnings.push_back(
+        cat("the step has operators that not every runtime has: ", joined(uncommon)));
   for (const auto& [name, ops] : lacking()) {
     if (name != o.runtime) continue;
     Names missing;

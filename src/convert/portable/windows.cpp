@@ -127,9 +127,8 @@ ValueId max_pool_gradient(Site& s, const Node& pool, ValueId dy) {
     seen.push_back(s.unsqueeze(seen_by(s, around, w, tap), {2}));
   const ValueId all = seen.size() == 1 ? seen[0] : s.call("Concat", seen, {{"axis", int64_t(2)}});
   const ValueId parts = s.mul(first_maximum(s, all, w.taps()), s.unsqueeze(dy, {2}));
-  const bool beside = w.kernel == w.strides &&
-                      std::all_of(w.dilations.begin(), w.dilations.end(),
-                                  [](int64_t n) { return n == 1; });
+  const bool beside = w.kernel == w.strides && std::all_of(w.dilations.begin(), w.dilations.end(),
+                                                           [](int64_t n) { return n == 1; });
   ValueId v = beside ? side_by_side(s, parts, w, lead) : tap_by_tap(s, parts, w, lead);
   if (v == kNone) return kNone;
   // back to the input: without the padding, with what no window reached

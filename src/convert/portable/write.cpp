@@ -1,6 +1,7 @@
 // The files of a step: models, manifest, initial state.
 #include <algorithm>
 #include <filesystem>
+
 #include <nlohmann/json.hpp>
 
 #include "convert/portable/manifest.hpp"
@@ -51,7 +52,8 @@ WrittenStep write_step(const Model& m, int which, const StepOptions& o, const st
   const auto state = portable::initial_state(w.steps, m);
   if (o.embed_state)
     w.warnings.push_back(
-        "the initial state is in the file as defaults of inputs: IREE's importer drops such inputs, "
+        "the initial state is in the file as defaults of inputs: IREE's importer drops such "
+        "inputs, "
         "TensorRT and OpenVINO may fold them; training then stands still. Feed the state there.");
   for (size_t k = 0; k < w.steps.size(); ++k) {
     Model step = w.steps[k].model;
@@ -74,18 +76,25 @@ WrittenStep write_step(const Model& m, int which, const StepOptions& o, const st
 
 StepOptions step_options_from_json(const std::string& json) {
   StepOptions o;
-  const nlohmann::json j = json.empty() ? nlohmann::json::object()
-                                        : nlohmann::json::parse(json, nullptr, false);
+  const nlohmann::json j =
+      json.empty() ? nlohmann::json::object() : nlohmann::json::parse(json, nullptr, false);
   if (!j.is_object()) usage_error("OT1262", "the options of a step are not a JSON object");
   for (const auto& [key, v] : j.items()) {
     try {
-      if (key == "form") o.form = v.get<std::string>();
-      else if (key == "for") o.runtime = v.get<std::string>();
-      else if (key == "opset") o.opset = v.get<int>();
-      else if (key == "indices") o.indices = v.get<std::string>();
-      else if (key == "recurrent") o.recurrent = v.get<std::string>();
-      else if (key == "random") o.random = v.get<std::string>();
-      else if (key == "embed_state") o.embed_state = v.get<bool>();
+      if (key == "form")
+        o.form = v.get<std::string>();
+      else if (key == "for")
+        o.runtime = v.get<std::string>();
+      else if (key == "opset")
+        o.opset = v.get<int>();
+      else if (key == "indices")
+        o.indices = v.get<std::string>();
+      else if (key == "recurrent")
+        o.recurrent = v.get<std::string>();
+      else if (key == "random")
+        o.random = v.get<std::string>();
+      else if (key == "embed_state")
+        o.embed_state = v.get<bool>();
       else if (key == "dims")
         for (const auto& [name, sizes] : v.items())
           o.dims[name] = sizes.is_array() ? sizes.get<std::vector<int64_t>>()
