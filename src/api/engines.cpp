@@ -13,7 +13,8 @@ class CallbackEngine final : public run::Engine {
   void begin(const Model& training, uint64_t step) override {
     auto m = std::make_unique<ot_model>(ot_model{std::make_shared<const Model>(training)});
     const char* error = nullptr;
-    check(e_.begin(e_.context, m.release(), step, &error), error);
+    const int status = e_.begin(e_.context, m.release(), step, &error);
+    check(status, error);
   }
   double step(const Feeds& feeds) override {
     std::vector<const char*> names;
@@ -27,20 +28,22 @@ class CallbackEngine final : public run::Engine {
     for (ot_value& v : values) pointers.push_back(&v);
     const char* error = nullptr;
     double loss = 0;
-    check(e_.step(e_.context, names.size(), names.data(), pointers.data(), &loss, &error), error);
+    const int status =
+        e_.step(e_.context, names.size(), names.data(), pointers.data(), &loss, &error);
+    check(status, error);
     return loss;
   }
   std::vector<std::pair<std::string, Tensor>> state() override {
     std::vector<std::pair<std::string, Tensor>> all;
     const char* error = nullptr;
-    check(e_.state(
-              e_.context,
-              [](void* sink, const char* name, const ot_value* value) {
-                if (const Tensor* t = value ? std::get_if<Tensor>(&value->v) : nullptr)
-                  static_cast<decltype(all)*>(sink)->emplace_back(name, t->clone());
-              },
-              &all, &error),
-          error);
+    const int status = e_.state(
+        e_.context,
+        [](void* sink, const char* name, const ot_value* value) {
+          if (const Tensor* t = value ? std::get_if<Tensor>(&value->v) : nullptr)
+            static_cast<decltype(all)*>(sink)->emplace_back(name, t->clone());
+        },
+        &all, &error);
+    check(status, error);
     return all;
   }
   bool undo() override { return e_.undo && e_.undo(e_.context) == 0; }

@@ -7,9 +7,11 @@ namespace onnxtrain::cli {
 
 namespace {
 
+constexpr const char* kOnly = "only";
+
 // -1: all of them.
 int section_of(const Model& m, const StepFlags& f, const std::string& from) {
-  const std::string said = f.section.empty() ? "" : f.section[0];
+  const std::string said = f.section.empty() || f.section[0] == kOnly ? "" : f.section[0];
   if (said == "all") return -1;
   if (!said.empty()) {
     if (said.find_first_not_of("0123456789") != std::string::npos || said.size() > 6)
@@ -33,7 +35,8 @@ void add_step_flags(CLI::App* c, StepFlags& f) {
                 "a training section as a plain model for other runtimes: nothing (the only one), "
                 "its number, or all")
       ->type_name("[N|all]")
-      ->expected(0, 1);
+      ->expected(0, 1)
+      ->default_str(kOnly);  // what --step alone stands for
   c->add_option("--form", o.form,
                 "--step: portable (plain operators, float32) or compact (as it was lowered)")
       ->type_name("FORM");
