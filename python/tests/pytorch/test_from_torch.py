@@ -179,9 +179,9 @@ def test_nothing_of_the_module_changes():
     modes = [m.training for m in module.modules()]
     grads = {n: p.grad.clone() for n, p in module.named_parameters()}
     saved = json.dumps({k: {a: b.tolist() for a, b in v.items()} for k, v in opt.state_dict()["state"].items()})
-    before = torch.get_rng_state()
+    random_state = torch.get_rng_state()
     ot.from_torch(module, x, t, loss, opt)
-    assert torch.equal(before, torch.get_rng_state()) and modes == [m.training for m in module.modules()]
+    assert torch.equal(random_state, torch.get_rng_state()) and modes == [m.training for m in module.modules()]
     assert all(torch.equal(v, before[n]) for n, v in module.state_dict().items())
     assert all(torch.equal(p.grad, grads[n]) for n, p in module.named_parameters())
     assert saved == json.dumps({k: {a: b.tolist() for a, b in v.items()} for k, v in opt.state_dict()["state"].items()})

@@ -1,6 +1,5 @@
 // The optimizer adadelta by PyTorch's formula: the gradient is scaled by the ratio of two running
 // root mean squares, that of past steps (D) and that of gradients (V).
-#include "ops/optim/optimizer_function.hpp"
 #include "ops/optim/optimizer_update.hpp"
 
 namespace onnxtrain::ops {
@@ -34,22 +33,40 @@ Kernel make(Prepare& p) {
   });
 }
 
-std::string body() {
-  return cat(kCoupledDecay, mean_square("rho"), R"(
-  eps = CastLike (d_epsilon, X)
+constexpr const char* kFunction = R"(
+<domain: "ai.onnxtrain", opset_import: ["" : 15]>
+Adadelta <rho, epsilon, decay> (R, X, G, V, D) => (X1, V1, D1)
+{
+  p = Constant <value: tensor = @rho> ()
+  e = Constant <value: tensor = @epsilon> ()
+  d = Constant <value: tensor = @decay> ()
+  one = Constant <value = double {1.0}> ()
+  q = Sub (one, p)
+  keep = CastLike (p, X)
+  take = CastLike (q, X)
+  eps = CastLike (e, X)
+  dx = CastLike (d, X)
+  r = CastLike (R, X)
+  decayed = Mul (dx, X)
+  g = Add (G, decayed)
+  vk = Mul (V, keep)
+  gg = Mul (g, g)
+  ggt = Mul (gg, take)
+  V1 = Add (vk, ggt)
   ve = Add (V1, eps)
   vr = Sqrt (ve)
   de = Add (D, eps)
   dr = Sqrt (de)
   ratio = Div (dr, vr)
-  way = Mul (ratio, g)
-  dk = Mul (D, k2)
-  ww = Mul (way, way)
-  wwt = Mul (ww, c2)
-  D1 = Add (dk, wwt)
-)",
-             kMoveAlong);
+  move = Mul (ratio, g)
+  dk = Mul (D, keep)
+  mm = Mul (move, move)
+  mmt = Mul (mm, take)
+  D1 = Add (dk, mmt)
+  step = Mul (r, move)
+  X1 = Sub (X, step)
 }
+)";
 
 OptimizerNode node(const OptimizerSettings& s) {
   return {.op = "Adadelta",
@@ -69,9 +86,7 @@ void register_adadelta(OpTable& t) {
        .settings =
            {{"lr", 1}, {"rho", 0.9, SettingRange::kUpToOne}, {"eps", 1e-6}, {"weight_decay", 0}},
        .node = node});
-  t.add(update_op<1, 2>("Adadelta", make,
-                        keep_text(function_text("Adadelta", {"rho", "epsilon", "decay"},
-                                                "R, X, G, V, D", "X1, V1, D1", body()))));
+  t.add(update_op<1, 2>("Adadelta", make, kFunction));
 }
 
 }  // namespace onnxtrain::ops

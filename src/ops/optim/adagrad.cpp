@@ -56,32 +56,42 @@ Kernel make_exact(Prepare& p) {
   });
 }
 
-std::string keras_body() {
-  return cat(kRate, kDecoupledDecay, R"(
-  rx = CastLike (R, X)
-  eps = CastLike (d_epsilon, X)
-  gg = Mul (g, g)
+constexpr const char* kKerasFunction = R"(
+<domain: "ai.onnxtrain", opset_import: ["" : 15]>
+AdagradKeras <epsilon, decay> (R, X, G, H) => (X1, H1)
+{
+  e = Constant <value: tensor = @epsilon> ()
+  d = Constant <value: tensor = @decay> ()
+  one = Constant <value = double {1.0}> ()
+  rate = Cast <to = 11> (R)
+  rd = Mul (rate, d)
+  keep = Sub (one, rd)
+  k = CastLike (keep, X)
+  r = CastLike (R, X)
+  eps = CastLike (e, X)
+  gg = Mul (G, G)
   H1 = Add (H, gg)
   safe = Add (H1, eps)
   root = Sqrt (safe)
-  rg = Mul (rx, g)
+  rg = Mul (r, G)
   move = Div (rg, root)
+  kept = Mul (X, k)
   X1 = Sub (kept, move)
-)");
 }
+)";
 
 // PyTorch's for float64, where the attributes of the standard's operator, which are float32, are
 // not exact. T counts finished steps. Files of the converters have it.
 std::string exact_body() {
   return cat(kRateAndStep, kCoupledDecay, R"(
-  slower = Mul (t, d_lr_decay)
+  slower = Mul (t, slowing)
   below = Add (one, slower)
   size = Div (r, below)
   step = CastLike (size, X)
   gg = Mul (g, g)
   H1 = Add (H, gg)
   root = Sqrt (H1)
-  eps = CastLike (d_epsilon, X)
+  eps = CastLike (e, X)
   safe = Add (root, eps)
   way = Div (g, safe)
   move = Mul (step, way)
@@ -116,12 +126,11 @@ void register_adagrad(OpTable& t) {
                                 {"weight_decay", 0}},
                    .node = node,
                    .has_keras_style = true});
-  t.add(update_op<1, 1>("AdagradKeras", make_keras,
-                        keep_text(function_text("AdagradKeras", {"epsilon", "decay"}, "R, X, G, H",
-                                                "X1, H1", keras_body()))));
+  t.add(update_op<1, 1>("AdagradKeras", make_keras, kKerasFunction));
   t.add(update_op<2, 1>("Adagrad", make_exact,
-                        keep_text(function_text("Adagrad", {"lr_decay", "epsilon", "decay"},
-                                                "R, T, X, G, H", "X1, H1", exact_body()))));
+                        keep_text(function_text(
+                            "Adagrad", {{"lr_decay", "slowing"}, {"epsilon", "e"}, {"decay", "d"}},
+                            "R, T, X, G, H", "X1, H1", exact_body()))));
 }
 
 }  // namespace onnxtrain::ops

@@ -52,30 +52,34 @@ Kernel make(Prepare& p) {
 // The same in standard operators.
 template <Form form, bool ams>
 std::string text(const char* name) {
-  std::string f = kRateAndStep;
-  f += form == Form::kAdam ? kCoupledDecay : kDecoupledDecay;
-  f += cat(kMean, mean_square("beta2"), kCorrection1, kCorrection2, "  fix2 = Sqrt (q2)\n");
+  std::string f =
+      cat(kRateAndStep, R"(
+  p1 = Pow (b1, t)
+  p2 = Pow (b2, t)
+  fix1 = Sub (one, p1)
+  q2 = Sub (one, p2)
+  fix2 = Sqrt (q2)
+)",
+          kFactors, form == Form::kAdam ? kCoupledDecay : decoupled_decay(), moments("g"));
   f += ams ? "  S1 = Max (S, V1)\n  root = Sqrt (S1)\n" : "  root = Sqrt (V1)\n";
   f += form == Form::kKeras ? R"(
   scaled = Identity (root)
   rf = Mul (r, fix2)
-  size = Div (rf, q1)
+  size = Div (rf, fix1)
 )"
                             : R"(
   f2 = CastLike (fix2, X)
   scaled = Div (root, f2)
-  size = Div (r, q1)
+  size = Div (r, fix1)
 )";
   f += R"(
-  eps = CastLike (d_epsilon, X)
   denominator = Add (scaled, eps)
   step = CastLike (size, X)
   quotient = Div (M1, denominator)
   move = Mul (step, quotient)
   X1 = Sub (kept, move)
 )";
-  return function_text(name, {"beta1", "beta2", "epsilon", "decay"},
-                       ams ? "R, T, X, G, M, V, S" : "R, T, X, G, M, V",
+  return function_text(name, kAdamAttributes, ams ? "R, T, X, G, M, V, S" : "R, T, X, G, M, V",
                        ams ? "X1, M1, V1, S1" : "X1, M1, V1", f);
 }
 

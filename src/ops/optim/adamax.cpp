@@ -34,10 +34,10 @@ Kernel make(Prepare& p) {
 }
 
 std::string body() {
-  return cat(kRateAndStep, kCoupledDecay, kMean, kCorrection1, R"(
-  b2 = CastLike (d_beta2, X)
-  eps = CastLike (d_epsilon, X)
-  ub = Mul (U, b2)
+  return cat(kRateAndStep, kFactors, kCoupledDecay, mean("g"), R"(
+  p1 = Pow (b1, t)
+  q1 = Sub (one, p1)
+  ub = Mul (U, k2)
   size = Abs (g)
   sized = Add (size, eps)
   U1 = Max (ub, sized)
@@ -65,8 +65,8 @@ void register_adamax(OpTable& t) {
                    .settings = adam_settings(2e-3, {"eps", 1e-8}, {"weight_decay", 0}),
                    .node = node});
   t.add(update_op<2, 2>("Adamax", make,
-                        keep_text(function_text("Adamax", {"beta1", "beta2", "epsilon", "decay"},
-                                                "R, T, X, G, M, U", "X1, M1, U1", body()))));
+                        keep_text(function_text("Adamax", kAdamAttributes, "R, T, X, G, M, U",
+                                                "X1, M1, U1", body()))));
 }
 
 }  // namespace onnxtrain::ops

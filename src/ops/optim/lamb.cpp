@@ -42,13 +42,15 @@ Kernel make(Prepare& p) {
 }
 
 std::string body() {
-  return cat("  g = Identity (G)\n", kRateAndStep, kMean, mean_square("beta2"), kCorrection1,
-             kCorrection2, R"(
-  zero = Constant <value = double {0.0}> ()
+  return cat("  zero = Constant <value = double {0.0}> ()\n", kRateAndStep, R"(
+  p1 = Pow (b1, t)
+  p2 = Pow (b2, t)
+  q1 = Sub (one, p1)
+  q2 = Sub (one, p2)
   fix1 = CastLike (q1, X)
   fix2 = CastLike (q2, X)
-  eps = CastLike (d_epsilon, X)
-  dx = CastLike (d_decay, X)
+)",
+             kFactors, "  dx = CastLike (d, X)\n", moments("G"), R"(
   mh = Div (M1, fix1)
   vh = Div (V1, fix2)
   root = Sqrt (vh)
@@ -91,9 +93,9 @@ void register_lamb(OpTable& t) {
                    .help = "LAMB: Adam with a trust ratio per tensor.",
                    .settings = adam_settings(1e-3, {"eps", 1e-6}, {"weight_decay", 0}),
                    .node = node});
-  t.add(update_op<2, 2>("Lamb", make,
-                        keep_text(function_text("Lamb", {"beta1", "beta2", "epsilon", "decay"},
-                                                "R, T, X, G, M, V", "X1, M1, V1", body()))));
+  t.add(update_op<2, 2>(
+      "Lamb", make,
+      keep_text(function_text("Lamb", kAdamAttributes, "R, T, X, G, M, V", "X1, M1, V1", body()))));
 }
 
 }  // namespace onnxtrain::ops

@@ -1,5 +1,4 @@
 // The optimizer lion: moves by the sign of a mixture of momentum and gradient; decoupled decay.
-#include "ops/optim/optimizer_function.hpp"
 #include "ops/optim/optimizer_update.hpp"
 #include "ops/optim/update_kernel.hpp"
 
@@ -33,24 +32,37 @@ Kernel make(Prepare& p) {
   });
 }
 
-std::string body() {
-  return cat(kRate, kDecoupledDecay, R"(
-  n1 = Sub (one, d_beta1)
-  n2 = Sub (one, d_beta2)
-  k1 = CastLike (d_beta1, X)
+constexpr const char* kFunction = R"(
+<domain: "ai.onnxtrain", opset_import: ["" : 15]>
+Lion <beta1, beta2, decay> (R, X, G, M) => (X1, M1)
+{
+  b1 = Constant <value: tensor = @beta1> ()
+  b2 = Constant <value: tensor = @beta2> ()
+  d = Constant <value: tensor = @decay> ()
+  one = Constant <value = double {1.0}> ()
+  rate = Cast <to = 11> (R)
+  n1 = Sub (one, b1)
+  n2 = Sub (one, b2)
+  k1 = CastLike (b1, X)
   c1 = CastLike (n1, X)
-  k2 = CastLike (d_beta2, X)
+  k2 = CastLike (b2, X)
   c2 = CastLike (n2, X)
+  rd = Mul (rate, d)
+  keep = Sub (one, rd)
+  k = CastLike (keep, X)
+  r = CastLike (R, X)
   mb = Mul (M, k1)
-  gc = Mul (g, c1)
+  gc = Mul (G, c1)
   mix = Add (mb, gc)
-  way = Sign (mix)
+  sign = Sign (mix)
+  move = Mul (r, sign)
+  kept = Mul (X, k)
+  X1 = Sub (kept, move)
   mb2 = Mul (M, k2)
-  gc2 = Mul (g, c2)
+  gc2 = Mul (G, c2)
   M1 = Add (mb2, gc2)
-)",
-             kMoveAlong);
 }
+)";
 
 VectorUpdate vector(const Node& n) {
   const double beta1 = setting(n, "beta1", 0.9), beta2 = setting(n, "beta2", 0.99),
@@ -82,9 +94,7 @@ void register_lion(OpTable& t) {
                                 {"beta2", 0.99, SettingRange::kBelowOne},
                                 {"weight_decay", 0}},
                    .node = node});
-  Op op = update_op<1, 1>("Lion", make,
-                          keep_text(function_text("Lion", {"beta1", "beta2", "decay"}, "R, X, G, M",
-                                                  "X1, M1", body())));
+  Op op = update_op<1, 1>("Lion", make, kFunction);
   op.impls.insert(op.impls.begin(), {"simd", refuses_simd_update, make_simd_update});
   op.update->vector = vector;
   t.add(std::move(op));

@@ -45,30 +45,32 @@ Kernel make(Prepare& p) {
 }
 
 std::string text(const char* name, bool decoupled) {
-  return function_text(name, {"beta1", "beta2", "epsilon", "decay", "momentum_decay"},
-                       "R, T, X, G, M, V, P", "X1, M1, V1, P1",
-                       cat(kRateAndStep, decoupled ? kDecoupledDecay : kCoupledDecay, kMean,
-                           mean_square("beta2"), kCorrection2, R"(
+  std::vector<FunctionAttribute> attributes = kAdamAttributes;
+  attributes.push_back({"momentum_decay", "slow"});
+  return function_text(
+      name, attributes, "R, T, X, G, M, V, P", "X1, M1, V1, P1",
+      cat(kRateAndStep, kFactors, decoupled ? decoupled_decay() : kCoupledDecay, moments("g"), R"(
+  p2 = Pow (b2, t)
+  q2 = Sub (one, p2)
   half = Constant <value = double {0.5}> ()
   base = Constant <value = double {0.96}> ()
   tnext = Add (t, one)
-  e0 = Mul (t, d_momentum_decay)
-  e1 = Mul (tnext, d_momentum_decay)
+  e0 = Mul (t, slow)
+  e1 = Mul (tnext, slow)
   w0 = Pow (base, e0)
   w1 = Pow (base, e1)
   h0 = Mul (half, w0)
   h1 = Mul (half, w1)
   f0 = Sub (one, h0)
   f1 = Sub (one, h1)
-  mu = Mul (d_beta1, f0)
-  mu_next = Mul (d_beta1, f1)
+  mu = Mul (b1, f0)
+  mu_next = Mul (b1, f1)
   mu_s = CastLike (mu, P)
   P1 = Mul (P, mu_s)
   product = Cast <to = 11> (P1)
   q2x = CastLike (q2, X)
   fixed = Div (V1, q2x)
   root = Sqrt (fixed)
-  eps = CastLike (d_epsilon, X)
   denominator = Add (root, eps)
   rest = Sub (one, mu)
   left = Sub (one, product)

@@ -36,10 +36,13 @@ Kernel make(Prepare& p) {
 }
 
 std::string text(const char* name, bool decoupled) {
-  return function_text(name, {"beta1", "beta2", "epsilon", "decay"}, "R, T, X, G, M, V",
-                       "X1, M1, V1",
-                       cat(kRateAndStep, decoupled ? kDecoupledDecay : kCoupledDecay, kMean,
-                           mean_square("beta2"), kCorrection1, kCorrection2, R"(
+  return function_text(
+      name, kAdamAttributes, "R, T, X, G, M, V", "X1, M1, V1",
+      cat(kRateAndStep, kFactors, decoupled ? decoupled_decay() : kCoupledDecay, moments("g"), R"(
+  p1 = Pow (b1, t)
+  p2 = Pow (b2, t)
+  q1 = Sub (one, p1)
+  q2 = Sub (one, p2)
   two = Constant <value = double {2.0}> ()
   four = Constant <value = double {4.0}> ()
   five = Constant <value = double {5.0}> ()
@@ -64,7 +67,6 @@ std::string text(const char* name, bool decoupled) {
   root2 = Sqrt (q2)
   root2x = CastLike (root2, X)
   root = Sqrt (V1)
-  eps = CastLike (d_epsilon, X)
   denominator = Add (root, eps)
   adaptive = Div (root2x, denominator)
   rectx = CastLike (rect, X)

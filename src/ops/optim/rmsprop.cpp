@@ -51,11 +51,19 @@ Kernel make(Prepare& p) {
 
 template <bool keras, bool centered, bool buffered>
 std::string text(const std::string& name) {
-  std::string f = cat(kRate, keras ? kDecoupledDecay : kCoupledDecay, mean_square("alpha"),
-                      "  eps = CastLike (d_epsilon, X)\n  rx = CastLike (R, X)\n");
+  std::string f = cat(R"(
+  rest = Sub (one, alpha_d)
+  a = CastLike (alpha_d, X)
+  c = CastLike (rest, X)
+  eps = CastLike (e, X)
+  r = CastLike (R, X)
+)",
+                      keras ? "  rate = Cast <to = 11> (R)\n" + decoupled_decay("rate")
+                            : std::string(kCoupledDecay),
+                      mean_square("g", "a", "c"));
   f += centered ? R"(
   ga = Sub (g, A)
-  gac = Mul (ga, c2)
+  gac = Mul (ga, c)
   A1 = Add (A, gac)
   aa = Mul (A1, A1)
   spread = Sub (V1, aa)
@@ -64,7 +72,7 @@ std::string text(const std::string& name) {
   f += keras ? R"(
   safe = Add (spread, eps)
   root = Sqrt (safe)
-  rg = Mul (rx, g)
+  rg = Mul (r, g)
   move = Div (rg, root)
 )"
              : R"(
@@ -73,16 +81,17 @@ std::string text(const std::string& name) {
   move = Div (g, safe)
 )";
   f += buffered ? R"(
-  m = CastLike (d_momentum, X)
+  m = CastLike (mu, X)
   bm = Mul (B, m)
   B1 = Add (bm, move)
   total = Identity (B1)
 )"
                 : "  total = Identity (move)\n";
-  f += keras ? "  X1 = Sub (kept, total)\n" : "  last = Mul (rx, total)\n  X1 = Sub (kept, last)\n";
+  f += keras ? "  X1 = Sub (kept, total)\n" : "  last = Mul (r, total)\n  X1 = Sub (kept, last)\n";
   const char* more = centered ? buffered ? ", A, B" : ", A" : buffered ? ", B" : "";
   const char* made = centered ? buffered ? ", A1, B1" : ", A1" : buffered ? ", B1" : "";
-  return function_text(name, {"alpha", "epsilon", "momentum", "decay"},
+  return function_text(name,
+                       {{"alpha", "alpha_d"}, {"epsilon", "e"}, {"momentum", "mu"}, {"decay", "d"}},
                        cat("R, X, G, V", more).c_str(), cat("X1, V1", made).c_str(), f);
 }
 

@@ -29,6 +29,20 @@ Kernel make(Prepare& p) {
   });
 }
 
+constexpr const char* kFunction = R"(
+<domain: "ai.onnxtrain", opset_import: ["" : 15]>
+Sgd <decay> (R, X, G) => (X1)
+{
+  d = Constant <value: tensor = @decay> ()
+  dx = CastLike (d, X)
+  decayed = Mul (dx, X)
+  g = Add (G, decayed)
+  r = CastLike (R, X)
+  move = Mul (r, g)
+  X1 = Sub (X, move)
+}
+)";
+
 // With a momentum B that changes from step to step; T counts finished steps, and the first step
 // starts the buffer with the gradient. Files of the converters have it.
 template <bool nesterov>
@@ -59,7 +73,7 @@ Kernel make_cycled(Prepare& p) {
 std::string cycled_body(bool nesterov) {
   return cat(kCoupledDecay, R"(
   b = CastLike (B, X)
-  rest = Sub (one, d_dampening)
+  rest = Sub (one, damp)
   c = CastLike (rest, X)
   zero = Sub (T, T)
   started = Greater (T, zero)
@@ -70,7 +84,11 @@ std::string cycled_body(bool nesterov) {
   V1 = Add (vb, gs)
 )",
              nesterov ? "  bv = Mul (b, V1)\n  way = Add (g, bv)\n" : "  way = Identity (V1)\n",
-             kMoveAlong);
+             R"(
+  r = CastLike (R, X)
+  move = Mul (r, way)
+  X1 = Sub (kept, move)
+)");
 }
 
 VectorUpdate vector(const Node& n) {
@@ -145,18 +163,17 @@ void register_sgd(OpTable& t) {
                    .help = "sgd with momentum 0.9 by Nesterov's rule.",
                    .settings = kSettings,
                    .node = nesterov});
-  const std::string body = cat(kCoupledDecay, "  way = Identity (g)\n", kMoveAlong);
-  Op op = update_op<1, 0>("Sgd", make,
-                          keep_text(function_text("Sgd", {"decay"}, "R, X, G", "X1", body)));
+  Op op = update_op<1, 0>("Sgd", make, kFunction);
   op.impls.insert(op.impls.begin(), {"simd", refuses_simd_update, make_simd_update});
   op.update->vector = vector;
   op.update->by_rows = "SgdRows";
   op.update->leaves_rows = without_decay;
   t.add(std::move(op));
   auto cycled = [&](const char* name, Kernel (*make_it)(Prepare&), bool nesterov) {
-    t.add(update_op<3, 1>(name, make_it,
-                          keep_text(function_text(name, {"decay", "dampening"}, "R, T, B, X, G, V",
-                                                  "X1, V1", cycled_body(nesterov)))));
+    t.add(update_op<3, 1>(
+        name, make_it,
+        keep_text(function_text(name, {{"decay", "d"}, {"dampening", "damp"}}, "R, T, B, X, G, V",
+                                "X1, V1", cycled_body(nesterov)))));
   };
   cycled("MomentumCycled", make_cycled<false>, false);
   cycled("NesterovCycled", make_cycled<true>, true);
