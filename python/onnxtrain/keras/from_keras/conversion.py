@@ -82,6 +82,8 @@ def _convert(model, inputs, targets, sample_weight, semantics):
         stops = any(n.op == "Detach" for n in [*emitter.main, *emitter.algorithm])
         slopes = "" if stops else "finite differences of the loss, "
         request.check = f"outputs, loss, statistics, {slopes}the optimizer's rule"
+    if gradients.rows and versions.backend_name() != "tensorflow":
+        request.check += " (but for embeddings: this backend has no rows of gradients)"
     file = assemble(request, call, state, emitter, inference, step, training)
     return self_check.check(request, call, state, file, training, reference)
 
