@@ -47,9 +47,36 @@ def torch_state_dict(model_or_trainer):
     return _torch_side("to_torch", "torch_state_dict")(model_or_trainer)
 
 
+def _sklearn_side(name):
+    """A function of onnxtrain.sklearn, imported when it is called: scikit-learn is an optional extra."""
+    import importlib
+
+    try:
+        for package in ("sklearn", "onnx") if name == "from_sklearn" else ("sklearn",):
+            importlib.import_module(package)
+        return getattr(importlib.import_module(f".sklearn.{name}", __name__), name)
+    except ImportError as e:
+        raise UsageError(f"this needs the package '{e.name}'", "OT1733", "pip install 'onnxtrain[sklearn]'") from None
+
+
+def from_sklearn(estimator, *, sample_weight=False, optimizer=None, X=None):
+    """A fitted estimator or pipeline as a training model (needs `onnxtrain[sklearn]`); docs/sklearn.md.
+
+    One step of n rows is one `partial_fit` of these rows in order. sample_weight: the step reads weights of its rows
+    too. optimizer: for estimators whose solver leaves no state (LogisticRegression, Ridge, ...). X: rows for the
+    self-check, where the estimator does not take made-up ones.
+    """
+    return _sklearn_side("from_sklearn")(estimator, sample_weight=sample_weight, optimizer=optimizer, X=X)
+
+
+def to_sklearn(model_or_trainer):
+    """The estimator from which a model came, with the current weights and state (needs `onnxtrain[sklearn]`)."""
+    return _sklearn_side("to_sklearn")(model_or_trainer)
+
+
 __all__ = [
     *_OPTIMIZERS, "CheckpointError", "DataError", "DivergedError", "Error", "History", "Model", "ModelError",
     "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "Schedule", "Session", "StepResult",
-    "Trainer", "UsageError", "check", "from_torch", "gradients", "load", "losses", "parse", "prepare", "resume",
-    "to_torch", "torch_state_dict",
+    "Trainer", "UsageError", "check", "from_sklearn", "from_torch", "gradients", "load", "losses", "parse", "prepare",
+    "resume", "to_sklearn", "to_torch", "torch_state_dict",
 ]
