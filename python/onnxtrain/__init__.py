@@ -52,8 +52,7 @@ def _sklearn_side(name):
     import importlib
 
     try:
-        for package in ("sklearn", "onnx") if name == "from_sklearn" else ("sklearn",):
-            importlib.import_module(package)
+        importlib.import_module("sklearn")
         return getattr(importlib.import_module(f".sklearn.{name}", __name__), name)
     except ImportError as e:
         raise UsageError(f"this needs the package '{e.name}'", "OT1733", "pip install 'onnxtrain[sklearn]'") from None

@@ -62,7 +62,7 @@ void write_svm(Node& n, const std::vector<Tensor>& values) {
   std::vector<float> w = n.floats("coefficients");
   if (n.op == "SVMClassifier" && n.floats("rho").size() == 1 &&
       std::all_of(w.begin(), w.end(), [](float f) { return f >= 0; }))
-    model_error("OT1163",
+    model_error("OT1169",
                 cat(n.label(), ": no trained coefficient is negative, and the operator gives such "
                                "coefficients another meaning"),
                 "train with a smaller learning rate");

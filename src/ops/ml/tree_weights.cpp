@@ -128,6 +128,22 @@ Classes classes_of(const Node& n) {
   return c;
 }
 
+// With one score for two classes the signs of the weights say how it becomes two: [1-s, s] when
+// none is negative, else [-s, s]. Weights that changed their signs are moved, tree by tree, and the
+// base value takes it back.
+void keep_signs(const Leaves& l, bool positive, std::vector<float>& w, std::vector<float>& base) {
+  if (base.empty()) base = {0.f};
+  for (size_t t = 0; t < l.first.size(); ++t) {
+    const auto begin = w.begin() + long(l.first[t]);
+    const auto end = t + 1 < l.first.size() ? w.begin() + long(l.first[t + 1]) : w.end();
+    const float by = positive ? std::max(0.f, -*std::min_element(begin, end))
+                              : -1.f - *std::max_element(begin, end);
+    for (auto v = begin; v != end; ++v) *v = positive ? std::max(0.f, *v + by) : *v + by;
+    base[0] -= by;
+    if (!positive) return;  // one tree is enough
+  }
+}
+
 // Sums of the leaves that the rows reach, [rows, targets].
 ValueId sums(GradBuilder& b, bool average) {
   const Node& n = b.node();
@@ -192,21 +208,12 @@ void write_tree_classifier(Node& n, const std::vector<Tensor>& values) {
   const Classes c = classes_of(n);
   std::vector<float> w = floats_of(values.at(0)),
                      base = values.size() > 1 ? floats_of(values[1]) : std::vector<float>();
-  const bool negative = std::any_of(w.begin(), w.end(), [](float v) { return v < 0; });
-  if (!c.binary || c.all_positive != negative) {
-    std::vector<int64_t> ids;
-    for (int64_t k = 0; k < c.targets(); ++k) ids.push_back(c.binary ? c.id : k);
-    write_weights(n, "class", w, ids);
-    if (!base.empty()) set_numbers(n, "base_values", base);
-    return;
-  }
-  // The sign of the weights says how one score s becomes two: [1-s, s] when none is negative, else
-  // [-s, s]. It has changed, so both scores are written.
-  const float rest = c.all_positive ? 1.f / float(leaves_of(n).trees()) : 0.f;
-  std::vector<float> both;
-  for (float v : w) both.insert(both.end(), {rest - v, v});
-  write_weights(n, "class", both, {0, 1});
-  if (!base.empty()) set_numbers(n, "base_values", {-base[0], base[0]});
+  const bool positive = std::all_of(w.begin(), w.end(), [](float v) { return v >= 0; });
+  if (c.binary && positive != c.all_positive) keep_signs(leaves_of(n), c.all_positive, w, base);
+  std::vector<int64_t> ids;
+  for (int64_t k = 0; k < c.targets(); ++k) ids.push_back(c.binary ? c.id : k);
+  write_weights(n, "class", w, ids);
+  if (!base.empty()) set_numbers(n, "base_values", base);
 }
 
 std::vector<ValueId> tree_regressor_form(GradBuilder& b) {

@@ -1,52 +1,38 @@
-"""The ModelProto: graphs, initializers, bindings, metadata."""
+"""The file: graphs, initializers, bindings, metadata."""
 
 import numpy as np
-import onnx
-from onnx import helper
 
 from ...converters.metadata import properties
-from ...converters.protos import remove_dead
+from ...converters.onnx_file import Graph, Info, Model, Training, remove_dead
 from ..shared.state import KEY
-from .nodes import DOUBLE, IR, OPSET, info, number_of, tensor
+from .nodes import DOUBLE, stored
 
 
-def main_proto(name, g, inputs, outputs, weights, wanted=()):
+def main_model(name, g, inputs, outputs, weights, wanted=()):
     """A model with the main graph alone. weights: {initializer: array}; wanted: values to keep beside the outputs."""
-    kept = remove_dead(g.nodes, {o[0] for o in outputs} | set(wanted))
-    used = {i for n in kept for i in n.input} | {o[0] for o in outputs}
-    constants = [c for c in g.constants if c.name in used]
-    graph = helper.make_graph(kept, name, [info(*i) for i in inputs.infos(g.number, kept)],
-                              [info(*o) for o in outputs],
-                              [tensor(v, n) for n, v in weights.items()] + constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR,
-                             producer_name="onnxtrain")
+    names = {o[0] for o in outputs} | set(wanted)
+    kept = remove_dead(g.nodes, names)
+    initializers = weights | {n: v for n, v in g.constants.items() if n in names}
+    return Model(Graph(name, kept, [Info(*i) for i in inputs.infos(g.dtype, kept)], [Info(*o) for o in outputs],
+                       {n: stored(v) for n, v in initializers.items()}))
 
 
 def add_training(model, g, step, weights):
     """One training section: a partial_fit."""
-    part = onnx.TrainingInfoProto()
-    a = part.algorithm
-    a.name = "partial_fit"
     values = weights | step.initial
-    bound, extra = {}, []
-    loss = g.named("loss", step.loss)
+    bound, outputs = [], [Info(g.named("loss", step.loss), DOUBLE, [])]
     for key, value in step.update.items():
-        bound[key] = g.named(key + "_new", value)
-        extra.append((bound[key], number_of(np.asarray(values[key]).dtype), list(np.shape(values[key]))))
-    wanted = {loss, *bound.values()}
-    a.node.extend(remove_dead(g.nodes, wanted))
-    a.input.extend(info(*i) for i in step.inputs)
-    a.initializer.extend(tensor(v, n) for n, v in step.initial.items())
-    a.initializer.extend(c for c in g.constants if c.name in wanted)
-    a.output.extend([info(loss, DOUBLE, []), *[info(*o) for o in extra]])
-    for key, value in bound.items():
-        part.update_binding.add(key=key, value=value)
-    model.training_info.append(part)
+        bound.append((key, g.named(key + "_new", value)))
+        outputs.append(Info(bound[-1][1], np.asarray(values[key]).dtype, list(np.shape(values[key]))))
+    wanted = {o.name for o in outputs}
+    nodes = remove_dead(g.nodes, wanted)
+    initializers = step.initial | {n: v for n, v in g.constants.items() if n in wanted}
+    algorithm = Graph("partial_fit", nodes, [Info(*i) for i in step.inputs], outputs,
+                      {n: np.asarray(v) for n, v in initializers.items()})
+    model.training.append(Training(algorithm, bound))
 
 
 def add_metadata(model, described, output, rate):
-    props = properties(KEY, described, "custom", output)
+    model.metadata |= properties(KEY, described, "custom", output)
     if not rate:
-        props.pop("onnxtrain.rate")
-    for key, value in sorted(props.items()):
-        model.metadata_props.add(key=key, value=value)
+        model.metadata.pop("onnxtrain.rate")

@@ -6,8 +6,8 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import helper
 
+from ...converters.onnx_file import Model
 from ...errors import UsageError
 from ...model import load
 from ...trainer import prepare
@@ -16,7 +16,7 @@ from ..shared.state import arrays, last
 from ..shared.versions import sklearn
 from . import assemble, linear, mlp, obstacles, predict, self_check, sgd
 from .compose import transform
-from .nodes import Names, Nodes, info, number_of
+from .nodes import Names, Nodes
 from .refusal import CODE, Who
 from .table import Inputs, Table
 from .target import kind_of
@@ -56,8 +56,7 @@ def convert(estimator, sample_weight=False, optimizer=None, X=None):
         model = _with_step(parts)
     else:
         model = _with_named_optimizer(parts, optimizer)
-    dtype = helper.tensor_dtype_to_np_dtype(parts.nodes.number)
-    self_check.check(model, estimator, parts.family, parts.inputs, dtype, X, sample_weight)
+    self_check.check(model, estimator, parts.family, parts.inputs, parts.nodes.dtype, X, sample_weight)
     return model
 
 
@@ -70,7 +69,7 @@ def _inference(estimator, version, sample_weight):
     weights = _weights(end, family)
     names = Names({*weights, *RESERVED, *(mlp.moments(end) if family == "mlp" else ())})
     names.taken |= set(weights)
-    g = Nodes(names, number_of(next(iter(weights.values())).dtype))
+    g = Nodes(names, next(iter(weights.values())).dtype)
     inputs = Inputs(g, estimator, obstacles.features_of(estimator))
     table = _features(estimator, g, who, Table(g, inputs.blocks))
     x = table.numbers(at_end)
@@ -118,10 +117,10 @@ def _with_step(p):
         step = mlp.partial_fit(a, p.end, p.features, p.sample_weight)
     else:
         step = sgd.partial_fit(a, p.end, p.features, p.sample_weight, p.sparse)
-    proto = assemble.main_proto(type(p.end).__name__, p.nodes, p.inputs, p.outputs, p.weights, [p.features])
-    assemble.add_training(proto, a, step, p.weights)
-    assemble.add_metadata(proto, p.described, p.outputs[0][0], rate=True)
-    return load(proto.SerializeToString())
+    file = assemble.main_model(type(p.end).__name__, p.nodes, p.inputs, p.outputs, p.weights, [p.features])
+    assemble.add_training(file, a, step, p.weights)
+    assemble.add_metadata(file, p.described, p.outputs[0][0], rate=True)
+    return load(file.encode())
 
 
 def _with_named_optimizer(p, optimizer):
@@ -135,35 +134,34 @@ def _with_named_optimizer(p, optimizer):
     p.described["optimizer"] = repr(optimizer)
     raw = p.nodes.named("raw_scores", p.scores)
     width = np.atleast_2d(p.end.coef_).shape[0] if p.family == "linear" else p.end.n_outputs_
-    outputs = [*p.outputs, (raw, p.nodes.number, ["n", width])]
-    proto = assemble.main_proto(type(p.end).__name__, p.nodes, p.inputs, outputs, p.weights)
-    assemble.add_metadata(proto, p.described, outputs[0][0], rate=False)
-    loss = _loss_file(p.end, p.family, p.nodes.number, width, p.sample_weight)
+    outputs = [*p.outputs, (raw, p.nodes.dtype, ["n", width])]
+    file = assemble.main_model(type(p.end).__name__, p.nodes, p.inputs, outputs, p.weights)
+    assemble.add_metadata(file, p.described, outputs[0][0], rate=False)
+    loss = _loss_file(p.end, p.family, p.nodes.dtype, width, p.sample_weight)
     with tempfile.TemporaryDirectory(prefix="onnxtrain-") as folder:
         path = os.path.join(folder, "loss.onnx")
         with open(path, "wb") as f:
-            f.write(loss.SerializeToString())
+            f.write(loss)
         trained = linear.trained(p.end) if p.family == "linear" else list(p.weights)
-        return prepare(load(proto.SerializeToString()), loss=path, optimizer=optimizer, only=trained)
+        return prepare(load(file.encode()), loss=path, optimizer=optimizer, only=trained)
 
 
-def _loss_file(end, family, number, width, sample_weight):
-    g = Nodes(Names(), number)
-    inputs = [(g.names.claim("raw_scores"), number, ["n", width]), (g.names.claim("y"), *_target_type(end, number))]
+def _loss_file(end, family, dtype, width, sample_weight):
+    g = Nodes(Names(), dtype)
+    inputs = [(g.names.claim("raw_scores"), dtype, ["n", width]), (g.names.claim("y"), *_target_type(end, dtype))]
     weight = None
     if sample_weight:
         weight = g.names.claim("sample_weight")
-        inputs.append((weight, number, ["n"]))
+        inputs.append((weight, dtype, ["n"]))
     made = linear.loss if family == "linear" else mlp.loss_of_scores
     value = g.named("loss", made(g, end, "raw_scores", "y", weight))
-    graph = helper.make_graph(g.nodes, "loss", [info(*i) for i in inputs], [info(value, number, [])], g.constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", assemble.OPSET)], ir_version=assemble.IR)
+    return Model(g.graph("loss", inputs, [(value, dtype, [])])).encode()
 
 
-def _target_type(e, number):
+def _target_type(e, dtype):
     if hasattr(e, "coefs_"):
-        return mlp.target_type(e, number)
+        return mlp.target_type(e, dtype)
     if hasattr(e, "classes_"):
         return kind_of(e.classes_, None), ["n"]
     width = np.atleast_2d(e.coef_).shape[0]
-    return number, ["n", width] if width > 1 else ["n"]
+    return dtype, ["n", width] if width > 1 else ["n"]

@@ -8,9 +8,8 @@ is not; logarithms are clipped in the value alone), so it is written as scikit-l
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import helper
 
-from .nodes import BOOL, DOUBLE, INT64, info, number_of
+from .nodes import BOOL, DOUBLE, INT64
 from .target import class_table, kind_of
 
 BATCH = 200  # rows of scikit-learn's batch_size="auto"
@@ -58,33 +57,33 @@ def is_multilabel(e):
     return hasattr(e, "classes_") and e._label_binarizer.y_type_.startswith("multilabel")
 
 
-def target_type(e, number):
+def target_type(e, dtype):
     """Element type and shape of y."""
     several = ["n", e.n_outputs_] if e.n_outputs_ > 1 else ["n"]
     if not hasattr(e, "classes_"):
-        return number, several
+        return dtype, several
     return (INT64, ["n", e.n_outputs_]) if is_multilabel(e) else (kind_of(e.classes_, None), ["n"])
 
 
-def target_rows(g, e, y, number):
+def target_rows(g, e, y, dtype):
     """y as rows [n, outputs] of numbers."""
     if is_multilabel(e):
-        return g.cast(y, number)
+        return g.cast(y, dtype)
     if not hasattr(e, "classes_"):
         return y if e.n_outputs_ > 1 else g.Unsqueeze(y, [1])
     table = np.eye(len(e.classes_)) if len(e.classes_) > 2 else np.array([[0.0], [1.0]])
-    return class_table(g, y, e.classes_, g.constant(table.astype(helper.tensor_dtype_to_np_dtype(number))))
+    return class_table(g, y, e.classes_, g.constant(table.astype(dtype)))
 
 
-def target(g, e, step, sample_weight, number):
+def target(g, e, step, sample_weight, dtype):
     """The target as the rows that are compared with the output, [n, outputs]."""
     y = g.names.claim("y")
-    step.inputs.append((y, *target_type(e, number)))
-    rows = target_rows(g, e, y, number)
+    step.inputs.append((y, *target_type(e, dtype)))
+    rows = target_rows(g, e, y, dtype)
     weight = None
     if sample_weight:
         weight = g.names.claim("sample_weight")
-        step.inputs.append((weight, number, ["n"]))
+        step.inputs.append((weight, dtype, ["n"]))
     return rows, weight
 
 
@@ -92,7 +91,7 @@ def partial_fit(g, e, features, sample_weight):
     """The Step. features: the value [n, F] that the weights read."""
     step = Step()
     held = weights(e)
-    grads = number_of(next(iter(moments(e).values())).dtype)  # float64 targets make all of it float64
+    grads = next(iter(moments(e).values())).dtype  # float64 targets make all of it float64
     y, weight = target(g, e, step, sample_weight, grads)
     step.initial |= moments(e)
     adam = e.solver == "adam"
@@ -125,7 +124,7 @@ def _loop(g, e, features, y, weight, carried, step, grads):
     trips = g.Div(g.Sub(g.Add(rows, batch), 1), batch)
     b = g.body(grads)
     begin = b.Mul(b.names.claim("batch_number"), batch)
-    trip = b.nodes[-1].input[0]
+    trip = b.nodes[-1].inputs[0]
     end = b.Unsqueeze(b.Min(b.Add(begin, batch), rows), [0])
     begin = b.Unsqueeze(begin, [0])
 
@@ -140,12 +139,10 @@ def _loop(g, e, features, y, weight, carried, step, grads):
     total = b.Add(total_in, b.Mul(b.cast(loss, DOUBLE), b.Squeeze(b.cast(count, DOUBLE), [0])))
     going = b.names.claim("going")
     still = b.Identity(going)
-    ios = [(inside[n], made[n], number_of(np.asarray(types[n]).dtype), np.shape(types[n])) for n in carried]
-    ios.append((total_in, total, DOUBLE, ()))
-    graph = helper.make_graph(
-        b.nodes, "mini_batch",
-        [info(trip, INT64, []), info(going, BOOL, []), *[info(i, t, s) for i, _, t, s in ios]],
-        [info(still, BOOL, []), *[info(o, t, s) for _, o, t, s in ios]], b.constants)
+    ios = [(inside[n], made[n], np.asarray(types[n]).dtype, list(np.shape(types[n]))) for n in carried]
+    ios.append((total_in, total, DOUBLE, []))
+    graph = b.graph("mini_batch", [(trip, INT64, []), (going, BOOL, []), *[(i, t, s) for i, _, t, s in ios]],
+                    [(still, BOOL, []), *[(o, t, s) for _, o, t, s in ios]])
     out = g.node("Loop", [trips, "", *carried, np.float64(0)], outputs=len(carried) + 1, body=graph,
                  name="mini_batches")
     return dict(zip(carried, out)), out[-1]
@@ -154,7 +151,7 @@ def _loop(g, e, features, y, weight, carried, step, grads):
 def _batch(g, e, x, y, weight, names, grads):
     """One mini-batch: new values and its loss."""
     held = weights(e)
-    own = number_of(e.coefs_[0].dtype)
+    own = e.coefs_[0].dtype
 
     def wide(v):
         return v if own == grads else g.cast(v, grads)
@@ -223,7 +220,7 @@ def _loss(g, e, out, y, weight, count, share, eps):
 def loss_of_scores(g, e, z, y, weight):
     """For an optimizer by name (the solver was lbfgs): the loss whose derivative scikit-learn's solvers follow, on the
     output before its activation, without the penalty."""
-    rows = target_rows(g, e, y, g.number)
+    rows = target_rows(g, e, y, g.dtype)
     if e.out_activation_ == "softmax":
         each = g.Neg(g.Mul(rows, g.LogSoftmax(z, axis=1)))
     elif e.out_activation_ == "logistic":

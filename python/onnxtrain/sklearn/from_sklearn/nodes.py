@@ -1,25 +1,16 @@
 """Graphs under construction: nodes, constants and names. Everything is written in operators of the standard."""
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
 
-from ...values import dtype_number
+from ...converters.onnx_file import Graph, Info, Node, dtype_number
 
-OPSET, IR = 22, 10
-DOUBLE, FLOAT, INT64, BOOL, STRING = (TensorProto.DOUBLE, TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL,
-                                      TensorProto.STRING)
+DOUBLE, FLOAT, INT64, BOOL, TEXT = (np.dtype(t) for t in (np.float64, np.float32, np.int64, np.bool_, object))
 
 
-def tensor(array, name):
-    """A TensorProto; objects are texts."""
+def stored(array):
+    """An array as the file has it: texts are objects."""
     array = np.asarray(array)
-    if array.dtype.kind in "OUT":
-        return helper.make_tensor(name, STRING, array.shape, [str(v).encode() for v in array.ravel()])
-    return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
-
-
-def info(name, number, shape):
-    return helper.make_tensor_value_info(name, number, shape)
+    return array.astype(object) if array.dtype.kind in "UT" else array
 
 
 class Names:
@@ -41,9 +32,9 @@ class Names:
 class Nodes:
     """One graph: `g.Add(a, b)` appends a node and gives the name of its output; numbers become constants."""
 
-    def __init__(self, names, number):
-        self.names, self.number = names, number  # number: element type of plain numbers
-        self.nodes, self.constants, self._known = [], [], {}
+    def __init__(self, names, dtype):
+        self.names, self.dtype = names, np.dtype(dtype)  # dtype: of plain numbers
+        self.nodes, self.constants, self._known = [], {}, {}
 
     def __getattr__(self, op):
         if not op[:1].isupper():
@@ -55,13 +46,13 @@ class Nodes:
         label = self.names.claim(name or op)
         made = [label + "_out" if k == 0 else f"{label}_out_{k}" for k in range(outputs)]
         made = [self.names.claim(m) for m in made]
-        self.nodes.append(helper.make_node(op, inputs, made, name=label, **attrs))
+        self.nodes.append(Node(op, inputs, made, "", label, attrs))
         return made[0] if outputs == 1 else made
 
     def rename_last(self, name):
         """The last node's output gets a name of its own."""
-        self.nodes[-1].output[0] = self.names.claim(name)
-        return self.nodes[-1].output[0]
+        self.nodes[-1].outputs[0] = self.names.claim(name)
+        return self.nodes[-1].outputs[0]
 
     def named(self, name, value):
         """A value under a name of its own."""
@@ -71,7 +62,7 @@ class Nodes:
     def constant(self, value, name=None):
         """An initializer; equal small ones are shared. Plain floats have the graph's element type."""
         if type(value) is float:
-            value = np.asarray(value, helper.tensor_dtype_to_np_dtype(self.number))
+            value = np.asarray(value, self.dtype)
         elif type(value) is int:
             value = np.asarray(value, np.int64)
         elif isinstance(value, (list, tuple)):
@@ -81,21 +72,25 @@ class Nodes:
         if name is None and key in self._known:
             return self._known[key]
         made = self.names.claim(name or "constant")
-        self.constants.append(tensor(value, made))
+        self.constants[made] = stored(value)
         if key is not None and name is None:
             self._known[key] = made
         return made
 
     def real(self, array, name=None):
         """A constant of the graph's own element type."""
-        return self.constant(np.asarray(array, helper.tensor_dtype_to_np_dtype(self.number)), name)
+        return self.constant(np.asarray(array, self.dtype), name)
 
-    def cast(self, value, number):
-        return self.Cast(value, to=number)
+    def cast(self, value, dtype):
+        return self.Cast(value, to=dtype_number(dtype))
 
-    def body(self, number=None):
+    def body(self, dtype=None):
         """Nodes of a body of this graph."""
-        return Nodes(self.names, number or self.number)
+        return Nodes(self.names, dtype or self.dtype)
+
+    def graph(self, name, inputs, outputs):
+        """The body itself. inputs, outputs: (name, dtype, shape)."""
+        return Graph(name, self.nodes, [Info(*i) for i in inputs], [Info(*o) for o in outputs], self.constants)
 
     def sum(self, value, axes, keepdims=0):
         return self.ReduceSum(value, list(axes), keepdims=keepdims)
@@ -107,6 +102,3 @@ class Nodes:
         """The number of rows, an int64 scalar."""
         return self.Squeeze(self.Shape(value, start=0, end=1), [0])
 
-
-def number_of(dtype):
-    return dtype_number(np.dtype(dtype))

@@ -31,7 +31,7 @@ def family(e, who):
     _is_fitted(e, who)
     if getattr(e, "early_stopping", False):
         who.refuse("early_stopping=True: scikit-learn's own partial_fit refuses it",
-                   "estimator.set_params(early_stopping=False)")
+                   "fit it with early_stopping=False")
     if kind in ("MLPClassifier", "MLPRegressor"):
         return "lbfgs" if e.solver == "lbfgs" else _mlp(e, who)
     if hasattr(getattr(e, "coef_", None), "toarray"):
@@ -48,6 +48,13 @@ def family(e, who):
 def _mlp(e, who):
     if not hasattr(e, "_optimizer"):
         who.refuse("it has no optimizer: it was not fitted by this solver", "estimator.partial_fit(X, y)")
+    if e.best_loss_ is None:
+        who.refuse("it was fitted with early_stopping=True: scikit-learn's own partial_fit cannot go on",
+                   "fit it with early_stopping=False")
+    kind = "AdamOptimizer" if e.solver == "adam" else "SGDOptimizer"
+    if type(e._optimizer).__name__ != kind:
+        who.refuse(f"solver={e.solver!r} was set after it was fitted: its state is that of another solver",
+                   "estimator.fit(X, y)")
     return "mlp"
 
 

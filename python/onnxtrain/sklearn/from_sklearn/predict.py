@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import linear, mlp, sgd
-from .nodes import INT64, STRING
+from .nodes import INT64, TEXT
 from .target import kind_of
 
 
@@ -24,7 +24,7 @@ def outputs(g, e, family, x, who):
 def _regressor(g, z, columns, two_dimensional):
     flat = columns == 1 and not two_dimensional
     value = g.named("prediction", g.Squeeze(z, [1]) if flat else z)
-    return [(value, g.number, ["n"] if flat else ["n", columns])], z
+    return [(value, g.dtype, ["n"] if flat else ["n", columns])], z
 
 
 def _mlp(g, e, x, who):
@@ -36,7 +36,7 @@ def _mlp(g, e, x, who):
     if mlp.is_multilabel(e):
         label = g.named("label", g.cast(g.Greater(out, g.real(0.5)), INT64))
         return [(label, INT64, ["n", e.n_outputs_]),
-                (g.named("probabilities", out), g.number, ["n", e.n_outputs_])], z
+                (g.named("probabilities", out), g.dtype, ["n", e.n_outputs_])], z
     if e.n_outputs_ > 1:
         return [_label(g, e, g.ArgMax(out, axis=1, keepdims=0)), _probabilities(g, e, out)], z
     second = g.Greater(g.Squeeze(out, [1]), g.real(0.5))
@@ -51,11 +51,11 @@ def _label(g, e, index):
 
 def _classes(e):
     c = np.asarray(e.classes_)
-    return c.astype(object) if kind_of(c, None) == STRING else c
+    return c.astype(object) if kind_of(c, None) == TEXT else c
 
 
 def _probabilities(g, e, value):
-    return g.named("probabilities", value), g.number, ["n", len(e.classes_)]
+    return g.named("probabilities", value), g.dtype, ["n", len(e.classes_)]
 
 
 def _classifier(g, e, z, who):
@@ -69,7 +69,7 @@ def _classifier(g, e, z, who):
     made = [_label(g, e, index)]
     if hasattr(e, "predict_proba"):
         made.append(_probabilities(g, e, _linear_probabilities(g, e, z)))
-    made.append((g.named("scores", score[0]), g.number, score[1]))
+    made.append((g.named("scores", score[0]), g.dtype, score[1]))
     return made
 
 

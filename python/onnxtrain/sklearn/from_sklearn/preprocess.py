@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .nodes import number_of
+from .nodes import INT64
 
 
 def standard_scaler(t, x, g, who, table):
@@ -35,7 +35,7 @@ def normalizer(t, x, g, who, table):
 
 
 def binarizer(t, x, g, who, table):
-    return g.cast(g.Greater(x, g.real(t.threshold)), g.number)
+    return g.cast(g.Greater(x, g.real(t.threshold)), g.dtype)
 
 
 def pca(t, x, g, who, table):
@@ -85,12 +85,12 @@ def simple_imputer(t, x, g, who, table):
     if len(kept) < len(fill):
         made = g.columns(made, kept)
     if t.add_indicator:
-        made = g.Concat(made, g.cast(g.columns(missing, t.indicator_.features_), g.number), axis=1)
+        made = g.Concat(made, g.cast(g.columns(missing, t.indicator_.features_), g.dtype), axis=1)
     return made
 
 
 def missing_indicator(t, x, g, who, table):
-    return g.cast(g.columns(_missing(t, x, g), t.features_), g.number)
+    return g.cast(g.columns(_missing(t, x, g), t.features_), g.dtype)
 
 
 _FUNCTIONS = {"log": lambda g, x: g.Log(x), "exp": lambda g, x: g.Exp(x), "sqrt": lambda g, x: g.Sqrt(x),
@@ -115,10 +115,10 @@ def k_bins(t, x, g, who, table):
     for k, edges in enumerate(t.bin_edges_):
         column = g.columns(x, [k])
         passed = g.GreaterOrEqual(column, g.real(edges[1:-1][None]))
-        index = g.sum(g.cast(passed, number_of(np.int64)), [1])
+        index = g.sum(g.cast(passed, INT64), [1])
         count = int(t.n_bins_[k])
         if t.encode == "ordinal":
-            made.append(g.Unsqueeze(g.cast(index, g.number), [1]))
+            made.append(g.Unsqueeze(g.cast(index, g.dtype), [1]))
         else:
             made.append(g.Gather(g.real(np.eye(count)), index, axis=0))
         width.append(count)

@@ -4,10 +4,9 @@ More than two classes are one-vs-all problems that share rows and counter: one r
 """
 
 import numpy as np
-from onnx import helper
 
 from .mlp import Step
-from .nodes import DOUBLE, info, number_of
+from .nodes import DOUBLE
 from .target import class_table, kind_of
 
 MAX_SLOPE = 1e12  # scikit-learn clips the derivative of the loss
@@ -47,7 +46,7 @@ def weights(g, e):
         active = g.GreaterOrEqual(g.Sub("t_", np.float64(1)), np.float64(averaging(e)))
         w, b = g.Where(active, "average_coef", w), g.Where(active, "average_intercept", b)
     own = state(e)["coef_"].dtype
-    return g.Transpose(w, perm=[1, 0]), b if state(e)["intercept_"].dtype == own else g.cast(b, number_of(own))
+    return g.Transpose(w, perm=[1, 0]), b if state(e)["intercept_"].dtype == own else g.cast(b, own)
 
 
 def obstacles(e, who):
@@ -62,7 +61,7 @@ def obstacles(e, who):
 
 def partial_fit(g, e, features, sample_weight, sparse):
     step = Step()
-    own = number_of(state(e)["coef_"].dtype)
+    own = state(e)["coef_"].dtype
     g.names.taken |= {*state(e), "learning_rate"}
     step.initial = {n: v for n, v in state(e).items() if n not in held(e)}
     step.initial["learning_rate"] = np.float64(e.eta0)
@@ -83,7 +82,7 @@ def _target(g, e, step, own, sample_weight):
         step.inputs.append((y, own, ["n"]))
         rows = g.cast(g.Unsqueeze(y, [1]), DOUBLE)
     if not sample_weight:
-        return rows, g.ConstantOfShape(g.Shape(rows, start=0, end=1), value=helper.make_tensor("one", DOUBLE, [1], [1]))
+        return rows, g.ConstantOfShape(g.Shape(rows, start=0, end=1), value=np.ones(1))
     weight = g.names.claim("sample_weight")
     step.inputs.append((weight, own, ["n"]))
     return rows, g.cast(weight, DOUBLE)
@@ -100,16 +99,14 @@ def _scan(g, e, step, features, y, weight, own, sparse):
         start |= {"aw": "average_coef", "ab": g.cast("average_intercept", DOUBLE)}
     if pen:
         carried |= {"u": (DOUBLE, []), "q": (own, [problems, count])}
-        zeros = np.zeros((problems, count), helper.tensor_dtype_to_np_dtype(own))
+        zeros = np.zeros((problems, count), own)
         start |= {"u": g.constant(np.float64(0)), "q": g.constant(zeros)}
     inside = {n: b.names.claim(f"{n}_row") for n in carried}
     row = {n: b.names.claim(n) for n in ("x_row", "y_row", "weight_row")}
     made, loss = _row(b, e, inside, row, own, sparse)
-    graph = helper.make_graph(
-        b.nodes, "one_row",
-        [info(inside[n], *carried[n]) for n in carried] + [info(row["x_row"], own, [count]),
-         info(row["y_row"], DOUBLE, [problems]), info(row["weight_row"], DOUBLE, [])],
-        [info(made[n], *carried[n]) for n in carried] + [info(loss, DOUBLE, [])], b.constants)
+    ends = [(row["x_row"], own, [count]), (row["y_row"], DOUBLE, [problems]), (row["weight_row"], DOUBLE, [])]
+    graph = b.graph("one_row", [(inside[n], *carried[n]) for n in carried] + ends,
+                    [(made[n], *carried[n]) for n in carried] + [(loss, DOUBLE, [])])
     out = g.node("Scan", [*(start[n] for n in carried), features, y, weight], outputs=len(carried) + 1, body=graph,
                  num_scan_inputs=3, name="rows")
     end = dict(zip(carried, out))
@@ -191,8 +188,7 @@ def _intercepts(g, e, step, end):
     stored = state(e)["intercept_"]
 
     def as_stored(v, like=stored):
-        number = number_of(like.dtype)
-        return v if number == DOUBLE else g.cast(v, number)
+        return v if like.dtype == DOUBLE else g.cast(v, like.dtype)
 
     first = averaging(e)
     if not first:

@@ -6,8 +6,7 @@ input holds numbers or texts is decided by what reads it first.
 
 from dataclasses import dataclass
 
-from ...converters.protos import reads
-from .nodes import STRING
+from .nodes import TEXT
 from .obstacles import first
 
 
@@ -101,8 +100,8 @@ class Inputs:
         self.blocks = ([Block(claim(n, free=True), 1, None) for n in self.names] if self.names
                        else [Block(claim("X"), features, None)])
 
-    def infos(self, number, nodes):
+    def infos(self, dtype, nodes):
         """(name, element type, shape) of the inputs that something reads."""
-        used = {i for n in nodes for i in reads(n)}
-        return [(b.value, STRING if b.kind == "text" else number, ["n", b.width])
+        used = {i for n in nodes for i in n.reads()}
+        return [(b.value, TEXT if b.kind == "text" else dtype, ["n", b.width])
                 for b in self.blocks if b.value in used]

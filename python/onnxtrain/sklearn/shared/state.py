@@ -47,7 +47,10 @@ def _mlp(e, values):
         if hasattr(o, kind):
             setattr(o, kind, [h.filled(values[n + suffix]) for n, h in zip(names, getattr(o, kind))])
     if e.solver == "adam":
-        o.t, o.learning_rate_init = int(values["t"]), float(values["learning_rate"])
+        t, first = int(values["t"]), float(values["learning_rate"])
+        o.t, o.learning_rate_init = t, first
+        if t:  # of the last update, as scikit-learn notes it
+            o.learning_rate = first * np.sqrt(1 - o.beta_2**t) / (1 - o.beta_1**t)
     else:
         o.learning_rate = float(values["learning_rate"])
     rows = int(values["t_"])
