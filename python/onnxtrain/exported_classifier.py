@@ -28,21 +28,24 @@ def exported(model):
     """The Exported of a model whose first output is a label; None for other models."""
     graph = read_graphs(model).main
     maker = {o: n for n in graph.nodes for o in n.outputs if o}
-    label = graph.types.get(graph.outputs[0]) if graph.outputs else None
-    if label is None or label.dtype in _FLOATS or len(graph.outputs) < 2:
+    if len(graph.outputs) < 2 or _is_float(graph, graph.outputs[0]):
         return None
     for name in graph.outputs[1:]:
         made = _origin(name, maker)
         packed = made is not None and made.kind == (_ML, "ZipMap")
         scores = made.inputs[0] if packed else name
-        kind = graph.types.get(scores)
-        if kind is None or kind.dtype not in _FLOATS:
+        if not packed and not _is_float(graph, scores):
             continue
         classes = _labels(made) if packed else None
         if classes is None:
             classes = _classes(graph, maker, graph.outputs[0])
         return None if classes is None else Exported(scores, name, classes)
     return None
+
+
+def _is_float(graph, name):
+    known = graph.types.get(name)
+    return known is not None and known.dtype in _FLOATS
 
 
 def _origin(name, maker):

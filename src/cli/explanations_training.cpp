@@ -165,7 +165,8 @@ constexpr Explanation kTraining[] = {
      "Converting from and to PyTorch needs packages that are not installed:\n"
      "pip install 'onnxtrain[torch]'."},
     {"OT1760",
-     "from_sklearn takes fitted estimators and pipelines of scikit-learn's own classes whose rules\n"
+     "from_sklearn takes fitted estimators and pipelines of scikit-learn's own classes whose "
+     "rules\n"
      "it knows; the message names the step and the reason. docs/sklearn.md has the list."},
     {"OT1761",
      "from_sklearn compares the file with the estimator on rows that it makes up from what the\n"

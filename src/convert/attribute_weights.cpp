@@ -3,6 +3,7 @@
 #include "convert/attribute_weights.hpp"
 
 #include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "onnx/onnx.hpp"
@@ -100,8 +101,7 @@ std::vector<std::string> take_apart(Graph& g, Node n, const Weights& weights, co
   GradBuilder b(g, ops, n, {}, opset);
   const std::vector<ValueId> made = attribute_weights_of(n)->form(b);
   for (size_t k = 0; k < n.outputs.size(); ++k)
-    if (n.outputs[k] != kNone)
-      g.nodes.push_back(named_result(g, made.at(k), n.outputs[k], opset));
+    if (n.outputs[k] != kNone) g.nodes.push_back(named_result(g, made.at(k), n.outputs[k], opset));
   return names;
 }
 
@@ -116,8 +116,7 @@ Node restored(const Model& m, const Json& entry, const OpTable& ops) {
   if (one.main.nodes.size() != 1) damaged("an operator is not one node");
   Node n = one.main.nodes[0];
   const AttributeWeights* op = attribute_weights_of(n);
-  if (!op || n.inputs.size() != 1)
-    damaged(cat(n.op, " has no weights in attributes"));
+  if (!op || n.inputs.size() != 1) damaged(cat(n.op, " has no weights in attributes"));
   const Weights before = weights_of(one.main, n);
   std::vector<Tensor> values;
   for (const Json& name : entry.at("weights")) {
@@ -205,6 +204,8 @@ bool adopt_attribute_weights(Model& m, const OpTable& ops) {
   }
   g.renumber();
   m.metadata[kKept] = entries.dump(-1, ' ', false, Json::error_handler_t::replace);
+  // types behind these operators follow from their forms only
+  m = load_model_bytes(serialize_model(m, ops), "", ops);
   return true;
 }
 

@@ -1,5 +1,6 @@
-// Weights that stand in attributes of operators (ai.onnx.ml: linear models, support vector machines,
-// leaves of trees) become initializers, so that they can be trained, and attributes again.
+// Weights that stand in attributes of operators (ai.onnx.ml: linear models, support vector
+// machines, leaves of trees) become initializers, so that they can be trained, and attributes
+// again.
 #pragma once
 #include "model/model.hpp"
 #include "op/op.hpp"

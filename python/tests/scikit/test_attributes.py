@@ -17,7 +17,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassi
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM
+from sklearn.svm import SVC, SVR, LinearSVC
 
 import onnxtrain as ot
 from sk_cases import NUMBERS, TEXTS, TWO
@@ -31,8 +31,8 @@ THREE_INDEX, TWO_INDEX = ONE_HOT.argmax(1), TWO_HOT.argmax(1)
 
 # name: (estimator, y, loss, target of the step)
 FILES = {
-    "linear regression": (LinearRegression(), Y, "auto", Y[:, None]),
-    "two outputs": (LinearRegression(), np.c_[Y, -Y], "mse", np.c_[Y, -Y]),
+    "linear regression": (LinearRegression(), Y, "auto", 2 * Y[:, None]),
+    "two outputs": (LinearRegression(), np.c_[Y, -Y], "mse", np.c_[Y, -Y] + 1),
     "logistic, 3 classes": (LogisticRegression(), TEXTS, "auto", THREE_INDEX),
     "logistic, 2 classes": (LogisticRegression(), TWO, "auto", TWO_INDEX),
     "scaled": (make_pipeline(StandardScaler(), LogisticRegression()), TEXTS, "auto", THREE_INDEX),
@@ -43,7 +43,7 @@ FILES = {
     "polynomial kernel": (SVR(kernel="poly", degree=2), Y, "auto", Y[:, None]),
     "rbf classifier": (SVC(), TWO, "cross_entropy", TWO_INDEX),
     "forest": (RandomForestRegressor(4, max_depth=4, random_state=0), Y, "auto", Y[:, None]),
-    "extra trees": (ExtraTreesRegressor(3, max_depth=3, random_state=0), np.c_[Y, -Y], "mse", np.c_[Y, -Y]),
+    "extra trees": (ExtraTreesRegressor(3, max_depth=3, random_state=0), Y, "mse", Y[:, None]),
     "boosting": (GradientBoostingRegressor(n_estimators=4), Y, "auto", Y[:, None]),
     "boosting, 3 classes": (GradientBoostingClassifier(n_estimators=3), TEXTS, "auto", THREE_INDEX),
     "boosting, 2 classes": (GradientBoostingClassifier(n_estimators=3), TWO, "auto", TWO_INDEX),
@@ -66,7 +66,7 @@ def in_onnxruntime(path):
 def agree(got, want):
     for name, a in want.items():
         if a.dtype.kind == "f":
-            assert np.abs(a - got[name]).max() <= 2e-6 * max(1, np.abs(a).max()), name
+            assert np.abs(a - got[name]).max() <= 1e-5 * max(1, np.abs(a).max()), name
         else:
             assert (a != got[name]).sum() == 0, name
 
@@ -77,14 +77,13 @@ def test_trained_and_written_back(name, tmp_path):
     file = exported(e, y)
     onnx.save(file, tmp_path / "before.onnx")
     slow = "kernel" in name or "rbf" in name
-    trainer = ot.Trainer(ot.prepare(tmp_path / "before.onnx", loss=loss, optimizer=ot.SGD(lr=1e-4 if slow else 0.05),
-                                    freeze=["cst*"] if "rbf classifier" == name else []))
+    trainer = ot.Trainer(ot.prepare(tmp_path / "before.onnx", loss=loss, optimizer=ot.SGD(lr=1e-4 if slow else 0.05)))
     agree(ot.Session(trainer.model()).run({"X": X}), in_onnxruntime(tmp_path / "before.onnx"))
     before = {n: np.copy(v) for n, v in trainer.state.items()}
     feeds = {"X": X, trainer.targets[0]: target}
     first = trainer.step(feeds).loss
     last = trainer.steps(feeds, 15).loss
-    assert last < first or first < 1e-6 or name in ("extra trees",)  # deep trees are at their minimum already
+    assert last < first
     assert any((trainer.state[n] != v).any() for n, v in before.items() if "." in n)
     trainer.export(tmp_path / "after.onnx")
     after = onnx.load(tmp_path / "after.onnx")
@@ -107,7 +106,7 @@ def test_two_rows_are_one_weight(tmp_path):
     trainer = ot.Trainer(ot.prepare(tmp_path / "before.onnx", optimizer=ot.SGD(lr=0.5)))
     name = next(n for n in trainer.state if n.endswith("coefficients"))
     assert trainer.state[name].shape == (1, 6)
-    trainer.steps({"X": X, "label": TWO_INDEX}, 30)
+    trainer.steps({"X": X, trainer.targets[0]: TWO_INDEX}, 30)
     trainer.export(tmp_path / "after.onnx")
     w = attribute(tmp_path / "after.onnx", "coefficients").reshape(2, 6)
     assert (w[0] == -w[1]).all() and (w[1] == trainer.state[name][0]).all()
@@ -122,7 +121,7 @@ def test_logistic_regression_is_trained_as_scikit_learn_would():
     trainer = ot.Trainer(ot.prepare(file.SerializeToString(), optimizer=ot.SGD(lr=1.0)))
     for n in list(trainer.state)[:2]:
         trainer.state[n] = np.zeros_like(trainer.state[n])
-    trainer.steps({"X": X[:, :2], "label": TWO_INDEX}, 3000)
+    trainer.steps({"X": X[:, :2], trainer.targets[0]: TWO_INDEX}, 3000)
     name = next(n for n in trainer.state if n.endswith("coefficients"))
     assert np.abs(trainer.state[name] - e.coef_).max() < 0.02 * np.abs(e.coef_).max()
 
@@ -145,7 +144,7 @@ def test_gradient_by_differences(name):
     for n in names:
         gradient = start[n] - trainer.state[n]
         way = np.random.default_rng(0).normal(size=start[n].shape).astype(np.float32)
-        step = 1e-2 / np.abs(way).max() * max(0.1, np.abs(start[n]).max())
+        step = (2e-3 if "vectors" in n else 1e-2) / np.abs(way).max() * max(0.1, np.abs(start[n]).max())
         up, down = (loss_at(start | {n: (start[n] + s * step * way).astype(np.float32)}) for s in (1, -1))
         assert (up - down) / (2 * step) == pytest.approx(float((gradient * way).sum()), rel=0.02, abs=1e-4), n
 
@@ -170,19 +169,11 @@ def test_freeze_and_only_by_name():
     assert not any(n.endswith("intercepts") for n in trainer.state)
 
 
-def test_what_has_no_form_is_refused():
-    file = to_onnx(OneClassSVM().fit(X), X[:1]).SerializeToString()
-    with pytest.raises(ot.Error):
-        ot.prepare(file, loss=ot.losses.MSE(output=ot.load(file).outputs[1]))
-
-
-@pytest.mark.parametrize("zipmap", [True, False, "columns"])
+@pytest.mark.parametrize("zipmap", [True, False])
 @pytest.mark.parametrize("e", [LogisticRegression(), MLPClassifier((8,), max_iter=5, random_state=0),
                                RandomForestClassifier(4, max_depth=3, random_state=0)], ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("y", [TEXTS, TWO], ids=["texts", "numbers"])
 def test_classifier_takes_exported_files(e, y, zipmap):
-    if zipmap == "columns":
-        pytest.skip("skl2onnx splits the probabilities into outputs of their own")
     e = e.fit(X, y)
     file = to_onnx(e, X[:1], options={type(e): {"zipmap": zipmap}})
     c = ot.OnnxClassifier(file.SerializeToString(), epochs=3, optimizer=ot.SGD(lr=1e-3)).fit(X, y)

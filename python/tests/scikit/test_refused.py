@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, SplineTransformer, Standa
 from sklearn.svm import SVC
 
 import onnxtrain as ot
-from sk_cases import TEXTS, X
+from sk_cases import TEXTS, TWO, X
 
 
 class Own(SGDClassifier):
@@ -27,7 +27,7 @@ class OwnScaler(StandardScaler):
 
 def cases():
     sgd = SGDClassifier().fit(X, TEXTS)
-    early = MLPClassifier(early_stopping=True, max_iter=2).fit(X, TEXTS)
+    early = MLPClassifier(early_stopping=True, max_iter=2).fit(X, TWO)
     return {
         "support vectors": (SVC().fit(X, TEXTS), "SVC cannot be converted: its weights are support vectors"),
         "unfitted": (SGDClassifier(), "SGDClassifier cannot be converted: it is not fitted"),
@@ -106,6 +106,9 @@ HOSTILE = {
     "a wrong number of bytes": edited(lambda j: j["arrays"].append({"type": "<f8", "shape": [9], "bytes": "AAAA"})
                                       or j["estimator"]["is"].update(x={"array": len(j["arrays"]) - 1})),
     "no such array": edited(lambda j: j["estimator"]["is"].update(x={"array": 10**9})),
+    "texts of a gigabyte": edited(lambda j: j["arrays"].append({"type": "<U1000000000", "shape": [1], "items": ["a"]})
+                                  or j["estimator"]["is"].update(x={"array": len(j["arrays"]) - 1})),
+    "another number of columns": edited(lambda j: j["estimator"]["is"].update(n_features_in_=7)),
     "too deep": edited(deep),
     "no estimator": edited(lambda j: j.pop("estimator")),
     "another family": edited(lambda j: j.update(family="mlp")),

@@ -110,8 +110,8 @@ ValueId weight_table(GradBuilder& b, int i, const std::vector<float>& v, int64_t
 
 ValueId label_form(GradBuilder& b, const Labels& l, ValueId index) {
   if (l.count() == 0) return index;
-  Tensor t = l.use_strings() ? Tensor::vector<std::string>(l.strings)
-                             : Tensor::vector<int64_t>(l.ints);
+  Tensor t =
+      l.use_strings() ? Tensor::vector<std::string>(l.strings) : Tensor::vector<int64_t>(l.ints);
   return b.call("Gather", {b.tensor(std::move(t)), index}, {{"axis", int64_t(0)}});
 }
 

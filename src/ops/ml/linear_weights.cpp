@@ -9,9 +9,7 @@ Tensor rows_tensor(const std::vector<float>& v, int64_t rows) {
   return Tensor::vector<float>(v).reshaped({rows, int64_t(v.size()) / rows});
 }
 
-std::vector<float> floats_of(const Tensor& t) {
-  return {t.as<float>(), t.as<float>() + t.size()};
-}
+std::vector<float> floats_of(const Tensor& t) { return {t.as<float>(), t.as<float>() + t.size()}; }
 
 std::vector<std::pair<std::string, Tensor>> linear_weights(const std::vector<float>& w,
                                                            const std::vector<float>& bias,
@@ -61,7 +59,8 @@ std::vector<std::pair<std::string, Tensor>> read_linear_regressor(const Node& n,
   return linear_weights(n.floats("coefficients"), n.floats("intercepts"), n.i("targets", 1));
 }
 
-std::vector<std::pair<std::string, Tensor>> read_linear_classifier(const Node& n, int64_t features) {
+std::vector<std::pair<std::string, Tensor>> read_linear_classifier(const Node& n,
+                                                                   int64_t features) {
   std::vector<float> w = n.floats("coefficients"), bias = n.floats("intercepts");
   const int64_t rows = classifier_rows(n, features);
   const int64_t labels = labels_of(n, "classlabels_ints", "classlabels_strings").count();

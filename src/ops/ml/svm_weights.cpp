@@ -34,8 +34,7 @@ std::vector<std::pair<std::string, Tensor>> read_svm_classifier(const Node& n, i
   for (int64_t v : n.ints("vectors_per_class")) supports += v;
   // probabilities by coupling pairs stay as they are; so do labels that follow other rules
   if (!n.floats("prob_a").empty() || labels < 2 || rho.empty() || w.empty()) return {};
-  if (rho.size() == 1 && std::all_of(w.begin(), w.end(), [](float f) { return f >= 0; }))
-    return {};
+  if (rho.size() == 1 && std::all_of(w.begin(), w.end(), [](float f) { return f >= 0; })) return {};
   const int64_t pairs = labels * (labels - 1) / 2;
   if (supports == 0) {
     if (rho.size() == 1 && labels == 2) return {};
@@ -63,8 +62,9 @@ void write_svm(Node& n, const std::vector<Tensor>& values) {
   if (n.op == "SVMClassifier" && n.floats("rho").size() == 1 &&
       std::all_of(w.begin(), w.end(), [](float f) { return f >= 0; }))
     model_error("OT1169",
-                cat(n.label(), ": no trained coefficient is negative, and the operator gives such "
-                               "coefficients another meaning"),
+                cat(n.label(),
+                    ": no trained coefficient is negative, and the operator gives such "
+                    "coefficients another meaning"),
                 "train with a smaller learning rate");
 }
 

@@ -9,9 +9,9 @@ namespace onnxtrain::ops {
 namespace {
 
 struct Leaf {
-  int64_t tree, node;    // ids
-  int64_t ordinal = 0;   // of the tree
-  int64_t in_tree = 0;   // number of the leaf in its tree
+  int64_t tree, node;   // ids
+  int64_t ordinal = 0;  // of the tree
+  int64_t in_tree = 0;  // number of the leaf in its tree
 };
 
 struct Leaves {
@@ -38,8 +38,8 @@ Leaves leaves_of(const Node& n) {
     }
   }
   constexpr int64_t kExact = int64_t(1) << 24;  // numbers that a float tells apart
-  const bool large = std::any_of(l.all.begin(), l.all.end(),
-                                 [](const Leaf& f) { return f.in_tree >= kExact; });
+  const bool large =
+      std::any_of(l.all.begin(), l.all.end(), [](const Leaf& f) { return f.in_tree >= kExact; });
   return large ? Leaves{} : l;
 }
 
@@ -102,9 +102,7 @@ void write_weights(Node& n, const std::string& prefix, const std::vector<float>&
   set_numbers(n, prefix + "_weights", table);
 }
 
-std::vector<float> floats_of(const Tensor& t) {
-  return {t.as<float>(), t.as<float>() + t.size()};
-}
+std::vector<float> floats_of(const Tensor& t) { return {t.as<float>(), t.as<float>() + t.size()}; }
 
 struct Classes {
   Labels labels;
@@ -170,14 +168,14 @@ ValueId sums(GradBuilder& b, bool average) {
   find.attrs["n_targets"] = l.trees();
   find.inputs = {b.x(0)};
   ValueId in_tree = b.graph().add_node(std::move(find), 1)[0];
-  TypeInfo type = TypeInfo::tensor(DType::kFloat);
-  type.shape = {Dim{}, Dim{l.trees(), {}}};
-  b.graph().value(in_tree).type = type;
+  b.graph().value(in_tree).type = TypeInfo::tensor(DType::kFloat);
+  // its shape is not known to every reader of the file
+  in_tree = b.call("Reshape", {in_tree, b.constant_ints({-1, l.trees()})});
   ValueId leaf = b.call("Cast", {in_tree}, {{"to", int64_t(DType::kInt64)}});
   leaf = b.add(leaf, b.constant_ints(l.first));
   ValueId values = b.call("Gather", {b.x(1), leaf}, {{"axis", int64_t(0)}});
   ValueId y = b.reduce_sum(values, {1}, false);
-  return average ? b.div(y, b.scalar(double(l.trees()), y)) : y;
+  return average ? b.div(y, b.scalar(double(l.trees()), DType::kFloat)) : y;
 }
 
 }  // namespace
@@ -229,13 +227,13 @@ std::vector<ValueId> tree_classifier_form(GradBuilder& b) {
   Post post = c.post;
   ValueId best = kNone;
   if (c.binary) {
-    ValueId yes = b.call("Greater", {s, b.scalar(c.all_positive ? 0.5 : 0.0, s)});
+    ValueId yes = b.call("Greater", {s, b.scalar(c.all_positive ? 0.5 : 0.0, DType::kFloat)});
     best = b.squeeze(b.call("Cast", {yes}, {{"to", int64_t(DType::kInt64)}}), {1});
     if (post == Post::kLogistic) {  // the same numbers, and a loss finds the scores behind it
-      s = b.mul(s, b.scalar(0.5, s));
+      s = b.mul(s, b.scalar(0.5, DType::kFloat));
       post = Post::kSoftmax;
     }
-    ValueId other = c.all_positive ? b.sub(b.scalar(1, s), s) : b.neg(s);
+    ValueId other = c.all_positive ? b.sub(b.scalar(1, DType::kFloat), s) : b.neg(s);
     s = b.call("Concat", {other, s}, {{"axis", int64_t(1)}});
   } else {
     best = b.call("ArgMax", {s}, {{"axis", int64_t(1)}, {"keepdims", int64_t(0)}});

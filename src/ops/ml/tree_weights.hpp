@@ -1,4 +1,5 @@
-// Leaves of tree ensembles as weights: the structure is fixed, the values of the leaves are trained.
+// Leaves of tree ensembles as weights: the structure is fixed, the values of the leaves are
+// trained.
 #pragma once
 #include "ops/ml/tree_walk.hpp"
 

@@ -163,8 +163,12 @@ class Reader:
         if "bytes" in entry:
             data = base64.b64decode(entry["bytes"], validate=True)
             return np.frombuffer(data, _plain_dtype(entry["type"])).reshape(shape).copy()
-        made = np.empty(len(entry["items"]), object if dtype.kind == "O" else dtype)
-        made[:] = [self.read(v, depth) for v in entry["items"]]
+        items = [self.read(v, depth) for v in entry["items"]]
+        longest = max((len(v) for v in items if isinstance(v, str)), default=0)
+        if dtype.kind != "O" and (dtype.kind != "U" or dtype.itemsize > 4 * longest + 1024):
+            raise ValueError(f"an array of texts has the element type '{entry['type'][:20]}'")
+        made = np.empty(len(items), dtype)
+        made[:] = items
         return made.reshape(shape)
 
 
@@ -182,5 +186,6 @@ def read(info, key):
     """The estimator of a file's JSON object, with Holes where the file's state variables go."""
     try:
         return Reader(info["arrays"]).read(info["estimator"])
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError) as e:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError,
+            MemoryError) as e:
         raise ModelError(f"the metadata '{key}' is damaged: {e}", "OT1714", "convert the estimator again") from None

@@ -30,6 +30,9 @@ _LINEAR = ("coef_", "intercept_", "_standard_coef", "_standard_intercept", "_ave
 def put_back(e, family, values):
     """Fills the holes of an estimator with {state variable: array}."""
     {"mlp": _mlp, "lbfgs": _mlp_weights, "sgd": _sgd, "linear": _linear}[family](e, values)
+    columns = e.coefs_[0].shape[0] if hasattr(e, "coefs_") else e.coef_.shape[-1]
+    if columns != e.n_features_in_:
+        raise ValueError(f"its weights are for {columns} columns, it says that it has {e.n_features_in_}")
 
 
 def _mlp_weights(e, values):

@@ -3,14 +3,14 @@
 | version | tried by |
 | --- | --- |
 | 1.9.1 | `make test`, `make figures-sklearn` |
-| 1.7.2 | `make test-sklearn-versions` |
+| 1.7.2, 1.8.0 | `make test-versions` |
 """
 
 import warnings
 
 from ...errors import UsageError
 
-TRIED = ("1.7.2", "1.9.1")
+TRIED = ("1.7.2", "1.8.0", "1.9.1")
 OLDEST = (1, 7)  # sample_weight and the poisson loss of the MLPs
 
 
