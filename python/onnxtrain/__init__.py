@@ -27,29 +27,48 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _torch_side(module, name):
-    """A function of onnxtrain.torch, imported when it is called: torch is an optional extra."""
+def _side(framework, module, name):
+    """A function of a converter, imported when it is called: frameworks are optional extras."""
     import importlib
 
     try:
-        return getattr(importlib.import_module(f".torch.{module}", __name__), name)
+        return getattr(importlib.import_module(f".{framework}.{module}", __name__), name)
     except ImportError as e:
-        raise UsageError(f"this needs the package '{e.name}'", "OT1733", "pip install 'onnxtrain[torch]'") from None
+        fix = f"pip install 'onnxtrain[{framework}]'"
+        raise UsageError(f"this needs the package '{e.name}'", "OT1733", fix) from None
 
 
 def to_torch(model_or_trainer):
     """A model or a running Trainer as a PyTorch module, loss, optimizer and scheduler (needs `onnxtrain[torch]`)."""
-    return _torch_side("to_torch", "to_torch")(model_or_trainer)
+    return _side("torch", "to_torch", "to_torch")(model_or_trainer)
 
 
 def torch_state_dict(model_or_trainer):
     """The weights as a state_dict that the original PyTorch class loads with strict=True (needs `onnxtrain[torch]`)."""
-    return _torch_side("to_torch", "torch_state_dict")(model_or_trainer)
+    return _side("torch", "to_torch", "torch_state_dict")(model_or_trainer)
+
+
+def to_tf(model_or_trainer, seed=0):
+    """A model or a running Trainer as a tf.Module that infers, trains and saves as a SavedModel (`onnxtrain[tf]`).
+
+    seed: of Dropout and random numbers. docs/tensorflow.md."""
+    return _side("tf", "to_tf", "to_tf")(model_or_trainer, seed)
+
+
+def from_tf(source, signature=None, inputs=None, *, loss=None, optimizer=None, checkpoint=None, check=True, **recipe):
+    """A function of TensorFlow as a Model (needs `onnxtrain[tf]`).
+
+    source: a SavedModel folder, a tf.Module, a tf.function or a concrete function; signature: which of several
+    functions; inputs: examples of its arguments, where no input_signature says them; checkpoint: whose values are taken
+    instead of the variables' own. loss, optimizer and everything else that `prepare` takes make it a training file;
+    loss may be an output of the function. check=False leaves out the comparison with TensorFlow. docs/tensorflow.md."""
+    make = _side("tf", "from_tf", "from_tf")
+    return make(source, signature, inputs, loss=loss, optimizer=optimizer, checkpoint=checkpoint, check=check, **recipe)
 
 
 __all__ = [
     *_OPTIMIZERS, "CheckpointError", "DataError", "DivergedError", "Error", "History", "Model", "ModelError",
     "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "Schedule", "Session", "StepResult",
-    "Trainer", "UsageError", "check", "from_torch", "gradients", "load", "losses", "parse", "prepare", "resume",
-    "to_torch", "torch_state_dict",
+    "Trainer", "UsageError", "check", "from_tf", "from_torch", "gradients", "load", "losses", "parse", "prepare",
+    "resume", "to_tf", "to_torch", "torch_state_dict",
 ]

@@ -102,7 +102,7 @@ class Run:
         arrays = []
         for g in got:
             t = g.plain if isinstance(g, Value) else g
-            if not isinstance(t, tf.Tensor) or not hasattr(t, "numpy") or tf.size(t) > _FOLD_LIMIT:
+            if not isinstance(t, tf.Tensor) or not hasattr(t, "numpy") or t.shape.num_elements() > _FOLD_LIMIT:
                 return None
             arrays.append(t.numpy())
         return tuple(constant(np.asarray(a)) for a in arrays)

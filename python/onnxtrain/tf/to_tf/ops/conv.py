@@ -116,7 +116,7 @@ def conv_transpose(n, x, w, b=None):
     call = tf.nn.conv2d_transpose if len(strides) == 2 else tf.nn.conv3d_transpose
     parts = []
     for a, k in zip(tf.split(t, groups, -1), tf.split(kernel, groups, -1)):
-        made = vector([batch, *natural, shape[1]])
+        made = tf.cast(vector([batch, *natural, shape[1]]), tf.int32)
         parts.append(call(a, k, made, [1, *strides, 1], "VALID"))
     y = parts[0] if groups == 1 else tf.concat(parts, -1)
     y = padded(y[:, 0] if rank == 1 else y, pairs)
