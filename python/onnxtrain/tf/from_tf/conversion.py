@@ -20,7 +20,7 @@ from ..shared import versions
 from .bindings import with_bindings
 from .self_check import check
 from .source import read_source
-from .values import Sym, info
+from .values import Behind, Sym, info
 from .walk import Variable, Walk
 
 KEY = "onnxtrain.tf"
@@ -60,13 +60,17 @@ def _file(read):
     walk = Walk(versions.library_of(function.graph), problems)
     e = walk.w.e
     records = {name: Variable(name, v) for name, v in read.variables.items()}
-    e.reserve([*(n for n, _ in read.inputs), *(n for n, _ in read.outputs)])
     for name in records:
         e.claim(name)
+    e.reserve([*(n for n, _ in read.inputs), *(n for n, _ in read.outputs)])
     names = {n: _free(e, n, records) for n, _ in read.inputs}
     args = [Sym(names[n], dtype=s.dtype, shape=s.shape) for n, s in read.inputs]
     args += [_captured(t, records, read.tables, problems) for t in function.captured_inputs]
-    got = walk.inline(function.graph, args) if not problems else []
+    got = []
+    try:
+        got = walk.inline(function.graph, args)
+    except Behind:
+        pass
     problems.raise_()
     return _assemble(read, walk, records, names, got)
 

@@ -20,6 +20,10 @@ class Unsupported(Exception):
     """This operation has no form in the file; the text says why."""
 
 
+class Behind(Exception):
+    """What this would need was refused already."""
+
+
 class Sym:
     """One tensor: dtype and shape are TensorFlow's, in its order."""
 
@@ -182,5 +186,5 @@ def small(array):
     return array is not None and array.size <= _FOLD
 
 
-__all__ = ["Order", "Sym", "Unsupported", "Writer", "dtype_number", "info", "numpy_dtype", "small", "to_first",
-           "to_last"]
+__all__ = ["Behind", "Order", "Sym", "Unsupported", "Writer", "dtype_number", "info", "numpy_dtype", "small",
+           "to_first", "to_last"]

@@ -6,7 +6,7 @@ import tensorflow as tf
 from ...converters.obstacles import UserCode
 from ..shared import versions
 from .lower.table import View, find
-from .values import Sym, Unsupported, Writer, small
+from .values import Behind, Sym, Unsupported, Writer, small
 
 _EFFECTS = {"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "StatefulPartitionedCall"}
 _NEVER_FOLDED = {"Placeholder", "ReadVariableOp", "StatefulPartitionedCall", "PartitionedCall", "While",
@@ -54,33 +54,35 @@ class Walk:
             raise Unsupported(f"the function '{name}' is not in the file")
         return versions.function_graph(self.library[name], shapes)
 
-    def inside(self, graph, args, also=None):
-        """The same in a body of control flow. also: further tensors of the graph whose values are wanted."""
+    def inside(self, graph, args, wanted=None):
+        """The same in a body of control flow."""
         self.depth += 1
         try:
-            return self.inline(graph, args, also)
+            return self.inline(graph, args, wanted)
         finally:
             self.depth -= 1
 
-    def inline(self, graph, args, also=None):
-        """Values of the graph's results for these arguments."""
+    def inline(self, graph, args, wanted=None):
+        """Values of the graph's results for these arguments, or of other tensors of the graph."""
         env = {id(t): s for t, s in zip(graph.inputs, args)}
-        wanted = [*graph.outputs, *(also or ())]
+        wanted = list(graph.outputs) if wanted is None else wanted
         for op in _needed(graph, wanted):
             if all(id(t) in env for t in op.outputs) and op.outputs:
                 continue
             self._operation(op, env)
-        got = [env.get(id(t)) for t in graph.outputs]
+        got = [env.get(id(t)) for t in wanted]
         if any(s is None for s in got):
-            raise Unsupported("a result of the function is made by nothing")
-        return got if also is None else (got, [env[id(t)] for t in also])
+            raise Behind
+        return got
 
     def _operation(self, op, env):
         inputs = [env.get(id(t)) for t in op.inputs]
         if any(s is None for s in inputs):
             return  # behind an obstacle
         try:
-            made = self._constants(op, inputs) or self._lower(op, inputs)
+            made = self._constants(op, inputs) or self._lower(op, inputs, env)
+        except Behind:
+            return
         except Unsupported as e:
             self.problems.add(f"operation {op.type} '{op.name}': {e}", place(op))
             return
@@ -89,12 +91,12 @@ class Walk:
                 s.shape = t.shape
             env[id(t)] = s
 
-    def _lower(self, op, inputs):
+    def _lower(self, op, inputs, env):
         entry = find(op.type)
         if entry is None:
             raise Unsupported("ONNX has no form of it here")
         self.w.e.hint = _hint(op)
-        view = View(op, inputs, self, _shapes(op, inputs))
+        view = View(op, inputs, self, _shapes(op, inputs), env)
         made = entry(view)
         made = view.out(made) if isinstance(made, str) else made
         return made if isinstance(made, list) else [made]
@@ -119,7 +121,7 @@ class Walk:
 
 
 def _shapes(op, inputs):
-    """Shapes of the results. A stored function does not know those of its variables: what the arguments tell is used."""
+    """Shapes of the results. A stored function does not know those of its variables; the arguments do."""
     shapes = [t.shape for t in op.outputs]
     if all(s.is_fully_defined() for s in shapes) or not hasattr(tf.raw_ops, op.type):
         return shapes

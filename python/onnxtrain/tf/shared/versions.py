@@ -4,7 +4,6 @@
 TensorFlow only, and these functions.
 """
 
-import inspect
 import warnings
 
 import tensorflow as tf
@@ -55,33 +54,21 @@ def library_of(graph):
 
 def run_operation(op, values):
     """Results of an operation of a graph for numpy values, computed now."""
-    with tf.init_scope():
-        got = _call(op, [tf.constant(v) for v in values])
-        return [t.numpy() for t in got]
+    with tf.Graph().as_default() as graph:
+        made = _again(graph, op, [tf.constant(v, t.dtype) for v, t in zip(values, op.inputs)])
+        with tf.compat.v1.Session(graph=graph) as session:
+            return session.run(list(made.outputs))
 
 
 def infer_shapes(op, known):
     """Shapes of an operation's results; known: of each input a TensorShape, or its value as numpy."""
-    with tf.Graph().as_default():
-        given = [tf.constant(k) if not isinstance(k, tf.TensorShape) else tf.compat.v1.placeholder(t.dtype, k)
+    with tf.Graph().as_default() as graph:
+        given = [tf.compat.v1.placeholder(t.dtype, k) if isinstance(k, tf.TensorShape) else tf.constant(k, t.dtype)
                  for k, t in zip(known, op.inputs)]
-        return [t.shape for t in _call(op, given)]
+        return [t.shape for t in _again(graph, op, given).outputs]
 
 
-def _call(op, tensors):
-    """The operation again on other tensors; a list of its results."""
-    call = getattr(tf.raw_ops, op.type)
-    given, at = {}, 0
-    for arg in op.op_def.input_arg:
-        if arg.number_attr or arg.type_list_attr:
-            count = op.get_attr(arg.number_attr) if arg.number_attr else len(op.get_attr(arg.type_list_attr))
-            given[arg.name] = tensors[at:at + count]
-            at += count
-        else:
-            given[arg.name] = tensors[at]
-            at += 1
-    for name in inspect.signature(call).parameters:
-        if name not in given and name != "name":
-            given[name] = op.get_attr(name)
-    got = call(**given)
-    return list(got) if isinstance(got, (list, tuple)) else [got]
+def _again(graph, op, tensors):
+    """The operation once more, on other tensors."""
+    attributes = {k: v for k, v in op.node_def.attr.items() if not k.startswith("_")}
+    return graph.create_op(op.type, tensors, [t.dtype for t in op.outputs], attrs=attributes)

@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..values import Sym, to_first, to_last
+from .images import dilated
 from .table import Unsupported, op
 
 _END = np.iinfo(np.int64).max
@@ -45,9 +46,37 @@ def rank(n):
 @op("Reshape")
 def reshape(n):
     wanted = n[1].static
+    repeated = _repeat(n)
+    if repeated is not None:
+        return repeated
     if wanted is not None:
         return n.e.op("Reshape", n.plain(0), n.e.ints(wanted), allowzero=1 if 0 in np.asarray(wanted) else None)
     return n.e.op("Reshape", n.plain(0), n.w.int64(n[1]), allowzero=1)
+
+
+def _repeat(n):
+    """tf.repeat of an image along a spatial axis (ExpandDims, Tile, Reshape): a Resize; None otherwise."""
+    tile = n.op.inputs[0].op
+    inner = tile.inputs[0].op if tile.type == "Tile" else None
+    if inner is None or inner.type != "ExpandDims":
+        return None
+    x, axis, counts = (n.sym_of(t) for t in (inner.inputs[0], inner.inputs[1], tile.inputs[1]))
+    if x is None or not x.made_first or axis is None or axis.static is None or counts is None or counts.static is None:
+        return None
+    new, times = int(axis.static), [int(v) for v in counts.static]
+    new = new + x.rank + 1 if new < 0 else new
+    several = [k for k, v in enumerate(times) if v != 1]
+    at = new - 1
+    if several != [new] or not 0 < at < x.rank - 1 or not x.dtype.is_floating or x.shape[at] is None:
+        return None
+    wanted = [x.shape[k] * times[new] if k == at else d for k, d in enumerate(x.shape.as_list())]
+    if n.shape.rank != x.rank or any(a is not None and a != b for a, b in zip(wanted, n.shape.as_list())):
+        return None
+    scales = [1.0] * x.rank
+    scales[at + 1] = float(times[new])
+    name = n.e.op("Resize", n.w.first(x), None, n.e.const(np.array(scales, np.float32)), nearest_mode="floor",
+                  coordinate_transformation_mode="asymmetric")
+    return n.w.sym(name, n.dtype, n.shape, True)
 
 
 @op("Squeeze")
@@ -69,7 +98,12 @@ def squeeze(n):
 
 @op("ExpandDims")
 def expand_dims(n):
-    return n.e.op("Unsqueeze", n.plain(0), n.e.ints([int(n.known(1, "axis").reshape(()))]))
+    axis, s = int(n.known(1, "axis").reshape(())), n[0]
+    if s.made_first:
+        axis = axis + s.rank + 1 if axis < 0 else axis
+        if 0 < axis < s.rank:  # between batch and channels
+            return n.w.sym(n.e.op("Unsqueeze", n.w.first(s), n.e.ints([axis + 1])), n.dtype, n.shape, True)
+    return n.e.op("Unsqueeze", n.plain(0), n.e.ints([axis]))
 
 
 @op("Transpose")
@@ -152,7 +186,7 @@ def cut(n):
 def strided_slice(n):
     spec = _Spec(n)
     order = n.w.order(n[0])
-    if order.is_first and (spec.squeezed or spec.added or n.rank() != len(spec.starts)):
+    if order.is_first and (spec.squeezed or spec.added):
         order.is_first = False
     name = order.take(n[0])
     if spec.axes:
@@ -335,6 +369,9 @@ def depth_to_space(n):
 def space_to_batch(n):
     """Reshape, Transpose, Reshape, with padding before or a cut behind."""
     block, pairs = n.ints(1, "block shape"), n.known(2, "pads").tolist()
+    whole = dilated(n) if n.op.type == "BatchToSpaceND" else None
+    if whole is not None:
+        return whole
     count, rank = len(block), n.rank()
     rest = list(range(count + 1, rank))
     name, e = n.plain(0), n.e

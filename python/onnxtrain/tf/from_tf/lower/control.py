@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from ..values import Sym, Unsupported, info
-from .lists import TensorList, list_sym
+from .lists import TensorList, list_sym, stacked_of
 from .table import op
 
 
@@ -46,8 +46,8 @@ def loop(n):
 
 
 class _Loop:
-    """Loop variables that the body hands on unchanged are read from outside; a list that gets one element per step in
-    order is a scan output; all others are carried."""
+    """Loop variables that the body hands on unchanged are read from outside. A list that gets one element per step in
+    order, or keeps the last one, is a scan output. All others are carried, lists as one tensor."""
 
     def __init__(self, n):
         self.n, self.given = n, n.inputs
@@ -55,18 +55,16 @@ class _Loop:
         self.condition = n.walk.function(n.op, "cond", shapes)
         self.body = n.walk.function(n.op, "body", shapes)
         self.same, self.scans, self.carried = set(), {}, []
-        counters = {k for k in range(len(self.given)) if self._is_counter(k)}
+        self.counters = {k for k in range(len(self.given)) if self._is_counter(k)}
         for k, s in enumerate(self.given):
             if _source(self.body.outputs[k]) is self.body.inputs[k]:
                 self.same.add(k)
-            elif isinstance(s.resource, TensorList) and self._item(k, counters) is not None:
-                self.scans[k] = self._item(k, counters)
+            elif isinstance(s.resource, TensorList) and self._item(k) is not None:
+                self.scans[k] = self._item(k)
             elif s.resource is not None and not isinstance(s.resource, TensorList):
                 raise Unsupported("a variable is exchanged in a loop")
             else:
                 self.carried.append(k)
-        if any(isinstance(self.given[k].resource, TensorList) for k in self.carried):
-            raise Unsupported("its body writes a list other than one element per step in order")
 
     def _is_counter(self, k):
         """Counts 0, 1, 2, ..."""
@@ -79,19 +77,21 @@ class _Loop:
         one = tf.get_static_value(b)
         return a is self.body.inputs[k] and one is not None and one == 1
 
-    def _item(self, k, counters):
-        """What the body writes as the next element of list k, or None."""
-        made = _source(self.body.outputs[k]).op
-        handle = self.body.inputs[k]
+    def _item(self, k):
+        """(what the body writes as the next element of list k, whether only the last one is kept), or None."""
+        made, handle, reserved = _source(self.body.outputs[k]).op, self.body.inputs[k], self.given[k].resource
         readers = [o for o in _readers(handle) if o is not made]
-        if readers or not made.inputs or _source(made.inputs[0]) is not handle or self.given[k].resource.stacked:
+        if readers or not made.inputs or _source(made.inputs[0]) is not handle or reserved.stacked is not None:
             return None
         if made.type == "TensorListPushBack":
-            return made.inputs[1]
-        places = [self.body.inputs[c] for c in counters]
-        if made.type == "TensorListSetItem" and any(_source(made.inputs[1]) is p for p in places):
-            return made.inputs[2]
-        return None
+            return made.inputs[1], False
+        if made.type != "TensorListSetItem":
+            return None
+        if any(_source(made.inputs[1]) is self.body.inputs[c] for c in self.counters):
+            return made.inputs[2], False
+        count, at = reserved.count, tf.get_static_value(made.inputs[1])
+        alone = count is not None and count.static is not None and int(count.static) == 1
+        return (made.inputs[2], True) if alone and at is not None and int(at) == 0 else None
 
     def _inner(self, values):
         """Syms of all loop variables: {k: Sym} of the carried ones, the others as they are outside."""
@@ -99,57 +99,73 @@ class _Loop:
 
     def _holds(self, values, inside):
         run = self.n.walk.inside if inside else self.n.walk.inline
-        got = run(self.condition, self._inner(values))[0]
-        return self.n.w.plain(got)
+        return self.n.w.plain(run(self.condition, self._inner(values))[0])
+
+    def _stacked(self, k, s):
+        """The tensor that stands for a carried variable: a list as one."""
+        return stacked_of(self.n, s.resource) if isinstance(s.resource, TensorList) else s
+
+    def _sym(self, k, tensor):
+        """The inverse."""
+        made = self.given[k].resource
+        return list_sym(TensorList(tensor, made.count, made.shape, tensor.dtype)) if made is not None else tensor
 
     def write(self):
         n = self.n
-        for k in self.same:
-            s = self.given[k]
-            n.w.plain(s) if s.resource is None else None
-            if isinstance(s.resource, TensorList) and s.resource.stacked is not None:
-                n.w.plain(s.resource.stacked)
-        start = [n.w.plain(self.given[k]) for k in self.carried]
-        first = self._holds({k: self.given[k].copy() for k in self.carried}, False)
-        results = {}
-
-        def write():
-            step, flag = n.e.claim("step"), n.e.claim("go_on")
-            names = {k: n.e.claim("carried") for k in self.carried}
-            inner = {k: Sym(names[k], dtype=self.body.inputs[k].dtype, shape=self._shape(k)) for k in self.carried}
-            got, items = n.walk.inside(self.body, self._inner(inner), list(self.scans.values()))
-            new = {k: got[k] for k in self.carried}
-            again = self._holds({k: s.copy() for k, s in new.items()}, True)
-            outputs = [info(_named(n, again, "again"), tf.bool, [])]
-            for k in self.carried:
-                outputs.append(info(_named(n, n.w.plain(new[k]), "carried_on"), new[k].dtype, self._shape(k)))
-            for k, s in zip(self.scans, items):
-                outputs.append(info(_named(n, n.w.plain(s), "element"), s.dtype, s.shape))
-                results[k] = s
-            inputs = [info(step, tf.int64, []), info(flag, tf.bool, [])]
-            inputs += [info(names[k], self.body.inputs[k].dtype, self._shape(k)) for k in self.carried]
-            return inputs, outputs
-
-        graph = n.w.body("body", write)
+        for s in self.given:  # what the body reads from outside is made before it
+            inner = s.resource.stacked if isinstance(s.resource, TensorList) else s if s.resource is None else None
+            if inner is not None:
+                n.w.plain(inner)
+        start = {k: self._stacked(k, self.given[k]) for k in self.carried}
+        names = [n.w.plain(s) for s in start.values()]
+        first = self._holds({k: self._sym(k, s.copy()) for k, s in start.items()}, False)
+        elements = {}
+        graph = n.w.body("body", lambda: self._body(start, elements))
         count = len(self.carried) + len(self.scans)
-        names = n.e.node("Loop", [None, first, *start], count, named=[n.e.claim("loop") for _ in range(count)],
-                         body=graph)
-        return self._results(names, results)
+        made = n.e.node("Loop", [None, first, *names], count, named=[n.e.claim("loop") for _ in range(count)],
+                        body=graph)
+        return self._results(made, start, elements)
 
-    def _shape(self, k):
-        """The shape of a carried variable: where the start and the body's result agree."""
+    def _body(self, start, elements):
+        n = self.n
+        step, flag = n.e.claim("step"), n.e.claim("go_on")
+        names = {k: n.e.claim("carried") for k in self.carried}
+        shapes = {k: self._shape(k, s) for k, s in start.items()}
+        inner = {k: self._sym(k, Sym(names[k], dtype=s.dtype, shape=shapes[k])) for k, s in start.items()}
+        wanted = [*(self.body.outputs[k] for k in self.carried), *(t for t, _ in self.scans.values())]
+        got = n.walk.inside(self.body, self._inner(inner), wanted)
+        new = {k: self._stacked(k, s) for k, s in zip(self.carried, got)}
+        again = self._holds({k: self._sym(k, s.copy()) for k, s in new.items()}, True)
+        outputs = [info(_named(n, again, "again"), tf.bool, [])]
+        for k, s in new.items():
+            outputs.append(info(_named(n, n.w.plain(s), "carried_on"), s.dtype, shapes[k]))
+        for k, s in zip(self.scans, got[len(new):]):
+            outputs.append(info(_named(n, n.w.plain(s), "element"), s.dtype, s.shape))
+            elements[k] = s
+        inputs = [info(step, tf.int64, []), info(flag, tf.bool, [])]
+        return inputs + [info(names[k], start[k].dtype, shapes[k]) for k in self.carried], outputs
+
+    def _shape(self, k, start):
+        """The shape of a carried variable: what holds before and after a step."""
+        if self.given[k].resource is not None:
+            return start.shape
         made = tf.TensorShape(self.n.op.outputs[k].shape)
-        return made if made.rank is not None else self.given[k].shape
+        return made if made.rank is not None else start.shape
 
-    def _results(self, names, items):
+    def _results(self, names, start, elements):
         n, made = self.n, []
         place = {k: names[i] for i, k in enumerate([*self.carried, *self.scans])}
         for k, s in enumerate(self.given):
             if k in self.same:
                 made.append(s.copy())
             elif k in self.scans:
-                shape = tf.TensorShape([None]).concatenate(items[k].shape)
-                made.append(list_sym(TensorList(n.w.sym(place[k], items[k].dtype, shape), dtype=items[k].dtype)))
+                item, name = elements[k], place[k]
+                if self.scans[k][1]:
+                    name = n.e.op("Gather", name, n.e.ints([-1]), axis=0)
+                shape = tf.TensorShape([None]).concatenate(item.shape)
+                made.append(list_sym(TensorList(n.w.sym(name, item.dtype, shape), dtype=item.dtype)))
+            elif s.resource is not None:
+                made.append(self._sym(k, n.w.sym(place[k], start[k].dtype, start[k].shape)))
             else:
                 made.append(n.out(place[k], k))
         return made

@@ -46,27 +46,66 @@ def _padding(n):
 
 @op("Conv2D", "Conv3D", "Conv")
 def conv(n):
-    rank = n.rank(1)
-    kernel = n.e.op("Transpose", n.plain(1), perm=[rank - 1, rank - 2, *range(rank - 2)])
-    groups = None
-    channels, per_group = n[0].shape[-1 if _layout(n) else 1], n[1].shape[-2]
-    if channels is not None and per_group and channels != per_group:
-        groups = channels // per_group
-    name = n.e.op("Conv", _take(n), kernel, strides=_spatial(n, "strides"), dilations=_spatial(n, "dilations"),
-                  group=groups, **_padding(n))
+    name = _conv(n, n, _take(n), _spatial(n, "dilations"), **_padding(n))
     return _give(n, name)
+
+
+def _conv(n, of, x, dilations, **padding):
+    """A convolution of a value with the channels first; of: the View of TensorFlow's operation."""
+    rank = of.rank(1)
+    if of.op.type == "DepthwiseConv2dNative":
+        h, w, channels, times = of[1].shape.as_list()
+        if None in (channels, times):
+            raise Unsupported("the shape of its weight is not known")
+        kernel = n.e.op("Transpose", n.w.plain(of[1]), perm=[2, 3, 0, 1])
+        kernel, groups = n.e.op("Reshape", kernel, n.e.ints([channels * times, 1, h, w])), channels
+    else:
+        kernel = n.e.op("Transpose", n.w.plain(of[1]), perm=[rank - 1, rank - 2, *range(rank - 2)])
+        channels, per_group = of[0].shape[-1 if _layout(of) else 1], of[1].shape[-2]
+        several = channels is not None and per_group and channels != per_group
+        groups = channels // per_group if several else None
+    return n.e.op("Conv", x, kernel, strides=_spatial(of, "strides"), dilations=dilations, group=groups, **padding)
 
 
 @op("DepthwiseConv2dNative")
 def depthwise(n):
-    h, w, channels, times = n[1].shape.as_list()
-    if None in (channels, times):
-        raise Unsupported("the shape of its weight is not known")
-    kernel = n.e.op("Transpose", n.plain(1), perm=[2, 3, 0, 1])
-    kernel = n.e.op("Reshape", kernel, n.e.ints([channels * times, 1, h, w]))
-    name = n.e.op("Conv", _take(n), kernel, strides=_spatial(n, "strides"), dilations=_spatial(n, "dilations"),
-                  group=channels, **_padding(n))
-    return _give(n, name)
+    return _give(n, _conv(n, n, _take(n), _spatial(n, "dilations"), **_padding(n)))
+
+
+_CONVOLUTIONS = ("Conv2D", "Conv3D", "DepthwiseConv2dNative")
+
+
+def dilated(n):
+    """A BatchToSpaceND behind a convolution behind a SpaceToBatchND: a convolution with dilations; None otherwise."""
+    steps, t = [], n.op.inputs[0]
+    while t.op.type in ("Squeeze", "ExpandDims", *_CONVOLUTIONS):
+        steps.append(t.op)
+        t = t.op.inputs[0]
+    found = [o for o in steps if o.type in _CONVOLUTIONS]
+    if t.op.type != "SpaceToBatchND" or len(found) != 1 or n.sym_of(t.op.inputs[0]) is None:
+        return None
+    before, block, crops = (n.sym_of(v) for v in (t.op.inputs[2], t.op.inputs[1], n.op.inputs[2]))
+    of = n.again(found[0])
+    if before is None or before.static is None or crops.static is None or not _layout(of):
+        return None
+    if block.static.tolist() != n[1].static.tolist() or of.attr("padding") != "VALID" or _spatial(of, "strides"):
+        return None
+    pads = np.asarray(before.static) - np.asarray(crops.static)
+    if (pads < 0).any() or _spatial(of, "dilations"):
+        return None
+    return _write_dilated(n, of, n.sym_of(t.op.inputs[0]), [int(b) for b in block.static], pads.T.tolist())
+
+
+def _write_dilated(n, of, x, block, pads):
+    more = of.rank(0) - x.rank  # one-dimensional ones are two-dimensional in TensorFlow
+    name = n.w.first(x)
+    if more:
+        name = n.e.op("Unsqueeze", name, n.e.ints([2]))
+        block, pads = [1, *block], [[0, *p] for p in pads]
+    name = _conv(n, of, name, block, pads=[*pads[0], *pads[1]])
+    if more:
+        name = n.e.op("Squeeze", name, n.e.ints([2]))
+    return n.w.sym(name, n.dtype, n.shape, True)
 
 
 @op("Conv2DBackpropInput", "Conv3DBackpropInputV2")
@@ -163,7 +202,7 @@ def lrn(n):
     return n.w.sym(name, n.dtype, n.shape, True)
 
 
-@op("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic")
+@op("ResizeBilinear", "ResizeNearestNeighbor")
 def resize(n):
     half, corners = bool(n.attr("half_pixel_centers", False)), bool(n.attr("align_corners", False))
     x = n.w.first(n[0])
@@ -174,11 +213,14 @@ def resize(n):
         attrs["nearest_mode"] = "round_prefer_ceil" if corners else "floor"
         if half:  # TensorFlow takes the pixel under the centre
             attrs["coordinate_transformation_mode"] = "tf_half_pixel_for_nn"
-    elif n.op.type == "ResizeBilinear":
-        attrs["mode"] = "linear"
     else:
-        attrs |= {"mode": "cubic", "cubic_coeff_a": -0.5 if half else -0.75, "exclude_outside": int(half)}
+        attrs["mode"] = "linear"
     name = n.e.op("Resize", x if n[0].dtype.is_floating else n.e.cast(x, "float32"), None, None, sizes, **attrs)
     if n.op.type != "ResizeNearestNeighbor" and n.dtype.as_numpy_dtype != np.float32:
         name = n.e.cast(name, n.dtype.as_numpy_dtype)
     return n.w.sym(name, n.dtype, n.shape, True)
+
+
+@op("ResizeBicubic")
+def resize_cubic(n):
+    raise Unsupported("TensorFlow rounds the weights of its cubic resizing to a table, which ONNX does not")

@@ -51,9 +51,17 @@ def _load():
 class View:
     """What an entry sees of an operation."""
 
-    def __init__(self, op, inputs, walk, shapes):
+    def __init__(self, op, inputs, walk, shapes, env):
         self.op, self.inputs, self.walk, self.w, self.e = op, inputs, walk, walk.w, walk.w.e
-        self.shapes = shapes  # of the results
+        self.shapes, self._env = shapes, env  # of the results; Syms of all tensors so far
+
+    def again(self, op):
+        """The View of an operation that was written before."""
+        return View(op, [self.sym_of(t) for t in op.inputs], self.walk, [t.shape for t in op.outputs], self._env)
+
+    def sym_of(self, tensor):
+        """The Sym of any tensor of the graph that was written before, or None."""
+        return self._env.get(id(tensor))
 
     def __getitem__(self, k):
         return self.inputs[k]
