@@ -1,6 +1,7 @@
-"""`onnxtrain convert IN OUT`: files between ONNX and PyTorch. Also `python -m onnxtrain.convert`."""
+"""`onnxtrain convert IN OUT`: files between ONNX, PyTorch and TensorFlow. Also `python -m onnxtrain.convert`."""
 
 import argparse
+import importlib
 import logging
 import os
 import sys
@@ -9,10 +10,19 @@ import warnings
 from .errors import Error, UsageError
 
 _KINDS = {".onnx": "onnx", ".pt": "torch", ".pth": "torch", ".pt2": "program"}
-_TARGETS = ("torch", "state_dict", "program", "onnx")
+_TARGETS = ("torch", "state_dict", "program", "onnx", "savedmodel")
+_SIDES = {  # kind -> (module that converts files of it, extra that it needs)
+    "torch": ("torch.to_torch.convert_files", "torch"), "state_dict": ("torch.to_torch.convert_files", "torch"),
+    "program": ("torch.to_torch.convert_files", "torch"), "savedmodel": ("tf.convert_files", "tf"),
+}
 
 
 def kind_of(path):
+    if os.path.isdir(path):
+        if os.path.exists(os.path.join(path, "saved_model.pb")):
+            return "savedmodel"
+        raise UsageError(f"the folder '{path}' holds no saved_model.pb", "OT1732",
+                         "name a file, or the folder of a SavedModel")
     kind = _KINDS.get(os.path.splitext(path)[1].lower())
     if kind is None:
         raise UsageError(f"'{path}' is none of {', '.join(_KINDS)}", "OT1732", "its suffix says what it is")
@@ -21,12 +31,12 @@ def kind_of(path):
 
 def parser():
     p = argparse.ArgumentParser(prog="onnxtrain convert", description=__doc__)
-    p.add_argument("source", metavar="IN", help="a model: .onnx, .pt (written by convert), .pt2 (torch.export.save)")
+    p.add_argument("source", metavar="IN", help="a model: .onnx, .pt (written by convert), .pt2 (torch.export.save), "
+                                                  "a folder with saved_model.pb")
     p.add_argument("target", metavar="OUT")
     p.add_argument("--to", choices=_TARGETS,
                    help="torch: everything; state_dict: weights for the original class; program: torch.export's, "
-                        "inference; "
-                   "default from OUT's suffix")
+                        "inference; savedmodel: a folder for TensorFlow; default from OUT's suffix")
     p.add_argument("--verify", action="store_true", help="run one step on both sides and print the largest difference")
     return p
 
@@ -37,7 +47,7 @@ def main(argv=None):
         if not os.path.exists(a.source):
             raise UsageError(f"there is no file '{a.source}'", "OT1732")
         folder = os.path.dirname(os.path.abspath(a.target))
-        if os.path.isdir(a.target):
+        if os.path.isdir(a.target) and a.to != "savedmodel":
             raise UsageError(f"'{a.target}' is a folder", "OT1732",
                              "name a file: onnxtrain convert model.train.onnx model.pt")
         if not os.path.isdir(folder):
@@ -47,14 +57,15 @@ def main(argv=None):
         have = kind_of(a.source)
         if (have == "onnx") == (wanted == "onnx"):
             raise UsageError(f"'{a.source}' is already {have}", "OT1732", "onnxtrain convert model.train.onnx model.pt")
+        module, extra = _SIDES[have if wanted == "onnx" else wanted]
         try:
-            from .torch.to_torch import convert_files
+            side = importlib.import_module(f".{module}", __package__)
         except ImportError as e:
             raise UsageError(f"converting needs the package '{e.name}', which {sys.executable} does not have", "OT1733",
-                             f"{sys.executable} -m pip install 'onnxtrain[torch]'; or name another interpreter in "
+                             f"{sys.executable} -m pip install 'onnxtrain[{extra}]'; or name another interpreter in "
                              f"ONNXTRAIN_PYTHON") from None
         _quiet()
-        return convert_files.convert(a.source, have, a.target, wanted, a.verify)
+        return side.convert(a.source, have, a.target, wanted, a.verify)
     except Error as e:
         print(e, file=sys.stderr)
         return 2 if isinstance(e, UsageError) else 3
@@ -67,6 +78,7 @@ def main(argv=None):
 def _quiet():
     """What torch says to its developers while it reads and exports; what matters to the user is in our own words."""
     warnings.simplefilter("ignore")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     logging.getLogger("torch").setLevel(logging.CRITICAL)
     logging.getLogger("torch.export").setLevel(logging.CRITICAL)
 

@@ -137,7 +137,8 @@ def test_sequences_are_ragged():
     model = ot.parse("""
     <ir_version: 10, opset_import: ["" : 22]>
     main (float[n, 3] x) => (seq(float) s, float[m, 3] back)
-    { parts = Constant <value_ints = [2, 1]> () s = SplitToSequence (x, parts) back = ConcatFromSequence <axis = 0> (s) }
+    { parts = Constant <value_ints = [2, 1]> () s = SplitToSequence (x, parts)
+      back = ConcatFromSequence <axis = 0> (s) }
     """)
     x = np.arange(9, dtype=np.float32).reshape(3, 3)
     got = ot.to_tf(model)(x)

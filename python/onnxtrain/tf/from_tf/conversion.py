@@ -17,9 +17,10 @@ from ...model import load
 from ...recipe import Term
 from ...trainer import prepare
 from ..shared import versions
+from ..shared.state import with_state
 from .bindings import with_bindings
-from .self_check import check
-from .source import read_source
+from .self_check import compare
+from .source import opened, read_source
 from .values import Behind, Sym, info
 from .walk import Variable, Walk
 
@@ -41,17 +42,26 @@ class File:
 def from_tf(source, signature=None, inputs=None, *, loss=None, optimizer=None, checkpoint=None, check=True, **recipe):
     """See onnxtrain.from_tf."""
     versions.check_version()
+    source = opened(source)
+    ours = _of_ours(source)
+    if ours is not None and signature is None and loss is None and optimizer is None and checkpoint is None:
+        return ours
     read = read_source(source, signature, inputs, checkpoint)
     file = _file(read)
     if check:
-        _check(read, file, inputs)
+        compare(read, file, inputs)
     if loss is None and optimizer is None:
         return _inference(file)
     return _training(file, loss, optimizer, recipe)
 
 
-def _check(read, file, examples):
-    check(read, file, examples)
+def _of_ours(source):
+    """The file inside a SavedModel that `to_tf` wrote, with the state that its variables have now."""
+    asset = getattr(getattr(source, "onnx_file", None), "asset_path", None)
+    if asset is None or not hasattr(source, "parameters") or not hasattr(source, "state"):
+        return None
+    path = asset.numpy().decode()
+    return with_state(load(path), {**source.parameters, **source.state})
 
 
 def _file(read):

@@ -8,7 +8,7 @@ from ...session import Session, gradients
 from .values import numpy_dtype
 
 
-def check(read, file, examples):
+def compare(read, file, examples):
     """Raises a ModelError (OT1605) that names the first tensor that differs. A function that draws random numbers is
     not compared: both sides draw their own."""
     if file.random:
@@ -17,17 +17,17 @@ def check(read, file, examples):
     here = _Here(file, feeds)
     there = _There(read, file, feeds)
     plain = there.results()
-    compare = Comparison("TensorFlow", lambda: Sensitivity(plain, there.changed))
+    checks = Comparison("TensorFlow", lambda: Sensitivity(plain, there.changed))
     for name in file.outputs:
         want = plain["output", name]
-        compare.same(f"output '{name}'", here.outputs[name], want, ("output", name) if want.dtype.kind == "f" else None)
+        checks.same(f"output '{name}'", here.outputs[name], want, ("output", name) if want.dtype.kind == "f" else None)
     for name, out in file.assigned.items():
-        compare.same(f"new value of '{name}'", here.outputs[out], plain["assigned", name], ("assigned", name))
+        checks.same(f"new value of '{name}'", here.outputs[out], plain["assigned", name], ("assigned", name))
     got = here.gradients(there.cotangents)
     largest = max((float(np.abs(v).max()) for (kind, _), v in plain.items() if kind == "gradient" and v.size),
                   default=0.0)
     for name, g in got.items():
-        compare.same(f"gradient of '{name}'", g, plain["gradient", name], ("gradient", name), floor=largest * 1e-3)
+        checks.same(f"gradient of '{name}'", g, plain["gradient", name], ("gradient", name), floor=largest * 1e-3)
 
 
 def _feeds(inputs, examples, read):

@@ -27,14 +27,16 @@ class Source:
 
 
 def read_source(source, signature, examples, checkpoint):
-    root = None
-    if isinstance(source, (str, os.PathLike)):
-        root = source = _load(os.fspath(source))
     function, title = _function(source, signature, examples)
-    root = source if root is None and hasattr(source, "_trackable_children") else root
+    root = source if hasattr(source, "_trackable_children") else None
     names = _variable_names(function, root)
     values = names if checkpoint is None else _with_checkpoint(names, root, os.fspath(checkpoint))
     return Source(function, _inputs(function), _outputs(function), values, _tables(root), title)
+
+
+def opened(source):
+    """A SavedModel for its folder; anything else as it is."""
+    return _load(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else source
 
 
 def _load(folder):

@@ -2,17 +2,16 @@
 
 from dataclasses import replace
 
-import numpy as np
 import tensorflow as tf
 
 from ...errors import ModelError
 from ...graph import needed, reads
-from ...model import load
-from ...trainer import Trainer
 from ..shared.dtypes import FROM_ONNX
+from ..shared.state import with_state
 from .layout import BROKEN, Value
 from .module import traced
 from .ops.sequence import Sequence, from_ragged, to_ragged
+from .rewrite import with_group_norms
 from .run import GRADIENT, Run
 from .variables import every_graph
 
@@ -60,7 +59,7 @@ class Functions:
     def _infer(self, feeds):
         main = self.graphs.main
         run = self._run([main], feeds)
-        run.add(main.nodes, main.outputs)
+        run.add(with_group_norms(main.nodes, [main], main.outputs), main.outputs)
         out = {o: _result(run.read(o)) for o in main.outputs}
         self._count()
         return out if len(out) != 1 else next(iter(out.values()))
@@ -134,26 +133,11 @@ class Functions:
     def model_of(self, model):
         """() -> the ot.Model with the state that the variables have now."""
         module = self.module
-
-        def back():
-            trainer = Trainer(model) if self.sections else None
-            known = set(trainer.state) if trainer else set()
-            for name in known & set(module.stored):
-                trainer.state[name] = _like(module.variable(name).numpy(), trainer.state[name])
-            out = trainer.model() if trainer else load(model.proto())
-            for name in set(out.parameters) & set(module.stored) - known:
-                out.parameters[name] = _like(module.variable(name).numpy(), out.parameters[name])
-            return out
-
-        return back
+        return lambda: with_state(model, module.stored)
 
 
 _RANDOM = {"Dropout", "Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
            "Multinomial"}
-
-
-def _like(array, old):
-    return np.asarray(array).astype(old.dtype, copy=False).reshape(old.shape)
 
 
 def _given(x):
@@ -178,6 +162,8 @@ class _Section:
         self.loss = _loss(section.algorithm)
         self.wanted = list(dict.fromkeys([*self.results, *self.update.values(), *([self.loss] if self.loss else [])]))
         live = needed(self.nodes, self.wanted)
+        named = {v for n in live if n.kind == GRADIENT for v in (*n.inputs, *n.attrs["xs"])}
+        self.nodes = with_group_norms(live, [section.algorithm, main], {*self.wanted, *named})
         read = {v for n in live for v in reads(n)} | set(self.wanted)
         every = {**{n: main for n in main.inputs}, **{n: section.algorithm for n in section.algorithm.inputs}}
         self.inputs = {n: g for n, g in every.items() if n in read}

@@ -7,10 +7,14 @@
 """
 
 import inspect
+import os
+import tempfile
 
 import tensorflow as tf
 
 from ..shared.names import distinct, identifier
+
+FILE = "model.train.onnx"  # its name in a SavedModel
 
 
 class OnnxModule(tf.Module):
@@ -36,7 +40,18 @@ class OnnxModule(tf.Module):
 
     def save(self, folder):
         """A SavedModel. `tf.saved_model.load(folder)` can be called, and has train_step (train_step_0, ... of several
-        training sections) and initialize."""
+        training sections) and initialize. The file lies in it too: `ot.from_tf(folder)` gives it back with the state
+        that the variables have then."""
+        with tempfile.TemporaryDirectory() as place:
+            path = os.path.join(place, FILE)
+            self.model().save(path)
+            self.onnx_file = tf.saved_model.Asset(path)
+            try:
+                self._save(folder)
+            finally:
+                self.onnx_file = None
+
+    def _save(self, folder):
         functions = {"serving_default": type(self).__call__, "train_step": getattr(self, "train_step", None)}
         signatures = {k: f.get_concrete_function() for k, f in functions.items() if f is not None and _flat(f)}
         tf.saved_model.save(self, str(folder), signatures=signatures or None)
