@@ -136,15 +136,19 @@ constexpr Explanation kTraining[] = {
     {"OT1504", "The body of one of our functions cannot be read; a fault of this build."},
     {"OT1505", "The model needs a newer IR version than the limit that was asked for."},
     {"OT1601",
-     "The PyTorch module has parts that cannot be converted; the message lists all of "
+     "The module or function has parts that cannot be converted; the message lists all of "
      "them."},
     {"OT1604", "The learning-rate scheduler cannot be written into the file as it stands."},
-    {"OT1605", "The converted file was run to check it and did not give PyTorch's numbers."},
+    {"OT1605", "The converted file was run to check it and did not give the framework's numbers."},
     {"OT1606", "Example inputs are missing or do not fit the PyTorch module."},
-    {"OT1607", "PyTorch is not installed beside the Python package."},
+    {"OT1607", "The framework is not installed, or older than the converter knows."},
     {"OT1608", "The loss function could not be captured: it must return a scalar tensor."},
     {"OT1609", "The optimizer's parameters are not those of the module."},
-    {"OT1711", "The model has operators that PyTorch has no counterpart for."},
+    {"OT1621", "The folder is no SavedModel that TensorFlow can load."},
+    {"OT1622", "The function of TensorFlow is missing, or not one of dense tensors that can be traced."},
+    {"OT1623", "The checkpoint cannot be read, or is not one of this module."},
+    {"OT1624", "The function assigns variables, which only a training file can hold."},
+    {"OT1711", "The model has operators that the framework has no counterpart for."},
     {"OT1712", "The training section has a form that PyTorch's loop cannot express."},
     {"OT1713",
      "A lowered training file has no Gradient node from which the loss could be taken; "
