@@ -20,6 +20,10 @@ torch-size        | time and memory at the size of ResNet-50 and BERT-base | pyt
 tf                | files of the trajectory zoo in TensorFlow and from SavedModels without onnxtrain | python_tf tests/tensorflow/to_tf_trajectories.py
 tf-functions      | functions of TensorFlow as files, outputs and gradients compared | python_tf tests/tensorflow/from_tf_functions.py
 tf-operators      | operators of to_tf against the node tests of the standard, Resize in every combination | python_tf tests/tensorflow/node_suite.py
+keras             | round trips with Keras: every model with two optimizers, every setting with three or four | python_tf tests/keras/round_trips.py
+keras-backends    | the same file from every backend of Keras: numpy, jax, torch, tensorflow | python_tf tests/keras/backend_table.py
+keras-models      | keras.applications with random weights: conversion time, self-check, beside Keras'"'"' own exporter | python_tf tests/keras/applications.py
+keras-chance      | losses with dropout and augmentation over many seeds, Kolmogorov-Smirnov | python_tf tests/keras/chance.py
 speed             | the nine workloads beside other engines (bench/setup.sh installs them) | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table
 avx512            | trajectories on an emulated CPU with AVX-512 | tools/avx512.sh trajectories
 '

@@ -1,4 +1,5 @@
-"""`onnxtrain convert IN OUT`: files between ONNX, PyTorch and TensorFlow. Also `python -m onnxtrain.convert`."""
+"""`onnxtrain convert IN OUT`: files between ONNX, PyTorch, Keras and TensorFlow. Also
+`python -m onnxtrain.convert`."""
 
 import argparse
 import importlib
@@ -9,11 +10,13 @@ import warnings
 
 from .errors import Error, UsageError
 
-_KINDS = {".onnx": "onnx", ".pt": "torch", ".pth": "torch", ".pt2": "program"}
-_TARGETS = ("torch", "state_dict", "program", "onnx", "savedmodel")
+_KINDS = {".onnx": "onnx", ".pt": "torch", ".pth": "torch", ".pt2": "program", ".keras": "keras", ".h5": "h5",
+          ".hdf5": "h5"}
+_TARGETS = ("torch", "state_dict", "program", "onnx", "keras", "h5", "savedmodel")
 _SIDES = {  # kind -> (module that converts files of it, extra that it needs)
     "torch": ("torch.to_torch.convert_files", "torch"), "state_dict": ("torch.to_torch.convert_files", "torch"),
-    "program": ("torch.to_torch.convert_files", "torch"), "savedmodel": ("tf.convert_files", "tf"),
+    "program": ("torch.to_torch.convert_files", "torch"), "keras": ("keras.convert_files", "keras"),
+    "h5": ("keras.convert_files", "keras"), "savedmodel": ("tf.convert_files", "tf"),
 }
 
 
@@ -32,11 +35,12 @@ def kind_of(path):
 def parser():
     p = argparse.ArgumentParser(prog="onnxtrain convert", description=__doc__)
     p.add_argument("source", metavar="IN", help="a model: .onnx, .pt (written by convert), .pt2 (torch.export.save), "
-                                                  "a folder with saved_model.pb")
+                                                  ".keras, .h5, a folder with saved_model.pb")
     p.add_argument("target", metavar="OUT")
     p.add_argument("--to", choices=_TARGETS,
                    help="torch: everything; state_dict: weights for the original class; program: torch.export's, "
-                        "inference; savedmodel: a folder for TensorFlow; default from OUT's suffix")
+                        "inference; keras, h5: a compiled Keras model; savedmodel: a folder for "
+                        "TensorFlow; default from OUT's suffix")
     p.add_argument("--verify", action="store_true", help="run one step on both sides and print the largest difference")
     return p
 
@@ -56,16 +60,18 @@ def main(argv=None):
         wanted = a.to or kind_of(a.target)
         have = kind_of(a.source)
         if (have == "onnx") == (wanted == "onnx"):
-            raise UsageError(f"'{a.source}' is already {have}", "OT1732", "onnxtrain convert model.train.onnx model.pt")
+            raise UsageError(f"'{a.source}' is already {have}" if have == "onnx" == wanted else
+                             f"one side of convert is ONNX; '{a.source}' is {have}, '{a.target}' {wanted}", "OT1732",
+                             "onnxtrain convert model.train.onnx model.pt")
         module, extra = _SIDES[have if wanted == "onnx" else wanted]
         try:
             side = importlib.import_module(f".{module}", __package__)
+            _quiet()
+            return side.convert(a.source, have, a.target, wanted, a.verify)
         except ImportError as e:
             raise UsageError(f"converting needs the package '{e.name}', which {sys.executable} does not have", "OT1733",
                              f"{sys.executable} -m pip install 'onnxtrain[{extra}]'; or name another interpreter in "
                              f"ONNXTRAIN_PYTHON") from None
-        _quiet()
-        return side.convert(a.source, have, a.target, wanted, a.verify)
     except Error as e:
         print(e, file=sys.stderr)
         return 2 if isinstance(e, UsageError) else 3
