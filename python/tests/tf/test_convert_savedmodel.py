@@ -1,4 +1,7 @@
-"""`onnxtrain convert` with SavedModels."""
+"""`onnxtrain convert` with SavedModels, and the example."""
+
+import importlib.util
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
@@ -23,6 +26,14 @@ def test_there_and_back(tmp_path, capsys):
     np.testing.assert_allclose(float(loaded.train_step(**feeds)["loss"]), want[0], rtol=1e-6)
     assert convert.main([str(folder), str(tmp_path / "back.train.onnx"), "--verify"]) == 0
     assert ot.load(tmp_path / "back.train.onnx").trainable
+
+
+def test_the_example():
+    path = Path(__file__).resolve().parents[3] / "examples" / "savedmodel" / "run.py"
+    spec = importlib.util.spec_from_file_location("savedmodel_run", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.main() < 1e-5
 
 
 def test_bad_arguments(tmp_path, capsys):

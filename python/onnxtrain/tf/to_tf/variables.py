@@ -27,6 +27,7 @@ def stored_tensors(model, graphs):
     gradients = [n for g in every_graph(graphs) for n in g.nodes if n.kind == (TRAINING, "Gradient")]
     wanted = {x for n in gradients for x in n.attrs["xs"]}
     settings, statistics = _uses(graphs)
+    rate = graphs.metadata.get("onnxtrain.rate", "")
     trained, others, tensors = [], [], {}
     for g in [graphs.main, *(s.algorithm for s in graphs.sections)]:
         for name in g.constants:
@@ -34,12 +35,17 @@ def stored_tensors(model, graphs):
                 continue
             content = g.constants[name]
             weight = content is not None and content.dtype.kind == "f" and name not in settings
-            large = weight and content.size > _SMALL
-            if name in bound or name in wanted or large or name in statistics:
+            large = weight and (content.size > _SMALL or not graphs.sections and content.ndim > 0)
+            if name in bound or name in wanted or large or name in statistics or _is_rate(name, rate):
                 tensors[name] = content
                 learns = name in wanted or not graphs.sections and weight and name not in statistics
                 (trained if learns else others).append(name)
     return Stored(trained, others, tensors)
+
+
+def _is_rate(name, rate):
+    """A learning rate that no schedule assigns can be set all the same."""
+    return bool(rate) and (name == rate or name.startswith(rate + "."))
 
 
 def every_graph(graphs):
