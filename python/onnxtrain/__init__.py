@@ -11,6 +11,7 @@ from .model import Model, check, load, parse
 from .recipe import OPTIMIZERS as _OPTIMIZERS
 from .recipe import OnnxAdagrad, OnnxAdam, OnnxMomentum, Schedule, losses
 from .session import Session, gradients
+from .steps import export_step
 from .torch.from_torch import from_torch
 from .trainer import History, StepResult, Trainer, prepare, resume
 
@@ -50,6 +51,32 @@ def to_torch(model_or_trainer):
 def torch_state_dict(model_or_trainer):
     """The weights as a state_dict that the original PyTorch class loads with strict=True (needs `onnxtrain[torch]`)."""
     return _side("torch", "to_torch", "torch_state_dict")(model_or_trainer)
+
+
+def _sklearn_side(name):
+    """A function of onnxtrain.sklearn, imported when it is called: scikit-learn is an optional extra."""
+    import importlib
+
+    try:
+        importlib.import_module("sklearn")
+        return getattr(importlib.import_module(f".sklearn.{name}", __name__), name)
+    except ImportError as e:
+        raise UsageError(f"this needs the package '{e.name}'", "OT1733", "pip install 'onnxtrain[sklearn]'") from None
+
+
+def from_sklearn(estimator, *, sample_weight=False, optimizer=None, X=None):
+    """A fitted estimator or pipeline as a training model (needs `onnxtrain[sklearn]`); docs/sklearn.md.
+
+    One step of n rows is one `partial_fit` of these rows in order. sample_weight: the step reads weights of its rows
+    too. optimizer: for estimators whose solver leaves no state (LogisticRegression, Ridge, ...). X: rows for the
+    self-check, where the estimator does not take made-up ones.
+    """
+    return _sklearn_side("from_sklearn")(estimator, sample_weight=sample_weight, optimizer=optimizer, X=X)
+
+
+def to_sklearn(model_or_trainer):
+    """The estimator from which a model came, with the current weights and state (needs `onnxtrain[sklearn]`)."""
+    return _sklearn_side("to_sklearn")(model_or_trainer)
 
 
 def to_tf(model_or_trainer, seed=0):
@@ -95,6 +122,7 @@ def keras_weights(model_or_trainer):
 __all__ = [
     *_OPTIMIZERS, "CheckpointError", "DataError", "DivergedError", "Error", "History", "Model", "ModelError",
     "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "Schedule", "Session", "StepResult",
-    "Trainer", "UsageError", "check", "from_keras", "from_tf", "from_torch", "gradients", "keras_weights", "load",
-    "losses", "parse", "prepare", "resume", "to_keras", "to_tf", "to_torch", "torch_state_dict",
+    "Trainer", "UsageError", "check", "export_step", "from_keras", "from_sklearn", "from_tf", "from_torch", "gradients",
+    "keras_weights", "load", "losses", "parse", "prepare", "resume", "to_keras", "to_sklearn", "to_tf", "to_torch",
+    "torch_state_dict",
 ]
