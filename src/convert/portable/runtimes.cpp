@@ -75,8 +75,15 @@ const Names& common_operators() {
 const std::vector<std::pair<std::string, Names>>& lacking() {
   // what tests/engines/operators.py found of common_operators(); empty: nothing found, or not tried
   static const std::vector<std::pair<std::string, Names>> table = {
-      {"onnxruntime", {}}, {"openvino", {}}, {"iree", {}},  {"tinygrad", {}},
-      {"tract", {}},       {"emx", {}},      {"opencv", {}}};
+      {"onnxruntime", {}},
+      {"openvino", {"Det", "MaxUnpool"}},
+      {"iree", {}},
+      {"tinygrad", {}},
+      {"tract",
+       {"Compress", "ConstantOfShape", "Det", "MaxUnpool", "ReduceProd", "Resize",
+        "ReverseSequence", "Size"}},
+      {"emx", {}},
+      {"opencv", {}}};
   return table;
 }
 
