@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cli/commands.hpp"
+#include "cli/output_file.hpp"
 #include "cli/random_feeds.hpp"
 #include "convert/fold_bn.hpp"
 #include "convert/prepare.hpp"
@@ -78,6 +79,7 @@ int export_step(const Model& m, const ExportFlags& f) {
 }
 
 int export_model(const ExportFlags& f) {
+  check_ending(f.to, {".onnx"}, true);
   run::Position ignored;
   // refuses a damaged checkpoint
   Model m = run::load_model_or_checkpoint(checkpoint_of(f.from, f.which), ignored);
