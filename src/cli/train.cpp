@@ -46,12 +46,14 @@ void on_signals(void (*handler)(int)) {
 
 // Settings of the run that is resumed: config.toml, or what its checkpoint holds of it.
 void settings_of_run(const std::string& resume, run::Settings& settings) {
-  const std::set<std::string> leave = {"model", "out",     "resume",   "find-lr", "dry-run",
+  std::set<std::string> leave = {"model", "out",     "resume",   "find-lr", "dry-run",
                                        "quiet", "profile", "progress", "verbose", "threads"};
   if (const std::string from = run::run_of(resume); !from.empty()) {
     const std::string config = run::Folder(from).config();
-    settings.from_file(config, "run", leave);
     const auto all = run::settings_in(config);
+    if (const auto it = all.find("overfit"); it != all.end() && it->second == "0")
+      leave.insert("overfit");  // nothing to take over
+    settings.from_file(config, "run", leave);
     if (all.count("model") != 0) settings.replace("model", run::unquoted(all.at("model")));
     return;
   }
