@@ -47,7 +47,7 @@ void on_signals(void (*handler)(int)) {
 // Settings of the run that is resumed: config.toml, or what its checkpoint holds of it.
 void settings_of_run(const std::string& resume, run::Settings& settings) {
   std::set<std::string> leave = {"model", "out",     "resume",   "find-lr", "dry-run",
-                                       "quiet", "profile", "progress", "verbose", "threads"};
+                                 "quiet", "profile", "progress", "verbose", "threads"};
   if (const std::string from = run::run_of(resume); !from.empty()) {
     const std::string config = run::Folder(from).config();
     const auto all = run::settings_in(config);
