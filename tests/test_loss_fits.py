@@ -76,7 +76,7 @@ def test_text_for_a_regression(tmp_path, values, words, loss):
 def test_a_loss_that_does_not_fit_the_output(tmp_path, loss, end, outputs, target):
     model(tmp_path / "m.onnx", end, outputs)
     csv(tmp_path / "d.csv", target)
-    text = refused(tmp_path, "OT1262", 3, "--loss", loss)
+    text = refused(tmp_path, "OT1290", 3, "--loss", loss)
     assert f"loss {loss} on output 'y'" in text
     if "help" in text and "--loss" in text.split("help")[1]:
         fix = flags_of(text)
@@ -164,7 +164,7 @@ def test_in_python(tmp_path):
     for loss, y in (("nll", KINDS), ("kl", np.full((120, 3), 1 / 3, "f"))):
         with pytest.raises(ot.ModelError) as e:
             ot.Trainer(ot.prepare(tmp_path / "m.onnx", loss=loss)).fit(X, y, epochs=1)
-        assert e.value.code == "OT1262"
+        assert e.value.code == "OT1290"
     model(tmp_path / "m.onnx", IDENTITY)
     with pytest.raises(ot.DataError) as e:
         ot.Trainer(ot.prepare(tmp_path / "m.onnx", loss="hinge")).fit(X, BITS.astype("f")[:, None], epochs=1)
@@ -178,4 +178,4 @@ def test_in_python(tmp_path):
     t = ot.Trainer(ot.prepare(tmp_path / "e.onnx", loss="nll"))
     with pytest.raises(ot.ModelError) as e:
         t.fit([(X[:60], KINDS[:60]), (X[60:], KINDS[60:])], epochs=1)
-    assert e.value.code == "OT1262" and t.step_count == 0
+    assert e.value.code == "OT1290" and t.step_count == 0

@@ -209,7 +209,7 @@ constexpr Explanation kTraining[] = {
      "torch.export refuses the graph as PyTorch runs it, for example because sizes depend on "
      "values.\n"
      "A .pt holds the same model and needs no export."},
-    {"OT1262",
+    {"OT1290",
      "The loss needs another kind of output: nll and kl take log-probabilities, bce probabilities, "
      "bce_logits\nand cross_entropy scores. The graph shows it, or the first batch does. Choose "
      "the "

@@ -73,7 +73,7 @@ std::string scores_flag(const Model& m, const Subject& s) {
 }
 
 [[noreturn]] void wrong_output(const std::string& message, const std::string& hint) {
-  model_error("OT1262", message, hint);
+  model_error("OT1290", message, hint);
 }
 
 std::string scores_or_other(const Model& m, const Subject& s, const std::string& kind) {

@@ -15,7 +15,7 @@ TargetFacts target_facts(const Dataset& data, const std::string& column, const C
 // The kind of loss that prepare wrote; "" for a training made elsewhere.
 std::string loss_kind(const Model& m);
 
-// A loss that cannot work on the output, as the graph shows (OT1262).
+// A loss that cannot work on the output, as the graph shows (OT1290).
 void check_loss(const Model& m);
 // Text for numbers (OT2162), values that the loss does not take (OT2163) or the output never
 // reaches (OT2165).
@@ -23,7 +23,7 @@ void check_target(const Model& m, const LoadedData& data, Observer& observer);
 
 // Has the output to be looked at? The graph may show that it fits.
 bool outputs_in_doubt(const Model& m);
-// OT1262 when the output for some rows is not what the loss takes.
+// OT1290 when the output for some rows is not what the loss takes.
 void check_outputs(const Model& m, const Tensor& scores);
 
 // The loss that `auto` would have chosen had it known the target: bce_logits or bce for 0 and 1
