@@ -303,7 +303,7 @@ constexpr Explanation kTraining[] = {
     {"OT2163",
      "The target has values that the loss does not take: bce, bce_logits and kl need 0 to 1, hinge "
      "-1 and 1."},
-    {"OT2165",
+    {"OT2166",
      "The model's output cannot reach the target's values: a Sigmoid gives 0 to 1, a Tanh -1 to 1. "
      "Train\non the tensor before it (--loss-input), or scale the target."},
     {"OT3001",

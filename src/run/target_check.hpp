@@ -18,7 +18,7 @@ std::string loss_kind(const Model& m);
 // A loss that cannot work on the output, as the graph shows (OT1290).
 void check_loss(const Model& m);
 // Text for numbers (OT2162), values that the loss does not take (OT2163) or the output never
-// reaches (OT2165).
+// reaches (OT2166).
 void check_target(const Model& m, const LoadedData& data, Observer& observer);
 
 // Has the output to be looked at? The graph may show that it fits.
