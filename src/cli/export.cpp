@@ -7,6 +7,7 @@
 #include "cli/export_step.hpp"
 #include "cli/output_file.hpp"
 #include "cli/random_feeds.hpp"
+#include "convert/attribute_weights.hpp"
 #include "convert/fold_bn.hpp"
 #include "onnx/onnx.hpp"
 #include "run/checkpoint.hpp"
@@ -73,7 +74,7 @@ int export_model(const ExportFlags& f) {
   }
   SaveOptions o;
   o.inference_only = true;
-  save_model(out, f.to, all_ops(), o);
+  save_model(with_attribute_weights(out, all_ops()), f.to, all_ops(), o);
   say("saved", f.to);
   if (f.verify) verify(m, f);
   return 0;
