@@ -105,6 +105,13 @@ def to_keras(model_or_trainer: Any, into: Any = None,
 def keras_weights(model_or_trainer: Any) -> list[Any]: ...
 
 
+def from_tf(source: Any, signature: str | None = None, inputs: Any = None, *, loss: Any = None, optimizer: Any = None,
+            checkpoint: Any = None, check: bool = True, **recipe: Any) -> Model: ...
+
+
+def to_tf(model_or_trainer: Any, seed: int = 0) -> Any: ...
+
+
 def to_torch(model_or_trainer: Any) -> Any: ...
 
 
