@@ -26,10 +26,11 @@ def spec(op, *args, **kwargs):
 def wide(dtype, *args):
     """The element type of a result. JAX, numpy and PyTorch make 32 bits of 64 in Keras; the file keeps 64, so that it
     is the same on every backend."""
-    narrow = {"int32": "int64", "float32": "float64"}.get(dtype)
+    wider = {"int32": "int64", "float32": "float64"}.get(dtype)
     there = {getattr(a, "dtype", None) for a in args}
-    return narrow if narrow in there and not (narrow == "int64" and any(str(d).startswith("float") for d in there)) \
-        else dtype
+    mixed = wider == "int64" and any(str(d).startswith("float") for d in there)
+    return wider if wider is not None and wider in there and not mixed else dtype
+
 
 
 def unary(t, x, make, dtype=None):
