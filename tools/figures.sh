@@ -17,6 +17,8 @@ torch-dropout     | round trips with dropout over 50 seeds | python tests/pytorc
 torch-operators   | operators of to_torch against the node tests of the standard | python python/tests/pytorch/node_suite.py
 torch-models      | models of the package transformers (pip install it) with random weights, both ways | python tests/pytorch/hugging_face.py
 torch-size        | time and memory at the size of ResNet-50 and BERT-base | python tests/pytorch/size.py
+hostile           | random models with loops that grow or never end: memory and time of every command | python tests/files/hostile_loops.py
+mistakes          | planted mistakes by shell and by Python: answered fully, silent, fixes typed | python tests/mistakes/run.py -j 2
 speed             | the nine workloads beside other engines (bench/setup.sh installs them) | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table
 avx512            | trajectories on an emulated CPU with AVX-512 | tools/avx512.sh trajectories
 '

@@ -1,10 +1,13 @@
 """Exceptions: one class per kind of failure, each with .code and .hint."""
 
+from .hints import in_python
+
 
 class Error(Exception):
     """Something failed; `code` is like "OT1203", `hint` says what to do (may be empty)."""
 
     def __init__(self, message, code="OT9001", hint=""):
+        message, hint = in_python(message), in_python(hint)
         self.message, self.code, self.hint = message, code, hint
         text = f"error[{code}]: {message}"
         super().__init__(text + (f"\n  help: {hint}" if hint else ""))

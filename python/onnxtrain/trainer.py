@@ -9,7 +9,9 @@ import numpy as np
 from . import _native, runs
 from .batches import Batches
 from .data import columns, fraction, is_batches, some_rows
+from .arguments import refuse_unknown
 from .errors import UsageError
+from .limits import limits
 from .model import Model, as_model, rows_through
 from .recipe import loss_specs, optimizer_spec, schedule_spec
 from .session import Session, feed_lists
@@ -156,27 +158,9 @@ class History:
         return f"<history: {len(self.epochs)} epochs, best {self.best_epoch}>"
 
 
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-def _bytes(memory):
-    """A number of bytes, or text such as "500M"; None: no limit."""
-    if memory is None:
-        return 0
-    try:
-        text = str(memory).strip()
-        unit = _UNITS.get(text[-1:].upper(), 1)
-        n = int(float(text[:-1] if unit > 1 else text) * unit)
-    except (ValueError, OverflowError):
-        n = 0
-    if not 0 < n < 1 << 62:
-        raise UsageError(f"memory={memory!r} is not a number of bytes", "OT0003", 'for example memory="500M"')
-    return n
-
-
-def resume(path, threads=0, memory=None):
+def resume(path, threads=0, memory=None, max_loop_trips=None, time=None):
     """A trainer that resumes where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`."""
-    t = Trainer(None, _native_trainer=_native.resume(os.fspath(path), threads, _bytes(memory)))
+    t = Trainer(None, _native_trainer=_native.resume(os.fspath(path), threads, limits(memory, max_loop_trips, time)))
     if os.path.isdir(path):
         t._run = os.fspath(path)
     return t
@@ -187,11 +171,14 @@ class Trainer:
 
     memory: a limit ("500M", or bytes) for state variables and step together; where they would need more, values
     of the forward pass are computed again in the backward pass: slower, the same numbers.
+    max_loop_trips, time: iterations of all loops together and seconds that one step may take.
     """
 
-    def __init__(self, model, seed=0, threads=0, *, memory=None, _native_trainer=None):
+    def __init__(self, model, seed=0, threads=0, *, memory=None, max_loop_trips=None, time=None,
+                 _native_trainer=None):
         # a model that was read here is nobody else's: its weights become the trainer's
-        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory),
+        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads,
+                                                     limits(memory, max_loop_trips, time),
                                                      take=not isinstance(model, Model))
         self.state = _State(self._t)
         self._run = self._names = None  # _run: the folder of the run that is resumed
@@ -283,13 +270,15 @@ class Trainer:
         self.model().export(os.fspath(path))
 
     def fit(self, x=None, y=None, valid=None, epochs=None, batch_size=None, out=None, steps=0, patience=0, shuffle=None,
-            save_every=0, on_epoch=None, steps_per_epoch=None):
+            save_every=0, on_epoch=None, steps_per_epoch=None, *, time=0, keep=0, check_finite=True, **unknown):
         """Epochs over data (10 of batch size 32 unless said otherwise); returns a History.
 
         x: an array, {input: array}, or an iterable of batches (x, y) or {name: array}; y: an array or
         {target: array}; valid: a fraction, or (x, y). on_epoch(dict) may return True to stop. out: a run folder.
+        time: seconds; keep: checkpoints of finished epochs that stay; check_finite: stop at NaN and Inf.
         A trainer from `ot.resume(run)` knows data, batch size and folder of its run.
         """
+        refuse_unknown("fit", unknown, Trainer.fit)
         if valid is not None and not isinstance(valid, (tuple, list)):
             valid = fraction(valid)
         out = self._run if out is None else os.fspath(out)
@@ -303,7 +292,8 @@ class Trainer:
             raise UsageError("steps_per_epoch cuts an iterator into epochs; arrays have their own length", "OT1157",
                              "steps=N")
         options = {"epochs": epochs, "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
-                   "save_every": save_every, "out": out, "keep_data": runs.KEPT_BYTES}
+                   "save_every": save_every, "out": out, "keep_data": runs.KEPT_BYTES, "time": time or None, "keep": keep or None,
+                   "check_finite": None if check_finite else False}
         if isinstance(valid, float):
             options["valid"] = valid
         # what is not said is the library's to know: from the run that is resumed, or the default

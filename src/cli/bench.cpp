@@ -145,7 +145,7 @@ int bench(const BenchFlags& f) {
   std::vector<BenchPart> parts;
   auto m = std::make_shared<Model>(load_model(f.model, all_ops()));
   json out = {{"model", f.model},
-              {"threads", f.threads > 0 ? f.threads : default_threads()},
+              {"threads", thread_count(f.threads)},
               {"batch", f.sizes.batch}};
   const bool has_training = !m->training.empty();
   if (f.mode != "train" && !has_training) out["inference"] = bench_inference(f, m, parts);

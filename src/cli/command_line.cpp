@@ -5,6 +5,7 @@
 #include <new>
 
 #include "cli/commands.hpp"
+#include "cli/flag_words.hpp"
 #include "cli/narration.hpp"
 #include "core/error.hpp"
 #include "core/error_trace.hpp"
@@ -43,16 +44,7 @@ CLI::App* Registry::add(const std::string& name, const std::string& help,
 }
 
 std::string suggestion(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> names;
-  bool option = word.starts_with("-");
-  if (option) {
-    for (const CLI::Option* o : app.get_options())
-      for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
-  } else {
-    for (const CLI::App* c : app.get_subcommands({})) names.push_back(c->get_name());
-  }
-  std::string near = closest(word.substr(0, word.find('=')), names);
-  return near.empty() ? near : cat("did you mean ", near, "?");
+  return word.starts_with("-") ? option_hint(app, word) : command_hint(app, word);
 }
 
 namespace {

@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/data_flags.hpp"
+#include "cli/limit_flags.hpp"
 #include "core/file.hpp"
 #include "data/npz_file.hpp"
 
@@ -16,6 +17,7 @@ namespace {
 struct PredictFlags {
   std::string what, to;
   DataFlags data;
+  LimitFlags limits;
   int64_t batch = 256;
   int threads = 0;
 };
@@ -59,6 +61,7 @@ std::string csv_text(const run::Predictions& p) {
 int predict(const PredictFlags& f) {
   ProgramOptions po;
   po.threads = f.threads;
+  po.limits = f.limits.limits();
   const run::Predictions p = run::predict(f.what, f.data.request(), f.batch, po);
   if (f.to.ends_with(".npy"))
     write_npy(f.to, p.rows);
@@ -83,6 +86,7 @@ void add_predict(Registry& r) {
   c->add_option("--batch,--batch-size", f.batch, "rows per batch")->check(CLI::PositiveNumber);
   c->add_option("--threads", f.threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber);
+  f.limits.add_to(r, c);
   r.on(c, [] { return predict(f); });
 }
 

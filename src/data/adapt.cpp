@@ -124,6 +124,11 @@ void set_scale(const std::string& scale, RowConversion& c, std::string& note) {
   note = cat(" = (v", c.divide == 255 ? " / 255" : "", " - ", mean, ") / ", std);
 }
 
+Shape target_of(const InputSpec& input, const Shape& row) {
+  if (input.dims.empty()) return row;
+  return Shape(input.dims.begin() + 1, input.dims.end());
+}
+
 // Some order of `row` that fits, in words for the hint; "" when there is none.
 std::string layout_hint(const Shape& row, const Shape& target, bool nhwc, bool label) {
   Shape order = row;
@@ -138,12 +143,35 @@ std::string layout_hint(const Shape& row, const Shape& target, bool nhwc, bool l
   std::sort(sorted.begin(), sorted.end());
   if (order == sorted) return "same sizes in another order; transpose the array before saving it";
   if (label && row.empty()) return "one number per row: class numbers?  --loss cross_entropy";
-  return "reshape the array before saving it, or name another one:  --map INPUT=KEY";
+  const bool known = std::all_of(target.begin(), target.end(), [](int64_t d) { return d >= 0; });
+  if (known && num_elements(row) == num_elements(target))
+    return cat("as many values in another shape: reshape the rows to ", to_string(target),
+               " before saving them");
+  if (row.size() == target.size() && row.size() >= 3)
+    return "images of another size: resize them before saving them";
+  return cat("the model takes rows of shape ", to_string(target), ", the data has rows of shape ",
+             to_string(row), ": save the array with these sizes, or name another one:  --map INPUT=KEY");
 }
 
-Shape target_of(const InputSpec& input, const Shape& row) {
-  if (input.dims.empty()) return row;
-  return Shape(input.dims.begin() + 1, input.dims.end());
+// The only other array that would fit, as an option; "" when there is none or more than one.
+std::string other_array_hint(const Dataset& data, const std::string& name, const InputSpec& input) {
+  std::string found;
+  for (const std::string& other : data.columns()) {
+    if (other == name || !convertible(data.column(other)->dtype())) continue;
+    const Shape& row = data.column(other)->row_shape();
+    if (row.empty() || !fit_row(row, target_of(input, row))) continue;
+    if (!found.empty()) return {};
+    found = other;
+  }
+  return found.empty() ? found : cat("array '", found, "' would fit:  --map ", input.name, "=", found);
+}
+
+std::string misfit_hint(const Dataset& data, const std::string& name, const InputSpec& input,
+                        const AdaptOptions& options, bool label) {
+  const Shape& row = data.column(name)->row_shape();
+  if (!label && !options.target)
+    if (std::string hint = other_array_hint(data, name, input); !hint.empty()) return hint;
+  return layout_hint(row, target_of(input, row), options.nhwc, label || options.target);
 }
 
 Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& input,
@@ -170,8 +198,7 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
                    ", model wants ", with_batch(input.dims)),
                one_hot ? "one-hot labels? save the class numbers: y.argmax(1); numbers to learn?  "
                          "--loss mse"
-                       : layout_hint(source->row_shape(), target_of(input, row), options.nhwc,
-                                     label || options.target));
+                       : misfit_hint(data, name, input, options, label));
   }
   RowConversion c;
   c.from = source->dtype();

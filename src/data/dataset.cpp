@@ -198,15 +198,4 @@ std::string listed(const std::vector<std::string>& names, size_t most) {
   return out;
 }
 
-std::string closest(const std::string& name, const std::vector<std::string>& candidates) {
-  std::string best;
-  size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
-  for (const std::string& c : candidates) {
-    if (name.size() > 200 || c.size() > 200) continue;
-    const size_t distance = edit_distance(name, c);
-    if (distance < best_distance) best = c, best_distance = distance;
-  }
-  return best;
-}
-
 }  // namespace onnxtrain

@@ -5,6 +5,7 @@
 
 #include "core/fill.hpp"
 #include "core/memory.hpp"
+#include "core/text.hpp"
 #include "core/threads.hpp"
 #include "runtime/copy.hpp"
 
@@ -26,10 +27,16 @@ Tensor place_for(const Tensor& value, std::vector<Fill>& fills) {
 
 }  // namespace
 
+std::string State::near_name(const std::string& name) const {
+  const std::string near = closest(name, order_);
+  if (!near.empty()) return cat("did you mean '", near, "'?");
+  return order_.empty() ? std::string() : cat("the first is '", order_[0], "'");
+}
+
 const Tensor& State::get(const std::string& name) const {
   auto it = variables_.find(name);
   if (it == variables_.end())
-    throw Error(ErrorKind::kUsage, "OT1122", cat("there is no state variable named '", name, "'"));
+    usage_error("OT1122", cat("there is no state variable named '", name, "'"), near_name(name));
   return it->second;
 }
 

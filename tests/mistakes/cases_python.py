@@ -1,0 +1,93 @@
+"""Mistakes in Python: arguments, arrays, names, order of calls. Errors speak of arguments, not of flags."""
+
+import numpy as np
+from mistake import Mistake
+from workshop import npz, raw, removed, text, x, y
+
+
+def M(name, typed, code, says, fix=None, then=None, plant=None, env=None):
+    return Mistake(name, typed, code, says, fix, then, plant, True, env)
+
+
+FIT = "ot.load('mlp.onnx').compile(optimizer=ot.SGD(lr=0.1))"
+TR = "t = ot.Trainer('mlp.train.onnx')\n"
+
+CASES = [
+    M("load of nothing", "ot.load('nothing.onnx')", "ModelError", ["nothing.onnx"]),
+    M("load of a PyTorch file", "ot.load('m.pth')", "ModelError", ["m.pth", "PyTorch"], "torch.onnx.export(", "pass", plant=raw("m.pth", b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.")),
+    M("load of bytes that are nothing", "ot.load(b'hello')", "ModelError", ["text"]),
+    M("load of a number", "ot.load(7)", "UsageError", ["int"]),
+    M("load of an HTML page", "ot.load('page.onnx')", "ModelError", ["HTML"], plant=text("page.onnx", "<html></html>")),
+    M("unknown loss", "ot.prepare('mlp.onnx', loss='crossentropy')", "UsageError", ["crossentropy"], "cross_entropy", "ot.prepare('mlp.onnx', loss='{fix}')"),
+    M("loss of Keras", "ot.prepare('mlp.onnx', loss='categorical_crossentropy')", "UsageError", ["categorical"], "cross_entropy", "ot.prepare('mlp.onnx', loss='{fix}')"),
+    M("unknown optimizer", "ot.prepare('mlp.onnx', optimizer='AdamW')", "UsageError", ["AdamW"], "adamw", "ot.prepare('mlp.onnx', optimizer='{fix}')"),
+    M("optimizer as a class", "ot.prepare('mlp.onnx', optimizer=ot.AdamW)", "UsageError", ["AdamW"], "ot.AdamW(", "ot.prepare('mlp.onnx', optimizer=ot.AdamW(lr=1e-3))"),
+    M("optimizer of PyTorch", "import torch\not.prepare('mlp.onnx', optimizer=torch.optim.SGD([torch.zeros(1)], lr=0.1))", "UsageError", ["SGD"]),
+    M("negative learning rate", "ot.prepare('mlp.onnx', optimizer=ot.SGD(lr=-1))", "UsageError", ["lr"]),
+    M("unknown argument of an optimizer", "ot.AdamW(learning_rate=0.1)", "TypeError", ["learning_rate"]),
+    M("unknown schedule", "ot.prepare('mlp.onnx', schedule='cosin')", "UsageError", ["cosin"], "cosine", "ot.prepare('mlp.onnx', schedule='{fix}')"),
+    M("freeze that matches nothing", "ot.prepare('mlp.onnx', freeze=['fc9.*'])", "UsageError", ["fc9.*"]),
+    M("unknown argument of prepare", "ot.prepare('mlp.onnx', los='mse')", "TypeError", ["los"]),
+    M("mode misspelt", "ot.prepare('mlp.onnx', mode='eval')", "UsageError", ["eval"], "as_is", "ot.prepare('mlp.onnx', mode='{fix}')"),
+    M("loss that does not fit", "ot.prepare('reg.onnx', loss='cross_entropy')", "ModelError", ["'y'"], "loss='mse'", "ot.prepare('reg.onnx', {fix})"),
+    M("Session with a wrong name", "ot.Session('mlp.onnx').run({'X': x})", "DataError", ["'X'"], "'x'", "ot.Session('mlp.onnx').run({{fix}: x})"),
+    M("Session with an array", "ot.Session('mlp.onnx').run(x)", "UsageError", ["ndarray"], "run({'x': x})", "ot.Session('mlp.onnx').{fix}"),
+    M("Session with nothing", "ot.Session('mlp.onnx').run({})", "DataError", ["'x'"]),
+    M("Session with doubles", "ot.Session('mlp.onnx').run({'x': x.astype('float64')})", "DataError", ["'x'", "double"], "astype", "ot.Session('mlp.onnx').run({'x': x.astype(np.float32)})"),
+    M("Session with another shape", "ot.Session('mlp.onnx').run({'x': x[:, :3]})", "DataError", ["'x'", "3", "4"]),
+    M("Session with one row", "ot.Session('mlp.onnx').run({'x': x[0]})", "DataError", ["'x'", "rank"], "x[None]", "ot.Session('mlp.onnx').run({'x': x[0][None]})"),
+    M("Session with a list of text", "ot.Session('mlp.onnx').run({'x': [['a', 'b', 'c', 'd']]})", "DataError", ["'x'"]),
+    M("Session with None", "ot.Session('mlp.onnx').run({'x': None})", "DataError", ["'x'"]),
+    M("Session: unknown output", "ot.Session('mlp.onnx').run({'x': x}, ['probs'])", "UsageError", ["'probs'"], "logits", "ot.Session('mlp.onnx').run({'x': x}, ['{fix}'])"),
+    M("Session with a thousand threads", "ot.Session('mlp.onnx', threads=1000).run({'x': x})", "UsageError", ["threads", "1000"]),
+    M("Session with memory in words", "ot.Session('mlp.onnx', memory='lots')", "UsageError", ["lots"], 'memory="500M"', "ot.Session('mlp.onnx', {fix}).run({'x': x})"),
+    M("gradients of an unknown tensor", "ot.gradients('mlp.onnx', {'x': x}, wrt=['fc1.wight'])", "UsageError", ["fc1.wight"], "fc1.weight", "ot.gradients('mlp.onnx', {'x': x}, wrt=['{fix}'])"),
+    M("gradients of an unknown output", "ot.gradients('mlp.onnx', {'x': x}, of='loss')", "UsageError", ["loss"], "logits", "ot.gradients('mlp.onnx', {'x': x}, of='{fix}')"),
+    M("gradients with a cotangent of another shape", "ot.gradients('mlp.onnx', {'x': x}, of='logits', wrt='x', cotangent=np.ones((2, 2), np.float32))", "UsageError", ["logits"]),
+    M("Trainer of an inference model", "ot.Trainer('mlp.onnx')", "ModelError", ["training"], "ot.prepare", "ot.Trainer(ot.prepare('mlp.onnx'))"),
+    M("step without the label", TR + "t.step({'x': x})", "DataError", ["label"]),
+    M("step with a wrong name", TR + "t.step({'x': x, 'lable': y})", "DataError", ["lable"], "label", TR + "t.step({'x': x, '{fix}': y})"),
+    M("step with labels outside", TR + "t.step({'x': x, 'label': y + 5})", "DataError", ["label"]),
+    M("step with float labels", TR + "t.step({'x': x, 'label': y.astype('float32')})", "DataError", ["label", "int64"]),
+    M("step with other rows", TR + "t.step({'x': x, 'label': y[:7]})", "DataError", ["7"]),
+    M("step of an algorithm that is not there", TR + "t.step({'x': x, 'label': y}, which=3)", "UsageError", ["3"]),
+    M("state of an unknown name", TR + "t.state['fc7.weight']", "UsageError", ["fc7.weight"], "fc1.weight", TR + "t.state['{fix}']"),
+    M("state of another shape", TR + "t.state['fc1.weight'] = np.zeros((2, 2), 'float32')", "ModelError", ["fc1.weight"]),
+    M("learning rate in words", TR + "t.lr = 'fast'", "TypeError", []),
+    M("save into nowhere", TR + "t.save('no/where.onnx')", "Error", ["no/where.onnx"]),
+    M("fit with other rows", FIT + ".fit(x, y[:-1])", "DataError", ["119", "120"]),
+    M("fit without y", FIT + ".fit(x)", "UsageError", []),
+    M("fit with labels from 1", FIT + ".fit(x, y + 1, epochs=1)", "DataError", ["label 3"], "y - 1", FIT + ".fit(x, y + 1 - 1, epochs=1)"),
+    M("fit with NaN", "x[3, 1] = np.nan\n" + FIT + ".fit(x, y, epochs=1)", "DataError", ["NaN", "row 3"]),
+    M("fit with an unknown option", FIT + ".fit(x, y, epoch=1)", "TypeError", ["epoch"]),
+    M("fit with batch=", FIT + ".fit(x, y, epochs=1, batch=8)", "TypeError", ["batch"], "batch_size", FIT + ".fit(x, y, epochs=1, {fix}=8)"),
+    M("fit with a negative batch", FIT + ".fit(x, y, epochs=1, batch_size=-8)", "UsageError", ["batch"]),
+    M("fit with valid=3", FIT + ".fit(x, y, epochs=1, valid=3)", "UsageError", ["valid"]),
+    M("fit with zero epochs", FIT + ".fit(x, y, epochs=0)", "UsageError", ["epochs"]),
+    M("fit with a pandas-like table of text", FIT + ".fit(np.full((120, 4), 'a'), y, epochs=1)", "DataError", ["'x'"]),
+    M("fit with other features", FIT + ".fit(x[:, :3], y, epochs=1)", "DataError", ["[120,3]"]),
+    M("fit with no rows", FIT + ".fit(x[:0], y[:0], epochs=1)", "DataError", ["rows"]),
+    M("fit before compile with an unknown metric", "ot.load('mlp.onnx').compile(metrics=['acuracy'])", "UsageError", ["acuracy"], "accuracy", "ot.load('mlp.onnx').compile(metrics=['{fix}'])"),
+    M("compile of a training file with a loss", "ot.load('mlp.train.onnx').compile(loss='mse')", "UsageError", ["training"]),
+    M("predict with other features", "ot.load('mlp.onnx').predict(x[:, :2])", "DataError", ["[120,2]"]),
+    M("evaluate without y", "ot.load('mlp.onnx').compile().evaluate(x)", "UsageError", []),
+    M("resume of nothing", "ot.resume('nothing')", "CheckpointError", ["nothing"]),
+    M("resume of a folder that is no run", "ot.resume('pictures')", "CheckpointError", ["pictures"]),
+    M("resume of a damaged run", "ot.resume('run')", "CheckpointError", ["run"], plant=removed("run/checkpoints")),
+    M("out that exists", FIT + ".fit(x, y, epochs=1, out='run')", "UsageError", ["run"]),
+    M("parameters of an unknown name", "ot.load('mlp.onnx').parameters['fc9']", "ModelError", ["fc9"]),
+    M("export into nowhere", "ot.load('mlp.onnx').export('no/where.onnx')", "Error", ["no/where.onnx"]),
+    M("diverges", "ot.load('reg.onnx').compile(optimizer=ot.SGD(lr=1e9)).fit(x * 1000, x[:, :1] * 1e6, epochs=5)", "DivergedError", ["step"]),
+    M("from_torch of a function", "ot.from_torch(lambda x: x, x)", "UsageError", []),
+    M("to_torch of a path that is not there", "ot.to_torch('nothing.onnx')", "ModelError", ["nothing.onnx"]),
+    M("estimator with another count of features", "c = ot.OnnxClassifier('mlp.onnx', epochs=1).fit(x, y)\nc.predict(x[:, :2])", "DataError", ["2"]),
+    M("estimator with a model that is not there", "ot.OnnxClassifier('nothing.onnx').fit(x, y)", "ModelError", ["nothing.onnx"]),
+    M("check of a file that is not there", "ot.check('nothing.onnx')", "ModelError", ["nothing.onnx"]),
+    M("memory too small for a step", "ot.Trainer('mlp.train.onnx', memory=1000).step({'x': x, 'label': y})", "ModelError", ["limit"], "memory=", TR + "t.step({'x': x, 'label': y})"),
+    M("threads negative", "ot.Trainer('mlp.train.onnx', threads=-2)", "UsageError", ["-2"]),
+    M("a data file instead of arrays", FIT + ".fit('data.npz', epochs=1)", "UsageError", ["str"]),
+    M("ragged lists", FIT + ".fit([[1, 2, 3, 4], [1, 2]], [0, 1], epochs=1)", "DataError", []),
+    M("complex numbers", FIT + ".fit(x.astype('complex64'), y, epochs=1)", "DataError", ["complex"], plant=npz("unused.npz", x=x, y=y)),
+    M("objects", FIT + ".fit(np.array([object()] * 120), y, epochs=1)", "DataError", ["'x'"]),
+]
+_ = np
