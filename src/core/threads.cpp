@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/relax.hpp"
 
 namespace onnxtrain {
