@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 
-from .errors import Error, UsageError
+from .errors import Error, ModelError, UsageError
 
 _KINDS = {".onnx": "onnx", ".pt": "torch", ".pth": "torch", ".pt2": "program"}
 _TARGETS = ("torch", "state_dict", "program", "onnx")
@@ -35,7 +35,7 @@ def main(argv=None):
     a = parser().parse_args(argv)
     try:
         if not os.path.exists(a.source):
-            raise UsageError(f"there is no file '{a.source}'", "OT1732")
+            raise ModelError(f"there is no file '{a.source}'", "OT4001", f"look for it:  ls {os.path.dirname(a.source) or '.'}")
         folder = os.path.dirname(os.path.abspath(a.target))
         if os.path.isdir(a.target):
             raise UsageError(f"'{a.target}' is a folder", "OT1732",

@@ -8,7 +8,7 @@ _NAMES = {"batch": "batch_size", "clip": "clip_norm", "dim": "dims", "label": "l
           "reset": "reset=True", "patience": "patience"}
 _CALLS = {
     "layout": lambda v: "x.transpose(0, 3, 1, 2)",
-    "label-offset": lambda v: f"y {'-' if v.startswith('-') else '+'} {v.lstrip('+-')}" if v else "y - 1",
+    "label-offset": lambda v: f"give y {'-' if v.startswith('-') else '+'} {v.lstrip('+-')}" if v else "give y - 1",
     "map": lambda v: f"give arrays by the names of inputs: {{'{v.partition('=')[0] or 'INPUT'}': x}}",
     "target": lambda v: f"give the column '{v}' as y" if v else "give the target as y",
     "loss-input": lambda v: f"loss=ot.losses.CrossEntropy(output={v!r})" if v else "the output of a loss",
@@ -23,7 +23,9 @@ _CALLS = {
     "data": lambda v: f"load {v!r} with numpy" if v else "the data",
     "scale": lambda v: "scale x yourself",
 }
-# a command to type in a shell stays as it is
+# whole commands that have a call
+_COMMANDS = {"onnxtrain prepare model.onnx -o model.train.onnx": 'ot.prepare("model.onnx")'}
+# any other command to type in a shell stays as it is
 _FLAG = re.compile(r"(\bonnxtrain [a-z]+ [^;]*)|(?<![\w-])--([a-z][a-z-]*)(?:[ =](?!or\b|and\b)([^\s,;:?()]+))?")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
 
@@ -47,4 +49,7 @@ def _one(m):
 
 
 def in_python(text):
+    for command, call in _COMMANDS.items():
+        text = text.replace(command, call)
+    text = text.replace("add --label-offset", "--label-offset")
     return _FLAG.sub(_one, text) if "--" in text else text

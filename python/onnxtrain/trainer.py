@@ -10,7 +10,7 @@ from . import _native, runs
 from .batches import Batches
 from .data import columns, fraction, is_batches, some_rows
 from .arguments import refuse_unknown
-from .errors import UsageError
+from .errors import UnknownNameError, UsageError
 from .limits import limits
 from .model import Model, as_model, rows_through
 from .recipe import loss_specs, optimizer_spec, schedule_spec
@@ -108,12 +108,12 @@ class _State(MutableMapping):
 
     def __getitem__(self, name):
         if name not in self._names():
-            raise KeyError(name)
+            raise UnknownNameError("state variable", name, self._names())
         return from_native(self._t.get(name))
 
     def __setitem__(self, name, value):
         if name not in self._names():
-            raise KeyError(name)
+            raise UnknownNameError("state variable", name, self._names())
         self._t.set(name, to_native(value, name))
 
     def __delitem__(self, name):
@@ -245,7 +245,10 @@ class Trainer:
 
     @lr.setter
     def lr(self, value):
-        self._t.rate = float(value)
+        try:
+            self._t.rate = float(value)
+        except (TypeError, ValueError):
+            raise UsageError(f"the learning rate is a number, not {value!r}", "OT1152", "t.lr = 1e-3") from None
 
     @property
     def memory(self):

@@ -50,13 +50,14 @@ std::string suggestion(const CLI::App& app, const std::string& word) {
 namespace {
 
 // The parser's complaint in our form, with the name that was probably meant.
-int usage_failure(CLI::App& app, const CLI::ParseError& e) {
+int usage_failure(CLI::App& app, const CLI::ParseError& e, const std::string& first) {
   CLI::App* command = app.get_subcommands().empty() ? &app : app.get_subcommands()[0];
   std::string message = e.what(), hint;
   // the parser prints the largest double as the end of "greater than 0"
   if (size_t at = message.find(" not in range 0.000000 to 17976931"); at != std::string::npos)
     message = message.substr(0, at) + " is not a positive number";
   std::vector<std::string> extra = app.remaining(true);
+  if (command == &app && !first.starts_with("-")) extra = {first};
   if (!extra.empty()) {
     bool option = extra[0].starts_with("-");
     message = option            ? cat("there is no option ", extra[0].substr(0, extra[0].find('=')),
@@ -125,7 +126,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    return usage_failure(app, e);
+    return usage_failure(app, e, argv[1]);
   }
   set_error_traces(verbosity() > 1);
   const auto start = std::chrono::steady_clock::now();

@@ -58,7 +58,9 @@ void need_kind(const char* what, const std::string& kind, const std::vector<std:
 }
 
 void need(bool ok, const char* key, double value, const char* range) {
-  if (!ok) usage_error("OT1233", cat(key, " is ", value, ", it must be ", range));
+  if (!ok)
+    usage_error("OT1233", cat(key, " is ", value, ", it must be ", range),
+                cat("choose a number that is ", range));
 }
 
 }  // namespace

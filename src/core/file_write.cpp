@@ -68,7 +68,9 @@ std::string target_of(const std::string& path, bool follow_link) {
     if (S_ISDIR(st.st_mode)) io_error(ErrorKind::kFailed, "OT4010", "write", path, EISDIR);
     return real.get();
   }
-  if (S_ISDIR(st.st_mode)) io_error(ErrorKind::kFailed, "OT4010", "write", path, EISDIR);
+  if (S_ISDIR(st.st_mode))
+    throw Error(ErrorKind::kFailed, "OT4010", cat("cannot write '", path, "': it is a folder"),
+                cat("name a file in it:  ", path, "/FILE"));
   if (S_ISBLK(st.st_mode) || S_ISSOCK(st.st_mode))
     io_error(ErrorKind::kFailed, "OT4010", "write", path, EINVAL);
   return path;

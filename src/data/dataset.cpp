@@ -65,7 +65,7 @@ const ColumnPtr& Dataset::column(const std::string& name) const {
   const std::string near = closest(name, names_);
   data_error("OT2105",
              cat("data '", source_, "' has no column '", name, "'; it has ", listed(names_)),
-             near.empty() ? "" : cat("did you mean '", near, "'?"));
+             near.empty() ? "name one of these" : cat("did you mean '", near, "'?"));
 }
 
 void Dataset::gather(const std::string& name, std::span<const int64_t> rows, Tensor& out) const {

@@ -42,7 +42,10 @@ ValueId weighted_sum(Graph& g, const GradientRequest& r, const std::vector<std::
   for (const auto& name : of) {
     ValueId y = tensor_named(g, name);
     auto c = r.cotangents.find(name);
-    if (c != r.cotangents.end()) y = add(g, "Mul", {y, g.add_constant(c->second)});
+    if (c != r.cotangents.end()) {
+      y = add(g, "Mul", {y, g.add_constant(c->second)});
+      g.nodes.back().name = cat("cotangent of ", name);
+    }
     ValueId s = add(g, "ReduceSum", {y});
     if (mixed) s = add(g, "Cast", {s});
     sum = sum == kNone ? s : add(g, "Add", {sum, s});

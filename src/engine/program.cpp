@@ -53,6 +53,30 @@ size_t value_bytes(const Value& v) {
   return bytes;
 }
 
+// Inputs that share an open dimension and have different sizes there: that, and not the node where
+// it shows, is the mistake. Throws when there are such.
+void blame_inputs(const Graph& g, const std::vector<Value>& inputs, const Error& e) {
+  if (e.kind() != ErrorKind::kModel) return;
+  std::map<std::string, std::pair<int64_t, std::string>> seen;  // symbol -> size, input
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const ValueDef& d = g.value(g.inputs[k]);
+    const Tensor* t = std::get_if<Tensor>(&inputs[k]);
+    if (!t || !d.type.is_tensor() || !d.type.shape || d.type.shape->size() != t->shape().size())
+      continue;
+    for (size_t i = 0; i < t->shape().size(); ++i) {
+      const Dim& dim = (*d.type.shape)[i];
+      if (dim.known() || dim.symbol.empty()) continue;
+      auto [it, fresh] = seen.try_emplace(dim.symbol, t->shape()[i], d.name);
+      if (fresh || it->second.first == t->shape()[i]) continue;
+      data_error("OT2117",
+                 cat("'", it->second.second, "' and '", d.name, "' have different sizes: ",
+                     it->second.first, " and ", t->shape()[i], " (dimension '", dim.symbol,
+                     "' of both)\n  ", e.message()),
+                 "give as many rows of one as of the other");
+    }
+  }
+}
+
 // Runs the stages of making a plan: names and times each, and looks at the graph after it when
 // asked to.
 class Stages {
@@ -249,8 +273,14 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
     }
   }
   Stages stages(g, impl_->options.verify_passes);
-  impl_->rewrite(g, stages);
-  std::unique_ptr<Plan> plan = impl_->make_plan_of(std::move(g), stages);
+  std::unique_ptr<Plan> plan;
+  try {
+    impl_->rewrite(g, stages);
+    plan = impl_->make_plan_of(std::move(g), stages);
+  } catch (const Error& e) {
+    blame_inputs(graph_, inputs, e);
+    throw;
+  }
   bool direct = !plan->has_dynamic;
   for (ValueId v : plan->graph.inputs)
     direct = direct && plan->slots[size_t(v)].place == Place::kInput;

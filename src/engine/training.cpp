@@ -49,7 +49,8 @@ const ValueDef& Training::input(int i, const std::string& name) const {
 void Training::check_which(int which) const {
   if (which >= algorithms())
     throw Error(ErrorKind::kUsage, "OT1124",
-                cat("step(", which, "): the model has ", algorithms(), " training sections"));
+                cat("step(", which, "): the model has ", algorithms(), " training sections"),
+                cat("sections are counted from 0; the last is ", algorithms() - 1));
 }
 
 double Training::loss_of(const Algorithm& a) const {
@@ -68,8 +69,10 @@ void Training::feed_arrays(Algorithm& a) {
   for (size_t k = 0; k < a.inputs.size(); ++k) {
     const ArrayRef& r = a.arrays[k];
     if (r.dtype == DType::kUndefined)
-      data_error("OT2113", cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type),
-                               ") was not given"));
+      data_error("OT2113",
+                 cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type),
+                     ") was not given"),
+                 cat("add an array '", a.inputs[k].name, "' to --inputs in.npz"));
     a.fed[k] = Tensor(r.dtype, Shape(r.dims, r.dims + r.rank), r.data, nullptr);
     check_feed(a.inputs[k], a.fed[k]);
   }
@@ -205,8 +208,10 @@ double Training::step_values(const Feeds& feeds, int which) {
     for (size_t k = 0; k < a.inputs.size(); ++k) {
       auto it = feeds.find(a.inputs[k].name);
       if (it == feeds.end())
-        data_error("OT2113", cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type),
-                                 ") was not given"));
+        data_error("OT2113",
+                   cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type),
+                       ") was not given"),
+                   cat("add an array '", a.inputs[k].name, "' to --inputs in.npz"));
       check_feed(a.inputs[k], it->second);
       a.fed[k] = it->second;
     }

@@ -248,7 +248,8 @@ class StepTypes {
       out_.error("OT1318", "C18",
                  cat(where_, ", ", n.label(), ": ", what, " must be a scalar ",
                      floating ? "float" : "int64", ", but '",
-                     s_.algorithm.value_name(n.inputs[input]), "' is ", to_string(t)));
+                     s_.algorithm.value_name(n.inputs[input]), "' is ", to_string(t)),
+                 "store it as a tensor of shape []");
   }
 
   const Model& m_;

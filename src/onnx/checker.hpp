@@ -94,6 +94,8 @@ void check_operand_types(const Model& m, Findings& out);
 
 // Nodes with bodies against their bodies.
 void check_control_flow(const Model& m, Findings& out);
+// Sizes that can never fit together.
+void check_sizes(const Model& m, Findings& out);
 
 // Everything the message decides.
 void check_source(ModelSource& source, const OpTable& ops, Findings& out);

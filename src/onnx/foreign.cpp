@@ -1,6 +1,8 @@
 // What to do with files of other formats.
 #include "onnx/foreign.hpp"
 
+#include <filesystem>
+
 #include "core/error.hpp"
 #include "core/file_kind.hpp"
 #include "core/shell.hpp"
@@ -70,6 +72,25 @@ std::string advice(FileKind kind, const std::string& file) {
 }
 
 }  // namespace
+
+void refuse_folder(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return;
+  const std::string file = shell_word(path);
+  auto has = [&](const char* name) { return fs::exists(fs::path(path) / name, ignored); };
+  if (has("saved_model.pb"))
+    model_error("OT4002", cat("'", path, "' is the folder of a TensorFlow SavedModel, not an ONNX model"),
+                cat("python -m tf2onnx.convert --saved-model ", file, " --output model.onnx"));
+  std::string first;
+  for (fs::directory_iterator it(path, ignored), end; !ignored && it != end; it.increment(ignored))
+    if (const std::string name = it->path().filename().string();
+        name.ends_with(".onnx") && (first.empty() || name < first))
+      first = name;
+  model_error("OT4002", cat("'", path, "' is a folder, not an ONNX model"),
+              first.empty() ? "give the path of a .onnx file"
+                            : cat("did you mean ", shell_word((fs::path(path) / first).string()), "?"));
+}
 
 void refuse_foreign(const MessageBytes& message, const std::string& what, const std::string& path) {
   const FileKind kind = file_kind(message.size, message.read);

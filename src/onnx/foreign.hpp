@@ -8,6 +8,8 @@ namespace onnxtrain {
 
 // OT1002 when the bytes are another known kind of file. what: "'m.pt'"; path: "" when it came from
 // memory.
+// OT4002 when it is a folder.
+void refuse_folder(const std::string& path);
 void refuse_foreign(const MessageBytes& message, const std::string& what, const std::string& path);
 
 }  // namespace onnxtrain

@@ -94,6 +94,7 @@ std::shared_ptr<ModelSource> parse_source(std::string_view bytes, const std::str
 }
 
 std::shared_ptr<ModelSource> read_source(const std::string& path, const LoadLimits& limits) {
+  refuse_folder(path);
   const InputFile file(path, ErrorKind::kModel);
   std::string dir = std::filesystem::path(path).parent_path().string();
   auto source = std::make_shared<ModelSource>(dir.empty() ? "." : dir, limits);

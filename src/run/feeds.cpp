@@ -81,8 +81,10 @@ Dataset with_classes(Dataset data, const std::string& column,
   for (const std::string& name : here) {
     auto at = std::find(classes.begin(), classes.end(), name);
     if (at == classes.end())
-      data_error("OT2114", cat("class '", name, "' of column '", column,
-                               "' was not among the classes in training: ", listed(classes)));
+      data_error("OT2114",
+                 cat("class '", name, "' of column '", column,
+                     "' was not among the classes in training: ", listed(classes)),
+                 "remove these rows, or train with them");
     to.push_back(at - classes.begin());
   }
   std::vector<int64_t> ids = data.gather_all(column).to_ints();

@@ -76,7 +76,8 @@ Parts load_parts(const DataRequest& q, const Model& m, const std::vector<ValueDe
     p.has_valid = true;
     observer.on_note("valid", v.line);
   } else if (!(fraction >= 0 && fraction < 1)) {
-    usage_error("OT0003", cat("--valid ", q.valid, " is neither a file nor from 0 up to 1"));
+    usage_error("OT0003", cat("--valid ", q.valid, " is neither a file nor from 0 up to 1"),
+                "--valid 0.1");
   } else if (fraction > 0) {
     split_off(p, fraction, seed);
     observer.on_note(

@@ -52,7 +52,8 @@ void State::set(const std::string& name, const Tensor& value) {
   if (t.dtype() != value.dtype() || t.shape() != value.shape())
     throw Error(ErrorKind::kUsage, "OT1120",
                 cat("state variable '", name, "' is ", dtype_name(t.dtype()), to_string(t.shape()),
-                    ", the new value is ", dtype_name(value.dtype()), to_string(value.shape())));
+                    ", the new value is ", dtype_name(value.dtype()), to_string(value.shape())),
+                "give an array of that type and shape");
   copy_elements(t.dtype(), t.data(), value.data(), t.size(), t.bytes());
 }
 

@@ -10,7 +10,8 @@
 namespace onnxtrain::image {
 
 void damaged(const char* format, const char* what) {
-  data_error("OT1190", cat("the ", format, " image is damaged: ", what));
+  data_error("OT1190", cat("the ", format, " image is damaged: ", what),
+             "copy the file again, or remove it");
 }
 
 Image blank(const char* format, int64_t height, int64_t width) {

@@ -36,7 +36,8 @@ void run(ValueCtx& c) {
   for (size_t k = 0; k < states; ++k)
     state.push_back(c.has(int(k) + 2) ? *c.in(int(k) + 2) : Value());
   if (go && !c.has(0) && never_ends(body))
-    model_error("OT1403", "Loop has no trip count and its body always returns true: it never ends");
+    model_error("OT1403", "Loop has no trip count and its body always returns true: it never ends",
+                "give it a trip count, or let its body return a condition that becomes false");
   if (go && never_ends(body)) check_trips("Loop", trips);
   std::vector<std::vector<Tensor>> collected(scans);
   for (int64_t i = 0; go && (trips < 0 ? !c.has(0) : i < trips); ++i) {
