@@ -35,7 +35,8 @@ def main(argv=None):
     a = parser().parse_args(argv)
     try:
         if not os.path.exists(a.source):
-            raise ModelError(f"there is no file '{a.source}'", "OT4001", f"look for it:  ls {os.path.dirname(a.source) or '.'}")
+            raise ModelError(f"there is no file '{a.source}'", "OT4001",
+                             f"look for it:  ls {os.path.dirname(a.source) or '.'}")
         folder = os.path.dirname(os.path.abspath(a.target))
         if os.path.isdir(a.target):
             raise UsageError(f"'{a.target}' is a folder", "OT1732",

@@ -7,9 +7,9 @@ from collections.abc import MutableMapping
 import numpy as np
 
 from . import _native, runs
+from .arguments import refuse_unknown
 from .batches import Batches
 from .data import columns, fraction, is_batches, some_rows
-from .arguments import refuse_unknown
 from .errors import UnknownNameError, UsageError
 from .limits import limits
 from .model import Model, as_model, rows_through
@@ -295,8 +295,8 @@ class Trainer:
             raise UsageError("steps_per_epoch cuts an iterator into epochs; arrays have their own length", "OT1157",
                              "steps=N")
         options = {"epochs": epochs, "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
-                   "save_every": save_every, "out": out, "keep_data": runs.KEPT_BYTES, "time": time or None, "keep": keep or None,
-                   "check_finite": None if check_finite else False}
+                   "save_every": save_every, "out": out, "keep_data": runs.KEPT_BYTES, "time": time or None,
+                   "keep": keep or None, "check_finite": None if check_finite else False}
         if isinstance(valid, float):
             options["valid"] = valid
         # what is not said is the library's to know: from the run that is resumed, or the default

@@ -119,13 +119,18 @@ constexpr Explanation kTraining[] = {
      "Not enough memory under the limit (80 % of the machine's, or "
      "ONNXTRAIN_MEMORY_LIMIT). A\nsmaller --batch needs less; `onnxtrain info MODEL "
      "--batch N` says how much."},
-    {"OT1402", "A Loop runs longer than the limit; probably its condition never becomes false."},
+    {"OT1402",
+     "The loops of one run have more iterations than the limit; probably a condition never becomes "
+     "false.\n--max-loop-trips allows more."},
     {"OT1403", "A Loop without trip count and with a condition that is always true never ends."},
     {"OT1404",
      "The step does not fit into the memory limit (--memory), although activations are recomputed "
      "instead of\nkept wherever that helps. The message says the smallest limit that works for "
      "this "
      "batch size."},
+    {"OT1405",
+     "A run with a loop takes longer than its limit (docs/safety.md, 5). --time allows more "
+     "seconds."},
     {"OT1411",
      "External data of a model must be an ordinary file in the model's own folder: no "
      "absolute\npath, no .., no links. Anything else could read files it should not."},
@@ -258,6 +263,9 @@ constexpr Explanation kTraining[] = {
     {"OT2154",
      "The program that makes the batches (ot_batches of the C API) reported that it cannot go "
      "on.\nThe training is as it was after the last batch that came."},
+    {"OT2165",
+     "Two inputs of the model share a dimension and were given different sizes of it, 120 rows of x "
+     "and 119 labels\nfor example."},
     {"OT3001",
      "The loss, a gradient or a new weight became NaN or infinite. The step was not "
      "carried out;\nthe state before it is saved. The message names the first bad tensor. "

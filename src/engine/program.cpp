@@ -68,7 +68,7 @@ void blame_inputs(const Graph& g, const std::vector<Value>& inputs, const Error&
       if (dim.known() || dim.symbol.empty()) continue;
       auto [it, fresh] = seen.try_emplace(dim.symbol, t->shape()[i], d.name);
       if (fresh || it->second.first == t->shape()[i]) continue;
-      data_error("OT2117",
+      data_error("OT2165",
                  cat("'", it->second.second, "' and '", d.name, "' have different sizes: ",
                      it->second.first, " and ", t->shape()[i], " (dimension '", dim.symbol,
                      "' of both)\n  ", e.message()),

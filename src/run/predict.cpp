@@ -11,6 +11,7 @@
 #include "data/prefetch.hpp"
 #include "model/batch.hpp"
 #include "onnx/onnx.hpp"
+#include "run/checkpoint.hpp"
 #include "run/evaluate.hpp"
 #include "run/start.hpp"
 #include "run/whole_batches.hpp"
@@ -111,8 +112,9 @@ Feeds some_rows(const Model& m, const FeedColumns& sample) {
 Predictions predict(const std::string& run_or_model, const DataRequest& q, int64_t batch,
                     const ProgramOptions& program) {
   const bool folder = fs::is_directory(run_or_model);
+  Position position;
   auto model = std::make_shared<const Model>(
-      load_model(folder ? Folder(run_or_model).model() : run_or_model, all_ops()));
+      load_model_or_checkpoint(folder ? Folder(run_or_model).model() : run_or_model, position));
   FeedOptions feed = q.feed;
   const std::vector<ColumnPtr> fed = inputs_from(q, *model, feed);
   Session session(model, program);
@@ -128,7 +130,8 @@ Predictions predict(const std::string& run_or_model, const DataRequest& q, int64
 Evaluation evaluate(const std::string& run_or_model, const std::string& which, const DataRequest& q,
                     DataPart part, int64_t batch, const ProgramOptions& program,
                     Observer& observer) {
-  Model m = load_model(checkpoint_of(run_or_model, which, observer), all_ops());
+  Position position;
+  Model m = load_model_or_checkpoint(checkpoint_of(run_or_model, which, observer), position);
   if (m.training.empty()) m = prepare(m, Recipe{}, all_ops());
   Training t(std::make_shared<const Model>(std::move(m)), 0, program);
   const LoadedData data = load_data(q.data, q, t.source(), t.slots(), part, true);

@@ -189,9 +189,12 @@ class Maker:
             i, c, s, s2, c2 = (self.name(x) for x in ("i", "c", "s", "s2", "c2"))
             t = h.make_tensor_sequence_value_info(s, TYPES[kind], None)
             t2 = h.make_tensor_sequence_value_info(s2, TYPES[kind], None)
-            body = h.make_graph([h.make_node("SequenceInsert", [s, v], [s2]), h.make_node("Identity", [c], [c2])],
-                                self.name("body"), [info(i, T.INT64, []), info(c, T.BOOL, []), t],
-                                [info(c2, T.BOOL, []), t2])
+            body = h.make_graph(
+                [h.make_node("SequenceInsert", [s, v], [s2]), h.make_node("Identity", [c], [c2])],
+                self.name("body"),
+                [info(i, T.INT64, []), info(c, T.BOOL, []), t],
+                [info(c2, T.BOOL, []), t2],
+            )
             m = self.ints(nodes, [self.trips()], [])
             nodes.append(h.make_node("Loop", [m, "", start], [seq], body=body, name=self.name("loop")))
         nodes.append(h.make_node("ConcatFromSequence", [seq], [out], axis=0))
@@ -225,8 +228,9 @@ class Maker:
                 inner.append(h.make_node("Identity", [s], [extra]))
             outputs.append(info(extra, TYPES[kind]))
             results.append(self.name("stack"))
-        body = h.make_graph(inner, self.name("body"), [info(i, T.INT64, []), info(c, T.BOOL, []), info(s, TYPES[kind])],
-                            outputs)
+        body = h.make_graph(
+            inner, self.name("body"), [info(i, T.INT64, []), info(c, T.BOOL, []), info(s, TYPES[kind])], outputs
+        )
         m = "" if ends >= 0.6 and self.r.random() < 0.5 else self.ints(nodes, [self.trips()], [])
         nodes.append(h.make_node("Loop", [m, "", v], results, body=body, name=self.name("loop")))
         if scan and kind == "float" and self.r.random() < 0.5:
@@ -243,8 +247,9 @@ class Maker:
         inner.append(h.make_node("Identity", [o], [s2]))
         size = self.ints(inner, [self.r.choice([1, 1000, 10**5])])
         inner.append(h.make_node("ConstantOfShape", [size], [y]))
-        body = h.make_graph(inner, self.name("body"), [info(s, T.FLOAT), info(x, T.FLOAT)],
-                            [info(s2, T.FLOAT), info(y, T.FLOAT)])
+        body = h.make_graph(
+            inner, self.name("body"), [info(s, T.FLOAT), info(x, T.FLOAT)], [info(s2, T.FLOAT), info(y, T.FLOAT)]
+        )
         nodes.append(h.make_node("Scan", [v, v], [out, ys], body=body, num_scan_inputs=1, name=self.name("scan")))
         return out
 
@@ -264,11 +269,16 @@ class Maker:
         else:
             nodes.append(h.make_node("Identity", [v], [y]))
         weights = [h.make_tensor("w", T.FLOAT, [4], [1.0, 0.5, 1.0, 0.5])] if kind == "float" else []
-        g = h.make_graph(nodes, "g", [info("x", TYPES[kind], [4])],
-                         [info(y, TYPES[kind], [] if kind == "float" else None)], weights)
+        g = h.make_graph(
+            nodes, "g", [info("x", TYPES[kind], [4])], [info(y, TYPES[kind], [] if kind == "float" else None)], weights
+        )
         m = h.make_model(g, opset_imports=[h.make_opsetid("", 21)], ir_version=10)
-        feed = {"float": np.ones(4, np.float32), "int64": np.ones(4, np.int64), "bool": np.ones(4, bool),
-                "string": np.array(["abcdefgh" * 4] * 4)}[kind]
+        feed = {
+            "float": np.ones(4, np.float32),
+            "int64": np.ones(4, np.int64),
+            "bool": np.ones(4, bool),
+            "string": np.array(["abcdefgh" * 4] * 4),
+        }[kind]
         return m, kind, feed
 
 
@@ -300,8 +310,27 @@ def attempts(path, npz, kind, memory, folder):
         return
     yield "grad", lambda: command("grad", path, "--wrt", "w", "--inputs", npz, *limit)
     yield "check --grad", lambda: command("check", path, "--grad", *limit)
-    yield "train", lambda: command("train", path, "--data", npz, "--loss", "output", "--epochs", 1, "--batch", 1, "--valid",
-                                   0, "--out", folder / f"run-{path.stem}", "-q", *limit)
+    yield (
+        "train",
+        lambda: command(
+            "train",
+            path,
+            "--data",
+            npz,
+            "--loss",
+            "output",
+            "--epochs",
+            1,
+            "--batch",
+            1,
+            "--valid",
+            0,
+            "--out",
+            folder / f"run-{path.stem}",
+            "-q",
+            *limit,
+        ),
+    )
     yield "Trainer", lambda: python(SESSION, path, npz, arguments, "trainer")
 
 
@@ -334,8 +363,9 @@ def run_case(seed, folder, memory=None):
         python_mib = 80 if name in ("Session", "Trainer") else 0
         allowed = mib + PROGRAM_MIB + python_mib + os.path.getsize(path) * 256 / 2**20
         found = re.search(r"error\[(OT\d+)\]", text)
-        rows.append((name, code, found.group(1) if found else "-", peak, seconds,
-                     judge(code, text, peak, seconds, allowed)))
+        rows.append(
+            (name, code, found.group(1) if found else "-", peak, seconds, judge(code, text, peak, seconds, allowed))
+        )
     return rows
 
 

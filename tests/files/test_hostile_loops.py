@@ -31,20 +31,35 @@ def loop(nodes, state_shape=None, trips=10**9, elem=T.FLOAT, scan=None):
     """x [4] -> Loop whose body is `nodes` from s to s2."""
     i = hostile_loops.info
     outputs = [i("c2", T.BOOL, []), i("s2", elem, state_shape)] + ([i(scan, T.FLOAT)] if scan else [])
-    body = h.make_graph([*nodes, h.make_node("Identity", ["c"], ["c2"])], "body",
-                        [i("i", T.INT64, []), i("c", T.BOOL, []), i("s", elem, state_shape)], outputs)
+    body = h.make_graph(
+        [*nodes, h.make_node("Identity", ["c"], ["c2"])],
+        "body",
+        [i("i", T.INT64, []), i("c", T.BOOL, []), i("s", elem, state_shape)],
+        outputs,
+    )
     node = h.make_node("Loop", ["n", "", "xw"], ["y"] + (["stack"] if scan else []), body=body, name="again")
-    g = h.make_graph([h.make_node("Mul", ["x", "w"], ["xw"]), node], "g", [i("x", elem, [4])],
-                     [i("stack" if scan else "y", elem)],
-                     [h.make_tensor("n", T.INT64, [], [trips]), h.make_tensor("w", elem, [4], [1.0] * 4)])
+    g = h.make_graph(
+        [h.make_node("Mul", ["x", "w"], ["xw"]), node],
+        "g",
+        [i("x", elem, [4])],
+        [i("stack" if scan else "y", elem)],
+        [h.make_tensor("n", T.INT64, [], [trips]), h.make_tensor("w", elem, [4], [1.0] * 4)],
+    )
     return h.make_model(g, opset_imports=[h.make_opsetid("", 21)], ir_version=10).SerializeToString()
 
 
 GROWING = loop([h.make_node("Concat", ["s", "s"], ["s2"], axis=0)])
 STEADY = loop([h.make_node("Relu", ["s"], ["s2"])], [4], trips=1000)
-STACKING = loop([h.make_node("Relu", ["s"], ["s2"]),
-                 h.make_node("Constant", [], ["k"], value=h.make_tensor("k", T.INT64, [1], [10**5])),
-                 h.make_node("ConstantOfShape", ["k"], ["part"])], [4], trips=10**6, scan="part")
+STACKING = loop(
+    [
+        h.make_node("Relu", ["s"], ["s2"]),
+        h.make_node("Constant", [], ["k"], value=h.make_tensor("k", T.INT64, [1], [10**5])),
+        h.make_node("ConstantOfShape", ["k"], ["part"]),
+    ],
+    [4],
+    trips=10**6,
+    scan="part",
+)
 X = np.ones(4, np.float32)
 
 
@@ -58,9 +73,18 @@ def test_memory_names_node_count_and_argument(model):
 
 
 def test_memory_holds_in_the_backward_pass():
-    wide = loop([h.make_node("Tile", ["s", "r"], ["t"]), h.make_node("Slice", ["t", "z", "four"], ["s2"]),
-                 *[h.make_node("Constant", [], [n], value=h.make_tensor(n, T.INT64, [1], [v]))
-                   for n, v in (("r", 10**5), ("z", 0), ("four", 4))]][::-1], [4], trips=1000)
+    wide = loop(
+        [
+            h.make_node("Tile", ["s", "r"], ["t"]),
+            h.make_node("Slice", ["t", "z", "four"], ["s2"]),
+            *[
+                h.make_node("Constant", [], [n], value=h.make_tensor(n, T.INT64, [1], [v]))
+                for n, v in (("r", 10**5), ("z", 0), ("four", 4))
+            ],
+        ][::-1],
+        [4],
+        trips=1000,
+    )
     with pytest.raises(ot.ModelError) as e:
         ot.gradients(wide, {"x": X}, wrt=["w"], memory="1M")
     assert e.value.code == "OT1401"

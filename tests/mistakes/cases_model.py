@@ -6,10 +6,12 @@ import struct
 import zipfile
 
 import numpy as np
-from mistake import Mistake as M
 from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
+
+from flow import FLOW, INT, ITER, KEEP, YES, B, F, N, body, control
+from mistake import Mistake as M
 from workshop import both, cut, dense, edited, flipped, gzipped, model, raw, text
 
 TRAIN = "ai.onnx.preview.training"
@@ -36,7 +38,15 @@ def torch_file(d):
 
 
 def foreign(name, what, plant, advice, command="info"):
-    return M(f"{what} as a model", f"onnxtrain {command} {name}", 3, [name, what], advice, None if advice is None else "true", plant)
+    return M(
+        f"{what} as a model",
+        f"onnxtrain {command} {name}",
+        3,
+        [name, what],
+        advice,
+        None if advice is None else "true",
+        plant,
+    )
 
 
 def nodes_of(m):
@@ -113,21 +123,51 @@ def small_training(change):
         loose = numpy_helper.from_array(np.zeros(3, np.float32), "loose")
         parts = {
             "loss": h.make_node("ReduceMean", ["y"], ["loss"], "loss", keepdims=0),
-            "xs": ["fc.weight"], "zs": ["x"], "y": "loss", "state": [1, 4], "rate": [], "extra_inputs": [], "extra_nodes": [],
-            "feeds": ["fc.weight", "x"]}
+            "xs": ["fc.weight"],
+            "zs": ["x"],
+            "y": "loss",
+            "state": [1, 4],
+            "rate": [],
+            "extra_inputs": [],
+            "extra_nodes": [],
+            "feeds": ["fc.weight", "x"],
+        }
         change(parts)
-        grad = h.make_node("Gradient", parts["feeds"], ["g"], "grad", domain=TRAIN, xs=parts["xs"], zs=parts["zs"], y=parts["y"])
-        step = h.make_node("Momentum", ["R", "T", "fc.weight", "g", "v"], ["w1", "v1"], "step", domain=TRAIN, alpha=0.9, beta=1.0,
-                           mode="standard", norm_coefficient=0.0)
+        grad = h.make_node(
+            "Gradient", parts["feeds"], ["g"], "grad", domain=TRAIN, xs=parts["xs"], zs=parts["zs"], y=parts["y"]
+        )
+        step = h.make_node(
+            "Momentum",
+            ["R", "T", "fc.weight", "g", "v"],
+            ["w1", "v1"],
+            "step",
+            domain=TRAIN,
+            alpha=0.9,
+            beta=1.0,
+            mode="standard",
+            norm_coefficient=0.0,
+        )
         one = h.make_tensor("one", T.INT64, [], [1])
         more = h.make_node("Add", ["T", "one"], ["T1"], "count")
         f = T.FLOAT
         g = h.make_graph(
-            [parts["loss"], *parts["extra_nodes"], grad, step, more], "algorithm", parts["extra_inputs"],
-            [h.make_tensor_value_info("loss", f, []), h.make_tensor_value_info("w1", f, None),
-             h.make_tensor_value_info("v1", f, None), h.make_tensor_value_info("T1", T.INT64, [])],
-            [h.make_tensor("R", f, parts["rate"], [0.1] * int(np.prod(parts["rate"]))), h.make_tensor("T", T.INT64, [], [0]), one,
-             h.make_tensor("v", f, parts["state"], [0.0] * int(np.prod(parts["state"]))), loose])
+            [parts["loss"], *parts["extra_nodes"], grad, step, more],
+            "algorithm",
+            parts["extra_inputs"],
+            [
+                h.make_tensor_value_info("loss", f, []),
+                h.make_tensor_value_info("w1", f, None),
+                h.make_tensor_value_info("v1", f, None),
+                h.make_tensor_value_info("T1", T.INT64, []),
+            ],
+            [
+                h.make_tensor("R", f, parts["rate"], [0.1] * int(np.prod(parts["rate"]))),
+                h.make_tensor("T", T.INT64, [], [0]),
+                one,
+                h.make_tensor("v", f, parts["state"], [0.0] * int(np.prod(parts["state"]))),
+                loose,
+            ],
+        )
         t = m.training_info.add()
         t.algorithm.CopyFrom(g)
         for k, v in (("fc.weight", "w1"), ("v", "v1"), ("T", "T1")):
@@ -141,67 +181,31 @@ def set_(**values):
     return small_training(lambda parts: parts.update(values))
 
 
-def control(node, extra=(), inputs=("x",)):
-    """A model of one control-flow node on x [3]."""
-
-    def build():
-        g = h.make_graph([*extra, node], "g", [h.make_tensor_value_info("x", T.FLOAT, [3])],
-                         [h.make_tensor_value_info(o, T.FLOAT, None) for o in node.output[:1]])
-        return h.make_model(g, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
-
-    return model("flow.onnx", build)
-
-
-def body(inputs, nodes, outputs):
-    return h.make_graph(nodes, "body", [h.make_tensor_value_info(*i) for i in inputs], [h.make_tensor_value_info(*o) for o in outputs])
-
-
-F, I, B = T.FLOAT, T.INT64, T.BOOL
-N = h.make_node
-YES = N("Constant", [], ["yes"], value=h.make_tensor("yes", B, [], [True]))
-TRIPS = N("Constant", [], ["trips"], value=h.make_tensor("trips", I, [], [2]))
-ITER = [("i", I, []), ("c", B, [])]
-KEEP = N("Identity", ["c"], ["c2"])
-
-
-def branch(n, elem=F):
-    nodes = [N("Cast", ["x"], [f"o{k}{elem}{n}"], to=elem) for k in range(n)]
-    return body([], nodes, [(f"o{k}{elem}{n}", elem, [3]) for k in range(n)])
-
-
-FLOW = [
-    ("If with different counts of outputs", control(N("If", ["yes"], ["y"], "choose", then_branch=branch(1), else_branch=branch(2)), [YES]),
-     ["'choose'", "then_branch", "else_branch"]),
-    ("If with different types", control(N("If", ["yes"], ["y"], "choose", then_branch=branch(1), else_branch=branch(1, I)), [YES]), ["'choose'", "int64"]),
-    ("If on a number", control(N("If", ["trips"], ["y"], "choose", then_branch=branch(1), else_branch=branch(1)), [TRIPS]), ["'choose'", "bool"]),
-    ("Loop whose body lacks an input", control(N("Loop", ["trips", "yes", "x"], ["y"], "again", body=body(
-        ITER, [KEEP, N("Identity", ["x"], ["s2"])], [("c2", B, []), ("s2", F, [3])])), [YES, TRIPS]), ["'again'", "3"]),
-    ("Loop whose body lacks an output", control(N("Loop", ["trips", "yes", "x"], ["y"], "again", body=body(
-        [*ITER, ("s", F, [3])], [KEEP], [("c2", B, [])])), [YES, TRIPS]), ["'again'"]),
-    ("Loop whose state changes its type", control(N("Loop", ["trips", "yes", "x"], ["y"], "again", body=body(
-        [*ITER, ("s", F, [3])], [KEEP, N("Cast", ["s"], ["s2"], to=I)], [("c2", B, []), ("s2", I, [3])])), [YES, TRIPS]), ["'again'", "int64"]),
-    ("Loop whose condition is a number", control(N("Loop", ["trips", "yes", "x"], ["y"], "again", body=body(
-        [*ITER, ("s", F, [3])], [N("Identity", ["i"], ["c2"]), N("Identity", ["s"], ["s2"])], [("c2", I, []), ("s2", F, [3])])),
-        [YES, TRIPS]), ["'again'", "bool"]),
-    ("Scan over more inputs than it has", control(N("Scan", ["x"], ["y"], "scan", num_scan_inputs=3, body=body(
-        [("e", F, [])], [N("Identity", ["e"], ["o"])], [("o", F, [])]))), ["'scan'", "num_scan_inputs", "3"]),
-    ("Scan along an axis that is not there", control(N("Scan", ["x"], ["y"], "scan", num_scan_inputs=1, scan_input_axes=[4], body=body(
-        [("e", F, [])], [N("Identity", ["e"], ["o"])], [("o", F, [])]))), ["'scan'", "4"]),
-    ("Scan with two axes for one input", control(N("Scan", ["x"], ["y"], "scan", num_scan_inputs=1, scan_input_axes=[0, 0], body=body(
-        [("e", F, [])], [N("Identity", ["e"], ["o"])], [("o", F, [])]))), ["'scan'", "scan_input_axes"]),
-    ("Scan whose body lacks an input", control(N("Scan", ["x", "x"], ["y", "z"], "scan", num_scan_inputs=1, body=body(
-        [("e", F, [])], [N("Identity", ["e"], ["o"])], [("o", F, [])]))), ["'scan'", "2"]),
-]
-
 CASES = [
     foreign("m.pt", "PyTorch", torch_file, "torch.onnx.export("),
     foreign("m.pth", "PyTorch", raw("m.pth", b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."), "torch.onnx.export("),
-    foreign("p.pt2", "PyTorch program", zipped("p.pt2", "p/archive_format", "p/models/model.json"), "onnxtrain convert p.pt2 model.onnx"),
-    foreign("m.keras", "Keras", zipped("m.keras", "metadata.json", "config.json", "model.weights.h5"), 'export("model.onnx"'),
+    foreign(
+        "p.pt2",
+        "PyTorch program",
+        zipped("p.pt2", "p/archive_format", "p/models/model.json"),
+        "onnxtrain convert p.pt2 model.onnx",
+    ),
+    foreign(
+        "m.keras", "Keras", zipped("m.keras", "metadata.json", "config.json", "model.weights.h5"), 'export("model.onnx"'
+    ),
     foreign("m.h5", "HDF5", raw("m.h5", b"\x89HDF\r\n\x1a\n" + bytes(100)), 'export("model.onnx"', "check"),
-    foreign("m.tflite", "TensorFlow Lite", raw("m.tflite", b"\x1c\0\0\0TFL3" + bytes(60)), "python -m tf2onnx.convert --tflite m.tflite"),
-    foreign("saved_model.pb", "SavedModel", raw("saved_model.pb", b"\x08\x01\x12\xf0\x01\x0a\x05serve" + b"\x12\x10tensorflow" + bytes(300)),
-            "python -m tf2onnx.convert --saved-model"),
+    foreign(
+        "m.tflite",
+        "TensorFlow Lite",
+        raw("m.tflite", b"\x1c\0\0\0TFL3" + bytes(60)),
+        "python -m tf2onnx.convert --tflite m.tflite",
+    ),
+    foreign(
+        "saved_model.pb",
+        "SavedModel",
+        raw("saved_model.pb", b"\x08\x01\x12\xf0\x01\x0a\x05serve" + b"\x12\x10tensorflow" + bytes(300)),
+        "python -m tf2onnx.convert --saved-model",
+    ),
     foreign("m.safetensors", "safetensors", safetensors, "torch.onnx.export"),
     foreign("m.gguf", "GGUF", raw("m.gguf", b"GGUF\3\0\0\0" + bytes(64)), "optimum-cli"),
     foreign("m.ort", "ONNX Runtime", raw("m.ort", b"\x20\0\0\0ORTM" + bytes(64)), ".onnx"),
@@ -212,65 +216,230 @@ CASES = [
     foreign("m.zip", "zip", zipped("m.zip", "readme.txt"), "unzip m.zip"),
     foreign("m.onnx.gz", "gzip", gzipped("mlp.onnx", "m.onnx.gz"), "gzip -dc m.onnx.gz >model.onnx"),
     foreign("page.onnx", "HTML", text("page.onnx", "<!DOCTYPE html>\n<html><head>Not found</head></html>"), "download"),
-    foreign("lfs.onnx", "Git LFS", text("lfs.onnx", "version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 100\n"), "git lfs pull"),
+    foreign(
+        "lfs.onnx",
+        "Git LFS",
+        text("lfs.onnx", "version https://git-lfs.github.com/spec/v1\noid sha256:1234\nsize 100\n"),
+        "git lfs pull",
+    ),
     foreign("m.json", "JSON", text("m.json", '{"layers": []}'), ".onnx"),
     foreign("data.csv", "text", None, ".onnx"),
-    foreign("empty.onnx", "empty", raw("empty.onnx", b""), "again", "train"),
-    M("gzip fixed as printed", "onnxtrain info m.onnx.gz", 3, ["gzip"], "gzip -dc m.onnx.gz >model.onnx", "{fix} && onnxtrain info model.onnx",
-      gzipped("mlp.onnx", "m.onnx.gz")),
+    foreign("empty.onnx", "empty", raw("empty.onnx", b""), "again"),
+    M(
+        "gzip fixed as printed",
+        "onnxtrain info m.onnx.gz",
+        3,
+        ["gzip"],
+        "gzip -dc m.onnx.gz >model.onnx",
+        "{fix} && onnxtrain info model.onnx",
+        gzipped("mlp.onnx", "m.onnx.gz"),
+    ),
     M("model is not there", "onnxtrain info mlpp.onnx", 3, ["mlpp.onnx"], "mlp.onnx", "onnxtrain info {fix}"),
     M("model is a folder", "onnxtrain info pictures", 3, ["pictures"]),
-    M("SavedModel folder", "onnxtrain info saved", 3, ["saved"], "python -m tf2onnx.convert --saved-model saved", "true",
-      lambda d: ((d / "saved").mkdir(), (d / "saved" / "saved_model.pb").write_bytes(b"\x08\x01"))),
+    M(
+        "SavedModel folder",
+        "onnxtrain info saved",
+        3,
+        ["saved"],
+        "python -m tf2onnx.convert --saved-model saved",
+        "true",
+        lambda d: ((d / "saved").mkdir(), (d / "saved" / "saved_model.pb").write_bytes(b"\x08\x01")),
+    ),
     M("model cut short", "onnxtrain info mlp.onnx", 3, ["mlp.onnx"], plant=cut("mlp.onnx", 300)),
     M("tensor cut short", "onnxtrain check mlp.onnx", 3, ["fc1.weight"], plant=edited("mlp.onnx", short_tensor)),
-    M("unknown operator", "onnxtrain train mlp.onnx --data data.npz", 3, ["Rleu", "'act'"], plant=edited("mlp.onnx", wrong_op)),
-    M("reads what nobody makes", "onnxtrain info mlp.onnx", 3, ["'pixels'", "'fc1'"], plant=edited("mlp.onnx", rename_input)),
+    M(
+        "unknown operator",
+        "onnxtrain train mlp.onnx --data data.npz",
+        3,
+        ["Rleu", "'act'"],
+        plant=edited("mlp.onnx", wrong_op),
+    ),
+    M(
+        "reads what nobody makes",
+        "onnxtrain info mlp.onnx",
+        3,
+        ["'pixels'", "'fc1'"],
+        plant=edited("mlp.onnx", rename_input),
+    ),
     M("weights of another shape", "onnxtrain check mlp.onnx", 3, ["fc1"], plant=edited("mlp.onnx", wrong_shape)),
     M("opset of the future", "onnxtrain info mlp.onnx", 3, ["999"], plant=edited("mlp.onnx", newer_opset)),
     M("cycle", "onnxtrain info mlp.onnx", 3, ["cycle"], plant=edited("mlp.onnx", cycle)),
     M("a name defined twice", "onnxtrain check mlp.onnx", 3, ["'h'", "twice"], plant=edited("mlp.onnx", twice)),
     *[M(name, "onnxtrain check flow.onnx", 3, says, plant=plant) for name, plant, says in FLOW],
     # ---- training sections
-    M("update of an unknown variable", "onnxtrain check mlp.train.onnx", 3, ["fc9.weight"], plant=edited("mlp.train.onnx", unknown_key)),
-    M("update by an unknown value", "onnxtrain check mlp.train.onnx", 3, ["nobody"], plant=edited("mlp.train.onnx", unknown_value)),
+    M(
+        "update of an unknown variable",
+        "onnxtrain check mlp.train.onnx",
+        3,
+        ["fc9.weight"],
+        plant=edited("mlp.train.onnx", unknown_key),
+    ),
+    M(
+        "update by an unknown value",
+        "onnxtrain check mlp.train.onnx",
+        3,
+        ["nobody"],
+        plant=edited("mlp.train.onnx", unknown_value),
+    ),
     M("updated twice", "onnxtrain check mlp.train.onnx", 3, ["twice"], plant=edited("mlp.train.onnx", double_key)),
-    M("Gradient of an unknown x", "onnxtrain check mlp.train.onnx", 3, ["nobody"], plant=edited("mlp.train.onnx", gradient_of_nothing)),
-    M("training by hand that is right", "onnxtrain check hand.onnx && onnxtrain info nothing.onnx", 3, ["valid", "nothing.onnx"], "mlp", "true", set_()),
-    M("Gradient that cannot reach y", "onnxtrain check hand.onnx", 3, ["'grad'", "'loose'", "'loss'"],
-      plant=set_(xs=["loose"], zs=["x"], feeds=["loose", "x"])),
-    M("optimizer state of another shape", "onnxtrain check hand.onnx", 3, ["'step'", "'v'", "'fc.weight'"], plant=set_(state=[4, 4])),
+    M(
+        "Gradient of an unknown x",
+        "onnxtrain check mlp.train.onnx",
+        3,
+        ["nobody"],
+        plant=edited("mlp.train.onnx", gradient_of_nothing),
+    ),
+    M(
+        "Gradient that cannot reach y",
+        "onnxtrain check hand.onnx",
+        3,
+        ["'grad'", "'loose'", "'loss'"],
+        plant=set_(xs=["loose"], zs=["x"], feeds=["loose", "x"]),
+    ),
+    M(
+        "optimizer state of another shape",
+        "onnxtrain check hand.onnx",
+        3,
+        ["'step'", "'v'", "'fc.weight'"],
+        plant=set_(state=[4, 4]),
+    ),
     M("learning rate of three numbers", "onnxtrain check hand.onnx", 3, ["'step'", "'R'"], plant=set_(rate=[3])),
-    M("a target that is not declared", "onnxtrain check hand.onnx", 3, ["'target'"],
-      plant=set_(loss=N("Sub", ["y", "target"], ["d"], "loss"), extra_nodes=[N("ReduceMean", ["d"], ["loss"], "mean", keepdims=0)])),
-    M("Gradient with another count of inputs", "onnxtrain check hand.onnx", 3, ["'grad'", "3"], plant=set_(feeds=["fc.weight", "x", "x"])),
+    M(
+        "a target that is not declared",
+        "onnxtrain check hand.onnx",
+        3,
+        ["'target'"],
+        plant=set_(
+            loss=N("Sub", ["y", "target"], ["d"], "loss"),
+            extra_nodes=[N("ReduceMean", ["d"], ["loss"], "mean", keepdims=0)],
+        ),
+    ),
+    M(
+        "Gradient with another count of inputs",
+        "onnxtrain check hand.onnx",
+        3,
+        ["'grad'", "3"],
+        plant=set_(feeds=["fc.weight", "x", "x"]),
+    ),
     M("prepare of a training file", "onnxtrain prepare mlp.train.onnx -o again.onnx", 2, ["mlp.train.onnx"]),
-    M("recipe for a file with its own training", "onnxtrain train mlp.train.onnx --data data.npz --loss mse", 2, ["--loss"]),
-    M("loss that does not fit the output", "onnxtrain prepare reg.onnx -o t.onnx --loss cross_entropy", 3, ["'y'"], "--loss mse", "onnxtrain prepare reg.onnx -o t.onnx {fix}"),
-    M("grad without inputs", "onnxtrain grad mlp.onnx --wrt fc1.weight", 4, ["'x'"], "--inputs", "onnxtrain grad mlp.onnx --wrt fc1.weight {fix} only_x.npz"),
-    M("run without inputs", "onnxtrain run mlp.onnx", 4, ["'x'"], "--inputs", "onnxtrain run mlp.onnx {fix} only_x.npz"),
+    M(
+        "recipe for a file with its own training",
+        "onnxtrain train mlp.train.onnx --data data.npz --loss mse",
+        2,
+        ["--loss"],
+    ),
+    M(
+        "loss that does not fit the output",
+        "onnxtrain prepare reg.onnx -o t.onnx --loss cross_entropy",
+        3,
+        ["'y'"],
+        "--loss mse",
+        "onnxtrain prepare reg.onnx -o t.onnx {fix}",
+    ),
+    M(
+        "grad without inputs",
+        "onnxtrain grad mlp.onnx --wrt fc1.weight",
+        4,
+        ["'x'"],
+        "--inputs",
+        "onnxtrain grad mlp.onnx --wrt fc1.weight {fix} only_x.npz",
+    ),
+    M(
+        "run without inputs",
+        "onnxtrain run mlp.onnx",
+        4,
+        ["'x'"],
+        "--inputs",
+        "onnxtrain run mlp.onnx {fix} only_x.npz",
+    ),
     M("run with another name", "onnxtrain run mlp.onnx --inputs data.npz", 4, ["'y'"]),
     M("diff with a file that is not there", "onnxtrain diff mlp.onnx other.onnx", 3, ["other.onnx"]),
     M("diff of a model and a data file", "onnxtrain diff mlp.onnx data.npz", 3, ["data.npz", "NumPy"]),
     M("convert of nothing", "onnxtrain convert nothing.onnx m.pt", 3, ["nothing.onnx"]),
     M("convert to an unknown format", "onnxtrain convert mlp.train.onnx m.xyz", 2, ["m.xyz"]),
-    M("bench of an unknown peer", "onnxtrain bench mlp.onnx --against jax", 2, ["jax"], "torch", "onnxtrain bench mlp.onnx --seconds 0.05"),
+    M(
+        "bench of an unknown peer",
+        "onnxtrain bench mlp.onnx --against jax",
+        2,
+        ["jax"],
+        "torch",
+        "onnxtrain bench mlp.onnx --seconds 0.05",
+    ),
     # ---- budgets
-    M("loop without end", "onnxtrain run flow.onnx --inputs three.npz", 3, ["'again'", "never ends"], plant=both(
-        control(N("Loop", ["", "yes", "x"], ["y"], "again", body=body([*ITER, ("s", F, None)], [KEEP, N("Identity", ["s"], ["s2"])],
-                                                                     [("c2", B, []), ("s2", F, None)])), [YES]),
-        lambda d: np.savez(d / "three.npz", x=np.ones(3, np.float32)))),
-    M("loop that doubles", "onnxtrain run flow.onnx --inputs three.npz --memory 64M", 3, ["'again'", "iteration"], "--memory", plant=both(
-        control(N("Loop", ["many", "yes", "x"], ["y"], "again", body=body([*ITER, ("s", F, None)], [KEEP, N("Concat", ["s", "s"], ["s2"], axis=0)],
-                                                                         [("c2", B, []), ("s2", F, None)])),
-                [YES, N("Constant", [], ["many"], value=h.make_tensor("many", I, [], [23]))]),
-        lambda d: np.savez(d / "three.npz", x=np.ones(3, np.float32))), then="onnxtrain run flow.onnx --inputs three.npz --memory 400M"),
-    M("more iterations than allowed", "onnxtrain run flow.onnx --inputs three.npz --max-loop-trips 10", 3, ["'again'", "20"], "--max-loop-trips 20",
-      "onnxtrain run flow.onnx --inputs three.npz {fix}", plant=both(
-          control(N("Loop", ["many", "yes", "x"], ["y"], "again", body=body([*ITER, ("s", F, [3])], [KEEP, N("Relu", ["s"], ["s2"])],
-                                                                           [("c2", B, []), ("s2", F, [3])])),
-                  [YES, N("Constant", [], ["many"], value=h.make_tensor("many", I, [], [20]))]),
-          lambda d: np.savez(d / "three.npz", x=np.ones(3, np.float32)))),
-    M("checkpoint with a flipped byte", "onnxtrain eval run/checkpoints/last.train.onnx --data data.npz", 1, ["last.train.onnx"],
-      plant=flipped("run/checkpoints/last.train.onnx", -200)),
+    M(
+        "loop without end",
+        "onnxtrain run flow.onnx --inputs three.npz",
+        3,
+        ["'again'", "never ends"],
+        plant=both(
+            control(
+                N(
+                    "Loop",
+                    ["", "yes", "x"],
+                    ["y"],
+                    "again",
+                    body=body(
+                        [*ITER, ("s", F, None)], [KEEP, N("Identity", ["s"], ["s2"])], [("c2", B, []), ("s2", F, None)]
+                    ),
+                ),
+                [YES],
+            ),
+            lambda d: np.savez(d / "three.npz", x=np.ones(3, np.float32)),
+        ),
+    ),
+    M(
+        "loop that doubles",
+        "onnxtrain run flow.onnx --inputs three.npz --memory 64M",
+        3,
+        ["'again'", "iteration"],
+        "--memory",
+        plant=both(
+            control(
+                N(
+                    "Loop",
+                    ["many", "yes", "x"],
+                    ["y"],
+                    "again",
+                    body=body(
+                        [*ITER, ("s", F, None)],
+                        [KEEP, N("Concat", ["s", "s"], ["s2"], axis=0)],
+                        [("c2", B, []), ("s2", F, None)],
+                    ),
+                ),
+                [YES, N("Constant", [], ["many"], value=h.make_tensor("many", INT, [], [23]))],
+            ),
+            lambda d: np.savez(d / "three.npz", x=np.ones(3, np.float32)),
+        ),
+        then="onnxtrain run flow.onnx --inputs three.npz --memory 400M",
+    ),
+    M(
+        "more iterations than allowed",
+        "onnxtrain run flow.onnx --inputs three.npz --max-loop-trips 10",
+        3,
+        ["'again'", "20"],
+        "--max-loop-trips 20",
+        "onnxtrain run flow.onnx --inputs three.npz {fix}",
+        plant=both(
+            control(
+                N(
+                    "Loop",
+                    ["many", "yes", "x"],
+                    ["y"],
+                    "again",
+                    body=body(
+                        [*ITER, ("s", F, [3])], [KEEP, N("Relu", ["s"], ["s2"])], [("c2", B, []), ("s2", F, [3])]
+                    ),
+                ),
+                [YES, N("Constant", [], ["many"], value=h.make_tensor("many", INT, [], [20]))],
+            ),
+            lambda d: np.savez(d / "three.npz", x=np.ones(3, np.float32)),
+        ),
+    ),
+    M(
+        "checkpoint with a flipped byte",
+        "onnxtrain eval run/checkpoints/last.train.onnx --data data.npz",
+        1,
+        ["last.train.onnx"],
+        plant=flipped("run/checkpoints/last.train.onnx", -200),
+    ),
 ]

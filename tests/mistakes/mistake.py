@@ -21,7 +21,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BIN = ROOT / ".venv" / "bin"
-TRACES = ("Traceback (most recent call last)", "terminate called", "OT9001", "Segmentation", "internal error", "core dumped")
+TRACES = (
+    "Traceback (most recent call last)",
+    "terminate called",
+    "OT9001",
+    "Segmentation",
+    "internal error",
+    "core dumped",
+)
 
 
 @dataclasses.dataclass
@@ -55,8 +62,16 @@ def environment(extra=None):
 
 
 def shell(line, folder, env=None):
-    p = subprocess.run(["bash", "-c", line], cwd=folder, env=environment(env), capture_output=True, text=True, timeout=120,
-                       errors="replace", stdin=subprocess.DEVNULL)
+    p = subprocess.run(
+        ["bash", "-c", line],
+        cwd=folder,
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+    )
     return p.returncode, p.stdout + p.stderr
 
 
@@ -79,8 +94,16 @@ except (TypeError, FileNotFoundError) as e:
 
 
 def python(code, folder, env=None):
-    p = subprocess.run([sys.executable, "-c", _PYTHON, code], cwd=folder, env=environment(env), capture_output=True,
-                       text=True, timeout=120, errors="replace", stdin=subprocess.DEVNULL)
+    p = subprocess.run(
+        [sys.executable, "-c", _PYTHON, code],
+        cwd=folder,
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+    )
     name = p.stdout.splitlines()[0] if p.returncode == 9 and p.stdout else p.returncode
     return name, p.stdout + p.stderr
 
@@ -111,7 +134,7 @@ def answer(m, folder):
     a.problems += [f"does not say {w!r}" for w in m.says if w not in text]
     if m.fix is not None or m.then is not None:
         check_fix(m, a, text, folder, run)
-    elif m.code not in (0, 6) and "help:" not in text:
+    elif m.code not in (0, 6, "TypeError") and "help:" not in text:
         a.problems.append("no help line")
     return a
 

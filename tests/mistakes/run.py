@@ -21,8 +21,13 @@ import cases_run  # noqa: E402
 import workshop  # noqa: E402
 from mistake import Answer, answer  # noqa: E402
 
-GROUPS = {"command line": cases_command.CASES, "models": cases_model.CASES, "data": cases_data.CASES,
-          "runs and configuration": cases_run.CASES, "Python": cases_python.CASES}
+GROUPS = {
+    "command line": cases_command.CASES,
+    "models": cases_model.CASES,
+    "data": cases_data.CASES,
+    "runs and configuration": cases_run.CASES,
+    "Python": cases_python.CASES,
+}
 
 
 def one(m, made):
@@ -50,8 +55,13 @@ def main():
         for group, cases in GROUPS.items():
             cases = [m for m in cases if a.k in m.name]
             answers = list(pool.map(lambda m: one(m, made), cases))
-            row = {"planted": len(cases), "full": sum(not r.problems for r in answers), "silent": sum(r.silent for r in answers),
-                   "fix": sum(m.fix is not None or m.then is not None for m in cases), "failed": sum(r.fix_failed for r in answers)}
+            row = {
+                "planted": len(cases),
+                "full": sum(not r.problems for r in answers),
+                "silent": sum(r.silent for r in answers),
+                "fix": sum(m.fix is not None or m.then is not None for m in cases),
+                "failed": sum(r.fix_failed for r in answers),
+            }
             for k, v in row.items():
                 total[k] += v
             show(group, row)
@@ -72,7 +82,9 @@ def main():
 
 
 def show(name, row):
-    print(f"{name:24} {row['planted']:8} {row['full']:8} {row['silent']:8} {row['fix']:12} {row['failed']:16}", flush=True)
+    print(
+        f"{name:24} {row['planted']:8} {row['full']:8} {row['silent']:8} {row['fix']:12} {row['failed']:16}", flush=True
+    )
 
 
 if __name__ == "__main__":

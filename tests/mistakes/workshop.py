@@ -25,10 +25,16 @@ def dense(inputs, outputs, tail=None, name="y", seed=0):
     nodes = [h.make_node("Gemm", ["x", "fc.weight", "fc.bias"], ["s" if tail else name], "fc", transB=1)]
     if tail:
         nodes.append(h.make_node(tail, ["s"], [name], "tail"))
-    g = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, ["N", inputs])],
-                     [h.make_tensor_value_info(name, T.FLOAT, ["N", outputs])],
-                     [numpy_helper.from_array((r.standard_normal((outputs, inputs)) * 0.3).astype(np.float32), "fc.weight"),
-                      numpy_helper.from_array(np.zeros(outputs, np.float32), "fc.bias")])
+    g = h.make_graph(
+        nodes,
+        "g",
+        [h.make_tensor_value_info("x", T.FLOAT, ["N", inputs])],
+        [h.make_tensor_value_info(name, T.FLOAT, ["N", outputs])],
+        [
+            numpy_helper.from_array((r.standard_normal((outputs, inputs)) * 0.3).astype(np.float32), "fc.weight"),
+            numpy_helper.from_array(np.zeros(outputs, np.float32), "fc.bias"),
+        ],
+    )
     return h.make_model(g, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
 
 
@@ -47,8 +53,12 @@ def png(pixels):
     def part(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    return (b"\x89PNG\r\n\x1a\n" + part(b"IHDR", struct.pack(">IIBBBBB", w_, h_, 8, 2, 0, 0, 0))
-            + part(b"IDAT", zlib.compress(rows)) + part(b"IEND", b""))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + part(b"IHDR", struct.pack(">IIBBBBB", w_, h_, 8, 2, 0, 0, 0))
+        + part(b"IDAT", zlib.compress(rows))
+        + part(b"IEND", b"")
+    )
 
 
 def write_images(folder, classes=("cat", "dog", "owl"), per_class=8, size=8):
@@ -78,9 +88,11 @@ def make(top):
     ix, iy = images(60)
     np.savez(top / "images.npz", x=ix, y=iy)
     write_images(top / "pictures")
-    for command in (["prepare", "mlp.onnx", "-o", "mlp.train.onnx"],
-                    ["train", "mlp.onnx", "--data", "data.npz", "--epochs", 2, "--out", "run", "-q"],
-                    ["train", "mlp.onnx", "--data", "data.csv", "--epochs", 2, "--out", "csv-run", "-q"]):
+    for command in (
+        ["prepare", "mlp.onnx", "-o", "mlp.train.onnx"],
+        ["train", "mlp.onnx", "--data", "data.npz", "--epochs", 2, "--out", "run", "-q"],
+        ["train", "mlp.onnx", "--data", "data.csv", "--epochs", 2, "--out", "csv-run", "-q"],
+    ):
         r = cli(*command, cwd=top)
         assert r.returncode == 0, r.stderr
     return top
