@@ -192,9 +192,7 @@ struct Options {
   uint64_t memory = 0;      // a limit in bytes; 0: docs/safety.md, 5
   uint64_t loop_trips = 0;  // of all loops of a run together
   double seconds = 0;       // of one run or step
-  ot_options c() const {
-    return {sizeof(ot_options), threads, seed, memory, loop_trips, seconds};
-  }
+  ot_options c() const { return {sizeof(ot_options), threads, seed, memory, loop_trips, seconds}; }
 };
 
 class Session {
@@ -253,7 +251,7 @@ struct TrainerOptions {
   float clip_norm = 0;
   int threads = 0;
   uint64_t seed = 0;
-  uint64_t memory = 0;  // limit in bytes for state and step: recomputes activations; 0: none
+  uint64_t memory = 0;      // limit in bytes for state and step: recomputes activations; 0: none
   uint64_t loop_trips = 0;  // of all loops of a step together; 0: docs/safety.md, 5
   double seconds = 0;       // of one step
 };

@@ -7,8 +7,8 @@ from .errors import UsageError
 
 # names of other libraries
 _OTHERS = {"batch": "batch_size", "epoch": "epochs", "n_epochs": "epochs", "num_epochs": "epochs",
-           "max_epochs": "epochs", "validation_data": "valid", "validation_split": "valid", "val": "valid", "callbacks": "on_epoch",
-           "callback": "on_epoch", "output": "out", "output_dir": "out", "max_steps": "steps",
+           "max_epochs": "epochs", "validation_data": "valid", "validation_split": "valid", "val": "valid",
+           "callbacks": "on_epoch", "callback": "on_epoch", "output": "out", "output_dir": "out", "max_steps": "steps",
            "early_stopping": "patience", "max_time": "time"}
 
 

@@ -236,8 +236,7 @@ class Checker {
 
 }  // namespace
 
-std::vector<GradientCheck> check_gradients(const Model& m, uint64_t seed,
-                                           const Limits& limits) {
+std::vector<GradientCheck> check_gradients(const Model& m, uint64_t seed, const Limits& limits) {
   return Checker(m, seed, limits).run();
 }
 

@@ -60,12 +60,12 @@ int diff_models(const Model& a, const Model& b) {
       ++differences;
     } else if (double d = difference(*t, *it->second); d != 0) {
       worst = std::max(worst, d);
-      if (differences++ < kShown)
-        std::printf("differs     %-32s max %.3g\n", name.c_str(), d);
+      if (differences++ < kShown) std::printf("differs     %-32s max %.3g\n", name.c_str(), d);
     }
   }
   if (differences > kShown)
-    std::printf("...         %d more tensors differ, max %.3g of all\n", differences - kShown, worst);
+    std::printf("...         %d more tensors differ, max %.3g of all\n", differences - kShown,
+                worst);
   for (const auto& [name, t] : ib)
     if (!ia.count(name)) {
       std::printf("only in B   %s\n", name.c_str());

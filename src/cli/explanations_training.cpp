@@ -264,7 +264,8 @@ constexpr Explanation kTraining[] = {
      "The program that makes the batches (ot_batches of the C API) reported that it cannot go "
      "on.\nThe training is as it was after the last batch that came."},
     {"OT2165",
-     "Two inputs of the model share a dimension and were given different sizes of it, 120 rows of x "
+     "Two inputs of the model share a dimension and were given different sizes of it, 120 rows of "
+     "x "
      "and 119 labels\nfor example."},
     {"OT3001",
      "The loss, a gradient or a new weight became NaN or infinite. The step was not "

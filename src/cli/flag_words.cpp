@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/closest.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 
@@ -141,14 +142,14 @@ constexpr Word kNeedless[] = {
 };
 
 constexpr Word kCommands[] = {
-    {"fit", "train"},        {"finetune", "train"}, {"fine-tune", "train"}, {"learn", "train"},
-    {"evaluate", "eval"},    {"test", "eval"},      {"score", "eval"},      {"validate", "check"},
-    {"verify", "check"},     {"lint", "check"},     {"infer", "run"},       {"inference", "run"},
-    {"show", "info"},        {"inspect", "info"},   {"summary", "info"},    {"describe", "info"},
-    {"gradient", "grad"},    {"gradients", "grad"}, {"backward", "grad"},   {"benchmark", "bench"},
-    {"profile", "bench"},    {"compare", "diff"},   {"save", "export"},     {"list", "runs"},
-    {"ls", "runs"},          {"resume", "train"},   {"compile", "prepare"}, {"init", "prepare"},
-    {"ops", "operators"},    {"help", "--help"},    {"version", "--version"},
+    {"fit", "train"},     {"finetune", "train"}, {"fine-tune", "train"},   {"learn", "train"},
+    {"evaluate", "eval"}, {"test", "eval"},      {"score", "eval"},        {"validate", "check"},
+    {"verify", "check"},  {"lint", "check"},     {"infer", "run"},         {"inference", "run"},
+    {"show", "info"},     {"inspect", "info"},   {"summary", "info"},      {"describe", "info"},
+    {"gradient", "grad"}, {"gradients", "grad"}, {"backward", "grad"},     {"benchmark", "bench"},
+    {"profile", "bench"}, {"compare", "diff"},   {"save", "export"},       {"list", "runs"},
+    {"ls", "runs"},       {"resume", "train"},   {"compile", "prepare"},   {"init", "prepare"},
+    {"ops", "operators"}, {"help", "--help"},    {"version", "--version"},
 };
 
 std::string dashes_off(std::string s) {

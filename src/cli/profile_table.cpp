@@ -94,9 +94,10 @@ void print_kernels(const std::vector<NodeProfile>& nodes) {
 void print_profile(const Profiler& profile, const Peak& peak, int64_t steps, size_t slowest) {
   const std::vector<NodeProfile> nodes = profile.nodes();
   double total = total_of(nodes);
-  std::printf("\npeak      %.0f GFLOP/s, %.1f GB/s (a large GEMM, a long vector sum); "
-              "cache: data in the cache moves faster than that\n",
-              peak.flops / 1e9, peak.bytes / 1e9);
+  std::printf(
+      "\npeak      %.0f GFLOP/s, %.1f GB/s (a large GEMM, a long vector sum); "
+      "cache: data in the cache moves faster than that\n",
+      peak.flops / 1e9, peak.bytes / 1e9);
   head("phase");
   for (const Sum& s : sums(nodes, peak, [](const NodeProfile& n) { return phase_name(n.phase); }))
     line(s, total, steps);

@@ -109,7 +109,8 @@ std::string scores_hint(const Graph& g, ValueId output) {
     const Node& n = g.nodes[k];
     if (n.outputs.empty() || n.outputs[0] == kNone || n.outputs[0] == output) continue;
     const ValueDef& d = g.value(n.outputs[0]);
-    if (!d.type.is_tensor() || d.type.elem != wanted.elem || !d.type.shape || !wanted.shape) continue;
+    if (!d.type.is_tensor() || d.type.elem != wanted.elem || !d.type.shape || !wanted.shape)
+      continue;
     if (d.type.shape->size() != wanted.shape->size()) continue;
     if (!(d.type.shape->back() == wanted.shape->back())) continue;
     if (made_by_dense_layer(g, n.outputs[0]))
@@ -198,11 +199,10 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
       c.because = cat("'", c.output, "' is ", shape_text(t), ": ", classes, " channel",
                       classes == 1 ? "" : "s", " look like an image");
     } else if (is_named_probability(d)) {
-      no_loss_fits(
-          cat("no loss can be chosen for '", d.name,
-              "': by its name it holds probabilities, "
-              "and no Softmax makes them from scores"),
-          scores_hint(g, v));
+      no_loss_fits(cat("no loss can be chosen for '", d.name,
+                       "': by its name it holds probabilities, "
+                       "and no Softmax makes them from scores"),
+                   scores_hint(g, v));
     } else {
       c.kind = "cross_entropy";
       c.because = cat("'", c.output, "' is ", shape_text(t), " with no Softmax at the end");

@@ -95,11 +95,11 @@ void Budget::check(size_t bytes) const {
   const size_t taken = values_->bytes + plans_->bytes, limit = limits_.memory;
   if (bytes <= limit && taken <= limit - bytes) return;
   const size_t more = std::max(limit, bytes > memory_limit() ? size_t(0) : taken + bytes);
-  std::string loops = trips_ ? cat(", after ", with_commas(trips_), " iterations of its loops") : "";
+  std::string loops =
+      trips_ ? cat(", after ", with_commas(trips_), " iterations of its loops") : "";
   model_error("OT1401",
-              cat("this run needs too much memory: ", memory_size(taken), " are taken", loops,
-                  ", ", memory_size(bytes), " more are needed and the limit is ",
-                  memory_size(limit)),
+              cat("this run needs too much memory: ", memory_size(taken), " are taken", loops, ", ",
+                  memory_size(bytes), " more are needed and the limit is ", memory_size(limit)),
               cat("--memory ", memory_size(2 * more), " allows more (ONNXTRAIN_MEMORY=",
                   memory_size(2 * more), " in the environment)"));
 }
@@ -166,11 +166,11 @@ void count_trip(const char* op) {
 void check_trips(const char* op, int64_t trips) {
   const int64_t limit = t_current ? t_current->limits().loop_trips : kLoopTrips;
   if (trips > limit)
-    model_error("OT1402",
-                cat(op, " has ", with_commas(trips), " iterations; the limit is ",
-                    with_commas(limit)),
-                cat("--max-loop-trips ", trips,
-                    " allows more (ONNXTRAIN_MAX_LOOP_TRIPS in the environment)"));
+    model_error(
+        "OT1402",
+        cat(op, " has ", with_commas(trips), " iterations; the limit is ", with_commas(limit)),
+        cat("--max-loop-trips ", trips,
+            " allows more (ONNXTRAIN_MAX_LOOP_TRIPS in the environment)"));
 }
 
 }  // namespace onnxtrain

@@ -92,6 +92,10 @@ class Charge {
   size_t bytes_ = 0;
 };
 
+// What an item of a sequence takes beside the elements of its tensor, which are counted where they
+// are allocated.
+inline constexpr size_t kItemBytes = 128;
+
 // Of the run under way, if there is one.
 void check_memory(size_t bytes);
 void count_trip(const char* op);

@@ -11,6 +11,7 @@
 #include <limits>
 #include <system_error>
 
+#include "core/closest.hpp"
 #include "core/mapped.hpp"
 #include "core/shell.hpp"
 #include "core/text.hpp"
@@ -46,14 +47,14 @@ std::string missing_hint(const std::string& path) {
   std::error_code ignored;
   const fs::path p(path);
   const fs::path folder = p.parent_path().empty() ? fs::path(".") : p.parent_path();
-  if (!fs::is_directory(folder, ignored))
-    return cat("there is no folder '", folder.string(), "'");
+  if (!fs::is_directory(folder, ignored)) return cat("there is no folder '", folder.string(), "'");
   std::vector<std::string> names;
-  for (fs::directory_iterator it(folder, ignored), end; !ignored && it != end && names.size() < 10000;
-       it.increment(ignored))
+  for (fs::directory_iterator it(folder, ignored), end;
+       !ignored && it != end && names.size() < 10000; it.increment(ignored))
     names.push_back(it->path().filename().string());
   const std::string near = closest(p.filename().string(), names);
-  if (!near.empty()) return cat("did you mean ", shell_word((p.parent_path() / near).string()), "?");
+  if (!near.empty())
+    return cat("did you mean ", shell_word((p.parent_path() / near).string()), "?");
   return cat("look for it:  ls ", shell_word(folder.string()));
 }
 

@@ -38,8 +38,10 @@ constexpr Signature kSignatures[] = {
     {0, "GIF8"sv, FileKind::kImage},
     {8, "WEBP"sv, FileKind::kImage},
     {0, "%PDF-"sv, FileKind::kPdf},
-    {0, "\x7f"
-        "ELF"sv, FileKind::kProgram},
+    {0,
+     "\x7f"
+     "ELF"sv,
+     FileKind::kProgram},
     // the number that PyTorch wrote first before it used zip files
     {0, "\x80\x02\x8a\x0al\xfc\x9c"sv, FileKind::kTorch},
     {0, "version https://git-lfs"sv, FileKind::kLfsPointer},
@@ -92,7 +94,9 @@ FileKind protobuf_kind(std::string_view head) {
   if (version && head[1] == 1 && (has(head, "serve") || has(head, "tensorflow")))
     return FileKind::kSavedModel;
   if (version && head[1] >= 3 && head[1] <= 20) return FileKind::kOnnx;
-  if (head[0] == 0x0a && (has(head, "Placeholder") || has(head, "\x12\x05" "Const")))
+  if (head[0] == 0x0a && (has(head, "Placeholder") || has(head,
+                                                          "\x12\x05"
+                                                          "Const")))
     return FileKind::kFrozenGraph;
   return FileKind::kUnknown;
 }
@@ -129,7 +133,8 @@ FileKind file_kind(uint64_t size, const std::function<void(uint64_t, void*, size
 FileKind file_kind_of(const std::string& path) {
   try {
     const InputFile file(path);
-    return file_kind(file.size(), [&](uint64_t at, void* out, size_t n) { file.read_at(at, out, n); });
+    return file_kind(file.size(),
+                     [&](uint64_t at, void* out, size_t n) { file.read_at(at, out, n); });
   } catch (const Error&) {
     return FileKind::kUnknown;
   }

@@ -5,26 +5,18 @@
 #include <cstring>
 #include <new>
 
-#include "core/budget.hpp"
 #include "core/memory.hpp"
 
 namespace onnxtrain {
 namespace {
-
-// The deleter of strings; what their text takes is counted when somebody looks.
-struct Strings {
-  std::shared_ptr<void> memory;
-  size_t count;
-  Charge text;
-  void operator()(void* p) const { std::destroy_n(static_cast<std::string*>(p), count); }
-};
 
 std::shared_ptr<void> allocate_strings(size_t count) {
   std::shared_ptr<void> memory = allocate(count * sizeof(std::string));
   auto* first = static_cast<std::string*>(memory.get());
   std::uninitialized_default_construct_n(first, count);
   try {
-    return std::shared_ptr<void>(first, Strings{memory, count, {}});
+    return std::shared_ptr<void>(
+        first, [memory, count](void* p) { std::destroy_n(static_cast<std::string*>(p), count); });
   } catch (const std::bad_alloc&) {
     out_of_memory(count * sizeof(std::string));
   }
@@ -54,16 +46,6 @@ Tensor::Tensor(DType dtype, Shape shape, void* data, std::shared_ptr<void> owner
     : dtype_(dtype), shape_(std::move(shape)), data_(data), owner_(std::move(owner)) {
   OT_ASSERT(dtype != DType::kUndefined);
   size_ = num_elements(shape_);
-}
-
-void Tensor::count_text() {
-  if (dtype_ != DType::kString) return;
-  Strings* s = std::get_deleter<Strings>(owner_);
-  if (!s) return;
-  const auto* p = static_cast<const std::string*>(s->memory.get());
-  size_t bytes = 0;
-  for (size_t i = 0; i < s->count; ++i) bytes += p[i].capacity() > 15 ? p[i].capacity() : 0;
-  s->text.set(bytes);
 }
 
 void* Tensor::check(DType want) {

@@ -6,7 +6,6 @@
 #include <variant>
 #include <vector>
 
-#include "core/budget.hpp"
 #include "core/dtype.hpp"
 #include "core/shape.hpp"
 
@@ -46,9 +45,6 @@ class Tensor {
   bool defined() const { return dtype_ != DType::kUndefined; }
   const std::shared_ptr<void>& owner() const { return owner_; }
 
-  // Strings: counts what their text takes now against the budget of the run.
-  void count_text();
-
   Tensor clone() const;                // deep copy
   Tensor reshaped(Shape shape) const;  // same memory
   // Small integer tensors (shapes, axes): int32 or int64 -> int64.
@@ -86,12 +82,9 @@ struct SparseTensor {
 // What flows along an edge at run time. monostate = an empty optional.
 using Value = std::variant<std::monostate, Tensor, std::shared_ptr<Sequence>,
                            std::shared_ptr<MapValue>, std::shared_ptr<SparseTensor>>;
-// An item's own share; its elements are counted where they are allocated.
-inline constexpr size_t kItemBytes = 128;
 struct Sequence {
   DType elem = DType::kUndefined;  // element type of the tensors inside, when known
   std::vector<Value> items;
-  Charge charge;  // what the items take beside the memory of their tensors
 };
 struct MapValue {
   std::variant<std::map<int64_t, Value>, std::map<std::string, Value>> items;

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/closest.hpp"
+
 namespace onnxtrain {
 
 size_t edit_distance(std::string_view a, std::string_view b) {

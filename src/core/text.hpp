@@ -4,16 +4,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace onnxtrain {
 
 // How many letters must be inserted, removed, replaced or exchanged with their neighbour to make
 // one word of the other.
 size_t edit_distance(std::string_view a, std::string_view b);
-
-// The candidate that is nearest to `name`, when it is near enough to be meant; "" otherwise.
-std::string closest(const std::string& name, const std::vector<std::string>& candidates);
 
 // 1234567 -> "1,234,567"
 std::string with_commas(int64_t n);

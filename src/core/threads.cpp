@@ -21,6 +21,7 @@
 
 #include "core/error.hpp"
 #include "core/relax.hpp"
+#include "core/thread_count.hpp"
 
 namespace onnxtrain {
 namespace {

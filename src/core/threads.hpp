@@ -62,8 +62,5 @@ inline void parallel_for(ThreadPool& pool, int64_t n, int64_t grain,
 
 // The process' default thread count: ONNXTRAIN_THREADS, or the cores this process may use.
 int default_threads();
-// How many to use when somebody asks for `asked` (0: default_threads()). A usage error when the
-// number is negative or far more than this machine can run.
-int thread_count(int asked);
 
 }  // namespace onnxtrain

@@ -150,7 +150,8 @@ std::string layout_hint(const Shape& row, const Shape& target, bool nhwc, bool l
   if (row.size() == target.size() && row.size() >= 3)
     return "images of another size: resize them before saving them";
   return cat("the model takes rows of shape ", to_string(target), ", the data has rows of shape ",
-             to_string(row), ": save the array with these sizes, or name another one:  --map INPUT=KEY");
+             to_string(row),
+             ": save the array with these sizes, or name another one:  --map INPUT=KEY");
 }
 
 // The only other array that would fit, as an option; "" when there is none or more than one.
@@ -163,7 +164,8 @@ std::string other_array_hint(const Dataset& data, const std::string& name, const
     if (!found.empty()) return {};
     found = other;
   }
-  return found.empty() ? found : cat("array '", found, "' would fit:  --map ", input.name, "=", found);
+  return found.empty() ? found
+                       : cat("array '", found, "' would fit:  --map ", input.name, "=", found);
 }
 
 std::string misfit_hint(const Dataset& data, const std::string& name, const InputSpec& input,

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/closest.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "data/column.hpp"

@@ -50,8 +50,9 @@ void refuse_pages(const std::string& path) {
     data_error("OT2102", cat("'", path, "' is ", describe(kind), ", not a table"),
                "download the file itself: the address leads to a page about it");
   if (kind == FileKind::kJson && path.ends_with(".json"))
-    data_error("OT2102", cat("'", path, "' is ", describe(kind), ", not a table"),
-               "write it as csv, in Python: pandas.read_json(path).to_csv('data.csv', index=False)");
+    data_error(
+        "OT2102", cat("'", path, "' is ", describe(kind), ", not a table"),
+        "write it as csv, in Python: pandas.read_json(path).to_csv('data.csv', index=False)");
 }
 
 Kind kind_of_gzip(const InputFile& file) {
@@ -117,7 +118,8 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
     case Kind::kUnknown:
       break;
   }
-  data_error("OT2102", cat("'", path, "' is in no known data format (", other_format(head, path), ")"),
+  data_error("OT2102",
+             cat("'", path, "' is in no known data format (", other_format(head, path), ")"),
              "known are npy, npz, safetensors, idx, csv and tsv; numpy.savez('data.npz', x=x, y=y) "
              "writes one");
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "autodiff/autodiff.hpp"
+#include "core/thread_count.hpp"
 
 namespace onnxtrain {
 

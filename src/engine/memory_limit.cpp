@@ -49,8 +49,8 @@ void LimitedPlan::refuse(size_t bytes) const {
   const std::string need = memory_size(beside + bytes * shares);
   model_error(
       "OT1404",
-      cat("one step needs ", need, " even when everything is recomputed (",
-          memory_size(beside), " of it for state variables); the limit is ", memory_size(memory)),
+      cat("one step needs ", need, " even when everything is recomputed (", memory_size(beside),
+          " of it for state variables); the limit is ", memory_size(memory)),
       cat("--memory ", need, ", or a smaller --batch"));
 }
 

@@ -69,9 +69,9 @@ void blame_inputs(const Graph& g, const std::vector<Value>& inputs, const Error&
       auto [it, fresh] = seen.try_emplace(dim.symbol, t->shape()[i], d.name);
       if (fresh || it->second.first == t->shape()[i]) continue;
       data_error("OT2165",
-                 cat("'", it->second.second, "' and '", d.name, "' have different sizes: ",
-                     it->second.first, " and ", t->shape()[i], " (dimension '", dim.symbol,
-                     "' of both)\n  ", e.message()),
+                 cat("'", it->second.second, "' and '", d.name,
+                     "' have different sizes: ", it->second.first, " and ", t->shape()[i],
+                     " (dimension '", dim.symbol, "' of both)\n  ", e.message()),
                  "give as many rows of one as of the other");
     }
   }
@@ -240,7 +240,7 @@ std::unique_ptr<Plan> Program::Impl::make_plan_of(Graph g, Stages& stages) {
     plan = make_plan(std::move(g), updates, all_ops(), variable, *pool, arena);
   } else {
     const ProgramOptions& o = options;
-    LimitedPlan limited{updates,  all_ops(),       variable,       *pool,
+    LimitedPlan limited{updates,         all_ops(),       variable,       *pool,
                         o.limits.memory, o.memory_beside, o.memory_shares};
     plan = limited.make(std::move(g), arena);
     if (plan->arena != arena.memory) plans.clear();  // only one arena fits the limit

@@ -5,7 +5,9 @@
 #include <mutex>
 
 #include "autodiff/autodiff.hpp"
+#include "core/closest.hpp"
 #include "core/text.hpp"
+#include "core/thread_count.hpp"
 
 namespace onnxtrain {
 
@@ -106,8 +108,9 @@ namespace {
     if (std::none_of(g.inputs.begin(), g.inputs.end(),
                      [&, &fed = name](ValueId v) { return g.value_name(v) == fed; }))
       others += (others.empty() ? "'" : ", '") + name + "'";
-  data_error("OT2113", cat("input '", d.name, "' (", to_string(d.type), ") was not given",
-                           others.empty() ? "" : cat("; no input is named ", others)),
+  data_error("OT2113",
+             cat("input '", d.name, "' (", to_string(d.type), ") was not given",
+                 others.empty() ? "" : cat("; no input is named ", others)),
              cat("add an array '", d.name, "' to --inputs in.npz"));
 }
 
@@ -118,7 +121,8 @@ std::string name_hint(const std::string& name, const std::vector<std::string>& n
     return cat("did you mean '", near, "'?");
   constexpr size_t kShown = 12;
   std::string all;
-  for (size_t k = 0; k < names.size() && k < kShown; ++k) all += cat(k ? ", '" : "'", names[k], "'");
+  for (size_t k = 0; k < names.size() && k < kShown; ++k)
+    all += cat(k ? ", '" : "'", names[k], "'");
   if (names.size() > kShown) all += cat(" and ", names.size() - kShown, " more");
   return cat("there are ", all.empty() ? "none" : all);
 }

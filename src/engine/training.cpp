@@ -69,10 +69,10 @@ void Training::feed_arrays(Algorithm& a) {
   for (size_t k = 0; k < a.inputs.size(); ++k) {
     const ArrayRef& r = a.arrays[k];
     if (r.dtype == DType::kUndefined)
-      data_error("OT2113",
-                 cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type),
-                     ") was not given"),
-                 cat("add an array '", a.inputs[k].name, "' to --inputs in.npz"));
+      data_error(
+          "OT2113",
+          cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type), ") was not given"),
+          cat("add an array '", a.inputs[k].name, "' to --inputs in.npz"));
     a.fed[k] = Tensor(r.dtype, Shape(r.dims, r.dims + r.rank), r.data, nullptr);
     check_feed(a.inputs[k], a.fed[k]);
   }
@@ -208,10 +208,10 @@ double Training::step_values(const Feeds& feeds, int which) {
     for (size_t k = 0; k < a.inputs.size(); ++k) {
       auto it = feeds.find(a.inputs[k].name);
       if (it == feeds.end())
-        data_error("OT2113",
-                   cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type),
-                       ") was not given"),
-                   cat("add an array '", a.inputs[k].name, "' to --inputs in.npz"));
+        data_error(
+            "OT2113",
+            cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type), ") was not given"),
+            cat("add an array '", a.inputs[k].name, "' to --inputs in.npz"));
       check_feed(a.inputs[k], it->second);
       a.fed[k] = it->second;
     }

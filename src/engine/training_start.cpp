@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/thread_count.hpp"
 #include "engine/initial_values.hpp"
 #include "engine/training_section.hpp"
 

@@ -86,8 +86,8 @@ class Control {
   void states(const Graph& b, size_t first, size_t count, size_t body_in, size_t body_out) {
     for (size_t k = 0; k < count; ++k) {
       const TypeInfo& inside = b.value(b.inputs[body_in + k]).type;
-      const std::string name = cat("input ", body_in + k, " ('",
-                                   b.value_name(b.inputs[body_in + k]), "') of the body");
+      const std::string name =
+          cat("input ", body_in + k, " ('", b.value_name(b.inputs[body_in + k]), "') of the body");
       if (has(first + k))
         agree(type(n_.inputs[first + k]), cat("'", g_.value_name(n_.inputs[first + k]), "'"),
               inside, name);
@@ -100,7 +100,8 @@ class Control {
     const Graph* b = body("body");
     if (!b) return;
     if (n_.inputs.size() < 2)
-      return error(cat("has ", n_.inputs.size(), " inputs, expected at least 2 (trip count and "
+      return error(cat("has ", n_.inputs.size(),
+                       " inputs, expected at least 2 (trip count and "
                        "condition; either may be empty)"));
     if (has(0)) must_be(type(n_.inputs[0]), DType::kInt64, "the trip count");
     if (has(1)) must_be(type(n_.inputs[1]), DType::kBool, "the condition");

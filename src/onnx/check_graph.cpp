@@ -1,6 +1,7 @@
 // Validity of a graph: names, single assignment, order, tensors, operators and their attributes.
 #include <algorithm>
 
+#include "core/closest.hpp"
 #include "core/text.hpp"
 #include "onnx/checker.hpp"
 #include "onnx/defs/schema.h"

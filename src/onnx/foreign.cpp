@@ -80,7 +80,8 @@ void refuse_folder(const std::string& path) {
   const std::string file = shell_word(path);
   auto has = [&](const char* name) { return fs::exists(fs::path(path) / name, ignored); };
   if (has("saved_model.pb"))
-    model_error("OT4002", cat("'", path, "' is the folder of a TensorFlow SavedModel, not an ONNX model"),
+    model_error("OT4002",
+                cat("'", path, "' is the folder of a TensorFlow SavedModel, not an ONNX model"),
                 cat("python -m tf2onnx.convert --saved-model ", file, " --output model.onnx"));
   std::string first;
   for (fs::directory_iterator it(path, ignored), end; !ignored && it != end; it.increment(ignored))
@@ -88,8 +89,9 @@ void refuse_folder(const std::string& path) {
         name.ends_with(".onnx") && (first.empty() || name < first))
       first = name;
   model_error("OT4002", cat("'", path, "' is a folder, not an ONNX model"),
-              first.empty() ? "give the path of a .onnx file"
-                            : cat("did you mean ", shell_word((fs::path(path) / first).string()), "?"));
+              first.empty()
+                  ? "give the path of a .onnx file"
+                  : cat("did you mean ", shell_word((fs::path(path) / first).string()), "?"));
 }
 
 void refuse_foreign(const MessageBytes& message, const std::string& what, const std::string& path) {

@@ -83,8 +83,8 @@ std::string chart(const std::string& title, const std::vector<ordered_json>& row
   for (int k = 0; k <= 4; ++k) {
     double v = low + (high - low) * k / 4;
     out += cat("<line class='grid' x1='", kLeft, "' x2='", kWidth - 10, "' y1='", y(v), "' y2='",
-               y(v), "'/><text x='", kLeft - 6, "' y='", y(v) + 4, "' text-anchor='end'>",
-               label(v), "</text>");
+               y(v), "'/><text x='", kLeft - 6, "' y='", y(v) + 4, "' text-anchor='end'>", label(v),
+               "</text>");
   }
   out += cat("<text x='", kLeft, "' y='", kHeight - 8, "'>epoch ", rows.front()["epoch"].dump(),
              "</text><text x='", kWidth - 10, "' y='", kHeight - 8, "' text-anchor='end'>epoch ",
@@ -189,8 +189,8 @@ std::string run_report(const Folder& run) {
   std::string name = fs::path(run.path()).filename().string();
   std::string out =
       cat("<!doctype html><html lang='en'><meta charset='utf-8'>"
-          "<meta name='viewport' content='width=device-width,initial-scale=1'><title>", escaped(name),
-          "</title><style>", kStyle, "</style><h1>", escaped(name), "</h1>");
+          "<meta name='viewport' content='width=device-width,initial-scale=1'><title>",
+          escaped(name), "</title><style>", kStyle, "</style><h1>", escaped(name), "</h1>");
   if (!rows.empty()) {
     out += chart("loss", rows, {{"train_loss", "#1f6fb4"}, {"valid_loss", "#d9730d"}});
     out += chart("metrics", rows,

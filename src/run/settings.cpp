@@ -2,7 +2,6 @@
 #include "run/settings.hpp"
 
 #include <toml++/toml.h>
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -120,7 +119,8 @@ void check_variables(const std::vector<std::string>& known) {
   for (char** e = environ; e && *e; ++e) {
     const std::string_view text = *e;
     const std::string name(text.substr(0, text.find('=')));
-    if (!text.starts_with(kPrefix) || std::find(all.begin(), all.end(), name) != all.end()) continue;
+    if (!text.starts_with(kPrefix) || std::find(all.begin(), all.end(), name) != all.end())
+      continue;
     const std::string near = closest(name.substr(kPrefix.size()), [&] {
       std::vector<std::string> bare;
       for (const std::string& n : all) bare.push_back(n.substr(kPrefix.size()));

@@ -43,11 +43,37 @@ Tensor owned(const Value& v) {
 }
 
 // Counts what a value takes beside the elements of its tensors: text, and items of sequences.
+// The charge lives as long as the value: it is held by the owner of its memory.
+template <class T>
+struct Charged {
+  std::shared_ptr<T> value;
+  Charge charge;
+};
+template <class T>
+std::shared_ptr<T> charged(std::shared_ptr<T> value, size_t bytes) {
+  auto holder = std::make_shared<Charged<T>>();
+  holder->charge.set(bytes);
+  T* p = value.get();
+  holder->value = std::move(value);
+  return std::shared_ptr<T>(std::move(holder), p);
+}
+
+void count_text(Tensor& t) {
+  if (!Budget::current() || t.dtype() != DType::kString || !t.owner()) return;
+  size_t bytes = 0;
+  for (int64_t i = 0; i < t.size(); ++i) {
+    const size_t room = t.as<std::string>()[i].capacity();
+    bytes += room > 15 ? room : 0;  // shorter text is inside the element
+  }
+  if (bytes > 0) t = Tensor(t.dtype(), t.shape(), t.data(), charged(t.owner(), bytes));
+}
+
 void count_value(Value& v) {
   if (Tensor* t = std::get_if<Tensor>(&v)) {
-    t->count_text();
-  } else if (auto* s = std::get_if<std::shared_ptr<Sequence>>(&v); s && *s) {
-    (*s)->charge.set((*s)->items.size() * kItemBytes);
+    count_text(*t);
+  } else if (auto* s = std::get_if<std::shared_ptr<Sequence>>(&v);
+             s && *s && Budget::current() && !(*s)->items.empty()) {
+    v = charged(*s, (*s)->items.size() * kItemBytes);
   }
 }
 
@@ -183,7 +209,7 @@ void run_dynamic_tensors(Frame& f, const Node& n, Step& s) {
                f.options.step, &alloc});
   for (size_t k = 0; k < n.outputs.size(); ++k) {
     if (n.outputs[k] == kNone) continue;
-    alloc.tensors[k].count_text();
+    count_text(alloc.tensors[k]);
     f.values[size_t(n.outputs[k])] = std::move(alloc.tensors[k]);
     f.present[size_t(n.outputs[k])] = 1;
   }

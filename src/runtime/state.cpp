@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "core/closest.hpp"
 #include "core/fill.hpp"
 #include "core/memory.hpp"
 #include "core/text.hpp"

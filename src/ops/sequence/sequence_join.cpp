@@ -1,5 +1,6 @@
 // Between tensors and sequences: SplitToSequence, ConcatFromSequence; and the own operators that
 // their gradients and sums of gradients need: SplitLikeSequence, AddValues.
+#include "core/budget.hpp"
 #include "op/grad_builder.hpp"
 #include "ops/common/values.hpp"
 
