@@ -18,7 +18,7 @@ namespace {
 // docs/safety.md, 5
 constexpr size_t kFreeBytes = size_t(512) << 20, kBytesPerByte = 256;
 constexpr int64_t kLoopTrips = 10'000'000;
-constexpr double kFreeSeconds = 8, kSecondsPerMiB = 1;
+constexpr double kFreeSeconds = 5, kSecondsPerMiB = 1;
 
 thread_local Budget* t_current = nullptr;
 

@@ -183,24 +183,24 @@ class Control {
   Findings& out_;
 };
 
-void check_nodes(const Graph& g, const std::string& where, Findings& out) {
+void check_bodies(const Graph& g, const std::string& where, Findings& out) {
   for (const Node& n : g.nodes) {
     if (out.full()) return;
     Control(g, n, where, out).run();
     for (const auto& [name, a] : n.attrs)
       if (const auto* sub = std::get_if<GraphPtr>(&a); sub && *sub)
-        check_nodes(**sub, cat(where, ", ", n.label(), " ", name), out);
+        check_bodies(**sub, cat(where, ", ", n.label(), " ", name), out);
   }
 }
 
 }  // namespace
 
 void check_control_flow(const Model& m, Findings& out) {
-  check_nodes(m.main, "main graph", out);
+  check_bodies(m.main, "main graph", out);
   for (size_t k = 0; k < m.training.size(); ++k) {
     const std::string where = cat("training_info[", k, "]");
-    check_nodes(m.training[k].initialization, where + " initialization", out);
-    check_nodes(m.training[k].algorithm, where + " algorithm", out);
+    check_bodies(m.training[k].initialization, where + " initialization", out);
+    check_bodies(m.training[k].algorithm, where + " algorithm", out);
   }
 }
 
