@@ -90,7 +90,17 @@ class Maker:
             nodes.append(const(shape, T.INT64, [2], [self.r.choice([2, 100, 10**5]), 1]))
             add(h.make_node("Expand", [row, shape], [big]))
             add(h.make_node("Reshape", [big, self.ints(nodes, [-1])], [out]))
-        elif way == "outer":
+        elif way in ("outer", "fill", "range", "resize", "where", "compress", "onehot"):
+            self.grow_numbers(nodes, v, i, way, out)
+        elif way == "string_concat":
+            add(h.make_node("StringConcat", [v, v], [out]))
+        else:
+            add(h.make_node("Identity", [v], [out]))
+        return out
+
+    def grow_numbers(self, nodes, v, i, way, out):
+        add = nodes.append
+        if way == "outer":
             a, b, c = self.name("a"), self.name("b"), self.name("c")
             add(h.make_node("Unsqueeze", [v, self.ints(nodes, [1])], [a]))
             add(h.make_node("Unsqueeze", [v, self.ints(nodes, [0])], [b]))
@@ -140,11 +150,6 @@ class Maker:
             nodes.append(const(b, T.FLOAT, [2], [0.0, 1.0]))
             add(h.make_node("OneHot", [a, self.ints(nodes, [self.r.choice([2, 1000])]), b], [c]))
             add(h.make_node("Reshape", [c, self.ints(nodes, [-1])], [out]))
-        elif way == "string_concat":
-            add(h.make_node("StringConcat", [v, v], [out]))
-        else:
-            add(h.make_node("Identity", [v], [out]))
-        return out
 
     # ---- a graph that changes v: a chain of growth, If, Loop, Scan, sequences
     def block(self, v, i, kind, depth):
@@ -155,8 +160,8 @@ class Maker:
                 v = self.loop(nodes, v, kind, depth - 1)
             elif depth > 0 and what < 0.55 and kind == "float":
                 v = self.scan(nodes, v, i, depth - 1)
-            elif what < 0.65:
-                v = self.branch(nodes, v, i, kind, depth)
+            elif depth > 0 and what < 0.65:
+                v = self.branch(nodes, v, i, kind, depth - 1)
             elif what < 0.8:
                 v = self.sequence(nodes, v, kind)
             else:
@@ -169,7 +174,7 @@ class Maker:
         nodes.append(const(c, T.BOOL, [], [self.r.random() < 0.5]))
         graphs = []
         for _ in range(2):
-            inner, o = self.block(v, i, kind, 0)
+            inner, o = self.block(v, i, kind, depth)
             same = self.name("o")
             inner.append(h.make_node("Identity", [o], [same]))
             graphs.append(h.make_graph(inner, self.name("branch"), [], [info(same, TYPES[kind])]))
