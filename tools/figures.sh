@@ -19,6 +19,10 @@ torch-models      | models of the package transformers (pip install it) with ran
 torch-size        | time and memory at the size of ResNet-50 and BERT-base | python tests/pytorch/size.py
 hostile           | random models with loops that grow or never end: memory and time of every command | python tests/files/hostile_loops.py
 mistakes          | planted mistakes by shell and by Python: answered fully, silent, fixes typed | python tests/mistakes/run.py -j 2
+keras             | round trips with Keras: every model with two optimizers, every setting with three or four | python_tf tests/keras/round_trips.py
+keras-backends    | the same file from every backend of Keras: numpy, jax, torch, tensorflow | python_tf tests/keras/backend_table.py
+keras-models      | keras.applications with random weights: conversion time, self-check, beside Keras'"'"' own exporter | python_tf tests/keras/applications.py
+keras-chance      | losses with dropout and augmentation over many seeds, Kolmogorov-Smirnov | python_tf tests/keras/chance.py
 speed             | the nine workloads beside other engines (bench/setup.sh installs them) | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table
 avx512            | trajectories on an emulated CPU with AVX-512 | tools/avx512.sh trajectories
 '
