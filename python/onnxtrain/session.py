@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from . import _native
-from .errors import UsageError
+from .errors import ModelError, UsageError
 from .limits import limits
 from .model import as_model
 from .values import from_native, to_native
@@ -79,6 +79,11 @@ def gradients(model, feeds, of=None, wrt=None, cotangent=None, threads=0, *, mem
     if not wrt:
         return {}
     names, values = feed_lists(feeds)
-    got = m._m.gradients(names, values, of, cotangents, list(wrt), threads,
-                         limits(memory, max_loop_trips, time))
+    try:
+        got = m._m.gradients(names, values, of, cotangents, list(wrt), threads, limits(memory, max_loop_trips, time))
+    except ModelError as e:
+        if "cotangent of " not in e.message:
+            raise
+        raise UsageError(f"a cotangent has another shape than its output: {e.message}", "OT1158",
+                         "cotangent=numpy.ones_like(output)") from None
     return dict(zip(wrt, map(from_native, got)))

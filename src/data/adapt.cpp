@@ -154,35 +154,14 @@ std::string layout_hint(const Shape& row, const Shape& target, bool nhwc, bool l
              ": save the array with these sizes, or name another one:  --map INPUT=KEY");
 }
 
-// The only other array that would fit, as an option; "" when there is none or more than one.
-std::string other_array_hint(const Dataset& data, const std::string& name, const InputSpec& input) {
-  std::string found;
-  for (const std::string& other : data.columns()) {
-    if (other == name || !convertible(data.column(other)->dtype())) continue;
-    const Shape& row = data.column(other)->row_shape();
-    if (row.empty() || !fit_row(row, target_of(input, row))) continue;
-    if (!found.empty()) return {};
-    found = other;
-  }
-  return found.empty() ? found
-                       : cat("array '", found, "' would fit:  --map ", input.name, "=", found);
-}
-
-std::string misfit_hint(const Dataset& data, const std::string& name, const InputSpec& input,
-                        const AdaptOptions& options, bool label) {
-  const Shape& row = data.column(name)->row_shape();
-  if (!label && !options.target)
-    if (std::string hint = other_array_hint(data, name, input); !hint.empty()) return hint;
-  return layout_hint(row, target_of(input, row), options.nhwc, label || options.target);
-}
-
 Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& input,
               const AdaptOptions& options, bool label) {
   const ColumnPtr& source = data.column(name);
   if (!convertible(source->dtype()) || !convertible(input.dtype))
     data_error("OT2112",
                cat("data '", name, "' of type ", type_text(source->dtype()), " cannot feed input '",
-                   input.name, "' of type ", type_text(input.dtype)));
+                   input.name, "' of type ", type_text(input.dtype)),
+               cat("save it in another type: array.astype('", type_text(input.dtype), "')"));
   Shape row = source->row_shape();
   int64_t channels = 0;
   if (options.nhwc && !label && row.size() >= 3) {
@@ -200,7 +179,8 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
                    ", model wants ", with_batch(input.dims)),
                one_hot ? "one-hot labels? save the class numbers: y.argmax(1); numbers to learn?  "
                          "--loss mse"
-                       : misfit_hint(data, name, input, options, label));
+                       : layout_hint(source->row_shape(), target_of(input, row), options.nhwc,
+                                     label || options.target));
   }
   RowConversion c;
   c.from = source->dtype();

@@ -66,7 +66,7 @@ void check_feed(const ValueDef& d, const Value& v) {
   const Tensor* t = std::get_if<Tensor>(&v);
   switch (d.type.kind) {
     case Kind::kTensor:
-      if (!t) mismatch(d, v, "not a tensor");
+      if (!t) mismatch(d, v, "not a tensor", "give an array");
       check_tensor(d, v, *t);
       break;
     case Kind::kSequence:

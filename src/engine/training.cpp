@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/closest.hpp"
 #include "engine/fed_state.hpp"
 #include "engine/training_section.hpp"
 #include "runtime/finite.hpp"
@@ -177,6 +178,25 @@ Value Training::output(size_t k) const {
   return Tensor(s.type.dtype, s.type.shape, s.address, nullptr).clone();
 }
 
+namespace {
+
+// One input is missing and one name is nobody's: that is a typing mistake.
+void check_names(const Feeds& feeds, const std::vector<ValueDef>& slots) {
+  std::string missing, unknown;
+  for (const ValueDef& d : slots)
+    if (feeds.count(d.name) == 0 && !d.constant.defined()) missing = d.name;
+  if (missing.empty()) return;
+  for (const auto& [name, value] : feeds)
+    if (std::none_of(slots.begin(), slots.end(),
+                     [&, &fed = name](const ValueDef& d) { return d.name == fed; }))
+      unknown = name;
+  if (unknown.empty() || closest(unknown, {missing}).empty()) return;
+  data_error("OT2112", cat("there is no input named '", unknown, "'"),
+             cat("did you mean '", missing, "'?"));
+}
+
+}  // namespace
+
 StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
   check_which(which);
   std::vector<ArrayRef>& arrays = arrays_;
@@ -192,6 +212,7 @@ StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
     }
     arrays[k] = {const_cast<void*>(t->data()), t->shape().data(), int(t->rank()), t->dtype()};
   }
+  check_names(feeds, slots_);
   FedState fed(*state_, *model_, feeds);
   StepResult r;
   r.loss = tensors ? step_arrays(arrays.data(), which) : step_values(feeds, which);

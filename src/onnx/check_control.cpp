@@ -21,7 +21,20 @@ class Control {
 
  private:
   void error(const std::string& message, const std::string& hint = {}) {
-    out_.error("OT1150", "", cat(where_, ": ", n_.label(), ": ", message), hint);
+    out_.error("OT1150", "", cat(where_, ": ", n_.label(), ": ", message),
+               hint.empty() ? form() : hint);
+  }
+
+  // What the standard says of this operator.
+  std::string form() const {
+    if (n_.is("Loop"))
+      return "Loop's body is (iteration, condition, states...) -> (condition, states..., scan "
+             "outputs...)";
+    if (n_.is("Scan"))
+      return "Scan's body is (states..., one element of each scan input) -> (states..., scan "
+             "outputs...)";
+    if (n_.is("If")) return "If takes a bool; its branches take nothing and return the same values";
+    return "SequenceMap's body takes one item of each sequence and returns one of each result";
   }
 
   const Graph* body(const char* name) {

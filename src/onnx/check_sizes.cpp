@@ -30,7 +30,8 @@ void check_node_sizes(const Graph& g, const Node& n, Findings& out) {
   if (n.is("Gemm")) {
     const Dims *a = dims_of(g, n, 0, 2), *b = dims_of(g, n, 1, 2);
     if (a && b)
-      compare_sizes(g, n, (*a)[n.i("transA", 0) ? 0 : 1], value((*b)[n.i("transB", 0) ? 1 : 0]), out);
+      compare_sizes(g, n, (*a)[n.i("transA", 0) ? 0 : 1], value((*b)[n.i("transB", 0) ? 1 : 0]),
+                    out);
   } else if (n.is("MatMul")) {
     const Dims *a = dims_of(g, n, 0, 0), *b = dims_of(g, n, 1, 0);
     if (a && b) compare_sizes(g, n, a->back(), value((*b)[b->size() - 2]), out);

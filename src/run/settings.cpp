@@ -40,7 +40,8 @@ toml::table parsed(const std::string& path) {
   try {
     return toml::parse(read_file(path, 1 << 20, ErrorKind::kUsage), path);
   } catch (const toml::parse_error& e) {
-    usage_error("OT0008", cat("'", path, "' line ", e.source().begin.line, ": ", e.description()));
+    usage_error("OT0008", cat("'", path, "' line ", e.source().begin.line, ": ", e.description()),
+                "each line is like  epochs = 3  or  loss = \"mse\"; each name stands once");
   }
 }
 

@@ -206,7 +206,7 @@ class Maker:
         return out
 
     def trips(self):
-        return self.r.choice([3, 40, 1000, 10**6, 10**9, 2**62])
+        return self.r.choice([3, 40, 1000, 10**5, 10**6, 9 * 10**6, 9 * 10**6, 2**62])
 
     def loop(self, nodes, v, kind, depth):
         self.words.append("loop")
@@ -327,7 +327,7 @@ def attempts(path, npz, kind, memory, folder):
             "--epochs",
             1,
             "--batch",
-            1,
+            4,
             "--valid",
             0,
             "--out",

@@ -170,7 +170,7 @@ CASES = [
     M(
         "gradients with a cotangent of another shape",
         "ot.gradients('mlp.onnx', {'x': x}, of='logits', wrt='x', cotangent=np.ones((2, 2), np.float32))",
-        "ModelError",
+        "UsageError",
         ["cotangent of logits"],
     ),
     M(
@@ -199,7 +199,7 @@ CASES = [
         TR + "t.state['fc7.weight']",
         "UnknownNameError",
         ["fc7.weight"],
-        "fc1.weight",
+        "fc2.weight",
         TR + "t.state['{fix}']",
     ),
     M(

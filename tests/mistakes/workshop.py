@@ -100,6 +100,8 @@ def make(top):
 
 def copy_of(made, to):
     shutil.copytree(made, to, symlinks=True)
+    for config in Path(to).glob("*/config.toml"):  # paths in there are absolute
+        config.write_text(config.read_text().replace(str(made), str(to)))
     return Path(to)
 
 
