@@ -27,6 +27,7 @@ _CALLS = {
 _COMMANDS = {"onnxtrain prepare model.onnx -o model.train.onnx": 'ot.prepare("model.onnx")'}
 # any other command to type in a shell stays as it is
 _FLAG = re.compile(r"(\bonnxtrain [a-z]+ [^;]*)|(?<![\w-])--([a-z][a-z-]*)(?:[ =](?!or\b|and\b)([^\s,;:?()]+))?")
+_TWICE = re.compile(r"(dims=\{[^}]*\}) \(\1\)")  # a message that says both
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
 
 
@@ -52,4 +53,6 @@ def in_python(text):
     for command, call in _COMMANDS.items():
         text = text.replace(command, call)
     text = text.replace("add --label-offset", "--label-offset")
-    return _FLAG.sub(_one, text) if "--" in text else text
+    if "--" not in text:
+        return text
+    return _TWICE.sub(r"\1", _FLAG.sub(_one, text))
