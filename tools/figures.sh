@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 table='
 gradients         | every gradient rule by float64 differences and against PyTorch | python tests/gradients/run.py -j 2
 trajectories      | 31 architectures of both exporters against PyTorch, lowered in ONNX Runtime too | python tests/trajectories/report.py
+engines           | the architectures as portable steps in ten runtimes; -v says why (tools/environment.sh engines) | python tests/engines/figures.py
 conformance       | the ONNX backend suite in three variants | python tests/conformance/suite.py
 resume            | stopped and killed runs against the uninterrupted one, bit-exact | python tools/resume_check.py
 torch             | round trips: every architecture x every setting of every optimizer, schedulers | python tests/pytorch/round_trips.py --every -j 2

@@ -11,6 +11,7 @@ from .model import Model, check, load, parse
 from .recipe import OPTIMIZERS as _OPTIMIZERS
 from .recipe import OnnxAdagrad, OnnxAdam, OnnxMomentum, Schedule, losses
 from .session import Session, gradients
+from .steps import export_step
 from .torch.from_torch import from_torch
 from .trainer import History, StepResult, Trainer, prepare, resume
 
@@ -86,6 +87,6 @@ def keras_weights(model_or_trainer):
 __all__ = [
     *_OPTIMIZERS, "CheckpointError", "DataError", "DivergedError", "Error", "History", "Model", "ModelError",
     "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "Schedule", "Session", "StepResult",
-    "Trainer", "UsageError", "check", "from_keras", "from_torch", "gradients", "keras_weights", "load", "losses",
-    "parse", "prepare", "resume", "to_keras", "to_torch", "torch_state_dict",
+    "Trainer", "UsageError", "check", "export_step", "from_keras", "from_torch", "gradients", "keras_weights", "load",
+    "losses", "parse", "prepare", "resume", "to_keras", "to_torch", "torch_state_dict",
 ]

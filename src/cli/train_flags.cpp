@@ -3,6 +3,21 @@
 
 namespace onnxtrain::cli {
 
+namespace {
+
+void add_engine_flags(Registry& r, CLI::App* c, std::string& engine) {
+  r.rare(c->add_option("--engine", engine,
+                       "who makes the steps: native, or onnxruntime|openvino|iree|tinygrad with "
+                       ":DEVICE (needs Python; always in a process of its own)"),
+         "Run");
+  static bool isolated = true;
+  r.rare(c->add_flag("--engine-isolated", isolated,
+                     "the engine in a process of its own: always so on the command line"),
+         "Run");
+}
+
+}  // namespace
+
 run::Request TrainFlags::request() const {
   run::Request q;
   q.model = model;
@@ -61,6 +76,7 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   c->add_option("--threads", threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber)
       ->group(run);
+  add_engine_flags(r, c, engine);
   c->add_flag("--dry-run", dry_run, "say what would be done, and stop")->group(run);
   limits.add_memory(r, c,
                     "limit for state and step (500M): recomputes activations instead of keeping "

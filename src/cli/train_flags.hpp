@@ -10,7 +10,8 @@
 namespace onnxtrain::cli {
 
 struct TrainFlags {
-  std::string model, valid = "0.1", out, resume, progress = "auto", config, profile;
+  std::string model, valid = "0.1", out, resume, progress = "auto", config, profile,
+                     engine = "native";
   LimitFlags limits;
   DataFlags data;
   RecipeFlags recipe;
