@@ -20,6 +20,7 @@ torch-models      | models of the package transformers (pip install it) with ran
 torch-size        | time and memory at the size of ResNet-50 and BERT-base | python tests/pytorch/size.py
 hostile           | random models with loops that grow or never end: memory and time of every command | python tests/files/hostile_loops.py
 mistakes          | planted mistakes by shell and by Python: answered fully, silent, fixes typed | python tests/mistakes/run.py -j 2
+sklearn           | partial_fit trajectories and pipelines through the file against scikit-learn | tests/scikit/figures.sh
 keras             | round trips with Keras: every model with two optimizers, every setting with three or four | python_tf tests/keras/round_trips.py
 keras-backends    | the same file from every backend of Keras: numpy, jax, torch, tensorflow | python_tf tests/keras/backend_table.py
 keras-models      | keras.applications with random weights: conversion time, self-check, beside Keras'"'"' own exporter | python_tf tests/keras/applications.py

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/handles.hpp"
+#include "convert/attribute_weights.hpp"
 #include "convert/prepare.hpp"
 #include "core/memory.hpp"
 #include "core/version.hpp"
@@ -130,14 +131,16 @@ ot_status ot_model_export(const ot_model* m, const char* path) {
   return guarded({{"m", m}, {"path", path}}, [&] {
     SaveOptions o;
     o.inference_only = true;
-    save_model(*m->m, path, all_ops(), o);
+    save_model(with_attribute_weights(*m->m, all_ops()), path, all_ops(), o);
   });
 }
 ot_status ot_model_bytes(const ot_model* m, int inference_only, ot_text** out) {
   return guarded({{"m", m}, {"out", out}}, [&] {
     SaveOptions o;
     o.inference_only = inference_only != 0;
-    *out = text(serialize_model(*m->m, all_ops(), o));
+    *out = text(inference_only
+                    ? serialize_model(with_attribute_weights(*m->m, all_ops()), all_ops(), o)
+                    : serialize_model(*m->m, all_ops(), o));
   });
 }
 ot_status ot_model_info(const ot_model* m, ot_text** json) {

@@ -196,6 +196,16 @@ constexpr Explanation kTraining[] = {
     {"OT1733",
      "Converting from and to PyTorch needs packages that are not installed:\n"
      "pip install 'onnxtrain[torch]'."},
+    {"OT1760",
+     "from_sklearn takes fitted estimators and pipelines of scikit-learn's own classes whose "
+     "rules\n"
+     "it knows; the message names the step and the reason. docs/sklearn.md has the list."},
+    {"OT1761",
+     "from_sklearn compares the file with the estimator on rows that it makes up from what the\n"
+     "estimator knows about its columns. Give some rows of your own: X=rows."},
+    {"OT1762",
+     "to_sklearn needs a file that from_sklearn wrote, with its training: trainer.save(path). An\n"
+     "exported file has no state."},
     {"OT1734",
      "A .pt file holds a model for onnxtrain only when onnxtrain convert wrote it. A\nstate_dict "
      "has weights and nothing that says what to compute; convert the module\nin Python with "

@@ -6,6 +6,7 @@
 #include "cli/commands.hpp"
 #include "cli/export_step.hpp"
 #include "cli/random_feeds.hpp"
+#include "convert/attribute_weights.hpp"
 #include "convert/fold_bn.hpp"
 #include "onnx/onnx.hpp"
 #include "run/checkpoint.hpp"
@@ -71,7 +72,7 @@ int export_model(const ExportFlags& f) {
   }
   SaveOptions o;
   o.inference_only = true;
-  save_model(out, f.to, all_ops(), o);
+  save_model(with_attribute_weights(out, all_ops()), f.to, all_ops(), o);
   say("saved", f.to);
   if (f.verify) verify(m, f);
   return 0;
