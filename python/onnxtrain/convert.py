@@ -8,6 +8,7 @@ import sys
 import warnings
 
 from .errors import Error, ModelError, UsageError
+from .hints import for_shell
 
 _KINDS = {".onnx": "onnx", ".pt": "torch", ".pth": "torch", ".pt2": "program", ".keras": "keras", ".h5": "h5",
           ".hdf5": "h5"}
@@ -84,4 +85,5 @@ def _quiet():
 
 
 if __name__ == "__main__":
+    for_shell()
     sys.exit(main())

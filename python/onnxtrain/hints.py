@@ -49,7 +49,18 @@ def _one(m):
     return f"{name}={value if _NUMBER.match(value) else repr(value)}"
 
 
+_shell = False
+
+
+def for_shell():
+    """From now on hints keep their flags: this process was started by the command line."""
+    global _shell
+    _shell = True
+
+
 def in_python(text):
+    if _shell:
+        return text
     for command, call in _COMMANDS.items():
         text = text.replace(command, call)
     text = text.replace("add --label-offset", "--label-offset")
