@@ -97,11 +97,10 @@ int diff_maps(const Map& a, const Map& b, const std::string& what) {
   return differences;
 }
 
-// Paths of the run itself do not count.
+// What only concerns the look of a run or the machine does not count.
 std::map<std::string, std::string> settings_of(const std::string& folder) {
   auto all = run::settings_in(run::Folder(folder).config());
-  all.erase("out");
-  all.erase("resume");
+  std::erase_if(all, [](const auto& e) { return run::is_about_look(e.first); });
   return all;
 }
 

@@ -4,6 +4,7 @@
 #include "cli/bench_feeds.hpp"
 #include "cli/commands.hpp"
 #include "cli/limit_flags.hpp"
+#include "cli/output_file.hpp"
 #include "cli/recipe_flags.hpp"
 #include "data/npz_file.hpp"
 #include "engine/gradients.hpp"
@@ -68,6 +69,7 @@ void add_run(Registry& r) {
     ProgramOptions o;
     o.threads = threads;
     o.limits = limits.limits();
+    check_ending(output, {".npz"}, true);
     Session s(std::make_shared<const Model>(load_model(model, all_ops())), o);
     write_results(output, s.run(read_feeds(inputs)));
     return 0;
@@ -89,6 +91,7 @@ void add_grad(Registry& r) {
   r.on(c, [] {
     ProgramOptions o;
     o.limits = limits.limits();
+    check_ending(output, {".npz"}, true);
     GradientRequest q;
     q.of = split(of);
     q.wrt = split(wrt);
@@ -119,6 +122,7 @@ void add_prepare(Registry& r) {
   c->add_flag("--lowered", flags.lowered,
               "no Gradient node: a plain inference runtime can run the step");
   r.on(c, [] {
+    check_ending(output, {".onnx"}, true);
     Model m = load_model(model, all_ops());
     Recipe recipe = flags.recipe(seed, steps);
     recipe.batch = batch;
