@@ -133,24 +133,6 @@ bool made_by_dense_layer(const Graph& g, ValueId v) {
   return false;
 }
 
-// The scores that probabilities are made from: the last result of a dense layer with as many
-// values per row.
-std::string scores_hint(const Graph& g, ValueId output) {
-  const TypeInfo& wanted = g.value(output).type;
-  for (size_t k = g.nodes.size(); k-- > 0;) {
-    const Node& n = g.nodes[k];
-    if (n.outputs.empty() || n.outputs[0] == kNone || n.outputs[0] == output) continue;
-    const ValueDef& d = g.value(n.outputs[0]);
-    if (!d.type.is_tensor() || d.type.elem != wanted.elem || !d.type.shape || !wanted.shape)
-      continue;
-    if (d.type.shape->size() != wanted.shape->size()) continue;
-    if (!(d.type.shape->back() == wanted.shape->back())) continue;
-    if (made_by_dense_layer(g, n.outputs[0]))
-      return cat("train on the scores before it:  --loss-input ", d.name, " --loss cross_entropy");
-  }
-  return "write the loss as an ONNX graph:  --loss loss.onnx  (docs/recipe.md)";
-}
-
 // Where the classes lie: Softmax says it; a dense layer puts them last, as in [batch, time,
 // vocabulary]; otherwise PyTorch's rule (axis 1) unless only the last size is a number.
 int64_t class_axis_of(const Graph& g, ValueId output) {
