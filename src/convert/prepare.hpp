@@ -83,6 +83,9 @@ struct LossChoice {
   std::string kind, output, because;
 };
 LossChoice choose_loss(const Model& m, const std::string& output = {});
+// What `auto` would choose for this file: prepare looks at it after bringing it forward and after
+// taking weights out of attributes.
+LossChoice loss_for_training(const Model& source);
 
 // Names of the initializers that would be trained under this recipe, in graph order.
 std::vector<std::string> trainable_parameters(const Model& m, const Recipe& r);
