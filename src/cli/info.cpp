@@ -66,7 +66,16 @@ void print_memory(const Memory& m, int64_t batch) {
     std::printf("; training cannot be planned: %s\n", m.refused.c_str());
 }
 
-int info(const std::string& path, bool as_json, bool ops, int64_t batch) {
+// Every named value between inputs and outputs: what --wrt, --loss-input and --of can name.
+void print_tensors(const Model& m) {
+  for (const Node& n : m.main.nodes)
+    for (ValueId v : n.outputs)
+      if (v != kNone)
+        std::printf("tensor    %-24s %s   %s\n", m.main.value_name(v).c_str(),
+                    to_string(m.main.value(v).type).c_str(), n.label().c_str());
+}
+
+int info(const std::string& path, bool as_json, bool ops, bool tensors, int64_t batch) {
   Model m = load_model(path, all_ops());
   json j = json::parse(describe_json(m));
   if (as_json) {
@@ -92,10 +101,15 @@ int info(const std::string& path, bool as_json, bool ops, int64_t batch) {
   for (const auto& v : j["outputs"])
     std::printf("output    %-24s %s\n", v["name"].get<std::string>().c_str(),
                 v["type"].get<std::string>().c_str());
+  if (tensors)
+    for (const auto& v : j["initializers"])
+      std::printf("weight    %-24s %s\n", v["name"].get<std::string>().c_str(),
+                  v["type"].get<std::string>().c_str());
   int64_t elements = 0;
   for (const auto& v : j["initializers"]) elements += v["elements"].get<int64_t>();
   std::printf("weights   %d initializers, %s elements\n", int(j["initializers"].size()),
               with_commas(elements).c_str());
+  if (tensors) print_tensors(m);
   if (ops)
     for (const auto& [op, count] : j["operators"].items())
       std::printf("  %6d  %s\n", count.get<int>(), op.c_str());
@@ -132,7 +146,7 @@ int doctor() {
 
 void add_info(Registry& r) {
   static std::string path;
-  static bool as_json, ops;
+  static bool as_json, ops, tensors;
   static int64_t batch = 0;
   CLI::App* c = r.add("info", "inputs, outputs, parameters, training sections of a model",
                       "  onnxtrain info model.onnx\n  onnxtrain info model.onnx --ops --batch 32\n"
@@ -140,9 +154,11 @@ void add_info(Registry& r) {
   c->add_option("MODEL", path, "an ONNX file")->required();
   c->add_flag("--json", as_json, "machine-readable");
   c->add_flag("--ops", ops, "count of every operator");
+  c->add_flag("--tensors", tensors,
+              "every weight and every value inside, by name: for --wrt, --loss-input, --freeze");
   c->add_option("--batch,--batch-size", batch, "memory at this batch size")
       ->check(CLI::PositiveNumber);
-  r.on(c, [] { return info(path, as_json, ops, batch); });
+  r.on(c, [] { return info(path, as_json, ops, tensors, batch); });
 }
 
 void add_doctor(Registry& r) {
