@@ -156,11 +156,14 @@ class Terms {
       view[0] = -1;
       each = b_.mul(each, b_.call("Reshape", {in[2], b_.constant_ints(view)}));
     }
-    ValueId smooth = b_.neg(b_.reduce_sum(each, {1}, false));
+    // sums and counts of 16-bit types in float
+    const DType wide = elem() == DType::kDouble ? elem() : DType::kFloat;
+    auto number = [&](double v) { return b_.tensor(scalar_tensor(v, wide)); };
+    ValueId smooth = s_.cast(b_.neg(b_.reduce_sum(each, {1}, false)), wide);
     ValueId used = kNone;
     if (t.ignore_index) {
       used = s_.cast(b_.call("Not", {b_.call("Equal", {labels, b_.constant_int(*t.ignore_index)})}),
-                     elem());
+                     wide);
       smooth = b_.mul(smooth, used);
     }
     ValueId sum = b_.call("ReduceSum", {smooth}, {{"keepdims", int64_t(0)}});
@@ -169,27 +172,28 @@ class Terms {
       if (in.size() > 2) {
         ValueId safe = labels;
         if (used != kNone) safe = b_.mul(labels, s_.cast(used, DType::kInt64));
-        by = b_.call("Gather", {in[2], safe});
+        by = s_.cast(b_.call("Gather", {in[2], safe}), wide);
         if (used != kNone) by = b_.mul(by, used);
         by = b_.call("ReduceSum", {by}, {{"keepdims", int64_t(0)}});
       } else if (used != kNone) {
         by = b_.call("ReduceSum", {used}, {{"keepdims", int64_t(0)}});
       } else {
-        by = s_.cast(b_.call("Size", {labels}), elem());
+        by = s_.cast(b_.call("Size", {labels}), wide);
       }
       if (used != kNone)  // everything ignored: 0 loss (ruling G16)
-        by = b_.call("Where", {b_.call("Equal", {by, scalar(0)}), scalar(1), by});
+        by = b_.call("Where", {b_.call("Equal", {by, number(0)}), number(1), by});
       sum = b_.div(sum, by);
     }
-    ValueId share = scalar(t.label_smoothing);
+    ValueId share = number(t.label_smoothing);
     if (classes > 0) {
-      share = scalar(t.label_smoothing / double(classes));
+      share = number(t.label_smoothing / double(classes));
     } else {
       ValueId n = b_.call("Gather", {b_.call("Shape", {in[0]}), b_.constant_int(1)},
                           {{"axis", int64_t(0)}});
-      share = b_.div(share, s_.cast(n, elem()));
+      share = b_.div(share, s_.cast(n, wide));
     }
-    return scalar_type(b_.add(b_.mul(out[0], scalar(1 - t.label_smoothing)), b_.mul(sum, share)));
+    const ValueId rest = s_.cast(b_.mul(sum, share), elem());
+    return scalar_type(b_.add(b_.mul(out[0], scalar(1 - t.label_smoothing)), rest));
   }
 
   // Log of a probability, never below -100 (PyTorch), without the infinite slope at 0.

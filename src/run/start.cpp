@@ -38,10 +38,11 @@ bool says(const Model& m, const char* key, const std::string& value) {
 }  // namespace
 
 Model prepare_told(const Model& m, const Recipe& r, Observer& observer) {
-  std::vector<LossChoice> chosen;
-  Model out = prepare(m, r, all_ops(), &chosen);
-  for (const LossChoice& c : chosen)
+  Decisions decided;
+  Model out = prepare(m, r, all_ops(), &decided);
+  for (const LossChoice& c : decided.losses)
     observer.on_note("loss", cat(c.kind, ", because ", c.because, "   (--loss to change)"));
+  for (const LeftOut& l : decided.left_out) observer.on_warning("OT1285", l.text, l.hint);
   const int64_t was = fixed_batch(m.main);
   if (was > 0 && fixed_batch(out.main) == 0)
     observer.on_note("batch", cat("the file was made for ", was, was == 1 ? " row" : " rows",
@@ -143,7 +144,7 @@ void refuse_changes(const Settings& settings, const Start& s, const std::string&
   std::vector<const char*> names = {
       "loss",       "optimizer", "weight-decay", "momentum",        "clip",         "clip-value",
       "freeze",     "only",      "accumulate",   "label-smoothing", "ignore-index", "label",
-      "loss-input", "as-is",     "bn-variance",  "reset",           "seed"};
+      "loss-input", "as-is",     "bn-variance",  "reset",           "seed",         "strict"};
   if (!s.prepared) names.insert(names.end(), {"schedule", "schedule-arg"});
   for (const char* name : names)
     if (settings.changes(name))

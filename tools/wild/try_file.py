@@ -1,0 +1,273 @@
+"""One ONNX file against ONNX Runtime, in this process: inference, gradients, a short training, the trained export.
+
+Usage: python tools/wild/try_file.py FILE        prints one line of JSON: {stage: [outcome, words]}
+
+Outcomes: same, right, trained, as trained (good); refused (with the words that were printed); not tried (why);
+WRONG (numbers differ), CRASHED (an exception that is no answer). tools/wild/report.py runs it for every file with
+limits.
+"""
+
+import json
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+
+import onnxtrain as ot
+
+sys.path.insert(0, str(Path(__file__).parent))
+import feeds as made_up  # noqa: E402
+
+RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
+STEPS = 3
+
+
+def reference(path):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def operators(graph):
+    for node in graph.node:
+        yield node.op_type
+        for a in node.attribute:
+            if a.type == onnx.AttributeProto.GRAPH:
+                yield from operators(a.g)
+
+
+def tolerance(arrays):
+    return 2e-2 if any(a.dtype == np.float16 for a in arrays) else 2e-3
+
+
+def gap(got, want):
+    """Largest difference beside the largest number; None where they are the same. What is not finite must be so in
+    both."""
+    if isinstance(want, (list, dict)) or isinstance(got, (list, dict)):
+        return None if str(type(got)) == str(type(want)) else np.inf
+    got, want = np.asarray(got), np.asarray(want)
+    if got.shape != want.shape:
+        return np.inf
+    if want.dtype.kind not in "fc":
+        same = np.mean(got == want) if want.size else 1.0
+        return None if same == 1 else 1 - same  # a few classes or bits may flip on a tie
+    got, want = got.astype(np.float64), want.astype(np.float64)
+    finite = np.isfinite(want)
+    if not np.array_equal(np.isfinite(got), finite):
+        return np.inf
+    if not finite.any():
+        return None
+    return float(np.max(np.abs(got[finite] - want[finite])) / max(1e-3, np.max(np.abs(want[finite]))))
+
+
+def refused(e):
+    return ["refused", f"{e.code} {str(e).splitlines()[0][:300]}"]
+
+
+class Trial:
+    def __init__(self, path):
+        self.path = Path(path)
+        self.proto = onnx.load(path)
+        self.stages = {}
+        self.random = bool(RANDOM & set(operators(self.proto.graph)))
+
+    def run(self):
+        self.inference()
+        if self.stages["inference"][0] in ("same", "not tried") and self.feeds is not None:
+            self.gradients()
+            self.training()
+        return self.stages
+
+    def find_feeds(self):
+        """Inputs that ONNX Runtime runs, and what it makes of them."""
+        session, words = reference(self.path), "an input is no tensor"
+        for feeds in made_up.guesses(self.proto):
+            try:
+                values = session.run(None, feeds)
+                return feeds, dict(zip([o.name for o in session.get_outputs()], values, strict=True)), ""
+            except Exception as e:  # another guess
+                words = str(e)[:160]
+        return None, None, words
+
+    def inference(self):
+        self.feeds = None
+        try:
+            self.feeds, want, words = self.find_feeds()
+        except Exception as e:
+            words = f"ONNX Runtime refuses the file: {str(e)[:160]}"
+        try:
+            session = ot.Session(str(self.path))
+            if self.feeds is None:
+                self.stages["inference"] = ["not tried", words]
+                return
+            got = session.run(self.feeds)
+        except ot.Error as e:
+            self.stages["inference"] = ["not tried", words] if self.feeds is None else refused(e)
+            return
+        self.got = got
+        if self.random:
+            self.stages["inference"] = ["same", "random: shapes only"]
+            return
+        limit = tolerance(list(self.feeds.values()))
+        gaps = {n: gap(got[n], v) for n, v in want.items()}
+        bad = {n: g for n, g in gaps.items() if g is not None and g > limit}
+        worst = max([g or 0 for g in gaps.values()] or [0])
+        self.stages["inference"] = ["WRONG", f"{bad}"] if bad else ["same", f"{worst:.1e}"]
+
+    # ---- gradients
+    def gradients(self):
+        if self.random:
+            self.stages["gradients"] = ["not tried", "random operators"]
+            return
+        of = [n for n, v in self.got.items() if isinstance(v, np.ndarray) and v.dtype.kind == "f" and v.size]
+        try:
+            model = ot.load(str(self.path))
+            names = [w["name"] for w in model.weights() if w["role"] == "trained" and w["dtype"] in ("float", "double")]
+            stored = {i.name: i for i in self.proto.graph.initializer}
+            names = [n for n in names if n in stored]
+            if not names or not of:
+                self.stages["gradients"] = ["not tried", "no weights that train" if of else "no floating-point output"]
+                return
+            draw = np.random.default_rng(1)
+            cotangent = {n: draw.normal(size=self.got[n].shape).astype(self.got[n].dtype) for n in of}
+            weights = {n: np.asarray(model.parameters[n], np.float64) for n in names}
+            given = ot.gradients(model, self.feeds, of=of, wrt=names, cotangent=cotangent)
+            self.stages["gradients"] = self.compare(names, weights, given, cotangent, draw)
+        except ot.Error as e:
+            self.stages["gradients"] = refused(e)
+
+    def compare(self, names, weights, given, cotangent, draw):
+        """Differences along parts of the gradient, and along random directions where it is zero."""
+        session = ot.Session(self.open_weights(names))
+        kinds = {n: np.asarray(given[n]).dtype for n in names}
+
+        def value(shift):
+            moved = {n: (w + shift.get(n, 0)).astype(kinds[n]) for n, w in weights.items()}
+            out = session.run({**self.feeds, **moved})
+            return sum(float(np.sum(out[n].astype(np.float64) * c.astype(np.float64))) for n, c in cotangent.items())
+
+        gradient = {n: np.asarray(given[n], np.float64) for n in names}
+        if not all(np.isfinite(g).all() for g in gradient.values()):
+            return ["not tried", "a gradient is infinite at these inputs"]
+        size = np.sqrt(sum(float(np.sum(w * w)) for w in weights.values())) + 1e-6
+        worst, words = 0.0, ""
+        for trial in range(3):
+            direction = {n: g * (draw.random(g.shape) < 0.5) for n, g in gradient.items()}
+            length = np.sqrt(sum(float(np.sum(d * d)) for d in direction.values()))
+            if length == 0:
+                return self.zero_everywhere(value, weights, draw)
+            slope = sum(float(np.sum(gradient[n] * d)) for n, d in direction.items()) / length
+            best, spread, last = np.inf, np.inf, None
+            for h in size * np.array([1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5]):
+                shift = {n: d * (h / length) for n, d in direction.items()}
+                ahead, behind = value(shift), value({n: -d for n, d in shift.items()})
+                measured = (ahead - behind) / (2 * h)
+                spread = min(spread, abs(measured - last) / abs(slope)) if last is not None else spread
+                last = measured
+                best = min(best, abs(measured - slope) / abs(slope))
+            if best > 0.02 and best > 3 * spread:
+                return ["WRONG", f"direction {trial}: gradient {slope:.6g}, differences off by {best:.2g}, "
+                                 f"spread {spread:.2g}"]
+            if best > 0.02:
+                words = f"differences do not settle (spread {spread:.2g})"
+            worst = max(worst, best)
+        return ["not tried", words] if words else ["right", f"{worst:.1e}"]
+
+    @staticmethod
+    def zero_everywhere(value, weights, draw):
+        here = value({})
+        for h in (1e-3, 1e-2):
+            there = value({n: h * draw.normal(size=w.shape) for n, w in weights.items()})
+            if abs(there - here) > 1e-3 * max(1.0, abs(here)):
+                return ["WRONG", f"the gradient is zero, the outputs change by {there - here:.3g}"]
+        return ["right", "zero: the outputs do not change"]
+
+    def open_weights(self, names):
+        proto = onnx.ModelProto()
+        proto.CopyFrom(self.proto)
+        kept = [i for i in proto.graph.initializer if i.name not in names]
+        opened = [i for i in proto.graph.initializer if i.name in names]
+        known = {i.name for i in proto.graph.input}
+        for i in opened:
+            if i.name not in known:
+                proto.graph.input.append(onnx.helper.make_tensor_value_info(i.name, i.data_type, i.dims))
+        del proto.graph.initializer[:]
+        proto.graph.initializer.extend(kept)
+        return ot.load(proto.SerializeToString())
+
+    # ---- training
+    def training(self):
+        target = next((n for n, v in self.got.items() if isinstance(v, np.ndarray) and v.dtype.kind == "f" and v.size
+                       and np.isfinite(v).all()), None)
+        if target is None:
+            self.stages["training"] = ["not tried", "no finite floating-point output"]
+            return
+        try:
+            loss = ot.losses.MSE(output=target)
+            trained = ot.prepare(str(self.path), loss=loss, optimizer=ot.SGD(lr=0.0), label="wanted")
+            t = ot.Trainer(trained)
+            now = self.got[target]
+            wanted = now + np.random.default_rng(2).normal(size=now.shape).astype(now.dtype)
+            feeds = {**{n: v for n, v in self.feeds.items() if n in trained.inputs}, "wanted": wanted}
+            first = t.step(feeds).loss
+            lowest = self.descend(trained, feeds, first)
+        except ot.Error as e:
+            self.stages["training"] = refused(e)
+            return
+        if lowest is None:
+            self.stages["training"] = ["not tried", f"no learning rate lowers the loss of {first:.4g}"]
+            return
+        self.stages["training"] = ["trained", f"{first:.4g} to {lowest[0]:.4g}"]
+        self.export(lowest[1])
+
+    @staticmethod
+    def descend(trained, feeds, first):
+        """(loss, trainer) after a few steps at the first learning rate that lowers the loss."""
+        for rate in (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10):
+            t = ot.Trainer(trained)
+            t.lr = rate
+            try:
+                losses = [t.step(feeds).loss for _ in range(STEPS + 1)]
+            except ot.DivergedError:
+                continue
+            if losses[-1] < losses[0]:
+                return losses[-1], t
+        return None
+
+    def export(self, trainer):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "trained.onnx"
+            try:
+                trainer.export(str(path))
+                got = ot.Session(str(path)).run(self.feeds)
+            except ot.Error as e:
+                self.stages["export"] = refused(e)
+                return
+            try:
+                session = reference(path)
+                want = dict(zip([o.name for o in session.get_outputs()], session.run(None, self.feeds), strict=True))
+            except Exception as e:
+                self.stages["export"] = ["WRONG", f"ONNX Runtime refuses the trained file: {str(e)[:300]}"]
+                return
+            if self.random:
+                self.stages["export"] = ["as trained", "random: runs"]
+                return
+            limit = tolerance(list(self.feeds.values()))
+            bad = {n: g for n, v in want.items() if (g := gap(got[n], v)) is not None and g > limit}
+            self.stages["export"] = ["WRONG", f"{bad}"] if bad else ["as trained", ""]
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    trial = Trial(sys.argv[1])
+    try:
+        trial.run()
+    except Exception as e:  # told, not hidden: it is no answer
+        trial.stages["crash"] = ["CRASHED", f"{type(e).__name__}: {e}"[:300]]
+    print(json.dumps(trial.stages))
