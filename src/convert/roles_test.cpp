@@ -94,12 +94,12 @@ TEST(Roles, ExponentsAndEpsilonsOfAnyRank) {
 TEST(Roles, LearnedScalarsOfTorchAreWeights) {
   Roles r(
       parse("float[N,4] x", "float[N,3] y",
-            cat(weights("fc.weight", {4, 3}, 1),
-                ", float temperature = {2}, float[1] gate = {0}, float[1] act.weight = {0.25}"),
-            "h = MatMul (x, fc.weight)\n p = PRelu (h, act.weight)\n g = Mul (p, gate)\n a = Add "
+            cat(weights("fc_weight", {4, 3}, 1),
+                ", float temperature = {2}, float[1] gate = {0}, float[1] act_weight = {0.25}"),
+            "h = MatMul (x, fc_weight)\n p = PRelu (h, act_weight)\n g = Mul (p, gate)\n a = Add "
             "(g, p)\n y = Div (a, temperature)",
             "pytorch"));
-  for (const char* name : {"temperature", "gate", "act.weight"})
+  for (const char* name : {"temperature", "gate", "act_weight"})
     EXPECT_EQ(r.of(name), "trained") << name << ": " << r.because(name);
 }
 

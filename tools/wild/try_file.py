@@ -43,6 +43,20 @@ def operators(graph):
                 yield from operators(a.g)
 
 
+def lift_constants(graph):
+    """Constant nodes as initializers: some writers keep all weights there."""
+    kept = []
+    for node in graph.node:
+        value = node.attribute[0] if node.op_type == "Constant" and node.attribute else None
+        if value is not None and value.name == "value":
+            value.t.name = node.output[0]
+            graph.initializer.append(value.t)
+        else:
+            kept.append(onnx.NodeProto.FromString(node.SerializeToString()))
+    del graph.node[:]
+    graph.node.extend(kept)
+
+
 def tolerance(arrays):
     return 2e-2 if any(a.dtype == np.float16 for a in arrays) else 2e-3
 
@@ -142,7 +156,8 @@ class Trial:
         try:
             model = ot.load(str(self.path))
             names = [w["name"] for w in model.weights() if w["role"] == "trained" and w["dtype"] in ("float", "double")]
-            stored = {i.name: i for i in self.proto.graph.initializer}
+            lift_constants(self.proto.graph)
+            stored = {i.name for i in self.proto.graph.initializer}
             names = [n for n in names if n in stored]
             if not names or not of:
                 self.stages["gradients"] = ["not tried", "no weights that train" if of else "no floating-point output"]
