@@ -12,7 +12,16 @@ namespace onnxtrain {
 inline constexpr int kGradOpset =
     22;  // opset of nodes made by gradient rules unless asked otherwise
 
-// Nodes of a gradient rule are named NODE_grad/OUTPUT after the node that the rule is for.
+// While one lives, nodes that rules make on this thread are named NODE_grad/OUTPUT after the node
+// that the rule is for: to trace a value to a node that the file's author knows. Files keep the
+// plain names.
+class GradientNames {
+ public:
+  GradientNames();
+  ~GradientNames();
+  GradientNames(const GradientNames&) = delete;
+  GradientNames& operator=(const GradientNames&) = delete;
+};
 inline constexpr std::string_view kGradientMark = "_grad/";
 
 // Gradients of sum_i <cotangent_i, y_i> with respect to xs, as values of `g` (nodes are appended).

@@ -282,6 +282,7 @@ NotFiniteValue Program::trace_not_finite(const std::vector<Value>& inputs, uint6
                          "fuse_norm",    "fuse_loss",     "join_slices",      "fuse_matmul",
                          "recompute",    "scale_updates", "fuse_elementwise", "row_updates",
                          "group_updates"};
+    const GradientNames names;
     Program copy(graph_.clone(), impl_->updates, impl_->state, impl_->pool, plain);
     NotFiniteValue found = copy.trace(inputs, seed, step, guard.loss_output, kNone);
     if (!found.origin.empty()) return found;

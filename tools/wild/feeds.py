@@ -4,7 +4,6 @@ import numpy as np
 import onnx
 
 SIZES = [  # of dimensions that the file leaves open: batch, sizes of images or sequences, others
-    {"batch": 2, "large": 64, "small": 16},
     {"batch": 1, "large": 64, "small": 16},
     {"batch": 1, "large": 160, "small": 80},
     {"batch": 1, "large": 512, "small": 8},

@@ -24,7 +24,7 @@ import feeds as made_up  # noqa: E402
 from in_double import in_double  # noqa: E402
 
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
-STEPS = 3
+STEPS = 2
 
 
 def reference(path):
@@ -180,11 +180,11 @@ class Trial:
                 feeds = {n: v.astype(np.float64) if v.dtype == np.float32 else v for n, v in self.feeds.items()}
                 ones = {n: c.astype(np.float64) for n, c in cotangent.items()}
                 exact = ot.gradients(ot.load(wide.SerializeToString()), feeds, of=list(ones), wrt=names, cotangent=ones)
-                result = self.compare(wide, feeds, names, exact, ones, draw, np.logspace(-5, -12, 8))
+                result = self.compare(wide, feeds, names, exact, ones, draw, np.logspace(-6, -12, 4))
                 return self.alike(names, given, exact) if result[0] == "right" else result
         except ot.Error:  # an operator without a kernel for float64
             pass
-        result = self.compare(self.proto, self.feeds, names, given, cotangent, draw, np.logspace(-3, -7, 9))
+        result = self.compare(self.proto, self.feeds, names, given, cotangent, draw, np.logspace(-3, -7, 5))
         return ["not tried", f"only in float32: {result[1]}"] if result[0] == "WRONG" else result
 
     @staticmethod
@@ -283,7 +283,7 @@ class Trial:
     @staticmethod
     def descend(trained, feeds, first):
         """(loss, trainer) after a few steps at the first learning rate that lowers the loss."""
-        for rate in (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10):
+        for rate in (1e-2, 1e-4, 1e-6, 1e-8, 1e-11):
             t = ot.Trainer(trained)
             t.lr = rate
             try:

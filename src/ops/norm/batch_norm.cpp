@@ -284,7 +284,8 @@ void add_statistics(GradBuilder& b, Grads& g) {
     return widened(Expr{b, lead.empty() ? v : b.unsqueeze(v, lead), b.dtype(x)});
   };
   const Expr ex = widened(Expr{b, x});
-  Expr each = count_of(b, b.x(1), ex) / count_of(b, x, ex);
+  const Expr size = count_of(b, x, ex), width = count_of(b, b.x(1), ex);
+  Expr each = width / size;
   ValueId more = kNone;
   if (dmean != kNone) more = b.expand_like((wide(dmean) * each).v, x);
   if (dvar != kNone) {

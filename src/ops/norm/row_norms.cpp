@@ -223,9 +223,7 @@ Grads lower(GradBuilder& b) {
   Expr inner = g - hat * mean(g * hat);
   if (centred) inner = inner - mean(g);
   Expr dx = inv * inner;
-  auto stat = [&](int i) {
-    return Expr{b, b.call("Cast", {b.x(i)}, {{"to", int64_t(ex.dtype)}}), ex.dtype};
-  };
+  auto stat = [&](int i) { return widened(Expr{b, b.cast_like(b.x(i), x), b.dtype(x)}); };
   if (b.has(3) || b.has(4)) {
     Expr count{b, b.reduce_sum((ex * 0.0 + 1.0).v, axes), ex.dtype};
     if (b.has(3)) dx = dx + stat(3) / count;
