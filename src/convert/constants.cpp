@@ -303,7 +303,8 @@ std::string ConstantRules::by_input(ValueId v, const std::vector<Use>& list) con
         is_one_of(n, "Sub", "Div") || (scaling && is_one_of(n, "Mul", "Add", "Min", "Max", "Pow"));
     return fits && is_raw(other(u)) && !widens(u, d.constant);
   };
-  const bool scaling = !is_trusted(d.name) && has_layers_ && !is_named_parameter(d.name);
+  if (!has_layers_) return {};  // a model that is nothing but such arithmetic
+  const bool scaling = !is_trusted(d.name) && !is_named_parameter(d.name);
   if (all(list, [&](const Use& u) { return on_input(u, scaling); }))
     return "shifts or scales an input of the model";
   return {};

@@ -73,7 +73,7 @@ def main():
     index = {k: v for k, v in collect().items() if options.only in f"{v['package']}/{v['path']}"}
     kept = cache_folder() / f"results-{commit()}.json"
     results = json.loads(kept.read_text()) if kept.exists() and not options.fresh else {}
-    todo = [k for k in index if k not in results]
+    todo = sorted((k for k in index if k not in results), key=lambda k: index[k]["bytes"])
     with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
         jobs = {pool.submit(attempt, cache_folder() / "files" / k / "model.onnx"): k for k in todo}
         for job in concurrent.futures.as_completed(jobs):
