@@ -17,6 +17,10 @@ torch-dropout     | round trips with dropout over 50 seeds | python tests/pytorc
 torch-operators   | operators of to_torch against the node tests of the standard | python python/tests/pytorch/node_suite.py
 torch-models      | models of the package transformers (pip install it) with random weights, both ways | python tests/pytorch/hugging_face.py
 torch-size        | time and memory at the size of ResNet-50 and BERT-base | python tests/pytorch/size.py
+keras             | round trips with Keras: every model with two optimizers, every setting with three or four | python_tf tests/keras/round_trips.py
+keras-backends    | the same file from every backend of Keras: numpy, jax, torch, tensorflow | python_tf tests/keras/backend_table.py
+keras-models      | keras.applications with random weights: conversion time, self-check, beside Keras'"'"' own exporter | python_tf tests/keras/applications.py
+keras-chance      | losses with dropout and augmentation over many seeds, Kolmogorov-Smirnov | python_tf tests/keras/chance.py
 speed             | the nine workloads beside other engines (bench/setup.sh installs them) | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table
 avx512            | trajectories on an emulated CPU with AVX-512 | tools/avx512.sh trajectories
 '

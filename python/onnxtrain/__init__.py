@@ -19,7 +19,11 @@ globals().update(_OPTIMIZERS)  # SGD, Adam, AdamW, ...: as many as the library h
 
 
 def __getattr__(name):
-    """The estimators, imported when they are asked for: a start without them is shorter."""
+    """The estimators and the parts for Keras, imported when they are asked for: a start without them is shorter."""
+    if name == "keras":
+        import importlib
+
+        return importlib.import_module(".keras", __name__)
     if name in ("OnnxClassifier", "OnnxRegressor"):
         from . import estimators
 
@@ -47,9 +51,41 @@ def torch_state_dict(model_or_trainer):
     return _torch_side("to_torch", "torch_state_dict")(model_or_trainer)
 
 
+def _keras_side(module, name):
+    """A function of onnxtrain.keras, imported when it is called: Keras is an optional extra."""
+    import importlib
+
+    try:
+        return getattr(importlib.import_module(f".keras.{module}", __name__), name)
+    except ImportError as e:
+        raise UsageError(f"this needs the package '{e.name}'", "OT1733", "pip install 'onnxtrain[keras]'") from None
+
+
+def from_keras(model, inputs=None, targets=None, *, sample_weight=None, loss=None, optimizer=None, semantics="auto"):
+    """A compiled Keras model, with its loss, optimizer, state and schedule as they stand now, as an ot.Model (needs
+    `onnxtrain[keras]`). inputs, targets: examples as `fit` takes them, made up where the model tells their shapes;
+    sample_weight: an example, or True, adds that input to the step; loss, optimizer: in the place of the compiled ones;
+    semantics: "tensorflow", "dense" (JAX, PyTorch), "auto" for the backend in use. The file is compared with Keras
+    before it is returned; nothing of the model changes."""
+    function = _keras_side("from_keras.conversion", "convert")
+    return function(model, inputs, targets, sample_weight, loss, optimizer, semantics)
+
+
+def to_keras(model_or_trainer, into=None, data_format="channels_last"):
+    """A compiled keras.Model with weights, optimizer state and iterations (needs `onnxtrain[keras]`): rebuilt from the
+    stored config when the file came from Keras, otherwise a model over the file's graph whose images are in
+    `data_format`. into: the live original, which gets them."""
+    return _keras_side("to_keras", "to_keras")(model_or_trainer, into, data_format)
+
+
+def keras_weights(model_or_trainer):
+    """The weights in the order of the Keras model's `weights`, for `set_weights` (needs `onnxtrain[keras]`)."""
+    return _keras_side("to_keras", "keras_weights")(model_or_trainer)
+
+
 __all__ = [
     *_OPTIMIZERS, "CheckpointError", "DataError", "DivergedError", "Error", "History", "Model", "ModelError",
     "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "Schedule", "Session", "StepResult",
-    "Trainer", "UsageError", "check", "from_torch", "gradients", "load", "losses", "parse", "prepare", "resume",
-    "to_torch", "torch_state_dict",
+    "Trainer", "UsageError", "check", "from_keras", "from_torch", "gradients", "keras_weights", "load", "losses",
+    "parse", "prepare", "resume", "to_keras", "to_torch", "torch_state_dict",
 ]

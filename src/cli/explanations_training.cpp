@@ -162,6 +162,16 @@ constexpr Explanation kTraining[] = {
      "A lowered training file has no Gradient node from which the loss could be taken; "
      "convert the\nordinary form."},
     {"OT1714", "The names noted by an earlier conversion do not fit this file."},
+    {"OT1715",
+     "The file and the Keras model do not fit: another number of weights, another optimizer, a "
+     "class or\n"
+     "a loss that is not registered. Give the live model:  ot.to_keras(file, into=model)"},
+    {"OT1716",
+     "A file of Keras holds Python bytecode (a Lambda layer). It is never run. Write the layer as "
+     "a\n"
+     "class, or convert the live model:  ot.from_keras(model)"},
+    {"OT1717",
+     "A .keras or .h5 file is damaged, or reaches outside of itself. Save the model again."},
     {"OT1721", "A step of the converted training was called without one of its inputs."},
     {"OT1722",
      "Outputs were given to the converted loss under names that the model does not have."},

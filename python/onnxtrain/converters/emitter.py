@@ -45,11 +45,21 @@ class Emitter:
 
     def rename(self, old, new):
         """Gives a node's output another name everywhere, in what Gradient names too."""
-        self.renamed[old] = new
+        self.rename_all({old: new})
+
+    def rename_all(self, names):
+        """{old: new}, in one pass over the nodes."""
+        self.renamed.update(names)
         for n in [*self.main, *self.algorithm]:
-            n.rename({old: new})
-        if old in self.maker:
-            self.maker[new] = self.maker.pop(old)
+            n.rename(names)
+        for old, new in names.items():
+            if old in self.maker:
+                self.maker[new] = self.maker.pop(old)
+
+    def makes(self, part, value):
+        """Whether a node of this graph makes the value."""
+        node = self.maker.get(self.current(value))
+        return node is not None and any(n is node for n in part)
 
     def current(self, name):
         """Today's name of a value."""
@@ -113,7 +123,7 @@ class Emitter:
     def place(self, value, wanted, part, taken):
         """Gives a value its output's name: by renaming when it is a node's own result, else by Identity."""
         name, value = self.claim_reserved(wanted), self.current(value)
-        if value not in taken and any(value in n.outputs for n in part):
+        if value not in taken and self.makes(part, value):
             self.rename(value, name)
         else:
             before, self.part = self.part, part
