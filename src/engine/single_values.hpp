@@ -1,6 +1,6 @@
 // BatchNormalization that would train on a single value per channel.
 #pragma once
-#include "graph/graph.hpp"
+#include "model/model.hpp"
 
 namespace onnxtrain {
 
