@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 table='
 gradients         | every gradient rule by float64 differences and against PyTorch | python tests/gradients/run.py -j 2
 trajectories      | 31 architectures of both exporters against PyTorch, lowered in ONNX Runtime too | python tests/trajectories/report.py
+engines           | the architectures as portable steps in ten runtimes; -v says why (tools/environment.sh engines) | python tests/engines/figures.py
 conformance       | the ONNX backend suite in three variants | python tests/conformance/suite.py
 resume            | stopped and killed runs against the uninterrupted one, bit-exact | python tools/resume_check.py
 torch             | round trips: every architecture x every setting of every optimizer, schedulers | python tests/pytorch/round_trips.py --every -j 2
@@ -17,6 +18,7 @@ torch-dropout     | round trips with dropout over 50 seeds | python tests/pytorc
 torch-operators   | operators of to_torch against the node tests of the standard | python python/tests/pytorch/node_suite.py
 torch-models      | models of the package transformers (pip install it) with random weights, both ways | python tests/pytorch/hugging_face.py
 torch-size        | time and memory at the size of ResNet-50 and BERT-base | python tests/pytorch/size.py
+sklearn           | partial_fit trajectories and pipelines through the file against scikit-learn | tests/scikit/figures.sh
 keras             | round trips with Keras: every model with two optimizers, every setting with three or four | python_tf tests/keras/round_trips.py
 keras-backends    | the same file from every backend of Keras: numpy, jax, torch, tensorflow | python_tf tests/keras/backend_table.py
 keras-models      | keras.applications with random weights: conversion time, self-check, beside Keras'"'"' own exporter | python_tf tests/keras/applications.py

@@ -137,6 +137,16 @@ OT_API ot_status ot_check_bytes(const void* data, size_t size, const char* base_
 /* Inference model -> training model. recipe: JSON, see docs/recipe.md; NULL: all defaults. */
 OT_API ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out);
 
+/* A training section as a plain model for other runtimes (docs/engines.md). options: JSON with
+ * form, for, opset, dims, indices, recurrent, random, embed_state; NULL: all defaults. manifest:
+ * JSON, docs/step-manifest.schema.json. */
+OT_API ot_status ot_make_step(const ot_model* m, int which, const char* options, ot_model** step,
+                              ot_text** manifest);
+/* The same into files: PATH, and beside it the manifest and the initial state. which < 0: every
+ * section. report: JSON with files, warnings and nodes per section. */
+OT_API ot_status ot_export_step(const ot_model* m, int which, const char* options, const char* path,
+                                ot_text** report);
+
 /* ---- sessions: inference --------------------------------------------------------------------- */
 typedef struct ot_options {
   size_t size;
@@ -242,6 +252,26 @@ OT_API ot_status ot_trainer_set(ot_trainer* t, const char* name, const ot_value*
 OT_API ot_status ot_trainer_rate(const ot_trainer* t, double* rate);
 OT_API ot_status ot_trainer_set_rate(ot_trainer* t, double rate);
 OT_API uint64_t ot_trainer_step_count(const ot_trainer* t);
+/* Another runtime that makes the steps (docs/engines.md). The functions are called on the thread of
+ * the step or the fit; each returns 0, or non-zero for a failure, whose text `error` then points to
+ * (the caller's, read at once). */
+typedef struct ot_engine {
+  size_t size;
+  void* context;
+  /* The training as it stands, before the first step and when the state was changed elsewhere. The
+   * model is the callee's to free. */
+  int (*begin)(void* context, ot_model* training, uint64_t step, const char** error);
+  /* One step of every section; values are the library's, read during the call. */
+  int (*step)(void* context, size_t n, const char* const* names, ot_value* const* values,
+              double* loss, const char** error);
+  /* State variables: calls take(sink, name, value) for each; the value is copied. */
+  int (*state)(void* context, void (*take)(void* sink, const char* name, const ot_value* value),
+               void* sink, const char** error);
+  /* Takes the last step back; non-zero: it cannot. May be NULL. */
+  int (*undo)(void* context);
+} ot_engine;
+/* *engine is copied; its context must outlive the trainer. NULL: this library makes the steps. */
+OT_API ot_status ot_trainer_set_engine(ot_trainer* t, const ot_engine* engine);
 /* Whole epochs over arrays (the first dimension counts the rows; names as the model's inputs and
  * targets, or x and y; none: the arrays that the resumed run has kept). valid: other arrays, or
  * none. options: JSON, see docs/fit.md. on_epoch gets one JSON object per epoch; returning non-zero

@@ -11,6 +11,7 @@ from .model import Model, check, load, parse
 from .recipe import OPTIMIZERS as _OPTIMIZERS
 from .recipe import OnnxAdagrad, OnnxAdam, OnnxMomentum, Schedule, losses
 from .session import Session, gradients
+from .steps import export_step
 from .torch.from_torch import from_torch
 from .trainer import History, StepResult, Trainer, prepare, resume
 
@@ -51,6 +52,32 @@ def torch_state_dict(model_or_trainer):
     return _torch_side("to_torch", "torch_state_dict")(model_or_trainer)
 
 
+def _sklearn_side(name):
+    """A function of onnxtrain.sklearn, imported when it is called: scikit-learn is an optional extra."""
+    import importlib
+
+    try:
+        importlib.import_module("sklearn")
+        return getattr(importlib.import_module(f".sklearn.{name}", __name__), name)
+    except ImportError as e:
+        raise UsageError(f"this needs the package '{e.name}'", "OT1733", "pip install 'onnxtrain[sklearn]'") from None
+
+
+def from_sklearn(estimator, *, sample_weight=False, optimizer=None, X=None):
+    """A fitted estimator or pipeline as a training model (needs `onnxtrain[sklearn]`); docs/sklearn.md.
+
+    One step of n rows is one `partial_fit` of these rows in order. sample_weight: the step reads weights of its rows
+    too. optimizer: for estimators whose solver leaves no state (LogisticRegression, Ridge, ...). X: rows for the
+    self-check, where the estimator does not take made-up ones.
+    """
+    return _sklearn_side("from_sklearn")(estimator, sample_weight=sample_weight, optimizer=optimizer, X=X)
+
+
+def to_sklearn(model_or_trainer):
+    """The estimator from which a model came, with the current weights and state (needs `onnxtrain[sklearn]`)."""
+    return _sklearn_side("to_sklearn")(model_or_trainer)
+
+
 def _keras_side(module, name):
     """A function of onnxtrain.keras, imported when it is called: Keras is an optional extra."""
     import importlib
@@ -86,6 +113,7 @@ def keras_weights(model_or_trainer):
 __all__ = [
     *_OPTIMIZERS, "CheckpointError", "DataError", "DivergedError", "Error", "History", "Model", "ModelError",
     "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "Schedule", "Session", "StepResult",
-    "Trainer", "UsageError", "check", "from_keras", "from_torch", "gradients", "keras_weights", "load", "losses",
-    "parse", "prepare", "resume", "to_keras", "to_torch", "torch_state_dict",
+    "Trainer", "UsageError", "check", "export_step", "from_keras", "from_sklearn", "from_torch", "gradients",
+    "keras_weights", "load", "losses", "parse", "prepare", "resume", "to_keras", "to_sklearn", "to_torch",
+    "torch_state_dict",
 ]

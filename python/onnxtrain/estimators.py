@@ -9,8 +9,11 @@ import inspect
 import numpy as np
 
 from .data import array
-from .errors import DataError, UsageError
-from .model import Model, as_model, load
+from .errors import DataError, Error, UsageError
+from .exported_classifier import exported
+from .model import Model, all_rows, as_model, load
+from .recipe import Term
+from .trainer import prepare
 
 
 class _Estimator:
@@ -98,7 +101,8 @@ class _Estimator:
 
 
 class OnnxClassifier(_Estimator):
-    """A model with one score per class ([N,K] scores or probabilities), or one for two classes ([N,1])."""
+    """A model with one score per class ([N,K] scores or probabilities), or one for two classes ([N,1]); also what
+    scikit-learn's exporters write: a label, and probabilities beside it."""
 
     _estimator_type = "classifier"
 
@@ -113,8 +117,12 @@ class OnnxClassifier(_Estimator):
             y = y[:, 0]
         if y.ndim != 1:
             raise DataError(f"y has shape {list(y.shape)}: a classifier wants one label per row", "OT2112")
+        source = as_model(self.model)
+        self._exported = exported(source)
+        if self._exported is not None:
+            return self._fit_exported(X, y, source)
         self.classes_, index = np.unique(y, return_inverse=True)
-        scores = self._scores_of(as_model(self.model))
+        scores = self._scores_of(source)
         if scores == 1:
             return self._train(X, self._two(index).astype(np.float32)[:, None], "bce_logits")
         inside = self.classes_.dtype.kind in "iu" and (scores is None or 0 <= self.classes_.min()
@@ -123,6 +131,27 @@ class OnnxClassifier(_Estimator):
         if scores is not None and len(self.classes_) > scores:
             raise DataError(f"y has {len(self.classes_)} classes, the model's output has room for {scores}", "OT2104")
         return self._train(X, self._columns[index], "cross_entropy")
+
+    def _fit_exported(self, X, y, source):
+        """A file that says itself which class each column of its scores is."""
+        self.classes_ = self._exported.classes
+        same = y[:, None] == self.classes_[None]
+        if not same.any(1).all():
+            known = ", ".join(map(repr, self.classes_.tolist()))
+            raise DataError(f"y has {y[~same.any(1)][0]!r}, which is none of the model's classes {known}", "OT2104")
+        if source.trainable:
+            return self._train(X, y, "auto")
+        term = Term("auto", self._exported.scores)
+        try:
+            prepare(source, loss=term)
+        except UsageError:
+            raise
+        except Error as e:
+            if e.code != "OT1238":
+                raise
+            # probabilities that no Softmax makes: the logarithmic loss of every class
+            return self._train(X, same.astype(np.float32), Term("bce", self._exported.scores))
+        return self._train(X, same.argmax(1), term)
 
     @staticmethod
     def _scores_of(model):
@@ -152,10 +181,19 @@ class OnnxClassifier(_Estimator):
 
     def predict_proba(self, X):
         """[rows, classes], in the order of `classes_`."""
+        if getattr(self, "_exported", None) is not None:
+            return self._exported_output(X, self._exported.output)
         p = self._positive(self._output(X))[:, : len(self.classes_)]
         return p / p.sum(1, keepdims=True)
 
+    def _exported_output(self, X, name):
+        """What the file itself says."""
+        got = all_rows(self.model_, self._rows(X)[0], name)
+        return self._exported.table(got).astype(np.float64)
+
     def predict(self, X):
+        if getattr(self, "_exported", None) is not None:
+            return np.asarray(all_rows(self.model_, self._rows(X)[0], self.model_.outputs[0])).reshape(-1)
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]
 

@@ -57,12 +57,20 @@ def fixed_batch(model):
     return sizes.pop() if len(sizes) == 1 and isinstance(next(iter(sizes)), int) else 0
 
 
-def rows_through(session, model, x, batch_size):
-    """The first output for every row, piece by piece; x fits as in `fit` (type, scale of images, shape)."""
+def all_rows(model, x, output):
+    """One output of a model for every row of x."""
+    from .session import Session
+
+    return rows_through(Session(model), model, x, 256, output)
+
+
+def rows_through(session, model, x, batch_size, output=None):
+    """An output (the first unless told) for every row, piece by piece; x fits as in `fit` (type, scale of images,
+    shape)."""
     given = columns(x, text=True)
     if list(given) == ["x"] and model.inputs and "x" not in model.inputs:
         given = {model.inputs[0]: given["x"]}
-    rows, first, parts = len(next(iter(given.values()), ())), model.outputs[:1], []
+    rows, wanted, parts = len(next(iter(given.values()), ())), output or model.outputs[0], []
     fixed = fixed_batch(model)
     batch_size = fixed or batch_size
     for i in range(0, max(rows, 1), batch_size):
@@ -71,8 +79,8 @@ def rows_through(session, model, x, batch_size):
         if 0 < count < fixed:  # the last row again and again; what comes of it is dropped
             here = {k: np.concatenate([v, np.repeat(v[-1:], fixed - count, axis=0)]) for k, v in here.items()}
         piece = {k: v if is_text(v) else model._m.adapt(k, to_native(v, k)) for k, v in here.items()}
-        parts.append(session.run(piece, first)[first[0]][:count or None])
-    return np.concatenate(parts)
+        parts.append(session.run(piece, [wanted])[wanted][:count or None])
+    return sum(parts, []) if isinstance(parts[0], list) else np.concatenate(parts)  # maps are lists
 
 
 class Model:
@@ -198,6 +206,9 @@ class Model:
     def _take_weights(self, trainer):
         if self.trainable:
             self._m = trainer.model()._m  # the optimizer's state too
+        elif "onnxtrain.attribute_weights" in (trained := trainer.model()).info["metadata"]:
+            # weights that stand in attributes of the file: what an export writes
+            self._m, self._info, self._initializers = _native.load_bytes(trained._m.bytes(True)), None, None
         else:
             for name in set(trainer.state) & set(self.parameters):
                 self._m.set_initializer(name, to_native(trainer.state[name], name))

@@ -189,9 +189,10 @@ def _bytes(memory):
     return n
 
 
-def resume(path, threads=0, memory=None):
+def resume(path, threads=0, memory=None, engine="native", isolated=False):
     """A trainer that resumes where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`."""
-    t = Trainer(None, _native_trainer=_native.resume(os.fspath(path), threads, _bytes(memory)))
+    t = Trainer(None, threads=threads, engine=engine, isolated=isolated,
+                _native_trainer=_native.resume(os.fspath(path), threads, _bytes(memory)))
     if os.path.isdir(path):
         t._run = os.fspath(path)
     return t
@@ -202,9 +203,12 @@ class Trainer:
 
     memory: a limit ("500M", or bytes) for state variables and step together; where they would need more, values
     of the forward pass are computed again in the backward pass: slower, the same numbers.
+    engine: "onnxruntime", "openvino:gpu", ...: another runtime makes the steps (docs/engines.md); isolated: in a
+    process of its own.
     """
 
-    def __init__(self, model, seed=0, threads=0, *, memory=None, _native_trainer=None):
+    def __init__(self, model, seed=0, threads=0, *, memory=None, engine="native", isolated=False,
+                 _native_trainer=None):
         # a model that was read here is nobody else's: its weights become the trainer's
         self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory),
                                                      take=not isinstance(model, Model))
@@ -213,6 +217,16 @@ class Trainer:
         self._step = self._t.step
         self._serial = 0  # of the last step made here
         self._loss_only = {}  # by section: the loss is the only output beside new states
+        self._engine = None
+        if engine != "native":
+            self.use_engine(engine, threads, isolated)
+
+    def use_engine(self, engine, threads=0, isolated=False):
+        """Steps are made by this engine from now on; the state goes along."""
+        from .engines import driver, serve
+
+        self._engine = (serve.Isolated if isolated else driver.Driver)(engine, threads)
+        self._t.set_engine(self._engine)
 
     def _input_names(self):
         if self._names is None:
@@ -237,6 +251,8 @@ class Trainer:
 
     def step(self, feeds, which=None):
         """One step of all training sections in order, or of section `which`."""
+        if self._engine is not None:
+            return self._engine_step(feeds, which)
         kept = self._loss_only.get(which)
         if kept is not None:
             loss = self._step(feeds, -1 if which is None else which, 1, False)
@@ -245,8 +261,21 @@ class Trainer:
                 return StepResult(loss, self, self._serial, kept)
         return self._general_step(feeds, which, 1)
 
+    def _engine_step(self, feeds, which):
+        if which is not None and which != 0:
+            raise UsageError("an engine makes a step of all training sections, not of a single one", "OT1277")
+        loss = self._t.engine_step(*feed_lists(feeds))
+        self._serial += 1
+        result = StepResult(loss, self, self._serial, [])
+        result._outputs = dict(self._engine.outputs)
+        return result
+
     def steps(self, feeds, n, which=None):
         """n steps on the same feeds in one call (no Python in between); the result of the last."""
+        if self._engine is not None:
+            for _ in range(n - 1):
+                self._engine_step(feeds, which)
+            return self._engine_step(feeds, which)
         return self._general_step(feeds, which, n)
 
     def _general_step(self, feeds, which, n):

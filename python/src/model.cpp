@@ -5,12 +5,32 @@ namespace otpy {
 
 namespace {
 
+void bind_steps(nb::class_<PyModel>& c) {
+  c.def("make_step",
+        [](const PyModel& s, int which, const std::string& options) {
+          ot_model* step = nullptr;
+          ot_text* manifest = nullptr;
+          released(
+              [&] { return ot_make_step(s.h.get(), which, options.c_str(), &step, &manifest); });
+          return nb::make_tuple(nb::cast(PyModel(step)), take(manifest));
+        })
+      .def("export_step",
+           [](const PyModel& s, int which, const std::string& options, const std::string& path) {
+             ot_text* report = nullptr;
+             released([&] {
+               return ot_export_step(s.h.get(), which, options.c_str(), path.c_str(), &report);
+             });
+             return take(report);
+           });
+}
+
 void bind_class(nb::module_& m) {
-  nb::class_<PyModel>(m, "Model")
-      .def("save",
-           [](const PyModel& s, const std::string& path) {
-             released([&] { return ot_model_save(s.h.get(), path.c_str()); });
-           })
+  nb::class_<PyModel> c(m, "Model");
+  bind_steps(c);
+  c.def("save",
+        [](const PyModel& s, const std::string& path) {
+          released([&] { return ot_model_save(s.h.get(), path.c_str()); });
+        })
       .def("export",
            [](const PyModel& s, const std::string& path) {
              released([&] { return ot_model_export(s.h.get(), path.c_str()); });

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine.hpp"
 #include "native.hpp"
 #include "step.hpp"
 
@@ -12,9 +13,13 @@ namespace otpy {
 namespace {
 
 struct PyTrainer {
+  PyTrainer() = default;
+  PyTrainer(PyTrainer&&) = default;
+  ~PyTrainer() { h.reset(nullptr); }  // before the engine that it calls
   ot::detail::Handle<ot_trainer, ot_trainer_free> h;
   Guard guard;
   std::unique_ptr<StepBinding> binding;  // made at the first step
+  std::unique_ptr<PyEngine> engine;      // makes the steps instead
 };
 
 // While it lives, the first Ctrl-C asks the training to save and return; the second one is
@@ -339,6 +344,24 @@ void bind_trainer(nb::module_& m) {
              ot_text* json = nullptr;
              t.guard.released([&] { return ot_trainer_memory(t.h.get(), &json); });
              return take(json);
+           })
+      .def("set_engine",
+           [](PyTrainer& t, nb::object engine) {
+             auto fresh = std::make_unique<PyEngine>(PyEngine{std::move(engine), {}});
+             const ot_engine e = fresh->functions();
+             t.guard.released([&] { return ot_trainer_set_engine(t.h.get(), &e); });
+             t.engine = std::move(fresh);
+           })
+      .def("engine_step",
+           [](PyTrainer& t, const StringList& names, const ValueList& inputs) {
+             Names in(names);
+             std::vector<ot_value*> values = handles(inputs);
+             double loss = 0;
+             t.guard.released([&] {
+               return ot_trainer_step(t.h.get(), in.p.size(), in.p.data(), values.data(), -1,
+                                      &loss);
+             });
+             return loss;
            })
       .def("step", &step)
       .def("step_values", &step_values)

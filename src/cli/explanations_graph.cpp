@@ -189,6 +189,10 @@ constexpr Explanation kGraph[] = {
     {"OT1162",
      "A tree ensemble's attributes do not fit together: unequal lengths, links outside "
      "the tree,\nunknown modes."},
+    {"OT1169",
+     "An SVMClassifier of two classes reads coefficients without a negative one in another way, "
+     "so\n"
+     "trained coefficients of that kind cannot be written back into the operator."},
     {"OT1163", "Scaler, Normalizer or Imputer: the number of entries does not fit the features."},
     {"OT1164", "An encoder's keys and values do not fit together."},
     {"OT1165",

@@ -66,9 +66,26 @@ constexpr Explanation kTraining[] = {
     {"OT1248",
      "A BatchNormalization lies inside a branch or a loop, where its running statistics cannot be\n"
      "assigned after a step. Freeze its scale and bias, or use --as-is."},
-    {"OT1249",
-     "export --step writes one training step as a plain model. That needs a lowered training\n"
-     "section: prepare the model with --lowered."},
+    {"OT1260",
+     "A training step cannot be written in plain operators, or not in the opset that was asked "
+     "for.\nThe message names the node. --form compact keeps the operators as they are."},
+    {"OT1261",
+     "export --step writes one training section: --step for the only one, --step N, or --step "
+     "all."},
+    {"OT1262",
+     "An option of export --step has a value that is not known; the message lists what is."},
+    {"OT1263",
+     "A portable step was written, but some runtimes lack an operator of it, or would freeze its\n"
+     "state. docs/engines.md has the table."},
+    {"OT1270", "There is no engine of this name. `onnxtrain doctor` lists engines and devices."},
+    {"OT1271", "The engine's Python package is not installed. The message says which."},
+    {"OT1272",
+     "The engine has no such device on this machine. The message lists those that are there."},
+    {"OT1275",
+     "The engine that makes the steps failed or its process ended. The last checkpoint is whole;\n"
+     "resume with the same or another engine."},
+    {"OT1276", "The engine returned a state variable with another type or shape than it has."},
+    {"OT1277", "With an engine, a step is always one of all training sections."},
     {"OT1250",
      "A glob of --freeze or --only matches no initializer. Nothing is trained under a name that "
      "is\nnot there: look at the names with `onnxtrain info MODEL`."},
@@ -186,6 +203,16 @@ constexpr Explanation kTraining[] = {
     {"OT1733",
      "Converting from and to PyTorch needs packages that are not installed:\n"
      "pip install 'onnxtrain[torch]'."},
+    {"OT1760",
+     "from_sklearn takes fitted estimators and pipelines of scikit-learn's own classes whose "
+     "rules\n"
+     "it knows; the message names the step and the reason. docs/sklearn.md has the list."},
+    {"OT1761",
+     "from_sklearn compares the file with the estimator on rows that it makes up from what the\n"
+     "estimator knows about its columns. Give some rows of your own: X=rows."},
+    {"OT1762",
+     "to_sklearn needs a file that from_sklearn wrote, with its training: trainer.save(path). An\n"
+     "exported file has no state."},
     {"OT1734",
      "A .pt file holds a model for onnxtrain only when onnxtrain convert wrote it. A\nstate_dict "
      "has weights and nothing that says what to compute; convert the module\nin Python with "

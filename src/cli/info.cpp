@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/python_side.hpp"
 #include "cli/random_feeds.hpp"
 #include "convert/prepare.hpp"
 #include "core/text.hpp"
@@ -160,6 +161,9 @@ int doctor() {
   std::printf("simd      %s\n", simd_name().c_str());
   std::printf("memory    limit %.1f GiB\n", double(memory_limit()) / double(1 << 30));
   std::printf("operators %d records\n", int(all_ops().all().size()));
+  std::fflush(stdout);
+  if (run_python("onnxtrain.engines", {}) != 0)
+    std::printf("engines   native   (others need the Python package)\n");
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "cli/engine_process.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/settings.hpp"
@@ -175,6 +176,7 @@ int train(TrainFlags& f) {
   if (f.find_lr) return search_rate(f, run);
   if (f.dry_run) return 0;
   on_signals(on_signal);
+  if (f.engine != "native") run.set_engine(start_engine(f.engine, f.threads));
   run.open_folder(progress);
   Profiler profiler(kTraceEvents);
   const bool profiled = !f.profile.empty();

@@ -16,6 +16,17 @@ size_t memory_of(const std::string& memory) {
   return bytes;
 }
 
+void add_engine_flags(Registry& r, CLI::App* c, std::string& engine) {
+  r.rare(c->add_option("--engine", engine,
+                       "who makes the steps: native, or onnxruntime|openvino|iree|tinygrad with "
+                       ":DEVICE (needs Python; always in a process of its own)"),
+         "Run");
+  static bool isolated = true;
+  r.rare(c->add_flag("--engine-isolated", isolated,
+                     "the engine in a process of its own: always so on the command line"),
+         "Run");
+}
+
 }  // namespace
 
 run::Request TrainFlags::request() const {
@@ -74,6 +85,7 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   c->add_option("--threads", threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber)
       ->group(run);
+  add_engine_flags(r, c, engine);
   c->add_flag("--dry-run", dry_run, "say what would be done, and stop")->group(run);
   r.rare(c->add_option("--memory", memory,
                        "limit for state and step (500M): recomputes activations instead of "

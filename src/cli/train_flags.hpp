@@ -9,7 +9,8 @@
 namespace onnxtrain::cli {
 
 struct TrainFlags {
-  std::string model, valid = "0.1", out, resume, progress = "auto", config, profile, memory;
+  std::string model, valid = "0.1", out, resume, progress = "auto", config, profile, memory,
+                     engine = "native";
   DataFlags data;
   RecipeFlags recipe;
   run::FitOptions fit;

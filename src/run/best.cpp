@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "convert/attribute_weights.hpp"
 #include "onnx/onnx.hpp"
 #include "run/metrics.hpp"
 
@@ -30,7 +31,7 @@ void export_inference(Model m, const std::map<std::string, std::string>& metadat
   for (const auto& [key, value] : metadata) m.metadata[key] = value;
   SaveOptions s;
   s.inference_only = true;
-  save_model(m, path, all_ops(), s);
+  save_model(with_attribute_weights(m, all_ops()), path, all_ops(), s);
 }
 
 bool best_is_lost(const Folder& folder, Position& at,

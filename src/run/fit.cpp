@@ -139,6 +139,7 @@ class Loop {
     e.wait_seconds = train_.wait_seconds() - mark.wait;
     e.rate = s_.rate();
     if (valid_) {
+      s_.training();  // the evaluator reads its state
       Metrics m = evaluator_->evaluate(*valid_, std::max<int64_t>(o_.batch, 256));
       e.has_valid = true;
       e.valid_loss = m.loss();

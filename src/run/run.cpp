@@ -67,6 +67,11 @@ Run::Run(Request q, Settings settings, Observer& observer)
   if (!scheduled) t_->set_rate(std::strtod(settings_.value("lr").c_str(), nullptr));
 }
 
+void Run::set_engine(std::unique_ptr<Engine> engine) {
+  engine_ = std::move(engine);
+  stepper_ = engine_ ? std::make_unique<EngineStepper>(*t_, *engine_) : nullptr;
+}
+
 Run::Run(std::unique_ptr<Training> t, uint64_t seed) : t_(std::move(t)) { at_.seed = seed; }
 
 Run::Run(const std::string& run_or_checkpoint, const ProgramOptions& o) {
@@ -155,10 +160,13 @@ std::unique_ptr<Batches> Run::rows_of(const FitOptions& o, Observer& observer) c
 }
 
 FitResult Run::run_loop(Batches& train, const FitOptions& o, Observer& observer) {
-  NativeStepper stepper(*t_);
+  NativeStepper native(*t_);
+  Stepper& stepper = engine_ ? *stepper_ : native;
   FitTask task{train, parts_.has_valid ? &parts_.valid : nullptr, folder_.get(),
                parts_.data.metadata};
-  FitResult r = run::fit(stepper, task, o, at_, observer);
+  FitOptions options = o;
+  if (engine_) options.sample_operators = false;  // none of ours run
+  FitResult r = run::fit(stepper, task, options, at_, observer);
   at_ = r.at;
   return r;
 }

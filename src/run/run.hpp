@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "run/engine.hpp"
 #include "run/environment.hpp"
 #include "run/evaluate.hpp"
 #include "run/fit.hpp"
@@ -55,8 +56,13 @@ class Run {
   // Resumes where a run folder or a checkpoint stopped.
   Run(const std::string& run_or_checkpoint, const ProgramOptions& o);
 
-  Training& training() { return *t_; }
-  const Training& training() const { return *t_; }
+  // With the state as it is now, also when an engine makes the steps.
+  Training& training() { return engine_ ? stepper_->training() : *t_; }
+  const Training& training() const { return engine_ ? stepper_->training() : *t_; }
+  // Steps are made there from now on.
+  void set_engine(std::unique_ptr<Engine> engine);
+  bool has_engine() const { return engine_ != nullptr; }
+  Stepper& stepper() { return *stepper_; }  // only with an engine
   const Settings& settings() const { return settings_; }
   const Position& at() const { return at_; }
   const Parts& parts() const { return parts_; }
@@ -77,7 +83,11 @@ class Run {
   Metrics evaluate(const Dataset& d, int64_t batch);
   void save(const std::string& path) const;
   // The training is over and its memory is wanted.
-  void release_training() { t_ = nullptr; }
+  void release_training() {
+    stepper_ = nullptr;
+    engine_ = nullptr;
+    t_ = nullptr;
+  }
 
  private:
   bool goes_on_in(const std::string& folder) const;
@@ -92,6 +102,8 @@ class Run {
   Request q_;
   Settings settings_;
   std::unique_ptr<Training> t_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Stepper> stepper_;  // over engine_
   Position at_;
   Parts parts_;
   std::unique_ptr<Folder> folder_;
