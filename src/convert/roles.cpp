@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "convert/attribute_weights.hpp"
 #include "convert/constants.hpp"
 #include "convert/names.hpp"
 #include "core/shell.hpp"
@@ -222,6 +223,7 @@ std::vector<InitializerRole> initializer_roles(const Model& m, const Recipe& r,
   const auto kinds = exported_kinds(m);
   const Stops stops(g, ops, grad, any);
   Outputs outputs(g, ops);
+  const std::vector<std::string> adopted = adopted_weights(m);  // weights, by their operators
   std::vector<InitializerRole> list;
   for (size_t k = 0; k < g.values.size(); ++k) {
     const ValueDef& d = g.values[k];
@@ -238,7 +240,9 @@ std::vector<InitializerRole> initializer_roles(const Model& m, const Recipe& r,
     };
     // what the exporter says counts, then what the rule says
     std::string constant;
-    if (kind == kinds.end())
+    if (std::find(adopted.begin(), adopted.end(), d.name) != adopted.end())
+      constant.clear();
+    else if (kind == kinds.end())
       constant = floats ? rules.reason(x.value) : "";
     else if (kind->second != "PARAMETER")
       constant = cat("the exporter calls it ", kind->second);
