@@ -21,6 +21,7 @@ torch-size        | time and memory at the size of ResNet-50 and BERT-base | pyt
 sklearn           | partial_fit trajectories and pipelines through the file against scikit-learn | tests/scikit/figures.sh
 keras             | round trips with Keras: every model with two optimizers, every setting with three or four | python_tf tests/keras/round_trips.py
 keras-backends    | the same file from every backend of Keras: numpy, jax, torch, tensorflow | python_tf tests/keras/backend_table.py
+keras-layers      | layers of Keras one by one: converted, or refused by name | python_tf tests/keras/layer_table.py
 keras-models      | keras.applications with random weights: conversion time, self-check, beside Keras'"'"' own exporter | python_tf tests/keras/applications.py
 keras-chance      | losses with dropout and augmentation over many seeds, Kolmogorov-Smirnov | python_tf tests/keras/chance.py
 speed             | the nine workloads beside other engines (bench/setup.sh installs them) | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table

@@ -21,10 +21,10 @@ THREE = FOUR[:3]
 
 
 def plan(models, optimizers):
-    pairs = [(m, o) for m in trips.MODELS for o in ("adam", "momentum")]
+    pairs = [(m, "adam") for m in trips.MODELS]
     pairs += [(m, o) for o in settings.OPTIMIZERS for m in FOUR]
     pairs += [(m, o) for o in [*settings.SCHEDULES, *settings.EXTRAS] for m in THREE]
-    pairs = list(dict.fromkeys(pairs))
+    pairs = list(dict.fromkeys([*pairs, *[(m, "momentum") for m in trips.MODELS]]))
     return [(m, o) for m, o in pairs if (not models or m in models) and (not optimizers or o in optimizers)]
 
 

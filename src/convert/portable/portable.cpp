@@ -29,6 +29,10 @@ void check_options(const StepOptions& o) {
   one_of("--indices", o.indices, {"int64", "int32"});
   one_of("--recurrent", o.recurrent, {"unroll", "scan"});
   one_of("--random", o.random, {"counter", "input"});
+  if (o.recurrent == "scan")
+    usage_error("OT1262",
+                "--recurrent scan is not there yet: recurrent layers are written step by step",
+                "leave it out, and give the length where it is open:  --dim NAME=STEPS");
   if (!o.runtime.empty()) one_of("--for", o.runtime, known_runtimes());
   if (o.opset < kOldestOpset || o.opset > kNewestOpset)
     usage_error("OT1262", cat("--opset is ", o.opset, "; portable steps are written in opset ",
@@ -209,7 +213,7 @@ void make_portable(StepModel& s, const StepOptions& o, const OpTable& ops) {
   Context c{ops, o.opset};
   for (const StepInput& i : s.inputs)
     if (i.role == "data" || i.role == "target") c.data.push_back(i.name);
-  c.fast_scatter = o.runtime == "onnxruntime";
+  c.fast_scatter = c.keep_indices = o.runtime == "onnxruntime";
   portable::run_rules(g, c);
   portable::spell_random(s, o, c);
   portable::simplify(g, c);

@@ -70,6 +70,9 @@ def assemble(request, call, state, emitter, inference, step, training):
         model.functions.append(_detach())
     info = config.describe(request, call, state, training, list(outputs.values()))
     model.metadata = properties(KEY, info, info.get("loss_name") if training else None, next(iter(outputs.values())))
+    first = next(iter(inference.outputs.values()))
+    if info.get("loss_name") == "cross_entropy" and first.rank > 1:  # Keras has the classes last
+        model.metadata["onnxtrain.class_axis"] = str(first.rank - 1)
     return File(model, list(outputs.values()), {n: v for n, (v, _) in train_outputs.items()}, loss, e)
 
 

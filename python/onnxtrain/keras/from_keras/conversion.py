@@ -78,8 +78,12 @@ def _convert(model, inputs, targets, sample_weight, semantics):
     optimizer = built_optimizer(request.optimizer, model.trainable_variables)
     _same_variables(model, optimizer)
     training = add_training(model, optimizer, emitter, state, step, gradients, obstacles, request.semantics)
-    if reference.gradients is None:
-        request.check = "outputs, loss, statistics, finite differences of the loss, the optimizer's rule"
+    if reference.gradients is None:  # finite differences do not see where gradients are stopped
+        stops = any(n.op == "Detach" for n in [*emitter.main, *emitter.algorithm])
+        slopes = "" if stops else "finite differences of the loss, "
+        request.check = f"outputs, loss, statistics, {slopes}the optimizer's rule"
+    if gradients.rows and versions.backend_name() != "tensorflow":
+        request.check += " (but for embeddings: this backend has no rows of gradients)"
     file = assemble(request, call, state, emitter, inference, step, training)
     return self_check.check(request, call, state, file, training, reference)
 

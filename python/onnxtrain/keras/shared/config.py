@@ -48,6 +48,9 @@ def describe(request, call, state, training, outputs):
                              "excluded_from_decay": _excluded(training.optimizer, state),
                              "scheduled": training.rate is not None}
         info["loss_name"] = _LOSSES.get(_name(loss), "custom")
+        if info["loss_name"] == "bce" and getattr(loss, "from_logits", False) or getattr(
+                loss, "_fn_kwargs", {}).get("from_logits") and info["loss_name"] == "bce":
+            info["loss_name"] = "bce_logits"
         info["checked"] = request.check
     return info
 

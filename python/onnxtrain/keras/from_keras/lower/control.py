@@ -5,6 +5,7 @@ from ..values import Traced
 from .elementwise import broadcast
 from .table import operation
 
+_STEPS = 256
 
 @operation("Cond")
 def cond(t, op, pred, true_fn, false_fn):
@@ -33,7 +34,20 @@ def cond(t, op, pred, true_fn, false_fn):
     return versions.map_structure(choose, yes, no) if yes is not None else None
 
 
-@operation("WhileLoop", "ForiLoop", "Scan", "Map", "AssociativeScan", "VectorizedMap", "Switch")
+@operation("ForiLoop")
+def fori_loop(t, op, init_val):
+    """A loop of a known number of steps is written out."""
+    lower, upper, body = op.lower, op.upper, op.body_fun
+    if any(t.is_symbolic(v) for v in (lower, upper)) or int(versions.to_numpy(upper)) - int(
+            versions.to_numpy(lower)) > _STEPS:
+        return t.refuse("keras.ops.fori_loop over a number of steps that is open or large")
+    value = init_val
+    for i in range(int(versions.to_numpy(lower)), int(versions.to_numpy(upper))):
+        value = body(i, value)
+    return value
+
+
+@operation("WhileLoop", "Scan", "Map", "AssociativeScan", "VectorizedMap", "Switch")
 def loop(t, op, *_, **__):
     return t.refuse(f"keras.ops.{type(op).__name__} runs a function of its own in a loop",
                     fix="write the steps out, or use a layer of Keras (RNN, TimeDistributed)")

@@ -235,6 +235,15 @@ def round_(t, op, x):
     return x.like(t.e.op("Div", t.e.op("Round", t.e.op("Mul", x.onnx, number(t, scale, x))), number(t, scale, x)))
 
 
+@operation("Glu")
+def glu(t, op, x):
+    import keras
+
+    x = t.value(x)
+    first, gate = keras.ops.split(x, 2, axis=op.axis)
+    return first * keras.ops.sigmoid(gate)
+
+
 # ---- questions
 @operation("Isnan", "Isinf")
 def is_special(t, op, x):

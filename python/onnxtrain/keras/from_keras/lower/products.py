@@ -49,6 +49,13 @@ def tensordot(t, op, x1, x2):
     return Traced(t.e.op("Einsum", a.onnx, b.onnx, equation=equation), out.shape, out.dtype)
 
 
+@operation("Inner")
+def inner(t, op, x1, x2):
+    import keras
+
+    return keras.ops.tensordot(x1, x2, axes=[[len(x1.shape) - 1], [len(x2.shape) - 1]])
+
+
 @operation("Outer")
 def outer(t, op, x1, x2):
     out = spec(op, x1, x2)

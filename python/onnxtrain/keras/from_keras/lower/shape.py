@@ -93,9 +93,23 @@ def concatenate(t, op, *xs):
     xs = xs[0] if len(xs) == 1 else xs
     values = [t.cast(t.value(x), out.dtype) for x in xs]
     kind = type(op).__name__
-    if kind != "Concatenate":
-        return t.refuse(f"keras.ops.{kind.lower()}", fix="keras.ops.concatenate(..., axis=...)")
-    return joined(t, values, op.axis % len(out.shape), out)
+    if kind == "Append" and op.axis is None or kind == "Vstack" and values[0].rank < 2:
+        return t.refuse(f"keras.ops.{kind.lower()} of flat tensors", fix="keras.ops.concatenate(..., axis=...)")
+    axis = {"Hstack": min(1, values[0].rank - 1), "Vstack": 0}.get(kind, getattr(op, "axis", 0))
+    return joined(t, values, axis % len(out.shape), out)
+
+
+@operation("Diff")
+def diff(t, op, a):
+    import keras
+
+    x = t.value(a)
+    axis = op.axis % x.rank
+    for _ in range(op.n):
+        keys = [[slice(None)] * x.rank for _ in range(2)]
+        keys[0][axis], keys[1][axis] = slice(1, None), slice(None, -1)
+        x = keras.ops.subtract(x[tuple(keys[0])], x[tuple(keys[1])])
+    return x
 
 
 @operation("Stack")
