@@ -18,6 +18,9 @@ torch-dropout     | round trips with dropout over 50 seeds | python tests/pytorc
 torch-operators   | operators of to_torch against the node tests of the standard | python python/tests/pytorch/node_suite.py
 torch-models      | models of the package transformers (pip install it) with random weights, both ways | python tests/pytorch/hugging_face.py
 torch-size        | time and memory at the size of ResNet-50 and BERT-base | python tests/pytorch/size.py
+tf                | files of the trajectory zoo in TensorFlow and from SavedModels without onnxtrain | python_tf tests/tensorflow/to_tf_trajectories.py
+tf-functions      | functions of TensorFlow as files, outputs and gradients compared | python_tf tests/tensorflow/from_tf_functions.py
+tf-operators      | operators of to_tf against the node tests of the standard, Resize in every combination | python_tf tests/tensorflow/node_suite.py
 sklearn           | partial_fit trajectories and pipelines through the file against scikit-learn | tests/scikit/figures.sh
 keras             | round trips with Keras: every model with two optimizers, every setting with three or four | python_tf tests/keras/round_trips.py
 keras-backends    | the same file from every backend of Keras: numpy, jax, torch, tensorflow | python_tf tests/keras/backend_table.py

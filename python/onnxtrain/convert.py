@@ -1,4 +1,5 @@
-"""`onnxtrain convert IN OUT`: files between ONNX, PyTorch and Keras. Also `python -m onnxtrain.convert`."""
+"""`onnxtrain convert IN OUT`: files between ONNX, PyTorch, Keras and TensorFlow. Also
+`python -m onnxtrain.convert`."""
 
 import argparse
 import importlib
@@ -11,15 +12,20 @@ from .errors import Error, UsageError
 
 _KINDS = {".onnx": "onnx", ".pt": "torch", ".pth": "torch", ".pt2": "program", ".keras": "keras", ".h5": "h5",
           ".hdf5": "h5"}
-_TARGETS = ("torch", "state_dict", "program", "onnx", "keras", "h5")
+_TARGETS = ("torch", "state_dict", "program", "onnx", "keras", "h5", "savedmodel")
 _SIDES = {  # kind -> (module that converts files of it, extra that it needs)
     "torch": ("torch.to_torch.convert_files", "torch"), "state_dict": ("torch.to_torch.convert_files", "torch"),
     "program": ("torch.to_torch.convert_files", "torch"), "keras": ("keras.convert_files", "keras"),
-    "h5": ("keras.convert_files", "keras"),
+    "h5": ("keras.convert_files", "keras"), "savedmodel": ("tf.convert_files", "tf"),
 }
 
 
 def kind_of(path):
+    if os.path.isdir(path):
+        if os.path.exists(os.path.join(path, "saved_model.pb")):
+            return "savedmodel"
+        raise UsageError(f"the folder '{path}' holds no saved_model.pb", "OT1732",
+                         "name a file, or the folder of a SavedModel")
     kind = _KINDS.get(os.path.splitext(path)[1].lower())
     if kind is None:
         raise UsageError(f"'{path}' is none of {', '.join(_KINDS)}", "OT1732", "its suffix says what it is")
@@ -29,11 +35,12 @@ def kind_of(path):
 def parser():
     p = argparse.ArgumentParser(prog="onnxtrain convert", description=__doc__)
     p.add_argument("source", metavar="IN", help="a model: .onnx, .pt (written by convert), .pt2 (torch.export.save), "
-                                                  ".keras, .h5")
+                                                  ".keras, .h5, a folder with saved_model.pb")
     p.add_argument("target", metavar="OUT")
     p.add_argument("--to", choices=_TARGETS,
                    help="torch: everything; state_dict: weights for the original class; program: torch.export's, "
-                        "inference; keras, h5: a compiled Keras model; default from OUT's suffix")
+                        "inference; keras, h5: a compiled Keras model; savedmodel: a folder for "
+                        "TensorFlow; default from OUT's suffix")
     p.add_argument("--verify", action="store_true", help="run one step on both sides and print the largest difference")
     return p
 
@@ -44,7 +51,7 @@ def main(argv=None):
         if not os.path.exists(a.source):
             raise UsageError(f"there is no file '{a.source}'", "OT1732")
         folder = os.path.dirname(os.path.abspath(a.target))
-        if os.path.isdir(a.target):
+        if os.path.isdir(a.target) and a.to != "savedmodel":
             raise UsageError(f"'{a.target}' is a folder", "OT1732",
                              "name a file: onnxtrain convert model.train.onnx model.pt")
         if not os.path.isdir(folder):

@@ -48,6 +48,52 @@ def array(x, name, text=False):
     return a
 
 
+def column_names(x):
+    """Names of the columns of a table (pandas, polars, ...) as text; None for anything else."""
+    names = getattr(x, "columns", None)
+    if isinstance(x, Mapping) or names is None or callable(names) or not hasattr(x, "__array__"):
+        return None
+    return [str(n) for n in names]
+
+
+def target_names(y):
+    """Names of what is to be predicted, where y carries them."""
+    names = column_names(y)
+    if names is None:
+        name = getattr(y, "name", None)
+        names = [name] if isinstance(name, str) and name and hasattr(y, "__array__") else []
+    return names
+
+
+def by_name(x, features, inputs):
+    """A table as the array or arrays that the model takes: by the names it was trained on, whatever their order.
+    features: those names; None when there are none. inputs: of the model."""
+    names = column_names(x)
+    if names is None and isinstance(x, Mapping) and features and not set(x) & {*inputs, "x"}:
+        names = [str(n) for n in x]
+        columns = dict(zip(names, x.values()))
+    elif names is not None:
+        columns = None
+    else:
+        return x
+    if len(set(names)) != len(names):
+        raise DataError(f"the table has two columns of one name: {', '.join(names)}", "OT2108")
+    if len(inputs) > 1 and set(inputs) <= set(names):  # one input per column
+        return {i: np.asarray(x.iloc[:, names.index(i)] if columns is None and hasattr(x, "iloc") else x[i])
+                for i in inputs}
+    if features:
+        missing = [f for f in features if f not in names]
+        if missing:
+            raise DataError(f"the table has no column {', '.join(map(repr, missing))}, which the model was trained on; "
+                            f"it has {', '.join(map(repr, names))}", "OT2160",
+                            "give the table the columns of the training, by these names")
+        if columns is not None:
+            return np.column_stack([np.asarray(columns[f]) for f in features])
+        if names != list(features):
+            return np.asarray(x)[:, [names.index(f) for f in features]]
+    return x if columns is None else np.column_stack([np.asarray(c) for c in columns.values()])
+
+
 def columns(x, y=None, text=False):
     """{name: array} of x and y; a dict keeps its names, anything else is called x and y."""
     if isinstance(x, (str, os.PathLike)):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from . import _native
-from .data import columns, is_text
+from .data import by_name, columns, is_text
 from .errors import UsageError
 from .values import from_native, to_native
 
@@ -67,7 +67,7 @@ def all_rows(model, x, output):
 def rows_through(session, model, x, batch_size, output=None):
     """An output (the first unless told) for every row, piece by piece; x fits as in `fit` (type, scale of images,
     shape)."""
-    given = columns(x, text=True)
+    given = columns(by_name(x, model.features, model.inputs), text=True)
     if list(given) == ["x"] and model.inputs and "x" not in model.inputs:
         given = {model.inputs[0]: given["x"]}
     rows, wanted, parts = len(next(iter(given.values()), ())), output or model.outputs[0], []
@@ -88,7 +88,7 @@ class Model:
 
     def __init__(self, native):
         self._m = native
-        self._info = self._described = self._initializers = self._trainer = self._session = None
+        self._info = self._described = self._initializers = self._trainer = self._session = self._features = None
         self._compiled = {}
 
     def __reduce__(self):  # copies and pickles are the file's bytes
@@ -127,6 +127,16 @@ class Model:
     @property
     def outputs(self):
         return [o["name"] for o in self._description["outputs"]]
+
+    @property
+    def features(self):
+        """Names of the columns that the model was trained on, in order; None when they had none."""
+        if self._features is None:
+            try:
+                self._features = json.loads(self._description["metadata"].get("onnxtrain.features", "null")) or ()
+            except ValueError:  # the file's word, not ours
+                self._features = ()
+        return list(self._features) or None
 
     @property
     def parameters(self):
@@ -186,6 +196,7 @@ class Model:
             **options):
         """Trains and keeps the result: `predict`, `parameters`, `save` and `export` see the new weights.
         Arguments as in `Trainer` and `Trainer.fit`."""
+        self._choose_loss(y)
         t = self.trainer(seed, threads, memory)
         try:
             history = t.fit(x, y, valid=valid, epochs=epochs, batch_size=batch_size, out=out, **options)
@@ -196,6 +207,21 @@ class Model:
         return history
 
     _metrics = ()
+
+    def _choose_loss(self, y):
+        """`auto` knows the target here: 0 and 1 for one score per row are two classes, not numbers."""
+        from .trainer import prepare
+
+        if self._trainer is not None or self.trainable or self._compiled.get("loss", "auto") != "auto" or y is None:
+            return
+        target = None if isinstance(y, dict) else np.asarray(y)
+        if target is None or target.dtype.kind not in "biuf" or target.size != len(target):
+            return
+        if set(np.unique(target[:1 << 24]).tolist()) != {0, 1}:
+            return
+        chosen = prepare(self, **self._compiled).info["metadata"].get("onnxtrain.loss")
+        if chosen == "mse" and self.info["outputs"][0]["made_by"] in ("Gemm", "MatMul", "Add", "Conv"):
+            self._compiled["loss"] = "bce_logits"
 
     @staticmethod
     def _check_metric(name, there):
@@ -213,6 +239,7 @@ class Model:
             for name in set(trainer.state) & set(self.parameters):
                 self._m.set_initializer(name, to_native(trainer.state[name], name))
         self._session = None
+        self._features = tuple(trainer.features or ())
 
     def evaluate(self, x, y=None, batch_size=256):
         """Loss and metrics as a dict."""

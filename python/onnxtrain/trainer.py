@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _native, runs
 from .batches import Batches
-from .data import columns, fraction, is_batches, some_rows
+from .data import by_name, column_names, columns, fraction, is_batches, some_rows, target_names
 from .errors import UsageError
 from .model import Model, as_model, rows_through
 from .recipe import loss_specs, optimizer_spec, schedule_spec
@@ -32,7 +32,11 @@ def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None
     """
     recipe = recipe_json(loss, optimizer, label, freeze, only, clip_norm, clip_value, schedule, accumulate, mode,
                          lowered, reset, seed, batch, append, dims, bn_variance, strict)
-    native = as_model(model)._m
+    model = as_model(model)
+    if model.trainable and not append:
+        warnings.warn("the model carries a training already: it is replaced, with its optimizer and state", UserWarning,
+                      stacklevel=2)
+    native = model._m
     prepared = Model(native.prepare(recipe))
     for left in json.loads(native.weights(recipe))["left_out"]:
         warnings.warn(f"{left['text']} [OT1285]; to leave them as they are: freeze={left['names']}", stacklevel=2)
@@ -153,6 +157,7 @@ class History:
 
     def __init__(self, result):
         self.epochs, self.best_epoch, self.interrupted = result["epochs"], result["best_epoch"], result["interrupted"]
+        self.constant_guess = result.get("constant_guess", {})  # metrics of a guess that is the same for every row
 
     @property
     def history(self):
@@ -198,6 +203,14 @@ def resume(path, threads=0, memory=None, engine="native", isolated=False):
     return t
 
 
+def _history(text):
+    """What `fit` gave; what the library warns about becomes warnings of Python."""
+    result = json.loads(text)
+    for w in result.get("warnings", ()):
+        warnings.warn(f"[{w['code']}] {w['text']}" if w["code"] else w["text"], UserWarning, stacklevel=4)
+    return History(result)
+
+
 class Trainer:
     """Steps a training model: `t.step({"x": xb, "label": yb}).loss`.
 
@@ -213,7 +226,7 @@ class Trainer:
         self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory),
                                                      take=not isinstance(model, Model))
         self.state = _State(self._t)
-        self._run = self._names = None  # _run: the folder of the run that is resumed
+        self._run = self._names = self._features = None  # _run: the folder of the run that is resumed
         self._step = self._t.step
         self._serial = 0  # of the last step made here
         self._loss_only = {}  # by section: the loss is the only output beside new states
@@ -239,6 +252,13 @@ class Trainer:
     def inputs(self):
         """Names of the model's inputs."""
         return self._input_names()[0]
+
+    @property
+    def features(self):
+        """Names of the columns that it was trained on, in order; None when they had none."""
+        if self._features is None:
+            self._features = tuple(self.model().features or ())
+        return list(self._features) or None
 
     @property
     def targets(self):
@@ -346,34 +366,42 @@ class Trainer:
         elif steps_per_epoch:
             raise UsageError("steps_per_epoch cuts an iterator into epochs; arrays have their own length", "OT1157",
                              "steps=N")
-        options = {"epochs": epochs, "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
+        names = column_names(x) if batches is None else None
+        if names and not self.features and len(self.inputs) == 1:
+            self._features = tuple(names)
+        options = {"features": self.features, "targets": target_names(y) or None, "epochs": epochs,
+                   "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
                    "save_every": save_every, "out": out, "keep_data": runs.KEPT_BYTES}
         if isinstance(valid, float):
             options["valid"] = valid
         # what is not said is the library's to know: from the run that is resumed, or the default
         options = _text({k: v for k, v in options.items() if v is not None})
         call = None if on_epoch is None else (lambda text: bool(on_epoch(json.loads(text))))
-        valid_data = some_rows(columns(*valid)) if isinstance(valid, (tuple, list)) else {}
+        valid_data = some_rows(self._columns(*valid)) if isinstance(valid, (tuple, list)) else {}
         self._serial += 1
         if batches is not None:
-            return History(json.loads(self._t.fit_batches(batches, *feed_lists(valid_data), options, call)))
+            return _history(self._t.fit_batches(batches, *feed_lists(valid_data), options, call))
         if x is None:
             data, kept_valid = runs.recall(self._run)
             valid_data = kept_valid if valid is None else valid_data
         else:
-            data = some_rows(columns(x, y))
+            data = some_rows(self._columns(x, y))
         try:
-            return History(json.loads(self._t.fit(*feed_lists(data), *feed_lists(valid_data), options, call)))
+            return _history(self._t.fit(*feed_lists(data), *feed_lists(valid_data), options, call))
         finally:
             if out and data:
                 runs.remember(out, data, valid_data)
 
+    def _columns(self, x, y=None):
+        return columns(by_name(x, self.features, self.inputs), y)
+
     def evaluate(self, x, y=None, batch_size=256):
         """Loss and metrics on the inference form of the model, as a dict."""
-        names, values = feed_lists(some_rows(columns(x, y)))
+        names, values = feed_lists(some_rows(self._columns(x, y)))
         return json.loads(self._t.evaluate(names, values, batch_size))
 
     def predict(self, x, batch_size=256):
         """The first output for every row of x (an array, or {input: array}), with the current weights."""
         model = self.model()
+        model._features = tuple(self.features or ())
         return rows_through(Session(model), model, x, batch_size)

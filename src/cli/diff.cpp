@@ -72,11 +72,10 @@ int diff_models(const Model& a, const Model& b) {
   return differences;
 }
 
-// Paths of the run itself do not count.
+// What only concerns the look of a run or the machine does not count.
 std::map<std::string, std::string> settings_of(const std::string& folder) {
   auto all = run::settings_in(run::Folder(folder).config());
-  all.erase("out");
-  all.erase("resume");
+  std::erase_if(all, [](const auto& e) { return run::is_about_look(e.first); });
   return all;
 }
 

@@ -36,6 +36,8 @@ int eval(const EvalFlags& f) {
   std::printf("loss      %.6g\n", metrics.loss());
   for (const auto& [name, value] : metrics.values())
     std::printf("%-9s %s\n", name.c_str(), format_metric(name, value).c_str());
+  if (const std::string guess = constant_guess_text(metrics.constant_guess()); !guess.empty())
+    say("baseline", guess);
   return 0;
 }
 

@@ -165,15 +165,20 @@ constexpr Explanation kTraining[] = {
     {"OT1504", "The body of one of our functions cannot be read; a fault of this build."},
     {"OT1505", "The model needs a newer IR version than the limit that was asked for."},
     {"OT1601",
-     "The PyTorch module has parts that cannot be converted; the message lists all of "
+     "The module or function has parts that cannot be converted; the message lists all of "
      "them."},
     {"OT1604", "The learning-rate scheduler cannot be written into the file as it stands."},
-    {"OT1605", "The converted file was run to check it and did not give PyTorch's numbers."},
+    {"OT1605", "The converted file was run to check it and did not give the framework's numbers."},
     {"OT1606", "Example inputs are missing or do not fit the PyTorch module."},
-    {"OT1607", "PyTorch is not installed beside the Python package."},
+    {"OT1607", "The framework is not installed, or older than the converter knows."},
     {"OT1608", "The loss function could not be captured: it must return a scalar tensor."},
     {"OT1609", "The optimizer's parameters are not those of the module."},
-    {"OT1711", "The model has operators that PyTorch has no counterpart for."},
+    {"OT1621", "The folder is no SavedModel that TensorFlow can load."},
+    {"OT1622",
+     "The function of TensorFlow is missing, or not one of dense tensors that can be traced."},
+    {"OT1623", "The checkpoint cannot be read, or is not one of this module."},
+    {"OT1624", "The function assigns variables, which only a training file can hold."},
+    {"OT1711", "The model has operators that the framework has no counterpart for."},
     {"OT1712", "The training section has a form that PyTorch's loop cannot express."},
     {"OT1713",
      "A lowered training file has no Gradient node from which the loss could be taken; "
@@ -231,6 +236,11 @@ constexpr Explanation kTraining[] = {
      "torch.export refuses the graph as PyTorch runs it, for example because sizes depend on "
      "values.\n"
      "A .pt holds the same model and needs no export."},
+    {"OT1290",
+     "The loss needs another kind of output: nll and kl take log-probabilities, bce probabilities, "
+     "bce_logits\nand cross_entropy scores. The graph shows it, or the first batch does. Choose "
+     "the "
+     "loss that fits, or\ntrain on the scores before the activation: --loss-input NAME."},
     {"OT2101",
      "There are no rows to train on: the file or array is empty, or too small to be split."},
     {"OT2102",
@@ -307,6 +317,22 @@ constexpr Explanation kTraining[] = {
     {"OT2154",
      "The program that makes the batches (ot_batches of the C API) reported that it cannot go "
      "on.\nThe training is as it was after the last batch that came."},
+    {"OT2160",
+     "The table lacks columns that the run was trained on or that it predicts. Columns are taken "
+     "by\nname, in any order; others than these are passed over. `predict` needs no target."},
+    {"OT2161",
+     "A subfolder of an image folder holds no images. Classes are numbered by the names of the "
+     "folders,\nso an empty one would leave a number without rows, or shift the others."},
+    {"OT2162",
+     "The target is text, and the loss learns numbers. Numbers are written plainly: 1234.5, not "
+     "\"1,234.5\"\nor \"5 %\". Text of classes needs one score per class (two classes: one score) "
+     "and a loss for classes."},
+    {"OT2163",
+     "The target has values that the loss does not take: bce, bce_logits and kl need 0 to 1, hinge "
+     "-1 and 1."},
+    {"OT2166",
+     "The model's output cannot reach the target's values: a Sigmoid gives 0 to 1, a Tanh -1 to 1. "
+     "Train\non the tensor before it (--loss-input), or scale the target."},
     {"OT3001",
      "The loss, a gradient or a new weight became NaN or infinite. The step was not "
      "carried out;\nthe state before it is saved. The message names the first bad tensor. "
@@ -327,6 +353,35 @@ constexpr Explanation kTraining[] = {
     {"OT3104",
      "With --accumulate N the weights change every N-th step only, and the run is shorter than "
      "that."},
+    {"OT3110", "Some values of the target are outside what the model's output can be."},
+    {"OT3111",
+     "The model was trained on a table with other columns or classes. They are taken in the order "
+     "of\nthis file; what the model learnt before belongs to other columns."},
+    {"OT3112",
+     "Validation rows that are training rows show how well the model remembers, not how well it "
+     "does on\nnew data. Give another file or a fraction: --valid 0.1."},
+    {"OT3113",
+     "Few validation rows: one of them changes the accuracy by percents. Equal accuracies are "
+     "decided by\nthe validation loss."},
+    {"OT3114",
+     "Columns of very different size: steps that suit one are far too large or small for the "
+     "other. "
+     "--scale\nstandard subtracts the mean of every column and divides by its standard deviation; "
+     "both travel with\nthe run and the exported model's metadata."},
+    {"OT3115", "`prepare` writes a new training over the one that the file has."},
+    {"OT3116",
+     "The rows are not those that the run was trained on so far: the file changed, or another one "
+     "was\ngiven. The fingerprint is in data.json and in the checkpoint."},
+    {"OT3117",
+     "config.toml of the run is gone. Checkpoints hold the settings, too, but this one is of an "
+     "older "
+     "version."},
+    {"OT3118",
+     "The metric of the best epoch is not better than that of one guess for all rows: the most "
+     "frequent\nclass, or the mean of the targets."},
+    {"OT3119",
+     "Batches from an iterator are not known before they come. In a whole epoch no label was 0; "
+     "classes\nare counted from 0."},
     {"OT4001", "A file cannot be opened: it does not exist, or may not be read."},
     {"OT4002", "The path is a folder or device where a file is needed."},
     {"OT4003", "The file is larger than the limit."},

@@ -23,7 +23,7 @@ using nlohmann::json;
 
 void print_loss(const Model& m) {
   try {
-    LossChoice c = choose_loss(m);
+    LossChoice c = loss_for_training(m);
     std::printf("loss      %s, because %s\n", c.kind.c_str(), c.because.c_str());
   } catch (const Error& e) {
     std::printf("loss      cannot be chosen: %s\n", e.message().c_str());

@@ -3,6 +3,7 @@
 
 #include "cli/bench_feeds.hpp"
 #include "cli/commands.hpp"
+#include "cli/output_file.hpp"
 #include "cli/recipe_flags.hpp"
 #include "data/npz_file.hpp"
 #include "engine/gradients.hpp"
@@ -64,6 +65,7 @@ void add_run(Registry& r) {
   r.on(c, [] {
     ProgramOptions o;
     o.threads = threads;
+    check_ending(output, {".npz"}, true);
     Session s(std::make_shared<const Model>(load_model(model, all_ops())), o);
     write_results(output, s.run(read_feeds(inputs)));
     return 0;
@@ -81,6 +83,7 @@ void add_grad(Registry& r) {
   c->add_option("--inputs", inputs, "npz with one array per input");
   c->add_option("-o,--output", output, "npz to write");
   r.on(c, [] {
+    check_ending(output, {".npz"}, true);
     GradientRequest q;
     q.of = split(of);
     q.wrt = split(wrt);
@@ -111,6 +114,7 @@ void add_prepare(Registry& r) {
   c->add_flag("--lowered", flags.lowered,
               "no Gradient node: a plain inference runtime can run the step");
   r.on(c, [] {
+    check_ending(output, {".onnx"}, true);
     Model m = load_model(model, all_ops());
     Recipe recipe = flags.recipe(seed, steps);
     recipe.batch = batch;

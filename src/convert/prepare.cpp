@@ -117,6 +117,13 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops, Dec
 
 }  // namespace
 
+LossChoice loss_for_training(const Model& source) {
+  Model m = raised(source, "train", all_ops());
+  m.unshare_main();
+  restore_parameters(m);
+  return choose_loss(m);
+}
+
 Model prepare(const Model& m, const Recipe& r, const OpTable& ops, Decisions* decided) {
   check_recipe(r);
   Model out = prepare_step(m, r, ops, decided);

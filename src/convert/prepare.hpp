@@ -84,6 +84,9 @@ struct LossChoice {
   std::string kind, output, because;
 };
 LossChoice choose_loss(const Model& m, const std::string& output = {});
+// What `auto` would choose for this file: prepare looks at it after bringing it forward and after
+// taking weights out of attributes.
+LossChoice loss_for_training(const Model& source);
 
 // Weights that do not train although nothing freezes them, by one cause.
 struct LeftOut {

@@ -89,12 +89,20 @@ Dataset Dataset::subset(std::vector<int64_t> rows) const {
   Dataset d = *this;
   d.rows_ = int64_t(shared->size());
   for (auto& [name, column] : d.columns_) column = subset_column(column, shared);
+  if (!row_names_.empty()) {
+    d.row_names_.clear();
+    for (int64_t row : *shared) d.row_names_.push_back(row_names_[size_t(row)]);
+  }
   return d;
 }
 
 Dataset Dataset::used(const std::vector<std::string>& names) const {
   Dataset d(source_, format_);
   d.notes_ = notes_;
+  d.targets_ = targets_;
+  d.target_names_ = target_names_;
+  d.dropped_ = dropped_;
+  d.row_names_ = row_names_;
   std::vector<std::string> rest;
   for (const std::string& name : names_) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {

@@ -79,6 +79,8 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
       data_error("OT2102", cat("'", path, "' is named ", ext, " but does not begin like one"),
                  "copy or write the file again; a table of text is named .csv or .tsv");
   }
+  if ((kind == Kind::kUnknown || kind == Kind::kCsv) && is_image_name(path))
+    return open_image(path, options.x_shape);
   switch (kind) {
     case Kind::kNpz:
       return open_npz(path, options.part);
@@ -177,10 +179,18 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
   if (d.rows() == 0)
     data_error("OT2101", cat("data '", spec, "' has no rows"),
                "save at least one example; was the array cut or filtered too far?");
-  if (!options.csv.target.empty() && d.format() != "csv" && d.format() != "tsv")
-    usage_error("OT2116",
-                cat("'", spec, "' is ", d.format(), ": --target names a column of csv or tsv data"),
-                cat("say which array feeds which input:  --map INPUT=", options.csv.target));
+  if (d.format() != "csv" && d.format() != "tsv" && !options.csv.of_run) {
+    const auto refuse = [&](const char* flag, const std::string& fix) {
+      usage_error(
+          "OT2116",
+          cat("'", spec, "' is ", d.format(), ": ", flag, " names a column of csv or tsv data"),
+          fix);
+    };
+    if (!options.csv.targets.empty())
+      refuse("--target",
+             cat("say which array feeds which input:  --map INPUT=", options.csv.targets[0]));
+    if (!options.csv.drop.empty()) refuse("--drop", "arrays that no input takes are left out");
+  }
   d.set_source(spec);
   return d;
 }

@@ -112,21 +112,35 @@ std::string epoch_table(const std::vector<ordered_json>& rows) {
     out += "<tr>";
     for (const auto& key : keys)
       out += "<td>" +
-             (r.contains(key) && r[key].is_number() ? number(double(r[key])) : std::string("")) +
+             (!r.contains(key)     ? std::string()
+              : r[key].is_number() ? number(double(r[key]))
+              : r[key].is_string() ? escaped(r[key])
+                                   : std::string()) +
              "</td>";
     out += "</tr>";
   }
   return out + "</table>";
 }
 
-std::string confusion_table(const std::string& text, const std::vector<std::string>& names) {
+// The epoch whose weights are in model.onnx; "" when the log does not say.
+std::string best_epoch(const std::vector<ordered_json>& rows) {
+  std::string epoch;
+  for (const auto& r : rows)
+    if (r.contains("best") && r.contains("epoch")) epoch = r["epoch"].dump();
+  return epoch;
+}
+
+std::string confusion_table(const std::string& text, const std::vector<std::string>& names,
+                            const std::string& epoch) {
   auto m = ordered_json::parse(text, nullptr, false);
   if (!m.is_array() || m.empty() || m.size() > 60) return "";
   auto name = [&](size_t k) { return k < names.size() ? escaped(names[k]) : std::to_string(k); };
   double most = 1;
   for (const auto& row : m)
     for (const auto& v : row) most = std::max(most, double(v));
-  std::string out = "<h2>Confusion (rows: true class, columns: predicted)</h2><table><tr><th></th>";
+  std::string out =
+      cat("<h2>Confusion", epoch.empty() ? "" : cat(" of epoch ", epoch, ", the best"),
+          " (rows: true class, columns: predicted)</h2><table><tr><th></th>");
   for (size_t k = 0; k < m.size(); ++k) out += "<th>" + name(k) + "</th>";
   out += "</tr>";
   for (size_t i = 0; i < m.size(); ++i) {
@@ -194,7 +208,8 @@ std::string run_report(const Folder& run) {
   } else {
     out += "<p>No epoch is finished yet.</p>";
   }
-  out += confusion_table(content(run.path() + "/confusion.json"), class_names(card));
+  out +=
+      confusion_table(content(run.path() + "/confusion.json"), class_names(card), best_epoch(rows));
   out += operator_table(content(run.path() + "/operators.json"));
   if (card.is_object()) {
     out += "<h2>Data</h2><table>";

@@ -260,3 +260,8 @@ def _model(m):
     parts = [_int(1, m.ir_version), _bytes(2, "onnxtrain"), _bytes(7, _graph(m.graph)), _opsets(8, m.opsets)]
     parts += [_bytes(20, _training(t)) for t in m.training] + [_bytes(25, _function(f)) for f in m.functions]
     return b"".join(parts) + _entries(14, sorted(m.metadata.items()))
+
+
+def encode_bindings(number, training, pairs):
+    """A TrainingInfoProto's bytes with further update bindings, as field `number`."""
+    return _bytes(number, training + _entries(4, pairs))
