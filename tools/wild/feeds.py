@@ -31,6 +31,8 @@ def shape_of(value, sizes, named):
         size = sizes["batch"] if k == 0 else sizes["large"] if k >= 2 or len(dims) == 2 else sizes["small"]
         if len(dims) == 4 and k == 1:
             size = 3
+        if len(dims) == 3 and dims[2].dim_value == 3:  # an image [height, width, 3]
+            size = sizes["large"]
         shape.append(named.setdefault(d.dim_param, size) if d.dim_param else size)
     return shape
 

@@ -316,11 +316,21 @@ class Trial:
             self.stages["export"] = ["WRONG", f"{bad}"] if bad else ["as trained", ""]
 
 
+def outcome(path):
+    try:
+        trial = Trial(path)
+    except Exception as e:  # the package onnx cannot read it: no protobuf, or external data that is not there
+        try:
+            ot.Session(path)
+        except ot.Error as ours:
+            return {"inference": ["not tried", f"the package onnx cannot read it; here {refused(ours)[1]}"]}
+        return {"inference": ["not tried", f"the package onnx cannot read it: {str(e)[:160]}"]}
+    try:
+        return trial.run()
+    except Exception as e:  # told, not hidden: it is no answer
+        return {**trial.stages, "crash": ["CRASHED", f"{type(e).__name__}: {e}"[:300]]}
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    trial = Trial(sys.argv[1])
-    try:
-        trial.run()
-    except Exception as e:  # told, not hidden: it is no answer
-        trial.stages["crash"] = ["CRASHED", f"{type(e).__name__}: {e}"[:300]]
-    print(json.dumps(trial.stages))
+    print(json.dumps(outcome(sys.argv[1])))
