@@ -18,6 +18,8 @@ torch-dropout     | round trips with dropout over 50 seeds | python tests/pytorc
 torch-operators   | operators of to_torch against the node tests of the standard | python python/tests/pytorch/node_suite.py
 torch-models      | models of the package transformers (pip install it) with random weights, both ways | python tests/pytorch/hugging_face.py
 torch-size        | time and memory at the size of ResNet-50 and BERT-base | python tests/pytorch/size.py
+hostile           | random models with loops that grow or never end: memory and time of every command | python tests/files/hostile_loops.py
+mistakes          | planted mistakes by shell and by Python: answered fully, silent, fixes typed | python tests/mistakes/run.py -j 2
 tf                | files of the trajectory zoo in TensorFlow and from SavedModels without onnxtrain | python_tf tests/tensorflow/to_tf_trajectories.py
 tf-functions      | functions of TensorFlow as files, outputs and gradients compared | python_tf tests/tensorflow/from_tf_functions.py
 tf-operators      | operators of to_tf against the node tests of the standard, Resize in every combination | python_tf tests/tensorflow/node_suite.py

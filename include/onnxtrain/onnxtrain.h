@@ -152,9 +152,12 @@ typedef struct ot_options {
   size_t size;
   int threads; /* 0: all cores this process may use */
   uint64_t seed;
-  /* Trainers: bytes that state variables and plans may take together; values are then computed
-   * again instead of kept where needed. 0: no limit. */
+  /* Bytes that state variables, plans and what is made while running may take together; trainers
+   * compute values again instead of keeping them where needed. 0: docs/safety.md, 5. */
   uint64_t memory;
+  /* Of one run or step: iterations of all its loops together, and seconds. 0: docs/safety.md, 5. */
+  uint64_t loop_trips;
+  double seconds;
 } ot_options;
 typedef struct ot_session ot_session;
 OT_API ot_status ot_session_create(const ot_model* m, const ot_options* o, ot_session** out);

@@ -36,7 +36,8 @@ def array(x, name, text=False):
     try:
         a = np.asarray(x)
     except ValueError as e:  # rows of different lengths
-        raise DataError(f"'{name}' is not an array: {e}", "OT2105") from e
+        raise DataError(f"'{name}' is not an array: {e}", "OT2105",
+                        "rows of one length make an array: pad or cut the lists") from e
     if a.ndim > 0 and text and is_text(a):
         return a
     if a.dtype.kind in "OUST" or a.ndim == 0:
@@ -124,7 +125,7 @@ def some_rows(named):
     """The same, and an error when there are none."""
     for name, a in named.items():
         if len(a) == 0:
-            raise DataError(f"'{name}' has no rows", "OT2101")
+            raise DataError(f"'{name}' has no rows", "OT2101", "give at least one row")
     return named
 
 

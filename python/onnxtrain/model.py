@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _native
 from .data import by_name, columns, is_text
-from .errors import UsageError
+from .errors import UnknownNameError, UsageError
 from .values import from_native, to_native
 
 _METRICS = ("accuracy", "mae", "perplexity", "rmse", "top5")
@@ -25,12 +25,12 @@ class _Parameters(Mapping):
 
     def __getitem__(self, name):
         if name not in self._names():
-            raise KeyError(name)
+            raise UnknownNameError("initializer", name, self._names())
         return from_native(self._model._m.initializer(name))
 
     def __setitem__(self, name, value):
         if name not in self._names():
-            raise KeyError(name)
+            raise UnknownNameError("initializer", name, self._names())
         model = self._model
         model._m.set_initializer(name, to_native(value, name))
         model._session = None
@@ -282,6 +282,9 @@ def load(path_or_bytes):
     """Reads an ONNX model from a path or from bytes."""
     if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
         return Model(_native.load_bytes(bytes(path_or_bytes)))
+    if not isinstance(path_or_bytes, (str, os.PathLike)):
+        raise UsageError(f"load takes a path or bytes, not {type(path_or_bytes).__name__}", "OT1151",
+                         'ot.load("model.onnx")')
     return Model(_native.load(os.fspath(path_or_bytes)))
 
 
@@ -292,7 +295,7 @@ def as_model(x):
         return load(x)
     if hasattr(x, "SerializeToString"):  # an onnx.ModelProto
         return load(x.SerializeToString())
-    raise UsageError(f"expected a model, a path or bytes, got {type(x).__name__}", "OT1151")
+    raise UsageError(f"expected a model, a path or bytes, got {type(x).__name__}", "OT1151", 'ot.load("model.onnx")')
 
 
 def check(path_or_bytes):

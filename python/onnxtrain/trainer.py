@@ -8,9 +8,11 @@ from collections.abc import MutableMapping
 import numpy as np
 
 from . import _native, runs
+from .arguments import refuse_unknown
 from .batches import Batches
 from .data import by_name, column_names, columns, fraction, is_batches, some_rows, target_names
-from .errors import UsageError
+from .errors import UnknownNameError, UsageError
+from .limits import limits
 from .model import Model, as_model, rows_through
 from .recipe import loss_specs, optimizer_spec, schedule_spec
 from .session import Session, feed_lists
@@ -125,12 +127,12 @@ class _State(MutableMapping):
 
     def __getitem__(self, name):
         if name not in self._names():
-            raise KeyError(name)
+            raise UnknownNameError("state variable", name, self._names())
         return from_native(self._t.get(name))
 
     def __setitem__(self, name, value):
         if name not in self._names():
-            raise KeyError(name)
+            raise UnknownNameError("state variable", name, self._names())
         self._t.set(name, to_native(value, name))
 
     def __delitem__(self, name):
@@ -176,28 +178,10 @@ class History:
         return f"<history: {len(self.epochs)} epochs, best {self.best_epoch}>"
 
 
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-def _bytes(memory):
-    """A number of bytes, or text such as "500M"; None: no limit."""
-    if memory is None:
-        return 0
-    try:
-        text = str(memory).strip()
-        unit = _UNITS.get(text[-1:].upper(), 1)
-        n = int(float(text[:-1] if unit > 1 else text) * unit)
-    except (ValueError, OverflowError):
-        n = 0
-    if not 0 < n < 1 << 62:
-        raise UsageError(f"memory={memory!r} is not a number of bytes", "OT0003", 'for example memory="500M"')
-    return n
-
-
-def resume(path, threads=0, memory=None, engine="native", isolated=False):
+def resume(path, threads=0, memory=None, engine="native", isolated=False, max_loop_trips=None, time=None):
     """A trainer that resumes where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`."""
     t = Trainer(None, threads=threads, engine=engine, isolated=isolated,
-                _native_trainer=_native.resume(os.fspath(path), threads, _bytes(memory)))
+                _native_trainer=_native.resume(os.fspath(path), threads, limits(memory, max_loop_trips, time)))
     if os.path.isdir(path):
         t._run = os.fspath(path)
     return t
@@ -216,14 +200,16 @@ class Trainer:
 
     memory: a limit ("500M", or bytes) for state variables and step together; where they would need more, values
     of the forward pass are computed again in the backward pass: slower, the same numbers.
+    max_loop_trips, time: iterations of all loops together and seconds that one step may take.
     engine: "onnxruntime", "openvino:gpu", ...: another runtime makes the steps (docs/engines.md); isolated: in a
     process of its own.
     """
 
-    def __init__(self, model, seed=0, threads=0, *, memory=None, engine="native", isolated=False,
-                 _native_trainer=None):
+    def __init__(self, model, seed=0, threads=0, *, memory=None, max_loop_trips=None, time=None, engine="native",
+                 isolated=False, _native_trainer=None):
         # a model that was read here is nobody else's: its weights become the trainer's
-        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory),
+        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads,
+                                                     limits(memory, max_loop_trips, time),
                                                      take=not isinstance(model, Model))
         self.state = _State(self._t)
         self._run = self._names = self._features = None  # _run: the folder of the run that is resumed
@@ -322,7 +308,10 @@ class Trainer:
 
     @lr.setter
     def lr(self, value):
-        self._t.rate = float(value)
+        try:
+            self._t.rate = float(value)
+        except (TypeError, ValueError):
+            raise UsageError(f"the learning rate is a number, not {value!r}", "OT1152", "t.lr = 1e-3") from None
 
     @property
     def memory(self):
@@ -347,13 +336,15 @@ class Trainer:
         self.model().export(os.fspath(path))
 
     def fit(self, x=None, y=None, valid=None, epochs=None, batch_size=None, out=None, steps=0, patience=0, shuffle=None,
-            save_every=0, on_epoch=None, steps_per_epoch=None):
+            save_every=0, on_epoch=None, steps_per_epoch=None, *, time=0, keep=0, check_finite=True, **unknown):
         """Epochs over data (10 of batch size 32 unless said otherwise); returns a History.
 
         x: an array, {input: array}, or an iterable of batches (x, y) or {name: array}; y: an array or
         {target: array}; valid: a fraction, or (x, y). on_epoch(dict) may return True to stop. out: a run folder.
+        time: seconds; keep: checkpoints of finished epochs that stay; check_finite: stop at NaN and Inf.
         A trainer from `ot.resume(run)` knows data, batch size and folder of its run.
         """
+        refuse_unknown("fit", unknown, Trainer.fit)
         if valid is not None and not isinstance(valid, (tuple, list)):
             valid = fraction(valid)
         out = self._run if out is None else os.fspath(out)
@@ -371,7 +362,8 @@ class Trainer:
             self._features = tuple(names)
         options = {"features": self.features, "targets": target_names(y) or None, "epochs": epochs,
                    "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
-                   "save_every": save_every, "out": out, "keep_data": runs.KEPT_BYTES}
+                   "save_every": save_every, "out": out, "keep_data": runs.KEPT_BYTES, "time": time or None,
+                   "keep": keep or None, "check_finite": None if check_finite else False}
         if isinstance(valid, float):
             options["valid"] = valid
         # what is not said is the library's to know: from the run that is resumed, or the default

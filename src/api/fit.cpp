@@ -38,7 +38,8 @@ struct Caller : run::Observer {
 };
 
 [[noreturn]] void wrong_option(const std::string& key, const json& value, const char* wanted) {
-  usage_error("OT1152", cat(key, " is ", value.dump(), ", it must be ", wanted));
+  usage_error("OT1152", cat(key, " is ", value.dump(), ", it must be ", wanted),
+              cat("give ", wanted));
 }
 
 int64_t whole(const std::string& key, const json& value, int64_t least) {

@@ -26,7 +26,10 @@ run::DataRequest DataFlags::request() const {
   q.drop = drop;
   for (const std::string& s : map) {
     size_t eq = s.find('=');
-    if (eq == std::string::npos) usage_error("OT0003", cat("--map takes INPUT=KEY, got '", s, "'"));
+    if (eq == std::string::npos)
+      usage_error(
+          "OT0003", cat("--map takes INPUT=KEY, got '", s, "'"),
+          cat("for example --map ", s.empty() ? "x" : s, "=KEY, the name of an array or column"));
     q.feed.map[s.substr(0, eq)] = s.substr(eq + 1);
   }
   q.feed.adapt.scale = scale;

@@ -148,13 +148,18 @@ constexpr Explanation kTraining[] = {
      "Not enough memory under the limit (80 % of the machine's, or "
      "ONNXTRAIN_MEMORY_LIMIT). A\nsmaller --batch needs less; `onnxtrain info MODEL "
      "--batch N` says how much."},
-    {"OT1402", "A Loop runs longer than the limit; probably its condition never becomes false."},
+    {"OT1402",
+     "The loops of one run have more iterations than the limit; probably a condition never becomes "
+     "false.\n--max-loop-trips allows more."},
     {"OT1403", "A Loop without trip count and with a condition that is always true never ends."},
     {"OT1404",
      "The step does not fit into the memory limit (--memory), although activations are recomputed "
      "instead of\nkept wherever that helps. The message says the smallest limit that works for "
      "this "
      "batch size."},
+    {"OT1405",
+     "A run with a loop takes longer than its limit (docs/safety.md, 5). --time allows more "
+     "seconds."},
     {"OT1411",
      "External data of a model must be an ordinary file in the model's own folder: no "
      "absolute\npath, no .., no links. Anything else could read files it should not."},
@@ -330,6 +335,10 @@ constexpr Explanation kTraining[] = {
     {"OT2163",
      "The target has values that the loss does not take: bce, bce_logits and kl need 0 to 1, hinge "
      "-1 and 1."},
+    {"OT2165",
+     "Two inputs of the model share a dimension and were given different sizes of it, 120 rows of "
+     "x "
+     "and 119 labels\nfor example."},
     {"OT2166",
      "The model's output cannot reach the target's values: a Sigmoid gives 0 to 1, a Tanh -1 to 1. "
      "Train\non the tensor before it (--loss-input), or scale the target."},

@@ -97,13 +97,22 @@ void print_weights(const json& list, bool all) {
   }
 }
 
+// Every named value between inputs and outputs: what --wrt, --loss-input and --of can name.
+void print_tensors(const Model& m) {
+  for (const Node& n : m.main.nodes)
+    for (ValueId v : n.outputs)
+      if (v != kNone)
+        std::printf("tensor    %-24s %s   %s\n", m.main.value_name(v).c_str(),
+                    to_string(m.main.value(v).type).c_str(), n.label().c_str());
+}
+
 struct InfoFlags {
-  bool as_json = false, ops = false, weights = false;
+  bool as_json = false, ops = false, weights = false, tensors = false;
   int64_t batch = 0;
 };
 
 int info(const std::string& path, const InfoFlags& flags) {
-  const auto& [as_json, ops, all_weights, batch] = flags;
+  const auto& [as_json, ops, all_weights, tensors, batch] = flags;
   Model m = load_model(path, all_ops());
   json j = json::parse(describe_json(m));
   j["weights"] = json::parse(weights_json(m, {}))["weights"];
@@ -130,11 +139,16 @@ int info(const std::string& path, const InfoFlags& flags) {
   for (const auto& v : j["outputs"])
     std::printf("output    %-24s %s\n", v["name"].get<std::string>().c_str(),
                 v["type"].get<std::string>().c_str());
+  if (tensors)
+    for (const auto& v : j["initializers"])
+      std::printf("weight    %-24s %s\n", v["name"].get<std::string>().c_str(),
+                  v["type"].get<std::string>().c_str());
   int64_t elements = 0;
   for (const auto& v : j["initializers"]) elements += v["elements"].get<int64_t>();
   std::printf("weights   %d initializers, %s elements\n", int(j["initializers"].size()),
               with_commas(elements).c_str());
   print_weights(j["weights"], all_weights);
+  if (tensors) print_tensors(m);
   if (ops)
     for (const auto& [op, count] : j["operators"].items())
       std::printf("  %6d  %s\n", count.get<int>(), op.c_str());
@@ -179,6 +193,8 @@ void add_info(Registry& r) {
   c->add_flag("--json", flags.as_json, "machine-readable");
   c->add_flag("--ops", flags.ops, "count of every operator");
   c->add_flag("--weights", flags.weights, "every initializer: trained or not, and why");
+  c->add_flag("--tensors", flags.tensors,
+              "every weight and every value inside, by name: for --wrt, --loss-input, --freeze");
   c->add_option("--batch,--batch-size", flags.batch, "memory at this batch size")
       ->check(CLI::PositiveNumber);
   r.on(c, [] { return info(path, flags); });

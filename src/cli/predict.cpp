@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/data_flags.hpp"
+#include "cli/limit_flags.hpp"
 #include "cli/output_file.hpp"
 #include "core/file.hpp"
 #include "data/npz_file.hpp"
@@ -17,6 +18,7 @@ namespace {
 struct PredictFlags {
   std::string what, to;
   DataFlags data;
+  LimitFlags limits;
   int64_t batch = 256;
   int threads = 0;
 };
@@ -76,6 +78,7 @@ int predict(const PredictFlags& f) {
   check_ending(f.to, {".csv", ".tsv", ".npy"}, false);
   ProgramOptions po;
   po.threads = f.threads;
+  po.limits = f.limits.limits();
   Narrator narrator;
   const run::Predictions p = run::predict(f.what, f.data.request(), f.batch, po, narrator);
   if (f.to.ends_with(".npy"))
@@ -104,6 +107,7 @@ void add_predict(Registry& r) {
   c->add_option("--batch,--batch-size", f.batch, "rows per batch")->check(CLI::PositiveNumber);
   c->add_option("--threads", f.threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber);
+  f.limits.add_to(r, c);
   r.on(c, [] { return predict(f); });
 }
 

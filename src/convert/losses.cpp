@@ -98,6 +98,11 @@ class Terms {
   ValueId class_loss(const LossTerm& t, const TermSource& src) {
     int64_t rank = type_.shape ? int64_t(type_.shape->size()) : 2, axis = src.class_axis;
     const std::string& output = s_.main().value_name(src.output);
+    if (rank == 2 && type_.shape && (*type_.shape)[1].value == 1)
+      model_error("OT1244",
+                  cat(src.kind, " needs scores of at least two classes, output '", output, "' is ",
+                      to_string(type_), ": its loss is always 0"),
+                  "one number per row:  --loss mse   or, for yes and no:  --loss bce_logits");
     if (rank < 2)
       model_error(
           "OT1244",

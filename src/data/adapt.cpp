@@ -138,6 +138,11 @@ void set_scale(const std::string& scale, RowConversion& c, std::string& note) {
   note = cat(" = (v", c.divide == 255 ? " / 255" : "", " - ", mean, ") / ", std);
 }
 
+Shape target_of(const InputSpec& input, const Shape& row) {
+  if (input.dims.empty()) return row;
+  return Shape(input.dims.begin() + 1, input.dims.end());
+}
+
 // Some order of `row` that fits, in words for the hint; "" when there is none.
 std::string layout_hint(const Shape& row, const Shape& target, bool nhwc, bool label) {
   Shape order = row;
@@ -152,7 +157,15 @@ std::string layout_hint(const Shape& row, const Shape& target, bool nhwc, bool l
   std::sort(sorted.begin(), sorted.end());
   if (order == sorted) return "same sizes in another order; transpose the array before saving it";
   if (label && row.empty()) return "one number per row: class numbers?  --loss cross_entropy";
-  return "reshape the array before saving it, or name another one:  --map INPUT=KEY";
+  const bool known = std::all_of(target.begin(), target.end(), [](int64_t d) { return d >= 0; });
+  if (known && num_elements(row) == num_elements(target))
+    return cat("as many values in another shape: reshape the rows to ", to_string(target),
+               " before saving them");
+  if (row.size() == target.size() && row.size() >= 3)
+    return "images of another size: resize them before saving them";
+  return cat("the model takes rows of shape ", to_string(target), ", the data has rows of shape ",
+             to_string(row),
+             ": save the array with these sizes, or name another one:  --map INPUT=KEY");
 }
 
 // Columns that are left out first: those that look like row numbers, then the last ones.
@@ -174,18 +187,14 @@ std::string surplus(std::vector<std::string> features, int64_t wanted) {
   return out;
 }
 
-Shape target_of(const InputSpec& input, const Shape& row) {
-  if (input.dims.empty()) return row;
-  return Shape(input.dims.begin() + 1, input.dims.end());
-}
-
 Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& input,
               const AdaptOptions& options, bool label) {
   const ColumnPtr& source = data.column(name);
   if (!convertible(source->dtype()) || !convertible(input.dtype))
     data_error("OT2112",
                cat("data '", name, "' of type ", type_text(source->dtype()), " cannot feed input '",
-                   input.name, "' of type ", type_text(input.dtype)));
+                   input.name, "' of type ", type_text(input.dtype)),
+               cat("save it in another type: array.astype('", type_text(input.dtype), "')"));
   Shape row = source->row_shape();
   int64_t channels = 0;
   if (options.nhwc && !label && row.size() >= 3) {

@@ -37,8 +37,10 @@ std::string_view CsvReader::quoted_field(std::string& store) {
       return store;
     }
   }
-  data_error("OT2123", cat("'", source_, "': the quote on line ", with_commas(begin_line),
-                           " is never closed"));
+  data_error(
+      "OT2123",
+      cat("'", source_, "': the quote on line ", with_commas(begin_line), " is never closed"),
+      "write two quotes for one inside a field, or remove the quote");
 }
 
 bool CsvReader::next(std::vector<std::string_view>& fields) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/closest.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "data/column.hpp"
@@ -104,7 +105,5 @@ std::string type_text(DType t);
 std::string rounded_count(int64_t n);
 // "'a', 'b' and 3 more"
 std::string listed(const std::vector<std::string>& names, size_t most = 8);
-// The candidate that is a typing mistake away from `name`, or "".
-std::string closest(const std::string& name, const std::vector<std::string>& candidates);
 
 }  // namespace onnxtrain

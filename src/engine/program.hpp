@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/budget.hpp"
 #include "model/model.hpp"
 #include "plan/plan.hpp"
 #include "runtime/executor.hpp"
@@ -22,12 +23,15 @@ struct ProgramOptions {
   int threads = 0;                           // 0: default_threads()
   std::vector<std::string> skip_passes;      // names of passes to leave out
   bool verify_passes = verify_by_default();  // looks for damage after every pass; aborts
-  // Bytes that state variables and plans may take together, recomputing where needed; 0: no limit.
-  size_t memory = 0;
+  // What a run may take. memory: state variables, plans (recomputing where needed) and what shows
+  // only while running, together; 0: plans have the limit of the process, the rest the rules of
+  // with_defaults().
+  Limits limits;
   // Of that, what is not this program's: set by Training, which shares the rest between its
   // sections.
   size_t memory_beside = 0;
   size_t memory_shares = 1;
+  bool nested = false;  // the body of a loop or a branch: counted against the run around it
 };
 
 struct PlannedMemory {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/closest.hpp"
 #include "engine/fed_state.hpp"
 #include "engine/training_section.hpp"
 #include "runtime/finite.hpp"
@@ -49,7 +50,8 @@ const ValueDef& Training::input(int i, const std::string& name) const {
 void Training::check_which(int which) const {
   if (which >= algorithms())
     throw Error(ErrorKind::kUsage, "OT1124",
-                cat("step(", which, "): the model has ", algorithms(), " training sections"));
+                cat("step(", which, "): the model has ", algorithms(), " training sections"),
+                cat("sections are counted from 0; the last is ", algorithms() - 1));
 }
 
 double Training::loss_of(const Algorithm& a) const {
@@ -68,8 +70,10 @@ void Training::feed_arrays(Algorithm& a) {
   for (size_t k = 0; k < a.inputs.size(); ++k) {
     const ArrayRef& r = a.arrays[k];
     if (r.dtype == DType::kUndefined)
-      data_error("OT2113", cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type),
-                               ") was not given"));
+      data_error(
+          "OT2113",
+          cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type), ") was not given"),
+          cat("add an array '", a.inputs[k].name, "' to --inputs in.npz"));
     a.fed[k] = Tensor(r.dtype, Shape(r.dims, r.dims + r.rank), r.data, nullptr);
     check_feed(a.inputs[k], a.fed[k]);
   }
@@ -175,6 +179,25 @@ Value Training::output(size_t k) const {
   return Tensor(s.type.dtype, s.type.shape, s.address, nullptr).clone();
 }
 
+namespace {
+
+// One input is missing and one name is nobody's: that is a typing mistake.
+void check_names(const Feeds& feeds, const std::vector<ValueDef>& slots) {
+  std::string missing, unknown;
+  for (const ValueDef& d : slots)
+    if (feeds.count(d.name) == 0 && !d.constant.defined()) missing = d.name;
+  if (missing.empty()) return;
+  for (const auto& [name, value] : feeds)
+    if (std::none_of(slots.begin(), slots.end(),
+                     [&, &fed = name](const ValueDef& d) { return d.name == fed; }))
+      unknown = name;
+  if (unknown.empty() || closest(unknown, {missing}).empty()) return;
+  data_error("OT2112", cat("there is no input named '", unknown, "'"),
+             cat("did you mean '", missing, "'?"));
+}
+
+}  // namespace
+
 StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
   check_which(which);
   std::vector<ArrayRef>& arrays = arrays_;
@@ -190,6 +213,7 @@ StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
     }
     arrays[k] = {const_cast<void*>(t->data()), t->shape().data(), int(t->rank()), t->dtype()};
   }
+  check_names(feeds, slots_);
   FedState fed(*state_, *model_, feeds);
   StepResult r;
   r.loss = tensors ? step_arrays(arrays.data(), which) : step_values(feeds, which);
@@ -206,8 +230,10 @@ double Training::step_values(const Feeds& feeds, int which) {
     for (size_t k = 0; k < a.inputs.size(); ++k) {
       auto it = feeds.find(a.inputs[k].name);
       if (it == feeds.end())
-        data_error("OT2113", cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type),
-                                 ") was not given"));
+        data_error(
+            "OT2113",
+            cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type), ") was not given"),
+            cat("add an array '", a.inputs[k].name, "' to --inputs in.npz"));
       check_feed(a.inputs[k], it->second);
       a.fed[k] = it->second;
     }

@@ -173,7 +173,7 @@ void Folder::require_last() const {
   if (fs::exists(last())) return;
   const auto has = [&](const char* name) { return fs::exists(path_ + name); };
   if (!has("/checkpoints"))
-    throw Error(ErrorKind::kFailed, "OT4102",
+    throw Error(ErrorKind::kCheckpoint, "OT4102",
                 cat("'", path_, "' is no run: it holds no checkpoints/last.train.onnx"),
                 "onnxtrain runs   lists the runs there are");
   std::string command;

@@ -126,7 +126,8 @@ Parts load_parts(const DataRequest& q, const Model& m, const std::vector<ValueDe
   double fraction = 0;
   const bool file = q.overfit == 0 && !is_fraction(q.valid, fraction);
   if (!file && !(fraction >= 0 && fraction < 1))
-    usage_error("OT0003", cat("--valid ", q.valid, " is neither a file nor from 0 up to 1"));
+    usage_error("OT0003", cat("--valid ", q.valid, " is neither a file nor from 0 up to 1"),
+                "--valid 0.1");
   FeedOptions feed;
   const Dataset data = opened_for_model(q, m, inputs, known, feed, observer);
   Parts p = split_parts(data, m, inputs, feed, {q.overfit, file ? 0 : fraction, seed});

@@ -12,6 +12,7 @@
 #include "model/batch.hpp"
 #include "model/class_labels.hpp"
 #include "onnx/onnx.hpp"
+#include "run/checkpoint.hpp"
 #include "run/evaluate.hpp"
 #include "run/start.hpp"
 #include "run/target_check.hpp"
@@ -148,8 +149,9 @@ Feeds some_rows(const Model& m, const FeedColumns& sample) {
 Predictions predict(const std::string& run_or_model, const DataRequest& q, int64_t batch,
                     const ProgramOptions& program, Observer& observer) {
   const bool folder = fs::is_directory(run_or_model);
+  Position position;
   auto model = std::make_shared<const Model>(
-      load_model(folder ? Folder(run_or_model).model() : run_or_model, all_ops()));
+      load_model_or_checkpoint(folder ? Folder(run_or_model).model() : run_or_model, position));
   FeedOptions feed = q.feed;
   const Fed fed = inputs_from(q, *model, feed, observer);
   Session session(model, program);
@@ -186,7 +188,8 @@ Recipe recipe_of(const Model& m) {
 Evaluation evaluate(const std::string& run_or_model, const std::string& which, const DataRequest& q,
                     DataPart part, int64_t batch, const ProgramOptions& program,
                     Observer& observer) {
-  Model m = load_model(checkpoint_of(run_or_model, which, observer), all_ops());
+  Position position;
+  Model m = load_model_or_checkpoint(checkpoint_of(run_or_model, which, observer), position);
   const DataSpec known = data_spec(m.metadata);
   if (m.training.empty()) m = prepare(m, recipe_of(m), all_ops());
   Training t(std::make_shared<const Model>(std::move(m)), 0, program);

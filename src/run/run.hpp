@@ -72,7 +72,7 @@ class Run {
   bool prepared() const { return prepared_; }
   int64_t steps() const { return steps_; }  // of the whole run that was described
   const Folder& folder() const { return *folder_; }
-  MemoryUse memory() const { return memory_use(*t_, q_.program.memory); }
+  MemoryUse memory() const { return memory_use(*t_, q_.program.limits.memory); }
 
   // Makes or enters the run folder and writes how the run was begun. Another run that is there is
   // set aside.

@@ -2,6 +2,7 @@
 #include "run/settings.hpp"
 
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -39,7 +40,8 @@ toml::table parsed_text(const std::string& text, const std::string& path) {
   try {
     return toml::parse(text, path);
   } catch (const toml::parse_error& e) {
-    usage_error("OT0008", cat("'", path, "' line ", e.source().begin.line, ": ", e.description()));
+    usage_error("OT0008", cat("'", path, "' line ", e.source().begin.line, ": ", e.description()),
+                "each line is like  epochs = 3  or  loss = \"mse\"; each name stands once");
   }
 }
 
@@ -121,7 +123,36 @@ void Settings::take(const Key& key, const Values& values, const std::string& fro
   set(key.name, values, source);
 }
 
+namespace {
+
+// ONNXTRAIN_EPOCH is a typing mistake; a name that is near to none may belong to somebody else.
+void check_variables(const std::vector<std::string>& known) {
+  constexpr std::string_view kPrefix = "ONNXTRAIN_";
+  std::vector<std::string> all = known;
+  for (const char* own : {"MEMORY_LIMIT", "MAX_LOOP_TRIPS", "TIME", "PYTHON", "VERIFY_PASSES"})
+    all.push_back(std::string(kPrefix) + own);
+  for (char** e = environ; e && *e; ++e) {
+    const std::string_view text = *e;
+    const std::string name(text.substr(0, text.find('=')));
+    if (!text.starts_with(kPrefix) || std::find(all.begin(), all.end(), name) != all.end())
+      continue;
+    const std::string near = closest(name.substr(kPrefix.size()), [&] {
+      std::vector<std::string> bare;
+      for (const std::string& n : all) bare.push_back(n.substr(kPrefix.size()));
+      return bare;
+    }());
+    if (!near.empty())
+      usage_error("OT0007", cat("there is no setting for the environment variable ", name),
+                  cat("did you mean ", kPrefix, near, "?  or remove it: unset ", name));
+  }
+}
+
+}  // namespace
+
 void Settings::from_environment() {
+  std::vector<std::string> variables;
+  for (const Key& key : keys_) variables.push_back(environment_name(key.name));
+  check_variables(variables);
   for (const Key& key : keys_) {
     const std::string variable = environment_name(key.name);
     const char* value = std::getenv(variable.c_str());
