@@ -132,7 +132,9 @@ class OnnxClassifier(_Estimator):
         scores = self._scores_of(source)
         if scores == 1:
             return self._train(X, self._two(index).astype(np.float32)[:, None], "bce_logits")
-        labels = source.info.get("classes")  # that the graph itself writes
+        labelled = "classes" in source.info and not source.trainable
+        ready = prepare(source, loss="cross_entropy") if labelled else source
+        labels = ready.info.get("classes")  # that the graph itself writes
         if labels is not None and set(map(str, self.classes_.tolist())) <= set(labels):
             self._columns = np.array([labels.index(str(c)) for c in self.classes_.tolist()])
             return self._train(X, y if self.classes_.dtype.kind in "iu" else self._columns[index], "cross_entropy")
@@ -157,7 +159,7 @@ class OnnxClassifier(_Estimator):
             return self._train(X, y, "auto")
         term = Term("auto", self._exported.scores)
         try:
-            prepare(source, loss=term)
+            ready = prepare(source, loss=term)
         except UsageError:
             raise
         except Error as e:
@@ -165,8 +167,8 @@ class OnnxClassifier(_Estimator):
                 raise
             # probabilities that no Softmax makes: the logarithmic loss of every class
             return self._train(X, same.astype(np.float32), Term("bce", self._exported.scores))
-        # numbers are taken for the labels that the graph writes
-        by_value = "classes" in source.info and np.asarray(self.classes_).dtype.kind in "iu"
+        # numbers are taken for the labels that the graph still writes
+        by_value = "classes" in ready.info and np.asarray(self.classes_).dtype.kind in "iu"
         return self._train(X, self.classes_[same.argmax(1)] if by_value else same.argmax(1), term)
 
     @staticmethod
