@@ -362,7 +362,7 @@ NotFiniteValue Program::trace_not_finite(const std::vector<Value>& inputs, uint6
                                          uint64_t step, const Guard& guard) {
   {  // node by node as the file has them: a fused node has no name that its author knows
     ProgramOptions plain = impl_->options;
-    plain.memory = 0;
+    plain.limits.memory = 0;
     plain.skip_passes = {"recognise",    "identity",      "fold_norm",        "layout",
                          "fuse_norm",    "fuse_loss",     "join_slices",      "fuse_matmul",
                          "recompute",    "scale_updates", "fuse_elementwise", "row_updates",
