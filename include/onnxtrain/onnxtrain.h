@@ -111,6 +111,10 @@ OT_API ot_status ot_model_export(const ot_model* m, const char* path);
 OT_API ot_status ot_model_bytes(const ot_model* m, int inference_only, ot_text** out);
 /* Inputs, outputs, initializers, opsets, training sections as JSON. */
 OT_API ot_status ot_model_info(const ot_model* m, ot_text** json);
+/* What every initializer is to a training by this recipe (NULL: the defaults), as JSON: "weights"
+   with name, dtype, shape, elements, role and reason; "left_out" with the weights that do not train
+   although nothing freezes them. */
+OT_API ot_status ot_model_weights(const ot_model* m, const char* recipe, ot_text** json);
 OT_API ot_status ot_model_initializer(const ot_model* m, const char* name, ot_value** out);
 OT_API ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value* value);
 /* The model's graphs, node by node, for programs that turn a model into something else: nodes with
@@ -148,9 +152,12 @@ typedef struct ot_options {
   size_t size;
   int threads; /* 0: all cores this process may use */
   uint64_t seed;
-  /* Trainers: bytes that state variables and plans may take together; values are then computed
-   * again instead of kept where needed. 0: no limit. */
+  /* Bytes that state variables, plans and what is made while running may take together; trainers
+   * compute values again instead of keeping them where needed. 0: docs/safety.md, 5. */
   uint64_t memory;
+  /* Of one run or step: iterations of all its loops together, and seconds. 0: docs/safety.md, 5. */
+  uint64_t loop_trips;
+  double seconds;
 } ot_options;
 typedef struct ot_session ot_session;
 OT_API ot_status ot_session_create(const ot_model* m, const ot_options* o, ot_session** out);

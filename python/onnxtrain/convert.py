@@ -8,7 +8,8 @@ import os
 import sys
 import warnings
 
-from .errors import Error, UsageError
+from .errors import Error, ModelError, UsageError
+from .hints import for_shell
 
 _KINDS = {".onnx": "onnx", ".pt": "torch", ".pth": "torch", ".pt2": "program", ".keras": "keras", ".h5": "h5",
           ".hdf5": "h5"}
@@ -49,7 +50,8 @@ def main(argv=None):
     a = parser().parse_args(argv)
     try:
         if not os.path.exists(a.source):
-            raise UsageError(f"there is no file '{a.source}'", "OT1732")
+            raise ModelError(f"there is no file '{a.source}'", "OT4001",
+                             f"look for it:  ls {os.path.dirname(a.source) or '.'}")
         folder = os.path.dirname(os.path.abspath(a.target))
         if os.path.isdir(a.target) and a.to != "savedmodel":
             raise UsageError(f"'{a.target}' is a folder", "OT1732",
@@ -90,4 +92,5 @@ def _quiet():
 
 
 if __name__ == "__main__":
+    for_shell()
     sys.exit(main())

@@ -8,7 +8,7 @@ import inspect
 
 import numpy as np
 
-from .data import array
+from .data import array, by_name, column_names
 from .errors import DataError, Error, UsageError
 from .exported_classifier import exported
 from .model import Model, all_rows, as_model, load
@@ -77,12 +77,19 @@ class _Estimator:
         return self
 
     def _rows(self, X, y=None):
+        names = column_names(X)
+        if y is not None:
+            self._feature_names = names
+        elif names is not None and getattr(self, "_feature_names", None):
+            X = by_name(X, self._feature_names, ["X"])
         X = array(X, "X")
         if y is not None:
             y = np.asarray(y)
             if len(X) != len(y):
                 raise DataError(f"X has {len(X)} rows, y has {len(y)}", "OT2103")
             self.n_features_in_ = X.shape[1] if X.ndim > 1 else 1
+            if names is not None:
+                self.feature_names_in_ = np.array(names, dtype=object)
         return X, y
 
     def _output(self, X):
@@ -125,12 +132,21 @@ class OnnxClassifier(_Estimator):
         scores = self._scores_of(source)
         if scores == 1:
             return self._train(X, self._two(index).astype(np.float32)[:, None], "bce_logits")
+        labelled = "classes" in source.info and not source.trainable
+        ready = prepare(source, loss="cross_entropy") if labelled else source
+        labels = ready.info.get("classes")  # that the graph itself writes
+        if labels is not None and set(map(str, self.classes_.tolist())) <= set(labels):
+            self._columns = np.array([labels.index(str(c)) for c in self.classes_.tolist()])
+            return self._train(X, y if self.classes_.dtype.kind in "iu" else self._columns[index], "cross_entropy")
         inside = self.classes_.dtype.kind in "iu" and (scores is None or 0 <= self.classes_.min()
                                                        and self.classes_.max() < scores)
         self._columns = self.classes_.astype(np.int64) if inside else np.arange(len(self.classes_))
         if scores is not None and len(self.classes_) > scores:
             raise DataError(f"y has {len(self.classes_)} classes, the model's output has room for {scores}", "OT2104")
-        return self._train(X, self._columns[index], "cross_entropy")
+        target = self._columns[index]
+        if labels is not None and all(c.lstrip("-").isdigit() for c in labels) and len(labels) >= len(self.classes_):
+            target = np.array([int(c) for c in labels])[target]  # numbers are taken for the graph's labels
+        return self._train(X, target, "cross_entropy")
 
     def _fit_exported(self, X, y, source):
         """A file that says itself which class each column of its scores is."""
@@ -143,7 +159,7 @@ class OnnxClassifier(_Estimator):
             return self._train(X, y, "auto")
         term = Term("auto", self._exported.scores)
         try:
-            prepare(source, loss=term)
+            ready = prepare(source, loss=term)
         except UsageError:
             raise
         except Error as e:
@@ -151,12 +167,14 @@ class OnnxClassifier(_Estimator):
                 raise
             # probabilities that no Softmax makes: the logarithmic loss of every class
             return self._train(X, same.astype(np.float32), Term("bce", self._exported.scores))
-        return self._train(X, same.argmax(1), term)
+        # numbers are taken for the labels that the graph still writes
+        by_value = "classes" in ready.info and np.asarray(self.classes_).dtype.kind in "iu"
+        return self._train(X, self.classes_[same.argmax(1)] if by_value else same.argmax(1), term)
 
     @staticmethod
     def _scores_of(model):
         """Scores per row; None: not known before it runs."""
-        shape = model.info["outputs"][0].get("shape")
+        shape = model._description["outputs"][0].get("shape")
         if not shape or len(shape) == 1:
             return None if shape is None else 1
         return shape[1] if isinstance(shape[1], int) else None
@@ -170,7 +188,7 @@ class OnnxClassifier(_Estimator):
 
     def _positive(self, z):
         """Probabilities from the output, whatever form it has; rows need not add up to one yet."""
-        made_by = self.model_.info["outputs"][0].get("made_by", "")
+        made_by = self.model_._description["outputs"][0].get("made_by", "")
         if self._columns is None:
             p = z.reshape(len(z)) if made_by == "Sigmoid" else 0.5 * (1 + np.tanh(0.5 * z.reshape(len(z))))
             return np.column_stack([1 - p, p])

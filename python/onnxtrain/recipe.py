@@ -219,9 +219,12 @@ def optimizer_spec(o):
         if o in ("momentum", "nesterov"):
             return _BY_KIND["sgd"](momentum=0.9, nesterov=o == "nesterov").spec()
         return _BY_KIND[o]().spec() if o in _BY_KIND else {"kind": o}
-    if not hasattr(o, "spec"):
-        raise UsageError(f"an optimizer is a name, a path of an ONNX graph or ot.AdamW(...), not {type(o).__name__}",
-                         "OT1154")
+    if isinstance(o, type) or not hasattr(o, "spec"):
+        name = o.__name__ if isinstance(o, type) else type(o).__name__
+        ours = name if any(c.__name__ == name for c in _BY_KIND.values()) else "AdamW"
+        raise UsageError(f"an optimizer is a name, a path of an ONNX graph or ot.{ours}(...), not "
+                         f"{'the class ' if isinstance(o, type) else ''}{name}", "OT1154",
+                         f"optimizer=ot.{ours}(lr=1e-3)")
     return o.spec()
 
 

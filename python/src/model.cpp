@@ -49,6 +49,12 @@ void bind_class(nb::module_& m) {
              ok(ot_model_info(s.h.get(), &t));
              return take(t);
            })
+      .def("weights",
+           [](const PyModel& s, const std::string& recipe) {
+             ot_text* t = nullptr;
+             released([&] { return ot_model_weights(s.h.get(), recipe.c_str(), &t); });
+             return take(t);
+           })
       .def("initializer",
            [](const PyModel& s, const std::string& name) {
              ot_value* v = nullptr;
@@ -76,11 +82,11 @@ void bind_class(nb::module_& m) {
           [](const PyModel& s, const std::vector<std::string>& names,
              const std::vector<const PyValue*>& inputs, std::optional<std::vector<std::string>> of,
              const std::vector<const PyValue*>& cotangents, const std::vector<std::string>& wrt,
-             int threads) {
+             int threads, const Limits& limits) {
             Names in(names), w(wrt), o(of ? *of : std::vector<std::string>());
             std::vector<ot_value*> values = handles(inputs), cot = handles(cotangents),
                                    out(wrt.size(), nullptr);
-            ot_options opt = options(threads, 0);
+            ot_options opt = options(threads, 0, limits);
             released([&] {
               return ot_gradients(s.h.get(), in.p.size(), in.p.data(), values.data(), o.p.size(),
                                   of ? o.p.data() : nullptr, cot.empty() ? nullptr : cot.data(),
@@ -88,7 +94,7 @@ void bind_class(nb::module_& m) {
             });
             return wrap(out);
           },
-          "names"_a, "inputs"_a, "of"_a.none(), "cotangents"_a, "wrt"_a, "threads"_a = 0);
+          "names"_a, "inputs"_a, "of"_a.none(), "cotangents"_a, "wrt"_a, "threads"_a, "limits"_a);
 }
 
 }  // namespace

@@ -324,10 +324,10 @@ void bind_trainer(nb::module_& m) {
   nb::class_<PyTrainer> c(m, "Trainer");
   c.def(
        "__init__",
-       [](PyTrainer* self, const PyModel& model, uint64_t seed, int threads, uint64_t memory,
+       [](PyTrainer* self, const PyModel& model, uint64_t seed, int threads, const Limits& limits,
           bool take) {
          new (self) PyTrainer;
-         ot_options o = options(threads, seed, memory);
+         ot_options o = options(threads, seed, limits);
          ot_trainer* t = nullptr;
          auto make =
              take ? ot_trainer_take : +[](ot_model* m, const ot_options* o, ot_trainer** t) {
@@ -336,7 +336,7 @@ void bind_trainer(nb::module_& m) {
          released([&] { return make(model.h.get(), &o, &t); });
          self->h.reset(t);
        },
-       "model"_a, "seed"_a = 0, "threads"_a = 0, "memory"_a = 0, "take"_a = false)
+       "model"_a, "seed"_a, "threads"_a, "limits"_a, "take"_a = false)
       .def("initialize",
            [](PyTrainer& t) { t.guard.released([&] { return ot_trainer_initialize(t.h.get()); }); })
       .def("memory",
@@ -385,8 +385,8 @@ void bind_trainer(nb::module_& m) {
            "on_epoch"_a.none())
       .def("evaluate", &evaluate);
   bind_state(c);
-  m.def("resume", [](const std::string& path, int threads, uint64_t memory) {
-    ot_options o = options(threads, 0, memory);
+  m.def("resume", [](const std::string& path, int threads, const Limits& limits) {
+    ot_options o = options(threads, 0, limits);
     ot_trainer* t = nullptr;
     released([&] { return ot_trainer_resume(path.c_str(), &o, &t); });
     PyTrainer p;

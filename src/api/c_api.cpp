@@ -56,9 +56,15 @@ Feeds feeds_of(size_t n, const char* const* names, ot_value* const* values) {
 ProgramOptions options_of(const ot_options* o) {
   ProgramOptions p;
   if (o) p.threads = o->threads;
+  // older callers do not have these fields
   constexpr size_t kWithMemory = offsetof(ot_options, memory) + sizeof(uint64_t);
-  if (o && o->size >= kWithMemory)
-    p.memory = size_t(o->memory);  // older callers have no such field
+  constexpr size_t kWithLimits = offsetof(ot_options, seconds) + sizeof(double);
+  if (o && o->size >= kWithMemory) p.limits.memory = size_t(o->memory);
+  if (o && o->size >= kWithLimits) {
+    p.limits.loop_trips = int64_t(o->loop_trips);
+    p.limits.seconds = o->seconds;
+  }
+  p.limits = with_environment(p.limits);
   return p;
 }
 
@@ -172,6 +178,12 @@ ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir, ot
     })));
   });
 }
+ot_status ot_model_weights(const ot_model* m, const char* recipe, ot_text** json) {
+  return guarded({{"m", m}, {"json", json}}, [&] {
+    *json = text(weights_json(*m->m, recipe_from_json(recipe ? recipe : "{}")));
+  });
+}
+
 ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out) {
   return guarded({{"m", m}, {"out", out}}, [&] {
     *out = model(prepare(*m->m, recipe_from_json(recipe ? recipe : "{}"), all_ops()));

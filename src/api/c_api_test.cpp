@@ -93,7 +93,7 @@ TEST(CApi, ErrorsOfModelsSayTheirCode) {
 TEST(CApi, SessionRunsAndRefuses) {
   ot_model* m = parsed();
   ot_session* s = nullptr;
-  ot_options o = {sizeof o, 1, 0, 0};
+  ot_options o = {sizeof o, 1, 0, 0, 0, 0};
   ASSERT_EQ(ot_session_create(m, &o, &s), OT_OK);
   ot_model_free(m);  // the session keeps what it needs
   ASSERT_EQ(ot_session_output_count(s), 1u);

@@ -34,6 +34,9 @@ constexpr Explanation kGraph[] = {
      "vector\ninstructions that are used, takes sse4, avx2 and avx512."},
     {"OT0009",
      "ONNXTRAIN_MEMORY_LIMIT is no number of bytes; write for example 8G, 500M or 2000000000."},
+    {"OT0011",
+     "The ending of the output file says another format than the one that is written. Nothing was\n"
+     "written."},
     {"OT0010",
      "`bench --against` compares with torch (PyTorch) and ort (onnxruntime), on models whose "
      "inputs\nare tensors."},

@@ -49,9 +49,6 @@ constexpr Explanation kTraining[] = {
     {"OT1241",
      "A BatchNormalization in training form hands out statistics that other nodes read. "
      "Export in\ninference mode, or use --as-is."},
-    {"OT1242",
-     "The running statistics of a BatchNormalization are computed by other nodes, so they "
-     "cannot\nbe updated."},
     {"OT1243", "The target's name is taken by a tensor of the model; choose another with --label."},
     {"OT1244",
      "Class losses need scores with the classes along axis 1 or the last, and class numbers "
@@ -96,6 +93,21 @@ constexpr Explanation kTraining[] = {
      "A size given by name (--dim, the recipe's key \"dims\") fits no open dimension and no input "
      "of "
      "the\nmodel."},
+    {"OT1285",
+     "Weights that would not train: the gradient of the loss stops before them, another output\n"
+     "reads them, or they are stored as integers. `onnxtrain info MODEL` lists what trains, what "
+     "does\nnot and why; --freeze says that they stay as they are, --strict makes it an error."},
+    {"OT1286",
+     "A BatchNormalization in training mode would see one value per channel, whose variance is "
+     "0.\nUse larger batches (no batch may have a single row), or freeze its scale and bias."},
+    {"OT1287",
+     "At the first step every gradient is exactly 0, so nothing trains. Outputs that are "
+     "saturated\n"
+     "(a Sigmoid at 0 or 1, a Relu below 0, a Clip at its end) have no slope. Scale the data, or "
+     "begin\nwith other weights."},
+    {"OT1288",
+     "Some gradients of 16-bit weights are exactly 0 at the first step. float16 has no numbers "
+     "below\n6e-8. A larger weight of the loss lifts them; a model in float32 has them."},
     {"OT1301", "Rule C1: training_info needs IR version 7 or later."},
     {"OT1302", "Rule C2: every domain that nodes use must be imported."},
     {"OT1303", "Rule C3: main graph and algorithm together must be a valid graph."},
@@ -136,13 +148,18 @@ constexpr Explanation kTraining[] = {
      "Not enough memory under the limit (80 % of the machine's, or "
      "ONNXTRAIN_MEMORY_LIMIT). A\nsmaller --batch needs less; `onnxtrain info MODEL "
      "--batch N` says how much."},
-    {"OT1402", "A Loop runs longer than the limit; probably its condition never becomes false."},
+    {"OT1402",
+     "The loops of one run have more iterations than the limit; probably a condition never becomes "
+     "false.\n--max-loop-trips allows more."},
     {"OT1403", "A Loop without trip count and with a condition that is always true never ends."},
     {"OT1404",
      "The step does not fit into the memory limit (--memory), although activations are recomputed "
      "instead of\nkept wherever that helps. The message says the smallest limit that works for "
      "this "
      "batch size."},
+    {"OT1405",
+     "A run with a loop takes longer than its limit (docs/safety.md, 5). --time allows more "
+     "seconds."},
     {"OT1411",
      "External data of a model must be an ordinary file in the model's own folder: no "
      "absolute\npath, no .., no links. Anything else could read files it should not."},
@@ -224,6 +241,11 @@ constexpr Explanation kTraining[] = {
      "torch.export refuses the graph as PyTorch runs it, for example because sizes depend on "
      "values.\n"
      "A .pt holds the same model and needs no export."},
+    {"OT1290",
+     "The loss needs another kind of output: nll and kl take log-probabilities, bce probabilities, "
+     "bce_logits\nand cross_entropy scores. The graph shows it, or the first batch does. Choose "
+     "the "
+     "loss that fits, or\ntrain on the scores before the activation: --loss-input NAME."},
     {"OT2101",
      "There are no rows to train on: the file or array is empty, or too small to be split."},
     {"OT2102",
@@ -300,6 +322,26 @@ constexpr Explanation kTraining[] = {
     {"OT2154",
      "The program that makes the batches (ot_batches of the C API) reported that it cannot go "
      "on.\nThe training is as it was after the last batch that came."},
+    {"OT2160",
+     "The table lacks columns that the run was trained on or that it predicts. Columns are taken "
+     "by\nname, in any order; others than these are passed over. `predict` needs no target."},
+    {"OT2161",
+     "A subfolder of an image folder holds no images. Classes are numbered by the names of the "
+     "folders,\nso an empty one would leave a number without rows, or shift the others."},
+    {"OT2162",
+     "The target is text, and the loss learns numbers. Numbers are written plainly: 1234.5, not "
+     "\"1,234.5\"\nor \"5 %\". Text of classes needs one score per class (two classes: one score) "
+     "and a loss for classes."},
+    {"OT2163",
+     "The target has values that the loss does not take: bce, bce_logits and kl need 0 to 1, hinge "
+     "-1 and 1."},
+    {"OT2165",
+     "Two inputs of the model share a dimension and were given different sizes of it, 120 rows of "
+     "x "
+     "and 119 labels\nfor example."},
+    {"OT2166",
+     "The model's output cannot reach the target's values: a Sigmoid gives 0 to 1, a Tanh -1 to 1. "
+     "Train\non the tensor before it (--loss-input), or scale the target."},
     {"OT3001",
      "The loss, a gradient or a new weight became NaN or infinite. The step was not "
      "carried out;\nthe state before it is saved. The message names the first bad tensor. "
@@ -320,6 +362,35 @@ constexpr Explanation kTraining[] = {
     {"OT3104",
      "With --accumulate N the weights change every N-th step only, and the run is shorter than "
      "that."},
+    {"OT3110", "Some values of the target are outside what the model's output can be."},
+    {"OT3111",
+     "The model was trained on a table with other columns or classes. They are taken in the order "
+     "of\nthis file; what the model learnt before belongs to other columns."},
+    {"OT3112",
+     "Validation rows that are training rows show how well the model remembers, not how well it "
+     "does on\nnew data. Give another file or a fraction: --valid 0.1."},
+    {"OT3113",
+     "Few validation rows: one of them changes the accuracy by percents. Equal accuracies are "
+     "decided by\nthe validation loss."},
+    {"OT3114",
+     "Columns of very different size: steps that suit one are far too large or small for the "
+     "other. "
+     "--scale\nstandard subtracts the mean of every column and divides by its standard deviation; "
+     "both travel with\nthe run and the exported model's metadata."},
+    {"OT3115", "`prepare` writes a new training over the one that the file has."},
+    {"OT3116",
+     "The rows are not those that the run was trained on so far: the file changed, or another one "
+     "was\ngiven. The fingerprint is in data.json and in the checkpoint."},
+    {"OT3117",
+     "config.toml of the run is gone. Checkpoints hold the settings, too, but this one is of an "
+     "older "
+     "version."},
+    {"OT3118",
+     "The metric of the best epoch is not better than that of one guess for all rows: the most "
+     "frequent\nclass, or the mean of the targets."},
+    {"OT3119",
+     "Batches from an iterator are not known before they come. In a whole epoch no label was 0; "
+     "classes\nare counted from 0."},
     {"OT4001", "A file cannot be opened: it does not exist, or may not be read."},
     {"OT4002", "The path is a folder or device where a file is needed."},
     {"OT4003", "The file is larger than the limit."},

@@ -5,6 +5,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/export_step.hpp"
+#include "cli/output_file.hpp"
 #include "cli/random_feeds.hpp"
 #include "convert/attribute_weights.hpp"
 #include "convert/fold_bn.hpp"
@@ -60,6 +61,7 @@ void verify(const Model& m, const ExportFlags& f) {
 }
 
 int export_model(const ExportFlags& f) {
+  check_ending(f.to, {".onnx"}, true);
   run::Position ignored;
   // refuses a damaged checkpoint
   Model m = run::load_model_or_checkpoint(checkpoint_of(f.from, f.which), ignored);

@@ -2,6 +2,9 @@
 #include "convert/names.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <map>
 
 #include "convert/optimizers.hpp"
 #include "core/text.hpp"
@@ -55,7 +58,54 @@ void need_kind(const char* what, const std::string& kind, const std::vector<std:
 }
 
 void need(bool ok, const char* key, double value, const char* range) {
-  if (!ok) usage_error("OT1233", cat(key, " is ", value, ", it must be ", range));
+  if (!ok)
+    usage_error("OT1233", cat(key, " is ", value, ", it must be ", range),
+                cat("choose a number that is ", range));
+}
+
+}  // namespace
+
+namespace {
+
+// "CrossEntropyLoss" -> "crossentropy": letters and digits, without what libraries append
+std::string plain(const std::string& word) {
+  std::string out;
+  for (char c : word)
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      out += char(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* end : {"loss", "lr", "optimizer"})
+    if (out.size() > std::strlen(end) + 1 && out.ends_with(end))
+      out.resize(out.size() - std::strlen(end));
+  return out;
+}
+
+// Names that other libraries have for the same thing.
+std::string other_name(const std::string& word) {
+  static const std::map<std::string, std::string> table = {
+      {"categoricalcrossentropy", "cross_entropy"},
+      {"sparsecategoricalcrossentropy", "cross_entropy"},
+      {"softmaxcrossentropy", "cross_entropy"},
+      {"softmax", "cross_entropy"},
+      {"ce", "cross_entropy"},
+      {"logloss", "cross_entropy"},
+      {"meansquarederror", "mse"},
+      {"l2", "mse"},
+      {"rmse", "mse"},
+      {"mae", "l1"},
+      {"meanabsoluteerror", "l1"},
+      {"smoothl1", "huber"},
+      {"bcewithlogits", "bce_logits"},
+      {"binarycrossentropy", "bce"},
+      {"kldiv", "kl"},
+      {"kldivergence", "kl"},
+      {"negativeloglikelihood", "nll"},
+      {"cosineannealing", "cosine"},
+      {"onecycle", "onecycle"},
+      {"poly", "polynomial"},
+      {"none", "constant"},
+      {"sgdm", "momentum"}};
+  auto it = table.find(plain(word));
+  return it == table.end() ? std::string() : it->second;
 }
 
 }  // namespace
@@ -64,9 +114,14 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
   constexpr size_t kListed = 24;
   std::string best, all;
   size_t listed = 0;
-  size_t distance = std::max<size_t>(2, word.size() / 3) + 1;
+  size_t distance = std::max<size_t>(2, word.size() / 3) + 2;
+  if (const std::string other = other_name(word);
+      std::find(known.begin(), known.end(), other) != known.end()) {
+    best = other;
+    distance = 0;
+  }
   for (const auto& k : known) {
-    size_t d = edit_distance(word, k);
+    size_t d = plain(word) == plain(k) ? 0 : 1 + edit_distance(word, k);
     if (d < distance) {
       distance = d;
       best = k;

@@ -23,7 +23,4 @@ struct LimitedPlan {
   [[noreturn]] void refuse(size_t bytes) const;
 };
 
-// Writes "512M": whole mebibytes (below one: "12K"), rounded up.
-std::string memory_size(size_t bytes);
-
 }  // namespace onnxtrain

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import _native
 from ..errors import Error
+from ..hints import for_shell
 from ..values import dtype_number, from_native, numpy_dtype, to_native
 
 
@@ -145,4 +146,5 @@ class Isolated:
 
 
 if __name__ == "__main__":
+    for_shell()
     sys.exit(serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0))

@@ -191,3 +191,20 @@ def test_classifier_takes_files_of_from_sklearn(tmp_path):
     ot.from_sklearn(e).export(tmp_path / "e.onnx")
     c = ot.OnnxClassifier(tmp_path / "e.onnx", loss=ot.losses.CrossEntropy(output="scores"), epochs=2).fit(X, TEXTS)
     assert c.score(X, TEXTS) > 0.7 and list(c.classes_) == list(e.classes_)
+
+
+def test_command_line(tmp_path):
+    """info chooses the loss that train takes; the run's inference model has the operator again."""
+    import pathlib
+    import subprocess
+    import sys
+
+    cli = pathlib.Path(sys.executable).parent / "onnxtrain"
+    onnx.save(to_onnx(LogisticRegression().fit(X, THREE_INDEX), X[:1]), tmp_path / "log.onnx")
+    np.savez(tmp_path / "data.npz", X=X, label=THREE_INDEX)
+    said = subprocess.run([cli, "info", "log.onnx"], capture_output=True, text=True, cwd=tmp_path, check=True).stdout
+    assert "loss      cross_entropy" in said
+    subprocess.run([cli, "train", "log.onnx", "--data", "data.npz", "--epochs", "1", "--out", "run"],
+                   capture_output=True, text=True, cwd=tmp_path, check=True)
+    trained = onnx.load(tmp_path / "run/model.onnx")
+    assert "LinearClassifier" in [n.op_type for n in trained.graph.node]

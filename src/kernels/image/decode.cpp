@@ -10,7 +10,8 @@
 namespace onnxtrain::image {
 
 void damaged(const char* format, const char* what) {
-  data_error("OT1190", cat("the ", format, " image is damaged: ", what));
+  data_error("OT1190", cat("the ", format, " image is damaged: ", what),
+             "copy the file again, or remove it");
 }
 
 Image blank(const char* format, int64_t height, int64_t width) {
@@ -174,7 +175,8 @@ Image decode(const uint8_t* data, int64_t size) {
   if (begins("RIFF", 4)) return decode_webp(data, size);
   if (begins("\0\0\0\x0cjP", 6) || begins("\xff\x4f\xff\x51", 4))
     return decode_jpeg2000(data, size);
-  data_error("OT1191", "the format of the image is unknown");
+  data_error("OT1191", "the format of the image is unknown",
+             "png, jpg, bmp, webp and others are read: convert the file, or remove it");
 }
 
 }  // namespace onnxtrain::image
