@@ -132,7 +132,9 @@ class OnnxClassifier(_Estimator):
         scores = self._scores_of(source)
         if scores == 1:
             return self._train(X, self._two(index).astype(np.float32)[:, None], "bce_logits")
-        labels = source.info.get("classes")  # that the graph itself writes
+        labelled = "classes" in source.info and not source.trainable
+        ready = prepare(source, loss="cross_entropy") if labelled else source
+        labels = ready.info.get("classes")  # that the graph itself writes
         if labels is not None and set(map(str, self.classes_.tolist())) <= set(labels):
             self._columns = np.array([labels.index(str(c)) for c in self.classes_.tolist()])
             return self._train(X, y if self.classes_.dtype.kind in "iu" else self._columns[index], "cross_entropy")
@@ -157,7 +159,7 @@ class OnnxClassifier(_Estimator):
             return self._train(X, y, "auto")
         term = Term("auto", self._exported.scores)
         try:
-            prepare(source, loss=term)
+            ready = prepare(source, loss=term)
         except UsageError:
             raise
         except Error as e:
@@ -165,14 +167,14 @@ class OnnxClassifier(_Estimator):
                 raise
             # probabilities that no Softmax makes: the logarithmic loss of every class
             return self._train(X, same.astype(np.float32), Term("bce", self._exported.scores))
-        # numbers are taken for the labels that the graph writes
-        by_value = "classes" in source.info and np.asarray(self.classes_).dtype.kind in "iu"
+        # numbers are taken for the labels that the graph still writes
+        by_value = "classes" in ready.info and np.asarray(self.classes_).dtype.kind in "iu"
         return self._train(X, self.classes_[same.argmax(1)] if by_value else same.argmax(1), term)
 
     @staticmethod
     def _scores_of(model):
         """Scores per row; None: not known before it runs."""
-        shape = model.info["outputs"][0].get("shape")
+        shape = model._description["outputs"][0].get("shape")
         if not shape or len(shape) == 1:
             return None if shape is None else 1
         return shape[1] if isinstance(shape[1], int) else None
@@ -186,7 +188,7 @@ class OnnxClassifier(_Estimator):
 
     def _positive(self, z):
         """Probabilities from the output, whatever form it has; rows need not add up to one yet."""
-        made_by = self.model_.info["outputs"][0].get("made_by", "")
+        made_by = self.model_._description["outputs"][0].get("made_by", "")
         if self._columns is None:
             p = z.reshape(len(z)) if made_by == "Sigmoid" else 0.5 * (1 + np.tanh(0.5 * z.reshape(len(z))))
             return np.column_stack([1 - p, p])

@@ -23,6 +23,16 @@ def spec(op, *args, **kwargs):
     return op.compute_output_spec(*args, **kwargs)
 
 
+def wide(dtype, *args):
+    """The element type of a result. JAX, numpy and PyTorch make 32 bits of 64 in Keras; the file keeps 64, so that it
+    is the same on every backend."""
+    wider = {"int32": "int64", "float32": "float64"}.get(dtype)
+    there = {getattr(a, "dtype", None) for a in args}
+    mixed = wider == "int64" and any(str(d).startswith("float") for d in there)
+    return wider if wider is not None and wider in there and not mixed else dtype
+
+
+
 def unary(t, x, make, dtype=None):
     """make(name) -> name, in any order of axes."""
     x = t.value(x)
@@ -299,7 +309,8 @@ def arithmetic(t, op, x1, x2):
         name = {"Add": "Or", "Maximum": "Or", "Multiply": "And", "Minimum": "And"}[kind]
     else:
         name = _ARITHMETIC[kind]
-    return broadcast(t, operands(t, (x1, x2), out.dtype), lambda *v: t.e.op(name, *v), out.dtype, out.shape)
+    dtype = wide(out.dtype, x1, x2)
+    return broadcast(t, operands(t, (x1, x2), dtype), lambda *v: t.e.op(name, *v), dtype, out.shape)
 
 
 def _bias(t, x, bias, out):
@@ -339,7 +350,7 @@ def _on_rows(t, kind, x1, x2):
 def comparison(t, op, x1, x2):
     out = spec(op, x1, x2)
     name, negated = _COMPARISONS[type(op).__name__]
-    dtype = versions.result_type(x1, x2)
+    dtype = wide(versions.result_type(x1, x2), x1, x2)
     if dtype == "bool" and name != "Equal":
         dtype = "int32"
 
@@ -371,26 +382,28 @@ def divide_no_nan(t, op, x1, x2):
 @operation("FloorDivide")
 def floor_divide(t, op, x1, x2):
     out = spec(op, x1, x2)
+    dtype = wide(out.dtype, x1, x2)
 
     def make(a, b):
-        if out.dtype.startswith("float"):
+        if dtype.startswith("float"):
             return t.e.op("Floor", t.e.op("Div", a, b))
         rest = t.e.op("Mod", a, b)  # has the sign of the divisor
         return t.e.op("Div", t.e.op("Sub", a, rest), b)
 
-    return broadcast(t, operands(t, (x1, x2), out.dtype), make, out.dtype, out.shape)
+    return broadcast(t, operands(t, (x1, x2), dtype), make, dtype, out.shape)
 
 
 @operation("Mod")
 def mod(t, op, x1, x2):
     out = spec(op, x1, x2)
+    dtype = wide(out.dtype, x1, x2)
 
     def make(a, b):
-        if not out.dtype.startswith("float"):
+        if not dtype.startswith("float"):
             return t.e.op("Mod", a, b)
         return t.e.op("Sub", a, t.e.op("Mul", b, t.e.op("Floor", t.e.op("Div", a, b))))
 
-    return broadcast(t, operands(t, (x1, x2), out.dtype), make, out.dtype, out.shape)
+    return broadcast(t, operands(t, (x1, x2), dtype), make, dtype, out.shape)
 
 
 @operation("Logaddexp")
