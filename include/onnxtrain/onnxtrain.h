@@ -115,6 +115,10 @@ OT_API ot_status ot_model_export(const ot_model* m, const char* path);
 OT_API ot_status ot_model_bytes(const ot_model* m, int inference_only, ot_text** out);
 /* Inputs, outputs, initializers, opsets, training sections as JSON. */
 OT_API ot_status ot_model_info(const ot_model* m, ot_text** json);
+/* What every initializer is to a training by this recipe (NULL: the defaults), as JSON: "weights"
+   with name, dtype, shape, elements, role and reason; "left_out" with the weights that do not train
+   although nothing freezes them. */
+OT_API ot_status ot_model_weights(const ot_model* m, const char* recipe, ot_text** json);
 OT_API ot_status ot_model_initializer(const ot_model* m, const char* name, ot_value** out);
 OT_API ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value* value);
 /* The model's graphs, node by node, for programs that turn a model into something else: nodes with

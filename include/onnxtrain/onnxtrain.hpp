@@ -174,6 +174,12 @@ class Model {
     check(ot_model_info(get(), &t));
     return detail::take(t);
   }
+  // What every initializer is to a training by this recipe, as JSON.
+  std::string weights_json(const std::string& recipe = "{}") const {
+    ot_text* t = nullptr;
+    check(ot_model_weights(get(), recipe.c_str(), &t));
+    return detail::take(t);
+  }
   // recipe: JSON, see docs/recipe.md
   Model prepare(const std::string& recipe = "{}") const {
     ot_model* m = nullptr;

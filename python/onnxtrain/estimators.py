@@ -174,7 +174,7 @@ class OnnxClassifier(_Estimator):
     @staticmethod
     def _scores_of(model):
         """Scores per row; None: not known before it runs."""
-        shape = model.info["outputs"][0].get("shape")
+        shape = model._description["outputs"][0].get("shape")
         if not shape or len(shape) == 1:
             return None if shape is None else 1
         return shape[1] if isinstance(shape[1], int) else None
@@ -188,7 +188,7 @@ class OnnxClassifier(_Estimator):
 
     def _positive(self, z):
         """Probabilities from the output, whatever form it has; rows need not add up to one yet."""
-        made_by = self.model_.info["outputs"][0].get("made_by", "")
+        made_by = self.model_._description["outputs"][0].get("made_by", "")
         if self._columns is None:
             p = z.reshape(len(z)) if made_by == "Sigmoid" else 0.5 * (1 + np.tanh(0.5 * z.reshape(len(z))))
             return np.column_stack([1 - p, p])

@@ -53,7 +53,7 @@ class _Text(str):
 
 def fixed_batch(model):
     """The number of rows that the file fixes; 0 when any will do."""
-    sizes = {i["shape"][0] for i in model.info["inputs"] if i.get("shape")}
+    sizes = {i["shape"][0] for i in model._description["inputs"] if i.get("shape")}
     return sizes.pop() if len(sizes) == 1 and isinstance(next(iter(sizes)), int) else 0
 
 
@@ -88,7 +88,7 @@ class Model:
 
     def __init__(self, native):
         self._m = native
-        self._info = self._initializers = self._trainer = self._session = self._features = None
+        self._info = self._described = self._initializers = self._trainer = self._session = self._features = None
         self._compiled = {}
 
     def __reduce__(self):  # copies and pickles are the file's bytes
@@ -98,28 +98,42 @@ class Model:
     def info(self):
         """Everything `onnxtrain info --json` says, as a dict."""
         if self._info is None:
-            self._info = json.loads(self._m.info())
+            self._info = dict(self._description, weights=self.weights())
         return self._info
+
+    @property
+    def _description(self):
+        if self._described is None:
+            self._described = json.loads(self._m.info())
+        return self._described
+
+    def weights(self, **prepare_options):
+        """What every initializer is to a training: a list of dicts with name, dtype, shape, elements, role ("trained",
+        "constant", "frozen", "statistics", "no gradient", "other output", "integers", "unused") and the reason.
+        Options as in `ot.prepare`."""
+        from .trainer import recipe_json
+
+        return json.loads(self._m.weights(recipe_json(**prepare_options)))["weights"]
 
     def _initializer_names(self):
         if self._initializers is None:
-            self._initializers = dict.fromkeys(i["name"] for i in self.info["initializers"])
+            self._initializers = dict.fromkeys(i["name"] for i in self._description["initializers"])
         return self._initializers
 
     @property
     def inputs(self):
-        return [i["name"] for i in self.info["inputs"]]
+        return [i["name"] for i in self._description["inputs"]]
 
     @property
     def outputs(self):
-        return [o["name"] for o in self.info["outputs"]]
+        return [o["name"] for o in self._description["outputs"]]
 
     @property
     def features(self):
         """Names of the columns that the model was trained on, in order; None when they had none."""
         if self._features is None:
             try:
-                self._features = json.loads(self.info["metadata"].get("onnxtrain.features", "null")) or ()
+                self._features = json.loads(self._description["metadata"].get("onnxtrain.features", "null")) or ()
             except ValueError:  # the file's word, not ours
                 self._features = ()
         return list(self._features) or None
@@ -131,7 +145,7 @@ class Model:
     @property
     def trainable(self):
         """True when the file carries its own training."""
-        return bool(self.info["training"])
+        return bool(self._description["training"])
 
     def summary(self):
         """The model in a few lines: inputs, outputs, parameters, training sections."""
@@ -141,6 +155,10 @@ class Model:
         lines += [f"  output  {v['name']:24s} {v['type']}" for v in i["outputs"]]
         total = sum(p["elements"] for p in i["initializers"])
         lines.append(f"  {len(i['initializers'])} initializers, {total:,} elements")
+        roles = {}
+        for w in i["weights"]:
+            roles.setdefault(w["role"], []).append(w["elements"])
+        lines += [f"    {role:12s} {len(sizes)} tensors, {sum(sizes):,} elements" for role, sizes in roles.items()]
         for k, t in enumerate(i["training"]):
             names = ", ".join(v["name"] for v in t["inputs"])
             lines.append(f"  training {k}: {len(t['update_binding'])} state variables, reads also {names or 'nothing'}")

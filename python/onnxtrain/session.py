@@ -10,6 +10,8 @@ from .limits import limits
 from .model import as_model
 from .values import from_native, to_native
 
+_FLOATS = ("float", "double", "float16", "bfloat16")
+
 
 def feed_lists(feeds):
     if not isinstance(feeds, Mapping):
@@ -41,7 +43,7 @@ class Session:
 def _like_output(model, name, value):
     if hasattr(value, "dtype"):
         return value
-    kind = next((o.get("dtype") for o in model.info["outputs"] if o["name"] == name), "float")
+    kind = next((o.get("dtype") for o in model._description["outputs"] if o["name"] == name), "float")
     return np.asarray(value, {"double": np.float64, "float16": np.float16}.get(kind, np.float32))
 
 
@@ -57,9 +59,9 @@ def gradients(model, feeds, of=None, wrt=None, cotangent=None, threads=0, *, mem
     if isinstance(of, str):
         of = [of]
     if of is None and cotangent is not None:
-        of = [o["name"] for o in m.info["outputs"] if o.get("dtype") in ("float", "double", "float16", "bfloat16")]
+        of = [o["name"] for o in m._description["outputs"] if o.get("dtype") in _FLOATS]
     if wrt is None:
-        wrt = [i["name"] for i in m.info["initializers"] if i["dtype"] in ("float", "double", "float16", "bfloat16")]
+        wrt = [i["name"] for i in m._description["initializers"] if i["dtype"] in _FLOATS]
     elif isinstance(wrt, str):
         wrt = [wrt]
     cotangents = []

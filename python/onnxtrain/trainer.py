@@ -21,7 +21,7 @@ from .values import from_native, to_native
 
 def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
             schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None,
-            append=False, dims=None, bn_variance="torch"):
+            append=False, dims=None, bn_variance="torch", strict=False):
     """Inference model -> training model (loss, gradients, optimizer and state are in the file).
 
     loss: a name, `ot.losses.CrossEntropy(...)`, a list of weighted terms, or the path of an ONNX graph;
@@ -29,25 +29,39 @@ def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None
     schedule: a name, `ot.Schedule(...)` or a dict; mode: "train" or "as_is"; batch, dims: fix the number of
     rows, other open dimensions by name ({"sequence": 128}) or the shape of an input; append: one more training section
     behind those that the model has; bn_variance: running variance of BatchNormalization, "torch" (unbiased) or "onnx"
-    (population variance). docs/recipe.md has all of it.
+    (population variance); strict: weights that would not train are an error, not a warning. docs/recipe.md has all
+    of it.
     """
+    recipe = recipe_json(loss, optimizer, label, freeze, only, clip_norm, clip_value, schedule, accumulate, mode,
+                         lowered, reset, seed, batch, append, dims, bn_variance, strict)
+    model = as_model(model)
+    if model.trainable and not append:
+        warnings.warn("the model carries a training already: it is replaced, with its optimizer and state", UserWarning,
+                      stacklevel=2)
+    native = model._m
+    prepared = Model(native.prepare(recipe))
+    for left in json.loads(native.weights(recipe))["left_out"]:
+        warnings.warn(f"{left['text']} [OT1285]; to leave them as they are: freeze={left['names']}", stacklevel=2)
+    return prepared
+
+
+def recipe_json(loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
+                schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None,
+                append=False, dims=None, bn_variance="torch", strict=False):
+    """The arguments of `prepare` as the JSON that the library reads."""
     recipe = {
         "losses": loss_specs(loss, label), "optimizer": optimizer_spec(optimizer), "schedule": schedule_spec(schedule),
         "freeze": [freeze] if isinstance(freeze, str) else list(freeze or ()),
         "only": [only] if isinstance(only, str) else list(only or ()),
         "clip_norm": clip_norm or 0, "clip_value": clip_value or 0, "accumulate": accumulate, "mode": mode,
         "lowered": lowered, "reset": reset, "seed": seed, "append": append,
-        "bn_variance": bn_variance,
+        "bn_variance": bn_variance, "strict": strict,
     }
-    model = as_model(model)
-    if model.trainable and not append:
-        warnings.warn("the model carries a training already: it is replaced, with its optimizer and state", UserWarning,
-                      stacklevel=2)
     if batch:
         recipe["batch"] = int(batch)
     if dims:
         recipe["dims"] = {name: [int(n) for n in np.atleast_1d(size)] for name, size in dims.items()}
-    return Model(model._m.prepare(_text(recipe)))
+    return _text(recipe)
 
 
 def _text(options):
@@ -215,7 +229,7 @@ class Trainer:
 
     def _input_names(self):
         if self._names is None:
-            info = self.model().info
+            info = self.model()._description
             targets = dict.fromkeys(v["name"] for t in info["training"] for v in t["inputs"])
             self._names = [v["name"] for v in info["inputs"]], list(targets)
         return self._names

@@ -49,6 +49,12 @@ void bind_class(nb::module_& m) {
              ok(ot_model_info(s.h.get(), &t));
              return take(t);
            })
+      .def("weights",
+           [](const PyModel& s, const std::string& recipe) {
+             ot_text* t = nullptr;
+             released([&] { return ot_model_weights(s.h.get(), recipe.c_str(), &t); });
+             return take(t);
+           })
       .def("initializer",
            [](const PyModel& s, const std::string& name) {
              ot_value* v = nullptr;

@@ -180,6 +180,12 @@ ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir, ot
     })));
   });
 }
+ot_status ot_model_weights(const ot_model* m, const char* recipe, ot_text** json) {
+  return guarded({{"m", m}, {"json", json}}, [&] {
+    *json = text(weights_json(*m->m, recipe_from_json(recipe ? recipe : "{}")));
+  });
+}
+
 ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out) {
   return guarded({{"m", m}, {"out", out}}, [&] {
     *out = model(prepare(*m->m, recipe_from_json(recipe ? recipe : "{}"), all_ops()));

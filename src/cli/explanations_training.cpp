@@ -49,9 +49,6 @@ constexpr Explanation kTraining[] = {
     {"OT1241",
      "A BatchNormalization in training form hands out statistics that other nodes read. "
      "Export in\ninference mode, or use --as-is."},
-    {"OT1242",
-     "The running statistics of a BatchNormalization are computed by other nodes, so they "
-     "cannot\nbe updated."},
     {"OT1243", "The target's name is taken by a tensor of the model; choose another with --label."},
     {"OT1244",
      "Class losses need scores with the classes along axis 1 or the last, and class numbers "
@@ -97,6 +94,21 @@ constexpr Explanation kTraining[] = {
      "A size given by name (--dim, the recipe's key \"dims\") fits no open dimension and no input "
      "of "
      "the\nmodel."},
+    {"OT1285",
+     "Weights that would not train: the gradient of the loss stops before them, another output\n"
+     "reads them, or they are stored as integers. `onnxtrain info MODEL` lists what trains, what "
+     "does\nnot and why; --freeze says that they stay as they are, --strict makes it an error."},
+    {"OT1286",
+     "A BatchNormalization in training mode would see one value per channel, whose variance is "
+     "0.\nUse larger batches (no batch may have a single row), or freeze its scale and bias."},
+    {"OT1287",
+     "At the first step every gradient is exactly 0, so nothing trains. Outputs that are "
+     "saturated\n"
+     "(a Sigmoid at 0 or 1, a Relu below 0, a Clip at its end) have no slope. Scale the data, or "
+     "begin\nwith other weights."},
+    {"OT1288",
+     "Some gradients of 16-bit weights are exactly 0 at the first step. float16 has no numbers "
+     "below\n6e-8. A larger weight of the loss lifts them; a model in float32 has them."},
     {"OT1301", "Rule C1: training_info needs IR version 7 or later."},
     {"OT1302", "Rule C2: every domain that nodes use must be imported."},
     {"OT1303", "Rule C3: main graph and algorithm together must be a valid graph."},

@@ -209,6 +209,19 @@ bool adopt_attribute_weights(Model& m, const OpTable& ops) {
   return true;
 }
 
+std::vector<std::string> adopted_weights(const Model& m) {
+  std::vector<std::string> names;
+  auto it = m.metadata.find(kKept);
+  const Json entries =
+      it == m.metadata.end() ? Json::array() : Json::parse(it->second, nullptr, false);
+  if (!entries.is_array()) return names;
+  for (const Json& entry : entries)
+    if (entry.is_object() && entry.contains("weights") && entry["weights"].is_array())
+      for (const Json& name : entry["weights"])
+        if (name.is_string()) names.push_back(name.get<std::string>());
+  return names;
+}
+
 Model with_attribute_weights(const Model& m, const OpTable& ops) {
   auto it = m.metadata.find(kKept);
   if (it == m.metadata.end()) return m;

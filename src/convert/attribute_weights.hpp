@@ -11,6 +11,9 @@ namespace onnxtrain {
 // were is kept in the metadata. True if something changed.
 bool adopt_attribute_weights(Model& m, const OpTable& ops);
 
+// Names of the initializers that were made so.
+std::vector<std::string> adopted_weights(const Model& m);
+
 // The model as it is exported: those operators as they were, with the trained numbers.
 Model with_attribute_weights(const Model& m, const OpTable& ops);
 

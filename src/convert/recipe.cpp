@@ -269,6 +269,7 @@ Recipe recipe_from_json(const std::string& json) {
                   {"batch", integer("batch", [&](int64_t v) { r.batch = v; })},
                   {"dims", dims},
                   {"reset", boolean("reset", r.reset)},
+                  {"strict", boolean("strict", r.strict)},
                   {"seed", integer("seed", [&](int64_t v) { r.seed = uint64_t(v); })},
                   {"bn_variance", text("bn_variance", r.bn_variance)},
                   {"unbiased_batch_variance", old_variance},

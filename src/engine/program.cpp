@@ -10,6 +10,7 @@
 #include "autodiff/sequences.hpp"
 #include "engine/memory_limit.hpp"
 #include "engine/not_finite.hpp"
+#include "engine/single_values.hpp"
 #include "infer/specialise.hpp"
 #include "passes/passes.hpp"
 
@@ -213,6 +214,7 @@ void Program::Impl::rewrite(Graph& g, Stages& stages) const {
     });
   };
   settle("specialise");
+  if (!updates.empty()) refuse_single_values(g);
   bool changed = false;
   stages.run("open_sequences", [&] { changed = open_sequences(g, table); });
   if (changed) settle("specialise (sequences)");
@@ -356,8 +358,25 @@ std::vector<Value> Program::run(const std::vector<Value>& inputs, uint64_t seed,
   return run_plan(plan, inputs, o, wanted);
 }
 
-std::string Program::trace_not_finite(const std::vector<Value>& inputs, uint64_t seed,
-                                      uint64_t step, const Guard& guard) {
+NotFiniteValue Program::trace_not_finite(const std::vector<Value>& inputs, uint64_t seed,
+                                         uint64_t step, const Guard& guard) {
+  {  // node by node as the file has them: a fused node has no name that its author knows
+    ProgramOptions plain = impl_->options;
+    plain.limits.memory = 0;
+    plain.skip_passes = {"recognise",    "identity",      "fold_norm",        "layout",
+                         "fuse_norm",    "fuse_loss",     "join_slices",      "fuse_matmul",
+                         "recompute",    "scale_updates", "fuse_elementwise", "row_updates",
+                         "group_updates"};
+    const GradientNames names;
+    Program copy(graph_.clone(), impl_->updates, impl_->state, impl_->pool, plain);
+    NotFiniteValue found = copy.trace(inputs, seed, step, guard.loss_output, kNone);
+    if (!found.origin.empty()) return found;
+  }
+  return trace(inputs, seed, step, guard.loss_output, guard.bad);
+}
+
+NotFiniteValue Program::trace(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
+                              int loss, ValueId bad) {
   std::lock_guard lock(impl_->mutex);
   std::optional<Budget> budget = impl_->budget_for(inputs);
   Plan& plan = plan_for(inputs);
@@ -376,7 +395,9 @@ std::string Program::trace_not_finite(const std::vector<Value>& inputs, uint64_t
   o.inspect = &inspect;
   o.assign_updates = false;
   run_plan(plan, inputs, o);
-  return trace.origin(guard.bad);
+  if (bad == kNone) bad = trace.first_bad(loss < 0 ? kNone : plan.graph.outputs[size_t(loss)]);
+  if (bad == kNone) return {};
+  return {plan.graph.value_name(bad), trace.origin(bad)};
 }
 
 }  // namespace onnxtrain

@@ -49,6 +49,12 @@ struct ArrayRef {
   DType dtype = DType::kUndefined;
 };
 
+// A value that is not finite, and where it comes from.
+struct NotFiniteValue {
+  std::string name;    // "fc1.weight_grad"
+  std::string origin;  // "output 'y' of 'Exp_14' (Exp)", "'t' in the gradient of node 'n' (Sqrt)"
+};
+
 class Program {
  public:
   // graph: inputs, outputs and state values as in the IR. updates: output value -> state variable.
@@ -62,8 +68,8 @@ class Program {
                          const std::vector<char>& wanted = {}, Guard* guard = nullptr);
   // Runs again without writing anything and says, in words, where the bad value comes from:
   // "output of 'Exp_14'". For after a guard tripped: state must still be as it was.
-  std::string trace_not_finite(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
-                               const Guard& guard);
+  NotFiniteValue trace_not_finite(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
+                                  const Guard& guard);
   // The plan for these inputs (made now if needed): for reports.
   Plan& plan_for(const std::vector<Value>& inputs);
   // Runs again on the plan of the last run when these arrays (one per graph input) have its types
@@ -78,6 +84,8 @@ class Program {
   void set_observer(StepObserver* observer);
 
  private:
+  NotFiniteValue trace(const std::vector<Value>& inputs, uint64_t seed, uint64_t step, int loss,
+                       ValueId bad);
   struct Impl;
   Graph graph_;
   std::unique_ptr<Impl> impl_;

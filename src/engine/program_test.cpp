@@ -82,7 +82,7 @@ TEST(Program, AGuardStopsBeforeStateIsWritten) {
   p.program->run(zero, 0, 0, {}, &guard);
   EXPECT_TRUE(guard.tripped);
   EXPECT_EQ(p.state->get("w").to_doubles(), (std::vector<double>{1, 2}));
-  EXPECT_NE(p.program->trace_not_finite(zero, 0, 0, guard).find("Log"), std::string::npos);
+  EXPECT_NE(p.program->trace_not_finite(zero, 0, 0, guard).origin.find("Log"), std::string::npos);
 }
 
 // The step that writes the state makes the infinity itself: its operands are finite.

@@ -97,6 +97,7 @@ void Training::run_judged(Algorithm& a, const F& run) {
   if (guard.tripped) refuse(a, guard);
   if (!before.empty()) check_written(before);
   last_norm_ = guard.gradient_norm;
+  last_zeros_ = {guard.gradients, guard.zeros, guard.narrow_zeros};
 }
 
 void Training::run_algorithm(Algorithm& a, const ArrayRef* arrays) {
@@ -248,11 +249,16 @@ double Training::step_values(const Feeds& feeds, int which) {
 void Training::refuse(Algorithm& a, const Guard& guard) {
   if (a.last_plan) feed_arrays(a);
   double loss = a.loss >= 0 ? loss_of(a) : 0;
-  std::string subject = std::isfinite(loss) ? "a gradient became NaN or infinite"
-                        : std::isnan(loss)  ? "loss became NaN"
-                                            : "loss became infinite";
-  throw NotFiniteError(subject, a.program->trace_not_finite(a.fed, seed_, step_count_, guard),
-                       step_count_ + 1, last_loss_, last_norm_);
+  const NotFiniteValue bad = a.program->trace_not_finite(a.fed, seed_, step_count_, guard);
+  constexpr std::string_view kEnd = "_grad";
+  std::string parameter = bad.name;
+  if (parameter.ends_with(kEnd)) parameter.resize(parameter.size() - kEnd.size());
+  const bool named = parameter != bad.name && state_->has(parameter);
+  std::string subject = std::isnan(loss)       ? "loss became NaN"
+                        : !std::isfinite(loss) ? "loss became infinite"
+                        : named ? cat("the gradient of '", parameter, "' became NaN or infinite")
+                                : "a gradient became NaN or infinite";
+  throw NotFiniteError(subject, bad.origin, step_count_ + 1, last_loss_, last_norm_);
 }
 
 void Training::check_written(const std::map<std::string, Tensor>& before) {

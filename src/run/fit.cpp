@@ -109,6 +109,7 @@ class Loop {
       diverged(e);
     }
     if (loss == 0) warn_if_all_ignored(b);
+    if (s_.step_count() == 1) warn_of_zero_gradients(loss);
     if (at_.epoch == 0 && train_.is_stream()) note_labels(b);
     at_.loss_sum += loss * double(b.rows);
     at_.rows += b.rows;
@@ -264,6 +265,29 @@ class Loop {
                          "");
   }
 
+  // Nothing would train, and no later step would say so.
+  void warn_of_zero_gradients(double loss) {
+    const Training::Zeros z = s_.training().zero_gradients();
+    if (z.gradients == 0 || z.zeros == 0 || loss == 0) return;
+    if (z.zeros == z.gradients)
+      observer_.on_warning(
+          "OT1287",
+          cat("every gradient is exactly 0 at the first step: the outputs are saturated (a "
+              "Sigmoid, "
+              "Softmax, Relu or Clip at its end), or nothing of the data reaches a weight"),
+          "scale the data (--scale auto), begin with new weights (--reset), or take the loss on "
+          "the "
+          "scores before the activation (--loss-input)");
+    else if (z.narrow > 0)
+      observer_.on_warning(
+          "OT1288",
+          cat(z.narrow, " of ", z.gradients,
+              " gradients are exactly 0 at the first step, in 16 bits: numbers below 6e-8 are 0 in "
+              "float16"),
+          "give the loss a larger weight (Python: 1024 * ot.losses.MSE()), or train the model in "
+          "float32 and convert it afterwards");
+  }
+
   [[noreturn]] void diverged(const NotFiniteError& e) {
     std::string where;
     if (folder_) {
@@ -274,7 +298,8 @@ class Loop {
                 cat(e.subject, " at step ", e.step, " (epoch ", at_.epoch + 1, ")",
                     NotFiniteError::history(e.last_loss, e.last_norm),
                     "\n  first bad tensor: ", e.origin, where),
-                kSmallerRate);
+                std::isnan(e.last_loss) && e.step <= 1 ? NotFiniteError::advice(e.step, e.last_loss)
+                                                       : kSmallerRate);
   }
 
   Stepper& s_;

@@ -77,6 +77,7 @@ void Run::open_data(Start& s, Observer& observer) {
     if (!better.kind.empty()) choose_again(s, q_.model, q_.recipe, better);
   }
   for (const auto& [label, text] : s.notes) observer.on_note(label, text);
+  for (const LeftOut& l : s.left_out) observer.on_warning("OT1285", l.text, l.hint);
   check_data(*s.model, goes_on, observer);
 }
 

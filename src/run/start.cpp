@@ -46,11 +46,10 @@ void note_choice(const LossChoice& c, Notes& notes) {
   notes.emplace_back("loss", cat(c.kind, ", because ", c.because, "   (--loss to change)"));
 }
 
-Model prepare_noting(const Model& m, const Recipe& r, std::vector<LossChoice>& chosen,
-                     Notes& notes) {
-  Model out = prepare(m, r, all_ops(), &chosen);
-  for (const LossChoice& c : chosen) note_choice(c, notes);
-  if (chosen.empty() && !r.losses.empty()) {
+Model prepare_noting(const Model& m, const Recipe& r, Decisions& decided, Notes& notes) {
+  Model out = prepare(m, r, all_ops(), &decided);
+  for (const LossChoice& c : decided.losses) note_choice(c, notes);
+  if (decided.losses.empty() && !r.losses.empty()) {
     const std::string kind = loss_kind(out), &asked = r.losses[0].kind;
     notes.emplace_back("loss", kind.empty() || kind == asked
                                    ? asked
@@ -68,16 +67,17 @@ Model prepare_noting(const Model& m, const Recipe& r, std::vector<LossChoice>& c
 }  // namespace
 
 Model prepare_told(const Model& m, const Recipe& r, Observer& observer) {
-  std::vector<LossChoice> chosen;
+  Decisions decided;
   Notes notes;
   if (!m.training.empty() && !r.append)
     observer.on_warning("OT3115",
                         "the file carries a training already: it is replaced, with its optimizer "
                         "and state",
                         "to go on with it:  onnxtrain train MODEL --data DATA");
-  Model out = prepare_noting(m, r, chosen, notes);
+  Model out = prepare_noting(m, r, decided, notes);
   for (const auto& [label, text] : notes)
-    if (label != "loss" || !chosen.empty()) observer.on_note(label, text);
+    if (label != "loss" || !decided.losses.empty()) observer.on_note(label, text);
+  for (const LeftOut& l : decided.left_out) observer.on_warning("OT1285", l.text, l.hint);
   return out;
 }
 
@@ -101,7 +101,10 @@ Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker
   Recipe r = recipe();
   check_recipe(r);
   r.schedule = {};
-  s.model = std::make_shared<Model>(prepare_noting(m, r, s.chosen, s.notes));
+  Decisions decided;
+  s.model = std::make_shared<Model>(prepare_noting(m, r, decided, s.notes));
+  s.chosen = std::move(decided.losses);
+  s.left_out = std::move(decided.left_out);
   s.prepared = true;
   s.model->metadata[kMade] = "train";
   return s;
@@ -113,7 +116,7 @@ void choose_again(Start& s, const std::string& path, const RecipeMaker& recipe,
   r.schedule = {};
   r.losses.at(0).kind = better.kind;
   Position ignored;
-  std::vector<LossChoice> none;
+  Decisions none;
   Notes notes;
   s.model = std::make_shared<Model>(
       prepare_noting(load_model_or_checkpoint(path, ignored), r, none, notes));
@@ -190,7 +193,7 @@ void refuse_changes(const Settings& settings, const Start& s, const std::string&
   std::vector<const char*> names = {
       "loss",       "optimizer", "weight-decay", "momentum",        "clip",         "clip-value",
       "freeze",     "only",      "accumulate",   "label-smoothing", "ignore-index", "label",
-      "loss-input", "as-is",     "bn-variance",  "reset",           "seed"};
+      "loss-input", "as-is",     "bn-variance",  "reset",           "seed",         "strict"};
   if (!s.prepared) names.insert(names.end(), {"schedule", "schedule-arg"});
   for (const char* name : names)
     if (settings.changes(name))

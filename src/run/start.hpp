@@ -23,6 +23,7 @@ struct Start {
   bool prepared = false;           // by us, by these settings (now, or when the run began)
   bool resumed = false;            // not from a MODEL
   std::vector<LossChoice> chosen;  // what `auto` decided
+  std::vector<LeftOut> left_out;   // weights that do not train although nothing freezes them
   std::vector<std::pair<std::string, std::string>> notes;  // label and text, to be told
 };
 

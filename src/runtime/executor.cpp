@@ -300,6 +300,10 @@ bool passes(Frame& f, Guard& guard) {
     if (gradient && rank > 0) {
       gradients += squares;
       any = true;
+      const DType type = s.type.dtype;
+      ++guard.gradients;
+      guard.zeros += squares == 0;
+      guard.narrow_zeros += squares == 0 && (type == DType::kFloat16 || type == DType::kBFloat16);
     }
     if (std::isfinite(squares)) return true;
     guard.bad = v;

@@ -100,8 +100,8 @@ class _Resize:
                                          half_pixel_centers="half_pixel" in self.transform)
 
     def _coordinates(self, have, size, scale, window):
-        at = tf.range(tf.cast(size, tf.float64), dtype=tf.float64)
-        have, size, scale = (tf.cast(v, tf.float64) for v in (have, size, scale))
+        have, size, scale = (_double(v) for v in (have, size, scale))
+        at = tf.range(size, dtype=tf.float64)
         t = self.transform
         if t == "asymmetric":
             return at / scale
@@ -109,10 +109,9 @@ class _Resize:
         if t == "half_pixel":
             return half
         if t == "pytorch_half_pixel":
-            return tf.where(size > 1, half, tf.fill(tf.shape(at), tf.constant(-0.5, tf.float64)))
+            return tf.where(have * scale == 1, tf.fill(tf.shape(at), tf.constant(-0.5, tf.float64)), half)
         if t == "half_pixel_symmetric":
-            length = have * scale
-            return have / 2 * (1 - tf.floor(length) / length) + half
+            return half + have / 2 * (1 - size / (have * scale))
         if t == "align_corners":
             width = scale * have
             return tf.math.divide_no_nan(at * (have - 1), width - 1)
@@ -176,6 +175,11 @@ class _Resize:
         near = ((a + 2) * d - (a + 3)) * d * d + 1
         far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
         return tf.where(d <= 1, near, tf.where(d < 2, far, tf.zeros_like(d)))
+
+
+def _double(v):
+    """In float64; a number of Python must not pass through float32."""
+    return tf.cast(v, tf.float64) if isinstance(v, tf.Tensor) else tf.constant(v, tf.float64)
 
 
 def _ratio(size, have):
