@@ -102,7 +102,14 @@ bool has_generated_name(const std::string& name) {
          std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+namespace {
+// Larger tensors are mapped, not read: whoever only looks at a model must not read all of them, and
+// no exporter writes masks or repeated numbers of that size.
+constexpr size_t kReadBytes = size_t(256) << 20;
+}  // namespace
+
 bool all_equal(const Tensor& t) {
+  if (t.bytes() >= kReadBytes) return false;
   size_t size = dtype_size(t.dtype());
   const char* p = static_cast<const char*>(t.data());
   for (int64_t k = 1; k < t.size(); ++k)
@@ -114,6 +121,7 @@ std::string look_of_a_constant(const Graph& g, ValueId v, const std::vector<Node
                                bool bias) {
   const ValueDef& d = g.value(v);
   if (is_generated_scalar(d)) return "a number that the exporter named";
+  if (d.constant.bytes() >= kReadBytes) return {};
   if (!bias && is_filling(g, d, users)) return "one repeated number that the exporter named";
   if (is_mask(d.constant)) return "a mask";
   const bool wide = d.constant.dtype() == DType::kFloat || d.constant.dtype() == DType::kDouble;

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-import run  # noqa: E402
+import run_mistakes as run  # noqa: E402
 import workshop  # noqa: E402
 
 SAMPLE = [m for cases in run.GROUPS.values() for m in cases[::4]]

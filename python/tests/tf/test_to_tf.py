@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import onnxtrain as ot
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tensorflow"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "with_tensorflow"))
 import to_tf_trajectories as trajectories  # noqa: E402
 
 TEN = ["lenet.legacy", "resnet.dynamo", "unet.legacy", "superres.dynamo", "vit.legacy", "gru.legacy", "gan.legacy",

@@ -1,7 +1,7 @@
 """Writes the ONNX backend node tests as one file that an environment without the package onnx can read (.venv has onnx,
 .venv-tf has TensorFlow).
 
-    .venv/bin/python tests/tensorflow/dump_cases.py OUT.pickle [PART_OF_A_NAME]
+    .venv/bin/python tests/with_tensorflow/dump_cases.py OUT.pickle [PART_OF_A_NAME]
 """
 
 import pickle

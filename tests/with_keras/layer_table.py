@@ -1,6 +1,6 @@
 """Layers one by one: from_keras compares each with Keras, or refuses it by name.
 
-    .venv-tf/bin/python tests/keras/layer_table.py [NAME...]
+    .venv-tf/bin/python tests/with_keras/layer_table.py [NAME...]
 """
 
 import os

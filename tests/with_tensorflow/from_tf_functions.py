@@ -1,6 +1,6 @@
 """Functions of TensorFlow through `ot.from_tf`, each checked against TensorFlow (outputs and gradients).
 
-    .venv-tf/bin/python tests/tensorflow/from_tf_functions.py [NAME ...]
+    .venv-tf/bin/python tests/with_tensorflow/from_tf_functions.py [NAME ...]
 """
 
 import os

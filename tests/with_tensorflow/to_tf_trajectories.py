@@ -1,7 +1,7 @@
 """Training files of the trajectory zoo in TensorFlow: ten steps by `ot.to_tf` against ten steps of onnxtrain, then the
 SavedModel in a process that has no onnxtrain.
 
-    .venv-tf/bin/python tests/tensorflow/to_tf_trajectories.py [NAME[.EXPORTER] ...]      default: every file
+    .venv-tf/bin/python tests/with_tensorflow/to_tf_trajectories.py [NAME[.EXPORTER] ...]      default: every file
 
 Differences are relative to the largest element of each tensor. Both sides compute in float32; where the difference is
 above 1e-5, the yardstick is what onnxtrain's own numbers change when every weight changes in its last bit.

@@ -1,7 +1,7 @@
 """keras.applications with random weights: CPU time of from_keras with and without its self-check, beside Keras' own
 exporter to ONNX where that is asked for (--exporter; it needs the package onnx, and minutes).
 
-    .venv-tf/bin/python tests/keras/applications.py [NAME...] [--exporter]
+    .venv-tf/bin/python tests/with_keras/applications.py [NAME...] [--exporter]
 """
 
 import os

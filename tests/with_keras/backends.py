@@ -25,7 +25,7 @@ def interpreter():
 
 def environment(backend):
     """Variables under which the interpreter runs this checkout with a backend."""
-    paths = [os.path.join(ROOT, "python"), os.path.join(ROOT, "tests", "keras")]
+    paths = [os.path.join(ROOT, "python"), os.path.join(ROOT, "tests", "with_keras")]
     if backend == "torch":
         paths += glob.glob(os.path.join(_folder("torch"), "lib", "python3.*", "site-packages"))
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}

@@ -1,6 +1,6 @@
 """Plants every mistake, reads the answer, types the fix.
 
-    python tests/mistakes/run.py [-j 2] [-k WORDS] [-v]
+    python tests/mistakes/run_mistakes.py [-j 2] [-k WORDS] [-v]
 
 docs/errors.md has the table; `make figures-mistakes` runs this. `make test` runs a part of it (test_mistakes.py).
 """

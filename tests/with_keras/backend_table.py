@@ -1,6 +1,6 @@
 """With `semantics` fixed, the same file from every backend of Keras: digests of graph and tensors, one row per model.
 
-    .venv-tf/bin/python tests/keras/backend_table.py [MODEL...]
+    .venv-tf/bin/python tests/with_keras/backend_table.py [MODEL...]
 """
 
 import os

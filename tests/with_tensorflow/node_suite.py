@@ -1,7 +1,7 @@
 """The ONNX backend node tests in TensorFlow, and Resize in every combination against onnxtrain.
 
-    .venv-tf/bin/python tests/tensorflow/node_suite.py                 # counts, and what differs
-    .venv-tf/bin/python tests/tensorflow/node_suite.py test_resize     # cases with this in their names
+    .venv-tf/bin/python tests/with_tensorflow/node_suite.py                 # counts, and what differs
+    .venv-tf/bin/python tests/with_tensorflow/node_suite.py test_resize     # cases with this in their names
 """
 
 import itertools

@@ -1,6 +1,6 @@
 """The table of round trips in docs/keras.md: 5 steps in Keras, 5 here, 5 in Keras against 15 in Keras.
 
-    .venv-tf/bin/python tests/keras/round_trips.py [--models a,b] [--optimizers x,y] [--part K/N]
+    .venv-tf/bin/python tests/with_keras/round_trips.py [--models a,b] [--optimizers x,y] [--part K/N]
 
 Every model with two optimizers, every optimizer with four models, every schedule and every other setting with three.
 A difference above 1e-5 must be within 8 times what Keras differs by from itself when its weights change in their last
