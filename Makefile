@@ -13,7 +13,7 @@ FIGURES := $(shell tools/figures.sh --names)
 
 PY := .venv/bin/python
 
-.PHONY: help build demo test bench docs-cli format format-check ruff lint layers asan tsan fuzz clean $(FIGURES:%=figures-%)
+.PHONY: help build demo test test-versions bench docs-cli format format-check ruff lint layers asan tsan fuzz clean $(FIGURES:%=figures-%)
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-24s %s\n", $$1, $$2}' Makefile
@@ -41,6 +41,10 @@ test:  ## all suites: lint, C++, Python with PyTorch and scikit-learn, TensorFlo
 	@tools/setup.sh build test
 	$(call compile,release,$(PRODUCT) onnxtrain_tests)
 	@tools/test.sh
+
+test-versions: build  ## converters with other versions of their frameworks (tools/versions.sh has the table)
+	@tools/setup.sh build test
+	@tools/versions.sh
 
 bench: build  ## speed beside other engines; QUICK=1: a few minutes; ROUNDS=5, BENCH_ARGS="--workloads W1,W4"
 	@tools/setup.sh build test

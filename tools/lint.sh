@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Everything that reads the sources without running them: ruff, clang-format, who includes whom, the shape of the code, clang-tidy.
 # Usage: tools/lint.sh              clang-tidy over every C++ source
-#        tools/lint.sh --changed    clang-tidy over those that changed since tools/lint-clean-commit.txt
-#        tools/lint.sh --record     over every source, and records the present commit as clean
+#        tools/lint.sh --changed    clang-tidy over those that differ from what tools/tidy-clean.txt records as clean
+#        tools/lint.sh --record     with either: writes what is clean into that file
 # All five run; exit 1 when one of them found something.
 set -uo pipefail
 cd "$(dirname "$0")/.."

@@ -58,7 +58,8 @@ def state(folder):
         m = onnx.load(folder / f"checkpoints/{name}.train.onnx")
         graphs = [m.graph, *(t.algorithm for t in m.training_info)]
         result[name] = {t.name: numpy_helper.to_array(t).tobytes() for g in graphs for t in g.initializer}
-        result[name + " position"] = {p.key: p.value for p in m.metadata_props if "checksum" not in p.key}
+        result[name + " position"] = {p.key: p.value for p in m.metadata_props  # how it was typed differs
+                                      if "checksum" not in p.key and p.key != "onnxtrain.settings"}
     lines = [json.loads(x) for x in (folder / "metrics.jsonl").read_text().splitlines()]
     result["log"] = [{k: v for k, v in x.items() if k not in TIMES} for x in lines]
     result["model"] = (folder / "model.onnx").read_bytes()

@@ -121,6 +121,7 @@ shared_environment() {
 }
 if ((want_test)); then
   shared_environment torch "$site"
+  if [[ ! -e .venv/.missing-torch ]]; then pip_install sklearn; fi
   if [[ ! -x .venv-tf/bin/python ]] || ! .venv-tf/bin/python -c '' 2>/dev/null; then
     rm -rf .venv-tf
     .venv/bin/python -m venv --without-pip .venv-tf

@@ -46,6 +46,10 @@ OT_API const char* ot_version(void);
  * static storage. */
 OT_API const char* ot_optimizers(void);
 
+/* The functions of the domain ai.onnxtrain as a JSON object: operator to ONNX text in standard
+ * operators; static storage. For programs that write training files themselves. */
+OT_API const char* ot_functions(void);
+
 /* Text made by the library (JSON, bytes of a model); free with ot_text_free. */
 typedef struct ot_text ot_text;
 OT_API const char* ot_text_data(const ot_text* t);
@@ -111,6 +115,10 @@ OT_API ot_status ot_model_export(const ot_model* m, const char* path);
 OT_API ot_status ot_model_bytes(const ot_model* m, int inference_only, ot_text** out);
 /* Inputs, outputs, initializers, opsets, training sections as JSON. */
 OT_API ot_status ot_model_info(const ot_model* m, ot_text** json);
+/* What every initializer is to a training by this recipe (NULL: the defaults), as JSON: "weights"
+   with name, dtype, shape, elements, role and reason; "left_out" with the weights that do not train
+   although nothing freezes them. */
+OT_API ot_status ot_model_weights(const ot_model* m, const char* recipe, ot_text** json);
 OT_API ot_status ot_model_initializer(const ot_model* m, const char* name, ot_value** out);
 OT_API ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value* value);
 /* The model's graphs, node by node, for programs that turn a model into something else: nodes with
@@ -133,14 +141,27 @@ OT_API ot_status ot_check_bytes(const void* data, size_t size, const char* base_
 /* Inference model -> training model. recipe: JSON, see docs/recipe.md; NULL: all defaults. */
 OT_API ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out);
 
+/* A training section as a plain model for other runtimes (docs/engines.md). options: JSON with
+ * form, for, opset, dims, indices, recurrent, random, embed_state; NULL: all defaults. manifest:
+ * JSON, docs/step-manifest.schema.json. */
+OT_API ot_status ot_make_step(const ot_model* m, int which, const char* options, ot_model** step,
+                              ot_text** manifest);
+/* The same into files: PATH, and beside it the manifest and the initial state. which < 0: every
+ * section. report: JSON with files, warnings and nodes per section. */
+OT_API ot_status ot_export_step(const ot_model* m, int which, const char* options, const char* path,
+                                ot_text** report);
+
 /* ---- sessions: inference --------------------------------------------------------------------- */
 typedef struct ot_options {
   size_t size;
   int threads; /* 0: all cores this process may use */
   uint64_t seed;
-  /* Trainers: bytes that state variables and plans may take together; values are then computed
-   * again instead of kept where needed. 0: no limit. */
+  /* Bytes that state variables, plans and what is made while running may take together; trainers
+   * compute values again instead of keeping them where needed. 0: docs/safety.md, 5. */
   uint64_t memory;
+  /* Of one run or step: iterations of all its loops together, and seconds. 0: docs/safety.md, 5. */
+  uint64_t loop_trips;
+  double seconds;
 } ot_options;
 typedef struct ot_session ot_session;
 OT_API ot_status ot_session_create(const ot_model* m, const ot_options* o, ot_session** out);
@@ -238,6 +259,26 @@ OT_API ot_status ot_trainer_set(ot_trainer* t, const char* name, const ot_value*
 OT_API ot_status ot_trainer_rate(const ot_trainer* t, double* rate);
 OT_API ot_status ot_trainer_set_rate(ot_trainer* t, double rate);
 OT_API uint64_t ot_trainer_step_count(const ot_trainer* t);
+/* Another runtime that makes the steps (docs/engines.md). The functions are called on the thread of
+ * the step or the fit; each returns 0, or non-zero for a failure, whose text `error` then points to
+ * (the caller's, read at once). */
+typedef struct ot_engine {
+  size_t size;
+  void* context;
+  /* The training as it stands, before the first step and when the state was changed elsewhere. The
+   * model is the callee's to free. */
+  int (*begin)(void* context, ot_model* training, uint64_t step, const char** error);
+  /* One step of every section; values are the library's, read during the call. */
+  int (*step)(void* context, size_t n, const char* const* names, ot_value* const* values,
+              double* loss, const char** error);
+  /* State variables: calls take(sink, name, value) for each; the value is copied. */
+  int (*state)(void* context, void (*take)(void* sink, const char* name, const ot_value* value),
+               void* sink, const char** error);
+  /* Takes the last step back; non-zero: it cannot. May be NULL. */
+  int (*undo)(void* context);
+} ot_engine;
+/* *engine is copied; its context must outlive the trainer. NULL: this library makes the steps. */
+OT_API ot_status ot_trainer_set_engine(ot_trainer* t, const ot_engine* engine);
 /* Whole epochs over arrays (the first dimension counts the rows; names as the model's inputs and
  * targets, or x and y; none: the arrays that the resumed run has kept). valid: other arrays, or
  * none. options: JSON, see docs/fit.md. on_epoch gets one JSON object per epoch; returning non-zero

@@ -174,6 +174,12 @@ class Model {
     check(ot_model_info(get(), &t));
     return detail::take(t);
   }
+  // What every initializer is to a training by this recipe, as JSON.
+  std::string weights_json(const std::string& recipe = "{}") const {
+    ot_text* t = nullptr;
+    check(ot_model_weights(get(), recipe.c_str(), &t));
+    return detail::take(t);
+  }
   // recipe: JSON, see docs/recipe.md
   Model prepare(const std::string& recipe = "{}") const {
     ot_model* m = nullptr;
@@ -189,8 +195,10 @@ class Model {
 struct Options {
   int threads = 0;
   uint64_t seed = 0;
-  uint64_t memory = 0;  // trainers: a limit in bytes; 0: none
-  ot_options c() const { return {sizeof(ot_options), threads, seed, memory}; }
+  uint64_t memory = 0;      // a limit in bytes; 0: docs/safety.md, 5
+  uint64_t loop_trips = 0;  // of all loops of a run together
+  double seconds = 0;       // of one run or step
+  ot_options c() const { return {sizeof(ot_options), threads, seed, memory, loop_trips, seconds}; }
 };
 
 class Session {
@@ -249,7 +257,9 @@ struct TrainerOptions {
   float clip_norm = 0;
   int threads = 0;
   uint64_t seed = 0;
-  uint64_t memory = 0;  // limit in bytes for state and step: recomputes activations; 0: none
+  uint64_t memory = 0;      // limit in bytes for state and step: recomputes activations; 0: none
+  uint64_t loop_trips = 0;  // of all loops of a step together; 0: docs/safety.md, 5
+  double seconds = 0;       // of one step
 };
 
 struct FitOptions {
@@ -266,7 +276,7 @@ using Epoch = std::map<std::string, double>;
 class Trainer {
  public:
   explicit Trainer(const Model& model, const TrainerOptions& o = {}) {
-    ot_options c = {sizeof(ot_options), o.threads, o.seed, o.memory};
+    ot_options c = {sizeof(ot_options), o.threads, o.seed, o.memory, o.loop_trips, o.seconds};
     ot_trainer* t = nullptr;
     ot_status status = ot_trainer_create(model.get(), &c, &t);
     if (without_training(status)) {
@@ -278,7 +288,7 @@ class Trainer {
   }
   // The same for a model that is given up: its weights are not copied.
   explicit Trainer(Model&& model, const TrainerOptions& o = {}) {
-    ot_options c = {sizeof(ot_options), o.threads, o.seed, o.memory};
+    ot_options c = {sizeof(ot_options), o.threads, o.seed, o.memory, o.loop_trips, o.seconds};
     ot_trainer* t = nullptr;
     ot_status status = ot_trainer_take(model.get(), &c, &t);
     if (without_training(status)) {

@@ -22,6 +22,16 @@ std::string object(const List& numbers, const char* kind, const char* more = "")
   }
   return out + more + "}";
 }
+// Of Adam and its relatives, which have the same settings.
+template <class Adam>
+std::string adam(const Adam& a, const char* kind) {
+  return object(Numbers{{"lr", a.lr},
+                        {"beta1", a.beta1},
+                        {"beta2", a.beta2},
+                        {"eps", a.eps},
+                        {"weight_decay", a.weight_decay}},
+                kind);
+}
 }  // namespace detail
 
 struct SGD {
@@ -35,25 +45,11 @@ struct SGD {
 };
 struct Adam {
   float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f, weight_decay = 0;
-  std::string json() const {
-    return detail::object(detail::Numbers{{"lr", lr},
-                                          {"beta1", beta1},
-                                          {"beta2", beta2},
-                                          {"eps", eps},
-                                          {"weight_decay", weight_decay}},
-                          "adam");
-  }
+  std::string json() const { return detail::adam(*this, "adam"); }
 };
 struct AdamW {
   float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f, weight_decay = 0.01f;
-  std::string json() const {
-    return detail::object(detail::Numbers{{"lr", lr},
-                                          {"beta1", beta1},
-                                          {"beta2", beta2},
-                                          {"eps", eps},
-                                          {"weight_decay", weight_decay}},
-                          "adamw");
-  }
+  std::string json() const { return detail::adam(*this, "adamw"); }
 };
 struct RMSprop {
   float lr = 0.01f, alpha = 0.99f, eps = 1e-8f, momentum = 0, weight_decay = 0;
@@ -86,14 +82,7 @@ struct Lion {
 };
 struct Lamb {
   float lr = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-6f, weight_decay = 0;
-  std::string json() const {
-    return detail::object(detail::Numbers{{"lr", lr},
-                                          {"beta1", beta1},
-                                          {"beta2", beta2},
-                                          {"eps", eps},
-                                          {"weight_decay", weight_decay}},
-                          "lamb");
-  }
+  std::string json() const { return detail::adam(*this, "lamb"); }
 };
 
 // Any optimizer of the library by its word and its settings (docs/recipe.md):

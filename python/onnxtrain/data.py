@@ -36,7 +36,8 @@ def array(x, name, text=False):
     try:
         a = np.asarray(x)
     except ValueError as e:  # rows of different lengths
-        raise DataError(f"'{name}' is not an array: {e}", "OT2105") from e
+        raise DataError(f"'{name}' is not an array: {e}", "OT2105",
+                        "rows of one length make an array: pad or cut the lists") from e
     if a.ndim > 0 and text and is_text(a):
         return a
     if a.dtype.kind in "OUST" or a.ndim == 0:
@@ -46,6 +47,52 @@ def array(x, name, text=False):
                         "a model that takes text trains on batches: fit(iterable)" if kind == "text"
                         else "numpy.asarray(..., dtype=numpy.float32) shows what is wrong with it")
     return a
+
+
+def column_names(x):
+    """Names of the columns of a table (pandas, polars, ...) as text; None for anything else."""
+    names = getattr(x, "columns", None)
+    if isinstance(x, Mapping) or names is None or callable(names) or not hasattr(x, "__array__"):
+        return None
+    return [str(n) for n in names]
+
+
+def target_names(y):
+    """Names of what is to be predicted, where y carries them."""
+    names = column_names(y)
+    if names is None:
+        name = getattr(y, "name", None)
+        names = [name] if isinstance(name, str) and name and hasattr(y, "__array__") else []
+    return names
+
+
+def by_name(x, features, inputs):
+    """A table as the array or arrays that the model takes: by the names it was trained on, whatever their order.
+    features: those names; None when there are none. inputs: of the model."""
+    names = column_names(x)
+    if names is None and isinstance(x, Mapping) and features and not set(x) & {*inputs, "x"}:
+        names = [str(n) for n in x]
+        columns = dict(zip(names, x.values()))
+    elif names is not None:
+        columns = None
+    else:
+        return x
+    if len(set(names)) != len(names):
+        raise DataError(f"the table has two columns of one name: {', '.join(names)}", "OT2108")
+    if len(inputs) > 1 and set(inputs) <= set(names):  # one input per column
+        return {i: np.asarray(x.iloc[:, names.index(i)] if columns is None and hasattr(x, "iloc") else x[i])
+                for i in inputs}
+    if features:
+        missing = [f for f in features if f not in names]
+        if missing:
+            raise DataError(f"the table has no column {', '.join(map(repr, missing))}, which the model was trained on; "
+                            f"it has {', '.join(map(repr, names))}", "OT2160",
+                            "give the table the columns of the training, by these names")
+        if columns is not None:
+            return np.column_stack([np.asarray(columns[f]) for f in features])
+        if names != list(features):
+            return np.asarray(x)[:, [names.index(f) for f in features]]
+    return x if columns is None else np.column_stack([np.asarray(c) for c in columns.values()])
 
 
 def columns(x, y=None, text=False):
@@ -78,7 +125,7 @@ def some_rows(named):
     """The same, and an error when there are none."""
     for name, a in named.items():
         if len(a) == 0:
-            raise DataError(f"'{name}' has no rows", "OT2101")
+            raise DataError(f"'{name}' has no rows", "OT2101", "give at least one row")
     return named
 
 

@@ -1,17 +1,35 @@
 """Exceptions: one class per kind of failure, each with .code and .hint."""
 
+import difflib
+
+from .hints import in_python
+
 
 class Error(Exception):
     """Something failed; `code` is like "OT1203", `hint` says what to do (may be empty)."""
 
     def __init__(self, message, code="OT9001", hint=""):
+        message, hint = in_python(message), in_python(hint)
         self.message, self.code, self.hint = message, code, hint
         text = f"error[{code}]: {message}"
         super().__init__(text + (f"\n  help: {hint}" if hint else ""))
 
+    def __str__(self):
+        return self.args[0]
+
 
 class UsageError(Error, ValueError):
     """A wrong argument."""
+
+
+class UnknownNameError(UsageError, KeyError):
+    """A name that a mapping does not have: an ot.UsageError, and a KeyError for code that expects one."""
+
+    def __init__(self, what, name, known):
+        near = difflib.get_close_matches(str(name), list(known), 1, 0.6)
+        some = ", ".join(f"'{k}'" for k in list(known)[:6])
+        super().__init__(f"there is no {what} named '{name}'", "OT1122",
+                         f"did you mean '{near[0]}'?" if near else f"there are {some or 'none'}")
 
 
 class ModelError(Error):

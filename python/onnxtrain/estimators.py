@@ -8,9 +8,12 @@ import inspect
 
 import numpy as np
 
-from .data import array
-from .errors import DataError, UsageError
-from .model import Model, as_model, load
+from .data import array, by_name, column_names
+from .errors import DataError, Error, UsageError
+from .exported_classifier import exported
+from .model import Model, all_rows, as_model, load
+from .recipe import Term
+from .trainer import prepare
 
 
 class _Estimator:
@@ -74,12 +77,19 @@ class _Estimator:
         return self
 
     def _rows(self, X, y=None):
+        names = column_names(X)
+        if y is not None:
+            self._feature_names = names
+        elif names is not None and getattr(self, "_feature_names", None):
+            X = by_name(X, self._feature_names, ["X"])
         X = array(X, "X")
         if y is not None:
             y = np.asarray(y)
             if len(X) != len(y):
                 raise DataError(f"X has {len(X)} rows, y has {len(y)}", "OT2103")
             self.n_features_in_ = X.shape[1] if X.ndim > 1 else 1
+            if names is not None:
+                self.feature_names_in_ = np.array(names, dtype=object)
         return X, y
 
     def _output(self, X):
@@ -98,7 +108,8 @@ class _Estimator:
 
 
 class OnnxClassifier(_Estimator):
-    """A model with one score per class ([N,K] scores or probabilities), or one for two classes ([N,1])."""
+    """A model with one score per class ([N,K] scores or probabilities), or one for two classes ([N,1]); also what
+    scikit-learn's exporters write: a label, and probabilities beside it."""
 
     _estimator_type = "classifier"
 
@@ -113,21 +124,57 @@ class OnnxClassifier(_Estimator):
             y = y[:, 0]
         if y.ndim != 1:
             raise DataError(f"y has shape {list(y.shape)}: a classifier wants one label per row", "OT2112")
+        source = as_model(self.model)
+        self._exported = exported(source)
+        if self._exported is not None:
+            return self._fit_exported(X, y, source)
         self.classes_, index = np.unique(y, return_inverse=True)
-        scores = self._scores_of(as_model(self.model))
+        scores = self._scores_of(source)
         if scores == 1:
             return self._train(X, self._two(index).astype(np.float32)[:, None], "bce_logits")
+        labelled = "classes" in source.info and not source.trainable
+        ready = prepare(source, loss="cross_entropy") if labelled else source
+        labels = ready.info.get("classes")  # that the graph itself writes
+        if labels is not None and set(map(str, self.classes_.tolist())) <= set(labels):
+            self._columns = np.array([labels.index(str(c)) for c in self.classes_.tolist()])
+            return self._train(X, y if self.classes_.dtype.kind in "iu" else self._columns[index], "cross_entropy")
         inside = self.classes_.dtype.kind in "iu" and (scores is None or 0 <= self.classes_.min()
                                                        and self.classes_.max() < scores)
         self._columns = self.classes_.astype(np.int64) if inside else np.arange(len(self.classes_))
         if scores is not None and len(self.classes_) > scores:
             raise DataError(f"y has {len(self.classes_)} classes, the model's output has room for {scores}", "OT2104")
-        return self._train(X, self._columns[index], "cross_entropy")
+        target = self._columns[index]
+        if labels is not None and all(c.lstrip("-").isdigit() for c in labels) and len(labels) >= len(self.classes_):
+            target = np.array([int(c) for c in labels])[target]  # numbers are taken for the graph's labels
+        return self._train(X, target, "cross_entropy")
+
+    def _fit_exported(self, X, y, source):
+        """A file that says itself which class each column of its scores is."""
+        self.classes_ = self._exported.classes
+        same = y[:, None] == self.classes_[None]
+        if not same.any(1).all():
+            known = ", ".join(map(repr, self.classes_.tolist()))
+            raise DataError(f"y has {y[~same.any(1)][0]!r}, which is none of the model's classes {known}", "OT2104")
+        if source.trainable:
+            return self._train(X, y, "auto")
+        term = Term("auto", self._exported.scores)
+        try:
+            ready = prepare(source, loss=term)
+        except UsageError:
+            raise
+        except Error as e:
+            if e.code != "OT1238":
+                raise
+            # probabilities that no Softmax makes: the logarithmic loss of every class
+            return self._train(X, same.astype(np.float32), Term("bce", self._exported.scores))
+        # numbers are taken for the labels that the graph still writes
+        by_value = "classes" in ready.info and np.asarray(self.classes_).dtype.kind in "iu"
+        return self._train(X, self.classes_[same.argmax(1)] if by_value else same.argmax(1), term)
 
     @staticmethod
     def _scores_of(model):
         """Scores per row; None: not known before it runs."""
-        shape = model.info["outputs"][0].get("shape")
+        shape = model._description["outputs"][0].get("shape")
         if not shape or len(shape) == 1:
             return None if shape is None else 1
         return shape[1] if isinstance(shape[1], int) else None
@@ -141,7 +188,7 @@ class OnnxClassifier(_Estimator):
 
     def _positive(self, z):
         """Probabilities from the output, whatever form it has; rows need not add up to one yet."""
-        made_by = self.model_.info["outputs"][0].get("made_by", "")
+        made_by = self.model_._description["outputs"][0].get("made_by", "")
         if self._columns is None:
             p = z.reshape(len(z)) if made_by == "Sigmoid" else 0.5 * (1 + np.tanh(0.5 * z.reshape(len(z))))
             return np.column_stack([1 - p, p])
@@ -152,10 +199,19 @@ class OnnxClassifier(_Estimator):
 
     def predict_proba(self, X):
         """[rows, classes], in the order of `classes_`."""
+        if getattr(self, "_exported", None) is not None:
+            return self._exported_output(X, self._exported.output)
         p = self._positive(self._output(X))[:, : len(self.classes_)]
         return p / p.sum(1, keepdims=True)
 
+    def _exported_output(self, X, name):
+        """What the file itself says."""
+        got = all_rows(self.model_, self._rows(X)[0], name)
+        return self._exported.table(got).astype(np.float64)
+
     def predict(self, X):
+        if getattr(self, "_exported", None) is not None:
+            return np.asarray(all_rows(self.model_, self._rows(X)[0], self.model_.outputs[0])).reshape(-1)
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]
 

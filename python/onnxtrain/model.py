@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from . import _native
-from .data import columns, is_text
-from .errors import UsageError
+from .data import by_name, columns, is_text
+from .errors import UnknownNameError, UsageError
 from .values import from_native, to_native
 
 _METRICS = ("accuracy", "mae", "perplexity", "rmse", "top5")
@@ -25,12 +25,12 @@ class _Parameters(Mapping):
 
     def __getitem__(self, name):
         if name not in self._names():
-            raise KeyError(name)
+            raise UnknownNameError("initializer", name, self._names())
         return from_native(self._model._m.initializer(name))
 
     def __setitem__(self, name, value):
         if name not in self._names():
-            raise KeyError(name)
+            raise UnknownNameError("initializer", name, self._names())
         model = self._model
         model._m.set_initializer(name, to_native(value, name))
         model._session = None
@@ -53,16 +53,24 @@ class _Text(str):
 
 def fixed_batch(model):
     """The number of rows that the file fixes; 0 when any will do."""
-    sizes = {i["shape"][0] for i in model.info["inputs"] if i.get("shape")}
+    sizes = {i["shape"][0] for i in model._description["inputs"] if i.get("shape")}
     return sizes.pop() if len(sizes) == 1 and isinstance(next(iter(sizes)), int) else 0
 
 
-def rows_through(session, model, x, batch_size):
-    """The first output for every row, piece by piece; x fits as in `fit` (type, scale of images, shape)."""
-    given = columns(x, text=True)
+def all_rows(model, x, output):
+    """One output of a model for every row of x."""
+    from .session import Session
+
+    return rows_through(Session(model), model, x, 256, output)
+
+
+def rows_through(session, model, x, batch_size, output=None):
+    """An output (the first unless told) for every row, piece by piece; x fits as in `fit` (type, scale of images,
+    shape)."""
+    given = columns(by_name(x, model.features, model.inputs), text=True)
     if list(given) == ["x"] and model.inputs and "x" not in model.inputs:
         given = {model.inputs[0]: given["x"]}
-    rows, first, parts = len(next(iter(given.values()), ())), model.outputs[:1], []
+    rows, wanted, parts = len(next(iter(given.values()), ())), output or model.outputs[0], []
     fixed = fixed_batch(model)
     batch_size = fixed or batch_size
     for i in range(0, max(rows, 1), batch_size):
@@ -71,8 +79,8 @@ def rows_through(session, model, x, batch_size):
         if 0 < count < fixed:  # the last row again and again; what comes of it is dropped
             here = {k: np.concatenate([v, np.repeat(v[-1:], fixed - count, axis=0)]) for k, v in here.items()}
         piece = {k: v if is_text(v) else model._m.adapt(k, to_native(v, k)) for k, v in here.items()}
-        parts.append(session.run(piece, first)[first[0]][:count or None])
-    return np.concatenate(parts)
+        parts.append(session.run(piece, [wanted])[wanted][:count or None])
+    return sum(parts, []) if isinstance(parts[0], list) else np.concatenate(parts)  # maps are lists
 
 
 class Model:
@@ -80,7 +88,7 @@ class Model:
 
     def __init__(self, native):
         self._m = native
-        self._info = self._initializers = self._trainer = self._session = None
+        self._info = self._described = self._initializers = self._trainer = self._session = self._features = None
         self._compiled = {}
 
     def __reduce__(self):  # copies and pickles are the file's bytes
@@ -90,21 +98,45 @@ class Model:
     def info(self):
         """Everything `onnxtrain info --json` says, as a dict."""
         if self._info is None:
-            self._info = json.loads(self._m.info())
+            self._info = dict(self._description, weights=self.weights())
         return self._info
+
+    @property
+    def _description(self):
+        if self._described is None:
+            self._described = json.loads(self._m.info())
+        return self._described
+
+    def weights(self, **prepare_options):
+        """What every initializer is to a training: a list of dicts with name, dtype, shape, elements, role ("trained",
+        "constant", "frozen", "statistics", "no gradient", "other output", "integers", "unused") and the reason.
+        Options as in `ot.prepare`."""
+        from .trainer import recipe_json
+
+        return json.loads(self._m.weights(recipe_json(**prepare_options)))["weights"]
 
     def _initializer_names(self):
         if self._initializers is None:
-            self._initializers = dict.fromkeys(i["name"] for i in self.info["initializers"])
+            self._initializers = dict.fromkeys(i["name"] for i in self._description["initializers"])
         return self._initializers
 
     @property
     def inputs(self):
-        return [i["name"] for i in self.info["inputs"]]
+        return [i["name"] for i in self._description["inputs"]]
 
     @property
     def outputs(self):
-        return [o["name"] for o in self.info["outputs"]]
+        return [o["name"] for o in self._description["outputs"]]
+
+    @property
+    def features(self):
+        """Names of the columns that the model was trained on, in order; None when they had none."""
+        if self._features is None:
+            try:
+                self._features = json.loads(self._description["metadata"].get("onnxtrain.features", "null")) or ()
+            except ValueError:  # the file's word, not ours
+                self._features = ()
+        return list(self._features) or None
 
     @property
     def parameters(self):
@@ -113,7 +145,7 @@ class Model:
     @property
     def trainable(self):
         """True when the file carries its own training."""
-        return bool(self.info["training"])
+        return bool(self._description["training"])
 
     def summary(self):
         """The model in a few lines: inputs, outputs, parameters, training sections."""
@@ -123,6 +155,10 @@ class Model:
         lines += [f"  output  {v['name']:24s} {v['type']}" for v in i["outputs"]]
         total = sum(p["elements"] for p in i["initializers"])
         lines.append(f"  {len(i['initializers'])} initializers, {total:,} elements")
+        roles = {}
+        for w in i["weights"]:
+            roles.setdefault(w["role"], []).append(w["elements"])
+        lines += [f"    {role:12s} {len(sizes)} tensors, {sum(sizes):,} elements" for role, sizes in roles.items()]
         for k, t in enumerate(i["training"]):
             names = ", ".join(v["name"] for v in t["inputs"])
             lines.append(f"  training {k}: {len(t['update_binding'])} state variables, reads also {names or 'nothing'}")
@@ -160,6 +196,7 @@ class Model:
             **options):
         """Trains and keeps the result: `predict`, `parameters`, `save` and `export` see the new weights.
         Arguments as in `Trainer` and `Trainer.fit`."""
+        self._choose_loss(y)
         t = self.trainer(seed, threads, memory)
         try:
             history = t.fit(x, y, valid=valid, epochs=epochs, batch_size=batch_size, out=out, **options)
@@ -171,6 +208,21 @@ class Model:
 
     _metrics = ()
 
+    def _choose_loss(self, y):
+        """`auto` knows the target here: 0 and 1 for one score per row are two classes, not numbers."""
+        from .trainer import prepare
+
+        if self._trainer is not None or self.trainable or self._compiled.get("loss", "auto") != "auto" or y is None:
+            return
+        target = None if isinstance(y, dict) else np.asarray(y)
+        if target is None or target.dtype.kind not in "biuf" or target.size != len(target):
+            return
+        if set(np.unique(target[:1 << 24]).tolist()) != {0, 1}:
+            return
+        chosen = prepare(self, **self._compiled).info["metadata"].get("onnxtrain.loss")
+        if chosen == "mse" and self.info["outputs"][0]["made_by"] in ("Gemm", "MatMul", "Add", "Conv"):
+            self._compiled["loss"] = "bce_logits"
+
     @staticmethod
     def _check_metric(name, there):
         if name not in there:
@@ -180,10 +232,14 @@ class Model:
     def _take_weights(self, trainer):
         if self.trainable:
             self._m = trainer.model()._m  # the optimizer's state too
+        elif "onnxtrain.attribute_weights" in (trained := trainer.model()).info["metadata"]:
+            # weights that stand in attributes of the file: what an export writes
+            self._m, self._info, self._initializers = _native.load_bytes(trained._m.bytes(True)), None, None
         else:
             for name in set(trainer.state) & set(self.parameters):
                 self._m.set_initializer(name, to_native(trainer.state[name], name))
         self._session = None
+        self._features = tuple(trainer.features or ())
 
     def evaluate(self, x, y=None, batch_size=256):
         """Loss and metrics as a dict."""
@@ -226,6 +282,9 @@ def load(path_or_bytes):
     """Reads an ONNX model from a path or from bytes."""
     if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
         return Model(_native.load_bytes(bytes(path_or_bytes)))
+    if not isinstance(path_or_bytes, (str, os.PathLike)):
+        raise UsageError(f"load takes a path or bytes, not {type(path_or_bytes).__name__}", "OT1151",
+                         'ot.load("model.onnx")')
     return Model(_native.load(os.fspath(path_or_bytes)))
 
 
@@ -236,7 +295,7 @@ def as_model(x):
         return load(x)
     if hasattr(x, "SerializeToString"):  # an onnx.ModelProto
         return load(x.SerializeToString())
-    raise UsageError(f"expected a model, a path or bytes, got {type(x).__name__}", "OT1151")
+    raise UsageError(f"expected a model, a path or bytes, got {type(x).__name__}", "OT1151", 'ot.load("model.onnx")')
 
 
 def check(path_or_bytes):

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field, make_dataclass, replace
 from . import _native
 from .errors import UsageError
 
+# PyTorch's arguments that are pairs, and the two settings that they are made of
+_PAIRS = {"betas": ("beta1", "beta2"), "etas": ("eta_minus", "eta_plus"), "step_sizes": ("step_min", "step_max")}
+
 
 class _Optimizer:
     """What the optimizers have in common. Their classes are made from the library's records (`_optimizer_class`)."""
@@ -25,8 +28,8 @@ class _Optimizer:
     def spec(self):
         s = {"kind": self.kind}
         for key, value in vars(self).items():
-            if key == "betas":
-                s["beta1"], s["beta2"] = value
+            if key in _PAIRS:
+                s.update(zip(_PAIRS[key], value))
             elif key == "overrides":
                 s["overrides"] = [dict(v, glob=g) for g, v in (value or {}).items()]
             elif value is not None:
@@ -38,10 +41,11 @@ def _optimizer_class(record, made):
     """The dataclass of one optimizer: PyTorch's arguments in its order, `style` where Keras differs, `overrides`."""
     settings = {s["name"]: s for s in record["settings"]}
     arguments, differing = {}, {}
+    first, second = ({names[i]: key for key, names in _PAIRS.items()} for i in range(2))
     for name, s in settings.items():
-        if name == "beta1":
-            arguments["betas"] = (s["value"], settings["beta2"]["value"])
-        elif name != "beta2":
+        if name in first:
+            arguments[first[name]] = tuple(settings[part]["value"] for part in _PAIRS[first[name]])
+        elif name not in second:
             arguments[name] = None if "keras" in s else s["value"]
             if "keras" in s:
                 differing[name] = (s["value"], s["keras"])
@@ -219,9 +223,12 @@ def optimizer_spec(o):
         if o in ("momentum", "nesterov"):
             return _BY_KIND["sgd"](momentum=0.9, nesterov=o == "nesterov").spec()
         return _BY_KIND[o]().spec() if o in _BY_KIND else {"kind": o}
-    if not hasattr(o, "spec"):
-        raise UsageError(f"an optimizer is a name, a path of an ONNX graph or ot.AdamW(...), not {type(o).__name__}",
-                         "OT1154")
+    if isinstance(o, type) or not hasattr(o, "spec"):
+        name = o.__name__ if isinstance(o, type) else type(o).__name__
+        ours = name if any(c.__name__ == name for c in _BY_KIND.values()) else "AdamW"
+        raise UsageError(f"an optimizer is a name, a path of an ONNX graph or ot.{ours}(...), not "
+                         f"{'the class ' if isinstance(o, type) else ''}{name}", "OT1154",
+                         f"optimizer=ot.{ours}(lr=1e-3)")
     return o.spec()
 
 

@@ -5,9 +5,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from . import _native
-from .errors import UsageError
+from .errors import ModelError, UsageError
+from .limits import limits
 from .model import as_model
 from .values import from_native, to_native
+
+_FLOATS = ("float", "double", "float16", "bfloat16")
 
 
 def feed_lists(feeds):
@@ -19,11 +22,14 @@ def feed_lists(feeds):
 
 
 class Session:
-    """Runs a model's inference graph: `Session("m.onnx").run({"x": x})` -> {output name: array}."""
+    """Runs a model's inference graph: `Session("m.onnx").run({"x": x})` -> {output name: array}.
 
-    def __init__(self, model, threads=0):
+    memory ("500M", or bytes), max_loop_trips, time (seconds): what one run may take.
+    """
+
+    def __init__(self, model, threads=0, *, memory=None, max_loop_trips=None, time=None):
         self.model = as_model(model)
-        self._s = _native.Session(self.model._m, threads)
+        self._s = _native.Session(self.model._m, threads, limits(memory, max_loop_trips, time))
 
     def run(self, feeds, outputs=None):
         names, values = feed_lists(feeds)
@@ -37,24 +43,25 @@ class Session:
 def _like_output(model, name, value):
     if hasattr(value, "dtype"):
         return value
-    kind = next((o.get("dtype") for o in model.info["outputs"] if o["name"] == name), "float")
+    kind = next((o.get("dtype") for o in model._description["outputs"] if o["name"] == name), "float")
     return np.asarray(value, {"double": np.float64, "float16": np.float16}.get(kind, np.float32))
 
 
-def gradients(model, feeds, of=None, wrt=None, cotangent=None, threads=0):
+def gradients(model, feeds, of=None, wrt=None, cotangent=None, threads=0, *, memory=None,
+              max_loop_trips=None, time=None):
     """Gradients of outputs with respect to any tensors -> {name: array}; zeros where nothing flows.
 
     of: an output name or a list (default: every floating-point output); wrt: inputs, initializers or
     intermediate tensors (default: every floating-point initializer); cotangent: an array, or
-    {output: array} (default: ones).
+    {output: array} (default: ones); memory, max_loop_trips, time: as of Session.
     """
     m = as_model(model)
     if isinstance(of, str):
         of = [of]
     if of is None and cotangent is not None:
-        of = [o["name"] for o in m.info["outputs"] if o.get("dtype") in ("float", "double", "float16", "bfloat16")]
+        of = [o["name"] for o in m._description["outputs"] if o.get("dtype") in _FLOATS]
     if wrt is None:
-        wrt = [i["name"] for i in m.info["initializers"] if i["dtype"] in ("float", "double", "float16", "bfloat16")]
+        wrt = [i["name"] for i in m._description["initializers"] if i["dtype"] in _FLOATS]
     elif isinstance(wrt, str):
         wrt = [wrt]
     cotangents = []
@@ -74,5 +81,11 @@ def gradients(model, feeds, of=None, wrt=None, cotangent=None, threads=0):
     if not wrt:
         return {}
     names, values = feed_lists(feeds)
-    got = m._m.gradients(names, values, of, cotangents, list(wrt), threads)
+    try:
+        got = m._m.gradients(names, values, of, cotangents, list(wrt), threads, limits(memory, max_loop_trips, time))
+    except ModelError as e:
+        if "cotangent of " not in e.message:
+            raise
+        raise UsageError(f"a cotangent has another shape than its output: {e.message}", "OT1158",
+                         "cotangent=numpy.ones_like(output)") from None
     return dict(zip(wrt, map(from_native, got)))

@@ -2,14 +2,17 @@
 
 import json
 import os
+import warnings
 from collections.abc import MutableMapping
 
 import numpy as np
 
 from . import _native, runs
+from .arguments import refuse_unknown
 from .batches import Batches
-from .data import columns, fraction, is_batches, some_rows
-from .errors import UsageError
+from .data import by_name, column_names, columns, fraction, is_batches, some_rows, target_names
+from .errors import UnknownNameError, UsageError
+from .limits import limits
 from .model import Model, as_model, rows_through
 from .recipe import loss_specs, optimizer_spec, schedule_spec
 from .session import Session, feed_lists
@@ -18,7 +21,7 @@ from .values import from_native, to_native
 
 def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
             schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None,
-            append=False, dims=None, bn_variance="torch"):
+            append=False, dims=None, bn_variance="torch", strict=False):
     """Inference model -> training model (loss, gradients, optimizer and state are in the file).
 
     loss: a name, `ot.losses.CrossEntropy(...)`, a list of weighted terms, or the path of an ONNX graph;
@@ -26,21 +29,39 @@ def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None
     schedule: a name, `ot.Schedule(...)` or a dict; mode: "train" or "as_is"; batch, dims: fix the number of
     rows, other open dimensions by name ({"sequence": 128}) or the shape of an input; append: one more training section
     behind those that the model has; bn_variance: running variance of BatchNormalization, "torch" (unbiased) or "onnx"
-    (population variance). docs/recipe.md has all of it.
+    (population variance); strict: weights that would not train are an error, not a warning. docs/recipe.md has all
+    of it.
     """
+    recipe = recipe_json(loss, optimizer, label, freeze, only, clip_norm, clip_value, schedule, accumulate, mode,
+                         lowered, reset, seed, batch, append, dims, bn_variance, strict)
+    model = as_model(model)
+    if model.trainable and not append:
+        warnings.warn("the model carries a training already: it is replaced, with its optimizer and state", UserWarning,
+                      stacklevel=2)
+    native = model._m
+    prepared = Model(native.prepare(recipe))
+    for left in json.loads(native.weights(recipe))["left_out"]:
+        warnings.warn(f"{left['text']} [OT1285]; to leave them as they are: freeze={left['names']}", stacklevel=2)
+    return prepared
+
+
+def recipe_json(loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
+                schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None,
+                append=False, dims=None, bn_variance="torch", strict=False):
+    """The arguments of `prepare` as the JSON that the library reads."""
     recipe = {
         "losses": loss_specs(loss, label), "optimizer": optimizer_spec(optimizer), "schedule": schedule_spec(schedule),
         "freeze": [freeze] if isinstance(freeze, str) else list(freeze or ()),
         "only": [only] if isinstance(only, str) else list(only or ()),
         "clip_norm": clip_norm or 0, "clip_value": clip_value or 0, "accumulate": accumulate, "mode": mode,
         "lowered": lowered, "reset": reset, "seed": seed, "append": append,
-        "bn_variance": bn_variance,
+        "bn_variance": bn_variance, "strict": strict,
     }
     if batch:
         recipe["batch"] = int(batch)
     if dims:
         recipe["dims"] = {name: [int(n) for n in np.atleast_1d(size)] for name, size in dims.items()}
-    return Model(as_model(model)._m.prepare(_text(recipe)))
+    return _text(recipe)
 
 
 def _text(options):
@@ -106,12 +127,12 @@ class _State(MutableMapping):
 
     def __getitem__(self, name):
         if name not in self._names():
-            raise KeyError(name)
+            raise UnknownNameError("state variable", name, self._names())
         return from_native(self._t.get(name))
 
     def __setitem__(self, name, value):
         if name not in self._names():
-            raise KeyError(name)
+            raise UnknownNameError("state variable", name, self._names())
         self._t.set(name, to_native(value, name))
 
     def __delitem__(self, name):
@@ -138,6 +159,7 @@ class History:
 
     def __init__(self, result):
         self.epochs, self.best_epoch, self.interrupted = result["epochs"], result["best_epoch"], result["interrupted"]
+        self.constant_guess = result.get("constant_guess", {})  # metrics of a guess that is the same for every row
 
     @property
     def history(self):
@@ -156,30 +178,21 @@ class History:
         return f"<history: {len(self.epochs)} epochs, best {self.best_epoch}>"
 
 
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-def _bytes(memory):
-    """A number of bytes, or text such as "500M"; None: no limit."""
-    if memory is None:
-        return 0
-    try:
-        text = str(memory).strip()
-        unit = _UNITS.get(text[-1:].upper(), 1)
-        n = int(float(text[:-1] if unit > 1 else text) * unit)
-    except (ValueError, OverflowError):
-        n = 0
-    if not 0 < n < 1 << 62:
-        raise UsageError(f"memory={memory!r} is not a number of bytes", "OT0003", 'for example memory="500M"')
-    return n
-
-
-def resume(path, threads=0, memory=None):
+def resume(path, threads=0, memory=None, engine="native", isolated=False, max_loop_trips=None, time=None):
     """A trainer that resumes where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`."""
-    t = Trainer(None, _native_trainer=_native.resume(os.fspath(path), threads, _bytes(memory)))
+    t = Trainer(None, threads=threads, engine=engine, isolated=isolated,
+                _native_trainer=_native.resume(os.fspath(path), threads, limits(memory, max_loop_trips, time)))
     if os.path.isdir(path):
         t._run = os.fspath(path)
     return t
+
+
+def _history(text):
+    """What `fit` gave; what the library warns about becomes warnings of Python."""
+    result = json.loads(text)
+    for w in result.get("warnings", ()):
+        warnings.warn(f"[{w['code']}] {w['text']}" if w["code"] else w["text"], UserWarning, stacklevel=4)
+    return History(result)
 
 
 class Trainer:
@@ -187,21 +200,36 @@ class Trainer:
 
     memory: a limit ("500M", or bytes) for state variables and step together; where they would need more, values
     of the forward pass are computed again in the backward pass: slower, the same numbers.
+    max_loop_trips, time: iterations of all loops together and seconds that one step may take.
+    engine: "onnxruntime", "openvino:gpu", ...: another runtime makes the steps (docs/engines.md); isolated: in a
+    process of its own.
     """
 
-    def __init__(self, model, seed=0, threads=0, *, memory=None, _native_trainer=None):
+    def __init__(self, model, seed=0, threads=0, *, memory=None, max_loop_trips=None, time=None, engine="native",
+                 isolated=False, _native_trainer=None):
         # a model that was read here is nobody else's: its weights become the trainer's
-        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads, _bytes(memory),
+        self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads,
+                                                     limits(memory, max_loop_trips, time),
                                                      take=not isinstance(model, Model))
         self.state = _State(self._t)
-        self._run = self._names = None  # _run: the folder of the run that is resumed
+        self._run = self._names = self._features = None  # _run: the folder of the run that is resumed
         self._step = self._t.step
         self._serial = 0  # of the last step made here
         self._loss_only = {}  # by section: the loss is the only output beside new states
+        self._engine = None
+        if engine != "native":
+            self.use_engine(engine, threads, isolated)
+
+    def use_engine(self, engine, threads=0, isolated=False):
+        """Steps are made by this engine from now on; the state goes along."""
+        from .engines import driver, serve
+
+        self._engine = (serve.Isolated if isolated else driver.Driver)(engine, threads)
+        self._t.set_engine(self._engine)
 
     def _input_names(self):
         if self._names is None:
-            info = self.model().info
+            info = self.model()._description
             targets = dict.fromkeys(v["name"] for t in info["training"] for v in t["inputs"])
             self._names = [v["name"] for v in info["inputs"]], list(targets)
         return self._names
@@ -210,6 +238,13 @@ class Trainer:
     def inputs(self):
         """Names of the model's inputs."""
         return self._input_names()[0]
+
+    @property
+    def features(self):
+        """Names of the columns that it was trained on, in order; None when they had none."""
+        if self._features is None:
+            self._features = tuple(self.model().features or ())
+        return list(self._features) or None
 
     @property
     def targets(self):
@@ -222,6 +257,8 @@ class Trainer:
 
     def step(self, feeds, which=None):
         """One step of all training sections in order, or of section `which`."""
+        if self._engine is not None:
+            return self._engine_step(feeds, which)
         kept = self._loss_only.get(which)
         if kept is not None:
             loss = self._step(feeds, -1 if which is None else which, 1, False)
@@ -230,8 +267,21 @@ class Trainer:
                 return StepResult(loss, self, self._serial, kept)
         return self._general_step(feeds, which, 1)
 
+    def _engine_step(self, feeds, which):
+        if which is not None and which != 0:
+            raise UsageError("an engine makes a step of all training sections, not of a single one", "OT1277")
+        loss = self._t.engine_step(*feed_lists(feeds))
+        self._serial += 1
+        result = StepResult(loss, self, self._serial, [])
+        result._outputs = dict(self._engine.outputs)
+        return result
+
     def steps(self, feeds, n, which=None):
         """n steps on the same feeds in one call (no Python in between); the result of the last."""
+        if self._engine is not None:
+            for _ in range(n - 1):
+                self._engine_step(feeds, which)
+            return self._engine_step(feeds, which)
         return self._general_step(feeds, which, n)
 
     def _general_step(self, feeds, which, n):
@@ -258,7 +308,10 @@ class Trainer:
 
     @lr.setter
     def lr(self, value):
-        self._t.rate = float(value)
+        try:
+            self._t.rate = float(value)
+        except (TypeError, ValueError):
+            raise UsageError(f"the learning rate is a number, not {value!r}", "OT1152", "t.lr = 1e-3") from None
 
     @property
     def memory(self):
@@ -283,13 +336,15 @@ class Trainer:
         self.model().export(os.fspath(path))
 
     def fit(self, x=None, y=None, valid=None, epochs=None, batch_size=None, out=None, steps=0, patience=0, shuffle=None,
-            save_every=0, on_epoch=None, steps_per_epoch=None):
+            save_every=0, on_epoch=None, steps_per_epoch=None, *, time=0, keep=0, check_finite=True, **unknown):
         """Epochs over data (10 of batch size 32 unless said otherwise); returns a History.
 
         x: an array, {input: array}, or an iterable of batches (x, y) or {name: array}; y: an array or
         {target: array}; valid: a fraction, or (x, y). on_epoch(dict) may return True to stop. out: a run folder.
+        time: seconds; keep: checkpoints of finished epochs that stay; check_finite: stop at NaN and Inf.
         A trainer from `ot.resume(run)` knows data, batch size and folder of its run.
         """
+        refuse_unknown("fit", unknown, Trainer.fit)
         if valid is not None and not isinstance(valid, (tuple, list)):
             valid = fraction(valid)
         out = self._run if out is None else os.fspath(out)
@@ -302,34 +357,43 @@ class Trainer:
         elif steps_per_epoch:
             raise UsageError("steps_per_epoch cuts an iterator into epochs; arrays have their own length", "OT1157",
                              "steps=N")
-        options = {"epochs": epochs, "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
-                   "save_every": save_every, "out": out, "keep_data": runs.KEPT_BYTES}
+        names = column_names(x) if batches is None else None
+        if names and not self.features and len(self.inputs) == 1:
+            self._features = tuple(names)
+        options = {"features": self.features, "targets": target_names(y) or None, "epochs": epochs,
+                   "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
+                   "save_every": save_every, "out": out, "keep_data": runs.KEPT_BYTES, "time": time or None,
+                   "keep": keep or None, "check_finite": None if check_finite else False}
         if isinstance(valid, float):
             options["valid"] = valid
         # what is not said is the library's to know: from the run that is resumed, or the default
         options = _text({k: v for k, v in options.items() if v is not None})
         call = None if on_epoch is None else (lambda text: bool(on_epoch(json.loads(text))))
-        valid_data = some_rows(columns(*valid)) if isinstance(valid, (tuple, list)) else {}
+        valid_data = some_rows(self._columns(*valid)) if isinstance(valid, (tuple, list)) else {}
         self._serial += 1
         if batches is not None:
-            return History(json.loads(self._t.fit_batches(batches, *feed_lists(valid_data), options, call)))
+            return _history(self._t.fit_batches(batches, *feed_lists(valid_data), options, call))
         if x is None:
             data, kept_valid = runs.recall(self._run)
             valid_data = kept_valid if valid is None else valid_data
         else:
-            data = some_rows(columns(x, y))
+            data = some_rows(self._columns(x, y))
         try:
-            return History(json.loads(self._t.fit(*feed_lists(data), *feed_lists(valid_data), options, call)))
+            return _history(self._t.fit(*feed_lists(data), *feed_lists(valid_data), options, call))
         finally:
             if out and data:
                 runs.remember(out, data, valid_data)
 
+    def _columns(self, x, y=None):
+        return columns(by_name(x, self.features, self.inputs), y)
+
     def evaluate(self, x, y=None, batch_size=256):
         """Loss and metrics on the inference form of the model, as a dict."""
-        names, values = feed_lists(some_rows(columns(x, y)))
+        names, values = feed_lists(some_rows(self._columns(x, y)))
         return json.loads(self._t.evaluate(names, values, batch_size))
 
     def predict(self, x, batch_size=256):
         """The first output for every row of x (an array, or {input: array}), with the current weights."""
         model = self.model()
+        model._features = tuple(self.features or ())
         return rows_through(Session(model), model, x, batch_size)

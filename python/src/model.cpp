@@ -5,12 +5,32 @@ namespace otpy {
 
 namespace {
 
+void bind_steps(nb::class_<PyModel>& c) {
+  c.def("make_step",
+        [](const PyModel& s, int which, const std::string& options) {
+          ot_model* step = nullptr;
+          ot_text* manifest = nullptr;
+          released(
+              [&] { return ot_make_step(s.h.get(), which, options.c_str(), &step, &manifest); });
+          return nb::make_tuple(nb::cast(PyModel(step)), take(manifest));
+        })
+      .def("export_step",
+           [](const PyModel& s, int which, const std::string& options, const std::string& path) {
+             ot_text* report = nullptr;
+             released([&] {
+               return ot_export_step(s.h.get(), which, options.c_str(), path.c_str(), &report);
+             });
+             return take(report);
+           });
+}
+
 void bind_class(nb::module_& m) {
-  nb::class_<PyModel>(m, "Model")
-      .def("save",
-           [](const PyModel& s, const std::string& path) {
-             released([&] { return ot_model_save(s.h.get(), path.c_str()); });
-           })
+  nb::class_<PyModel> c(m, "Model");
+  bind_steps(c);
+  c.def("save",
+        [](const PyModel& s, const std::string& path) {
+          released([&] { return ot_model_save(s.h.get(), path.c_str()); });
+        })
       .def("export",
            [](const PyModel& s, const std::string& path) {
              released([&] { return ot_model_export(s.h.get(), path.c_str()); });
@@ -27,6 +47,12 @@ void bind_class(nb::module_& m) {
            [](const PyModel& s) {
              ot_text* t = nullptr;
              ok(ot_model_info(s.h.get(), &t));
+             return take(t);
+           })
+      .def("weights",
+           [](const PyModel& s, const std::string& recipe) {
+             ot_text* t = nullptr;
+             released([&] { return ot_model_weights(s.h.get(), recipe.c_str(), &t); });
              return take(t);
            })
       .def("initializer",
@@ -56,11 +82,11 @@ void bind_class(nb::module_& m) {
           [](const PyModel& s, const std::vector<std::string>& names,
              const std::vector<const PyValue*>& inputs, std::optional<std::vector<std::string>> of,
              const std::vector<const PyValue*>& cotangents, const std::vector<std::string>& wrt,
-             int threads) {
+             int threads, const Limits& limits) {
             Names in(names), w(wrt), o(of ? *of : std::vector<std::string>());
             std::vector<ot_value*> values = handles(inputs), cot = handles(cotangents),
                                    out(wrt.size(), nullptr);
-            ot_options opt = options(threads, 0);
+            ot_options opt = options(threads, 0, limits);
             released([&] {
               return ot_gradients(s.h.get(), in.p.size(), in.p.data(), values.data(), o.p.size(),
                                   of ? o.p.data() : nullptr, cot.empty() ? nullptr : cot.data(),
@@ -68,7 +94,7 @@ void bind_class(nb::module_& m) {
             });
             return wrap(out);
           },
-          "names"_a, "inputs"_a, "of"_a.none(), "cotangents"_a, "wrt"_a, "threads"_a = 0);
+          "names"_a, "inputs"_a, "of"_a.none(), "cotangents"_a, "wrt"_a, "threads"_a, "limits"_a);
 }
 
 }  // namespace
@@ -88,7 +114,7 @@ void bind_model(nb::module_& m) {
       "path"_a, "mapped"_a = false);
   m.def(
       "load_bytes",
-      [](nb::bytes data, std::optional<std::string> base) {
+      [](const nb::bytes& data, const std::optional<std::string>& base) {
         ot_model* out = nullptr;
         const char* p = data.c_str();
         size_t n = data.size();
@@ -106,7 +132,7 @@ void bind_model(nb::module_& m) {
     released([&] { return ot_check_file(path.c_str(), &t); });
     return take(t);
   });
-  m.def("check_bytes", [](nb::bytes data) {
+  m.def("check_bytes", [](const nb::bytes& data) {
     ot_text* t = nullptr;
     const char* p = data.c_str();
     size_t n = data.size();

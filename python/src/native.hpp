@@ -4,12 +4,14 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "onnxtrain/onnxtrain.hpp"
@@ -93,8 +95,11 @@ struct PyModel {
   ot::detail::Handle<ot_model, ot_model_free> h;
 };
 
-inline ot_options options(int threads, uint64_t seed, uint64_t memory = 0) {
-  return {sizeof(ot_options), threads, seed, memory};
+// Memory, loop iterations and seconds of a run; 0: not given.
+using Limits = std::tuple<uint64_t, uint64_t, double>;
+
+inline ot_options options(int threads, uint64_t seed, const Limits& l) {
+  return {sizeof(ot_options), threads, seed, std::get<0>(l), std::get<1>(l), std::get<2>(l)};
 }
 
 void bind_values(nb::module_& m);

@@ -16,14 +16,14 @@ void bind_session(nb::module_& m) {
   nb::class_<PySession>(m, "Session")
       .def(
           "__init__",
-          [](PySession* self, const PyModel& model, int threads) {
+          [](PySession* self, const PyModel& model, int threads, const Limits& limits) {
             new (self) PySession;
-            ot_options o = options(threads, 0);
+            ot_options o = options(threads, 0, limits);
             ot_session* s = nullptr;
             released([&] { return ot_session_create(model.h.get(), &o, &s); });
             self->h.reset(s);
           },
-          "model"_a, "threads"_a = 0)
+          "model"_a, "threads"_a, "limits"_a)
       .def_prop_ro("output_names",
                    [](const PySession& s) {
                      std::vector<std::string> names;

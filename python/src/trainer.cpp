@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine.hpp"
 #include "native.hpp"
 #include "step.hpp"
 
@@ -12,9 +13,13 @@ namespace otpy {
 namespace {
 
 struct PyTrainer {
+  PyTrainer() = default;
+  PyTrainer(PyTrainer&&) = default;
+  ~PyTrainer() { h.reset(nullptr); }  // before the engine that it calls
   ot::detail::Handle<ot_trainer, ot_trainer_free> h;
   Guard guard;
   std::unique_ptr<StepBinding> binding;  // made at the first step
+  std::unique_ptr<PyEngine> engine;      // makes the steps instead
 };
 
 // While it lives, the first Ctrl-C asks the training to save and return; the second one is
@@ -319,10 +324,10 @@ void bind_trainer(nb::module_& m) {
   nb::class_<PyTrainer> c(m, "Trainer");
   c.def(
        "__init__",
-       [](PyTrainer* self, const PyModel& model, uint64_t seed, int threads, uint64_t memory,
+       [](PyTrainer* self, const PyModel& model, uint64_t seed, int threads, const Limits& limits,
           bool take) {
          new (self) PyTrainer;
-         ot_options o = options(threads, seed, memory);
+         ot_options o = options(threads, seed, limits);
          ot_trainer* t = nullptr;
          auto make =
              take ? ot_trainer_take : +[](ot_model* m, const ot_options* o, ot_trainer** t) {
@@ -331,7 +336,7 @@ void bind_trainer(nb::module_& m) {
          released([&] { return make(model.h.get(), &o, &t); });
          self->h.reset(t);
        },
-       "model"_a, "seed"_a = 0, "threads"_a = 0, "memory"_a = 0, "take"_a = false)
+       "model"_a, "seed"_a, "threads"_a, "limits"_a, "take"_a = false)
       .def("initialize",
            [](PyTrainer& t) { t.guard.released([&] { return ot_trainer_initialize(t.h.get()); }); })
       .def("memory",
@@ -339,6 +344,24 @@ void bind_trainer(nb::module_& m) {
              ot_text* json = nullptr;
              t.guard.released([&] { return ot_trainer_memory(t.h.get(), &json); });
              return take(json);
+           })
+      .def("set_engine",
+           [](PyTrainer& t, nb::object engine) {
+             auto fresh = std::make_unique<PyEngine>(PyEngine{std::move(engine), {}});
+             const ot_engine e = fresh->functions();
+             t.guard.released([&] { return ot_trainer_set_engine(t.h.get(), &e); });
+             t.engine = std::move(fresh);
+           })
+      .def("engine_step",
+           [](PyTrainer& t, const StringList& names, const ValueList& inputs) {
+             Names in(names);
+             std::vector<ot_value*> values = handles(inputs);
+             double loss = 0;
+             t.guard.released([&] {
+               return ot_trainer_step(t.h.get(), in.p.size(), in.p.data(), values.data(), -1,
+                                      &loss);
+             });
+             return loss;
            })
       .def("step", &step)
       .def("step_values", &step_values)
@@ -362,8 +385,8 @@ void bind_trainer(nb::module_& m) {
            "on_epoch"_a.none())
       .def("evaluate", &evaluate);
   bind_state(c);
-  m.def("resume", [](const std::string& path, int threads, uint64_t memory) {
-    ot_options o = options(threads, 0, memory);
+  m.def("resume", [](const std::string& path, int threads, const Limits& limits) {
+    ot_options o = options(threads, 0, limits);
     ot_trainer* t = nullptr;
     released([&] { return ot_trainer_resume(path.c_str(), &o, &t); });
     PyTrainer p;

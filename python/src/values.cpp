@@ -6,7 +6,7 @@ namespace otpy {
 namespace {
 
 // A tensor over memory of a Python object that supports the buffer protocol (contiguous).
-PyValue tensor(int dtype, const std::vector<int64_t>& dims, nb::object buffer) {
+PyValue tensor(int dtype, const std::vector<int64_t>& dims, const nb::object& buffer) {
   auto* view = new Py_buffer;
   if (PyObject_GetBuffer(buffer.ptr(), view, PyBUF_SIMPLE) != 0) {
     delete view;
@@ -81,7 +81,7 @@ void bind_values(nb::module_& m) {
                                          Py_ssize_t(ot_value_bytes(v.h.get())), PyBUF_WRITE));
            })
       .def("copy_to",
-           [](const PyValue& v, nb::object buffer) {
+           [](const PyValue& v, const nb::object& buffer) {
              Py_buffer view;
              if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_WRITABLE) != 0)
                throw nb::python_error();

@@ -19,7 +19,9 @@ def run(*args):
 
 
 def test_bench_gives_both_forms_and_every_phase(tmp_path):
-    onnx.save(mlp(), tmp_path / "m.onnx")
+    model = mlp()
+    model.graph.node[0].name = "fc1"
+    onnx.save(model, tmp_path / "m.onnx")
     out = run("bench", str(tmp_path / "m.onnx"), "--batch", "8", "--seconds", "0.02", "--json", "--trace",
               str(tmp_path / "t"))
     result = json.loads(out.stdout)

@@ -313,4 +313,4 @@ def test_a_softmax_over_several_axes_has_no_classes():
                {"w": np.ones((3, 1, 1), np.float32)}, 9, 4)
     with pytest.raises(ot.ModelError) as e:
         ot.prepare(m)
-    assert e.value.code == "OT1238" and "--loss-input" in e.value.hint
+    assert e.value.code == "OT1238" and "output=" in e.value.hint

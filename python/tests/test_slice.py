@@ -3,38 +3,14 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 import onnxtrain as ot
-
-
-def mlp(seed=0, hidden=16, inputs=4, classes=3):
-    rng = np.random.default_rng(seed)
-    weights = {
-        "fc1.weight": rng.standard_normal((hidden, inputs)) * 0.5, "fc1.bias": np.zeros(hidden),
-        "fc2.weight": rng.standard_normal((classes, hidden)) * 0.5, "fc2.bias": np.zeros(classes),
-    }
-    graph = helper.make_graph(
-        [
-            helper.make_node("Gemm", ["x", "fc1.weight", "fc1.bias"], ["h"], "fc1", transB=1),
-            helper.make_node("Relu", ["h"], ["a"], "relu"),
-            helper.make_node("Gemm", ["a", "fc2.weight", "fc2.bias"], ["logits"], "fc2", transB=1),
-        ],
-        "mlp",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", inputs])],
-        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["N", classes])],
-        [numpy_helper.from_array(v.astype(np.float32), k) for k, v in weights.items()],
-    )
-    m = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    m.ir_version = 8
-    onnx.checker.check_model(m)
-    return m
+from models import feeds, mlp
 
 
 def batch(n=32, seed=1):
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((n, 4)).astype(np.float32)
-    return {"x": x, "label": (x.sum(1) > 0).astype(np.int64) + (x[:, 0] > 1)}
+    return feeds(n, seed)
 
 
 def reference_step(m, feeds, lr):

@@ -10,10 +10,10 @@ using namespace onnxtrain::api;
 
 namespace {
 
-ot_value* adapted(const Model& m, const ValueDef& d, const ot_value* array) {
+ot_value* adapted(const Model& m, const ValueDef& d, const ot_value* array, bool as_trained) {
   if (!std::holds_alternative<Tensor>(array->v))
     data_error("OT2105", cat("'", d.name, "' is not an array"));
-  return new ot_value{run::fitted(m, d, array->v)};
+  return new ot_value{run::fitted(m, d, array->v, as_trained)};
 }
 
 const ValueDef& main_input(const Model& m, const std::string& name) {
@@ -29,7 +29,7 @@ ot_status ot_model_adapt(const ot_model* m, const char* input, const ot_value* a
                          ot_value** out) {
   return guarded({{"m", m}, {"input", input}, {"array", array}, {"out", out}}, [&] {
     require_rows_first(m->m->main);
-    *out = adapted(*m->m, main_input(*m->m, input), array);
+    *out = adapted(*m->m, main_input(*m->m, input), array, true);
   });
 }
 
@@ -38,7 +38,7 @@ ot_status ot_trainer_adapt(const ot_trainer* t, const char* input, const ot_valu
   return guarded({{"t", t}, {"input", input}, {"array", array}, {"out", out}}, [&] {
     for (const ValueDef& d : t->t().slots())
       if (d.name == input) {
-        *out = adapted(t->t().source(), d, array);
+        *out = adapted(t->t().source(), d, array, false);
         return;
       }
     data_error("OT2105", cat("no training section has an input '", input, "'"));

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "api/handles.hpp"
+#include "convert/attribute_weights.hpp"
+#include "convert/optimizers.hpp"
 #include "convert/prepare.hpp"
 #include "core/memory.hpp"
 #include "core/version.hpp"
@@ -55,9 +57,15 @@ Feeds feeds_of(size_t n, const char* const* names, ot_value* const* values) {
 ProgramOptions options_of(const ot_options* o) {
   ProgramOptions p;
   if (o) p.threads = o->threads;
+  // older callers do not have these fields
   constexpr size_t kWithMemory = offsetof(ot_options, memory) + sizeof(uint64_t);
-  if (o && o->size >= kWithMemory)
-    p.memory = size_t(o->memory);  // older callers have no such field
+  constexpr size_t kWithLimits = offsetof(ot_options, seconds) + sizeof(double);
+  if (o && o->size >= kWithMemory) p.limits.memory = size_t(o->memory);
+  if (o && o->size >= kWithLimits) {
+    p.limits.loop_trips = int64_t(o->loop_trips);
+    p.limits.seconds = o->seconds;
+  }
+  p.limits = with_environment(p.limits);
   return p;
 }
 
@@ -90,6 +98,7 @@ ot_error_info ot_last_error(void) {
 }
 const char* ot_version(void) { return onnxtrain::version(); }
 const char* ot_optimizers(void) { return onnxtrain::optimizer_records().c_str(); }
+const char* ot_functions(void) { return onnxtrain::function_texts().c_str(); }
 
 const char* ot_text_data(const ot_text* t) { return t ? t->data.data() : nullptr; }
 size_t ot_text_size(const ot_text* t) { return t ? t->data.size() : 0; }
@@ -124,14 +133,16 @@ ot_status ot_model_export(const ot_model* m, const char* path) {
   return guarded({{"m", m}, {"path", path}}, [&] {
     SaveOptions o;
     o.inference_only = true;
-    save_model(*m->m, path, all_ops(), o);
+    save_model(with_attribute_weights(*m->m, all_ops()), path, all_ops(), o);
   });
 }
 ot_status ot_model_bytes(const ot_model* m, int inference_only, ot_text** out) {
   return guarded({{"m", m}, {"out", out}}, [&] {
     SaveOptions o;
     o.inference_only = inference_only != 0;
-    *out = text(serialize_model(*m->m, all_ops(), o));
+    *out = text(inference_only
+                    ? serialize_model(with_attribute_weights(*m->m, all_ops()), all_ops(), o)
+                    : serialize_model(*m->m, all_ops(), o));
   });
 }
 ot_status ot_model_info(const ot_model* m, ot_text** json) {
@@ -169,6 +180,12 @@ ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir, ot
     })));
   });
 }
+ot_status ot_model_weights(const ot_model* m, const char* recipe, ot_text** json) {
+  return guarded({{"m", m}, {"json", json}}, [&] {
+    *json = text(weights_json(*m->m, recipe_from_json(recipe ? recipe : "{}")));
+  });
+}
+
 ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out) {
   return guarded({{"m", m}, {"out", out}}, [&] {
     *out = model(prepare(*m->m, recipe_from_json(recipe ? recipe : "{}"), all_ops()));
@@ -248,13 +265,25 @@ ot_status ot_trainer_memory(const ot_trainer* t, ot_text** json) {
     *json = text(j.dump());
   });
 }
+namespace {
+
+// By the engine, where one was set: it makes all sections.
+double step_once(ot_trainer* t, const Feeds& feeds, int which) {
+  if (!t->run.has_engine()) return t->t().step(feeds, which, false).loss;
+  if (which >= 0 && t->t().algorithms() > 1)
+    usage_error("OT1277", "an engine makes a step of all training sections, not of a single one");
+  return t->run.stepper().step(feeds);
+}
+
+}  // namespace
+
 ot_status ot_trainer_step(ot_trainer* t, size_t n_inputs, const char* const* input_names,
                           ot_value* const* inputs, int which, double* loss) {
   return guarded({{"t", t}}, [&] {
     const Feeds feeds = feeds_of(n_inputs, input_names, inputs);
     std::lock_guard lock(t->stepping);
-    StepResult r = t->t().step(feeds, which, false);
-    if (loss) *loss = r.loss;
+    const double l = step_once(t, feeds, which);
+    if (loss) *loss = l;
   });
 }
 ot_status ot_trainer_steps(ot_trainer* t, size_t n_inputs, const char* const* input_names,
@@ -263,8 +292,8 @@ ot_status ot_trainer_steps(ot_trainer* t, size_t n_inputs, const char* const* in
     const Feeds feeds = feeds_of(n_inputs, input_names, inputs);
     std::lock_guard lock(t->stepping);
     for (uint64_t k = 0; k < n; ++k) {
-      StepResult r = t->t().step(feeds, -1, false);
-      if (loss) *loss = r.loss;
+      const double l = step_once(t, feeds, -1);
+      if (loss) *loss = l;
     }
   });
 }
@@ -288,6 +317,8 @@ ot_status ot_trainer_step_arrays(ot_trainer* t, const ot_array* inputs, int whic
       if (a[k].dtype == DType::kString)
         usage_error("OT1129", "strings are made with ot_value_strings");
     }
+    if (t->run.has_engine())
+      usage_error("OT1277", "with an engine, steps are made by ot_trainer_step");
     double l = t->t().step_arrays(a.data(), which, n);
     if (loss) *loss = l;
   });

@@ -55,6 +55,10 @@ class CallerStream final : public BatchStream {
   int64_t drawn_ = 0;  // of this epoch
 };
 
+std::vector<std::string> names_of(const std::string& text) {
+  return text.empty() ? std::vector<std::string>() : std::vector<std::string>{text};
+}
+
 }  // namespace
 
 ot_status ot_dataset_batches(const ot_batches* source, ot_dataset** out) {
@@ -79,12 +83,14 @@ ot_status ot_dataset_open(const char* spec, const char* options, ot_dataset** ou
     const json given = json::parse(options ? options : "{}");  // must outlive items()
     for (const auto& [key, value] : given.items()) {
       if (key == "target")
-        o.csv.target = value;
+        o.csv.targets = names_of(value);
+      else if (key == "drop")
+        o.csv.drop = names_of(value);
       else if (key == "part" && (value == "train" || value == "test"))
         o.part = value == "test" ? DataPart::kTest : DataPart::kTrain;
       else
         usage_error("OT1152", cat("a dataset has no option '", key, "' = ", value.dump()),
-                    "known are part (train or test) and target");
+                    "known are part (train or test), target and drop");
     }
     *out = new ot_dataset{open_dataset(spec, o), nullptr};
   });

@@ -24,13 +24,22 @@ struct Caller : run::Observer {
   void on_epoch(const run::EpochResult& e) override {
     if (callback && callback(context, epoch_json(e).dump().c_str()) != 0) *stop = 1;
   }
+  void on_warning(const std::string& code, const std::string& what,
+                  const std::string& hint) override {
+    warnings.push_back({{"code", code}, {"text", what}, {"hint", hint}});
+  }
+  void on_note(const std::string& label, const std::string& what) override {
+    if (label == "note") warnings.push_back({{"code", ""}, {"text", what}, {"hint", ""}});
+  }
+  json warnings = json::array();
   ot_epoch_callback callback = nullptr;
   void* context = nullptr;
   std::atomic<int>* stop = nullptr;
 };
 
 [[noreturn]] void wrong_option(const std::string& key, const json& value, const char* wanted) {
-  usage_error("OT1152", cat(key, " is ", value.dump(), ", it must be ", wanted));
+  usage_error("OT1152", cat(key, " is ", value.dump(), ", it must be ", wanted),
+              cat("give ", wanted));
 }
 
 int64_t whole(const std::string& key, const json& value, int64_t least) {
@@ -79,6 +88,10 @@ run::FitCall call_of(const char* options) {
         q.feed.adapt.nhwc = value == "nhwc";
       else if (key == "label_offset")
         q.feed.adapt.label_offset = value;
+      else if (key == "features")
+        q.features = value.get<std::vector<std::string>>();
+      else if (key == "targets")
+        q.targets = value.get<std::vector<std::string>>();
       else
         usage_error("OT1152", cat("fit has no option '", key, "'"));
       q.given.insert(key);
@@ -100,6 +113,11 @@ json fit_on(ot_trainer* t, const run::Given& given, const char* options, ot_epoc
   const run::FitResult r = t->run.fit(given, call_of(options), t->stop, caller);
   json j{{"interrupted", r.interrupted}, {"best_epoch", r.best_epoch}, {"epochs", json::array()}};
   for (const run::EpochResult& e : r.epochs) j["epochs"].push_back(epoch_json(e));
+  if (!r.constant_guess.empty()) {
+    j["constant_guess"] = json::object();
+    for (const auto& [name, value] : r.constant_guess) j["constant_guess"][name] = value;
+  }
+  j["warnings"] = caller.warnings;
   return j;
 }
 

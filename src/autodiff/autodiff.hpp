@@ -2,6 +2,7 @@
 // and the planner treat it like the forward pass.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "op/op.hpp"
@@ -10,6 +11,18 @@ namespace onnxtrain {
 
 inline constexpr int kGradOpset =
     22;  // opset of nodes made by gradient rules unless asked otherwise
+
+// While one lives, nodes that rules make on this thread are named NODE_grad/OUTPUT after the node
+// that the rule is for: to trace a value to a node that the file's author knows. Files keep the
+// plain names.
+class GradientNames {
+ public:
+  GradientNames();
+  ~GradientNames();
+  GradientNames(const GradientNames&) = delete;
+  GradientNames& operator=(const GradientNames&) = delete;
+};
+inline constexpr std::string_view kGradientMark = "_grad/";
 
 // Gradients of sum_i <cotangent_i, y_i> with respect to xs, as values of `g` (nodes are appended).
 // cotangents: one per y; kNone = ones (ruling G12). A result is kNone when y does not depend on

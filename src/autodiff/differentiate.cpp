@@ -12,6 +12,8 @@ namespace onnxtrain {
 
 namespace {
 
+thread_local int named_ = 0;  // GradientNames that live
+
 // Operators without a derivative lie on the way.
 class NoDerivative : public Error {
  public:
@@ -91,15 +93,11 @@ class Reverse {
     b.set_differentiate(&onnxtrain::differentiate);
     std::vector<ValueId> dxs;
     size_t before = g_.nodes.size();
+    std::optional<NeedsShape> lacking;
     try {
-      dxs = op.grad ? op.grad(b) : deferred_gradient(g_, n, dys, wants, n.s("why", ""), opset_);
-    } catch (NeedsShape& e) {
-      if (!can_defer(n, op)) {
-        e.add_place("in the gradient of " + n.label());
-        throw;
-      }
-      g_.nodes.resize(before);
-      return add_gradients(n, op, b, deferred_gradient(g_, n, dys, wants, e.message(), opset_));
+      lacking = apply_rules([&] {
+        dxs = op.grad ? op.grad(b) : deferred_gradient(g_, n, dys, wants, n.s("why", ""), opset_);
+      });
     } catch (const NoDerivative& e) {  // inside a subgraph: told together with the others
       blocked_.push_back({first_output(n), "", e.message()});
       return;
@@ -107,7 +105,30 @@ class Reverse {
       e.add_place("in the gradient of " + n.label());
       throw;
     }
-    add_gradients(n, op, b, std::move(dxs), known);
+    if (!lacking) {
+      name_nodes(n, before);
+      return add_gradients(n, op, b, std::move(dxs), known);
+    }
+    if (!can_defer(n, op)) {
+      lacking->why.add_place("in the gradient of " + n.label());
+      needs_shape(std::move(*lacking));
+    }
+    g_.nodes.resize(before);
+    const std::string why = lacking->why.message();
+    add_gradients(n, op, b, deferred_gradient(g_, n, dys, wants, why, opset_));
+  }
+
+  // A value that is not finite is traced to the node that its author knows.
+  void name_nodes(const Node& n, size_t from) {
+    if (named_ == 0) return;
+    std::string own = n.name;
+    if (own.empty() && first_output(n) != kNone) own = g_.value_name(first_output(n));
+    if (own.empty()) return;
+    if (const size_t at = own.find(kGradientMark); at != std::string::npos) own.resize(at);
+    for (size_t k = from; k < g_.nodes.size(); ++k) {
+      std::string& name = g_.nodes[k].name;
+      if (name.find(kGradientMark) == std::string::npos) name = cat(own, kGradientMark, name);
+    }
   }
 
   // What a rule returned, to the values it belongs to. `known`: values from this number on are the
@@ -123,7 +144,9 @@ class Reverse {
       if (x == kNone || dx == kNone || !is_active(x)) continue;
       if (op.broadcasts) dx = b.sum_to_shape_of(dx, x);
       // a gradient has the type of its value: say so where the rule could not know
-      if (!g_.value(dx).type.concrete() && dx >= known) g_.value(dx).type = g_.value(x).type;
+      const TypeInfo& type = g_.value(x).type;
+      if (!g_.value(dx).type.concrete() && dx >= known && carries_gradient(type))
+        g_.value(dx).type = type;
       contributions_[x].push_back(dx);
     }
   }
@@ -203,6 +226,9 @@ class Reverse {
 };
 
 }  // namespace
+
+GradientNames::GradientNames() { ++named_; }
+GradientNames::~GradientNames() { --named_; }
 
 std::vector<ValueId> differentiate(Graph& g, const OpTable& table, const std::vector<ValueId>& ys,
                                    const std::vector<ValueId>& cotangents,

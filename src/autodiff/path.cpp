@@ -67,7 +67,8 @@ std::vector<char> depends_on(const Graph& g, const std::vector<ValueId>& xs) {
     for (ValueId v : g.reads(n)) any |= active[size_t(v)] != 0;
     if (!any) continue;
     for (ValueId v : n.outputs)
-      if (v != kNone && carries_gradient(g.value(v).type)) active[size_t(v)] = 1;
+      if (v != kNone && (carries_gradient(g.value(v).type) || n.is("QuantizeLinear")))
+        active[size_t(v)] = 1;
   }
   return active;
 }

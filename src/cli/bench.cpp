@@ -11,6 +11,7 @@
 #include "cli/recipe_flags.hpp"
 #include "core/file.hpp"
 #include "core/memory.hpp"
+#include "core/thread_count.hpp"
 #include "data/npz_file.hpp"
 #include "engine/training.hpp"
 #include "onnx/onnx.hpp"
@@ -144,9 +145,7 @@ int bench(const BenchFlags& f) {
   const std::vector<std::string> peers = peer_names(f.against);
   std::vector<BenchPart> parts;
   auto m = std::make_shared<Model>(load_model(f.model, all_ops()));
-  json out = {{"model", f.model},
-              {"threads", f.threads > 0 ? f.threads : default_threads()},
-              {"batch", f.sizes.batch}};
+  json out = {{"model", f.model}, {"threads", thread_count(f.threads)}, {"batch", f.sizes.batch}};
   const bool has_training = !m->training.empty();
   if (f.mode != "train" && !has_training) out["inference"] = bench_inference(f, m, parts);
   if (f.mode == "infer" && has_training) out["inference"] = bench_inference(f, m, parts);

@@ -20,7 +20,8 @@ Dims parse_dims(const std::vector<std::string>& dims) {
       ++at;
     }
     if (list.empty())
-      usage_error("OT0006", cat("--dim '", d, "' is not NAME=NUMBER or INPUT=NUMBER,NUMBER,..."));
+      usage_error("OT0006", cat("--dim '", d, "' is not NAME=NUMBER or INPUT=NUMBER,NUMBER,..."),
+                  cat("for example --dim ", d.substr(0, eq), "=8"));
     numbers[d.substr(0, eq)] = list;
   }
   return numbers;

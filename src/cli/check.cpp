@@ -5,6 +5,7 @@
 
 #include "cli/check_gradients.hpp"
 #include "cli/commands.hpp"
+#include "cli/limit_flags.hpp"
 #include "engine/check_types.hpp"
 #include "onnx/onnx.hpp"
 
@@ -18,6 +19,7 @@ struct CheckFlags {
   std::string path;
   bool as_json = false, grad = false;
   uint64_t seed = 0;
+  LimitFlags limits;
 };
 
 // Every violation at once; returns the number of errors.
@@ -45,7 +47,7 @@ int report_findings(const CheckFlags& f, json& list) {
 
 int report_gradients(const CheckFlags& f, json& list) {
   Model m = load_model(f.path, all_ops());
-  std::vector<GradientCheck> all = check_gradients(m, f.seed);
+  std::vector<GradientCheck> all = check_gradients(m, f.seed, f.limits.limits());
   int wrong = 0;
   double worst = 0;
   for (const GradientCheck& g : all) {
@@ -96,6 +98,7 @@ void add_check(Registry& r) {
   c->add_flag("--grad", f.grad,
               "every parameter's gradient against finite differences on a random batch");
   c->add_option("--seed", f.seed, "of the random batch and directions");
+  f.limits.add_to(r, c);
   r.on(c, [] { return check(f); });
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/budget.hpp"
 #include "model/model.hpp"
 
 namespace onnxtrain::cli {
@@ -17,6 +18,6 @@ struct GradientCheck {
 
 // The sum of all floating-point outputs with random weights, on a random batch, differentiated with
 // respect to every parameter. Throws OT1203 with all nodes that have no gradient.
-std::vector<GradientCheck> check_gradients(const Model& m, uint64_t seed);
+std::vector<GradientCheck> check_gradients(const Model& m, uint64_t seed, const Limits& limits);
 
 }  // namespace onnxtrain::cli

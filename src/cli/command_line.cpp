@@ -5,6 +5,7 @@
 #include <new>
 
 #include "cli/commands.hpp"
+#include "cli/flag_words.hpp"
 #include "cli/narration.hpp"
 #include "core/error.hpp"
 #include "core/error_trace.hpp"
@@ -43,28 +44,20 @@ CLI::App* Registry::add(const std::string& name, const std::string& help,
 }
 
 std::string suggestion(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> names;
-  bool option = word.starts_with("-");
-  if (option) {
-    for (const CLI::Option* o : app.get_options())
-      for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
-  } else {
-    for (const CLI::App* c : app.get_subcommands({})) names.push_back(c->get_name());
-  }
-  std::string near = closest(word.substr(0, word.find('=')), names);
-  return near.empty() ? near : cat("did you mean ", near, "?");
+  return word.starts_with("-") ? option_hint(app, word) : command_hint(app, word);
 }
 
 namespace {
 
 // The parser's complaint in our form, with the name that was probably meant.
-int usage_failure(CLI::App& app, const CLI::ParseError& e) {
+int usage_failure(CLI::App& app, const CLI::ParseError& e, const std::string& first) {
   CLI::App* command = app.get_subcommands().empty() ? &app : app.get_subcommands()[0];
   std::string message = e.what(), hint;
   // the parser prints the largest double as the end of "greater than 0"
   if (size_t at = message.find(" not in range 0.000000 to 17976931"); at != std::string::npos)
     message = message.substr(0, at) + " is not a positive number";
   std::vector<std::string> extra = app.remaining(true);
+  if (command == &app && !first.starts_with("-")) extra = {first};
   if (!extra.empty()) {
     bool option = extra[0].starts_with("-");
     message = option            ? cat("there is no option ", extra[0].substr(0, extra[0].find('=')),
@@ -133,7 +126,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    return usage_failure(app, e);
+    return usage_failure(app, e, argv[1]);
   }
   set_error_traces(verbosity() > 1);
   const auto start = std::chrono::steady_clock::now();

@@ -27,15 +27,19 @@ void add_convert(Registry& r) {
   static std::string from, to, framework;
   static bool verify = false;
   CLI::App* c = r.add(
-      "convert", "convert to and from PyTorch (needs the Python package)",
+      "convert", "convert to and from PyTorch, Keras and TensorFlow (needs the Python package)",
       "  onnxtrain convert model.train.onnx model.pt --verify    training continues in PyTorch\n"
       "  onnxtrain convert model.pt model.train.onnx             and comes back\n"
-      "  onnxtrain convert program.pt2 model.onnx                an exported program");
-  c->add_option("IN", from, "a model: .onnx, .pt, .pt2")->required();
+      "  onnxtrain convert model.keras model.train.onnx          a Keras training, .h5 too\n"
+      "  onnxtrain convert model.train.onnx folder --to savedmodel   and on in TensorFlow");
+  c->add_option("IN", from, "a model: .onnx, .pt, .pt2, .keras, .h5, a folder with saved_model.pb")
+      ->required();
   c->add_option("OUT", to, "where to write")->required();
-  c->add_option("--to", framework,
-                "torch (everything), state_dict (weights for the original class), program "
-                "(torch.export's, inference), onnx; by default from OUT's suffix");
+  c->add_option(
+      "--to", framework,
+      "torch (everything), state_dict (weights for the original class), program "
+      "(torch.export's, inference), keras, h5, savedmodel (a folder), onnx; by default from "
+      "OUT's suffix");
   c->add_flag("--verify", verify, "run one step on both sides and print the largest difference");
   r.on(c, [] { return convert(from, to, framework, verify); });
 }

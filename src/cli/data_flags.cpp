@@ -10,9 +10,10 @@ void DataFlags::add_to(Registry& r, CLI::App* c, bool required, bool brief) {
                           "npy, npz, safetensors, idx, csv file, a folder, or synthetic:...")
                 ->group(g);
   if (required) o->required();
-  c->add_option("--target", target, "csv: the target column")->group(g);
+  c->add_option("--target", target, "csv: the target column, or several: A,B")->group(g);
+  more(c->add_option("--drop", drop, "csv: columns to leave out: A,B"));
   more(c->add_option("--map", map, "INPUT=KEY: which array feeds which input"));
-  more(c->add_option("--scale", scale, "auto|none|MEAN,STD"));
+  more(c->add_option("--scale", scale, "auto|none|standard (every column)|MEAN,STD"));
   more(c->add_option("--layout", layout, "nchw|nhwc: how images lie in the data")
            ->check(CLI::IsMember({"nchw", "nhwc"})));
   more(c->add_option("--label-offset", label_offset, "added to every class label"));
@@ -22,9 +23,13 @@ run::DataRequest DataFlags::request() const {
   run::DataRequest q;
   q.data = data;
   q.target = target;
+  q.drop = drop;
   for (const std::string& s : map) {
     size_t eq = s.find('=');
-    if (eq == std::string::npos) usage_error("OT0003", cat("--map takes INPUT=KEY, got '", s, "'"));
+    if (eq == std::string::npos)
+      usage_error(
+          "OT0003", cat("--map takes INPUT=KEY, got '", s, "'"),
+          cat("for example --map ", s.empty() ? "x" : s, "=KEY, the name of an array or column"));
     q.feed.map[s.substr(0, eq)] = s.substr(eq + 1);
   }
   q.feed.adapt.scale = scale;

@@ -9,7 +9,7 @@
 namespace onnxtrain::cli {
 
 struct DataFlags {
-  std::string data, target, scale = "auto", layout = "nchw";
+  std::string data, target, drop, scale = "auto", layout = "nchw";
   std::vector<std::string> map;
   int64_t label_offset = 0;
 

@@ -70,7 +70,8 @@ int demo(const std::string& name) {
   progress.finish();
   say("saved", cat(r.folder().model(), "   inference model, runs in any ONNX runtime"));
   const Training& t = r.training();
-  const run::LoadedData test = run::load_data(data, q.data, t.source(), t.slots(), DataPart::kTest);
+  const run::LoadedData test =
+      run::load_data(data, q.data, t.source(), t.slots(), DataPart::kTest, {});
   const run::Metrics m = run::Evaluator(r.training()).evaluate(test.feeds, 256);
   std::printf("test accuracy %s on %s images it has never seen\n",
               format_metric("accuracy", m.values()[0].second).c_str(),

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/data_flags.hpp"
+#include "cli/limit_flags.hpp"
 #include "cli/progress.hpp"
 #include "run/predict.hpp"
 
@@ -14,6 +15,7 @@ namespace {
 struct EvalFlags {
   std::string what, part = "test", which = "best";
   DataFlags data;
+  LimitFlags limits;
   int64_t batch = 256;
   int threads = 0;
   bool as_json = false;
@@ -22,6 +24,7 @@ struct EvalFlags {
 int eval(const EvalFlags& f) {
   ProgramOptions po;
   po.threads = f.threads;
+  po.limits = f.limits.limits();
   Narrator narrator;
   const auto [metrics, rows] =
       run::evaluate(f.what, f.which, f.data.request(),
@@ -36,6 +39,8 @@ int eval(const EvalFlags& f) {
   std::printf("loss      %.6g\n", metrics.loss());
   for (const auto& [name, value] : metrics.values())
     std::printf("%-9s %s\n", name.c_str(), format_metric(name, value).c_str());
+  if (const std::string guess = constant_guess_text(metrics.constant_guess()); !guess.empty())
+    say("baseline", guess);
   return 0;
 }
 
@@ -55,6 +60,7 @@ void add_eval(Registry& r) {
   c->add_option("--part", f.part, "test|train: which part of a source that has both")
       ->check(CLI::IsMember({"test", "train"}));
   c->add_flag("--json", f.as_json, "machine-readable, with the confusion matrix");
+  f.limits.add_to(r, c);
   r.on(c, [] { return eval(f); });
 }
 

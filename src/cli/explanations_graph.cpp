@@ -34,6 +34,9 @@ constexpr Explanation kGraph[] = {
      "vector\ninstructions that are used, takes sse4, avx2 and avx512."},
     {"OT0009",
      "ONNXTRAIN_MEMORY_LIMIT is no number of bytes; write for example 8G, 500M or 2000000000."},
+    {"OT0011",
+     "The ending of the output file says another format than the one that is written. Nothing was\n"
+     "written."},
     {"OT0010",
      "`bench --against` compares with torch (PyTorch) and ort (onnxruntime), on models whose "
      "inputs\nare tensors."},
@@ -189,6 +192,10 @@ constexpr Explanation kGraph[] = {
     {"OT1162",
      "A tree ensemble's attributes do not fit together: unequal lengths, links outside "
      "the tree,\nunknown modes."},
+    {"OT1169",
+     "An SVMClassifier of two classes reads coefficients without a negative one in another way, "
+     "so\n"
+     "trained coefficients of that kind cannot be written back into the operator."},
     {"OT1163", "Scaler, Normalizer or Imputer: the number of entries does not fit the features."},
     {"OT1164", "An encoder's keys and values do not fit together."},
     {"OT1165",

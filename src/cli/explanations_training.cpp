@@ -49,9 +49,6 @@ constexpr Explanation kTraining[] = {
     {"OT1241",
      "A BatchNormalization in training form hands out statistics that other nodes read. "
      "Export in\ninference mode, or use --as-is."},
-    {"OT1242",
-     "The running statistics of a BatchNormalization are computed by other nodes, so they "
-     "cannot\nbe updated."},
     {"OT1243", "The target's name is taken by a tensor of the model; choose another with --label."},
     {"OT1244",
      "Class losses need scores with the classes along axis 1 or the last, and class numbers "
@@ -61,7 +58,8 @@ constexpr Explanation kTraining[] = {
      "the new X\nand state."},
     {"OT1246",
      "The schedule needs a number that is missing (`train` fills in total_steps by "
-     "itself,\n`prepare` takes --total-steps), or the training in the file has no rate or counter "
+     "itself,\n`prepare` takes --total-steps), or the training in the file has no learning rate or "
+     "counter "
      "that it\ncould be attached to."},
     {"OT1247",
      "An operator has no form in standard operators, so the lowered form cannot be made. "
@@ -69,9 +67,26 @@ constexpr Explanation kTraining[] = {
     {"OT1248",
      "A BatchNormalization lies inside a branch or a loop, where its running statistics cannot be\n"
      "assigned after a step. Freeze its scale and bias, or use --as-is."},
-    {"OT1249",
-     "export --step writes one training step as a plain model. That needs a lowered training\n"
-     "section: prepare the model with --lowered."},
+    {"OT1260",
+     "A training step cannot be written in plain operators, or not in the opset that was asked "
+     "for.\nThe message names the node. --form compact keeps the operators as they are."},
+    {"OT1261",
+     "export --step writes one training section: --step for the only one, --step N, or --step "
+     "all."},
+    {"OT1262",
+     "An option of export --step has a value that is not known; the message lists what is."},
+    {"OT1263",
+     "A portable step was written, but some runtimes lack an operator of it, or would freeze its\n"
+     "state. docs/engines.md has the table."},
+    {"OT1270", "There is no engine of this name. `onnxtrain doctor` lists engines and devices."},
+    {"OT1271", "The engine's Python package is not installed. The message says which."},
+    {"OT1272",
+     "The engine has no such device on this machine. The message lists those that are there."},
+    {"OT1275",
+     "The engine that makes the steps failed or its process ended. The last checkpoint is whole;\n"
+     "resume with the same or another engine."},
+    {"OT1276", "The engine returned a state variable with another type or shape than it has."},
+    {"OT1277", "With an engine, a step is always one of all training sections."},
     {"OT1250",
      "A glob of --freeze or --only matches no initializer. Nothing is trained under a name that "
      "is\nnot there: look at the names with `onnxtrain info MODEL`."},
@@ -79,6 +94,21 @@ constexpr Explanation kTraining[] = {
      "A size given by name (--dim, the recipe's key \"dims\") fits no open dimension and no input "
      "of "
      "the\nmodel."},
+    {"OT1285",
+     "Weights that would not train: the gradient of the loss stops before them, another output\n"
+     "reads them, or they are stored as integers. `onnxtrain info MODEL` lists what trains, what "
+     "does\nnot and why; --freeze says that they stay as they are, --strict makes it an error."},
+    {"OT1286",
+     "A BatchNormalization in training mode would see one value per channel, whose variance is "
+     "0.\nUse larger batches (no batch may have a single row), or freeze its scale and bias."},
+    {"OT1287",
+     "At the first step every gradient is exactly 0, so nothing trains. Outputs that are "
+     "saturated\n"
+     "(a Sigmoid at 0 or 1, a Relu below 0, a Clip at its end) have no slope. Scale the data, or "
+     "begin\nwith other weights."},
+    {"OT1288",
+     "Some gradients of 16-bit weights are exactly 0 at the first step. float16 has no numbers "
+     "below\n6e-8. A larger weight of the loss lifts them; a model in float32 has them."},
     {"OT1301", "Rule C1: training_info needs IR version 7 or later."},
     {"OT1302", "Rule C2: every domain that nodes use must be imported."},
     {"OT1303", "Rule C3: main graph and algorithm together must be a valid graph."},
@@ -119,13 +149,18 @@ constexpr Explanation kTraining[] = {
      "Not enough memory under the limit (80 % of the machine's, or "
      "ONNXTRAIN_MEMORY_LIMIT). A\nsmaller --batch needs less; `onnxtrain info MODEL "
      "--batch N` says how much."},
-    {"OT1402", "A Loop runs longer than the limit; probably its condition never becomes false."},
+    {"OT1402",
+     "The loops of one run have more iterations than the limit; probably a condition never becomes "
+     "false.\n--max-loop-trips allows more."},
     {"OT1403", "A Loop without trip count and with a condition that is always true never ends."},
     {"OT1404",
      "The step does not fit into the memory limit (--memory), although activations are recomputed "
      "instead of\nkept wherever that helps. The message says the smallest limit that works for "
      "this "
      "batch size."},
+    {"OT1405",
+     "A run with a loop takes longer than its limit (docs/safety.md, 5). --time allows more "
+     "seconds."},
     {"OT1411",
      "External data of a model must be an ordinary file in the model's own folder: no "
      "absolute\npath, no .., no links. Anything else could read files it should not."},
@@ -136,20 +171,35 @@ constexpr Explanation kTraining[] = {
     {"OT1504", "The body of one of our functions cannot be read; a fault of this build."},
     {"OT1505", "The model needs a newer IR version than the limit that was asked for."},
     {"OT1601",
-     "The PyTorch module has parts that cannot be converted; the message lists all of "
+     "The module or function has parts that cannot be converted; the message lists all of "
      "them."},
     {"OT1604", "The learning-rate scheduler cannot be written into the file as it stands."},
-    {"OT1605", "The converted file was run to check it and did not give PyTorch's numbers."},
+    {"OT1605", "The converted file was run to check it and did not give the framework's numbers."},
     {"OT1606", "Example inputs are missing or do not fit the PyTorch module."},
-    {"OT1607", "PyTorch is not installed beside the Python package."},
+    {"OT1607", "The framework is not installed, or older than the converter knows."},
     {"OT1608", "The loss function could not be captured: it must return a scalar tensor."},
     {"OT1609", "The optimizer's parameters are not those of the module."},
-    {"OT1711", "The model has operators that PyTorch has no counterpart for."},
+    {"OT1621", "The folder is no SavedModel that TensorFlow can load."},
+    {"OT1622",
+     "The function of TensorFlow is missing, or not one of dense tensors that can be traced."},
+    {"OT1623", "The checkpoint cannot be read, or is not one of this module."},
+    {"OT1624", "The function assigns variables, which only a training file can hold."},
+    {"OT1711", "The model has operators that the framework has no counterpart for."},
     {"OT1712", "The training section has a form that PyTorch's loop cannot express."},
     {"OT1713",
      "A lowered training file has no Gradient node from which the loss could be taken; "
      "convert the\nordinary form."},
     {"OT1714", "The names noted by an earlier conversion do not fit this file."},
+    {"OT1715",
+     "The file and the Keras model do not fit: another number of weights, another optimizer, a "
+     "class or\n"
+     "a loss that is not registered. Give the live model:  ot.to_keras(file, into=model)"},
+    {"OT1716",
+     "A file of Keras holds Python bytecode (a Lambda layer). It is never run. Write the layer as "
+     "a\n"
+     "class, or convert the live model:  ot.from_keras(model)"},
+    {"OT1717",
+     "A .keras or .h5 file is damaged, or reaches outside of itself. Save the model again."},
     {"OT1721", "A step of the converted training was called without one of its inputs."},
     {"OT1722",
      "Outputs were given to the converted loss under names that the model does not have."},
@@ -164,6 +214,16 @@ constexpr Explanation kTraining[] = {
     {"OT1733",
      "Converting from and to PyTorch needs packages that are not installed:\n"
      "pip install 'onnxtrain[torch]'."},
+    {"OT1760",
+     "from_sklearn takes fitted estimators and pipelines of scikit-learn's own classes whose "
+     "rules\n"
+     "it knows; the message names the step and the reason. docs/sklearn.md has the list."},
+    {"OT1761",
+     "from_sklearn compares the file with the estimator on rows that it makes up from what the\n"
+     "estimator knows about its columns. Give some rows of your own: X=rows."},
+    {"OT1762",
+     "to_sklearn needs a file that from_sklearn wrote, with its training: trainer.save(path). An\n"
+     "exported file has no state."},
     {"OT1734",
      "A .pt file holds a model for onnxtrain only when onnxtrain convert wrote it. A\nstate_dict "
      "has weights and nothing that says what to compute; convert the module\nin Python with "
@@ -182,6 +242,11 @@ constexpr Explanation kTraining[] = {
      "torch.export refuses the graph as PyTorch runs it, for example because sizes depend on "
      "values.\n"
      "A .pt holds the same model and needs no export."},
+    {"OT1290",
+     "The loss needs another kind of output: nll and kl take log-probabilities, bce probabilities, "
+     "bce_logits\nand cross_entropy scores. The graph shows it, or the first batch does. Choose "
+     "the "
+     "loss that fits, or\ntrain on the scores before the activation: --loss-input NAME."},
     {"OT2101",
      "There are no rows to train on: the file or array is empty, or too small to be split."},
     {"OT2102",
@@ -258,6 +323,26 @@ constexpr Explanation kTraining[] = {
     {"OT2154",
      "The program that makes the batches (ot_batches of the C API) reported that it cannot go "
      "on.\nThe training is as it was after the last batch that came."},
+    {"OT2160",
+     "The table lacks columns that the run was trained on or that it predicts. Columns are taken "
+     "by\nname, in any order; others than these are passed over. `predict` needs no target."},
+    {"OT2161",
+     "A subfolder of an image folder holds no images. Classes are numbered by the names of the "
+     "folders,\nso an empty one would leave a number without rows, or shift the others."},
+    {"OT2162",
+     "The target is text, and the loss learns numbers. Numbers are written plainly: 1234.5, not "
+     "\"1,234.5\"\nor \"5 %\". Text of classes needs one score per class (two classes: one score) "
+     "and a loss for classes."},
+    {"OT2163",
+     "The target has values that the loss does not take: bce, bce_logits and kl need 0 to 1, hinge "
+     "-1 and 1."},
+    {"OT2165",
+     "Two inputs of the model share a dimension and were given different sizes of it, 120 rows of "
+     "x "
+     "and 119 labels\nfor example."},
+    {"OT2166",
+     "The model's output cannot reach the target's values: a Sigmoid gives 0 to 1, a Tanh -1 to 1. "
+     "Train\non the tensor before it (--loss-input), or scale the target."},
     {"OT3001",
      "The loss, a gradient or a new weight became NaN or infinite. The step was not "
      "carried out;\nthe state before it is saved. The message names the first bad tensor. "
@@ -278,6 +363,35 @@ constexpr Explanation kTraining[] = {
     {"OT3104",
      "With --accumulate N the weights change every N-th step only, and the run is shorter than "
      "that."},
+    {"OT3110", "Some values of the target are outside what the model's output can be."},
+    {"OT3111",
+     "The model was trained on a table with other columns or classes. They are taken in the order "
+     "of\nthis file; what the model learnt before belongs to other columns."},
+    {"OT3112",
+     "Validation rows that are training rows show how well the model remembers, not how well it "
+     "does on\nnew data. Give another file or a fraction: --valid 0.1."},
+    {"OT3113",
+     "Few validation rows: one of them changes the accuracy by percents. Equal accuracies are "
+     "decided by\nthe validation loss."},
+    {"OT3114",
+     "Columns of very different size: steps that suit one are far too large or small for the "
+     "other. "
+     "--scale\nstandard subtracts the mean of every column and divides by its standard deviation; "
+     "both travel with\nthe run and the exported model's metadata."},
+    {"OT3115", "`prepare` writes a new training over the one that the file has."},
+    {"OT3116",
+     "The rows are not those that the run was trained on so far: the file changed, or another one "
+     "was\ngiven. The fingerprint is in data.json and in the checkpoint."},
+    {"OT3117",
+     "config.toml of the run is gone. Checkpoints hold the settings, too, but this one is of an "
+     "older "
+     "version."},
+    {"OT3118",
+     "The metric of the best epoch is not better than that of one guess for all rows: the most "
+     "frequent\nclass, or the mean of the targets."},
+    {"OT3119",
+     "Batches from an iterator are not known before they come. In a whole epoch no label was 0; "
+     "classes\nare counted from 0."},
     {"OT4001", "A file cannot be opened: it does not exist, or may not be read."},
     {"OT4002", "The path is a folder or device where a file is needed."},
     {"OT4003", "The file is larger than the limit."},

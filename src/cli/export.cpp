@@ -1,12 +1,14 @@
-// export: inference ONNX without any training part; or a lowered training step as a plain model.
+// export: inference ONNX without any training part; or a training step as a plain model.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 
 #include "cli/commands.hpp"
+#include "cli/export_step.hpp"
+#include "cli/output_file.hpp"
 #include "cli/random_feeds.hpp"
+#include "convert/attribute_weights.hpp"
 #include "convert/fold_bn.hpp"
-#include "convert/prepare.hpp"
 #include "onnx/onnx.hpp"
 #include "run/checkpoint.hpp"
 
@@ -17,7 +19,8 @@ namespace {
 struct ExportFlags {
   std::string from, to, which = "best";
   bool verify = false, fold_bn = false;
-  int step = -1;
+  StepFlags step;
+  CLI::Option* wants_step = nullptr;
 };
 
 // Largest difference of the outputs of two models on random values, relative to their size.
@@ -57,32 +60,13 @@ void verify(const Model& m, const ExportFlags& f) {
   say("verified", cat("same results on random values, relative difference ", gap));
 }
 
-// Training section f.step as a model that any runtime runs.
-int export_step(const Model& m, const ExportFlags& f) {
-  if (size_t(f.step) >= m.training.size())
-    usage_error("OT1249", cat("'", f.from, "' has ", m.training.size(),
-                              " training sections, there is no section ", f.step));
-  for (const Node& n : m.training[size_t(f.step)].algorithm.nodes)
-    if (n.is("Gradient", kTrainingDomain))
-      usage_error("OT1249",
-                  cat("the training of '", f.from, "' has a Gradient node, ", n.label(),
-                      ": only a lowered step is a plain model"),
-                  "onnxtrain prepare MODEL -o lowered.train.onnx --lowered");
-  Model step = flatten_step(m, f.step);
-  save_model(step, f.to, all_ops());
-  say("saved",
-      cat(f.to, ": inputs are the data and the state, outputs the loss and the new state"));
-  for (const auto& [key, value] : m.training[size_t(f.step)].update_binding)
-    say("next", cat("output '", value, "' -> input '", key, "'"));
-  return 0;
-}
-
 int export_model(const ExportFlags& f) {
+  check_ending(f.to, {".onnx"}, true);
   run::Position ignored;
   // refuses a damaged checkpoint
   Model m = run::load_model_or_checkpoint(checkpoint_of(f.from, f.which), ignored);
   run::strip_checkpoint_metadata(m);
-  if (f.step >= 0) return export_step(m, f);
+  if (f.wants_step->count() > 0) return export_step(m, f.step, f.from, f.to);
   Model out = m;
   if (f.fold_bn) {
     int count = fold_batch_norms(out);
@@ -90,7 +74,7 @@ int export_model(const ExportFlags& f) {
   }
   SaveOptions o;
   o.inference_only = true;
-  save_model(out, f.to, all_ops(), o);
+  save_model(with_attribute_weights(out, all_ops()), f.to, all_ops(), o);
   say("saved", f.to);
   if (f.verify) verify(m, f);
   return 0;
@@ -103,14 +87,15 @@ void add_export(Registry& r) {
   CLI::App* c =
       r.add("export", "inference ONNX without any training part",
             "  onnxtrain export runs/cnn-001 -o cnn.onnx\n"
-            "  onnxtrain export runs/cnn-001 -o cnn.onnx --which last --fold-bn --verify");
+            "  onnxtrain export runs/cnn-001 -o cnn.onnx --which last --fold-bn --verify\n"
+            "  onnxtrain export model.train.onnx --step -o step.onnx      a training step for any "
+            "runtime");
   c->add_option("RUN|MODEL", f.from, "a run folder, a checkpoint or a model")->required();
   c->add_option("-o,--output", f.to, "file to write")->required();
   c->add_option("--which", f.which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));
   c->add_flag("--fold-bn", f.fold_bn, "multiply BatchNormalization into the layer before it");
-  c->add_option("--step", f.step, "a training section of a lowered file as a plain model")
-      ->type_name("SECTION")
-      ->check(CLI::NonNegativeNumber);
+  add_step_flags(c, f.step);
+  f.wants_step = c->get_option("--step");
   c->add_flag("--verify", f.verify, "read the file back and compare results");
   r.on(c, [] { return export_model(f); });
 }

@@ -1,9 +1,11 @@
 // info and doctor: what a file and a machine offer.
+#include <algorithm>
 #include <cstdio>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/python_side.hpp"
 #include "cli/random_feeds.hpp"
 #include "convert/prepare.hpp"
 #include "core/text.hpp"
@@ -21,7 +23,7 @@ using nlohmann::json;
 
 void print_loss(const Model& m) {
   try {
-    LossChoice c = choose_loss(m);
+    LossChoice c = loss_for_training(m);
     std::printf("loss      %s, because %s\n", c.kind.c_str(), c.because.c_str());
   } catch (const Error& e) {
     std::printf("loss      cannot be chosen: %s\n", e.message().c_str());
@@ -65,9 +67,55 @@ void print_memory(const Memory& m, int64_t batch) {
     std::printf("; training cannot be planned: %s\n", m.refused.c_str());
 }
 
-int info(const std::string& path, bool as_json, bool ops, int64_t batch) {
+// What trains and what does not, with the reason; a few names of each kind, or all of them.
+void print_weights(const json& list, bool all) {
+  constexpr size_t kShown = 8;
+  std::vector<std::string> roles;
+  for (const auto& w : list)
+    if (const auto role = w["role"].get<std::string>();
+        std::find(roles.begin(), roles.end(), role) == roles.end())
+      roles.push_back(role);
+  for (const std::string& role : roles) {
+    size_t count = 0;
+    int64_t elements = 0;
+    for (const auto& w : list)
+      if (w["role"] == role) ++count, elements += w["elements"].get<int64_t>();
+    std::printf("%-13s %d tensors, %s elements\n", role.c_str(), int(count),
+                with_commas(elements).c_str());
+    size_t shown = 0;
+    for (const auto& w : list) {
+      if (w["role"] != role || (!all && shown >= kShown)) continue;
+      ++shown;
+      std::string why = w.value("because", "");
+      if (w.contains("node"))
+        why = cat("the gradient stops at ", w["node"].get<std::string>(), ": ", why);
+      std::printf("  %-32s %s%s%s%s\n", w["name"].get<std::string>().c_str(),
+                  w["dtype"].get<std::string>().c_str(), w["shape"].dump().c_str(),
+                  why.empty() ? "" : "   ", why.c_str());
+    }
+    if (shown < count) std::printf("  ... %d more: --weights\n", int(count - shown));
+  }
+}
+
+// Every named value between inputs and outputs: what --wrt, --loss-input and --of can name.
+void print_tensors(const Model& m) {
+  for (const Node& n : m.main.nodes)
+    for (ValueId v : n.outputs)
+      if (v != kNone)
+        std::printf("tensor    %-24s %s   %s\n", m.main.value_name(v).c_str(),
+                    to_string(m.main.value(v).type).c_str(), n.label().c_str());
+}
+
+struct InfoFlags {
+  bool as_json = false, ops = false, weights = false, tensors = false;
+  int64_t batch = 0;
+};
+
+int info(const std::string& path, const InfoFlags& flags) {
+  const auto& [as_json, ops, all_weights, tensors, batch] = flags;
   Model m = load_model(path, all_ops());
   json j = json::parse(describe_json(m));
+  j["weights"] = json::parse(weights_json(m, {}))["weights"];
   if (as_json) {
     if (batch > 0) {
       Memory b = memory_at(m, batch);
@@ -91,10 +139,16 @@ int info(const std::string& path, bool as_json, bool ops, int64_t batch) {
   for (const auto& v : j["outputs"])
     std::printf("output    %-24s %s\n", v["name"].get<std::string>().c_str(),
                 v["type"].get<std::string>().c_str());
+  if (tensors)
+    for (const auto& v : j["initializers"])
+      std::printf("weight    %-24s %s\n", v["name"].get<std::string>().c_str(),
+                  v["type"].get<std::string>().c_str());
   int64_t elements = 0;
   for (const auto& v : j["initializers"]) elements += v["elements"].get<int64_t>();
   std::printf("weights   %d initializers, %s elements\n", int(j["initializers"].size()),
               with_commas(elements).c_str());
+  print_weights(j["weights"], all_weights);
+  if (tensors) print_tensors(m);
   if (ops)
     for (const auto& [op, count] : j["operators"].items())
       std::printf("  %6d  %s\n", count.get<int>(), op.c_str());
@@ -121,6 +175,9 @@ int doctor() {
   std::printf("simd      %s\n", simd_name().c_str());
   std::printf("memory    limit %.1f GiB\n", double(memory_limit()) / double(1 << 30));
   std::printf("operators %d records\n", int(all_ops().all().size()));
+  std::fflush(stdout);
+  if (run_python("onnxtrain.engines", {}) != 0)
+    std::printf("engines   native   (others need the Python package)\n");
   return 0;
 }
 
@@ -128,17 +185,19 @@ int doctor() {
 
 void add_info(Registry& r) {
   static std::string path;
-  static bool as_json, ops;
-  static int64_t batch = 0;
+  static InfoFlags flags;
   CLI::App* c = r.add("info", "inputs, outputs, parameters, training sections of a model",
                       "  onnxtrain info model.onnx\n  onnxtrain info model.onnx --ops --batch 32\n"
                       "  onnxtrain info model.onnx --json");
   c->add_option("MODEL", path, "an ONNX file")->required();
-  c->add_flag("--json", as_json, "machine-readable");
-  c->add_flag("--ops", ops, "count of every operator");
-  c->add_option("--batch,--batch-size", batch, "memory at this batch size")
+  c->add_flag("--json", flags.as_json, "machine-readable");
+  c->add_flag("--ops", flags.ops, "count of every operator");
+  c->add_flag("--weights", flags.weights, "every initializer: trained or not, and why");
+  c->add_flag("--tensors", flags.tensors,
+              "every weight and every value inside, by name: for --wrt, --loss-input, --freeze");
+  c->add_option("--batch,--batch-size", flags.batch, "memory at this batch size")
       ->check(CLI::PositiveNumber);
-  r.on(c, [] { return info(path, as_json, ops, batch); });
+  r.on(c, [] { return info(path, flags); });
 }
 
 void add_doctor(Registry& r) {

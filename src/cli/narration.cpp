@@ -34,6 +34,7 @@ void say(const std::string& label, const std::string& text) {
 }
 
 void warn(const std::string& code, const std::string& text, const std::string& hint) {
+  if (quiet_) return;  // errors only
   std::fprintf(stderr, "warning[%s]: %s\n", code.c_str(), text.c_str());
   if (!hint.empty()) std::fprintf(stderr, "  help: %s\n", hint.c_str());
 }

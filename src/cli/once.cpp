@@ -3,6 +3,8 @@
 
 #include "cli/bench_feeds.hpp"
 #include "cli/commands.hpp"
+#include "cli/limit_flags.hpp"
+#include "cli/output_file.hpp"
 #include "cli/recipe_flags.hpp"
 #include "data/npz_file.hpp"
 #include "engine/gradients.hpp"
@@ -54,6 +56,7 @@ std::vector<std::string> split(const std::string& s) {
 void add_run(Registry& r) {
   static std::string model, inputs, output;
   static int threads = 0;
+  static LimitFlags limits;
   CLI::App* c = r.add("run", "inference once: npz in, npz out",
                       "  onnxtrain run model.onnx --inputs in.npz -o out.npz");
   c->add_option("MODEL", model, "an ONNX file")->required();
@@ -61,9 +64,12 @@ void add_run(Registry& r) {
   c->add_option("-o,--output", output, "npz to write");
   c->add_option("--threads", threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber);
+  limits.add_to(r, c);
   r.on(c, [] {
     ProgramOptions o;
     o.threads = threads;
+    o.limits = limits.limits();
+    check_ending(output, {".npz"}, true);
     Session s(std::make_shared<const Model>(load_model(model, all_ops())), o);
     write_results(output, s.run(read_feeds(inputs)));
     return 0;
@@ -72,6 +78,7 @@ void add_run(Registry& r) {
 
 void add_grad(Registry& r) {
   static std::string model, inputs, output, of, wrt;
+  static LimitFlags limits;
   CLI::App* c =
       r.add("grad", "gradients of any output with respect to any tensors",
             "  onnxtrain grad model.onnx --of logits --wrt fc.weight,x --inputs in.npz -o g.npz");
@@ -80,11 +87,15 @@ void add_grad(Registry& r) {
   c->add_option("--wrt", wrt, "tensors, comma-separated")->required();
   c->add_option("--inputs", inputs, "npz with one array per input");
   c->add_option("-o,--output", output, "npz to write");
+  limits.add_to(r, c);
   r.on(c, [] {
+    ProgramOptions o;
+    o.limits = limits.limits();
+    check_ending(output, {".npz"}, true);
     GradientRequest q;
     q.of = split(of);
     q.wrt = split(wrt);
-    write_results(output, gradients(load_model(model, all_ops()), read_feeds(inputs), q));
+    write_results(output, gradients(load_model(model, all_ops()), read_feeds(inputs), q, o));
     return 0;
   });
 }
@@ -111,6 +122,7 @@ void add_prepare(Registry& r) {
   c->add_flag("--lowered", flags.lowered,
               "no Gradient node: a plain inference runtime can run the step");
   r.on(c, [] {
+    check_ending(output, {".onnx"}, true);
     Model m = load_model(model, all_ops());
     Recipe recipe = flags.recipe(seed, steps);
     recipe.batch = batch;

@@ -6,6 +6,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/data_flags.hpp"
+#include "cli/limit_flags.hpp"
+#include "cli/output_file.hpp"
 #include "core/file.hpp"
 #include "data/npz_file.hpp"
 
@@ -16,57 +18,78 @@ namespace {
 struct PredictFlags {
   std::string what, to;
   DataFlags data;
+  LimitFlags limits;
   int64_t batch = 256;
   int threads = 0;
 };
 
 std::string csv_field(const std::string& s) {
-  if (s.find_first_of(",\"\n") == std::string::npos) return s;
+  if (s.find_first_of(",\"\n\t") == std::string::npos) return s;
   std::string out = "\"";
   for (char c : s) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + "\"";
 }
 
-// A header, then one line per row: the predicted class when the output has classes, then all
-// values.
-std::string csv_text(const run::Predictions& p) {
+std::string cell(const Tensor& t, const std::vector<double>& numbers, int64_t i) {
+  if (t.dtype() == DType::kString) return csv_field(t.as<std::string>()[i]);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", numbers[size_t(i)]);
+  return text;
+}
+
+// A header, then one line per row: the file of an image, the predicted class when the output has
+// classes, then all values.
+std::string csv_text(const run::Predictions& p, char separator) {
   const Tensor& t = p.rows;
-  std::vector<double> v = t.to_doubles();
-  int64_t rows = t.rank() ? t.shape()[0] : 1, width = rows ? t.size() / rows : 0;
-  const bool has_classes = p.has_classes;
+  const bool words = t.dtype() == DType::kString;
+  const std::vector<double> v = words ? std::vector<double>() : t.to_doubles();
+  const int64_t rows = t.rank() ? t.shape()[0] : 1, width = rows ? t.size() / rows : 0;
   auto name = [&](int64_t k) {
     return size_t(k) < p.classes.size() ? p.classes[size_t(k)] : std::to_string(k);
   };
-  std::string out = has_classes ? "prediction" : "";
-  for (int64_t k = 0; k < width; ++k)
-    out += cat(out.empty() ? "" : ",", csv_field(has_classes  ? name(k)
-                                                 : width == 1 ? p.output
-                                                              : cat(p.output, "_", k)));
-  out += "\n";
-  for (int64_t i = 0; i < rows; ++i) {
-    const double* row = v.data() + i * width;
-    if (has_classes) out += csv_field(name(std::max_element(row, row + width) - row)) + ",";
-    for (int64_t k = 0; k < width; ++k) {
-      char text[32];
-      std::snprintf(text, sizeof text, "%s%.9g", k ? "," : "", row[k]);
-      out += text;
-    }
+  std::vector<std::string> line;
+  std::string out;
+  auto end_line = [&] {
+    for (size_t k = 0; k < line.size(); ++k) out += (k ? std::string(1, separator) : "") + line[k];
     out += "\n";
+    line.clear();
+  };
+  const bool named = int64_t(p.row_names.size()) == rows;
+  if (named) line.push_back("file");
+  if (p.has_classes) line.push_back("prediction");
+  for (int64_t k = 0; k < width; ++k)
+    line.push_back(csv_field(p.has_classes ? name(k)
+                             : width == 1  ? p.output
+                                           : cat(p.output, "_", k)));
+  end_line();
+  for (int64_t i = 0; i < rows; ++i) {
+    if (named) line.push_back(csv_field(p.row_names[size_t(i)]));
+    if (p.has_classes) {
+      const double* row = v.data() + i * width;
+      line.push_back(csv_field(name(std::max_element(row, row + width) - row)));
+    }
+    for (int64_t k = 0; k < width; ++k) line.push_back(cell(t, v, i * width + k));
+    end_line();
   }
   return out;
 }
 
 int predict(const PredictFlags& f) {
+  check_ending(f.to, {".csv", ".tsv", ".npy"}, false);
   ProgramOptions po;
   po.threads = f.threads;
-  const run::Predictions p = run::predict(f.what, f.data.request(), f.batch, po);
+  po.limits = f.limits.limits();
+  Narrator narrator;
+  const run::Predictions p = run::predict(f.what, f.data.request(), f.batch, po, narrator);
   if (f.to.ends_with(".npy"))
     write_npy(f.to, p.rows);
   else if (!f.to.empty())
-    write_file(f.to, csv_text(p));
+    write_file(f.to, csv_text(p, f.to.ends_with(".tsv") ? '\t' : ','));
   else
-    std::printf("%s", csv_text(p).c_str());
-  if (!f.to.empty()) say("saved", cat(f.to, "   ", with_commas(p.rows.shape()[0]), " rows"));
+    std::printf("%s", csv_text(p, ',').c_str());
+  if (!f.to.empty())
+    say("saved", cat(f.to, "   ", with_commas(p.rows.shape()[0]),
+                     p.rows.shape()[0] == 1 ? " row" : " rows"));
   return 0;
 }
 
@@ -79,10 +102,12 @@ void add_predict(Registry& r) {
                       "  onnxtrain predict model.onnx --data new.csv -o pred.npy");
   c->add_option("RUN|MODEL", f.what, "a run folder, a checkpoint or a model")->required();
   f.data.add_to(r, c, true, false);
-  c->add_option("-o,--output", f.to, "file.csv or file.npy (default: csv to standard output)");
+  c->add_option("-o,--output", f.to,
+                "file.csv, file.tsv or file.npy (default: csv to standard output)");
   c->add_option("--batch,--batch-size", f.batch, "rows per batch")->check(CLI::PositiveNumber);
   c->add_option("--threads", f.threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber);
+  f.limits.add_to(r, c);
   r.on(c, [] { return predict(f); });
 }
 

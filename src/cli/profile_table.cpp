@@ -49,9 +49,12 @@ void head(const char* what) {
 
 void line(const Sum& s, double total, int64_t steps) {
   double per = 1.0 / double(std::max<int64_t>(1, steps));
-  std::printf("%-34.34s %6lld %10.4f %5.1f%% %9.1f %8.1f %6.0f%%\n", s.name.c_str(),
+  const double share = 100 * s.least / s.seconds;
+  char of_peak[16];
+  std::snprintf(of_peak, sizeof of_peak, share > 100 ? "cache" : "%.0f%%", share);
+  std::printf("%-34.34s %6lld %10.4f %5.1f%% %9.1f %8.1f %7s\n", s.name.c_str(),
               std::llround(double(s.calls) * per), s.seconds * per * 1e3, 100 * s.seconds / total,
-              s.flops / s.seconds / 1e9, s.bytes / s.seconds / 1e9, 100 * s.least / s.seconds);
+              s.flops / s.seconds / 1e9, s.bytes / s.seconds / 1e9, of_peak);
 }
 
 double total_of(const std::vector<NodeProfile>& nodes) {
@@ -91,8 +94,10 @@ void print_kernels(const std::vector<NodeProfile>& nodes) {
 void print_profile(const Profiler& profile, const Peak& peak, int64_t steps, size_t slowest) {
   const std::vector<NodeProfile> nodes = profile.nodes();
   double total = total_of(nodes);
-  std::printf("\npeak      %.0f GFLOP/s, %.1f GB/s (a large GEMM, a long vector sum)\n",
-              peak.flops / 1e9, peak.bytes / 1e9);
+  std::printf(
+      "\npeak      %.0f GFLOP/s, %.1f GB/s (a large GEMM, a long vector sum); "
+      "cache: data in the cache moves faster than that\n",
+      peak.flops / 1e9, peak.bytes / 1e9);
   head("phase");
   for (const Sum& s : sums(nodes, peak, [](const NodeProfile& n) { return phase_name(n.phase); }))
     line(s, total, steps);

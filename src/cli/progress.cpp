@@ -21,6 +21,16 @@ std::string format_metric(const std::string& name, double value) {
   return text;
 }
 
+std::string constant_guess_text(const std::vector<std::pair<std::string, double>>& guess) {
+  if (guess.empty()) return {};
+  std::string text =
+      guess[0].first == "accuracy" ? "a constant guess gives" : "a constant guess (the mean) gives";
+  for (size_t k = 0; k < guess.size(); ++k)
+    text += cat(k ? ", " : " ", guess[k].first == "accuracy" ? "" : guess[k].first + " ",
+                format_metric(guess[k].first, guess[k].second));
+  return text;
+}
+
 Progress::Progress(const std::string& mode, int64_t epochs) : epochs_(epochs) {
   bool terminal = isatty(2) != 0;
   bar_ = mode == "bar" || (mode == "auto" && terminal && !quiet());
@@ -90,7 +100,8 @@ void Progress::on_epoch(const run::EpochResult& e) {
       static_cast<long long>(e.epoch), e.train_loss, valid,
       e.metrics.empty() ? "-" : format_metric(e.metrics[0].first, e.metrics[0].second).c_str(),
       e.rate, with_commas(int64_t(e.samples_per_second)).c_str(), e.seconds,
-      e.best ? "  * best" : "");
+      e.best ? cat("  * best", e.best_because == "first" ? "" : ": " + e.best_because).c_str()
+             : "");
 }
 
 void Progress::on_warning(const std::string& code, const std::string& text,

@@ -9,6 +9,9 @@ namespace onnxtrain::cli {
 // "98.13 %" for accuracies, "0.0611" otherwise.
 std::string format_metric(const std::string& name, double value);
 
+// "a constant guess (the mean) gives mae 3.1, rmse 4.2"; "" for none.
+std::string constant_guess_text(const std::vector<std::pair<std::string, double>>& guess);
+
 class Progress : public Narrator {
  public:
   // mode: auto|bar|lines|json|none; auto = a bar on a terminal, otherwise one line per epoch

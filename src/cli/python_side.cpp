@@ -15,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kNoInterpreter = 127;  // as shells have it
-
 // The folder that the user started this program from: links are not followed, because an
 // environment may hold a link to it.
 fs::path started_from() {
@@ -59,6 +57,14 @@ void become_python(const std::string& module, const std::vector<std::string>& ar
     raw.push_back(nullptr);
     execvp(raw[0], raw.data());  // returns only when there is no such program
   }
+}
+
+pid_t start_python(const std::string& module, const std::vector<std::string>& args, int closed) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  close(closed);
+  become_python(module, args);
+  _exit(kNoInterpreter);
 }
 
 int run_python(const std::string& module, const std::vector<std::string>& args) {

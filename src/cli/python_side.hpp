@@ -1,5 +1,7 @@
 // The Python side of the package, for what needs other frameworks.
 #pragma once
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -10,5 +12,9 @@ void become_python(const std::string& module, const std::vector<std::string>& ar
 
 // Runs `python -m MODULE ARGS...` and waits: its exit code, or -1 when there is no interpreter.
 int run_python(const std::string& module, const std::vector<std::string>& args);
+
+// The same in a process of its own, which inherits what is open here but for `closed`.
+pid_t start_python(const std::string& module, const std::vector<std::string>& args, int closed);
+inline constexpr int kNoInterpreter = 127;  // its exit code when there is no Python
 
 }  // namespace onnxtrain::cli

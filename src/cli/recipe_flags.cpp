@@ -84,14 +84,16 @@ void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
                      "variance)")
            ->check(CLI::IsMember({"torch", "onnx"})));
   more(c->add_flag("--reset", reset, "new initial values"));
+  more(c->add_flag("--strict", strict, "weights that would not train are an error"));
   more(c->add_flag("--as-is", as_is, "differentiate the graph exactly as written"));
 }
 
 std::string RecipeFlags::first_given() const {
-  for (const char* flag : {"--loss", "--optimizer", "--optimizer-arg", "--weight-decay",
-                           "--momentum", "--schedule", "--schedule-arg", "--clip", "--clip-value",
-                           "--freeze", "--only", "--accumulate", "--reset", "--label-smoothing",
-                           "--ignore-index", "--label", "--loss-input", "--as-is", "--bn-variance"})
+  for (const char* flag :
+       {"--loss",     "--optimizer",    "--optimizer-arg", "--weight-decay",    "--momentum",
+        "--schedule", "--schedule-arg", "--clip",          "--clip-value",      "--freeze",
+        "--only",     "--accumulate",   "--reset",         "--label-smoothing", "--ignore-index",
+        "--label",    "--loss-input",   "--as-is",         "--bn-variance",     "--strict"})
     if (app_->get_option(flag)->count() > 0) return flag;
   return {};
 }
@@ -144,6 +146,7 @@ Recipe RecipeFlags::recipe(uint64_t seed, int64_t steps) const {
   r.accumulate = accumulate;
   r.bn_variance = bn_variance;
   r.reset = reset;
+  r.strict = strict;
   r.lowered = lowered;
   r.mode = as_is ? "as_is" : "train";
   r.seed = seed;

@@ -18,7 +18,7 @@ struct RecipeFlags {
   double clip = 0, clip_value = 0, label_smoothing = 0;
   std::vector<std::string> freeze, only, schedule_numbers, optimizer_numbers;
   int accumulate = 1;
-  bool reset = false, lowered = false, as_is = false;
+  bool reset = false, lowered = false, as_is = false, strict = false;
 
   // brief: only loss, optimizer, lr and schedule are shown by --help
   void add_to(Registry& r, CLI::App* c, bool brief);

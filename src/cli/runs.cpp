@@ -1,5 +1,6 @@
 // runs and report: what has been trained.
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
@@ -27,6 +28,9 @@ ordered_json to_json(const run::Summary& s) {
 }
 
 int list_runs(const std::string& folder, bool as_json) {
+  if (!std::filesystem::is_directory(folder) && folder != "runs")
+    throw Error(ErrorKind::kFailed, "OT4001", cat("there is no folder '", folder, "'"),
+                "onnxtrain runs   lists those in runs/");
   const std::vector<run::Summary> all = run::list_runs(folder);
   if (as_json) {
     ordered_json list = ordered_json::array();

@@ -26,7 +26,8 @@ void apply(CLI::Option* o, const Settings::Values& values, const std::string& fr
     std::string why = e.what();
     if (size_t at = why.find(" not in range 0.000000 to 17976931"); at != std::string::npos)
       why = why.substr(0, at) + " is not a positive number";
-    usage_error("OT0008", cat(from, ": ", why));
+    usage_error("OT0008", cat(from, ": ", why),
+                "onnxtrain train --help-all   has the values that each option takes");
   }
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "cli/engine_process.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/settings.hpp"
@@ -44,22 +45,48 @@ void on_signals(void (*handler)(int)) {
   std::signal(SIGTERM, handler);
 }
 
+// Settings of the run that is resumed: config.toml, or what its checkpoint holds of it.
+void settings_of_run(const std::string& resume, run::Settings& settings) {
+  std::set<std::string> leave = {"model", "out",     "resume",   "find-lr", "dry-run",
+                                 "quiet", "profile", "progress", "verbose", "threads"};
+  if (const std::string from = run::run_of(resume); !from.empty()) {
+    const std::string config = run::Folder(from).config();
+    const auto all = run::settings_in(config);
+    if (const auto it = all.find("overfit"); it != all.end() && it->second == "0")
+      leave.insert("overfit");  // nothing to take over
+    settings.from_file(config, "run", leave);
+    if (all.count("model") != 0) settings.replace("model", run::unquoted(all.at("model")));
+    return;
+  }
+  run::Position ignored;
+  const std::string file = checkpoint_of(resume, "last");
+  const Model m = run::load_checkpoint(file, ignored);
+  const auto text = m.metadata.find("onnxtrain.settings");
+  if (text != m.metadata.end()) return settings.from_checkpoint(text->second, file, leave);
+  if (fs::is_directory(resume))
+    warn("OT3117",
+         cat("config.toml of '", resume,
+             "' is gone and its checkpoint is of an older version: batch size, split and other "
+             "settings are the defaults where no flag says otherwise"),
+         "say what the run had:  --batch N --valid FRACTION --epochs N");
+}
+
 run::Settings resolve(TrainFlags& f) {
   run::Settings settings = settings_of(f.app);
   settings.from_environment();
   if (!f.config.empty()) settings.from_file(f.config, "config");
-  const std::string from = f.resume.empty() ? std::string() : run::run_of(f.resume);
-  if (!from.empty())
-    settings.from_file(run::Folder(from).config(), "run",
-                       {"model", "out", "resume", "overfit", "find-lr", "dry-run", "quiet",
-                        "profile", "progress", "verbose", "threads"});
   set_quiet(f.quiet);
   if (!f.resume.empty() && !fs::exists(f.resume))
     throw Error(ErrorKind::kCheckpoint, "OT4202", cat("there is no checkpoint '", f.resume, "'"),
                 "resume from a run folder or a .train.onnx file:  onnxtrain runs");
-  if (!f.resume.empty()) checkpoint_of(f.resume, "last");  // refuses what is no run
+  if (!f.resume.empty()) {
+    checkpoint_of(f.resume, "last");  // refuses what is no run
+    settings_of_run(f.resume, settings);
+    set_quiet(f.quiet);
+  }
   if (!f.resume.empty() && settings.given("model"))
     say("note", cat("'", f.model, "' is not read: the run resumes from its checkpoint"));
+  if (!f.resume.empty()) settings.mark("model", "run");
   if (f.model.empty() && f.resume.empty())
     usage_error("OT0005", "train needs a MODEL or --resume RUN",
                 "onnxtrain train model.onnx --data data.npz");
@@ -105,15 +132,37 @@ std::string checked(const run::Folder& folder, const run::FeedColumns& sample) {
   return d ? cat(", checked: max difference ", *d) : "";
 }
 
+// Is the best epoch no better than a guess that is the same for every row?
+bool is_a_guess(const run::EpochResult& e, const run::FitResult& r) {
+  if (e.metrics.empty() || r.constant_guess.empty()) return false;
+  // of a regression the root of the squares: the mean is the best constant for it
+  const size_t k = e.metrics[0].first == "accuracy" ? 0 : e.metrics.size() - 1;
+  if (k >= r.constant_guess.size() || r.constant_guess[k].first != e.metrics[k].first) return false;
+  const double value = e.metrics[k].second, guess = r.constant_guess[k].second;
+  return run::Metrics::larger_is_better(e.metrics[k].first) ? value <= guess
+                                                            : value >= 0.99 * guess;
+}
+
+void say_best(const run::FitResult& r) {
+  for (const run::EpochResult& e : r.epochs) {
+    if (e.epoch != r.best_epoch || e.metrics.empty()) continue;
+    const std::string guess = constant_guess_text(r.constant_guess);
+    std::string figures;
+    for (const auto& [name, value] : e.metrics)
+      if (figures.empty() || name == "rmse")
+        figures += cat(figures.empty() ? "" : ", ", name, " ", format_metric(name, value));
+    say("best", cat("epoch ", e.epoch, ": valid ", figures, guess.empty() ? "" : "; " + guess));
+    if (is_a_guess(e, r))
+      warn("OT3118", "the best epoch is no better than a constant guess: nothing was learnt yet",
+           "more --epochs, a larger --lr, columns of one scale (--scale standard); large target "
+           "values in smaller units");
+    return;
+  }
+}
+
 void say_result(const TrainFlags& f, const run::FitResult& r, const run::Folder& folder,
                 const run::FeedColumns& sample) {
-  for (const run::EpochResult& e : r.epochs)
-    if (e.epoch == r.best_epoch && !e.metrics.empty())
-      say("best", cat("epoch ", e.epoch, ": valid ", e.metrics[0].first, " ",
-                      format_metric(e.metrics[0].first, e.metrics[0].second),
-                      r.constant_guess > 0 ? cat("; a constant guess gives ",
-                                                 std::round(r.constant_guess * 10) / 10, " %")
-                                           : ""));
+  say_best(r);
   if (f.overfit > 0 && r.epochs.size() > 1)
     say("overfit", cat("loss ", r.epochs.front().train_loss, " -> ", r.epochs.back().train_loss,
                        r.epochs.back().train_loss < 0.1 * r.epochs.front().train_loss
@@ -175,6 +224,7 @@ int train(TrainFlags& f) {
   if (f.find_lr) return search_rate(f, run);
   if (f.dry_run) return 0;
   on_signals(on_signal);
+  if (f.engine != "native") run.set_engine(start_engine(f.engine, f.threads));
   run.open_folder(progress);
   Profiler profiler(kTraceEvents);
   const bool profiled = !f.profile.empty();

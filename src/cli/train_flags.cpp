@@ -1,19 +1,19 @@
 // Options of `train`: fourteen that everybody needs, the others under --help-all.
 #include "cli/train_flags.hpp"
 
-#include "core/memory.hpp"
-
 namespace onnxtrain::cli {
 
 namespace {
 
-size_t memory_of(const std::string& memory) {
-  if (memory.empty()) return 0;
-  const size_t bytes = parse_bytes(memory);
-  if (bytes == 0)
-    usage_error("OT0003", cat("--memory ", memory, " is not a number of bytes"),
-                "for example --memory 500M");
-  return bytes;
+void add_engine_flags(Registry& r, CLI::App* c, std::string& engine) {
+  r.rare(c->add_option("--engine", engine,
+                       "who makes the steps: native, or onnxruntime|openvino|iree|tinygrad with "
+                       ":DEVICE (needs Python; always in a process of its own)"),
+         "Run");
+  static bool isolated = true;
+  r.rare(c->add_flag("--engine-isolated", isolated,
+                     "the engine in a process of its own: always so on the command line"),
+         "Run");
 }
 
 }  // namespace
@@ -31,7 +31,9 @@ run::Request TrainFlags::request() const {
   q.recipe = [this] { return recipe.recipe(seed, 0); };
   q.recipe_flag = recipe.first_given();
   q.program.threads = threads;
-  q.program.memory = memory_of(memory);
+  q.program.limits = limits.limits();
+  q.program.limits.seconds = fit.max_seconds;
+  q.program.limits.seconds_in_loops = true;  // the training itself ends after that time
   q.fit = fit;
   q.fit.shuffle = !no_shuffle;
   q.fit.check_finite = !allow_non_finite;
@@ -74,11 +76,12 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   c->add_option("--threads", threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber)
       ->group(run);
+  add_engine_flags(r, c, engine);
   c->add_flag("--dry-run", dry_run, "say what would be done, and stop")->group(run);
-  r.rare(c->add_option("--memory", memory,
-                       "limit for state and step (500M): recomputes activations instead of "
-                       "keeping them"),
-         run);
+  limits.add_memory(r, c,
+                    "limit for state and step (500M): recomputes activations instead of keeping "
+                    "them");
+  limits.add_trips(r, c);
   r.rare(c->add_option("--config", config, "a toml file with options by their long names"), run);
   r.rare(c->add_option("--save-every", fit.save_every, "steps between checkpoints (0: epochs)")
              ->check(CLI::NonNegativeNumber),

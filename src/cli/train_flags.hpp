@@ -3,13 +3,16 @@
 #include <string>
 
 #include "cli/data_flags.hpp"
+#include "cli/limit_flags.hpp"
 #include "cli/recipe_flags.hpp"
 #include "run/run.hpp"
 
 namespace onnxtrain::cli {
 
 struct TrainFlags {
-  std::string model, valid = "0.1", out, resume, progress = "auto", config, profile, memory;
+  std::string model, valid = "0.1", out, resume, progress = "auto", config, profile,
+                     engine = "native";
+  LimitFlags limits;
   DataFlags data;
   RecipeFlags recipe;
   run::FitOptions fit;

@@ -14,6 +14,20 @@ bool is_view(const Node& n) {
   return n.is("Cast");
 }
 
+// Rows divided by the sum of their sizes: nothing, behind a Softmax along the rows (scikit-learn's
+// exporter writes it behind every classifier).
+bool normalises_softmax(const Graph& g, const Node& n) {
+  if (!n.is("Normalizer", kMlDomain) || n.s("norm", "MAX") != "L1") return false;
+  ValueId v = n.inputs[0];
+  while (g.value(v).producer >= 0) {
+    const Node& before = g.nodes[size_t(g.value(v).producer)];
+    if (before.is("Softmax")) return true;
+    if (!before.is("Identity")) return false;
+    v = before.inputs[0];
+  }
+  return false;
+}
+
 const std::vector<Dim>* shape_of(const Graph& g, ValueId v) {
   const TypeInfo& t = g.value(v).type;
   return t.is_tensor() && t.shape ? &*t.shape : nullptr;
@@ -74,8 +88,8 @@ Activation activation_behind(const Graph& g, ValueId v) {
       a.node = k;
       break;
     }
-    if (!is_view(n)) return {};
-    a.views.insert(a.views.begin(), k);
+    if (!is_view(n) && !normalises_softmax(g, n)) return {};
+    if (is_view(n)) a.views.insert(a.views.begin(), k);
     v = n.inputs[0];
   }
   if (a.node < 0) return {};

@@ -39,15 +39,19 @@ Activation activation_behind(const Graph& g, ValueId v);
 
 // Values of the main graph that are running statistics of a BatchNormalization.
 std::vector<char> running_statistics(const Graph& main);
-// Trained initializers, as values of the main graph, in graph order.
+// Trained initializers, as values of the main graph, in graph order. left_out: gets the weights
+// that do not train although nothing freezes them; by a strict recipe they are an error.
 std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
-                                      const std::vector<TermSource>& terms, const OpTable& ops);
+                                      const std::vector<TermSource>& terms, const OpTable& ops,
+                                      std::vector<LeftOut>* left_out = nullptr);
 // An exporter's counter ("val_12", "onnx::Add_7", "37") instead of a name from the source code.
 bool has_generated_name(const std::string& name);
 // Every element has the same bits.
 bool all_equal(const Tensor& t);
-// A scalar or filling that an exporter named, a mask, a table of sines: no weight by its looks.
-bool is_number_of_the_program(const Graph& g, ValueId v, const std::vector<NodeId>& users);
+// A scalar or filling that an exporter named, a mask, a table of sines: no weight by its looks. ""
+// when it may be one. bias: it is a layer's bias, which may be filled with one number.
+std::string look_of_a_constant(const Graph& g, ValueId v, const std::vector<NodeId>& users,
+                               bool bias);
 // Initializers that freeze and only leave to training.
 bool is_chosen(const Recipe& r, const std::string& name);
 

@@ -5,6 +5,8 @@
 #include "convert/analysis.hpp"
 #include "convert/names.hpp"
 #include "convert/no_loss.hpp"
+#include "convert/output_range.hpp"
+#include "core/shell.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/raise.hpp"
 
@@ -50,6 +52,36 @@ ValueId default_output(const Graph& g) {
 // makes it: taking it for scores would be silently wrong.
 bool is_named_probability(const ValueDef& d) {
   return lower_case(d.name).find("prob") != std::string::npos;
+}
+
+std::string scores_hint(const Graph& g, ValueId v) {
+  const ValueId scores = scores_before(g, v);
+  return scores == kNone || scores == v
+             ? std::string("name the scores before it:  --loss-input NAME")
+             : cat("name the scores before it:  --loss cross_entropy --loss-input ",
+                   shell_word(g.value_name(scores)));
+}
+
+// The activation that `v` goes into on its way to an output of the model, seen through reshapings.
+const Node* activation_after(const Graph& g, ValueId v) {
+  for (int hops = 0; hops < 8; ++hops) {
+    const Node* next = nullptr;
+    for (const Node& n : g.nodes) {
+      if (n.inputs.empty() || n.inputs[0] != v) continue;
+      if (n.is("Sigmoid") || n.is("Softmax") || n.is("LogSoftmax")) {
+        for (ValueId out : g.outputs)
+          if (const Activation a = activation_behind(g, out);
+              a.node >= 0 && &g.nodes[size_t(a.node)] == &n)
+            return &n;
+      }
+      if (n.is("Identity") || n.is("Reshape") || n.is("Flatten") || n.is("Squeeze") ||
+          n.is("Unsqueeze"))
+        next = &n;
+    }
+    if (!next) return nullptr;
+    v = next->outputs[0];
+  }
+  return nullptr;
 }
 
 // "[N,10] float"
@@ -160,10 +192,13 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
     c.kind = "bce_logits";
     c.because =
         cat("'", c.output, "' is a Sigmoid: binary cross-entropy on '", source(), "' before it");
+  } else if (const Node* next = activation_after(g, v)) {
+    c.kind = next->is("Sigmoid") ? "bce_logits" : "cross_entropy";
+    c.because = cat("'", c.output, "' goes into a ", next->op);
   } else if (!t.shape) {
     no_loss_fits(
         cat("no loss can be chosen for output '", d.name, "': the file does not tell its rank"),
-        "choose one:  --loss mse   or   --loss cross_entropy");
+        "choose one, --loss mse for numbers, --loss cross_entropy for classes");
   } else if (t.shape->empty()) {
     c.kind = "output";
     c.because = cat("'", c.output, "' is a scalar: taken as the loss itself");
@@ -181,11 +216,10 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
       c.because = cat("'", c.output, "' is ", shape_text(t), ": ", classes, " channel",
                       classes == 1 ? "" : "s", " look like an image");
     } else if (is_named_probability(d)) {
-      no_loss_fits(
-          cat("no loss can be chosen for '", d.name,
-              "': by its name it holds probabilities, "
-              "and no Softmax makes them from scores"),
-          "name the scores before it:  --loss-input NAME   or insist:  --loss cross_entropy");
+      no_loss_fits(cat("no loss can be chosen for '", d.name,
+                       "': by its name it holds probabilities, "
+                       "and no Softmax makes them from scores"),
+                   scores_hint(g, v));
     } else {
       c.kind = "cross_entropy";
       c.because = cat("'", c.output, "' is ", shape_text(t), " with no Softmax at the end");

@@ -98,6 +98,11 @@ class Terms {
   ValueId class_loss(const LossTerm& t, const TermSource& src) {
     int64_t rank = type_.shape ? int64_t(type_.shape->size()) : 2, axis = src.class_axis;
     const std::string& output = s_.main().value_name(src.output);
+    if (rank == 2 && type_.shape && (*type_.shape)[1].value == 1)
+      model_error("OT1244",
+                  cat(src.kind, " needs scores of at least two classes, output '", output, "' is ",
+                      to_string(type_), ": its loss is always 0"),
+                  "one number per row:  --loss mse   or, for yes and no:  --loss bce_logits");
     if (rank < 2)
       model_error(
           "OT1244",
@@ -145,51 +150,56 @@ class Terms {
   }
 
   // (1-s) * nll + s/classes * sum of all negative log-probabilities, ignored rows left out.
-  ValueId smoothed(const LossTerm& t, const std::vector<ValueId>& in,
+  ValueId smoothed(const LossTerm& t, const std::vector<ValueId>& inputs,
                    const GradBuilder::Attrs& attrs, int64_t classes) {
-    std::vector<ValueId> out = b_.call_n("SoftmaxCrossEntropyLoss", in, 2, attrs);
+    std::vector<ValueId> out = b_.call_n("SoftmaxCrossEntropyLoss", inputs, 2, attrs);
     s_.set_type(out[1], TypeInfo::tensor(elem()));
-    ValueId each = out[1], labels = in[1];
-    if (in.size() > 2) {  // class weights along axis 1
-      int64_t rank = b_.rank(in[0]) < 0 ? 2 : b_.rank(in[0]);
+    ValueId each = out[1], labels = inputs[1];
+    if (inputs.size() > 2) {  // class weights along axis 1
+      int64_t rank = b_.rank(inputs[0]) < 0 ? 2 : b_.rank(inputs[0]);
       std::vector<int64_t> view(size_t(rank) - 1, 1);
       view[0] = -1;
-      each = b_.mul(each, b_.call("Reshape", {in[2], b_.constant_ints(view)}));
+      each = b_.mul(each, b_.call("Reshape", {inputs[2], b_.constant_ints(view)}));
     }
-    ValueId smooth = b_.neg(b_.reduce_sum(each, {1}, false));
+    // sums and counts of 16-bit types in float
+    const DType wide = elem() == DType::kDouble ? elem() : DType::kFloat;
+    auto number = [&](double v) { return b_.tensor(scalar_tensor(v, wide)); };
+    auto in = [&](DType to, ValueId v) { return elem() == wide ? v : s_.cast(v, to); };
+    ValueId smooth = in(wide, b_.neg(b_.reduce_sum(each, {1}, false)));
     ValueId used = kNone;
     if (t.ignore_index) {
       used = s_.cast(b_.call("Not", {b_.call("Equal", {labels, b_.constant_int(*t.ignore_index)})}),
-                     elem());
+                     wide);
       smooth = b_.mul(smooth, used);
     }
     ValueId sum = b_.call("ReduceSum", {smooth}, {{"keepdims", int64_t(0)}});
     if (t.reduction == "mean") {
       ValueId by = kNone;
-      if (in.size() > 2) {
+      if (inputs.size() > 2) {
         ValueId safe = labels;
         if (used != kNone) safe = b_.mul(labels, s_.cast(used, DType::kInt64));
-        by = b_.call("Gather", {in[2], safe});
+        by = in(wide, b_.call("Gather", {inputs[2], safe}));
         if (used != kNone) by = b_.mul(by, used);
         by = b_.call("ReduceSum", {by}, {{"keepdims", int64_t(0)}});
       } else if (used != kNone) {
         by = b_.call("ReduceSum", {used}, {{"keepdims", int64_t(0)}});
       } else {
-        by = s_.cast(b_.call("Size", {labels}), elem());
+        by = s_.cast(b_.call("Size", {labels}), wide);
       }
       if (used != kNone)  // everything ignored: 0 loss (ruling G16)
-        by = b_.call("Where", {b_.call("Equal", {by, scalar(0)}), scalar(1), by});
+        by = b_.call("Where", {b_.call("Equal", {by, number(0)}), number(1), by});
       sum = b_.div(sum, by);
     }
-    ValueId share = scalar(t.label_smoothing);
+    ValueId share = number(t.label_smoothing);
     if (classes > 0) {
-      share = scalar(t.label_smoothing / double(classes));
+      share = number(t.label_smoothing / double(classes));
     } else {
-      ValueId n = b_.call("Gather", {b_.call("Shape", {in[0]}), b_.constant_int(1)},
+      ValueId n = b_.call("Gather", {b_.call("Shape", {inputs[0]}), b_.constant_int(1)},
                           {{"axis", int64_t(0)}});
-      share = b_.div(share, s_.cast(n, elem()));
+      share = b_.div(share, s_.cast(n, wide));
     }
-    return scalar_type(b_.add(b_.mul(out[0], scalar(1 - t.label_smoothing)), b_.mul(sum, share)));
+    return scalar_type(
+        b_.add(b_.mul(out[0], scalar(1 - t.label_smoothing)), in(elem(), b_.mul(sum, share))));
   }
 
   // Log of a probability, never below -100 (PyTorch), without the infinite slope at 0.

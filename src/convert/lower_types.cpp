@@ -7,6 +7,7 @@
 
 #include "convert/lower.hpp"
 #include "op/fold.hpp"
+#include "op/model_refusal.hpp"
 
 namespace onnxtrain {
 
@@ -158,16 +159,15 @@ void settle_node(Graph& g, const Node& n, const OpTable& ops) {
     return settle_control(g, n, ops);
   const Op* op = ops.find(n);
   if (!op || !op->shape || n.is("Gradient", kTrainingDomain)) return;
-  try {
+  // where these numbers do not fit the model, nothing is learned about this node
+  model_refusal([&] {
     for (ValueId v : n.outputs)
       if (v != kNone && g.value(v).type.is_tensor()) g.value(v).type.shape = std::nullopt;
     infer_node(g, n, ops);
     bool numbers = true;
     for (ValueId v : n.outputs) numbers &= v != kNone && is_number(g.value(v));
     if (numbers) fold_node(g, n, ops);
-  } catch (const Error&) {
-    // these numbers do not fit the model: nothing is learned about this node
-  }
+  });
 }
 
 Graph probe(const Graph& original, size_t main_nodes, const std::vector<ValueId>& data,

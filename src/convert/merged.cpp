@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "convert/attribute_weights.hpp"
 #include "convert/twin.hpp"
 
 namespace onnxtrain {
@@ -208,6 +209,7 @@ bool lift_body_weights(Model& m) {
 }
 
 void restore_parameters(Model& m) {
+  adopt_attribute_weights(m, all_ops());
   lift_body_weights(m);
   adopt_constant_weights(m);
   separate_merged_initializers(m);

@@ -2,6 +2,9 @@
 #include "convert/names.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <map>
 
 #include "convert/optimizers.hpp"
 #include "core/text.hpp"
@@ -55,7 +58,54 @@ void need_kind(const char* what, const std::string& kind, const std::vector<std:
 }
 
 void need(bool ok, const char* key, double value, const char* range) {
-  if (!ok) usage_error("OT1233", cat(key, " is ", value, ", it must be ", range));
+  if (!ok)
+    usage_error("OT1233", cat(key, " is ", value, ", it must be ", range),
+                cat("choose a number that is ", range));
+}
+
+}  // namespace
+
+namespace {
+
+// "CrossEntropyLoss" -> "crossentropy": letters and digits, without what libraries append
+std::string plain(const std::string& word) {
+  std::string out;
+  for (char c : word)
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      out += char(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* end : {"loss", "lr", "optimizer"})
+    if (out.size() > std::strlen(end) + 1 && out.ends_with(end))
+      out.resize(out.size() - std::strlen(end));
+  return out;
+}
+
+// Names that other libraries have for the same thing.
+std::string other_name(const std::string& word) {
+  static const std::map<std::string, std::string> table = {
+      {"categoricalcrossentropy", "cross_entropy"},
+      {"sparsecategoricalcrossentropy", "cross_entropy"},
+      {"softmaxcrossentropy", "cross_entropy"},
+      {"softmax", "cross_entropy"},
+      {"ce", "cross_entropy"},
+      {"logloss", "cross_entropy"},
+      {"meansquarederror", "mse"},
+      {"l2", "mse"},
+      {"rmse", "mse"},
+      {"mae", "l1"},
+      {"meanabsoluteerror", "l1"},
+      {"smoothl1", "huber"},
+      {"bcewithlogits", "bce_logits"},
+      {"binarycrossentropy", "bce"},
+      {"kldiv", "kl"},
+      {"kldivergence", "kl"},
+      {"negativeloglikelihood", "nll"},
+      {"cosineannealing", "cosine"},
+      {"onecycle", "onecycle"},
+      {"poly", "polynomial"},
+      {"none", "constant"},
+      {"sgdm", "momentum"}};
+  auto it = table.find(plain(word));
+  return it == table.end() ? std::string() : it->second;
 }
 
 }  // namespace
@@ -64,9 +114,14 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
   constexpr size_t kListed = 24;
   std::string best, all;
   size_t listed = 0;
-  size_t distance = std::max<size_t>(2, word.size() / 3) + 1;
+  size_t distance = std::max<size_t>(2, word.size() / 3) + 2;
+  if (const std::string other = other_name(word);
+      std::find(known.begin(), known.end(), other) != known.end()) {
+    best = other;
+    distance = 0;
+  }
   for (const auto& k : known) {
-    size_t d = edit_distance(word, k);
+    size_t d = plain(word) == plain(k) ? 0 : 1 + edit_distance(word, k);
     if (d < distance) {
       distance = d;
       best = k;
@@ -132,7 +187,31 @@ bool is_onnx_path(const std::string& kind) {
 
 namespace {
 
+// What the recipe says must be settings of its own optimizer: those of another would have no
+// effect.
+void check_keys(const OptimizerSpec& o) {
+  const Optimizer* record = all_ops().optimizer(o.kind);
+  std::vector<std::string> known;
+  if (record)
+    for (const OptimizerSetting& s : record->settings) known.emplace_back(s.name);
+  auto check = [&](const std::string& key) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) return;
+    usage_error("OT1230", cat("the optimizer ", o.kind, " has no setting '", key, "'"),
+                known.empty()
+                    ? "a file that is an optimizer has its own numbers: remove the setting"
+                    : suggestion(key, known));
+  };
+  for (const auto& [name, value] : o.settings) check(name);
+  bool decays = o.weight_decay.has_value() || o.no_decay_on_bias_and_norm;
+  for (const ParameterOverride& x : o.overrides) decays = decays || x.weight_decay.has_value();
+  if (decays) check("weight_decay");
+  if (!o.attributes.empty() && (!record || record->attributes.empty()))
+    usage_error("OT1230", cat("the optimizer ", o.kind, " has no key 'attributes'"),
+                "'attributes' belongs to onnx_adam, onnx_momentum and onnx_adagrad");
+}
+
 void check_settings(const OptimizerSpec& o) {
+  check_keys(o);
   need(!o.lr || *o.lr >= 0, "lr", o.lr.value_or(0), "0 or more");
   need(!o.weight_decay || *o.weight_decay >= 0, "weight_decay", o.weight_decay.value_or(0),
        "0 or more");
@@ -169,6 +248,12 @@ void check_recipe(const Recipe& r) {
   need_kind("style", o.style, {"torch", "keras"}, false);
   check_settings(o);
   need_kind("schedule", r.schedule.kind, schedule_kinds(), false);
+  const Optimizer* record = all_ops().optimizer(o.kind);
+  if (record && r.schedule.kind != "constant" && !reads_rate(record->node(settings_of(o))))
+    usage_error("OT1234",
+                cat("the schedule ", r.schedule.kind, " has no effect: ", o.kind,
+                    " reads the learning rate only before its first step"),
+                "use the schedule constant, or another optimizer");
   for (const auto& [key, value] : r.schedule.numbers)
     need_kind("number of a schedule", key, schedule_numbers(), false);
   need_kind("mode", r.mode, {"train", "as_is"}, false);

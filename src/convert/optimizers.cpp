@@ -2,6 +2,9 @@
 #include "convert/optimizers.hpp"
 
 #include <algorithm>
+#include <cstring>
+
+#include <nlohmann/json.hpp>
 
 #include "convert/names.hpp"
 #include "convert/user_optimizer.hpp"
@@ -29,6 +32,13 @@ void take_attributes(const Optimizer& record, const OptimizerSpec& o,
   }
 }
 
+// The states that an operator's update counts have the weight's shape; what a node has behind them
+// is one number each.
+bool is_scalar(const OptimizerNode& n, size_t state) {
+  const Op* op = all_ops().find(n.domain, n.op, 1);
+  return op && op->update && state >= size_t(op->update->states);
+}
+
 class Updates {
  public:
   Updates(StepBuilder& s, const OptimizerSpec& o, ValueId rate, const Counter& counter)
@@ -48,7 +58,13 @@ class Updates {
         if (x.weight_decay) decay = *x.weight_decay;
         scale = x.lr_scale;
       }
-    emit(p, record_.node(settings_of(o_, decay)), scaled_rate(scale));
+    OptimizerNode node = record_.node(settings_of(o_, decay));
+    if (scale != 1 && !reads_rate(node))
+      usage_error("OT1234",
+                  cat("'lr_scale' of ", p.name, " has no effect: ", o_.kind,
+                      " does not read the learning rate after its first step"),
+                  "remove lr_scale from 'overrides'");
+    emit(p, std::move(node), scaled_rate(scale));
   }
 
  private:
@@ -76,16 +92,21 @@ class Updates {
     in.push_back(s_.cast(p.weights, type));
     in.push_back(s_.cast(p.gradient, type));
     std::vector<std::string> keys = {p.name};
+    std::vector<ValueId> state;
     for (const auto& [ending, first] : node.state) {
-      ValueId v = s_.add_state(p.name + "." + ending, filled(type, w->shape(), first));
+      ValueId v =
+          s_.add_state(p.name + "." + ending,
+                       filled(type, is_scalar(node, state.size()) ? Shape{} : w->shape(), first));
       keys.push_back(s_.graph().value_name(v));
-      in.push_back(v);
+      state.push_back(v);
     }
+    in.insert(in.end(), state.begin(), state.end());
     std::vector<ValueId> out = b_.call_n(cat(node.domain, "::", node.op), std::move(in),
                                          int(keys.size()), std::move(node.attrs));
     const size_t update = s_.graph().nodes.size() - 1;
     for (size_t k = 0; k < keys.size(); ++k) {
-      TypeInfo t = weight_type;
+      TypeInfo t =
+          k > 0 && is_scalar(node, k - 1) ? s_.graph().value(state[k - 1]).type : weight_type;
       t.elem = type;
       s_.set_type(out[k], t);
       ValueId next = k == 0 ? s_.cast(out[k], w->dtype()) : out[k];
@@ -106,6 +127,8 @@ class Updates {
 
 }  // namespace
 
+bool reads_rate(const OptimizerNode& n) { return std::strchr(n.scalars, 'R') != nullptr; }
+
 OptimizerSettings settings_of(const OptimizerSpec& o, std::optional<double> weight_decay) {
   const Optimizer& record = *all_ops().optimizer(o.kind);
   const bool keras = o.style == "keras";
@@ -119,6 +142,16 @@ OptimizerSettings settings_of(const OptimizerSpec& o, std::optional<double> weig
   if (weight_decay) values["weight_decay"] = *weight_decay;
   if (!record.attributes.empty()) take_attributes(record, o, values);
   return {std::move(values), keras};
+}
+
+const std::string& function_texts() {
+  static const std::string json = [] {
+    nlohmann::json texts;
+    for (const Op* op : all_ops().all())
+      if (op->function && op->domain == kOwnDomain) texts[op->name] = op->function;
+    return texts.dump();
+  }();
+  return json;
 }
 
 const std::string& optimizer_records() {

@@ -20,6 +20,10 @@ struct Trained {
 // First value of the counter T for this optimizer.
 int64_t first_step(const OptimizerSpec& o);
 double default_rate(const OptimizerSpec& o);
+// Whether the update of a weight reads the learning rate at every step.
+bool reads_rate(const OptimizerNode& n);
+// The functions of our own domain, operator to ONNX text, as JSON.
+const std::string& function_texts();
 
 // All settings of the optimizer, those that the recipe does not give at their defaults.
 // weight_decay: that of one weight, where it differs.

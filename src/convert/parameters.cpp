@@ -3,46 +3,12 @@
 
 #include "convert/analysis.hpp"
 #include "convert/names.hpp"
+#include "convert/roles.hpp"
 #include "convert/twin.hpp"
-#include "onnx/kinds.hpp"
-#include "op/carries.hpp"
 
 namespace onnxtrain {
 
 namespace {
-
-// Inputs that are settings, not weights, although they are floating point.
-bool is_setting(const Node& n, size_t input) {
-  if (!n.domain.empty()) return false;
-  if (n.op == "BatchNormalization") return input >= 3;
-  if (n.op == "Dropout" || n.op == "Clip" || n.op == "Upsample" || n.op == "Resize" ||
-      n.op == "OneHot")
-    return input >= 1;
-  if (n.op == "SoftmaxCrossEntropyLoss" || n.op == "NegativeLogLikelihoodLoss") return input >= 1;
-  if (n.op == "Pad" || n.op == "CumSum" || n.op == "Trilu") return input >= 1;
-  if (n.op == "QuantizeLinear" || n.op == "DequantizeLinear") return input >= 1;
-  return false;
-}
-
-// Marks what a gradient of the marked values reaches, going backwards.
-void reach(const Graph& g, const OpTable& ops, std::vector<char>& marked) {
-  for (size_t k = g.nodes.size(); k-- > 0;) {
-    const Node& n = g.nodes[k];
-    bool any = false;
-    for (ValueId v : n.outputs)
-      any |= v != kNone && marked[size_t(v)] && carries_gradient(g.value(v).type);
-    if (!any) continue;
-    const Op* op = ops.find(n);
-    if (op && !op->grad && op->no_grad) continue;  // nothing flows through it
-    for (size_t i = 0; i < n.inputs.size(); ++i)
-      if (n.inputs[i] != kNone && carries_gradient(g.value(n.inputs[i]).type) && !is_setting(n, i))
-        marked[size_t(n.inputs[i])] = 1;
-    for (const auto& [key, a] : n.attrs)
-      if (const GraphPtr* sub = std::get_if<GraphPtr>(&a))
-        for (const auto& c : (*sub)->captures)
-          if (carries_gradient(g.value(c.outer).type)) marked[size_t(c.outer)] = 1;
-  }
-}
 
 // Operators without derivative before the loss, in words, for the case that nothing can be trained.
 std::string blockers(const Graph& g, const OpTable& ops, const std::vector<TermSource>& terms) {
@@ -56,9 +22,11 @@ std::string blockers(const Graph& g, const OpTable& ops, const std::vector<TermS
     if (!any) continue;
     for (ValueId v : g.reads(n)) needed[size_t(v)] = 1;
     const Op* op = ops.find(n);
-    if (op && !op->grad && op->no_grad)
+    const char* why = op && !op->grad ? op->no_grad : nullptr;
+    for (size_t i = 0; !why && i < n.inputs.size(); ++i) why = flat_input(n, i);
+    if (why)
       text += cat("\n  cannot train through operator '", n.op, "' (node '", n.name, "', opset ",
-                  n.version, "): ", op->no_grad);
+                  n.version, "): ", why);
   }
   return text;
 }
@@ -108,45 +76,41 @@ std::vector<char> running_statistics(const Graph& main) {
 }
 
 std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
-                                      const std::vector<TermSource>& terms, const OpTable& ops) {
+                                      const std::vector<TermSource>& terms, const OpTable& ops,
+                                      std::vector<LeftOut>* left_out) {
   const Graph& g = m.main;
   check_globs(g, r);
-  std::vector<char> marked(g.values.size(), 0);
-  for (const TermSource& t : terms) {
-    marked[size_t(t.input)] = 1;
-    for (ValueId v : t.file_inputs) marked[size_t(v)] = 1;
-  }
-  reach(g, ops, marked);
-  std::vector<char> statistics = running_statistics(g);
+  const std::vector<InitializerRole> roles = initializer_roles(m, r, terms, ops);
+  const std::vector<LeftOut> left = onnxtrain::left_out(m, roles);
   std::vector<ValueId> list;
-  auto users = g.consumers();
-  auto kinds = exported_kinds(m);
-  // what the exporter says counts, then what the tensor looks like
-  auto is_weight = [&](size_t k) {
-    auto kind = kinds.find(g.values[k].name);
-    if (kind != kinds.end()) return kind->second == "PARAMETER";
-    return !is_number_of_the_program(g, ValueId(k), users[k]);
-  };
-  bool any_reached = false;
-  for (size_t k = 0; k < g.values.size(); ++k) {
-    const ValueDef& d = g.values[k];
-    if (!d.initializer || !d.constant.defined() || !marked[k] || statistics[k]) continue;
-    if (!dtype_is_differentiable(d.constant.dtype()) || d.constant.size() == 0) continue;
-    bool asked_for = std::find(r.only.begin(), r.only.end(), d.name) != r.only.end();
-    if (!asked_for && !is_weight(k)) continue;
-    any_reached = true;
-    if (is_chosen(r, d.name)) list.push_back(ValueId(k));
+  bool any_frozen = false;
+  std::string constants;
+  for (const InitializerRole& x : roles) {
+    if (x.role == Role::kTrained) list.push_back(x.value);
+    any_frozen |= x.role == Role::kFrozen;
+    if (x.role == Role::kConstant && constants.empty())
+      constants = cat("'", g.value_name(x.value), "' (", x.because, ")");
   }
+  if (r.strict && !left.empty()) {
+    std::string text = left[0].text;
+    for (size_t k = 1; k < left.size(); ++k) text += "\n  " + left[k].text;
+    model_error("OT1285", text, left[0].hint);
+  }
+  if (left_out) *left_out = left;
   if (!list.empty()) return list;
-  if (any_reached)
+  if (any_frozen)
     usage_error("OT1240", "freeze and only leave no parameter to train",
                 "look at the names:  onnxtrain info MODEL");
   std::string why = blockers(g, ops, terms);
+  if (why.empty() && !constants.empty())
+    why = cat("; initializers such as ", constants, " are constants");
   model_error("OT1203",
               cat("the loss on output '", g.value_name(terms.at(0).output),
                   "' depends on no trainable parameter", why),
-              why.empty() ? "weights must be floating-point initializers of the main graph"
-                          : "train on an earlier tensor");
+              constants.empty() || why.starts_with("\n")
+                  ? (why.empty() ? "weights must be floating-point initializers of the main graph"
+                                 : "train on an earlier tensor")
+                  : "to train a constant all the same, name it:  --only NAME");
 }
 
 std::vector<std::string> trainable_parameters(const Model& source, const Recipe& r) {

@@ -58,8 +58,7 @@ Model raised(const Model& source, const std::string& mode, const OpTable& ops) {
   return source;
 }
 
-Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops,
-                   std::vector<LossChoice>* chosen) {
+Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops, Decisions* decided) {
   Model m = raised(source, r.mode, ops);
   m.unshare_main();
   if (!r.append) m.training.clear();
@@ -71,8 +70,10 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops,
   if (r.mode == "train") make_inference_form(m);
   std::vector<LossTerm> terms = terms_of(r);
   std::vector<TermSource> sources;
-  for (const LossTerm& t : terms) sources.push_back(resolve_term(m, t, ops, chosen));
-  std::vector<ValueId> parameters = parameter_values(m, r, sources, ops);
+  for (const LossTerm& t : terms)
+    sources.push_back(resolve_term(m, t, ops, decided ? &decided->losses : nullptr));
+  std::vector<ValueId> parameters =
+      parameter_values(m, r, sources, ops, decided ? &decided->left_out : nullptr);
 
   StepBuilder s(m, ops);
   if (r.mode == "train") add_twin(s, r, needed_values(m.main, sources), parameters);
@@ -116,17 +117,22 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops,
 
 }  // namespace
 
-Model prepare(const Model& m, const Recipe& r, const OpTable& ops,
-              std::vector<LossChoice>* chosen) {
+LossChoice loss_for_training(const Model& source) {
+  Model m = raised(source, "train", all_ops());
+  m.unshare_main();
+  restore_parameters(m);
+  return choose_loss(m);
+}
+
+Model prepare(const Model& m, const Recipe& r, const OpTable& ops, Decisions* decided) {
   check_recipe(r);
-  Model out = prepare_step(m, r, ops, chosen);
+  Model out = prepare_step(m, r, ops, decided);
   if (!r.lowered) return out;
-  try {
-    return lower(out, ops);
-  } catch (NeedsShape& e) {
-    e.add_place(cat("while lowering", open_sizes(out)));
-    throw;
-  }
+  Model lowered;
+  std::optional<NeedsShape> lacking = apply_rules([&] { lowered = lower(out, ops); });
+  if (!lacking) return lowered;
+  lacking->why.add_place(cat("while lowering", open_sizes(out)));
+  throw std::move(lacking->why);
 }
 
 }  // namespace onnxtrain

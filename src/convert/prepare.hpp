@@ -70,6 +70,7 @@ struct Recipe {
   // BatchNormalization's running variance: "torch" (unbiased) or "onnx" (population variance, as
   // the operator itself gives it)
   std::string bn_variance = "torch";
+  bool strict = false;  // weights that would not train are an error, not a warning
 };
 
 // JSON object with the field names above; an unknown key is an error with a suggestion.
@@ -83,13 +84,32 @@ struct LossChoice {
   std::string kind, output, because;
 };
 LossChoice choose_loss(const Model& m, const std::string& output = {});
+// What `auto` would choose for this file: prepare looks at it after bringing it forward and after
+// taking weights out of attributes.
+LossChoice loss_for_training(const Model& source);
+
+// Weights that do not train although nothing freezes them, by one cause.
+struct LeftOut {
+  std::vector<std::string> names;
+  std::string node;  // where the gradient stops; "" when that is not the cause
+  std::string text, hint;
+};
+
+// What prepare decided and what is worth saying about it.
+struct Decisions {
+  std::vector<LossChoice> losses;  // of each term that is `auto`
+  std::vector<LeftOut> left_out;
+};
 
 // Names of the initializers that would be trained under this recipe, in graph order.
 std::vector<std::string> trainable_parameters(const Model& m, const Recipe& r);
 
-// chosen: gets what was decided for each term that is `auto`.
-Model prepare(const Model& m, const Recipe& r, const OpTable& ops,
-              std::vector<LossChoice>* chosen = nullptr);
+Model prepare(const Model& m, const Recipe& r, const OpTable& ops, Decisions* decided = nullptr);
+
+// What every initializer is to a training by this recipe, as JSON. "weights": objects with name,
+// dtype, shape, elements, role ("trained", "constant", ...), because and, where the gradient stops,
+// node; "left_out": what LeftOut has. A file that carries its training is described by that.
+std::string weights_json(const Model& m, const Recipe& r);
 
 // Step `which` of a lowered training model as a plain inference model: inputs are the data and
 // every state variable it reads (and the learning rate), outputs the loss and the new state, in the

@@ -160,13 +160,6 @@ OptimizerSpec read_optimizer(const Json& j) {
       {"kind", text("kind", s.kind)},
       {"lr", real("lr", s.lr)},
       {"weight_decay", real("weight_decay", s.weight_decay)},
-      {"betas",
-       [&](const Json& v) {
-         if (!v.is_array() || v.size() != 2 || !v[0].is_number() || !v[1].is_number())
-           wrong_kind("betas", "two numbers", v);
-         s.settings["beta1"] = v[0].get<double>();
-         s.settings["beta2"] = v[1].get<double>();
-       }},
       {"style", text("style", s.style)},
       {"no_decay_on_bias_and_norm",
        boolean("no_decay_on_bias_and_norm", s.no_decay_on_bias_and_norm)},
@@ -181,6 +174,18 @@ OptimizerSpec read_optimizer(const Json& j) {
       {"t0", integer("t0", [&](int64_t v) { s.t0 = v; })},
       {"overrides", [&](const Json& v) { read_overrides(v, s.overrides); }},
   };
+  // pairs of PyTorch's arguments
+  const auto pair = [&s](const char* key, const char* first, const char* second) -> Reader {
+    return [=, &s](const Json& v) {
+      if (!v.is_array() || v.size() != 2 || !v[0].is_number() || !v[1].is_number())
+        wrong_kind(key, "two numbers", v);
+      s.settings[first] = v[0].get<double>();
+      s.settings[second] = v[1].get<double>();
+    };
+  };
+  fields["betas"] = pair("betas", "beta1", "beta2");
+  fields["etas"] = pair("etas", "eta_minus", "eta_plus");
+  fields["step_sizes"] = pair("step_sizes", "step_min", "step_max");
   for (const Optimizer* o : all_ops().optimizers())
     for (const OptimizerSetting& x : o->settings) fields.emplace(x.name, setting(x, s));
   read_object(j, "optimizer", fields);
@@ -264,6 +269,7 @@ Recipe recipe_from_json(const std::string& json) {
                   {"batch", integer("batch", [&](int64_t v) { r.batch = v; })},
                   {"dims", dims},
                   {"reset", boolean("reset", r.reset)},
+                  {"strict", boolean("strict", r.strict)},
                   {"seed", integer("seed", [&](int64_t v) { r.seed = uint64_t(v); })},
                   {"bn_variance", text("bn_variance", r.bn_variance)},
                   {"unbiased_batch_variance", old_variance},

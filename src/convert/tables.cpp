@@ -33,27 +33,6 @@ bool is_filling(const Graph& g, const ValueDef& d, const std::vector<NodeId>& us
   return true;
 }
 
-// A scalar that only keeps a denominator from 0, or the exponent of a power.
-bool is_epsilon_or_exponent(const Graph& g, ValueId v, const std::vector<NodeId>& users) {
-  const Tensor& t = g.value(v).constant;
-  if (!t.shape().empty() || users.empty()) return false;
-  double x = t.to_doubles()[0];
-  auto all = [&](auto fits) {
-    return std::all_of(users.begin(), users.end(),
-                       [&](NodeId k) { return fits(g.nodes[size_t(k)]); });
-  };
-  auto rooted = [&](ValueId sum) {
-    for (const Node& n : g.nodes)
-      for (ValueId in : n.inputs)
-        if (in == sum && (n.is("Sqrt") || n.is("Pow") || n.is("Div") || n.is("Reciprocal")))
-          return true;
-    return false;
-  };
-  if (all([&](const Node& n) { return n.is("Pow") && n.inputs[1] == v; })) return true;
-  return x > 0 && x <= 1e-2 &&
-         all([&](const Node& n) { return (n.is("Add") || n.is("Max")) && rooted(n.outputs[0]); });
-}
-
 // Infinities and the ends of the number range, or one large negative number, perhaps with 0.
 bool is_mask(const Tensor& t) {
   return dispatch<float, double, Half, BFloat16>(t.dtype(), "a weight", [&]<class T>() {
@@ -123,7 +102,14 @@ bool has_generated_name(const std::string& name) {
          std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+namespace {
+// Larger tensors are mapped, not read: whoever only looks at a model must not read all of them, and
+// no exporter writes masks or repeated numbers of that size.
+constexpr size_t kReadBytes = size_t(256) << 20;
+}  // namespace
+
 bool all_equal(const Tensor& t) {
+  if (t.bytes() >= kReadBytes) return false;
   size_t size = dtype_size(t.dtype());
   const char* p = static_cast<const char*>(t.data());
   for (int64_t k = 1; k < t.size(); ++k)
@@ -131,12 +117,15 @@ bool all_equal(const Tensor& t) {
   return t.size() > 0;
 }
 
-bool is_number_of_the_program(const Graph& g, ValueId v, const std::vector<NodeId>& users) {
+std::string look_of_a_constant(const Graph& g, ValueId v, const std::vector<NodeId>& users,
+                               bool bias) {
   const ValueDef& d = g.value(v);
-  if (is_generated_scalar(d) || is_filling(g, d, users) || is_mask(d.constant)) return true;
-  if (is_epsilon_or_exponent(g, v, users)) return true;
-  bool wide = d.constant.dtype() == DType::kFloat || d.constant.dtype() == DType::kDouble;
-  return wide && is_wave_table(d.constant);
+  if (is_generated_scalar(d)) return "a number that the exporter named";
+  if (d.constant.bytes() >= kReadBytes) return {};
+  if (!bias && is_filling(g, d, users)) return "one repeated number that the exporter named";
+  if (is_mask(d.constant)) return "a mask";
+  const bool wide = d.constant.dtype() == DType::kFloat || d.constant.dtype() == DType::kDouble;
+  return wide && is_wave_table(d.constant) ? "a table of sines" : "";
 }
 
 }  // namespace onnxtrain

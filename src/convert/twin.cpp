@@ -52,6 +52,12 @@ bool has_mode_inside(const Node& n) {
   return false;
 }
 
+// Stored in the body, or captured from outside: a value that nothing in the body computes.
+bool has_statistics_inside(const Graph& body, const Node& n) {
+  if (n.inputs.size() < 5) return false;
+  return body.value(n.inputs[3]).producer < 0 && body.value(n.inputs[4]).producer < 0;
+}
+
 // Dropout in bodies switched to training. BatchNormalization there has no place for its running
 // statistics: only a frozen one may stay as it is.
 void switch_bodies(Node& n, const Recipe& r, int opset) {
@@ -59,7 +65,7 @@ void switch_bodies(Node& n, const Recipe& r, int opset) {
     auto body = std::make_shared<Graph>((*sub)->clone());
     for (Node& inner : body->nodes) {
       auto trained = [&](ValueId v) { return is_chosen(r, body->value_name(v)); };
-      if (is_batch_norm(inner) && inner.inputs.size() >= 5 &&
+      if (is_batch_norm(inner) && has_statistics_inside(*body, inner) &&
           (trained(inner.inputs[1]) || trained(inner.inputs[2])))
         model_error("OT1248",
                     cat(inner.label(), " lies inside ", n.label(),
@@ -72,6 +78,13 @@ void switch_bodies(Node& n, const Recipe& r, int opset) {
     }
     *sub = body;
   }
+}
+
+// Statistics that are computed are arithmetic, not running statistics: such a layer stays as it is
+// written.
+bool has_stored_statistics(const Graph& g, const Node& n) {
+  return n.inputs.size() >= 5 && g.value(n.inputs[3]).constant.defined() &&
+         g.value(n.inputs[4]).constant.defined();
 }
 
 // Scale and bias frozen by the user: the layer stays in inference mode.
@@ -123,12 +136,15 @@ void copy_dropout(StepBuilder& s, const Node& n) {
 ValueId unbiased(StepBuilder& s, ValueId x, ValueId scale, ValueId old, ValueId r,
                  double momentum) {
   GradBuilder& b = s.nodes();
-  DType t = s.graph().value(old).type.elem;
+  const DType type = s.graph().value(old).type.elem;
+  // 16-bit types cannot count the elements
+  const DType t = type == DType::kDouble ? type : DType::kFloat;
+  old = s.cast(old, t), r = s.cast(r, t);
   ValueId size = s.cast(b.call("Size", {x}), t), channels = s.cast(b.call("Size", {scale}), t);
   ValueId n = b.div(size, channels), one = b.tensor(scalar_tensor(1, t));
   ValueId c = b.div(n, b.call("Max", {b.sub(n, one), one}));
   ValueId kept = b.mul(old, b.tensor(scalar_tensor(momentum, t)));
-  return b.sub(b.mul(r, c), b.mul(kept, b.sub(c, one)));
+  return s.cast(b.sub(b.mul(r, c), b.mul(kept, b.sub(c, one))), type);
 }
 
 void copy_batch_norm(StepBuilder& s, const Recipe& r, const Node& n) {
@@ -139,11 +155,6 @@ void copy_batch_norm(StepBuilder& s, const Recipe& r, const Node& n) {
   for (size_t k = 0; k < 2; ++k) {
     ValueId v = n.inputs[3 + k];
     keys[k] = m.value_name(v);
-    if (!m.value(v).constant.defined())
-      model_error("OT1242",
-                  cat(n.label(), " has running statistics that are computed ('", keys[k],
-                      "'), not stored: they cannot be trained"),
-                  "differentiate the graph as written:  mode as_is");
     if (!m.value(v).initializer) s.model().edit_main();  // a Constant node becomes an initializer
     // two layers may share their statistics: the second continues from the first
     if (ValueId before = s.bound(keys[k]); before != kNone) c.inputs[3 + k] = before;
@@ -256,7 +267,7 @@ void add_twin(StepBuilder& s, const Recipe& r, const std::vector<ValueId>& neede
   for (size_t k = 0; k < count; ++k) {
     if (!take[k]) continue;
     const Node n = g.nodes[k];
-    bool norm = is_batch_norm(n) && n.inputs.size() >= 5 && !is_frozen(g, n, r);
+    bool norm = is_batch_norm(n) && has_stored_statistics(g, n) && !is_frozen(g, n, r);
     bool dropout = is_dropout(n) && is_active_dropout(g, n);
     bool inside = has_mode_inside(n), any = norm || dropout || inside;
     for (ValueId v : g.reads(n)) any |= affected[size_t(v)] != 0;

@@ -25,7 +25,7 @@ bool adopt_constant_weights(Model& m);
 // Weights that are initializers of a branch or of a loop's body become those of the main graph.
 bool lift_body_weights(Model& m);
 
-// All of them, the last first.
+// All of them, the last first; before that, weights in attributes (attribute_weights.hpp).
 void restore_parameters(Model& m);
 
 // A file made for one batch size takes any; true if it did not and does now.

@@ -86,6 +86,7 @@ std::string last_error_trace() {
   return out;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): texts are made for the error
 Error::Error(ErrorKind kind, std::string code, std::string message, std::string hint)
     : kind_(kind), code_(std::move(code)), message_(printable(message)), hint_(printable(hint)) {
   render();

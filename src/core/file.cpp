@@ -7,10 +7,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <limits>
 #include <system_error>
 
+#include "core/closest.hpp"
 #include "core/mapped.hpp"
+#include "core/shell.hpp"
+#include "core/text.hpp"
 
 namespace onnxtrain {
 namespace {
@@ -35,10 +39,32 @@ void Fd::reset() {
   fd_ = -1;
 }
 
+namespace {
+
+// The file beside a missing one whose name is nearest; or the part of the path that is missing.
+std::string missing_hint(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path p(path);
+  const fs::path folder = p.parent_path().empty() ? fs::path(".") : p.parent_path();
+  if (!fs::is_directory(folder, ignored)) return cat("there is no folder '", folder.string(), "'");
+  std::vector<std::string> names;
+  for (fs::directory_iterator it(folder, ignored), end;
+       !ignored && it != end && names.size() < 10000; it.increment(ignored))
+    names.push_back(it->path().filename().string());
+  const std::string near = closest(p.filename().string(), names);
+  if (!near.empty())
+    return cat("did you mean ", shell_word((p.parent_path() / near).string()), "?");
+  return cat("look for it:  ls ", shell_word(folder.string()));
+}
+
+}  // namespace
+
 void io_error(ErrorKind kind, std::string code, std::string_view what, const std::string& path,
               int errnum) {
   throw Error(kind, std::move(code),
-              cat("cannot ", what, " '", path, "': ", std::generic_category().message(errnum)));
+              cat("cannot ", what, " '", path, "': ", std::generic_category().message(errnum)),
+              errnum == ENOENT && !path.empty() ? missing_hint(path) : std::string());
 }
 
 InputFile::InputFile(std::string path, ErrorKind kind) : path_(std::move(path)), kind_(kind) {

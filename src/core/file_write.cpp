@@ -53,7 +53,8 @@ int sync_folder(const std::string& folder) {
   return fsync(dir.get()) != 0 && errno != EINVAL ? errno : 0;
 }
 
-// Where to write: through a symbolic link when asked, never over a device or a folder.
+// Where to write: through a symbolic link when asked, never over a folder. A device or a pipe
+// (/dev/null, /dev/stdout) is written to as it is.
 std::string target_of(const std::string& path, bool follow_link) {
   if (path.empty() || path.back() == '/')
     io_error(ErrorKind::kFailed, "OT4010", "write", path, path.empty() ? ENOENT : EISDIR);
@@ -64,12 +65,20 @@ std::string target_of(const std::string& path, bool follow_link) {
     if (stat(path.c_str(), &st) != 0) io_error(ErrorKind::kFailed, "OT4010", "write", path, errno);
     std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), std::free);
     if (!real) io_error(ErrorKind::kFailed, "OT4010", "write", path, errno);
-    if (!S_ISREG(st.st_mode)) io_error(ErrorKind::kFailed, "OT4010", "write", path, EISDIR);
+    if (S_ISDIR(st.st_mode)) io_error(ErrorKind::kFailed, "OT4010", "write", path, EISDIR);
     return real.get();
   }
-  if (S_ISDIR(st.st_mode)) io_error(ErrorKind::kFailed, "OT4010", "write", path, EISDIR);
-  if (!S_ISREG(st.st_mode)) io_error(ErrorKind::kFailed, "OT4010", "write", path, EINVAL);
+  if (S_ISDIR(st.st_mode))
+    throw Error(ErrorKind::kFailed, "OT4010", cat("cannot write '", path, "': it is a folder"),
+                cat("name a file in it:  ", path, "/FILE"));
+  if (S_ISBLK(st.st_mode) || S_ISSOCK(st.st_mode))
+    io_error(ErrorKind::kFailed, "OT4010", "write", path, EINVAL);
   return path;
+}
+
+bool is_stream(const std::string& path) {
+  struct stat st;
+  return stat(path.c_str(), &st) == 0 && (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode));
 }
 
 }  // namespace
@@ -98,10 +107,15 @@ void remove_stale_temporaries(const std::string& path) {
 
 AtomicWriter::AtomicWriter(const std::string& path, bool follow_link)
     : path_(target_of(path, follow_link)) {
+  buffer_.reserve(kBuffer);
+  if (is_stream(path_)) {
+    fd_ = Fd(open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!fd_.valid()) fail("OT4010", "write", errno);
+    return;
+  }
   const auto [folder, name] = split_path(path_);
   temporary_ = folder + "/" + name + ".tmp." + std::to_string(getpid());
   remove_stale_temporaries(path_);
-  buffer_.reserve(kBuffer);
   {
     std::lock_guard lock(g_active_mutex);
     if (!active().insert(temporary_).second)
@@ -120,7 +134,7 @@ AtomicWriter::~AtomicWriter() {
 }
 
 void AtomicWriter::discard() noexcept {
-  if (fd_.valid()) unlink(temporary_.c_str());
+  if (fd_.valid() && !temporary_.empty()) unlink(temporary_.c_str());
   fd_.reset();
   std::lock_guard lock(g_active_mutex);
   active().erase(temporary_);
@@ -164,6 +178,11 @@ void AtomicWriter::commit(const std::string& previous) {
   if (done_) throw Error(ErrorKind::kFailed, "OT4011", cat("'", path_, "' is closed already"));
   check_mapped_files();  // what was written may have come from one
   flush();
+  if (temporary_.empty()) {  // a device or a pipe
+    fd_.reset();
+    done_ = true;
+    return;
+  }
   // after a failed fsync the kernel may have dropped the pages: a retry would lie
   if (fsync(fd_.get()) != 0) fail("OT4013", "flush to disk", errno);
   if (close(fd_.release()) != 0) {

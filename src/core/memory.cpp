@@ -9,13 +9,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <new>
+#include <string_view>
 
+#include "core/budget.hpp"
 #include "core/tensor.hpp"
 
 namespace onnxtrain {
@@ -61,6 +64,33 @@ void reserve(size_t bytes) {
 
 void release(size_t bytes) { g_in_use.fetch_sub(bytes, std::memory_order_relaxed); }
 
+// Bytes counted against the limit of the process and, while a run is under way, its budget.
+class Counted {
+ public:
+  Counted(size_t bytes, bool lasting) : bytes_(bytes) {
+    if (Budget* b = Budget::current())
+      taken_ = lasting ? b->take_lasting(bytes + kHandle) : b->take(bytes + kHandle);
+    try {
+      reserve(bytes);
+    } catch (...) {
+      give_back_to_run();
+      throw;
+    }
+  }
+  void give_back() const {
+    release(bytes_);
+    give_back_to_run();
+  }
+
+ private:
+  static constexpr size_t kHandle = 192;  // tensor, shape and owner beside the elements
+  void give_back_to_run() const {
+    if (taken_) taken_->bytes -= bytes_ + kHandle;
+  }
+  size_t bytes_;
+  std::shared_ptr<Taken> taken_;
+};
+
 }  // namespace
 
 size_t parse_bytes(const std::string& written) {
@@ -68,26 +98,11 @@ size_t parse_bytes(const std::string& written) {
   char* end = nullptr;
   const double v = std::strtod(text, &end);
   double unit = 1;
-  switch (*end) {
-    case 'T':
-    case 't':
-      unit *= 1024;
-      [[fallthrough]];
-    case 'G':
-    case 'g':
-      unit *= 1024;
-      [[fallthrough]];
-    case 'M':
-    case 'm':
-      unit *= 1024;
-      [[fallthrough]];
-    case 'K':
-    case 'k':
-      unit *= 1024;
-      ++end;
-      break;
-    default:
-      break;
+  constexpr std::string_view kUnits = "KMGT";
+  if (const size_t at = kUnits.find(char(std::toupper(static_cast<unsigned char>(*end))));
+      *end != 0 && at != std::string_view::npos) {
+    for (size_t k = 0; k <= at; ++k) unit *= 1024;
+    ++end;
   }
   if (end == text || *end != 0 || !(v * unit >= 1) || !(v * unit < 1e18)) return 0;
   return size_t(v * unit);
@@ -105,16 +120,16 @@ std::shared_ptr<void> allocate(size_t bytes) {
   const size_t wanted = bytes == 0 ? 1 : bytes;
   if (wanted > std::numeric_limits<size_t>::max() - kAlignment) too_much(bytes, memory_in_use());
   const size_t rounded = (wanted + kAlignment - 1) / kAlignment * kAlignment;
-  reserve(rounded);
+  const Counted counted(rounded, false);
   void* p = std::aligned_alloc(kAlignment, rounded);
   if (p == nullptr) {
-    release(rounded);
+    counted.give_back();
     too_much(bytes, memory_in_use());
   }
   try {
-    return std::shared_ptr<void>(p, [rounded](void* q) {
+    return std::shared_ptr<void>(p, [counted](void* q) {
       std::free(q);
-      release(rounded);
+      counted.give_back();
     });
   } catch (const std::bad_alloc&) {  // the deleter has run
     too_much(bytes, memory_in_use());
@@ -136,6 +151,7 @@ void* map_pages(size_t bytes) {
 // The deleter of lasting memory; `from` is what origin_of() finds.
 struct Lasting {
   size_t bytes;
+  Counted counted;
   bool mapped;
   std::shared_ptr<const FileRange> from;
   void operator()(void* p) const {
@@ -143,7 +159,7 @@ struct Lasting {
       munmap(p, bytes);
     else
       std::free(p);
-    release(bytes);
+    counted.give_back();
   }
 };
 
@@ -198,14 +214,14 @@ std::shared_ptr<void> lasting(size_t bytes, bool mapped, std::shared_ptr<const F
   const size_t unit = mapped ? 4096 : kAlignment;
   if (bytes > std::numeric_limits<size_t>::max() / 2) too_much(bytes, memory_in_use());
   const size_t rounded = std::max((bytes + unit - 1) / unit, size_t(1)) * unit;
-  reserve(rounded);
+  const Counted counted(rounded, true);
   void* p = mapped ? map_pages(rounded) : std::aligned_alloc(kAlignment, rounded);
   if (p == nullptr) {
-    release(rounded);
+    counted.give_back();
     too_much(bytes, memory_in_use());
   }
   try {
-    return std::shared_ptr<void>(p, Lasting{rounded, mapped, std::move(from)});
+    return std::shared_ptr<void>(p, Lasting{rounded, counted, mapped, std::move(from)});
   } catch (const std::bad_alloc&) {  // the deleter has run
     too_much(bytes, memory_in_use());
   }

@@ -48,29 +48,38 @@ std::array<uint32_t, 4> philox(uint64_t seed, uint64_t stream, uint64_t step, ui
   return block(seed, philox_counter_high(stream, step), index);
 }
 
-void philox_uniform(uint64_t seed, uint64_t stream, uint64_t step, uint64_t first, int64_t n,
-                    float* out) {
+namespace {
+
+// out[k] = number(words, j) for the numbers first, first + 1, ... of a stream: number i is made of
+// the block i / 4, where it is the j-th.
+template <class F>
+void each_number(uint64_t seed, uint64_t stream, uint64_t step, uint64_t first, int64_t n,
+                 float* out, F&& number) {
   const uint64_t high = philox_counter_high(stream, step);
   for (int64_t done = 0; done < n;) {
     const uint64_t i = first + uint64_t(done);
     const std::array<uint32_t, 4> w = block(seed, high, i / 4);
-    for (size_t j = i % 4; j < 4 && done < n; ++j, ++done) out[done] = float(w[j] >> 8) * 0x1p-24f;
+    for (size_t j = i % 4; j < 4 && done < n; ++j, ++done) out[done] = number(w, j);
   }
+}
+
+}  // namespace
+
+void philox_uniform(uint64_t seed, uint64_t stream, uint64_t step, uint64_t first, int64_t n,
+                    float* out) {
+  each_number(seed, stream, step, first, n, out, [](const std::array<uint32_t, 4>& w, size_t j) {
+    return float(w[j] >> 8) * 0x1p-24f;
+  });
 }
 
 void philox_normal(uint64_t seed, uint64_t stream, uint64_t step, uint64_t first, int64_t n,
                    float* out) {
-  const uint64_t high = philox_counter_high(stream, step);
-  for (int64_t done = 0; done < n;) {
-    const uint64_t i = first + uint64_t(done);
-    const std::array<uint32_t, 4> w = block(seed, high, i / 4);
-    for (size_t j = i % 4; j < 4 && done < n; ++j, ++done) {
-      const double u = (double(w[j & 2]) + 1) * 0x1p-32;  // (0,1]: the logarithm is finite
-      const double angle = 2 * std::numbers::pi * 0x1p-32 * double(w[(j & 2) + 1]);
-      const double radius = std::sqrt(-2 * std::log(u));
-      out[done] = float(radius * (j % 2 == 0 ? std::cos(angle) : std::sin(angle)));
-    }
-  }
+  each_number(seed, stream, step, first, n, out, [](const std::array<uint32_t, 4>& w, size_t j) {
+    const double u = (double(w[j & 2]) + 1) * 0x1p-32;  // (0,1]: the logarithm is finite
+    const double angle = 2 * std::numbers::pi * 0x1p-32 * double(w[(j & 2) + 1]);
+    const double radius = std::sqrt(-2 * std::log(u));
+    return float(radius * (j % 2 == 0 ? std::cos(angle) : std::sin(angle)));
+  });
 }
 
 Mt19937::Mt19937(uint32_t seed) {

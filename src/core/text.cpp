@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/closest.hpp"
+
 namespace onnxtrain {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -22,6 +24,17 @@ size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row[b.size()];
+}
+
+std::string closest(const std::string& name, const std::vector<std::string>& candidates) {
+  std::string best;
+  size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
+  for (const std::string& c : candidates) {
+    if (name.size() > 200 || c.size() > 200) continue;
+    const size_t distance = edit_distance(name, c);
+    if (distance < best_distance) best = c, best_distance = distance;
+  }
+  return best;
 }
 
 std::string with_commas(int64_t n) {

@@ -19,7 +19,9 @@
 #include <thread>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/relax.hpp"
+#include "core/thread_count.hpp"
 
 namespace onnxtrain {
 namespace {
@@ -308,6 +310,18 @@ int default_threads() {
     if (end != v && *end == 0 && n >= 1) return int(std::min(n, 1024L));
   }
   return usable_cores();
+}
+
+int thread_count(int asked) {
+  if (asked == 0) return default_threads();
+  const int cores = std::max(1, int(std::thread::hardware_concurrency()));
+  const int most = std::max(64, 4 * cores);
+  if (asked < 0 || asked > most)
+    usage_error("OT0003",
+                cat("--threads ", asked, " is outside 0..", most, ": this machine has ", cores,
+                    cores == 1 ? " core" : " cores"),
+                cat("--threads ", default_threads(), ", or leave it out"));
+  return asked;
 }
 
 }  // namespace onnxtrain

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/shell.hpp"
 #include "data/convert.hpp"
 
 namespace onnxtrain {
@@ -22,15 +23,19 @@ std::string with_batch(const Shape& dims) {
 class AdaptedColumn final : public Column {
  public:
   AdaptedColumn(ColumnPtr source, std::string name, Shape shape, RowConversion conversion,
-                int64_t channels)
+                int64_t channels, const AdaptOptions& options)
       : Column(conversion.to, std::move(shape), source->rows()),
         source_(std::move(source)),
         name_(std::move(name)),
         conversion_(conversion),
-        channels_(channels) {
+        channels_(channels),
+        mean_(options.mean),
+        std_(options.std) {
     conversion_.prepare();
   }
   int64_t source_row(int64_t row) const override { return source_->source_row(row); }
+  bool is_decoded() const override { return source_->is_decoded(); }
+  uint64_t identity(int64_t row) const override { return source_->identity(row); }
 
  protected:
   void read_rows(std::span<const int64_t> rows, void* out) const override {
@@ -49,11 +54,19 @@ class AdaptedColumn final : public Column {
       if (const int64_t bad = convert_row(conversion_, from, target, n); bad >= 0)
         report(row, bad, from);
       if (channels_ > 0) channels_first(whole.data(), to, n);
+      if (!mean_.empty()) standardise(to, n);
       to += row_bytes();
     }
   }
 
  private:
+  void standardise(char* row, int64_t n) const {
+    dispatch<float, double>(dtype(), "scale", [&]<class T>() {
+      T* v = reinterpret_cast<T*>(row);
+      for (int64_t i = 0; i < n; ++i) v[i] = (v[i] - T(mean_[size_t(i)])) / T(std_[size_t(i)]);
+    });
+  }
+
   void channels_first(const char* from, char* to, int64_t n) const {
     const size_t size = dtype_size(dtype());
     const int64_t pixels = n / channels_;
@@ -90,14 +103,15 @@ class AdaptedColumn final : public Column {
   ColumnPtr source_;
   std::string name_;
   RowConversion conversion_;
-  int64_t channels_;  // > 0: channels last in the source
+  int64_t channels_;               // > 0: channels last in the source
+  std::vector<float> mean_, std_;  // per element; empty: none
 };
 
 double parse_number(std::string_view text, const std::string& whole) {
   double v = 0;
   const auto [stop, bad] = std::from_chars(text.data(), text.data() + text.size(), v);
   if (bad != std::errc() || stop != text.data() + text.size() || !std::isfinite(v))
-    usage_error("OT2132", cat("--scale ", whole, " is neither auto, none nor MEAN,STD"),
+    usage_error("OT2132", cat("--scale ", whole, " is neither auto, none, standard nor MEAN,STD"),
                 "for example --scale 0.1307,0.3081");
   return v;
 }
@@ -124,6 +138,11 @@ void set_scale(const std::string& scale, RowConversion& c, std::string& note) {
   note = cat(" = (v", c.divide == 255 ? " / 255" : "", " - ", mean, ") / ", std);
 }
 
+Shape target_of(const InputSpec& input, const Shape& row) {
+  if (input.dims.empty()) return row;
+  return Shape(input.dims.begin() + 1, input.dims.end());
+}
+
 // Some order of `row` that fits, in words for the hint; "" when there is none.
 std::string layout_hint(const Shape& row, const Shape& target, bool nhwc, bool label) {
   Shape order = row;
@@ -138,12 +157,34 @@ std::string layout_hint(const Shape& row, const Shape& target, bool nhwc, bool l
   std::sort(sorted.begin(), sorted.end());
   if (order == sorted) return "same sizes in another order; transpose the array before saving it";
   if (label && row.empty()) return "one number per row: class numbers?  --loss cross_entropy";
-  return "reshape the array before saving it, or name another one:  --map INPUT=KEY";
+  const bool known = std::all_of(target.begin(), target.end(), [](int64_t d) { return d >= 0; });
+  if (known && num_elements(row) == num_elements(target))
+    return cat("as many values in another shape: reshape the rows to ", to_string(target),
+               " before saving them");
+  if (row.size() == target.size() && row.size() >= 3)
+    return "images of another size: resize them before saving them";
+  return cat("the model takes rows of shape ", to_string(target), ", the data has rows of shape ",
+             to_string(row),
+             ": save the array with these sizes, or name another one:  --map INPUT=KEY");
 }
 
-Shape target_of(const InputSpec& input, const Shape& row) {
-  if (input.dims.empty()) return row;
-  return Shape(input.dims.begin() + 1, input.dims.end());
+// Columns that are left out first: those that look like row numbers, then the last ones.
+std::string surplus(std::vector<std::string> features, int64_t wanted) {
+  std::string out;
+  auto take = [&](size_t k) {
+    out += (out.empty() ? "" : ",") + features[k];
+    features.erase(features.begin() + long(k));
+  };
+  for (size_t k = 0; k < features.size() && int64_t(features.size()) > wanted;) {
+    std::string lower = features[k];
+    for (char& c : lower) c = char(std::tolower(static_cast<unsigned char>(c)));
+    if (lower == "id" || lower == "index" || lower.ends_with("_id"))
+      take(k);
+    else
+      ++k;
+  }
+  while (int64_t(features.size()) > wanted) take(features.size() - 1);
+  return out;
 }
 
 Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& input,
@@ -152,7 +193,8 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
   if (!convertible(source->dtype()) || !convertible(input.dtype))
     data_error("OT2112",
                cat("data '", name, "' of type ", type_text(source->dtype()), " cannot feed input '",
-                   input.name, "' of type ", type_text(input.dtype)));
+                   input.name, "' of type ", type_text(input.dtype)),
+               cat("save it in another type: array.astype('", type_text(input.dtype), "')"));
   Shape row = source->row_shape();
   int64_t channels = 0;
   if (options.nhwc && !label && row.size() >= 3) {
@@ -165,9 +207,17 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
     Shape file{source->rows()};
     file.insert(file.end(), source->row_shape().begin(), source->row_shape().end());
     const bool one_hot = label && input.dims.size() == 1 && file.size() == 2;
-    data_error("OT2110",
-               cat("data does not fit input '", input.name, "': file has ", to_string(file),
-                   ", model wants ", with_batch(input.dims)),
+    const std::string fit = cat("data does not fit input '", input.name, "': file has ",
+                                to_string(file), ", model wants ", with_batch(input.dims));
+    const std::vector<std::string>& features = data.feature_names(name);
+    const Shape wanted = target_of(input, row);
+    if (!features.empty() && wanted.size() == 1 && wanted[0] > 0)
+      data_error("OT2110", cat(fit, "\n  feature columns are ", listed(features, 20)),
+                 wanted[0] < int64_t(features.size())
+                     ? cat("leave columns out:  --drop ", shell_word(surplus(features, wanted[0])))
+                     : std::string("the model needs more columns than the table has; is the target "
+                                   "the right one?  --target NAME"));
+    data_error("OT2110", fit,
                one_hot ? "one-hot labels? save the class numbers: y.argmax(1); numbers to learn?  "
                          "--loss mse"
                        : layout_hint(source->row_shape(), target_of(input, row), options.nhwc,
@@ -181,15 +231,26 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
     c.offset = options.label_offset, c.keep = options.ignore_index;
   else
     set_scale(options.scale, c, scale_note);
+  if (!options.mean.empty()) {
+    const auto n = size_t(num_elements(*fitted));
+    if (options.mean.size() != n || options.std.size() != n ||
+        (c.to != DType::kFloat && c.to != DType::kDouble))
+      data_error("OT2132",
+                 cat("--scale standard: input '", input.name, "' has ", n, " values of type ",
+                     type_text(c.to), " in a row, the scale was measured for ", options.mean.size(),
+                     " of float32 or float64"));
+    scale_note = ", standardised";
+  }
   std::string before = type_text(c.from), after = type_text(c.to);
   if (!source->row_shape().empty()) before += " " + to_string(source->row_shape());
   if (!fitted->empty()) after += " " + to_string(*fitted);
   after += scale_note;
   const std::string note = before == after ? before : before + " -> " + after;
   const bool same = c.from == c.to && !c.scaled && c.offset == 0 && channels == 0 &&
-                    *fitted == source->row_shape() && !dtype_is_float(c.from);
+                    *fitted == source->row_shape() && !dtype_is_float(c.from) &&
+                    options.mean.empty();
   if (same) return {source, note};
-  return {std::make_shared<AdaptedColumn>(source, name, *fitted, c, channels), note};
+  return {std::make_shared<AdaptedColumn>(source, name, *fitted, c, channels, options), note};
 }
 
 }  // namespace

@@ -19,6 +19,8 @@ struct AdaptOptions {
   // "auto": uint8 -> float is divided by 255; "none"; "MEAN,STD": (v - MEAN) / STD, where uint8
   // values are divided by 255 first when MEAN and STD are at most 1
   std::string scale = "auto";
+  // Of every element of a row: (v - mean) / std. Empty: not standardised.
+  std::vector<float> mean, std;
   bool target = false;  // numbers to learn, not an input
   bool nhwc = false;    // the data has its channels last: move them to the front
   int64_t label_offset = 0;

@@ -74,6 +74,8 @@ class SubsetColumn final : public Column {
   int64_t source_row(int64_t row) const override {
     return source_->source_row((*rows_)[size_t(row)]);
   }
+  bool is_decoded() const override { return source_->is_decoded(); }
+  uint64_t identity(int64_t row) const override { return source_->identity((*rows_)[size_t(row)]); }
 
  protected:
   void read_rows(std::span<const int64_t> rows, void* out) const override {

@@ -27,6 +27,9 @@ class Column {
   virtual const void* row_pointer(int64_t) const { return nullptr; }
   // Row `row` of this column in the file's own counting, for messages.
   virtual int64_t source_row(int64_t row) const { return row; }
+  // A row is a file of its own that has to be decoded; then identity() tells rows apart without.
+  virtual bool is_decoded() const { return false; }
+  virtual uint64_t identity(int64_t /*row*/) const { return 0; }
 
  protected:
   virtual void read_rows(std::span<const int64_t> rows, void* out) const = 0;

@@ -49,7 +49,7 @@ int64_t load_ints(DType t, const void* from, int64_t at, int64_t n, int64_t* out
       } else if constexpr (std::is_same_v<T, uint64_t>) {
         if (v > uint64_t(std::numeric_limits<int64_t>::max())) return i;
       }
-      out[i] = int64_t(v);
+      out[i] = int64_t(v);  // NOLINT(bugprone-signed-char-misuse): int8 is a number here
     }
     return -1;
   });

@@ -1,180 +1,35 @@
-// From csv records to columns: header, kinds of columns, target, values.
+// From csv records to columns: values of features and targets.
 #include "data/csv.hpp"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <cmath>
-#include <cstring>
-#include <set>
 #include <unordered_map>
 
 #include "core/shell.hpp"
 #include "core/text.hpp"
+#include "data/csv_layout.hpp"
 
 namespace onnxtrain {
 namespace {
 
-constexpr size_t kSample = 1000;  // records that decide about header and kinds
-constexpr size_t kMaxColumns = 1000000;
-
 using Fields = std::vector<std::string_view>;
-
-struct Layout {
-  char separator = ',';
-  bool header = false;
-  std::vector<std::string> names;
-  std::vector<bool> text;   // per column: something in it is no number
-  std::vector<bool> words;  // most of it is no number
-  int64_t target = -1;
-  std::vector<size_t> features;
-  std::string note;
-};
 
 std::string shown(std::string_view field) {
   return "'" + std::string(field.substr(0, 40)) + (field.size() > 40 ? "...'" : "'");
 }
 
-std::vector<std::vector<std::string>> sample(std::string_view text, char separator,
-                                             const std::string& source) {
-  CsvReader reader(text, separator, source);
-  std::vector<std::vector<std::string>> records;
-  Fields fields;
-  while (records.size() < kSample && reader.next(fields)) {
-    if (fields.size() > kMaxColumns)
-      data_error("OT2122", cat("'", source, "' has more than ", kMaxColumns, " columns"));
-    records.emplace_back(fields.begin(), fields.end());
-    if (records.size() * fields.size() > 4 * kMaxColumns) break;
-  }
-  return records;
-}
-
-// A header has no number in it, or a word above a column of numbers.
-bool has_header(const std::vector<std::vector<std::string>>& records) {
-  const auto& first = records[0];
-  if (std::none_of(first.begin(), first.end(),
-                   [](const std::string& f) { return csv_number(f).has_value(); }))
-    return records.size() > 1 || !csv_missing(first[0]);
-  for (size_t c = 0; c < first.size(); ++c) {
-    if (csv_number(first[c]) || csv_missing(first[c]) || records.size() < 2) continue;
-    bool numbers = true;
-    for (size_t r = 1; r < records.size() && numbers; ++r)
-      numbers = c < records[r].size() && (csv_number(records[r][c]) || csv_missing(records[r][c]));
-    if (numbers) return true;
-  }
-  return false;
-}
-
-void name_columns(const std::vector<std::string>& first, Layout& l) {
-  std::set<std::string> seen;
-  for (size_t c = 0; c < first.size(); ++c) {
-    std::string name = l.header ? first[c] : std::to_string(c);
-    while (!name.empty() && (name.back() == ' ' || name.back() == '\t')) name.pop_back();
-    name.erase(0, name.find_first_not_of(" \t"));
-    if (name.empty()) name = std::to_string(c);
-    while (!seen.insert(name).second) name += "_";
-    l.names.push_back(name);
-  }
-}
-
-int64_t find_column(const Layout& l, const std::string& wanted, const std::string& source) {
-  const auto it = std::find(l.names.begin(), l.names.end(), wanted);
-  if (it != l.names.end()) return it - l.names.begin();
-  int64_t index = 0;
-  const char* end = wanted.data() + wanted.size();
-  const auto [stop, bad] = std::from_chars(wanted.data(), end, index);
-  const int64_t n = int64_t(l.names.size());
-  if (bad == std::errc() && stop == end && index >= -n && index < n)
-    return index < 0 ? index + n : index;
-  const std::string near = closest(wanted, l.names);
-  data_error("OT2105", cat("'", source, "' has no column '", wanted, "'; it has ", listed(l.names)),
-             near.empty() ? "" : cat("--target ", near));
-}
-
-// "y", "Label", "class": a column that says what it is. -1: none, or several.
-int64_t column_named_target(const Layout& l) {
-  int64_t found = -1;
-  for (size_t c = 0; c < l.names.size(); ++c) {
-    std::string name = l.names[c];
-    for (char& ch : name) ch = char(std::tolower(static_cast<unsigned char>(ch)));
-    for (const char* usual : {"y", "label", "labels", "target", "targets", "class", "classes"}) {
-      if (name != usual) continue;
-      if (found >= 0) return -1;
-      found = int64_t(c);
-    }
-  }
-  return l.header ? found : -1;
-}
-
-void choose_target(const CsvOptions& options, const std::string& source, Layout& l) {
-  if (options.no_target) return;
-  if (!options.target.empty()) {
-    l.target = find_column(l, options.target, source);
-    return;
-  }
-  if (l.names.size() < 2) return;
-  l.target = column_named_target(l);
-  if (l.target >= 0) {
-    l.note = cat("target '", l.names[size_t(l.target)], "', by its name   (--target to change)");
-    return;
-  }
-  // a stray word among numbers is a mistake, not a column of classes
-  const auto texts = std::count(l.words.begin(), l.words.end(), true);
-  l.target = texts == 1 ? std::find(l.words.begin(), l.words.end(), true) - l.words.begin()
-                        : int64_t(l.names.size()) - 1;
-  l.note = cat("target '", l.names[size_t(l.target)], "', the ",
-               texts == 1 ? "only text column" : "last column", "   (--target to change)");
-}
-
-// pandas writes the row number as a first column without a name.
-bool is_row_number(const std::vector<std::vector<std::string>>& records, const Layout& l) {
-  if (!l.header || !records[0][0].empty() || records[0].size() < 3) return false;
-  for (size_t r = 1; r < records.size(); ++r)
-    if (csv_number(records[r][0]) != double(r - 1)) return false;
-  return true;
-}
-
-Layout find_layout(std::string_view text, const std::string& source, const CsvOptions& options) {
-  Layout l;
-  l.separator = sniff_separator(text);
-  const auto records = sample(text, l.separator, source);
-  if (records.empty()) data_error("OT2101", cat("'", source, "' is empty"));
-  l.header = has_header(records);
-  name_columns(records[0], l);
-  l.text.assign(l.names.size(), false);
-  l.words.assign(l.names.size(), false);
-  for (size_t c = 0; c < l.names.size(); ++c) {
-    size_t words = 0, numbers = 0;
-    for (size_t r = l.header ? 1 : 0; r < records.size(); ++r) {
-      if (c >= records[r].size() || csv_missing(records[r][c])) continue;
-      ++(csv_number(records[r][c]) ? numbers : words);
-    }
-    l.text[c] = words > 0;
-    l.words[c] = words > numbers;
-  }
-  choose_target(options, source, l);
-  for (const std::string& name : options.features)
-    l.features.push_back(size_t(find_column(l, name, source)));
-  const bool skip_first = options.features.empty() && is_row_number(records, l);
-  if (options.features.empty())
-    for (size_t c = skip_first ? 1 : 0; c < l.names.size(); ++c)
-      if (int64_t(c) != l.target) l.features.push_back(c);
-  if (l.features.empty())
-    data_error("OT2101", cat("'", source, "' has no feature columns"),
-               "leave at least one column besides the target");
-  return l;
-}
-
-// Fills the feature matrix and the target from the records.
+// Fills the feature matrix and the targets from the records.
 class Filler {
  public:
-  Filler(std::string_view text, const Layout& l, const std::string& source)
-      : layout_(l), source_(source), reader_(text, l.separator, source) {
+  Filler(std::string_view text, const CsvLayout& l, const CsvOptions& o, const std::string& source)
+      : layout_(l), options_(o), source_(source), reader_(text, l.separator, source) {
     // a record has at least one byte per column: bounds the rows before anything is read
     const size_t lines = size_t(std::count(text.begin(), text.end(), '\n')) + 1;
     const size_t most = std::min(lines, text.size() / l.names.size() + 1);
     matrix_ = Tensor(DType::kDouble, {int64_t(most), int64_t(l.features.size())});
-    if (l.target >= 0) target_ = Tensor(DType::kDouble, {int64_t(most)});
+    targets_ = Tensor(DType::kDouble, {int64_t(most), int64_t(l.targets.size())});
+    for (size_t i = 0; known_classes() && i < o.classes->size(); ++i)
+      ids_.emplace((*o.classes)[i], i);
   }
 
   void run() {
@@ -185,7 +40,9 @@ class Filler {
       double* row = matrix_.as<double>() + rows_ * int64_t(layout_.features.size());
       for (size_t i = 0; i < layout_.features.size(); ++i)
         row[i] = number(fields[layout_.features[i]], layout_.features[i]);
-      if (layout_.target >= 0) take_target(fields[size_t(layout_.target)]);
+      double* target = targets_.as<double>() + rows_ * int64_t(layout_.targets.size());
+      for (size_t i = 0; i < layout_.targets.size(); ++i)
+        target[i] = target_value(fields[layout_.targets[i]], layout_.targets[i]);
       ++rows_;
     }
     if (rows_ == 0)
@@ -199,9 +56,12 @@ class Filler {
   }
 
   // int64 when all values are whole, else double; text became class ids in order of the names
-  Tensor target(std::vector<std::string>& class_names) {
-    double* v = target_.as<double>();
-    if (text_target()) {
+  Tensor targets(std::vector<std::string>& class_names) {
+    double* v = targets_.as<double>();
+    const int64_t n = rows_ * int64_t(layout_.targets.size());
+    if (known_classes()) {
+      class_names = *options_.classes;
+    } else if (text_target()) {
       std::vector<std::pair<std::string, size_t>> order(ids_.begin(), ids_.end());
       std::sort(order.begin(), order.end());
       std::vector<int64_t> rank(order.size());
@@ -209,18 +69,24 @@ class Filler {
         rank[order[i].second] = int64_t(i);
         class_names.push_back(order[i].first);
       }
-      for (int64_t i = 0; i < rows_; ++i) v[i] = double(rank[size_t(v[i])]);
+      for (int64_t i = 0; i < n; ++i) v[i] = double(rank[size_t(v[i])]);
     }
-    const bool whole = std::all_of(
-        v, v + rows_, [](double x) { return x == std::floor(x) && std::fabs(x) < 0x1p53; });
-    if (!whole) return Tensor(DType::kDouble, {rows_}, v, target_.owner());
-    Tensor out(DType::kInt64, {rows_});
-    std::transform(v, v + rows_, out.as<int64_t>(), [](double x) { return int64_t(x); });
+    Shape shape{rows_};
+    if (layout_.targets.size() > 1) shape.push_back(int64_t(layout_.targets.size()));
+    const bool whole =
+        std::all_of(v, v + n, [](double x) { return x == std::floor(x) && std::fabs(x) < 0x1p53; });
+    if (!whole) return Tensor(DType::kDouble, shape, v, targets_.owner());
+    Tensor out(DType::kInt64, shape);
+    std::transform(v, v + n, out.as<int64_t>(), [](double x) { return int64_t(x); });
     return out;
   }
 
  private:
-  bool text_target() const { return layout_.text[size_t(layout_.target)]; }
+  bool known_classes() const { return options_.classes && !options_.classes->empty(); }
+  // One column of text, whose words are classes; a run that learnt numbers takes none.
+  bool text_target() const {
+    return layout_.targets.size() == 1 && layout_.text[layout_.targets[0]] && !options_.classes;
+  }
 
   [[noreturn]] void ragged(size_t found) const {
     data_error(
@@ -230,41 +96,69 @@ class Filler {
         "complete or remove the line; a field that holds the separator stands in quotes");
   }
 
+  std::string place(size_t column) const {
+    return cat("'", source_, "' line ", with_commas(reader_.line()), ", column '",
+               layout_.names[column], "'");
+  }
+
   double number(std::string_view field, size_t column) const {
     if (const auto v = csv_number(field)) return *v;
-    const std::string place = cat("'", source_, "' line ", with_commas(reader_.line()),
-                                  ", column '", layout_.names[column], "'");
     if (csv_missing(field))
-      data_error("OT2121", cat("a value is missing: ", place),
+      data_error("OT2121", cat("a value is missing: ", place(column)),
                  "fill it in or remove the row; missing values cannot be trained on");
-    const bool guess = layout_.target >= 0 && !text_target();
+    data_error("OT2124",
+               cat("text where a number is needed: ", shown(field), " in ", place(column)),
+               text_hint(field, column));
+  }
+
+  std::string text_hint(std::string_view field, size_t column) const {
+    const std::string& name = layout_.names[column];
     const size_t comma = field.find(',');
     if (comma != std::string_view::npos && comma + 1 < field.size() &&
         field.find_first_not_of("0123456789,+-eE ") == std::string_view::npos)
-      data_error("OT2124", cat("text where a number is needed: ", shown(field), " in ", place),
-                 "decimal commas? write decimal points:  sed s/,/./g of a file with semicolons");
-    data_error("OT2124", cat("text where a number is needed: ", shown(field), " in ", place),
-               guess && layout_.text[column]
-                   ? cat("if this column is what to predict:  --target ", layout_.names[column])
-                   : std::string("turn the text into numbers, or remove the column"));
+      return "decimal commas? write decimal points:  sed s/,/./g of a file with semicolons";
+    const auto& t = layout_.targets;
+    if (std::find(t.begin(), t.end(), column) != t.end())
+      return options_.classes ? "the run learnt numbers from this column; write numbers"
+                              : "several targets are numbers; classes need a column of their own";
+    if (!layout_.words[column]) return "correct the value, or remove the line";
+    const int64_t width = int64_t(layout_.features.size());
+    const bool one_text = std::count(layout_.words.begin(), layout_.words.end(), true) == 1;
+    if (layout_.guessed && one_text && (options_.width == 0 || options_.width == width))
+      return cat("if this column is what to predict:  --target ", shell_word(name));
+    if (options_.width == 0 || options_.width < width)
+      return cat("leave the column out:  --drop ", shell_word(name));
+    return "turn the text into numbers: the model needs a number in every column";
   }
 
-  void take_target(std::string_view field) {
-    double& out = target_.as<double>()[rows_];
-    if (!text_target()) {
-      out = number(field, size_t(layout_.target));
-      return;
-    }
-    if (field.empty()) number(field, size_t(layout_.target));  // reports it
+  double target_value(std::string_view field, size_t column) {
+    if (known_classes()) return double(known_class(field, column));
+    if (!text_target()) return number(field, column);
+    field = csv_trimmed(field);
+    if (field.empty()) number(field, column);  // reports it
     const auto [it, fresh] = ids_.try_emplace(std::string(field), ids_.size());
     (void)fresh;
-    out = double(it->second);
+    return double(it->second);
   }
 
-  const Layout& layout_;
+  size_t known_class(std::string_view field, size_t column) const {
+    for (const std::string_view text : {field, csv_trimmed(field)})
+      if (const auto it = ids_.find(std::string(text)); it != ids_.end()) return it->second;
+    if (const auto v = csv_number(field))  // 1.0 is the class 1
+      for (const auto& [name, id] : ids_)
+        if (csv_number(name) == v) return id;
+    if (csv_missing(field)) number(field, column);  // reports it
+    data_error("OT2114",
+               cat("class ", shown(field), " in ", place(column),
+                   " is not among the classes of the training: ", listed(*options_.classes, 20)),
+               "correct the value or remove the row; a new class needs a new training");
+  }
+
+  const CsvLayout& layout_;
+  const CsvOptions& options_;
   const std::string& source_;
   CsvReader reader_;
-  Tensor matrix_, target_;
+  Tensor matrix_, targets_;
   int64_t rows_ = 0;
   std::unordered_map<std::string, size_t> ids_;
 };
@@ -285,34 +179,40 @@ std::string_view checked_text(std::string_view text, const std::string& source) 
   return text;
 }
 
+void add_targets(const CsvLayout& l, Filler& filler, Dataset& d) {
+  std::vector<std::string> classes, names;
+  for (size_t c : l.targets) names.push_back(l.names[c]);
+  const Tensor y = filler.targets(classes);
+  auto add = [&](const std::string& name, const ColumnPtr& column) {
+    d.add(name, column);
+    if (!classes.empty()) d.set_class_names(name, classes);
+  };
+  add("y", memory_column(y));
+  for (size_t i = 0; l.header && i < names.size(); ++i)
+    if (!d.has(names[i]))
+      add(names[i], names.size() == 1 ? memory_column(y) : matrix_column(y, int64_t(i)));
+  d.set_targets(std::move(names));
+}
+
 }  // namespace
 
 Dataset parse_csv(std::string_view text, const std::string& source, const CsvOptions& options) {
   text = checked_text(text, source);
-  const Layout l = find_layout(text, source, options);
-  Filler filler(text, l, source);
+  const CsvLayout l = find_csv_layout(text, source, options);
+  Filler filler(text, l, options, source);
   filler.run();
   Dataset d(source, l.separator == '\t' ? "tsv" : "csv");
   const Tensor x = filler.features();
   d.add("x", memory_column(x));
   std::vector<std::string> feature_names;
-  for (size_t i = 0; i < l.features.size(); ++i) feature_names.push_back(l.names[l.features[i]]);
-  if (l.target >= 0) {
-    std::vector<std::string> classes;
-    const Tensor y = filler.target(classes);
-    d.add("y", memory_column(y));
-    if (!classes.empty()) d.set_class_names("y", classes);
-    const std::string& name = l.names[size_t(l.target)];
-    if (l.header && !d.has(name)) {
-      d.add(name, memory_column(y));
-      if (!classes.empty()) d.set_class_names(name, classes);
-    }
-  }
+  for (size_t c : l.features) feature_names.push_back(l.names[c]);
+  if (!l.targets.empty()) add_targets(l, filler, d);
   if (l.header && l.features.size() <= 4096)
     for (size_t i = 0; i < feature_names.size(); ++i)
       if (!d.has(feature_names[i])) d.add(feature_names[i], matrix_column(x, int64_t(i)));
   d.set_feature_names("x", std::move(feature_names));
-  if (!l.note.empty()) d.add_note(l.note);
+  d.set_dropped(l.dropped);
+  for (const std::string& note : l.notes) d.add_note(note);
   return d;
 }
 

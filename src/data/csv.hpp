@@ -7,14 +7,23 @@
 namespace onnxtrain {
 
 struct CsvOptions {
-  std::string target;      // name or index (-1 = last); empty: decided from the file
-  bool no_target = false;  // every column is a feature (predict)
-  std::vector<std::string>
-      features;  // the columns of 'x', in this order; empty: all but the target
+  // Columns to predict: names or indices (-1 = last), also several in one text with commas; empty:
+  // decided from the file.
+  std::vector<std::string> targets;
+  std::vector<std::string> drop;  // columns that are left out, written alike
+  // Columns that are targets when the table has them and none is named (--map TARGET=COLUMN).
+  std::vector<std::string> mapped;
+  bool no_target = false;  // targets need not be there (predict), none is decided
+  // The columns of 'x', in this order; empty: all but targets and those left out.
+  std::vector<std::string> features;
+  // What the target holds: names of class 0, 1, ...; an empty list: numbers. None: found out.
+  std::optional<std::vector<std::string>> classes;
+  bool of_run = false;  // targets and features are those that a run was trained on
+  int64_t width = 0;    // features that the model takes; 0: not known
 };
 
-// Columns: 'x' [rows, features] double, 'y' int64 (class ids or whole numbers) or double, and every
-// numeric column under its own name.
+// Columns: 'x' [rows, features] double, 'y' [rows] or [rows, targets], int64 (class ids or whole
+// numbers) or double, and every numeric column under its own name.
 Dataset parse_csv(std::string_view text, const std::string& source, const CsvOptions& options);
 
 // Records of a csv text, one after the other.
@@ -38,6 +47,7 @@ class CsvReader {
 char sniff_separator(std::string_view text);
 // A number with optional blanks around it; nullopt for anything else (also for a missing value).
 std::optional<double> csv_number(std::string_view field);
-bool csv_missing(std::string_view field);  // "", NA, nan, null, ?
+bool csv_missing(std::string_view field);              // "", NA, nan, null, ?
+std::string_view csv_trimmed(std::string_view field);  // without blanks around it
 
 }  // namespace onnxtrain

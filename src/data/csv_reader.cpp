@@ -6,15 +6,12 @@
 #include "data/csv.hpp"
 
 namespace onnxtrain {
-namespace {
 
-std::string_view trimmed(std::string_view s) {
+std::string_view csv_trimmed(std::string_view s) {
   while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
   while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
   return s;
 }
-
-}  // namespace
 
 CsvReader::CsvReader(std::string_view text, char separator, const std::string& source)
     : text_(text), separator_(separator), source_(source) {}
@@ -40,8 +37,10 @@ std::string_view CsvReader::quoted_field(std::string& store) {
       return store;
     }
   }
-  data_error("OT2123", cat("'", source_, "': the quote on line ", with_commas(begin_line),
-                           " is never closed"));
+  data_error(
+      "OT2123",
+      cat("'", source_, "': the quote on line ", with_commas(begin_line), " is never closed"),
+      "write two quotes for one inside a field, or remove the quote");
 }
 
 bool CsvReader::next(std::vector<std::string_view>& fields) {
@@ -108,14 +107,14 @@ char sniff_separator(std::string_view text) {
 }
 
 bool csv_missing(std::string_view field) {
-  const std::string_view f = trimmed(field);
+  const std::string_view f = csv_trimmed(field);
   for (std::string_view word : {"", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "?"})
     if (f == word) return true;
   return false;
 }
 
 std::optional<double> csv_number(std::string_view field) {
-  std::string_view f = trimmed(field);
+  std::string_view f = csv_trimmed(field);
   if (f.size() > 1 && f[0] == '+' && f[1] != '-') f.remove_prefix(1);
   double v = 0;
   const auto [stop, bad] = std::from_chars(f.data(), f.data() + f.size(), v);

@@ -9,7 +9,7 @@ using namespace test;
 
 class CsvTest : public DataTest {
  protected:
-  Dataset csv(const std::string& text, CsvOptions options = {}) {
+  Dataset csv(const std::string& text, const CsvOptions& options = {}) {
     return parse_csv(text, "t.csv", options);
   }
   Error failure(const std::string& text, CsvOptions options = {}) {
@@ -36,11 +36,9 @@ TEST_F(CsvTest, HeaderAndTextTarget) {
 
 TEST_F(CsvTest, Dialects) {
   const Doubles want = {1, 2, 4, 5};
-  for (std::string text :
-       {"1,2,3\n4,5,6\n", "1,2,3\r\n4,5,6", "1;2;3\n4;5;6\n", "1\t2\t3\n4\t5\t6\n",
-        "\xEF\xBB\xBF"
-        "1|2|3\n\n4|5|6\n\n",
-        "\"1\",\"2\",\"3\"\n4, 5 ,+6\n", "1e0,2.0,3\n.4e1,5,6\n"}) {
+  for (std::string text : {"1,2,3\n4,5,6\n", "1,2,3\r\n4,5,6", "1;2;3\n4;5;6\n",
+                           "1\t2\t3\n4\t5\t6\n", "\xEF\xBB\xBF\x31|2|3\n\n4|5|6\n\n",
+                           "\"1\",\"2\",\"3\"\n4, 5 ,+6\n", "1e0,2.0,3\n.4e1,5,6\n"}) {
     const Dataset d = csv(text);
     EXPECT_EQ(d.gather_all("x").to_doubles(), want) << text;
     EXPECT_EQ(d.gather_all("y").to_ints(), (Ints{3, 6})) << text;
@@ -54,11 +52,11 @@ TEST_F(CsvTest, Targets) {
   const std::string text = "a,b,c\n1,0.5,3\n4,0.25,6\n";
   CsvOptions o;
   for (std::string target : {"b", "1", "-2"}) {
-    o.target = target;
+    o.targets = {target};
     EXPECT_EQ(csv(text, o).gather_all("y").to_doubles(), (Doubles{0.5, 0.25}));
     EXPECT_EQ(csv(text, o).gather_all("x").to_doubles(), (Doubles{1, 3, 4, 6}));
   }
-  o.target = "bb";
+  o.targets = {"bb"};
   EXPECT_EQ(failure(text, o).code(), "OT2105");
   EXPECT_EQ(failure(text, o).hint(), "--target b");
   o = {};
@@ -67,6 +65,60 @@ TEST_F(CsvTest, Targets) {
   o.features = {"c", "a"};
   EXPECT_EQ(csv(text, o).gather_all("x").to_doubles(), (Doubles{3, 1, 6, 4}));
   EXPECT_EQ(csv("1,2\n3,4\n").feature_names("x"), (Strings{"0"}));
+}
+
+TEST_F(CsvTest, SeveralTargetsAndColumnsLeftOut) {
+  const std::string text = "id,a,t,b,u\n1,2,3,4,5\n6,7,8,9,10.5\n";
+  CsvOptions o;
+  o.targets = {"u, t"};
+  o.drop = {"id"};
+  const Dataset d = csv(text, o);
+  EXPECT_EQ(d.gather_all("y").to_doubles(), (Doubles{5, 3, 10.5, 8}));
+  EXPECT_EQ(d.gather_all("y").shape(), (Shape{2, 2}));
+  EXPECT_EQ(d.feature_names("x"), (Strings{"a", "b"}));
+  EXPECT_EQ(d.targets(), (Strings{"u", "t"}));
+  EXPECT_EQ(d.dropped(), (Strings{"id"}));
+  o.drop = {"idd"};
+  EXPECT_EQ(failure(text, o).hint(), "--drop id");
+  o.drop = {"u"};
+  EXPECT_EQ(failure(text, o).code(), "OT2105");
+  // a column may be called with a comma
+  o = {};
+  o.targets = {"a,b"};
+  EXPECT_EQ(csv("\"a,b\",c\n1,2\n3,4\n", o).gather_all("y").to_ints(), (Ints{1, 3}));
+}
+
+TEST_F(CsvTest, AsTheRunReadsIt) {
+  CsvOptions o;
+  o.of_run = true;
+  o.features = {"a", "b"};
+  o.targets = {"kind"};
+  o.classes = Strings{"x", "y", "z"};
+  const Dataset d = csv("kind,b,more,a\nz,1,0,2\ny ,3,0,4\n", o);
+  EXPECT_EQ(d.gather_all("x").to_doubles(), (Doubles{2, 1, 4, 3}));
+  EXPECT_EQ(d.gather_all("y").to_ints(), (Ints{2, 1}));
+  EXPECT_EQ(d.class_names("y"), *o.classes);
+  Error e = failure("kind,b,a\nx,1,2\nw,3,4\n", o);
+  EXPECT_EQ(e.code(), "OT2114");
+  EXPECT_NE(e.message().find("'w' in 't.csv' line 3, column 'kind'"), std::string::npos);
+  EXPECT_EQ(failure("b,a\n1,2\n", o).code(), "OT2160");
+  EXPECT_EQ(failure("kind,a\nx,2\n", o).code(), "OT2160");
+  o.no_target = true;  // predict
+  EXPECT_EQ(csv("b,a\n1,2\n", o).gather_all("x").to_doubles(), (Doubles{2, 1}));
+  EXPECT_EQ(csv("kind,b,a\nw,1,2\n", o).gather_all("x").to_doubles(), (Doubles{2, 1}));
+  o.no_target = false;
+  o.classes = Strings();  // the run learnt numbers
+  EXPECT_EQ(failure("kind,b,a\nx,1,2\n", o).code(), "OT2124");
+  o.targets.clear();  // a run that does not say: never one of its features
+  EXPECT_EQ(failure("b,a\n1,2\n", o).code(), "OT2160");
+  EXPECT_EQ(csv("b,t,a\n1,7,2\n", o).gather_all("y").to_ints(), (Ints{7}));
+}
+
+TEST_F(CsvTest, NumbersAsClassesOfARun) {
+  CsvOptions o;
+  o.classes = Strings{"1", "2", "3"};
+  EXPECT_EQ(csv("a,y\n5,3\n6,1.0\n", o).gather_all("y").to_ints(), (Ints{2, 0}));
+  EXPECT_EQ(failure("a,y\n5,0\n", o).code(), "OT2114");
 }
 
 TEST_F(CsvTest, NumbersAsHeaderAndRowNumbers) {
@@ -80,11 +132,11 @@ TEST_F(CsvTest, BadRowsAreNamed) {
   EXPECT_EQ(e.code(), "OT2121");
   EXPECT_NE(e.message().find("line 3, column 'b'"), std::string::npos) << e.message();
   CsvOptions options;
-  options.target = "c";
+  options.targets = {"c"};
   e = failure("a,city,c\n1,Rome,0\n2,Oslo,1\n", options);
   EXPECT_EQ(e.code(), "OT2124");
   EXPECT_NE(e.message().find("'Rome' in 't.csv' line 2, column 'city'"), std::string::npos);
-  EXPECT_NE(e.hint().find("--target city"), std::string::npos);
+  EXPECT_EQ(e.hint(), "leave the column out:  --drop city");
   e = failure("a,b\n1,2\n3\n");
   EXPECT_EQ(e.code(), "OT2122");
   EXPECT_NE(e.message().find("line 3 has 1 field, the first line has 2"), std::string::npos);

@@ -25,6 +25,7 @@ Dataset Dataset::from_tensors(const std::vector<std::pair<std::string, Tensor>>&
   return d;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Dataset::add(std::string name, ColumnPtr column) {
   if (!columns_.empty() && column->rows() != rows_)
     data_error("OT2103",
@@ -34,6 +35,7 @@ void Dataset::add(std::string name, ColumnPtr column) {
   enter(name, std::move(column));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Dataset::add_array(std::string name, ColumnPtr column) {
   arrays_.push_back(name);
   enter(name, std::move(column));
@@ -65,7 +67,7 @@ const ColumnPtr& Dataset::column(const std::string& name) const {
   const std::string near = closest(name, names_);
   data_error("OT2105",
              cat("data '", source_, "' has no column '", name, "'; it has ", listed(names_)),
-             near.empty() ? "" : cat("did you mean '", near, "'?"));
+             near.empty() ? "name one of these" : cat("did you mean '", near, "'?"));
 }
 
 void Dataset::gather(const std::string& name, std::span<const int64_t> rows, Tensor& out) const {
@@ -89,12 +91,20 @@ Dataset Dataset::subset(std::vector<int64_t> rows) const {
   Dataset d = *this;
   d.rows_ = int64_t(shared->size());
   for (auto& [name, column] : d.columns_) column = subset_column(column, shared);
+  if (!row_names_.empty()) {
+    d.row_names_.clear();
+    for (int64_t row : *shared) d.row_names_.push_back(row_names_[size_t(row)]);
+  }
   return d;
 }
 
 Dataset Dataset::used(const std::vector<std::string>& names) const {
   Dataset d(source_, format_);
   d.notes_ = notes_;
+  d.targets_ = targets_;
+  d.target_names_ = target_names_;
+  d.dropped_ = dropped_;
+  d.row_names_ = row_names_;
   std::vector<std::string> rest;
   for (const std::string& name : names_) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
@@ -196,17 +206,6 @@ std::string listed(const std::vector<std::string>& names, size_t most) {
     out += (i > 0 ? ", '" : "'") + names[i] + "'";
   if (names.size() > most) out += cat(" and ", names.size() - most, " more");
   return out;
-}
-
-std::string closest(const std::string& name, const std::vector<std::string>& candidates) {
-  std::string best;
-  size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
-  for (const std::string& c : candidates) {
-    if (name.size() > 200 || c.size() > 200) continue;
-    const size_t distance = edit_distance(name, c);
-    if (distance < best_distance) best = c, best_distance = distance;
-  }
-  return best;
 }
 
 }  // namespace onnxtrain

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/closest.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "data/column.hpp"
@@ -58,6 +59,19 @@ class Dataset {
   // Names of the features inside a column (csv: those of 'x', in order).
   const std::vector<std::string>& feature_names(const std::string& column) const;
   void set_feature_names(const std::string& column, std::vector<std::string> names);
+  // Columns of a table that are to be predicted, and those that are left out, by name.
+  const std::vector<std::string>& targets() const { return targets_; }
+  void set_targets(std::vector<std::string> names) { targets_ = std::move(names); }
+  // The same for data whose targets are arrays of their own: names only.
+  const std::vector<std::string>& target_names() const {
+    return targets_.empty() ? target_names_ : targets_;
+  }
+  void set_target_names(std::vector<std::string> names) { target_names_ = std::move(names); }
+  const std::vector<std::string>& dropped() const { return dropped_; }
+  void set_dropped(std::vector<std::string> names) { dropped_ = std::move(names); }
+  // What a row is called (the file of an image); empty: rows have no names.
+  const std::vector<std::string>& row_names() const { return row_names_; }
+  void set_row_names(std::vector<std::string> names) { row_names_ = std::move(names); }
   // What was decided while opening ("target 'species', the only text column").
   const std::vector<std::string>& notes() const { return notes_; }
   void add_note(std::string note) { notes_.push_back(std::move(note)); }
@@ -71,7 +85,7 @@ class Dataset {
   std::map<std::string, Error> unreadable_;
   std::vector<std::string> arrays_;  // of names_: those added by add_array
   std::map<std::string, std::vector<std::string>> class_names_, feature_names_;
-  std::vector<std::string> notes_;
+  std::vector<std::string> notes_, targets_, target_names_, dropped_, row_names_;
   int64_t rows_ = 0;
 };
 
@@ -91,7 +105,5 @@ std::string type_text(DType t);
 std::string rounded_count(int64_t n);
 // "'a', 'b' and 3 more"
 std::string listed(const std::vector<std::string>& names, size_t most = 8);
-// The candidate that is a typing mistake away from `name`, or "".
-std::string closest(const std::string& name, const std::vector<std::string>& candidates);
 
 }  // namespace onnxtrain

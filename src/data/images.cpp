@@ -6,6 +6,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "core/random.hpp"
+#include "core/shell.hpp"
 #include "kernels/image/decode.hpp"
 
 namespace onnxtrain {
@@ -87,6 +89,14 @@ class ImageColumn final : public Column {
         paths_(std::move(paths)),
         form_(form),
         same_size_(same_size) {}
+  bool is_decoded() const override { return true; }
+  uint64_t identity(int64_t row) const override {
+    const fs::path path = paths_[size_t(row)];
+    std::error_code gone;
+    const uint64_t size = fs::file_size(path, gone);
+    const std::string name = (path.parent_path().filename() / path.filename()).string();
+    return hash64(name.data(), name.size(), size);
+  }
 
  protected:
   void read_rows(std::span<const int64_t> rows, void* out) const override {
@@ -155,6 +165,23 @@ std::vector<Weights> triangle(int64_t from, int64_t to) {
   return all;
 }
 
+Dataset images_of(const std::string& source, const std::vector<std::string>& paths,
+                  const Shape& row) {
+  const Form form = form_for(row, paths[0]);
+  const bool same_size = row.size() < 2 || form.shape() != row;
+  auto images = std::make_shared<ImageColumn>(paths, form, row.size() == 2 ? false : same_size);
+  Dataset out(source, "images");
+  ColumnPtr x = images;
+  if (uint64_t(images->rows()) * images->row_bytes() <= eager_limit()) {
+    Dataset all;
+    all.add("x", x);
+    x = memory_column(all.gather_all("x"));
+  }
+  out.add("x", x);
+  out.set_row_names(paths);
+  return out;
+}
+
 std::string part_folder(const std::string& folder, DataPart part) {
   const std::vector<std::string> wanted = part == DataPart::kTrain
                                               ? std::vector<std::string>{"train", "training"}
@@ -193,13 +220,22 @@ std::vector<uint8_t> resample(const std::vector<uint8_t>& pixels, int64_t height
   return out;
 }
 
+bool is_image_name(const std::string& path) { return is_image(path); }
+
+Dataset open_image(const std::string& path, const Shape& row) {
+  return images_of(path, {path}, row);
+}
+
 bool open_image_folder(const std::string& folder, DataPart part, const Shape& row, Dataset& out) {
   const std::string root = part_folder(folder, part);
-  std::vector<std::string> paths, classes;
+  std::vector<std::string> paths, classes, empty;
   std::vector<int64_t> labels;
   for (const std::string& name : entries(root, true)) {
     const std::vector<std::string> files = entries(root + "/" + name, false);
-    if (files.empty()) continue;
+    if (files.empty()) {
+      empty.push_back(name);
+      continue;
+    }
     for (const std::string& f : files) {
       paths.push_back(root + "/" + name + "/" + f);
       labels.push_back(int64_t(classes.size()));
@@ -209,17 +245,12 @@ bool open_image_folder(const std::string& folder, DataPart part, const Shape& ro
   if (classes.empty())
     for (const std::string& f : entries(root, false)) paths.push_back(root + "/" + f);
   if (paths.empty()) return false;
-  const Form form = form_for(row, paths[0]);
-  const bool same_size = row.size() < 2 || form.shape() != row;
-  auto images = std::make_shared<ImageColumn>(paths, form, row.size() == 2 ? false : same_size);
-  out = Dataset(folder, "images");
-  ColumnPtr x = images;
-  if (uint64_t(images->rows()) * images->row_bytes() <= eager_limit()) {
-    Dataset all;
-    all.add("x", x);
-    x = memory_column(all.gather_all("x"));
-  }
-  out.add("x", x);
+  if (!classes.empty() && !empty.empty())
+    data_error("OT2161",
+               cat("class folder '", root, "/", empty[0], "' holds no images: its number among ",
+                   classes.size() + empty.size(), " classes would be missing"),
+               cat("put images there, or remove it:  rm -r ", shell_word(root + "/" + empty[0])));
+  out = images_of(folder, paths, row);
   if (!classes.empty()) {
     Tensor y(DType::kInt64, {int64_t(labels.size())});
     std::copy(labels.begin(), labels.end(), y.as<int64_t>());

@@ -94,7 +94,7 @@ std::map<std::string, std::string> match_columns(const Dataset& data, const Name
     usage_error("OT2106",
                 cat("--map ", name, "=", column, ": the model has no input '", name, "'; it has ",
                     listed(all)),
-                near.empty() ? "" : cat("--map ", near, "=", column));
+                cat("--map ", near.empty() && !all.empty() ? all[0] : near, "=", column));
   }
   Matcher m(data, map);
   m.equal_names(inputs);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/file_kind.hpp"
+#include "core/shell.hpp"
 #include "data/idx.hpp"
 #include "data/images.hpp"
 #include "data/inflate.hpp"
@@ -28,13 +30,29 @@ bool is_text(std::string_view head) {
 }
 
 // Formats that people will try, so that the message can name them.
-std::string other_format(std::string_view head) {
+std::string other_format(std::string_view head, const std::string& path) {
   if (head.starts_with("PAR1")) return "parquet";
   if (head.starts_with("\x89HDF")) return "HDF5";
   if (head.starts_with("\x89PNG") || head.starts_with("\xFF\xD8\xFF")) return "an image";
   if (head.size() > 1 && head[0] == '\x80' && head[1] > 0 && head[1] < 6)
     return "a Python pickle, which is never loaded";
-  return "unknown";
+  const std::string what = describe(file_kind_of(path));
+  return what.empty() ? "unknown" : what;
+}
+
+// Text that is no table.
+void refuse_pages(const std::string& path) {
+  const FileKind kind = file_kind_of(path);
+  if (kind == FileKind::kLfsPointer)
+    data_error("OT2102", cat("'", path, "' is ", describe(kind)),
+               cat("in its repository: git lfs pull --include ", shell_word(path)));
+  if (kind == FileKind::kHtml)
+    data_error("OT2102", cat("'", path, "' is ", describe(kind), ", not a table"),
+               "download the file itself: the address leads to a page about it");
+  if (kind == FileKind::kJson && path.ends_with(".json"))
+    data_error(
+        "OT2102", cat("'", path, "' is ", describe(kind), ", not a table"),
+        "write it as csv, in Python: pandas.read_json(path).to_csv('data.csv', index=False)");
 }
 
 Kind kind_of_gzip(const InputFile& file) {
@@ -73,12 +91,15 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
     if (file.size() == 0)
       data_error("OT2101", cat("'", path, "' is empty"), "copy or write the file again");
     kind = kind_of(file, head);
+    if (kind == Kind::kCsv) refuse_pages(path);
     // text under the name of another format is that format damaged, not a table
     const std::string ext = fs::path(path).extension().string();
     if (kind == Kind::kCsv && (ext == ".npy" || ext == ".npz" || ext == ".safetensors"))
       data_error("OT2102", cat("'", path, "' is named ", ext, " but does not begin like one"),
                  "copy or write the file again; a table of text is named .csv or .tsv");
   }
+  if ((kind == Kind::kUnknown || kind == Kind::kCsv) && is_image_name(path))
+    return open_image(path, options.x_shape);
   switch (kind) {
     case Kind::kNpz:
       return open_npz(path, options.part);
@@ -99,7 +120,8 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
     case Kind::kUnknown:
       break;
   }
-  data_error("OT2102", cat("'", path, "' is in no known data format (", other_format(head), ")"),
+  data_error("OT2102",
+             cat("'", path, "' is in no known data format (", other_format(head, path), ")"),
              "known are npy, npz, safetensors, idx, csv and tsv; numpy.savez('data.npz', x=x, y=y) "
              "writes one");
 }
@@ -143,9 +165,8 @@ Dataset open_folder(std::string folder, const OpenOptions& options) {
     const std::string ext = entry.path().extension().string();
     if (ext == ".npy")
       npy.push_back(name);
-    else if (ext == ".npz" || ext == ".safetensors" || ext == ".csv" || ext == ".tsv")
-      single.push_back(name);
-    else if (name.ends_with(".csv.gz") || name.ends_with(".tsv.gz"))
+    else if (ext == ".npz" || ext == ".safetensors" || ext == ".csv" || ext == ".tsv" ||
+             name.ends_with(".csv.gz") || name.ends_with(".tsv.gz"))
       single.push_back(name);
   }
   for (auto* names : {&npy, &single, &all}) std::sort(names->begin(), names->end());
@@ -177,10 +198,18 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
   if (d.rows() == 0)
     data_error("OT2101", cat("data '", spec, "' has no rows"),
                "save at least one example; was the array cut or filtered too far?");
-  if (!options.csv.target.empty() && d.format() != "csv" && d.format() != "tsv")
-    usage_error("OT2116",
-                cat("'", spec, "' is ", d.format(), ": --target names a column of csv or tsv data"),
-                cat("say which array feeds which input:  --map INPUT=", options.csv.target));
+  if (d.format() != "csv" && d.format() != "tsv" && !options.csv.of_run) {
+    const auto refuse = [&](const char* flag, const std::string& fix) {
+      usage_error(
+          "OT2116",
+          cat("'", spec, "' is ", d.format(), ": ", flag, " names a column of csv or tsv data"),
+          fix);
+    };
+    if (!options.csv.targets.empty())
+      refuse("--target",
+             cat("say which array feeds which input:  --map INPUT=", options.csv.targets[0]));
+    if (!options.csv.drop.empty()) refuse("--drop", "arrays that no input takes are left out");
+  }
   d.set_source(spec);
   return d;
 }

@@ -15,8 +15,8 @@ struct OpenOptions {
 };
 
 // A file (npy, npz, safetensors, idx, csv, tsv; idx and csv also gzip), a folder with such files or
-// with images, or "synthetic:..."; the kind is found from the content, not from the name. Throws
-// OT21xx; a dataset without rows is OT2101.
+// with images, one image, or "synthetic:..."; the kind is found from the content, not from the
+// name. Throws OT21xx; a dataset without rows is OT2101.
 Dataset open_dataset(const std::string& spec, const OpenOptions& options = {});
 
 // Which column feeds which input and label: `--map input=KEY` first, then equal names, then the

@@ -81,8 +81,8 @@ class DataTest : public ::testing::Test {
   size_t limit_ = 0;
 };
 
-inline std::string npy_bytes(const std::string& descr, const std::string& shape, std::string data,
-                             bool fortran = false) {
+inline std::string npy_bytes(const std::string& descr, const std::string& shape,
+                             const std::string& data, bool fortran = false) {
   std::string header = "{'descr': '" + descr +
                        "', 'fortran_order': " + (fortran ? "True" : "False") +
                        ", 'shape': " + shape + ", }";

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "autodiff/autodiff.hpp"
+#include "core/thread_count.hpp"
 
 namespace onnxtrain {
 
@@ -11,8 +12,13 @@ namespace {
 
 ValueId tensor_named(const Graph& g, const std::string& name) {
   ValueId v = g.find(name);
-  if (v == kNone)
-    throw Error(ErrorKind::kUsage, "OT1126", cat("the model has no tensor named '", name, "'"));
+  if (v == kNone) {
+    std::vector<std::string> names;
+    for (const ValueDef& d : g.values)
+      if (!d.name.empty()) names.push_back(d.name);
+    usage_error("OT1126", cat("the model has no tensor named '", name, "'"),
+                name_hint(name, names));
+  }
   return v;
 }
 
@@ -37,7 +43,10 @@ ValueId weighted_sum(Graph& g, const GradientRequest& r, const std::vector<std::
   for (const auto& name : of) {
     ValueId y = tensor_named(g, name);
     auto c = r.cotangents.find(name);
-    if (c != r.cotangents.end()) y = add(g, "Mul", {y, g.add_constant(c->second)});
+    if (c != r.cotangents.end()) {
+      y = add(g, "Mul", {y, g.add_constant(c->second)});
+      g.nodes.back().name = cat("cotangent of ", name);
+    }
     ValueId s = add(g, "ReduceSum", {y});
     if (mixed) s = add(g, "Cast", {s});
     sum = sum == kNone ? s : add(g, "Add", {sum, s});
@@ -82,7 +91,8 @@ std::vector<NamedValue> gradients(const Model& model, const Feeds& feeds,
     auto it = feeds.find(g.value_name(v));
     if (it == feeds.end()) {
       if (g.value(v).constant.defined()) continue;
-      data_error("OT2113", cat("input '", g.value_name(v), "' was not given"));
+      data_error("OT2113", cat("input '", g.value_name(v), "' was not given"),
+                 cat("add an array '", g.value_name(v), "' to --inputs in.npz"));
     }
     check_feed(g.value(v), it->second);
     g.value(v).constant = Tensor();
@@ -116,7 +126,7 @@ std::vector<NamedValue> gradients(const Model& model, const Feeds& feeds,
   n.attrs["y"] = std::string("onnxtrain.gradients");
   n.attrs["resolved"] = int64_t(1);
   g.outputs = g.add_node(std::move(n), int(request.wrt.size()), "onnxtrain.gradient");
-  int threads = options.threads > 0 ? options.threads : default_threads();
+  int threads = thread_count(options.threads);
   Program p(std::move(g), {}, std::make_shared<State>(), std::make_shared<ThreadPool>(threads),
             options);
   std::vector<Value> values = p.run(inputs, 0, 0);

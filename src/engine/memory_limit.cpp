@@ -4,16 +4,12 @@
 #include <algorithm>
 #include <map>
 
+#include "core/budget.hpp"
 #include "passes/recompute.hpp"
 
 namespace onnxtrain {
 
-std::string memory_size(size_t bytes) {
-  if (bytes < 1 << 20) return cat((bytes + 1023) >> 10, "K");
-  return cat((bytes + (1 << 20) - 1) >> 20, "M");
-}
-
-std::unique_ptr<Plan> LimitedPlan::make(Graph graph, const Arena& arena) const {
+std::unique_ptr<Plan> LimitedPlan::make(const Graph& graph, const Arena& arena) const {
   auto whole = make_plan(graph.clone(), updates, table, state, pool, arena);
   if (whole->arena_bytes <= limit()) return whole;
   return recomputed(graph, *whole, arena);
@@ -53,8 +49,8 @@ void LimitedPlan::refuse(size_t bytes) const {
   const std::string need = memory_size(beside + bytes * shares);
   model_error(
       "OT1404",
-      cat("this training needs ", need, " even when everything is recomputed (",
-          memory_size(beside), " of it for state variables); the limit is ", memory_size(memory)),
+      cat("one step needs ", need, " even when everything is recomputed (", memory_size(beside),
+          " of it for state variables); the limit is ", memory_size(memory)),
       cat("--memory ", need, ", or a smaller --batch"));
 }
 

@@ -15,15 +15,12 @@ struct LimitedPlan {
 
   // `graph`: specialised and through all passes. Throws OT1404 with the smallest limit that would
   // do when recomputing everything is not enough.
-  std::unique_ptr<Plan> make(Graph graph, const Arena& arena) const;
+  std::unique_ptr<Plan> make(const Graph& graph, const Arena& arena) const;
 
  private:
   size_t limit() const { return memory > beside ? (memory - beside) / shares : 0; }
   std::unique_ptr<Plan> recomputed(const Graph& graph, const Plan& whole, const Arena& arena) const;
   [[noreturn]] void refuse(size_t bytes) const;
 };
-
-// Writes "512M": whole mebibytes (below one: "12K"), rounded up.
-std::string memory_size(size_t bytes);
 
 }  // namespace onnxtrain

@@ -1,6 +1,7 @@
 // Tracing of values that are not finite.
 #include "engine/not_finite.hpp"
 
+#include "autodiff/autodiff.hpp"
 #include "runtime/finite.hpp"
 
 namespace onnxtrain {
@@ -51,8 +52,17 @@ std::string NotFiniteTrace::describe(ValueId v) const {
     return cat("state variable '", d.state, "', before the step");
   if (d.producer < 0) return cat("input '", d.name, "'");
   const Node& n = plan_.graph.nodes[size_t(d.producer)];
+  if (const size_t at = n.name.find(kGradientMark); at != std::string::npos)
+    return cat("'", d.name, "' in the gradient of node '", n.name.substr(0, at), "'");
   std::string node = n.name.empty() ? n.label() : cat("'", n.name, "' (", n.op, ")");
   return cat("output '", d.name, "' of ", node);
+}
+
+ValueId NotFiniteTrace::first_bad(ValueId loss) const {
+  if (loss != kNone && kinds_[size_t(real(loss))]) return loss;
+  for (const auto& [v, gradient] : plan_.watched)
+    if (kinds_[size_t(real(v))]) return v;
+  return kNone;
 }
 
 std::string NotFiniteTrace::origin(ValueId bad) const {

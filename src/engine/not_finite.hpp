@@ -12,6 +12,8 @@ class NotFiniteTrace {
  public:
   NotFiniteTrace(const Plan& plan, const std::vector<Value>& inputs);
   void record(const Step& s, ValueId v, const Tensor& t);  // after the step ran
+  // The loss or a value that an optimizer reads that is not finite; kNone if there is none.
+  ValueId first_bad(ValueId loss) const;
   // "output 'y' of 'Exp_14' (Exp)", "input 'x'", "state variable 'w', before the step"
   std::string origin(ValueId bad) const;
 

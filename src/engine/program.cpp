@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 
 #include "autodiff/autodiff.hpp"
 #include "autodiff/sequences.hpp"
 #include "engine/memory_limit.hpp"
 #include "engine/not_finite.hpp"
+#include "engine/single_values.hpp"
 #include "infer/specialise.hpp"
 #include "passes/passes.hpp"
 
@@ -42,6 +44,39 @@ std::string key_of(const Graph& g, const std::vector<Value>& inputs) {
 }
 
 constexpr size_t kMaxPlans = 16;
+
+// Bytes of the tensors in a value.
+size_t value_bytes(const Value& v) {
+  if (const Tensor* t = std::get_if<Tensor>(&v)) return t->bytes();
+  size_t bytes = 0;
+  if (const auto* s = std::get_if<std::shared_ptr<Sequence>>(&v); s && *s)
+    for (const Value& item : (*s)->items) bytes += value_bytes(item);
+  return bytes;
+}
+
+// Inputs that share an open dimension and have different sizes there: that, and not the node where
+// it shows, is the mistake. Throws when there are such.
+void blame_inputs(const Graph& g, const std::vector<Value>& inputs, const Error& e) {
+  if (e.kind() != ErrorKind::kModel) return;
+  std::map<std::string, std::pair<int64_t, std::string>> seen;  // symbol -> size, input
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const ValueDef& d = g.value(g.inputs[k]);
+    const Tensor* t = std::get_if<Tensor>(&inputs[k]);
+    if (!t || !d.type.is_tensor() || !d.type.shape || d.type.shape->size() != t->shape().size())
+      continue;
+    for (size_t i = 0; i < t->shape().size(); ++i) {
+      const Dim& dim = (*d.type.shape)[i];
+      if (dim.known() || dim.symbol.empty()) continue;
+      auto [it, fresh] = seen.try_emplace(dim.symbol, t->shape()[i], d.name);
+      if (fresh || it->second.first == t->shape()[i]) continue;
+      data_error("OT2165",
+                 cat("'", it->second.second, "' and '", d.name,
+                     "' have different sizes: ", it->second.first, " and ", t->shape()[i],
+                     " (dimension '", dim.symbol, "' of both)\n  ", e.message()),
+                 "give as many rows of one as of the other");
+    }
+  }
+}
 
 // Runs the stages of making a plan: names and times each, and looks at the graph after it when
 // asked to.
@@ -94,6 +129,16 @@ struct Program::Impl {
   };
   std::list<Entry> plans;  // most recent first
 
+  // Tensors of the model, for the default limits; and what plans of bodies take.
+  size_t model_bytes = 0, data_bytes = 0;
+  std::shared_ptr<Taken> bodies = std::make_shared<Taken>();
+
+  // Was a time given that counts in every node?
+  bool time_counts() const {
+    return options.limits.seconds > 0 && !options.limits.seconds_in_loops;
+  }
+  std::optional<Budget> budget_for(const std::vector<Value>& inputs);
+  void set_limits(Budget& budget, const Plan& plan) const;
   void rewrite(Graph& g, Stages& stages) const;
   std::unique_ptr<Plan> make_plan_of(Graph g, Stages& stages);
 
@@ -101,13 +146,16 @@ struct Program::Impl {
     auto it = e.subprograms.find(g.get());
     if (it == e.subprograms.end()) {
       Graph copy = g->clone();
+      ProgramOptions o = options;
+      o.limits = {};
+      o.nested = true;
       for (const auto& c : copy.captures) copy.inputs.push_back(c.inner);
       copy.captures.clear();
       it =
           e.subprograms
               .emplace(g.get(), std::make_unique<Program>(
                                     std::move(copy), std::vector<std::pair<ValueId, std::string>>{},
-                                    state, pool, options))
+                                    state, pool, std::move(o)))
               .first;
     }
     return *it->second;
@@ -122,9 +170,35 @@ Program::Program(Graph graph, std::vector<std::pair<ValueId, std::string>> updat
   impl_->state = std::move(state);
   impl_->pool = std::move(pool);
   impl_->options = std::move(options);
+  for (const ValueDef& d : graph_.values)
+    if (d.constant.defined()) impl_->model_bytes += d.constant.bytes();
 }
 
 Program::~Program() = default;
+
+// What this run may take; nothing when it is part of another. While it is planned, a limit that
+// was given is for plans: what is folded then is not in their memory.
+std::optional<Budget> Program::Impl::budget_for(const std::vector<Value>& inputs) {
+  if (Budget::current()) return std::nullopt;
+  data_bytes = state->bytes();
+  for (const Value& v : inputs) data_bytes += value_bytes(v);
+  Limits l = options.limits;
+  l.memory = 0;
+  l = with_defaults(l, model_bytes + data_bytes);
+  l.memory = std::max(l.memory, options.limits.memory);
+  return std::optional<Budget>(std::in_place, l, bodies, time_counts());
+}
+
+// Its plan is there: only what shows while it runs is left to be counted.
+void Program::Impl::set_limits(Budget& budget, const Plan& plan) const {
+  Limits l = with_defaults(options.limits, model_bytes + data_bytes);
+  if (options.limits.memory > 0) {
+    const size_t planned = options.memory_beside + plan.reserved_bytes * options.memory_shares;
+    l.memory = l.memory > planned ? l.memory - planned : 0;
+  }
+  if (!plan.has_dynamic) l.memory = Limits::none().memory;
+  budget.set_limits(l);
+}
 
 // From the general graph with concrete inputs to the graph that is planned.
 void Program::Impl::rewrite(Graph& g, Stages& stages) const {
@@ -140,6 +214,7 @@ void Program::Impl::rewrite(Graph& g, Stages& stages) const {
     });
   };
   settle("specialise");
+  if (!updates.empty()) refuse_single_values(g);
   bool changed = false;
   stages.run("open_sequences", [&] { changed = open_sequences(g, table); });
   if (changed) settle("specialise (sequences)");
@@ -161,13 +236,15 @@ std::unique_ptr<Plan> Program::Impl::make_plan_of(Graph g, Stages& stages) {
   std::unique_ptr<Plan> plan;
   const auto start = std::chrono::steady_clock::now();
   const int before = int(g.nodes.size());
-  if (options.memory == 0) {
+  std::optional<NoBudget> planned;  // against the limit of the process, or the one given
+  if (!options.nested) planned.emplace();
+  if (options.limits.memory == 0) {
     plan = make_plan(std::move(g), updates, all_ops(), variable, *pool, arena);
   } else {
     const ProgramOptions& o = options;
-    LimitedPlan limited{updates,  all_ops(),       variable,       *pool,
-                        o.memory, o.memory_beside, o.memory_shares};
-    plan = limited.make(std::move(g), arena);
+    LimitedPlan limited{updates,         all_ops(),       variable,       *pool,
+                        o.limits.memory, o.memory_beside, o.memory_shares};
+    plan = limited.make(g, arena);
     if (plan->arena != arena.memory) plans.clear();  // only one arena fits the limit
   }
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
@@ -186,6 +263,7 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
       plans.splice(plans.begin(), plans, it);
       return *plans.front().plan;
     }
+  const std::optional<Budget> budget = impl_->budget_for(inputs);
   Graph g = graph_.clone();
   for (size_t k = 0; k < inputs.size(); ++k) {
     ValueDef& d = g.value(g.inputs[k]);
@@ -197,8 +275,14 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
     }
   }
   Stages stages(g, impl_->options.verify_passes);
-  impl_->rewrite(g, stages);
-  std::unique_ptr<Plan> plan = impl_->make_plan_of(std::move(g), stages);
+  std::unique_ptr<Plan> plan;
+  try {
+    impl_->rewrite(g, stages);
+    plan = impl_->make_plan_of(std::move(g), stages);
+  } catch (const Error& e) {
+    blame_inputs(graph_, inputs, e);
+    throw;
+  }
   bool direct = !plan->has_dynamic;
   for (ValueId v : plan->graph.inputs)
     direct = direct && plan->slots[size_t(v)].place == Place::kInput;
@@ -212,6 +296,7 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
 const Plan* Program::run_again(const ArrayRef* inputs, uint64_t seed, uint64_t step, Guard* guard) {
   std::lock_guard lock(impl_->mutex);
   if (impl_->plans.empty() || !impl_->plans.front().direct) return nullptr;
+  if (impl_->time_counts()) return nullptr;
   Plan& plan = *impl_->plans.front().plan;
   std::vector<void*>& data = impl_->data;
   data.resize(plan.graph.inputs.size());
@@ -257,8 +342,10 @@ void Program::set_observer(StepObserver* observer) { impl_->observer = observer;
 std::vector<Value> Program::run(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
                                 const std::vector<char>& wanted, Guard* guard) {
   std::lock_guard lock(impl_->mutex);
+  std::optional<Budget> budget = impl_->budget_for(inputs);
   Plan& plan = plan_for(inputs);
-  SubgraphRunner sub = [&](const GraphPtr& g, std::vector<Value> in, uint64_t inner_step) {
+  if (budget) impl_->set_limits(*budget, plan);
+  SubgraphRunner sub = [&](const GraphPtr& g, const std::vector<Value>& in, uint64_t inner_step) {
     return impl_->subprogram(impl_->plans.front(), g).run(in, seed, inner_step);
   };
   RunOptions o;
@@ -271,11 +358,30 @@ std::vector<Value> Program::run(const std::vector<Value>& inputs, uint64_t seed,
   return run_plan(plan, inputs, o, wanted);
 }
 
-std::string Program::trace_not_finite(const std::vector<Value>& inputs, uint64_t seed,
-                                      uint64_t step, const Guard& guard) {
+NotFiniteValue Program::trace_not_finite(const std::vector<Value>& inputs, uint64_t seed,
+                                         uint64_t step, const Guard& guard) {
+  {  // node by node as the file has them: a fused node has no name that its author knows
+    ProgramOptions plain = impl_->options;
+    plain.limits.memory = 0;
+    plain.skip_passes = {"recognise",    "identity",      "fold_norm",        "layout",
+                         "fuse_norm",    "fuse_loss",     "join_slices",      "fuse_matmul",
+                         "recompute",    "scale_updates", "fuse_elementwise", "row_updates",
+                         "group_updates"};
+    const GradientNames names;
+    Program copy(graph_.clone(), impl_->updates, impl_->state, impl_->pool, plain);
+    NotFiniteValue found = copy.trace(inputs, seed, step, guard.loss_output, kNone);
+    if (!found.origin.empty()) return found;
+  }
+  return trace(inputs, seed, step, guard.loss_output, guard.bad);
+}
+
+NotFiniteValue Program::trace(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
+                              int loss, ValueId bad) {
   std::lock_guard lock(impl_->mutex);
+  std::optional<Budget> budget = impl_->budget_for(inputs);
   Plan& plan = plan_for(inputs);
-  SubgraphRunner sub = [&](const GraphPtr& g, std::vector<Value> in, uint64_t inner_step) {
+  if (budget) impl_->set_limits(*budget, plan);
+  SubgraphRunner sub = [&](const GraphPtr& g, const std::vector<Value>& in, uint64_t inner_step) {
     return impl_->subprogram(impl_->plans.front(), g).run(in, seed, inner_step);
   };
   NotFiniteTrace trace(plan, inputs);
@@ -289,7 +395,9 @@ std::string Program::trace_not_finite(const std::vector<Value>& inputs, uint64_t
   o.inspect = &inspect;
   o.assign_updates = false;
   run_plan(plan, inputs, o);
-  return trace.origin(guard.bad);
+  if (bad == kNone) bad = trace.first_bad(loss < 0 ? kNone : plan.graph.outputs[size_t(loss)]);
+  if (bad == kNone) return {};
+  return {plan.graph.value_name(bad), trace.origin(bad)};
 }
 
 }  // namespace onnxtrain

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/budget.hpp"
 #include "model/model.hpp"
 #include "plan/plan.hpp"
 #include "runtime/executor.hpp"
@@ -22,12 +23,15 @@ struct ProgramOptions {
   int threads = 0;                           // 0: default_threads()
   std::vector<std::string> skip_passes;      // names of passes to leave out
   bool verify_passes = verify_by_default();  // looks for damage after every pass; aborts
-  // Bytes that state variables and plans may take together, recomputing where needed; 0: no limit.
-  size_t memory = 0;
+  // What a run may take. memory: state variables, plans (recomputing where needed) and what shows
+  // only while running, together; 0: plans have the limit of the process, the rest the rules of
+  // with_defaults().
+  Limits limits;
   // Of that, what is not this program's: set by Training, which shares the rest between its
   // sections.
   size_t memory_beside = 0;
   size_t memory_shares = 1;
+  bool nested = false;  // the body of a loop or a branch: counted against the run around it
 };
 
 struct PlannedMemory {
@@ -45,6 +49,12 @@ struct ArrayRef {
   DType dtype = DType::kUndefined;
 };
 
+// A value that is not finite, and where it comes from.
+struct NotFiniteValue {
+  std::string name;    // "fc1.weight_grad"
+  std::string origin;  // "output 'y' of 'Exp_14' (Exp)", "'t' in the gradient of node 'n' (Sqrt)"
+};
+
 class Program {
  public:
   // graph: inputs, outputs and state values as in the IR. updates: output value -> state variable.
@@ -58,8 +68,8 @@ class Program {
                          const std::vector<char>& wanted = {}, Guard* guard = nullptr);
   // Runs again without writing anything and says, in words, where the bad value comes from:
   // "output of 'Exp_14'". For after a guard tripped: state must still be as it was.
-  std::string trace_not_finite(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
-                               const Guard& guard);
+  NotFiniteValue trace_not_finite(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
+                                  const Guard& guard);
   // The plan for these inputs (made now if needed): for reports.
   Plan& plan_for(const std::vector<Value>& inputs);
   // Runs again on the plan of the last run when these arrays (one per graph input) have its types
@@ -74,6 +84,8 @@ class Program {
   void set_observer(StepObserver* observer);
 
  private:
+  NotFiniteValue trace(const std::vector<Value>& inputs, uint64_t seed, uint64_t step, int loss,
+                       ValueId bad);
   struct Impl;
   Graph graph_;
   std::unique_ptr<Impl> impl_;

@@ -82,7 +82,25 @@ TEST(Program, AGuardStopsBeforeStateIsWritten) {
   p.program->run(zero, 0, 0, {}, &guard);
   EXPECT_TRUE(guard.tripped);
   EXPECT_EQ(p.state->get("w").to_doubles(), (std::vector<double>{1, 2}));
-  EXPECT_NE(p.program->trace_not_finite(zero, 0, 0, guard).find("Log"), std::string::npos);
+  EXPECT_NE(p.program->trace_not_finite(zero, 0, 0, guard).origin.find("Log"), std::string::npos);
+}
+
+// The step that writes the state makes the infinity itself: its operands are finite.
+TEST(Program, AGuardSeesWhatTheWritingStepMakes) {
+  for (const char* next : {"a = Log(x) next = Mul(w, a)", "next = Div(w, x)",
+                           "a = Reciprocal(x) b = Mul(w, a) next = Sub(w, b)"}) {
+    SCOPED_TRACE(next);
+    StateProgram p(
+        cat("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Neg(x) ", next, " }"));
+    Guard guard;
+    p.program->run({Tensor::vector<float>({0, 1})}, 0, 0, {}, &guard);
+    EXPECT_TRUE(guard.tripped);
+    EXPECT_EQ(p.state->get("w").to_doubles(), (std::vector<double>{1, 2}));
+    Guard fine;
+    p.program->run({Tensor::vector<float>({2, 4})}, 0, 1, {}, &fine);
+    EXPECT_FALSE(fine.tripped);
+    EXPECT_NE(p.state->get("w").to_doubles(), (std::vector<double>{1, 2}));
+  }
 }
 
 }  // namespace onnxtrain::testing

@@ -5,7 +5,9 @@
 #include <mutex>
 
 #include "autodiff/autodiff.hpp"
+#include "core/closest.hpp"
 #include "core/text.hpp"
+#include "core/thread_count.hpp"
 
 namespace onnxtrain {
 
@@ -20,22 +22,41 @@ std::string describe(const Value& v) {
   return "a sparse tensor";
 }
 
-[[noreturn]] void mismatch(const ValueDef& d, const Value& v, const std::string& what) {
-  data_error("OT2111", cat("input '", d.name, "' got ", describe(v), ", the model wants ",
-                           to_string(d.type), ": ", what));
+[[noreturn]] void mismatch(const ValueDef& d, const Value& v, const std::string& what,
+                           const std::string& hint = {}) {
+  data_error("OT2111",
+             cat("input '", d.name, "' got ", describe(v), ", the model wants ", to_string(d.type),
+                 ": ", what),
+             hint);
+}
+
+// NumPy's name of an element type; "" when it has none.
+std::string numpy_name(DType t) {
+  if (t == DType::kFloat) return "numpy.float32";
+  if (t == DType::kDouble) return "numpy.float64";
+  if (t == DType::kString) return "str";
+  if (t == DType::kBFloat16 || dtype_size(t) == 0) return {};
+  return cat("numpy.", dtype_name(t));
 }
 
 void check_tensor(const ValueDef& d, const Value& v, const Tensor& t) {
   if (d.type.elem != DType::kUndefined && t.dtype() != d.type.elem)
     mismatch(d, v,
-             cat("element type ", dtype_name(t.dtype()), " instead of ", dtype_name(d.type.elem)));
+             cat("element type ", dtype_name(t.dtype()), " instead of ", dtype_name(d.type.elem)),
+             numpy_name(d.type.elem).empty()
+                 ? std::string()
+                 : cat("convert it in Python: x.astype(", numpy_name(d.type.elem), ")"));
   if (!d.type.shape) return;
   const auto& want = *d.type.shape;
   if (want.size() != t.shape().size())
-    mismatch(d, v, cat("rank ", t.rank(), " instead of ", want.size()));
+    mismatch(d, v, cat("rank ", t.rank(), " instead of ", want.size()),
+             size_t(t.rank()) + 1 == want.size()
+                 ? "one row needs a dimension in front, in Python: x[None]"
+                 : "give an array with as many dimensions");
   for (size_t k = 0; k < want.size(); ++k)
     if (want[k].known() && want[k].value != t.shape()[k])
-      mismatch(d, v, cat("dimension ", k, " is ", t.shape()[k], " instead of ", want[k].value));
+      mismatch(d, v, cat("dimension ", k, " is ", t.shape()[k], " instead of ", want[k].value),
+               "the file fixes this size: give an array that has it");
 }
 
 }  // namespace
@@ -45,7 +66,7 @@ void check_feed(const ValueDef& d, const Value& v) {
   const Tensor* t = std::get_if<Tensor>(&v);
   switch (d.type.kind) {
     case Kind::kTensor:
-      if (!t) mismatch(d, v, "not a tensor");
+      if (!t) mismatch(d, v, "not a tensor", "give an array");
       check_tensor(d, v, *t);
       break;
     case Kind::kSequence:
@@ -77,7 +98,7 @@ namespace {
   data_error(
       "OT2112",
       cat("there is no input named '", name, "'; the inputs are ", all.empty() ? "none" : all),
-      best.empty() ? "" : cat("did you mean '", best, "'?"));
+      best.empty() ? "leave it out, or name an input" : cat("did you mean '", best, "'?"));
 }
 
 // A name that no input has is often the missing one, mistyped.
@@ -87,15 +108,38 @@ namespace {
     if (std::none_of(g.inputs.begin(), g.inputs.end(),
                      [&, &fed = name](ValueId v) { return g.value_name(v) == fed; }))
       others += (others.empty() ? "'" : ", '") + name + "'";
-  data_error("OT2113", cat("input '", d.name, "' (", to_string(d.type), ") was not given",
-                           others.empty() ? "" : cat("; no input is named ", others)));
+  data_error("OT2113",
+             cat("input '", d.name, "' (", to_string(d.type), ") was not given",
+                 others.empty() ? "" : cat("; no input is named ", others)),
+             cat("add an array '", d.name, "' to --inputs in.npz"));
 }
 
 }  // namespace
 
+std::string name_hint(const std::string& name, const std::vector<std::string>& names) {
+  if (const std::string near = closest(name, names); !near.empty())
+    return cat("did you mean '", near, "'?");
+  constexpr size_t kShown = 12;
+  std::string all;
+  for (size_t k = 0; k < names.size() && k < kShown; ++k)
+    all += cat(k ? ", '" : "'", names[k], "'");
+  if (names.size() > kShown) all += cat(" and ", names.size() - kShown, " more");
+  return cat("there are ", all.empty() ? "none" : all);
+}
+
 void unknown_feed(const std::string& name, const std::vector<std::string>& inputs) {
   unknown_feed(name, inputs, {});
 }
+
+namespace {
+
+std::vector<std::string> names_of(const Graph& g, const std::vector<ValueId>& values) {
+  std::vector<std::string> names;
+  for (ValueId v : values) names.push_back(g.value_name(v));
+  return names;
+}
+
+}  // namespace
 
 struct Session::Impl {
   ProgramOptions options;
@@ -108,7 +152,7 @@ struct Session::Impl {
 
 Session::Session(std::shared_ptr<const Model> model, ProgramOptions options)
     : model_(std::move(model)), impl_(std::make_unique<Impl>()) {
-  int threads = options.threads > 0 ? options.threads : default_threads();
+  int threads = thread_count(options.threads);
   impl_->pool = std::make_shared<ThreadPool>(threads);
   impl_->options = std::move(options);
 }
@@ -185,7 +229,8 @@ std::vector<NamedValue> Session::run(const Feeds& feeds, const std::vector<std::
       size_t k = 0;
       while (k < g.outputs.size() && g.value_name(g.outputs[k]) != name) ++k;
       if (k == g.outputs.size())
-        throw Error(ErrorKind::kUsage, "OT1123", cat("the model has no output named '", name, "'"));
+        usage_error("OT1123", cat("the model has no output named '", name, "'"),
+                    name_hint(name, names_of(g, g.outputs)));
       wanted[k] = 1;
       order.push_back(k);
     }

@@ -37,6 +37,8 @@ class Session {
 // what came and what was expected.
 void check_feed(const ValueDef& d, const Value& v);
 // A data error for a feed whose name is no input; suggests the nearest.
+// "did you mean 'logits'?", or the first names that there are.
+std::string name_hint(const std::string& name, const std::vector<std::string>& names);
 [[noreturn]] void unknown_feed(const std::string& name, const std::vector<std::string>& inputs);
 
 }  // namespace onnxtrain

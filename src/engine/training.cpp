@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/closest.hpp"
 #include "engine/fed_state.hpp"
 #include "engine/training_section.hpp"
 #include "runtime/finite.hpp"
@@ -49,7 +50,8 @@ const ValueDef& Training::input(int i, const std::string& name) const {
 void Training::check_which(int which) const {
   if (which >= algorithms())
     throw Error(ErrorKind::kUsage, "OT1124",
-                cat("step(", which, "): the model has ", algorithms(), " training sections"));
+                cat("step(", which, "): the model has ", algorithms(), " training sections"),
+                cat("sections are counted from 0; the last is ", algorithms() - 1));
 }
 
 double Training::loss_of(const Algorithm& a) const {
@@ -68,8 +70,10 @@ void Training::feed_arrays(Algorithm& a) {
   for (size_t k = 0; k < a.inputs.size(); ++k) {
     const ArrayRef& r = a.arrays[k];
     if (r.dtype == DType::kUndefined)
-      data_error("OT2113", cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type),
-                               ") was not given"));
+      data_error(
+          "OT2113",
+          cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type), ") was not given"),
+          cat("add an array '", a.inputs[k].name, "' to --inputs in.npz"));
     a.fed[k] = Tensor(r.dtype, Shape(r.dims, r.dims + r.rank), r.data, nullptr);
     check_feed(a.inputs[k], a.fed[k]);
   }
@@ -93,6 +97,7 @@ void Training::run_judged(Algorithm& a, const F& run) {
   if (guard.tripped) refuse(a, guard);
   if (!before.empty()) check_written(before);
   last_norm_ = guard.gradient_norm;
+  last_zeros_ = {guard.gradients, guard.zeros, guard.narrow_zeros};
 }
 
 void Training::run_algorithm(Algorithm& a, const ArrayRef* arrays) {
@@ -174,6 +179,25 @@ Value Training::output(size_t k) const {
   return Tensor(s.type.dtype, s.type.shape, s.address, nullptr).clone();
 }
 
+namespace {
+
+// One input is missing and one name is nobody's: that is a typing mistake.
+void check_names(const Feeds& feeds, const std::vector<ValueDef>& slots) {
+  std::string missing, unknown;
+  for (const ValueDef& d : slots)
+    if (feeds.count(d.name) == 0 && !d.constant.defined()) missing = d.name;
+  if (missing.empty()) return;
+  for (const auto& [name, value] : feeds)
+    if (std::none_of(slots.begin(), slots.end(),
+                     [&, &fed = name](const ValueDef& d) { return d.name == fed; }))
+      unknown = name;
+  if (unknown.empty() || closest(unknown, {missing}).empty()) return;
+  data_error("OT2112", cat("there is no input named '", unknown, "'"),
+             cat("did you mean '", missing, "'?"));
+}
+
+}  // namespace
+
 StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
   check_which(which);
   std::vector<ArrayRef>& arrays = arrays_;
@@ -189,6 +213,7 @@ StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
     }
     arrays[k] = {const_cast<void*>(t->data()), t->shape().data(), int(t->rank()), t->dtype()};
   }
+  check_names(feeds, slots_);
   FedState fed(*state_, *model_, feeds);
   StepResult r;
   r.loss = tensors ? step_arrays(arrays.data(), which) : step_values(feeds, which);
@@ -205,8 +230,10 @@ double Training::step_values(const Feeds& feeds, int which) {
     for (size_t k = 0; k < a.inputs.size(); ++k) {
       auto it = feeds.find(a.inputs[k].name);
       if (it == feeds.end())
-        data_error("OT2113", cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type),
-                                 ") was not given"));
+        data_error(
+            "OT2113",
+            cat("input '", a.inputs[k].name, "' (", to_string(a.inputs[k].type), ") was not given"),
+            cat("add an array '", a.inputs[k].name, "' to --inputs in.npz"));
       check_feed(a.inputs[k], it->second);
       a.fed[k] = it->second;
     }
@@ -222,11 +249,16 @@ double Training::step_values(const Feeds& feeds, int which) {
 void Training::refuse(Algorithm& a, const Guard& guard) {
   if (a.last_plan) feed_arrays(a);
   double loss = a.loss >= 0 ? loss_of(a) : 0;
-  std::string subject = std::isfinite(loss) ? "a gradient became NaN or infinite"
-                        : std::isnan(loss)  ? "loss became NaN"
-                                            : "loss became infinite";
-  throw NotFiniteError(subject, a.program->trace_not_finite(a.fed, seed_, step_count_, guard),
-                       step_count_ + 1, last_loss_, last_norm_);
+  const NotFiniteValue bad = a.program->trace_not_finite(a.fed, seed_, step_count_, guard);
+  constexpr std::string_view kEnd = "_grad";
+  std::string parameter = bad.name;
+  if (parameter.ends_with(kEnd)) parameter.resize(parameter.size() - kEnd.size());
+  const bool named = parameter != bad.name && state_->has(parameter);
+  std::string subject = std::isnan(loss)       ? "loss became NaN"
+                        : !std::isfinite(loss) ? "loss became infinite"
+                        : named ? cat("the gradient of '", parameter, "' became NaN or infinite")
+                                : "a gradient became NaN or infinite";
+  throw NotFiniteError(subject, bad.origin, step_count_ + 1, last_loss_, last_norm_);
 }
 
 void Training::check_written(const std::map<std::string, Tensor>& before) {

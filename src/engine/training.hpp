@@ -29,6 +29,8 @@ class NotFiniteError : public Error {
   uint64_t step;        // counted from 1
   double last_loss;     // of the last good step; NaN when there was none
   double last_norm;     // gradient norm of the last good step; -1 when not known
+  // What to do: at the first step no learning rate has had an effect yet.
+  static std::string advice(uint64_t step, double last_loss);
   // "; last finite loss 2.31, gradient norm 4e+06"
   static std::string history(double loss, double norm);
 };
@@ -56,6 +58,12 @@ class Training {
   void set_check_finite(bool on) { check_finite_ = on; }
   // Euclidean norm of what the optimizers read in the last step; -1 when not known.
   double gradient_norm() const { return last_norm_; }
+  // How many gradients the optimizers read in the last step, and how many of them were exactly 0
+  // everywhere; those of 16-bit types apart.
+  struct Zeros {
+    int gradients = 0, zeros = 0, narrow = 0;
+  };
+  Zeros zero_gradients() const { return last_zeros_; }
 
   // Inputs of all algorithms together, in the order of first use.
   const std::vector<ValueDef>& slots() const { return slots_; }
@@ -135,6 +143,7 @@ class Training {
   uint64_t seed_ = 0, step_count_ = 0;
   bool check_finite_ = true;
   double last_loss_ = std::numeric_limits<double>::quiet_NaN(), last_norm_ = -1;
+  Zeros last_zeros_;
 };
 
 }  // namespace onnxtrain

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/thread_count.hpp"
 #include "engine/initial_values.hpp"
 #include "engine/training_section.hpp"
 
@@ -102,7 +103,7 @@ Training::Training(std::shared_ptr<const Model> model, uint64_t seed, ProgramOpt
   if (model->training.empty())
     model_error("OT1210", "the model carries no training (training_info is empty)",
                 "make one:  onnxtrain prepare model.onnx -o model.train.onnx");
-  int threads = options_.threads > 0 ? options_.threads : default_threads();
+  int threads = thread_count(options_.threads);
   pool_ = std::make_shared<ThreadPool>(threads);
   take_state(*model, model.use_count() == 1);
   options_.memory_beside = state_->bytes();

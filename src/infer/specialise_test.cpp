@@ -22,7 +22,7 @@ Graph specialised(std::string_view text, const std::map<std::string, TypeInfo>& 
   return g;
 }
 
-TypeInfo float_of(Shape s) { return TypeInfo::tensor(DType::kFloat, std::move(s)); }
+TypeInfo float_of(const Shape& s) { return TypeInfo::tensor(DType::kFloat, s); }
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "op/fold.hpp"
+#include "op/model_refusal.hpp"
 
 namespace onnxtrain {
 
@@ -32,15 +33,13 @@ std::vector<TypeInfo> results_of(const Graph& outer, const Graph& body,
       copy.value(c.inner).constant = outer.value(c.outer).constant;
   }
   for (const Node& n : copy.nodes) {
-    try {
-      if (infer_node(copy, n, table)) {
+    // a branch that these inputs never take may not fit them
+    model_refusal([&] {
+      if (infer_node(copy, n, table))
         fold_node(copy, n, table);
-      } else {
+      else
         infer_subgraph_results(copy, n, table);
-      }
-    } catch (const Error&) {
-      // a branch that these inputs never take may not fit them
-    }
+    });
   }
   std::vector<TypeInfo> out;
   for (ValueId v : copy.outputs) out.push_back(copy.value(v).type);

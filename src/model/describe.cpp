@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/class_labels.hpp"
+
 namespace onnxtrain {
 
 namespace {
@@ -87,6 +89,7 @@ std::string describe_json(const Model& m) {
     output["made_by"] = made_by(m.main, v);
     j["outputs"].push_back(std::move(output));
   }
+  if (const auto classes = class_labels(m.main); !classes.empty()) j["classes"] = classes;
   j["initializers"] = initializers_json(m.main);
   j["operators"] = operators_json(m.main);
   j["nodes"] = m.main.nodes.size();

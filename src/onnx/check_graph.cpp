@@ -1,6 +1,8 @@
 // Validity of a graph: names, single assignment, order, tensors, operators and their attributes.
 #include <algorithm>
 
+#include "core/closest.hpp"
+#include "core/text.hpp"
 #include "onnx/checker.hpp"
 #include "onnx/defs/schema.h"
 #include "onnx/libonnx_call.hpp"
@@ -133,12 +135,23 @@ void GraphCheck::inputs(const onnx::NodeProto& n, const NameScope& names, const 
   for (const auto& in : n.input()) {
     if (in.empty() || names.has(in)) continue;
     auto it = order.maker.find(in);
-    if (it == order.maker.end())
-      problem(p, validity::undefined(validity::node_label(n), in));
-    else if (order.in_cycle.count(it->second) != 0)
+    if (it == order.maker.end()) {
+      validity::Problem x = validity::undefined(validity::node_label(n), in);
+      std::vector<std::string> known;
+      for (const NameScope* s = &names; s != nullptr && known.size() < 10000; s = s->parent)
+        known.insert(known.end(), s->names.begin(), s->names.end());
+      for (const auto& [name, node] : order.maker) known.push_back(name);
+      std::sort(known.begin(), known.end());
+      const std::string near = closest(in, known);
+      x.hint = near.empty() ? "declare it as an input of the graph, or add the node or initializer "
+                              "that makes it"
+                            : cat("did you mean '", near, "'?");
+      problem(p, x);
+    } else if (order.in_cycle.count(it->second) != 0) {
       problem(p, validity::in_cycle(validity::node_label(n), in));
-    else
+    } else {
       problem(p, validity::behind_cycle(validity::node_label(n), in));
+    }
   }
 }
 

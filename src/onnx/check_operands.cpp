@@ -1,5 +1,6 @@
 // Are the element types of a node's inputs among those that its operator's schema allows, and equal
 // where the schema names them alike? For `check`; running finds the same in its own words.
+#include <algorithm>
 #include <map>
 #include <unordered_set>
 
@@ -25,6 +26,16 @@ onnx::DataType type_name(const TypeInfo& t) {
   return type;
 }
 
+// "tensor(bool), tensor(float) and 3 more"
+std::string some_of(const std::unordered_set<onnx::DataType>& types) {
+  std::vector<std::string> names;
+  for (onnx::DataType t : types) names.push_back(*t);
+  std::sort(names.begin(), names.end());
+  std::string out;
+  for (size_t k = 0; k < names.size() && k < 6; ++k) out += cat(k ? ", " : "", names[k]);
+  return names.size() > 6 ? cat(out, " and ", names.size() - 6, " more") : out;
+}
+
 void check_node(const Graph& g, const Node& n, Findings& out) {
   const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(n.op, n.version, n.domain);
   if (schema == nullptr) return;
@@ -41,7 +52,8 @@ void check_node(const Graph& g, const Node& n, Findings& out) {
     if (!newer && !f.GetTypes().empty() && !f.GetTypes().count(type)) {
       out.error("OT1036", "",
                 cat("input '", f.GetName(), "' of ", n.label(), " is ", *type, " ('", v.name,
-                    "'), which ", n.op, " does not take"));
+                    "'), which ", n.op, " does not take"),
+                cat("it takes ", some_of(f.GetTypes())));
       return;
     }
     if (!f.GetIsHomogeneous()) continue;
@@ -49,7 +61,8 @@ void check_node(const Graph& g, const Node& n, Findings& out) {
     if (!fresh && it->second != type) {
       out.error("OT1036", "",
                 cat("input '", f.GetName(), "' of ", n.label(), " is ", *type, " ('", v.name,
-                    "'), but must be ", *it->second, " like the input before it"));
+                    "'), but must be ", *it->second, " like the input before it"),
+                cat("cast one of them: a Cast node to ", *it->second));
       return;
     }
   }

@@ -92,6 +92,7 @@ class StepTypes {
                    cat(where_, ", ", n.label(), ": '", name, "' is ", to_string(r.type()),
                        "; gradients exist for float, double, float16 and bfloat16"));
     }
+    reaches(n, xs, y);
     std::vector<std::string> all = xs;
     all.insert(all.end(), zs.begin(), zs.end());
     if (!independent(n, all)) return;
@@ -107,6 +108,25 @@ class StepTypes {
                          def.name, "', which is neither in xs nor in zs"),
                      cat("add '", def.name, "' to zs"));
       }
+  }
+
+  // C16: y is computed from xs.
+  void reaches(const Node& n, const std::vector<std::string>& xs, const std::string& y) {
+    if (find(y).id == kNone) return;  // reported elsewhere
+    const std::unordered_set<std::string> needs = ancestors(y, {});
+    std::string idle;
+    size_t count = 0;
+    for (const std::string& x : xs) {
+      if (x == y || needs.count(x) != 0 || find(x).id == kNone) continue;
+      idle += cat(count++ ? ", '" : "'", x, "'");
+    }
+    if (count == 0) return;
+    const std::string text = cat(where_, ", ", n.label(), ": '", y, "' is not computed from ", idle,
+                                 ": that gradient is always zero");
+    if (count == xs.size())
+      out_.error("OT1316", "C16", text, cat("name values in xs that '", y, "' depends on"));
+    else
+      out_.warning("OT1316", "C16", text, cat("remove ", idle, " from xs"));
   }
 
   // One pass over all nodes: no name of the list may be computed from another one.
@@ -180,9 +200,41 @@ class StepTypes {
             "OT1318", "C18",
             cat(where_, ", ", n.label(), " has ", n.inputs.size(), " inputs and ", n.outputs.size(),
                 " outputs; for k tensors it needs 2 + ", f.in, "k and ", f.out, "k"));
+      else
+        same_shapes(n, k);
       scalar(n, 0, "R", true);
       scalar(n, 1, "T", false);
     }
+  }
+
+  // Inputs of a group (2, 2 + k, 2 + 2k, ...) belong to one tensor: parameter, gradient, state.
+  void same_shapes(const Node& n, size_t k) {
+    for (size_t i = 2 + k; i < n.inputs.size(); ++i) {
+      const size_t first = 2 + (i - 2) % k;
+      if (n.inputs[i] == kNone || n.inputs[first] == kNone) continue;
+      const ValueDef &p = s_.algorithm.value(n.inputs[first]), &v = s_.algorithm.value(n.inputs[i]);
+      const TypeInfo &a = typed(p), &b = typed(v);
+      bool fits = !a.is_tensor() || !b.is_tensor() || a.elem == DType::kUndefined ||
+                  b.elem == DType::kUndefined || a.elem == b.elem;
+      if (a.shape && b.shape) {
+        fits = fits && a.shape->size() == b.shape->size();
+        for (size_t d = 0; fits && d < a.shape->size(); ++d)
+          fits = !(*a.shape)[d].known() || !(*b.shape)[d].known() ||
+                 (*a.shape)[d].value == (*b.shape)[d].value;
+      }
+      if (!fits)
+        out_.error("OT1318", "C18",
+                   cat(where_, ", ", n.label(), ": '", v.name, "' is ", to_string(b),
+                       ", but belongs to '", p.name, "', which is ", to_string(a)),
+                   "gradient and state have the type and shape of their parameter");
+    }
+  }
+
+  // A value of the main graph that the algorithm reads has its type there.
+  const TypeInfo& typed(const ValueDef& d) const {
+    if (d.type.kind != TypeInfo::Kind::kUnknown) return d.type;
+    auto it = main_.find(d.name);
+    return it == main_.end() ? d.type : m_.main.value(it->second).type;
   }
 
   void scalar(const Node& n, size_t input, const char* what, bool floating) {
@@ -196,7 +248,8 @@ class StepTypes {
       out_.error("OT1318", "C18",
                  cat(where_, ", ", n.label(), ": ", what, " must be a scalar ",
                      floating ? "float" : "int64", ", but '",
-                     s_.algorithm.value_name(n.inputs[input]), "' is ", to_string(t)));
+                     s_.algorithm.value_name(n.inputs[input]), "' is ", to_string(t)),
+                 "store it as a tensor of shape []");
   }
 
   const Model& m_;

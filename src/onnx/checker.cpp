@@ -107,6 +107,8 @@ std::vector<Finding> check_all(const std::shared_ptr<ModelSource>& source, const
     const Model m = load_source(source, ops, read);
     check_training_types(m, out);
     check_operand_types(m, out);
+    check_control_flow(m, out);
+    check_sizes(m, out);
   });
   return out.list;
 }

@@ -92,6 +92,11 @@ void check_training_types(const Model& m, Findings& out);
 // Types of every node's inputs against the schemas.
 void check_operand_types(const Model& m, Findings& out);
 
+// Nodes with bodies against their bodies.
+void check_control_flow(const Model& m, Findings& out);
+// Sizes that can never fit together.
+void check_sizes(const Model& m, Findings& out);
+
 // Everything the message decides.
 void check_source(ModelSource& source, const OpTable& ops, Findings& out);
 // Throws the first finding that is an error, if any.

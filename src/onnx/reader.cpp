@@ -5,6 +5,7 @@
 
 #include "onnx/defs/schema.h"
 #include "onnx/validity.hpp"
+#include "op/model_refusal.hpp"
 
 namespace onnxtrain {
 namespace {
@@ -289,11 +290,8 @@ void GraphReader::add_outputs(Node node, const NodeView& v, Scope& s, std::vecto
   const bool silent = v.schema == nullptr || !v.schema->has_type_and_shape_inference_function();
   if (silent && !outputs.empty() && outputs[0] != kNone &&
       s.graph->value(outputs[0]).type.kind == TypeInfo::Kind::kUnknown) {
-    try {
-      infer_node(*s.graph, s.graph->nodes.back(), ops_);  // our records know more than the schema
-    } catch (const Error&) {
-      // wrong shapes are reported when the graph is planned
-    }
+    // our records know more than the schema; wrong shapes are reported when the graph is planned
+    model_refusal([&] { infer_node(*s.graph, s.graph->nodes.back(), ops_); });
   }
   propagate(v, s, outputs);
 }

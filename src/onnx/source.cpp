@@ -8,6 +8,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl.h"
 #include "google/protobuf/stubs/logging.h"
+#include "onnx/foreign.hpp"
 #include "onnx/normalise.hpp"
 
 namespace onnxtrain {
@@ -22,11 +23,22 @@ void silence_protobuf() {
   (void)done;
 }
 
+// What is read, for messages.
+struct Origin {
+  const MessageBytes& message;
+  std::string what;  // "'m.onnx'"
+  std::string path;  // empty: it came from memory
+  void refuse_foreign() const { onnxtrain::refuse_foreign(message, what, path); }
+};
+
 void parse(google::protobuf::io::ZeroCopyInputStream& stream, ModelSource& source, int64_t bytes,
-           const std::string& what) {
+           const Origin& from) {
   silence_protobuf();
+  const std::string& what = from.what;
   const LoadLimits& limits = source.limits;
-  if (bytes > limits.protobuf_bytes || bytes > INT32_MAX)
+  const bool too_large = bytes > limits.protobuf_bytes || bytes > INT32_MAX;
+  if (too_large) from.refuse_foreign();
+  if (too_large)
     model_error("OT1003",
                 cat(what, " has ", bytes, " bytes; the limit of one protobuf file is ",
                     std::min<int64_t>(limits.protobuf_bytes, INT32_MAX)),
@@ -35,7 +47,9 @@ void parse(google::protobuf::io::ZeroCopyInputStream& stream, ModelSource& sourc
   in.SetTotalBytesLimit(INT32_MAX);
   // a subgraph takes three nested messages: graph, node, attribute
   in.SetRecursionLimit(3 * limits.nesting + 16);
-  if (!source.proto.ParseFromCodedStream(&in) || !in.ConsumedEntireMessage())
+  const bool parsed = source.proto.ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
+  if (!parsed || !source.proto.has_graph()) from.refuse_foreign();
+  if (!parsed)
     model_error(
         "OT1002",
         cat(what, " is not a readable ONNX model: it is damaged, cut short, nested deeper than ",
@@ -47,14 +61,15 @@ void parse(google::protobuf::io::ZeroCopyInputStream& stream, ModelSource& sourc
 }
 
 // Parses what is left after large tensors were lifted; false: nothing was done.
-bool parse_lifted(const MessageBytes& message, ModelSource& source, const std::string& what) {
+bool parse_lifted(const Origin& from, ModelSource& source) {
+  const MessageBytes& message = from.message;
   if (message.size > uint64_t(source.limits.protobuf_bytes) || message.size > INT32_MAX)
     return false;
   std::vector<LiftedTensor> lifted;
   const std::optional<std::string> rest = lift_tensors(message, lifted);
   if (!rest || lifted.empty()) return false;
   google::protobuf::io::ArrayInputStream stream(rest->data(), int(rest->size()));
-  parse(stream, source, int64_t(rest->size()), what);
+  parse(stream, source, int64_t(rest->size()), from);
   source.external.set_lifted(std::move(lifted));
   return true;
 }
@@ -67,17 +82,19 @@ std::shared_ptr<ModelSource> parse_source(std::string_view bytes, const std::str
   MessageBytes message;
   message.size = bytes.size();
   message.read = [&](uint64_t at, void* out, size_t n) { std::memcpy(out, bytes.data() + at, n); };
-  if (parse_lifted(message, *source, "the model")) return source;
+  const Origin from{message, "the model", {}};
+  if (parse_lifted(from, *source)) return source;
   if (bytes.size() > INT32_MAX) {
     google::protobuf::io::ArrayInputStream none(nullptr, 0);
-    parse(none, *source, int64_t(bytes.size()), "the model");
+    parse(none, *source, int64_t(bytes.size()), from);
   }
   google::protobuf::io::ArrayInputStream stream(bytes.data(), int(bytes.size()));
-  parse(stream, *source, int64_t(bytes.size()), "the model");
+  parse(stream, *source, int64_t(bytes.size()), from);
   return source;
 }
 
 std::shared_ptr<ModelSource> read_source(const std::string& path, const LoadLimits& limits) {
+  refuse_folder(path);
   const InputFile file(path, ErrorKind::kModel);
   std::string dir = std::filesystem::path(path).parent_path().string();
   auto source = std::make_shared<ModelSource>(dir.empty() ? "." : dir, limits);
@@ -86,9 +103,10 @@ std::shared_ptr<ModelSource> read_source(const std::string& path, const LoadLimi
   message.size = file.size();
   message.read = [&](uint64_t at, void* out, size_t n) { file.read_at(at, out, n); };
   message.file = describe_file(file.fd(), path);
-  if (parse_lifted(message, *source, cat("'", path, "'"))) return source;
+  const Origin from{message, cat("'", path, "'"), path};
+  if (parse_lifted(from, *source)) return source;
   google::protobuf::io::FileInputStream stream(file.fd(), 1 << 20);
-  parse(stream, *source, int64_t(file.size()), cat("'", path, "'"));
+  parse(stream, *source, int64_t(file.size()), from);
   return source;
 }
 

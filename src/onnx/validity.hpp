@@ -47,8 +47,8 @@ inline Problem undefined(const std::string& node, const std::string& name) {
   return {"OT1044", cat(node, " reads '", name.substr(0, 200), "', which nothing defines"), {}};
 }
 inline Problem in_cycle(const std::string& node, const std::string& name) {
-  return {
-      "OT1110", cat(node, " reads '", name.substr(0, 200), "', which depends on it: a cycle"), {}};
+  return {"OT1110", cat(node, " reads '", name.substr(0, 200), "', which depends on it: a cycle"),
+          "a node cannot read what is made of its own result: export the model again"};
 }
 inline Problem behind_cycle(const std::string& node, const std::string& name) {
   return {"OT1110",

@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 
+#include "op/model_refusal.hpp"
+
 namespace onnxtrain {
 
 namespace {
@@ -87,11 +89,9 @@ bool probe(Graph& g, const Node& n, const Op& op, bool shared) {
 
 bool infer_symbolic(Graph& g, const Node& n, const Op& op) {
   for (bool shared : {false, true}) {
-    try {
-      return probe(g, n, op, shared);
-    } catch (const Error&) {
-      // sizes that must be equal got different numbers: once more with one number for all
-    }
+    bool found = false;
+    if (!model_refusal([&] { found = probe(g, n, op, shared); })) return found;
+    // sizes that must be equal got different numbers: once more with one number for all
   }
   return false;
 }

@@ -13,7 +13,7 @@ namespace {
 // Builds graphs node by node.
 struct Maker {
   Graph g;
-  ValueId input(const char* name, Shape s, DType t = DType::kFloat) {
+  ValueId input(const char* name, const Shape& s, DType t = DType::kFloat) {
     ValueId v = g.add_value(name, TypeInfo::tensor(t, s));
     g.inputs.push_back(v);
     return v;

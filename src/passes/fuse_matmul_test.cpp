@@ -17,7 +17,7 @@ namespace {
 struct Maker {
   Graph g;
   std::vector<Tensor> feeds;
-  ValueId input(Shape s) {
+  ValueId input(const Shape& s) {
     std::string name = cat("x", g.inputs.size());
     ValueId v = g.add_value(name, TypeInfo::tensor(DType::kFloat, s));
     g.inputs.push_back(v);

@@ -16,16 +16,16 @@ using Attrs = std::map<std::string, Attr, std::less<>>;
 
 struct Maker {
   Graph g;
-  ValueId input(const char* name, Shape s) {
+  ValueId input(const char* name, const Shape& s) {
     ValueId v = g.add_value(name, TypeInfo::tensor(DType::kFloat, s));
     g.inputs.push_back(v);
     return v;
   }
-  ValueId constant(Shape s, double low = -1, double high = 1) {
+  ValueId constant(const Shape& s, double low = -1, double high = 1) {
     return g.add_constant(random_tensor(s, low, high, ++seed));
   }
   std::vector<ValueId> call_n(const char* op, std::vector<ValueId> in, int outputs, Attrs attrs,
-                              std::string domain = {}) {
+                              const std::string& domain = {}) {
     Node n;
     n.op = op;
     n.domain = domain;
@@ -55,7 +55,7 @@ struct Maker {
 };
 
 // Operators in order; "*" marks those that were turned.
-std::string ops_after(Graph g, std::vector<std::string> passes = {"layout"}) {
+std::string ops_after(Graph g, const std::vector<std::string>& passes = {"layout"}) {
   std::vector<ValueId> keep;
   PassContext c{keep, all_ops()};
   for (const auto& p : passes) {

@@ -37,8 +37,8 @@ struct Chain {
   ValueId call(const std::string& op, std::vector<ValueId> in, Attrs attrs = {}) {
     return add_call(g, op, std::move(in), std::move(attrs));
   }
-  ValueId shaped(ValueId x, std::vector<int64_t> s) {
-    return call("Reshape", {x, constant(Tensor::vector<int64_t>(std::move(s)))});
+  ValueId shaped(ValueId x, const std::vector<int64_t>& s) {
+    return call("Reshape", {x, constant(Tensor::vector<int64_t>(s))});
   }
   ValueId turn(ValueId x, std::vector<int64_t> perm) {
     return call("Transpose", {x}, {{"perm", std::move(perm)}});
@@ -165,7 +165,7 @@ Tensor allowed(bool closed_item, bool open = true) {
   return t;
 }
 template <class T>
-Tensor triangle(DType type, Shape s, T below, T above) {
+Tensor triangle(DType type, const Shape& s, T below, T above) {
   Tensor t(type, s);
   for (int64_t i = 0; i < t.size(); ++i)
     t.as<T>()[i] = i % kRows <= i / kRows % kRows ? below : above;
@@ -191,7 +191,7 @@ TEST(RecogniseAttention, Masks) {
       c.attention(masked, after, ratio);
       check(c, what, mends);
     };
-    auto add = [](Tensor t, bool gradient) {
+    auto add = [](const Tensor& t, bool gradient) {
       return [=](Chain& c, ValueId v) { return c.call("Add", {v, c.input(t, gradient)}); };
     };
     one("none", same);
@@ -235,7 +235,7 @@ TEST(RecogniseAttention, Causal) {
       Chain c;
       c.attention(
           [&](Chain& k, ValueId v) {
-            auto added = [&](Shape s, float low) {
+            auto added = [&](const Shape& s, float low) {
               return k.call("Add", {v, k.constant(triangle(DType::kFloat, s, 0.0f, low))});
             };
             if (form == 0) return added({kRows, kRows}, -kInf);

@@ -22,14 +22,14 @@ struct Builder {
     ValueId x = g.add_value("x", TypeInfo::tensor(DType::kFloat, {kRows, kColumns}));
     g.inputs.push_back(x);
   }
-  ValueId add(const std::string& op, int version, std::vector<ValueId> inputs, Shape shape) {
+  ValueId add(const std::string& op, int version, std::vector<ValueId> inputs, const Shape& shape) {
     Node n;
     n.op = op;
     n.version = version;
     n.name = cat(op, "_", g.nodes.size());
     n.inputs = std::move(inputs);
     ValueId v = g.add_node(std::move(n), 1)[0];
-    g.value(v).type = TypeInfo::tensor(DType::kFloat, std::move(shape));
+    g.value(v).type = TypeInfo::tensor(DType::kFloat, shape);
     return v;
   }
   ValueId constant(Tensor t) { return g.add_constant(std::move(t)); }

@@ -84,7 +84,20 @@ class Planner {
     g().renumber();
   }
 
+  // A formula of floats may make something that is not finite of operands that are (Log, Div): its
+  // result is looked at before it is assigned (find_watched), so it does not overwrite the
+  // variable.
+  bool is_formula(const Node& n) const {
+    if (n.domain != kOnnxDomain && !n.is("FusedElementwise", kOwnDomain)) return false;
+    return std::all_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) {
+      if (v == kNone) return true;
+      const DType t = plan_->graph.value(v).type.elem;
+      return dtype_is_float(t) || t == DType::kBool;
+    });
+  }
+
   bool writes_state(const Node& n, const std::map<ValueId, std::string>& assigned) {
+    if (is_formula(n)) return false;
     const Op& op = table_.get(n);
     for (auto [i, o] : op.in_place_of ? op.in_place_of(n) : op.in_place) {
       if (size_t(i) >= n.inputs.size() || size_t(o) >= n.outputs.size()) continue;
@@ -214,6 +227,7 @@ class Planner {
   // The update of a state variable may be written over it when nothing reads the old value later.
   bool can_take_state(NodeId k, ValueId x, ValueId y) {
     if (slot(x).place != Place::kState || !writer_[size_t(k)]) return false;
+    if (is_formula(g().nodes[size_t(k)])) return false;
     const std::string& s = g().value(x).state;
     auto [begin, end] = updated_.equal_range(s);
     if (std::none_of(begin, end, [&](const auto& u) { return u.second == y; })) return false;

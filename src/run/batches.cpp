@@ -74,6 +74,7 @@ class StreamBatches final : public Batches {
   int64_t batches() const override { return stream_.batches(); }
   double wait_seconds() const override { return waited_; }
   const std::string& label() const override { return label_; }
+  bool is_stream() const override { return true; }
 
  private:
   static int64_t rows_of(const BatchStream::Values& values) {

@@ -24,7 +24,8 @@ class Batches {
   virtual const FedBatch* next() = 0;
   virtual int64_t batches() const = 0;  // of an epoch; 0 when only its end will tell
   virtual double wait_seconds() const = 0;
-  virtual const std::string& label() const = 0;  // the target's name; may be empty
+  virtual const std::string& label() const = 0;     // the target's name; may be empty
+  virtual bool is_stream() const { return false; }  // nobody has seen all rows before
 };
 
 // Batches of `batch` rows, assembled ahead of time. whole: the file fixes the batch size, rows that

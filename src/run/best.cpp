@@ -3,10 +3,23 @@
 
 #include <filesystem>
 
+#include "convert/attribute_weights.hpp"
 #include "onnx/onnx.hpp"
 #include "run/metrics.hpp"
 
 namespace onnxtrain::run {
+
+namespace {
+
+// "" when the epoch is not better than the best so far.
+std::string better_by(const EpochResult& e, const Position& at, const std::string& metric,
+                      double value, bool larger) {
+  if (larger ? value > at.best : value < at.best) return cat(larger ? "higher " : "lower ", metric);
+  const bool tie = value == at.best && e.has_valid && !e.metrics.empty() && at.best_loss;
+  return tie && e.valid_loss < *at.best_loss ? cat("same ", metric, ", lower loss") : std::string();
+}
+
+}  // namespace
 
 void judge(EpochResult& e, Position& at) {
   const bool metric = e.has_valid && !e.metrics.empty();
@@ -17,20 +30,26 @@ void judge(EpochResult& e, Position& at) {
                                          : "train_loss";
   // an accuracy and a loss cannot be compared: another number begins anew
   const bool other = !at.watched.empty() && at.watched != name;
-  e.best = at.best_epoch == 0 || other || (larger ? value > at.best : value < at.best);
+  const std::string word = metric ? e.metrics[0].first : e.has_valid ? "valid loss" : "train loss";
+  e.best_because = at.best_epoch == 0 ? "first"
+                   : other            ? cat(word, " is watched now")
+                                      : better_by(e, at, word, value, larger);
+  e.best = !e.best_because.empty();
   at.watched = name;
   if (!e.best) return;
   at.best = value;
   at.best_epoch = e.epoch;
+  at.best_loss.reset();
+  if (e.has_valid) at.best_loss = e.valid_loss;
 }
 
 void export_inference(Model m, const std::map<std::string, std::string>& metadata,
                       const std::string& path) {
-  strip_checkpoint_metadata(m);
   for (const auto& [key, value] : metadata) m.metadata[key] = value;
+  strip_checkpoint_metadata(m);
   SaveOptions s;
   s.inference_only = true;
-  save_model(m, path, all_ops(), s);
+  save_model(with_attribute_weights(m, all_ops()), path, all_ops(), s);
 }
 
 bool best_is_lost(const Folder& folder, Position& at,

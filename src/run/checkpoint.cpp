@@ -26,9 +26,9 @@ constexpr std::string_view kTensor = "onnxtrain.checksum.";
 constexpr std::string_view kFile = "onnxtrain.file_checksum";
 constexpr size_t kDigits = 16;
 constexpr const char* kPosition[] = {
-    "onnxtrain.step",  "onnxtrain.seed",       "onnxtrain.epoch",
-    "onnxtrain.batch", "onnxtrain.loss_sum",   "onnxtrain.rows",
-    "onnxtrain.best",  "onnxtrain.best_epoch", "onnxtrain.watched"};
+    "onnxtrain.step",     "onnxtrain.seed",      "onnxtrain.epoch",    "onnxtrain.batch",
+    "onnxtrain.loss_sum", "onnxtrain.rows",      "onnxtrain.best",     "onnxtrain.best_epoch",
+    "onnxtrain.watched",  "onnxtrain.best_loss", "onnxtrain.settings", "onnxtrain.data"};
 
 std::string hex(uint64_t v) {
   char text[20];
@@ -225,6 +225,7 @@ void save_checkpoint(const Training& t, const Position& p, const std::string& pa
   m.metadata["onnxtrain.best"] = exact(p.best);
   m.metadata["onnxtrain.best_epoch"] = std::to_string(p.best_epoch);
   if (!p.watched.empty()) m.metadata["onnxtrain.watched"] = p.watched;
+  if (p.best_loss) m.metadata["onnxtrain.best_loss"] = exact(*p.best_loss);
   for (const auto& name : t.state().names())
     m.metadata[std::string(kTensor) + name] = hex(checksum(t.state().get(name)));
   m.metadata[std::string(kFile)] = std::string(kDigits, '0');
@@ -255,6 +256,8 @@ void read_position(const Model& m, Position& p) {
   p.best = number(m, "onnxtrain.best");
   p.best_epoch = int64_t(integer(m, "onnxtrain.best_epoch"));
   p.watched = text_of(m, "onnxtrain.watched");
+  p.best_loss.reset();  // files of older versions have none
+  if (m.metadata.count("onnxtrain.best_loss") != 0) p.best_loss = number(m, "onnxtrain.best_loss");
 }
 
 [[noreturn]] void refuse(const std::string& path, const std::string& problem) {

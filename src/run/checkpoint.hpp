@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "engine/training.hpp"
@@ -16,7 +17,8 @@ struct Position {
   int64_t batch = 0;    // batches done of the running epoch
   double loss_sum = 0;  // of the running epoch, and rows behind it
   int64_t rows = 0;
-  double best = 0;  // best value of the watched metric so far
+  double best = 0;                  // best value of the watched metric so far
+  std::optional<double> best_loss;  // validation loss of that epoch, which decides between equals
   int64_t best_epoch = 0;
   std::string watched;  // which number that is
 };

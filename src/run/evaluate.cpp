@@ -64,6 +64,19 @@ TaskKind Evaluator::task(const FeedColumns& data) const {
   return TaskKind::kRegression;
 }
 
+Tensor Evaluator::scores(const Feeds& feeds) {
+  if (scores_ < 0) return {};
+  std::vector<Value> in;
+  for (const ValueDef& d : inputs_) {
+    const auto it = feeds.find(d.name);
+    if (it == feeds.end()) return {};
+    in.push_back(it->second);
+  }
+  std::vector<Value> out = program_->run(in, training_.seed(), training_.step_count());
+  const Tensor* t = std::get_if<Tensor>(&out[size_t(scores_)]);
+  return t ? *t : Tensor();
+}
+
 Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
   Metrics metrics(task(data), describe_);
   const int64_t fixed = fixed_batch(training_.source().main);

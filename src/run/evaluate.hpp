@@ -17,6 +17,8 @@ class Evaluator {
   explicit Evaluator(Training& t);
   // Loss and metrics over all rows.
   Metrics evaluate(const FeedColumns& data, int64_t batch);
+  // The output that the loss is about, for one batch; undefined when the training has none.
+  Tensor scores(const Feeds& feeds);
 
  private:
   TaskKind task(const FeedColumns& data) const;

@@ -20,10 +20,27 @@ struct FeedColumns {
   FeedColumns subset(const std::vector<int64_t>& rows) const;
 };
 
+// Mean and standard deviation of every element of a row (--scale standard).
+struct ColumnScale {
+  std::vector<float> mean, std;
+};
+
 struct FeedOptions {
-  std::map<std::string, std::string> map;  // input -> column
+  std::map<std::string, std::string> map;    // input -> column, as the user says
+  std::map<std::string, std::string> usual;  // the same of the run: where the data has such columns
   AdaptOptions adapt;
   std::vector<std::string> classes;  // names of class 0, 1, ...; empty: as the data counts them
+  std::map<std::string, ColumnScale> standard;  // by input; an input without stays as it is
+};
+
+// The values of the first target, over all rows.
+struct TargetFacts {
+  std::string column;                    // its name in the data
+  std::vector<std::string> classes;      // names, when it is text
+  std::vector<int64_t> ids;              // of the rows, when it is text
+  double min = 0, max = 0, outside = 0;  // outside: share of values that are not in 0..1
+  bool two_values = false;               // exactly 0 and 1, or text of two classes
+  bool signs = false;                    // only -1 and 1
 };
 
 struct LoadedData {
@@ -31,7 +48,8 @@ struct LoadedData {
   std::string line;                             // the printed data line
   std::vector<int64_t> labels;                  // one per row when there are class labels
   std::vector<std::string> notes;               // what was decided while opening
-  std::map<std::string, std::string> metadata;  // for exported models: classes, scaling, columns
+  std::map<std::string, std::string> metadata;  // for exported models (data_spec.hpp)
+  TargetFacts target;
 };
 
 // What a dataset needs to know about the model before it is opened (synthetic: sizes). inputs: of
@@ -41,12 +59,12 @@ void describe_inputs(const Model& m, const std::vector<ValueDef>& inputs, OpenOp
 LoadedData feeds_for(const Dataset& data, const Model& m, const std::vector<ValueDef>& inputs,
                      const FeedOptions& o);
 // One array, or whatever else an input takes, as feeds_for would feed it.
-Value fitted(const Model& m, const ValueDef& input, const Value& given);
+// as_trained: with the model's --scale standard.
+Value fitted(const Model& m, const ValueDef& input, const Value& given, bool as_trained = false);
+// How the column of an input is adapted; targets are never scaled.
+AdaptOptions options_for(const FeedOptions& o, const std::string& input, bool target);
 // The declared type of a graph input, as data/ wants it.
 InputSpec input_spec(const ValueDef& d);
 // Inputs that the main graph has are data, the others are targets.
 bool is_target(const Model& m, const std::string& name);
-// The options that a model trained here carries in its metadata, where the caller gave none.
-void options_from_metadata(const Model& m, FeedOptions& o, CsvOptions& csv);
-
 }  // namespace onnxtrain::run

@@ -10,6 +10,7 @@
 #include "run/best.hpp"
 #include "run/evaluate.hpp"
 #include "run/slowest.hpp"
+#include "run/target_check.hpp"
 #include "runtime/finite.hpp"
 
 namespace onnxtrain::run {
@@ -99,6 +100,7 @@ class Loop {
   }
 
   void run_step(const FedBatch& b, Mark& mark) {
+    if (at_.step == 0 && !checked_outputs_) check_first(b);
     if (sample_) sample_->before_step();
     double loss = 0;
     try {
@@ -107,6 +109,8 @@ class Loop {
       diverged(e);
     }
     if (loss == 0) warn_if_all_ignored(b);
+    if (s_.step_count() == 1) warn_of_zero_gradients(loss);
+    if (at_.epoch == 0 && train_.is_stream()) note_labels(b);
     at_.loss_sum += loss * double(b.rows);
     at_.rows += b.rows;
     mark.rows += b.rows;
@@ -114,6 +118,38 @@ class Loop {
     at_.step = s_.step_count();
     observer_.on_step(at_.epoch + 1, at_.batch, train_.batches(), loss,
                       double(mark.rows) / std::max(1e-9, seconds_since(mark.begin)));
+  }
+
+  const Tensor* labels_of(const FedBatch& b) const {
+    const auto it = b.feeds.find(train_.label());
+    const Tensor* t = it == b.feeds.end() ? nullptr : std::get_if<Tensor>(&it->second);
+    return t && dtype_is_integer(t->dtype()) ? t : nullptr;
+  }
+
+  // Labels of a stream are judged over the whole epoch: a batch may lack any class.
+  void note_labels(const FedBatch& b) {
+    if (const Tensor* t = labels_of(b))
+      for (int64_t v : t->to_ints())
+        if (v != target_.ignore_index) lowest_ = std::min(lowest_.value_or(v), v);
+  }
+
+  void warn_about_labels() {
+    if (lowest_ != 1 || target_.classes < 2) return;
+    observer_.on_warning(
+        "OT3119",
+        "no label of the first epoch is 0: if the labels count from 1, every class "
+        "was trained as the next one",
+        "subtract 1 from the labels");
+    lowest_.reset();
+  }
+
+  // What the model gives for the first batch must be what the loss takes.
+  void check_first(const FedBatch& b) {
+    checked_outputs_ = true;
+    const Model& m = s_.training().source();
+    if (!outputs_in_doubt(m)) return;
+    const Tensor scores = Evaluator(s_.training()).scores(b.feeds);
+    if (scores.defined()) check_outputs(m, scores);
   }
 
   // The position stays inside the epoch, so that a resumed run continues with the next batch.
@@ -138,6 +174,7 @@ class Loop {
     e.wait_seconds = train_.wait_seconds() - mark.wait;
     e.rate = s_.rate();
     if (valid_) {
+      s_.training();  // the evaluator reads its state
       Metrics m = evaluator_->evaluate(*valid_, std::max<int64_t>(o_.batch, 256));
       e.has_valid = true;
       e.valid_loss = m.loss();
@@ -149,6 +186,7 @@ class Loop {
   }
 
   void finish_epoch(const Mark& mark) {
+    warn_about_labels();
     EpochResult e = measure(mark);
     ++at_.epoch;
     at_.batch = 0;
@@ -164,7 +202,7 @@ class Loop {
     check_state();
     if (folder_) {
       folder_->log_epoch(e);
-      if (!result_.confusion.empty()) folder_->write_confusion(result_.confusion);
+      if (e.best && !result_.confusion.empty()) folder_->write_confusion(result_.confusion);
       if (e.best) save_best();
     }
     observer_.on_epoch(e);
@@ -215,9 +253,8 @@ class Loop {
   // Ruling G16: a mean over nothing is 0, and worth a word.
   void warn_if_all_ignored(const FedBatch& b) {
     if (warned_ || !target_.ignore_index) return;
-    const auto it = b.feeds.find(train_.label());
-    const Tensor* t = it == b.feeds.end() ? nullptr : std::get_if<Tensor>(&it->second);
-    if (!t || !dtype_is_integer(t->dtype())) return;
+    const Tensor* t = labels_of(b);
+    if (!t) return;
     for (int64_t v : t->to_ints())
       if (v != *target_.ignore_index) return;
     warned_ = true;
@@ -226,6 +263,29 @@ class Loop {
                              " is the ignored one (", *target_.ignore_index,
                              "): its loss and gradient are 0 (said once)"),
                          "");
+  }
+
+  // Nothing would train, and no later step would say so.
+  void warn_of_zero_gradients(double loss) {
+    const Training::Zeros z = s_.training().zero_gradients();
+    if (z.gradients == 0 || z.zeros == 0 || loss == 0) return;
+    if (z.zeros == z.gradients)
+      observer_.on_warning(
+          "OT1287",
+          cat("every gradient is exactly 0 at the first step: the outputs are saturated (a "
+              "Sigmoid, "
+              "Softmax, Relu or Clip at its end), or nothing of the data reaches a weight"),
+          "scale the data (--scale auto), begin with new weights (--reset), or take the loss on "
+          "the "
+          "scores before the activation (--loss-input)");
+    else if (z.narrow > 0)
+      observer_.on_warning(
+          "OT1288",
+          cat(z.narrow, " of ", z.gradients,
+              " gradients are exactly 0 at the first step, in 16 bits: numbers below 6e-8 are 0 in "
+              "float16"),
+          "give the loss a larger weight (Python: 1024 * ot.losses.MSE()), or train the model in "
+          "float32 and convert it afterwards");
   }
 
   [[noreturn]] void diverged(const NotFiniteError& e) {
@@ -238,7 +298,8 @@ class Loop {
                 cat(e.subject, " at step ", e.step, " (epoch ", at_.epoch + 1, ")",
                     NotFiniteError::history(e.last_loss, e.last_norm),
                     "\n  first bad tensor: ", e.origin, where),
-                kSmallerRate);
+                std::isnan(e.last_loss) && e.step <= 1 ? NotFiniteError::advice(e.step, e.last_loss)
+                                                       : kSmallerRate);
   }
 
   Stepper& s_;
@@ -255,7 +316,8 @@ class Loop {
   FitResult result_;
   Clock::time_point start_;
   std::optional<Stamp> checked_, best_written_;
-  bool done_ = false, warned_ = false;
+  std::optional<int64_t> lowest_;  // label of a stream
+  bool done_ = false, warned_ = false, checked_outputs_ = false;
 };
 
 }  // namespace

@@ -40,8 +40,10 @@ struct FitResult {
   std::vector<EpochResult> epochs;
   bool interrupted = false;
   int64_t best_epoch = 0;
-  Position at;                // where it stopped
-  double constant_guess = 0;  // percent
+  Position at;  // where it stopped
+  // What a guess reaches that is the same for every row: (metric, value), in the order of the
+  // metrics.
+  std::vector<std::pair<std::string, double>> constant_guess;
   std::vector<std::vector<int64_t>> confusion;
 };
 

@@ -4,6 +4,7 @@
 
 #include "run/given.hpp"
 #include "run/run.hpp"
+#include "run/target_check.hpp"
 #include "run/whole_batches.hpp"
 
 namespace onnxtrain::run {
@@ -16,31 +17,48 @@ bool same_folder(const std::string& a, const std::string& b) {
   return !a.empty() && !b.empty() && fs::weakly_canonical(a, ec) == fs::weakly_canonical(b, ec);
 }
 
+// The names of a table whose values came as arrays.
+Dataset with_names(Dataset d, const FitCall& call) {
+  for (const std::string& column : d.columns())
+    if (d.row_shape(column) == Shape{int64_t(call.features.size())})
+      d.set_feature_names(column, call.features);
+  d.set_target_names(call.targets);
+  return d;
+}
+
 }  // namespace
 
-void Run::take_parts(const Given& given, const FitCall& call, const std::string& valid_file) {
+void Run::take_parts(const Given& given, const FitCall& call, const std::string& valid_file,
+                     Observer& observer) {
   const Model& m = t_->source();
   const std::vector<ValueDef>& inputs = t_->slots();
+  const bool goes_on = resumed_;
+  FeedOptions feed = call.feed;
+  follow_scale(data_spec(m.metadata), feed);
   parts_ = {};
   if (given.stream) {
     parts_.data.line = "batches that the caller makes";
-  } else {
-    parts_.data = feeds_for(*given.data, m, inputs, call.feed);
-    parts_.train = parts_.data.feeds;
-  }
-  if (given.valid) {
-    parts_.valid = feeds_for(*given.valid, m, inputs, call.feed).feeds;
-  } else if (!valid_file.empty()) {
-    DataRequest q;
-    q.feed = call.feed;
-    parts_.valid = load_data(valid_file, q, m, inputs, DataPart::kTest).feeds;
-  } else if (call.valid > 0) {
-    if (given.stream)
+    if (call.valid > 0)
       usage_error("OT1157",
                   "batches have no rows to take a fraction of for validation: valid is (x, y)");
-    split_off(parts_, call.valid, at_.seed);
+  } else {
+    const bool own_valid = given.valid || !valid_file.empty();
+    parts_ = split_parts(*given.data, m, inputs, feed, {0, own_valid ? 0 : call.valid, at_.seed});
   }
-  parts_.has_valid = !parts_.valid.columns.empty();
+  follow_scale(data_spec(parts_.data.metadata), feed);  // as it was measured
+  if (given.valid) {
+    set_valid(parts_, feeds_for(*given.valid, m, inputs, feed));
+  } else if (!valid_file.empty()) {
+    DataRequest q;
+    q.feed = feed;
+    set_valid(parts_, load_data(valid_file, q, m, inputs, DataPart::kTest,
+                                data_spec(goes_on ? m.metadata : parts_.data.metadata)));
+  }
+  for (const std::string& note : parts_.data.notes) observer.on_note("note", note);
+  if (!goes_on && at_.step == 0) check_loss(m);
+  if (given.stream) return;
+  check_data(m, goes_on, observer);
+  if (!goes_on) warn_about_data(parts_, m, feed, observer);
 }
 
 // Epochs and steps of a run count from its beginning. A trainer that nobody resumed is asked for
@@ -72,7 +90,12 @@ FitResult Run::fit(const Given& asked, FitCall call, const std::atomic<int>& sto
   Given given = asked;
   std::set<std::string> recalled;
   std::string valid_file;
-  if (!origin_.empty()) recalled = recall(Folder(origin_), call, valid_file);
+  if (!origin_.empty()) {
+    const Metadata& known = t_->source().metadata;
+    const auto settings = known.find("onnxtrain.settings");
+    recalled = recall(Folder(origin_), call, valid_file,
+                      settings == known.end() ? std::string() : settings->second);
+  }
   KeptData kept;
   if (!given.data && !given.stream) {
     kept = recall_data(origin_);
@@ -83,7 +106,12 @@ FitResult Run::fit(const Given& asked, FitCall call, const std::atomic<int>& sto
     call.valid = 0;
     valid_file.clear();
   }
-  take_parts(given, call, valid_file);
+  Dataset named;
+  if (given.data && !(call.features.empty() && call.targets.empty())) {
+    named = with_names(*given.data, call);
+    given.data = &named;
+  }
+  take_parts(given, call, valid_file, observer);
   if (!given.stream) call.fit.batch = batch_size_for(t_->source(), call.fit.batch);
   std::unique_ptr<Batches> batches = given.stream
                                          ? stream_batches(*given.stream, t_->source(), t_->slots())
@@ -102,7 +130,10 @@ FitResult Run::fit(const Given& asked, FitCall call, const std::atomic<int>& sto
 }
 
 Metrics Run::evaluate(const Dataset& d, int64_t batch) {
-  const LoadedData data = feeds_for(d, t_->source(), t_->slots(), {});
+  FeedOptions feed;
+  follow_scale(data_spec(t_->source().metadata), feed);
+  follow_scale(data_spec(parts_.data.metadata), feed);
+  const LoadedData data = feeds_for(d, t_->source(), t_->slots(), feed);
   return Evaluator(*t_).evaluate(data.feeds, batch > 0 ? batch : 256);
 }
 

@@ -41,7 +41,7 @@ class FitLoop : public ::testing::Test {
     at_.seed = 7;
   }
   void TearDown() override { fs::remove_all(root_); }
-  FitResult run(Training& t, const Folder* folder, Position at) {
+  FitResult run(Training& t, const Folder* folder, const Position& at) {
     const FeedColumns feeds = feeds_for(data_, t.source(), t.slots(), {}).feeds;
     auto batches = column_batches(feeds, o_.batch, at.seed, o_.shuffle, false);
     NativeStepper stepper(t);

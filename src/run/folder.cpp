@@ -173,7 +173,7 @@ void Folder::require_last() const {
   if (fs::exists(last())) return;
   const auto has = [&](const char* name) { return fs::exists(path_ + name); };
   if (!has("/checkpoints"))
-    throw Error(ErrorKind::kFailed, "OT4102",
+    throw Error(ErrorKind::kCheckpoint, "OT4102",
                 cat("'", path_, "' is no run: it holds no checkpoints/last.train.onnx"),
                 "onnxtrain runs   lists the runs there are");
   std::string command;
@@ -218,6 +218,7 @@ void Folder::log_epoch(const EpochResult& e) const {
     std::snprintf(text, sizeof text, "%.9g", v);
     cells[key] = text;
   }
+  if (e.best) j["best"] = e.best_because;
   const std::string csv = path_ + "/metrics.csv";
   const bool begins = is_empty(csv);
   const std::string row = csv_row(begins ? header : first_line(csv), cells);

@@ -97,12 +97,15 @@ Settings settings_of(const FitCall& c, const std::set<std::string>& recalled, ui
   return s;
 }
 
-std::set<std::string> recall(const Folder& folder, FitCall& c, std::string& valid_file) {
+std::set<std::string> recall(const Folder& folder, FitCall& c, std::string& valid_file,
+                             const std::string& in_checkpoint) {
   Settings s = keys();
   if (fs::exists(folder.config()))
     s.from_file(folder.config(), "run", {}, Settings::Unknown::kPassedOver);
   else if (fs::exists(folder.old_settings()))
     read_old(folder.old_settings(), s);
+  else if (!in_checkpoint.empty())
+    s.from_checkpoint(in_checkpoint, folder.last(), {});
   std::set<std::string> taken;
   auto wanted = [&](const char* name, const char* key) {
     const bool take = c.given.count(name) == 0 && s.given(key);

@@ -9,7 +9,9 @@ namespace onnxtrain::run {
 Settings settings_of(const FitCall& call, const std::set<std::string>& recalled, uint64_t seed);
 // Takes over what the call does not say: batch, valid, shuffle. Returns their names; valid may be
 // the name of a file (a run of the command line), then it is left in `valid_file`.
-std::set<std::string> recall(const Folder& folder, FitCall& call, std::string& valid_file);
+// in_checkpoint: the settings that the checkpoint holds, for a folder without config.toml.
+std::set<std::string> recall(const Folder& folder, FitCall& call, std::string& valid_file,
+                             const std::string& in_checkpoint = {});
 
 // The arrays, when they are small enough and numbers.
 NamedTensors kept_arrays(const Given& given, uint64_t most);

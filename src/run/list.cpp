@@ -31,7 +31,8 @@ Summary summary(const std::string& folder) {
         s.metric.starts_with("valid_") && Metrics::larger_is_better(s.metric.substr(6));
     s.epochs = j.value("epoch", int64_t(0));
     s.train_loss = j.value("train_loss", 0.0);
-    if (s.best_epoch == 0 || (larger ? v > s.best : v < s.best)) {
+    // logs of older versions do not say which epoch was the best
+    if (j.contains("best") || s.best_epoch == 0 || (larger ? v > s.best : v < s.best)) {
       s.best = v;
       s.best_epoch = s.epochs;
     }

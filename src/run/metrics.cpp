@@ -44,6 +44,7 @@ void Metrics::add(const Tensor& output, const Tensor& target, double loss, int64
   if (task_ == TaskKind::kClasses) return add_classes(output, target);
   std::vector<double> a = output.to_doubles(), b = target.to_doubles();
   size_t n = std::min(a.size(), b.size());
+  keep_target(b, rows);
   for (size_t i = 0; i < n; ++i) {
     if (task_ == TaskKind::kBinary) {
       right_ += (a[i] > (scores_.probability ? 0.5 : 0)) == (b[i] > 0.5);
@@ -72,15 +73,51 @@ std::vector<std::pair<std::string, double>> Metrics::values() const {
   }
 }
 
-double Metrics::constant_guess() const {
-  int64_t most = 0, all = 0;
-  for (const auto& row : confusion_) {
-    int64_t sum = 0;
-    for (int64_t c : row) sum += c;
-    most = std::max(most, sum);
-    all += sum;
+void Metrics::keep_target(const std::vector<double>& target, int64_t rows) {
+  constexpr size_t kMost = size_t(4) << 20;
+  const int64_t width = rows > 0 ? int64_t(target.size()) / rows : 0;
+  const bool fits = width > 0 && width * rows == int64_t(target.size()) &&
+                    (width_ == 0 || width_ == width) && targets_.size() + target.size() <= kMost;
+  if (!fits || width_ < 0) {
+    width_ = -1;
+    targets_.clear();
+    return;
   }
-  return all ? 100.0 * double(most) / double(all) : 0;
+  width_ = width;
+  targets_.insert(targets_.end(), target.begin(), target.end());
+}
+
+std::vector<std::pair<std::string, double>> Metrics::constant_guess() const {
+  if (task_ == TaskKind::kClasses) {
+    int64_t most = 0, all = 0;
+    for (const auto& row : confusion_) {
+      int64_t sum = 0;
+      for (int64_t c : row) sum += c;
+      most = std::max(most, sum);
+      all += sum;
+    }
+    if (all == 0) return {};
+    return {{"accuracy", double(most) / double(all)}};
+  }
+  if (targets_.empty()) return {};
+  const auto width = size_t(width_);
+  const double rows = double(targets_.size() / width), n = double(targets_.size());
+  double right = 0, absolute = 0, square = 0;
+  for (size_t k = 0; k < width; ++k) {
+    double sum = 0, ones = 0;
+    for (size_t i = k; i < targets_.size(); i += width) {
+      sum += targets_[i];
+      ones += targets_[i] > 0.5;
+    }
+    right += std::max(ones, rows - ones);
+    for (size_t i = k; i < targets_.size(); i += width) {
+      const double d = targets_[i] - sum / rows;
+      absolute += std::fabs(d);
+      square += d * d;
+    }
+  }
+  if (task_ == TaskKind::kBinary) return {{"accuracy", right / n}};
+  return {{"mae", absolute / n}, {"rmse", std::sqrt(square / n)}};
 }
 
 }  // namespace onnxtrain::run

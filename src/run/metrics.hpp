@@ -32,17 +32,22 @@ class Metrics {
   }
   // rows: true class, columns: predicted class; empty unless classes
   const std::vector<std::vector<int64_t>>& confusion() const { return confusion_; }
-  // Accuracy of always guessing the most frequent class, in percent of the rows seen; 0 if unknown.
-  double constant_guess() const;
+  // What a guess reaches that is the same for every row: the most frequent class, or the mean of
+  // the targets. (name, value) as in values(); empty if unknown.
+  std::vector<std::pair<std::string, double>> constant_guess() const;
 
  private:
   void add_classes(const Tensor& output, const Tensor& target);
+  void keep_target(const std::vector<double>& target, int64_t rows);
   TaskKind task_;
   Scores scores_;
   double loss_sum_ = 0, absolute_ = 0, square_ = 0;
   int64_t rows_ = 0, elements_ = 0, right_ = 0, right5_ = 0, classes_ = 0;
   std::vector<std::vector<int64_t>> confusion_;
   bool sequence_ = false;  // a label per position, classes last
+  // Targets of the rows seen, for the constant guess; given up when they are many.
+  std::vector<double> targets_;
+  int64_t width_ = 0;  // of a row
 };
 
 }  // namespace onnxtrain::run

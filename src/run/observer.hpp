@@ -15,6 +15,7 @@ struct EpochResult {
   double train_loss = 0, valid_loss = 0, rate = 0, samples_per_second = 0, seconds = 0,
          wait_seconds = 0;
   bool has_valid = false, best = false;
+  std::string best_because;  // "higher accuracy", "same accuracy, lower loss"
   std::vector<std::pair<std::string, double>> metrics;
 };
 

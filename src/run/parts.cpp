@@ -3,38 +3,77 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "core/text.hpp"
 #include "data/sampler.hpp"
+#include "run/column_scale.hpp"
+#include "run/target_check.hpp"
 
 namespace onnxtrain::run {
 
 namespace {
 
-// The column that --target names feeds the only target of the model, whatever other columns are
-// called. Tables, the only data that it is for, keep it as 'y'.
-void obey_target(const std::string& target, const Dataset& data, const Model& m,
-                 const std::vector<ValueDef>& inputs, FeedOptions& feed) {
-  if (target.empty()) return;
-  std::vector<std::string> targets;
-  for (const ValueDef& d : inputs)
-    if (is_target(m, d.name)) targets.push_back(d.name);
-  if (targets.size() != 1 || feed.map.count(targets[0]) != 0) return;
-  if (data.has("y")) feed.map[targets[0]] = "y";
+// The data of a request, read as `known` says.
+Dataset opened(const std::string& spec, const DataRequest& q, const Model& m,
+               const std::vector<ValueDef>& inputs, DataPart part, const DataSpec& known,
+               FeedOptions& feed) {
+  OpenOptions open;
+  open.part = part;
+  if (!q.target.empty()) open.csv.targets = {q.target};
+  if (!q.drop.empty()) open.csv.drop = {q.drop};
+  for (const auto& [name, column] : q.feed.map)
+    if (is_target(m, name)) open.csv.mapped.push_back(column);
+  feed = q.feed;
+  follow(known, feed, open.csv);
+  describe_inputs(m, inputs, open);
+  return open_dataset(spec, open);
+}
+
+std::vector<int64_t> row_numbers(int64_t n) {
+  std::vector<int64_t> rows(static_cast<size_t>(n));
+  std::iota(rows.begin(), rows.end(), int64_t(0));
+  return rows;
+}
+
+// The data of a training that begins from a model that knows other data.
+Dataset opened_for_model(const DataRequest& q, const Model& m, const std::vector<ValueDef>& inputs,
+                         const Known& known, FeedOptions& feed, Observer& observer) {
+  if (known.strict) return opened(q.data, q, m, inputs, DataPart::kTrain, known.spec, feed);
+  DataSpec none;
+  Dataset data = opened(q.data, q, m, inputs, DataPart::kTrain, none, feed);
+  if (known.spec.features.empty() && known.spec.classes.empty()) return data;
+  DataSpec spec = known.spec;  // which columns are targets, and the scale, are this training's
+  spec.targets.clear();
+  spec.drop.clear();
+  spec.map.clear();
+  spec.scale.clear();
+  spec.standard.clear();
+  spec.label_offset = 0;
+  spec.nhwc = false;
+  if (fits(spec, data)) {
+    if (q.target.empty()) {
+      DataRequest named = q;
+      for (const std::string& t : data.targets()) named.target = t;
+      return opened(q.data, named, m, inputs, DataPart::kTrain, spec, feed);
+    }
+    return opened(q.data, q, m, inputs, DataPart::kTrain, spec, feed);
+  }
+  observer.on_warning(
+      "OT3111",
+      cat("the model was trained on other data: columns ", listed(known.spec.features),
+          ", classes ", listed(known.spec.classes),
+          "; here columns are taken in the order of the file and classes are numbered anew"),
+      "");
+  return data;
 }
 
 }  // namespace
 
 LoadedData load_data(const std::string& spec, const DataRequest& q, const Model& m,
-                     const std::vector<ValueDef>& inputs, DataPart part, bool like_trained) {
-  OpenOptions open;
-  open.part = part;
-  open.csv.target = q.target;
-  FeedOptions feed = q.feed;
-  if (like_trained) options_from_metadata(m, feed, open.csv);
-  describe_inputs(m, inputs, open);
-  const Dataset data = open_dataset(spec, open);
-  obey_target(open.csv.target, data, m, inputs, feed);
+                     const std::vector<ValueDef>& inputs, DataPart part, const DataSpec& known) {
+  FeedOptions feed;
+  const Dataset data = opened(spec, q, m, inputs, part, known, feed);
   return feeds_for(data, m, inputs, feed);
 }
 
@@ -44,46 +83,72 @@ bool is_fraction(const std::string& text, double& fraction) {
   return *end == '\0';
 }
 
-void split_off(Parts& p, double fraction, uint64_t seed) {
-  if (p.train.rows() < 2)
-    data_error("OT2101", "one row cannot be split into training and validation",
-               "train without validation:  --valid 0");
-  const Split split = split_rows(p.train.rows(), fraction, seed, p.data.labels);
-  p.valid = p.train.subset(split.valid);
-  p.train = p.train.subset(split.train);
+Parts split_parts(const Dataset& data, const Model& m, const std::vector<ValueDef>& inputs,
+                  FeedOptions feed, const RowChoice& rows) {
+  Parts p;
+  p.data = feeds_for(data, m, inputs, feed);
+  const int64_t n = p.data.feeds.rows();
+  std::vector<int64_t> train = row_numbers(n), valid;
+  if (rows.overfit > 0) {
+    train = valid = row_numbers(std::min(rows.overfit, n));
+  } else if (rows.valid > 0) {
+    if (n < 2)
+      data_error("OT2101", "one row cannot be split into training and validation",
+                 "train without validation:  --valid 0");
+    Split split = split_rows(n, rows.valid, rows.seed, p.data.labels);
+    train = std::move(split.train);
+    valid = std::move(split.valid);
+  }
+  if (feed.adapt.scale == "standard" && feed.standard.empty()) {
+    feed.standard = measured_scale(p.data.feeds.subset(train), m);
+    p.data = feeds_for(data, m, inputs, feed);
+  }
+  p.all = hash_rows(p.data.feeds.columns);
+  p.train_rows = p.all.subset(train);
+  const bool whole = rows.overfit == 0 && rows.valid == 0;
+  p.train = whole ? p.data.feeds : p.data.feeds.subset(train);
+  p.has_valid = !valid.empty();
+  if (!p.has_valid) return p;
+  p.valid = p.data.feeds.subset(valid);
+  p.valid_rows = p.all.subset(valid);
+  return p;
+}
+
+void set_valid(Parts& p, LoadedData valid) {
+  p.valid_data = std::move(valid);
+  p.valid = p.valid_data.feeds;
   p.has_valid = true;
+  p.valid_rows = hash_rows(p.valid.columns);
 }
 
 Parts load_parts(const DataRequest& q, const Model& m, const std::vector<ValueDef>& inputs,
-                 uint64_t seed, Observer& observer) {
-  Parts p;
-  p.data = load_data(q.data, q, m, inputs, DataPart::kTrain);
-  p.train = p.data.feeds;
+                 uint64_t seed, const Known& known, Observer& observer) {
+  double fraction = 0;
+  const bool file = q.overfit == 0 && !is_fraction(q.valid, fraction);
+  if (!file && !(fraction >= 0 && fraction < 1))
+    usage_error("OT0003", cat("--valid ", q.valid, " is neither a file nor from 0 up to 1"),
+                "--valid 0.1");
+  FeedOptions feed;
+  const Dataset data = opened_for_model(q, m, inputs, known, feed, observer);
+  Parts p = split_parts(data, m, inputs, feed, {q.overfit, file ? 0 : fraction, seed});
   observer.on_note("data", p.data.line);
   for (const std::string& note : p.data.notes) observer.on_note("note", note);
   if (q.overfit > 0) {
-    std::vector<int64_t> rows;
-    for (int64_t k = 0; k < std::min(q.overfit, p.train.rows()); ++k) rows.push_back(k);
-    p.train = p.valid = p.train.subset(rows);
-    p.has_valid = true;
-    observer.on_note("overfit", cat(rows.size(), " rows, for training and validation alike"));
-    return p;
-  }
-  double fraction = 0;
-  if (!is_fraction(q.valid, fraction)) {
-    LoadedData v = load_data(q.valid, q, m, inputs, DataPart::kTest);
-    p.valid = v.feeds;
-    p.has_valid = true;
-    observer.on_note("valid", v.line);
-  } else if (!(fraction >= 0 && fraction < 1)) {
-    usage_error("OT0003", cat("--valid ", q.valid, " is neither a file nor from 0 up to 1"));
+    observer.on_note("overfit", cat(p.train.rows(),
+                                    " rows, for training and validation alike   (--overfit 0 "
+                                    "for all rows)"));
+  } else if (file) {
+    // as the training reads its data, whatever the order of columns and classes in this file
+    set_valid(p, load_data(q.valid, q, m, inputs, DataPart::kTest, data_spec(p.data.metadata)));
+    observer.on_note("valid", p.valid_data.line);
+    for (const std::string& note : p.valid_data.notes) observer.on_note("note", note);
   } else if (fraction > 0) {
-    split_off(p, fraction, seed);
     observer.on_note(
         "split", cat(with_commas(p.train.rows()), " train   ", with_commas(p.valid.rows()),
                      " valid (", fraction * 100, " %", p.data.labels.empty() ? "" : ", stratified",
                      ", seed ", seed, ")"));
   }
+  if (q.overfit == 0) warn_about_data(p, m, feed, observer);
   return p;
 }
 

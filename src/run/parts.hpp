@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "data/fingerprint.hpp"
+#include "run/data_spec.hpp"
 #include "run/feeds.hpp"
 #include "run/observer.hpp"
 
@@ -13,27 +15,51 @@ namespace onnxtrain::run {
 struct DataRequest {
   std::string data;           // a file, a folder, synthetic:...
   std::string valid = "0.1";  // a fraction of the rows, or a file; 0: none
-  std::string target;         // csv: the target column
+  std::string target, drop;   // csv: columns to predict, columns to leave out
   FeedOptions feed;
   int64_t overfit = 0;  // that many rows, for training and validation alike
+};
+
+// Which rows are trained on.
+struct RowChoice {
+  int64_t overfit = 0;
+  double valid = 0;  // fraction
+  uint64_t seed = 0;
 };
 
 struct Parts {
   FeedColumns train, valid;
   bool has_valid = false;
-  LoadedData data;  // what `train` was taken from
+  LoadedData data;        // what `train` was taken from
+  LoadedData valid_data;  // of a validation file
+  RowHashes all, train_rows, valid_rows;
 };
 
-// inputs: of the training. like_trained: what the model carries about its data (scaling, columns,
-// classes) is used where the request does not say otherwise.
+// What a model knows of the data it was trained on. strict: the data must have it all (a run that
+// goes on, `eval`, a validation file); otherwise it is followed where the data has it all.
+struct Known {
+  DataSpec spec;
+  bool strict = true;
+};
+
+// inputs: of the training. known: used where the request does not say otherwise.
 LoadedData load_data(const std::string& spec, const DataRequest& q, const Model& m,
-                     const std::vector<ValueDef>& inputs, DataPart part, bool like_trained = false);
+                     const std::vector<ValueDef>& inputs, DataPart part, const DataSpec& known);
 
 Parts load_parts(const DataRequest& q, const Model& m, const std::vector<ValueDef>& inputs,
-                 uint64_t seed, Observer& observer);
+                 uint64_t seed, const Known& known, Observer& observer);
 
-// Takes `fraction` of the rows for validation: by the seed, every class its share.
-void split_off(Parts& p, double fraction, uint64_t seed);
+// Rows of data that is there: a fraction for validation is chosen by the seed, every class gives
+// its share. --scale standard is measured on the rows that are trained on.
+Parts split_parts(const Dataset& data, const Model& m, const std::vector<ValueDef>& inputs,
+                  FeedOptions feed, const RowChoice& rows);
+
+// Validation data of its own, instead of rows of the training's.
+void set_valid(Parts& p, LoadedData valid);
+
+// Warns: validation rows that are training rows, few validation rows, columns of very different
+// scale.
+void warn_about_data(const Parts& p, const Model& m, const FeedOptions& feed, Observer& observer);
 
 // "0.1" -> true and the number; anything else is the name of a file.
 bool is_fraction(const std::string& text, double& fraction);

@@ -10,9 +10,12 @@
 #include "convert/prepare.hpp"
 #include "data/prefetch.hpp"
 #include "model/batch.hpp"
+#include "model/class_labels.hpp"
 #include "onnx/onnx.hpp"
+#include "run/checkpoint.hpp"
 #include "run/evaluate.hpp"
 #include "run/start.hpp"
+#include "run/target_check.hpp"
 #include "run/whole_batches.hpp"
 
 namespace onnxtrain::run {
@@ -29,23 +32,44 @@ Tensor joined(const std::vector<Tensor>& parts) {
   shape[0] = 0;
   for (const Tensor& t : parts) shape[0] += t.shape()[0];
   Tensor all(parts[0].dtype(), shape);
-  char* at = static_cast<char*>(all.data());
+  int64_t at = 0;
   for (const Tensor& t : parts) {
     if (Shape(t.shape().begin() + 1, t.shape().end()) != Shape(shape.begin() + 1, shape.end()))
       data_error("OT2153", "the rows of the model's first output have different shapes");
-    if (t.bytes()) std::memcpy(at, t.data(), t.bytes());
-    at += t.bytes();
+    if (t.dtype() == DType::kString)
+      std::copy_n(t.as<std::string>(), t.size(), all.as<std::string>() + at);
+    else if (t.bytes())
+      std::memcpy(static_cast<char*>(all.data()) + size_t(at) * dtype_size(t.dtype()), t.data(),
+                  t.bytes());
+    at += t.size();
   }
   return all;
 }
 
-// The columns that feed the model's inputs, in their order. Targets need not be there.
-std::vector<ColumnPtr> inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed) {
+// Which output is written: the first, but scores [N,classes] rather than a label per row.
+size_t written_output(const Graph& g) {
+  auto type = [&](size_t k) -> const TypeInfo& { return g.value(g.outputs[k]).type; };
+  if (!type(0).is_tensor() || dtype_is_float(type(0).elem)) return 0;
+  for (size_t k = 1; k < g.outputs.size(); ++k)
+    if (type(k).is_tensor() && dtype_is_float(type(k).elem) && type(k).shape &&
+        type(k).shape->size() == 2)
+      return k;
+  return 0;
+}
+
+struct Fed {
+  std::vector<ColumnPtr> columns;  // in the order of the model's inputs
+  std::vector<std::string> row_names;
+};
+
+// Targets need not be there.
+Fed inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed, Observer& observer) {
   OpenOptions open;
   open.part = DataPart::kTest;
-  open.csv.no_target = q.target.empty();
-  open.csv.target = q.target;
-  options_from_metadata(m, feed, open.csv);
+  open.csv.no_target = true;
+  if (!q.target.empty()) open.csv.targets = {q.target};
+  if (!q.drop.empty()) open.csv.drop = {q.drop};
+  follow(data_spec(m.metadata), feed, open.csv);
   const std::vector<std::string> names = m.input_names();
   for (const auto& name : names) {  // images take the size of the input
     const Shape dims = input_spec(m.main.value(m.main.find(name))).dims;
@@ -53,22 +77,31 @@ std::vector<ColumnPtr> inputs_from(const DataRequest& q, const Model& m, FeedOpt
         std::all_of(dims.begin() + 1, dims.end(), [](int64_t n) { return n > 0; }))
       open.x_shape.assign(dims.begin() + 1, dims.end());
   }
+  if (open.x_shape.size() == 1) open.csv.width = open.x_shape[0];
   require_rows_first(m.main);
   Dataset data = open_dataset(q.data, open);
-  const auto columns = match_columns(data, names, {}, feed.map, true);
+  std::map<std::string, std::string> map = feed.map;
+  for (const auto& [input, column] : feed.usual)
+    if (data.has(column) && std::find(names.begin(), names.end(), input) != names.end())
+      map.try_emplace(input, column);
+  const auto columns = match_columns(data, names, {}, map, true);
   std::vector<std::string> wanted;
   for (const auto& [name, column] : columns) wanted.push_back(column);
   data = data.used(wanted);
-  std::vector<ColumnPtr> fed;
+  for (const std::string& note : data.notes()) observer.on_note("note", note);
+  Fed fed;
+  fed.row_names = data.row_names();
   for (const auto& name : names) {
     const InputSpec spec = input_spec(m.main.value(m.main.find(name)));
-    fed.push_back(adapt_input(data, columns.at(name), spec, feed.adapt).column);
+    fed.columns.push_back(
+        adapt_input(data, columns.at(name), spec, options_for(feed, name, false)).column);
   }
   return fed;
 }
 
-// The first output for all rows, in batches.
-Tensor rows_through(Session& session, const std::vector<ColumnPtr>& fed, int64_t batch) {
+// An output for all rows, in batches.
+Tensor rows_through(Session& session, const std::vector<ColumnPtr>& fed, int64_t batch,
+                    size_t output) {
   const Model& m = session.model();
   const std::vector<std::string> names = m.input_names();
   const int64_t fixed = fixed_batch(m.main), rows = fed.empty() ? 0 : fed[0]->rows();
@@ -81,7 +114,12 @@ Tensor rows_through(Session& session, const std::vector<ColumnPtr>& fed, int64_t
     Feeds feeds;
     for (size_t k = 0; k < names.size(); ++k)
       feeds[names[k]] = b->rows < fixed ? filled_up(b->tensors[k], fixed) : b->tensors[k];
-    parts.push_back(first_rows(std::get<Tensor>(session.run(feeds)[0].second), b->rows));
+    const Value value = session.run(feeds)[output].second;
+    const Tensor* t = std::get_if<Tensor>(&value);
+    if (!t)
+      data_error("OT2153", "the model's first output is no tensor: there is no row to write",
+                 "onnxtrain run MODEL --inputs in.npz -o out.npz");
+    parts.push_back(first_rows(*t, b->rows));
   }
   return joined(parts);
 }
@@ -109,30 +147,56 @@ Feeds some_rows(const Model& m, const FeedColumns& sample) {
 }  // namespace
 
 Predictions predict(const std::string& run_or_model, const DataRequest& q, int64_t batch,
-                    const ProgramOptions& program) {
+                    const ProgramOptions& program, Observer& observer) {
   const bool folder = fs::is_directory(run_or_model);
+  Position position;
   auto model = std::make_shared<const Model>(
-      load_model(folder ? Folder(run_or_model).model() : run_or_model, all_ops()));
+      load_model_or_checkpoint(folder ? Folder(run_or_model).model() : run_or_model, position));
   FeedOptions feed = q.feed;
-  const std::vector<ColumnPtr> fed = inputs_from(q, *model, feed);
+  const Fed fed = inputs_from(q, *model, feed, observer);
   Session session(model, program);
   Predictions p;
-  p.rows = rows_through(session, fed, batch);
-  p.output = model->main.value_name(model->main.outputs[0]);
-  p.classes = feed.classes;
+  const size_t output = written_output(model->main);
+  p.rows = rows_through(session, fed.columns, batch, output);
+  p.output = model->main.value_name(model->main.outputs[output]);
+  p.classes = feed.classes.empty() ? class_labels(model->main) : feed.classes;
+  p.row_names = fed.row_names;
   const bool row_of_scores = p.rows.rank() == 2 && p.rows.shape()[0] > 0 && p.rows.shape()[1] > 1;
   p.has_classes = row_of_scores && (!p.classes.empty() || is_class_loss(*model));
   return p;
 }
 
+namespace {
+
+// The loss that the model was trained with, or the one that fits it.
+Recipe recipe_of(const Model& m) {
+  Recipe r;
+  LossTerm term;
+  const std::string kind = loss_kind(m);
+  const auto output = m.metadata.find("onnxtrain.output");
+  if (!kind.empty() && kind != "output" && output != m.metadata.end() &&
+      m.main.find(output->second) != kNone) {
+    term.kind = kind;
+    term.output = output->second;
+  }
+  r.losses = {term};
+  return r;
+}
+
+}  // namespace
+
 Evaluation evaluate(const std::string& run_or_model, const std::string& which, const DataRequest& q,
                     DataPart part, int64_t batch, const ProgramOptions& program,
                     Observer& observer) {
-  Model m = load_model(checkpoint_of(run_or_model, which, observer), all_ops());
-  if (m.training.empty()) m = prepare(m, Recipe{}, all_ops());
+  Position position;
+  Model m = load_model_or_checkpoint(checkpoint_of(run_or_model, which, observer), position);
+  const DataSpec known = data_spec(m.metadata);
+  if (m.training.empty()) m = prepare(m, recipe_of(m), all_ops());
   Training t(std::make_shared<const Model>(std::move(m)), 0, program);
-  const LoadedData data = load_data(q.data, q, t.source(), t.slots(), part, true);
+  const LoadedData data = load_data(q.data, q, t.source(), t.slots(), part, known);
   observer.on_note("data", data.line);
+  for (const std::string& note : data.notes) observer.on_note("note", note);
+  check_target(t.source(), data, observer);
   return {Evaluator(t).evaluate(data.feeds, batch), data.feeds.rows()};
 }
 

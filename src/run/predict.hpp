@@ -13,15 +13,16 @@
 namespace onnxtrain::run {
 
 struct Predictions {
-  Tensor rows;         // the first output for every row
+  Tensor rows;         // the first output for every row; scores rather than class labels
   std::string output;  // its name
   bool has_classes = false;
-  std::vector<std::string> classes;  // names of class 0, 1, ...; may be empty
+  std::vector<std::string> classes;    // names of class 0, 1, ...; may be empty
+  std::vector<std::string> row_names;  // files of images; may be empty
 };
 
 // A run folder: its model.onnx. Columns, scaling and classes are those of the training.
 Predictions predict(const std::string& run_or_model, const DataRequest& q, int64_t batch,
-                    const ProgramOptions& program);
+                    const ProgramOptions& program, Observer& observer);
 
 struct Evaluation {
   Metrics metrics;

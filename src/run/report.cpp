@@ -40,6 +40,13 @@ std::string number(double v) {
   return text;
 }
 
+// Of an axis: short enough for the room beside it.
+std::string label(double v) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", v);
+  return text;
+}
+
 std::string content(const std::string& path) {
   return fs::exists(path) ? read_file(path, 64 << 20) : std::string();
 }
@@ -51,7 +58,7 @@ struct Line {
 // One drawing: the named columns over the steps.
 std::string chart(const std::string& title, const std::vector<ordered_json>& rows,
                   const std::vector<Line>& lines) {
-  constexpr double kWidth = 560, kHeight = 240, kLeft = 60, kBottom = 30, kTop = 12;
+  constexpr double kWidth = 560, kHeight = 240, kLeft = 76, kBottom = 30, kTop = 12;
   double low = INFINITY, high = -INFINITY;
   auto each = [&](const std::string& name, auto&& f) {
     for (size_t k = 0; k < rows.size(); ++k)
@@ -76,8 +83,8 @@ std::string chart(const std::string& title, const std::vector<ordered_json>& row
   for (int k = 0; k <= 4; ++k) {
     double v = low + (high - low) * k / 4;
     out += cat("<line class='grid' x1='", kLeft, "' x2='", kWidth - 10, "' y1='", y(v), "' y2='",
-               y(v), "'/><text x='", kLeft - 6, "' y='", y(v) + 4, "' text-anchor='end'>",
-               number(v), "</text>");
+               y(v), "'/><text x='", kLeft - 6, "' y='", y(v) + 4, "' text-anchor='end'>", label(v),
+               "</text>");
   }
   out += cat("<text x='", kLeft, "' y='", kHeight - 8, "'>epoch ", rows.front()["epoch"].dump(),
              "</text><text x='", kWidth - 10, "' y='", kHeight - 8, "' text-anchor='end'>epoch ",
@@ -112,21 +119,35 @@ std::string epoch_table(const std::vector<ordered_json>& rows) {
     out += "<tr>";
     for (const auto& key : keys)
       out += "<td>" +
-             (r.contains(key) && r[key].is_number() ? number(double(r[key])) : std::string("")) +
+             (!r.contains(key)     ? std::string()
+              : r[key].is_number() ? number(double(r[key]))
+              : r[key].is_string() ? escaped(r[key])
+                                   : std::string()) +
              "</td>";
     out += "</tr>";
   }
   return out + "</table>";
 }
 
-std::string confusion_table(const std::string& text, const std::vector<std::string>& names) {
+// The epoch whose weights are in model.onnx; "" when the log does not say.
+std::string best_epoch(const std::vector<ordered_json>& rows) {
+  std::string epoch;
+  for (const auto& r : rows)
+    if (r.contains("best") && r.contains("epoch")) epoch = r["epoch"].dump();
+  return epoch;
+}
+
+std::string confusion_table(const std::string& text, const std::vector<std::string>& names,
+                            const std::string& epoch) {
   auto m = ordered_json::parse(text, nullptr, false);
   if (!m.is_array() || m.empty() || m.size() > 60) return "";
   auto name = [&](size_t k) { return k < names.size() ? escaped(names[k]) : std::to_string(k); };
   double most = 1;
   for (const auto& row : m)
     for (const auto& v : row) most = std::max(most, double(v));
-  std::string out = "<h2>Confusion (rows: true class, columns: predicted)</h2><table><tr><th></th>";
+  std::string out =
+      cat("<h2>Confusion", epoch.empty() ? "" : cat(" of epoch ", epoch, ", the best"),
+          " (rows: true class, columns: predicted)</h2><table><tr><th></th>");
   for (size_t k = 0; k < m.size(); ++k) out += "<th>" + name(k) + "</th>";
   out += "</tr>";
   for (size_t i = 0; i < m.size(); ++i) {
@@ -167,8 +188,10 @@ std::vector<std::string> class_names(const ordered_json& card) {
 
 constexpr const char* kStyle =
     "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;"
-    "color:#222}table{border-collapse:collapse;font-size:13px}td,th{border:1px solid #ddd;"
-    "padding:2px 8px;text-align:right}figure{display:inline-block;margin:0 1em 1em 0;width:520px}"
+    "color:#222}table{border-collapse:collapse;font-size:13px;display:block;max-width:100%;"
+    "overflow-x:auto}td,th{border:1px solid #ddd;"
+    "padding:2px 8px;text-align:right}figure{display:inline-block;margin:0 1em 1em 0;"
+    "width:520px;max-width:100%}td{overflow-wrap:anywhere}"
     "svg{width:100%;font-size:11px}.grid{stroke:#e4e4e4}pre{background:#f6f6f6;padding:1em;"
     "overflow:auto}.legend{margin:0;font-size:13px}figcaption{font-weight:600}";
 
@@ -179,8 +202,9 @@ std::string run_report(const Folder& run) {
   auto card = ordered_json::parse(content(run.path() + "/data.json"), nullptr, false);
   std::string name = fs::path(run.path()).filename().string();
   std::string out =
-      cat("<!doctype html><html lang='en'><meta charset='utf-8'><title>", escaped(name),
-          "</title><style>", kStyle, "</style><h1>", escaped(name), "</h1>");
+      cat("<!doctype html><html lang='en'><meta charset='utf-8'>"
+          "<meta name='viewport' content='width=device-width,initial-scale=1'><title>",
+          escaped(name), "</title><style>", kStyle, "</style><h1>", escaped(name), "</h1>");
   if (!rows.empty()) {
     out += chart("loss", rows, {{"train_loss", "#1f6fb4"}, {"valid_loss", "#d9730d"}});
     out += chart("metrics", rows,
@@ -194,7 +218,8 @@ std::string run_report(const Folder& run) {
   } else {
     out += "<p>No epoch is finished yet.</p>";
   }
-  out += confusion_table(content(run.path() + "/confusion.json"), class_names(card));
+  out +=
+      confusion_table(content(run.path() + "/confusion.json"), class_names(card), best_epoch(rows));
   out += operator_table(content(run.path() + "/operators.json"));
   if (card.is_object()) {
     out += "<h2>Data</h2><table>";

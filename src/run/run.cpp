@@ -10,6 +10,7 @@
 #include "convert/schedules.hpp"
 #include "model/batch.hpp"
 #include "run/report.hpp"
+#include "run/target_check.hpp"
 #include "run/whole_batches.hpp"
 
 namespace onnxtrain::run {
@@ -31,9 +32,8 @@ int64_t total_steps(const FitOptions& o, int64_t rows, bool whole) {
 
 Run::Run(Request q, Settings settings, Observer& observer)
     : q_(std::move(q)), settings_(std::move(settings)) {
-  Start s = q_.resume.empty()
-                ? start_from_model(q_.model, q_.seed, q_.recipe, q_.recipe_flag, observer)
-                : start_from_run(q_.resume);
+  Start s = q_.resume.empty() ? start_from_model(q_.model, q_.seed, q_.recipe, q_.recipe_flag)
+                              : start_from_run(q_.resume);
   if (s.resumed) refuse_changes(settings_, s, q_.resume);
   at_ = s.at;
   origin_ = s.folder;
@@ -48,7 +48,7 @@ Run::Run(Request q, Settings settings, Observer& observer)
   q_.fit.batch = batch_size_for(*s.model, q_.fit.batch);
   settings_.replace("batch", std::to_string(q_.fit.batch));
   settings_.replace("deterministic", "true");
-  parts_ = load_parts(q_.data, *s.model, training_inputs(*s.model), at_.seed, observer);
+  open_data(s, observer);
   steps_ = total_steps(q_.fit, parts_.train.rows(), fixed > 0);
   const bool new_rate = settings_.fresh("lr") && (!prepared_ || resumed_);
   const bool new_schedule =
@@ -65,6 +65,42 @@ Run::Run(Request q, Settings settings, Observer& observer)
                 "remove --lr, or prepare the file again with it:  onnxtrain prepare MODEL --lr "
                 "RATE --schedule KIND");
   if (!scheduled) t_->set_rate(std::strtod(settings_.value("lr").c_str(), nullptr));
+}
+
+// The data, and the loss as far as it follows from the data.
+void Run::open_data(Start& s, Observer& observer) {
+  const bool goes_on = s.resumed || s.at.step > 0;
+  const Known known{data_spec(s.model->metadata), goes_on};
+  parts_ = load_parts(q_.data, *s.model, training_inputs(*s.model), at_.seed, known, observer);
+  if (s.chosen.size() == 1) {
+    const LossChoice better = better_choice(*s.model, s.chosen[0], parts_.data.target);
+    if (!better.kind.empty()) choose_again(s, q_.model, q_.recipe, better);
+  }
+  for (const auto& [label, text] : s.notes) observer.on_note(label, text);
+  for (const LeftOut& l : s.left_out) observer.on_warning("OT1285", l.text, l.hint);
+  check_data(*s.model, goes_on, observer);
+}
+
+void Run::check_data(const Model& m, bool goes_on, Observer& observer) {
+  if (!goes_on) check_loss(m);
+  check_target(m, parts_.data, observer);
+  check_target(m, parts_.valid_data, observer);
+  const std::string now = parts_.all.text();
+  const auto before = m.metadata.find("onnxtrain.data");
+  if (goes_on && before != m.metadata.end() && before->second != now)
+    observer.on_warning("OT3116",
+                        cat("the data is not what this run was trained on so far (", before->second,
+                            " then, ", now, " now): training goes on with it",
+                            parts_.has_valid && parts_.valid_data.feeds.columns.empty()
+                                ? ", and rows of validation may have been trained on"
+                                : ""),
+                        "a run of its own for other data:  --out runs/other");
+  parts_.data.metadata["onnxtrain.data"] = now;
+}
+
+void Run::set_engine(std::unique_ptr<Engine> engine) {
+  engine_ = std::move(engine);
+  stepper_ = engine_ ? std::make_unique<EngineStepper>(*t_, *engine_) : nullptr;
 }
 
 Run::Run(std::unique_ptr<Training> t, uint64_t seed) : t_(std::move(t)) { at_.seed = seed; }
@@ -128,6 +164,7 @@ void Run::write_begin(const Settings& settings) {
                               {"train_rows", parts_.train.rows()},
                               {"valid_rows", parts_.valid.rows()}};
   for (const auto& [key, value] : parts_.data.metadata) card[key] = value;
+  parts_.data.metadata["onnxtrain.settings"] = settings.text_for_checkpoint();
   folder_->write_text("data.json", card.dump(2) + "\n");
 }
 
@@ -155,10 +192,13 @@ std::unique_ptr<Batches> Run::rows_of(const FitOptions& o, Observer& observer) c
 }
 
 FitResult Run::run_loop(Batches& train, const FitOptions& o, Observer& observer) {
-  NativeStepper stepper(*t_);
+  NativeStepper native(*t_);
+  Stepper& stepper = engine_ ? *stepper_ : native;
   FitTask task{train, parts_.has_valid ? &parts_.valid : nullptr, folder_.get(),
                parts_.data.metadata};
-  FitResult r = run::fit(stepper, task, o, at_, observer);
+  FitOptions options = o;
+  if (engine_) options.sample_operators = false;  // none of ours run
+  FitResult r = run::fit(stepper, task, options, at_, observer);
   at_ = r.at;
   return r;
 }

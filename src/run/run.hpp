@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "run/engine.hpp"
 #include "run/environment.hpp"
 #include "run/evaluate.hpp"
 #include "run/fit.hpp"
@@ -40,7 +41,9 @@ struct Given {
 struct FitCall {
   FitOptions fit;  // epochs and steps are on top of what was trained, unless a run is resumed
   FeedOptions feed;
-  double valid = 0;         // fraction of the rows
+  double valid = 0;  // fraction of the rows
+  // Names of the columns of the first input and of the targets (a table of another library).
+  std::vector<std::string> features, targets;
   std::string out;          // run folder; empty: nothing is written
   uint64_t keep_bytes = 0;  // arrays up to this size are kept in the folder
   std::set<std::string> given;
@@ -55,8 +58,13 @@ class Run {
   // Resumes where a run folder or a checkpoint stopped.
   Run(const std::string& run_or_checkpoint, const ProgramOptions& o);
 
-  Training& training() { return *t_; }
-  const Training& training() const { return *t_; }
+  // With the state as it is now, also when an engine makes the steps.
+  Training& training() { return engine_ ? stepper_->training() : *t_; }
+  const Training& training() const { return engine_ ? stepper_->training() : *t_; }
+  // Steps are made there from now on.
+  void set_engine(std::unique_ptr<Engine> engine);
+  bool has_engine() const { return engine_ != nullptr; }
+  Stepper& stepper() { return *stepper_; }  // only with an engine
   const Settings& settings() const { return settings_; }
   const Position& at() const { return at_; }
   const Parts& parts() const { return parts_; }
@@ -64,7 +72,7 @@ class Run {
   bool prepared() const { return prepared_; }
   int64_t steps() const { return steps_; }  // of the whole run that was described
   const Folder& folder() const { return *folder_; }
-  MemoryUse memory() const { return memory_use(*t_, q_.program.memory); }
+  MemoryUse memory() const { return memory_use(*t_, q_.program.limits.memory); }
 
   // Makes or enters the run folder and writes how the run was begun. Another run that is there is
   // set aside.
@@ -77,21 +85,30 @@ class Run {
   Metrics evaluate(const Dataset& d, int64_t batch);
   void save(const std::string& path) const;
   // The training is over and its memory is wanted.
-  void release_training() { t_ = nullptr; }
+  void release_training() {
+    stepper_ = nullptr;
+    engine_ = nullptr;
+    t_ = nullptr;
+  }
 
  private:
+  void open_data(Start& s, Observer& observer);
+  void check_data(const Model& m, bool goes_on, Observer& observer);
   bool goes_on_in(const std::string& folder) const;
   void write_begin(const Settings& settings);
   void write_end() const;
   std::unique_ptr<Batches> rows_of(const FitOptions& o, Observer& observer) const;
   FitResult run_loop(Batches& train, const FitOptions& o, Observer& observer);
-  void take_parts(const Given& given, const FitCall& call, const std::string& valid_file);
+  void take_parts(const Given& given, const FitCall& call, const std::string& valid_file,
+                  Observer& observer);
   void count_from_here(FitOptions& o, bool stream, bool goes_on);
   void enter(const std::string& out, bool goes_on);
 
   Request q_;
   Settings settings_;
   std::unique_ptr<Training> t_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Stepper> stepper_;  // over engine_
   Position at_;
   Parts parts_;
   std::unique_ptr<Folder> folder_;

@@ -174,7 +174,8 @@ TEST_F(WholeRun, EvaluateAndPredict) {
   train(request("run", 2), heard);
   DataRequest d;
   d.data = at("d.npz");
-  const Predictions p = predict(at("run"), d, 7, {});
+  Observer silent;
+  const Predictions p = predict(at("run"), d, 7, {}, silent);
   ASSERT_EQ(p.rows.shape(), (Shape{50, 3}));
   EXPECT_TRUE(p.has_classes);
   const std::vector<double> scores = p.rows.to_doubles();

@@ -2,6 +2,7 @@
 #include "run/settings.hpp"
 
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -35,12 +36,17 @@ std::string typed(const toml::node& n, const std::string& key, const std::string
   usage_error("OT0008", cat("'", key, "' in '", path, "' is neither text, number nor true/false"));
 }
 
-toml::table parsed(const std::string& path) {
+toml::table parsed_text(const std::string& text, const std::string& path) {
   try {
-    return toml::parse(read_file(path, 1 << 20, ErrorKind::kUsage), path);
+    return toml::parse(text, path);
   } catch (const toml::parse_error& e) {
-    usage_error("OT0008", cat("'", path, "' line ", e.source().begin.line, ": ", e.description()));
+    usage_error("OT0008", cat("'", path, "' line ", e.source().begin.line, ": ", e.description()),
+                "each line is like  epochs = 3  or  loss = \"mse\"; each name stands once");
   }
+}
+
+toml::table parsed(const std::string& path) {
+  return parsed_text(read_file(path, 1 << 20, ErrorKind::kUsage), path);
 }
 
 std::string quoted(const std::string& s) {
@@ -87,6 +93,16 @@ std::map<std::string, std::string> settings_in(const std::string& path) {
   return all;
 }
 
+std::string unquoted(const std::string& value) {
+  if (value.size() < 2 || value.front() != '"') return value;
+  std::string out;
+  for (size_t i = 1; i + 1 < value.size(); ++i) {
+    if (value[i] == '\\' && i + 2 < value.size()) ++i;
+    out += value[i];
+  }
+  return out;
+}
+
 void Settings::add(Key key) { keys_.push_back(std::move(key)); }
 
 const Settings::Key* Settings::find(const std::string& name) const {
@@ -107,7 +123,36 @@ void Settings::take(const Key& key, const Values& values, const std::string& fro
   set(key.name, values, source);
 }
 
+namespace {
+
+// ONNXTRAIN_EPOCH is a typing mistake; a name that is near to none may belong to somebody else.
+void check_variables(const std::vector<std::string>& known) {
+  constexpr std::string_view kPrefix = "ONNXTRAIN_";
+  std::vector<std::string> all = known;
+  for (const char* own : {"MEMORY_LIMIT", "MAX_LOOP_TRIPS", "TIME", "PYTHON", "VERIFY_PASSES"})
+    all.push_back(std::string(kPrefix) + own);
+  for (char** e = environ; e && *e; ++e) {
+    const std::string_view text = *e;
+    const std::string name(text.substr(0, text.find('=')));
+    if (!text.starts_with(kPrefix) || std::find(all.begin(), all.end(), name) != all.end())
+      continue;
+    const std::string near = closest(name.substr(kPrefix.size()), [&] {
+      std::vector<std::string> bare;
+      for (const std::string& n : all) bare.push_back(n.substr(kPrefix.size()));
+      return bare;
+    }());
+    if (!near.empty())
+      usage_error("OT0007", cat("there is no setting for the environment variable ", name),
+                  cat("did you mean ", kPrefix, near, "?  or remove it: unset ", name));
+  }
+}
+
+}  // namespace
+
 void Settings::from_environment() {
+  std::vector<std::string> variables;
+  for (const Key& key : keys_) variables.push_back(environment_name(key.name));
+  check_variables(variables);
   for (const Key& key : keys_) {
     const std::string variable = environment_name(key.name);
     const char* value = std::getenv(variable.c_str());
@@ -119,7 +164,18 @@ void Settings::from_environment() {
 
 void Settings::from_file(const std::string& path, const std::string& source,
                          const std::set<std::string>& leave, Unknown unknown) {
-  for (const auto& [k, node] : parsed(path)) {
+  take_table(read_file(path, 1 << 20, ErrorKind::kUsage), path, source, leave, unknown);
+}
+
+void Settings::from_checkpoint(const std::string& text, const std::string& path,
+                               const std::set<std::string>& leave) {
+  take_table(text, path, "run", leave, Unknown::kPassedOver);
+}
+
+void Settings::take_table(const std::string& text, const std::string& path,
+                          const std::string& source, const std::set<std::string>& leave,
+                          Unknown unknown) {
+  for (const auto& [k, node] : parsed_text(text, path)) {
     std::string name(k.str());
     std::replace(name.begin(), name.end(), '_', '-');
     const Key* key = find(name);
@@ -167,19 +223,36 @@ bool Settings::changes(const std::string& name) const {
   return !std::equal(now.begin(), now.end(), before.begin(), before.end(), same_value);
 }
 
+std::string Settings::value_text(const Key& key) const {
+  Values list = values(key.name);
+  if (auto shown = shown_.find(key.name); shown != shown_.end()) list = {shown->second};
+  std::string text;
+  for (const std::string& v : list) text += (text.empty() ? "" : ", ") + toml_value(key.kind, v);
+  return key.many ? "[" + text + "]" : text;
+}
+
 std::string Settings::text() const {
   std::string out = cat("# onnxtrain ", version(), ": every setting of this run and its source\n");
   for (const Key& key : keys_) {
-    Values list = values(key.name);
-    if (auto shown = shown_.find(key.name); shown != shown_.end()) list = {shown->second};
-    std::string text;
-    for (const std::string& v : list) text += (text.empty() ? "" : ", ") + toml_value(key.kind, v);
-    if (key.many) text = "[" + text + "]";
     auto source = source_.find(key.name);
-    std::string line = key.name + " = " + text;
+    std::string line = key.name + " = " + value_text(key);
     line.resize(std::max<size_t>(line.size(), 40), ' ');
     out += line + "  # " + (source == source_.end() ? "default" : source->second) + "\n";
   }
+  return out;
+}
+
+bool is_about_look(const std::string& key) {
+  static const std::set<std::string> kLook = {"out",     "resume",  "quiet",        "progress",
+                                              "verbose", "threads", "profile",      "dry-run",
+                                              "find-lr", "memory",  "deterministic"};
+  return kLook.count(key) != 0;
+}
+
+std::string Settings::text_for_checkpoint() const {
+  std::string out;
+  for (const Key& key : keys_)
+    if (!is_about_look(key.name)) out += key.name + " = " + value_text(key) + "\n";
   return out;
 }
 

@@ -47,9 +47,18 @@ class Settings {
   void mark(const std::string& name, const std::string& source) { source_[name] = source; }
   // toml: one line per key, with the source as a comment.
   std::string text() const;
+  // The same without sources and without what only concerns the look of a run or this machine: it
+  // travels in checkpoints, in case config.toml is gone.
+  std::string text_for_checkpoint() const;
+  // What text_for_checkpoint wrote. path: for messages.
+  void from_checkpoint(const std::string& text, const std::string& path,
+                       const std::set<std::string>& leave);
 
  private:
   const Key* find(const std::string& name) const;
+  std::string value_text(const Key& key) const;
+  void take_table(const std::string& text, const std::string& path, const std::string& source,
+                  const std::set<std::string>& leave, Unknown unknown);
   void take(const Key& key, const Values& values, const std::string& from,
             const std::string& source);
   std::vector<Key> keys_;
@@ -59,7 +68,12 @@ class Settings {
   std::map<std::string, Values> of_run_;
 };
 
+// Settings that change nothing of what is learnt.
+bool is_about_look(const std::string& key);
+
 // Every key of a settings file with its value as the file writes it; empty when there is no file.
 std::map<std::string, std::string> settings_in(const std::string& path);
+// The text of such a value.
+std::string unquoted(const std::string& value);
 
 }  // namespace onnxtrain::run

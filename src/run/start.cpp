@@ -13,6 +13,7 @@
 #include "data/dataset.hpp"
 #include "model/batch.hpp"
 #include "onnx/onnx.hpp"
+#include "run/target_check.hpp"
 
 namespace onnxtrain::run {
 
@@ -37,20 +38,51 @@ bool says(const Model& m, const char* key, const std::string& value) {
 
 }  // namespace
 
-Model prepare_told(const Model& m, const Recipe& r, Observer& observer) {
-  std::vector<LossChoice> chosen;
-  Model out = prepare(m, r, all_ops(), &chosen);
-  for (const LossChoice& c : chosen)
-    observer.on_note("loss", cat(c.kind, ", because ", c.because, "   (--loss to change)"));
+namespace {
+
+using Notes = std::vector<std::pair<std::string, std::string>>;
+
+void note_choice(const LossChoice& c, Notes& notes) {
+  notes.emplace_back("loss", cat(c.kind, ", because ", c.because, "   (--loss to change)"));
+}
+
+Model prepare_noting(const Model& m, const Recipe& r, Decisions& decided, Notes& notes) {
+  Model out = prepare(m, r, all_ops(), &decided);
+  for (const LossChoice& c : decided.losses) note_choice(c, notes);
+  if (decided.losses.empty() && !r.losses.empty()) {
+    const std::string kind = loss_kind(out), &asked = r.losses[0].kind;
+    notes.emplace_back("loss", kind.empty() || kind == asked
+                                   ? asked
+                                   : cat(kind, " on the scores before the activation, the same as ",
+                                         asked, " on the output"));
+  }
   const int64_t was = fixed_batch(m.main);
   if (was > 0 && fixed_batch(out.main) == 0)
-    observer.on_note("batch", cat("the file was made for ", was, was == 1 ? " row" : " rows",
-                                  " at a time; any number now"));
+    notes.emplace_back("batch", cat("the file was made for ", was, was == 1 ? " row" : " rows",
+                                    " at a time; any number now"));
+  check_loss(out);
+  return out;
+}
+
+}  // namespace
+
+Model prepare_told(const Model& m, const Recipe& r, Observer& observer) {
+  Decisions decided;
+  Notes notes;
+  if (!m.training.empty() && !r.append)
+    observer.on_warning("OT3115",
+                        "the file carries a training already: it is replaced, with its optimizer "
+                        "and state",
+                        "to go on with it:  onnxtrain train MODEL --data DATA");
+  Model out = prepare_noting(m, r, decided, notes);
+  for (const auto& [label, text] : notes)
+    if (label != "loss" || !decided.losses.empty()) observer.on_note(label, text);
+  for (const LeftOut& l : decided.left_out) observer.on_warning("OT1285", l.text, l.hint);
   return out;
 }
 
 Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker& recipe,
-                       const std::string& recipe_flag, Observer& observer) {
+                       const std::string& recipe_flag) {
   Start s;
   s.at.seed = seed;
   s.name = fs::path(path).stem().string();
@@ -69,11 +101,28 @@ Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker
   Recipe r = recipe();
   check_recipe(r);
   r.schedule = {};
-  if (!r.losses.empty() && r.losses[0].kind != "auto") observer.on_note("loss", r.losses[0].kind);
-  s.model = std::make_shared<Model>(prepare_told(m, r, observer));
+  Decisions decided;
+  s.model = std::make_shared<Model>(prepare_noting(m, r, decided, s.notes));
+  s.chosen = std::move(decided.losses);
+  s.left_out = std::move(decided.left_out);
   s.prepared = true;
   s.model->metadata[kMade] = "train";
   return s;
+}
+
+void choose_again(Start& s, const std::string& path, const RecipeMaker& recipe,
+                  const LossChoice& better) {
+  Recipe r = recipe();
+  r.schedule = {};
+  r.losses.at(0).kind = better.kind;
+  Position ignored;
+  Decisions none;
+  Notes notes;
+  s.model = std::make_shared<Model>(
+      prepare_noting(load_model_or_checkpoint(path, ignored), r, none, notes));
+  s.model->metadata[kMade] = "train";
+  std::erase_if(s.notes, [](const auto& note) { return note.first == "loss"; });
+  note_choice(better, s.notes);
 }
 
 Start start_from_run(const std::string& path) {
@@ -86,8 +135,9 @@ Start start_from_run(const std::string& path) {
     file = Folder(path).last();
   }
   s.model = std::make_shared<Model>(load_checkpoint(file, s.at));
-  // by settings that are known: those in the run's config.toml
-  s.prepared = s.model->metadata.count(kMade) != 0 && !run_of(path).empty();
+  // by settings that are known: those in the run's config.toml, or in the checkpoint
+  s.prepared = s.model->metadata.count(kMade) != 0 &&
+               (!run_of(path).empty() || s.model->metadata.count("onnxtrain.settings") != 0);
   s.name = fs::path(path).stem().stem().string();
   return s;
 }
@@ -143,7 +193,7 @@ void refuse_changes(const Settings& settings, const Start& s, const std::string&
   std::vector<const char*> names = {
       "loss",       "optimizer", "weight-decay", "momentum",        "clip",         "clip-value",
       "freeze",     "only",      "accumulate",   "label-smoothing", "ignore-index", "label",
-      "loss-input", "as-is",     "bn-variance",  "reset",           "seed"};
+      "loss-input", "as-is",     "bn-variance",  "reset",           "seed",         "strict"};
   if (!s.prepared) names.insert(names.end(), {"schedule", "schedule-arg"});
   for (const char* name : names)
     if (settings.changes(name))

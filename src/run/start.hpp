@@ -19,19 +19,26 @@ using RecipeMaker = std::function<Recipe()>;
 struct Start {
   std::shared_ptr<Model> model;
   Position at;
-  std::string folder, name;  // folder: of the run that is resumed
-  bool prepared = false;     // by us, by these settings (now, or when the run began)
-  bool resumed = false;      // not from a MODEL
+  std::string folder, name;        // folder: of the run that is resumed
+  bool prepared = false;           // by us, by these settings (now, or when the run began)
+  bool resumed = false;            // not from a MODEL
+  std::vector<LossChoice> chosen;  // what `auto` decided
+  std::vector<LeftOut> left_out;   // weights that do not train although nothing freezes them
+  std::vector<std::pair<std::string, std::string>> notes;  // label and text, to be told
 };
 
 // prepare, telling what was decided: the loss that `auto` chose, a batch size that is open now.
+// A training that the model has already and that is replaced is warned about (OT3115).
 Model prepare_told(const Model& m, const Recipe& r, Observer& observer);
 
 // A model file without training gets the one that the recipe describes, but for its schedule (its
 // length is not known yet). recipe_flag: a flag that was given and describes a training, "" when
 // there is none; a file that has its own refuses it.
 Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker& recipe,
-                       const std::string& recipe_flag, Observer& observer);
+                       const std::string& recipe_flag);
+// The same with the loss that `auto` would have chosen had it known the target.
+void choose_again(Start& s, const std::string& path, const RecipeMaker& recipe,
+                  const LossChoice& better);
 // A run folder or a checkpoint.
 Start start_from_run(const std::string& path);
 

@@ -1,10 +1,12 @@
 // The run loop.
 #include "runtime/executor.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
 
+#include "core/budget.hpp"
 #include "core/mapped.hpp"
 #include "core/random.hpp"
 #include "runtime/copy.hpp"
@@ -40,6 +42,69 @@ Tensor owned(const Value& v) {
   return t.owner() ? t : t.clone();
 }
 
+// Counts what a value takes beside the elements of its tensors: text, and items of sequences.
+// The charge lives as long as the value: it is held by the owner of its memory.
+template <class T>
+struct Charged {
+  std::shared_ptr<T> value;
+  Charge charge;
+};
+template <class T>
+std::shared_ptr<T> charged(std::shared_ptr<T> value, size_t bytes) {
+  auto holder = std::make_shared<Charged<T>>();
+  holder->charge.set(bytes);
+  T* p = value.get();
+  holder->value = std::move(value);
+  return std::shared_ptr<T>(std::move(holder), p);
+}
+
+void count_text(Tensor& t) {
+  if (!Budget::current() || t.dtype() != DType::kString || !t.owner()) return;
+  size_t bytes = 0;
+  for (int64_t i = 0; i < t.size(); ++i) {
+    const size_t room = t.as<std::string>()[i].capacity();
+    bytes += room > 15 ? room : 0;  // shorter text is inside the element
+  }
+  if (bytes > 0) t = Tensor(t.dtype(), t.shape(), t.data(), charged(t.owner(), bytes));
+}
+
+void count_value(Value& v) {
+  if (Tensor* t = std::get_if<Tensor>(&v)) {
+    count_text(*t);
+  } else if (auto* s = std::get_if<std::shared_ptr<Sequence>>(&v);
+             s && *s && Budget::current() && !(*s)->items.empty()) {
+    v = charged(*s, (*s)->items.size() * kItemBytes);
+  }
+}
+
+// The longest text and all of it together.
+std::pair<size_t, size_t> text_of(const Tensor& t) {
+  const auto* p = t.as<std::string>();
+  size_t longest = 0, all = 0;
+  for (int64_t i = 0; i < t.size(); ++i) {
+    longest = std::max(longest, p[i].size());
+    all += p[i].size();
+  }
+  return {longest, all};
+}
+
+// Text that a node can make of its inputs' text at most, before it makes it.
+void check_text(const std::vector<TensorType>& out, const std::vector<const Tensor*>& in) {
+  for (const TensorType& o : out) {
+    if (!o.present() || o.dtype != DType::kString) continue;
+    size_t longest = 0, all = 0;
+    int64_t elements = 0;
+    for (const Tensor* t : in) {
+      if (!t || t->dtype() != DType::kString) continue;
+      const auto [l, a] = text_of(*t);
+      longest += l;
+      all += a;
+      elements += t->size();
+    }
+    check_memory(o.size() == elements ? all : longest * size_t(o.size()));
+  }
+}
+
 class DynamicCtx final : public ValueCtx {
  public:
   DynamicCtx(Frame& f, const Node& n)
@@ -70,6 +135,7 @@ class DynamicCtx final : public ValueCtx {
     }
     // a value that only borrows static memory must not outlive the step that overwrites it
     if (auto* t = std::get_if<Tensor>(&v); t && !t->owner()) v = t->clone();
+    count_value(v);
     f_.values[id] = std::move(v);
     f_.present[id] = 1;
   }
@@ -128,6 +194,7 @@ void run_dynamic_tensors(Frame& f, const Node& n, Step& s) {
   }
   ShapeCtx ctx(n, in, values);
   op.shape(ctx);
+  check_text(ctx.out, values);
   DynamicAllocator alloc(ctx.out);
   std::vector<void*> out_ptr(n.outputs.size(), nullptr);
   for (size_t k = 0; k < n.outputs.size(); ++k)
@@ -142,6 +209,7 @@ void run_dynamic_tensors(Frame& f, const Node& n, Step& s) {
                f.options.step, &alloc});
   for (size_t k = 0; k < n.outputs.size(); ++k) {
     if (n.outputs[k] == kNone) continue;
+    count_text(alloc.tensors[k]);
     f.values[size_t(n.outputs[k])] = std::move(alloc.tensors[k]);
     f.present[size_t(n.outputs[k])] = 1;
   }
@@ -200,6 +268,15 @@ void assign_updates(Plan& plan, Frame& f) {
   }
 }
 
+// Is a variable assigned that is computed behind the first write? Nobody has looked at its value.
+bool assigns_unseen(const Plan& plan) {
+  if (plan.first_write >= plan.steps.size()) return false;
+  const NodeId first = plan.steps[plan.first_write].node;
+  return std::any_of(plan.updates.begin(), plan.updates.end(), [&](const Update& u) {
+    return !u.in_place && plan.graph.value(u.value).producer >= first;
+  });
+}
+
 // Is all that the writing steps and the assignments will read finite?
 bool passes(Frame& f, Guard& guard) {
   double all = 0, gradients = 0;
@@ -223,6 +300,10 @@ bool passes(Frame& f, Guard& guard) {
     if (gradient && rank > 0) {
       gradients += squares;
       any = true;
+      const DType type = s.type.dtype;
+      ++guard.gradients;
+      guard.zeros += squares == 0;
+      guard.narrow_zeros += squares == 0 && (type == DType::kFloat16 || type == DType::kBFloat16);
     }
     if (std::isfinite(squares)) return true;
     guard.bad = v;
@@ -235,7 +316,7 @@ bool passes(Frame& f, Guard& guard) {
   for (const auto& [v, gradient] : f.plan.watched)
     if (!look(v, gradient)) return false;
   if (any) guard.gradient_norm = std::sqrt(gradients);
-  if (guard.before_writes) guard.before_writes(std::sqrt(all));
+  if (guard.before_writes) guard.before_writes(assigns_unseen(f.plan) ? HUGE_VAL : std::sqrt(all));
   return true;
 }
 
@@ -251,8 +332,10 @@ void show(Frame& f, const Step& s) {
 
 void run_steps(Frame& f, size_t begin, size_t end) {
   const RunOptions& o = f.options;
+  const Budget* budget = Budget::current();
   for (size_t k = begin; k < end; ++k) {
     Step& s = f.plan.steps[k];
+    if (budget) budget->check_time();
     if (o.observer) o.observer->before(f.plan, s);
     if (s.dynamic) {
       run_dynamic(f, s);

@@ -3,8 +3,10 @@
 
 #include <cstring>
 
+#include "core/closest.hpp"
 #include "core/fill.hpp"
 #include "core/memory.hpp"
+#include "core/text.hpp"
 #include "core/threads.hpp"
 #include "runtime/copy.hpp"
 
@@ -26,10 +28,16 @@ Tensor place_for(const Tensor& value, std::vector<Fill>& fills) {
 
 }  // namespace
 
+std::string State::near_name(const std::string& name) const {
+  const std::string near = closest(name, order_);
+  if (!near.empty()) return cat("did you mean '", near, "'?");
+  return order_.empty() ? std::string() : cat("the first is '", order_[0], "'");
+}
+
 const Tensor& State::get(const std::string& name) const {
   auto it = variables_.find(name);
   if (it == variables_.end())
-    throw Error(ErrorKind::kUsage, "OT1122", cat("there is no state variable named '", name, "'"));
+    usage_error("OT1122", cat("there is no state variable named '", name, "'"), near_name(name));
   return it->second;
 }
 
@@ -45,7 +53,8 @@ void State::set(const std::string& name, const Tensor& value) {
   if (t.dtype() != value.dtype() || t.shape() != value.shape())
     throw Error(ErrorKind::kUsage, "OT1120",
                 cat("state variable '", name, "' is ", dtype_name(t.dtype()), to_string(t.shape()),
-                    ", the new value is ", dtype_name(value.dtype()), to_string(value.shape())));
+                    ", the new value is ", dtype_name(value.dtype()), to_string(value.shape())),
+                "give an array of that type and shape");
   copy_elements(t.dtype(), t.data(), value.data(), t.size(), t.bytes());
 }
 

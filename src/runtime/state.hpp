@@ -28,6 +28,7 @@ class State {
   uint64_t assignments() const { return assignments_; }
 
  private:
+  std::string near_name(const std::string& name) const;  // as a hint
   std::map<std::string, Tensor> variables_;
   std::vector<std::string> order_;
   uint64_t assignments_ = 0;

@@ -89,8 +89,9 @@ def digest(data):
     return hashlib.sha256(data).hexdigest()
 
 
-# Metadata that files did not have at the earlier commit (docs/decisions/0056-training-copies.md).
-ADDED_SINCE = {b"onnxtrain.inference_form"}
+# Metadata that files did not have at the earlier commit (docs/decisions 0056-training-copies, 0080-data-of-a-run).
+ADDED_SINCE = {b"onnxtrain.inference_form", b"onnxtrain.target", b"onnxtrain.map", b"onnxtrain.drop",
+               b"onnxtrain.standard"}
 
 
 def _varint(data, at):
@@ -150,7 +151,7 @@ def metrics(run):
 
 
 def config(run):
-    """{key: [value, source]} of config.toml."""
+    """{key: [value, source]} of config.toml. `model` of resumed runs is not recorded: it was empty, a fault."""
     rows = re.findall(r"^([\w-]+) = (.*?) +# (\w+)$", (run / "config.toml").read_text(), re.M)
     return {key: [value, source] for key, value, source in rows}
 
@@ -180,7 +181,8 @@ def look(what, folder, outputs):
     if kind == "files":
         return {p.name: "there" for p in sorted(path.iterdir()) if "tfevents" not in p.name and ".tmp" not in p.name}
     if kind == "bytes":
-        return {"sha256": digest(path.read_bytes())}
+        data = path.read_bytes()
+        return {"sha256": file_digest(data) if path.suffix == ".onnx" else digest(data)}
     if kind == "text":
         return path.read_text().replace(str(folder), PLACE)
     seen = READERS[kind](path)

@@ -1,4 +1,8 @@
-"""The run folders that make.py writes, and what it records about going on with them."""
+"""The run folders that make.py writes, and what it records about going on with them.
+
+Recorded again since: `model.onnx` of the runs in which several epochs have the best accuracy. It was the first of them,
+it is the one with the lowest validation loss (docs/decisions/0081-loss-target-output.md).
+"""
 
 MLP = "models/mlp.onnx"
 LOAD = "d = np.load('table.npz'); x, y = d['x'], d['y']"

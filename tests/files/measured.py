@@ -22,8 +22,17 @@ print(json.dumps([p.returncode, p.stdout.decode(errors="replace"), peak]))
 """
 
 
-def command(*args, **env):
-    """(exit code, text, peak in MiB) of an onnxtrain command."""
-    p = subprocess.run([sys.executable, "-S", "-E", "-c", BETWEEN, str(CPU_SECONDS), str(CLI), *map(str, args)],
+def measured(words, env):
+    p = subprocess.run([sys.executable, "-S", "-E", "-c", BETWEEN, str(CPU_SECONDS), *map(str, words)],
                        stdout=subprocess.PIPE, env={**os.environ, **env}, check=True, timeout=600)
     return json.loads(p.stdout)
+
+
+def command(*args, **env):
+    """(exit code, text, peak in MiB) of an onnxtrain command."""
+    return measured([CLI, *args], env)
+
+
+def python(code, *args, **env):
+    """The same of a Python program."""
+    return measured([sys.executable, "-c", code, *args], env)

@@ -156,6 +156,20 @@ def forward(case, net, data):
     return dict(zip(case.outputs, y if isinstance(y, tuple) else (y,)))
 
 
+def learn(settings, step, loss, params, opt, plan):
+    """Backward, and an update when enough steps are accumulated; whether there was one."""
+    (loss / settings.accumulate).backward()
+    if (step + 1) % settings.accumulate:
+        return False
+    if settings.clip_value:
+        torch.nn.utils.clip_grad_value_(list(params.values()), settings.clip_value)
+    if settings.clip_norm:
+        torch.nn.utils.clip_grad_norm_(list(params.values()), settings.clip_norm)
+    opt.step()
+    plan.step()
+    return True
+
+
 def trajectory(case, net, dtype=torch.float64, seed=None):
     """Losses of STEPS steps, gradients of the first, state after the last. With a seed the batch
     is in another order in every step: the same numbers but for rounding."""
@@ -179,20 +193,11 @@ def trajectory(case, net, dtype=torch.float64, seed=None):
             for n, b in net.named_buffers():
                 b.data.copy_(buffers[n])
         for section, params, opt, plan in zip(case.sections, mine, opts, plans):
-            n = section.accumulate
-            if step % n == 0:
+            if step % section.accumulate == 0:
                 net.zero_grad()
             loss = loss_of(section, forward(case, net, data), data)
-            (loss / n).backward()
             losses.append(float(loss.detach()))
-            if (step + 1) % n:
-                continue
-            if section.clip_value:
-                torch.nn.utils.clip_grad_value_(list(params.values()), section.clip_value)
-            if section.clip_norm:
-                torch.nn.utils.clip_grad_norm_(list(params.values()), section.clip_norm)
-            opt.step()
-            plan.step()
-            net.zero_grad()
+            if learn(section, step, loss, params, opt, plan):
+                net.zero_grad()
     to = lambda d: {n: p.detach().to(torch.float64).numpy().copy() for n, p in d.items()}  # noqa: E731
     return np.array(losses), to(grads), to(state(net))

@@ -73,16 +73,8 @@ def trajectory(case, dtype, seed=None):
             net.zero_grad()
         z = net(x)
         loss = sum(term.get("weight", 1.0) * term_loss(case, term, z, t) for term in case.loss)
-        (loss / case.accumulate).backward()
         losses.append(float(loss.detach()))
-        if (step + 1) % case.accumulate:
-            continue
-        if case.clip_value:
-            torch.nn.utils.clip_grad_value_(list(params.values()), case.clip_value)
-        if case.clip_norm:
-            torch.nn.utils.clip_grad_norm_(list(params.values()), case.clip_norm)
-        opt.step()
-        plan.step()
+        oracle.learn(case, step, loss, params, opt, plan)
     return np.array(losses), {n: p.detach().double().numpy() for n, p in net.named_parameters()}
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..errors import ModelError
 from ..graph import TRAINING, needed, reads, renamed
+from .metadata import read_forms
 from .training_form import find_training_forms
 
 GRADIENT = (TRAINING, "Gradient")
@@ -47,7 +48,7 @@ def take_apart(graphs, index):
     live = needed(main.nodes + before, wanted)
     of_main = {id(n) for n in main.nodes}
     forms = find_training_forms(graphs, algorithm, [n for n in live if id(n) not in of_main])
-    outputs, extra = _training_outputs(main, algorithm, forms)
+    outputs, extra = _training_outputs(main, read_forms(graphs, algorithm), forms)
     nodes = main.nodes + before + extra
     loss = _loss(loss_value, main, algorithm, forms, live, nodes, outputs) if loss_value else Loss()
     return TrainingParts(loss_value, gradients, nodes, outputs, loss, forward_update, after_update)
@@ -94,9 +95,9 @@ def _assignments(section, after):
     return {k: v for k, v in section.update.items() if k not in late}, late
 
 
-def _training_outputs(main, algorithm, forms):
-    """(the model's outputs in training form, further nodes): what the step leaves out is computed from what it has."""
-    made = {o for n in algorithm.nodes for o in n.outputs}
+def _training_outputs(main, said, forms):
+    """(the model's outputs in training form, further nodes): what the step leaves out is computed from what it has.
+    said: training forms that the file names, forms: those that the graphs show."""
     maker = {o: n for n in main.nodes for o in n.outputs if o}
     names, extra = dict(forms), []
 
@@ -112,9 +113,8 @@ def _training_outputs(main, algorithm, forms):
 
     outputs = []
     for o in main.outputs:
-        explicit = o + "_train"
-        if o not in names and explicit in made:
-            names[o] = explicit
+        if o in said:
+            names.setdefault(o, said[o])
         outputs.append(names.get(o) or (training_form(o) if o in maker else o))
     return outputs, extra
 

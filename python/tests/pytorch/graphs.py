@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnxtrain as ot
 from architectures import ZOO, target_for
+from models import feeds
 
 
 def exported(module, args, dynamo=False):
@@ -39,14 +40,14 @@ def prepared(name, optimizer, dynamo=False, **options):
     make, loss, _ = ZOO[name]
     module, args = make()
     target = target_for(name, module.eval()(*args).detach())
-    feeds = {f"in{k}": a.numpy() for k, a in enumerate(args)}
+    fed = {f"in{k}": a.numpy() for k, a in enumerate(args)}
     if target is not None:
-        feeds["label"] = target.numpy()
+        fed["label"] = target.numpy()
     return (
         module,
         args,
         target,
-        feeds,
+        fed,
         ot.prepare(exported(module, args, dynamo), loss=loss, optimizer=optimizer, **options),
     )
 
@@ -70,9 +71,7 @@ def mlp(seed=0, hidden=16, inputs=4, classes=3, middle=(), opset=17):
 
 
 def batch(n=16, seed=1):
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((n, 4)).astype(np.float32)
-    return {"x": x, "label": (x.sum(1) > 0).astype(np.int64) + (x[:, 0] > 1)}
+    return feeds(n, seed)
 
 
 def torch_step(made, inputs, targets):

@@ -72,7 +72,7 @@ def test_refusals(trained, capsys):
     (d / "bad.pt2").write_bytes(b"not a file of torch")
     torch.save({"fc1.weight": torch.zeros(2)}, d / "weights.pt")
     for args, status, words in (
-            (["nothing.onnx", "m.pt"], 2, "there is no file"), ([d / "m.train.onnx", "m.bin"], 2, "suffix"),
+            (["nothing.onnx", "m.pt"], 3, "there is no file"), ([d / "m.train.onnx", "m.bin"], 2, "suffix"),
             ([d / "m.train.onnx", "n.onnx"], 2, "already onnx"),
             ([d / "m.train.onnx", d / "no" / "m.pt"], 2, "there is no folder"),
             ([d / "m.train.onnx", d], 2, "is a folder"), ([d / "bad.pt2", "n.onnx"], 3, "torch.export.load"),

@@ -133,6 +133,31 @@ def test_another_batch_size_and_the_inference_form():
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+def test_the_file_says_which_output_is_which_in_training():
+    """By metadata, not by the ending of a name: other names mean the same."""
+    module, x, t, loss = roundtrip.ARCHITECTURES["cnn_bn"]()
+    model = ot.from_torch(module, x, t, loss, torch.optim.SGD(module.parameters(), 0.1))
+    proto = proto_of(model)
+    said = next(p for p in proto.metadata_props if p.key == "onnxtrain.inference_form")
+    forms = json.loads(said.value)
+    (copy, form), = forms.items()
+    assert form == proto.graph.output[0].name and copy in [o.name for o in proto.training_info[0].algorithm.output]
+    algorithm = proto.training_info[0].algorithm
+    for n in algorithm.node:
+        n.input[:] = ["scores" if v == copy else v for v in n.input]
+        n.output[:] = ["scores" if v == copy else v for v in n.output]
+    for o in [*algorithm.output, *algorithm.value_info]:
+        o.name = "scores" if o.name == copy else o.name
+    for b in proto.training_info[0].update_binding:
+        b.value = "scores" if b.value == copy else b.value
+    said.value = json.dumps({"scores": form})
+    renamed = ot.load(proto.SerializeToString())
+    data = {"input": x.numpy(), "target": t.numpy()}
+    assert ot.Trainer(renamed).evaluate(data) == ot.Trainer(model).evaluate(data)
+    made = ot.to_torch(renamed)
+    assert [v.shape for v in [made.module.train()(x)]] == [module(x).shape]
+
+
 def test_a_batch_of_one_leaves_the_size_open():
     m, x, t, loss = net()
     model = ot.from_torch(m, x[:1], t[:1], loss, torch.optim.SGD(m.parameters(), 0.1))
@@ -154,9 +179,9 @@ def test_nothing_of_the_module_changes():
     modes = [m.training for m in module.modules()]
     grads = {n: p.grad.clone() for n, p in module.named_parameters()}
     saved = json.dumps({k: {a: b.tolist() for a, b in v.items()} for k, v in opt.state_dict()["state"].items()})
-    chance = torch.get_rng_state()
+    random_state = torch.get_rng_state()
     ot.from_torch(module, x, t, loss, opt)
-    assert torch.equal(chance, torch.get_rng_state()) and modes == [m.training for m in module.modules()]
+    assert torch.equal(random_state, torch.get_rng_state()) and modes == [m.training for m in module.modules()]
     assert all(torch.equal(v, before[n]) for n, v in module.state_dict().items())
     assert all(torch.equal(p.grad, grads[n]) for n, p in module.named_parameters())
     assert saved == json.dumps({k: {a: b.tolist() for a, b in v.items()} for k, v in opt.state_dict()["state"].items()})

@@ -12,12 +12,12 @@
 #include "hwy/highway.h"
 // after highway.h
 #include "kernels/common/loops-inl.hpp"
+#include "kernels/common/table-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace onnxtrain::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
@@ -387,10 +387,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace onnxtrain::simd {
-HWY_EXPORT(make_grouped_conv);
-const GroupedConvKernels& grouped_conv_kernels() {
-  static const GroupedConvKernels* table = HWY_DYNAMIC_DISPATCH(make_grouped_conv)();
-  return *table;
-}
+OT_SIMD_TABLE(GroupedConvKernels, grouped_conv_kernels, make_grouped_conv)
 }  // namespace onnxtrain::simd
 #endif

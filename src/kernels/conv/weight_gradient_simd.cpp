@@ -8,12 +8,12 @@
 #include "hwy/highway.h"
 // after highway.h
 #include "kernels/common/loops-inl.hpp"
+#include "kernels/common/table-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace onnxtrain::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
@@ -102,10 +102,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace onnxtrain::simd {
-HWY_EXPORT(make_grad_w_kernels);
-const GradWKernels& grad_w_kernels() {
-  static const GradWKernels* table = HWY_DYNAMIC_DISPATCH(make_grad_w_kernels)();
-  return *table;
-}
+OT_SIMD_TABLE(GradWKernels, grad_w_kernels, make_grad_w_kernels)
 }  // namespace onnxtrain::simd
 #endif

@@ -11,12 +11,12 @@
 #include "hwy/highway.h"
 // after highway.h
 #include "kernels/common/loops-inl.hpp"
+#include "kernels/common/table-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace onnxtrain::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
@@ -187,10 +187,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace onnxtrain::simd {
-HWY_EXPORT(make_winograd);
-const WinogradKernels& winograd_kernels() {
-  static const WinogradKernels* table = HWY_DYNAMIC_DISPATCH(make_winograd)();
-  return *table;
-}
+OT_SIMD_TABLE(WinogradKernels, winograd_kernels, make_winograd)
 }  // namespace onnxtrain::simd
 #endif

@@ -13,7 +13,8 @@ namespace {
 
 ConvCase case_of(int64_t batch, int64_t in, int64_t out, std::vector<int64_t> size,
                  std::vector<int64_t> begin, std::vector<int64_t> end) {
-  return {batch, in, out, 1, std::move(size), {3, 3}, {1, 1}, {1, 1}, begin, end};
+  return {batch,         in, out, 1, std::move(size), {3, 3}, {1, 1}, {1, 1}, std::move(begin),
+          std::move(end)};
 }
 
 std::vector<ConvCase> winograd_cases() {

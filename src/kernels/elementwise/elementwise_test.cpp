@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -163,7 +164,8 @@ TEST(Elementwise, EveryMicroOp) {
       float alone = x[0][size_t(i)];
       const float* at[3] = {&alone, in[1] + i, in[2] + i};
       fn(at, &alone, 1, params);
-      EXPECT_EQ(std::memcmp(&alone, &got, 4), 0) << info.name << " at " << i;
+      EXPECT_EQ(std::bit_cast<uint32_t>(alone), std::bit_cast<uint32_t>(got))
+          << info.name << " at " << i;
     }
   }
 }

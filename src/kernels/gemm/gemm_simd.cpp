@@ -62,6 +62,22 @@ HWY_INLINE void store_tile(V (&acc)[MR][NV], const TileOut& out) {
   }
 }
 
+// A row of B; kPack: it is also copied to `out`, which moves on.
+template <int NV, bool kPack>
+HWY_INLINE void load_row(const float* HWY_RESTRICT b, [[maybe_unused]] int64_t bs, V (&row)[NV],
+                         [[maybe_unused]] float* HWY_RESTRICT& out) {
+  const D d;
+  const int64_t lanes = int64_t(hn::Lanes(d));
+#pragma GCC unroll 16
+  for (int j = 0; j < NV; ++j) row[j] = hn::LoadU(d, b + j * lanes);
+  if constexpr (kPack) {
+    __builtin_prefetch(b + 8 * bs);
+#pragma GCC unroll 16
+    for (int j = 0; j < NV; ++j) hn::StoreU(row[j], d, out + j * lanes);
+    out += NV * lanes;
+  }
+}
+
 // kColumns: element (i,k) of A at a[i + k*as] (packed, or transposed A in place); otherwise at
 // a[i*as + k], with rows addressed in groups of three to stay within the integer registers.
 // kPack: the rows of B are also copied to `out`, [k][NV vectors], for the tiles below.
@@ -82,14 +98,7 @@ HWY_INLINE void tile_body(int64_t k, const float* HWY_RESTRICT a, int64_t as,
 #pragma GCC unroll 4
     for (int64_t p = 0; p < k; ++p) {
       V vb[NV];
-#pragma GCC unroll 16
-      for (int j = 0; j < NV; ++j) vb[j] = hn::LoadU(d, b + j * lanes);
-      if constexpr (kPack) {
-        __builtin_prefetch(b + 8 * bs);
-#pragma GCC unroll 16
-        for (int j = 0; j < NV; ++j) hn::StoreU(vb[j], d, out + j * lanes);
-        out += NV * lanes;
-      }
+      load_row<NV, kPack>(b, bs, vb, out);
 #pragma GCC unroll 16
       for (int i = 0; i < MR; ++i) {
         const V va = hn::Set(d, a[i]);
@@ -122,14 +131,7 @@ HWY_INLINE void tile_body(int64_t k, const float* HWY_RESTRICT a, int64_t as,
 #pragma GCC unroll 4
     for (int64_t p = 0; p < k; ++p) {
       V vb[NV];
-#pragma GCC unroll 16
-      for (int j = 0; j < NV; ++j) vb[j] = hn::LoadU(d, b + j * lanes);
-      if constexpr (kPack) {
-        __builtin_prefetch(b + 8 * bs);
-#pragma GCC unroll 16
-        for (int j = 0; j < NV; ++j) hn::StoreU(vb[j], d, out + j * lanes);
-        out += NV * lanes;
-      }
+      load_row<NV, kPack>(b, bs, vb, out);
 #pragma GCC unroll 16
       for (int i = 0; i < MR; ++i) {
         const V va = hn::Set(d, row[i / 3][(i % 3) * as + p]);

@@ -43,7 +43,7 @@ class Product {
       plan_.run(pool, g);
     } else {
       T beta = T(d_.beta);
-      if (d_.bias == simd::BiasAxis::kColumn) {
+      if (bias != nullptr && d_.bias == simd::BiasAxis::kColumn) {
         for (int64_t i = 0; i < d_.m; ++i)
           for (int64_t j = 0; j < d_.n; ++j) c[i * d_.ldc + j] = bias[j];
         beta = 1;

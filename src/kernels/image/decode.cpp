@@ -3,6 +3,7 @@
 
 #include <cctype>
 #include <cstring>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "core/tensor.hpp"
@@ -10,7 +11,8 @@
 namespace onnxtrain::image {
 
 void damaged(const char* format, const char* what) {
-  data_error("OT1190", cat("the ", format, " image is damaged: ", what));
+  data_error("OT1190", cat("the ", format, " image is damaged: ", what),
+             "copy the file again, or remove it");
 }
 
 Image blank(const char* format, int64_t height, int64_t width) {
@@ -163,18 +165,19 @@ Image decode_tiff(const uint8_t* data, int64_t size) {
 }
 
 Image decode(const uint8_t* data, int64_t size) {
-  auto begins = [&](const char* magic, int64_t n) {
-    return size >= n && std::memcmp(data, magic, size_t(n)) == 0;
+  using namespace std::string_view_literals;
+  auto begins = [&](std::string_view magic) {
+    return size >= int64_t(magic.size()) && std::memcmp(data, magic.data(), magic.size()) == 0;
   };
-  if (begins("\xff\xd8\xff", 3)) return decode_jpeg(data, size);
-  if (begins("\x89PNG\r\n\x1a\n", 8)) return decode_png(data, size);
-  if (begins("BM", 2)) return decode_bmp(data, size);
-  if (begins("II*\0", 4) || begins("MM\0*", 4)) return decode_tiff(data, size);
+  if (begins("\xff\xd8\xff"sv)) return decode_jpeg(data, size);
+  if (begins("\x89PNG\r\n\x1a\n"sv)) return decode_png(data, size);
+  if (begins("BM"sv)) return decode_bmp(data, size);
+  if (begins("II*\0"sv) || begins("MM\0*"sv)) return decode_tiff(data, size);
   if (size > 2 && data[0] == 'P' && data[1] >= '1' && data[1] <= '6') return decode_pnm(data, size);
-  if (begins("RIFF", 4)) return decode_webp(data, size);
-  if (begins("\0\0\0\x0cjP", 6) || begins("\xff\x4f\xff\x51", 4))
-    return decode_jpeg2000(data, size);
-  data_error("OT1191", "the format of the image is unknown");
+  if (begins("RIFF"sv)) return decode_webp(data, size);
+  if (begins("\0\0\0\x0cjP"sv) || begins("\xff\x4f\xff\x51"sv)) return decode_jpeg2000(data, size);
+  data_error("OT1191", "the format of the image is unknown",
+             "png, jpg, bmp, webp and others are read: convert the file, or remove it");
 }
 
 }  // namespace onnxtrain::image

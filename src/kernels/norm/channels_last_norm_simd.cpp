@@ -11,6 +11,7 @@
 #include "hwy/highway.h"
 // after highway.h
 #include "kernels/common/loops-inl.hpp"
+#include "kernels/common/table-inl.hpp"
 #include "kernels/common/vmath-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -218,10 +219,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace onnxtrain::simd {
-HWY_EXPORT(make_channel_norm);
-const ChannelNormKernels& channel_norm_kernels() {
-  static const ChannelNormKernels* table = HWY_DYNAMIC_DISPATCH(make_channel_norm)();
-  return *table;
-}
+OT_SIMD_TABLE(ChannelNormKernels, channel_norm_kernels, make_channel_norm)
 }  // namespace onnxtrain::simd
 #endif

@@ -13,6 +13,7 @@
 #include "hwy/highway.h"
 // after highway.h
 #include "kernels/common/loops-inl.hpp"
+#include "kernels/common/table-inl.hpp"
 #include "kernels/common/vmath-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -207,21 +208,29 @@ void close_one_row(float* x, int64_t n, const ScoreMask& m) {
   });
 }
 
-// log(sum(exp(x))) of a row
-HWY_INLINE float log_sum_exp(const float* x, int64_t n) {
-  const float top = row_max(x, n);
-  const V vtop = set(top);
-  const float sum = row_sum(n, [&](auto io, int64_t i) HWY_ATTR {
-    return vm::exp_nonpositive(hn::Sub(io.load(x + i), vtop));
-  });
-  return top + hn::GetLane(vm::log(set(sum)));
-}
+// x - log(sum(exp(x))) of a row in two steps: beside large scores the logarithm, added to the
+// largest of them, would be rounded to too few digits.
+struct LogSoftmaxRow {
+  float first, second;
+  HWY_INLINE LogSoftmaxRow(const float* x, int64_t n) {
+    const float top = row_max(x, n);
+    const V vtop = set(top);
+    const float sum = row_sum(n, [&](auto io, int64_t i) HWY_ATTR {
+      return vm::exp_nonpositive(hn::Sub(io.load(x + i), vtop));
+    });
+    const float log = hn::GetLane(vm::log(set(sum)));
+    const bool large = std::abs(top) > 32;
+    first = large ? top : top + log;
+    second = large ? log : 0;
+  }
+  HWY_INLINE V operator()(V x) const { return hn::Sub(hn::Sub(x, set(first)), set(second)); }
+  HWY_INLINE float negative(float x) const { return second - (x - first); }
+};
 
 void log_softmax_rows(const float* x, float* y, int64_t rows, int64_t n) {
   for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
-    const V lse = set(log_sum_exp(x, n));
-    each_vector(
-        n, [&](auto io, int64_t i) HWY_ATTR { io.store(hn::Sub(io.load(x + i), lse), y + i); });
+    const LogSoftmaxRow row(x, n);
+    each_vector(n, [&](auto io, int64_t i) HWY_ATTR { io.store(row(io.load(x + i)), y + i); });
   }
 }
 
@@ -247,19 +256,17 @@ void cross_entropy_rows(const CrossEntropy& c, int64_t row0, int64_t row1, float
       if (grad) std::memset(grad, 0, size_t(n) * sizeof(float));
       continue;
     }
-    const float lse = log_sum_exp(x, n);
-    c.row_loss[r] = ignored ? 0.0f : weight * (lse - x[label]);
-    const V vlse = set(lse);
+    const LogSoftmaxRow row(x, n);
+    c.row_loss[r] = ignored ? 0.0f : weight * row.negative(x[label]);
     if (c.log_prob) {
       float* out = c.log_prob + r * n;
-      each_vector(n, [&](auto io, int64_t i)
-                         HWY_ATTR { io.store(hn::Sub(io.load(x + i), vlse), out + i); });
+      each_vector(n, [&](auto io, int64_t i) HWY_ATTR { io.store(row(io.load(x + i)), out + i); });
     }
     if (!grad) continue;
     const float g = ignored ? 0.0f : weight * grad_each;
     const V vg = set(g);
     each_vector(n, [&](auto io, int64_t i) HWY_ATTR {
-      io.store(hn::Mul(vg, vm::exp_nonpositive(hn::Sub(io.load(x + i), vlse))), grad + i);
+      io.store(hn::Mul(vg, vm::exp_nonpositive(row(io.load(x + i)))), grad + i);
     });
     if (!ignored) grad[label] -= g;
   }
@@ -339,10 +346,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace onnxtrain::simd {
-HWY_EXPORT(make_rows);
-const RowKernels& row_kernels() {
-  static const RowKernels* table = HWY_DYNAMIC_DISPATCH(make_rows)();
-  return *table;
-}
+OT_SIMD_TABLE(RowKernels, row_kernels, make_rows)
 }  // namespace onnxtrain::simd
 #endif

@@ -49,7 +49,8 @@ std::vector<double> ref_softmax(const float* x, int64_t n, double scale) {
 }
 
 TEST(Rows, Softmax) {
-  for (auto [rows, n] : kSizes) {
+  for (const Size& size : kSizes) {
+    const int64_t rows = size.rows, n = size.n;
     const Floats x = randoms(rows * n, 1), dy = randoms(rows * n, 2);
     for (float scale : {1.0f, 0.125f, -2.0f}) {
       Floats y = same_bits([&](ThreadPool& p) {
@@ -86,8 +87,23 @@ TEST(Rows, SoftmaxOfExtremes) {
   EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[3]));
 }
 
+TEST(Rows, LogSoftmaxOfLargeScores) {
+  ThreadPool pool(1);
+  for (float top : {-5000.0f, 100.0f, 1000.0f, 3e6f}) {
+    SCOPED_TRACE(top);
+    const Floats x = {top, top - 1, top - 2.5f, top - 0.25f};
+    Floats y(4);
+    log_softmax(pool, x.data(), y.data(), 1, 4);
+    double sum = 0;
+    for (float v : x) sum += std::exp(double(v) - double(top));
+    for (size_t k = 0; k < 4; ++k)
+      EXPECT_NEAR(y[k], double(x[k]) - double(top) - std::log(sum), 5e-7);
+  }
+}
+
 TEST(Rows, LogSoftmax) {
-  for (auto [rows, n] : kSizes) {
+  for (const Size& size : kSizes) {
+    const int64_t rows = size.rows, n = size.n;
     const Floats x = randoms(rows * n, 1), dy = randoms(rows * n, 2);
     Floats y = same_bits([&](ThreadPool& p) {
       Floats out(x.size());
@@ -113,7 +129,8 @@ TEST(Rows, LogSoftmax) {
 }
 
 TEST(Rows, CrossEntropy) {
-  for (auto [rows, n] : kSizes) {
+  for (const Size& size : kSizes) {
+    const int64_t rows = size.rows, n = size.n;
     for (int mode = 0; mode < 6; ++mode) {
       const Floats x = randoms(rows * n, 1);
       Floats weights = randoms(n, 3);
@@ -163,7 +180,8 @@ TEST(Rows, CrossEntropy) {
 }
 
 TEST(Rows, Norms) {
-  for (auto [rows, n] : kSizes) {
+  for (const Size& size : kSizes) {
+    const int64_t rows = size.rows, n = size.n;
     for (int mode = 0; mode < 4; ++mode) {
       const Floats x = randoms(rows * n, 1), dy = randoms(rows * n, 2), scale = randoms(n, 3),
                    bias = randoms(n, 4);

@@ -59,7 +59,7 @@ struct AdamStep {
 };
 // PyTorch's Adam (decoupled = false) and AdamW (true) at step t = 1, 2, ...
 AdamStep adam_step(double lr, double beta1, double beta2, double epsilon, double weight_decay,
-                   bool decoupled, int64_t t);
+                   bool decoupled, double t);
 // ONNX Adam with the operator's T, norm_coefficient and norm_coefficient_post.
 AdamStep onnx_adam_step(double lr, int64_t t, double alpha, double beta, double epsilon,
                         double norm, double norm_post);

@@ -211,13 +211,13 @@ double gradient_sum_squares(ThreadPool& pool, const OptimList& list) {
 }
 
 AdamStep adam_step(double lr, double beta1, double beta2, double epsilon, double weight_decay,
-                   bool decoupled, int64_t t) {
+                   bool decoupled, double t) {
   AdamStep s;
   s.beta1 = beta1;
   s.beta2 = beta2;
   s.epsilon = float(epsilon);
-  s.step = float(lr / (1 - std::pow(beta1, double(t))));
-  s.root = float(1 / std::sqrt(1 - std::pow(beta2, double(t))));
+  s.step = float(lr / (1 - std::pow(beta1, t)));
+  s.root = float(1 / std::sqrt(1 - std::pow(beta2, t)));
   if (decoupled) {
     s.pre = float(1 - lr * weight_decay);
   } else {

@@ -44,7 +44,7 @@ struct Tensors {
 // (x, g, state of 3, step number from 1) in double precision.
 template <class MakeStep>
 void check(const char* name, MakeStep make,
-           std::function<void(double& x, double g, double* s, int t)> ref) {
+           const std::function<void(double& x, double g, double* s, int t)>& ref) {
   std::vector<Floats> first;
   for (int threads : {1, 2, 4}) {
     ThreadPool pool(threads);

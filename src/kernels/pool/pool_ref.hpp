@@ -274,20 +274,28 @@ std::vector<T> tap_counts(const Window& w, bool include_pad) {
   return counts;
 }
 
+// Fills `to`, planes of `size`, with zeros, and adds to plane p by add(p).
+template <class T, class F>
+void add_planes(const Window& w, int64_t planes, T* to, int64_t size, ThreadPool& pool, F&& add) {
+  parallel_for(pool, planes, plane_grain(w), [&](int64_t b, int64_t e) {
+    for (int64_t p = b; p < e; ++p) {
+      std::fill_n(to + p * size, size, T(0));
+      add(p);
+    }
+  });
+}
+
 template <class T>
 void average_pool(const Window& w, int64_t planes, const T* counts, const T* x, T* y,
                   ThreadPool& pool) {
   int64_t xs = w.in_size(), ys = w.out_size(), step = w.strides.back();
-  parallel_for(pool, planes, plane_grain(w), [&](int64_t b, int64_t e) {
-    for (int64_t p = b; p < e; ++p) {
-      const T* xp = x + p * xs;
-      T* yp = y + p * ys;
-      std::fill_n(yp, ys, T(0));
-      w.for_runs([&](int64_t, int64_t o, int64_t i, int64_t count) {
-        for (int64_t j = 0; j < count; ++j) yp[o + j] += xp[i + j * step];
-      });
-      for (int64_t o = 0; o < ys; ++o) yp[o] /= counts[o];
-    }
+  add_planes(w, planes, y, ys, pool, [&](int64_t p) {
+    const T* xp = x + p * xs;
+    T* yp = y + p * ys;
+    w.for_runs([&](int64_t, int64_t o, int64_t i, int64_t count) {
+      for (int64_t j = 0; j < count; ++j) yp[o + j] += xp[i + j * step];
+    });
+    for (int64_t o = 0; o < ys; ++o) yp[o] /= counts[o];
   });
 }
 
@@ -295,15 +303,12 @@ template <class T>
 void average_pool_grad(const Window& w, int64_t planes, const T* counts, const T* dy, T* dx,
                        ThreadPool& pool) {
   int64_t xs = w.in_size(), ys = w.out_size(), step = w.strides.back();
-  parallel_for(pool, planes, plane_grain(w), [&](int64_t b, int64_t e) {
-    for (int64_t p = b; p < e; ++p) {
-      const T* yp = dy + p * ys;
-      T* xp = dx + p * xs;
-      std::fill_n(xp, xs, T(0));
-      w.for_runs([&](int64_t, int64_t o, int64_t i, int64_t count) {
-        for (int64_t j = 0; j < count; ++j) xp[i + j * step] += yp[o + j] / counts[o + j];
-      });
-    }
+  add_planes(w, planes, dx, xs, pool, [&](int64_t p) {
+    const T* yp = dy + p * ys;
+    T* xp = dx + p * xs;
+    w.for_runs([&](int64_t, int64_t o, int64_t i, int64_t count) {
+      for (int64_t j = 0; j < count; ++j) xp[i + j * step] += yp[o + j] / counts[o + j];
+    });
   });
 }
 
@@ -311,22 +316,18 @@ template <class T>
 void lp_pool(const Window& w, int64_t planes, double power, const T* x, T* y, ThreadPool& pool) {
   int64_t xs = w.in_size(), ys = w.out_size(), step = w.strides.back();
   T p_ = T(power), inverse = T(1 / power);
-  parallel_for(pool, planes, plane_grain(w), [&](int64_t b, int64_t e) {
-    for (int64_t p = b; p < e; ++p) {
-      const T* xp = x + p * xs;
-      T* yp = y + p * ys;
-      std::fill_n(yp, ys, T(0));
-      w.for_runs([&](int64_t, int64_t o, int64_t i, int64_t count) {
-        if (power == 2) {
-          for (int64_t j = 0; j < count; ++j) yp[o + j] += xp[i + j * step] * xp[i + j * step];
-        } else {
-          for (int64_t j = 0; j < count; ++j)
-            yp[o + j] += std::pow(std::fabs(xp[i + j * step]), p_);
-        }
-      });
-      for (int64_t o = 0; o < ys; ++o)
-        yp[o] = power == 2 ? std::sqrt(yp[o]) : std::pow(yp[o], inverse);
-    }
+  add_planes(w, planes, y, ys, pool, [&](int64_t p) {
+    const T* xp = x + p * xs;
+    T* yp = y + p * ys;
+    w.for_runs([&](int64_t, int64_t o, int64_t i, int64_t count) {
+      if (power == 2) {
+        for (int64_t j = 0; j < count; ++j) yp[o + j] += xp[i + j * step] * xp[i + j * step];
+      } else {
+        for (int64_t j = 0; j < count; ++j) yp[o + j] += std::pow(std::fabs(xp[i + j * step]), p_);
+      }
+    });
+    for (int64_t o = 0; o < ys; ++o)
+      yp[o] = power == 2 ? std::sqrt(yp[o]) : std::pow(yp[o], inverse);
   });
 }
 
@@ -336,20 +337,17 @@ void lp_pool_grad(const Window& w, int64_t planes, double power, const T* dy, co
                   const T* y, T* dx, ThreadPool& pool) {
   int64_t xs = w.in_size(), ys = w.out_size(), step = w.strides.back();
   T q = T(power - 1);
-  parallel_for(pool, planes, plane_grain(w), [&](int64_t b, int64_t e) {
-    for (int64_t p = b; p < e; ++p) {
-      const T *dyp = dy + p * ys, *xp = x + p * xs, *yp = y + p * ys;
-      T* dxp = dx + p * xs;
-      std::fill_n(dxp, xs, T(0));
-      w.for_runs([&](int64_t, int64_t o, int64_t i, int64_t count) {
-        for (int64_t j = 0; j < count; ++j) {
-          T v = xp[i + j * step], n = yp[o + j];
-          if (n == 0 || v == 0) continue;
-          T f = q == 1 ? v / n : std::copysign(std::pow(std::fabs(v) / n, q), v);
-          dxp[i + j * step] += dyp[o + j] * f;
-        }
-      });
-    }
+  add_planes(w, planes, dx, xs, pool, [&](int64_t p) {
+    const T *dyp = dy + p * ys, *xp = x + p * xs, *yp = y + p * ys;
+    T* dxp = dx + p * xs;
+    w.for_runs([&](int64_t, int64_t o, int64_t i, int64_t count) {
+      for (int64_t j = 0; j < count; ++j) {
+        T v = xp[i + j * step], n = yp[o + j];
+        if (n == 0 || v == 0) continue;
+        T f = q == 1 ? v / n : std::copysign(std::pow(std::fabs(v) / n, q), v);
+        dxp[i + j * step] += dyp[o + j] * f;
+      }
+    });
   });
 }
 

@@ -10,6 +10,7 @@
 #include "hwy/highway.h"
 // after highway.h
 #include "kernels/common/loops-inl.hpp"
+#include "kernels/common/table-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace onnxtrain::simd {
@@ -158,10 +159,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace onnxtrain::simd {
-HWY_EXPORT(make_reduce);
-const ReduceKernels& reduce_kernels() {
-  static const ReduceKernels* table = HWY_DYNAMIC_DISPATCH(make_reduce)();
-  return *table;
-}
+OT_SIMD_TABLE(ReduceKernels, reduce_kernels, make_reduce)
 }  // namespace onnxtrain::simd
 #endif

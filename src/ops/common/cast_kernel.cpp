@@ -109,7 +109,7 @@ void store(const S* tile, DType to, void* y, int64_t at, int64_t n, const CastOp
 template <class T, class S>
 void load(const void* x, int64_t at, int64_t n, S* tile) {
   const T* p = static_cast<const T*>(x) + at;
-  for (int64_t i = 0; i < n; ++i) tile[i] = S(p[i]);
+  for (int64_t i = 0; i < n; ++i) tile[i] = S(p[i]);  // NOLINT(bugprone-signed-char-misuse)
 }
 
 // ---------------------------------------------------------------- text

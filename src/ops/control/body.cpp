@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "core/budget.hpp"
+#include "core/text.hpp"
 #include "op/fold.hpp"
+#include "op/model_refusal.hpp"
 
 namespace onnxtrain::ops {
 
@@ -20,6 +23,17 @@ void check_body(const Graph& g, size_t inputs, size_t min_outputs) {
   if (g.outputs.size() < min_outputs)
     model_error("OT1150", cat("the subgraph '", g.name, "' has ", g.outputs.size(),
                               " outputs, expected at least ", min_outputs));
+}
+
+std::vector<Value> run_iteration(ValueCtx& c, const char* op, int64_t i, std::vector<Value> in,
+                                 uint64_t stream) {
+  count_trip(op);
+  try {
+    return c.run_graph("body", std::move(in), stream);
+  } catch (Error& e) {
+    e.add_place(cat("in iteration ", with_commas(i + 1)));
+    throw;
+  }
 }
 
 Tensor stacked(const std::vector<Tensor>& parts, const TypeInfo& declared, int64_t axis,
@@ -75,11 +89,10 @@ std::vector<ValueId> BodyBuilder::inline_body(const Graph& body,
   size_t kept = first;
   for (size_t k = first; k < graph_->nodes.size(); ++k) {
     bool folded = false;
-    try {
+    model_refusal([&] {
       infer_node(*graph_, graph_->nodes[k], outer_.table());
       folded = fold_node(*graph_, graph_->nodes[k], outer_.table());
-    } catch (const Error&) {
-    }
+    });
     if (folded) continue;
     if (kept != k) graph_->nodes[kept] = std::move(graph_->nodes[k]);
     ++kept;

@@ -7,7 +7,6 @@
 
 namespace onnxtrain::ops {
 
-inline constexpr int64_t kMaxTrips = 10'000'000;  // docs/safety.md, 5
 // Node::random_stream of a node whose bodies repeat those of a forward node, a loop from the last
 // iteration to the first: random operators in them draw the numbers of that iteration again.
 inline constexpr uint64_t kRepeatsForward = 1;
@@ -15,6 +14,11 @@ inline constexpr uint64_t kRepeatsForward = 1;
 // The body, which must have this many inputs and at least this many outputs.
 const Graph& body_of(const Node& n, std::string_view attr);
 void check_body(const Graph& g, size_t inputs, size_t min_outputs);
+
+// Runs the body for iteration i (from 0) of `op`, counted against the budget of the run; an error
+// says which iteration it was. `stream`: as of ValueCtx::run_graph.
+std::vector<Value> run_iteration(ValueCtx& c, const char* op, int64_t i, std::vector<Value> in,
+                                 uint64_t stream);
 
 // The stacked values of one scan output; when there was no iteration, an empty tensor of the type
 // that the body declares.

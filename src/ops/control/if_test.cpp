@@ -51,7 +51,7 @@ TEST(ControlFlow, ResultsOfKnownTypeStayStatic) {
     Feeds feeds;
   } cases[] = {{std::string(kIf)
                     .replace(std::string(kIf).find("double[3] y)"), 12, "double[3] z)")
-                    .replace(std::string(kIf).rfind("}"), 1, "z = Cos(y) }"),
+                    .replace(std::string(kIf).rfind('}'), 1, "z = Cos(y) }"),
                 {{"x", vary({3}, 1)}, {"w", vary({3}, 2)}, {"c", flag(true)}}},
                {R"(g (int64 n, double[3] x) => (double[3] z) {
             y = Loop (n, , x) <body = b (int64 i, bool ci, double[3] s) => (bool co, double[3] t) { co = Identity(ci) t = Sin(s) }>

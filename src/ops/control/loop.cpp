@@ -2,6 +2,7 @@
 // over the iterations from last to first, which repeats an iteration and differentiates it.
 #include <algorithm>
 
+#include "core/budget.hpp"
 #include "ops/control/body.hpp"
 
 namespace onnxtrain::ops {
@@ -35,17 +36,15 @@ void run(ValueCtx& c) {
   for (size_t k = 0; k < states; ++k)
     state.push_back(c.has(int(k) + 2) ? *c.in(int(k) + 2) : Value());
   if (go && !c.has(0) && never_ends(body))
-    model_error("OT1403", "Loop has no trip count and its body always returns true: it never ends");
-  if (go && trips > kMaxTrips && never_ends(body))
-    model_error("OT1402", cat("Loop has ", trips, " iterations; the limit is ", kMaxTrips));
+    model_error("OT1403", "Loop has no trip count and its body always returns true: it never ends",
+                "give it a trip count, or let its body return a condition that becomes false");
+  if (go && never_ends(body)) check_trips("Loop", trips);
   std::vector<std::vector<Tensor>> collected(scans);
   for (int64_t i = 0; go && (trips < 0 ? !c.has(0) : i < trips); ++i) {
-    if (i >= kMaxTrips)
-      model_error("OT1402", cat("Loop runs for more than ", kMaxTrips, " iterations"));
     std::vector<Value> in = {Tensor::scalar<int64_t>(i), Tensor::scalar<bool>(true)};
     for (Value& v : state) in.push_back(std::move(v));
     std::vector<Value> out =
-        c.run_graph("body", std::move(in), uint64_t(reversed ? trips - i : i + 1));
+        run_iteration(c, "Loop", i, std::move(in), uint64_t(reversed ? trips - i : i + 1));
     go = bool_of(out[0], "the condition that the body of Loop returns");
     for (size_t k = 0; k < states; ++k) state[k] = std::move(out[k + 1]);
     for (size_t k = 0; k < scans; ++k) {

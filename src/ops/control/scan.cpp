@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/budget.hpp"
 #include "ops/control/body.hpp"
 
 namespace onnxtrain::ops {
@@ -64,8 +65,7 @@ struct Sweep {
 // Runs the body over `count` elements of the scan inputs.
 void sweep(ValueCtx& c, const Form& f, const std::vector<Tensor>& xs,
            const std::vector<int64_t>& axes, int64_t count, Sweep& s) {
-  if (count > kMaxTrips)
-    model_error("OT1402", cat("Scan runs for more than ", kMaxTrips, " iterations"));
+  check_trips("Scan", count);
   bool reversed = c.node().random_stream == kRepeatsForward;
   s.collected.assign(f.scan_outputs, {});
   for (int64_t i = 0; i < count; ++i) {
@@ -74,7 +74,7 @@ void sweep(ValueCtx& c, const Form& f, const std::vector<Tensor>& xs,
     for (size_t k = 0; k < xs.size(); ++k)
       in.push_back(element(xs[k], axes[k], f.in_backwards[k] ? count - 1 - i : i));
     std::vector<Value> out =
-        c.run_graph("body", std::move(in), uint64_t(reversed ? count - i : i + 1));
+        run_iteration(c, "Scan", i, std::move(in), uint64_t(reversed ? count - i : i + 1));
     for (size_t k = 0; k < f.states; ++k) s.states[k] = std::move(out[k]);
     for (size_t k = 0; k < f.scan_outputs; ++k)
       if (c.wants(int(f.states + k)))

@@ -9,7 +9,7 @@ namespace onnxtrain::testing {
 namespace {
 
 // [batch, heads, rows, width] as it lies in memory.
-OpCase fused_attention(Tensor q, Tensor k, Tensor v) {
+OpCase fused_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
   const Shape &s = q.shape(), &t = k.shape();
   auto strides = [](const Shape& d) { return Ints{d[1] * d[2] * d[3], d[2] * d[3], d[3]}; };
   return OpCase("FusedAttention", 1, std::string(kOwnDomain))

@@ -182,19 +182,19 @@ Kernel make(Prepare& p) {
   if (p.has(kBias)) d.bias = simd::BiasAxis::kColumn;
   d.residual = p.has(kResidual);
   d.store_pre = p.wants(1);
-  PackedPlan product = plan_product(p, d, kB);
+  PackedPlan gemm = plan_gemm(p, d, kB);
   const int inputs = p.inputs();
   const bool pre = d.store_pre;
-  return [l, product, inputs, pre](const Run& r) {
+  return [l, gemm, inputs, pre](const Run& r) {
     auto in = [&](int k) { return k < inputs ? r.in<float>(k) : nullptr; };
-    product.plan.run(*r.pool, {.a = in(kA),
-                               .b = product.b(in(kB)),
-                               .c = r.out<float>(0),
-                               .bias = in(kBias),
-                               .residual = in(kResidual),
-                               .pre = pre ? r.out<float>(1) : nullptr,
-                               .saved = in(kSaved),
-                               .workspace = r.workspace});
+    gemm.plan.run(*r.pool, {.a = in(kA),
+                            .b = gemm.b(in(kB)),
+                            .c = r.out<float>(0),
+                            .bias = in(kBias),
+                            .residual = in(kResidual),
+                            .pre = pre ? r.out<float>(1) : nullptr,
+                            .saved = in(kSaved),
+                            .workspace = r.workspace});
   };
 }
 

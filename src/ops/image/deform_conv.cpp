@@ -276,7 +276,7 @@ ValueId coordinates(GradBuilder& b, const Deform& d, ValueId offset, int64_t dim
 ValueId forward_standard(GradBuilder& b, const Deform& d, const std::vector<ValueId>& v) {
   const auto& w = d.s.window;
   int64_t og = d.offset_groups, n = d.s.batch, per = d.channels_per_offset(), taps = d.taps();
-  auto shaped = [&](ValueId x, std::vector<int64_t> to) {
+  auto shaped = [&](ValueId x, const std::vector<int64_t>& to) {
     return b.call("Reshape", {x, b.constant_ints(to)});
   };
   ValueId x = shaped(v[0], {n * og, per, w.in[0], w.in[1]});

@@ -1,4 +1,4 @@
-// ImageDecoder on a picture of two pixels; formats are tested in tests/conformance.
+// ImageDecoder on an image of two pixels; formats are tested in tests/conformance.
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
@@ -15,12 +15,12 @@ TEST(ImageDecoder, Formats) {
         .attr("pixel_format", std::string(format))
         .input(Tensor::vector<uint8_t>(bytes));
   };
-  auto picture = [](std::vector<uint8_t> v, int64_t channels) {
+  auto image = [](const std::vector<uint8_t>& v, int64_t channels) {
     return Tensor::vector<uint8_t>(v).reshaped({1, 2, channels});
   };
-  decode("RGB").expect(picture({255, 0, 0, 10, 20, 30}, 3));
-  decode("BGR").expect(picture({0, 0, 255, 30, 20, 10}, 3));
-  decode("Grayscale").expect(picture({76, 18}, 1));
+  decode("RGB").expect(image({255, 0, 0, 10, 20, 30}, 3));
+  decode("BGR").expect(image({0, 0, 255, 30, 20, 10}, 3));
+  decode("Grayscale").expect(image({76, 18}, 1));
   EXPECT_THROW(decode("CMYK").run(), Error);
   bytes.resize(bytes.size() - 1);
   EXPECT_THROW(decode("RGB").run(), Error);

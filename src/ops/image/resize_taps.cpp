@@ -184,7 +184,7 @@ void sizes_and_scales(const Node& n, const Shape& in, const std::vector<int64_t>
         model_error("OT1160", cat("keep_aspect_ratio_policy is '", policy, "'"));
       for (int64_t a : axes) {
         scales[size_t(a)] = chosen;
-        out[size_t(a)] = int64_t(chosen * double(in[size_t(a)]) + 0.5);
+        out[size_t(a)] = std::llround(chosen * double(in[size_t(a)]));
       }
     }
     return;

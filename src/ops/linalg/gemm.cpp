@@ -67,15 +67,15 @@ Kernel make_simd(Prepare& p) {
       d.beta = 1;
     }
   }
-  PackedPlan product = plan_product(p, d, 1);
+  PackedPlan gemm = plan_gemm(p, d, 1);
   return [=](const Run& r) {
     float* y = r.out<float>(0);
     if (fill) fill_rows(r, r.in<float>(2), y, d.m, d.n, sm, sn, beta);
-    product.plan.run(*r.pool, {.a = r.in<float>(0),
-                               .b = product.b(r.in<float>(1)),
-                               .c = y,
-                               .bias = bias ? r.in<float>(2) : nullptr,
-                               .workspace = r.workspace});
+    gemm.plan.run(*r.pool, {.a = r.in<float>(0),
+                            .b = gemm.b(r.in<float>(1)),
+                            .c = y,
+                            .bias = bias ? r.in<float>(2) : nullptr,
+                            .workspace = r.workspace});
   };
 }
 
@@ -119,14 +119,14 @@ Cost cost(const Prepare& p) {
 std::vector<ValueId> grad(GradBuilder& b) {
   bool ta = b.node().i("transA", 0) != 0, tb = b.node().i("transB", 0) != 0;
   float alpha = b.node().f("alpha", 1), beta = b.node().f("beta", 1);
-  auto product = [&](ValueId x, ValueId y, bool tx, bool ty) {
+  auto matmul = [&](ValueId x, ValueId y, bool tx, bool ty) {
     return b.call("Gemm", {x, y},
                   {{"transA", int64_t(tx)}, {"transB", int64_t(ty)}, {"alpha", alpha}});
   };
   ValueId x = b.x(0), w = b.x(1), dy = b.dy();
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
-  if (b.wants(0)) g[0] = ta ? product(w, dy, tb, true) : product(dy, w, false, !tb);
-  if (b.wants(1)) g[1] = tb ? product(dy, x, true, ta) : product(x, dy, !ta, false);
+  if (b.wants(0)) g[0] = ta ? matmul(w, dy, tb, true) : matmul(dy, w, false, !tb);
+  if (b.wants(1)) g[1] = tb ? matmul(dy, x, true, ta) : matmul(x, dy, !ta, false);
   if (b.has(2) && b.wants(2)) {
     ValueId d = b.sum_to_shape_of(dy, b.x(2));
     g[2] = beta == 1 ? d : b.mul(d, b.scalar(beta, d));

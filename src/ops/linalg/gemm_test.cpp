@@ -40,7 +40,7 @@ TEST(Gemm, Values) {
 TEST(Gemm, Gradients) {
   for (int64_t ta : {0, 1})
     for (int64_t tb : {0, 1})
-      for (Shape c : {Shape{}, Shape{4}, Shape{2, 1}, Shape{2, 4}, Shape{1, 4}})
+      for (const Shape& c : {Shape{}, Shape{4}, Shape{2, 1}, Shape{2, 4}, Shape{1, 4}})
         OpCase("Gemm", 13)
             .attr("transA", ta)
             .attr("transB", tb)

@@ -48,12 +48,12 @@ Kernel make_simd(Prepare& p) {
     d.offsets_b = l->at_b.data();
   }
   if (p.out(0).size() == 0) return [](const Run&) {};
-  PackedPlan product = plan_product(p, d, 1);
-  return [l, product](const Run& r) {
-    product.plan.run(*r.pool, {.a = r.in<float>(0),
-                               .b = product.b(r.in<float>(1)),
-                               .c = r.out<float>(0),
-                               .workspace = r.workspace});
+  PackedPlan gemm = plan_gemm(p, d, 1);
+  return [l, gemm](const Run& r) {
+    gemm.plan.run(*r.pool, {.a = r.in<float>(0),
+                            .b = gemm.b(r.in<float>(1)),
+                            .c = r.out<float>(0),
+                            .workspace = r.workspace});
   };
 }
 
@@ -91,7 +91,7 @@ Cost cost(const Prepare& p) {
 
 using Grads = std::vector<ValueId>;
 
-ValueId product(GradBuilder& b, ValueId x, ValueId y, bool tx, bool ty, float alpha = 1) {
+ValueId matmul(GradBuilder& b, ValueId x, ValueId y, bool tx, bool ty, float alpha = 1) {
   if (b.rank(x) == 2 && b.rank(y) == 2)
     return b.call("Gemm", {x, y},
                   {{"transA", int64_t(tx)}, {"transB", int64_t(ty)}, {"alpha", alpha}});
@@ -139,16 +139,15 @@ Grads grad(GradBuilder& b) {
   if (vb) dy = b.unsqueeze(dy, {-1});
   if (va) dy = b.unsqueeze(dy, {-2});
   ValueId da = kNone, dw = kNone;
-  if (b.wants(0))
-    da = ta ? product(b, w, dy, tb, true, alpha) : product(b, dy, w, false, !tb, alpha);
+  if (b.wants(0)) da = ta ? matmul(b, w, dy, tb, true, alpha) : matmul(b, dy, w, false, !tb, alpha);
   if (b.wants(1)) {
     if (!ta && b.rank(w) == 2 && b.rank(a) > 2) {
       // one weight for all: the sum over the batch is part of one big GEMM
       ValueId fa = b.call("Flatten", {a}, {{"axis", b.rank(a) - 1}});
       ValueId fy = b.call("Flatten", {dy}, {{"axis", b.rank(a) - 1}});
-      dw = tb ? product(b, fy, fa, true, false, alpha) : product(b, fa, fy, true, false, alpha);
+      dw = tb ? matmul(b, fy, fa, true, false, alpha) : matmul(b, fa, fy, true, false, alpha);
     } else {
-      dw = tb ? product(b, dy, a, true, ta, alpha) : product(b, a, dy, !ta, false, alpha);
+      dw = tb ? matmul(b, dy, a, true, ta, alpha) : matmul(b, a, dy, !ta, false, alpha);
     }
   }
   auto back = [&](ValueId d, ValueId m, ValueId x, bool vector) {

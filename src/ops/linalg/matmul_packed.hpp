@@ -14,7 +14,7 @@ struct PackedPlan {
 };
 
 // `input` is the number of the right operand. Few rows do not pack at all.
-inline PackedPlan plan_product(Prepare& p, simd::GemmDesc d, int input) {
+inline PackedPlan plan_gemm(Prepare& p, simd::GemmDesc d, int input) {
   constexpr int64_t kRows = 8, kColumns = 16;
   const Tensor* b = p.constant(input);
   const bool pack = b && d.batch == 1 && d.m >= kRows && d.n >= kColumns && d.k > 0;

@@ -2,6 +2,7 @@
 #include "ops/loss/loss_shape.hpp"
 
 #include "op/needs_shape.hpp"
+#include "ops/common/wide.hpp"
 
 namespace onnxtrain::ops {
 
@@ -104,8 +105,11 @@ ValueId weights_grad(GradBuilder& b, ValueId dloss, ValueId loss, ValueId log_p,
   if (info.reduction == Reduction::kMean) {
     ValueId w = b.call("Gather", {weights, safe}, {{"axis", int64_t(0)}});
     if (used != kNone) w = b.mul(w, used);
-    Expr sum{b, b.call("ReduceSum", {w}, {{"keepdims", int64_t(0)}}), b.dtype(log_p)};
-    scale = b.div(scale, where(equal(sum, sum.num(0)), 1.0, sum).v);
+    const Expr each_weight = widened(Expr{b, w, b.dtype(log_p)});
+    Expr sum{b, b.call("ReduceSum", {each_weight.v}, {{"keepdims", int64_t(0)}}),
+             each_weight.dtype};
+    const Expr by = where(equal(sum, sum.num(0)), 1.0, sum);
+    scale = b.cast_like((widened(Expr{b, scale, b.dtype(log_p)}) / by).v, log_p);
     each = b.sub(each, loss);
   }
   each = b.mul(each, scale);
@@ -123,14 +127,15 @@ LoweredLabels lower_labels(GradBuilder& b, Expr dloss, Expr x, ValueId labels, V
   if (weights != kNone) each = b.call("Gather", {weights, safe}, {{"axis", int64_t(0)}});
   if (used != kNone) each = each == kNone ? used : b.mul(each, used);
   if (each == kNone) each = b.cast_like(b.ones_like(labels), x.v);
-  Expr factor{b, each, x.dtype};
+  Expr factor = widened(Expr{b, each, x.dtype});
   if (info.reduction == Reduction::kMean) {
     GradBuilder::Attrs all{{"keepdims", int64_t(0)}};
-    Expr sum{b, b.call("ReduceSum", {each}, all), x.dtype};
+    Expr sum{b, b.call("ReduceSum", {factor.v}, all), factor.dtype};
     // everything ignored: 0 / 1
     factor = factor / where(equal(sum, sum.num(0)), 1.0, sum);
   }
-  return {Expr{b, b.unsqueeze((factor * dloss).v, {1})}, hot};
+  const ValueId scaled = b.cast_like((factor * widened(dloss)).v, x.v);
+  return {Expr{b, b.unsqueeze(scaled, {1}), x.dtype}, hot};
 }
 
 }  // namespace onnxtrain::ops

@@ -91,8 +91,28 @@ int64_t write_scores(Post p, const float* scores, int64_t n, int add_second, flo
   return 2;
 }
 
+DType form_type(const GradBuilder& b) {
+  return b.dtype(b.x(0)) == DType::kDouble ? DType::kDouble : DType::kFloat;
+}
+
 ValueId feature_rows(GradBuilder& b, int64_t features) {
-  return b.call("Reshape", {b.x(0), b.constant_ints({-1, features})});
+  ValueId x = b.x(0);
+  if (b.dtype(x) != form_type(b)) x = b.call("Cast", {x}, {{"to", int64_t(form_type(b))}});
+  return b.call("Reshape", {x, b.constant_ints({-1, features})});
+}
+
+ValueId weight_table(GradBuilder& b, int i, const std::vector<float>& v, int64_t columns,
+                     DType type) {
+  if (!b.has(i)) return float_table(b, v, columns, type);
+  if (type == DType::kFloat) return b.x(i);
+  return b.call("Cast", {b.x(i)}, {{"to", int64_t(type)}});
+}
+
+ValueId label_form(GradBuilder& b, const Labels& l, ValueId index) {
+  if (l.count() == 0) return index;
+  Tensor t =
+      l.use_strings() ? Tensor::vector<std::string>(l.strings) : Tensor::vector<int64_t>(l.ints);
+  return b.call("Gather", {b.tensor(std::move(t)), index}, {{"axis", int64_t(0)}});
 }
 
 ValueId float_table(GradBuilder& b, const std::vector<float>& v, int64_t columns, DType type) {

@@ -35,6 +35,11 @@ int64_t write_scores(Post p, const float* scores, int64_t n, int add_second, flo
 ValueId feature_rows(GradBuilder& b, int64_t features);
 // Floats as a constant of this type, rows of `columns`.
 ValueId float_table(GradBuilder& b, const std::vector<float>& v, int64_t columns, DType type);
+// The weights that are input `i` of the node (op.hpp, AttributeWeights), or the attribute's.
+ValueId weight_table(GradBuilder& b, int i, const std::vector<float>& v, int64_t columns,
+                     DType type);
+// The element type in which the form computes: that of x, float for integers.
+DType form_type(const GradBuilder& b);
 ValueId post_form(GradBuilder& b, Post p, ValueId scores);
 ValueId to_float(GradBuilder& b, ValueId v);
 // The outputs of a classifier: its label, which has no derivative, by the operator itself.
@@ -49,6 +54,8 @@ struct Labels {
   int64_t count() const { return int64_t(use_strings() ? strings.size() : ints.size()); }
 };
 Labels labels_of(const Node& n, const char* ints, const char* strings);
+// Label number `index` [rows] in standard operators.
+ValueId label_form(GradBuilder& b, const Labels& l, ValueId index);
 // Writes label `index` at `row` of the label output.
 void write_label(const Labels& l, void* out, int64_t row, int64_t index);
 

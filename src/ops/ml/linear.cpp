@@ -75,7 +75,7 @@ Kernel make_regressor(Prepare& p) {
 // Scores in standard operators, [rows, targets].
 ValueId scores_form(GradBuilder& b, int64_t targets) {
   std::vector<float> w = b.node().floats("coefficients"), bias = b.node().floats("intercepts");
-  DType type = b.dtype(b.x(0));
+  DType type = form_type(b);
   int64_t features = int64_t(w.size()) / targets;
   ValueId weights = b.transpose(float_table(b, w, features, type), {1, 0});
   ValueId y = b.call("MatMul", {feature_rows(b, features), weights});

@@ -24,7 +24,13 @@ Svm svm_classifier_of(const Node& n, const TensorType& x);
 // How many numbers the second output of the classifier has per row.
 int64_t svm_columns(const Svm& s);
 
+// Inputs behind x, where they are given: coefficients, rho, support_vectors (AttributeWeights).
 std::vector<ValueId> svm_regressor_form(GradBuilder& b);
 std::vector<ValueId> svm_classifier_form(GradBuilder& b);
+
+// svm_weights.cpp
+std::vector<std::pair<std::string, Tensor>> read_svm_regressor(const Node& n, int64_t features);
+std::vector<std::pair<std::string, Tensor>> read_svm_classifier(const Node& n, int64_t features);
+void write_svm(Node& n, const std::vector<Tensor>& values);
 
 }  // namespace onnxtrain::ops

@@ -17,7 +17,12 @@ struct Form {
   ValueId table(const std::vector<float>& v, int64_t columns) {
     return float_table(b, v, columns, type);
   }
+  // The weights of input i of the node, or of the attribute.
+  ValueId weights(int i, const std::vector<float>& v, int64_t columns) {
+    return weight_table(b, i, v, columns, type);
+  }
 };
+constexpr int kCoefficients = 1, kRho = 2, kVectors = 3;  // inputs of the node
 
 int64_t features_of(const Svm& s) {
   if (s.supports > 0) return int64_t(s.vectors.size()) / s.supports;
@@ -27,7 +32,7 @@ int64_t features_of(const Svm& s) {
 // The kernel of every row with every support vector: [rows, supports].
 ValueId kernels(Form& f, const Svm& s, ValueId x) {
   GradBuilder& b = f.b;
-  ValueId v = f.table(s.vectors, features_of(s));
+  ValueId v = f.weights(kVectors, s.vectors, features_of(s));
   if (s.kernel == KernelType::kRbf) {
     ValueId apart = b.sub(b.unsqueeze(x, {1}), v);
     ValueId square = b.reduce_sum(b.mul(apart, apart), {2}, false);
@@ -44,21 +49,53 @@ ValueId kernels(Form& f, const Svm& s, ValueId x) {
 // pairs].
 ValueId pair_scores(Form& f, const Svm& s, ValueId x) {
   int64_t n = s.classes, pairs = n * (n - 1) / 2, at = 0;
-  std::vector<float> weights(size_t(s.supports * pairs), 0.f);
+  const int64_t none = (n - 1) * s.supports;  // behind the coefficients stands a 0
+  std::vector<int64_t> from(size_t(s.supports * pairs), none);
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = i + 1; j < n; ++j, ++at) {
       auto place = [&](int64_t row, int64_t cls) {
         for (int64_t k = 0; k < s.per_class[size_t(cls)]; ++k) {
           int64_t v = s.starts[size_t(cls)] + k;
-          weights[size_t(v * pairs + at)] = s.coefficients[size_t(row * s.supports + v)];
+          from[size_t(v * pairs + at)] = row * s.supports + v;
         }
       };
       place(j - 1, i);
       place(i, j);
     }
+  GradBuilder& b = f.b;
+  ValueId weights = kNone;
+  if (b.has(kCoefficients)) {
+    ValueId flat = b.call("Reshape", {f.weights(kCoefficients, {}, 0), b.constant_ints({-1})});
+    flat = b.call("Concat", {flat, b.call("Reshape", {f.real(0), b.constant_ints({1})})},
+                  {{"axis", int64_t(0)}});
+    weights = b.call("Gather", {flat, b.constant_ints(from)}, {{"axis", int64_t(0)}});
+    weights = b.call("Reshape", {weights, b.constant_ints({s.supports, pairs})});
+  } else {
+    std::vector<float> placed(from.size(), 0.f);
+    for (size_t k = 0; k < from.size(); ++k)
+      if (from[k] != none) placed[k] = s.coefficients[size_t(from[k])];
+    weights = f.table(placed, pairs);
+  }
   std::vector<float> rho(s.rho.begin(), s.rho.begin() + long(pairs));
-  ValueId product = f.b.call("MatMul", {kernels(f, s, x), f.table(weights, pairs)});
-  return f.b.add(product, f.table(rho, pairs));
+  ValueId product = b.call("MatMul", {kernels(f, s, x), weights});
+  return b.add(product, f.weights(kRho, rho, pairs));
+}
+
+// The number of the class with the most votes of the pairs (the first one at a tie), [rows].
+ValueId most_votes(Form& f, const Svm& s, ValueId scores) {
+  GradBuilder& b = f.b;
+  int64_t n = s.classes, pairs = n * (n - 1) / 2, at = 0;
+  std::vector<float> won(size_t(pairs * n), 0.f), lost(size_t(pairs * n), 0.f);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = i + 1; j < n; ++j, ++at) {
+      won[size_t(at * n + i)] = 1;
+      lost[size_t(at * n + j)] = 1;
+    }
+  ValueId first = b.call("Greater", {scores, f.real(0)});
+  auto number = [&](ValueId v) { return b.call("Cast", {v}, {{"to", int64_t(f.type)}}); };
+  ValueId votes = b.add(b.call("MatMul", {number(first), f.table(won, n)}),
+                        b.call("MatMul", {number(b.call("Not", {first})), f.table(lost, n)}));
+  return b.call("ArgMax", {votes}, {{"axis", int64_t(1)}, {"keepdims", int64_t(0)}});
 }
 
 // The matrix Q of Wu, Lin, Weng 2004 from the probabilities of the pairs, [rows, n, n].
@@ -190,15 +227,15 @@ int64_t features_in(const Node& n, int64_t supports, int64_t classes) {
 std::vector<ValueId> svm_regressor_form(GradBuilder& b) {
   const Node& n = b.node();
   Svm s = svm_regressor_of(n, like_rows(features_in(n, n.i("n_supports", 0), 1)));
-  Form f{b, b.dtype(b.x(0))};
+  Form f{b, form_type(b)};
   ValueId x = feature_rows(b, features_of(s)), y;
   if (s.supports > 0) {
     std::vector<float> w(s.coefficients.begin(), s.coefficients.begin() + long(s.supports));
-    y = b.call("MatMul", {kernels(f, s, x), f.table(w, 1)});
+    y = b.call("MatMul", {kernels(f, s, x), f.weights(kCoefficients, w, 1)});
   } else {
-    y = b.call("MatMul", {x, f.table(s.coefficients, 1)});
+    y = b.call("MatMul", {x, f.weights(kCoefficients, s.coefficients, 1)});
   }
-  y = b.add(y, f.real(double(s.rho[0])));
+  y = b.add(y, f.weights(kRho, {s.rho[0]}, 1));
   if (s.one_class) y = b.call("Where", {b.call("Greater", {y, f.real(0)}), f.real(1), f.real(-1)});
   return {to_float(b, post_form(b, s.post, y))};
 }
@@ -209,19 +246,24 @@ std::vector<ValueId> svm_classifier_form(GradBuilder& b) {
   for (int64_t v : n.ints("vectors_per_class")) supports += v;
   Labels labels = labels_of(n, "classlabels_ints", "classlabels_strings");
   Svm s = svm_classifier_of(n, like_rows(features_in(n, supports, labels.count())));
-  Form f{b, b.dtype(b.x(0))};
-  ValueId x = feature_rows(b, features_of(s)), scores;
+  Form f{b, form_type(b)};
+  ValueId x = feature_rows(b, features_of(s)), scores, best = kNone;
   if (s.supports == 0) {
-    ValueId w = b.transpose(f.table(s.coefficients, features_of(s)), {1, 0});
-    scores = b.add(b.call("MatMul", {x, w}), f.real(double(s.rho[0])));
+    ValueId w = b.transpose(f.weights(kCoefficients, s.coefficients, features_of(s)), {1, 0});
+    scores = b.add(b.call("MatMul", {x, w}), f.weights(kRho, {s.rho[0]}, 1));
+    if (b.has(kCoefficients))
+      best = b.call("ArgMax", {scores}, {{"axis", int64_t(1)}, {"keepdims", int64_t(0)}});
   } else {
     scores = pair_scores(f, s, x);
+    if (b.has(kCoefficients)) best = most_votes(f, s, scores);
     if (!s.prob_a.empty()) scores = coupled(f, s, scores);
   }
   bool two = s.rho.size() == 1 && s.labels.count() == 2 && s.post != Post::kProbit;
   bool single = s.supports > 0 && s.prob_a.empty() ? s.classes == 2 : s.classes == 1;
   if (two && single) scores = b.call("Concat", {b.neg(scores), scores}, {{"axis", int64_t(1)}});
-  return with_label(b, to_float(b, post_form(b, s.post, scores)));
+  scores = to_float(b, post_form(b, s.post, scores));
+  if (best == kNone) return with_label(b, scores);
+  return {label_form(b, s.labels, best), scores};
 }
 
 }  // namespace onnxtrain::ops

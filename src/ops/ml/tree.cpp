@@ -10,7 +10,7 @@ namespace onnxtrain::ops {
 namespace {
 
 constexpr const char* kSteps =
-    "a decision tree is piecewise constant: its gradient is zero almost everywhere";
+    "a decision tree is piecewise constant in its inputs: their gradient is zero almost everywhere";
 constexpr int64_t kGrain = 64;  // rows
 
 // ---------------------------------------------------------------- regressor

@@ -29,7 +29,7 @@ TEST(ActivationsPiecewise, Gradients) {
 
 TEST(ActivationsPiecewise, Values) {
   Tensor x = floats({-2, -0.25f, 0, 0.5f, 4});
-  auto check = [&](OpCase c, std::vector<float> want) { c.input(x).expect(floats(want)); };
+  auto check = [&](OpCase c, const std::vector<float>& want) { c.input(x).expect(floats(want)); };
   const float e2 = std::exp(-2.f) - 1, e4 = std::exp(-0.25f) - 1;
   check(OpCase("Relu", 14), {0, 0, 0, 0.5f, 4});
   check(OpCase("Abs", 13), {2, 0.25f, 0, 0.5f, 4});

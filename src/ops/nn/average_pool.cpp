@@ -1,6 +1,7 @@
 // AveragePool, GlobalAveragePool and AveragePoolGrad(dy, shape of x).
 #include "ops/common/cost.hpp"
 #include "ops/common/lower_shape.hpp"
+#include "ops/common/wide.hpp"
 #include "ops/nn/conv_shape.hpp"
 #include "ops/nn/pool_shape.hpp"
 
@@ -84,6 +85,15 @@ std::vector<ValueId> average_grad_grad(GradBuilder& b) {
   return {b.call("AveragePool", {b.dy()}, window_attrs(b.node())), kNone};
 }
 
+// In float32 for 16-bit types, which cannot count beyond 65504 or 256.
+ValueId divided(GradBuilder& b, ValueId dy, const std::vector<double>& counts, const Shape& shape) {
+  if (b.dtype(dy) == DType::kDouble)
+    return b.div(dy, b.tensor(Tensor::vector<double>(counts).reshaped(shape)));
+  const std::vector<float> floats(counts.begin(), counts.end());
+  const Expr by{b, b.tensor(Tensor::vector<float>(floats).reshaped(shape)), DType::kFloat};
+  return b.cast_like((widened(Expr{b, dy}) / by).v, dy);
+}
+
 // dy divided by its counts, spread by a transposed depthwise convolution with ones.
 std::vector<ValueId> average_lower(GradBuilder& b) {
   Shape x = lowering_shape_of_one(b, b.x(1), b.y(), "its input");
@@ -98,8 +108,12 @@ std::vector<ValueId> average_lower(GradBuilder& b) {
   };
   std::vector<double> counts = kernels::tap_counts<double>(w, includes_pad(b.node()));
   Shape count_shape = with_channels(1, 1, w.out);
-  ValueId share = b.div(dy, typed(counts, count_shape));
+  ValueId share = divided(b, dy, counts, count_shape);
   if (is_global(b.node())) return {b.call("Expand", {share, b.x(1)})};
+  // one window, perhaps far larger than the input (ceil_mode): the part that touches it
+  for (size_t d = 0; d < w.dims(); ++d)
+    if (w.out[d] == 1)
+      w.kernel[d] = std::min(w.kernel[d], (w.in[d] + w.pads_begin[d] - 1) / w.dilations[d] + 1);
   std::vector<int64_t> pads = w.pads_begin, extra;
   for (size_t d = 0; d < w.dims(); ++d) {
     int64_t reach =

@@ -17,7 +17,8 @@ TEST(ConvTranspose, Example) {
 // Strides larger than windows: the size is that of the strides, zeros come on both sides (as the
 // reference evaluator has them).
 TEST(ConvTranspose, SameWithLargeStrides) {
-  auto same = [](const char* mode, int64_t stride, std::vector<float> w, std::vector<float> want) {
+  auto same = [](const char* mode, int64_t stride, const std::vector<float>& w,
+                 const std::vector<float>& want) {
     OpCase("ConvTranspose", 11)
         .attr("auto_pad", std::string(mode))
         .attr("strides", std::vector<int64_t>{stride})
@@ -34,7 +35,7 @@ TEST(ConvTranspose, SameWithLargeStrides) {
 
 TEST(ConvTranspose, Gradients) {
   using I = std::vector<int64_t>;
-  auto base = [](Shape x, Shape w, int64_t group = 1) {
+  auto base = [](const Shape& x, Shape w, int64_t group = 1) {
     OpCase c("ConvTranspose", 11);
     c.attr("group", group).input(random_tensor(x)).input(random_tensor(w, -1, 1, 2));
     c.input(random_tensor({w[1] * group}, -1, 1, 3));

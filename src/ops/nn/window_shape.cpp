@@ -79,12 +79,14 @@ kernels::Window window_of(const Node& n, const Shape& spatial, const Shape& kern
     } else {
       if (mode == "VALID") begin = end = 0;
       int64_t room = spatial[d] + begin + end - extent;
-      if (room < 0)
+      // rounding up, a window may be larger than the input, by less than one stride
+      const bool larger = ceil_mode && room > -s && spatial[d] > 0;
+      if (room < 0 && !larger)
         model_error("OT1141",
                     cat("the window of ", n.label(), " is ", extent, " wide in spatial dimension ",
                         d, ", the padded input only ", spatial[d] + begin + end));
       out = room / s + 1;
-      if (ceil_mode && room % s != 0) {
+      if (ceil_mode && room > 0 && room % s != 0) {
         ++out;
         // a window must begin inside the input or its left padding
         if ((out - 1) * s >= spatial[d] + begin) --out;

@@ -1,8 +1,8 @@
 // LpNormalization (along one axis) and MeanVarianceNormalization (over any axes).
 #include <cmath>
 
-#include "ops/common/expr.hpp"
 #include "ops/common/rows_shape.hpp"
+#include "ops/common/wide.hpp"
 #include "ops/reduce/reduce_kernel.hpp"
 
 namespace onnxtrain::ops {
@@ -126,7 +126,7 @@ Kernel make_mvn(Prepare& p) {
 }
 
 Grads mvn_rule(GradBuilder& b) {
-  Expr x{b, b.x(0)}, dy{b, b.dy()};
+  const Expr x = widened(Expr{b, b.x(0)}), dy = widened(Expr{b, b.dy()});
   std::vector<int64_t> axes = b.node().ints("axes", {0, 2, 3});
   auto mean = [&](Expr v) {
     GradBuilder::Attrs keep{{"keepdims", int64_t(1)}};
@@ -141,7 +141,7 @@ Grads mvn_rule(GradBuilder& b) {
   Expr d = std + 1e-9;
   Expr zero = equal(std, std.num(0));
   Expr through = where(zero, std.num(0), mean(dy * c) / (d * where(zero, 1.0, std)));
-  return {((dy - mean(dy) - c * through) / d).v};
+  return {b.cast_like(((dy - mean(dy) - c * through) / d).v, b.x(0))};
 }
 
 }  // namespace

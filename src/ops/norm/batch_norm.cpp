@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "ops/common/cost.hpp"
-#include "ops/common/expr.hpp"
+#include "ops/common/wide.hpp"
 #include "ops/norm/batch_norm_kernel.hpp"
 #include "ops/norm/channel_loops.hpp"
 #include "ops/norm/channels_last_norm_kernel.hpp"
@@ -281,18 +281,18 @@ void add_statistics(GradBuilder& b, Grads& g) {
   for (int64_t d = 2; d < rank && !element; ++d) axes.push_back(d);
   for (int64_t d = 1; d + 1 < rank && !element; ++d) lead.push_back(d);
   auto wide = [&](ValueId v) {
-    return Expr{b, lead.empty() ? v : b.unsqueeze(v, lead), b.dtype(x)};
+    return widened(Expr{b, lead.empty() ? v : b.unsqueeze(v, lead), b.dtype(x)});
   };
-  Expr size = Expr{b, b.cast_like(b.call("Size", {x}), x), b.dtype(x)},
-       width = Expr{b, b.cast_like(b.call("Size", {b.x(1)}), x), b.dtype(x)};
+  const Expr ex = widened(Expr{b, x});
+  const Expr size = count_of(b, x, ex), width = count_of(b, b.x(1), ex);
   Expr each = width / size;
   ValueId more = kNone;
   if (dmean != kNone) more = b.expand_like((wide(dmean) * each).v, x);
   if (dvar != kNone) {
-    Expr ex{b, x};
-    Expr mean = Expr{b, b.reduce_sum(x, axes), b.dtype(x)} * each;
+    Expr mean = Expr{b, b.reduce_sum(ex.v, axes), ex.dtype} * each;
     join(more, ((ex - mean) * wide(dvar) * each * 2.0).v);
   }
+  more = b.cast_like(more, x);
   g[0] = g[0] == kNone ? more : b.add(g[0], more);
 }
 
@@ -321,15 +321,14 @@ Grads lower(GradBuilder& b) {
     if (element ? d == 0 : d != 1) axes.push_back(d);
   for (int64_t d = 1; d + 1 < rank && !element; ++d) lead.push_back(d);
   auto wide = [&](ValueId v) {
-    return Expr{b, lead.empty() ? v : b.unsqueeze(v, lead), b.dtype(x)};
+    return widened(Expr{b, lead.empty() ? v : b.unsqueeze(v, lead), b.dtype(x)});
   };
   auto sum = [&](Expr v) { return Expr{b, b.reduce_sum(v.v, axes), v.dtype}; };
   auto narrow = [&](Expr v, ValueId like) {
     return b.cast_like(b.reshape_like(v.v, b.x(2)), like);
   };
-  Expr dy{b, b.x(0)}, ex{b, x};
-  Expr n = Expr{b, b.cast_like(b.call("Size", {x}), x), b.dtype(x)} /
-           Expr{b, b.cast_like(b.call("Size", {b.x(2)}), x), b.dtype(x)};
+  const Expr dy = widened(Expr{b, b.x(0)}), ex = widened(Expr{b, x});
+  Expr n = count_of(b, x, ex) / count_of(b, b.x(2), ex);
   Expr mean = train ? sum(ex) / n : wide(b.cast_like(b.x(3), x));
   Expr centred = ex - mean;
   Expr var = train ? sum(centred * centred) / n : wide(b.cast_like(b.x(4), x));
@@ -337,7 +336,7 @@ Grads lower(GradBuilder& b) {
   Expr a = wide(b.cast_like(b.x(2), x)) * inv, hat = centred * inv;
   Expr dbias = sum(dy), dscale = sum(dy * hat);
   Expr dx = train ? a * (dy - dbias / n - hat * (dscale / n)) : a * dy;
-  Grads g = {dx.v, narrow(dscale, b.x(2)), narrow(dbias, b.x(2))};
+  Grads g = {b.cast_like(dx.v, x), narrow(dscale, b.x(2)), narrow(dbias, b.x(2))};
   if (!train) {
     g.push_back(narrow(-(dbias * a), b.x(3)));
     g.push_back(narrow(dscale * a * inv * -0.5, b.x(4)));

@@ -5,8 +5,8 @@
 #include "kernels/norm/rows.hpp"
 #include "kernels/reduce/reduce.hpp"
 #include "ops/common/cost.hpp"
-#include "ops/common/expr.hpp"
 #include "ops/common/forward_outputs.hpp"
+#include "ops/common/wide.hpp"
 #include "ops/norm/row_norm_shape.hpp"
 
 namespace onnxtrain::ops {
@@ -174,7 +174,8 @@ Grads lower(GradBuilder& b) {
   ValueId x = b.x(1), w = b.x(2);
   bool channels = kind == "GroupNormalization" || kind == "InstanceNormalization";
   int64_t rank = b.need_rank(x);
-  Expr ex{b, x}, dy{b, b.x(0)}, scale{b, b.cast_like(w, x)};
+  Expr ex = widened(Expr{b, x}), dy = widened(Expr{b, b.x(0)}),
+       scale = widened(Expr{b, b.cast_like(w, x), b.dtype(x)});
   std::vector<int64_t> axes, over;  // normalised axes; axes that a parameter is summed over
   if (channels) {
     bool per_group = kind == "GroupNormalization" && n.i("opset", 1) < 21;
@@ -196,7 +197,7 @@ Grads lower(GradBuilder& b) {
       to = b.call("Concat", {part(x, 0), g, b.call("Div", {part(x, 1), g}), part(flat, 2)},
                   {{"axis", int64_t(0)}});
     }
-    ex = Expr{b, b.call("Reshape", {x, to}), ex.dtype};
+    ex = Expr{b, b.call("Reshape", {ex.v, to}), ex.dtype};
     dy = Expr{b, b.call("Reshape", {dy.v, to}), ex.dtype};
     ValueId shape = instance    ? b.constant_ints({-1, 1, 1})
                     : per_group ? b.constant_ints({groups, 1, 1})
@@ -222,7 +223,7 @@ Grads lower(GradBuilder& b) {
   Expr inner = g - hat * mean(g * hat);
   if (centred) inner = inner - mean(g);
   Expr dx = inv * inner;
-  auto stat = [&](int i) { return Expr{b, b.cast_like(b.x(i), x), ex.dtype}; };
+  auto stat = [&](int i) { return widened(Expr{b, b.cast_like(b.x(i), x), b.dtype(x)}); };
   if (b.has(3) || b.has(4)) {
     Expr count{b, b.reduce_sum((ex * 0.0 + 1.0).v, axes), ex.dtype};
     if (b.has(3)) dx = dx + stat(3) / count;
@@ -232,7 +233,8 @@ Grads lower(GradBuilder& b) {
     if (channels) return b.cast_like(b.reshape_like(b.reduce_sum(v.v, over), w), w);
     return b.cast_like(b.sum_to_shape_of(v.v, w), w);
   };
-  return {channels ? b.reshape_like(dx.v, x) : dx.v, down(dy * hat), down(dy)};
+  const ValueId narrow = b.cast_like(dx.v, x);
+  return {channels ? b.reshape_like(narrow, x) : narrow, down(dy * hat), down(dy)};
 }
 
 }  // namespace

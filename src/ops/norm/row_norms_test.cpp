@@ -8,7 +8,7 @@
 namespace onnxtrain::testing {
 
 TEST(LayerNormalization, Gradients) {
-  auto base = [](Shape x, Shape s, int64_t axis) {
+  auto base = [](const Shape& x, const Shape& s, int64_t axis) {
     return OpCase("LayerNormalization", 17)
         .attr("axis", axis)
         .input(random_tensor(x))

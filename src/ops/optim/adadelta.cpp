@@ -1,12 +1,10 @@
 // The optimizer adadelta by PyTorch's formula: the gradient is scaled by the ratio of two running
 // root mean squares, that of past steps (D) and that of gradients (V).
-#include "ops/optim/optimizer_shape.hpp"
+#include "ops/optim/optimizer_update.hpp"
 
 namespace onnxtrain::ops {
 
 namespace {
-
-void shape(ShapeCtx& c) { optimizer_shape(c, 1); }
 
 Kernel make(Prepare& p) {
   const Node& node = p.node();
@@ -14,7 +12,7 @@ Kernel make(Prepare& p) {
   const double rho = setting(node, "rho", 0.9), epsilon = setting(node, "epsilon", 1e-6),
                decay = setting(node, "decay");
   const DType rate_type = p.in(0).dtype;
-  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, node.op, [&]<class T>() -> Kernel {
+  return update_kernel(p, 1, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
       const C rate = C(read_scalar(r.inputs[0], rate_type)), d = C(decay), eps = C(epsilon),
@@ -88,14 +86,7 @@ void register_adadelta(OpTable& t) {
        .settings =
            {{"lr", 1}, {"rho", 0.9, SettingRange::kUpToOne}, {"eps", 1e-6}, {"weight_decay", 0}},
        .node = node});
-  t.add({.name = "Adadelta",
-         .domain = std::string(kOwnDomain),
-         .shape = shape,
-         .impls = {{"ref", nullptr, make}},
-         .no_grad = kUpdateNoGrad,
-         .in_place = {{1, 0}, {3, 1}, {4, 2}},
-         .update = UpdateForm{.states = 2},
-         .function = kFunction});
+  t.add(update_op<1, 2>("Adadelta", make, kFunction));
 }
 
 }  // namespace onnxtrain::ops

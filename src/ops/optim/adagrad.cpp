@@ -1,19 +1,18 @@
 // The optimizer adagrad: PyTorch's is the standard's operator Adagrad; Keras' has epsilon under the
 // root (AdagradKeras).
-#include "ops/optim/optimizer_shape.hpp"
+#include "ops/optim/optimizer_function.hpp"
+#include "ops/optim/optimizer_update.hpp"
 
 namespace onnxtrain::ops {
 
 namespace {
 
-void shape(ShapeCtx& c) { optimizer_shape(c, 1); }
-
-Kernel make(Prepare& p) {
+Kernel make_keras(Prepare& p) {
   const Node& node = p.node();
   int64_t n = p.in(1).size();
   double epsilon = setting(node, "epsilon", 1e-7), decay = setting(node, "decay");
   DType rate_type = p.in(0).dtype;
-  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, node.op, [&]<class T>() -> Kernel {
+  return update_kernel(p, 1, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
       double rate = read_scalar(r.inputs[0], rate_type);
@@ -31,7 +30,33 @@ Kernel make(Prepare& p) {
   });
 }
 
-constexpr const char* kFunction = R"(
+// PyTorch's for float64, where the attributes of the standard's operator, which are float32, are
+// not exact. T counts finished steps. Files of the converters have it.
+Kernel make_exact(Prepare& p) {
+  const Node& node = p.node();
+  const int64_t n = p.in(2).size();
+  const double slower = setting(node, "lr_decay"), epsilon = setting(node, "epsilon", 1e-10),
+               decay = setting(node, "decay");
+  const RateAndStep scalars(p);
+  return update_kernel(p, 2, [&]<class T>() -> Kernel {
+    using C = compute_t<T>;
+    return [=](const Run& r) {
+      const C step = C(scalars.rate(r) / (1 + scalars.step(r) * slower)), d = C(decay),
+              eps = C(epsilon);
+      const T *x = r.in<T>(2), *g = r.in<T>(3), *h = r.in<T>(4);
+      T *x1 = r.out<T>(0), *h1 = r.out<T>(1);
+      each_element(r, n, [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) {
+          const C grad = C(g[i]) + d * C(x[i]), hi = C(h[i]) + grad * grad;
+          x1[i] = T(C(x[i]) - step * (grad / (std::sqrt(hi) + eps)));
+          h1[i] = T(hi);
+        }
+      });
+    };
+  });
+}
+
+constexpr const char* kKerasFunction = R"(
 <domain: "ai.onnxtrain", opset_import: ["" : 15]>
 AdagradKeras <epsilon, decay> (R, X, G, H) => (X1, H1)
 {
@@ -54,6 +79,25 @@ AdagradKeras <epsilon, decay> (R, X, G, H) => (X1, H1)
   X1 = Sub (kept, move)
 }
 )";
+
+// PyTorch's for float64, where the attributes of the standard's operator, which are float32, are
+// not exact. T counts finished steps. Files of the converters have it.
+std::string exact_body() {
+  return cat(kRateAndStep, kCoupledDecay, R"(
+  slower = Mul (t, slowing)
+  below = Add (one, slower)
+  size = Div (r, below)
+  step = CastLike (size, X)
+  gg = Mul (g, g)
+  H1 = Add (H, gg)
+  root = Sqrt (H1)
+  eps = CastLike (e, X)
+  safe = Add (root, eps)
+  way = Div (g, safe)
+  move = Mul (step, way)
+  X1 = Sub (kept, move)
+)");
+}
 
 OptimizerNode node(const OptimizerSettings& s) {
   if (s.keras())
@@ -82,14 +126,11 @@ void register_adagrad(OpTable& t) {
                                 {"weight_decay", 0}},
                    .node = node,
                    .has_keras_style = true});
-  t.add({.name = "AdagradKeras",
-         .domain = std::string(kOwnDomain),
-         .shape = shape,
-         .impls = {{"ref", nullptr, make}},
-         .no_grad = kUpdateNoGrad,
-         .in_place = {{1, 0}, {3, 1}},
-         .update = UpdateForm{.states = 1},
-         .function = kFunction});
+  t.add(update_op<1, 1>("AdagradKeras", make_keras, kKerasFunction));
+  t.add(update_op<2, 1>("Adagrad", make_exact,
+                        keep_text(function_text(
+                            "Adagrad", {{"lr_decay", "slowing"}, {"epsilon", "e"}, {"decay", "d"}},
+                            "R, T, X, G, H", "X1, H1", exact_body()))));
 }
 
 }  // namespace onnxtrain::ops

@@ -1,7 +1,8 @@
 // The optimizers adam and adamw by PyTorch's formulas (epsilon beside the corrected root, decay
 // coupled or decoupled), with and without AMSGrad; AdamKeras has Keras' form (epsilon beside the
 // plain root).
-#include "ops/optim/optimizer_shape.hpp"
+#include "ops/optim/optimizer_function.hpp"
+#include "ops/optim/optimizer_update.hpp"
 #include "ops/optim/update_kernel.hpp"
 
 namespace onnxtrain::ops {
@@ -10,25 +11,21 @@ namespace {
 
 enum class Form { kAdam, kAdamW, kKeras };
 
-void shape(ShapeCtx& c) { optimizer_shape(c, 2); }
-
 template <Form form, bool ams>
 Kernel make(Prepare& p) {
-  const Node& node = p.node();
-  int64_t n = p.in(2).size();
-  double beta1 = setting(node, "beta1", 0.9), beta2 = setting(node, "beta2", 0.999);
-  double epsilon = setting(node, "epsilon", 1e-8), decay = setting(node, "decay");
+  const int64_t n = p.in(2).size();
+  const AdamSettings set(p.node());
   RateAndStep scalars(p);
-  return dispatch<float, double, Half, BFloat16>(p.in(2).dtype, node.op, [&]<class T>() -> Kernel {
+  return update_kernel(p, 2, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
       double rate = scalars.rate(r), t = scalars.step(r);
-      double fix1 = 1 - std::pow(beta1, t), fix2 = std::sqrt(1 - std::pow(beta2, t));
+      double fix1 = 1 - std::pow(set.beta1, t), fix2 = std::sqrt(1 - std::pow(set.beta2, t));
       C step = C(form == Form::kKeras ? rate * fix2 / fix1 : rate / fix1);
-      C root_by = C(form == Form::kKeras ? 1.0 : fix2), eps = C(epsilon);
-      C keep = C(form == Form::kAdam ? 1.0 : 1 - rate * decay),
-        add = C(form == Form::kAdam ? decay : 0.0);
-      C c1 = C(1 - beta1), b2 = C(beta2), c2 = C(1 - beta2);
+      C root_by = C(form == Form::kKeras ? 1.0 : fix2), eps = C(set.epsilon);
+      C keep = C(form == Form::kAdam ? 1.0 : 1 - rate * set.decay),
+        add = C(form == Form::kAdam ? set.decay : 0.0);
+      C c1 = C(1 - set.beta1), b2 = C(set.beta2), c2 = C(1 - set.beta2);
       const T *x = r.in<T>(2), *g = r.in<T>(3), *m = r.in<T>(4), *v = r.in<T>(5),
               *s = ams ? r.in<T>(6) : nullptr;
       T *x1 = r.out<T>(0), *m1 = r.out<T>(1), *v1 = r.out<T>(2), *s1 = ams ? r.out<T>(3) : nullptr;
@@ -53,52 +50,17 @@ Kernel make(Prepare& p) {
 }
 
 // The same in standard operators.
-std::string function_text(const std::string& name, Form form, bool ams) {
-  std::string f = "<domain: \"ai.onnxtrain\", opset_import: [\"\" : 15]>\n" + name;
-  f += ams ? " <beta1, beta2, epsilon, decay> (R, T, X, G, M, V, S) => (X1, M1, V1, S1)\n{\n"
-           : " <beta1, beta2, epsilon, decay> (R, T, X, G, M, V) => (X1, M1, V1)\n{\n";
-  f += R"(
-  b1 = Constant <value: tensor = @beta1> ()
-  b2 = Constant <value: tensor = @beta2> ()
-  e = Constant <value: tensor = @epsilon> ()
-  d = Constant <value: tensor = @decay> ()
-  one = Constant <value = double {1.0}> ()
-  t = Cast <to = 11> (T)
-  r = Cast <to = 11> (R)
+template <Form form, bool ams>
+std::string text(const char* name) {
+  std::string f =
+      cat(kRateAndStep, R"(
   p1 = Pow (b1, t)
   p2 = Pow (b2, t)
   fix1 = Sub (one, p1)
   q2 = Sub (one, p2)
   fix2 = Sqrt (q2)
-  n1 = Sub (one, b1)
-  n2 = Sub (one, b2)
-  c1 = CastLike (n1, X)
-  c2 = CastLike (n2, X)
-  k2 = CastLike (b2, X)
-  eps = CastLike (e, X)
-)";
-  f += form == Form::kAdam ? R"(
-  dx = CastLike (d, X)
-  l2 = Mul (dx, X)
-  g = Add (G, l2)
-  kept = Identity (X)
-)"
-                           : R"(
-  rd = Mul (r, d)
-  keep = Sub (one, rd)
-  k = CastLike (keep, X)
-  kept = Mul (X, k)
-  g = Identity (G)
-)";
-  f += R"(
-  gm = Sub (g, M)
-  gmc = Mul (gm, c1)
-  M1 = Add (M, gmc)
-  vb = Mul (V, k2)
-  gg = Mul (g, g)
-  ggc = Mul (gg, c2)
-  V1 = Add (vb, ggc)
-)";
+)",
+          kFactors, form == Form::kAdam ? kCoupledDecay : decoupled_decay(), moments("g"));
   f += ams ? "  S1 = Max (S, V1)\n  root = Sqrt (S1)\n" : "  root = Sqrt (V1)\n";
   f += form == Form::kKeras ? R"(
   scaled = Identity (root)
@@ -110,62 +72,45 @@ std::string function_text(const std::string& name, Form form, bool ams) {
   scaled = Div (root, f2)
   size = Div (r, fix1)
 )";
-  return f + R"(
+  f += R"(
   denominator = Add (scaled, eps)
   step = CastLike (size, X)
   quotient = Div (M1, denominator)
   move = Mul (step, quotient)
   X1 = Sub (kept, move)
-}
 )";
+  return function_text(name, kAdamAttributes, ams ? "R, T, X, G, M, V, S" : "R, T, X, G, M, V",
+                       ams ? "X1, M1, V1, S1" : "X1, M1, V1", f);
 }
 
 template <Form form, bool ams>
 VectorUpdate vector(const Node& n) {
-  const double beta1 = setting(n, "beta1", 0.9), beta2 = setting(n, "beta2", 0.999);
-  const double epsilon = setting(n, "epsilon", 1e-8), decay = setting(n, "decay");
-  return [=](ThreadPool& pool, const simd::OptimList& list, double rate, double t, float factor) {
-    const double fix1 = 1 - std::pow(beta1, t), fix2 = std::sqrt(1 - std::pow(beta2, t));
-    constexpr bool keras = form == Form::kKeras;
-    simd::AdamStep s;
+  const AdamSettings a(n);
+  return [a](ThreadPool& pool, const simd::OptimList& list, double rate, double t, float factor) {
+    simd::AdamStep s =
+        simd::adam_step(rate, a.beta1, a.beta2, a.epsilon, a.decay, form != Form::kAdam, t);
+    if (form == Form::kKeras) {
+      s.step = float(rate * std::sqrt(1 - std::pow(a.beta2, t)) / (1 - std::pow(a.beta1, t)));
+      s.root = 1;
+    }
     s.grad_scale = factor;
-    s.beta1 = beta1;
-    s.beta2 = beta2;
-    s.epsilon = float(epsilon);
     s.amsgrad = ams;
-    s.step = float(keras ? rate * fix2 / fix1 : rate / fix1);
-    s.root = keras ? 1.0f : float(1 / fix2);
-    if (form == Form::kAdam)
-      s.decay = float(decay);
-    else
-      s.pre = float(1 - rate * decay);
     simd::update(pool, list, s);
   };
 }
 
 template <Form form, bool ams>
 void add(OpTable& t, const char* name) {
-  static const std::string function = function_text(name, form, ams);
-  Op op;
-  op.name = name;
-  op.domain = std::string(kOwnDomain);
-  op.shape = shape;
-  op.impls = {{"simd", refuses_simd_update, make_simd_update}, {"ref", nullptr, make<form, ams>}};
-  op.no_grad = kUpdateNoGrad;
-  op.update = UpdateForm{.scalars = 2, .states = ams ? 3 : 2, .vector = vector<form, ams>};
-  op.in_place = {{2, 0}, {4, 1}, {5, 2}};
-  if (ams) op.in_place.push_back({6, 3});
-  op.function = function.c_str();
+  Op op = update_op < 2, ams ? 3 : 2 > (name, make<form, ams>, keep_text(text<form, ams>(name)));
+  op.impls.insert(op.impls.begin(), {"simd", refuses_simd_update, make_simd_update});
+  op.update->vector = vector<form, ams>;
   t.add(std::move(op));
 }
 
 OptimizerNode node(const OptimizerSettings& s, std::string op) {
   OptimizerNode n{.op = std::move(op),
                   .scalars = "RN",
-                  .attrs = {{"beta1", s.real("beta1")},
-                            {"beta2", s.real("beta2")},
-                            {"epsilon", s.real("eps")},
-                            {"decay", s.real("weight_decay")}},
+                  .attrs = adam_attrs(s),
                   .state = {{"exp_avg", 0}, {"exp_avg_sq", 0}}};
   if (s.flag("amsgrad")) {
     n.op += "Ams";
@@ -188,12 +133,10 @@ OptimizerNode adamw(const OptimizerSettings& s) {
 }
 
 std::vector<OptimizerSetting> settings(OptimizerSetting decay) {
-  return {{"lr", 1e-3},
-          {"beta1", 0.9, SettingRange::kBelowOne},
-          {"beta2", 0.999, SettingRange::kBelowOne},
-          {.name = "eps", .value = 1e-8, .keras = 1e-7},
-          decay,
-          {"amsgrad", 0, SettingRange::kFlag}};
+  std::vector<OptimizerSetting> all =
+      adam_settings(1e-3, {.name = "eps", .value = 1e-8, .keras = 1e-7}, decay);
+  all.push_back({"amsgrad", 0, SettingRange::kFlag});
+  return all;
 }
 
 }  // namespace

@@ -1,12 +1,10 @@
 // The optimizer lion: moves by the sign of a mixture of momentum and gradient; decoupled decay.
-#include "ops/optim/optimizer_shape.hpp"
+#include "ops/optim/optimizer_update.hpp"
 #include "ops/optim/update_kernel.hpp"
 
 namespace onnxtrain::ops {
 
 namespace {
-
-void shape(ShapeCtx& c) { optimizer_shape(c, 1); }
 
 Kernel make(Prepare& p) {
   const Node& node = p.node();
@@ -14,7 +12,7 @@ Kernel make(Prepare& p) {
   double beta1 = setting(node, "beta1", 0.9), beta2 = setting(node, "beta2", 0.99),
          decay = setting(node, "decay");
   DType rate_type = p.in(0).dtype;
-  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, node.op, [&]<class T>() -> Kernel {
+  return update_kernel(p, 1, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
       double rate = read_scalar(r.inputs[0], rate_type);
@@ -96,14 +94,10 @@ void register_lion(OpTable& t) {
                                 {"beta2", 0.99, SettingRange::kBelowOne},
                                 {"weight_decay", 0}},
                    .node = node});
-  t.add({.name = "Lion",
-         .domain = std::string(kOwnDomain),
-         .shape = shape,
-         .impls = {{"simd", refuses_simd_update, make_simd_update}, {"ref", nullptr, make}},
-         .no_grad = kUpdateNoGrad,
-         .in_place = {{1, 0}, {3, 1}},
-         .update = UpdateForm{.states = 1, .vector = vector},
-         .function = kFunction});
+  Op op = update_op<1, 1>("Lion", make, kFunction);
+  op.impls.insert(op.impls.begin(), {"simd", refuses_simd_update, make_simd_update});
+  op.update->vector = vector;
+  t.add(std::move(op));
 }
 
 }  // namespace onnxtrain::ops

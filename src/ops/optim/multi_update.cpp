@@ -1,7 +1,7 @@
 // MultiUpdate: the updates of many small tensors by one rule, in one pass, or of one tensor whose
 // gradient is multiplied by a number first. Made by the passes group_updates and scale_updates;
 // never written to files.
-#include "ops/optim/optimizer_shape.hpp"
+#include "ops/optim/optimizer_update.hpp"
 #include "ops/optim/update_kernel.hpp"
 
 namespace onnxtrain::ops {

@@ -2,13 +2,12 @@
 // and Keras' (epsilon under the root, rate inside); each plain or centered, with or without
 // momentum. State after X and G: V (mean square), A (mean, when centered), B (momentum buffer, when
 // used).
-#include "ops/optim/optimizer_shape.hpp"
+#include "ops/optim/optimizer_function.hpp"
+#include "ops/optim/optimizer_update.hpp"
 
 namespace onnxtrain::ops {
 
 namespace {
-
-void shape(ShapeCtx& c) { optimizer_shape(c, 1); }
 
 template <bool keras, bool centered, bool buffered>
 Kernel make(Prepare& p) {
@@ -17,7 +16,7 @@ Kernel make(Prepare& p) {
   double alpha = setting(node, "alpha", 0.99), epsilon = setting(node, "epsilon", 1e-8);
   double momentum = setting(node, "momentum"), decay = setting(node, "decay");
   DType rate_type = p.in(0).dtype;
-  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, node.op, [&]<class T>() -> Kernel {
+  return update_kernel(p, 1, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
       double rate = read_scalar(r.inputs[0], rate_type);
@@ -50,43 +49,18 @@ Kernel make(Prepare& p) {
   });
 }
 
-std::string function_text(const std::string& name, bool keras, bool centered, bool buffered) {
-  std::string f = cat("<domain: \"ai.onnxtrain\", opset_import: [\"\" : 15]>\n", name,
-                      " <alpha, epsilon, momentum, decay> (R, X, G, V", centered ? ", A" : "",
-                      buffered ? ", B" : "", ") => (X1, V1", centered ? ", A1" : "",
-                      buffered ? ", B1" : "", ")\n{\n");
-  f += R"(
-  alpha_d = Constant <value: tensor = @alpha> ()
-  e = Constant <value: tensor = @epsilon> ()
-  mu = Constant <value: tensor = @momentum> ()
-  d = Constant <value: tensor = @decay> ()
-  one = Constant <value = double {1.0}> ()
+template <bool keras, bool centered, bool buffered>
+std::string text(const std::string& name) {
+  std::string f = cat(R"(
   rest = Sub (one, alpha_d)
   a = CastLike (alpha_d, X)
   c = CastLike (rest, X)
   eps = CastLike (e, X)
   r = CastLike (R, X)
-)";
-  f += keras ? R"(
-  rate = Cast <to = 11> (R)
-  rd = Mul (rate, d)
-  keep = Sub (one, rd)
-  k = CastLike (keep, X)
-  kept = Mul (X, k)
-  g = Identity (G)
-)"
-             : R"(
-  dx = CastLike (d, X)
-  l2 = Mul (dx, X)
-  g = Add (G, l2)
-  kept = Identity (X)
-)";
-  f += R"(
-  va = Mul (V, a)
-  gg = Mul (g, g)
-  ggc = Mul (gg, c)
-  V1 = Add (va, ggc)
-)";
+)",
+                      keras ? "  rate = Cast <to = 11> (R)\n" + decoupled_decay("rate")
+                            : std::string(kCoupledDecay),
+                      mean_square("g", "a", "c"));
   f += centered ? R"(
   ga = Sub (g, A)
   gac = Mul (ga, c)
@@ -113,27 +87,20 @@ std::string function_text(const std::string& name, bool keras, bool centered, bo
   total = Identity (B1)
 )"
                 : "  total = Identity (move)\n";
-  f += keras ? "  X1 = Sub (kept, total)\n}\n"
-             : "  last = Mul (r, total)\n  X1 = Sub (kept, last)\n}\n";
-  return f;
+  f += keras ? "  X1 = Sub (kept, total)\n" : "  last = Mul (r, total)\n  X1 = Sub (kept, last)\n";
+  const char* more = centered ? buffered ? ", A, B" : ", A" : buffered ? ", B" : "";
+  const char* made = centered ? buffered ? ", A1, B1" : ", A1" : buffered ? ", B1" : "";
+  return function_text(name,
+                       {{"alpha", "alpha_d"}, {"epsilon", "e"}, {"momentum", "mu"}, {"decay", "d"}},
+                       cat("R, X, G, V", more).c_str(), cat("X1, V1", made).c_str(), f);
 }
 
 template <bool keras, bool centered, bool buffered>
 void add(OpTable& t) {
-  static const std::string name =
+  const std::string name =
       cat("RMSprop", keras ? "Keras" : "", centered ? "Centered" : "", buffered ? "Momentum" : "");
-  static const std::string function = function_text(name, keras, centered, buffered);
-  Op op;
-  op.name = name;
-  op.domain = std::string(kOwnDomain);
-  op.shape = shape;
-  op.impls = {{"ref", nullptr, make<keras, centered, buffered>}};
-  op.no_grad = kUpdateNoGrad;
-  op.update = UpdateForm{.states = 1 + int(centered) + int(buffered)};
-  op.in_place = {{1, 0}, {3, 1}};
-  for (int k = 0; k < int(centered) + int(buffered); ++k) op.in_place.push_back({4 + k, 2 + k});
-  op.function = function.c_str();
-  t.add(std::move(op));
+  t.add(update_op<1, 1 + int(centered) + int(buffered)>(
+      name, make<keras, centered, buffered>, keep_text(text<keras, centered, buffered>(name))));
 }
 
 OptimizerNode node(const OptimizerSettings& s) {

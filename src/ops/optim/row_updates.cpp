@@ -10,7 +10,7 @@
 
 #include "kernels/optim/optim.hpp"
 #include "ops/common/indices.hpp"
-#include "ops/optim/optimizer_shape.hpp"
+#include "ops/optim/optimizer_update.hpp"
 
 namespace onnxtrain::ops {
 

@@ -1,19 +1,18 @@
 // The optimizers sgd, momentum and nesterov: PyTorch's SGD. With momentum it is the standard's
 // operator Momentum; without, Sgd: X1 = X - R (G + decay X).
-#include "ops/optim/optimizer_shape.hpp"
+#include "ops/optim/optimizer_function.hpp"
+#include "ops/optim/optimizer_update.hpp"
 #include "ops/optim/update_kernel.hpp"
 
 namespace onnxtrain::ops {
 
 namespace {
 
-void shape(ShapeCtx& c) { optimizer_shape(c, 1); }
-
 Kernel make(Prepare& p) {
   int64_t n = p.in(1).size();
   double decay = setting(p.node(), "decay");
   DType rate_type = p.in(0).dtype;
-  return dispatch<float, double, Half, BFloat16>(p.in(1).dtype, "Sgd", [&]<class T>() -> Kernel {
+  return update_kernel(p, 1, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
       C rate = C(read_scalar(r.inputs[0], rate_type)), d = C(decay);
@@ -43,6 +42,54 @@ Sgd <decay> (R, X, G) => (X1)
   X1 = Sub (X, move)
 }
 )";
+
+// With a momentum B that changes from step to step; T counts finished steps, and the first step
+// starts the buffer with the gradient. Files of the converters have it.
+template <bool nesterov>
+Kernel make_cycled(Prepare& p) {
+  const int64_t n = p.in(3).size();
+  const double decay = setting(p.node(), "decay"), dampening = setting(p.node(), "dampening");
+  const RateAndStep scalars(p);
+  const DType momentum_type = p.in(2).dtype;
+  return update_kernel(p, 3, [&]<class T>() -> Kernel {
+    using C = compute_t<T>;
+    return [=](const Run& r) {
+      const C rate = C(scalars.rate(r)), d = C(decay),
+              momentum = C(read_scalar(r.inputs[2], momentum_type)),
+              share = scalars.step(r) > 0 ? C(1 - dampening) : C(1);
+      const T *x = r.in<T>(3), *g = r.in<T>(4), *v = r.in<T>(5);
+      T *x1 = r.out<T>(0), *v1 = r.out<T>(1);
+      each_element(r, n, [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) {
+          const C grad = C(g[i]) + d * C(x[i]), vi = C(v[i]) * momentum + grad * share;
+          x1[i] = T(C(x[i]) - rate * (nesterov ? grad + momentum * vi : vi));
+          v1[i] = T(vi);
+        }
+      });
+    };
+  });
+}
+
+std::string cycled_body(bool nesterov) {
+  return cat(kCoupledDecay, R"(
+  b = CastLike (B, X)
+  rest = Sub (one, damp)
+  c = CastLike (rest, X)
+  zero = Sub (T, T)
+  started = Greater (T, zero)
+  onex = CastLike (one, X)
+  share = Where (started, c, onex)
+  vb = Mul (V, b)
+  gs = Mul (g, share)
+  V1 = Add (vb, gs)
+)",
+             nesterov ? "  bv = Mul (b, V1)\n  way = Add (g, bv)\n" : "  way = Identity (V1)\n",
+             R"(
+  r = CastLike (R, X)
+  move = Mul (r, way)
+  X1 = Sub (kept, move)
+)");
+}
 
 VectorUpdate vector(const Node& n) {
   const double decay = setting(n, "decay");
@@ -116,14 +163,20 @@ void register_sgd(OpTable& t) {
                    .help = "sgd with momentum 0.9 by Nesterov's rule.",
                    .settings = kSettings,
                    .node = nesterov});
-  t.add({.name = "Sgd",
-         .domain = std::string(kOwnDomain),
-         .shape = shape,
-         .impls = {{"simd", refuses_simd_update, make_simd_update}, {"ref", nullptr, make}},
-         .no_grad = kUpdateNoGrad,
-         .in_place = {{1, 0}},
-         .update = UpdateForm{.vector = vector, .by_rows = "SgdRows", .leaves_rows = without_decay},
-         .function = kFunction});
+  Op op = update_op<1, 0>("Sgd", make, kFunction);
+  op.impls.insert(op.impls.begin(), {"simd", refuses_simd_update, make_simd_update});
+  op.update->vector = vector;
+  op.update->by_rows = "SgdRows";
+  op.update->leaves_rows = without_decay;
+  t.add(std::move(op));
+  auto cycled = [&](const char* name, Kernel (*make_it)(Prepare&), bool nesterov) {
+    t.add(update_op<3, 1>(
+        name, make_it,
+        keep_text(function_text(name, {{"decay", "d"}, {"dampening", "damp"}}, "R, T, B, X, G, V",
+                                "X1, V1", cycled_body(nesterov)))));
+  };
+  cycled("MomentumCycled", make_cycled<false>, false);
+  cycled("NesterovCycled", make_cycled<true>, true);
 }
 
 }  // namespace onnxtrain::ops

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "ops/optim/optimizer_shape.hpp"
+#include "ops/optim/optimizer_update.hpp"
 
 namespace onnxtrain::ops {
 

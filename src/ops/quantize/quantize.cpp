@@ -204,9 +204,97 @@ Kernel make_dequantize(Prepare& p) {
   return p.in(1).dtype == DType::kDouble ? dequantize_in<double>(p) : dequantize_in<float>(p);
 }
 
-// y = (x - zero) * scale: the scale has a gradient, x is no real number.
+// Largest magnitude of the small floats.
+double largest(DType t) {
+  switch (t) {
+    case DType::kFloat8E4M3FN:
+      return 448;
+    case DType::kFloat8E4M3FNUZ:
+      return 240;
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E5M2FNUZ:
+      return 57344;
+    default:
+      return 6;  // float4e2m1
+  }
+}
+
+// Shapes of x and of its scales that broadcast; empty: as they are.
+std::pair<Shape, Shape> broadcasting_shapes(const GradBuilder& b) {
+  const ValueId x = b.x(0), scale = b.x(1);
+  const Node& n = b.node();
+  const int64_t rank = b.rank(x);
+  if (n.i("block_size", 0) != 0 && b.rank(scale) > 0) {
+    if (!b.shape_known(x) || !b.shape_known(scale))
+      needs_shape("OT1205", cat("the gradient of ", n.label(), " needs known shapes"));
+    const Scales s = scales_of(n, b.shape(x), b.shape(scale));
+    if (s.dim % s.block != 0)
+      needs_shape("OT1205", "the gradient of block scales needs whole blocks");
+    const int64_t outer = num_elements(b.shape(x)) / std::max<int64_t>(1, s.dim * s.inner);
+    return {{outer, s.per_outer, s.block, s.inner}, {outer, s.per_outer, 1, s.inner}};
+  }
+  if (rank < 0 || b.rank(scale) < 0)
+    needs_shape("OT1205", cat("the gradient of ", n.label(), " needs known ranks"));
+  if (b.rank(scale) == 0 || rank == 0) return {{}, rank == 0 ? Shape{1} : Shape{}};
+  if (b.shape_known(scale) && num_elements(b.shape(scale)) == 1) return {};
+  const int64_t axis =
+      rank == 1 ? 0 : normalize_axis(n.i("axis", 1), rank, "axis of a quantisation");
+  Shape small(size_t(rank - axis), 1);
+  small[0] = -1;
+  return {{}, small};
+}
+
+// Straight through: rounding counts as the identity, and nothing passes where the result was
+// clipped. PyTorch's fake quantisation has the same rule.
+std::vector<ValueId> quantize_grad(GradBuilder& b) {
+  std::vector<ValueId> g(size_t(b.inputs()), kNone);
+  ValueId x = b.x(0), scale = b.x(1);
+  const DType type = b.dtype(b.y());
+  if (type == DType::kUndefined)
+    needs_shape("OT1205", cat("the gradient of ", b.node().label(), " needs its type"));
+  const Range range = range_of(type);
+  auto as_float = [&](ValueId v) { return b.call("Cast", {v}, {{"to", int64_t(DType::kFloat)}}); };
+  ValueId xs = as_float(x), ss = as_float(scale);
+  ValueId zero = b.has(2) && range.integer ? as_float(b.x(2)) : kNone;
+  const auto [wide, small] = broadcasting_shapes(b);
+  auto shaped = [&](ValueId v, const Shape& to) {
+    return v == kNone || to.empty() ? v : b.call("Reshape", {v, b.constant_ints(to)});
+  };
+  xs = shaped(xs, wide), ss = shaped(ss, small), zero = shaped(zero, small);
+  ValueId t = b.div(xs, ss), inside = kNone;
+  if (range.integer) {
+    ValueId q = b.call("Round", {t});
+    if (zero != kNone) q = b.add(q, zero);
+    inside = b.call("And", {b.call("GreaterOrEqual", {q, b.scalar(range.low, DType::kFloat)}),
+                            b.call("LessOrEqual", {q, b.scalar(range.high, DType::kFloat)})});
+  } else {
+    inside = b.call("LessOrEqual", {b.call("Abs", {t}), b.scalar(largest(type), DType::kFloat)});
+  }
+  inside = b.reshape_like(inside, x);
+  ValueId dy = b.cast_like(b.dy(), x);
+  g[0] = b.call("Where", {inside, dy, b.scalar(0, x)});
+  return g;
+}
+
+// What QuantizeLinear made of real numbers, they get the gradient of: y = x * (scale / its scale).
+ValueId to_quantised(GradBuilder& b) {
+  const NodeId k = b.graph().producer_of(b.x(0));
+  if (k < 0 || !b.graph().nodes[size_t(k)].is("QuantizeLinear")) return kNone;
+  const ValueId own = b.x(1), before = b.graph().nodes[size_t(k)].inputs[1];
+  const Tensor *s = b.constant(own), *t = b.constant(before);
+  if (own == before || (s && t && s->to_doubles() == t->to_doubles())) return b.dy();
+  if (b.rank(own) > 0 && !(s && s->size() == 1))
+    model_error("OT1203",
+                cat("cannot train through ", b.node().label(),
+                    ": its scales are others than those of the QuantizeLinear before it"),
+                "use the same scale in both");
+  return b.mul(b.dy(), b.div(b.cast_like(own, b.dy()), b.cast_like(before, b.dy())));
+}
+
+// y = (x - zero) * scale: the scale has a gradient; x has one where it was quantised here.
 std::vector<ValueId> dequantize_grad(GradBuilder& b) {
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
+  if (b.wants(0)) g[0] = to_quantised(b);
   if (!b.wants(1)) return g;
   ValueId x = b.x(0), scale = b.x(1), dy = b.cast_like(b.dy(), scale);
   if (!b.shape_known(x) || !b.shape_known(scale))
@@ -247,7 +335,7 @@ void register_quantize(OpTable& t) {
   t.add({.name = "QuantizeLinear",
          .shape = quantize_shape,
          .impls = {{"ref", nullptr, make_quantize}},
-         .no_grad = "it rounds to integers or small floats, which carry no gradient"});
+         .grad = quantize_grad});
   t.add({.name = "DequantizeLinear",
          .shape = dequantize_shape,
          .impls = {{"ref", nullptr, make_dequantize}},

@@ -150,11 +150,7 @@ Grads prod_grad(GradBuilder& b) {
 
 void register_reduce(OpTable& t) {
   auto add = [&](const char* name, std::vector<Impl> impls, GradFn grad) {
-    t.add({.name = name,
-           .shape = reduce_shape,
-           .shape_values = {1},
-           .impls = std::move(impls),
-           .grad = grad});
+    t.add(reduction(name, std::move(impls), grad));
   };
   add("ReduceSum", {simd_impl<simd::Reduce::kSum>(), {"ref", nullptr, make_sum<SumAcc>}}, sum_grad);
   add("ReduceMean", {simd_impl<simd::Reduce::kMean>(), {"ref", nullptr, make_sum<MeanAcc>}},

@@ -57,6 +57,14 @@ void reduce_shape(ShapeCtx& c) {
   c.set(0, c.dtype(0), out);
 }
 
+Op reduction(const char* name, std::vector<Impl> impls, GradFn grad) {
+  return {.name = name,
+          .shape = reduce_shape,
+          .shape_values = {1},
+          .impls = std::move(impls),
+          .grad = grad};
+}
+
 ReduceLoop::ReduceLoop(const Shape& in, const std::vector<int64_t>& axes) {
   struct Dim {
     int64_t n, stride;

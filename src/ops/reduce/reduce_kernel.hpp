@@ -20,6 +20,8 @@ int reduce_axes_input_since(const std::string& op);
 std::vector<int64_t> reduce_axes(const Node& n, int64_t rank, bool given,
                                  std::vector<int64_t> axes);
 void reduce_shape(ShapeCtx& c);
+// The record of a reduction.
+Op reduction(const char* name, std::vector<Impl> impls, GradFn grad);
 
 // The data seen as merged dimensions, kept and reduced ones. `run` is the contiguous innermost
 // stretch: reduced when inner_reduced, else kept.

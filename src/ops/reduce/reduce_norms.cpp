@@ -156,11 +156,7 @@ Grads log_sum_exp_grad(GradBuilder& b) {
 
 void register_reduce_norms(OpTable& t) {
   auto add = [&](const char* name, std::vector<Impl> impls, GradFn grad) {
-    t.add({.name = name,
-           .shape = reduce_shape,
-           .shape_values = {1},
-           .impls = std::move(impls),
-           .grad = grad});
+    t.add(reduction(name, std::move(impls), grad));
   };
   using simd::Reduce;
   add("ReduceL1", {simd_impl<Reduce::kSumAbs, nullptr>(), {"ref", nullptr, make<L1Acc>}}, l1_grad);

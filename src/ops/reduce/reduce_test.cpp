@@ -58,7 +58,7 @@ TEST(Reduce, BigOnesAreSplit) {
   std::vector<float> rows;
   for (int r = 0; r < 3; ++r) {
     double s = 0;
-    for (int i = 0; i < 100003; ++i) s += v[size_t(r * 100003 + i)];
+    for (int i = 0; i < 100003; ++i) s += v[size_t(r) * 100003 + size_t(i)];
     rows.push_back(float(s));
     total += s;
   }
@@ -75,7 +75,7 @@ TEST(Reduce, BigOnesAreSplit) {
   std::vector<float> columns(3);
   for (int c = 0; c < 3; ++c) {
     double s = 0;
-    for (int i = 0; i < 100003; ++i) s += v[size_t(i * 3 + c)];
+    for (int i = 0; i < 100003; ++i) s += v[size_t(i) * 3 + size_t(c)];
     columns[size_t(c)] = float(s);
   }
   OpCase("ReduceSum", 13)

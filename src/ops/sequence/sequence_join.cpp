@@ -1,5 +1,6 @@
 // Between tensors and sequences: SplitToSequence, ConcatFromSequence; and the own operators that
 // their gradients and sums of gradients need: SplitLikeSequence, AddValues.
+#include "core/budget.hpp"
 #include "op/grad_builder.hpp"
 #include "ops/common/values.hpp"
 
@@ -10,6 +11,7 @@ namespace {
 // Lengths of the pieces along the axis.
 std::vector<int64_t> pieces(const ValueCtx& c, int64_t dim, bool& each) {
   each = !c.has(1);
+  check_memory(size_t(dim) * sizeof(int64_t));
   if (each) return std::vector<int64_t>(size_t(dim), 1);
   const Tensor& split = c.tensor(1);
   std::vector<int64_t> v = split.to_ints();
@@ -38,6 +40,7 @@ void run_split(ValueCtx& c) {
   int64_t axis = normalize_axis(c.node().i("axis", 0), x.rank(), "axis of SplitToSequence");
   bool each;
   std::vector<int64_t> sizes = pieces(c, x.shape()[size_t(axis)], each);
+  check_memory(sizes.size() * kItemBytes);
   bool drop = each && c.node().i("keepdims", 1) == 0;
   auto s = std::make_shared<Sequence>();
   s->elem = x.dtype();

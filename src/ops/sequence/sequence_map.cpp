@@ -30,7 +30,7 @@ void run(ValueCtx& c) {
       const Sequence* s = as_sequence(c.in(i));
       in.push_back(s ? s->items[at] : (c.in(i) ? *c.in(i) : Value()));
     }
-    std::vector<Value> r = c.run_graph("body", std::move(in), at + 1);
+    std::vector<Value> r = run_iteration(c, "SequenceMap", int64_t(at), std::move(in), at + 1);
     for (size_t k = 0; k < out.size(); ++k) {
       if (const Tensor* t = std::get_if<Tensor>(&r[k])) out[k]->elem = t->dtype();
       out[k]->items.push_back(keep(r[k]));

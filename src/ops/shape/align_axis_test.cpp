@@ -7,7 +7,7 @@
 namespace onnxtrain::testing {
 
 TEST(AlignAxis, ValuesAndGradient) {
-  auto align = [](int64_t axis, Tensor b, Tensor a) {
+  auto align = [](int64_t axis, const Tensor& b, const Tensor& a) {
     return OpCase("AlignAxis", 1, std::string(kOwnDomain)).attr("axis", axis).input(b).input(a);
   };
   Tensor b = random_tensor({3}), a = random_tensor({2, 3, 4, 5});

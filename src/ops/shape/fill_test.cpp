@@ -18,7 +18,7 @@ TEST(FillLike, Values) {
 }
 
 TEST(SumToShape, ValuesAndGradients) {
-  auto sum = [](Tensor x, Tensor like) {
+  auto sum = [](const Tensor& x, const Tensor& like) {
     return OpCase("SumToShape", 1, std::string(kOwnDomain)).input(x).input(like);
   };
   Tensor x = floats({1, 2, 3, 4, 5, 6}, {2, 3});
@@ -26,7 +26,7 @@ TEST(SumToShape, ValuesAndGradients) {
   sum(x, random_tensor({2, 1})).expect(floats({6, 15}, {2, 1}));
   sum(x, random_tensor({})).expect(Tensor::scalar<float>(21));
   sum(x, random_tensor({2, 3})).expect(x);
-  for (Shape s : {Shape{4}, Shape{3, 1}, Shape{1, 4}, Shape{}, Shape{2, 3, 4}})
+  for (const Shape& s : {Shape{4}, Shape{3, 1}, Shape{1, 4}, Shape{}, Shape{2, 3, 4}})
     sum(random_tensor({2, 3, 4}), random_tensor(s)).check_grad({0});
 }
 

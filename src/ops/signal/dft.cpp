@@ -211,10 +211,13 @@ struct Stft {
 };
 
 template <class Ctx, class Get>
-Stft stft_of(const Ctx& c, const Shape& x, const Shape* window, Get get) {
+Stft stft_of(const Ctx& c, Shape x, const Shape* window, Get get) {
   Stft s;
+  if (x.size() == 2) x.push_back(1);  // a real signal [batch, length]
   if (x.size() != 3 || (x[2] != 1 && x[2] != 2))
-    model_error("OT1171", cat("STFT needs a signal [batch, length, 1 or 2], got ", to_string(x)));
+    model_error(
+        "OT1171",
+        cat("STFT needs a signal [batch, length] or [batch, length, 1 or 2], got ", to_string(x)));
   s.batch = x[0], s.samples = x[1], s.width = x[2];
   s.step = scalar_of(get(1), "frame_step");
   if (window && window->size() != 1)
@@ -316,6 +319,7 @@ std::vector<ValueId> stft_grad(GradBuilder& b) {
   if (b.has(2)) window = b.shape_known(b.x(2)) ? b.shape(b.x(2)) : Shape{-1};
   Stft s = stft_of(k, k.shape(), b.has(2) ? &window : nullptr,
                    [&](int i) -> const Tensor& { return k.get(i); });
+  const bool flat = k.shape().size() == 2;
   Transform t = frame_transform(s);
   ValueId frames = adjoint(b, b.dy(), t), dx = frames;  // [batch, frames, in, width]
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
@@ -330,11 +334,13 @@ std::vector<ValueId> stft_grad(GradBuilder& b) {
   if (b.wants(0)) {
     int64_t covered = (s.frames - 1) * s.step + t.in;
     g[0] = fit(b, overlapped(b, s, dx, t.in, covered), 1, covered, s.samples);
+    if (flat) g[0] = b.squeeze(g[0], {2});
   }
   if (b.has(2) && b.wants(2)) {
     ValueId index =
         b.tensor(Tensor::vector<int64_t>(frame_places(s, t.in)).reshaped({s.frames, t.in}));
-    ValueId cut = b.call("Gather", {b.x(0), index}, {{"axis", int64_t(1)}});
+    const ValueId signal = flat ? b.unsqueeze(b.x(0), {2}) : b.x(0);
+    ValueId cut = b.call("Gather", {signal, index}, {{"axis", int64_t(1)}});
     g[2] = fit(b, b.reduce_sum(b.mul(frames, cut), {0, 1, 3}, false), 0, t.in, s.window);
   }
   return g;

@@ -75,6 +75,7 @@ class Outputs:
     step: list = field(default_factory=list)
     loss: str | None = None
     bindings: list = field(default_factory=list)  # (state variable, value)
+    forms: dict = field(default_factory=dict)  # output of the step -> the output that it is the training form of
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ class File:
     proto: onnx.ModelProto
     outputs: list  # (name, dtype, shape)
     train_outputs: list
+    forms: dict  # output of the step -> the module's output that it is in training
     loss: str | None
     reads: set  # names that both graphs read
     algorithm_reads: set
@@ -138,11 +140,11 @@ def assemble(request, call, state, traces, lowered, training):
                                                   outputs, nodes, tensors, types))
         used = {n.op_type for n in nodes.algorithm if n.domain == OWN}
         model.functions.extend(optimizer_functions.function(n) for n in sorted(used))
-    names = [n for n, *_ in outputs.main]
-    for key, value in sorted(_metadata(request, call, state, training, names).items()):
+    for key, value in sorted(_metadata(request, call, state, training, outputs).items()):
         model.metadata_props.add(key=key, value=value)
     tensors.close()
-    return File(model, outputs.main, outputs.step, outputs.loss, nodes.main_reads | nodes.algorithm_reads,
+    return File(model, outputs.main, outputs.step, outputs.forms, outputs.loss,
+                nodes.main_reads | nodes.algorithm_reads,
                 nodes.algorithm_reads, dims, step_dims, sorted(other_sizes), tensors.folder)
 
 
@@ -169,10 +171,10 @@ def _name_outputs(lowered, training, dims, step_dims):
         main.append((_place(e, wanted, v, e.main, taken, watched), dtype, shape))
     if step is None:
         return Outputs(main)
-    train_outputs = _train_outputs(e, step, step_dims, watched)
+    train_outputs, forms = _train_outputs(e, step, step_dims, watched)
     loss = _name_loss(e, step.loss)
     bindings = [(key, e.current(value)) for key, value in training.bindings]
-    return Outputs(main, train_outputs, loss, bindings)
+    return Outputs(main, train_outputs, loss, bindings, forms)
 
 
 def _place(e, wanted, value, part, taken, watched):
@@ -194,15 +196,16 @@ def _place(e, wanted, value, part, taken, watched):
 
 
 def _train_outputs(e, step, dims, watched):
-    """Outputs in training form that the algorithm computes itself."""
-    found, taken = [], {step.loss.name}  # the loss may be an output of the main graph
+    """Outputs in training form that the algorithm computes itself, and {name: the module's output}."""
+    found, forms, taken = [], {}, {step.loss.name}  # the loss may be an output of the main graph
     algorithm = {o for n in e.algorithm.nodes for o in n.output}
     for wanted, v in zip(step.output_names, step.outputs):
         if v is None or v.name not in algorithm or v.name == step.loss.name:
             continue
         name = _place(e, wanted + "_train", v, e.algorithm, taken, watched)
         found.append((name, v.dtype, [dims(s) for s in v.shape]))
-    return found
+        forms[name] = wanted
+    return found, forms
 
 
 def _name_loss(e, loss):
@@ -283,11 +286,13 @@ def _copy(e, g, key, value):
 
 # ---- metadata (docs/decisions/0050-torch-files.md)
 def _metadata(request, call, state, training, outputs):
-    info = _torch_info(request, call, state, training, outputs)
+    names = [n for n, *_ in outputs.main]
+    info = _torch_info(request, call, state, training, names)
     if training is None:
         return properties(KEY, info)
     name = getattr(request.loss, "__name__", type(request.loss).__name__)
-    return properties(KEY, info, _LOSSES.get(name, "custom"), outputs[0])
+    forms = {copy: form for copy, form in outputs.forms.items() if form in names}
+    return properties(KEY, info, _LOSSES.get(name, "custom"), names[0], forms)
 
 
 def _torch_info(request, call, s, training, outputs):

@@ -93,7 +93,8 @@ def convert(module, inputs, targets=None, loss=None, optimizer=None, scheduler=N
 
 def _check_arguments(module, targets, loss, optimizer, scheduler):
     if not isinstance(module, torch.nn.Module):
-        raise UsageError(f"from_torch takes a torch.nn.Module, got {type(module).__name__}", "OT1606")
+        raise UsageError(f"from_torch takes a torch.nn.Module, got {type(module).__name__}", "OT1606",
+                         "put the function into the forward of a torch.nn.Module")
     if loss is not None and not callable(loss):
         raise UsageError(f"loss is {type(loss).__name__}, not something to call as loss(outputs, targets)", "OT1606")
     if scheduler is not None and optimizer is None:

@@ -44,10 +44,10 @@ def check(scheduler, optimizer, obstacles):
         for sub in scheduler._schedulers:
             check(sub, optimizer, obstacles)
     elif name in ("LambdaLR", "MultiplicativeLR"):
-        obstacles.add(f"the scheduler {name} computes the rate by a Python function", fix=f"one of {_LIST}")
+        obstacles.add(f"the scheduler {name} computes the learning rate by a Python function", fix=f"one of {_LIST}")
     elif name == "ReduceLROnPlateau":
         obstacles.add("the scheduler ReduceLROnPlateau waits for a validation result that no training step has",
-                      fix="set the rate from your loop: trainer.lr = ...")
+                      fix="set the learning rate from your loop: trainer.lr = ...")
     elif name not in _FORMULAS:
         obstacles.add(f"the scheduler {name} has no form in a file", fix=f"one of {_LIST}")
     if getattr(scheduler, "optimizer", optimizer) is not optimizer:

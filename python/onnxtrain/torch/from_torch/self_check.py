@@ -128,8 +128,7 @@ def _step(model, feeds, file, training, state, reference, compare):
     trainer = Trainer(model, seed=0)
     step = trainer.step({n: v for n, v in feeds.items() if n in file.algorithm_reads})
     compare.same("the loss", step.take(file.loss), to_numpy(reference.loss), ("loss", ""))
-    for name, *_ in file.train_outputs:
-        plain = name.removesuffix("_train")
+    for name, plain in file.forms.items():
         if plain in reference.train_outputs:
             compare.same(f"output '{plain}' in training", step.take(name), to_numpy(reference.train_outputs[plain]),
                          ("train", plain))

@@ -36,7 +36,7 @@ class Draw:
     def _compare(self, p, below):
         p = float(p)
         if 0 < p < 1:
-            self.obstacles.add(f"a branch is taken by chance (probability {p:g})", place_here(), "set layerdrop to 0")
+            self.obstacles.add(f"a branch is taken at random (probability {p:g})", place_here(), "set layerdrop to 0")
         return below == (p >= 1)
 
     def __lt__(self, p):

@@ -14,12 +14,11 @@ import onnx
 import torch
 
 from ...converters.deterministic import without_randomness
+from ...converters.feeds import difference, input_types, random_feeds
 from ...errors import ModelError
-from ...graph import read_graphs
 from ...model import load
 from ...session import Session
 from ...trainer import Trainer
-from ...values import numpy_dtype
 from ..shared import versions
 from ..shared.signature import argument_names
 from .build import to_torch
@@ -173,7 +172,7 @@ def _verified(model, made):
             got = made.module(**{k: torch.from_numpy(v) for k, v in feeds.items()})
         got = got if isinstance(got, tuple) else (got,)
         for (name, want), have in zip(Session(model).run(feeds).items(), got):
-            differences[name] = _difference(want, have.numpy())
+            differences[name] = difference(want, have.numpy())
     name = max(
         differences, key=lambda n: (differences[n] > max(_TOLERANCE, _NOISE * noise.get(n, 0.0)), differences[n])
     )
@@ -198,10 +197,10 @@ def _compare_step(model, made, section, k, feeds, differences):
     here = trainer.step(feeds, which=k).loss
     made.module.train()
     there = section.step({n: torch.from_numpy(v) for n, v in feeds.items()})
-    differences[f"loss of section {k}" if k else "loss"] = _difference(np.float64(here), np.float64(there))
+    differences[f"loss of section {k}" if k else "loss"] = difference(np.float64(here), np.float64(there))
     back = Trainer(made.model())
     for name in trainer.state:
-        differences[name] = max(differences.get(name, 0.0), _difference(trainer.state[name], back.state[name]))
+        differences[name] = max(differences.get(name, 0.0), difference(trainer.state[name], back.state[name]))
     return back
 
 
@@ -219,27 +218,4 @@ def _add_noise(model, back, k, feeds, noise):
         return  # the graph has casts to float32: no yardstick
     exact = Trainer(made.model())
     for name in back.state:
-        noise[name] = max(noise.get(name, 0.0), _difference(exact.state[name], back.state[name]))
-
-
-def _difference(a, b):
-    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    return float(np.abs(a - b).max() / max(1.0, np.abs(a).max())) if a.size else 0.0
-
-
-def input_types(model, section=None):
-    """{name: Type} of the main graph's inputs, and of a training section's."""
-    graphs = read_graphs(model)
-    found = [graphs.main] if section is None else [graphs.main, graphs.sections[section].algorithm]
-    return {n: g.types[n] for g in found for n in g.inputs}
-
-
-def random_feeds(types, names, rng):
-    """Numbers that fit the declared inputs: floats around zero, integers 0 or 1, four in place of open dimensions."""
-    feeds = {}
-    for name in names:
-        shape = [size if isinstance(size, int) else 4 for size in types[name].shape or ()]
-        dtype = numpy_dtype(types[name].dtype)
-        floating = np.issubdtype(dtype, np.floating)
-        feeds[name] = (rng.standard_normal(shape) if floating else rng.integers(0, 2, shape)).astype(dtype)
-    return feeds
+        noise[name] = max(noise.get(name, 0.0), difference(exact.state[name], back.state[name]))

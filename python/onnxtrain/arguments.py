@@ -1,0 +1,21 @@
+"""Arguments that a call does not have: named, with the one that was probably meant."""
+
+import difflib
+import inspect
+
+from .errors import UsageError
+
+# names of other libraries
+_OTHERS = {"batch": "batch_size", "epoch": "epochs", "n_epochs": "epochs", "num_epochs": "epochs",
+           "max_epochs": "epochs", "validation_data": "valid", "validation_split": "valid", "val": "valid",
+           "callbacks": "on_epoch", "callback": "on_epoch", "output": "out", "output_dir": "out", "max_steps": "steps",
+           "early_stopping": "patience", "max_time": "time"}
+
+
+def refuse_unknown(call, unknown, function):
+    for name in unknown:
+        known = [p for p in inspect.signature(function).parameters if p not in ("self", "unknown")]
+        near = difflib.get_close_matches(name, known, 1, 0.6)
+        meant = _OTHERS.get(name) if _OTHERS.get(name) in known else near[0] if near else None
+        raise UsageError(f"{call} has no argument '{name}'", "OT0001",
+                         f"did you mean {meant}=?" if meant else f"it has {', '.join(known)}")

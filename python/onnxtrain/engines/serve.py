@@ -1,0 +1,150 @@
+"""An engine in a process of its own, driven over a socket: python -m onnxtrain.engines.serve SPEC FD [THREADS]
+
+A message is 8 bytes of length, that many bytes of JSON, and the tensors that it names under "tensors" (name, dtype as
+ONNX numbers it, shape) one after the other. The command line drives engines so, and `isolated=True` in Python."""
+
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import tempfile
+
+import numpy as np
+
+from .. import _native
+from ..errors import Error
+from ..hints import for_shell
+from ..values import dtype_number, from_native, numpy_dtype, to_native
+
+
+class Channel:
+    def __init__(self, sock):
+        self.sock = sock
+
+    def _exactly(self, n):
+        parts = bytearray(n)
+        view = memoryview(parts)
+        while view:
+            got = self.sock.recv_into(view)
+            if got == 0:
+                raise EOFError
+            view = view[got:]
+        return parts
+
+    def send(self, message, tensors=()):
+        arrays = [(k, np.asarray(v, order="C")) for k, v in tensors]
+        message["tensors"] = [[k, dtype_number(v.dtype), list(v.shape)] for k, v in arrays]
+        text = json.dumps(message).encode()
+        self.sock.sendall(struct.pack("<Q", len(text)) + text)
+        for _, v in arrays:
+            self.sock.sendall(v.tobytes() if v.ndim == 0 else memoryview(v).cast("B"))
+
+    def receive(self):
+        size, = struct.unpack("<Q", self._exactly(8))
+        message = json.loads(self._exactly(size))
+        tensors = []
+        for name, dtype, shape in message.pop("tensors", []):
+            kind = numpy_dtype(dtype)
+            data = self._exactly(int(np.prod(shape, dtype=np.int64)) * kind.itemsize)
+            tensors.append((name, np.frombuffer(data, kind).reshape(shape)))
+        return message, tensors
+
+
+def answer(driver, message, tensors):
+    """(reply, tensors) to one message."""
+    if message["do"] == "begin":
+        driver.begin(_native.load(message["model"]), message["step"])
+        return {"device": driver.device}, ()
+    if message["do"] == "step":
+        loss = driver.step({k: to_native(v, k) for k, v in tensors})
+        return {}, [("loss", np.float64(loss))]
+    if message["do"] == "state":
+        return {}, [(k, from_native(v)) for k, v in driver.state()]
+    if message["do"] == "undo":
+        return {"undone": driver.undo()}, ()
+    raise ValueError(f"unknown message {message['do']}")
+
+
+def serve(spec, fd, threads=0):
+    from .driver import Driver
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loop decides when to stop
+    channel = Channel(socket.socket(fileno=fd))
+    try:
+        driver = Driver(spec, threads)
+        channel.send({"ready": True, "engine": driver.engine.name, "device": driver.device})
+    except Exception as e:  # noqa: BLE001
+        channel.send(failure(e))
+        return 1
+    while True:
+        try:
+            message, tensors = channel.receive()
+        except EOFError:
+            return 0
+        try:
+            reply, values = answer(driver, message, tensors)
+        except Exception as e:  # noqa: BLE001
+            reply, values = failure(e), ()
+        channel.send(reply, values)
+
+
+def failure(e):
+    if isinstance(e, Error):
+        return {"error": e.message, "code": e.code, "hint": e.hint}
+    return {"error": f"{type(e).__name__}: {e}"[:2000], "code": "OT1275", "hint": ""}
+
+
+class Isolated:
+    """The same interface as Driver, over a process: a crash there does not take this one along."""
+
+    def __init__(self, spec, threads=0):
+        import subprocess
+
+        ours, theirs = socket.socketpair()
+        os.set_inheritable(theirs.fileno(), True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", __name__, spec, str(theirs.fileno()), str(threads)], pass_fds=[theirs.fileno()])
+        theirs.close()
+        self.channel, self.outputs = Channel(ours), {}
+        self._reply()
+
+    def _reply(self):
+        try:
+            message, tensors = self.channel.receive()
+        except (EOFError, OSError):
+            code = self.process.wait()
+            ended = f"signal {-code}" if code < 0 else f"exit code {code}"
+            raise RuntimeError(f"the engine's process ended ({ended})") from None
+        if "error" in message:
+            raise RuntimeError(message["error"] + (f"   help: {message['hint']}" if message.get("hint") else ""))
+        return message, tensors
+
+    def _ask(self, message, tensors=()):
+        try:
+            self.channel.send(message, tensors)
+        except OSError:
+            pass  # what happened is in the reply, or in its absence
+        return self._reply()
+
+    def begin(self, native, step):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "training.onnx")
+            native.save(path)
+            self._ask({"do": "begin", "model": path, "step": int(step)})
+
+    def step(self, feeds):
+        _, tensors = self._ask({"do": "step"}, [(k, from_native(v)) for k, v in feeds.items()])
+        return float(tensors[0][1])
+
+    def state(self):
+        return [(k, to_native(v, k)) for k, v in self._ask({"do": "state"})[1]]
+
+    def undo(self):
+        return bool(self._ask({"do": "undo"})[0]["undone"])
+
+
+if __name__ == "__main__":
+    for_shell()
+    sys.exit(serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0))

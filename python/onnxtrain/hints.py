@@ -1,0 +1,69 @@
+"""Hints name options of the command line; here the same in Python's words: `--batch 8` -> `batch_size=8`."""
+
+import re
+
+# where the argument has another name, or there is a call instead
+_NAMES = {"batch": "batch_size", "clip": "clip_norm", "dim": "dims", "label": "label", "no-shuffle": "shuffle=False",
+          "allow-non-finite": "check_finite=False", "as-is": 'mode="as_is"', "lowered": "lowered=True",
+          "reset": "reset=True", "patience": "patience"}
+_CALLS = {
+    "layout": lambda v: "x.transpose(0, 3, 1, 2)",
+    "label-offset": lambda v: f"give y {'-' if v.startswith('-') else '+'} {v.lstrip('+-')}" if v else "give y - 1",
+    "map": lambda v: f"give arrays by the names of inputs: {{'{v.partition('=')[0] or 'INPUT'}': x}}",
+    "target": lambda v: f"give the column '{v}' as y" if v else "give the target as y",
+    "loss-input": lambda v: f"loss=ot.losses.CrossEntropy(output={v!r})" if v else "the output of a loss",
+    "resume": lambda v: f"ot.resume({v!r})" if v else "ot.resume(RUN)",
+    "optimizer-arg": lambda v: f"optimizer=ot.AdamW({v})" if v else "the optimizer's arguments",
+    "schedule-arg": lambda v: f"schedule=ot.Schedule(..., {v})" if v else "the schedule's arguments",
+    "lr": lambda v: f"optimizer=ot.AdamW(lr={v or '1e-3'})",
+    "momentum": lambda v: f"optimizer=ot.SGD(momentum={v or '0.9'})",
+    "weight-decay": lambda v: f"optimizer=ot.AdamW(weight_decay={v or '0.01'})",
+    "ignore-index": lambda v: f"loss=ot.losses.CrossEntropy(ignore_index={v or '-100'})",
+    "inputs": lambda v: "the feeds",
+    "data": lambda v: f"load {v!r} with numpy" if v else "the data",
+    "scale": lambda v: "scale x yourself",
+}
+# whole commands that have a call
+_COMMANDS = {"onnxtrain prepare model.onnx -o model.train.onnx": 'ot.prepare("model.onnx")'}
+# any other command to type in a shell stays as it is
+_FLAG = re.compile(r"(\bonnxtrain [a-z]+ [^;]*)|(?<![\w-])--([a-z][a-z-]*)(?:[ =](?!or\b|and\b)([^\s,;:?()]+))?")
+_TWICE = re.compile(r"(dims=\{[^}]*\}) \(\1\)")  # a message that says both
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
+
+
+def _one(m):
+    command, flag, value = m.groups()
+    if command:
+        return command
+    value = value or ""
+    if flag in _CALLS:
+        return _CALLS[flag](value)
+    name = _NAMES.get(flag, flag.replace("-", "_"))
+    if "=" in name:
+        return f"{name} {value}".rstrip()
+    if not value:
+        return name
+    if flag == "dim" and "=" in value:
+        key, _, size = value.partition("=")
+        return f"dims={{'{key}': {size}}}"
+    return f"{name}={value if _NUMBER.match(value) else repr(value)}"
+
+
+_shell = False
+
+
+def for_shell():
+    """From now on hints keep their flags: this process was started by the command line."""
+    global _shell
+    _shell = True
+
+
+def in_python(text):
+    if _shell:
+        return text
+    for command, call in _COMMANDS.items():
+        text = text.replace(command, call)
+    text = text.replace("add --label-offset", "--label-offset")
+    if "--" not in text:
+        return text
+    return _TWICE.sub(r"\1", _FLAG.sub(_one, text))

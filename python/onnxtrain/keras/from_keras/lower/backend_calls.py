@@ -1,0 +1,119 @@
+"""Functions of the backend that have no operation of the same name in keras.ops: random numbers, and arrays whose size
+is open."""
+
+import numpy as np
+
+from ...shared import versions
+from ..values import Traced
+
+BACKEND_CALLS = {}
+
+
+def call(part, *names):
+    def add(f):
+        for n in names:
+            BACKEND_CALLS[part, n] = f
+        return f
+
+    return add
+
+
+# ---- arrays
+@call("numpy", "zeros", "empty")
+def zeros(t, shape, dtype=None):
+    return t.zeros(shape, dtype or versions.floatx())
+
+
+@call("numpy", "ones")
+def ones(t, shape, dtype=None):
+    dtype = dtype or versions.floatx()
+    name = t.e.op("ConstantOfShape", t.shape_vector(shape), value=np.ones([1], versions.numpy_dtype(dtype)))
+    return Traced(name, shape, dtype)
+
+
+@call("numpy", "array")
+def array(t, x, dtype=None):
+    return t.value(x, dtype)
+
+
+@call("core", "convert_to_tensor")
+def convert_to_tensor(t, x, dtype=None, sparse=None, ragged=None):
+    return t.value(x, dtype) if dtype is not None else t.value(x)
+
+
+@call("core", "cast")
+def cast(t, x, dtype):
+    import keras
+
+    return keras.ops.cast(x, dtype)
+
+
+@call("core", "stop_gradient")
+def stop_gradient(t, x):
+    import keras
+
+    return keras.ops.stop_gradient(x)
+
+
+# ---- random numbers: they follow the trainer's seed
+def _like(t, shape, dtype):
+    return t.zeros(_sizes(t, shape), dtype)
+
+
+def _sizes(t, shape):
+    if isinstance(shape, Traced):
+        t.refuse("random numbers whose shape is a tensor")
+    return tuple(shape)
+
+
+@call("random", "uniform")
+def uniform(t, shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
+    dtype = dtype or versions.floatx()
+    zero = _like(t, shape, dtype)
+    unit = zero.like(t.e.op("RandomUniformLike", zero.onnx, low=0.0, high=1.0))
+    return _scaled(t, unit, minval, maxval)
+
+
+def _scaled(t, unit, low, high):
+    import keras
+
+    if all(not t.is_symbolic(v) for v in (low, high)):
+        low, high = (versions.to_numpy(v) for v in (low, high))
+        if low.ndim == 0 and high.ndim == 0 and (low, high) == (0, 1):
+            return unit
+        spread = high - low
+    else:
+        spread = keras.ops.subtract(high, low)
+    return unit * keras.ops.cast(spread, unit.dtype) + keras.ops.cast(low, unit.dtype)
+
+
+@call("random", "normal")
+def normal(t, shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+    zero = _like(t, shape, dtype or versions.floatx())
+    unit = zero.like(t.e.op("RandomNormalLike", zero.onnx, mean=0.0, scale=1.0))
+    return unit * stddev + mean
+
+
+@call("random", "randint")
+def randint(t, shape, minval, maxval, dtype="int32", seed=None):
+    import keras
+
+    unit = uniform(t, shape)
+    return keras.ops.cast(keras.ops.floor(_scaled(t, unit, minval, maxval)), dtype)
+
+
+@call("random", "dropout")
+def dropout(t, inputs, rate, noise_shape=None, seed=None):
+    x = t.value(inputs)
+    ratio = t.e.const(np.array(rate, np.float32))
+    on = t.e.const(np.array(True))
+    if noise_shape is None or all(n is None or n == d for n, d in zip(noise_shape, x.shape)):
+        return x.like(t.e.op("Dropout", x.onnx, ratio, on))
+    shape = [d if n is None else n for n, d in zip(noise_shape, t.shape_of(x))]
+    kept = Traced(t.e.op("Dropout", ones(t, shape, x.dtype).onnx, ratio, on), shape, x.dtype)
+    return x * kept
+
+
+@call("random", "categorical", "shuffle", "gamma", "beta", "binomial", "truncated_normal")
+def unsupported(t, *_, **__):
+    return t.refuse("random numbers of this distribution have no form in ONNX", fix="keras.random.normal or uniform")

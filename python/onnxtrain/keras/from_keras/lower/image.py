@@ -1,0 +1,65 @@
+"""Images: resizing, and what the augmentation layers need."""
+
+import numpy as np
+
+from ...shared import versions
+from ..values import Traced, is_open
+from .elementwise import spec
+from .nn import channels_first, format_of
+from .table import operation
+
+_MODES = {"nearest": "nearest", "bilinear": "linear", "bicubic": "cubic"}
+
+
+@operation("Resize")
+def resize(t, op, images):
+    out, x = spec(op, images), t.value(images)
+    if op.interpolation not in _MODES:
+        return t.refuse(f"resizing with interpolation '{op.interpolation}'", fix="nearest, bilinear or bicubic")
+    if op.crop_to_aspect_ratio or op.pad_to_aspect_ratio:
+        return t.refuse("resizing that keeps the aspect ratio")
+    return resized(t, x, tuple(op.size), op.interpolation, format_of(op.data_format), op.antialias, out)
+
+
+def resized(t, x, size, interpolation, data_format, antialias, out):
+    single = x.rank == 3
+    layout = channels_first(4, data_format)
+    if single:
+        x = t.logical(x)
+        x = x.like(t.e.op("Unsqueeze", x.onnx, t.e.ints([0])), (1, *x.shape))
+    dtype = x.dtype
+    x = t.physical(x if dtype.startswith("float") else t.cast(x, "float32"), layout)
+    mode = _MODES[interpolation]
+    sizes = t.shape_vector([t.dim(x, 0) if is_open(x.shape[0]) else x.shape[0],
+                            t.dim(x, layout[1]) if is_open(x.shape[layout[1]]) else x.shape[layout[1]], *size])
+    nearest = {"nearest_mode": "floor"} if mode == "nearest" else {}
+    cubic = {"cubic_coeff_a": -0.5, "exclude_outside": 1} if mode == "cubic" else {}
+    name = t.e.op("Resize", x.onnx, None, None, sizes, mode=mode, antialias=int(bool(antialias)) or None,
+                  coordinate_transformation_mode="half_pixel", **nearest, **cubic)
+    shape = out.shape if not single else (1, *out.shape)
+    made = Traced(name, shape, x.dtype, layout)
+    if not dtype.startswith("float") and interpolation == "nearest":
+        made = t.cast(made, dtype)
+    if single:
+        made = t.logical(made)
+        made = Traced(t.e.op("Squeeze", made.onnx, t.e.ints([0])), out.shape, made.dtype)
+    return made
+
+
+@operation("RGBToGrayscale")
+def rgb_to_grayscale(t, op, images):
+    import keras
+
+    x = t.value(images)
+    axis = -1 if format_of(op.data_format) == "channels_last" else -3
+    shape = [1] * x.rank
+    shape[axis] = 3
+    weights = np.array([0.2989, 0.5870, 0.1140], versions.numpy_dtype(x.dtype)).reshape(shape)
+    return keras.ops.sum(x * weights, axis=axis, keepdims=True)
+
+
+@operation("AffineTransform", "PerspectiveTransform", "MapCoordinates", "RGBToHSV", "HSVToRGB", "GaussianBlur",
+           "ElasticTransform", "ScaleAndTranslate", "ExtractPatches")
+def unsupported(t, op, *_, **__):
+    return t.refuse(f"keras.ops.image operation {type(op).__name__} has no form here",
+                    fix="augment the data before it is fed")

@@ -1,0 +1,101 @@
+"""What stands against a conversion before anything is traced, and the user's line for what is found while tracing."""
+
+import sys
+
+import keras
+
+from ...converters.obstacles import UserCode
+from ..shared import versions
+from .state import all_layers
+
+_USER = UserCode(keras)
+_TEXT = {"TextVectorization", "StringLookup", "HashedCrossing", "Hashing", "FeatureSpace"}
+_OPTIMIZERS = "SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, Adamax, Nadam, Ftrl, Lion, Lamb"
+
+
+def user_line():
+    """"file:line in function: text" of the innermost line of the user's code."""
+    frames, f = [], sys._getframe(1)
+    while f is not None:
+        frames.append((f, f.f_lineno))
+        f = f.f_back
+    inner = []
+    for frame, line in frames:  # innermost first; what called the converter is not looked at
+        if frame.f_code.co_filename.endswith(("from_keras/conversion.py", "from_keras\\conversion.py")):
+            break
+        inner.append((frame, line))
+    return _USER.place(inner[::-1])
+
+
+def check_model(model, obstacles, training):
+    for layer in all_layers(model):
+        _check_layer(layer, obstacles)
+    if not training:
+        return
+    own = [m for m in ("train_step", "compute_loss", "_compute_loss") if _is_own(type(model), m)]
+    for method in own:
+        obstacles.add(f"{type(model).__name__} has its own {method}, whose Python code a file cannot carry",
+                      _definition(type(model), method), "use compile(loss=...), add_loss, or ot.prepare")
+    known = {"float32", "float64", "int32", "int64", "bool", "uint32", "uint8"}
+    half = sorted({versions.standardize_dtype(v._dtype) for v in model.weights} - known)
+    if half:
+        obstacles.add(f"weights of type {', '.join(half)}", fix="keras.config.set_dtype_policy('float32')")
+
+
+def _check_layer(layer, obstacles):
+    at = f"layer '{layer.name}' ({type(layer).__name__})"
+    name = next((c.__name__ for c in type(layer).__mro__ if c.__name__ in _TEXT
+                 and (c.__module__ or "").startswith("keras.")), None)
+    if name:
+        obstacles.add(f"{name} works on text or hashes", at, "apply it to the data before it is fed")
+    policy = getattr(getattr(layer, "dtype_policy", None), "name", "")
+    if policy.startswith("mixed_"):
+        obstacles.add(f"the dtype policy '{policy}'", at, "keras.config.set_dtype_policy('float32')")
+    if getattr(layer, "quantization_mode", None):
+        obstacles.add(f"quantized to {layer.quantization_mode}", at, "convert the model before quantize()")
+    if getattr(layer, "stateful", False) and hasattr(layer, "cell"):
+        obstacles.add("a stateful recurrent layer: rows of one batch follow on those of the last", at, "stateful=False")
+    if getattr(layer, "renorm", False):
+        obstacles.add("BatchNormalization with renorm=True", at, "renorm=False")
+
+
+def _is_own(cls, method):
+    for c in cls.__mro__:
+        if method in vars(c):
+            return not (c.__module__ or "").startswith("keras.")
+    return False
+
+
+def _definition(cls, method):
+    for c in cls.__mro__:
+        if method in vars(c):
+            code = getattr(vars(c)[method], "__code__", None)
+            return f"{code.co_filename}:{code.co_firstlineno}" if code else ""
+    return ""
+
+
+def check_inputs(tensors, obstacles):
+    for x in tensors:
+        if getattr(x, "sparse", False) or getattr(x, "ragged", False):
+            kind = "sparse" if getattr(x, "sparse", False) else "ragged"
+            obstacles.add(f"the {kind} input '{x.name}'", fix="give dense, padded arrays with a mask")
+
+
+def check_optimizer(optimizer, obstacles):
+    cls = type(optimizer)
+    if cls.__name__ == "LossScaleOptimizer":
+        obstacles.add("LossScaleOptimizer changes its factor by what it has seen",
+                      fix=f"train in float32 with {type(optimizer.inner_optimizer).__name__} alone")
+        return
+    if any(_is_own(cls, m) for m in ("update_step", "apply", "_backend_update_step", "apply_gradients")):
+        method = next(m for m in ("update_step", "apply", "_backend_update_step", "apply_gradients") if _is_own(cls, m))
+        obstacles.add(f"the optimizer {cls.__module__}.{cls.__qualname__} has a rule of its own",
+                      _definition(cls, method), f"one of {_OPTIMIZERS}; or give ot.prepare a graph of the rule")
+    rate = optimizer._learning_rate
+    schedules = keras.optimizers.schedules.LearningRateSchedule
+    if isinstance(rate, schedules):
+        if _is_own(type(rate), "__call__"):
+            obstacles.add(f"the learning rate schedule {type(rate).__qualname__} is Python code",
+                          _definition(type(rate), "__call__"), "one of keras.optimizers.schedules")
+    elif callable(rate) and not versions.is_variable(rate):
+        obstacles.add("the learning rate is a function", fix="a number, or one of keras.optimizers.schedules")

@@ -1,0 +1,1 @@
+"""What both directions between Keras and a file need."""

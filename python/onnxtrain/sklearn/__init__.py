@@ -1,0 +1,1 @@
+"""scikit-learn estimators to training ONNX files and back (docs/sklearn.md)."""

@@ -1,0 +1,1 @@
+"""Operations of TensorFlow, by theme; table.py says how one is written."""

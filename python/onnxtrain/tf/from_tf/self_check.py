@@ -1,0 +1,151 @@
+"""The file against TensorFlow: outputs and gradients on examples, before the file is returned."""
+
+import numpy as np
+import tensorflow as tf
+
+from ...converters.compare import Comparison, Sensitivity
+from ...session import Session, gradients
+from .values import numpy_dtype
+
+
+def compare(read, file, examples):
+    """Raises a ModelError (OT1605) that names the first tensor that differs. A function that draws random numbers is
+    not compared: both sides draw their own."""
+    if file.random:
+        return
+    feeds = _feeds(file.inputs, examples, read)
+    here = _Here(file, feeds)
+    there = _There(read, file, feeds)
+    plain = there.results()
+    checks = Comparison("TensorFlow", lambda: Sensitivity(plain, there.changed))
+    for name in file.outputs:
+        want = plain["output", name]
+        checks.same(f"output '{name}'", here.outputs[name], want, ("output", name) if want.dtype.kind == "f" else None)
+    for name, out in file.assigned.items():
+        checks.same(f"new value of '{name}'", here.outputs[out], plain["assigned", name], ("assigned", name))
+    got = here.gradients(there.cotangents)
+    largest = max((float(np.abs(v).max()) for (kind, _), v in plain.items() if kind == "gradient" and v.size),
+                  default=0.0)
+    for name, g in got.items():
+        checks.same(f"gradient of '{name}'", g, plain["gradient", name], ("gradient", name), floor=largest * 1e-3)
+
+
+def _feeds(inputs, examples, read):
+    """Examples by name, or numbers that fit: floats around zero, integers 0 or 1, three in place of open sizes."""
+    given = tf.nest.flatten(examples) if examples is not None else []
+    if len(given) == len(inputs) and not any(isinstance(x, tf.TypeSpec) for x in given):
+        flat = given
+        if isinstance(examples, dict) and set(examples) == {n for n, _ in read.inputs}:
+            flat = [examples[n] for n, _ in read.inputs]
+        return {n: np.asarray(x).astype(numpy_dtype(s.dtype)) for (n, s), x in zip(inputs, flat)}
+    rng, feeds = np.random.default_rng(0), {}
+    for name, s in inputs:
+        shape = [3 if d is None else d for d in (s.shape if s.shape.rank is not None else [])]
+        if s.dtype == tf.string:
+            feeds[name] = np.full(shape, "a", object)
+        elif s.dtype.is_floating:
+            feeds[name] = rng.standard_normal(shape).astype(s.dtype.as_numpy_dtype)
+        else:
+            feeds[name] = rng.integers(0, 2, shape).astype(s.dtype.as_numpy_dtype)
+    return feeds
+
+
+class _Here:
+    """What the file computes."""
+
+    def __init__(self, file, feeds):
+        self.file, self.feeds = file, feeds
+        self.outputs = Session(file.model).run(feeds)
+
+    def gradients(self, cotangents):
+        wanted = _differentiable(self.file)
+        if not cotangents or not wanted:
+            return {}
+        total = {}
+        for name, c in cotangents.items():
+            got = gradients(self.file.model, self.feeds, of=name, wrt=wanted, cotangent={name: c})
+            for key, g in got.items():
+                total[key] = g if key not in total else total[key] + g
+        return total
+
+
+def _differentiable(file):
+    return [n for n, v in file.variables.items() if v.variable.dtype.is_floating and n not in file.assigned]
+
+
+class _There:
+    """What TensorFlow computes, with variables that may be changed in their last bits for a moment."""
+
+    def __init__(self, read, file, feeds):
+        self.read, self.file = read, file
+        self.args = [tf.constant(v) for v in feeds.values()]
+        self.wanted = _differentiable(file)
+        self.cotangents = {}
+
+    def _variable(self, name):
+        v = self.file.variables[name].variable
+        return getattr(v, "variable", v)
+
+    def results(self):
+        """{(kind, name): array}. Variables are as they were afterwards."""
+        kept = {n: self._variable(n).numpy() for n in self.file.variables}
+        try:
+            for n, v in self.file.variables.items():
+                if v.variable is not self._variable(n):  # the value of a checkpoint
+                    self._variable(n).assign(v.variable.numpy())
+            return self._compute()
+        finally:
+            for n, value in kept.items():
+                self._variable(n).assign(value)
+
+    def _compute(self):
+        watched = {n: self._variable(n) for n in self.wanted}
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            for v in watched.values():
+                tape.watch(v)
+            flat = self._call()
+            found = {("output", n): flat[at] for (_, at), n in zip(self.read.outputs, self.file.outputs)}
+            if not self.cotangents:
+                rng = np.random.default_rng(1)
+                self.cotangents = {n: rng.standard_normal(t.shape).astype(t.dtype.as_numpy_dtype)
+                                   for (_, n), t in found.items() if t.dtype.is_floating}
+            total = tf.add_n([tf.cast(tf.reduce_sum(found["output", n] * c), tf.float64)
+                              for n, c in self.cotangents.items()]) if self.cotangents else None
+        results = {k: t.numpy() for k, t in found.items()}
+        results.update({("assigned", n): self._variable(n).numpy() for n in self.file.assigned})
+        if total is not None and watched:
+            got = tape.gradient(total, list(watched.values()), unconnected_gradients="zero")
+            results.update({("gradient", n): tf.convert_to_tensor(g).numpy() for n, g in zip(watched, got)})
+        return results
+
+    def _call(self):
+        """The function's flat results."""
+        got = self.read.function(*self.args) if self._positional() else self._by_name()
+        return [t for t in tf.nest.flatten(got, expand_composites=True) if t is not None]
+
+    def _positional(self):
+        args, kwargs = self.read.function.structured_input_signature
+        return not kwargs and len(tf.nest.flatten(args)) == len(self.args) and all(
+            isinstance(a, tf.TensorSpec) for a in args)
+
+    def _by_name(self):
+        args, kwargs = self.read.function.structured_input_signature
+        flat = iter(self.args)
+
+        def fill(x):
+            return tf.nest.map_structure(lambda s: next(flat) if isinstance(s, tf.TensorSpec) else s, x)
+
+        return self.read.function(*fill(args), **fill(kwargs))
+
+    def changed(self, units):
+        """The same with every variable changed by up to `units` in the last place."""
+        rng = np.random.default_rng(units)
+        kept = {n: self._variable(n).numpy() for n in self.wanted}
+        try:
+            for n, value in kept.items():
+                step = np.spacing(np.abs(value)) * rng.integers(-units, units + 1, value.shape)
+                self._variable(n).assign((value + step).astype(value.dtype))
+            return self._compute()
+        finally:
+            for n, value in kept.items():
+                self._variable(n).assign(value)

@@ -1,0 +1,1 @@
+"""What both directions need: versions, element types, names."""

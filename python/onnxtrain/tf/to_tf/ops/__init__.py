@@ -1,0 +1,1 @@
+"""The operators, by theme; table.py says how one is written."""

@@ -1,0 +1,82 @@
+// A convolution whose kernel is computed from the data is the weight gradient of another one: its
+// kernel is as large as an image, and its result as small as a kernel. Written as one matrix
+// multiplication per element of the result's windows, or as a single one over all of them where
+// that is small. Runtimes that want kernels of constant shape run it, and others run it faster.
+#include "convert/portable/rules.hpp"
+#include "convert/portable/windows.hpp"
+
+namespace onnxtrain::portable {
+
+namespace {
+
+using Values = std::vector<ValueId>;
+
+constexpr int64_t kMostTaps = 512;  // more than a kernel has
+constexpr int64_t kSmallRows = 64;  // rows of the single multiplication
+
+struct Problem {
+  Windows w;  // turned round: `out` is the image that the kernel covers, taps are the results
+  int64_t groups, channels, kernels;  // channels of x; kernels in all
+};
+
+bool problem_of(Site& s, Problem& p) {
+  const ValueId x = s.x(0), k = s.x(1), y = s.y();
+  const std::vector<int64_t> xs = s.sizes(x), ks = s.sizes(k), ys = s.sizes(y);
+  if (xs.size() < 3 || ks.size() != xs.size() || ys.size() != xs.size()) return false;
+  p.groups = s.node().i("group", 1);
+  p.channels = xs[0];
+  p.kernels = ks[0];
+  if (p.channels < 0 || p.kernels < 0) return false;
+  Windows w;
+  if (!windows_of(s, s.node(), x, y, {ks.begin() + 2, ks.end()}, w)) return false;
+  // what one element of the result sees, over all elements of the kernel
+  p.w = w;
+  p.w.kernel = w.out;
+  p.w.out = w.kernel;
+  p.w.strides = w.dilations;
+  p.w.dilations = w.strides;
+  return p.w.taps() <= kMostTaps;
+}
+
+// [channels, groups * rows, image] -> what a tap sees as a matrix: [channels, P], with groups
+// [groups, channels, P].
+ValueId as_matrix(Site& s, ValueId v, const Problem& p) {
+  if (p.groups == 1) return s.reshape(v, {p.channels, -1});
+  const ValueId split = s.reshape(v, {p.channels, p.groups, -1});
+  return p.channels == 1 ? s.reshape(split, {p.groups, 1, -1}) : s.transpose(split, {1, 0, 2});
+}
+
+// [kernels, rows, image] -> [P, kernels], with groups [groups, P, kernels / groups].
+ValueId kernel_matrix(Site& s, ValueId v, const Problem& p) {
+  if (p.groups == 1) return s.transpose(s.reshape(v, {p.kernels, -1}), {1, 0});
+  return s.transpose(s.reshape(v, {p.groups, p.kernels / p.groups, -1}), {0, 2, 1});
+}
+
+Values conv(Site& s) {
+  Problem p;
+  if (s.has(2) || !s.depends_on_data(s.x(1)) || !problem_of(s, p)) return {};
+  const ValueId around = padded(s, s.x(0), p.w, 0), k = kernel_matrix(s, s.x(1), p);
+  const int64_t taps = p.w.taps(), each = p.kernels / p.groups;
+  std::vector<ValueId> parts;
+  for (int64_t t = 0; t < taps; ++t) parts.push_back(as_matrix(s, seen_by(s, around, p.w, t), p));
+  const int64_t axis = p.groups == 1 ? 0 : 1;
+  ValueId y = kNone;
+  if (p.channels * taps <= kSmallRows && taps > 1) {
+    y = s.call("MatMul", {s.call("Concat", parts, {{"axis", axis}}), k});
+  } else {
+    for (ValueId& v : parts) v = s.call("MatMul", {v, k});
+    y = taps == 1 ? parts[0] : s.call("Concat", parts, {{"axis", axis}});
+  }
+  // [groups, taps, channels, each] -> [channels, groups, each, taps]
+  y = s.reshape(y, {p.groups, taps, p.channels, each});
+  y = s.transpose(y, {2, 0, 3, 1});
+  std::vector<int64_t> shape{p.channels, p.kernels};
+  shape.insert(shape.end(), p.w.kernel.begin(), p.w.kernel.end());
+  return {s.reshape(y, shape)};
+}
+
+}  // namespace
+
+Rules conv_rules() { return {{"Conv", "weight_gradient", conv}}; }
+
+}  // namespace onnxtrain::portable

@@ -1,0 +1,179 @@
+// Linear maps that runtimes have in part only: Einsum by MatMul, Resize by a matrix per axis.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "convert/portable/rules.hpp"
+#include "op/fold.hpp"
+
+namespace onnxtrain::portable {
+
+namespace {
+
+using Values = std::vector<ValueId>;
+
+// ---------------------------------------------------------------- Einsum
+struct Equation {
+  std::vector<std::string> in;
+  std::string out;
+};
+
+// Letters without an ellipsis and without a letter twice in one term; false for others.
+bool read_equation(const std::string& text, size_t operands, Equation& e) {
+  std::string s;
+  std::copy_if(text.begin(), text.end(), std::back_inserter(s), [](char c) { return c != ' '; });
+  const size_t arrow = s.find("->");
+  std::string left = s.substr(0, arrow);
+  for (size_t at = 0; at <= left.size();) {
+    const size_t comma = std::min(left.find(',', at), left.size());
+    e.in.push_back(left.substr(at, comma - at));
+    at = comma + 1;
+  }
+  if (e.in.size() != operands || s.find('.') != std::string::npos) return false;
+  for (const std::string& t : e.in)
+    if (std::set<char>(t.begin(), t.end()).size() != t.size()) return false;
+  if (arrow != std::string::npos) {
+    e.out = s.substr(arrow + 2);
+  } else {
+    std::map<char, int> count;
+    for (const std::string& t : e.in)
+      for (char c : t) ++count[c];
+    for (const auto& [c, n] : count)
+      if (n == 1) e.out += c;
+  }
+  return std::set<char>(e.out.begin(), e.out.end()).size() == e.out.size();
+}
+
+bool has(const std::string& s, char c) { return s.find(c) != std::string::npos; }
+
+struct Term {
+  std::string letters;
+  ValueId v;
+};
+
+// Sums over letters that nobody else has.
+Term summed(Site& s, Term t, const std::string& needed) {
+  std::vector<int64_t> axes;
+  std::string rest;
+  for (size_t d = 0; d < t.letters.size(); ++d) {
+    if (has(needed, t.letters[d]))
+      rest += t.letters[d];
+    else
+      axes.push_back(int64_t(d));
+  }
+  return {rest, axes.empty() ? t.v : s.reduce_sum(t.v, axes, false)};
+}
+
+Term ordered(Site& s, const Term& t, const std::string& order) {
+  std::vector<int64_t> perm;
+  for (char c : order) perm.push_back(int64_t(t.letters.find(c)));
+  return {order, std::is_sorted(perm.begin(), perm.end()) ? t.v : s.transpose(t.v, perm)};
+}
+
+// Sizes of letters, -1 where open; false when more than one of a group would have to be.
+bool grouped(const std::map<char, int64_t>& size, const std::vector<std::string>& groups,
+             std::vector<int64_t>& shape) {
+  shape.clear();
+  for (const std::string& g : groups) {
+    int64_t n = 1;
+    for (char c : g) n = size.at(c) < 0 || n < 0 ? -1 : n * size.at(c);
+    shape.push_back(n);
+  }
+  return std::count(shape.begin(), shape.end(), -1) <= 1;
+}
+
+Values einsum(Site& s) {
+  Equation e;
+  if (s.inputs() < 1 || s.inputs() > 2) return {};
+  if (!read_equation(s.node().s("equation", ""), size_t(s.inputs()), e)) return {};
+  std::map<char, int64_t> size;
+  for (int k = 0; k < s.inputs(); ++k) {
+    const std::vector<int64_t> sizes = s.sizes(s.x(k));
+    if (sizes.size() != e.in[size_t(k)].size()) return {};
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      int64_t& have = size.emplace(e.in[size_t(k)][d], -1).first->second;
+      if (sizes[d] == 1 && have > 1) return {};  // broadcasting
+      have = std::max(have, sizes[d]);
+    }
+  }
+  if (s.inputs() == 1) return {ordered(s, summed(s, {e.in[0], s.x(0)}, e.out), e.out).v};
+  const Term a = summed(s, {e.in[0], s.x(0)}, e.in[1] + e.out),
+             b = summed(s, {e.in[1], s.x(1)}, e.in[0] + e.out);
+  std::string both, left, right, inner;
+  for (char c : e.out) (has(a.letters, c) ? has(b.letters, c) ? both : left : right) += c;
+  for (char c : a.letters)
+    if (has(b.letters, c) && !has(e.out, c)) inner += c;
+  std::vector<int64_t> shape_a, shape_b, shape_y;
+  if (!grouped(size, {both, left, inner}, shape_a) || !grouped(size, {both, inner, right}, shape_b))
+    return {};
+  const std::string order = both + left + right;
+  for (char c : order) shape_y.push_back(size.at(c));
+  if (std::count(shape_y.begin(), shape_y.end(), -1) > 1) return {};
+  const ValueId x = s.reshape(ordered(s, a, both + left + inner).v, shape_a),
+                y = s.reshape(ordered(s, b, both + inner + right).v, shape_b);
+  const ValueId product = s.reshape(s.call("MatMul", {x, y}), shape_y);
+  return {ordered(s, {order, product}, e.out).v};
+}
+
+// ---------------------------------------------------------------- Resize
+// What resizing does to one axis, as a matrix [in, out]: the operator itself, on the unit matrix.
+bool axis_matrix(Site& s, int64_t in, int64_t out, double scale, Tensor& matrix) {
+  Graph g;
+  Node n = s.node();
+  Tensor unit(DType::kFloat, {in, in});
+  std::fill_n(unit.as<float>(), in * in, 0.0f);
+  for (int64_t k = 0; k < in; ++k) unit.as<float>()[k * in + k] = 1;
+  n.attrs.erase("axes");
+  Tensor scales(DType::kFloat, {2});
+  scales.as<float>()[0] = 1;
+  scales.as<float>()[1] = float(scale);
+  const bool by_scale = s.has(2) && s.constant(s.x(2))->size() > 0;
+  const ValueId x = g.add_constant(unit), none = kNone;
+  const ValueId given =
+      by_scale ? g.add_constant(scales) : g.add_constant(Tensor::vector<int64_t>({in, out}));
+  n.inputs =
+      by_scale ? std::vector<ValueId>{x, none, given} : std::vector<ValueId>{x, none, none, given};
+  n.outputs.clear();
+  for (ValueId v : n.inputs)
+    if (v != kNone)
+      g.value(v).type = TypeInfo::tensor(g.value(v).constant.dtype(), g.value(v).constant.shape());
+  const ValueId y = g.add_node(std::move(n), 1)[0];
+  if (!fold_node(g, Node(g.nodes.back()), s.table(), int64_t(1) << 24)) return false;
+  matrix = g.value(y).constant;
+  return matrix.defined() && matrix.shape() == Shape{in, out};
+}
+
+Values resize(Site& s) {
+  const std::vector<int64_t> from = s.sizes(s.x(0)), to = s.sizes(s.y());
+  const bool plain =
+      s.node().s("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize" &&
+      s.node().s("keep_aspect_ratio_policy", "stretch") == "stretch" && !s.node().has("axes") &&
+      s.dtype(s.x(0)) == DType::kFloat;
+  const Tensor* scales = s.has(2) ? s.constant(s.x(2)) : nullptr;
+  const Tensor* sizes = s.has(3) ? s.constant(s.x(3)) : nullptr;
+  if (!plain || from.size() != to.size() || (!scales && !sizes)) return {};
+  const bool by_scale = scales && scales->size() > 0;
+  const std::vector<double> given = by_scale ? scales->to_doubles() : std::vector<double>{};
+  ValueId v = s.x(0);
+  const int64_t last = int64_t(from.size()) - 1;
+  for (int64_t d = 0; d <= last; ++d) {
+    const int64_t in = from[size_t(d)], out = to[size_t(d)];
+    if (in == out && (!by_scale || given[size_t(d)] == 1)) continue;
+    if (in < 0 || out < 0) return {};
+    Tensor matrix;
+    if (!axis_matrix(s, in, out, by_scale ? given[size_t(d)] : 0, matrix)) return {};
+    std::vector<int64_t> perm(from.size());
+    for (size_t k = 0; k < perm.size(); ++k) perm[k] = int64_t(k);
+    std::swap(perm[size_t(d)], perm[size_t(last)]);
+    if (d != last) v = s.transpose(v, perm);
+    v = s.call("MatMul", {v, s.tensor(matrix)});
+    if (d != last) v = s.transpose(v, perm);
+  }
+  return {v};
+}
+
+}  // namespace
+
+Rules linear_rules() { return {{"Einsum", "matmul", einsum}, {"Resize", "matmul", resize}}; }
+
+}  // namespace onnxtrain::portable

@@ -1,0 +1,195 @@
+// Every rule: what the graph computes before is what it computes after, and the operator is gone.
+#include "convert/portable/rules.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/op_case.hpp"
+#include "tests/support/text_case.hpp"
+
+namespace onnxtrain::portable {
+namespace {
+
+using testing::random_ints;
+using testing::random_tensor;
+
+struct Case {
+  const char* op;     // must be gone
+  const char* graph;  // text
+  int64_t classes = 4;
+};
+
+Feeds feeds_of(const Model& m, int64_t classes) {
+  Feeds f;
+  uint64_t seed = 11;
+  for (ValueId v : m.main.inputs) {
+    const TypeInfo& t = m.main.value(v).type;
+    Shape shape;
+    for (const Dim& d : *t.shape) shape.push_back(d.known() ? d.value : 3);
+    f[m.main.value_name(v)] = t.elem == DType::kFloat ? random_tensor(shape, -2, 2, ++seed)
+                                                      : random_ints(shape, 0, classes, ++seed);
+  }
+  return f;
+}
+
+void check(const Case& k) {
+  SCOPED_TRACE(k.graph);
+  const std::shared_ptr<Model> before = testing::text_model(k.graph);
+  Model after = *before;
+  after.unshare_main();
+  Graph& g = after.edit_main();
+  Context c{all_ops(), 17};
+  run_rules(g, c);
+  for (const Node& n : g.nodes) EXPECT_FALSE(n.is(k.op)) << n.label();
+  const Feeds feeds = feeds_of(*before, k.classes);
+  const auto x = Session(before).run(feeds);
+  const auto y = Session(std::make_shared<Model>(after)).run(feeds);
+  ASSERT_EQ(x.size(), y.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const Tensor &p = std::get<Tensor>(x[i].second), &q = std::get<Tensor>(y[i].second);
+    ASSERT_EQ(p.shape(), q.shape());
+    ASSERT_EQ(p.dtype(), q.dtype());
+    const std::vector<double> a = p.to_doubles(), b = q.to_doubles();
+    for (size_t e = 0; e < a.size(); ++e)
+      EXPECT_NEAR(a[e], b[e], 2e-6 * (1 + std::abs(a[e]))) << "element " << e;
+  }
+}
+
+TEST(PortableRules, Math) {
+  for (const Case& k : std::initializer_list<Case>{
+           {"Greater", "g (float[3,4] a, float[4] b) => (bool[3,4] y) { y = Greater (a, b) }"},
+           {"GreaterOrEqual",
+            "g (int64[3,4] a, int64[4] b) => (bool[3,4] y) { y = GreaterOrEqual (a, b) }"},
+           {"LessOrEqual",
+            "g (int64[3,4] a, int64[4] b) => (bool[3,4] y) { y = LessOrEqual (a, b) }"},
+           {"Sum",
+            "g (float[N,2] a, float[2] b, float[N,1] c) => (float[N,2] y) { y = Sum (a, b, c) }"},
+           {"Mean",
+            "g (float[N,2] a, float[2] b, float[N,1] c) => (float[N,2] y) { y = Mean (a, b, c) }"},
+           {"Clip",
+            "g (float[N,5] x) => (float[N,5] y) <float l = {-0.5}, float h = {1.0}> "
+            "{ y = Clip (x, l, h) }"},
+           {"Mod", "g (int64[7] x) => (int64[7] y) <int64 n = {3}> { y = Mod (x, n) }", 100},
+           {"Softsign", "g (float[N,5] x) => (float[N,5] y) { y = Softsign (x) }"},
+           {"HardSigmoid", "g (float[N,5] x) => (float[N,5] y) { y = HardSigmoid (x) }"},
+           {"HardSwish", "g (float[N,5] x) => (float[N,5] y) { y = HardSwish (x) }"},
+           {"Softplus", "g (float[N,5] x) => (float[N,5] y) { y = Softplus (x) }"},
+           {"Mish", "g (float[N,5] x) => (float[N,5] y) { y = Mish (x) }"},
+           {"PRelu", "g (float[N,5] x, float[5] s) => (float[N,5] y) { y = PRelu (x, s) }"},
+           {"Elu", "g (float[N,5] x) => (float[N,5] y) { y = Elu <alpha = 0.7> (x) }"},
+           {"Selu", "g (float[N,5] x) => (float[N,5] y) { y = Selu (x) }"},
+           {"ThresholdedRelu",
+            "g (float[N,5] x) => (float[N,5] y) { y = ThresholdedRelu <alpha = 0.3> (x) }"}})
+    check(k);
+}
+
+TEST(PortableRules, Reductions) {
+  for (const Case& k : std::initializer_list<Case>{
+           {"ReduceSumSquare",
+            "g (float[N,3,4] x) => (float[N] y) <int64[2] a = {1, 2}> "
+            "{ y = ReduceSumSquare <keepdims = 0> (x, a) }"},
+           {"ReduceL2",
+            "g (float[N,3,4] x) => (float[1,3,1] y) <int64[2] a = {0, 2}> "
+            "{ y = ReduceL2 (x, a) }"},
+           {"ReduceL1", "g (float[N,3,4] x) => (float y) { y = ReduceL1 <keepdims = 0> (x) }"},
+           {"ReduceLogSumExp",
+            "g (float[N,3,4] x) => (float[3] y) <int64[2] a = {0, -1}> "
+            "{ y = ReduceLogSumExp <keepdims = 0> (x, a) }"}})
+    check(k);
+  const std::shared_ptr<Model> m = testing::text_model(
+      "g (float[2,3,4,5] x) => (float[3] y) <int64[3] a = {0, 2, 3}> "
+      "{ y = ReduceSum <keepdims = 0> (x, a) }");
+  Graph g = m->main.clone();
+  run_rules(g, Context{all_ops(), 17});
+  EXPECT_EQ(std::count_if(g.nodes.begin(), g.nodes.end(),
+                          [](const Node& n) { return n.is("ReduceSum"); }),
+            2)
+      << "axes 2 and 3, then axis 0";
+}
+
+TEST(PortableRules, Losses) {
+  const char* const scores = "g (float[N,4,3] x, int64[N,3] l) => ";
+  for (const char* form :
+       {"(float y) { y = SoftmaxCrossEntropyLoss (x, l) }",
+        "(float y) { y = SoftmaxCrossEntropyLoss <ignore_index = 1> (x, l) }",
+        "(float y) <float[4] w = {0.5, 1.0, 2.0, 0.1}> "
+        "{ y = SoftmaxCrossEntropyLoss <ignore_index = 0> (x, l, w) }",
+        "(float[N,3] y) { y = SoftmaxCrossEntropyLoss <reduction = \"none\"> (x, l) }",
+        "(float y, float[N,4,3] p) { y, p = SoftmaxCrossEntropyLoss <reduction = \"sum\"> (x, l) "
+        "}"})
+    check({"SoftmaxCrossEntropyLoss", std::string(std::string(scores) + form).c_str()});
+  check({"NegativeLogLikelihoodLoss",
+         "g (float[N,4] x, int64[N] l) => (float y) { y = NegativeLogLikelihoodLoss (x, l) }"});
+  check({"OneHot",
+         "g (int64[N] i) => (float[N,4] y) <int64 d = {4}, float[2] v = {-1.0, 3.0}> "
+         "{ y = OneHot (i, d, v) }"});
+  check({"OneHot",
+         "g (int64[N,2] i) => (float[N,4,2] y) <int64 d = {4}, float[2] v = {0.0, 1.0}> "
+         "{ y = OneHot <axis = 1> (i, d, v) }"});
+}
+
+TEST(PortableRules, Pickers) {
+  for (const Case& k : std::initializer_list<Case>{
+           {"GatherND",
+            "g (float[4,4,2] x, int64[5,2] i) => (float[5,2] y) { y = GatherND (x, i) }"},
+           {"GatherElements",
+            "g (float[3,4] x, int64[3,2] i) => (float[3,2] y) { y = GatherElements <axis = 1> (x, "
+            "i) }"},
+           {"ScatterND",
+            "g (float[4,2] x, int64[5,1] i, float[5,2] u) => (float[4,2] y) "
+            "{ y = ScatterND <reduction = \"add\"> (x, i, u) }"},
+           {"ScatterElements",
+            "g (float[3,4] x, int64[3,6] i, float[3,6] u) => (float[3,4] y) "
+            "{ y = ScatterElements <axis = 1, reduction = \"add\"> (x, i, u) }"},
+           {"DepthToSpace",
+            "g (float[N,8,2,3] x) => (float[N,2,4,6] y) "
+            "{ y = DepthToSpace <blocksize = 2, mode = \"CRD\"> (x) }"},
+           {"DepthToSpace",
+            "g (float[N,8,2,3] x) => (float[N,2,4,6] y) { y = DepthToSpace <blocksize = 2> (x) }"},
+           {"SpaceToDepth",
+            "g (float[N,2,4,6] x) => (float[N,8,2,3] y) { y = SpaceToDepth <blocksize = 2> (x) }"},
+           {"Split",
+            "g (float[N,7] x) => (float[N,3] a, float[N,4] b) <int64[2] s = {3, 4}> "
+            "{ a, b = Split <axis = 1> (x, s) }"},
+           {"Trilu", "g (float[N,4,5] x) => (float[N,4,5] y) { y = Trilu <upper = 0> (x) }"},
+           {"SplitToSequence",
+            "g (float[N,6] x) => (float[N,2] y) <int64 s = {2}, int64 k = {1}> "
+            "{ q = SplitToSequence <axis = 1> (x, s) y = SequenceAt (q, k) }"},
+           {"InstanceNormalization",
+            "g (float[N,3,4,4] x, float[3] s, float[3] b) => (float[N,3,4,4] y) "
+            "{ y = InstanceNormalization (x, s, b) }"}})
+    check(k);
+}
+
+TEST(PortableRules, LinearMaps) {
+  for (const char* form :
+       {"g (float[N,3,4] a, float[N,4,5] b) => (float[N,3,5] y) "
+        "{ y = Einsum <equation = \"bij,bjk->bik\"> (a, b) }",
+        "g (float[3,4] a, float[4,2,5] b) => (float[2,3] y) "
+        "{ y = Einsum <equation = \"ij,jkl->ki\"> (a, b) }",
+        "g (float[3,4] a, float[3] b) => (float[3,4] y) { y = Einsum <equation = \"ij,i->ij\"> (a, "
+        "b) }",
+        "g (float[3,4] a) => (float[4] y) { y = Einsum <equation = \"ij->j\"> (a) }"})
+    check({"Einsum", form});
+  for (const char* form :
+       {"<float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize <mode = \"nearest\"> (x, , s) }",
+        "<float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize <mode = \"linear\"> (x, , s) }",
+        "<float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize <mode = \"cubic\", "
+        "coordinate_transformation_mode = \"align_corners\"> (x, , s) }"})
+    check({"Resize", (std::string("g (float[N,2,3,4] x) => (float[N,2,6,6] y) ") + form).c_str()});
+}
+
+TEST(PortableRules, RecurrentLayers) {
+  check({"LSTM",
+         "g (float[5,N,3] x, float[1,8,3] w, float[1,8,2] r) => (float[5,1,N,2] y) "
+         "{ y = LSTM <hidden_size = 2> (x, w, r) }"});
+  check({"GRU",
+         "g (float[4,N,3] x, float[2,6,3] w, float[2,6,2] r, float[2,12] b) => "
+         "(float[4,2,N,2] y, float[2,N,2] h) "
+         "{ y, h = GRU <hidden_size = 2, direction = \"bidirectional\"> (x, w, r, b) }"});
+  check({"RNN",
+         "g (float[4,2,3] x, float[1,2,3] w, float[1,2,2] r) => (float[1,2,2] h) "
+         "{ y, h = RNN <hidden_size = 2> (x, w, r) }"});
+}
+
+}  // namespace
+}  // namespace onnxtrain::portable

@@ -1,0 +1,119 @@
+// Budgets: what is counted, what is given back, what is refused.
+#include "core/budget.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "core/error.hpp"
+#include "core/memory.hpp"
+#include "core/tensor.hpp"
+
+namespace onnxtrain {
+
+namespace {
+
+template <class F>
+std::string code_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  return "";
+}
+
+Limits of_memory(size_t bytes) {
+  Limits l = Limits::none();
+  l.memory = bytes;
+  return l;
+}
+
+}  // namespace
+
+TEST(Budget, CountsTensorsOfThisRunOnly) {
+  Tensor before(DType::kFloat, {1 << 18});
+  Budget b(of_memory(1 << 20), nullptr, false);
+  Tensor first(DType::kFloat, {100'000});
+  EXPECT_EQ(code_of([&] { Tensor second(DType::kFloat, {200'000}); }), "OT1401");
+  first = Tensor();
+  EXPECT_EQ(code_of([&] { Tensor second(DType::kFloat, {200'000}); }), "");
+}
+
+TEST(Budget, GivesBackAfterTheRunHasEnded) {
+  const size_t before = memory_in_use();
+  Tensor kept;
+  {
+    Budget b(of_memory(1 << 20), nullptr, false);
+    kept = Tensor(DType::kFloat, {1000});
+  }
+  EXPECT_GT(memory_in_use(), before);
+  kept = Tensor();
+  EXPECT_EQ(memory_in_use(), before);
+}
+
+TEST(Budget, CountsCharges) {
+  Budget b(of_memory(1 << 20), nullptr, false);
+  Charge c;
+  EXPECT_EQ(code_of([&] { c.set((1 << 20) + 1); }), "OT1401");
+  c.set(900'000);
+  EXPECT_EQ(code_of([&] { Charge copy = c; }), "OT1401");
+  c.set(0);
+  EXPECT_EQ(code_of([&] { check_memory(900'000); }), "");
+}
+
+TEST(Budget, CountsIterationsAndNamesTheFlag) {
+  Limits l = Limits::none();
+  l.loop_trips = 3;
+  Budget b(l, nullptr, false);
+  for (int k = 0; k < 3; ++k) count_trip("Loop");
+  try {
+    count_trip("Loop");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "OT1402");
+    EXPECT_NE(e.hint().find("--max-loop-trips 30"), std::string::npos) << e.hint();
+  }
+  EXPECT_EQ(code_of([] { check_trips("Loop", 4); }), "OT1402");
+  EXPECT_EQ(code_of([] { check_trips("Loop", 3); }), "");
+}
+
+TEST(Budget, TimeCountsInLoops) {
+  Limits l = Limits::none();
+  l.seconds = 1e-9;
+  Budget b(l, nullptr, false);
+  EXPECT_EQ(code_of([&] { b.check_time(); }), "");  // not in a loop
+  EXPECT_EQ(code_of([] { count_trip("Loop"); }), "OT1405");
+  Budget given(l, nullptr, true);
+  EXPECT_EQ(code_of([&] { given.check_time(); }), "OT1405");
+}
+
+TEST(Budget, DefaultsGrowWithModelAndData) {
+  const Limits small = with_defaults({}, 0), large = with_defaults({}, 1 << 20);
+  EXPECT_LE(small.memory, size_t(512) << 20);
+  EXPECT_LE(large.memory, memory_limit());
+  EXPECT_GE(large.memory, small.memory);
+  EXPECT_GT(large.seconds, small.seconds);
+  Limits given;
+  given.memory = 1234;
+  given.seconds = 5;
+  EXPECT_EQ(with_defaults(given, 1 << 20).memory, 1234u);
+  EXPECT_EQ(with_defaults(given, 1 << 20).seconds, 5);
+}
+
+TEST(Budget, EnvironmentFillsWhatIsNotGiven) {
+  setenv("ONNXTRAIN_MEMORY", "3M", 1);
+  setenv("ONNXTRAIN_MAX_LOOP_TRIPS", "7", 1);
+  const Limits l = with_environment({});
+  EXPECT_EQ(l.memory, size_t(3) << 20);
+  EXPECT_EQ(l.loop_trips, 7);
+  Limits given;
+  given.memory = 5;
+  EXPECT_EQ(with_environment(given).memory, 5u);
+  setenv("ONNXTRAIN_MEMORY", "much", 1);
+  EXPECT_EQ(code_of([] { with_environment({}); }), "OT0009");
+  unsetenv("ONNXTRAIN_MEMORY");
+  unsetenv("ONNXTRAIN_MAX_LOOP_TRIPS");
+}
+
+}  // namespace onnxtrain

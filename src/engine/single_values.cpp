@@ -1,0 +1,39 @@
+#include "engine/single_values.hpp"
+
+#include "core/error.hpp"
+#include "core/shell.hpp"
+
+namespace onnxtrain {
+
+namespace {
+
+bool trains(const Node& n) {
+  if (!n.is("BatchNormalization")) return false;
+  if (n.version >= 14) return n.i("training_mode", 0) != 0;
+  return n.version >= 7 ? n.outputs.size() > 1 : n.i("is_test", 0) == 0;
+}
+
+}  // namespace
+
+void refuse_single_values(const Graph& g) {
+  for (const Node& n : g.nodes) {
+    if (!trains(n) || n.inputs.size() < 3) continue;
+    const TypeInfo& x = g.value(n.inputs[0]).type;
+    if (!x.concrete()) continue;
+    const Shape shape = x.concrete_shape();
+    if (shape.size() < 2) continue;
+    int64_t each = 1;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (d != 1) each *= shape[d];
+    if (each != 1) continue;
+    model_error(
+        "OT1286",
+        cat(n.label(), " would train on one value per channel: its input is ", to_string(shape),
+            ", and the variance of one value is 0"),
+        cat("use a larger batch, such that no batch has a single row, or keep the layer as "
+            "it is:  --freeze ",
+            shell_word(g.value_name(n.inputs[1])), " ", shell_word(g.value_name(n.inputs[2]))));
+  }
+}
+
+}  // namespace onnxtrain

@@ -1,0 +1,15 @@
+// How large the numbers in the columns of an input are.
+#pragma once
+#include "run/feeds.hpp"
+
+namespace onnxtrain::run {
+
+// Mean and standard deviation of every element of the inputs that are tables of numbers, by input;
+// a column that never changes keeps 1 as its deviation.
+std::map<std::string, ColumnScale> measured_scale(const FeedColumns& rows, const Model& m);
+
+// "columns of 'x' ...": what is wrong with their scale; empty when nothing is.
+std::string scale_problem(const FeedColumns& rows, const Model& m,
+                          const std::vector<std::string>& features);
+
+}  // namespace onnxtrain::run

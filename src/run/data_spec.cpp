@@ -1,0 +1,113 @@
+// What a run knows of its data, to and from metadata.
+#include "run/data_spec.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <nlohmann/json.hpp>
+
+namespace onnxtrain::run {
+
+namespace {
+
+using nlohmann::json;
+using Names = std::vector<std::string>;
+
+std::string metadata_text(const Metadata& m, const char* key) {
+  const auto it = m.find(key);
+  return it == m.end() ? std::string() : it->second;
+}
+
+Names names_of(const Metadata& m, const char* key) {
+  Names out;
+  const json list = json::parse(metadata_text(m, key), nullptr, false);
+  if (!list.is_array()) return out;
+  for (const auto& name : list)
+    if (name.is_string()) out.push_back(name);
+  return out;
+}
+
+std::vector<float> numbers_of(const json& list) {
+  std::vector<float> out;
+  if (list.is_array())
+    for (const auto& v : list)
+      if (v.is_number()) out.push_back(v);
+  return out;
+}
+
+}  // namespace
+
+DataSpec data_spec(const Metadata& m) {
+  DataSpec s;
+  s.features = names_of(m, "onnxtrain.features");
+  s.targets = names_of(m, "onnxtrain.target");
+  s.drop = names_of(m, "onnxtrain.drop");
+  s.classes = names_of(m, "onnxtrain.classes");
+  s.scale = metadata_text(m, "onnxtrain.scale");
+  s.nhwc = metadata_text(m, "onnxtrain.layout") == "nhwc";
+  s.label_offset = std::strtoll(metadata_text(m, "onnxtrain.label_offset").c_str(), nullptr, 10);
+  const json map = json::parse(metadata_text(m, "onnxtrain.map"), nullptr, false);
+  if (map.is_object())
+    for (const auto& [input, column] : map.items())
+      if (column.is_string()) s.map[input] = column;
+  const json standard = json::parse(metadata_text(m, "onnxtrain.standard"), nullptr, false);
+  if (standard.is_object())
+    for (const auto& [input, v] : standard.items())
+      if (v.is_object() && v.contains("mean") && v.contains("std"))
+        s.standard[input] = {numbers_of(v["mean"]), numbers_of(v["std"])};
+  return s;
+}
+
+void note_spec(const Dataset& data, const std::map<std::string, std::string>& columns,
+               const std::vector<std::string>& inputs, const std::string& label,
+               const FeedOptions& o, Metadata& m) {
+  m["onnxtrain.scale"] = o.adapt.scale;
+  m["onnxtrain.layout"] = o.adapt.nhwc ? "nhwc" : "nchw";
+  if (o.adapt.label_offset) m["onnxtrain.label_offset"] = std::to_string(o.adapt.label_offset);
+  auto names = [&](const char* key, const Names& list) {
+    if (!list.empty()) m[key] = json(list).dump();
+  };
+  if (!label.empty()) names("onnxtrain.classes", data.class_names(columns.at(label)));
+  if (!o.map.empty()) m["onnxtrain.map"] = json(o.map).dump();
+  if (!inputs.empty()) names("onnxtrain.features", data.feature_names(columns.at(inputs[0])));
+  names("onnxtrain.target", data.target_names());
+  names("onnxtrain.drop", data.dropped());
+  json standard;
+  for (const auto& [input, s] : o.standard) standard[input] = {{"mean", s.mean}, {"std", s.std}};
+  if (!standard.empty()) m["onnxtrain.standard"] = standard.dump();
+}
+
+void follow(const DataSpec& s, FeedOptions& feed, CsvOptions& csv) {
+  if (feed.adapt.scale == "auto" && !s.scale.empty()) feed.adapt.scale = s.scale;
+  if (feed.adapt.scale == "standard" && feed.standard.empty()) feed.standard = s.standard;
+  if (s.nhwc) feed.adapt.nhwc = true;
+  if (feed.adapt.label_offset == 0) feed.adapt.label_offset = s.label_offset;
+  if (feed.map.empty()) feed.usual = s.map;
+  if (feed.classes.empty()) feed.classes = s.classes;
+  if (s.of_table() && !csv.classes) csv.classes = s.classes;
+  if (csv.features.empty()) csv.features = s.features;
+  csv.of_run = csv.of_run || s.of_table();
+  if (csv.targets.empty()) csv.targets = s.targets;
+  if (csv.drop.empty()) csv.drop = s.drop;
+}
+
+void follow_scale(const DataSpec& s, FeedOptions& feed) {
+  if (s.scale != "standard" || s.standard.empty()) return;
+  if (feed.adapt.scale != "auto" && feed.adapt.scale != "standard") return;
+  feed.adapt.scale = "standard";
+  feed.standard = s.standard;
+}
+
+bool fits(const DataSpec& s, const Dataset& data) {
+  auto has = [](const Names& all, const std::string& name) {
+    return std::find(all.begin(), all.end(), name) != all.end();
+  };
+  for (const std::string& name : s.features)
+    if (!has(data.feature_names("x"), name)) return false;
+  for (const std::string& column : data.columns())
+    for (const std::string& name : data.class_names(column))
+      if (!has(s.classes, name)) return false;
+  return true;
+}
+
+}  // namespace onnxtrain::run

@@ -1,0 +1,65 @@
+// Steps by another runtime: state goes there before the first one and comes back when it is asked
+// for.
+#include "run/engine.hpp"
+
+#include <cmath>
+
+namespace onnxtrain::run {
+
+void EngineStepper::begin(uint64_t seed, uint64_t step, bool check_finite) {
+  t_.set_seed(seed);
+  t_.set_step_count(step);
+  check_finite_ = check_finite;
+}
+
+void EngineStepper::hand_over() {
+  engine_.begin(t_.snapshot(), t_.step_count());
+  handed_ = t_.state().assignments();
+}
+
+double EngineStepper::step(const Feeds& feeds) {
+  if (!handed_ || *handed_ != t_.state().assignments()) {
+    take_back();
+    hand_over();
+  }
+  const double loss = engine_.step(feeds);
+  ahead_ = true;
+  if (check_finite_ && !std::isfinite(loss)) {
+    const bool back = engine_.undo();
+    throw NotFiniteError(cat("loss became ", std::isnan(loss) ? "NaN" : "infinite"),
+                         back ? "the loss that the engine returned"
+                              : "the loss that the engine returned; it cannot take the step back",
+                         t_.step_count() + 1, last_loss_, -1);
+  }
+  last_loss_ = loss;
+  t_.set_step_count(t_.step_count() + 1);
+  return loss;
+}
+
+void EngineStepper::take_back() const {
+  if (!ahead_) return;
+  ahead_ = false;
+  State& state = t_.state();
+  for (auto& [name, value] : engine_.state()) {
+    const Tensor old = state.get(name);
+    if (old.dtype() != value.dtype() || old.shape() != value.shape())
+      throw Error(ErrorKind::kFailed, "OT1276",
+                  cat("the engine returned '", name, "' as ", dtype_name(value.dtype()),
+                      to_string(value.shape()), ", it is ", dtype_name(old.dtype()),
+                      to_string(old.shape())));
+    state.set(name, value);
+  }
+  handed_ = state.assignments();
+}
+
+double EngineStepper::rate() const {
+  take_back();
+  return t_.has_rate() ? t_.rate() : 0;
+}
+
+Training& EngineStepper::training() {
+  take_back();
+  return t_;
+}
+
+}  // namespace onnxtrain::run

@@ -1,0 +1,34 @@
+"""One architecture as a portable step in every runtime; `make figures-engines` does it for all of them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+pytest.importorskip("onnxruntime")
+import figures  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def python():
+    made = subprocess.run([str(figures.ROOT / "tools/environment.sh"), "engines"], capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(made.stderr.strip().splitlines()[-1])
+    return made.stdout.strip() + "/bin/python"
+
+
+@pytest.fixture(scope="module")
+def step(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("step")
+    wanted, nodes = figures.write("mlp", "dynamo", True, folder, "portable")
+    assert nodes[0][1] < 100
+    return folder, wanted
+
+
+@pytest.mark.parametrize("runtime", ["reference", "ort_off", "openvino", "iree", "tinygrad", "tract", "emx"])
+def test_a_step_elsewhere(python, step, runtime):
+    folder, wanted = step
+    got, why, _ = figures.one(python, "mlp", runtime, folder, wanted)
+    assert got == "right", why

@@ -1,0 +1,67 @@
+"""Image folders through the command line: predictions by file name, one image, classes by the run's list."""
+
+import csv
+import sys
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
+from cli_models import cli, cnn, save  # noqa: E402
+
+NAMES = ["cat", "dog", "eel"]
+
+
+def ppm(path, kind, seed):
+    pixels = np.random.default_rng(seed).integers(0, 60, (8, 8, 3)).astype(np.uint8)
+    pixels[:, :, kind] += 150
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"P6\n8 8\n255\n" + pixels.tobytes())
+
+
+@pytest.fixture
+def work(tmp_path):
+    save(cnn(), tmp_path / "cnn.onnx")
+    for kind, name in enumerate(NAMES):
+        for k in range(20):
+            ppm(tmp_path / f"d/{name}/{k:02d}.ppm", kind, 100 * kind + k)
+    r = cli("train", "cnn.onnx", "--data", "d", "--epochs", "15", "--lr", "0.01", "--out", "run", cwd=tmp_path)
+    assert r.returncode == 0, r.stderr
+    return tmp_path
+
+
+def predicted(work, data):
+    r = cli("predict", "run", "--data", data, cwd=work)
+    assert r.returncode == 0, r.stderr
+    return list(csv.DictReader(r.stdout.splitlines()))
+
+
+def test_predictions_name_the_file_and_the_class(work):
+    for k in range(3):
+        ppm(work / f"new/{k}.ppm", k, 7 + k)
+    rows = predicted(work, "new")
+    assert [r["file"] for r in rows] == [f"new/{k}.ppm" for k in range(3)]
+    assert [r["prediction"] for r in rows] == NAMES and set(rows[0]) == {"file", "prediction", *NAMES}
+    one = predicted(work, "new/1.ppm")
+    assert one == [rows[1]]
+
+
+def test_a_class_that_is_missing_keeps_the_numbers_of_the_others(work):
+    for kind in (1, 2):
+        for k in range(5):
+            ppm(work / f"some/{NAMES[kind]}/{k}.ppm", kind, 900 + 10 * kind + k)
+    r = cli("eval", "run", "--data", "some", cwd=work)
+    assert r.returncode == 0 and "accuracy  100.00 %" in r.stdout, r.stdout + r.stderr
+    ppm(work / "some/fox/0.ppm", 0, 1)
+    r = cli("eval", "run", "--data", "some", cwd=work)
+    assert r.returncode == 4 and "OT2114" in r.stderr and "class 'fox' at row 10" in r.stderr
+    assert "'cat', 'dog', 'eel'" in r.stderr
+
+
+def test_an_empty_class_folder_is_refused(work):
+    (work / "d/bat").mkdir()
+    r = cli("train", "cnn.onnx", "--data", "d", "--epochs", "1", cwd=work)
+    assert r.returncode == 4 and "OT2161" in r.stderr and "class folder 'd/bat' holds no images" in r.stderr
+    assert "rm -r d/bat" in r.stderr
+    (work / "d/bat").rmdir()
+    assert cli("train", "cnn.onnx", "--data", "d", "--epochs", "1", "--out", "r2", cwd=work).returncode == 0
