@@ -34,6 +34,8 @@ constexpr Explanation kGraph[] = {
      "vector\ninstructions that are used, takes sse4, avx2 and avx512."},
     {"OT0009",
      "ONNXTRAIN_MEMORY_LIMIT is no number of bytes; write for example 8G, 500M or 2000000000."},
+    {"OT0030", "There is no network of that kind."},
+    {"OT0031", "A size or a probability of a new network is out of range."},
     {"OT0011",
      "The ending of the output file says another format than the one that is written. Nothing was\n"
      "written."},

@@ -343,6 +343,14 @@ constexpr Explanation kTraining[] = {
     {"OT2166",
      "The model's output cannot reach the target's values: a Sigmoid gives 0 to 1, a Tanh -1 to 1. "
      "Train\non the tensor before it (--loss-input), or scale the target."},
+    {"OT2170",
+     "A new network of this kind does not suit the rows of the data: cnn and resnet take images, "
+     "lstm, gru\nand transformer sequences, mlp any row."},
+    {"OT2171", "A network that tells classes apart needs at least two of them."},
+    {"OT2172",
+     "The columns of the table become another number of numbers than the model's input takes."},
+    {"OT2173", "Preprocessing is put in front of a model before it gets its training."},
+    {"OT2174", "A column has the name of a weight, an input or an output of the model."},
     {"OT3001",
      "The loss, a gradient or a new weight became NaN or infinite. The step was not "
      "carried out;\nthe state before it is saved. The message names the first bad tensor. "
