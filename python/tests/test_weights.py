@@ -54,7 +54,11 @@ def test_a_weight_without_gradient_does_not_decay():
 def test_the_command_line_says_the_same(tmp_path):
     path = tmp_path / "rounded.onnx"
     ot.parse(ROUNDED).save(str(path))
-    run = lambda *words: subprocess.run([str(Path(sys.executable).parent / "onnxtrain"), *words], capture_output=True, text=True)  # noqa: E731
+    command = str(Path(sys.executable).parent / "onnxtrain")
+
+    def run(*words):
+        return subprocess.run([command, *words], capture_output=True, text=True)
+
     info = run("info", str(path)).stdout
     assert "no gradient" in info and "Round" in info and "trained" in info
     made = run("prepare", str(path), "-o", str(tmp_path / "t.onnx"), "--loss", "mse")
