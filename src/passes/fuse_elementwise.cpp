@@ -3,6 +3,7 @@
 // from outside may broadcast.
 #include <algorithm>
 
+#include "op/may_overflow.hpp"
 #include "passes/passes.hpp"
 
 namespace onnxtrain {
@@ -116,6 +117,7 @@ class Fuser {
     for (size_t k = 0; k < group.size(); ++k) {
       const Node& s = g_.nodes[size_t(group[k])];
       for (const auto& [key, a] : s.attrs) n.attrs[cat(k, ".", key)] = a;  // "2.alpha"
+      if (may_overflow(s)) n.attrs["may_overflow"] = int64_t(1);
       program.push_back(c_.table.find(s)->micro_op);
       program.push_back(int64_t(s.inputs.size()));
       for (ValueId v : s.inputs) {

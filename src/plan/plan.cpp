@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/memory.hpp"
+#include "op/may_overflow.hpp"
 
 namespace onnxtrain {
 
@@ -57,6 +58,7 @@ class Planner {
     std::map<ValueId, std::string> assigned;
     for (const Update& u : plan_->updates) assigned[u.value] = u.state;
     std::vector<char> only_updates(g().values.size(), 1), tail(g().values.size(), 0);
+    unsure_.assign(g().values.size(), 0);
     for (ValueId v : g().outputs)
       if (!assigned.count(v)) only_updates[size_t(v)] = 0;
     writer_.assign(g().nodes.size(), 0);
@@ -71,8 +73,14 @@ class Planner {
     std::vector<Node> first, last;
     for (size_t k = 0; k < g().nodes.size(); ++k) {
       Node& n = g().nodes[k];
-      bool late = writer_[k] && writes_state(n, assigned);
-      for (ValueId v : g().reads(n)) late |= tail[size_t(v)] != 0;
+      const bool writes = writer_[k] && writes_state(n, assigned);
+      bool unsure = writes && may_overflow(n), late = writes && !unsure;
+      for (ValueId v : g().reads(n)) {
+        late |= tail[size_t(v)] != 0;
+        unsure |= unsure_[size_t(v)] != 0;
+      }
+      for (ValueId v : n.outputs)
+        if (v != kNone) unsure_[size_t(v)] = unsure;
       for (ValueId v : n.outputs)
         if (v != kNone) tail[size_t(v)] = late;
       (late ? last : first).push_back(std::move(n));
@@ -84,20 +92,7 @@ class Planner {
     g().renumber();
   }
 
-  // A formula of floats may make something that is not finite of operands that are (Log, Div): its
-  // result is looked at before it is assigned (find_watched), so it does not overwrite the
-  // variable.
-  bool is_formula(const Node& n) const {
-    if (n.domain != kOnnxDomain && !n.is("FusedElementwise", kOwnDomain)) return false;
-    return std::all_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) {
-      if (v == kNone) return true;
-      const DType t = plan_->graph.value(v).type.elem;
-      return dtype_is_float(t) || t == DType::kBool;
-    });
-  }
-
   bool writes_state(const Node& n, const std::map<ValueId, std::string>& assigned) {
-    if (is_formula(n)) return false;
     const Op& op = table_.get(n);
     for (auto [i, o] : op.in_place_of ? op.in_place_of(n) : op.in_place) {
       if (size_t(i) >= n.inputs.size() || size_t(o) >= n.outputs.size()) continue;
@@ -227,7 +222,7 @@ class Planner {
   // The update of a state variable may be written over it when nothing reads the old value later.
   bool can_take_state(NodeId k, ValueId x, ValueId y) {
     if (slot(x).place != Place::kState || !writer_[size_t(k)]) return false;
-    if (is_formula(g().nodes[size_t(k)])) return false;
+    if (may_overflow(g().nodes[size_t(k)])) return false;  // it is looked at first
     const std::string& s = g().value(x).state;
     auto [begin, end] = updated_.equal_range(s);
     if (std::none_of(begin, end, [&](const auto& u) { return u.second == y; })) return false;
@@ -372,6 +367,13 @@ class Planner {
       bool optimizer = n.domain == kTrainingDomain || n.domain == kOwnDomain;
       for (ValueId v : g().reads(n)) watch(v, optimizer);
     }
+    for (const Node& n : g().nodes) {  // updates that are looked at first: as if they wrote
+      const bool update = std::any_of(n.outputs.begin(), n.outputs.end(),
+                                      [&](ValueId v) { return v != kNone && unsure_[size_t(v)]; });
+      if (!update) continue;
+      for (ValueId v : g().reads(n))
+        if (!unsure_[size_t(v)]) watch(v, n.domain == kTrainingDomain || n.domain == kOwnDomain);
+    }
     for (const Update& u : plan_->updates)
       if (!u.in_place) watch(u.value, false);
     for (auto [v, gradient] : watched) plan_->watched.push_back({v, gradient});
@@ -381,6 +383,7 @@ class Planner {
   const OpTable& table_;
   const StateTensor& state_;
   std::vector<char> dynamic_, writer_;  // by node
+  std::vector<char> unsure_;  // by value: new values of state that may overflow, what follows
   std::vector<int> first_, last_;
   std::vector<char> view_;  // by node
   std::unordered_multimap<std::string, ValueId> updated_;

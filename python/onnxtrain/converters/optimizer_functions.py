@@ -17,14 +17,16 @@ def _texts():
     return json.loads(_native.functions())
 
 
-def function(name):
-    """FunctionProto of an operator of our own domain."""
+def function(name, opset=22):
+    """FunctionProto of an operator of our own domain, for a model of this opset."""
     if name in _texts():
-        return parser.parse_function(_texts()[name])
+        f = parser.parse_function(_texts()[name])
+        f.opset_import[0].version = opset  # onnx.checker wants the version that the model imports
+        return f
     plain = name.removesuffix("Cycled")
     key, behind = next(v for k, v in _CYCLED.items() if plain.startswith(k))
     f = onnx.FunctionProto()
-    f.CopyFrom(function(plain))
+    f.CopyFrom(function(plain, opset))
     f.name = name
     f.attribute.remove(key)
     inputs = list(f.input)

@@ -1,4 +1,5 @@
 // Add, Sub, Mul, Div with broadcasting, and Neg.
+#include "op/may_overflow.hpp"
 #include "ops/common/elementwise_kernel.hpp"
 #include "ops/common/elementwise_program.hpp"
 
@@ -96,6 +97,7 @@ void add(OpTable& t, const char* name) {
 }  // namespace
 
 void register_arithmetic(OpTable& t) {
+  set_may_overflow("Div");
   add<AddF, add_grad, MicroOp::kAdd>(t, "Add");
   add<SubF, sub_grad, MicroOp::kSub>(t, "Sub");
   add<MulF, mul_grad, MicroOp::kMul>(t, "Mul");

@@ -1,4 +1,5 @@
 // Pow: the exponent may have another type than the base; the result has the base's.
+#include "op/may_overflow.hpp"
 #include "ops/common/cast_kernel.hpp"
 #include "ops/common/elementwise_kernel.hpp"
 #include "ops/common/elementwise_program.hpp"
@@ -115,6 +116,7 @@ std::vector<ValueId> grad(GradBuilder& b) {
 }  // namespace
 
 void register_pow(OpTable& t) {
+  set_may_overflow("Pow");
   Op op{.name = "Pow",
         .shape = shape,
         .impls = {micro_impl<simd::MicroOp::kPow>(), {"ref", nullptr, make}},

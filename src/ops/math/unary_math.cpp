@@ -1,5 +1,6 @@
 // Element-wise functions of one argument from calculus: Exp, Log, Sqrt, the trigonometric and
 // hyperbolic families, Reciprocal, Erf, and the ones whose derivative is zero almost everywhere.
+#include "op/may_overflow.hpp"
 #include "ops/common/elementwise_kernel.hpp"
 #include "ops/common/elementwise_program.hpp"
 
@@ -102,6 +103,9 @@ void add(OpTable& t, const char* name, GradFn grad) {
 }  // namespace
 
 void register_unary_math(OpTable& t) {
+  for (const char* op :
+       {"Exp", "Log", "Sqrt", "Reciprocal", "Asin", "Acos", "Sinh", "Cosh", "Acosh", "Atanh"})
+    set_may_overflow(op);
   add<ExpF, MicroOp::kExp>(t, "Exp", exp_grad);
   add<LogF, MicroOp::kLog>(t, "Log", log_grad);
   add<SqrtF, MicroOp::kSqrt>(t, "Sqrt", sqrt_grad);

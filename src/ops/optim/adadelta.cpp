@@ -1,5 +1,6 @@
 // The optimizer adadelta by PyTorch's formula: the gradient is scaled by the ratio of two running
 // root mean squares, that of past steps (D) and that of gradients (V).
+#include "ops/optim/optimizer_function.hpp"
 #include "ops/optim/optimizer_update.hpp"
 
 namespace onnxtrain::ops {
@@ -33,40 +34,29 @@ Kernel make(Prepare& p) {
   });
 }
 
-constexpr const char* kFunction = R"(
-<domain: "ai.onnxtrain", opset_import: ["" : 15]>
-Adadelta <rho, epsilon, decay> (R, X, G, V, D) => (X1, V1, D1)
-{
-  p = Constant <value: tensor = @rho> ()
-  e = Constant <value: tensor = @epsilon> ()
-  d = Constant <value: tensor = @decay> ()
-  one = Constant <value = double {1.0}> ()
-  q = Sub (one, p)
-  keep = CastLike (p, X)
-  take = CastLike (q, X)
-  eps = CastLike (e, X)
-  dx = CastLike (d, X)
-  r = CastLike (R, X)
-  decayed = Mul (dx, X)
-  g = Add (G, decayed)
-  vk = Mul (V, keep)
-  gg = Mul (g, g)
-  ggt = Mul (gg, take)
-  V1 = Add (vk, ggt)
+std::string body() {
+  return cat(coupled_decay("d_decay"), R"(
+  rest = Sub (one, d_rho)
+  a = CastLike (d_rho, X)
+  c = CastLike (rest, X)
+  eps = CastLike (d_epsilon, X)
+)",
+             mean_square("g", "a", "c"), R"(
   ve = Add (V1, eps)
-  vr = Sqrt (ve)
+  std = Sqrt (ve)
   de = Add (D, eps)
-  dr = Sqrt (de)
-  ratio = Div (dr, vr)
-  move = Mul (ratio, g)
-  dk = Mul (D, keep)
-  mm = Mul (move, move)
-  mmt = Mul (mm, take)
-  D1 = Add (dk, mmt)
-  step = Mul (r, move)
-  X1 = Sub (X, step)
+  droot = Sqrt (de)
+  dq = Div (droot, std)
+  delta = Mul (dq, g)
+  da = Mul (D, a)
+  dd = Mul (delta, delta)
+  ddc = Mul (dd, c)
+  D1 = Add (da, ddc)
+  r = CastLike (R, X)
+  move = Mul (r, delta)
+  X1 = Sub (kept, move)
+)");
 }
-)";
 
 OptimizerNode node(const OptimizerSettings& s) {
   return {.op = "Adadelta",
@@ -86,7 +76,11 @@ void register_adadelta(OpTable& t) {
        .settings =
            {{"lr", 1}, {"rho", 0.9, SettingRange::kUpToOne}, {"eps", 1e-6}, {"weight_decay", 0}},
        .node = node});
-  t.add(update_op<1, 2>("Adadelta", make, kFunction));
+  t.add(update_op<1, 2>(
+      "Adadelta", make,
+      keep_text(function_text("Adadelta",
+                              {{"rho", "d_rho"}, {"epsilon", "d_epsilon"}, {"decay", "d_decay"}},
+                              "R, X, G, V, D", "X1, V1, D1", body()))));
 }
 
 }  // namespace onnxtrain::ops

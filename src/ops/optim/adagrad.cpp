@@ -83,18 +83,20 @@ AdagradKeras <epsilon, decay> (R, X, G, H) => (X1, H1)
 // PyTorch's for float64, where the attributes of the standard's operator, which are float32, are
 // not exact. T counts finished steps. Files of the converters have it.
 std::string exact_body() {
-  return cat(kRateAndStep, kCoupledDecay, R"(
-  slower = Mul (t, slowing)
+  return cat(coupled_decay("d_decay"), R"(
+  t = Cast <to = 11> (T)
+  slower = Mul (t, d_lr_decay)
   below = Add (one, slower)
-  size = Div (r, below)
-  step = CastLike (size, X)
+  rd = Cast <to = 11> (R)
+  rate = Div (rd, below)
+  r = CastLike (rate, X)
   gg = Mul (g, g)
   H1 = Add (H, gg)
   root = Sqrt (H1)
-  eps = CastLike (e, X)
-  safe = Add (root, eps)
-  way = Div (g, safe)
-  move = Mul (step, way)
+  eps = CastLike (d_epsilon, X)
+  std = Add (root, eps)
+  share = Div (g, std)
+  move = Mul (r, share)
   X1 = Sub (kept, move)
 )");
 }
@@ -127,10 +129,11 @@ void register_adagrad(OpTable& t) {
                    .node = node,
                    .has_keras_style = true});
   t.add(update_op<1, 1>("AdagradKeras", make_keras, kKerasFunction));
-  t.add(update_op<2, 1>("Adagrad", make_exact,
-                        keep_text(function_text(
-                            "Adagrad", {{"lr_decay", "slowing"}, {"epsilon", "e"}, {"decay", "d"}},
-                            "R, T, X, G, H", "X1, H1", exact_body()))));
+  t.add(update_op<2, 1>(
+      "Adagrad", make_exact,
+      keep_text(function_text(
+          "Adagrad", {{"lr_decay", "d_lr_decay"}, {"epsilon", "d_epsilon"}, {"decay", "d_decay"}},
+          "R, T, X, G, H", "X1, H1", exact_body()))));
 }
 
 }  // namespace onnxtrain::ops

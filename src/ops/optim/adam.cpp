@@ -60,7 +60,7 @@ std::string text(const char* name) {
   q2 = Sub (one, p2)
   fix2 = Sqrt (q2)
 )",
-          kFactors, form == Form::kAdam ? kCoupledDecay : decoupled_decay(), moments("g"));
+          factors(), form == Form::kAdam ? coupled_decay() : decoupled_decay(), moments("g"));
   f += ams ? "  S1 = Max (S, V1)\n  root = Sqrt (S1)\n" : "  root = Sqrt (V1)\n";
   f += form == Form::kKeras ? R"(
   scaled = Identity (root)
@@ -79,7 +79,8 @@ std::string text(const char* name) {
   move = Mul (step, quotient)
   X1 = Sub (kept, move)
 )";
-  return function_text(name, kAdamAttributes, ams ? "R, T, X, G, M, V, S" : "R, T, X, G, M, V",
+  return function_text(name, AdamNames().attributes(),
+                       ams ? "R, T, X, G, M, V, S" : "R, T, X, G, M, V",
                        ams ? "X1, M1, V1, S1" : "X1, M1, V1", f);
 }
 

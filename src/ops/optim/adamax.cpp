@@ -34,17 +34,23 @@ Kernel make(Prepare& p) {
 }
 
 std::string body() {
-  return cat(kRateAndStep, kFactors, kCoupledDecay, mean("g"), R"(
-  p1 = Pow (b1, t)
-  q1 = Sub (one, p1)
-  ub = Mul (U, k2)
+  return cat(kRateAndStep, coupled_decay("d_decay"), R"(
+  n1 = Sub (one, d_beta1)
+  c1 = CastLike (n1, X)
+)",
+             mean("g"), R"(
+  b2 = CastLike (d_beta2, X)
+  eps = CastLike (d_epsilon, X)
+  ub = Mul (U, b2)
   size = Abs (g)
   sized = Add (size, eps)
   U1 = Max (ub, sized)
-  corrected = Div (r, q1)
-  step = CastLike (corrected, X)
-  way = Div (M1, U1)
-  move = Mul (step, way)
+  p1 = Pow (d_beta1, t)
+  q1 = Sub (one, p1)
+  rate = Div (r, q1)
+  rx = CastLike (rate, X)
+  quotient = Div (M1, U1)
+  move = Mul (rx, quotient)
   X1 = Sub (kept, move)
 )");
 }
@@ -65,8 +71,8 @@ void register_adamax(OpTable& t) {
                    .settings = adam_settings(2e-3, {"eps", 1e-8}, {"weight_decay", 0}),
                    .node = node});
   t.add(update_op<2, 2>("Adamax", make,
-                        keep_text(function_text("Adamax", kAdamAttributes, "R, T, X, G, M, U",
-                                                "X1, M1, U1", body()))));
+                        keep_text(function_text("Adamax", kLongNames.attributes(),
+                                                "R, T, X, G, M, U", "X1, M1, U1", body()))));
 }
 
 }  // namespace onnxtrain::ops

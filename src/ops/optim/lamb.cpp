@@ -50,7 +50,7 @@ std::string body() {
   fix1 = CastLike (q1, X)
   fix2 = CastLike (q2, X)
 )",
-             kFactors, "  dx = CastLike (d, X)\n", moments("G"), R"(
+             factors(), "  dx = CastLike (d, X)\n", moments("G"), R"(
   mh = Div (M1, fix1)
   vh = Div (V1, fix2)
   root = Sqrt (vh)
@@ -93,9 +93,9 @@ void register_lamb(OpTable& t) {
                    .help = "LAMB: Adam with a trust ratio per tensor.",
                    .settings = adam_settings(1e-3, {"eps", 1e-6}, {"weight_decay", 0}),
                    .node = node});
-  t.add(update_op<2, 2>(
-      "Lamb", make,
-      keep_text(function_text("Lamb", kAdamAttributes, "R, T, X, G, M, V", "X1, M1, V1", body()))));
+  t.add(update_op<2, 2>("Lamb", make,
+                        keep_text(function_text("Lamb", AdamNames().attributes(),
+                                                "R, T, X, G, M, V", "X1, M1, V1", body()))));
 }
 
 }  // namespace onnxtrain::ops

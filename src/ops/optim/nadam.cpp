@@ -45,26 +45,27 @@ Kernel make(Prepare& p) {
 }
 
 std::string text(const char* name, bool decoupled) {
-  std::vector<FunctionAttribute> attributes = kAdamAttributes;
-  attributes.push_back({"momentum_decay", "slow"});
+  std::vector<FunctionAttribute> attributes = kLongNames.attributes();
+  attributes.push_back({"momentum_decay", "d_momentum_decay"});
   return function_text(
       name, attributes, "R, T, X, G, M, V, P", "X1, M1, V1, P1",
-      cat(kRateAndStep, kFactors, decoupled ? decoupled_decay() : kCoupledDecay, moments("g"), R"(
-  p2 = Pow (b2, t)
+      cat(kRateAndStep, decoupled ? decoupled_decay("r", "d_decay") : coupled_decay("d_decay"),
+          factors(kLongNames), moments("g"), R"(
+  p2 = Pow (d_beta2, t)
   q2 = Sub (one, p2)
   half = Constant <value = double {0.5}> ()
   base = Constant <value = double {0.96}> ()
   tnext = Add (t, one)
-  e0 = Mul (t, slow)
-  e1 = Mul (tnext, slow)
+  e0 = Mul (t, d_momentum_decay)
+  e1 = Mul (tnext, d_momentum_decay)
   w0 = Pow (base, e0)
   w1 = Pow (base, e1)
   h0 = Mul (half, w0)
   h1 = Mul (half, w1)
   f0 = Sub (one, h0)
   f1 = Sub (one, h1)
-  mu = Mul (b1, f0)
-  mu_next = Mul (b1, f1)
+  mu = Mul (d_beta1, f0)
+  mu_next = Mul (d_beta1, f1)
   mu_s = CastLike (mu, P)
   P1 = Mul (P, mu_s)
   product = Cast <to = 11> (P1)

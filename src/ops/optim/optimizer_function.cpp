@@ -24,13 +24,29 @@ const char* keep_text(std::string text) {
   return kept.emplace_back(std::move(text)).c_str();
 }
 
-std::string decoupled_decay(const char* rate) {
-  return cat("  rd = Mul (", rate, R"(, d)
+std::string coupled_decay(const char* decay) {
+  return cat("  dx = CastLike (", decay, R"(, X)
+  l2 = Mul (dx, X)
+  g = Add (G, l2)
+  kept = Identity (X)
+)");
+}
+
+std::string decoupled_decay(const char* rate, const char* decay) {
+  return cat("  rd = Mul (", rate, ", ", decay, R"()
   keep = Sub (one, rd)
   k = CastLike (keep, X)
   kept = Mul (X, k)
   g = Identity (G)
 )");
+}
+
+std::string factors(const AdamNames& n) {
+  return cat("  n1 = Sub (one, ", n.beta1, ")\n  n2 = Sub (one, ", n.beta2, R"()
+  c1 = CastLike (n1, X)
+  c2 = CastLike (n2, X)
+  k2 = CastLike ()",
+             n.beta2, ", X)\n  eps = CastLike (", n.epsilon, ", X)\n");
 }
 
 std::string mean(const char* gradient) {

@@ -10,9 +10,15 @@ namespace onnxtrain::ops {
 struct FunctionAttribute {
   const char *name, *as;
 };
-// Those of Adam and its relatives.
-inline const std::vector<FunctionAttribute> kAdamAttributes = {
-    {"beta1", "b1"}, {"beta2", "b2"}, {"epsilon", "e"}, {"decay", "d"}};
+// The names that the settings of Adam and its relatives have in the texts: prepare's optimizers use
+// short ones; those that came with the converters long ones.
+struct AdamNames {
+  const char *beta1 = "b1", *beta2 = "b2", *epsilon = "e", *decay = "d";
+  std::vector<FunctionAttribute> attributes() const {
+    return {{"beta1", beta1}, {"beta2", beta2}, {"epsilon", epsilon}, {"decay", decay}};
+  }
+};
+inline constexpr AdamNames kLongNames{"d_beta1", "d_beta2", "d_epsilon", "d_decay"};
 
 // A whole function; `one` is 1.
 std::string function_text(const std::string& name, const std::vector<FunctionAttribute>& attributes,
@@ -24,32 +30,19 @@ const char* keep_text(std::string text);
 // r: the learning rate in float64; t: the step number.
 inline constexpr const char* kRateAndStep = "  t = Cast <to = 11> (T)\n  r = Cast <to = 11> (R)\n";
 
-// Decay d added to the gradient: g, kept (the weights to subtract from).
-inline constexpr const char* kCoupledDecay = R"(
-  dx = CastLike (d, X)
-  l2 = Mul (dx, X)
-  g = Add (G, l2)
-  kept = Identity (X)
-)";
-
-// Decay of the weights by the learning rate r: kept, g.
-std::string decoupled_decay(const char* rate = "r");
+// Decay added to the gradient: g, kept (the weights to subtract from).
+std::string coupled_decay(const char* decay = "d");
+// Decay of the weights by the learning rate: kept, g.
+std::string decoupled_decay(const char* rate = "r", const char* decay = "d");
 
 // Factors of the moments in X's type: c1, c2, k2, and eps.
-inline constexpr const char* kFactors = R"(
-  n1 = Sub (one, b1)
-  n2 = Sub (one, b2)
-  c1 = CastLike (n1, X)
-  c2 = CastLike (n2, X)
-  k2 = CastLike (b2, X)
-  eps = CastLike (e, X)
-)";
+std::string factors(const AdamNames& names = {});
 
-// The mean of the gradients, M1.
+// The mean of the gradients, M1, with the factor c1.
 std::string mean(const char* gradient);
-// The mean of their squares, V1, from V keep + g g take.
+// The mean of their squares, V1 = V keep + g g take.
 std::string mean_square(const char* gradient, const char* keep, const char* take);
-// Both with kFactors.
+// Both with the factors.
 std::string moments(const char* gradient);
 
 }  // namespace onnxtrain::ops

@@ -37,15 +37,16 @@ Kernel make(Prepare& p) {
 
 std::string text(const char* name, bool decoupled) {
   return function_text(
-      name, kAdamAttributes, "R, T, X, G, M, V", "X1, M1, V1",
-      cat(kRateAndStep, kFactors, decoupled ? decoupled_decay() : kCoupledDecay, moments("g"), R"(
-  p1 = Pow (b1, t)
-  p2 = Pow (b2, t)
-  q1 = Sub (one, p1)
+      name, kLongNames.attributes(), "R, T, X, G, M, V", "X1, M1, V1",
+      cat(kRateAndStep, decoupled ? decoupled_decay("r", "d_decay") : coupled_decay("d_decay"),
+          factors(kLongNames), moments("g"), R"(
+  p2 = Pow (d_beta2, t)
   q2 = Sub (one, p2)
   two = Constant <value = double {2.0}> ()
   four = Constant <value = double {4.0}> ()
   five = Constant <value = double {5.0}> ()
+  p1 = Pow (d_beta1, t)
+  q1 = Sub (one, p1)
   tw = Div (two, n2)
   inf = Sub (tw, one)
   tp = Mul (t, p2)

@@ -51,16 +51,16 @@ Kernel make(Prepare& p) {
 
 template <bool keras, bool centered, bool buffered>
 std::string text(const std::string& name) {
-  std::string f = cat(R"(
+  std::string f =
+      cat(R"(
   rest = Sub (one, alpha_d)
   a = CastLike (alpha_d, X)
   c = CastLike (rest, X)
   eps = CastLike (e, X)
   r = CastLike (R, X)
 )",
-                      keras ? "  rate = Cast <to = 11> (R)\n" + decoupled_decay("rate")
-                            : std::string(kCoupledDecay),
-                      mean_square("g", "a", "c"));
+          keras ? "  rate = Cast <to = 11> (R)\n" + decoupled_decay("rate") : coupled_decay(),
+          mean_square("g", "a", "c"));
   f += centered ? R"(
   ga = Sub (g, A)
   gac = Mul (ga, c)

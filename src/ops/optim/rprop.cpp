@@ -40,10 +40,10 @@ constexpr const char* kBody = R"(
   zero_d = Sub (one, one)
   zero = CastLike (zero_d, X)
   onex = CastLike (one, X)
-  minus = CastLike (lower, X)
-  plus = CastLike (upper, X)
-  low = CastLike (least, X)
-  high = CastLike (most, X)
+  minus = CastLike (d_eta_minus, X)
+  plus = CastLike (d_eta_plus, X)
+  low = CastLike (d_step_min, X)
+  high = CastLike (d_step_max, X)
   same = Greater (both, zero)
   turned = Less (both, zero)
   f0 = Where (turned, minus, onex)
@@ -91,10 +91,10 @@ void register_rprop(OpTable& t) {
        .check = check});
   t.add(update_op<0, 2>("Rprop", make,
                         keep_text(function_text("Rprop",
-                                                {{"eta_minus", "lower"},
-                                                 {"eta_plus", "upper"},
-                                                 {"step_min", "least"},
-                                                 {"step_max", "most"}},
+                                                {{"eta_minus", "d_eta_minus"},
+                                                 {"eta_plus", "d_eta_plus"},
+                                                 {"step_min", "d_step_min"},
+                                                 {"step_max", "d_step_max"}},
                                                 "X, G, P, S", "X1, P1, S1", kBody))));
 }
 

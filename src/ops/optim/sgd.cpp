@@ -71,22 +71,21 @@ Kernel make_cycled(Prepare& p) {
 }
 
 std::string cycled_body(bool nesterov) {
-  return cat(kCoupledDecay, R"(
+  return cat(coupled_decay("d_decay"), R"(
   b = CastLike (B, X)
-  rest = Sub (one, damp)
+  rest = Sub (one, d_dampening)
   c = CastLike (rest, X)
-  zero = Sub (T, T)
-  started = Greater (T, zero)
+  zero_t = Sub (T, T)
+  later = Greater (T, zero_t)
   onex = CastLike (one, X)
-  share = Where (started, c, onex)
+  share = Where (later, c, onex)
   vb = Mul (V, b)
   gs = Mul (g, share)
   V1 = Add (vb, gs)
 )",
-             nesterov ? "  bv = Mul (b, V1)\n  way = Add (g, bv)\n" : "  way = Identity (V1)\n",
-             R"(
+             nesterov ? "  bv = Mul (b, V1)\n  go = Add (g, bv)\n" : "  go = Identity (V1)\n", R"(
   r = CastLike (R, X)
-  move = Mul (r, way)
+  move = Mul (r, go)
   X1 = Sub (kept, move)
 )");
 }
@@ -172,8 +171,8 @@ void register_sgd(OpTable& t) {
   auto cycled = [&](const char* name, Kernel (*make_it)(Prepare&), bool nesterov) {
     t.add(update_op<3, 1>(
         name, make_it,
-        keep_text(function_text(name, {{"decay", "d"}, {"dampening", "damp"}}, "R, T, B, X, G, V",
-                                "X1, V1", cycled_body(nesterov)))));
+        keep_text(function_text(name, {{"decay", "d_decay"}, {"dampening", "d_dampening"}},
+                                "R, T, B, X, G, V", "X1, V1", cycled_body(nesterov)))));
   };
   cycled("MomentumCycled", make_cycled<false>, false);
   cycled("NesterovCycled", make_cycled<true>, true);

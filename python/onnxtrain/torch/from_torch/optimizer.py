@@ -239,7 +239,7 @@ def metadata(plan, frozen):
     other = {n: plan.counters[s] for _, n, _, s in plan.entries if plan.counters[s] != "T"}
     cls = type(plan.optimizer)
     return {"class": f"{cls.__module__}.{cls.__qualname__}", "kind": plan.kind, "groups": groups, "counters": other,
-            "frozen_state": frozen}
+            "resting": frozen}
 
 
 _NO = object()

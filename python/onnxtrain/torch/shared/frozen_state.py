@@ -2,7 +2,7 @@
 reach.
 
 The file keeps it beside the rest, so that they go on from there when they are thawed in PyTorch. A tensor of one and
-the same number (Adagrad's sum before the first step) is that number in the metadata (key "frozen_state"), others are
+the same number (Adagrad's sum before the first step) is that number in the metadata (key "resting"), others are
 initializers that no node reads."""
 
 import torch
@@ -35,8 +35,7 @@ def _kept(name, value, add):
 
 def read(module, optimizer, info, stored):
     """Puts it into the optimizer of to_torch."""
-    saved = (info or {}).get("optimizer") or {}
-    for name, state in saved.get("frozen_state", saved.get("resting", {})).items():  # resting: in earlier files
+    for name, state in ((info or {}).get("optimizer") or {}).get("resting", {}).items():
         if not module.has(name):
             continue
         p = module.tensor(name)
