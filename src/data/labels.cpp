@@ -61,7 +61,16 @@ class Scan {
 };
 
 [[noreturn]] void outside(const Scan& s, const Column& c, const std::string& column,
-                          const LabelSpec& label, int64_t offset) {
+                          const LabelSpec& label, const std::vector<std::string>& names,
+                          int64_t offset) {
+  if (label.classes > 0 && int64_t(names.size()) > label.classes && s.bad_value >= 0 &&
+      s.bad_value < int64_t(names.size()))
+    data_error("OT2104",
+               cat("'", column, "' has ", names.size(), " classes (", listed(names),
+                   ") and the model's output '", label.output, "' has ", label.classes,
+                   ": there is none for '", names[size_t(s.bad_value)], "' at row ",
+                   with_commas(c.source_row(s.bad_row))),
+               cat("a model with ", names.size(), " outputs, or data without the other classes"));
   const std::string range = cat("values seen: ", s.min - offset, "..", s.max - offset);
   const std::string allowed =
       label.classes > 0 ? cat("0..", label.classes - 1, " (model output '", label.output, "' has ",
@@ -88,7 +97,8 @@ Adapted adapt_labels(const Dataset& data, const std::string& column, const Label
   Adapted adapted = adapt_label_column(data, column, label.input, options);
   Scan scan(label.classes, options.ignore_index);
   for_each_label(*adapted.column, [&](int64_t row, int64_t v) { scan(row, v); });
-  if (scan.bad_row >= 0) outside(scan, *adapted.column, column, label, options.label_offset);
+  if (scan.bad_row >= 0)
+    outside(scan, *adapted.column, column, label, data.class_names(column), options.label_offset);
   summary = {};
   summary.min = scan.min;
   summary.max = scan.max;

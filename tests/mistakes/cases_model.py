@@ -39,7 +39,7 @@ def torch_file(d):
 
 def foreign(name, what, plant, advice, command="info"):
     return M(
-        f"{what} as a model",
+        f"{what} as a model ({name})",
         f"onnxtrain {command} {name}",
         3,
         [name, what],
