@@ -13,7 +13,7 @@ FIGURES := $(shell tools/figures.sh --names)
 
 PY := .venv/bin/python
 
-.PHONY: help build demo test test-versions bench docs-cli format format-check ruff lint layers asan tsan fuzz clean $(FIGURES:%=figures-%)
+.PHONY: help build mpi demo test test-versions bench wheel dist deb docs docs-cli format format-check ruff lint layers asan tsan fuzz clean $(FIGURES:%=figures-%)
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-24s %s\n", $$1, $$2}' Makefile
@@ -31,6 +31,10 @@ endef
 build:  ## compile the command line tool, the shared library and the Python module
 	@tools/setup.sh build
 	$(call compile,release,$(PRODUCT))
+	@tools/mpi_plugin.sh
+
+mpi:  ## build the plug-in for the MPI that is installed (docs/distributed.md)
+	@tools/mpi_plugin.sh
 
 demo:  ## train the sample model from nothing and show the result (compiles the command line tool alone)
 	@tools/setup.sh build
@@ -40,6 +44,7 @@ demo:  ## train the sample model from nothing and show the result (compiles the 
 test:  ## all suites: lint, C++, Python with PyTorch and scikit-learn, TensorFlow and Keras
 	@tools/setup.sh build test
 	$(call compile,release,$(PRODUCT) onnxtrain_tests)
+	@tools/mpi_plugin.sh
 	@tools/test.sh
 
 test-versions: build  ## converters with other versions of their frameworks (tools/versions.sh has the table)
@@ -49,6 +54,24 @@ test-versions: build  ## converters with other versions of their frameworks (too
 bench: build  ## speed beside other engines; QUICK=1: a few minutes; ROUNDS=5, BENCH_ARGS="--workloads W1,W4"
 	@tools/setup.sh build test
 	@tools/bench.sh $(if $(QUICK),--quick) $(if $(ROUNDS),--rounds $(ROUNDS)) $(BENCH_ARGS)
+
+wheel:  ## dist/*.whl: the Python package with the command line tool, for any Linux with glibc 2.34 (no compiler needed)
+	@tools/setup.sh build
+	@tools/libonnx.sh >/dev/null
+	@tools/package/wheel.sh
+
+dist:  ## dist/*.tar.gz: command line tool, C and C++ library, headers, CMake and pkg-config files, licences
+	@tools/setup.sh build
+	$(call compile,dist,onnxtrain_cli onnxtrain_shared)
+	@tools/package/archive.sh TGZ
+
+deb:  ## dist/*.deb: the same as a Debian package
+	@tools/setup.sh build
+	$(call compile,dist,onnxtrain_cli onnxtrain_shared)
+	@tools/package/archive.sh DEB
+
+docs: build  ## the documents as a site in build/site
+	@tools/docs_site.sh
 
 docs-cli: build  ## write the reference part of docs/cli.md from the program's option tables
 	@$(PY) tools/docs_cli.py

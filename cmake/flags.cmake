@@ -42,6 +42,11 @@ if(ONNXTRAIN_SANITIZE)
   endif()
 endif()
 
+# What is given to others needs no C++ runtime of a certain age. Same code, other place: no number changes.
+if(ONNXTRAIN_STATIC_RUNTIME)
+  add_link_options(-static-libstdc++)  # libgcc stays shared: its unwinder would ask for glibc 2.35
+endif()
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # The base folder makes checkouts in different places share their cached objects.

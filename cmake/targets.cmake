@@ -60,7 +60,7 @@ if(TARGET ot_core)
   set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/core/version.cpp APPEND PROPERTY
     COMPILE_DEFINITIONS ONNXTRAIN_VERSION="${PROJECT_VERSION}")
 endif()
-onnxtrain_objects(ot_op_table ${ONNXTRAIN_OP_TABLE})
+onnxtrain_objects(ot_op_table ${ONNXTRAIN_OP_TABLE} ${ONNXTRAIN_PAGE})
 
 # Everything but the interfaces. Its users get the include roots and the libraries to link, but
 # not the include folders of libonnx and oneDNN.
@@ -84,11 +84,6 @@ onnxtrain_level(ot_cli -O1)
 onnxtrain_joined(ot_cli 8)
 onnxtrain_objects(ot_main ${CMAKE_SOURCE_DIR}/src/cli/onnxtrain.cpp)
 onnxtrain_level(ot_main -O1)
-onnxtrain_precompiled_by(ot_main ot_cli)
-add_executable(onnxtrain_cli $<TARGET_OBJECTS:ot_main> $<TARGET_OBJECTS:ot_cli>)
-set_target_properties(onnxtrain_cli PROPERTIES OUTPUT_NAME onnxtrain LINKER_LANGUAGE CXX)
-target_link_libraries(onnxtrain_cli PRIVATE onnxtrain_flags onnxtrain_core)
-
 # The C API. Its objects also go into the Python module.
 onnxtrain_objects(ot_api ${sources_api})
 target_compile_definitions(ot_api PRIVATE ONNXTRAIN_BUILDING)
@@ -102,14 +97,35 @@ function(onnxtrain_exports target script)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${script})
 endfunction()
 
-add_library(onnxtrain_shared SHARED $<TARGET_OBJECTS:ot_api>)
+# In a wheel the library carries the commands too (entry.cpp): program and Python module share it.
+add_library(onnxtrain_shared SHARED $<TARGET_OBJECTS:ot_api>
+  $<$<BOOL:${SKBUILD}>:$<TARGET_OBJECTS:ot_cli>>)
 set_target_properties(onnxtrain_shared PROPERTIES
-  OUTPUT_NAME onnxtrain EXPORT_NAME onnxtrain LINKER_LANGUAGE CXX
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  OUTPUT_NAME onnxtrain EXPORT_NAME onnxtrain LINKER_LANGUAGE CXX)
+if(NOT SKBUILD)
+  set_target_properties(onnxtrain_shared PROPERTIES
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+endif()
 target_include_directories(onnxtrain_shared PUBLIC
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 target_link_libraries(onnxtrain_shared PRIVATE $<BUILD_INTERFACE:onnxtrain_core>)
 onnxtrain_exports(onnxtrain_shared ${CMAKE_SOURCE_DIR}/src/api/exports.map)
 if(NOT ONNXTRAIN_SANITIZE)
   target_link_options(onnxtrain_shared PRIVATE -Wl,-z,defs)
+endif()
+
+add_executable(onnxtrain_cli $<TARGET_OBJECTS:ot_main>
+  $<$<NOT:$<BOOL:${SKBUILD}>>:$<TARGET_OBJECTS:ot_cli>>)
+set_target_properties(onnxtrain_cli PROPERTIES OUTPUT_NAME onnxtrain LINKER_LANGUAGE CXX)
+if(SKBUILD)
+  target_link_libraries(onnxtrain_cli PRIVATE onnxtrain_flags onnxtrain_shared)
+else()
+  target_link_libraries(onnxtrain_cli PRIVATE onnxtrain_flags onnxtrain_core)
+endif()
+
+if(ONNXTRAIN_STATIC_RUNTIME)
+  target_sources(onnxtrain_shared PRIVATE ${CMAKE_SOURCE_DIR}/tools/package/arc4random.cpp)
+  if(NOT SKBUILD)
+    target_sources(onnxtrain_cli PRIVATE ${CMAKE_SOURCE_DIR}/tools/package/arc4random.cpp)
+  endif()
 endif()

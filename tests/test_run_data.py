@@ -12,7 +12,7 @@ import pytest
 import onnxtrain as ot
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
-from cli_models import cli, mlp, save  # noqa: E402
+from cli_models import cli, done, mlp, refused, save  # noqa: E402
 
 NAMES = ["ant", "bee", "cat"]
 RNG = np.random.default_rng(5)
@@ -39,18 +39,6 @@ def work(tmp_path):
     save(mlp(), tmp_path / "mlp.onnx")
     write(tmp_path / "t.csv", table())
     return tmp_path
-
-
-def done(work, *args):
-    r = cli(*args, cwd=work)
-    assert r.returncode == 0, r.stderr
-    return r
-
-
-def refused(work, code, exit_code, *args):
-    r = cli(*args, cwd=work)
-    assert r.returncode == exit_code and f"error[{code}]" in r.stderr, r.stderr
-    return r.stderr
 
 
 def trained(work, *more, data="t.csv", out="run", epochs=25):

@@ -14,7 +14,7 @@ import pytest
 import onnxtrain as ot
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
-from cli_models import BINARY, cli, mlp, save, table  # noqa: E402
+from cli_models import BINARY, cli, table  # noqa: E402
 
 
 def train(work, *args):
@@ -198,11 +198,3 @@ def test_arrays_that_nobody_reads_are_said(work):
     train(work, "mlp.onnx", "--data", "d.npz", "--epochs", "1", "--out", "run")
     for command in ("eval", "predict"):
         assert re.search("not used: .*'other'", cli(command, "run", "--data", "more.npz", cwd=work).stderr)
-
-
-@pytest.fixture
-def work(tmp_path):
-    save(mlp(), tmp_path / "mlp.onnx")
-    x, y = table(130)
-    np.savez(tmp_path / "d.npz", x=x, y=y)
-    return tmp_path

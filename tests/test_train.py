@@ -241,7 +241,11 @@ def test_run_folder(work):
     assert "Slowest operators" in html and "Gemm, backward" in html
     slowest = json.loads((run / "operators.json").read_text())
     assert abs(sum(row["share"] for row in slowest) - 1) < 0.2 and all(row["calls"] >= 1 for row in slowest)
-    assert "<svg" in html and "http" not in html.replace("http://www.w3.org", "")
+    [data] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html)
+    [said] = json.loads(data)["runs"]
+    assert len(said["epochs"]) == 3 and said["ended"] and said["predictions"]["worst"] and len(html) < 300_000
+    assert said["environment"]["parameters"] == said["environment"]["parameters_trained"] > 0
+    assert "http" not in html.replace("http://www.w3.org", "")
     [events] = run.glob("events.out.tfevents.*")
     data, records = events.read_bytes(), []
     while data:
@@ -315,6 +319,9 @@ def test_info_runs_report_diff_export(work):
     train(work, "mlp.onnx", "--data", "d.npz", "--epochs", "2", "--seed", "2")
     r = cli("info", "mlp.onnx", "--ops", "--batch", "32", cwd=work)
     assert "Gemm" in r.stdout and "memory    batch 32" in r.stdout and "training" in r.stdout
+    layers = json.loads(cli("info", "mlp.onnx", "--json", cwd=work).stdout)["layers"]
+    assert [x["op"] for x in layers] and all(x["flops_per_row"] > 0 and x["not_trained"] == 0 for x in layers)
+    assert f"layers    {len(layers)} with {sum(x['trained'] for x in layers):,} parameters" in r.stdout
     runs = json.loads(cli("runs", "--json", cwd=work).stdout)
     assert [x["run"] for x in runs] == ["runs/mlp-001", "runs/mlp-002"] and runs[0]["epochs"] == 2
     assert cli("report", "runs/mlp-001", cwd=work).stdout.strip() == "runs/mlp-001/report.html"

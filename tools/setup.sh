@@ -73,6 +73,14 @@ if ((${#missing[@]})); then
     "${missing[@]}" >&2 || die "apt-get install failed for: ${missing[*]}"
 fi
 
+# --- Open MPI for the tests of several processes: where it cannot be had they are skipped ---------
+if ((want_test)) && ! command -v mpicc >/dev/null && command -v apt-get >/dev/null; then
+  as_root=()
+  if [[ $(id -u) != 0 ]]; then as_root=(sudo -n); fi
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends openmpi-bin libopenmpi-dev \
+    >/dev/null 2>&1 || say "Open MPI cannot be installed: the tests of several processes are skipped"
+fi
+
 # --- virtual environment -----------------------------------------------------------------------
 # An interpreter that went away (an upgraded system Python) leaves a dead .venv: make it anew.
 if [[ -e .venv ]] && ! .venv/bin/python -c '' 2>/dev/null; then

@@ -108,6 +108,13 @@ OT_API ot_status ot_model_load_mapped(const char* path, ot_model** out);
 OT_API ot_status ot_model_load_bytes(const void* data, size_t size, const char* base_dir,
                                      ot_model** out);
 OT_API ot_status ot_model_parse(const char* onnx_text, ot_model** out);
+/* A new network for data: kind "mlp", "cnn", ...; options (JSON): data (a path; or arrays, not
+ * both), target, drop, encoding, separator, task, layout, image_size, impute, scale, one_hot,
+ * embed, hidden, dropout, seed, as `onnxtrain new` has them. notes: what was decided, a JSON list
+ * of [label, text]; may be NULL. */
+typedef struct ot_dataset ot_dataset;
+OT_API ot_status ot_model_new(const char* kind, const ot_dataset* arrays, const char* options,
+                              ot_model** out, ot_text** notes);
 OT_API void ot_model_free(ot_model* m);
 OT_API ot_status ot_model_save(const ot_model* m, const char* path);
 /* Inference only: without any training part. */
@@ -150,6 +157,33 @@ OT_API ot_status ot_make_step(const ot_model* m, int which, const char* options,
  * section. report: JSON with files, warnings and nodes per section. */
 OT_API ot_status ot_export_step(const ot_model* m, int which, const char* options, const char* path,
                                 ot_text** report);
+/* The entire training as one plain model (docs/engines.md). options: JSON with epochs, batch, rows,
+ * loop, drop_last, valid, valid_rows, best, patience, and those of a step; NULL: all defaults.
+ * manifest and report: JSON with the inputs and outputs and what they are. */
+OT_API ot_status ot_make_whole(const ot_model* m, const char* options, ot_model** whole,
+                               ot_text** manifest);
+OT_API ot_status ot_export_whole(const ot_model* m, const char* options, const char* path,
+                                 ot_text** report);
+
+/* ---- other runtimes for operators that this library does not know --------------------------- */
+/* Neighbouring nodes come as one ONNX model. Callbacks return 0, or non-zero for a failure, whose
+ * text `error` then points to (the caller's, read at once). They may be called from any thread. */
+typedef struct ot_fallback {
+  size_t size;
+  void* context;
+  const char* name; /* for messages */
+  /* about: JSON list of the model's nodes (domain, type, name, inputs, outputs, attributes). An
+   * operator X_grad stands for a registered gradient: inputs, outputs and dY of X -> dX. outputs:
+   * room for n_outputs handles, the library's afterwards. */
+  int (*run)(void* context, const void* model, size_t model_size, const char* about,
+             size_t n_inputs, ot_value* const* inputs, size_t n_outputs, ot_value** outputs,
+             const char** error);
+  /* 1: `run` computes X_grad of this operator. May be NULL. */
+  int (*has_gradient)(void* context, const char* domain, const char* op);
+} ot_fallback;
+/* Of the whole process, for models that are read from now on; *f is copied, its context must
+ * outlive them. NULL: unknown operators are an error, as they are without a call. */
+OT_API ot_status ot_set_fallback(const ot_fallback* f);
 
 /* ---- sessions: inference --------------------------------------------------------------------- */
 typedef struct ot_options {
@@ -183,7 +217,6 @@ OT_API ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* co
                               const ot_options* o, ot_value** results);
 
 /* ---- datasets -------------------------------------------------------------------------------- */
-typedef struct ot_dataset ot_dataset;
 /* A file (npy, npz, idx, csv, tsv), a folder with such files, or "synthetic:...". options: JSON
  * with part ("train" or "test") and target (a csv column), or NULL. */
 OT_API ot_status ot_dataset_open(const char* spec, const char* options, ot_dataset** out);
@@ -225,6 +258,27 @@ OT_API ot_status ot_trainer_create(const ot_model* m, const ot_options* o, ot_tr
 OT_API ot_status ot_trainer_take(ot_model* m, const ot_options* o, ot_trainer** out);
 OT_API void ot_trainer_free(ot_trainer* t);
 OT_API ot_status ot_trainer_initialize(ot_trainer* t);
+
+/* Several processes that mpirun or srun started, and batches in blocks of rows
+ * (docs/distributed.md). From then on a step takes the rows of this process, in the order of ranks;
+ * fit takes all rows. */
+typedef struct ot_distributed {
+  size_t size;
+  const char* mode;     /* "auto", "off" or "mpi"; NULL: auto */
+  int micro_blocks;     /* 0: one for each process, or as many as a checkpoint had */
+  double fault_timeout; /* seconds; 0: 20 */
+  int64_t communicator; /* a Fortran handle of MPI (MPI_Comm_c2f); -1: all processes */
+} ot_distributed;
+OT_API ot_status ot_trainer_distribute(ot_trainer* t, const ot_distributed* o);
+/* This process and how many there are: 0 and 1 when it trains alone. */
+OT_API int ot_trainer_rank(const ot_trainer* t);
+OT_API int ot_trainer_ranks(const ot_trainer* t);
+/* Bytes and messages that this process has sent to others so far. */
+OT_API ot_status ot_trainer_traffic(const ot_trainer* t, uint64_t* bytes, uint64_t* messages);
+/* What the launcher says: the number of this process, 0 when it was started alone. */
+OT_API int ot_launch_rank(void);
+/* Ends all processes of the training at once: for a program that fails in one of them. */
+OT_API void ot_abort_processes(int code);
 /* Memory as JSON, in bytes: state_bytes, step_bytes (plans made so far), step_bytes_without_limit,
  * nodes_computed_twice, peak_process_bytes. */
 OT_API ot_status ot_trainer_memory(const ot_trainer* t, ot_text** json);
@@ -281,8 +335,9 @@ typedef struct ot_engine {
 OT_API ot_status ot_trainer_set_engine(ot_trainer* t, const ot_engine* engine);
 /* Whole epochs over arrays (the first dimension counts the rows; names as the model's inputs and
  * targets, or x and y; none: the arrays that the resumed run has kept). valid: other arrays, or
- * none. options: JSON, see docs/fit.md. on_epoch gets one JSON object per epoch; returning non-zero
- * stops after saving. result: JSON. */
+ * none. options: JSON, see docs/fit.md. on_epoch gets one JSON object per epoch (and, with the
+ * option "progress", {"progress": {...}} while one runs); returning non-zero stops after saving.
+ * result: JSON. */
 typedef int (*ot_epoch_callback)(void* context, const char* epoch_json);
 OT_API ot_status ot_trainer_fit(ot_trainer* t, size_t n_columns, const char* const* names,
                                 ot_value* const* columns, size_t n_valid,

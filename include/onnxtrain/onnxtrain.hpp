@@ -260,6 +260,9 @@ struct TrainerOptions {
   uint64_t memory = 0;      // limit in bytes for state and step: recomputes activations; 0: none
   uint64_t loop_trips = 0;  // of all loops of a step together; 0: docs/safety.md, 5
   double seconds = 0;       // of one step
+  // "auto": with the processes that mpirun or srun started (docs/distributed.md)
+  std::string distributed = "off";
+  int micro_blocks = 0;  // of rows that a batch is cut into; 0: one for each process
 };
 
 struct FitOptions {
@@ -285,6 +288,7 @@ class Trainer {
     }
     check(status);
     h_.reset(t);
+    distribute(o);
   }
   // The same for a model that is given up: its weights are not copied.
   explicit Trainer(Model&& model, const TrainerOptions& o = {}) {
@@ -297,7 +301,10 @@ class Trainer {
     }
     check(status);
     h_.reset(t);
+    distribute(o);
   }
+  int rank() const { return ot_trainer_rank(h_.get()); }
+  int ranks() const { return ot_trainer_ranks(h_.get()); }
   // Resumes where a run folder or checkpoint stopped.
   static Trainer resume(const std::string& run, const Options& o = {}) {
     ot_options c = o.c();
@@ -374,6 +381,11 @@ class Trainer {
   explicit Trainer(ot_trainer* t) : h_(t) {}
   static bool without_training(ot_status status) {
     return status == OT_MODEL && std::string(ot_last_error().code) == "OT1210";
+  }
+  void distribute(const TrainerOptions& o) {
+    if (o.distributed == "off" && o.micro_blocks == 0) return;
+    const ot_distributed d = {sizeof(ot_distributed), o.distributed.c_str(), o.micro_blocks, 0, -1};
+    check(ot_trainer_distribute(h_.get(), &d));
   }
   static Model prepare(const Model& model, const TrainerOptions& o) {
     return model.prepare("{\"losses\": [{\"kind\": " + detail::quoted(o.loss) +

@@ -6,14 +6,18 @@ except ModuleNotFoundError as e:  # a checkout in which only the command line to
     if e.name != "onnxtrain._native":
         raise
     raise ImportError("onnxtrain's compiled module is not built for this Python; in the checkout: make build") from e
+from . import callbacks
 from .errors import CheckpointError, DataError, DivergedError, Error, ModelError, UsageError
+from .foreign import fallback, register_op
+from .history import History
 from .model import Model, check, load, parse
+from .networks import new as new
 from .recipe import OPTIMIZERS as _OPTIMIZERS
 from .recipe import OnnxAdagrad, OnnxAdam, OnnxMomentum, Schedule, losses
 from .session import Session, gradients
-from .steps import export_step
+from .steps import export_step, export_whole
 from .torch.from_torch import from_torch
-from .trainer import History, StepResult, Trainer, prepare, resume
+from .trainer import StepResult, Trainer, prepare, resume
 
 __version__ = _version()
 globals().update(_OPTIMIZERS)  # SGD, Adam, AdamW, ...: as many as the library has
@@ -122,7 +126,7 @@ def keras_weights(model_or_trainer):
 __all__ = [
     *_OPTIMIZERS, "CheckpointError", "DataError", "DivergedError", "Error", "History", "Model", "ModelError",
     "OnnxAdagrad", "OnnxAdam", "OnnxClassifier", "OnnxMomentum", "OnnxRegressor", "Schedule", "Session", "StepResult",
-    "Trainer", "UsageError", "check", "export_step", "from_keras", "from_sklearn", "from_tf", "from_torch", "gradients",
-    "keras_weights", "load", "losses", "parse", "prepare", "resume", "to_keras", "to_sklearn", "to_tf", "to_torch",
-    "torch_state_dict",
+    "Trainer", "UsageError", "callbacks", "check", "export_step", "export_whole", "fallback", "from_keras",
+    "from_sklearn", "from_tf", "from_torch", "gradients", "keras_weights", "load", "losses", "parse", "prepare",
+    "register_op", "resume", "to_keras", "to_sklearn", "to_tf", "to_torch", "torch_state_dict",
 ]

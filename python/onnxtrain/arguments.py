@@ -2,14 +2,26 @@
 
 import difflib
 import inspect
+import os
 
 from .errors import UsageError
 
+# endings that say another format than ONNX
+_OTHER_FORMATS = (".npz", ".npy", ".csv", ".tsv", ".txt", ".json", ".toml", ".pt", ".pth", ".pt2", ".keras", ".h5",
+                  ".hdf5", ".pb", ".tflite", ".safetensors", ".pkl", ".pickle", ".joblib", ".ort", ".zip", ".html")
 # names of other libraries
 _OTHERS = {"batch": "batch_size", "epoch": "epochs", "n_epochs": "epochs", "num_epochs": "epochs",
            "max_epochs": "epochs", "validation_data": "valid", "validation_split": "valid", "val": "valid",
            "callbacks": "on_epoch", "callback": "on_epoch", "output": "out", "output_dir": "out", "max_steps": "steps",
            "early_stopping": "patience", "max_time": "time"}
+
+
+def check_ending(path):
+    """A model is written as ONNX: a name that says another format is a mistake."""
+    stem, ending = os.path.splitext(os.fspath(path))
+    if ending.lower() in _OTHER_FORMATS:
+        raise UsageError(f"'{os.fspath(path)}': the file would be written as .onnx, its name says {ending}", "OT0011",
+                         f"'{stem}.onnx'")
 
 
 def refuse_unknown(call, unknown, function):

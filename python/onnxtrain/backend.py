@@ -6,6 +6,7 @@ from onnx.backend.base import Backend, BackendRep, Device, DeviceType, namedtupl
 
 from .model import load
 from .session import Session
+from .trainer import Trainer
 
 
 class OnnxtrainRep(BackendRep):
@@ -24,11 +25,32 @@ class OnnxtrainRep(BackendRep):
         return tuple(got[name] for name in self._outputs)
 
 
+class OnnxtrainTraining:
+    """What `onnxtrain conformance` asks of a training backend: initialize, step, state."""
+
+    def __init__(self, model):
+        self._trainer = Trainer(load(model.SerializeToString()))
+
+    def initialize(self):
+        self._trainer.initialize()
+
+    def step(self, feeds, which=None):
+        return dict(self._trainer.step(feeds, which).outputs)
+
+    def state(self):
+        return {name: np.array(value) for name, value in self._trainer.state.items()}
+
+
 class OnnxtrainBackend(Backend):
     @classmethod
     def prepare(cls, model, device="CPU", **kwargs):
         super().prepare(model, device, **kwargs)
         return OnnxtrainRep(model)
+
+    @classmethod
+    def prepare_training(cls, model):
+        """A training file: an object with initialize(), step(feeds, which) and state()."""
+        return OnnxtrainTraining(model)
 
     @classmethod
     def run_model(cls, model, inputs, device="CPU", **kwargs):
@@ -56,6 +78,7 @@ class OnnxtrainBackend(Backend):
 
 
 prepare = OnnxtrainBackend.prepare
+prepare_training = OnnxtrainBackend.prepare_training
 run_model = OnnxtrainBackend.run_model
 run_node = OnnxtrainBackend.run_node
 supports_device = OnnxtrainBackend.supports_device

@@ -66,9 +66,48 @@ def target_names(y):
     return names
 
 
-def by_name(x, features, inputs):
+def _missing(v):
+    return v is None or v != v or type(v).__name__ in ("NAType", "NaTType")
+
+
+def raw_column(values, name, kind):
+    """A column of a table as an input of a model that takes raw columns: text with "" for what is missing, numbers
+    with NaN, dates as days since 1970."""
+    return _raw_values(values, name, kind).reshape(-1, 1)
+
+
+def _raw_values(values, name, kind):
+    values = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    if kind == "text":
+        return np.array(["" if _missing(v) else str(v) for v in values.tolist()], dtype=object)
+    if kind and kind.startswith("date"):
+        try:
+            days = np.asarray(values, dtype="datetime64[ms]")
+        except ValueError as e:
+            raise DataError(f"column '{name}' holds no dates: {e}", "OT2181",
+                            f"pandas.to_datetime(table['{name}'])") from None
+        number = days.astype("int64") / 86400000.0
+        return np.where(np.isnat(days), np.nan, number)
+    if values.dtype == object:
+        values = np.array([np.nan if _missing(v) else v for v in values.tolist()])
+    if values.dtype.kind in "US":
+        raise DataError(f"column '{name}' holds text, the model takes numbers there", "OT2124",
+                        f"pandas.to_numeric(table['{name}'])")
+    return values
+
+
+def by_name(x, features, inputs, kinds=None):
     """A table as the array or arrays that the model takes: by the names it was trained on, whatever their order.
-    features: those names; None when there are none. inputs: of the model."""
+    features: those names; None when there are none. inputs: of the model. kinds: {input: "number", "text", "date"} of
+    a model that takes raw columns."""
+    if kinds and (isinstance(x, Mapping) or column_names(x) is not None):
+        missing = [i for i in inputs if i not in (x if isinstance(x, Mapping) else column_names(x))]
+        if missing:
+            there = [str(n) for n in (x if isinstance(x, Mapping) else x.columns)]
+            raise DataError(f"the table has no column {', '.join(map(repr, missing))}, which the model takes; it has "
+                            f"{', '.join(map(repr, there))}", "OT2160",
+                            "give the table the columns of the training, by these names")
+        return {i: raw_column(x[i], i, kinds.get(i)) for i in inputs}
     names = column_names(x)
     if names is None and isinstance(x, Mapping) and features and not set(x) & {*inputs, "x"}:
         names = [str(n) for n in x]
@@ -95,6 +134,22 @@ def by_name(x, features, inputs):
     return x if columns is None else np.column_stack([np.asarray(c) for c in columns.values()])
 
 
+def class_numbers(y, classes):
+    """Labels that are names of the model's classes, as numbers; anything else as it is."""
+    if y is None or not classes or isinstance(y, Mapping):
+        return y
+    labels = np.asarray(y)
+    if labels.ndim != 1 or not is_text(labels):
+        return y
+    numbers = {name: k for k, name in enumerate(classes)}
+    for row, label in enumerate(labels.tolist()):
+        if label not in numbers:
+            raise DataError(f"class '{label}' at row {row} of y is not among the classes of the model: "
+                            f"{', '.join(map(repr, classes[:20]))}", "OT2114",
+                            "correct the value or remove the row; a new class needs a new training")
+    return np.array([numbers[label] for label in labels.tolist()])
+
+
 def columns(x, y=None, text=False):
     """{name: array} of x and y; a dict keeps its names, anything else is called x and y."""
     if isinstance(x, (str, os.PathLike)):
@@ -116,7 +171,8 @@ def fraction(valid):
     except (TypeError, ValueError):
         part = -1.0
     if not 0 <= part < 1:
-        raise UsageError(f"valid={valid!r} is neither from 0 up to 1 nor (x, y)", "OT1152",
+        what = f"of shape {list(np.shape(valid))}" if np.ndim(valid) else repr(valid)
+        raise UsageError(f"valid is {what}, neither from 0 up to 1 nor (x, y)", "OT1152",
                          "valid=0.1, or valid=(x_valid, y_valid)")
     return part
 

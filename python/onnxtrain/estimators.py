@@ -168,8 +168,11 @@ class OnnxClassifier(_Estimator):
             # probabilities that no Softmax makes: the logarithmic loss of every class
             return self._train(X, same.astype(np.float32), Term("bce", self._exported.scores))
         # numbers are taken for the labels that the graph still writes
-        by_value = "classes" in ready.info and np.asarray(self.classes_).dtype.kind in "iu"
-        return self._train(X, self.classes_[same.argmax(1)] if by_value else same.argmax(1), term)
+        # numbers are matched with the labels that the graph writes, texts that are numbers too
+        by_value = "classes" in ready.info and all(str(c).lstrip("-").isdigit() and str(int(c)) == str(c)
+                                                   for c in self.classes_)
+        values = np.array([int(c) for c in self.classes_]) if by_value else np.arange(len(self.classes_))
+        return self._train(X, values[same.argmax(1)], term)
 
     @staticmethod
     def _scores_of(model):
@@ -182,7 +185,7 @@ class OnnxClassifier(_Estimator):
     def _two(self, index):
         if len(self.classes_) > 2:
             raise DataError(f"y has {len(self.classes_)} classes, the model has one score, which tells two apart",
-                            "OT2104")
+                            "OT2104", f"a model with {len(self.classes_)} outputs, or ot.OnnxRegressor for numbers")
         self._columns = None
         return index
 

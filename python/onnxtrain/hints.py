@@ -22,9 +22,17 @@ _CALLS = {
     "inputs": lambda v: "the feeds",
     "data": lambda v: f"load {v!r} with numpy" if v else "the data",
     "scale": lambda v: "scale x yourself",
+    "fallback": lambda v: f'ot.fallback("{v or "onnxruntime"}")',
+    "custom-ops": lambda v: "custom_ops=[LIB]",
 }
 # whole commands that have a call
-_COMMANDS = {"onnxtrain prepare model.onnx -o model.train.onnx": 'ot.prepare("model.onnx")'}
+_COMMANDS = {"onnxtrain prepare model.onnx -o model.train.onnx": 'ot.prepare("model.onnx")',
+             "onnxtrain info MODEL --ops": "model.info", "onnxtrain info MODEL": "model.weights()",
+             "onnxtrain run MODEL --inputs in.npz -o out.npz": "ot.Session(model).run(feeds)",
+             "onnxtrain run MODEL --inputs in.npz": "ot.Session(model).run(feeds)",
+             "onnxtrain train MODEL --data DATA": "ot.Trainer(model).fit(x, y)",
+             "onnxtrain export MODEL -o plain.onnx": 'model.export("plain.onnx")',
+             "onnxtrain prepare MODEL --lr RATE --schedule KIND": "ot.prepare(model, schedule=...)"}
 # any other command to type in a shell stays as it is
 _FLAG = re.compile(r"(\bonnxtrain [a-z]+ [^;]*)|(?<![\w-])--([a-z][a-z-]*)(?:[ =](?!or\b|and\b)([^\s,;:?()]+))?")
 _TWICE = re.compile(r"(dims=\{[^}]*\}) \(\1\)")  # a message that says both

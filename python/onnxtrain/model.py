@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from . import _native
+from .arguments import check_ending
 from .data import by_name, columns, is_text
 from .errors import UnknownNameError, UsageError
+from .tables import split
 from .values import from_native, to_native
 
 _METRICS = ("accuracy", "mae", "perplexity", "rmse", "top5")
@@ -67,7 +69,8 @@ def all_rows(model, x, output):
 def rows_through(session, model, x, batch_size, output=None):
     """An output (the first unless told) for every row, piece by piece; x fits as in `fit` (type, scale of images,
     shape)."""
-    given = columns(by_name(x, model.features, model.inputs), text=True)
+    x, _ = split(x, None, model.inputs)
+    given = columns(by_name(x, model.features, model.inputs, model.columns), text=True)
     if list(given) == ["x"] and model.inputs and "x" not in model.inputs:
         given = {model.inputs[0]: given["x"]}
     rows, wanted, parts = len(next(iter(given.values()), ())), output or model.outputs[0], []
@@ -139,6 +142,24 @@ class Model:
         return list(self._features) or None
 
     @property
+    def columns(self):
+        """{input: "number", "text" or "date"} of a model whose inputs are columns of a table; None for any other."""
+        try:
+            kinds = json.loads(self._description["metadata"].get("onnxtrain.columns", "null"))
+        except ValueError:
+            return None
+        return kinds if isinstance(kinds, dict) and set(kinds) == set(self.inputs) else None
+
+    @property
+    def classes(self):
+        """Names of class 0, 1, ... where the data had names; None otherwise."""
+        try:
+            names = json.loads(self._description["metadata"].get("onnxtrain.classes", "null"))
+        except ValueError:
+            return None
+        return names if isinstance(names, list) and names else None
+
+    @property
     def parameters(self):
         return _Parameters(self)
 
@@ -168,6 +189,20 @@ class Model:
         training = " (training)" if self.trainable else ""
         return f"<onnxtrain.Model {', '.join(self.inputs)} -> {', '.join(self.outputs)}{training}>"
 
+    def _repr_html_(self):
+        """What a notebook shows: inputs, outputs and parameters."""
+        import html
+
+        i, cell = self._description, lambda v: html.escape(str(v))
+        rows = "".join(f"<tr><td>{kind}</td><td>{cell(v['name'])}</td><td>{cell(v.get('type', ''))}</td></tr>"
+                       for kind, part in (("input", "inputs"), ("output", "outputs"), ("parameter", "initializers"))
+                       for v in i[part][:40])
+        more = max(0, len(i["initializers"]) - 40)
+        total = sum(p["elements"] for p in i["initializers"])
+        return (f"<p><b>onnxtrain.Model</b>: {i['nodes']} nodes, {len(i['initializers'])} parameters, {total:,} numbers"
+                f"{', carries its training' if self.trainable else ''}</p><table><tbody>{rows}</tbody></table>"
+                + (f"<p>and {more} more parameters</p>" if more else ""))
+
     # ---- training in the style of Keras: compile, fit, evaluate, predict
     def compile(self, loss="auto", optimizer=None, metrics=None, **prepare_options):
         """Chooses loss, optimizer and whatever else `ot.prepare` takes. Metrics follow from the targets: accuracy
@@ -183,23 +218,26 @@ class Model:
         self._trainer = None
         return self
 
-    def trainer(self, seed=0, threads=0, memory=None):
+    def trainer(self, seed=0, threads=0, memory=None, distributed="off", micro_blocks=0):
         """The Trainer behind `fit`; made on first use."""
         from .trainer import Trainer, prepare
 
         if self._trainer is None:
             ready = self if self.trainable else prepare(self, **self._compiled)
-            self._trainer = Trainer(ready, seed=seed, threads=threads, memory=memory)
+            self._trainer = Trainer(ready, seed=seed, threads=threads, memory=memory, distributed=distributed,
+                                    micro_blocks=micro_blocks)
         return self._trainer
 
     def fit(self, x, y=None, valid=None, epochs=None, batch_size=None, out=None, seed=0, threads=0, memory=None,
-            **options):
+            distributed="auto", micro_blocks=0, **options):
         """Trains and keeps the result: `predict`, `parameters`, `save` and `export` see the new weights.
-        Arguments as in `Trainer` and `Trainer.fit`."""
+        Arguments as in `Trainer` and `Trainer.fit`; under mpirun all processes train together (every one is given the
+        whole data set) unless distributed is "off"."""
+        x, y = split(x, y, self.inputs)
         self._choose_loss(y)
-        t = self.trainer(seed, threads, memory)
+        t = self.trainer(seed, threads, memory, distributed, micro_blocks)
         try:
-            history = t.fit(x, y, valid=valid, epochs=epochs, batch_size=batch_size, out=out, **options)
+            history = t.fit(x, y, valid=valid, epochs=epochs, batch_size=batch_size, out=out, _model=self, **options)
         finally:  # also when it was interrupted
             self._take_weights(t)
         for m in self._metrics if valid else ():
@@ -261,10 +299,12 @@ class Model:
         return self._m.bytes(False)
 
     def save(self, path):
+        check_ending(path)
         self._m.save(os.fspath(path))
 
     def export(self, path):
         """Inference ONNX without any training part."""
+        check_ending(path)
         self._m.export(os.fspath(path))
 
 

@@ -58,6 +58,11 @@ def gradients(model, feeds, of=None, wrt=None, cotangent=None, threads=0, *, mem
     m = as_model(model)
     if isinstance(of, str):
         of = [of]
+    for argument, names in (("of", of), ("wrt", wrt)):
+        if names is not None and (isinstance(names, (int, float))
+                                  or not isinstance(names, str) and not all(isinstance(n, str) for n in names)):
+            raise UsageError(f"{argument} is a name or a list of names, not {names!r}", "OT1158",
+                             f"{argument}='{m._description['outputs'][0]['name']}'")
     if of is None and cotangent is not None:
         of = [o["name"] for o in m._description["outputs"] if o.get("dtype") in _FLOATS]
     if wrt is None:

@@ -42,3 +42,20 @@ def export_step(model, path, step=None, *, form="portable", runtime=None, opset=
         raise UsageError(f"step is {step}; it is the number of a training section, or \"all\"", "OT1261")
     options = step_options(form, runtime, opset, dims, indices, recurrent, random, embed_state)
     return json.loads(m._m.export_step(which, options, os.fspath(path)))
+
+
+def export_whole(model, path, epochs=1, batch=32, *, rows=0, loop="loop", drop_last=False, valid=False, valid_rows=0,
+                 best=False, patience=0, runtime=None, opset=17, dims=None, indices="int64", recurrent="unroll"):
+    """Writes the entire training as one plain ONNX model: arrays and row order in, trained state out.
+
+    model: a training model, or its path; epochs, batch: how long, how many rows per step; rows: of the data set, 0
+    leaves it open; loop: "loop", "scan" or "unrolled" (the last two need `rows`); drop_last: no smaller batch at the
+    end of an epoch; valid: validation arrays as inputs (valid_rows: how many), loss and accuracy after every epoch;
+    best: the weights of the best epoch as outputs; patience: stop after so many epochs without a better one. The rest:
+    as in `export_step`. Returns {"file", "inputs", "outputs", "warnings", ...}, as the file's metadata say it.
+    """
+    options = json.loads(step_options("portable", runtime, opset, dims, indices, recurrent))
+    options |= {"epochs": int(epochs), "batch": int(batch), "rows": int(rows), "loop": loop,
+                "drop_last": bool(drop_last), "valid": bool(valid), "valid_rows": int(valid_rows), "best": bool(best),
+                "patience": int(patience)}
+    return json.loads(as_model(model)._m.export_whole(json.dumps(options), os.fspath(path)))

@@ -7,15 +7,19 @@ from collections.abc import MutableMapping
 
 import numpy as np
 
-from . import _native, runs
-from .arguments import refuse_unknown
+from . import _native, processes, runs
+from .arguments import check_ending, refuse_unknown
 from .batches import Batches
-from .data import by_name, column_names, columns, fraction, is_batches, some_rows, target_names
+from .callbacks import Watch
+from .data import by_name, class_numbers, column_names, columns, fraction, is_batches, some_rows, target_names
 from .errors import UnknownNameError, UsageError
+from .history import History
 from .limits import limits
 from .model import Model, as_model, rows_through
+from .progress import Progress
 from .recipe import loss_specs, optimizer_spec, schedule_spec
 from .session import Session, feed_lists
+from .tables import split
 from .values import from_native, to_native
 
 
@@ -153,31 +157,6 @@ class _State(MutableMapping):
         return f"<state: {', '.join(self._names())}>"
 
 
-class History:
-    """What `fit` gave: `.epochs` is a list of dicts, `history["loss"]` the values over epochs,
-    `.history` all of them."""
-
-    def __init__(self, result):
-        self.epochs, self.best_epoch, self.interrupted = result["epochs"], result["best_epoch"], result["interrupted"]
-        self.constant_guess = result.get("constant_guess", {})  # metrics of a guess that is the same for every row
-
-    @property
-    def history(self):
-        return {key: self[key] for key in (self.epochs[0] if self.epochs else ())}
-
-    def __getitem__(self, key):
-        return [e[key] for e in self.epochs]
-
-    def __contains__(self, key):
-        return bool(self.epochs) and key in self.epochs[0]
-
-    def __len__(self):
-        return len(self.epochs)
-
-    def __repr__(self):
-        return f"<history: {len(self.epochs)} epochs, best {self.best_epoch}>"
-
-
 def resume(path, threads=0, memory=None, engine="native", isolated=False, max_loop_trips=None, time=None):
     """A trainer that resumes where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`."""
     t = Trainer(None, threads=threads, engine=engine, isolated=isolated,
@@ -203,27 +182,62 @@ class Trainer:
     max_loop_trips, time: iterations of all loops together and seconds that one step may take.
     engine: "onnxruntime", "openvino:gpu", ...: another runtime makes the steps (docs/engines.md); isolated: in a
     process of its own.
+    distributed: "auto": together with the processes that mpirun or srun started: `step` takes this process's rows of
+    the batch, in the order of ranks (`rows_of_rank`), `fit` the whole data set; micro_blocks: how many blocks of rows a
+    batch is cut into, communicator: of mpi4py (docs/distributed.md).
     """
 
     def __init__(self, model, seed=0, threads=0, *, memory=None, max_loop_trips=None, time=None, engine="native",
-                 isolated=False, _native_trainer=None):
+                 isolated=False, distributed="off", micro_blocks=0, communicator=None, fault_timeout=20,
+                 _native_trainer=None):
         # a model that was read here is nobody else's: its weights become the trainer's
         self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads,
                                                      limits(memory, max_loop_trips, time),
                                                      take=not isinstance(model, Model))
         self.state = _State(self._t)
-        self._run = self._names = self._features = None  # _run: the folder of the run that is resumed
+        self._run = self._names = self._features = self._known = None  # _run: the folder of the run that is resumed
+        self._kinds = self._classes = None  # columns and class names of the model; {}: it has none
         self._step = self._t.step
         self._serial = 0  # of the last step made here
         self._loss_only = {}  # by section: the loss is the only output beside new states
         self._engine = None
         if engine != "native":
             self.use_engine(engine, threads, isolated)
+        if distributed != "off" or micro_blocks:
+            self._distribute(distributed, micro_blocks, communicator, fault_timeout)
+
+    def _distribute(self, mode, micro_blocks, communicator=None, fault_timeout=20):
+        self._t.distribute(mode, int(micro_blocks), float(fault_timeout),
+                           -1 if communicator is None else communicator.py2f())
+        if self.ranks > 1:
+            processes.end_all_on_error()
+
+    @property
+    def rank(self):
+        """The number of this process; 0 when it trains alone."""
+        return self._t.rank
+
+    @property
+    def ranks(self):
+        """How many processes train together."""
+        return self._t.ranks
+
+    def rows_of_rank(self, n):
+        """The slice of a batch of n rows that belongs to this process."""
+        return slice(n * self.rank // self.ranks, n * (self.rank + 1) // self.ranks)
+
+    @property
+    def traffic(self):
+        """(bytes, messages) that this process has sent to the others."""
+        return self._t.traffic()
 
     def use_engine(self, engine, threads=0, isolated=False):
         """Steps are made by this engine from now on; the state goes along."""
         from .engines import driver, serve
 
+        if isolated and not isinstance(engine, str):
+            raise UsageError("an engine in a process of its own is named, not given as an object", "OT1270",
+                             "register it under the entry point onnxtrain.engines, or leave out isolated=True")
         self._engine = (serve.Isolated if isolated else driver.Driver)(engine, threads)
         self._t.set_engine(self._engine)
 
@@ -257,6 +271,8 @@ class Trainer:
 
     def step(self, feeds, which=None):
         """One step of all training sections in order, or of section `which`."""
+        if self._known is None or len(feeds) > len(self._known):
+            self._check_names(feeds)
         if self._engine is not None:
             return self._engine_step(feeds, which)
         kept = self._loss_only.get(which)
@@ -267,8 +283,19 @@ class Trainer:
                 return StepResult(loss, self, self._serial, kept)
         return self._general_step(feeds, which, 1)
 
+    def _check_names(self, feeds):
+        """A feed that nobody reads is said, once per name."""
+        inputs, targets = self._input_names()
+        if self._known is None:
+            self._known = {*inputs, *targets}
+        for name in feeds if isinstance(feeds, dict) else ():
+            if name not in self._known:
+                names = ", ".join(repr(n) for n in (*inputs, *targets))
+                warnings.warn(f"[OT2112] nobody reads '{name}': inputs and targets are {names}", stacklevel=3)
+                self._known.add(name)
+
     def _engine_step(self, feeds, which):
-        if which is not None and which != 0:
+        if which is not None and (which != 0 or len(self.model()._description["training"]) > 1):
             raise UsageError("an engine makes a step of all training sections, not of a single one", "OT1277")
         loss = self._t.engine_step(*feed_lists(feeds))
         self._serial += 1
@@ -329,6 +356,7 @@ class Trainer:
 
     def save(self, path):
         """A checkpoint: a training ONNX file with state, position, seeds and checksums."""
+        check_ending(path)
         self._t.save(os.fspath(path))
 
     def export(self, path):
@@ -336,18 +364,23 @@ class Trainer:
         self.model().export(os.fspath(path))
 
     def fit(self, x=None, y=None, valid=None, epochs=None, batch_size=None, out=None, steps=0, patience=0, shuffle=None,
-            save_every=0, on_epoch=None, steps_per_epoch=None, *, time=0, keep=0, check_finite=True, **unknown):
+            save_every=0, on_epoch=None, steps_per_epoch=None, *, time=0, keep=0, check_finite=True, verbose=None,
+            callbacks=(), _model=None, **unknown):
         """Epochs over data (10 of batch size 32 unless said otherwise); returns a History.
 
         x: an array, {input: array}, or an iterable of batches (x, y) or {name: array}; y: an array or
         {target: array}; valid: a fraction, or (x, y). on_epoch(dict) may return True to stop. out: a run folder.
         time: seconds; keep: checkpoints of finished epochs that stay; check_finite: stop at NaN and Inf.
+        verbose: 1 a progress bar (terminal, notebook) or lines, 2 lines, 0 nothing; None: a bar where somebody looks.
+        callbacks: of `ot.callbacks`. Tables: y may name columns of x (pandas, polars, Hugging Face datasets).
         A trainer from `ot.resume(run)` knows data, batch size and folder of its run.
         """
         refuse_unknown("fit", unknown, Trainer.fit)
         if valid is not None and not isinstance(valid, (tuple, list)):
             valid = fraction(valid)
         out = self._run if out is None else os.fspath(out)
+        x, y = split(x, y, self.inputs) if x is not None else (x, y)
+        watch = self._watch(verbose, callbacks, epochs, on_epoch, _model)
         batches = data = None
         if x is not None and is_batches(x):
             if y is not None:
@@ -363,16 +396,21 @@ class Trainer:
         options = {"features": self.features, "targets": target_names(y) or None, "epochs": epochs,
                    "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
                    "save_every": save_every, "out": out, "keep_data": runs.KEPT_BYTES, "time": time or None,
-                   "keep": keep or None, "check_finite": None if check_finite else False}
+                   "keep": keep or None, "check_finite": None if check_finite else False,
+                   "progress": 0.1 if watch.callbacks else None}
         if isinstance(valid, float):
             options["valid"] = valid
         # what is not said is the library's to know: from the run that is resumed, or the default
         options = _text({k: v for k, v in options.items() if v is not None})
-        call = None if on_epoch is None else (lambda text: bool(on_epoch(json.loads(text))))
+        call = (lambda text: watch.heard(json.loads(text))) if on_epoch or watch.callbacks else None
         valid_data = some_rows(self._columns(*valid)) if isinstance(valid, (tuple, list)) else {}
         self._serial += 1
+        watch.begin()
         if batches is not None:
-            return _history(self._t.fit_batches(batches, *feed_lists(valid_data), options, call))
+            try:
+                return _history(self._t.fit_batches(batches, *feed_lists(valid_data), options, call))
+            finally:
+                watch.end()
         if x is None:
             data, kept_valid = runs.recall(self._run)
             valid_data = kept_valid if valid is None else valid_data
@@ -381,14 +419,29 @@ class Trainer:
         try:
             return _history(self._t.fit(*feed_lists(data), *feed_lists(valid_data), options, call))
         finally:
-            if out and data:
+            watch.end()
+            if out and data and self.rank == 0:
                 runs.remember(out, data, valid_data)
 
+    def _watch(self, verbose, callbacks, epochs, on_epoch, model):
+        if verbose not in (None, 0, 1, 2, True, False, "auto"):
+            raise UsageError(f"verbose is {verbose!r}, it must be 0, 1 or 2", "OT1152", "verbose=1")
+        verbose = Progress.wanted() if verbose in (None, "auto") else int(verbose)
+        every = [callbacks] if hasattr(callbacks, "on_epoch_end") else list(callbacks or ())
+        if verbose:
+            every.append(Progress(verbose, epochs or 10))
+        return Watch(every, model or self, self, on_epoch, epochs or 10, self._run is not None)
+
     def _columns(self, x, y=None):
-        return columns(by_name(x, self.features, self.inputs), y)
+        if self._kinds is None:
+            model = self.model()
+            self._kinds, self._classes = model.columns or {}, model.classes
+        x = by_name(x, self.features, self.inputs, self._kinds)
+        return columns(x, class_numbers(y, self._classes), text=bool(self._kinds))
 
     def evaluate(self, x, y=None, batch_size=256):
         """Loss and metrics on the inference form of the model, as a dict."""
+        x, y = split(x, y, self.inputs)
         names, values = feed_lists(some_rows(self._columns(x, y)))
         return json.loads(self._t.evaluate(names, values, batch_size))
 

@@ -21,6 +21,14 @@ void bind_steps(nb::class_<PyModel>& c) {
                return ot_export_step(s.h.get(), which, options.c_str(), path.c_str(), &report);
              });
              return take(report);
+           })
+      .def("export_whole",
+           [](const PyModel& s, const std::string& options, const std::string& path) {
+             ot_text* report = nullptr;
+             released([&] {
+               return ot_export_whole(s.h.get(), options.c_str(), path.c_str(), &report);
+             });
+             return take(report);
            });
 }
 
@@ -122,6 +130,25 @@ void bind_model(nb::module_& m) {
         return PyModel(out);
       },
       "data"_a, "base_dir"_a.none() = nb::none());
+  m.def(
+      "new",
+      [](const std::string& kind, const std::vector<std::string>& names,
+         const std::vector<const PyValue*>& arrays, const std::string& options) {
+        Names n(names);
+        std::vector<ot_value*> raw = handles(arrays);
+        ot_model* out = nullptr;
+        ot_text* notes = nullptr;
+        released([&] {
+          ot_dataset* data = nullptr;
+          ot_status s = OT_OK;
+          if (!raw.empty()) s = ot_dataset_arrays(raw.size(), n.p.data(), raw.data(), &data);
+          if (s == OT_OK) s = ot_model_new(kind.c_str(), data, options.c_str(), &out, &notes);
+          ot_dataset_free(data);
+          return s;
+        });
+        return std::make_tuple(nb::cast(PyModel(out)), take(notes));
+      },
+      "kind"_a, "names"_a, "arrays"_a, "options"_a);
   m.def("parse", [](const std::string& text) {
     ot_model* out = nullptr;
     ok(ot_model_parse(text.c_str(), &out));

@@ -30,4 +30,5 @@ NB_MODULE(_native, m) {
   otpy::bind_graphs(m);
   otpy::bind_session(m);
   otpy::bind_trainer(m);
+  otpy::bind_fallback(m);
 }

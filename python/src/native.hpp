@@ -107,5 +107,6 @@ void bind_model(nb::module_& m);
 void bind_graphs(nb::module_& m);
 void bind_session(nb::module_& m);
 void bind_trainer(nb::module_& m);
+void bind_fallback(nb::module_& m);
 
 }  // namespace otpy

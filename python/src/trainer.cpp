@@ -318,10 +318,29 @@ void bind_state(nb::class_<PyTrainer>& c) {
       });
 }
 
+// Several processes (docs/distributed.md).
+void bind_processes(nb::module_& m, nb::class_<PyTrainer>& c) {
+  m.def("abort_processes", &ot_abort_processes);
+  m.def("launch_rank", &ot_launch_rank);
+  c.def("distribute",
+        [](PyTrainer& t, const std::string& mode, int blocks, double timeout, int64_t comm) {
+          const ot_distributed d = {sizeof(ot_distributed), mode.c_str(), blocks, timeout, comm};
+          t.guard.released([&] { return ot_trainer_distribute(t.h.get(), &d); });
+        })
+      .def_prop_ro("rank", [](const PyTrainer& t) { return ot_trainer_rank(t.h.get()); })
+      .def_prop_ro("ranks", [](const PyTrainer& t) { return ot_trainer_ranks(t.h.get()); })
+      .def("traffic", [](const PyTrainer& t) {
+        uint64_t bytes = 0, messages = 0;
+        t.guard.released([&] { return ot_trainer_traffic(t.h.get(), &bytes, &messages); });
+        return nb::make_tuple(bytes, messages);
+      });
+}
+
 }  // namespace
 
 void bind_trainer(nb::module_& m) {
   nb::class_<PyTrainer> c(m, "Trainer");
+  bind_processes(m, c);
   c.def(
        "__init__",
        [](PyTrainer* self, const PyModel& model, uint64_t seed, int threads, const Limits& limits,

@@ -73,3 +73,65 @@ def test_in_python():
     assert c.fit(X, Y + 1).score(X, Y + 1) > 0.9 and set(c.predict(X)) == {1, 2, 3}
     assert c.fit(X[few], Y[few] + 1).score(X[few], Y[few] + 1) > 0.9
     assert c.fit(X, Y * 7).score(X, Y * 7) > 0.9
+
+
+def linear(labels):
+    """The same by one operator, whose weights and labels are attributes."""
+    text = isinstance(labels[0], str)
+    names = ", ".join(f'"{v}"' if text else str(v) for v in labels)
+    return f"""<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 3]>
+        g (float[N,2] x) => ({'string' if text else 'int64'}[N] label, float[N,3] scores)
+        {{ label, scores = ai.onnx.ml.LinearClassifier<coefficients = [0.1,0.2,0.3,0.1,0.2,0.1],
+           intercepts = [0.0,0.0,0.0], {'classlabels_strings' if text else 'classlabels_ints'} = [{names}],
+           post_transform = "SOFTMAX">(x) }}"""
+
+
+@pytest.mark.parametrize("labels", [[1, 2, 3], [30, 10, 20], ["ant", "bee", "cat"]])
+def test_of_an_operator_with_labels_in_attributes(labels, tmp_path):
+    ot.parse(linear(labels)).save(tmp_path / "m.onnx")
+    given = np.array(labels)[Y]
+    for name, rows in {"all": Y >= 0, "lacks the last": Y < 2, "lacks the first": Y > 0}.items():
+        lines = [f"{a},{b},{c}" for (a, b), c in zip(X[rows], given[rows])]
+        (tmp_path / "d.csv").write_text("\n".join(["p,q,kind", *lines]) + "\n")
+        r = cli("train", "m.onnx", "--data", "d.csv", "--target", "kind", "--epochs", "60", "--lr", "0.1", "--valid",
+                "0", "--out", "run", cwd=tmp_path)
+        assert r.returncode == 0, r.stderr
+        trained = ot.Session(str(tmp_path / "run" / "model.onnx")).run({"x": X[rows]})["label"]
+        assert np.mean([str(a) == str(b) for a, b in zip(trained, given[rows])]) > 0.9, name
+
+
+def test_single_steps_take_the_labels_of_the_file():
+    def loss(labels, y):
+        m = ot.prepare(ot.parse(linear(labels)), loss="cross_entropy", optimizer=ot.SGD(lr=0.1))
+        return ot.Trainer(m).step({"x": X[Y < 2], "target": y[Y < 2]}).loss
+
+    by_number = loss([0, 1, 2], Y)
+    assert loss([1, 2, 3], Y + 1) == by_number  # no row has a 3: 1 and 2 are no class numbers all the same
+    assert loss([30, 10, 20], np.array([30, 10, 20])[Y]) == by_number
+    with pytest.raises(ot.DataError, match="class '0'.*'1', '2', '3'") as e:
+        loss([1, 2, 3], Y)
+    assert "give y + 1" in str(e.value)
+
+
+def test_labels_that_count_from_another_number(tmp_path):
+    ot.parse(linear([1, 2, 3])).save(tmp_path / "m.onnx")
+    np.savez(tmp_path / "d.npz", x=X, y=Y)
+    line = ["train", "m.onnx", "--data", "d.npz", "--epochs", "1", "--out", "run"]
+    r = cli(*line, cwd=tmp_path)
+    assert r.returncode == 4 and "--label-offset 1" in r.stderr
+    assert cli(*line, "--label-offset", "1", cwd=tmp_path).returncode == 0
+
+
+def test_one_score_for_two_named_classes(tmp_path):
+    ot.parse("""<ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x) => (float[N,1] y)
+        <float[2,1] w = {0.1, 0.1}> { y = MatMul(x, w) }""").save(tmp_path / "m.onnx")
+    lines = [f"{a},{b},{'no' if y == 0 else 'yes'}" for (a, b), y in zip(X, Y)]
+    (tmp_path / "d.csv").write_text("\n".join(["p,q,kind", *lines]) + "\n")
+    r = cli("train", "m.onnx", "--data", "d.csv", "--target", "kind", "--epochs", "40", "--lr", "0.1", "--out", "run",
+            cwd=tmp_path)
+    assert r.returncode == 0, r.stderr
+    rows = cli("predict", "run", "--data", "d.csv", cwd=tmp_path).stdout.splitlines()
+    assert rows[0] == "prediction,y"
+    right = [row.split(",")[0] == line.split(",")[2] for row, line in zip(rows[1:], lines)]
+    assert len(right) == 150 and np.mean(right) > 0.6
+    assert all((row.split(",")[0] == "yes") == (float(row.split(",")[1]) > 0) for row in rows[1:])

@@ -73,6 +73,29 @@ def test_tutorial(project):
     assert lines[0] == "prediction,0,1,2" and len(lines) == 1 + 600
 
 
+def test_how_to_page(project):
+    folder, _ = project
+    play("docs/how-to.md", folder)
+    assert (folder / "both.html").exists() and (folder / "trained.onnx").exists()
+
+
+def test_page_of_tables(tmp_path):
+    import onnxtrain as ot
+
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    n = 400
+    table = pandas.DataFrame({"age": rng.uniform(1, 80, n).round(1), "sex": rng.choice(["male", "female"], n),
+                              "fare": rng.exponential(30, n).round(2)})
+    table["survived"] = ((table["sex"] == "female") ^ (rng.random(n) < 0.15)).astype(int)
+    table.loc[::9, "age"] = np.nan
+    for name, rows in (("titanic", table[:300]), ("test", table[300:]), ("new", table[300:].drop(columns="survived"))):
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+    play("docs/tables.md", tmp_path, {"ot": ot, "table": table[:300]})
+    assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 101
+    assert (tmp_path / "trained.onnx").exists()
+
+
 def test_python_page(project):
     import onnxtrain as ot
 

@@ -154,11 +154,15 @@ class _Faulty:
                 got["loss"] = np.float32("nan")
             if fault == "fewer":
                 got.pop("loss")
+            if fault == "vector":
+                got["loss"] = np.zeros(8, np.float32)
             if fault == "raises" and count[0] == 3:
                 raise MemoryError("no room on the device")
             return got
 
         runner.step = step
+        if fault == "lost":
+            runner.state = lambda: {k: v for k, v in state_of().items() if k != "w1"}
         if fault == "shape":
             runner.state = lambda: {k: v[None] if k == "w1" else v for k, v in state_of().items()}
         return runner
@@ -166,7 +170,8 @@ class _Faulty:
 
 @pytest.mark.parametrize(("fault", "said"), [
     ("nan", "loss became NaN at step 3"), ("fewer", "did not return the output 'loss'"),
-    ("raises", "no room on the device"), ("shape", "returned 'w1' as float")])
+    ("raises", "no room on the device"), ("shape", "returned 'w1' as float"),
+    ("vector", "not one number"), ("lost", "did not return the state variable 'w1'")])
 def test_faulty_engines_are_found_and_the_checkpoint_is_whole(train, tmp_path, monkeypatch, fault, said):
     monkeypatch.setattr(driver, "open_engine", lambda spec: (_Faulty(fault), "cpu"))
     x, y = data(32)
@@ -177,6 +182,32 @@ def test_faulty_engines_are_found_and_the_checkpoint_is_whole(train, tmp_path, m
         kept = ot.resume(tmp_path / "run")
         assert kept.step_count == 2
         assert all(np.isfinite(v).all() for v in kept.state.values())
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda s: s["feedback"][0].update(input="nothing"), "has no input 'nothing'"),
+    (lambda s: s["feedback"][0].update(output="nothing"), "has no output 'nothing'"),
+    (lambda s: next(f for f in s["feedback"] if f["input"] == "w1").update(input="w2"), "they do not fit")])
+def test_a_manifest_whose_feedback_does_not_fit(train, tmp_path, change, said):
+    ot.export_step(train, tmp_path / "step.onnx")
+    manifest = json.loads((tmp_path / "step.manifest.json").read_text())
+    change(manifest["sections"][0])
+    with pytest.raises(ot.UsageError, match=said) as e:
+        engines.Step.of((tmp_path / "step.onnx").read_bytes(), json.dumps(manifest), {})
+    assert e.value.code == "OT1773"
+
+
+def test_a_step_of_fixed_size_says_a_wrong_batch(train, tmp_path):
+    ot.export_step(train, tmp_path / "step.onnx", dims={"N": 8})
+    sys.path.insert(0, str(ROOT / "examples/portable_step"))
+    import drive
+
+    x, y = data(5)
+    with pytest.raises(Exception, match="(?s)x.*Got: 5 Expected: 8|label.*Got: 5 Expected: 8"):
+        drive.Steps(tmp_path / "step.manifest.json").step({"x": x, "label": y})
+    feeds = {"x": x, "label": y} | drive.Steps(tmp_path / "step.manifest.json").state
+    with pytest.raises(ot.DataError, match="5"):
+        ot.Session(tmp_path / "step.onnx").run(feeds)
 
 
 def _cli(*args, cwd):

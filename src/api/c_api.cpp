@@ -1,4 +1,5 @@
 // The C API: errors, text, models, sessions, trainers.
+#include <cstring>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -267,8 +268,20 @@ ot_status ot_trainer_memory(const ot_trainer* t, ot_text** json) {
 }
 namespace {
 
+// Targets that are class labels of the file, by slot of the training.
+bool is_label(ot_trainer* t, const ValueDef& d) {
+  if (!t->labels) t->labels = run::numbers_of_labels(t->t().source());
+  return !t->labels->empty() && d.type.elem == DType::kInt64 &&
+         run::is_target(t->t().source(), d.name);
+}
+
 // By the engine, where one was set: it makes all sections.
-double step_once(ot_trainer* t, const Feeds& feeds, int which) {
+double step_once(ot_trainer* t, Feeds feeds, int which) {
+  for (const ValueDef& d : t->t().slots())
+    if (auto it = feeds.find(d.name); it != feeds.end() && is_label(t, d))
+      if (Tensor* given = std::get_if<Tensor>(&it->second);
+          given && given->dtype() == DType::kInt64)
+        *given = run::class_numbers(d.name, *given, *t->labels);
   if (!t->run.has_engine()) return t->t().step(feeds, which, false).loss;
   if (which >= 0 && t->t().algorithms() > 1)
     usage_error("OT1277", "an engine makes a step of all training sections, not of a single one");
@@ -319,6 +332,14 @@ ot_status ot_trainer_step_arrays(ot_trainer* t, const ot_array* inputs, int whic
     }
     if (t->run.has_engine())
       usage_error("OT1277", "with an engine, steps are made by ot_trainer_step");
+    std::vector<Tensor> labels;  // that take the place of the caller's
+    for (size_t k = 0; k < a.size(); ++k) {
+      if (!a[k].data || a[k].dtype != DType::kInt64 || !is_label(t, t->t().slots()[k])) continue;
+      Tensor given(DType::kInt64, Shape(a[k].dims, a[k].dims + a[k].rank));
+      std::memcpy(given.data(), a[k].data, given.bytes());
+      labels.push_back(run::class_numbers(t->t().slots()[k].name, given, *t->labels));
+      a[k].data = labels.back().data();
+    }
     double l = t->t().step_arrays(a.data(), which, n);
     if (loss) *loss = l;
   });

@@ -1,4 +1,6 @@
 // The C API of runs: arrays or batches in, epochs out.
+#include <chrono>
+
 #include <nlohmann/json.hpp>
 
 #include "api/handles.hpp"
@@ -21,6 +23,21 @@ json epoch_json(const run::EpochResult& e) {
 }
 
 struct Caller : run::Observer {
+  using Clock = std::chrono::steady_clock;
+  // {"progress": {...}} at most every `progress` seconds
+  void on_step(int64_t epoch, int64_t batch, int64_t batches, double loss,
+               double samples_per_second) override {
+    const Clock::time_point now = Clock::now();
+    if (!callback || progress <= 0 || std::chrono::duration<double>(now - told).count() < progress)
+      return;
+    told = now;
+    const json j{{"epoch", epoch},
+                 {"batch", batch},
+                 {"batches", batches},
+                 {"loss", loss},
+                 {"samples_per_second", samples_per_second}};
+    if (callback(context, json{{"progress", j}}.dump().c_str()) != 0) *stop = 1;
+  }
   void on_epoch(const run::EpochResult& e) override {
     if (callback && callback(context, epoch_json(e).dump().c_str()) != 0) *stop = 1;
   }
@@ -35,6 +52,8 @@ struct Caller : run::Observer {
   ot_epoch_callback callback = nullptr;
   void* context = nullptr;
   std::atomic<int>* stop = nullptr;
+  double progress = 0;
+  Clock::time_point told{};
 };
 
 [[noreturn]] void wrong_option(const std::string& key, const json& value, const char* wanted) {
@@ -49,6 +68,16 @@ int64_t whole(const std::string& key, const json& value, int64_t least) {
   return value;
 }
 
+// "progress" of the options: seconds between two words about a running epoch; 0: none.
+double progress_of(const char* options) {
+  const json given = json::parse(options ? options : "{}", nullptr, false);
+  if (!given.is_object() || !given.contains("progress")) return 0;
+  const json& value = given["progress"];
+  if (!value.is_number() || !(value.get<double>() >= 0))
+    wrong_option("progress", value, "a number of seconds, 0 or more");
+  return value;
+}
+
 // Known keys only: a misspelt option must not be ignored.
 run::FitCall call_of(const char* options) {
   run::FitCall q;
@@ -56,6 +85,7 @@ run::FitCall call_of(const char* options) {
   const json given = json::parse(options ? options : "{}", nullptr, false);  // outlives items()
   if (!given.is_object()) usage_error("OT1152", "the options of fit are no JSON object");
   for (const auto& [key, value] : given.items()) try {
+      if (key == "progress") continue;  // progress_of
       if (key == "epochs")
         o.epochs = whole(key, value, 1);
       else if (key == "batch")
@@ -108,6 +138,7 @@ json fit_on(ot_trainer* t, const run::Given& given, const char* options, ot_epoc
   Caller caller;
   caller.callback = on_epoch;
   caller.context = context;
+  caller.progress = progress_of(options);
   t->stop = 0;
   caller.stop = &t->stop;
   const run::FitResult r = t->run.fit(given, call_of(options), t->stop, caller);

@@ -2,8 +2,10 @@
 #pragma once
 #include <atomic>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,8 +42,10 @@ struct ot_trainer {
   const onnxtrain::Training& t() const { return run.training(); }
   onnxtrain::run::Run run;
   std::vector<onnxtrain::ArrayRef> arrays;  // of ot_trainer_step_arrays
-  std::atomic<int> stop{0};                 // asks a running fit to save and return
-  std::mutex stepping;                      // steps of several threads come one after the other
+  // labels that the file writes -> class numbers; found out by the first step
+  std::optional<std::map<int64_t, int64_t>> labels;
+  std::atomic<int> stop{0};  // asks a running fit to save and return
+  std::mutex stepping;       // steps of several threads come one after the other
 };
 
 namespace onnxtrain::api {

@@ -3,6 +3,7 @@
 
 #include "api/handles.hpp"
 #include "convert/portable/manifest.hpp"
+#include "convert/whole/whole.hpp"
 #include "onnx/onnx.hpp"
 
 using namespace onnxtrain;
@@ -34,6 +35,31 @@ ot_status ot_export_step(const ot_model* m, int which, const char* options, cons
       j["sections"].push_back({{"section", s.section},
                                {"nodes_lowered", s.nodes_before},
                                {"nodes", s.model.main.nodes.size()}});
+    *report = new ot_text{j.dump()};
+  });
+}
+
+ot_status ot_make_whole(const ot_model* m, const char* options, ot_model** whole,
+                        ot_text** manifest) {
+  return guarded({{"m", m}, {"whole", whole}, {"manifest", manifest}}, [&] {
+    const WholeOptions o = whole_options_from_json(options ? options : "");
+    WholeModel w = make_whole(*m->m, o, all_ops());
+    auto text = std::make_unique<ot_text>(ot_text{whole_manifest(w, o)});
+    w.model.metadata["onnxtrain.whole_manifest"] = text->data;
+    *whole = new ot_model{std::make_shared<const Model>(std::move(w.model))};
+    *manifest = text.release();
+  });
+}
+
+ot_status ot_export_whole(const ot_model* m, const char* options, const char* path,
+                          ot_text** report) {
+  return guarded({{"m", m}, {"path", path}, {"report", report}}, [&] {
+    const WholeOptions o = whole_options_from_json(options ? options : "");
+    const WholeModel w = write_whole(*m->m, o, path, all_ops());
+    nlohmann::ordered_json j = nlohmann::ordered_json::parse(whole_manifest(w, o));
+    j["file"] = path;
+    j["warnings"] = w.warnings;
+    j["step_nodes"] = w.step_nodes;
     *report = new ot_text{j.dump()};
   });
 }

@@ -12,7 +12,7 @@ namespace onnxtrain {
 
 namespace {
 
-thread_local int named_ = 0;  // GradientNames that live
+thread_local int names_alive = 0;  // GradientNames that live
 
 // Operators without a derivative lie on the way.
 class NoDerivative : public Error {
@@ -120,7 +120,7 @@ class Reverse {
 
   // A value that is not finite is traced to the node that its author knows.
   void name_nodes(const Node& n, size_t from) {
-    if (named_ == 0) return;
+    if (names_alive == 0) return;
     std::string own = n.name;
     if (own.empty() && first_output(n) != kNone) own = g_.value_name(first_output(n));
     if (own.empty()) return;
@@ -227,8 +227,8 @@ class Reverse {
 
 }  // namespace
 
-GradientNames::GradientNames() { ++named_; }
-GradientNames::~GradientNames() { --named_; }
+GradientNames::GradientNames() { ++names_alive; }
+GradientNames::~GradientNames() { --names_alive; }
 
 std::vector<ValueId> differentiate(Graph& g, const OpTable& table, const std::vector<ValueId>& ys,
                                    const std::vector<ValueId>& cotangents,

@@ -6,6 +6,7 @@
 
 #include "op/carries.hpp"
 #include "op/grad_builder.hpp"
+#include "op/identity_node.hpp"
 
 namespace onnxtrain {
 
@@ -26,15 +27,9 @@ std::vector<char> leads_to(const Graph& g, const std::vector<ValueId>& ys) {
 }
 
 void keep_number(Graph& g, ValueId made, ValueId output, int opset) {
-  Node id;
-  id.op = "Identity";
-  id.version = opset;
-  id.name = g.value_name(output);
-  id.inputs = {made};
-  id.outputs = {output};
   TypeInfo& t = g.value(output).type;
   if (!t.is_tensor() || !t.shape) t = g.value(made).type;
-  g.nodes.push_back(std::move(id));
+  g.nodes.push_back(identity_node(g, made, output, opset));
 }
 
 bool needs_form(const Op* op) { return op && op->lower && (!op->grad || op->keeps_values); }

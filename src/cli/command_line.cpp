@@ -1,15 +1,21 @@
 // The command line: parses, runs one command, turns errors into exit codes.
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <new>
+#include <set>
 
 #include "cli/commands.hpp"
+#include "cli/fallback_process.hpp"
 #include "cli/flag_words.hpp"
 #include "cli/narration.hpp"
+#include "cli/processes.hpp"
 #include "core/error.hpp"
 #include "core/error_trace.hpp"
 #include "core/memory.hpp"
+#include "core/shell.hpp"
 #include "core/version.hpp"
 #include "data/dataset.hpp"
 
@@ -40,6 +46,10 @@ CLI::App* Registry::add(const std::string& name, const std::string& help,
   rare(c->add_flag("-v,--verbose", verbosity(),
                    "more about decisions, time and memory; -vv: where an error comes from"),
        "Look");
+  static const std::set<std::string> read_models = {"info",    "check", "run",  "grad",
+                                                    "prepare", "train", "eval", "predict",
+                                                    "export",  "bench", "diff"};
+  if (read_models.contains(name)) add_fallback_flags(*this, c);
   return c;
 }
 
@@ -49,13 +59,68 @@ std::string suggestion(const CLI::App& app, const std::string& word) {
 
 namespace {
 
+// An option by its name, "--epochs"; null when there is none.
+const CLI::Option* option_of(const CLI::App& command, const std::string& name) {
+  for (const CLI::Option* o : command.get_options())
+    if (o->check_name(name)) return o;
+  return nullptr;
+}
+
+// The parser's words about values in ours; hint: a value that the option takes.
+std::string in_our_words(const CLI::App& command, const std::string& said, std::string& hint) {
+  const std::string often = ": At Most 1 required but received ", bad = "Could not convert: ";
+  if (const size_t at = said.find(often); at != std::string::npos) {
+    hint = cat("give ", said.substr(0, at), " once");
+    return cat(said.substr(0, at), " was given ", said.substr(at + often.size()),
+               " times; it takes one value");
+  }
+  std::string name = said.substr(0, said.find(':')), message = said;
+  // the parser prints the largest double as the end of "greater than 0"
+  if (const size_t at = said.find(" not in range 0.000000 to 17976931"); at != std::string::npos)
+    message = said.substr(0, at) + " is not a positive number";
+  if (said.starts_with(bad)) {
+    const size_t equals = said.find(" = ");
+    name = said.substr(bad.size(), equals - bad.size());
+    const std::string value = equals == std::string::npos ? "" : said.substr(equals + 3);
+    message = cat(name, " does not take '", value, "'");
+    char* end = nullptr;
+    const double number = std::strtod(value.c_str(), &end);
+    if (!value.empty() && *end == '\0' && number >= 1 && number < 1e15) {
+      message += ": it takes a whole number";
+      hint = cat(name, " ", int64_t(number));
+      return message;
+    }
+  }
+  const CLI::Option* o = name.starts_with("-") ? option_of(command, name) : nullptr;
+  if (o && !o->get_default_str().empty() && message != cat(name, " is required"))
+    hint = cat("for example  ", name, " ", o->get_default_str(), "   (onnxtrain ",
+               command.get_name(), " --help)");
+  return message;
+}
+
+// Values that are empty: mostly a variable of the shell that is not set.
+void refuse_empty(const CLI::App& app) {
+  if (app.get_subcommands().empty()) return;
+  for (const CLI::Option* o : app.get_subcommands()[0]->get_options())
+    for (const std::string& value : o->results())
+      if (value.empty())
+        usage_error("OT0003", cat(o->get_name(), " is empty"),
+                    "leave it out, or give it a value; a variable of the shell that is not set?");
+}
+
+// A file behind the model, where data is wanted.
+std::string data_hint(const CLI::App& command, const std::string& word) {
+  const CLI::Option* data = option_of(command, "--data");
+  std::error_code ignored;
+  return data && data->empty() && std::filesystem::exists(word, ignored)
+             ? cat("--data ", shell_word(word))
+             : std::string();
+}
+
 // The parser's complaint in our form, with the name that was probably meant.
 int usage_failure(CLI::App& app, const CLI::ParseError& e, const std::string& first) {
   CLI::App* command = app.get_subcommands().empty() ? &app : app.get_subcommands()[0];
-  std::string message = e.what(), hint;
-  // the parser prints the largest double as the end of "greater than 0"
-  if (size_t at = message.find(" not in range 0.000000 to 17976931"); at != std::string::npos)
-    message = message.substr(0, at) + " is not a positive number";
+  std::string hint, message = in_our_words(*command, e.what(), hint);
   std::vector<std::string> extra = app.remaining(true);
   if (command == &app && !first.starts_with("-")) extra = {first};
   if (!extra.empty()) {
@@ -65,11 +130,23 @@ int usage_failure(CLI::App& app, const CLI::ParseError& e, const std::string& fi
                          : command == &app ? cat("there is no command '", extra[0], "'")
                                 : cat("'", extra[0], "' is one argument too many");
     hint = suggestion(*command, extra[0]);
+    if (!option && command != &app && hint.empty()) hint = data_hint(*command, extra[0]);
   }
   if (hint.empty())
     hint = command == &app ? "onnxtrain --help" : cat("onnxtrain ", command->get_name(), " --help");
-  std::fprintf(stderr, "error[OT0001]: %s\n  help: %s\n", message.c_str(), hint.c_str());
-  return 2;
+  return failed(cat("error[OT0001]: ", message, "\n  help: ", hint), 2);
+}
+
+// The user's files, for the commands in hints.
+void note_names(const CLI::App& app) {
+  if (app.get_subcommands().empty()) return;
+  for (const CLI::Option* o : app.get_subcommands()[0]->get_options()) {
+    if (o->empty()) continue;
+    const std::string name = o->get_name(), value = o->results().back();
+    if (name.find("MODEL") != std::string::npos) set_name("MODEL", value);
+    if (name.find("RUN") != std::string::npos || name == "--resume") set_name("RUN", value);
+    if (name == "--data") set_name("DATA", value);
+  }
 }
 
 void add_commands(Registry& r) {
@@ -78,16 +155,20 @@ void add_commands(Registry& r) {
   add_check(r);
   add_run(r);
   add_grad(r);
+  add_new(r);
   add_prepare(r);
   add_train(r);
+  add_launch(r);
   add_eval(r);
   add_predict(r);
   add_export(r);
   add_convert(r);
+  add_conformance(r);
   add_diff(r);
   add_bench(r);
   add_runs(r);
   add_report(r);
+  add_board(r);
   add_doctor(r);
   add_explain(r);
   add_operators(r);
@@ -128,8 +209,11 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return usage_failure(app, e, argv[1]);
   }
+  refuse_empty(app);
+  note_names(app);
   set_error_traces(verbosity() > 1);
   const auto start = std::chrono::steady_clock::now();
+  start_fallback();
   const int code = r.run();
   if (verbosity() > 0) {
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
@@ -145,15 +229,16 @@ int run_command_line(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const Error& e) {
-    std::fprintf(stderr, "%s\n%s", e.what(), last_error_trace().c_str());
-    int code = int(e.kind());
-    return code > 5 ? 1 : code;
+    const Error told(e.kind(), e.code(), e.message(), with_names(e.hint()));
+    const int code = int(e.kind());
+    const std::string trace = last_error_trace();
+    return failed(
+        trace.empty() ? told.what() : cat(told.what(), "\n", trace.substr(0, trace.size() - 1)),
+        code > 5 ? 1 : code);
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "error[OT1401]: out of memory\n");
-    return 1;
+    return failed("error[OT1401]: out of memory", 1);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "error[OT9001]: %s\n", e.what());
-    return 1;
+    return failed(cat("error[OT9001]: ", e.what()), 1);
   }
 }
 

@@ -6,14 +6,18 @@ namespace onnxtrain::cli {
 void DataFlags::add_to(Registry& r, CLI::App* c, bool required, bool brief) {
   const char* g = "Data";
   auto more = [&](CLI::Option* o) { return brief ? r.rare(o, g) : o->group(g); };
-  auto* o = c->add_option("--data", data,
-                          "npy, npz, safetensors, idx, csv file, a folder, or synthetic:...")
-                ->group(g);
+  auto* o =
+      c->add_option("--data", data,
+                    "npy, npz, safetensors, idx, csv file, a folder, - (csv), or synthetic:...")
+          ->group(g);
   if (required) o->required();
   c->add_option("--target", target, "csv: the target column, or several: A,B")->group(g);
   more(c->add_option("--drop", drop, "csv: columns to leave out: A,B"));
   more(c->add_option("--map", map, "INPUT=KEY: which array feeds which input"));
-  more(c->add_option("--scale", scale, "auto|none|standard (every column)|MEAN,STD"));
+  more(c->add_option("--scale", scale, "auto|none|standard|minmax (of every column)|MEAN,STD"));
+  more(c->add_flag("--standardize", standardize, "the same as --scale standard"));
+  more(c->add_option("--encoding", encoding, "csv: utf-8|utf-16|latin1|cp1252"));
+  more(c->add_option("--separator", separator, "csv: one character, or tab (default: found out)"));
   more(c->add_option("--layout", layout, "nchw|nhwc: how images lie in the data")
            ->check(CLI::IsMember({"nchw", "nhwc"})));
   more(c->add_option("--label-offset", label_offset, "added to every class label"));
@@ -32,7 +36,9 @@ run::DataRequest DataFlags::request() const {
           cat("for example --map ", s.empty() ? "x" : s, "=KEY, the name of an array or column"));
     q.feed.map[s.substr(0, eq)] = s.substr(eq + 1);
   }
-  q.feed.adapt.scale = scale;
+  q.encoding = encoding;
+  q.separator = separator;
+  q.feed.adapt.scale = standardize ? "standard" : scale;
   q.feed.adapt.nhwc = layout == "nhwc";
   q.feed.adapt.label_offset = label_offset;
   return q;

@@ -9,7 +9,8 @@
 namespace onnxtrain::cli {
 
 struct DataFlags {
-  std::string data, target, drop, scale = "auto", layout = "nchw";
+  std::string data, target, drop, scale = "auto", layout = "nchw", encoding, separator;
+  bool standardize = false;
   std::vector<std::string> map;
   int64_t label_offset = 0;
 

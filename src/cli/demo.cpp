@@ -5,6 +5,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/progress.hpp"
+#include "core/file.hpp"
 #include "run/run.hpp"
 
 namespace onnxtrain::cli {
@@ -34,6 +35,21 @@ fs::path samples_folder() {
               "point ONNXTRAIN_SHARE to the folder 'examples' of the source tree");
 }
 
+// From here when that is short, otherwise from the root.
+std::string shown_path(const fs::path& file) {
+  const std::string near = fs::relative(file).string();
+  return near.starts_with("../..") ? file.string() : near;
+}
+
+// Packages carry a part of the images; the line that says which, or "".
+std::string subset_of(const fs::path& data) {
+  const fs::path said = data / "subset.txt";
+  if (!fs::exists(said)) return {};
+  std::string text = read_file(said.string(), 1000);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
 // So that the run can be resumed without saying more.
 run::Settings settings_of(const run::Request& q) {
   using Kind = run::Settings::Kind;
@@ -54,13 +70,14 @@ int demo(const std::string& name) {
     usage_error("OT0006", cat("there is no demo named '", name, "'"), "onnxtrain demo --list");
   fs::path folder = samples_folder(), file = folder / sample->file;
   std::string data = (folder / "mnist/data").string();
-  say("model",
-      cat(fs::relative(file).string(), "   ", sample->text, "; the file carries its own training"));
+  const std::string subset = subset_of(data);
+  say("model", cat(shown_path(file), "   ", sample->text, "; the file carries its own training"));
+  if (!subset.empty()) say("sample", subset);
   run::Request q;
   q.model = file.string();
   q.name = cat("demo-", name);
   q.data.data = data;
-  q.fit.epochs = sample->epochs;
+  q.fit.epochs = sample->epochs * (subset.empty() ? 1 : 3);
   q.fit.batch = 32;
   Progress progress("auto", q.fit.epochs);
   run::Run r(q, settings_of(q), progress);
@@ -77,7 +94,7 @@ int demo(const std::string& name) {
               format_metric("accuracy", m.values()[0].second).c_str(),
               with_commas(test.feeds.rows()).c_str());
   say("next", cat("onnxtrain train --resume ", r.folder().path(), " --epochs ", q.fit.epochs + 2,
-                  "      onnxtrain info ", fs::relative(file).string()));
+                  "      onnxtrain info ", shown_path(file)));
   return 0;
 }
 

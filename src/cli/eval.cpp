@@ -1,4 +1,5 @@
 // eval: loss and metrics of a run or model.
+#include <algorithm>
 #include <cstdio>
 
 #include <nlohmann/json.hpp>
@@ -21,17 +22,37 @@ struct EvalFlags {
   bool as_json = false;
 };
 
+// A line per class, when they are not too many.
+void print_classes(const run::Metrics& metrics, const std::vector<std::string>& names) {
+  constexpr size_t kMost = 20;
+  const auto all = metrics.per_class();
+  if (all.size() < 2 || all.size() > kMost) return;
+  auto name = [&](size_t k) { return k < names.size() ? names[k] : std::to_string(k); };
+  size_t width = 9;
+  for (size_t k = 0; k < all.size(); ++k) width = std::max(width, name(k).size());
+  std::printf("%-*s precision   recall       f1     rows\n", int(width), "class");
+  for (size_t k = 0; k < all.size(); ++k)
+    std::printf("%-*s  %7.2f %%  %5.2f %%  %5.2f %%  %7lld\n", int(width), name(k).c_str(),
+                100 * all[k].precision, 100 * all[k].recall, 100 * all[k].f1,
+                static_cast<long long>(all[k].rows));
+}
+
 int eval(const EvalFlags& f) {
   ProgramOptions po;
   po.threads = f.threads;
   po.limits = f.limits.limits();
   Narrator narrator;
-  const auto [metrics, rows] =
+  const auto [metrics, rows, classes] =
       run::evaluate(f.what, f.which, f.data.request(),
                     f.part == "test" ? DataPart::kTest : DataPart::kTrain, f.batch, po, narrator);
   if (f.as_json) {
     nlohmann::ordered_json j{{"rows", rows}, {"loss", metrics.loss()}};
     for (const auto& [name, value] : metrics.values()) j[name] = value;
+    for (const auto& [name, value] : metrics.more()) j[name] = value;
+    for (const run::Metrics::ClassScore& c : metrics.per_class())
+      j["per_class"].push_back(
+          {{"precision", c.precision}, {"recall", c.recall}, {"f1", c.f1}, {"rows", c.rows}});
+    if (!classes.empty() && j.contains("per_class")) j["classes"] = classes;
     if (!metrics.confusion().empty()) j["confusion"] = metrics.confusion();
     std::printf("%s\n", j.dump().c_str());
     return 0;
@@ -39,6 +60,9 @@ int eval(const EvalFlags& f) {
   std::printf("loss      %.6g\n", metrics.loss());
   for (const auto& [name, value] : metrics.values())
     std::printf("%-9s %s\n", name.c_str(), format_metric(name, value).c_str());
+  for (const auto& [name, value] : metrics.more())
+    std::printf("%-9s %s\n", name.c_str(), format_metric(name, value).c_str());
+  print_classes(metrics, classes);
   if (const std::string guess = constant_guess_text(metrics.constant_guess()); !guess.empty())
     say("baseline", guess);
   return 0;

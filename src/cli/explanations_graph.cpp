@@ -36,6 +36,19 @@ constexpr Explanation kGraph[] = {
      "ONNXTRAIN_MEMORY_LIMIT is no number of bytes; write for example 8G, 500M or 2000000000."},
     {"OT0030", "There is no network of that kind."},
     {"OT0031", "A size or a probability of a new network is out of range."},
+    {"OT0032",
+     "Tables are read as UTF-8, or UTF-16 that says so; --encoding names another encoding."},
+    {"OT0033", "--separator is one character, or one of the words tab and space."},
+    {"OT0034",
+     "The model scales its inputs itself (metadata onnxtrain.scale = graph): it takes raw numbers. "
+     "A scale\nwhile reading would be a second one."},
+    {"OT0035",
+     "An option of preprocessing has a value that is not known, or as many numbers as "
+     "there are no columns."},
+    {"OT0039", "Balanced class weights follow from the number of rows of each class."},
+    {"OT0038", "--proba is for a model that predicts classes."},
+    {"OT0037", "--metric names a metric that this training does not measure."},
+    {"OT0036", "--image-size is one side, or height and width."},
     {"OT0011",
      "The ending of the output file says another format than the one that is written. Nothing was\n"
      "written."},

@@ -87,6 +87,30 @@ constexpr Explanation kTraining[] = {
      "resume with the same or another engine."},
     {"OT1276", "The engine returned a state variable with another type or shape than it has."},
     {"OT1277", "With an engine, a step is always one of all training sections."},
+    {"OT1780",
+     "A node runs in another runtime (--fallback), and that failed: the runtime's own words "
+     "follow.\n"
+     "Only tensors of numbers go there."},
+    {"OT1781",
+     "The fallback cannot be set up: its name, its Python package or a library of operators. The\n"
+     "message says which."},
+    {"OT1782",
+     "The function OP_grad of a file takes the inputs of OP, its outputs and the gradients of its\n"
+     "outputs, in this order, and returns one gradient per input."},
+    {"OT1770",
+     "The options of a whole training (`export --whole`) do not go together, or with the file: "
+     "rows\n"
+     "and batch, a batch that the file fixes, loops that need the number of rows. The message "
+     "says\n"
+     "which."},
+    {"OT1771",
+     "A whole training takes the arrays of a data set, so some input must have rows: its first\n"
+     "dimension has a name that outputs share, or is the same number in all inputs."},
+    {"OT1773",
+     "The manifest of a step says that an output becomes an input that is not there, or is of "
+     "another\n"
+     "type or shape. Somebody changed it, or it belongs to another file."},
+    {"OT1772", "Metrics on validation arrays need the loss, and no output of the training is one."},
     {"OT1250",
      "A glob of --freeze or --only matches no initializer. Nothing is trained under a name that "
      "is\nnot there: look at the names with `onnxtrain info MODEL`."},
@@ -107,8 +131,12 @@ constexpr Explanation kTraining[] = {
      "(a Sigmoid at 0 or 1, a Relu below 0, a Clip at its end) have no slope. Scale the data, or "
      "begin\nwith other weights."},
     {"OT1288",
-     "Some gradients of 16-bit weights are exactly 0 at the first step. float16 has no numbers "
-     "below\n6e-8. A larger weight of the loss lifts them; a model in float32 has them."},
+     "Gradients of 16-bit weights are 0 or very small at the first step (root of the mean square "
+     "below 4e-6).\nfloat16 has no numbers below 6e-8 and few digits below 6e-5. A larger weight "
+     "of "
+     "the loss lifts them; Adam\nand its relatives learn the same with it, SGD needs a learning "
+     "rate "
+     "that is as much smaller. A model in\nfloat32 has no such limit."},
     {"OT1301", "Rule C1: training_info needs IR version 7 or later."},
     {"OT1302", "Rule C2: every domain that nodes use must be imported."},
     {"OT1303", "Rule C3: main graph and algorithm together must be a valid graph."},
@@ -238,6 +266,16 @@ constexpr Explanation kTraining[] = {
      "The Python side, which runs the other runtimes for `bench --against`, ended with an "
      "error;\nits "
      "own message stands above."},
+    {"OT1800",
+     "`conformance run --backend` names a Python module with the function prepare "
+     "(onnx.backend.base.Backend).\nIt must be importable from the current folder or an installed "
+     "package."},
+    {"OT1801", "`conformance export` writes into a new or empty folder only."},
+    {"OT1802",
+     "The folder is no conformance suite of a version that this program reads. Write one:  "
+     "onnxtrain\nconformance export DIR"},
+    {"OT1803", "The conformance suite needs the Python packages onnx and ml_dtypes."},
+    {"OT1804", "No case of the suite fits the pattern of --only."},
     {"OT1738",
      "torch.export refuses the graph as PyTorch runs it, for example because sizes depend on "
      "values.\n"
@@ -350,6 +388,22 @@ constexpr Explanation kTraining[] = {
     {"OT2172",
      "The columns of the table become another number of numbers than the model's input takes."},
     {"OT2173", "Preprocessing is put in front of a model before it gets its training."},
+    {"OT2180",
+     "Every column of the table is empty, always the same, counts the rows, or holds a text that "
+     "hardly\never comes again. docs/tables.md has the rules."},
+    {"OT2181",
+     "A field of a column of dates is no date that exists. Dates are 2020-12-31, 2020/12/31, "
+     "31.12.2020,\n31/12/2020 or 12/31/2020, with or without a time; they become days since "
+     "1970-01-01."},
+    {"OT2182", "A flag names a column that the table does not have among its features."},
+    {"OT2183", "A column has more different values than a small network can tell apart."},
+    {"OT2184", "The target does not hold what --task says: classes, or numbers."},
+    {"OT2185",
+     "Token ids are whole numbers from 0; the largest one decides the size of the "
+     "embedding."},
+    {"OT2186", "An image folder holds one folder per class; images alone are for predict."},
+    {"OT2187",
+     "Preprocessing makes the only input of a model, [N, width], out of the columns of a table."},
     {"OT2174", "A column has the name of a weight, an input or an output of the model."},
     {"OT3001",
      "The loss, a gradient or a new weight became NaN or infinite. The step was not "
@@ -391,9 +445,9 @@ constexpr Explanation kTraining[] = {
      "The rows are not those that the run was trained on so far: the file changed, or another one "
      "was\ngiven. The fingerprint is in data.json and in the checkpoint."},
     {"OT3117",
-     "config.toml of the run is gone. Checkpoints hold the settings, too, but this one is of an "
-     "older "
-     "version."},
+     "config.toml of the run is gone. Checkpoints hold the settings that decide what is learnt, "
+     "too, and the\nrun goes on with those. A checkpoint of an older version holds none: then the "
+     "defaults count."},
     {"OT3118",
      "The metric of the best epoch is not better than that of one guess for all rows: the most "
      "frequent\nclass, or the mean of the targets."},
@@ -434,6 +488,48 @@ constexpr Explanation kTraining[] = {
      "was\nremoved."},
     {"OT4301", "The exported file, read back, does not compute what was exported."},
     {"OT4401", "The sample files are not installed beside the program."},
+    {"OT4500",
+     "`onnxtrain board` found no run in the folder. A run is a folder with checkpoints/ in it; "
+     "`train`\nmakes them in runs/."},
+    {"OT4501", "Another program listens on this port. Without --port any free one is taken."},
+    {"OT4502",
+     "The system does not let this program listen on the port (ports below 1024 need rights)."},
+    {"OT4510",
+     "A callback of Python's `fit` watches a number that the epochs do not have. Numbers on "
+     "validation\ndata need fit(valid=...)."},
+    {"OT4511",
+     "What was given in fit(callbacks=...) is no callback, or has a method that is never called."},
+    {"OT4512", "history.plot() draws with matplotlib, which is not installed."},
+    {"OT5001",
+     "Every process computes as many blocks of rows as the others: --micro-blocks is a multiple of "
+     "their\nnumber. A run keeps its number of blocks when it is resumed."},
+    {"OT5002", "--distributed is auto, off or mpi."},
+    {"OT5003",
+     "Processes were started together, but the plug-in that connects them by MPI is not there or "
+     "does not\nload. N trainings beside each other are never what was meant; --distributed off "
+     "asks for them."},
+    {"OT5004",
+     "The launcher belongs to one MPI library and the plug-in to another: every process sees "
+     "itself alone."},
+    {"OT5005", "There are fewer rows than processes."},
+    {"OT5006", "--batch is the batch of all processes together; each needs a row of it."},
+    {"OT5007",
+     "All processes of a training have the same version, model, data, settings and position."},
+    {"OT5008", "This can be done by one process only."},
+    {"OT5010",
+     "A batch can be cut into blocks of rows when every value of the step belongs to rows, is a "
+     "sum "
+     "or\nmean over rows, or is the same for all. The message names the node that is none of "
+     "these."},
+    {"OT5011", "The file fixes how many rows it takes: there is nothing to cut."},
+    {"OT5012", "This output mixes rows, so blocks of them do not give it."},
+    {"OT5013", "Only batches of tensors can be cut into blocks of rows."},
+    {"OT5020", "Processes that train together make the same steps."},
+    {"OT5030",
+     "A process of the training is gone or stands still. The others end, the last checkpoint is "
+     "whole."},
+    {"OT5031", "A call of MPI failed."},
+    {"OT5040", "launch needs mpirun, or srun within a Slurm job."},
     {"OT9001",
      "Something unexpected happened inside; please report it with the command that caused "
      "it."},

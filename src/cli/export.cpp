@@ -5,6 +5,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/export_step.hpp"
+#include "cli/export_whole.hpp"
 #include "cli/output_file.hpp"
 #include "cli/random_feeds.hpp"
 #include "convert/attribute_weights.hpp"
@@ -20,6 +21,7 @@ struct ExportFlags {
   std::string from, to, which = "best";
   bool verify = false, fold_bn = false;
   StepFlags step;
+  WholeFlags whole;
   CLI::Option* wants_step = nullptr;
 };
 
@@ -66,6 +68,9 @@ int export_model(const ExportFlags& f) {
   // refuses a damaged checkpoint
   Model m = run::load_model_or_checkpoint(checkpoint_of(f.from, f.which), ignored);
   run::strip_checkpoint_metadata(m);
+  if (f.wants_step->count() > 0 && f.whole.wanted)
+    usage_error("OT1770", "--step and --whole are two files", "leave one of them out");
+  if (f.whole.wanted) return export_whole(m, f.whole, f.step, f.from, f.to);
   if (f.wants_step->count() > 0) return export_step(m, f.step, f.from, f.to);
   Model out = m;
   if (f.fold_bn) {
@@ -89,12 +94,14 @@ void add_export(Registry& r) {
             "  onnxtrain export runs/cnn-001 -o cnn.onnx\n"
             "  onnxtrain export runs/cnn-001 -o cnn.onnx --which last --fold-bn --verify\n"
             "  onnxtrain export model.train.onnx --step -o step.onnx      a training step for any "
-            "runtime");
+            "runtime\n"
+            "  onnxtrain export model.train.onnx --whole --epochs 3 --batch 32 -o whole.onnx");
   c->add_option("RUN|MODEL", f.from, "a run folder, a checkpoint or a model")->required();
   c->add_option("-o,--output", f.to, "file to write")->required();
   c->add_option("--which", f.which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));
   c->add_flag("--fold-bn", f.fold_bn, "multiply BatchNormalization into the layer before it");
   add_step_flags(c, f.step);
+  add_whole_flags(r, c, f.whole);
   f.wants_step = c->get_option("--step");
   c->add_flag("--verify", f.verify, "read the file back and compare results");
   r.on(c, [] { return export_model(f); });

@@ -136,8 +136,7 @@ constexpr Word kNeedless[] = {
     {"workers", "data is read ahead by itself; leave the option out"},
     {"num-workers", "data is read ahead by itself; leave the option out"},
     {"model", "the model stands without an option in front"},
-    {"metrics", "metrics follow from the loss; leave the option out"},
-    {"metric", "metrics follow from the loss; leave the option out"},
+    {"metrics", "metrics follow from the loss; --metric says which one decides the best epoch"},
     {"shuffle", "rows are shuffled unless --no-shuffle says otherwise; leave the option out"},
 };
 

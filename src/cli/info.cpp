@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/layer_table.hpp"
+#include "cli/processes.hpp"
 #include "cli/python_side.hpp"
 #include "cli/random_feeds.hpp"
 #include "convert/prepare.hpp"
@@ -107,16 +109,18 @@ void print_tensors(const Model& m) {
 }
 
 struct InfoFlags {
-  bool as_json = false, ops = false, weights = false, tensors = false;
+  bool as_json = false, ops = false, weights = false, tensors = false, layers = false;
   int64_t batch = 0;
 };
 
 int info(const std::string& path, const InfoFlags& flags) {
-  const auto& [as_json, ops, all_weights, tensors, batch] = flags;
+  const auto& [as_json, ops, all_weights, tensors, all_layers, batch] = flags;
   Model m = load_model(path, all_ops());
   json j = json::parse(describe_json(m));
   j["weights"] = json::parse(weights_json(m, {}))["weights"];
+  const std::vector<Layer> layers = layers_of(m, j["weights"], all_layers);
   if (as_json) {
+    j["layers"] = layers_json(layers);
     if (batch > 0) {
       Memory b = memory_at(m, batch);
       j["memory"] = {{"batch", batch},
@@ -148,6 +152,7 @@ int info(const std::string& path, const InfoFlags& flags) {
   std::printf("weights   %d initializers, %s elements\n", int(j["initializers"].size()),
               with_commas(elements).c_str());
   print_weights(j["weights"], all_weights);
+  print_layers(layers, all_layers ? layers.size() : 30);
   if (tensors) print_tensors(m);
   if (ops)
     for (const auto& [op, count] : j["operators"].items())
@@ -175,6 +180,7 @@ int doctor() {
   std::printf("simd      %s\n", simd_name().c_str());
   std::printf("memory    limit %.1f GiB\n", double(memory_limit()) / double(1 << 30));
   std::printf("operators %d records\n", int(all_ops().all().size()));
+  say_mpi();
   std::fflush(stdout);
   if (run_python("onnxtrain.engines", {}) != 0)
     std::printf("engines   native   (others need the Python package)\n");
@@ -193,6 +199,7 @@ void add_info(Registry& r) {
   c->add_flag("--json", flags.as_json, "machine-readable");
   c->add_flag("--ops", flags.ops, "count of every operator");
   c->add_flag("--weights", flags.weights, "every initializer: trained or not, and why");
+  c->add_flag("--layers", flags.layers, "a line for every node, also those without weights");
   c->add_flag("--tensors", flags.tensors,
               "every weight and every value inside, by name: for --wrt, --loss-input, --freeze");
   c->add_option("--batch,--batch-size", flags.batch, "memory at this batch size")

@@ -22,6 +22,10 @@ class Narrator : public run::Observer {
   }
 };
 
+// What MODEL, RUN and DATA in a printed command stand for: the user's own names.
+void set_name(const std::string& placeholder, const std::string& word);
+std::string with_names(std::string hint);
+
 // The command as it was typed, for shells.
 void set_command_line(int argc, char** argv);
 const std::string& command_line();

@@ -6,6 +6,7 @@
 #include "cli/limit_flags.hpp"
 #include "cli/output_file.hpp"
 #include "cli/recipe_flags.hpp"
+#include "core/file_kind.hpp"
 #include "data/npz_file.hpp"
 #include "engine/gradients.hpp"
 #include "engine/session.hpp"
@@ -19,6 +20,11 @@ namespace {
 Feeds read_feeds(const std::string& path) {
   Feeds f;
   if (path.empty()) return f;
+  if (const FileKind kind = file_kind_of(path); kind != FileKind::kNpz && kind != FileKind::kZip &&
+                                                kind != FileKind::kUnknown &&
+                                                kind != FileKind::kEmpty)
+    data_error("OT2142", cat("'", path, "' is ", describe(kind), ", not an npz file"),
+               "--inputs takes one array per input:  numpy.savez('in.npz', x=x)");
   for (auto& [name, t] : read_npz(path)) f[name] = t;
   return f;
 }

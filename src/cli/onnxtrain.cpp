@@ -1,18 +1,4 @@
-// The command line tool.
-#include <csignal>
-#include <cstdio>
-#include <cstring>
+// The command line tool. What it does is in entry.cpp.
+extern "C" int ot_command_line(int argc, char** argv);
 
-#include "cli/commands.hpp"
-#include "cli/narration.hpp"
-#include "core/version.hpp"
-
-int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "--version") == 0) {
-    std::printf("onnxtrain %s\n", onnxtrain::version());
-    return 0;
-  }
-  onnxtrain::cli::set_command_line(argc, argv);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow further is an error, no death
-  return onnxtrain::cli::run_command_line(argc, argv);
-}
+int main(int argc, char** argv) { return ot_command_line(argc, argv); }

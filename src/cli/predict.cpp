@@ -2,6 +2,7 @@
 #include "run/predict.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "cli/commands.hpp"
@@ -21,7 +22,33 @@ struct PredictFlags {
   LimitFlags limits;
   int64_t batch = 256;
   int threads = 0;
+  bool proba = false;
 };
+
+// The scores of each row as probabilities.
+void make_probabilities(run::Predictions& p) {
+  if (p.to_probabilities.empty() || !dtype_is_float(p.rows.dtype()))
+    usage_error("OT0038",
+                cat("output '", p.output, "' holds no scores of classes: --proba does not apply"),
+                "remove --proba: the numbers are written as they are");
+  if (p.to_probabilities == "none") return;
+  std::vector<double> v = p.rows.to_doubles();
+  const int64_t rows = p.rows.rank() ? p.rows.shape()[0] : 1;
+  const size_t width = rows > 0 ? v.size() / size_t(rows) : 0;
+  for (size_t at = 0; at < v.size(); at += width) {
+    if (p.to_probabilities == "sigmoid") {
+      for (size_t k = at; k < at + width; ++k) v[k] = 1 / (1 + std::exp(-v[k]));
+      continue;
+    }
+    const double most = *std::max_element(v.begin() + long(at), v.begin() + long(at + width));
+    double sum = 0;
+    for (size_t k = at; k < at + width; ++k) sum += v[k] = std::exp(v[k] - most);
+    for (size_t k = at; k < at + width; ++k) v[k] /= sum;
+  }
+  Tensor out(DType::kFloat, p.rows.shape());
+  std::transform(v.begin(), v.end(), out.as<float>(), [](double x) { return float(x); });
+  p.rows = std::move(out);
+}
 
 std::string csv_field(const std::string& s) {
   if (s.find_first_of(",\"\n\t") == std::string::npos) return s;
@@ -56,7 +83,7 @@ std::string csv_text(const run::Predictions& p, char separator) {
   };
   const bool named = int64_t(p.row_names.size()) == rows;
   if (named) line.push_back("file");
-  if (p.has_classes) line.push_back("prediction");
+  if (p.has_classes || p.threshold) line.push_back("prediction");
   for (int64_t k = 0; k < width; ++k)
     line.push_back(csv_field(p.has_classes ? name(k)
                              : width == 1  ? p.output
@@ -68,6 +95,7 @@ std::string csv_text(const run::Predictions& p, char separator) {
       const double* row = v.data() + i * width;
       line.push_back(csv_field(name(std::max_element(row, row + width) - row)));
     }
+    if (p.threshold) line.push_back(csv_field(name(v[size_t(i)] > *p.threshold ? 1 : 0)));
     for (int64_t k = 0; k < width; ++k) line.push_back(cell(t, v, i * width + k));
     end_line();
   }
@@ -80,7 +108,8 @@ int predict(const PredictFlags& f) {
   po.threads = f.threads;
   po.limits = f.limits.limits();
   Narrator narrator;
-  const run::Predictions p = run::predict(f.what, f.data.request(), f.batch, po, narrator);
+  run::Predictions p = run::predict(f.what, f.data.request(), f.batch, po, narrator);
+  if (f.proba) make_probabilities(p);
   if (f.to.ends_with(".npy"))
     write_npy(f.to, p.rows);
   else if (!f.to.empty())
@@ -99,7 +128,8 @@ void add_predict(Registry& r) {
   static PredictFlags f;
   CLI::App* c = r.add("predict", "predictions to csv or npy",
                       "  onnxtrain predict runs/cnn-001 --data new.npz -o pred.csv\n"
-                      "  onnxtrain predict model.onnx --data new.csv -o pred.npy");
+                      "  onnxtrain predict model.onnx --data new.csv -o pred.npy\n"
+                      "  cat new.csv | onnxtrain predict runs/t-001 --data - --proba");
   c->add_option("RUN|MODEL", f.what, "a run folder, a checkpoint or a model")->required();
   f.data.add_to(r, c, true, false);
   c->add_option("-o,--output", f.to,
@@ -107,6 +137,7 @@ void add_predict(Registry& r) {
   c->add_option("--batch,--batch-size", f.batch, "rows per batch")->check(CLI::PositiveNumber);
   c->add_option("--threads", f.threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber);
+  c->add_flag("--proba", f.proba, "probabilities instead of scores of classes");
   f.limits.add_to(r, c);
   r.on(c, [] { return predict(f); });
 }

@@ -1,8 +1,10 @@
 // Flags -> Recipe.
 #include "cli/recipe_flags.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
+#include "cli/preprocess_flags.hpp"
 #include "core/error.hpp"
 
 namespace onnxtrain::cli {
@@ -24,13 +26,28 @@ std::vector<int64_t> milestones(const std::string& s) {
   return list;
 }
 
+// "0.5,2"
+std::vector<float> numbers(const std::string& text) {
+  std::vector<float> list;
+  for (const std::string& part : comma_list(text)) {
+    char* end = nullptr;
+    list.push_back(std::strtof(part.c_str(), &end));
+    if (*end != '\0' || !(list.back() >= 0))
+      usage_error("OT0003", cat("'", part, "' is no weight: a number from 0 on"),
+                  "--class-weights balanced,   --loss price=mse:0.5");
+  }
+  if (list.empty()) usage_error("OT0003", "a weight is a number from 0 on", "--loss price=mse:0.5");
+  return list;
+}
+
 // "beta2=0.98"
 std::pair<std::string, double> key_and_number(const char* flag, const std::string& s) {
   const size_t eq = s.find('=');
   char* end = nullptr;
   const double v = eq == std::string::npos ? 0 : std::strtod(s.c_str() + eq + 1, &end);
   if (eq == std::string::npos || end == s.c_str() + eq + 1 || *end != '\0')
-    usage_error("OT0003", cat(flag, " takes KEY=NUMBER, got '", s, "'"));
+    usage_error("OT0003", cat(flag, " takes KEY=NUMBER, got '", s, "'"),
+                cat("for example  ", flag, " ", s.substr(0, eq), "=0.9"));
   return {s.substr(0, eq), v};
 }
 
@@ -54,10 +71,14 @@ std::string with_setting(const char* name) {
 
 void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
   app_ = c;
+  with_data_ = brief;
   const char* g = "Optimisation";
   auto more = [&](CLI::Option* o) { return brief ? r.rare(o, g) : o->group(g); };
   c->add_option("--loss", loss,
-                "auto|cross_entropy|nll|mse|l1|huber|bce|bce_logits|kl|hinge|FILE.onnx")
+                "auto|cross_entropy|nll|mse|l1|huber|bce|bce_logits|kl|hinge|FILE.onnx; several: "
+                "OUTPUT=KIND:WEIGHT, once for each output")
+      ->multi_option_policy(CLI::MultiOptionPolicy::Join)
+      ->delimiter(',')
       ->group(g);
   c->add_option("--optimizer", optimizer, optimizer_words())->group(g);
   c->add_option("--lr,--learning-rate", lr, "learning rate")->check(CLI::PositiveNumber)->group(g);
@@ -74,6 +95,9 @@ void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
                      "KEY=NUMBER of the schedule, e.g. warmup_steps=100; milestones=100,200"));
   more(c->add_option("--clip", clip, "clip gradients by global norm"));
   more(c->add_option("--clip-value", clip_value, "clip gradients element by element"));
+  more(c->add_option(
+      "--class-weights", class_weights,
+      "of classes in cross_entropy: balanced (by their number of rows), or W0,W1,..."));
   more(c->add_option("--label-smoothing", label_smoothing, "for cross_entropy"));
   more(c->add_option("--ignore-index", ignore_index, "a class label that counts nothing"));
   more(c->add_option("--freeze", freeze, "globs of parameters to leave alone"));
@@ -90,10 +114,12 @@ void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
 
 std::string RecipeFlags::first_given() const {
   for (const char* flag :
-       {"--loss",     "--optimizer",    "--optimizer-arg", "--weight-decay",    "--momentum",
-        "--schedule", "--schedule-arg", "--clip",          "--clip-value",      "--freeze",
-        "--only",     "--accumulate",   "--reset",         "--label-smoothing", "--ignore-index",
-        "--label",    "--loss-input",   "--as-is",         "--bn-variance",     "--strict"})
+       {"--loss",         "--optimizer",       "--optimizer-arg", "--weight-decay",
+        "--momentum",     "--schedule",        "--schedule-arg",  "--clip",
+        "--clip-value",   "--freeze",          "--only",          "--accumulate",
+        "--reset",        "--label-smoothing", "--ignore-index",  "--label",
+        "--loss-input",   "--as-is",           "--bn-variance",   "--strict",
+        "--class-weights"})
     if (app_->get_option(flag)->count() > 0) return flag;
   return {};
 }
@@ -116,15 +142,44 @@ void RecipeFlags::set_optimizer(OptimizerSpec& o) const {
   }
 }
 
-Recipe RecipeFlags::recipe(uint64_t seed, int64_t steps) const {
-  Recipe r;
+std::vector<LossTerm> RecipeFlags::loss_terms() const {
   LossTerm term;
   term.kind = loss;
   term.label = label;
   term.output = output;
   term.label_smoothing = label_smoothing;
   term.ignore_index = ignore_index;
-  r.losses = {term};
+  if (balanced() && !with_data_)
+    usage_error("OT0039",
+                "--class-weights balanced counts the rows of the data, and prepare has none",
+                "onnxtrain train MODEL --data DATA --class-weights balanced, or numbers:  "
+                "--class-weights 1,2");
+  if (!class_weights.empty() && !balanced()) term.class_weights = numbers(class_weights);
+  if (loss.find('=') == std::string::npos) return {term};
+  if (!label.empty() || !output.empty())
+    usage_error("OT0003", "--label and --loss-input are for one loss, --loss names several",
+                "remove --label and --loss-input: every --loss names its output");
+  std::vector<LossTerm> all;
+  for (const std::string& text : comma_list(loss)) {
+    const size_t eq = text.find('='), colon = text.find(':', std::min(eq, text.size()));
+    if (eq == std::string::npos || eq == 0)
+      usage_error("OT0003", cat("--loss ", text, ": several losses are OUTPUT=KIND:WEIGHT"),
+                  "for example --loss price=mse:1 --loss size=l1:0.5");
+    LossTerm t = term;
+    t.output = text.substr(0, eq);
+    t.kind = text.substr(eq + 1, colon == std::string::npos ? colon : colon - eq - 1);
+    if (colon != std::string::npos) {
+      const std::vector<float> weight = numbers(text.substr(colon + 1));
+      t.weight = weight[0];
+    }
+    all.push_back(std::move(t));
+  }
+  return all;
+}
+
+Recipe RecipeFlags::recipe(uint64_t seed, int64_t steps) const {
+  Recipe r;
+  r.losses = loss_terms();
   r.optimizer.kind = optimizer;
   r.optimizer.lr = lr;
   r.optimizer.weight_decay = weight_decay;

@@ -1,5 +1,5 @@
-// `reference` (not listed in the help): every command and option, as Markdown for docs/cli.md or
-// as JSON.
+// `reference` (not listed in the help): every command and option, as Markdown for docs/cli.md, as
+// JSON or as a man page.
 #include "cli/reference.hpp"
 
 #include <cctype>
@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/man_page.hpp"
 #include "core/error.hpp"
 
 namespace onnxtrain::cli {
@@ -128,11 +129,15 @@ void add_reference(Registry& r) {
   CLI::App* c = r.add(kReference, "every command and option, for documents and tools",
                       "  onnxtrain reference json");
   c->group("");
-  c->add_option("FORM", form, "markdown|json")->check(CLI::IsMember({"markdown", "json"}));
+  c->add_option("FORM", form, "markdown|json|man")
+      ->check(CLI::IsMember({"markdown", "json", "man"}));
   CLI::App* app = &r.app();
   r.on(c, [app] {
     const std::vector<CommandEntry> commands = command_table(*app);
-    std::printf("%s", (form == "json" ? json_text(commands) : markdown_text(commands)).c_str());
+    const std::string text = form == "json"  ? json_text(commands)
+                             : form == "man" ? man_page(commands)
+                                             : markdown_text(commands);
+    std::printf("%s", text.c_str());
     return 0;
   });
 }

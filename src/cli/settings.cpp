@@ -42,7 +42,11 @@ Settings settings_of(CLI::App* command) {
     s.add(
         {name, kind_of(o), o->get_items_expected_max() > 1, o->get_default_str(),
          [o](const Settings::Values& values, const std::string& from) { apply(o, values, from); }});
-    if (o->count() > 0) s.set(name, o->results(), "flag");
+    if (o->count() == 0) continue;
+    Settings::Values given = o->results();
+    if (o->get_multi_option_policy() == CLI::MultiOptionPolicy::Join)  // one value, typed in parts
+      for (; given.size() > 1; given.pop_back()) given[given.size() - 2] += "," + given.back();
+    s.set(name, given, "flag");
   }
   return s;
 }

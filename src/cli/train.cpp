@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "cli/engine_process.hpp"
+#include "cli/fallback_process.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/settings.hpp"
@@ -30,6 +31,7 @@ std::atomic<int> stop_requested{0};
 
 // Before there is a run folder nothing has been done that could be saved.
 void on_early_signal(int) {
+  if (quiet()) _exit(130);
   const char text[] = "stopped     nothing was trained yet, nothing was written\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text, sizeof text - 1);
   _exit(130);
@@ -62,13 +64,30 @@ void settings_of_run(const std::string& resume, run::Settings& settings) {
   const std::string file = checkpoint_of(resume, "last");
   const Model m = run::load_checkpoint(file, ignored);
   const auto text = m.metadata.find("onnxtrain.settings");
-  if (text != m.metadata.end()) return settings.from_checkpoint(text->second, file, leave);
+  if (text != m.metadata.end()) {
+    if (fs::is_directory(resume))
+      warn("OT3117",
+           cat("'", run::Folder(resume).config(),
+               "' is gone: the settings are those that the checkpoint '", file, "' holds"),
+           "a new config.toml is written; flags change settings:  --batch N --epochs N");
+    return settings.from_checkpoint(text->second, file, leave);
+  }
   if (fs::is_directory(resume))
     warn("OT3117",
          cat("config.toml of '", resume,
              "' is gone and its checkpoint is of an older version: batch size, split and other "
              "settings are the defaults where no flag says otherwise"),
          "say what the run had:  --batch N --valid FRACTION --epochs N");
+}
+
+// Who has only data gets a model from `new`.
+std::string model_hint(const TrainFlags& f) {
+  if (f.data.data.empty()) return "onnxtrain train model.onnx --data data.npz";
+  const bool folder = fs::is_directory(f.data.data);
+  return cat("make a model for the data, then train it:  onnxtrain new ", folder ? "cnn" : "mlp",
+             " --data ", shell_word(f.data.data),
+             f.data.target.empty() ? std::string() : " --target " + shell_word(f.data.target),
+             " -o model.onnx");
 }
 
 run::Settings resolve(TrainFlags& f) {
@@ -88,12 +107,24 @@ run::Settings resolve(TrainFlags& f) {
     say("note", cat("'", f.model, "' is not read: the run resumes from its checkpoint"));
   if (!f.resume.empty()) settings.mark("model", "run");
   if (f.model.empty() && f.resume.empty())
-    usage_error("OT0005", "train needs a MODEL or --resume RUN",
-                "onnxtrain train model.onnx --data data.npz");
+    usage_error("OT0005", "train needs a MODEL or --resume RUN", model_hint(f));
   if (f.data.data.empty())
     usage_error("OT0005", "train needs --data",
                 "onnxtrain train model.onnx --data data.npz   (or  --data synthetic:  to try)");
   return settings;
+}
+
+// "2,854 parameters trained, 20 frozen"
+std::string parameter_counts(const Model& m) {
+  std::set<std::string> updated;
+  for (const TrainingStep& s : m.training)
+    for (const auto& [state, value] : s.update_binding) updated.insert(state);
+  int64_t trained = 0, frozen = 0;
+  for (const ValueDef& v : m.main.values)
+    if (v.initializer && dtype_is_float(v.type.elem))
+      (updated.count(v.name) > 0 ? trained : frozen) += v.constant.size();
+  return cat(with_commas(trained), " parameters trained",
+             frozen > 0 ? cat(", ", with_commas(frozen), " frozen") : std::string());
 }
 
 void say_plan(const TrainFlags& f, run::Run& r) {
@@ -103,10 +134,12 @@ void say_plan(const TrainFlags& f, run::Run& r) {
   if (f.recipe.accumulate > 1) more += cat(", update every ", f.recipe.accumulate, " steps");
   Training& t = r.training();
   const int64_t epochs = r.options().epochs;
-  say("plan",
-      cat(what, t.has_rate() ? cat(" lr ", t.rate()) : "", more, ", batch ", r.options().batch,
-          ", ", epochs, epochs == 1 ? " epoch = " : " epochs = ", with_commas(r.steps()),
-          " steps, ", t.pool().threads(), " threads (", simd_name(), ")"));
+  say("plan", cat(what, t.has_rate() ? cat(" lr ", t.rate()) : "", more, ", batch ",
+                  r.options().batch, ", ", epochs, epochs == 1 ? " epoch = " : " epochs = ",
+                  with_commas(r.steps()), " steps, ", t.pool().threads(), " threads (", simd_name(),
+                  "), ", parameter_counts(t.source()), processes_text(t)));
+  if (const std::string where = where_nodes_run(t.source().main); !where.empty())
+    say("plan", where);
   if (r.prepared() && r.steps() < f.recipe.accumulate)
     warn("OT3104",
          cat("an update comes every ", f.recipe.accumulate, " steps, the run has ", r.steps(),
@@ -214,9 +247,23 @@ void say_memory(const run::MemoryUse& m) {
   say("memory", cat(line, ", peak of the process ", mb(m.peak)));
 }
 
+// What only one process can do.
+void check_processes(TrainFlags& f, const Communicator* c) {
+  if (f.engine != "native" && (c || f.processes.blocks > 1))
+    usage_error("OT5008", "another engine makes its steps in one process, with whole batches",
+                "without --engine, or one process without --micro-blocks");
+  if (!c) return;
+  if (f.find_lr || !f.profile.empty())
+    usage_error("OT5008", "--find-lr and --profile are for one process",
+                "onnxtrain train ... --distributed off");
+  if (c->rank() > 0) f.progress = "none";
+}
+
 int train(TrainFlags& f) {
   on_signals(on_early_signal);
   run::Settings settings = resolve(f);
+  const Communicator* processes = f.processes.connect(f.threads);
+  check_processes(f, processes);
   Progress progress(f.progress, f.fit.epochs);
   run::Run run(f.request(), std::move(settings), progress);
   say_plan(f, run);
@@ -235,7 +282,12 @@ int train(TrainFlags& f) {
   if (verbosity() > 0) say_kernels(run.training());
   say_memory(run.memory());
   if (profiled) report_profile(f, run.training(), profiler, r.at.step - before);
+  if (!run.speaks()) {
+    disconnect_processes();
+    return r.interrupted ? 130 : 0;
+  }
   const std::string folder = run.folder().path();
+  disconnect_processes();
   if (r.interrupted) {
     say("stopped", cat("saved; go on with  onnxtrain train --resume ", shell_word(folder),
                        " --epochs ", f.fit.epochs));

@@ -5,7 +5,9 @@ namespace onnxtrain::cli {
 
 namespace {
 
-void add_engine_flags(Registry& r, CLI::App* c, std::string& engine) {
+// Who makes the steps: an engine, several processes.
+void add_engine_flags(Registry& r, CLI::App* c, std::string& engine, ProcessFlags& processes) {
+  processes.add_to(r, c);
   r.rare(c->add_option("--engine", engine,
                        "who makes the steps: native, or onnxruntime|openvino|iree|tinygrad with "
                        ":DEVICE (needs Python; always in a process of its own)"),
@@ -28,8 +30,13 @@ run::Request TrainFlags::request() const {
   q.data.valid = valid;
   q.data.overfit = overfit;
   q.seed = seed;
+  if (resume.empty() && (preprocess.any())) {
+    q.preprocess = preprocess.options(q.data.feed.adapt.scale);
+    q.data.feed.adapt.scale = "auto";  // it is done by the model
+  }
   q.recipe = [this] { return recipe.recipe(seed, 0); };
   q.recipe_flag = recipe.first_given();
+  q.balanced = recipe.balanced();
   q.program.threads = threads;
   q.program.limits = limits.limits();
   q.program.limits.seconds = fit.max_seconds;
@@ -37,7 +44,27 @@ run::Request TrainFlags::request() const {
   q.fit = fit;
   q.fit.shuffle = !no_shuffle;
   q.fit.check_finite = !allow_non_finite;
+  q.blocks = processes.blocks;
+  q.communicator = connected_processes();
   return q;
+}
+
+// What is shown, and runs that only look.
+void TrainFlags::add_look_flags(Registry& r, CLI::App* c) {
+  const char* look = "Look";
+  r.rare(c->add_option("--progress", progress, "auto|bar|lines|json|none")
+             ->check(CLI::IsMember({"auto", "bar", "lines", "json", "none"})),
+         look);
+  r.rare(
+      c->add_option("--profile", profile, "write a Chrome trace there, print where the time went"),
+      look);
+  r.rare(c->add_flag("-q,--quiet", quiet, "errors only"), look);
+  r.rare(c->add_option("--overfit", overfit, "train on that many rows only: can the model learn?")
+             ->check(CLI::NonNegativeNumber),
+         look);
+  r.rare(
+      c->add_flag("--find-lr", find_lr, "try learning rates from small to large and suggest one"),
+      look);
 }
 
 CLI::App* TrainFlags::add_to(Registry& r) {
@@ -51,6 +78,7 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   c->add_option("--valid", valid, "a fraction of the data, or another file; 0: none")
       ->group("Data");
   r.rare(c->add_flag("--no-shuffle", no_shuffle, "rows in the order of the file"), "Data");
+  preprocess.add_to(r, c, true);
   const char* length = "Length";
   c->add_option("--epochs", fit.epochs, "number of epochs, in all")
       ->check(CLI::PositiveNumber)
@@ -69,6 +97,10 @@ CLI::App* TrainFlags::add_to(Registry& r) {
       c->add_option("--patience", fit.patience, "stop after this many epochs without improvement")
           ->check(CLI::NonNegativeNumber),
       length);
+  r.rare(c->add_option("--metric", fit.metric,
+                       "what decides the best epoch: accuracy|f1|precision|recall|auc|mae|rmse|r2|"
+                       "loss"),
+         length);
   recipe.add_to(r, c, true);
   const char* run = "Run";
   c->add_option("--out", out, "run folder (default runs/MODEL-NNN)")->group(run);
@@ -76,7 +108,7 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   c->add_option("--threads", threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber)
       ->group(run);
-  add_engine_flags(r, c, engine);
+  add_engine_flags(r, c, engine, processes);
   c->add_flag("--dry-run", dry_run, "say what would be done, and stop")->group(run);
   limits.add_memory(r, c,
                     "limit for state and step (500M): recomputes activations instead of keeping "
@@ -99,20 +131,7 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   r.rare(c->add_flag("--allow-non-finite", allow_non_finite,
                      "continue when a loss, gradient or weight is NaN or Inf"),
          run);
-  const char* look = "Look";
-  r.rare(c->add_option("--progress", progress, "auto|bar|lines|json|none")
-             ->check(CLI::IsMember({"auto", "bar", "lines", "json", "none"})),
-         look);
-  r.rare(
-      c->add_option("--profile", profile, "write a Chrome trace there, print where the time went"),
-      look);
-  r.rare(c->add_flag("-q,--quiet", quiet, "errors only"), look);
-  r.rare(c->add_option("--overfit", overfit, "train on that many rows only: can the model learn?")
-             ->check(CLI::NonNegativeNumber),
-         look);
-  r.rare(
-      c->add_flag("--find-lr", find_lr, "try learning rates from small to large and suggest one"),
-      look);
+  add_look_flags(r, c);
   return c;
 }
 

@@ -4,6 +4,8 @@
 
 #include "cli/data_flags.hpp"
 #include "cli/limit_flags.hpp"
+#include "cli/preprocess_flags.hpp"
+#include "cli/processes.hpp"
 #include "cli/recipe_flags.hpp"
 #include "run/run.hpp"
 
@@ -14,7 +16,9 @@ struct TrainFlags {
                      engine = "native";
   LimitFlags limits;
   DataFlags data;
+  PreprocessFlags preprocess;
   RecipeFlags recipe;
+  ProcessFlags processes;
   run::FitOptions fit;
   uint64_t seed = 0;
   int threads = 0;
@@ -26,6 +30,9 @@ struct TrainFlags {
   CLI::App* add_to(Registry& r);
   // What the flags ask for; after values from elsewhere have been applied to them.
   run::Request request() const;
+
+ private:
+  void add_look_flags(Registry& r, CLI::App* c);
 };
 
 }  // namespace onnxtrain::cli

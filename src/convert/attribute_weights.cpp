@@ -8,6 +8,7 @@
 
 #include "onnx/onnx.hpp"
 #include "op/attribute_weights.hpp"
+#include "op/identity_node.hpp"
 
 namespace onnxtrain {
 
@@ -73,17 +74,6 @@ Weights weights_of(const Graph& g, const Node& n) {
   return op->read(n, features_of(g.value(n.inputs[0]).type));
 }
 
-// An Identity, so that a value keeps its number and name.
-Node named_result(Graph& g, ValueId made, ValueId output, int opset) {
-  Node id;
-  id.op = "Identity";
-  id.version = opset;
-  id.name = g.value_name(output);
-  id.inputs = {made};
-  id.outputs = {output};
-  return id;
-}
-
 // Appends the node's form in standard operators; names of the initializers that it reads.
 std::vector<std::string> take_apart(Graph& g, Node n, const Weights& weights, const OpTable& ops,
                                     int opset) {
@@ -101,7 +91,7 @@ std::vector<std::string> take_apart(Graph& g, Node n, const Weights& weights, co
   GradBuilder b(g, ops, n, {}, opset);
   const std::vector<ValueId> made = attribute_weights_of(n)->form(b);
   for (size_t k = 0; k < n.outputs.size(); ++k)
-    if (n.outputs[k] != kNone) g.nodes.push_back(named_result(g, made.at(k), n.outputs[k], opset));
+    if (n.outputs[k] != kNone) g.nodes.push_back(identity_node(g, made.at(k), n.outputs[k], opset));
   return names;
 }
 

@@ -107,7 +107,7 @@ TEST(AttributeWeights, DamagedMetadataIsOneError) {
   Model m =
       prepare(ml("int64[N] label, float[N,2] p", kTwoClasses), recipe("auto", "p"), all_ops());
   const std::string good = m.metadata[kKept];
-  auto damaged = [&](std::string from, std::string to) {
+  auto damaged = [&](const std::string& from, const std::string& to) {
     std::string text = good;
     size_t at = text.find(from);
     ASSERT_NE(at, std::string::npos) << from;

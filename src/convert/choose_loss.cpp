@@ -56,10 +56,14 @@ bool is_named_probability(const ValueDef& d) {
 
 std::string scores_hint(const Graph& g, ValueId v) {
   const ValueId scores = scores_before(g, v);
-  return scores == kNone || scores == v
-             ? std::string("name the scores before it:  --loss-input NAME")
-             : cat("name the scores before it:  --loss cross_entropy --loss-input ",
-                   shell_word(g.value_name(scores)));
+  auto rank = [&](ValueId t) {
+    const TypeInfo& type = g.value(t).type;
+    return type.shape ? type.shape->size() : size_t(0);
+  };
+  if (scores != kNone && scores != v && rank(scores) == rank(v))
+    return cat("name the scores before it:  --loss cross_entropy --loss-input ",
+               shell_word(g.value_name(scores)));
+  return "train the probabilities themselves, with a target of 0s and 1s [N,classes]:  --loss bce";
 }
 
 // The activation that `v` goes into on its way to an output of the model, seen through reshapings.
@@ -165,6 +169,11 @@ ValueId find_output(const Model& m, const std::string& name) {
   usage_error("OT1237", cat("the model has no output '", name, "'"), suggestion(name, names));
 }
 
+bool is_made_for_numbers(const Model& m) {
+  const auto it = m.metadata.find("onnxtrain.task");
+  return it != m.metadata.end() && it->second == "numbers";
+}
+
 LossChoice choose_loss(const Model& m, const std::string& output) {
   const Graph& g = m.main;
   ValueId v = find_output(m, output);
@@ -182,7 +191,10 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
     no_loss_fits(cat("no loss can be chosen for '", d.name, "': the classes of the ",
                      g.nodes[size_t(a.node)].op, " before it cannot be found in ", shape_text(t)),
                  cat("name the scores before it:  --loss-input ", source()));
-  if (is_op(g, a, "Softmax")) {
+  if (is_made_for_numbers(m)) {
+    c.kind = "mse";
+    c.because = cat("the model was made to learn numbers, '", c.output, "' is ", shape_text(t));
+  } else if (is_op(g, a, "Softmax")) {
     c.kind = "cross_entropy";
     c.because = cat("'", c.output, "' is a Softmax: cross-entropy on '", source(), "' before it");
   } else if (is_op(g, a, "LogSoftmax")) {

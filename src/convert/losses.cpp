@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "convert/names.hpp"
+#include "convert/proven.hpp"
 
 namespace onnxtrain {
 
@@ -36,9 +37,10 @@ class Terms {
     const std::string& k = src.kind;
     if (src.file) return file_loss(t, src);
     type_ = s_.graph().value(y_).type;
+    target_ = src.views.empty() ? proven(src.input) : type_;
     if (k == "cross_entropy" || k == "nll") return class_loss(t, src);
     if (k == "output") return is_scalar() ? y_ : reduce(t, y_);
-    ValueId target = label(type_);
+    ValueId target = label(target_);
     if (k == "kl") return reduce(t, kl(target));
     if (k == "bce") return reduce(t, bce(target));
     if (k == "bce_logits")  // (1-t) x + log(1 + exp(-x))
@@ -54,6 +56,16 @@ class Terms {
     ValueId square = b_.mul(b_.mul(d, d), scalar(0.5));
     ValueId linear = b_.mul(b_.sub(a, scalar(0.5 * t.delta)), delta);
     return reduce(t, b_.call("Where", {b_.call("LessOrEqual", {a, delta}), square, linear}));
+  }
+
+  // The type of the output as a target needs it.
+  TypeInfo proven(ValueId output) const {
+    TypeInfo t = type_;
+    if (const TypeInfo p = proven_type(s_.model(), output, s_.ops());
+        t.shape && p.shape && t.shape->size() == p.shape->size())
+      for (size_t k = 0; k < t.shape->size(); ++k)
+        if ((*t.shape)[k].known() && !(*p.shape)[k].known()) (*t.shape)[k] = Dim{};
+    return t;
   }
 
   DType elem() const { return type_.elem; }
@@ -88,10 +100,10 @@ class Terms {
 
   TypeInfo labels_type(int64_t axis) {
     TypeInfo t = TypeInfo::tensor(DType::kInt64);
-    if (!type_.shape) return t;
+    if (!target_.shape) return t;
     t.shape.emplace();
-    for (size_t k = 0; k < type_.shape->size(); ++k)
-      if (int64_t(k) != axis) t.shape->push_back((*type_.shape)[k]);
+    for (size_t k = 0; k < target_.shape->size(); ++k)
+      if (int64_t(k) != axis) t.shape->push_back((*target_.shape)[k]);
     return t;
   }
 
@@ -269,6 +281,7 @@ class Terms {
   GradBuilder& b_;
   std::string name_;   // of the target
   ValueId y_ = kNone;  // what the model gives
+  TypeInfo target_;    // of the output, as far as it is proven
   TypeInfo type_;      // of y_
 };
 

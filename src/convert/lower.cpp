@@ -297,7 +297,10 @@ Model flatten_step(const Model& m, int which) {
   g.name = step.algorithm.name;
   g.outputs.clear();
   for (ValueId v : step.algorithm.outputs) g.outputs.push_back(j.to[size_t(v)]);
-  g.remove_dead();
+  std::vector<ValueId> assigned;  // may be outputs of the main graph (ruling G2)
+  for (const auto& [key, value] : step.update_binding)
+    if (const ValueId v = g.find(value); v != kNone) assigned.push_back(v);
+  g.remove_dead(assigned);
   std::vector<char> read(g.values.size(), 0);
   for (const Node& n : g.nodes)
     for (ValueId v : g.reads(n)) read[size_t(v)] = 1;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -256,6 +257,8 @@ void check_recipe(const Recipe& r) {
                 "use the schedule constant, or another optimizer");
   for (const auto& [key, value] : r.schedule.numbers)
     need_kind("number of a schedule", key, schedule_numbers(), false);
+  for (const auto& [key, value] : r.schedule.numbers)
+    need(value >= 0 && std::isfinite(value), key.c_str(), value, "0 or more");
   need_kind("mode", r.mode, {"train", "as_is"}, false);
   need_kind("bn_variance", r.bn_variance, {"torch", "onnx"}, false);
   need(r.clip_norm >= 0, "clip_norm", r.clip_norm, "0 (off) or positive");

@@ -79,6 +79,8 @@ Recipe recipe_from_json(const std::string& json);
 // All optimizers with their settings and defaults, as JSON (op/optimizer.hpp).
 const std::string& optimizer_records();
 
+// The model's metadata says so (`onnxtrain new`): numbers, whatever the shape of the output.
+bool is_made_for_numbers(const Model& m);
 // What `auto` chose and why, for the printed line.
 struct LossChoice {
   std::string kind, output, because;

@@ -12,7 +12,7 @@ namespace onnxtrain {
 
 namespace {
 
-using std::string_view_literals::operator""sv;
+using namespace std::string_view_literals;
 
 struct Signature {
   size_t at;

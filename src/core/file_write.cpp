@@ -146,6 +146,7 @@ void AtomicWriter::fail(const char* code, const char* what, int errnum) {
   const bool full = errnum == ENOSPC || errnum == EDQUOT;
   std::string hint = "the file that was there before is unchanged";
   if (full) hint = "the disk is full; " + hint;
+  if (errnum == ENOENT) hint = cat("make the folder first:  mkdir -p ", split_path(path_).first);
   try {
     io_error(ErrorKind::kFailed, full ? "OT4012" : code, what, path_, errnum);
   } catch (const Error& e) {

@@ -92,8 +92,8 @@ class AdaptedColumn final : public Column {
                  cat("the data has ", std::isnan(v) ? "a NaN (not a number)" : "an infinity",
                      " at ", where),
                  "fill it in or remove the row before training");
-    data_error(
-        "OT2111",
+    throw Misfit(
+        Misfit::What::kValue, "OT2111",
         cat("the value ", v, " at ", where, " does not fit the type ", type_text(conversion_.to)),
         dtype_is_float(conversion_.to)
             ? "scale the values down before saving them"
@@ -111,14 +111,15 @@ double parse_number(std::string_view text, const std::string& whole) {
   double v = 0;
   const auto [stop, bad] = std::from_chars(text.data(), text.data() + text.size(), v);
   if (bad != std::errc() || stop != text.data() + text.size() || !std::isfinite(v))
-    usage_error("OT2132", cat("--scale ", whole, " is neither auto, none, standard nor MEAN,STD"),
+    usage_error("OT2132",
+                cat("--scale ", whole, " is neither auto, none, standard, minmax nor MEAN,STD"),
                 "for example --scale 0.1307,0.3081");
   return v;
 }
 
 void set_scale(const std::string& scale, RowConversion& c, std::string& note) {
   const bool bytes = c.from == DType::kUint8 && dtype_is_float(c.to);
-  if (scale == "none" || !dtype_is_float(c.to)) return;
+  if (scale == "none" || scale == kScaledInGraph || !dtype_is_float(c.to)) return;
   if (scale == "auto") {
     if (!bytes) return;
     c.scaled = true;
@@ -130,7 +131,10 @@ void set_scale(const std::string& scale, RowConversion& c, std::string& note) {
   if (comma == std::string::npos) parse_number(scale + "?", scale);
   const double mean = parse_number(std::string_view(scale).substr(0, comma), scale);
   const double std = parse_number(std::string_view(scale).substr(comma + 1), scale);
-  if (!(std > 0)) usage_error("OT2132", cat("--scale ", scale, ": STD must be larger than 0"));
+  if (!(std > 0))
+    usage_error(
+        "OT2132", cat("--scale ", scale, ": STD must be larger than 0"),
+        "MEAN,STD, for example  --scale 0.5,0.25   or let it be measured:  --scale standard");
   c.scaled = true;
   c.mean = float(mean);
   c.std = float(std);
@@ -187,9 +191,24 @@ std::string surplus(std::vector<std::string> features, int64_t wanted) {
   return out;
 }
 
+// Text goes in as it is.
+Adapted adapt_text(const ColumnPtr& source, const InputSpec& input, const std::string& name) {
+  const Shape target =
+      input.dims.empty() ? source->row_shape() : Shape(input.dims.begin() + 1, input.dims.end());
+  const std::optional<Shape> fitted = fit_row(source->row_shape(), target);
+  if (!fitted)
+    data_error("OT2110",
+               cat("data '", name, "' has rows of text ", to_string(source->row_shape()),
+                   ", input '", input.name, "' wants ", with_batch(input.dims)),
+               "one text per row belongs in a column");
+  return {*fitted == source->row_shape() ? source : reshaped_column(source, *fitted), "text"};
+}
+
 Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& input,
               const AdaptOptions& options, bool label) {
   const ColumnPtr& source = data.column(name);
+  if (source->dtype() == DType::kString && input.dtype == DType::kString && !label)
+    return adapt_text(source, input, name);
   if (!convertible(source->dtype()) || !convertible(input.dtype))
     data_error("OT2112",
                cat("data '", name, "' of type ", type_text(source->dtype()), " cannot feed input '",
@@ -212,20 +231,26 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
     const std::vector<std::string>& features = data.feature_names(name);
     const Shape wanted = target_of(input, row);
     if (!features.empty() && wanted.size() == 1 && wanted[0] > 0)
-      data_error("OT2110", cat(fit, "\n  feature columns are ", listed(features, 20)),
-                 wanted[0] < int64_t(features.size())
-                     ? cat("leave columns out:  --drop ", shell_word(surplus(features, wanted[0])))
-                     : std::string("the model needs more columns than the table has; is the target "
-                                   "the right one?  --target NAME"));
-    data_error("OT2110", fit,
-               one_hot ? "one-hot labels? save the class numbers: y.argmax(1); numbers to learn?  "
-                         "--loss mse"
-                       : layout_hint(source->row_shape(), target_of(input, row), options.nhwc,
-                                     label || options.target));
+      throw Misfit(
+          Misfit::What::kShape, "OT2110",
+          cat(fit, "\n  feature columns are ", listed(features, 20)),
+          wanted[0] < int64_t(features.size())
+              ? cat("leave columns out:  --drop ", shell_word(surplus(features, wanted[0])))
+          : data.dropped().empty()
+              ? std::string("the model needs more columns than the table has; is the target "
+                            "the right one?  --target NAME")
+              : cat("columns are missing that --drop leaves out: ", listed(data.dropped(), 20)));
+    throw Misfit(Misfit::What::kShape, "OT2110", fit,
+                 one_hot
+                     ? "one-hot labels? save the class numbers: y.argmax(1); numbers to learn?  "
+                       "--loss mse"
+                     : layout_hint(source->row_shape(), target_of(input, row), options.nhwc,
+                                   label || options.target));
   }
   RowConversion c;
   c.from = source->dtype();
   c.to = input.dtype;
+  c.missing = options.missing && !label && !options.target;
   std::string scale_note;
   if (label)
     c.offset = options.label_offset, c.keep = options.ignore_index;

@@ -15,16 +15,31 @@ struct InputSpec {
   Shape dims;
 };
 
+// The model scales its inputs itself: nothing is done while reading.
+inline constexpr const char* kScaledInGraph = "graph";
+
 struct AdaptOptions {
   // "auto": uint8 -> float is divided by 255; "none"; "MEAN,STD": (v - MEAN) / STD, where uint8
   // values are divided by 255 first when MEAN and STD are at most 1
   std::string scale = "auto";
   // Of every element of a row: (v - mean) / std. Empty: not standardised.
   std::vector<float> mean, std;
-  bool target = false;  // numbers to learn, not an input
-  bool nhwc = false;    // the data has its channels last: move them to the front
+  bool missing = false;  // NaN may stand in the data: the model fills it in
+  bool target = false;   // numbers to learn, not an input
+  bool nhwc = false;     // the data has its channels last: move them to the front
   int64_t label_offset = 0;
   std::optional<int64_t> ignore_index;  // a label value that is always allowed
+};
+
+// A column that cannot feed an input: its shape (OT2110) or one of its values (OT2111) does not
+// fit.
+class Misfit : public Error {
+ public:
+  enum class What { kShape, kValue };
+  Misfit(What what, std::string code, std::string message, std::string hint)
+      : Error(ErrorKind::kData, std::move(code), std::move(message), std::move(hint)),
+        what_fits_not(what) {}
+  What what_fits_not;
 };
 
 struct Adapted {

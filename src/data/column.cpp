@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/random.hpp"
+
 namespace onnxtrain {
 namespace {
 
@@ -30,6 +32,75 @@ class MemoryColumn final : public Column {
 
  private:
   Tensor tensor_;
+};
+
+uint64_t text_identity(const std::string* texts, int64_t n) {
+  uint64_t hash = uint64_t(n);
+  for (int64_t i = 0; i < n; ++i) hash = hash64(texts[i].data(), texts[i].size(), hash);
+  return hash;
+}
+
+// A tensor of text.
+class TextArrayColumn final : public Column {
+ public:
+  explicit TextArrayColumn(Tensor t)
+      : Column(t.dtype(), Shape(t.shape().begin() + 1, t.shape().end()), t.shape()[0]),
+        tensor_(std::move(t)) {}
+  uint64_t identity(int64_t row) const override {
+    return text_identity(tensor_.as<std::string>() + row * row_elements(), row_elements());
+  }
+
+ protected:
+  void read_rows(std::span<const int64_t> rows, void* out) const override {
+    auto* to = static_cast<std::string*>(out);
+    for (int64_t row : rows)
+      to = std::copy_n(tensor_.as<std::string>() + row * row_elements(), row_elements(), to);
+  }
+
+ private:
+  Tensor tensor_;
+};
+
+// Every text is kept once.
+class TextColumn final : public Column {
+ public:
+  TextColumn(std::vector<std::string> values, std::vector<int32_t> codes)
+      : Column(DType::kString, {}, int64_t(codes.size())),
+        values_(std::move(values)),
+        codes_(std::move(codes)) {}
+  uint64_t identity(int64_t row) const override {
+    return text_identity(&values_[size_t(codes_[size_t(row)])], 1);
+  }
+
+ protected:
+  void read_rows(std::span<const int64_t> rows, void* out) const override {
+    auto* to = static_cast<std::string*>(out);
+    for (int64_t row : rows) *to++ = values_[size_t(codes_[size_t(row)])];
+  }
+
+ private:
+  std::vector<std::string> values_;
+  std::vector<int32_t> codes_;
+};
+
+class ReshapedColumn final : public Column {
+ public:
+  ReshapedColumn(ColumnPtr source, Shape row_shape)
+      : Column(source->dtype(), std::move(row_shape), source->rows()), source_(std::move(source)) {
+    OT_ASSERT(row_elements() == source_->row_elements());
+  }
+  const void* row_pointer(int64_t row) const override { return source_->row_pointer(row); }
+  int64_t source_row(int64_t row) const override { return source_->source_row(row); }
+  bool is_decoded() const override { return source_->is_decoded(); }
+  uint64_t identity(int64_t row) const override { return source_->identity(row); }
+
+ protected:
+  void read_rows(std::span<const int64_t> rows, void* out) const override {
+    source_->read(rows, out);
+  }
+
+ private:
+  ColumnPtr source_;
 };
 
 class FileColumn final : public Column {
@@ -129,7 +200,7 @@ Column::Column(DType dtype, Shape row_shape, int64_t rows)
       row_shape_(std::move(row_shape)),
       rows_(rows),
       row_elements_(num_elements(row_shape_)) {
-  OT_ASSERT(rows >= 0 && dtype != DType::kString && dtype != DType::kUndefined);
+  OT_ASSERT(rows >= 0 && dtype != DType::kUndefined);
 }
 
 void Column::read(std::span<const int64_t> rows, void* out) const {
@@ -140,8 +211,7 @@ void Column::read(std::span<const int64_t> rows, void* out) const {
 ColumnPtr memory_column(Tensor t) {
   if (t.rank() == 0)
     data_error("OT2107", "a single number is not data: an array needs a first dimension of rows");
-  if (t.dtype() == DType::kString)
-    data_error("OT2112", "an array of text is not data: number its values first");
+  if (t.dtype() == DType::kString) return std::make_shared<TextArrayColumn>(std::move(t));
   return std::make_shared<MemoryColumn>(std::move(t));
 }
 
@@ -153,6 +223,14 @@ ColumnPtr file_column(std::shared_ptr<const InputFile> file, uint64_t offset, DT
 
 ColumnPtr subset_column(ColumnPtr source, std::shared_ptr<const std::vector<int64_t>> rows) {
   return std::make_shared<SubsetColumn>(std::move(source), std::move(rows));
+}
+
+ColumnPtr text_column(std::vector<std::string> values, std::vector<int32_t> codes) {
+  return std::make_shared<TextColumn>(std::move(values), std::move(codes));
+}
+
+ColumnPtr reshaped_column(ColumnPtr source, Shape row_shape) {
+  return std::make_shared<ReshapedColumn>(std::move(source), std::move(row_shape));
 }
 
 ColumnPtr matrix_column(const Tensor& matrix, int64_t index) {

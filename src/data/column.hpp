@@ -21,13 +21,15 @@ class Column {
   int64_t row_elements() const { return row_elements_; }
   size_t row_bytes() const { return size_t(row_elements_) * dtype_size(dtype_); }
 
-  // Copies the rows one after the other to `out` (rows.size() * row_bytes() bytes).
+  // Copies the rows one after the other to `out` (rows.size() * row_bytes() bytes); of a column of
+  // text, `out` points at std::string.
   void read(std::span<const int64_t> rows, void* out) const;
   // The row's memory when it lies in memory as it is, else nullptr.
   virtual const void* row_pointer(int64_t) const { return nullptr; }
   // Row `row` of this column in the file's own counting, for messages.
   virtual int64_t source_row(int64_t row) const { return row; }
   // A row is a file of its own that has to be decoded; then identity() tells rows apart without.
+  // It does so for text, too.
   virtual bool is_decoded() const { return false; }
   virtual uint64_t identity(int64_t /*row*/) const { return 0; }
 
@@ -50,6 +52,10 @@ ColumnPtr file_column(std::shared_ptr<const InputFile> file, uint64_t offset, DT
                       Shape row_shape, int64_t rows, bool swap_bytes);
 // The given rows of another column, in that order.
 ColumnPtr subset_column(ColumnPtr source, std::shared_ptr<const std::vector<int64_t>> rows);
+// Text, one per row: row r is values[codes[r]].
+ColumnPtr text_column(std::vector<std::string> values, std::vector<int32_t> codes);
+// The same rows in another shape with as many elements.
+ColumnPtr reshaped_column(ColumnPtr source, Shape row_shape);
 // Column `index` of a matrix [rows, n] as scalars.
 ColumnPtr matrix_column(const Tensor& matrix, int64_t index);
 

@@ -29,11 +29,13 @@ T load(const void* from, int64_t i) {
 }
 
 // Each returns the first element that cannot be taken, or -1.
-int64_t load_doubles(DType t, const void* from, int64_t at, int64_t n, double* out) {
+int64_t load_doubles(DType t, const void* from, int64_t at, int64_t n, bool missing, double* out) {
   return with_type(t, [&]<class T>() -> int64_t {
     for (int64_t i = 0; i < n; ++i) {
       out[i] = double(compute_t<T>(load<T>(from, at + i)));
-      if (!is_whole(DTypeOf<T>::value) && !std::isfinite(out[i])) return i;
+      if (!is_whole(DTypeOf<T>::value) && !std::isfinite(out[i]) &&
+          !(missing && std::isnan(out[i])))
+        return i;
     }
     return -1;
   });
@@ -119,7 +121,7 @@ void RowConversion::prepare() {
 }
 
 int64_t convert_row(const RowConversion& c, const void* from, void* to, int64_t n) {
-  if (c.from == DType::kFloat && c.to == DType::kFloat && !c.scaled) {
+  if (c.from == DType::kFloat && c.to == DType::kFloat && !c.scaled && !c.missing) {
     if (n > 0) std::memcpy(to, from, size_t(n) * 4);
     return first_not_finite(static_cast<const float*>(from), n);
   }
@@ -140,7 +142,7 @@ int64_t convert_row(const RowConversion& c, const void* from, void* to, int64_t 
         if (ints[i] != c.keep && __builtin_add_overflow(ints[i], c.offset, &ints[i])) bad = i;
       if (bad < 0) bad = store_ints(c.to, ints, at, m, to);
     } else {
-      bad = load_doubles(c.from, from, at, m, doubles);
+      bad = load_doubles(c.from, from, at, m, c.missing, doubles);
       if (c.scaled) scale_doubles(c, doubles, m);
       if (bad < 0) bad = store_doubles(c.to, doubles, at, m, to);
     }

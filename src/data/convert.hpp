@@ -10,6 +10,7 @@ struct RowConversion {
   DType from = DType::kUndefined, to = DType::kUndefined;
   bool scaled = false;
   float divide = 1, mean = 0, std = 1;  // (v / divide - mean) / std
+  bool missing = false;                 // NaN stays: the model fills it in
   int64_t offset = 0;                   // added to integers
   std::optional<int64_t> keep;          // but not to this value
   float bytes_to_float[256] = {};       // filled by prepare() for uint8 -> float

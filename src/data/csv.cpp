@@ -7,16 +7,14 @@
 
 #include "core/shell.hpp"
 #include "core/text.hpp"
+#include "data/csv_column.hpp"
 #include "data/csv_layout.hpp"
+#include "data/table_profile.hpp"
 
 namespace onnxtrain {
 namespace {
 
 using Fields = std::vector<std::string_view>;
-
-std::string shown(std::string_view field) {
-  return "'" + std::string(field.substr(0, 40)) + (field.size() > 40 ? "...'" : "'");
-}
 
 // Fills the feature matrix and the targets from the records.
 class Filler {
@@ -26,7 +24,9 @@ class Filler {
     // a record has at least one byte per column: bounds the rows before anything is read
     const size_t lines = size_t(std::count(text.begin(), text.end(), '\n')) + 1;
     const size_t most = std::min(lines, text.size() / l.names.size() + 1);
-    matrix_ = Tensor(DType::kDouble, {int64_t(most), int64_t(l.features.size())});
+    for (const CsvColumn& c : o.columns) columns_.emplace_back(c);
+    if (columns_.empty())
+      matrix_ = Tensor(DType::kDouble, {int64_t(most), int64_t(l.features.size())});
     targets_ = Tensor(DType::kDouble, {int64_t(most), int64_t(l.targets.size())});
     for (size_t i = 0; known_classes() && i < o.classes->size(); ++i)
       ids_.emplace((*o.classes)[i], i);
@@ -37,9 +37,7 @@ class Filler {
     if (layout_.header) reader_.next(fields);
     while (reader_.next(fields)) {
       if (fields.size() != layout_.names.size()) ragged(fields.size());
-      double* row = matrix_.as<double>() + rows_ * int64_t(layout_.features.size());
-      for (size_t i = 0; i < layout_.features.size(); ++i)
-        row[i] = number(fields[layout_.features[i]], layout_.features[i]);
+      add_features(fields);
       double* target = targets_.as<double>() + rows_ * int64_t(layout_.targets.size());
       for (size_t i = 0; i < layout_.targets.size(); ++i)
         target[i] = target_value(fields[layout_.targets[i]], layout_.targets[i]);
@@ -48,6 +46,14 @@ class Filler {
     if (rows_ == 0)
       data_error("OT2101", cat("'", source_, "' has a header but no rows"),
                  "one line per example belongs below the names of the columns");
+  }
+
+  // Columns by themselves, where the options name them.
+  void add_columns(Dataset& d) {
+    for (CsvColumnBuilder& c : columns_) {
+      if (const std::string note = c.note(); !note.empty()) d.add_note(note);
+      d.add(c.spec().name, c.finish());
+    }
   }
 
   Tensor features() const {
@@ -82,6 +88,22 @@ class Filler {
   }
 
  private:
+  void add_features(const Fields& fields) {
+    if (!columns_.empty()) {
+      for (size_t i = 0; i < columns_.size(); ++i) {
+        const size_t column = layout_.features[i];
+        columns_[i].add(fields[column], [&] { return place(column); });
+      }
+      return;
+    }
+    double* row = matrix_.as<double>() + rows_ * int64_t(layout_.features.size());
+    for (size_t i = 0; i < layout_.features.size(); ++i) {
+      const std::string_view field = fields[layout_.features[i]];
+      row[i] = options_.missing && csv_missing(field) ? std::nan("")
+                                                      : number(field, layout_.features[i]);
+    }
+  }
+
   bool known_classes() const { return options_.classes && !options_.classes->empty(); }
   // One column of text, whose words are classes; a run that learnt numbers takes none.
   bool text_target() const {
@@ -104,19 +126,22 @@ class Filler {
   double number(std::string_view field, size_t column) const {
     if (const auto v = csv_number(field)) return *v;
     if (csv_missing(field))
-      data_error("OT2121", cat("a value is missing: ", place(column)),
-                 "fill it in or remove the row; missing values cannot be trained on");
+      data_error("OT2121", cat("a value is missing: ", place(column)), missing_hint(column));
     data_error("OT2124",
-               cat("text where a number is needed: ", shown(field), " in ", place(column)),
+               cat("text where a number is needed: ", csv_shown(field), " in ", place(column)),
                text_hint(field, column));
+  }
+
+  std::string missing_hint(size_t column) const {
+    const auto& t = layout_.targets;
+    return std::find(t.begin(), t.end(), column) != t.end()
+               ? "remove the row: there is nothing to learn from it"
+               : "fill it in or remove the row; to let the model fill it in:  --preprocess auto";
   }
 
   std::string text_hint(std::string_view field, size_t column) const {
     const std::string& name = layout_.names[column];
-    const size_t comma = field.find(',');
-    if (comma != std::string_view::npos && comma + 1 < field.size() &&
-        field.find_first_not_of("0123456789,+-eE ") == std::string_view::npos)
-      return "decimal commas? write decimal points:  sed s/,/./g of a file with semicolons";
+    if (const std::string comma = decimal_comma_hint(field); !comma.empty()) return comma;
     const auto& t = layout_.targets;
     if (std::find(t.begin(), t.end(), column) != t.end())
       return options_.classes ? "the run learnt numbers from this column; write numbers"
@@ -128,7 +153,8 @@ class Filler {
       return cat("if this column is what to predict:  --target ", shell_word(name));
     if (options_.width == 0 || options_.width < width)
       return cat("leave the column out:  --drop ", shell_word(name));
-    return "turn the text into numbers: the model needs a number in every column";
+    return "categories become numbers in a model that is made for the data:  onnxtrain new mlp "
+           "--data FILE --target COLUMN -o model.onnx";
   }
 
   double target_value(std::string_view field, size_t column) {
@@ -149,7 +175,7 @@ class Filler {
         if (csv_number(name) == v) return id;
     if (csv_missing(field)) number(field, column);  // reports it
     data_error("OT2114",
-               cat("class ", shown(field), " in ", place(column),
+               cat("class ", csv_shown(field), " in ", place(column),
                    " is not among the classes of the training: ", listed(*options_.classes, 20)),
                "correct the value or remove the row; a new class needs a new training");
   }
@@ -159,25 +185,10 @@ class Filler {
   const std::string& source_;
   CsvReader reader_;
   Tensor matrix_, targets_;
+  std::vector<CsvColumnBuilder> columns_;
   int64_t rows_ = 0;
   std::unordered_map<std::string, size_t> ids_;
 };
-
-std::string_view checked_text(std::string_view text, const std::string& source) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
-    data_error("OT2125", cat("'", source, "' is UTF-16 text"), "save it as UTF-8");
-  if (text.find('\0') != std::string_view::npos)
-    data_error("OT2125", cat("'", source, "' has zero bytes in it: it is not a csv text"));
-  if (const size_t at = find_invalid_utf8(text); at != std::string_view::npos) {
-    const auto line = 1 + std::count(text.begin(), text.begin() + std::ptrdiff_t(at), '\n');
-    data_error(
-        "OT2125",
-        cat("'", source, "' is not UTF-8 text: line ", line, " has a byte of another encoding"),
-        cat("if it is Latin-1:  iconv -f latin1 -t utf-8 ", shell_word(source), " > utf8.csv"));
-  }
-  return text;
-}
 
 void add_targets(const CsvLayout& l, Filler& filler, Dataset& d) {
   std::vector<std::string> classes, names;
@@ -197,11 +208,23 @@ void add_targets(const CsvLayout& l, Filler& filler, Dataset& d) {
 }  // namespace
 
 Dataset parse_csv(std::string_view text, const std::string& source, const CsvOptions& options) {
-  text = checked_text(text, source);
-  const CsvLayout l = find_csv_layout(text, source, options);
+  std::string store;
+  text = csv_utf8(text, source, options.encoding, store);
+  CsvLayout l = find_csv_layout(text, source, options);
+  if (options.profile) {
+    *options.profile = profile_csv(text, source, l);
+    l.features.clear();
+  }
   Filler filler(text, l, options, source);
   filler.run();
   Dataset d(source, l.separator == '\t' ? "tsv" : "csv");
+  if (options.profile || !options.columns.empty()) {
+    filler.add_columns(d);
+    if (!l.targets.empty()) add_targets(l, filler, d);
+    d.set_dropped(l.dropped);
+    for (const std::string& note : l.notes) d.add_note(note);
+    return d;
+  }
   const Tensor x = filler.features();
   d.add("x", memory_column(x));
   std::vector<std::string> feature_names;

@@ -3,10 +3,24 @@
 #include <optional>
 
 #include "data/dataset.hpp"
+#include "data/dates.hpp"
 
 namespace onnxtrain {
 
+// A column that feeds an input of its own, as the model wants it.
+struct CsvColumn {
+  enum class Kind { kNumber, kText, kDate } kind = Kind::kNumber;
+  std::string name;
+  DateOrder order = DateOrder::kMonthFirst;
+  bool missing = false;                 // numbers may be missing: they become NaN
+  std::vector<std::string> categories;  // texts that the model knows; empty: not known
+};
+
+struct TableProfile;
+
 struct CsvOptions {
+  std::string encoding;  // utf-8, utf-16, latin1, cp1252; empty: UTF-8, or what the file says
+  char separator = 0;    // 0: found out
   // Columns to predict: names or indices (-1 = last), also several in one text with commas; empty:
   // decided from the file.
   std::vector<std::string> targets;
@@ -18,13 +32,25 @@ struct CsvOptions {
   std::vector<std::string> features;
   // What the target holds: names of class 0, 1, ...; an empty list: numbers. None: found out.
   std::optional<std::vector<std::string>> classes;
-  bool of_run = false;  // targets and features are those that a run was trained on
-  int64_t width = 0;    // features that the model takes; 0: not known
+  bool of_run = false;   // targets and features are those that a run was trained on
+  int64_t width = 0;     // features that the model takes; 0: not known
+  bool missing = false;  // numbers of 'x' may be missing: they become NaN
+  // Not empty: these columns by themselves instead of 'x'; text that is missing is "".
+  std::vector<CsvColumn> columns;
+  // Not null: only to look. The features are described there, the dataset has the targets alone.
+  TableProfile* profile = nullptr;
 };
 
 // Columns: 'x' [rows, features] double, 'y' [rows] or [rows, targets], int64 (class ids or whole
 // numbers) or double, and every numeric column under its own name.
 Dataset parse_csv(std::string_view text, const std::string& source, const CsvOptions& options);
+
+// The text in UTF-8, `store` holds it when it had to be converted. OT2125 when it is another
+// encoding than said, OT0032 when there is no such encoding.
+std::string_view csv_utf8(std::string_view text, const std::string& source,
+                          const std::string& encoding, std::string& store);
+// The separator that a flag names (",", "tab", ";"); OT0033.
+char csv_separator(const std::string& word);
 
 // Records of a csv text, one after the other.
 class CsvReader {

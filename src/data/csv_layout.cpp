@@ -49,7 +49,11 @@ void name_columns(const Names& first, CsvLayout& l) {
   for (size_t c = 0; c < first.size(); ++c) {
     std::string name = l.header ? std::string(csv_trimmed(first[c])) : std::to_string(c);
     if (name.empty()) name = std::to_string(c);
+    const std::string typed = name;
     while (!seen.insert(name).second) name += "_";
+    if (name != typed)
+      l.notes.push_back(
+          cat("two columns are called '", typed, "': the second is '", name, "' here"));
     l.names.push_back(name);
   }
 }
@@ -77,6 +81,9 @@ Names listed_columns(const CsvLayout& l, const Names& typed) {
     for (size_t at = 0; at <= text.size();) {
       const size_t comma = std::min(text.find(',', at), text.size());
       const std::string_view part = csv_trimmed(std::string_view(text).substr(at, comma - at));
+      if (std::find(all.begin(), all.end(), part) != all.end())
+        data_error("OT2105", cat("'", text, "' names the column '", part, "' twice"),
+                   cat("name it once:  ", part));
       if (!part.empty()) all.emplace_back(part);
       at = comma + 1;
     }
@@ -102,8 +109,9 @@ Names listed_columns(const CsvLayout& l, const Names& typed) {
                                                    "names")
                : near.empty() ? std::string("add the column; onnxtrain predict needs none")
                               : cat("the column under another name?  --target ", near));
-  data_error("OT2105", cat(have, "; it has ", listed(l.names)),
-             near.empty() ? "" : cat(flag, " ", near));
+  data_error(
+      "OT2105", cat(have, "; it has ", listed(l.names)),
+      near.empty() ? cat("one of these:  ", flag, " ", l.names.back()) : cat(flag, " ", near));
 }
 
 std::vector<size_t> find_columns(const CsvLayout& l, const Names& wanted, const char* flag,
@@ -228,7 +236,7 @@ void note_unused(const CsvOptions& options, CsvLayout& l) {
 CsvLayout find_csv_layout(std::string_view text, const std::string& source,
                           const CsvOptions& options) {
   CsvLayout l;
-  l.separator = sniff_separator(text);
+  l.separator = options.separator != 0 ? options.separator : sniff_separator(text);
   const Records records = sample(text, l.separator, source);
   if (records.empty()) data_error("OT2101", cat("'", source, "' is empty"));
   l.header = has_header(records);

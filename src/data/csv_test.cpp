@@ -146,7 +146,7 @@ TEST_F(CsvTest, BadRowsAreNamed) {
   EXPECT_EQ(failure(std::string("1,2\n3,\0004\n", 9)).code(), "OT2125");
   EXPECT_EQ(failure("a,b\n1,caf\xE9\n").code(), "OT2125");
   EXPECT_EQ(failure("\xFF\xFE"
-                    "1,2\n")
+                    "1,2")
                 .code(),
             "OT2125");
   EXPECT_EQ(failure("a,b\n1,2\nnan,4\n").code(), "OT2121");

@@ -200,11 +200,17 @@ std::string rounded_count(int64_t n) {
 }
 
 std::string listed(const std::vector<std::string>& names, size_t most) {
-  if (names.empty()) return "none";
+  std::vector<std::string> quoted;
+  quoted.reserve(names.size());
+  for (const std::string& name : names) quoted.push_back("'" + name + "'");
+  return listed_plain(quoted, most);
+}
+
+std::string listed_plain(const std::vector<std::string>& parts, size_t most) {
+  if (parts.empty()) return "none";
   std::string out;
-  for (size_t i = 0; i < names.size() && i < most; ++i)
-    out += (i > 0 ? ", '" : "'") + names[i] + "'";
-  if (names.size() > most) out += cat(" and ", names.size() - most, " more");
+  for (size_t i = 0; i < parts.size() && i < most; ++i) out += (i > 0 ? ", " : "") + parts[i];
+  if (parts.size() > most) out += cat(" and ", parts.size() - most, " more");
   return out;
 }
 

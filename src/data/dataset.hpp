@@ -105,5 +105,7 @@ std::string type_text(DType t);
 std::string rounded_count(int64_t n);
 // "'a', 'b' and 3 more"
 std::string listed(const std::vector<std::string>& names, size_t most = 8);
+// The same of what is not to be put in quotes: "'a' (12), 'b' (3) and 4 more".
+std::string listed_plain(const std::vector<std::string>& parts, size_t most = 8);
 
 }  // namespace onnxtrain

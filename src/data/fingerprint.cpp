@@ -16,7 +16,7 @@ constexpr size_t kPiece = 256;  // rows that are read together
 
 void mix_in(const Column& c, std::span<const int64_t> rows, uint64_t* hashes,
             std::vector<char>& space) {
-  if (c.is_decoded()) {
+  if (c.is_decoded() || c.dtype() == DType::kString) {
     for (size_t i = 0; i < rows.size(); ++i) {
       const uint64_t id = c.identity(rows[i]);
       hashes[i] = hash64(&id, sizeof id, hashes[i]);
@@ -52,7 +52,8 @@ RowHashes hash_rows(const std::vector<ColumnPtr>& columns) {
   if (columns.empty()) return out;
   out.rows = columns[0]->rows();
   uint64_t row_bytes = 1;
-  for (const ColumnPtr& c : columns) row_bytes += c->is_decoded() ? 64 : c->row_bytes();
+  for (const ColumnPtr& c : columns)
+    row_bytes += c->is_decoded() || c->dtype() == DType::kString ? 64 : c->row_bytes();
   const uint64_t most = std::max<uint64_t>(1, kHashedBytes / row_bytes);
   const auto every = int64_t(std::max<uint64_t>(1, (uint64_t(out.rows) + most - 1) / most));
   std::vector<char> space;

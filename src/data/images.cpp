@@ -166,9 +166,15 @@ std::vector<Weights> triangle(int64_t from, int64_t to) {
 }
 
 Dataset images_of(const std::string& source, const std::vector<std::string>& paths,
-                  const Shape& row) {
-  const Form form = form_for(row, paths[0]);
-  const bool same_size = row.size() < 2 || form.shape() != row;
+                  const Shape& row, int64_t largest = 0) {
+  Form form = form_for(row, paths[0]);
+  bool same_size = row.size() < 2 || form.shape() != row;
+  if (row.empty() && largest > 0) {
+    const int64_t side = std::max({form.height, form.width, largest});
+    form.height = std::max<int64_t>(1, form.height * largest / side);
+    form.width = std::max<int64_t>(1, form.width * largest / side);
+    same_size = false;
+  }
   auto images = std::make_shared<ImageColumn>(paths, form, row.size() == 2 ? false : same_size);
   Dataset out(source, "images");
   ColumnPtr x = images;
@@ -226,7 +232,8 @@ Dataset open_image(const std::string& path, const Shape& row) {
   return images_of(path, {path}, row);
 }
 
-bool open_image_folder(const std::string& folder, DataPart part, const Shape& row, Dataset& out) {
+bool open_image_folder(const std::string& folder, DataPart part, const Shape& row, int64_t largest,
+                       Dataset& out) {
   const std::string root = part_folder(folder, part);
   std::vector<std::string> paths, classes, empty;
   std::vector<int64_t> labels;
@@ -250,7 +257,7 @@ bool open_image_folder(const std::string& folder, DataPart part, const Shape& ro
                cat("class folder '", root, "/", empty[0], "' holds no images: its number among ",
                    classes.size() + empty.size(), " classes would be missing"),
                cat("put images there, or remove it:  rm -r ", shell_word(root + "/" + empty[0])));
-  out = images_of(folder, paths, row);
+  out = images_of(folder, paths, row, largest);
   if (!classes.empty()) {
     Tensor y(DType::kInt64, {int64_t(labels.size())});
     std::copy(labels.begin(), labels.end(), y.as<int64_t>());

@@ -2,9 +2,11 @@
 #include "data/open.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
 #include "core/file_kind.hpp"
+#include "core/memory.hpp"
 #include "core/shell.hpp"
 #include "data/idx.hpp"
 #include "data/images.hpp"
@@ -172,11 +174,28 @@ Dataset open_folder(std::string folder, const OpenOptions& options) {
   for (auto* names : {&npy, &single, &all}) std::sort(names->begin(), names->end());
   if (!npy.empty() && single.empty()) return open_npy_folder(folder, npy, options.part);
   if (!single.empty()) return open_single(folder, single, options);
-  if (open_image_folder(folder, options.part, options.x_shape, d)) return d;
+  if (open_image_folder(folder, options.part, options.x_shape, options.largest_side, d)) return d;
   data_error("OT2102",
              cat("'", folder, "' holds no data that is known; files there: ", listed(all)),
              "known are MNIST's idx files, npy, npz, safetensors, csv, tsv, and one subfolder of "
              "images per class");
+}
+
+// A table that comes through a pipe.
+Dataset read_standard_input(const OpenOptions& options) {
+  std::string text;
+  std::vector<char> piece(size_t(1) << 20);
+  while (const size_t n = std::fread(piece.data(), 1, piece.size(), stdin)) {
+    text.append(piece.data(), n);
+    if (text.size() > memory_limit() / 4)
+      data_error("OT2101", "standard input has more text than a quarter of the memory limit",
+                 "write it to a file and name that:  --data FILE");
+  }
+  if (text.empty())
+    data_error("OT2101", "standard input is empty", "cat new.csv | onnxtrain predict RUN --data -");
+  Dataset d = parse_csv(text, "standard input", options.csv);
+  d.set_source("-");
+  return d;
 }
 
 }  // namespace
@@ -188,6 +207,7 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
                           options.classes);
   std::error_code ignored;
   Dataset d;
+  if (spec == "-") return read_standard_input(options);
   try {
     d = fs::is_directory(spec, ignored) ? open_folder(spec, options) : open_file(spec, options);
   } catch (const fs::filesystem_error& e) {

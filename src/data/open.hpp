@@ -12,6 +12,9 @@ struct OpenOptions {
   CsvOptions csv;
   Shape x_shape;        // of one row: the size of images; synthetic: when the spec does not say
   int64_t classes = 0;  // likewise
+  // Images when x_shape does not say their size: that of the first one, with no side longer than
+  // this; the others are resampled to it. 0: all must be of one size.
+  int64_t largest_side = 0;
 };
 
 // A file (npy, npz, safetensors, idx, csv, tsv; idx and csv also gzip), a folder with such files or

@@ -17,19 +17,24 @@ void InitialValues::remember(const std::string& name, const Tensor& value) {
   entries_[name] = std::move(e);
 }
 
-Tensor InitialValues::get(const std::string& name) const {
+std::optional<Tensor> InitialValues::find(const std::string& name) const {
   const Entry& e = entries_.at(name);
   if (!e.zero && !e.file) return e.kept;
   Tensor t(e.kept.dtype(), e.kept.shape());
   if (e.zero) {
     std::memset(t.data(), 0, t.bytes());
   } else if (!e.file->read(t.data()) || hash64(t.data(), t.bytes()) != e.hash) {
-    throw Error(ErrorKind::kFailed, "OT1137",
-                cat("the first value of state variable '", name, "' stood in '", e.file->path,
-                    "', which has changed or is gone"),
-                "make a new trainer from the model");
+    return std::nullopt;
   }
   return t;
+}
+
+Tensor InitialValues::get(const std::string& name) const {
+  if (std::optional<Tensor> t = find(name)) return *t;
+  throw Error(ErrorKind::kFailed, "OT1137",
+              cat("the first value of state variable '", name, "' stood in '",
+                  entries_.at(name).file->path, "', which has changed or is gone"),
+              "make a new trainer from the model");
 }
 
 }  // namespace onnxtrain

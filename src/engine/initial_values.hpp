@@ -1,6 +1,7 @@
 // The values that state variables began with, for initialize(): not a second copy of the weights.
 // What is zero, or stands in a file that is still the same, is not kept.
 #pragma once
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -12,7 +13,9 @@ namespace onnxtrain {
 class InitialValues {
  public:
   void remember(const std::string& name, const Tensor& value);
-  // Throws OT1137 when the file it would have to be read from has changed.
+  // Nothing when the file it would have to be read from has changed.
+  std::optional<Tensor> find(const std::string& name) const;
+  // Throws OT1137 then.
   Tensor get(const std::string& name) const;
 
  private:

@@ -11,6 +11,7 @@
 #include "engine/memory_limit.hpp"
 #include "engine/not_finite.hpp"
 #include "engine/single_values.hpp"
+#include "engine/target_shapes.hpp"
 #include "infer/specialise.hpp"
 #include "passes/passes.hpp"
 
@@ -160,6 +161,21 @@ struct Program::Impl {
     }
     return *it->second;
   }
+
+  // Runs bodies of the plan in front.
+  SubgraphRunner subgraph_runner(uint64_t seed) {
+    return [this, seed](const GraphPtr& g, const std::vector<Value>& in, uint64_t inner_step) {
+      return subprogram(plans.front(), g).run(in, seed, inner_step);
+    };
+  }
+
+  RunOptions run_options(uint64_t seed, uint64_t step) const {
+    RunOptions o;
+    o.pool = pool.get();
+    o.seed = seed;
+    o.step = step;
+    return o;
+  }
 };
 
 Program::Program(Graph graph, std::vector<std::pair<ValueId, std::string>> updates,
@@ -215,6 +231,7 @@ void Program::Impl::rewrite(Graph& g, Stages& stages) const {
   };
   settle("specialise");
   if (!updates.empty()) refuse_single_values(g);
+  if (!options.targets.empty()) refuse_other_shapes(g, options.targets);
   bool changed = false;
   stages.run("open_sequences", [&] { changed = open_sequences(g, table); });
   if (changed) settle("specialise (sequences)");
@@ -308,10 +325,7 @@ const Plan* Program::run_again(const ArrayRef* inputs, uint64_t seed, uint64_t s
       if (a.dims[d] != t.shape[d]) return nullptr;
     data[k] = a.data;
   }
-  RunOptions o;
-  o.pool = impl_->pool.get();
-  o.seed = seed;
-  o.step = step;
+  RunOptions o = impl_->run_options(seed, step);
   o.guard = guard;
   o.observer = impl_->observer;
   run_static(plan, data.data(), o);
@@ -345,17 +359,18 @@ std::vector<Value> Program::run(const std::vector<Value>& inputs, uint64_t seed,
   std::optional<Budget> budget = impl_->budget_for(inputs);
   Plan& plan = plan_for(inputs);
   if (budget) impl_->set_limits(*budget, plan);
-  SubgraphRunner sub = [&](const GraphPtr& g, const std::vector<Value>& in, uint64_t inner_step) {
-    return impl_->subprogram(impl_->plans.front(), g).run(in, seed, inner_step);
-  };
-  RunOptions o;
-  o.pool = impl_->pool.get();
-  o.seed = seed;
-  o.step = step;
+  const SubgraphRunner sub = impl_->subgraph_runner(seed);
+  RunOptions o = impl_->run_options(seed, step);
   o.subgraphs = &sub;
   o.guard = guard;
   o.observer = impl_->observer;
   return run_plan(plan, inputs, o, wanted);
+}
+
+std::vector<std::string> plain_passes() {
+  return {"recognise",        "identity",    "fold_norm",    "layout",    "fuse_norm",
+          "fuse_loss",        "join_slices", "fuse_matmul",  "recompute", "scale_updates",
+          "fuse_elementwise", "row_updates", "group_updates"};
 }
 
 NotFiniteValue Program::trace_not_finite(const std::vector<Value>& inputs, uint64_t seed,
@@ -363,10 +378,7 @@ NotFiniteValue Program::trace_not_finite(const std::vector<Value>& inputs, uint6
   {  // node by node as the file has them: a fused node has no name that its author knows
     ProgramOptions plain = impl_->options;
     plain.limits.memory = 0;
-    plain.skip_passes = {"recognise",    "identity",      "fold_norm",        "layout",
-                         "fuse_norm",    "fuse_loss",     "join_slices",      "fuse_matmul",
-                         "recompute",    "scale_updates", "fuse_elementwise", "row_updates",
-                         "group_updates"};
+    plain.skip_passes = plain_passes();
     const GradientNames names;
     Program copy(graph_.clone(), impl_->updates, impl_->state, impl_->pool, plain);
     NotFiniteValue found = copy.trace(inputs, seed, step, guard.loss_output, kNone);
@@ -381,16 +393,11 @@ NotFiniteValue Program::trace(const std::vector<Value>& inputs, uint64_t seed, u
   std::optional<Budget> budget = impl_->budget_for(inputs);
   Plan& plan = plan_for(inputs);
   if (budget) impl_->set_limits(*budget, plan);
-  SubgraphRunner sub = [&](const GraphPtr& g, const std::vector<Value>& in, uint64_t inner_step) {
-    return impl_->subprogram(impl_->plans.front(), g).run(in, seed, inner_step);
-  };
+  const SubgraphRunner sub = impl_->subgraph_runner(seed);
   NotFiniteTrace trace(plan, inputs);
   std::function<void(const Step&, ValueId, const Tensor&)> inspect =
       [&](const Step& s, ValueId v, const Tensor& t) { trace.record(s, v, t); };
-  RunOptions o;
-  o.pool = impl_->pool.get();
-  o.seed = seed;
-  o.step = step;
+  RunOptions o = impl_->run_options(seed, step);
   o.subgraphs = &sub;
   o.inspect = &inspect;
   o.assign_updates = false;

@@ -31,6 +31,8 @@ struct ProgramOptions {
   // sections.
   size_t memory_beside = 0;
   size_t memory_shares = 1;
+  // Inputs that need the shape of what they are compared with: targets of a loss by elements.
+  std::vector<std::string> targets;
   bool nested = false;  // the body of a loop or a branch: counted against the run around it
 };
 
@@ -54,6 +56,9 @@ struct NotFiniteValue {
   std::string name;    // "fc1.weight_grad"
   std::string origin;  // "output 'y' of 'Exp_14' (Exp)", "'t' in the gradient of node 'n' (Sqrt)"
 };
+
+// Names of the passes that join or rewrite nodes: without them a plan has the file's own nodes.
+std::vector<std::string> plain_passes();
 
 class Program {
  public:

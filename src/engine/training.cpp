@@ -56,6 +56,7 @@ void Training::check_which(int which) const {
 
 double Training::loss_of(const Algorithm& a) const {
   if (a.loss < 0) return std::numeric_limits<double>::quiet_NaN();
+  if (a.blocks) return a.blocks->loss();
   if (!a.last_plan) return scalar_of(a.last_values[size_t(a.loss)]);
   const Plan& p = *a.last_plan;
   const Slot& s = p.slots[size_t(p.graph.outputs[size_t(a.loss)])];
@@ -102,6 +103,7 @@ void Training::run_judged(Algorithm& a, const F& run) {
 
 void Training::run_algorithm(Algorithm& a, const ArrayRef* arrays) {
   for (size_t k = 0; k < a.arrays.size(); ++k) a.arrays[k] = arrays[a.slots[k]];
+  if (a.blocks) return run_blocks(a);
   run_judged(a, [&](Guard* guard) {
     a.last_plan = a.program->run_again(a.arrays.data(), seed_, step_count_, guard);
     if (a.last_plan) return;
@@ -109,6 +111,14 @@ void Training::run_algorithm(Algorithm& a, const ArrayRef* arrays) {
     a.program->plan_for(a.fed);
     a.last_plan = a.program->run_again(a.arrays.data(), seed_, step_count_, guard);
     if (!a.last_plan) a.last_values = a.program->run(a.fed, seed_, step_count_, {}, guard);
+  });
+}
+
+void Training::run_blocks(Algorithm& a) {
+  feed_arrays(a);
+  run_judged(a, [&](Guard* guard) {
+    a.blocks->run(a.arrays.data(), *cut_, seed_, step_count_, guard);
+    if (guard) guard->tripped |= a.blocks->tripped();
   });
 }
 
@@ -141,8 +151,10 @@ double Training::run_sections(int which, const F& run) {
 double Training::step_arrays(const ArrayRef* arrays, int which, uint64_t n) {
   check_which(which);
   double loss = std::numeric_limits<double>::quiet_NaN();
-  for (uint64_t k = 0; k < n; ++k)
+  for (uint64_t k = 0; k < n; ++k) {
+    if (cut_) cut_batch(arrays);
     loss = run_sections(which, [&](Algorithm& a) { run_algorithm(a, arrays); });
+  }
   remember_outputs(which);
   return loss;
 }
@@ -172,6 +184,7 @@ bool Training::output_is_state(size_t k) const {
 Value Training::output(size_t k) const {
   auto [i, o] = last_outputs_.at(k);
   const Algorithm& a = *algorithms_[size_t(i)];
+  if (a.blocks) return a.blocks->output(o);
   if (!a.last_plan) return a.last_values.at(o);
   ValueId v = a.last_plan->graph.outputs[o];
   const Slot& s = a.last_plan->slots[size_t(v)];
@@ -226,6 +239,9 @@ StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
 
 // Feeds of which one is a sequence, a map or an optional.
 double Training::step_values(const Feeds& feeds, int which) {
+  if (cut_)
+    data_error("OT5013", "a batch with a sequence, a map or an optional cannot be cut into blocks",
+               "train in one process, without --micro-blocks");
   double loss = run_sections(which, [&](Algorithm& a) {
     for (size_t k = 0; k < a.inputs.size(); ++k) {
       auto it = feeds.find(a.inputs[k].name);
@@ -247,18 +263,23 @@ double Training::step_values(const Feeds& feeds, int which) {
 }
 
 void Training::refuse(Algorithm& a, const Guard& guard) {
+  if (a.blocks) refuse_blocks(a);
   if (a.last_plan) feed_arrays(a);
   double loss = a.loss >= 0 ? loss_of(a) : 0;
   const NotFiniteValue bad = a.program->trace_not_finite(a.fed, seed_, step_count_, guard);
+  not_finite_error(loss, bad.name, bad.origin);
+}
+
+void Training::not_finite_error(double loss, const std::string& name, std::string origin) {
   constexpr std::string_view kEnd = "_grad";
-  std::string parameter = bad.name;
+  std::string parameter = name;
   if (parameter.ends_with(kEnd)) parameter.resize(parameter.size() - kEnd.size());
-  const bool named = parameter != bad.name && state_->has(parameter);
+  const bool named = parameter != name && state_->has(parameter);
   std::string subject = std::isnan(loss)       ? "loss became NaN"
                         : !std::isfinite(loss) ? "loss became infinite"
                         : named ? cat("the gradient of '", parameter, "' became NaN or infinite")
                                 : "a gradient became NaN or infinite";
-  throw NotFiniteError(subject, bad.origin, step_count_ + 1, last_loss_, last_norm_);
+  throw NotFiniteError(subject, std::move(origin), step_count_ + 1, last_loss_, last_norm_);
 }
 
 void Training::check_written(const std::map<std::string, Tensor>& before) {
@@ -291,13 +312,16 @@ void Training::set_rate(double r) {
 }
 
 void Training::set_observer(StepObserver* observer) {
-  for (auto& a : algorithms_) a->program->set_observer(observer);
+  for (auto& a : algorithms_) {
+    a->program->set_observer(observer);
+    if (a->blocks) a->blocks->set_observer(observer);
+  }
 }
 
 std::vector<const Plan*> Training::plans() const {
   std::vector<const Plan*> all;
   for (const auto& a : algorithms_)
-    for (const Plan* p : a->program->plans()) all.push_back(p);
+    for (const Plan* p : a->blocks ? a->blocks->plans() : a->program->plans()) all.push_back(p);
   return all;
 }
 

@@ -12,6 +12,8 @@
 namespace onnxtrain {
 
 class InitialValues;
+class Communicator;
+struct BatchRows;
 
 struct StepResult {
   double loss = 0;                  // of the last algorithm that has one; NaN if none has
@@ -54,12 +56,26 @@ class Training {
   // but the loss out of the result.
   StepResult step(const Feeds& feeds, int which = -1, bool outputs = true);
 
+  // Cuts every batch into this many blocks of rows from now on, which are computed one by one; 1
+  // and one process: not cut. With a communicator (which must outlive this) a step takes the rows
+  // of this process, in the order of ranks; `blocks` is a multiple of their number.
+  void set_blocks(int blocks, Communicator* communicator = nullptr);
+  int blocks() const { return blocks_; }
+  Communicator* communicator() const { return communicator_; }
+  // Rows of the last step in all processes.
+  int64_t batch_rows() const { return batch_rows_; }
+  // Bits that every process learns of in the next step: what one or another has wished.
+  void wish(int bits) { wish_ = bits; }
+  int wishes() const { return wishes_; }
+  // Statistics of BatchNormalization are those of the blocks (known after the first step).
+  bool has_block_statistics() const;
+
   // Whether a step is judged before it writes anything (NotFiniteError); on unless switched off.
   void set_check_finite(bool on) { check_finite_ = on; }
   // Euclidean norm of what the optimizers read in the last step; -1 when not known.
   double gradient_norm() const { return last_norm_; }
-  // How many gradients the optimizers read in the last step, and how many of them were exactly 0
-  // everywhere; those of 16-bit types apart.
+  // How many gradients the optimizers read in the last step, how many of them were exactly 0
+  // everywhere, and how many of float16 were 0 or hardly more than its smallest numbers.
   struct Zeros {
     int gradients = 0, zeros = 0, narrow = 0;
   };
@@ -97,8 +113,8 @@ class Training {
 
   // The model; values of state variables in it are the current ones.
   const Model& source() const { return *model_; }
-  // What a state variable began with.
-  Tensor initial(const std::string& name) const;
+  // What a state variable began with; nothing when that stood in a file that has changed.
+  std::optional<Tensor> initial(const std::string& name) const;
   // What state variables and the plans made so far take.
   PlannedMemory memory() const;
   // The model with the current state as its initializers.
@@ -121,6 +137,10 @@ class Training {
   void run_judged(Algorithm& a, const F& run);
   void run_algorithm(Algorithm& a, const ArrayRef* arrays);
   void feed_arrays(Algorithm& a);
+  void run_blocks(Algorithm& a);
+  void cut_batch(const ArrayRef* arrays);
+  [[noreturn]] void refuse_blocks(Algorithm& a);
+  [[noreturn]] void not_finite_error(double loss, const std::string& name, std::string origin);
   double loss_of(const Algorithm& a) const;
   double step_values(const Feeds& feeds, int which);
   void remember_outputs(int which);
@@ -139,6 +159,11 @@ class Training {
   std::vector<std::pair<int, size_t>> last_outputs_;  // algorithm, output
   int last_which_ = -2;
   ProgramOptions options_;
+  int blocks_ = 1;
+  Communicator* communicator_ = nullptr;
+  std::unique_ptr<BatchRows> cut_;
+  int64_t batch_rows_ = 0;
+  int wish_ = 0, wishes_ = 0;
   std::string rate_name_;
   uint64_t seed_ = 0, step_count_ = 0;
   bool check_finite_ = true;

@@ -1,6 +1,7 @@
 // What a Training keeps of one training section. Internal to engine/.
 #pragma once
 #include "core/memory.hpp"
+#include "engine/blocks.hpp"
 #include "engine/training.hpp"
 
 namespace onnxtrain {
@@ -17,7 +18,9 @@ struct Training::Algorithm {
   // where the outputs of the last step are: in the plan's memory, or here
   const Plan* last_plan = nullptr;
   std::vector<Value> last_values;
-  Populating state_pages;  // of variables that begin as zero
+  SplitStep::Updates updates;
+  std::unique_ptr<BlockStep> blocks;  // null: the batch is not cut
+  Populating state_pages;             // of variables that begin as zero
 };
 
 }  // namespace onnxtrain

@@ -6,6 +6,7 @@
 
 #include "core/thread_count.hpp"
 #include "engine/initial_values.hpp"
+#include "engine/target_shapes.hpp"
 #include "engine/training_section.hpp"
 
 namespace onnxtrain {
@@ -188,7 +189,11 @@ void Training::add_algorithm(const TrainingStep& step) {
   a->fed.resize(a->inputs.size());
   a->arrays.resize(a->inputs.size());
   for (const ValueDef& d : a->inputs) a->slots.push_back(slot_of(slots_, d));
-  a->program = std::make_unique<Program>(std::move(g), std::move(updates), state_, pool_, options_);
+  a->updates = updates;
+  ProgramOptions options = options_;
+  options.targets = elementwise_targets(*model_, step);
+  a->program = std::make_unique<Program>(std::move(g), std::move(updates), state_, pool_,
+                                         std::move(options));
   algorithms_.push_back(std::move(a));
 }
 
@@ -221,13 +226,15 @@ Model Training::snapshot() const {
   return m;
 }
 
-Tensor Training::initial(const std::string& name) const { return initial_->get(name); }
+std::optional<Tensor> Training::initial(const std::string& name) const {
+  return initial_->find(name);
+}
 
 PlannedMemory Training::memory() const {
   PlannedMemory all;
   all.state = state_->bytes();
   for (const auto& a : algorithms_) {
-    const PlannedMemory m = a->program->memory();
+    const PlannedMemory m = a->blocks ? a->blocks->memory() : a->program->memory();
     all.arena += m.arena;
     all.whole += m.whole;
     all.recomputed += m.recomputed;

@@ -39,11 +39,13 @@ std::string Node::s(std::string_view key, std::string_view def) const {
 }
 std::vector<int64_t> Node::ints(std::string_view key, std::vector<int64_t> def) const {
   const Attr* a = find(key);
-  return a ? attr_as<std::vector<int64_t>>(*this, key, *a, "a list of integers") : std::move(def);
+  if (!a) return def;
+  return attr_as<std::vector<int64_t>>(*this, key, *a, "a list of integers");
 }
 std::vector<float> Node::floats(std::string_view key, std::vector<float> def) const {
   const Attr* a = find(key);
-  return a ? attr_as<std::vector<float>>(*this, key, *a, "a list of floats") : std::move(def);
+  if (!a) return def;
+  return attr_as<std::vector<float>>(*this, key, *a, "a list of floats");
 }
 std::vector<std::string> Node::strings(std::string_view key) const {
   const Attr* a = find(key);

@@ -26,6 +26,21 @@ Names texts(const Tensor& t) {
   return out;
 }
 
+// Is `v` the number of the best class: of an ArgMax, of a comparison of one score, or of what is
+// made of one?
+bool is_best(const Graph& g, ValueId v) {
+  for (int hops = 0; hops < 4 && v != kNone; ++hops) {
+    const NodeId p = g.producer_of(v);
+    if (p < 0) return false;
+    const Node& n = g.nodes[size_t(p)];
+    for (const char* op : {"ArgMax", "Where", "TopK", "Greater", "GreaterOrEqual", "Less"})
+      if (n.is(op)) return true;
+    if (!n.is("Cast") && !n.is("Reshape") && !n.is("Squeeze") && !n.is("Identity")) return false;
+    v = n.inputs[0];
+  }
+  return false;
+}
+
 // Of a node that makes labels from class numbers or scores.
 Names labels_of(const Graph& g, const Node& n) {
   constexpr const char* kDomain = "ai.onnx.ml";
@@ -35,6 +50,10 @@ Names labels_of(const Graph& g, const Node& n) {
   if (n.is("TreeEnsembleClassifier", kDomain))
     return texts(n, "classlabels_strings", "classlabels_int64s");
   if (n.is("ArrayFeatureExtractor", kDomain) && n.inputs[0] != kNone)
+    return texts(g.value(n.inputs[0]).constant);
+  // what a classifier becomes that is trained: the labels, at the best class
+  if (n.is("Gather") && n.inputs[0] != kNone && g.value(n.inputs[0]).constant.rank() == 1 &&
+      is_best(g, n.inputs[1]))
     return texts(g.value(n.inputs[0]).constant);
   return {};
 }

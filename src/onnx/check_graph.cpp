@@ -4,10 +4,12 @@
 #include "core/closest.hpp"
 #include "core/text.hpp"
 #include "onnx/checker.hpp"
+#include "onnx/contrib.hpp"
 #include "onnx/defs/schema.h"
 #include "onnx/libonnx_call.hpp"
 #include "onnx/reader.hpp"
 #include "onnx/tensors.hpp"
+#include "op/foreign.hpp"
 
 namespace onnxtrain {
 namespace {
@@ -175,7 +177,9 @@ void GraphCheck::operator_(const onnx::NodeProto& n, const Place& p) {
   const bool ours = ops_.find(domain, n.op_type(), version) != nullptr;
   const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(n.op_type(), version, domain);
   if (schema == nullptr) {
-    if (ours || (n.op_type() == "GraphCall" && p.code == "OT1303")) return;
+    if (ours || is_contrib(domain, n.op_type())) return;
+    if (foreign_runner() && domain != kTrainingDomain && domain != kOwnDomain) return;
+    if (n.op_type() == "GraphCall" && p.code == "OT1303") return;
     if (domain == kTrainingDomain) {
       out_.error("OT1319", "C19",
                  cat(p.where, ": ", validity::node_label(n), ": the domain ", domain,
@@ -289,8 +293,8 @@ void GraphCheck::report_unknown() {
     for (size_t i = 0; i < nodes.size() && i < 3; ++i) text += cat(i ? ", " : "", nodes[i]);
     if (nodes.size() > 3) text += cat(" and ", nodes.size() - 3, " more");
     out_.error("OT1101", "", text,
-               "check the domain and the opset_import, or add the operator to the model as a local "
-               "function");
+               "run it in ONNX Runtime:  --fallback onnxruntime   or check the domain and the "
+               "opset_import, or add the operator to the model as a local function");
   }
 }
 

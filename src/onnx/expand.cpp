@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "onnx/bodies.hpp"
+#include "onnx/contrib.hpp"
 #include "onnx/defs/schema.h"
 #include "onnx/libonnx_call.hpp"
 #include "onnx/reader.hpp"
@@ -93,6 +94,7 @@ bool GraphReader::expand(const NodeView& v, Scope& s) {
     expand_body(v, *local, s, true);
     return true;
   }
+  if (entry.op == nullptr && is_contrib(v.domain, v.proto->op_type())) return expand_contrib(v, s);
   if (stands || entry.schema == nullptr) return false;
   const onnx::OpSchema& schema = *entry.schema;
   if (const onnx::FunctionProto* body = corrected_body(v.domain, v.proto->op_type())) {
@@ -138,6 +140,26 @@ bool GraphReader::expand(const NodeView& v, Scope& s) {
                                                  *body, version);
   });
   if (!built) return false;  // reported as unknown: no kernel and no body for these inputs
+  built_.push_back(std::move(body));
+  expand_body(v, *built_.back(), s, false);
+  return true;
+}
+
+bool GraphReader::expand_contrib(const NodeView& v, Scope& s) {
+  ContribNode n;
+  n.op = v.proto->op_type();
+  n.attrs = v.attrs;
+  for (const ValueId i : v.inputs) {
+    const TypeInfo t = i == kNone ? TypeInfo() : s.graph->value(i).type;
+    n.ranks.push_back(i == kNone ? -2 : t.is_tensor() && t.shape ? int(t.shape->size()) : -1);
+  }
+  for (const std::string& o : v.proto->output()) n.used.push_back(!o.empty());
+  std::string why;
+  std::unique_ptr<onnx::FunctionProto> body = contrib_body(n, why);
+  if (!body) {
+    reasons_[v.proto] = why;
+    return false;
+  }
   built_.push_back(std::move(body));
   expand_body(v, *built_.back(), s, false);
   return true;

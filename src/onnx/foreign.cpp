@@ -22,11 +22,8 @@ std::string advice(FileKind kind, const std::string& file) {
     case FileKind::kTorchProgram:
       return cat("onnxtrain convert ", file, " model.onnx");
     case FileKind::kKeras:
-      return cat("in Python: keras.models.load_model(\"", file,
-                 "\").export(\"model.onnx\", format=\"onnx\")");
     case FileKind::kHdf5:
-      return cat("a Keras model: keras.models.load_model(\"", file,
-                 "\").export(\"model.onnx\", format=\"onnx\") in Python");
+      return cat("a Keras model:  onnxtrain convert ", file, " model.onnx");
     case FileKind::kTfLite:
       return cat("python -m tf2onnx.convert --tflite ", file, " --output model.onnx");
     case FileKind::kSavedModel:
@@ -82,7 +79,7 @@ void refuse_folder(const std::string& path) {
   if (has("saved_model.pb"))
     model_error("OT4002",
                 cat("'", path, "' is the folder of a TensorFlow SavedModel, not an ONNX model"),
-                cat("python -m tf2onnx.convert --saved-model ", file, " --output model.onnx"));
+                cat("onnxtrain convert ", file, " model.onnx"));
   std::string first;
   for (fs::directory_iterator it(path, ignored), end; !ignored && it != end; it.increment(ignored))
     if (const std::string name = it->path().filename().string();

@@ -5,6 +5,7 @@
 
 #include "onnx/defs/schema.h"
 #include "onnx/validity.hpp"
+#include "op/foreign.hpp"
 #include "op/model_refusal.hpp"
 
 namespace onnxtrain {
@@ -227,7 +228,12 @@ void GraphReader::read_node(const onnx::NodeProto& p, Scope& s) {
   std::map<std::string, GraphPtr> graphs;
   std::vector<TypeInfo> types = infer(v, s, graphs);
   Node n = make_node(v, s, graphs);
-  if (find_op(v.domain, p.op_type(), v.version).op == nullptr) note_unknown(v, n.name, {});
+  if (find_op(v.domain, p.op_type(), v.version).op == nullptr) {
+    if (foreign_runner() && v.domain != kTrainingDomain && v.domain != kOwnDomain)
+      make_foreign(n, v, s);
+    else
+      note_unknown(v, n.name, reasons_[v.proto]);
+  }
   add_outputs(std::move(n), v, s, std::move(types));
 }
 
@@ -351,8 +357,54 @@ void GraphReader::throw_unknown() const {
     if (!u.reason.empty()) text += cat(": ", u.reason);
   }
   model_error("OT1101", text,
-              "check the domain and the opset_import, or add the operator to the model as a local "
-              "function");
+              "run them in ONNX Runtime:  --fallback onnxruntime   or check the domain and the "
+              "opset_import, or add the operator to the model as a local function");
+}
+
+// ------------------------------------------------------------------ nodes of another runtime
+
+void GraphReader::make_foreign(Node& n, const NodeView& v, Scope& s) {
+  n.version = v.version + kForeignVersion;
+  auto it = functions_.find(cat(v.domain, ":", n.op, kGradientEnding, ":"));
+  if (it == functions_.end()) return;
+  n.version += kForeignWithGradient;
+  n.attrs[kGradientBody] = read_function(v, *it->second, s);
+}
+
+// A function as a graph of its own.
+GraphPtr GraphReader::read_function(const NodeView& v, const onnx::FunctionProto& f, Scope& s) {
+  Frame frame;
+  frame.caller = s.frame;
+  frame.function = cat(f.domain(), ":", f.name(), ":");
+  frame.depth = s.frame ? s.frame->depth + 1 : 1;
+  for (const auto& [name, a] : v.attrs) frame.attrs.emplace(name, a);
+  for (const auto& a : f.attribute_proto()) frame.attrs.emplace(a.name(), &a);
+  OpsetMap imports;
+  for (const auto& o : f.opset_import()) imports[normal_domain(o.domain())] = int(o.version());
+  for (const auto& [domain, version] : *s.opsets) imports.emplace(domain, version);
+  auto g = std::make_shared<Graph>();
+  g->name = f.name();
+  Scope b;
+  b.graph = g.get();
+  b.facts = s.facts;
+  b.opsets = &imports;
+  b.frame = &frame;
+  b.depth = s.depth;
+  for (int i = 0; i < f.input_size(); ++i) {
+    TypeInfo t;
+    if (size_t(i) < v.inputs.size() && v.inputs[size_t(i)] != kNone)
+      t = s.graph->value(v.inputs[size_t(i)]).type;
+    const ValueId id = g->add_value(f.input(i), t);
+    g->inputs.push_back(id);
+    b.names[f.input(i)] = id;
+  }
+  read_nodes(f.node(), b);
+  for (const std::string& o : f.output()) {
+    const ValueId id = lookup(b, o);
+    if (id < 0) validity::refuse(validity::never_computed(o));
+    g->outputs.push_back(id);
+  }
+  return g;
 }
 
 }  // namespace onnxtrain

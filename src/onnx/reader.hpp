@@ -119,6 +119,11 @@ class GraphReader {
   const onnx::FunctionProto* local_function(const NodeView& v) const;
   // Expands the node if it is a function and its operator is not in the table.
   bool expand(const NodeView& v, Scope& s);
+  // Another runtime runs the node; its gradient is a function of the file, if there is one.
+  void make_foreign(Node& n, const NodeView& v, Scope& s);
+  GraphPtr read_function(const NodeView& v, const onnx::FunctionProto& f, Scope& s);
+  // The same for an operator of com.microsoft that has a body (contrib.hpp).
+  bool expand_contrib(const NodeView& v, Scope& s);
   void expand_body(const NodeView& v, const onnx::FunctionProto& f, Scope& s, bool in_source);
   void expand_into(const NodeView& v, const std::vector<std::string>& results,
                    const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, Scope& s,
@@ -146,7 +151,8 @@ class GraphReader {
   std::unordered_set<std::string> used_names_, node_names_;
   bool names_collected_ = false;
   std::unordered_map<std::string, int> name_counts_;
-  std::vector<std::unique_ptr<onnx::FunctionProto>> built_;  // bodies made for one node
+  std::unordered_map<const onnx::NodeProto*, std::string> reasons_;  // why there is no body
+  std::vector<std::unique_ptr<onnx::FunctionProto>> built_;          // bodies made for one node
   std::unordered_map<const Op*, std::unique_ptr<onnx::FunctionProto>> own_functions_;
   std::unordered_map<std::string, const onnx::FunctionProto*> own_map_;
   std::vector<Unknown> unknown_;

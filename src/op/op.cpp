@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/random.hpp"
+#include "op/foreign.hpp"
 #include "op/symbolic.hpp"
 
 namespace onnxtrain {
@@ -69,6 +70,7 @@ const Op* OpTable::find(std::string_view domain, std::string_view name, int vers
   std::string key;  // asked for thousands of times per plan: no stream
   key.reserve(domain.size() + 1 + name.size());
   key.append(domain).append(1, ':').append(name);
+  if (version >= kForeignVersion) return foreign_op(domain, name, version);
   auto it = ops_.find(key);
   if (it == ops_.end()) return nullptr;
   const Op* best = nullptr;

@@ -99,7 +99,7 @@ class Grouper {
     n.version = first.version;
     for (int kind = 0; kind < 2 + r.states; ++kind)
       for (NodeId k : group)
-        n.inputs.push_back(g_.nodes[size_t(k)].inputs[size_t(r.scalars + kind)]);
+        n.inputs.push_back(g_.nodes[size_t(k)].inputs[size_t(r.scalars) + size_t(kind)]);
     for (int kind = 0; kind <= r.states; ++kind)
       for (NodeId k : group) n.outputs.push_back(g_.nodes[size_t(k)].outputs[size_t(kind)]);
     if (scaled) n.inputs.push_back(first.inputs.back());

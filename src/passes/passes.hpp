@@ -36,6 +36,7 @@ void absorb_constants(Graph& g);
 void recognise_operators(Graph& g, const std::vector<ValueId>& keep);
 
 // The passes, one file each.
+void pass_partition(Graph& g, const PassContext& c);  // neighbouring nodes of another runtime
 void pass_dead(Graph& g, const PassContext& c);
 void pass_identity(Graph& g, const PassContext& c);  // removes Identity and other no-op nodes
 void pass_cse(Graph& g, const PassContext& c);

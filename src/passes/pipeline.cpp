@@ -12,6 +12,7 @@ struct Pass {
   void (*run)(Graph&, const PassContext&);
 };
 constexpr Pass kPipeline[] = {
+    {"partition", pass_partition},
     {"identity", pass_identity},
     {"cse", pass_cse},
     {"dead", pass_dead},

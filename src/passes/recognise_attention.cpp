@@ -53,6 +53,7 @@ class Attention {
     if (ratio_ > 0) {
       n.name = dropout_->name;
       n.random_stream = dropout_->random_stream;
+      if (dropout_->has("row_axis")) n.attrs["row_axis"] = dropout_->i("row_axis", 0);
     }
   }
 
@@ -221,6 +222,8 @@ class Attention {
   bool dropout(ValueId& at) {
     const NodeId k = c_->reader(at);
     if (k < 0 || !c_->node(k).is("Dropout")) return true;
+    if (c_->node(k).i("row_axis", 0) > 0 || c_->node(k).i("row_outer", 1) > 1)
+      return false;  // rows of a block that are no batch items
     const Node& n = c_->node(k);
     if (n.version < 7 || n.inputs[0] != at || n.has("seed")) return false;
     if (n.outputs.size() > 1 && n.outputs[1] != kNone &&

@@ -42,7 +42,7 @@ class Scales {
 
   void try_one(Node& update, const UpdateForm& form) {
     if (update.i(kScaled, 0) || !fits(update, form)) return;
-    ValueId& gradient = update.inputs[size_t(form.scalars + 1)];
+    ValueId& gradient = update.inputs[size_t(form.scalars) + 1];
     const NodeId by = g_.value(gradient).producer;
     if (by < 0 || pinned_[size_t(gradient)] || readers_[size_t(gradient)].size() != 1) return;
     const Node& product = g_.nodes[size_t(by)];

@@ -144,6 +144,26 @@ class Planner {
     }
   }
 
+  const Node* maker_of(ValueId v) {
+    const NodeId p = g().value(v).producer;
+    return p < 0 ? nullptr : &g().nodes[size_t(p)];
+  }
+
+  // Of 16-bit weights: the optimizer reads wider copies of weight and gradient, and what it makes
+  // is cast back.
+  void find_narrow_gradients() {
+    narrow_gradients_.clear();
+    for (const Update& u : plan_->updates) {
+      const Node* cast = maker_of(u.value);
+      const Node* n = cast && cast->is("Cast") ? maker_of(cast->inputs[0]) : nullptr;
+      if (!n || (n->domain != kTrainingDomain && n->domain != kOwnDomain)) continue;
+      for (ValueId v : g().reads(*n))
+        if (const Node* copy = maker_of(v);
+            copy && copy->is("Cast") && maker_of(copy->inputs[0]) != nullptr)
+          narrow_gradients_.push_back(copy->inputs[0]);
+    }
+  }
+
   void find_lifetimes() {
     size_t n = g().values.size();
     first_.assign(n, -1);
@@ -159,6 +179,8 @@ class Planner {
     int end = int(g().nodes.size());
     for (ValueId v : g().outputs) last_[size_t(v)] = end;
     for (const Update& u : plan_->updates) last_[size_t(u.value)] = end;
+    find_narrow_gradients();
+    for (ValueId v : narrow_gradients_) last_[size_t(v)] = end;  // until they are looked at
     plan_->release_after.resize(g().nodes.size());
     for (size_t v = 0; v < n; ++v)
       if (plan_->slots[v].place == Place::kDynamic && last_[v] >= 0 && last_[v] < end)
@@ -376,6 +398,7 @@ class Planner {
     }
     for (const Update& u : plan_->updates)
       if (!u.in_place) watch(u.value, false);
+    for (ValueId v : narrow_gradients_) watch(v, true);
     for (auto [v, gradient] : watched) plan_->watched.push_back({v, gradient});
   }
 
@@ -384,6 +407,7 @@ class Planner {
   const StateTensor& state_;
   std::vector<char> dynamic_, writer_;  // by node
   std::vector<char> unsure_;  // by value: new values of state that may overflow, what follows
+  std::vector<ValueId> narrow_gradients_;
   std::vector<int> first_, last_;
   std::vector<char> view_;  // by node
   std::unordered_multimap<std::string, ValueId> updated_;

@@ -13,19 +13,33 @@ namespace {
 
 class ColumnBatches final : public Batches {
  public:
-  ColumnBatches(const FeedColumns& data, int64_t batch, uint64_t seed, bool shuffle, bool whole)
+  ColumnBatches(const FeedColumns& data, int64_t batch, uint64_t seed, bool shuffle, bool whole,
+                const Part& part)
       : names_(data.names),
         label_(data.label),
+        columns_(data.columns),
         whole_(whole),
+        part_(part),
         sampler_(data.rows(), batch, seed, shuffle, whole),
-        prefetch_(data.columns, std::min(batch, std::max<int64_t>(1, data.rows()))) {
+        full_(own_rows(std::min(batch, std::max<int64_t>(1, data.rows())))),
+        prefetch_(data.columns, std::max<int64_t>(1, full_)) {
     for (const auto& name : names_) fed_.feeds[name] = Value();
   }
   void start(int64_t epoch, int64_t first) override {
     sampler_.set_epoch(uint64_t(epoch));
-    prefetch_.start(sampler_.order(), first, whole_);
+    if (part_.size == 1) return prefetch_.start(sampler_.order(), first, whole_);
+    index_ = first;
+    std::vector<int64_t> own;
+    for (int64_t k = 0; k < sampler_.batches(); ++k) {
+      const std::span<const int64_t> rows = sampler_.batch(k);
+      const auto n = int64_t(rows.size());
+      own.insert(own.end(), rows.begin() + n * part_.rank / part_.size,
+                 rows.begin() + n * (part_.rank + 1) / part_.size);
+    }
+    prefetch_.start(std::move(own), first, false);
   }
   const FedBatch* next() override {
+    if (part_.size > 1) return next_part();
     const Batch* b = prefetch_.next();
     if (!b) return nullptr;
     fed_.index = b->index;
@@ -38,10 +52,31 @@ class ColumnBatches final : public Batches {
   const std::string& label() const override { return label_; }
 
  private:
+  int64_t own_rows(int64_t n) const {
+    return n * (part_.rank + 1) / part_.size - n * part_.rank / part_.size;
+  }
+  // The last batch may be so small that nothing of it is here.
+  const FedBatch* next_part() {
+    if (index_ >= sampler_.batches()) return nullptr;
+    fed_.index = index_;
+    fed_.rows = int64_t(sampler_.batch(index_).size());
+    ++index_;
+    const Batch* b = own_rows(fed_.rows) > 0 ? prefetch_.next() : nullptr;
+    for (size_t k = 0; k < names_.size(); ++k) {
+      Shape none = columns_[k]->row_shape();
+      none.insert(none.begin(), 0);
+      fed_.feeds[names_[k]] = b ? b->tensors[k] : Tensor(columns_[k]->dtype(), none);
+    }
+    return &fed_;
+  }
+
   std::vector<std::string> names_;
   std::string label_;
+  std::vector<ColumnPtr> columns_;
   bool whole_;
+  Part part_;
   Sampler sampler_;
+  int64_t full_, index_ = 0;
   Prefetcher prefetch_;
   FedBatch fed_;
 };
@@ -127,8 +162,8 @@ class StreamBatches final : public Batches {
 }  // namespace
 
 std::unique_ptr<Batches> column_batches(const FeedColumns& data, int64_t batch, uint64_t seed,
-                                        bool shuffle, bool whole) {
-  return std::make_unique<ColumnBatches>(data, batch, seed, shuffle, whole);
+                                        bool shuffle, bool whole, const Part& part) {
+  return std::make_unique<ColumnBatches>(data, batch, seed, shuffle, whole, part);
 }
 
 std::unique_ptr<Batches> stream_batches(BatchStream& stream, const Model& m,

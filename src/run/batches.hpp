@@ -28,10 +28,16 @@ class Batches {
   virtual bool is_stream() const { return false; }  // nobody has seen all rows before
 };
 
+// Which of several processes this is.
+struct Part {
+  int rank = 0, size = 1;
+};
+
 // Batches of `batch` rows, assembled ahead of time. whole: the file fixes the batch size, rows that
-// do not make up a batch are left out (they are other ones in each epoch).
+// do not make up a batch are left out (they are other ones in each epoch). part: only its rows of
+// every batch are read; FedBatch::rows are those of all.
 std::unique_ptr<Batches> column_batches(const FeedColumns& data, int64_t batch, uint64_t seed,
-                                        bool shuffle, bool whole);
+                                        bool shuffle, bool whole, const Part& part = {});
 // inputs: of the training; every array is made to fit as columns are.
 std::unique_ptr<Batches> stream_batches(BatchStream& stream, const Model& m,
                                         const std::vector<ValueDef>& inputs);

@@ -22,13 +22,23 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kStep = "onnxtrain.step";
+constexpr const char* kBlocks = "onnxtrain.micro_blocks";
 constexpr std::string_view kTensor = "onnxtrain.checksum.";
 constexpr std::string_view kFile = "onnxtrain.file_checksum";
 constexpr size_t kDigits = 16;
-constexpr const char* kPosition[] = {
-    "onnxtrain.step",     "onnxtrain.seed",      "onnxtrain.epoch",    "onnxtrain.batch",
-    "onnxtrain.loss_sum", "onnxtrain.rows",      "onnxtrain.best",     "onnxtrain.best_epoch",
-    "onnxtrain.watched",  "onnxtrain.best_loss", "onnxtrain.settings", "onnxtrain.data"};
+constexpr const char* kPosition[] = {"onnxtrain.step",
+                                     "onnxtrain.seed",
+                                     "onnxtrain.epoch",
+                                     "onnxtrain.batch",
+                                     "onnxtrain.loss_sum",
+                                     "onnxtrain.rows",
+                                     "onnxtrain.best",
+                                     "onnxtrain.best_epoch",
+                                     "onnxtrain.watched",
+                                     "onnxtrain.best_loss",
+                                     "onnxtrain.settings",
+                                     "onnxtrain.data",
+                                     kBlocks};
 
 std::string hex(uint64_t v) {
   char text[20];
@@ -203,6 +213,8 @@ Model load_intact(const std::string& path, std::string& problem) {
 
 }  // namespace
 
+int saved_blocks(const Model& m) { return int(integer(m, kBlocks)); }
+
 bool is_checkpoint(const Model& m) { return m.metadata.count(kStep) != 0; }
 
 void strip_checkpoint_metadata(Model& m) {
@@ -224,6 +236,7 @@ void save_checkpoint(const Training& t, const Position& p, const std::string& pa
   m.metadata["onnxtrain.rows"] = std::to_string(p.rows);
   m.metadata["onnxtrain.best"] = exact(p.best);
   m.metadata["onnxtrain.best_epoch"] = std::to_string(p.best_epoch);
+  if (t.blocks() > 1) m.metadata[kBlocks] = std::to_string(t.blocks());
   if (!p.watched.empty()) m.metadata["onnxtrain.watched"] = p.watched;
   if (p.best_loss) m.metadata["onnxtrain.best_loss"] = exact(*p.best_loss);
   for (const auto& name : t.state().names())
@@ -267,6 +280,15 @@ void read_position(const Model& m, Position& p) {
     if (other.empty())
       hint = cat("the one before it is intact:  cp ", shell_word(previous), " ", shell_word(path));
   }
+  const fs::path folder = fs::path(path).parent_path();
+  if (hint.empty() && fs::exists(folder / "checkpoints" / "last.train.onnx"))
+    throw Error(
+        ErrorKind::kCheckpoint, "OT4202",
+        cat("'", path, "' is no checkpoint, but another file of the run '", folder.string(), "'"),
+        cat("onnxtrain train --resume ", shell_word(folder.string())));
+  if (hint.empty())
+    hint = cat("a model begins a training without --resume:  onnxtrain train ", shell_word(path),
+               " --data DATA");
   throw Error(ErrorKind::kCheckpoint, "OT4201",
               cat("checkpoint '", path, "' is damaged: ", problem), hint);
 }

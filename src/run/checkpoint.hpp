@@ -44,6 +44,8 @@ Model load_model_or_checkpoint(const std::string& path, Position& p);
 bool copy_checkpoint(const std::string& from, const std::string& to);
 
 bool is_checkpoint(const Model& m);
+// How many blocks its batches were cut into; 0: not known.
+int saved_blocks(const Model& m);
 // The same model without the position and checksums.
 void strip_checkpoint_metadata(Model& m);
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 namespace onnxtrain::run {
 
@@ -36,10 +37,11 @@ bool is_table(const Column& c) {
          c.row_elements() > 0 && c.row_elements() <= kMostColumns && !c.is_decoded();
 }
 
-ColumnScale measure(const Column& c) {
+ColumnScale measure(const Column& c, bool range = false) {
   const auto n = size_t(c.row_elements());
   const int64_t every = c.rows() / kMostRows + 1;
   std::vector<double> mean(n, 0), square(n, 0);
+  std::vector<double> low(n, std::numeric_limits<double>::infinity()), high(n, -low[0]);
   double count = 0;
   Tensor row(c.dtype(), {1, int64_t(n)});
   for (int64_t r = 0; r < c.rows(); r += every) {
@@ -50,10 +52,17 @@ ColumnScale measure(const Column& c) {
       const double d = v[k] - mean[k];
       mean[k] += d / count;
       square[k] += d * (v[k] - mean[k]);
+      low[k] = std::min(low[k], v[k]);
+      high[k] = std::max(high[k], v[k]);
     }
   }
   ColumnScale s;
   for (size_t k = 0; k < n; ++k) {
+    if (range) {
+      s.mean.push_back(float(low[k]));
+      s.std.push_back(high[k] > low[k] ? float(high[k] - low[k]) : 1.0F);
+      continue;
+    }
     const double std = count > 0 ? std::sqrt(square[k] / count) : 0;
     s.mean.push_back(float(mean[k]));
     // a column that never changes: its rounding errors are no spread
@@ -70,13 +79,15 @@ std::string short_number(double v) {
 
 }  // namespace
 
-std::map<std::string, ColumnScale> measured_scale(const FeedColumns& rows, const Model& m) {
+std::map<std::string, ColumnScale> measured_scale(const FeedColumns& rows, const Model& m,
+                                                  const std::string& kind) {
   std::map<std::string, ColumnScale> all;
   for (size_t k = 0; k < rows.names.size(); ++k)
     if (!is_target(m, rows.names[k]) && is_table(*rows.columns[k]))
-      all[rows.names[k]] = measure(*rows.columns[k]);
+      all[rows.names[k]] = measure(*rows.columns[k], kind == "minmax");
   if (all.empty())
-    usage_error("OT2132", "--scale standard is for inputs of float32 or float64 numbers in columns",
+    usage_error("OT2132",
+                cat("--scale ", kind, " is for inputs of float32 or float64 numbers in columns"),
                 "images:  --scale auto   or   --scale MEAN,STD");
   return all;
 }

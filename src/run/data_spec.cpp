@@ -44,6 +44,7 @@ DataSpec data_spec(const Metadata& m) {
   s.drop = names_of(m, "onnxtrain.drop");
   s.classes = names_of(m, "onnxtrain.classes");
   s.scale = metadata_text(m, "onnxtrain.scale");
+  s.of_run = m.count("onnxtrain.scale") != 0;
   s.nhwc = metadata_text(m, "onnxtrain.layout") == "nhwc";
   s.label_offset = std::strtoll(metadata_text(m, "onnxtrain.label_offset").c_str(), nullptr, 10);
   const json map = json::parse(metadata_text(m, "onnxtrain.map"), nullptr, false);
@@ -77,9 +78,20 @@ void note_spec(const Dataset& data, const std::map<std::string, std::string>& co
   if (!standard.empty()) m["onnxtrain.standard"] = standard.dump();
 }
 
+void leave_scale_to_graph(FeedOptions& feed) {
+  const std::string& asked = feed.adapt.scale;
+  if (asked.find(',') != std::string::npos)
+    usage_error("OT0034",
+                cat("the model scales its inputs itself: --scale ", asked, " would scale twice"),
+                "remove --scale");
+  feed.adapt.scale = kScaledInGraph;
+  feed.standard.clear();
+}
+
 void follow(const DataSpec& s, FeedOptions& feed, CsvOptions& csv) {
+  if (s.scaled_in_graph()) leave_scale_to_graph(feed);
   if (feed.adapt.scale == "auto" && !s.scale.empty()) feed.adapt.scale = s.scale;
-  if (feed.adapt.scale == "standard" && feed.standard.empty()) feed.standard = s.standard;
+  if (is_measured_scale(feed.adapt.scale) && feed.standard.empty()) feed.standard = s.standard;
   if (s.nhwc) feed.adapt.nhwc = true;
   if (feed.adapt.label_offset == 0) feed.adapt.label_offset = s.label_offset;
   if (feed.map.empty()) feed.usual = s.map;
@@ -87,14 +99,16 @@ void follow(const DataSpec& s, FeedOptions& feed, CsvOptions& csv) {
   if (s.of_table() && !csv.classes) csv.classes = s.classes;
   if (csv.features.empty()) csv.features = s.features;
   csv.of_run = csv.of_run || s.of_table();
+  feed.unnamed_classes = feed.unnamed_classes || (s.of_run && s.classes.empty());
   if (csv.targets.empty()) csv.targets = s.targets;
   if (csv.drop.empty()) csv.drop = s.drop;
 }
 
 void follow_scale(const DataSpec& s, FeedOptions& feed) {
-  if (s.scale != "standard" || s.standard.empty()) return;
-  if (feed.adapt.scale != "auto" && feed.adapt.scale != "standard") return;
-  feed.adapt.scale = "standard";
+  if (s.scaled_in_graph()) return leave_scale_to_graph(feed);
+  if (!is_measured_scale(s.scale) || s.standard.empty()) return;
+  if (feed.adapt.scale != "auto" && !is_measured_scale(feed.adapt.scale)) return;
+  feed.adapt.scale = s.scale;
   feed.standard = s.standard;
 }
 

@@ -17,7 +17,9 @@ struct DataSpec {
   std::string scale;
   bool nhwc = false;
   int64_t label_offset = 0;
+  bool of_run = false;                          // written by a training
   std::map<std::string, ColumnScale> standard;  // by input
+  bool scaled_in_graph() const { return scale == kScaledInGraph; }
   bool of_table() const { return !features.empty() || !targets.empty(); }
 };
 
@@ -33,7 +35,9 @@ void note_spec(const Dataset& data, const std::map<std::string, std::string>& co
 // Options of a run that the caller does not give are taken from `spec`. Columns that it names must
 // be there.
 void follow(const DataSpec& spec, FeedOptions& feed, CsvOptions& csv);
-// Only --scale standard, for arrays without names.
+// The graph scales its inputs: data is read as it is. OT0034 when the caller asks for more.
+void leave_scale_to_graph(FeedOptions& feed);
+// Only the scale of columns, for arrays without names.
 void follow_scale(const DataSpec& spec, FeedOptions& feed);
 // Does a table with these columns and classes have what the spec names?
 bool fits(const DataSpec& spec, const Dataset& data);

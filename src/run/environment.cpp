@@ -4,12 +4,14 @@
 #include <sys/utsname.h>
 
 #include <ctime>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "core/cpu.hpp"
 #include "core/memory.hpp"
 #include "core/version.hpp"
+#include "model/describe.hpp"
 
 namespace onnxtrain::run {
 
@@ -29,7 +31,18 @@ MemoryUse memory_use(const Training& t, size_t limit) {
   return {t.memory(), peak_resident_bytes(), limit};
 }
 
-Environment::Environment(int threads) : threads_(threads), started_(now()) {}
+Environment::Environment(Training& t) : threads_(t.pool().threads()), started_(now()) {
+  std::set<std::string> updated;
+  for (const TrainingStep& step : t.source().training)
+    for (const auto& [key, value] : step.update_binding) updated.insert(key);
+  const auto model = nlohmann::json::parse(describe_json(t.source()), nullptr, false);
+  if (!model.is_object()) return;
+  for (const auto& v : model["initializers"]) {
+    const int64_t elements = v.value("elements", int64_t(0));
+    parameters_ += elements;
+    if (updated.count(v.value("name", ""))) trained_ += elements;
+  }
+}
 
 std::string Environment::text(const MemoryUse* memory) const {
   utsname u{};
@@ -39,6 +52,8 @@ std::string Environment::text(const MemoryUse* memory) const {
                            {"simd", name_of(instruction_set())},
                            {"threads", threads_},
                            {"memory_limit_bytes", memory_limit()},
+                           {"parameters", parameters_},
+                           {"parameters_trained", trained_},
                            {"started", started_}};
   if (memory)
     j["memory"] = {{"state_bytes", memory->planned.state},

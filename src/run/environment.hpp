@@ -16,12 +16,13 @@ MemoryUse memory_use(const Training& t, size_t limit);
 // Made when the run begins; what it says is kept, so that the file is never read back.
 class Environment {
  public:
-  explicit Environment(int threads);
+  explicit Environment(Training& t);
   // memory: null while the run is under way
   std::string text(const MemoryUse* memory = nullptr) const;
 
  private:
   int threads_;
+  int64_t parameters_ = 0, trained_ = 0;  // elements of the initializers; of those that are updated
   std::string started_;
 };
 

@@ -77,7 +77,7 @@ Tensor Evaluator::scores(const Feeds& feeds) {
   return t ? *t : Tensor();
 }
 
-Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
+Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch, PredictionSample* sample) {
   Metrics metrics(task(data), describe_);
   const int64_t fixed = fixed_batch(training_.source().main);
   if (fixed > 0) batch = fixed;
@@ -88,6 +88,7 @@ Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
   prefetch.start(order);
   size_t label =
       size_t(std::find(data.names.begin(), data.names.end(), data.label) - data.names.begin());
+  int64_t first = 0;
   while (const Batch* b = prefetch.next()) {
     std::vector<Value> in;
     for (const ValueDef& d : inputs_) {
@@ -103,6 +104,9 @@ Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch) {
     if (b->rows < fixed && metrics.rows() > 0) loss = metrics.loss();
     Tensor scores;
     if (scores_ >= 0) scores = first_rows(std::get<Tensor>(out[size_t(scores_)]), b->rows);
+    if (sample && scores_ >= 0 && label < b->tensors.size())
+      sample->add(scores, b->tensors[label], in, first, b->rows);
+    first += b->rows;
     if (scores_ >= 0 && label < b->tensors.size())
       metrics.add(scores, b->tensors[label], loss, b->rows);
     else

@@ -7,6 +7,7 @@
 #include "engine/training.hpp"
 #include "run/feeds.hpp"
 #include "run/metrics.hpp"
+#include "run/predictions.hpp"
 
 namespace onnxtrain::run {
 
@@ -15,8 +16,11 @@ namespace onnxtrain::run {
 class Evaluator {
  public:
   explicit Evaluator(Training& t);
-  // Loss and metrics over all rows.
-  Metrics evaluate(const FeedColumns& data, int64_t batch);
+  // Loss and metrics over all rows. sample: sees every batch too.
+  Metrics evaluate(const FeedColumns& data, int64_t batch, PredictionSample* sample = nullptr);
+  PredictionSample sample_of(const FeedColumns& data) const {
+    return {task(data), describe_, data.rows()};
+  }
   // The output that the loss is about, for one batch; undefined when the training has none.
   Tensor scores(const Feeds& feeds);
 

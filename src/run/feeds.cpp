@@ -2,19 +2,22 @@
 #include "run/feeds.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "model/batch.hpp"
 #include "model/class_labels.hpp"
+#include "model/scores.hpp"
 #include "run/data_spec.hpp"
-#include "run/scores.hpp"
+#include "run/raw_columns.hpp"
 #include "run/target_check.hpp"
 
 namespace onnxtrain::run {
 
 InputSpec input_spec(const ValueDef& d) {
-  if (!d.type.is_tensor() || d.type.elem == DType::kString)
+  if (!d.type.is_tensor())
     data_error("OT2112",
-               cat("input '", d.name, "' takes ", to_string(d.type), "; rows of data are numbers"),
+               cat("input '", d.name, "' takes ", to_string(d.type),
+                   "; rows of data are numbers and text"),
                "give batches one after the other from Python:  ot.Trainer(MODEL).fit(iterable)");
   InputSpec s;
   s.name = d.name;
@@ -53,18 +56,41 @@ void describe_inputs(const Model& m, const std::vector<ValueDef>& inputs, OpenOp
 
 namespace {
 
-bool is_whole_number(const std::string& s) {
-  const size_t sign = s.starts_with("-") ? 1 : 0;
-  return s.size() > sign && s.find_first_not_of("0123456789", sign) == std::string::npos;
+// Labels that the file writes, where its target takes class numbers: a training of its own (of
+// from_sklearn, or written by hand) says itself what its target is.
+std::vector<std::string> target_labels(const Model& m) {
+  const auto loss = m.metadata.find("onnxtrain.loss");
+  const bool own = loss == m.metadata.end() || loss->second == "custom";
+  return own && !m.training.empty() ? std::vector<std::string>() : class_labels(m.main);
 }
 
-[[noreturn]] void unknown_class(const Dataset& data, const std::string& column, int64_t row,
-                                const std::string& name, const std::vector<std::string>& classes) {
-  data_error(
-      "OT2114",
-      cat("class '", name, "' at row ", with_commas(data.column(column)->source_row(row)), " of '",
-          column, "' is not among the classes of the training: ", listed(classes, 20)),
-      "correct the value or remove the row; a new class needs a new training");
+// "7", as a number is written; not "07".
+bool is_whole_number(const std::string& s) {
+  const size_t sign = s.starts_with("-") ? 1 : 0;
+  return s.size() > sign && s.size() < 19 &&
+         s.find_first_not_of("0123456789", sign) == std::string::npos &&
+         std::to_string(std::stoll(s)) == s;
+}
+
+// "  labels that count from 0?  --label-offset 1": an offset with which all of them are classes.
+std::string offset_hint(const std::vector<int64_t>& ids, const std::vector<std::string>& classes) {
+  if (ids.empty() || !std::all_of(classes.begin(), classes.end(), is_whole_number)) return {};
+  std::set<int64_t> known;
+  for (const std::string& c : classes) known.insert(std::stoll(c));
+  const int64_t first = *std::min_element(ids.begin(), ids.end()), by = *known.begin() - first;
+  const bool fits =
+      std::all_of(ids.begin(), ids.end(), [&](int64_t id) { return known.count(id + by) != 0; });
+  return by != 0 && fits ? cat("labels that count from ", first, "?  --label-offset ", by)
+                         : std::string();
+}
+
+[[noreturn]] void unknown_class(const std::string& where, const std::string& name,
+                                const std::vector<std::string>& classes, const std::string& hint) {
+  data_error("OT2114",
+             cat("class '", name, "' at ", where,
+                 " is not among the classes of the training: ", listed(classes, 20)),
+             hint.empty() ? "correct the value or remove the row; a new class needs a new training"
+                          : hint);
 }
 
 // Labels of data get the numbers that their names have in training: text, folders, and whole
@@ -82,12 +108,27 @@ Dataset with_classes(Dataset data, const std::string& column,
     const std::string name =
         here.empty() ? std::to_string(ids[row] + offset) : here.at(size_t(ids[row]));
     const auto at = std::find(classes.begin(), classes.end(), name);
-    if (at == classes.end()) unknown_class(data, column, int64_t(row), name, classes);
+    if (at == classes.end())
+      unknown_class(cat("row ", with_commas(data.column(column)->source_row(int64_t(row))), " of '",
+                        column, "'"),
+                    name, classes,
+                    here.empty() && offset == 0 ? offset_hint(all.to_ints(), classes) : "");
     ids[row] = at - classes.begin() - (here.empty() ? offset : 0);
   }
   data.set(column, memory_column(Tensor::vector(ids)));
   data.set_class_names(column, classes);
   return data;
+}
+
+// Words for a run that knows numbers: which of them is which, nobody can tell.
+void refuse_words(const Dataset& data, const std::string& column) {
+  const std::vector<std::string> words = data.class_names(column);
+  if (words.empty()) return;
+  data_error(
+      "OT2114",
+      cat("the target holds the words ", listed(words, 10),
+          "; the run was trained on class numbers, and which word is which number is not known"),
+      "write the class numbers of the training into the column");
 }
 
 // Which column feeds what: what the user said, what the run was trained with, the targets of a
@@ -114,13 +155,24 @@ std::map<std::string, std::string> columns_for(const Dataset& data,
   return match_columns(data, inputs, targets, map);
 }
 
+// "5 numbers and 2 texts"
+std::string describe_kinds(const FeedColumns& f, const std::vector<std::string>& inputs) {
+  size_t texts = 0;
+  for (size_t k = 0; k < f.names.size(); ++k) texts += f.columns[k]->dtype() == DType::kString;
+  const size_t numbers = inputs.size() - texts;
+  auto count = [](size_t n, const char* what) { return cat(n, " ", what, n == 1 ? "" : "s"); };
+  if (texts == 0) return count(numbers, "number");
+  return numbers == 0 ? count(texts, "text")
+                      : cat(count(numbers, "number"), " and ", count(texts, "text"));
+}
+
 }  // namespace
 
 AdaptOptions options_for(const FeedOptions& o, const std::string& input, bool target) {
   AdaptOptions here = o.adapt;
   here.target = target;
   if (target) here.scale = "none";
-  if (here.scale != "standard") return here;
+  if (!is_measured_scale(here.scale)) return here;
   here.scale = "none";
   if (const auto it = o.standard.find(input); it != o.standard.end()) {
     here.mean = it->second.mean;
@@ -141,14 +193,22 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
   Dataset data = given.used(wanted);
   if (!targets.empty())
     data = with_classes(std::move(data), columns.at(targets[0]),
-                        o.classes.empty() ? class_labels(m.main) : o.classes, o.adapt.label_offset);
+                        o.classes.empty() ? target_labels(m) : o.classes, o.adapt.label_offset);
+  const bool classes = !targets.empty() && scores.classes > 1;
+  if (classes && o.unnamed_classes && target_labels(m).empty())
+    refuse_words(data, columns.at(targets[0]));
   LoadedData out;
+  out.notes = data.notes();
+  if (classes && !o.classes.empty() && data.class_names(columns.at(targets[0])).empty())
+    out.notes.push_back(cat("class numbers: 0 is '", o.classes[0], "', ", o.classes.size() - 1,
+                            " is '", o.classes.back(), "'"));
   Adapted first;
   LabelSummary summary;
   bool has_labels = false;
   for (const ValueDef& d : all) {
     const bool target = is_target(m, d.name);
     AdaptOptions here = options_for(o, d.name, target);
+    here.missing = !target && takes_missing(m.main, m.main.find(d.name));
     const bool first_target = target && out.feeds.label.empty();
     if (first_target) out.feeds.label = d.name;
     const bool labels = target && dtype_is_integer(d.type.elem);
@@ -160,7 +220,7 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
                                 {input_spec(d), scores.output, first_target ? scores.classes : 0},
                                 here, summary)
                  : adapt_input(data, columns.at(d.name), input_spec(d), here);
-    } catch (const Error& e) {
+    } catch (const Misfit& e) {
       if (!first_target) throw;
       rethrow_for_target(e, m, data, columns.at(d.name));
     }
@@ -172,12 +232,38 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
     out.feeds.columns.push_back(a.column);
   }
   note_spec(data, columns, inputs, out.feeds.label, o, out.metadata);
-  out.notes = data.notes();
   if (has_labels && summary.classes > 0 && summary.min == 1 && o.adapt.label_offset == 0 &&
       scores.classes > 0)
     out.notes.push_back(cat("no row has class 0; if the labels count from 1:  --label-offset -1"));
+  if (const size_t n = inputs.size(); n > 1 && !raw_columns(m, {}).empty())
+    first.note = cat("of ", n, " columns, ", describe_kinds(out.feeds, inputs));
   out.line = data_line(data, first, has_labels ? &summary : nullptr);
   return out;
+}
+
+std::map<int64_t, int64_t> numbers_of_labels(const Model& m) {
+  std::map<int64_t, int64_t> numbers;
+  for (const std::string& label : target_labels(m)) {
+    if (!is_whole_number(label)) return {};
+    numbers.emplace(std::stoll(label), int64_t(numbers.size()));
+  }
+  return numbers;
+}
+
+Tensor class_numbers(const std::string& input, const Tensor& labels,
+                     const std::map<int64_t, int64_t>& numbers) {
+  std::vector<int64_t> ids = labels.to_ints();
+  for (size_t k = 0; k < ids.size(); ++k) {
+    const auto at = numbers.find(ids[k]);
+    if (at == numbers.end()) {
+      std::vector<std::string> classes;
+      for (const auto& [label, number] : numbers) classes.push_back(std::to_string(label));
+      unknown_class(cat("element ", k, " of '", input, "'"), std::to_string(ids[k]), classes,
+                    offset_hint(labels.to_ints(), classes));
+    }
+    ids[k] = at->second;
+  }
+  return Tensor::vector(ids).reshaped(labels.shape());
 }
 
 Value fitted(const Model& m, const ValueDef& input, const Value& given, bool as_trained) {
@@ -185,9 +271,12 @@ Value fitted(const Model& m, const ValueDef& input, const Value& given, bool as_
   if (!t || t->dtype() == DType::kString) return given;  // text, sequences: as they are
   Dataset data = Dataset::from_tensors({{input.name, *t}});
   const bool target = is_target(m, input.name);
+  if (target && dtype_is_integer(input.type.elem))
+    data = with_classes(std::move(data), input.name, target_labels(m), 0);
   FeedOptions feed;
   if (as_trained) follow_scale(data_spec(m.metadata), feed);
   AdaptOptions o = options_for(feed, input.name, target);
+  o.missing = !target && takes_missing(m.main, m.main.find(input.name));
   const bool label = target && dtype_is_integer(input.type.elem);
   const InputSpec spec = input_spec(input);
   data.set(input.name, (label ? adapt_label_column(data, input.name, spec, o)

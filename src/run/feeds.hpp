@@ -20,16 +20,21 @@ struct FeedColumns {
   FeedColumns subset(const std::vector<int64_t>& rows) const;
 };
 
-// Mean and standard deviation of every element of a row (--scale standard).
+// (v - mean) / std of every element of a row: mean and standard deviation (--scale standard), or
+// the smallest value and the range (--scale minmax).
 struct ColumnScale {
   std::vector<float> mean, std;
 };
+inline bool is_measured_scale(const std::string& scale) {
+  return scale == "standard" || scale == "minmax";
+}
 
 struct FeedOptions {
   std::map<std::string, std::string> map;    // input -> column, as the user says
   std::map<std::string, std::string> usual;  // the same of the run: where the data has such columns
   AdaptOptions adapt;
   std::vector<std::string> classes;  // names of class 0, 1, ...; empty: as the data counts them
+  bool unnamed_classes = false;      // the run was trained on class numbers without names
   std::map<std::string, ColumnScale> standard;  // by input; an input without stays as it is
 };
 
@@ -61,6 +66,12 @@ LoadedData feeds_for(const Dataset& data, const Model& m, const std::vector<Valu
 // One array, or whatever else an input takes, as feeds_for would feed it.
 // as_trained: with the model's --scale standard.
 Value fitted(const Model& m, const ValueDef& input, const Value& given, bool as_trained = false);
+// Labels that a file writes as whole numbers other than 0, 1, ... (class_labels.hpp), for single
+// arrays of labels: value -> class number. Empty for other files.
+std::map<int64_t, int64_t> numbers_of_labels(const Model& m);
+// `labels` by these; a value that is none of them is an error.
+Tensor class_numbers(const std::string& input, const Tensor& labels,
+                     const std::map<int64_t, int64_t>& numbers);
 // How the column of an input is adapted; targets are never scaled.
 AdaptOptions options_for(const FeedOptions& o, const std::string& input, bool target);
 // The declared type of a graph input, as data/ wants it.

@@ -35,7 +35,7 @@ class Loop {
         folder_(task.folder),
         metadata_(task.metadata),
         o_(o),
-        at_(at),
+        at_(std::move(at)),
         observer_(observer),
         target_(describe_scores(s.training().source())) {
     if (valid_) evaluator_ = std::make_unique<Evaluator>(s.training());
@@ -75,10 +75,19 @@ class Loop {
     int64_t batch, rows = 0;
   };
 
-  bool stopping() const { return o_.stop && o_.stop->load() != 0; }
+  // Several processes stop together: what one wants, all learn of in the next step.
+  bool stopping() const {
+    return parallel_ ? (agreed_ & kStop) != 0 : o_.stop && o_.stop->load() != 0;
+  }
+  bool out_of_time() const { return o_.max_seconds > 0 && seconds_since(start_) >= o_.max_seconds; }
   bool out_of_budget() const {
     return (o_.max_steps > 0 && int64_t(at_.step) >= o_.max_steps) ||
-           (o_.max_seconds > 0 && seconds_since(start_) >= o_.max_seconds);
+           (parallel_ ? (agreed_ & kTime) != 0 : out_of_time());
+  }
+  void agree_before_step() {
+    if (parallel_)
+      s_.training().wish((o_.stop && o_.stop->load() != 0 ? kStop : 0) |
+                         (out_of_time() ? kTime : 0));
   }
 
   void run_epoch() {
@@ -103,17 +112,20 @@ class Loop {
     if (at_.step == 0 && !checked_outputs_) check_first(b);
     if (sample_) sample_->before_step();
     double loss = 0;
+    agree_before_step();
     try {
       loss = s_.step(b.feeds);
+      if (parallel_) agreed_ = s_.training().wishes();
     } catch (const NotFiniteError& e) {
       diverged(e);
     }
     if (loss == 0) warn_if_all_ignored(b);
     if (s_.step_count() == 1) warn_of_zero_gradients(loss);
     if (at_.epoch == 0 && train_.is_stream()) note_labels(b);
-    at_.loss_sum += loss * double(b.rows);
-    at_.rows += b.rows;
-    mark.rows += b.rows;
+    const int64_t rows = parallel_ ? s_.training().batch_rows() : b.rows;
+    at_.loss_sum += loss * double(rows);
+    at_.rows += rows;
+    mark.rows += rows;
     ++at_.batch;
     at_.step = s_.step_count();
     observer_.on_step(at_.epoch + 1, at_.batch, train_.batches(), loss,
@@ -162,6 +174,28 @@ class Loop {
     save_last();
   }
 
+  // The metrics of an epoch; the one that is watched stands first.
+  static std::vector<std::pair<std::string, double>> watched_first(const Metrics& m,
+                                                                   const std::string& watched) {
+    auto all = m.values();
+    if (watched.empty() || all.empty() || watched == all[0].first) return all;
+    if (watched == "loss") return {};
+    auto more = m.more();
+    more.insert(more.end(), all.begin(), all.end());
+    std::vector<std::string> names;
+    for (const auto& [name, value] : more) {
+      names.push_back(name);
+      if (name != watched) continue;
+      std::erase_if(all, [&](const auto& a) { return a.first == watched; });
+      all.insert(all.begin(), {name, value});
+      return all;
+    }
+    usage_error(
+        "OT0037",
+        cat("there is no metric '", watched, "' of this training; there are ", listed(names)),
+        cat("--metric ", names[0]));
+  }
+
   EpochResult measure(const Mark& mark) {
     EpochResult e;
     e.epoch = at_.epoch + 1;
@@ -175,10 +209,13 @@ class Loop {
     e.rate = s_.rate();
     if (valid_) {
       s_.training();  // the evaluator reads its state
-      Metrics m = evaluator_->evaluate(*valid_, std::max<int64_t>(o_.batch, 256));
+      PredictionSample sample = evaluator_->sample_of(*valid_);
+      Metrics m = evaluator_->evaluate(*valid_, std::max<int64_t>(o_.batch, 256),
+                                       folder_ ? &sample : nullptr);
+      predictions_ = sample.text();
       e.has_valid = true;
       e.valid_loss = m.loss();
-      e.metrics = m.values();
+      e.metrics = watched_first(m, o_.metric);
       result_.constant_guess = m.constant_guess();
       result_.confusion = m.confusion();
     }
@@ -203,6 +240,7 @@ class Loop {
     if (folder_) {
       folder_->log_epoch(e);
       if (e.best && !result_.confusion.empty()) folder_->write_confusion(result_.confusion);
+      if (e.best && !predictions_.empty()) folder_->write_text("predictions.json", predictions_);
       if (e.best) save_best();
     }
     observer_.on_epoch(e);
@@ -243,11 +281,8 @@ class Loop {
 
   // Some files begin with infinities on purpose (a running maximum).
   bool starts_not_finite(const std::string& name) const {
-    try {
-      return not_finite(s_.training().initial(name));
-    } catch (const Error&) {  // no longer known
-      return false;
-    }
+    const std::optional<Tensor> first = s_.training().initial(name);
+    return first && not_finite(*first);
   }
 
   // Ruling G16: a mean over nothing is 0, and worth a word.
@@ -268,24 +303,28 @@ class Loop {
   // Nothing would train, and no later step would say so.
   void warn_of_zero_gradients(double loss) {
     const Training::Zeros z = s_.training().zero_gradients();
-    if (z.gradients == 0 || z.zeros == 0 || loss == 0) return;
-    if (z.zeros == z.gradients)
+    const bool half = z.narrow > 0;  // whose loss can be 0 because it is small
+    if (z.gradients == 0 || (z.zeros == 0 && !half) || (loss == 0 && !half)) return;
+    if (z.zeros == z.gradients && loss != 0)
       observer_.on_warning(
           "OT1287",
           cat("every gradient is exactly 0 at the first step: the outputs are saturated (a "
               "Sigmoid, "
-              "Softmax, Relu or Clip at its end), or nothing of the data reaches a weight"),
-          "scale the data (--scale auto), begin with new weights (--reset), or take the loss on "
-          "the "
-          "scores before the activation (--loss-input)");
-    else if (z.narrow > 0)
+              "Softmax, Relu or Clip at its end), or nothing of the data reaches a weight",
+              half ? ", or they are below 6e-8, which is 0 in float16" : ""),
+          cat("scale the data (--scale auto), begin with new weights (--reset), or take the loss "
+              "on "
+              "the scores before the activation (--loss-input)",
+              half ? "; in float16 a larger weight of the loss (Python: 1024 * ot.losses.MSE())"
+                   : ""));
+    else if (half)
       observer_.on_warning(
           "OT1288",
           cat(z.narrow, " of ", z.gradients,
-              " gradients are exactly 0 at the first step, in 16 bits: numbers below 6e-8 are 0 in "
-              "float16"),
-          "give the loss a larger weight (Python: 1024 * ot.losses.MSE()), or train the model in "
-          "float32 and convert it afterwards");
+              " gradients are 0 or too small for float16 at the first step: it has "
+              "nothing below 6e-8 and few digits below 6e-5"),
+          "give the loss a larger weight (Python: 1024 * ot.losses.MSE(); with SGD a learning rate "
+          "1024 times smaller), or train the model in float32 and convert it afterwards");
   }
 
   [[noreturn]] void diverged(const NotFiniteError& e) {
@@ -317,6 +356,10 @@ class Loop {
   Clock::time_point start_;
   std::optional<Stamp> checked_, best_written_;
   std::optional<int64_t> lowest_;  // label of a stream
+  std::string predictions_;        // of the last evaluation, for the report
+  static constexpr int kStop = 1, kTime = 2;
+  const bool parallel_ = s_.parallel();
+  int agreed_ = 0;
   bool done_ = false, warned_ = false, checked_outputs_ = false;
 };
 

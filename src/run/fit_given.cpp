@@ -35,6 +35,7 @@ void Run::take_parts(const Given& given, const FitCall& call, const std::string&
   const bool goes_on = resumed_;
   FeedOptions feed = call.feed;
   follow_scale(data_spec(m.metadata), feed);
+  if (feed.classes.empty()) feed.classes = data_spec(m.metadata).classes;
   parts_ = {};
   if (given.stream) {
     parts_.data.line = "batches that the caller makes";
@@ -77,7 +78,7 @@ void Run::count_from_here(FitOptions& o, bool stream, bool goes_on) {
 }
 
 void Run::enter(const std::string& out, bool goes_on) {
-  if (out.empty()) {
+  if (out.empty() || !speaks()) {
     folder_ = nullptr;
     return;
   }
@@ -124,6 +125,9 @@ FitResult Run::fit(const Given& asked, FitCall call, const std::atomic<int>& sto
     write_begin(settings_of(call, recalled, at_.seed));
     folder_->keep_data(kept_arrays(given, call.keep_bytes));
   }
+  const FitOptions& o = call.fit;
+  check_processes(cat(o.batch, " ", o.epochs, " ", o.shuffle, " ", o.max_steps, " ", o.patience,
+                      " ", t_->blocks()));
   FitResult r = run_loop(*batches, call.fit, observer);
   if (folder_) write_end();
   return r;
@@ -138,6 +142,7 @@ Metrics Run::evaluate(const Dataset& d, int64_t batch) {
 }
 
 void Run::save(const std::string& path) const {
+  if (!speaks()) return;
   Position at = at_;
   at.step = t_->step_count();
   at.seed = t_->seed();

@@ -145,9 +145,9 @@ std::string Folder::set_aside() const {
     to = path_ + name;
   }
   auto is_ours = [](const std::string& name) {
-    for (const char* x :
-         {"checkpoints", "config.toml", "command.txt", "env.json", "metrics.jsonl", "metrics.csv",
-          "report.html", "confusion.json", "data.json", "operators.json", "fit.json", "data.npz"})
+    for (const char* x : {"checkpoints", "config.toml", "command.txt", "env.json", "metrics.jsonl",
+                          "metrics.csv", "report.html", "confusion.json", "predictions.json",
+                          "data.json", "operators.json", "fit.json", "data.npz"})
       if (name == x) return true;
     return name.starts_with("model.onnx") || name.starts_with("events.out.tfevents.");
   };

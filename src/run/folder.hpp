@@ -1,8 +1,8 @@
 // The run folder: every file of a run, written here and nowhere else. Each file appears at once or
 // grows by whole lines. The order, so that a process killed at any moment can be resumed:
 //   begin   config.toml, command.txt, env.json, data.json, data.npz
-//   epoch   metrics.csv, events, metrics.jsonl, confusion.json, best.train.onnx, model.onnx,
-//           last.train.onnx, epoch-NNNN.train.onnx
+//   epoch   metrics.csv, events, metrics.jsonl, confusion.json, predictions.json,
+//           best.train.onnx, model.onnx, last.train.onnx, epoch-NNNN.train.onnx
 //   end     env.json with the memory that was used, report.html
 #pragma once
 #include <cstdint>

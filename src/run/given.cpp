@@ -126,7 +126,8 @@ NamedTensors kept_arrays(const Given& given, uint64_t most) {
   NamedTensors all;
   uint64_t bytes = 0;
   auto add = [&](const Dataset* d, const char* part) {
-    for (const std::string& name : d ? d->columns() : std::vector<std::string>()) {
+    if (!d) return true;
+    for (const std::string& name : d->columns()) {
       if (!in_numpy(d->dtype(name))) return false;
       bytes += uint64_t(d->column(name)->rows()) * d->column(name)->row_bytes();
       if (bytes > most) return false;

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "run/epoch_log.hpp"
 #include "run/metrics.hpp"
+#include "run/settings.hpp"
 
 namespace onnxtrain::run {
 
@@ -21,7 +24,9 @@ std::string watched(const ordered_json& line) {
   return line.contains("valid_loss") ? "valid_loss" : "train_loss";
 }
 
-Summary summary(const std::string& folder) {
+}  // namespace
+
+Summary summary_of(const std::string& folder) {
   Summary s;
   s.folder = folder;
   for (const ordered_json& j : epoch_lines(folder)) {
@@ -40,17 +45,41 @@ Summary summary(const std::string& folder) {
   return s;
 }
 
-}  // namespace
+std::vector<std::string> runs_in(const std::string& folder) {
+  std::error_code ec;
+  auto is_run = [&](const fs::path& p) { return fs::exists(p / "checkpoints", ec); };
+  if (is_run(folder)) return {folder};
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(folder, ec))
+    if (!entry.is_symlink(ec) && is_run(entry.path())) found.push_back(entry.path().string());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<std::vector<std::pair<std::string, std::string>>> differing_settings(
+    const std::vector<std::string>& runs) {
+  std::vector<std::map<std::string, std::string>> all;
+  std::set<std::string> keys;
+  for (const std::string& run : runs) {
+    all.push_back(settings_in(run + "/config.toml"));
+    for (const auto& [key, value] : all.back()) keys.insert(key);
+  }
+  std::vector<std::vector<std::pair<std::string, std::string>>> out(runs.size());
+  for (const std::string& key : keys) {
+    if (is_about_look(key) || key == "out" || key == "resume") continue;
+    std::set<std::string> values;  // a run of an earlier version, or of Python's, lacks some
+    for (const auto& settings : all)
+      if (auto it = settings.find(key); it != settings.end()) values.insert(it->second);
+    if (values.size() < 2) continue;
+    for (size_t k = 0; k < all.size(); ++k)
+      if (all[k].count(key)) out[k].push_back({key, unquoted(all[k].at(key))});
+  }
+  return out;
+}
 
 std::vector<Summary> list_runs(const std::string& folder) {
-  std::vector<std::string> found;
-  std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(folder, ec))
-    if (!entry.is_symlink() && fs::exists(entry.path() / "checkpoints"))
-      found.push_back(entry.path().string());
-  std::sort(found.begin(), found.end());
   std::vector<Summary> all;
-  for (const std::string& run : found) all.push_back(summary(run));
+  for (const std::string& run : runs_in(folder)) all.push_back(summary_of(run));
   return all;
 }
 

@@ -28,6 +28,7 @@ void Metrics::add_classes(const Tensor& output, const Tensor& target) {
         above += score(c) > score(label);
       }
       ++elements_;
+      if (k == 2) rank(score(1) - score(0), label == 1);
       right_ += best == label;
       right5_ += above < 5;
       if (!confusion_.empty()) ++confusion_[size_t(label)][size_t(best)];
@@ -47,7 +48,11 @@ void Metrics::add(const Tensor& output, const Tensor& target, double loss, int64
   keep_target(b, rows);
   for (size_t i = 0; i < n; ++i) {
     if (task_ == TaskKind::kBinary) {
-      right_ += (a[i] > (scores_.probability ? 0.5 : 0)) == (b[i] > 0.5);
+      const bool yes = a[i] > (scores_.probability ? 0.5 : 0), truth = b[i] > 0.5;
+      right_ += yes == truth;
+      if (two_.empty()) two_.assign(2, std::vector<int64_t>(2, 0));
+      ++two_[truth][yes];
+      rank(a[i], truth);
     } else {
       absolute_ += std::fabs(a[i] - b[i]);
       square_ += (a[i] - b[i]) * (a[i] - b[i]);

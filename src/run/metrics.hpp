@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/tensor.hpp"
-#include "run/scores.hpp"
+#include "model/scores.hpp"
 
 namespace onnxtrain::run {
 
@@ -24,11 +24,22 @@ class Metrics {
   void add_loss(double loss, int64_t rows);
   // (name, value) in the order they are printed; accuracy is a fraction.
   std::vector<std::pair<std::string, double>> values() const;
+  // What else is known: precision, recall, f1 (means over the classes that occur) and auc (two
+  // classes), or r2. One of them can be watched (FitOptions::metric).
+  std::vector<std::pair<std::string, double>> more() const;
+  // Per class: how often it was right when it was predicted, and how many of its rows were found.
+  struct ClassScore {
+    double precision = 0, recall = 0, f1 = 0;
+    int64_t rows = 0;
+  };
+  std::vector<ClassScore> per_class() const;
   int64_t rows() const { return rows_; }
   double loss() const { return rows_ ? loss_sum_ / double(rows_) : 0; }
   // Larger is better for accuracy, smaller for everything else.
   static bool larger_is_better(const std::string& name) {
-    return name == "accuracy" || name == "top5";
+    for (const char* n : {"accuracy", "top5", "precision", "recall", "f1", "auc", "r2"})
+      if (name == n) return true;
+    return false;
   }
   // rows: true class, columns: predicted class; empty unless classes
   const std::vector<std::vector<int64_t>>& confusion() const { return confusion_; }
@@ -44,7 +55,12 @@ class Metrics {
   double loss_sum_ = 0, absolute_ = 0, square_ = 0;
   int64_t rows_ = 0, elements_ = 0, right_ = 0, right5_ = 0, classes_ = 0;
   std::vector<std::vector<int64_t>> confusion_;
-  bool sequence_ = false;  // a label per position, classes last
+  std::vector<std::vector<int64_t>> two_;  // the same of one score per row
+  bool sequence_ = false;                  // a label per position, classes last
+  // Score of class 1 and whether it is the right one, of two classes; given up when they are many.
+  std::vector<std::pair<double, bool>> ranked_;
+  bool ranks_ = true;
+  void rank(double score, bool positive);
   // Targets of the rows seen, for the constant guess; given up when they are many.
   std::vector<double> targets_;
   int64_t width_ = 0;  // of a row

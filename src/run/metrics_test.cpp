@@ -84,5 +84,30 @@ TEST(Metrics, LossWithoutTarget) {
   EXPECT_TRUE(m.values().empty());
 }
 
+TEST(Metrics, PrecisionRecallF1AndAuc) {
+  Metrics m(TaskKind::kClasses);
+  // predicted 1, 1, 0, 0; true 1, 0, 0, 1; scores of class 1: 3, 1, -1, -2
+  m.add(Tensor::vector(std::vector<float>{0, 3, 0, 1, 1, 0, 2, 0}).reshaped({4, 2}),
+        Tensor::vector(std::vector<int64_t>{1, 0, 0, 1}), 0.5, 4);
+  const auto classes = m.per_class();
+  ASSERT_EQ(classes.size(), 2u);
+  EXPECT_DOUBLE_EQ(classes[1].precision, 0.5);
+  EXPECT_DOUBLE_EQ(classes[1].recall, 0.5);
+  const auto more = m.more();
+  ASSERT_EQ(more.size(), 4u);
+  EXPECT_EQ(more[2].first, "f1");
+  EXPECT_DOUBLE_EQ(more[2].second, 0.5);
+  EXPECT_EQ(more[3].first, "auc");
+  EXPECT_DOUBLE_EQ(more[3].second, 0.5);  // of four pairs two are in order
+}
+
+TEST(Metrics, R2IsOneMinusTheShareThatIsLeft) {
+  Metrics m(TaskKind::kRegression);
+  m.add(Tensor::vector(std::vector<float>{1, 2, 5}), Tensor::vector(std::vector<float>{1, 2, 3}), 0,
+        3);
+  ASSERT_EQ(m.more().size(), 1u);
+  EXPECT_DOUBLE_EQ(m.more()[0].second, 1 - 4.0 / 2);
+}
+
 }  // namespace
 }  // namespace onnxtrain::run

@@ -2,12 +2,14 @@
 #include "run/parts.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
 
 #include "core/text.hpp"
 #include "data/sampler.hpp"
 #include "run/column_scale.hpp"
+#include "run/raw_columns.hpp"
 #include "run/target_check.hpp"
 
 namespace onnxtrain::run {
@@ -24,9 +26,13 @@ Dataset opened(const std::string& spec, const DataRequest& q, const Model& m,
   if (!q.drop.empty()) open.csv.drop = {q.drop};
   for (const auto& [name, column] : q.feed.map)
     if (is_target(m, name)) open.csv.mapped.push_back(column);
+  open.csv.encoding = q.encoding;
+  open.csv.separator = csv_separator(q.separator);
   feed = q.feed;
   follow(known, feed, open.csv);
+  if (data_spec(m.metadata).scaled_in_graph()) leave_scale_to_graph(feed);
   describe_inputs(m, inputs, open);
+  read_raw_columns(m, feed, open.csv);
   return open_dataset(spec, open);
 }
 
@@ -39,7 +45,9 @@ std::vector<int64_t> row_numbers(int64_t n) {
 // The data of a training that begins from a model that knows other data.
 Dataset opened_for_model(const DataRequest& q, const Model& m, const std::vector<ValueDef>& inputs,
                          const Known& known, FeedOptions& feed, Observer& observer) {
-  if (known.strict) return opened(q.data, q, m, inputs, DataPart::kTrain, known.spec, feed);
+  // a model whose inputs are columns takes them by name whatever it was trained on
+  if (known.strict || !raw_columns(m, q.feed.map).empty())
+    return opened(q.data, q, m, inputs, DataPart::kTrain, known.spec, feed);
   DataSpec none;
   Dataset data = opened(q.data, q, m, inputs, DataPart::kTrain, none, feed);
   if (known.spec.features.empty() && known.spec.classes.empty()) return data;
@@ -70,6 +78,11 @@ Dataset opened_for_model(const DataRequest& q, const Model& m, const std::vector
 
 }  // namespace
 
+void rethrow_of(const Error& e, const std::string& what, const std::string& file) {
+  if (e.message().find(file) != std::string::npos) throw Error(e);
+  throw Error(e.kind(), e.code(), cat(what, " '", file, "': ", e.message()), e.hint());
+}
+
 LoadedData load_data(const std::string& spec, const DataRequest& q, const Model& m,
                      const std::vector<ValueDef>& inputs, DataPart part, const DataSpec& known) {
   FeedOptions feed;
@@ -99,8 +112,9 @@ Parts split_parts(const Dataset& data, const Model& m, const std::vector<ValueDe
     train = std::move(split.train);
     valid = std::move(split.valid);
   }
-  if (feed.adapt.scale == "standard" && feed.standard.empty()) {
-    feed.standard = measured_scale(p.data.feeds.subset(train), m);
+  if (is_measured_scale(feed.adapt.scale) && feed.standard.empty()) {
+    feed.standard = measured_scale(p.data.feeds.subset(train), m, feed.adapt.scale);
+    p.measured = feed.standard;
     p.data = feeds_for(data, m, inputs, feed);
   }
   p.all = hash_rows(p.data.feeds.columns);
@@ -139,10 +153,20 @@ Parts load_parts(const DataRequest& q, const Model& m, const std::vector<ValueDe
                                     "for all rows)"));
   } else if (file) {
     // as the training reads its data, whatever the order of columns and classes in this file
-    set_valid(p, load_data(q.valid, q, m, inputs, DataPart::kTest, data_spec(p.data.metadata)));
+    try {
+      set_valid(p, load_data(q.valid, q, m, inputs, DataPart::kTest, data_spec(p.data.metadata)));
+    } catch (const Error& e) {
+      rethrow_of(e, "validation data", q.valid);
+    }
     observer.on_note("valid", p.valid_data.line);
     for (const std::string& note : p.valid_data.notes) observer.on_note("note", note);
   } else if (fraction > 0) {
+    if (fraction > 0.5)
+      observer.on_warning("OT3113",
+                          cat(fraction * 100, " % of the rows are for validation, only ",
+                              with_commas(p.train.rows()), " are trained on"),
+                          cat("--valid is the fraction for validation:  --valid ",
+                              std::round((1 - fraction) * 100) / 100));
     observer.on_note(
         "split", cat(with_commas(p.train.rows()), " train   ", with_commas(p.valid.rows()),
                      " valid (", fraction * 100, " %", p.data.labels.empty() ? "" : ", stratified",

@@ -13,9 +13,10 @@ namespace onnxtrain::run {
 
 // Data by name, as the command line has it.
 struct DataRequest {
-  std::string data;           // a file, a folder, synthetic:...
-  std::string valid = "0.1";  // a fraction of the rows, or a file; 0: none
-  std::string target, drop;   // csv: columns to predict, columns to leave out
+  std::string data;                 // a file, a folder, synthetic:...
+  std::string valid = "0.1";        // a fraction of the rows, or a file; 0: none
+  std::string target, drop;         // csv: columns to predict, columns to leave out
+  std::string encoding, separator;  // csv: empty: found out
   FeedOptions feed;
   int64_t overfit = 0;  // that many rows, for training and validation alike
 };
@@ -33,6 +34,7 @@ struct Parts {
   LoadedData data;        // what `train` was taken from
   LoadedData valid_data;  // of a validation file
   RowHashes all, train_rows, valid_rows;
+  std::map<std::string, ColumnScale> measured;  // on the training rows, for a scale that asks so
 };
 
 // What a model knows of the data it was trained on. strict: the data must have it all (a run that
@@ -62,6 +64,8 @@ void set_valid(Parts& p, LoadedData valid);
 void warn_about_data(const Parts& p, const Model& m, const FeedOptions& feed, Observer& observer);
 
 // "0.1" -> true and the number; anything else is the name of a file.
+// Throws `e` again; its message names the file that it is about.
+[[noreturn]] void rethrow_of(const Error& e, const std::string& what, const std::string& file);
 bool is_fraction(const std::string& text, double& fraction);
 
 }  // namespace onnxtrain::run

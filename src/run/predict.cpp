@@ -7,13 +7,16 @@
 #include <filesystem>
 #include <numeric>
 
+#include "convert/output_range.hpp"
 #include "convert/prepare.hpp"
+#include "core/shell.hpp"
 #include "data/prefetch.hpp"
 #include "model/batch.hpp"
 #include "model/class_labels.hpp"
 #include "onnx/onnx.hpp"
 #include "run/checkpoint.hpp"
 #include "run/evaluate.hpp"
+#include "run/raw_columns.hpp"
 #include "run/start.hpp"
 #include "run/target_check.hpp"
 #include "run/whole_batches.hpp"
@@ -69,6 +72,8 @@ Fed inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed, Observe
   open.csv.no_target = true;
   if (!q.target.empty()) open.csv.targets = {q.target};
   if (!q.drop.empty()) open.csv.drop = {q.drop};
+  open.csv.encoding = q.encoding;
+  open.csv.separator = csv_separator(q.separator);
   follow(data_spec(m.metadata), feed, open.csv);
   const std::vector<std::string> names = m.input_names();
   for (const auto& name : names) {  // images take the size of the input
@@ -79,6 +84,7 @@ Fed inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed, Observe
   }
   if (open.x_shape.size() == 1) open.csv.width = open.x_shape[0];
   require_rows_first(m.main);
+  read_raw_columns(m, feed, open.csv);
   Dataset data = open_dataset(q.data, open);
   std::map<std::string, std::string> map = feed.map;
   for (const auto& [input, column] : feed.usual)
@@ -92,9 +98,11 @@ Fed inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed, Observe
   Fed fed;
   fed.row_names = data.row_names();
   for (const auto& name : names) {
-    const InputSpec spec = input_spec(m.main.value(m.main.find(name)));
+    const ValueId v = m.main.find(name);
+    AdaptOptions options = options_for(feed, name, false);
+    options.missing = takes_missing(m.main, v);
     fed.columns.push_back(
-        adapt_input(data, columns.at(name), spec, options_for(feed, name, false)).column);
+        adapt_input(data, columns.at(name), input_spec(m.main.value(v)), options).column);
   }
   return fed;
 }
@@ -129,6 +137,16 @@ bool is_class_loss(const Model& m) {
   return loss != m.metadata.end() && (loss->second == "cross_entropy" || loss->second == "nll");
 }
 
+// Where one score per row turns from class 0 to class 1: of a probability, or of a score that a
+// sigmoid in the loss makes a probability of.
+std::optional<double> threshold_of(const Model& m, ValueId output) {
+  if (!dtype_is_float(m.main.value(output).type.elem)) return {};
+  const std::string kind = loss_kind(m);
+  if (kind != "bce" && kind != "bce_logits" && kind != "hinge") return {};
+  if (output_range(m.main, output).in(0, 1)) return 0.5;
+  return kind == "bce" ? 0.5 : 0.0;
+}
+
 // The first rows of the sample that a model takes; empty when an input is not among them.
 Feeds some_rows(const Model& m, const FeedColumns& sample) {
   const int64_t fixed = fixed_batch(m.main);
@@ -150,8 +168,12 @@ Predictions predict(const std::string& run_or_model, const DataRequest& q, int64
                     const ProgramOptions& program, Observer& observer) {
   const bool folder = fs::is_directory(run_or_model);
   Position position;
-  auto model = std::make_shared<const Model>(
-      load_model_or_checkpoint(folder ? Folder(run_or_model).model() : run_or_model, position));
+  const std::string file = folder ? Folder(run_or_model).model() : run_or_model;
+  if (folder && fs::exists(Folder(run_or_model).last()) && !fs::exists(file))
+    throw Error(ErrorKind::kCheckpoint, "OT4202", cat("the run has no '", file, "'"),
+                cat("write it again from the checkpoint:  onnxtrain export ",
+                    shell_word(run_or_model), " -o ", shell_word(file)));
+  auto model = std::make_shared<const Model>(load_model_or_checkpoint(file, position));
   FeedOptions feed = q.feed;
   const Fed fed = inputs_from(q, *model, feed, observer);
   Session session(model, program);
@@ -163,6 +185,13 @@ Predictions predict(const std::string& run_or_model, const DataRequest& q, int64
   p.row_names = fed.row_names;
   const bool row_of_scores = p.rows.rank() == 2 && p.rows.shape()[0] > 0 && p.rows.shape()[1] > 1;
   p.has_classes = row_of_scores && (!p.classes.empty() || is_class_loss(*model));
+  const OutputRange range = output_range(model->main, model->main.outputs[output]);
+  const bool one = loss_kind(*model).starts_with("bce");
+  if (p.has_classes || one)
+    p.to_probabilities = range.in(0, 1) ? "none" : one ? "sigmoid" : "softmax";
+  const bool one_score = p.rows.rank() > 0 && p.rows.size() == p.rows.shape()[0];
+  if (one_score && p.classes.size() == 2)
+    p.threshold = threshold_of(*model, model->main.outputs[output]);
   return p;
 }
 
@@ -197,7 +226,8 @@ Evaluation evaluate(const std::string& run_or_model, const std::string& which, c
   observer.on_note("data", data.line);
   for (const std::string& note : data.notes) observer.on_note("note", note);
   check_target(t.source(), data, observer);
-  return {Evaluator(t).evaluate(data.feeds, batch), data.feeds.rows()};
+  return {Evaluator(t).evaluate(data.feeds, batch), data.feeds.rows(),
+          known.classes.empty() ? class_labels(t.source().main) : known.classes};
 }
 
 std::optional<double> export_difference(const Folder& folder, const FeedColumns& sample) {

@@ -16,7 +16,11 @@ struct Predictions {
   Tensor rows;         // the first output for every row; scores rather than class labels
   std::string output;  // its name
   bool has_classes = false;
+  // How the rows become probabilities: "softmax" over a row, "sigmoid" of each number, "none" when
+  // they are probabilities already; empty: they are no scores of classes.
+  std::string to_probabilities;
   std::vector<std::string> classes;    // names of class 0, 1, ...; may be empty
+  std::optional<double> threshold;     // one score for two classes: above it, class 1
   std::vector<std::string> row_names;  // files of images; may be empty
 };
 
@@ -27,6 +31,7 @@ Predictions predict(const std::string& run_or_model, const DataRequest& q, int64
 struct Evaluation {
   Metrics metrics;
   int64_t rows = 0;
+  std::vector<std::string> classes;  // names of class 0, 1, ...; may be empty
 };
 
 // which: best or last checkpoint of a run. A model without training is scored with the loss that

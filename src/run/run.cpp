@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "convert/schedules.hpp"
+#include "core/shell.hpp"
 #include "model/batch.hpp"
+#include "model/scores.hpp"
+#include "run/new_model.hpp"
 #include "run/report.hpp"
 #include "run/target_check.hpp"
 #include "run/whole_batches.hpp"
@@ -28,11 +32,42 @@ int64_t total_steps(const FitOptions& o, int64_t rows, bool whole) {
   return o.max_steps > 0 ? std::min(steps, o.max_steps) : steps;
 }
 
+// The change that --preprocess asks for; its choices are told once.
+ModelChange preprocessing(const Request& q, Observer& observer) {
+  if (!q.preprocess) return {};
+  NewRequest n;
+  n.data = q.data.data;
+  n.target = q.data.target;
+  n.drop = q.data.drop;
+  n.encoding = q.data.encoding;
+  n.separator = q.data.separator;
+  n.preprocess = *q.preprocess;
+  n.seed = q.seed;
+  auto told = std::make_shared<bool>(false);
+  return [n, told, &observer](const Model& m) {
+    Observer silent;
+    const bool again = std::exchange(*told, true);
+    return preprocessed(m, n, again ? silent : observer);
+  };
+}
+
+// The data of a run that goes on may have moved; what is made up has no file.
+void require_data(const std::string& resume, const DataRequest& q) {
+  for (const auto& [flag, path] : {std::pair{"--data", q.data}, std::pair{"--valid", q.valid}}) {
+    double fraction = 0;
+    if (is_fraction(path, fraction) || path.starts_with("synthetic:") || fs::exists(path)) continue;
+    data_error("OT4001", cat("the data of the run '", resume, "', '", path, "', is not there"),
+               cat("say where it is now:  onnxtrain train --resume ", shell_word(resume), " ", flag,
+                   " ", shell_word(fs::path(path).filename().string())));
+  }
+}
+
 }  // namespace
 
 Run::Run(Request q, Settings settings, Observer& observer)
     : q_(std::move(q)), settings_(std::move(settings)) {
-  Start s = q_.resume.empty() ? start_from_model(q_.model, q_.seed, q_.recipe, q_.recipe_flag)
+  Start s = q_.resume.empty() ? start_from_model(q_.model, q_.seed, q_.recipe, q_.recipe_flag,
+                                                 preprocessing(q_, observer))
                               : start_from_run(q_.resume);
   if (s.resumed) refuse_changes(settings_, s, q_.resume);
   at_ = s.at;
@@ -40,6 +75,7 @@ Run::Run(Request q, Settings settings, Observer& observer)
   name_ = q_.name.empty() ? s.name : q_.name;
   prepared_ = s.prepared;
   resumed_ = s.resumed;
+  known_blocks_ = saved_blocks(*s.model);
   const int64_t fixed = fixed_batch(s.model->main);
   if (!settings_.given("batch") && fixed > 0) {
     settings_.mark("batch", "file");
@@ -56,6 +92,7 @@ Run::Run(Request q, Settings settings, Observer& observer)
   if (prepared_) fit_schedule(s, q_.recipe(), steps_, new_rate, new_schedule, observer);
   const bool scheduled = rate_is_scheduled(*s.model);
   t_ = std::make_unique<Training>(std::move(s.model), at_.seed, q_.program);
+  cut_batches();
   if (!new_rate) return;
   // a schedule of ours has been made again from the new rate
   if (scheduled && !prepared_)
@@ -67,11 +104,69 @@ Run::Run(Request q, Settings settings, Observer& observer)
   if (!scheduled) t_->set_rate(std::strtod(settings_.value("lr").c_str(), nullptr));
 }
 
+// A scale that is measured becomes part of a model that is prepared here: it then takes raw numbers
+// wherever it goes.
+void Run::scale_in_graph(Start& s, const Known& known) {
+  if (s.resumed || !s.prepared || !is_measured_scale(q_.data.feed.adapt.scale)) return;
+  if (data_spec(s.model->metadata).scaled_in_graph()) return;
+  Observer silent;
+  const auto measured =
+      load_parts(q_.data, *s.model, training_inputs(*s.model), at_.seed, known, silent).measured;
+  if (measured.empty()) return;
+  change_again(s, q_.model, q_.recipe, [measured](Model m) {
+    for (const auto& [input, scale] : measured) {
+      InputScale in;
+      in.mean = scale.mean;
+      in.std = scale.std;
+      in.shape = {int64_t(scale.mean.size())};
+      m = with_scaled_input(m, input, in, all_ops());
+    }
+    m.metadata["onnxtrain.scale"] = kScaledInGraph;
+    m.metadata.erase("onnxtrain.standard");
+    return m;
+  });
+  s.notes.emplace_back("scale", cat(q_.data.feed.adapt.scale,
+                                    ", measured on the training rows and part of the model"));
+}
+
+// Rows / (classes * rows of the class): a class of few rows counts as much as one of many.
+void Run::balance_classes(Start& s) {
+  if (s.resumed || !s.prepared || !q_.balanced) return;
+  std::vector<int64_t> labels;
+  for (size_t k = 0; k < parts_.train.names.size(); ++k)
+    if (parts_.train.names[k] == parts_.train.label)
+      labels = labels_by_row(*parts_.train.columns[k]);
+  const int64_t classes = describe_scores(*s.model).classes;
+  if (labels.empty() || classes < 2)
+    usage_error("OT0039", "--class-weights balanced needs one class label per row",
+                "remove it, or choose a loss for classes:  --loss cross_entropy");
+  std::vector<double> counts(size_t(classes), 0);
+  for (int64_t c : labels)
+    if (c >= 0 && c < classes) ++counts[size_t(c)];
+  std::vector<float> weights;
+  for (double n : counts)
+    weights.push_back(n > 0 ? float(double(labels.size()) / (double(classes) * n)) : 1.0F);
+  q_.recipe = [base = q_.recipe, weights] {
+    Recipe r = base();
+    r.losses.at(0).class_weights = weights;
+    return r;
+  };
+  const auto notes = s.notes;
+  change_again(s, q_.model, q_.recipe, [](Model m) { return m; });
+  s.notes = notes;
+  std::string text;
+  for (size_t k = 0; k < weights.size() && k < 10; ++k) text += cat(k ? ", " : "", weights[k]);
+  s.notes.emplace_back("weights", cat("of classes: ", text, weights.size() > 10 ? ", ..." : ""));
+}
+
 // The data, and the loss as far as it follows from the data.
 void Run::open_data(Start& s, Observer& observer) {
   const bool goes_on = s.resumed || s.at.step > 0;
   const Known known{data_spec(s.model->metadata), goes_on};
+  if (s.resumed) require_data(q_.resume, q_.data);
+  scale_in_graph(s, known);
   parts_ = load_parts(q_.data, *s.model, training_inputs(*s.model), at_.seed, known, observer);
+  balance_classes(s);
   if (s.chosen.size() == 1) {
     const LossChoice better = better_choice(*s.model, s.chosen[0], parts_.data.target);
     if (!better.kind.empty()) choose_again(s, q_.model, q_.recipe, better);
@@ -84,7 +179,11 @@ void Run::open_data(Start& s, Observer& observer) {
 void Run::check_data(const Model& m, bool goes_on, Observer& observer) {
   if (!goes_on) check_loss(m);
   check_target(m, parts_.data, observer);
-  check_target(m, parts_.valid_data, observer);
+  try {
+    check_target(m, parts_.valid_data, observer);
+  } catch (const Error& e) {
+    rethrow_of(e, "validation data", q_.data.valid);
+  }
   const std::string now = parts_.all.text();
   const auto before = m.metadata.find("onnxtrain.data");
   if (goes_on && before != m.metadata.end() && before->second != now)
@@ -113,6 +212,7 @@ Run::Run(const std::string& run_or_checkpoint, const ProgramOptions& o) {
   resumed_ = true;
   q_.program = o;
   if (!origin_.empty()) folder_ = std::make_unique<Folder>(origin_);
+  known_blocks_ = saved_blocks(*s.model);
   t_ = std::make_unique<Training>(std::move(s.model), at_.seed, o);
   t_->set_step_count(at_.step);
 }
@@ -129,6 +229,7 @@ bool Run::goes_on_in(const std::string& folder) const {
 }
 
 void Run::open_folder(Observer& observer) {
+  if (!speaks()) return;
   if (!q_.out.empty()) {
     folder_ = std::make_unique<Folder>(Folder::open(q_.out));
     if (!goes_on_in(q_.out))
@@ -155,7 +256,7 @@ void Run::open_folder(Observer& observer) {
 }
 
 void Run::write_begin(const Settings& settings) {
-  environment_ = std::make_unique<Environment>(t_->pool().threads());
+  environment_ = std::make_unique<Environment>(*t_);
   folder_->write_settings(settings);
   if (!q_.command.empty()) folder_->append_command(q_.command);
   folder_->write_text("env.json", environment_->text());
@@ -188,7 +289,9 @@ std::unique_ptr<Batches> Run::rows_of(const FitOptions& o, Observer& observer) c
                         cat("the model takes ", o.batch, " rows at a time: ", rest,
                             rest == 1 ? " row" : " rows", " are left out of each epoch"),
                         "");
-  return column_batches(parts_.train, o.batch, at_.seed, o.shuffle, whole);
+  const Communicator* c = q_.communicator;
+  return column_batches(parts_.train, o.batch, at_.seed, o.shuffle, whole,
+                        {c ? c->rank() : 0, c ? c->size() : 1});
 }
 
 FitResult Run::run_loop(Batches& train, const FitOptions& o, Observer& observer) {
@@ -209,8 +312,8 @@ FitResult Run::fit(const std::atomic<int>& stop, bool profiled, Observer& observ
   if (at_.epoch >= q_.fit.epochs)
     observer.on_note("note", cat("nothing to do: the run has ", at_.epoch, " of ", q_.fit.epochs,
                                  " epochs   (--epochs for more)"));
-  const FitResult r = run_loop(*rows_of(q_.fit, observer), q_.fit, observer);
-  write_end();
+  FitResult r = run_loop(*rows_of(q_.fit, observer), q_.fit, observer);
+  if (folder_) write_end();
   return r;
 }
 

@@ -6,11 +6,13 @@
 #include <set>
 #include <string>
 
+#include "distributed/communicator.hpp"
 #include "run/engine.hpp"
 #include "run/environment.hpp"
 #include "run/evaluate.hpp"
 #include "run/fit.hpp"
 #include "run/parts.hpp"
+#include "run/preprocess.hpp"
 #include "run/start.hpp"
 
 namespace onnxtrain::run {
@@ -22,11 +24,16 @@ struct Request {
   std::string name;           // NAME; empty: the model's
   std::string command;        // as it was typed, for command.txt
   DataRequest data;
+  // Preprocessing of the table's columns in front of the model's input; a resumed run has it.
+  std::optional<PreprocessOptions> preprocess;
   uint64_t seed = 0;
   RecipeMaker recipe;       // for a model without training, and for schedules of a run
   std::string recipe_flag;  // of start_from_model
+  bool balanced = false;    // classes weigh by their number of training rows
   ProgramOptions program;
   FitOptions fit;
+  int blocks = 0;  // of rows that a batch is cut into; 0: one for each process
+  Communicator* communicator = nullptr;  // null: one process
 };
 
 // Data that is handed over: arrays, or a stream of batches.
@@ -74,6 +81,12 @@ class Run {
   const Folder& folder() const { return *folder_; }
   MemoryUse memory() const { return memory_use(*t_, q_.program.limits.memory); }
 
+  // Batches are cut into blocks of rows from now on (0: one for each process, or as many as the run
+  // had), which are computed by these processes together (null: by this one). Throws OT5007 when
+  // model or position are not the same in all.
+  void distribute(Communicator* c, int blocks);
+  // One of several processes writes and speaks.
+  bool speaks() const { return !q_.communicator || q_.communicator->rank() == 0; }
   // Makes or enters the run folder and writes how the run was begun. Another run that is there is
   // set aside.
   void open_folder(Observer& observer);
@@ -93,7 +106,11 @@ class Run {
 
  private:
   void open_data(Start& s, Observer& observer);
+  void scale_in_graph(Start& s, const Known& known);
+  void balance_classes(Start& s);
   void check_data(const Model& m, bool goes_on, Observer& observer);
+  void cut_batches();
+  void check_processes(const std::string& settings) const;
   bool goes_on_in(const std::string& folder) const;
   void write_begin(const Settings& settings);
   void write_end() const;
@@ -115,6 +132,7 @@ class Run {
   std::unique_ptr<Environment> environment_;
   std::string origin_, name_;  // origin: the folder of the run that is resumed
   bool prepared_ = false, resumed_ = false;
+  int known_blocks_ = 0;  // of the run that is resumed
   int64_t steps_ = 0;
 };
 

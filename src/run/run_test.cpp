@@ -115,10 +115,10 @@ TEST_F(WholeRun, EveryFileIsThere) {
   EXPECT_TRUE(heard.has("split: 45 train   5 valid"));
   std::vector<std::string> there = names(at("run"));
   std::erase_if(there, [](const auto& n) { return n.starts_with("events.out"); });
-  EXPECT_EQ(there,
-            (std::vector<std::string>{"checkpoints", "command.txt", "config.toml", "confusion.json",
-                                      "data.json", "env.json", "metrics.csv", "metrics.jsonl",
-                                      "model.onnx", "operators.json", "report.html"}));
+  EXPECT_EQ(there, (std::vector<std::string>{"checkpoints", "command.txt", "config.toml",
+                                             "confusion.json", "data.json", "env.json",
+                                             "metrics.csv", "metrics.jsonl", "model.onnx",
+                                             "operators.json", "predictions.json", "report.html"}));
   EXPECT_NE(read_file(at("run/env.json"), 1 << 20).find("peak_process_bytes"), std::string::npos);
 }
 

@@ -82,8 +82,9 @@ Model prepare_told(const Model& m, const Recipe& r, Observer& observer) {
 }
 
 Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker& recipe,
-                       const std::string& recipe_flag) {
+                       const std::string& recipe_flag, const ModelChange& change) {
   Start s;
+  s.change = change;
   s.at.seed = seed;
   s.name = fs::path(path).stem().string();
   if (size_t dot = s.name.find(".train"); dot != std::string::npos) s.name.resize(dot);
@@ -101,6 +102,7 @@ Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker
   Recipe r = recipe();
   check_recipe(r);
   r.schedule = {};
+  if (change) m = change(std::move(m));
   Decisions decided;
   s.model = std::make_shared<Model>(prepare_noting(m, r, decided, s.notes));
   s.chosen = std::move(decided.losses);
@@ -118,11 +120,20 @@ void choose_again(Start& s, const std::string& path, const RecipeMaker& recipe,
   Position ignored;
   Decisions none;
   Notes notes;
-  s.model = std::make_shared<Model>(
-      prepare_noting(load_model_or_checkpoint(path, ignored), r, none, notes));
+  Model m = load_model_or_checkpoint(path, ignored);
+  if (s.change) m = s.change(std::move(m));
+  s.model = std::make_shared<Model>(prepare_noting(m, r, none, notes));
   s.model->metadata[kMade] = "train";
   std::erase_if(s.notes, [](const auto& note) { return note.first == "loss"; });
   note_choice(better, s.notes);
+}
+
+void change_again(Start& s, const std::string& path, const RecipeMaker& recipe,
+                  const ModelChange& more) {
+  const ModelChange before = s.change;
+  s = start_from_model(path, s.at.seed, recipe, "", [before, more](Model m) {
+    return more(before ? before(std::move(m)) : std::move(m));
+  });
 }
 
 Start start_from_run(const std::string& path) {
@@ -191,9 +202,10 @@ std::string run_of(const std::string& resume) {
 
 void refuse_changes(const Settings& settings, const Start& s, const std::string& resume) {
   std::vector<const char*> names = {
-      "loss",       "optimizer", "weight-decay", "momentum",        "clip",         "clip-value",
-      "freeze",     "only",      "accumulate",   "label-smoothing", "ignore-index", "label",
-      "loss-input", "as-is",     "bn-variance",  "reset",           "seed",         "strict"};
+      "loss",         "optimizer", "weight-decay",  "momentum",   "clip",
+      "clip-value",   "freeze",    "only",          "accumulate", "label-smoothing",
+      "ignore-index", "label",     "class-weights", "loss-input", "as-is",
+      "bn-variance",  "reset",     "seed",          "strict"};
   if (!s.prepared) names.insert(names.end(), {"schedule", "schedule-arg"});
   for (const char* name : names)
     if (settings.changes(name))

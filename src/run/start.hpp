@@ -16,8 +16,12 @@ namespace onnxtrain::run {
 // Asked for when a recipe is needed: one that is not may be wrong.
 using RecipeMaker = std::function<Recipe()>;
 
+// What happens to the model of a file before it is prepared (preprocessing in front of its input).
+using ModelChange = std::function<Model(Model)>;
+
 struct Start {
   std::shared_ptr<Model> model;
+  ModelChange change;  // may be empty
   Position at;
   std::string folder, name;        // folder: of the run that is resumed
   bool prepared = false;           // by us, by these settings (now, or when the run began)
@@ -35,10 +39,13 @@ Model prepare_told(const Model& m, const Recipe& r, Observer& observer);
 // length is not known yet). recipe_flag: a flag that was given and describes a training, "" when
 // there is none; a file that has its own refuses it.
 Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker& recipe,
-                       const std::string& recipe_flag);
+                       const std::string& recipe_flag, const ModelChange& change = {});
 // The same with the loss that `auto` would have chosen had it known the target.
 void choose_again(Start& s, const std::string& path, const RecipeMaker& recipe,
                   const LossChoice& better);
+// The same once more, with one more change of the model before it is prepared.
+void change_again(Start& s, const std::string& path, const RecipeMaker& recipe,
+                  const ModelChange& more);
 // A run folder or a checkpoint.
 Start start_from_run(const std::string& path);
 

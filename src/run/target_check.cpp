@@ -8,7 +8,7 @@
 #include "convert/analysis.hpp"
 #include "convert/output_range.hpp"
 #include "core/shell.hpp"
-#include "run/scores.hpp"
+#include "model/scores.hpp"
 
 namespace onnxtrain::run {
 
@@ -273,7 +273,8 @@ void check_outputs(const Model& m, const Tensor& scores) {
 }
 
 LossChoice better_choice(const Model& m, const LossChoice& chosen, const TargetFacts& t) {
-  if (chosen.kind != "mse" || !(t.two_values || t.classes.size() == 2)) return {};
+  if (chosen.kind != "mse" || is_made_for_numbers(m) || !(t.two_values || t.classes.size() == 2))
+    return {};
   const ValueId v = find_output(m, chosen.output);
   const TypeInfo& type = m.main.value(v).type;
   // one number per row; an image of black and white pixels is no class
@@ -293,17 +294,19 @@ LossChoice better_choice(const Model& m, const LossChoice& chosen, const TargetF
   return c;
 }
 
-void rethrow_for_target(const Error& e, const Model& m, const Dataset& data,
+void rethrow_for_target(const Misfit& e, const Model& m, const Dataset& data,
                         const std::string& column) {
   const Scores scores = describe_scores(m);
   const std::string kind = loss_kind(m);
   std::string hint = e.hint();
-  if (e.code() == "OT2111" && is_one_of(kind, {"cross_entropy", "nll"}) && scores.classes > 1)
+  if (e.what_fits_not == Misfit::What::kValue && is_one_of(kind, {"cross_entropy", "nll"}) &&
+      scores.classes > 1)
     hint =
         cat("output '", scores.output, "' has ", scores.classes, " scores per row, for classes 0..",
             scores.classes - 1,
             "; to learn numbers take a model with one output, or another target:  --target NAME");
-  if (e.code() == "OT2110" && data.column(column)->row_elements() == 1 && !kind.empty()) {
+  if (e.what_fits_not == Misfit::What::kShape && data.column(column)->row_elements() == 1 &&
+      !kind.empty()) {
     bool whole = true;
     for_each_value(*data.column(column), [&](double v) {
       whole &= v == std::floor(v) && v >= 0 && v < double(std::max<int64_t>(scores.classes, 1));

@@ -31,7 +31,7 @@ void check_outputs(const Model& m, const Tensor& scores);
 LossChoice better_choice(const Model& m, const LossChoice& chosen, const TargetFacts& target);
 
 // An error about the target with a fix that this model allows.
-[[noreturn]] void rethrow_for_target(const Error& e, const Model& m, const Dataset& data,
+[[noreturn]] void rethrow_for_target(const Misfit& e, const Model& m, const Dataset& data,
                                      const std::string& column);
 
 }  // namespace onnxtrain::run

@@ -279,31 +279,35 @@ bool assigns_unseen(const Plan& plan) {
 
 // Is all that the writing steps and the assignments will read finite?
 bool passes(Frame& f, Guard& guard) {
+  constexpr double kSmallSquare = 0x1p-36;  // of 2^-18, a number of six bits in float16
   double all = 0, gradients = 0;
   bool any = false;
   auto look = [&](ValueId v, bool gradient) {
     const Slot& s = f.plan.slots[size_t(v)];
     double squares = 0;
     size_t rank = 0;
+    int64_t count = 0;
     if (s.place == Place::kDynamic || s.place == Place::kConstant) {
       Value holder;
       const Value* value = read(f, v, holder);
       const Tensor* t = value ? std::get_if<Tensor>(value) : nullptr;
       if (!t) return true;
       rank = size_t(t->rank());
+      count = t->size();
       squares = sum_of_squares(t->dtype(), t->data(), t->size(), *f.options.pool);
     } else {  // nothing is allocated
       rank = s.type.shape.size();
+      count = s.type.size();
       squares = sum_of_squares(s.type.dtype, s.address, s.type.size(), *f.options.pool);
     }
     all += squares;
     if (gradient && rank > 0) {
       gradients += squares;
       any = true;
-      const DType type = s.type.dtype;
       ++guard.gradients;
       guard.zeros += squares == 0;
-      guard.narrow_zeros += squares == 0 && (type == DType::kFloat16 || type == DType::kBFloat16);
+      guard.narrow_zeros +=
+          s.type.dtype == DType::kFloat16 && squares < kSmallSquare * double(count);
     }
     if (std::isfinite(squares)) return true;
     guard.bad = v;

@@ -24,10 +24,11 @@ struct Guard {
   // Called with the norm of all that will be read by the writing steps, when it is finite.
   std::function<void(double norm)> before_writes;
   // Results.
-  bool tripped = false;  // something is not finite: nothing was written or assigned
-  ValueId bad = kNone;   // that value of the plan's graph
-  int gradients = 0, zeros = 0, narrow_zeros = 0;  // tensors; exactly 0; those of 16-bit types
-  double gradient_norm = -1;  // over what the optimizers read; -1: there are none
+  bool tripped = false;          // something is not finite: nothing was written or assigned
+  ValueId bad = kNone;           // that value of the plan's graph
+  int gradients = 0, zeros = 0;  // tensors; exactly 0
+  int narrow_zeros = 0;          // of float16, 0 or too small for it
+  double gradient_norm = -1;     // over what the optimizers read; -1: there are none
 };
 
 struct RunOptions {

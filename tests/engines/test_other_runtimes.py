@@ -32,3 +32,11 @@ def test_a_step_elsewhere(python, step, runtime):
     folder, wanted = step
     got, why, _ = figures.one(python, "mlp", runtime, folder, wanted)
     assert got == "right", why
+
+
+def test_only_elements_without_a_gradient_are_beyond_the_limit():
+    import zero_gradients
+
+    rows, rest = zero_gradients.measure("mixer")
+    assert rows and rest <= figures.LIMIT
+    assert all(ratio < 1e-12 for *_, ratio in rows)

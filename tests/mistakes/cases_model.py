@@ -191,9 +191,18 @@ CASES = [
         "onnxtrain convert p.pt2 model.onnx",
     ),
     foreign(
-        "m.keras", "Keras", zipped("m.keras", "metadata.json", "config.json", "model.weights.h5"), 'export("model.onnx"'
+        "m.keras",
+        "Keras",
+        zipped("m.keras", "metadata.json", "config.json", "model.weights.h5"),
+        "onnxtrain convert m.keras model.onnx",
     ),
-    foreign("m.h5", "HDF5", raw("m.h5", b"\x89HDF\r\n\x1a\n" + bytes(100)), 'export("model.onnx"', "check"),
+    foreign(
+        "m.h5",
+        "HDF5",
+        raw("m.h5", b"\x89HDF\r\n\x1a\n" + bytes(100)),
+        "onnxtrain convert m.h5 model.onnx",
+        "check",
+    ),
     foreign(
         "m.tflite",
         "TensorFlow Lite",
@@ -241,7 +250,7 @@ CASES = [
         "onnxtrain info saved",
         3,
         ["saved"],
-        "python -m tf2onnx.convert --saved-model saved",
+        "onnxtrain convert saved model.onnx",
         "true",
         lambda d: ((d / "saved").mkdir(), (d / "saved" / "saved_model.pb").write_bytes(b"\x08\x01")),
     ),

@@ -71,8 +71,8 @@ CASES = [
     M(
         "config deleted",
         "onnxtrain train --resume run --epochs 3",
-        1,
-        ["config.toml"],
+        0,
+        ["warning[OT3117]", "config.toml", "is gone"],
         plant=removed("run/config.toml"),
     ),
     M("config file that is not there", T + "--config c.toml", 2, ["c.toml"]),

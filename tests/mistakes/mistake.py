@@ -61,9 +61,9 @@ def environment(extra=None):
     return {**env, **(extra or {})}
 
 
-def shell(line, folder, env=None):
-    p = subprocess.run(
-        ["bash", "-c", line],
+def _run(command, folder, env):
+    return subprocess.run(
+        command,
         cwd=folder,
         env=environment(env),
         capture_output=True,
@@ -72,6 +72,10 @@ def shell(line, folder, env=None):
         errors="replace",
         stdin=subprocess.DEVNULL,
     )
+
+
+def shell(line, folder, env=None):
+    p = _run(["bash", "-c", line], folder, env)
     return p.returncode, p.stdout + p.stderr
 
 
@@ -94,16 +98,7 @@ except (TypeError, FileNotFoundError) as e:
 
 
 def python(code, folder, env=None):
-    p = subprocess.run(
-        [sys.executable, "-c", _PYTHON, code],
-        cwd=folder,
-        env=environment(env),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        errors="replace",
-        stdin=subprocess.DEVNULL,
-    )
+    p = _run([sys.executable, "-c", _PYTHON, code], folder, env)
     name = p.stdout.splitlines()[0] if p.returncode == 9 and p.stdout else p.returncode
     return name, p.stdout + p.stderr
 

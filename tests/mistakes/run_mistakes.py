@@ -18,6 +18,8 @@ import cases_data  # noqa: E402
 import cases_model  # noqa: E402
 import cases_python  # noqa: E402
 import cases_run  # noqa: E402
+import cases_stranger  # noqa: E402
+import cases_table  # noqa: E402
 import workshop  # noqa: E402
 from mistake import Answer, answer  # noqa: E402
 
@@ -26,7 +28,9 @@ GROUPS = {
     "models": cases_model.CASES,
     "data": cases_data.CASES,
     "runs and configuration": cases_run.CASES,
+    "tables and new models": cases_table.CASES,
     "Python": cases_python.CASES,
+    "a stranger": cases_stranger.CASES,
 }
 
 
@@ -43,6 +47,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("-j", type=int, default=2)
     p.add_argument("-k", default="", help="only mistakes whose names have these words")
+    p.add_argument("-g", default="", help="only this group")
     p.add_argument("-v", action="store_true", help="print every answer")
     a = p.parse_args()
     total = {"planted": 0, "full": 0, "silent": 0, "fix": 0, "failed": 0}
@@ -53,7 +58,7 @@ def main():
         made.mkdir()
         workshop.make(made)
         for group, cases in GROUPS.items():
-            cases = [m for m in cases if a.k in m.name]
+            cases = [m for m in cases if a.k in m.name and a.g in group]
             answers = list(pool.map(lambda m: one(m, made), cases))
             row = {
                 "planted": len(cases),

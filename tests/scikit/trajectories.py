@@ -16,7 +16,7 @@ import sys
 import warnings
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "python/tests/scikit"))
-from sk_cases import X, mlp_cases, sgd_cases  # noqa: E402
+from sk_cases import mlp_cases, rows_of, sgd_cases  # noqa: E402
 from sk_trips import fitted, trip  # noqa: E402
 
 
@@ -31,10 +31,11 @@ def main():
     cases |= {} if a.only == "mlp" else sgd_cases()
     rows = []
     for name, (estimator, y, count) in cases.items():
-        e = fitted(estimator, X, y, count)
+        x = rows_of(estimator)
+        e = fitted(estimator, x, y, count)
         for weighted in (False, True):
             for dtype in ("float64",):
-                t = trip(e, X.astype(dtype), y, count, weighted=weighted)
+                t = trip(e, x.astype(dtype), y, count, weighted=weighted)
                 rows.append((name, weighted, t))
                 if a.verbose or not t.ok:
                     print(f"{'ok' if t.ok else 'DIFFERS':8} {name}{', sample_weight' if weighted else ''}: "

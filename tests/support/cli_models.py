@@ -116,3 +116,17 @@ def table(rows=120, inputs=4, classes=3, seed=1):
     r = np.random.default_rng(seed)
     x = r.standard_normal((rows, inputs)).astype(np.float32)
     return x, (np.abs(x[:, 0] * 3).astype(np.int64) % classes)
+
+
+def done(work, *args):
+    """A command that succeeds."""
+    r = cli(*args, cwd=work)
+    assert r.returncode == 0, r.stderr
+    return r
+
+
+def refused(work, code, exit_code, *args):
+    """What a command says that is refused with this code."""
+    r = cli(*args, cwd=work)
+    assert r.returncode == exit_code and f"error[{code}]" in r.stderr, r.stderr
+    return r.stderr

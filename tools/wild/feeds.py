@@ -8,6 +8,9 @@ SIZES = [  # of dimensions that the file leaves open: batch, sizes of images or 
     {"batch": 1, "large": 160, "small": 80},
     {"batch": 1, "large": 512, "small": 8},
     {"batch": 1, "large": 16000, "small": 8},
+    {"batch": 1, "large": 576, "small": 8},
+    {"batch": 1, "large": 32, "small": 32},
+    {"batch": 1, "large": 48, "small": 48},
     {"batch": 1, "large": 1, "small": 1},
 ]
 FLOATS = {onnx.TensorProto.FLOAT: np.float32, onnx.TensorProto.DOUBLE: np.float64, onnx.TensorProto.FLOAT16: np.float16}
@@ -57,13 +60,14 @@ def array_for(value, shape, random):
     return None
 
 
-def guesses(model, seed=0):
+def guesses(model, seed=0, batch=1):
     """Feeds, one dict after the other. Nothing for models with inputs that are no tensors."""
     inputs = graph_inputs(model)
     if any(not i.type.HasField("tensor_type") for i in inputs):
         return
     seen = set()
     for sizes in SIZES:
+        sizes = {**sizes, "batch": batch}
         random, named, feeds = np.random.default_rng(seed), {}, {}
         for i in inputs:
             array = array_for(i, shape_of(i, sizes, named), random)

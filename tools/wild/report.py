@@ -1,6 +1,6 @@
 """The table of docs/compatibility.md: ONNX files of PyPI packages, each in a process of its own with limits.
 
-Usage: python tools/wild/report.py [-j N] [--only TEXT] [--fresh]
+Usage: python tools/wild/report.py [-j N] [--only TEXT] [--seconds N] [--fresh]
        make figures-wild
 Results are kept beside the files (results-COMMIT.json), so that a run that was stopped goes on. Exit code 1 when
 anything is wrong, crashed or refused without words.
@@ -29,12 +29,13 @@ def limits():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def attempt(path):
+def attempt(path, seconds):
     command = [sys.executable, str(Path(__file__).parent / "try_file.py"), str(path)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, preexec_fn=limits)
-    except subprocess.TimeoutExpired:
-        return {"limit": ["not tried", f"more than {SECONDS} s"]}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, preexec_fn=limits)
+    except subprocess.TimeoutExpired as e:
+        lines = (e.stdout or b"").decode().strip().splitlines()
+        return {**(json.loads(lines[-1]) if lines else {}), "limit": ["not tried", f"more than {seconds} s"]}
     lines = done.stdout.strip().splitlines()
     if done.returncode != 0 or not lines:
         return {"crash": ["CRASHED", f"exit code {done.returncode}: {done.stderr.strip()[-300:]}"]}
@@ -60,7 +61,7 @@ def table(results):
     print("| | " + " | ".join(order) + " |\n|---|" + "---|" * len(order))
     for s in STAGES:
         print(f"| {s} | " + " | ".join(str(counts[s][o] or "") for o in order) + " |")
-    print(f"\n{len(results)} files; over the limits of {SECONDS} s or {MEMORY >> 30} GiB: "
+    print(f"\n{len(results)} files; over the limits of time or of {MEMORY >> 30} GiB: "
           f"{sum('limit' in r for r in results.values())}; crashed: {sum('crash' in r for r in results.values())}")
 
 
@@ -68,6 +69,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("-j", type=int, default=1, help="files at the same time")
     parser.add_argument("--only", default="", help="files whose package or path holds this text")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="limit of one file")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results of this commit")
     options = parser.parse_args()
     index = {k: v for k, v in collect().items() if options.only in f"{v['package']}/{v['path']}"}
@@ -75,7 +77,7 @@ def main():
     results = json.loads(kept.read_text()) if kept.exists() and not options.fresh else {}
     todo = sorted((k for k in index if k not in results), key=lambda k: index[k]["bytes"])
     with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
-        jobs = {pool.submit(attempt, cache_folder() / "files" / k / "model.onnx"): k for k in todo}
+        jobs = {pool.submit(attempt, cache_folder() / "files" / k / "model.onnx", options.seconds): k for k in todo}
         for job in concurrent.futures.as_completed(jobs):
             results[jobs[job]] = job.result()
             kept.write_text(json.dumps(results))

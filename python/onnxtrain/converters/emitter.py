@@ -7,42 +7,23 @@ coincide). Values are names; element types and shapes are the converter's own af
 
 import numpy as np
 
+from .names import Names
 from .onnx_file import Graph, Node, dtype_number, encode_tensor, remove_dead
 
 RANDOM = {"Dropout", "Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
           "Multinomial"}
 
 
-class Emitter:
+class Emitter(Names):
     def __init__(self):
+        super().__init__()
         self.main, self.algorithm = [], []  # nodes
         self.part = self.main
         self.known = {}  # what a node computes -> its outputs
-        self.names, self.reserved = set(), set()
-        self.renamed = {}
         self.hint = "value"
         self.maker = {}  # value -> node
 
     # ---- names
-    def claim(self, wanted):
-        """The wanted name, or one like it that is free."""
-        name, k = wanted, 1
-        while name in self.names:
-            name, k = f"{wanted}_{k}", k + 1
-        self.names.add(name)
-        return name
-
-    def reserve(self, names):
-        """Keeps names for outputs: other values may not take them."""
-        fresh = {n for n in names if n not in self.names}
-        self.reserved |= fresh
-        self.names |= fresh
-
-    def claim_reserved(self, wanted):
-        name = wanted if wanted in self.reserved else self.claim(wanted)
-        self.reserved.discard(wanted)
-        return name
-
     def rename(self, old, new):
         """Gives a node's output another name everywhere, in what Gradient names too."""
         self.rename_all({old: new})
@@ -60,12 +41,6 @@ class Emitter:
         """Whether a node of this graph makes the value."""
         node = self.maker.get(self.current(value))
         return node is not None and any(n is node for n in part)
-
-    def current(self, name):
-        """Today's name of a value."""
-        while name in self.renamed:
-            name = self.renamed[name]
-        return name
 
     # ---- nodes
     def node(self, op, inputs, outputs=1, domain="", named=None, **attrs):

@@ -33,6 +33,13 @@ _INSTALL = {"onnxruntime": "onnxruntime", "openvino": "openvino", "iree": "iree-
             "tinygrad": "tinygrad"}
 
 
+def _differ(a, b):
+    """Two shapes that cannot be the same; names and unknown sizes fit everything."""
+    if a is None or b is None:
+        return False
+    return len(a) != len(b) or any(isinstance(x, int) and isinstance(y, int) and x != y for x, y in zip(a, b))
+
+
 @dataclass
 class Step:
     """One training section for a runtime: the model's bytes and what its manifest says."""
@@ -40,6 +47,22 @@ class Step:
     model: bytes
     section: dict
     state: dict = field(default_factory=dict)  # initial values by input name
+
+    def __post_init__(self):
+        """A manifest that was changed may name what is not there, or feed a tensor into one of another kind."""
+        outputs = {o["name"]: o for o in self.section["outputs"]}
+        inputs = {i["name"]: i for i in self.section["inputs"]}
+        for f in self.section["feedback"]:
+            lost = f["output"] not in outputs and f"output '{f['output']}'" or \
+                f["input"] not in inputs and f"input '{f['input']}'"
+            if lost:
+                raise UsageError(f"the step's manifest feeds '{f['output']}' back to '{f['input']}', but the step has "
+                                 f"no {lost}", "OT1773", "export the step again")
+            a, b = outputs[f["output"]], inputs[f["input"]]
+            if a.get("type") and b.get("type") and a["type"] != b["type"] or _differ(a.get("shape"), b.get("shape")):
+                raise UsageError(f"the step's manifest feeds '{f['output']}' ({a.get('type')}{a.get('shape')}) back to "
+                                 f"'{f['input']}' ({b.get('type')}{b.get('shape')}): they do not fit", "OT1773",
+                                 "export the step again")
 
     @classmethod
     def of(cls, model, manifest, state):
@@ -112,7 +135,10 @@ def find(name):
 
 
 def open_engine(spec):
-    """"onnxruntime:cuda" -> (engine, device); a device that is not there is an error with what is."""
+    """"onnxruntime:cuda" -> (engine, device); a device that is not there is an error with what is.
+    An engine that is not registered may be given itself."""
+    if not isinstance(spec, str):
+        return spec, spec.devices()[0]
     name, _, device = spec.partition(":")
     engine = find(name)
     there = engine.devices()

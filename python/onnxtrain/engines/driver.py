@@ -36,7 +36,8 @@ class Driver:
         names = [b["key"] for t in model.info["training"] for b in t["update_binding"]]
         self.values |= {n: np.array(from_native(native.initializer(n))) for n in dict.fromkeys(names)}
         rate = model.info.get("metadata", {}).get("onnxtrain.rate")
-        if rate:
+        there = [i["name"] for part in (model.info, *model.info["training"]) for i in part["initializers"]]
+        if rate in there:
             self.values[rate] = np.array(from_native(native.initializer(rate)))
         self.count = int(step)
         if self.current is not None:
@@ -55,13 +56,17 @@ class Driver:
             missing = [k for k in r.file.data if k not in given]
             if missing:
                 raise EngineFailed(f"input '{missing[0]}' was not given")
+            self._feed_state(r, given)
             got = r.runner.step(wanted)
             lost = [k for k in r.file.plain if k not in got]
             if lost:
                 raise EngineFailed(f"it did not return the output '{lost[0]}'")
             self.outputs |= got
             if r.file.loss:
-                loss = float(np.asarray(got[r.file.loss]).reshape(-1)[0])
+                value = np.asarray(got[r.file.loss])
+                if value.size != 1:
+                    raise EngineFailed(f"its loss '{r.file.loss}' has the shape {list(value.shape)}, not one number")
+                loss = float(value.reshape(()))
             if len(runners) > 1:
                 self._share(r, runners)
         self.count += 1
@@ -122,6 +127,13 @@ class Driver:
         if counters:
             r.runner.set_state({k: np.float32(self.count) for k in counters})
 
+    def _feed_state(self, r, given):
+        """A state variable that is fed has that value in this step; what the step makes of it is assigned
+        (ruling G5)."""
+        fed = {k: given[k] for k in r.file.states if k in given}
+        if fed:
+            r.runner.set_state(fed)
+
     def _share(self, one, runners):
         fresh = one.runner.state()
         fed = {to for targets in one.file.feedback.values() for to in targets}
@@ -132,7 +144,11 @@ class Driver:
     def _collect(self):
         for r in self.current or []:
             fed = {to for targets in r.file.feedback.values() for to in targets}
-            for k, v in r.runner.state().items():
+            now = r.runner.state()
+            lost = sorted(k for k in fed if k in self.values and k not in now)
+            if lost:
+                raise EngineFailed(f"it did not return the state variable '{lost[0]}'")
+            for k, v in now.items():
                 if k in self.values and k in fed:
                     self.values[k] = np.array(v)
 

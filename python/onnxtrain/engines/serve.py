@@ -71,10 +71,21 @@ def serve(spec, fd, threads=0):
     from .driver import Driver
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loop decides when to stop
+
+    def begin():
+        driver = Driver(spec, threads)
+        return driver, {"engine": driver.engine.name, "device": driver.device}
+
+    return answer_all(fd, begin, answer)
+
+
+def answer_all(fd, begin, answer, code=None):
+    """Answers requests until the other side ends. begin() gives (what answers, what is said of it); answer(it, message,
+    tensors) gives (reply, tensors). `code`: of every error of an answer."""
     channel = Channel(socket.socket(fileno=fd))
     try:
-        driver = Driver(spec, threads)
-        channel.send({"ready": True, "engine": driver.engine.name, "device": driver.device})
+        it, about = begin()
+        channel.send({"ready": True, **about})
     except Exception as e:  # noqa: BLE001
         channel.send(failure(e))
         return 1
@@ -84,9 +95,9 @@ def serve(spec, fd, threads=0):
         except EOFError:
             return 0
         try:
-            reply, values = answer(driver, message, tensors)
+            reply, values = answer(it, message, tensors)
         except Exception as e:  # noqa: BLE001
-            reply, values = failure(e), ()
+            reply, values = failure(e) | ({"code": code} if code else {}), ()
         channel.send(reply, values)
 
 

@@ -69,16 +69,32 @@ def _load_zip(path):
             if bad:
                 raise damaged(path, f"'{bad}' is damaged")
             config = json.loads(z.read("config.json"))
+            _check_writer(z, path)
             with z.open("model.weights.h5") as f:
                 _check_h5(f, path)
     except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError, RuntimeError) as e:
-        raise e if isinstance(e, FileNotFoundError) else damaged(path, _first(e)) from e
+        raise e if isinstance(e, (FileNotFoundError, UsageError)) else damaged(path, _first(e)) from e
     check_config(config, path)
     try:
         model = keras.saving.load_model(path, safe_mode=True)
     except Exception as e:  # noqa: BLE001 - Keras raises whatever it likes
         raise _unknown(e, path) from e
     return model
+
+
+def _check_writer(z, path):
+    """A .keras file of Keras 2 has the same parts and another form."""
+    try:
+        version = str(json.loads(z.read("metadata.json")).get("keras_version", ""))
+    except (KeyError, ValueError, AttributeError):
+        return
+    if version.startswith("2."):
+        raise old_file(path, version)
+
+
+def old_file(path, version):
+    return UsageError(f"'{path}' was written by Keras {version} (tf_keras), whose training Keras 3 does not take over",
+                      "OT1715", "in tf_keras: model.export('folder'); then ot.from_tf('folder')")
 
 
 def _first(e):
@@ -165,6 +181,8 @@ def _load_h5(path):
     except Exception as e:  # noqa: BLE001 - Keras raises whatever it likes
         version = text["keras_version"] or "?"
         raise _unknown(e, f"{path} (written by Keras {version})") from e
+    if text["training_config"] and str(text["keras_version"]).startswith("2."):
+        raise old_file(path, text["keras_version"])
     if text["training_config"]:
         _resume(model, _json(text["training_config"], path), state, path)
     return model

@@ -146,3 +146,17 @@ def test_hostile_files(trained, tmp_path):
     rewritten(good, tmp_path / "os.keras", "config.json", module.encode())
     with pytest.raises(ot.UsageError, match="os.system, which is not registered"):
         files.load(str(tmp_path / "os.keras"))
+
+
+def test_files_of_keras_2(trained, tmp_path):
+    """Read, or refused by name."""
+    trained[0].save(tmp_path / "new.keras")
+    rewritten(tmp_path / "new.keras", tmp_path / "old.keras", "metadata.json",
+              json.dumps({"keras_version": "2.15.0", "date_saved": ""}).encode())
+    trained[0].save(tmp_path / "old.h5")
+    with h5py.File(tmp_path / "old.h5", "a") as h:
+        h.attrs["keras_version"] = "2.15.0"
+    for name in ("old.keras", "old.h5"):
+        with pytest.raises(ot.UsageError, match="written by Keras 2.15.0") as e:
+            files.load(tmp_path / name)
+        assert e.value.code == "OT1715"

@@ -27,26 +27,26 @@ X = DOUBLES.astype(np.float32)
 Y = NUMBERS.astype(np.float32)
 ONE_HOT = (TEXTS[:, None] == np.unique(TEXTS)).astype(np.float32)
 TWO_HOT = (TWO[:, None] == np.unique(TWO)).astype(np.float32)
-THREE_INDEX, TWO_INDEX = ONE_HOT.argmax(1), TWO_HOT.argmax(1)
+THREE_INDEX = ONE_HOT.argmax(1)
 
 # name: (estimator, y, loss, target of the step)
 FILES = {
     "linear regression": (LinearRegression(), Y, "auto", 2 * Y[:, None]),
     "two outputs": (LinearRegression(), np.c_[Y, -Y], "mse", np.c_[Y, -Y] + 1),
     "logistic, 3 classes": (LogisticRegression(), TEXTS, "auto", THREE_INDEX),
-    "logistic, 2 classes": (LogisticRegression(), TWO, "auto", TWO_INDEX),
+    "logistic, 2 classes": (LogisticRegression(), TWO, "auto", TWO),
     "scaled": (make_pipeline(StandardScaler(), LogisticRegression()), TEXTS, "auto", THREE_INDEX),
     "discriminant": (LinearDiscriminantAnalysis(), TEXTS, "auto", THREE_INDEX),
     "linear machine": (LinearSVC(), TEXTS, "cross_entropy", THREE_INDEX),
     "rbf regressor": (SVR(), Y, "auto", Y[:, None]),
     "linear kernel": (SVR(kernel="linear"), Y, "auto", Y[:, None]),
     "polynomial kernel": (SVR(kernel="poly", degree=2), Y, "auto", Y[:, None]),
-    "rbf classifier": (SVC(), TWO, "cross_entropy", TWO_INDEX),
+    "rbf classifier": (SVC(), TWO, "cross_entropy", TWO),
     "forest": (RandomForestRegressor(4, max_depth=4, random_state=0), Y, "auto", Y[:, None]),
     "extra trees": (ExtraTreesRegressor(3, max_depth=3, random_state=0), Y, "mse", Y[:, None]),
     "boosting": (GradientBoostingRegressor(n_estimators=4), Y, "auto", Y[:, None]),
     "boosting, 3 classes": (GradientBoostingClassifier(n_estimators=3), TEXTS, "auto", THREE_INDEX),
-    "boosting, 2 classes": (GradientBoostingClassifier(n_estimators=3), TWO, "auto", TWO_INDEX),
+    "boosting, 2 classes": (GradientBoostingClassifier(n_estimators=3), TWO, "auto", TWO),
     "forest, 3 classes": (RandomForestClassifier(4, max_depth=3, random_state=0), TEXTS, "mse", ONE_HOT),
     "forest, 2 classes": (RandomForestClassifier(4, max_depth=3, random_state=0), TWO, "mse", TWO_HOT),
 }
@@ -106,7 +106,7 @@ def test_two_rows_are_one_weight(tmp_path):
     trainer = ot.Trainer(ot.prepare(tmp_path / "before.onnx", optimizer=ot.SGD(lr=0.5)))
     name = next(n for n in trainer.state if n.endswith("coefficients"))
     assert trainer.state[name].shape == (1, 6)
-    trainer.steps({"X": X, trainer.targets[0]: TWO_INDEX}, 30)
+    trainer.steps({"X": X, trainer.targets[0]: TWO}, 30)
     trainer.export(tmp_path / "after.onnx")
     w = attribute(tmp_path / "after.onnx", "coefficients").reshape(2, 6)
     assert (w[0] == -w[1]).all() and (w[1] == trainer.state[name][0]).all()
@@ -121,7 +121,7 @@ def test_logistic_regression_is_trained_as_scikit_learn_would():
     trainer = ot.Trainer(ot.prepare(file.SerializeToString(), optimizer=ot.SGD(lr=1.0)))
     for n in list(trainer.state)[:2]:
         trainer.state[n] = np.zeros_like(trainer.state[n])
-    trainer.steps({"X": X[:, :2], trainer.targets[0]: TWO_INDEX}, 3000)
+    trainer.steps({"X": X[:, :2], trainer.targets[0]: TWO}, 3000)
     name = next(n for n in trainer.state if n.endswith("coefficients"))
     assert np.abs(trainer.state[name] - e.coef_).max() < 0.02 * np.abs(e.coef_).max()
 

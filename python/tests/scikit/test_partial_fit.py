@@ -6,7 +6,7 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.neural_network import MLPClassifier
 
 import onnxtrain as ot
-from sk_cases import LABELS, TEXTS, TWO, X, mlp, mlp_cases, sgd_cases
+from sk_cases import LABELS, TEXTS, TWO, X, mlp, mlp_cases, rows_of, sgd_cases
 from sk_trips import fitted, trip
 
 MLPS = ["MLP 3 classes, adam", "MLP 2 classes, adam betas", "MLP multilabel, sgd constant nesterov",
@@ -27,7 +27,8 @@ CASES = mlp_cases() | sgd_cases()
 def test_round_trip(name):
     e, y, rows = CASES[name]
     weighted = len(name) % 2 == 0
-    t = trip(fitted(e, X, y, rows), X, y, rows, steps=3, weighted=weighted)
+    x = rows_of(e)
+    t = trip(fitted(e, x, y, rows), x, y, rows, steps=3, weighted=weighted)
     assert t.ok, t
 
 

@@ -1,5 +1,8 @@
 """`ot.from_tf`: functions of TensorFlow as files. Each conversion compares outputs and gradients with TensorFlow's."""
 
+import os
+import shutil
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -142,3 +145,64 @@ def test_nothing_of_the_module_changes():
     ot.from_tf(net, "__call__")
     for a, v in zip(before, net.variables):
         np.testing.assert_array_equal(a, v.numpy())
+
+
+class Dense(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = tf.Variable(tf.ones((3, 2)), name="w")
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 3), tf.float32)])
+    def __call__(self, x):
+        return tf.matmul(x, self.w)
+
+
+def test_damaged_saved_models(tmp_path):
+    """One error of ours each, nothing of TensorFlow's."""
+    tf.saved_model.save(Dense(), str(tmp_path / "good"))
+    graph = (tmp_path / "good" / "saved_model.pb").read_bytes()
+    changes = {"unknown operation": graph.replace(b"MatMul", b"XatMul"), "cut": graph[:len(graph) // 2],
+               "empty": b"", "noise": b"\xff" * 1000}
+    for name, data in changes.items():
+        shutil.copytree(tmp_path / "good", tmp_path / name)
+        (tmp_path / name / "saved_model.pb").write_bytes(data)
+    for name in ("cut variables", "no index"):
+        shutil.copytree(tmp_path / "good", tmp_path / name)
+    os.truncate(tmp_path / "cut variables" / "variables" / "variables.data-00000-of-00001", 3)
+    os.unlink(tmp_path / "no index" / "variables" / "variables.index")
+    for name in [*changes, "cut variables", "no index"]:
+        with pytest.raises(ot.ModelError) as e:
+            ot.from_tf(str(tmp_path / name))
+        assert e.value.code == "OT1621", name
+    assert ot.from_tf(str(tmp_path / "good")).inputs == ["x"]
+
+
+class Ragged(tf.Module):
+    @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.float32)])
+    def __call__(self, x):
+        return tf.reduce_sum(x, 1)
+
+
+def test_a_ragged_argument():
+    with pytest.raises(ot.ModelError, match="RaggedTensor") as e:
+        ot.from_tf(Ragged())
+    assert e.value.code == "OT1622"
+
+
+class Fused(tf.Module):
+    """TensorFlow's kernel has no gradient by statistics that are given."""
+
+    def __init__(self):
+        super().__init__()
+        self.g = tf.Variable(tf.ones(2), name="g")
+        self.mean = tf.Variable([0.3, -0.2], trainable=False, name="mean")
+        self.variance = tf.Variable([1.5, 0.7], trainable=False, name="variance")
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 4, 4, 2), tf.float32)])
+    def __call__(self, x):
+        return tf.compat.v1.nn.fused_batch_norm(x, self.g, tf.zeros(2), self.mean, self.variance, is_training=False)[0]
+
+
+def test_gradients_of_what_is_trained_are_compared():
+    model = ot.from_tf(Fused())
+    assert {"g", "mean", "variance"} <= {n.split(":")[0] for n in model.parameters}

@@ -49,7 +49,9 @@ ValueId Layers::ints(std::vector<int64_t> v) { return g_.add_constant(Tensor::ve
 ValueId Layers::number(double v) { return g_.add_constant(Tensor::scalar(float(v))); }
 ValueId Layers::numbers(const std::vector<double>& v) {
   if (v.size() == 1) return number(v[0]);
-  return g_.add_constant(Tensor::vector(std::vector<float>(v.begin(), v.end())));
+  // an initializer would be taken for a weight
+  return node("Constant", {}, "numbers",
+              {{"value", Tensor::vector(std::vector<float>(v.begin(), v.end()))}});
 }
 
 ValueId Layers::dense(ValueId x, const std::string& name, int64_t in, int64_t out, double gain) {

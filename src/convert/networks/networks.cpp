@@ -38,8 +38,10 @@ void check_spec(const NetworkSpec& spec) {
       data_error("OT2170", cat("one row of '", spec.input, "' is ", to_string(spec.row),
                                ": a new network needs sizes of 1 or more"));
   if (spec.outputs < 1 || (spec.classes && spec.outputs < 2))
-    data_error("OT2171", cat("the target has ", spec.outputs,
-                             " class: a network cannot learn to tell one class from itself"));
+    data_error("OT2171",
+               cat("the target has ", spec.outputs,
+                   " class: a network cannot learn to tell one class from itself"),
+               "add rows, or a folder of images, of another class; another column:  --target NAME");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "convert/portable/portable.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "convert/lower.hpp"
@@ -110,17 +111,22 @@ Model with_sizes(const Model& m, const StepOptions& o, const OpTable& ops) {
 }
 
 // ---------------------------------------------------------------- one graph
-bool needs_lowering(const Model& m, int which, const OpTable& ops) {
-  const auto& nodes = m.training[size_t(which)].algorithm.nodes;
-  return std::any_of(nodes.begin(), nodes.end(), [&](const Node& n) {
+bool needs_lowering(const Graph& g, const OpTable& ops) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const Node& n) {
     if (n.domain == kTrainingDomain || is_training_norm(n)) return true;
     const Op* op = n.domain == kOwnDomain ? ops.find(n) : nullptr;
-    return op && !op->function;
+    if (op && !op->function) return true;
+    return std::any_of(n.attrs.begin(), n.attrs.end(), [&](const auto& a) {
+      const GraphPtr* body = std::get_if<GraphPtr>(&a.second);
+      return body && needs_lowering(**body, ops);
+    });
   });
 }
 
-// An update may be an output of the main graph (ruling G2), an input or a constant.
-void bind_outputs(Graph& g, const TrainingStep& t, int opset) {
+// An update may be an output of the main graph (ruling G2), an input or a constant. The names of
+// outputs that were added, with what each of them copies.
+std::map<std::string, std::string> bind_outputs(Graph& g, const TrainingStep& t, int opset) {
+  std::map<std::string, std::string> copies;
   for (const auto& [key, value] : t.update_binding) {
     const ValueId v = g.find(value);
     if (v != kNone && std::find(g.outputs.begin(), g.outputs.end(), v) == g.outputs.end())
@@ -132,9 +138,12 @@ void bind_outputs(Graph& g, const TrainingStep& t, int opset) {
     id.op = "Identity";
     id.version = opset;
     id.inputs = {v};
-    v = g.add_node(std::move(id), 1, g.value_name(v) + "_out")[0];
+    const std::string copied = g.value_name(v);
+    v = g.add_node(std::move(id), 1, copied + "_out")[0];
     g.value(v).type = g.value(g.nodes.back().inputs[0]).type;
+    copies[g.value_name(v)] = copied;
   }
+  return copies;
 }
 
 bool scalar_float(const TypeInfo& t) {
@@ -142,7 +151,7 @@ bool scalar_float(const TypeInfo& t) {
 }
 
 // Names and their meaning, before anything is rewritten: they stay.
-void describe(StepModel& s, const Model& m) {
+void describe(StepModel& s, const Model& m, const std::map<std::string, std::string>& copies) {
   const TrainingStep& t = m.training[size_t(s.section)];
   const Graph& g = s.model.main;
   const std::vector<std::string> states = m.state_names();
@@ -161,8 +170,9 @@ void describe(StepModel& s, const Model& m) {
   for (size_t k = 0; k < g.outputs.size(); ++k) {
     const ValueDef& d = g.value(g.outputs[k]);
     bool fed = false;
+    const auto copy = copies.find(d.name);
     for (const auto& [key, value] : t.update_binding)
-      if (value == d.name || value + "_out" == d.name) {
+      if (value == (copy == copies.end() ? d.name : copy->second)) {
         s.feedback.emplace_back(d.name, key);
         fed = true;
       }
@@ -231,20 +241,21 @@ void make_portable(StepModel& s, const StepOptions& o, const OpTable& ops) {
 StepModel make_step(const Model& m, int which, const StepOptions& o, const OpTable& ops) {
   check_options(o);
   if (which < 0 || size_t(which) >= m.training.size())
-    usage_error("OT1261", cat("the file has ", m.training.size(),
-                              m.training.size() == 1 ? " training section" : " training sections",
-                              ", there is no section ", which));
+    usage_error("OT1261",
+                cat("the file has ", m.training.size(),
+                    m.training.size() == 1 ? " training section" : " training sections",
+                    ", there is no section ", which),
+                "sections count from 0:  --step 0");
   StepModel s;
   s.section = which;
   Model sized = with_sizes(m, o, ops);
-  const bool lowering = needs_lowering(sized, which, ops);
-  if (lowering) sized = lower(sized, ops);
+  if (needs_lowering(sized.training[size_t(which)].algorithm, ops)) sized = lower(sized, ops);
   s.model = flatten_step(sized, which);
   const auto import = s.model.opsets.find("");
-  bind_outputs(s.model.edit_main(), sized.training[size_t(which)],
-               import == s.model.opsets.end() ? o.opset : import->second);
+  const auto copies = bind_outputs(s.model.edit_main(), sized.training[size_t(which)],
+                                   import == s.model.opsets.end() ? o.opset : import->second);
   s.model.edit_main().renumber();
-  describe(s, sized);
+  describe(s, sized, copies);
   s.nodes_before = s.model.main.nodes.size();
   if (o.form == "portable") make_portable(s, o, ops);
   return s;

@@ -1,5 +1,6 @@
 // Operators that pick or rearrange elements, by Gather, Slice and Transpose alone.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "convert/portable/rules.hpp"
@@ -150,6 +151,32 @@ Values pad_axes(Site& s) {
   return {s.call("Pad", in, {{"mode", s.node().s("mode", "constant")}})};
 }
 
+// Negative amounts cut: not every runtime takes them.
+Values pad_cuts(Site& s) {
+  std::vector<int64_t> pads;
+  if (!s.has(1) || s.has(3) || !s.numbers(s.x(1), pads)) return {};
+  if (s.node().s("mode", "constant") != "constant") return {};
+  if (std::none_of(pads.begin(), pads.end(), [](int64_t p) { return p < 0; })) return {};
+  const size_t n = pads.size() / 2;
+  std::vector<int64_t> from, to, axes(n);
+  std::iota(axes.begin(), axes.end(), int64_t(0));
+  for (size_t k = 0; k < n; ++k) {
+    from.push_back(std::max<int64_t>(0, -pads[k]));
+    to.push_back(pads[n + k] < 0 ? pads[n + k] : std::numeric_limits<int64_t>::max());
+  }
+  const ValueId cut = s.call("Slice", {s.x(0), s.ints(from), s.ints(to), s.ints(axes)});
+  for (int64_t& p : pads) p = std::max<int64_t>(0, p);
+  if (std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; })) return {cut};
+  std::vector<ValueId> in = {cut, s.ints(pads)};
+  if (s.has(2)) in.push_back(s.x(2));
+  return {s.call("Pad", in)};
+}
+
+Values pad(Site& s) {
+  Values v = pad_axes(s);
+  return v.empty() ? pad_cuts(s) : v;
+}
+
 // ---------------------------------------------------------------- statistics of images
 Values instance_norm(Site& s) {
   const int64_t rank = s.rank(s.x(0));
@@ -178,7 +205,7 @@ Rules index_rules() {
           {"DepthToSpace", "transpose", depth_to_space},
           {"SpaceToDepth", "transpose", space_to_depth},
           {"SequenceAt", "slices", sequence_at},
-          {"Pad", "all_axes", pad_axes},
+          {"Pad", "all_axes", pad},
           {"InstanceNormalization", "statistics", instance_norm}};
 }
 

@@ -160,6 +160,27 @@ TEST(PortableRules, Pickers) {
     check(k);
 }
 
+TEST(PortableRules, PadsThatOnlyCutAreSlices) {
+  check({"Pad",
+         "g (float[N,5,6] x) => (float[N,2,5] y) <int64[6] p = {0, -1, 0, 0, -2, -1}> "
+         "{ y = Pad (x, p) }"});
+}
+
+TEST(PortableRules, PadsThatCutAndFill) {
+  const char* text =
+      "g (float[N,5] x) => (float[M,6] y) <int64[4] p = {1, -1, 0, 2}, float v = {0.5}> "
+      "{ y = Pad (x, p, v) }";
+  check({"None", text});
+  Model after = *testing::text_model(text);
+  after.unshare_main();
+  Context c{all_ops(), 17};
+  run_rules(after.edit_main(), c);
+  for (const Node& n : after.main.nodes) {
+    if (!n.is("Pad")) continue;
+    for (int64_t p : after.main.value(n.inputs[1]).constant.to_ints()) EXPECT_GE(p, 0);
+  }
+}
+
 TEST(PortableRules, LinearMaps) {
   for (const char* form :
        {"g (float[N,3,4] a, float[N,4,5] b) => (float[N,3,5] y) "

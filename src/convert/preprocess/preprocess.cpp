@@ -49,21 +49,31 @@ class Builder {
 
   ValueId category(const ColumnTransform& c) {
     const ValueId text = input(c);
-    if (c.embedding == 0) {
+    const auto count = int64_t(c.categories.size());
+    if (c.embedding == 0 && c.missing_as.empty()) {
       const ValueId hot = ml("OneHotEncoder", text, c.name + "_one_hot",
                              {{"cats_strings", c.categories}, {"zeros", int64_t(1)}});
-      return flat(hot, int64_t(c.categories.size()), c.name);
+      return flat(hot, count, c.name);
     }
-    const auto count = int64_t(c.categories.size());
     std::vector<int64_t> ids;
     for (int64_t k = 0; k < count; ++k) ids.push_back(k);
+    std::vector<std::string> keys = c.categories;
+    std::vector<int64_t> values = ids;
+    for (int64_t k = 0; k < count && !c.missing_as.empty(); ++k)
+      if (c.categories[size_t(k)] == c.missing_as) keys.emplace_back(), values.push_back(k);
     const ValueId id =
         ml("LabelEncoder", text, c.name + "_id",
-           {{"keys_strings", c.categories}, {"values_int64s", ids}, {"default_int64", count}});
+           {{"keys_strings", keys}, {"values_int64s", values}, {"default_int64", count}});
+    if (c.embedding == 0) {
+      const ValueId hot = ml("OneHotEncoder", id, c.name + "_one_hot",
+                             {{"cats_int64s", ids}, {"zeros", int64_t(1)}});
+      return flat(hot, count, c.name);
+    }
     const std::string weight = c.name + ".embedding";
-    const ValueId table = g_.add_constant(
-        draw(DType::kFloat, {count + 1, c.embedding}, InitialValue::normal(0.1), seed_, weight),
-        weight);
+    Tensor start =
+        draw(DType::kFloat, {count + 1, c.embedding}, InitialValue::normal(0.1), seed_, weight);
+    std::fill_n(start.as<float>() + count * c.embedding, c.embedding, 0.0F);  // what nobody saw
+    const ValueId table = g_.add_constant(std::move(start), weight);
     g_.value(table).initializer = true;
     return flat(node("Gather", {table, id}, c.name + "_vector", {{"axis", int64_t(0)}}),
                 c.embedding, c.name);
@@ -190,6 +200,59 @@ Model with_preprocessing(const Model& m, const std::string& x,
   g.renumber();
   int& ml = out.opsets[std::string(kMlDomain)];
   ml = std::max(ml, Builder::kMlOpset);
+  return load_model_bytes(serialize_model(out, ops), "", ops);
+}
+
+Model with_scaled_input(const Model& m, const std::string& x, const InputScale& scale,
+                        const OpTable& ops) {
+  OT_ASSERT(m.training.empty());
+  Model out = m;
+  Graph& g = out.edit_main();
+  const ValueId at = g.find(x);
+  OT_ASSERT(at != kNone);
+  const int opset = out.opsets.count("") ? out.opsets.at("") : 17;
+  const DType type = g.value(at).type.elem;
+  const size_t before = g.nodes.size();
+  auto add = [&](const char* op, std::vector<ValueId> in, const std::string& name, Node n = {}) {
+    n.op = op;
+    if (n.version == 0) n.version = opset;
+    n.name = g.unique_name(name);
+    n.inputs = std::move(in);
+    return g.add_node(std::move(n), 1, name)[0];
+  };
+  auto constant = [&](const std::vector<float>& v) {
+    Tensor t(type, scale.shape);
+    OT_ASSERT(size_t(t.size()) == v.size());
+    dispatch<float, double>(type, "scale", [&]<class T>() {
+      for (size_t k = 0; k < v.size(); ++k) t.as<T>()[k] = T(v[k]);
+    });
+    Node n;  // an initializer would be taken for a weight
+    n.attrs["value"] = std::move(t);
+    return add("Constant", {}, x + "_scale", std::move(n));
+  };
+  ValueId v = at;
+  if (scale.read_as != DType::kUndefined && scale.read_as != type) {
+    Node cast;
+    cast.attrs["to"] = int64_t(type);
+    v = add("Cast", {v}, x + "_numbers", std::move(cast));
+  }
+  if (!scale.fill.empty()) {
+    Node n;
+    n.domain = kMlDomain;
+    n.version = Builder::kMlOpset;
+    n.attrs = {{"imputed_value_floats", scale.fill},
+               {"replaced_value_float", std::numeric_limits<float>::quiet_NaN()}};
+    v = add("Imputer", {v}, x + "_filled", std::move(n));
+    int& ml = out.opsets[std::string(kMlDomain)];
+    ml = std::max(ml, Builder::kMlOpset);
+  }
+  v = add("Sub", {v, constant(scale.mean)}, x + "_centered");
+  v = add("Div", {v, constant(scale.std)}, x + "_scaled");
+  for (size_t k = 0; k < before; ++k)
+    std::replace(g.nodes[k].inputs.begin(), g.nodes[k].inputs.end(), at, v);
+  if (scale.read_as != DType::kUndefined) g.value(at).type.elem = scale.read_as;
+  g.sort();
+  g.renumber();
   return load_model_bytes(serialize_model(out, ops), "", ops);
 }
 

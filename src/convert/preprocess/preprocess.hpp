@@ -15,10 +15,10 @@ struct ColumnTransform {
   std::string name;  // of the column, and of the model's input
   // numbers: (v - offset) * scale; a missing value (NaN) becomes `fill` first
   double fill = 0, offset = 0, scale = 1;
-  // categories: position i for the text categories[i]; any other text: zeros (one-hot), or a vector
-  // of its own (embedding)
+  // categories: position i for the text categories[i]; any other text: zeros
   std::vector<std::string> categories;
-  int64_t embedding = 0;  // width of the vectors; 0: one-hot
+  std::string missing_as;  // the category that "" becomes; empty: "" is a text like any other
+  int64_t embedding = 0;   // width of the vectors; 0: one-hot
 
   // How many numbers it becomes.
   int64_t width() const;
@@ -36,5 +36,16 @@ int64_t total_width(const std::vector<ColumnTransform>& columns);
 Model with_preprocessing(const Model& m, const std::string& x,
                          const std::vector<ColumnTransform>& columns, uint64_t seed,
                          const OpTable& ops);
+
+// Numbers that a model computes from its input before it does anything else. They are constants of
+// the graph, no weights.
+struct InputScale {
+  std::vector<float> fill;       // in the place of NaN, per element of the last dimension; or empty
+  std::vector<float> mean, std;  // (v - mean) / std
+  Shape shape;                   // of mean and std, to be broadcast over a batch
+  DType read_as = DType::kUndefined;  // the input takes this type and is cast to its former one
+};
+Model with_scaled_input(const Model& m, const std::string& x, const InputScale& scale,
+                        const OpTable& ops);
 
 }  // namespace onnxtrain

@@ -171,7 +171,7 @@ struct AttentionPlan<T>::Impl {
   // The numbers that decide which of a row's n probabilities from `first` on are dropped.
   float* numbers(const DropCounter& c, int64_t b, int64_t h, int64_t i, int64_t first, int64_t n,
                  T* space) const {
-    const int64_t at = ((b * s.heads + h) * s.queries + i) * s.keys + first;
+    const int64_t at = c.first + ((b * s.heads + h) * s.queries + i) * s.keys + first;
     return drop_numbers(c.seed, c.stream, c.step, at, n, reinterpret_cast<float*>(space));
   }
 

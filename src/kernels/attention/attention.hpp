@@ -39,6 +39,7 @@ struct AttentionShape {
 // Which random numbers: element i of [batch, heads, queries, keys] takes number i.
 struct DropCounter {
   uint64_t seed = 0, stream = 0, step = 0;
+  int64_t first = 0;  // of the first probability
 };
 
 template <class T>

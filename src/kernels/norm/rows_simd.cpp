@@ -27,9 +27,9 @@ using vm::V;
 HWY_INLINE V lanes_of(WholeIo, V v) { return v; }
 HWY_INLINE V lanes_of(PartIo io, V v) { return hn::IfThenElseZero(io.mask, v); }
 
-// Sum of f(io, i) over the vectors of a row: four chains, then one fixed tree.
+// Sum of f(io, i) over the vectors of a piece of a row: four chains, then one fixed tree.
 template <class F>
-HWY_INLINE float row_sum(int64_t n, F f) {
+HWY_INLINE float piece_sum(int64_t n, F f) {
   const int64_t lanes = int64_t(hn::Lanes(D()));
   V a = hn::Zero(D()), b = a, c = a, e = a;
   int64_t i = 0;
@@ -42,6 +42,19 @@ HWY_INLINE float row_sum(int64_t n, F f) {
   each_vector(n - i,
               [&](auto io, int64_t j) HWY_ATTR { a = hn::Add(a, lanes_of(io, f(io, i + j))); });
   return hn::GetLane(hn::SumOfLanes(D(), hn::Add(hn::Add(a, b), hn::Add(c, e))));
+}
+
+// The same over a whole row. Long ones are added in pieces, in double: chains of millions of floats
+// lose digits.
+constexpr int64_t kPiece = int64_t(1) << 16;
+template <class F>
+HWY_INLINE float row_sum(int64_t n, F f) {
+  if (n <= kPiece) return piece_sum(n, f);
+  double sum = 0;
+  for (int64_t at = 0; at < n; at += kPiece)
+    sum += double(piece_sum(std::min(kPiece, n - at),
+                            [&](auto io, int64_t i) HWY_ATTR { return f(io, at + i); }));
+  return float(sum);
 }
 
 // NaN may be lost here; it comes back through x - max.

@@ -64,13 +64,20 @@ void max_grad_part(const Taps& t, const float* dy, const float* x, float* dx, in
     });
 }
 
+constexpr int64_t kPiece = 1024;  // taps
+
 void average_part(const Taps& t, const float* counts, const float* x, float* y, int64_t c0,
                   int64_t c1) {
   for (int64_t o = 0; o < t.outputs; ++o)
     each_vector(c1 - c0, [&](auto io, int64_t c) HWY_ATTR {
       V sum = hn::Zero(D());
-      for (int64_t k = t.first[o]; k < t.first[o + 1]; ++k)
-        sum = hn::Add(sum, io.load(x + t.at[k] * t.channels + c0 + c));
+      // whole planes in pieces: one chain of thousands of floats loses digits
+      for (int64_t k = t.first[o]; k < t.first[o + 1];) {
+        const int64_t end = std::min(k + kPiece, t.first[o + 1]);
+        V piece = hn::Zero(D());
+        for (; k < end; ++k) piece = hn::Add(piece, io.load(x + t.at[k] * t.channels + c0 + c));
+        sum = hn::Add(sum, piece);
+      }
       io.store(hn::Div(sum, hn::Set(D(), counts[o])), y + o * t.channels + c0 + c);
     });
 }

@@ -2,6 +2,7 @@
 #include "ops/control/body.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "core/budget.hpp"
 #include "core/text.hpp"
@@ -84,8 +85,15 @@ std::vector<ValueId> BodyBuilder::inline_body(const Graph& body,
   for (const auto& c : body.captures) captured.push_back(capture(c.outer));
   size_t first = graph_->nodes.size();
   std::vector<ValueId> outs = graph_->append(body, inputs, captured);
-  // types and constants that follow from those of the inputs; what a branch that is never taken
-  // would complain about is left to the run
+  // types and constants that follow from those of the inputs (shapes that the file declares are
+  // hints); what a branch that is never taken would complain about is left to the run
+  std::unordered_map<ValueId, size_t> ranks;
+  for (size_t k = first; k < graph_->nodes.size(); ++k)
+    for (ValueId v : graph_->nodes[k].outputs)
+      if (v != kNone && graph_->value(v).type.is_tensor() && graph_->value(v).type.shape) {
+        ranks[v] = graph_->value(v).type.shape->size();
+        graph_->value(v).type.shape = std::nullopt;
+      }
   size_t kept = first;
   for (size_t k = first; k < graph_->nodes.size(); ++k) {
     bool folded = false;
@@ -94,6 +102,10 @@ std::vector<ValueId> BodyBuilder::inline_body(const Graph& body,
       folded = fold_node(*graph_, graph_->nodes[k], outer_.table());
     });
     if (folded) continue;
+    // where the sizes do not follow, the declared number of dimensions is what is known
+    for (ValueId v : graph_->nodes[k].outputs)
+      if (auto it = ranks.find(v); it != ranks.end() && !graph_->value(v).type.shape)
+        graph_->value(v).type.shape = std::vector<Dim>(it->second);
     if (kept != k) graph_->nodes[kept] = std::move(graph_->nodes[k]);
     ++kept;
   }

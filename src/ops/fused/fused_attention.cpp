@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "core/random.hpp"
+#include "core/random_rows.hpp"
 #include "ops/common/cost.hpp"
 #include "ops/common/forward_outputs.hpp"
 #include "ops/common/widened_kernel.hpp"
@@ -110,6 +111,13 @@ void grad_shape(ShapeCtx& c) {
   c.set(3, c.dtype(1), {s.batch, s.heads, s.queries, s.keys});
 }
 
+// Where the numbers of the first probability stand, when the batch is a block of rows.
+int64_t first_number(const RandomPlaces& places) { return int64_t(places.here().at(0)); }
+
+RandomPlaces places_of(const Prepare& p, const AttentionShape& s) {
+  return {{s.batch, s.heads, s.queries, s.keys}, p.node().i("row_axis", -1)};
+}
+
 struct Forward {
   template <class T>
   static Kernel make(Prepare& p) {
@@ -118,7 +126,7 @@ struct Forward {
     auto plan = std::make_shared<kernels::AttentionPlan<T>>(s, p.pool().threads());
     p.workspace = plan->workspace();
     const bool mask = p.has(3), stats = p.wants(1);
-    return [=, stream = p.stream()](const Run& r) {
+    return [=, stream = p.stream(), places = places_of(p, s)](const Run& r) {
       plan->run({r.in<T>(0),
                  r.in<T>(1),
                  r.in<T>(2),
@@ -126,7 +134,7 @@ struct Forward {
                  nullptr,
                  r.out<T>(0),
                  nullptr,
-                 {r.seed, stream, r.step},
+                 {r.seed, stream, r.step, first_number(places)},
                  stats ? r.out<T>(1) : nullptr},
                 r.workspace, *r.pool);
     };
@@ -142,7 +150,7 @@ struct Backward {
     p.workspace = plan->grad_workspace();
     const bool mask = p.has(5);
     const int outputs = p.outputs();
-    return [=, stream = p.stream()](const Run& r) {
+    return [=, stream = p.stream(), places = places_of(p, s)](const Run& r) {
       auto out = [&](int i) { return i < outputs ? r.out<T>(i) : nullptr; };
       plan->grad({r.in<T>(0),
                   r.in<T>(1),
@@ -154,7 +162,7 @@ struct Backward {
                   out(1),
                   out(2),
                   out(3),
-                  {r.seed, stream, r.step},
+                  {r.seed, stream, r.step, first_number(places)},
                   r.in<T>(4)},
                  r.workspace, *r.pool);
     };

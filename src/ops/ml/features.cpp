@@ -116,6 +116,7 @@ ValueId label_form(GradBuilder& b, const Labels& l, ValueId index) {
 }
 
 ValueId float_table(GradBuilder& b, const std::vector<float>& v, int64_t columns, DType type) {
+  OT_ASSERT(columns > 0);
   Shape shape = {int64_t(v.size()) / columns, columns};
   if (type != DType::kDouble) return b.tensor(Tensor::vector<float>(v).reshaped(shape));
   return b.tensor(Tensor::vector<double>(std::vector<double>(v.begin(), v.end())).reshaped(shape));

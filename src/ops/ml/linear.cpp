@@ -26,6 +26,13 @@ Linear linear_of(const Node& n, const TensorType& x, int64_t targets) {
       model_error("OT1160",
                   cat(l.weights.size(), " coefficients do not fit ", l.x.features, " features"));
     l.targets = int64_t(l.weights.size()) / l.x.features;
+    const auto given = int64_t(l.bias.size());
+    if (given > 0 && given != l.targets && int64_t(l.weights.size()) % given == 0)
+      model_error("OT1160",
+                  cat(l.weights.size(), " coefficients and ", given, " intercepts are for ",
+                      int64_t(l.weights.size()) / given, " features; the input has ", l.x.features),
+                  "the file is wrong: write it again with the exporter, or correct the shape of "
+                  "its input");
   }
   if (l.targets < 1 || int64_t(l.weights.size()) / l.targets != l.x.features ||
       int64_t(l.weights.size()) % l.targets)

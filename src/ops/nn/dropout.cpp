@@ -1,6 +1,7 @@
 // Dropout. Random numbers are a function of (run seed, node, step), so a resumed run continues
 // exactly; an attribute `seed` selects numpy's generator, by which the ONNX suite defines results.
 #include "core/random.hpp"
+#include "core/random_rows.hpp"
 #include "kernels/random/philox.hpp"
 #include "ops/common/elementwise_kernel.hpp"
 #include "ops/common/expr.hpp"
@@ -61,8 +62,8 @@ struct ModeSource {
 };
 
 template <class T>
-void apply(const Run& r, const Mode& m, int64_t n, uint64_t stream, bool numpy, uint32_t numpy_seed,
-           bool* mask, T* float_mask) {
+void apply(const Run& r, const Mode& m, int64_t n, uint64_t stream, const RandomPlaces& all,
+           bool numpy, uint32_t numpy_seed, bool* mask, T* float_mask) {
   using C = compute_t<T>;
   const T* x = r.in<T>(0);
   T* y = r.out<T>(0);
@@ -78,11 +79,12 @@ void apply(const Run& r, const Mode& m, int64_t n, uint64_t stream, bool numpy, 
     return;
   }
   constexpr int64_t kBlock = 1024;
+  const RandomPlaces places = all.here();
   parallel_for(*r.pool, n, 8 * kBlock, [&](int64_t b, int64_t e) {
     alignas(64) float u[kBlock];
-    for (int64_t i = b; i < e; i += kBlock) {
-      int64_t count = std::min(kBlock, e - i);
-      simd::philox_uniform(r.seed, stream, r.step, uint64_t(i), count, u);
+    for (int64_t i = b, count = 0; i < e; i += count) {
+      count = std::min({kBlock, e - i, places.run(i)});
+      simd::philox_uniform(r.seed, stream, r.step, places.at(i), count, u);
       if constexpr (std::is_same_v<T, float>) {
         if (!float_mask) {
           uint8_t* keep = mask ? reinterpret_cast<uint8_t*>(mask) + i : nullptr;
@@ -101,13 +103,14 @@ Kernel make(Prepare& p) {
   bool numpy = p.node().has("seed"), old_mask = p.version() < 10, wants_mask = p.wants(1);
   uint32_t numpy_seed = uint32_t(p.node().i("seed", 0));
   uint64_t stream = p.stream();
+  const RandomPlaces places(p.out(0).shape, p.node().i("row_axis", -1), p.node().i("row_outer", 1));
   return dispatch<float, double, Half, BFloat16, Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2,
                   Float8E5M2FNUZ>(p.in(0).dtype, "Dropout", [&]<class T>() -> Kernel {
     return [=](const Run& r) {
       Mode m = source.read(r, 1);
       bool* mask = wants_mask && !old_mask ? r.out<bool>(1) : nullptr;
       T* float_mask = wants_mask && old_mask ? r.out<T>(1) : nullptr;
-      if (m.train) return apply<T>(r, m, n, stream, numpy, numpy_seed, mask, float_mask);
+      if (m.train) return apply<T>(r, m, n, stream, places, numpy, numpy_seed, mask, float_mask);
       if (r.outputs[0] != r.inputs[0]) std::copy_n(r.in<T>(0), n, r.out<T>(0));
       if (mask) std::fill_n(mask, n, true);
       if (float_mask) std::fill_n(float_mask, n, T(compute_t<T>(1)));

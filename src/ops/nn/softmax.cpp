@@ -182,14 +182,14 @@ void register_softmax(OpTable& t) {
                  LowerFn low) {
     t.add({.name = name,
            .shape = shape,
-           .impls = forward,
+           .impls = std::move(forward),
            .grad = rule,
            .in_place = {{0, 0}},
            .cost = cost_per_element<5>});
     t.add({.name = std::string(name) + "Grad",
            .domain = std::string(kOwnDomain),
            .shape = shape,
-           .impls = backward,
+           .impls = std::move(backward),
            .in_place = {{0, 0}},
            .cost = cost_per_element<4>,
            .lower = low});

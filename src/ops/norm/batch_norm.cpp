@@ -53,13 +53,13 @@ Kernel make(Prepare& p) {
           if (train) {
             batch_statistics<T>(*r.pool, ch, x, mean, var, a);
             const C* now[2] = {mean, var};
-            for (int k = 0; k < 2; ++k) {
+            for (size_t k = 0; k < 2; ++k) {
               C* old = k == 0 ? a : b;  // scratch
-              load_floats(r.inputs[3 + k], types[size_t(3 + k)], ch.c, old);
+              load_floats(r.inputs[3 + k], types[3 + k], ch.c, old);
               for (int64_t i = 0; i < ch.c; ++i)
                 old[i] = old[i] * C(momentum) + now[k][i] * (C(1) - C(momentum));
-              if (want(1 + k)) store_floats(old, types[size_t(3 + k)], ch.c, r.outputs[1 + k]);
-              if (want(3 + k)) store_floats(now[k], types[size_t(3 + k)], ch.c, r.outputs[3 + k]);
+              if (want(int(1 + k))) store_floats(old, types[3 + k], ch.c, r.outputs[1 + k]);
+              if (want(int(3 + k))) store_floats(now[k], types[3 + k], ch.c, r.outputs[3 + k]);
             }
           } else {
             load_floats(r.inputs[3], types[3], ch.c, mean);

@@ -275,7 +275,7 @@ bool leaves_rows(const Node& n) {
 // Settings are the operator's attributes by their own names; weight_decay stands for
 // norm_coefficient where that is not given.
 OptimizerNode node(const OptimizerSettings& s, const char* op, const char* scalars,
-                   std::vector<const char*> attributes,
+                   const std::vector<const char*>& attributes,
                    std::vector<std::pair<std::string, double>> state) {
   OptimizerNode n{.op = op,
                   .domain = kTrainingDomain,

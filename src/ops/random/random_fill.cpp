@@ -1,10 +1,12 @@
 // Random tensors: RandomNormal, RandomNormalLike, RandomUniform, RandomUniformLike, Bernoulli,
 // Multinomial. Numbers are a function of (seed, node, step), see core/random.hpp; an attribute
 // `seed` takes the place of the run's seed.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "core/random.hpp"
+#include "core/random_rows.hpp"
 #include "op/grad_builder.hpp"
 
 namespace onnxtrain::ops {
@@ -58,15 +60,17 @@ using Draw = void (*)(uint64_t, uint64_t, uint64_t, uint64_t, int64_t, float*);
 Kernel make_fill(Prepare& p, Draw draw, float scale, float shift) {
   int64_t n = p.out(0).size();
   Source s = source_of(p);
+  const RandomPlaces all(p.out(0).shape, p.node().i("row_axis", -1), p.node().i("row_outer", 1));
   return dispatch<float, double, Half, BFloat16>(
       p.out(0).dtype, "a random tensor", [&]<class T>() -> Kernel {
         return [=](const Run& r) {
           T* y = r.out<T>(0);
+          const RandomPlaces places = all.here();
           parallel_for(*r.pool, n, kGrain, [&](int64_t begin, int64_t end) {
             float buffer[256];
-            for (int64_t at = begin; at < end; at += 256) {
-              int64_t count = std::min<int64_t>(256, end - at);
-              draw(s.of(r), s.stream, r.step, uint64_t(at), count, buffer);
+            for (int64_t at = begin, count = 0; at < end; at += count) {
+              count = std::min({int64_t(256), end - at, places.run(at)});
+              draw(s.of(r), s.stream, r.step, places.at(at), count, buffer);
               for (int64_t i = 0; i < count; ++i)
                 y[at + i] = T(compute_t<T>(buffer[i] * scale + shift));
             }
@@ -94,6 +98,7 @@ void bernoulli_shape(ShapeCtx& c) {
 Kernel make_bernoulli(Prepare& p) {
   int64_t n = p.out(0).size();
   Source s = source_of(p);
+  const RandomPlaces all(p.out(0).shape, p.node().i("row_axis", -1), p.node().i("row_outer", 1));
   return dispatch<float, double, Half, BFloat16>(
       p.in(0).dtype, "Bernoulli", [&]<class X>() -> Kernel {
         return dispatch<float, double, Half, BFloat16, bool, uint8_t, int8_t, uint16_t, int16_t,
@@ -102,11 +107,12 @@ Kernel make_bernoulli(Prepare& p) {
               return [=](const Run& r) {
                 const X* x = r.in<X>(0);
                 T* y = r.out<T>(0);
+                const RandomPlaces places = all.here();
                 parallel_for(*r.pool, n, kGrain, [&](int64_t begin, int64_t end) {
                   float buffer[256];
-                  for (int64_t at = begin; at < end; at += 256) {
-                    int64_t count = std::min<int64_t>(256, end - at);
-                    philox_uniform(s.of(r), s.stream, r.step, uint64_t(at), count, buffer);
+                  for (int64_t at = begin, count = 0; at < end; at += count) {
+                    count = std::min({int64_t(256), end - at, places.run(at)});
+                    philox_uniform(s.of(r), s.stream, r.step, places.at(at), count, buffer);
                     for (int64_t i = 0; i < count; ++i)
                       y[at + i] = T(compute_t<T>(
                           double(buffer[i]) < double(compute_t<X>(x[at + i])) ? 1 : 0));

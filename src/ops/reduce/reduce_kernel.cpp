@@ -14,7 +14,7 @@ bool axes_are_input(const Node& n) { return n.version >= reduce_axes_input_since
 }  // namespace
 
 std::vector<int64_t> reduce_axes(const Node& n, int64_t rank, bool given,
-                                 std::vector<int64_t> axes) {
+                                 const std::vector<int64_t>& axes) {
   std::vector<char> reduce(size_t(rank), 0);
   if (!given || axes.empty()) {
     bool noop = axes_are_input(n) && n.i("noop_with_empty_axes", 0) != 0;
@@ -42,7 +42,7 @@ void reduce_shape(ShapeCtx& c) {
     given = c.node().has("axes");
     axes = c.node().ints("axes");
   }
-  axes = reduce_axes(c.node(), c.rank(0), given, std::move(axes));
+  axes = reduce_axes(c.node(), c.rank(0), given, axes);
   bool keep = c.node().i("keepdims", 1) != 0;
   Shape out;
   size_t next = 0;
@@ -119,7 +119,7 @@ ReduceLoop reduce_loop(const Prepare& p) {
     axes = n.ints("axes");
   }
   const Shape& in = p.in(0).shape;
-  return ReduceLoop(in, reduce_axes(n, int64_t(in.size()), given, std::move(axes)));
+  return ReduceLoop(in, reduce_axes(n, int64_t(in.size()), given, axes));
 }
 
 namespace {

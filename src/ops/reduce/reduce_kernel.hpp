@@ -18,7 +18,7 @@ namespace onnxtrain::ops {
 int reduce_axes_input_since(const std::string& op);
 // Normalised, sorted axes for data of this rank; validates. Empty and not noop: all.
 std::vector<int64_t> reduce_axes(const Node& n, int64_t rank, bool given,
-                                 std::vector<int64_t> axes);
+                                 const std::vector<int64_t>& axes);
 void reduce_shape(ShapeCtx& c);
 // The record of a reduction.
 Op reduction(const char* name, std::vector<Impl> impls, GradFn grad);

@@ -10,7 +10,7 @@ namespace {
 
 void shape(ShapeCtx& c) {
   if (c.dtype(0) != DType::kString) unsupported_dtype(c.dtype(0), "RegexFullMatch");
-  Regex(c.node().s("pattern", ""));  // reports a bad pattern when the model is loaded
+  const Regex known(c.node().s("pattern", ""));  // reports a bad pattern when the model is loaded
   c.set(0, DType::kBool, c.shape(0));
 }
 

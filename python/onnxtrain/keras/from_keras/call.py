@@ -140,26 +140,41 @@ def _feeds_embedding(model, x):
 def output_names(model, outputs):
     """One name for each tensor that the model returns."""
     flat = keras.tree.flatten(outputs)
-    if isinstance(outputs, dict):
-        names = list(outputs) if len(outputs) == len(flat) else None
-        if names is not None:
-            by_id = {id(v): k for k, v in outputs.items()}
-            return [_safe(by_id[id(v)]) for v in flat]
+    if _flat_dict(outputs):
+        return [_safe(k) for k in _flat_keys(outputs)]
     known = getattr(getattr(model, "_functional", None) or model, "output_names", None)
     if known and len(known) == len(flat) and all(n is not None for n in known) and len(set(known)) == len(known):
         return [_safe(n) for n in known]
     return ["output"] if len(flat) == 1 else [f"output_{k}" for k in range(len(flat))]
 
 
+def _flat_dict(outputs):
+    return isinstance(outputs, dict) and _is_flat(outputs)
+
+
+def _flat_keys(outputs):
+    """Keys in the order in which Keras flattens the dict."""
+    places = keras.tree.pack_sequence_as(outputs, list(range(len(outputs))))
+    return sorted(outputs, key=places.get)
+
+
 def losses_by_output(model, outputs, names):
     """{name: its loss as compile() was given it}, None where an output has none."""
     given = model._compile_loss._user_loss
+    if isinstance(outputs, (dict, list, tuple)) and isinstance(given, (dict, list, tuple)) and not _is_flat(outputs):
+        each = keras.tree.flatten(given)
+        return dict(zip(names, each)) if len(each) == len(names) else {n: each[0] for n in names}
     if isinstance(given, dict):
-        keys = list(outputs) if isinstance(outputs, dict) else names
+        keys = _flat_keys(outputs) if isinstance(outputs, dict) else names
         return {n: given.get(k, given.get(n)) for n, k in zip(names, keys)}
     if isinstance(given, (list, tuple)):
         return dict(zip(names, given)) if len(given) == len(names) else {n: given[0] for n in names}
     return {n: given for n in names}
+
+
+def _is_flat(outputs):
+    """Whether no structure lies in another."""
+    return len(outputs) == len(keras.tree.flatten(outputs))
 
 
 def _targets(model, outputs, names, given, rows):
@@ -172,8 +187,12 @@ def _targets(model, outputs, names, given, rows):
     if given is not None and (not isinstance(given, (dict, list, tuple)) or single and not isinstance(given, dict)):
         values = [given if hasattr(given, "shape") else np.asarray(given)]
         values += [None] * (len(names) - 1)
+    elif given is not None and not single and not _is_flat(outputs):
+        values = keras.tree.flatten(given)
+        if len(values) != len(names):
+            raise UsageError(f"targets: {len(values)} arrays for {len(names)} outputs", "OT1606")
     elif isinstance(given, dict):
-        keys = list(outputs) if isinstance(outputs, dict) else names
+        keys = _flat_keys(outputs) if isinstance(outputs, dict) else names
         values = [given.get(k, given.get(n)) for k, n in zip(keys, names)]
     elif given is not None:
         values = list(given)
@@ -224,12 +243,13 @@ def pack_targets(structure, values):
     """Targets in the structure that the model's loss takes."""
     outputs, packed = structure
     flat = [None if k is None else values[k] for k in packed]
-    if not isinstance(outputs, (dict, list, tuple)):
-        return flat[0]
-    if isinstance(outputs, dict):
-        by_id = {id(v): f for v, f in zip(keras.tree.flatten(outputs), flat)}
-        return {k: by_id[id(v)] for k, v in outputs.items()}
-    return keras.tree.pack_sequence_as(outputs, flat) if None not in flat else list(flat)
+
+    def fill(x):
+        if isinstance(x, dict):
+            return {k: fill(v) for k, v in x.items()}
+        return type(x)(fill(v) for v in x) if isinstance(x, (list, tuple)) else flat[x]
+
+    return fill(keras.tree.pack_sequence_as(outputs, range(len(flat))))
 
 
 def pack_weights(structure, values):

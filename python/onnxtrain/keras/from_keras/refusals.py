@@ -9,8 +9,8 @@ from ..shared import versions
 from .state import all_layers
 
 _USER = UserCode(keras)
-_TEXT = {"TextVectorization", "StringLookup", "HashedCrossing", "Hashing", "FeatureSpace"}
-_OPTIMIZERS = "SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, Adamax, Nadam, Ftrl, Lion, Lamb"
+_TEXT = {"TextVectorization", "StringLookup", "IntegerLookup", "HashedCrossing", "Hashing", "FeatureSpace"}
+_OPTIMIZERS = "SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, Adamax, Nadam, Ftrl, Lion, Lamb, Adafactor, Muon"
 
 
 def user_line():
@@ -47,7 +47,8 @@ def _check_layer(layer, obstacles):
     name = next((c.__name__ for c in type(layer).__mro__ if c.__name__ in _TEXT
                  and (c.__module__ or "").startswith("keras.")), None)
     if name:
-        obstacles.add(f"{name} works on text or hashes", at, "apply it to the data before it is fed")
+        obstacles.add(f"{name} works on text, hashes or tables of words and numbers", at,
+                      "apply it to the data before it is fed")
     policy = getattr(getattr(layer, "dtype_policy", None), "name", "")
     if policy.startswith("mixed_"):
         obstacles.add(f"the dtype policy '{policy}'", at, "keras.config.set_dtype_policy('float32')")
@@ -87,6 +88,9 @@ def check_optimizer(optimizer, obstacles):
         obstacles.add("LossScaleOptimizer changes its factor by what it has seen",
                       fix=f"train in float32 with {type(optimizer.inner_optimizer).__name__} alone")
         return
+    if cls.__name__ == "ScheduleFreeAdamW" and cls.__module__.startswith("keras."):
+        obstacles.add("ScheduleFreeAdamW reads a variable after it has written it: what it computes depends on the "
+                      "backend of Keras", fix=f"one of {_OPTIMIZERS}")
     if any(_is_own(cls, m) for m in ("update_step", "apply", "_backend_update_step", "apply_gradients")):
         method = next(m for m in ("update_step", "apply", "_backend_update_step", "apply_gradients") if _is_own(cls, m))
         obstacles.add(f"the optimizer {cls.__module__}.{cls.__qualname__} has a rule of its own",

@@ -131,6 +131,5 @@ def _gradient(t, entry, gradients):
     for v, i in gradients.rows[entry.name]:
         values.append(t.e.op("Reshape", v, t.e.ints([-1, *width])))
         places.append(t.e.op("Reshape", i, t.e.ints([-1, 1])))
-    made = entry.traced()
-    made.slices = tuple(parts[0] if len(parts) == 1 else t.e.op("Concat", *parts, axis=0) for parts in (values, places))
-    return made
+    rows = [parts[0] if len(parts) == 1 else t.e.op("Concat", *parts, axis=0) for parts in (values, places)]
+    return entry.traced().rows(*rows, t.dense)

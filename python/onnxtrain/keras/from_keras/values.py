@@ -19,6 +19,7 @@ class Traced(KerasTensor):
         self.onnx = name
         self.layout = None if layout is None or list(layout) == sorted(layout) else tuple(layout)
         self.slices = None  # for a gradient of rows: (values, indices), as TensorFlow's IndexedSlices
+        self.summed = None  # then: the tracer's function that adds the rows up
 
     @property
     def rank(self):
@@ -28,6 +29,12 @@ class Traced(KerasTensor):
         """Another value; what is not given is as here."""
         return Traced(name, self.shape if shape is None else shape, dtype or self.dtype,
                       self.layout if layout is False else layout)
+
+    def rows(self, values, indices, summed):
+        """The gradient of this tensor as rows."""
+        made = self.like(self.onnx)
+        made.slices, made.summed = (values, indices), summed
+        return made
 
     def __deepcopy__(self, memo):
         return self
@@ -40,6 +47,25 @@ class Traced(KerasTensor):
         return self is not other if other is None else keras.ops.not_equal(self, other)
 
     __hash__ = KerasTensor.__hash__
+
+
+def _dense(x):
+    return x.summed(x) if isinstance(x, Traced) and x.slices is not None else x
+
+
+def _on_dense(name):
+    """Python's operators on IndexedSlices make dense tensors; the functions of keras.ops keep rows where they can."""
+    plain = getattr(KerasTensor, name)
+
+    def operator(self, other):
+        return plain(_dense(self), _dense(other))
+
+    return operator
+
+
+for _kind in ("add", "sub", "mul", "truediv", "pow"):
+    for _name in (f"__{_kind}__", f"__r{_kind}__"):
+        setattr(Traced, _name, _on_dense(_name))
 
 
 class Dim(int):

@@ -1,6 +1,7 @@
 """What a file says about the Keras training that it came from (docs/decisions/0095): the model's config, how it was
 compiled, names and order of all variables. Everything is JSON; code is never stored."""
 
+import inspect
 import json
 
 import keras
@@ -22,6 +23,30 @@ def plain(value):
     except Exception:  # noqa: BLE001 - own classes without get_config raise whatever they like
         return None
     return None if holds_code(made) else made
+
+
+def plain_loss(loss):
+    """The same of losses. Some of Keras' classes leave arguments out of their config (Huber's delta): they are put in,
+    and a config that does not give the same loss back is none."""
+    if isinstance(loss, dict):
+        parts = {k: plain_loss(v) for k, v in loss.items()}
+        return None if any(parts[k] is None and loss[k] is not None for k in loss) else parts
+    if isinstance(loss, (list, tuple)):
+        parts = [plain_loss(v) for v in loss]
+        if any(p is None and v is not None for p, v in zip(parts, loss)):
+            return None
+        return parts if isinstance(loss, list) else {"class_name": "__tuple__", "items": parts}
+    made, arguments = plain(loss), getattr(loss, "_fn_kwargs", None)
+    if made is None or not arguments or not isinstance(made.get("config"), dict):
+        return made
+    known = inspect.signature(type(loss).__init__).parameters
+    missing = {k: v for k, v in arguments.items() if k in known and k not in made["config"] and k != "fn"}
+    made["config"].update(plain(missing) or {})
+    try:
+        again = keras.saving.deserialize_keras_object(made, safe_mode=True)
+    except Exception:  # noqa: BLE001 - an own class that is not registered: said when it is wanted back
+        return made
+    return made if getattr(again, "_fn_kwargs", None) == arguments else None
 
 
 def holds_code(config):
@@ -79,7 +104,7 @@ def _excluded(optimizer, state):
 def _compile(model, loss):
     own = versions.compile_loss(model)
     metrics = getattr(model, "_compile_metrics", None)
-    return {"loss": plain(loss), "loss_weights": None if own is None else _numbers(own._user_loss_weights),
+    return {"loss": plain_loss(loss), "loss_weights": None if own is None else _numbers(own._user_loss_weights),
             "metrics": plain(getattr(metrics, "_user_metrics", None)),
             "weighted_metrics": plain(getattr(metrics, "_user_weighted_metrics", None)),
             "metrics_names": [m.name for m in getattr(metrics, "metrics", [])] if getattr(metrics, "built", False)

@@ -14,6 +14,7 @@ from ..from_keras.training import optimizer_variables
 from ..shared import versions
 from ..shared.config import holds_code
 from ..shared.metadata import KEY
+from .proof import same_outputs
 
 _LIVE = "give the live model: ot.to_keras(file, into=model)"
 
@@ -84,6 +85,8 @@ def _from_config(source, info):
         raise UsageError(f"the config of {name} does not build the model", "OT1715",
                          "make and build the model and " + _LIVE)
     _set(weights_of(model), source, info["weights"])
+    versions.refresh(model)
+    same_outputs(model, source, info)
     if info.get("optimizer"):
         _compile(model, source, info)
     return model
@@ -157,10 +160,12 @@ def _write_into(model, source, info):
     before = [(v, versions.variable_array(v)) for v in everything(model)]
     try:
         _set(weights_of(model), source, info["weights"])
+        versions.refresh(model)
         if stored and optimizer is not None:
             _set_optimizer(model, source, stored)
     except Exception:
         for v, a in before:
             v.assign(a)
+        versions.refresh(model)
         raise
     return model

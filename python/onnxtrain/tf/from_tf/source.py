@@ -148,6 +148,10 @@ def _inputs(function):
     """(name, TensorSpec) of the arguments, in the order of the graph's own inputs."""
     count = len(function.inputs) - len(function.captured_inputs)
     found, taken = [], set()
+    for given in tf.nest.flatten(function.structured_input_signature):
+        if isinstance(given, (tf.RaggedTensorSpec, tf.SparseTensorSpec)):
+            raise ModelError(f"an argument of the function is a {type(given).__name__.removesuffix('Spec')}", "OT1622",
+                             "take dense tensors (values and row_splits) and make the ragged one inside")
     for k, t in enumerate(function.inputs[:count]):
         if t.dtype in (tf.resource, tf.variant):
             raise ModelError(f"argument {k} of the function is no plain tensor", "OT1622",

@@ -4,14 +4,12 @@
 TensorFlow only, and these functions.
 """
 
-import warnings
-
 import tensorflow as tf
 
-from ...errors import ModelError
+from ...converters.versions import check_range
 
 TABLE = {  # (major, minor) -> notes
-    (2, 18): "not tried",
+    (2, 18): "2.18.1: damaged SavedModels, ragged arguments, a small module there and back; not the whole suite",
     (2, 19): "not tried",
     (2, 20): "not tried",
     (2, 21): "the version the tests run with",
@@ -19,23 +17,9 @@ TABLE = {  # (major, minor) -> notes
 OLDEST, TESTED = (2, 18), (2, 21)
 
 
-def version_of(text):
-    """"2.21.0-rc1" -> (2, 21)."""
-    major, minor = text.split(".")[:2]
-    return int(major), int(minor)
-
-
 def check_version(text=None):
     """Refuses versions that are older than what is promised; newer ones than the tested are tried with a warning."""
-    text = text or tf.__version__
-    have = version_of(text)
-    if have < OLDEST:
-        raise ModelError(f"TensorFlow {text} is older than {OLDEST[0]}.{OLDEST[1]}, the oldest that onnxtrain knows",
-                         "OT1607", f"pip install 'tensorflow=={TESTED[0]}.{TESTED[1]}.*'")
-    if have > TESTED:
-        warnings.warn(f"onnxtrain was tested with TensorFlow up to {TESTED[0]}.{TESTED[1]}; this is {text}",
-                      stacklevel=3)
-    return have
+    return check_range("TensorFlow", "tensorflow", text or tf.__version__, OLDEST, TESTED)
 
 
 def function_graph(definition, shapes):

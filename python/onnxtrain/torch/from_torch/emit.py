@@ -11,6 +11,7 @@ import torch
 from onnx import helper, numpy_helper
 
 from ...converters import protos
+from ...converters.names import Names
 from ..shared import versions
 from ..shared.dtypes import TO_ONNX, to_numpy
 
@@ -49,46 +50,22 @@ class Part:
         self.nodes, self.initializers = [], []
 
 
-class Emitter:
+class Emitter(Names):
     def __init__(self):
+        super().__init__()
         self.main, self.algorithm = Part(), Part()
         self.part = self.main
         self.known = {}  # what a node computes -> its outputs
-        self.names, self.reserved = set(), set()
-        self.renamed = {}
         self.hint = "value"
         self.nodes_by_output = {}
 
     # ---- names
-    def claim(self, wanted):
-        name, k = wanted, 1
-        while name in self.names:
-            name, k = f"{wanted}_{k}", k + 1
-        self.names.add(name)
-        return name
-
-    def reserve(self, names):
-        """Keeps names for outputs: other values may not take them."""
-        self.reserved = {n for n in names if n not in self.names}
-        self.names |= self.reserved
-
-    def claim_reserved(self, wanted):
-        name = wanted if wanted in self.reserved else self.claim(wanted)
-        self.reserved.discard(wanted)
-        return name
-
     def rename(self, old, new):
         """Gives a node's output another name everywhere, in what Gradient names too."""
         self.renamed[old] = new
         for part in (self.main, self.algorithm):
             for n in part.nodes:
                 protos.rename(n, old, new)
-
-    def current(self, name):
-        """Today's name of a value."""
-        while name in self.renamed:
-            name = self.renamed[name]
-        return name
 
     # ---- nodes
     def node(self, op, inputs, outputs=1, domain="", named=None, **attrs):

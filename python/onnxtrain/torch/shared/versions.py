@@ -13,7 +13,7 @@ import warnings
 
 import torch
 
-from ...errors import ModelError
+from ...converters.versions import check_range, version_of  # noqa: F401
 
 TABLE = {  # (major, minor) -> notes
     (2, 9): "export without strict mode by default; functional graphs by run_decompositions({})",
@@ -25,28 +25,9 @@ TABLE = {  # (major, minor) -> notes
 OLDEST, TESTED = (2, 9), (2, 13)
 
 
-def version_of(text):
-    """"2.13.0+cpu" -> (2, 13)."""
-    parts = text.split("+")[0].split(".")
-    return int(parts[0]), int("".join(ch for ch in parts[1] if ch.isdigit()))
-
-
 def check_version(text=None):
     """Refuses versions that lack what we need; newer ones than the tested are tried with a warning."""
-    have = version_of(text or torch.__version__)
-    if have < OLDEST:
-        raise ModelError(
-            f"PyTorch {text or torch.__version__} is older than {OLDEST[0]}.{OLDEST[1]}, the oldest that "
-            "from_torch knows",
-            "OT1607",
-            f"pip install 'torch=={TESTED[0]}.{TESTED[1]}.*'",
-        )
-    if have > TESTED:
-        warnings.warn(
-            f"onnxtrain was tested with PyTorch up to {TESTED[0]}.{TESTED[1]}; this is {text or torch.__version__}",
-            stacklevel=3,
-        )
-    return have
+    return check_range("PyTorch", "torch", (text or torch.__version__).split("+")[0], OLDEST, TESTED)
 
 
 def export(module, args, dynamic_shapes):

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...shared import versions
 from ..values import Traced
-from .table import OPERATIONS, operation
+from .table import OPERATIONS, exact, operation
 
 UNARY = {
     "Absolute": "Abs", "Abs": "Abs", "Fabs": "Abs", "Exp": "Exp", "Log": "Log", "Sqrt": "Sqrt", "Negative": "Neg",
@@ -44,9 +44,7 @@ def unary(t, x, make, dtype=None):
 def sliced(t, x, make):
     """The same on the rows of a gradient."""
     values, indices = x.slices
-    made = x.like(x.onnx)
-    made.slices = (make(values), indices)
-    return made
+    return x.rows(make(values), indices, t.dense)
 
 
 def _plain(kind, name):
@@ -164,17 +162,27 @@ def log_sigmoid(t, op, x):
 
 @_formula("LeakyRelu")
 def leaky_relu(t, op, x):
+    if not exact(x, op.negative_slope):
+        return t.e.op("Where", t.e.op("Less", x.onnx, number(t, 0, x)),
+                      t.e.op("Mul", x.onnx, number(t, op.negative_slope, x)), x.onnx)
     return t.e.op("LeakyRelu", x.onnx, alpha=float(op.negative_slope))
+
+
+def _hard_sigmoid(t, x):
+    if not exact(x, 1 / 6):
+        line = t.e.op("Add", t.e.op("Mul", x.onnx, number(t, 1 / 6, x)), number(t, 0.5, x))
+        return t.e.op("Clip", line, number(t, 0, x), number(t, 1, x))
+    return t.e.op("HardSigmoid", x.onnx, alpha=1 / 6, beta=0.5)
 
 
 @_formula("HardSigmoid")
 def hard_sigmoid(t, op, x):
-    return t.e.op("HardSigmoid", x.onnx, alpha=1 / 6, beta=0.5)
+    return _hard_sigmoid(t, x)
 
 
 @_formula("HardSilu")
 def hard_silu(t, op, x):
-    return t.e.op("Mul", x.onnx, t.e.op("HardSigmoid", x.onnx, alpha=1 / 6, beta=0.5))
+    return t.e.op("Mul", x.onnx, _hard_sigmoid(t, x))
 
 
 @_formula("HardTanh")
@@ -341,9 +349,7 @@ def _on_rows(t, kind, x1, x2):
     elif other.rank:
         return None
     name = "Mul" if kind == "Multiply" else "Div"
-    made = rows.like(rows.onnx)
-    made.slices = (t.e.op(name, values, factor), indices)
-    return made
+    return rows.rows(t.e.op(name, values, factor), indices, t.dense)
 
 
 @operation(*_COMPARISONS)

@@ -2,20 +2,16 @@
 
 import numpy as np
 
+from ....converters.table import entered_in
 from ...shared import versions
 from ..values import Traced
 from . import recurrent
+from .table import exact
 
 LAYERS = {}
 
 
-def layer(*names):
-    def add(f):
-        for n in names:
-            LAYERS[n] = f
-        return f
-
-    return add
+layer = entered_in(LAYERS)
 
 
 def handler_of(layer):
@@ -33,6 +29,8 @@ def batch_normalization(t, layer, inputs, training=None, mask=None):
     if not (training and layer.trainable) or mask is not None:
         return NotImplemented
     x = t.cast(t.value(inputs), versions.result_type(t.value(inputs), np.float32(0)))
+    if not exact(x, layer.epsilon, layer.momentum):
+        return NotImplemented
     axis = layer.axis % x.rank
     layout = (0, axis, *[a for a in range(1, x.rank) if a != axis])
     x = t.physical(x, layout)

@@ -6,7 +6,7 @@ from ...shared import versions
 from ..values import Traced, is_open
 from .elementwise import number, spec
 from .reduce import moments, reduced
-from .table import axes_of, operation
+from .table import axes_of, exact, operation
 
 
 def channels_first(rank, data_format):
@@ -172,6 +172,9 @@ def batch_norm(t, op, x, mean, variance, offset=None, scale=None):
     gamma = one if scale is None else t.value(scale, x.dtype).onnx
     beta = zero if offset is None else t.value(offset, x.dtype).onnx
     mean, variance = (t.value(v, x.dtype).onnx for v in (mean, variance))
+    if not exact(x, op.epsilon):  # what the attribute leaves out
+        rest = float(op.epsilon) - float(np.float32(op.epsilon))
+        variance = t.e.op("Add", variance, t.e.const(np.float64(rest)))
     name = t.e.op("BatchNormalization", x.onnx, gamma, beta, mean, variance, epsilon=float(op.epsilon))
     return Traced(name, x.shape, x.dtype, layout)
 
@@ -187,7 +190,8 @@ def layer_norm(t, op, x, gamma=None, beta=None):
         return keras.src.ops.nn._layer_normalization(x, gamma, beta, op.axis, epsilon, True)
     values = [None if v is None else t.value(v, x.dtype) for v in (gamma, beta)]
     shape = [x.shape[a] for a in axes]
-    if axes == list(range(axes[0], x.rank)) and not any(is_open(d) for d in shape):
+    whole = axes == list(range(axes[0], x.rank)) and not any(is_open(d) for d in shape)
+    if whole and exact(x, epsilon):
         x = t.logical(x)
         ones = np.ones(shape, versions.numpy_dtype(x.dtype))
         scale = t.e.const(ones) if values[0] is None else _as(t, values[0], shape)

@@ -1,5 +1,7 @@
 """The table of operations: name of the class in keras.ops -> function (tracer, operation, arguments) -> Traced."""
 
+import numpy as np
+
 OPERATIONS = {}
 
 
@@ -19,3 +21,8 @@ def axes_of(axis, rank):
     axes = [axis] if isinstance(axis, int) else list(axis)
     return sorted(a % rank if rank else 0 for a in axes)
 
+
+
+def exact(x, *numbers):
+    """Whether attributes, which are float32, hold these numbers as exactly as the element type of x asks."""
+    return x.dtype != "float64" or all(float(np.float32(v)) == float(v) for v in numbers)

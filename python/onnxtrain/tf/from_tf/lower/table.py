@@ -7,18 +7,13 @@ output, which has the type and shape that TensorFlow says.
 import numpy as np
 import tensorflow as tf
 
+from ....converters.table import entered_in
 from ..values import Sym, Unsupported, dtype_number, numpy_dtype
 
 _TABLE = {}
 
 
-def op(*names):
-    def register(f):
-        for name in names:
-            _TABLE[name] = f
-        return f
-
-    return register
+op = entered_in(_TABLE)
 
 
 def find(kind):

@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from ....converters.table import entered_in
 from ...shared.dtypes import TO_ONNX
 from ..emit import Value, static
 
@@ -14,13 +15,7 @@ class Unsupported(Exception):
     """This use of an operator has no form in ONNX; the text says why."""
 
 
-def lower(*names):
-    def add(f):
-        for n in names:
-            TABLE[n] = f
-        return f
-
-    return add
+lower = entered_in(TABLE)
 
 
 def key_of(target):

@@ -1,10 +1,10 @@
 // Scores of a training model, found by name or by shape.
-#include "run/scores.hpp"
+#include "model/scores.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 
-namespace onnxtrain::run {
+namespace onnxtrain {
 
 namespace {
 
@@ -90,4 +90,4 @@ Scores describe_scores(const Model& m) {
   return s;
 }
 
-}  // namespace onnxtrain::run
+}  // namespace onnxtrain

@@ -6,7 +6,7 @@
 
 #include "model/model.hpp"
 
-namespace onnxtrain::run {
+namespace onnxtrain {
 
 struct Scores {
   ValueId value = kNone;  // of the main graph
@@ -22,4 +22,4 @@ struct Scores {
 // From the metadata that prepare wrote, or from the graphs of a file made elsewhere.
 Scores describe_scores(const Model& m);
 
-}  // namespace onnxtrain::run
+}  // namespace onnxtrain

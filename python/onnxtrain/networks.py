@@ -1,0 +1,82 @@
+"""New networks for those who have data and no model."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+
+from . import _native
+from .data import column_names, columns, some_rows
+from .errors import UsageError
+from .model import Model
+from .session import feed_lists
+
+
+def _csv_of(table, path):
+    """A table of another library (pandas, polars, pyarrow, Hugging Face datasets) as a csv file."""
+    if hasattr(table, "to_pandas") and not hasattr(table, "to_csv"):
+        table = table.to_pandas()
+    if hasattr(table, "write_csv"):  # polars
+        table.write_csv(path)
+    elif hasattr(table, "iloc"):
+        table.to_csv(path, index=False)
+    else:
+        table.to_csv(path)
+    return path
+
+
+def read_parquet(path):
+    """A parquet file as a table; needs pandas with pyarrow, or polars."""
+    try:
+        import pandas
+
+        return pandas.read_parquet(path)
+    except ImportError as e:
+        try:
+            import polars
+
+            return polars.read_parquet(path)
+        except ImportError:
+            raise UsageError(f"reading '{path}' needs the package '{e.name or 'pyarrow'}'", "OT1733",
+                             "pip install pandas pyarrow") from None
+
+
+def _is_table(data):
+    return column_names(data) is not None or hasattr(data, "to_pandas") or hasattr(data, "write_csv")
+
+
+def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=0, scale="auto", impute="auto",
+        one_hot=(), embed=(), drop=None, layout="nchw", image_size=None, encoding=None, separator=None, verbose=True):
+    """A small network sized for the data, in standard ONNX, ready for `compile` and `fit`, or for `save`.
+
+    kind: "linear", "mlp", "cnn", "resnet", "transformer", "lstm" or "gru". data: a path (csv, tsv, parquet, npz, npy,
+    idx, a folder of images), a table (pandas, polars), (x, y), or {"x": array, "y": array}. target: the column to
+    learn; several: "a,b". Columns of a table become inputs of their own; filling, scaling and encoding are part of
+    the model. task: "classes" or "numbers". verbose=False prints nothing. docs/tables.md.
+    """
+    options = {"target": target, "drop": drop if drop is None or isinstance(drop, str) else ",".join(drop),
+               "task": task, "hidden": None if hidden is None else list(hidden), "dropout": float(dropout),
+               "seed": seed, "scale": scale, "impute": impute,
+               "one_hot": [one_hot] if isinstance(one_hot, str) else list(one_hot),
+               "embed": [embed] if isinstance(embed, str) else list(embed), "layout": layout, "encoding": encoding,
+               "separator": separator,
+               "image_size": [image_size] * 2 if isinstance(image_size, int) else image_size and list(image_size)}
+    options = {k: v for k, v in options.items() if v is not None}
+    with tempfile.TemporaryDirectory() as folder:
+        arrays = {}
+        if isinstance(data, (str, os.PathLike)) and os.fspath(data).endswith(".parquet"):
+            data = read_parquet(os.fspath(data))
+        if isinstance(data, (str, os.PathLike)):
+            options["data"] = os.fspath(data)
+        elif _is_table(data):
+            options["data"] = _csv_of(data, os.path.join(folder, "table.csv"))
+        elif isinstance(data, Mapping) or (isinstance(data, (tuple, list)) and len(data) == 2):
+            arrays = some_rows(columns(data) if isinstance(data, Mapping) else columns(*data))
+        else:
+            raise UsageError(f"a new model needs data: a path, a table or (x, y), not {type(data).__name__}", "OT1156",
+                             'ot.new("mlp", "data.csv", target="price")')
+        native, notes = _native.new(kind, *feed_lists(arrays), json.dumps(options))
+    if verbose:
+        for label, text in json.loads(notes):
+            print(f"{label:9s} {text}".replace(folder + os.sep, ""))
+    return Model(native)

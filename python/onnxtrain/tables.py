@@ -1,0 +1,77 @@
+"""Tables of other libraries as data: pandas and polars frames with the target named, Hugging Face datasets."""
+
+import numpy as np
+
+from .errors import DataError
+
+
+class Columns:
+    """Columns of equal length with names: looks like a table to `data.column_names` and `data.by_name`."""
+
+    def __init__(self, named):
+        self._named = named
+        self.columns = list(named)
+
+    def __array__(self, dtype=None, copy=None):
+        made = np.column_stack([np.asarray(v) for v in self._named.values()])
+        return made if dtype is None else made.astype(dtype)
+
+    def __getitem__(self, name):
+        return self._named[name]
+
+    def __len__(self):
+        return len(next(iter(self._named.values()), ()))
+
+
+def is_dataset(x):
+    """A Hugging Face `datasets.Dataset`; the package need not be there to say no."""
+    return type(x).__module__.split(".")[0] == "datasets" and hasattr(x, "column_names") and hasattr(x, "with_format")
+
+
+def _is_frame(x):
+    return hasattr(x, "columns") and hasattr(x, "__array__") and hasattr(x, "drop") and not isinstance(x, Columns)
+
+
+def _dataset_columns(x):
+    if isinstance(x.column_names, dict):
+        raise DataError(f"this is a DatasetDict with the splits {', '.join(x.column_names)}", "OT2105",
+                        f"take one of them: dataset[{next(iter(x.column_names))!r}]")
+    rows = x[:]
+    named = {}
+    for name in x.column_names:
+        column = rows[name]
+        try:
+            named[name] = column if isinstance(column, np.ndarray) else np.stack([np.asarray(v) for v in column])
+        except ValueError as e:
+            raise DataError(f"column '{name}' of the dataset is no array: {e}", "OT2105",
+                            "rows of one shape make an array: resize or pad them with dataset.map(...)") from e
+    return named
+
+
+def split(x, y, inputs):
+    """(x, y) with y taken out of the table where it names columns, and a dataset as arrays. inputs: of the model."""
+    several = isinstance(y, list) and y and all(isinstance(n, str) for n in y)
+    names = [y] if isinstance(y, str) else y if several and len(y) != len(x) else None
+    if is_dataset(x):
+        named = _dataset_columns(x)
+        y = _taken(named, names, list(named)) if names else y
+        if set(inputs) <= set(named):
+            return {i: named[i] for i in inputs}, y
+        if len(named) == 1:
+            return next(iter(named.values())), y
+        return Columns(named), y
+    if names and _is_frame(x):
+        have = [str(c) for c in x.columns]
+        y = _taken({n: np.asarray(x[n]) for n in names if n in have}, names, have)
+        keep = [c for c in x.columns if str(c) not in names]
+        return x[keep], y
+    return x, y
+
+
+def _taken(named, names, have):
+    missing = [n for n in names if n not in named]
+    if missing:
+        raise DataError(f"the table has no column {', '.join(map(repr, missing))}; it has {', '.join(map(repr, have))}",
+                        "OT2160", f"y={have[-1]!r}")
+    found = [np.asarray(named.pop(n)) for n in names]
+    return found[0] if len(found) == 1 else np.column_stack(found)

@@ -1,0 +1,45 @@
+// The C API of several processes.
+#include "api/handles.hpp"
+#include "distributed/mpi.hpp"
+
+using namespace onnxtrain;
+using namespace onnxtrain::api;
+
+ot_status ot_trainer_distribute(ot_trainer* t, const ot_distributed* o) {
+  return guarded({{"t", t}}, [&] {
+    ot_distributed given = {sizeof(ot_distributed), nullptr, 0, 0, -1};
+    if (o) given = *o;
+    DistributedOptions d;
+    if (given.mode) d.mode = given.mode;
+    if (given.fault_timeout > 0) d.fault_timeout = given.fault_timeout;
+    d.communicator = given.communicator;
+    if (given.micro_blocks < 0)
+      usage_error("OT5001", cat("micro_blocks is ", given.micro_blocks, ", it must be 0 or more"));
+    t->run.distribute(connect_processes(d), given.micro_blocks);
+  });
+}
+
+int ot_trainer_rank(const ot_trainer* t) {
+  const Communicator* c = t ? t->t().communicator() : nullptr;
+  return c ? c->rank() : 0;
+}
+
+int ot_trainer_ranks(const ot_trainer* t) {
+  const Communicator* c = t ? t->t().communicator() : nullptr;
+  return c ? c->size() : 1;
+}
+
+ot_status ot_trainer_traffic(const ot_trainer* t, uint64_t* bytes, uint64_t* messages) {
+  return guarded({{"t", t}, {"bytes", bytes}, {"messages", messages}}, [&] {
+    const Communicator* c = t->t().communicator();
+    const Communicator::Traffic traffic = c ? c->traffic() : Communicator::Traffic{};
+    *bytes = traffic.bytes;
+    *messages = traffic.messages;
+  });
+}
+
+void ot_abort_processes(int code) {
+  if (Communicator* c = connected_processes()) c->abort(code);
+}
+
+int ot_launch_rank(void) { return find_launch().rank; }

@@ -1,0 +1,22 @@
+// Flags that say how the columns of a table become numbers.
+#pragma once
+#include "cli/commands.hpp"
+#include "run/preprocess.hpp"
+
+namespace onnxtrain::cli {
+
+struct PreprocessFlags {
+  std::string mode = "none", impute = "auto", one_hot, embed;
+
+  // optional: --preprocess asks for it, and all are listed by --help-all only
+  void add_to(Registry& r, CLI::App* c, bool optional);
+  bool any() const {
+    return mode == "auto" || impute != "auto" || !one_hot.empty() || !embed.empty();
+  }
+  run::PreprocessOptions options(const std::string& scale) const;
+};
+
+// "A,B" -> A and B
+std::vector<std::string> comma_list(const std::string& text);
+
+}  // namespace onnxtrain::cli

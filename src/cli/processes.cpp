@@ -1,0 +1,103 @@
+// Several processes at one command.
+#include "cli/processes.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "cli/narration.hpp"
+#include "core/threads.hpp"
+
+namespace onnxtrain::cli {
+
+void ProcessFlags::add_to(Registry& r, CLI::App* c) {
+  const char* group = "Processes";
+  r.rare(c->add_option("--distributed", options.mode,
+                       "auto: with the processes that mpirun or srun started; off: alone; mpi")
+             ->check(CLI::IsMember({"auto", "off", "mpi"})),
+         group);
+  r.rare(
+      c->add_option("--micro-blocks", blocks,
+                    "blocks of rows that every batch is cut into; the same bits on any number of "
+                    "processes that divides it (0: one for each process)")
+          ->check(CLI::NonNegativeNumber),
+      group);
+  r.rare(c->add_option("--fault-timeout", options.fault_timeout,
+                       "seconds without a sign of life after which a process counts as lost")
+             ->check(CLI::PositiveNumber),
+         group);
+}
+
+namespace {
+
+// Processes on this host.
+int neighbours(Communicator& c) {
+  std::array<char, 64> mine{};
+  gethostname(mine.data(), mine.size() - 1);
+  std::vector<std::array<char, 64>> all(size_t(c.size()));
+  c.all_gather(mine.data(), mine.size(), all.data());
+  return int(std::count(all.begin(), all.end(), mine));
+}
+
+}  // namespace
+
+Communicator* ProcessFlags::connect(int& threads) const {
+  Communicator* c = connect_processes(options);
+  if (!c) return nullptr;
+  if (c->rank() > 0) set_quiet(true);
+  const int here = neighbours(*c), cores = default_threads();
+  // a launcher that gave this process some of the cores has shared them out already
+  const bool bound = cores < int(std::thread::hardware_concurrency());
+  if (threads == 0) threads = bound ? cores : std::max(1, cores / here);
+  return c;
+}
+
+void say_mpi() {
+  const std::vector<MpiPlugin> found = find_mpi_plugins();
+  if (found.empty()) std::printf("mpi       no plug-in: one process only   (make mpi builds it)\n");
+  for (const MpiPlugin& p : found) {
+    const std::string problem = p.problem.empty() ? try_mpi_plugin(p.path) : p.problem;
+    std::printf("mpi       %s   %s\n", p.path.c_str(), problem.empty() ? "loads" : problem.c_str());
+  }
+}
+
+std::string processes_text(const Training& t) {
+  const Communicator* c = t.communicator();
+  std::string text;
+  if (c)
+    text = cat("\n            ", c->size(),
+               " processes, the batch is that of all together, the "
+               "learning rate stays as it is");
+  if (!c && t.blocks() == 1) return text;
+  text += cat(c ? ", " : "\n            ", t.blocks(), " blocks of rows (--micro-blocks)");
+  bool norm = false;
+  for (const TrainingStep& s : t.source().training)
+    for (const Node& n : s.algorithm.nodes)
+      norm |= n.is("BatchNormalization") && n.i("training_mode", 0) != 0;
+  if (norm) text += ", BatchNormalization by the statistics of each block";
+  return text;
+}
+
+int failed(const std::string& text, int code) {
+  Communicator* c = connected_processes();
+  const Launch launch = find_launch();
+  const int rank = c ? c->rank() : launch.size > 1 ? launch.rank : 0;
+  // the same mistake is made by all: rank 0 tells it and ends the others before they do
+  if (rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1500 + 100 * rank));
+  if (rank > 0) {
+    char host[64] = "";
+    gethostname(host, sizeof host - 1);
+    std::fprintf(stderr, "rank %d on host %s: ", rank, host);
+  }
+  std::fprintf(stderr, "%s\n", text.c_str());
+  std::fflush(stderr);
+  if (c) c->abort(code);
+  return code;
+}
+
+}  // namespace onnxtrain::cli

@@ -1,0 +1,41 @@
+// What a training on several processes needs of them: who they are, and a few ways to exchange
+// memory. MPI implements it in a plug-in library (mpi.hpp).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace onnxtrain {
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Blocking, for small things: `all` gets size() times `bytes`, in the order of ranks.
+  virtual void all_gather(const void* mine, size_t bytes, void* all) = 0;
+  virtual void broadcast(void* data, size_t bytes, int root) = 0;
+
+  // Under way until waited for; at most kPending at once. Offsets are in bytes, size() + 1 of them.
+  using Handle = int;
+  static constexpr int kPending = 16;
+  // send[offsets[r] .. offsets[r+1]) goes to rank r; what rank r sends here comes to
+  // receive[at[r] .. at[r+1]).
+  virtual Handle start_exchange(const void* send, const size_t* offsets, void* receive,
+                                const size_t* at) = 0;
+  // Every rank has its own part of `data`; afterwards all of them.
+  virtual Handle start_collect(void* data, const size_t* offsets) = 0;
+  virtual void wait(Handle h) = 0;
+
+  // Ends all processes of the group at once.
+  [[noreturn]] virtual void abort(int code) = 0;
+
+  // What this rank has sent to others so far.
+  struct Traffic {
+    uint64_t bytes = 0, messages = 0;
+  };
+  virtual Traffic traffic() const = 0;
+};
+
+}  // namespace onnxtrain

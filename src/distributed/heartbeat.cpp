@@ -1,0 +1,229 @@
+// A star of TCP connections around rank 0, which watches all; everybody watches rank 0.
+#include "distributed/heartbeat.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace onnxtrain {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr char kAlive = 'h', kGoodbye = 'e', kFailed = 'q', kLost = 'F';
+constexpr int kAddresses = 8;
+
+struct Card {  // what every process tells of itself
+  std::array<char, 128> host{};
+  std::array<uint32_t, kAddresses> addresses{};
+  int32_t port = 0, pid = 0;
+};
+
+// Those of this host that others may reach, the loopback last.
+void own_addresses(Card& card) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return;
+  size_t n = 0;
+  for (const bool loopback : {false, true})
+    for (const ifaddrs* a = all; a && n < kAddresses; a = a->ifa_next) {
+      if (!a->ifa_addr || a->ifa_addr->sa_family != AF_INET) continue;
+      const auto* in = reinterpret_cast<const sockaddr_in*>(a->ifa_addr);
+      if ((ntohl(in->sin_addr.s_addr) >> 24 == 127) != loopback) continue;
+      card.addresses[n++] = in->sin_addr.s_addr;
+    }
+  freeifaddrs(all);
+}
+
+int connect_to(const Card& card, bool same_host) {
+  for (uint32_t address : card.addresses) {
+    if (address == 0 || (ntohl(address) >> 24 == 127 && !same_host)) continue;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = address;
+    to.sin_port = htons(uint16_t(card.port));
+    const timeval patience{3, 0};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0) return fd;
+    close(fd);
+  }
+  return -1;
+}
+
+}  // namespace
+
+struct Heartbeat::Impl {
+  struct Peer {
+    int rank = 0, fd = -1;
+    Clock::time_point heard = Clock::now();
+    bool over = false;  // said goodbye
+  };
+
+  Impl(Communicator& c, double timeout) : rank(c.rank()), timeout_s(timeout) {
+    Card mine;
+    gethostname(mine.host.data(), mine.host.size() - 1);
+    mine.pid = int32_t(getpid());
+    own_addresses(mine);
+    int listener = -1;
+    if (rank == 0) listener = listen_here(mine);
+    cards.resize(size_t(c.size()));
+    c.all_gather(&mine, sizeof mine, cards.data());
+    if (rank == 0)
+      accept_all(listener, c.size() - 1);
+    else
+      join(c);
+    if (!peers.empty()) thread = std::thread([this] { watch(); });
+  }
+
+  ~Impl() {
+    stop = true;
+    if (thread.joinable()) thread.join();
+    for (Peer& p : peers)
+      if (p.fd >= 0) close(p.fd);
+  }
+
+  static int listen_here(Card& mine) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_ANY);
+    socklen_t n = sizeof any;
+    if (fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&any), n) == 0 && listen(fd, 512) == 0 &&
+        getsockname(fd, reinterpret_cast<sockaddr*>(&any), &n) == 0)
+      mine.port = ntohs(any.sin_port);
+    return fd;
+  }
+
+  void accept_all(int listener, int count) {
+    const auto end = Clock::now() + std::chrono::seconds(30);
+    while (int(peers.size()) < count && Clock::now() < end && listener >= 0) {
+      pollfd p{listener, POLLIN, 0};
+      if (poll(&p, 1, 500) <= 0) continue;
+      Peer peer;
+      peer.fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+      int32_t who = 0;
+      if (peer.fd < 0) continue;
+      const timeval patience{5, 0};
+      setsockopt(peer.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+      if (recv(peer.fd, &who, sizeof who, MSG_WAITALL) != sizeof who || who < 1 || who > count) {
+        close(peer.fd);
+        continue;
+      }
+      peer.rank = who;
+      peers.push_back(peer);
+    }
+    if (listener >= 0) close(listener);
+  }
+
+  void join(const Communicator& c) {
+    Peer peer;
+    const bool same = std::strcmp(cards[0].host.data(), cards[size_t(c.rank())].host.data()) == 0;
+    peer.fd = connect_to(cards[0], same);
+    if (peer.fd < 0) return;
+    const int32_t who = rank;
+    if (::send(peer.fd, &who, sizeof who, MSG_NOSIGNAL) == sizeof who) peers.push_back(peer);
+  }
+
+  void tell(char what) {
+    const std::lock_guard lock(sending);
+    for (const Peer& p : peers)
+      if (p.fd >= 0 && !p.over) (void)::send(p.fd, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
+  void watch() {
+    auto next = Clock::now();
+    std::vector<pollfd> polled;
+    auto before = Clock::now();
+    while (!stop) {
+      const auto now = Clock::now();
+      // this process itself stood still: that silence is its own
+      if (now - before > std::chrono::seconds(2))
+        for (Peer& p : peers) p.heard = now;
+      before = now;
+      if (now >= next) {
+        tell(kAlive);
+        next = now + std::chrono::milliseconds(500);
+      }
+      polled.clear();
+      for (const Peer& p : peers) polled.push_back({p.over ? -1 : p.fd, POLLIN, 0});
+      poll(polled.data(), polled.size(), 100);
+      for (size_t k = 0; k < peers.size(); ++k) {
+        if (peers[k].over) continue;
+        if (polled[k].revents != 0) listen_to(peers[k]);
+        const std::chrono::duration<double> silent = Clock::now() - peers[k].heard;
+        if (!peers[k].over && silent.count() > timeout_s)
+          lost(peers[k], cat("gave no sign of life for ", timeout_s, " s (stopped?)"));
+      }
+    }
+  }
+
+  void listen_to(Peer& p) {
+    char text[64];
+    const ssize_t n = recv(p.fd, text, sizeof text, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n <= 0) return lost(p, "ended without a word (killed, or out of memory)");
+    p.heard = Clock::now();
+    for (ssize_t k = 0; k < n; ++k) {
+      if (text[k] == kGoodbye) p.over = true;
+      if (text[k] == kFailed || text[k] == kLost) {  // it was told by somebody
+        tell(kLost);
+        leave();
+      }
+    }
+  }
+
+  void lost(const Peer& p, const std::string& how) {
+    if (stop) return;
+    tell(kLost);
+    const Card& card = cards[size_t(p.rank)];
+    const bool speaks = rank == 0 || rank == 1;  // of those that see rank 0 die, the first
+    if (speaks) {
+      const std::string text =
+          cat("error[OT5030]: rank ", p.rank, " on host ", card.host.data(), " (process ", card.pid,
+              ") ", how,
+              ": the training ends here, the last checkpoint is whole\n  help: go on "
+              "from it:  onnxtrain train --resume RUN\n");
+      std::fflush(stderr);
+      (void)!write(STDERR_FILENO, text.data(), text.size());
+    }
+    leave();
+  }
+
+  [[noreturn]] static void leave() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    _exit(1);
+  }
+
+  int rank;
+  double timeout_s;
+  std::vector<Card> cards;
+  std::vector<Peer> peers;
+  std::mutex sending;
+  std::atomic<bool> stop = false;
+  std::thread thread;
+};
+
+Heartbeat::Heartbeat(Communicator& c, double timeout) : impl_(std::make_unique<Impl>(c, timeout)) {}
+Heartbeat::~Heartbeat() = default;
+
+void Heartbeat::say_goodbye() { impl_->tell(kGoodbye); }
+void Heartbeat::say_failed() { impl_->tell(kFailed); }
+
+}  // namespace onnxtrain

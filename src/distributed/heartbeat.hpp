@@ -1,0 +1,28 @@
+// Signs of life between processes, on a thread and sockets of their own: how long a step takes does
+// not matter. A process that is gone or stands still ends all others, with one error.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "distributed/communicator.hpp"
+
+namespace onnxtrain {
+
+class Heartbeat {
+ public:
+  // Connects all processes; `timeout` seconds of silence are a fault.
+  Heartbeat(Communicator& c, double timeout);
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+  // This process ends as it should.
+  void say_goodbye();
+  // This process ends with an error that it has told: nobody else has to.
+  void say_failed();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace onnxtrain

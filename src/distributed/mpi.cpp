@@ -1,0 +1,231 @@
+// Finds and loads the MPI plug-in, and makes a Communicator of it.
+#include "distributed/mpi.hpp"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "core/error.hpp"
+#include "distributed/heartbeat.hpp"
+#include "distributed/plugin/mpi_plugin.h"
+
+namespace onnxtrain {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+int number(const char* name, int missing) {
+  const char* text = std::getenv(name);
+  return text && *text ? std::atoi(text) : missing;
+}
+
+// The folder of the program or library that this code is in.
+fs::path own_folder() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&find_launch), &info) == 0 || !info.dli_fname) return {};
+  std::error_code ec;
+  const fs::path self = fs::canonical(info.dli_fname, ec);
+  if (!ec) return self.parent_path();
+  return fs::read_symlink("/proc/self/exe", ec).parent_path();
+}
+
+struct Loaded {
+  void* library = nullptr;
+  const ot_mpi_plugin* table = nullptr;
+};
+
+// `problem` says why not.
+Loaded load(const std::string& path, std::string& problem) {
+  Loaded l;
+  l.library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (!l.library) {
+    problem = dlerror();
+    return l;
+  }
+  l.table = static_cast<const ot_mpi_plugin*>(dlsym(l.library, OT_MPI_PLUGIN_SYMBOL));
+  if (!l.table || l.table->version != OT_MPI_PLUGIN_VERSION) {
+    problem = "it is no MPI plug-in of this version of onnxtrain";
+    l.table = nullptr;
+  }
+  return l;
+}
+
+constexpr const char* kFix =
+    "build the plug-in for the MPI that is installed:  make mpi   or say where it is:  "
+    "ONNXTRAIN_MPI_PLUGIN=/path/to/libonnxtrain_mpi_openmpi.so   To train in every process by "
+    "itself:  --distributed off";
+
+class Mpi final : public Communicator {
+ public:
+  Mpi(const ot_mpi_plugin& t, const DistributedOptions& o) : t_(t) {
+    char library[256] = "";
+    check(t_.start(o.communicator, &rank_, &size_, &owns_, library, sizeof library), "start");
+    library_ = std::string(library).substr(0, std::string(library).find('\n'));
+  }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  const std::string& library() const { return library_; }
+
+  void all_gather(const void* mine, size_t bytes, void* all) override {
+    int h = 0;
+    check(t_.all_gather(mine, bytes, all, &h), "all-gather");
+    wait(h);
+    count(bytes * size_t(size_ - 1), size_ - 1);
+  }
+  void broadcast(void* data, size_t bytes, int root) override {
+    constexpr size_t kPiece = size_t(1) << 28;
+    for (size_t at = 0; at < bytes; at += kPiece) {
+      int h = 0;
+      const size_t n = std::min(kPiece, bytes - at);
+      check(t_.broadcast(static_cast<char*>(data) + at, n, root, &h), "broadcast");
+      wait(h);
+      if (rank_ == root) count(n * size_t(size_ - 1), size_ - 1);
+    }
+  }
+  Handle start_exchange(const void* send, const size_t* offsets, void* receive,
+                        const size_t* at) override {
+    int h = 0;
+    check(t_.exchange(send, offsets, receive, at, &h), "all-to-all");
+    count(offsets[size_] - (offsets[rank_ + 1] - offsets[rank_]), size_ - 1);
+    return h;
+  }
+  Handle start_collect(void* data, const size_t* offsets) override {
+    int h = 0;
+    check(t_.collect(data, offsets, &h), "all-gather");
+    count((offsets[rank_ + 1] - offsets[rank_]) * size_t(size_ - 1), size_ - 1);
+    return h;
+  }
+  void wait(Handle h) override {
+    for (int turn = 0;; ++turn) {
+      int done = 0;
+      check(t_.test(h, &done), "test");
+      if (done) return;
+      if (turn > 200) sched_yield();
+      if (turn > 20000) usleep(100);
+    }
+  }
+  void watch(double timeout) { heartbeat_ = std::make_unique<Heartbeat>(*this, timeout); }
+  void end() {
+    if (heartbeat_) heartbeat_->say_goodbye();
+    t_.finish();
+    heartbeat_ = nullptr;
+  }
+  [[noreturn]] void abort(int code) override {
+    if (heartbeat_) heartbeat_->say_failed();
+    usleep(100000);
+    t_.abort(code);
+    _exit(code);
+  }
+  Traffic traffic() const override { return traffic_; }
+
+ private:
+  void check(int e, const char* what) const {
+    if (e == 0) return;
+    throw Error(ErrorKind::kFailed, "OT5031",
+                cat("MPI failed on rank ", rank_, " (", what, ", error ", e, ")"));
+  }
+  void count(size_t bytes, int messages) {
+    traffic_.bytes += bytes;
+    traffic_.messages += uint64_t(messages);
+  }
+  const ot_mpi_plugin& t_;
+  int rank_ = 0, size_ = 1, owns_ = 0;
+  std::string library_;
+  Traffic traffic_;
+  std::unique_ptr<Heartbeat> heartbeat_;
+};
+
+Mpi* connection = nullptr;
+
+}  // namespace
+
+Launch find_launch() {
+  if (const int n = number("OMPI_COMM_WORLD_SIZE", 0); n > 0)
+    return {number("OMPI_COMM_WORLD_RANK", 0), n, "Open MPI"};
+  if (const int n = number("PMI_SIZE", 0); n > 0) return {number("PMI_RANK", 0), n, "MPICH"};
+  // a batch script has SLURM_NTASKS as well; only srun gives a process its number in a step
+  if (const int n = number("SLURM_STEP_NUM_TASKS", 0); n > 0 && std::getenv("SLURM_PROCID"))
+    return {number("SLURM_PROCID", 0), n, "Slurm"};
+  return {};
+}
+
+std::vector<MpiPlugin> find_mpi_plugins() {
+  std::vector<std::string> paths;
+  const char* given = std::getenv("ONNXTRAIN_MPI_PLUGIN");
+  if (given && *given) {
+    paths.emplace_back(given);
+  } else {
+    const fs::path here = own_folder();
+    std::vector<const char*> names = {"libonnxtrain_mpi_openmpi.so", "libonnxtrain_mpi_mpich.so"};
+    if (find_launch().by == "MPICH") std::swap(names[0], names[1]);
+    for (const char* name : names)
+      for (const fs::path& folder : {here, here / "onnxtrain", here / "../lib/onnxtrain"})
+        if (fs::exists(folder / name)) paths.push_back((folder / name).lexically_normal().string());
+  }
+  std::vector<MpiPlugin> found;
+  for (const std::string& path : paths) {
+    MpiPlugin p{path, {}};
+    if (!fs::exists(path)) p.problem = "there is no such file";
+    found.push_back(p);
+  }
+  return found;
+}
+
+std::string try_mpi_plugin(const std::string& path) {
+  std::string problem;
+  load(path, problem);
+  return problem;
+}
+
+Communicator* connected_processes() {
+  return connection && connection->size() > 1 ? connection : nullptr;
+}
+
+Communicator* connect_processes(const DistributedOptions& o) {
+  if (o.mode != "auto" && o.mode != "off" && o.mode != "mpi")
+    usage_error("OT5002", cat("--distributed ", o.mode, ": it is auto, off or mpi"));
+  const Launch launch = find_launch();
+  if (o.mode == "off" || (o.mode == "auto" && launch.size <= 1 && o.communicator < 0))
+    return nullptr;
+  if (connection) return connected_processes();
+  std::string problems;
+  for (MpiPlugin& p : find_mpi_plugins()) {
+    Loaded l;
+    if (p.problem.empty()) l = load(p.path, p.problem);
+    if (!l.table) {
+      problems += cat("\n  ", p.path, ": ", p.problem);
+      continue;
+    }
+    auto* mpi = new Mpi(*l.table, o);  // lives as long as the process: MPI ends with it
+    if (launch.size > 0 && o.communicator < 0 && mpi->size() != launch.size)
+      throw Error(ErrorKind::kFailed, "OT5004",
+                  cat(launch.by, " started ", launch.size, " processes, but the MPI library (",
+                      mpi->library(), ") sees ", mpi->size(), ": two MPI libraries are mixed"),
+                  "start with the mpirun of that library, or give the plug-in for the other one:  "
+                  "ONNXTRAIN_MPI_PLUGIN=FILE");
+    connection = mpi;
+    std::atexit(disconnect_processes);
+    if (mpi->size() > 1) mpi->watch(o.fault_timeout);
+    return connected_processes();
+  }
+  throw Error(ErrorKind::kFailed, "OT5003",
+              launch.size > 0
+                  ? cat(launch.by, " started ", launch.size,
+                        " processes, but there is no MPI plug-in to connect them", problems)
+                  : cat("there is no MPI plug-in", problems),
+              kFix);
+}
+
+void disconnect_processes() {
+  if (!connection) return;
+  connection->end();
+  connection = nullptr;
+}
+
+}  // namespace onnxtrain

@@ -1,0 +1,283 @@
+// Cuts the graph of a step at its sums over rows.
+#include "distributed/split.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace onnxtrain {
+
+namespace {
+
+constexpr int kOpset = 18;
+
+[[noreturn]] void refuse(const std::string& what, const std::string& why) {
+  model_error("OT5010", cat("this training cannot be cut into blocks of rows: ", what, "\n  ", why),
+              "train in one process, without --micro-blocks");
+}
+
+class Splitter {
+ public:
+  Splitter(const Graph& g, const Graph& t, const RowAnalysis& a) : g_(g), t_(t), a_(a) {}
+
+  SplitStep run(const SplitStep::Updates& updates, const std::vector<BatchNumber>& numbers) {
+    check(updates);
+    s_.batch_norm = !a_.batch_norms.empty();
+    build_block(numbers);
+    build_update(updates);
+    return std::move(s_);
+  }
+
+ private:
+  // ---------------------------------------------------------------- small parts of graphs
+  ValueId call(Graph& g, const char* op, std::vector<ValueId> inputs, const std::string& hint,
+               std::map<std::string, Attr, std::less<>> attrs = {}) {
+    Node n;
+    n.op = op;
+    n.version = kOpset;
+    n.name = g.unique_name(hint);
+    n.inputs = std::move(inputs);
+    n.attrs = std::move(attrs);
+    return g.add_node(std::move(n), 1, hint)[0];
+  }
+  ValueId cast(Graph& g, ValueId v, DType to) {
+    if (to == DType::kFloat) return v;
+    return call(g, "Cast", {v}, g.value_name(v) + "_cast", {{"to", int64_t(to)}});
+  }
+  DType elem(ValueId v) const { return t_.value(v).type.elem; }
+  ValueId scalar_input(Graph& g, const char* name) {
+    const ValueId v = g.add_value(name, TypeInfo::tensor(DType::kFloat, Shape{}));
+    g.inputs.push_back(v);
+    return v;
+  }
+  void known(ValueId v) const {
+    if (size_t(v) >= g_.values.size())
+      refuse(cat("'", t_.value_name(v), "'"), "it is inside of a branch");
+  }
+  static Node& producer(Graph& g, ValueId v) {
+    for (Node& n : g.nodes)
+      if (std::find(n.outputs.begin(), n.outputs.end(), v) != n.outputs.end()) return n;
+    OT_ASSERT(false);
+  }
+  // v stands for `scaled` from now on, in all nodes but the one that makes it.
+  void rename(Graph& g, ValueId v, ValueId scaled) {
+    const Node maker = g.nodes.back();
+    g.replace_uses(v, scaled);
+    g.nodes.back() = maker;
+    now_[v] = scaled;
+  }
+  ValueId now(ValueId v) const {
+    auto it = now_.find(v);
+    return it == now_.end() ? v : it->second;
+  }
+
+  // ---------------------------------------------------------------- the parts
+  void check(const SplitStep::Updates& updates) const {
+    for (const auto& [v, state] : updates) {
+      const RowClass& c = a_.values[size_t(v)];
+      if (c.kind == RowClass::kMixed) refuse(cat("the new value of '", state, "'"), c.why);
+      if (c.kind == RowClass::kRows)
+        refuse(cat("the new value of '", state, "'"), "it has rows of the batch");
+    }
+    for (const auto& c : a_.counts) known(c.sum), known(c.reader);
+    for (const auto& [v, m] : a_.means) known(v);
+    for (const auto& [v, i] : a_.once) known(v);
+    for (ValueId v : a_.random) known(v);
+    for (ValueId v : a_.averages) known(v);
+    for (ValueId v : a_.sums) known(v);
+  }
+
+  // The weight of a block's labels, as a loss counts them.
+  ValueId label_weight(Graph& g, const Node& n) {
+    const ValueId labels = n.inputs[1];
+    const std::string name = n.name.empty() ? g.value_name(n.outputs[0]) : n.name;
+    const DType type = elem(n.outputs[0]);
+    ValueId used = kNone, safe = labels;
+    if (n.has("ignore_index")) {
+      Tensor ignored(elem(labels), {});
+      dispatch<int64_t, int32_t>(ignored.dtype(), "labels",
+                                 [&]<class T>() { *ignored.as<T>() = T(n.i("ignore_index", 0)); });
+      const ValueId equal =
+          call(g, "Equal", {labels, g.add_constant(ignored, g.unique_name("ignored"))},
+               name + "_ignored");
+      const ValueId keep = call(g, "Not", {equal}, name + "_kept");
+      used = call(g, "Cast", {keep}, name + "_used", {{"to", int64_t(type)}});
+      const ValueId number =
+          call(g, "Cast", {keep}, name + "_used_int", {{"to", int64_t(elem(labels))}});
+      safe = call(g, "Mul", {labels, number}, name + "_safe");
+    }
+    ValueId each = used;
+    if (n.inputs.size() > 2 && n.inputs[2] != kNone) {
+      each = call(g, "Gather", {n.inputs[2], safe}, name + "_weights", {{"axis", int64_t(0)}});
+      if (used != kNone) each = call(g, "Mul", {each, used}, name + "_used_weights");
+    }
+    const ValueId sum = call(g, "ReduceSum", {each}, name + "_weight", {{"keepdims", int64_t(0)}});
+    g.value(sum).type = TypeInfo::tensor(type, Shape{});
+    return sum;
+  }
+
+  void build_block(const std::vector<BatchNumber>& numbers) {
+    Graph& g = s_.block = g_.clone();
+    const ValueId share = scalar_input(g, kShareInput), once = scalar_input(g, kOnceInput),
+                  whole = scalar_input(g, kWholeInput);
+    for (ValueId v : a_.random) {
+      Node& n = producer(g, v);
+      n.attrs[kRowAxis] = int64_t(a_.values[size_t(v)].axis);
+      n.attrs[kRowOuter] = a_.values[size_t(v)].outer;
+    }
+    for (ValueId v : a_.averages)
+      now_[v] = call(g, "Mul", {v, cast(g, share, elem(v))}, g.value_name(v) + "_share");
+    for (const auto& [o, i] : a_.once) {
+      const ValueId operand = producer(g, o).inputs[i];
+      const ValueId scaled =
+          call(g, "Mul", {operand, cast(g, once, elem(operand))}, g.value_name(operand) + "_once");
+      producer(g, o).inputs[i] = scaled;
+    }
+    for (const BatchNumber& b : numbers) {
+      known(b.value);
+      rename(g, b.value,
+             call(g, "Mul", {b.value, cast(g, b.grows ? whole : share, elem(b.value))},
+                  g.value_name(b.value) + "_of_batch"));
+    }
+    struct Weighted {
+      ValueId mean, weight;
+    };
+    std::vector<Weighted> weighted;
+    for (const auto& [v, mean] : a_.means) {
+      if (mean == MeanOf::kLabels) {
+        weighted.push_back({v, label_weight(g, Node(producer(g, v)))});
+        continue;
+      }
+      rename(g, v, call(g, "Mul", {v, cast(g, share, elem(v))}, g.value_name(v) + "_share"));
+    }
+    build_count(weighted.size(), [&](size_t k) { return weighted[k].weight; });
+    for (size_t k = 0; k < weighted.size(); ++k) {
+      const auto [v, weight] = weighted[k];
+      const ValueId all = count_input(g, weight);
+      const DType type = elem(v);
+      Tensor zero(type, {}), one(type, {});
+      dispatch<float, double, Half, BFloat16>(type, "a loss", [&]<class T>() {
+        *zero.as<T>() = T(0.0f);
+        *one.as<T>() = T(1.0f);
+      });
+      const ValueId c1 = g.add_constant(one, g.unique_name("one"));
+      const ValueId none = call(g, "Equal", {all, g.add_constant(zero, g.unique_name("zero"))},
+                                g.value_name(v) + "_none");
+      const ValueId by = call(g, "Where", {none, c1, all}, g.value_name(v) + "_by");
+      const ValueId part = call(g, "Div", {weight, by}, g.value_name(v) + "_part");
+      rename(g, v, call(g, "Mul", {v, part}, g.value_name(v) + "_share"));
+    }
+    read_counts(g);
+    g.outputs.clear();
+    for (ValueId v : a_.sums) {
+      s_.sum_names.push_back(g_.value_name(v));
+      g.outputs.push_back(now(v));
+    }
+    add_row_outputs(g);
+    finish(g);
+  }
+
+  // The same graph with the counts as its outputs.
+  template <class F>
+  void build_count(size_t weights, const F& weight) {
+    Graph& g = s_.count = s_.block.clone();
+    g.outputs.clear();
+    auto add = [&](ValueId v) {
+      const std::string name = g.value_name(v);
+      if (std::find(s_.count_names.begin(), s_.count_names.end(), name) != s_.count_names.end())
+        return;
+      s_.count_names.push_back(name);
+      g.outputs.push_back(now(v));
+    };
+    for (const auto& c : a_.counts) add(c.sum);
+    for (size_t k = 0; k < weights; ++k) add(weight(k));
+    if (g.outputs.empty())
+      g = Graph();
+    else
+      finish(g);
+  }
+
+  ValueId count_input(Graph& g, ValueId v) {
+    const std::string name = "onnxtrain.sum." + g.value_name(v);
+    for (ValueId i : g.inputs)
+      if (g.value_name(i) == name) return i;
+    TypeInfo type = size_t(v) < g_.values.size() ? t_.value(v).type : g.value(v).type;
+    const ValueId i = g.add_value(name, std::move(type));
+    g.inputs.push_back(i);
+    return i;
+  }
+  void read_counts(Graph& g) {
+    for (const auto& c : a_.counts)
+      if (g.producer_of(c.reader) >= 0)
+        producer(g, c.reader).inputs[c.operand] = count_input(g, c.sum);
+  }
+
+  void add_row_outputs(Graph& g) {
+    for (ValueId v : g_.outputs) {
+      SplitStep::Output o;
+      const RowClass& c = a_.values[size_t(v)];
+      if (c.kind == RowClass::kMixed) o.refused = c.why;
+      if (c.kind == RowClass::kRows) {
+        o.block = int(g.outputs.size());
+        o.axis = c.axis;
+        o.outer = c.outer;
+        g.outputs.push_back(now(v));
+      }
+      s_.outputs.push_back(std::move(o));
+    }
+  }
+
+  void build_update(const SplitStep::Updates& updates) {
+    Graph& g = s_.update = g_.clone();
+    s_.updates = updates;
+    read_counts(g);
+    for (size_t k = 0; k < a_.sums.size(); ++k) {
+      const ValueId v = a_.sums[k];
+      const ValueId in = g.add_value("onnxtrain.sum." + s_.sum_names[k], t_.value(v).type);
+      g.inputs.push_back(in);
+      g.replace_uses(v, in);
+      for (auto& [u, state] : s_.updates)
+        if (u == v) u = in;
+    }
+    std::vector<ValueId> outputs;
+    for (size_t k = 0; k < g.outputs.size(); ++k) {
+      SplitStep::Output& o = s_.outputs[k];
+      if (o.block >= 0 || !o.refused.empty()) continue;
+      o.update = int(outputs.size());
+      outputs.push_back(g.outputs[k]);
+    }
+    g.outputs = std::move(outputs);
+    finish(g, s_.updates);
+    for (ValueId v : g.inputs)
+      if (size_t(v) < g_.values.size() && a_.values[size_t(v)].kind == RowClass::kRows)
+        refuse(cat("the update reads input '", g.value_name(v), "'"),
+               "a number that it needs follows from the shape of the batch");
+  }
+
+  void finish(Graph& g, const SplitStep::Updates& updates = {}) {
+    std::vector<ValueId> keep;
+    for (const auto& [v, state] : updates) keep.push_back(v);
+    g.sort();
+    g.remove_dead(keep);
+    std::vector<char> read(g.values.size(), 0);
+    for (const Node& n : g.nodes)
+      for (ValueId v : g.reads(n)) read[size_t(v)] = 1;
+    for (ValueId v : g.outputs) read[size_t(v)] = 1;
+    for (ValueId v : keep) read[size_t(v)] = 1;
+    std::erase_if(g.inputs, [&](ValueId v) { return !read[size_t(v)]; });
+    g.renumber();
+  }
+
+  const Graph &g_, &t_;
+  const RowAnalysis& a_;
+  SplitStep s_;
+  std::map<ValueId, ValueId> now_;
+};
+
+}  // namespace
+
+SplitStep split_step(const Graph& g, const SplitStep::Updates& updates, const Graph& t,
+                     const RowAnalysis& a, const std::vector<BatchNumber>& numbers) {
+  return Splitter(g, t, a).run(updates, numbers);
+}
+
+}  // namespace onnxtrain

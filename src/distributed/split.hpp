@@ -1,0 +1,48 @@
+// A training step in parts: what every block of rows computes by itself, and what follows from the
+// sums over all blocks.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "distributed/rows.hpp"
+
+namespace onnxtrain {
+
+// Inputs of a block beside the data: scalars of float.
+inline constexpr const char* kShareInput = "onnxtrain.share";  // rows of the block / of the batch
+inline constexpr const char* kOnceInput = "onnxtrain.once";    // 1 in one block, 0 in the others
+inline constexpr const char* kWholeInput = "onnxtrain.whole";  // rows of the batch / of the block
+// On random nodes of a block: the axis along which rows lie, and what of it changes more slowly
+// than they do (core/random_rows.hpp).
+inline constexpr const char* kRowAxis = "row_axis";
+inline constexpr const char* kRowOuter = "row_outer";
+
+struct SplitStep {
+  using Updates = std::vector<std::pair<ValueId, std::string>>;
+  Graph count;   // outputs: sums that the blocks need; no nodes when there are none
+  Graph block;   // inputs: count's outputs, too, by the same names; outputs: sums, then rows
+  Graph update;  // inputs: sums and counts by name; outputs: those of the step that are no rows
+  Updates updates;
+  std::vector<std::string> count_names, sum_names;  // in the order of the outputs
+  struct Output {  // of the step: an output of `update`, or rows of the block
+    int update = -1, block = -1, axis = 0;
+    int64_t outer = 1;
+    std::string refused;
+  };
+  std::vector<Output> outputs;
+  bool batch_norm = false;  // statistics are those of the blocks
+};
+
+// Numbers that follow from the size of the batch: times kWholeInput, or times kShareInput.
+struct BatchNumber {
+  ValueId value;
+  bool grows;
+};
+
+// `g`: the general graph of a step with its inputs and outputs; `t`: the same specialised, with the
+// values of `g` under their numbers, which `a` is about. Throws OT5010 when something that is
+// needed cannot be had from blocks.
+SplitStep split_step(const Graph& g, const SplitStep::Updates& updates, const Graph& t,
+                     const RowAnalysis& a, const std::vector<BatchNumber>& numbers);
+
+}  // namespace onnxtrain

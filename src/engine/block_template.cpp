@@ -1,0 +1,158 @@
+// Specialises a section for two batch sizes and follows the rows through it.
+#include "engine/block_template.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "infer/specialise.hpp"
+#include "passes/passes.hpp"
+
+namespace onnxtrain {
+
+namespace {
+
+constexpr const char* kHint = "train in one process, without --micro-blocks";
+
+// Two primes that divide no size of the model: what has such a size is rows.
+std::pair<int64_t, int64_t> odd_sizes(const Graph& g, const ArrayRef* arrays,
+                                      const std::vector<char>& is_rows) {
+  std::vector<int64_t> sizes;
+  for (const ValueDef& d : g.values)
+    if (d.constant.defined())
+      for (int64_t n : d.constant.shape()) sizes.push_back(n);
+  for (size_t k = 0; k < g.inputs.size(); ++k)
+    for (int d = is_rows[k] ? 1 : 0; d < arrays[k].rank; ++d) sizes.push_back(arrays[k].dims[d]);
+  std::vector<int64_t> found;
+  for (int64_t p = 7; found.size() < 2; p += 2) {
+    bool good = true;
+    for (int64_t q = 3; q * q <= p; q += 2) good = good && p % q != 0;
+    for (int64_t n : sizes) good = good && (n < p || n % p != 0);
+    if (good) found.push_back(p);
+  }
+  return {found[0], found[1]};
+}
+
+Graph specialised(const Graph& general, const std::vector<ValueId>& keep, const ArrayRef* arrays,
+                  const std::vector<char>& is_rows, int64_t rows, ThreadPool& pool) {
+  Graph g = general.clone();
+  for (size_t k = 0; k < g.inputs.size(); ++k) {
+    Shape shape(arrays[k].dims, arrays[k].dims + arrays[k].rank);
+    if (is_rows[k]) shape[0] = rows;
+    g.value(g.inputs[k]).type = TypeInfo::tensor(arrays[k].dtype, shape);
+  }
+  g.remove_dead(keep);
+  do {
+    specialise(g, all_ops(), pool);
+  } while (inline_constant_ifs(g));
+  return g;
+}
+
+// A number of the larger batch divided by that of the smaller, when it is the same for all; 0: not.
+double ratio_of(const Tensor& small, const Tensor& large) {
+  if (small.shape() != large.shape() || !dtype_is_float(small.dtype()) || small.size() == 0)
+    return 0;
+  const std::vector<double> a = small.to_doubles(), b = large.to_doubles();
+  const double ratio = b[0] / a[0];
+  for (size_t k = 0; k < a.size(); ++k)
+    if (!(std::fabs(b[k] / a[k] - ratio) <= 1e-5 * std::fabs(ratio))) return 0;
+  return ratio;
+}
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         (a.dtype() == DType::kString || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
+}
+
+struct Reader {
+  ValueId value, node;  // node: its first output
+  double ratio;         // of the two batch sizes; 0: none
+};
+
+// Constants that follow from the size of the batch and are read as numbers, not as shapes.
+std::vector<Reader> batch_numbers(const Graph& a, const Graph& b) {
+  std::vector<Reader> found;
+  if (a.nodes.size() != b.nodes.size())
+    model_error("OT5010",
+                "this training cannot be cut into blocks of rows: its nodes depend on the number "
+                "of rows",
+                kHint);
+  for (const Node& n : a.nodes) {
+    const Op& op = all_ops().get(n);
+    const std::vector<int> shapes = op.shape_values_of ? op.shape_values_of(n) : op.shape_values;
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      const ValueId v = n.inputs[i];
+      if (v == kNone || std::find(shapes.begin(), shapes.end(), int(i)) != shapes.end()) continue;
+      const ValueDef &x = a.value(v), &y = b.value(v);
+      if (!x.is_constant() || !y.is_constant() || same_bytes(x.constant, y.constant)) continue;
+      if (x.constant.shape() != y.constant.shape()) continue;  // rows of their own: looked at later
+      found.push_back({v, n.outputs[0], ratio_of(x.constant, y.constant)});
+    }
+  }
+  return found;
+}
+
+// Of those, what a block takes of the whole batch: numbers that grow or shrink with it, unless they
+// are part of its statistics.
+std::vector<BatchNumber> of_whole_batch(const std::vector<Reader>& readers, const RowAnalysis& a,
+                                        double growth, std::vector<ValueId>* others) {
+  std::vector<BatchNumber> found;
+  for (const Reader& r : readers) {
+    const bool grows = std::fabs(r.ratio - growth) < 1e-5 * growth;
+    const bool shrinks = std::fabs(r.ratio * growth - 1) < 1e-5;
+    if (others) {
+      if (!grows && !shrinks) others->push_back(r.value);
+      continue;
+    }
+    if ((!grows && !shrinks) || a.values[size_t(r.node)].kind == RowClass::kAverage) continue;
+    const auto known = [&](const BatchNumber& k) { return k.value == r.value; };
+    if (std::none_of(found.begin(), found.end(), known)) found.push_back({r.value, grows});
+  }
+  return found;
+}
+
+}  // namespace
+
+void no_open_rows() {
+  model_error("OT5011",
+              "no input of the training has an open number of rows: the file fixes its batch size, "
+              "so a batch cannot be cut into blocks",
+              "export the model with an open batch size, or train in one process");
+}
+
+std::vector<char> row_inputs(const Graph& g) {
+  std::vector<char> is_rows;
+  for (ValueId v : g.inputs) {
+    const TypeInfo& t = g.value(v).type;
+    const bool open = t.is_tensor() && (!t.shape || (!t.shape->empty() && !(*t.shape)[0].known()));
+    is_rows.push_back(open);
+  }
+  return is_rows;
+}
+
+SplitStep split_into_blocks(const Graph& g, const SplitStep::Updates& updates,
+                            const ArrayRef* arrays, ThreadPool& pool, std::vector<char>& is_rows) {
+  is_rows = row_inputs(g);
+  for (size_t k = 0; k < is_rows.size(); ++k) is_rows[k] = is_rows[k] && arrays[k].rank > 0;
+  if (std::none_of(is_rows.begin(), is_rows.end(), [](char r) { return r != 0; })) no_open_rows();
+  std::vector<ValueId> keep;
+  for (const auto& [v, state] : updates) keep.push_back(v);
+  const auto [small, large] = odd_sizes(g, arrays, is_rows);
+  Graph t, other;
+  try {
+    t = specialised(g, keep, arrays, is_rows, small, pool);
+    other = specialised(g, keep, arrays, is_rows, large, pool);
+  } catch (Error& e) {
+    e.add_place("while the batch was cut into blocks of rows: does the file fix its batch size?");
+    throw;
+  }
+  const double growth = double(large) / double(small);
+  const std::vector<Reader> readers = batch_numbers(t, other);
+  std::vector<ValueId> of_block;
+  of_whole_batch(readers, {}, growth, &of_block);
+  const RowAnalysis a = analyse_rows(t, all_ops(), small, is_rows, of_block, keep, t.outputs);
+  const std::vector<BatchNumber> numbers = of_whole_batch(readers, a, growth, nullptr);
+  return split_step(g, updates, t, a, numbers);
+}
+
+}  // namespace onnxtrain

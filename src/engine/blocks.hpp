@@ -1,0 +1,80 @@
+// A training section whose batch is cut into blocks of rows: every block is computed by itself,
+// gradients are added over blocks and processes in one fixed order, then comes the update, once.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "distributed/block_sum.hpp"
+#include "distributed/split.hpp"
+#include "engine/program.hpp"
+
+namespace onnxtrain {
+
+// Which rows of the batch each block has, and which blocks are computed here.
+struct BatchRows {
+  std::vector<int64_t> first;  // by block, and the end
+  int begin = 0, end = 0;      // blocks of this process
+  int64_t total() const { return first.back(); }
+  int64_t rows(int block) const { return first[size_t(block) + 1] - first[size_t(block)]; }
+  int64_t own() const { return first[size_t(end)] - first[size_t(begin)]; }
+};
+
+// Cuts the rows that every process has (in the order of ranks) into `blocks` blocks. As long as
+// rank r has rows [r*N/R, (r+1)*N/R) the blocks do not depend on the number of ranks R.
+BatchRows cut_rows(const std::vector<int64_t>& rows_of_rank, int rank, int blocks);
+
+class BlockStep {
+ public:
+  struct Parts {
+    Graph graph;  // of the section, with its inputs and outputs
+    SplitStep::Updates updates;
+    int loss = -1;
+    std::shared_ptr<State> state;
+    std::shared_ptr<ThreadPool> pool;
+    ProgramOptions options;
+    Communicator* communicator = nullptr;
+  };
+  explicit BlockStep(Parts parts);
+  ~BlockStep();
+
+  // arrays: this process's rows, one per graph input. Makes the programs when it is called first.
+  void run(const ArrayRef* arrays, const BatchRows& rows, uint64_t seed, uint64_t step,
+           Guard* guard);
+  double loss() const { return loss_; }
+  bool tripped() const { return tripped_; }  // the loss or a gradient is not finite
+  // Where that comes from in this process's rows; empty: not from here.
+  NotFiniteValue trace(uint64_t seed, uint64_t step);
+  Value output(size_t k) const;  // of the last step; rows: of this process
+  bool uses_batch_norm() const { return split_ && split_->batch_norm; }
+  size_t gradient_bytes() const { return sums_ ? sums_->bytes() : 0; }
+  PlannedMemory memory() const;
+  std::vector<const Plan*> plans() const;
+  void set_observer(StepObserver* observer);
+
+ private:
+  struct Part;  // a program that runs per block, or once
+  void prepare(const ArrayRef* arrays);
+  void bind(Part& p, int block);
+  void bind_sum(Part& p, size_t input) const;
+  void add_up(Part& p, std::unique_ptr<BlockSum>& sums, size_t outputs);
+  const TypeInfo& sum_type(const Graph& g, ValueId v, size_t k, bool block) const;
+  void gather_rows(int block);
+
+  Parts p_;
+  std::unique_ptr<SplitStep> split_;
+  std::unique_ptr<Part> count_, block_, update_;
+  std::unique_ptr<BlockSum> counts_, sums_;
+  std::vector<char> is_rows_;  // by graph input
+  std::vector<char> empty_;    // by block
+  std::vector<Tensor> row_outputs_;
+  const BatchRows* rows_ = nullptr;
+  BatchRows last_rows_;
+  std::vector<ArrayRef> arrays_;
+  uint64_t seed_ = 0, step_ = 0;
+  int loss_sum_ = -1;
+  double loss_ = 0;
+  bool tripped_ = false;
+};
+
+}  // namespace onnxtrain

@@ -1,0 +1,114 @@
+// A Training whose batches are cut into blocks of rows.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "distributed/communicator.hpp"
+#include "engine/block_template.hpp"
+#include "engine/target_shapes.hpp"
+#include "engine/training_section.hpp"
+
+namespace onnxtrain {
+
+void Training::set_blocks(int blocks, Communicator* communicator) {
+  const int ranks = communicator ? communicator->size() : 1;
+  if (blocks < 1 || blocks % ranks != 0)
+    usage_error("OT5001",
+                cat("--micro-blocks ", blocks, " cannot be shared by ", ranks,
+                    ranks == 1 ? " process" : " processes", ": it is no multiple of ", ranks),
+                cat("--micro-blocks ", std::max(1, (blocks + ranks - 1) / ranks) * ranks));
+  blocks_ = blocks;
+  communicator_ = communicator;
+  const bool cut = blocks > 1 || communicator;
+  cut_ = cut ? std::make_unique<BatchRows>() : nullptr;
+  for (size_t k = 0; k < algorithms_.size(); ++k) {
+    auto& a = algorithms_[k];
+    a->blocks = nullptr;
+    if (!cut) continue;
+    ProgramOptions options = options_;
+    options.targets = elementwise_targets(*model_, model_->training[k]);
+    options.memory_shares *= 2;  // blocks and update
+    a->blocks = std::make_unique<BlockStep>(BlockStep::Parts{
+        a->program->graph().clone(), a->updates, a->loss, state_, pool_, options, communicator});
+  }
+}
+
+bool Training::has_block_statistics() const {
+  return std::any_of(algorithms_.begin(), algorithms_.end(),
+                     [](const auto& a) { return a->blocks && a->blocks->uses_batch_norm(); });
+}
+
+// How many rows every process has, and which of them are in which block.
+void Training::cut_batch(const ArrayRef* arrays) {
+  struct Told {
+    int64_t rows = -1, step = 0, wish = 0;
+  };
+  Told mine;
+  mine.step = int64_t(step_count_);
+  mine.wish = wish_;
+  std::string first;
+  for (size_t k = 0; k < slots_.size(); ++k) {
+    const TypeInfo& t = slots_[k].type;
+    const bool open = t.is_tensor() && (!t.shape || (!t.shape->empty() && !(*t.shape)[0].known()));
+    if (!open || arrays[k].dtype == DType::kUndefined || arrays[k].rank == 0) continue;
+    if (mine.rows >= 0 && arrays[k].dims[0] != mine.rows)
+      data_error("OT2165",
+                 cat("'", first, "' and '", slots_[k].name, "' have different sizes: ", mine.rows,
+                     " and ", arrays[k].dims[0]),
+                 "give as many rows of one as of the other");
+    mine.rows = arrays[k].dims[0];
+    first = slots_[k].name;
+  }
+  if (mine.rows < 0) no_open_rows();
+  std::vector<Told> all = {mine};
+  int rank = 0;
+  if (communicator_) {
+    rank = communicator_->rank();
+    all.resize(size_t(communicator_->size()));
+    communicator_->all_gather(&mine, sizeof mine, all.data());
+  }
+  std::vector<int64_t> rows;
+  wishes_ = 0;
+  batch_rows_ = 0;
+  for (size_t r = 0; r < all.size(); ++r) {
+    if (all[r].step != mine.step)
+      throw Error(ErrorKind::kFailed, "OT5020",
+                  cat("rank ", r, " is at step ", all[r].step + 1, ", rank ", rank, " at step ",
+                      mine.step + 1, ": they do not run the same program"));
+    rows.push_back(all[r].rows);
+    batch_rows_ += all[r].rows;
+    wishes_ |= int(all[r].wish);
+  }
+  if (batch_rows_ == 0) data_error("OT2101", "a batch without rows");
+  *cut_ = cut_rows(rows, rank, blocks_);
+}
+
+// The rank whose rows the bad value comes from says so, to all.
+void Training::refuse_blocks(Algorithm& a) {
+  const double loss = a.loss >= 0 ? a.blocks->loss() : 0;
+  const NotFiniteValue mine = a.blocks->trace(seed_, step_count_);
+  struct Told {
+    std::array<char, 192> name, origin;
+  };
+  auto put = [](const std::string& s, auto& to) {
+    to.fill(0);
+    std::memcpy(to.data(), s.data(), std::min(s.size(), to.size() - 1));
+  };
+  std::vector<Told> all(1);
+  put(mine.name, all[0].name);
+  put(mine.origin, all[0].origin);
+  if (communicator_) {
+    const Told own = all[0];
+    all.resize(size_t(communicator_->size()));
+    communicator_->all_gather(&own, sizeof own, all.data());
+  }
+  for (size_t r = 0; r < all.size(); ++r) {
+    const std::string origin = all[r].origin.data();
+    if (origin.empty()) continue;
+    not_finite_error(loss, all[r].name.data(),
+                     all.size() > 1 ? cat(origin, ", in the rows of rank ", r) : origin);
+  }
+  not_finite_error(loss, "", "the sum over all blocks");
+}
+
+}  // namespace onnxtrain

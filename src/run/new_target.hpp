@@ -1,0 +1,19 @@
+// What is to be learnt: classes or numbers, and which.
+#pragma once
+#include "run/new_model.hpp"
+
+namespace onnxtrain::run {
+
+struct NewTarget {
+  bool classes = false;
+  std::vector<std::string> names;  // of classes, when they are not 0, 1, 2, ...
+  int64_t outputs = 1;
+  std::vector<double> mean, deviation;  // of numbers, per output
+  std::string text;                     // "3 classes (58..71 each)"
+};
+
+// task: auto, classes or numbers. OT2184 when the target cannot be learnt so.
+NewTarget find_target(const Dataset& data, const std::string& column, const std::string& shown,
+                      const std::string& task);
+
+}  // namespace onnxtrain::run

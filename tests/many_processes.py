@@ -1,0 +1,148 @@
+"""Tables of docs/distributed.md:  python tests/many_processes.py bits | cost | faults [N]
+
+bits: weights after 200 steps on 1, 2 and 4 processes, resumed from 4 to 2 to 1; cost: blocks in one process;
+faults: N times a random process is killed or stopped at a random moment, then the run is resumed.
+"""
+
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import test_many_processes as t
+import torch
+from torch import nn
+
+
+class Mlp(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(20, 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 10))
+
+
+class Cnn(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 16, 3, stride=2), nn.ReLU(),
+                         nn.Flatten(), nn.Linear(16 * 36, 10))
+
+
+class Transformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(50, 32)
+        self.layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.1, batch_first=True, norm_first=True)
+        self.head = nn.Linear(32, 10)
+
+    def forward(self, x):
+        return self.head(self.layer(self.embed(x)).mean(1))
+
+
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.LSTM(8, 24, batch_first=True)
+        self.head = nn.Linear(24, 10)
+
+    def forward(self, x):
+        return self.head(self.layer(x)[0][:, -1])
+
+
+def networks(folder, rows=203):
+    """ONNX files with open batch size, and data."""
+    rng = np.random.default_rng(0)
+    torch.manual_seed(0)
+    made = {"mlp": (Mlp(), rng.normal(size=(rows, 20)).astype("f4")),
+            "cnn": (Cnn(), rng.normal(size=(rows, 1, 14, 14)).astype("f4")),
+            "transformer": (Transformer(), rng.integers(0, 50, (rows, 12))),
+            "lstm": (Lstm(), rng.normal(size=(rows, 7, 8)).astype("f4"))}
+    for name, (module, x) in made.items():
+        torch.onnx.export(module.train(), (torch.from_numpy(x[:4]),), folder / f"{name}.onnx", input_names=["x"],
+                          output_names=["y"], dynamic_axes={"x": {0: "N"}, "y": {0: "N"}}, opset_version=17,
+                          dynamo=False, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
+        np.savez(folder / f"{name}.npz", x=x, label=rng.integers(0, 10, rows))
+    return list(made)
+
+
+def run(folder, name, out, *flags, ranks=1):
+    words = t.command(folder / f"{name}.onnx", "--data", folder / f"{name}.npz", "--batch", 24, "--epochs", 50,
+                      "--valid", 0, "--threads", 1, "--out", folder / out, *flags)
+    return start(words, ranks)
+
+
+def start(words, ranks):
+    if ranks > 1:
+        words = [t.MPIRUN, "--oversubscribe", "-n", str(ranks), *words]
+    begin = time.perf_counter()
+    subprocess.run(words, env=t.environment(), check=True, capture_output=True, timeout=600)
+    return time.perf_counter() - begin
+
+
+def bits(folder):
+    print("| model | 1 process | 2 | 4 | resumed 4 -> 2 -> 1 |\n|---|---|---|---|---|")
+    for name in networks(folder):
+        run(folder, name, "one", "--micro-blocks", 4, "--steps", 200)
+        row = []
+        for ranks in (2, 4):
+            run(folder, name, "many", "--micro-blocks", 4, "--steps", 200, ranks=ranks)
+            row.append("the same bits" if t.same(folder / "one", folder / "many") else "DIFFERENT")
+            shutil.rmtree(folder / "many")
+        run(folder, name, "many", "--micro-blocks", 4, "--steps", 70, ranks=4)
+        for ranks, steps in ((2, 140), (1, 200)):
+            start(t.command("--resume", folder / "many", "--threads", 1, "--steps", steps), ranks)
+        row.append("the same bits" if t.same(folder / "one", folder / "many") else "DIFFERENT")
+        print(f"| {name} | 200 steps | {' | '.join(row)} |", flush=True)
+        for out in ("one", "many"):
+            shutil.rmtree(folder / out)
+
+
+def cost(folder):
+    print("| model | K = 1 | K = 2 | K = 4 |\n|---|---|---|---|")
+    for name in networks(folder):
+        took = {k: [] for k in (1, 2, 4)}
+        for _ in range(3):  # interleaved; the time of 10 steps is that of starting
+            for k in took:
+                pair = []
+                for steps in (10, 410):
+                    pair.append(run(folder, name, "cost", "--micro-blocks", k, "--steps", steps))
+                    shutil.rmtree(folder / "cost")
+                took[k].append((pair[1] - pair[0]) / 400 * 1e3)
+        print(f"| {name} | " + " | ".join(f"{min(v):.2f} ms" for v in took.values()) + " |", flush=True)
+
+
+def faults(folder, count):
+    """Ends in time, checkpoints lost, resumes that differ."""
+    chance, late, lost, different = random.Random(0), 0, 0, 0
+    rng = np.random.default_rng(3)
+    t.ot.parse(t.model_text("mlp", rng)).save(folder / "mlp.onnx")
+    np.savez(folder / "data.npz", x=rng.normal(size=(203, 6)).astype("f4"), label=rng.integers(0, 4, 203))
+    for k in range(count):
+        how, rank = chance.choice((signal.SIGKILL, signal.SIGSTOP)), chance.randrange(2)
+        process, ranks = t.started(folder, f"fault{k}", 2, "--fault-timeout", 3)
+        time.sleep(chance.random())
+        t.os.kill(ranks[rank], how)
+        try:
+            error = t.ends(process, 13)
+            late += process.returncode == 0 or error.count("error[OT") > 1
+        except AssertionError:
+            late += 1
+        try:
+            t.resumes_exactly(folder, f"fault{k}", 2)
+        except subprocess.CalledProcessError:
+            lost += 1
+        except AssertionError:
+            different += 1
+        print(f"{k + 1}: {how.name} to rank {rank}; so far {late} not clean or in time, {lost} not resumable, "
+              f"{different} different", flush=True)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as name:
+        what = sys.argv[1] if len(sys.argv) > 1 else "bits"
+        if what == "faults":
+            faults(pathlib.Path(name), int(sys.argv[2]) if len(sys.argv) > 2 else 100)
+        else:
+            {"bits": bits, "cost": cost}[what](pathlib.Path(name))
