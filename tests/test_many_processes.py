@@ -217,6 +217,7 @@ def test_mistakes_are_told_once(folder):
 
 def started(folder, out, ranks, *flags):
     """A training that does not end by itself, and the processes of its ranks."""
+    shutil.rmtree(folder / out, ignore_errors=True)
     words = command(folder / "mlp.onnx", "--data", folder / "data.npz", "--batch", 8, "--epochs", 100000, "--threads",
                     1, "--micro-blocks", ranks, "--save-every", 20, "--out", folder / out, "--valid", 0, *flags)
     run = subprocess.Popen([MPIRUN, "--oversubscribe", "-n", str(ranks), *words], env=environment(), text=True,
@@ -261,7 +262,7 @@ def test_a_lost_process_ends_all(folder, how, rank):
     os.kill(ranks[rank], how)
     error = ends(run, 13)
     assert run.returncode != 0
-    assert error.count("error[OT") <= 1
+    assert error.count("error[OT") <= 1, error
     if how == signal.SIGSTOP:
         assert re.search(rf"error\[OT5030\]: rank {rank} on host \S+ .* gave no sign of life for 3 s", error)
     resumes_exactly(folder, "lost", 2)

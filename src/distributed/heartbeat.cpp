@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -89,7 +90,12 @@ struct Heartbeat::Impl {
       accept_all(listener, c.size() - 1);
     else
       join(c);
-    if (!peers.empty()) thread = std::thread([this] { watch(); });
+    if (!peers.empty()) thread = std::thread([this] {
+        sigset_t all;  // signals are for the threads that train
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, nullptr);
+        watch();
+      });
   }
 
   ~Impl() {
@@ -147,29 +153,31 @@ struct Heartbeat::Impl {
       if (p.fd >= 0 && !p.over) (void)::send(p.fd, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
+  // Silence is counted from what was heard to the moment that poll returned. Where this process itself stood
+  // still (SIGSTOP, a suspended machine) the silence is its own, and what waits in the sockets is read first.
   void watch() {
     auto next = Clock::now();
     std::vector<pollfd> polled;
     auto before = Clock::now();
     while (!stop) {
-      const auto now = Clock::now();
-      // this process itself stood still: that silence is its own
-      if (now - before > std::chrono::seconds(2))
-        for (Peer& p : peers) p.heard = now;
-      before = now;
-      if (now >= next) {
+      if (Clock::now() >= next) {
         tell(kAlive);
-        next = now + std::chrono::milliseconds(500);
+        next = Clock::now() + std::chrono::milliseconds(500);
       }
       polled.clear();
       for (const Peer& p : peers) polled.push_back({p.over ? -1 : p.fd, POLLIN, 0});
-      poll(polled.data(), polled.size(), 100);
+      const bool polled_all = poll(polled.data(), polled.size(), 100) >= 0;
+      const auto now = Clock::now();
+      const bool stood_still = now - before > std::chrono::seconds(2);
+      before = now;
       for (size_t k = 0; k < peers.size(); ++k) {
-        if (peers[k].over) continue;
-        if (polled[k].revents != 0) listen_to(peers[k]);
-        const std::chrono::duration<double> silent = Clock::now() - peers[k].heard;
-        if (!peers[k].over && silent.count() > timeout_s)
-          lost(peers[k], cat("gave no sign of life for ", timeout_s, " s (stopped?)"));
+        Peer& p = peers[k];
+        if (p.over) continue;
+        if (stood_still) p.heard = now;
+        if (polled_all && polled[k].revents != 0) listen_to(p);
+        const std::chrono::duration<double> silent = now - p.heard;
+        if (!p.over && silent.count() > timeout_s)
+          lost(p, cat("gave no sign of life for ", timeout_s, " s (stopped?)"));
       }
     }
   }
