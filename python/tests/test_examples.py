@@ -82,12 +82,6 @@ def test_gan_file():
     same_model(EXAMPLES / "gan/gan.train.onnx", script(EXAMPLES / "gan/make.py").model())
 
 
-def test_federated(capsys):
-    result = run("federated", capsys)
-    assert result["gap"] < 1e-5
-    assert result["federated"] > 0.9 and result["central"] > 0.97 and result["alone"] < 0.65
-
-
 def test_two_tower(capsys):
     result = run("two-tower", capsys)
     assert result["first"] > 0.85 and result["five"] > 0.97

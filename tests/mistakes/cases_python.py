@@ -25,6 +25,14 @@ CASES = [
         plant=raw("m.pth", b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."),
     ),
     M("load of bytes that are nothing", "ot.load(b'hello')", "ModelError", ["text"]),
+    M(
+        "Flower that is not installed",
+        "ot.flower.client_app('mlp.train.onnx', None)",
+        "UsageError",
+        ["flwr", "OT1733"],
+        "pip install 'onnxtrain[flower]'",
+        "pass",
+    ),
     M("load of a number", "ot.load(7)", "UsageError", ["int"]),
     M("load of an HTML page", "ot.load('page.onnx')", "ModelError", ["HTML"], plant=text("page.onnx", "<html></html>")),
     M(
