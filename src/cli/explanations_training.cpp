@@ -531,7 +531,8 @@ constexpr Explanation kTraining[] = {
     {"OT5031", "A call of MPI failed."},
     {"OT5040", "launch needs mpirun, or srun within a Slurm job."},
     {"OT5080",
-     "travel of Flower's run configuration: all (everything that the training changes) or trainable "
+     "travel of Flower's run configuration: all (everything that the training changes) or "
+     "trainable "
      "(the\nparameters alone; optimizer state and statistics stay with each client)."},
     {"OT5081", "A key of Flower's run configuration has a value that it cannot have."},
     {"OT5082",
@@ -540,7 +541,8 @@ constexpr Explanation kTraining[] = {
     {"OT5083",
      "State came from the other side that does not fit the training file here: another name, shape "
      "or type,\nor numbers that are not finite. The server leaves such a reply out and goes on."},
-    {"OT5084", "The number of a client's rows is its weight in the average: they must be countable."},
+    {"OT5084",
+     "The number of a client's rows is its weight in the average: they must be countable."},
     {"OT5085", "Clients that train a file as it stands cannot do their part of this strategy."},
     {"OT5086", "No client answered in any round: there is no averaged model."},
     {"OT9001",

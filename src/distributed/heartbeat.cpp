@@ -90,7 +90,8 @@ struct Heartbeat::Impl {
       accept_all(listener, c.size() - 1);
     else
       join(c);
-    if (!peers.empty()) thread = std::thread([this] {
+    if (!peers.empty())
+      thread = std::thread([this] {
         sigset_t all;  // signals are for the threads that train
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, nullptr);
@@ -153,8 +154,9 @@ struct Heartbeat::Impl {
       if (p.fd >= 0 && !p.over) (void)::send(p.fd, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
-  // Silence is counted from what was heard to the moment that poll returned. Where this process itself stood
-  // still (SIGSTOP, a suspended machine) the silence is its own, and what waits in the sockets is read first.
+  // Silence is counted from what was heard to the moment that poll returned. Where this process
+  // itself stood still (SIGSTOP, a suspended machine) the silence is its own, and what waits in the
+  // sockets is read first.
   void watch() {
     auto next = Clock::now();
     std::vector<pollfd> polled;
