@@ -7,6 +7,7 @@
 #include "autodiff/autodiff.hpp"
 #include "autodiff/sequences.hpp"
 #include "convert/step_builder.hpp"
+#include "graph/reads.hpp"
 #include "op/needs_shape.hpp"
 
 namespace onnxtrain {
@@ -301,9 +302,7 @@ Model flatten_step(const Model& m, int which) {
   for (const auto& [key, value] : step.update_binding)
     if (const ValueId v = g.find(value); v != kNone) assigned.push_back(v);
   g.remove_dead(assigned);
-  std::vector<char> read(g.values.size(), 0);
-  for (const Node& n : g.nodes)
-    for (ValueId v : g.reads(n)) read[size_t(v)] = 1;
+  const std::vector<char> read = values_read(g);
   std::vector<ValueId> inputs;
   for (ValueId v : m.main.inputs)
     if (read[size_t(v)] && !g.value(v).constant.defined()) inputs.push_back(v);

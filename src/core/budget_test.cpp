@@ -58,8 +58,9 @@ TEST(Budget, CountsCharges) {
   EXPECT_EQ(code_of([&] { c.set((1 << 20) + 1); }), "OT1401");
   c.set(900'000);
   EXPECT_EQ(code_of([&] {
-              Charge copy =
-                  c;  // NOLINT(performance-unnecessary-copy-initialization): a copy is charged
+              // a copy is charged
+              // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+              Charge copy(c);
             }),
             "OT1401");
   c.set(0);

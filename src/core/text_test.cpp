@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/utf8.hpp"
+
 namespace onnxtrain {
 namespace {
 
@@ -41,6 +43,14 @@ TEST(Text, InvalidUtf8IsFound) {
   EXPECT_EQ(find_invalid_utf8("\xED\xA0\x80"), 0u);      // a surrogate
   EXPECT_EQ(find_invalid_utf8("\xF4\x90\x80\x80"), 0u);  // beyond U+10FFFF
   EXPECT_EQ(find_invalid_utf8("ab\xE2\x82"), 2u);        // cut short
+}
+
+TEST(Text, Utf8OfACodePoint) {
+  std::string out;
+  for (char32_t c : {U'a', U'\u00E9', U'\u07FF', U'\u0800', U'\u20AC', U'\uFFFF', U'\U00010000',
+                     U'\U0001F600', U'\U0010FFFF'})
+    append_utf8(c, out);
+  EXPECT_EQ(out, "a\u00E9\u07FF\u0800\u20AC\uFFFF\U00010000\U0001F600\U0010FFFF");
 }
 
 TEST(Text, InQuotes) {

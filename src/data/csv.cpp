@@ -141,7 +141,7 @@ class Filler {
 
   std::string text_hint(std::string_view field, size_t column) const {
     const std::string& name = layout_.names[column];
-    if (const std::string comma = decimal_comma_hint(field); !comma.empty()) return comma;
+    if (std::string comma = decimal_comma_hint(field); !comma.empty()) return comma;
     const auto& t = layout_.targets;
     if (std::find(t.begin(), t.end(), column) != t.end())
       return options_.classes ? "the run learnt numbers from this column; write numbers"

@@ -4,6 +4,7 @@
 
 #include "core/shell.hpp"
 #include "core/text.hpp"
+#include "core/utf8.hpp"
 #include "data/csv.hpp"
 
 namespace onnxtrain {
@@ -14,24 +15,6 @@ constexpr std::array<char32_t, 32> kWindows = {
     0x20AC, 0,      0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160,
     0x2039, 0x0152, 0,      0x017D, 0,      0,      0x2018, 0x2019, 0x201C, 0x201D, 0x2022,
     0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0,      0x017E, 0x0178};
-
-void append(char32_t c, std::string& out) {
-  if (c < 0x80) {
-    out += char(c);
-  } else if (c < 0x800) {
-    out += char(0xC0 | (c >> 6));
-    out += char(0x80 | (c & 63));
-  } else if (c < 0x10000) {
-    out += char(0xE0 | (c >> 12));
-    out += char(0x80 | ((c >> 6) & 63));
-    out += char(0x80 | (c & 63));
-  } else {
-    out += char(0xF0 | (c >> 18));
-    out += char(0x80 | ((c >> 12) & 63));
-    out += char(0x80 | ((c >> 6) & 63));
-    out += char(0x80 | (c & 63));
-  }
-}
 
 [[noreturn]] void broken_utf16(const std::string& source, size_t at) {
   data_error("OT2125", cat("'", source, "' is not UTF-16 text: byte ", at, " fits nowhere"),
@@ -56,7 +39,7 @@ std::string from_utf16(std::string_view text, const std::string& source) {
     } else if (c >= 0xDC00 && c <= 0xDFFF) {
       broken_utf16(source, at);
     }
-    append(c, out);
+    append_utf8(c, out);
   }
   if (at != text.size()) broken_utf16(source, at);
   return out;
@@ -68,12 +51,12 @@ std::string from_bytes(std::string_view text, bool windows) {
   for (char ch : text) {
     char32_t c = static_cast<unsigned char>(ch);
     if (windows && c >= 0x80 && c < 0xA0 && kWindows[c - 0x80] != 0) c = kWindows[c - 0x80];
-    append(c, out);
+    append_utf8(c, out);
   }
   return out;
 }
 
-std::string plain(std::string word) {
+std::string plain(std::string_view word) {
   std::string out;
   for (char c : word)
     if (c != '-' && c != '_' && c != ' ') out += char(std::tolower(static_cast<unsigned char>(c)));

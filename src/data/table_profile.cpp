@@ -71,7 +71,7 @@ struct Tally {
 }  // namespace
 
 bool ColumnProfile::counts_rows() const {
-  constexpr size_t kFew = 10;  // fewer rows may count by chance
+  constexpr size_t kFew = 10;  // fewer rows may count up by accident
   if (kind != CsvColumn::Kind::kNumber || missing > 0 || numbers.size() < kFew) return false;
   for (size_t i = 0; i < numbers.size(); ++i)
     if (numbers[i] != numbers[0] + double(i)) return false;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/reads.hpp"
+
 namespace onnxtrain {
 
 namespace {
@@ -258,12 +260,8 @@ class Splitter {
     for (const auto& [v, state] : updates) keep.push_back(v);
     g.sort();
     g.remove_dead(keep);
-    std::vector<char> read(g.values.size(), 0);
-    for (const Node& n : g.nodes)
-      for (ValueId v : g.reads(n)) read[size_t(v)] = 1;
-    for (ValueId v : g.outputs) read[size_t(v)] = 1;
-    for (ValueId v : keep) read[size_t(v)] = 1;
-    std::erase_if(g.inputs, [&](ValueId v) { return !read[size_t(v)]; });
+    const std::vector<char> used = values_used(g, keep);
+    std::erase_if(g.inputs, [&](ValueId v) { return !used[size_t(v)]; });
     g.renumber();
   }
 

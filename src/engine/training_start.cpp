@@ -8,13 +8,14 @@
 #include "engine/initial_values.hpp"
 #include "engine/target_shapes.hpp"
 #include "engine/training_section.hpp"
+#include "graph/reads.hpp"
 
 namespace onnxtrain {
 
 namespace {
 
 // Metadata names the learning rate; otherwise it is an initializer read as R by an optimizer.
-std::string find_rate(const Model& m) {
+std::string learning_rate_name(const Model& m) {
   auto it = m.metadata.find("onnxtrain.rate");
   if (it != m.metadata.end() && m.initializer(it->second)) return it->second;
   for (const auto& t : m.training)
@@ -62,14 +63,10 @@ ValueId as_it_was(Graph& g, ValueId v) {
 // Drops what nothing needs (`keep` is needed); the inputs that something reads then.
 std::vector<ValueId> inputs_read(Graph& g, const std::vector<ValueId>& keep) {
   g.remove_dead(keep);
-  std::vector<char> read(g.values.size(), 0);
-  for (const Node& n : g.nodes)
-    for (ValueId v : g.reads(n)) read[size_t(v)] = 1;
-  for (ValueId v : g.outputs) read[size_t(v)] = 1;
-  for (ValueId v : keep) read[size_t(v)] = 1;
+  const std::vector<char> used = values_used(g, keep);
   std::vector<ValueId> inputs;
   for (ValueId v : g.inputs)
-    if (read[size_t(v)] && !g.value(v).constant.defined()) inputs.push_back(v);
+    if (used[size_t(v)] && !g.value(v).constant.defined()) inputs.push_back(v);
   return inputs;
 }
 
@@ -135,7 +132,7 @@ void Training::take_state(const Model& given, bool whole) {
   collect(given.main);
   for (const TrainingStep& t : given.training) collect(t.algorithm);
   std::vector<std::string> names = given.state_names();
-  rate_name_ = find_rate(given);
+  rate_name_ = learning_rate_name(given);
   if (!rate_name_.empty() && std::find(names.begin(), names.end(), rate_name_) == names.end())
     names.push_back(rate_name_);
   std::vector<std::pair<std::string, const Tensor*>> values;

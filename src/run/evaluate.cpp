@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "data/prefetch.hpp"
+#include "graph/reads.hpp"
 #include "model/batch.hpp"
 #include "run/whole_batches.hpp"
 
@@ -38,9 +39,7 @@ Evaluator::Evaluator(Training& t) : training_(t) {
   g.outputs = outputs;
   use_inference_form(g);
   g.remove_dead();
-  std::vector<char> read(g.values.size(), 0);
-  for (const Node& n : g.nodes)
-    for (ValueId v : g.reads(n)) read[size_t(v)] = 1;
+  const std::vector<char> read = values_read(g);
   std::vector<ValueId> inputs;
   for (ValueId v : g.inputs)
     if (read[size_t(v)] && !g.value(v).constant.defined()) {

@@ -94,27 +94,15 @@ ADDED_SINCE = {b"onnxtrain.inference_form", b"onnxtrain.target", b"onnxtrain.map
                b"onnxtrain.standard"}
 
 
-def _varint(data, at):
-    value, shift = 0, 0
-    while True:
-        byte = data[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return value, at
-
-
 def file_digest(data):
     """Of a model file without the metadata that was added since: every other byte counts."""
-    at, kept = 0, bytearray()
-    while at < len(data):
-        tag, end = _varint(data, at)
-        size, body = _varint(data, end) if tag & 7 == 2 else (0, _varint(data, end)[1])
-        end = body + size
-        key = data[body + 2 : body + 2 + data[body + 1]] if tag == (14 << 3 | 2) else b""  # metadata_props
+    from onnxtrain.converters.onnx_file import wire_fields
+
+    kept = bytearray()
+    for number, _, start, body, end in wire_fields(data):
+        key = data[body + 2 : body + 2 + data[body + 1]] if number == 14 else b""  # metadata_props
         if bytes(key) not in ADDED_SINCE:
-            kept += data[at:end]
-        at = end
+            kept += data[start:end]
     return digest(bytes(kept))
 
 

@@ -95,19 +95,6 @@ class Emitter(Names):
         return n.attrs["value"] if n is not None and n.op == "Constant" and "value" in n.attrs else None
 
     # ---- both graphs
-    def place(self, value, wanted, part, taken):
-        """Gives a value its output's name: by renaming when it is a node's own result, else by Identity."""
-        name, value = self.claim_reserved(wanted), self.current(value)
-        if value not in taken and self.makes(part, value):
-            self.rename(value, name)
-        else:
-            before, self.part = self.part, part
-            made = self.node("Identity", [value], named=[self.claim(name + "_")])[0]
-            self.part = before
-            self.rename(made, name)
-        taken.add(name)
-        return name
-
     def split(self, outputs, wanted):
         """(nodes of the main graph, nodes of the algorithm, names that each of them reads): main keeps what `outputs`
         need; what only `wanted` needs goes into the algorithm."""

@@ -1,4 +1,4 @@
-"""A file without chance, for the self-check: dropout keeps everything, random numbers are the middle of their range."""
+"""A file without randomness, for the self-check: dropout keeps everything, random numbers are the middle of a range."""
 
 import copy
 

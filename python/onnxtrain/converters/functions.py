@@ -124,9 +124,6 @@ class Body:
         value, like = (self[v] if isinstance(v, str) else v for v in (value, like))
         return self.op("CastLike", value, like, double=like.double)
 
-    def to_double(self, value):
-        return self.op("Cast", self[value] if isinstance(value, str) else value, double=True, to=11)
-
     def where(self, condition, yes, no):
         return self.op("Where", condition, yes, no, double=yes.double)
 

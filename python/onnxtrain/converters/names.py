@@ -1,4 +1,7 @@
-"""Names of values while a graph is written: each is taken once, some are kept for outputs, some change later."""
+"""Names of values while a graph is written: each is taken once, some are kept for outputs, some change later.
+
+An emitter adds what it writes: `part` (the graph that gets nodes now), `node`, `rename` and `makes`.
+"""
 
 
 class Names:
@@ -29,4 +32,17 @@ class Names:
         """Today's name of a value."""
         while name in self.renamed:
             name = self.renamed[name]
+        return name
+
+    def place(self, value, wanted, part, taken):
+        """Gives a value its output's name: by renaming when it is a node's own result, else by Identity."""
+        name, value = self.claim_reserved(wanted), self.current(value)
+        if value not in taken and self.makes(part, value):
+            self.rename(value, name)
+        else:
+            before, self.part = self.part, part
+            made = self.node("Identity", [value], named=[self.claim(name + "_")])[0]
+            self.part = before
+            self.rename(made, name)
+        taken.add(name)
         return name

@@ -153,6 +153,32 @@ def _varint(n):
     return bytes(out)
 
 
+def _read_varint(data, at):
+    """(number, the place behind it)."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+
+
+def wire_fields(data):
+    """(number, kind, start, body, end) of each field: places in `data`, `body` behind its number and length."""
+    start = 0
+    while start < len(data):
+        key, body = _read_varint(data, start)
+        kind = key & 7
+        if kind == 2:
+            length, body = _read_varint(data, body)
+            end = body + length
+        else:
+            end = _read_varint(data, body)[1] if kind == 0 else body + (8 if kind == 1 else 4)
+        yield key >> 3, kind, start, body, end
+        start = end
+
+
 def _int(number, value):
     return _varint(number << 3) + _varint(int(value))
 

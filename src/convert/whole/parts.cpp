@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
+#include "graph/reads.hpp"
 #include "model/batch.hpp"
 
 namespace onnxtrain::whole {
 
 Part::Part(StepModel s, Scope& root) : step_(std::move(s)), graph_(step_.model.main.clone()) {
-  std::vector<char> read(graph_.values.size(), 0), input(graph_.values.size(), 0);
-  for (const Node& n : graph_.nodes)
-    for (ValueId v : graph_.reads(n)) read[size_t(v)] = 1;
+  const std::vector<char> read = values_read(graph_);
+  std::vector<char> input(graph_.values.size(), 0);
   std::vector<ValueId> inputs;
   for (const StepInput& i : step_.inputs) inputs.push_back(graph_.find(i.name));
   for (ValueId v : inputs) input[size_t(v)] = 1;
@@ -125,9 +125,7 @@ Model evaluation_model(const Model& m, const Scores& scores) {
   }
   a.remove_dead();
   a.renumber();
-  std::vector<char> read(a.values.size(), 0);
-  for (const Node& n : a.nodes)
-    for (ValueId v : a.reads(n)) read[size_t(v)] = 1;
+  const std::vector<char> read = values_read(a);
   std::erase_if(a.inputs, [&](ValueId v) { return !read[size_t(v)]; });
   step.edit_initialization() = {};
   step.initialization_binding.clear();

@@ -6,6 +6,7 @@
 
 #include "core/budget.hpp"
 #include "core/text.hpp"
+#include "graph/reads.hpp"
 #include "op/fold.hpp"
 #include "op/model_refusal.hpp"
 
@@ -139,9 +140,7 @@ GraphPtr BodyBuilder::finish() {
     graph_->value(graph_->outputs[k]).type = graph_->value(v).type;
   }
   graph_->remove_dead();
-  std::vector<char> read(graph_->values.size(), 0);
-  for (const Node& n : graph_->nodes)
-    for (ValueId v : graph_->reads(n)) read[size_t(v)] = 1;
+  const std::vector<char> read = values_read(*graph_);
   std::erase_if(graph_->captures, [&](const Graph::Capture& c) { return !read[size_t(c.inner)]; });
   return graph_;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cwctype>
 
+#include "core/utf8.hpp"
 #include "op/op.hpp"
 
 namespace onnxtrain::ops {
@@ -37,23 +38,10 @@ int32_t decode(const std::string& s, size_t& at) {
 }
 
 void encode(int32_t cp, std::string& out) {
-  if (cp < 0) {
+  if (cp < 0)
     out += char(-cp);
-  } else if (cp < 0x80) {
-    out += char(cp);
-  } else if (cp < 0x800) {
-    out += char(0xC0 | (cp >> 6));
-    out += char(0x80 | (cp & 0x3F));
-  } else if (cp < 0x10000) {
-    out += char(0xE0 | (cp >> 12));
-    out += char(0x80 | ((cp >> 6) & 0x3F));
-    out += char(0x80 | (cp & 0x3F));
-  } else {
-    out += char(0xF0 | (cp >> 18));
-    out += char(0x80 | ((cp >> 12) & 0x3F));
-    out += char(0x80 | ((cp >> 6) & 0x3F));
-    out += char(0x80 | (cp & 0x3F));
-  }
+  else
+    append_utf8(char32_t(cp), out);
 }
 
 // Simple case mapping of Latin, Greek and Cyrillic, whatever the machine's locale: the C library's

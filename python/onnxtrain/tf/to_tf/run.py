@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from ...graph import TRAINING, needed
-from ..shared.dtypes import FROM_ONNX, as_array
+from ..shared.dtypes import as_array
 from .gradient import gradient
 from .layout import BROKEN, Value
 from .ops.sequence import Sequence
@@ -48,12 +48,6 @@ class Run:
             t = g.types.get(name)
             if t is not None and t.shape is not None:
                 return tf.TensorShape([d if isinstance(d, int) else None for d in t.shape])
-        return None
-
-    def known_dtype(self, name):
-        for g in self.graphs:
-            if name in g.types:
-                return FROM_ONNX.get(g.types[name].dtype)
         return None
 
     # ---- nodes

@@ -178,20 +178,11 @@ def _name_outputs(lowered, training, dims, step_dims):
 
 
 def _place(e, wanted, value, part, taken, watched):
-    """Gives a value its output's name: by renaming when it is a node's own result, else by Identity."""
-    name = e.claim_reserved(wanted)
+    """Gives a value its output's name; `watched` values that are renamed with it know their new name."""
     old = value.name
-    if old in {o for n in part.nodes for o in n.output} and old not in taken:
-        e.rename(old, name)
-        for v in watched:
-            if v.name == old:
-                v.name = name
-    else:
-        before, e.part = e.part, part
-        made = e.node("Identity", [old], named=[e.claim(name + "_")])[0]
-        e.part = before
-        e.rename(made, name)
-    taken.add(name)
+    name = e.place(old, wanted, part, taken)
+    for v in watched:
+        v.name = e.current(v.name) if v.name == old else v.name
     return name
 
 
@@ -210,7 +201,7 @@ def _train_outputs(e, step, dims, watched):
 
 def _name_loss(e, loss):
     name = e.claim_reserved("loss")
-    if loss.name in {o for n in e.algorithm.nodes for o in n.output}:
+    if e.makes(e.algorithm, loss.name):
         e.rename(loss.name, name)
         return name
     return e.node("Identity", [loss.name], named=[e.claim("loss_of_model")])[0]

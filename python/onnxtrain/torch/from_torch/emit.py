@@ -67,6 +67,10 @@ class Emitter(Names):
             for n in part.nodes:
                 protos.rename(n, old, new)
 
+    def makes(self, part, value):
+        """Whether a node of this graph makes the value."""
+        return any(value in n.output for n in part.nodes)
+
     # ---- nodes
     def node(self, op, inputs, outputs=1, domain="", named=None, **attrs):
         """The outputs' names; `inputs` are Values or names, None for one that is left out. With `named` the outputs get

@@ -10,11 +10,11 @@ from .table import Unsupported, op
 _END = np.iinfo(np.int64).max
 
 
-def _sized(n, name):
+def _sized(n, name, k=0):
     """A result of sizes: int64 in ONNX, what TensorFlow says beside it."""
     if n.dtype == tf.int64:
-        return n.out(name)
-    made = n.out(n.e.cast(name, n.dtype.as_numpy_dtype))
+        return n.out(name, k)
+    made = n.out(n.e.cast(name, n.dtype.as_numpy_dtype), k)
     made.wide = name
     return made
 
@@ -26,11 +26,7 @@ def shape(n):
 
 @op("ShapeN")
 def shape_n(n):
-    made = []
-    for k in range(len(n.inputs)):
-        name = n.e.op("Shape", n.plain(k))
-        made.append(n.out(name if n.dtype == tf.int64 else n.e.cast(name, n.dtype.as_numpy_dtype), k))
-    return made
+    return [_sized(n, n.e.op("Shape", n.plain(k)), k) for k in range(len(n.inputs))]
 
 
 @op("Size")

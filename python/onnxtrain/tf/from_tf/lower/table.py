@@ -7,40 +7,11 @@ output, which has the type and shape that TensorFlow says.
 import numpy as np
 import tensorflow as tf
 
-from ....converters.table import entered_in
+from ....converters.table import Table, entered_in
 from ..values import Sym, Unsupported, dtype_number, numpy_dtype
 
-_TABLE = {}
-
-
-op = entered_in(_TABLE)
-
-
-def find(kind):
-    _load()
-    return _TABLE.get(kind)
-
-
-def kinds():
-    """All operations that have a form, those of the walk itself included."""
-    _load()
-    return sorted(_TABLE)
-
-
-def _load():
-    from . import (  # noqa: F401
-        arrange,
-        control,
-        images,
-        index,
-        lists,
-        loss,
-        math,
-        random,
-        reduce,
-        tables,
-        variables,
-    )
+_TABLE = Table(__name__)
+op, find, kinds = entered_in(_TABLE.entries), _TABLE.find, _TABLE.kinds
 
 
 class View:

@@ -2,69 +2,43 @@
 
 import tensorflow as tf
 
+from ....converters.recurrent import RecurrentSettings
 from .table import Unsupported, dims, op
-
-_DEFAULT = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
-_TAKES_ALPHA = {"leakyrelu", "elu", "affine", "thresholdedrelu", "scaledtanh", "hardsigmoid"}
-_TAKES_BETA = {"affine", "scaledtanh", "hardsigmoid"}
 
 
 def _activation(name, alpha, beta):
-    def given(value, default):
-        return default if value is None else value
-
     f = {
         "sigmoid": tf.sigmoid, "tanh": tf.tanh, "relu": tf.nn.relu, "softsign": tf.nn.softsign,
         "softplus": tf.nn.softplus,
-        "leakyrelu": lambda x: tf.where(x > 0, x, given(alpha, 0.01) * x),
-        "elu": lambda x: tf.where(x > 0, x, given(alpha, 1.0) * tf.math.expm1(tf.minimum(x, 0))),
-        "affine": lambda x: given(alpha, 1.0) * x + given(beta, 0.0),
-        "thresholdedrelu": lambda x: tf.where(x > given(alpha, 1.0), x, tf.zeros_like(x)),
-        "scaledtanh": lambda x: given(alpha, 1.0) * tf.tanh(given(beta, 1.0) * x),
-        "hardsigmoid": lambda x: tf.clip_by_value(given(alpha, 0.2) * x + given(beta, 0.5), 0, 1),
+        "leakyrelu": lambda x: tf.where(x > 0, x, alpha * x),
+        "elu": lambda x: tf.where(x > 0, x, alpha * tf.math.expm1(tf.minimum(x, 0))),
+        "affine": lambda x: alpha * x + beta,
+        "thresholdedrelu": lambda x: tf.where(x > alpha, x, tf.zeros_like(x)),
+        "scaledtanh": lambda x: alpha * tf.tanh(beta * x),
+        "hardsigmoid": lambda x: tf.clip_by_value(alpha * x + beta, 0, 1),
     }.get(name)
     if f is None:
         raise Unsupported(f"there is no activation '{name}'")
     return f
 
 
-class _Settings:
-    def __init__(self, n):
-        self.kind, self.hidden, self.direction = n.op, n.get("hidden_size"), n.get("direction", "forward")
-        self.directions = 2 if self.direction == "bidirectional" else 1
-        self.clip = n.get("clip")
-        names = [a.lower() for a in n.get("activations") or _DEFAULT[n.op] * self.directions]
-        alphas, betas = list(n.get("activation_alpha") or []), list(n.get("activation_beta") or [])
-        self.functions = []
-        for name in names:
-            a = alphas.pop(0) if name in _TAKES_ALPHA and alphas else None
-            b = betas.pop(0) if name in _TAKES_BETA and betas else None
-            self.functions.append(_activation(name, a, b))
-        self.before_reset, self.input_forget = n.get("linear_before_reset", 0), n.get("input_forget", 0)
-
-
 @op("LSTM", "GRU", "RNN")
 def recurrent(n, x, w, r, b=None, lengths=None, h=None, c=None, peepholes=None):
-    s = _Settings(n)
-    batch_first = n.get("layout", 0)
-    if batch_first:
+    s = RecurrentSettings(n, _activation)
+    if s.batch_first:
         x = tf.transpose(x, [1, 0, 2])
         h, c = (None if v is None else tf.transpose(v, [1, 0, 2]) for v in (h, c))
     batch = dims(x)[1]
     zeros = tf.zeros([batch, s.hidden], x.dtype)
-    each = len(s.functions) // s.directions
     ys, hs, cs = [], [], []
-    for d in range(s.directions):
-        backward = s.direction == "reverse" or d == 1
-        cell = _Cell(s, s.functions[d * each:(d + 1) * each], w[d], r[d], None if b is None else b[d],
-                     None if peepholes is None else peepholes[d])
+    for d, part in enumerate(s.parts(w, r, b, peepholes)):
         start = (zeros if h is None else h[d], zeros if c is None else c[d])
-        y, hd, cd = _over_time(cell, x, lengths, *start, backward)
+        y, hd, cd = _over_time(_Cell(s, part), x, lengths, *start, part.backward)
         ys.append(y)
         hs.append(hd)
         cs.append(cd)
     y, h, c = tf.stack(ys, 1), tf.stack(hs), tf.stack(cs)
-    if batch_first:
+    if s.batch_first:
         y, h, c = tf.transpose(y, [2, 0, 1, 3]), tf.transpose(h, [1, 0, 2]), tf.transpose(c, [1, 0, 2])
     return (y, h, c) if s.kind == "LSTM" else (y, h)
 
@@ -98,11 +72,11 @@ def _over_time(cell, x, lengths, h, c, backward):
 class _Cell:
     """One step; the product of the inputs with their weight is computed for all of time at once."""
 
-    def __init__(self, s, functions, w, r, b, peepholes):
-        self.s, self.f, self.w, self.r = s, functions, w, r
-        rows = w.shape[0]
-        self.wb, self.rb = (b[:rows], b[rows:]) if b is not None else (None, None)
-        self.p = None if peepholes is None else tf.split(peepholes, 3)
+    def __init__(self, s, part):
+        self.s, self.f, self.w, self.r = s, part.functions, part.w, part.r
+        rows = part.w.shape[0]
+        self.wb, self.rb = (None, None) if part.b is None else (part.b[:rows], part.b[rows:])
+        self.p = None if part.peepholes is None else tf.split(part.peepholes, 3)
 
     def inputs(self, x):
         steps, batch, features = dims(x)

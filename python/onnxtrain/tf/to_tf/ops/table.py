@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
+from ....converters.table import Table
 from ....graph import Graph
 from ...shared.dtypes import FROM_ONNX
 from ..layout import Value, aligned, order_of
 
-_TABLE = {}
+_TABLE = Table(__name__)
+find, kinds = _TABLE.find, _TABLE.kinds
 _UNSIGNED = (tf.uint16, tf.uint32, tf.uint64)
 
 
@@ -32,7 +34,7 @@ class Op:
 def op(*names, values=False, settings=(), pure=True, domain=""):
     def register(run):
         for name in names:
-            _TABLE[(domain, name)] = Op(run, values, tuple(settings), pure)
+            _TABLE.entries[(domain, name)] = Op(run, values, tuple(settings), pure)
         return run
 
     return register
@@ -41,41 +43,12 @@ def op(*names, values=False, settings=(), pure=True, domain=""):
 def pointwise(table):
     """Elementwise operators, in either order of the channels: {name: function of tensors}."""
     for name, f in table.items():
-        _TABLE[("", name)] = Op(lambda n, *vs, f=f: elementwise(f, *vs), True)
+        _TABLE.entries[("", name)] = Op(lambda n, *vs, f=f: elementwise(f, *vs), True)
 
 
 def elementwise(f, *values):
     order = order_of(*values)
     return order.wrap(f(*(aligned(order, v) for v in values)))
-
-
-def find(kind):
-    _load()
-    return _TABLE.get(kind)
-
-
-def kinds():
-    _load()
-    return sorted(_TABLE)
-
-
-def _load():
-    from . import (  # noqa: F401
-        control,
-        conv,
-        elementwise,
-        index,
-        loss,
-        norm,
-        pool,
-        random,
-        recurrent,
-        reduce,
-        resize,
-        sequence,
-        shape,
-        training,
-    )
 
 
 class View:

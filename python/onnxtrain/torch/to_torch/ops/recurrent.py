@@ -3,9 +3,9 @@
 import torch
 from torch import _VF
 
+from ....converters.recurrent import ACTIVATIONS, RecurrentSettings
 from .table import Unsupported, op
 
-_NATIVE = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 _ORDER = {"LSTM": [0, 2, 3, 1], "GRU": [1, 0, 2], "RNN": [0]}  # torch's gates in ONNX's rows (iofc, zrh)
 
@@ -17,50 +17,31 @@ def _activation(name, alpha, beta):
         "relu": torch.relu,
         "softsign": torch.nn.functional.softsign,
         "softplus": torch.nn.functional.softplus,
-        "leakyrelu": lambda x: torch.nn.functional.leaky_relu(x, 0.01 if alpha is None else alpha),
-        "elu": lambda x: torch.nn.functional.elu(x, 1.0 if alpha is None else alpha),
-        "affine": lambda x: (1.0 if alpha is None else alpha) * x + (0.0 if beta is None else beta),
-        "thresholdedrelu": lambda x: torch.nn.functional.threshold(x, 1.0 if alpha is None else alpha, 0.0),
-        "scaledtanh": lambda x: (1.0 if alpha is None else alpha) * torch.tanh((1.0 if beta is None else beta) * x),
-        "hardsigmoid": lambda x: torch.clamp(
-            (0.2 if alpha is None else alpha) * x + (0.5 if beta is None else beta), 0, 1
-        ),
-    }.get(name.lower())
+        "leakyrelu": lambda x: torch.nn.functional.leaky_relu(x, alpha),
+        "elu": lambda x: torch.nn.functional.elu(x, alpha),
+        "affine": lambda x: alpha * x + beta,
+        "thresholdedrelu": lambda x: torch.nn.functional.threshold(x, alpha, 0.0),
+        "scaledtanh": lambda x: alpha * torch.tanh(beta * x),
+        "hardsigmoid": lambda x: torch.clamp(alpha * x + beta, 0, 1),
+    }.get(name)
     if f is None:
         raise Unsupported(f"there is no activation '{name}'")
     return f
 
 
-class _Settings:
-    def __init__(self, n):
-        self.n, self.kind, self.hidden = n, n.op, n.get("hidden_size")
-        self.direction = n.get("direction", "forward")
-        self.directions = 2 if self.direction == "bidirectional" else 1
-        self.batch_first, self.clip = n.get("layout", 0), n.get("clip")
-        names = n.get("activations") or _NATIVE[n.op] * self.directions
-        self.names = [a.lower() for a in names]
-        alphas, betas = list(n.get("activation_alpha") or []), list(n.get("activation_beta") or [])
-        takes_alpha = {"leakyrelu", "elu", "affine", "thresholdedrelu", "scaledtanh", "hardsigmoid"}
-        takes_beta = {"affine", "scaledtanh", "hardsigmoid"}
-        self.functions = []
-        for name in self.names:
-            a = alphas.pop(0) if name in takes_alpha and alphas else None
-            b = betas.pop(0) if name in takes_beta and betas else None
-            self.functions.append(_activation(name, a, b))
-        self.before_reset, self.input_forget = n.get("linear_before_reset", 0), n.get("input_forget", 0)
-
-    def native(self, lengths, peepholes):
-        want = [a.lower() for a in _NATIVE[self.kind]] * self.directions
-        if self.kind == "RNN" and set(self.names) == {"relu"}:
-            want = self.names
-        return (
-            self.names == want
-            and lengths is None
-            and peepholes is None
-            and self.clip is None
-            and not self.input_forget
-            and (self.kind != "GRU" or self.before_reset)
-        )
+def _is_native(s, lengths, peepholes):
+    """Whether torch's own layers compute what the node says."""
+    want = ACTIVATIONS[s.kind] * s.directions
+    if s.kind == "RNN" and set(s.names) == {"relu"}:
+        want = s.names
+    return (
+        s.names == want
+        and lengths is None
+        and peepholes is None
+        and s.clip is None
+        and not s.input_forget
+        and (s.kind != "GRU" or s.before_reset)
+    )
 
 
 def torch_rows(t, kind, hidden):
@@ -71,7 +52,7 @@ def torch_rows(t, kind, hidden):
 
 @op("LSTM", "GRU", "RNN")
 def recurrent(n):
-    s = _Settings(n)
+    s = RecurrentSettings(n, _activation)
 
     def run(x, w, r, b=None, lengths=None, h=None, c=None, peepholes=None):
         if s.batch_first:
@@ -81,7 +62,7 @@ def recurrent(n):
         h = x.new_zeros(shape) if h is None else h
         c = x.new_zeros(shape) if c is None and s.kind == "LSTM" else c
         whole = lengths is None or bool((lengths == x.shape[0]).all())
-        if s.native(None if whole else lengths, peepholes):
+        if _is_native(s, None if whole else lengths, peepholes):
             y, h, c = _native(s, x, w, r, b, h, c)
         else:
             y, h, c = _loop(s, x, w, r, b, None if whole else lengths, h, c, peepholes)
@@ -115,14 +96,11 @@ def _native(s, x, w, r, b, h, c):
 
 
 def _loop(s, x, w, r, b, lengths, h, c, peepholes):
-    each = len(s.functions) // s.directions
     ys, hs, cs = [], [], []
-    for d in range(s.directions):
-        backward = s.direction == "reverse" or d == 1
-        cell = _Cell(s, s.functions[d * each:(d + 1) * each], w[d], r[d], None if b is None else b[d],
-                     None if peepholes is None else peepholes[d])
+    for d, part in enumerate(s.parts(w, r, b, peepholes)):
+        cell = _Cell(s, part)
         hd, cd, steps = h[d], None if c is None else c[d], []
-        order = range(x.shape[0] - 1, -1, -1) if backward else range(x.shape[0])
+        order = range(x.shape[0] - 1, -1, -1) if part.backward else range(x.shape[0])
         for t in order:
             h1, c1 = cell(x[t], hd, cd)
             if lengths is not None:  # a sequence that has ended keeps its state and gives zeros
@@ -132,17 +110,17 @@ def _loop(s, x, w, r, b, lengths, h, c, peepholes):
             else:
                 hd, cd = h1, c1
                 steps.append(h1)
-        ys.append(torch.stack(steps[::-1] if backward else steps))
+        ys.append(torch.stack(steps[::-1] if part.backward else steps))
         hs.append(hd)
         cs.append(cd)
     return torch.stack(ys, 1), torch.stack(hs), None if c is None else torch.stack(cs)
 
 
 class _Cell:
-    def __init__(self, s, f, w, r, b, p):
-        self.s, self.f, self.w, self.r, self.p = s, f, w, r, p
+    def __init__(self, s, part):
+        self.s, self.f, self.w, self.r, self.p = s, part.functions, part.w, part.r, part.peepholes
         half = _GATES[s.kind] * s.hidden
-        self.bw, self.br = (None, None) if b is None else (b[:half], b[half:])
+        self.bw, self.br = (None, None) if part.b is None else (part.b[:half], part.b[half:])
 
     def __call__(self, x, h, c):
         return getattr(self, self.s.kind)(x, h, c)

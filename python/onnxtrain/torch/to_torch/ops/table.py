@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 import torch
 
+from ....converters.table import Table
 from ....graph import Graph
 from ...shared.dtypes import FROM_ONNX
 
-_TABLE = {}
+_TABLE = Table(__name__)
+find = _TABLE.find
 TORCH = "torch"  # the domain of functions of torch that stand for nodes of a file
 
 
@@ -32,7 +34,7 @@ class Op:
 def op(*names, host=(), random=False, on_host=False, device=False, domain=""):
     def register(build):
         for name in names:
-            _TABLE[(domain, name)] = Op(build, tuple(host), random, on_host, device)
+            _TABLE.entries[(domain, name)] = Op(build, tuple(host), random, on_host, device)
         return build
 
     return register
@@ -41,38 +43,12 @@ def op(*names, host=(), random=False, on_host=False, device=False, domain=""):
 def simple(table):
     """Operators without attributes: {name: function}."""
     for name, f in table.items():
-        _TABLE[("", name)] = Op(lambda n, f=f: f)
-
-
-def find(kind):
-    _load()
-    return _TABLE.get(kind)
+        _TABLE.entries[("", name)] = Op(lambda n, f=f: f)
 
 
 def kinds():
     """(domain, operator) of every operator that torch computes."""
-    _load()
-    return sorted(kind for kind in _TABLE if kind[0] != TORCH)
-
-
-def _load():
-    from . import (  # noqa: F401
-        attention,
-        contrib,
-        control,
-        elementwise,
-        image,
-        index,
-        nn,
-        norm,
-        quantize,
-        random,
-        recurrent,
-        reduce,
-        shape,
-        signal,
-        training,
-    )
+    return [kind for kind in _TABLE.kinds() if kind[0] != TORCH]
 
 
 class View:
