@@ -91,15 +91,15 @@ def test_g6_main_inputs_the_step_does_not_need_are_not_required():
     assert t.step({"x": X}).loss == 13
 
 
-def test_g7_the_main_graph_stays_inference_and_the_step_carries_a_training_twin():
+def test_g7_the_main_graph_stays_inference_and_the_step_carries_a_training_copy():
     train = ot.prepare(cnn().SerializeToString(), loss="cross_entropy", optimizer=ot.SGD(lr=0.1))
     p = onnx.load_from_string(train.proto())
     bn = [n for n in p.graph.node if n.op_type == "BatchNormalization"]
     assert all(a.i == 0 for n in bn for a in n.attribute if a.name == "training_mode") and len(bn) == 1
-    twin = [n for n in p.training_info[0].algorithm.node if n.op_type == "BatchNormalization"]
-    assert [a.i for n in twin for a in n.attribute if a.name == "training_mode"] == [1]
+    copies = [n for n in p.training_info[0].algorithm.node if n.op_type == "BatchNormalization"]
+    assert [a.i for n in copies for a in n.attribute if a.name == "training_mode"] == [1]
     assert {"bn.mean", "bn.var"} <= {b.key for b in p.training_info[0].update_binding}
-    assert [n.input[1] for n in twin] == ["bn.weight"]  # shared initializers
+    assert [n.input[1] for n in copies] == ["bn.weight"]  # shared initializers
     frozen = onnx.load_from_string(ot.prepare(cnn().SerializeToString(), loss="cross_entropy", freeze=["bn.*"]).proto())
     assert not any(n.op_type == "BatchNormalization" for n in frozen.training_info[0].algorithm.node
                    for a in n.attribute if a.name == "training_mode" and a.i)

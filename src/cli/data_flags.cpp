@@ -17,8 +17,8 @@ void DataFlags::add_to(Registry& r, CLI::App* c, bool required, bool brief) {
   more(c->add_option("--scale", scale, "auto|none|standard|minmax (of every column)|MEAN,STD"));
   more(c->add_flag("--standardize", standardize, "the same as --scale standard"));
   more(c->add_option("--encoding", encoding, "csv: utf-8|utf-16|latin1|cp1252"));
-  more(c->add_option("--separator", separator, "csv: one character, or tab (default: found out)"));
-  more(c->add_option("--layout", layout, "nchw|nhwc: how images lie in the data")
+  more(c->add_option("--separator", separator, "csv: one character, or tab (default: detected)"));
+  more(c->add_option("--layout", layout, "nchw|nhwc: order of channels in the data")
            ->check(CLI::IsMember({"nchw", "nhwc"})));
   more(c->add_option("--label-offset", label_offset, "added to every class label"));
 }

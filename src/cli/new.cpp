@@ -86,7 +86,7 @@ void add_new(Registry& r) {
   c->add_option("--hidden", f.hidden, "sizes of the hidden layers: 64,32 (default: by the data)")
       ->delimiter(',')
       ->group(network);
-  c->add_option("--dropout", f.dropout, "share of units that a training step drops")
+  c->add_option("--dropout", f.dropout, "fraction of units that a training step drops")
       ->group(network);
   c->add_option("--task", f.task, "auto|classes|numbers: what the target is")
       ->check(CLI::IsMember({"auto", "classes", "numbers"}))

@@ -112,10 +112,11 @@ void add_prepare(Registry& r) {
   static uint64_t seed = 0;
   static int64_t steps = 0, batch = 0;
   static std::vector<std::string> dims;
-  CLI::App* c = r.add("prepare", "write a training into a file: inference ONNX to training ONNX",
-                      "  onnxtrain prepare model.onnx -o model.train.onnx\n"
-                      "  onnxtrain prepare model.onnx -o m.onnx --loss mse --optimizer sgd --lr "
-                      "0.1 --freeze 'backbone.*'");
+  CLI::App* c =
+      r.add("prepare", "add loss, gradient and optimizer to a model: inference to training ONNX",
+            "  onnxtrain prepare model.onnx -o model.train.onnx\n"
+            "  onnxtrain prepare model.onnx -o m.onnx --loss mse --optimizer sgd --lr "
+            "0.1 --freeze 'backbone.*'");
   c->add_option("MODEL", model, "an ONNX file")->required();
   c->add_option("-o,--output", output, "file to write")->required();
   c->add_option("--seed", seed, "of --reset")->check(CLI::NonNegativeNumber);

@@ -99,7 +99,7 @@ void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
       "--class-weights", class_weights,
       "of classes in cross_entropy: balanced (by their number of rows), or W0,W1,..."));
   more(c->add_option("--label-smoothing", label_smoothing, "for cross_entropy"));
-  more(c->add_option("--ignore-index", ignore_index, "a class label that counts nothing"));
+  more(c->add_option("--ignore-index", ignore_index, "a class label that the loss ignores"));
   more(c->add_option("--freeze", freeze, "globs of parameters to leave alone"));
   more(c->add_option("--only", only, "globs of parameters to train"));
   more(c->add_option("--accumulate", accumulate, "steps per update")->check(CLI::PositiveNumber));

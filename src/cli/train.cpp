@@ -17,7 +17,7 @@
 #include "cli/train_flags.hpp"
 #include "core/file.hpp"
 #include "core/shell.hpp"
-#include "run/find_rate.hpp"
+#include "run/lr_finder.hpp"
 #include "run/predict.hpp"
 #include "run/run.hpp"
 
@@ -148,11 +148,11 @@ void say_plan(const TrainFlags& f, run::Run& r) {
 }
 
 int search_rate(const TrainFlags& f, run::Run& run) {
-  const run::RateSearch r =
-      run::find_rate(run.training(), run.parts().train, run.options().batch, f.seed);
+  const run::LrFinder r =
+      run::find_lr(run.training(), run.parts().train, run.options().batch, f.seed);
   std::printf("lr          loss (smoothed)\n");
   for (size_t k = 0; k < r.points.size(); k += 4)
-    std::printf("%.2e    %.5g\n", r.points[k].rate, r.points[k].loss);
+    std::printf("%.2e    %.5g\n", r.points[k].lr, r.points[k].loss);
   if (r.suggestion > 0)
     std::printf("suggestion: --lr %.1e   (where the loss falls fastest)\n", r.suggestion);
   else

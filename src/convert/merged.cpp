@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "convert/attribute_weights.hpp"
-#include "convert/twin.hpp"
+#include "convert/training_mode.hpp"
 
 namespace onnxtrain {
 

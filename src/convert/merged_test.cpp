@@ -6,7 +6,7 @@
 
 #include "convert/prepare.hpp"
 #include "convert/testing.hpp"
-#include "convert/twin.hpp"
+#include "convert/training_mode.hpp"
 #include "engine/training.hpp"
 #include "onnx/onnx.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "convert/lower.hpp"
-#include "convert/twin.hpp"
+#include "convert/training_mode.hpp"
 #include "model/batch.hpp"
 
 namespace onnxtrain {

@@ -41,12 +41,12 @@ bool is_scalar(const OptimizerNode& n, size_t state) {
 
 class Updates {
  public:
-  Updates(StepBuilder& s, const OptimizerSpec& o, ValueId rate, const Counter& counter)
+  Updates(StepBuilder& s, const OptimizerSpec& o, ValueId lr, const Counter& counter)
       : s_(s),
         b_(s.nodes()),
         o_(o),
         record_(*all_ops().optimizer(o.kind)),
-        rate_(rate),
+        lr_(lr),
         counter_(counter) {}
 
   void add(const Trained& p) {
@@ -69,17 +69,17 @@ class Updates {
 
  private:
   ValueId scaled_rate(double scale) {
-    if (scale == 1) return rate_;
+    if (scale == 1) return lr_;
     auto it = rates_.find(scale);
     if (it != rates_.end()) return it->second;
-    const TypeInfo type = s_.graph().value(rate_).type;
-    ValueId v = b_.mul(rate_, b_.tensor(scalar_tensor(scale, type.elem)));
+    const TypeInfo type = s_.graph().value(lr_).type;
+    ValueId v = b_.mul(lr_, b_.tensor(scalar_tensor(scale, type.elem)));
     s_.set_type(v, type);
     return rates_[scale] = v;
   }
 
   // The node, its weight and its state variables, all bound.
-  void emit(const Trained& p, OptimizerNode node, ValueId rate) {
+  void emit(const Trained& p, OptimizerNode node, ValueId lr) {
     const Tensor* w = s_.model().initializer(p.name);
     const TypeInfo weight_type = s_.graph().value(p.weights).type;
     // 16-bit weights are updated in float: a squared gradient is 0 in float16, an average in
@@ -88,7 +88,7 @@ class Updates {
     if (type == DType::kFloat16 || type == DType::kBFloat16) type = DType::kFloat;
     std::vector<ValueId> in;
     for (const char* c = node.scalars; *c; ++c)
-      in.push_back(*c == 'R' ? rate : *c == 'T' ? counter_.value : counter_.next);
+      in.push_back(*c == 'R' ? lr : *c == 'T' ? counter_.value : counter_.next);
     in.push_back(s_.cast(p.weights, type));
     in.push_back(s_.cast(p.gradient, type));
     std::vector<std::string> keys = {p.name};
@@ -120,7 +120,7 @@ class Updates {
   GradBuilder& b_;
   const OptimizerSpec& o_;
   const Optimizer& record_;
-  ValueId rate_;
+  ValueId lr_;
   Counter counter_;
   std::map<double, ValueId> rates_;
 };
@@ -164,16 +164,16 @@ int64_t first_step(const OptimizerSpec& o) {
   return o.t0.value_or(record ? record->first_step : 0);
 }
 
-double default_rate(const OptimizerSpec& o) {
+double default_lr(const OptimizerSpec& o) {
   if (o.lr) return *o.lr;
   const Optimizer* record = all_ops().optimizer(o.kind);
   return record ? default_of(*record->setting("lr"), o.style == "keras") : 1e-2;
 }
 
 void add_optimizer(StepBuilder& s, const OptimizerSpec& o, const std::vector<Trained>& parameters,
-                   ValueId rate, const Counter& counter) {
-  if (is_onnx_path(o.kind)) return add_user_optimizer(s, o, parameters, rate, counter);
-  Updates make(s, o, rate, counter);
+                   ValueId lr, const Counter& counter) {
+  if (is_onnx_path(o.kind)) return add_user_optimizer(s, o, parameters, lr, counter);
+  Updates make(s, o, lr, counter);
   for (const Trained& p : parameters) make.add(p);
 }
 

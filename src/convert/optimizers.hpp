@@ -19,7 +19,7 @@ struct Trained {
 
 // First value of the counter T for this optimizer.
 int64_t first_step(const OptimizerSpec& o);
-double default_rate(const OptimizerSpec& o);
+double default_lr(const OptimizerSpec& o);
 // Whether the update of a weight reads the learning rate at every step.
 bool reads_rate(const OptimizerNode& n);
 // The functions of our own domain, operator to ONNX text, as JSON.
@@ -31,6 +31,6 @@ OptimizerSettings settings_of(const OptimizerSpec& o, std::optional<double> weig
 
 // Adds the updates and binds parameters and state.
 void add_optimizer(StepBuilder& s, const OptimizerSpec& o, const std::vector<Trained>& parameters,
-                   ValueId rate, const Counter& counter);
+                   ValueId lr, const Counter& counter);
 
 }  // namespace onnxtrain

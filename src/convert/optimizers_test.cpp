@@ -71,10 +71,10 @@ TEST(OptimizerRecords, DefaultsAndWhatIsGiven) {
   OptimizerSpec o;
   o.kind = "rmsprop";
   EXPECT_EQ(settings_of(o)["alpha"], 0.99);
-  EXPECT_EQ(default_rate(o), 1e-2);
+  EXPECT_EQ(default_lr(o), 1e-2);
   o.style = "keras";
   EXPECT_EQ(settings_of(o)["alpha"], 0.9);
-  EXPECT_EQ(default_rate(o), 1e-3);
+  EXPECT_EQ(default_lr(o), 1e-3);
   o.settings["alpha"] = 0.5;
   o.weight_decay = 0.1;
   EXPECT_EQ(settings_of(o)["alpha"], 0.5);

@@ -4,7 +4,7 @@
 #include "convert/analysis.hpp"
 #include "convert/names.hpp"
 #include "convert/roles.hpp"
-#include "convert/twin.hpp"
+#include "convert/training_mode.hpp"
 
 namespace onnxtrain {
 

@@ -11,7 +11,7 @@
 #include "convert/optimizers.hpp"
 #include "convert/reset.hpp"
 #include "convert/schedules.hpp"
-#include "convert/twin.hpp"
+#include "convert/training_mode.hpp"
 #include "onnx/raise.hpp"
 #include "op/needs_shape.hpp"
 
@@ -76,7 +76,7 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops, Dec
       parameter_values(m, r, sources, ops, decided ? &decided->left_out : nullptr);
 
   StepBuilder s(m, ops);
-  if (r.mode == "train") add_twin(s, r, needed_values(m.main, sources), parameters);
+  if (r.mode == "train") add_training_copy(s, r, needed_values(m.main, sources), parameters);
   ValueId loss = add_losses(s, terms, sources);
   std::vector<Trained> trained;
   for (ValueId v : parameters) {
@@ -89,19 +89,19 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops, Dec
   counter.value = s.add_state("T", Tensor::scalar<int64_t>(first_step(r.optimizer)));
   counter.name = s.graph().value_name(counter.value);
   counter.next = s.nodes().add(counter.value, s.nodes().constant_int(1));
-  DType rate_type =
+  DType lr_type =
       m.initializer(trained[0].name)->dtype() == DType::kDouble ? DType::kDouble : DType::kFloat;
-  ValueId rate = add_rate(s, r, rate_type);
+  ValueId lr = add_lr(s, r, lr_type);
   Accumulation every = add_accumulation(s, r, trained);
   clip_gradients(s, r, trained);
   size_t before = s.bindings().size();
-  add_optimizer(s, r.optimizer, trained, rate, counter);
+  add_optimizer(s, r.optimizer, trained, lr, counter);
   s.bind(counter.name, counter.next);
-  add_rate_update(s, r, counter, rate);
+  add_lr_update(s, r, counter, lr);
   only_every(s, every, before);
 
   if (first) {
-    m.metadata["onnxtrain.rate"] = s.graph().value_name(rate);
+    m.metadata["onnxtrain.rate"] = s.graph().value_name(lr);
     m.metadata["onnxtrain.loss"] = sources[0].file ? "custom" : sources[0].kind;
     m.metadata["onnxtrain.output"] = m.main.value_name(sources[0].output);
     if (sources[0].class_axis != 1)

@@ -74,8 +74,8 @@ N anneal(bool linear, double a, double b, N pct) {
 }
 
 template <class N>
-N one_cycle(const Numbers& n, double rate, double total, N k) {
-  double top = n.get("max_lr", rate), start = top / n.get("div_factor", 25),
+N one_cycle(const Numbers& n, double lr, double total, N k) {
+  double top = n.get("max_lr", lr), start = top / n.get("div_factor", 25),
          low = start / n.get("final_div_factor", 1e4);
   double pct = n.get("pct_start", 0.3);
   bool linear = n.get("anneal_linear", 0) != 0, three = n.get("three_phase", 0) != 0;
@@ -93,13 +93,13 @@ N one_cycle(const Numbers& n, double rate, double total, N k) {
 
 // The learning rate k steps after warm-up.
 template <class N>
-N main_rate(const Recipe& r, double rate, double warmup, N k) {
+N main_lr(const Recipe& r, double lr, double warmup, N k) {
   Numbers n{r.schedule};
   const std::string& kind = r.schedule.kind;
   auto c = [&](double v) { return literal(k, v); };
-  if (kind == "constant") return c(rate);
+  if (kind == "constant") return c(lr);
   double gamma = n.get("gamma", kind == "exponential" ? 0.95 : 0.1);
-  if (kind == "step") return c(rate) * power(c(gamma), down(k / c(n.need("step_size"))));
+  if (kind == "step") return c(lr) * power(c(gamma), down(k / c(n.need("step_size"))));
   if (kind == "multistep") {
     if (r.schedule.milestones.empty())
       usage_error("OT1246", "the schedule multistep needs 'milestones'",
@@ -107,32 +107,32 @@ N main_rate(const Recipe& r, double rate, double warmup, N k) {
                   "\"multistep\", \"milestones\": [1000, 2000]})");
     N passed = c(0);
     for (int64_t m : r.schedule.milestones) passed = passed + if_less(k, c(double(m)), c(0), c(1));
-    return c(rate) * power(c(gamma), passed);
+    return c(lr) * power(c(gamma), passed);
   }
-  if (kind == "exponential") return c(rate) * power(c(gamma), k);
+  if (kind == "exponential") return c(lr) * power(c(gamma), k);
   double total = n.need("total_steps") - warmup, low = n.get("min_lr", 0);
   if (total <= 0) usage_error("OT1233", "warmup_steps leave nothing of total_steps");
   if (kind == "cosine")
-    return c(low) + c(rate - low) * (c(1) + cosine(c(std::numbers::pi) * k / c(total))) / c(2);
-  if (kind == "onecycle") return one_cycle(n, rate, total, k);
+    return c(low) + c(lr - low) * (c(1) + cosine(c(std::numbers::pi) * k / c(total))) / c(2);
+  if (kind == "onecycle") return one_cycle(n, lr, total, k);
   N part = least(k, c(total)) / c(total);
   if (kind == "linear") {
-    double start = n.get("start_factor", 1), end = n.get("end_factor", low / rate);
-    return c(rate) * (c(start) + c(end - start) * part);
+    double start = n.get("start_factor", 1), end = n.get("end_factor", low / lr);
+    return c(lr) * (c(start) + c(end - start) * part);
   }
   OT_ASSERT(kind == "polynomial");
-  return c(low) + c(rate - low) * power(c(1) - part, c(n.get("power", 1)));
+  return c(low) + c(lr - low) * power(c(1) - part, c(n.get("power", 1)));
 }
 
 template <class N>
 N rate_at(const Recipe& r, N k) {
-  double rate = default_rate(r.optimizer);
+  double lr = default_lr(r.optimizer);
   double warmup = Numbers{r.schedule}.get("warmup_steps", 0);
-  if (warmup <= 0) return main_rate(r, rate, 0, k);
+  if (warmup <= 0) return main_lr(r, lr, 0, k);
   // (k+1)/(warmup+1) by default: never 0, 1 right after the last step of warm-up
   double start = Numbers{r.schedule}.get("warmup_start", 1 / (warmup + 1));
-  N main = main_rate(r, rate, warmup, k - literal(k, warmup));
-  double first = main_rate(r, rate, warmup, 0.0);
+  N main = main_lr(r, lr, warmup, k - literal(k, warmup));
+  double first = main_lr(r, lr, warmup, 0.0);
   N rising =
       literal(k, first) * (literal(k, start) + literal(k, 1 - start) * k / literal(k, warmup));
   return if_less(k, literal(k, warmup), rising, main);
@@ -147,18 +147,18 @@ bool changes(const Recipe& r) {
 
 double scheduled_rate(const Recipe& r, int64_t step) { return rate_at(r, double(step)); }
 
-ValueId add_rate(StepBuilder& s, const Recipe& r, DType type) {
+ValueId add_lr(StepBuilder& s, const Recipe& r, DType type) {
   return s.add_state("learning_rate", scalar_tensor(scheduled_rate(r, 0), type));
 }
 
 namespace {
 
-// The rate of the next step, from the counter's next value.
-ValueId next_rate(StepBuilder& s, const Recipe& r, ValueId counter, ValueId rate) {
+// The learning rate of the next step, from the counter's next value.
+ValueId next_lr(StepBuilder& s, const Recipe& r, ValueId counter, ValueId lr) {
   Formula done = {&s, s.cast(counter, DType::kDouble)};
   s.set_type(done.v, TypeInfo::tensor(DType::kDouble, {}));
   if (const int64_t t0 = first_step(r.optimizer); t0 != 0) done = done - literal(done, double(t0));
-  const TypeInfo type = s.graph().value(rate).type;
+  const TypeInfo type = s.graph().value(lr).type;
   const ValueId v = s.cast(rate_at(r, done).v, type.elem);
   s.set_type(v, type);
   return v;
@@ -207,8 +207,8 @@ void drop_output(Graph& g, ValueId output) {
 
 }  // namespace
 
-void add_rate_update(StepBuilder& s, const Recipe& r, const Counter& counter, ValueId rate) {
-  if (changes(r)) s.bind(s.graph().value_name(rate), next_rate(s, r, counter.next, rate));
+void add_lr_update(StepBuilder& s, const Recipe& r, const Counter& counter, ValueId lr) {
+  if (changes(r)) s.bind(s.graph().value_name(lr), next_lr(s, r, counter.next, lr));
 }
 
 bool spans_the_run(const ScheduleSpec& s) {
@@ -229,18 +229,18 @@ void set_schedule(Model& m, const Recipe& r, int64_t done, const OpTable& ops) {
   if (bound) drop_output(step.edit_algorithm(), step.algorithm.find(*bound));
   StepBuilder s(m, ops, step);
   Graph& g = s.graph();
-  const ValueId rate = g.find(name);
+  const ValueId lr = g.find(name);
   if (changes(r)) {
     ValueId next = g.find(counter_binding(step)), updates = kNone;
-    // between updates (accumulation) the counter keeps its value, and so does the rate
+    // between updates (accumulation) the counter keeps its value, and so does the learning rate
     if (const NodeId k = g.producer_of(next); k >= 0 && g.nodes[size_t(k)].is("Where")) {
       updates = g.nodes[size_t(k)].inputs[0];
       next = g.nodes[size_t(k)].inputs[1];
     }
-    ValueId v = next_rate(s, r, next, rate);
+    ValueId v = next_lr(s, r, next, lr);
     if (updates != kNone) {
-      v = s.nodes().call("Where", {updates, v, rate});
-      s.set_type(v, g.value(rate).type);
+      v = s.nodes().call("Where", {updates, v, lr});
+      s.set_type(v, g.value(lr).type);
     }
     if (bound)
       g.value(v).name = *bound;

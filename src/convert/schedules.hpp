@@ -5,16 +5,16 @@
 namespace onnxtrain {
 
 // The learning rate of this step: a scalar initializer "learning_rate".
-ValueId add_rate(StepBuilder& s, const Recipe& r, DType type);
+ValueId add_lr(StepBuilder& s, const Recipe& r, DType type);
 // With a schedule, binds the learning rate of the next step.
-void add_rate_update(StepBuilder& s, const Recipe& r, const Counter& counter, ValueId rate);
+void add_lr_update(StepBuilder& s, const Recipe& r, const Counter& counter, ValueId lr);
 // The learning rate of step k (0 for the first) in double precision: what the nodes compute.
 double scheduled_rate(const Recipe& r, int64_t step);
 
 // Does the length of the run decide this schedule, and has nobody said it?
 bool spans_the_run(const ScheduleSpec& s);
 // Gives the training that `prepare` made the schedule of `r`, in place of the one it has, and the
-// rate that belongs to the `done`-th update: for a run whose length is known only now.
+// learning rate that belongs to the `done`-th update: for a run whose length is known only now.
 void set_schedule(Model& m, const Recipe& r, int64_t done, const OpTable& ops);
 
 }  // namespace onnxtrain

@@ -25,7 +25,7 @@ Model load_rule(StepBuilder& s, const std::string& path) {
 }  // namespace
 
 void add_user_optimizer(StepBuilder& s, const OptimizerSpec& o,
-                        const std::vector<Trained>& parameters, ValueId rate,
+                        const std::vector<Trained>& parameters, ValueId lr,
                         const Counter& counter) {
   Model file = load_rule(s, o.kind);
   const Graph& f = file.main;
@@ -45,7 +45,7 @@ void add_user_optimizer(StepBuilder& s, const OptimizerSpec& o,
       const ValueDef& d = f.value(v);
       if (d.constant.defined()) continue;
       if (d.name == "R") {
-        given[v] = in_type(rate, d.type.elem);
+        given[v] = in_type(lr, d.type.elem);
       } else if (d.name == "T") {
         given[v] = in_type(counter.next, d.type.elem);
       } else if (d.name == "X") {

@@ -8,7 +8,6 @@ namespace onnxtrain {
 // (gradient); every further input is a state variable of the parameter's shape, zero at first. Its
 // outputs are the new weights, then the new state in the order of the state inputs.
 void add_user_optimizer(StepBuilder& s, const OptimizerSpec& o,
-                        const std::vector<Trained>& parameters, ValueId rate,
-                        const Counter& counter);
+                        const std::vector<Trained>& parameters, ValueId lr, const Counter& counter);
 
 }  // namespace onnxtrain

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "convert/roles.hpp"
-#include "convert/twin.hpp"
+#include "convert/training_mode.hpp"
 
 namespace onnxtrain {
 

@@ -51,7 +51,7 @@ ModelChange preprocessing(const Request& q, Observer& observer) {
   };
 }
 
-// The data of a run that goes on may have moved; what is made up has no file.
+// The data of a resumed run may have moved; synthetic data has no file.
 void require_data(const std::string& resume, const DataRequest& q) {
   for (const auto& [flag, path] : {std::pair{"--data", q.data}, std::pair{"--valid", q.valid}}) {
     double fraction = 0;

@@ -27,7 +27,7 @@ constexpr const char* kMade = "onnxtrain.prepared";      // metadata: training m
 
 std::string base_rate(const Recipe& r) {
   char text[40];
-  auto [end, bad] = std::to_chars(text, text + sizeof text, default_rate(r.optimizer));
+  auto [end, bad] = std::to_chars(text, text + sizeof text, default_lr(r.optimizer));
   return {text, end};
 }
 
@@ -164,7 +164,7 @@ void fit_schedule(Start& s, Recipe r, int64_t steps, bool new_rate, bool new_sch
   if (!first && !other_length && !other_rate && !new_schedule) return;
   const std::string& kind = r.schedule.kind;
   if (s.at.step > 0 && other_rate)
-    observer.on_note("schedule", cat(kind, " from lr ", default_rate(r.optimizer), " now"));
+    observer.on_note("schedule", cat(kind, " from lr ", default_lr(r.optimizer), " now"));
   if (s.at.step > 0 && new_schedule && !other_length && !other_rate)
     observer.on_note("schedule", kind + " now");
   if (s.at.step > 0 && other_length)

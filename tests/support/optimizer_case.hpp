@@ -27,7 +27,7 @@ inline Tensor optimizer_state(float v = 0) { return Tensor::vector<float>({v, v,
 
 struct OptimizerRule {
   std::string op;
-  double rate;
+  double lr;
   OptimizerNumbers settings;
   int states;
   bool counts;                     // takes T
@@ -54,7 +54,7 @@ inline std::vector<Tensor> step_by_kernel(const OptimizerRule& r, int step,
                                           const std::vector<Tensor>& x) {
   OpCase c(r.op, 1, std::string(kOwnDomain));
   for (const auto& [key, v] : r.settings) c.attr(key, Tensor::scalar<double>(v));
-  if (r.rated) c.input(Tensor::scalar<float>(float(r.rate)));
+  if (r.rated) c.input(Tensor::scalar<float>(float(r.lr)));
   if (r.counts) c.input(Tensor::scalar<int64_t>(step + 1));
   if (r.momentum >= 0) c.input(Tensor::scalar<float>(r.momentum));
   c.input(x[0]).input(optimizer_gradient(step));
@@ -87,7 +87,7 @@ inline std::vector<Tensor> step_by_body(const OptimizerRule& r, int step,
           ")\n{\n  ", results, " = body.", r.op, " <", settings, "> (", args, ")\n}\n", body);
   Session s(std::make_shared<Model>(parse_model(text, all_ops())));
   Feeds f = {{"X", x[0]}, {"G", optimizer_gradient(step)}};
-  if (r.rated) f["R"] = Tensor::scalar<float>(float(r.rate));
+  if (r.rated) f["R"] = Tensor::scalar<float>(float(r.lr));
   if (r.counts) f["T"] = Tensor::scalar<int64_t>(step + 1);
   if (r.momentum >= 0) f["B"] = Tensor::scalar<float>(r.momentum);
   for (int k = 0; k < r.states; ++k) f[cat("S", k)] = x[size_t(k) + 1];

@@ -92,8 +92,8 @@ Kernel forward(Prepare& p, const RowNorm& g) {
   };
 }
 
-// What one row adds to the gradients of its parameters: into `cols` (columns) or `segs` per
-// segment.
+// What one row adds to the gradients of its parameters: to `col_...` where a parameter has a number
+// per column, otherwise (null) into `seg_...`, a number per segment.
 template <class T, class C>
 void row_gradient(const RowNorm& g, int64_t i, const T* dy, const T* x, T* dx, const C* scale,
                   C dmean, C dinv, C* col_scale, C* col_bias, C* seg_scale, C* seg_bias) {
@@ -103,7 +103,7 @@ void row_gradient(const RowNorm& g, int64_t i, const T* dy, const T* x, T* dx, c
   segments(g.scale, i, [&](int64_t k0, int64_t k1, int64_t at) {
     int64_t n = k1 - k0;
     const T *pd = dy + k0, *px = x + k0;
-    if (g.scale.step == 0) {
+    if (!col_scale) {
       C sum = lane_sum<C>(n, [&](int64_t k) { return C(pd[k]); });
       C dot = inv * lane_sum<C>(n, [&](int64_t k) { return C(pd[k]) * (C(px[k]) - mean); });
       seg_scale[s] = dot;
@@ -142,7 +142,7 @@ Kernel backward(Prepare& p, const RowNorm& g) {
         inv_type = p.has(4) ? p.in(4).dtype : DType::kFloat;
   bool has_dmean = p.has(3), has_dinv = p.has(4), want_dx = p.wants(0), want_scale = p.wants(1),
        want_bias = p.wants(2);
-  bool columns = g.scale.step == 1;
+  bool columns = g.scale.step != 0;
   // rows are taken in at most 32 chunks, each with its own sums over columns
   int64_t chunk = std::max({int64_t(1), (g.rows + 31) / 32, 4096 / std::max<int64_t>(1, g.n)});
   int64_t chunks = columns ? (g.rows + chunk - 1) / chunk : 0;
@@ -167,7 +167,7 @@ Kernel backward(Prepare& p, const RowNorm& g) {
       for (int64_t i = b; i < e; ++i) {
         C* seg = per_seg + 2 * i * segs;
         row_gradient<T, C>(g, i, dy + i * g.n, x + i * g.n, dx ? dx + i * g.n : nullptr, scale,
-                           dmean[i], dinv[i], col, columns ? col + g.scale_size : nullptr, seg,
+                           dmean[i], dinv[i], col, col ? col + g.scale_size : nullptr, seg,
                            seg + segs);
       }
     });

@@ -12,11 +12,11 @@ Kernel make(Prepare& p) {
   const int64_t n = p.in(1).size();
   const double rho = setting(node, "rho", 0.9), epsilon = setting(node, "epsilon", 1e-6),
                decay = setting(node, "decay");
-  const DType rate_type = p.in(0).dtype;
+  const DType lr_type = p.in(0).dtype;
   return update_kernel(p, 1, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
-      const C rate = C(read_scalar(r.inputs[0], rate_type)), d = C(decay), eps = C(epsilon),
+      const C lr = C(read_scalar(r.inputs[0], lr_type)), d = C(decay), eps = C(epsilon),
               keep = C(rho), take = C(1 - rho);
       const T *x = r.in<T>(1), *g = r.in<T>(2), *v = r.in<T>(3), *a = r.in<T>(4);
       T *x1 = r.out<T>(0), *v1 = r.out<T>(1), *a1 = r.out<T>(2);
@@ -25,7 +25,7 @@ Kernel make(Prepare& p) {
           const C grad = C(g[i]) + d * C(x[i]);
           const C square = C(v[i]) * keep + grad * grad * take;
           const C move = std::sqrt(C(a[i]) + eps) / std::sqrt(square + eps) * grad;
-          x1[i] = T(C(x[i]) - rate * move);
+          x1[i] = T(C(x[i]) - lr * move);
           v1[i] = T(square);
           a1[i] = T(C(a[i]) * keep + move * move * take);
         }

@@ -11,12 +11,12 @@ Kernel make_keras(Prepare& p) {
   const Node& node = p.node();
   int64_t n = p.in(1).size();
   double epsilon = setting(node, "epsilon", 1e-7), decay = setting(node, "decay");
-  DType rate_type = p.in(0).dtype;
+  DType lr_type = p.in(0).dtype;
   return update_kernel(p, 1, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
-      double rate = read_scalar(r.inputs[0], rate_type);
-      C step = C(rate), keep = C(1 - rate * decay), eps = C(epsilon);
+      double lr = read_scalar(r.inputs[0], lr_type);
+      C step = C(lr), keep = C(1 - lr * decay), eps = C(epsilon);
       const T *x = r.in<T>(1), *g = r.in<T>(2), *h = r.in<T>(3);
       T *x1 = r.out<T>(0), *h1 = r.out<T>(1);
       each_element(r, n, [&](int64_t b, int64_t e) {
@@ -37,11 +37,11 @@ Kernel make_exact(Prepare& p) {
   const int64_t n = p.in(2).size();
   const double slower = setting(node, "lr_decay"), epsilon = setting(node, "epsilon", 1e-10),
                decay = setting(node, "decay");
-  const RateAndStep scalars(p);
+  const LearningRateAndStep scalars(p);
   return update_kernel(p, 2, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
-      const C step = C(scalars.rate(r) / (1 + scalars.step(r) * slower)), d = C(decay),
+      const C step = C(scalars.lr(r) / (1 + scalars.step(r) * slower)), d = C(decay),
               eps = C(epsilon);
       const T *x = r.in<T>(2), *g = r.in<T>(3), *h = r.in<T>(4);
       T *x1 = r.out<T>(0), *h1 = r.out<T>(1);

@@ -15,15 +15,15 @@ template <Form form, bool ams>
 Kernel make(Prepare& p) {
   const int64_t n = p.in(2).size();
   const AdamSettings set(p.node());
-  RateAndStep scalars(p);
+  LearningRateAndStep scalars(p);
   return update_kernel(p, 2, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
-      double rate = scalars.rate(r), t = scalars.step(r);
+      double lr = scalars.lr(r), t = scalars.step(r);
       double fix1 = 1 - std::pow(set.beta1, t), fix2 = std::sqrt(1 - std::pow(set.beta2, t));
-      C step = C(form == Form::kKeras ? rate * fix2 / fix1 : rate / fix1);
+      C step = C(form == Form::kKeras ? lr * fix2 / fix1 : lr / fix1);
       C root_by = C(form == Form::kKeras ? 1.0 : fix2), eps = C(set.epsilon);
-      C keep = C(form == Form::kAdam ? 1.0 : 1 - rate * set.decay),
+      C keep = C(form == Form::kAdam ? 1.0 : 1 - lr * set.decay),
         add = C(form == Form::kAdam ? set.decay : 0.0);
       C c1 = C(1 - set.beta1), b2 = C(set.beta2), c2 = C(1 - set.beta2);
       const T *x = r.in<T>(2), *g = r.in<T>(3), *m = r.in<T>(4), *v = r.in<T>(5),
@@ -53,7 +53,7 @@ Kernel make(Prepare& p) {
 template <Form form, bool ams>
 std::string text(const char* name) {
   std::string f =
-      cat(kRateAndStep, R"(
+      cat(kLearningRateAndStep, R"(
   p1 = Pow (b1, t)
   p2 = Pow (b2, t)
   fix1 = Sub (one, p1)
@@ -87,11 +87,11 @@ std::string text(const char* name) {
 template <Form form, bool ams>
 VectorUpdate vector(const Node& n) {
   const AdamSettings a(n);
-  return [a](ThreadPool& pool, const simd::OptimList& list, double rate, double t, float factor) {
+  return [a](ThreadPool& pool, const simd::OptimList& list, double lr, double t, float factor) {
     simd::AdamStep s =
-        simd::adam_step(rate, a.beta1, a.beta2, a.epsilon, a.decay, form != Form::kAdam, t);
+        simd::adam_step(lr, a.beta1, a.beta2, a.epsilon, a.decay, form != Form::kAdam, t);
     if (form == Form::kKeras) {
-      s.step = float(rate * std::sqrt(1 - std::pow(a.beta2, t)) / (1 - std::pow(a.beta1, t)));
+      s.step = float(lr * std::sqrt(1 - std::pow(a.beta2, t)) / (1 - std::pow(a.beta1, t)));
       s.root = 1;
     }
     s.grad_scale = factor;

@@ -10,11 +10,11 @@ namespace {
 Kernel make(Prepare& p) {
   const int64_t n = p.in(2).size();
   const AdamSettings set(p.node());
-  const RateAndStep scalars(p);
+  const LearningRateAndStep scalars(p);
   return update_kernel(p, 2, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
-      const C step = C(scalars.rate(r) / (1 - std::pow(set.beta1, scalars.step(r))));
+      const C step = C(scalars.lr(r) / (1 - std::pow(set.beta1, scalars.step(r))));
       const C c1 = C(1 - set.beta1), b2 = C(set.beta2), add = C(set.decay), eps = C(set.epsilon);
       const T *x = r.in<T>(2), *g = r.in<T>(3), *m = r.in<T>(4), *u = r.in<T>(5);
       T *x1 = r.out<T>(0), *m1 = r.out<T>(1), *u1 = r.out<T>(2);
@@ -34,7 +34,7 @@ Kernel make(Prepare& p) {
 }
 
 std::string body() {
-  return cat(kRateAndStep, coupled_decay("d_decay"), R"(
+  return cat(kLearningRateAndStep, coupled_decay("d_decay"), R"(
   n1 = Sub (one, d_beta1)
   c1 = CastLike (n1, X)
 )",

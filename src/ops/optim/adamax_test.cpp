@@ -9,13 +9,13 @@ using testing::check_optimizer;
 TEST(Adamax, IsTorchsAndItsBody) {
   check_optimizer(
       {.op = "Adamax",
-       .rate = 0.01,
+       .lr = 0.01,
        .settings = {{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"decay", 0.1}},
        .states = 2,
        .counts = true},
       {0.479094326, -0.976168394, 1.97109222, 0.122334912, -0.0209032465});
   check_optimizer({.op = "Adamax",
-                   .rate = 0.01,
+                   .lr = 0.01,
                    .settings = {{"beta1", 0.8}, {"beta2", 0.9}, {"epsilon", 1e-8}, {"decay", 0}},
                    .states = 2,
                    .counts = true},

@@ -10,12 +10,12 @@ namespace {
 Kernel make(Prepare& p) {
   const int64_t n = p.in(2).size();
   const AdamSettings set(p.node(), 1e-6);
-  RateAndStep scalars(p);
+  LearningRateAndStep scalars(p);
   return update_kernel(p, 2, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     p.workspace = size_t(n) * sizeof(C);
     return [=](const Run& r) {
-      double rate = scalars.rate(r), t = scalars.step(r);
+      double lr = scalars.lr(r), t = scalars.step(r);
       C fix1 = C(1 - std::pow(set.beta1, t)), fix2 = C(1 - std::pow(set.beta2, t));
       C c1 = C(1 - set.beta1), b2 = C(set.beta2), c2 = C(1 - set.beta2), eps = C(set.epsilon),
         d = C(set.decay);
@@ -33,7 +33,7 @@ Kernel make(Prepare& p) {
         xx += double(C(x[i])) * double(C(x[i]));
         ww += double(way[i]) * double(way[i]);
       }
-      C step = C(xx > 0 && ww > 0 ? rate * std::sqrt(xx) / std::sqrt(ww) : rate);
+      C step = C(xx > 0 && ww > 0 ? lr * std::sqrt(xx) / std::sqrt(ww) : lr);
       each_element(r, n, [&](int64_t b, int64_t e) {
         for (int64_t i = b; i < e; ++i) x1[i] = T(C(x[i]) - step * way[i]);
       });
@@ -42,7 +42,7 @@ Kernel make(Prepare& p) {
 }
 
 std::string body() {
-  return cat("  zero = Constant <value = double {0.0}> ()\n", kRateAndStep, R"(
+  return cat("  zero = Constant <value = double {0.0}> ()\n", kLearningRateAndStep, R"(
   p1 = Pow (b1, t)
   p2 = Pow (b2, t)
   q1 = Sub (one, p1)

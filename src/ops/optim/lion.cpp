@@ -11,12 +11,12 @@ Kernel make(Prepare& p) {
   int64_t n = p.in(1).size();
   double beta1 = setting(node, "beta1", 0.9), beta2 = setting(node, "beta2", 0.99),
          decay = setting(node, "decay");
-  DType rate_type = p.in(0).dtype;
+  DType lr_type = p.in(0).dtype;
   return update_kernel(p, 1, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
-      double rate = read_scalar(r.inputs[0], rate_type);
-      C step = C(rate), keep = C(1 - rate * decay), b1 = C(beta1), c1 = C(1 - beta1), b2 = C(beta2),
+      double lr = read_scalar(r.inputs[0], lr_type);
+      C step = C(lr), keep = C(1 - lr * decay), b1 = C(beta1), c1 = C(1 - beta1), b2 = C(beta2),
         c2 = C(1 - beta2);
       const T *x = r.in<T>(1), *g = r.in<T>(2), *m = r.in<T>(3);
       T *x1 = r.out<T>(0), *m1 = r.out<T>(1);
@@ -67,11 +67,11 @@ Lion <beta1, beta2, decay> (R, X, G, M) => (X1, M1)
 VectorUpdate vector(const Node& n) {
   const double beta1 = setting(n, "beta1", 0.9), beta2 = setting(n, "beta2", 0.99),
                decay = setting(n, "decay");
-  return [=](ThreadPool& pool, const simd::OptimList& list, double rate, double, float factor) {
+  return [=](ThreadPool& pool, const simd::OptimList& list, double lr, double, float factor) {
     simd::update(
         pool, list,
         simd::LionStep{
-            .lr = rate, .beta1 = beta1, .beta2 = beta2, .decay = decay, .grad_scale = factor});
+            .lr = lr, .beta1 = beta1, .beta2 = beta2, .decay = decay, .grad_scale = factor});
   };
 }
 

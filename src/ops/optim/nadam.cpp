@@ -18,12 +18,12 @@ Kernel make(Prepare& p) {
   const int64_t n = p.in(2).size();
   const AdamSettings set(p.node());
   const double slow = setting(p.node(), "momentum_decay", 4e-3);
-  const RateAndStep scalars(p);
+  const LearningRateAndStep scalars(p);
   const DType product_type = p.in(6).dtype;
   return update_kernel(p, 2, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
-      const double rate = scalars.rate(r), t = scalars.step(r);
+      const double lr = scalars.lr(r), t = scalars.step(r);
       auto share = [&](double step) { return set.beta1 * (1 - 0.5 * std::pow(0.96, step * slow)); };
       const double mu = share(t), next = share(t + 1);
       // the product is rounded to its type once, as PyTorch stores it
@@ -33,10 +33,10 @@ Kernel make(Prepare& p) {
       else
         write_scalar(r.outputs[3], product_type, before * mu);
       const double product = read_scalar(r.outputs[3], product_type);
-      const C by_gradient = C(rate * (1 - mu) / (1 - product)),
-              by_mean = C(rate * next / (1 - product * next));
+      const C by_gradient = C(lr * (1 - mu) / (1 - product)),
+              by_mean = C(lr * next / (1 - product * next));
       const C eps = C(set.epsilon), fix = C(1 - std::pow(set.beta2, t));
-      update_moments<T>(r, n, set, rate, decoupled, [&](C kept, C grad, C mean, C square) {
+      update_moments<T>(r, n, set, lr, decoupled, [&](C kept, C grad, C mean, C square) {
         const C denominator = std::sqrt(square / fix) + eps;
         return kept - by_gradient * grad / denominator - by_mean * mean / denominator;
       });
@@ -47,10 +47,10 @@ Kernel make(Prepare& p) {
 std::string text(const char* name, bool decoupled) {
   std::vector<FunctionAttribute> attributes = kLongNames.attributes();
   attributes.push_back({"momentum_decay", "d_momentum_decay"});
-  return function_text(
-      name, attributes, "R, T, X, G, M, V, P", "X1, M1, V1, P1",
-      cat(kRateAndStep, decoupled ? decoupled_decay("r", "d_decay") : coupled_decay("d_decay"),
-          factors(kLongNames), moments("g"), R"(
+  return function_text(name, attributes, "R, T, X, G, M, V, P", "X1, M1, V1, P1",
+                       cat(kLearningRateAndStep,
+                           decoupled ? decoupled_decay("r", "d_decay") : coupled_decay("d_decay"),
+                           factors(kLongNames), moments("g"), R"(
   p2 = Pow (d_beta2, t)
   q2 = Sub (one, p2)
   half = Constant <value = double {0.5}> ()

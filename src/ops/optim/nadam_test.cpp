@@ -8,7 +8,7 @@ using testing::check_optimizer;
 
 TEST(NAdam, IsTorchsAndItsBody) {
   check_optimizer({.op = "NAdam",
-                   .rate = 0.01,
+                   .lr = 0.01,
                    .settings = {{"beta1", 0.9},
                                 {"beta2", 0.999},
                                 {"epsilon", 1e-8},
@@ -20,7 +20,7 @@ TEST(NAdam, IsTorchsAndItsBody) {
                    .scalar_last = true},
                   {0.483645976, -0.980268538, 1.97608149, 0.119387433, -0.0205550641});
   check_optimizer({.op = "NAdamW",
-                   .rate = 0.01,
+                   .lr = 0.01,
                    .settings = {{"beta1", 0.8},
                                 {"beta2", 0.99},
                                 {"epsilon", 1e-6},

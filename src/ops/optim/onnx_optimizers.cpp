@@ -102,12 +102,11 @@ struct Operands {
 };
 
 template <class T>
-void update(const Step& s, double rate, int64_t t, const Operands<T>& o, int64_t begin,
-            int64_t end) {
+void update(const Step& s, double lr, int64_t t, const Operands<T>& o, int64_t begin, int64_t end) {
   T norm = T(s.norm), eps = T(s.epsilon);
   switch (s.kind) {
     case Kind::kAdagrad: {
-      T r = T(rate / (1 + double(t) * s.decay));
+      T r = T(lr / (1 + double(t) * s.decay));
       for (int64_t i = begin; i < end; ++i) {
         T g = norm * o.x[i] + o.g[i], h = o.s1[i] + g * g, x = o.x[i];
         o.new_s1[i] = h;
@@ -117,9 +116,9 @@ void update(const Step& s, double rate, int64_t t, const Operands<T>& o, int64_t
     }
     case Kind::kAdam: {
       T a = T(s.alpha), a1 = T(1 - s.alpha), b = T(s.beta), b1 = T(1 - s.beta);
-      double corrected = t > 0 ? rate * std::sqrt(1 - std::pow(s.beta, double(t))) /
+      double corrected = t > 0 ? lr * std::sqrt(1 - std::pow(s.beta, double(t))) /
                                      (1 - std::pow(s.alpha, double(t)))
-                               : rate;
+                               : lr;
       T r = T(corrected), keep = T(1 - s.norm_post);
       for (int64_t i = begin; i < end; ++i) {
         T x = o.x[i], g = norm * x + o.g[i], v = a * o.s1[i] + a1 * g,
@@ -131,7 +130,7 @@ void update(const Step& s, double rate, int64_t t, const Operands<T>& o, int64_t
       break;
     }
     case Kind::kMomentum: {
-      T a = T(s.alpha), b = T(t > 0 ? s.beta : 1.0), r = T(rate);
+      T a = T(s.alpha), b = T(t > 0 ? s.beta : 1.0), r = T(lr);
       for (int64_t i = begin; i < end; ++i) {
         T x = o.x[i], g = norm * x + o.g[i], v = a * o.s1[i] + b * g;
         o.new_s1[i] = v;
@@ -154,12 +153,12 @@ Kernel make(Prepare& p) {
   }
   std::vector<char> wants;
   for (int64_t o = 0; o < (1 + states) * count; ++o) wants.push_back(p.wants(int(o)));
-  bool rate64 = p.in(0).dtype == DType::kDouble;
+  bool lr64 = p.in(0).dtype == DType::kDouble;
   std::vector<DType> type;
   for (int64_t k = 0; k < count; ++k) type.push_back(p.in(int(2 + k)).dtype);
   p.workspace = size_t(spare) * 8 * 3;
   return [=](const Run& r) {
-    double rate = rate64 ? *r.in<double>(0) : double(*r.in<float>(0));
+    double lr = lr64 ? *r.in<double>(0) : double(*r.in<float>(0));
     int64_t t = *r.in<int64_t>(1);
     for (int64_t k = 0; k < count; ++k) {
       dispatch<float, double>(type[size_t(k)], "an optimizer", [&]<class T>() {
@@ -176,7 +175,7 @@ Kernel make(Prepare& p) {
                       out(1),
                       states > 1 ? out(2) : nullptr};
         parallel_for(*r.pool, size[size_t(k)], kGrain,
-                     [&](int64_t b, int64_t e) { update<T>(step, rate, t, o, b, e); });
+                     [&](int64_t b, int64_t e) { update<T>(step, lr, t, o, b, e); });
       });
     }
   };
@@ -196,24 +195,24 @@ std::string refuses_plain(const Prepare& p) {
   return scaled(p.node()) ? "it does not multiply gradients" : "";
 }
 
-void run_simd(const Step& s, ThreadPool& pool, const simd::OptimList& list, double rate, int64_t t,
+void run_simd(const Step& s, ThreadPool& pool, const simd::OptimList& list, double lr, int64_t t,
               float factor) {
   switch (s.kind) {
     case Kind::kAdagrad:
       return simd::update(pool, list,
-                          simd::AdagradStep{.lr = float(rate / (1 + double(t) * s.decay)),
+                          simd::AdagradStep{.lr = float(lr / (1 + double(t) * s.decay)),
                                             .epsilon = float(s.epsilon),
                                             .decay = float(s.norm),
                                             .grad_scale = factor});
     case Kind::kAdam: {
       simd::AdamStep a =
-          simd::onnx_adam_step(rate, t, s.alpha, s.beta, s.epsilon, s.norm, s.norm_post);
+          simd::onnx_adam_step(lr, t, s.alpha, s.beta, s.epsilon, s.norm, s.norm_post);
       a.grad_scale = factor;
       return simd::update(pool, list, a);
     }
     case Kind::kMomentum:
       return simd::update(pool, list,
-                          simd::MomentumStep{.lr = float(rate),
+                          simd::MomentumStep{.lr = float(lr),
                                              .keep = float(s.alpha),
                                              .take = t > 0 ? float(s.beta) : 1.0f,
                                              .look = s.nesterov ? float(s.alpha) : 0.0f,
@@ -223,8 +222,8 @@ void run_simd(const Step& s, ThreadPool& pool, const simd::OptimList& list, doub
 }
 
 VectorUpdate vector(const Node& n) {
-  return [step = Step(n)](ThreadPool& pool, const simd::OptimList& list, double rate, double t,
-                          float factor) { run_simd(step, pool, list, rate, int64_t(t), factor); };
+  return [step = Step(n)](ThreadPool& pool, const simd::OptimList& list, double lr, double t,
+                          float factor) { run_simd(step, pool, list, lr, int64_t(t), factor); };
 }
 
 Kernel make_simd(Prepare& p) {
@@ -233,7 +232,7 @@ Kernel make_simd(Prepare& p) {
   const int factor = scaled(p.node()) ? p.inputs() - 1 : -1;
   std::vector<int64_t> size;
   for (int64_t k = 0; k < count; ++k) size.push_back(p.in(int(2 + k)).size());
-  bool rate64 = p.in(0).dtype == DType::kDouble;
+  bool lr64 = p.in(0).dtype == DType::kDouble;
   // the list is made once and again only when memory has moved
   return [=, list = simd::OptimList(), made_for = std::vector<void*>()](const Run& r) mutable {
     std::vector<void*>& at = made_for;
@@ -261,9 +260,8 @@ Kernel make_simd(Prepare& p) {
         void* to = r.outputs[g * count + k];
         if (from != to && size[size_t(k)]) std::memcpy(to, from, size_t(size[size_t(k)]) * 4);
       }
-    double rate = rate64 ? *r.in<double>(0) : double(*r.in<float>(0));
-    update(*r.pool, list, rate, double(*r.in<int64_t>(1)),
-           factor < 0 ? 1.0f : *r.in<float>(factor));
+    double lr = lr64 ? *r.in<double>(0) : double(*r.in<float>(0));
+    update(*r.pool, list, lr, double(*r.in<int64_t>(1)), factor < 0 ? 1.0f : *r.in<float>(factor));
   };
 }
 

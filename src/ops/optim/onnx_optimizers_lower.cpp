@@ -7,7 +7,7 @@ namespace {
 
 struct Update {
   GradBuilder& b;
-  ValueId rate, step;  // float64 scalars
+  ValueId lr, step;  // float64 scalars
   ValueId x, g;
   std::vector<ValueId> state;
 
@@ -28,7 +28,7 @@ std::vector<ValueId> momentum(Update& u) {
   ValueId beta = u.here(b.call("Where", {u.positive_step(), u.real(u.attr("beta", 1)), u.real(1)}));
   ValueId v = b.add(b.mul(alpha, u.state[0]), b.mul(beta, g));
   ValueId way = b.node().s("mode", "standard") == "nesterov" ? b.add(g, b.mul(alpha, v)) : v;
-  return {b.sub(u.x, b.mul(u.here(u.rate), way)), v};
+  return {b.sub(u.x, b.mul(u.here(u.lr), way)), v};
 }
 
 std::vector<ValueId> adagrad(Update& u) {
@@ -37,7 +37,7 @@ std::vector<ValueId> adagrad(Update& u) {
   ValueId slower = b.add(u.real(1), b.mul(u.step, u.real(u.attr("decay_factor", 0))));
   ValueId h = b.add(u.state[0], b.mul(g, g));
   ValueId by = b.add(b.call("Sqrt", {h}), u.here(u.attr("epsilon", 1e-6f)));
-  return {b.sub(u.x, b.div(b.mul(u.here(b.div(u.rate, slower)), g), by)), h};
+  return {b.sub(u.x, b.div(b.mul(u.here(b.div(u.lr, slower)), g), by)), h};
 }
 
 std::vector<ValueId> adam(Update& u) {
@@ -49,10 +49,10 @@ std::vector<ValueId> adam(Update& u) {
   // where the correction is not used it must not divide by zero: its gradient would not be a number
   ValueId step = b.call("Where", {u.positive_step(), u.step, u.real(1)});
   auto fix = [&](double d) { return b.sub(u.real(1), b.call("Pow", {u.real(d), step})); };
-  ValueId corrected = b.div(b.mul(u.rate, b.call("Sqrt", {fix(beta)})), fix(alpha));
-  ValueId rate = u.here(b.call("Where", {u.positive_step(), corrected, u.rate}));
+  ValueId corrected = b.div(b.mul(u.lr, b.call("Sqrt", {fix(beta)})), fix(alpha));
+  ValueId lr = u.here(b.call("Where", {u.positive_step(), corrected, u.lr}));
   ValueId by = b.add(b.call("Sqrt", {h}), u.here(u.attr("epsilon", 1e-6f)));
-  ValueId x = b.sub(u.x, b.div(b.mul(rate, v), by));
+  ValueId x = b.sub(u.x, b.div(b.mul(lr, v), by));
   double post = u.attr("norm_coefficient_post", 0);
   if (post != 0) x = b.mul(u.here(1 - post), x);
   return {x, v, h};
@@ -65,10 +65,10 @@ std::vector<ValueId> lower_optimizer(GradBuilder& b) {
   size_t groups = n.op == "Adam" ? 4 : 3, count = (n.inputs.size() - 2) / groups;
   std::vector<ValueId> out((groups - 1) * count, kNone);
   auto real = [&](ValueId v) { return b.call("Cast", {v}, {{"to", int64_t(DType::kDouble)}}); };
-  ValueId rate = real(n.inputs[0]), step = real(n.inputs[1]);
+  ValueId lr = real(n.inputs[0]), step = real(n.inputs[1]);
   for (size_t k = 0; k < count; ++k) {
     auto in = [&](size_t group) { return n.inputs[2 + group * count + k]; };
-    Update u{b, rate, step, in(0), in(1), {in(2)}};
+    Update u{b, lr, step, in(0), in(1), {in(2)}};
     if (groups == 4) u.state.push_back(in(3));
     std::vector<ValueId> made = n.op == "Momentum"  ? momentum(u)
                                 : n.op == "Adagrad" ? adagrad(u)

@@ -50,11 +50,11 @@ TEST(Optimizers, Momentum) {
 }
 
 TEST(Optimizers, AdamOnTwoTensors) {
-  double a = 0.9, b = 0.999, rate = 0.1 * std::sqrt(1 - std::pow(b, 3)) / (1 - std::pow(a, 3));
+  double a = 0.9, b = 0.999, lr = 0.1 * std::sqrt(1 - std::pow(b, 3)) / (1 - std::pow(a, 3));
   auto next = [&](double x, double g, double v, double h, double* nv, double* nh) {
     *nv = a * v + (1 - a) * g;
     *nh = b * h + (1 - b) * g * g;
-    return x - rate * *nv / (std::sqrt(*nh) + 1e-6);
+    return x - lr * *nv / (std::sqrt(*nh) + 1e-6);
   };
   double v1, h1, v2, h2, x1 = next(1, 2, 3, 4, &v1, &h1), x2 = next(5, 6, 7, 8, &v2, &h2);
   OpCase o = step("Adam", 3).outputs(6);

@@ -32,8 +32,8 @@ std::string coupled_decay(const char* decay) {
 )");
 }
 
-std::string decoupled_decay(const char* rate, const char* decay) {
-  return cat("  rd = Mul (", rate, ", ", decay, R"()
+std::string decoupled_decay(const char* lr, const char* decay) {
+  return cat("  rd = Mul (", lr, ", ", decay, R"()
   keep = Sub (one, rd)
   k = CastLike (keep, X)
   kept = Mul (X, k)

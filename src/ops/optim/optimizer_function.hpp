@@ -28,12 +28,13 @@ std::string function_text(const std::string& name, const std::vector<FunctionAtt
 const char* keep_text(std::string text);
 
 // r: the learning rate in float64; t: the step number.
-inline constexpr const char* kRateAndStep = "  t = Cast <to = 11> (T)\n  r = Cast <to = 11> (R)\n";
+inline constexpr const char* kLearningRateAndStep =
+    "  t = Cast <to = 11> (T)\n  r = Cast <to = 11> (R)\n";
 
 // Decay added to the gradient: g, kept (the weights to subtract from).
 std::string coupled_decay(const char* decay = "d");
 // Decay of the weights by the learning rate: kept, g.
-std::string decoupled_decay(const char* rate = "r", const char* decay = "d");
+std::string decoupled_decay(const char* lr = "r", const char* decay = "d");
 
 // Factors of the moments in X's type: c1, c2, k2, and eps.
 std::string factors(const AdamNames& names = {});

@@ -47,10 +47,11 @@ void each_element(const Run& r, int64_t n, F&& step) {
 }
 
 // R and T by the types they have in this plan.
-struct RateAndStep {
-  DType rate_type, step_type;
-  explicit RateAndStep(const Prepare& p) : rate_type(p.in(0).dtype), step_type(p.in(1).dtype) {}
-  double rate(const Run& r) const { return read_scalar(r.inputs[0], rate_type); }
+struct LearningRateAndStep {
+  DType lr_type, step_type;
+  explicit LearningRateAndStep(const Prepare& p)
+      : lr_type(p.in(0).dtype), step_type(p.in(1).dtype) {}
+  double lr(const Run& r) const { return read_scalar(r.inputs[0], lr_type); }
   double step(const Run& r) const { return read_scalar(r.inputs[1], step_type); }
 };
 
@@ -64,10 +65,10 @@ Kernel update_kernel(const Prepare& p, int weights, F&& make) {
 // squares. step(kept, gradient, mean, square) is the new weight; kept: the weight after decoupled
 // decay.
 template <class T, class F>
-void update_moments(const Run& r, int64_t n, const AdamSettings& s, double rate, bool decoupled,
+void update_moments(const Run& r, int64_t n, const AdamSettings& s, double lr, bool decoupled,
                     F&& step) {
   using C = compute_t<T>;
-  const C add = C(decoupled ? 0.0 : s.decay), keep = C(decoupled ? 1 - rate * s.decay : 1.0);
+  const C add = C(decoupled ? 0.0 : s.decay), keep = C(decoupled ? 1 - lr * s.decay : 1.0);
   const C c1 = C(1 - s.beta1), b2 = C(s.beta2), c2 = C(1 - s.beta2);
   const T *x = r.in<T>(2), *g = r.in<T>(3), *m = r.in<T>(4), *v = r.in<T>(5);
   T *x1 = r.out<T>(0), *m1 = r.out<T>(1), *v1 = r.out<T>(2);

@@ -19,15 +19,15 @@ template <bool decoupled>
 Kernel make(Prepare& p) {
   const int64_t n = p.in(2).size();
   const AdamSettings set(p.node());
-  const RateAndStep scalars(p);
+  const LearningRateAndStep scalars(p);
   return update_kernel(p, 2, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
-      const double rate = scalars.rate(r), t = scalars.step(r);
+      const double lr = scalars.lr(r), t = scalars.step(r);
       const double rectify = rectification(set.beta2, t);
-      const C fix1 = C(1 - std::pow(set.beta1, t)), eps = C(set.epsilon), step = C(rate),
+      const C fix1 = C(1 - std::pow(set.beta1, t)), eps = C(set.epsilon), step = C(lr),
               fix2 = C(std::sqrt(1 - std::pow(set.beta2, t)));
-      update_moments<T>(r, n, set, rate, decoupled, [&](C kept, C, C mean, C square) {
+      update_moments<T>(r, n, set, lr, decoupled, [&](C kept, C, C mean, C square) {
         const C factor = rectify > 0 ? fix2 / (std::sqrt(square) + eps) * C(rectify) : C(1);
         return kept - mean / fix1 * step * factor;
       });
@@ -36,10 +36,10 @@ Kernel make(Prepare& p) {
 }
 
 std::string text(const char* name, bool decoupled) {
-  return function_text(
-      name, kLongNames.attributes(), "R, T, X, G, M, V", "X1, M1, V1",
-      cat(kRateAndStep, decoupled ? decoupled_decay("r", "d_decay") : coupled_decay("d_decay"),
-          factors(kLongNames), moments("g"), R"(
+  return function_text(name, kLongNames.attributes(), "R, T, X, G, M, V", "X1, M1, V1",
+                       cat(kLearningRateAndStep,
+                           decoupled ? decoupled_decay("r", "d_decay") : coupled_decay("d_decay"),
+                           factors(kLongNames), moments("g"), R"(
   p2 = Pow (d_beta2, t)
   q2 = Sub (one, p2)
   two = Constant <value = double {2.0}> ()

@@ -10,20 +10,20 @@ using testing::check_optimizer;
 TEST(RAdam, IsTorchsAndItsBody) {
   check_optimizer(
       {.op = "RAdam",
-       .rate = 0.01,
+       .lr = 0.01,
        .settings = {{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"decay", 0.1}},
        .states = 2,
        .counts = true},
       {0.481275588, -0.979358256, 1.97525692, 0.113066107, -0.0121056046});
   check_optimizer({.op = "RAdam",
-                   .rate = 0.01,
+                   .lr = 0.01,
                    .settings = {{"beta1", 0.9}, {"beta2", 0.9}, {"epsilon", 1e-8}, {"decay", 0.1}},
                    .states = 2,
                    .counts = true,
                    .steps = 9},
                   {0.479590803, -0.976677477, 1.97074234, 0.11363972, -0.012866511});
   check_optimizer({.op = "RAdamW",
-                   .rate = 0.01,
+                   .lr = 0.01,
                    .settings = {{"beta1", 0.8}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"decay", 0.1}},
                    .states = 2,
                    .counts = true,

@@ -1,5 +1,5 @@
-// The optimizer rmsprop by PyTorch's formulas (epsilon beside the root, rate outside the momentum)
-// and Keras' (epsilon under the root, rate inside); each plain or centered, with or without
+// The optimizer rmsprop by PyTorch's formulas (epsilon beside the root, learning rate outside the
+// momentum) and Keras' (epsilon under the root, lr inside); each plain or centered, with or without
 // momentum. State after X and G: V (mean square), A (mean, when centered), B (momentum buffer, when
 // used).
 #include "ops/optim/optimizer_function.hpp"
@@ -15,13 +15,13 @@ Kernel make(Prepare& p) {
   int64_t n = p.in(1).size();
   double alpha = setting(node, "alpha", 0.99), epsilon = setting(node, "epsilon", 1e-8);
   double momentum = setting(node, "momentum"), decay = setting(node, "decay");
-  DType rate_type = p.in(0).dtype;
+  DType lr_type = p.in(0).dtype;
   return update_kernel(p, 1, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
-      double rate = read_scalar(r.inputs[0], rate_type);
-      C step = C(rate), a = C(alpha), c = C(1 - alpha), eps = C(epsilon), mom = C(momentum);
-      C add = C(keras ? 0.0 : decay), keep = C(keras ? 1 - rate * decay : 1.0);
+      double lr = read_scalar(r.inputs[0], lr_type);
+      C step = C(lr), a = C(alpha), c = C(1 - alpha), eps = C(epsilon), mom = C(momentum);
+      C add = C(keras ? 0.0 : decay), keep = C(keras ? 1 - lr * decay : 1.0);
       constexpr int kB = centered ? 5 : 4;
       const T *x = r.in<T>(1), *g = r.in<T>(2), *v = r.in<T>(3),
               *m = centered ? r.in<T>(4) : nullptr, *buf = buffered ? r.in<T>(kB) : nullptr;

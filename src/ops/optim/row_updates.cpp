@@ -92,10 +92,10 @@ void sgd_shape(ShapeCtx& c) { c.set(0, c.dtype(1), c.shape(1)); }
 
 Kernel make_sgd(Prepare& p) {
   const int64_t size = p.in(1).size(), n = p.in(3).size(), block = n ? p.in(2).size() / n : 0;
-  const DType rate_type = p.in(0).dtype;
+  const DType lr_type = p.in(0).dtype;
   return [=](const Run& r) {
     begin_as(r, 1, 0, size);
-    const simd::SgdStep step{.lr = float(read_scalar(r.inputs[0], rate_type))};
+    const simd::SgdStep step{.lr = float(read_scalar(r.inputs[0], lr_type))};
     each_row(r, n, block, r.in<int64_t>(3), {.x = r.out<float>(0), .g = r.in<float>(2)},
              [&](const simd::OptimTensor& t) { simd::update(t, step); });
   };
@@ -108,14 +108,14 @@ void adagrad_shape(ShapeCtx& c) {
 
 Kernel make_adagrad(Prepare& p) {
   const int64_t size = p.in(2).size(), n = p.in(5).size(), block = n ? p.in(3).size() / n : 0;
-  const RateAndStep scalars(p);
+  const LearningRateAndStep scalars(p);
   const double decay_factor = double(p.node().f("decay_factor", 0));
   const float epsilon = p.node().f("epsilon", 1e-6f);
   return [=](const Run& r) {
     begin_as(r, 2, 0, size);
     begin_as(r, 4, 1, size);
-    const simd::AdagradStep step{
-        .lr = float(scalars.rate(r) / (1 + scalars.step(r) * decay_factor)), .epsilon = epsilon};
+    const simd::AdagradStep step{.lr = float(scalars.lr(r) / (1 + scalars.step(r) * decay_factor)),
+                                 .epsilon = epsilon};
     each_row(r, n, block, r.in<int64_t>(5),
              {.x = r.out<float>(0), .g = r.in<float>(3), .state = {r.out<float>(1)}},
              [&](const simd::OptimTensor& t) { simd::update(t, step); });

@@ -9,7 +9,7 @@ using testing::check_optimizer;
 TEST(Rprop, IsTorchsAndItsBody) {
   check_optimizer(
       {.op = "Rprop",
-       .rate = 0.01,
+       .lr = 0.01,
        .settings = {{"eta_minus", 0.5}, {"eta_plus", 1.2}, {"step_min", 1e-6}, {"step_max", 50}},
        .states = 2,
        .counts = false,
@@ -18,7 +18,7 @@ TEST(Rprop, IsTorchsAndItsBody) {
       {0.4648, -0.9648, 1.9648, 0.135200009, -0.0351999998});
   check_optimizer(
       {.op = "Rprop",
-       .rate = 0.05,
+       .lr = 0.05,
        .settings = {{"eta_minus", 0.4}, {"eta_plus", 1.5}, {"step_min", 0.03}, {"step_max", 0.06}},
        .states = 2,
        .counts = false,

@@ -11,18 +11,18 @@ namespace {
 Kernel make(Prepare& p) {
   int64_t n = p.in(1).size();
   double decay = setting(p.node(), "decay");
-  DType rate_type = p.in(0).dtype;
+  DType lr_type = p.in(0).dtype;
   return update_kernel(p, 1, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
-      C rate = C(read_scalar(r.inputs[0], rate_type)), d = C(decay);
+      C lr = C(read_scalar(r.inputs[0], lr_type)), d = C(decay);
       const T *x = r.in<T>(1), *g = r.in<T>(2);
       T* y = r.out<T>(0);
       each_element(r, n, [&](int64_t b, int64_t e) {
         if (d == C(0)) {
-          for (int64_t i = b; i < e; ++i) y[i] = T(C(x[i]) - rate * C(g[i]));
+          for (int64_t i = b; i < e; ++i) y[i] = T(C(x[i]) - lr * C(g[i]));
         } else {
-          for (int64_t i = b; i < e; ++i) y[i] = T(C(x[i]) - rate * (C(g[i]) + d * C(x[i])));
+          for (int64_t i = b; i < e; ++i) y[i] = T(C(x[i]) - lr * (C(g[i]) + d * C(x[i])));
         }
       });
     };
@@ -49,12 +49,12 @@ template <bool nesterov>
 Kernel make_cycled(Prepare& p) {
   const int64_t n = p.in(3).size();
   const double decay = setting(p.node(), "decay"), dampening = setting(p.node(), "dampening");
-  const RateAndStep scalars(p);
+  const LearningRateAndStep scalars(p);
   const DType momentum_type = p.in(2).dtype;
   return update_kernel(p, 3, [&]<class T>() -> Kernel {
     using C = compute_t<T>;
     return [=](const Run& r) {
-      const C rate = C(scalars.rate(r)), d = C(decay),
+      const C lr = C(scalars.lr(r)), d = C(decay),
               momentum = C(read_scalar(r.inputs[2], momentum_type)),
               share = scalars.step(r) > 0 ? C(1 - dampening) : C(1);
       const T *x = r.in<T>(3), *g = r.in<T>(4), *v = r.in<T>(5);
@@ -62,7 +62,7 @@ Kernel make_cycled(Prepare& p) {
       each_element(r, n, [&](int64_t b, int64_t e) {
         for (int64_t i = b; i < e; ++i) {
           const C grad = C(g[i]) + d * C(x[i]), vi = C(v[i]) * momentum + grad * share;
-          x1[i] = T(C(x[i]) - rate * (nesterov ? grad + momentum * vi : vi));
+          x1[i] = T(C(x[i]) - lr * (nesterov ? grad + momentum * vi : vi));
           v1[i] = T(vi);
         }
       });
@@ -92,9 +92,9 @@ std::string cycled_body(bool nesterov) {
 
 VectorUpdate vector(const Node& n) {
   const double decay = setting(n, "decay");
-  return [=](ThreadPool& pool, const simd::OptimList& list, double rate, double, float factor) {
+  return [=](ThreadPool& pool, const simd::OptimList& list, double lr, double, float factor) {
     simd::update(pool, list,
-                 simd::SgdStep{.lr = float(rate), .decay = float(decay), .grad_scale = factor});
+                 simd::SgdStep{.lr = float(lr), .decay = float(decay), .grad_scale = factor});
   };
 }
 

@@ -13,7 +13,7 @@ TEST(Sgd, IsTorchsAndItsBody) {
 
 TEST(Sgd, WithAMomentumThatChanges) {
   testing::OptimizerRule r{.op = "MomentumCycled",
-                           .rate = 0.1,
+                           .lr = 0.1,
                            .settings = {{"decay", 0.1}, {"dampening", 0}},
                            .states = 1,
                            .counts = true,

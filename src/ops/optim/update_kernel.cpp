@@ -41,7 +41,7 @@ Kernel make_simd_update(Prepare& p) {
   std::vector<int64_t> size;
   for (int k = 0; k < count; ++k) size.push_back(p.in(at.input(k, 0)).size());
   const bool counts = at.form.scalars > 1;
-  DType rate_type = p.in(0).dtype, step_type = counts ? p.in(1).dtype : DType::kFloat;
+  DType lr_type = p.in(0).dtype, step_type = counts ? p.in(1).dtype : DType::kFloat;
   // the list is made once and again only when memory has moved
   return [=, list = simd::OptimList()](const Run& r) mutable {
     bool same = int(list.tensors().size()) == count;
@@ -69,7 +69,7 @@ Kernel make_simd_update(Prepare& p) {
       }
     const double step = counts ? read_scalar(r.inputs[1], step_type) : 0;
     const float factor = at.scaled ? *r.in<float>(at.input(count, 0)) : 1.0f;
-    update(*r.pool, list, read_scalar(r.inputs[0], rate_type), step, factor);
+    update(*r.pool, list, read_scalar(r.inputs[0], lr_type), step, factor);
   };
 }
 

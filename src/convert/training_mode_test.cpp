@@ -1,4 +1,4 @@
-// Training-mode twins: statistics, dropout, files already in training form, frozen layers.
+// Training-mode copies: statistics, dropout, files already in training form, frozen layers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -62,7 +62,7 @@ void expect_valid(const Model& m) {
     EXPECT_NE(f.level, Finding::Level::kError) << f.code << " " << f.rule << ": " << f.message;
 }
 
-TEST(Twin, RunningStatisticsFollowPyTorchsRule) {
+TEST(TrainingMode, RunningStatisticsFollowPyTorchsRule) {
   Recipe r;
   for (int opset : {13, 14, 17, 22}) {
     SCOPED_TRACE(opset);
@@ -74,14 +74,14 @@ TEST(Twin, RunningStatisticsFollowPyTorchsRule) {
   expect_statistics(prepare(model(kNorm), r, all_ops()), false);
 }
 
-TEST(Twin, TheMainGraphStaysInference) {
+TEST(TrainingMode, TheMainGraphStaysInference) {
   Model m = prepare(model(kNorm), {}, all_ops());
   EXPECT_EQ(m.main.nodes.size(), 2u);
   EXPECT_EQ(m.main.nodes[0].i("training_mode", 0), 0);
   EXPECT_FALSE(m.main_generated());
 }
 
-TEST(Twin, TrainingFormBecomesInferenceInMain) {
+TEST(TrainingMode, TrainingFormBecomesInferenceInMain) {
   Model m = prepare(model("h, m1, v1 = BatchNormalization <momentum = 0.8, training_mode = 1> (x, "
                           "scale, bias, mean, var)"),
                     {}, all_ops());
@@ -95,7 +95,7 @@ TEST(Twin, TrainingFormBecomesInferenceInMain) {
   expect_valid(m);
 }
 
-TEST(Twin, DropoutIsActiveInTrainingOnly) {
+TEST(TrainingMode, DropoutIsActiveInTrainingOnly) {
   Model m = prepare(model("h = Dropout (x, ratio)"), {}, all_ops());
   expect_valid(m);
   Training a(std::make_shared<Model>(m), 1), b(std::make_shared<Model>(m), 1),
@@ -109,7 +109,7 @@ TEST(Twin, DropoutIsActiveInTrainingOnly) {
   EXPECT_NE(first, d.step(batch()).loss);
 }
 
-TEST(Twin, FrozenLayersStayInInference) {
+TEST(TrainingMode, FrozenLayersStayInInference) {
   Recipe r;
   r.freeze = {"scale", "bias"};
   Model m = prepare(model(kNorm), r, all_ops());
@@ -117,7 +117,7 @@ TEST(Twin, FrozenLayersStayInInference) {
   EXPECT_EQ(std::find(names.begin(), names.end(), "mean"), names.end());
 }
 
-TEST(Twin, NothingToSwitchNoTwin) {
+TEST(TrainingMode, NothingToSwitchNoCopy) {
   Model m = prepare(model("h = Tanh (x)"), {}, all_ops());
   for (const Node& n : m.training[0].algorithm.nodes) EXPECT_NE(n.op, "Gemm");
 }

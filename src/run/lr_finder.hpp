@@ -1,5 +1,5 @@
-// The learning-rate range test: steps with a rate that grows from tiny to huge, on a copy of the
-// state.
+// The learning-rate range test: steps with a learning rate that grows from tiny to huge, on a copy
+// of the state.
 #pragma once
 #include <vector>
 
@@ -8,16 +8,16 @@
 
 namespace onnxtrain::run {
 
-struct RateSearch {
+struct LrFinder {
   struct Point {
-    double rate, loss;  // loss: smoothed
+    double lr, loss;  // loss: smoothed
   };
   std::vector<Point> points;
   double suggestion = 0;  // where the loss falls fastest; 0: it never fell
 };
 
 // Leaves the state as it was.
-RateSearch find_rate(Training& t, const FeedColumns& data, int64_t batch, uint64_t seed,
-                     int steps = 100);
+LrFinder find_lr(Training& t, const FeedColumns& data, int64_t batch, uint64_t seed,
+                 int steps = 100);
 
 }  // namespace onnxtrain::run

@@ -33,7 +33,7 @@ bool open_batch(Model& m, const OpTable& ops);
 
 // Copies the part of the main graph between the first mode-dependent operator and `needed` into
 // the algorithm, in training mode, and binds running statistics.
-void add_twin(StepBuilder& s, const Recipe& r, const std::vector<ValueId>& needed,
-              const std::vector<ValueId>& parameters);
+void add_training_copy(StepBuilder& s, const Recipe& r, const std::vector<ValueId>& needed,
+                       const std::vector<ValueId>& parameters);
 
 }  // namespace onnxtrain

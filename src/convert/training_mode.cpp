@@ -1,5 +1,5 @@
-// The training-mode twin of a model.
-#include "convert/twin.hpp"
+// The training-mode copy of a model.
+#include "convert/training_mode.hpp"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace {
 // The name of a copy, for people.
 std::string copy_name(const std::string& name) { return name + "_train"; }
 
-// Dropout that does nothing in training either is no reason for a twin.
+// Dropout that does nothing in training either is no reason for a copy.
 bool is_active_dropout(const Graph& g, const Node& n) {
   if (n.version < 12) return n.f("ratio", 0.5f) > 0;
   if (n.inputs.size() < 2 || n.inputs[1] == kNone) return true;
@@ -251,8 +251,8 @@ bool to_inference_form(Graph& g) {
 
 bool make_inference_form(Model& m) { return m.edit_main_if(to_inference_form); }
 
-void add_twin(StepBuilder& s, const Recipe& r, const std::vector<ValueId>& needed,
-              const std::vector<ValueId>&) {
+void add_training_copy(StepBuilder& s, const Recipe& r, const std::vector<ValueId>& needed,
+                       const std::vector<ValueId>&) {
   const Graph& g = s.main();
   std::vector<char> wanted(g.values.size(), 0), affected(g.values.size(), 0);
   for (ValueId v : needed) wanted[size_t(v)] = 1;

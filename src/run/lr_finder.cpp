@@ -1,5 +1,5 @@
 // The range test of Smith (2015): exponential growth, smoothed loss, stop when it explodes.
-#include "run/find_rate.hpp"
+#include "run/lr_finder.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,36 +15,35 @@ namespace {
 
 constexpr double kFirst = 1e-7, kLast = 10, kSmooth = 0.9;
 
-double steepest(const std::vector<RateSearch::Point>& p) {
+double steepest(const std::vector<LrFinder::Point>& p) {
   size_t lowest = 0;
   for (size_t k = 1; k < p.size(); ++k)
     if (p[k].loss < p[lowest].loss) lowest = k;
-  double best = 0, rate = 0;
+  double best = 0, lr = 0;
   constexpr size_t kWindow = 4;
   for (size_t k = kWindow; k <= lowest; ++k) {
     double fall = p[k - kWindow].loss - p[k].loss;
     if (fall > best) {
       best = fall;
-      rate = p[k - kWindow / 2].rate;
+      lr = p[k - kWindow / 2].lr;
     }
   }
-  return rate;
+  return lr;
 }
 
 }  // namespace
 
-RateSearch find_rate(Training& t, const FeedColumns& data, int64_t batch, uint64_t seed,
-                     int steps) {
+LrFinder find_lr(Training& t, const FeedColumns& data, int64_t batch, uint64_t seed, int steps) {
   batch = batch_size_for(t.source(), batch);
   const bool whole = fixed_batch(t.source().main) > 0;
   if (whole && data.rows() < batch)
     data_error("OT2115",
                cat("the data has ", data.rows(), " rows, the model takes ", batch, " at a time"));
-  t.rate();  // an error when the file has no single rate
+  t.rate();  // an error when the file has no single learning rate
   std::map<std::string, Tensor> before;
   for (const auto& name : t.state().names()) before.emplace(name, t.state().get(name).clone());
   uint64_t count = t.step_count();
-  RateSearch r;
+  LrFinder r;
   Sampler sampler(data.rows(), batch, seed, true, whole);
   Prefetcher prefetch(data.columns, batch, 1);
   Feeds feeds;
@@ -58,8 +57,8 @@ RateSearch find_rate(Training& t, const FeedColumns& data, int64_t batch, uint64
       b = prefetch.next();
     }
     for (size_t c = 0; c < data.names.size(); ++c) feeds[data.names[c]] = b->tensors[c];
-    double rate = kFirst * std::pow(kLast / kFirst, double(k) / (steps - 1));
-    t.set_rate(rate);
+    const double lr = kFirst * std::pow(kLast / kFirst, double(k) / (steps - 1));
+    t.set_rate(lr);
     double loss;
     try {
       loss = t.step(feeds, -1, false).loss;
@@ -69,7 +68,7 @@ RateSearch find_rate(Training& t, const FeedColumns& data, int64_t batch, uint64
     average = kSmooth * average + (1 - kSmooth) * loss;
     double smooth = average / (1 - std::pow(kSmooth, k + 1));
     if (k == 0 || smooth < lowest) lowest = smooth;
-    r.points.push_back({rate, smooth});
+    r.points.push_back({lr, smooth});
     if (k > 10 && smooth > 4 * lowest) break;
   }
   for (const auto& [name, tensor] : before) t.state().set(name, tensor);
