@@ -115,14 +115,14 @@ def cost(folder):
 
 def faults(folder, count):
     """Ends in time, checkpoints lost, resumes that differ."""
-    chance, late, lost, different = random.Random(0), 0, 0, 0
+    generator, late, lost, different = random.Random(0), 0, 0, 0
     rng = np.random.default_rng(3)
     t.ot.parse(t.model_text("mlp", rng)).save(folder / "mlp.onnx")
     np.savez(folder / "data.npz", x=rng.normal(size=(203, 6)).astype("f4"), label=rng.integers(0, 4, 203))
     for k in range(count):
-        how, rank = chance.choice((signal.SIGKILL, signal.SIGSTOP)), chance.randrange(2)
+        how, rank = generator.choice((signal.SIGKILL, signal.SIGSTOP)), generator.randrange(2)
         process, ranks = t.started(folder, f"fault{k}", 2, "--fault-timeout", 3)
-        time.sleep(chance.random())
+        time.sleep(generator.random())
         t.os.kill(ranks[rank], how)
         try:
             error = t.ends(process, 13)

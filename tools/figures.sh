@@ -33,7 +33,7 @@ keras             | round trips with Keras: every model with two optimizers, eve
 keras-backends    | the same file from every backend of Keras: numpy, jax, torch, tensorflow | python_tf tests/with_keras/backend_table.py
 keras-layers      | layers of Keras one by one: converted, or refused by name | python_tf tests/with_keras/layer_table.py
 keras-models      | keras.applications with random weights: conversion time, self-check, beside Keras'"'"' own exporter | python_tf tests/with_keras/applications.py
-keras-chance      | losses with dropout and augmentation over many seeds, Kolmogorov-Smirnov | python_tf tests/with_keras/chance.py
+keras-random      | losses with dropout and augmentation over many seeds, Kolmogorov-Smirnov | python_tf tests/with_keras/random_layers.py
 speed             | the nine workloads beside other engines (bench/setup.sh installs them) | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table
 distributed       | the same bits on 1, 2 and 4 processes, resumed on another number | python tests/many_processes.py bits
 blocks            | what blocks of rows cost in one process | python tests/many_processes.py cost

@@ -74,7 +74,7 @@ def from_sklearn(estimator, *, sample_weight=False, optimizer=None, X=None):
 
     One step of n rows is one `partial_fit` of these rows in order. sample_weight: the step reads weights of its rows
     too. optimizer: for estimators whose solver leaves no state (LogisticRegression, Ridge, ...). X: rows for the
-    self-check, where the estimator does not take made-up ones.
+    self-check, where the estimator does not take random ones.
     """
     return _sklearn_side("from_sklearn")(estimator, sample_weight=sample_weight, optimizer=optimizer, X=X)
 
@@ -104,7 +104,7 @@ def from_tf(source, signature=None, inputs=None, *, loss=None, optimizer=None, c
 
 def from_keras(model, inputs=None, targets=None, *, sample_weight=None, loss=None, optimizer=None, semantics="auto"):
     """A compiled Keras model, with its loss, optimizer, state and schedule as they stand now, as an ot.Model (needs
-    `onnxtrain[keras]`). inputs, targets: examples as `fit` takes them, made up where the model tells their shapes;
+    `onnxtrain[keras]`). inputs, targets: examples as `fit` takes them, random where the model knows their shapes;
     sample_weight: an example, or True, adds that input to the step; loss, optimizer: in the place of the compiled ones;
     semantics: "tensorflow", "dense" (JAX, PyTorch), "auto" for the backend in use. The file is compared with Keras
     before it is returned; nothing of the model changes."""

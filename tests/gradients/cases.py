@@ -122,12 +122,6 @@ def _array(v):
     return np.asarray(v) if np.isscalar(v) else v
 
 
-def local_models():
-    """{name: path} of the inference models in this repository."""
-    found = list((ROOT / "tests/files").glob("*.onnx")) + list((ROOT / "examples").glob("**/*.onnx"))
-    return {str(p.relative_to(ROOT)): p for p in sorted(found)}
-
-
 def jitter(value, rng, amount=0.03):
     """Moves every floating-point element a little: no ties, no element on a kink."""
     if isinstance(value, list):

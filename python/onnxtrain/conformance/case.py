@@ -29,7 +29,7 @@ class Case:
     category: str
     about: str
     model: bytes
-    kind: str = "steps"  # node, steps, refuse, chance
+    kind: str = "steps"  # node, steps, refuse, random
     rule: str = ""  # C12, G7: docs/standard.md
     feeds: list = field(default_factory=list)  # {name: array} per step
     expected: list = field(default_factory=list)  # {name: array} per step
@@ -37,7 +37,7 @@ class Case:
     which: list = None  # section of each step; None: all of them in order
     initialized: dict = None  # state after the initialization; None: it is not run
     initial_tolerance: dict = field(default_factory=dict)
-    chance: list = None  # for random numbers: what must hold (random_checks.py)
+    checks: list = None  # for random numbers: what must hold (random_checks.py)
     later: object = None  # computes expected values and tolerances
 
     def finished(self):
@@ -128,8 +128,8 @@ def write(case, folder):
         about["rule"] = case.rule
     if case.which is not None:
         about["which"] = case.which
-    if case.chance is not None:
-        about["chance"] = case.chance
+    if case.checks is not None:
+        about["checks"] = case.checks
     about["initialize"] = case.initialized is not None
     if case.initialized is not None:
         about["initial_tolerance"] = case.initial_tolerance
@@ -170,5 +170,5 @@ def read(folder):
         about.get("which"),
         _read_all(folder / "initialized", "output") if about["initialize"] else None,
         about.get("initial_tolerance", {}),
-        about.get("chance"),
+        about.get("checks"),
     )

@@ -6,7 +6,7 @@ import numpy as np
 def failures(case, initialized, steps):
     """[text]: what does not hold. `steps`: (outputs, state) after each step; `initialized`: state after initialize."""
     out = []
-    for c in case.chance:
+    for c in case.checks:
         values = [o.get(c.get("output")) for o, _ in steps] if "output" in c else [initialized.get(c.get("state"))]
         why = CHECKS[c["check"]](c, values, steps, case.feeds)
         if why:

@@ -98,7 +98,7 @@ def _steps(case, target):
         if why:
             return f"step {k}: {why}"
         made.append((outputs, state))
-    return "; ".join(failures(case, initial, made)) if case.chance else ""
+    return "; ".join(failures(case, initial, made)) if case.checks else ""
 
 
 def compare(expected, got, tolerances):

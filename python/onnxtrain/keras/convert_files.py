@@ -32,7 +32,7 @@ def convert(source, have, target, wanted, verify):
 
 
 def _verified(file, model):
-    """One step here and one in Keras on random examples, without chance."""
+    """One step here and one in Keras on random examples, with randomness switched off."""
     import keras
 
     from .from_keras import reference as references

@@ -4,13 +4,13 @@ import fnmatch
 
 from . import (
     broken,
-    chance,
     control_flow,
     gradient_nodes,
     initialization,
     losses,
     modes,
     own_optimizers,
+    random_numbers,
     recipes,
     sections,
     standard_optimizers,
@@ -25,7 +25,7 @@ SUBJECTS = (
     initialization,
     sections,
     modes,
-    chance,
+    random_numbers,
     recipes,
     types_and_shapes,
     control_flow,

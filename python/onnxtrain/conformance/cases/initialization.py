@@ -157,10 +157,10 @@ def random():
         CATEGORY,
         "RandomNormal in an initialization: mean and deviation of 4000 numbers",
         model,
-        "chance",
+        "random",
         feeds=[{"x": F4([1])}],
         expected=[{}],
         tolerances=[{}],
         initialized={},
-        chance=[{"check": "normal", "state": "w", "mean": 0.5, "deviation": 0.25}],
+        checks=[{"check": "normal", "state": "w", "mean": 0.5, "deviation": 0.25}],
     )

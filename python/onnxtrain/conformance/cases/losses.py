@@ -160,8 +160,8 @@ def composed():
     """Losses of `prepare`, on regression, probabilities and scores."""
     line, mlp = Line(), Mlp()
     numbers_ = [line.data(k) | {"label": targets(k, (4, 1))} for k in range(STEPS)]
-    chances = [f | {"label": F4(np.random.default_rng(k).integers(0, 2, (4, 1)))} for k, f in enumerate(numbers_)]
-    signs = [f | {"label": 2 * f["label"] - 1} for f in chances]
+    bits = [f | {"label": F4(np.random.default_rng(k).integers(0, 2, (4, 1)))} for k, f in enumerate(numbers_)]
+    signs = [f | {"label": 2 * f["label"] - 1} for f in bits]
     classes = [mlp.data(k) | {"label": labels(k, 5)} for k in range(STEPS)]
     spread_ = [f | {"label": F4(np.tile([0.5, 0.25, 0.25], (5, 1)))} for f in classes]
 
@@ -174,7 +174,7 @@ def composed():
         ("l1", losses.L1(), line, numbers_, lambda o, f: A.absolute(d(o, f)).mean()),
         ("huber", losses.Huber(), line, numbers_, lambda o, f: huber(d(o, f), 1.0).mean()),
         ("huber_delta", losses.Huber(delta=0.25), line, numbers_, lambda o, f: huber(d(o, f), 0.25).mean()),
-        ("bce_logits", losses.BCELogits(), line, chances, lambda o, f: (softplus(o) - o * f["label"]).mean()),
+        ("bce_logits", losses.BCELogits(), line, bits, lambda o, f: (softplus(o) - o * f["label"]).mean()),
         ("hinge", losses.Hinge(), line, signs, lambda o, f: A.relu(1 - o * f["label"]).mean()),
         (
             "ce_smoothing",
@@ -203,7 +203,7 @@ def composed():
         yield descent(
             f"loss_{name}", f"{name.replace('_', ' ')}, composed of ordinary operators", model, net, formula, feeds
         )
-    yield from on_probabilities(line, mlp, chances, spread_)
+    yield from on_probabilities(line, mlp, bits, spread_)
 
 
 class Behind:
@@ -215,7 +215,7 @@ class Behind:
         self.forward = net.forward
 
 
-def on_probabilities(line, mlp, chances, spread_):
+def on_probabilities(line, mlp, bits, spread_):
     one = Behind(line, "y = Sigmoid(last)")
     model = prepare(node_file(one.text, initializers=line.state()), loss=losses.BCE(), optimizer=SGD(lr=RATE)).proto()
 
@@ -223,7 +223,7 @@ def on_probabilities(line, mlp, chances, spread_):
         p = A.sigmoid(o)
         return -(f["label"] * A.log(p) + (1 - f["label"]) * A.log(1 - p)).mean()
 
-    yield descent("loss_bce", "binary cross-entropy of a Sigmoid's output", model, one, bce, chances)
+    yield descent("loss_bce", "binary cross-entropy of a Sigmoid's output", model, one, bce, bits)
     many = Behind(mlp, "scores = LogSoftmax<axis = 1>(last)")
     model = prepare(node_file(many.text, initializers=mlp.state()), loss=losses.KL(), optimizer=SGD(lr=RATE)).proto()
 

@@ -40,24 +40,24 @@ def start(shape=(2, 3)):
     }
 
 
-def text(momentum, twin):
+def text(momentum, copy):
     """A file by hand: the main graph normalises with the running statistics, the step with those of the batch."""
     main = f"""main (float[N,2] x) => (float[N,3] y) {{ h = MatMul(x, w)
         y = BatchNormalization<epsilon = {EPS}, momentum = {momentum}>(h, scale, shift, mean, var) }}"""
     bn = (
         f"""ty, mean_new, var_new = BatchNormalization<epsilon = {EPS}, momentum = {momentum}, training_mode = 1>
         (h, scale, shift, mean, var)"""
-        if twin
+        if copy
         else "ty = Identity(y)"
     )
-    outs = ", float[3] mean_new, float[3] var_new" if twin else ""
+    outs = ", float[3] mean_new, float[3] var_new" if copy else ""
     step = f"""step (float[N,3] t) => (float loss, float[2,3] w_new, float[3] scale_new, float[3] shift_new{outs}) {{
         {bn} d = Sub(ty, t) q = Mul(d, d) loss = ReduceMean<keepdims = 0>(q)
         gw, gs, gb = training.Gradient<xs = ["w", "scale", "shift"], zs = ["x", "t", "mean", "var"], y = "loss">
             (w, scale, shift, x, t, mean, var)
         uw = Mul(gw, R) us = Mul(gs, R) ub = Mul(gb, R)
         w_new = Sub(w, uw) scale_new = Sub(scale, us) shift_new = Sub(shift, ub) }}"""
-    names = ["w", "scale", "shift"] + (["mean", "var"] if twin else [])
+    names = ["w", "scale", "shift"] + (["mean", "var"] if copy else [])
     return training_file(main, start(), Section(step, {n: f"{n}_new" for n in names}, {"R": F4(0.25)}))
 
 
@@ -65,12 +65,12 @@ def data(shape, target):
     return [{"x": numbers(shape, 800 + k), "t": numbers(target, 900 + k)} for k in range(STEPS)]
 
 
-def dense_step(momentum, twin):
+def dense_step(momentum, copy):
     def step(s, f, k):
         p = {n: A.value(s[n]) for n in ("w", "scale", "shift")}
         h = A.value(f["x"]) @ p["w"]
         new = {}
-        if twin:
+        if copy:
             y, mean, var = normalised(h, p["scale"], p["shift"], momentum, s["mean"], s["var"])
             new = {"mean": mean.a, "var": var.a}
         else:

@@ -53,7 +53,7 @@ def _inputs(model, given):
     if struct is not None:
         tensors, names = keras.tree.flatten(struct), _input_names(functional, struct)
         if given is None:
-            examples = _made_up(model, tensors)
+            examples = _random_examples(model, tensors)
         else:
             examples = _flat_like(struct, given, names, "inputs")
         slots = [Slot(_safe(n), x.dtype, x.shape, _rows(np.asarray(e), x.dtype, x.shape[:1] == (None,)))
@@ -110,7 +110,7 @@ def _rows(a, dtype, open_batch=True):
     return a if dtype == "string" else a.astype(versions.numpy_dtype(dtype))
 
 
-def _made_up(model, tensors):
+def _random_examples(model, tensors):
     """Random numbers; where a size is open, a small one."""
     rng = np.random.default_rng(0)
     vocabulary = [layer.input_dim for layer in model._flatten_layers() if type(layer).__name__ == "Embedding"]
@@ -197,7 +197,7 @@ def _targets(model, outputs, names, given, rows):
     elif given is not None:
         values = list(given)
     else:
-        values = [_made_up_target(losses[n], x, rows) for n, x in zip(names, flat)]
+        values = [_random_target(losses[n], x, rows) for n, x in zip(names, flat)]
     slots, packed = [], []
     for n, w, v in zip(names, word, values):
         if losses[n] is None:
@@ -212,7 +212,7 @@ def _targets(model, outputs, names, given, rows):
     return slots, (outputs, packed)
 
 
-def _made_up_target(loss, x, rows):
+def _random_target(loss, x, rows):
     rng = np.random.default_rng(1)
     name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)
     shape = [rows if k == 0 else (8 if d is None else d) for k, d in enumerate(x.shape)]

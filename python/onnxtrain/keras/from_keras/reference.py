@@ -1,5 +1,5 @@
-"""What Keras itself computes on the examples, without chance: outputs, loss, what the forward pass assigns, gradients,
-and one step of its optimizer. Everything is put back afterwards."""
+"""What Keras itself computes on the examples, without randomness: outputs, loss, what the forward pass assigns,
+gradients, and one step of its optimizer. Everything is put back afterwards."""
 
 import contextlib
 from dataclasses import dataclass, field

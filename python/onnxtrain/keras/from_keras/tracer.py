@@ -258,10 +258,6 @@ class Tracer:
                  for d in shape]
         return self.e.op("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
 
-    def full_shape(self, x, shape):
-        """Sizes of a value like x in Keras' order, Dims where they are open."""
-        return [self.dim(x, k) if d is None else d for k, d in enumerate(shape)]
-
 
 def transposed_layout(layout, rank, axes):
     """The layout of a value after keras.ops.transpose(axes) when the file's tensor stays as it is."""

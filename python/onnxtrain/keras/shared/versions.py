@@ -386,13 +386,7 @@ def apply(optimizer, gradients, variables):
     BaseOptimizer.apply(optimizer, gradients, variables)
 
 
-def decay_rule(optimizer):
-    """Which variables exclude_from_weight_decay named, as Keras keeps it: (ids, pattern)."""
-    pattern = getattr(optimizer, "_exclude_from_weight_decay_pattern", None)
-    return set(getattr(optimizer, "_exclude_from_weight_decay", ()) or ()), pattern.pattern if pattern else None
-
-
-# ---- running Keras without chance
+# ---- running Keras without randomness
 @contextlib.contextmanager
 def without_randomness():
     """Dropout keeps everything; a uniform number is the middle of its range, a normal one half a deviation above its

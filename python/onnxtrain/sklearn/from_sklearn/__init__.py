@@ -6,7 +6,7 @@ def from_sklearn(estimator, *, sample_weight=False, optimizer=None, X=None):
 
     sample_weight: the step reads weights of its rows too. optimizer: for estimators whose solver leaves no state
     (LogisticRegression, Ridge, LinearSVC, ...), as `ot.prepare` takes it. X: rows for the self-check, where the
-    estimator does not take made-up ones.
+    estimator does not take random ones.
     """
     from .conversion import convert
 

@@ -15,7 +15,7 @@ from . import mlp, sgd
 ROWS = 7
 
 
-def made_up_rows(inputs, dtype):
+def random_rows(inputs, dtype):
     """Rows that the estimator takes, as scikit-learn wants them: a matrix, or a table with named columns."""
     rng = np.random.default_rng(0)
 
@@ -44,7 +44,7 @@ def feeds(inputs, X, dtype, wanted):
 def check(model, estimator, family, inputs, dtype, X, sample_weight):
     """Raises when the file computes something else. X: rows of the user, or None."""
     given = X is not None
-    X = made_up_rows(inputs, dtype) if X is None else X[:4 * ROWS]
+    X = random_rows(inputs, dtype) if X is None else X[:4 * ROWS]
     fed = feeds(inputs, X, dtype, model.inputs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -54,7 +54,7 @@ def check(model, estimator, family, inputs, dtype, X, sample_weight):
         except ValueError as e:
             if given:
                 raise
-            raise UsageError(f"no rows could be made up for the self-check: scikit-learn says {e}", "OT1761",
+            raise UsageError(f"no random rows could be made for the self-check: scikit-learn says {e}", "OT1761",
                              "give some: ot.from_sklearn(estimator, X=some_rows)") from None
         _check_predictions(model, fed, want)
         if family in ("mlp", "sgd"):

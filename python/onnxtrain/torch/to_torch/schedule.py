@@ -14,8 +14,8 @@ from torch.optim import lr_scheduler
 from torch.optim.lr_scheduler import LRScheduler
 
 from ...converters.recognise_schedule import recognise
+from .learning_rates import learning_rates
 from .optimizer import set_momentum
-from .rate_series import rate_series
 from .step_scalars import decimal
 
 _CHECKED = 400  # steps that a class of torch must agree on with the file
@@ -165,7 +165,7 @@ _CLASSES = {
 def _recognised(optimizer, built):
     if built.done > _LAST_REPLAY or any(built.betas) or any(r is None for r, _, _ in built.rates):
         return None
-    series = rate_series(built)
+    series = learning_rates(built)
     form = None if series is None else recognise(series)
     if form is None:
         return None

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from ...shared import versions
 from ..values import Traced
 from .elementwise import number, spec
 from .table import axes_of, operation
@@ -150,7 +149,3 @@ def sort(t, op, x):
     if type(op).__name__ == "Sort":
         return x.like(values)
     return t.cast(Traced(places, out.shape, "int64"), out.dtype)
-
-
-def as_number(x):
-    return versions.to_numpy(x).item()

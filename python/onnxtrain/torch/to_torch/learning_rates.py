@@ -22,7 +22,7 @@ class RateSeries:
         return self._known[k]
 
 
-def rate_series(built):
+def learning_rates(built):
     """The RateSeries of a Built, or None when the file's position cannot be taken back to the first step."""
     start = built.scalars.start if built.done == 0 else _rewound(built.scalars, built.done)
     if start is None:

@@ -1,6 +1,6 @@
 """Losses with dropout and augmentation over many seeds, in Keras and here: two-sample Kolmogorov-Smirnov test.
 
-    .venv-tf/bin/python tests/with_keras/chance.py [SEEDS]
+    .venv-tf/bin/python tests/with_keras/random_layers.py [SEEDS]
 """
 
 import os

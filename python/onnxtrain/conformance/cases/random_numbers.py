@@ -22,12 +22,12 @@ def case(name, about, body, checks, outputs, rule="G8", state=None, steps=3):
         CATEGORY,
         about,
         model,
-        "chance",
+        "random",
         rule,
         [{"x": F4(1 + np.arange(N) / N)} for _ in range(steps)],
         [{} for _ in range(steps)],
         [{} for _ in range(steps)],
-        chance=checks,
+        checks=checks,
     )
 
 
