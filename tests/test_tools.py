@@ -75,14 +75,45 @@ def test_clang_tidy_sees_what_changed(tree):
     (tree / "src/a/x.hpp").write_text("int y;\n")  # one source that includes it
     assert tidy.changed(SOURCES, clean) == ["src/a/one.cpp", "src/a/three.cpp"]
     (tree / "src/a/two.cpp").write_text('#include "a/x.hpp"\nint z;\n')  # which sees the header too
-    assert tidy.changed(SOURCES, clean) == ["src/a/three.cpp", "src/a/two.cpp"]
+    assert tidy.changed(SOURCES, clean) == ["src/a/two.cpp", "src/a/three.cpp"]  # what is not committed comes first
 
 
-def test_sources_that_were_never_checked_are_counted(tree, capsys):
+def test_clang_tidy_checks_new_sources_and_counts_those_that_wait(tree, capsys):
     clean = clean_record()
-    del clean["src/a/one.cpp"]
-    assert tidy.changed(SOURCES, clean) == []
-    assert "1 of 3 sources are not in tools/tidy-clean.txt" in capsys.readouterr().out
+    del clean["src/a/one.cpp"]  # has no line: new
+    clean["src/a/two.cpp"] = tidy.OPEN
+    assert tidy.changed(SOURCES, clean) == ["src/a/one.cpp"]
+    assert "1 of 3 sources are still to be checked" in capsys.readouterr().out
+
+
+def test_clang_tidy_says_what_it_leaves_out(tree, monkeypatch, capsys):
+    checked = []
+    monkeypatch.setattr(tidy, "compile_commands", lambda: dict.fromkeys(SOURCES))
+    monkeypatch.setattr(tidy, "CLEAN", tree / "tidy-clean.txt")
+    monkeypatch.setattr(tidy, "check", lambda todo, entries, jobs: [checked.append(f) or {f: ""} for f in todo])
+    monkeypatch.setenv("ONNXTRAIN_CACHE", str(tree / "cache"))
+    (tree / ".clang-tidy").write_text("")
+    monkeypatch.setattr(tidy, "recorded", lambda settings: {"src/a/earlier.cpp": ""})  # no file of now has a line
+    for expected in ("2 of 3 files", "1 of 2 files", "0 with findings"):  # what was checked is remembered
+        monkeypatch.setattr("sys.argv", ["tidy.py", "--changed", "--most", "1", "--record"])
+        assert tidy.main() == 0
+        assert expected in capsys.readouterr().out
+    assert sorted(checked) == SOURCES
+
+
+def test_what_the_record_of_clang_tidy_keeps(tree, monkeypatch):
+    monkeypatch.setattr(tidy, "CLEAN", tree / "tidy-clean.txt")
+
+    def lines(before, clean, bad=()):
+        tidy.record(b"settings", SOURCES, before, clean, bad)
+        return tidy.recorded(b"settings")
+
+    one, two, three = SOURCES
+    first = lines({}, {one, "src/a/x.hpp"})
+    assert first == {one: tidy.digest(one), two: "-", three: "-", "src/a/x.hpp": tidy.digest("src/a/x.hpp")}
+    assert lines(first | {one: "earlier"}, {two}, {two}) == first | {one: "earlier"}  # findings: not clean
+    del first[three]
+    assert three not in lines(first, {two}) and lines(first, {two})[two] == tidy.digest(two)  # a new file stays new
 
 
 def test_what_is_remembered_as_clean_depends_on_headers(tree):

@@ -15,6 +15,8 @@ import pathlib
 import re
 import sys
 
+from problems import report
+
 LONGEST = 80  # lines of a function
 CPP = {".cpp", ".hpp", ".h", ".c"}
 # Python that belongs to no test run or is no code of ours.
@@ -192,10 +194,7 @@ def main():
             check_python(path, where, problems, python_helpers)
         else:
             check_cpp(path, where, problems, cpp_helpers)
-    for problem in problems:
-        print(problem)
-    print(f"code: {count} files, {operators} operator files, {len(problems)} problems")
-    return 1 if problems else 0
+    return report(problems, f"code: {count} files, {operators} operator files")
 
 
 if __name__ == "__main__":

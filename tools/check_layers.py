@@ -12,6 +12,8 @@ import pathlib
 import re
 import sys
 
+from problems import report
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 SOURCES = {".cpp", ".hpp", ".h", ".inc"}
 
@@ -104,10 +106,7 @@ def main():
         if cycle := find_cycle(graph):
             problems.append(f"cycle in {what}: {' -> '.join(cycle)}")
 
-    for problem in problems:
-        print(problem)
-    print(f"layers: {files} files, {includes} includes, {len(problems)} problems")
-    return 1 if problems else 0
+    return report(problems, f"layers: {files} files, {includes} includes")
 
 
 if __name__ == "__main__":

@@ -20,36 +20,33 @@ for other in $(sed -n 's/^# with: //p' "$file"); do held+=("$here/requirements-$
 key=$({ cat "$file" "${held[@]}" | grep -v '^#'; "$python" -c 'import sys; print(sys.version, sys.base_prefix)'; } | sha256sum | cut -c1-12)
 cache=${ONNXTRAIN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/onnxtrain}
 folder=$cache/env-$name-$key
-if [[ -e $folder/.complete ]]; then
-  echo "$folder"
-  exit 0
-fi
 
-mkdir -p "$cache"
-exec 9>"$cache/.env-$name-$key.lock"
-flock -n 9 || { say "another build is making $name; waiting"; flock 9; }
-if [[ -e $folder/.complete ]]; then
-  echo "$folder"
-  exit 0
-fi
-
-say "$name is not on this machine; installing tools/requirements-$name.txt into $folder (minutes, once)"
-start=$SECONDS
-log=$cache/env-$name-$key.log
-parts=$(mktemp -d)
-trap 'rm -rf "$parts"' EXIT
-rm -rf "$folder"
+install() {
+  say "$name is not on this machine; installing tools/requirements-$name.txt into $folder (minutes, once)"
+  local start=$SECONDS part
+  rm -rf "$folder"
+  "$python" -m venv "$folder" >"$log" 2>&1 || fail
+  awk -v folder="$parts" 'BEGIN { RS = ""; } { print > sprintf("%s/%02d.txt", folder, NR) }' "$file"
+  for part in "$parts"/*.txt; do
+    PIP_CONSTRAINT=$(IFS=' '; echo "${held[*]}") "$folder/bin/python" -m pip install --disable-pip-version-check -q \
+      --progress-bar off --no-compile -r "$part" >>"$log" 2>&1 </dev/null || fail
+  done
+  touch "$folder/.complete"
+  say "$name is there, $((SECONDS - start)) s"
+}
 fail() {
   rm -rf "$folder"
   say "$name cannot be installed: $(grep -m1 -iE '^ERROR' "$log" || tail -1 "$log") (all of it: $log)"
   exit 1
 }
-"$python" -m venv "$folder" >"$log" 2>&1 || fail
-awk -v folder="$parts" 'BEGIN { RS = ""; } { print > sprintf("%s/%02d.txt", folder, NR) }' "$file"
-for part in "$parts"/*.txt; do
-  PIP_CONSTRAINT=$(IFS=' '; echo "${held[*]}") "$folder/bin/python" -m pip install --disable-pip-version-check -q \
-    --progress-bar off --no-compile -r "$part" >>"$log" 2>&1 </dev/null || fail
-done
-touch "$folder/.complete"
-say "$name is there, $((SECONDS - start)) s"
+
+if [[ ! -e $folder/.complete ]]; then
+  log=$cache/env-$name-$key.log
+  parts=$(mktemp -d)
+  trap 'rm -rf "$parts"' EXIT
+  mkdir -p "$cache"
+  exec 9>"$cache/.env-$name-$key.lock"
+  flock -n 9 || { say "another build is making $name; waiting"; flock 9; }
+  [[ -e $folder/.complete ]] || install
+fi
 echo "$folder"

@@ -2,6 +2,7 @@
 # Everything that reads the sources without running them: ruff, clang-format, who includes whom, the shape of the code, clang-tidy.
 # Usage: tools/lint.sh              clang-tidy over every C++ source
 #        tools/lint.sh --changed    clang-tidy over those that differ from what tools/tidy-clean.txt records as clean
+#                                   (--most N: at most N of them)
 #        tools/lint.sh --record     with either: writes what is clean into that file
 # All five run; exit 1 when one of them found something.
 set -uo pipefail

@@ -3,10 +3,12 @@
 
     tools/tidy.py                 every source that has a compile command
     tools/tidy.py --changed       those that differ from what tools/tidy-clean.txt records, or are not committed
+    tools/tidy.py --most N        with either: at most N of them (`make test`: a few minutes, however many changed)
     tools/tidy.py --record        with either: what is clean afterwards is written into that file
     tools/tidy.py FILE...
 
-tools/tidy-clean.txt has the digest of each source and header that was checked and found clean. For a header that
+tools/tidy-clean.txt has the digest of each source and header that was checked and found clean, or `-` where that is
+still to be done. For a header that
 differs, one source that includes it is checked. Many files are checked joined (tools/tidy_join.py). What was found
 clean is also remembered by the content of the source and of all our headers below it, in
 ${ONNXTRAIN_CACHE:-~/.cache/onnxtrain}/tidy. Needs build/lint/compile_commands.json (cmake --preset lint, which
@@ -37,6 +39,7 @@ INCLUDE = re.compile(rb'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
 GCC_ONLY = re.compile(r" -Wno-(restrict|stringop-over[a-z]+|maybe-uninitialized)| -fopenmp")
 # The analyzer follows at most so many steps through a function: half of the time, and the same findings here.
 BOUND = [f"--extra-arg={a}" for a in ("-Xclang", "-analyzer-config", "-Xclang", "max-nodes=50000")]
+OPEN = "-"  # in the record: not checked yet
 FAILED = re.compile(r"^([^\s:]+):\d+:\d+: (?:fatal )?error: .*\[clang-diagnostic-error\]", re.M)
 
 
@@ -111,24 +114,24 @@ def uncommitted():
 
 
 def changed(sources, clean):
-    """Sources that differ from their record or are not committed, and one source for every such header. Files that were
-    never checked are counted, not checked."""
+    """Sources that differ from their record, have no line there or are not committed, and one source for every such
+    header. Those that are not committed come first. Files whose line says that they were not checked are counted."""
     now = uncommitted()
 
     def differs(f):
-        return f in now or (f in clean and clean[f] != digest(f))
+        return f in now or clean.get(f) not in (digest(f), OPEN)
 
     out = {s for s in sources if differs(s)}
-    if never := [s for s in sources if s not in clean and s not in out]:
-        print(f"tidy: {len(never)} of {len(sources)} sources are not in tools/tidy-clean.txt, they were never checked "
-              "(tools/tidy.py --record)", flush=True)
+    if waiting := [s for s in sources if clean.get(s) == OPEN and s not in out]:
+        print(f"tidy: {len(waiting)} of {len(sources)} sources are still to be checked (tools/tidy.py --record)",
+              flush=True)
     covered = set().union(*(closure(s) for s in out)) if out else set()
     headers = set().union(*(closure(s) for s in sources)) - set(sources)
     for header in sorted(h for h in headers - covered if differs(h)):
         users = [s for s in sources if header in below(s)] or [s for s in sources if header in closure(s)]
         out.add(users[0])
         covered |= closure(users[0])
-    return sorted(out)
+    return sorted(out, key=lambda s: (s not in now, s))
 
 
 def run(path, entry, name, *options):
@@ -191,13 +194,15 @@ def check(todo, entries, jobs):
             yield done.result()
 
 
-def record(settings, sources, clean, bad):
-    """Every file that is clean now, sorted by name; what has findings stays out."""
-    files = set().union(*(closure(s) for s in sources if s not in bad)) - set(bad)
-    lines = [f"{digest(f)} {f}\n" for f in sorted(files) if f in clean]
+def record(settings, sources, before, clean, bad):
+    """Every file that is clean, sorted by name. Others keep the line that they had; in a first record they are open."""
+    files = sorted(set().union(*(closure(s) for s in sources)))
+    done = {f for f in files if f in clean and f not in bad}
+    now = {f: digest(f) if f in done else before.get(f, OPEN) for f in files if f in done or f in before or not before}
+    lines = [f"{d} {f}\n" for f, d in now.items()]
     head = f"# Files that clang-tidy found clean (tools/tidy.py --record); settings {settings_digest(settings)}\n"
     CLEAN.write_text(head + "".join(lines))
-    print(f"tidy: recorded {len(lines)} files in {CLEAN.relative_to(ROOT)}")
+    print(f"tidy: recorded {len(done)} of {len(files)} files as clean in {CLEAN.name}")
 
 
 def main():
@@ -205,6 +210,7 @@ def main():
     p.add_argument("files", nargs="*")
     p.add_argument("--changed", action="store_true")
     p.add_argument("--record", action="store_true")
+    p.add_argument("--most", type=int, default=sys.maxsize)
     p.add_argument("-j", type=int, default=os.cpu_count())
     a = p.parse_args()
     start = time.time()
@@ -219,6 +225,11 @@ def main():
     cache.mkdir(parents=True, exist_ok=True)
     keys = {f: key(f, settings) for f in files}
     todo = [f for f in files if not (cache / keys[f]).exists()]
+    if left := todo[a.most:]:
+        print(f"tidy: {len(left)} of {len(todo)} files that differ from tools/tidy-clean.txt are left out here "
+              "(tools/tidy.py --changed --record checks them all)", flush=True)
+        todo = todo[:a.most]
+        files = [f for f in files if f not in set(left)]
     bad, told = set(), set()
     for result in check(todo, entries, a.j):
         for path, said in result.items():
@@ -234,7 +245,7 @@ def main():
     if a.record:
         checked = set().union(*(closure(f) for f in files)) if files else set()
         clean = {f for f, d in was_clean.items() if (ROOT / f).is_file() and d == digest(f)} | checked
-        record(settings, sources, clean, bad)
+        record(settings, sources, was_clean, clean, bad)
     return 1 if bad else 0
 
 

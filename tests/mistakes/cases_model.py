@@ -10,7 +10,7 @@ from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
-from flow import FLOW, INT, ITER, KEEP, YES, B, F, N, body, control
+from flow import FLOW, ITER, KEEP, YES, B, F, N, body, control, loop
 from mistake import Mistake as M
 from workshop import both, cut, dense, edited, flipped, gzipped, model, raw, text
 
@@ -107,11 +107,6 @@ def gradient_node(m):
 def gradient_of_nothing(m):
     a = next(a for a in gradient_node(m).attribute if a.name == "xs")
     a.strings[0] = b"nobody"
-
-
-def gradient_y(m):
-    a = next(a for a in gradient_node(m).attribute if a.name == "y")
-    a.s = b"loose"
 
 
 def small_training(change):
@@ -403,19 +398,11 @@ CASES = [
         ["'again'", "iteration"],
         "--memory",
         plant=both(
-            control(
-                N(
-                    "Loop",
-                    ["many", "yes", "x"],
-                    ["y"],
-                    "again",
-                    body=body(
-                        [*ITER, ("s", F, None)],
-                        [KEEP, N("Concat", ["s", "s"], ["s2"], axis=0)],
-                        [("c2", B, []), ("s2", F, None)],
-                    ),
-                ),
-                [YES, N("Constant", [], ["many"], value=h.make_tensor("many", INT, [], [23]))],
+            loop(
+                [("s", F, None)],
+                [KEEP, N("Concat", ["s", "s"], ["s2"], axis=0)],
+                [("c2", B, []), ("s2", F, None)],
+                trips=23,
             ),
             lambda d: np.savez(d / "three.npz", x=np.ones(3, np.float32)),
         ),
@@ -429,18 +416,7 @@ CASES = [
         "--max-loop-trips 20",
         "onnxtrain run flow.onnx --inputs three.npz {fix}",
         plant=both(
-            control(
-                N(
-                    "Loop",
-                    ["many", "yes", "x"],
-                    ["y"],
-                    "again",
-                    body=body(
-                        [*ITER, ("s", F, [3])], [KEEP, N("Relu", ["s"], ["s2"])], [("c2", B, []), ("s2", F, [3])]
-                    ),
-                ),
-                [YES, N("Constant", [], ["many"], value=h.make_tensor("many", INT, [], [20]))],
-            ),
+            loop([("s", F, [3])], [KEEP, N("Relu", ["s"], ["s2"])], [("c2", B, []), ("s2", F, [3])], trips=20),
             lambda d: np.savez(d / "three.npz", x=np.ones(3, np.float32)),
         ),
     ),

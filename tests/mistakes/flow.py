@@ -40,6 +40,19 @@ def branch(n, elem=F):
     return body([], nodes, [(f"o{k}{elem}{n}", elem, [3]) for k in range(n)])
 
 
+def loop(inputs, nodes, outputs, trips=2):
+    """A model of one Loop on x: `inputs` of its body behind the iteration and the condition."""
+    count = N("Constant", [], ["trips"], value=h.make_tensor("trips", INT, [], [trips]))
+    node = N("Loop", ["trips", "yes", "x"], ["y"], "again", body=body([*ITER, *inputs], nodes, outputs))
+    return control(node, [YES, count])
+
+
+def scan(**attributes):
+    """A model of one Scan over the elements of x."""
+    each = body([("e", F, [])], [N("Identity", ["e"], ["o"])], [("o", F, [])])
+    return control(N("Scan", ["x"], ["y"], "scan", body=each, **attributes))
+
+
 FLOW = [
     (
         "If with different counts of outputs",
@@ -58,108 +71,41 @@ FLOW = [
     ),
     (
         "Loop whose body lacks an input",
-        control(
-            N(
-                "Loop",
-                ["trips", "yes", "x"],
-                ["y"],
-                "again",
-                body=body(ITER, [KEEP, N("Identity", ["x"], ["s2"])], [("c2", B, []), ("s2", F, [3])]),
-            ),
-            [YES, TRIPS],
-        ),
+        loop([], [KEEP, N("Identity", ["x"], ["s2"])], [("c2", B, []), ("s2", F, [3])]),
         ["'again'", "3"],
     ),
     (
         "Loop whose body lacks an output",
-        control(
-            N(
-                "Loop",
-                ["trips", "yes", "x"],
-                ["y"],
-                "again",
-                body=body([*ITER, ("s", F, [3])], [KEEP], [("c2", B, [])]),
-            ),
-            [YES, TRIPS],
-        ),
+        loop([("s", F, [3])], [KEEP], [("c2", B, [])]),
         ["'again'"],
     ),
     (
         "Loop whose state changes its type",
-        control(
-            N(
-                "Loop",
-                ["trips", "yes", "x"],
-                ["y"],
-                "again",
-                body=body(
-                    [*ITER, ("s", F, [3])], [KEEP, N("Cast", ["s"], ["s2"], to=INT)], [("c2", B, []), ("s2", INT, [3])]
-                ),
-            ),
-            [YES, TRIPS],
-        ),
+        loop([("s", F, [3])], [KEEP, N("Cast", ["s"], ["s2"], to=INT)], [("c2", B, []), ("s2", INT, [3])]),
         ["'again'", "int64"],
     ),
     (
         "Loop whose condition is a number",
-        control(
-            N(
-                "Loop",
-                ["trips", "yes", "x"],
-                ["y"],
-                "again",
-                body=body(
-                    [*ITER, ("s", F, [3])],
-                    [N("Identity", ["i"], ["c2"]), N("Identity", ["s"], ["s2"])],
-                    [("c2", INT, []), ("s2", F, [3])],
-                ),
-            ),
-            [YES, TRIPS],
+        loop(
+            [("s", F, [3])],
+            [N("Identity", ["i"], ["c2"]), N("Identity", ["s"], ["s2"])],
+            [("c2", INT, []), ("s2", F, [3])],
         ),
         ["'again'", "bool"],
     ),
     (
         "Scan over more inputs than it has",
-        control(
-            N(
-                "Scan",
-                ["x"],
-                ["y"],
-                "scan",
-                num_scan_inputs=3,
-                body=body([("e", F, [])], [N("Identity", ["e"], ["o"])], [("o", F, [])]),
-            )
-        ),
+        scan(num_scan_inputs=3),
         ["'scan'", "num_scan_inputs", "3"],
     ),
     (
         "Scan along an axis that is not there",
-        control(
-            N(
-                "Scan",
-                ["x"],
-                ["y"],
-                "scan",
-                num_scan_inputs=1,
-                scan_input_axes=[4],
-                body=body([("e", F, [])], [N("Identity", ["e"], ["o"])], [("o", F, [])]),
-            )
-        ),
+        scan(num_scan_inputs=1, scan_input_axes=[4]),
         ["'scan'", "4"],
     ),
     (
         "Scan with two axes for one input",
-        control(
-            N(
-                "Scan",
-                ["x"],
-                ["y"],
-                "scan",
-                num_scan_inputs=1,
-                scan_input_axes=[0, 0],
-                body=body([("e", F, [])], [N("Identity", ["e"], ["o"])], [("o", F, [])]),
-            )
-        ),
+        scan(num_scan_inputs=1, scan_input_axes=[0, 0]),
         ["'scan'", "scan_input_axes"],
     ),
     (
