@@ -150,7 +150,10 @@ OT_API ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** ou
 
 /* A training section as a plain model for other runtimes (docs/engines.md). options: JSON with
  * form, for, opset, dims, indices, recurrent, random, embed_state; NULL: all defaults. manifest:
- * JSON, docs/step-manifest.schema.json. */
+ * JSON, docs/step-manifest.schema.json. which: a section, or OT_EVALUATION: what validation
+ * computes, loss and scores (output "onnxtrain_scores") of the inference form; nothing is fed back.
+ */
+#define OT_EVALUATION (-1)
 OT_API ot_status ot_make_step(const ot_model* m, int which, const char* options, ot_model** step,
                               ot_text** manifest);
 /* The same into files: PATH, and beside it the manifest and the initial state. which < 0: every
@@ -330,7 +333,14 @@ typedef struct ot_engine {
                void* sink, const char** error);
   /* Takes the last step back; non-zero: it cannot. May be NULL. */
   int (*undo)(void* context);
+  /* What validation computes (ot_make_step with OT_EVALUATION) on these rows, with the state as it
+   * is now: calls take(sink, "loss" or "scores", value) for what there is. OT_NOT_EVALUATED: it
+   * cannot, `error` says why, and the library evaluates. May be NULL. */
+  int (*evaluate)(void* context, size_t n, const char* const* names, ot_value* const* values,
+                  void (*take)(void* sink, const char* name, const ot_value* value), void* sink,
+                  const char** error);
 } ot_engine;
+#define OT_NOT_EVALUATED (-1)
 /* *engine is copied; its context must outlive the trainer. NULL: this library makes the steps. */
 OT_API ot_status ot_trainer_set_engine(ot_trainer* t, const ot_engine* engine);
 /* Whole epochs over arrays (the first dimension counts the rows; names as the model's inputs and

@@ -43,27 +43,48 @@ int begin(void* context, ot_model* training, uint64_t step, const char** error) 
                 [&](PyEngine& e) { e.engine.attr("begin")(PyModel(training), step); });
 }
 
+nb::dict named(size_t n, const char* const* names, ot_value* const* values) {
+  nb::dict feeds;
+  for (size_t k = 0; k < n; ++k) {
+    if (ot_value_kind(values[k]) != OT_TENSOR)
+      throw std::runtime_error(std::string("input '") + names[k] + "' is no tensor");
+    feeds[names[k]] = nb::cast(borrowed(values[k]));
+  }
+  return feeds;
+}
+
+using Take = void (*)(void*, const char*, const ot_value*);
+
+void take_all(const nb::object& items, Take take, void* sink) {
+  for (nb::handle item : items) {
+    const std::string name = nb::cast<std::string>(item[0]);
+    take(sink, name.c_str(), nb::cast<const PyValue&>(item[1]).h.get());
+  }
+}
+
 int step(void* context, size_t n, const char* const* names, ot_value* const* values, double* loss,
          const char** error) {
   return called(context, error, [&](PyEngine& e) {
-    nb::dict feeds;
-    for (size_t k = 0; k < n; ++k) {
-      if (ot_value_kind(values[k]) != OT_TENSOR)
-        throw std::runtime_error(std::string("input '") + names[k] + "' is no tensor");
-      feeds[names[k]] = nb::cast(borrowed(values[k]));
-    }
-    *loss = nb::cast<double>(e.engine.attr("step")(feeds));
+    *loss = nb::cast<double>(e.engine.attr("step")(named(n, names, values)));
   });
 }
 
-int state(void* context, void (*take)(void*, const char*, const ot_value*), void* sink,
-          const char** error) {
-  return called(context, error, [&](PyEngine& e) {
-    for (nb::handle item : e.engine.attr("state")()) {
-      const std::string name = nb::cast<std::string>(item[0]);
-      take(sink, name.c_str(), nb::cast<const PyValue&>(item[1]).h.get());
-    }
+int state(void* context, Take take, void* sink, const char** error) {
+  return called(context, error,
+                [&](PyEngine& e) { take_all(e.engine.attr("state")(), take, sink); });
+}
+
+int evaluate(void* context, size_t n, const char* const* names, ot_value* const* values, Take take,
+             void* sink, const char** error) {
+  bool refused = false;
+  const int status = called(context, error, [&](PyEngine& e) {
+    nb::object got = e.engine.attr("evaluate")(named(n, names, values));
+    refused = !got[0].is_none();
+    if (!refused) return take_all(got[1], take, sink);
+    e.text = nb::cast<std::string>(got[0]);
+    *error = e.text.c_str();
   });
+  return status == 0 && refused ? OT_NOT_EVALUATED : status;
 }
 
 int undo(void* context) {
@@ -83,6 +104,7 @@ ot_engine PyEngine::functions() {
   e.step = step;
   e.state = state;
   e.undo = undo;
+  e.evaluate = evaluate;
   return e;
 }
 

@@ -1,5 +1,6 @@
 // An engine that is a Python object: begin(model, step), step(feeds) -> loss, state() -> [(name,
-// value)], undo() -> bool (onnxtrain/engines/driver.py).
+// value)], undo() -> bool, evaluate(feeds) -> (why not or None, [(name, value)])
+// (onnxtrain/engines/driver.py).
 #pragma once
 #include "native.hpp"
 

@@ -1,4 +1,7 @@
 // The C API: steps by another runtime, through callbacks.
+#include <algorithm>
+#include <cstring>
+
 #include "api/handles.hpp"
 
 using namespace onnxtrain;
@@ -17,38 +20,52 @@ class CallbackEngine final : public run::Engine {
     check(status, error);
   }
   double step(const Feeds& feeds) override {
-    std::vector<const char*> names;
-    std::vector<ot_value> values;
-    values.reserve(feeds.size());
-    for (const auto& [name, value] : feeds) {
-      names.push_back(name.c_str());
-      values.push_back({value});
-    }
-    std::vector<ot_value*> pointers;
-    for (ot_value& v : values) pointers.push_back(&v);
+    const Arguments a(feeds);
     const char* error = nullptr;
     double loss = 0;
     const int status =
-        e_.step(e_.context, names.size(), names.data(), pointers.data(), &loss, &error);
+        e_.step(e_.context, a.names.size(), a.names.data(), a.pointers.data(), &loss, &error);
     check(status, error);
     return loss;
   }
-  std::vector<std::pair<std::string, Tensor>> state() override {
-    std::vector<std::pair<std::string, Tensor>> all;
+  Named state() override {
+    Named all;
     const char* error = nullptr;
-    const int status = e_.state(
-        e_.context,
-        [](void* sink, const char* name, const ot_value* value) {
-          if (const Tensor* t = value ? std::get_if<Tensor>(&value->v) : nullptr)
-            static_cast<decltype(all)*>(sink)->emplace_back(name, t->clone());
-        },
-        &all, &error);
+    const int status = e_.state(e_.context, take, &all, &error);
     check(status, error);
     return all;
   }
   bool undo() override { return e_.undo && e_.undo(e_.context) == 0; }
+  run::Evaluated evaluate(const Feeds& feeds) override {
+    if (!e_.evaluate) return {{}, {}, "the engine only makes steps"};
+    const Arguments a(feeds);
+    Named all;
+    const char* error = nullptr;
+    const int status = e_.evaluate(e_.context, a.names.size(), a.names.data(), a.pointers.data(),
+                                   take, &all, &error);
+    if (status == OT_NOT_EVALUATED) return {{}, {}, error ? error : "the engine does not say why"};
+    check(status, error);
+    return run::evaluated(all);
+  }
 
  private:
+  struct Arguments {  // of a callback; the values stay the library's
+    explicit Arguments(const Feeds& feeds) {
+      values.reserve(feeds.size());
+      for (const auto& [name, value] : feeds) {
+        names.push_back(name.c_str());
+        values.push_back({value});
+        pointers.push_back(&values.back());
+      }
+    }
+    std::vector<const char*> names;
+    std::vector<ot_value> values;
+    std::vector<ot_value*> pointers;
+  };
+  static void take(void* sink, const char* name, const ot_value* value) {
+    if (const Tensor* t = value ? std::get_if<Tensor>(&value->v) : nullptr)
+      static_cast<Named*>(sink)->emplace_back(name, t->clone());
+  }
   static void check(int status, const char* error) {
     if (status == 0) return;
     throw Error(ErrorKind::kFailed, "OT1275", cat("the engine failed: ", error ? error : ""));
@@ -61,9 +78,11 @@ class CallbackEngine final : public run::Engine {
 ot_status ot_trainer_set_engine(ot_trainer* t, const ot_engine* engine) {
   return guarded({{"t", t}}, [&] {
     if (!engine) return t->run.set_engine(nullptr);
-    check_needed({{"begin", reinterpret_cast<const void*>(engine->begin)},
-                  {"step", reinterpret_cast<const void*>(engine->step)},
-                  {"state", reinterpret_cast<const void*>(engine->state)}});
-    t->run.set_engine(std::make_unique<CallbackEngine>(*engine));
+    ot_engine e{};  // a caller of an earlier version has fewer members
+    std::memcpy(&e, engine, std::min(engine->size, sizeof e));
+    check_needed({{"begin", reinterpret_cast<const void*>(e.begin)},
+                  {"step", reinterpret_cast<const void*>(e.step)},
+                  {"state", reinterpret_cast<const void*>(e.state)}});
+    t->run.set_engine(std::make_unique<CallbackEngine>(e));
   });
 }

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/handles.hpp"
+#include "convert/portable/evaluation.hpp"
 #include "convert/portable/manifest.hpp"
 #include "convert/whole/whole.hpp"
 #include "onnx/onnx.hpp"
@@ -14,7 +15,8 @@ ot_status ot_make_step(const ot_model* m, int which, const char* options, ot_mod
   return guarded({{"m", m}, {"step", step}, {"manifest", manifest}}, [&] {
     const StepOptions o = step_options_from_json(options ? options : "");
     std::vector<StepModel> made;
-    made.push_back(make_step(*m->m, which, o, all_ops()));
+    made.push_back(which == OT_EVALUATION ? portable::make_evaluation(*m->m, o, all_ops())
+                                          : make_step(*m->m, which, o, all_ops()));
     auto text = std::make_unique<ot_text>(
         ot_text{portable::manifest(made, {"step.onnx"}, *m->m, o, "step.state.safetensors")});
     *step = new ot_model{std::make_shared<const Model>(std::move(made[0].model))};

@@ -37,7 +37,7 @@ class Process final : public run::Engine {
     };
     try {
       save_model(training, path, all_ops());
-      python_.ask({{"do", "begin"}, {"model", path}, {"step", step}}, {});
+      ask({{"do", "begin"}, {"model", path}, {"step", step}});
     } catch (...) {
       remove();
       throw;
@@ -45,6 +45,27 @@ class Process final : public run::Engine {
     remove();
   }
   double step(const Feeds& feeds) override {
+    const Named got = ask({{"do", "step"}}, tensors_of(feeds)).second;
+    if (got.size() != 1) python_.gone("sent no loss");
+    return got[0].second.to_doubles()[0];
+  }
+  Named state() override { return ask({{"do", "state"}}).second; }
+  bool undo() override { return ask({{"do", "undo"}}).first.value("undone", false); }
+
+  run::Evaluated evaluate(const Feeds& feeds) override {
+    const auto [said, values] = ask({{"do", "evaluate"}}, tensors_of(feeds));
+    if (said.contains("refused")) return {{}, {}, said.value("refused", "")};
+    return run::evaluated(values);
+  }
+
+ private:
+  PythonProcess::Message ask(Json message, const Named& tensors = {}) {
+    PythonProcess::Message reply = python_.ask(std::move(message), tensors);
+    for (const Json& note : reply.first.value("notes", Json::array()))
+      warn(note.at(0).get<std::string>(), note.at(1).get<std::string>());
+    return reply;
+  }
+  static Named tensors_of(const Feeds& feeds) {
     Named tensors;
     for (const auto& [name, value] : feeds) {
       const Tensor* t = std::get_if<Tensor>(&value);
@@ -52,14 +73,8 @@ class Process final : public run::Engine {
         data_error("OT2113", cat("input '", name, "' is no tensor of numbers: engines take none"));
       tensors.emplace_back(name, *t);
     }
-    const Named got = python_.ask({{"do", "step"}}, tensors).second;
-    if (got.size() != 1) python_.gone("sent no loss");
-    return got[0].second.to_doubles()[0];
+    return tensors;
   }
-  Named state() override { return python_.ask({{"do", "state"}}, {}).second; }
-  bool undo() override { return python_.ask({{"do", "undo"}}, {}).first.value("undone", false); }
-
- private:
   PythonProcess python_;
 };
 

@@ -85,7 +85,9 @@ constexpr Explanation kTraining[] = {
     {"OT1275",
      "The engine that makes the steps failed or its process ended. The last checkpoint is whole;\n"
      "resume with the same or another engine."},
-    {"OT1276", "The engine returned a state variable with another type or shape than it has."},
+    {"OT1276",
+     "The engine returned a state variable, or the scores of a validation, with another type or\n"
+     "shape than it has."},
     {"OT1277", "With an engine, a step is always one of all training sections."},
     {"OT1780",
      "A node runs in another runtime (--fallback), and that failed: the runtime's own words "
@@ -500,6 +502,12 @@ constexpr Explanation kTraining[] = {
     {"OT4511",
      "What was given in fit(callbacks=...) is no callback, or has a method that is never called."},
     {"OT4512", "history.plot() draws with matplotlib, which is not installed."},
+    {"OT4513",
+     "Steps are made by another engine, but it cannot compute the model's inference form: "
+     "validation\nruns in this library, on the state that comes back. The message says why."},
+    {"OT4514",
+     "A training of several sections runs in another engine, which refuses one of them: that one "
+     "is\nmade by this library, and the state goes to and fro. The message says why."},
     {"OT5001",
      "Every process computes as many blocks of rows as the others: --micro-blocks is a multiple of "
      "their\nnumber. A run keeps its number of blocks when it is resumed."},

@@ -6,6 +6,12 @@
 
 namespace onnxtrain::run {
 
+Evaluated evaluated(const Engine::Named& values) {
+  Evaluated e;
+  for (const auto& [name, value] : values) (name == "loss" ? e.loss : e.scores) = value;
+  return e;
+}
+
 void EngineStepper::begin(uint64_t seed, uint64_t step, bool check_finite) {
   t_.set_seed(seed);
   t_.set_step_count(step);
@@ -17,11 +23,20 @@ void EngineStepper::hand_over() {
   handed_ = t_.state().assignments();
 }
 
+// Somebody assigned to the state since, or the engine has none yet.
+void EngineStepper::hand_over_if_changed() {
+  if (handed_ && *handed_ == t_.state().assignments()) return;
+  take_back();
+  hand_over();
+}
+
+Evaluated EngineStepper::evaluate(const Feeds& feeds) {
+  hand_over_if_changed();
+  return engine_.evaluate(feeds);
+}
+
 double EngineStepper::step(const Feeds& feeds) {
-  if (!handed_ || *handed_ != t_.state().assignments()) {
-    take_back();
-    hand_over();
-  }
+  hand_over_if_changed();
   const double loss = engine_.step(feeds);
   ahead_ = true;
   if (check_finite_ && !std::isfinite(loss)) {

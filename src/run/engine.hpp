@@ -13,16 +13,22 @@ namespace onnxtrain::run {
 
 class Engine {
  public:
+  using Named = std::vector<std::pair<std::string, Tensor>>;
   virtual ~Engine() = default;
   // The training as it stands; before the first step, and when somebody else changed the state.
   virtual void begin(const Model& training, uint64_t step) = 0;
   // One step of every training section; the loss.
   virtual double step(const Feeds& feeds) = 0;
   // State variables as they are now.
-  virtual std::vector<std::pair<std::string, Tensor>> state() = 0;
+  virtual Named state() = 0;
   // Takes the last step back; false when that cannot be done.
   virtual bool undo() = 0;
+  // Loss and scores of these rows with the state as it is now (portable::make_evaluation).
+  virtual Evaluated evaluate(const Feeds&) { return {{}, {}, "the engine only makes steps"}; }
 };
+
+// From the values that an engine calls "loss" and "scores".
+Evaluated evaluated(const Engine::Named& values);
 
 class EngineStepper final : public Stepper {
  public:
@@ -33,8 +39,11 @@ class EngineStepper final : public Stepper {
   double gradient_norm() const override { return -1; }
   double rate() const override;
   Training& training() override;
+  bool evaluates() const override { return true; }
+  Evaluated evaluate(const Feeds& feeds) override;
 
  private:
+  void hand_over_if_changed();
   void hand_over();
   void take_back() const;
   Training& t_;

@@ -51,6 +51,46 @@ Evaluator::Evaluator(Training& t) : training_(t) {
                                        t.shared_state(), t.shared_pool(), ProgramOptions{});
 }
 
+Evaluator::Evaluator(Stepper& s) : Evaluator(s.training()) {
+  if (s.evaluates()) elsewhere_ = &s;
+}
+
+bool Evaluator::run_elsewhere(const std::vector<Value>& in, int64_t rows, Result& r) {
+  Feeds feeds;
+  for (size_t k = 0; k < inputs_.size(); ++k) feeds[inputs_[k].name] = in[k];
+  const Evaluated e = elsewhere_->evaluate(feeds);
+  if (!e.refused.empty()) {
+    refused_ = e.refused;
+    elsewhere_->training();  // the state comes here
+    elsewhere_ = nullptr;
+    return false;
+  }
+  auto lost = [](const char* what) {
+    throw Error(ErrorKind::kFailed, "OT1276",
+                cat("the engine evaluated a batch and returned ", what));
+  };
+  if (loss_ >= 0) {
+    if (!e.loss.defined() || e.loss.size() != 1) lost("no loss of one number");
+    r.loss = e.loss.to_doubles()[0];
+  }
+  if (scores_ >= 0) {
+    if (!e.scores.defined()) lost("no scores");
+    if (e.scores.rank() > 0 && e.scores.shape()[0] < rows)
+      lost(cat("scores of shape ", to_string(e.scores.shape()), " for ", rows, " rows").c_str());
+    r.scores = e.scores;
+  }
+  return true;
+}
+
+Evaluator::Result Evaluator::run(const std::vector<Value>& in, int64_t rows) {
+  Result r;
+  if (elsewhere_ && run_elsewhere(in, rows, r)) return r;
+  std::vector<Value> out = program_->run(in, training_.seed(), training_.step_count());
+  if (loss_ >= 0) r.loss = std::get<Tensor>(out[size_t(loss_)]).to_doubles()[0];
+  if (scores_ >= 0) r.scores = std::get<Tensor>(out[size_t(scores_)]);
+  return r;
+}
+
 TaskKind Evaluator::task(const FeedColumns& data) const {
   for (size_t k = 0; k < data.names.size(); ++k)
     if (data.names[k] == data.label) {
@@ -96,13 +136,12 @@ Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch, PredictionSa
       in.push_back(b->tensors[size_t(at - data.names.begin())]);
       if (b->rows < fixed) in.back() = filled_up(std::get<Tensor>(in.back()), fixed);
     }
-    std::vector<Value> out = program_->run(in, training_.seed(), training_.step_count());
-    double loss = 0;
-    if (loss_ >= 0) loss = std::get<Tensor>(out[size_t(loss_)]).to_doubles()[0];
+    const Result got = run(in, b->rows);
+    double loss = got.loss;
     // rows that only fill up count nothing; their part in the loss cannot be told from the others'
     if (b->rows < fixed && metrics.rows() > 0) loss = metrics.loss();
     Tensor scores;
-    if (scores_ >= 0) scores = first_rows(std::get<Tensor>(out[size_t(scores_)]), b->rows);
+    if (scores_ >= 0) scores = first_rows(got.scores, b->rows);
     if (sample && scores_ >= 0 && label < b->tensors.size())
       sample->add(scores, b->tensors[label], in, first, b->rows);
     first += b->rows;

@@ -8,6 +8,7 @@
 #include "run/feeds.hpp"
 #include "run/metrics.hpp"
 #include "run/predictions.hpp"
+#include "run/stepper.hpp"
 
 namespace onnxtrain::run {
 
@@ -16,6 +17,8 @@ namespace onnxtrain::run {
 class Evaluator {
  public:
   explicit Evaluator(Training& t);
+  // Where the steps are made, as long as that does not refuse.
+  explicit Evaluator(Stepper& s);
   // Loss and metrics over all rows. sample: sees every batch too.
   Metrics evaluate(const FeedColumns& data, int64_t batch, PredictionSample* sample = nullptr);
   PredictionSample sample_of(const FeedColumns& data) const {
@@ -23,14 +26,24 @@ class Evaluator {
   }
   // The output that the loss is about, for one batch; undefined when the training has none.
   Tensor scores(const Feeds& feeds);
+  // Why the steps' runtime does not evaluate; empty: it does, or there is no other runtime.
+  const std::string& refused() const { return refused_; }
 
  private:
+  struct Result {
+    double loss = 0;
+    Tensor scores;
+  };
+  Result run(const std::vector<Value>& in, int64_t rows);
+  bool run_elsewhere(const std::vector<Value>& in, int64_t rows, Result& r);
   TaskKind task(const FeedColumns& data) const;
   std::unique_ptr<Program> program_;
   std::vector<ValueDef> inputs_;
   int loss_ = -1, scores_ = -1;
   Scores describe_;
   Training& training_;
+  Stepper* elsewhere_ = nullptr;  // null: this library computes
+  std::string refused_;
 };
 
 }  // namespace onnxtrain::run

@@ -38,7 +38,7 @@ class Loop {
         at_(std::move(at)),
         observer_(observer),
         target_(describe_scores(s.training().source())) {
-    if (valid_) evaluator_ = std::make_unique<Evaluator>(s.training());
+    if (valid_) evaluator_ = std::make_unique<Evaluator>(s);
     if (folder_ && o.sample_operators)
       sample_ = std::make_unique<OperatorSample>(s.training(), *folder_);
   }
@@ -208,10 +208,12 @@ class Loop {
     e.wait_seconds = train_.wait_seconds() - mark.wait;
     e.rate = s_.rate();
     if (valid_) {
-      s_.training();  // the evaluator reads its state
+      if (!s_.evaluates() || !evaluator_->refused().empty())
+        s_.training();  // the evaluator reads its state
       PredictionSample sample = evaluator_->sample_of(*valid_);
       Metrics m = evaluator_->evaluate(*valid_, std::max<int64_t>(o_.batch, 256),
                                        folder_ ? &sample : nullptr);
+      say_where_evaluated();
       predictions_ = sample.text();
       e.has_valid = true;
       e.valid_loss = m.loss();
@@ -220,6 +222,15 @@ class Loop {
       result_.confusion = m.confusion();
     }
     return e;
+  }
+
+  // Once: the run's numbers come from two runtimes then.
+  void say_where_evaluated() {
+    if (said_where_ || evaluator_->refused().empty()) return;
+    said_where_ = true;
+    observer_.on_warning(
+        "OT4513", cat("the engine does not evaluate, this library does: ", evaluator_->refused()),
+        "");
   }
 
   void finish_epoch(const Mark& mark) {
@@ -360,7 +371,7 @@ class Loop {
   static constexpr int kStop = 1, kTime = 2;
   const bool parallel_ = s_.parallel();
   int agreed_ = 0;
-  bool done_ = false, warned_ = false, checked_outputs_ = false;
+  bool done_ = false, warned_ = false, checked_outputs_ = false, said_where_ = false;
 };
 
 }  // namespace

@@ -138,15 +138,17 @@ Metrics Run::evaluate(const Dataset& d, int64_t batch) {
   follow_scale(data_spec(t_->source().metadata), feed);
   follow_scale(data_spec(parts_.data.metadata), feed);
   const LoadedData data = feeds_for(d, t_->source(), t_->slots(), feed);
-  return Evaluator(*t_).evaluate(data.feeds, batch > 0 ? batch : 256);
+  NativeStepper native(*t_);
+  return Evaluator(engine_ ? *stepper_ : native).evaluate(data.feeds, batch > 0 ? batch : 256);
 }
 
 void Run::save(const std::string& path) const {
   if (!speaks()) return;
   Position at = at_;
-  at.step = t_->step_count();
-  at.seed = t_->seed();
-  save_checkpoint(*t_, at, path);
+  const Training& now = training();
+  at.step = now.step_count();
+  at.seed = now.seed();
+  save_checkpoint(now, at, path);
 }
 
 }  // namespace onnxtrain::run

@@ -5,6 +5,12 @@
 
 namespace onnxtrain::run {
 
+// What validation needs of a batch, from another runtime. What is undefined, the training has not.
+struct Evaluated {
+  Tensor loss, scores;
+  std::string refused;  // not empty: it was not computed, and why
+};
+
 class Stepper {
  public:
   virtual ~Stepper() = default;
@@ -18,6 +24,9 @@ class Stepper {
   virtual bool parallel() const { return false; }  // several processes make a step together
   // The training with the state as it is now: what is evaluated, saved and exported.
   virtual Training& training() = 0;
+  virtual bool evaluates() const { return false; }  // the next may be called
+  // The inference form on these rows, where the steps are made.
+  virtual Evaluated evaluate(const Feeds&) { return {{}, {}, "this library makes the steps"}; }
 };
 
 class NativeStepper final : public Stepper {

@@ -1,5 +1,6 @@
 """One architecture as a portable step in every runtime; `make figures-engines` does it for all of them."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,14 @@ def test_a_step_elsewhere(python, step, runtime):
     folder, wanted = step
     got, why, _ = figures.one(python, "mlp", runtime, folder, wanted)
     assert got == "right", why
+
+
+def test_validation_and_resuming_in_every_engine(python):
+    """The tests of the engines again, where OpenVINO is."""
+    done = subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "openvino or goes_on",
+                           str(figures.ROOT / "python/tests/test_engine_evaluation.py")],
+                          capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(figures.ROOT / "python")})
+    assert done.returncode == 0 and "skipped" not in done.stdout, done.stdout
 
 
 def test_only_elements_without_a_gradient_are_beyond_the_limit():

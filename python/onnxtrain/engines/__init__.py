@@ -18,6 +18,7 @@ import importlib
 import importlib.metadata
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -72,23 +73,23 @@ class Step:
     def inputs(self, *roles):
         return [i["name"] for i in self.section["inputs"] if i["role"] in roles]
 
-    @property
+    @cached_property
     def data(self):
         return self.inputs("data", "target", "random")
 
-    @property
+    @cached_property
     def states(self):
         return self.inputs("state", "learning_rate", "counter")
 
-    @property
+    @cached_property
     def outputs(self):
         return [o["name"] for o in self.section["outputs"]]
 
-    @property
+    @cached_property
     def loss(self):
         return self.section.get("loss", {}).get("output")
 
-    @property
+    @cached_property
     def feedback(self):
         """{output: [inputs that it becomes]}"""
         to = {}
@@ -96,22 +97,25 @@ class Step:
             to.setdefault(f["output"], []).append(f["input"])
         return to
 
-    @property
+    @cached_property
     def plain(self):
         """Outputs that are not state."""
         return [o for o in self.outputs if o not in self.feedback]
 
+    @cached_property
+    def _ports(self):
+        return {i["name"]: i for i in self.section["outputs"] + self.section["inputs"]}
+
+    @cached_property
+    def fed(self):
+        """Inputs that an output becomes."""
+        return {to for targets in self.feedback.values() for to in targets}
+
     def type_of(self, name):
-        for i in self.section["inputs"] + self.section["outputs"]:
-            if i["name"] == name:
-                return np.dtype(i["type"])
-        raise KeyError(name)
+        return np.dtype(self._ports[name]["type"])
 
     def shape_of(self, name):
-        for i in self.section["inputs"] + self.section["outputs"]:
-            if i["name"] == name:
-                return i["shape"]
-        raise KeyError(name)
+        return self._ports[name]["shape"]
 
 
 def names():

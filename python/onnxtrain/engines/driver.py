@@ -1,6 +1,7 @@
 """What stands between the training loop and an engine: steps for the shapes that come, one state for all of them."""
 
 import json
+import warnings
 
 import numpy as np
 
@@ -9,24 +10,29 @@ from ..model import Model
 from ..steps import step_options
 from ..values import from_native, to_native
 from . import Step, open_engine
+from .evaluation import NEED_SIZES, CannotEvaluate, EngineFailed, Evaluation, first_line, lend, sizes_of
+from .sections import EngineSection, NativeSection
 
 
-class EngineFailed(RuntimeError):
-    """Something that an engine must not do."""
+def _warn(code, text):
+    warnings.warn(f"[{code}] {text}", stacklevel=2)
 
 
 class Driver:
-    """begin, step, state, undo: what `Trainer` and the command line call."""
+    """begin, step, state, undo, evaluate: what `Trainer` and the command line call."""
 
-    def __init__(self, spec, threads=0):
+    def __init__(self, spec, threads=0, warn=_warn):
         self.engine, self.device = open_engine(spec)
-        self.threads = threads
+        self.threads, self.warn = threads, warn
         self.model, self.sections, self.count = None, 0, 0
         self.compiled = {}  # shapes -> a runner per section
         self.fixed = bool(getattr(self.engine, "fixed_shapes", False))
         self.values = {}  # state variables; out of date while `current` has newer ones
         self.current = None
         self.outputs = {}
+        self.changes = 0  # of the state
+        self.native = set()  # sections that the engine refuses
+        self.evaluation, self.refused = Evaluation(self), None
 
     # ---- called by the loop
     def begin(self, native, step):
@@ -40,6 +46,7 @@ class Driver:
         if rate in there:
             self.values[rate] = np.array(from_native(native.initializer(rate)))
         self.count = int(step)
+        self.changes += 1
         if self.current is not None:
             self._give(self.current, self.values)
         for r in (self.current or []):
@@ -52,25 +59,29 @@ class Driver:
             self._switch(runners)
         loss, self.outputs = float("nan"), {}
         for r in runners:
-            wanted = {k: given[k] for k in r.file.data if k in given}
-            missing = [k for k in r.file.data if k not in given]
-            if missing:
-                raise EngineFailed(f"input '{missing[0]}' was not given")
             self._feed_state(r, given)
-            got = r.runner.step(wanted)
-            lost = [k for k in r.file.plain if k not in got]
-            if lost:
-                raise EngineFailed(f"it did not return the output '{lost[0]}'")
+            got = r.step(given)
             self.outputs |= got
-            if r.file.loss:
-                value = np.asarray(got[r.file.loss])
+            if r.loss:
+                value = np.asarray(got[r.loss])
                 if value.size != 1:
-                    raise EngineFailed(f"its loss '{r.file.loss}' has the shape {list(value.shape)}, not one number")
+                    raise EngineFailed(f"its loss '{r.loss}' has the shape {list(value.shape)}, not one number")
                 loss = float(value.reshape(()))
             if len(runners) > 1:
                 self._share(r, runners)
         self.count += 1
+        self.changes += 1
         return loss
+
+    def evaluate(self, feeds):
+        """(why it cannot, or None; [("loss", value), ("scores", value)] of these rows in the inference form."""
+        if self.refused is None:
+            given = {k: np.asarray(from_native(v)) for k, v in feeds.items()}
+            try:
+                return None, [(k, to_native(v, k)) for k, v in self.evaluation(given).items()]
+            except CannotEvaluate as e:
+                self.refused = str(e)
+        return self.refused, []
 
     def state(self):
         self._collect()
@@ -82,6 +93,7 @@ class Driver:
             return False
         runners[0].runner.undo()
         self.count -= 1
+        self.changes += 1
         return True
 
     # ---- steps and their state
@@ -90,25 +102,42 @@ class Driver:
             try:
                 return self._compile((), None)
             except Error as e:
-                if e.code not in ("OT1205", "OT1206", "OT1260"):
+                if e.code not in NEED_SIZES:
                     raise
                 self.fixed = True  # some shape must be a number: one step for each that comes
-        dims = {k: v.shape for k, v in given.items() if v.ndim}
-        return self._compile(tuple(sorted(dims.items())), dims)
+        return self._compile(*sizes_of(given))
 
     def _compile(self, key, dims):
         if key not in self.compiled:
-            made = []
-            for k in range(self.sections):
-                options = step_options(runtime=getattr(self.engine, "runtime", None), dims=dims)
-                step, manifest = self.model._m.make_step(k, options)
-                section = json.loads(manifest)["sections"][0]
-                file = Step(step.bytes(False), section)
-                file.state = {n: self.values[n] for n in file.states if n in self.values}
-                file.state |= {n: np.float32(self.count) for n in file.inputs("counter")}
-                made.append(_Section(file, self.engine.compile(file, self.device, threads=self.threads)))
-            self.compiled[key] = made
+            self.compiled[key] = self._sections(dims)
         return self.compiled[key]
+
+    def _sections(self, dims):
+        """Every section in the engine; with several, those that it refuses in this library."""
+        made, why = [], {}
+        for k in range(self.sections):
+            try:
+                made.append(self.made(k, dims))
+            except Exception as e:  # noqa: BLE001  ours, or whatever the runtime says
+                sizes_may_help = dims is None and isinstance(e, Error) and e.code in NEED_SIZES
+                if sizes_may_help or self.sections == 1 or len(why) == self.sections - 1:
+                    raise
+                why[k] = first_line(e)
+                made.append(NativeSection(self.model, k))
+        for k, text in why.items():
+            if k not in self.native:
+                self.warn("OT4514", f"training section {k} runs in this library, {self.engine.name} refuses it: {text}")
+        self.native |= set(why)
+        return made
+
+    def made(self, section, dims):
+        """A section, or EVALUATION, compiled for these sizes (None: open ones)."""
+        options = step_options(runtime=getattr(self.engine, "runtime", None), dims=dims)
+        step, manifest = self.model._m.make_step(section, options)
+        file = Step(step.bytes(False), json.loads(manifest)["sections"][0])
+        file.state = {n: self.values[n] for n in file.states if n in self.values}
+        file.state |= {n: np.float32(self.count) for n in file.inputs("counter")}
+        return EngineSection(file, self.engine.compile(file, self.device, threads=self.threads))
 
     def _switch(self, runners):
         self._collect()
@@ -119,31 +148,29 @@ class Driver:
 
     def _give(self, runners, values):
         for r in runners:
-            r.runner.set_state({k: values[k] for k in r.file.states if k in values})
+            r.runner.set_state({k: values[k] for k in r.states if k in values})
 
     def _count(self, r):
         """The counter of random numbers goes with the steps made, whoever made them."""
-        counters = r.file.inputs("counter")
-        if counters:
-            r.runner.set_state({k: np.float32(self.count) for k in counters})
+        if r.counters:
+            r.runner.set_state({k: np.float32(self.count) for k in r.counters})
 
     def _feed_state(self, r, given):
         """A state variable that is fed has that value in this step; what the step makes of it is assigned
         (ruling G5)."""
-        fed = {k: given[k] for k in r.file.states if k in given}
+        fed = {k: given[k] for k in r.states if k in given}
         if fed:
             r.runner.set_state(fed)
 
     def _share(self, one, runners):
-        fresh = one.runner.state()
-        fed = {to for targets in one.file.feedback.values() for to in targets}
+        """What a section changed is what the others read next."""
         for other in runners:
             if other is not one:
-                other.runner.set_state({k: fresh[k] for k in other.file.states if k in fed and k in fresh})
+                lend(one, other.runner, [k for k in other.states if k in one.fed])
 
     def _collect(self):
         for r in self.current or []:
-            fed = {to for targets in r.file.feedback.values() for to in targets}
+            fed = r.fed
             now = r.runner.state()
             lost = sorted(k for k in fed if k in self.values and k not in now)
             if lost:
@@ -152,7 +179,3 @@ class Driver:
                 if k in self.values and k in fed:
                     self.values[k] = np.array(v)
 
-
-class _Section:
-    def __init__(self, file, runner):
-        self.file, self.runner = file, runner

@@ -77,6 +77,10 @@ class Runner:
     def state(self):
         return {k: np.array(v.to_host()).reshape([n for n in v.shape]) for k, v in self.now.items()}
 
+    def borrow(self, other, names):
+        """State that another runner of this engine has, without a copy."""
+        self.now |= {k: other.now[k] for k in names}
+
     def undo(self):
         self.now = self.before
 

@@ -48,6 +48,11 @@ class Runner:
     def state(self):
         return {k: np.array(v.numpy()) for k, v in self.now.items()}
 
+    def borrow(self, other, names):
+        """State that another runner of this engine has, without a copy."""
+        self.now |= {k: other.now[k] for k in names}
+        self.bindings = None
+
     def undo(self):
         """The buffers that the last step read are still what they were."""
         self.now = self.bindings[0][1]
@@ -56,7 +61,7 @@ class Runner:
     def _bind(self):
         """Two bindings: from these buffers to others, and back."""
         s = self.step_file
-        fed = {to for targets in s.feedback.values() for to in targets}
+        fed = s.fed
         fixed = {k: v for k, v in self.now.items() if k not in fed}
         here = {k: v for k, v in self.now.items() if k in fed}
         there = {k: self._value(np.empty(v.shape(), s.type_of(k))) for k, v in here.items()}
@@ -68,19 +73,24 @@ class Runner:
                     b.bind_ortvalue_input(k, v)
             for out, names in s.feedback.items():
                 b.bind_ortvalue_output(out, target[names[0]])
-            for out in s.plain:
-                b.bind_output(out, "cpu")
             self.bindings.append((b, {**fixed, **target}))
+        self.shapes = None
 
     def step(self, feeds):
         if self.bindings is None:
             self._bind()
         binding, after = self.bindings[0]
-        for k in self.step_file.data:
-            binding.bind_cpu_input(k, np.asarray(feeds[k], order="C"))
+        given = [np.asarray(feeds[k], order="C") for k in self.step_file.data]
+        shapes = [a.shape for a in given]
+        if shapes != self.shapes:  # a binding keeps the outputs that it made, with their shapes
+            self.shapes = shapes
+            for out in self.step_file.plain:
+                for b, _ in self.bindings:
+                    b.bind_output(out, "cpu")
+        for k, a in zip(self.step_file.data, given):
+            binding.bind_cpu_input(k, a)
         self.session.run_with_iobinding(binding)
-        bound = list(self.step_file.feedback) + self.step_file.plain
-        got = binding.get_outputs()
+        got = binding.get_outputs()[len(self.step_file.feedback):]  # the state is bound first
         self.bindings.reverse()
         self.now = after
-        return {k: v.numpy() for k, v in zip(bound, got) if k in self.step_file.plain}
+        return {k: v.numpy() for k, v in zip(self.step_file.plain, got)}

@@ -39,6 +39,11 @@ class Runner:
     def state(self):
         return {k: np.array(v.data) for k, v in self.now.items()}
 
+    def borrow(self, other, names):
+        """State that another runner of this engine has, without a copy."""
+        self.now |= {k: other.now[k] for k in names}
+        self.requests = None
+
     def undo(self):
         """The tensors that the last step read are still what they were."""
         self.now = self.requests[0][1]
@@ -55,7 +60,7 @@ class Runner:
 
     def _pair(self):
         s = self.step_file
-        fed = {to for targets in s.feedback.values() for to in targets}
+        fed = s.fed
         here = self.now
         there = {k: ov.Tensor(np.empty_like(v.data)) if k in fed else v for k, v in here.items()}
         self.requests = [(self._request(here, there), there), (self._request(there, here), here)]

@@ -10,6 +10,7 @@ import socket
 import struct
 import sys
 import tempfile
+import warnings
 
 import numpy as np
 
@@ -64,6 +65,9 @@ def answer(driver, message, tensors):
         return {}, [(k, from_native(v)) for k, v in driver.state()]
     if message["do"] == "undo":
         return {"undone": driver.undo()}, ()
+    if message["do"] == "evaluate":
+        refused, values = driver.evaluate({k: to_native(v, k) for k, v in tensors})
+        return ({"refused": refused} if refused else {}), [(k, from_native(v)) for k, v in values]
     raise ValueError(f"unknown message {message['do']}")
 
 
@@ -72,11 +76,18 @@ def serve(spec, fd, threads=0):
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loop decides when to stop
 
+    notes = []
+
     def begin():
-        driver = Driver(spec, threads)
+        driver = Driver(spec, threads, warn=lambda code, text: notes.append([code, text]))
         return driver, {"engine": driver.engine.name, "device": driver.device}
 
-    return answer_all(fd, begin, answer)
+    def answer_and_note(driver, message, tensors):
+        reply, values = answer(driver, message, tensors)
+        said, notes[:] = list(notes), []
+        return (reply | {"notes": said} if said else reply), values
+
+    return answer_all(fd, begin, answer_and_note)
 
 
 def answer_all(fd, begin, answer, code=None):
@@ -130,6 +141,8 @@ class Isolated:
             raise RuntimeError(f"the engine's process ended ({ended})") from None
         if "error" in message:
             raise RuntimeError(message["error"] + (f"   help: {message['hint']}" if message.get("hint") else ""))
+        for code, text in message.get("notes", []):
+            warnings.warn(f"[{code}] {text}", stacklevel=4)
         return message, tensors
 
     def _ask(self, message, tensors=()):
@@ -154,6 +167,10 @@ class Isolated:
 
     def undo(self):
         return bool(self._ask({"do": "undo"})[0]["undone"])
+
+    def evaluate(self, feeds):
+        message, tensors = self._ask({"do": "evaluate"}, [(k, from_native(v)) for k, v in feeds.items()])
+        return message.get("refused"), [(k, to_native(v, k)) for k, v in tensors]
 
 
 if __name__ == "__main__":

@@ -54,6 +54,10 @@ class Runner:
         got = self.runner(given)
         return tuple(got[k].contiguous().realize() for k in self.step_file.outputs)
 
+    def borrow(self, other, names):
+        """State that another runner of this engine has, without a copy."""
+        self.now |= {k: other.now[k] for k in names}
+
     def undo(self):
         self.now = self.before
 

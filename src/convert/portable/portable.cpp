@@ -30,10 +30,6 @@ void check_options(const StepOptions& o) {
   one_of("--indices", o.indices, {"int64", "int32"});
   one_of("--recurrent", o.recurrent, {"unroll", "scan"});
   one_of("--random", o.random, {"counter", "input"});
-  if (o.recurrent == "scan")
-    usage_error("OT1262",
-                "--recurrent scan is not there yet: recurrent layers are written step by step",
-                "leave it out, and give the length where it is open:  --dim NAME=STEPS");
   if (!o.runtime.empty()) one_of("--for", o.runtime, known_runtimes());
   if (o.opset < kOldestOpset || o.opset > kNewestOpset)
     usage_error("OT1262", cat("--opset is ", o.opset, "; portable steps are written in opset ",
@@ -56,9 +52,10 @@ void fix_shape(const ValueDef& d, const std::vector<int64_t>& sizes, Sizes& name
   bool fits = t.is_tensor() && t.shape && t.shape->size() == sizes.size();
   for (size_t k = 0; fits && k < sizes.size(); ++k) {
     const Dim& have = (*t.shape)[k];
-    fits = have.known() ? have.value == sizes[k]
-                        : !have.symbol.empty() &&
-                              named.emplace(have.symbol, sizes[k]).first->second == sizes[k];
+    if (have.known())
+      fits = have.value == sizes[k];
+    else if (!have.symbol.empty())  // without a name it is this input's alone
+      fits = named.emplace(have.symbol, sizes[k]).first->second == sizes[k];
   }
   if (!fits)
     usage_error("OT1251", cat("the shape ", to_string(Shape(sizes)), " given for input '", d.name,
@@ -90,6 +87,18 @@ Sizes sizes_by_name(const Model& m, const StepOptions& o) {
   return named;
 }
 
+// Inputs whose whole shape was given: dimensions without a name too.
+void fix_inputs(Graph& g, const StepOptions& o) {
+  for (ValueId v : g.inputs) {
+    ValueDef& d = g.value(v);
+    const auto it = o.dims.find(d.name);
+    if (it == o.dims.end() || !d.type.is_tensor() || !d.type.shape ||
+        d.type.shape->size() != it->second.size())
+      continue;
+    for (size_t k = 0; k < it->second.size(); ++k) (*d.type.shape)[k] = {it->second[k], {}};
+  }
+}
+
 void fix_graph(Graph& g, const Sizes& named) {
   for (ValueDef& d : g.values)
     if (d.type.is_tensor() && d.type.shape)
@@ -105,8 +114,12 @@ Model with_sizes(const Model& m, const StepOptions& o, const OpTable& ops) {
   out.unshare_main();
   Graph& g = out.edit_main();
   fix_graph(g, named);
+  fix_inputs(g, o);
   for (size_t k = 0; k < g.nodes.size(); ++k) infer_node(g, Node(g.nodes[k]), ops);
-  for (TrainingStep& t : out.training) fix_graph(t.edit_algorithm(), named);
+  for (TrainingStep& t : out.training) {
+    fix_graph(t.edit_algorithm(), named);
+    fix_inputs(t.edit_algorithm(), o);
+  }
   return out;
 }
 
@@ -223,12 +236,18 @@ void make_portable(StepModel& s, const StepOptions& o, const OpTable& ops) {
   Context c{ops, o.opset};
   for (const StepInput& i : s.inputs)
     if (i.role == "data" || i.role == "target") c.data.push_back(i.name);
-  c.fast_scatter = c.keep_indices = o.runtime == "onnxruntime";
+  c.fast_scatter = c.keep_indices = c.few_nodes = o.runtime == "onnxruntime";
   portable::run_rules(g, c);
   portable::spell_random(s, o, c);
   portable::simplify(g, c);
   portable::only_float32(g, c);
   portable::simplify(g, c);
+  if (o.runtime == "onnxruntime") {
+    std::vector<std::string> updates;
+    for (const StepOutput& out : s.outputs)
+      if (out.role == "state") updates.push_back(out.name);
+    portable::join_updates(g, updates, c);
+  }
   if (o.indices == "int32") portable::int32_indices(g, c);
   portable::set_opset(s.model, o.opset, ops);
   portable::check_plain(s, o, s.warnings);
@@ -249,6 +268,7 @@ StepModel make_step(const Model& m, int which, const StepOptions& o, const OpTab
   StepModel s;
   s.section = which;
   Model sized = with_sizes(m, o, ops);
+  if (o.recurrent == "scan") portable::scan_recurrent(sized, ops);
   if (needs_lowering(sized.training[size_t(which)].algorithm, ops)) sized = lower(sized, ops);
   s.model = flatten_step(sized, which);
   const auto import = s.model.opsets.find("");

@@ -86,12 +86,13 @@ Recipe recipe(const std::string& optimizer) {
   return r;
 }
 
-TEST(Portable, StepsLikeTheTrainer) {
+void steps_like_the_trainer(const std::string& runtime) {
   for (const char* optimizer : {"sgd", "adamw", "onnx_adam", "rmsprop", "lamb"})
     for (bool fixed : {false, true}) {
-      SCOPED_TRACE(cat(optimizer, fixed ? " fixed" : " open"));
+      SCOPED_TRACE(cat(optimizer, fixed ? " fixed " : " open ", runtime));
       const Model m = prepare(cnn(), recipe(optimizer), all_ops());
       StepOptions o;
+      o.runtime = runtime;
       if (fixed) o.dims["N"] = {5};
       const StepModel s = make_step(m, 0, o, all_ops());
       Training t(std::make_shared<Model>(m), 0);
@@ -102,6 +103,39 @@ TEST(Portable, StepsLikeTheTrainer) {
       }
       same_state(t, d);
     }
+}
+
+TEST(Portable, StepsLikeTheTrainer) { steps_like_the_trainer(""); }
+TEST(Portable, StepsForOnnxRuntimeLikeTheTrainer) { steps_like_the_trainer("onnxruntime"); }
+
+// Four tensors of three shapes, one formula: written once.
+TEST(Portable, SmallUpdatesAreJoinedForOnnxRuntime) {
+  const Model m = prepare(cnn(), recipe("adam"), all_ops());
+  StepOptions o;
+  auto roots = [&] {
+    const StepModel s = make_step(m, 0, o, all_ops());
+    int n = 0;
+    for (const Node& node : s.model.main.nodes) n += node.is("Sqrt") ? 1 : 0;
+    return n;
+  };
+  const int apart = roots();
+  o.runtime = "onnxruntime";
+  EXPECT_EQ(roots(), apart - 3);
+}
+
+// A dimension of an input that has no name can be fixed by the input's whole shape.
+TEST(Portable, ShapesOfInputsFixDimensionsWithoutAName) {
+  const Model m = prepare(parse_model(cat(R"(<ir_version: 8, opset_import: ["" : 17]>
+net (float[N,2,?,?] x) => (float[N,4,?,?] y) <)",
+                                          weights("w", {4, 2, 3, 3}, 1), R"(>
+{ y = Conv <pads = [1,1,1,1]> (x, w) })"),
+                                      all_ops()),
+                          recipe("sgd"), all_ops());
+  StepOptions o;
+  o.dims = {{"x", {2, 2, 5, 6}}};
+  const StepModel s = make_step(m, 0, o, all_ops());
+  for (const StepInput& i : s.inputs)
+    if (i.name == "x") EXPECT_EQ(i.type.concrete_shape(), (Shape{2, 2, 5, 6}));
 }
 
 TEST(Portable, OnlyPlainOperatorsInFloat32) {

@@ -281,6 +281,7 @@ void run_rules(Graph& g, const Context& c) {
   simplify(g, c);
   Rules all = loss_rules();
   add(all, recurrent_rules());
+  add(all, scan_rules());
   add(all, math_rules());
   add(all, reduce_rules());
   add(all, shape_rules());
@@ -292,6 +293,13 @@ void run_rules(Graph& g, const Context& c) {
     simplify(g, c);
     if (changed == 0) break;
   }
+  for (Node& n : g.nodes)
+    for (auto& [key, a] : n.attrs)
+      if (GraphPtr* sub = std::get_if<GraphPtr>(&a)) {
+        auto body = std::make_shared<Graph>((*sub)->clone());
+        run_rules(*body, c);
+        *sub = body;
+      }
 }
 
 }  // namespace onnxtrain::portable

@@ -15,6 +15,7 @@ struct Context {
   std::vector<std::string> data = {};  // inputs that hold data, by name
   bool fast_scatter = false;           // the runtime scatters right and fast: tables keep ScatterND
   bool keep_indices = false;           // the runtime's MaxPool Indices are right
+  bool few_nodes = false;              // the runtime's cost is per node: fewer, larger ones
 };
 
 class Site : public GradBuilder {

@@ -13,6 +13,7 @@ Rules shape_rules();      // Reshape and Expand with as little run-time shape as
 Rules index_rules();      // GatherND, SequenceAt and other pickers
 Rules linear_rules();     // Einsum, Resize
 Rules recurrent_rules();  // LSTM, GRU and RNN written out
+Rules scan_rules();       // Scan along the first axis, from the first element
 
 // Shared by the rules: what is written out more than once.
 // 1 where the label is the class: classes along `axis` of the result.

@@ -2,6 +2,8 @@
 // kernel is as large as an image, and its result as small as a kernel. Written as one matrix
 // multiplication per element of the result's windows, or as a single one over all of them where
 // that is small. Runtimes that want kernels of constant shape run it, and others run it faster.
+#include <algorithm>
+
 #include "convert/portable/rules.hpp"
 #include "convert/portable/windows.hpp"
 
@@ -52,9 +54,91 @@ ValueId kernel_matrix(Site& s, ValueId v, const Problem& p) {
   return s.transpose(s.reshape(v, {p.groups, p.kernels / p.groups, -1}), {0, 2, 1});
 }
 
+// ---------------------------------------------------------------- few nodes
+// Measured in ONNX Runtime, one thread: from here on single taps are faster than windows by Conv.
+constexpr double kLargeProblem = 1e8;    // floating-point operations
+constexpr double kLargeDepthwise = 2e7;  // the same: from here on taps are faster than Conv itself
+constexpr int64_t kLikelyRows = 32;      // of an open batch
+
+// v before its first two dimensions changed places; kNone if it was not made so.
+ValueId swapped_back(Site& s, ValueId v) {
+  const Node* t = s.maker(v, "Transpose");
+  if (!t) return kNone;
+  const std::vector<int64_t> perm = t->ints("perm");
+  if (perm.size() < 3 || perm[0] != 1 || perm[1] != 0) return kNone;
+  for (size_t d = 2; d < perm.size(); ++d)
+    if (perm[d] != int64_t(d)) return kNone;
+  return t->inputs[0];
+}
+
+double operations(Site& s, const Problem& p) {
+  const std::vector<int64_t> ks = s.sizes(s.x(1));
+  double n = 2.0 * double(p.channels) * double(p.kernels) * double(p.w.taps());
+  for (size_t d = 1; d < ks.size(); ++d) n *= double(ks[d] < 0 ? kLikelyRows : ks[d]);
+  return n;
+}
+
+// What each tap sees, as channels: [N, C, in...] -> [N, C taps, out...], a Conv of each channel
+// with kernels that have a single 1.
+ValueId windows(Site& s, ValueId x, const Problem& p) {
+  const int64_t taps = p.w.taps();
+  Shape shape{p.channels * taps, 1};
+  shape.insert(shape.end(), p.w.kernel.begin(), p.w.kernel.end());
+  Tensor picks(DType::kFloat, shape);
+  float* at = picks.as<float>();
+  std::fill(at, at + picks.size(), 0.0F);
+  for (int64_t c = 0; c < p.channels; ++c)
+    for (int64_t t = 0; t < taps; ++t) at[(c * taps + t) * taps + t] = 1;
+  std::vector<int64_t> pads = p.w.begin;
+  pads.insert(pads.end(), p.w.end.begin(), p.w.end.end());
+  return s.call("Conv", {x, s.tensor(picks)},
+                {{"group", p.channels},
+                 {"kernel_shape", p.w.kernel},
+                 {"strides", p.w.strides},
+                 {"dilations", p.w.dilations},
+                 {"pads", pads}});
+}
+
+// Does a Conv with these windows have as many results as there are places in dy?
+bool windows_fit(const Problem& p) {
+  for (size_t d = 0; d < p.w.dims(); ++d) {
+    const int64_t covers = (p.w.kernel[d] - 1) * p.w.dilations[d] + 1;
+    const int64_t room = p.w.in[d] + p.w.begin[d] + p.w.end[d] - covers;
+    if (room < 0 || room / p.w.strides[d] + 1 != p.w.out[d]) return false;
+  }
+  return true;
+}
+
+// One multiplication for each image, and their sum.
+ValueId by_windows(Site& s, ValueId x, ValueId dy, const Problem& p) {
+  auto same = [](const std::vector<int64_t>& v, int64_t n) {
+    return std::all_of(v.begin(), v.end(), [&](int64_t k) { return k == n; });
+  };
+  const int64_t taps = p.w.taps();
+  const bool itself = taps == 1 && same(p.w.strides, 1) && same(p.w.begin, 0) && same(p.w.end, 0);
+  const ValueId seen = itself ? x : windows(s, x, p);
+  const ValueId a = s.call("Reshape", {dy, s.ints({0, p.kernels, -1})});
+  const ValueId b = s.call("Reshape", {seen, s.ints({0, p.channels * taps, -1})});
+  const ValueId each = s.call("MatMul", {a, s.transpose(b, {0, 2, 1})});
+  const ValueId sum = s.reduce_sum(each, {0}, false);
+  std::vector<int64_t> shape{p.kernels, p.channels};
+  shape.insert(shape.end(), p.w.kernel.begin(), p.w.kernel.end());
+  const ValueId dw = s.reshape(sum, shape);
+  std::vector<int64_t> perm{1, 0};
+  for (size_t d = 2; d < shape.size(); ++d) perm.push_back(int64_t(d));
+  return s.transpose(dw, perm);
+}
+
 Values conv(Site& s) {
   Problem p;
   if (s.has(2) || !s.depends_on_data(s.x(1)) || !problem_of(s, p)) return {};
+  if (s.context().few_nodes && s.dtype(s.x(0)) == DType::kFloat) {
+    const double size = operations(s, p);
+    if (p.groups > 1 && size < kLargeDepthwise) return {};
+    const ValueId x = swapped_back(s, s.x(0)), dy = swapped_back(s, s.x(1));
+    if (p.groups == 1 && x != kNone && dy != kNone && size < kLargeProblem && windows_fit(p))
+      return {by_windows(s, x, dy, p)};
+  }
   const ValueId around = padded(s, s.x(0), p.w, 0), k = kernel_matrix(s, s.x(1), p);
   const int64_t taps = p.w.taps(), each = p.kernels / p.groups;
   std::vector<ValueId> parts;

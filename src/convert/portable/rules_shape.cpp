@@ -134,8 +134,29 @@ Values global_max(Site& s) {
 
 }  // namespace
 
+namespace {
+
+// Two in a row are one, or none.
+Values transpose(Site& s) {
+  const Node* before = s.producer(s.x(0));
+  if (!before || !before->is("Transpose")) return {};
+  const std::vector<int64_t> second = s.node().ints("perm"), first = before->ints("perm");
+  if (first.empty() || first.size() != second.size()) return {};
+  std::vector<int64_t> perm;
+  bool same = true;
+  for (size_t d = 0; d < second.size(); ++d) {
+    perm.push_back(first[size_t(second[d])]);
+    same &= perm[d] == int64_t(d);
+  }
+  const ValueId x = before->inputs[0];
+  return {same ? x : s.transpose(x, perm)};
+}
+
+}  // namespace
+
 Rules shape_rules() {
   return {{"Reshape", "static_shape", reshape},
+          {"Transpose", "merged", transpose},
           {"Flatten", "static_shape", flatten},
           {"Expand", "static_shape", expand},
           {"ConstantOfShape", "fill", constant_of_shape},

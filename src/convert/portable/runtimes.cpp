@@ -76,14 +76,14 @@ const std::vector<std::pair<std::string, Names>>& lacking() {
   // what tests/engines/operators.py found of common_operators(); empty: nothing found, or not tried
   static const std::vector<std::pair<std::string, Names>> table = {
       {"onnxruntime", {}},
-      {"openvino", {"Det", "MaxUnpool"}},
-      {"iree", {}},
+      {"openvino", {"Det", "MaxUnpool", "Scan"}},
+      {"iree", {"Scan"}},
       {"tinygrad", {}},
       {"tract",
        {"Compress", "ConstantOfShape", "Det", "MaxUnpool", "ReduceProd", "Resize",
         "ReverseSequence", "Size"}},
       {"emx", {}},
-      {"opencv", {}}};
+      {"opencv", {"Scan"}}};
   return table;
 }
 
@@ -106,6 +106,11 @@ void check_node(const Node& n, const StepOptions& o, Names& uncommon) {
   const bool any = o.runtime == "onnxruntime" && n.domain.empty();
   const bool plain = n.domain.empty() && plain_operators().contains(n.op);
   if (plain) return;
+  if (n.is("Scan") && o.recurrent == "scan") {
+    for (const Node& inner : n.graph("body")->nodes) check_node(inner, o, uncommon);
+    uncommon.insert(n.op);
+    return;
+  }
   if (n.domain.empty() && (any || common_operators().contains(n.op))) {
     uncommon.insert(n.op);
     return;

@@ -5,8 +5,12 @@
 
 namespace onnxtrain::portable {
 
+// LSTM, GRU and RNN of a training as Scan, before it is lowered.
+void scan_recurrent(Model& m, const OpTable& ops);
 // float64 arithmetic inside the step in float32. Inputs or state of other types: refused.
 void only_float32(Graph& g, const Context& c);
+// Updates of small state tensors that are written alike, as one. `updates`: outputs by name.
+void join_updates(Graph& g, const std::vector<std::string>& updates, const Context& c);
 // Every node in the form of one opset.
 void set_opset(Model& m, int opset, const OpTable& ops);
 // Labels, indices and counters as int32; shapes stay int64.

@@ -3,9 +3,9 @@
 #pragma once
 #include <set>
 
+#include "convert/portable/evaluation.hpp"
 #include "convert/whole/scope.hpp"
 #include "convert/whole/whole.hpp"
-#include "model/scores.hpp"
 
 namespace onnxtrain::whole {
 
@@ -32,10 +32,5 @@ struct RowInputs {
   int64_t fixed = 0;  // the file says it: every batch has that many rows
 };
 RowInputs row_inputs(const Model& m);
-
-// The training with a section 0 that has loss and scores of the inference form and no updates.
-// `scores` is the name of its second output, or empty.
-Model evaluation_model(const Model& m, const Scores& scores);
-inline constexpr const char* kScoresOutput = "onnxtrain_scores";
 
 }  // namespace onnxtrain::whole

@@ -28,7 +28,7 @@ void Epochs::check_batch(Scope& s, const Part& part, ValueId from, ValueId to, c
   if (sums.size() == 1) return;
   ValueId scores = kNone;
   for (size_t k = 0; k < out.size(); ++k)
-    if (part.step().outputs[k].name == kScoresOutput) scores = out[k];
+    if (part.step().outputs[k].name == portable::kScoresOutput) scores = out[k];
   const ValueId label = batch.at(target_);
   const ValueId chosen =
       s.b.call("ArgMax", {scores}, {{"axis", scores_.class_axis}, {"keepdims", int64_t(0)}});
@@ -51,7 +51,7 @@ void Epochs::check_batch(Scope& s, const Part& part, ValueId from, ValueId to, c
 // Class numbers as target, and one score per class.
 bool Epochs::has_accuracy() const {
   const Graph& g = parts_.check[0].step().model.main;
-  const ValueId scores = g.find(kScoresOutput);
+  const ValueId scores = g.find(portable::kScoresOutput);
   if (scores == kNone || !g.value(scores).type.shape) return false;
   for (const StepInput& i : parts_.check[0].step().inputs)
     if (i.name == target_)

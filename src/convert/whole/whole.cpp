@@ -111,7 +111,7 @@ Sized sized(const Model& m, const WholeOptions& o, const RowInputs& rows, const 
   const bool open_rest = o.rows == 0 && !o.drop_last && rows.fixed == 0;
   if (s.last_rows > 0 || open_rest) s.last = parts(m, all, s.last_rows, o, rows, root, warnings);
   if (!o.valid) return s;
-  const Model e = whole::evaluation_model(m, scores);
+  const Model e = portable::evaluation_model(m, scores);
   s.checks_full = o.valid_rows / o.batch;
   s.check_rows = o.valid_rows % o.batch;
   s.check = parts(e, {0}, o.valid_rows > 0 ? o.batch : 0, o, rows, root, warnings);

@@ -21,5 +21,9 @@ DType saved_type(DType t);
 // The same in standard operators, step by step; in recurrent_lower.cpp.
 std::vector<ValueId> recurrent_train_lower(GradBuilder& b);
 std::vector<ValueId> recurrent_grad_lower(GradBuilder& b);
+// The first as a Scan over time, of any length: asked for by this attribute of the node, which
+// files do not have; in recurrent_scan.cpp.
+inline constexpr const char* kAsScan = "as_scan";
+std::vector<ValueId> recurrent_scan_lower(GradBuilder& b);
 
 }  // namespace onnxtrain::ops

@@ -1,0 +1,104 @@
+"""Validation in the engine that makes the steps, and what is checked of an engine's answers."""
+
+import numpy as np
+
+from ..errors import Error
+
+EVALUATION = -1  # OT_EVALUATION: what validation computes
+SCORES = "onnxtrain_scores"
+NEED_SIZES = ("OT1205", "OT1206", "OT1260")  # errors of make_step that fixed sizes may help
+
+
+class EngineFailed(RuntimeError):
+    """Something that an engine must not do."""
+
+
+class CannotEvaluate(Exception):
+    """The inference form has no step for this engine; the text says why."""
+
+
+def sizes_of(given):
+    dims = {k: v.shape for k, v in given.items() if v.ndim}
+    return tuple(sorted(dims.items())), dims
+
+
+def checked(file, feeds, got):
+    """What a runner returned, if it is what the step's manifest says of its outputs for these feeds."""
+    sizes = {}
+    for k, v in feeds.items():
+        sizes |= {d: n for d, n in zip(file.shape_of(k) or [], np.shape(v)) if isinstance(d, str) and d != "?"}
+    for k in file.plain:
+        if k not in got:
+            raise EngineFailed(f"it did not return the output '{k}'")
+        wanted, have = file.shape_of(k), list(np.shape(got[k]))
+        if k == file.loss or wanted is None:
+            continue
+        wanted = [sizes.get(d, d) for d in wanted]
+        if len(wanted) != len(have) or any(isinstance(a, int) and a != b for a, b in zip(wanted, have)):
+            raise EngineFailed(f"it returned '{k}' with the shape {have}, the step says {wanted}")
+    return got
+
+
+def lend(section, runner, names):
+    """State of a section for another runner of the engine, on the device where the engine can do that."""
+    if not names:
+        return
+    if hasattr(runner, "borrow") and type(runner) is type(section.runner):
+        runner.borrow(section.runner, names)
+    else:
+        now = section.runner.state()
+        runner.set_state({k: now[k] for k in names})
+
+
+class Evaluation:
+    """The inference form in the driver's engine. The state is that of the steps, on the device where it can stay."""
+
+    def __init__(self, driver):
+        self.driver, self.fixed = driver, driver.fixed
+        self.compiled = {}  # shapes -> [section, changes of the state that it has seen]
+
+    def __call__(self, given):
+        d, entry = self.driver, self._entry(given)
+        r = entry[0]
+        if entry[1] != d.changes:
+            self._give_state(r)
+            entry[1] = d.changes
+        got = r.step(given)
+        named = {"loss": r.file.loss, "scores": SCORES if SCORES in got else None}
+        return {k: np.asarray(got[name]) for k, name in named.items() if name}
+
+    def _entry(self, given):
+        if not self.fixed:
+            try:
+                return self._made((), None)
+            except Error as e:
+                if e.code not in NEED_SIZES:
+                    raise CannotEvaluate(first_line(e)) from None
+                self.fixed = True
+        try:
+            return self._made(*sizes_of(given))
+        except Error as e:
+            raise CannotEvaluate(first_line(e)) from None
+
+    def _made(self, key, dims):
+        if key not in self.compiled:
+            try:
+                self.compiled[key] = [self.driver.made(EVALUATION, dims), None]
+            except Error:
+                raise
+            except Exception as e:  # noqa: BLE001  whatever the runtime says: this library can evaluate
+                raise CannotEvaluate(f"{self.driver.engine.name} refuses the inference form: "
+                                     f"{first_line(e)[:300]}") from None
+        return self.compiled[key]
+
+    def _give_state(self, r):
+        wanted, runners = set(r.states), self.driver.current or []
+        for one in runners:  # sections share what they change after every step
+            mine = [k for k in one.states if k in wanted and k in one.fed]
+            lend(one, r.runner, mine)
+            wanted -= set(mine)
+        r.runner.set_state({k: self.driver.values[k] for k in wanted if k in self.driver.values})
+
+
+def first_line(e):
+    return str(e).splitlines()[0]

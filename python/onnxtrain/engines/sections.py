@@ -1,0 +1,50 @@
+"""Training sections as a driver sees them: compiled by an engine, or kept in this library where the engine refuses."""
+
+import numpy as np
+
+from .evaluation import EngineFailed, checked
+
+
+class EngineSection:
+    """A section's step (`file`) and what runs it."""
+
+    def __init__(self, file, runner):
+        self.file, self.runner = file, runner
+        self.states, self.fed, self.loss = file.states, file.fed, file.loss
+        self.counters = file.inputs("counter")
+
+    def step(self, given):
+        """Outputs that are not state, of a step on these feeds."""
+        missing = [k for k in self.file.data if k not in given]
+        if missing:
+            raise EngineFailed(f"input '{missing[0]}' was not given")
+        feeds = {k: given[k] for k in self.file.data}
+        return checked(self.file, feeds, self.runner.step(feeds))
+
+
+class NativeSection:
+    """A section that the engine refuses, made by this library on the same state."""
+
+    counters = ()
+
+    def __init__(self, model, number):
+        from ..trainer import Trainer
+
+        described = model.info["training"][number]
+        self.trainer, self.number = Trainer(model), number
+        self.inputs = {i["name"] for part in (model.info, described) for i in part["inputs"]}
+        self.fed = {b["key"] for b in described["update_binding"]}
+        self.states = list(self.trainer.state)
+        self.loss = "loss"
+        self.runner = self
+
+    def step(self, given):
+        result = self.trainer.step({k: v for k, v in given.items() if k in self.inputs}, self.number)
+        return {"loss": np.float64(result.loss)}
+
+    def state(self):
+        return {k: np.array(v) for k, v in self.trainer.state.items()}
+
+    def set_state(self, values):
+        for k, v in values.items():
+            self.trainer.state[k] = v
