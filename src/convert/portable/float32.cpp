@@ -23,6 +23,13 @@ std::vector<ValueId> one_minus_power(Site& s) {
   return {s.div(s.mul(s.scalar(-2, DType::kDouble), h), s.sub(s.scalar(1, DType::kDouble), h))};
 }
 
+// What was between float32 and float64.
+std::vector<ValueId> same_type(Site& s) {
+  const bool float32 = s.node().i("to", 0) == int64_t(DType::kFloat);
+  if (!float32 || s.dtype(s.x(0)) != DType::kFloat) return {};
+  return {s.x(0)};
+}
+
 Tensor single(const Tensor& t) {
   Tensor f(DType::kFloat, t.shape());
   const std::vector<double> v = t.to_doubles();
@@ -71,6 +78,7 @@ void only_float32(Graph& g, const Context& c) {
         refuse(g, v);
   apply(g, {{"Sub", "one_minus_power", one_minus_power}}, c);
   narrow(g);
+  apply(g, {{"Cast", "float32_already", same_type}}, c);
 }
 
 }  // namespace onnxtrain::portable

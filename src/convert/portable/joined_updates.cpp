@@ -3,6 +3,8 @@
 // whose updates are written alike are laid behind each other, updated together and cut apart again.
 // Element by element nothing changes.
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <map>
 #include <set>
 
@@ -77,6 +79,10 @@ class Reader {
   std::string number(Lane& lane, ValueId v) {
     if (v == kNone) return "-";
     if (is_single(v)) {
+      const ValueDef& d = g_.value(v);
+      if (d.constant.defined() && dtype_is_float(d.constant.dtype()))
+        return cat("c", int(d.constant.dtype()), ":", d.constant.rank(), ":",
+                   std::bit_cast<uint64_t>(d.constant.to_doubles()[0]));
       lane.singles.push_back(v);
       return cat("v", v);
     }

@@ -246,6 +246,7 @@ void make_portable(StepModel& s, const StepOptions& o, const OpTable& ops) {
     std::vector<std::string> updates;
     for (const StepOutput& out : s.outputs)
       if (out.role == "state") updates.push_back(out.name);
+    portable::tidy_names(g);  // updates are made by their formulas, not by an Identity behind them
     portable::join_updates(g, updates, c);
   }
   if (o.indices == "int32") portable::int32_indices(g, c);

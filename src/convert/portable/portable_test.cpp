@@ -125,17 +125,22 @@ TEST(Portable, SmallUpdatesAreJoinedForOnnxRuntime) {
 
 // A dimension of an input that has no name can be fixed by the input's whole shape.
 TEST(Portable, ShapesOfInputsFixDimensionsWithoutAName) {
+  Recipe r = recipe("sgd");
+  r.losses.resize(1);
+  r.losses[0].kind = "mse";
   const Model m = prepare(parse_model(cat(R"(<ir_version: 8, opset_import: ["" : 17]>
 net (float[N,2,?,?] x) => (float[N,4,?,?] y) <)",
                                           weights("w", {4, 2, 3, 3}, 1), R"(>
 { y = Conv <pads = [1,1,1,1]> (x, w) })"),
                                       all_ops()),
-                          recipe("sgd"), all_ops());
+                          r, all_ops());
   StepOptions o;
   o.dims = {{"x", {2, 2, 5, 6}}};
   const StepModel s = make_step(m, 0, o, all_ops());
   for (const StepInput& i : s.inputs)
-    if (i.name == "x") EXPECT_EQ(i.type.concrete_shape(), (Shape{2, 2, 5, 6}));
+    if (i.name == "x") {
+      EXPECT_EQ(i.type.concrete_shape(), (Shape{2, 2, 5, 6}));
+    }
 }
 
 TEST(Portable, OnlyPlainOperatorsInFloat32) {

@@ -62,13 +62,23 @@ constexpr int64_t kLikelyRows = 32;      // of an open batch
 
 // v before its first two dimensions changed places; kNone if it was not made so.
 ValueId swapped_back(Site& s, ValueId v) {
-  const Node* t = s.maker(v, "Transpose");
-  if (!t) return kNone;
-  const std::vector<int64_t> perm = t->ints("perm");
-  if (perm.size() < 3 || perm[0] != 1 || perm[1] != 0) return kNone;
-  for (size_t d = 2; d < perm.size(); ++d)
-    if (perm[d] != int64_t(d)) return kNone;
-  return t->inputs[0];
+  auto swaps = [](const Node* t, const std::vector<int64_t>& first) {
+    if (!t) return false;
+    const std::vector<int64_t> perm = t->ints("perm");
+    if (perm.size() < first.size()) return false;
+    for (size_t d = 0; d < perm.size(); ++d)
+      if (perm[d] != (d < first.size() ? first[d] : int64_t(d))) return false;
+    return true;
+  };
+  if (const Node* t = s.maker(v, "Transpose")) return swaps(t, {1, 0}) ? t->inputs[0] : kNone;
+  // written for groups: [N, 1, C, ...] -> [C, 1, N, ...]
+  const Node* merge = s.maker(v, "Reshape");
+  const Node* t = merge ? s.maker(merge->inputs[0], "Transpose") : nullptr;
+  const Node* cut = swaps(t, {2, 1, 0}) ? s.maker(t->inputs[0], "Reshape") : nullptr;
+  if (!cut) return kNone;
+  const std::vector<int64_t> was = s.sizes(cut->inputs[0]), now = s.sizes(v);
+  if (was.size() != now.size() || was.size() < 3 || was[1] != now[0]) return kNone;
+  return std::equal(was.begin() + 2, was.end(), now.begin() + 2) ? cut->inputs[0] : kNone;
 }
 
 double operations(Site& s, const Problem& p) {
