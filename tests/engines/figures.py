@@ -1,6 +1,6 @@
 """The table of docs/engines.md: the architectures of tests/trajectories as portable steps in other runtimes.
 
-    python tests/engines/figures.py [--runtimes a,b] [--names x,y] [--sizes fixed,open] [--form portable] [--jobs 1]
+    python tests/engines/figures.py [--runtimes a,b] [--names x,y] [--sizes fixed,open] [--form F] [--for RUNTIME]
 
 Each step runs 10 times with its outputs fed back. `right`: every loss and every state tensor within 1e-4 of the native
 trainer (absolute, or relative to the tensor's largest element); `us`: we refuse to write the step; `engine`: the
@@ -135,6 +135,7 @@ def main():
     p.add_argument("--names", default=",".join(CASES))
     p.add_argument("--sizes", default="fixed,open")
     p.add_argument("--form", default="portable")
+    p.add_argument("--for", dest="runtime", help="steps written for this runtime")
     p.add_argument("--exporter", default="dynamo")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--json")
@@ -150,7 +151,7 @@ def main():
             with tempfile.TemporaryDirectory() as folder:
                 row = {"name": name, "size": size}
                 try:
-                    wanted, nodes = write(name, a.exporter, size == "fixed", Path(folder), a.form)
+                    wanted, nodes = write(name, a.exporter, size == "fixed", Path(folder), a.form, a.runtime)
                     row["nodes"] = nodes
                     with ThreadPoolExecutor(a.jobs) as pool:
                         one_of = partial(one, python, name, folder=Path(folder), wanted=wanted)

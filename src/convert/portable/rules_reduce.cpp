@@ -42,6 +42,7 @@ ValueId reduce(Site& s, const std::string& op, ValueId v, const std::vector<int6
 // Groups of adjacent axes, the last one first: the numbers of the others stay valid.
 ValueId in_groups(Site& s, const std::string& op, ValueId v, const std::vector<int64_t>& axes,
                   bool keep) {
+  if (s.context().few_nodes) return reduce(s, op, v, axes, keep);
   for (size_t end = axes.size(); end > 0;) {
     size_t begin = end - 1;
     while (begin > 0 && axes[begin - 1] == axes[begin] - 1) --begin;
@@ -59,7 +60,7 @@ bool keeps(Site& s) { return s.node().i("keepdims", 1) != 0; }
 
 // Already as it should be: adjacent axes that the node itself names.
 bool is_plain(Site& s, const std::vector<int64_t>& axes) {
-  if (!adjacent(axes)) return false;
+  if (!adjacent(axes) && !s.context().few_nodes) return false;
   const bool as_input = s.node().is("ReduceSum") ? s.opset() >= 13 : s.opset() >= 18;
   std::vector<int64_t> said;
   if (s.has(1))
@@ -83,9 +84,12 @@ Values sum_of(Site& s, ValueId v) {
   return {in_groups(s, "ReduceSum", v, axes, keeps(s))};
 }
 
-Values sum_square(Site& s) { return sum_of(s, s.mul(s.x(0), s.x(0))); }
+Values sum_square(Site& s) {
+  if (s.context().few_nodes) return same(s);
+  return sum_of(s, s.mul(s.x(0), s.x(0)));
+}
 Values norm2(Site& s) {
-  Values v = sum_square(s);
+  Values v = sum_of(s, s.mul(s.x(0), s.x(0)));
   return v.empty() ? v : Values{s.call("Sqrt", {v[0]})};
 }
 Values norm1(Site& s) { return sum_of(s, s.call("Abs", {s.x(0)})); }
