@@ -279,6 +279,28 @@ def test_a_signal_to_one_process_saves_once(folder):
 
 
 @needs_mpi
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_launch_that_is_interrupted_says_so(folder, how):
+    """The exit code of an interrupted training, and its checkpoint."""
+    out = folder / "launched"
+    words = [ot_program(), "launch", "-n", 2, "--", *command(folder / "mlp.onnx", "--data", folder / "data.npz")[1:],
+             "--batch", 8, "--epochs", 100000, "--threads", 1, "--save-every", 20, "--out", out, "--valid", 0]
+    run = subprocess.Popen([str(w) for w in words], env=environment(), text=True, stderr=subprocess.PIPE,
+                           stdout=subprocess.DEVNULL)
+    last = out / "checkpoints" / "last.train.onnx"
+    for _ in range(300):
+        if last.exists():
+            break
+        time.sleep(0.1)
+    assert last.exists(), run.communicate()[1]
+    os.kill(run.pid, how)
+    error = ends(run, 20)
+    assert run.returncode == 130, error
+    assert last.exists() and "error[" not in error
+    shutil.rmtree(out)
+
+
+@needs_mpi
 def test_python_steps_and_fit(folder):
     """A loop of one's own and `fit` under mpirun give the bits of one process with as many blocks."""
     (folder / "script.py").write_text(f"""

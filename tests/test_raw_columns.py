@@ -355,7 +355,7 @@ def test_balanced_class_weights_find_the_rare_class(tmp_path):
                  *flags, "--out", name)
         recall[name] = json.loads(done(tmp_path, "eval", name, "--data", "r.csv", "--which", "last",
                                        "--json").stdout)["per_class"][1]["recall"]
-    assert "weights   of classes: 0.5" in r.stderr
+    assert "weights   0: 0.5" in r.stderr
     assert recall["balanced"] > recall["plain"] + 0.3
     done(tmp_path, "train", "--resume", "balanced", "--epochs", "31")
     refused(tmp_path, "OT0039", 2, "prepare", "m.onnx", "--class-weights", "balanced", "-o", "p.onnx")

@@ -6,11 +6,26 @@ import re
 _NAMES = {"batch": "batch_size", "clip": "clip_norm", "dim": "dims", "label": "label", "no-shuffle": "shuffle=False",
           "allow-non-finite": "check_finite=False", "as-is": 'mode="as_is"', "lowered": "lowered=True",
           "reset": "reset=True", "patience": "patience"}
+_LOSSES = {"cross_entropy": "CrossEntropy", "nll": "NLL", "mse": "MSE", "l1": "L1", "huber": "Huber", "bce": "BCE",
+           "bce_logits": "BCELogits", "kl": "KL", "hinge": "Hinge"}
+
+
+def _loss(v):
+    """`y=mse:1024`: one term of several, with its weight."""
+    output, _, term = v.partition("=")
+    kind, _, weight = term.partition(":")
+    if kind not in _LOSSES:
+        return f"loss={v!r}" if v else "loss"
+    return f"loss={weight or 1} * ot.losses.{_LOSSES[kind]}(output={output!r})"
+
+
 _CALLS = {
+    "loss": _loss,
+    "class-weights": lambda v: "loss=ot.losses.CrossEntropy(weight=[1.0, 2.0])",
     "layout": lambda v: "x.transpose(0, 3, 1, 2)",
     "label-offset": lambda v: f"give y {'-' if v.startswith('-') else '+'} {v.lstrip('+-')}" if v else "give y - 1",
     "map": lambda v: f"give arrays by the names of inputs: {{'{v.partition('=')[0] or 'INPUT'}': x}}",
-    "target": lambda v: f"give the column '{v}' as y" if v else "give the target as y",
+    "target": lambda v: f"target={v!r}, or give that column as y" if v else "give the target as y",
     "loss-input": lambda v: f"loss=ot.losses.CrossEntropy(output={v!r})" if v else "the output of a loss",
     "resume": lambda v: f"ot.resume({v!r})" if v else "ot.resume(RUN)",
     "optimizer-arg": lambda v: f"optimizer=ot.AdamW({v})" if v else "the optimizer's arguments",

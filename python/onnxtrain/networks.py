@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from . import _native
 from .data import column_names, columns, some_rows
 from .errors import UsageError
+from .hints import in_python
 from .model import Model
 from .session import feed_lists
 
@@ -78,5 +79,5 @@ def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=
         native, notes = _native.new(kind, *feed_lists(arrays), json.dumps(options))
     if verbose:
         for label, text in json.loads(notes):
-            print(f"{label:9s} {text}".replace(folder + os.sep, ""))
+            print(f"{label:9s} {in_python(text)}".replace(folder + os.sep, ""))
     return Model(native)

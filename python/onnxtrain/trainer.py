@@ -376,6 +376,9 @@ class Trainer:
         A trainer from `ot.resume(run)` knows data, batch size and folder of its run.
         """
         refuse_unknown("fit", unknown, Trainer.fit)
+        if isinstance(valid, (tuple, list)) and len(valid) not in (1, 2):
+            raise UsageError(f"valid has {len(valid)} items, it is a fraction or (x, y)", "OT1152",
+                             "valid=0.1, or valid=(x_valid, y_valid)")
         if valid is not None and not isinstance(valid, (tuple, list)):
             valid = fraction(valid)
         out = self._run if out is None else os.fspath(out)

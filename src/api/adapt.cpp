@@ -19,7 +19,8 @@ ot_value* adapted(const Model& m, const ValueDef& d, const ot_value* array, bool
 const ValueDef& main_input(const Model& m, const std::string& name) {
   const std::vector<std::string> names = m.input_names();
   if (std::find(names.begin(), names.end(), name) == names.end())
-    data_error("OT2105", cat("the model has no input '", name, "'; it has ", listed(names)));
+    data_error("OT2105", cat("the model has no input '", name, "'; it has ", listed(names)),
+               "name one of them");
   return m.main.value(m.main.find(name));
 }
 

@@ -152,7 +152,9 @@ ot_status ot_model_info(const ot_model* m, ot_text** json) {
 ot_status ot_model_initializer(const ot_model* m, const char* name, ot_value** out) {
   return guarded({{"m", m}, {"name", name}, {"out", out}}, [&] {
     const Tensor* t = m->m->initializer(name);
-    if (!t) model_error("OT1121", cat("the model has no initializer named '", name, "'"));
+    if (!t)
+      model_error("OT1121", cat("the model has no initializer named '", name, "'"),
+                  "the names are in  onnxtrain info MODEL --weights");
     // the caller may write to what it gets
     *out = new ot_value{are_zero_pages(t->owner()) ? t->clone() : *t};
   });

@@ -123,13 +123,15 @@ run::FitCall call_of(const char* options) {
       else if (key == "targets")
         q.targets = value.get<std::vector<std::string>>();
       else
-        usage_error("OT1152", cat("fit has no option '", key, "'"));
+        usage_error("OT1152", cat("fit has no option '", key, "'"),
+                    "the options are in docs/fit.md");
       q.given.insert(key);
     } catch (const json::exception&) {
       wrong_option(key, value, "of another type");
     }
   if (!(q.valid >= 0 && q.valid < 1))
-    usage_error("OT1152", cat("valid is ", q.valid, ", it must be from 0 up to 1"));
+    usage_error("OT1152", cat("valid is ", q.valid, ", it must be from 0 up to 1"),
+                "valid=0.1, or data of its own: valid=(x, y)");
   return q;
 }
 
@@ -160,7 +162,9 @@ json scores_json(const run::Metrics& m) {
 }
 
 void needs_rows(const ot_dataset* d, const char* what) {
-  if (d && d->stream) usage_error("OT1157", cat(what, " needs rows, not a stream of batches"));
+  if (d && d->stream)
+    usage_error("OT1157", cat(what, " needs rows, not a stream of batches"),
+                "give arrays:  fit(x, y)");
 }
 
 }  // namespace

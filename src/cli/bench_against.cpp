@@ -47,7 +47,8 @@ NamedTensors dense(const Feeds& feeds) {
   for (const auto& [name, v] : feeds) {
     const Tensor* t = std::get_if<Tensor>(&v);
     if (!t)
-      usage_error("OT0010", "input '" + name + "' is not a tensor, --against cannot pass it on");
+      usage_error("OT0010", "input '" + name + "' is not a tensor, --against cannot pass it on",
+                  "leave --against out");
     out.emplace_back(name, *t);
   }
   return out;

@@ -127,7 +127,8 @@ Feeds bench_feeds(const Model& m, const std::vector<ValueDef>& inputs, const Fee
     if (d.constant.defined() || d.type.kind == TypeInfo::Kind::kOptional) continue;
     if (!d.type.is_tensor())
       usage_error("OT0006",
-                  cat("input '", d.name, "' is no tensor: random values cannot be made for it"));
+                  cat("input '", d.name, "' is no tensor: random values cannot be made for it"),
+                  "give the values:  --inputs in.npz");
     feeds[d.name] = random_input(m, d, shape_of(d, given, sizes.batch));
   }
   return feeds;

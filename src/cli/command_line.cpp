@@ -131,6 +131,10 @@ int usage_failure(CLI::App& app, const CLI::ParseError& e, const std::string& fi
                                 : cat("'", extra[0], "' is one argument too many");
     hint = suggestion(*command, extra[0]);
     if (!option && command != &app && hint.empty()) hint = data_hint(*command, extra[0]);
+    if (option && command->get_name() == "launch")
+      hint =
+          "options of the command stand behind --:  onnxtrain launch -n 2 -- train MODEL --data "
+          "DATA";
   }
   if (hint.empty())
     hint = command == &app ? "onnxtrain --help" : cat("onnxtrain ", command->get_name(), " --help");

@@ -19,9 +19,13 @@ class Process final : public run::Engine {
  public:
   Process(const std::string& spec, int threads)
       : python_("onnxtrain.engines.serve", {spec, "", std::to_string(threads)},
-                {cat("the engine '", spec, "'"), "OT1275", "; what was saved before is whole",
-                 "go on without it:  onnxtrain train --resume RUN --engine native"}) {
+                {cat("the engine '", spec, "'"), "OT1275", " before it had started",
+                 cat("it runs in Python and needs the packages onnxtrain and ",
+                     spec.substr(0, spec.find(':')), ":  pip install   or leave --engine out")}) {
     const Json hello = python_.receive().first;
+    python_.set_failure({cat("the engine '", spec, "'"), "OT1275",
+                         "; what was saved before is whole",
+                         "go on without it:  onnxtrain train --resume RUN --engine native"});
     say("engine", cat(hello.value("engine", spec), " on ", hello.value("device", "")));
   }
 
@@ -70,7 +74,8 @@ class Process final : public run::Engine {
     for (const auto& [name, value] : feeds) {
       const Tensor* t = std::get_if<Tensor>(&value);
       if (!t || t->dtype() == DType::kString)
-        data_error("OT2113", cat("input '", name, "' is no tensor of numbers: engines take none"));
+        data_error("OT2113", cat("input '", name, "' is no tensor of numbers: engines take none"),
+                   "leave --engine out");
       tensors.emplace_back(name, *t);
     }
     return tensors;

@@ -104,6 +104,10 @@ constexpr Explanation kGraph[] = {
     {"OT1057",
      "An attribute refers to an attribute of a function, but the node is not inside a "
      "function."},
+    {"OT1058",
+     "An option of export that belongs to another kind of file than the one asked for: options of "
+     "a "
+     "training step need --step, options of a whole training --whole."},
     {"OT1101",
      "The file uses an operator that has no implementation here and no function body in "
      "the\nstandard or in the file. Check the domain and opset version; custom operators "

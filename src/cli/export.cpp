@@ -17,12 +17,15 @@ namespace onnxtrain::cli {
 
 namespace {
 
+using Options = std::vector<const CLI::Option*>;
+
 struct ExportFlags {
   std::string from, to, which = "best";
   bool verify = false, fold_bn = false;
   StepFlags step;
   WholeFlags whole;
   CLI::Option* wants_step = nullptr;
+  Options of_step, of_whole;
 };
 
 // Largest difference of the outputs of two models on random values, relative to their size.
@@ -62,8 +65,28 @@ void verify(const Model& m, const ExportFlags& f) {
   say("verified", cat("same results on random values, relative difference ", gap));
 }
 
+// An option of another kind of file would have no effect.
+void refuse_unused(const ExportFlags& f) {
+  const bool step = f.wants_step->count() > 0, whole = f.whole.wanted;
+  auto given = [](const Options& options) {
+    for (const CLI::Option* o : options)
+      if (o->count() > 0) return o->get_name();
+    return std::string();
+  };
+  if (const std::string name = given(f.of_whole); !whole && !name.empty())
+    usage_error("OT1058", cat(name, " is of export --whole, which was not asked for"),
+                cat("add --whole, or leave ", name, " out"));
+  if (const std::string name = given(f.of_step); !step && !whole && !name.empty())
+    usage_error("OT1058", cat(name, " is of export --step, which was not asked for"),
+                cat("add --step, or leave ", name, " out"));
+  if (f.fold_bn && (step || whole))
+    usage_error("OT1058", "--fold-bn is for inference: a training keeps its BatchNormalization",
+                "leave --fold-bn out");
+}
+
 int export_model(const ExportFlags& f) {
   check_ending(f.to, {".onnx"}, true);
+  refuse_unused(f);
   run::Position ignored;
   // refuses a damaged checkpoint
   Model m = run::load_model_or_checkpoint(checkpoint_of(f.from, f.which), ignored);
@@ -100,9 +123,18 @@ void add_export(Registry& r) {
   c->add_option("-o,--output", f.to, "file to write")->required();
   c->add_option("--which", f.which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));
   c->add_flag("--fold-bn", f.fold_bn, "multiply BatchNormalization into the layer before it");
-  add_step_flags(c, f.step);
-  add_whole_flags(r, c, f.whole);
+  auto added = [&](auto add) {
+    const size_t before = c->get_options().size();
+    add();
+    const std::vector<CLI::Option*> all = c->get_options();
+    return Options(all.begin() + long(before), all.end());
+  };
+  f.of_step = added([&] { add_step_flags(c, f.step); });
+  f.of_whole = added([&] { add_whole_flags(r, c, f.whole); });
   f.wants_step = c->get_option("--step");
+  auto forget = [](Options& all, const CLI::Option* o) { std::erase(all, o); };
+  forget(f.of_step, f.wants_step);
+  forget(f.of_whole, c->get_option("--whole"));
   c->add_flag("--verify", f.verify, "read the file back and compare results");
   r.on(c, [] { return export_model(f); });
 }

@@ -15,9 +15,11 @@ int section_of(const Model& m, const StepFlags& f, const std::string& from) {
   if (said == "all") return -1;
   if (!said.empty()) {
     if (said.find_first_not_of("0123456789") != std::string::npos || said.size() > 6)
-      usage_error("OT1261", cat("--step is '", said,
-                                "'; it takes the number of a training section "
-                                "or all"));
+      usage_error("OT1261",
+                  cat("--step is '", said,
+                      "'; it takes the number of a training section "
+                      "or all"),
+                  "--step 0 is the first one,  --step all  writes each");
     return std::stoi(said);
   }
   if (m.training.size() > 1)

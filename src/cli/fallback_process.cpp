@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cli/python_process.hpp"
+#include "core/shell.hpp"
 #include "run/fallback.hpp"
 
 namespace onnxtrain::cli {
@@ -71,6 +72,13 @@ void start_fallback() {
   if (flags().name.empty() && !flags().custom_ops.empty())
     usage_error("OT1781", "--custom-ops needs a runtime that loads them", "--fallback onnxruntime");
   if (!flags().name.empty()) set_foreign_runner(std::make_shared<Process>(flags()));
+}
+
+std::string fallback_words() {
+  std::string words;
+  if (!flags().name.empty()) words += " --fallback " + shell_word(flags().name);
+  for (const std::string& lib : flags().custom_ops) words += " --custom-ops " + shell_word(lib);
+  return words;
 }
 
 std::string where_nodes_run(const Graph& g) {

@@ -13,6 +13,8 @@ namespace onnxtrain::cli {
 void add_fallback_flags(const Registry& r, CLI::App* c);
 // Starts the process if it was asked for; before the command runs.
 void start_fallback();
+// Those flags again, for a command that is printed: "" or " --fallback onnxruntime".
+std::string fallback_words();
 // "", or how many of the graph's nodes run where.
 std::string where_nodes_run(const Graph& g);
 

@@ -106,7 +106,17 @@ std::string run_folder(const Words& command) {
 }
 
 // A mistake of the user's stays one; a lost process, or the end of memory, does not.
-bool worth_another_try(int code) { return code == 1 || (code > 127 && code != 130); }
+constexpr int kInterrupted = 130;
+bool worth_another_try(int code) { return code == 1 || (code > 127 && code != kInterrupted); }
+
+// Before any process is started: each of them would say it.
+void check_command(const CLI::App& all, const std::string& name) {
+  const auto named = all.get_subcommands([&](const CLI::App* c) { return c->get_name() == name; });
+  if (name == "onnxtrain" || !named.empty()) return;
+  const std::string hint = suggestion(all, name);
+  usage_error("OT0001", cat("there is no command '", name, "'"),
+              hint.empty() ? "onnxtrain --help" : hint);
+}
 
 int launch(const LaunchFlags& f) {
   std::error_code ec;
@@ -122,6 +132,8 @@ int launch(const LaunchFlags& f) {
     words.push_back(self);
     words.insert(words.end(), command.begin(), command.end());
     const int code = run_words(words);
+    // mpirun and srun say 1 or the signal where the processes have ended as interrupted ones
+    if (signalled && worth_another_try(code)) return kInterrupted;
     if (code == 0 || signalled || turn >= f.restarts || !worth_another_try(code)) return code;
     const std::string folder = run_folder(command);
     const bool resumable = !command.empty() && command[0] == "train" && !folder.empty() &&
@@ -135,9 +147,10 @@ int launch(const LaunchFlags& f) {
 
 void add_launch(Registry& r) {
   static LaunchFlags f;
-  CLI::App* c = r.add("launch", "run a command in several processes, by mpirun or srun",
-                      "  onnxtrain launch -n 4 -- train cnn.onnx --data mnist/\n"
-                      "  onnxtrain launch -n 8 --hostfile hosts --restarts 3 -- train ...");
+  static CLI::App* c = nullptr;
+  c = r.add("launch", "run a command in several processes, by mpirun or srun",
+            "  onnxtrain launch -n 4 -- train cnn.onnx --data mnist/\n"
+            "  onnxtrain launch -n 8 --hostfile hosts --restarts 3 -- train ...");
   c->add_option("-n,--processes", f.processes, "how many")->check(CLI::PositiveNumber);
   c->add_option("--restarts", f.restarts,
                 "start again from the last checkpoint when a process is lost, this many times")
@@ -145,7 +158,10 @@ void add_launch(Registry& r) {
   c->add_option("--hostfile", f.hosts, "a file with the hosts, as mpirun takes it");
   c->add_option("COMMAND", f.command, "a command of onnxtrain with its options, after --")
       ->required();
-  r.on(c, [] { return launch(f); });
+  r.on(c, [] {
+    check_command(*c->get_parent(), f.command[0]);
+    return launch(f);
+  });
 }
 
 }  // namespace onnxtrain::cli

@@ -35,7 +35,8 @@ void write_results(const std::string& path, const std::vector<NamedValue>& value
     const Tensor* t = std::get_if<Tensor>(&v);
     if (!t)
       data_error("OT2152",
-                 cat("output '", name, "' is not a tensor: it cannot be written to an npz file"));
+                 cat("output '", name, "' is not a tensor: it cannot be written to an npz file"),
+                 "leave -o out to have it printed");
     out.emplace_back(name, *t);
   }
   for (const auto& [name, t] : out)

@@ -21,12 +21,14 @@ std::string format_metric(const std::string& name, double value) {
   return text;
 }
 
-std::string constant_guess_text(const std::vector<std::pair<std::string, double>>& guess) {
+std::string constant_guess_text(const std::vector<std::pair<std::string, double>>& guess,
+                                const std::string& beside) {
   if (guess.empty()) return {};
   std::string text =
       guess[0].first == "accuracy" ? "a constant guess gives" : "a constant guess (the mean) gives";
   for (size_t k = 0; k < guess.size(); ++k)
-    text += cat(k ? ", " : " ", guess[k].first == "accuracy" ? "" : guess[k].first + " ",
+    text += cat(k ? ", " : " ",
+                guess[k].first == "accuracy" && beside == "accuracy" ? "" : guess[k].first + " ",
                 format_metric(guess[k].first, guess[k].second));
   return text;
 }

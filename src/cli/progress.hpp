@@ -10,7 +10,9 @@ namespace onnxtrain::cli {
 std::string format_metric(const std::string& name, double value);
 
 // "a constant guess (the mean) gives mae 3.1, rmse 4.2"; "" for none.
-std::string constant_guess_text(const std::vector<std::pair<std::string, double>>& guess);
+// `beside`: the metric that stands before it; figures of another one are named.
+std::string constant_guess_text(const std::vector<std::pair<std::string, double>>& guess,
+                                const std::string& beside = "accuracy");
 
 class Progress : public Narrator {
  public:

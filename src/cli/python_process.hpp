@@ -32,6 +32,8 @@ class PythonProcess {
   Message receive();
   Message ask(Json message, const Named& tensors);
   [[noreturn]] void gone(const std::string& how);
+  // What errors say from now on.
+  void set_failure(Failure failure) { failure_ = std::move(failure); }
 
  private:
   [[noreturn]] void ended();

@@ -6,7 +6,7 @@
 namespace onnxtrain::cli {
 
 Tensor random_value(const ValueDef& d, int64_t batch, uint64_t seed) {
-  if (!d.type.is_tensor() || d.type.elem == DType::kString)
+  if (!d.type.is_tensor())
     model_error(
         "OT1126",
         cat("no random value can be made for input '", d.name, "' of type ", to_string(d.type)),
@@ -19,6 +19,10 @@ Tensor random_value(const ValueDef& d, int64_t batch, uint64_t seed) {
     }
   Tensor t(d.type.elem, shape);
   std::mt19937_64 random(seed);
+  if (d.type.elem == DType::kString) {  // a letter: most likely a category that nobody knows
+    for (int64_t k = 0; k < t.size(); ++k) t.as<std::string>()[k] = char('a' + random() % 26);
+    return t;
+  }
   std::normal_distribution<double> normal;
   dispatch<float, double, Half, BFloat16, uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t,
            uint64_t, int64_t, bool>(t.dtype(), "a random input", [&]<class T>() {

@@ -93,6 +93,10 @@ int list_runs(const std::string& folder, const std::string& by, bool as_json) {
 int report(const std::vector<std::string>& paths, std::string to) {
   for (const std::string& path : paths) checkpoint_of(path, "last");  // an error when it is no run
   for (const std::string& path : paths)
+    if (!std::filesystem::exists(path))
+      throw Error(ErrorKind::kCheckpoint, "OT4102", cat("there is no run folder '", path, "'"),
+                  "onnxtrain runs   lists the runs there are");
+  for (const std::string& path : paths)
     if (!std::filesystem::is_directory(path))
       throw Error(ErrorKind::kCheckpoint, "OT4102", cat("'", path, "' is a file, not a run folder"),
                   "onnxtrain runs   lists the runs there are");

@@ -167,35 +167,36 @@ std::string checked(const run::Folder& folder, const run::FeedColumns& sample) {
 
 // Is the best epoch no better than a guess that is the same for every row?
 bool is_a_guess(const run::EpochResult& e, const run::FitResult& r) {
-  if (e.metrics.empty() || r.constant_guess.empty()) return false;
-  // of a regression the root of the squares: the mean is the best constant for it
-  const size_t k = e.metrics[0].first == "accuracy" ? 0 : e.metrics.size() - 1;
-  if (k >= r.constant_guess.size() || r.constant_guess[k].first != e.metrics[k].first) return false;
-  const double value = e.metrics[k].second, guess = r.constant_guess[k].second;
-  return run::Metrics::larger_is_better(e.metrics[k].first) ? value <= guess
-                                                            : value >= 0.99 * guess;
+  if (r.constant_guess.empty()) return false;
+  // the last one; of a regression the root of the squares: the mean is the best constant for it
+  const auto& [name, guess] = r.constant_guess.back();
+  for (const auto& [metric, value] : e.metrics)
+    if (metric == name)
+      return run::Metrics::larger_is_better(name) ? value <= guess : value >= 0.99 * guess;
+  return false;
 }
 
-void say_best(const run::FitResult& r) {
+void say_best(const TrainFlags& f, const run::FitResult& r) {
   for (const run::EpochResult& e : r.epochs) {
     if (e.epoch != r.best_epoch || e.metrics.empty()) continue;
-    const std::string guess = constant_guess_text(r.constant_guess);
+    const std::string guess = constant_guess_text(r.constant_guess, e.metrics[0].first);
     std::string figures;
-    for (const auto& [name, value] : e.metrics)
-      if (figures.empty() || name == "rmse")
+    for (const auto& [name, value] : e.metrics)  // the watched one, and what the guess has
+      if (figures.empty() || name == "rmse" || name == "accuracy")
         figures += cat(figures.empty() ? "" : ", ", name, " ", format_metric(name, value));
     say("best", cat("epoch ", e.epoch, ": valid ", figures, guess.empty() ? "" : "; " + guess));
     if (is_a_guess(e, r))
       warn("OT3118", "the best epoch is no better than a constant guess: nothing was learnt yet",
-           "more --epochs, a larger --lr, columns of one scale (--scale standard); large target "
-           "values in smaller units");
+           cat("more --epochs, a larger --lr",
+               f.data.scale == "standard" ? "" : ", columns of one scale (--scale standard)",
+               "; large target values in smaller units"));
     return;
   }
 }
 
 void say_result(const TrainFlags& f, const run::FitResult& r, const run::Folder& folder,
                 const run::FeedColumns& sample) {
-  say_best(r);
+  say_best(f, r);
   if (f.overfit > 0 && r.epochs.size() > 1)
     say("overfit", cat("loss ", r.epochs.front().train_loss, " -> ", r.epochs.back().train_loss,
                        r.epochs.back().train_loss < 0.1 * r.epochs.front().train_loss
@@ -204,8 +205,15 @@ void say_result(const TrainFlags& f, const run::FitResult& r, const run::Folder&
   if (fs::exists(folder.model()))
     say("saved", cat(folder.model(), "   inference model (best)", checked(folder, sample)));
   const std::string run = shell_word(folder.path());
-  say("next", cat("onnxtrain eval ", run, " --data ", shell_word(f.data.data),
-                  "    onnxtrain train --resume ", run, " --epochs ", f.fit.epochs * 2));
+  // a table that was piped in has to come again
+  const std::string piped = f.data.data == "-" ? " --data - < TABLE.csv" : "";
+  std::string reading;  // how the file is read is not part of the run: another one may differ
+  if (!f.data.encoding.empty()) reading += " --encoding " + shell_word(f.data.encoding);
+  if (!f.data.separator.empty()) reading += " --separator " + shell_word(f.data.separator);
+  const std::string data = piped.empty() ? " --data " + shell_word(f.data.data) : piped;
+  say("next",
+      cat("onnxtrain eval ", run, reading, fallback_words(), data, "    onnxtrain train --resume ",
+          run, " --epochs ", f.fit.epochs * 2, fallback_words(), piped));
 }
 
 constexpr size_t kTraceEvents = 200000;

@@ -156,7 +156,8 @@ std::vector<LossTerm> terms_of(const Recipe& r) {
 
 ValueId find_output(const Model& m, const std::string& name) {
   if (m.main.outputs.empty())
-    model_error("OT1236", "the model has no outputs, there is nothing to train");
+    model_error("OT1236", "the model has no outputs, there is nothing to train",
+                "add an output to the graph: model.graph.output in the onnx package");
   if (name.empty()) return default_output(m.main);
   std::vector<std::string> names;
   for (ValueId v : m.main.outputs) {
@@ -271,6 +272,14 @@ TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops,
   if (t.kind == "auto") {
     const LossChoice choice = choose_loss(m, t.output);
     s.kind = choice.kind;
+    if (s.kind != "cross_entropy" && s.kind != "nll" &&
+        (t.ignore_index || !t.class_weights.empty() || t.label_smoothing != 0))
+      usage_error(
+          "OT1234",
+          cat("class weights, ignore_index and label smoothing belong to cross_entropy; the "
+              "loss of output '",
+              choice.output, "' is ", s.kind, ", because ", choice.because),
+          "leave them out");
     if (chosen) chosen->push_back(choice);
   }
   s.input = s.output;

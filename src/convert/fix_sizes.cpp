@@ -37,8 +37,10 @@ std::set<std::string> symbols_of(const Graph& g) {
 void fix_shape(Graph& g, const std::string& name, const std::vector<int64_t>& sizes, Sizes& named) {
   TypeInfo& t = g.value(g.find(name)).type;
   const auto wrong = [&] {
-    usage_error("OT1251", cat("the shape ", to_string(Shape(sizes)), " given for input '", name,
-                              "' does not fit its type ", to_string(t)));
+    usage_error("OT1251",
+                cat("the shape ", to_string(Shape(sizes)), " given for input '", name,
+                    "' does not fit its type ", to_string(t)),
+                "give one size for every dimension, as the type has them");
   };
   if (!t.is_tensor() || (t.shape && t.shape->size() != sizes.size())) wrong();
   if (!t.shape) t.shape.emplace(sizes.size());
@@ -70,7 +72,8 @@ void fix_sizes(Model& m, const Recipe& r, const OpTable& ops) {
       for (const std::string& s : symbols) known += " '" + s + "'";
       for (const std::string& s : inputs) known += " '" + s + "'";
       usage_error("OT1251",
-                  cat("the model has no open dimension and no input '", name, "'; it has", known));
+                  cat("the model has no open dimension and no input '", name, "'; it has", known),
+                  "name one of them, or leave --dim out");
     }
   }
   fix_batch(g, r.batch, named);

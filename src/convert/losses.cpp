@@ -121,12 +121,17 @@ class Terms {
           cat(src.kind, " needs scores [N,classes], output '", output, "' is ", to_string(type_)),
           "choose another loss:  --loss mse   or   --loss bce_logits");
     if (axis != 1 && axis != rank - 1)
-      model_error("OT1244", cat("classes of output '", output, "' lie along axis ", axis, " of ",
-                                rank, "; they must be along axis 1 or the last"));
+      model_error("OT1244",
+                  cat("classes of output '", output, "' lie along axis ", axis, " of ", rank,
+                      "; they must be along axis 1 or the last"),
+                  "put a Transpose behind the output that moves the classes to axis 1");
     int64_t classes = type_.shape ? (*type_.shape)[size_t(axis)].value : -1;
     if (!t.class_weights.empty() && classes >= 0 && int64_t(t.class_weights.size()) != classes)
-      usage_error("OT1233", cat("there are ", t.class_weights.size(), " class weights, output '",
-                                output, "' has ", classes, " classes"));
+      usage_error("OT1233",
+                  cat("there are ", t.class_weights.size(), " class weights, output '", output,
+                      "' has ", classes, " classes"),
+                  cat("give ", classes,
+                      " numbers in the order of the classes, or  --class-weights balanced"));
     ValueId labels = label(labels_type(axis)), scores = y_;
     const TypeInfo& given = s_.graph().value(labels).type;
     if (given.is_tensor() && given.elem != DType::kInt64 && given.elem != DType::kInt32)

@@ -239,7 +239,8 @@ void check_recipe(const Recipe& r) {
       usage_error(
           "OT1234",
           cat("class weights, ignore_index and label smoothing belong to cross_entropy, not to ",
-              t.kind));
+              t.kind),
+          "--loss cross_entropy, or leave them out");
     if (t.kind == "nll" && t.label_smoothing != 0)
       usage_error("OT1234", "label smoothing belongs to cross_entropy, not to nll",
                   "use the loss cross_entropy");

@@ -102,6 +102,17 @@ std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
     usage_error("OT1240", "freeze and only leave no parameter to train",
                 "look at the names:  onnxtrain info MODEL");
   std::string why = blockers(g, ops, terms);
+  std::string integers;
+  for (const InitializerRole& x : roles)
+    if (x.role == Role::kIntegers)
+      integers += cat(integers.empty() ? "'" : ", '", g.value_name(x.value), "'");
+  if (why.empty() && !integers.empty())
+    model_error("OT1203",
+                cat("the loss on output '", g.value_name(terms.at(0).output),
+                    "' depends on no trainable parameter: the weights are stored as integers (",
+                    integers, ")"),
+                "take the model before it was quantised, or one whose weights are floating-point "
+                "numbers in front of QuantizeLinear");
   if (why.empty() && !constants.empty())
     why = cat("; initializers such as ", constants, " are constants");
   model_error("OT1203",
@@ -110,7 +121,10 @@ std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
               constants.empty() || why.starts_with("\n")
                   ? (why.empty() ? "weights must be floating-point initializers of the main graph"
                                  : "train on an earlier tensor")
-                  : "to train a constant all the same, name it:  --only NAME");
+              : r.only.empty()
+                  ? "to train a constant all the same, name it:  --only NAME"
+                  : "no gradient reaches what --only names: the names of weights are in  "
+                    "onnxtrain info MODEL --weights");
 }
 
 std::vector<std::string> trainable_parameters(const Model& source, const Recipe& r) {

@@ -18,7 +18,8 @@ using Reader = std::function<void(const Json&)>;
 using Fields = std::map<std::string, Reader>;
 
 [[noreturn]] void wrong_kind(const std::string& where, const char* want, const Json& j) {
-  usage_error("OT1231", cat("'", where, "' of the recipe must be ", want, ", not ", j.dump()));
+  usage_error("OT1231", cat("'", where, "' of the recipe must be ", want, ", not ", j.dump()),
+              "the keys and their types are in docs/recipe.md");
 }
 
 void read_object(const Json& j, const std::string& where, const Fields& fields) {
@@ -122,7 +123,8 @@ ParameterOverride read_override(const Json& j) {
                   {"lr_scale", real("lr_scale", o.lr_scale)},
               });
   if (o.glob.empty())
-    usage_error("OT1231", "an entry of 'overrides' needs a 'glob' over parameter names");
+    usage_error("OT1231", "an entry of 'overrides' needs a 'glob' over parameter names",
+                "for example {\"glob\": \"head.*\", \"lr\": 0.01}");
   return o;
 }
 
@@ -222,7 +224,8 @@ ScheduleSpec read_schedule(const Json& j) {
 
 Recipe recipe_from_json(const std::string& json) {
   Json j = Json::parse(json.empty() ? "{}" : json, nullptr, false);
-  if (j.is_discarded()) usage_error("OT1231", "the recipe is not valid JSON");
+  if (j.is_discarded())
+    usage_error("OT1231", "the recipe is not valid JSON", "docs/recipe.md has an example");
   Recipe r;
   Reader losses = [&](const Json& v) {
     r.losses.clear();

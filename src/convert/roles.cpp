@@ -300,7 +300,8 @@ std::vector<LeftOut> left_out(const Model& m, const std::vector<InitializerRole>
       l.text += cat("the gradient of the loss stops at ", l.node, ", because ", x.because);
       l.hint = "to train them, take a loss on a tensor before that node (--loss-input); ";
     } else if (x.role == Role::kElsewhere) {
-      l.text += cat("the loss does not read what they make; ", x.because);
+      l.text +=
+          cat("the loss does not read what ", one ? "it makes" : "they make", "; ", x.because);
       l.hint =
           "to train them, take the loss of that output (--loss-input) or a list of losses "
           "(docs/recipe.md); ";

@@ -60,7 +60,8 @@ struct Numbers {
                   cat("give it:  --schedule-arg ", key, "=1000   (in Python: {\"kind\": \"", s.kind,
                       "\", \"", key, "\": 1000})"));
     if (!(it->second > 0))
-      usage_error("OT1233", cat(key, " is ", it->second, ", it must be positive"));
+      usage_error("OT1233", cat(key, " is ", it->second, ", it must be positive"),
+                  cat("--schedule-arg ", key, "=1000"));
     return it->second;
   }
 };
@@ -111,7 +112,9 @@ N main_lr(const Recipe& r, double lr, double warmup, N k) {
   }
   if (kind == "exponential") return c(lr) * power(c(gamma), k);
   double total = n.need("total_steps") - warmup, low = n.get("min_lr", 0);
-  if (total <= 0) usage_error("OT1233", "warmup_steps leave nothing of total_steps");
+  if (total <= 0)
+    usage_error("OT1233", "warmup_steps leave nothing of total_steps",
+                "fewer:  --schedule-arg warmup_steps=10   or more epochs");
   if (kind == "cosine")
     return c(low) + c(lr - low) * (c(1) + cosine(c(std::numbers::pi) * k / c(total))) / c(2);
   if (kind == "onecycle") return one_cycle(n, lr, total, k);

@@ -243,7 +243,8 @@ bool to_inference_form(Graph& g) {
   }
   g.renumber();
   if (g.outputs.empty())
-    model_error("OT1236", "the model has no outputs, there is nothing to train");
+    model_error("OT1236", "the model has no outputs, there is nothing to train",
+                "add an output to the graph: model.graph.output in the onnx package");
   return true;
 }
 

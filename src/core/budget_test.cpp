@@ -5,9 +5,11 @@
 
 #include <cstdlib>
 
+#include "core/counted.hpp"
 #include "core/error.hpp"
 #include "core/memory.hpp"
 #include "core/tensor.hpp"
+#include "core/text_memory.hpp"
 
 namespace onnxtrain {
 
@@ -65,6 +67,31 @@ TEST(Budget, CountsCharges) {
             "OT1401");
   c.set(0);
   EXPECT_EQ(code_of([&] { check_memory(900'000); }), "");
+}
+
+TEST(Budget, CountsVectorsOfKernels) {
+  const size_t before = memory_in_use();
+  {
+    Budget b(of_memory(1 << 20), nullptr, false);
+    CountedVector<int64_t> table(100'000, 7);
+    EXPECT_EQ(code_of([] { CountedVector<int64_t> more(40'000); }), "OT1401");
+    EXPECT_EQ(table.back(), 7);
+    table = CountedVector<int64_t>();
+    CountedVector<int64_t> copy(100'000, 1);
+    EXPECT_EQ(code_of([&] { CountedVector<int64_t> again = copy; }), "OT1401");
+  }
+  EXPECT_EQ(memory_in_use(), before);
+}
+
+TEST(Budget, CountsTextBeforeItIsCopied) {
+  Tensor words(DType::kString, {100});
+  for (int k = 0; k < 100; ++k) words.as<std::string>()[k] = std::string(10'000, 'a');
+  EXPECT_GE(text_bytes(words), 1'000'000u);
+  EXPECT_EQ(text_bytes(Tensor(DType::kFloat, {100})), 0u);
+  EXPECT_EQ(heap_bytes(15), 0u);
+  EXPECT_EQ(heap_bytes(32), 48u);
+  Budget b(of_memory(900'000), nullptr, false);
+  EXPECT_EQ(code_of([&] { words.clone(); }), "OT1401");
 }
 
 TEST(Budget, CountsIterationsAndNamesTheFlag) {

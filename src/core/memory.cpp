@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "core/budget.hpp"
+#include "core/counted.hpp"
 #include "core/tensor.hpp"
 
 namespace onnxtrain {
@@ -273,6 +274,33 @@ bool FileRange::read(void* out) const {
   }
   close(fd);
   return good;
+}
+
+namespace {
+// In front of what allocate_counted() returns.
+constexpr size_t kNote = kAlignment;
+static_assert(sizeof(Counted) <= kNote);
+}  // namespace
+
+void* allocate_counted(size_t bytes) {
+  if (bytes >= std::numeric_limits<size_t>::max() / 2) too_much(bytes, memory_in_use());
+  const size_t rounded = (bytes + kNote + kAlignment - 1) / kAlignment * kAlignment;
+  const Counted counted(rounded, true);
+  void* p = std::aligned_alloc(kAlignment, rounded);
+  if (p == nullptr) {
+    counted.give_back();
+    too_much(bytes, memory_in_use());
+  }
+  new (p) Counted(counted);
+  return static_cast<char*>(p) + kNote;
+}
+
+void free_counted(void* p) noexcept {
+  if (p == nullptr) return;
+  auto* counted = reinterpret_cast<Counted*>(static_cast<char*>(p) - kNote);
+  counted->give_back();
+  counted->~Counted();
+  std::free(counted);
 }
 
 void set_memory_limit(size_t bytes) { g_limit.store(bytes == 0 ? 1 : bytes); }

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <new>
 
+#include "core/budget.hpp"
 #include "core/memory.hpp"
+#include "core/text_memory.hpp"
 
 namespace onnxtrain {
 namespace {
@@ -55,8 +57,17 @@ void* Tensor::check(DType want) {
   return data_;
 }
 
+size_t text_bytes(const Tensor& t) {
+  if (t.dtype() != DType::kString) return 0;
+  const auto* p = t.as<std::string>();
+  size_t bytes = 0;
+  for (int64_t i = 0; i < t.size(); ++i) bytes += heap_bytes(p[i].capacity());
+  return bytes;
+}
+
 Tensor Tensor::clone() const {
   if (!defined()) return {};
+  if (dtype_ == DType::kString) check_memory(text_bytes(*this));
   Tensor out(dtype_, shape_);
   if (dtype_ == DType::kString) {
     std::copy_n(as<std::string>(), size_, out.as<std::string>());

@@ -161,6 +161,8 @@ std::string layout_hint(const Shape& row, const Shape& target, bool nhwc, bool l
   std::sort(sorted.begin(), sorted.end());
   if (order == sorted) return "same sizes in another order; transpose the array before saving it";
   if (label && row.empty()) return "one number per row: class numbers?  --loss cross_entropy";
+  if (!label && row.empty() && !target.empty())
+    return "a single row? give it a first dimension: x[None] in Python";
   const bool known = std::all_of(target.begin(), target.end(), [](int64_t d) { return d >= 0; });
   if (known && num_elements(row) == num_elements(target))
     return cat("as many values in another shape: reshape the rows to ", to_string(target),

@@ -210,7 +210,8 @@ void Column::read(std::span<const int64_t> rows, void* out) const {
 
 ColumnPtr memory_column(Tensor t) {
   if (t.rank() == 0)
-    data_error("OT2107", "a single number is not data: an array needs a first dimension of rows");
+    data_error("OT2107", "a single number is not data: an array needs a first dimension of rows",
+               "save an array of rows: np.save(path, values.reshape(rows, -1))");
   if (t.dtype() == DType::kString) return std::make_shared<TextArrayColumn>(std::move(t));
   return std::make_shared<MemoryColumn>(std::move(t));
 }

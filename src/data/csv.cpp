@@ -153,8 +153,10 @@ class Filler {
       return cat("if this column is what to predict:  --target ", shell_word(name));
     if (options_.width == 0 || options_.width < width)
       return cat("leave the column out:  --drop ", shell_word(name));
-    return "categories become numbers in a model that is made for the data:  onnxtrain new mlp "
-           "--data FILE --target COLUMN -o model.onnx";
+    return cat(
+        "categories become numbers in a model that is made for the data:  onnxtrain new mlp --data "
+        "DATA",
+        t.empty() ? "" : " --target " + shell_word(layout_.names[t[0]]), " -o model.onnx");
   }
 
   double target_value(std::string_view field, size_t column) {

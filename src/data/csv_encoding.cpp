@@ -81,7 +81,8 @@ std::string_view csv_utf8(std::string_view text, const std::string& source,
   }
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   if (text.find('\0') != std::string_view::npos)
-    data_error("OT2125", cat("'", source, "' has zero bytes in it: it is not a csv text"));
+    data_error("OT2125", cat("'", source, "' has zero bytes in it: it is not a csv text"),
+               "save it as text (UTF-8), or give an array file: npy, npz");
   if (const size_t at = find_invalid_utf8(text); at != std::string_view::npos) {
     const auto line = 1 + std::count(text.begin(), text.begin() + std::ptrdiff_t(at), '\n');
     data_error(

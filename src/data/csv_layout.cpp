@@ -21,7 +21,8 @@ Records sample(std::string_view text, char separator, const std::string& source)
   std::vector<std::string_view> fields;
   while (records.size() < kSample && reader.next(fields)) {
     if (fields.size() > kMaxColumns)
-      data_error("OT2122", cat("'", source, "' has more than ", kMaxColumns, " columns"));
+      data_error("OT2122", cat("'", source, "' has more than ", kMaxColumns, " columns"),
+                 "save it as an array: npy or npz");
     records.emplace_back(fields.begin(), fields.end());
     if (records.size() * fields.size() > 4 * kMaxColumns) break;
   }
@@ -238,7 +239,9 @@ CsvLayout find_csv_layout(std::string_view text, const std::string& source,
   CsvLayout l;
   l.separator = options.separator != 0 ? options.separator : sniff_separator(text);
   const Records records = sample(text, l.separator, source);
-  if (records.empty()) data_error("OT2101", cat("'", source, "' is empty"));
+  if (records.empty())
+    data_error("OT2101", cat("'", source, "' is empty"),
+               "a table has a line of column names and a line for every row");
   l.header = has_header(records);
   name_columns(records[0], l);
   find_kinds(records, l);

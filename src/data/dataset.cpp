@@ -43,7 +43,8 @@ void Dataset::add_array(std::string name, ColumnPtr column) {
 
 void Dataset::enter(const std::string& name, ColumnPtr column) {
   if (std::find(names_.begin(), names_.end(), name) != names_.end())
-    data_error("OT2108", cat("two arrays are named '", name, "'"));
+    data_error("OT2108", cat("two arrays are named '", name, "'"),
+               "give every array a name of its own");
   rows_ = std::max(rows_, column->rows());
   columns_.emplace(name, std::move(column));
   names_.push_back(name);
@@ -170,8 +171,10 @@ std::vector<std::pair<std::string, std::string>> select_part(const std::vector<s
   for (const std::string& tag : order)
     if (by_tag.count(tag) > 0) return by_tag[tag];
   if (by_tag.count("") > 0) return by_tag[""];
-  data_error("OT2109", cat("'", source, "' has no ", part == DataPart::kTrain ? "train" : "test",
-                           " part; it has ", listed(names)));
+  data_error("OT2109",
+             cat("'", source, "' has no ", part == DataPart::kTrain ? "train" : "test",
+                 " part; it has ", listed(names)),
+             "leave --part out");
 }
 
 std::string describe_column(const Column& c) {

@@ -165,7 +165,9 @@ bool open_idx_folder(const std::string& folder, DataPart part, Dataset& out) {
   // a folder with test files only (interface: --data t10k/) serves either part
   const std::string& images = part == DataPart::kTest ? test : train.empty() ? test : train;
   if (images.empty())
-    data_error("OT2109", cat("'", folder, "' has no test images (t10k-images...)"));
+    data_error("OT2109", cat("'", folder, "' has no test images (t10k-images...)"),
+               "put t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte beside the training files, "
+               "or leave --part out");
   out = pair_of(folder, images, labels_beside(images));
   return true;
 }

@@ -43,7 +43,8 @@ image::Image read_image(const std::string& path) {
   const InputFile file(path, ErrorKind::kData);
   if (file.size() > kMostBytes)
     data_error("OT2140",
-               cat("image '", path, "' has ", with_commas(int64_t(file.size())), " bytes"));
+               cat("image '", path, "' has ", with_commas(int64_t(file.size())), " bytes"),
+               "images have at most 256 MiB: make it smaller, or remove it");
   std::vector<uint8_t> bytes(size_t(file.size()));
   file.read_at(0, bytes.data(), bytes.size());
   try {

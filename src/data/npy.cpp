@@ -221,7 +221,9 @@ ColumnPtr open_npy(const std::string& path) {
   std::string head(size_t(std::min<uint64_t>(file->size(), kNpyHeaderMost)), '\0');
   file->read_at(0, head.data(), head.size());
   const NpyHeader h = parse_npy_header(head, path);
-  if (h.shape.empty()) data_error("OT2107", cat("'", path, "' holds a single number, not rows"));
+  if (h.shape.empty())
+    data_error("OT2107", cat("'", path, "' holds a single number, not rows"),
+               "save an array with a row for every example");
   check_size(h, file->size() - h.data_offset, path);
   if (!must_be_in_memory(h))
     return file_column(file, h.data_offset, h.dtype, row_shape(h), h.shape[0], h.big_endian);
@@ -267,7 +269,9 @@ Dataset open_npz(const std::string& path, DataPart part) {
       dataset.add_unreadable(column, e);
     }
   }
-  if (dataset.empty()) data_error("OT2102", cat("'", path, "' holds no arrays"));
+  if (dataset.empty())
+    data_error("OT2102", cat("'", path, "' holds no arrays"),
+               "save some:  np.savez(path, x=x, y=y)");
   return dataset;
 }
 

@@ -46,7 +46,8 @@ std::string descr(DType t) {
     case DType::kComplex128:
       return "<c16";
     case DType::kString:
-      data_error("OT2150", "strings cannot be written to npy files");
+      data_error("OT2150", "strings cannot be written to npy files",
+                 "write csv:  -o predictions.csv");
     default:
       return "|u1";
   }
@@ -112,15 +113,19 @@ NamedTensors read_npz(const std::string& path) {
                      h.big_endian ? "big-endian" : "Fortran", " order"),
                  "store it with numpy.ascontiguousarray");
     if (e.size < h.data_offset || e.size - h.data_offset != h.data_bytes)
-      data_error("OT2141", cat("array '", name, "' of '", path, "' has ",
-                               e.size - std::min<uint64_t>(e.size, h.data_offset),
-                               " bytes, its header says ", h.data_bytes));
+      data_error("OT2141",
+                 cat("array '", name, "' of '", path, "' has ",
+                     e.size - std::min<uint64_t>(e.size, h.data_offset), " bytes, its header says ",
+                     h.data_bytes),
+                 "the file is damaged: write it again, np.savez(path, x=x, y=y)");
     Tensor t(h.dtype, h.shape);
     std::string prefix(h.data_offset, '\0');
     zip_read(file, e, prefix.data(), h.data_offset, t.data(), t.bytes());
     out.emplace_back(std::move(name), std::move(t));
   }
-  if (out.empty()) data_error("OT2102", cat("'", path, "' holds no arrays"));
+  if (out.empty())
+    data_error("OT2102", cat("'", path, "' holds no arrays"),
+               "save some:  np.savez(path, x=x, y=y)");
   return out;
 }
 

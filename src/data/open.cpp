@@ -211,7 +211,8 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
   try {
     d = fs::is_directory(spec, ignored) ? open_folder(spec, options) : open_file(spec, options);
   } catch (const fs::filesystem_error& e) {
-    data_error("OT4001", cat("cannot read '", spec, "': ", e.code().message()));
+    data_error("OT4001", cat("cannot read '", spec, "': ", e.code().message()),
+               "look at its permissions:  ls -l");
   }
   if (d.rows() == 0)
     for (const std::string& name : d.columns()) d.column(name);  // unreadable: says why

@@ -21,7 +21,8 @@ uint64_t header_size(std::string_view head) {
 }
 
 [[noreturn]] void damaged(const std::string& path, const std::string& what) {
-  data_error("OT2142", cat("'", path, "' is not a sound safetensors file: ", what));
+  data_error("OT2142", cat("'", path, "' is not a sound safetensors file: ", what),
+             "copy or write it again");
 }
 
 DType dtype_of(const std::string& name, const std::string& path) {
@@ -126,7 +127,9 @@ Dataset open_safetensors(const std::string& path, DataPart part) {
                               ? memory_column(read_tensor(*file, offset, e.dtype, e.shape, false))
                               : file_column(file, offset, e.dtype, row, e.shape[0], false));
   }
-  if (out.empty()) data_error("OT2102", cat("'", path, "' holds no arrays"));
+  if (out.empty())
+    data_error("OT2102", cat("'", path, "' holds no arrays"),
+               "save some:  safetensors.numpy.save_file({'x': x, 'y': y}, path)");
   return out;
 }
 

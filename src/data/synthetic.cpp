@@ -153,8 +153,11 @@ Dataset make_synthetic(const std::string& text, DataPart part, const Shape& x_de
     usage_error("OT2150", "synthetic: the shape of a row is not known",
                 "say it: --data synthetic:x=1x28x28");
   if ((s.classes > 0) + (s.targets > 0) + (s.vocab > 0) != 1)
-    usage_error("OT2150", "synthetic: give one of classes, targets and vocab");
-  if (s.rows < 1) data_error("OT2101", "synthetic: rows=0 makes no data");
+    usage_error("OT2150", "synthetic: give one of classes, targets and vocab",
+                "for example  --data synthetic:rows=1000,classes=10");
+  if (s.rows < 1)
+    data_error("OT2101", "synthetic: rows=0 makes no data",
+               "for example  --data synthetic:rows=1000");
   constexpr int64_t kMost = int64_t(1) << 31;
   if (s.classes > kMost || s.vocab > kMost) bad_value("classes or vocab", "more than 2^31");
   Dataset d("synthetic:" + text, "synthetic");

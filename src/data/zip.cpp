@@ -101,11 +101,13 @@ void locate_data(const InputFile& file, ZipEntry& e) {
 
 void check_entry(const InputFile& file, const ZipEntry& e, uint64_t flags, uint64_t method) {
   if (flags & 1)
-    data_error("OT2143", cat("member '", e.name, "' of '", file.path(), "' is encrypted"));
+    data_error("OT2143", cat("member '", e.name, "' of '", file.path(), "' is encrypted"),
+               "write it without a password:  np.savez(path, x=x, y=y)");
   if (method != 0 && method != 8)
     data_error("OT2143",
                cat("member '", e.name, "' of '", file.path(), "' uses compression method ", method,
-                   "; only stored and deflated are supported"));
+                   "; only stored and deflated are supported"),
+               "write it with numpy:  np.savez(path, x=x, y=y)");
   if (!e.deflated && e.size != e.compressed)
     damaged(file, cat("member '", e.name, "' has two different sizes"));
   if (e.deflated && e.size / kMaxDeflateRatio > e.compressed + 16)

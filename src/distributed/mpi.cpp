@@ -189,7 +189,8 @@ Communicator* connected_processes() {
 
 Communicator* connect_processes(const DistributedOptions& o) {
   if (o.mode != "auto" && o.mode != "off" && o.mode != "mpi")
-    usage_error("OT5002", cat("--distributed ", o.mode, ": it is auto, off or mpi"));
+    usage_error("OT5002", cat("--distributed ", o.mode, ": it is auto, off or mpi"),
+                "--distributed auto");
   const Launch launch = find_launch();
   if (o.mode == "off" || (o.mode == "auto" && launch.size <= 1 && o.communicator < 0))
     return nullptr;

@@ -60,6 +60,8 @@ std::string NotFiniteTrace::describe(ValueId v) const {
 
 ValueId NotFiniteTrace::first_bad(ValueId loss) const {
   if (loss != kNone && kinds_[size_t(real(loss))]) return loss;
+  for (const auto& [step, v] : plan_.narrow)
+    if (kinds_[size_t(real(v))]) return v;
   for (const auto& [v, gradient] : plan_.watched)
     if (kinds_[size_t(real(v))]) return v;
   return kNone;

@@ -302,7 +302,8 @@ double Training::rate() const {
 
 void Training::set_rate(double r) {
   if (!(r >= 0) || !std::isfinite(r))
-    usage_error("OT1233", cat("the learning rate is ", r, ", it must be 0 or more"));
+    usage_error("OT1233", cat("the learning rate is ", r, ", it must be 0 or more"),
+                "for example 0.001");
   rate();
   Tensor t(state_->get(rate_name_).dtype(), state_->get(rate_name_).shape());
   dispatch<float, double>(t.dtype(), "the learning rate", [&]<class T>() {

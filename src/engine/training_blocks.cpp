@@ -79,7 +79,7 @@ void Training::cut_batch(const ArrayRef* arrays) {
     batch_rows_ += all[r].rows;
     wishes_ |= int(all[r].wish);
   }
-  if (batch_rows_ == 0) data_error("OT2101", "a batch without rows");
+  if (batch_rows_ == 0) data_error("OT2101", "a batch without rows", "leave empty batches out");
   *cut_ = cut_rows(rows, rank, blocks_);
 }
 

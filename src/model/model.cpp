@@ -56,14 +56,18 @@ void Model::set_initializer(const std::string& name, Tensor value) {
       ValueDef& v = g.values[k];
       if (v.name != name || !v.constant.defined() || !is_own(g, ValueId(k))) continue;
       if (v.constant.dtype() != value.dtype() || v.constant.shape() != value.shape())
-        model_error("OT1120", cat("'", name, "' is ", dtype_name(v.constant.dtype()),
-                                  to_string(v.constant.shape()), ", the new value is ",
-                                  dtype_name(value.dtype()), to_string(value.shape())));
+        model_error(
+            "OT1120",
+            cat("'", name, "' is ", dtype_name(v.constant.dtype()), to_string(v.constant.shape()),
+                ", the new value is ", dtype_name(value.dtype()), to_string(value.shape())),
+            "give an array of this type and shape");
       v.constant = value;
       found = true;
     }
   });
-  if (!found) model_error("OT1121", cat("the model has no initializer named '", name, "'"));
+  if (!found)
+    model_error("OT1121", cat("the model has no initializer named '", name, "'"),
+                "the names are in  onnxtrain info MODEL --weights");
 }
 
 void Model::replace_initializers(const std::function<Tensor(const std::string&)>& value) {

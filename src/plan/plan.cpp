@@ -180,7 +180,6 @@ class Planner {
     for (ValueId v : g().outputs) last_[size_t(v)] = end;
     for (const Update& u : plan_->updates) last_[size_t(u.value)] = end;
     find_narrow_gradients();
-    for (ValueId v : narrow_gradients_) last_[size_t(v)] = end;  // until they are looked at
     plan_->release_after.resize(g().nodes.size());
     for (size_t v = 0; v < n; ++v)
       if (plan_->slots[v].place == Place::kDynamic && last_[v] >= 0 && last_[v] < end)
@@ -366,6 +365,20 @@ class Planner {
     }
   }
 
+  void find_narrow_steps(std::map<ValueId, bool>& watched) {
+    for (ValueId v : narrow_gradients_) {
+      const NodeId maker = g().value(v).producer;
+      for (size_t k = 0; k < plan_->first_write; ++k)
+        if (plan_->steps[k].node == maker) {
+          plan_->narrow.push_back({k, v});
+          watched.erase(v);
+          break;
+        }
+    }
+    std::sort(plan_->narrow.begin(), plan_->narrow.end(),
+              [](const auto& a, const auto& b) { return a.step < b.step; });
+  }
+
   void find_watched() {
     std::vector<char> in_place(g().values.size(), 0);
     for (const Update& u : plan_->updates) in_place[size_t(u.value)] = u.in_place;
@@ -398,7 +411,7 @@ class Planner {
     }
     for (const Update& u : plan_->updates)
       if (!u.in_place) watch(u.value, false);
-    for (ValueId v : narrow_gradients_) watch(v, true);
+    find_narrow_steps(watched);
     for (auto [v, gradient] : watched) plan_->watched.push_back({v, gradient});
   }
 

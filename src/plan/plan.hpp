@@ -64,6 +64,13 @@ struct Plan {
     bool gradient;
   };
   std::vector<Watched> watched;
+  // Gradients of 16-bit weights, which the optimizer reads in wider copies: looked at where they
+  // are made, so that they need not be kept. By step, in order.
+  struct Narrow {
+    size_t step;
+    ValueId value;
+  };
+  std::vector<Narrow> narrow;
 
   std::shared_ptr<void> arena;
   size_t arena_bytes = 0, peak_bytes = 0;  // planned; peak: alive at once

@@ -233,7 +233,7 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
   }
   note_spec(data, columns, inputs, out.feeds.label, o, out.metadata);
   if (has_labels && summary.classes > 0 && summary.min == 1 && o.adapt.label_offset == 0 &&
-      scores.classes > 0)
+      scores.classes > 0 && o.classes.empty() && out.target.classes.empty())
     out.notes.push_back(cat("no row has class 0; if the labels count from 1:  --label-offset -1"));
   if (const size_t n = inputs.size(); n > 1 && !raw_columns(m, {}).empty())
     first.note = cat("of ", n, " columns, ", describe_kinds(out.feeds, inputs));

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 
+#include "core/shell.hpp"
 #include "run/best.hpp"
 #include "run/evaluate.hpp"
 #include "run/slowest.hpp"
@@ -50,6 +51,10 @@ class Loop {
                   cat("the checkpoint stands at batch ", at_.batch, " of an epoch that has ",
                       train_.batches(), " batches: data or batch size are not those of the run"),
                   "resume with the same --data and --batch");
+    if (!valid_ && !o_.metric.empty() && o_.metric != "loss")
+      usage_error("OT0037",
+                  cat("--metric ", o_.metric, " is of the validation rows, and there are none"),
+                  "--valid 0.1, or leave --metric out");
     const bool best_lost = folder_ && best_is_lost(*folder_, at_, metadata_, observer_);
     while (at_.epoch < o_.epochs && !done_) {
       if (stopping()) {  // before the first step: its beginning is a place to go on from, too
@@ -311,6 +316,19 @@ class Loop {
                          "");
   }
 
+  // How a loss is made larger: on the command line with the names of this training.
+  std::string heavier_loss() const {
+    const Model& m = s_.training().source();
+    const std::string kind = loss_kind(m);
+    const auto& outputs = m.main.outputs;
+    const bool named = std::find(outputs.begin(), outputs.end(), target_.value) != outputs.end();
+    return cat("give the loss a larger weight",
+               kind.empty() || !named
+                   ? std::string()
+                   : cat(":  --loss ", shell_word(target_.output + "=" + kind + ":1024"), "  "),
+               " (with SGD a learning rate 1024 times smaller)");
+  }
+
   // Nothing would train, and no later step would say so.
   void warn_of_zero_gradients(double loss) {
     const Training::Zeros z = s_.training().zero_gradients();
@@ -326,16 +344,14 @@ class Loop {
           cat("scale the data (--scale auto), begin with new weights (--reset), or take the loss "
               "on "
               "the scores before the activation (--loss-input)",
-              half ? "; in float16 a larger weight of the loss (Python: 1024 * ot.losses.MSE())"
-                   : ""));
+              half ? "; in float16 " + heavier_loss() : std::string()));
     else if (half)
       observer_.on_warning(
           "OT1288",
           cat(z.narrow, " of ", z.gradients,
               " gradients are 0 or too small for float16 at the first step: it has "
               "nothing below 6e-8 and few digits below 6e-5"),
-          "give the loss a larger weight (Python: 1024 * ot.losses.MSE(); with SGD a learning rate "
-          "1024 times smaller), or train the model in float32 and convert it afterwards");
+          heavier_loss() + ", or train the model in float32 and convert it afterwards");
   }
 
   [[noreturn]] void diverged(const NotFiniteError& e) {

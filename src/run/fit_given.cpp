@@ -41,7 +41,8 @@ void Run::take_parts(const Given& given, const FitCall& call, const std::string&
     parts_.data.line = "batches that the caller makes";
     if (call.valid > 0)
       usage_error("OT1157",
-                  "batches have no rows to take a fraction of for validation: valid is (x, y)");
+                  "batches have no rows to take a fraction of for validation: valid is (x, y)",
+                  "valid=(x_valid, y_valid)");
   } else {
     const bool own_valid = given.valid || !valid_file.empty();
     parts_ = split_parts(*given.data, m, inputs, feed, {0, own_valid ? 0 : call.valid, at_.seed});

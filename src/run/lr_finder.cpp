@@ -38,7 +38,8 @@ LrFinder find_lr(Training& t, const FeedColumns& data, int64_t batch, uint64_t s
   const bool whole = fixed_batch(t.source().main) > 0;
   if (whole && data.rows() < batch)
     data_error("OT2115",
-               cat("the data has ", data.rows(), " rows, the model takes ", batch, " at a time"));
+               cat("the data has ", data.rows(), " rows, the model takes ", batch, " at a time"),
+               "more data, or a model with an open batch size");
   t.rate();  // an error when the file has no single learning rate
   std::map<std::string, Tensor> before;
   for (const auto& name : t.state().names()) before.emplace(name, t.state().get(name).clone());

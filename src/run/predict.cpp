@@ -38,7 +38,8 @@ Tensor joined(const std::vector<Tensor>& parts) {
   int64_t at = 0;
   for (const Tensor& t : parts) {
     if (Shape(t.shape().begin() + 1, t.shape().end()) != Shape(shape.begin() + 1, shape.end()))
-      data_error("OT2153", "the rows of the model's first output have different shapes");
+      data_error("OT2153", "the rows of the model's first output have different shapes",
+                 "onnxtrain run MODEL --inputs in.npz -o out.npz");
     if (t.dtype() == DType::kString)
       std::copy_n(t.as<std::string>(), t.size(), all.as<std::string>() + at);
     else if (t.bytes())

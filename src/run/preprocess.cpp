@@ -2,6 +2,7 @@
 #include "run/preprocess.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -22,6 +23,23 @@ constexpr size_t kMatrixFrom = 129;  // number columns that make one input
 
 bool has(const Names& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+// "12.345,50 EUR" -> "12345.50"; "" for a text that is no number in disguise.
+std::string disguised_number(const std::string& text) {
+  const size_t point = text.find_last_of(".,");
+  std::string plain, letters;
+  for (size_t k = 0; k < text.size(); ++k) {
+    const char c = text[k];
+    if ((c >= '0' && c <= '9') || (c == '-' && plain.empty()))
+      plain += c;
+    else if (k == point)
+      plain += '.';
+    else if (std::isalpha(static_cast<unsigned char>(c)))
+      letters += c;
+  }
+  const bool number = plain.find_first_of("0123456789") != std::string::npos;
+  return number && letters.size() <= 3 && 2 * plain.size() >= text.size() ? plain : "";
 }
 
 double median(std::vector<double> v) {
@@ -177,7 +195,8 @@ class Planner {
       data_error(
           "OT2180",
           cat("no column of '", source_, "' can be learnt from: ", listed_plain(plan_.left_out)),
-          "name a column of text that is to be used all the same:  --embed NAME");
+          cat("name a column of text that is to be used all the same:  --embed ",
+              text_column_.empty() ? "NAME" : shell_word(text_column_)));
     const size_t numbers = plan_.columns.size();
     if (scale_.find(',') != std::string::npos) set_given_scale();
     plan_.matrix = categories_.empty() && dates_.empty() && numbers >= kMatrixFrom;
@@ -209,6 +228,15 @@ class Planner {
   }
 
  private:
+  // Numbers that are written so that they are text.
+  static std::string numbers_in(const ColumnProfile& p) {
+    size_t disguised = 0;
+    for (const auto& [text, count] : p.texts) disguised += !disguised_number(text).empty();
+    if (10 * disguised < 9 * p.texts.size()) return {};
+    const std::string& first = p.texts.begin()->first;
+    return cat("; numbers? write ", disguised_number(first), " instead of '", first, "'");
+  }
+
   void leave_out(const std::string& name, const std::string& why) {
     plan_.left_out.push_back(cat("'", name, "' (", why, ")"));
   }
@@ -225,8 +253,10 @@ class Planner {
     }
     // names and numbers of things: a text that hardly ever comes again teaches nothing
     if (!asked && !has(o_.embed, "all") && !has(o_.one_hot, "all") && n > kMostOneHot &&
-        2 * int64_t(n) > p.rows - p.missing)
-      return leave_out(p.name, cat(n, " different texts in ", p.rows, " rows"));
+        2 * int64_t(n) > p.rows - p.missing) {
+      if (text_column_.empty()) text_column_ = p.name;
+      return leave_out(p.name, cat(n, " different texts in ", p.rows, " rows", numbers_in(p)));
+    }
     const bool one_hot = has(o_.one_hot, p.name), embed = has(o_.embed, p.name);
     const bool vectors =
         !one_hot &&
@@ -261,6 +291,7 @@ class Planner {
   PreprocessPlan plan_;
   std::vector<ColumnTransform> categories_;
   Names dates_, open_dates_, missing_;
+  std::string text_column_;  // the first that is left out
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 // The course of a run.
 #include "run/run.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -56,6 +58,14 @@ void require_data(const std::string& resume, const DataRequest& q) {
   for (const auto& [flag, path] : {std::pair{"--data", q.data}, std::pair{"--valid", q.valid}}) {
     double fraction = 0;
     if (is_fraction(path, fraction) || path.starts_with("synthetic:") || fs::exists(path)) continue;
+    if (path == "-" && isatty(STDIN_FILENO) == 0) continue;
+    if (path == "-")
+      data_error("OT4001",
+                 cat("the data of the run '", resume,
+                     "' came from standard input, and it is "
+                     "a terminal now"),
+                 cat("give the table again:  onnxtrain train --resume ", shell_word(resume), " ",
+                     flag, " FILE.csv"));
     data_error("OT4001", cat("the data of the run '", resume, "', '", path, "', is not there"),
                cat("say where it is now:  onnxtrain train --resume ", shell_word(resume), " ", flag,
                    " ", shell_word(fs::path(path).filename().string())));
@@ -104,11 +114,35 @@ Run::Run(Request q, Settings settings, Observer& observer)
   if (!scheduled) t_->set_rate(std::strtod(settings_.value("lr").c_str(), nullptr));
 }
 
+// As many target columns were named as the output has numbers per row: they are numbers to learn,
+// or a 0 or 1 each, where `auto` took the output for the scores of one class per row.
+LossChoice Run::choose_by_columns(Start& s) {
+  if (s.resumed || !s.prepared || s.chosen.size() != 1 || s.chosen[0].kind != "cross_entropy")
+    return {};
+  const auto columns = std::count(q_.data.target.begin(), q_.data.target.end(), ',') + 1;
+  if (columns < 2 || columns != describe_scores(*s.model).classes) return {};
+  LossChoice c = s.chosen[0];
+  c.kind = "mse";
+  c.because = cat(columns, " target columns are named and '", c.output, "' has ", columns,
+                  " numbers per row");
+  q_.recipe = [base = q_.recipe] {
+    Recipe r = base();
+    r.losses.at(0).kind = "mse";
+    return r;
+  };
+  change_again(s, q_.model, q_.recipe, [](Model m) { return m; });
+  return c;
+}
+
 // A scale that is measured becomes part of a model that is prepared here: it then takes raw numbers
 // wherever it goes.
 void Run::scale_in_graph(Start& s, const Known& known) {
   if (s.resumed || !s.prepared || !is_measured_scale(q_.data.feed.adapt.scale)) return;
-  if (data_spec(s.model->metadata).scaled_in_graph()) return;
+  if (data_spec(s.model->metadata).scaled_in_graph()) {
+    s.notes.emplace_back("scale", cat(q_.data.feed.adapt.scale,
+                                      " is not applied: the model scales its inputs itself"));
+    return;
+  }
   Observer silent;
   const auto measured =
       load_parts(q_.data, *s.model, training_inputs(*s.model), at_.seed, known, silent).measured;
@@ -154,19 +188,38 @@ void Run::balance_classes(Start& s) {
   const auto notes = s.notes;
   change_again(s, q_.model, q_.recipe, [](Model m) { return m; });
   s.notes = notes;
+}
+
+// Which class has which weight: the order of names is not the user's.
+void Run::note_class_weights(Start& s) const {
+  if (s.resumed || !s.prepared || parts_.data.labels.empty()) return;
+  const Recipe r = q_.recipe();
+  if (r.losses.size() != 1 || r.losses[0].class_weights.empty()) return;
+  const std::vector<float>& weights = r.losses[0].class_weights;
+  const std::vector<std::string>& names = parts_.data.target.classes;
+  constexpr size_t kShown = 10;
   std::string text;
-  for (size_t k = 0; k < weights.size() && k < 10; ++k) text += cat(k ? ", " : "", weights[k]);
-  s.notes.emplace_back("weights", cat("of classes: ", text, weights.size() > 10 ? ", ..." : ""));
+  for (size_t k = 0; k < weights.size() && k < kShown; ++k)
+    text +=
+        cat(k ? ", " : "", k < names.size() ? cat("'", names[k], "' ") : cat(k, ": "), weights[k]);
+  s.notes.emplace_back("weights", cat(text, weights.size() > kShown ? ", ..." : ""));
 }
 
 // The data, and the loss as far as it follows from the data.
 void Run::open_data(Start& s, Observer& observer) {
   const bool goes_on = s.resumed || s.at.step > 0;
-  const Known known{data_spec(s.model->metadata), goes_on};
+  Known known{data_spec(s.model->metadata), goes_on};
+  if (s.change && !goes_on) known.spec.of_run = false;  // preprocessing was put in front just now
   if (s.resumed) require_data(q_.resume, q_.data);
+  const LossChoice by_columns = choose_by_columns(s);
   scale_in_graph(s, known);
+  if (!by_columns.kind.empty()) {
+    s.chosen = {by_columns};
+    note_loss(s, by_columns);
+  }
   parts_ = load_parts(q_.data, *s.model, training_inputs(*s.model), at_.seed, known, observer);
   balance_classes(s);
+  note_class_weights(s);
   if (s.chosen.size() == 1) {
     const LossChoice better = better_choice(*s.model, s.chosen[0], parts_.data.target);
     if (!better.kind.empty()) choose_again(s, q_.model, q_.recipe, better);

@@ -106,8 +106,10 @@ class Run {
 
  private:
   void open_data(Start& s, Observer& observer);
+  LossChoice choose_by_columns(Start& s);
   void scale_in_graph(Start& s, const Known& known);
   void balance_classes(Start& s);
+  void note_class_weights(Start& s) const;
   void check_data(const Model& m, bool goes_on, Observer& observer);
   void cut_batches();
   void check_processes(const std::string& settings) const;

@@ -33,7 +33,8 @@ std::string typed(const toml::node& n, const std::string& key, const std::string
     auto [end, bad] = std::to_chars(text, text + sizeof text, *v);
     return {text, end};
   }
-  usage_error("OT0008", cat("'", key, "' in '", path, "' is neither text, number nor true/false"));
+  usage_error("OT0008", cat("'", key, "' in '", path, "' is neither text, number nor true/false"),
+              "for example  epochs = 3   or   loss = \"mse\"");
 }
 
 toml::table parsed_text(const std::string& text, const std::string& path) {

@@ -36,10 +36,6 @@ bool says(const Model& m, const char* key, const std::string& value) {
   return it != m.metadata.end() && it->second == value;
 }
 
-}  // namespace
-
-namespace {
-
 using Notes = std::vector<std::pair<std::string, std::string>>;
 
 void note_choice(const LossChoice& c, Notes& notes) {
@@ -112,6 +108,11 @@ Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker
   return s;
 }
 
+void note_loss(Start& s, const LossChoice& choice) {
+  std::erase_if(s.notes, [](const auto& note) { return note.first == "loss"; });
+  note_choice(choice, s.notes);
+}
+
 void choose_again(Start& s, const std::string& path, const RecipeMaker& recipe,
                   const LossChoice& better) {
   Recipe r = recipe();
@@ -124,8 +125,7 @@ void choose_again(Start& s, const std::string& path, const RecipeMaker& recipe,
   if (s.change) m = s.change(std::move(m));
   s.model = std::make_shared<Model>(prepare_noting(m, r, none, notes));
   s.model->metadata[kMade] = "train";
-  std::erase_if(s.notes, [](const auto& note) { return note.first == "loss"; });
-  note_choice(better, s.notes);
+  note_loss(s, better);
 }
 
 void change_again(Start& s, const std::string& path, const RecipeMaker& recipe,

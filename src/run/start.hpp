@@ -40,6 +40,8 @@ Model prepare_told(const Model& m, const Recipe& r, Observer& observer);
 // there is none; a file that has its own refuses it.
 Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker& recipe,
                        const std::string& recipe_flag, const ModelChange& change = {});
+// Another loss than the one that was noted.
+void note_loss(Start& s, const LossChoice& choice);
 // The same with the loss that `auto` would have chosen had it known the target.
 void choose_again(Start& s, const std::string& path, const RecipeMaker& recipe,
                   const LossChoice& better);

@@ -102,7 +102,9 @@ std::string number_hint(const std::string& value) {
     rows += cat(shown++ ? ", '" : "'", name, "' at row ", with_commas(int64_t(row)));
     if (first.empty()) first = name;
   }
-  const std::string hint = number_hint(first);
+  std::string hint = number_hint(first);
+  if (hint.empty() && t.classes.size() == 2 && s.range.raw)
+    hint = cat("two classes and one score per row:  --loss bce_logits");
   data_error("OT2162",
              cat("target '", t.column, "' holds text, the loss ",
                  s.kind.empty() ? "" : s.kind + " ", "learns numbers: ", rows),
@@ -122,7 +124,8 @@ std::string number_hint(const std::string& value) {
 
 void check_probabilities(const Model& m, const Subject& s, const TargetFacts& t) {
   if (t.outside == 0) return;
-  std::string hint = "to learn numbers:  --loss mse";
+  std::string hint = t.signs && s.kind == "bce_logits" ? "for targets -1 and 1:  --loss hinge"
+                                                       : "to learn numbers:  --loss mse";
   if (s.range.in(0, 1)) {
     const std::string flag = scores_flag(m, s);
     hint =
@@ -174,7 +177,10 @@ void check_loss(const Model& m) {
         s.kind == "nll" ? "--loss cross_entropy" : "end the model with a LogSoftmax or Softmax");
   if (s.kind == "bce" && s.range.raw)
     wrong_output(cat(what, "it needs probabilities, and the output holds scores"),
-                 "--loss bce_logits");
+                 describe_scores(m).classes > 1
+                     ? "one class per row:  --loss cross_entropy   0 or 1 for each score:  --loss "
+                       "bce_logits"
+                     : "--loss bce_logits");
   if (s.kind == "bce" && s.range.in(-1, 1) && s.range.low < 0)
     wrong_output(cat(what, "it needs probabilities, and the output lies between -1 and 1"),
                  scores_or_other(m, s, "bce_logits"));
@@ -290,7 +296,9 @@ LossChoice better_choice(const Model& m, const LossChoice& chosen, const TargetF
   c.because = cat("target '", t.column, "' has two values (",
                   t.classes.size() == 2 ? cat("'", t.classes[0], "', '", t.classes[1], "'")
                                         : std::string("0, 1"),
-                  ") and '", c.output, "' is one number per row");
+                  ") and '", c.output, "' ",
+                  describe_scores(m).classes > 1 ? "has one score for each of its columns"
+                                                 : "is one number per row");
   return c;
 }
 

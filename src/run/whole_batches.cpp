@@ -14,7 +14,7 @@ int64_t batch_size_for(const Model& m, int64_t asked) {
     data_error("OT2115",
                cat("the model takes ", fixed, fixed == 1 ? " row" : " rows",
                    " at a time, not a batch of ", asked),
-               cat("batch size ", fixed,
+               cat("--batch ", fixed,
                    " (larger steps: --accumulate), or export the model with an open batch size"));
   return fixed;
 }

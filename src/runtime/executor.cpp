@@ -9,6 +9,7 @@
 #include "core/budget.hpp"
 #include "core/mapped.hpp"
 #include "core/random.hpp"
+#include "core/text_memory.hpp"
 #include "runtime/copy.hpp"
 #include "runtime/finite.hpp"
 
@@ -43,29 +44,29 @@ Tensor owned(const Value& v) {
 }
 
 // Counts what a value takes beside the elements of its tensors: text, and items of sequences.
-// The charge lives as long as the value: it is held by the owner of its memory.
+// The charge lives as long as the value: it is the deleter of the owner of its memory.
 template <class T>
 struct Charged {
   std::shared_ptr<T> value;
-  Charge charge;
+  std::shared_ptr<Charge> charge;
+  void operator()(T*) {
+    value.reset();
+    charge.reset();
+  }
 };
 template <class T>
 std::shared_ptr<T> charged(std::shared_ptr<T> value, size_t bytes) {
-  auto holder = std::make_shared<Charged<T>>();
-  holder->charge.set(bytes);
+  auto charge = std::make_shared<Charge>();
+  charge->set(bytes);
   T* p = value.get();
-  holder->value = std::move(value);
-  return std::shared_ptr<T>(std::move(holder), p);
+  return std::shared_ptr<T>(p, Charged<T>{std::move(value), std::move(charge)});
 }
 
 void count_text(Tensor& t) {
   if (!Budget::current() || t.dtype() != DType::kString || !t.owner()) return;
-  size_t bytes = 0;
-  for (int64_t i = 0; i < t.size(); ++i) {
-    const size_t room = t.as<std::string>()[i].capacity();
-    bytes += room > 15 ? room : 0;  // shorter text is inside the element
-  }
-  if (bytes > 0) t = Tensor(t.dtype(), t.shape(), t.data(), charged(t.owner(), bytes));
+  if (std::get_deleter<Charged<void>>(t.owner())) return;  // counted where it was made
+  if (const size_t bytes = text_bytes(t))
+    t = Tensor(t.dtype(), t.shape(), t.data(), charged(t.owner(), bytes));
 }
 
 void count_value(Value& v) {
@@ -73,17 +74,22 @@ void count_value(Value& v) {
     count_text(*t);
   } else if (auto* s = std::get_if<std::shared_ptr<Sequence>>(&v);
              s && *s && Budget::current() && !(*s)->items.empty()) {
+    for (Value& item : (*s)->items) {
+      Tensor* t = std::get_if<Tensor>(&item);
+      if (!t || t->dtype() != DType::kString) break;
+      count_text(*t);
+    }
     v = charged(*s, (*s)->items.size() * kItemBytes);
   }
 }
 
-// The longest text and all of it together.
+// The longest text, and what all of it takes.
 std::pair<size_t, size_t> text_of(const Tensor& t) {
   const auto* p = t.as<std::string>();
   size_t longest = 0, all = 0;
   for (int64_t i = 0; i < t.size(); ++i) {
     longest = std::max(longest, p[i].size());
-    all += p[i].size();
+    all += heap_bytes(p[i].size());
   }
   return {longest, all};
 }
@@ -101,7 +107,7 @@ void check_text(const std::vector<TensorType>& out, const std::vector<const Tens
       all += a;
       elements += t->size();
     }
-    check_memory(o.size() == elements ? all : longest * size_t(o.size()));
+    check_memory(o.size() == elements ? all : heap_bytes(longest) * size_t(o.size()));
   }
 }
 
@@ -277,46 +283,66 @@ bool assigns_unseen(const Plan& plan) {
   });
 }
 
-// Is all that the writing steps and the assignments will read finite?
-bool passes(Frame& f, Guard& guard) {
+// What a value holds, and whether it is finite; `gradient`: read by an optimizer.
+struct Seen {
+  double squares = 0;
+  bool counts = false;  // as a gradient
+};
+Seen look_at(Frame& f, Guard& guard, ValueId v, bool gradient) {
   constexpr double kSmallSquare = 0x1p-36;  // of 2^-18, a number of six bits in float16
-  double all = 0, gradients = 0;
-  bool any = false;
-  auto look = [&](ValueId v, bool gradient) {
-    const Slot& s = f.plan.slots[size_t(v)];
-    double squares = 0;
-    size_t rank = 0;
-    int64_t count = 0;
-    if (s.place == Place::kDynamic || s.place == Place::kConstant) {
-      Value holder;
-      const Value* value = read(f, v, holder);
-      const Tensor* t = value ? std::get_if<Tensor>(value) : nullptr;
-      if (!t) return true;
-      rank = size_t(t->rank());
-      count = t->size();
-      squares = sum_of_squares(t->dtype(), t->data(), t->size(), *f.options.pool);
-    } else {  // nothing is allocated
-      rank = s.type.shape.size();
-      count = s.type.size();
-      squares = sum_of_squares(s.type.dtype, s.address, s.type.size(), *f.options.pool);
-    }
-    all += squares;
-    if (gradient && rank > 0) {
-      gradients += squares;
-      any = true;
-      ++guard.gradients;
-      guard.zeros += squares == 0;
-      guard.narrow_zeros +=
-          s.type.dtype == DType::kFloat16 && squares < kSmallSquare * double(count);
-    }
-    if (std::isfinite(squares)) return true;
+  const Slot& s = f.plan.slots[size_t(v)];
+  double squares = 0;
+  size_t rank = 0;
+  int64_t count = 0;
+  DType dtype = s.type.dtype;
+  if (s.place == Place::kDynamic || s.place == Place::kConstant) {
+    Value holder;
+    const Value* value = read(f, v, holder);
+    const Tensor* t = value ? std::get_if<Tensor>(value) : nullptr;
+    if (!t) return {};
+    rank = size_t(t->rank());
+    count = t->size();
+    dtype = t->dtype();
+    squares = sum_of_squares(t->dtype(), t->data(), t->size(), *f.options.pool);
+  } else {  // nothing is allocated
+    rank = s.type.shape.size();
+    count = s.type.size();
+    squares = sum_of_squares(s.type.dtype, s.address, s.type.size(), *f.options.pool);
+  }
+  const bool counts = gradient && rank > 0;
+  if (counts) {
+    ++guard.gradients;
+    guard.zeros += squares == 0;
+    guard.narrow_zeros += dtype == DType::kFloat16 && squares < kSmallSquare * double(count);
+  }
+  if (!std::isfinite(squares) && !guard.tripped) {
     guard.bad = v;
     guard.tripped = true;
-    return false;
+  }
+  return {squares, counts};
+}
+
+// The plan's narrow gradients that this step has made.
+void look_at_narrow(Frame& f, Guard& guard, size_t step, size_t& next) {
+  for (; next < f.plan.narrow.size() && f.plan.narrow[next].step == step; ++next)
+    guard.narrow_squares += look_at(f, guard, f.plan.narrow[next].value, true).squares;
+}
+
+// Is all that the writing steps and the assignments will read finite?
+bool passes(Frame& f, Guard& guard) {
+  if (guard.tripped) return false;
+  double all = guard.narrow_squares, gradients = all;
+  bool any = guard.gradients > 0;
+  auto look = [&](ValueId v, bool gradient) {
+    const Seen seen = look_at(f, guard, v, gradient);
+    all += seen.squares;
+    gradients += seen.counts ? seen.squares : 0;
+    any |= seen.counts;
+    return !guard.tripped;
   };
   if (guard.loss_output >= 0 && !look(f.plan.graph.outputs[size_t(guard.loss_output)], false))
     return false;
-  all = 0;
+  all = guard.narrow_squares;
   for (const auto& [v, gradient] : f.plan.watched)
     if (!look(v, gradient)) return false;
   if (any) guard.gradient_norm = std::sqrt(gradients);
@@ -337,6 +363,7 @@ void show(Frame& f, const Step& s) {
 void run_steps(Frame& f, size_t begin, size_t end) {
   const RunOptions& o = f.options;
   const Budget* budget = Budget::current();
+  size_t narrow = 0;
   for (size_t k = begin; k < end; ++k) {
     Step& s = f.plan.steps[k];
     if (budget) budget->check_time();
@@ -347,6 +374,7 @@ void run_steps(Frame& f, size_t begin, size_t end) {
       s.kernel(Run{s.in.data(), s.out.data(), s.workspace, o.pool, o.seed, o.step, nullptr});
     }
     if (o.observer) o.observer->after(f.plan, s);
+    if (o.guard && begin == 0) look_at_narrow(f, *o.guard, k, narrow);
     if (o.inspect) show(f, s);
   }
 }

@@ -29,6 +29,7 @@ struct Guard {
   int gradients = 0, zeros = 0;  // tensors; exactly 0
   int narrow_zeros = 0;          // of float16, 0 or too small for it
   double gradient_norm = -1;     // over what the optimizers read; -1: there are none
+  double narrow_squares = 0;     // of the plan's narrow gradients
 };
 
 struct RunOptions {

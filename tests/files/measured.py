@@ -17,15 +17,18 @@ import json, resource, subprocess, sys
 limit = int(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
 p = subprocess.run(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-print(json.dumps([p.returncode, p.stdout.decode(errors="replace"), peak]))
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+cpu = used.ru_utime + used.ru_stime
+print(json.dumps([p.returncode, p.stdout.decode(errors="replace"), used.ru_maxrss / 1024, cpu]))
 """
+spent = {"cpu": 0.0}  # seconds of all threads of the last command
 
 
 def measured(words, env):
     p = subprocess.run([sys.executable, "-S", "-E", "-c", BETWEEN, str(CPU_SECONDS), *map(str, words)],
                        stdout=subprocess.PIPE, env={**os.environ, **env}, check=True, timeout=600)
-    return json.loads(p.stdout)
+    code, text, peak, spent["cpu"] = json.loads(p.stdout)
+    return [code, text, peak]
 
 
 def command(*args, **env):

@@ -15,6 +15,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 import cases_command  # noqa: E402
 import cases_data  # noqa: E402
+import cases_hints  # noqa: E402
+import cases_hints_data  # noqa: E402
 import cases_model  # noqa: E402
 import cases_python  # noqa: E402
 import cases_run  # noqa: E402
@@ -31,6 +33,7 @@ GROUPS = {
     "tables and new models": cases_table.CASES,
     "Python": cases_python.CASES,
     "a stranger": cases_stranger.CASES,
+    "seldom seen": cases_hints.CASES + cases_hints_data.CASES,
 }
 
 

@@ -29,7 +29,7 @@ def run(a):
     from . import run as run_suite
 
     if a.engine and a.backend:
-        raise UsageError("--engine and --backend exclude each other", "OT1800")
+        raise UsageError("--engine and --backend exclude each other", "OT1800", "leave one of them out")
     score = run_suite(a.folder, a.engine, a.backend, a.only)
     if a.html:
         with open(a.html, "w", encoding="utf-8") as f:

@@ -35,8 +35,10 @@ void check_spec(const NetworkSpec& spec) {
                 "--dropout 0.1");
   for (const int64_t d : spec.row)
     if (d < 1)
-      data_error("OT2170", cat("one row of '", spec.input, "' is ", to_string(spec.row),
-                               ": a new network needs sizes of 1 or more"));
+      data_error("OT2170",
+                 cat("one row of '", spec.input, "' is ", to_string(spec.row),
+                     ": a new network needs sizes of 1 or more"),
+                 "save rows that have numbers in them");
   if (spec.outputs < 1 || (spec.classes && spec.outputs < 2))
     data_error("OT2171",
                cat("the target has ", spec.outputs,

@@ -171,8 +171,10 @@ std::string safetensors(const std::vector<std::pair<std::string, Tensor>>& tenso
   for (const auto& [name, t] : tensors) {
     const char* type = safetensors_name(t.dtype());
     if (!type)
-      model_error("OT1260", cat("state variable '", name, "' is ", dtype_name(t.dtype()),
-                                ", which safetensors files cannot hold"));
+      model_error("OT1260",
+                  cat("state variable '", name, "' is ", dtype_name(t.dtype()),
+                      ", which safetensors files cannot hold"),
+                  "--form compact --embed-state  keeps the state in the model");
     const uint64_t bytes = uint64_t(t.size()) * dtype_size(t.dtype());
     head[name] = {{"dtype", type}, {"shape", t.shape()}, {"data_offsets", {at, at + bytes}}};
     at += bytes;

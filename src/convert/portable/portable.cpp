@@ -24,7 +24,8 @@ void check_options(const StepOptions& o) {
     if (std::find(known.begin(), known.end(), value) != known.end()) return;
     std::string all;
     for (const std::string& k : known) all += (all.empty() ? "" : ", ") + k;
-    usage_error("OT1262", cat(flag, " is '", value, "'; known: ", all));
+    usage_error("OT1262", cat(flag, " is '", value, "'; known: ", all),
+                "take one of them, or leave it out");
   };
   one_of("--form", o.form, {"portable", "compact"});
   one_of("--indices", o.indices, {"int64", "int32"});
@@ -32,8 +33,10 @@ void check_options(const StepOptions& o) {
   one_of("--random", o.random, {"counter", "input"});
   if (!o.runtime.empty()) one_of("--for", o.runtime, known_runtimes());
   if (o.opset < kOldestOpset || o.opset > kNewestOpset)
-    usage_error("OT1262", cat("--opset is ", o.opset, "; portable steps are written in opset ",
-                              kOldestOpset, " to ", kNewestOpset));
+    usage_error("OT1262",
+                cat("--opset is ", o.opset, "; portable steps are written in opset ", kOldestOpset,
+                    " to ", kNewestOpset),
+                "--opset 17");
 }
 
 // ---------------------------------------------------------------- sizes
@@ -58,8 +61,10 @@ void fix_shape(const ValueDef& d, const std::vector<int64_t>& sizes, Sizes& name
       fits = named.emplace(have.symbol, sizes[k]).first->second == sizes[k];
   }
   if (!fits)
-    usage_error("OT1251", cat("the shape ", to_string(Shape(sizes)), " given for input '", d.name,
-                              "' does not fit its type ", to_string(t)));
+    usage_error("OT1251",
+                cat("the shape ", to_string(Shape(sizes)), " given for input '", d.name,
+                    "' does not fit its type ", to_string(t)),
+                "give one size for every dimension, as the type has them");
 }
 
 Sizes sizes_by_name(const Model& m, const StepOptions& o) {
@@ -81,8 +86,10 @@ Sizes sizes_by_name(const Model& m, const StepOptions& o) {
         found = true;
       });
     if (!found)
-      usage_error("OT1251", cat("the step has no open dimension and no input '", name,
-                                "'; open dimensions are", known.empty() ? " none" : known));
+      usage_error("OT1251",
+                  cat("the step has no open dimension and no input '", name,
+                      "'; open dimensions are", known.empty() ? " none" : known),
+                  "name one of them, or leave --dim out");
   }
   return named;
 }

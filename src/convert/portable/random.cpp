@@ -166,7 +166,8 @@ std::vector<ValueId> dropped(Site& s, Source& from) {
   const ValueId x = s.x(0);
   const Tensor* given = s.has(1) ? s.constant(s.x(1)) : nullptr;
   if (s.has(1) && !given)
-    model_error("OT1260", cat("the ratio of ", s.node().label(), " is computed in the step"));
+    model_error("OT1260", cat("the ratio of ", s.node().label(), " is computed in the step"),
+                "--form compact keeps it as it is");
   const double ratio = given ? given->to_doubles()[0] : double(s.node().f("ratio", 0.5f));
   const ValueId u = from.uniform(s, x);
   ValueId keep = s.call("Not", {s.call("Less", {u, s.scalar(ratio, DType::kFloat)})});
@@ -188,8 +189,10 @@ std::vector<ValueId> drawn(Site& s, Source& from) {
     return {s.cast(hit, n.has("dtype") ? type : s.dtype(s.x(0)))};
   }
   if (n.is("Multinomial") || type != DType::kFloat)
-    model_error("OT1260", cat("the step cannot be portable: ", n.label(),
-                              " draws numbers that have no form in plain operators"));
+    model_error("OT1260",
+                cat("the step cannot be portable: ", n.label(),
+                    " draws numbers that have no form in plain operators"),
+                "--form compact keeps it as it is");
   const ValueId like = n.op.ends_with("Like") ? s.x(0) : from.like(s, n.ints("shape"));
   const ValueId u = from.uniform(s, like);
   if (!normal) {

@@ -119,8 +119,9 @@ void check_node(const Node& n, const StepOptions& o, Names& uncommon) {
       "OT1260",
       cat("the step cannot be portable: ", n.label(), " has no form in plain operators",
           is_control(n) ? " (a branch or a loop)" : ""),
-      "--form compact writes it with the operators it has; --for onnxruntime may use all of "
-      "the standard's");
+      cat("a step with the operators it has:  --step --form compact",
+          n.domain.empty() ? "   ONNX Runtime takes all of the standard's:  --for onnxruntime"
+                           : ""));
 }
 
 }  // namespace

@@ -46,7 +46,9 @@ WrittenStep write_step(const Model& m, int which, const StepOptions& o, const st
     names.push_back(file_of(to, k, all));
     for (const std::string& line : w.steps.back().warnings) w.warnings.push_back(line);
   }
-  if (w.steps.empty()) usage_error("OT1261", "the file has no training section");
+  if (w.steps.empty())
+    usage_error("OT1261", "the file has no training section",
+                "write one first:  onnxtrain prepare MODEL -o MODEL.train.onnx");
   const std::string state_file = to.stem().string() + ".state.safetensors";
   w.manifest = portable::manifest(w.steps, names, m, o, state_file);
   const auto state = portable::initial_state(w.steps, m);

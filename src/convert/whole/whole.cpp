@@ -23,9 +23,12 @@ constexpr size_t kMostNodes = 200000;  // of an unrolled training
 
 void check_options(const WholeOptions& o) {
   if (o.loop != "loop" && o.loop != "scan" && o.loop != "unrolled")
-    usage_error("OT1770", cat("--loop is '", o.loop, "'; known: loop, scan, unrolled"));
+    usage_error("OT1770", cat("--loop is '", o.loop, "'; known: loop, scan, unrolled"),
+                "--loop loop");
   auto positive = [](const char* flag, int64_t v, int64_t least) {
-    if (v < least) usage_error("OT1770", cat(flag, " is ", v, "; it is at least ", least));
+    if (v < least)
+      usage_error("OT1770", cat(flag, " is ", v, "; it is at least ", least),
+                  cat(flag, " ", least));
   };
   positive("--epochs", o.epochs, 1);
   positive("--batch", o.batch, 1);
@@ -35,13 +38,16 @@ void check_options(const WholeOptions& o) {
   if (o.step.form != "portable")
     usage_error("OT1770",
                 "a whole training is made of portable steps; --form compact does not go "
-                "with --whole");
+                "with --whole",
+                "leave --form out");
   if (o.step.random != "counter")
     usage_error("OT1770",
                 "--random input would need numbers for every step at once: --whole has only "
-                "--random counter");
+                "--random counter",
+                "leave --random out");
   if (o.step.embed_state)
-    usage_error("OT1770", "--embed-state is of --step; a whole training always holds its state");
+    usage_error("OT1770", "--embed-state is of --step; a whole training always holds its state",
+                "leave --embed-state out");
   if (o.loop != "loop" && o.rows == 0)
     usage_error("OT1770", cat("--loop ", o.loop, " needs the number of rows"), "--rows 60000");
   if (o.loop != "loop" && o.valid && o.valid_rows == 0)
@@ -67,8 +73,10 @@ void check_batch_of_file(const WholeOptions& o, const RowInputs& rows) {
                     ", and the file fixes that size"),
                 "--drop-last leaves the rest of every epoch out");
   if (o.valid && o.valid_rows % o.batch != 0)
-    usage_error("OT1770", cat(o.valid_rows, " validation rows are no whole number of batches of ",
-                              o.batch, ", and the file fixes that size"));
+    usage_error("OT1770",
+                cat(o.valid_rows, " validation rows are no whole number of batches of ", o.batch,
+                    ", and the file fixes that size"),
+                cat("--valid-rows ", o.valid_rows / o.batch * o.batch));
   if (o.valid && o.valid_rows == 0)
     usage_error("OT1770", "the file fixes the batch: validation needs the number of its rows",
                 "--valid-rows N");
@@ -139,7 +147,9 @@ void check_size(const WholeOptions& o, const Sized& s) {
 
 WholeModel make_whole(const Model& m, const WholeOptions& o, const OpTable& ops) {
   check_options(o);
-  if (m.training.empty()) usage_error("OT1261", "the file has no training section");
+  if (m.training.empty())
+    usage_error("OT1261", "the file has no training section",
+                "write one first:  onnxtrain prepare MODEL -o MODEL.train.onnx");
   const RowInputs rows = whole::row_inputs(m);
   check_batch_of_file(o, rows);
   for (const std::string& symbol : rows.symbols)
@@ -155,7 +165,8 @@ WholeModel make_whole(const Model& m, const WholeOptions& o, const OpTable& ops)
   const bool has_loss = std::any_of(s.steps.begin(), s.steps.end(),
                                     [](const Part& p) { return p.output("loss") >= 0; });
   if ((o.best || o.patience > 0) && !o.valid && !has_loss)
-    usage_error("OT1770", "--best and --patience need a loss, and the training has none");
+    usage_error("OT1770", "--best and --patience need a loss, and the training has none",
+                "leave them out");
   check_size(o, s);
   const StepModel& first = s.steps[0].step();
   w.model.ir_version = first.model.ir_version;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/counted.hpp"
 #include "core/threads.hpp"
 #include "kernels/common/window.hpp"
 
@@ -257,8 +258,8 @@ void max_pool_grad(const Window& w, int64_t planes, const T* dy, const T* x, T* 
 
 // Number of taps each output position divides by.
 template <class T>
-std::vector<T> tap_counts(const Window& w, bool include_pad) {
-  std::vector<T> counts(size_t(w.out_size()), T(1));
+CountedVector<T> tap_counts(const Window& w, bool include_pad) {
+  CountedVector<T> counts(size_t(w.out_size()), T(1));
   for (int64_t o = 0; o < int64_t(counts.size()); ++o) {
     int64_t rest = o;
     T n = 1;

@@ -8,8 +8,8 @@
 namespace onnxtrain::kernels {
 
 namespace {
-std::vector<Fft::C> roots_of(int64_t n) {
-  std::vector<Fft::C> r(size_t(n / 2 > 0 ? n / 2 : 1));
+CountedVector<Fft::C> roots_of(int64_t n) {
+  CountedVector<Fft::C> r(size_t(n / 2 > 0 ? n / 2 : 1));
   for (size_t k = 0; k < r.size(); ++k)
     r[k] = std::polar(1.0, -2 * std::numbers::pi * double(k) / double(n));
   return r;
@@ -37,7 +37,7 @@ Fft::Fft(int64_t n) : n_(n) {
   radix2(kernel_.data(), m_, false, roots_);
 }
 
-void Fft::radix2(C* a, int64_t n, bool backward, const std::vector<C>& roots) const {
+void Fft::radix2(C* a, int64_t n, bool backward, const CountedVector<C>& roots) const {
   for (int64_t i = 1, j = 0; i < n; ++i) {
     int64_t bit = n >> 1;
     for (; j & bit; bit >>= 1) j ^= bit;

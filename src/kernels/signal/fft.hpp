@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/counted.hpp"
+
 namespace onnxtrain::kernels {
 
 class Fft {
@@ -18,9 +20,9 @@ class Fft {
   void run(C* data, bool backward, C* scratch) const;
 
  private:
-  void radix2(C* data, int64_t n, bool backward, const std::vector<C>& roots) const;
+  void radix2(C* data, int64_t n, bool backward, const CountedVector<C>& roots) const;
   int64_t n_, m_ = 0;
-  std::vector<C> roots_, chirp_, kernel_;  // kernel_: transform of the chirp filter
+  CountedVector<C> roots_, chirp_, kernel_;  // kernel_: transform of the chirp filter
 };
 
 // In single precision, in the order of operations of numpy's pocketfft. Only where supports() says
@@ -36,8 +38,8 @@ class FloatFft {
 
  private:
   struct Pass {
-    int64_t radix, before;    // `before`: product of the radices of earlier passes
-    std::vector<C> twiddles;  // [radix - 1][n / (before * radix)]
+    int64_t radix, before;      // `before`: product of the radices of earlier passes
+    CountedVector<C> twiddles;  // [radix - 1][n / (before * radix)]
   };
   void run_pass(const Pass& p, const C* from, C* to, bool backward) const;
   int64_t n_;

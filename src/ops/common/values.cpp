@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/budget.hpp"
+#include "core/text_memory.hpp"
+
 namespace onnxtrain::ops {
 
 Tensor keep(const Tensor& t) { return t.owner() ? t : t.clone(); }
@@ -95,6 +98,9 @@ Tensor concat(const std::vector<Tensor>& parts, int64_t axis, const char* what) 
                                 to_string(p.shape()), " along axis ", axis));
   }
   shape[size_t(axis)] = total;
+  size_t text = 0;
+  for (const Tensor& p : parts) text += text_bytes(p);
+  check_memory(text);
   Tensor y(parts[0].dtype(), shape);
   int64_t outer = product(shape, 0, size_t(axis)),
           inner = product(shape, size_t(axis) + 1, shape.size());

@@ -90,9 +90,9 @@ Shape result_strides(const Shape& y, const std::vector<int64_t>& perm) {
 }
 
 // Offsets of all items of a batch; an operand of lower rank or with dimensions of 1 repeats.
-std::vector<int64_t> offsets(const Shape& batch, const Shape& dims, const Shape& strides) {
+CountedVector<int64_t> offsets(const Shape& batch, const Shape& dims, const Shape& strides) {
   int64_t n = num_elements(batch);
-  std::vector<int64_t> at(static_cast<size_t>(n), 0);
+  CountedVector<int64_t> at(static_cast<size_t>(n), 0);
   const size_t lead = dims.size() - 2;
   for (int64_t i = 0; i < n; ++i) {
     int64_t rest = i;
@@ -116,7 +116,7 @@ bool one_stride(const Shape& dims, const Shape& strides) {
 
 struct Layout {
   simd::GemmDesc d;
-  std::vector<int64_t> at_a, at_b, at_c;
+  CountedVector<int64_t> at_a, at_b, at_c;
 };
 
 // "" when it could be described.

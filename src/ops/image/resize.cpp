@@ -75,8 +75,8 @@ void resize_shape(ShapeCtx& c) {
 template <class T>
 struct Pass {
   int64_t outer, in, out, inner, taps;
-  std::vector<int64_t> index;
-  std::vector<T> weight;
+  CountedVector<int64_t> index;
+  CountedVector<T> weight;
   int64_t in_size() const { return outer * in * inner; }
   int64_t out_size() const { return outer * out * inner; }
 };
@@ -197,9 +197,9 @@ template <class T>
 Kernel make_moved(Prepare& p) {
   ResizeSpec s = prepared(p, p.in(0).shape);
   Shape in_strides = strides_of(p.in(0).shape), out = s.out;
-  std::vector<std::vector<int64_t>> offset;  // [dimension][output index] -> input offset
+  std::vector<CountedVector<int64_t>> offset;  // [dimension][output index] -> input offset
   for (size_t d = 0; d < out.size(); ++d) {
-    std::vector<int64_t> o(size_t(out[d]), 0);
+    CountedVector<int64_t> o(size_t(out[d]), 0);
     for (int64_t i = 0; i < out[d]; ++i) o[size_t(i)] = i * in_strides[d];
     for (const ResizeAxis& a : s.axes)
       if (a.axis == int64_t(d))

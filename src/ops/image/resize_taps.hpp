@@ -1,6 +1,7 @@
 // Resize and Upsample as linear maps along one axis at a time: where each output takes its value
 // from.
 #pragma once
+#include "core/counted.hpp"
 #include "op/op.hpp"
 
 namespace onnxtrain::ops {
@@ -8,9 +9,9 @@ namespace onnxtrain::ops {
 // Output i of the axis is the sum over k < taps of weight[i*taps+k] * input[index[i*taps+k]].
 struct ResizeAxis {
   int64_t axis = 0, in = 0, out = 0, taps = 1;
-  std::vector<int64_t> index;
-  std::vector<double> weight;
-  std::vector<char> outside;  // of tf_crop_and_resize: output i gets the extrapolation value
+  CountedVector<int64_t> index;
+  CountedVector<double> weight;
+  CountedVector<char> outside;  // of tf_crop_and_resize: output i gets the extrapolation value
   bool any_outside = false;
 };
 

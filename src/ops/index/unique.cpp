@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/counted.hpp"
 #include "op/grad_builder.hpp"
 
 namespace onnxtrain::ops {
@@ -43,11 +44,11 @@ struct Slices {
 template <class T>
 void find_unique(const Run& r, const Slices<T>& s, const Shape& in, bool flat, size_t axis,
                  bool sorted, const bool* wants) {
-  std::vector<int64_t> order(size_t(s.size)), group(size_t(s.size));
+  CountedVector<int64_t> order(size_t(s.size)), group(size_t(s.size));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t i, int64_t j) { return s.compare(i, j) < 0; });
-  std::vector<int64_t> first, counts;  // per distinct slice, in sorted order
+  CountedVector<int64_t> first, counts;  // per distinct slice, in sorted order
   for (size_t k = 0; k < order.size(); ++k) {
     if (k == 0 || s.compare(order[k - 1], order[k]) != 0) {
       first.push_back(order[k]);
@@ -58,7 +59,7 @@ void find_unique(const Run& r, const Slices<T>& s, const Shape& in, bool flat, s
   }
   int64_t n = int64_t(first.size());
   const size_t distinct = first.size();
-  std::vector<int64_t> by(distinct), rank(distinct);  // output position -> group and back
+  CountedVector<int64_t> by(distinct), rank(distinct);  // output position -> group and back
   std::iota(by.begin(), by.end(), 0);
   if (!sorted)
     std::sort(by.begin(), by.end(),

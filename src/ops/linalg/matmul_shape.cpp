@@ -22,12 +22,12 @@ Parts parts_of(const Shape& a, const Shape& b) {
 }
 
 // offsets of the items of one operand
-std::vector<int64_t> offsets(const Shape& s, const Shape& batch) {
+CountedVector<int64_t> offsets(const Shape& s, const Shape& batch) {
   Shape lead(s.begin(), s.end() - 2);
   int64_t size = s[s.size() - 2] * s[s.size() - 1];
   Shape strides = broadcast_strides(lead, batch);
   int64_t n = num_elements(batch);
-  std::vector<int64_t> at(static_cast<size_t>(n), 0);
+  CountedVector<int64_t> at(static_cast<size_t>(n), 0);
   for (int64_t i = 0; i < n; ++i) {
     int64_t rest = i, o = 0;
     for (size_t d = batch.size(); d-- > 0;) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/counted.hpp"
 #include "op/op.hpp"
 
 namespace onnxtrain::ops {
@@ -12,7 +13,7 @@ namespace onnxtrain::ops {
 struct MatMulLayout {
   int64_t m = 1, n = 1, k = 1, batch = 1;
   bool trans_a = false, trans_b = false;
-  std::vector<int64_t> at_a, at_b;  // offset of each item of the batch
+  CountedVector<int64_t> at_a, at_b;  // offset of each item of the batch
   Shape out;
   // trans flags refer to operands of rank 2 and more; a vector is a row on the left, a column on
   // the right, and leaves no dimension.

@@ -53,7 +53,8 @@ void check_labels(const LossInfo& l, const int64_t* labels) {
     data_error("OT2104",
                cat("label ", v, " of sample ", i, " is out of range: the model has ", l.rows.n,
                    " classes, labels go from 0 to ", l.rows.n - 1),
-               l.has_ignore ? "" : "set ignore_index to leave samples out");
+               cat("labels count from 0: subtract 1 where they begin at 1",
+                   l.has_ignore ? "" : "; set ignore_index to leave samples out"));
   }
 }
 

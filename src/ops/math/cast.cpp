@@ -74,6 +74,9 @@ std::vector<ValueId> cast_grad(GradBuilder& b) {
   auto flows = [&](ValueId v) {
     return b.dtype(v) == DType::kUndefined || dtype_is_differentiable(b.dtype(v));
   };
+  // what Cast makes is known where nobody has inferred types yet (the body of a loop)
+  const auto to = DType(b.node().i("to", int64_t(DType::kUndefined)));
+  if (to != DType::kUndefined && !dtype_is_differentiable(to)) return g;
   if (flows(b.x(0)) && flows(b.y())) g[0] = b.cast_like(b.dy(), b.x(0));
   return g;
 }

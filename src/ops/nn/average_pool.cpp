@@ -16,7 +16,7 @@ struct Average {
   static Kernel make(Prepare& p) {
     kernels::Window w = pool_window(p.node(), p.in(0).shape);
     int64_t planes = p.in(0).shape[0] * p.in(0).shape[1];
-    std::vector<T> counts = kernels::tap_counts<T>(w, includes_pad(p.node()));
+    CountedVector<T> counts = kernels::tap_counts<T>(w, includes_pad(p.node()));
     return [=](const Run& r) {
       kernels::average_pool(w, planes, counts.data(), r.in<T>(0), r.out<T>(0), *r.pool);
     };
@@ -43,7 +43,7 @@ struct AverageGrad {
     kernels::Window w = pool_window(p.node(), x);
     int64_t planes = x[0] * x[1];
     if (is_global(p.node())) return make_global_grad<T>(planes, w.in_size());
-    std::vector<T> counts = kernels::tap_counts<T>(w, includes_pad(p.node()));
+    CountedVector<T> counts = kernels::tap_counts<T>(w, includes_pad(p.node()));
     return [=](const Run& r) {
       kernels::average_pool_grad(w, planes, counts.data(), r.in<T>(0), r.out<T>(0), *r.pool);
     };
@@ -53,7 +53,7 @@ struct AverageGrad {
 Kernel make_average_last(Prepare& p) {
   const Shape& x = p.in(0).shape;
   auto plan = channel_pool(p.node(), x);
-  std::vector<float> counts = kernels::tap_counts<float>(
+  CountedVector<float> counts = kernels::tap_counts<float>(
       pool_window(p.node(), from_channels_last(x)), includes_pad(p.node()));
   return [plan, counts](const Run& r) {
     plan->average(*r.pool, counts.data(), r.in<float>(0), r.out<float>(0));
@@ -62,7 +62,7 @@ Kernel make_average_last(Prepare& p) {
 Kernel make_average_grad_last(Prepare& p) {
   const Shape& x = p.out(0).shape;
   auto plan = channel_pool(p.node(), x);
-  std::vector<float> counts = kernels::tap_counts<float>(
+  CountedVector<float> counts = kernels::tap_counts<float>(
       pool_window(p.node(), from_channels_last(x)), includes_pad(p.node()));
   return [plan, counts](const Run& r) {
     plan->average_grad(*r.pool, counts.data(), r.in<float>(0), r.out<float>(0));
@@ -106,7 +106,8 @@ std::vector<ValueId> average_lower(GradBuilder& b) {
       return b.tensor(Tensor::vector<T>(e).reshaped(std::move(s)));
     });
   };
-  std::vector<double> counts = kernels::tap_counts<double>(w, includes_pad(b.node()));
+  const auto taps = kernels::tap_counts<double>(w, includes_pad(b.node()));
+  const std::vector<double> counts(taps.begin(), taps.end());
   Shape count_shape = with_channels(1, 1, w.out);
   ValueId share = divided(b, dy, counts, count_shape);
   if (is_global(b.node())) return {b.call("Expand", {share, b.x(1)})};

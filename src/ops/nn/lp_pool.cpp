@@ -61,7 +61,7 @@ std::vector<ValueId> lp_grad_lower(GradBuilder& b) {
   a.erase("p");
   a["count_include_pad"] = int64_t(0);
   // the average pool divides by its counts, so multiply by them first
-  std::vector<double> counts = kernels::tap_counts<double>(w, false);
+  CountedVector<double> counts = kernels::tap_counts<double>(w, false);
   Tensor ct = dispatch<float, double, Half, BFloat16>(b.dtype(x), "LpPoolGrad", [&]<class T>() {
     std::vector<T> e;
     for (double d : counts) e.push_back(T(compute_t<T>(d)));

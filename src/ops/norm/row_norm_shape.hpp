@@ -2,6 +2,7 @@
 // InstanceNormalization): the data is [rows][n]; scale and bias are found by two offsets, one of
 // the row and one of the segment inside the row.
 #pragma once
+#include "core/counted.hpp"
 #include "op/grad_builder.hpp"
 #include "ops/common/rows_shape.hpp"
 #include "ops/norm/channel_loops.hpp"
@@ -11,9 +12,9 @@ namespace onnxtrain::ops {
 // Where element k of row r finds its parameter: row(r) + segment[k / length] + (step ? k % length :
 // 0).
 struct ParameterMap {
-  int64_t mod = 1, mul = 0;    // row(r) = r % mod * mul
-  std::vector<int64_t> table;  // instead of that when not empty
-  std::vector<int64_t> segment{0};
+  int64_t mod = 1, mul = 0;      // row(r) = r % mod * mul
+  CountedVector<int64_t> table;  // instead of that when not empty
+  CountedVector<int64_t> segment{0};
   int64_t length = 1, step = 0;
   int64_t row(int64_t r) const { return table.empty() ? r % mod * mul : table[size_t(r)]; }
   // one parameter per element, the same for all rows

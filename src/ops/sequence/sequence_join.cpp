@@ -1,6 +1,7 @@
 // Between tensors and sequences: SplitToSequence, ConcatFromSequence; and the own operators that
 // their gradients and sums of gradients need: SplitLikeSequence, AddValues.
 #include "core/budget.hpp"
+#include "core/text_memory.hpp"
 #include "op/grad_builder.hpp"
 #include "ops/common/values.hpp"
 
@@ -40,7 +41,7 @@ void run_split(ValueCtx& c) {
   int64_t axis = normalize_axis(c.node().i("axis", 0), x.rank(), "axis of SplitToSequence");
   bool each;
   std::vector<int64_t> sizes = pieces(c, x.shape()[size_t(axis)], each);
-  check_memory(sizes.size() * kItemBytes);
+  check_memory(sizes.size() * kItemBytes + text_bytes(x));
   bool drop = each && c.node().i("keepdims", 1) == 0;
   auto s = std::make_shared<Sequence>();
   s->elem = x.dtype();

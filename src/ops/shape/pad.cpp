@@ -52,27 +52,30 @@ Shape padded(const Shape& s, const Pads& p, const std::string& mode) {
   return out;
 }
 
+enum class Mode { kConstant, kReflect, kEdge, kWrap };
+
+Mode mode_named(const std::string& name) {
+  if (name == "edge") return Mode::kEdge;
+  if (name == "wrap") return Mode::kWrap;
+  return name == "reflect" ? Mode::kReflect : Mode::kConstant;
+}
+
 // Where output position o comes from; -1: the constant.
-int64_t source(int64_t o, int64_t size, const std::string& mode) {
+int64_t source(int64_t o, int64_t size, Mode mode) {
   if (o >= 0 && o < size) return o;
-  if (mode == "constant") return -1;
-  if (mode == "edge") return o < 0 ? 0 : size - 1;
-  int64_t period = mode == "wrap" ? size : 2 * (size - 1);
+  if (mode == Mode::kConstant) return -1;
+  if (mode == Mode::kEdge) return o < 0 ? 0 : size - 1;
+  int64_t period = mode == Mode::kWrap ? size : 2 * (size - 1);
   if (period <= 0) return 0;
   o = (o % period + period) % period;
   return o < size ? o : period - o;
 }
 
-// For every dimension the source of each output position, and the run [from, to) that is a plain
-// copy.
+// The source of each output position in every dimension, and the run [from, to) of the last one
+// that is a plain copy.
 struct Map {
   Map(const Shape& in, const Shape& out, const Pads& p, const std::string& mode)
-      : in(strides_of(in)), out(out) {
-    for (size_t d = 0; d < out.size(); ++d) {
-      Ints m(static_cast<size_t>(out[d]));
-      for (int64_t o = 0; o < out[d]; ++o) m[size_t(o)] = source(o - p.before[d], in[d], mode);
-      at.push_back(std::move(m));
-    }
+      : sizes(in), in(strides_of(in)), out(out), before(p.before), mode(mode_named(mode)) {
     if (out.empty()) return;
     size_t last = out.size() - 1;
     from = std::clamp<int64_t>(p.before[last], 0, out[last]);
@@ -83,15 +86,19 @@ struct Map {
   int64_t row(int64_t r) const {
     int64_t offset = 0;
     for (size_t d = out.size() - 1; d-- > 0;) {
-      int64_t s = at[d][size_t(r % out[d])];
+      int64_t s = at(d, r % out[d]);
       r /= out[d];
       if (s < 0) return -1;
       offset += s * in[d];
     }
     return offset;
   }
-  Shape in, out;
-  std::vector<Ints> at;
+  int64_t at(size_t d, int64_t o) const { return source(o - before[d], sizes[d], mode); }
+  // Of the last dimension.
+  int64_t last(int64_t o) const { return at(out.size() - 1, o); }
+  Shape sizes, in, out;
+  Ints before;
+  Mode mode;
   int64_t from = 0, to = 0, rows = 1;
 };
 
@@ -122,7 +129,6 @@ void pad_rows(const Run& r, const Map& m, const T& value) {
   T* y = r.out<T>(0);
   int64_t width = m.out.back();
   if (width == 0) return;
-  const Ints& last = m.at.back();
   parallel_for(*r.pool, m.rows, std::max<int64_t>(1, 16 * 1024 / width), [&](int64_t b, int64_t e) {
     for (int64_t k = b; k < e; ++k) {
       T* to = y + k * width;
@@ -132,10 +138,13 @@ void pad_rows(const Run& r, const Map& m, const T& value) {
         continue;
       }
       const T* from = x + row;
-      auto one = [&](int64_t o) { to[o] = last[size_t(o)] < 0 ? value : from[last[size_t(o)]]; };
-      for (int64_t o = 0; o < m.from; ++o) one(o);
-      if (m.to > m.from) std::copy_n(from + last[size_t(m.from)], m.to - m.from, to + m.from);
-      for (int64_t o = m.to; o < width; ++o) one(o);
+      auto edge = [&](int64_t first, int64_t end) {
+        if (m.mode == Mode::kConstant) return void(std::fill(to + first, to + end, value));
+        for (int64_t o = first; o < end; ++o) to[o] = from[m.last(o)];
+      };
+      edge(0, m.from);
+      if (m.to > m.from) std::copy_n(from + m.last(m.from), m.to - m.from, to + m.from);
+      edge(m.to, width);
     }
   });
 }
@@ -213,11 +222,10 @@ Kernel make_back(Prepare& p) {
           C* sum = static_cast<C*>(r.workspace);
           std::fill_n(sum, n, C(0));
           int64_t width = map.out.back();
-          const Ints& last = map.at.back();
           for (int64_t k = 0; k < map.rows; ++k) {
             int64_t row = map.row(k);
             for (int64_t o = 0; o < width && row >= 0; ++o)
-              if (last[size_t(o)] >= 0) sum[row + last[size_t(o)]] += C(r.in<T>(0)[k * width + o]);
+              if (int64_t at = map.last(o); at >= 0) sum[row + at] += C(r.in<T>(0)[k * width + o]);
           }
           for (int64_t i = 0; i < n; ++i) r.out<T>(0)[i] = T(sum[i]);
         };

@@ -1,6 +1,7 @@
 // StringConcat, StringSplit.
 #include <algorithm>
 
+#include "core/counted.hpp"
 #include "op/op.hpp"
 
 namespace onnxtrain::ops {
@@ -49,7 +50,7 @@ void split_shape(ShapeCtx& c) {
 }
 
 // Pieces between runs of white space, as Python's str.split().
-void split_at_space(const std::string& s, int64_t limit, std::vector<std::string>& out) {
+void split_at_space(const std::string& s, int64_t limit, CountedVector<std::string>& out) {
   auto space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
   size_t at = 0;
   while (true) {
@@ -69,7 +70,7 @@ void split_at_space(const std::string& s, int64_t limit, std::vector<std::string
 }
 
 void split_at(const std::string& s, const std::string& delimiter, int64_t limit,
-              std::vector<std::string>& out) {
+              CountedVector<std::string>& out) {
   size_t at = 0;
   while (limit < 0 || int64_t(out.size()) < limit) {
     size_t end = s.find(delimiter, at);
@@ -87,7 +88,7 @@ Kernel make_split(Prepare& p) {
   return [=](const Run& r) {
     const std::string* x = r.in<std::string>(0);
     int64_t n = num_elements(shape);
-    std::vector<std::vector<std::string>> all(static_cast<size_t>(n));
+    std::vector<CountedVector<std::string>> all(static_cast<size_t>(n));
     size_t widest = 0;
     for (size_t i = 0; i < all.size(); ++i) {
       if (delimiter.empty()) {
