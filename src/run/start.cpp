@@ -92,6 +92,7 @@ Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker
                       ", which describes another one, does not apply"),
                   cat("remove it, or take the inference part first:  onnxtrain export ",
                       shell_word(path), " -o plain.onnx"));
+    if (change) m = change(std::move(m));  // refuses: preprocessing comes before a training
     s.model = std::make_shared<Model>(std::move(m));
     return s;
   }

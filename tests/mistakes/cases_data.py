@@ -263,7 +263,13 @@ CASES = [
         ["t.csv", "UTF-8"],
         plant=raw("t.csv", table(rows=rows(at(4, "0.4,1,4,4,gr\u00fcn"))).encode("latin-1")),
     ),
-    M("UTF-16 csv", T + "t.csv", 4, ["t.csv"], plant=raw("t.csv", table().encode("utf-16"))),
+    M(
+        "UTF-16 read as Latin-1",
+        T + "t.csv --encoding latin1",
+        4,
+        ["t.csv"],
+        plant=raw("t.csv", table().encode("utf-16")),
+    ),
     M(
         "decimal commas",
         T + "t.csv",

@@ -9,6 +9,7 @@ from odd_models import (
     norm_in_branch,
     one_number,
     recurrent,
+    regions,
     round_only,
     saturated,
     slow_loop,
@@ -288,4 +289,60 @@ PROCESSES = [
     M("a backend that is none", "onnxtrain conformance run --backend json --only sgd_plain", 2, ["'json'"]),
 ]
 
-CASES = PORTABLE + MODELS + PROCESSES
+RARE = [
+    M(
+        "a lowered RoiAlign",
+        "onnxtrain prepare roi.onnx -o m.onnx --loss mse --lowered",
+        3,
+        ["RoiAlign"],
+        then="onnxtrain prepare roi.onnx -o m.onnx --loss mse",
+        plant=model("roi.onnx", regions),
+    ),
+    M(
+        "distributed in words",
+        "ot.Trainer(ot.load('mlp.train.onnx'), distributed='yes')",
+        "UsageError",
+        ["yes"],
+        "auto",
+        "ot.Trainer(ot.load('mlp.train.onnx'), distributed='off')",
+        python=True,
+    ),
+    M(
+        "a task that is none",
+        "ot.new('mlp', 'data.csv', target='kind', task='clases')",
+        "UsageError",
+        ["clases"],
+        "task='classes'",
+        "ot.new('mlp', 'data.csv', target='kind', {fix})",
+        python=True,
+    ),
+    M(
+        "three arrays for validation",
+        "ot.load('mlp.onnx').fit(x, y, valid=(x, y, y))",
+        "UsageError",
+        ["3 items"],
+        "valid=0.1",
+        "ot.load('mlp.onnx').fit(x, y, {fix}, epochs=1)",
+        python=True,
+    ),
+    M(
+        "one row without its dimension, Python",
+        "ot.load('mlp.onnx').predict(x[0])",
+        "DataError",
+        ["[4]"],
+        "x[None]",
+        "ot.load('mlp.onnx').predict(x[0][None])",
+        python=True,
+    ),
+    M(
+        "a new model's target misspelt",
+        "ot.new('mlp', 'data.csv', target='knd')",
+        "DataError",
+        ["knd"],
+        "target='kind'",
+        "ot.new('mlp', 'data.csv', {fix})",
+        python=True,
+    ),
+]
+
+CASES = PORTABLE + MODELS + PROCESSES + RARE

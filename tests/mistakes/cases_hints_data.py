@@ -250,4 +250,68 @@ RUNS = [
     ),
 ]
 
-CASES = DATA + RUNS
+MORE = [
+    M("more than everything for validation", T + "--valid 1.5", 2, ["1.5"], "--valid 0.1", T + "{fix}"),
+    M(
+        "one-hot columns for a model that has no room",
+        "onnxtrain train mlp.onnx --data data.csv --one-hot a --epochs 1 --out o",
+        4,
+        ["one-hot"],
+        then="onnxtrain new mlp --data data.csv --target kind -o m.onnx",
+    ),
+    M(
+        "preprocessing before a training",
+        "onnxtrain train mlp.train.onnx --data data.csv --preprocess auto --out o",
+        4,
+        ["training already"],
+        then="onnxtrain export mlp.train.onnx -o plain.onnx",
+    ),
+    M("preprocessing of arrays", T + "--preprocess auto", 4, ["tables", "data.npz"], then=T),
+    M(
+        "too many categories",
+        "onnxtrain new mlp --data many.csv --target kind --one-hot name -o m.onnx",
+        4,
+        ["'name'"],
+        "--drop name",
+        "onnxtrain new mlp --data many.csv --target kind {fix} -o m.onnx",
+        lambda d: (d / "many.csv").write_text(
+            "name,size,kind\n" + "".join(f"n{k},{k * 0.37 % 3:.3f},{'ab'[k % 2]}\n" for k in range(10100))
+        ),
+    ),
+    M(
+        "an older checkpoint than the log",
+        "cp run/checkpoints/last.train.onnx old.onnx && onnxtrain train --resume run --epochs 5 -q && "
+        "cp old.onnx run/checkpoints/last.train.onnx && onnxtrain train --resume run --epochs 6",
+        1,
+        ["epoch 2", "epoch 5"],
+        "onnxtrain train --resume run --out runs/other",
+        "onnxtrain train --resume run --out runs/other --epochs 6",
+    ),
+    M(
+        "words with preprocessing",
+        "onnxtrain train mlp.onnx --data data.csv --preprocess auto --epochs 1 --out o",
+        0,
+        ["4 numbers"],
+    ),
+]
+
+MORE += [
+    M(
+        "--dim of nothing",
+        "onnxtrain prepare mlp.onnx -o m.onnx --dim Q=3",
+        2,
+        ["'Q'", "'N'"],
+        then="onnxtrain prepare mlp.onnx -o m.onnx --dim N=3",
+    ),
+    M(
+        "resume in the middle of an epoch with larger batches",
+        "onnxtrain train mlp.onnx --data data.npz --batch 8 --steps 10 --out m -q && "
+        "onnxtrain train --resume m --batch 100 --epochs 5",
+        1,
+        ["batch 10", "2 batches"],
+        "--batch",
+        "onnxtrain train --resume m {fix} 8 --epochs 5",
+    ),
+]
+
+CASES = DATA + RUNS + MORE

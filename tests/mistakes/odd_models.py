@@ -170,3 +170,13 @@ def taken_port(d):
 
 
 taken_port.sockets = []
+
+
+def regions():
+    """RoiAlign without a sampling ratio behind a convolution."""
+    nodes = [
+        h.make_node("Conv", ["x", "conv.weight"], ["f"], "conv", kernel_shape=[1, 1]),
+        h.make_node("RoiAlign", ["f", "rois", "which"], ["y"], "roi", output_height=2, output_width=2),
+    ]
+    weights = {"conv.weight": weight(2, 1, 1, 1), "rois": np.array([[0, 0, 6, 6]], np.float32), "which": np.array([0])}
+    return graph(nodes, [info("x", [1, 1, 8, 8])], [info("y", [1, 2, 2, 2])], weights)

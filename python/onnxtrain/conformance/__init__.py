@@ -10,6 +10,7 @@ Expected values come from float64 arithmetic of its own (arithmetic.py), never f
 import fnmatch
 import json
 import os
+import sys
 from pathlib import Path
 
 from ..errors import UsageError
@@ -18,9 +19,13 @@ try:
     import ml_dtypes  # noqa: F401
     import onnx  # noqa: F401
 except ImportError as e:
-    raise UsageError(
+    missing = UsageError(
         f"the conformance suite needs the package '{e.name}', which is not installed", "OT1803", f"pip install {e.name}"
-    ) from None
+    )
+    if sys.argv[:1] == ["-m"]:  # as a command: an answer, no trace
+        print(missing, file=sys.stderr)
+        sys.exit(2)
+    raise missing from None
 
 from . import case as _case
 from . import score as _score
