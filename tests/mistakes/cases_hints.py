@@ -62,7 +62,14 @@ PORTABLE = [
         "--loop loop",
         W + "--rows 100000 --epochs 50 {fix}",
     ),
-    M("recurrent layers by scan", S.format("mlp.train.onnx") + "--recurrent scan", 2, ["--recurrent scan"]),
+    M(
+        "a form that is none",
+        S.format("mlp.train.onnx") + "--form tiny",
+        2,
+        ["tiny"],
+        "compact",
+        S.format("mlp.train.onnx") + "--form {fix}",
+    ),
     M(
         "a step in opset 5",
         S.format("mlp.train.onnx") + "--opset 5",
