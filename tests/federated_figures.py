@@ -91,8 +91,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--clients", type=int, default=10)
     parser.add_argument("--killed", type=int, default=3)
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--seconds", type=int, default=40, help="that a round waits for answers")
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--seconds", type=int, default=900, help="that a round waits for answers")
     a = parser.parse_args()
     print("| clients | killed per round | SuperNodes killed | answers per round | accuracy by round | exported |\n"
           "|---|---|---|---|---|---|")

@@ -1,13 +1,10 @@
-"""Tables of docs/distributed.md:  python tests/many_processes.py bits | cost | faults [N]
+"""Tables of docs/distributed.md:  python tests/many_processes.py bits | cost
 
-bits: weights after 200 steps on 1, 2 and 4 processes, resumed from 4 to 2 to 1; cost: blocks in one process;
-faults: N times a random process is killed or stopped at a random moment, then the run is resumed.
+bits: weights after 200 steps on 1, 2 and 4 processes, resumed from 4 to 2 to 1; cost: blocks in one process.
 """
 
 import pathlib
-import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -113,36 +110,6 @@ def cost(folder):
         print(f"| {name} | " + " | ".join(f"{min(v):.2f} ms" for v in took.values()) + " |", flush=True)
 
 
-def faults(folder, count):
-    """Ends in time, checkpoints lost, resumes that differ."""
-    generator, late, lost, different = random.Random(0), 0, 0, 0
-    rng = np.random.default_rng(3)
-    t.ot.parse(t.model_text("mlp", rng)).save(folder / "mlp.onnx")
-    np.savez(folder / "data.npz", x=rng.normal(size=(203, 6)).astype("f4"), label=rng.integers(0, 4, 203))
-    for k in range(count):
-        how, rank = generator.choice((signal.SIGKILL, signal.SIGSTOP)), generator.randrange(2)
-        process, ranks = t.started(folder, f"fault{k}", 2, "--fault-timeout", 3)
-        time.sleep(generator.random())
-        t.os.kill(ranks[rank], how)
-        try:
-            error = t.ends(process, 13)
-            late += process.returncode == 0 or error.count("error[OT") > 1
-        except AssertionError:
-            late += 1
-        try:
-            t.resumes_exactly(folder, f"fault{k}", 2)
-        except subprocess.CalledProcessError:
-            lost += 1
-        except AssertionError:
-            different += 1
-        print(f"{k + 1}: {how.name} to rank {rank}; so far {late} not clean or in time, {lost} not resumable, "
-              f"{different} different", flush=True)
-
-
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
-        what = sys.argv[1] if len(sys.argv) > 1 else "bits"
-        if what == "faults":
-            faults(pathlib.Path(name), int(sys.argv[2]) if len(sys.argv) > 2 else 100)
-        else:
-            {"bits": bits, "cost": cost}[what](pathlib.Path(name))
+        {"bits": bits, "cost": cost}[sys.argv[1] if len(sys.argv) > 1 else "bits"](pathlib.Path(name))

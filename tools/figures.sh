@@ -38,7 +38,10 @@ speed             | the nine workloads beside other engines (bench/setup.sh inst
 distributed       | the same bits on 1, 2 and 4 processes, resumed on another number | python tests/many_processes.py bits
 blocks            | what blocks of rows cost in one process | python tests/many_processes.py cost
 flower            | ten clients of Flower, three killed in every round, beside none | python_flower tests/federated_figures.py
-faults            | processes killed and stopped at random moments, then resumed | python tests/many_processes.py faults
+hosts             | four hosts in network namespaces: the bits of one process, bytes and times by link | python tests/hosts/figures.py
+distributed-speed | two ranks beside one, onnxtrain beside PyTorch DDP: weak and strong scaling (--rate 1gbit: two hosts) | python bench/distributed/run.py
+scaling           | the model of cost: measured points, then 8, 64 and 512 nodes on paper | python bench/distributed/scaling.py
+faults            | 100 ranks killed or stopped while training, saving, validating; every resume bit by bit | python tests/fault_campaign.py
 wild              | ONNX files of PyPI packages: inference, gradients, training and export against ONNX Runtime (downloads once) | python tools/wild/report.py
 wheel             | the wheel (make wheel) in a fresh environment and in a bare Debian root: install, demo, start-up times | tools/package/try_wheel.sh
 report            | reports and board in headless Chromium: console, requests, accessibility; screenshots into docs/images | tests/page/figures.sh
