@@ -10,8 +10,12 @@ find_package(Python 3.11 REQUIRED COMPONENTS Interpreter OPTIONAL_COMPONENTS Dev
 # libonnx: static, made once per machine by tools/libonnx.sh.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/tools/libonnx.sh)
+set(cross "")
+if(CMAKE_CROSSCOMPILING)
+  set(cross ONNXTRAIN_LIBONNX_CXX=${CMAKE_CXX_COMPILER} CMAKE_TOOLCHAIN_FILE=${CMAKE_TOOLCHAIN_FILE})
+endif()
 execute_process(
-  COMMAND ${CMAKE_COMMAND} -E env ONNXTRAIN_PYTHON=${Python_EXECUTABLE}
+  COMMAND ${CMAKE_COMMAND} -E env ONNXTRAIN_PYTHON=${Python_EXECUTABLE} ${cross}
           bash ${CMAKE_SOURCE_DIR}/tools/libonnx.sh
   OUTPUT_VARIABLE ONNXTRAIN_LIBONNX OUTPUT_STRIP_TRAILING_WHITESPACE
   RESULT_VARIABLE status)
@@ -28,21 +32,32 @@ target_link_libraries(onnxtrain_libonnx INTERFACE
   ${ONNXTRAIN_LIBONNX}/lib/libonnx.a ${ONNXTRAIN_LIBONNX}/lib/libonnx_proto.a
   ${ONNXTRAIN_LIBONNX}/lib/libprotobuf.a ZLIB::ZLIB Threads::Threads)
 
+# Convolutions of any shape: oneDNN, or our own GEMMs (src/kernels/conv/conv_portable.cpp).
+set(onednn_exists OFF)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")  # what PyPI has it for
+  set(onednn_exists ON)
+endif()
+option(ONNXTRAIN_ONEDNN "Convolutions by oneDNN" ${onednn_exists})
+
 # oneDNN from PyPI: wherever pip put it for this interpreter (.venv, or pip's build environment).
-execute_process(
-  COMMAND ${Python_EXECUTABLE} -c [[
+if(ONNXTRAIN_ONEDNN)
+  execute_process(
+    COMMAND ${Python_EXECUTABLE} -c [[
 from importlib.metadata import distribution
 d = distribution("onednn-devel-cpu-gomp")
 print(next(f.locate().resolve().parent for f in d.files if f.name == "dnnl-config.cmake"))]]
-  OUTPUT_VARIABLE onednn_dir OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE status)
-if(NOT status EQUAL 0)
-  message(FATAL_ERROR "oneDNN is not installed for ${Python_EXECUTABLE}: run tools/setup.sh build")
+    OUTPUT_VARIABLE onednn_dir OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "oneDNN is not installed for ${Python_EXECUTABLE}: run tools/setup.sh build")
+  endif()
+  set(dnnl_DIR ${onednn_dir} CACHE PATH "oneDNN's CMake folder" FORCE)
+  find_package(dnnl 3.2 REQUIRED CONFIG)
+  get_filename_component(ONNXTRAIN_DNNL_LIBDIR ${onednn_dir}/../.. ABSOLUTE)
+  set(ONNXTRAIN_DNNL_FILE ${ONNXTRAIN_DNNL_LIBDIR}/libdnnl.so.3)
+  message(STATUS "oneDNN: ${ONNXTRAIN_DNNL_FILE}")
+else()
+  message(STATUS "oneDNN: not used")
 endif()
-set(dnnl_DIR ${onednn_dir} CACHE PATH "oneDNN's CMake folder" FORCE)
-find_package(dnnl 3.2 REQUIRED CONFIG)
-get_filename_component(ONNXTRAIN_DNNL_LIBDIR ${onednn_dir}/../.. ABSOLUTE)
-set(ONNXTRAIN_DNNL_FILE ${ONNXTRAIN_DNNL_LIBDIR}/libdnnl.so.3)
-message(STATUS "oneDNN: ${ONNXTRAIN_DNNL_FILE}")
 
 # Header-only libraries live in the system's include folder: only make sure that they are there.
 # Highway is used as one of them: see src/kernels/common/hwy_runtime_simd.cpp.

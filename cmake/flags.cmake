@@ -13,6 +13,12 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(onnxtrain_flags INTERFACE -march=x86-64-v2 -mtune=generic)
 endif()
 
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  target_compile_options(onnxtrain_flags INTERFACE -fsigned-char)  # as on x86
+  # Highway compiles for NEON alone, which every one has, and asks for no optional instructions.
+  target_compile_definitions(onnxtrain_flags INTERFACE TOOLCHAIN_MISS_SYS_AUXV_H)
+endif()
+
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 reports these inside std::string and std::vector of its own library.
   target_compile_options(onnxtrain_flags INTERFACE

@@ -15,8 +15,12 @@ endfunction()
 # The licences of what is linked in, and the list of it (CycloneDX).
 function(onnxtrain_install_licences folder)
   set(made ${CMAKE_BINARY_DIR}/third_party)
+  set(without "")
+  if(NOT ONNXTRAIN_ONEDNN)
+    set(without --without oneDNN)
+  endif()
   execute_process(COMMAND ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/package/third_party.py
-    ${made} --version ${PROJECT_VERSION} COMMAND_ERROR_IS_FATAL ANY)
+    ${made} --version ${PROJECT_VERSION} ${without} COMMAND_ERROR_IS_FATAL ANY)
   install(DIRECTORY ${made}/ DESTINATION ${folder})
 endfunction()
 
@@ -33,7 +37,9 @@ set_target_properties(onnxtrain_shared PROPERTIES INSTALL_RPATH "$ORIGIN/onnxtra
 install(TARGETS onnxtrain_cli RUNTIME)
 install(TARGETS onnxtrain_shared EXPORT onnxtrain-targets LIBRARY)
 install(DIRECTORY include/onnxtrain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES ${ONNXTRAIN_DNNL_FILE} DESTINATION ${private_libdir})
+if(ONNXTRAIN_ONEDNN)
+  install(FILES ${ONNXTRAIN_DNNL_FILE} DESTINATION ${private_libdir})
+endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/onnxtrain)
 install(EXPORT onnxtrain-targets NAMESPACE onnxtrain:: DESTINATION ${package_dir})

@@ -21,9 +21,14 @@ function(onnxtrain_folder_needs target folder)
 endfunction()
 
 # Every source by folder. The files kernels/**/*_onednn.cpp are a library of their own: only they see
-# oneDNN's headers.
+# oneDNN's headers. Builds without oneDNN have kernels/**/*_portable.cpp in their place.
 file(GLOB_RECURSE all_sources RELATIVE ${CMAKE_SOURCE_DIR}/src CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/src/*.cpp)
+if(ONNXTRAIN_ONEDNN)
+  list(FILTER all_sources EXCLUDE REGEX "^kernels/.*_portable\\.cpp$")
+else()
+  list(FILTER all_sources EXCLUDE REGEX "^kernels/.*_onednn\\.cpp$")
+endif()
 set(ONNXTRAIN_FOLDERS "")
 foreach(file IN LISTS all_sources)
   if(file MATCHES "^kernels/.*_onednn\\.cpp$")
@@ -69,7 +74,7 @@ set_target_properties(onnxtrain_core PROPERTIES LINKER_LANGUAGE CXX)
 target_include_directories(onnxtrain_core PUBLIC
   ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
 target_link_libraries(onnxtrain_core PUBLIC
-  $<LINK_ONLY:onnxtrain_libonnx> $<LINK_ONLY:DNNL::dnnl>
+  $<LINK_ONLY:onnxtrain_libonnx> $<$<BOOL:${ONNXTRAIN_ONEDNN}>:$<LINK_ONLY:DNNL::dnnl>>
   ZLIB::ZLIB Threads::Threads)
 if(ONNXTRAIN_OPENMP_FLAG STREQUAL "-fopenmp")
   target_link_options(onnxtrain_core INTERFACE -fopenmp)

@@ -12,6 +12,7 @@ table='
 gradients         | every gradient rule by float64 differences and against PyTorch | python tests/gradients/run.py -j 2
 trajectories      | 31 architectures of both exporters against PyTorch, lowered in ONNX Runtime too | python tests/trajectories/report.py
 engines           | the architectures as portable steps in ten runtimes; -v says why (tools/environment.sh engines) | python tests/engines/figures.py
+arm               | the build for 64-bit ARM in QEMU: C++ tests, MNIST, how far its numbers are from x86 | python tests/arm/figures.py
 devices           | an MLP and a CNN that train in C on a bare Cortex-M, aarch64 and riscv64, in QEMU | tests/engines/devices.sh
 whole             | whole-training files: one call against its steps, bit by bit, in five runtimes | python tests/engines/whole.py
 conformance       | the ONNX backend suite in three variants; the suite for ONNX Training on every engine | tests/conformance/figures.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings a Debian or Ubuntu machine and .venv/ to what the build needs.
-# Usage: tools/setup.sh build|test|lint|fuzz ...     (build is always included)
+# Usage: tools/setup.sh build|test|lint|fuzz|arm ...     (build is always included)
 # test: also PyTorch and scikit-learn for .venv/, and .venv-tf/ with TensorFlow and Keras, both from environments
 #       that all checkouts share (tools/environment.sh). Where they cannot be had, a line says so and the tests that
 #       need them are skipped; the line is kept in .venv/.missing-torch and .venv/.missing-tensorflow.
@@ -21,7 +21,8 @@ for part in "$@"; do
     test) want_test=1 ;;
     lint) want_lint=1; packages+=(clang-format-14 clang-tidy-14) ;;
     fuzz) packages+=(clang-14 libclang-rt-14-dev) ;;
-    *) die "unknown part '$part' (known: build test lint fuzz)" ;;
+    arm) packages+=(g++-aarch64-linux-gnu qemu-user-static) ;;
+    *) die "unknown part '$part' (known: build test lint fuzz arm)" ;;
   esac
 done
 

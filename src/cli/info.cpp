@@ -1,4 +1,6 @@
 // info and doctor: what a file and a machine offer.
+#include <sys/utsname.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -174,15 +176,34 @@ int info(const std::string& path, const InfoFlags& flags) {
   return 0;
 }
 
+// What the program is made for, and what of it this machine has.
+void say_platform() {
+  utsname u{};
+  uname(&u);
+#if defined(__x86_64__)
+  const char* needs = "64-bit x86 with SSE4.2 at least; AVX2 and AVX-512 are used where they are";
+#elif defined(__aarch64__)
+  const char* needs = "64-bit ARM with NEON";
+#else
+  const char* needs = "a processor without vector kernels of ours: slow";
+#endif
+  std::printf("platform  %s %s, CPU only   (this build: %s)\n", u.sysname, u.machine, needs);
+  std::printf("simd      %s\n", simd_name().c_str());
+  std::string ways;
+  if (const Op* conv = all_ops().find("", "Conv", 11))
+    for (const Impl& way : conv->impls) ways += cat(ways.empty() ? "" : ", ", way.name);
+  std::printf("conv      %s\n", ways.c_str());
+}
+
 int doctor() {
   std::printf("onnxtrain %s\n", version());
   std::printf("threads   %d\n", default_threads());
-  std::printf("simd      %s\n", simd_name().c_str());
+  say_platform();
   std::printf("memory    limit %.1f GiB\n", double(memory_limit()) / double(1 << 30));
   std::printf("operators %d records\n", int(all_ops().all().size()));
   say_mpi();
   std::fflush(stdout);
-  if (run_python("onnxtrain.engines", {}) != 0)
+  if (run_python("onnxtrain.engines", {}, /*silent=*/true) != 0)
     std::printf("engines   native   (others need the Python package)\n");
   return 0;
 }

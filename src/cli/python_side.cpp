@@ -1,6 +1,7 @@
 // Finds an interpreter and starts a module of the package in it.
 #include "cli/python_side.hpp"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,9 +68,11 @@ pid_t start_python(const std::string& module, const std::vector<std::string>& ar
   _exit(kNoInterpreter);
 }
 
-int run_python(const std::string& module, const std::vector<std::string>& args) {
+int run_python(const std::string& module, const std::vector<std::string>& args, bool silent) {
   const pid_t child = fork();
   if (child == 0) {
+    if (const int nowhere = silent ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1; nowhere >= 0)
+      dup2(nowhere, STDERR_FILENO);
     become_python(module, args);
     _exit(kNoInterpreter);
   }

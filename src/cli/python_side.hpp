@@ -11,7 +11,9 @@ namespace onnxtrain::cli {
 void become_python(const std::string& module, const std::vector<std::string>& args);
 
 // Runs `python -m MODULE ARGS...` and waits: its exit code, or -1 when there is no interpreter.
-int run_python(const std::string& module, const std::vector<std::string>& args);
+// silent: its complaints are not shown.
+int run_python(const std::string& module, const std::vector<std::string>& args,
+               bool silent = false);
 
 // The same in a process of its own, which inherits what is open here but for `closed`.
 pid_t start_python(const std::string& module, const std::vector<std::string>& args, int closed);

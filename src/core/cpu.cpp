@@ -40,6 +40,11 @@ Isa limit() {
   const char* text = wanted();
   if (!text) return Isa::kAvx512;
   const std::string s = text;
+#if defined(__aarch64__)
+  if (s == "neon") return Isa::kBase;
+  usage_error("OT0008", cat("environment variable ONNXTRAIN_ISA: '", s, "' is none of this CPU's"),
+              "neon is the only one here (aarch64); unset, it is used as well");
+#endif
   if (s == "sse4") return Isa::kSse4;
   if (s == "avx2") return Isa::kAvx2;
   if (s == "avx512") return Isa::kAvx512;
@@ -57,7 +62,12 @@ Isa instruction_set() {
 bool instruction_set_is_limited() { return wanted() != nullptr; }
 
 const char* name_of(Isa isa) {
-  constexpr const char* names[] = {"baseline", "SSE4", "AVX2", "AVX-512"};
+#if defined(__aarch64__)
+  constexpr const char* base = "NEON";
+#else
+  constexpr const char* base = "baseline";
+#endif
+  constexpr const char* names[] = {base, "SSE4", "AVX2", "AVX-512"};
   return names[int(isa)];
 }
 

@@ -11,7 +11,7 @@ enum class Isa { kBase, kSse4, kAvx2, kAvx512 };
 Isa instruction_set();
 // Whether ONNXTRAIN_ISA is set.
 bool instruction_set_is_limited();
-// "AVX-512", "AVX2", "SSE4", "baseline"
+// "AVX-512", "AVX2", "SSE4", "baseline"; on aarch64 the base is "NEON" and there is no other
 const char* name_of(Isa isa);
 
 }  // namespace onnxtrain

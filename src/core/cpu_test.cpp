@@ -28,7 +28,11 @@ TEST(Cpu, NotAboveTheLimit) {
 }
 
 TEST(Cpu, Names) {
+#if defined(__aarch64__)
+  EXPECT_STREQ(name_of(Isa::kBase), "NEON");
+#else
   EXPECT_STREQ(name_of(Isa::kBase), "baseline");
+#endif
   EXPECT_STREQ(name_of(Isa::kSse4), "SSE4");
   EXPECT_STREQ(name_of(Isa::kAvx2), "AVX2");
   EXPECT_STREQ(name_of(Isa::kAvx512), "AVX-512");

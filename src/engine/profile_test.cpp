@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/session.hpp"
+#include "kernels/conv/conv_general.hpp"
 #include "tests/support/op_case.hpp"
 #include "tests/support/text_case.hpp"
 
@@ -43,7 +44,7 @@ TEST(Profile, NamesTheKernelThatRan) {
       "g (float[1,2,9,9] x, float[3,2,3,3] w) => (float[1,3,7,7] y) "
       "{ y = Conv(x, w) }",
       {{"x", random_tensor({1, 2, 9, 9})}, {"w", random_tensor({3, 2, 3, 3})}}, "Conv", {"layout"});
-  EXPECT_EQ(n.impl, "onednn");
+  EXPECT_EQ(n.impl, general::kConvName);
   EXPECT_TRUE(refused(n, "winograd: channels are not last"));
   // four spatial dimensions: only the definition
   n = profiled(
@@ -51,7 +52,7 @@ TEST(Profile, NamesTheKernelThatRan) {
       "{ y = Conv(x, w) }",
       {{"x", random_tensor({1, 1, 3, 3, 3, 3})}, {"w", random_tensor({1, 1, 2, 2, 2, 2})}}, "Conv");
   EXPECT_EQ(n.impl, "ref");
-  EXPECT_TRUE(refused(n, "onednn: more than 3 spatial dimensions"));
+  EXPECT_TRUE(refused(n, cat(general::kConvName, ": more than 3 spatial dimensions")));
   // strides larger than windows: columns that no window reaches
   for (bool layout : {true, false}) {
     n = profiled(
@@ -60,7 +61,7 @@ TEST(Profile, NamesTheKernelThatRan) {
         {{"x", random_tensor({1, 8, 4, 4})}, {"w", random_tensor({8, 8, 1, 1})}}, "ConvTranspose",
         layout ? std::vector<std::string>{} : std::vector<std::string>{"layout"});
     EXPECT_EQ(n.impl, "ref");
-    EXPECT_TRUE(refused(n, "onednn: no window reaches the first columns"));
+    EXPECT_TRUE(refused(n, cat(general::kConvName, ": no window reaches the first columns")));
   }
 }
 

@@ -47,7 +47,7 @@ def python(arguments, folder, isa="sse4", given=None):
 @functools.cache
 def label(isa):
     """The instruction set that is really used when `isa` is asked for."""
-    said = cli(["doctor"], HERE, isa).stdout
+    said = next(line for line in cli(["doctor"], HERE, isa).stdout.splitlines() if line.startswith("simd"))
     return next((name for name in ("AVX-512", "AVX2", "SSE4") if name in said), "")
 
 

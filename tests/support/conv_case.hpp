@@ -84,13 +84,17 @@ std::vector<double> conv_defined(const ConvOperandsCase& p, ConvPass pass, bool 
   return {r.begin(), r.end()};
 }
 
-// A channels-last kernel, run(a, b, bias, out, workspace, pool); the result in ONNX's order.
+// A kernel, run(a, b, bias, out, workspace, pool), channels last unless said; the result in ONNX's
+// order.
 template <class Plan>
 std::vector<float> conv_planned(const ConvOperandsCase& p, ConvPass pass, Plan& plan, int threads,
-                                bool bias = false) {
-  std::vector<float> x = turned(p.x.as<float>(), p.s.batch, p.s.in_channels, p.s.window.in_size());
-  std::vector<float> y =
-      turned(p.y.as<float>(), p.s.batch, p.s.out_channels, p.s.window.out_size());
+                                bool bias = false, bool last = true) {
+  auto list = [&](const Tensor& t, int64_t channels, int64_t pixels) {
+    return last ? turned(t.as<float>(), p.s.batch, channels, pixels)
+                : std::vector<float>(t.as<float>(), t.as<float>() + t.size());
+  };
+  std::vector<float> x = list(p.x, p.s.in_channels, p.s.window.in_size()),
+                     y = list(p.y, p.s.out_channels, p.s.window.out_size());
   std::vector<float> out(p.result_size(pass), 777.0f);  // everything must be written
   std::shared_ptr<void> workspace = allocate(plan.workspace());
   std::memset(workspace.get(), 0xff, plan.workspace());  // NaN
@@ -99,7 +103,7 @@ std::vector<float> conv_planned(const ConvOperandsCase& p, ConvPass pass, Plan& 
            pass == ConvPass::kWeightGradient ? x.data() : p.w.as<float>(),
            bias && pass == ConvPass::kForward ? p.bias.as<float>() : nullptr, out.data(),
            workspace.get(), pool);
-  if (pass == ConvPass::kWeightGradient) return out;
+  if (pass == ConvPass::kWeightGradient || !last) return out;
   int64_t pixels = pass == ConvPass::kForward ? p.s.window.out_size() : p.s.window.in_size();
   return turned(out.data(), p.s.batch, p.result_channels(pass), pixels, true);
 }

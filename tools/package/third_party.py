@@ -69,10 +69,11 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("to", type=pathlib.Path)
     p.add_argument("--version", required=True)
+    p.add_argument("--without", action="append", default=[], metavar="NAME", help="not part of this build")
     a = p.parse_args()
     (a.to / "licences").mkdir(parents=True, exist_ok=True)
     entries = []
-    for row in COMPONENTS:
+    for row in (c for c in COMPONENTS if c[0] not in a.without):
         entry, text = component(*row)
         entries.append(entry)
         (a.to / "licences" / f"{row[0]}.txt").write_text(text or f"{row[0]}: {row[1]}\n")

@@ -1,16 +1,22 @@
-// Convolution chunks over oneDNN primitives.
-#include "kernels/conv/conv_onednn.hpp"
-
+// Convolution chunks over oneDNN primitives: images of the batch, and parts of the channels when
+// there are few images, each a single-threaded primitive that our pool runs. Weight gradients of
+// the chunks are added in their order. Channels last is what oneDNN reads and writes directly.
 #include <algorithm>
 
 #include "core/error.hpp"
 #include "core/tensor.hpp"
+#include "kernels/conv/conv_general.hpp"
 #include "kernels/conv/conv_variant_onednn.hpp"
 
-namespace onnxtrain::onednn {
+namespace onnxtrain::general {
+
+using namespace onednn;
 
 using dnnl::memory;
 using kernels::ConvShape;
+
+const char* const kConvName = "onednn";
+const bool kConvIsFastForDepthwise = true;
 
 struct ConvPlan::Impl {
   struct SlotCalls {
@@ -357,4 +363,4 @@ std::string ConvPlan::describe() const {
              " images, ", impl_->cut.parts, " parts, ", impl_->cut.rows, " blocks of rows");
 }
 
-}  // namespace onnxtrain::onednn
+}  // namespace onnxtrain::general

@@ -2,7 +2,7 @@
 // Private to this folder.
 #pragma once
 #include "kernels/common/engine_onednn.hpp"
-#include "kernels/conv/conv_onednn.hpp"
+#include "kernels/conv/conv_general.hpp"
 
 namespace onnxtrain::onednn {
 

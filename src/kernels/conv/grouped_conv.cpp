@@ -42,6 +42,10 @@ bool GroupedConv::fits(const ConvShape& s, ConvPass pass) {
   return in < 8 || (in == 8 && out == 8 && lanes <= 8);
 }
 
+bool GroupedConv::is_depthwise(const ConvShape& s) {
+  return s.groups >= 8 && s.in_per_group() == 1 && s.out_per_group() == 1 && s.window.dims() <= 3;
+}
+
 bool GroupedConv::Axis::find(int64_t to, int64_t k, int64_t* from) const {
   int64_t v = back ? to + pad - k * dilation : to * stride - pad + k * dilation;
   if (v < 0 || (back && v % stride != 0)) return false;

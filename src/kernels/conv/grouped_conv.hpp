@@ -22,6 +22,8 @@ class GroupedConv {
  public:
   // Whether it applies and is the faster way.
   static bool fits(const kernels::ConvShape& s, ConvPass pass);
+  // Whether it applies because groups are single channels, and there are enough to fill vectors.
+  static bool is_depthwise(const kernels::ConvShape& s);
   GroupedConv(const kernels::ConvShape& s, ConvPass pass, int threads);
   size_t workspace() const;
   // Forward: a = x, b = w; gradient of x: a = dy, b = w; gradient of w: a = dy, b = x. bias: added

@@ -1,8 +1,15 @@
-// Channels-last convolutions of few pixels with many weights (the last stages of a network at batch
-// 1 or 2), as one GEMM per pass with the weights as they lie in the file: bringing them
-// into another order would cost more than the GEMMs. The inputs of every output pixel are
-// written side by side, [pixels][C][taps].
+// Convolutions as GEMMs over columns: the inputs of every output pixel are written side by side,
+// [pixels][C][taps], and the weights stay as they lie in the file. Any number of groups and spatial
+// dimensions, channels last or first. The fastest way for few pixels with many weights (the last
+// stages of a network at batch 1 or 2), where bringing weights into another order would cost more
+// than the GEMMs; in builds without oneDNN also what serves every other shape.
+//
+// Columns are made for a stretch of pixels at a time. Stretches are cut by the problem, so the
+// number of threads does not matter.
 #pragma once
+#include <array>
+#include <vector>
+
 #include "kernels/conv/conv_pass.hpp"
 #include "kernels/conv/conv_ref.hpp"
 #include "kernels/gemm/gemm.hpp"
@@ -11,9 +18,9 @@ namespace onnxtrain::simd {
 
 class Im2ColConv {
  public:
-  // Whether it is the faster way when weights change from step to step.
+  // Whether it is the fastest way when weights change from step to step (channels last).
   static bool fits(const kernels::ConvShape& s);
-  Im2ColConv(const kernels::ConvShape& s, ConvPass pass, bool bias);
+  Im2ColConv(const kernels::ConvShape& s, ConvPass pass, bool bias, bool channels_last = true);
   size_t workspace() const;
   // Forward: a = x, b = w; gradient of x: a = dy, b = w; gradient of w: a = dy, b = x. bias: added
   // to the channels of the result of the first two, may be null.
@@ -21,14 +28,31 @@ class Im2ColConv {
            ThreadPool& pool) const;
 
  private:
-  void gather(const float* x, const float* zeros, float* columns, ThreadPool& pool) const;
-  void scatter(const float* columns, const float* bias, float* dx, ThreadPool& pool) const;
+  // Output pixels [begin, end) of the whole batch, and which of the two plans is theirs.
+  struct Stretch {
+    int64_t begin, end;
+    size_t plan;
+  };
+  void cut();
+  void find_uses();
+  GemmDesc product(int64_t pixels, bool bias) const;
+  const float* y_at(const float* y, int64_t pixel) const;
+  void fill(const float* bias, float* out, ThreadPool& pool) const;
+  void gather(const Stretch& s, const float* x, const float* zeros, float* columns,
+              ThreadPool& pool) const;
+  void scatter(const Stretch& s, const float* columns, float* dx, ThreadPool& pool) const;
 
   ConvPass pass_;
-  int64_t channels_, taps_, row_, in_pixels_, out_pixels_, batch_;  // row_: channels * taps
+  bool last_;             // channels
+  bool bias_in_product_;  // otherwise the result begins as the bias, or as zeros
+  bool sums_ = false;     // products are added to what is there
+  int64_t groups_, channels_, out_channels_, taps_, row_;  // row_: channels * taps
+  int64_t in_pixels_, out_pixels_, batch_;
+  int64_t longest_ = 0;                // stretch
   std::vector<int64_t> source_;        // [output pixel][tap]: input pixel or -1
-  std::vector<int64_t> uses_, first_;  // input pixel i is at columns uses_[first_[i]..first_[i+1])
-  GemmPlan product_;
+  std::vector<int64_t> uses_, first_;  // input pixel i is at uses_[first_[i]..first_[i+1])
+  std::vector<Stretch> stretches_;
+  std::array<GemmPlan, 2> products_;
 };
 
 }  // namespace onnxtrain::simd

@@ -39,6 +39,35 @@ TEST(Im2ColConv, AgainstTheDefinition) {
   }
 }
 
+// What a build without oneDNN needs of it: groups, both orders, more pixels than one stretch has,
+// stretches that end inside an image.
+TEST(Im2ColConv, AnyShapeInBothOrders) {
+  for (const ConvCase& c : std::vector<ConvCase>{
+           {3, 8, 12, 1, {40, 40}, {5, 5}, {1, 1}, {1, 1}, {2, 2}, {2, 2}},  // 3 images, 8
+                                                                             // stretches
+           {2, 64, 16, 1, {33, 20}, {3, 3}, {2, 1}, {1, 1}, {1, 1}, {1, 1}},
+           {2, 12, 18, 3, {9, 10}, {3, 2}, {1, 2}, {2, 1}, {1, 0}, {0, 1}},
+           {5, 6, 6, 6, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+           {2, 1, 4, 1, {28, 28}, {3, 3}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
+           {1, 9, 5, 1, {6}, {1}, {1}, {1}, {0}, {0}}}) {
+    ConvOperandsCase p(c);
+    for (ConvPass pass : kPasses)
+      for (bool last : {true, false})
+        for (bool bias : {true, false}) {
+          std::vector<double> want = conv_defined<double>(p, pass, bias);
+          std::vector<float> first;
+          for (int threads : {1, 2, 4}) {
+            simd::Im2ColConv plan(p.s, pass, bias, last);
+            std::vector<float> got = conv_planned(p, pass, plan, threads, bias, last);
+            EXPECT_LT(distance(got, want), 1e-6)
+                << c.in << " -> " << c.out << ", pass " << int(pass) << ", last " << last;
+            if (first.empty()) first = got;
+            EXPECT_TRUE(same_bits(first, got));
+          }
+        }
+  }
+}
+
 TEST(Im2ColConv, OnlyWhereWeightsOutweighPixels) {
   auto fits = [](int64_t batch, int64_t channels, int64_t size) {
     ConvCase c{batch, channels, channels, 1, {size, size}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};

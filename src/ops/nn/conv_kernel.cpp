@@ -1,7 +1,7 @@
 // Which kernel computes which convolution.
 #include "ops/nn/conv_kernel.hpp"
 
-#include "kernels/conv/conv_onednn.hpp"
+#include "kernels/conv/conv_general.hpp"
 #include "kernels/conv/grouped_conv.hpp"
 #include "kernels/conv/im2col_conv.hpp"
 #include "kernels/conv/patch_conv.hpp"
@@ -116,7 +116,10 @@ Kernel make_gemm(Prepare& p, const ConvProblem& c) {
 }
 
 std::string no_grouped(const Prepare& p, const ConvProblem& c) {
-  auto fits = [&](const ConvShape& s) { return simd::GroupedConv::fits(s, c.kind); };
+  auto fits = [&](const ConvShape& s) {
+    return simd::GroupedConv::fits(s, c.kind) ||
+           (!general::kConvIsFastForDepthwise && simd::GroupedConv::is_depthwise(s));
+  };
   return refuse_unless(p, c, fits, "not groups of few channels");
 }
 Kernel make_grouped(Prepare& p, const ConvProblem& c) {
@@ -132,18 +135,18 @@ Kernel make_grad_w(Prepare& p, const ConvProblem& c) {
   return planned_gradient(p, c, std::make_shared<simd::ConvGradW>(folded(c.shape)));
 }
 
-std::string no_onednn(const Prepare& p, const ConvProblem& c) {
+std::string no_general(const Prepare& p, const ConvProblem& c) {
   if (p.in(0).dtype != DType::kFloat && !is_16bit_float(p.in(0).dtype)) return "needs float32";
   if (c.shape.window.dims() > 3) return "more than 3 spatial dimensions";
   if (begins_late(c.shape)) return "no window reaches the first columns";
   return empty(c.shape) ? "an empty tensor" : "";
 }
 
-Kernel make_onednn(Prepare& p, const ConvProblem& c) {
+Kernel make_general(Prepare& p, const ConvProblem& c) {
   bool last = is_channels_last(p.node());
   const ConvOperands& o = c.operands;
   std::string why;
-  std::shared_ptr<onednn::ConvPlan> plan = onednn::ConvPlan::make(
+  std::shared_ptr<general::ConvPlan> plan = general::ConvPlan::make(
       last ? folded(c.shape) : c.shape, c.kind, o.bias >= 0, last, p.pool().threads(), &why);
   if (!plan) return p.refuse(std::move(why));
   fix_weights(p, c, *plan);
@@ -214,12 +217,12 @@ template Kernel conv_by_definition<float>(Prepare&, const ConvProblem&);
 template Kernel conv_by_definition<double>(Prepare&, const ConvProblem&);
 
 const ConvWay& conv_way(int k) {
-  static constexpr ConvWay ways[kConvWays] = {{"winograd", no_winograd, make_winograd},
-                                              {"columns", no_columns, make_columns},
-                                              {"gemm", no_gemm, make_gemm},
-                                              {"grouped", no_grouped, make_grouped},
-                                              {"simd", no_grad_w, make_grad_w},
-                                              {"onednn", no_onednn, make_onednn}};
+  static const ConvWay ways[kConvWays] = {{"winograd", no_winograd, make_winograd},
+                                          {"columns", no_columns, make_columns},
+                                          {"gemm", no_gemm, make_gemm},
+                                          {"grouped", no_grouped, make_grouped},
+                                          {"simd", no_grad_w, make_grad_w},
+                                          {general::kConvName, no_general, make_general}};
   return ways[k];
 }
 

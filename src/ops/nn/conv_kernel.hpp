@@ -25,7 +25,7 @@ struct ConvWay {
   std::string (*why_not)(const Prepare& p, const ConvProblem& c);
   Kernel (*make)(Prepare& p, const ConvProblem& c);
 };
-// Winograd, columns, GEMMs, groups of few channels, our weight gradient; then oneDNN.
+// Winograd, columns, GEMMs, groups of few channels, our weight gradient; then any shape (oneDNN).
 inline constexpr int kConvWays = 6;
 const ConvWay& conv_way(int k);
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/conv/conv_onednn.hpp"
+#include "kernels/conv/conv_general.hpp"
 #include "tests/support/op_case.hpp"
 
 namespace onnxtrain::testing {
@@ -93,9 +93,9 @@ TEST(Conv, BadAttributesAreErrors) {
                Error);
 }
 
-// oneDNN against the loops by definition, with batch chunks, a shorter last chunk and channel
-// parts.
-TEST(OneDnnConv, SameAsDefinitionForAnyThreadCount) {
+// oneDNN, or what a build has in its place, against the loops by definition, with batch chunks, a
+// shorter last chunk and channel parts.
+TEST(GeneralConv, SameAsDefinitionForAnyThreadCount) {
   struct P {
     int64_t n, g, ic, oc, size, k, s;
   };
@@ -125,7 +125,7 @@ TEST(OneDnnConv, SameAsDefinitionForAnyThreadCount) {
       for (int threads : {1, 2, 4}) {
         ThreadPool pool(threads);
         std::string why;
-        auto plan = onednn::ConvPlan::make(s, pass, forward, false, threads, &why);
+        auto plan = general::ConvPlan::make(s, pass, forward, false, threads, &why);
         ASSERT_TRUE(plan) << why;
         std::shared_ptr<void> area = allocate(plan->workspace());
         Tensor got(DType::kFloat, shape);
