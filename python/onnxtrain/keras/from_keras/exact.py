@@ -1,8 +1,8 @@
 """The last word about a difference: model and file once more in float64, where rounding is no excuse.
 
 Deep networks with batch statistics over few numbers amplify float32's rounding until two right computations have
-nothing in common. In float64 the same nodes must agree with Keras to float64's own tolerance; otherwise the difference is none
-of rounding. What Keras computes in float64 then tells how far its float32 results are off.
+nothing in common. In float64 the same nodes must agree with Keras to float64's own tolerance; otherwise the difference
+is none of rounding. What Keras computes in float64 then tells how far its float32 results are off.
 """
 
 import copy
