@@ -159,3 +159,17 @@ def test_nothing_to_train():
     with pytest.raises(ot.UsageError) as e:
         ot.from_keras(model, TARGETS, TARGETS)
     assert e.value.code == "OT1609"
+
+
+class Pooled(L.Layer):
+    """Sums over groups of rows, some of them outside of all groups; patches of images."""
+
+    def call(self, x):
+        patches = ops.image.extract_patches(x, (2, 2), strides=1)
+        sums = ops.segment_sum(ops.reshape(patches, (-1, 12)), np.arange(-2, 70, dtype=np.int32), num_segments=70)
+        return ops.mean(patches, axis=(1, 2)) + ops.mean(sums, axis=0)
+
+
+def test_patches_and_segments():
+    model = keras.Sequential([keras.Input(batch_shape=(3, 7, 5, 3)), L.Conv2D(3, 1), Pooled(), L.Dense(2)])
+    assert trains(model, IMAGES, TARGETS)

@@ -23,9 +23,7 @@ def proven(request, call, built, compare):
     """{(kind, name): array} of Keras in float64, or raises ModelError: the same nodes differ from it there too.
     compare: (call, Built) -> None, raises where the file differs."""
     with in_float64(request.model):
-        wide_call, wide_request = copy.copy(call), copy.copy(request)
-        for part in ("inputs", "targets", "weights"):
-            setattr(wide_call, part, [_widened(s) for s in getattr(call, part)])
+        wide_call, wide_request = widened(call), copy.copy(request)
         wide_request.optimizer = keras.optimizers.SGD(0.5) if request.training else None
         wide = build(wide_request, wide_call, Obstacles())
         if _operators(wide.file) != _operators(built.file):
@@ -34,7 +32,15 @@ def proven(request, call, built, compare):
         return wide.reference.arrays()
 
 
-def _widened(slot):
+def widened(call):
+    """The examples in float64."""
+    made = copy.copy(call)
+    for part in ("inputs", "targets", "weights"):
+        setattr(made, part, [_wide(s) for s in getattr(call, part)])
+    return made
+
+
+def _wide(slot):
     if slot.dtype != "float32":
         return slot
     made = copy.copy(slot)

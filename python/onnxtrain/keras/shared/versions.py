@@ -432,3 +432,21 @@ def refresh(model):
 
 def clear_losses(model):
     model._clear_losses()
+
+
+def weights_of_config(config):
+    """Bytes of the weights that a model's config asks for, nothing allocated; None where that cannot be told."""
+    import keras
+    from keras.src.backend import StatelessScope
+    from keras.src.backend.common import global_state
+
+    waiting = global_state.get_global_attribute("uninitialized_variables")
+    try:
+        with StatelessScope(initialize_variables=False), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = keras.saving.deserialize_keras_object(config, safe_mode=True)
+        return sum(int(np.prod(v._shape, dtype=np.float64)) * numpy_dtype(v._dtype).itemsize for v in model.weights)
+    except Exception:  # noqa: BLE001 - whatever Keras raises is said when it reads the file
+        return None
+    finally:
+        global_state.set_global_attribute("uninitialized_variables", waiting)

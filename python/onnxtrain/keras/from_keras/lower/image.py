@@ -43,7 +43,7 @@ def resized(t, x, size, interpolation, data_format, antialias, out):
     return made
 
 
-@operation("PerspectiveTransform", "ElasticTransform", "ScaleAndTranslate", "ExtractPatches")
+@operation("PerspectiveTransform", "ElasticTransform", "ScaleAndTranslate")
 def unsupported(t, op, *_, **__):
     return t.refuse(f"keras.ops.image operation {type(op).__name__} has no form here",
                     fix="augment the data before it is fed")
