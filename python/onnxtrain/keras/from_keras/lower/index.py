@@ -158,7 +158,7 @@ def segment_sum(t, op, data, segment_ids):
     outside = e.op("Or", e.op("Less", ids.onnx, e.const(0, np.int64)),
                    e.op("GreaterOrEqual", ids.onnx, e.const(n, np.int64)))
     rows = e.op("Unsqueeze", e.op("Where", outside, e.const(n, np.int64), ids.onnx), e.ints([-1]))
-    zero = t.zeros([n + 1, *t.full_shape(x, x.shape)[1:]], x.dtype)
+    zero = t.zeros([n + 1, *t.shape_of(x)[1:]], x.dtype)
     summed = e.op("ScatterND", zero.onnx, rows, x.onnx, reduction="add")
     return Traced(e.op("Slice", summed, e.ints([0]), e.ints([n]), e.ints([0])), out.shape, x.dtype)
 
