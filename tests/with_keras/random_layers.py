@@ -27,11 +27,13 @@ def augmented():
                              L.Dense(3, activation="softmax")])
 
 
-def image(*layers):
-    """An augmentation in front of a small network."""
+def image(layer):
+    """An augmentation in front of a small network. In inference RandomCrop leaves the size as it is."""
     def make():
-        return keras.Sequential([keras.Input((6, 6, 3)), L.Rescaling(0.2, 0.5), *[f() for f in layers],
-                                 L.Conv2D(4, 3, activation="relu"), L.Flatten(), L.Dense(3, activation="softmax")])
+        made = layer()
+        end = [L.GlobalMaxPooling2D() if isinstance(made, L.RandomCrop) else L.Flatten()]
+        return keras.Sequential([keras.Input((6, 6, 3)), L.Rescaling(0.2, 0.5), made,
+                                 L.Conv2D(4, 3, activation="relu"), *end, L.Dense(3, activation="softmax")])
 
     return make
 
