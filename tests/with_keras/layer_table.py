@@ -16,9 +16,9 @@ from keras import ops  # noqa: E402
 import onnxtrain as ot  # noqa: E402
 
 V, S, I1, I2, I3 = (6,), (5, 4), (9, 3), (8, 8, 3), (5, 5, 5, 2)
-REFUSED = {"RandomRotation", "RandomZoom", "RandomTranslation", "RandomShear", "RandomPerspective", "RandomHue",
-           "Solarization", "RandomSaturation", "RandomColorJitter", "Equalization", "RandomGaussianBlur",
-           "RandomElasticTransform", "MelSpectrogram", "STFTSpectrogram", "AutoContrast", "RandomErasing"}
+REFUSED = {"RandomPerspective", "Equalization", "RandomElasticTransform", "MelSpectrogram", "STFTSpectrogram",
+           "AutoContrast", "RandomErasing", "AugMix", "RandAugment", "MixUp", "CutMix"}
+AUGMENTATIONS = {"RandomRotation", "RandomZoom", "RandomTranslation", "RandomShear"}  # TensorFlow: in front of weights
 CASES = {
     **{f"Activation {a}": (V, lambda a=a: L.Activation(a)) for a in (
         "relu", "relu6", "sigmoid", "tanh", "softmax", "softplus", "softsign", "selu", "elu", "exponential", "gelu",
@@ -103,6 +103,18 @@ CASES = {
     "RandomRotation": (I2, lambda: L.RandomRotation(0.1)),
     "RandomZoom": (I2, lambda: L.RandomZoom(0.1)),
     "RandomTranslation": (I2, lambda: L.RandomTranslation(0.1, 0.1)),
+    "RandomShear": (I2, lambda: L.RandomShear(0.2, 0.3)),
+    "RandomColorDegeneration": (I2, lambda: L.RandomColorDegeneration(0.5, (0, 1))),
+    "RandomColorJitter": (I2, lambda: L.RandomColorJitter((0, 1), 0.2, 0.2, 0.2, 0.2)),
+    "RandomGaussianBlur": (I2, lambda: L.RandomGaussianBlur(1.0, 3, 1.0, (0, 1))),
+    "RandomPerspective": (I2, lambda: L.RandomPerspective()),
+    "RandomElasticTransform": (I2, lambda: L.RandomElasticTransform(1.0, 1.0, value_range=(0, 1))),
+    "AutoContrast": (I2, lambda: L.AutoContrast((0, 1))),
+    "Equalization": (I2, lambda: L.Equalization((0, 1))),
+    "AugMix": (I2, lambda: L.AugMix((0, 1))),
+    "RandAugment": (I2, lambda: L.RandAugment((0, 1))),
+    "MixUp": (I2, lambda: L.MixUp()),
+    "CutMix": (I2, lambda: L.CutMix()),
     "RandomHue": (I2, lambda: L.RandomHue(0.1, (0, 1))),
     "RandomSaturation": (I2, lambda: L.RandomSaturation(0.3, (0, 1))),
     "RandomErasing": (I2, lambda: L.RandomErasing()),
@@ -138,7 +150,7 @@ def try_one(name):
     keras.backend.clear_session()
     keras.utils.set_random_seed(0)
     inputs = keras.Input(shape)
-    first = L.Dense(shape[-1])(inputs)
+    first = inputs if name in AUGMENTATIONS else L.Dense(shape[-1])(inputs)
     y = make()(first)
     if not keras.backend.is_float_dtype(y.dtype):
         y = L.Concatenate()([L.Rescaling(1.0)(y), first])

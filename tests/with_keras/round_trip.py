@@ -5,6 +5,7 @@ import keras
 import numpy as np
 
 import onnxtrain as ot
+import signs
 import zoo_images
 import zoo_sequences  # noqa: F401 - fills the table
 from settings import setting
@@ -69,14 +70,17 @@ def apart(a, b):
     return (float(found.max()), int(found.argmax())) if len(found) else (0.0, -1)
 
 
-def through_here(name, optimizer, into=False):
-    """State after 5 + 5 + 5 steps, and the losses."""
+def through_here(name, optimizer, into=False, watch=None):
+    """State after 5 + 5 + 5 steps, and the losses. watch: called with the weights after every step."""
+    watch = watch or (lambda weights: None)
     model, x, y = fresh(name, optimizer)
-    losses = train(model, x, y)
+    losses = _watched(model, x, y, watch)
     converted = ot.from_keras(model, x, y)
     trainer = ot.Trainer(converted)
     data = feeds(trainer, x, y)
-    losses += [trainer.step(data).loss for _ in range(STEPS)]
+    for _ in range(STEPS):
+        losses.append(trainer.step(data).loss)
+        watch(ot.keras_weights(trainer))
     try:
         back = ot.to_keras(trainer, into=model if into else None)
     except ot.UsageError as e:  # own classes and functions have no config
@@ -84,8 +88,35 @@ def through_here(name, optimizer, into=False):
             raise
         back = ot.to_keras(trainer, into=model)
     back.run_eagerly = name not in GRAPHS
-    losses += train(back, x, y)
+    losses += _watched(back, x, y, watch)
     return state(back), losses
+
+
+def _watched(model, x, y, watch):
+    losses = []
+    for _ in range(STEPS):
+        losses += train(model, x, y, 1)
+        watch(model.get_weights())
+    return losses
+
+
+def with_the_same_signs(name, optimizer, into=False):
+    """(difference, what differs most, number of signs that float32 does not know): Keras takes the round trip's."""
+    weights = []
+    got, here = through_here(name, optimizer, into, weights.append)
+    model, x, y = fresh(name, optimizer)
+    follower = signs.Follower(model, x, y)
+    places = [next(k for k, w in enumerate(model.weights) if w is v) for v in model.trainable_weights]
+    losses = [follower.step(train, [after[p] for p in places]) for after in weights]
+    want, names = state(model), variables(model)
+    found = differences(got, want)
+    for v, off in follower.noise():  # momentum that is 0 in exact arithmetic is nothing but rounding
+        k = next(i for i, other in enumerate(names) if other is v)
+        if np.abs(got[k] - want[k]).max() <= SPREAD * off:
+            found[k] = 0.0
+    found = np.append(found, _losses(here, losses))
+    paths = [*[v.path for v in names], "the losses"]
+    return float(found.max()), paths[int(found.argmax())], follower.undecided
 
 
 def in_keras(name, optimizer, jitter=0):

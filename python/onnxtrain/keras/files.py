@@ -11,9 +11,11 @@ import zipfile
 import numpy as np
 
 from ..errors import ModelError, UsageError
+from .shared import versions
 
 _MOST, _TEXT = 1 << 36, 1 << 27  # bytes of tensors, of a config
 _RATIO = 1 << 12  # of what is packed
+_LARGE, _LARGE_RATIO = 1 << 26, 100  # more than 64 MiB must not come from less than a hundredth
 _OWN = ("keras", "keras_hub", "tf_keras", "builtins")
 
 
@@ -58,7 +60,8 @@ def _load_zip(path):
             for m in z.infolist():
                 if m.filename.startswith(("/", "\\")) or ".." in m.filename.split("/"):
                     raise damaged(path, f"it names '{m.filename}', outside of itself")
-                if m.file_size > _MOST or m.file_size > _RATIO * max(m.compress_size, 1 << 10):
+                if m.file_size > _MOST or m.file_size > _RATIO * max(m.compress_size, 1 << 10) \
+                        or m.file_size > max(_LARGE, _LARGE_RATIO * m.compress_size):
                     raise damaged(path, f"'{m.filename}' would be {m.file_size} bytes, packed {m.compress_size}")
             names = set(z.namelist())
             if "config.json" not in names or "model.weights.h5" not in names:
@@ -71,10 +74,11 @@ def _load_zip(path):
             config = json.loads(z.read("config.json"))
             _check_writer(z, path)
             with z.open("model.weights.h5") as f:
-                _check_h5(f, path)
+                stored = _check_h5(f, path)
     except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError, RuntimeError) as e:
         raise e if isinstance(e, (FileNotFoundError, UsageError)) else damaged(path, _first(e)) from e
     check_config(config, path)
+    _check_size(config, stored, path)
     try:
         model = keras.saving.load_model(path, safe_mode=True)
     except Exception as e:  # noqa: BLE001 - Keras raises whatever it likes
@@ -133,7 +137,7 @@ def check_config(config, path, depth=0):
 
 # ---- HDF5
 def _check_h5(f, path):
-    """No links to other files, no data outside, no sizes that the file does not hold."""
+    """No links to other files, no data outside, no sizes that the file does not hold. Returns the bytes of its data."""
     import h5py
 
     total = 0
@@ -159,6 +163,14 @@ def _check_h5(f, path):
 
     with h5py.File(f, "r") as h:
         look(h, 0)
+    return total
+
+
+def _check_size(config, stored, path):
+    """A config that asks for more weights than the file holds: Keras would allocate them before it looks."""
+    wanted = versions.weights_of_config({k: v for k, v in config.items() if k != "compile_config"})
+    if wanted is not None and wanted > 2 * stored + _LARGE:
+        raise damaged(path, f"its config asks for {wanted} bytes of weights, the file holds {stored}")
 
 
 def _load_h5(path):
@@ -167,7 +179,7 @@ def _load_h5(path):
 
     try:
         with open(path, "rb") as f:
-            _check_h5(f, path)
+            stored = _check_h5(f, path)
         with h5py.File(path, "r") as h:
             text = {k: _text(h.attrs.get(k)) for k in ("model_config", "training_config", "keras_version")}
             state = _optimizer_state(h)
@@ -175,7 +187,9 @@ def _load_h5(path):
         raise e if isinstance(e, FileNotFoundError) else damaged(path, _first(e)) from e
     if not text["model_config"]:
         raise damaged(path, "it holds weights without a model" if text["keras_version"] else "it is no model of Keras")
-    check_config(_json(text["model_config"], path), path)
+    config = _json(text["model_config"], path)
+    check_config(config, path)
+    _check_size(config, stored, path)
     try:
         model = keras.saving.load_model(path, compile=False, safe_mode=True)
     except Exception as e:  # noqa: BLE001 - Keras raises whatever it likes

@@ -2,6 +2,8 @@
 
 import json
 import os
+import pickle
+import resource
 import subprocess
 import zipfile
 
@@ -160,3 +162,47 @@ def test_files_of_keras_2(trained, tmp_path):
         with pytest.raises(ot.UsageError, match="written by Keras 2.15.0") as e:
             files.load(tmp_path / name)
         assert e.value.code == "OT1715"
+
+
+def changed(path, to, edit=None, weights=None):
+    """The .keras file with another config or other weights, packed."""
+    with zipfile.ZipFile(path) as z, zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as out:
+        for name in z.namelist():
+            data = z.read(name)
+            if name == "config.json" and edit is not None:
+                config = json.loads(data)
+                edit(config)
+                data = json.dumps(config).encode()
+            out.writestr(name, weights if weights is not None and name == "model.weights.h5" else data)
+    return to
+
+
+@pytest.mark.parametrize("kind", ["units", "bomb", "eval", "pickle"])
+def test_more_hostile_files(trained, tmp_path, kind):
+    model, *_ = trained
+    good, bad, marker = tmp_path / "good.keras", tmp_path / "bad.keras", tmp_path / "ran"
+    model.save(good)
+
+    def layer(config):
+        return next(c for c in config["config"]["layers"] if "units" in c["config"])["config"]
+
+    def large(config):
+        layer(config)["units"] = 10**9
+
+    def called(config):
+        layer(config)["activation"] = {"class_name": "function", "config": "system", "module": "os",
+                                       "registered_name": "system"}
+
+    class Evil:
+        def __reduce__(self):
+            return os.system, (f"touch {marker}",)
+
+    made = {"units": lambda: changed(good, bad, large), "eval": lambda: changed(good, bad, called),
+            "bomb": lambda: changed(good, bad, weights=bytes(1 << 27)),
+            "pickle": lambda: changed(good, bad, weights=pickle.dumps(Evil()))}[kind]()
+    start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ot.Error) as e:
+        files.load(str(made))
+    assert e.value.code == ("OT1715" if kind == "eval" else "OT1717")
+    assert not marker.exists()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start < 1 << 20, "more than a gibibyte was taken"

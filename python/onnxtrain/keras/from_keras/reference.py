@@ -58,7 +58,8 @@ def compute(model, call, training, jitter=0):
         if jitter:
             jitter_weights(model, jitter)
         inputs = _tensors(call.input_structure, call.inputs)
-        outputs = _flat(model(inputs, training=False))
+        with kept(everything(model)):  # layers of one's own may assign here too
+            outputs = _flat(model(inputs, training=False))
         if not training:
             return Reference(outputs)
         run = {"tensorflow": _tensorflow, "torch": _torch, "jax": _jax}.get(versions.backend_name(), _forward_only)

@@ -10,6 +10,12 @@ from .state import all_layers
 
 _USER = UserCode(keras)
 _TEXT = {"TextVectorization", "StringLookup", "IntegerLookup", "HashedCrossing", "Hashing", "FeatureSpace"}
+_AUGMENTATIONS = {
+    "RandomErasing": "compares tensors of the backend itself, which cannot be traced",
+    "AugMix": "picks its layers with Python's random numbers, once for all steps of a file",
+    "MixUp": "draws from a beta distribution, which ONNX does not have",
+    "CutMix": "draws from a beta distribution, which ONNX does not have",
+}
 _OPTIMIZERS = "SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, Adamax, Nadam, Ftrl, Lion, Lamb, Adafactor, Muon"
 
 
@@ -32,6 +38,10 @@ def check_model(model, obstacles, training):
         _check_layer(layer, obstacles)
     if not training:
         return
+    for layer in all_layers(model):
+        if type(layer).__name__ in _AUGMENTATIONS and type(layer).__module__.startswith("keras."):
+            obstacles.add(f"{type(layer).__name__} {_AUGMENTATIONS[type(layer).__name__]}", f"layer '{layer.name}'",
+                          "augment the data before it is fed")
     own = [m for m in ("train_step", "compute_loss", "_compute_loss") if _is_own(type(model), m)]
     for method in own:
         obstacles.add(f"{type(model).__name__} has its own {method}, whose Python code a file cannot carry",

@@ -99,6 +99,8 @@ def add_gradients(emitter, forward, state, fed, without):
     names = [e.name for e in trained if e.name not in rows]
     xs = [at[n] for n in names]
     gathered = list(dict.fromkeys(v for pairs in rows.values() for v, _ in pairs))
+    if not xs and not gathered:
+        return Gradients({}, {})
     behind = {*gathered, *[x for x in xs if x not in names]}
     remove_dead(emitter.main + emitter.algorithm, behind)
     zs = [s.name for s in fed if s.name in reads and s.name not in behind]

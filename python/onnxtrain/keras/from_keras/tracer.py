@@ -9,6 +9,7 @@ import contextlib
 
 import numpy as np
 
+from ...converters.onnx_file import remove_dead
 from ..shared import versions
 from .values import Dim, Traced, inverse, is_open, prime
 
@@ -100,6 +101,12 @@ class Tracer:
     def place(self):
         """Name of the innermost layer, for values."""
         return "/".join(versions.layer_path(layer) for layer in self.layers[-1:])
+
+    def trains(self, name):
+        """Whether a trained weight is behind this value."""
+        reads = {self.e.current(name)}
+        remove_dead(self.e.main + self.e.algorithm, reads)
+        return any(e.trainable and e.name in reads for e in self.state.weights)
 
     # ---- values
     def value(self, x, dtype=None):

@@ -48,6 +48,13 @@ class Traced(KerasTensor):
 
     __hash__ = KerasTensor.__hash__
 
+    # an array of numpy or JAX on the left leaves the operator to this class
+    __array_ufunc__ = None
+
+    @property
+    def __jax_array__(self):
+        raise AttributeError("__jax_array__")
+
 
 def _dense(x):
     return x.summed(x) if isinstance(x, Traced) and x.slices is not None else x

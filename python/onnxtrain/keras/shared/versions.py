@@ -387,9 +387,12 @@ def apply(optimizer, gradients, variables):
 
 
 # ---- running Keras without randomness
+PLACE = 0.3125  # of a uniform number in its range: not the middle, where rotations and shifts do nothing
+
+
 @contextlib.contextmanager
 def without_randomness():
-    """Dropout keeps everything; a uniform number is the middle of its range, a normal one half a deviation above its
+    """Dropout keeps everything; a uniform number lies at PLACE of its range, a normal one half a deviation above its
     mean: what converters/fixed_random.py makes of the file."""
     from keras import ops
     from keras.src import backend
@@ -397,7 +400,7 @@ def without_randomness():
     def middle(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
         dtype = dtype or floatx()
         low, high = ops.cast(minval, dtype), ops.cast(maxval, dtype)
-        return ops.broadcast_to(low + (high - low) * 0.5, shape)
+        return ops.broadcast_to(low + (high - low) * PLACE, shape)
 
     def normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
         return ops.zeros(shape, dtype or floatx()) + mean + 0.5 * stddev
@@ -405,10 +408,14 @@ def without_randomness():
     def randint(shape, minval, maxval, dtype="int32", seed=None):
         return ops.cast(ops.floor(middle(shape, minval, maxval, floatx())), dtype)
 
+    def categorical(logits, num_samples, dtype="int32", seed=None):
+        first = ops.cast(ops.argmax(logits, axis=-1, keepdims=True), dtype)
+        return ops.repeat(first, num_samples, axis=1)
+
     patches = _Patches()
     try:
         for name, f in (("dropout", lambda inputs, *a, **k: inputs), ("uniform", middle), ("normal", normal),
-                        ("randint", randint)):
+                        ("randint", randint), ("shuffle", lambda x, *a, **k: x), ("categorical", categorical)):
             patches.set(backend.random, name, f)
         yield
     finally:
@@ -425,3 +432,21 @@ def refresh(model):
 
 def clear_losses(model):
     model._clear_losses()
+
+
+def weights_of_config(config):
+    """Bytes of the weights that a model's config asks for, nothing allocated; None where that cannot be told."""
+    import keras
+    from keras.src.backend import StatelessScope
+    from keras.src.backend.common import global_state
+
+    waiting = global_state.get_global_attribute("uninitialized_variables")
+    try:
+        with StatelessScope(initialize_variables=False), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = keras.saving.deserialize_keras_object(config, safe_mode=True)
+        return sum(int(np.prod(v._shape, dtype=np.float64)) * numpy_dtype(v._dtype).itemsize for v in model.weights)
+    except Exception:  # noqa: BLE001 - whatever Keras raises is said when it reads the file
+        return None
+    finally:
+        global_state.set_global_attribute("uninitialized_variables", waiting)

@@ -1,3 +1,16 @@
 """Operations of keras.ops and layers of Keras as nodes: one module per theme, two tables."""
 
-from . import control, elementwise, image, index, losses, nn, products, reduce, shape  # noqa: F401 - they fill the table
+from . import (  # noqa: F401 - they fill the table
+    casts,
+    colour,
+    control,
+    elementwise,
+    image,
+    index,
+    losses,
+    nn,
+    products,
+    reduce,
+    sampling,
+    shape,
+)

@@ -114,6 +114,28 @@ def dropout(t, inputs, rate, noise_shape=None, seed=None):
     return x * kept
 
 
-@call("random", "categorical", "shuffle", "gamma", "beta", "binomial", "truncated_normal")
+@call("random", "shuffle")
+def shuffle(t, x, axis=0, seed=None):
+    import keras
+
+    x = t.value(x)
+    order = keras.ops.argsort(uniform(t, (t.shape_of(x)[axis],)), axis=0)
+    return keras.ops.take(x, order, axis=axis)
+
+
+@call("random", "categorical")
+def categorical(t, logits, num_samples, dtype="int32", seed=None):
+    """The largest of the scores plus Gumbel noise has the right probabilities."""
+    import keras
+
+    scores = t.value(logits)
+    rows, classes = t.shape_of(scores)
+    unit = uniform(t, (rows, num_samples, classes), dtype=scores.dtype)
+    tiny = float(np.finfo(scores.dtype).tiny)
+    noise = -keras.ops.log(-keras.ops.log(keras.ops.maximum(unit, tiny)))
+    return keras.ops.cast(keras.ops.argmax(keras.ops.expand_dims(scores, 1) + noise, axis=-1), dtype)
+
+
+@call("random", "gamma", "beta", "binomial", "truncated_normal")
 def unsupported(t, *_, **__):
     return t.refuse("random numbers of this distribution have no form in ONNX", fix="keras.random.normal or uniform")

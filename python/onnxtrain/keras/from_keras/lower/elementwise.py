@@ -13,7 +13,7 @@ UNARY = {
     "Sign": "Sign", "Floor": "Floor", "Ceil": "Ceil", "Sin": "Sin", "Cos": "Cos", "Tan": "Tan", "Arcsin": "Asin",
     "Arccos": "Acos", "Arctan": "Atan", "Sinh": "Sinh", "Cosh": "Cosh", "Tanh": "Tanh", "Arcsinh": "Asinh",
     "Arccosh": "Acosh", "Arctanh": "Atanh", "Sigmoid": "Sigmoid", "Relu": "Relu", "Softplus": "Softplus",
-    "Softsign": "Softsign", "Selu": "Selu", "Erf": "Erf", "Reciprocal": "Reciprocal", "Copy": "Identity",
+    "Softsign": "Softsign", "Erf": "Erf", "Reciprocal": "Reciprocal", "Copy": "Identity",
 }
 _SLICED = {"Absolute", "Abs", "Fabs", "Sqrt", "Negative", "Sign", "Floor", "Ceil", "Sin", "Tan", "Sinh", "Tanh",
            "Copy"}  # of IndexedSlices: occurrence by occurrence, as TensorFlow's backend does
@@ -162,10 +162,21 @@ def log_sigmoid(t, op, x):
 
 @_formula("LeakyRelu")
 def leaky_relu(t, op, x):
-    if not exact(x, op.negative_slope):
+    if not exact(x, op.negative_slope) and t.semantics != "tensorflow":  # whose own attribute is float32 too
         return t.e.op("Where", t.e.op("Less", x.onnx, number(t, 0, x)),
                       t.e.op("Mul", x.onnx, number(t, op.negative_slope, x)), x.onnx)
     return t.e.op("LeakyRelu", x.onnx, alpha=float(op.negative_slope))
+
+
+@_formula("Selu")
+def selu(t, op, x):
+    if x.dtype != "float64":
+        return t.e.op("Selu", x.onnx)
+    zero = number(t, 0, x)  # the operator's own numbers are float32
+    below = t.e.op("Sub", t.e.op("Exp", t.e.op("Min", x.onnx, zero)), number(t, 1, x))
+    below = t.e.op("Mul", below, number(t, 1.0507009873554804934 * 1.6732632423543772848, x))
+    above = t.e.op("Mul", x.onnx, number(t, 1.0507009873554804934, x))
+    return t.e.op("Where", t.e.op("Less", x.onnx, zero), below, above)
 
 
 def _hard_sigmoid(t, x):
@@ -219,7 +230,21 @@ def celu(t, op, x):
 
 @_formula("Gelu")
 def gelu(t, op, x):
+    if x.dtype == "float64" and t.semantics == "tensorflow":
+        return _tensorflow_gelu(t, op, x)
     return t.e.op("Gelu", x.onnx, approximate="tanh" if op.approximate else "none")
+
+
+def _tensorflow_gelu(t, op, x):
+    """In float64 TensorFlow rounds one of its numbers to float32: the root of 1/2, or 0.044715."""
+    e, one, half = t.e, number(t, 1, x), number(t, 0.5, x)
+    if op.approximate:
+        cube = e.op("Mul", e.op("Pow", x.onnx, number(t, 3, x)), number(t, float(np.float32(0.044715)), x))
+        inner = e.op("Tanh", e.op("Mul", number(t, 0.7978845608028654, x), e.op("Add", x.onnx, cube)))
+    else:
+        turned = e.op("Erf", e.op("Mul", x.onnx, number(t, -float(np.float32(0.7071067811865476)), x)))
+        return e.op("Mul", e.op("Mul", half, x.onnx), e.op("Sub", one, turned))
+    return e.op("Mul", e.op("Mul", half, x.onnx), e.op("Add", one, inner))
 
 
 @_formula("Squareplus")
@@ -470,27 +495,3 @@ def nan_to_num(t, op, x):
     info = np.finfo(versions.numpy_dtype(x.dtype))
     low, high = (float(v) if v is not None else w for v, w in ((op.neginf, info.min), (op.posinf, info.max)))
     return x.like(t.e.op("Clip", fixed, number(t, low, x), number(t, high, x)))
-
-
-# ---- element types
-@operation("Cast", "SaturateCast")
-def cast(t, op, x):
-    if isinstance(x, Traced) and x.slices is not None and x.dtype == versions.standardize_dtype(op.dtype):
-        return x
-    made = t.cast(t.value(x), op.dtype)
-    if isinstance(x, Traced) and x.onnx in t.logits and made.onnx == x.onnx:
-        return x
-    return made
-
-
-@operation("ConvertToTensor")
-def convert_to_tensor(t, op, x):
-    if isinstance(x, Traced) and (op.dtype is None or x.dtype == versions.standardize_dtype(op.dtype)):
-        return x
-    return t.value(x, op.dtype) if op.dtype is not None else t.value(x)
-
-
-@operation("StopGradient")
-def stop_gradient(t, op, x):
-    x = t.value(x)
-    return x.like(t.e.op("Detach", x.onnx, domain="ai.onnxtrain"))

@@ -1,8 +1,5 @@
-"""Images: resizing, and what the augmentation layers need."""
+"""Images: resizing, and what has no form."""
 
-import numpy as np
-
-from ...shared import versions
 from ..values import Traced, is_open
 from .elementwise import spec
 from .nn import channels_first, format_of
@@ -46,20 +43,7 @@ def resized(t, x, size, interpolation, data_format, antialias, out):
     return made
 
 
-@operation("RGBToGrayscale")
-def rgb_to_grayscale(t, op, images):
-    import keras
-
-    x = t.value(images)
-    axis = -1 if format_of(op.data_format) == "channels_last" else -3
-    shape = [1] * x.rank
-    shape[axis] = 3
-    weights = np.array([0.2989, 0.5870, 0.1140], versions.numpy_dtype(x.dtype)).reshape(shape)
-    return keras.ops.sum(x * weights, axis=axis, keepdims=True)
-
-
-@operation("AffineTransform", "PerspectiveTransform", "MapCoordinates", "RGBToHSV", "HSVToRGB", "GaussianBlur",
-           "ElasticTransform", "ScaleAndTranslate", "ExtractPatches")
+@operation("PerspectiveTransform", "ElasticTransform", "ScaleAndTranslate")
 def unsupported(t, op, *_, **__):
     return t.refuse(f"keras.ops.image operation {type(op).__name__} has no form here",
                     fix="augment the data before it is fed")

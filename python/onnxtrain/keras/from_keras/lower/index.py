@@ -148,6 +148,21 @@ def scatter(t, op, indices, values):
     return zero.like(t.e.op("ScatterND", zero.onnx, places.onnx, new.onnx, reduction="add"))
 
 
+@operation("SegmentSum")
+def segment_sum(t, op, data, segment_ids):
+    """Rows whose number lies outside of the segments count nowhere."""
+    if op.num_segments is None:
+        return t.refuse("keras.ops.segment_sum without num_segments: the size of its result is open")
+    out, x, n = spec(op, data, segment_ids), t.logical(t.value(data)), op.num_segments
+    ids, e = t.cast(t.logical(t.value(segment_ids)), "int64"), t.e
+    outside = e.op("Or", e.op("Less", ids.onnx, e.const(0, np.int64)),
+                   e.op("GreaterOrEqual", ids.onnx, e.const(n, np.int64)))
+    rows = e.op("Unsqueeze", e.op("Where", outside, e.const(n, np.int64), ids.onnx), e.ints([-1]))
+    zero = t.zeros([n + 1, *t.shape_of(x)[1:]], x.dtype)
+    summed = e.op("ScatterND", zero.onnx, rows, x.onnx, reduction="add")
+    return Traced(e.op("Slice", summed, e.ints([0]), e.ints([n]), e.ints([0])), out.shape, x.dtype)
+
+
 @operation("Digitize", "SearchSorted")
 def digitize(t, op, x, bins=None):
     """Bins of numbers: how many boundaries lie at or below each one."""

@@ -62,3 +62,19 @@ LAYERS["RNN"] = lambda t, layer, *a, **k: rnn(t, layer, *a, **k) if layer.statef
 @layer("ConvLSTM", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D")
 def conv_lstm(t, layer, sequences, *a, **k):
     return LAYERS["RNN"](t, layer, sequences, *a, **k)
+
+
+@layer("CategoryEncoding")
+def category_encoding(t, layer, inputs, count_weights=None):
+    """TensorFlow counts with a function of its own, with the same result."""
+    import keras
+
+    if layer.output_mode == "one_hot" or layer.sparse:
+        return NotImplemented
+    x = t.value(inputs)
+    dtype = layer.dtype if count_weights is None else t.value(count_weights).dtype
+    hot = keras.ops.one_hot(x, layer.num_tokens, dtype=dtype)
+    axis = 1 if x.rank > 1 else 0
+    if layer.output_mode == "multi_hot":
+        return keras.ops.max(hot, axis=axis)
+    return keras.ops.sum(hot if count_weights is None else hot * keras.ops.expand_dims(count_weights, -1), axis=axis)
