@@ -123,6 +123,37 @@ TEST(Portable, SmallUpdatesAreJoinedForOnnxRuntime) {
   EXPECT_EQ(roots(), apart - 3);
 }
 
+// The data gradient of a grouped convolution, group by group, and a Slice of everything.
+TEST(Portable, GroupedConvolutionsAndIdleSlices) {
+  const Model net =
+      parse_model(cat(R"(<ir_version: 8, opset_import: ["" : 17]>
+net (float[N,4,6,6] x) => (float[N,3] logits)
+<int64[1] from = {0}, int64[1] to = {9}, int64[1] axis = {2}, )",
+                      weights("w", {6, 4, 3, 3}, 1), ", ", weights("v", {4, 3, 3, 3}, 2), ", ",
+                      weights("f", {16, 3}, 7), R"(>
+{
+  c = Conv (x, w)
+  r = Relu (c)
+  d = Conv <group = 2> (r, v)
+  s = Slice (d, from, to, axis)
+  t = Flatten (s)
+  logits = MatMul (t, f)
+})"),
+                  all_ops());
+  const Model m = prepare(net, recipe("sgd"), all_ops());
+  const StepModel s = make_step(m, 0, {}, all_ops());
+  for (const Node& n : s.model.main.nodes)
+    EXPECT_FALSE(n.is("ConvTranspose") && n.i("group", 1) > 1) << n.label();
+  Training t(std::make_shared<Model>(m), 0);
+  Driver d(s, m);
+  for (int k = 0; k < 3; ++k) {
+    const Feeds f{{"x", random_tensor({3, 4, 6, 6}, -1, 1, 20 + k)},
+                  {"label", random_ints({3}, 0, 3, 30 + k)}};
+    EXPECT_NEAR(d.step(f), t.step(f).loss, 1e-5) << "step " << k;
+  }
+  same_state(t, d);
+}
+
 // A dimension of an input that has no name can be fixed by the input's whole shape.
 TEST(Portable, ShapesOfInputsFixDimensionsWithoutAName) {
   Recipe r = recipe("sgd");

@@ -171,6 +171,33 @@ Values conv(Site& s) {
 
 }  // namespace
 
-Rules conv_rules() { return {{"Conv", "weight_gradient", conv}}; }
+namespace {
+
+// Group by group: onnx's ReferenceEvaluator has groups of one channel only.
+Values conv_transpose(Site& s) {
+  const int64_t groups = s.node().i("group", 1);
+  const std::vector<int64_t> xs = s.sizes(s.x(0)), ks = s.sizes(s.x(1));
+  constexpr int64_t kMostGroups = 64;
+  if (groups < 2 || groups > kMostGroups || s.context().few_nodes) return {};
+  if (xs.size() < 3 || xs[1] < 0 || ks.size() != xs.size() || ks[1] < 0) return {};
+  if (xs[1] == groups && ks[1] == 1) return {};
+  const int64_t each = xs[1] / groups;
+  GradBuilder::Attrs attrs(s.node().attrs.begin(), s.node().attrs.end());
+  attrs["group"] = int64_t(1);
+  std::vector<ValueId> parts;
+  for (int64_t k = 0; k < groups; ++k) {
+    std::vector<ValueId> in{s.slice(s.x(0), 1, k * each, (k + 1) * each),
+                            s.slice(s.x(1), 0, k * each, (k + 1) * each)};
+    if (s.has(2)) in.push_back(s.slice(s.x(2), 0, k * ks[1], (k + 1) * ks[1]));
+    parts.push_back(s.call("ConvTranspose", in, attrs));
+  }
+  return {s.call("Concat", parts, {{"axis", int64_t(1)}})};
+}
+
+}  // namespace
+
+Rules conv_rules() {
+  return {{"Conv", "weight_gradient", conv}, {"ConvTranspose", "group_by_group", conv_transpose}};
+}
 
 }  // namespace onnxtrain::portable

@@ -1,6 +1,7 @@
 // Shapes as constants wherever they are known, at most one size left open as -1; operators whose
 // form changed between opsets in one that did not.
 #include <algorithm>
+#include <cstdint>
 
 #include "convert/portable/rules.hpp"
 
@@ -154,8 +155,31 @@ Values transpose(Site& s) {
 
 }  // namespace
 
+namespace {
+
+// All of it is no Slice.
+Values slice(Site& s) {
+  const std::vector<int64_t> sizes = s.sizes(s.x(0));
+  std::vector<int64_t> from, to, axes, steps;
+  if (sizes.empty() || !s.numbers(s.x(1), from) || !s.numbers(s.x(2), to)) return {};
+  if (s.has(3) && !s.numbers(s.x(3), axes)) return {};
+  if (s.has(4) && !s.numbers(s.x(4), steps)) return {};
+  for (size_t k = 0; k < from.size(); ++k) {
+    int64_t axis = s.has(3) ? axes[k] : int64_t(k);
+    if (axis < 0) axis += int64_t(sizes.size());
+    const int64_t size = sizes[size_t(axis)];
+    const bool all = from[k] == 0 && (to[k] == INT64_MAX || (size >= 0 && to[k] >= size)) &&
+                     (!s.has(4) || steps[k] == 1);
+    if (!all) return {};
+  }
+  return {s.x(0)};
+}
+
+}  // namespace
+
 Rules shape_rules() {
   return {{"Reshape", "static_shape", reshape},
+          {"Slice", "everything", slice},
           {"Transpose", "merged", transpose},
           {"Flatten", "static_shape", flatten},
           {"Expand", "static_shape", expand},
