@@ -81,9 +81,13 @@ def test_clang_tidy_sees_what_changed(tree):
 def test_clang_tidy_checks_new_sources_and_counts_those_that_wait(tree, capsys):
     clean = clean_record()
     del clean["src/a/one.cpp"]  # has no line: new
-    clean["src/a/two.cpp"] = tidy.OPEN
     assert tidy.changed(SOURCES, clean) == ["src/a/one.cpp"]
-    assert "1 of 3 sources are still to be checked" in capsys.readouterr().out
+    clean["src/a/two.cpp"] = tidy.OPEN  # the record is not complete
+    assert tidy.changed(SOURCES, clean) == []
+    assert "2 of 3 sources are still to be checked" in capsys.readouterr().out
+    assert tidy.changed(SOURCES, {}) == []
+    (tree / "src/a/two.cpp").write_text("int x;\n")  # not committed
+    assert tidy.changed(SOURCES, {}) == ["src/a/two.cpp"]
 
 
 def test_clang_tidy_says_what_it_leaves_out(tree, monkeypatch, capsys):

@@ -115,14 +115,16 @@ def uncommitted():
 
 def changed(sources, clean):
     """Sources that differ from their record, have no line there or are not committed, and one source for every such
-    header. Those that are not committed come first. Files whose line says that they were not checked are counted."""
+    header. Those that are not committed come first. While the record is not complete, files without a line wait like
+    those whose line is open: they are counted."""
     now = uncommitted()
+    unknown = OPEN if not clean or OPEN in clean.values() else ""
 
     def differs(f):
-        return f in now or clean.get(f) not in (digest(f), OPEN)
+        return f in now or clean.get(f, unknown) not in (digest(f), OPEN)
 
     out = {s for s in sources if differs(s)}
-    if waiting := [s for s in sources if clean.get(s) == OPEN and s not in out]:
+    if waiting := [s for s in sources if clean.get(s, unknown) == OPEN and s not in out]:
         print(f"tidy: {len(waiting)} of {len(sources)} sources are still to be checked (tools/tidy.py --record)",
               flush=True)
     covered = set().union(*(closure(s) for s in out)) if out else set()
@@ -217,8 +219,10 @@ def main():
     entries = compile_commands()
     sources = list(entries)
     version = subprocess.run([TOOL, "--version"], capture_output=True).stdout
-    settings = version + (ROOT / ".clang-tidy").read_bytes()
-    was_clean = recorded(settings)
+    checks = (ROOT / ".clang-tidy").read_bytes()
+    settings = version + checks  # of the machine's memory
+    lasting = version.splitlines()[0] + checks  # of the record: without the name of this CPU
+    was_clean = recorded(lasting)
     files = a.files or (changed(sources, was_clean) if a.changed else sources)
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     cache = pathlib.Path(os.environ.get("ONNXTRAIN_CACHE") or os.path.join(home, "onnxtrain"), "tidy")
@@ -245,7 +249,7 @@ def main():
     if a.record:
         checked = set().union(*(closure(f) for f in files)) if files else set()
         clean = {f for f, d in was_clean.items() if (ROOT / f).is_file() and d == digest(f)} | checked
-        record(settings, sources, was_clean, clean, bad)
+        record(lasting, sources, was_clean, clean, bad)
     return 1 if bad else 0
 
 

@@ -34,14 +34,14 @@ def environment(isa, more=()):
 
 def cli(arguments, folder, isa="sse4", more=()):
     return subprocess.run([str(BINARY), *map(str, arguments)], cwd=folder, env=environment(isa, more),
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=600)
 
 
 def python(arguments, folder, isa="sse4", given=None):
     """A Python process; `given` goes to its standard input as JSON."""
     text = None if given is None else json.dumps(given)
     return subprocess.run([sys.executable, *map(str, arguments)], cwd=folder, env=environment(isa), input=text,
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=600)
 
 
 @functools.cache
