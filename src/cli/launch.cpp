@@ -116,13 +116,54 @@ pid_t start(const Words& words, const F& setup) {
   return pid;
 }
 
-// The next child that ends, and its exit code.
-std::pair<pid_t, int> next_end() {
+// The next child that ends, and its exit code; process 0 when none has for so many seconds (0: as
+// long as it takes).
+std::pair<pid_t, int> next_end(int seconds = 0) {
+  constexpr int kTurns = 50;  // a second
   int status = 0;
   pid_t pid = 0;
-  while ((pid = waitpid(-1, &status, 0)) < 0 && errno == EINTR) {
+  for (int turn = 0; seconds > 0 && turn < seconds * kTurns; ++turn) {
+    if ((pid = waitpid(-1, &status, WNOHANG)) != 0) break;
+    usleep(1000000 / kTurns);
+  }
+  if (seconds > 0 && pid == 0) return {0, 0};
+  while (pid <= 0 && (pid = waitpid(-1, &status, 0)) < 0 && errno == EINTR) {
   }
   return {pid, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};
+}
+
+void kill_children() {
+  for (const volatile std::sig_atomic_t& child : children)
+    if (child > 0) kill(pid_t(child), SIGKILL);
+}
+
+// Until all have ended; the first exit code that is not 0. A process that fails has told why; one
+// that is killed has not, but the others see it, say so and end. They have some seconds for that.
+int watch(const std::vector<pid_t>& pids) {
+  constexpr int kPatience = 5;
+  int code = 0, killed = -1;
+  for (size_t ended = 0; ended < pids.size();) {
+    const auto [pid, result] = next_end(killed < 0 ? 0 : kPatience);
+    if (pid == 0) {  // they had not found each other yet
+      std::fprintf(stderr, "error[OT5030]: rank %d was ended by signal %d\n", killed, code - 128);
+      kill_children();
+      killed = -1;
+      continue;
+    }
+    ++ended;
+    const auto rank = std::find(pids.begin(), pids.end(), pid) - pids.begin();
+    if (size_t(rank) < pids.size()) children[rank] = 0;
+    if (result == 0 || code != 0) continue;
+    code = result;
+    if (code == 130) continue;  // it was asked to end, and so were the others
+    if (code < 128)
+      kill_children();
+    else if (pids.size() > 1)
+      killed = int(rank);
+    else
+      std::fprintf(stderr, "error[OT5030]: the process was ended by signal %d\n", code - 128);
+  }
+  return code;
 }
 
 int run_words(const Words& words) {
@@ -154,23 +195,7 @@ int run_processes(const Words& words, int n) {
     for (const auto& pair : of_rank)
       for (int fd : pair)
         if (fd >= 0) close(fd);
-  int code = 0;
-  for (int ended = 0; ended < n; ++ended) {
-    const auto [pid, result] = next_end();
-    const auto rank = std::find(pids.begin(), pids.end(), pid) - pids.begin();
-    if (rank < n) children[rank] = 0;
-    if (result == 0 || code != 0) continue;
-    code = result;
-    if (code == 130) continue;  // it was asked to end, and so were the others
-    if (code > 128)
-      std::fprintf(stderr,
-                   "error[OT5030]: rank %d (process %d) was ended by signal %d: the training ends "
-                   "here, the last checkpoint is whole\n",
-                   int(rank), int(pid), code - 128);
-    for (const volatile std::sig_atomic_t& child : children)
-      if (child > 0) kill(pid_t(child), SIGKILL);
-  }
-  return code;
+  return watch(pids);
 }
 
 // The run folder of a training: --out, --resume, or the one that was made last.

@@ -46,12 +46,12 @@ class Splitter {
     return g.add_node(std::move(n), 1, hint)[0];
   }
   ValueId cast(Graph& g, ValueId v, DType to) {
-    if (to == DType::kFloat) return v;
+    if (to == DType::kDouble) return v;
     return call(g, "Cast", {v}, g.value_name(v) + "_cast", {{"to", int64_t(to)}});
   }
   DType elem(ValueId v) const { return t_.value(v).type.elem; }
   ValueId scalar_input(Graph& g, const char* name) {
-    const ValueId v = g.add_value(name, TypeInfo::tensor(DType::kFloat, Shape{}));
+    const ValueId v = g.add_value(name, TypeInfo::tensor(DType::kDouble, Shape{}));
     g.inputs.push_back(v);
     return v;
   }

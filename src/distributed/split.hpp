@@ -9,7 +9,7 @@
 
 namespace onnxtrain {
 
-// Inputs of a block beside the data: scalars of float.
+// Inputs of a block beside the data: scalars of double.
 inline constexpr const char* kShareInput = "onnxtrain.share";  // rows of the block / of the batch
 inline constexpr const char* kOnceInput = "onnxtrain.once";    // 1 in one block, 0 in the others
 inline constexpr const char* kWholeInput = "onnxtrain.whole";  // rows of the batch / of the block

@@ -18,7 +18,7 @@ struct BlockStep::Part {
   std::vector<int> from;  // by input: that of the section; -1: none of them
   std::vector<ArrayRef> arrays;
   std::vector<Shape> dims;
-  float share = 1, once = 1, whole = 1;
+  double share = 1, once = 1, whole = 1;
   uint64_t planned = 0;  // how often a plan was looked for
   std::vector<Value> values;
   std::vector<const void*> out;

@@ -68,11 +68,11 @@ void BlockStep::prepare(const ArrayRef* arrays) {
 void BlockStep::bind(Part& p, int block) {
   const BatchRows& r = *rows_;
   const int64_t rows = r.rows(block), skip = r.first[size_t(block)] - r.first[size_t(r.begin)];
-  p.share = float(double(rows) / double(r.total()));
-  p.whole = float(double(r.total()) / double(std::max<int64_t>(1, rows)));
+  p.share = double(rows) / double(r.total());
+  p.whole = double(r.total()) / double(std::max<int64_t>(1, rows));
   int once = 0;
   while (r.rows(once) == 0) ++once;
-  p.once = block == once ? 1.0f : 0.0f;
+  p.once = block == once ? 1 : 0;
   for (size_t k = 0; k < p.arrays.size(); ++k) {
     ArrayRef& a = p.arrays[k];
     if (p.from[k] >= 0) {
@@ -92,12 +92,12 @@ void BlockStep::bind(Part& p, int block) {
       a.data = static_cast<char*>(a.data) + size_t(skip) * row;
       continue;
     }
-    float* scalar = p.names[k] == kShareInput   ? &p.share
-                    : p.names[k] == kOnceInput  ? &p.once
-                    : p.names[k] == kWholeInput ? &p.whole
-                                                : nullptr;
+    double* scalar = p.names[k] == kShareInput   ? &p.share
+                     : p.names[k] == kOnceInput  ? &p.once
+                     : p.names[k] == kWholeInput ? &p.whole
+                                                 : nullptr;
     if (scalar) {
-      a = {scalar, nullptr, 0, DType::kFloat};
+      a = {scalar, nullptr, 0, DType::kDouble};
       continue;
     }
     if (p.names[k].starts_with(kNumberInput)) {
