@@ -122,6 +122,10 @@ endif()
 add_executable(onnxtrain_cli $<TARGET_OBJECTS:ot_main>
   $<$<NOT:$<BOOL:${SKBUILD}>>:$<TARGET_OBJECTS:ot_cli>>)
 set_target_properties(onnxtrain_cli PROPERTIES OUTPUT_NAME onnxtrain LINKER_LANGUAGE CXX)
+# a plug-in of another version than the program does not load: it is built with it where an mpicc is
+add_custom_command(TARGET onnxtrain_cli POST_BUILD
+  COMMAND tools/mpi_plugin.sh ${CMAKE_BINARY_DIR} python/onnxtrain
+  WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} VERBATIM)
 if(SKBUILD)
   target_link_libraries(onnxtrain_cli PRIVATE onnxtrain_flags onnxtrain_shared)
 else()

@@ -1,6 +1,7 @@
-"""Tables of docs/distributed.md:  python tests/many_processes.py bits | cost
+"""Tables of docs/distributed.md:  python tests/many_processes.py bits | norm | cost
 
-bits: weights after 200 steps on 1, 2 and 4 processes, resumed from 4 to 2 to 1; cost: blocks in one process.
+bits: weights after 200 steps on 1, 2 and 4 processes, resumed from 4 to 2 to 1; cost: blocks in one process;
+norm: a CNN with BatchNormalization over the whole batch beside one process with whole batches.
 """
 
 import pathlib
@@ -25,6 +26,12 @@ class Cnn(nn.Sequential):
     def __init__(self):
         super().__init__(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 16, 3, stride=2), nn.ReLU(),
                          nn.Flatten(), nn.Linear(16 * 36, 10))
+
+
+class CnnNorm(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 16, 3, stride=2),
+                         nn.BatchNorm2d(16), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 36, 10))
 
 
 class Transformer(nn.Module):
@@ -53,6 +60,7 @@ def networks(folder, rows=203):
     rng = np.random.default_rng(0)
     torch.manual_seed(0)
     made = {"mlp": (Mlp(), rng.normal(size=(rows, 20)).astype("f4")),
+            "cnn_norm": (CnnNorm(), rng.normal(size=(rows, 1, 14, 14)).astype("f4")),
             "cnn": (Cnn(), rng.normal(size=(rows, 1, 14, 14)).astype("f4")),
             "transformer": (Transformer(), rng.integers(0, 50, (rows, 12))),
             "lstm": (Lstm(), rng.normal(size=(rows, 7, 8)).astype("f4"))}
@@ -61,7 +69,7 @@ def networks(folder, rows=203):
                           output_names=["y"], dynamic_axes={"x": {0: "N"}, "y": {0: "N"}}, opset_version=17,
                           dynamo=False, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
         np.savez(folder / f"{name}.npz", x=x, label=rng.integers(0, 10, rows))
-    return list(made)
+    return [name for name in made if name != "cnn_norm"]
 
 
 def run(folder, name, out, *flags, ranks=1):
@@ -96,6 +104,26 @@ def bits(folder):
             shutil.rmtree(folder / out)
 
 
+def norm(folder):
+    """Largest distance of a weight or statistic from one process with whole batches, over the largest number of it."""
+    networks(folder)
+
+    def distance(out):
+        one, other = t.weights(folder / "one"), t.weights(folder / out)
+        return max(np.abs(one[n] - other[n]).max() / np.abs(one[n]).max() for n in one)
+
+    print("| model, 200 steps | K = 4, 1 process | 2 | 4 |\n|---|---|---|---|")
+    for name, flags in (("cnn_norm", ("--batch-norm", "sync")), ("cnn_norm", ("--batch-norm", "local")), ("cnn", ())):
+        run(folder, name, "one", "--steps", 200)
+        row = []
+        for ranks in (1, 2, 4):
+            run(folder, name, "many", "--micro-blocks", 4, "--steps", 200, *flags, ranks=ranks)
+            row.append(f"{distance('many'):.1e}")
+            shutil.rmtree(folder / "many")
+        shutil.rmtree(folder / "one")
+        print(f"| {name} {' '.join(flags)} | {' | '.join(row)} |", flush=True)
+
+
 def cost(folder):
     print("| model | K = 1 | K = 2 | K = 4 |\n|---|---|---|---|")
     for name in networks(folder):
@@ -112,4 +140,5 @@ def cost(folder):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
-        {"bits": bits, "cost": cost}[sys.argv[1] if len(sys.argv) > 1 else "bits"](pathlib.Path(name))
+        what = sys.argv[1] if len(sys.argv) > 1 else "bits"
+        {"bits": bits, "norm": norm, "cost": cost}[what](pathlib.Path(name))

@@ -19,6 +19,10 @@ PLUGIN = os.path.join(os.path.dirname(ot.__file__), "libonnxtrain_mpi_openmpi.so
 needs_mpi = pytest.mark.skipif(not MPIRUN or not os.path.exists(PLUGIN),
                                reason="Open MPI or the plug-in is not there (tools/setup.sh test, tools/mpi_plugin.sh)")
 
+# the folder of an MPICH (pip install mpich in an environment of its own, or /usr with Debian's mpich)
+MPICH = os.environ.get("MPICH_HOME", "")
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
 MLP = """
 <ir_version: 8, opset_import: ["": 17]>
 mlp (float[N,6] x) => (float[N,4] scores)
@@ -33,16 +37,38 @@ mlp (float[N,6] x) => (float[N,4] scores)
 }
 """
 WEIGHTS = {"mlp": {"w1": (6, 16), "b1": (16,), "w2": (16, 4)}}
+# convolutions with normalisation between them, one in a branch of its own
+CNN = """
+<ir_version: 8, opset_import: ["": 17]>
+cnn (float[N,2,6,5] x) => (float[N,4] scores)
+<WEIGHTS>
+{
+  a = Conv<pads = [1, 1, 1, 1]>(x, w1)
+  an = BatchNormalization(a, g1, b1, m1, v1)
+  r = Relu(an)
+  b = Conv<pads = [1, 1, 1, 1]>(r, w2)
+  bn = BatchNormalization(b, g2, b2, m2, v2)
+  s = Conv(r, w3)
+  sn = BatchNormalization<momentum = 0.7>(s, g3, b3, m3, v3)
+  t = Add(bn, sn)
+  p = GlobalAveragePool(t)
+  f = Flatten(p)
+  fn = BatchNormalization(f, g4, b4, m4, v4)
+  scores = MatMul(fn, w4)
+}
+"""
+WEIGHTS["cnn"] = {"w1": (8, 2, 3, 3), "w2": (8, 8, 3, 3), "w3": (8, 8, 1, 1), "w4": (8, 4)}
+WEIGHTS["cnn"] |= {f"{kind}{k}": (8,) for kind in "gbmv" for k in range(1, 5)}
 WEIGHTS["norm"] = WEIGHTS["mlp"] | {"g": (16,), "m": (16,), "v": (16,)}
 NORM = {"mlp": "r = Relu(hb)", "norm": "n = BatchNormalization(hb, g, b1, m, v)\n  r = Relu(n)"}
 
 
 def model_text(name, rng):
     def tensor(key, shape):
-        numbers = np.abs(rng.normal(size=shape) * 0.3) + 0.5 if key in "gv" else rng.normal(size=shape) * 0.3
+        numbers = np.abs(rng.normal(size=shape) * 0.3) + 0.5 if key[0] in "gv" else rng.normal(size=shape) * 0.3
         return f"float[{','.join(map(str, shape))}] {key} = {{{', '.join(f'{v:.6f}' for v in numbers.ravel())}}}"
     weights = ", ".join(tensor(k, shape) for k, shape in WEIGHTS[name].items())
-    return MLP.replace("WEIGHTS", weights).replace("NORM", NORM[name])
+    return (CNN if name == "cnn" else MLP).replace("WEIGHTS", weights).replace("NORM", NORM.get(name, ""))
 
 
 def environment():
@@ -55,9 +81,10 @@ def environment():
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("processes")
     rng = np.random.default_rng(3)
-    for name in NORM:
+    for name in WEIGHTS:
         ot.parse(model_text(name, rng)).save(path / f"{name}.onnx")
     np.savez(path / "data.npz", x=rng.normal(size=(203, 6)).astype("f4"), label=rng.integers(0, 4, 203))
+    np.savez(path / "images.npz", x=rng.normal(1, 2, (203, 2, 6, 5)).astype("f4"), label=rng.integers(0, 4, 203))
     return path
 
 
@@ -72,7 +99,8 @@ def ot_program():
 
 def train(folder, out, *flags, ranks=0, model="mlp", check=True, **options):
     given = {"--batch": 24, "--epochs": 2} | dict(zip(flags[::2], flags[1::2], strict=True))
-    words = command(folder / f"{model}.onnx", "--data", folder / "data.npz", "--threads", 1, "--out", folder / out,
+    data = folder / ("images.npz" if model == "cnn" else "data.npz")
+    words = command(folder / f"{model}.onnx", "--data", data, "--threads", 1, "--out", folder / out,
                     *[w for pair in given.items() for w in pair])
     if ranks:
         words = [MPIRUN, "--oversubscribe", "-n", str(ranks), *words]
@@ -121,6 +149,53 @@ def test_sums_and_weights_are_those_of_the_batch(folder):
             assert one.step(feeds).loss == pytest.approx(many.step(feeds).loss, rel=1e-6)
         for name in one.state:
             np.testing.assert_allclose(one.state[name], many.state[name], rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_norm_of_the_whole_batch(folder):
+    """--batch-norm sync: K blocks give what one whole batch gives, running statistics included, for any rows."""
+    rng = np.random.default_rng(5)
+    file = ot.prepare(folder / "cnn.onnx", loss="cross_entropy", optimizer=ot.SGD(lr=0.05), label="label")
+    one = ot.Trainer(file, threads=1)
+    many = {k: ot.Trainer(file, threads=1, micro_blocks=k, batch_norm="sync") for k in (2, 5)}
+    local = ot.Trainer(file, threads=1, micro_blocks=2)
+    for rows in (24, 24, 3, 7):
+        feeds = {"x": rng.normal(3, 2, (rows, 2, 6, 5)).astype("f4"), "label": rng.integers(0, 4, rows)}
+        loss = one.step(feeds).loss
+        for t in many.values():
+            assert t.step(feeds).loss == pytest.approx(loss, rel=2e-6)
+        if rows == 24:
+            local.step(feeds)
+    for name in one.state:
+        for t in many.values():
+            np.testing.assert_allclose(one.state[name], t.state[name], rtol=1e-4, atol=2e-6, err_msg=name)
+    assert not np.allclose(one.state["v1"], local.state["v1"], rtol=1e-3)
+
+
+def test_norm_of_the_whole_batch_is_exact(folder):
+    """The gradient of a step in float64 agrees with that of the whole batch to its last digits."""
+    rng = np.random.default_rng(6)
+    text = (folder / "norm64.onnx", model_text("norm", np.random.default_rng(1)).replace("float", "double"))
+    ot.parse(text[1]).save(text[0])
+    file = ot.prepare(text[0], loss="cross_entropy", optimizer=ot.SGD(lr=1.0), label="label")
+    feeds = {"x": rng.normal(100, 1, (11, 6)), "label": rng.integers(0, 4, 11)}
+    one, many = ot.Trainer(file, threads=1), ot.Trainer(file, threads=1, micro_blocks=4, batch_norm="sync")
+    assert many.step(feeds).loss == pytest.approx(one.step(feeds).loss, rel=1e-9)
+    for name in one.state:
+        np.testing.assert_allclose(one.state[name], many.state[name], rtol=1e-6, atol=1e-9, err_msg=name)
+
+
+def test_a_lone_row_has_no_statistics(folder):
+    """A block of one row in front of a normalisation over [N,C] is refused; sync takes it."""
+    file = ot.prepare(folder / "norm.onnx", loss="cross_entropy", optimizer=ot.SGD(lr=0.1), label="label")
+    feeds = {"x": np.arange(30, dtype="f4").reshape(5, 6), "label": np.zeros(5, "i8")}
+    with pytest.raises(ot.ModelError, match="a block of this batch of 5 rows has one row") as e:
+        ot.Trainer(file, micro_blocks=4, threads=1).step(feeds)
+    assert e.value.code == "OT1286"
+    assert np.isfinite(ot.Trainer(file, micro_blocks=4, threads=1, batch_norm="sync").step(feeds).loss)
+    with pytest.raises(ot.UsageError, match="it is local or sync"):
+        ot.Trainer(file, micro_blocks=4, batch_norm="global")
+    with pytest.raises(ot.UsageError, match="it is float32 or bf16"):
+        ot.Trainer(file, micro_blocks=4, reduce_dtype="int8")
 
 
 def test_outputs_are_put_together(folder):
@@ -175,6 +250,129 @@ def test_same_bits_on_any_number_of_processes(folder, model):
         assert losses(folder / "one") == losses(folder / f"many{ranks}")
         shutil.rmtree(folder / f"many{ranks}")
     shutil.rmtree(folder / "one")
+
+
+@needs_mpi
+def test_same_bits_with_norm_of_the_whole_batch(folder):
+    """Ranks without rows in the last batch take part in the sums; a resumed run keeps what it had."""
+    flags = ("--micro-blocks", 4, "--batch-norm", "sync", "--batch", 20, "--valid", 0)
+    train(folder, "one", *flags, model="cnn")
+    for ranks in (2, 4):
+        train(folder, "many", *flags, ranks=ranks, model="cnn")
+        assert same(folder / "one", folder / "many")
+        shutil.rmtree(folder / "many")
+    train(folder, "many", *flags, "--steps", 5, ranks=4, model="cnn")
+    subprocess.run(command("--resume", folder / "many", "--threads", 1, "--steps", 0), env=environment(), check=True,
+                   capture_output=True, timeout=120)
+    assert same(folder / "one", folder / "many")
+    shutil.rmtree(folder / "one")
+    shutil.rmtree(folder / "many")
+
+
+@needs_mpi
+def test_narrow_gradients_are_said_and_near(folder):
+    train(folder, "wide", "--micro-blocks", 2, ranks=2)
+    done = train(folder, "narrow", "--micro-blocks", 2, "--reduce-dtype", "bf16", ranks=2)
+    assert "--reduce-dtype bf16" in done.stderr + done.stdout
+    wide, narrow = weights(folder / "wide"), weights(folder / "narrow")
+    assert not same(folder / "wide", folder / "narrow")
+    for name in wide:
+        np.testing.assert_allclose(wide[name], narrow[name], atol=0.02, err_msg=name)
+    shutil.rmtree(folder / "wide")
+    shutil.rmtree(folder / "narrow")
+
+
+@needs_mpi
+def test_eval_and_predict_are_shared_out(folder):
+    """The same metrics to the bit, and rows in order, by any number of processes."""
+    train(folder, "model", "--epochs", 1)
+    run = [ot_program(), "eval", str(folder / "model"), "--data", str(folder / "data.npz"), "--batch", "16", "--json"]
+    rows = [ot_program(), "predict", str(folder / "model"), "--data", str(folder / "data.npz"), "--batch", "16"]
+    found = []
+    for before in ([], [MPIRUN, "--oversubscribe", "-n", "2"], [MPIRUN, "--oversubscribe", "-n", "3"]):
+        done = [subprocess.run([*before, *words], env=environment(), capture_output=True, text=True, timeout=120)
+                for words in (run, rows)]
+        assert all(d.returncode == 0 for d in done), done
+        found.append([d.stdout for d in done])
+    assert found[0] == found[1] == found[2] and found[0][1].count("\n") == 204
+    shutil.rmtree(folder / "model")
+
+
+@needs_mpi
+@pytest.mark.skipif(not MPICH, reason="MPICH_HOME does not name an MPICH")
+def test_mpich(folder):
+    """The other ABI: the same bits; its mpirun with the plug-in of Open MPI is one clear error."""
+    tools = dict(os.environ, PATH=f"{MPICH}/bin:{os.environ['PATH']}")
+    subprocess.run([f"{TOP}/tools/mpi_plugin.sh", str(folder / "plugins")], env=tools, check=True, cwd=TOP)
+    plugin = folder / "plugins" / "libonnxtrain_mpi_mpich.so"
+    train(folder, "one", "--micro-blocks", 4)
+    words = command(folder / "mlp.onnx", "--data", folder / "data.npz", "--threads", 1, "--batch", 24, "--epochs", 2,
+                    "--micro-blocks", 4, "--out", folder / "many")
+    start = [f"{MPICH}/bin/mpirun", "-n", "4", *words]
+    done = subprocess.run(start, env=dict(os.environ, ONNXTRAIN_MPI_PLUGIN=str(plugin)), capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert same(folder / "one", folder / "many") and losses(folder / "one") == losses(folder / "many")
+    shutil.rmtree(folder / "many")
+    mixed = subprocess.run(start, env=dict(environment(), ONNXTRAIN_MPI_PLUGIN=PLUGIN), capture_output=True, text=True,
+                           timeout=120)
+    assert mixed.returncode != 0 and "error[OT5004]" in mixed.stderr, mixed.stderr
+    assert "two MPI libraries are mixed" in mixed.stderr and not (folder / "many").exists()
+
+
+def launched(folder, out, ranks, *flags, env=None):
+    words = ["launch", "-n", str(ranks), "--by", "processes", "--", "train", str(folder / "mlp.onnx"), "--data",
+             str(folder / "data.npz"), "--threads", "1", "--out", str(folder / out), "--batch", "24", *map(str, flags)]
+    return subprocess.run([ot_program(), *words], env=env, capture_output=True, text=True, timeout=120)
+
+
+def test_launch_without_mpi(folder):
+    """Plain processes of this host give the bits of one process; a mistake is told once."""
+    train(folder, "one", "--micro-blocks", 4)
+    done = launched(folder, "plain", 4, "--micro-blocks", 4, "--epochs", 2)
+    assert done.returncode == 0 and "in 4 processes of this host" in done.stderr, done.stderr
+    assert same(folder / "one", folder / "plain") and losses(folder / "one") == losses(folder / "plain")
+    done = launched(folder, "no", 2, "--micro-blocks", 3)
+    assert done.returncode == 2 and done.stderr.count("error[") == 1 and "error[OT5001]" in done.stderr
+    shutil.rmtree(folder / "one")
+    shutil.rmtree(folder / "plain")
+
+
+def test_launch_without_mpi_goes_on_after_a_kill(folder):
+    """A process that is killed ends all; --restarts goes on from the last checkpoint, to the same bits."""
+    train(folder, "one", "--micro-blocks", 2, "--epochs", 400, "--valid", 0)
+    words = [ot_program(), "launch", "-n", "2", "--by", "processes", "--restarts", "1", "--", "train",
+             folder / "mlp.onnx", "--data", folder / "data.npz", "--threads", "1", "--out", folder / "killed",
+             "--batch", "24", "--micro-blocks", "2", "--epochs", "400", "--valid", "0", "--save-every", "20"]
+    run = subprocess.Popen(list(map(str, words)), text=True, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    last = folder / "killed" / "checkpoints" / "last.train.onnx"
+    for _ in range(600):
+        if last.exists() or run.poll() is not None:
+            break
+        time.sleep(0.02)
+    listed = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True).stdout.split("\n")[1:]
+    children = [int(line.split()[0]) for line in listed if line.split()[1:] == [str(run.pid)]]
+    assert len(children) == 2
+    os.kill(children[1], signal.SIGKILL)
+    error = run.communicate(timeout=120)[1]
+    assert run.returncode == 0 and error.count("error[OT5030]") == 1 and "restart" in error, error
+    assert same(folder / "one", folder / "killed")
+    shutil.rmtree(folder / "one")
+    shutil.rmtree(folder / "killed")
+
+
+def test_launch_by_srun(folder):
+    """In a Slurm job srun starts the processes; a script stands for it here."""
+    tools = folder / "slurm"
+    tools.mkdir()
+    (tools / "srun").write_text("#!/bin/sh\n[ $1 = --ntasks=3 ] && [ $2 = --kill-on-bad-exit=1 ] || exit 9\nshift 2\n"
+                                "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 exec \"$@\"\n")
+    (tools / "srun").chmod(0o755)
+    env = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", SLURM_JOB_ID="7")
+    words = [ot_program(), "launch", "-n", "3", "--", "train", folder / "mlp.onnx", "--data", folder / "data.npz",
+             "--epochs", "1", "--out", folder / "slurm-run"]
+    done = subprocess.run(list(map(str, words)), env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "srun --ntasks=3 --kill-on-bad-exit=1" in done.stderr, done.stderr
 
 
 @needs_mpi

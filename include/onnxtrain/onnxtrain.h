@@ -267,10 +267,13 @@ OT_API ot_status ot_trainer_initialize(ot_trainer* t);
  * fit takes all rows. */
 typedef struct ot_distributed {
   size_t size;
-  const char* mode;     /* "auto", "off" or "mpi"; NULL: auto */
-  int micro_blocks;     /* 0: one for each process, or as many as a checkpoint had */
-  double fault_timeout; /* seconds; 0: 20 */
-  int64_t communicator; /* a Fortran handle of MPI (MPI_Comm_c2f); -1: all processes */
+  const char* mode;       /* "auto", "off" or "mpi"; NULL: auto */
+  int micro_blocks;       /* 0: one for each process, or as many as a checkpoint had */
+  double fault_timeout;   /* seconds; 0: 20 */
+  int64_t communicator;   /* a Fortran handle of MPI (MPI_Comm_c2f); -1: all processes */
+  const char* batch_norm; /* "local": statistics of each block; "sync": of the whole batch; NULL: as
+                             a checkpoint had it, or local */
+  const char* reduce_dtype; /* "float32", or "bf16": gradients between processes; NULL: float32 */
 } ot_distributed;
 OT_API ot_status ot_trainer_distribute(ot_trainer* t, const ot_distributed* o);
 /* This process and how many there are: 0 and 1 when it trains alone. */

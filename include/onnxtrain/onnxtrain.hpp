@@ -262,7 +262,9 @@ struct TrainerOptions {
   double seconds = 0;       // of one step
   // "auto": with the processes that mpirun or srun started (docs/distributed.md)
   std::string distributed = "off";
-  int micro_blocks = 0;  // of rows that a batch is cut into; 0: one for each process
+  int micro_blocks = 0;      // of rows that a batch is cut into; 0: one for each process
+  std::string batch_norm;    // "local": statistics of each block, "sync": of the whole batch
+  std::string reduce_dtype;  // "bf16": gradients between processes; else float32
 };
 
 struct FitOptions {
@@ -384,7 +386,13 @@ class Trainer {
   }
   void distribute(const TrainerOptions& o) {
     if (o.distributed == "off" && o.micro_blocks == 0) return;
-    const ot_distributed d = {sizeof(ot_distributed), o.distributed.c_str(), o.micro_blocks, 0, -1};
+    const ot_distributed d = {sizeof(ot_distributed),
+                              o.distributed.c_str(),
+                              o.micro_blocks,
+                              0,
+                              -1,
+                              o.batch_norm.empty() ? nullptr : o.batch_norm.c_str(),
+                              o.reduce_dtype.empty() ? nullptr : o.reduce_dtype.c_str()};
     check(ot_trainer_distribute(h_.get(), &d));
   }
   static Model prepare(const Model& model, const TrainerOptions& o) {

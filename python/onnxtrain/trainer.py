@@ -184,12 +184,14 @@ class Trainer:
     process of its own.
     distributed: "auto": together with the processes that mpirun or srun started: `step` takes this process's rows of
     the batch, in the order of ranks (`rows_of_rank`), `fit` the whole data set; micro_blocks: how many blocks of rows a
-    batch is cut into, communicator: of mpi4py (docs/distributed.md).
+    batch is cut into, batch_norm: BatchNormalization by the statistics of each block ("local") or of the whole batch
+    ("sync"), reduce_dtype: "bf16" for gradients between processes (other bits then), communicator: of mpi4py
+    (docs/distributed.md).
     """
 
     def __init__(self, model, seed=0, threads=0, *, memory=None, max_loop_trips=None, time=None, engine="native",
                  isolated=False, distributed="off", micro_blocks=0, communicator=None, fault_timeout=20,
-                 _native_trainer=None):
+                 batch_norm=None, reduce_dtype=None, _native_trainer=None):
         # a model that was read here is nobody else's: its weights become the trainer's
         self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads,
                                                      limits(memory, max_loop_trips, time),
@@ -204,11 +206,11 @@ class Trainer:
         if engine != "native":
             self.use_engine(engine, threads, isolated)
         if distributed != "off" or micro_blocks:
-            self._distribute(distributed, micro_blocks, communicator, fault_timeout)
+            self._distribute(distributed, micro_blocks, communicator, fault_timeout, batch_norm, reduce_dtype)
 
-    def _distribute(self, mode, micro_blocks, communicator=None, fault_timeout=20):
+    def _distribute(self, mode, micro_blocks, communicator=None, fault_timeout=20, batch_norm=None, reduce_dtype=None):
         self._t.distribute(mode, int(micro_blocks), float(fault_timeout),
-                           -1 if communicator is None else communicator.py2f())
+                           -1 if communicator is None else communicator.py2f(), batch_norm or "", reduce_dtype or "")
         if self.ranks > 1:
             processes.end_all_on_error()
 

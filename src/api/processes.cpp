@@ -1,4 +1,7 @@
 // The C API of several processes.
+#include <algorithm>
+#include <cstring>
+
 #include "api/handles.hpp"
 #include "distributed/mpi.hpp"
 
@@ -7,15 +10,19 @@ using namespace onnxtrain::api;
 
 ot_status ot_trainer_distribute(ot_trainer* t, const ot_distributed* o) {
   return guarded({{"t", t}}, [&] {
-    ot_distributed given = {sizeof(ot_distributed), nullptr, 0, 0, -1};
-    if (o) given = *o;
+    ot_distributed given = {sizeof(ot_distributed), nullptr, 0, 0, -1, nullptr, nullptr};
+    if (o) std::memcpy(&given, o, std::min(o->size, sizeof given));  // an older caller has less
     DistributedOptions d;
     if (given.mode) d.mode = given.mode;
     if (given.fault_timeout > 0) d.fault_timeout = given.fault_timeout;
     d.communicator = given.communicator;
     if (given.micro_blocks < 0)
       usage_error("OT5001", cat("micro_blocks is ", given.micro_blocks, ", it must be 0 or more"));
-    t->run.distribute(connect_processes(d), given.micro_blocks);
+    run::Cut cut;
+    cut.blocks = given.micro_blocks;
+    if (given.batch_norm) cut.batch_norm = given.batch_norm;
+    if (given.reduce_dtype) cut.reduce_dtype = given.reduce_dtype;
+    t->run.distribute(connect_processes(d), cut);
   });
 }
 

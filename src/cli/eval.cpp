@@ -6,6 +6,7 @@
 
 #include "cli/data_flags.hpp"
 #include "cli/limit_flags.hpp"
+#include "cli/processes.hpp"
 #include "cli/progress.hpp"
 #include "run/predict.hpp"
 
@@ -17,6 +18,7 @@ struct EvalFlags {
   std::string what, part = "test", which = "best";
   DataFlags data;
   LimitFlags limits;
+  ProcessFlags processes;
   int64_t batch = 256;
   int threads = 0;
   bool as_json = false;
@@ -37,14 +39,18 @@ void print_classes(const run::Metrics& metrics, const std::vector<std::string>& 
                 static_cast<long long>(all[k].rows));
 }
 
-int eval(const EvalFlags& f) {
+int eval(EvalFlags& f) {
   ProgramOptions po;
+  Communicator* processes = f.processes.connect(f.threads);
+  const bool speaks = !processes || processes->rank() == 0;
   po.threads = f.threads;
   po.limits = f.limits.limits();
   Narrator narrator;
-  const auto [metrics, rows, classes] =
-      run::evaluate(f.what, f.which, f.data.request(),
-                    f.part == "test" ? DataPart::kTest : DataPart::kTrain, f.batch, po, narrator);
+  const auto [metrics, rows, classes] = run::evaluate(
+      f.what, f.which, f.data.request(), f.part == "test" ? DataPart::kTest : DataPart::kTrain,
+      f.batch, po, narrator, processes);
+  disconnect_processes();
+  if (!speaks) return 0;
   if (f.as_json) {
     nlohmann::ordered_json j{{"rows", rows}, {"loss", metrics.loss()}};
     for (const auto& [name, value] : metrics.values()) j[name] = value;
@@ -84,6 +90,7 @@ void add_eval(Registry& r) {
   c->add_option("--part", f.part, "test|train: which part of a source that has both")
       ->check(CLI::IsMember({"test", "train"}));
   c->add_flag("--json", f.as_json, "machine-readable, with the confusion matrix");
+  f.processes.add_connection(r, c);
   f.limits.add_to(r, c);
   r.on(c, [] { return eval(f); });
 }

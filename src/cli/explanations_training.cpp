@@ -537,7 +537,13 @@ constexpr Explanation kTraining[] = {
      "A process of the training is gone or stands still. The others end, the last checkpoint is "
      "whole."},
     {"OT5031", "A call of MPI failed."},
-    {"OT5040", "launch needs mpirun, or srun within a Slurm job."},
+    {"OT5051",
+     "Blocks of one batch add up statistics of BatchNormalization in one order; here they did "
+     "not. Please\nreport it; --batch-norm local needs no such sums."},
+    {"OT5052", "--batch-norm is local (statistics of each block) or sync (of the whole batch)."},
+    {"OT5054", "--reduce-dtype is float32 or bf16."},
+    {"OT5053", "Processes of one host are connected by sockets; the system gave no more of them."},
+    {"OT5040", "launch starts processes on other hosts by mpirun, or by srun within a Slurm job."},
     {"OT5080",
      "travel of Flower's run configuration: all (everything that the training changes) or "
      "trainable "

@@ -9,6 +9,7 @@
 #include "cli/data_flags.hpp"
 #include "cli/limit_flags.hpp"
 #include "cli/output_file.hpp"
+#include "cli/processes.hpp"
 #include "core/file.hpp"
 #include "data/npz_file.hpp"
 
@@ -20,6 +21,7 @@ struct PredictFlags {
   std::string what, to;
   DataFlags data;
   LimitFlags limits;
+  ProcessFlags processes;
   int64_t batch = 256;
   int threads = 0;
   bool proba = false;
@@ -102,13 +104,17 @@ std::string csv_text(const run::Predictions& p, char separator) {
   return out;
 }
 
-int predict(const PredictFlags& f) {
+int predict(PredictFlags& f) {
   check_ending(f.to, {".csv", ".tsv", ".npy"}, false);
   ProgramOptions po;
+  Communicator* processes = f.processes.connect(f.threads);
+  const bool speaks = !processes || processes->rank() == 0;
   po.threads = f.threads;
   po.limits = f.limits.limits();
   Narrator narrator;
-  run::Predictions p = run::predict(f.what, f.data.request(), f.batch, po, narrator);
+  run::Predictions p = run::predict(f.what, f.data.request(), f.batch, po, narrator, processes);
+  disconnect_processes();
+  if (!speaks) return 0;
   if (f.proba) make_probabilities(p);
   if (f.to.ends_with(".npy"))
     write_npy(f.to, p.rows);
@@ -138,6 +144,7 @@ void add_predict(Registry& r) {
   c->add_option("--threads", f.threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber);
   c->add_flag("--proba", f.proba, "probabilities instead of scores of classes");
+  f.processes.add_connection(r, c);
   f.limits.add_to(r, c);
   r.on(c, [] { return predict(f); });
 }

@@ -12,25 +12,45 @@
 
 #include "cli/narration.hpp"
 #include "core/threads.hpp"
+#include "distributed/rows.hpp"
 
 namespace onnxtrain::cli {
 
-void ProcessFlags::add_to(Registry& r, CLI::App* c) {
-  const char* group = "Processes";
+namespace {
+constexpr const char* kGroup = "Processes";
+}
+
+void ProcessFlags::add_connection(Registry& r, CLI::App* c) {
   r.rare(c->add_option("--distributed", options.mode,
                        "auto: with the processes that mpirun or srun started; off: alone; mpi")
              ->check(CLI::IsMember({"auto", "off", "mpi"})),
-         group);
-  r.rare(
-      c->add_option("--micro-blocks", blocks,
-                    "blocks of rows that every batch is cut into; the same bits on any number of "
-                    "processes that divides it (0: one for each process)")
-          ->check(CLI::NonNegativeNumber),
-      group);
+         kGroup);
   r.rare(c->add_option("--fault-timeout", options.fault_timeout,
                        "seconds without a sign of life after which a process counts as lost")
              ->check(CLI::PositiveNumber),
-         group);
+         kGroup);
+}
+
+void ProcessFlags::add_to(Registry& r, CLI::App* c) {
+  add_connection(r, c);
+  r.rare(
+      c->add_option("--micro-blocks", cut.blocks,
+                    "blocks of rows that every batch is cut into; the same bits on any number of "
+                    "processes that divides it (0: one for each process)")
+          ->check(CLI::NonNegativeNumber),
+      kGroup);
+  r.rare(
+      c->add_option("--batch-norm", cut.batch_norm,
+                    "BatchNormalization of a batch in blocks: local: by the statistics of each "
+                    "block, as every process would alone; sync: of the whole batch (local, or as "
+                    "the run that is resumed)")
+          ->check(CLI::IsMember({"local", "sync"})),
+      kGroup);
+  r.rare(c->add_option("--reduce-dtype", cut.reduce_dtype,
+                       "bf16: gradients go between processes as bfloat16, half the bytes; the bits "
+                       "are then no longer those of one process (float32)")
+             ->check(CLI::IsMember({"float32", "bf16"})),
+         kGroup);
 }
 
 namespace {
@@ -75,11 +95,16 @@ std::string processes_text(const Training& t) {
                "learning rate stays as it is");
   if (!c && t.blocks() == 1) return text;
   text += cat(c ? ", " : "\n            ", t.blocks(), " blocks of rows (--micro-blocks)");
+  if (t.block_options().narrow)
+    text +=
+        ", gradients between them as bfloat16 (--reduce-dtype bf16): other bits than one process";
   bool norm = false;
   for (const TrainingStep& s : t.source().training)
-    for (const Node& n : s.algorithm.nodes)
-      norm |= n.is("BatchNormalization") && n.i("training_mode", 0) != 0;
-  if (norm) text += ", BatchNormalization by the statistics of each block";
+    for (const Node& n : s.algorithm.nodes) norm |= uses_batch_statistics(n);
+  if (norm)
+    text += t.block_options().sync_norm
+                ? ", BatchNormalization by the statistics of the whole batch (--batch-norm sync)"
+                : ", BatchNormalization by the statistics of each block (--batch-norm local)";
   return text;
 }
 

@@ -4,15 +4,17 @@
 
 #include "cli/commands.hpp"
 #include "distributed/mpi.hpp"
-#include "engine/training.hpp"
+#include "run/checkpoint.hpp"
 
 namespace onnxtrain::cli {
 
 struct ProcessFlags {
   DistributedOptions options;
-  int blocks = 0;
+  run::Cut cut;
 
   void add_to(Registry& r, CLI::App* c);
+  // Those of a command that only shares rows out.
+  void add_connection(Registry& r, CLI::App* c);
   // Connects the processes that were started together; null: there is one. threads: 0 becomes this
   // process's share of the host's cores.
   Communicator* connect(int& threads) const;

@@ -257,7 +257,7 @@ void say_memory(const run::MemoryUse& m) {
 
 // What only one process can do.
 void check_processes(TrainFlags& f, const Communicator* c) {
-  if (f.engine != "native" && (c || f.processes.blocks > 1))
+  if (f.engine != "native" && (c || f.processes.cut.blocks > 1))
     usage_error("OT5008", "another engine makes its steps in one process, with whole batches",
                 "without --engine, or one process without --micro-blocks");
   if (!c) return;

@@ -44,7 +44,7 @@ run::Request TrainFlags::request() const {
   q.fit = fit;
   q.fit.shuffle = !no_shuffle;
   q.fit.check_finite = !allow_non_finite;
-  q.blocks = processes.blocks;
+  q.cut = processes.cut;
   q.communicator = connected_processes();
   return q;
 }

@@ -11,7 +11,8 @@ namespace onnxtrain {
 namespace {
 
 constexpr size_t kAlign = 64;
-constexpr size_t kBucket = size_t(32) << 20;  // of the sums, exchanged at once
+constexpr size_t kBucket = size_t(8) << 20;  // of the sums, exchanged at once
+constexpr size_t kFlights = 4;               // buckets under way at most
 constexpr int64_t kGrain = 1 << 15;
 
 size_t aligned(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
@@ -43,23 +44,45 @@ void add_typed(DType t, char* to, const char* from, int64_t n, ThreadPool& pool)
 
 }  // namespace
 
-BlockSum::BlockSum(std::vector<TensorType> parts, int blocks, Communicator* communicator)
-    : parts_(std::move(parts)), blocks_(blocks), comm_(communicator) {
-  for (const TensorType& t : parts_) {
-    offsets_.push_back(bytes_);
-    bytes_ += aligned(size_t(t.size()) * dtype_size(t.dtype));
-  }
+void BlockSum::Layout::add(const TensorType& t) {
+  offsets.push_back(bytes);
+  parts.push_back(t);
+  bytes += aligned(size_t(t.size()) * dtype_size(t.dtype));
+}
+
+size_t BlockSum::Layout::end_of(size_t k) const {
+  return offsets[k] + size_t(parts[k].size()) * dtype_size(parts[k].dtype);
+}
+
+BlockSum::BlockSum(std::vector<TensorType> parts, int blocks, Communicator* communicator,
+                   size_t narrow_from)
+    : blocks_(blocks), comm_(communicator) {
   const int ranks = comm_ ? comm_->size() : 1, each = blocks / ranks;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    here_.add(parts[k]);
+    const bool narrow = ranks > 1 && k >= narrow_from && parts[k].dtype == DType::kFloat;
+    narrow_ |= narrow;
+    between_.add({narrow ? DType::kBFloat16 : parts[k].dtype, parts[k].shape});
+  }
   OT_ASSERT(blocks % ranks == 0);
   for (int r = 0; r < ranks; ++r) {
     subtrees_.emplace_back();
     find_subtrees({0, blocks}, {r * each, (r + 1) * each}, subtrees_.back());
     most_ = std::max(most_, subtrees_.back().size());
   }
-  bucket_ = std::min(bytes_, kBucket);
-  if (ranks == 1) return;
-  for (size_t s = 0; s < most_; ++s)
-    received_.push_back(fresh(size_t(ranks) * (bucket_ / size_t(ranks) + 2 * kAlign)));
+  bucket_ = std::min(between_.bytes, kBucket);
+  if (ranks == 1 || bucket_ == 0) return;
+  OT_ASSERT(most_ < size_t(Communicator::kPending));
+  for (size_t s = 0; s < most_ && narrow_; ++s) narrowed_.push_back(fresh(between_.bytes));
+  const size_t buckets = (between_.bytes + bucket_ - 1) / bucket_;
+  flights_.resize(std::min({kFlights, buckets, size_t(Communicator::kPending) / most_}));
+  for (Flight& f : flights_) {
+    f.chunks.resize(size_t(ranks) + 1);
+    f.places.resize(size_t(ranks) + 1);
+    f.handles.reserve(most_);
+    for (size_t s = 0; s < most_; ++s)
+      f.received.push_back(fresh(size_t(ranks) * (bucket_ / size_t(ranks) + 2 * kAlign)));
+  }
 }
 
 void BlockSum::find_subtrees(Range tree, Range own, std::vector<Range>& found) const {
@@ -74,12 +97,12 @@ void BlockSum::find_subtrees(Range tree, Range own, std::vector<Range>& found) c
 }
 
 char* BlockSum::buffer(size_t k) {
-  while (buffers_.size() <= k) buffers_.push_back(fresh(bytes_));
+  while (buffers_.size() <= k) buffers_.push_back(fresh(here_.bytes));
   return static_cast<char*>(buffers_[k].get());
 }
 
 void* BlockSum::result(size_t part) const {
-  return static_cast<char*>(buffers_[0].get()) + offsets_[part];
+  return static_cast<char*>(buffers_[0].get()) + here_.offsets[part];
 }
 
 bool BlockSum::is_empty(const Range& r) const {
@@ -87,25 +110,32 @@ bool BlockSum::is_empty(const Range& r) const {
                      [](char e) { return e != 0; });
 }
 
-void BlockSum::add_parts(char* to, const std::vector<const void*>& from, bool copy,
-                         ThreadPool& pool) const {
-  for (size_t k = 0; k < parts_.size(); ++k) {
-    const size_t bytes = size_t(parts_[k].size()) * dtype_size(parts_[k].dtype);
-    if (copy)
-      parallel_for(pool, int64_t(bytes), int64_t(4) << 15, [&](int64_t b, int64_t e) {
-        std::memcpy(to + offsets_[k] + b, static_cast<const char*>(from[k]) + b, size_t(e - b));
-      });
-    else
-      add_typed(parts_[k].dtype, to + offsets_[k], static_cast<const char*>(from[k]),
-                parts_[k].size(), pool);
-  }
+void BlockSum::add_part(size_t k, char* to, const void* from, bool copy, ThreadPool& pool) const {
+  const auto* data = static_cast<const char*>(from);
+  const TensorType& t = here_.parts[k];
+  to += here_.offsets[k];
+  if (!copy) return add_typed(t.dtype, to, data, t.size(), pool);
+  const size_t bytes = here_.end_of(k) - here_.offsets[k];
+  parallel_for(pool, int64_t(bytes), 4 * kGrain,
+               [&](int64_t b, int64_t e) { std::memcpy(to + b, data + b, size_t(e - b)); });
 }
 
-// The sum of some blocks into a buffer; false when they are all empty.
+void BlockSum::add_leaf(int block, size_t at, bool copy, const Compute& compute, ThreadPool& pool) {
+  if (block == last_) {
+    reached_ = true;
+    late_.push_back({at, -1, copy});
+    return;
+  }
+  const std::vector<const void*>& from = compute(block);
+  for (size_t k = 0; k < here_.parts.size(); ++k) add_part(k, buffer(at), from[k], copy, pool);
+}
+
+// The sum of some blocks into a buffer; false when they are all empty. What the last block has a
+// part in is done when it is ready.
 bool BlockSum::sum_local(Range r, size_t at, const Compute& compute, ThreadPool& pool) {
   if (is_empty(r)) return false;
   if (r.to - r.from == 1) {
-    add_parts(buffer(at), compute(r.from), true, pool);
+    add_leaf(r.from, at, true, compute, pool);
     return true;
   }
   const int mid = middle(r.from, r.to);
@@ -113,81 +143,188 @@ bool BlockSum::sum_local(Range r, size_t at, const Compute& compute, ThreadPool&
   if (!sum_local({r.from, mid}, at, compute, pool)) return sum_local(right, at, compute, pool);
   if (is_empty(right)) return true;
   if (right.to - right.from == 1) {
-    add_parts(buffer(at), compute(right.from), false, pool);
+    add_leaf(right.from, at, false, compute, pool);
     return true;
   }
   // each partial sum that waits has a buffer of its own, behind those of the subtrees
   const size_t next = std::max(at + 1, most_);
   sum_local(right, next, compute, pool);
-  add_bytes(buffer(at), buffer(next), 0, bytes_, pool);
+  if (reached_)
+    late_.push_back({at, int(next), false});
+  else
+    add_bytes(here_, buffer(at), buffer(next), 0, here_.bytes, pool);
   return true;
 }
 
 // to and from begin at byte `begin` of the sums.
-void BlockSum::add_bytes(char* to, const char* from, size_t begin, size_t end,
-                         ThreadPool& pool) const {
-  for (size_t k = 0; k < parts_.size(); ++k) {
-    const size_t size = dtype_size(parts_[k].dtype);
-    const size_t b = std::max(begin, offsets_[k]),
-                 e = std::min(end, offsets_[k] + size_t(parts_[k].size()) * size);
-    if (b < e)
-      add_typed(parts_[k].dtype, to + (b - begin), from + (b - begin), int64_t((e - b) / size),
-                pool);
+void BlockSum::add_bytes(const Layout& l, char* to, const char* from, size_t begin, size_t end,
+                         ThreadPool& pool) {
+  for (size_t k = 0; k < l.parts.size(); ++k) {
+    const size_t b = std::max(begin, l.offsets[k]), e = std::min(end, l.end_of(k));
+    if (b >= e) continue;
+    const auto n = int64_t((e - b) / dtype_size(l.parts[k].dtype));
+    add_typed(l.parts[k].dtype, to + (b - begin), from + (b - begin), n, pool);
+  }
+}
+
+// A part of this process's sums as it is sent.
+void BlockSum::narrow(size_t k) {
+  const TensorType &from = here_.parts[k], &to = between_.parts[k];
+  const size_t own = subtrees_[size_t(comm_->rank())].size();
+  for (size_t s = 0; s < own; ++s) {
+    const char* a = buffer(s) + here_.offsets[k];
+    char* b = sent(s) + between_.offsets[k];
+    if (from.dtype == to.dtype) {
+      std::memcpy(b, a, here_.end_of(k) - here_.offsets[k]);
+      continue;
+    }
+    parallel_for(*pool_, from.size(), kGrain, [&](int64_t i, int64_t e) {
+      for (; i < e; ++i)
+        reinterpret_cast<BFloat16*>(b)[i] = BFloat16(reinterpret_cast<const float*>(a)[i]);
+    });
+  }
+}
+
+// What came, from byte `begin` on, as this process has it.
+void BlockSum::widen(size_t begin, size_t end) {
+  for (size_t k = 0; k < here_.parts.size(); ++k) {
+    const size_t b = std::max(begin, between_.offsets[k]), e = std::min(end, between_.end_of(k));
+    if (b >= e) continue;
+    const size_t size = dtype_size(between_.parts[k].dtype),
+                 first = (b - between_.offsets[k]) / size;
+    const char* from = sent(0) + b;
+    char* to = buffer(0) + here_.offsets[k] + first * dtype_size(here_.parts[k].dtype);
+    if (here_.parts[k].dtype == between_.parts[k].dtype) {
+      std::memcpy(to, from, e - b);
+      continue;
+    }
+    parallel_for(*pool_, int64_t((e - b) / size), kGrain, [&](int64_t i, int64_t last) {
+      for (; i < last; ++i)
+        reinterpret_cast<float*>(to)[i] = float(reinterpret_cast<const BFloat16*>(from)[i]);
+    });
   }
 }
 
 void BlockSum::run(const std::vector<char>& empty, const Compute& compute, ThreadPool& pool) {
   empty_ = &empty;
-  const int rank = comm_ ? comm_->rank() : 0;
+  pool_ = &pool;
+  const int rank = comm_ ? comm_->rank() : 0, each = blocks_ / (comm_ ? comm_->size() : 1);
+  last_ = -1;
+  for (int b = rank * each; b < (rank + 1) * each; ++b)
+    if (!empty[size_t(b)]) last_ = b;
+  late_.clear();
+  reached_ = false;
+  ready_.assign(here_.parts.size(), 0);
+  ready_parts_ = started_ = finished_ = 0;
   const std::vector<Range>& own = subtrees_[size_t(rank)];
-  for (size_t s = 0; s < own.size(); ++s) {
-    buffer(s);
-    sum_local(own[s], s, compute, pool);
+  for (size_t s = 0; s < most_; ++s) buffer(s);
+  for (size_t s = 0; s < own.size(); ++s) sum_local(own[s], s, compute, pool);
+  const std::vector<const void*>* out = last_ >= 0 ? &compute(last_) : nullptr;
+  for (size_t k = 0; k < here_.parts.size(); ++k)
+    if (!ready_[k]) ready(k, out ? (*out)[k] : nullptr);
+  last_ = -1;
+  const size_t all = flights_.empty() ? 0 : between_.bytes;
+  for (int turn = 0; finished_ < all; ++turn) {
+    progress();
+    if (finished_ < all) Communicator::pause(turn);
   }
-  for (size_t s = own.size(); s < most_; ++s) buffer(s);
-  if (comm_ && comm_->size() > 1) sum_over_ranks(pool);
 }
 
-void BlockSum::sum_over_ranks(ThreadPool& pool) {
-  for (size_t begin = 0; begin < bytes_; begin += bucket_)
-    sum_bucket(begin, std::min(bytes_, begin + bucket_), pool);
+void BlockSum::ready(size_t part, const void* data) {
+  if (ready_[part]) return;
+  for (const Late& l : late_) {
+    const char* from =
+        l.from < 0 ? static_cast<const char*>(data) : buffer(size_t(l.from)) + here_.offsets[part];
+    add_part(part, buffer(l.to), from, l.copy, *pool_);
+  }
+  if (narrow_) narrow(part);
+  ready_[part] = 1;
+  while (ready_parts_ < here_.parts.size() && ready_[ready_parts_]) ++ready_parts_;
+  start_buckets();
 }
 
-void BlockSum::sum_bucket(size_t begin, size_t end, ThreadPool& pool) {
+// Begins what is complete, in order: every rank begins the same exchanges in the same order.
+void BlockSum::start_buckets() {
+  if (flights_.empty()) return;
+  const size_t all = between_.bytes,
+               there = ready_parts_ < ready_.size() ? between_.offsets[ready_parts_] : all;
+  while (started_ < all && under_way_ < flights_.size()) {
+    const size_t end = std::min(all, started_ + bucket_);
+    if (end > there) return;
+    Flight& f = flights_[(oldest_ + under_way_) % flights_.size()];
+    ++under_way_;
+    f.begin = started_;
+    f.end = end;
+    started_ = end;
+    start(f);
+  }
+}
+
+void BlockSum::start(Flight& f) {
   const auto ranks = size_t(comm_->size()), me = size_t(comm_->rank());
-  chunks_.resize(ranks + 1);
+  const size_t bytes = f.end - f.begin;
   for (size_t r = 0; r <= ranks; ++r)
-    chunks_[r] = r == ranks ? end - begin : (end - begin) * r / ranks / kAlign * kAlign;
-  const size_t mine = chunks_[me + 1] - chunks_[me];
-  std::vector<size_t>& at = places_;
-  at.resize(ranks + 1);
-  for (size_t r = 0; r <= ranks; ++r) at[r] = r * mine;
-  Communicator::Handle handles[Communicator::kPending];
-  for (size_t first = 0; first < most_; first += Communicator::kPending) {
-    const size_t last = std::min(most_, first + size_t(Communicator::kPending));
-    for (size_t s = first; s < last; ++s)
-      handles[s - first] =
-          comm_->start_exchange(buffer(s) + begin, chunks_.data(), received_[s].get(), at.data());
-    for (size_t s = first; s < last; ++s) comm_->wait(handles[s - first]);
+    f.chunks[r] = r == ranks ? bytes : bytes * r / ranks / kAlign * kAlign;
+  const size_t mine = f.chunks[me + 1] - f.chunks[me];
+  for (size_t r = 0; r <= ranks; ++r) f.places[r] = r * mine;
+  f.collects = false;
+  f.handles.clear();
+  for (size_t s = 0; s < most_; ++s)
+    f.handles.push_back(comm_->start_exchange(sent(s) + f.begin, f.chunks.data(),
+                                              f.received[s].get(), f.places.data()));
+}
+
+bool BlockSum::is_done(Flight& f) {
+  while (!f.handles.empty() && comm_->test(f.handles.back())) f.handles.pop_back();
+  return f.handles.empty();
+}
+
+// The sum of this rank's part, then those of the others.
+void BlockSum::collect(Flight& f) {
+  const auto me = size_t(comm_->rank());
+  const size_t mine = f.chunks[me + 1] - f.chunks[me];
+  char* sum = sum_tree(f, {0, blocks_}, f.begin + f.chunks[me], f.begin + f.chunks[me + 1]);
+  char* result = sent(0) + f.begin;
+  if (sum && mine > 0) std::memcpy(result + f.chunks[me], sum, mine);
+  f.collects = true;
+  f.handles.push_back(comm_->start_collect(result, f.chunks.data()));
+}
+
+void BlockSum::progress() {
+  bool in_order = true;  // sums are handed out in the order of the buckets
+  for (size_t k = 0; k < under_way_; ++k) {
+    Flight& f = flights_[(oldest_ + k) % flights_.size()];
+    if (!f.collects) {
+      if (!is_done(f) || !in_order) {
+        in_order = false;
+        continue;
+      }
+      collect(f);
+    }
   }
-  char* sum = sum_tree({0, blocks_}, begin + chunks_[me], begin + chunks_[me + 1], pool);
-  char* result = buffer(0) + begin;
-  if (sum && mine > 0) std::memcpy(result + chunks_[me], sum, mine);
-  comm_->wait(comm_->start_collect(result, chunks_.data()));
+  while (under_way_ > 0) {
+    Flight& f = flights_[oldest_];
+    if (!f.collects || !is_done(f)) break;
+    finished_ = f.end;
+    if (narrow_) widen(f.begin, f.end);
+    oldest_ = (oldest_ + 1) % flights_.size();
+    --under_way_;
+  }
+  start_buckets();
 }
 
 // The sum of what has come of these blocks, in the memory of the first; null: nothing has.
-char* BlockSum::sum_tree(Range r, size_t begin, size_t end, ThreadPool& pool) {
+char* BlockSum::sum_tree(const Flight& f, Range r, size_t begin, size_t end) {
   if (is_empty(r)) return nullptr;
   for (size_t rank = 0; rank < subtrees_.size(); ++rank)
     for (size_t s = 0; s < subtrees_[rank].size(); ++s)
       if (subtrees_[rank][s].from == r.from && subtrees_[rank][s].to == r.to)
-        return static_cast<char*>(received_[s].get()) + rank * (end - begin);
+        return static_cast<char*>(f.received[s].get()) + rank * (end - begin);
   const int mid = middle(r.from, r.to);
-  char* left = sum_tree({r.from, mid}, begin, end, pool);
-  char* right = sum_tree({mid, r.to}, begin, end, pool);
+  char* left = sum_tree(f, {r.from, mid}, begin, end);
+  char* right = sum_tree(f, {mid, r.to}, begin, end);
   if (!left || !right) return left ? left : right;
-  add_bytes(left, right, begin, end, pool);
+  add_bytes(between_, left, right, begin, end, *pool_);
   return left;
 }
 

@@ -151,7 +151,8 @@ struct Heartbeat::Impl {
   void tell(char what) {
     const std::lock_guard lock(sending);
     for (const Peer& p : peers)
-      if (p.fd >= 0 && !p.over) (void)::send(p.fd, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (p.fd >= 0 && (!p.over || what == kGoodbye))  // who has said it still watches till the end
+        (void)::send(p.fd, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
   // Silence is counted from what was heard to the moment that poll returned. Where this process

@@ -2,17 +2,19 @@
 #include "distributed/mpi.hpp"
 
 #include <dlfcn.h>
-#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <set>
 
 #include "core/error.hpp"
-#include "distributed/heartbeat.hpp"
 #include "distributed/plugin/mpi_plugin.h"
+#include "distributed/sockets.hpp"
 
 namespace onnxtrain {
 
@@ -35,6 +37,18 @@ fs::path own_folder() {
   return fs::read_symlink("/proc/self/exe", ec).parent_path();
 }
 
+// MPI libraries in this process, by the number of their ABI.
+std::set<std::string> mpi_libraries() {
+  std::set<std::string> found;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const size_t at = line.find("/libmpi.so.");
+    if (at != std::string::npos)
+      found.insert(line.substr(at + 1, line.find('.', at + 11) - at - 1));
+  }
+  return found;
+}
+
 struct Loaded {
   void* library = nullptr;
   const ot_mpi_plugin* table = nullptr;
@@ -43,10 +57,17 @@ struct Loaded {
 // `problem` says why not.
 Loaded load(const std::string& path, std::string& problem) {
   Loaded l;
+  const std::set<std::string> before = mpi_libraries();
   l.library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!l.library) {
     problem = dlerror();
     return l;
+  }
+  if (!before.empty() && mpi_libraries() != before) {
+    problem = cat("it needs another MPI library than ", *before.begin(),
+                  ", which this process has loaded already (by mpi4py?)");
+    dlclose(l.library);
+    return {};
   }
   l.table = static_cast<const ot_mpi_plugin*>(dlsym(l.library, OT_MPI_PLUGIN_SYMBOL));
   if (!l.table || l.table->version != OT_MPI_PLUGIN_VERSION) {
@@ -56,20 +77,20 @@ Loaded load(const std::string& path, std::string& problem) {
   return l;
 }
 
+constexpr const char* kOwnLauncher = "onnxtrain launch";
+
 constexpr const char* kFix =
     "build the plug-in for the MPI that is installed:  make mpi   or say where it is:  "
     "ONNXTRAIN_MPI_PLUGIN=/path/to/libonnxtrain_mpi_openmpi.so   To train in every process by "
     "itself:  --distributed off";
 
-class Mpi final : public Communicator {
+class Mpi final : public Group {
  public:
   Mpi(const ot_mpi_plugin& t, const DistributedOptions& o) : t_(t) {
     char library[256] = "";
     check(t_.start(o.communicator, &rank_, &size_, &owns_, library, sizeof library), "start");
     library_ = std::string(library).substr(0, std::string(library).find('\n'));
   }
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
   const std::string& library() const { return library_; }
 
   void all_gather(const void* mine, size_t bytes, void* all) override {
@@ -101,51 +122,40 @@ class Mpi final : public Communicator {
     count((offsets[rank_ + 1] - offsets[rank_]) * size_t(size_ - 1), size_ - 1);
     return h;
   }
-  void wait(Handle h) override {
-    for (int turn = 0;; ++turn) {
-      int done = 0;
-      check(t_.test(h, &done), "test");
-      if (done) return;
-      if (turn > 200) sched_yield();
-      if (turn > 20000) usleep(100);
-    }
+  bool test(Handle h) override {
+    int done = 0;
+    check(t_.test(h, &done), "test");
+    return done != 0;
   }
-  void watch(double timeout) { heartbeat_ = std::make_unique<Heartbeat>(*this, timeout); }
-  void end() {
-    if (heartbeat_) heartbeat_->say_goodbye();
-    t_.finish();
-    heartbeat_ = nullptr;
-  }
-  [[noreturn]] void abort(int code) override {
-    if (heartbeat_) heartbeat_->say_failed();
-    usleep(100000);
-    t_.abort(code);
-    _exit(code);
-  }
-  Traffic traffic() const override { return traffic_; }
 
  private:
+  void close() override { t_.finish(); }
+  void end_others(int code) override { t_.abort(code); }
   void check(int e, const char* what) const {
     if (e == 0) return;
     throw Error(ErrorKind::kFailed, "OT5031",
                 cat("MPI failed on rank ", rank_, " (", what, ", error ", e, ")"));
   }
-  void count(size_t bytes, int messages) {
-    traffic_.bytes += bytes;
-    traffic_.messages += uint64_t(messages);
-  }
   const ot_mpi_plugin& t_;
-  int rank_ = 0, size_ = 1, owns_ = 0;
+  int owns_ = 0;
   std::string library_;
-  Traffic traffic_;
-  std::unique_ptr<Heartbeat> heartbeat_;
 };
 
-Mpi* connection = nullptr;
+Group* connection = nullptr;
+
+// Lives as long as the process: MPI ends with it.
+Communicator* use(Group* group, double timeout) {
+  connection = group;
+  std::atexit(disconnect_processes);
+  if (group->size() > 1) group->watch(timeout);
+  return connected_processes();
+}
 
 }  // namespace
 
 Launch find_launch() {
+  if (const GivenSockets& s = given_sockets(); s.rank >= 0)
+    return {s.rank, int(s.ends.size()), kOwnLauncher};
   if (const int n = number("OMPI_COMM_WORLD_SIZE", 0); n > 0)
     return {number("OMPI_COMM_WORLD_RANK", 0), n, "Open MPI"};
   if (const int n = number("PMI_SIZE", 0); n > 0) return {number("PMI_RANK", 0), n, "MPICH"};
@@ -178,8 +188,23 @@ std::vector<MpiPlugin> find_mpi_plugins() {
 }
 
 std::string try_mpi_plugin(const std::string& path) {
-  std::string problem;
-  load(path, problem);
+  // in a process of its own: two MPI libraries in one do not bear each other
+  int ends[2];
+  if (pipe(ends) != 0) return "it could not be tried";
+  const pid_t pid = fork();
+  if (pid == 0) {
+    std::string problem;
+    load(path, problem);
+    (void)!write(ends[1], problem.data(), problem.size());
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string problem(4096, '\0');
+  const ssize_t n = pid > 0 ? read(ends[0], problem.data(), problem.size()) : -1;
+  close(ends[0]);
+  if (pid > 0) waitpid(pid, nullptr, 0);
+  if (n < 0) return "it could not be tried";
+  problem.resize(size_t(n));
   return problem;
 }
 
@@ -195,6 +220,8 @@ Communicator* connect_processes(const DistributedOptions& o) {
   if (o.mode == "off" || (o.mode == "auto" && launch.size <= 1 && o.communicator < 0))
     return nullptr;
   if (connection) return connected_processes();
+  if (launch.by == kOwnLauncher && o.mode != "mpi" && o.communicator < 0)
+    return use(socket_group(given_sockets()).release(), o.fault_timeout);
   std::string problems;
   for (MpiPlugin& p : find_mpi_plugins()) {
     Loaded l;
@@ -203,17 +230,14 @@ Communicator* connect_processes(const DistributedOptions& o) {
       problems += cat("\n  ", p.path, ": ", p.problem);
       continue;
     }
-    auto* mpi = new Mpi(*l.table, o);  // lives as long as the process: MPI ends with it
+    auto* mpi = new Mpi(*l.table, o);
     if (launch.size > 0 && o.communicator < 0 && mpi->size() != launch.size)
       throw Error(ErrorKind::kFailed, "OT5004",
                   cat(launch.by, " started ", launch.size, " processes, but the MPI library (",
                       mpi->library(), ") sees ", mpi->size(), ": two MPI libraries are mixed"),
                   "start with the mpirun of that library, or give the plug-in for the other one:  "
                   "ONNXTRAIN_MPI_PLUGIN=FILE");
-    connection = mpi;
-    std::atexit(disconnect_processes);
-    if (mpi->size() > 1) mpi->watch(o.fault_timeout);
-    return connected_processes();
+    return use(mpi, o.fault_timeout);
   }
   throw Error(ErrorKind::kFailed, "OT5003",
               launch.size > 0

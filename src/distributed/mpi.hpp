@@ -12,7 +12,7 @@ namespace onnxtrain {
 // What a launcher says in the environment; size 0: nobody started this process as one of many.
 struct Launch {
   int rank = 0, size = 0;
-  std::string by;  // "Open MPI", "MPICH", "Slurm"
+  std::string by;  // "Open MPI", "MPICH", "Slurm", "onnxtrain launch"
 };
 Launch find_launch();
 

@@ -8,6 +8,13 @@
 
 namespace onnxtrain {
 
+bool uses_batch_statistics(const Node& n) {
+  if (!n.is("BatchNormalization")) return false;
+  if (n.version >= 14) return n.i("training_mode", 0) != 0;
+  if (n.version < 7) return n.i("is_test", 0) == 0;
+  return std::any_of(n.outputs.begin() + 1, n.outputs.end(), [](ValueId v) { return v != kNone; });
+}
+
 bool RowNode::only_rows(std::initializer_list<size_t> allowed) const {
   for (size_t i = 0; i < n.inputs.size(); ++i)
     if (is_rows(i) && std::find(allowed.begin(), allowed.end(), i) == allowed.end()) return false;
@@ -295,8 +302,7 @@ RowResult class_loss(const RowNode& n) {
 RowResult batch_norm(const RowNode& n) {
   if (!n.only_rows({0}) || n.at(0).axis != 0) return no("its first axis is not the rows alone");
   RowResult r = all_outputs(n, 0);
-  const bool trains = n.n.version >= 14 ? n.n.i("training_mode", 0) != 0 : n.n.outputs.size() > 1;
-  if (!trains) return r;
+  if (!uses_batch_statistics(n.n)) return r;
   for (size_t k = 1; k < r.outputs.size(); ++k) r.outputs[k] = RowClass::average();
   r.batch_norm = true;
   return r;

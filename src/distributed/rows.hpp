@@ -56,6 +56,9 @@ struct RowAnalysis {
   std::vector<ValueId> batch_norms;  // with statistics of the block
 };
 
+// BatchNormalization by the statistics of the batch.
+bool uses_batch_statistics(const Node& n);
+
 // What a rule sees of one node.
 struct RowNode {
   const Graph& g;

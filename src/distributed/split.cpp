@@ -19,11 +19,15 @@ constexpr int kOpset = 18;
 
 class Splitter {
  public:
-  Splitter(const Graph& g, const Graph& t, const RowAnalysis& a) : g_(g), t_(t), a_(a) {}
+  Splitter(const Graph& g, const Graph& t, const RowAnalysis& a, const BlockOptions& o)
+      : g_(g), t_(t), a_(a), sync_(o.sync_norm && !a.batch_norms.empty()) {}
 
   SplitStep run(const SplitStep::Updates& updates, const std::vector<BatchNumber>& numbers) {
     check(updates);
-    s_.batch_norm = !a_.batch_norms.empty();
+    s_.batch_norm = !a_.batch_norms.empty() && !sync_;
+    s_.meets = sync_;
+    find_lone_row();
+    order_sums();
     build_block(numbers);
     build_update(updates);
     return std::move(s_);
@@ -42,12 +46,12 @@ class Splitter {
     return g.add_node(std::move(n), 1, hint)[0];
   }
   ValueId cast(Graph& g, ValueId v, DType to) {
-    if (to == DType::kFloat) return v;
+    if (to == DType::kDouble) return v;
     return call(g, "Cast", {v}, g.value_name(v) + "_cast", {{"to", int64_t(to)}});
   }
   DType elem(ValueId v) const { return t_.value(v).type.elem; }
   ValueId scalar_input(Graph& g, const char* name) {
-    const ValueId v = g.add_value(name, TypeInfo::tensor(DType::kFloat, Shape{}));
+    const ValueId v = g.add_value(name, TypeInfo::tensor(DType::kDouble, Shape{}));
     g.inputs.push_back(v);
     return v;
   }
@@ -86,6 +90,76 @@ class Splitter {
     for (ValueId v : a_.random) known(v);
     for (ValueId v : a_.averages) known(v);
     for (ValueId v : a_.sums) known(v);
+    for (ValueId v : a_.batch_norms) known(v);
+  }
+
+  // A node whose statistics have one value in every row: one row alone has a variance of 0.
+  void find_lone_row() {
+    for (ValueId v : a_.batch_norms) {
+      const Node& n = t_.nodes[size_t(t_.producer_of(v))];
+      const Shape x = t_.value(n.inputs[0]).type.concrete_shape();
+      int64_t each = 1;
+      for (size_t d = 2; d < x.size(); ++d) each *= x[d];
+      const bool elements = n.version < 9 && n.i("spatial", 1) == 0;
+      if ((each == 1 || elements) && s_.lone_row.empty()) s_.lone_row = n.label();
+    }
+  }
+
+  // Sums in the order in which a step knows them: what the forward pass gives, then the gradients
+  // of what it reads last.
+  void order_sums() {
+    std::map<ValueId, size_t> first_read;
+    for (size_t k = 0; k < t_.nodes.size(); ++k)
+      if (!t_.nodes[k].is("Gradient", kTrainingDomain))
+        for (ValueId v : t_.reads(t_.nodes[k])) first_read.try_emplace(v, k);
+    auto known_at = [&](ValueId v) -> size_t {
+      for (int hops = 0; hops < 64; ++hops) {
+        const NodeId p = t_.producer_of(v);
+        if (p < 0) break;
+        const Node& n = t_.nodes[size_t(p)];
+        if (n.inputs.empty()) break;
+        if (!n.is("Gradient", kTrainingDomain)) {
+          v = n.inputs[0];
+          continue;
+        }
+        const auto at = std::find(n.outputs.begin(), n.outputs.end(), v) - n.outputs.begin();
+        const auto read = first_read.find(n.inputs[size_t(at)]);
+        return read == first_read.end() ? t_.nodes.size() : t_.nodes.size() - read->second;
+      }
+      return 0;
+    };
+    std::vector<std::pair<size_t, ValueId>> all;
+    for (ValueId v : a_.sums) all.emplace_back(known_at(v), v);
+    std::stable_sort(all.begin(), all.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [at, v] : all) {
+      sums_.push_back(v);
+      s_.forward_sums += at == 0;
+    }
+  }
+
+  // Every node waits for the one before it, so that all blocks add up in one order.
+  void use_whole_batch(Graph& g) {
+    ValueId before = kNone;
+    for (ValueId v : a_.batch_norms) {
+      const ValueId kept = g.add_value(g.unique_name(g.value_name(v) + "_kept"));
+      Node& n = producer(g, v);
+      const bool elements = n.version < 9 && n.i("spatial", 1) == 0;
+      if (n.name.empty()) n.name = g.value_name(v);
+      std::map<std::string, Attr, std::less<>> attrs = {{"over_blocks", int64_t(1)},
+                                                        {"per_element", int64_t(elements)}};
+      for (const char* key : {"epsilon", "momentum"})
+        if (n.has(key)) attrs[key] = n.f(key, 0);
+      n.op = "SyncBatchNormalization";
+      n.domain = std::string(kOwnDomain);
+      n.version = 1;
+      n.attrs = std::move(attrs);
+      n.inputs.resize(5, kNone);
+      if (before != kNone) n.inputs.push_back(before);
+      n.outputs.resize(5, kNone);
+      n.outputs.push_back(kept);
+      before = kept;
+    }
   }
 
   // The weight of a block's labels, as a loss counts them.
@@ -126,8 +200,10 @@ class Splitter {
       n.attrs[kRowAxis] = int64_t(a_.values[size_t(v)].axis);
       n.attrs[kRowOuter] = a_.values[size_t(v)].outer;
     }
-    for (ValueId v : a_.averages)
-      now_[v] = call(g, "Mul", {v, cast(g, share, elem(v))}, g.value_name(v) + "_share");
+    if (sync_) use_whole_batch(g);
+    for (ValueId v : a_.averages)  // of the whole batch: the same in every block
+      now_[v] =
+          call(g, "Mul", {v, cast(g, sync_ ? once : share, elem(v))}, g.value_name(v) + "_share");
     for (const auto& [o, i] : a_.once) {
       const ValueId operand = producer(g, o).inputs[i];
       const ValueId scaled =
@@ -136,8 +212,18 @@ class Splitter {
     }
     for (const BatchNumber& b : numbers) {
       known(b.value);
+      if (b.how == BatchNumber::kGiven) {
+        const ValueId in =
+            g.add_value(kNumberInput + g.value_name(b.value), t_.value(b.value).type);
+        g.inputs.push_back(in);
+        g.replace_uses(b.value, in);
+        now_[b.value] = in;
+        s_.given.push_back(b.value);
+        continue;
+      }
+      const ValueId factor = b.how == BatchNumber::kGrows ? whole : share;
       rename(g, b.value,
-             call(g, "Mul", {b.value, cast(g, b.grows ? whole : share, elem(b.value))},
+             call(g, "Mul", {b.value, cast(g, factor, elem(b.value))},
                   g.value_name(b.value) + "_of_batch"));
     }
     struct Weighted {
@@ -170,7 +256,7 @@ class Splitter {
     }
     read_counts(g);
     g.outputs.clear();
-    for (ValueId v : a_.sums) {
+    for (ValueId v : sums_) {
       s_.sum_names.push_back(g_.value_name(v));
       g.outputs.push_back(now(v));
     }
@@ -196,6 +282,11 @@ class Splitter {
       g = Graph();
     else
       finish(g);
+    for (const Node& n : g.nodes)
+      if (n.is("SyncBatchNormalization", kOwnDomain))
+        refuse(
+            n.label(),
+            "a count that the loss needs depends on it, before the blocks can add up statistics");
   }
 
   ValueId count_input(Graph& g, ValueId v) {
@@ -232,8 +323,8 @@ class Splitter {
     Graph& g = s_.update = g_.clone();
     s_.updates = updates;
     read_counts(g);
-    for (size_t k = 0; k < a_.sums.size(); ++k) {
-      const ValueId v = a_.sums[k];
+    for (size_t k = 0; k < sums_.size(); ++k) {
+      const ValueId v = sums_[k];
       const ValueId in = g.add_value("onnxtrain.sum." + s_.sum_names[k], t_.value(v).type);
       g.inputs.push_back(in);
       g.replace_uses(v, in);
@@ -267,15 +358,18 @@ class Splitter {
 
   const Graph &g_, &t_;
   const RowAnalysis& a_;
+  const bool sync_;
   SplitStep s_;
+  std::vector<ValueId> sums_;  // in order
   std::map<ValueId, ValueId> now_;
 };
 
 }  // namespace
 
 SplitStep split_step(const Graph& g, const SplitStep::Updates& updates, const Graph& t,
-                     const RowAnalysis& a, const std::vector<BatchNumber>& numbers) {
-  return Splitter(g, t, a).run(updates, numbers);
+                     const RowAnalysis& a, const std::vector<BatchNumber>& numbers,
+                     const BlockOptions& options) {
+  return Splitter(g, t, a, options).run(updates, numbers);
 }
 
 }  // namespace onnxtrain

@@ -4,14 +4,17 @@
 #include <utility>
 #include <vector>
 
+#include "distributed/block_options.hpp"
 #include "distributed/rows.hpp"
 
 namespace onnxtrain {
 
-// Inputs of a block beside the data: scalars of float.
+// Inputs of a block beside the data: scalars of double.
 inline constexpr const char* kShareInput = "onnxtrain.share";  // rows of the block / of the batch
 inline constexpr const char* kOnceInput = "onnxtrain.once";    // 1 in one block, 0 in the others
 inline constexpr const char* kWholeInput = "onnxtrain.whole";  // rows of the batch / of the block
+// Beside them: numbers that follow from the size of the whole batch, by the names of their values.
+inline constexpr const char* kNumberInput = "onnxtrain.number.";
 // On random nodes of a block: the axis along which rows lie, and what of it changes more slowly
 // than they do (core/random_rows.hpp).
 inline constexpr const char* kRowAxis = "row_axis";
@@ -24,25 +27,31 @@ struct SplitStep {
   Graph update;  // inputs: sums and counts by name; outputs: those of the step that are no rows
   Updates updates;
   std::vector<std::string> count_names, sum_names;  // in the order of the outputs
+  size_t forward_sums = 0;                          // the first so many sums are no gradients
   struct Output {  // of the step: an output of `update`, or rows of the block
     int update = -1, block = -1, axis = 0;
     int64_t outer = 1;
     std::string refused;
   };
   std::vector<Output> outputs;
-  bool batch_norm = false;  // statistics are those of the blocks
+  bool batch_norm = false;     // statistics are those of the blocks
+  bool meets = false;          // blocks add up statistics while they run (BlockMeeting)
+  std::string lone_row;        // a node that needs more than one row for its statistics
+  std::vector<ValueId> given;  // kNumberInput of these values: of the graph that was split
 };
 
-// Numbers that follow from the size of the batch: times kWholeInput, or times kShareInput.
+// Numbers that follow from the size of the batch: times kWholeInput, times kShareInput, or given.
 struct BatchNumber {
+  enum How : uint8_t { kGrows, kShrinks, kGiven };
   ValueId value;
-  bool grows;
+  How how;
 };
 
 // `g`: the general graph of a step with its inputs and outputs; `t`: the same specialised, with the
 // values of `g` under their numbers, which `a` is about. Throws OT5010 when something that is
 // needed cannot be had from blocks.
 SplitStep split_step(const Graph& g, const SplitStep::Updates& updates, const Graph& t,
-                     const RowAnalysis& a, const std::vector<BatchNumber>& numbers);
+                     const RowAnalysis& a, const std::vector<BatchNumber>& numbers,
+                     const BlockOptions& options);
 
 }  // namespace onnxtrain

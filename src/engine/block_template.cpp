@@ -48,6 +48,12 @@ Graph specialised(const Graph& general, const std::vector<ValueId>& keep, const 
   return g;
 }
 
+std::vector<ValueId> values_of(const SplitStep::Updates& updates) {
+  std::vector<ValueId> values;
+  for (const auto& [v, state] : updates) values.push_back(v);
+  return values;
+}
+
 // A number of the larger batch divided by that of the smaller, when it is the same for all; 0: not.
 double ratio_of(const Tensor& small, const Tensor& large) {
   if (small.shape() != large.shape() || !dtype_is_float(small.dtype()) || small.size() == 0)
@@ -106,7 +112,8 @@ std::vector<BatchNumber> of_whole_batch(const std::vector<Reader>& readers, cons
     }
     if ((!grows && !shrinks) || a.values[size_t(r.node)].kind == RowClass::kAverage) continue;
     const auto known = [&](const BatchNumber& k) { return k.value == r.value; };
-    if (std::none_of(found.begin(), found.end(), known)) found.push_back({r.value, grows});
+    if (std::none_of(found.begin(), found.end(), known))
+      found.push_back({r.value, grows ? BatchNumber::kGrows : BatchNumber::kShrinks});
   }
   return found;
 }
@@ -131,12 +138,12 @@ std::vector<char> row_inputs(const Graph& g) {
 }
 
 SplitStep split_into_blocks(const Graph& g, const SplitStep::Updates& updates,
-                            const ArrayRef* arrays, ThreadPool& pool, std::vector<char>& is_rows) {
+                            const ArrayRef* arrays, ThreadPool& pool, std::vector<char>& is_rows,
+                            const BlockOptions& options) {
   is_rows = row_inputs(g);
   for (size_t k = 0; k < is_rows.size(); ++k) is_rows[k] = is_rows[k] && arrays[k].rank > 0;
   if (std::none_of(is_rows.begin(), is_rows.end(), [](char r) { return r != 0; })) no_open_rows();
-  std::vector<ValueId> keep;
-  for (const auto& [v, state] : updates) keep.push_back(v);
+  const std::vector<ValueId> keep = values_of(updates);
   const auto [small, large] = odd_sizes(g, arrays, is_rows);
   Graph t, other;
   try {
@@ -151,8 +158,31 @@ SplitStep split_into_blocks(const Graph& g, const SplitStep::Updates& updates,
   std::vector<ValueId> of_block;
   of_whole_batch(readers, {}, growth, &of_block);
   const RowAnalysis a = analyse_rows(t, all_ops(), small, is_rows, of_block, keep, t.outputs);
+  if (options.sync_norm && !a.batch_norms.empty()) {
+    // statistics are those of the batch, and so are all numbers beside them
+    std::vector<BatchNumber> given;
+    for (const Reader& r : readers)
+      if (std::none_of(given.begin(), given.end(),
+                       [&](const BatchNumber& b) { return b.value == r.value; }))
+        given.push_back({r.value, BatchNumber::kGiven});
+    const RowAnalysis whole = analyse_rows(t, all_ops(), small, is_rows, {}, keep, t.outputs);
+    return split_step(g, updates, t, whole, given, options);
+  }
   const std::vector<BatchNumber> numbers = of_whole_batch(readers, a, growth, nullptr);
-  return split_step(g, updates, t, a, numbers);
+  return split_step(g, updates, t, a, numbers, options);
+}
+
+std::vector<Tensor> numbers_of_batch(const Graph& g, const SplitStep::Updates& updates,
+                                     const ArrayRef* arrays, const std::vector<char>& is_rows,
+                                     int64_t rows, const std::vector<ValueId>& values,
+                                     ThreadPool& pool) {
+  const Graph t = specialised(g, values_of(updates), arrays, is_rows, rows, pool);
+  std::vector<Tensor> numbers;
+  for (ValueId v : values) {
+    OT_ASSERT(t.value(v).is_constant());
+    numbers.push_back(t.value(v).constant);
+  }
+  return numbers;
 }
 
 }  // namespace onnxtrain

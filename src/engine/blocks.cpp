@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <map>
 
 #include "core/random_rows.hpp"
+#include "engine/block_part.hpp"
 #include "engine/block_template.hpp"
 #include "runtime/finite.hpp"
 
@@ -37,74 +37,24 @@ BatchRows cut_rows(const std::vector<int64_t>& rows_of_rank, int rank, int block
   return b;
 }
 
-// One program with its inputs: where each comes from.
-struct BlockStep::Part {
-  Part(Graph graph, SplitStep::Updates updates, const BlockStep& step, ProgramOptions options)
-      : program(std::move(graph), std::move(updates), step.p_.state, step.p_.pool,
-                std::move(options)) {
-    const Graph& g = program.graph();
-    arrays.resize(g.inputs.size());
-    from.resize(g.inputs.size(), -1);
-    for (size_t k = 0; k < g.inputs.size(); ++k) {
-      names.push_back(g.value_name(g.inputs[k]));
-      for (size_t i = 0; i < step.p_.graph.inputs.size(); ++i)
-        if (step.p_.graph.inputs[i] == g.inputs[k]) from[k] = int(i);
-    }
-    dims.resize(g.inputs.size());
-  }
-  // Runs on `arrays`; outputs are in `out`.
-  void run(uint64_t seed, uint64_t step, Guard* guard) {
-    const Plan* plan = program.run_again(arrays.data(), seed, step, guard);
-    if (!plan) {
-      std::vector<Value> in;
-      for (const ArrayRef& a : arrays)
-        in.emplace_back(Tensor(a.dtype, Shape(a.dims, a.dims + a.rank), a.data, nullptr));
-      program.plan_for(in);
-      plan = program.run_again(arrays.data(), seed, step, guard);
-      if (!plan) values = program.run(in, seed, step, {}, guard);
-    }
-    const size_t n = program.graph().outputs.size();
-    out.resize(n);
-    types.resize(n);
-    for (size_t k = 0; k < n; ++k) {
-      if (plan) {
-        const ValueId v = plan->graph.outputs[k];
-        const Slot& s = plan->slots[size_t(v)];
-        types[k] = s.type;
-        out[k] = s.place == Place::kConstant ? plan->graph.value(v).constant.data() : s.address;
-      } else {
-        const Tensor& t = std::get<Tensor>(values[k]);
-        types[k] = {t.dtype(), t.shape()};
-        out[k] = t.data();
-      }
-    }
-  }
-  Tensor tensor(size_t k) const {
-    return Tensor(types[k].dtype, types[k].shape, const_cast<void*>(out[k]), nullptr);
-  }
-
-  Program program;
-  std::vector<std::string> names;
-  std::vector<int> from;  // by input: that of the section; -1: none of them
-  std::vector<ArrayRef> arrays;
-  std::vector<Shape> dims;
-  float share = 1, once = 1, whole = 1;
-  std::vector<Value> values;
-  std::vector<const void*> out;
-  std::vector<TensorType> types;
-};
-
 BlockStep::BlockStep(Parts parts) : p_(std::move(parts)) {}
 BlockStep::~BlockStep() = default;
 
 void BlockStep::prepare(const ArrayRef* arrays) {
   split_ = std::make_unique<SplitStep>(
-      split_into_blocks(p_.graph, p_.updates, arrays, *p_.pool, is_rows_));
+      split_into_blocks(p_.graph, p_.updates, arrays, *p_.pool, is_rows_, p_.how));
   ProgramOptions others = p_.options;  // targets meet outputs in the blocks only
   others.targets.clear();
   const SplitStep::Updates none;
   if (!split_->count_names.empty())
     count_ = std::make_unique<Part>(std::move(split_->count), none, *this, others);
+  if (split_->meets) {
+    const int blocks = int(rows_->first.size()) - 1, here = rows_->end - rows_->begin;
+    meeting_ = std::make_unique<BlockMeeting>(blocks, p_.communicator);
+    p_.options.memory_shares *= size_t(here);
+    for (int k = 1; k < here; ++k)
+      others_.push_back(std::make_unique<Part>(split_->block.clone(), none, *this, p_.options));
+  }
   block_ = std::make_unique<Part>(std::move(split_->block), none, *this, p_.options);
   update_ =
       std::make_unique<Part>(std::move(split_->update), std::move(split_->updates), *this, others);
@@ -118,11 +68,11 @@ void BlockStep::prepare(const ArrayRef* arrays) {
 void BlockStep::bind(Part& p, int block) {
   const BatchRows& r = *rows_;
   const int64_t rows = r.rows(block), skip = r.first[size_t(block)] - r.first[size_t(r.begin)];
-  p.share = float(double(rows) / double(r.total()));
-  p.whole = float(double(r.total()) / double(std::max<int64_t>(1, rows)));
+  p.share = double(rows) / double(r.total());
+  p.whole = double(r.total()) / double(std::max<int64_t>(1, rows));
   int once = 0;
   while (r.rows(once) == 0) ++once;
-  p.once = block == once ? 1.0f : 0.0f;
+  p.once = block == once ? 1 : 0;
   for (size_t k = 0; k < p.arrays.size(); ++k) {
     ArrayRef& a = p.arrays[k];
     if (p.from[k] >= 0) {
@@ -134,19 +84,88 @@ void BlockStep::bind(Part& p, int block) {
       for (size_t d = 1; d < dims.size(); ++d) row *= size_t(dims[d]);
       dims[0] = rows;
       a.dims = dims.data();
+      if (rows == 0) {
+        dims[0] = 1;
+        a.data = const_cast<void*>(lone_row(a, k).data());
+        continue;
+      }
       a.data = static_cast<char*>(a.data) + size_t(skip) * row;
       continue;
     }
-    float* scalar = p.names[k] == kShareInput   ? &p.share
-                    : p.names[k] == kOnceInput  ? &p.once
-                    : p.names[k] == kWholeInput ? &p.whole
-                                                : nullptr;
+    double* scalar = p.names[k] == kShareInput   ? &p.share
+                     : p.names[k] == kOnceInput  ? &p.once
+                     : p.names[k] == kWholeInput ? &p.whole
+                                                 : nullptr;
     if (scalar) {
-      a = {scalar, nullptr, 0, DType::kFloat};
+      a = {scalar, nullptr, 0, DType::kDouble};
+      continue;
+    }
+    if (p.names[k].starts_with(kNumberInput)) {
+      for (size_t i = 0; i < split_->given.size(); ++i)
+        if (p.names[k] == kNumberInput + p_.graph.value_name(split_->given[i])) {
+          Tensor& t = numbers_[i];
+          a = {t.data(), t.shape().data(), int(t.rank()), t.dtype()};
+        }
       continue;
     }
     bind_sum(p, k);
   }
+}
+
+// A row of zeros: a process without rows takes part in the sums of the others.
+const Tensor& BlockStep::lone_row(const ArrayRef& like, size_t input) {
+  if (lone_rows_.size() <= input) lone_rows_.resize(input + 1);
+  Tensor& t = lone_rows_[input];
+  const Shape shape(like.dims, like.dims + like.rank);
+  if (t.defined() && t.shape() == shape) return t;
+  t = Tensor(like.dtype, shape);
+  if (like.dtype != DType::kString) std::memset(t.data(), 0, t.bytes());
+  return t;
+}
+
+// Statistics of a single value are none.
+void BlockStep::check_rows() const {
+  if (split_->lone_row.empty()) return;
+  const BatchRows& r = *rows_;
+  bool lone = r.total() == 1;
+  for (size_t b = 0; !split_->meets && b + 1 < r.first.size(); ++b) lone |= r.rows(int(b)) == 1;
+  if (!lone) return;
+  const bool block = r.total() > 1;
+  model_error("OT1286",
+              cat(split_->lone_row, " would train on one value per channel: ",
+                  block ? cat("a block of this batch of ", r.total(), " rows has one row")
+                        : "this batch has one row",
+                  ", and the variance of one value is 0"),
+              block ? "--batch-norm sync, fewer --micro-blocks, or a batch size that divides the "
+                      "number of rows"
+                    : "use a batch size such that no batch has a single row");
+}
+
+void BlockStep::run_block(Part& p, int block) {
+  const BatchRows& r = *rows_;
+  bind(p, block);
+  const RandomRowsScope random({r.first[size_t(block)], r.rows(block), r.total()});
+  p.run(seed_, step_, nullptr);
+}
+
+BlockStep::Part& BlockStep::part_of(int block) {
+  const int k = meeting_ ? block - rows_->begin : 0;
+  return k == 0 ? *block_ : *others_[size_t(k - 1)];
+}
+
+// All blocks of this process, which meet those of the others in the middle.
+void BlockStep::run_together() {
+  if (!split_->given.empty() && numbers_rows_ != rows_->total()) {
+    numbers_ = numbers_of_batch(p_.graph, p_.updates, arrays_.data(), is_rows_, rows_->total(),
+                                split_->given, *p_.pool);
+    numbers_rows_ = rows_->total();
+  }
+  here_.clear();
+  for (int b = rows_->begin; b < rows_->end; ++b)
+    if (!empty_[size_t(b)]) here_.push_back(b);
+  if (here_.empty()) here_.push_back(rows_->begin);
+  meeting_->run(
+      here_, empty_, [&](int block) { run_block(part_of(block), block); }, *p_.pool);
 }
 
 // An input that is a sum over the batch.
@@ -170,22 +189,34 @@ void BlockStep::bind_sum(Part& p, size_t k) const {
 void BlockStep::add_up(Part& p, std::unique_ptr<BlockSum>& sums, size_t outputs) {
   const BatchRows& r = *rows_;
   const int blocks = int(r.first.size()) - 1;
+  const bool whole = &p == block_.get();
+  if (whole && meeting_) run_together();
   auto compute = [&](int block) -> const std::vector<const void*>& {
-    bind(p, block);
-    const RandomRowsScope random({r.first[size_t(block)], r.rows(block), r.total()});
-    p.run(seed_, step_, nullptr);
-    if (&p == block_.get()) gather_rows(block);
-    return p.out;
+    Part& own = whole ? part_of(block) : p;
+    if (whole && overlap_ && sums->is_last(block)) {
+      overlap_->next = observer_;
+      own.program.set_observer(overlap_.get());
+      run_block(own, block);
+      own.program.set_observer(observer_);
+    } else if (!whole || !meeting_) {
+      run_block(own, block);
+    }
+    if (whole) gather_rows(own, block);
+    return own.out;
   };
   if (!sums) {
     // what is added is known from the graph: a process without rows has not run a block yet
     std::vector<TensorType> types;
     const Graph& g = p.program.graph();
     for (size_t k = 0; k < outputs; ++k) {
-      const TypeInfo& t = sum_type(g, g.outputs[k], k, &p == block_.get());
+      const TypeInfo& t = sum_type(g, g.outputs[k], k, whole);
       types.push_back({t.elem, t.concrete_shape()});
     }
-    sums = std::make_unique<BlockSum>(std::move(types), blocks, p_.communicator);
+    const bool narrow = whole && p_.how.narrow;
+    sums = std::make_unique<BlockSum>(std::move(types), blocks, p_.communicator,
+                                      narrow ? split_->forward_sums : BlockSum::kNever);
+    if (whole && !meeting_ && p_.communicator)
+      overlap_ = std::make_unique<Overlap>(*sums, *block_, outputs);
   }
   sums->run(empty_, compute, *p_.pool);
 }
@@ -203,10 +234,11 @@ const TypeInfo& BlockStep::sum_type(const Graph& g, ValueId v, size_t k, bool bl
 
 void BlockStep::run(const ArrayRef* arrays, const BatchRows& rows, uint64_t seed, uint64_t step,
                     Guard* guard) {
-  if (!split_) prepare(arrays);
   arrays_.assign(arrays, arrays + p_.graph.inputs.size());
   last_rows_ = rows;
   rows_ = &last_rows_;
+  if (!split_) prepare(arrays);
+  check_rows();
   seed_ = seed;
   step_ = step;
   empty_.clear();
@@ -257,12 +289,12 @@ NotFiniteValue BlockStep::trace(uint64_t seed, uint64_t step) {
 }
 
 // Keeps outputs that are rows: the next block runs in the same memory.
-void BlockStep::gather_rows(int block) {
-  for (size_t k = split_->sum_names.size(); k < block_->out.size(); ++k) {
+void BlockStep::gather_rows(const Part& p, int block) {
+  for (size_t k = split_->sum_names.size(); k < p.out.size(); ++k) {
     size_t axis = 0, slow = 1;
     for (const auto& o : split_->outputs)
       if (o.block == int(k)) axis = size_t(o.axis), slow = size_t(o.outer);
-    const Tensor part = block_->tensor(k);
+    const Tensor part = p.tensor(k);
     if (part.dtype() == DType::kString) continue;
     const auto rows = size_t(rows_->rows(block)), own = size_t(rows_->own());
     const auto skip = size_t(rows_->first[size_t(block)] - rows_->first[size_t(rows_->begin)]);
@@ -291,10 +323,17 @@ Value BlockStep::output(size_t k) const {
   return update_->tensor(size_t(o.update)).clone();
 }
 
+std::vector<BlockStep::Part*> BlockStep::parts() const {
+  std::vector<Part*> all;
+  for (Part* p : {count_.get(), block_.get(), update_.get()})
+    if (p) all.push_back(p);
+  for (const auto& p : others_) all.push_back(p.get());
+  return all;
+}
+
 PlannedMemory BlockStep::memory() const {
   PlannedMemory all;
-  for (const Part* p : {count_.get(), block_.get(), update_.get()}) {
-    if (!p) continue;
+  for (const Part* p : parts()) {
     const PlannedMemory m = p->program.memory();
     all.arena += m.arena;
     all.whole += m.whole;
@@ -305,15 +344,14 @@ PlannedMemory BlockStep::memory() const {
 
 std::vector<const Plan*> BlockStep::plans() const {
   std::vector<const Plan*> all;
-  for (const Part* p : {count_.get(), block_.get(), update_.get()})
-    if (p)
-      for (const Plan* plan : p->program.plans()) all.push_back(plan);
+  for (const Part* p : parts())
+    for (const Plan* plan : p->program.plans()) all.push_back(plan);
   return all;
 }
 
 void BlockStep::set_observer(StepObserver* observer) {
-  for (Part* p : {count_.get(), block_.get(), update_.get()})
-    if (p) p->program.set_observer(observer);
+  observer_ = observer;
+  for (Part* p : parts()) p->program.set_observer(observer);
 }
 
 }  // namespace onnxtrain

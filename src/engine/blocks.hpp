@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "distributed/block_sum.hpp"
+#include "distributed/meeting.hpp"
 #include "distributed/split.hpp"
 #include "engine/program.hpp"
 
@@ -34,6 +35,7 @@ class BlockStep {
     std::shared_ptr<ThreadPool> pool;
     ProgramOptions options;
     Communicator* communicator = nullptr;
+    BlockOptions how = {};
   };
   explicit BlockStep(Parts parts);
   ~BlockStep();
@@ -53,18 +55,34 @@ class BlockStep {
   void set_observer(StepObserver* observer);
 
  private:
-  struct Part;  // a program that runs per block, or once
+  struct Part;     // a program that runs per block, or once
+  struct Overlap;  // hands gradients out while their block runs
   void prepare(const ArrayRef* arrays);
   void bind(Part& p, int block);
   void bind_sum(Part& p, size_t input) const;
   void add_up(Part& p, std::unique_ptr<BlockSum>& sums, size_t outputs);
   const TypeInfo& sum_type(const Graph& g, ValueId v, size_t k, bool block) const;
-  void gather_rows(int block);
+  void check_rows() const;
+  void run_block(Part& p, int block);
+  void run_together();
+  Part& part_of(int block);
+  std::vector<Part*> parts() const;
+  const Tensor& lone_row(const ArrayRef& like, size_t input);
+  void gather_rows(const Part& p, int block);
 
   Parts p_;
   std::unique_ptr<SplitStep> split_;
   std::unique_ptr<Part> count_, block_, update_;
+  // Blocks that meet: each has a program of its own, block_ is the first's.
+  std::unique_ptr<BlockMeeting> meeting_;
+  std::vector<std::unique_ptr<Part>> others_;
+  std::vector<int> here_;          // blocks that run in this process
+  int64_t numbers_rows_ = -1;      // numbers_ are those of a batch of so many rows
+  std::vector<Tensor> numbers_;    // SplitStep::given
+  std::vector<Tensor> lone_rows_;  // by graph input: what a process without rows runs on
   std::unique_ptr<BlockSum> counts_, sums_;
+  std::unique_ptr<Overlap> overlap_;
+  StepObserver* observer_ = nullptr;
   std::vector<char> is_rows_;  // by graph input
   std::vector<char> empty_;    // by block
   std::vector<Tensor> row_outputs_;

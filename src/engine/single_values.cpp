@@ -2,22 +2,13 @@
 
 #include "core/error.hpp"
 #include "core/shell.hpp"
+#include "distributed/rows.hpp"
 
 namespace onnxtrain {
 
-namespace {
-
-bool trains(const Node& n) {
-  if (!n.is("BatchNormalization")) return false;
-  if (n.version >= 14) return n.i("training_mode", 0) != 0;
-  return n.version >= 7 ? n.outputs.size() > 1 : n.i("is_test", 0) == 0;
-}
-
-}  // namespace
-
 void refuse_single_values(const Graph& g) {
   for (const Node& n : g.nodes) {
-    if (!trains(n) || n.inputs.size() < 3) continue;
+    if (!uses_batch_statistics(n) || n.inputs.size() < 3) continue;
     const TypeInfo& x = g.value(n.inputs[0]).type;
     if (!x.concrete()) continue;
     const Shape shape = x.concrete_shape();

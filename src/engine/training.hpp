@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "distributed/block_options.hpp"
 #include "engine/session.hpp"
 
 namespace onnxtrain {
@@ -59,8 +60,9 @@ class Training {
   // Cuts every batch into this many blocks of rows from now on, which are computed one by one; 1
   // and one process: not cut. With a communicator (which must outlive this) a step takes the rows
   // of this process, in the order of ranks; `blocks` is a multiple of their number.
-  void set_blocks(int blocks, Communicator* communicator = nullptr);
+  void set_blocks(int blocks, Communicator* communicator = nullptr, BlockOptions how = {});
   int blocks() const { return blocks_; }
+  const BlockOptions& block_options() const { return how_; }
   Communicator* communicator() const { return communicator_; }
   // Rows of the last step in all processes.
   int64_t batch_rows() const { return batch_rows_; }
@@ -160,6 +162,7 @@ class Training {
   int last_which_ = -2;
   ProgramOptions options_;
   int blocks_ = 1;
+  BlockOptions how_;
   Communicator* communicator_ = nullptr;
   std::unique_ptr<BatchRows> cut_;
   int64_t batch_rows_ = 0;

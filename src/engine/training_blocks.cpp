@@ -10,7 +10,7 @@
 
 namespace onnxtrain {
 
-void Training::set_blocks(int blocks, Communicator* communicator) {
+void Training::set_blocks(int blocks, Communicator* communicator, BlockOptions how) {
   const int ranks = communicator ? communicator->size() : 1;
   if (blocks < 1 || blocks % ranks != 0)
     usage_error("OT5001",
@@ -19,6 +19,7 @@ void Training::set_blocks(int blocks, Communicator* communicator) {
                 cat("--micro-blocks ", std::max(1, (blocks + ranks - 1) / ranks) * ranks));
   blocks_ = blocks;
   communicator_ = communicator;
+  how_ = how;
   const bool cut = blocks > 1 || communicator;
   cut_ = cut ? std::make_unique<BatchRows>() : nullptr;
   for (size_t k = 0; k < algorithms_.size(); ++k) {
@@ -28,8 +29,9 @@ void Training::set_blocks(int blocks, Communicator* communicator) {
     ProgramOptions options = options_;
     options.targets = elementwise_targets(*model_, model_->training[k]);
     options.memory_shares *= 2;  // blocks and update
-    a->blocks = std::make_unique<BlockStep>(BlockStep::Parts{
-        a->program->graph().clone(), a->updates, a->loss, state_, pool_, options, communicator});
+    a->blocks = std::make_unique<BlockStep>(BlockStep::Parts{a->program->graph().clone(),
+                                                             a->updates, a->loss, state_, pool_,
+                                                             options, communicator, how});
   }
 }
 

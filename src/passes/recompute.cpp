@@ -74,6 +74,7 @@ struct Recomputation::Impl {
   bool repeatable(const Node& n) const {
     const Op* op = table.find(n);
     if (!op || !op->shape || op->impls.empty()) return false;
+    if (n.has("over_blocks")) return false;  // all blocks meet there, once
     for (const auto& [key, a] : n.attrs)
       if (std::holds_alternative<GraphPtr>(a)) return false;
     for (ValueId v : n.outputs)

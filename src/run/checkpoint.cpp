@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kStep = "onnxtrain.step";
 constexpr const char* kBlocks = "onnxtrain.micro_blocks";
+constexpr const char* kNorm = "onnxtrain.batch_norm";
 constexpr std::string_view kTensor = "onnxtrain.checksum.";
 constexpr std::string_view kFile = "onnxtrain.file_checksum";
 constexpr size_t kDigits = 16;
@@ -38,7 +39,8 @@ constexpr const char* kPosition[] = {"onnxtrain.step",
                                      "onnxtrain.best_loss",
                                      "onnxtrain.settings",
                                      "onnxtrain.data",
-                                     kBlocks};
+                                     kBlocks,
+                                     kNorm};
 
 std::string hex(uint64_t v) {
   char text[20];
@@ -213,7 +215,10 @@ Model load_intact(const std::string& path, std::string& problem) {
 
 }  // namespace
 
-int saved_blocks(const Model& m) { return int(integer(m, kBlocks)); }
+Cut saved_cut(const Model& m) {
+  const auto norm = m.metadata.find(kNorm);
+  return {int(integer(m, kBlocks)), norm == m.metadata.end() ? "" : norm->second, {}};
+}
 
 bool is_checkpoint(const Model& m) { return m.metadata.count(kStep) != 0; }
 
@@ -237,6 +242,7 @@ void save_checkpoint(const Training& t, const Position& p, const std::string& pa
   m.metadata["onnxtrain.best"] = exact(p.best);
   m.metadata["onnxtrain.best_epoch"] = std::to_string(p.best_epoch);
   if (t.blocks() > 1) m.metadata[kBlocks] = std::to_string(t.blocks());
+  if (t.blocks() > 1 && t.block_options().sync_norm) m.metadata[kNorm] = "sync";
   if (!p.watched.empty()) m.metadata["onnxtrain.watched"] = p.watched;
   if (p.best_loss) m.metadata["onnxtrain.best_loss"] = exact(*p.best_loss);
   for (const auto& name : t.state().names())

@@ -23,6 +23,13 @@ struct Position {
   std::string watched;  // which number that is
 };
 
+// How batches are cut; what is not given is as the run had it.
+struct Cut {
+  int blocks = 0;                 // of rows that a batch is cut into; 0: one for each process
+  std::string batch_norm;         // local|sync
+  std::string reduce_dtype = {};  // float32|bf16; not kept in a run
+};
+
 // Writes `path` from the trainer's state; the previous file stays as `path`.previous. `metadata` is
 // added to the file's. Tensors of more than `one_file` bytes together go to `path`.0.data, .1.data
 // or .2.data, whichever neither the last nor the previous checkpoint uses.
@@ -44,8 +51,8 @@ Model load_model_or_checkpoint(const std::string& path, Position& p);
 bool copy_checkpoint(const std::string& from, const std::string& to);
 
 bool is_checkpoint(const Model& m);
-// How many blocks its batches were cut into; 0: not known.
-int saved_blocks(const Model& m);
+// How its batches were cut, as far as it says.
+Cut saved_cut(const Model& m);
 // The same model without the position and checksums.
 void strip_checkpoint_metadata(Model& m);
 

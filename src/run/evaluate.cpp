@@ -2,9 +2,8 @@
 #include "run/evaluate.hpp"
 
 #include <algorithm>
-#include <numeric>
 
-#include "data/prefetch.hpp"
+#include "distributed/gather_tensors.hpp"
 #include "graph/reads.hpp"
 #include "model/batch.hpp"
 #include "run/whole_batches.hpp"
@@ -116,39 +115,75 @@ Tensor Evaluator::scores(const Feeds& feeds) {
   return t ? *t : Tensor();
 }
 
-Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch, PredictionSample* sample) {
+// What the program is given of a batch. copy: it must outlive the batch.
+void Evaluator::feed(const FeedColumns& data, const Batch& b, int64_t fixed, bool copy,
+                     Judged& j) const {
+  for (const ValueDef& d : inputs_) {
+    const auto at = std::find(data.names.begin(), data.names.end(), d.name);
+    if (at == data.names.end()) data_error("OT2113", cat("input '", d.name, "' was not given"));
+    const Tensor& t = b.tensors[size_t(at - data.names.begin())];
+    j.in.emplace_back(b.rows < fixed ? filled_up(t, fixed) : copy ? t.clone() : t);
+  }
+  const auto label = std::find(data.names.begin(), data.names.end(), data.label);
+  if (label == data.names.end()) return;
+  const Tensor& t = b.tensors[size_t(label - data.names.begin())];
+  j.label = copy ? t.clone() : t;
+}
+
+void Evaluator::run(Judged& j) {
+  const Result got = run(j.in, j.rows);
+  j.loss = got.loss;
+  if (scores_ >= 0) j.scores = first_rows(got.scores, j.rows);
+}
+
+// Every process has run one batch of the group.
+void Evaluator::share(Communicator& c, std::vector<Judged>& group) {
+  std::vector<Tensor> mine;
+  if (const auto me = size_t(c.rank()); me < group.size())
+    mine = {Tensor::scalar<double>(group[me].loss), group[me].scores, group[me].label};
+  std::vector<std::vector<Tensor>> all = gather_tensors(c, mine);
+  for (size_t r = 0; r < group.size(); ++r) {
+    group[r].loss = all[r][0].to_doubles()[0];
+    group[r].scores = std::move(all[r][1]);
+    group[r].label = std::move(all[r][2]);
+  }
+}
+
+void Evaluator::count(const Judged& j, int64_t fixed, Metrics& metrics,
+                      PredictionSample* sample) const {
+  double loss = j.loss;
+  // rows that only fill up count nothing; their part in the loss cannot be told from the others'
+  if (j.rows < fixed && metrics.rows() > 0) loss = metrics.loss();
+  if (scores_ < 0 || !j.label.defined()) return metrics.add_loss(loss, j.rows);
+  if (sample) sample->add(j.scores, j.label, j.in, j.first, j.rows);
+  metrics.add(j.scores, j.label, loss, j.rows);
+}
+
+Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch, PredictionSample* sample,
+                            Communicator* processes) {
   Metrics metrics(task(data), describe_);
-  const int64_t fixed = fixed_batch(training_.source().main);
+  const int64_t fixed = fixed_batch(training_.source().main), rows = data.rows();
   if (fixed > 0) batch = fixed;
-  batch = std::clamp<int64_t>(data.rows(), 1, batch);  // no room for more rows than there are
+  batch = std::clamp<int64_t>(rows, 1, batch);  // no room for more rows than there are
+  const int64_t ranks = processes ? processes->size() : 1, rank = processes ? processes->rank() : 0;
+  const int64_t batches = (rows + batch - 1) / batch;
+  auto reads = [&](int64_t i) { return sample || i % ranks == rank; };
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < rows; ++i)
+    if (reads(i / batch)) order.push_back(i);
   Prefetcher prefetch(data.columns, batch, 1);
-  std::vector<int64_t> order(size_t(data.rows()));
-  std::iota(order.begin(), order.end(), int64_t(0));
-  prefetch.start(order);
-  size_t label =
-      size_t(std::find(data.names.begin(), data.names.end(), data.label) - data.names.begin());
-  int64_t first = 0;
-  while (const Batch* b = prefetch.next()) {
-    std::vector<Value> in;
-    for (const ValueDef& d : inputs_) {
-      auto at = std::find(data.names.begin(), data.names.end(), d.name);
-      if (at == data.names.end()) data_error("OT2113", cat("input '", d.name, "' was not given"));
-      in.push_back(b->tensors[size_t(at - data.names.begin())]);
-      if (b->rows < fixed) in.back() = filled_up(std::get<Tensor>(in.back()), fixed);
-    }
-    const Result got = run(in, b->rows);
-    double loss = got.loss;
-    // rows that only fill up count nothing; their part in the loss cannot be told from the others'
-    if (b->rows < fixed && metrics.rows() > 0) loss = metrics.loss();
-    Tensor scores;
-    if (scores_ >= 0) scores = first_rows(got.scores, b->rows);
-    if (sample && scores_ >= 0 && label < b->tensors.size())
-      sample->add(scores, b->tensors[label], in, first, b->rows);
-    first += b->rows;
-    if (scores_ >= 0 && label < b->tensors.size())
-      metrics.add(scores, b->tensors[label], loss, b->rows);
-    else
-      metrics.add_loss(loss, b->rows);
+  prefetch.start(std::move(order));
+  std::vector<Judged> group;
+  for (int64_t i = 0; i < batches; ++i) {
+    Judged& j = group.emplace_back();
+    j.first = i * batch;
+    j.rows = std::min(batch, rows - j.first);
+    if (reads(i)) feed(data, *prefetch.next(), fixed, ranks > 1, j);
+    if (i % ranks == rank) run(j);
+    if (int64_t(group.size()) < ranks && i + 1 < batches) continue;
+    if (ranks > 1) share(*processes, group);
+    for (const Judged& done : group) count(done, fixed, metrics, sample);
+    group.clear();
   }
   return metrics;
 }

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "data/prefetch.hpp"
+#include "distributed/communicator.hpp"
 #include "engine/training.hpp"
 #include "run/feeds.hpp"
 #include "run/metrics.hpp"
@@ -19,8 +21,10 @@ class Evaluator {
   explicit Evaluator(Training& t);
   // Where the steps are made, as long as that does not refuse.
   explicit Evaluator(Stepper& s);
-  // Loss and metrics over all rows. sample: sees every batch too.
-  Metrics evaluate(const FeedColumns& data, int64_t batch, PredictionSample* sample = nullptr);
+  // Loss and metrics over all rows. sample: sees every batch too. processes: share the batches out;
+  // all of them get the same metrics, to the bit those of one.
+  Metrics evaluate(const FeedColumns& data, int64_t batch, PredictionSample* sample = nullptr,
+                   Communicator* processes = nullptr);
   PredictionSample sample_of(const FeedColumns& data) const {
     return {task(data), describe_, data.rows()};
   }
@@ -36,7 +40,18 @@ class Evaluator {
   };
   Result run(const std::vector<Value>& in, int64_t rows);
   bool run_elsewhere(const std::vector<Value>& in, int64_t rows, Result& r);
+  // One batch and what came of it.
+  struct Judged {
+    std::vector<Value> in;
+    Tensor label, scores;
+    double loss = 0;
+    int64_t first = 0, rows = 0;
+  };
   TaskKind task(const FeedColumns& data) const;
+  void feed(const FeedColumns& data, const Batch& b, int64_t fixed, bool copy, Judged& j) const;
+  void run(Judged& j);
+  static void share(Communicator& c, std::vector<Judged>& group);
+  void count(const Judged& j, int64_t fixed, Metrics& metrics, PredictionSample* sample) const;
   std::unique_ptr<Program> program_;
   std::vector<ValueDef> inputs_;
   int loss_ = -1, scores_ = -1;

@@ -217,7 +217,8 @@ class Loop {
         s_.training();  // the evaluator reads its state
       PredictionSample sample = evaluator_->sample_of(*valid_);
       Metrics m = evaluator_->evaluate(*valid_, std::max<int64_t>(o_.batch, 256),
-                                       folder_ ? &sample : nullptr);
+                                       folder_ ? &sample : nullptr,
+                                       s_.parallel() ? s_.training().communicator() : nullptr);
       say_where_evaluated();
       predictions_ = sample.text();
       e.has_valid = true;

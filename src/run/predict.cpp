@@ -10,13 +10,16 @@
 #include "convert/output_range.hpp"
 #include "convert/prepare.hpp"
 #include "core/shell.hpp"
+#include "data/fingerprint.hpp"
 #include "data/prefetch.hpp"
+#include "distributed/gather_tensors.hpp"
 #include "model/batch.hpp"
 #include "model/class_labels.hpp"
 #include "onnx/onnx.hpp"
 #include "run/checkpoint.hpp"
 #include "run/evaluate.hpp"
 #include "run/raw_columns.hpp"
+#include "run/same_everywhere.hpp"
 #include "run/start.hpp"
 #include "run/target_check.hpp"
 #include "run/whole_batches.hpp"
@@ -108,16 +111,19 @@ Fed inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed, Observe
   return fed;
 }
 
-// An output for all rows, in batches.
+// An output for all rows, in batches; of processes, each runs every n-th of them.
 Tensor rows_through(Session& session, const std::vector<ColumnPtr>& fed, int64_t batch,
-                    size_t output) {
+                    size_t output, Communicator* processes) {
   const Model& m = session.model();
   const std::vector<std::string> names = m.input_names();
   const int64_t fixed = fixed_batch(m.main), rows = fed.empty() ? 0 : fed[0]->rows();
-  Prefetcher prefetch(fed, std::clamp<int64_t>(rows, 1, fixed > 0 ? fixed : batch), 1);
-  std::vector<int64_t> order(static_cast<size_t>(rows));
-  std::iota(order.begin(), order.end(), int64_t(0));
-  prefetch.start(order);
+  batch = std::clamp<int64_t>(rows, 1, fixed > 0 ? fixed : batch);
+  const int64_t ranks = processes ? processes->size() : 1, rank = processes ? processes->rank() : 0;
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < rows; ++i)
+    if (i / batch % ranks == rank) order.push_back(i);
+  Prefetcher prefetch(fed, batch, 1);
+  prefetch.start(std::move(order));
   std::vector<Tensor> parts;
   while (const Batch* b = prefetch.next()) {
     Feeds feeds;
@@ -130,7 +136,20 @@ Tensor rows_through(Session& session, const std::vector<ColumnPtr>& fed, int64_t
                  "onnxtrain run MODEL --inputs in.npz -o out.npz");
     parts.push_back(first_rows(*t, b->rows));
   }
-  return joined(parts);
+  if (ranks == 1) return joined(parts);
+  const std::vector<std::vector<Tensor>> all = gather_tensors(*processes, parts);
+  std::vector<Tensor> in_order;
+  for (size_t k = 0; k < all[0].size(); ++k)
+    for (const std::vector<Tensor>& of_rank : all)
+      if (k < of_rank.size()) in_order.push_back(of_rank[k]);
+  return joined(in_order);
+}
+
+void check_rows(Communicator& c, const Model& m, const std::vector<ColumnPtr>& columns,
+                int64_t batch) {
+  check_same(&c, {{"model", hash_of(m)},
+                  {"data", hash_of(hash_rows(columns).text())},
+                  {"batch size", uint64_t(batch)}});
 }
 
 bool is_class_loss(const Model& m) {
@@ -166,7 +185,7 @@ Feeds some_rows(const Model& m, const FeedColumns& sample) {
 }  // namespace
 
 Predictions predict(const std::string& run_or_model, const DataRequest& q, int64_t batch,
-                    const ProgramOptions& program, Observer& observer) {
+                    const ProgramOptions& program, Observer& observer, Communicator* processes) {
   const bool folder = fs::is_directory(run_or_model);
   Position position;
   const std::string file = folder ? Folder(run_or_model).model() : run_or_model;
@@ -177,10 +196,11 @@ Predictions predict(const std::string& run_or_model, const DataRequest& q, int64
   auto model = std::make_shared<const Model>(load_model_or_checkpoint(file, position));
   FeedOptions feed = q.feed;
   const Fed fed = inputs_from(q, *model, feed, observer);
+  if (processes) check_rows(*processes, *model, fed.columns, batch);
   Session session(model, program);
   Predictions p;
   const size_t output = written_output(model->main);
-  p.rows = rows_through(session, fed.columns, batch, output);
+  p.rows = rows_through(session, fed.columns, batch, output, processes);
   p.output = model->main.value_name(model->main.outputs[output]);
   p.classes = feed.classes.empty() ? class_labels(model->main) : feed.classes;
   p.row_names = fed.row_names;
@@ -216,8 +236,8 @@ Recipe recipe_of(const Model& m) {
 }  // namespace
 
 Evaluation evaluate(const std::string& run_or_model, const std::string& which, const DataRequest& q,
-                    DataPart part, int64_t batch, const ProgramOptions& program,
-                    Observer& observer) {
+                    DataPart part, int64_t batch, const ProgramOptions& program, Observer& observer,
+                    Communicator* processes) {
   Position position;
   Model m = load_model_or_checkpoint(checkpoint_of(run_or_model, which, observer), position);
   const DataSpec known = data_spec(m.metadata);
@@ -227,7 +247,8 @@ Evaluation evaluate(const std::string& run_or_model, const std::string& which, c
   observer.on_note("data", data.line);
   for (const std::string& note : data.notes) observer.on_note("note", note);
   check_target(t.source(), data, observer);
-  return {Evaluator(t).evaluate(data.feeds, batch), data.feeds.rows(),
+  if (processes) check_rows(*processes, t.source(), data.feeds.columns, batch);
+  return {Evaluator(t).evaluate(data.feeds, batch, nullptr, processes), data.feeds.rows(),
           known.classes.empty() ? class_labels(t.source().main) : known.classes};
 }
 

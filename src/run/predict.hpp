@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "distributed/communicator.hpp"
 #include "engine/session.hpp"
 #include "run/folder.hpp"
 #include "run/metrics.hpp"
@@ -24,9 +25,12 @@ struct Predictions {
   std::vector<std::string> row_names;  // files of images; may be empty
 };
 
+// Processes that are given share the batches out, and all get the result, to the bit that of one.
+
 // A run folder: its model.onnx. Columns, scaling and classes are those of the training.
 Predictions predict(const std::string& run_or_model, const DataRequest& q, int64_t batch,
-                    const ProgramOptions& program, Observer& observer);
+                    const ProgramOptions& program, Observer& observer,
+                    Communicator* processes = nullptr);
 
 struct Evaluation {
   Metrics metrics;
@@ -37,8 +41,8 @@ struct Evaluation {
 // which: best or last checkpoint of a run. A model without training is scored with the loss that
 // fits it.
 Evaluation evaluate(const std::string& run_or_model, const std::string& which, const DataRequest& q,
-                    DataPart part, int64_t batch, const ProgramOptions& program,
-                    Observer& observer);
+                    DataPart part, int64_t batch, const ProgramOptions& program, Observer& observer,
+                    Communicator* processes = nullptr);
 
 // Largest difference between model.onnx and the main graph of the best checkpoint on some rows;
 // none when there is nothing to compare with.

@@ -1,39 +1,10 @@
 // A run that several processes make together: the same settings, model and data in each.
-#include <unistd.h>
-
-#include <array>
-#include <cstring>
-
-#include "core/random.hpp"
-#include "core/version.hpp"
 #include "run/run.hpp"
+#include "run/same_everywhere.hpp"
 
 namespace onnxtrain::run {
 
 namespace {
-
-constexpr size_t kFacts = 5;
-constexpr const char* kNames[kFacts] = {"version of onnxtrain", "model", "data", "settings",
-                                        "position in the training"};
-
-uint64_t hash_text(const std::string& s) { return hash64(s.data(), s.size(), 7); }
-
-uint64_t hash_of_model(const Training& t) {
-  Hash64 h;
-  const Model& m = t.source();
-  auto add = [&](const std::string& s) { h.add(s.data(), s.size()); };
-  add(to_text(m.main));
-  for (const TrainingStep& step : m.training) add(to_text(step.algorithm));
-  for (const std::string& name : t.state().names()) {
-    const Tensor& v = t.state().get(name);
-    add(name);
-    if (v.dtype() != DType::kString) h.add(v.data(), v.bytes());
-  }
-  for (const ValueDef& d : m.main.values)
-    if (d.is_constant() && !t.state().has(d.name) && d.constant.dtype() != DType::kString)
-      h.add(d.constant.data(), d.constant.bytes());
-  return h.value();
-}
 
 // Paths may differ between hosts; the data itself is compared.
 std::string comparable(const std::string& settings) {
@@ -48,11 +19,6 @@ std::string comparable(const std::string& settings) {
   }
   return out;
 }
-
-struct Facts {
-  std::array<uint64_t, kFacts> hashes{};
-  std::array<char, 64> host{};
-};
 
 }  // namespace
 
@@ -70,35 +36,35 @@ void Run::cut_batches() {
                 cat("--batch ", q_.fit.batch, " is the batch of all ", ranks,
                     " processes together: it has fewer rows than there are processes"),
                 cat("--batch ", ranks));
-  distribute(c, q_.blocks);
+  distribute(c, q_.cut);
   settings_.replace("micro-blocks", std::to_string(t_->blocks()));
+  settings_.replace("batch-norm", t_->block_options().sync_norm ? "sync" : "local");
   check_processes(settings_.text_for_checkpoint());
 }
 
-void Run::distribute(Communicator* c, int blocks) {
+void Run::distribute(Communicator* c, const Cut& cut) {
   const int ranks = c ? c->size() : 1;
   q_.communicator = c;
-  q_.blocks = blocks > 0 ? blocks : known_blocks_ > 0 ? known_blocks_ : ranks;
-  t_->set_blocks(q_.blocks, c);
+  q_.cut = cut;
+  if (cut.blocks == 0) q_.cut.blocks = known_cut_.blocks > 0 ? known_cut_.blocks : ranks;
+  if (cut.batch_norm.empty()) q_.cut.batch_norm = known_cut_.batch_norm;
+  if (!cut.batch_norm.empty() && cut.batch_norm != "local" && cut.batch_norm != "sync")
+    usage_error("OT5052", cat("batch_norm is '", cut.batch_norm, "', it is local or sync"));
+  const std::string& type = cut.reduce_dtype;
+  if (!type.empty() && type != "float32" && type != "bf16")
+    usage_error("OT5054", cat("reduce_dtype is '", type, "', it is float32 or bf16"));
+  t_->set_blocks(q_.cut.blocks, c,
+                 {.sync_norm = q_.cut.batch_norm == "sync", .narrow = c && type == "bf16"});
 }
 
 void Run::check_processes(const std::string& settings) const {
-  Communicator* c = q_.communicator;
-  if (!c) return;
-  Facts mine;
-  mine.hashes = {hash_text(version()), hash_of_model(*t_), hash_text(parts_.all.text()),
-                 hash_text(comparable(settings)),
-                 hash_text(cat(at_.step, " ", at_.epoch, " ", at_.batch, " ", at_.seed))};
-  gethostname(mine.host.data(), mine.host.size() - 1);
-  std::vector<Facts> all(static_cast<size_t>(c->size()));
-  c->all_gather(&mine, sizeof mine, all.data());
-  for (size_t r = 1; r < all.size(); ++r)
-    for (size_t k = 0; k < kFacts; ++k)
-      if (all[r].hashes[k] != all[0].hashes[k])
-        usage_error("OT5007",
-                    cat("rank ", r, " on host ", all[r].host.data(), " has another ", kNames[k],
-                        " than rank 0 on host ", all[0].host.data()),
-                    "start every process with the same program, files and flags");
+  if (!q_.communicator) return;
+  check_same(q_.communicator,
+             {{"model", hash_of(t_->source(), &t_->state())},
+              {"data", hash_of(parts_.all.text())},
+              {"settings", hash_of(comparable(settings))},
+              {"position in the training",
+               hash_of(cat(at_.step, " ", at_.epoch, " ", at_.batch, " ", at_.seed))}});
 }
 
 }  // namespace onnxtrain::run

@@ -85,7 +85,7 @@ Run::Run(Request q, Settings settings, Observer& observer)
   name_ = q_.name.empty() ? s.name : q_.name;
   prepared_ = s.prepared;
   resumed_ = s.resumed;
-  known_blocks_ = saved_blocks(*s.model);
+  known_cut_ = saved_cut(*s.model);
   const int64_t fixed = fixed_batch(s.model->main);
   if (!settings_.given("batch") && fixed > 0) {
     settings_.mark("batch", "file");
@@ -265,7 +265,7 @@ Run::Run(const std::string& run_or_checkpoint, const ProgramOptions& o) {
   resumed_ = true;
   q_.program = o;
   if (!origin_.empty()) folder_ = std::make_unique<Folder>(origin_);
-  known_blocks_ = saved_blocks(*s.model);
+  known_cut_ = saved_cut(*s.model);
   t_ = std::make_unique<Training>(std::move(s.model), at_.seed, o);
   t_->set_step_count(at_.step);
 }

@@ -32,7 +32,7 @@ struct Request {
   bool balanced = false;    // classes weigh by their number of training rows
   ProgramOptions program;
   FitOptions fit;
-  int blocks = 0;  // of rows that a batch is cut into; 0: one for each process
+  Cut cut;
   Communicator* communicator = nullptr;  // null: one process
 };
 
@@ -84,7 +84,7 @@ class Run {
   // Batches are cut into blocks of rows from now on (0: one for each process, or as many as the run
   // had), which are computed by these processes together (null: by this one). Throws OT5007 when
   // model or position are not the same in all.
-  void distribute(Communicator* c, int blocks);
+  void distribute(Communicator* c, const Cut& cut);
   // One of several processes writes and speaks.
   bool speaks() const { return !q_.communicator || q_.communicator->rank() == 0; }
   // Makes or enters the run folder and writes how the run was begun. Another run that is there is
@@ -134,7 +134,7 @@ class Run {
   std::unique_ptr<Environment> environment_;
   std::string origin_, name_;  // origin: the folder of the run that is resumed
   bool prepared_ = false, resumed_ = false;
-  int known_blocks_ = 0;  // of the run that is resumed
+  Cut known_cut_;  // of the run that is resumed
   int64_t steps_ = 0;
 };
 

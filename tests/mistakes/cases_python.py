@@ -24,6 +24,18 @@ CASES = [
         "pass",
         plant=raw("m.pth", b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."),
     ),
+    M(
+        "statistics over what",
+        "ot.Trainer('mlp.train.onnx', micro_blocks=2, batch_norm='global')",
+        "UsageError",
+        ["batch_norm is 'global'", "local or sync"],
+    ),
+    M(
+        "gradients as integers",
+        "ot.Trainer('mlp.train.onnx', micro_blocks=2, reduce_dtype='int8')",
+        "UsageError",
+        ["reduce_dtype is 'int8'", "float32 or bf16"],
+    ),
     M("load of bytes that are nothing", "ot.load(b'hello')", "ModelError", ["text"]),
     M(
         "Flower that is not installed",

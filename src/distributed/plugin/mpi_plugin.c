@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static MPI_Comm comm = MPI_COMM_NULL;
+/* collections have a communicator of their own: their order among exchanges is not that of all
+ * ranks */
+static MPI_Comm comm = MPI_COMM_NULL, collections = MPI_COMM_NULL;
 static int ranks = 0, initialised_here = 0;
 static MPI_Request requests[OT_MPI_PENDING];
 static int used[OT_MPI_PENDING];
@@ -22,6 +24,7 @@ static int start(long long given, int* rank, int* size, int* owns, char* library
     initialised_here = 1;
   }
   e = MPI_Comm_dup(given < 0 ? MPI_COMM_WORLD : MPI_Comm_f2c((MPI_Fint)given), &comm);
+  if (e == MPI_SUCCESS) e = MPI_Comm_dup(comm, &collections);
   if (e != MPI_SUCCESS) return e;
   MPI_Comm_rank(comm, rank);
   MPI_Comm_size(comm, size);
@@ -85,8 +88,8 @@ static int collect(void* data, const size_t* offsets, int* handle) {
   if (e) return e;
   int* c = counts[*handle];
   to_counts(offsets, c, c + ranks);
-  return MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, c, c + ranks, MPI_BYTE, comm,
-                         &requests[*handle]);
+  return MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, c, c + ranks, MPI_BYTE,
+                         collections, &requests[*handle]);
 }
 
 static int test(int handle, int* done) {
@@ -101,6 +104,7 @@ static int finish(void) {
   int over = 0;
   MPI_Finalized(&over);
   if (over) return 0;
+  if (collections != MPI_COMM_NULL) MPI_Comm_free(&collections);
   if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
   return initialised_here ? MPI_Finalize() : 0;
 }

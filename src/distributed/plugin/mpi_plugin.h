@@ -4,9 +4,9 @@
 #define ONNXTRAIN_MPI_PLUGIN_H
 #include <stddef.h>
 
-#define OT_MPI_PLUGIN_VERSION 1
+#define OT_MPI_PLUGIN_VERSION 2
 #define OT_MPI_PLUGIN_SYMBOL "onnxtrain_mpi_plugin"
-#define OT_MPI_PENDING 16
+#define OT_MPI_PENDING 64
 
 /* Functions return 0, or an error number of MPI. Handles are 0..OT_MPI_PENDING-1. */
 struct ot_mpi_plugin {

@@ -1,0 +1,13 @@
+// Tensors of every process in every process: results of batches that processes share out.
+#pragma once
+#include <vector>
+
+#include "core/tensor.hpp"
+#include "distributed/communicator.hpp"
+
+namespace onnxtrain {
+
+// By rank, what each gave; they may differ in number, type and shape.
+std::vector<std::vector<Tensor>> gather_tensors(Communicator& c, const std::vector<Tensor>& mine);
+
+}  // namespace onnxtrain

@@ -1,0 +1,87 @@
+// Runs one program of a BlockStep, and hands its gradients out.
+#include "engine/block_part.hpp"
+
+#include <map>
+
+namespace onnxtrain {
+
+BlockStep::Part::Part(Graph graph, SplitStep::Updates updates, const BlockStep& step,
+                      ProgramOptions options)
+    : program(std::move(graph), std::move(updates), step.p_.state, step.p_.pool,
+              std::move(options)) {
+  const Graph& g = program.graph();
+  arrays.resize(g.inputs.size());
+  from.resize(g.inputs.size(), -1);
+  for (size_t k = 0; k < g.inputs.size(); ++k) {
+    names.push_back(g.value_name(g.inputs[k]));
+    for (size_t i = 0; i < step.p_.graph.inputs.size(); ++i)
+      if (step.p_.graph.inputs[i] == g.inputs[k]) from[k] = int(i);
+  }
+  dims.resize(g.inputs.size());
+}
+
+void BlockStep::Part::run(uint64_t seed, uint64_t step, Guard* guard) {
+  const Plan* plan = program.run_again(arrays.data(), seed, step, guard);
+  if (!plan) {
+    std::vector<Value> in;
+    for (const ArrayRef& a : arrays)
+      in.emplace_back(Tensor(a.dtype, Shape(a.dims, a.dims + a.rank), a.data, nullptr));
+    program.plan_for(in);
+    ++planned;
+    plan = program.run_again(arrays.data(), seed, step, guard);
+    if (!plan) values = program.run(in, seed, step, {}, guard);
+  }
+  const size_t n = program.graph().outputs.size();
+  out.resize(n);
+  types.resize(n);
+  for (size_t k = 0; k < n; ++k) {
+    if (plan) {
+      const ValueId v = plan->graph.outputs[k];
+      const Slot& s = plan->slots[size_t(v)];
+      types[k] = s.type;
+      out[k] = s.place == Place::kConstant ? plan->graph.value(v).constant.data() : s.address;
+    } else {
+      const Tensor& t = std::get<Tensor>(values[k]);
+      types[k] = {t.dtype(), t.shape()};
+      out[k] = t.data();
+    }
+  }
+}
+
+void BlockStep::Overlap::before(const Plan& plan, const Step& step) {
+  if (next) next->before(plan, step);
+}
+
+void BlockStep::Overlap::after(const Plan& plan, const Step& step) {
+  if (next) next->after(plan, step);
+  if (&plan != known || part.planned != planned) look(plan);
+  for (size_t k : made_at[size_t(&step - plan.steps.data())])
+    sums.ready(k, plan.slots[size_t(plan.graph.outputs[k])].address);
+  sums.progress();
+}
+
+// Which step makes which of the sums; what none makes is handed out in the end.
+void BlockStep::Overlap::look(const Plan& plan) {
+  known = &plan;
+  planned = part.planned;
+  made_at.assign(plan.steps.size(), {});
+  if (plan.has_dynamic) return;
+  std::map<NodeId, size_t> step_of;
+  for (size_t i = 0; i < plan.steps.size(); ++i) step_of[plan.steps[i].node] = i;
+  for (size_t k = 0; k < count; ++k) {
+    ValueId v = plan.graph.outputs[k];
+    if (plan.slots[size_t(v)].place != Place::kArena) continue;
+    for (NodeId p = plan.graph.value(v).producer; p >= 0; p = plan.graph.value(v).producer) {
+      if (const auto it = step_of.find(p); it != step_of.end()) {
+        made_at[it->second].push_back(k);
+        break;
+      }
+      const Node& n = plan.graph.nodes[size_t(p)];  // the same memory seen with another shape
+      const int view = all_ops().get(n).view_of;
+      if (view < 0) break;
+      v = n.inputs[size_t(view)];
+    }
+  }
+}
+
+}  // namespace onnxtrain

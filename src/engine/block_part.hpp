@@ -1,0 +1,43 @@
+// The parts of a BlockStep: programs that run per block, or once. Internal to engine/.
+#pragma once
+#include "engine/blocks.hpp"
+
+namespace onnxtrain {
+
+// One program with its inputs: where each comes from.
+struct BlockStep::Part {
+  Part(Graph graph, SplitStep::Updates updates, const BlockStep& step, ProgramOptions options);
+  // Runs on `arrays`; outputs are in `out`.
+  void run(uint64_t seed, uint64_t step, Guard* guard);
+  Tensor tensor(size_t k) const {
+    return Tensor(types[k].dtype, types[k].shape, const_cast<void*>(out[k]), nullptr);
+  }
+
+  Program program;
+  std::vector<std::string> names;
+  std::vector<int> from;  // by input: that of the section; -1: none of them
+  std::vector<ArrayRef> arrays;
+  std::vector<Shape> dims;
+  double share = 1, once = 1, whole = 1;
+  uint64_t planned = 0;  // how often a plan was looked for
+  std::vector<Value> values;
+  std::vector<const void*> out;
+  std::vector<TensorType> types;
+};
+
+// Gradients of the last block go to the other processes as soon as they are there.
+struct BlockStep::Overlap final : StepObserver {
+  Overlap(BlockSum& s, const Part& p, size_t n) : sums(s), part(p), count(n) {}
+  void before(const Plan& plan, const Step& step) override;
+  void after(const Plan& plan, const Step& step) override;
+  void look(const Plan& plan);
+  BlockSum& sums;
+  const Part& part;
+  size_t count;
+  StepObserver* next = nullptr;
+  const Plan* known = nullptr;
+  uint64_t planned = 0;                      // of the part, when it was looked at
+  std::vector<std::vector<size_t>> made_at;  // by step of the plan
+};
+
+}  // namespace onnxtrain

@@ -1,0 +1,23 @@
+// Processes that work together must have been given the same.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "distributed/communicator.hpp"
+#include "model/model.hpp"
+#include "runtime/state.hpp"
+
+namespace onnxtrain::run {
+
+uint64_t hash_of(const std::string& text);
+// Graphs and weights; state: the current values of variables.
+uint64_t hash_of(const Model& m, const State* state = nullptr);
+
+// Throws OT5007 when one of these facts, or the version of onnxtrain, differs between processes.
+// Null: there is one.
+using Facts = std::vector<std::pair<std::string, uint64_t>>;
+void check_same(Communicator* c, const Facts& facts);
+
+}  // namespace onnxtrain::run
