@@ -10,7 +10,7 @@ namespace onnxtrain::cli {
 
 struct DataFlags {
   std::string data, target, drop, scale = "auto", layout = "nchw", encoding, separator;
-  bool standardize = false;
+  bool standardize = false, skip_bad = false;
   std::vector<std::string> map;
   int64_t label_offset = 0;
 

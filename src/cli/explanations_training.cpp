@@ -406,6 +406,18 @@ constexpr Explanation kTraining[] = {
     {"OT2186", "An image folder holds one folder per class; images alone are for predict."},
     {"OT2187",
      "Preprocessing makes the only input of a model, [N, width], out of the columns of a table."},
+    {"OT2200", "Every image of the folder is damaged or in a format that is not read."},
+    {"OT2201", "With --skip-bad no image of a class is left: its number would be missing."},
+    {"OT2203",
+     "Resizing can be put in front of a model whose only input is [N,C,H,W] with known sizes."},
+    {"OT2204", "Resize with antialiasing is an operator of opset 18; the model cannot be raised."},
+    {"OT2210", "--augment takes flip, crop, rotate, color, cutout, mixup and ONNX graphs."},
+    {"OT2211", "A number behind a word of --augment is outside what makes sense for it."},
+    {"OT2212", "--augment changes images [N,C,H,W]; no input of the model is one."},
+    {"OT2213", "The image is smaller than what --augment would cut out of it or move it by."},
+    {"OT2214",
+     "A graph for --augment takes the model's input and gives the changed rows, of the same type "
+     "and shape."},
     {"OT2174", "A column has the name of a weight, an input or an output of the model."},
     {"OT3001",
      "The loss, a gradient or a new weight became NaN or infinite. The step was not "

@@ -55,6 +55,7 @@ void TrainFlags::add_look_flags(Registry& r, CLI::App* c) {
   r.rare(c->add_option("--progress", progress, "auto|bar|lines|json|none")
              ->check(CLI::IsMember({"auto", "bar", "lines", "json", "none"})),
          look);
+  r.rare(c->add_flag("--json", as_json, "--progress json, and the result as the last line"), look);
   r.rare(
       c->add_option("--profile", profile, "write a Chrome trace there, print where the time went"),
       look);

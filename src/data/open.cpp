@@ -101,7 +101,7 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
                  "copy or write the file again; a table of text is named .csv or .tsv");
   }
   if ((kind == Kind::kUnknown || kind == Kind::kCsv) && is_image_name(path))
-    return open_image(path, options.x_shape);
+    return open_image(path, options);
   switch (kind) {
     case Kind::kNpz:
       return open_npz(path, options.part);
@@ -174,7 +174,7 @@ Dataset open_folder(std::string folder, const OpenOptions& options) {
   for (auto* names : {&npy, &single, &all}) std::sort(names->begin(), names->end());
   if (!npy.empty() && single.empty()) return open_npy_folder(folder, npy, options.part);
   if (!single.empty()) return open_single(folder, single, options);
-  if (open_image_folder(folder, options.part, options.x_shape, options.largest_side, d)) return d;
+  if (open_image_folder(folder, options, d)) return d;
   data_error("OT2102",
              cat("'", folder, "' holds no data that is known; files there: ", listed(all)),
              "known are MNIST's idx files, npy, npz, safetensors, csv, tsv, and one subfolder of "

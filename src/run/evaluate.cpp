@@ -7,6 +7,7 @@
 #include "data/prefetch.hpp"
 #include "graph/reads.hpp"
 #include "model/batch.hpp"
+#include "model/training_copies.hpp"
 #include "run/whole_batches.hpp"
 
 namespace onnxtrain::run {
@@ -38,6 +39,7 @@ Evaluator::Evaluator(Training& t) : training_(t) {
   }
   g.outputs = outputs;
   use_inference_form(g);
+  leave_out_mixup(g, m.metadata);
   g.remove_dead();
   const std::vector<char> read = values_read(g);
   std::vector<ValueId> inputs;

@@ -60,6 +60,8 @@ struct LoadedData {
 // What a dataset needs to know about the model before it is opened (synthetic: sizes). inputs: of
 // the training (Training::slots, training_inputs).
 void describe_inputs(const Model& m, const std::vector<ValueDef>& inputs, OpenOptions& o);
+// The size of images, and how they get it, for a model that resizes them itself.
+void follow_image_rule(const Model& m, OpenOptions& o);
 // Columns for the inputs of all training sections.
 LoadedData feeds_for(const Dataset& data, const Model& m, const std::vector<ValueDef>& inputs,
                      const FeedOptions& o);

@@ -19,6 +19,7 @@ struct NewRequest {
   std::string task = "auto";        // classes, numbers
   bool nhwc = false;                // the data has its channels last
   std::vector<int64_t> image_size;  // height and width; empty: that of the first image
+  bool skip_bad = false;            // damaged images are left out
   PreprocessOptions preprocess;
   std::vector<int64_t> hidden;
   double dropout = 0;

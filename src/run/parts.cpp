@@ -32,6 +32,7 @@ Dataset opened(const std::string& spec, const DataRequest& q, const Model& m,
   follow(known, feed, open.csv);
   if (data_spec(m.metadata).scaled_in_graph()) leave_scale_to_graph(feed);
   describe_inputs(m, inputs, open);
+  open.images.skip_bad = q.skip_bad;
   read_raw_columns(m, feed, open.csv);
   return open_dataset(spec, open);
 }

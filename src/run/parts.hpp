@@ -18,7 +18,8 @@ struct DataRequest {
   std::string target, drop;         // csv: columns to predict, columns to leave out
   std::string encoding, separator;  // csv: empty: found out
   FeedOptions feed;
-  int64_t overfit = 0;  // that many rows, for training and validation alike
+  bool skip_bad = false;  // damaged images are left out
+  int64_t overfit = 0;    // that many rows, for training and validation alike
 };
 
 // Which rows are trained on.

@@ -15,6 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 import cases_command  # noqa: E402
 import cases_data  # noqa: E402
+import cases_images  # noqa: E402
 import cases_model  # noqa: E402
 import cases_python  # noqa: E402
 import cases_run  # noqa: E402
@@ -29,6 +30,7 @@ GROUPS = {
     "data": cases_data.CASES,
     "runs and configuration": cases_run.CASES,
     "tables and new models": cases_table.CASES,
+    "images": cases_images.CASES,
     "Python": cases_python.CASES,
     "a stranger": cases_stranger.CASES,
 }
