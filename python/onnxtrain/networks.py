@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from . import _native
 from .data import column_names, columns, some_rows
-from .errors import UsageError
+from .errors import DataError, UsageError
 from .model import Model
 from .session import feed_lists
 
@@ -30,7 +30,10 @@ def read_parquet(path):
     try:
         import pandas
 
-        return pandas.read_parquet(path)
+        try:
+            return pandas.read_parquet(path)
+        except (OSError, ValueError) as e:
+            raise DataError(f"'{path}' cannot be read as parquet: {e}", "OT2206", "write the file again") from None
     except ImportError as e:
         try:
             import polars

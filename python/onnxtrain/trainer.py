@@ -199,7 +199,7 @@ class Trainer:
                                                      take=not isinstance(model, Model))
         self.state = _State(self._t)
         self._run = self._names = self._features = self._known = None  # _run: the folder of the run that is resumed
-        self._kinds = self._classes = None  # columns and class names of the model; {}: it has none
+        self._kinds = self._classes = self._text = None  # columns and class names of the model; {}: it has none
         self._step = self._t.step
         self._serial = 0  # of the last step made here
         self._loss_only = {}  # by section: the loss is the only output beside new states
@@ -438,8 +438,8 @@ class Trainer:
     def _columns(self, x, y=None):
         if self._kinds is None:
             model = self.model()
-            self._kinds, self._classes = model.columns or {}, model.classes
-        x = by_name(x, self.features, self.inputs, self._kinds)
+            self._kinds, self._classes, self._text = model.columns or {}, model.classes, model.text
+        x = by_name(x, self.features, self.inputs, self._kinds, self._text)
         return columns(x, class_numbers(y, self._classes), text=bool(self._kinds))
 
     def evaluate(self, x, y=None, batch_size=256):

@@ -21,6 +21,10 @@ void DataFlags::add_to(Registry& r, CLI::App* c, bool required, bool brief) {
   more(c->add_option("--layout", layout, "nchw|nhwc: order of channels in the data")
            ->check(CLI::IsMember({"nchw", "nhwc"})));
   more(c->add_flag("--skip-bad", skip_bad, "damaged images are left out, not an error"));
+  more(c->add_option("--text", text, "csv: the column of texts, for a model of token ids"));
+  more(c->add_option("--tokenizer", tokenizer, "tokenizer.json for --text (needs Python)"));
+  more(c->add_option("--max-length", max_length, "tokens per text (default 128)")
+           ->check(CLI::PositiveNumber));
   more(c->add_option("--label-offset", label_offset, "added to every class label"));
 }
 
@@ -38,6 +42,7 @@ run::DataRequest DataFlags::request() const {
     q.feed.map[s.substr(0, eq)] = s.substr(eq + 1);
   }
   q.skip_bad = skip_bad;
+  q.text = {text, tokenizer, max_length};
   q.encoding = encoding;
   q.separator = separator;
   q.feed.adapt.scale = standardize ? "standard" : scale;

@@ -66,6 +66,7 @@ int make(const NewFlags& f) {
   q.task = f.task;
   q.image_size = image_size(f.image_size);
   q.skip_bad = d.skip_bad;
+  q.text = d.text;
   q.preprocess = f.preprocess.options(d.feed.adapt.scale);
   q.hidden = f.hidden;
   q.dropout = f.dropout;

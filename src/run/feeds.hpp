@@ -34,6 +34,7 @@ struct FeedOptions {
   std::map<std::string, std::string> usual;  // the same of the run: where the data has such columns
   AdaptOptions adapt;
   std::vector<std::string> classes;  // names of class 0, 1, ...; empty: as the data counts them
+  std::string text;                  // how a text column is read (run/text.hpp), as JSON
   bool unnamed_classes = false;      // the run was trained on class numbers without names
   std::map<std::string, ColumnScale> standard;  // by input; an input without stays as it is
 };

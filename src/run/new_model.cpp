@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <nlohmann/json.hpp>
 
@@ -112,6 +113,68 @@ Model for_table(const NewRequest& q, const TableProfile& table, const Dataset& d
   Model m = in_front(new_network(s, all_ops()), s.input, plan, q.seed);
   note_target(target, data.targets(), m);
   if (!data.dropped().empty()) m.metadata["onnxtrain.drop"] = json(data.dropped()).dump();
+  return m;
+}
+
+// ------------------------------------------------------------------ text
+
+TextRule text_of(const NewRequest& q) {
+  if (q.kind != "transformer" && q.kind != "lstm" && q.kind != "gru")
+    usage_error("OT2225",
+                cat("a network of kind '", q.kind, "' takes no text; transformer, lstm and gru do"),
+                cat("onnxtrain new transformer --data ", shell_word(q.data), " --text ",
+                    shell_word(q.text.column), " --tokenizer ", shell_word(q.text.tokenizer)));
+  if (q.text.tokenizer.empty())
+    usage_error("OT2224", cat("--text ", q.text.column, " needs a tokenizer"),
+                "--tokenizer tokenizer.json");
+  if (q.text.column.empty())
+    usage_error("OT2224", "--tokenizer needs the column that holds the texts", "--text COLUMN");
+  TextRule r;
+  r.column = q.text.column;
+  r.ids = "input_ids";
+  r.mask = "attention_mask";
+  r.length = q.text.max_length > 0 ? q.text.max_length : kUsualLength;
+  r.tokenizer = read_tokenizer(q.text.tokenizer);
+  r.name = q.text.tokenizer;
+  return r;
+}
+
+Model for_text(const NewRequest& q, OpenOptions open, Observer& observer) {
+  TextRule rule = text_of(q);
+  read_text_column(rule, open.csv);
+  open.csv.profile = nullptr;
+  Dataset data = open_dataset(q.data, open);
+  if (data.format() != "csv" && data.format() != "tsv")
+    usage_error("OT2224",
+                cat("'", q.data, "' is ", data.format(), ": --text names a column of a table"),
+                "give a csv, tsv or parquet file");
+  observer.on_note("data", cat(data.source(), "  ", data.format(), "   ", with_commas(data.rows()),
+                               " rows"));
+  tell(data, observer);
+  if (data.targets().empty())
+    data_error("OT2101", cat("'", data.source(), "' has no column besides the text"),
+               "name the column to learn:  --target NAME");
+  rule.vocabulary = make_tokenizer(rule.tokenizer, rule.name)->vocabulary();
+  data = with_tokens(std::move(data), rule);
+  const std::vector<int64_t> there = data.gather_all(rule.mask).to_ints();
+  int64_t longest = 1;
+  for (size_t at = 0; at < there.size(); at += size_t(rule.length))
+    longest = std::max(longest, std::accumulate(there.begin() + long(at),
+                                                there.begin() + long(at) + rule.length, int64_t(0)));
+  const int64_t cut = rule.length;
+  rule.length = longest;
+  observer.on_note("text", cat("'", rule.column, "' as at most ", longest, " tokens of ",
+                               with_commas(rule.vocabulary), longest == cut ? ", longer texts cut" : "",
+                               "   (--max-length to change); the tokenizer is part of the model"));
+  const NewTarget target = find_target(data, "y", listed(data.targets()), q.task);
+  tell_target(target, listed(data.targets()), observer);
+  NetworkSpec s = network_spec(q, target, {rule.length});
+  s.input = rule.ids;
+  s.mask = rule.mask;
+  s.vocabulary = rule.vocabulary;
+  Model m = new_network(s, all_ops());
+  note_target(target, data.targets(), m);
+  m.metadata[kTextKey] = text_json(rule);
   return m;
 }
 
@@ -245,6 +308,7 @@ Model new_model(const NewRequest& q, const Dataset* arrays, Observer& observer) 
   OpenOptions open = open_options(q);
   TableProfile table;
   open.csv.profile = &table;
+  if (q.text.any()) return for_text(q, open, observer);
   set_image_options(q, open);
   const Dataset data = open_dataset(q.data, open);
   if (data.format() == "csv" || data.format() == "tsv") return for_table(q, table, data, observer);

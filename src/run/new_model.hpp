@@ -7,6 +7,7 @@
 #include "data/open.hpp"
 #include "run/observer.hpp"
 #include "run/preprocess.hpp"
+#include "run/text.hpp"
 
 namespace onnxtrain::run {
 
@@ -20,6 +21,7 @@ struct NewRequest {
   bool nhwc = false;                // the data has its channels last
   std::vector<int64_t> image_size;  // height and width; empty: that of the first image
   bool skip_bad = false;            // damaged images are left out
+  TextRequest text;
   PreprocessOptions preprocess;
   std::vector<int64_t> hidden;
   double dropout = 0;

@@ -56,7 +56,10 @@ Fed inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed, Observe
   open.images.skip_bad = q.skip_bad;
   require_rows_first(m.main);
   read_raw_columns(m, feed, open.csv);
+  const std::optional<TextRule> text = text_rule_for(m, q.text);
+  if (text) read_text_column(*text, open.csv);
   Dataset data = open_dataset(q.data, open);
+  if (text) data = with_tokens(std::move(data), *text);
   std::map<std::string, std::string> map = feed.map;
   for (const auto& [input, column] : feed.usual)
     if (data.has(column) && std::find(names.begin(), names.end(), input) != names.end())
