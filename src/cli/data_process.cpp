@@ -46,8 +46,7 @@ class Tokens final : public run::Tokenizer {
     vocabulary_ = said.value("vocabulary", int64_t(0));
   }
   int64_t vocabulary() const override { return vocabulary_; }
-  std::pair<Tensor, Tensor> encode(const std::vector<std::string>& texts,
-                                   int64_t length) override {
+  std::pair<Tensor, Tensor> encode(const std::vector<std::string>& texts, int64_t length) override {
     const auto [said, tensors] =
         ask(*python_, {{"do", "tokens"}, {"texts", texts}, {"length", length}});
     OT_ASSERT(tensors.size() == 2);

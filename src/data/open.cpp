@@ -127,7 +127,8 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
   }
   data_error("OT2102",
              cat("'", path, "' is in no known data format (", other_format(head, path), ")"),
-             "known are npy, npz, safetensors, idx, csv, tsv and parquet; numpy.savez('data.npz', x=x, y=y) "
+             "known are npy, npz, safetensors, idx, csv, tsv and parquet; numpy.savez('data.npz', "
+             "x=x, y=y) "
              "writes one");
 }
 

@@ -148,8 +148,8 @@ Model for_text(const NewRequest& q, OpenOptions open, Observer& observer) {
     usage_error("OT2224",
                 cat("'", q.data, "' is ", data.format(), ": --text names a column of a table"),
                 "give a csv, tsv or parquet file");
-  observer.on_note("data", cat(data.source(), "  ", data.format(), "   ", with_commas(data.rows()),
-                               " rows"));
+  observer.on_note(
+      "data", cat(data.source(), "  ", data.format(), "   ", with_commas(data.rows()), " rows"));
   tell(data, observer);
   if (data.targets().empty())
     data_error("OT2101", cat("'", data.source(), "' has no column besides the text"),
@@ -159,13 +159,15 @@ Model for_text(const NewRequest& q, OpenOptions open, Observer& observer) {
   const std::vector<int64_t> there = data.gather_all(rule.mask).to_ints();
   int64_t longest = 1;
   for (size_t at = 0; at < there.size(); at += size_t(rule.length))
-    longest = std::max(longest, std::accumulate(there.begin() + long(at),
-                                                there.begin() + long(at) + rule.length, int64_t(0)));
+    longest =
+        std::max(longest, std::accumulate(there.begin() + long(at),
+                                          there.begin() + long(at) + rule.length, int64_t(0)));
   const int64_t cut = rule.length;
   rule.length = longest;
-  observer.on_note("text", cat("'", rule.column, "' as at most ", longest, " tokens of ",
-                               with_commas(rule.vocabulary), longest == cut ? ", longer texts cut" : "",
-                               "   (--max-length to change); the tokenizer is part of the model"));
+  observer.on_note("text",
+                   cat("'", rule.column, "' as at most ", longest, " tokens of ",
+                       with_commas(rule.vocabulary), longest == cut ? ", longer texts cut" : "",
+                       "   (--max-length to change); the tokenizer is part of the model"));
   const NewTarget target = find_target(data, "y", listed(data.targets()), q.task);
   tell_target(target, listed(data.targets()), observer);
   NetworkSpec s = network_spec(q, target, {rule.length});

@@ -21,7 +21,7 @@ struct DataRequest {
   FeedOptions feed;
   bool skip_bad = false;  // damaged images are left out
   TextRequest text;
-  int64_t overfit = 0;    // that many rows, for training and validation alike
+  int64_t overfit = 0;  // that many rows, for training and validation alike
 };
 
 // Which rows are trained on.

@@ -152,8 +152,9 @@ std::string read_tokenizer(const std::string& path) {
   const std::string text = read_file(path, kMostTokenizer);
   const auto j = nlohmann::json::parse(text, nullptr, false);
   if (!j.is_object() || !j.contains("model"))
-    data_error("OT2222", cat("'", path, "' is no tokenizer: it has no \"model\""),
-               "tokenizer.json is what the package tokenizers saves:  tokenizer.save('tokenizer.json')");
+    data_error(
+        "OT2222", cat("'", path, "' is no tokenizer: it has no \"model\""),
+        "tokenizer.json is what the package tokenizers saves:  tokenizer.save('tokenizer.json')");
   return text;
 }
 
@@ -191,9 +192,10 @@ void read_text_column(const TextRule& rule, CsvOptions& csv) {
 Dataset with_tokens(Dataset data, const TextRule& rule) {
   if (!data.has(rule.column)) {
     if (data.has(rule.ids)) return data;  // arrays that hold token ids already
-    data_error("OT2160",
-               cat("'", data.source(), "' has no column '", rule.column, "', which holds the texts"),
-               cat("name the column:  --text COLUMN --tokenizer ", shell_word(rule.name)));
+    data_error(
+        "OT2160",
+        cat("'", data.source(), "' has no column '", rule.column, "', which holds the texts"),
+        cat("name the column:  --text COLUMN --tokenizer ", shell_word(rule.name)));
   }
   const std::vector<std::string> texts = texts_of(data, rule.column);
   const auto rows = int64_t(texts.size());
@@ -201,8 +203,8 @@ Dataset with_tokens(Dataset data, const TextRule& rule) {
   const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(rule.tokenizer, rule.name);
   for (size_t at = 0; at < texts.size(); at += kChunk) {
     const size_t end = std::min(at + kChunk, texts.size());
-    const auto [some, there] = tokenizer->encode(
-        {texts.begin() + long(at), texts.begin() + long(end)}, rule.length);
+    const auto [some, there] =
+        tokenizer->encode({texts.begin() + long(at), texts.begin() + long(end)}, rule.length);
     OT_ASSERT(some.size() == int64_t(end - at) * rule.length && there.size() == some.size());
     check_ids(some, at, rule);
     const int64_t offset = int64_t(at) * rule.length;

@@ -39,8 +39,8 @@ class Tokenizer {
                                            int64_t length) = 0;
 };
 // content: of tokenizer.json; name: of the file, for messages.
-using TokenizerFactory = std::function<std::unique_ptr<Tokenizer>(const std::string& content,
-                                                                  const std::string& name)>;
+using TokenizerFactory =
+    std::function<std::unique_ptr<Tokenizer>(const std::string& content, const std::string& name)>;
 // Who makes tokenizers; OT2220 without one.
 void set_tokenizer_factory(TokenizerFactory f);
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& content, const std::string& name);

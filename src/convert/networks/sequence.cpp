@@ -95,10 +95,9 @@ ValueId transformer(Layers& l, ValueId x, const NetworkSpec& spec, const Sizes& 
   }
   x = l.layer_norm(x, "norm", d);
   if (there != kNone) {  // the mean of the tokens that are there
-    const ValueId seen = l.node("Mul", {x, l.node("Unsqueeze", {there, l.ints({2})}, "kept_rows")},
-                                "seen");
-    const ValueId sum =
-        l.node("ReduceSum", {seen, l.ints({1})}, "sum", {{"keepdims", int64_t(0)}});
+    const ValueId seen =
+        l.node("Mul", {x, l.node("Unsqueeze", {there, l.ints({2})}, "kept_rows")}, "seen");
+    const ValueId sum = l.node("ReduceSum", {seen, l.ints({1})}, "sum", {{"keepdims", int64_t(0)}});
     const ValueId count = l.node("ReduceSum", {there, l.ints({1})}, "count");
     return l.node("Div", {sum, count}, "pool");
   }
