@@ -234,6 +234,8 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
              cat("say which array feeds which input:  --map INPUT=", options.csv.targets[0]));
     if (!options.csv.drop.empty()) refuse("--drop", "arrays that no input takes are left out");
   }
+  if (options.images.skip_bad && d.format() != "images")
+    d.add_note("--skip-bad is for images: there are none");
   d.set_source(spec);
   return d;
 }

@@ -313,6 +313,8 @@ Model new_model(const NewRequest& q, const Dataset* arrays, Observer& observer) 
   if (q.text.any()) return for_text(q, open, observer);
   set_image_options(q, open);
   const Dataset data = open_dataset(q.data, open);
+  if (data.format() != "images" && (q.preprocess.resize != "stretch" || !q.image_size.empty()))
+    observer.on_note("note", "--resize and --image-size are for image folders: nothing is resized");
   if (data.format() == "csv" || data.format() == "tsv") return for_table(q, table, data, observer);
   if (data.format() == "images") {
     if (!data.has("y"))
