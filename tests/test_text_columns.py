@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import sys
 
 import numpy as np
@@ -11,7 +12,17 @@ import pytest
 import onnxtrain as ot
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
-from cli_models import cli  # noqa: E402
+from cli_models import ROOT  # noqa: E402
+from cli_models import cli as plain_cli  # noqa: E402
+
+PATHS = [str(ROOT / "python"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+
+
+def cli(*args, first=(), **more):
+    """The tool with this interpreter, which has the packages; `first`: folders that come before them."""
+    env = {"ONNXTRAIN_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(p for p in [*first, *PATHS] if p)}
+    return plain_cli(*args, env=env, **more)
+
 
 GOOD, BAD = "great lovely fine superb happy".split(), "awful poor bad dreadful sad".split()
 OTHER = "the film was a story about dogs and cats in town".split()
@@ -105,7 +116,7 @@ def test_without_the_package(work, tmp_path):
     (blocked / "tokenizers").mkdir(parents=True)
     (blocked / "tokenizers/__init__.py").write_text("raise ImportError('blocked')")
     r = cli("new", "gru", "--data", "reviews.csv", "--target", "mood", "--text", "review", "--tokenizer",
-            "tokenizer.json", cwd=work, env={"PYTHONPATH": str(blocked)})
+            "tokenizer.json", cwd=work, first=[str(blocked)])
     assert r.returncode != 0 and "OT2220" in r.stderr and "pip install onnxtrain[text]" in r.stderr
 
 

@@ -28,6 +28,7 @@ class Front {
     v = add("Resize", {v, kNone, kNone, size}, "resized",
             {{"mode", std::string("linear")},
              {"antialias", int64_t(1)},
+             {"exclude_outside", int64_t(1)},
              {"coordinate_transformation_mode", std::string("half_pixel")},
              {"keep_aspect_ratio_policy", policy},
              {"axes", std::vector<int64_t>{2, 3}}});

@@ -11,7 +11,8 @@
 namespace onnxtrain {
 
 // How an image gets the size that the network takes. Bilinear with antialiasing: a triangle filter
-// that widens when the image shrinks (ONNX Resize, linear, antialias=1, half_pixel).
+// that widens when the image shrinks and ends at the image's edges, as Pillow's (ONNX Resize,
+// linear, antialias=1, exclude_outside=1, half_pixel).
 struct ImageRule {
   int64_t height = 0, width = 0;
   // stretch: both sides to the size; crop: the image covers the size, the middle is kept; pad: the
