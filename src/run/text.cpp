@@ -86,7 +86,7 @@ std::vector<std::string> texts_of(const Dataset& data, const std::string& column
   const Tensor t = data.gather_all(column);
   if (t.dtype() != DType::kString)
     data_error("OT2124", cat("column '", column, "' of '", data.source(), "' holds no text"),
-               "name the column with the texts:  --text COLUMN");
+               "name the column that holds the texts");
   return {t.as<std::string>(), t.as<std::string>() + t.size()};
 }
 
