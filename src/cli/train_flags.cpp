@@ -30,8 +30,8 @@ run::Request TrainFlags::request() const {
   q.data.valid = valid;
   q.data.overfit = overfit;
   q.seed = seed;
-  if (resume.empty() && (preprocess.any())) {
-    q.preprocess = preprocess.options(q.data.feed.adapt.scale);
+  if (preprocess.any()) {
+    if (resume.empty()) q.preprocess = preprocess.options(q.data.feed.adapt.scale);
     q.data.feed.adapt.scale = "auto";  // it is done by the model
   }
   q.recipe = [this] { return recipe.recipe(seed, 0); };
