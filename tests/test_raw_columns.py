@@ -274,7 +274,7 @@ def test_image_folders_get_a_model_that_takes_bytes(tmp_path):
     write_images(tmp_path / "pictures")
     r = done(tmp_path, "new", "cnn", "--data", "pictures", "--hidden", "8", "-o", "m.onnx")
     assert "per channel: (v - " in r.stderr and "8 x 8, colour" in r.stderr
-    assert ot.load(tmp_path / "m.onnx").info["inputs"][0]["type"] == "uint8[N,3,8,8]"
+    assert ot.load(tmp_path / "m.onnx").info["inputs"][0]["type"] == "uint8[N,3,height,width]"
     done(tmp_path, "train", "m.onnx", "--data", "pictures", "--epochs", "1", "--out", "run")
     rows = predictions(tmp_path, "run", "--data", "pictures")
     assert rows[0] == ["file", "prediction", "cat", "dog", "owl"] and len(rows) == 25

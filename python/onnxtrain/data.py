@@ -96,10 +96,12 @@ def _raw_values(values, name, kind):
     return values
 
 
-def by_name(x, features, inputs, kinds=None):
+def by_name(x, features, inputs, kinds=None, text=None):
     """A table as the array or arrays that the model takes: by the names it was trained on, whatever their order.
     features: those names; None when there are none. inputs: of the model. kinds: {input: "number", "text", "date"} of
-    a model that takes raw columns."""
+    a model that takes raw columns. text: how a model of token ids reads its text column."""
+    if text is not None and (tokens := text.given(x)) is not None:
+        return tokens
     if kinds and (isinstance(x, Mapping) or column_names(x) is not None):
         missing = [i for i in inputs if i not in (x if isinstance(x, Mapping) else column_names(x))]
         if missing:

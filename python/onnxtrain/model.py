@@ -11,6 +11,7 @@ from .arguments import check_ending
 from .data import by_name, columns, is_text
 from .errors import UnknownNameError, UsageError
 from .tables import split
+from .text import rule_of
 from .values import from_native, to_native
 
 _METRICS = ("accuracy", "mae", "perplexity", "rmse", "top5")
@@ -70,7 +71,7 @@ def rows_through(session, model, x, batch_size, output=None):
     """An output (the first unless told) for every row, piece by piece; x fits as in `fit` (type, scale of images,
     shape)."""
     x, _ = split(x, None, model.inputs)
-    given = columns(by_name(x, model.features, model.inputs, model.columns), text=True)
+    given = columns(by_name(x, model.features, model.inputs, model.columns, model.text), text=True)
     if list(given) == ["x"] and model.inputs and "x" not in model.inputs:
         given = {model.inputs[0]: given["x"]}
     rows, wanted, parts = len(next(iter(given.values()), ())), output or model.outputs[0], []
@@ -149,6 +150,13 @@ class Model:
         except ValueError:
             return None
         return kinds if isinstance(kinds, dict) and set(kinds) == set(self.inputs) else None
+
+    @property
+    def text(self):
+        """How a model of token ids reads its text column; None for any other."""
+        if not hasattr(self, "_text"):
+            self._text = rule_of(self._description["metadata"])
+        return self._text
 
     @property
     def classes(self):

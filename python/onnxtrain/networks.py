@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from . import _native
 from .data import column_names, columns, some_rows
-from .errors import UsageError
+from .errors import DataError, UsageError
 from .hints import in_python
 from .model import Model
 from .session import feed_lists
@@ -31,7 +31,10 @@ def read_parquet(path):
     try:
         import pandas
 
-        return pandas.read_parquet(path)
+        try:
+            return pandas.read_parquet(path)
+        except (OSError, ValueError) as e:
+            raise DataError(f"'{path}' cannot be read as parquet: {e}", "OT2206", "write the file again") from None
     except ImportError as e:
         try:
             import polars
@@ -47,20 +50,22 @@ def _is_table(data):
 
 
 def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=0, scale="auto", impute="auto",
-        one_hot=(), embed=(), drop=None, layout="nchw", image_size=None, encoding=None, separator=None, verbose=True):
+        one_hot=(), embed=(), drop=None, layout="nchw", image_size=None, resize="stretch",
+        skip_bad=False, encoding=None, separator=None, verbose=True):
     """A small network sized for the data, in standard ONNX, ready for `compile` and `fit`, or for `save`.
 
     kind: "linear", "mlp", "cnn", "resnet", "transformer", "lstm" or "gru". data: a path (csv, tsv, parquet, npz, npy,
     idx, a folder of images), a table (pandas, polars), (x, y), or {"x": array, "y": array}. target: the column to
     learn; several: "a,b". Columns of a table become inputs of their own; filling, scaling and encoding are part of
-    the model. task: "classes" or "numbers". verbose=False prints nothing. docs/tables.md.
+    the model. task: "classes" or "numbers". Images: image_size, resize ("stretch", "crop", "pad"), skip_bad=True leaves
+    damaged ones out. verbose=False prints nothing. docs/tables.md.
     """
     options = {"target": target, "drop": drop if drop is None or isinstance(drop, str) else ",".join(drop),
                "task": task, "hidden": None if hidden is None else list(hidden), "dropout": float(dropout),
                "seed": seed, "scale": scale, "impute": impute,
                "one_hot": [one_hot] if isinstance(one_hot, str) else list(one_hot),
                "embed": [embed] if isinstance(embed, str) else list(embed), "layout": layout, "encoding": encoding,
-               "separator": separator,
+               "separator": separator, "resize": resize, "skip_bad": bool(skip_bad),
                "image_size": [image_size] * 2 if isinstance(image_size, int) else image_size and list(image_size)}
     options = {k: v for k, v in options.items() if v is not None}
     with tempfile.TemporaryDirectory() as folder:

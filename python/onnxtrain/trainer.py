@@ -25,7 +25,7 @@ from .values import from_native, to_native
 
 def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
             schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None,
-            append=False, dims=None, bn_variance="torch", strict=False):
+            append=False, dims=None, bn_variance="torch", strict=False, augment=None):
     """Inference model -> training model (loss, gradients, optimizer and state are in the file).
 
     loss: a name, `ot.losses.CrossEntropy(...)`, a list of weighted terms, or the path of an ONNX graph;
@@ -33,11 +33,11 @@ def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None
     schedule: a name, `ot.Schedule(...)` or a dict; mode: "train" or "as_is"; batch, dims: fix the number of
     rows, other open dimensions by name ({"sequence": 128}) or the shape of an input; append: one more training section
     behind those that the model has; bn_variance: running variance of BatchNormalization, "torch" (unbiased) or "onnx"
-    (population variance); strict: weights that would not train are an error, not a warning. docs/recipe.md has all
-    of it.
+    (population variance); strict: weights that would not train are an error, not a warning; augment: random changes
+    of images in training only, "flip,crop:4" or a list, also the path of an ONNX graph. docs/recipe.md has all of it.
     """
     recipe = recipe_json(loss, optimizer, label, freeze, only, clip_norm, clip_value, schedule, accumulate, mode,
-                         lowered, reset, seed, batch, append, dims, bn_variance, strict)
+                         lowered, reset, seed, batch, append, dims, bn_variance, strict, augment)
     model = as_model(model)
     if model.trainable and not append:
         warnings.warn("the model carries a training already: it is replaced, with its optimizer and state", UserWarning,
@@ -51,7 +51,7 @@ def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None
 
 def recipe_json(loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
                 schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None,
-                append=False, dims=None, bn_variance="torch", strict=False):
+                append=False, dims=None, bn_variance="torch", strict=False, augment=None):
     """The arguments of `prepare` as the JSON that the library reads."""
     recipe = {
         "losses": loss_specs(loss, label), "optimizer": optimizer_spec(optimizer), "schedule": schedule_spec(schedule),
@@ -61,6 +61,9 @@ def recipe_json(loss="auto", optimizer=None, label=None, freeze=(), only=None, c
         "lowered": lowered, "reset": reset, "seed": seed, "append": append,
         "bn_variance": bn_variance, "strict": strict,
     }
+    if augment:
+        parts = [augment] if isinstance(augment, (str, os.PathLike)) else augment
+        recipe["augment"] = ",".join(os.fspath(p) for p in parts)
     if batch:
         recipe["batch"] = int(batch)
     if dims:
@@ -198,7 +201,7 @@ class Trainer:
                                                      take=not isinstance(model, Model))
         self.state = _State(self._t)
         self._run = self._names = self._features = self._known = None  # _run: the folder of the run that is resumed
-        self._kinds = self._classes = None  # columns and class names of the model; {}: it has none
+        self._kinds = self._classes = self._text = None  # columns and class names of the model; {}: it has none
         self._step = self._t.step
         self._serial = 0  # of the last step made here
         self._loss_only = {}  # by section: the loss is the only output beside new states
@@ -440,8 +443,8 @@ class Trainer:
     def _columns(self, x, y=None):
         if self._kinds is None:
             model = self.model()
-            self._kinds, self._classes = model.columns or {}, model.classes
-        x = by_name(x, self.features, self.inputs, self._kinds)
+            self._kinds, self._classes, self._text = model.columns or {}, model.classes, model.text
+        x = by_name(x, self.features, self.inputs, self._kinds, self._text)
         return columns(x, class_numbers(y, self._classes), text=bool(self._kinds))
 
     def evaluate(self, x, y=None, batch_size=256):

@@ -79,6 +79,23 @@ def test_how_to_page(project):
     assert (folder / "both.html").exists() and (folder / "trained.onnx").exists()
 
 
+def write_images_and_texts(folder, tokenizers):
+    rng = np.random.default_rng(1)
+    for kind in range(2):
+        (folder / f"images/{kind}").mkdir(parents=True)
+        for k in range(12):
+            pixels = rng.integers(0, 150, (24, 24, 3)).astype(np.uint8) + np.uint8(90 * kind)
+            (folder / f"images/{kind}/{k}.ppm").write_bytes(b"P6\n24 24\n255\n" + pixels.tobytes())
+    texts = [" ".join(rng.choice(["a", "film", "was", ("sad", "lovely")[k % 2]], 6)) for k in range(60)]
+    rows = "".join(f"{text},{('down', 'up')[k % 2]}\n" for k, text in enumerate(texts))
+    (folder / "reviews.csv").write_text("review,mood\n" + rows)
+    (folder / "new-reviews.csv").write_text("review\na lovely film\n")
+    t = tokenizers.Tokenizer(tokenizers.models.WordLevel(unk_token="[UNK]"))
+    t.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    t.train_from_iterator(texts, tokenizers.trainers.WordLevelTrainer(special_tokens=["[PAD]", "[UNK]"]))
+    t.save(str(folder / "tokenizer.json"))
+
+
 def test_page_of_tables(tmp_path):
     import onnxtrain as ot
 
@@ -91,6 +108,7 @@ def test_page_of_tables(tmp_path):
     table.loc[::9, "age"] = np.nan
     for name, rows in (("titanic", table[:300]), ("test", table[300:]), ("new", table[300:].drop(columns="survived"))):
         rows.to_csv(tmp_path / f"{name}.csv", index=False)
+    write_images_and_texts(tmp_path, pytest.importorskip("tokenizers"))
     play("docs/tables.md", tmp_path, {"ot": ot, "table": table[:300]})
     assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 101
     assert (tmp_path / "trained.onnx").exists()

@@ -35,11 +35,14 @@ void set_option(const std::string& key, const json& v, run::NewRequest& q) {
                                                      {"x", &q.x},
                                                      {"y", &q.y},
                                                      {"impute", &q.preprocess.impute},
-                                                     {"scale", &q.preprocess.scale}};
+                                                     {"scale", &q.preprocess.scale},
+                                                     {"resize", &q.preprocess.resize}};
   if (const auto it = texts.find(key); it != texts.end())
     *it->second = v.get<std::string>();
   else if (key == "layout")
     q.nhwc = v == "nhwc";
+  else if (key == "skip_bad")
+    q.skip_bad = v.get<bool>();
   else if (key == "one_hot")
     q.preprocess.one_hot = name_list(v);
   else if (key == "embed")
@@ -75,6 +78,8 @@ ot_status ot_model_new(const char* kind, const ot_dataset* arrays, const char* o
     }
     if (q.task != "auto" && q.task != "classes" && q.task != "numbers")
       usage_error("OT1152", cat("task '", q.task, "' is not known"), "--task classes or numbers");
+    if (const std::string& r = q.preprocess.resize; r != "stretch" && r != "crop" && r != "pad")
+      usage_error("OT1152", cat("resize '", r, "' is not known"), "--resize stretch, crop or pad");
     Listener listener;
     *out = new ot_model{
         std::make_shared<const Model>(run::new_model(q, arrays ? &arrays->d : nullptr, listener))};

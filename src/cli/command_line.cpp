@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cli/commands.hpp"
+#include "cli/data_process.hpp"
 #include "cli/fallback_process.hpp"
 #include "cli/flag_words.hpp"
 #include "cli/narration.hpp"
@@ -218,6 +219,7 @@ int run(int argc, char** argv) {
   set_error_traces(verbosity() > 1);
   const auto start = std::chrono::steady_clock::now();
   start_fallback();
+  use_python_for_data();
   const int code = r.run();
   if (verbosity() > 0) {
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;

@@ -20,6 +20,11 @@ void DataFlags::add_to(Registry& r, CLI::App* c, bool required, bool brief) {
   more(c->add_option("--separator", separator, "csv: one character, or tab (default: detected)"));
   more(c->add_option("--layout", layout, "nchw|nhwc: order of channels in the data")
            ->check(CLI::IsMember({"nchw", "nhwc"})));
+  more(c->add_flag("--skip-bad", skip_bad, "damaged images are left out, not an error"));
+  more(c->add_option("--text", text, "csv: the column of texts, for a model of token ids"));
+  more(c->add_option("--tokenizer", tokenizer, "tokenizer.json for --text (needs Python)"));
+  more(c->add_option("--max-length", max_length, "tokens per text (0: 128)")
+           ->check(CLI::NonNegativeNumber));
   more(c->add_option("--label-offset", label_offset, "added to every class label"));
 }
 
@@ -36,6 +41,8 @@ run::DataRequest DataFlags::request() const {
           cat("for example --map ", s.empty() ? "x" : s, "=KEY, the name of an array or column"));
     q.feed.map[s.substr(0, eq)] = s.substr(eq + 1);
   }
+  q.skip_bad = skip_bad;
+  q.text = {text, tokenizer, max_length};
   q.encoding = encoding;
   q.separator = separator;
   q.feed.adapt.scale = standardize ? "standard" : scale;

@@ -9,8 +9,10 @@
 namespace onnxtrain::cli {
 
 struct DataFlags {
-  std::string data, target, drop, scale = "auto", layout = "nchw", encoding, separator;
-  bool standardize = false;
+  std::string data, target, drop, scale = "auto", layout = "nchw", encoding, separator, text,
+                                  tokenizer;
+  int64_t max_length = 0;
+  bool standardize = false, skip_bad = false;
   std::vector<std::string> map;
   int64_t label_offset = 0;
 

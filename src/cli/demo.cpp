@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/commands.hpp"
 #include "cli/progress.hpp"
 #include "core/file.hpp"
@@ -62,7 +64,7 @@ run::Settings settings_of(const run::Request& q) {
   return s;
 }
 
-int demo(const std::string& name) {
+int demo(const std::string& name, bool as_json) {
   const Sample* sample = nullptr;
   for (const Sample& s : kSamples)
     if (name == s.name) sample = &s;
@@ -90,9 +92,17 @@ int demo(const std::string& name) {
   const run::LoadedData test =
       run::load_data(data, q.data, t.source(), t.slots(), DataPart::kTest, {});
   const run::Metrics m = run::Evaluator(r.training()).evaluate(test.feeds, 256);
-  std::printf("test accuracy %s on %s images it has never seen\n",
-              format_metric("accuracy", m.values()[0].second).c_str(),
-              with_commas(test.feeds.rows()).c_str());
+  if (as_json)
+    std::printf("%s\n", nlohmann::ordered_json{{"run", r.folder().path()},
+                                               {"model", r.folder().model()},
+                                               {"test_accuracy", m.values()[0].second},
+                                               {"rows", test.feeds.rows()}}
+                            .dump()
+                            .c_str());
+  else
+    std::printf("test accuracy %s on %s images it has never seen\n",
+                format_metric("accuracy", m.values()[0].second).c_str(),
+                with_commas(test.feeds.rows()).c_str());
   say("next", cat("onnxtrain train --resume ", r.folder().path(), " --epochs ", q.fit.epochs + 2,
                   "      onnxtrain info ", shown_path(file)));
   return 0;
@@ -102,13 +112,14 @@ int demo(const std::string& name) {
 
 void add_demo(Registry& r) {
   static std::string name = "cnn";
-  static bool list = false;
+  static bool list = false, as_json = false;
   CLI::App* c = r.add("demo", "train the MNIST example, export and evaluate it; needs no network",
                       "  onnxtrain demo\n  onnxtrain demo mlp");
   c->add_option("NAME", name, "which example (--list names them)");
   c->add_flag("--list", list, "the demos there are");
+  c->add_flag("--json", as_json, "the result, machine-readable");
   r.on(c, [] {
-    if (!list) return demo(name);
+    if (!list) return demo(name, as_json);
     for (const Sample& s : kSamples) std::printf("%-6s %s\n", s.name, s.text);
     return 0;
   });

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/commands.hpp"
 #include "cli/export_step.hpp"
 #include "cli/export_whole.hpp"
@@ -21,7 +23,7 @@ using Options = std::vector<const CLI::Option*>;
 
 struct ExportFlags {
   std::string from, to, which = "best";
-  bool verify = false, fold_bn = false;
+  bool verify = false, fold_bn = false, as_json = false;
   StepFlags step;
   WholeFlags whole;
   CLI::Option* wants_step = nullptr;
@@ -52,7 +54,7 @@ double difference(const Model& a, const Model& b) {
 }
 
 // The file that was written must compute what the model in memory computes.
-void verify(const Model& m, const ExportFlags& f) {
+double verify(const Model& m, const ExportFlags& f) {
   Model back = load_model(f.to, all_ops());
   if (!back.training.empty())
     throw Error(ErrorKind::kFailed, "OT4301", cat("'", f.to, "' still holds training"));
@@ -63,6 +65,7 @@ void verify(const Model& m, const ExportFlags& f) {
     throw Error(ErrorKind::kFailed, "OT4301",
                 cat("'", f.to, "' does not compute what was exported: relative difference ", gap));
   say("verified", cat("same results on random values, relative difference ", gap));
+  return gap;
 }
 
 // An option of another kind of file would have no effect.
@@ -93,8 +96,13 @@ int export_model(const ExportFlags& f) {
   run::strip_checkpoint_metadata(m);
   if (f.wants_step->count() > 0 && f.whole.wanted)
     usage_error("OT1770", "--step and --whole are two files", "leave one of them out");
-  if (f.whole.wanted) return export_whole(m, f.whole, f.step, f.from, f.to);
-  if (f.wants_step->count() > 0) return export_step(m, f.step, f.from, f.to);
+  nlohmann::ordered_json j{{"saved", f.to}};
+  auto told = [&](int code) {
+    if (f.as_json) std::printf("%s\n", j.dump().c_str());
+    return code;
+  };
+  if (f.whole.wanted) return told(export_whole(m, f.whole, f.step, f.from, f.to));
+  if (f.wants_step->count() > 0) return told(export_step(m, f.step, f.from, f.to));
   Model out = m;
   if (f.fold_bn) {
     int count = fold_batch_norms(out);
@@ -104,8 +112,8 @@ int export_model(const ExportFlags& f) {
   o.inference_only = true;
   save_model(with_attribute_weights(out, all_ops()), f.to, all_ops(), o);
   say("saved", f.to);
-  if (f.verify) verify(m, f);
-  return 0;
+  if (f.verify) j["relative_difference"] = verify(m, f);
+  return told(0);
 }
 
 }  // namespace
@@ -136,6 +144,7 @@ void add_export(Registry& r) {
   forget(f.of_step, f.wants_step);
   forget(f.of_whole, c->get_option("--whole"));
   c->add_flag("--verify", f.verify, "read the file back and compare results");
+  c->add_flag("--json", f.as_json, "machine-readable");
   r.on(c, [] { return export_model(f); });
 }
 

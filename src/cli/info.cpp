@@ -195,7 +195,24 @@ void say_platform() {
   std::printf("conv      %s\n", ways.c_str());
 }
 
-int doctor() {
+int doctor(bool as_json) {
+  if (as_json) {
+    nlohmann::ordered_json j{{"version", version()},
+                             {"threads", default_threads()},
+                             {"simd", simd_name()},
+                             {"memory_limit", memory_limit()},
+                             {"operators", all_ops().all().size()},
+                             {"mpi", nlohmann::ordered_json::array()}};
+    for (const auto& [path, problem] : mpi_plugins())
+      j["mpi"].push_back({{"path", path}, {"loads", problem.empty()}, {"problem", problem}});
+    const std::string facts = j.dump();
+    std::fflush(stdout);
+    if (run_python("onnxtrain.engines", {"--json", facts}) != 0) {
+      j["engines"]["native"] = nlohmann::ordered_json::array({"cpu"});
+      std::printf("%s\n", j.dump(2).c_str());
+    }
+    return 0;
+  }
   std::printf("onnxtrain %s\n", version());
   std::printf("threads   %d\n", default_threads());
   say_platform();
@@ -230,7 +247,9 @@ void add_info(Registry& r) {
 
 void add_doctor(Registry& r) {
   CLI::App* c = r.add("doctor", "what this machine and this build offer", "  onnxtrain doctor");
-  r.on(c, [] { return doctor(); });
+  static bool as_json = false;
+  c->add_flag("--json", as_json, "machine-readable");
+  r.on(c, [] { return doctor(as_json); });
 }
 
 }  // namespace onnxtrain::cli

@@ -1,5 +1,7 @@
 // new: a network for data, ready to be trained.
-#include <filesystem>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
 
 #include "cli/data_flags.hpp"
 #include "cli/output_file.hpp"
@@ -20,6 +22,7 @@ struct NewFlags {
   std::vector<int64_t> hidden;
   double dropout = 0;
   uint64_t seed = 0;
+  bool as_json = false;
 };
 
 std::vector<int64_t> image_size(const std::string& text) {
@@ -32,6 +35,15 @@ std::vector<int64_t> image_size(const std::string& text) {
     usage_error("OT0036", cat("--image-size ", text, " is neither a side nor HEIGHT,WIDTH"),
                 "--image-size 64   or   --image-size 64,96");
   return out;
+}
+
+void print_json(const Model& m, const NewFlags& f, int64_t weights) {
+  nlohmann::ordered_json j{{"saved", f.to}, {"kind", f.kind}, {"parameters", weights}};
+  for (ValueId v : m.main.inputs)
+    j["inputs"][m.main.value_name(v)] = to_string(m.main.value(v).type);
+  for (ValueId v : m.main.outputs)
+    j["outputs"][m.main.value_name(v)] = to_string(m.main.value(v).type);
+  std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
 int make(const NewFlags& f) {
@@ -53,6 +65,8 @@ int make(const NewFlags& f) {
   q.nhwc = d.feed.adapt.nhwc;
   q.task = f.task;
   q.image_size = image_size(f.image_size);
+  q.skip_bad = d.skip_bad;
+  q.text = d.text;
   q.preprocess = f.preprocess.options(d.feed.adapt.scale);
   q.hidden = f.hidden;
   q.dropout = f.dropout;
@@ -64,6 +78,7 @@ int make(const NewFlags& f) {
   for (const ValueDef& v : m.main.values)
     if (v.initializer) weights += v.constant.size();
   say("saved", cat(f.to, "   ", f.kind, ", ", with_commas(weights), " parameters"));
+  if (f.as_json) print_json(m, f, weights);
   say("next", cat("onnxtrain train ", shell_word(f.to), " --data ", shell_word(q.data),
                   q.target.empty() ? std::string() : " --target " + shell_word(q.target)));
   return 0;
@@ -94,6 +109,7 @@ void add_new(Registry& r) {
   c->add_option("--image-size", f.image_size, "images: a side, or HEIGHT,WIDTH")->group(network);
   r.rare(c->add_option("--seed", f.seed, "of the initial values"), network);
   f.preprocess.add_to(r, c, false);
+  r.rare(c->add_flag("--json", f.as_json, "what was made, machine-readable"), "Look");
   r.on(c, [] { return make(f); });
 }
 

@@ -1,6 +1,8 @@
 // run, grad, prepare: one file in, one file out.
 #include <cstdio>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/bench_feeds.hpp"
 #include "cli/commands.hpp"
 #include "cli/limit_flags.hpp"
@@ -17,6 +19,8 @@ namespace onnxtrain::cli {
 
 namespace {
 
+using nlohmann::ordered_json;
+
 Feeds read_feeds(const std::string& path) {
   Feeds f;
   if (path.empty()) return f;
@@ -29,7 +33,7 @@ Feeds read_feeds(const std::string& path) {
   return f;
 }
 
-void write_results(const std::string& path, const std::vector<NamedValue>& values) {
+void write_results(const std::string& path, const std::vector<NamedValue>& values, bool as_json) {
   NamedTensors out;
   for (const auto& [name, v] : values) {
     const Tensor* t = std::get_if<Tensor>(&v);
@@ -39,9 +43,14 @@ void write_results(const std::string& path, const std::vector<NamedValue>& value
                  "leave -o out to have it printed");
     out.emplace_back(name, *t);
   }
+  ordered_json j = ordered_json::object();
   for (const auto& [name, t] : out)
-    std::printf("%-24s %s%s\n", name.c_str(), std::string(dtype_name(t.dtype())).c_str(),
-                to_string(t.shape()).c_str());
+    j[name] = {{"type", std::string(dtype_name(t.dtype()))}, {"shape", t.shape()}};
+  if (as_json) std::printf("%s\n", ordered_json{{"values", j}, {"saved", path}}.dump().c_str());
+  for (const auto& [name, t] : out)
+    if (!as_json)
+      std::printf("%-24s %s%s\n", name.c_str(), std::string(dtype_name(t.dtype())).c_str(),
+                  to_string(t.shape()).c_str());
   if (!path.empty()) {
     write_npz(path, out);
     say("saved", path);
@@ -63,12 +72,14 @@ std::vector<std::string> split(const std::string& s) {
 void add_run(Registry& r) {
   static std::string model, inputs, output;
   static int threads = 0;
+  static bool as_json = false;
   static LimitFlags limits;
   CLI::App* c = r.add("run", "inference once: npz in, npz out",
                       "  onnxtrain run model.onnx --inputs in.npz -o out.npz");
   c->add_option("MODEL", model, "an ONNX file")->required();
   c->add_option("--inputs", inputs, "npz with one array per input");
   c->add_option("-o,--output", output, "npz to write");
+  c->add_flag("--json", as_json, "types and shapes, machine-readable");
   c->add_option("--threads", threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber);
   limits.add_to(r, c);
@@ -78,13 +89,14 @@ void add_run(Registry& r) {
     o.limits = limits.limits();
     check_ending(output, {".npz"}, true);
     Session s(std::make_shared<const Model>(load_model(model, all_ops())), o);
-    write_results(output, s.run(read_feeds(inputs)));
+    write_results(output, s.run(read_feeds(inputs)), as_json);
     return 0;
   });
 }
 
 void add_grad(Registry& r) {
   static std::string model, inputs, output, of, wrt;
+  static bool as_json = false;
   static LimitFlags limits;
   CLI::App* c =
       r.add("grad", "gradients of any output with respect to any tensors",
@@ -94,6 +106,7 @@ void add_grad(Registry& r) {
   c->add_option("--wrt", wrt, "tensors, comma-separated")->required();
   c->add_option("--inputs", inputs, "npz with one array per input");
   c->add_option("-o,--output", output, "npz to write");
+  c->add_flag("--json", as_json, "types and shapes, machine-readable");
   limits.add_to(r, c);
   r.on(c, [] {
     ProgramOptions o;
@@ -102,7 +115,8 @@ void add_grad(Registry& r) {
     GradientRequest q;
     q.of = split(of);
     q.wrt = split(wrt);
-    write_results(output, gradients(load_model(model, all_ops()), read_feeds(inputs), q, o));
+    write_results(output, gradients(load_model(model, all_ops()), read_feeds(inputs), q, o),
+                  as_json);
     return 0;
   });
 }
@@ -112,6 +126,7 @@ void add_prepare(Registry& r) {
   static RecipeFlags flags;
   static uint64_t seed = 0;
   static int64_t steps = 0, batch = 0;
+  static bool as_json = false;
   static std::vector<std::string> dims;
   CLI::App* c =
       r.add("prepare", "add loss, gradient and optimizer to a model: inference to training ONNX",
@@ -129,6 +144,7 @@ void add_prepare(Registry& r) {
   flags.add_to(r, c, false);
   c->add_flag("--lowered", flags.lowered,
               "no Gradient node: a plain inference runtime can run the step");
+  c->add_flag("--json", as_json, "machine-readable");
   r.on(c, [] {
     check_ending(output, {".onnx"}, true);
     Model m = load_model(model, all_ops());
@@ -139,6 +155,13 @@ void add_prepare(Registry& r) {
     const Model t = run::prepare_told(m, recipe, narrator);
     save_model(t, output, all_ops());
     say("saved", cat(output, "   ", t.training[0].update_binding.size(), " state variables"));
+    if (as_json)
+      std::printf("%s\n", ordered_json{{"saved", output},
+                                       {"loss", t.metadata.at("onnxtrain.loss")},
+                                       {"output", t.metadata.at("onnxtrain.output")},
+                                       {"state_variables", t.training[0].update_binding.size()}}
+                              .dump()
+                              .c_str());
     return 0;
   });
 }

@@ -18,17 +18,23 @@ void PreprocessFlags::add_to(Registry& r, CLI::App* c, bool optional) {
   auto more = [&](CLI::Option* o) { return optional ? r.rare(o, g) : o->group(g); };
   if (optional)
     more(c->add_option("--preprocess", mode,
-                       "none|auto: fill, scale and encode the columns of a table in the model; "
+                       "none|auto: fill, scale and encode the columns of a table, resize and scale "
+                       "images, in the model; "
                        "--impute, --one-hot and --embed do so, too")
              ->check(CLI::IsMember({"none", "auto"})));
   more(c->add_option("--impute", impute,
                      "missing numbers: median|mean|most_frequent|constant|constant:NUMBER"));
   more(c->add_option("--one-hot", one_hot, "columns that become one number per category: A,B|all"));
   more(c->add_option("--embed", embed, "columns that become a learnt vector: A,B|all"));
+  const char* images =
+      "images of another size: stretch|crop (the middle)|pad (black), in the model";
+  auto* o = c->add_option("--resize", resize, images);
+  o->check(CLI::IsMember({"stretch", "crop", "pad"}));
+  optional ? r.rare(o, "Data") : o->group("Network");
 }
 
 run::PreprocessOptions PreprocessFlags::options(const std::string& scale) const {
-  return {impute, scale, comma_list(one_hot), comma_list(embed)};
+  return {impute, scale, comma_list(one_hot), comma_list(embed), resize};
 }
 
 }  // namespace onnxtrain::cli

@@ -77,13 +77,18 @@ Communicator* ProcessFlags::connect(int& threads) const {
   return c;
 }
 
+std::vector<std::pair<std::string, std::string>> mpi_plugins() {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const MpiPlugin& p : find_mpi_plugins())
+    out.emplace_back(p.path, p.problem.empty() ? try_mpi_plugin(p.path) : p.problem);
+  return out;
+}
+
 void say_mpi() {
-  const std::vector<MpiPlugin> found = find_mpi_plugins();
+  const auto found = mpi_plugins();
   if (found.empty()) std::printf("mpi       no plug-in: one process only   (make mpi builds it)\n");
-  for (const MpiPlugin& p : found) {
-    const std::string problem = p.problem.empty() ? try_mpi_plugin(p.path) : p.problem;
-    std::printf("mpi       %s   %s\n", p.path.c_str(), problem.empty() ? "loads" : problem.c_str());
-  }
+  for (const auto& [path, problem] : found)
+    std::printf("mpi       %s   %s\n", path.c_str(), problem.empty() ? "loads" : problem.c_str());
 }
 
 std::string processes_text(const Training& t) {

@@ -1,6 +1,8 @@
 // A command that several processes run together: rank 0 speaks, the others are silent.
 #pragma once
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "distributed/mpi.hpp"
@@ -23,7 +25,8 @@ struct ProcessFlags {
 // "2 processes x 1 thread, ..." for the plan line; "" for one process and whole batches.
 std::string processes_text(const Training& t);
 
-// For `doctor`: the plug-ins for MPI, and whether they load.
+// For `doctor`: the plug-ins for MPI, each with what keeps it from loading ("": it loads).
+std::vector<std::pair<std::string, std::string>> mpi_plugins();
 void say_mpi();
 
 // Prints an error once, whichever process it happened in, and ends them all.

@@ -107,6 +107,9 @@ void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
                      "running variance of BatchNormalization: torch (unbiased) or onnx (population "
                      "variance)")
            ->check(CLI::IsMember({"torch", "onnx"})));
+  more(c->add_option("--augment", augment,
+                     "random changes of images in training only: "
+                     "flip,crop:4,rotate:10,color:0.2,cutout:8,mixup:0.2,FILE.onnx"));
   more(c->add_flag("--reset", reset, "new initial values"));
   more(c->add_flag("--strict", strict, "weights that would not train are an error"));
   more(c->add_flag("--as-is", as_is, "differentiate the graph exactly as written"));
@@ -114,12 +117,12 @@ void RecipeFlags::add_to(Registry& r, CLI::App* c, bool brief) {
 
 std::string RecipeFlags::first_given() const {
   for (const char* flag :
-       {"--loss",         "--optimizer",       "--optimizer-arg", "--weight-decay",
-        "--momentum",     "--schedule",        "--schedule-arg",  "--clip",
-        "--clip-value",   "--freeze",          "--only",          "--accumulate",
-        "--reset",        "--label-smoothing", "--ignore-index",  "--label",
-        "--loss-input",   "--as-is",           "--bn-variance",   "--strict",
-        "--class-weights"})
+       {"--loss",          "--optimizer",       "--optimizer-arg", "--weight-decay",
+        "--momentum",      "--schedule",        "--schedule-arg",  "--clip",
+        "--clip-value",    "--freeze",          "--only",          "--accumulate",
+        "--reset",         "--label-smoothing", "--ignore-index",  "--label",
+        "--loss-input",    "--as-is",           "--bn-variance",   "--strict",
+        "--class-weights", "--augment"})
     if (app_->get_option(flag)->count() > 0) return flag;
   return {};
 }
@@ -201,6 +204,7 @@ Recipe RecipeFlags::recipe(uint64_t seed, int64_t steps) const {
   r.accumulate = accumulate;
   r.bn_variance = bn_variance;
   r.reset = reset;
+  r.augment = augment;
   r.strict = strict;
   r.lowered = lowered;
   r.mode = as_is ? "as_is" : "train";

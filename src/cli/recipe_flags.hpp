@@ -12,7 +12,7 @@ namespace onnxtrain::cli {
 
 struct RecipeFlags {
   std::string loss = "auto", label, output, optimizer = "adamw", schedule = "constant",
-              bn_variance = "torch", class_weights;
+              bn_variance = "torch", class_weights, augment;
   std::optional<double> lr, weight_decay, momentum;
   std::optional<int64_t> ignore_index;
   double clip = 0, clip_value = 0, label_smoothing = 0;

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/engine_process.hpp"
 #include "cli/fallback_process.hpp"
 #include "cli/profile_table.hpp"
@@ -49,8 +51,8 @@ void on_signals(void (*handler)(int)) {
 
 // Settings of the run that is resumed: config.toml, or what its checkpoint holds of it.
 void settings_of_run(const std::string& resume, run::Settings& settings) {
-  std::set<std::string> leave = {"model", "out",     "resume",   "find-lr", "dry-run",
-                                 "quiet", "profile", "progress", "verbose", "threads"};
+  std::set<std::string> leave = {"model",   "out",      "resume",  "find-lr", "dry-run", "quiet",
+                                 "profile", "progress", "verbose", "threads", "json"};
   if (const std::string from = run::run_of(resume); !from.empty()) {
     const std::string config = run::Folder(from).config();
     const auto all = run::settings_in(config);
@@ -216,6 +218,19 @@ void say_result(const TrainFlags& f, const run::FitResult& r, const run::Folder&
           run, " --epochs ", f.fit.epochs * 2, fallback_words(), piped));
 }
 
+// The last line of --json.
+void print_result(const run::FitResult& r, const run::Folder& folder) {
+  nlohmann::ordered_json j{{"run", folder.path()}, {"best_epoch", r.best_epoch}};
+  if (fs::exists(folder.model())) j["model"] = folder.model();
+  for (const run::EpochResult& e : r.epochs) {
+    if (e.epoch != r.best_epoch) continue;
+    if (e.has_valid) j["valid_loss"] = e.valid_loss;
+    for (const auto& [name, value] : e.metrics) j["valid_" + name] = value;
+  }
+  for (const auto& [name, value] : r.constant_guess) j["constant_guess"][name] = value;
+  std::printf("%s\n", j.dump().c_str());
+}
+
 constexpr size_t kTraceEvents = 200000;
 
 // Where the time went: the table on the terminal, every call in the trace file.
@@ -272,6 +287,7 @@ int train(TrainFlags& f) {
   run::Settings settings = resolve(f);
   const Communicator* processes = f.processes.connect(f.threads);
   check_processes(f, processes);
+  if (f.as_json && f.progress != "none") f.progress = "json";
   Progress progress(f.progress, f.fit.epochs);
   run::Run run(f.request(), std::move(settings), progress);
   say_plan(f, run);
@@ -303,6 +319,7 @@ int train(TrainFlags& f) {
   }
   run.release_training();  // what was written is read again and tried
   say_result(f, r, run.folder(), run.parts().train);
+  if (f.as_json) print_result(r, run.folder());
   return 0;
 }
 

@@ -30,8 +30,8 @@ run::Request TrainFlags::request() const {
   q.data.valid = valid;
   q.data.overfit = overfit;
   q.seed = seed;
-  if (resume.empty() && (preprocess.any())) {
-    q.preprocess = preprocess.options(q.data.feed.adapt.scale);
+  if (preprocess.any()) {
+    if (resume.empty()) q.preprocess = preprocess.options(q.data.feed.adapt.scale);
     q.data.feed.adapt.scale = "auto";  // it is done by the model
   }
   q.recipe = [this] { return recipe.recipe(seed, 0); };
@@ -55,6 +55,7 @@ void TrainFlags::add_look_flags(Registry& r, CLI::App* c) {
   r.rare(c->add_option("--progress", progress, "auto|bar|lines|json|none")
              ->check(CLI::IsMember({"auto", "bar", "lines", "json", "none"})),
          look);
+  r.rare(c->add_flag("--json", as_json, "--progress json, and the result as the last line"), look);
   r.rare(
       c->add_option("--profile", profile, "write a Chrome trace there, print where the time went"),
       look);

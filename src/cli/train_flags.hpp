@@ -24,7 +24,7 @@ struct TrainFlags {
   int threads = 0;
   int64_t overfit = 0;
   bool quiet = false, dry_run = false, no_shuffle = false, allow_non_finite = false,
-       find_lr = false;
+       as_json = false, find_lr = false;
   CLI::App* app = nullptr;
 
   CLI::App* add_to(Registry& r);

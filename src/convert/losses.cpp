@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "convert/augment.hpp"
 #include "convert/names.hpp"
 #include "convert/proven.hpp"
 
@@ -23,6 +24,8 @@ class Terms {
     if (t.weight != 1) v = scalar_type(b_.mul(v, scalar(t.weight)));
     return v;
   }
+  // Targets of the next row from now on.
+  void use_next_rows() { next_rows_ = true; }
 
  private:
   // label, label_1, ...; something else when the model has a tensor of that name.
@@ -84,6 +87,10 @@ class Terms {
   // The target: an input of the model of that name (an autoencoder's own input), an input that
   // another term made, or a new one.
   ValueId label(TypeInfo type) {
+    const ValueId v = own_label(std::move(type));
+    return next_rows_ ? next_rows(s_, v) : v;
+  }
+  ValueId own_label(TypeInfo type) {
     const Graph& m = s_.main();
     for (ValueId v : m.inputs)
       if (m.value_name(v) == name_) return s_.from_main(v);
@@ -284,6 +291,7 @@ class Terms {
 
   StepBuilder& s_;
   GradBuilder& b_;
+  bool next_rows_ = false;
   std::string name_;   // of the target
   ValueId y_ = kNone;  // what the model gives
   TypeInfo target_;    // of the output, as far as it is proven
@@ -325,9 +333,10 @@ std::map<ValueId, ValueId> inline_graph(StepBuilder& s, const Graph& from,
   return to;
 }
 
-ValueId add_losses(StepBuilder& s, const std::vector<LossTerm>& terms,
-                   const std::vector<TermSource>& sources) {
-  Terms make(s);
+namespace {
+
+ValueId sum_of_terms(StepBuilder& s, Terms& make, const std::vector<LossTerm>& terms,
+                     const std::vector<TermSource>& sources) {
   ValueId total = kNone;
   for (size_t k = 0; k < terms.size(); ++k) {
     ValueId v = make.add(terms[k], sources[k], k);
@@ -337,6 +346,25 @@ ValueId add_losses(StepBuilder& s, const std::vector<LossTerm>& terms,
     }
     TypeInfo type = s.graph().value(total).type;
     total = s.nodes().add(total, s.cast(v, type.elem));
+    s.set_type(total, type);
+  }
+  return total;
+}
+
+}  // namespace
+
+ValueId add_losses(StepBuilder& s, const std::vector<LossTerm>& terms,
+                   const std::vector<TermSource>& sources, ValueId share) {
+  Terms make(s);
+  ValueId total = sum_of_terms(s, make, terms, sources);
+  if (share != kNone) {
+    make.use_next_rows();
+    GradBuilder& b = s.nodes();
+    const TypeInfo type = s.graph().value(total).type;
+    const ValueId other = s.cast(sum_of_terms(s, make, terms, sources), type.elem);
+    const ValueId own = s.cast(share, type.elem);
+    const ValueId rest = b.sub(b.tensor(scalar_tensor(1, type.elem)), own);
+    total = b.add(b.mul(total, own), b.mul(other, rest));
     s.set_type(total, type);
   }
   bool captured = false;

@@ -5,9 +5,10 @@
 
 namespace onnxtrain {
 
-// The scalar loss: the weighted sum of all terms. Adds the target inputs.
+// The scalar loss: the weighted sum of all terms. Adds the target inputs. share: of mixup, how much
+// of a row is itself; the rest is the next row's, and so is the loss. kNone: no mixup.
 ValueId add_losses(StepBuilder& s, const std::vector<LossTerm>& terms,
-                   const std::vector<TermSource>& sources);
+                   const std::vector<TermSource>& sources, ValueId share = kNone);
 
 // A copy of `from`'s nodes in the algorithm: `given` are values of `from` already present here
 // (inputs); constants are copied. Returns where every value went.

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 
+#include "convert/augment.hpp"
 #include "convert/optimizers.hpp"
 #include "core/text.hpp"
 
@@ -245,6 +246,9 @@ void check_recipe(const Recipe& r) {
       usage_error("OT1234", "label smoothing belongs to cross_entropy, not to nll",
                   "use the loss cross_entropy");
   }
+  if (!parse_augment(r.augment).empty() && r.mode == "as_is")
+    usage_error("OT2211", "augment belongs to the training form, and the graph is taken as it is",
+                "leave --as-is out");
   const OptimizerSpec& o = r.optimizer;
   need_kind("optimizer", o.kind, optimizer_kinds(), true);
   need_kind("style", o.style, {"torch", "keras"}, false);

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "convert/analysis.hpp"
+#include "convert/augment.hpp"
 #include "convert/gradients.hpp"
 #include "convert/losses.hpp"
 #include "convert/lower.hpp"
@@ -12,6 +15,7 @@
 #include "convert/reset.hpp"
 #include "convert/schedules.hpp"
 #include "convert/training_mode.hpp"
+#include "model/training_copies.hpp"
 #include "onnx/raise.hpp"
 #include "op/needs_shape.hpp"
 
@@ -39,6 +43,7 @@ bool is_bias_or_norm(const ValueDef& d) { return d.constant.rank() <= 1; }
 
 // Losses and gradients need operators of this opset; newer files stay what they are.
 constexpr int kOldestOpset = 15, kRaisedOpset = 17;
+constexpr int kAugmentOpset = 16;  // GridSample
 
 // Before opset 7, BatchNormalization and Dropout say by is_test what they do; newer opsets have
 // only the inference form without more inputs or outputs.
@@ -49,17 +54,32 @@ bool has_old_training_form(const Graph& g) {
   });
 }
 
-Model raised(const Model& source, const std::string& mode, const OpTable& ops) {
+Model raised(const Model& source, const std::string& mode, const OpTable& ops, bool augmented) {
   auto it = source.opsets.find("");
   if (mode == "as_is" && has_old_training_form(source.main)) return source;
-  bool old = it != source.opsets.end() && it->second < kOldestOpset && source.training.empty();
+  const int oldest = augmented ? kAugmentOpset : kOldestOpset;
+  bool old = it != source.opsets.end() && it->second < oldest && source.training.empty();
   std::optional<Model> m = old ? raise_opset(source, kRaisedOpset, ops) : std::nullopt;
   if (m) return std::move(*m);
+  if (old && augmented)
+    model_error("OT2214",
+                cat("augment needs opset ", kAugmentOpset, ", the model has ", it->second,
+                    " and cannot be brought forward"),
+                "export the model at opset 17");
   return source;
 }
 
+// Which loss each output has, when there are several.
+void note_losses(Model& m, const std::vector<TermSource>& sources) {
+  if (sources.size() < 2) return;
+  nlohmann::ordered_json j;
+  for (const TermSource& s : sources)
+    if (!s.file && s.output != kNone) j[m.main.value_name(s.output)] = s.kind;
+  if (!j.empty()) m.metadata["onnxtrain.losses"] = j.dump();
+}
+
 Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops, Decisions* decided) {
-  Model m = raised(source, r.mode, ops);
+  Model m = raised(source, r.mode, ops, !r.augment.empty());
   m.unshare_main();
   if (!r.append) m.training.clear();
   bool first = m.training.empty();
@@ -76,8 +96,9 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops, Dec
       parameter_values(m, r, sources, ops, decided ? &decided->left_out : nullptr);
 
   StepBuilder s(m, ops);
+  const ValueId share = add_augmentation(s, r.augment);
   if (r.mode == "train") add_training_copy(s, r, needed_values(m.main, sources), parameters);
-  ValueId loss = add_losses(s, terms, sources);
+  ValueId loss = add_losses(s, terms, sources, share);
   std::vector<Trained> trained;
   for (ValueId v : parameters) {
     const ValueDef& d = m.main.value(v);
@@ -104,6 +125,8 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops, Dec
     m.metadata["onnxtrain.rate"] = s.graph().value_name(lr);
     m.metadata["onnxtrain.loss"] = sources[0].file ? "custom" : sources[0].kind;
     m.metadata["onnxtrain.output"] = m.main.value_name(sources[0].output);
+    note_losses(m, sources);
+    if (share != kNone) m.metadata[kMixupShare] = s.graph().value_name(share);
     if (sources[0].class_axis != 1)
       m.metadata["onnxtrain.class_axis"] = std::to_string(sources[0].class_axis);
   }
@@ -118,7 +141,7 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops, Dec
 }  // namespace
 
 LossChoice loss_for_training(const Model& source) {
-  Model m = raised(source, "train", all_ops());
+  Model m = raised(source, "train", all_ops(), false);
   m.unshare_main();
   restore_parameters(m);
   return choose_loss(m);

@@ -71,6 +71,9 @@ struct Recipe {
   // the operator itself gives it)
   std::string bn_variance = "torch";
   bool strict = false;  // weights that would not train are an error, not a warning
+  // Random changes of images in the training form only: "flip,crop:4,my.onnx"
+  // (convert/augment.hpp)
+  std::string augment;
 };
 
 // JSON object with the field names above; an unknown key is an error with a suggestion.

@@ -276,6 +276,7 @@ Recipe recipe_from_json(const std::string& json) {
                   {"seed", integer("seed", [&](int64_t v) { r.seed = uint64_t(v); })},
                   {"bn_variance", text("bn_variance", r.bn_variance)},
                   {"unbiased_batch_variance", old_variance},
+                  {"augment", text("augment", r.augment)},
               });
   check_recipe(r);
   return r;

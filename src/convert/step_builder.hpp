@@ -31,6 +31,10 @@ class StepBuilder {
     here_[outer] = inner;
     graph_.value(inner).inference_form = outer;
   }
+  bool has_training_copy(ValueId outer) const {
+    const auto it = here_.find(outer);
+    return it != here_.end() && graph_.value(it->second).inference_form == outer;
+  }
 
   // `wanted` if it is free in main and algorithm, otherwise a name made from it; reserved.
   std::string claim(const std::string& wanted);

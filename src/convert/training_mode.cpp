@@ -264,6 +264,7 @@ void add_training_copy(StepBuilder& s, const Recipe& r, const std::vector<ValueI
     if (take[k])
       for (ValueId v : g.reads(n)) wanted[size_t(v)] = 1;
   }
+  for (ValueId v : g.inputs) affected[size_t(v)] = s.has_training_copy(v);  // augmented
   size_t count = g.nodes.size();
   for (size_t k = 0; k < count; ++k) {
     if (!take[k]) continue;

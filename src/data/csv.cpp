@@ -8,6 +8,7 @@
 #include "core/shell.hpp"
 #include "core/text.hpp"
 #include "data/csv_column.hpp"
+#include "data/csv_decimal.hpp"
 #include "data/csv_layout.hpp"
 #include "data/table_profile.hpp"
 
@@ -213,6 +214,11 @@ Dataset parse_csv(std::string_view text, const std::string& source, const CsvOpt
   std::string store;
   text = csv_utf8(text, source, options.encoding, store);
   CsvLayout l = find_csv_layout(text, source, options);
+  if (has_decimal_commas(text, l.separator, source)) {
+    text = store = with_decimal_points(text, l.separator);
+    l = find_csv_layout(text, source, options);
+    l.notes.emplace_back("numbers have a decimal comma: 3,5 is read as 3.5");
+  }
   if (options.profile) {
     *options.profile = profile_csv(text, source, l);
     l.features.clear();

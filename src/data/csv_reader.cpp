@@ -108,7 +108,8 @@ char sniff_separator(std::string_view text) {
 
 bool csv_missing(std::string_view field) {
   const std::string_view f = csv_trimmed(field);
-  for (std::string_view word : {"", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "?"})
+  for (std::string_view word :
+       {"", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "?", "n/a", "#N/A", "<NA>"})
     if (f == word) return true;
   return false;
 }

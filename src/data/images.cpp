@@ -49,10 +49,19 @@ image::Image read_image(const std::string& path) {
   file.read_at(0, bytes.data(), bytes.size());
   try {
     return image::decode(bytes.data(), int64_t(bytes.size()));
-  } catch (Error& e) {
-    e.add_place(cat("in image '", path, "'"));
-    throw;
+  } catch (const Error& e) {  // which of thousands?
+    throw Error(e.kind(), e.code(), cat("image '", path, "': ", e.message()),
+                "copy or convert it, or go on without damaged images:  --skip-bad");
   }
+}
+
+std::vector<uint8_t> grey(const image::Image& p) {
+  std::vector<uint8_t> pixels(size_t(p.height * p.width));
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    const uint8_t* c = p.rgb.data() + i * 3;
+    pixels[i] = uint8_t((c[0] * 19595 + c[1] * 38470 + c[2] * 7471 + 0x8000) >> 16);
+  }
+  return pixels;
 }
 
 // How a row lies in memory.
@@ -85,11 +94,12 @@ Form form_for(const Shape& row, const std::string& first) {
 
 class ImageColumn final : public Column {
  public:
-  ImageColumn(std::vector<std::string> paths, Form form, bool same_size)
+  ImageColumn(std::vector<std::string> paths, Form form, bool same_size, std::string rule)
       : Column(DType::kUint8, form.shape(), int64_t(paths.size())),
         paths_(std::move(paths)),
         form_(form),
-        same_size_(same_size) {}
+        same_size_(same_size),
+        rule_(std::move(rule)) {}
   bool is_decoded() const override { return true; }
   uint64_t identity(int64_t row) const override {
     const fs::path path = paths_[size_t(row)];
@@ -111,21 +121,14 @@ class ImageColumn final : public Column {
  private:
   void one(const std::string& path, uint8_t* to) const {
     const image::Image p = read_image(path);
-    const int64_t n = p.height * p.width, channels = form_.channels;
+    const int64_t channels = form_.channels;
     if (same_size_ && (p.height != form_.height || p.width != form_.width))
       data_error("OT2141",
                  cat("image '", path, "' is ", p.height, " x ", p.width, ", the first one ",
                      form_.height, " x ", form_.width),
                  "the model's input does not say a size; give it one, or make all images alike");
-    std::vector<uint8_t> pixels = p.rgb;
-    if (channels == 1) {
-      pixels.resize(size_t(n));
-      for (int64_t i = 0; i < n; ++i) {
-        const uint8_t* c = p.rgb.data() + i * 3;
-        pixels[size_t(i)] = uint8_t((c[0] * 19595 + c[1] * 38470 + c[2] * 7471 + 0x8000) >> 16);
-      }
-    }
-    pixels = resample(pixels, p.height, p.width, channels, form_.height, form_.width);
+    const std::vector<uint8_t> pixels = resized(channels == 1 ? grey(p) : p.rgb, p.height, p.width,
+                                                channels, form_.height, form_.width, rule_);
     const int64_t m = form_.height * form_.width;
     if (form_.channels_last) {
       std::copy(pixels.begin(), pixels.end(), to);
@@ -138,6 +141,7 @@ class ImageColumn final : public Column {
   std::vector<std::string> paths_;
   Form form_;
   bool same_size_;
+  std::string rule_;
 };
 
 struct Weights {
@@ -146,8 +150,9 @@ struct Weights {
 };
 
 // For each target position the source positions it looks at, and how much of each.
-std::vector<Weights> triangle(int64_t from, int64_t to) {
-  const double scale = double(from) / double(to), reach = std::max(1.0, scale);
+std::vector<Weights> triangle(int64_t from, int64_t to, double larger) {
+  const double scale = larger > 0 ? 1 / larger : double(from) / double(to);
+  const double reach = std::max(1.0, scale);
   std::vector<Weights> all(static_cast<size_t>(to));
   for (int64_t i = 0; i < to; ++i) {
     const double center = (double(i) + 0.5) * scale;
@@ -156,6 +161,12 @@ std::vector<Weights> triangle(int64_t from, int64_t to) {
     Weights& k = all[size_t(i)];
     k.first = lo;
     double sum = 0;
+    // a size that was rounded up can end beyond the last pixel
+    if (hi <= lo) {
+      k.first = from - 1;
+      k.w = {1};
+      continue;
+    }
     for (int64_t j = lo; j < hi; ++j) {
       const double w = std::max(0.0, 1 - std::fabs(double(j) + 0.5 - center) / reach);
       k.w.push_back(float(w));
@@ -167,16 +178,18 @@ std::vector<Weights> triangle(int64_t from, int64_t to) {
 }
 
 Dataset images_of(const std::string& source, const std::vector<std::string>& paths,
-                  const Shape& row, int64_t largest = 0) {
+                  const OpenOptions& options, bool folder) {
+  const Shape& row = options.x_shape;
   Form form = form_for(row, paths[0]);
   bool same_size = row.size() < 2 || form.shape() != row;
-  if (row.empty() && largest > 0) {
+  if (const int64_t largest = options.largest_side; row.empty() && largest > 0 && folder) {
     const int64_t side = std::max({form.height, form.width, largest});
     form.height = std::max<int64_t>(1, form.height * largest / side);
     form.width = std::max<int64_t>(1, form.width * largest / side);
     same_size = false;
   }
-  auto images = std::make_shared<ImageColumn>(paths, form, row.size() == 2 ? false : same_size);
+  auto images = std::make_shared<ImageColumn>(paths, form, row.size() == 2 ? false : same_size,
+                                              options.images.resize);
   Dataset out(source, "images");
   ColumnPtr x = images;
   if (uint64_t(images->rows()) * images->row_bytes() <= eager_limit()) {
@@ -187,6 +200,57 @@ Dataset images_of(const std::string& source, const std::vector<std::string>& pat
   out.add("x", x);
   out.set_row_names(paths);
   return out;
+}
+
+// Which images can be read; what is wrong with the others.
+struct Readable {
+  std::vector<std::string> bad;  // "image 'a.png': the PNG image is damaged: ..."
+  std::vector<char> good;        // one for each path
+
+  explicit Readable(const std::vector<std::string>& paths) : good(paths.size(), 1) {
+    for (size_t k = 0; k < paths.size(); ++k) {
+      try {
+        read_image(paths[k]);
+      } catch (const Error& e) {
+        good[k] = 0;
+        bad.push_back(e.message());
+      }
+    }
+  }
+  std::string note() const {
+    return cat(bad.size(), bad.size() == 1 ? " damaged image" : " damaged images", " of ",
+               good.size(), bad.size() == 1 ? " is" : " are", " left out: ", listed_plain(bad, 5));
+  }
+};
+
+// Paths and labels without the damaged images; what to say about them, "" when there are none.
+std::string leave_out_bad(const std::string& folder, const std::vector<std::string>& classes,
+                          std::vector<std::string>& paths, std::vector<int64_t>& labels) {
+  const Readable r(paths);
+  if (r.bad.empty()) return {};
+  if (r.bad.size() == paths.size())
+    data_error("OT2200",
+               cat("none of the ", paths.size(), " images in '", folder,
+                   "' can be read: ", listed_plain(r.bad, 3)),
+               "copy the images again, or convert them to png");
+  std::vector<std::string> good;
+  std::vector<int64_t> good_labels;
+  std::vector<int64_t> left(classes.size(), 0);
+  for (size_t k = 0; k < paths.size(); ++k) {
+    if (!r.good[k]) continue;
+    good.push_back(paths[k]);
+    if (labels.empty()) continue;
+    good_labels.push_back(labels[k]);
+    ++left[size_t(labels[k])];
+  }
+  for (size_t c = 0; c < classes.size(); ++c)
+    if (left[c] == 0)
+      data_error("OT2201",
+                 cat("no image of class '", classes[c], "' can be read: ", listed_plain(r.bad, 3)),
+                 cat("copy them again, or remove the folder '", classes[c], "'"));
+  paths = std::move(good);
+  labels = std::move(good_labels);
+  return r.note();
 }
 
 std::string part_folder(const std::string& folder, DataPart part) {
@@ -201,9 +265,10 @@ std::string part_folder(const std::string& folder, DataPart part) {
 }  // namespace
 
 std::vector<uint8_t> resample(const std::vector<uint8_t>& pixels, int64_t height, int64_t width,
-                              int64_t channels, int64_t to_height, int64_t to_width) {
+                              int64_t channels, int64_t to_height, int64_t to_width, double scale) {
   if (height == to_height && width == to_width) return pixels;
-  const std::vector<Weights> across = triangle(width, to_width), down = triangle(height, to_height);
+  const std::vector<Weights> across = triangle(width, to_width, scale),
+                             down = triangle(height, to_height, scale);
   std::vector<float> wide(size_t(height * to_width * channels));
   for (int64_t y = 0; y < height; ++y)
     for (int64_t x = 0; x < to_width; ++x)
@@ -229,13 +294,45 @@ std::vector<uint8_t> resample(const std::vector<uint8_t>& pixels, int64_t height
 
 bool is_image_name(const std::string& path) { return is_image(path); }
 
-Dataset open_image(const std::string& path, const Shape& row) {
-  return images_of(path, {path}, row);
+std::vector<uint8_t> resized(const std::vector<uint8_t>& pixels, int64_t height, int64_t width,
+                             int64_t channels, int64_t to_height, int64_t to_width,
+                             const std::string& rule) {
+  if (rule == "stretch") return resample(pixels, height, width, channels, to_height, to_width);
+  const float down = float(to_height) / float(height), across = float(to_width) / float(width);
+  const float scale = rule == "crop" ? std::max(down, across) : std::min(down, across);
+  const auto side = [&](int64_t n) {
+    return std::max<int64_t>(1, int64_t(std::floor(scale * float(n) + 0.5F)));
+  };
+  const int64_t h = side(height), w = side(width);
+  const std::vector<uint8_t> whole = resample(pixels, height, width, channels, h, w, double(scale));
+  // the middle; 0 where there is nothing
+  std::vector<uint8_t> out(size_t(to_height * to_width * channels), 0);
+  const auto from = [](int64_t have, int64_t want) { return have > want ? (have - want) / 2 : 0; };
+  const int64_t rows = std::min(h, to_height), columns = std::min(w, to_width);
+  for (int64_t y = 0; y < rows; ++y) {
+    const auto at = whole.begin() + ((from(h, to_height) + y) * w + from(w, to_width)) * channels;
+    std::copy(at, at + columns * channels,
+              out.begin() + ((from(to_height, h) + y) * to_width + from(to_width, w)) * channels);
+  }
+  return out;
 }
 
-bool open_image_folder(const std::string& folder, DataPart part, const Shape& row, int64_t largest,
-                       Dataset& out) {
-  const std::string root = part_folder(folder, part);
+Tensor image_tensor(const std::string& path, int64_t channels) {
+  const image::Image p = read_image(path);
+  const std::vector<uint8_t> pixels = channels == 1 ? grey(p) : p.rgb;
+  Tensor out(DType::kUint8, {1, channels, p.height, p.width});
+  const int64_t n = p.height * p.width;
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t i = 0; i < n; ++i) out.as<uint8_t>()[c * n + i] = pixels[size_t(i * channels + c)];
+  return out;
+}
+
+Dataset open_image(const std::string& path, const OpenOptions& options) {
+  return images_of(path, {path}, options, false);
+}
+
+bool open_image_folder(const std::string& folder, const OpenOptions& options, Dataset& out) {
+  const std::string root = part_folder(folder, options.part);
   std::vector<std::string> paths, classes, empty;
   std::vector<int64_t> labels;
   for (const std::string& name : entries(root, true)) {
@@ -258,7 +355,10 @@ bool open_image_folder(const std::string& folder, DataPart part, const Shape& ro
                cat("class folder '", root, "/", empty[0], "' holds no images: its number among ",
                    classes.size() + empty.size(), " classes would be missing"),
                cat("put images there, or remove it:  rm -r ", shell_word(root + "/" + empty[0])));
-  out = images_of(folder, paths, row, largest);
+  std::string skipped;
+  if (options.images.skip_bad) skipped = leave_out_bad(folder, classes, paths, labels);
+  out = images_of(folder, paths, options, true);
+  if (!skipped.empty()) out.add_note(skipped);
   if (!classes.empty()) {
     Tensor y(DType::kInt64, {int64_t(labels.size())});
     std::copy(labels.begin(), labels.end(), y.as<int64_t>());

@@ -1,24 +1,32 @@
 // Image folders: one subfolder per class, or images alone for prediction.
 #pragma once
-#include "data/dataset.hpp"
+#include "data/open.hpp"
 
 namespace onnxtrain {
 
 // folder/CLASS/image.png, folder/train/CLASS/..., folder/test/CLASS/..., or folder/image.png
 // without labels. Columns: x, bytes [C,H,W] (or [H,W,C]), and y, the number of the class in sorted
-// order. `row`: what the model wants of one row; its image size is the size all are resampled to
-// (empty or open: all images must be of one size, or `largest` says otherwise). False when the
+// order. x_shape: what the model wants of one row; its image size is the size all are resampled to
+// (empty or open: all images must be of one size, or largest_side says otherwise). False when the
 // folder holds no images. A subfolder without images is refused (OT2161): the classes behind it
-// would be numbered wrongly. largest: of OpenOptions::largest_side.
-bool open_image_folder(const std::string& folder, DataPart part, const Shape& row, int64_t largest,
-                       Dataset& out);
+// would be numbered wrongly. A damaged image is named (OT1190, OT1191), or left out with a note;
+// OT2200 when none is left, OT2201 when a class has none left.
+bool open_image_folder(const std::string& folder, const OpenOptions& options, Dataset& out);
 
 // One image, to predict for.
-Dataset open_image(const std::string& path, const Shape& row);
+Dataset open_image(const std::string& path, const OpenOptions& options);
 bool is_image_name(const std::string& path);  // by its ending
+// The image as it is, bytes [1, channels, height, width]; one channel: grey.
+Tensor image_tensor(const std::string& path, int64_t channels);
 
-// Interleaved pixels resampled with a triangle filter that widens when the image shrinks.
+// Interleaved pixels resampled with a triangle filter that widens when the image shrinks. scale:
+// how much larger the result is, when its size was rounded; 0: by the sizes.
 std::vector<uint8_t> resample(const std::vector<uint8_t>& pixels, int64_t height, int64_t width,
-                              int64_t channels, int64_t to_height, int64_t to_width);
+                              int64_t channels, int64_t to_height, int64_t to_width,
+                              double scale = 0);
+// The same by a rule of ImageReading: what the nodes of a model with such a rule do, in bytes.
+std::vector<uint8_t> resized(const std::vector<uint8_t>& pixels, int64_t height, int64_t width,
+                             int64_t channels, int64_t to_height, int64_t to_width,
+                             const std::string& rule);
 
 }  // namespace onnxtrain

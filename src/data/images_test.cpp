@@ -71,6 +71,11 @@ TEST_F(Images, ResamplingKeepsTheMean) {
   const std::vector<uint8_t> half = resample(ramp, 1, 64, 1, 1, 32);
   for (int i = 1; i < 31; ++i) EXPECT_EQ(half[size_t(i)], i * 8 + 2);
   EXPECT_EQ(resample(ramp, 1, 64, 1, 1, 64), ramp);
+  const std::vector<uint8_t> row = {0, 10, 20, 30, 40, 50, 60, 70};
+  EXPECT_EQ(resized(row, 1, 8, 1, 1, 4, "crop"), (std::vector<uint8_t>{20, 30, 40, 50}));
+  EXPECT_EQ(resized({9, 9, 9, 9}, 4, 1, 1, 2, 2, "pad"), (std::vector<uint8_t>{9, 0, 9, 0}));
+  EXPECT_EQ(resized({7, 7, 7, 7, 7, 7}, 3, 2, 1, 3, 4, "pad"),
+            (std::vector<uint8_t>{0, 7, 7, 0, 0, 7, 7, 0, 0, 7, 7, 0}));
   const std::vector<uint8_t> twice = resample({0, 100}, 1, 2, 1, 1, 4);
   EXPECT_EQ(twice, (std::vector<uint8_t>{0, 25, 75, 100}));
 }

@@ -45,22 +45,59 @@ std::string descr(DType t) {
       return "<c8";
     case DType::kComplex128:
       return "<c16";
-    case DType::kString:
-      data_error("OT2150", "strings cannot be written to npy files",
-                 "write csv:  -o predictions.csv");
     default:
       return "|u1";
   }
 }
 
-std::string npy_header(const Tensor& t) {
+// An array as it lies in a file: texts become numpy's fixed-width UCS-4.
+struct Stored {
+  std::string type;
+  Shape shape;
+  Tensor data;
+};
+
+std::u32string code_points(const std::string& s) {
+  std::u32string out;
+  for (size_t k = 0; k < s.size();) {
+    const auto c = static_cast<unsigned char>(s[k]);
+    const int more = c < 0x80 ? 0 : c >> 5 == 6 ? 1 : c >> 4 == 14 ? 2 : c >> 3 == 30 ? 3 : -1;
+    char32_t v = more <= 0 ? c : c & (0x3fU >> more);
+    bool good = more >= 0 && k + size_t(more) < s.size();
+    for (int j = 1; good && j <= more; ++j) {
+      const auto next = static_cast<unsigned char>(s[k + size_t(j)]);
+      good = next >> 6 == 2;
+      v = v << 6 | (next & 0x3fU);
+    }
+    out += good ? v : U'\xFFFD';
+    k += good ? size_t(more) + 1 : 1;
+  }
+  return out;
+}
+
+Stored stored(const Tensor& t) {
+  if (t.dtype() != DType::kString) return {descr(t.dtype()), t.shape(), t};
+  std::vector<std::u32string> all;
+  size_t longest = 1;
+  for (int64_t i = 0; i < t.size(); ++i) {
+    all.push_back(code_points(t.as<std::string>()[i]));
+    longest = std::max(longest, all.back().size());
+  }
+  Tensor data(DType::kUint32, {t.size(), int64_t(longest)});
+  std::fill_n(data.as<uint32_t>(), data.size(), 0U);
+  for (size_t i = 0; i < all.size(); ++i)
+    std::copy(all[i].begin(), all[i].end(), data.as<uint32_t>() + i * longest);
+  return {"<U" + std::to_string(longest), t.shape(), data};
+}
+
+std::string npy_header(const Stored& t) {
   std::string shape = "(";
-  for (size_t k = 0; k < t.shape().size(); ++k)
-    shape += std::to_string(t.shape()[k]) + (k + 1 < t.shape().size() ? ", "
-                                             : t.shape().size() == 1  ? ","
-                                                                      : "");
+  for (size_t k = 0; k < t.shape.size(); ++k)
+    shape += std::to_string(t.shape[k]) + (k + 1 < t.shape.size() ? ", "
+                                           : t.shape.size() == 1  ? ","
+                                                                  : "");
   std::string dict =
-      "{'descr': '" + descr(t.dtype()) + "', 'fortran_order': False, 'shape': " + shape + "), }";
+      "{'descr': '" + t.type + "', 'fortran_order': False, 'shape': " + shape + "), }";
   size_t total = 10 + dict.size() + 1;
   dict.append((64 - total % 64) % 64, ' ');
   dict += '\n';
@@ -131,16 +168,19 @@ NamedTensors read_npz(const std::string& path) {
 
 void write_npy(const std::string& path, const Tensor& array) {
   AtomicWriter w(path);
-  w.write(npy_header(array));
-  w.write(array.data(), array.bytes());
+  const Stored s = stored(array);
+  w.write(npy_header(s));
+  w.write(s.data.data(), s.data.bytes());
   w.commit();
 }
 
 void write_npz(const std::string& path, const NamedTensors& arrays) {
   AtomicWriter w(path);
   std::vector<Member> members;
-  for (const auto& [name, t] : arrays) {
-    std::string header = npy_header(t);
+  for (const auto& [name, array] : arrays) {
+    const Stored as = stored(array);
+    const Tensor& t = as.data;
+    std::string header = npy_header(as);
     Member m{name + ".npy", crc_of(header, t), header.size() + t.bytes(), w.bytes()};
     std::string local;
     put(local, 0x04034b50, 4);

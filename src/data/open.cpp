@@ -8,6 +8,7 @@
 #include "core/file_kind.hpp"
 #include "core/memory.hpp"
 #include "core/shell.hpp"
+#include "data/foreign_table.hpp"
 #include "data/idx.hpp"
 #include "data/images.hpp"
 #include "data/inflate.hpp"
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kCsvGzFloor = uint64_t(64) << 20;  // a small .csv.gz may become this large
 
-enum class Kind { kNpy, kNpz, kIdx, kSafetensors, kCsv, kCsvGz, kUnknown };
+enum class Kind { kParquet, kNpy, kNpz, kIdx, kSafetensors, kCsv, kCsvGz, kUnknown };
 
 bool is_text(std::string_view head) {
   return std::none_of(head.begin(), head.end(), [](char c) {
@@ -33,7 +34,6 @@ bool is_text(std::string_view head) {
 
 // Formats that people will try, so that the message can name them.
 std::string other_format(std::string_view head, const std::string& path) {
-  if (head.starts_with("PAR1")) return "parquet";
   if (head.starts_with("\x89HDF")) return "HDF5";
   if (head.starts_with("\x89PNG") || head.starts_with("\xFF\xD8\xFF")) return "an image";
   if (head.size() > 1 && head[0] == '\x80' && head[1] > 0 && head[1] < 6)
@@ -68,6 +68,7 @@ Kind kind_of_gzip(const InputFile& file) {
 Kind kind_of(const InputFile& file, std::string& head) {
   head.assign(size_t(std::min<uint64_t>(file.size(), 512)), '\0');
   file.read_at(0, head.data(), head.size());
+  if (head.starts_with("PAR1")) return Kind::kParquet;
   if (head.starts_with("\x93NUMPY")) return Kind::kNpy;
   if (head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06")) return Kind::kNpz;
   if (head.starts_with("\x1F\x8B")) return kind_of_gzip(file);
@@ -101,8 +102,10 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
                  "copy or write the file again; a table of text is named .csv or .tsv");
   }
   if ((kind == Kind::kUnknown || kind == Kind::kCsv) && is_image_name(path))
-    return open_image(path, options.x_shape);
+    return open_image(path, options);
   switch (kind) {
+    case Kind::kParquet:
+      return parse_csv(foreign_table_as_csv(path), path, options.csv);
     case Kind::kNpz:
       return open_npz(path, options.part);
     case Kind::kIdx:
@@ -124,7 +127,8 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
   }
   data_error("OT2102",
              cat("'", path, "' is in no known data format (", other_format(head, path), ")"),
-             "known are npy, npz, safetensors, idx, csv and tsv; numpy.savez('data.npz', x=x, y=y) "
+             "known are npy, npz, safetensors, idx, csv, tsv and parquet; numpy.savez('data.npz', "
+             "x=x, y=y) "
              "writes one");
 }
 
@@ -168,13 +172,13 @@ Dataset open_folder(std::string folder, const OpenOptions& options) {
     if (ext == ".npy")
       npy.push_back(name);
     else if (ext == ".npz" || ext == ".safetensors" || ext == ".csv" || ext == ".tsv" ||
-             name.ends_with(".csv.gz") || name.ends_with(".tsv.gz"))
+             ext == ".parquet" || name.ends_with(".csv.gz") || name.ends_with(".tsv.gz"))
       single.push_back(name);
   }
   for (auto* names : {&npy, &single, &all}) std::sort(names->begin(), names->end());
   if (!npy.empty() && single.empty()) return open_npy_folder(folder, npy, options.part);
   if (!single.empty()) return open_single(folder, single, options);
-  if (open_image_folder(folder, options.part, options.x_shape, options.largest_side, d)) return d;
+  if (open_image_folder(folder, options, d)) return d;
   data_error("OT2102",
              cat("'", folder, "' holds no data that is known; files there: ", listed(all)),
              "known are MNIST's idx files, npy, npz, safetensors, csv, tsv, and one subfolder of "
@@ -231,6 +235,8 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
              cat("say which array feeds which input:  --map INPUT=", options.csv.targets[0]));
     if (!options.csv.drop.empty()) refuse("--drop", "arrays that no input takes are left out");
   }
+  if (options.images.skip_bad && d.format() != "images")
+    d.add_note("--skip-bad is for images: there are none");
   d.set_source(spec);
   return d;
 }

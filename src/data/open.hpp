@@ -7,6 +7,12 @@
 
 namespace onnxtrain {
 
+struct ImageReading {
+  // How an image gets the size: stretch, crop (its middle), pad (with 0); as ImageRule::resize.
+  std::string resize = "stretch";
+  bool skip_bad = false;  // damaged images are left out with a note, not an error
+};
+
 struct OpenOptions {
   DataPart part = DataPart::kTrain;
   CsvOptions csv;
@@ -15,6 +21,7 @@ struct OpenOptions {
   // Images when x_shape does not say their size: that of the first one, with no side longer than
   // this; the others are resampled to it. 0: all must be of one size.
   int64_t largest_side = 0;
+  ImageReading images;
 };
 
 // A file (npy, npz, safetensors, idx, csv, tsv; idx and csv also gzip), a folder with such files or

@@ -360,6 +360,11 @@ const std::map<std::string, Rule, std::less<>>& rules() {
     });
     each({"Gather"}, gather);
     each({"GatherElements"}, gather_elements);
+    each({"GridSample"}, [](const RowNode& n) {
+      for (size_t i : {size_t(0), size_t(1)})
+        if (!n.is_rows(i) || n.at(i).axis != 0) return no("its first axis is not the rows alone");
+      return all_outputs(n, 0);
+    });
     each({"OneHot"}, one_hot);
     each({"Expand"}, expand);
     each({"MatMul"}, matmul);

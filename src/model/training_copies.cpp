@@ -206,6 +206,12 @@ Matches follow(const Graph& main, const Graph& algorithm,
 
 }  // namespace
 
+void leave_out_mixup(Graph& g, const std::map<std::string, std::string>& metadata) {
+  const auto it = metadata.find(kMixupShare);
+  const ValueId share = it == metadata.end() ? kNone : g.find(it->second);
+  if (share != kNone) g.replace_uses(share, g.add_constant(Tensor::scalar<float>(1)));
+}
+
 bool in_training_form(const Graph& g, const Node& n) { return trains(n, constants_in(g)); }
 
 std::vector<TrainingCopy> find_copies(const Graph& main, const Graph& algorithm) {

@@ -3,6 +3,8 @@
 // Which value is the copy of which stands in ValueDef::inference_form. Files do not say it where
 // the two graphs show it: a copy is the same operator over the same or copied operands.
 #pragma once
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,9 @@ namespace onnxtrain {
 // that the graphs do not show (the lowered form of a BatchNormalization, a module that another
 // framework traced twice).
 inline constexpr const char* kInferenceForm = "onnxtrain.inference_form";
+// Metadata: the name of mixup's share of a row in itself. The loss of evaluation is that of 1.
+inline constexpr const char* kMixupShare = "onnxtrain.mixup";
+void leave_out_mixup(Graph& g, const std::map<std::string, std::string>& metadata);
 
 bool is_batch_norm(const Node& n);
 bool is_dropout(const Node& n);

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "run/text.hpp"
+
 namespace onnxtrain::run {
 
 namespace {
@@ -64,6 +66,7 @@ void note_spec(const Dataset& data, const std::map<std::string, std::string>& co
                const FeedOptions& o, Metadata& m) {
   m["onnxtrain.scale"] = o.adapt.scale;
   m["onnxtrain.layout"] = o.adapt.nhwc ? "nhwc" : "nchw";
+  if (!o.text.empty()) m[kTextKey] = o.text;
   if (o.adapt.label_offset) m["onnxtrain.label_offset"] = std::to_string(o.adapt.label_offset);
   auto names = [&](const char* key, const Names& list) {
     if (!list.empty()) m[key] = json(list).dump();

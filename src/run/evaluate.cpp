@@ -6,6 +6,7 @@
 #include "distributed/gather_tensors.hpp"
 #include "graph/reads.hpp"
 #include "model/batch.hpp"
+#include "model/training_copies.hpp"
 #include "run/whole_batches.hpp"
 
 namespace onnxtrain::run {
@@ -37,6 +38,7 @@ Evaluator::Evaluator(Training& t) : training_(t) {
   }
   g.outputs = outputs;
   use_inference_form(g);
+  leave_out_mixup(g, m.metadata);
   g.remove_dead();
   const std::vector<char> read = values_read(g);
   std::vector<ValueId> inputs;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "convert/preprocess/image_input.hpp"
 #include "model/batch.hpp"
 #include "model/class_labels.hpp"
 #include "model/scores.hpp"
@@ -50,8 +51,19 @@ void describe_inputs(const Model& m, const std::vector<ValueDef>& inputs, OpenOp
         std::all_of(dims.begin() + 1, dims.end(), [](int64_t n) { return n > 0; }))
       o.x_shape.assign(dims.begin() + 1, dims.end());
     if (o.x_shape.size() == 1) o.csv.width = o.x_shape[0];
-    return;
+    break;
   }
+  follow_image_rule(m, o);
+}
+
+void follow_image_rule(const Model& m, OpenOptions& o) {
+  const std::optional<ImageRule> rule = image_rule(m.metadata);
+  const std::vector<std::string> names = m.input_names();
+  if (!rule || names.empty()) return;
+  const TypeInfo& t = m.main.value(m.main.find(names[0])).type;
+  if (!t.is_tensor() || !t.shape || t.shape->size() != 4 || !(*t.shape)[1].known()) return;
+  o.x_shape = {(*t.shape)[1].value, rule->height, rule->width};
+  o.images.resize = rule->resize;
 }
 
 namespace {

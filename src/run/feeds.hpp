@@ -34,6 +34,7 @@ struct FeedOptions {
   std::map<std::string, std::string> usual;  // the same of the run: where the data has such columns
   AdaptOptions adapt;
   std::vector<std::string> classes;  // names of class 0, 1, ...; empty: as the data counts them
+  std::string text;                  // how a text column is read (run/text.hpp), as JSON
   bool unnamed_classes = false;      // the run was trained on class numbers without names
   std::map<std::string, ColumnScale> standard;  // by input; an input without stays as it is
 };
@@ -60,6 +61,8 @@ struct LoadedData {
 // What a dataset needs to know about the model before it is opened (synthetic: sizes). inputs: of
 // the training (Training::slots, training_inputs).
 void describe_inputs(const Model& m, const std::vector<ValueDef>& inputs, OpenOptions& o);
+// The size of images, and how they get it, for a model that resizes them itself.
+void follow_image_rule(const Model& m, OpenOptions& o);
 // Columns for the inputs of all training sections.
 LoadedData feeds_for(const Dataset& data, const Model& m, const std::vector<ValueDef>& inputs,
                      const FeedOptions& o);

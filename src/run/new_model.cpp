@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "core/text.hpp"
 #include "data/adapt.hpp"
 #include "onnx/onnx.hpp"
+#include "run/new_images.hpp"
 #include "run/new_target.hpp"
 #include "run/raw_columns.hpp"
 
@@ -114,49 +116,71 @@ Model for_table(const NewRequest& q, const TableProfile& table, const Dataset& d
   return m;
 }
 
-// ------------------------------------------------------------------ arrays and images
+// ------------------------------------------------------------------ text
 
-constexpr int64_t kMeasuredRows = 2000;  // every n-th row of more
-
-struct Spread {
-  std::vector<float> mean, std;
-};
-
-// Of every channel, or of every element of a row of numbers. channel_axis: of the row; -1: every
-// element on its own.
-Spread measure(const Column& c, int64_t channel_axis) {
-  const Shape& row = c.row_shape();
-  const int64_t n = c.row_elements();
-  int64_t groups = n, inner = 1;
-  if (channel_axis >= 0) {
-    groups = row[size_t(channel_axis)];
-    inner = product(row, size_t(channel_axis) + 1, row.size());
-  }
-  std::vector<double> mean(size_t(groups), 0), square(size_t(groups), 0), count(size_t(groups), 0);
-  const int64_t every = c.rows() / kMeasuredRows + 1;
-  Tensor one(c.dtype(), {1, n});
-  for (int64_t r = 0; r < c.rows(); r += every) {
-    c.read({&r, 1}, one.data());
-    const std::vector<double> v = one.to_doubles();
-    for (int64_t i = 0; i < n; ++i) {
-      const auto k = size_t(i / inner % groups);
-      const double x = v[size_t(i)];
-      if (!std::isfinite(x))
-        data_error("OT2120", cat("the data has a NaN or infinity at row ", r),
-                   "fill it in or remove the row before training");
-      const double d = x - mean[k];
-      mean[k] += d / ++count[k];
-      square[k] += d * (x - mean[k]);
-    }
-  }
-  Spread s;
-  for (size_t k = 0; k < mean.size(); ++k) {
-    const double std = std::sqrt(square[k] / std::max(1.0, count[k]));
-    s.mean.push_back(float(mean[k]));
-    s.std.push_back(std > 1e-7 * std::fabs(mean[k]) && std > 0 ? float(std) : 1.0F);
-  }
-  return s;
+TextRule text_of(const NewRequest& q) {
+  if (q.kind != "transformer" && q.kind != "lstm" && q.kind != "gru")
+    usage_error("OT2225",
+                cat("a network of kind '", q.kind, "' takes no text; transformer, lstm and gru do"),
+                cat("onnxtrain new transformer --data ", shell_word(q.data), " --text ",
+                    shell_word(q.text.column), " --tokenizer ", shell_word(q.text.tokenizer)));
+  if (q.text.tokenizer.empty())
+    usage_error("OT2224", cat("--text ", q.text.column, " needs a tokenizer"),
+                "--tokenizer tokenizer.json");
+  if (q.text.column.empty())
+    usage_error("OT2224", "--tokenizer needs the column that holds the texts", "--text COLUMN");
+  TextRule r;
+  r.column = q.text.column;
+  r.ids = "input_ids";
+  r.mask = "attention_mask";
+  r.length = q.text.max_length > 0 ? q.text.max_length : kUsualLength;
+  r.tokenizer = read_tokenizer(q.text.tokenizer);
+  r.name = q.text.tokenizer;
+  return r;
 }
+
+Model for_text(const NewRequest& q, OpenOptions open, Observer& observer) {
+  TextRule rule = text_of(q);
+  read_text_column(rule, open.csv);
+  open.csv.profile = nullptr;
+  Dataset data = open_dataset(q.data, open);
+  if (data.format() != "csv" && data.format() != "tsv")
+    usage_error("OT2224",
+                cat("'", q.data, "' is ", data.format(), ": --text names a column of a table"),
+                "give a csv, tsv or parquet file");
+  observer.on_note(
+      "data", cat(data.source(), "  ", data.format(), "   ", with_commas(data.rows()), " rows"));
+  tell(data, observer);
+  if (data.targets().empty())
+    data_error("OT2101", cat("'", data.source(), "' has no column besides the text"),
+               "name the column to learn:  --target NAME");
+  rule.vocabulary = make_tokenizer(rule.tokenizer, rule.name)->vocabulary();
+  data = with_tokens(std::move(data), rule);
+  const std::vector<int64_t> there = data.gather_all(rule.mask).to_ints();
+  int64_t longest = 1;
+  for (size_t at = 0; at < there.size(); at += size_t(rule.length))
+    longest =
+        std::max(longest, std::accumulate(there.begin() + long(at),
+                                          there.begin() + long(at) + rule.length, int64_t(0)));
+  const int64_t cut = rule.length;
+  rule.length = longest;
+  observer.on_note("text",
+                   cat("'", rule.column, "' as at most ", longest, " tokens of ",
+                       with_commas(rule.vocabulary), longest == cut ? ", longer texts cut" : "",
+                       "   (--max-length to change); the tokenizer is part of the model"));
+  const NewTarget target = find_target(data, "y", listed(data.targets()), q.task);
+  tell_target(target, listed(data.targets()), observer);
+  NetworkSpec s = network_spec(q, target, {rule.length});
+  s.input = rule.ids;
+  s.mask = rule.mask;
+  s.vocabulary = rule.vocabulary;
+  Model m = new_network(s, all_ops());
+  note_target(target, data.targets(), m);
+  m.metadata[kTextKey] = text_json(rule);
+  return m;
+}
+
+// ------------------------------------------------------------------ arrays and images
 
 // The largest number in a column of token ids; OT2185 when one is negative.
 int64_t vocabulary_of(const Dataset& data, const std::string& column) {
@@ -275,29 +299,6 @@ Model for_arrays(const NewRequest& q, const Dataset& data, Observer& observer) {
   return m;
 }
 
-// Images that have no colours get one channel.
-Dataset with_channels(const NewRequest& q, const Dataset& images, OpenOptions open,
-                      Observer& observer) {
-  constexpr int64_t kLooked = 64;
-  const Column& c = *images.column("x");
-  const Shape& row = c.row_shape();  // [3, height, width]
-  const int64_t pixels = row[1] * row[2], every = c.rows() / kLooked + 1;
-  bool grey = row[0] == 3;
-  std::vector<uint8_t> one(c.row_bytes());
-  for (int64_t r = 0; r < c.rows() && grey; r += every) {
-    c.read({&r, 1}, one.data());
-    for (int64_t i = 0; i < pixels && grey; ++i)
-      grey = one[size_t(i)] == one[size_t(i + pixels)] &&
-             one[size_t(i)] == one[size_t(i + 2 * pixels)];
-  }
-  observer.on_note("images", cat(row[1], " x ", row[2], ", ", grey ? "grey" : "colour",
-                                 "; others are resampled to this size while reading, by a "
-                                 "triangle filter   (--image-size H,W to change)"));
-  if (!grey) return images;
-  open.x_shape = {1, row[1], row[2]};
-  return open_dataset(q.data, open);
-}
-
 }  // namespace
 
 Model new_model(const NewRequest& q, const Dataset* arrays, Observer& observer) {
@@ -309,15 +310,18 @@ Model new_model(const NewRequest& q, const Dataset* arrays, Observer& observer) 
   OpenOptions open = open_options(q);
   TableProfile table;
   open.csv.profile = &table;
-  open.largest_side = 224;
-  if (!q.image_size.empty()) open.x_shape = {3, q.image_size[0], q.image_size.back()};
+  if (q.text.any()) return for_text(q, open, observer);
+  set_image_options(q, open);
   const Dataset data = open_dataset(q.data, open);
+  if (data.format() != "images" && (q.preprocess.resize != "stretch" || !q.image_size.empty()))
+    observer.on_note("note", "--resize and --image-size are for image folders: nothing is resized");
   if (data.format() == "csv" || data.format() == "tsv") return for_table(q, table, data, observer);
   if (data.format() == "images") {
     if (!data.has("y"))
       data_error("OT2186", cat("'", q.data, "' has no folder per class: there is nothing to learn"),
                  "put the images of each class into a folder of its name");
-    return for_arrays(q, with_channels(q, data, open, observer), observer);
+    const Dataset images = with_channels(q, data, open, observer);
+    return resized_in_model(for_arrays(q, images, observer), q, images.row_shape("x"));
   }
   return for_arrays(q, data, observer);
 }
@@ -335,10 +339,15 @@ Model preprocessed(const Model& m, const NewRequest& q, Observer& observer) {
   OpenOptions open = open_options(q);
   TableProfile table;
   open.csv.profile = &table;
+  set_image_options(q, open);
+  set_size_of(m, inputs[0], open);
   const Dataset data = open_dataset(q.data, open);
+  if (data.format() == "images") return images_in_front(m, inputs[0], q, data, observer);
   if (data.format() != "csv" && data.format() != "tsv")
-    data_error("OT2187", cat("preprocessing is for tables, and '", q.data, "' is ", data.format()),
-               "remove --preprocess, --impute, --one-hot and --embed");
+    data_error(
+        "OT2187",
+        cat("preprocessing is for tables and image folders, and '", q.data, "' is ", data.format()),
+        "remove --preprocess, --impute, --one-hot and --embed");
   const PreprocessPlan plan = plan_preprocessing(table, q.preprocess, q.data);
   tell(plan, observer);
   Model out = in_front(m, inputs[0], plan, q.seed);

@@ -7,6 +7,7 @@
 #include "data/open.hpp"
 #include "run/observer.hpp"
 #include "run/preprocess.hpp"
+#include "run/text.hpp"
 
 namespace onnxtrain::run {
 
@@ -19,6 +20,8 @@ struct NewRequest {
   std::string task = "auto";        // classes, numbers
   bool nhwc = false;                // the data has its channels last
   std::vector<int64_t> image_size;  // height and width; empty: that of the first image
+  bool skip_bad = false;            // damaged images are left out
+  TextRequest text;
   PreprocessOptions preprocess;
   std::vector<int64_t> hidden;
   double dropout = 0;

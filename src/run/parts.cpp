@@ -32,8 +32,13 @@ Dataset opened(const std::string& spec, const DataRequest& q, const Model& m,
   follow(known, feed, open.csv);
   if (data_spec(m.metadata).scaled_in_graph()) leave_scale_to_graph(feed);
   describe_inputs(m, inputs, open);
+  open.images.skip_bad = q.skip_bad;
   read_raw_columns(m, feed, open.csv);
-  return open_dataset(spec, open);
+  const std::optional<TextRule> text = text_rule_for(m, q.text);
+  if (!text) return open_dataset(spec, open);
+  read_text_column(*text, open.csv);
+  feed.text = text_json(*text);
+  return with_tokens(open_dataset(spec, open), *text);
 }
 
 std::vector<int64_t> row_numbers(int64_t n) {
@@ -46,7 +51,7 @@ std::vector<int64_t> row_numbers(int64_t n) {
 Dataset opened_for_model(const DataRequest& q, const Model& m, const std::vector<ValueDef>& inputs,
                          const Known& known, FeedOptions& feed, Observer& observer) {
   // a model whose inputs are columns takes them by name whatever it was trained on
-  if (known.strict || !raw_columns(m, q.feed.map).empty())
+  if (known.strict || !raw_columns(m, q.feed.map).empty() || text_rule_for(m, q.text))
     return opened(q.data, q, m, inputs, DataPart::kTrain, known.spec, feed);
   DataSpec none;
   Dataset data = opened(q.data, q, m, inputs, DataPart::kTrain, none, feed);

@@ -8,6 +8,7 @@
 #include "run/data_spec.hpp"
 #include "run/feeds.hpp"
 #include "run/observer.hpp"
+#include "run/text.hpp"
 
 namespace onnxtrain::run {
 
@@ -18,6 +19,8 @@ struct DataRequest {
   std::string target, drop;         // csv: columns to predict, columns to leave out
   std::string encoding, separator;  // csv: empty: found out
   FeedOptions feed;
+  bool skip_bad = false;  // damaged images are left out
+  TextRequest text;
   int64_t overfit = 0;  // that many rows, for training and validation alike
 };
 

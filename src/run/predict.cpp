@@ -3,14 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <numeric>
 
-#include "convert/output_range.hpp"
 #include "convert/prepare.hpp"
+#include "convert/preprocess/image_input.hpp"
 #include "core/shell.hpp"
 #include "data/fingerprint.hpp"
+#include "data/images.hpp"
 #include "data/prefetch.hpp"
 #include "distributed/gather_tensors.hpp"
 #include "model/batch.hpp"
@@ -18,6 +18,7 @@
 #include "onnx/onnx.hpp"
 #include "run/checkpoint.hpp"
 #include "run/evaluate.hpp"
+#include "run/output_rows.hpp"
 #include "run/raw_columns.hpp"
 #include "run/same_everywhere.hpp"
 #include "run/start.hpp"
@@ -30,43 +31,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Tensor joined(const std::vector<Tensor>& parts) {
-  if (parts.empty() || parts[0].rank() == 0)
-    data_error("OT2153", "the model's first output has no rows: there is nothing to write per row",
-               "onnxtrain run MODEL --inputs in.npz -o out.npz");
-  Shape shape = parts[0].shape();
-  shape[0] = 0;
-  for (const Tensor& t : parts) shape[0] += t.shape()[0];
-  Tensor all(parts[0].dtype(), shape);
-  int64_t at = 0;
-  for (const Tensor& t : parts) {
-    if (Shape(t.shape().begin() + 1, t.shape().end()) != Shape(shape.begin() + 1, shape.end()))
-      data_error("OT2153", "the rows of the model's first output have different shapes",
-                 "onnxtrain run MODEL --inputs in.npz -o out.npz");
-    if (t.dtype() == DType::kString)
-      std::copy_n(t.as<std::string>(), t.size(), all.as<std::string>() + at);
-    else if (t.bytes())
-      std::memcpy(static_cast<char*>(all.data()) + size_t(at) * dtype_size(t.dtype()), t.data(),
-                  t.bytes());
-    at += t.size();
-  }
-  return all;
-}
-
-// Which output is written: the first, but scores [N,classes] rather than a label per row.
-size_t written_output(const Graph& g) {
-  auto type = [&](size_t k) -> const TypeInfo& { return g.value(g.outputs[k]).type; };
-  if (!type(0).is_tensor() || dtype_is_float(type(0).elem)) return 0;
-  for (size_t k = 1; k < g.outputs.size(); ++k)
-    if (type(k).is_tensor() && dtype_is_float(type(k).elem) && type(k).shape &&
-        type(k).shape->size() == 2)
-      return k;
-  return 0;
-}
-
 struct Fed {
   std::vector<ColumnPtr> columns;  // in the order of the model's inputs
   std::vector<std::string> row_names;
+  bool any_size = false;  // row_names are images that the model itself resizes
 };
 
 // Targets need not be there.
@@ -87,9 +55,14 @@ Fed inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed, Observe
       open.x_shape.assign(dims.begin() + 1, dims.end());
   }
   if (open.x_shape.size() == 1) open.csv.width = open.x_shape[0];
+  follow_image_rule(m, open);
+  open.images.skip_bad = q.skip_bad;
   require_rows_first(m.main);
   read_raw_columns(m, feed, open.csv);
+  const std::optional<TextRule> text = text_rule_for(m, q.text);
+  if (text) read_text_column(*text, open.csv);
   Dataset data = open_dataset(q.data, open);
+  if (text) data = with_tokens(std::move(data), *text);
   std::map<std::string, std::string> map = feed.map;
   for (const auto& [input, column] : feed.usual)
     if (data.has(column) && std::find(names.begin(), names.end(), input) != names.end())
@@ -101,6 +74,8 @@ Fed inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed, Observe
   for (const std::string& note : data.notes()) observer.on_note("note", note);
   Fed fed;
   fed.row_names = data.row_names();
+  fed.any_size =
+      data.format() == "images" && names.size() == 1 && image_rule(m.metadata).has_value();
   for (const auto& name : names) {
     const ValueId v = m.main.find(name);
     AdaptOptions options = options_for(feed, name, false);
@@ -111,9 +86,10 @@ Fed inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed, Observe
   return fed;
 }
 
-// An output for all rows, in batches; of processes, each runs every n-th of them.
-Tensor rows_through(Session& session, const std::vector<ColumnPtr>& fed, int64_t batch,
-                    size_t output, Communicator* processes) {
+// All outputs for all rows, in batches; of processes, each runs every n-th of them.
+std::vector<PredictedOutput> rows_through(Session& session, const std::vector<ColumnPtr>& fed,
+                                          int64_t batch, Communicator* processes,
+                                          Observer& observer) {
   const Model& m = session.model();
   const std::vector<std::string> names = m.input_names();
   const int64_t fixed = fixed_batch(m.main), rows = fed.empty() ? 0 : fed[0]->rows();
@@ -124,25 +100,15 @@ Tensor rows_through(Session& session, const std::vector<ColumnPtr>& fed, int64_t
     if (i / batch % ranks == rank) order.push_back(i);
   Prefetcher prefetch(fed, batch, 1);
   prefetch.start(std::move(order));
-  std::vector<Tensor> parts;
+  OutputRows all(m.main);
   while (const Batch* b = prefetch.next()) {
     Feeds feeds;
     for (size_t k = 0; k < names.size(); ++k)
       feeds[names[k]] = b->rows < fixed ? filled_up(b->tensors[k], fixed) : b->tensors[k];
-    const Value value = session.run(feeds)[output].second;
-    const Tensor* t = std::get_if<Tensor>(&value);
-    if (!t)
-      data_error("OT2153", "the model's first output is no tensor: there is no row to write",
-                 "onnxtrain run MODEL --inputs in.npz -o out.npz");
-    parts.push_back(first_rows(*t, b->rows));
+    all.add(session.run(feeds), std::max(b->rows, fixed), b->rows);
   }
-  if (ranks == 1) return joined(parts);
-  const std::vector<std::vector<Tensor>> all = gather_tensors(*processes, parts);
-  std::vector<Tensor> in_order;
-  for (size_t k = 0; k < all[0].size(); ++k)
-    for (const std::vector<Tensor>& of_rank : all)
-      if (k < of_rank.size()) in_order.push_back(of_rank[k]);
-  return joined(in_order);
+  if (processes) all.gather(*processes);
+  return all.finish(observer);
 }
 
 void check_rows(Communicator& c, const Model& m, const std::vector<ColumnPtr>& columns,
@@ -152,19 +118,41 @@ void check_rows(Communicator& c, const Model& m, const std::vector<ColumnPtr>& c
                   {"batch size", uint64_t(batch)}});
 }
 
-bool is_class_loss(const Model& m) {
-  auto loss = m.metadata.find("onnxtrain.loss");
-  return loss != m.metadata.end() && (loss->second == "cross_entropy" || loss->second == "nll");
-}
-
-// Where one score per row turns from class 0 to class 1: of a probability, or of a score that a
-// sigmoid in the loss makes a probability of.
-std::optional<double> threshold_of(const Model& m, ValueId output) {
-  if (!dtype_is_float(m.main.value(output).type.elem)) return {};
-  const std::string kind = loss_kind(m);
-  if (kind != "bce" && kind != "bce_logits" && kind != "hinge") return {};
-  if (output_range(m.main, output).in(0, 1)) return 0.5;
-  return kind == "bce" ? 0.5 : 0.0;
+// Images as they are, for a model that resizes them itself: those of one size that follow each
+// other make a batch; of processes, each runs every n-th of them.
+std::vector<PredictedOutput> images_through(Session& session, const std::vector<std::string>& files,
+                                            int64_t batch, Observer& observer) {
+  const Model& m = session.model();
+  const std::string input = m.input_names()[0];
+  const TypeInfo& type = m.main.value(m.main.find(input)).type;
+  OutputRows all(m.main);
+  std::vector<Tensor> rows;
+  auto flush = [&] {
+    if (rows.empty()) return;
+    if (turn++ % ranks != rank) return rows.clear();
+    const auto n = int64_t(rows.size());
+    Shape shape = rows[0].shape();
+    shape[0] = n;
+    Tensor x(DType::kUint8, shape);
+    for (size_t k = 0; k < rows.size(); ++k)
+      std::copy_n(rows[k].as<uint8_t>(), rows[k].size(),
+                  x.as<uint8_t>() + int64_t(k) * rows[k].size());
+    if (type.elem == DType::kFloat) {
+      Tensor real(DType::kFloat, shape);
+      std::copy_n(x.as<uint8_t>(), x.size(), real.as<float>());
+      x = real;
+    }
+    all.add(session.run({{input, Value(x)}}), n, n);
+    rows.clear();
+  };
+  for (const std::string& file : files) {
+    Tensor one = image_tensor(file, (*type.shape)[1].value);
+    if (!rows.empty() && (rows[0].shape() != one.shape() || int64_t(rows.size()) == batch)) flush();
+    rows.push_back(std::move(one));
+  }
+  flush();
+  if (processes) all.gather(*processes);
+  return all.finish(observer);
 }
 
 // The first rows of the sample that a model takes; empty when an input is not among them.
@@ -199,20 +187,10 @@ Predictions predict(const std::string& run_or_model, const DataRequest& q, int64
   if (processes) check_rows(*processes, *model, fed.columns, batch);
   Session session(model, program);
   Predictions p;
-  const size_t output = written_output(model->main);
-  p.rows = rows_through(session, fed.columns, batch, output, processes);
-  p.output = model->main.value_name(model->main.outputs[output]);
-  p.classes = feed.classes.empty() ? class_labels(model->main) : feed.classes;
+  p.outputs = fed.any_size ? images_through(session, fed.row_names, batch, processes, observer)
+                           : rows_through(session, fed.columns, batch, processes, observer);
   p.row_names = fed.row_names;
-  const bool row_of_scores = p.rows.rank() == 2 && p.rows.shape()[0] > 0 && p.rows.shape()[1] > 1;
-  p.has_classes = row_of_scores && (!p.classes.empty() || is_class_loss(*model));
-  const OutputRange range = output_range(model->main, model->main.outputs[output]);
-  const bool one = loss_kind(*model).starts_with("bce");
-  if (p.has_classes || one)
-    p.to_probabilities = range.in(0, 1) ? "none" : one ? "sigmoid" : "softmax";
-  const bool one_score = p.rows.rank() > 0 && p.rows.size() == p.rows.shape()[0];
-  if (one_score && p.classes.size() == 2)
-    p.threshold = threshold_of(*model, model->main.outputs[output]);
+  describe_outputs(*model, feed.classes.empty() ? class_labels(model->main) : feed.classes, p);
   return p;
 }
 

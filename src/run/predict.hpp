@@ -13,16 +13,24 @@
 
 namespace onnxtrain::run {
 
-struct Predictions {
-  Tensor rows;         // the first output for every row; scores rather than class labels
-  std::string output;  // its name
-  bool has_classes = false;
+// One output of the model for every row.
+struct PredictedOutput {
+  std::string name;
+  Tensor rows;
+  // Names of the columns of `rows` that the output itself gives (a ZipMap's keys); may be empty.
+  std::vector<std::string> columns;
+  bool has_classes = false;  // a score per class
   // How the rows become probabilities: "softmax" over a row, "sigmoid" of each number, "none" when
   // they are probabilities already; empty: they are no scores of classes.
   std::string to_probabilities;
-  std::vector<std::string> classes;    // names of class 0, 1, ...; may be empty
-  std::optional<double> threshold;     // one score for two classes: above it, class 1
-  std::vector<std::string> row_names;  // files of images; may be empty
+  std::vector<std::string> classes;  // names of class 0, 1, ...; may be empty
+  std::optional<double> threshold;   // one score for two classes: above it, class 1
+};
+
+struct Predictions {
+  std::vector<PredictedOutput> outputs;  // in the model's order, those with a value per row
+  size_t main = 0;                       // the output that was trained; scores rather than labels
+  std::vector<std::string> row_names;    // files of images; may be empty
 };
 
 // Processes that are given share the batches out, and all get the result, to the bit that of one.

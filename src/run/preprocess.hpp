@@ -15,6 +15,7 @@ struct PreprocessOptions {
   // auto (standard), none, standard, minmax, MEAN,STD; lists with colons give one per column
   std::string scale = "auto";
   std::vector<std::string> one_hot, embed;  // columns, or "all" for every column of text
+  std::string resize = "stretch";           // of images: stretch, crop, pad (ImageRule)
 };
 
 struct PreprocessPlan {

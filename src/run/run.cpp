@@ -44,6 +44,7 @@ ModelChange preprocessing(const Request& q, Observer& observer) {
   n.encoding = q.data.encoding;
   n.separator = q.data.separator;
   n.preprocess = *q.preprocess;
+  n.skip_bad = q.data.skip_bad;
   n.seed = q.seed;
   auto told = std::make_shared<bool>(false);
   return [n, told, &observer](const Model& m) {

@@ -176,9 +176,10 @@ TEST_F(WholeRun, EvaluateAndPredict) {
   d.data = at("d.npz");
   Observer silent;
   const Predictions p = predict(at("run"), d, 7, {}, silent);
-  ASSERT_EQ(p.rows.shape(), (Shape{50, 3}));
-  EXPECT_TRUE(p.has_classes);
-  const std::vector<double> scores = p.rows.to_doubles();
+  ASSERT_EQ(p.outputs.size(), 1u);
+  ASSERT_EQ(p.outputs[0].rows.shape(), (Shape{50, 3}));
+  EXPECT_TRUE(p.outputs[0].has_classes);
+  const std::vector<double> scores = p.outputs[0].rows.to_doubles();
   const std::vector<int64_t> labels = y_.to_ints();
   double right = 0;
   for (size_t i = 0; i < 50; ++i) {

@@ -244,9 +244,9 @@ std::string Settings::text() const {
 }
 
 bool is_about_look(const std::string& key) {
-  static const std::set<std::string> kLook = {"out",     "resume",  "quiet",        "progress",
-                                              "verbose", "threads", "profile",      "dry-run",
-                                              "find-lr", "memory",  "deterministic"};
+  static const std::set<std::string> kLook = {"out",     "resume",  "quiet",         "progress",
+                                              "verbose", "threads", "profile",       "dry-run",
+                                              "find-lr", "memory",  "deterministic", "json"};
   return kLook.count(key) != 0;
 }
 

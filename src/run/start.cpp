@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "convert/augment.hpp"
 #include "convert/names.hpp"
 #include "convert/optimizers.hpp"
 #include "convert/schedules.hpp"
@@ -52,6 +53,9 @@ Model prepare_noting(const Model& m, const Recipe& r, Decisions& decided, Notes&
                                    : cat(kind, " on the scores before the activation, the same as ",
                                          asked, " on the output"));
   }
+  if (!r.augment.empty())
+    notes.emplace_back("augment", cat(augment_text(r.augment),
+                                      ", new in every step, in training only   (--augment)"));
   const int64_t was = fixed_batch(m.main);
   if (was > 0 && fixed_batch(out.main) == 0)
     notes.emplace_back("batch", cat("the file was made for ", was, was == 1 ? " row" : " rows",

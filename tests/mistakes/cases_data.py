@@ -271,11 +271,11 @@ CASES = [
         plant=raw("t.csv", table().encode("utf-16")),
     ),
     M(
-        "decimal commas",
+        "decimal commas and decimal points",
         T + "t.csv",
         4,
         ["t.csv"],
-        plant=text("t.csv", "a;b;c;d;kind\n" + "".join(f"{i},5;1;2;3;red\n" for i in range(20))),
+        plant=text("t.csv", "a;b;c;d;kind\n" + "".join(f"{i},5;1.5;2;3;red\n" for i in range(20))),
     ),
     M(
         "prices with a thousands separator",

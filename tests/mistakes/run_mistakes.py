@@ -17,6 +17,7 @@ import cases_command  # noqa: E402
 import cases_data  # noqa: E402
 import cases_hints  # noqa: E402
 import cases_hints_data  # noqa: E402
+import cases_images  # noqa: E402
 import cases_model  # noqa: E402
 import cases_python  # noqa: E402
 import cases_run  # noqa: E402
@@ -31,6 +32,7 @@ GROUPS = {
     "data": cases_data.CASES,
     "runs and configuration": cases_run.CASES,
     "tables and new models": cases_table.CASES,
+    "images": cases_images.CASES,
     "Python": cases_python.CASES,
     "a stranger": cases_stranger.CASES,
     "seldom seen": cases_hints.CASES + cases_hints_data.CASES,

@@ -72,7 +72,9 @@ Model new_network(const NetworkSpec& spec, const OpTable& ops) {
   g.name = spec.kind;
   Layers l(g, spec.seed);
   const DType type = spec.vocabulary > 0 ? DType::kInt64 : DType::kFloat;
-  kind->build(l, l.input(spec.input, type, spec.row), spec);
+  const ValueId x = l.input(spec.input, type, spec.row);
+  if (!spec.mask.empty()) l.input(spec.mask, DType::kInt64, spec.row);
+  kind->build(l, x, spec);
   g.renumber();
   // read again: checked, with the types of all values
   return load_model_bytes(serialize_model(m, ops), "", ops);

@@ -15,8 +15,11 @@ struct NetworkSpec {
   std::string input = "x";
   Shape row;               // of one row, without the batch dimension
   int64_t vocabulary = 0;  // > 0: the input holds int64 token ids 0..vocabulary-1
-  std::string output;      // name of the output; empty: "logits" for classes, else "prediction"
-  int64_t outputs = 1;     // classes, or numbers per row
+  // Not empty: a second input int64 of the same shape, 1 for tokens that are there, 0 for padding
+  // behind them (transformer, lstm, gru).
+  std::string mask;
+  std::string output;   // name of the output; empty: "logits" for classes, else "prediction"
+  int64_t outputs = 1;  // classes, or numbers per row
   bool classes = false;
   // Numbers to learn: mean and standard deviation per output. The network ends with
   // y * deviation + mean as constants, so that it learns numbers near 1. Empty: none.

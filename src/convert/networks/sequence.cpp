@@ -41,7 +41,15 @@ ValueId heads_of(Layers& l, ValueId x, const std::string& name, int64_t width, i
   return l.node("Transpose", {parts}, name + ".order", {{"perm", order}});
 }
 
-ValueId attention(Layers& l, ValueId x, const std::string& name, int64_t width, double dropout) {
+// Tokens that are there, as numbers [N, time]; kNone without a mask.
+ValueId kept(Layers& l, const NetworkSpec& spec) {
+  if (spec.mask.empty()) return kNone;
+  return l.node("Cast", {l.graph().find(spec.mask)}, "kept", {{"to", int64_t(DType::kFloat)}});
+}
+
+// unseen: added to the scores of padding; may be kNone.
+ValueId attention(Layers& l, ValueId x, const std::string& name, int64_t width, double dropout,
+                  ValueId unseen) {
   const int64_t heads = width % 4 == 0 ? 4 : 1;
   const ValueId q =
       heads_of(l, l.linear(x, name + ".query", width, width), name + ".query", width, heads, false);
@@ -52,6 +60,7 @@ ValueId attention(Layers& l, ValueId x, const std::string& name, int64_t width, 
   ValueId scores = l.node("MatMul", {q, k}, name + ".scores");
   scores =
       l.node("Mul", {scores, l.number(1 / std::sqrt(double(width / heads)))}, name + ".scaled");
+  if (unseen != kNone) scores = l.node("Add", {scores, unseen}, name + ".masked");
   ValueId p = l.node("Softmax", {scores}, name + ".weights", {{"axis", int64_t(-1)}});
   p = l.dropout(p, name + ".dropout", dropout);
   const ValueId mixed = l.node("Transpose", {l.node("MatMul", {p, v}, name + ".mixed")},
@@ -68,23 +77,37 @@ ValueId transformer(Layers& l, ValueId x, const NetworkSpec& spec, const Sizes& 
   if (spec.vocabulary == 0) x = l.linear(x, "embedding", features, d);
   x = l.node("Add", {x, l.weight("positions", {spec.row[0], d}, InitialValue::normal(0.02))},
              "positioned");
+  const ValueId there = kept(l, spec);
+  ValueId unseen = kNone;
+  if (there != kNone) {
+    unseen = l.node("Mul", {l.node("Sub", {l.number(1), there}, "padding"), l.number(-1e9)},
+                    "padding_scores");
+    unseen = l.node("Unsqueeze", {unseen, l.ints({1, 2})}, "unseen");
+  }
   for (int64_t k = 1; k <= sizes.layers; ++k) {
     const std::string name = "block" + std::to_string(k);
-    ValueId y =
-        attention(l, l.layer_norm(x, name + ".norm1", d), name + ".attention", d, spec.dropout);
+    ValueId y = attention(l, l.layer_norm(x, name + ".norm1", d), name + ".attention", d,
+                          spec.dropout, unseen);
     x = l.node("Add", {x, l.dropout(y, name + ".dropout1", spec.dropout)}, name + ".add1");
     y = l.linear(l.layer_norm(x, name + ".norm2", d), name + ".feed1", d, 4 * d);
     y = l.linear(l.gelu(y, name + ".gelu"), name + ".feed2", 4 * d, d);
     x = l.node("Add", {x, l.dropout(y, name + ".dropout2", spec.dropout)}, name + ".add2");
   }
   x = l.layer_norm(x, "norm", d);
+  if (there != kNone) {  // the mean of the tokens that are there
+    const ValueId seen =
+        l.node("Mul", {x, l.node("Unsqueeze", {there, l.ints({2})}, "kept_rows")}, "seen");
+    const ValueId sum = l.node("ReduceSum", {seen, l.ints({1})}, "sum", {{"keepdims", int64_t(0)}});
+    const ValueId count = l.node("ReduceSum", {there, l.ints({1})}, "count");
+    return l.node("Div", {sum, count}, "pool");
+  }
   return l.node("ReduceMean", {x}, "pool",
                 {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t(0)}});
 }
 
 // Weights in ONNX's layout: [directions, gates * hidden, input]; both biases in one tensor.
 ValueId recurrent_layer(Layers& l, ValueId x, const std::string& name, const char* op, int64_t in,
-                        int64_t hidden, bool last) {
+                        int64_t hidden, bool last, ValueId lengths) {
   const int64_t gates = std::string(op) == "LSTM" ? 4 : 3;
   const InitialValue start = InitialValue::uniform(1 / std::sqrt(double(hidden)));
   const ValueId w = l.weight(name + ".weight", {1, gates * hidden, in}, start);
@@ -95,7 +118,9 @@ ValueId recurrent_layer(Layers& l, ValueId x, const std::string& name, const cha
       l.graph().value(b).constant.as<float>()[2 * hidden + k] = 1;
   Layers::Attrs attrs{{"hidden_size", hidden}};
   if (gates == 3) attrs["linear_before_reset"] = int64_t(1);
-  const std::vector<ValueId> y = l.node_n(op, {x, w, r, b}, name, 2, attrs);
+  std::vector<ValueId> inputs = {x, w, r, b};
+  if (lengths != kNone) inputs.push_back(lengths);
+  const std::vector<ValueId> y = l.node_n(op, inputs, name, 2, attrs);
   // Y [time, 1, N, hidden] for the next layer, Y_h [1, N, hidden] for the head
   return last ? l.node("Squeeze", {y[1], l.ints({0})}, name + ".last")
               : l.node("Squeeze", {y[0], l.ints({1})}, name + ".all");
@@ -106,9 +131,15 @@ ValueId recurrent(Layers& l, ValueId x, const NetworkSpec& spec, const Sizes& si
   x = as_vectors(l, x, spec, sizes.width, features);
   x = l.node("Transpose", {x}, "time_first", {{"perm", std::vector<int64_t>{1, 0, 2}}});
   const char* op = spec.kind == "lstm" ? "LSTM" : "GRU";
+  ValueId lengths = kNone;
+  if (!spec.mask.empty()) {
+    lengths = l.node("ReduceSum", {l.graph().find(spec.mask), l.ints({1})}, "tokens",
+                     {{"keepdims", int64_t(0)}});
+    lengths = l.node("Cast", {lengths}, "lengths", {{"to", int64_t(DType::kInt32)}});
+  }
   for (int64_t k = 1; k <= sizes.layers; ++k) {
     x = recurrent_layer(l, x, spec.kind + std::to_string(k), op, features, sizes.width,
-                        k == sizes.layers);
+                        k == sizes.layers, lengths);
     features = sizes.width;
   }
   return x;

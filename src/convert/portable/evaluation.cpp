@@ -2,6 +2,7 @@
 #include "convert/portable/evaluation.hpp"
 
 #include "graph/reads.hpp"
+#include "model/training_copies.hpp"
 
 namespace onnxtrain::portable {
 
@@ -22,6 +23,7 @@ Model evaluation_model(const Model& m, const Scores& scores) {
   for (size_t k = 0; k < values; ++k)
     if (const ValueId form = a.values[k].inference_form; form != kNone)
       a.replace_uses(ValueId(k), captured(form));
+  leave_out_mixup(a, m.metadata);
   ValueId loss = kNone;
   for (ValueId v : a.outputs) {
     const ValueDef& d = a.value(v);

@@ -1,10 +1,11 @@
-// Baseline JPEG with the same integer arithmetic as libjpeg (accurate integer inverse cosine
-// transform, triangular upsampling), so that pixels are bit-exact with it.
+// Baseline and progressive JPEG with the same integer arithmetic as libjpeg (accurate integer
+// inverse cosine transform, triangular upsampling), so that pixels are bit-exact with it.
 #include <algorithm>
 #include <cstring>
 
 #include "core/error.hpp"
 #include "kernels/image/decode.hpp"
+#include "kernels/image/jpeg_transform.hpp"
 
 namespace onnxtrain::image {
 
@@ -28,7 +29,11 @@ struct Component {
   int id = 0, h = 1, v = 1, quant = 0, dc = 0, ac = 0;
   int64_t width = 0, height = 0, stride = 0, rows = 0, predictor = 0;
   std::vector<uint8_t> samples;
+  std::vector<int16_t> coefficients;  // progressive: 64 for each block
+  bool scanned = false;
 };
+
+constexpr int kMostScans = 200;  // of one image; files have about ten
 
 class Decoder {
  public:
@@ -38,7 +43,11 @@ class Decoder {
     pos_ = 2;
     for (;;) {
       int marker = next_marker();
-      if (marker == 0xd9) damaged("JPEG", "it has no pixels");
+      if (marker == 0xd9) {
+        if (scans_ == 0 || !progressive_) damaged("JPEG", "it has no pixels");
+        return transformed();
+      }
+      if (marker >= 0xd0 && marker <= 0xd7) continue;  // has no length
       int64_t length = u16(pos_);
       if (length < 2 || length > size_ - pos_) damaged("JPEG", "it ends too early");
       int64_t end = pos_ + length;
@@ -47,17 +56,18 @@ class Decoder {
         quant_tables(end);
       else if (marker == 0xc4)
         huffman_tables(end);
-      else if (marker == 0xc0 || marker == 0xc1)
-        frame();
-      else if (marker >= 0xc2 && marker <= 0xcf && marker != 0xc8 && marker != 0xcc)
-        data_error("OT1191", "progressive JPEG images are not supported");
+      else if (marker >= 0xc0 && marker <= 0xc2)
+        frame(marker == 0xc2);
+      else if (marker >= 0xc3 && marker <= 0xcf && marker != 0xc8 && marker != 0xcc)
+        data_error("OT1191", "lossless, hierarchical and arithmetic JPEG images are not supported");
       else if (marker == 0xdd)
         restart_ = u16(pos_);
       else if (marker == 0xee)
         adobe(end);
       else if (marker == 0xda) {
         scan(end);
-        return colours();
+        if (!progressive_ && all_scanned()) return colours();
+        continue;  // the next marker stands behind the data
       }
       pos_ = end;
     }
@@ -111,7 +121,9 @@ class Decoder {
       adobe_transform_ = int(u8(pos_ + 11));
   }
 
-  void frame() {
+  void frame(bool progressive) {
+    if (!parts_.empty()) damaged("JPEG", "it has two sizes");
+    progressive_ = progressive;
     if (u8(pos_) != 8) data_error("OT1191", "only JPEG images with 8 bits are supported");
     image_ = blank("JPEG", u16(pos_ + 1), u16(pos_ + 3));
     int64_t n = u8(pos_ + 5);
@@ -137,6 +149,7 @@ class Decoder {
       if (max_h_ % c.h || max_v_ % c.v)
         data_error("OT1191", "a JPEG image with fractional sampling is not supported");
       c.samples.assign(size_t(c.stride * c.rows), 0);
+      if (progressive_) c.coefficients.assign(c.samples.size(), 0);
     }
   }
 
@@ -163,6 +176,11 @@ class Decoder {
     int64_t v = 0;
     for (int k = 0; k < n; ++k) v = v << 1 | bit();
     return n && v < int64_t(1) << (n - 1) ? v - (int64_t(1) << n) + 1 : v;
+  }
+  int64_t plain_bits(int n) {
+    int64_t v = 0;
+    for (int k = 0; k < n; ++k) v = v << 1 | bit();
+    return v;
   }
   int symbol(const Huffman& h) {
     int64_t code = 0;
@@ -194,63 +212,173 @@ class Decoder {
       if (k > 63) damaged("JPEG", "a block is too long");
       v[kZigzag[k]] = receive(len) * q[kZigzag[k]];
     }
-    transform(v, c.samples.data() + by * 8 * c.stride + bx * 8, c.stride);
+    jpeg_transform(v, c.samples.data() + by * 8 * c.stride + bx * 8, c.stride);
   }
 
-  // One pass of eight over values `step` apart; the even and odd part of libjpeg's jidctint.
-  static void eight(const int64_t* in, int64_t step, int64_t* out) {
-    int64_t z1, z2 = in[2 * step], z3 = in[6 * step], z4, z5;
-    z1 = (z2 + z3) * 4433;
-    int64_t t2 = z1 + z3 * -15137, t3 = z1 + z2 * 6270;
-    int64_t t0 = (in[0] + in[4 * step]) * 8192, t1 = (in[0] - in[4 * step]) * 8192;
-    int64_t e0 = t0 + t3, e3 = t0 - t3, e1 = t1 + t2, e2 = t1 - t2;
-    t0 = in[7 * step], t1 = in[5 * step], t2 = in[3 * step], t3 = in[step];
-    z1 = t0 + t3, z2 = t1 + t2, z3 = t0 + t2, z4 = t1 + t3, z5 = (z3 + z4) * 9633;
-    t0 *= 2446, t1 *= 16819, t2 *= 25172, t3 *= 12299;
-    z1 *= -7373, z2 *= -20995, z3 = z3 * -16069 + z5, z4 = z4 * -3196 + z5;
-    t0 += z1 + z3, t1 += z2 + z4, t2 += z2 + z3, t3 += z1 + z4;
-    out[0] = e0 + t3, out[7] = e0 - t3, out[1] = e1 + t2, out[6] = e1 - t2;
-    out[2] = e2 + t1, out[5] = e2 - t1, out[3] = e3 + t0, out[4] = e3 - t0;
+  // ------------------------------------------------------------ progressive
+  int16_t* coefficients(Component& c, int64_t bx, int64_t by) {
+    return c.coefficients.data() + (by * (c.stride / 8) + bx) * 64;
   }
 
-  static void transform(const int64_t* v, uint8_t* to, int64_t stride) {
-    int64_t middle[64], line[8];
-    for (int x = 0; x < 8; ++x) {
-      eight(v + x, 8, line);
-      for (int y = 0; y < 8; ++y) middle[y * 8 + x] = (line[y] + (1 << 10)) >> 11;
+  // The part of a block that this scan has: its mean or other coefficients, first or once more
+  // with another bit.
+  void part_of_block(Component& c, int64_t bx, int64_t by) {
+    int16_t* v = coefficients(c, bx, by);
+    if (first_ == 0 && high_ == 0) {
+      const int n = symbol(huffman_[0][c.dc]);
+      if (n > 15) damaged("JPEG", "a code is unknown");
+      c.predictor += receive(n);
+      if (c.predictor > 1 << 15 || c.predictor < -(1 << 15))
+        damaged("JPEG", "a value is out of range");
+      v[0] = int16_t(c.predictor * (1 << low_));
+    } else if (first_ == 0) {
+      if (bit()) v[0] = int16_t(v[0] | 1 << low_);
+    } else if (high_ == 0) {
+      first_bits(c, v);
+    } else {
+      next_bit(c, v);
     }
-    for (int y = 0; y < 8; ++y) {
-      eight(middle + y * 8, 1, line);
-      for (int x = 0; x < 8; ++x) to[y * stride + x] = clamp(((line[x] + (1 << 17)) >> 18) + 128);
+  }
+
+  void first_bits(const Component& c, int16_t* v) {
+    if (empty_blocks_ > 0) {
+      --empty_blocks_;
+      return;
+    }
+    for (int k = first_; k <= last_; ++k) {
+      const int rs = symbol(huffman_[1][c.ac]), run = rs >> 4, len = rs & 15;
+      if (len == 0 && run < 15) {
+        empty_blocks_ = (int64_t(1) << run) - 1 + plain_bits(run);
+        return;
+      }
+      k += run;
+      if (len == 0) continue;
+      if (k > last_) damaged("JPEG", "a block is too long");
+      v[kZigzag[k]] = int16_t(receive(len) * (1 << low_));
+    }
+  }
+
+  // One more bit for a coefficient that is not 0.
+  void refine(int16_t& v) {
+    const int one = 1 << low_;
+    if (bit() && (v & one) == 0) v = int16_t(v >= 0 ? v + one : v - one);
+  }
+
+  void next_bit(const Component& c, int16_t* v) {
+    int k = first_;
+    for (; empty_blocks_ == 0 && k <= last_; ++k) {
+      const int rs = symbol(huffman_[1][c.ac]), len = rs & 15;
+      int run = rs >> 4;
+      if (len == 0 && run < 15) {
+        empty_blocks_ = (int64_t(1) << run) + plain_bits(run);
+        break;
+      }
+      if (len > 1) damaged("JPEG", "a code is unknown");
+      const int fresh = len == 0 ? 0 : bit() ? 1 << low_ : -(1 << low_);
+      for (; k <= last_; ++k) {
+        int16_t& here = v[kZigzag[k]];
+        if (here != 0)
+          refine(here);
+        else if (--run < 0)
+          break;
+      }
+      if (fresh != 0 && k <= last_) v[kZigzag[k]] = int16_t(fresh);
+    }
+    if (empty_blocks_ == 0) return;
+    for (; k <= last_; ++k)
+      if (v[kZigzag[k]] != 0) refine(v[kZigzag[k]]);
+    --empty_blocks_;
+  }
+
+  Image transformed() {
+    for (Component& c : parts_)
+      for (int64_t by = 0; by < c.rows / 8; ++by)
+        for (int64_t bx = 0; bx < c.stride / 8; ++bx) {
+          const int16_t* from = coefficients(c, bx, by);
+          int64_t v[64];
+          for (int k = 0; k < 64; ++k) v[k] = int64_t(from[k]) * quant_[c.quant][k];
+          jpeg_transform(v, c.samples.data() + by * 8 * c.stride + bx * 8, c.stride);
+        }
+    return colours();
+  }
+
+  // ------------------------------------------------------------ scans
+
+  bool all_scanned() const {
+    return std::all_of(parts_.begin(), parts_.end(), [](const Component& c) { return c.scanned; });
+  }
+
+  // Which components this scan has, with their tables.
+  std::vector<Component*> scanned_parts() {
+    const int64_t n = u8(pos_);
+    if (n < 1 || n > int64_t(parts_.size())) damaged("JPEG", "a scan is wrong");
+    std::vector<Component*> here;
+    for (int64_t k = 0; k < n; ++k) {
+      const int64_t id = u8(pos_ + 1 + k * 2), tables = u8(pos_ + 2 + k * 2);
+      const auto c = std::find_if(parts_.begin(), parts_.end(),
+                                  [&](const Component& p) { return p.id == id; });
+      if (c == parts_.end() || std::find(here.begin(), here.end(), &*c) != here.end())
+        damaged("JPEG", "a scan is wrong");
+      c->dc = int(tables >> 4), c->ac = int(tables & 15);
+      c->predictor = 0;
+      c->scanned = true;
+      here.push_back(&*c);
+    }
+    return here;
+  }
+
+  void check_tables(const std::vector<Component*>& here) const {
+    for (const Component* c : here) {
+      const bool dc = !progressive_ || (first_ == 0 && high_ == 0);
+      const bool ac = !progressive_ || first_ > 0;
+      if (c->dc > 3 || c->ac > 3 || (dc && !huffman_[0][c->dc].known) ||
+          (ac && !huffman_[1][c->ac].known))
+        damaged("JPEG", "a table is missing");
     }
   }
 
   void scan(int64_t header_end) {
     if (parts_.empty()) damaged("JPEG", "pixels come before its size");
-    int64_t n = u8(pos_);
-    if (n != int64_t(parts_.size()))
-      data_error("OT1191", "a JPEG image in several scans is not supported");
-    for (int64_t k = 0; k < n; ++k) {
-      Component& c = parts_[size_t(k)];
-      int64_t p = pos_ + 1 + k * 2;
-      c.dc = int(u8(p + 1) >> 4), c.ac = int(u8(p + 1) & 15);
-      if (u8(p) != c.id || c.dc > 3 || c.ac > 3 || !huffman_[0][c.dc].known ||
-          !huffman_[1][c.ac].known)
-        damaged("JPEG", "a table is missing");
+    if (++scans_ > kMostScans) damaged("JPEG", "it has too many scans");
+    const std::vector<Component*> here = scanned_parts();
+    const int64_t p = pos_ + 1 + 2 * int64_t(here.size());
+    if (progressive_) {
+      first_ = int(u8(p)), last_ = int(u8(p + 1));
+      high_ = int(u8(p + 2) >> 4), low_ = int(u8(p + 2) & 15);
+      const bool mean = first_ == 0 && last_ == 0;
+      const bool others = first_ > 0 && first_ <= last_ && last_ < 64 && here.size() == 1;
+      if ((!mean && !others) || low_ > 13 || (high_ != 0 && high_ != low_ + 1))
+        damaged("JPEG", "a scan is wrong");
     }
+    check_tables(here);
     pos_ = header_end;
-    for (int64_t mcu = 0; mcu < across_ * down_; ++mcu) {
+    bits_ = 0;
+    at_marker_ = false;
+    empty_blocks_ = 0;
+    auto one = [&](Component& c, int64_t bx, int64_t by) {
+      progressive_ ? part_of_block(c, bx, by) : block(c, bx, by);
+    };
+    const bool alone = here.size() == 1;  // only blocks that have pixels, line by line
+    Component& c0 = *here[0];
+    const int64_t across = alone ? (c0.width + 7) / 8 : across_;
+    const int64_t down = alone ? (c0.height + 7) / 8 : down_;
+    for (int64_t mcu = 0; mcu < across * down; ++mcu) {
       if (restart_ && mcu && mcu % restart_ == 0) restart();
-      for (Component& c : parts_)
-        for (int64_t y = 0; y < c.v; ++y)
-          for (int64_t x = 0; x < c.h; ++x)
-            block(c, mcu % across_ * c.h + x, mcu / across_ * c.v + y);
+      const int64_t x0 = mcu % across, y0 = mcu / across;
+      if (alone) {
+        one(c0, x0, y0);
+        continue;
+      }
+      for (Component* c : here)
+        for (int64_t y = 0; y < c->v; ++y)
+          for (int64_t x = 0; x < c->h; ++x) one(*c, x0 * c->h + x, y0 * c->v + y);
     }
   }
 
   void restart() {
     bits_ = 0;
     at_marker_ = false;
+    empty_blocks_ = 0;
     int marker = next_marker();
     if (marker < 0xd0 || marker > 0xd7) damaged("JPEG", "a restart marker is missing");
     for (Component& c : parts_) c.predictor = 0;
@@ -316,7 +444,9 @@ class Decoder {
   std::vector<Component> parts_;
   Image image_;
   int max_h_ = 1, max_v_ = 1, adobe_transform_ = -1, bits_ = 0, byte_ = 0;
-  bool at_marker_ = false;
+  bool at_marker_ = false, progressive_ = false;
+  int scans_ = 0, first_ = 0, last_ = 63, high_ = 0, low_ = 0;
+  int64_t empty_blocks_ = 0;  // that follow in this scan
 };
 
 }  // namespace

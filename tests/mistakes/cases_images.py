@@ -1,0 +1,45 @@
+"""Mistakes with image folders, augmentation and outputs of predict."""
+
+from mistake import Mistake as M
+from workshop import both, raw
+
+TRAIN = "onnxtrain train cnn.onnx --data images.npz --epochs 1 --out o "
+NEW = "onnxtrain new cnn --data pictures -o m.onnx"
+BROKEN = raw("pictures/dog/3.png", b"\x89PNG\r\n\x1a\nnothing")
+
+
+def break_all(folder, names=("cat", "dog", "owl")):
+    for name in names:
+        for path in (folder / "pictures" / name).glob("*.png"):
+            path.write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+
+
+CASES = [
+    M("a damaged image", NEW, 4, ["pictures/dog/3.png", "damaged"], "--skip-bad", NEW + " {fix}", BROKEN),
+    M("a damaged image in training", "onnxtrain train cnn.onnx --data pictures --epochs 1 --out o", 4,
+      ["pictures/dog/3.png"], "--skip-bad", "onnxtrain train cnn.onnx --data pictures --epochs 1 --out o {fix}",
+      BROKEN),
+    M("damaged images left out", NEW + " --skip-bad", 0, ["1 damaged image of 24", "pictures/dog/3.png"], plant=BROKEN),
+    M("only damaged images", NEW + " --skip-bad", 4, ["none of the 24 images"], plant=break_all),
+    M("a class of damaged images", NEW + " --skip-bad", 4, ["class 'dog'"],
+      plant=lambda d: break_all(d, ("dog",))),
+    M("images in front of a table's model",
+      "onnxtrain train mlp.onnx --data pictures --preprocess auto --epochs 1 --out o", 4, ["[N,C,H,W]", "float[N,4]"],
+      plant=both()),
+    M("augmentation misspelt", TRAIN + "--augment flipp", 2, ["flipp"], "--augment flip", TRAIN + "{fix}"),
+    M("augmentation by words", TRAIN + "--augment crop:some", 2, ["crop:some"], "--augment crop:4", TRAIN + "{fix}"),
+    M("augmentation of a table", "onnxtrain train mlp.onnx --data data.npz --augment flip --epochs 1 --out o", 2,
+      ["'x' float[N,4]", "image"]),
+    M("a crop larger than the image", TRAIN + "--augment crop:40", 2, ["crop:40", "8 x 8"], "--augment crop:1",
+      TRAIN + "{fix}"),
+    M("augmentation by a graph of other rows", TRAIN + "--augment mlp.onnx", 3, ["mlp.onnx", "float[N,4]"]),
+    M("augmentation of a training that is there",
+      "onnxtrain train mlp.train.onnx --data data.npz --augment flip --epochs 1 --out o", 2, ["--augment"]),
+    M("augmentation from Python", "import onnxtrain as ot\not.prepare('cnn.onnx', augment='rotat:3')", "UsageError",
+      ["rotat"], "augment='rotate'", "ot.prepare('cnn.onnx', {fix})", python=True),
+    M("probabilities of numbers",
+      "onnxtrain train reg.onnx --data reg.csv --target price --epochs 1 --out o && onnxtrain predict o --data reg.csv"
+      " --proba", 2, ["--proba", "'y'"]),
+    M("predictions in a format that is none", "onnxtrain predict run --data data.npz -o p.xlsx", 2, [".xlsx"],
+      "-o p.csv", "onnxtrain predict run --data data.npz {fix}"),
+]
