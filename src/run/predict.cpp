@@ -121,7 +121,10 @@ void check_rows(Communicator& c, const Model& m, const std::vector<ColumnPtr>& c
 // Images as they are, for a model that resizes them itself: those of one size that follow each
 // other make a batch; of processes, each runs every n-th of them.
 std::vector<PredictedOutput> images_through(Session& session, const std::vector<std::string>& files,
-                                            int64_t batch, Observer& observer) {
+                                            int64_t batch, Communicator* processes,
+                                            Observer& observer) {
+  const int64_t ranks = processes ? processes->size() : 1, rank = processes ? processes->rank() : 0;
+  int64_t turn = 0;
   const Model& m = session.model();
   const std::string input = m.input_names()[0];
   const TypeInfo& type = m.main.value(m.main.find(input)).type;
