@@ -87,6 +87,11 @@ def test_a_shift_is_uniform():
         assert distance < 1.63 / np.sqrt(200), "not uniform (Kolmogorov-Smirnov at 1 %)"
 
 
+@pytest.mark.parametrize("size", [(13, 4), (14, 10), (3, 2), (7, 11)])
+def test_nearest_pixels(size):
+    assert converted(L.Conv2D(2, 1), L.Resizing(*size, interpolation="nearest"))
+
+
 def test_a_crop_of_larger_images():
     """In inference RandomCrop leaves the size as it is, so that the network must take any."""
     layers = [L.RandomCrop(4, 3), L.Conv2D(3, 2), L.GlobalMaxPooling2D()]
