@@ -19,7 +19,8 @@ V, S, I1, I2, I3 = (6,), (5, 4), (9, 3), (8, 8, 3), (5, 5, 5, 2)
 REFUSED = {"RandomPerspective", "Equalization", "RandomElasticTransform", "MelSpectrogram", "STFTSpectrogram",
            "AutoContrast", "RandomErasing", "AugMix", "RandAugment", "MixUp", "CutMix",
            "AdaptiveAveragePooling2D", "RandomPosterization"}
-AUGMENTATIONS = {"RandomRotation", "RandomZoom", "RandomTranslation", "RandomShear"}  # TensorFlow: in front of weights
+AUGMENTATIONS = {"RandomRotation", "RandomZoom", "RandomTranslation", "RandomShear", "RandomBrightness",
+                 "RandomColorJitter"}  # in front of weights
 CASES = {
     **{f"Activation {a}": (V, lambda a=a: L.Activation(a)) for a in (
         "relu", "relu6", "sigmoid", "tanh", "softmax", "softplus", "softsign", "selu", "elu", "exponential", "gelu",
