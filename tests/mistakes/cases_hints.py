@@ -267,6 +267,12 @@ PROCESSES = [
         "train",
         "onnxtrain train mlp.onnx --data data.npz --epochs 1 --out o",
     ),
+    M(
+        "other hosts without mpirun",
+        "onnxtrain launch -n 2 --by processes --hostfile hosts -- train mlp.onnx --data data.npz",
+        1,
+        ["--hostfile needs mpirun", "apt-get install openmpi-bin"],
+    ),
     M("report of nothing", "onnxtrain report nowhere", 1, ["there is no run folder 'nowhere'"], "onnxtrain runs"),
     M("--distributed yes", T + "--distributed yes", 2, ["yes"], "auto", T + "--distributed {fix}"),
     M("blocks for an engine", T + "--micro-blocks 2 --engine onnxruntime", 2, ["--micro-blocks"]),

@@ -87,6 +87,18 @@ def test_a_shift_is_uniform():
         assert distance < 1.63 / np.sqrt(200), "not uniform (Kolmogorov-Smirnov at 1 %)"
 
 
+@pytest.mark.parametrize("size", [(13, 4), (14, 10), (3, 2), (7, 11)])
+def test_nearest_pixels(size):
+    assert converted(L.Conv2D(2, 1), L.Resizing(*size, interpolation="nearest"))
+
+
+def test_a_crop_of_larger_images():
+    """In inference RandomCrop leaves the size as it is, so that the network must take any."""
+    layers = [L.RandomCrop(4, 3), L.Conv2D(3, 2), L.GlobalMaxPooling2D()]
+    model = keras.Sequential([keras.Input(IMAGES.shape[1:]), *layers, L.Dense(2)])
+    assert trains(model, IMAGES, TARGETS)
+
+
 def test_behind_trained_weights_tensorflow_has_no_derivative():
     with pytest.raises(ot.ModelError, match="inverse") as e:
         converted(L.Conv2D(3, 1), L.RandomRotation(0.1))

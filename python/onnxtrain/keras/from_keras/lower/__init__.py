@@ -7,6 +7,7 @@ from . import (  # noqa: F401 - they fill the table
     elementwise,
     image,
     index,
+    loops,
     losses,
     nn,
     products,

@@ -47,7 +47,7 @@ def fori_loop(t, op, init_val):
     return value
 
 
-@operation("WhileLoop", "Scan", "Map", "AssociativeScan", "VectorizedMap", "Switch")
+@operation("AssociativeScan", "VectorizedMap")
 def loop(t, op, *_, **__):
     return t.refuse(f"keras.ops.{type(op).__name__} runs a function of its own in a loop",
-                    fix="write the steps out, or use a layer of Keras (RNN, TimeDistributed)")
+                    fix="keras.ops.scan, keras.ops.map, or a layer of Keras (RNN, TimeDistributed)")

@@ -29,7 +29,7 @@ def resized(t, x, size, interpolation, data_format, antialias, out):
     mode = _MODES[interpolation]
     sizes = t.shape_vector([t.dim(x, 0) if is_open(x.shape[0]) else x.shape[0],
                             t.dim(x, layout[1]) if is_open(x.shape[layout[1]]) else x.shape[layout[1]], *size])
-    nearest = {"nearest_mode": "floor"} if mode == "nearest" else {}
+    nearest = {"nearest_mode": "round_prefer_ceil"} if mode == "nearest" else {}  # floor((i + 0.5) * scale)
     cubic = {"cubic_coeff_a": -0.5, "exclude_outside": 1} if mode == "cubic" else {}
     name = t.e.op("Resize", x.onnx, None, None, sizes, mode=mode, antialias=int(bool(antialias)) or None,
                   coordinate_transformation_mode="half_pixel", **nearest, **cubic)

@@ -12,8 +12,10 @@ _END = np.iinfo(np.int64).max
 
 @operation("GetItem")
 def get_item(t, op, x, key):
-    out, x = spec(op, x, key), t.value(x)
     keys = list(key) if isinstance(key, tuple) else [key]
+    if any(isinstance(k, slice) and any(isinstance(v, Traced) for v in (k.start, k.stop)) for k in keys):
+        return _computed_slices(t, t.value(x), keys)
+    out, x = spec(op, x, key), t.value(x)
     if any(t.is_symbolic(k) and not isinstance(k, Dim) or isinstance(k, (list, np.ndarray)) for k in keys):
         return _fancy(t, x, keys, out)
     if Ellipsis in [k for k in keys if k is Ellipsis]:
@@ -52,6 +54,29 @@ def get_item(t, op, x, key):
     if added:
         name = t.e.op("Unsqueeze", name, t.e.ints(added))
     return Traced(name, out.shape, x.dtype, x.layout if plain else None)
+
+
+def _computed_slices(t, x, keys):
+    """Slices whose ends are computed (RandomCrop): their sizes are open."""
+    if not all(isinstance(k, slice) and k.step in (None, 1) for k in keys):
+        return t.refuse("a slice with computed ends beside other kinds of positions", fix="one slice after the other")
+    x, starts, ends, axes, shape = t.logical(x), [], [], [], list(x.shape)
+    for axis, k in enumerate(keys):
+        if k == slice(None):
+            continue
+        starts.append(_end(t, 0 if k.start is None else k.start))
+        ends.append(_end(t, _END if k.stop is None else k.stop))
+        axes.append(axis)
+        shape[axis] = None
+    joined = [v[0] if len(v) == 1 else t.e.op("Concat", *v, axis=0) for v in (starts, ends)]
+    return Traced(t.e.op("Slice", x.onnx, *joined, t.e.ints(axes)), shape, x.dtype)
+
+
+def _end(t, v):
+    """A position as an int64 vector of one element."""
+    if not isinstance(v, (Traced, Dim)):
+        return t.e.ints([int(v)])
+    return t.e.op("Reshape", t.cast(t.value(v), "int64").onnx, t.e.ints([1]))
 
 
 def _fancy(t, x, keys, out):
