@@ -278,9 +278,10 @@ def test_image_folders_get_a_model_that_takes_bytes(tmp_path):
     done(tmp_path, "train", "m.onnx", "--data", "pictures", "--epochs", "1", "--out", "run")
     rows = predictions(tmp_path, "run", "--data", "pictures")
     assert rows[0] == ["file", "prediction", "cat", "dog", "owl"] and len(rows) == 25
-    done(tmp_path, "new", "cnn", "--data", "pictures", "--hidden", "8", "--image-size", "6,4", "--scale",
+    r = done(tmp_path, "new", "cnn", "--data", "pictures", "--hidden", "8", "--image-size", "6,4", "--scale",
          "0.5:0.4:0.3,0.2", "-o", "s.onnx")
-    assert ot.load(tmp_path / "s.onnx").info["inputs"][0]["type"] == "uint8[N,3,6,4]"
+    assert ot.load(tmp_path / "s.onnx").info["inputs"][0]["type"] == "uint8[N,3,height,width]"
+    assert "6 x 4, colour" in r.stderr
 
 
 def test_python_makes_the_same_model(tmp_path):

@@ -169,7 +169,7 @@ def test_the_confusion_matrix_is_that_of_the_best_epoch(work):
 # ---- files that commands write
 
 @pytest.mark.parametrize("command, wrong, right", [
-    (["predict", "run", "--data", "d.npz"], "p.npz", "p.csv"),
+    (["predict", "run", "--data", "d.npz"], "p.onnx", "p.csv"),
     (["predict", "run", "--data", "d.npz"], "p.txt", "p.csv"),
     (["export", "run"], "m.pt", "m.onnx"), (["prepare", "mlp.onnx"], "m.npz", "m.onnx"),
     (["run", "mlp.onnx", "--inputs", "in.npz"], "o.csv", "o.npz")])

@@ -46,7 +46,7 @@ def test_labels_of_the_graph_are_those_of_the_data(labels, tmp_path):
         r = cli("eval", "run", "--data", data, "--json", cwd=tmp_path)
         assert r.returncode == 0 and ot_accuracy(r.stdout) > 0.9, r.stdout + r.stderr
     lines = cli("predict", "run", "--data", "d.csv", cwd=tmp_path).stdout.splitlines()
-    assert lines[0] == ",".join(["prediction", *map(str, labels)])
+    assert lines[0] == ",".join(["prediction", "label", *map(str, labels)])
     predicted = [line.split(",")[0] for line in lines[1:]]
     assert np.mean([p == str(g) for p, g in zip(predicted, given)]) > 0.9
     (tmp_path / "bad.csv").write_text("p,q,kind\n1,2,7\n")

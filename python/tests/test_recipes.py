@@ -357,7 +357,7 @@ def test_batch_normalization_inside_a_branch_is_refused():
 
 
 def test_a_loop_over_sequences_lowered():
-    """In ONNX Runtime too: tests/gradients/lowered.py runs such files there."""
+    """In ONNX Runtime too: tests/trajectories/lowered.py runs such files there."""
     model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]> g (float[N,3] x) => (float[N,M] y)
         <float[3] w = {0.3, -0.2, 0.9}> {
         h = Mul (x, w)  e = SequenceConstruct (h)  n = Constant <value = int64 {3}> ()

@@ -31,11 +31,16 @@ std::unique_ptr<PythonProcess> start() {
 }
 
 std::string csv_of(const std::string& path) {
-  const auto p = start();
-  const auto [said, tensors] = ask(*p, {{"do", "table"}, {"path", path}});
-  OT_ASSERT(tensors.size() == 1);
-  const Tensor& t = tensors[0].second;
-  return {static_cast<const char*>(t.data()), t.bytes()};
+  try {
+    const auto p = start();
+    const auto [said, tensors] = ask(*p, {{"do", "table"}, {"path", path}});
+    OT_ASSERT(tensors.size() == 1);
+    const Tensor& t = tensors[0].second;
+    return {static_cast<const char*>(t.data()), t.bytes()};
+  } catch (const Error& e) {
+    throw Error(ErrorKind::kData, e.code(), cat("parquet file '", path, "': ", e.message()),
+                e.hint());
+  }
 }
 
 class Tokens final : public run::Tokenizer {

@@ -148,7 +148,8 @@ Shape target_of(const InputSpec& input, const Shape& row) {
 }
 
 // Some order of `row` that fits, in words for the hint; "" when there is none.
-std::string layout_hint(const Shape& row, const Shape& target, bool nhwc, bool label) {
+std::string layout_hint(const Shape& row, int64_t rows, const Shape& target, bool nhwc,
+                        bool label) {
   Shape order = row;
   if (row.size() == target.size() && row.size() >= 3) {
     std::rotate(order.begin(), order.end() - 1, order.end());
@@ -161,7 +162,7 @@ std::string layout_hint(const Shape& row, const Shape& target, bool nhwc, bool l
   std::sort(sorted.begin(), sorted.end());
   if (order == sorted) return "same sizes in another order; transpose the array before saving it";
   if (label && row.empty()) return "one number per row: class numbers?  --loss cross_entropy";
-  if (!label && row.empty() && !target.empty())
+  if (!label && row.empty() && target == Shape{rows})
     return "a single row? give it a first dimension: x[None] in Python";
   const bool known = std::all_of(target.begin(), target.end(), [](int64_t d) { return d >= 0; });
   if (known && num_elements(row) == num_elements(target))
@@ -246,8 +247,8 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
                  one_hot
                      ? "one-hot labels? save the class numbers: y.argmax(1); numbers to learn?  "
                        "--loss mse"
-                     : layout_hint(source->row_shape(), target_of(input, row), options.nhwc,
-                                   label || options.target));
+                     : layout_hint(source->row_shape(), source->rows(), target_of(input, row),
+                                   options.nhwc, label || options.target));
   }
   RowConversion c;
   c.from = source->dtype();
