@@ -105,8 +105,10 @@ def bits(folder):
 
 
 def norm(folder):
-    """Largest distance of a weight or statistic from one process with whole batches, over the largest number of it."""
+    """Largest distance of a weight or statistic from one process with whole batches, over the largest number of it.
+    By SGD: a bias before a normalisation has no gradient, and Adam would divide rounding by rounding."""
     networks(folder)
+    sgd = ("--optimizer", "sgd", "--lr", 0.05)
 
     def distance(out):
         one, other = t.weights(folder / "one"), t.weights(folder / out)
@@ -114,10 +116,10 @@ def norm(folder):
 
     print("| model, 200 steps | K = 4, 1 process | 2 | 4 |\n|---|---|---|---|")
     for name, flags in (("cnn_norm", ("--batch-norm", "sync")), ("cnn_norm", ("--batch-norm", "local")), ("cnn", ())):
-        run(folder, name, "one", "--steps", 200)
+        run(folder, name, "one", "--steps", 200, *sgd)
         row = []
         for ranks in (1, 2, 4):
-            run(folder, name, "many", "--micro-blocks", 4, "--steps", 200, *flags, ranks=ranks)
+            run(folder, name, "many", "--micro-blocks", 4, "--steps", 200, *sgd, *flags, ranks=ranks)
             row.append(f"{distance('many'):.1e}")
             shutil.rmtree(folder / "many")
         shutil.rmtree(folder / "one")

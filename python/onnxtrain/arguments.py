@@ -26,7 +26,7 @@ def check_ending(path):
 
 def refuse_unknown(call, unknown, function):
     for name in unknown:
-        known = [p for p in inspect.signature(function).parameters if p not in ("self", "unknown")]
+        known = [p for p in inspect.signature(function).parameters if p not in ("self", "unknown") and p[0] != "_"]
         near = difflib.get_close_matches(name, known, 1, 0.6)
         meant = _OTHERS.get(name) if _OTHERS.get(name) in known else near[0] if near else None
         raise UsageError(f"{call} has no argument '{name}'", "OT0001",

@@ -5,6 +5,7 @@
 
 import dataclasses
 import inspect
+import warnings
 
 import numpy as np
 
@@ -142,7 +143,11 @@ class OnnxClassifier(_Estimator):
                                                        and self.classes_.max() < scores)
         self._columns = self.classes_.astype(np.int64) if inside else np.arange(len(self.classes_))
         if scores is not None and len(self.classes_) > scores:
-            raise DataError(f"y has {len(self.classes_)} classes, the model's output has room for {scores}", "OT2104")
+            raise DataError(f"y has {len(self.classes_)} classes, the model's output has room for {scores}", "OT2104",
+                            f"a model with {len(self.classes_)} outputs, or rows of {scores} classes")
+        if len(self.classes_) == 1:
+            warnings.warn(f"[OT3120] every row has the class {self.classes_[0]!r}: there is nothing to tell apart",
+                          stacklevel=3)
         target = self._columns[index]
         if labels is not None and all(c.lstrip("-").isdigit() for c in labels) and len(labels) >= len(self.classes_):
             target = np.array([int(c) for c in labels])[target]  # numbers are taken for the graph's labels

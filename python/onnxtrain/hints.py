@@ -42,6 +42,7 @@ _CALLS = {
 }
 # whole commands that have a call
 _COMMANDS = {"onnxtrain prepare model.onnx -o model.train.onnx": 'ot.prepare("model.onnx")',
+             "onnxtrain prepare MODEL -o MODEL.train.onnx": "ot.prepare(model)",
              "onnxtrain info MODEL --ops": "model.info", "onnxtrain info MODEL": "model.weights()",
              "onnxtrain run MODEL --inputs in.npz -o out.npz": "ot.Session(model).run(feeds)",
              "onnxtrain run MODEL --inputs in.npz": "ot.Session(model).run(feeds)",

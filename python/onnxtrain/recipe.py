@@ -244,13 +244,13 @@ def _term(t):
     if isinstance(t, dict):
         s = _term(t.get("loss", t.get("kind", "auto")))
         return s | {k: v for k, v in t.items() if k not in ("loss", "kind")}
-    if callable(t):  # ot.losses.MSE without brackets
-        t = t()
+    if callable(t) and getattr(losses, getattr(t, "__name__", ""), None) is t:
+        t = t()  # ot.losses.MSE without brackets
     if isinstance(t, (str, os.PathLike)):
         t = Term(os.fspath(t))
     if not hasattr(t, "spec"):
         raise UsageError(f"a loss is a name, a path of an ONNX graph, ot.losses.MSE() or a list of such terms, "
-                         f"not {type(t).__name__}", "OT1154")
+                         f"not {type(t).__name__}", "OT1154", 'loss="auto", or loss=ot.losses.MSE()')
     return t.spec()
 
 

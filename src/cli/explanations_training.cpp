@@ -478,6 +478,9 @@ constexpr Explanation kTraining[] = {
     {"OT3119",
      "Batches from an iterator are not known before they come. In a whole epoch no label was 0; "
      "classes\nare counted from 0."},
+    {"OT3120",
+     "All rows of the training data have the same class. A classifier learns to answer it always, "
+     "which says nothing; rows of other classes are missing, or another column is the target."},
     {"OT4001", "A file cannot be opened: it does not exist, or may not be read."},
     {"OT4002", "The path is a folder or device where a file is needed."},
     {"OT4003", "The file is larger than the limit."},

@@ -36,10 +36,12 @@ struct LaunchFlags {
 constexpr int kMostChildren = 1024;
 volatile std::sig_atomic_t children[kMostChildren], signalled = 0;
 
+// mpirun ends its processes on the usual signals, before they have saved; SIGUSR1 it hands on to
+// them, and a training stops by it. The second signal is passed on as it is.
 void pass_on(int signal) {
-  signalled = 1;
   for (const volatile std::sig_atomic_t& child : children)
-    if (child > 0) kill(pid_t(child), signal);
+    if (child > 0) kill(pid_t(child), signalled ? signal : SIGUSR1);
+  signalled = 1;
 }
 
 bool in_path(const std::string& program) {

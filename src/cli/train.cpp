@@ -47,6 +47,7 @@ void on_signal(int) {
 void on_signals(void (*handler)(int)) {
   std::signal(SIGINT, handler);
   std::signal(SIGTERM, handler);
+  std::signal(SIGUSR1, handler);  // of launch; schedulers send it before a job's time is over
 }
 
 // Settings of the run that is resumed: config.toml, or what its checkpoint holds of it.

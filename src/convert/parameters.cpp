@@ -113,18 +113,26 @@ std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
                     integers, ")"),
                 "take the model before it was quantised, or one whose weights are floating-point "
                 "numbers in front of QuantizeLinear");
+  if (why.empty() && constants.empty())
+    for (const Node& n : g.nodes)
+      if (n.domain == kMlDomain) {
+        why = cat("; the numbers of ", n.label(), " are attributes that do not train");
+        break;
+      }
   if (why.empty() && !constants.empty())
     why = cat("; initializers such as ", constants, " are constants");
-  model_error("OT1203",
-              cat("the loss on output '", g.value_name(terms.at(0).output),
-                  "' depends on no trainable parameter", why),
-              constants.empty() || why.starts_with("\n")
-                  ? (why.empty() ? "weights must be floating-point initializers of the main graph"
-                                 : "train on an earlier tensor")
-              : r.only.empty()
-                  ? "to train a constant all the same, name it:  --only NAME"
-                  : "no gradient reaches what --only names: the names of weights are in  "
-                    "onnxtrain info MODEL --weights");
+  model_error(
+      "OT1203",
+      cat("the loss on output '", g.value_name(terms.at(0).output),
+          "' depends on no trainable parameter", why),
+      constants.empty() || why.starts_with("\n")
+          ? (why.empty() ? "weights must be floating-point initializers of the main graph"
+             : why.starts_with("\n")
+                 ? "train on an earlier tensor"
+                 : "docs/sklearn.md lists the models of scikit-learn whose attributes train")
+      : r.only.empty() ? "to train a constant all the same, name it:  --only NAME"
+                       : "no gradient reaches what --only names: the names of weights are in  "
+                         "onnxtrain info MODEL --weights");
 }
 
 std::vector<std::string> trainable_parameters(const Model& source, const Recipe& r) {

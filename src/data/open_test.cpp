@@ -1,5 +1,6 @@
 #include "data/open.hpp"
 
+#include "data/foreign_table.hpp"
 #include "data/sampler.hpp"
 #include "data/test_files.hpp"
 
@@ -34,6 +35,7 @@ TEST_F(OpenTest, UnknownAndMissing) {
   const Error e = error_of([&] { open_dataset(at("p")); });
   EXPECT_EQ(e.code(), "OT2102");
   EXPECT_NE(e.message().find("pickle"), std::string::npos);
+  set_table_reader({});  // one that a test of the command line left
   put("q", "PAR1\x15\x04");
   EXPECT_NE(error_of([&] { open_dataset(at("q")); }).message().find("parquet"), std::string::npos);
   put("empty", "");

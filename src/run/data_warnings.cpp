@@ -1,4 +1,5 @@
 // What is worth a word about the rows that a run is trained and validated on.
+#include <algorithm>
 #include <cmath>
 
 #include "core/text.hpp"
@@ -28,9 +29,24 @@ void warn_about_shared_rows(const Parts& p, Observer& observer) {
                         "keep rows for validation:  --valid 0.1");
 }
 
+void warn_about_one_class(const LoadedData& d, Observer& observer) {
+  const std::vector<int64_t>& labels = d.labels;
+  if (labels.empty() ||
+      std::any_of(labels.begin(), labels.end(), [&](int64_t label) { return label != labels[0]; }))
+    return;
+  const auto k = size_t(labels[0]);
+  observer.on_warning(
+      "OT3120",
+      cat("every row has class ", labels[0],
+          k < d.target.classes.size() ? cat(" ('", d.target.classes[k], "')") : "",
+          ": there is nothing to tell apart, and the model learns to say it always"),
+      "add rows of other classes; another column:  --target NAME");
+}
+
 }  // namespace
 
 void warn_about_data(const Parts& p, const Model& m, const FeedOptions& feed, Observer& observer) {
+  warn_about_one_class(p.data, observer);
   if (p.has_valid) warn_about_shared_rows(p, observer);
   if (p.has_valid && p.valid.rows() < kFewRows)
     observer.on_warning(

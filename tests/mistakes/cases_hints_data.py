@@ -297,6 +297,40 @@ MORE = [
 
 MORE += [
     M(
+        "rows of one class",
+        "onnxtrain train mlp.onnx --data same.npz --epochs 1 --out o",
+        0,
+        ["every row has class 1"],
+        plant=npz(
+            "same.npz", x=lambda: np.random.default_rng(0).random((60, 4), np.float32), y=lambda: np.ones(60, int)
+        ),
+    ),
+    M(
+        "a function for a loss",
+        "ot.prepare('mlp.onnx', loss=lambda a, b: a)",
+        "UsageError",
+        ["function"],
+        'loss="auto"',
+        "ot.prepare('mlp.onnx', {fix})",
+        python=True,
+    ),
+    M(
+        "no loss",
+        "ot.prepare('mlp.onnx', loss=None)",
+        "UsageError",
+        ["NoneType"],
+        'loss="auto"',
+        "ot.prepare('mlp.onnx', {fix})",
+        python=True,
+    ),
+    M(
+        "more classes than outputs, classifier",
+        "ot.OnnxClassifier('mlp.onnx', epochs=1).fit(x, np.arange(len(x)) % 5)",
+        "DataError",
+        ["5 classes", "3"],
+        python=True,
+    ),
+    M(
         "--dim of nothing",
         "onnxtrain prepare mlp.onnx -o m.onnx --dim Q=3",
         2,

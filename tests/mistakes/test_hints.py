@@ -30,6 +30,7 @@ NOT_PLANTED = {
     "OT4502": "a port that only others than root may not open",
     "OT5001": "several processes: tests/test_many_processes.py",
     "OT5006": "several processes: tests/test_many_processes.py",
+    "OT5040": "a machine without mpirun and srun, or hosts without them",
     "OT5010": "blocks of rows: tests/test_many_processes.py",
     "OT5012": "an output of a step in blocks, asked for in a loop of one's own",
     "OT5013": "a step in blocks of a model that takes a sequence, in a loop of one's own",

@@ -14,7 +14,7 @@ _AUGMENTATIONS = {
     "RandomErasing": "compares tensors of the backend itself, which cannot be traced",
     "AugMix": "picks its layers with Python's random numbers, once for all steps of a file",
     "MixUp": "draws from a beta distribution, which ONNX does not have",
-    "RandAugment": "runs all of its layers, of which RandomPosterization and Equalization have no form in ONNX",
+    "RandAugment": "runs all of its layers, of which RandomPosterization has no form here",
     "CutMix": "draws from a beta distribution, which ONNX does not have",
 }
 _OPTIMIZERS = "SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, Adamax, Nadam, Ftrl, Lion, Lamb, Adafactor, Muon"
