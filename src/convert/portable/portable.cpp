@@ -76,7 +76,9 @@ Sizes sizes_by_name(const Model& m, const StepOptions& o) {
         if (!x.symbol.empty() && symbols.insert(x.symbol).second) known += cat(" '", x.symbol, "'");
   });
   Sizes named;
-  for (const auto& [name, sizes] : o.dims) {
+  for (const auto& dim : o.dims) {  // clang 14 takes no structured binding into a lambda
+    const auto& name = dim.first;
+    const auto& sizes = dim.second;
     bool found = symbols.contains(name) && sizes.size() == 1;
     if (found) named[name] = sizes[0];
     if (!found)
