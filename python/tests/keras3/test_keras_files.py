@@ -115,6 +115,18 @@ def test_own_classes(tmp_path):
                 files.load(tmp_path / "own.keras")
 
 
+def test_reading_leaves_no_variables_behind(tmp_path):
+    """Keras would initialize them again in the next scope of its own."""
+    from keras.src.backend.common import global_state
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    model.save(tmp_path / "m.keras")
+    global_state.set_global_attribute("uninitialized_variables", [])
+    files.load(tmp_path / "m.keras")
+    assert not global_state.get_global_attribute("uninitialized_variables")
+
+
 def rewritten(source, target, name, data):
     with zipfile.ZipFile(source) as z, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
         for n in z.namelist():

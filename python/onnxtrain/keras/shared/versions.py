@@ -440,7 +440,7 @@ def weights_of_config(config):
     from keras.src.backend import StatelessScope
     from keras.src.backend.common import global_state
 
-    waiting = global_state.get_global_attribute("uninitialized_variables")
+    waiting = list(global_state.get_global_attribute("uninitialized_variables") or [])  # Keras appends to its own list
     try:
         with StatelessScope(initialize_variables=False), warnings.catch_warnings():
             warnings.simplefilter("ignore")
