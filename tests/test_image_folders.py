@@ -52,6 +52,7 @@ def test_a_class_that_is_missing_keeps_the_numbers_of_the_others(work):
             ppm(work / f"some/{NAMES[kind]}/{k}.ppm", kind, 900 + 10 * kind + k)
     r = cli("eval", "run", "--data", "some", cwd=work)
     assert r.returncode == 0 and "accuracy  100.00 %" in r.stdout, r.stdout + r.stderr
+    assert "classes in order: 'cat', 'dog', 'eel'" in r.stderr  # of the run, not of this folder
     ppm(work / "some/fox/0.ppm", 0, 1)
     r = cli("eval", "run", "--data", "some", cwd=work)
     assert r.returncode == 4 and "OT2114" in r.stderr and "class 'fox' at row 10" in r.stderr
@@ -65,3 +66,17 @@ def test_an_empty_class_folder_is_refused(work):
     assert "rm -r d/bat" in r.stderr
     (work / "d/bat").rmdir()
     assert cli("train", "cnn.onnx", "--data", "d", "--epochs", "1", "--out", "r2", cwd=work).returncode == 0
+
+
+def test_a_part_of_a_folder(work):
+    """--part chooses train/ or test/; a folder without them is refused, not read whole."""
+    for kind, name in enumerate(NAMES):
+        ppm(work / f"both/train/{name}/0.ppm", kind, 40 + kind)
+        for k in range(2):
+            ppm(work / f"both/test/{name}/{k}.ppm", kind, 50 + 10 * kind + k)
+    for part, rows in (("train", 3), ("test", 6)):
+        r = cli("eval", "run", "--data", "both", "--part", part, "--json", cwd=work)
+        assert r.returncode == 0 and f'"rows":{rows},' in r.stdout, r.stdout + r.stderr
+        r = cli("eval", "run", "--data", "d", "--part", part, cwd=work)
+        assert r.returncode == 2 and "error[OT2194]" in r.stderr and f"--part {part}" in r.stderr, r.stderr
+    assert cli("eval", "run", "--data", "d", cwd=work).returncode == 0

@@ -522,3 +522,57 @@ if t.rank == 0: print(t.ranks, loss)
         subprocess.run([*before, sys.executable, str(folder / "script.py")], env=environ, check=True, timeout=120)
     one, two = (ot.load(folder / f"steps{n}.train.onnx").parameters for n in (1, 2))
     assert all(np.array_equal(one[k], two[k]) for k in one)
+
+
+@needs_mpi
+def test_a_rank_without_rows(folder):
+    """One process has no row of a batch; a batch that has none at all is refused by every process."""
+    (folder / "empty.py").write_text(f"""
+import numpy as np, onnxtrain as ot
+file = ot.prepare({str(folder / 'mlp.onnx')!r}, loss="cross_entropy", optimizer=ot.Adam(lr=0.01), label="label")
+data = np.load({str(folder / 'data.npz')!r})
+t = ot.Trainer(file, threads=1, distributed="auto", micro_blocks=2)
+for n in (8, 1, 3):
+    rows = np.arange(n)[t.rows_of_rank(n)]
+    t.step({{"x": data["x"][rows], "label": data["label"][rows]}})
+try:
+    t.step({{"x": data["x"][:0], "label": data["label"][:0]}})
+except ot.DataError as e:
+    assert e.code == "OT2101" and t.step_count == 3
+else:
+    raise SystemExit("an empty batch made a step")
+t.save({str(folder)!r} + f"/empty{{t.ranks}}.train.onnx")
+""")
+    environ = dict(environment(), PYTHONPATH=os.path.dirname(os.path.dirname(ot.__file__)))
+    for before in ([], [MPIRUN, "--oversubscribe", "-n", "2"]):
+        subprocess.run([*before, sys.executable, str(folder / "empty.py")], env=environ, check=True, timeout=120)
+    one, two = (ot.load(folder / f"empty{n}.train.onnx").parameters for n in (1, 2))
+    assert all(np.array_equal(one[k], two[k]) for k in one)
+
+
+def test_gradients_of_several_buckets(folder):
+    """More than 8 MiB of gradients go in several messages, and give the bits of one process."""
+    rng = np.random.default_rng(9)
+    wide = {"w1": (6, 1600), "b1": (1600,), "w2": (1600, 1600), "w3": (1600, 4)}
+    from onnx import TensorProto, helper, numpy_helper
+    nodes = [helper.make_node("MatMul", ["x", "w1"], ["h"]), helper.make_node("Add", ["h", "b1"], ["hb"]),
+             helper.make_node("Relu", ["hb"], ["r"]), helper.make_node("MatMul", ["r", "w2"], ["m"]),
+             helper.make_node("Relu", ["m"], ["n"]), helper.make_node("MatMul", ["n", "w3"], ["scores"])]
+    made = [numpy_helper.from_array((rng.normal(size=s) / 40).astype("f4"), n) for n, s in wide.items()]
+    graph = helper.make_graph(nodes, "wide", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 6])],
+                              [helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["N", 4])], made)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (folder / "wide.onnx").write_bytes(model.SerializeToString())
+    assert sum(int(np.prod(s)) for s in wide.values()) * 4 > 8 << 20
+    flags = ("--micro-blocks", 2, "--steps", 4, "--valid", 0, "--optimizer", "momentum", "--lr", 0.01)
+    train(folder, "wide1", *flags, model="wide")
+    words = [ot_program(), "launch", "-n", 2, "--by", "processes", "--", "train", folder / "wide.onnx", "--data",
+             folder / "data.npz", "--threads", 1, "--out", folder / "wide2", "--batch", 24, "--epochs", 2, *flags]
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    begin = {t.name: numpy_helper.to_array(t) for t in made}
+    after = weights(folder / "wide1")
+    assert not any(np.array_equal(begin[n], after[n]) for n in begin) and same(folder / "wide1", folder / "wide2")
+    if MPIRUN and os.path.exists(PLUGIN):
+        train(folder, "wide3", *flags, model="wide", ranks=2)
+        assert same(folder / "wide1", folder / "wide3")

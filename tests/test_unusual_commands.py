@@ -269,3 +269,39 @@ def test_rows_that_are_not_the_first_dimension_are_refused(tmp_path):
         t.predict(x)
     t.fit([(x[:20].transpose(1, 0, 2), y[:20])], epochs=1)  # batches as the model takes them
     assert t.step_count == 1
+
+
+def test_a_part_is_taken_or_refused(run):
+    """--part of arrays with and without parts, of a folder of files, of a table through a pipe."""
+    x, y = table(60)
+    np.savez(run / "parts.npz", x_train=x[:40], y_train=y[:40], x_test=x[40:], y_test=y[40:])
+    np.savez(run / "whole.npz", x=x, y=y)
+    folder = run / "files"
+    folder.mkdir()
+    for name, part in (("train", slice(0, 40)), ("test", slice(40, 60))):
+        np.savez(folder / f"{name}.npz", x=x[part], y=y[part])
+    for data in ("parts.npz", "files"):
+        for part, rows in (("train", 40), ("test", 20)):
+            r = cli("eval", "run", "--data", data, "--part", part, "--json", cwd=run)
+            assert r.returncode == 0 and json.loads(r.stdout)["rows"] == rows, r.stderr
+    for data in ("whole.npz", "-"):
+        r = cli("eval", "run", "--data", data, "--part", "test", cwd=run)
+        assert r.returncode == 2 and "error[OT2194]" in r.stderr and "leave --part out" in r.stderr, r.stderr
+    assert cli("eval", "run", "--data", "whole.npz", cwd=run).returncode == 0
+
+
+def test_new_counts_parameters_as_train_does(tmp_path):
+    """Shapes and tables of the preprocessing are no parameters."""
+    rng = np.random.default_rng(0)
+    lines = [f"{a:.3f},{'uvw'[k]},2020-01-{1 + k:02d},{int(a > 0.5)}" for a, k in
+             zip(rng.random(90), rng.integers(0, 3, 90))]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,day,y", *lines]) + "\n")
+    for more in ([], ["--embed", "b"]):
+        made = cli("new", "mlp", "--data", "t.csv", "--target", "y", "-o", "m.onnx", "--json", *more, cwd=tmp_path)
+        assert made.returncode == 0, made.stderr
+        said = json.loads(made.stdout)
+        r = cli("train", "m.onnx", "--data", "t.csv", "--target", "y", "--dry-run", cwd=tmp_path)
+        trained, frozen = said["parameters_trained"], said["parameters"] - said["parameters_trained"]
+        more_text = f", {frozen} frozen" if frozen else ""
+        assert f" {trained:,} parameters trained{more_text}" in r.stderr, (said, r.stderr)
+        assert f"mlp, {trained:,} parameters{more_text}\n" in made.stderr

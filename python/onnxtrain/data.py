@@ -166,6 +166,21 @@ def columns(x, y=None, text=False):
     return {k: array(v, k, text) for k, v in named.items()}
 
 
+def known_keys(named, inputs, targets=()):
+    """The same, and an error when an input or target was not given and a key is none of them: keys are not matched by
+    guessing. "x" and "y" stand for the only input and target."""
+    for usual, names in (("x", inputs), ("y", targets)):
+        missing = [n for n in names if n not in named]
+        if not missing or (len(missing) == 1 and usual in named and usual not in (*inputs, *targets)):
+            continue
+        other = [k for k in named if k not in (*inputs, *targets, "x", "y")]
+        if other:
+            what = "input" if usual == "x" else "target"
+            raise DataError(f"there is no {what} named {other[0]!r}: {what}s of the model are "
+                            f"{', '.join(map(repr, names))}", "OT2195", f"{{{missing[0]!r}: {usual}}}")
+    return named
+
+
 def fraction(valid):
     """The part of the rows that validation gets."""
     try:

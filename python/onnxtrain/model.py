@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _native
 from .arguments import check_ending
-from .data import by_name, columns, is_text
+from .data import by_name, columns, is_text, known_keys
 from .errors import UnknownNameError, UsageError
 from .tables import split
 from .text import rule_of
@@ -72,6 +72,7 @@ def rows_through(session, model, x, batch_size, output=None):
     shape)."""
     x, _ = split(x, None, model.inputs)
     given = columns(by_name(x, model.features, model.inputs, model.columns, model.text), text=True)
+    known_keys(given, model.inputs)
     if list(given) == ["x"] and model.inputs and "x" not in model.inputs:
         given = {model.inputs[0]: given["x"]}
     rows, wanted, parts = len(next(iter(given.values()), ())), output or model.outputs[0], []

@@ -11,7 +11,17 @@ from . import _native, processes, runs
 from .arguments import check_ending, refuse_unknown
 from .batches import Batches
 from .callbacks import Watch
-from .data import by_name, class_numbers, column_names, columns, fraction, is_batches, some_rows, target_names
+from .data import (
+    by_name,
+    class_numbers,
+    column_names,
+    columns,
+    fraction,
+    is_batches,
+    known_keys,
+    some_rows,
+    target_names,
+)
 from .errors import UnknownNameError, UsageError
 from .history import History
 from .limits import limits
@@ -369,13 +379,14 @@ class Trainer:
         self.model().export(os.fspath(path))
 
     def fit(self, x=None, y=None, valid=None, epochs=None, batch_size=None, out=None, steps=0, patience=0, shuffle=None,
-            save_every=0, on_epoch=None, steps_per_epoch=None, *, time=0, keep=0, check_finite=True, verbose=None,
-            callbacks=(), _model=None, **unknown):
+            save_every=0, on_epoch=None, steps_per_epoch=None, *, time=0, keep=0, check_finite=True, metric=None,
+            verbose=None, callbacks=(), _model=None, **unknown):
         """Epochs over data (10 of batch size 32 unless said otherwise); returns a History.
 
         x: an array, {input: array}, or an iterable of batches (x, y) or {name: array}; y: an array or
         {target: array}; valid: a fraction, or (x, y). on_epoch(dict) may return True to stop. out: a run folder.
         time: seconds; keep: checkpoints of finished epochs that stay; check_finite: stop at NaN and Inf.
+        metric: of the validation rows, decides the best epoch and patience ("accuracy", "f1", "rmse", "loss", ...).
         verbose: 1 a progress bar (terminal, notebook) or lines, 2 lines, 0 nothing; None: a bar where somebody looks.
         callbacks: of `ot.callbacks`. Tables: y may name columns of x (pandas, polars, Hugging Face datasets).
         A trainer from `ot.resume(run)` knows data, batch size and folder of its run.
@@ -404,7 +415,7 @@ class Trainer:
         options = {"features": self.features, "targets": target_names(y) or None, "epochs": epochs,
                    "batch": batch_size, "steps": steps, "patience": patience, "shuffle": shuffle,
                    "save_every": save_every, "out": out, "keep_data": runs.KEPT_BYTES, "time": time or None,
-                   "keep": keep or None, "check_finite": None if check_finite else False,
+                   "keep": keep or None, "metric": metric, "check_finite": None if check_finite else False,
                    "progress": 0.1 if watch.callbacks else None}
         if isinstance(valid, float):
             options["valid"] = valid
@@ -445,7 +456,8 @@ class Trainer:
             model = self.model()
             self._kinds, self._classes, self._text = model.columns or {}, model.classes, model.text
         x = by_name(x, self.features, self.inputs, self._kinds, self._text)
-        return columns(x, class_numbers(y, self._classes), text=bool(self._kinds))
+        named = columns(x, class_numbers(y, self._classes), text=bool(self._kinds))
+        return known_keys(named, self.inputs, self.targets)
 
     def evaluate(self, x, y=None, batch_size=256):
         """Loss and metrics on the inference form of the model, as a dict."""

@@ -168,3 +168,38 @@ def test_wrong_data_is_refused(path, wrong, code):
     with pytest.raises(ot.Error) as e:
         ot.load(path).compile(loss="cross_entropy").fit(*arguments, **more)
     assert e.value.code == code, e.value
+
+
+def test_keys_are_names_of_inputs_and_targets(path):
+    """A key that is none of them is never matched because one input is left over."""
+    x, y = rows(60)
+    model = ot.load(path).compile(loss="cross_entropy")
+    before = {n: np.array(v) for n, v in model.parameters.items()}
+    for call in (lambda: model.fit({"wrong": x}, y, epochs=1), lambda: model.fit(x, {"wrong": y}, epochs=1),
+                 lambda: model.fit(x, y, valid=({"wrong": x}, y), epochs=1), lambda: model.evaluate({"wrong": x}, y),
+                 lambda: model.predict({"wrong": x}), lambda: model.trainer().predict({"wrong": x})):
+        with pytest.raises(ot.DataError, match="'wrong'") as e:
+            call()
+        assert e.value.code == "OT2195" and e.value.hint in ("{'x': x}", "{'label': y}"), e.value.hint
+    for name, value in model.parameters.items():
+        np.testing.assert_array_equal(before[name], value)
+    model.fit({"x": x}, {"label": y}, epochs=1)
+    model.fit({"x": x, "y": y}, epochs=1)  # y stands for the only target
+    np.testing.assert_array_equal(model.predict({"x": x}), model.predict(x))
+
+
+def test_metric_decides_the_best_epoch(path, tmp_path):
+    """As --metric: the best epoch is the first with the best value of it, also after resuming."""
+    x, y = rows(200)
+    model = ot.load(path).compile(loss="cross_entropy", optimizer=ot.SGD(lr=0.5))
+    by_loss = model.fit(x, y, valid=0.2, epochs=6, metric="loss", out=tmp_path / "run")
+    assert by_loss.best_epoch == 1 + int(np.argmin(by_loss["valid_loss"]))
+    again = ot.resume(tmp_path / "run").fit(epochs=8)
+    assert 'metric = "loss"' in (tmp_path / "run/config.toml").read_text() and len(again) == 2
+    model = ot.load(path).compile(loss="cross_entropy", optimizer=ot.SGD(lr=0.5))
+    by_f1 = model.fit(x, y, valid=0.2, epochs=6, metric="f1")
+    assert max(by_f1["valid_f1"]) == by_f1["valid_f1"][by_f1.best_epoch - 1]
+    for wrong, text in ((dict(metric="f2", valid=0.2), "'f2'"), (dict(metric="f1"), "validation rows"),
+                        (dict(metric=3), "metric")):
+        with pytest.raises(ot.UsageError, match=text):
+            ot.load(path).compile(loss="cross_entropy").fit(x, y, epochs=1, **wrong)

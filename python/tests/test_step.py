@@ -86,3 +86,19 @@ def test_threads_do_not_change_bits(optimizer):
         losses.append([t.step(batch(64)).loss for _ in range(5)])
     assert losses[0] == losses[1] == losses[2]
     assert losses[0][-1] < losses[0][0]
+
+
+def test_a_batch_without_rows_is_refused():
+    """No step is made: neither state nor counter change, and the next batch goes on."""
+    feeds, empty = batch(), {k: v[:0] for k, v in batch().items()}
+    for t in (trainer(), trainer(optimizer=ot.AdamW(lr=0.1))):
+        t.step(feeds)
+        before = {name: np.array(t.state[name]) for name in t.state}
+        for call in (lambda t=t: t.step(empty), lambda t=t: t.steps(empty, 3), lambda t=t: t.step(empty, 0)):
+            with pytest.raises(ot.DataError, match="without rows") as e:
+                call()
+            assert e.value.code == "OT2101"
+        assert t.step_count == 1
+        for name, value in before.items():
+            np.testing.assert_array_equal(t.state[name], value)
+        t.step(feeds)

@@ -10,6 +10,7 @@
 #include "convert/prepare.hpp"
 #include "core/memory.hpp"
 #include "core/version.hpp"
+#include "engine/batch_rows.hpp"
 #include "engine/check_types.hpp"
 #include "engine/gradients.hpp"
 #include "model/describe.hpp"
@@ -287,6 +288,11 @@ double step_once(ot_trainer* t, Feeds feeds, int which) {
   if (!t->run.has_engine()) return t->t().step(feeds, which, false).loss;
   if (which >= 0 && t->t().algorithms() > 1)
     usage_error("OT1277", "an engine makes a step of all training sections, not of a single one");
+  require_some_rows(t->t().slots(), [&](size_t k) {
+    const auto it = feeds.find(t->t().slots()[k].name);
+    const Tensor* x = it == feeds.end() ? nullptr : std::get_if<Tensor>(&it->second);
+    return x && x->rank() > 0 ? x->shape()[0] : -1;
+  });
   return t->run.stepper().step(feeds);
 }
 

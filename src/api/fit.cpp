@@ -96,6 +96,8 @@ run::FitCall call_of(const char* options) {
         o.max_seconds = value;
       else if (key == "patience")
         o.patience = whole(key, value, 0);
+      else if (key == "metric")
+        o.metric = value;
       else if (key == "shuffle")
         o.shuffle = value;
       else if (key == "out")

@@ -21,6 +21,7 @@ struct EvalFlags {
   ProcessFlags processes;
   int64_t batch = 256;
   int threads = 0;
+  const CLI::Option* part_option = nullptr;
   bool as_json = false;
 };
 
@@ -46,9 +47,11 @@ int eval(EvalFlags& f) {
   po.threads = f.threads;
   po.limits = f.limits.limits();
   Narrator narrator;
-  const auto [metrics, rows, classes] = run::evaluate(
-      f.what, f.which, f.data.request(), f.part == "test" ? DataPart::kTest : DataPart::kTrain,
-      f.batch, po, narrator, processes);
+  run::DataRequest data = f.data.request();
+  data.part_asked = f.part_option->count() > 0;
+  const auto [metrics, rows, classes] =
+      run::evaluate(f.what, f.which, data, f.part == "test" ? DataPart::kTest : DataPart::kTrain,
+                    f.batch, po, narrator, processes);
   disconnect_processes();
   if (!speaks) return 0;
   if (f.as_json) {
@@ -87,8 +90,9 @@ void add_eval(Registry& r) {
   c->add_option("--threads", f.threads, "0: all cores this process may use")
       ->check(CLI::NonNegativeNumber);
   c->add_option("--which", f.which, "best|last (of a run)")->check(CLI::IsMember({"best", "last"}));
-  c->add_option("--part", f.part, "test|train: which part of a source that has both")
-      ->check(CLI::IsMember({"test", "train"}));
+  f.part_option =
+      c->add_option("--part", f.part, "test|train: which part of a source that has both")
+          ->check(CLI::IsMember({"test", "train"}));
   c->add_flag("--json", f.as_json, "machine-readable, with the confusion matrix");
   f.processes.add_connection(r, c);
   f.limits.add_to(r, c);

@@ -406,6 +406,13 @@ constexpr Explanation kTraining[] = {
     {"OT2186", "An image folder holds one folder per class; images alone are for predict."},
     {"OT2187",
      "Preprocessing makes the only input of a model, [N, width], out of the columns of a table."},
+    {"OT2194",
+     "--part chooses between training and test data of a source that holds both: x_train and "
+     "x_test,\nMNIST's files, folders train/ and test/. This source has no such parts, so all its "
+     "rows would\nbe taken whatever --part says."},
+    {"OT2195",
+     "A dictionary has a key that is neither an input nor a target of the model, while one of "
+     "these was\nnot given. Keys are never matched by guessing."},
     {"OT2200", "Every image of the folder is damaged or in a format that is not read."},
     {"OT2201", "With --skip-bad no image of a class is left: its number would be missing."},
     {"OT2203",

@@ -5,7 +5,9 @@
 
 #include "cli/data_flags.hpp"
 #include "cli/output_file.hpp"
+#include "cli/parameter_counts.hpp"
 #include "cli/preprocess_flags.hpp"
+#include "convert/prepare.hpp"
 #include "core/shell.hpp"
 #include "core/text.hpp"
 #include "onnx/onnx.hpp"
@@ -37,8 +39,11 @@ std::vector<int64_t> image_size(const std::string& text) {
   return out;
 }
 
-void print_json(const Model& m, const NewFlags& f, int64_t weights) {
-  nlohmann::ordered_json j{{"saved", f.to}, {"kind", f.kind}, {"parameters", weights}};
+void print_json(const Model& m, const NewFlags& f, const ParameterCounts& n) {
+  nlohmann::ordered_json j{{"saved", f.to},
+                           {"kind", f.kind},
+                           {"parameters", n.trained + n.frozen},
+                           {"parameters_trained", n.trained}};
   for (ValueId v : m.main.inputs)
     j["inputs"][m.main.value_name(v)] = to_string(m.main.value(v).type);
   for (ValueId v : m.main.outputs)
@@ -74,11 +79,11 @@ int make(const NewFlags& f) {
   Narrator narrator;
   const Model m = run::new_model(q, nullptr, narrator);
   save_model(m, f.to, all_ops());
-  int64_t weights = 0;
-  for (const ValueDef& v : m.main.values)
-    if (v.initializer) weights += v.constant.size();
-  say("saved", cat(f.to, "   ", f.kind, ", ", with_commas(weights), " parameters"));
-  if (f.as_json) print_json(m, f, weights);
+  // as `train` counts them: shapes and tables of the preprocessing are no parameters
+  const ParameterCounts n = count_parameters(prepare(m, {}, all_ops()));
+  say("saved",
+      cat(f.to, "   ", f.kind, ", ", with_commas(n.trained), " parameters", frozen_text(n)));
+  if (f.as_json) print_json(m, f, n);
   say("next", cat("onnxtrain train ", shell_word(f.to), " --data ", shell_word(q.data),
                   q.target.empty() ? std::string() : " --target " + shell_word(q.target)));
   return 0;

@@ -13,6 +13,7 @@
 
 #include "cli/engine_process.hpp"
 #include "cli/fallback_process.hpp"
+#include "cli/parameter_counts.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/settings.hpp"
@@ -118,16 +119,9 @@ run::Settings resolve(TrainFlags& f) {
 }
 
 // "2,854 parameters trained, 20 frozen"
-std::string parameter_counts(const Model& m) {
-  std::set<std::string> updated;
-  for (const TrainingStep& s : m.training)
-    for (const auto& [state, value] : s.update_binding) updated.insert(state);
-  int64_t trained = 0, frozen = 0;
-  for (const ValueDef& v : m.main.values)
-    if (v.initializer && dtype_is_float(v.type.elem))
-      (updated.count(v.name) > 0 ? trained : frozen) += v.constant.size();
-  return cat(with_commas(trained), " parameters trained",
-             frozen > 0 ? cat(", ", with_commas(frozen), " frozen") : std::string());
+std::string parameter_text(const Model& m) {
+  const ParameterCounts n = count_parameters(m);
+  return cat(with_commas(n.trained), " parameters trained", frozen_text(n));
 }
 
 void say_plan(const TrainFlags& f, run::Run& r) {
@@ -140,7 +134,7 @@ void say_plan(const TrainFlags& f, run::Run& r) {
   say("plan", cat(what, t.has_rate() ? cat(" lr ", t.rate()) : "", more, ", batch ",
                   r.options().batch, ", ", epochs, epochs == 1 ? " epoch = " : " epochs = ",
                   with_commas(r.steps()), " steps, ", t.pool().threads(), " threads (", simd_name(),
-                  "), ", parameter_counts(t.source()), processes_text(t)));
+                  "), ", parameter_text(t.source()), processes_text(t)));
   if (const std::string where = where_nodes_run(t.source().main); !where.empty())
     say("plan", where);
   if (r.prepared() && r.steps() < f.recipe.accumulate)

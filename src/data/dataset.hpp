@@ -75,6 +75,9 @@ class Dataset {
   // What was decided while opening ("target 'species', the only text column").
   const std::vector<std::string>& notes() const { return notes_; }
   void add_note(std::string note) { notes_.push_back(std::move(note)); }
+  // Did the source hold parts (DataPart), of which this is one?
+  bool of_part() const { return of_part_; }
+  void set_of_part(bool yes) { of_part_ = of_part_ || yes; }
 
  private:
   void enter(const std::string& name, ColumnPtr column);
@@ -87,6 +90,7 @@ class Dataset {
   std::map<std::string, std::vector<std::string>> class_names_, feature_names_;
   std::vector<std::string> notes_, targets_, target_names_, dropped_, row_names_;
   int64_t rows_ = 0;
+  bool of_part_ = false;
 };
 
 // Sources may hold both parts: x_train and x_test, train-images and t10k-images.

@@ -169,6 +169,7 @@ bool open_idx_folder(const std::string& folder, DataPart part, Dataset& out) {
                "put t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte beside the training files, "
                "or leave --part out");
   out = pair_of(folder, images, labels_beside(images));
+  out.set_of_part(part == DataPart::kTest || !train.empty());
   return true;
 }
 

@@ -358,15 +358,21 @@ bool open_image_folder(const std::string& folder, const OpenOptions& options, Da
   std::string skipped;
   if (options.images.skip_bad) skipped = leave_out_bad(folder, classes, paths, labels);
   out = images_of(folder, paths, options, true);
+  out.set_of_part(root != folder);
   if (!skipped.empty()) out.add_note(skipped);
   if (!classes.empty()) {
     Tensor y(DType::kInt64, {int64_t(labels.size())});
     std::copy(labels.begin(), labels.end(), y.as<int64_t>());
     out.add("y", memory_column(std::move(y)));
-    out.add_note(cat("classes in order: ", listed(classes, 20)));
     out.set_class_names("y", std::move(classes));
   }
   return true;
+}
+
+std::string class_order(const Dataset& data, const std::string& column) {
+  const std::vector<std::string>& names = data.class_names(column);
+  if (data.format() != "images" || names.empty()) return {};
+  return cat("classes in order: ", listed(names, 20));
 }
 
 }  // namespace onnxtrain

@@ -13,6 +13,9 @@ namespace onnxtrain {
 // OT2200 when none is left, OT2201 when a class has none left.
 bool open_image_folder(const std::string& folder, const OpenOptions& options, Dataset& out);
 
+// "classes in order: 'cat', 'dog'" of images by folder, as they are numbered now; else "".
+std::string class_order(const Dataset& data, const std::string& column);
+
 // One image, to predict for.
 Dataset open_image(const std::string& path, const OpenOptions& options);
 bool is_image_name(const std::string& path);  // by its ending

@@ -262,6 +262,7 @@ Dataset open_npz(const std::string& path, DataPart part) {
   }
   Dataset dataset(path, "npz");
   for (const auto& [column, member] : select_part(names, part, path)) {
+    dataset.set_of_part(column != member);
     try {
       ColumnPtr c = open_member(file, members.at(member), path + ":" + member);
       if (c != nullptr) dataset.add_array(column, std::move(c));

@@ -138,8 +138,10 @@ Dataset open_npy_folder(const std::string& folder, const std::vector<std::string
   std::vector<std::string> stems;
   for (const std::string& file : files) stems.push_back(fs::path(file).stem().string());
   Dataset d(folder, "npy");
-  for (const auto& [column, stem] : select_part(stems, part, folder))
+  for (const auto& [column, stem] : select_part(stems, part, folder)) {
     d.add_array(column, open_npy(folder + "/" + stem + ".npy"));
+    d.set_of_part(column != stem);
+  }
   return d;
 }
 
@@ -156,7 +158,9 @@ Dataset open_single(const std::string& folder, const std::vector<std::string>& f
   if (chosen.size() != 1)
     data_error("OT2102", cat("'", folder, "' holds several data files: ", listed(files)),
                cat("name one of them: --data ", folder, "/", files[0]));
-  return open_file(folder + "/" + chosen[0], options);
+  Dataset d = open_file(folder + "/" + chosen[0], options);
+  d.set_of_part(files.size() > 1);
+  return d;
 }
 
 Dataset open_folder(std::string folder, const OpenOptions& options) {
@@ -202,6 +206,16 @@ Dataset read_standard_input(const OpenOptions& options) {
   return d;
 }
 
+// A part that was asked for and is not there must not be other rows in silence.
+void require_part(const Dataset& d, const std::string& spec, const OpenOptions& options) {
+  if (!options.part_asked || d.of_part()) return;
+  const char* part = options.part == DataPart::kTest ? "test" : "train";
+  usage_error("OT2194",
+              cat("'", spec, "' has no parts: --part ", part,
+                  " chooses between training and test data in one source"),
+              "leave --part out: all rows are taken");
+}
+
 }  // namespace
 
 Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
@@ -211,7 +225,10 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
                           options.classes);
   std::error_code ignored;
   Dataset d;
-  if (spec == "-") return read_standard_input(options);
+  if (spec == "-") {
+    require_part(d, spec, options);
+    return read_standard_input(options);
+  }
   try {
     d = fs::is_directory(spec, ignored) ? open_folder(spec, options) : open_file(spec, options);
   } catch (const fs::filesystem_error& e) {
@@ -223,6 +240,7 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
   if (d.rows() == 0)
     data_error("OT2101", cat("data '", spec, "' has no rows"),
                "save at least one example; was the array cut or filtered too far?");
+  require_part(d, spec, options);
   if (d.format() != "csv" && d.format() != "tsv" && !options.csv.of_run) {
     const auto refuse = [&](const char* flag, const std::string& fix) {
       usage_error(

@@ -15,6 +15,7 @@ struct ImageReading {
 
 struct OpenOptions {
   DataPart part = DataPart::kTrain;
+  bool part_asked = false;  // by the user: a source without parts is refused (OT2194)
   CsvOptions csv;
   Shape x_shape;        // of one row: the size of images; synthetic: when the spec does not say
   int64_t classes = 0;  // likewise

@@ -120,6 +120,7 @@ Dataset open_safetensors(const std::string& path, DataPart part) {
   if (at != file->size() - 8 - n) damaged(path, "its arrays do not fill it");
   Dataset out(path, "safetensors");
   for (const auto& [column, name] : select_part(names, part, path)) {
+    out.set_of_part(column != name);
     const Entry& e = entries.at(name);
     const Shape row(e.shape.begin() + 1, e.shape.end());
     const uint64_t offset = 8 + n + e.begin;

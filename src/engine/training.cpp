@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/closest.hpp"
+#include "engine/batch_rows.hpp"
 #include "engine/fed_state.hpp"
 #include "engine/training_section.hpp"
 #include "runtime/finite.hpp"
@@ -150,6 +151,11 @@ double Training::run_sections(int which, const F& run) {
 
 double Training::step_arrays(const ArrayRef* arrays, int which, uint64_t n) {
   check_which(which);
+  // blocks ask all processes: one of them may have no rows
+  if (!cut_)
+    require_some_rows(slots_, [&](size_t k) {
+      return arrays[k].dtype == DType::kUndefined || arrays[k].rank == 0 ? -1 : arrays[k].dims[0];
+    });
   double loss = std::numeric_limits<double>::quiet_NaN();
   for (uint64_t k = 0; k < n; ++k) {
     if (cut_) cut_batch(arrays);

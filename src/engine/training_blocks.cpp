@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "distributed/communicator.hpp"
+#include "engine/batch_rows.hpp"
 #include "engine/block_template.hpp"
 #include "engine/target_shapes.hpp"
 #include "engine/training_section.hpp"
@@ -50,9 +51,8 @@ void Training::cut_batch(const ArrayRef* arrays) {
   mine.wish = wish_;
   std::string first;
   for (size_t k = 0; k < slots_.size(); ++k) {
-    const TypeInfo& t = slots_[k].type;
-    const bool open = t.is_tensor() && (!t.shape || (!t.shape->empty() && !(*t.shape)[0].known()));
-    if (!open || arrays[k].dtype == DType::kUndefined || arrays[k].rank == 0) continue;
+    if (!has_open_rows(slots_[k]) || arrays[k].dtype == DType::kUndefined || arrays[k].rank == 0)
+      continue;
     if (mine.rows >= 0 && arrays[k].dims[0] != mine.rows)
       data_error("OT2165",
                  cat("'", first, "' and '", slots_[k].name, "' have different sizes: ", mine.rows,
@@ -81,7 +81,7 @@ void Training::cut_batch(const ArrayRef* arrays) {
     batch_rows_ += all[r].rows;
     wishes_ |= int(all[r].wish);
   }
-  if (batch_rows_ == 0) data_error("OT2101", "a batch without rows", "leave empty batches out");
+  if (batch_rows_ == 0) no_rows_in_batch();
   *cut_ = cut_rows(rows, rank, blocks_);
 }
 

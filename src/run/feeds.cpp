@@ -5,6 +5,7 @@
 #include <set>
 
 #include "convert/preprocess/image_input.hpp"
+#include "data/images.hpp"
 #include "model/batch.hpp"
 #include "model/class_labels.hpp"
 #include "model/scores.hpp"
@@ -211,6 +212,9 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
     refuse_words(data, columns.at(targets[0]));
   LoadedData out;
   out.notes = data.notes();
+  if (!targets.empty())
+    if (std::string note = class_order(data, columns.at(targets[0])); !note.empty())
+      out.notes.push_back(std::move(note));
   if (classes && !o.classes.empty() && data.class_names(columns.at(targets[0])).empty())
     out.notes.push_back(cat("class numbers: 0 is '", o.classes[0], "', ", o.classes.size() - 1,
                             " is '", o.classes.back(), "'"));

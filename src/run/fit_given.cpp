@@ -128,7 +128,7 @@ FitResult Run::fit(const Given& asked, FitCall call, const std::atomic<int>& sto
   }
   const FitOptions& o = call.fit;
   check_processes(cat(o.batch, " ", o.epochs, " ", o.shuffle, " ", o.max_steps, " ", o.patience,
-                      " ", t_->blocks()));
+                      " ", t_->blocks(), " ", o.metric));
   FitResult r = run_loop(*batches, call.fit, observer);
   if (folder_) write_end();
   return r;

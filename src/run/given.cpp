@@ -37,6 +37,7 @@ Settings keys() {
   s.add({"batch", Kind::kNumber, false, "32", {}});
   for (const char* name : {"steps", "time", "patience", "save-every", "keep", "seed"})
     s.add({name, Kind::kNumber, false, "0", {}});
+  s.add({"metric", Kind::kText, false, "", {}});
   s.add({"allow-non-finite", Kind::kFlag, false, "", {}});
   return s;
 }
@@ -90,6 +91,7 @@ Settings settings_of(const FitCall& c, const std::set<std::string>& recalled, ui
   put("steps", "steps", {std::to_string(c.fit.max_steps)});
   put("time", "time", {exact_text(c.fit.max_seconds)});
   put("patience", "patience", {std::to_string(c.fit.patience)});
+  if (!c.fit.metric.empty()) put("metric", "metric", {c.fit.metric});
   put("save_every", "save-every", {std::to_string(c.fit.save_every)});
   put("keep", "keep", {std::to_string(c.fit.keep)});
   put("check_finite", "allow-non-finite", {c.fit.check_finite ? "false" : "true"});
@@ -113,6 +115,7 @@ std::set<std::string> recall(const Folder& folder, FitCall& c, std::string& vali
     return take;
   };
   if (wanted("batch", "batch")) c.fit.batch = std::strtoll(s.value("batch").c_str(), nullptr, 10);
+  if (wanted("metric", "metric")) c.fit.metric = s.value("metric");
   if (wanted("shuffle", "no-shuffle")) c.fit.shuffle = s.value("no-shuffle") != "true";
   if (wanted("valid", "valid") && !is_fraction(s.value("valid"), c.valid)) {
     valid_file = s.value("valid");

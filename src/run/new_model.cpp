@@ -10,6 +10,7 @@
 #include "core/shell.hpp"
 #include "core/text.hpp"
 #include "data/adapt.hpp"
+#include "data/images.hpp"
 #include "onnx/onnx.hpp"
 #include "run/new_images.hpp"
 #include "run/new_target.hpp"
@@ -33,6 +34,8 @@ OpenOptions open_options(const NewRequest& q) {
 
 void tell(const Dataset& data, Observer& observer) {
   for (const std::string& note : data.notes()) observer.on_note("note", note);
+  if (const std::string note = class_order(data, "y"); !note.empty())
+    observer.on_note("note", note);
 }
 
 void tell(const PreprocessPlan& plan, Observer& observer) {

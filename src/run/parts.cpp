@@ -22,6 +22,7 @@ Dataset opened(const std::string& spec, const DataRequest& q, const Model& m,
                FeedOptions& feed) {
   OpenOptions open;
   open.part = part;
+  open.part_asked = q.part_asked;
   if (!q.target.empty()) open.csv.targets = {q.target};
   if (!q.drop.empty()) open.csv.drop = {q.drop};
   for (const auto& [name, column] : q.feed.map)

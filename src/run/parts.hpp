@@ -19,7 +19,8 @@ struct DataRequest {
   std::string target, drop;         // csv: columns to predict, columns to leave out
   std::string encoding, separator;  // csv: empty: found out
   FeedOptions feed;
-  bool skip_bad = false;  // damaged images are left out
+  bool skip_bad = false;    // damaged images are left out
+  bool part_asked = false;  // by the user (OpenOptions)
   TextRequest text;
   int64_t overfit = 0;  // that many rows, for training and validation alike
 };

@@ -48,6 +48,8 @@ def at(k, line):
 
 
 CASES = [
+    M("a part of data without parts", "onnxtrain eval run --data data.npz --part train", 2, ["data.npz", "no parts"],
+      "leave --part out", "onnxtrain eval run --data data.npz"),
     # ---- the file
     M("data file is not there", T + "nothing.npz", 4, ["nothing.npz"]),
     M("data file misspelt", T + "dta.npz", 4, ["dta.npz"], "data.npz", T + "{fix}"),

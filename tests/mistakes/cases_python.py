@@ -231,6 +231,13 @@ CASES = [
     M("learning rate in words", TR + "t.lr = 'fast'", "UsageError", ["fast"]),
     M("save into nowhere", TR + "t.save('no/where.onnx')", "Error", ["no/where.onnx"]),
     M("fit with other rows", FIT + ".fit(x, y[:-1])", "DataError", ["119", "120"]),
+    M("fit with a key that is no input", FIT + ".fit({'wrong': x}, y, epochs=1)", "DataError", ["'wrong'", "'x'"],
+      "{'x': x}", FIT + ".fit({fix}, y, epochs=1)"),
+    M("predict with a key that is no input", "ot.load('mlp.onnx').predict({'wrong': x})", "DataError", ["'wrong'"],
+      "{'x': x}", "ot.load('mlp.onnx').predict({fix})"),
+    M("a step without rows", TR + "t.step({'x': x[:0], 'label': y[:0]})", "DataError", ["without rows"]),
+    M("fit by a metric that is none", FIT + ".fit(x, y, epochs=1, valid=0.2, metric='f2')", "UsageError", ["'f2'"],
+      "metric='precision'", FIT + ".fit(x, y, epochs=1, valid=0.2, {fix})"),
     M("fit without y", FIT + ".fit(x)", "DataError", ["label"]),
     M(
         "fit with labels from 1",

@@ -10,24 +10,38 @@ _OTHERS = {
     "NuSVR": "its weights are support vectors, which no optimizer here moves",
     "OneClassSVM": "its weights are support vectors, which no optimizer here moves",
     "GridSearchCV": "a search holds many estimators", "RandomizedSearchCV": "a search holds many estimators",
+    "MultiOutputRegressor": "it holds one estimator per output",
+    "MultiOutputClassifier": "it holds one estimator per output",
+    "OneVsRestClassifier": "it holds one estimator per class",
+    "TransformedTargetRegressor": "it changes the target, which has no form here",
     "PassiveAggressiveClassifier": "its learning rates pa1 and pa2 are not among those of SGDClassifier",
     "PassiveAggressiveRegressor": "its learning rates pa1 and pa2 are not among those of SGDRegressor",
 }
 _HINTS = {
     "SVC": "LinearSVC; or skl2onnx, then ot.prepare", "SVR": "LinearSVR; or skl2onnx, then ot.prepare",
+    "MultiOutputRegressor": "MLPRegressor takes several outputs; or one file for each of estimator.estimators_",
+    "MultiOutputClassifier": "one file for each of estimator.estimators_",
+    "OneVsRestClassifier": "SGDClassifier takes several classes; or one file for each of estimator.estimators_",
+    "TransformedTargetRegressor": "ot.from_sklearn(estimator.regressor_), with the target changed before",
     "GridSearchCV": "ot.from_sklearn(search.best_estimator_)",
     "RandomizedSearchCV": "ot.from_sklearn(search.best_estimator_)",
 }
+
+
+def _is_own_subclass(cls):
+    """Someone's own class on top of one that is known; scikit-learn's own classes derive from each other too."""
+    return not cls.__module__.startswith("sklearn.") and any(classes.is_known(c) for c in cls.__mro__[1:])
 
 
 def family(e, who):
     """"mlp", "sgd" or "linear"; anything else is refused."""
     kind = type(e).__name__
     if not classes.is_known(type(e)):
-        if any(classes.is_known(c) for c in type(e).__mro__[1:]):
+        if _is_own_subclass(type(e)):
             who.refuse("it is a subclass of its own, whose rules this converter cannot know",
                        "give the estimator of scikit-learn itself")
-        who.refuse(_OTHERS.get(kind, "this estimator has no weights that a gradient trains"), _HINTS.get(kind, ""))
+        who.refuse(_OTHERS.get(kind, "its training has no form here" if hasattr(e, "coef_") else
+                               "this estimator has no weights that a gradient trains"), _HINTS.get(kind, ""))
     _is_fitted(e, who)
     if getattr(e, "early_stopping", False):
         who.refuse("early_stopping=True: scikit-learn's own partial_fit refuses it",
@@ -77,8 +91,8 @@ def check_steps(e, who):
         if isinstance(step, str) or step is None:
             continue
         if not classes.is_known(type(step)):
-            known = any(classes.is_known(c) for c in type(step).__mro__[1:])
-            part.refuse("it is a subclass of its own, whose rules this converter cannot know" if known
+            part.refuse("it is a subclass of its own, whose rules this converter cannot know"
+                        if _is_own_subclass(type(step))
                         else _OTHERS.get(type(step).__name__, "this class is not known here"),
                         _HINTS.get(type(step).__name__, ""))
         check_steps(step, part)

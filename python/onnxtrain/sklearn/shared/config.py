@@ -12,6 +12,7 @@ from . import classes
 _LEFT_OUT = {"_loss_function_", "_best_coefs", "_best_intercepts"}  # made anew where they are needed
 _NUMBERS = "biuf"
 _DEEPEST = 40
+_TYPES = {t.__name__: t for t in (bool, int, float, str, object)}  # make_column_selector(dtype_include=float)
 
 
 class Writer:
@@ -37,6 +38,8 @@ class Writer:
             return {"random_state": [name, self._array(keys, path), *rest]}
         if isinstance(x, np.dtype) or isinstance(x, type) and issubclass(x, np.generic):
             return {"dtype": np.dtype(x).str, "is_type": isinstance(x, type)}
+        if isinstance(x, type) and _TYPES.get(x.__name__) is x:
+            return {"type": x.__name__}
         if classes.is_known(type(x)):
             return self._object(x, path)
         if classes.function_name(x):
@@ -126,8 +129,11 @@ class Reader:
         return self.read(j["scalar"], depth)[()]
 
     def _dtype(self, j, depth):
-        found = _plain_dtype(j["dtype"])
+        found = np.dtype(object) if j["dtype"] == "|O" else _plain_dtype(j["dtype"])  # of texts; it holds no values
         return found.type if j["is_type"] else found
+
+    def _type(self, j, depth):
+        return _TYPES[j["type"]]
 
     def _random_state(self, j, depth):
         name, keys, *rest = j["random_state"]
@@ -172,7 +178,8 @@ class Reader:
         return made.reshape(shape)
 
 
-_FORMS = {"float", "tuple", "dict", "slice", "scalar", "dtype", "random_state", "function", "trained", "class", "array"}
+_FORMS = {"float", "tuple", "dict", "slice", "scalar", "dtype", "random_state", "function", "trained", "class", "array",
+          "type"}
 
 
 def _plain_dtype(text):

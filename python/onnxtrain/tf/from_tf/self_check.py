@@ -71,6 +71,14 @@ class _Here:
         return total
 
 
+def _texts(tensor):
+    """TensorFlow's bytes as texts, which a file's strings are."""
+    held = np.asarray(tensor.numpy(), object)
+    made = np.empty(held.size, object)
+    made[:] = [v.decode("utf-8", "surrogateescape") for v in held.ravel()]
+    return made.reshape(held.shape)
+
+
 def _differentiable(file):
     return [n for n, v in file.variables.items() if v.variable.dtype.is_floating and n not in file.assigned]
 
@@ -113,7 +121,7 @@ class _There:
                                    for (_, n), t in found.items() if t.dtype.is_floating}
             total = tf.add_n([tf.cast(tf.reduce_sum(found["output", n] * c), tf.float64)
                               for n, c in self.cotangents.items()]) if self.cotangents else None
-        results = {k: t.numpy() for k, t in found.items()}
+        results = {k: _texts(t) if t.dtype == tf.string else t.numpy() for k, t in found.items()}
         results.update({("assigned", n): self._variable(n).numpy() for n in self.file.assigned})
         if total is not None and watched:
             got = tape.gradient(total, list(watched.values()), unconnected_gradients="zero")

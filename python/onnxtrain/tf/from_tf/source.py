@@ -106,11 +106,24 @@ def _concrete(function, examples, what):
     try:
         if examples is None:
             return _only_one(function, what)
-        return function.get_concrete_function(*_specs(examples)[0], **_specs(examples)[1])
+        return _by_examples(function, examples)
     except (ValueError, TypeError) as e:
         raise ModelError(f"{what} cannot be traced: {_first_line(e)}", "OT1622",
                          "inputs=(example, ...) with examples of its arguments, or "
                          "@tf.function(input_signature=[...])") from None
+
+
+def _by_examples(function, examples):
+    """The function for arguments like the examples, with an open first dimension; where its own signature fixes that
+    one, with the examples' sizes."""
+    args, named = _specs(examples)
+    try:
+        return function.get_concrete_function(*args, **named)
+    except (ValueError, TypeError):
+        if getattr(function, "input_signature", None) is None and not getattr(function, "concrete_functions", None):
+            raise
+    args, named = _specs(examples, open_rows=False)
+    return function.get_concrete_function(*args, **named)
 
 
 def _only_one(function, what):
@@ -129,13 +142,13 @@ def _flat_tensors(concrete):
     return all(isinstance(s, tf.TensorSpec) for s in tf.nest.flatten(concrete.structured_input_signature))
 
 
-def _specs(examples):
-    """Examples -> (positional, by name) with an open first dimension."""
+def _specs(examples, open_rows=True):
+    """Examples -> (positional, by name), as a rule with an open first dimension."""
     def spec(x):
         if isinstance(x, tf.TypeSpec):
             return x
         t = tf.convert_to_tensor(x)
-        return tf.TensorSpec([None, *t.shape[1:]] if t.shape.rank else [], t.dtype)
+        return tf.TensorSpec([None, *t.shape[1:]] if t.shape.rank and open_rows else t.shape, t.dtype)
 
     if isinstance(examples, dict):
         return (), {k: tf.nest.map_structure(spec, v) for k, v in examples.items()}

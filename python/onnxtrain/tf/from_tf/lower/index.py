@@ -62,6 +62,14 @@ def segment_sum(n):
     zeros = n.e.op("ConstantOfShape", n.e.node("Concat", [count, rest], axis=0)[0],
                    value=np.zeros(1, n.dtype.as_numpy_dtype))
     at = n.e.op("Unsqueeze", n.w.int64(n[1]), n.e.ints([-1]))
+    if n[0].rank is None:
+        raise Unsupported("the number of axes of its values is not known")
+    # a row with a negative number belongs to no segment; ONNX counts such an index from the end
+    none = n.e.op("Less", n.w.int64(n[1]), n.e.const(np.array(0, np.int64)))
+    if n[0].rank > 1:
+        none = n.e.op("Unsqueeze", none, n.e.ints(range(1, n[0].rank)))
+    data = n.e.op("Where", none, n.e.const(np.zeros((), n.dtype.as_numpy_dtype)), data)
+    at = n.e.op("Max", at, n.e.const(np.array(0, np.int64)))
     return n.e.op("ScatterND", zeros, at, data, reduction="add")
 
 

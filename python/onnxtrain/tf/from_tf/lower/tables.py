@@ -1,5 +1,7 @@
 """Lookup tables and text, where ONNX has a form."""
 
+import warnings
+
 import numpy as np
 import tensorflow as tf
 
@@ -39,7 +41,16 @@ def find(n):
 
 @op("StringLower", "StringUpper")
 def case(n):
-    return n.e.op("StringNormalizer", n.plain(0), case_change_action=n.op.type[6:].upper())
+    """ONNX's operator takes one row of texts and makes an empty text of no texts: one more goes through with them."""
+    few = n.attr("encoding", "") == ""
+    warnings.warn(f"tf.strings.{n.op.type[6:].lower()} ('{n.op.name}') is not the same for all letters in ONNX: " + (
+        "TensorFlow changes only ASCII letters, the file all letters; with encoding='utf-8' both do"
+        if few else "letters whose other case is several characters, such as \u00df, stay as they are in the file"),
+        stacklevel=2)
+    x = n.plain(0)
+    one = n.e.node("Concat", [n.e.op("Reshape", x, n.e.ints([-1])), n.e.const(np.array([""], object))], axis=0)[0]
+    made = n.e.op("StringNormalizer", one, case_change_action=n.op.type[6:].upper())
+    return n.e.op("Reshape", n.e.op("Slice", made, n.e.ints([0]), n.e.ints([-1])), n.e.op("Shape", x))
 
 
 @op("StringJoin")
