@@ -67,6 +67,16 @@ void remember_calls() {
 
 }  // namespace
 
+void append_text(std::string& out, std::string_view text) { out += text; }
+void append_text(std::string& out, char c) { out += c; }
+void append_number(std::string& out, long long n) { out += std::to_string(n); }
+void append_number(std::string& out, unsigned long long n) { out += std::to_string(n); }
+void append_number(std::string& out, double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", x);
+  out += text;
+}
+
 void set_error_traces(bool on) {
   std::lock_guard lock(calls_mutex);
   traces = on;

@@ -2,8 +2,9 @@
 // Our own mistakes use OT_ASSERT; expected refusals are ordinary values.
 #pragma once
 #include <exception>
-#include <sstream>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 namespace onnxtrain {
 
@@ -39,12 +40,35 @@ class Error : public std::exception {
   std::string code_, message_, hint_, what_;
 };
 
-// Joins its arguments with operator<<.
+// One argument of `cat`, written as operator<< of a stream writes it. Compiled once (error.cpp):
+// messages are in nearly every file.
+void append_text(std::string& out, std::string_view text);
+void append_text(std::string& out, char c);
+void append_number(std::string& out, long long n);
+void append_number(std::string& out, unsigned long long n);
+void append_number(std::string& out, double x);
+
+template <class T>
+void append(std::string& out, const T& value) {
+  if constexpr (std::is_same_v<T, char>) {
+    append_text(out, value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    append_number(out, double(value));
+  } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) > 1) {
+    append_number(out, static_cast<long long>(value));
+  } else if constexpr (std::is_integral_v<T> && (sizeof(T) > 1 || std::is_same_v<T, bool>)) {
+    append_number(out, static_cast<unsigned long long>(value));
+  } else {
+    append_text(out, std::string_view(value));
+  }
+}
+
+// Joins texts and numbers.
 template <class... Args>
 std::string cat(const Args&... args) {
-  std::ostringstream s;
-  (s << ... << args);
-  return s.str();
+  std::string out;
+  (append(out, args), ...);
+  return out;
 }
 
 [[noreturn]] void model_error(std::string code, std::string message, std::string hint = {});

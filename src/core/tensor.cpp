@@ -33,6 +33,12 @@ std::vector<To> convert(const Tensor& t, F&& one) {
 
 }  // namespace
 
+Tensor::Tensor(const Tensor& other) = default;
+Tensor::Tensor(Tensor&& other) noexcept = default;
+Tensor& Tensor::operator=(const Tensor& other) = default;
+Tensor& Tensor::operator=(Tensor&& other) noexcept = default;
+Tensor::~Tensor() = default;
+
 Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
   OT_ASSERT(dtype != DType::kUndefined);
   size_ = num_elements(shape_);

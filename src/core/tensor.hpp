@@ -23,6 +23,12 @@ size_t memory_in_use();
 class Tensor {
  public:
   Tensor() = default;
+  // Compiled once, in tensor.cpp: nearly every file has them.
+  Tensor(const Tensor& other);
+  Tensor(Tensor&& other) noexcept;
+  Tensor& operator=(const Tensor& other);
+  Tensor& operator=(Tensor&& other) noexcept;
+  ~Tensor();
   Tensor(DType dtype, Shape shape);  // allocated, not initialised (strings: empty)
   // borrowed or shared memory: `owner` keeps it alive (mapped file, protobuf, numpy array)
   Tensor(DType dtype, Shape shape, void* data, std::shared_ptr<void> owner);

@@ -36,7 +36,7 @@ class Splitter {
  private:
   // ---------------------------------------------------------------- small parts of graphs
   ValueId call(Graph& g, const char* op, std::vector<ValueId> inputs, const std::string& hint,
-               std::map<std::string, Attr, std::less<>> attrs = {}) {
+               Attributes attrs = {}) {
     Node n;
     n.op = op;
     n.version = kOpset;
@@ -146,8 +146,7 @@ class Splitter {
       Node& n = producer(g, v);
       const bool elements = n.version < 9 && n.i("spatial", 1) == 0;
       if (n.name.empty()) n.name = g.value_name(v);
-      std::map<std::string, Attr, std::less<>> attrs = {{"over_blocks", int64_t(1)},
-                                                        {"per_element", int64_t(elements)}};
+      Attributes attrs = {{"over_blocks", int64_t(1)}, {"per_element", int64_t(elements)}};
       for (const char* key : {"epsilon", "momentum"})
         if (n.has(key)) attrs[key] = n.f(key, 0);
       n.op = "SyncBatchNormalization";

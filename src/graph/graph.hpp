@@ -3,6 +3,7 @@
 // dependency of a node is visible in the node.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,9 +25,33 @@ class Graph;
 using GraphPtr = std::shared_ptr<Graph>;
 
 // Attribute values. Graphs are shared: clone before changing one.
-using Attr = std::variant<int64_t, float, std::string, Tensor, GraphPtr, TypeInfo,
-                          std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
-                          std::vector<Tensor>, std::shared_ptr<SparseTensor>>;
+using AttrVariant = std::variant<int64_t, float, std::string, Tensor, GraphPtr, TypeInfo,
+                                 std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
+                                 std::vector<Tensor>, std::shared_ptr<SparseTensor>>;
+// Nearly every file copies and destroys attributes: that code is compiled once, in attributes.cpp.
+struct Attr : AttrVariant {
+  using AttrVariant::AttrVariant;
+  using AttrVariant::operator=;
+  Attr();
+  Attr(const Attr& other);
+  Attr(Attr&& other) noexcept;
+  Attr& operator=(const Attr& other);
+  Attr& operator=(Attr&& other) noexcept;
+  ~Attr();
+};
+
+// The attributes of a node, by name.
+struct Attributes : std::map<std::string, Attr, std::less<>> {
+  using Base = std::map<std::string, Attr, std::less<>>;
+  Attributes();
+  Attributes(std::initializer_list<value_type> entries);
+  Attributes(const Attributes& other);
+  Attributes(Attributes&& other) noexcept;
+  Attributes& operator=(const Attributes& other);
+  Attributes& operator=(Attributes&& other) noexcept;
+  ~Attributes();
+  Attr& operator[](std::string_view key);
+};
 
 inline constexpr std::string_view kOnnxDomain = "";  // "ai.onnx" is normalised to this
 inline constexpr std::string_view kMlDomain = "ai.onnx.ml";
@@ -38,7 +63,7 @@ struct Node {
   std::string domain, op, name;
   int version = 0;  // opset of `domain` in force for this node
   std::vector<ValueId> inputs, outputs;
-  std::map<std::string, Attr, std::less<>> attrs;
+  Attributes attrs;
   uint64_t random_stream = 0;  // identity of a random node, stable over runs and copies; 0: by name
   std::string recomputes;      // pass recompute: name of the node that this one runs again
   bool at_run_time = false;    // differentiated when its shapes are known (the body of a RunLater)

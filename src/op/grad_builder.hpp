@@ -13,7 +13,7 @@ namespace onnxtrain {
 
 class GradBuilder {
  public:
-  using Attrs = std::map<std::string, Attr, std::less<>>;
+  using Attrs = Attributes;
 
   // New nodes are appended to `g`. dys: one per output, kNone = no gradient.
   GradBuilder(Graph& g, const OpTable& table, Node node, std::vector<ValueId> dys, int opset);

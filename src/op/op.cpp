@@ -9,6 +9,8 @@
 
 namespace onnxtrain {
 
+Op::~Op() = default;
+
 ShapeCtx::ShapeCtx(const Node& node, std::vector<TensorType> in, std::vector<const Tensor*> values)
     : out(node.outputs.size()),
       dynamic(node.outputs.size(), 0),
@@ -58,12 +60,12 @@ const Tensor& ValueCtx::tensor(int i) const {
   model_error("OT1108", cat("input ", i, " is not a tensor"));
 }
 
-void OpTable::add(Op op) {
+void OpTable::add(const Op& op) {
   auto& list = ops_[op.domain + ":" + op.name];
   auto at =
       std::find_if(list.begin(), list.end(), [&](const auto& o) { return o->since >= op.since; });
   OT_ASSERT(at == list.end() || (*at)->since != op.since);
-  list.insert(at, std::make_unique<Op>(std::move(op)));
+  list.insert(at, std::make_unique<Op>(op));
 }
 
 const Op* OpTable::find(std::string_view domain, std::string_view name, int version) const {

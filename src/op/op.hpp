@@ -295,11 +295,13 @@ struct Op {
   // The last output keeps what the gradient needs (the training form of a recurrent layer). `grad`
   // knows the other outputs; a derivative that arrives at the last one needs the lowered form.
   bool keeps_values = false;
+
+  ~Op();  // compiled once, in op.cpp: every operator's file has it
 };
 
 class OpTable {
  public:
-  void add(Op op);
+  void add(const Op& op);
   // The record in force for this node's domain, name and version; null if unknown.
   const Op* find(std::string_view domain, std::string_view name, int version) const;
   const Op* find(const Node& n) const { return find(n.domain, n.op, n.version); }

@@ -53,7 +53,7 @@ struct OptimizerNode {
   std::string op;
   std::string_view domain = kOwnDomain;
   const char* scalars = "R";  // R: learning rate, T: steps done before this one, N: T + 1
-  std::map<std::string, Attr, std::less<>> attrs = {};
+  Attributes attrs = {};
   std::vector<std::pair<std::string, double>> state = {};  // ending of the name, first value
 };
 

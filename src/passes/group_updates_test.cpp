@@ -28,7 +28,7 @@ struct Updates {
   }
   // `factor`: the gradient is multiplied by it, as clipping does
   void add(const std::string& op, const std::string& domain, bool has_step, int states, int64_t n,
-           std::map<std::string, Attr, std::less<>> attrs, ValueId factor = kNone) {
+           Attributes attrs, ValueId factor = kNone) {
     std::string name = cat("w", updates.size());
     ValueId x = g.add_value("g_" + name, TypeInfo::tensor(DType::kFloat, {n}));
     g.inputs.push_back(x);
@@ -106,7 +106,7 @@ const std::string kOwn(kOwnDomain), kStandard(kTrainingDomain);
 
 TEST(GroupUpdates, SmallOnesOfOneRule) {
   Updates u;
-  std::map<std::string, Attr, std::less<>> one = {{"decay", Tensor::scalar(0.1)}}, other;
+  Attributes one = {{"decay", Tensor::scalar(0.1)}}, other;
   other["decay"] = Tensor::scalar(0.0);
   for (int64_t n : {3, 40, 7}) u.add("AdamW", kOwn, true, 2, n, one);
   u.add("AdamW", kOwn, true, 2, 5, other);
@@ -125,7 +125,7 @@ TEST(GroupUpdates, LargeOnesMoveToTheirGradient) {
 
 TEST(GroupUpdates, TheStandardsOperators) {
   Updates u;
-  std::map<std::string, Attr, std::less<>> a = {{"alpha", 0.9f},
+  Attributes a = {{"alpha", 0.9f},
                                                 {"beta", 1.0f},
                                                 {"norm_coefficient", 0.01f},
                                                 {"mode", std::string("standard")}};
@@ -145,14 +145,14 @@ TEST(GroupUpdates, EveryRuleGivesTheSameNumbers) {
 }
 
 TEST(ScaleUpdates, TheUpdateMultipliesAsItReads) {
-  const std::map<std::string, Attr, std::less<>> momentum = {{"alpha", 0.9f},
+  const Attributes momentum = {{"alpha", 0.9f},
                                                              {"beta", 1.0f},
                                                              {"norm_coefficient", 0.01f},
                                                              {"mode", std::string("nesterov")}};
   struct Case {
     std::string op, domain;
     int states;
-    std::map<std::string, Attr, std::less<>> attrs;
+    Attributes attrs;
     std::string want;
   };
   for (const Case& c :

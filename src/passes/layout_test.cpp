@@ -12,7 +12,7 @@ namespace onnxtrain::testing {
 
 namespace {
 
-using Attrs = std::map<std::string, Attr, std::less<>>;
+using Attrs = Attributes;
 
 struct Maker {
   Graph g;

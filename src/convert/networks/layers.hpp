@@ -10,7 +10,7 @@ namespace onnxtrain {
 
 class Layers {
  public:
-  using Attrs = std::map<std::string, Attr, std::less<>>;
+  using Attrs = Attributes;
   static constexpr int kOpset = 17;
 
   Layers(Graph& g, uint64_t seed) : g_(g), seed_(seed) {}

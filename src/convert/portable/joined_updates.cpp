@@ -165,7 +165,7 @@ class Joined {
       std::vector<ValueId> in = n.inputs;
       for (ValueId& v : in)
         if (const auto it = to.find(v); it != to.end()) v = it->second;
-      GradBuilder::Attrs attrs(n.attrs.begin(), n.attrs.end());
+      GradBuilder::Attrs attrs = n.attrs;
       to[n.outputs[0]] = b_.call(n.op, in, attrs);
     }
     for (size_t k = 0; k < first.outputs.size(); ++k) cut(k, to.at(first.outputs[k]));

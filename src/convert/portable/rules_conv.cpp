@@ -182,7 +182,7 @@ Values conv_transpose(Site& s) {
   if (xs.size() < 3 || xs[1] < 0 || ks.size() != xs.size() || ks[1] < 0) return {};
   if (xs[1] == groups && ks[1] == 1) return {};
   const int64_t each = xs[1] / groups;
-  GradBuilder::Attrs attrs(s.node().attrs.begin(), s.node().attrs.end());
+  GradBuilder::Attrs attrs = s.node().attrs;
   attrs["group"] = int64_t(1);
   std::vector<ValueId> parts;
   for (int64_t k = 0; k < groups; ++k) {

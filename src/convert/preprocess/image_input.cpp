@@ -44,7 +44,7 @@ class Front {
   }
 
  private:
-  using Attrs = std::map<std::string, Attr, std::less<>>;
+  using Attrs = Attributes;
 
   ValueId add(const char* op, std::vector<ValueId> in, const std::string& what, Attrs attrs) {
     Node n;

@@ -92,7 +92,7 @@ class Builder {
   }
 
  private:
-  using Attrs = std::map<std::string, Attr, std::less<>>;
+  using Attrs = Attributes;
 
   ValueId node(const char* op, std::vector<ValueId> in, const std::string& name, Attrs attrs) {
     Node n;

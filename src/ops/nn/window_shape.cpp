@@ -99,8 +99,8 @@ kernels::Window window_of(const Node& n, const Shape& spatial, const Shape& kern
   return w;
 }
 
-std::map<std::string, Attr, std::less<>> window_attrs(const Node& n) {
-  std::map<std::string, Attr, std::less<>> a;
+Attributes window_attrs(const Node& n) {
+  Attributes a;
   for (const char* key : {"strides", "dilations", "pads", "auto_pad", "group", "kernel_shape",
                           "ceil_mode", "count_include_pad", "p"})
     if (const Attr* v = n.find(key)) a[key] = *v;

@@ -20,6 +20,6 @@ Shape kernel_shape_of(const Node& n, size_t dims);
 // Dimensions after batch and channel of input i, at least one and at most kMaxSpatial.
 Shape spatial_of(const Shape& s, const char* what);
 // The same node attributes for a gradient node (all that describe the window).
-std::map<std::string, Attr, std::less<>> window_attrs(const Node& n);
+Attributes window_attrs(const Node& n);
 
 }  // namespace onnxtrain::ops

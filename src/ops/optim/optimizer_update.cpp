@@ -28,7 +28,7 @@ void optimizer_shape(ShapeCtx& c, int scalars, int scalar_states) {
   }
 }
 
-std::map<std::string, Attr, std::less<>> adam_attrs(const OptimizerSettings& s) {
+Attributes adam_attrs(const OptimizerSettings& s) {
   return {{"beta1", s.real("beta1")},
           {"beta2", s.real("beta2")},
           {"epsilon", s.real("eps")},

@@ -25,7 +25,7 @@ struct AdamSettings {
         decay(setting(n, "decay")) {}
 };
 // The same as attributes of a node, and as settings of a record.
-std::map<std::string, Attr, std::less<>> adam_attrs(const OptimizerSettings& s);
+Attributes adam_attrs(const OptimizerSettings& s);
 std::vector<OptimizerSetting> adam_settings(double lr, OptimizerSetting eps,
                                             OptimizerSetting decay);
 
