@@ -138,6 +138,14 @@ def test_multi_head_attention_over_keys_by_head():
                                  some(1, 2, 3, 3)], num_heads=2, unidirectional=1)
 
 
+@pytest.mark.parametrize("causal", [0, 1])
+def test_keys_and_values_of_the_past(causal):
+    past = some(2, 2, 2, 3, 4, seed=4)
+    agree("Attention", [some(2, 4, 8), some(8, 24), some(24), None, past], 2, num_heads=2, unidirectional=causal)
+    now = [some(2, 4, 8), some(2, 4, 8, seed=1), some(2, 4, 8, seed=2)]
+    agree("MultiHeadAttention", [*now, None, None, None, past[0], past[1]], 3, num_heads=2, unidirectional=causal)
+
+
 def test_quantized_matrix_multiplications():
     rng = np.random.RandomState(0)
     b = rng.randint(-100, 100, (6, 4)).astype(np.int8)

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "onnx/contrib_attention.hpp"
+#include "onnx/contrib_quantized.hpp"
 
 namespace onnxtrain {
 
@@ -41,15 +42,6 @@ std::string ints(const std::string& name, const std::string& list) {
   return cat("  ", name, " = Constant <value_ints = [", list, "]> ()\n");
 }
 
-}  // namespace contrib
-
-namespace {
-
-using contrib::Body;
-using contrib::constant;
-using contrib::ints;
-using contrib::text_of;
-
 // "<name: type = @name, ...>" of those attributes that the node has.
 std::string passed(const ContribNode& n, const std::vector<std::string>& names) {
   std::string list;
@@ -66,6 +58,16 @@ std::string passed(const ContribNode& n, const std::vector<std::string>& names) 
     }
   return list.empty() ? "" : cat("<", list, "> ");
 }
+
+}  // namespace contrib
+
+namespace {
+
+using contrib::Body;
+using contrib::constant;
+using contrib::ints;
+using contrib::passed;
+using contrib::text_of;
 
 // y = activation(x); false: not one of these.
 bool activation(const ContribNode& n, const std::vector<double>& p, Body& b) {
@@ -249,9 +251,9 @@ void matmul_integer_to_float(const ContribNode& n, Body& b) {
                n.has(6) ? "  Y = Add (y, bias)\n" : "  Y = Identity (y)\n");
 }
 
-using Maker = void (*)(const ContribNode&, Body&);
-const std::map<std::string, Maker>& makers() {
-  static const std::map<std::string, Maker> all = {
+using Makers = std::map<std::string, contrib::Maker>;
+const Makers& makers() {
+  static const Makers plain = {
       {"FusedConv", fused_conv},
       {"FusedGemm", fused_gemm},
       {"FusedMatMul", fused_matmul},
@@ -268,6 +270,11 @@ const std::map<std::string, Maker>& makers() {
       {"DynamicQuantizeMatMul", dynamic_quantize_matmul},
       {"MatMulIntegerToFloat", matmul_integer_to_float},
   };
+  static const Makers all = [] {
+    Makers m = contrib::quantized_makers();
+    m.insert(plain.begin(), plain.end());
+    return m;
+  }();
   return all;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/dtype.hpp"
 #include "onnx/onnx_pb.h"
 
 namespace onnxtrain {
@@ -16,10 +17,12 @@ bool is_contrib(const std::string& domain, const std::string& op);
 struct ContribNode {
   std::string op;
   std::vector<std::pair<std::string, const onnx::AttributeProto*>> attrs;
-  std::vector<int> ranks;  // per input; -1: not known, -2: not given
-  std::vector<char> used;  // per output
+  std::vector<int> ranks;    // per input; -1: not known, -2: not given
+  std::vector<DType> types;  // per input, as far as they are known
+  std::vector<char> used;    // per output
 
   bool has(size_t input) const { return input < ranks.size() && ranks[input] != -2; }
+  DType type(size_t input) const { return input < types.size() ? types[input] : DType::kUndefined; }
   int rank(size_t input) const { return has(input) ? ranks[input] : -2; }
   bool wants(size_t output) const { return output < used.size() && used[output]; }
   const onnx::AttributeProto* attr(std::string_view name) const;

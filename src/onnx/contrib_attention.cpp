@@ -71,6 +71,12 @@ void attend(const ContribNode& n, size_t mask, const char* mask_name, bool bias,
       ints("flat", "0, 0, -1") + "  Y = Reshape (ot, flat)\n";
 }
 
+// k or v: what is given now, behind what was given before
+std::string with_past(const std::string& v, bool past) {
+  return past ? cat("  ", v, " = Concat <axis = 2> (", v, "_past, ", v, "_now)\n")
+              : cat("  ", v, " = Identity (", v, "_now)\n");
+}
+
 int64_t heads_of(const ContribNode& n, Body& b) {
   const auto heads = int64_t(n.number("num_heads", 0));
   if (heads < 1) b.why = cat("num_heads is ", heads);
@@ -82,7 +88,7 @@ int64_t heads_of(const ContribNode& n, Body& b) {
 void attention(const ContribNode& n, Body& b) {
   b.inputs = "input, weights, bias, mask, past, attention_bias, past_length";
   b.outputs = "Y, present";
-  if (n.has(4) || n.has(6) || n.wants(1)) b.why = "keys and values of the past are not known";
+  if (n.has(6)) b.why = "a buffer of the past that is shared is not known";
   if (n.number("do_rotary", 0) != 0) b.why = "rotary positions are not known";
   const int64_t heads = heads_of(n, b);
   if (!b.why.empty()) return;
@@ -94,19 +100,26 @@ void attention(const ContribNode& n, Body& b) {
               "  q_, k_, v_ = Split <axis = 2> (all, sizes)\n";
   else
     b.text += "  q_, k_, v_ = Split <axis = 2> (all)\n";
-  b.text += by_head("q_", "q") + by_head("k_", "k") + by_head("v_", "v");
-  b.text += "  present = Identity (k)\n";
+  b.text += by_head("q_", "q") + by_head("k_", "k_now") + by_head("v_", "v_now");
+  if (n.has(4))  // [2, batch, heads, rows, width]
+    b.text +=
+        "  past_0 = Constant <value_int = 0> ()\n  past_1 = Constant <value_int = 1> ()\n"
+        "  k_past = Gather (past, past_0)\n  v_past = Gather (past, past_1)\n";
+  b.text += with_past("k", n.has(4)) + with_past("v", n.has(4));
+  b.text += ints("front", "0") +
+            "  k_front = Unsqueeze (k, front)\n  v_front = Unsqueeze (v, front)\n"
+            "  present = Concat <axis = 0> (k_front, v_front)\n";
   attend(n, 3, "mask", n.has(5), b);
 }
 
 void multi_head_attention(const ContribNode& n, Body& b) {
   b.inputs =
-      "query, key, value, bias, mask, attention_bias, past_key, past_value, past_length, "
+      "query, key, value, bias, mask, attention_bias, k_past, v_past, past_length, "
       "indirection";
   b.outputs = "Y, present_key, present_value, qk_";
-  for (size_t k = 6; k < 10; ++k)
-    if (n.has(k)) b.why = "keys and values of the past are not known";
-  if (n.wants(1) || n.wants(2) || n.wants(3)) b.why = "only its first output is known";
+  if (n.has(8) || n.has(9)) b.why = "a buffer of the past that is shared is not known";
+  if (n.has(6) != n.has(7)) b.why = "it has only one of past keys and past values";
+  if (n.wants(3)) b.why = "its output of scores is not known";
   if (!n.has(1) || !n.has(2)) b.why = "queries, keys and values in one tensor are not known";
   const int kv = n.rank(1);
   if (b.why.empty() && (n.rank(0) != 3 || n.rank(2) != kv || (kv != 3 && kv != 4)))
@@ -124,8 +137,9 @@ void multi_head_attention(const ContribNode& n, Body& b) {
   else
     b.text += "  q_ = Identity (query)\n  k_ = Identity (key)\n  v_ = Identity (value)\n";
   b.text += by_head("q_", "q");
-  b.text += kv == 3 ? by_head("k_", "k") + by_head("v_", "v")
-                    : "  k = Identity (k_)\n  v = Identity (v_)\n";
+  b.text += kv == 3 ? by_head("k_", "k_now") + by_head("v_", "v_now")
+                    : "  k_now = Identity (k_)\n  v_now = Identity (v_)\n";
+  b.text += with_past("k", n.has(6)) + with_past("v", n.has(6));
   b.text += "  present_key = Identity (k)\n  present_value = Identity (v)\n";
   attend(n, 4, "mask", n.has(5), b);
   b.text += "  qk_ = Identity (scores)\n";

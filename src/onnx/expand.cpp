@@ -151,6 +151,7 @@ bool GraphReader::expand_contrib(const NodeView& v, Scope& s) {
   n.attrs = v.attrs;
   for (const ValueId i : v.inputs) {
     const TypeInfo t = i == kNone ? TypeInfo() : s.graph->value(i).type;
+    n.types.push_back(t.elem);
     n.ranks.push_back(i == kNone ? -2 : t.is_tensor() && t.shape ? int(t.shape->size()) : -1);
   }
   for (const std::string& o : v.proto->output()) n.used.push_back(!o.empty());

@@ -8,6 +8,7 @@ from onnx import TensorProto
 import cases
 import extras
 import golden
+import large as large_counts
 import lowering
 import onnxtrain as ot
 import opsets
@@ -220,4 +221,16 @@ def torch():
         yield case["name"], ("ai.onnx." + case["op"],), lambda c=case, a=arrays: _guarded(lambda: run(c, a))()
 
 
-SECTIONS = {f.__name__: f for f in (suite, extra, versions, shapes, dynamic, narrow, second, third, lowered, torch)}
+def large():
+    """Beyond 65504 and 2^24 elements, in float16, bfloat16 and float32: against float64."""
+    def run(case, kind, count):
+        why = large_counts.compare(case, kind, count)
+        return Result("wrong" if why else "ok", why, len(large_counts.CASES[case][2]), dtype=kind)
+    for count in large_counts.COUNTS:
+        for case, kind in large_counts.counted(count):
+            ops = tuple("ai.onnx." + op for op in large_counts.operators(case))
+            yield f"{case} {kind} {count}", ops, lambda c=case, k=kind, n=count: _guarded(lambda: run(c, k, n))()
+
+
+SECTIONS = {f.__name__: f for f in (suite, extra, versions, shapes, dynamic, narrow, second, third, lowered, torch,
+                                    large)}

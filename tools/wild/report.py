@@ -1,9 +1,10 @@
 """The table of docs/compatibility.md: ONNX files of PyPI packages, each in a process of its own with limits.
 
-Usage: python tools/wild/report.py [-j N] [--only TEXT] [--seconds N] [--fresh]
+Usage: python tools/wild/report.py [-j N] [--only TEXT] [--seconds N] [--minutes N] [--results NAME] [--fresh]
+       python tools/wild/report.py --made       the files of make_files.py instead
        make figures-wild
-Results are kept beside the files (results-COMMIT.json), so that a run that was stopped goes on. Exit code 1 when
-anything is wrong, crashed or refused without words.
+Results are kept beside the files (results-NAME.json, NAME is the commit), so that a run that was stopped goes on. Exit
+code 1 when anything is wrong, crashed or refused without words, or when files are left.
 """
 
 import argparse
@@ -11,8 +12,10 @@ import collections
 import concurrent.futures
 import json
 import resource
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -24,19 +27,24 @@ STAGES = ("inference", "gradients", "training", "export")
 GOOD = {"same", "right", "trained", "as trained"}
 
 
-def limits():
+def limits(seconds):
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
 
 
 def attempt(path, seconds):
+    """Stages of one file; the limit is processor time, so that a busy machine changes nothing."""
     command = [sys.executable, str(Path(__file__).parent / "try_file.py"), str(path)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, preexec_fn=limits)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10 * seconds,
+                              preexec_fn=lambda: limits(seconds))
+        over, said = done.returncode in (-signal.SIGXCPU, -signal.SIGKILL), done.stdout
     except subprocess.TimeoutExpired as e:
-        lines = (e.stdout or b"").decode().strip().splitlines()
+        over, said = True, (e.stdout or b"").decode()
+    lines = said.strip().splitlines()
+    if over:
         return {**(json.loads(lines[-1]) if lines else {}), "limit": ["not tried", f"more than {seconds} s"]}
-    lines = done.stdout.strip().splitlines()
     if done.returncode != 0 or not lines:
         return {"crash": ["CRASHED", f"exit code {done.returncode}: {done.stderr.strip()[-300:]}"]}
     return json.loads(lines[-1])
@@ -69,19 +77,28 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("-j", type=int, default=1, help="files at the same time")
     parser.add_argument("--only", default="", help="files whose package or path holds this text")
-    parser.add_argument("--seconds", type=int, default=SECONDS, help="limit of one file")
-    parser.add_argument("--fresh", action="store_true", help="forget earlier results of this commit")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="limit of one file, of processor time")
+    parser.add_argument("--minutes", type=float, default=1e9, help="begins no file after this time")
+    parser.add_argument("--made", action="store_true", help="the files of make_files.py")
+    parser.add_argument("--results", default="", help="name of the results, instead of the commit")
+    parser.add_argument("--fresh", action="store_true", help="forget earlier results of this name")
     options = parser.parse_args()
-    index = {k: v for k, v in collect().items() if options.only in f"{v['package']}/{v['path']}"}
-    kept = cache_folder() / f"results-{commit()}.json"
+    found = json.loads((cache_folder() / "made.json").read_text()) if options.made else collect()
+    index = {k: v for k, v in found.items() if options.only in f"{v['package']}/{v['path']}"}
+    kept = cache_folder() / f"results-{'made-' if options.made else ''}{options.results or commit()}.json"
     results = json.loads(kept.read_text()) if kept.exists() and not options.fresh else {}
     todo = sorted((k for k in index if k not in results), key=lambda k: index[k]["bytes"])
+    end = time.monotonic() + 60 * options.minutes
+
+    def one(key):
+        if time.monotonic() < end:
+            results[key] = attempt(cache_folder() / "files" / key / "model.onnx", options.seconds)
+            kept.write_text(json.dumps(dict(results)))
+
     with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
-        jobs = {pool.submit(attempt, cache_folder() / "files" / k / "model.onnx", options.seconds): k for k in todo}
-        for job in concurrent.futures.as_completed(jobs):
-            results[jobs[job]] = job.result()
-            kept.write_text(json.dumps(results))
-    results = {k: results[k] for k in index}
+        list(pool.map(one, todo))
+    left = [k for k in index if k not in results]
+    results = {k: results[k] for k in index if k in results}
     bad = 0
     for key, stages in sorted(results.items(), key=lambda kv: index[kv[0]]["package"]):
         for stage, (outcome, words) in stages.items():
@@ -90,7 +107,9 @@ def main():
                 print(f"{outcome:10s} {stage:10s} {index[key]['package']} {index[key]['path']} [{key}]: {words}")
     print()
     table(results)
-    return 1 if bad else 0
+    if left:
+        print(f"{len(left)} files are left")
+    return 1 if bad or left else 0
 
 
 if __name__ == "__main__":

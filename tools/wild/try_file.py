@@ -10,6 +10,7 @@ limits.
 import json
 import sys
 import tempfile
+import time
 import warnings
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from in_double import in_double  # noqa: E402
 
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
 STEPS = 2
+SLOW = 0.5  # seconds of one run of a model, from which on there are fewer differences
 
 
 def reference(path):
@@ -64,8 +66,16 @@ def tolerance(arrays):
 def gap(got, want):
     """Largest difference beside the largest number; None where they are the same. What is not finite must be so in
     both."""
-    if isinstance(want, (list, dict)) or isinstance(got, (list, dict)):
-        return None if str(type(got)) == str(type(want)) else np.inf
+    if isinstance(want, dict) or isinstance(got, dict):
+        if not isinstance(got, dict) or not isinstance(want, dict) or list(got) != list(want):
+            return np.inf
+        return gap(np.array(list(got.values())), np.array(list(want.values())))
+    if isinstance(want, list) or isinstance(got, list):
+        if not isinstance(got, list) or not isinstance(want, list) or len(got) != len(want):
+            return np.inf
+        return max((g for g in map(gap, got, want) if g is not None), default=None)
+    if want is None or got is None:
+        return None if want is got else np.inf
     got, want = np.asarray(got), np.asarray(want)
     if got.shape != want.shape:
         return np.inf
@@ -243,13 +253,17 @@ class Trial:
         gradient = {n: np.asarray(given[n], np.float64) for n in names}
         size = np.sqrt(sum(float(np.sum(w * w)) for w in weights.values())) + 1e-6
         worst, words = 0.0, ""
-        for trial in range(2):
+        start = time.process_time()
+        here = value({})
+        slow = time.process_time() - start > SLOW
+        steps = steps[1::2] if slow else steps
+        for trial in range(1 if slow else 2):
             direction = {n: g * draw.uniform(0.2, 1, g.shape) for n, g in gradient.items()}
             length = np.sqrt(sum(float(np.sum(d * d)) for d in direction.values()))
             if length == 0:
                 return self.zero_everywhere(value, weights, draw)
             slope = sum(float(np.sum(gradient[n] * d)) for n, d in direction.items()) / length
-            measured, digits = [], np.finfo(self.widest(proto)).eps * abs(value({})) / (size * steps[0])
+            measured, digits = [], np.finfo(self.widest(proto)).eps * abs(here) / (size * steps[0])
             if abs(slope) < 100 * digits:
                 return ["not tried", f"a slope of {slope:.2g}: smaller than differences can show"]
             for h in size * steps:
@@ -299,7 +313,7 @@ class Trial:
         target = next((n for n, v in self.got.items() if isinstance(v, np.ndarray) and v.dtype.kind == "f" and v.size
                        and np.isfinite(v).all()), None)
         if target is None:
-            self.stages["training"] = ["not tried", "no finite floating-point output"]
+            self.train_classes()
             return
         try:
             first, lowest = self.trained(target, self.feeds, self.got[target])
@@ -309,11 +323,28 @@ class Trial:
                 self.stages["training"] = refused(e)
                 return
             first, lowest = more
+        self.finish(first, lowest)
+
+    def finish(self, first, lowest):
         if lowest is None:
             self.stages["training"] = ["not tried", f"no learning rate lowers the loss of {first:.4g}"]
             return
         self.stages["training"] = ["trained", f"{first:.4g} to {lowest[0]:.4g}"]
         self.export(lowest[1])
+
+    def train_classes(self):
+        """A classifier that gives labels and maps only: the loss that `auto` chooses, on the first class."""
+        if not any(isinstance(v, list) for v in self.got.values()):
+            self.stages["training"] = ["not tried", "no finite floating-point output"]
+            return
+        try:
+            trained = ot.prepare(str(self.path), loss="auto", optimizer=ot.SGD(lr=0.0), label="wanted")
+            rows = next(iter(self.feeds.values())).shape[0]
+            feeds = {**{n: v for n, v in self.feeds.items() if n in trained.inputs}, "wanted": np.zeros(rows, np.int64)}
+            first = ot.Trainer(trained).step(feeds).loss
+            self.finish(first, self.descend(trained, feeds, first))
+        except ot.Error as e:
+            self.stages["training"] = refused(e)
 
     def trained(self, target, inputs, now):
         """The loss before, and (loss, trainer) after a few steps."""

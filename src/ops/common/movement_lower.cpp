@@ -1,6 +1,8 @@
 // Gradients of data movement by scattering over element numbers.
 #include "ops/common/movement_lower.hpp"
 
+#include "ops/common/wide.hpp"
+
 namespace onnxtrain::ops {
 
 namespace {
@@ -25,8 +27,8 @@ ValueId scatter_add_elements(GradBuilder& b, ValueId dy, ValueId from, ValueId s
                      ? b.call("CastLike", {b.scalar(0, DType::kFloat), dy})
                      : b.scalar(0, dy);
   ValueId zeros = b.call("Expand", {zero, n});
-  ValueId sum = b.call("ScatterElements", {zeros, flat(b, from), flat(b, dy)},
-                       {{"axis", int64_t(0)}, {"reduction", std::string("add")}});
+  ValueId sum =
+      scatter_sum(b, "ScatterElements", zeros, flat(b, from), flat(b, dy), {{"axis", int64_t(0)}});
   return shaped(b, sum, shape);
 }
 

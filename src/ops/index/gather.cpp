@@ -6,6 +6,7 @@
 #include "ops/common/indices.hpp"
 #include "ops/common/movement_lower.hpp"
 #include "ops/common/strided_copy_kernel.hpp"
+#include "ops/common/wide.hpp"
 
 namespace onnxtrain::ops {
 
@@ -137,8 +138,7 @@ std::vector<ValueId> back_lower(GradBuilder& b) {
     ValueId wide = b.dtype(indices) == DType::kInt64
                        ? indices
                        : b.call("Cast", {indices}, {{"to", int64_t(7)}});
-    return {b.call("ScatterND", {zeros, b.unsqueeze(wide, {-1}), dy},
-                   {{"reduction", std::string("add")}})};
+    return {scatter_sum(b, "ScatterND", zeros, b.unsqueeze(wide, {-1}), dy)};
   }
   ValueId from = b.call("Gather", {element_numbers(b, shape), indices}, {{"axis", axis}});
   return {scatter_add_elements(b, dy, from, shape)};

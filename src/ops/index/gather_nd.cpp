@@ -5,6 +5,7 @@
 #include "ops/common/indices.hpp"
 #include "ops/common/movement_lower.hpp"
 #include "ops/common/strided_copy_kernel.hpp"
+#include "ops/common/wide.hpp"
 
 namespace onnxtrain::ops {
 
@@ -35,8 +36,8 @@ Kernel make_elements(Prepare& p) {
 }
 
 std::vector<ValueId> elements_grad(GradBuilder& b) {
-  return {b.call("ScatterElements", {b.zeros_like(b.x(0)), b.x(1), b.dy()},
-                 {{"axis", b.node().i("axis", 0)}, {"reduction", std::string("add")}}),
+  return {scatter_sum(b, "ScatterElements", b.zeros_like(b.x(0)), b.x(1), b.dy(),
+                      {{"axis", b.node().i("axis", 0)}}),
           kNone};
 }
 
@@ -89,9 +90,7 @@ Kernel make_nd(Prepare& p) {
 
 std::vector<ValueId> nd_grad(GradBuilder& b) {
   if (batch_dims(b.node()) == 0)
-    return {b.call("ScatterND", {b.zeros_like(b.x(0)), b.x(1), b.dy()},
-                   {{"reduction", std::string("add")}}),
-            kNone};
+    return {scatter_sum(b, "ScatterND", b.zeros_like(b.x(0)), b.x(1), b.dy()), kNone};
   ValueId shape = b.shape_of(b.x(0));
   ValueId from = b.call("GatherND", {element_numbers(b, shape), b.x(1)},
                         {{"batch_dims", batch_dims(b.node())}});

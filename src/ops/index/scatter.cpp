@@ -4,6 +4,7 @@
 #include "op/grad_builder.hpp"
 #include "ops/common/indices.hpp"
 #include "ops/common/strided_copy_kernel.hpp"
+#include "ops/common/wide.hpp"
 
 namespace onnxtrain::ops {
 
@@ -193,7 +194,11 @@ std::vector<ValueId> extreme_grad(Pair p) {
   GradBuilder& b = p.b;
   ValueId from_data = p.number(b.call("Equal", {b.x(0), b.y()}));
   ValueId from_updates = p.number(b.call("Equal", {b.x(2), p.gather(b.y())}));
-  ValueId share = b.div(b.dy(), p.scatter(from_data, from_updates, "add"));
+  const DType type = b.dtype(b.x(0));
+  auto wide = [&](ValueId v) { return widened(Expr{b, v, type}).v; };
+  // 16-bit types cannot count the ties
+  const ValueId ties = p.scatter(wide(from_data), wide(from_updates), "add");
+  ValueId share = narrowed(b, b.div(wide(b.dy()), ties), type);
   return {b.mul(share, from_data), kNone, b.mul(p.gather(share), from_updates)};
 }
 

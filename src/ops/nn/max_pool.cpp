@@ -3,6 +3,7 @@
 #include "op/needs_shape.hpp"
 #include "ops/common/cost.hpp"
 #include "ops/common/lower_shape.hpp"
+#include "ops/common/wide.hpp"
 #include "ops/nn/pool_shape.hpp"
 
 namespace onnxtrain::ops {
@@ -79,10 +80,8 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
     needs_shape("OT1206", "the gradient of MaxPool in standard operators needs opset 16");
   ValueId dy = b.x(0), x = b.x(1), all = b.constant_ints({-1});
   ValueId at = b.call("Reshape", {indices_of(b, x), all});
-  ValueId flat =
-      b.call("ScatterElements",
-             {b.call("Reshape", {b.zeros_like(x), all}), at, b.call("Reshape", {dy, all})},
-             {{"axis", int64_t(0)}, {"reduction", std::string("add")}});
+  ValueId flat = scatter_sum(b, "ScatterElements", b.call("Reshape", {b.zeros_like(x), all}), at,
+                             b.call("Reshape", {dy, all}), {{"axis", int64_t(0)}});
   return {b.reshape_like(flat, x)};
 }
 

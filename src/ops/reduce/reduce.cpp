@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/common/wide.hpp"
 #include "ops/reduce/reduce_kernel.hpp"
 
 namespace onnxtrain::ops {
@@ -117,7 +118,7 @@ ValueId count(GradBuilder& b, bool in_float) {
 // 16-bit types divide in float32: float16 has no numbers above 65504 to count with.
 Grads mean_grad(GradBuilder& b) {
   const DType type = b.dtype(b.x(0));
-  const bool narrow = type == DType::kFloat16 || type == DType::kBFloat16;
+  const bool narrow = is_narrow(type);
   ValueId d = b.dy();
   if (narrow) d = b.call("Cast", {d}, {{"to", int64_t(DType::kFloat)}});
   d = b.div(d, count(b, narrow));
@@ -128,9 +129,13 @@ Grads mean_grad(GradBuilder& b) {
 // ties share the gradient evenly, as in torch.amax
 Grads extreme_grad(GradBuilder& b) {
   ValueId x = b.x(0);
-  ValueId is = b.cast_like(b.call("Equal", {x, unreduce(b, b.y())}), x);
-  ValueId each = b.div(unreduce(b, b.dy()), reduce_again(b, "ReduceSum", is));
-  return reduce_result(b, b.mul(is, each));
+  const ValueId same = b.call("Equal", {x, unreduce(b, b.y())});
+  const DType type = b.dtype(x);
+  const ValueId is = b.cast_like(same, x);
+  // 16-bit types cannot count the ties
+  const Expr dy = widened(Expr{b, b.dy(), type}), each_one = widened(Expr{b, is, type});
+  const ValueId ties = reduce_again(b, "ReduceSum", each_one.v);
+  return reduce_result(b, b.mul(is, narrowed(b, b.div(unreduce(b, dy.v), ties), type)));
 }
 
 // The product of the others: exact with zeros among the factors.
