@@ -69,14 +69,16 @@ def _sklearn_side(name):
         raise UsageError(f"this needs the package '{e.name}'", "OT1733", "pip install 'onnxtrain[sklearn]'") from None
 
 
-def from_sklearn(estimator, *, sample_weight=False, optimizer=None, X=None):
+def from_sklearn(estimator, *, sample_weight=False, optimizer=None, X=None, loss_curve=8192):
     """A fitted estimator or pipeline as a training model (needs `onnxtrain[sklearn]`); docs/sklearn.md.
 
     One step of n rows is one `partial_fit` of these rows in order. sample_weight: the step reads weights of its rows
     too. optimizer: for estimators whose solver leaves no state (LogisticRegression, Ridge, ...). X: rows for the
-    self-check, where the estimator does not take random ones.
+    self-check, where the estimator does not take random ones. loss_curve: how many losses of an MLP's steps the file
+    keeps for `loss_curve_`.
     """
-    return _sklearn_side("from_sklearn")(estimator, sample_weight=sample_weight, optimizer=optimizer, X=X)
+    return _sklearn_side("from_sklearn")(estimator, sample_weight=sample_weight, optimizer=optimizer, X=X,
+                                         loss_curve=loss_curve)
 
 
 def to_sklearn(model_or_trainer):

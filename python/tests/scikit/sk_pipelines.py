@@ -3,20 +3,23 @@
 import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
-from sklearn.feature_selection import SelectKBest
+from sklearn.decomposition import PCA, FastICA, IncrementalPCA, TruncatedSVD
+from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import (
     ElasticNet,
+    GammaRegressor,
     HuberRegressor,
     Lasso,
     LinearRegression,
     LogisticRegression,
     Perceptron,
+    PoissonRegressor,
     Ridge,
     RidgeClassifier,
     SGDClassifier,
     SGDRegressor,
+    TweedieRegressor,
 )
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import FeatureUnion, make_pipeline
@@ -30,8 +33,11 @@ from sklearn.preprocessing import (
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
     RobustScaler,
     StandardScaler,
+    TargetEncoder,
 )
 from sklearn.svm import LinearSVC, LinearSVR
 
@@ -94,6 +100,24 @@ def pipelines():
         "HuberRegressor": (HuberRegressor(), X, NUMBERS),
         "MLPClassifier(lbfgs)": (MLPClassifier(solver="lbfgs", **mlp), X, TEXTS),
         "ColumnTransformer + Ridge": (table_pipeline(Ridge()), TABLE, NUMBERS),
+        "PowerTransformer + MLPClassifier": (make_pipeline(PowerTransformer(), MLPClassifier(**mlp)), OFFSET, TEXTS),
+        "PowerTransformer(box-cox) + SGDRegressor": (
+            make_pipeline(PowerTransformer(method="box-cox"), SGDRegressor(random_state=0)), np.abs(X) + 0.1, NUMBERS),
+        "QuantileTransformer + SGDClassifier": (
+            make_pipeline(QuantileTransformer(n_quantiles=20), SGDClassifier(**log)), np.round(OFFSET), TEXTS),
+        "TargetEncoder + LogisticRegression": (
+            make_pipeline(make_column_transformer((TargetEncoder(random_state=0), ["city", "doors"])),
+                          LogisticRegression()), TABLE, TEXTS),
+        "SelectFromModel + weighted FeatureUnion + SGDRegressor": (
+            make_pipeline(StandardScaler(), SelectFromModel(Lasso(0.01)),
+                          FeatureUnion([("pca", PCA(2)), ("as it is", "passthrough")], transformer_weights={"pca": 3}),
+                          SGDRegressor(random_state=0)), X, NUMBERS),
+        "RFE + Ridge": (make_pipeline(RFE(LinearRegression(), n_features_to_select=3), Ridge()), X, NUMBERS),
+        "FastICA + MLPRegressor": (make_pipeline(FastICA(3, random_state=0), MLPRegressor(**mlp)), X, PAIRS),
+        "StandardScaler + PoissonRegressor": (
+            make_pipeline(StandardScaler(), PoissonRegressor()), OFFSET, COUNTS.astype(float)),
+        "GammaRegressor": (GammaRegressor(), X, np.abs(NUMBERS) + 0.1),
+        "TweedieRegressor": (TweedieRegressor(power=1.5), X, np.abs(NUMBERS)),
         "float32 StandardScaler + MLPClassifier": (
             make_pipeline(StandardScaler(), MLPClassifier(**mlp)), X.astype(np.float32), TEXTS),
         "float32 SGDRegressor": (SGDRegressor(random_state=0), X.astype(np.float32), NUMBERS.astype(np.float32)),

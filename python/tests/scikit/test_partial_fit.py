@@ -60,9 +60,38 @@ def test_multilabel_predictions():
     assert (ot.from_sklearn(e).predict(X) == e.predict(X)).all()
 
 
-def test_loss_curve_goes_on():
+def steps(trainer, e, count):
+    """Steps here and calls of partial_fit there on the same rows."""
+    for k in range(count):
+        rows = slice(5 * k, 5 * k + 24)
+        trainer.step({"X": X[rows], "y": TEXTS[rows]})
+        e.partial_fit(X[rows], TEXTS[rows])
+
+
+def test_loss_curve_is_that_of_the_class(tmp_path):
     e = fitted(mlp(TEXTS), X, TEXTS, 24)
     trainer = ot.Trainer(ot.from_sklearn(e))
-    loss = [trainer.step({"X": X[:24], "y": TEXTS[:24]}).loss for _ in range(3)]
+    steps(trainer, e, 3)
+    trainer.save(tmp_path / "half.train.onnx")
+    trainer = ot.Trainer(ot.load(tmp_path / "half.train.onnx"))
+    steps(trainer, e, 2)
     back = ot.to_sklearn(trainer)
-    assert back.loss_curve_ == [*e.loss_curve_, loss[-1]] and back.loss_ == loss[-1]
+    back.partial_fit(X[:24], TEXTS[:24])
+    steps(trainer, e, 1)
+    for made in (ot.to_sklearn(trainer), back):
+        assert len(made.loss_curve_) == len(e.loss_curve_) == 8
+        np.testing.assert_allclose(made.loss_curve_, e.loss_curve_, rtol=1e-12)
+        np.testing.assert_allclose([made.loss_, made.best_loss_], [e.loss_, e.best_loss_], rtol=1e-12)
+        assert (made.t_, made.n_iter_, made._no_improvement_count) == (e.t_, e.n_iter_, e._no_improvement_count)
+
+
+def test_losses_that_the_file_no_longer_has_are_said():
+    e = fitted(mlp(TEXTS), X, TEXTS, 24)
+    trainer = ot.Trainer(ot.from_sklearn(e, loss_curve=4))
+    steps(trainer, e, 6)
+    with pytest.warns(UserWarning, match="last 4 steps: 2 of loss_curve_ are nan"):
+        curve = ot.to_sklearn(trainer).loss_curve_
+    assert np.isnan(curve).tolist() == [False, False, True, True, False, False, False, False]
+    np.testing.assert_allclose(curve[-4:], e.loss_curve_[-4:], rtol=1e-12)
+    with pytest.raises(ot.UsageError, match="loss_curve is -1"):
+        ot.from_sklearn(e, loss_curve=-1)

@@ -16,7 +16,10 @@ from sk_through import through
 SOME = ["StandardScaler + MLPClassifier", "PCA(whiten) + MLPRegressor, 2 outputs", "SimpleImputer + SGDClassifier",
         "ColumnTransformer + SGDClassifier (sparse)", "ColumnTransformer by type + SGDClassifier (l1)",
         "FeatureUnion + Perceptron", "IncrementalPCA + LogisticRegression", "StandardScaler + LinearSVR",
-        "MLPClassifier(lbfgs)", "ColumnTransformer + Ridge", "float32 SGDRegressor"]
+        "MLPClassifier(lbfgs)", "ColumnTransformer + Ridge", "float32 SGDRegressor",
+        "PowerTransformer + MLPClassifier", "QuantileTransformer + SGDClassifier", "TargetEncoder + LogisticRegression",
+        "SelectFromModel + weighted FeatureUnion + SGDRegressor", "StandardScaler + PoissonRegressor",
+        "TweedieRegressor"]
 ALL = pipelines()
 
 

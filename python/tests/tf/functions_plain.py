@@ -115,6 +115,24 @@ def _images(x):
             "k": tf.image.flip_left_right(a) * tf.constant([1.0, 2.0, 3.0])}
 
 
+def _matrices(x):
+    square = tf.matmul(x, x, transpose_a=True) + 3 * tf.eye(4)
+    at = tf.constant([2, 0, -1])
+    return {"a": tf.linalg.diag(x), "b": tf.linalg.diag_part(square), "c": tf.linalg.set_diag(square, x[0]),
+            "d": tf.linalg.det(square), "e": tf.linalg.trace(square), "f": tf.math.unsorted_segment_max(x, at, 4),
+            "g": tf.math.unsorted_segment_mean(x, at, 3), "h": tf.math.segment_sum(x, tf.constant([0, 0, 2])),
+            "i": tf.math.in_top_k(tf.constant([1, 3, 0]), x, 2), "j": tf.pad(x, [[2, 0], [1, 3]], "SYMMETRIC"),
+            "k": tf.bitwise.right_shift(tf.constant([-5, 9]), 1) + tf.bitwise.left_shift(tf.shape(x), [1, 2])}
+
+
+def _case(x):
+    return tf.switch_case(tf.shape(x)[0] - 1, [lambda: x, lambda: x * 2, lambda: tf.tanh(x), lambda: -x])
+
+
+def _patches(x):
+    return tf.image.extract_patches(x, [1, 2, 3, 1], [1, 2, 2, 1], [1, 1, 1, 1], "SAME")
+
+
 def _calls(x):
     @tf.function(autograph=False)
     def inner(y, factor):
@@ -155,6 +173,7 @@ def words():
 CASES = {
     "while": _over(_while), "until": _over(_until), "cond": _over(_cond), "slices": _over(_slices),
     "shapes": _over(_shapes), "indices": _over(_indices), "arithmetic": _over(_arithmetic),
-    "reductions": _over(_reductions), "images": _over(_images, IMAGE), "calls": _over(_calls), "map": _over(_map),
+    "reductions": _over(_reductions), "images": _over(_images, IMAGE), "calls": _over(_calls),
+    "matrices": _over(_matrices), "case": _over(_case), "patches": _over(_patches, IMAGE), "map": _over(_map),
     "scan": _over(_scan), "words": words,
 }

@@ -13,7 +13,8 @@ import onnxtrain as ot
 from onnxtrain.graph import read_graphs
 
 SAMPLE = ["conv", "transposed", "1d", "masked", "rnn", "loss sparse", "loss CategoricalCrossentropy", "while", "cond",
-          "scan", "slices", "shapes", "indices", "arithmetic", "reductions", "images", "calls", "words"]
+          "scan", "slices", "shapes", "indices", "arithmetic", "reductions", "images", "calls", "words",
+          "matrices", "case", "patches"]
 CASES = {**functions.CASES, **functions_plain.CASES}
 
 
@@ -206,3 +207,29 @@ class Fused(tf.Module):
 def test_gradients_of_what_is_trained_are_compared():
     model = ot.from_tf(Fused())
     assert {"g", "mean", "variance"} <= {n.split(":")[0] for n in model.parameters}
+
+
+def test_a_gradient_of_ones_own_is_named():
+    w = tf.Variable([1.5, -0.3], name="w")
+
+    @tf.custom_gradient
+    def rounded(x):
+        return tf.round(x), lambda d: d
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32, "x")])
+    def call(x):
+        return rounded(x * w)
+
+    with pytest.raises(ot.ModelError, match="gradient of its own"):
+        ot.from_tf(call, inputs=np.ones((2, 2), np.float32))
+
+
+def test_what_tensorflow_does_not_differentiate_is_said():
+    w = tf.Variable(np.ones((3, 3, 1, 1), np.float32), name="w")
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 6, 6, 1], tf.float32, "x")])
+    def call(x):
+        return tf.image.adjust_contrast(tf.nn.conv2d(x, w, 1, "SAME"), 1.5)
+
+    with pytest.warns(UserWarning, match="cannot compute the gradient.*not compared"):
+        ot.from_tf(call, inputs=np.random.default_rng(0).normal(size=(2, 6, 6, 1)).astype(np.float32))

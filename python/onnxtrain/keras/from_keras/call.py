@@ -30,7 +30,7 @@ class Call:
             out = self._outputs()
             names = output_names(model, out)
             self.targets, self.target_structure = _targets(model, out, names, targets, rows)
-            self.weights, self.weight_structure = _weights(sample_weight, names, rows)
+            self.weights, self.weight_structure = _weights(sample_weight, names, keras.tree.flatten(out), rows)
 
     def _outputs(self):
         """What the model returns on the examples (KerasTensors)."""
@@ -74,8 +74,8 @@ def _inputs(model, given):
 
 
 def _names_of(structure, word, count):
-    if isinstance(structure, dict):
-        return list(structure) if len(structure) == count else [f"{word}_{k}" for k in range(count)]
+    if _flat_dict(structure):
+        return _flat_keys(structure)
     return [word] if count == 1 else [f"{word}_{k}" for k in range(count)]
 
 
@@ -199,7 +199,7 @@ def _targets(model, outputs, names, given, rows):
     else:
         values = [_random_target(losses[n], x, rows) for n, x in zip(names, flat)]
     slots, packed = [], []
-    for n, w, v in zip(names, word, values):
+    for n, w, v, x in zip(names, word, values, flat):
         if losses[n] is None:
             packed.append(None)
             continue
@@ -207,9 +207,15 @@ def _targets(model, outputs, names, given, rows):
             raise UsageError(f"targets: there is nothing for the output '{n}'", "OT1606")
         a = versions.to_numpy(v)
         a = a if a.dtype.kind != "f" else a.astype(keras.config.floatx())
-        slots.append(Slot(_safe(w), a.dtype.name, (None, *a.shape[1:]), _rows(a, a.dtype.name)))
+        slots.append(Slot(_safe(w), a.dtype.name, _open_as(a.shape, x), _rows(a, a.dtype.name)))
         packed.append(len(slots) - 1)
     return slots, (outputs, packed)
+
+
+def _open_as(shape, output):
+    """The shape of a target or of weights: sizes that are open in the output are open there too."""
+    return (None, *[None if k < len(output.shape) and output.shape[k] is None else d
+                    for k, d in enumerate(shape) if k])
 
 
 def _random_target(loss, x, rows):
@@ -222,21 +228,23 @@ def _random_target(loss, x, rows):
     return values / values.sum(-1, keepdims=True) if "ategorical" in name or "kl" in name.lower() else values
 
 
-def _weights(given, names, rows):
+def _weights(given, names, outputs, rows):
+    def slot(name, value, output):
+        a, dtype = versions.to_numpy(value), keras.config.floatx()
+        return Slot(name, dtype, _open_as(a.shape, output), _rows(a, dtype))
+
     if given is None or given is False:
         return [], None
     if given is True:
         given = np.linspace(0.5, 1.5, max(rows, 1)).astype(np.float32)
     if isinstance(given, dict):
-        slots = [Slot(f"sample_weight_{_safe(n)}", keras.config.floatx(), (None, *np.shape(v)[1:]),
-                      _rows(versions.to_numpy(v), keras.config.floatx())) for n, v in given.items()]
+        of = dict(zip(names, outputs))
+        slots = [slot(f"sample_weight_{_safe(n)}", v, of.get(n, outputs[0])) for n, v in given.items()]
         return slots, dict(zip(given, range(len(slots))))
     if isinstance(given, (list, tuple)) and len(names) > 1:
-        slots = [Slot(f"sample_weight_{n}", keras.config.floatx(), (None, *np.shape(v)[1:]),
-                      _rows(versions.to_numpy(v), keras.config.floatx())) for n, v in zip(names, given)]
+        slots = [slot(f"sample_weight_{n}", v, x) for n, v, x in zip(names, given, outputs)]
         return slots, list(range(len(slots)))
-    a = versions.to_numpy(given)
-    return [Slot("sample_weight", keras.config.floatx(), (None, *a.shape[1:]), _rows(a, keras.config.floatx()))], 0
+    return [slot("sample_weight", given, outputs[0])], 0
 
 
 def pack_targets(structure, values):

@@ -430,6 +430,22 @@ def refresh(model):
             layer.finalize_state()
 
 
+def set_lora_scale(model, config):
+    """`lora_alpha` of layers as their configs have it: Keras reads it and forgets it when the layer is built."""
+    found = {}
+
+    def look(part):
+        for v in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+            look(v)
+        if isinstance(part, dict) and part.get("lora_alpha") is not None:
+            found[part.get("name")] = part["lora_alpha"]
+
+    look(config)
+    for layer in model._flatten_layers():
+        if getattr(layer, "lora_enabled", False) and layer.name in found:
+            layer.lora_alpha = found[layer.name]
+
+
 def clear_losses(model):
     model._clear_losses()
 

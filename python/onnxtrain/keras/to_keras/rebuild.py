@@ -84,6 +84,7 @@ def _from_config(source, info):
     if not model.built:
         raise UsageError(f"the config of {name} does not build the model", "OT1715",
                          "make and build the model and " + _LIVE)
+    versions.set_lora_scale(model, config)
     _set(weights_of(model), source, info["weights"])
     versions.refresh(model)
     same_outputs(model, source, info)

@@ -20,7 +20,7 @@ def transform(t, g, who, table):
         return _column_transformer(t, g, who, table)
     if kind == "FeatureUnion":
         return _feature_union(t, g, who, table)
-    if kind in ("OneHotEncoder", "OrdinalEncoder"):
+    if kind in ("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"):
         return encode.encoder(t, g, who, table)
     if kind == "SimpleImputer" and encode.is_text([s for s in t.statistics_ if isinstance(s, str)][:1] or [0]):
         return encode.text_imputer(t, g, who, table)
@@ -28,7 +28,7 @@ def transform(t, g, who, table):
         return table
     if kind not in NUMBERS:
         who.refuse("this transformer has no form in ONNX here", f"there are {', '.join(sorted(NUMBERS))}, "
-                   "OneHotEncoder, OrdinalEncoder, Pipeline, ColumnTransformer, FeatureUnion")
+                   "OneHotEncoder, OrdinalEncoder, TargetEncoder, Pipeline, ColumnTransformer, FeatureUnion")
     _look_at(t, table)
     value = NUMBERS[kind](t, table.numbers(who), g, who, table)
     return table.made(value, _width(t, table), sparse=_is_sparse(t, table), same_values=kind == "SimpleImputer")
@@ -41,7 +41,9 @@ def _look_at(t, table):
 
     center = fitted("mean_", "center_", "statistics_", "data_min_")
     scale = fitted("data_range_", "scale_")
-    if type(t).__name__ == "FunctionTransformer":
+    if type(t).__name__ == "QuantileTransformer":
+        center, scale = t.quantiles_[len(t.quantiles_) // 2], np.ptp(t.quantiles_, axis=0) / 2
+    if type(t).__name__ == "FunctionTransformer" or getattr(t, "method", "") == "box-cox":
         center, scale = [3.0] * table.width, [0.25] * table.width
     for k, s in enumerate(table.samples):
         if s.values is None and center is not None and len(center) == table.width and np.isfinite(float(center[k])):
@@ -71,17 +73,24 @@ def _column_transformer(t, g, who, table):
         indices = t._transformer_to_input_indices.get(name, [])
         if isinstance(step, str) and step == "drop" or len(indices) == 0:
             continue
-        parts.append(transform(step, g, who.part(step, name), table.select(indices)))
-    if t.transformer_weights:
-        who.refuse("transformer_weights", "multiply in a scaler instead")
+        part = who.part(step, name)
+        parts.append(_weighted(t, name, transform(step, g, part, table.select(indices)), g, part))
     made = joined(g, parts)
     made.sparse = bool(t.sparse_output_)
     return made
 
 
 def _feature_union(t, g, who, table):
-    if t.transformer_weights:
-        who.refuse("transformer_weights", "multiply in a scaler instead")
-    parts = [transform(step, g, who.part(step, name), table) for name, step in t.transformer_list
-             if not (isinstance(step, str) and step == "drop")]
+    parts = []
+    for name, step in t.transformer_list:
+        if isinstance(step, str) and step == "drop":
+            continue
+        part = who.part(step, name)
+        parts.append(_weighted(t, name, transform(step, g, part, table), g, part))
     return joined(g, parts)
+
+
+def _weighted(t, name, table, g, who):
+    """transformer_weights: what a part made, times its number."""
+    weight = (t.transformer_weights or {}).get(name)
+    return table if weight is None else table.made(g.Mul(table.numbers(who), g.real(weight)), table.width)

@@ -22,9 +22,10 @@ from .table import Inputs, Table
 from .target import kind_of
 
 RESERVED = ("X", "y", "sample_weight", "label", "probabilities", "scores", "raw_scores", "prediction", "loss",
-            "learning_rate", "t", "t_", "best_loss_", "no_improvement_count", "loss_", "average_coef",
-            "average_intercept", "coef_", "intercept_", "classes")
+            "learning_rate", "t", "t_", "best_loss_", "no_improvement_count", "loss_", "loss_curve_", "loss_count",
+            "average_coef", "average_intercept", "coef_", "intercept_", "classes")
 _LEARNING_RATE = 1e-3
+LOSSES = 8192  # of an MLP's steps: 64 KB
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,18 @@ class Parts:
     sample_weight: bool
 
 
-def convert(estimator, sample_weight=False, optimizer=None, X=None):
+def convert(estimator, sample_weight=False, optimizer=None, X=None, loss_curve=LOSSES):
     version = sklearn().__version__
+    if isinstance(loss_curve, bool) or not isinstance(loss_curve, (int, np.integer)) or loss_curve < 0:
+        raise UsageError(f"loss_curve is {loss_curve!r}: how many losses of steps the file keeps, 0 for none", CODE,
+                         f"leave it out: {LOSSES}")
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         raise UsageError(f"{estimator!r} is not an estimator of scikit-learn", CODE, "a fitted estimator or pipeline")
     parts = _inference(estimator, version, sample_weight)
     if parts.family in ("mlp", "sgd"):
         if optimizer is not None:
             parts.who.refuse("it goes on with its own optimizer and state", "leave optimizer out")
-        model = _with_step(parts)
+        model = _with_step(parts, int(loss_curve))
     else:
         model = _with_named_optimizer(parts, optimizer)
     self_check.check(model, estimator, parts.family, parts.inputs, parts.nodes.dtype, X, sample_weight)
@@ -110,11 +114,11 @@ def _described(estimator, end, family, who, version):
     return {"sklearn": version, "family": family, "estimator": written, "arrays": writer.arrays}
 
 
-def _with_step(p):
+def _with_step(p, kept):
     """The file of an estimator that goes on with its own state."""
     a = p.nodes.body()
     if p.family == "mlp":
-        step = mlp.partial_fit(a, p.end, p.features, p.sample_weight)
+        step = mlp.partial_fit(a, p.end, p.features, p.sample_weight, kept)
     else:
         step = sgd.partial_fit(a, p.end, p.features, p.sample_weight, p.sparse)
     file = assemble.main_model(type(p.end).__name__, p.nodes, p.inputs, p.outputs, p.weights, [p.features])

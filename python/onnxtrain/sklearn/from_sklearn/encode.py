@@ -43,14 +43,14 @@ def _rows(t, k):
         made = t.transform(rows)
         return made.toarray() if hasattr(made, "toarray") else np.asarray(made)
     known = encode(list(t.categories_[k]))
-    if t.handle_unknown == "error":
+    if getattr(t, "handle_unknown", "mean of the target") == "error":
         return known, None
     unknown = "\0no category" if is_text(t.categories_[k]) else np.float64(8.9e307)
     return known, encode([unknown])
 
 
 def encoder(t, g, who, table):
-    """OneHotEncoder and OrdinalEncoder."""
+    """OneHotEncoder, OrdinalEncoder and TargetEncoder."""
     names = getattr(t, "feature_names_in_", None)
     t = _without_names(t) if names is not None else t
     made, width = [], 0
@@ -75,6 +75,9 @@ def _ends(t):
     """Where the outputs of each column begin."""
     if type(t).__name__ == "OrdinalEncoder":
         return list(range(len(t.categories_) + 1))
+    if type(t).__name__ == "TargetEncoder":
+        each = len(t.encodings_) // len(t.categories_)  # one, or one of each class
+        return list(range(0, len(t.encodings_) + 1, each))
     return np.cumsum([0, *t._n_features_outs]).tolist()
 
 

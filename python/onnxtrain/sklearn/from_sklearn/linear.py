@@ -8,7 +8,8 @@ from .target import class_table
 
 CLASSIFIERS = ("LogisticRegression", "LogisticRegressionCV", "RidgeClassifier", "RidgeClassifierCV", "LinearSVC")
 REGRESSORS = ("LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV",
-              "BayesianRidge", "ARDRegression", "HuberRegressor", "LinearSVR")
+              "BayesianRidge", "ARDRegression", "HuberRegressor", "LinearSVR", "PoissonRegressor", "GammaRegressor",
+              "TweedieRegressor")
 
 
 def state(e):
@@ -25,6 +26,20 @@ def obstacles(e, who):
     if kind.startswith("LogisticRegression") and getattr(e, "multi_class", "deprecated") == "ovr" \
             and len(e.classes_) > 2:
         who.refuse("multi_class='ovr'", "multinomial, the default")
+    if kind == "TweedieRegressor" and not has_log_link(e) and e.power != 0:
+        who.refuse(f"link='identity' with power={e.power}", "link='log'")
+
+
+def power_of(e):
+    """Of a generalized linear model's variance, or None."""
+    return {"PoissonRegressor": 1, "GammaRegressor": 2}.get(type(e).__name__, getattr(e, "power", None))
+
+
+def has_log_link(e):
+    """Whether predictions are the exponential of the scores."""
+    power = power_of(e)
+    return power is not None and (getattr(e, "link", "auto") == "log" or getattr(e, "link", "auto") == "auto"
+                                  and power > 0)
 
 
 def scores(g, e, x):
@@ -73,5 +88,18 @@ def _regressor_loss(g, e, kind, z, rows):
         square = g.Mul(size, size)
         line = g.Sub(g.Mul(g.real(2 * e.epsilon), size), g.Mul(edge, edge))
         return g.Where(g.Less(size, edge), square, line)
+    if has_log_link(e):
+        return _deviance(g, power_of(e), z, rows)
     return g.Mul(g.Mul(r, r), g.real(0.5))
+
+
+def _deviance(g, power, z, rows):
+    """Half the deviance of a Tweedie distribution at exp(z), without what does not depend on z."""
+    if power == 1:
+        return g.Sub(g.Exp(z), g.Mul(rows, z))
+    if power == 2:
+        return g.Add(z, g.Mul(rows, g.Exp(g.Neg(z))))
+    first = g.Mul(g.Exp(g.Mul(z, g.real(2 - power))), g.real(1 / (2 - power)))
+    second = g.Mul(g.Exp(g.Mul(z, g.real(1 - power))), g.real(1 / (1 - power)))
+    return g.Sub(first, g.Mul(rows, second))
 

@@ -87,8 +87,8 @@ def target(g, e, step, sample_weight, dtype):
     return rows, weight
 
 
-def partial_fit(g, e, features, sample_weight):
-    """The Step. features: the value [n, F] that the weights read."""
+def partial_fit(g, e, features, sample_weight, kept):
+    """The Step. features: the value [n, F] that the weights read; kept: how many losses of steps the file keeps."""
     step = Step()
     held = weights(e)
     grads = next(iter(moments(e).values())).dtype  # float64 targets make all of it float64
@@ -113,7 +113,20 @@ def partial_fit(g, e, features, sample_weight):
     rows = g.rows_of(features)
     step.loss = g.Div(loss, g.cast(rows, DOUBLE))
     _epoch_ends(g, e, step, rows)
+    if kept:
+        _keep_loss(g, step, kept)
     return step
+
+
+def _keep_loss(g, step, kept):
+    """loss_curve_: a state variable has one shape for good, so the losses go round in a buffer of that many."""
+    step.initial |= {"loss_curve_": np.zeros(kept), "loss_count": np.int64(0)}
+    for name in ("loss_curve_", "loss_count"):
+        if name not in g.names.taken:
+            g.names.claim(name)
+    place = g.Unsqueeze(g.Mod("loss_count", kept), [0])
+    curve = g.ScatterElements("loss_curve_", place, g.Unsqueeze(step.loss, [0]))
+    step.update |= {"loss_curve_": curve, "loss_count": g.Add("loss_count", 1)}
 
 
 def _loop(g, e, features, y, weight, carried, step, grads):

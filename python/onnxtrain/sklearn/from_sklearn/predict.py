@@ -17,7 +17,8 @@ def outputs(g, e, family, x, who):
     else:
         z = linear.scores(g, e, x)
     if not hasattr(e, "classes_"):
-        return _regressor(g, z, np.atleast_2d(e.coef_).shape[0], np.ndim(e.coef_) > 1)
+        value = g.Exp(z) if linear.has_log_link(e) else z
+        return _regressor(g, value, np.atleast_2d(e.coef_).shape[0], np.ndim(e.coef_) > 1)[0], z
     return _classifier(g, e, z, who), z
 
 

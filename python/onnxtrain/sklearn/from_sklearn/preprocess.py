@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from . import reshaping
 from .nodes import INT64
 
 
@@ -96,7 +97,11 @@ def missing_indicator(t, x, g, who, table):
 _FUNCTIONS = {"log": lambda g, x: g.Log(x), "exp": lambda g, x: g.Exp(x), "sqrt": lambda g, x: g.Sqrt(x),
               "log1p": lambda g, x: g.Log(g.Add(x, g.real(1))), "expm1": lambda g, x: g.Sub(g.Exp(x), g.real(1)),
               "square": lambda g, x: g.Mul(x, x), "absolute": lambda g, x: g.Abs(x), "tanh": lambda g, x: g.Tanh(x),
-              "sin": lambda g, x: g.Sin(x), "cos": lambda g, x: g.Cos(x)}
+              "sin": lambda g, x: g.Sin(x), "cos": lambda g, x: g.Cos(x), "sign": lambda g, x: g.Sign(x),
+              "negative": lambda g, x: g.Neg(x), "reciprocal": lambda g, x: g.Div(g.real(1), x),
+              "floor": lambda g, x: g.Floor(x), "ceil": lambda g, x: g.Ceil(x), "arctan": lambda g, x: g.Atan(x),
+              "log2": lambda g, x: g.Div(g.Log(x), g.real(np.log(2))),
+              "log10": lambda g, x: g.Div(g.Log(x), g.real(np.log(10)))}
 
 
 def function_transformer(t, x, g, who, table):
@@ -133,5 +138,8 @@ NUMBERS = {
     "SimpleImputer": simple_imputer, "MissingIndicator": missing_indicator, "KBinsDiscretizer": k_bins,
     "FunctionTransformer": function_transformer, "VarianceThreshold": selection, "SelectKBest": selection,
     "SelectPercentile": selection, "SelectFpr": selection, "SelectFdr": selection, "SelectFwe": selection,
-    "GenericUnivariateSelect": selection,
+    "GenericUnivariateSelect": selection, "SelectFromModel": selection, "RFE": selection, "RFECV": selection,
+    "SequentialFeatureSelector": selection, "PowerTransformer": reshaping.power_transformer,
+    "QuantileTransformer": reshaping.quantile_transformer, "RBFSampler": reshaping.rbf_sampler,
+    "GaussianRandomProjection": reshaping.random_projection, "FastICA": reshaping.independent_components,
 }

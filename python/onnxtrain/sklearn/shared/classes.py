@@ -10,22 +10,28 @@ _CLASSES = {
     "sklearn.compose._column_transformer": ["_RemainderColsList"],
     "sklearn.preprocessing": ["StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Normalizer",
                               "Binarizer", "PolynomialFeatures", "OneHotEncoder", "OrdinalEncoder", "KBinsDiscretizer",
-                              "FunctionTransformer", "LabelBinarizer"],
+                              "FunctionTransformer", "LabelBinarizer", "PowerTransformer", "QuantileTransformer",
+                              "TargetEncoder"],
     "sklearn.impute": ["SimpleImputer", "MissingIndicator"],
-    "sklearn.decomposition": ["PCA", "IncrementalPCA", "TruncatedSVD"],
+    "sklearn.decomposition": ["PCA", "IncrementalPCA", "TruncatedSVD", "FastICA"],
+    "sklearn.random_projection": ["GaussianRandomProjection"],
+    "sklearn.kernel_approximation": ["RBFSampler"],
     "sklearn.feature_selection": ["VarianceThreshold", "SelectKBest", "SelectPercentile", "SelectFpr", "SelectFdr",
-                                  "SelectFwe", "GenericUnivariateSelect"],
+                                  "SelectFwe", "GenericUnivariateSelect", "SelectFromModel", "RFE", "RFECV",
+                                  "SequentialFeatureSelector"],
     "sklearn.neural_network": ["MLPClassifier", "MLPRegressor"],
     "sklearn.neural_network._stochastic_optimizers": ["AdamOptimizer", "SGDOptimizer"],
     "sklearn.linear_model": ["SGDClassifier", "SGDRegressor", "Perceptron", "LogisticRegression",
                              "LogisticRegressionCV", "LinearRegression", "Ridge", "RidgeCV", "RidgeClassifier",
                              "RidgeClassifierCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "BayesianRidge",
-                             "ARDRegression", "HuberRegressor"],
+                             "ARDRegression", "HuberRegressor", "PoissonRegressor", "GammaRegressor",
+                             "TweedieRegressor"],
     "sklearn.svm": ["LinearSVC", "LinearSVR"],
 }
 _FUNCTIONS = {"sklearn.feature_selection": ["f_classif", "f_regression", "chi2", "mutual_info_classif",
                                             "mutual_info_regression", "r_regression"]}
-UFUNCS = ("log", "exp", "sqrt", "log1p", "expm1", "square", "absolute", "tanh", "sin", "cos")
+UFUNCS = ("log", "exp", "sqrt", "log1p", "expm1", "square", "absolute", "tanh", "sin", "cos", "sign", "negative",
+          "reciprocal", "floor", "ceil", "arctan", "log2", "log10")
 
 
 def _where(table):

@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import ModelError
 from . import classes
 
-_LEFT_OUT = {"_loss_function_", "_best_coefs", "_best_intercepts"}  # made anew where they are needed
+_LEFT_OUT = {"_loss_function_", "_best_coefs", "_best_intercepts", "_base_loss"}  # made anew where they are needed
 _NUMBERS = "biuf"
 _DEEPEST = 40
 _TYPES = {t.__name__: t for t in (bool, int, float, str, object)}  # make_column_selector(dtype_include=float)

@@ -1,5 +1,8 @@
 """Which attributes of an estimator are state variables of its file, and how values get back into them."""
 
+import math
+import warnings
+
 import numpy as np
 
 KEY = "onnxtrain.sklearn"
@@ -59,8 +62,19 @@ def _mlp(e, values):
     rows = int(values["t_"])
     if rows != e.t_:
         e.t_, e.n_iter_, e.loss_ = rows, 1, float(values["loss_"])
-        e.loss_curve_.append(e.loss_)
+        e.loss_curve_ += _losses(values) if "loss_curve_" in values else [e.loss_]
     e.best_loss_, e._no_improvement_count = float(values["best_loss_"]), int(values["no_improvement_count"])
+
+
+def _losses(values):
+    """Losses of the steps, oldest first; nan for those that the buffer no longer has."""
+    buffer, count = np.ravel(values["loss_curve_"]), int(values["loss_count"])
+    size = len(buffer)
+    if count <= size:
+        return buffer[:count].tolist()
+    warnings.warn(f"the file keeps the losses of its last {size} steps: {count - size} of loss_curve_ are nan; "
+                  f"keep more: ot.from_sklearn(estimator, loss_curve={2 * count})", stacklevel=6)
+    return [math.nan] * (count - size) + np.roll(buffer, -(count % size)).tolist()
 
 
 def _linear(e, values):
@@ -69,6 +83,8 @@ def _linear(e, values):
         e.intercept_ = e.intercept_.filled(values["intercept_"])
     elif getattr(e, "fit_intercept", True):
         e.intercept_ = type(e.intercept_)(np.ravel(values["intercept_"])[0])
+    if hasattr(e, "_get_loss"):  # generalized linear models predict with it
+        e._base_loss = e._get_loss()
 
 
 def _sgd(e, values):

@@ -1,9 +1,12 @@
 """The file against TensorFlow: outputs and gradients on examples, before the file is returned."""
 
+import warnings
+
 import numpy as np
 import tensorflow as tf
 
 from ...converters.compare import Comparison, Sensitivity
+from ...errors import ModelError
 from ...session import Session, gradients
 from .values import numpy_dtype
 
@@ -23,13 +26,33 @@ def compare(read, file, examples):
         checks.same(f"output '{name}'", here.outputs[name], want, ("output", name) if want.dtype.kind == "f" else None)
     for name, out in file.assigned.items():
         checks.same(f"new value of '{name}'", here.outputs[out], plain["assigned", name], ("assigned", name))
+    if there.no_gradient:
+        lines = [s for s in there.no_gradient[1:] if s[:1].isalpha() and "Detected at" not in s]
+        reason = [*lines, there.no_gradient[0]][0].strip()[:200]
+        warnings.warn(f"TensorFlow itself cannot compute the gradient of this function here ({reason}): the file's "
+                      "gradients were not compared", stacklevel=4)
+        return
     got = here.gradients(there.cotangents)
     largest = max((float(np.abs(v).max()) for (kind, _), v in plain.items() if kind == "gradient" and v.size),
                   default=0.0)
     for name, g in got.items():
         if not file.variables[name].variable.trainable:  # TensorFlow's kernels do not differentiate all of them
             continue
-        checks.same(f"gradient of '{name}'", g, plain["gradient", name], ("gradient", name), floor=largest * 1e-3)
+        try:
+            checks.same(f"gradient of '{name}'", g, plain["gradient", name], ("gradient", name), floor=largest * 1e-3)
+        except ModelError as e:
+            raise _said(e, read) from None
+
+
+def _said(error, read):
+    """The same error; where the function has a gradient of its own, that is why."""
+    graph = read.function.graph.as_graph_def()
+    nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
+    if not any(n.attr["_gradient_op_type"].s.startswith(b"CustomGradient") for n in nodes):
+        return error
+    return ModelError(f"{error.message}; the function has a gradient of its own (tf.custom_gradient), which a file "
+                      "does not carry", error.code,
+                      "x + tf.stop_gradient(f(x) - x) has the value of f and the gradient of x")
 
 
 def _feeds(inputs, examples, read):
@@ -91,6 +114,7 @@ class _There:
         self.args = [tf.constant(v) for v in feeds.values()]
         self.wanted = _differentiable(file)
         self.cotangents = {}
+        self.no_gradient = None  # what TensorFlow says where it cannot differentiate
 
     def _variable(self, name):
         v = self.file.variables[name].variable
@@ -113,20 +137,34 @@ class _There:
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             for v in watched.values():
                 tape.watch(v)
-            flat = self._call()
-            found = {("output", n): flat[at] for (_, at), n in zip(self.read.outputs, self.file.outputs)}
-            if not self.cotangents:
-                rng = np.random.default_rng(1)
-                self.cotangents = {n: rng.standard_normal(t.shape).astype(t.dtype.as_numpy_dtype)
-                                   for (_, n), t in found.items() if t.dtype.is_floating}
+            try:
+                found = self._outputs()
+            except LookupError as e:  # an operation without a gradient; nothing has run yet
+                self.no_gradient = str(e).strip().split("\n")
+                with tape.stop_recording():
+                    found, watched = self._outputs(), {}
             total = tf.add_n([tf.cast(tf.reduce_sum(found["output", n] * c), tf.float64)
                               for n, c in self.cotangents.items()]) if self.cotangents else None
         results = {k: _texts(t) if t.dtype == tf.string else t.numpy() for k, t in found.items()}
         results.update({("assigned", n): self._variable(n).numpy() for n in self.file.assigned})
-        if total is not None and watched:
+        if total is None or not watched:
+            return results
+        try:
             got = tape.gradient(total, list(watched.values()), unconnected_gradients="zero")
-            results.update({("gradient", n): tf.convert_to_tensor(g).numpy() for n, g in zip(watched, got)})
-        return results
+        except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as e:  # no kernel on this machine
+            self.no_gradient = str(e).strip().split("\n")
+            return results
+        return results | {("gradient", n): tf.convert_to_tensor(g).numpy() for n, g in zip(watched, got)}
+
+    def _outputs(self):
+        """{("output", name): tensor}; the first time also makes what they are multiplied with."""
+        flat = self._call()
+        found = {("output", n): flat[at] for (_, at), n in zip(self.read.outputs, self.file.outputs)}
+        if not self.cotangents:
+            rng = np.random.default_rng(1)
+            self.cotangents = {n: rng.standard_normal(t.shape).astype(t.dtype.as_numpy_dtype)
+                               for (_, n), t in found.items() if t.dtype.is_floating}
+        return found
 
     def _call(self):
         """The function's flat results."""

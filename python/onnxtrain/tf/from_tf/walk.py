@@ -49,7 +49,9 @@ class Walk:
     # ---- functions
     def function(self, op, attribute, shapes):
         """The graph of the function that an attribute names."""
-        name = op.get_attr(attribute).name
+        return self.function_named(op.get_attr(attribute).name, shapes)
+
+    def function_named(self, name, shapes):
         if name not in self.library:
             raise Unsupported(f"the function '{name}' is not in the file")
         return versions.function_graph(self.library[name], shapes)

@@ -308,7 +308,7 @@ def linspace(n):
 def pad(n):
     mode = n.attr("mode", "") if n.op.type == "MirrorPad" else ""
     if mode == "SYMMETRIC":
-        raise Unsupported("ONNX has no padding by a mirror that repeats the edge")
+        return _mirror(n)
     value = n.plain(2) if n.op.type == "PadV2" else None
     order = n.w.order(n[0])
     if n[1].static is None:
@@ -319,6 +319,23 @@ def pad(n):
         place = sorted(range(len(pairs)), key=order.axis)
         pads = n.e.ints([pairs[a][0] for a in place] + [pairs[a][1] for a in place])
     return n.out(n.e.op("Pad", order.take(n[0]), pads, value, mode="reflect" if mode else None), order=order)
+
+
+def _mirror(n):
+    """A mirror that repeats the edge, which Pad does not have: the ends backwards, put to both sides."""
+    order = n.w.order(n[0])
+    name = order.take(n[0])
+    for axis, (before, behind) in enumerate(n.known(1, "padding").tolist()):
+        at = n.e.ints([order.axis(axis)])
+
+        def ends(first, last, name=name, at=at):
+            return n.e.op("Slice", name, n.e.ints([first]), n.e.ints([last]), at, n.e.ints([-1]))
+
+        parts = [ends(before - 1, -_END)] if before else []
+        parts += [name] + ([ends(-1, -behind - 1)] if behind else [])
+        if len(parts) > 1:
+            name = n.e.node("Concat", parts, axis=order.axis(axis))[0]
+    return n.out(name, order=order)
 
 
 @op("ReverseV2")

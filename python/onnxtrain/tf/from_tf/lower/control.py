@@ -1,5 +1,6 @@
 """Calls are written out; If and While become ONNX's If and Loop."""
 
+import numpy as np
 import tensorflow as tf
 
 from ..values import Sym, Unsupported, info
@@ -17,27 +18,67 @@ def call(n):
 def branch(n):
     condition, given = n[0], n.inputs[1:]
     shapes = [s.shape for s in given]
-    sides = {key: n.walk.function(n.op, key, shapes) for key in ("then_branch", "else_branch")}
+    sides = [n.walk.function(n.op, key, shapes) for key in ("then_branch", "else_branch")]
     if condition.static is not None:
-        return n.walk.inline(sides["then_branch" if bool(condition.static) else "else_branch"], given)
+        return n.walk.inline(sides[0 if bool(condition.static) else 1], given)
+    _make(n, given)
+    flag = n.w.plain(condition) if condition.dtype == tf.bool else n.e.cast(n.w.plain(condition), "bool")
+    names = _if(n, flag, *(_side(n, graph, given) for graph in sides))
+    return [n.out(name, k) for k, name in enumerate(names)]
+
+
+@op("Case", "StatelessCase")
+def case(n):
+    """One If in the other; a number that is no branch's takes the last."""
+    index, given = n[0], n.inputs[1:]
+    sides = [n.walk.function_named(f.name, [s.shape for s in given]) for f in n.op.get_attr("branches")]
+    if index.static is not None:
+        k = int(index.static)
+        return n.walk.inline(sides[k if 0 <= k < len(sides) else -1], given)
+    _make(n, given)
+    at = n.w.int64(index)
+
+    def choose(k):
+        """Names of the results when none of the branches before k is meant."""
+        if k == len(sides) - 2:
+            rest = _side(n, sides[-1], given)
+        else:
+            def write():
+                return [], [info(v, t.dtype, t.shape) for v, t in zip(choose(k + 1), n.op.outputs)]
+
+            def rest():
+                return n.w.body("case", write)
+
+        here = n.e.op("Equal", at, n.e.const(np.array(k, np.int64)))
+        return _if(n, here, _side(n, sides[k], given), rest)
+
+    if len(sides) == 1:
+        return n.walk.inline(sides[0], given)
+    return [n.out(name, k) for k, name in enumerate(choose(0))]
+
+
+def _make(n, given):
+    """What several branches read is made before them."""
     for s in given:
         if s.resource is None:
-            n.w.plain(s)  # what both branches read is made before them
+            n.w.plain(s)
 
-    def body(key):
-        def write():
-            got = n.walk.inside(sides[key], [s.copy() for s in given])
-            if any(s.resource is not None for s in got):
-                raise Unsupported("a branch gives a list or a variable")
-            names = [n.e.node("Identity", [n.w.plain(s)], named=[n.e.claim("branch")])[0] for s in got]
-            return [], [info(v, s.dtype, s.shape) for v, s in zip(names, got)]
 
-        return n.w.body(key, write)
+def _side(n, graph, given):
+    """() -> the body of one branch."""
+    def write():
+        got = n.walk.inside(graph, [s.copy() for s in given])
+        if any(s.resource is not None for s in got):
+            raise Unsupported("a branch gives a list or a variable")
+        names = [n.e.node("Identity", [n.w.plain(s)], named=[n.e.claim("branch")])[0] for s in got]
+        return [], [info(v, s.dtype, s.shape) for v, s in zip(names, got)]
 
-    graphs = {key: body(key) for key in sides}
-    flag = n.w.plain(condition) if condition.dtype == tf.bool else n.e.cast(n.w.plain(condition), "bool")
-    names = n.e.node("If", [flag], len(n.op.outputs), named=[n.e.claim("if") for _ in n.op.outputs], **graphs)
-    return [n.out(name, k) for k, name in enumerate(names)]
+    return lambda: n.w.body("branch", write)
+
+
+def _if(n, flag, then, otherwise):
+    return n.e.node("If", [flag], len(n.op.outputs), named=[n.e.claim("if") for _ in n.op.outputs],
+                    then_branch=then(), else_branch=otherwise())
 
 
 @op("While", "StatelessWhile")

@@ -224,3 +224,26 @@ def resize(n):
 @op("ResizeBicubic")
 def resize_cubic(n):
     raise Unsupported("TensorFlow rounds the weights of its cubic resizing to a table, which ONNX does not")
+
+
+@op("AdjustContrastv2")
+def adjust_contrast(n):
+    """About the mean of each channel of each image."""
+    x = n.w.first(n[0])
+    mean = n.e.op("ReduceMean", x, n.e.ints([2, 3]), keepdims=1)
+    name = n.e.op("Add", n.e.op("Mul", n.e.op("Sub", x, mean), n.plain(1)), mean)
+    return n.w.sym(name, n.dtype, n.shape, True)
+
+
+@op("ExtractImagePatches")
+def extract_patches(n):
+    """A convolution whose weights are 0 and 1; the last axis of the result counts rows, columns, channels."""
+    channels = n[0].shape[-1]
+    if channels is None or not n.dtype.is_floating:
+        raise Unsupported("the number of channels is open, or its numbers are integers")
+    h, w = (int(v) for v in n.attr("ksizes")[1:3])
+    count = h * w * channels
+    kernel = np.eye(count, dtype=n.dtype.as_numpy_dtype).reshape(count, h, w, channels).transpose(0, 3, 1, 2)
+    name = n.e.op("Conv", n.w.first(n[0]), n.e.const(np.ascontiguousarray(kernel)), strides=_spatial(n, "strides"),
+                  dilations=_spatial(n, "rates"), **_padding(n))
+    return n.w.sym(name, n.dtype, n.shape, True)

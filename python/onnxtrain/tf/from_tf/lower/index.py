@@ -52,27 +52,6 @@ def tensor_scatter_sub(n):
     return n.e.op("ScatterND", n.plain(0), n.w.int64(n[1]), n.e.op("Neg", n.plain(2)), reduction="add")
 
 
-@op("UnsortedSegmentSum")
-def segment_sum(n):
-    if n[1].rank != 1:
-        raise Unsupported("its segment numbers have several axes")
-    data = n.plain(0)
-    count = n.e.op("Reshape", n.w.int64(n[2]), n.e.ints([1]))
-    rest = n.e.op("Shape", data, start=1)
-    zeros = n.e.op("ConstantOfShape", n.e.node("Concat", [count, rest], axis=0)[0],
-                   value=np.zeros(1, n.dtype.as_numpy_dtype))
-    at = n.e.op("Unsqueeze", n.w.int64(n[1]), n.e.ints([-1]))
-    if n[0].rank is None:
-        raise Unsupported("the number of axes of its values is not known")
-    # a row with a negative number belongs to no segment; ONNX counts such an index from the end
-    none = n.e.op("Less", n.w.int64(n[1]), n.e.const(np.array(0, np.int64)))
-    if n[0].rank > 1:
-        none = n.e.op("Unsqueeze", none, n.e.ints(range(1, n[0].rank)))
-    data = n.e.op("Where", none, n.e.const(np.zeros((), n.dtype.as_numpy_dtype)), data)
-    at = n.e.op("Max", at, n.e.const(np.array(0, np.int64)))
-    return n.e.op("ScatterND", zeros, at, data, reduction="add")
-
-
 @op("OneHot")
 def one_hot(n):
     """Numbers outside of the range are no class; ONNX counts negative ones from the end."""
