@@ -234,7 +234,8 @@ def test_random_numbers_of_a_native_section_go_on_after_a_resume(monkeypatch, tm
     whole = ot.Trainer(model, seed=5)
     whole.fit(x, y, valid=None, epochs=4, batch_size=8)
     with pytest.warns(UserWarning, match="OT4514.*section 1"):
-        ot.Trainer(model, seed=5, engine="onnxruntime").fit(x, y, valid=None, epochs=2, batch_size=8, out=tmp_path / "r")
+        begun = ot.Trainer(model, seed=5, engine="onnxruntime")
+        begun.fit(x, y, valid=None, epochs=2, batch_size=8, out=tmp_path / "r")
         t = ot.resume(tmp_path / "r", engine="onnxruntime")
         t.fit(epochs=4)
     for name, value in whole.state.items():
