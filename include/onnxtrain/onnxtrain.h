@@ -319,6 +319,8 @@ OT_API ot_status ot_trainer_set(ot_trainer* t, const char* name, const ot_value*
 OT_API ot_status ot_trainer_rate(const ot_trainer* t, double* rate);
 OT_API ot_status ot_trainer_set_rate(ot_trainer* t, double rate);
 OT_API uint64_t ot_trainer_step_count(const ot_trainer* t);
+/* Steps that were made elsewhere, on this state: random numbers go with the number of the step. */
+OT_API ot_status ot_trainer_set_step_count(ot_trainer* t, uint64_t steps);
 /* Another runtime that makes the steps (docs/engines.md). The functions are called on the thread of
  * the step or the fit; each returns 0, or non-zero for a failure, whose text `error` then points to
  * (the caller's, read at once). */

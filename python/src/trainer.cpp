@@ -305,8 +305,11 @@ void bind_state(nb::class_<PyTrainer>& c) {
           [](PyTrainer& t, double r) {
             t.guard.released([&] { return ot_trainer_set_rate(t.h.get(), r); });
           })
-      .def_prop_ro("step_count",
-                   [](const PyTrainer& t) { return ot_trainer_step_count(t.h.get()); })
+      .def_prop_rw(
+          "step_count", [](const PyTrainer& t) { return ot_trainer_step_count(t.h.get()); },
+          [](PyTrainer& t, uint64_t n) {
+            t.guard.released([&] { return ot_trainer_set_step_count(t.h.get(), n); });
+          })
       .def("save",
            [](const PyTrainer& t, const std::string& path) {
              t.guard.released([&] { return ot_trainer_save(t.h.get(), path.c_str()); });

@@ -210,3 +210,33 @@ def test_no_section_runs_there(monkeypatch):
     names = {v["name"] for s in t.model().info["training"] for v in s["inputs"]}
     with pytest.raises(ot.Error, match="not here"):
         t.step({"x": np.zeros((4, 6), np.float32)} | {n: np.zeros(4, np.int64) for n in names})
+
+
+def test_random_numbers_of_a_native_section_go_on_after_a_resume(monkeypatch, tmp_path):
+    """Section 0 in ONNX Runtime, section 1 with its Dropout here: a resumed run draws what a native run draws."""
+    rng = np.random.RandomState(0)
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    mlp (float[N,6] x) => (float[N,3] logits) <float[6,8] w1 = {%s}, float[8,3] w2 = {%s}, float ratio = {0.5}>
+    { h = MatMul (x, w1) a = Relu (h) d = Dropout (a, ratio) logits = MatMul (d, w2) }""" % (
+        _numbers(rng.randn(6, 8) * 0.3), _numbers(rng.randn(8, 3) * 0.3))
+    first = ot.prepare(ot.parse(text), loss="cross_entropy", optimizer=ot.SGD(lr=0.1), only=["w1"], mode="as_is",
+                       label="label")
+    model = ot.prepare(first, loss="cross_entropy", optimizer=ot.SGD(lr=0.1), only=["w2"], append=True, label="label")
+    made = driver.Driver.made
+
+    def refuse(self, section, dims):
+        if section == 1:
+            raise ValueError("not here")
+        return made(self, section, dims)
+
+    monkeypatch.setattr(driver.Driver, "made", refuse)
+    x, y = rng.randn(40, 6).astype(np.float32), rng.randint(0, 3, 40)
+    whole = ot.Trainer(model, seed=5)
+    whole.fit(x, y, valid=None, epochs=4, batch_size=8)
+    with pytest.warns(UserWarning, match="OT4514.*section 1"):
+        begun = ot.Trainer(model, seed=5, engine="onnxruntime")
+        begun.fit(x, y, valid=None, epochs=2, batch_size=8, out=tmp_path / "r")
+        t = ot.resume(tmp_path / "r", engine="onnxruntime")
+        t.fit(epochs=4)
+    for name, value in whole.state.items():
+        np.testing.assert_allclose(t.state[name], value, atol=1e-5, err_msg=name)

@@ -390,6 +390,9 @@ ot_status ot_trainer_set_rate(ot_trainer* t, double rate) {
   return guarded({{"t", t}}, [&] { t->t().set_rate(rate); });
 }
 uint64_t ot_trainer_step_count(const ot_trainer* t) { return t ? t->t().step_count() : 0; }
+ot_status ot_trainer_set_step_count(ot_trainer* t, uint64_t steps) {
+  return guarded({{"t", t}}, [&] { t->t().set_step_count(steps); });
+}
 ot_status ot_trainer_model(const ot_trainer* t, ot_model** out) {
   return guarded({{"t", t}, {"out", out}}, [&] { *out = model(t->t().snapshot()); });
 }

@@ -19,7 +19,9 @@ void EngineStepper::begin(uint64_t seed, uint64_t step, bool check_finite) {
 }
 
 void EngineStepper::hand_over() {
-  engine_.begin(t_.snapshot(), t_.step_count());
+  Model now = t_.snapshot();
+  now.metadata["onnxtrain.seed"] = std::to_string(t_.seed());  // as in a checkpoint
+  engine_.begin(now, t_.step_count());
   handed_ = t_.state().assignments();
 }
 

@@ -50,7 +50,7 @@ class Driver:
         if self.current is not None:
             self._give(self.current, self.values)
         for r in (self.current or []):
-            self._count(r)
+            r.count(self.count)
 
     def step(self, feeds):
         given = {k: np.asarray(from_native(v)) for k, v in feeds.items()}
@@ -144,16 +144,11 @@ class Driver:
         self.current = runners
         self._give(runners, self.values)
         for r in runners:
-            self._count(r)
+            r.count(self.count)
 
     def _give(self, runners, values):
         for r in runners:
             r.runner.set_state({k: values[k] for k in r.states if k in values})
-
-    def _count(self, r):
-        """The counter of random numbers goes with the steps made, whoever made them."""
-        if r.counters:
-            r.runner.set_state({k: np.float32(self.count) for k in r.counters})
 
     def _feed_state(self, r, given):
         """A state variable that is fed has that value in this step; what the step makes of it is assigned

@@ -21,17 +21,21 @@ class EngineSection:
         feeds = {k: given[k] for k in self.file.data}
         return checked(self.file, feeds, self.runner.step(feeds))
 
+    def count(self, steps):
+        """The counter of random numbers goes with the steps made, whoever made them."""
+        if self.counters:
+            self.runner.set_state({k: np.float32(steps) for k in self.counters})
+
 
 class NativeSection:
-    """A section that the engine refuses, made by this library on the same state."""
-
-    counters = ()
+    """A section that the engine refuses, made by this library on the same state, with the run's random numbers."""
 
     def __init__(self, model, number):
         from ..trainer import Trainer
 
         described = model.info["training"][number]
-        self.trainer, self.number = Trainer(model), number
+        seed = int(model.info.get("metadata", {}).get("onnxtrain.seed", 0))
+        self.trainer, self.number = Trainer(model, seed=seed), number
         self.inputs = {i["name"] for part in (model.info, described) for i in part["inputs"]}
         self.fed = {b["key"] for b in described["update_binding"]}
         self.states = list(self.trainer.state)
@@ -41,6 +45,9 @@ class NativeSection:
     def step(self, given):
         result = self.trainer.step({k: v for k, v in given.items() if k in self.inputs}, self.number)
         return {"loss": np.float64(result.loss)}
+
+    def count(self, steps):
+        self.trainer._t.step_count = steps
 
     def state(self):
         return {k: np.array(v) for k, v in self.trainer.state.items()}

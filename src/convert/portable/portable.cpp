@@ -252,6 +252,9 @@ void make_portable(StepModel& s, const StepOptions& o, const OpTable& ops) {
   portable::only_float32(g, c);
   portable::simplify(g, c);
   if (o.runtime == "onnxruntime") {
+    portable::apply(g, portable::norm_rules(), c);
+    portable::share_pools(g);
+    portable::simplify(g, c);
     std::vector<std::string> updates;
     for (const StepOutput& out : s.outputs)
       if (out.role == "state") updates.push_back(out.name);

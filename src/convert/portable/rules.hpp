@@ -14,6 +14,7 @@ Rules index_rules();      // GatherND, SequenceAt and other pickers
 Rules linear_rules();     // Einsum, Resize
 Rules recurrent_rules();  // LSTM, GRU and RNN written out
 Rules scan_rules();       // Scan along the first axis, from the first element
+Rules norm_rules();       // BatchNormalization in fewer passes
 
 // Shared by the rules: what is written out more than once.
 // 1 where the label is the class: classes along `axis` of the result.

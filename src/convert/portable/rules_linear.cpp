@@ -143,7 +143,16 @@ bool axis_matrix(Site& s, int64_t in, int64_t out, double scale, Tensor& matrix)
   return matrix.defined() && matrix.shape() == Shape{in, out};
 }
 
+// Every pixel twice in both directions.
+bool doubles(Site& s) {
+  const Tensor* scales = s.has(2) ? s.constant(s.x(2)) : nullptr;
+  return scales && scales->to_doubles() == std::vector<double>{1, 1, 2, 2} &&
+         s.node().s("mode", "nearest") == "nearest" && s.node().s("nearest_mode", "") == "floor" &&
+         s.node().s("coordinate_transformation_mode", "") == "asymmetric";
+}
+
 Values resize(Site& s) {
+  if (s.context().few_nodes && doubles(s)) return {};
   const std::vector<int64_t> from = s.sizes(s.x(0)), to = s.sizes(s.y());
   const bool plain =
       s.node().s("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize" &&
@@ -172,8 +181,30 @@ Values resize(Site& s) {
   return {v};
 }
 
+// ---------------------------------------------------------------- LRN
+// Sums over neighbouring channels: a matrix of ones around the diagonal.
+Values lrn(Site& s) {
+  const std::vector<int64_t> sizes = s.sizes(s.x(0));
+  const int64_t size = s.node().i("size", 1), before = (size - 1) / 2, after = size - 1 - before;
+  if (sizes.size() < 3 || sizes[1] < 1 || s.dtype(s.x(0)) != DType::kFloat) return {};
+  const int64_t c = sizes[1];
+  Tensor band(DType::kFloat, {c, c});
+  for (int64_t i = 0; i < c; ++i)
+    for (int64_t k = 0; k < c; ++k)
+      band.as<float>()[i * c + k] = k >= i - before && k <= i + after ? 1.0F : 0.0F;
+  const ValueId x = s.x(0), flat = s.call("Reshape", {x, s.ints({0, c, -1})});
+  const ValueId sums = s.call("MatMul", {s.tensor(band), s.mul(flat, flat)});
+  const ValueId by =
+      s.add(s.mul(sums, s.scalar(double(s.node().f("alpha", 1e-4F)) / double(size), x)),
+            s.scalar(double(s.node().f("bias", 1.0F)), x));
+  const ValueId power = s.call("Pow", {by, s.scalar(double(s.node().f("beta", 0.75F)), x)});
+  return {s.reshape_like(s.div(flat, power), x)};
+}
+
 }  // namespace
 
-Rules linear_rules() { return {{"Einsum", "matmul", einsum}, {"Resize", "matmul", resize}}; }
+Rules linear_rules() {
+  return {{"Einsum", "matmul", einsum}, {"Resize", "matmul", resize}, {"LRN", "band_matrix", lrn}};
+}
 
 }  // namespace onnxtrain::portable

@@ -131,9 +131,9 @@ Values scatter_elements(Site& s) {
       const std::vector<int64_t> sizes =
           n.is("Slice") || n.is("Gather") ? numbered(s, n.inputs[0]) : std::vector<int64_t>{};
       const bool same = s.rank(from) == s.rank(dy);
-      if (n.is("MaxPool") && n.outputs.size() > 1 && n.outputs[1] == from &&
-          !s.context().keep_indices)
-        v = max_pool_gradient(s, n, dy);
+      if (n.is("MaxPool") && n.outputs.size() > 1 && n.outputs[1] == from)
+        v = s.context().keep_indices ? halving_pool_gradient(s, n, dy)
+                                     : max_pool_gradient(s, n, dy);
       else if (n.is("Slice") && !sizes.empty() && same)
         v = of_slice(s, n, sizes, dy);
       else if (n.is("Gather") && !sizes.empty() && same) {

@@ -39,10 +39,14 @@ ValueId reduce(Site& s, const std::string& op, ValueId v, const std::vector<int6
   return s.call(op, {v}, {{"axes", axes}, {"keepdims", dims}});
 }
 
-// Groups of adjacent axes, the last one first: the numbers of the others stay valid.
+// Groups of adjacent axes, the last one first: the numbers of the others stay valid. A single
+// number is a squeezed tensor of one element: OpenCV's own reductions to no axes disagree about the
+// shape.
 ValueId in_groups(Site& s, const std::string& op, ValueId v, const std::vector<int64_t>& axes,
                   bool keep) {
   if (s.context().few_nodes) return reduce(s, op, v, axes, keep);
+  if (!keep && int64_t(axes.size()) == s.rank(v))
+    return s.squeeze(in_groups(s, op, v, axes, true), axes);
   for (size_t end = axes.size(); end > 0;) {
     size_t begin = end - 1;
     while (begin > 0 && axes[begin - 1] == axes[begin] - 1) --begin;
@@ -52,15 +56,17 @@ ValueId in_groups(Site& s, const std::string& op, ValueId v, const std::vector<i
   return v;
 }
 
+bool keeps(Site& s) { return s.node().i("keepdims", 1) != 0; }
+
 bool adjacent(const std::vector<int64_t>& axes) {
   return axes.empty() || axes.back() - axes.front() + 1 == int64_t(axes.size());
 }
 
-bool keeps(Site& s) { return s.node().i("keepdims", 1) != 0; }
-
 // Already as it should be: adjacent axes that the node itself names.
 bool is_plain(Site& s, const std::vector<int64_t>& axes) {
-  if (!adjacent(axes) && !s.context().few_nodes) return false;
+  if (!s.context().few_nodes &&
+      (!adjacent(axes) || (!keeps(s) && int64_t(axes.size()) == s.rank(s.x(0)))))
+    return false;
   const bool as_input = s.node().is("ReduceSum") ? s.opset() >= 13 : s.opset() >= 18;
   std::vector<int64_t> said;
   if (s.has(1))

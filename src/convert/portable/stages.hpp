@@ -11,6 +11,8 @@ void scan_recurrent(Model& m, const OpTable& ops);
 void only_float32(Graph& g, const Context& c);
 // Updates of small state tensors that are written alike, as one. `updates`: outputs by name.
 void join_updates(Graph& g, const std::vector<std::string>& updates, const Context& c);
+// MaxPool with Indices serves those who need the values alone.
+void share_pools(Graph& g);
 // Every node in the form of one opset.
 void set_opset(Model& m, int opset, const OpTable& ops);
 // Labels, indices and counters as int32; shapes stay int64.

@@ -88,6 +88,16 @@ ValueId crop(GradBuilder& b, ValueId v, const std::vector<int64_t>& to) {
   return b.call("Slice", {v, b.constant_ints(starts), b.constant_ints(to), b.constant_ints(axes)});
 }
 
+// The image without what lies behind the last window: its sizes, and the padding that is left.
+void reached(const kernels::Window& w, std::vector<int64_t>& in, std::vector<int64_t>& end) {
+  for (size_t d = 0; d < w.dims(); ++d) {
+    const int64_t sees = (w.out[d] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
+    const int64_t behind = sees - w.pads_begin[d] - w.in[d];
+    in.push_back(std::max<int64_t>(1, w.in[d] + std::min<int64_t>(0, behind)));
+    end.push_back(std::max<int64_t>(0, behind));
+  }
+}
+
 std::vector<int64_t> joined(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   std::vector<int64_t> r = a;
   r.insert(r.end(), b.begin(), b.end());
@@ -124,19 +134,25 @@ std::vector<ValueId> grad_w_lower(GradBuilder& b) {
   std::vector<int64_t> perm_x{2, 1, 0}, perm_dy{1, 0};
   for (size_t d = 0; d < w.dims(); ++d)
     perm_x.push_back(int64_t(d) + 3), perm_dy.push_back(int64_t(d) + 2);
-  ValueId x = b.x(1);
+  std::vector<int64_t> in, end;
+  reached(w, in, end);
+  ValueId x = in == w.in ? b.x(1) : crop(b, b.x(1), in);
   Shape grouped{any_batch ? -1 : s.batch, s.groups, s.in_per_group()};
   Shape folded{s.in_per_group(), any_batch ? -1 : s.groups * s.batch};
-  x = b.call("Reshape", {x, b.constant_ints(joined(grouped, w.in))});
+  x = b.call("Reshape", {x, b.constant_ints(joined(grouped, in))});
   x = b.transpose(x, perm_x);
-  x = b.call("Reshape", {x, b.constant_ints(joined(folded, w.in))});
+  x = b.call("Reshape", {x, b.constant_ints(joined(folded, in))});
   ValueId dy = b.transpose(b.x(0), perm_dy);
   GradBuilder::Attrs a{{"strides", w.dilations},
                        {"dilations", w.strides},
                        {"group", s.groups},
-                       {"pads", joined(w.pads_begin, w.pads_end)}};
+                       {"pads", joined(w.pads_begin, end)}};
   ValueId dw = b.transpose(b.call("Conv", {x, dy}, a), perm_dy);
-  return {crop(b, dw, w.kernel)};
+  for (size_t d = 0; d < w.dims(); ++d)  // windows that see nothing but padding
+    if (w.pads_begin[d] + in[d] + end[d] - (w.out[d] - 1) * w.strides[d] - 1 !=
+        (w.kernel[d] - 1) * w.dilations[d])
+      return {crop(b, dw, w.kernel)};
+  return {dw};
 }
 
 Cost cost(const Prepare& p) { return conv_cost(p, problem(p)); }
