@@ -24,6 +24,19 @@ function(onnxtrain_install_licences folder)
   install(DIRECTORY ${made}/ DESTINATION ${folder})
 endfunction()
 
+# Plug-ins for MPI that tools/mpi_plugin.sh has built for packages; they are looked for when the
+# package is made. Where an MPI library lies is the other machine's matter.
+function(onnxtrain_install_plugins folder)
+  install(CODE "
+    file(GLOB plugins ${CMAKE_SOURCE_DIR}/build/mpi/libonnxtrain_mpi_*.so)
+    set(folder \"\${CMAKE_INSTALL_PREFIX}/${folder}\")
+    foreach(plugin IN LISTS plugins)
+      file(INSTALL \${plugin} DESTINATION \${folder} TYPE SHARED_LIBRARY)
+      get_filename_component(name \${plugin} NAME)
+      file(RPATH_REMOVE FILE \"\$ENV{DESTDIR}\${folder}/\${name}\")
+    endforeach()")
+endfunction()
+
 if(SKBUILD)
   return()
 endif()
@@ -37,6 +50,7 @@ set_target_properties(onnxtrain_shared PROPERTIES INSTALL_RPATH "$ORIGIN/onnxtra
 install(TARGETS onnxtrain_cli RUNTIME)
 install(TARGETS onnxtrain_shared EXPORT onnxtrain-targets LIBRARY)
 install(DIRECTORY include/onnxtrain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+onnxtrain_install_plugins(${private_libdir})
 if(ONNXTRAIN_ONEDNN)
   install(FILES ${ONNXTRAIN_DNNL_FILE} DESTINATION ${private_libdir})
 endif()

@@ -274,6 +274,8 @@ typedef struct ot_distributed {
   const char* batch_norm; /* "local": statistics of each block; "sync": of the whole batch; NULL: as
                              a checkpoint had it, or local */
   const char* reduce_dtype; /* "float32", or "bf16": gradients between processes; NULL: float32 */
+  int shard_optimizer; /* not 0: each process keeps a part of the optimizer's state; then all of
+                          them call ot_trainer_save, ot_trainer_model and ot_trainer_get together */
 } ot_distributed;
 OT_API ot_status ot_trainer_distribute(ot_trainer* t, const ot_distributed* o);
 /* This process and how many there are: 0 and 1 when it trains alone. */
@@ -286,7 +288,8 @@ OT_API int ot_launch_rank(void);
 /* Ends all processes of the training at once: for a program that fails in one of them. */
 OT_API void ot_abort_processes(int code);
 /* Memory as JSON, in bytes: state_bytes, step_bytes (plans made so far), step_bytes_without_limit,
- * nodes_computed_twice, peak_process_bytes. */
+ * nodes_computed_twice, peak_process_bytes; with a sharded optimizer optimizer_state_bytes and
+ * optimizer_state_bytes_of_rank, a list. */
 OT_API ot_status ot_trainer_memory(const ot_trainer* t, ot_text** json);
 /* One step on these feeds. which < 0: every algorithm in list order. loss may be NULL. */
 OT_API ot_status ot_trainer_step(ot_trainer* t, size_t n_inputs, const char* const* input_names,

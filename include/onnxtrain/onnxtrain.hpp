@@ -262,9 +262,10 @@ struct TrainerOptions {
   double seconds = 0;       // of one step
   // "auto": with the processes that mpirun or srun started (docs/distributed.md)
   std::string distributed = "off";
-  int micro_blocks = 0;      // of rows that a batch is cut into; 0: one for each process
-  std::string batch_norm;    // "local": statistics of each block, "sync": of the whole batch
-  std::string reduce_dtype;  // "bf16": gradients between processes; else float32
+  int micro_blocks = 0;          // of rows that a batch is cut into; 0: one for each process
+  std::string batch_norm;        // "local": statistics of each block, "sync": of the whole batch
+  std::string reduce_dtype;      // "bf16": gradients between processes; else float32
+  bool shard_optimizer = false;  // each process keeps a part of the optimizer's state
 };
 
 struct FitOptions {
@@ -392,7 +393,8 @@ class Trainer {
                               0,
                               -1,
                               o.batch_norm.empty() ? nullptr : o.batch_norm.c_str(),
-                              o.reduce_dtype.empty() ? nullptr : o.reduce_dtype.c_str()};
+                              o.reduce_dtype.empty() ? nullptr : o.reduce_dtype.c_str(),
+                              o.shard_optimizer ? 1 : 0};
     check(ot_trainer_distribute(h_.get(), &d));
   }
   static Model prepare(const Model& model, const TrainerOptions& o) {

@@ -227,24 +227,25 @@ class Model:
         self._trainer = None
         return self
 
-    def trainer(self, seed=0, threads=0, memory=None, distributed="off", micro_blocks=0, batch_norm=None):
+    def trainer(self, seed=0, threads=0, memory=None, distributed="off", micro_blocks=0, batch_norm=None,
+                shard_optimizer=False):
         """The Trainer behind `fit`; made on first use."""
         from .trainer import Trainer, prepare
 
         if self._trainer is None:
             ready = self if self.trainable else prepare(self, **self._compiled)
             self._trainer = Trainer(ready, seed=seed, threads=threads, memory=memory, distributed=distributed,
-                                    micro_blocks=micro_blocks, batch_norm=batch_norm)
+                                    micro_blocks=micro_blocks, batch_norm=batch_norm, shard_optimizer=shard_optimizer)
         return self._trainer
 
     def fit(self, x, y=None, valid=None, epochs=None, batch_size=None, out=None, seed=0, threads=0, memory=None,
-            distributed="auto", micro_blocks=0, batch_norm=None, **options):
+            distributed="auto", micro_blocks=0, batch_norm=None, shard_optimizer=False, **options):
         """Trains and keeps the result: `predict`, `parameters`, `save` and `export` see the new weights.
         Arguments as in `Trainer` and `Trainer.fit`; under mpirun all processes train together (every one is given the
         whole data set) unless distributed is "off"."""
         x, y = split(x, y, self.inputs)
         self._choose_loss(y)
-        t = self.trainer(seed, threads, memory, distributed, micro_blocks, batch_norm)
+        t = self.trainer(seed, threads, memory, distributed, micro_blocks, batch_norm, shard_optimizer)
         try:
             history = t.fit(x, y, valid=valid, epochs=epochs, batch_size=batch_size, out=out, _model=self, **options)
         finally:  # also when it was interrupted

@@ -18,7 +18,7 @@ def end_all_on_error():
     def hook(kind, value, trace):
         rank = _native.launch_rank()
         if rank > 0:  # the same mistake is made by all: rank 0 tells it first
-            time.sleep(1.5 + 0.1 * rank)
+            time.sleep(4 + 0.1 * rank)
             print(f"rank {rank}:", file=sys.stderr)
         _before(kind, value, trace)
         sys.stderr.flush()

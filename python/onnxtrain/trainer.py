@@ -198,13 +198,14 @@ class Trainer:
     distributed: "auto": together with the processes that mpirun or srun started: `step` takes this process's rows of
     the batch, in the order of ranks (`rows_of_rank`), `fit` the whole data set; micro_blocks: how many blocks of rows a
     batch is cut into, batch_norm: BatchNormalization by the statistics of each block ("local") or of the whole batch
-    ("sync"), reduce_dtype: "bf16" for gradients between processes (other bits then), communicator: of mpi4py
-    (docs/distributed.md).
+    ("sync"), reduce_dtype: "bf16" for gradients between processes (other bits then), shard_optimizer: each process
+    keeps a part of the optimizer's state, the bits stay the same (then all processes call `save`, `model` and
+    `state[...]` together), communicator: of mpi4py (docs/distributed.md).
     """
 
     def __init__(self, model, seed=0, threads=0, *, memory=None, max_loop_trips=None, time=None, engine="native",
                  isolated=False, distributed="off", micro_blocks=0, communicator=None, fault_timeout=20,
-                 batch_norm=None, reduce_dtype=None, _native_trainer=None):
+                 batch_norm=None, reduce_dtype=None, shard_optimizer=False, _native_trainer=None):
         # a model that was read here is nobody else's: its weights become the trainer's
         self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads,
                                                      limits(memory, max_loop_trips, time),
@@ -219,11 +220,14 @@ class Trainer:
         if engine != "native":
             self.use_engine(engine, threads, isolated)
         if distributed != "off" or micro_blocks:
-            self._distribute(distributed, micro_blocks, communicator, fault_timeout, batch_norm, reduce_dtype)
+            self._distribute(distributed, micro_blocks, communicator, fault_timeout, batch_norm, reduce_dtype,
+                             shard_optimizer)
 
-    def _distribute(self, mode, micro_blocks, communicator=None, fault_timeout=20, batch_norm=None, reduce_dtype=None):
+    def _distribute(self, mode, micro_blocks, communicator=None, fault_timeout=20, batch_norm=None, reduce_dtype=None,
+                    shard_optimizer=False):
         self._t.distribute(mode, int(micro_blocks), float(fault_timeout),
-                           -1 if communicator is None else communicator.py2f(), batch_norm or "", reduce_dtype or "")
+                           -1 if communicator is None else communicator.py2f(), batch_norm or "", reduce_dtype or "",
+                           bool(shard_optimizer))
         if self.ranks > 1:
             processes.end_all_on_error()
 
@@ -358,7 +362,8 @@ class Trainer:
     @property
     def memory(self):
         """Bytes: state_bytes, step_bytes (of the steps made so far), step_bytes_without_limit,
-        nodes_computed_twice, peak_process_bytes."""
+        nodes_computed_twice, peak_process_bytes; with shard_optimizer, from the first step on, also
+        optimizer_state_bytes and optimizer_state_bytes_of_rank."""
         return json.loads(self._t.memory())
 
     @property

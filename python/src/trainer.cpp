@@ -327,10 +327,11 @@ void bind_processes(nb::module_& m, nb::class_<PyTrainer>& c) {
   m.def("launch_rank", &ot_launch_rank);
   c.def("distribute",
         [](PyTrainer& t, const std::string& mode, int blocks, double timeout, int64_t comm,
-           const std::string& norm, const std::string& type) {
+           const std::string& norm, const std::string& type, bool shard) {
           auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
           const ot_distributed d = {
-              sizeof(ot_distributed), mode.c_str(), blocks, timeout, comm, text(norm), text(type)};
+              sizeof(ot_distributed), mode.c_str(), blocks, timeout, comm, text(norm), text(type),
+              shard ? 1 : 0};
           t.guard.released([&] { return ot_trainer_distribute(t.h.get(), &d); });
         })
       .def_prop_ro("rank", [](const PyTrainer& t) { return ot_trainer_rank(t.h.get()); })

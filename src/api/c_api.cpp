@@ -266,6 +266,10 @@ ot_status ot_trainer_memory(const ot_trainer* t, ot_text** json) {
                              {"step_bytes_without_limit", m.whole},
                              {"nodes_computed_twice", m.recomputed},
                              {"peak_process_bytes", peak_resident_bytes()}};
+    if (const Training::Shards s = t->t().shards(); !s.of_rank.empty()) {
+      j["optimizer_state_bytes"] = s.bytes;
+      j["optimizer_state_bytes_of_rank"] = s.of_rank;
+    }
     *json = text(j.dump());
   });
 }
@@ -372,8 +376,10 @@ ot_status ot_trainer_state_names(const ot_trainer* t, ot_text** json) {
                  [&] { *json = text(nlohmann::json(t->t().state().names()).dump()); });
 }
 ot_status ot_trainer_get(const ot_trainer* t, const char* name, ot_value** out) {
-  return guarded({{"t", t}, {"name", name}, {"out", out}},
-                 [&] { *out = new ot_value{t->t().state().get(name).clone()}; });
+  return guarded({{"t", t}, {"name", name}, {"out", out}}, [&] {
+    if (t->t().is_shared_out(name)) const_cast<ot_trainer*>(t)->t().gather_state();
+    *out = new ot_value{t->t().state().get(name).clone()};
+  });
 }
 ot_status ot_trainer_set(ot_trainer* t, const char* name, const ot_value* value) {
   return guarded({{"t", t}, {"name", name}, {"value", value}}, [&] {
@@ -394,5 +400,8 @@ ot_status ot_trainer_set_step_count(ot_trainer* t, uint64_t steps) {
   return guarded({{"t", t}}, [&] { t->t().set_step_count(steps); });
 }
 ot_status ot_trainer_model(const ot_trainer* t, ot_model** out) {
-  return guarded({{"t", t}, {"out", out}}, [&] { *out = model(t->t().snapshot()); });
+  return guarded({{"t", t}, {"out", out}}, [&] {
+    const_cast<ot_trainer*>(t)->t().gather_state();
+    *out = model(t->t().snapshot());
+  });
 }

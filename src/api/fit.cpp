@@ -233,5 +233,5 @@ ot_status ot_run_folder(const char* path, ot_text** kept) {
 }
 
 ot_status ot_trainer_save(const ot_trainer* t, const char* path) {
-  return guarded({{"t", t}, {"path", path}}, [&] { t->run.save(path); });
+  return guarded({{"t", t}, {"path", path}}, [&] { const_cast<ot_trainer*>(t)->run.save(path); });
 }

@@ -10,7 +10,7 @@ using namespace onnxtrain::api;
 
 ot_status ot_trainer_distribute(ot_trainer* t, const ot_distributed* o) {
   return guarded({{"t", t}}, [&] {
-    ot_distributed given = {sizeof(ot_distributed), nullptr, 0, 0, -1, nullptr, nullptr};
+    ot_distributed given = {sizeof(ot_distributed), nullptr, 0, 0, -1, nullptr, nullptr, 0};
     if (o) std::memcpy(&given, o, std::min(o->size, sizeof given));  // an older caller has less
     DistributedOptions d;
     if (given.mode) d.mode = given.mode;
@@ -22,6 +22,7 @@ ot_status ot_trainer_distribute(ot_trainer* t, const ot_distributed* o) {
     cut.blocks = given.micro_blocks;
     if (given.batch_norm) cut.batch_norm = given.batch_norm;
     if (given.reduce_dtype) cut.reduce_dtype = given.reduce_dtype;
+    cut.shard = given.shard_optimizer != 0;
     t->run.distribute(connect_processes(d), cut);
   });
 }

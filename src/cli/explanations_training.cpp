@@ -574,6 +574,16 @@ constexpr Explanation kTraining[] = {
      "not. Please\nreport it; --batch-norm local needs no such sums."},
     {"OT5052", "--batch-norm is local (statistics of each block) or sync (of the whole batch)."},
     {"OT5054", "--reduce-dtype is float32 or bf16."},
+    {"OT5055",
+     "--shard-optimizer gives every process a part of the optimizer's state. This training has "
+     "none "
+     "that could be shared out: it keeps no state (SGD without momentum), or what it keeps is read "
+     "by the model, by another training section, or by the updates of all other tensors."},
+    {"OT5057",
+     "With a sharded optimizer no process has the whole state. Saving a checkpoint and reading the "
+     "optimizer's variables collect it from all processes, so all of them have to do it at the "
+     "same "
+     "step."},
     {"OT5053", "Processes of one host are connected by sockets; the system gave no more of them."},
     {"OT5040", "launch starts processes on other hosts by mpirun, or by srun within a Slurm job."},
     {"OT5080",

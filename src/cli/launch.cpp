@@ -64,10 +64,27 @@ std::string starter(const LaunchFlags& f) {
   return "processes";
 }
 
+// How the processes of srun shall meet: as the plug-in's MPI wants it, where Slurm has that and
+// nobody has said anything else.
+std::string slurm_mpi() {
+  if (std::getenv("SLURM_MPI_TYPE")) return {};
+  FILE* list = popen("srun --mpi=list 2>&1", "r");
+  if (!list) return {};
+  std::string text;
+  for (int c = 0; (c = std::fgetc(list)) != EOF;) text += char(c);
+  if (pclose(list) != 0) return {};
+  bool open_mpi = false;
+  for (const MpiPlugin& p : find_mpi_plugins())
+    open_mpi |= p.path.find("openmpi") != std::string::npos;
+  const std::string wanted = open_mpi ? "pmix" : "pmi2";
+  return text.find(wanted) != std::string::npos ? wanted : std::string();
+}
+
 Words launcher(const LaunchFlags& f, const std::string& by) {
   const std::string n = std::to_string(f.processes);
   if (by == "srun") {
     Words w = {"srun", "--ntasks=" + n, "--kill-on-bad-exit=1"};
+    if (const std::string type = slurm_mpi(); !type.empty()) w.push_back("--mpi=" + type);
     if (!f.hosts.empty()) w.push_back("--nodefile=" + f.hosts);
     return w;
   }

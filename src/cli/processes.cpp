@@ -8,9 +8,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "cli/narration.hpp"
+#include "core/text.hpp"
 #include "core/threads.hpp"
 #include "distributed/rows.hpp"
 
@@ -50,6 +52,10 @@ void ProcessFlags::add_to(Registry& r, CLI::App* c) {
                        "bf16: gradients go between processes as bfloat16, half the bytes; the bits "
                        "are then no longer those of one process (float32)")
              ->check(CLI::IsMember({"float32", "bf16"})),
+         kGroup);
+  r.rare(c->add_flag("--shard-optimizer", cut.shard,
+                     "every process keeps and updates a part of the optimizer's state, and new "
+                     "weights go to all; the bits stay the same"),
          kGroup);
 }
 
@@ -91,6 +97,24 @@ void say_mpi() {
     std::printf("mpi       %s   %s\n", path.c_str(), problem.empty() ? "loads" : problem.c_str());
 }
 
+namespace {
+
+// Before the first step: what is not read by the model is taken for the optimizer's.
+std::string shard_text(const Training& t) {
+  std::set<std::string> read;
+  const Graph& main = t.source().main;
+  for (const Node& n : main.nodes)
+    for (ValueId v : main.reads(n)) read.insert(main.value_name(v));
+  size_t bytes = 0;
+  for (const std::string& name : t.state().names())
+    if (read.count(name) == 0) bytes += t.state().get(name).bytes();
+  return cat("optimizer state of ", megabytes(bytes, 2), " shared out, about ",
+             megabytes(bytes / size_t(t.communicator()->size()), 2),
+             " in each process (--shard-optimizer)");
+}
+
+}  // namespace
+
 std::string processes_text(const Training& t) {
   const Communicator* c = t.communicator();
   std::string text;
@@ -103,6 +127,7 @@ std::string processes_text(const Training& t) {
   if (t.block_options().narrow)
     text +=
         ", gradients between them as bfloat16 (--reduce-dtype bf16): other bits than one process";
+  if (t.block_options().shard) text += cat(", ", shard_text(t));
   bool norm = false;
   for (const TrainingStep& s : t.source().training)
     for (const Node& n : s.algorithm.nodes) norm |= uses_batch_statistics(n);
@@ -117,8 +142,9 @@ int failed(const std::string& text, int code) {
   Communicator* c = connected_processes();
   const Launch launch = find_launch();
   const int rank = c ? c->rank() : launch.size > 1 ? launch.rank : 0;
-  // the same mistake is made by all: rank 0 tells it and ends the others before they do
-  if (rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1500 + 100 * rank));
+  // the same mistake is made by all: rank 0 tells it and ends the others before they do, also where
+  // the machine is busy and it comes later
+  if (rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(4000 + 100 * rank));
   if (rank > 0) {
     char host[64] = "";
     gethostname(host, sizeof host - 1);

@@ -1,6 +1,7 @@
 // train: from flags to a run.
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <csignal>
@@ -20,6 +21,7 @@
 #include "cli/train_flags.hpp"
 #include "core/file.hpp"
 #include "core/shell.hpp"
+#include "core/text.hpp"
 #include "run/lr_finder.hpp"
 #include "run/predict.hpp"
 #include "run/run.hpp"
@@ -263,6 +265,16 @@ void say_memory(const run::MemoryUse& m) {
                                    " nodes recomputed, else ", mb(p.state + p.whole))
                              : cat(", limit ", mb(m.limit), ": nothing had to be recomputed");
   say("memory", cat(line, ", peak of the process ", mb(m.peak)));
+  const std::vector<size_t>& each = m.shards.of_rank;
+  if (each.empty()) return;
+  const auto [least, most] = std::minmax_element(each.begin(), each.end());
+  say("memory", cat("optimizer state ", megabytes(m.shards.bytes, 2),
+                    " shared out: ", *least == *most ? "" : megabytes(*least, 2) + " to ",
+                    megabytes(*most, 2), " in each of ", each.size(), " processes"));
+  const std::vector<std::string>& whole = m.shards.whole;
+  if (!whole.empty())
+    say("memory", cat("not shared out: ", whole[0],
+                      whole.size() > 1 ? cat(", and ", whole.size() - 1, " more") : ""));
 }
 
 // What only one process can do.

@@ -194,9 +194,17 @@ void Populating::start(std::vector<std::pair<std::shared_ptr<void>, size_t>> blo
   });
 }
 
-Populating::~Populating() {
+Populating::~Populating() { stop(); }
+
+void Populating::stop() {
   stop_.store(true, std::memory_order_relaxed);
   if (thread_.joinable()) thread_.join();
+}
+
+void give_back(void* begin, size_t bytes) {
+  const auto page = uintptr_t(sysconf(_SC_PAGESIZE)), from = reinterpret_cast<uintptr_t>(begin);
+  const uintptr_t first = (from + page - 1) / page * page, end = (from + bytes) / page * page;
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
 std::shared_ptr<void> zero_pages(size_t bytes) {

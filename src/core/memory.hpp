@@ -28,12 +28,16 @@ std::shared_ptr<void> allocate_lasting(size_t bytes, bool zero = false);
 // twice as much, and four times when they are read first. Contents stay as they are.
 void populate(void* begin, size_t bytes);
 
+// Gives the pages that lie in this part of a block back: its contents are lost.
+void give_back(void* begin, size_t bytes);
+
 // Does that beside other work, until all is done or this is destroyed.
 class Populating {
  public:
   Populating() = default;
   ~Populating();
   void start(std::vector<std::pair<std::shared_ptr<void>, size_t>> blocks);
+  void stop();
 
  private:
   std::atomic<bool> stop_ = false;

@@ -55,8 +55,8 @@ size_t BlockSum::Layout::end_of(size_t k) const {
 }
 
 BlockSum::BlockSum(std::vector<TensorType> parts, int blocks, Communicator* communicator,
-                   size_t narrow_from)
-    : blocks_(blocks), comm_(communicator) {
+                   size_t narrow_from, Shared shared)
+    : blocks_(blocks), comm_(communicator), shared_(shared) {
   const int ranks = comm_ ? comm_->size() : 1, each = blocks / ranks;
   for (size_t k = 0; k < parts.size(); ++k) {
     here_.add(parts[k]);
@@ -65,6 +65,10 @@ BlockSum::BlockSum(std::vector<TensorType> parts, int blocks, Communicator* comm
     between_.add({narrow ? DType::kBFloat16 : parts[k].dtype, parts[k].shape});
   }
   OT_ASSERT(blocks % ranks == 0);
+  if (shared.to > shared.from) {
+    shared_begin_ = between_.offsets[shared.from];
+    shared_end_ = shared.to < parts.size() ? between_.offsets[shared.to] : between_.bytes;
+  }
   for (int r = 0; r < ranks; ++r) {
     subtrees_.emplace_back();
     find_subtrees({0, blocks}, {r * each, (r + 1) * each}, subtrees_.back());
@@ -74,7 +78,8 @@ BlockSum::BlockSum(std::vector<TensorType> parts, int blocks, Communicator* comm
   if (ranks == 1 || bucket_ == 0) return;
   OT_ASSERT(most_ < size_t(Communicator::kPending));
   for (size_t s = 0; s < most_ && narrow_; ++s) narrowed_.push_back(fresh(between_.bytes));
-  const size_t buckets = (between_.bytes + bucket_ - 1) / bucket_;
+  size_t buckets = 0;
+  for (size_t at = 0; at < between_.bytes; at = bucket_end(at)) ++buckets;
   flights_.resize(std::min({kFlights, buckets, size_t(Communicator::kPending) / most_}));
   for (Flight& f : flights_) {
     f.chunks.resize(size_t(ranks) + 1);
@@ -249,22 +254,56 @@ void BlockSum::start_buckets() {
   const size_t all = between_.bytes,
                there = ready_parts_ < ready_.size() ? between_.offsets[ready_parts_] : all;
   while (started_ < all && under_way_ < flights_.size()) {
-    const size_t end = std::min(all, started_ + bucket_);
+    const size_t end = bucket_end(started_);
     if (end > there) return;
     Flight& f = flights_[(oldest_ + under_way_) % flights_.size()];
     ++under_way_;
     f.begin = started_;
     f.end = end;
+    f.shared = !shared_.everywhere && f.begin >= shared_begin_ && f.begin < shared_end_;
     started_ = end;
     start(f);
   }
 }
 
+// Parts that are shared have buckets of their own.
+size_t BlockSum::bucket_end(size_t begin) const {
+  size_t end = std::min(between_.bytes, begin + bucket_);
+  for (size_t edge : {shared_begin_, shared_end_})
+    if (begin < edge) end = std::min(end, edge);
+  return end;
+}
+
+// The part of a bucket that each rank adds up.
+void BlockSum::cut(size_t begin, size_t end, std::vector<size_t>& chunks) const {
+  const size_t ranks = chunks.size() - 1, bytes = end - begin;
+  for (size_t r = 0; r <= ranks; ++r)
+    chunks[r] = r == ranks ? bytes : bytes * r / ranks / kAlign * kAlign;
+}
+
+std::vector<BlockSum::Piece> BlockSum::pieces() const {
+  std::vector<Piece> found;
+  std::vector<size_t> chunks(size_t(comm_ ? comm_->size() : 1) + 1);
+  for (size_t at = shared_begin_; at < shared_end_; at = bucket_end(at)) {
+    cut(at, bucket_end(at), chunks);
+    for (size_t r = 0; r + 1 < chunks.size(); ++r)
+      for (size_t k = shared_.from; k < shared_.to; ++k) {
+        const size_t b = std::max(at + chunks[r], between_.offsets[k]),
+                     e = std::min(at + chunks[r + 1], between_.end_of(k)),
+                     size = dtype_size(between_.parts[k].dtype);
+        if (b < e)
+          found.push_back({k, int(r), int64_t((b - between_.offsets[k]) / size),
+                           int64_t((e - between_.offsets[k]) / size)});
+      }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Piece& a, const Piece& b) { return a.part < b.part; });
+  return found;
+}
+
 void BlockSum::start(Flight& f) {
   const auto ranks = size_t(comm_->size()), me = size_t(comm_->rank());
-  const size_t bytes = f.end - f.begin;
-  for (size_t r = 0; r <= ranks; ++r)
-    f.chunks[r] = r == ranks ? bytes : bytes * r / ranks / kAlign * kAlign;
+  cut(f.begin, f.end, f.chunks);
   const size_t mine = f.chunks[me + 1] - f.chunks[me];
   for (size_t r = 0; r <= ranks; ++r) f.places[r] = r * mine;
   f.collects = false;
@@ -287,7 +326,7 @@ void BlockSum::collect(Flight& f) {
   char* result = sent(0) + f.begin;
   if (sum && mine > 0) std::memcpy(result + f.chunks[me], sum, mine);
   f.collects = true;
-  f.handles.push_back(comm_->start_collect(result, f.chunks.data()));
+  if (!f.shared) f.handles.push_back(comm_->start_collect(result, f.chunks.data()));
 }
 
 void BlockSum::progress() {

@@ -11,14 +11,28 @@
 
 namespace onnxtrain {
 
+// Parts of which every process gets the sums of some elements only: pieces() says which.
+struct SharedSums {
+  size_t from = 0, to = 0;  // parts
+  bool everywhere = false;  // all processes get all sums all the same
+};
+
 class BlockSum {
  public:
   // parts: what is added, one tensor each, in the order in which they become known. communicator:
   // null for one process. The blocks of a rank are neighbours: rank r has r*blocks/size and those
   // after it. narrow_from: float32 of this part and those after it is bfloat16 between processes.
   static constexpr size_t kNever = ~size_t(0);
+  using Shared = SharedSums;
   BlockSum(std::vector<TensorType> parts, int blocks, Communicator* communicator,
-           size_t narrow_from = kNever);
+           size_t narrow_from = kNever, Shared shared = {});
+  // Which elements of the shared parts belong to which process, in the order of the parts.
+  struct Piece {
+    size_t part;
+    int rank;
+    int64_t from, to;  // elements
+  };
+  std::vector<Piece> pieces() const;
 
   // compute(block) runs a block and says where its parts are; blocks that are empty are passed
   // over. The result is the same in every process.
@@ -59,6 +73,7 @@ class BlockSum {
   struct Flight {
     size_t begin = 0, end = 0;
     bool collects = false;
+    bool shared = false;  // the sums stay where they were made
     std::vector<Communicator::Handle> handles;
     std::vector<size_t> chunks, places;
     std::vector<std::shared_ptr<void>> received;  // by subtree: from every rank
@@ -74,6 +89,8 @@ class BlockSum {
   void widen(size_t begin, size_t end);
   char* sent(size_t k) { return narrow_ ? static_cast<char*>(narrowed_[k].get()) : buffer(k); }
   void start_buckets();
+  size_t bucket_end(size_t begin) const;
+  void cut(size_t begin, size_t end, std::vector<size_t>& chunks) const;
   void start(Flight& f);
   bool is_done(Flight& f);
   void collect(Flight& f);
@@ -85,6 +102,8 @@ class BlockSum {
   bool narrow_ = false;
   int blocks_;
   Communicator* comm_;
+  Shared shared_;
+  size_t shared_begin_ = 0, shared_end_ = 0;  // bytes
   std::vector<std::vector<Range>> subtrees_;  // by rank: the largest parts of the tree it has alone
   size_t most_ = 1;
   std::vector<std::shared_ptr<void>> buffers_;   // the subtrees of this rank, then partial sums

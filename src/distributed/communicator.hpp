@@ -34,6 +34,8 @@ class Communicator {
   }
   // Between two looks at what is under way; the longer it takes the more is left to others.
   static void pause(int turn);
+  // How long this process has been waiting for others by now; 0: it does not.
+  static double waiting_seconds();
 
   // Ends all processes of the group at once.
   [[noreturn]] virtual void abort(int code) = 0;

@@ -175,6 +175,9 @@ struct Heartbeat::Impl {
       before = now;
       for (size_t k = 0; k < peers.size(); ++k) {
         Peer& p = peers[k];
+        const std::chrono::duration<double> ended = now - p.heard;
+        if (p.over && ended.count() > timeout_s && Communicator::waiting_seconds() > timeout_s)
+          lost(p, cat("has ended its training, but rank ", rank, " still waits for it"));
         if (p.over) continue;
         if (stood_still) p.heard = now;
         if (polled_all && polled[k].revents != 0) listen_to(p);

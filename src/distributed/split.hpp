@@ -32,6 +32,7 @@ struct SplitStep {
     int update = -1, block = -1, axis = 0;
     int64_t outer = 1;
     std::string refused;
+    std::string state = {};  // the new value of this variable, which processes share out
   };
   std::vector<Output> outputs;
   bool batch_norm = false;     // statistics are those of the blocks

@@ -6,8 +6,8 @@
 namespace onnxtrain {
 
 BlockStep::Part::Part(Graph graph, SplitStep::Updates updates, const BlockStep& step,
-                      ProgramOptions options)
-    : program(std::move(graph), std::move(updates), step.p_.state, step.p_.pool,
+                      ProgramOptions options, const std::shared_ptr<State>& state)
+    : program(std::move(graph), std::move(updates), state ? state : step.p_.state, step.p_.pool,
               std::move(options)) {
   const Graph& g = program.graph();
   arrays.resize(g.inputs.size());

@@ -6,7 +6,9 @@ namespace onnxtrain {
 
 // One program with its inputs: where each comes from.
 struct BlockStep::Part {
-  Part(Graph graph, SplitStep::Updates updates, const BlockStep& step, ProgramOptions options);
+  // state: that of the step unless given.
+  Part(Graph graph, SplitStep::Updates updates, const BlockStep& step, ProgramOptions options,
+       const std::shared_ptr<State>& state = nullptr);
   // Runs on `arrays`; outputs are in `out`.
   void run(uint64_t seed, uint64_t step, Guard* guard);
   Tensor tensor(size_t k) const {

@@ -46,6 +46,10 @@ void BlockStep::prepare(const ArrayRef* arrays) {
   ProgramOptions others = p_.options;  // targets meet outputs in the blocks only
   others.targets.clear();
   const SplitStep::Updates none;
+  if (p_.how.shard && p_.communicator)
+    shards_ = std::make_unique<ShardedUpdate>(*split_, p_.state, *p_.communicator, p_.elsewhere,
+                                              *p_.pool);
+  prepare_sums();
   if (!split_->count_names.empty())
     count_ = std::make_unique<Part>(std::move(split_->count), none, *this, others);
   if (split_->meets) {
@@ -56,12 +60,44 @@ void BlockStep::prepare(const ArrayRef* arrays) {
       others_.push_back(std::make_unique<Part>(split_->block.clone(), none, *this, p_.options));
   }
   block_ = std::make_unique<Part>(std::move(split_->block), none, *this, p_.options);
-  update_ =
-      std::make_unique<Part>(std::move(split_->update), std::move(split_->updates), *this, others);
+  prepare_update(others);
+  if (!meeting_ && p_.communicator)
+    overlap_ = std::make_unique<Overlap>(*sums_, *block_, split_->sum_names.size());
   if (p_.loss < 0) return;
   const std::string& name = p_.graph.value_name(p_.graph.outputs[size_t(p_.loss)]);
   for (size_t k = 0; k < split_->sum_names.size(); ++k)
     if (split_->sum_names[k] == name) loss_sum_ = int(k);
+}
+
+// What is added is known from the graphs: a process without rows does not run a block.
+void BlockStep::prepare_sums() {
+  const int blocks = int(rows_->first.size()) - 1;
+  auto types = [&](const std::vector<std::string>& names, const Graph& made) {
+    std::vector<TensorType> found;
+    for (size_t k = 0; k < names.size(); ++k) {
+      // inputs of the parts behind are declared with the types of the sums
+      const TypeInfo* t = &made.value(made.outputs[k]).type;
+      for (const Graph* g : {&split_->update, &split_->block})
+        for (ValueId i : g->inputs)
+          if (g->value_name(i) == cat(kSumInput, names[k])) t = &g->value(i).type;
+      found.push_back({t->elem, t->concrete_shape()});
+    }
+    return found;
+  };
+  if (!split_->count_names.empty())
+    counts_ = std::make_unique<BlockSum>(types(split_->count_names, split_->count), blocks,
+                                         p_.communicator);
+  sums_ =
+      std::make_unique<BlockSum>(types(split_->sum_names, split_->block), blocks, p_.communicator,
+                                 p_.how.narrow ? split_->forward_sums : BlockSum::kNever,
+                                 shards_ ? shards_->shared() : BlockSum::Shared{});
+}
+
+void BlockStep::prepare_update(const ProgramOptions& options) {
+  SplitStep::Updates updates = std::move(split_->updates);
+  Graph g = shards_ ? shards_->graph(*sums_, updates) : std::move(split_->update);
+  update_ = std::make_unique<Part>(std::move(g), std::move(updates), *this, options,
+                                   shards_ ? shards_->state() : nullptr);
 }
 
 // The arrays of one block: rows of the batch, shares, counts of the whole batch.
@@ -170,8 +206,13 @@ void BlockStep::run_together() {
 
 // An input that is a sum over the batch.
 void BlockStep::bind_sum(Part& p, size_t k) const {
-  constexpr std::string_view kSum = "onnxtrain.sum.";
-  const std::string name = p.names[k].substr(kSum.size());
+  if (shards_ && p.arrays[k].data) return;  // the sums stay where they are
+  if (Tensor part; shards_ && shards_->find(p.names[k], *sums_, part)) {
+    p.dims[k] = part.shape();
+    p.arrays[k] = {part.data(), p.dims[k].data(), int(part.rank()), part.dtype()};
+    return;
+  }
+  const std::string name = p.names[k].substr(kSumInput.size());
   auto find = [&](const std::vector<std::string>& names, const BlockSum* sums) {
     const auto it = std::find(names.begin(), names.end(), name);
     if (!sums || it == names.end()) return false;
@@ -186,14 +227,12 @@ void BlockStep::bind_sum(Part& p, size_t k) const {
 }
 
 // Runs the program for every block of this process and adds its first outputs over all.
-void BlockStep::add_up(Part& p, std::unique_ptr<BlockSum>& sums, size_t outputs) {
-  const BatchRows& r = *rows_;
-  const int blocks = int(r.first.size()) - 1;
+void BlockStep::add_up(Part& p, BlockSum& sums) {
   const bool whole = &p == block_.get();
   if (whole && meeting_) run_together();
   auto compute = [&](int block) -> const std::vector<const void*>& {
     Part& own = whole ? part_of(block) : p;
-    if (whole && overlap_ && sums->is_last(block)) {
+    if (whole && overlap_ && sums.is_last(block)) {
       overlap_->next = observer_;
       own.program.set_observer(overlap_.get());
       run_block(own, block);
@@ -204,32 +243,7 @@ void BlockStep::add_up(Part& p, std::unique_ptr<BlockSum>& sums, size_t outputs)
     if (whole) gather_rows(own, block);
     return own.out;
   };
-  if (!sums) {
-    // what is added is known from the graph: a process without rows has not run a block yet
-    std::vector<TensorType> types;
-    const Graph& g = p.program.graph();
-    for (size_t k = 0; k < outputs; ++k) {
-      const TypeInfo& t = sum_type(g, g.outputs[k], k, whole);
-      types.push_back({t.elem, t.concrete_shape()});
-    }
-    const bool narrow = whole && p_.how.narrow;
-    sums = std::make_unique<BlockSum>(std::move(types), blocks, p_.communicator,
-                                      narrow ? split_->forward_sums : BlockSum::kNever);
-    if (whole && !meeting_ && p_.communicator)
-      overlap_ = std::make_unique<Overlap>(*sums, *block_, outputs);
-  }
-  sums->run(empty_, compute, *p_.pool);
-}
-
-const TypeInfo& BlockStep::sum_type(const Graph& g, ValueId v, size_t k, bool block) const {
-  // inputs of the update are declared with the types of the sums
-  const Graph& u = update_->program.graph();
-  const std::string name =
-      "onnxtrain.sum." + (block ? split_->sum_names[k] : split_->count_names[k]);
-  for (const Graph* in : {&block_->program.graph(), &u})
-    for (ValueId i : in->inputs)
-      if (in->value_name(i) == name) return in->value(i).type;
-  return g.value(v).type;
+  sums.run(empty_, compute, *p_.pool);
 }
 
 void BlockStep::run(const ArrayRef* arrays, const BatchRows& rows, uint64_t seed, uint64_t step,
@@ -244,8 +258,8 @@ void BlockStep::run(const ArrayRef* arrays, const BatchRows& rows, uint64_t seed
   empty_.clear();
   for (size_t b = 0; b + 1 < rows.first.size(); ++b) empty_.push_back(rows.rows(int(b)) == 0);
   row_outputs_.assign(block_->program.graph().outputs.size(), Tensor());
-  if (count_) add_up(*count_, counts_, split_->count_names.size());
-  add_up(*block_, sums_, split_->sum_names.size());
+  if (count_) add_up(*count_, *counts_);
+  add_up(*block_, *sums_);
   loss_ = std::numeric_limits<double>::quiet_NaN();
   if (loss_sum_ >= 0) {
     const TensorType& t = sums_->parts()[size_t(loss_sum_)];
@@ -254,16 +268,25 @@ void BlockStep::run(const ArrayRef* arrays, const BatchRows& rows, uint64_t seed
   }
   tripped_ = guard && loss_sum_ >= 0 && !std::isfinite(loss_);
   if (tripped_) return;
+  run_update(guard);
+  tripped_ = guard && guard->tripped;
+  if (loss_sum_ < 0 && p_.loss >= 0 && split_->outputs[size_t(p_.loss)].update >= 0)
+    loss_ = update_->tensor(size_t(split_->outputs[size_t(p_.loss)].update)).to_doubles()[0];
+}
+
+void BlockStep::run_update(Guard* guard) {
   for (size_t k = 0; k < update_->arrays.size(); ++k) {
     if (update_->from[k] >= 0)
       update_->arrays[k] = arrays_[size_t(update_->from[k])];
     else
       bind_sum(*update_, k);
   }
-  update_->run(seed, step, guard);
-  tripped_ = guard && guard->tripped;
-  if (loss_sum_ < 0 && p_.loss >= 0 && split_->outputs[size_t(p_.loss)].update >= 0)
-    loss_ = update_->tensor(size_t(split_->outputs[size_t(p_.loss)].update)).to_doubles()[0];
+  if (shards_ && guard)
+    guard->agree = [this](Guard& here, bool passed, double& norm) {
+      return shards_->agree(here, passed, norm);
+    };
+  update_->run(seed_, step_, guard);
+  if (shards_ && !(guard && guard->tripped)) shards_->hand_out();
 }
 
 NotFiniteValue BlockStep::trace(uint64_t seed, uint64_t step) {
@@ -319,6 +342,10 @@ Value BlockStep::output(size_t k) const {
   if (!o.refused.empty())
     model_error("OT5012", cat("output '", name, "' cannot be had from blocks of rows: ", o.refused),
                 "leave it out, or train in one process without --micro-blocks");
+  if (shards_ && shards_->is_slot(o.state))
+    model_error("OT5012", cat("output '", name, "' is shared out among the processes"),
+                "leave it out, or train without --shard-optimizer");
+  if (!o.state.empty()) return p_.state->get(o.state).clone();
   if (o.block >= 0) return row_outputs_[size_t(o.block)];
   return update_->tensor(size_t(o.update)).clone();
 }

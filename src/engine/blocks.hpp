@@ -9,6 +9,7 @@
 #include "distributed/meeting.hpp"
 #include "distributed/split.hpp"
 #include "engine/program.hpp"
+#include "engine/sharded_update.hpp"
 
 namespace onnxtrain {
 
@@ -36,6 +37,7 @@ class BlockStep {
     ProgramOptions options;
     Communicator* communicator = nullptr;
     BlockOptions how = {};
+    std::set<std::string> elsewhere = {};  // state variables that others read too
   };
   explicit BlockStep(Parts parts);
   ~BlockStep();
@@ -50,6 +52,8 @@ class BlockStep {
   Value output(size_t k) const;  // of the last step; rows: of this process
   bool uses_batch_norm() const { return split_ && split_->batch_norm; }
   size_t gradient_bytes() const { return sums_ ? sums_->bytes() : 0; }
+  // Where optimizer state is shared out (BlockOptions::shard), from the first step on; else null.
+  ShardedUpdate* shards() const { return shards_.get(); }
   PlannedMemory memory() const;
   std::vector<const Plan*> plans() const;
   void set_observer(StepObserver* observer);
@@ -58,10 +62,12 @@ class BlockStep {
   struct Part;     // a program that runs per block, or once
   struct Overlap;  // hands gradients out while their block runs
   void prepare(const ArrayRef* arrays);
+  void prepare_sums();
+  void prepare_update(const ProgramOptions& options);
+  void run_update(Guard* guard);
   void bind(Part& p, int block);
   void bind_sum(Part& p, size_t input) const;
-  void add_up(Part& p, std::unique_ptr<BlockSum>& sums, size_t outputs);
-  const TypeInfo& sum_type(const Graph& g, ValueId v, size_t k, bool block) const;
+  void add_up(Part& p, BlockSum& sums);
   void check_rows() const;
   void run_block(Part& p, int block);
   void run_together();
@@ -81,6 +87,7 @@ class BlockStep {
   std::vector<Tensor> numbers_;    // SplitStep::given
   std::vector<Tensor> lone_rows_;  // by graph input: what a process without rows runs on
   std::unique_ptr<BlockSum> counts_, sums_;
+  std::unique_ptr<ShardedUpdate> shards_;
   std::unique_ptr<Overlap> overlap_;
   StepObserver* observer_ = nullptr;
   std::vector<char> is_rows_;  // by graph input

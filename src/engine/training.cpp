@@ -88,12 +88,12 @@ void Training::run_judged(Algorithm& a, const F& run) {
   // Finite gradients can still make weights that are not, if they or the learning rate are
   // enormous: then the state is kept aside and looked at afterwards.
   constexpr double kLargeNorm = 1e9, kLargeRate = 100;
-  std::map<std::string, Tensor> before;
+  std::vector<Kept> before;
   Guard guard;
   guard.loss_output = a.loss;
   guard.before_writes = [this, &before](double norm) {
     if (norm < kLargeNorm && (!has_rate() || std::fabs(rate()) < kLargeRate)) return;
-    for (const auto& name : state_->names()) before.emplace(name, state_->get(name).clone());
+    for (const auto& name : state_->names()) keep(name, before);
   };
   run(&guard);
   if (guard.tripped) refuse(a, guard);
@@ -127,11 +127,11 @@ void Training::run_blocks(Algorithm& a) {
 // ones assigned is taken back.
 template <class F>
 double Training::run_sections(int which, const F& run) {
-  std::map<std::string, Tensor> earlier;
+  std::vector<Kept> earlier;
   if (check_finite_ && which < 0)
     for (int i = 0; i + 1 < algorithms(); ++i)
       for (const auto& [key, value] : model_->training[size_t(i)].update_binding)
-        earlier.emplace(key, state_->get(key).clone());
+        keep(key, earlier);
   double loss = std::numeric_limits<double>::quiet_NaN();
   try {
     for (int i = 0; i < algorithms(); ++i) {
@@ -141,7 +141,7 @@ double Training::run_sections(int which, const F& run) {
       if (a.loss >= 0) loss = loss_of(a);
     }
   } catch (const NotFiniteError&) {
-    for (const auto& [name, t] : earlier) state_->set(name, t);
+    restore(earlier);
     throw;
   }
   ++step_count_;
@@ -288,12 +288,13 @@ void Training::not_finite_error(double loss, const std::string& name, std::strin
   throw NotFiniteError(subject, std::move(origin), step_count_ + 1, last_loss_, last_norm_);
 }
 
-void Training::check_written(const std::map<std::string, Tensor>& before) {
+void Training::check_written(const std::vector<Kept>& before) {
   std::string bad;
-  for (const auto& [name, old] : before)
-    if (bad.empty() && not_finite(state_->get(name)) && !not_finite(old)) bad = name;
+  for (const Kept& k : before)
+    if (bad.empty() && not_finite(k.state->get(k.name)) && !not_finite(k.value)) bad = k.name;
+  bad = first_of_all(bad);
   if (bad.empty()) return;
-  for (const auto& [name, old] : before) state_->set(name, old);
+  restore(before);
   throw NotFiniteError("the new value of a state variable became NaN or infinite",
                        cat("state variable '", bad, "', after the update"), step_count_ + 1,
                        last_loss_, last_norm_);

@@ -71,6 +71,17 @@ class Training {
   int wishes() const { return wishes_; }
   // Statistics of BatchNormalization are those of the blocks (known after the first step).
   bool has_block_statistics() const;
+  // Optimizer state that processes share out (BlockOptions::shard), from the first step on.
+  struct Shards {
+    size_t bytes = 0;                // of all
+    std::vector<size_t> of_rank;     // empty: nothing is shared out
+    std::vector<std::string> whole;  // "'w': why", what is not
+  };
+  Shards shards() const;
+  bool is_shared_out(const std::string& state) const;
+  // The whole state in process `root`, or in all (root < 0), until the next step. All processes
+  // call it at the same step, else OT5057.
+  void gather_state(int root = -1);
 
   // Whether a step is judged before it writes anything (NotFiniteError); on unless switched off.
   void set_check_finite(bool on) { check_finite_ = on; }
@@ -148,7 +159,17 @@ class Training {
   void remember_outputs(int which);
   void check_which(int which) const;
   [[noreturn]] void refuse(Algorithm& a, const Guard& guard);
-  void check_written(const std::map<std::string, Tensor>& before);
+  // State as it was; of what is shared out, what this process has.
+  struct Kept {
+    State* state;
+    std::string name;
+    Tensor value;
+  };
+  void keep(const std::string& name, std::vector<Kept>& kept) const;
+  static void restore(const std::vector<Kept>& kept);
+  void check_written(const std::vector<Kept>& before);
+  std::string first_of_all(const std::string& name) const;
+  int64_t meet(int64_t rows);
   void take_state(const Model& given, bool whole);
   void add_algorithm(const TrainingStep& step);
   std::shared_ptr<const Model> model_;
@@ -167,6 +188,9 @@ class Training {
   std::unique_ptr<BatchRows> cut_;
   int64_t batch_rows_ = 0;
   int wish_ = 0, wishes_ = 0;
+  bool gathered_ = false;  // whole state in some process: until the next step
+  int gathered_in_ = 0;
+  std::vector<int64_t> told_;  // by rank, in meet()
   std::string rate_name_;
   uint64_t seed_ = 0, step_count_ = 0;
   bool check_finite_ = true;

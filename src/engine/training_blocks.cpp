@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 
 #include "distributed/communicator.hpp"
 #include "engine/batch_rows.hpp"
@@ -10,6 +11,27 @@
 #include "engine/training_section.hpp"
 
 namespace onnxtrain {
+
+namespace {
+
+// State variables that the model itself or another training section reads or writes.
+std::set<std::string> read_by_others(const Model& m, size_t section) {
+  std::set<std::string> names;
+  auto add = [&](const Graph& g) {
+    for (const Node& n : g.nodes)
+      for (ValueId v : g.reads(n)) names.insert(g.value_name(v));
+    for (ValueId v : g.outputs) names.insert(g.value_name(v));
+  };
+  add(m.main);
+  for (size_t k = 0; k < m.training.size(); ++k) {
+    if (k == section) continue;
+    add(m.training[k].algorithm);
+    for (const auto& [state, value] : m.training[k].update_binding) names.insert(state);
+  }
+  return names;
+}
+
+}  // namespace
 
 void Training::set_blocks(int blocks, Communicator* communicator, BlockOptions how) {
   const int ranks = communicator ? communicator->size() : 1;
@@ -30,9 +52,14 @@ void Training::set_blocks(int blocks, Communicator* communicator, BlockOptions h
     ProgramOptions options = options_;
     options.targets = elementwise_targets(*model_, model_->training[k]);
     options.memory_shares *= 2;  // blocks and update
-    a->blocks = std::make_unique<BlockStep>(BlockStep::Parts{a->program->graph().clone(),
-                                                             a->updates, a->loss, state_, pool_,
-                                                             options, communicator, how});
+    std::set<std::string> elsewhere;
+    if (how.shard && communicator) {
+      a->state_pages.stop();
+      elsewhere = read_by_others(*model_, k);
+    }
+    a->blocks = std::make_unique<BlockStep>(
+        BlockStep::Parts{a->program->graph().clone(), a->updates, a->loss, state_, pool_, options,
+                         communicator, how, std::move(elsewhere)});
   }
 }
 
@@ -41,48 +68,61 @@ bool Training::has_block_statistics() const {
                      [](const auto& a) { return a->blocks && a->blocks->uses_batch_norm(); });
 }
 
-// How many rows every process has, and which of them are in which block.
-void Training::cut_batch(const ArrayRef* arrays) {
+// What every process says before it does something with the others: a number of rows, or kGathers.
+int64_t Training::meet(int64_t rows) {
   struct Told {
     int64_t rows = -1, step = 0, wish = 0;
   };
-  Told mine;
-  mine.step = int64_t(step_count_);
-  mine.wish = wish_;
-  std::string first;
-  for (size_t k = 0; k < slots_.size(); ++k) {
-    if (!has_open_rows(slots_[k]) || arrays[k].dtype == DType::kUndefined || arrays[k].rank == 0)
-      continue;
-    if (mine.rows >= 0 && arrays[k].dims[0] != mine.rows)
-      data_error("OT2165",
-                 cat("'", first, "' and '", slots_[k].name, "' have different sizes: ", mine.rows,
-                     " and ", arrays[k].dims[0]),
-                 "give as many rows of one as of the other");
-    mine.rows = arrays[k].dims[0];
-    first = slots_[k].name;
-  }
-  if (mine.rows < 0) no_open_rows();
+  const Told mine{rows, int64_t(step_count_), wish_};
   std::vector<Told> all = {mine};
-  int rank = 0;
+  const int rank = communicator_ ? communicator_->rank() : 0;
   if (communicator_) {
-    rank = communicator_->rank();
     all.resize(size_t(communicator_->size()));
     communicator_->all_gather(&mine, sizeof mine, all.data());
   }
-  std::vector<int64_t> rows;
+  told_.clear();
   wishes_ = 0;
-  batch_rows_ = 0;
   for (size_t r = 0; r < all.size(); ++r) {
+    if ((all[r].rows == kGathers) != (rows == kGathers))
+      throw Error(ErrorKind::kFailed, "OT5057",
+                  cat("rank ", rows == kGathers ? size_t(rank) : r,
+                      " collects the optimizer's state, rank ", rows == kGathers ? r : size_t(rank),
+                      " makes a step: with a sharded optimizer the state is saved or read by all "
+                      "processes together"),
+                  "call save(), model() and state[...] in every process, not in rank 0 alone");
     if (all[r].step != mine.step)
       throw Error(ErrorKind::kFailed, "OT5020",
                   cat("rank ", r, " is at step ", all[r].step + 1, ", rank ", rank, " at step ",
                       mine.step + 1, ": they do not run the same program"));
-    rows.push_back(all[r].rows);
-    batch_rows_ += all[r].rows;
+    told_.push_back(all[r].rows);
     wishes_ |= int(all[r].wish);
   }
+  return std::accumulate(told_.begin(), told_.end(), int64_t(0));
+}
+
+// How many rows every process has, and which of them are in which block.
+void Training::cut_batch(const ArrayRef* arrays) {
+  int64_t rows = -1;
+  std::string first;
+  for (size_t k = 0; k < slots_.size(); ++k) {
+    if (!has_open_rows(slots_[k]) || arrays[k].dtype == DType::kUndefined || arrays[k].rank == 0)
+      continue;
+    if (rows >= 0 && arrays[k].dims[0] != rows)
+      data_error("OT2165",
+                 cat("'", first, "' and '", slots_[k].name, "' have different sizes: ", rows,
+                     " and ", arrays[k].dims[0]),
+                 "give as many rows of one as of the other");
+    rows = arrays[k].dims[0];
+    first = slots_[k].name;
+  }
+  if (rows < 0) no_open_rows();
+  batch_rows_ = meet(rows);
   if (batch_rows_ == 0) no_rows_in_batch();
-  *cut_ = cut_rows(rows, rank, blocks_);
+  *cut_ = cut_rows(told_, communicator_ ? communicator_->rank() : 0, blocks_);
+  if (!gathered_) return;
+  gathered_ = false;
+  for (const auto& a : algorithms_)
+    if (a->blocks && a->blocks->shards()) a->blocks->shards()->forget();
 }
 
 // The rank whose rows the bad value comes from says so, to all.

@@ -6,6 +6,9 @@
 
 namespace onnxtrain {
 
+// What a process says instead of a number of rows when it collects the optimizer's state.
+inline constexpr int64_t kGathers = -7;
+
 struct Training::Algorithm {
   std::unique_ptr<Program> program;
   std::vector<ValueDef> inputs;

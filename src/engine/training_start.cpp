@@ -230,6 +230,8 @@ std::optional<Tensor> Training::initial(const std::string& name) const {
 PlannedMemory Training::memory() const {
   PlannedMemory all;
   all.state = state_->bytes();
+  if (const Shards s = shards(); !s.of_rank.empty())
+    all.state -= s.bytes - s.of_rank[size_t(communicator_->rank())];
   for (const auto& a : algorithms_) {
     const PlannedMemory m = a->blocks ? a->blocks->memory() : a->program->memory();
     all.arena += m.arena;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/memory.hpp"
+#include "op/computed_input.hpp"
 #include "op/may_overflow.hpp"
 
 namespace onnxtrain {
@@ -393,7 +394,8 @@ class Planner {
     std::map<ValueId, bool> watched;
     auto watch = [&](ValueId v, bool gradient) {
       const Slot& s = slot(v);
-      bool computed = g().value(v).producer >= 0 && g().value(v).producer < end;
+      bool computed = is_judged_input(g().value(v)) ||
+                      (g().value(v).producer >= 0 && g().value(v).producer < end);
       if (computed && (s.place == Place::kDynamic || dtype_is_float(s.type.dtype)))
         watched[v] |= gradient;
     };

@@ -28,6 +28,7 @@ struct Cut {
   int blocks = 0;                 // of rows that a batch is cut into; 0: one for each process
   std::string batch_norm;         // local|sync
   std::string reduce_dtype = {};  // float32|bf16; not kept in a run
+  bool shard = false;             // optimizer state is shared out; not kept in a run
 };
 
 // Writes `path` from the trainer's state; the previous file stays as `path`.previous. `metadata` is

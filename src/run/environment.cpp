@@ -28,7 +28,7 @@ std::string now() {
 }  // namespace
 
 MemoryUse memory_use(const Training& t, size_t limit) {
-  return {t.memory(), peak_resident_bytes(), limit};
+  return {t.memory(), peak_resident_bytes(), limit, t.shards()};
 }
 
 Environment::Environment(Training& t) : threads_(t.pool().threads()), started_(now()) {
@@ -55,6 +55,9 @@ std::string Environment::text(const MemoryUse* memory) const {
                            {"parameters", parameters_},
                            {"parameters_trained", trained_},
                            {"started", started_}};
+  if (memory && !memory->shards.of_rank.empty())
+    j["optimizer_state"] = {{"bytes", memory->shards.bytes},
+                            {"bytes_of_rank", memory->shards.of_rank}};
   if (memory)
     j["memory"] = {{"state_bytes", memory->planned.state},
                    {"step_bytes", memory->planned.arena},

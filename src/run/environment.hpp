@@ -9,6 +9,7 @@ namespace onnxtrain::run {
 struct MemoryUse {
   PlannedMemory planned;
   size_t peak = 0, limit = 0;  // of the process; of --memory, 0: none
+  Training::Shards shards = {};
 };
 
 MemoryUse memory_use(const Training& t, size_t limit);

@@ -253,6 +253,7 @@ class Loop {
   }
 
   void publish(const EpochResult& e) {
+    gather();
     check_state();
     if (folder_) {
       folder_->log_epoch(e);
@@ -264,7 +265,13 @@ class Loop {
     result_.epochs.push_back(e);
   }
 
+  // Optimizer state that processes share out goes to the one that saves.
+  void gather() {
+    if (parallel_) s_.training().gather_state(0);
+  }
+
   void save_last() {
+    gather();
     if (!folder_) return;
     check_state();
     // the best epoch's checkpoint says the same: it was made once and is copied
@@ -273,6 +280,8 @@ class Loop {
   }
 
   void save_best() {
+    gather();
+    if (!folder_) return;
     save_checkpoint(s_.training(), at_, folder_->best(), metadata_);
     best_written_ = stamp();
     export_inference(s_.training().source(), metadata_, folder_->model());
@@ -357,8 +366,8 @@ class Loop {
 
   [[noreturn]] void diverged(const NotFiniteError& e) {
     std::string where;
+    save_last();
     if (folder_) {
-      save_last();
       where = cat(".   state before it: ", folder_->last());
     }
     throw Error(ErrorKind::kDiverged, "OT3001",

@@ -143,7 +143,8 @@ Metrics Run::evaluate(const Dataset& d, int64_t batch) {
   return Evaluator(engine_ ? *stepper_ : native).evaluate(data.feeds, batch > 0 ? batch : 256);
 }
 
-void Run::save(const std::string& path) const {
+void Run::save(const std::string& path) {
+  training().gather_state(0);
   if (!speaks()) return;
   Position at = at_;
   const Training& now = training();

@@ -54,13 +54,15 @@ void Run::distribute(Communicator* c, const Cut& cut) {
   if (!type.empty() && type != "float32" && type != "bf16")
     usage_error("OT5054", cat("reduce_dtype is '", type, "', it is float32 or bf16"));
   t_->set_blocks(q_.cut.blocks, c,
-                 {.sync_norm = q_.cut.batch_norm == "sync", .narrow = c && type == "bf16"});
+                 {.sync_norm = q_.cut.batch_norm == "sync",
+                  .narrow = c && type == "bf16",
+                  .shard = c && cut.shard});
 }
 
 void Run::check_processes(const std::string& settings) const {
   if (!q_.communicator) return;
   check_same(q_.communicator,
-             {{"model", hash_of(t_->source(), &t_->state())},
+             {{"model", hash_of(t_->source(), t_.get())},
               {"data", hash_of(parts_.all.text())},
               {"settings", hash_of(comparable(settings))},
               {"position in the training",

@@ -96,7 +96,7 @@ class Run {
   FitResult fit(const Given& given, FitCall call, const std::atomic<int>& stop, Observer& observer);
 
   Metrics evaluate(const Dataset& d, int64_t batch);
-  void save(const std::string& path) const;
+  void save(const std::string& path);
   // The training is over and its memory is wanted.
   void release_training() {
     stepper_ = nullptr;

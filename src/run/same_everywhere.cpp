@@ -13,7 +13,8 @@ namespace onnxtrain::run {
 
 uint64_t hash_of(const std::string& text) { return hash64(text.data(), text.size(), 7); }
 
-uint64_t hash_of(const Model& m, const State* state) {
+uint64_t hash_of(const Model& m, const Training* t) {
+  const State* state = t ? &t->state() : nullptr;
   Hash64 h;
   auto add = [&](const std::string& s) { h.add(s.data(), s.size()); };
   add(to_text(m.main));
@@ -21,6 +22,7 @@ uint64_t hash_of(const Model& m, const State* state) {
   for (const std::string& name : state ? state->names() : std::vector<std::string>()) {
     const Tensor& v = state->get(name);
     add(name);
+    if (t->is_shared_out(name)) continue;
     if (v.dtype() != DType::kString) h.add(v.data(), v.bytes());
   }
   for (const ValueDef& d : m.main.values) {

@@ -6,14 +6,13 @@
 #include <vector>
 
 #include "distributed/communicator.hpp"
-#include "model/model.hpp"
-#include "runtime/state.hpp"
+#include "engine/training.hpp"
 
 namespace onnxtrain::run {
 
 uint64_t hash_of(const std::string& text);
-// Graphs and weights; state: the current values of variables.
-uint64_t hash_of(const Model& m, const State* state = nullptr);
+// Graphs and weights; t: with its current state, but for what processes share out.
+uint64_t hash_of(const Model& m, const Training* t = nullptr);
 
 // Throws OT5007 when one of these facts, or the version of onnxtrain, differs between processes.
 // Null: there is one.

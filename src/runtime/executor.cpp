@@ -328,8 +328,8 @@ void look_at_narrow(Frame& f, Guard& guard, size_t step, size_t& next) {
     guard.narrow_squares += look_at(f, guard, f.plan.narrow[next].value, true).squares;
 }
 
-// Is all that the writing steps and the assignments will read finite?
-bool passes(Frame& f, Guard& guard) {
+// Is all that the writing steps and the assignments will read finite? norm: of all that.
+bool passes_here(Frame& f, Guard& guard, double& norm) {
   if (guard.tripped) return false;
   double all = guard.narrow_squares, gradients = all;
   bool any = guard.gradients > 0;
@@ -346,8 +346,17 @@ bool passes(Frame& f, Guard& guard) {
   for (const auto& [v, gradient] : f.plan.watched)
     if (!look(v, gradient)) return false;
   if (any) guard.gradient_norm = std::sqrt(gradients);
-  if (guard.before_writes) guard.before_writes(assigns_unseen(f.plan) ? HUGE_VAL : std::sqrt(all));
+  norm = assigns_unseen(f.plan) ? HUGE_VAL : std::sqrt(all);
   return true;
+}
+
+bool passes(Frame& f, Guard& guard) {
+  double norm = 0;
+  bool passed = passes_here(f, guard, norm);
+  if (guard.agree) passed = guard.agree(guard, passed, norm);
+  guard.tripped |= !passed;
+  if (passed && guard.before_writes) guard.before_writes(norm);
+  return passed;
 }
 
 void show(Frame& f, const Step& s) {

@@ -23,6 +23,9 @@ struct Guard {
   int loss_output = -1;  // index of the output that must be finite
   // Called with the norm of all that will be read by the writing steps, when it is finite.
   std::function<void(double norm)> before_writes;
+  // Processes that write different variables judge together: told what this one has found, and the
+  // norm; what all have found afterwards. Called in every run.
+  std::function<bool(Guard& here, bool passed, double& norm)> agree = nullptr;
   // Results.
   bool tripped = false;          // something is not finite: nothing was written or assigned
   ValueId bad = kNone;           // that value of the plan's graph

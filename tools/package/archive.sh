@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 mkdir -p dist
+tools/mpi_plugin.sh --all build/mpi
 (cd build/dist && cpack -G "$1" -B "$PWD/packages" >cpack.log 2>&1 || { cat cpack.log; exit 1; })
 case $1 in
   TGZ) pattern='*.tar.gz' ;;

@@ -10,6 +10,7 @@ made=build/wheel-made
 rm -rf "$made"
 mkdir -p "$made" dist
 log=build/wheel.log
+tools/mpi_plugin.sh --all build/mpi
 echo "wheel: building (log: $log)"
 .venv/bin/python -m pip wheel . --disable-pip-version-check --no-build-isolation --no-deps -w "$made" >"$log" 2>&1 ||
   { tail -40 "$log"; exit 1; }
@@ -19,7 +20,7 @@ for python in ${ONNXTRAIN_WHEEL_PYTHONS:-}; do  # with a build environment of it
 done
 for wheel in "$made"/*.whl; do
   rm -f dist/"$(basename "${wheel%-linux*}")"-*.whl
-  PATH=$tools_env/bin:$PATH "$tools_env/bin/auditwheel" repair --strip --plat "$tag" -w dist "$wheel" >>"$log" 2>&1 ||
+  PATH=$tools_env/bin:$PATH "$tools_env/bin/auditwheel" repair --strip --plat "$tag" --exclude 'libmpi.so*' -w dist "$wheel" >>"$log" 2>&1 ||
     { tail -20 "$log"; exit 1; }
 done
 for wheel in dist/*"$tag".whl; do
