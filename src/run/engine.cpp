@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "run/feeds.hpp"
+
 namespace onnxtrain::run {
 
 Evaluated evaluated(const Engine::Named& values) {
@@ -19,7 +21,7 @@ void EngineStepper::begin(uint64_t seed, uint64_t step, bool check_finite) {
 }
 
 void EngineStepper::hand_over() {
-  engine_.begin(t_.snapshot(), t_.step_count());
+  engine_.begin(as_fed(t_.snapshot()), t_.step_count());
   handed_ = t_.state().assignments();
 }
 
