@@ -1,6 +1,7 @@
 """Images of any size: resizing, cropping and scaling are nodes of the model, ONNX Runtime gives what predict gives."""
 
 import csv
+import json
 import sys
 
 import numpy as np
@@ -114,6 +115,32 @@ def test_reading_does_what_the_graph_does(tmp_path):
             got = cli("predict", "plain.onnx", "--data", "one/a.ppm", "--scale", "none", "-o", "p.npy", cwd=tmp_path)
             assert got.returncode == 0, got.stderr
             assert np.abs(np.load(tmp_path / "p.npy") - want).max() < 0.501
+
+
+def test_eval_scores_what_predict_predicts(tmp_path):
+    """Images of any size: the loss of eval is that of the probabilities that predict gives, to float rounding."""
+    folder(tmp_path / "d")
+    r = cli("new", "cnn", "--data", "d", "--image-size", "9,11", "-o", "m.onnx", cwd=tmp_path)
+    assert r.returncode == 0, r.stderr
+    r = cli("train", "m.onnx", "--data", "d", "--epochs", "1", "--valid", "0", "--augment", "flip,color:0.1", "--out",
+            "run", cwd=tmp_path)
+    assert r.returncode == 0, r.stderr
+    losses = []
+    for kind, name in enumerate(NAMES):
+        r = cli("predict", "run", "--data", f"d/{name}", "--proba", "-o", "p.npy", cwd=tmp_path)
+        assert r.returncode == 0, r.stderr
+        losses += (-np.log(np.load(tmp_path / "p.npy").astype(np.float64)[:, kind])).tolist()
+    r = cli("eval", "run", "--data", "d", "--json", cwd=tmp_path)
+    assert r.returncode == 0, r.stderr
+    assert abs(json.loads(r.stdout)["loss"] - np.mean(losses)) < 2e-6 * max(1, np.mean(losses))
+    # a file of an earlier version reads images as it did: rounded to bytes
+    m = onnx.load(tmp_path / "run/model.onnx")
+    for p in m.metadata_props:
+        if p.key == "onnxtrain.image":
+            p.value = p.value.replace(',"read":"numbers"', "")
+    save(m, tmp_path / "old.onnx")
+    old = cli("eval", "old.onnx", "--data", "d", "--json", cwd=tmp_path)
+    assert old.returncode == 0 and abs(json.loads(old.stdout)["loss"] - np.mean(losses)) > 1e-6, old.stderr
 
 
 def test_images_in_front_of_a_model_that_is_there(tmp_path):

@@ -111,6 +111,70 @@ def test_a_tokenizer_with_more_words_than_the_embedding(work):
     assert r.returncode == 4 and "review" in r.stderr
 
 
+@pytest.fixture
+def shop(work):
+    """Text and columns: the class follows from the text and a number together."""
+    r = np.random.default_rng(1)
+    with open(work / "shop.csv", "w", newline="") as f:
+        w = csv.writer(f)
+        w.writerow(["id", "title", "review", "stars", "shop", "day", "kept"])
+        for k in range(400):
+            kind, stars = r.integers(0, 2), r.integers(1, 6)
+            w.writerow([k, r.choice(OTHER), review(r, kind), stars if r.random() > 0.1 else "",
+                        r.choice(["Bern", "Rome"]), f"2020-{1 + k % 12:02d}-05",
+                        ("no", "yes")[int(kind and stars > 2)]])
+    return work
+
+
+def test_text_beside_other_columns(shop):
+    r = cli("new", "gru", "--data", "shop.csv", "--target", "kept", "--text", "title,review", "--tokenizer",
+            "tokenizer.json", "-o", "m.onnx", cwd=shop)
+    assert r.returncode == 0 and "'title', 'review' joined" in r.stderr and "one-hot: 'shop' (2)" in r.stderr, r.stderr
+    assert "'id' (counts the rows)" in r.stderr
+    r = cli("train", "m.onnx", "--data", "shop.csv", "--epochs", "15", "--lr", "0.01", "--out", "run", cwd=shop)
+    assert r.returncode == 0 and "2 numbers and 1 text" in r.stderr, r.stderr
+    r = cli("eval", "run", "--data", "shop.csv", "--json", cwd=shop)
+    assert r.returncode == 0 and json.loads(r.stdout)["accuracy"] > 0.9, (r.stdout, r.stderr)
+    new = {"shop": ["Rome", "Oslo"], "review": ["a lovely story", "awful"], "stars": [5, np.nan], "title": ["", "cats"],
+           "day": ["2020-03-05", "2020-03-05"]}
+    with open(shop / "new.csv", "w", newline="") as f:
+        w = csv.writer(f)
+        w.writerow(new)
+        w.writerows(["" if v != v else v for v in row] for row in zip(*new.values()))
+    r = cli("predict", "run", "--data", "new.csv", "--json", cwd=shop)
+    assert r.returncode == 0 and "Oslo" in r.stderr, r.stderr
+    got = json.loads(r.stdout)
+    assert got["prediction"] == ["yes", "no"]
+    model = ot.load(shop / "run/model.onnx")
+    feeds = {**model.text.inputs(["a lovely story", "cats awful"]), "stars": np.float32([[5], [np.nan]]),
+             "shop": np.array([["Rome"], ["Oslo"]], dtype=object), "day": np.float32([[18326], [18326]])}
+    want = onnxruntime.InferenceSession(str(shop / "run/model.onnx")).run(None, feeds)[0]
+    np.testing.assert_allclose(want, got["outputs"]["logits"], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(model.predict(new), want, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ot.DataError, match="beside the text"):
+        model.predict(["a lovely story"])
+    r = cli("new", "gru", "--data", "shop.csv", "--target", "kept", "--text", "reviews", "--tokenizer",
+            "tokenizer.json", "-o", "m.onnx", cwd=shop)
+    assert r.returncode == 4 and "--text review" in r.stderr, r.stderr
+
+
+def test_a_new_model_for_texts_in_python(shop):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.read_csv(shop / "shop.csv")
+    model = ot.new("gru", table, target="kept", text="review", tokenizer=shop / "tokenizer.json", verbose=False)
+    model.compile(optimizer=ot.AdamW(lr=0.01))
+    model.fit(table, "kept", epochs=12, verbose=0)
+    assert model.evaluate(table, "kept")["accuracy"] > 0.9
+    made = ot.new("lstm", str(shop / "shop.csv"), target="kept", text=["title", "review"], max_length=6,
+                  tokenizer=str(shop / "tokenizer.json"), verbose=False)
+    assert made.text.columns == ["title", "review"] and made.text.length == 6
+    (shop / "no.json").write_text("{}")
+    with pytest.raises(ot.DataError, match="no.json"):
+        ot.new("gru", table, target="kept", text="review", tokenizer=shop / "no.json")
+    with pytest.raises(ot.UsageError, match="tokenizer"):
+        ot.new("gru", table, target="kept", text="review", verbose=False)
+
+
 def test_without_the_package(work, tmp_path):
     blocked = tmp_path / "blocked"
     (blocked / "tokenizers").mkdir(parents=True)

@@ -110,8 +110,8 @@ OT_API ot_status ot_model_load_bytes(const void* data, size_t size, const char* 
 OT_API ot_status ot_model_parse(const char* onnx_text, ot_model** out);
 /* A new network for data: kind "mlp", "cnn", ...; options (JSON): data (a path; or arrays, not
  * both), target, drop, encoding, separator, task, layout, image_size, impute, scale, one_hot,
- * embed, hidden, dropout, seed, as `onnxtrain new` has them. notes: what was decided, a JSON list
- * of [label, text]; may be NULL. */
+ * embed, hidden, dropout, seed, text, tokenizer, max_length, as `onnxtrain new` has them (text
+ * needs ot_set_tokenizer). notes: what was decided, a JSON list of [label, text]; may be NULL. */
 typedef struct ot_dataset ot_dataset;
 OT_API ot_status ot_model_new(const char* kind, const ot_dataset* arrays, const char* options,
                               ot_model** out, ot_text** notes);
@@ -167,6 +167,23 @@ OT_API ot_status ot_make_whole(const ot_model* m, const char* options, ot_model*
                                ot_text** manifest);
 OT_API ot_status ot_export_whole(const ot_model* m, const char* options, const char* path,
                                  ot_text** report);
+
+/* ---- text: who makes token ids of it --------------------------------------------------------- */
+/* Callbacks return a failure as said; `error` then points to its text (the caller's, read at once).
+ */
+typedef struct ot_tokenizer {
+  size_t size;
+  void* context;
+  /* The tokenizer of this tokenizer.json (its content, and the file it came from) is the one that
+   * encode uses from now on. Returns how many tokens it knows; -1: failure. */
+  int64_t (*open)(void* context, const char* content, const char* name, const char** error);
+  /* n texts in UTF-8 as token ids [n, length], cut or padded, and a mask with 1 for every token
+   * that is there. 0: done. */
+  int (*encode)(void* context, size_t n, const char* const* texts, int64_t length, int64_t* ids,
+                int64_t* mask, const char** error);
+} ot_tokenizer;
+/* Of the whole process; *t is copied. NULL: text is an error, as it is without a call. */
+OT_API ot_status ot_set_tokenizer(const ot_tokenizer* t);
 
 /* ---- other runtimes for operators that this library does not know --------------------------- */
 /* Neighbouring nodes come as one ONNX model. Callbacks return 0, or non-zero for a failure, whose

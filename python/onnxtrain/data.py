@@ -100,16 +100,23 @@ def by_name(x, features, inputs, kinds=None, text=None):
     """A table as the array or arrays that the model takes: by the names it was trained on, whatever their order.
     features: those names; None when there are none. inputs: of the model. kinds: {input: "number", "text", "date"} of
     a model that takes raw columns. text: how a model of token ids reads its text column."""
-    if text is not None and (tokens := text.given(x)) is not None:
+    tokens = {} if text is None else text.given(x) or {}
+    if tokens and len(tokens) == len(inputs):
         return tokens
-    if kinds and (isinstance(x, Mapping) or column_names(x) is not None):
+    inputs = [i for i in inputs if i not in tokens]
+    if tokens and column_names(x) is None and not isinstance(x, Mapping):
+        raise DataError(f"the model takes {', '.join(map(repr, inputs))} beside the text: texts alone are not enough",
+                        "OT2160", "give a table with these columns, or a dict of them")
+    if (kinds or tokens) and (isinstance(x, Mapping) or column_names(x) is not None):
         missing = [i for i in inputs if i not in (x if isinstance(x, Mapping) else column_names(x))]
         if missing:
             there = [str(n) for n in (x if isinstance(x, Mapping) else x.columns)]
             raise DataError(f"the table has no column {', '.join(map(repr, missing))}, which the model takes; it has "
                             f"{', '.join(map(repr, there))}", "OT2160",
                             "give the table the columns of the training, by these names")
-        return {i: raw_column(x[i], i, kinds.get(i)) for i in inputs}
+        kinds = kinds or {}
+        fed = text.fed if text is not None else ()
+        return {**tokens, **{i: np.asarray(x[i]) if i in fed else raw_column(x[i], i, kinds.get(i)) for i in inputs}}
     names = column_names(x)
     if names is None and isinstance(x, Mapping) and features and not set(x) & {*inputs, "x"}:
         names = [str(n) for n in x]
@@ -150,6 +157,23 @@ def class_numbers(y, classes):
                             f"{', '.join(map(repr, classes[:20]))}", "OT2114",
                             "correct the value or remove the row; a new class needs a new training")
     return np.array([numbers[label] for label in labels.tolist()])
+
+
+def several_targets(y, model, targets):
+    """y of a model that learns several columns of a table, each with an output of its own: {column: values} by the
+    names of the training's targets, text as class numbers; anything else as it is."""
+    learnt = model.learnt
+    if y is None or not learnt or len(learnt) != len(targets):
+        return y
+    if column_names(y) is not None:
+        y = {n: np.asarray(y[n]) for n in column_names(y)}
+    if not isinstance(y, Mapping) or set(y) == set(targets):
+        return y
+    missing = [n for n in learnt if n not in y]
+    if missing:
+        raise DataError(f"y has no column {', '.join(map(repr, missing))}; the model learns "
+                        f"{', '.join(map(repr, learnt))}", "OT2160", f"y={list(learnt)!r}")
+    return {t: class_numbers(y[n], names) for t, (n, names) in zip(targets, learnt.items())}
 
 
 def columns(x, y=None, text=False):

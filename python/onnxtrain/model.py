@@ -150,7 +150,8 @@ class Model:
             kinds = json.loads(self._description["metadata"].get("onnxtrain.columns", "null"))
         except ValueError:
             return None
-        return kinds if isinstance(kinds, dict) and set(kinds) == set(self.inputs) else None
+        tokens = self.text.fed if self.text else set()
+        return kinds if isinstance(kinds, dict) and set(kinds) | tokens == set(self.inputs) else None
 
     @property
     def text(self):
@@ -158,6 +159,16 @@ class Model:
         if not hasattr(self, "_text"):
             self._text = rule_of(self._description["metadata"])
         return self._text
+
+    @property
+    def learnt(self):
+        """{column: names of its classes, or None} of a model that learns several columns; empty for any other."""
+        try:
+            outputs = json.loads(self._description["metadata"].get("onnxtrain.outputs", "null"))
+            classes = json.loads(self._description["metadata"].get("onnxtrain.target_classes", "{}"))
+            return {o["output"]: classes.get(o["output"]) for o in outputs or ()}
+        except (ValueError, TypeError, KeyError, AttributeError):  # the file's word, not ours
+            return {}
 
     @property
     def classes(self):

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 from . import _native
 from .data import column_names, columns, some_rows
-from .errors import DataError, UsageError
+from .errors import DataError, Error, UsageError
 from .hints import in_python
 from .model import Model
 from .session import feed_lists
+from .text import offer_tokenizers
 
 
 def _csv_of(table, path):
@@ -51,14 +52,15 @@ def _is_table(data):
 
 def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=0, scale="auto", impute="auto",
         one_hot=(), embed=(), drop=None, layout="nchw", image_size=None, resize="stretch",
-        skip_bad=False, encoding=None, separator=None, verbose=True):
+        skip_bad=False, encoding=None, separator=None, text=None, tokenizer=None, max_length=None, verbose=True):
     """A small network sized for the data, in standard ONNX, ready for `compile` and `fit`, or for `save`.
 
     kind: "linear", "mlp", "cnn", "resnet", "transformer", "lstm" or "gru". data: a path (csv, tsv, parquet, npz, npy,
     idx, a folder of images), a table (pandas, polars), (x, y), or {"x": array, "y": array}. target: the column to
     learn; several: "a,b". Columns of a table become inputs of their own; filling, scaling and encoding are part of
     the model. task: "classes" or "numbers". Images: image_size, resize ("stretch", "crop", "pad"), skip_bad=True leaves
-    damaged ones out. verbose=False prints nothing. docs/tables.md.
+    damaged ones out. text: the column of texts (several: "a,b"), cut by tokenizer, the path of a tokenizer.json, into
+    at most max_length tokens. verbose=False prints nothing. docs/tables.md.
     """
     options = {"target": target, "drop": drop if drop is None or isinstance(drop, str) else ",".join(drop),
                "task": task, "hidden": None if hidden is None else list(hidden), "dropout": float(dropout),
@@ -66,8 +68,12 @@ def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=
                "one_hot": [one_hot] if isinstance(one_hot, str) else list(one_hot),
                "embed": [embed] if isinstance(embed, str) else list(embed), "layout": layout, "encoding": encoding,
                "separator": separator, "resize": resize, "skip_bad": bool(skip_bad),
+               "text": text if text is None or isinstance(text, str) else ",".join(text), "max_length": max_length,
+               "tokenizer": None if tokenizer is None else os.fspath(tokenizer),
                "image_size": [image_size] * 2 if isinstance(image_size, int) else image_size and list(image_size)}
     options = {k: v for k, v in options.items() if v is not None}
+    if tokenizer is not None:
+        offer_tokenizers(os.fspath(tokenizer))
     with tempfile.TemporaryDirectory() as folder:
         arrays = {}
         if isinstance(data, (str, os.PathLike)) and os.fspath(data).endswith(".parquet"):
@@ -81,7 +87,11 @@ def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=
         else:
             raise UsageError(f"a new model needs data: a path, a table or (x, y), not {type(data).__name__}", "OT1156",
                              'ot.new("mlp", "data.csv", target="price")')
-        native, notes = _native.new(kind, *feed_lists(arrays), json.dumps(options))
+        try:
+            native, notes = _native.new(kind, *feed_lists(arrays), json.dumps(options))
+        except Error as e:  # a table of the caller's is no file to him
+            said = [text.replace(f"'{folder}{os.sep}table.csv'", "the table") for text in (e.message, e.hint)]
+            raise type(e)(said[0], e.code, said[1].replace(folder + os.sep, "")) from None
     if verbose:
         for label, text in json.loads(notes):
             print(f"{label:9s} {in_python(text)}".replace(folder + os.sep, ""))

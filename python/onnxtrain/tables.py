@@ -74,4 +74,6 @@ def _taken(named, names, have):
         raise DataError(f"the table has no column {', '.join(map(repr, missing))}; it has {', '.join(map(repr, have))}",
                         "OT2160", f"y={have[-1]!r}")
     found = [np.asarray(named.pop(n)) for n in names]
+    if len(found) > 1 and any(a.dtype.kind in "OUST" for a in found):  # classes among them
+        return dict(zip(names, found))
     return found[0] if len(found) == 1 else np.column_stack(found)

@@ -46,21 +46,55 @@ class Tokenizer:
         return ids, mask
 
 
+class _Maker:
+    """Tokenizers for the library: what it reads itself (ot.new) it has cut here."""
+
+    tokenizer = None
+
+    def open(self, content, name):
+        self.tokenizer = Tokenizer(content, name)
+        return int(self.tokenizer.vocabulary)
+
+    def encode(self, texts, length):
+        ids, mask = self.tokenizer.encode(texts, length)
+        return ids.tobytes(), mask.tobytes()
+
+
+def offer_tokenizers(path):
+    """Lets the library use tokenizers; an error now, in Python's words, when `path` is none."""
+    from . import _native
+
+    try:
+        with open(path, encoding="utf-8") as f:
+            content = f.read()
+    except (OSError, UnicodeDecodeError) as e:
+        raise DataError(f"the tokenizer '{path}' cannot be read: {e}", "OT2222",
+                        "tokenizer.save('tokenizer.json') writes one") from None
+    Tokenizer(content, str(path))
+    _native.set_tokenizer(_Maker())
+
+
 class TextRule:
-    """The text column of a model, as its metadata has it."""
+    """The text columns of a model, as its metadata has them."""
 
     def __init__(self, told):
-        self.column, self.ids, self.mask = told["column"], told["ids"], told.get("mask")
+        self.columns = told.get("columns") or [told["column"]]
+        self.ids, self.mask = told["ids"], told.get("mask")
         self.types, self.length, self.vocabulary = told.get("types"), told["length"], told.get("vocabulary", 0)
         self._content, self._name, self._tokenizer = told["tokenizer"], told.get("name", "tokenizer.json"), None
+
+    @property
+    def fed(self):
+        """The inputs of the model that it feeds."""
+        return {name for name in (self.ids, self.mask, self.types) if name}
 
     def inputs(self, texts):
         if self._tokenizer is None:
             self._tokenizer = Tokenizer(self._content, self._name)
-        texts = ["" if t is None or t != t else str(t) for t in texts]
+        texts = [_one_text(t) for t in texts]
         ids, mask = self._tokenizer.encode(texts, self.length)
         if self.vocabulary and ids.size and ids.max() >= self.vocabulary:
-            raise DataError(f"token {ids.max()} of '{self.column}' is beyond the embedding, which has "
+            raise DataError(f"token {ids.max()} of {_listed(self.columns)} is beyond the embedding, which has "
                             f"{self.vocabulary} rows: the tokenizer is not the model's", "OT2221")
         made = {self.ids: ids}
         if self.mask:
@@ -69,9 +103,8 @@ class TextRule:
             made[self.types] = np.zeros_like(ids)
         return made
 
-
     def given(self, x):
-        """The model's inputs from a table with the text column, or from texts alone; None for token ids."""
+        """Its inputs from a table with the text columns, or from texts alone; None for token ids."""
         names = column_names(x)
         if names is None and not isinstance(x, Mapping):
             texts = x.tolist() if isinstance(x, np.ndarray) else x
@@ -80,20 +113,31 @@ class TextRule:
             return None
         if names is None:
             names = list(x)
-        if self.column in names:
-            return self.inputs(list(x[self.column]))
+        missing = [c for c in self.columns if c not in names]
+        if not missing:
+            rows = zip(*([_one_text(t) for t in x[c]] for c in self.columns))
+            return self.inputs([" ".join(t for t in row if t) for row in rows])
         if self.ids in names:
             return None
-        raise DataError(f"the table has no column '{self.column}', which holds the texts; it has "
-                        f"{', '.join(map(repr, names))}", "OT2160",
-                        "give the table the column of the training, by this name")
+        raise DataError(f"the table has no column '{missing[0]}', which holds the texts; it has "
+                        f"{_listed(names)}", "OT2160", "give the table the column of the training, by this name")
+
+
+def _one_text(t):
+    return "" if t is None or t != t or type(t).__name__ == "NAType" else str(t)
+
+
+def _listed(names):
+    return ", ".join(map(repr, names))
 
 
 def rule_of(metadata):
     """The rule in a file's metadata; None when there is none, or it makes no sense."""
     try:
         told = json.loads(metadata.get(KEY, "null"))
-        whole = isinstance(told, dict) and all(isinstance(told.get(k), str) for k in ("column", "ids", "tokenizer"))
+        whole = isinstance(told, dict) and all(isinstance(told.get(k), str) for k in ("ids", "tokenizer"))
+        columns = whole and (told.get("columns") or [told.get("column")])
+        whole = isinstance(columns, list) and all(isinstance(c, str) for c in columns)
     except ValueError:
         return None
     return TextRule(told) if whole and isinstance(told.get("length"), int) else None

@@ -19,6 +19,7 @@ from .data import (
     fraction,
     is_batches,
     known_keys,
+    several_targets,
     some_rows,
     target_names,
 )
@@ -213,6 +214,7 @@ class Trainer:
         self.state = _State(self._t)
         self._run = self._names = self._features = self._known = None  # _run: the folder of the run that is resumed
         self._kinds = self._classes = self._text = None  # columns and class names of the model; {}: it has none
+        self._learner = None  # a model that learns several columns
         self._step = self._t.step
         self._serial = 0  # of the last step made here
         self._loss_only = {}  # by section: the loss is the only output beside new states
@@ -460,6 +462,9 @@ class Trainer:
         if self._kinds is None:
             model = self.model()
             self._kinds, self._classes, self._text = model.columns or {}, model.classes, model.text
+            self._learner = model if model.learnt else None
+        if self._learner is not None:
+            y = several_targets(y, self._learner, self.targets)
         x = by_name(x, self.features, self.inputs, self._kinds, self._text)
         named = columns(x, class_numbers(y, self._classes), text=bool(self._kinds))
         return known_keys(named, self.inputs, self.targets)

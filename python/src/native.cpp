@@ -31,4 +31,5 @@ NB_MODULE(_native, m) {
   otpy::bind_session(m);
   otpy::bind_trainer(m);
   otpy::bind_fallback(m);
+  otpy::bind_tokenizer(m);
 }

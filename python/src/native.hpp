@@ -108,5 +108,6 @@ void bind_graphs(nb::module_& m);
 void bind_session(nb::module_& m);
 void bind_trainer(nb::module_& m);
 void bind_fallback(nb::module_& m);
+void bind_tokenizer(nb::module_& m);
 
 }  // namespace otpy

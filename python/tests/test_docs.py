@@ -14,7 +14,15 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(sys.executable).parent
-NOT_HERE = ("make demo", "make build", "export PATH")  # the build itself
+NOT_HERE = ("make demo", "make build", "export PATH", "make figures-")  # the build itself, long tables
+ELSEWHERE = {"adding-a-converter": "python/tests/test_adding_a_converter.py",
+             "adding-an-optimizer": "tests/test_adding.py", "c-and-cpp": "tests/test_c_and_cpp_page.py"}
+NOT_RUN = {
+    "distributed": "MPI on several machines; tests/test_many_processes.py has the same commands on one",
+    "engines": "the form of a class, without its code",
+    "flower": "Flower's own programs on several machines; python/tests/flower runs the apps",
+    "training-conformance": "a runtime called mychip; tests/conformance/test_training_suite.py has one",
+}
 
 
 def blocks(path):
@@ -133,6 +141,27 @@ def test_page_that_needs_only_a_model(project, page):
     import onnxtrain as ot
 
     play(f"docs/{page}.md", project[0], {"ot": ot})
+
+
+def test_errors_page(project):
+    play("docs/errors.md", project[0])
+
+
+def test_sklearn_page(tmp_path):
+    pytest.importorskip("sklearn")
+    play("docs/sklearn.md", tmp_path)
+
+
+def test_every_block_is_run():
+    """A page with code is played here or by the test that is named, or its reason is above."""
+    here = pathlib.Path(__file__).read_text()
+    pages = {p.stem for p in (ROOT / "docs").glob("*.md") if any(
+        not all(line.startswith(tuple(f"$ {n}" for n in NOT_HERE)) for line in text.splitlines())
+        for _, text in blocks(f"docs/{p.name}"))}
+    played = set(re.findall(r'play\("docs/([a-z-]+)\.md"', here)) | {"recipe", "standard", "safety"}
+    assert pages - played - ELSEWHERE.keys() - NOT_RUN.keys() == set()
+    for page, test in ELSEWHERE.items():
+        assert f"{page}.md" in (ROOT / test).read_text()
 
 
 def commands():

@@ -55,6 +55,12 @@ void set_option(const std::string& key, const json& v, run::NewRequest& q) {
     q.dropout = v.get<double>();
   else if (key == "seed")
     q.seed = v.get<uint64_t>();
+  else if (key == "text")
+    q.text.column = v.get<std::string>();
+  else if (key == "tokenizer")
+    q.text.tokenizer = v.get<std::string>();
+  else if (key == "max_length")
+    q.text.max_length = v.get<int64_t>();
   else
     usage_error("OT1152", cat("a new model has no option '", key, "'"),
                 "docs/tables.md has the options");

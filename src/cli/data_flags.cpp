@@ -21,7 +21,7 @@ void DataFlags::add_to(Registry& r, CLI::App* c, bool required, bool brief) {
   more(c->add_option("--layout", layout, "nchw|nhwc: order of channels in the data")
            ->check(CLI::IsMember({"nchw", "nhwc"})));
   more(c->add_flag("--skip-bad", skip_bad, "damaged images are left out, not an error"));
-  more(c->add_option("--text", text, "csv: the column of texts, for a model of token ids"));
+  more(c->add_option("--text", text, "csv: the column of texts, or several: A,B"));
   more(c->add_option("--tokenizer", tokenizer, "tokenizer.json for --text (needs Python)"));
   more(c->add_option("--max-length", max_length, "tokens per text (0: 128)")
            ->check(CLI::NonNegativeNumber));

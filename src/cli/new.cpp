@@ -51,6 +51,11 @@ void print_json(const Model& m, const NewFlags& f, const ParameterCounts& n) {
   std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
+// What reading the data needs again; "" when it was not given.
+std::string flag(const char* name, const std::string& value) {
+  return value.empty() ? std::string() : name + shell_word(value);
+}
+
 int make(const NewFlags& f) {
   check_ending(f.to, {".onnx"}, true);
   const run::DataRequest d = f.data.request();
@@ -85,7 +90,8 @@ int make(const NewFlags& f) {
       cat(f.to, "   ", f.kind, ", ", with_commas(n.trained), " parameters", frozen_text(n)));
   if (f.as_json) print_json(m, f, n);
   say("next", cat("onnxtrain train ", shell_word(f.to), " --data ", shell_word(q.data),
-                  q.target.empty() ? std::string() : " --target " + shell_word(q.target)));
+                  q.target.empty() ? std::string() : " --target " + shell_word(q.target),
+                  flag(" --encoding ", q.encoding), flag(" --separator ", q.separator)));
   return 0;
 }
 

@@ -23,7 +23,7 @@ void fix_sizes(Model& m, const Recipe& r, const OpTable& ops);
 // " for any size; --dim S=N fixes 'S'": which dimensions are open, for messages.
 std::string open_sizes(const Model& m);
 // The terms of the recipe (one `auto` term when it has none).
-std::vector<LossTerm> terms_of(const Recipe& r);
+std::vector<LossTerm> terms_of(const Model& m, const Recipe& r);
 // chosen: gets what `auto` decided.
 TermSource resolve_term(const Model& m, const LossTerm& t, const OpTable& ops,
                         std::vector<LossChoice>* chosen = nullptr);

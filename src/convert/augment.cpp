@@ -342,6 +342,9 @@ ValueId add_augmentation(StepBuilder& s, const std::string& augment) {
   ValueId x = s.from_main(in.value), share = kNone;
   for (const Augmentation& a : all) {
     if (a.kind.ends_with(".onnx")) {
+      // bytes may be fed as numbers between them (run/feeds.hpp): the user's graph gets bytes
+      if (type.elem == DType::kUint8) x = back_to(s, s.cast(x, work), work, type.elem);
+      s.set_type(x, type);
       x = own_graph(s, a.kind, x);
       s.set_type(x, type);
       continue;

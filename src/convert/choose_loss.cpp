@@ -7,6 +7,7 @@
 #include "convert/no_loss.hpp"
 #include "convert/output_range.hpp"
 #include "core/shell.hpp"
+#include "model/trained_outputs.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/raise.hpp"
 
@@ -150,8 +151,25 @@ int64_t class_axis_of(const Graph& g, ValueId output) {
 
 }  // namespace
 
-std::vector<LossTerm> terms_of(const Recipe& r) {
-  return r.losses.empty() ? std::vector<LossTerm>{LossTerm{}} : r.losses;
+std::vector<LossTerm> terms_of(const Model& m, const Recipe& r) {
+  const std::vector<LossTerm> told =
+      r.losses.empty() ? std::vector<LossTerm>{LossTerm{}} : r.losses;
+  const bool open = told.size() == 1 && told[0].kind == "auto" && told[0].output.empty();
+  const std::vector<TrainedOutput> outputs =
+      open ? trained_outputs(m.metadata) : std::vector<TrainedOutput>();
+  std::vector<LossTerm> all;
+  for (const TrainedOutput& o : outputs) {  // a model made for several targets learns all of them
+    LossTerm t = told[0];
+    t.output = o.name;
+    t.weight = o.weight;
+    if (!all.empty()) t.label.clear();
+    if (o.loss != "cross_entropy") t.class_weights.clear(), t.label_smoothing = 0;
+    all.push_back(t);
+    const ValueId v = m.main.find(o.name);
+    if (std::find(m.main.outputs.begin(), m.main.outputs.end(), v) == m.main.outputs.end())
+      return told;
+  }
+  return all.empty() ? told : all;
 }
 
 ValueId find_output(const Model& m, const std::string& name) {
@@ -192,7 +210,14 @@ LossChoice choose_loss(const Model& m, const std::string& output) {
     no_loss_fits(cat("no loss can be chosen for '", d.name, "': the classes of the ",
                      g.nodes[size_t(a.node)].op, " before it cannot be found in ", shape_text(t)),
                  cat("name the scores before it:  --loss-input ", source()));
-  if (is_made_for_numbers(m)) {
+  std::string made_for;
+  for (const TrainedOutput& o : trained_outputs(m.metadata))
+    if (o.name == d.name) made_for = o.loss;
+  if (!made_for.empty()) {
+    c.kind = made_for;
+    c.because = cat("the model was made to learn ", made_for == "mse" ? "numbers" : "classes",
+                    " here, '", c.output, "' is ", shape_text(t));
+  } else if (is_made_for_numbers(m)) {
     c.kind = "mse";
     c.because = cat("the model was made to learn numbers, '", c.output, "' is ", shape_text(t));
   } else if (is_op(g, a, "Softmax")) {

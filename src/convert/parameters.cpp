@@ -140,7 +140,7 @@ std::vector<std::string> trainable_parameters(const Model& source, const Recipe&
   Model m = source;
   restore_parameters(m);
   std::vector<TermSource> terms;
-  for (const LossTerm& t : terms_of(r)) terms.push_back(resolve_term(m, t, ops));
+  for (const LossTerm& t : terms_of(m, r)) terms.push_back(resolve_term(m, t, ops));
   std::vector<std::string> names;
   for (ValueId v : parameter_values(m, r, terms, ops)) names.push_back(m.main.value_name(v));
   return names;

@@ -88,7 +88,7 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops, Dec
   if (r.batch == 0 && r.mode == "train" && !r.lowered && first) open_batch(m, ops);
   restore_parameters(m);
   if (r.mode == "train") make_inference_form(m);
-  std::vector<LossTerm> terms = terms_of(r);
+  std::vector<LossTerm> terms = terms_of(m, r);
   std::vector<TermSource> sources;
   for (const LossTerm& t : terms)
     sources.push_back(resolve_term(m, t, ops, decided ? &decided->losses : nullptr));

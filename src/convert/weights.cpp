@@ -16,7 +16,7 @@ using nlohmann::json;
 std::vector<TermSource> sources_of(const Model& m, const Recipe& r, const OpTable& ops) {
   std::vector<TermSource> terms;
   try {
-    for (const LossTerm& t : terms_of(r)) terms.push_back(resolve_term(m, t, ops));
+    for (const LossTerm& t : terms_of(m, r)) terms.push_back(resolve_term(m, t, ops));
     return terms;
   } catch (const Error&) {
     terms.clear();

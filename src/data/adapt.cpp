@@ -326,8 +326,8 @@ Adapted adapt_label_column(const Dataset& data, const std::string& column, const
 
 std::string data_line(const Dataset& data, const Adapted& input, const LabelSummary* labels) {
   // images that are flattened for the model are images still
-  const bool image =
-      input.note.starts_with("uint8 [") && input.note.find(',') < input.note.find(']');
+  const bool image = data.format() == "images" || (input.note.starts_with("uint8 [") &&
+                                                   input.note.find(',') < input.note.find(']'));
   std::string out = cat(data.source(), "  ", data.format(), "   ", with_commas(data.rows()),
                         image ? " image" : " row", data.rows() == 1 ? " " : "s ", input.note);
   if (labels != nullptr) out += "   " + labels->text();

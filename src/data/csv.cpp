@@ -29,8 +29,10 @@ class Filler {
     if (columns_.empty())
       matrix_ = Tensor(DType::kDouble, {int64_t(most), int64_t(l.features.size())});
     targets_ = Tensor(DType::kDouble, {int64_t(most), int64_t(l.targets.size())});
-    for (size_t i = 0; known_classes() && i < o.classes->size(); ++i)
-      ids_.emplace((*o.classes)[i], i);
+    ids_.resize(l.targets.size());
+    for (size_t t = 0; t < ids_.size(); ++t)
+      if (const auto* known = known_classes(t))
+        for (size_t i = 0; i < known->size(); ++i) ids_[t].emplace((*known)[i], i);
   }
 
   void run() {
@@ -41,7 +43,7 @@ class Filler {
       add_features(fields);
       double* target = targets_.as<double>() + rows_ * int64_t(layout_.targets.size());
       for (size_t i = 0; i < layout_.targets.size(); ++i)
-        target[i] = target_value(fields[layout_.targets[i]], layout_.targets[i]);
+        target[i] = target_value(fields[layout_.targets[i]], i);
       ++rows_;
     }
     if (rows_ == 0)
@@ -62,21 +64,26 @@ class Filler {
                   const_cast<void*>(matrix_.data()), matrix_.owner());
   }
 
-  // int64 when all values are whole, else double; text became class ids in order of the names
-  Tensor targets(std::vector<std::string>& class_names) {
+  // int64 when all values are whole, else double; text became class ids in order of the names.
+  // class_names: of every target.
+  Tensor targets(std::vector<std::vector<std::string>>& class_names) {
     double* v = targets_.as<double>();
-    const int64_t n = rows_ * int64_t(layout_.targets.size());
-    if (known_classes()) {
-      class_names = *options_.classes;
-    } else if (text_target()) {
-      std::vector<std::pair<std::string, size_t>> order(ids_.begin(), ids_.end());
-      std::sort(order.begin(), order.end());
-      std::vector<int64_t> rank(order.size());
-      for (size_t i = 0; i < order.size(); ++i) {
-        rank[order[i].second] = int64_t(i);
-        class_names.push_back(order[i].first);
+    const size_t width = layout_.targets.size();
+    const int64_t n = rows_ * int64_t(width);
+    class_names.assign(width, {});
+    for (size_t t = 0; t < width; ++t) {
+      if (const auto* known = known_classes(t)) {
+        class_names[t] = *known;
+      } else if (text_target(t)) {
+        std::vector<std::pair<std::string, size_t>> order(ids_[t].begin(), ids_[t].end());
+        std::sort(order.begin(), order.end());
+        std::vector<int64_t> rank(order.size());
+        for (size_t i = 0; i < order.size(); ++i) {
+          rank[order[i].second] = int64_t(i);
+          class_names[t].push_back(order[i].first);
+        }
+        for (int64_t i = int64_t(t); i < n; i += int64_t(width)) v[i] = double(rank[size_t(v[i])]);
       }
-      for (int64_t i = 0; i < n; ++i) v[i] = double(rank[size_t(v[i])]);
     }
     Shape shape{rows_};
     if (layout_.targets.size() > 1) shape.push_back(int64_t(layout_.targets.size()));
@@ -105,10 +112,20 @@ class Filler {
     }
   }
 
-  bool known_classes() const { return options_.classes && !options_.classes->empty(); }
-  // One column of text, whose words are classes; a run that learnt numbers takes none.
-  bool text_target() const {
-    return layout_.targets.size() == 1 && layout_.text[layout_.targets[0]] && !options_.classes;
+  const std::string& target_name(size_t t) const { return layout_.names[layout_.targets[t]]; }
+  // Names of the classes of a target, when they are known; null: not known, or numbers.
+  const std::vector<std::string>* known_classes(size_t t) const {
+    if (layout_.targets.size() == 1)
+      return options_.classes && !options_.classes->empty() ? &*options_.classes : nullptr;
+    const auto it = options_.target_classes.find(target_name(t));
+    return it == options_.target_classes.end() ? nullptr : &it->second;
+  }
+  // A column of text, whose words are classes; a run that learnt numbers takes none.
+  bool text_target(size_t t) const {
+    const size_t column = layout_.targets[t];
+    if (layout_.targets.size() == 1) return layout_.text[column] && !options_.classes;
+    return options_.text_among && layout_.header && layout_.words[column] &&
+           options_.target_classes.empty();
   }
 
   [[noreturn]] void ragged(size_t found) const {
@@ -145,8 +162,11 @@ class Filler {
     if (std::string comma = decimal_comma_hint(field); !comma.empty()) return comma;
     const auto& t = layout_.targets;
     if (std::find(t.begin(), t.end(), column) != t.end())
-      return options_.classes ? "the run learnt numbers from this column; write numbers"
-                              : "several targets are numbers; classes need a column of their own";
+      return options_.classes || !options_.target_classes.empty()
+                 ? "the run learnt numbers from this column; write numbers"
+                 : "several targets are numbers; a model that learns classes among them:  "
+                   "onnxtrain "
+                   "new";
     if (!layout_.words[column]) return "correct the value, or remove the line";
     const int64_t width = int64_t(layout_.features.size());
     const bool one_text = std::count(layout_.words.begin(), layout_.words.end(), true) == 1;
@@ -160,26 +180,28 @@ class Filler {
         t.empty() ? "" : " --target " + shell_word(layout_.names[t[0]]), " -o model.onnx");
   }
 
-  double target_value(std::string_view field, size_t column) {
-    if (known_classes()) return double(known_class(field, column));
-    if (!text_target()) return number(field, column);
+  double target_value(std::string_view field, size_t t) {
+    const size_t column = layout_.targets[t];
+    if (known_classes(t)) return double(known_class(field, t));
+    if (!text_target(t)) return number(field, column);
     field = csv_trimmed(field);
     if (field.empty()) number(field, column);  // reports it
-    const auto [it, fresh] = ids_.try_emplace(std::string(field), ids_.size());
+    const auto [it, fresh] = ids_[t].try_emplace(std::string(field), ids_[t].size());
     (void)fresh;
     return double(it->second);
   }
 
-  size_t known_class(std::string_view field, size_t column) const {
+  size_t known_class(std::string_view field, size_t t) const {
+    const size_t column = layout_.targets[t];
     for (const std::string_view text : {field, csv_trimmed(field)})
-      if (const auto it = ids_.find(std::string(text)); it != ids_.end()) return it->second;
+      if (const auto it = ids_[t].find(std::string(text)); it != ids_[t].end()) return it->second;
     if (const auto v = csv_number(field))  // 1.0 is the class 1
-      for (const auto& [name, id] : ids_)
+      for (const auto& [name, id] : ids_[t])
         if (csv_number(name) == v) return id;
     if (csv_missing(field)) number(field, column);  // reports it
     data_error("OT2114",
                cat("class ", csv_shown(field), " in ", place(column),
-                   " is not among the classes of the training: ", listed(*options_.classes, 20)),
+                   " is not among the classes of the training: ", listed(*known_classes(t), 20)),
                "correct the value or remove the row; a new class needs a new training");
   }
 
@@ -190,21 +212,38 @@ class Filler {
   Tensor matrix_, targets_;
   std::vector<CsvColumnBuilder> columns_;
   int64_t rows_ = 0;
-  std::unordered_map<std::string, size_t> ids_;
+  std::vector<std::unordered_map<std::string, size_t>> ids_;  // of every target
 };
 
+// One of several targets, int64 when its own values are whole.
+ColumnPtr target_column(const Tensor& y, int64_t index) {
+  const ColumnPtr column = matrix_column(y, index);
+  if (y.dtype() != DType::kDouble) return column;
+  std::vector<int64_t> whole;
+  for (int64_t r = 0; r < y.shape()[0]; ++r) {
+    const double v = y.as<double>()[r * y.shape()[1] + index];
+    if (v != std::floor(v) || std::fabs(v) >= 0x1p53) return column;
+    whole.push_back(int64_t(v));
+  }
+  return memory_column(Tensor::vector(whole));
+}
+
 void add_targets(const CsvLayout& l, Filler& filler, Dataset& d) {
-  std::vector<std::string> classes, names;
+  std::vector<std::string> names;
+  std::vector<std::vector<std::string>> classes;
   for (size_t c : l.targets) names.push_back(l.names[c]);
   const Tensor y = filler.targets(classes);
-  auto add = [&](const std::string& name, const ColumnPtr& column) {
+  auto add = [&](const std::string& name, const ColumnPtr& column, size_t t) {
     d.add(name, column);
-    if (!classes.empty()) d.set_class_names(name, classes);
+    if (!classes[t].empty()) d.set_class_names(name, classes[t]);
   };
-  add("y", memory_column(y));
+  if (names.size() == 1)
+    add("y", memory_column(y), 0);
+  else
+    d.add("y", memory_column(y));
   for (size_t i = 0; l.header && i < names.size(); ++i)
     if (!d.has(names[i]))
-      add(names[i], names.size() == 1 ? memory_column(y) : matrix_column(y, int64_t(i)));
+      add(names[i], names.size() == 1 ? memory_column(y) : target_column(y, int64_t(i)), i);
   d.set_targets(std::move(names));
 }
 

@@ -32,6 +32,10 @@ struct CsvOptions {
   std::vector<std::string> features;
   // What the target holds: names of class 0, 1, ...; an empty list: numbers. None: found out.
   std::optional<std::vector<std::string>> classes;
+  // Of several targets: columns of text are classes, each with names of its own; those that a run
+  // knows.
+  bool text_among = false;
+  std::map<std::string, std::vector<std::string>> target_classes;
   bool of_run = false;   // targets and features are those that a run was trained on
   int64_t width = 0;     // features that the model takes; 0: not known
   bool missing = false;  // numbers of 'x' may be missing: they become NaN

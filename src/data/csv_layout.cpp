@@ -6,6 +6,8 @@
 #include <charconv>
 #include <set>
 
+#include "core/shell.hpp"
+
 namespace onnxtrain {
 namespace {
 
@@ -110,9 +112,14 @@ Names listed_columns(const CsvLayout& l, const Names& typed) {
                                                    "names")
                : near.empty() ? std::string("add the column; onnxtrain predict needs none")
                               : cat("the column under another name?  --target ", near));
-  data_error(
-      "OT2105", cat(have, "; it has ", listed(l.names)),
-      near.empty() ? cat("one of these:  ", flag, " ", l.names.back()) : cat(flag, " ", near));
+  std::string some = near.empty() ? l.names.back() : near;
+  for (size_t c = 0; near.empty() && flag == std::string_view("--text") && c < l.names.size(); ++c)
+    if (l.words[c] && std::find(l.targets.begin(), l.targets.end(), c) == l.targets.end()) {
+      some = l.names[c];
+      break;
+    }
+  data_error("OT2105", cat(have, "; it has ", listed(l.names)),
+             cat(near.empty() ? "one of these:  " : "", flag, " ", shell_word(some)));
 }
 
 std::vector<size_t> find_columns(const CsvLayout& l, const Names& wanted, const char* flag,
@@ -167,16 +174,17 @@ void guess_target(CsvLayout& l, const std::vector<bool>& free) {
   l.notes.push_back(cat("target '", l.names[target], "', ", why, "   (--target to change)"));
 }
 
-// A run's features are no targets.
+// Features of a run, and columns that are named as texts, are no targets.
 std::vector<bool> without_features(const CsvOptions& options, const CsvLayout& l,
                                    std::vector<bool> free, const std::string& source) {
-  if (!options.of_run || options.features.empty()) return free;
+  if (options.features.empty() || (!options.of_run && options.columns.empty())) return free;
   for (size_t c : find_columns(l, options.features, "", source, options)) free[c] = false;
   if (std::none_of(free.begin(), free.end(), [](bool f) { return f; }))
     data_error("OT2160",
-               cat("'", source, "' has no target: its columns are the features of the run, ",
-                   listed(l.names)),
-               "add the column that the run predicts; onnxtrain predict needs none");
+               cat("'", source, "' has no target: its columns are the features of the ",
+                   options.of_run ? "run, " : "model, ", listed(l.names)),
+               options.of_run ? "add the column that the run predicts; onnxtrain predict needs none"
+                              : "add the column that is to be learnt");
   return free;
 }
 
@@ -205,7 +213,8 @@ void find_kinds(const Records& records, CsvLayout& l) {
 void choose_features(const CsvOptions& options, const std::vector<bool>& free,
                      const std::string& source, CsvLayout& l) {
   if (!options.features.empty()) {
-    l.features = find_columns(l, options.features, "", source, options);
+    const bool texts = !options.of_run && !options.columns.empty();
+    l.features = find_columns(l, options.features, texts ? "--text" : "", source, options);
   } else {
     for (size_t c = 0; c < l.names.size(); ++c)
       if (free[c] && std::find(l.targets.begin(), l.targets.end(), c) == l.targets.end())

@@ -94,12 +94,12 @@ Form form_for(const Shape& row, const std::string& first) {
 
 class ImageColumn final : public Column {
  public:
-  ImageColumn(std::vector<std::string> paths, Form form, bool same_size, std::string rule)
-      : Column(DType::kUint8, form.shape(), int64_t(paths.size())),
+  ImageColumn(std::vector<std::string> paths, Form form, bool same_size, const ImageReading& how)
+      : Column(how.numbers ? DType::kFloat : DType::kUint8, form.shape(), int64_t(paths.size())),
         paths_(std::move(paths)),
         form_(form),
         same_size_(same_size),
-        rule_(std::move(rule)) {}
+        rule_(how.resize) {}
   bool is_decoded() const override { return true; }
   uint64_t identity(int64_t row) const override {
     const fs::path path = paths_[size_t(row)];
@@ -111,15 +111,20 @@ class ImageColumn final : public Column {
 
  protected:
   void read_rows(std::span<const int64_t> rows, void* out) const override {
-    auto* to = static_cast<uint8_t*>(out);
+    auto* to = static_cast<char*>(out);
     for (int64_t row : rows) {
-      one(paths_[size_t(row)], to);
+      const std::vector<float> pixels = one(paths_[size_t(row)]);
+      if (dtype() == DType::kFloat)
+        lay_out(pixels, reinterpret_cast<float*>(to), [](float v) { return v; });
+      else
+        lay_out(pixels, reinterpret_cast<uint8_t*>(to),
+                [](float v) { return uint8_t(std::clamp(std::lround(v), 0L, 255L)); });
       to += row_bytes();
     }
   }
 
  private:
-  void one(const std::string& path, uint8_t* to) const {
+  std::vector<float> one(const std::string& path) const {
     const image::Image p = read_image(path);
     const int64_t channels = form_.channels;
     if (same_size_ && (p.height != form_.height || p.width != form_.width))
@@ -127,15 +132,20 @@ class ImageColumn final : public Column {
                  cat("image '", path, "' is ", p.height, " x ", p.width, ", the first one ",
                      form_.height, " x ", form_.width),
                  "the model's input does not say a size; give it one, or make all images alike");
-    const std::vector<uint8_t> pixels = resized(channels == 1 ? grey(p) : p.rgb, p.height, p.width,
-                                                channels, form_.height, form_.width, rule_);
-    const int64_t m = form_.height * form_.width;
+    return resized(channels == 1 ? grey(p) : p.rgb, p.height, p.width, channels, form_.height,
+                   form_.width, rule_);
+  }
+
+  // Interleaved pixels in the order of the row, each as `as` makes it.
+  template <class T, class As>
+  void lay_out(const std::vector<float>& pixels, T* to, const As& as) const {
+    const int64_t m = form_.height * form_.width, channels = form_.channels;
     if (form_.channels_last) {
-      std::copy(pixels.begin(), pixels.end(), to);
+      std::transform(pixels.begin(), pixels.end(), to, as);
       return;
     }
     for (int64_t c = 0; c < channels; ++c)
-      for (int64_t i = 0; i < m; ++i) *to++ = pixels[size_t(i * channels + c)];
+      for (int64_t i = 0; i < m; ++i) *to++ = as(pixels[size_t(i * channels + c)]);
   }
 
   std::vector<std::string> paths_;
@@ -189,7 +199,7 @@ Dataset images_of(const std::string& source, const std::vector<std::string>& pat
     same_size = false;
   }
   auto images = std::make_shared<ImageColumn>(paths, form, row.size() == 2 ? false : same_size,
-                                              options.images.resize);
+                                              options.images);
   Dataset out(source, "images");
   ColumnPtr x = images;
   if (uint64_t(images->rows()) * images->row_bytes() <= eager_limit()) {
@@ -264,9 +274,9 @@ std::string part_folder(const std::string& folder, DataPart part) {
 
 }  // namespace
 
-std::vector<uint8_t> resample(const std::vector<uint8_t>& pixels, int64_t height, int64_t width,
-                              int64_t channels, int64_t to_height, int64_t to_width, double scale) {
-  if (height == to_height && width == to_width) return pixels;
+std::vector<float> resample(const std::vector<uint8_t>& pixels, int64_t height, int64_t width,
+                            int64_t channels, int64_t to_height, int64_t to_width, double scale) {
+  if (height == to_height && width == to_width) return {pixels.begin(), pixels.end()};
   const std::vector<Weights> across = triangle(width, to_width, scale),
                              down = triangle(height, to_height, scale);
   std::vector<float> wide(size_t(height * to_width * channels));
@@ -279,7 +289,7 @@ std::vector<uint8_t> resample(const std::vector<uint8_t>& pixels, int64_t height
           sum += k.w[j] * float(pixels[size_t((y * width + k.first + int64_t(j)) * channels + c)]);
         wide[size_t((y * to_width + x) * channels + c)] = sum;
       }
-  std::vector<uint8_t> out(size_t(to_height * to_width * channels));
+  std::vector<float> out(size_t(to_height * to_width * channels));
   const int64_t line = to_width * channels;
   for (int64_t y = 0; y < to_height; ++y)
     for (int64_t i = 0; i < line; ++i) {
@@ -287,16 +297,16 @@ std::vector<uint8_t> resample(const std::vector<uint8_t>& pixels, int64_t height
       float sum = 0;
       for (size_t j = 0; j < k.w.size(); ++j)
         sum += k.w[j] * wide[size_t((k.first + int64_t(j)) * line + i)];
-      out[size_t(y * line + i)] = uint8_t(std::clamp(std::lround(sum), 0L, 255L));
+      out[size_t(y * line + i)] = sum;
     }
   return out;
 }
 
 bool is_image_name(const std::string& path) { return is_image(path); }
 
-std::vector<uint8_t> resized(const std::vector<uint8_t>& pixels, int64_t height, int64_t width,
-                             int64_t channels, int64_t to_height, int64_t to_width,
-                             const std::string& rule) {
+std::vector<float> resized(const std::vector<uint8_t>& pixels, int64_t height, int64_t width,
+                           int64_t channels, int64_t to_height, int64_t to_width,
+                           const std::string& rule) {
   if (rule == "stretch") return resample(pixels, height, width, channels, to_height, to_width);
   const float down = float(to_height) / float(height), across = float(to_width) / float(width);
   const float scale = rule == "crop" ? std::max(down, across) : std::min(down, across);
@@ -304,9 +314,9 @@ std::vector<uint8_t> resized(const std::vector<uint8_t>& pixels, int64_t height,
     return std::max<int64_t>(1, int64_t(std::floor(scale * float(n) + 0.5F)));
   };
   const int64_t h = side(height), w = side(width);
-  const std::vector<uint8_t> whole = resample(pixels, height, width, channels, h, w, double(scale));
+  const std::vector<float> whole = resample(pixels, height, width, channels, h, w, double(scale));
   // the middle; 0 where there is nothing
-  std::vector<uint8_t> out(size_t(to_height * to_width * channels), 0);
+  std::vector<float> out(size_t(to_height * to_width * channels), 0);
   const auto from = [](int64_t have, int64_t want) { return have > want ? (have - want) / 2 : 0; };
   const int64_t rows = std::min(h, to_height), columns = std::min(w, to_width);
   for (int64_t y = 0; y < rows; ++y) {

@@ -5,12 +5,12 @@
 namespace onnxtrain {
 
 // folder/CLASS/image.png, folder/train/CLASS/..., folder/test/CLASS/..., or folder/image.png
-// without labels. Columns: x, bytes [C,H,W] (or [H,W,C]), and y, the number of the class in sorted
-// order. x_shape: what the model wants of one row; its image size is the size all are resampled to
-// (empty or open: all images must be of one size, or largest_side says otherwise). False when the
-// folder holds no images. A subfolder without images is refused (OT2161): the classes behind it
-// would be numbered wrongly. A damaged image is named (OT1190, OT1191), or left out with a note;
-// OT2200 when none is left, OT2201 when a class has none left.
+// without labels. Columns: x, bytes or numbers [C,H,W] (or [H,W,C]), and y, the number of the class
+// in sorted order. x_shape: what the model wants of one row; its image size is the size all are
+// resampled to (empty or open: all images must be of one size, or largest_side says otherwise).
+// False when the folder holds no images. A subfolder without images is refused (OT2161): the
+// classes behind it would be numbered wrongly. A damaged image is named (OT1190, OT1191), or left
+// out with a note; OT2200 when none is left, OT2201 when a class has none left.
 bool open_image_folder(const std::string& folder, const OpenOptions& options, Dataset& out);
 
 // "classes in order: 'cat', 'dog'" of images by folder, as they are numbered now; else "".
@@ -24,12 +24,12 @@ Tensor image_tensor(const std::string& path, int64_t channels);
 
 // Interleaved pixels resampled with a triangle filter that widens when the image shrinks. scale:
 // how much larger the result is, when its size was rounded; 0: by the sizes.
-std::vector<uint8_t> resample(const std::vector<uint8_t>& pixels, int64_t height, int64_t width,
-                              int64_t channels, int64_t to_height, int64_t to_width,
-                              double scale = 0);
-// The same by a rule of ImageReading: what the nodes of a model with such a rule do, in bytes.
-std::vector<uint8_t> resized(const std::vector<uint8_t>& pixels, int64_t height, int64_t width,
-                             int64_t channels, int64_t to_height, int64_t to_width,
-                             const std::string& rule);
+std::vector<float> resample(const std::vector<uint8_t>& pixels, int64_t height, int64_t width,
+                            int64_t channels, int64_t to_height, int64_t to_width,
+                            double scale = 0);
+// The same by a rule of ImageReading: what the nodes of a model with such a rule do.
+std::vector<float> resized(const std::vector<uint8_t>& pixels, int64_t height, int64_t width,
+                           int64_t channels, int64_t to_height, int64_t to_width,
+                           const std::string& rule);
 
 }  // namespace onnxtrain

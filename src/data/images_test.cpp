@@ -68,16 +68,28 @@ TEST_F(Images, TakeTheSizeTheModelWants) {
 TEST_F(Images, ResamplingKeepsTheMean) {
   std::vector<uint8_t> ramp;
   for (int i = 0; i < 64; ++i) ramp.push_back(uint8_t(i * 4));
-  const std::vector<uint8_t> half = resample(ramp, 1, 64, 1, 1, 32);
-  for (int i = 1; i < 31; ++i) EXPECT_EQ(half[size_t(i)], i * 8 + 2);
-  EXPECT_EQ(resample(ramp, 1, 64, 1, 1, 64), ramp);
+  const std::vector<float> half = resample(ramp, 1, 64, 1, 1, 32);
+  for (int i = 1; i < 31; ++i) EXPECT_NEAR(half[size_t(i)], i * 8 + 2, 1e-4);
+  EXPECT_EQ(resample(ramp, 1, 64, 1, 1, 64), std::vector<float>(ramp.begin(), ramp.end()));
   const std::vector<uint8_t> row = {0, 10, 20, 30, 40, 50, 60, 70};
-  EXPECT_EQ(resized(row, 1, 8, 1, 1, 4, "crop"), (std::vector<uint8_t>{20, 30, 40, 50}));
-  EXPECT_EQ(resized({9, 9, 9, 9}, 4, 1, 1, 2, 2, "pad"), (std::vector<uint8_t>{9, 0, 9, 0}));
+  EXPECT_EQ(resized(row, 1, 8, 1, 1, 4, "crop"), (std::vector<float>{20, 30, 40, 50}));
+  EXPECT_EQ(resized({9, 9, 9, 9}, 4, 1, 1, 2, 2, "pad"), (std::vector<float>{9, 0, 9, 0}));
   EXPECT_EQ(resized({7, 7, 7, 7, 7, 7}, 3, 2, 1, 3, 4, "pad"),
-            (std::vector<uint8_t>{0, 7, 7, 0, 0, 7, 7, 0, 0, 7, 7, 0}));
-  const std::vector<uint8_t> twice = resample({0, 100}, 1, 2, 1, 1, 4);
-  EXPECT_EQ(twice, (std::vector<uint8_t>{0, 25, 75, 100}));
+            (std::vector<float>{0, 7, 7, 0, 0, 7, 7, 0, 0, 7, 7, 0}));
+  const std::vector<float> twice = resample({0, 100}, 1, 2, 1, 1, 4);
+  EXPECT_EQ(twice, (std::vector<float>{0, 25, 75, 100}));
+}
+
+TEST_F(Images, NumbersAreNotRounded) {
+  std::filesystem::create_directories(at("p/a"));
+  put("p/a/1.pgm", std::string("P5\n2 1\n255\n") + char(0) + char(101));
+  OpenOptions o;
+  o.x_shape = {1, 1, 4};
+  EXPECT_EQ(open_dataset(at("p"), o).gather_all("x").to_ints(),
+            (std::vector<int64_t>{0, 25, 76, 101}));
+  o.images.numbers = true;
+  EXPECT_EQ(open_dataset(at("p"), o).gather_all("x").to_doubles(),
+            (std::vector<double>{0, 25.25, 75.75, 101}));
 }
 
 TEST_F(Images, WithoutASizeAllMustBeAlike) {

@@ -11,6 +11,8 @@ struct ImageReading {
   // How an image gets the size: stretch, crop (its middle), pad (with 0); as ImageRule::resize.
   std::string resize = "stretch";
   bool skip_bad = false;  // damaged images are left out with a note, not an error
+  // Float32 from 0 to 255: what resizing gives, not rounded to bytes.
+  bool numbers = false;
 };
 
 struct OpenOptions {

@@ -217,6 +217,15 @@ void check_names(const Feeds& feeds, const std::vector<ValueDef>& slots) {
 
 }  // namespace
 
+void Training::accept(const std::string& input, DType type) {
+  auto change = [&](std::vector<ValueDef>& inputs) {
+    for (ValueDef& d : inputs)
+      if (d.name == input) d.type.elem = type;
+  };
+  change(slots_);
+  for (auto& a : algorithms_) change(a->inputs);
+}
+
 StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
   check_which(which);
   std::vector<ArrayRef>& arrays = arrays_;

@@ -96,6 +96,9 @@ class Training {
 
   // Inputs of all algorithms together, in the order of first use.
   const std::vector<ValueDef>& slots() const { return slots_; }
+  // An input takes another element type than the file declares from now on; every node that reads
+  // it must work with both (a Cast).
+  void accept(const std::string& input, DType type);
   // n steps on arrays, one per slot (no data: not given), as step(); returns the last loss. From
   // the second call with the same types on nothing is allocated.
   double step_arrays(const ArrayRef* arrays, int which = -1, uint64_t n = 1);

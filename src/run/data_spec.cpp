@@ -45,6 +45,12 @@ DataSpec data_spec(const Metadata& m) {
   s.targets = names_of(m, "onnxtrain.target");
   s.drop = names_of(m, "onnxtrain.drop");
   s.classes = names_of(m, "onnxtrain.classes");
+  const json several = json::parse(metadata_text(m, kTargetClassesKey), nullptr, false);
+  if (several.is_object())
+    for (const auto& [column, list] : several.items())
+      if (list.is_array() && !list.empty())
+        for (const auto& name : list)
+          if (name.is_string()) s.target_classes[column].push_back(name);
   s.scale = metadata_text(m, "onnxtrain.scale");
   s.of_run = m.count("onnxtrain.scale") != 0;
   s.nhwc = metadata_text(m, "onnxtrain.layout") == "nhwc";
@@ -75,6 +81,11 @@ void note_spec(const Dataset& data, const std::map<std::string, std::string>& co
   if (!o.map.empty()) m["onnxtrain.map"] = json(o.map).dump();
   if (!inputs.empty()) names("onnxtrain.features", data.feature_names(columns.at(inputs[0])));
   names("onnxtrain.target", data.target_names());
+  json several = json::object();
+  for (const std::string& column : data.target_names())
+    if (data.target_names().size() > 1 && data.has(column) && !data.class_names(column).empty())
+      several[column] = data.class_names(column);
+  if (!several.empty()) m[kTargetClassesKey] = several.dump();
   names("onnxtrain.drop", data.dropped());
   json standard;
   for (const auto& [input, s] : o.standard) standard[input] = {{"mean", s.mean}, {"std", s.std}};
@@ -104,6 +115,7 @@ void follow(const DataSpec& s, FeedOptions& feed, CsvOptions& csv) {
   csv.of_run = csv.of_run || s.of_table();
   feed.unnamed_classes = feed.unnamed_classes || (s.of_run && s.classes.empty());
   if (csv.targets.empty()) csv.targets = s.targets;
+  if (csv.target_classes.empty()) csv.target_classes = s.target_classes;
   if (csv.drop.empty()) csv.drop = s.drop;
 }
 

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "run/feeds.hpp"
+
 namespace onnxtrain::run {
 
 Evaluated evaluated(const Engine::Named& values) {
@@ -19,7 +21,7 @@ void EngineStepper::begin(uint64_t seed, uint64_t step, bool check_finite) {
 }
 
 void EngineStepper::hand_over() {
-  Model now = t_.snapshot();
+  Model now = as_fed(t_.snapshot());
   now.metadata["onnxtrain.seed"] = std::to_string(t_.seed());  // as in a checkpoint
   engine_.begin(now, t_.step_count());
   handed_ = t_.state().assignments();

@@ -6,6 +6,7 @@
 
 #include "convert/preprocess/image_input.hpp"
 #include "data/images.hpp"
+#include "engine/training.hpp"
 #include "model/batch.hpp"
 #include "model/class_labels.hpp"
 #include "model/scores.hpp"
@@ -65,6 +66,45 @@ void follow_image_rule(const Model& m, OpenOptions& o) {
   if (!t.is_tensor() || !t.shape || t.shape->size() != 4 || !(*t.shape)[1].known()) return;
   o.x_shape = {(*t.shape)[1].value, rule->height, rule->width};
   o.images.resize = rule->resize;
+  o.images.numbers = rule->numbers;
+}
+
+namespace {
+
+// The input whose images the graph resizes, where what resizing gives is fed as it is; "" if none.
+std::string image_of_numbers(const Model& m) {
+  const std::optional<ImageRule> rule = image_rule(m.metadata);
+  const std::vector<std::string> names = m.input_names();
+  if (!rule || !rule->numbers || names.empty()) return {};
+  const TypeInfo& t = m.main.value(m.main.find(names[0])).type;
+  return t.is_tensor() && t.elem == DType::kUint8 ? names[0] : std::string();
+}
+
+}  // namespace
+
+std::vector<ValueDef> fed_inputs(const Model& m) {
+  std::vector<ValueDef> inputs = training_inputs(m);
+  const std::string image = image_of_numbers(m);
+  for (ValueDef& d : inputs)
+    if (d.name == image) d.type.elem = DType::kFloat;
+  return inputs;
+}
+
+void accept_fed(Training& t) {
+  if (const std::string image = image_of_numbers(t.source()); !image.empty())
+    t.accept(image, DType::kFloat);
+}
+
+Model as_fed(Model m) {
+  const std::string image = image_of_numbers(m);
+  if (image.empty()) return m;
+  auto change = [&](Graph& g) {
+    for (ValueId v : g.inputs)
+      if (g.value_name(v) == image) g.value(v).type.elem = DType::kFloat;
+  };
+  change(m.edit_main());
+  for (TrainingStep& s : m.training) change(s.edit_algorithm());
+  return m;
 }
 
 namespace {
@@ -144,6 +184,15 @@ void refuse_words(const Dataset& data, const std::string& column) {
       "write the class numbers of the training into the column");
 }
 
+// Classes where the loss of an output learns numbers.
+void refuse_text(const Dataset& data, const std::string& column, const std::string& target) {
+  if (data.class_names(column).empty()) return;
+  data_error("OT2184",
+             cat("target '", column, "' holds text, and what learns from it ('", target,
+                 "') takes numbers"),
+             "a loss for classes:  --loss OUTPUT=cross_entropy");
+}
+
 // Which column feeds what: what the user said, what the run was trained with, the targets of a
 // table, then by name.
 std::map<std::string, std::string> columns_for(const Dataset& data,
@@ -168,11 +217,11 @@ std::map<std::string, std::string> columns_for(const Dataset& data,
   return match_columns(data, inputs, targets, map);
 }
 
-// "5 numbers and 2 texts"
-std::string describe_kinds(const FeedColumns& f, const std::vector<std::string>& inputs) {
+// "of 7 columns, 5 numbers and 2 texts"; inputs: how many are columns.
+std::string describe_kinds(const FeedColumns& f, size_t inputs) {
   size_t texts = 0;
   for (size_t k = 0; k < f.names.size(); ++k) texts += f.columns[k]->dtype() == DType::kString;
-  const size_t numbers = inputs.size() - texts;
+  const size_t numbers = inputs - texts;
   auto count = [](size_t n, const char* what) { return cat(n, " ", what, n == 1 ? "" : "s"); };
   if (texts == 0) return count(numbers, "number");
   return numbers == 0 ? count(texts, "text")
@@ -229,6 +278,7 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
     if (first_target) out.feeds.label = d.name;
     const bool labels = target && dtype_is_integer(d.type.elem);
     if (labels && !here.ignore_index) here.ignore_index = scores.ignore_index;
+    if (target && !labels && targets.size() > 1) refuse_text(data, columns.at(d.name), d.name);
     Adapted a;
     try {
       // only the first target is known to be compared with the output
@@ -251,8 +301,9 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
   if (has_labels && summary.classes > 0 && summary.min == 1 && o.adapt.label_offset == 0 &&
       scores.classes > 0 && o.classes.empty() && out.target.classes.empty())
     out.notes.push_back(cat("no row has class 0; if the labels count from 1:  --label-offset -1"));
-  if (const size_t n = inputs.size(); n > 1 && !raw_columns(m, {}).empty())
-    first.note = cat("of ", n, " columns, ", describe_kinds(out.feeds, inputs));
+  if (const size_t n = raw_columns(m, {}, o.tokens).size(); n > 0 && inputs.size() > 1)
+    first.note = cat("of ", n, n == 1 ? " column, " : " columns, ", describe_kinds(out.feeds, n),
+                     o.tokens.empty() ? "" : ", beside tokens " + first.note);
   out.line = data_line(data, first, has_labels ? &summary : nullptr);
   return out;
 }

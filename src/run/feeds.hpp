@@ -9,6 +9,10 @@
 #include "data/open.hpp"
 #include "model/model.hpp"
 
+namespace onnxtrain {
+class Training;
+}
+
 namespace onnxtrain::run {
 
 // Columns that are ready to be fed, by input name, in the order of `names`.
@@ -34,7 +38,8 @@ struct FeedOptions {
   std::map<std::string, std::string> usual;  // the same of the run: where the data has such columns
   AdaptOptions adapt;
   std::vector<std::string> classes;  // names of class 0, 1, ...; empty: as the data counts them
-  std::string text;                  // how a text column is read (run/text.hpp), as JSON
+  std::string text;                  // how text columns are read (run/text.hpp), as JSON
+  std::vector<std::string> tokens;   // inputs that they feed
   bool unnamed_classes = false;      // the run was trained on class numbers without names
   std::map<std::string, ColumnScale> standard;  // by input; an input without stays as it is
 };
@@ -63,6 +68,13 @@ struct LoadedData {
 void describe_inputs(const Model& m, const std::vector<ValueDef>& inputs, OpenOptions& o);
 // The size of images, and how they get it, for a model that resizes them itself.
 void follow_image_rule(const Model& m, OpenOptions& o);
+// training_inputs() as data feeds them: images that the model would resize itself are resized while
+// they are read, since a batch has one size. They go in as float32 where the file says bytes: what
+// resizing gives is no whole number, and `predict`, which feeds images as they are, rounds nothing.
+std::vector<ValueDef> fed_inputs(const Model& m);
+// A training that takes its inputs so, and a model for another engine that does.
+void accept_fed(Training& t);
+Model as_fed(Model m);
 // Columns for the inputs of all training sections.
 LoadedData feeds_for(const Dataset& data, const Model& m, const std::vector<ValueDef>& inputs,
                      const FeedOptions& o);

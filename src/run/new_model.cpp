@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <nlohmann/json.hpp>
 
@@ -13,8 +12,7 @@
 #include "data/images.hpp"
 #include "onnx/onnx.hpp"
 #include "run/new_images.hpp"
-#include "run/new_target.hpp"
-#include "run/raw_columns.hpp"
+#include "run/new_parts.hpp"
 
 namespace onnxtrain::run {
 
@@ -23,91 +21,22 @@ namespace {
 using nlohmann::json;
 using Names = std::vector<std::string>;
 
-OpenOptions open_options(const NewRequest& q) {
-  OpenOptions o;
-  if (!q.target.empty()) o.csv.targets = {q.target};
-  if (!q.drop.empty()) o.csv.drop = {q.drop};
-  o.csv.encoding = q.encoding;
-  o.csv.separator = csv_separator(q.separator);
-  return o;
-}
-
-void tell(const Dataset& data, Observer& observer) {
-  for (const std::string& note : data.notes()) observer.on_note("note", note);
-  if (const std::string note = class_order(data, "y"); !note.empty())
-    observer.on_note("note", note);
-}
-
-void tell(const PreprocessPlan& plan, Observer& observer) {
-  for (const std::string& line : plan.lines) observer.on_note("columns", line);
-  if (!plan.left_out.empty())
-    observer.on_note("left out", listed_plain(plan.left_out, 12) +
-                                     "   (--one-hot or --embed NAME to use a text)");
-}
-
-NetworkSpec network_spec(const NewRequest& q, const NewTarget& t, Shape row) {
-  NetworkSpec s;
-  s.kind = q.kind;
-  s.row = std::move(row);
-  s.outputs = t.outputs;
-  s.classes = t.classes;
-  s.target_mean = t.mean;
-  s.target_deviation = t.deviation;
-  s.hidden = q.hidden;
-  s.dropout = q.dropout;
-  s.seed = q.seed;
-  return s;
-}
-
-void note_target(const NewTarget& t, const Names& columns, Model& m) {
-  m.metadata["onnxtrain.task"] = t.classes ? "classes" : "numbers";
-  if (!t.names.empty()) m.metadata["onnxtrain.classes"] = json(t.names).dump();
-  if (!columns.empty()) m.metadata["onnxtrain.target"] = json(columns).dump();
-}
-
-void tell_target(const NewTarget& t, const std::string& name, Observer& observer) {
-  observer.on_note("target", cat(name, "  ", t.text, "   (--task ",
-                                 t.classes ? "numbers" : "classes", " to change)"));
-}
-
-// One input per column, or one for all when they are many numbers.
-Model in_front(const Model& net, const std::string& x, const PreprocessPlan& plan, uint64_t seed) {
-  Model m;
-  if (plan.matrix) {
-    InputScale s;
-    Names features;
-    for (const ColumnTransform& t : plan.columns) {
-      s.fill.push_back(float(t.fill));
-      s.mean.push_back(float(t.offset));
-      s.std.push_back(float(1 / t.scale));
-      features.push_back(t.name);
-    }
-    s.shape = {int64_t(plan.columns.size())};
-    m = with_scaled_input(net, x, s, all_ops());
-    m.metadata["onnxtrain.features"] = json(features).dump();
-  } else {
-    m = with_preprocessing(net, x, plan.columns, seed, all_ops());
-    note_columns(plan.reading, m.metadata);
-  }
-  m.metadata["onnxtrain.scale"] = kScaledInGraph;
-  return m;
-}
-
 Model for_table(const NewRequest& q, const TableProfile& table, const Dataset& data,
                 Observer& observer) {
-  observer.on_note("data", cat(data.source(), "  ", data.format(), "   ", with_commas(table.rows),
-                               " rows, ", table.columns.size(), " columns besides the target"));
+  observer.on_note(
+      "data", cat(data.source(), "  ", data.format(), "   ", with_commas(table.rows), " rows, ",
+                  table.columns.size(), table.columns.size() == 1 ? " column" : " columns",
+                  " besides the target"));
   tell(data, observer);
   if (data.targets().empty())
     data_error("OT2101", cat("'", data.source(), "' has no column besides the target"),
                "name the column to learn:  --target NAME");
-  const NewTarget target = find_target(data, "y", listed(data.targets()), q.task);
+  const NewTarget target = find_targets(data, q.task);
   tell_target(target, listed(data.targets()), observer);
   const PreprocessPlan plan = plan_preprocessing(table, q.preprocess, data.source());
   tell(plan, observer);
   NetworkSpec s = network_spec(q, target, {total_width(plan.columns)});
-  for (const ColumnTransform& c : plan.columns)  // an output gives way to a column of its name
-    if (c.name == "logits" || c.name == "prediction") s.output = "output";
+  give_way(plan, s);
   if (q.kind == "cnn" || q.kind == "resnet")
     data_error(
         "OT2170",
@@ -116,70 +45,6 @@ Model for_table(const NewRequest& q, const TableProfile& table, const Dataset& d
   Model m = in_front(new_network(s, all_ops()), s.input, plan, q.seed);
   note_target(target, data.targets(), m);
   if (!data.dropped().empty()) m.metadata["onnxtrain.drop"] = json(data.dropped()).dump();
-  return m;
-}
-
-// ------------------------------------------------------------------ text
-
-TextRule text_of(const NewRequest& q) {
-  if (q.kind != "transformer" && q.kind != "lstm" && q.kind != "gru")
-    usage_error("OT2225",
-                cat("a network of kind '", q.kind, "' takes no text; transformer, lstm and gru do"),
-                cat("onnxtrain new transformer --data ", shell_word(q.data), " --text ",
-                    shell_word(q.text.column), " --tokenizer ", shell_word(q.text.tokenizer)));
-  if (q.text.tokenizer.empty())
-    usage_error("OT2224", cat("--text ", q.text.column, " needs a tokenizer"),
-                "--tokenizer tokenizer.json");
-  if (q.text.column.empty())
-    usage_error("OT2224", "--tokenizer needs the column that holds the texts", "--text COLUMN");
-  TextRule r;
-  r.column = q.text.column;
-  r.ids = "input_ids";
-  r.mask = "attention_mask";
-  r.length = q.text.max_length > 0 ? q.text.max_length : kUsualLength;
-  r.tokenizer = read_tokenizer(q.text.tokenizer);
-  r.name = q.text.tokenizer;
-  return r;
-}
-
-Model for_text(const NewRequest& q, OpenOptions open, Observer& observer) {
-  TextRule rule = text_of(q);
-  read_text_column(rule, open.csv);
-  open.csv.profile = nullptr;
-  Dataset data = open_dataset(q.data, open);
-  if (data.format() != "csv" && data.format() != "tsv")
-    usage_error("OT2224",
-                cat("'", q.data, "' is ", data.format(), ": --text names a column of a table"),
-                "give a csv, tsv or parquet file");
-  observer.on_note(
-      "data", cat(data.source(), "  ", data.format(), "   ", with_commas(data.rows()), " rows"));
-  tell(data, observer);
-  if (data.targets().empty())
-    data_error("OT2101", cat("'", data.source(), "' has no column besides the text"),
-               "name the column to learn:  --target NAME");
-  rule.vocabulary = make_tokenizer(rule.tokenizer, rule.name)->vocabulary();
-  data = with_tokens(std::move(data), rule);
-  const std::vector<int64_t> there = data.gather_all(rule.mask).to_ints();
-  int64_t longest = 1;
-  for (size_t at = 0; at < there.size(); at += size_t(rule.length))
-    longest =
-        std::max(longest, std::accumulate(there.begin() + long(at),
-                                          there.begin() + long(at) + rule.length, int64_t(0)));
-  const int64_t cut = rule.length;
-  rule.length = longest;
-  observer.on_note("text",
-                   cat("'", rule.column, "' as at most ", longest, " tokens of ",
-                       with_commas(rule.vocabulary), longest == cut ? ", longer texts cut" : "",
-                       "   (--max-length to change); the tokenizer is part of the model"));
-  const NewTarget target = find_target(data, "y", listed(data.targets()), q.task);
-  tell_target(target, listed(data.targets()), observer);
-  NetworkSpec s = network_spec(q, target, {rule.length});
-  s.input = rule.ids;
-  s.mask = rule.mask;
-  s.vocabulary = rule.vocabulary;
-  Model m = new_network(s, all_ops());
-  note_target(target, data.targets(), m);
-  m.metadata[kTextKey] = text_json(rule);
   return m;
 }
 
@@ -313,7 +178,7 @@ Model new_model(const NewRequest& q, const Dataset* arrays, Observer& observer) 
   OpenOptions open = open_options(q);
   TableProfile table;
   open.csv.profile = &table;
-  if (q.text.any()) return for_text(q, open, observer);
+  if (q.text.any()) return new_text_model(q, open, observer);
   set_image_options(q, open);
   const Dataset data = open_dataset(q.data, open);
   if (data.format() != "images" && (q.preprocess.resize != "stretch" || !q.image_size.empty()))

@@ -80,4 +80,20 @@ NewTarget find_target(const Dataset& data, const std::string& column, const std:
   return t;
 }
 
+NewTarget find_targets(const Dataset& data, const std::string& task) {
+  const std::vector<std::string>& names = data.targets();
+  const bool mixed = std::any_of(names.begin(), names.end(), [&](const std::string& n) {
+    return names.size() > 1 && data.has(n) && (task == "classes" || !data.class_names(n).empty());
+  });
+  if (!mixed) return find_target(data, "y", listed(names), task);
+  NewTarget all;
+  for (const std::string& n : names) {
+    const bool classes = task == "classes" || !data.class_names(n).empty();
+    all.parts.emplace_back(n, find_target(data, n, n, classes ? "classes" : "numbers"));
+    const NewTarget& one = all.parts.back().second;
+    all.text += cat(all.text.empty() ? "" : "; ", "'", n, "' ", one.text);
+  }
+  return all;
+}
+
 }  // namespace onnxtrain::run

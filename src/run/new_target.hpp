@@ -10,10 +10,14 @@ struct NewTarget {
   int64_t outputs = 1;
   std::vector<double> mean, deviation;  // of numbers, per output
   std::string text;                     // "3 classes (58..71 each)"
+  // Several columns of which one is text: what each of them is, by its name, instead of the above.
+  std::vector<std::pair<std::string, NewTarget>> parts;
 };
 
 // task: auto, classes or numbers. OT2184 when the target cannot be learnt so.
 NewTarget find_target(const Dataset& data, const std::string& column, const std::string& shown,
                       const std::string& task);
+// The targets of a table.
+NewTarget find_targets(const Dataset& data, const std::string& task);
 
 }  // namespace onnxtrain::run

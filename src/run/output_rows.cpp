@@ -8,6 +8,7 @@
 
 #include "convert/output_range.hpp"
 #include "distributed/gather_tensors.hpp"
+#include "run/data_spec.hpp"
 #include "run/target_check.hpp"
 #include "run/whole_batches.hpp"
 
@@ -174,6 +175,7 @@ std::vector<PredictedOutput> OutputRows::finish(Observer& observer) {
 
 void describe_outputs(const Model& m, const std::vector<std::string>& classes, Predictions& p) {
   p.main = first_scores(p);
+  const auto others = data_spec(m.metadata).target_classes;  // outputs have the columns' names
   const std::string kind = loss_kind(m);
   const auto trained = m.metadata.find("onnxtrain.output");
   for (size_t k = 0; k < p.outputs.size() && trained != m.metadata.end(); ++k)
@@ -183,6 +185,7 @@ void describe_outputs(const Model& m, const std::vector<std::string>& classes, P
     std::string loss = loss_of(m, o.name);
     if (loss.empty() && k == p.main) loss = kind;
     if (k == p.main) o.classes = classes;
+    if (const auto it = others.find(o.name); it != others.end()) o.classes = it->second;
     const Tensor& t = o.rows;
     const bool row_of_scores = t.rank() == 2 && t.shape()[0] > 0 && t.shape()[1] > 1 &&
                                dtype_is_float(t.dtype()) && o.columns.empty();

@@ -33,11 +33,14 @@ Dataset opened(const std::string& spec, const DataRequest& q, const Model& m,
   follow(known, feed, open.csv);
   if (data_spec(m.metadata).scaled_in_graph()) leave_scale_to_graph(feed);
   describe_inputs(m, inputs, open);
+  open.csv.text_among = std::count_if(inputs.begin(), inputs.end(),
+                                      [&](const ValueDef& d) { return is_target(m, d.name); }) > 1;
   open.images.skip_bad = q.skip_bad;
-  read_raw_columns(m, feed, open.csv);
   const std::optional<TextRule> text = text_rule_for(m, q.text);
+  if (text) feed.tokens = text->inputs();
+  read_raw_columns(m, feed, open.csv);
   if (!text) return open_dataset(spec, open);
-  read_text_column(*text, open.csv);
+  read_text_columns(*text, open.csv);
   feed.text = text_json(*text);
   return with_tokens(open_dataset(spec, open), *text);
 }

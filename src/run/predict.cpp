@@ -58,9 +58,10 @@ Fed inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed, Observe
   follow_image_rule(m, open);
   open.images.skip_bad = q.skip_bad;
   require_rows_first(m.main);
-  read_raw_columns(m, feed, open.csv);
   const std::optional<TextRule> text = text_rule_for(m, q.text);
-  if (text) read_text_column(*text, open.csv);
+  if (text) feed.tokens = text->inputs();
+  read_raw_columns(m, feed, open.csv);
+  if (text) read_text_columns(*text, open.csv);
   Dataset data = open_dataset(q.data, open);
   if (text) data = with_tokens(std::move(data), *text);
   std::map<std::string, std::string> map = feed.map;
@@ -158,6 +159,15 @@ std::vector<PredictedOutput> images_through(Session& session, const std::vector<
   return all.finish(observer);
 }
 
+// Images that were resized while they were read, for an input of bytes.
+Tensor as_declared(const Tensor& t, const TypeInfo& type) {
+  if (t.dtype() != DType::kFloat || type.elem != DType::kUint8) return t;
+  Tensor bytes(DType::kUint8, t.shape());
+  std::transform(t.as<float>(), t.as<float>() + t.size(), bytes.as<uint8_t>(),
+                 [](float v) { return uint8_t(std::clamp(std::lround(v), 0L, 255L)); });
+  return bytes;
+}
+
 // The first rows of the sample that a model takes; empty when an input is not among them.
 Feeds some_rows(const Model& m, const FeedColumns& sample) {
   const int64_t fixed = fixed_batch(m.main);
@@ -169,7 +179,8 @@ Feeds some_rows(const Model& m, const FeedColumns& sample) {
   Feeds feeds;
   for (const std::string& name : m.input_names())
     for (size_t k = 0; k < sample.names.size(); ++k)
-      if (sample.names[k] == name) feeds[name] = b->tensors[k];
+      if (sample.names[k] == name)
+        feeds[name] = as_declared(b->tensors[k], m.main.value(m.main.find(name)).type);
   return feeds.size() == m.input_names().size() ? feeds : Feeds();
 }
 
@@ -224,13 +235,15 @@ Evaluation evaluate(const std::string& run_or_model, const std::string& which, c
   const DataSpec known = data_spec(m.metadata);
   if (m.training.empty()) m = prepare(m, recipe_of(m), all_ops());
   Training t(std::make_shared<const Model>(std::move(m)), 0, program);
+  accept_fed(t);
   const LoadedData data = load_data(q.data, q, t.source(), t.slots(), part, known);
   observer.on_note("data", data.line);
   for (const std::string& note : data.notes) observer.on_note("note", note);
   check_target(t.source(), data, observer);
   if (processes) check_rows(*processes, t.source(), data.feeds.columns, batch);
   return {Evaluator(t).evaluate(data.feeds, batch, nullptr, processes), data.feeds.rows(),
-          known.classes.empty() ? class_labels(t.source().main) : known.classes};
+          known.classes.empty() ? class_labels(t.source().main) : known.classes,
+          other_outputs(t, data, batch)};
 }
 
 std::optional<double> export_difference(const Folder& folder, const FeedColumns& sample) {

@@ -9,6 +9,7 @@
 #include "engine/session.hpp"
 #include "run/folder.hpp"
 #include "run/metrics.hpp"
+#include "run/other_outputs.hpp"
 #include "run/parts.hpp"
 
 namespace onnxtrain::run {
@@ -43,7 +44,8 @@ Predictions predict(const std::string& run_or_model, const DataRequest& q, int64
 struct Evaluation {
   Metrics metrics;
   int64_t rows = 0;
-  std::vector<std::string> classes;  // names of class 0, 1, ...; may be empty
+  std::vector<std::string> classes;   // names of class 0, 1, ...; may be empty
+  std::vector<OutputMetrics> others;  // of a model that learns several targets
 };
 
 // which: best or last checkpoint of a run. A model without training is scored with the loss that

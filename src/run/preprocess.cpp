@@ -146,6 +146,13 @@ void refuse_stray(const ColumnProfile& p, const std::string& source) {
              comma.empty() ? category : comma);
 }
 
+void refuse_infinity(const ColumnProfile& p, const std::string& source) {
+  if (std::all_of(p.numbers.begin(), p.numbers.end(), [](double v) { return std::isfinite(v); }))
+    return;
+  data_error("OT2120", cat("column '", p.name, "' of '", source, "' has an infinity"),
+             "correct the value, or empty the field: the model fills it in");
+}
+
 void check_names(const TableProfile& table, const Names& names, const char* flag) {
   Names all;
   for (const ColumnProfile& p : table.columns) all.push_back(p.name);
@@ -176,6 +183,7 @@ class Planner {
     if (!asked && p.counts_rows()) return leave_out(p.name, "counts the rows");
     if (asked || p.kind == Kind::kText) return add_category(p, asked);
     refuse_stray(p, source_);
+    refuse_infinity(p, source_);
     CsvColumn read;
     read.kind = p.kind;
     read.name = p.name;
@@ -190,8 +198,8 @@ class Planner {
     plan_.reading.push_back(read);
   }
 
-  PreprocessPlan finish() {
-    if (plan_.columns.empty() && categories_.empty())
+  PreprocessPlan finish(bool some) {
+    if (some && plan_.columns.empty() && categories_.empty())
       data_error(
           "OT2180",
           cat("no column of '", source_, "' can be learnt from: ", listed_plain(plan_.left_out)),
@@ -320,12 +328,12 @@ void parse_mean_std(const std::string& scale, size_t n, const char* what, std::v
 }
 
 PreprocessPlan plan_preprocessing(const TableProfile& table, const PreprocessOptions& o,
-                                  const std::string& source) {
+                                  const std::string& source, bool some) {
   check_names(table, o.one_hot, "--one-hot");
   check_names(table, o.embed, "--embed");
   Planner planner(o, source);
   for (const ColumnProfile& p : table.columns) planner.add(p);
-  return planner.finish();
+  return planner.finish(some);
 }
 
 }  // namespace onnxtrain::run

@@ -27,10 +27,11 @@ struct PreprocessPlan {
   bool matrix = false;
 };
 
-// Throws OT2180 when no column is left, OT2181 or OT2124 for values that do not fit their column,
-// OT2182 for a column that is named and not there, OT0035 for options that are not known.
+// some: false: no column need be left. Throws OT2180 when no column is left, OT2181 or OT2124 for
+// values that do not fit their column, OT2182 for a column that is named and not there, OT0035 for
+// options that are not known.
 PreprocessPlan plan_preprocessing(const TableProfile& table, const PreprocessOptions& o,
-                                  const std::string& source);
+                                  const std::string& source, bool some = true);
 
 // "MEAN,STD" with lists: "0.5:0.4:0.3,0.2:0.2:0.2" for `n` columns or channels. OT0035.
 void parse_mean_std(const std::string& scale, size_t n, const char* what, std::vector<float>& mean,

@@ -78,12 +78,14 @@ std::vector<std::string> categories_of(const Graph& g, ValueId input) {
   return categories_behind(g, input, kMostHops);
 }
 
-std::vector<CsvColumn> raw_columns(const Model& m, const std::map<std::string, std::string>& map) {
+std::vector<CsvColumn> raw_columns(const Model& m, const std::map<std::string, std::string>& map,
+                                   const std::vector<std::string>& tokens) {
   const auto said = m.metadata.find(kColumnsKey);
   const json words = said == m.metadata.end() ? json() : json::parse(said->second, nullptr, false);
-  bool raw = words.is_object() && !words.empty();
+  bool raw = (words.is_object() && !words.empty()) || !tokens.empty();
   std::vector<CsvColumn> all;
   for (const std::string& name : m.input_names()) {
+    if (std::find(tokens.begin(), tokens.end(), name) != tokens.end()) continue;
     const ValueId v = m.main.find(name);
     const TypeInfo& type = m.main.value(v).type;
     if (!is_single(type)) return {};
@@ -109,7 +111,7 @@ std::vector<CsvColumn> raw_columns(const Model& m, const std::map<std::string, s
 void read_raw_columns(const Model& m, const FeedOptions& feed, CsvOptions& csv) {
   std::map<std::string, std::string> map = feed.usual;
   for (const auto& [input, column] : feed.map) map[input] = column;
-  csv.columns = raw_columns(m, map);
+  csv.columns = raw_columns(m, map, feed.tokens);
   const std::vector<std::string> inputs = m.input_names();
   if (csv.columns.empty()) {
     csv.missing = inputs.size() == 1 && takes_missing(m.main, m.main.find(inputs[0]));

@@ -16,8 +16,10 @@ bool takes_missing(const Graph& g, ValueId input);
 std::vector<std::string> categories_of(const Graph& g, ValueId input);
 
 // How the columns of a table feed the inputs of such a model, in their order; empty for any other
-// model. map: input -> column. Dates are where the model's metadata says so.
-std::vector<CsvColumn> raw_columns(const Model& m, const std::map<std::string, std::string>& map);
+// model. map: input -> column. Dates are where the model's metadata says so. tokens: inputs that a
+// tokenizer feeds; beside them every other input is a column.
+std::vector<CsvColumn> raw_columns(const Model& m, const std::map<std::string, std::string>& map,
+                                   const std::vector<std::string>& tokens = {});
 
 // Tells the csv reader what the model's inputs want.
 void read_raw_columns(const Model& m, const FeedOptions& feed, CsvOptions& csv);

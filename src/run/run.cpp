@@ -103,6 +103,7 @@ Run::Run(Request q, Settings settings, Observer& observer)
   if (prepared_) fit_schedule(s, q_.recipe(), steps_, new_rate, new_schedule, observer);
   const bool scheduled = rate_is_scheduled(*s.model);
   t_ = std::make_unique<Training>(std::move(s.model), at_.seed, q_.program);
+  accept_fed(*t_);
   cut_batches();
   if (!new_rate) return;
   // a schedule of ours has been made again from the new rate
@@ -146,7 +147,7 @@ void Run::scale_in_graph(Start& s, const Known& known) {
   }
   Observer silent;
   const auto measured =
-      load_parts(q_.data, *s.model, training_inputs(*s.model), at_.seed, known, silent).measured;
+      load_parts(q_.data, *s.model, fed_inputs(*s.model), at_.seed, known, silent).measured;
   if (measured.empty()) return;
   change_again(s, q_.model, q_.recipe, [measured](Model m) {
     for (const auto& [input, scale] : measured) {
@@ -218,7 +219,7 @@ void Run::open_data(Start& s, Observer& observer) {
     s.chosen = {by_columns};
     note_loss(s, by_columns);
   }
-  parts_ = load_parts(q_.data, *s.model, training_inputs(*s.model), at_.seed, known, observer);
+  parts_ = load_parts(q_.data, *s.model, fed_inputs(*s.model), at_.seed, known, observer);
   balance_classes(s);
   note_class_weights(s);
   if (s.chosen.size() == 1) {

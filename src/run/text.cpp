@@ -30,7 +30,7 @@ bool has_word(const std::string& name, const char* word) {
 // Inputs that hold one whole number per token.
 bool is_tokens(const TypeInfo& t) {
   return t.is_tensor() && (t.elem == DType::kInt64 || t.elem == DType::kInt32) && t.shape &&
-         t.shape->size() == 2;
+         t.shape->size() == 2 && (*t.shape)[1].value != 1;
 }
 
 // Rows of the embedding that the ids pick from; 0 when the graph does not show it.
@@ -82,12 +82,22 @@ TextRule rule_for_inputs(const Model& m) {
   return r;
 }
 
-std::vector<std::string> texts_of(const Dataset& data, const std::string& column) {
-  const Tensor t = data.gather_all(column);
-  if (t.dtype() != DType::kString)
-    data_error("OT2124", cat("column '", column, "' of '", data.source(), "' holds no text"),
-               "name the column that holds the texts");
-  return {t.as<std::string>(), t.as<std::string>() + t.size()};
+// Of every row; several columns are joined by a blank.
+std::vector<std::string> texts_of(const Dataset& data, const std::vector<std::string>& columns) {
+  std::vector<std::string> texts;
+  for (const std::string& column : columns) {
+    const Tensor t = data.gather_all(column);
+    if (t.dtype() != DType::kString)
+      data_error("OT2124", cat("column '", column, "' of '", data.source(), "' holds no text"),
+                 "name the column that holds the texts");
+    texts.resize(size_t(t.size()));
+    for (size_t k = 0; k < texts.size(); ++k) {
+      const std::string& more = t.as<std::string>()[k];
+      if (!texts[k].empty() && !more.empty()) texts[k] += ' ';
+      texts[k] += more;
+    }
+  }
+  return texts;
 }
 
 void check_ids(const Tensor& ids, size_t first, const TextRule& r) {
@@ -95,14 +105,22 @@ void check_ids(const Tensor& ids, size_t first, const TextRule& r) {
   const int64_t width = ids.shape()[1];
   for (int64_t i = 0; i < ids.size(); ++i)
     if (const int64_t id = ids.as<int64_t>()[i]; id < 0 || id >= r.vocabulary)
-      data_error("OT2221",
-                 cat("token ", id, " at row ", with_commas(int64_t(first) + i / width), " of '",
-                     r.column, "' is beyond the embedding, which has ", with_commas(r.vocabulary),
-                     " rows: the tokenizer '", r.name, "' is not the model's"),
-                 "give the tokenizer that the model was made with:  --tokenizer FILE");
+      data_error(
+          "OT2221",
+          cat("token ", id, " at row ", with_commas(int64_t(first) + i / width), " of ",
+              listed(r.columns), " is beyond the embedding, which has ", with_commas(r.vocabulary),
+              " rows: the tokenizer '", r.name, "' is not the model's"),
+          "give the tokenizer that the model was made with:  --tokenizer FILE");
 }
 
 }  // namespace
+
+std::vector<std::string> TextRule::inputs() const {
+  std::vector<std::string> all = {ids};
+  for (const std::string& more : {mask, types})
+    if (!more.empty()) all.push_back(more);
+  return all;
+}
 
 std::optional<TextRule> text_rule(const std::map<std::string, std::string>& metadata) {
   const auto it = metadata.find(kTextKey);
@@ -118,7 +136,12 @@ std::optional<TextRule> text_rule(const std::map<std::string, std::string>& meta
     const auto v = j.find(key);
     if (v != j.end() && v->is_number_integer()) to = *v;
   };
-  text("column", r.column);
+  std::string one;
+  text("column", one);
+  if (!one.empty()) r.columns = {one};
+  if (const auto v = j.find("columns"); v != j.end() && v->is_array())
+    for (const auto& name : *v)
+      if (name.is_string()) r.columns.push_back(name);
   text("ids", r.ids);
   text("mask", r.mask);
   text("types", r.types);
@@ -126,17 +149,25 @@ std::optional<TextRule> text_rule(const std::map<std::string, std::string>& meta
   text("name", r.name);
   number("length", r.length);
   number("vocabulary", r.vocabulary);
-  const bool whole = !r.column.empty() && !r.ids.empty() && !r.tokenizer.empty();
+  const bool whole = !r.columns.empty() && !r.ids.empty() && !r.tokenizer.empty();
   if (!whole || r.length < 1 || r.length > kLongest) return {};
   return r;
 }
 
 std::string text_json(const TextRule& r) {
-  return nlohmann::ordered_json{{"column", r.column}, {"ids", r.ids},
-                                {"mask", r.mask},     {"types", r.types},
-                                {"length", r.length}, {"vocabulary", r.vocabulary},
-                                {"name", r.name},     {"tokenizer", r.tokenizer}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  nlohmann::ordered_json j;
+  if (r.columns.size() == 1)  // as earlier versions wrote it
+    j["column"] = r.columns[0];
+  else
+    j["columns"] = r.columns;
+  j.update({{"ids", r.ids},
+            {"mask", r.mask},
+            {"types", r.types},
+            {"length", r.length},
+            {"vocabulary", r.vocabulary},
+            {"name", r.name},
+            {"tokenizer", r.tokenizer}});
+  return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void set_tokenizer_factory(TokenizerFactory f) { factory() = std::move(f); }
@@ -163,15 +194,15 @@ std::optional<TextRule> text_rule_for(const Model& m, const TextRequest& q) {
   if (!q.any()) return r;
   const std::optional<TextRule> own = r;
   if (!r) r = rule_for_inputs(m);
-  if (!q.column.empty()) r->column = q.column;
+  if (!q.column.empty()) r->columns = text_columns(q);
   if (!q.tokenizer.empty()) {
     r->tokenizer = read_tokenizer(q.tokenizer);
     r->name = q.tokenizer;
   }
   if (r->tokenizer.empty())
-    usage_error("OT2224", cat("--text ", r->column, " needs a tokenizer"),
+    usage_error("OT2224", cat("--text ", q.column, " needs a tokenizer"),
                 "--tokenizer tokenizer.json");
-  if (r->column.empty())
+  if (r->columns.empty())
     usage_error("OT2224", "--tokenizer needs the column that holds the texts", "--text COLUMN");
   const int64_t asked = q.max_length > 0 ? q.max_length : own ? own->length : 0;
   r->length = length_of(m, r->ids, asked);
@@ -181,23 +212,36 @@ std::optional<TextRule> text_rule_for(const Model& m, const TextRequest& q) {
   return r;
 }
 
-void read_text_column(const TextRule& rule, CsvOptions& csv) {
-  CsvColumn c;
-  c.kind = CsvColumn::Kind::kText;
-  c.name = rule.column;
-  csv.columns = {c};
-  csv.features = {rule.column};
+std::vector<std::string> text_columns(const TextRequest& q) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < q.column.size();) {
+    const size_t end = std::min(q.column.find(',', at), q.column.size());
+    if (end > at) out.push_back(q.column.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+void read_text_columns(const TextRule& rule, CsvOptions& csv) {
+  if (csv.columns.empty()) csv.features.clear();
+  for (const std::string& name : rule.columns) {
+    CsvColumn c;
+    c.kind = CsvColumn::Kind::kText;
+    c.name = name;
+    csv.columns.push_back(c);
+    csv.features.push_back(name);
+  }
 }
 
 Dataset with_tokens(Dataset data, const TextRule& rule) {
-  if (!data.has(rule.column)) {
+  for (const std::string& column : rule.columns) {
+    if (data.has(column)) continue;
     if (data.has(rule.ids)) return data;  // arrays that hold token ids already
-    data_error(
-        "OT2160",
-        cat("'", data.source(), "' has no column '", rule.column, "', which holds the texts"),
-        cat("name the column:  --text COLUMN --tokenizer ", shell_word(rule.name)));
+    data_error("OT2160",
+               cat("'", data.source(), "' has no column '", column, "', which holds the texts"),
+               cat("name the column:  --text COLUMN --tokenizer ", shell_word(rule.name)));
   }
-  const std::vector<std::string> texts = texts_of(data, rule.column);
+  const std::vector<std::string> texts = texts_of(data, rule.columns);
   const auto rows = int64_t(texts.size());
   Tensor ids(DType::kInt64, {rows, rule.length}), mask(DType::kInt64, {rows, rule.length});
   const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(rule.tokenizer, rule.name);

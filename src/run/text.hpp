@@ -15,15 +15,17 @@
 namespace onnxtrain::run {
 
 struct TextRule {
-  std::string column;            // of the table
-  std::string ids, mask, types;  // inputs of the model; mask and types may be empty
-  int64_t length = 0;            // tokens per row
-  int64_t vocabulary = 0;        // rows of the embedding; 0: not known
-  std::string tokenizer, name;   // content of tokenizer.json, and the file it came from
+  std::vector<std::string> columns;  // of the table; several are joined by a blank, in this order
+  std::string ids, mask, types;      // inputs of the model; mask and types may be empty
+  int64_t length = 0;                // tokens per row
+  int64_t vocabulary = 0;            // rows of the embedding; 0: not known
+  std::string tokenizer, name;       // content of tokenizer.json, and the file it came from
+  // The inputs that it feeds.
+  std::vector<std::string> inputs() const;
 };
 inline constexpr const char* kTextKey = "onnxtrain.text";
 
-// What a file says about its text column; none for other files.
+// What a file says about its text columns; none for other files.
 std::optional<TextRule> text_rule(const std::map<std::string, std::string>& metadata);
 std::string text_json(const TextRule& rule);
 
@@ -47,7 +49,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const std::string& content, const std:
 
 // What the flags of a command ask for.
 struct TextRequest {
-  std::string column, tokenizer;  // tokenizer: a file
+  std::string column, tokenizer;  // column: or several, A,B; tokenizer: a file
   int64_t max_length = 0;         // 0: 128
   bool any() const { return !column.empty() || !tokenizer.empty() || max_length > 0; }
 };
@@ -58,8 +60,10 @@ std::string read_tokenizer(const std::string& path);
 // The rule for data of this model: its own, or by the flags. OT2223 when the model has no input for
 // token ids, OT2224 when the flags are incomplete.
 std::optional<TextRule> text_rule_for(const Model& m, const TextRequest& q);
-// Tells the csv reader which column is text.
-void read_text_column(const TextRule& rule, CsvOptions& csv);
+// The columns that a request names.
+std::vector<std::string> text_columns(const TextRequest& q);
+// Tells the csv reader which columns are text, besides those it knows (raw_columns.hpp).
+void read_text_columns(const TextRule& rule, CsvOptions& csv);
 // The dataset with columns for the model's inputs. OT2221 when an id is beyond the embedding.
 Dataset with_tokens(Dataset data, const TextRule& rule);
 

@@ -115,14 +115,24 @@ ValueId Layers::embedding(ValueId ids, const std::string& name, int64_t vocabula
 }
 
 void Layers::head(ValueId x, int64_t in, const NetworkSpec& spec) {
-  ValueId y = dense(x, "head", in, spec.outputs, 1);
-  if (!spec.classes && !spec.target_mean.empty()) {
-    y = node("Mul", {y, numbers(spec.target_deviation)}, "head.scaled");
-    y = node("Add", {y, numbers(spec.target_mean)}, "head.shifted");
+  const std::string one =
+      !spec.output.empty() ? spec.output : (spec.classes ? "logits" : "prediction");
+  if (spec.heads.empty())
+    one_head(x, in, "head",
+             {one, spec.outputs, spec.classes, spec.target_mean, spec.target_deviation});
+  for (size_t k = 0; k < spec.heads.size(); ++k)
+    one_head(x, in, "head" + std::to_string(k + 1), spec.heads[k]);
+}
+
+void Layers::one_head(ValueId x, int64_t in, const std::string& name, const NetworkSpec::Head& h) {
+  ValueId y = dense(x, name, in, h.outputs, 1);
+  if (!h.classes && !h.mean.empty()) {
+    y = node("Mul", {y, numbers(h.deviation)}, name + ".scaled");
+    y = node("Add", {y, numbers(h.mean)}, name + ".shifted");
   }
   ValueDef& d = g_.value(y);
-  d.name = !spec.output.empty() ? spec.output : spec.classes ? "logits" : "prediction";
-  d.type = batch_of(DType::kFloat, {spec.outputs});
+  d.name = h.output;
+  d.type = batch_of(DType::kFloat, {h.outputs});
   g_.outputs.push_back(y);
 }
 

@@ -40,12 +40,13 @@ class Layers {
   ValueId dropout(ValueId x, const std::string& name, double ratio);
   // Token ids -> vectors.
   ValueId embedding(ValueId ids, const std::string& name, int64_t vocabulary, int64_t width);
-  // The last layer with the scale of the targets; declares the graph's output.
+  // The last layer with the scale of the targets, one for each; declares the graph's outputs.
   void head(ValueId x, int64_t in, const NetworkSpec& spec);
 
   Graph& graph() { return g_; }
 
  private:
+  void one_head(ValueId x, int64_t in, const std::string& name, const NetworkSpec::Head& h);
   Graph& g_;
   uint64_t seed_;
 };

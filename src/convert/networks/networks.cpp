@@ -39,11 +39,17 @@ void check_spec(const NetworkSpec& spec) {
                  cat("one row of '", spec.input, "' is ", to_string(spec.row),
                      ": a new network needs sizes of 1 or more"),
                  "save rows that have numbers in them");
-  if (spec.outputs < 1 || (spec.classes && spec.outputs < 2))
-    data_error("OT2171",
-               cat("the target has ", spec.outputs,
-                   " class: a network cannot learn to tell one class from itself"),
-               "add rows, or a folder of images, of another class; another column:  --target NAME");
+  auto check_classes = [](const std::string& target, int64_t outputs, bool classes) {
+    if (outputs < 1 || (classes && outputs < 2))
+      data_error(
+          "OT2171",
+          cat("the target", target, " has ", outputs,
+              " class: a network cannot learn to tell one class from itself"),
+          "add rows, or a folder of images, of another class; another column:  --target NAME");
+  };
+  if (spec.heads.empty()) check_classes("", spec.outputs, spec.classes);
+  for (const NetworkSpec::Head& h : spec.heads)
+    check_classes(cat(" '", h.output, "'"), h.outputs, h.classes);
 }
 
 }  // namespace
@@ -74,6 +80,7 @@ Model new_network(const NetworkSpec& spec, const OpTable& ops) {
   const DType type = spec.vocabulary > 0 ? DType::kInt64 : DType::kFloat;
   const ValueId x = l.input(spec.input, type, spec.row);
   if (!spec.mask.empty()) l.input(spec.mask, DType::kInt64, spec.row);
+  if (spec.beside > 0) l.input(kBeside, DType::kFloat, {spec.beside});
   kind->build(l, x, spec);
   g.renumber();
   // read again: checked, with the types of all values

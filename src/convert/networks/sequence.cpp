@@ -153,7 +153,15 @@ void build_sequence(Layers& l, ValueId x, const NetworkSpec& spec) {
                "onnxtrain new cnn is for images, onnxtrain new mlp takes any row");
   const Sizes sizes = sizes_of(spec, spec.kind == "transformer" ? 2 : 1);
   x = spec.kind == "transformer" ? transformer(l, x, spec, sizes) : recurrent(l, x, spec, sizes);
-  l.head(l.dropout(x, "dropout", spec.dropout), sizes.width, spec);
+  int64_t width = sizes.width;
+  if (spec.beside > 0) {
+    constexpr int64_t kLayer = 32;
+    const ValueId columns =
+        l.dense(l.graph().find(kBeside), "columns.layer", spec.beside, kLayer, 2);
+    x = l.node("Concat", {x, l.relu(columns, "columns.relu")}, "joined", {{"axis", int64_t(1)}});
+    width += kLayer;
+  }
+  l.head(l.dropout(x, "dropout", spec.dropout), width, spec);
 }
 
 }  // namespace onnxtrain

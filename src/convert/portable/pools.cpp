@@ -51,7 +51,7 @@ ValueId halving_pool_gradient(Site& s, const Node& pool, ValueId dy) {
     if (w.begin[d] != 0 || w.in[d] != 2 * w.out[d]) return kNone;
   if ((sizes[0] < 0 ? kLikelyRows : sizes[0]) * sizes[1] * sizes[2] * sizes[3] < kManyPixels)
     return kNone;
-  const GradBuilder::Attrs attrs(pool.attrs.begin(), pool.attrs.end());
+  const GradBuilder::Attrs attrs = pool.attrs;
   auto largest = [&](ValueId v) { return s.call("MaxPool", {v}, attrs); };
   const ValueId hit = s.call("Equal", {x, doubled(s, largest(x))});
   const ValueId order = s.mul(s.call("Cast", {hit}, {{"to", int64_t(DType::kFloat)}}),

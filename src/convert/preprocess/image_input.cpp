@@ -97,6 +97,8 @@ std::optional<ImageRule> image_rule(const std::map<std::string, std::string>& me
   r.width = size("width");
   const auto how = j.find("resize");
   if (how != j.end() && how->is_string()) r.resize = *how;
+  const auto read = j.find("read");
+  r.numbers = read != j.end() && *read == "numbers";
   constexpr int64_t kLargest = 1 << 15;
   const bool known = r.resize == "stretch" || r.resize == "crop" || r.resize == "pad";
   if (!known || r.height < 1 || r.width < 1 || r.height > kLargest || r.width > kLargest) return {};
@@ -143,7 +145,8 @@ Model with_image_input(const Model& m, const std::string& x, const ImageRule& ru
   out.metadata[kImageKey] = nlohmann::ordered_json{
       {"height", rule.height},
       {"width", rule.width},
-      {"resize", rule.resize}}.dump();
+      {"resize", rule.resize},
+      {"read", "numbers"}}.dump();
   return load_model_bytes(serialize_model(out, ops), "", ops);
 }
 

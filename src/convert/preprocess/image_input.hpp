@@ -18,6 +18,9 @@ struct ImageRule {
   // stretch: both sides to the size; crop: the image covers the size, the middle is kept; pad: the
   // image fits into the size, the rest is 0
   std::string resize = "stretch";
+  // Whoever resizes an image before the model does hands on the numbers as they are, float32; false
+  // (files of earlier versions): rounded to bytes.
+  bool numbers = true;
 };
 
 // Metadata of the file; none when it has no such rule.

@@ -1,0 +1,110 @@
+// Steps that new models of every kind of data share.
+#include "run/new_parts.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "core/text.hpp"
+#include "data/adapt.hpp"
+#include "data/images.hpp"
+#include "model/trained_outputs.hpp"
+#include "onnx/onnx.hpp"
+#include "run/data_spec.hpp"
+#include "run/raw_columns.hpp"
+
+namespace onnxtrain::run {
+
+using nlohmann::json;
+using Names = std::vector<std::string>;
+
+OpenOptions open_options(const NewRequest& q) {
+  OpenOptions o;
+  o.csv.text_among = true;
+  if (!q.target.empty()) o.csv.targets = {q.target};
+  if (!q.drop.empty()) o.csv.drop = {q.drop};
+  o.csv.encoding = q.encoding;
+  o.csv.separator = csv_separator(q.separator);
+  return o;
+}
+
+void tell(const Dataset& data, Observer& observer) {
+  for (const std::string& note : data.notes()) observer.on_note("note", note);
+  if (const std::string note = class_order(data, "y"); !note.empty())
+    observer.on_note("note", note);
+}
+
+void tell(const PreprocessPlan& plan, Observer& observer) {
+  for (const std::string& line : plan.lines) observer.on_note("columns", line);
+  if (!plan.left_out.empty())
+    observer.on_note("left out", listed_plain(plan.left_out, 12) +
+                                     "   (--one-hot or --embed NAME to use a text)");
+}
+
+NetworkSpec network_spec(const NewRequest& q, const NewTarget& t, Shape row) {
+  NetworkSpec s;
+  s.kind = q.kind;
+  s.row = std::move(row);
+  s.outputs = t.outputs;
+  s.classes = t.classes;
+  s.target_mean = t.mean;
+  s.target_deviation = t.deviation;
+  s.hidden = q.hidden;
+  s.dropout = q.dropout;
+  s.seed = q.seed;
+  for (const auto& [name, one] : t.parts)
+    s.heads.push_back({name, one.outputs, one.classes, one.mean, one.deviation});
+  return s;
+}
+
+void note_target(const NewTarget& t, const Names& columns, Model& m) {
+  std::vector<TrainedOutput> outputs;
+  json names = json::object();
+  for (const auto& [name, one] : t.parts) {  // losses of numbers near 1, whatever their unit
+    const double by = one.classes || one.deviation.empty() ? 1 : one.deviation[0];
+    outputs.push_back({name, one.classes ? "cross_entropy" : "mse", 1 / (by * by)});
+    if (!one.names.empty()) names[name] = one.names;
+  }
+  if (!outputs.empty()) m.metadata[kOutputsKey] = trained_outputs_text(outputs);
+  if (!names.empty()) m.metadata[kTargetClassesKey] = names.dump();
+  if (outputs.empty()) m.metadata["onnxtrain.task"] = t.classes ? "classes" : "numbers";
+  if (!t.parts.empty() && !t.parts[0].second.names.empty())  // of the output that is watched
+    m.metadata["onnxtrain.classes"] = json(t.parts[0].second.names).dump();
+  if (!t.names.empty()) m.metadata["onnxtrain.classes"] = json(t.names).dump();
+  if (!columns.empty()) m.metadata["onnxtrain.target"] = json(columns).dump();
+}
+
+void tell_target(const NewTarget& t, const std::string& name, Observer& observer) {
+  if (!t.parts.empty()) return observer.on_note("target", cat(t.text, "; an output for each"));
+  observer.on_note("target", cat(name, "  ", t.text, "   (--task ",
+                                 t.classes ? "numbers" : "classes", " to change)"));
+}
+
+// One input per column, or one for all when they are many numbers.
+Model in_front(const Model& net, const std::string& x, const PreprocessPlan& plan, uint64_t seed) {
+  Model m;
+  if (plan.matrix) {
+    InputScale s;
+    Names features;
+    for (const ColumnTransform& t : plan.columns) {
+      s.fill.push_back(float(t.fill));
+      s.mean.push_back(float(t.offset));
+      s.std.push_back(float(1 / t.scale));
+      features.push_back(t.name);
+    }
+    s.shape = {int64_t(plan.columns.size())};
+    m = with_scaled_input(net, x, s, all_ops());
+    m.metadata["onnxtrain.features"] = json(features).dump();
+  } else {
+    m = with_preprocessing(net, x, plan.columns, seed, all_ops());
+    note_columns(plan.reading, m.metadata);
+  }
+  m.metadata["onnxtrain.scale"] = kScaledInGraph;
+  return m;
+}
+
+// An output gives way to a column of its name.
+void give_way(const PreprocessPlan& plan, NetworkSpec& s) {
+  for (const ColumnTransform& c : plan.columns)
+    if (c.name == "logits" || c.name == "prediction") s.output = "output";
+}
+
+}  // namespace onnxtrain::run

@@ -1,0 +1,79 @@
+"""Several targets of which one is text: an output for each, from the table to predictions with names."""
+
+import csv
+import json
+import sys
+
+import numpy as np
+import onnxruntime
+import pytest
+
+import onnxtrain as ot
+
+sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
+from cli_models import cli  # noqa: E402
+
+
+@pytest.fixture
+def work(tmp_path):
+    r = np.random.default_rng(0)
+    size, city = r.normal(100, 30, 300), r.choice(["Bern", "Rome"], 300)
+    price = 1000 * size + 20000 * (city == "Rome")
+    kind = np.where(size > 120, "large", np.where(size > 80, "middle", "small"))
+    with open(tmp_path / "t.csv", "w", newline="") as f:
+        w = csv.writer(f)
+        w.writerow(["size", "city", "price", "kind"])
+        w.writerows(zip(size.round(2), city, price.round(1), kind))
+    return tmp_path
+
+
+def test_a_number_and_a_class(work):
+    for order, first in (("price,kind", "price"), ("kind,price", "kind")):
+        r = cli("new", "mlp", "--data", "t.csv", "--target", order, "-o", "m.onnx", cwd=work)
+        assert r.returncode == 0 and "'kind' 3 classes" in r.stderr and "'price' a number" in r.stderr, r.stderr
+        r = cli("train", "m.onnx", "--data", "t.csv", "--epochs", "60", "--lr", "0.01", "--out", first, cwd=work)
+        assert r.returncode == 0, r.stderr
+        r = cli("eval", first, "--data", "t.csv", "--json", cwd=work)
+        assert r.returncode == 0, r.stderr
+        got = json.loads(r.stdout)
+        both = {first: got, **got["outputs"]}
+        assert both["kind"]["accuracy"] > 0.9 and both["kind"]["classes"] == ["large", "middle", "small"]
+        assert both["price"]["r2"] > 0.9
+        (work / "new.csv").write_text("city,size\nRome,150\nBern,60\n")
+        r = cli("predict", first, "--data", "new.csv", "--json", cwd=work)
+        assert r.returncode == 0, r.stderr
+        said = json.loads(r.stdout)
+        assert said["prediction" if first == "kind" else "kind_prediction"] == ["large", "small"]
+        session = onnxruntime.InferenceSession(str(work / first / "model.onnx"))
+        feeds = {"size": np.float32([[150], [60]]), "city": np.array([["Rome"], ["Bern"]], dtype=object)}
+        for name, value in zip(["price", "kind"], session.run(["price", "kind"], feeds)):
+            np.testing.assert_allclose(value, said["outputs"][name], rtol=1e-4)
+    r = cli("train", "--resume", "kind", "--epochs", "61", cwd=work)
+    assert r.returncode == 0, r.stderr
+    (work / "other.csv").write_text("size,city,price,kind\n90,Rome,3,huge\n")
+    r = cli("eval", "price", "--data", "other.csv", cwd=work)
+    assert r.returncode == 4 and "OT2114" in r.stderr and "huge" in r.stderr
+
+
+def test_in_python(work):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.read_csv(work / "t.csv")
+    model = ot.new("mlp", table, target="price,kind", verbose=False)
+    assert model.learnt == {"price": None, "kind": ["large", "middle", "small"]}
+    model.compile(optimizer=ot.AdamW(lr=0.01)).fit(table, ["price", "kind"], epochs=40, verbose=0)
+    price = model.predict(table)[:, 0]
+    assert 1 - np.var(price - table["price"]) / np.var(table["price"]) > 0.9
+    with pytest.raises(ot.DataError, match="learns 'price', 'kind'"):
+        model.fit(table, ["price", "city"], epochs=1)
+    with pytest.raises(ot.DataError, match="the table has no column 'nope'"):
+        ot.new("mlp", table, target="nope")
+
+
+def test_words_where_numbers_are_learnt(work):
+    r = cli("new", "mlp", "--data", "t.csv", "--target", "size,price", "-o", "m.onnx", cwd=work)
+    assert r.returncode == 0 and "2 numbers" in r.stderr, r.stderr
+    text = (work / "t.csv").read_text().splitlines()
+    text[5] = "many,Rome,3.5,small"
+    (work / "stray.csv").write_text("\n".join(text))
+    r = cli("new", "mlp", "--data", "stray.csv", "--target", "size,price", "-o", "m.onnx", cwd=work)
+    assert r.returncode == 4 and "OT2124" in r.stderr and "many" in r.stderr
