@@ -169,7 +169,7 @@ Program& Session::program_for(const Feeds& feeds, std::vector<Value>& inputs) {
     if (it == feeds.end()) {
       if (d.constant.defined()) continue;
       if (d.type.kind == TypeInfo::Kind::kOptional) {
-        inputs.push_back(Value());
+        inputs.emplace_back();
         continue;
       }
       missing_feed(g, d, feeds);

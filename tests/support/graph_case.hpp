@@ -10,7 +10,7 @@
 
 namespace onnxtrain::testing {
 
-using Attrs = std::map<std::string, Attr, std::less<>>;
+using Attrs = Attributes;
 
 // Adds a node with one output, named after it, of known type; an operator of ours has version 1.
 inline ValueId add_call(Graph& g, std::string op, std::vector<ValueId> in, Attrs attrs = {},

@@ -73,7 +73,7 @@ class OpCase {
   std::string op_, domain_;
   int version_, outputs_ = 1;
   std::vector<int> skipped_outputs_;
-  std::map<std::string, Attr, std::less<>> attrs_;
+  Attributes attrs_;
   std::vector<Operand> operands_;
 };
 
