@@ -14,6 +14,7 @@
 #include "onnx/onnx.hpp"
 #include "run/new_images.hpp"
 #include "run/new_target.hpp"
+#include "run/parts.hpp"
 #include "run/raw_columns.hpp"
 
 namespace onnxtrain::run {
@@ -65,7 +66,15 @@ void note_target(const NewTarget& t, const Names& columns, Model& m) {
   if (!columns.empty()) m.metadata["onnxtrain.target"] = json(columns).dump();
 }
 
-void tell_target(const NewTarget& t, const std::string& name, Observer& observer) {
+void tell_target(const NewTarget& t, const std::string& name, int64_t rows, Observer& observer) {
+  if (const std::string text = similar_classes(t.names); !text.empty())
+    observer.on_warning("OT3125", text, "write both alike in the data, where they are one class");
+  if (t.classes && rows >= 20 && 2 * t.outputs > rows)
+    observer.on_warning("OT3126",
+                        cat("target ", name, " has ", t.outputs, " classes for ", rows,
+                            " rows: most are there once, and nothing can be learnt about them"),
+                        t.numeric ? "to learn the number itself:  --task numbers"
+                                  : "name another column:  --target NAME");
   observer.on_note("target", cat(name, "  ", t.text, "   (--task ",
                                  t.classes ? "numbers" : "classes", " to change)"));
 }
@@ -102,7 +111,7 @@ Model for_table(const NewRequest& q, const TableProfile& table, const Dataset& d
     data_error("OT2101", cat("'", data.source(), "' has no column besides the target"),
                "name the column to learn:  --target NAME");
   const NewTarget target = find_target(data, "y", listed(data.targets()), q.task);
-  tell_target(target, listed(data.targets()), observer);
+  tell_target(target, listed(data.targets()), data.rows(), observer);
   const PreprocessPlan plan = plan_preprocessing(table, q.preprocess, data.source());
   tell(plan, observer);
   NetworkSpec s = network_spec(q, target, {total_width(plan.columns)});
@@ -172,7 +181,7 @@ Model for_text(const NewRequest& q, OpenOptions open, Observer& observer) {
                        with_commas(rule.vocabulary), longest == cut ? ", longer texts cut" : "",
                        "   (--max-length to change); the tokenizer is part of the model"));
   const NewTarget target = find_target(data, "y", listed(data.targets()), q.task);
-  tell_target(target, listed(data.targets()), observer);
+  tell_target(target, listed(data.targets()), data.rows(), observer);
   NetworkSpec s = network_spec(q, target, {rule.length});
   s.input = rule.ids;
   s.mask = rule.mask;
@@ -283,8 +292,8 @@ Model for_arrays(const NewRequest& q, const Dataset& data, Observer& observer) {
   observer.on_note("data", cat(data.source(), "  ", data.format(), "   ",
                                describe_column(*used.column(a.x)), " '", a.x, "'"));
   tell(data, observer);
-  const NewTarget target = find_target(used, a.y, a.y, q.task);
-  tell_target(target, cat("'", a.y, "'"), observer);
+  const NewTarget target = find_target(used, a.y, cat("'", a.y, "'"), q.task);
+  tell_target(target, cat("'", a.y, "'"), used.rows(), observer);
   NetworkSpec s = network_spec(q, target, a.row);
   s.input = a.x;
   s.vocabulary = a.vocabulary;
@@ -350,7 +359,7 @@ Model preprocessed(const Model& m, const NewRequest& q, Observer& observer) {
     data_error(
         "OT2187",
         cat("preprocessing is for tables and image folders, and '", q.data, "' is ", data.format()),
-        "remove --preprocess, --impute, --one-hot and --embed");
+        "remove --preprocess, --impute, --one-hot, --embed and --resize");
   const PreprocessPlan plan = plan_preprocessing(table, q.preprocess, q.data);
   tell(plan, observer);
   Model out = in_front(m, inputs[0], plan, q.seed);
