@@ -5,6 +5,13 @@ try:
 except ModuleNotFoundError as e:  # a checkout in which only the command line tool was built
     if e.name != "onnxtrain._native":
         raise
+    if "ONNXTRAIN_STARTED_BY_TOOL" in __import__("os").environ:  # a process of the command line tool
+        import sys
+
+        print("error[OT1731]: the compiled module of the Python package is not built for this Python, and the command "
+              "needs it\n  help: in the checkout: make build   or name another interpreter in ONNXTRAIN_PYTHON",
+              file=sys.stderr)
+        sys.exit(1)
     raise ImportError("onnxtrain's compiled module is not built for this Python; in the checkout: make build") from e
 from . import callbacks
 from .errors import CheckpointError, DataError, DivergedError, Error, ModelError, UsageError

@@ -195,6 +195,7 @@ class History:
 class Trainer:
     state: MutableMapping[str, Array]
     lr: float
+    learning_rate: float
     def __init__(self, model: Source, seed: int = 0, threads: int = 0, *, memory: str | int | None = None,
                  max_loop_trips: int | None = None, time: float | None = None, engine: str | Any = "native",
                  isolated: bool = False, distributed: str = "off", micro_blocks: int = 0, communicator: Any = None,

@@ -13,7 +13,11 @@ _OTHER_FORMATS = (".npz", ".npy", ".csv", ".tsv", ".txt", ".json", ".toml", ".pt
 _OTHERS = {"batch": "batch_size", "epoch": "epochs", "n_epochs": "epochs", "num_epochs": "epochs",
            "max_epochs": "epochs", "validation_data": "valid", "validation_split": "valid", "val": "valid",
            "callbacks": "on_epoch", "callback": "on_epoch", "output": "out", "output_dir": "out", "max_steps": "steps",
-           "early_stopping": "patience", "max_time": "time"}
+           "early_stopping": "patience", "max_time": "time", "lr": "optimizer", "learning_rate": "optimizer",
+           "opt": "optimizer", "optim": "optimizer", "criterion": "loss", "clip": "clip_norm",
+           "clip_grad_norm": "clip_norm", "scheduler": "schedule", "lr_scheduler": "schedule"}
+# an example says more than the name
+_EXAMPLES = {"optimizer": "optimizer=ot.AdamW(lr=1e-3)"}
 
 
 def check_ending(path):
@@ -30,4 +34,5 @@ def refuse_unknown(call, unknown, function):
         near = difflib.get_close_matches(name, known, 1, 0.6)
         meant = _OTHERS.get(name) if _OTHERS.get(name) in known else near[0] if near else None
         raise UsageError(f"{call} has no argument '{name}'", "OT0001",
-                         f"did you mean {meant}=?" if meant else f"it has {', '.join(known)}")
+                         f"did you mean {_EXAMPLES.get(meant, f'{meant}=')}?" if meant
+                         else f"it has {', '.join(known)}")

@@ -31,8 +31,24 @@ def is_text(a):
     return a.dtype.kind in "UST" or (a.dtype == object and a.size > 0 and all(isinstance(v, str) for v in a.flat))
 
 
+def text_columns(x):
+    """Names of the columns of a table that hold text; empty for anything else."""
+    names = column_names(x)
+    if not names or not hasattr(x, "dtypes"):
+        return []
+    return [n for n, d in zip(names, list(x.dtypes)) if str(d) in ("object", "str", "string", "category", "String")]
+
+
 def array(x, name, text=False):
     """One column as an array; the first dimension counts the rows. `text`: strings are fine, some models take them."""
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        raise DataError(f"'{name}' has {int(np.ma.count_masked(x))} masked values, and a model has no masks", "OT2121",
+                        "fill them in: x.filled(0), or leave those rows out")
+    if (words := text_columns(x)) and not text:
+        raise DataError(f"column {', '.join(map(repr, words))} of '{name}' holds text, the model takes numbers",
+                        "OT2124",
+                        f"leave it out: table.drop(columns={words!r}), or make a model for the table: ot.new(\"mlp\", "
+                        "table, target=...)")
     try:
         a = np.asarray(x)
     except ValueError as e:  # rows of different lengths

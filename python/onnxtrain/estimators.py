@@ -146,7 +146,7 @@ class OnnxClassifier(_Estimator):
             raise DataError(f"y has {len(self.classes_)} classes, the model's output has room for {scores}", "OT2104",
                             f"a model with {len(self.classes_)} outputs, or rows of {scores} classes")
         if len(self.classes_) == 1:
-            warnings.warn(f"[OT3120] every row has the class {self.classes_[0]!r}: there is nothing to tell apart",
+            warnings.warn(f"[OT3120] every row has the class {str(self.classes_[0])!r}: there is nothing to tell apart",
                           stacklevel=3)
         target = self._columns[index]
         if labels is not None and all(c.lstrip("-").isdigit() for c in labels) and len(labels) >= len(self.classes_):

@@ -25,6 +25,7 @@ _CALLS = {
     "layout": lambda v: "x.transpose(0, 3, 1, 2)",
     "label-offset": lambda v: f"give y {'-' if v.startswith('-') else '+'} {v.lstrip('+-')}" if v else "give y - 1",
     "map": lambda v: f"give arrays by the names of inputs: {{'{v.partition('=')[0] or 'INPUT'}': x}}",
+    "drop": lambda v: f"table.drop(columns={v.split(',')!r})" if v else "leave columns out of the table",
     "target": lambda v: f"target={v!r}, or give that column as y" if v else "give the target as y",
     "loss-input": lambda v: f"loss=ot.losses.CrossEntropy(output={v!r})" if v else "the output of a loss",
     "resume": lambda v: f"ot.resume({v!r})" if v else "ot.resume(RUN)",
@@ -50,7 +51,8 @@ _COMMANDS = {"onnxtrain prepare model.onnx -o model.train.onnx": 'ot.prepare("mo
              "onnxtrain export MODEL -o plain.onnx": 'model.export("plain.onnx")',
              "onnxtrain prepare MODEL --lr RATE --schedule KIND": "ot.prepare(model, schedule=...)"}
 # any other command to type in a shell stays as it is
-_FLAG = re.compile(r"(\bonnxtrain [a-z]+ [^;]*)|(?<![\w-])--([a-z][a-z-]*)(?:[ =](?!or\b|and\b)([^\s,;:?()]+))?")
+_FLAG = re.compile(r"(\bonnxtrain [a-z]+ [^;]*)|(?<![\w-])--([a-z][a-z-]*)"
+                   r"(?:[ =](?!or\b|and\b|to\b|out\b)((?:[^\s;:?()]|:(?=\d))*[^\s,;:?()]))?")
 _TWICE = re.compile(r"(dims=\{[^}]*\}) \(\1\)")  # a message that says both
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
 
@@ -70,6 +72,8 @@ def _one(m):
     if flag == "dim" and "=" in value:
         key, _, size = value.partition("=")
         return f"dims={{'{key}': {size}}}"
+    if "," in value and all(_NUMBER.match(v) for v in value.split(",")):
+        return f"{name}=[{', '.join(value.split(','))}]"
     return f"{name}={value if _NUMBER.match(value) else repr(value)}"
 
 

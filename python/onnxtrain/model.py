@@ -1,5 +1,6 @@
 """A model: what is in the file, without running it."""
 
+import inspect
 import json
 import os
 from collections.abc import Mapping
@@ -7,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from . import _native
-from .arguments import check_ending
+from .arguments import check_ending, refuse_unknown
 from .data import by_name, columns, is_text, known_keys
 from .errors import UnknownNameError, UsageError
 from .tables import split
@@ -75,6 +76,8 @@ def rows_through(session, model, x, batch_size, output=None):
     known_keys(given, model.inputs)
     if list(given) == ["x"] and model.inputs and "x" not in model.inputs:
         given = {model.inputs[0]: given["x"]}
+    if not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
+        raise UsageError(f"batch_size is {batch_size!r}, it is a whole number from 1 on", "OT1152", "batch_size=256")
     rows, wanted, parts = len(next(iter(given.values()), ())), output or model.outputs[0], []
     fixed = fixed_batch(model)
     batch_size = fixed or batch_size
@@ -227,6 +230,12 @@ class Model:
     def compile(self, loss="auto", optimizer=None, metrics=None, **prepare_options):
         """Chooses loss, optimizer and whatever else `ot.prepare` takes. Metrics follow from the targets: accuracy
         for class labels, mae and rmse otherwise; a name in `metrics` is checked when they are computed."""
+        from .trainer import prepare, recipe_json
+
+        refuse_unknown("compile", [o for o in prepare_options if o not in inspect.signature(prepare).parameters],
+                       prepare)
+        recipe_json(loss=loss, optimizer=optimizer, **prepare_options)  # refuses what is no loss or optimizer
+        metrics = [metrics] if isinstance(metrics, str) else metrics
         for m in metrics or ():
             if m not in _METRICS:
                 raise UsageError(f"there is no metric '{m}'", "OT1153", f"one of {', '.join(_METRICS)}")
@@ -274,7 +283,7 @@ class Model:
         if self._trainer is not None or self.trainable or self._compiled.get("loss", "auto") != "auto" or y is None:
             return
         target = None if isinstance(y, dict) else np.asarray(y)
-        if target is None or target.dtype.kind not in "biuf" or target.size != len(target):
+        if target is None or target.ndim == 0 or target.dtype.kind not in "biuf" or target.size != len(target):
             return
         if set(np.unique(target[:1 << 24]).tolist()) != {0, 1}:
             return

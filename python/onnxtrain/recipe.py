@@ -256,6 +256,9 @@ def _term(t):
 
 def loss_specs(loss, label=None):
     """One term, a (weight, term), or a list of them."""
+    if isinstance(loss, _Optimizer) or (isinstance(loss, type) and issubclass(loss, _Optimizer)):
+        name = loss.__name__ if isinstance(loss, type) else type(loss).__name__
+        raise UsageError(f"{name} is an optimizer, not a loss", "OT1154", f"optimizer=ot.{name}(lr=1e-3)")
     specs = [_term(t) for t in (loss if isinstance(loss, list) else [loss])]
     if label is not None and len(specs) == 1 and "label" not in specs[0]:
         specs[0]["label"] = label

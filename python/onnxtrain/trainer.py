@@ -3,7 +3,7 @@
 import json
 import os
 import warnings
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from .data import (
     target_names,
 )
 from .errors import UnknownNameError, UsageError
+from .hints import in_python
 from .history import History
 from .limits import limits
 from .model import Model, as_model, rows_through
@@ -88,7 +89,24 @@ def _text(options):
         if isinstance(v, (np.generic, np.ndarray)):
             return v.tolist()
         raise UsageError(f"{v!r} is no number, text or list", "OT1152")
-    return json.dumps(options, default=plain)
+    try:
+        return json.dumps(options, default=plain, allow_nan=False)
+    except ValueError:
+        where = next(_not_finite(options), "an option")
+        raise UsageError(f"{where} is NaN or infinite, it takes a finite number", "OT1152",
+                         f"give {where} a number") from None
+
+
+def _not_finite(value, name="an option"):
+    """Names of the numbers in there that JSON cannot say."""
+    if isinstance(value, dict):
+        for k, v in value.items():
+            yield from _not_finite(v, k)
+    elif isinstance(value, (list, tuple)):
+        for v in value:
+            yield from _not_finite(v, name)
+    elif isinstance(value, (float, np.floating)) and not np.isfinite(value):
+        yield name
 
 
 class _Outputs(dict):
@@ -184,7 +202,9 @@ def _history(text):
     """What `fit` gave; what the library warns about becomes warnings of Python."""
     result = json.loads(text)
     for w in result.get("warnings", ()):
-        warnings.warn(f"[{w['code']}] {w['text']}" if w["code"] else w["text"], UserWarning, stacklevel=4)
+        text = f"[{w['code']}] {w['text']}" if w["code"] else w["text"]
+        fix = in_python(w.get("hint", ""))
+        warnings.warn(f"{text}; help: {fix}" if fix else text, UserWarning, stacklevel=4)
     return History(result)
 
 
@@ -207,6 +227,9 @@ class Trainer:
     def __init__(self, model, seed=0, threads=0, *, memory=None, max_loop_trips=None, time=None, engine="native",
                  isolated=False, distributed="off", micro_blocks=0, communicator=None, fault_timeout=20,
                  batch_norm=None, reduce_dtype=None, shard_optimizer=False, _native_trainer=None):
+        for name, value in (("seed", seed), ("threads", threads)):
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+                raise UsageError(f"{name} is {value!r}, it is a whole number from 0 on", "OT1152", f"{name}=0")
         # a model that was read here is nobody else's: its weights become the trainer's
         self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads,
                                                      limits(memory, max_loop_trips, time),
@@ -294,6 +317,8 @@ class Trainer:
         """One step of all training sections in order, or of section `which`."""
         if self._known is None or len(feeds) > len(self._known):
             self._check_names(feeds)
+        if which is not None and not isinstance(which, (int, np.integer)):
+            raise UsageError(f"which is {which!r}, it is the number of a training section", "OT1124", "which=0")
         if self._engine is not None:
             return self._engine_step(feeds, which)
         kept = self._loss_only.get(which)
@@ -307,6 +332,10 @@ class Trainer:
     def _check_names(self, feeds):
         """A feed that nobody reads is said, once per name."""
         inputs, targets = self._input_names()
+        if not isinstance(feeds, Mapping):
+            pairs = ", ".join(f"{n!r}: {v}" for n, v in zip((*inputs, *targets), "xyzabc"))
+            raise UsageError(f"a step takes values by the names of inputs, not {type(feeds).__name__}", "OT1156",
+                             f"step({{{pairs}}})")
         if self._known is None:
             self._known = {*inputs, *targets}
         for name in feeds if isinstance(feeds, dict) else ():
@@ -361,6 +390,8 @@ class Trainer:
         except (TypeError, ValueError):
             raise UsageError(f"the learning rate is a number, not {value!r}", "OT1152", "t.lr = 1e-3") from None
 
+    learning_rate = lr
+
     @property
     def memory(self):
         """Bytes: state_bytes, step_bytes (of the steps made so far), step_bytes_without_limit,
@@ -404,6 +435,9 @@ class Trainer:
                              "valid=0.1, or valid=(x_valid, y_valid)")
         if valid is not None and not isinstance(valid, (tuple, list)):
             valid = fraction(valid)
+        if on_epoch is not None and not callable(on_epoch):
+            raise UsageError(f"on_epoch is {on_epoch!r}, it is a function that takes the figures of an epoch", "OT1152",
+                             "on_epoch=print")
         out = self._run if out is None else os.fspath(out)
         x, y = split(x, y, self.inputs) if x is not None else (x, y)
         watch = self._watch(verbose, callbacks, epochs, on_epoch, _model)

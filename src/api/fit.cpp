@@ -129,7 +129,8 @@ run::FitCall call_of(const char* options) {
                     "the options are in docs/fit.md");
       q.given.insert(key);
     } catch (const json::exception&) {
-      wrong_option(key, value, "of another type");
+      wrong_option(key, value,
+                   value.is_string() ? "a number, or true or false" : "of another type");
     }
   if (!(q.valid >= 0 && q.valid < 1))
     usage_error("OT1152", cat("valid is ", q.valid, ", it must be from 0 up to 1"),

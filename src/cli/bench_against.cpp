@@ -99,7 +99,7 @@ json bench_against(const std::vector<std::string>& peers, const std::vector<Benc
   write_file(folder / "spec.json", spec.dump());
   const int code = run_python("onnxtrain.against", {folder / "spec.json", folder / "result.json"});
   if (code < 0)
-    usage_error("OT1731", "--against needs Python, and there is none on the path",
+    usage_error("OT1731", cat("--against needs Python, and ", missing_python()),
                 "install the package beside the frameworks, or name the interpreter in "
                 "ONNXTRAIN_PYTHON");
   if (code != 0)

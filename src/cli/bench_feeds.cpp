@@ -1,9 +1,11 @@
 // Inputs for `bench` from declared types and from who reads them.
 #include "cli/bench_feeds.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/random.hpp"
+#include "data/dataset.hpp"
 
 namespace onnxtrain::cli {
 
@@ -118,10 +120,26 @@ Tensor random_input(const Model& m, const ValueDef& d, const Shape& shape) {
   }
 }
 
+// --dim of a name that no input has would change nothing.
+void refuse_unknown_dims(const Dims& given, const std::vector<ValueDef>& inputs) {
+  std::vector<std::string> known;
+  for (const ValueDef& d : inputs) {
+    known.push_back(d.name);
+    for (size_t k = 0; d.type.shape && k < d.type.shape->size(); ++k)
+      if (const std::string& symbol = (*d.type.shape)[k].symbol; !symbol.empty())
+        known.push_back(symbol);
+  }
+  for (const auto& [name, numbers] : given)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      usage_error("OT0006", cat("--dim ", name, ": no input and no open dimension has this name"),
+                  known.empty() ? "leave --dim out" : cat("known are ", listed(known, 20)));
+}
+
 }  // namespace
 
 Feeds bench_feeds(const Model& m, const std::vector<ValueDef>& inputs, const FeedSizes& sizes) {
   Given given{parse_dims(sizes.dims)};
+  refuse_unknown_dims(given.numbers, inputs);
   Feeds feeds;
   for (const ValueDef& d : inputs) {
     if (d.constant.defined() || d.type.kind == TypeInfo::Kind::kOptional) continue;

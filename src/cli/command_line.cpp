@@ -1,4 +1,5 @@
 // The command line: parses, runs one command, turns errors into exit codes.
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include "cli/data_process.hpp"
 #include "cli/fallback_process.hpp"
 #include "cli/flag_words.hpp"
+#include "cli/given_values.hpp"
 #include "cli/narration.hpp"
 #include "cli/processes.hpp"
 #include "core/error.hpp"
@@ -60,55 +62,6 @@ std::string suggestion(const CLI::App& app, const std::string& word) {
 
 namespace {
 
-// An option by its name, "--epochs"; null when there is none.
-const CLI::Option* option_of(const CLI::App& command, const std::string& name) {
-  for (const CLI::Option* o : command.get_options())
-    if (o->check_name(name)) return o;
-  return nullptr;
-}
-
-// The parser's words about values in ours; hint: a value that the option takes.
-std::string in_our_words(const CLI::App& command, const std::string& said, std::string& hint) {
-  const std::string often = ": At Most 1 required but received ", bad = "Could not convert: ";
-  if (const size_t at = said.find(often); at != std::string::npos) {
-    hint = cat("give ", said.substr(0, at), " once");
-    return cat(said.substr(0, at), " was given ", said.substr(at + often.size()),
-               " times; it takes one value");
-  }
-  std::string name = said.substr(0, said.find(':')), message = said;
-  // the parser prints the largest double as the end of "greater than 0"
-  if (const size_t at = said.find(" not in range 0.000000 to 17976931"); at != std::string::npos)
-    message = said.substr(0, at) + " is not a positive number";
-  if (said.starts_with(bad)) {
-    const size_t equals = said.find(" = ");
-    name = said.substr(bad.size(), equals - bad.size());
-    const std::string value = equals == std::string::npos ? "" : said.substr(equals + 3);
-    message = cat(name, " does not take '", value, "'");
-    char* end = nullptr;
-    const double number = std::strtod(value.c_str(), &end);
-    if (!value.empty() && *end == '\0' && number >= 1 && number < 1e15) {
-      message += ": it takes a whole number";
-      hint = cat(name, " ", int64_t(number));
-      return message;
-    }
-  }
-  const CLI::Option* o = name.starts_with("-") ? option_of(command, name) : nullptr;
-  if (o && !o->get_default_str().empty() && message != cat(name, " is required"))
-    hint = cat("for example  ", name, " ", o->get_default_str(), "   (onnxtrain ",
-               command.get_name(), " --help)");
-  return message;
-}
-
-// Values that are empty: mostly a variable of the shell that is not set.
-void refuse_empty(const CLI::App& app) {
-  if (app.get_subcommands().empty()) return;
-  for (const CLI::Option* o : app.get_subcommands()[0]->get_options())
-    for (const std::string& value : o->results())
-      if (value.empty())
-        usage_error("OT0003", cat(o->get_name(), " is empty"),
-                    "leave it out, or give it a value; a variable of the shell that is not set?");
-}
-
 // A file behind the model, where data is wanted.
 std::string data_hint(const CLI::App& command, const std::string& word) {
   const CLI::Option* data = option_of(command, "--data");
@@ -124,7 +77,10 @@ int usage_failure(CLI::App& app, const CLI::ParseError& e, const std::string& fi
   std::string hint, message = in_our_words(*command, e.what(), hint);
   std::vector<std::string> extra = app.remaining(true);
   if (command == &app && !first.starts_with("-")) extra = {first};
-  if (!extra.empty()) {
+  // a value that is wrong is named, whatever stands behind it
+  const bool value = dynamic_cast<const CLI::ValidationError*>(&e) != nullptr ||
+                     dynamic_cast<const CLI::ConversionError*>(&e) != nullptr;
+  if (!extra.empty() && !value) {
     bool option = extra[0].starts_with("-");
     message = option            ? cat("there is no option ", extra[0].substr(0, extra[0].find('=')),
                            command == &app ? "" : " of " + command->get_name())
@@ -201,6 +157,8 @@ int run(int argc, char** argv) {
     short_help |= std::strcmp(argv[k], "--help") == 0 || std::strcmp(argv[k], "-h") == 0;
   Registry r(app, !short_help);
   add_commands(r);
+  if (argc == 3 && std::strcmp(argv[1], "help") == 0)
+    usage_error("OT0001", "there is no command 'help'", cat("onnxtrain ", argv[2], " --help"));
   if (argc == 1) {
     std::printf("%s", app.help().c_str());
     return 2;
@@ -214,13 +172,19 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return usage_failure(app, e, argv[1]);
   }
-  refuse_empty(app);
+  if (!app.get_subcommands().empty()) check_given(*app.get_subcommands()[0]);
   note_names(app);
   set_error_traces(verbosity() > 1);
   const auto start = std::chrono::steady_clock::now();
   start_fallback();
   use_python_for_data();
   const int code = r.run();
+  // results that never arrived are no results
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw Error(ErrorKind::kFailed, "OT4012",
+                cat("cannot write to standard output: ", std::strerror(errno)),
+                "the disk or pipe behind it is full or closed; where there is one, take another "
+                "file:  -o FILE");
   if (verbosity() > 0) {
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     say("took", cat(took.count(), " s, ", double(peak_resident_bytes()) / 1e6, " MB at most"));

@@ -28,7 +28,7 @@ int conformance(const Options& o) {
   if (o.json) args.push_back("--json");
   if (o.all) args.push_back("--all");
   become_python("onnxtrain.conformance", args);
-  usage_error("OT1731", "the conformance suite needs Python, and there is none on the path",
+  usage_error("OT1731", cat("the conformance suite needs Python, and ", missing_python()),
               "install it with the package:  pip install onnxtrain   or name it in "
               "ONNXTRAIN_PYTHON");
 }

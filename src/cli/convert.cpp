@@ -16,7 +16,7 @@ int convert(const std::string& from, const std::string& to, const std::string& f
   if (!framework.empty()) args.insert(args.end(), {"--to", framework});
   if (verify) args.push_back("--verify");
   become_python("onnxtrain.convert", args);
-  usage_error("OT1731", "converting needs Python, and there is none on the path",
+  usage_error("OT1731", cat("converting needs Python, and ", missing_python()),
               "install it with the package:  pip install onnxtrain[torch]   or name it in "
               "ONNXTRAIN_PYTHON");
 }

@@ -45,6 +45,9 @@ run::DataRequest DataFlags::request() const {
   q.text = {text, tokenizer, max_length};
   q.encoding = encoding;
   q.separator = separator;
+  if (standardize && scale != "auto" && scale != "standard")
+    usage_error("OT0003", cat("--standardize and --scale ", scale, " are two scales"),
+                "leave one of them out");
   q.feed.adapt.scale = standardize ? "standard" : scale;
   q.feed.adapt.nhwc = layout == "nhwc";
   q.feed.adapt.label_offset = label_offset;

@@ -49,6 +49,9 @@ constexpr Explanation kGraph[] = {
     {"OT0038", "--proba is for a model that predicts classes."},
     {"OT0037", "--metric names a metric that this training does not measure."},
     {"OT0036", "--image-size is one side, or height and width."},
+    {"OT0012",
+     "The output of a command is one of the files that it reads. Nothing is written, so that the "
+     "original\nstays; give the result another name."},
     {"OT0011",
      "The ending of the output file says another format than the one that is written. Nothing was\n"
      "written."},

@@ -287,6 +287,9 @@ constexpr Explanation kTraining[] = {
      "bce_logits\nand cross_entropy scores. The graph shows it, or the first batch does. Choose "
      "the "
      "loss that fits, or\ntrain on the scores before the activation: --loss-input NAME."},
+    {"OT1291",
+     "A weight of the file is NaN or infinite. Every loss would be, too. --reset begins with new "
+     "values."},
     {"OT2101",
      "There are no rows to train on: the file or array is empty, or too small to be split."},
     {"OT2102",
@@ -487,7 +490,27 @@ constexpr Explanation kTraining[] = {
      "classes\nare counted from 0."},
     {"OT3120",
      "All rows of the training data have the same class. A classifier learns to answer it always, "
-     "which says nothing; rows of other classes are missing, or another column is the target."},
+     "which says nothing; rows of other classes are missing, or another column is the target. The "
+     "same\nholds for a target that is one number in every row."},
+    {"OT3121",
+     "A column goes with the target row by row: a copy of it, its code, or something that is known "
+     "only\nafterwards. The model learns to copy it. Where the column is not known when "
+     "predictions are made,\nits figures are worth nothing."},
+    {"OT3122",
+     "Two columns are equal in every row. Nothing is gained by the second; often one of them is a "
+     "mistake\nmade when the table was put together."},
+    {"OT3123",
+     "Every column has one value. Nothing in the features tells rows apart, so the best that can "
+     "be learnt\nis a constant guess."},
+    {"OT3124",
+     "One value of a column lies a thousand times farther out than the middle half of them. Scaled "
+     "by it,\nall others look alike. Often it marks a gap (-999), or a digit was typed twice."},
+    {"OT3125",
+     "Names of classes that differ only in capital letters, blanks or dashes are different classes "
+     "to a\nprogram, and mostly one to a person."},
+    {"OT3126",
+     "Nearly every row has a class of its own: nothing can be learnt about a class that is there "
+     "once. Numbers\nare learnt with --task numbers."},
     {"OT4001", "A file cannot be opened: it does not exist, or may not be read."},
     {"OT4002", "The path is a folder or device where a file is needed."},
     {"OT4003", "The file is larger than the limit."},

@@ -124,6 +124,12 @@ constexpr Word kOptions[] = {
     {"lr-finder", "find-lr"},
 };
 
+// Single letters of other tools.
+constexpr Word kShort[] = {{"o", "out"},     {"d", "data"},   {"e", "epochs"}, {"b", "batch"},
+                           {"l", "lr"},      {"m", "metric"}, {"s", "seed"},   {"t", "threads"},
+                           {"i", "inputs"},  {"r", "resume"}, {"c", "config"}, {"y", "target"},
+                           {"j", "threads"}, {"n", "epochs"}};
+
 // Options that other trainers need and this one does not.
 constexpr Word kNeedless[] = {
     {"device", "it runs on the CPU; leave the option out"},
@@ -143,7 +149,7 @@ constexpr Word kNeedless[] = {
 constexpr Word kCommands[] = {
     {"fit", "train"},     {"finetune", "train"}, {"fine-tune", "train"},   {"learn", "train"},
     {"evaluate", "eval"}, {"test", "eval"},      {"score", "eval"},        {"validate", "check"},
-    {"verify", "check"},  {"lint", "check"},     {"infer", "run"},         {"inference", "run"},
+    {"verify", "check"},  {"lint", "check"},     {"infer", "predict"},     {"inference", "predict"},
     {"show", "info"},     {"inspect", "info"},   {"summary", "info"},      {"describe", "info"},
     {"gradient", "grad"}, {"gradients", "grad"}, {"backward", "grad"},     {"benchmark", "bench"},
     {"profile", "bench"}, {"compare", "diff"},   {"save", "export"},       {"list", "runs"},
@@ -159,6 +165,12 @@ std::string dashes_off(std::string s) {
 
 }  // namespace
 
+std::string option_named(const CLI::App& command, const std::string& typed) {
+  const std::string hint = option_hint(command, "--" + typed), mean = "did you mean --";
+  return hint.starts_with(mean) ? hint.substr(mean.size(), hint.size() - mean.size() - 1)
+                                : std::string();
+}
+
 std::string option_hint(const CLI::App& command, const std::string& typed) {
   std::vector<std::string> names;
   for (const CLI::Option* o : command.get_options())
@@ -167,6 +179,9 @@ std::string option_hint(const CLI::App& command, const std::string& typed) {
     return std::find(names.begin(), names.end(), n) != names.end();
   };
   const std::string word = dashes_off(typed);
+  for (const Word& w : kShort)
+    if (word == w.typed && !typed.starts_with("--"))
+      if (has(w.ours)) return cat("did you mean --", w.ours, "?");
   if (has(word)) return cat("did you mean --", word, "?");  // --batch_size
   for (const Word& w : kOptions) {
     if (word != w.typed) continue;

@@ -14,6 +14,7 @@
 #include "cli/commands.hpp"
 #include "cli/narration.hpp"
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/shell.hpp"
 #include "core/threads.hpp"
 #include "distributed/mpi.hpp"
@@ -81,6 +82,8 @@ std::string slurm_mpi() {
 }
 
 Words launcher(const LaunchFlags& f, const std::string& by) {
+  if (!f.hosts.empty() && !fs::exists(f.hosts))
+    io_error(ErrorKind::kUsage, "OT4001", "open", f.hosts, ENOENT);
   const std::string n = std::to_string(f.processes);
   if (by == "srun") {
     Words w = {"srun", "--ntasks=" + n, "--kill-on-bad-exit=1"};
@@ -100,7 +103,8 @@ Words launcher(const LaunchFlags& f, const std::string& by) {
         "Debian: apt-get install openmpi-bin libopenmpi-dev   then: make mpi");
   if (f.processes > kMostChildren)
     usage_error("OT5040",
-                cat("-n ", f.processes, ": one host starts at most ", kMostChildren, " processes"));
+                cat("-n ", f.processes, ": one host starts at most ", kMostChildren, " processes"),
+                cat("-n ", default_threads(), ", one for each core"));
   return {};
 }
 

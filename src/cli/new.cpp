@@ -59,6 +59,9 @@ std::string flag(const char* name, const std::string& value) {
 int make(const NewFlags& f) {
   check_ending(f.to, {".onnx"}, true);
   const run::DataRequest d = f.data.request();
+  if (d.feed.adapt.label_offset != 0)
+    usage_error("OT0003", "--label-offset is of train: a new model takes the labels as they are",
+                "leave --label-offset out");
   run::NewRequest q;
   q.kind = f.kind;
   q.data = d.data;

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include "core/error.hpp"
+
 namespace onnxtrain::cli {
 
 namespace {
@@ -48,9 +50,16 @@ std::vector<std::string> interpreters() {
 
 }  // namespace
 
+std::string missing_python() {
+  const char* named = std::getenv("ONNXTRAIN_PYTHON");
+  return named ? cat("ONNXTRAIN_PYTHON='", named, "' cannot be started")
+               : std::string("there is none on the path");
+}
+
 void become_python(const std::string& module, const std::vector<std::string>& args) {
   std::vector<std::string> all = {"", "-m", module};
   all.insert(all.end(), args.begin(), args.end());
+  setenv("ONNXTRAIN_STARTED_BY_TOOL", "1", 1);
   for (const std::string& python : interpreters()) {
     all[0] = python;
     std::vector<char*> raw;

@@ -10,6 +10,9 @@ namespace onnxtrain::cli {
 // Becomes `python -m MODULE ARGS...`; returns only when there is no interpreter.
 void become_python(const std::string& module, const std::vector<std::string>& args);
 
+// Why there is no interpreter: "there is none on the path".
+std::string missing_python();
+
 // Runs `python -m MODULE ARGS...` and waits: its exit code, or -1 when there is no interpreter.
 // silent: its complaints are not shown.
 int run_python(const std::string& module, const std::vector<std::string>& args,

@@ -2,6 +2,7 @@
 #include "cli/recipe_flags.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "cli/preprocess_flags.hpp"
@@ -27,16 +28,18 @@ std::vector<int64_t> milestones(const std::string& s) {
 }
 
 // "0.5,2"
-std::vector<float> numbers(const std::string& text) {
+std::vector<float> numbers(const std::string& text, const char* fix) {
   std::vector<float> list;
   for (const std::string& part : comma_list(text)) {
     char* end = nullptr;
     list.push_back(std::strtof(part.c_str(), &end));
-    if (*end != '\0' || !(list.back() >= 0))
-      usage_error("OT0003", cat("'", part, "' is no weight: a number from 0 on"),
-                  "--class-weights balanced,   --loss price=mse:0.5");
+    if (*end != '\0' || !(list.back() >= 0) || !std::isfinite(list.back()))
+      usage_error("OT0003", cat("'", part, "' is no weight: a number from 0 on"), fix);
   }
-  if (list.empty()) usage_error("OT0003", "a weight is a number from 0 on", "--loss price=mse:0.5");
+  if (list.empty()) usage_error("OT0003", "a weight is a number from 0 on", fix);
+  if (std::all_of(list.begin(), list.end(), [](float w) { return w == 0; }))
+    usage_error("OT0003", cat("weights of ", text, " leave nothing to learn: one must be positive"),
+                fix);
   return list;
 }
 
@@ -130,9 +133,15 @@ std::string RecipeFlags::first_given() const {
 void RecipeFlags::set_optimizer(OptimizerSpec& o) const {
   const Optimizer* record = all_ops().optimizer(optimizer);
   auto set = [&](const std::string& flag, const std::string& key, double value) {
-    if (!record || !record->setting(key))
+    if (!record || !record->setting(key)) {
+      std::string known, others = with_setting(key.c_str());
+      for (size_t k = 0; record && k < record->settings.size(); ++k)
+        known += cat(k ? ", " : "", record->settings[k].name);
       usage_error("OT1235", cat(flag, " does not belong to the optimizer ", optimizer),
-                  "for example --optimizer sgd --momentum 0.9");
+                  !others.empty() ? cat("optimizers that have it:  --optimizer ",
+                                        others.substr(0, others.find(',')), "   (", others, ")")
+                                  : cat("leave it out; ", optimizer, " has ", known));
+    }
     o.settings[key] = value;
   };
   if (momentum) set("--momentum", "momentum", *momentum);
@@ -157,8 +166,15 @@ std::vector<LossTerm> RecipeFlags::loss_terms() const {
                 "--class-weights balanced counts the rows of the data, and prepare has none",
                 "onnxtrain train MODEL --data DATA --class-weights balanced, or numbers:  "
                 "--class-weights 1,2");
-  if (!class_weights.empty() && !balanced()) term.class_weights = numbers(class_weights);
-  if (loss.find('=') == std::string::npos) return {term};
+  if (!class_weights.empty() && !balanced())
+    term.class_weights = numbers(class_weights, "--class-weights balanced");
+  if (loss.find('=') == std::string::npos) {
+    if (loss.find(',') != std::string::npos)
+      usage_error("OT0003",
+                  cat("--loss was given as ", loss, ": several losses name their outputs"),
+                  "give one, or OUTPUT=KIND for each:  --loss price=mse --loss size=l1");
+    return {term};
+  }
   if (!label.empty() || !output.empty())
     usage_error("OT0003", "--label and --loss-input are for one loss, --loss names several",
                 "remove --label and --loss-input: every --loss names its output");
@@ -172,7 +188,7 @@ std::vector<LossTerm> RecipeFlags::loss_terms() const {
     t.output = text.substr(0, eq);
     t.kind = text.substr(eq + 1, colon == std::string::npos ? colon : colon - eq - 1);
     if (colon != std::string::npos) {
-      const std::vector<float> weight = numbers(text.substr(colon + 1));
+      const std::vector<float> weight = numbers(text.substr(colon + 1), "--loss price=mse:0.5");
       t.weight = weight[0];
     }
     all.push_back(std::move(t));

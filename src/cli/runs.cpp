@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/output_file.hpp"
 #include "cli/progress.hpp"
 #include "core/error.hpp"
 #include "run/list.hpp"
@@ -138,7 +139,10 @@ void add_report(Registry& r) {
   c->add_option("RUN", paths, "run folders; several: their curves over each other")->required();
   c->add_option("-o,--output", to,
                 "another file than RUN/report.html (several runs: report.html here)");
-  r.on(c, [] { return report(paths, to); });
+  r.on(c, [] {
+    check_ending(to, {".html", ".htm"}, true);
+    return report(paths, to);
+  });
 }
 
 }  // namespace onnxtrain::cli

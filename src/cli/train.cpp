@@ -53,6 +53,33 @@ void on_signals(void (*handler)(int)) {
   std::signal(SIGUSR1, handler);  // of launch; schedulers send it before a job's time is over
 }
 
+// config: the file that lacks settings; empty: it is gone.
+void settings_of_checkpoint(const std::string& resume, const std::string& config,
+                            const std::set<std::string>& leave, run::Settings& settings) {
+  run::Position ignored;
+  const std::string file = checkpoint_of(resume, "last");
+  const Model m = run::load_checkpoint(file, ignored);
+  const auto text = m.metadata.find("onnxtrain.settings");
+  const bool of_run = fs::is_directory(resume) || !config.empty();
+  if (text != m.metadata.end()) {
+    if (of_run)
+      warn("OT3117",
+           cat("'", config.empty() ? run::Folder(resume).config() : config,
+               config.empty() ? "' is gone" : "' is incomplete",
+               ": the settings are those that the checkpoint '", file, "' holds"),
+           "a new config.toml is written; flags change settings:  --batch N --epochs N");
+    const auto all = run::settings_in_text(text->second, file);
+    if (all.count("model") != 0) settings.replace("model", run::unquoted(all.at("model")));
+    return settings.from_checkpoint(text->second, file, leave);
+  }
+  if (of_run)
+    warn("OT3117",
+         cat("config.toml of '", resume,
+             "' is gone and its checkpoint is of an older version: batch size, split and other "
+             "settings are the defaults where no flag says otherwise"),
+         "say what the run had:  --batch N --valid FRACTION --epochs N");
+}
+
 // Settings of the run that is resumed: config.toml, or what its checkpoint holds of it.
 void settings_of_run(const std::string& resume, run::Settings& settings) {
   std::set<std::string> leave = {"model",   "out",      "resume",  "find-lr", "dry-run", "quiet",
@@ -60,30 +87,14 @@ void settings_of_run(const std::string& resume, run::Settings& settings) {
   if (const std::string from = run::run_of(resume); !from.empty()) {
     const std::string config = run::Folder(from).config();
     const auto all = run::settings_in(config);
+    if (all.count("batch") == 0) return settings_of_checkpoint(resume, config, leave, settings);
     if (const auto it = all.find("overfit"); it != all.end() && it->second == "0")
       leave.insert("overfit");  // nothing to take over
     settings.from_file(config, "run", leave);
     if (all.count("model") != 0) settings.replace("model", run::unquoted(all.at("model")));
     return;
   }
-  run::Position ignored;
-  const std::string file = checkpoint_of(resume, "last");
-  const Model m = run::load_checkpoint(file, ignored);
-  const auto text = m.metadata.find("onnxtrain.settings");
-  if (text != m.metadata.end()) {
-    if (fs::is_directory(resume))
-      warn("OT3117",
-           cat("'", run::Folder(resume).config(),
-               "' is gone: the settings are those that the checkpoint '", file, "' holds"),
-           "a new config.toml is written; flags change settings:  --batch N --epochs N");
-    return settings.from_checkpoint(text->second, file, leave);
-  }
-  if (fs::is_directory(resume))
-    warn("OT3117",
-         cat("config.toml of '", resume,
-             "' is gone and its checkpoint is of an older version: batch size, split and other "
-             "settings are the defaults where no flag says otherwise"),
-         "say what the run had:  --batch N --valid FRACTION --epochs N");
+  settings_of_checkpoint(resume, {}, leave, settings);
 }
 
 // Who has only data gets a model from `new`.
@@ -282,6 +293,12 @@ void check_processes(TrainFlags& f, const Communicator* c) {
   if (f.engine != "native" && (c || f.processes.cut.blocks > 1))
     usage_error("OT5008", "another engine makes its steps in one process, with whole batches",
                 "without --engine, or one process without --micro-blocks");
+  if (!c && f.processes.cut.blocks <= 1 && f.resume.empty()) {
+    if (f.processes.cut.batch_norm == "sync")
+      say("note", "--batch-norm sync changes nothing: one process takes the whole batch at once");
+    if (f.processes.cut.reduce_dtype == "bf16")
+      say("note", "--reduce-dtype bf16 changes nothing: there is one process");
+  }
   if (!c) return;
   if (f.find_lr || !f.profile.empty())
     usage_error("OT5008", "--find-lr and --profile are for one process",

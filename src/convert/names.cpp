@@ -224,6 +224,49 @@ void check_settings(const OptimizerSpec& o) {
   if (record && record->check) record->check(settings_of(o));
 }
 
+// Numbers that a schedule reads, beside warm-up and total_steps; those of another would have no
+// effect.
+std::vector<std::string> numbers_of_schedule(const std::string& kind) {
+  static const std::map<std::string, std::vector<std::string>> own = {
+      {"constant", {}},
+      {"step", {"step_size", "gamma"}},
+      {"multistep", {"gamma"}},
+      {"exponential", {"gamma"}},
+      {"cosine", {"min_lr"}},
+      {"linear", {"start_factor", "end_factor", "min_lr"}},
+      {"polynomial", {"min_lr", "power"}},
+      {"onecycle",
+       {"max_lr", "div_factor", "final_div_factor", "pct_start", "three_phase", "anneal_linear"}}};
+  std::vector<std::string> all = own.at(kind);
+  all.insert(all.end(), {"warmup_steps", "warmup_start", "total_steps"});
+  return all;
+}
+
+void check_schedule(const ScheduleSpec& s) {
+  need_kind("schedule", s.kind, schedule_kinds(), false);
+  for (const auto& [key, value] : s.numbers)
+    need_kind("number of a schedule", key, schedule_numbers(), false);
+  for (const auto& [key, value] : s.numbers)
+    need(value >= 0 && std::isfinite(value), key.c_str(), value, "0 or more");
+  auto refuse = [&](const std::string& key) {
+    std::string kinds;
+    for (const std::string& kind : schedule_kinds()) {
+      const std::vector<std::string> known = numbers_of_schedule(kind);
+      if (std::find(known.begin(), known.end(), key) != known.end() ||
+          (key == "milestones" && kind == "multistep"))
+        kinds += cat(kinds.empty() ? "" : ", ", kind);
+    }
+    usage_error("OT1230",
+                cat("the schedule ", s.kind, " has no number '", key, "': it would have no effect"),
+                cat("leave it out, or choose a schedule that has it:  --schedule ",
+                    kinds.substr(0, kinds.find(',')), "   (", kinds, ")"));
+  };
+  const std::vector<std::string> known = numbers_of_schedule(s.kind);
+  for (const auto& [key, value] : s.numbers)
+    if (std::find(known.begin(), known.end(), key) == known.end()) refuse(key);
+  if (!s.milestones.empty() && s.kind != "multistep") refuse("milestones");
+}
+
 }  // namespace
 
 void check_recipe(const Recipe& r) {
@@ -253,21 +296,19 @@ void check_recipe(const Recipe& r) {
   need_kind("optimizer", o.kind, optimizer_kinds(), true);
   need_kind("style", o.style, {"torch", "keras"}, false);
   check_settings(o);
-  need_kind("schedule", r.schedule.kind, schedule_kinds(), false);
+  check_schedule(r.schedule);
   const Optimizer* record = all_ops().optimizer(o.kind);
   if (record && r.schedule.kind != "constant" && !reads_rate(record->node(settings_of(o))))
     usage_error("OT1234",
                 cat("the schedule ", r.schedule.kind, " has no effect: ", o.kind,
                     " reads the learning rate only before its first step"),
                 "use the schedule constant, or another optimizer");
-  for (const auto& [key, value] : r.schedule.numbers)
-    need_kind("number of a schedule", key, schedule_numbers(), false);
-  for (const auto& [key, value] : r.schedule.numbers)
-    need(value >= 0 && std::isfinite(value), key.c_str(), value, "0 or more");
   need_kind("mode", r.mode, {"train", "as_is"}, false);
   need_kind("bn_variance", r.bn_variance, {"torch", "onnx"}, false);
-  need(r.clip_norm >= 0, "clip_norm", r.clip_norm, "0 (off) or positive");
-  need(r.clip_value >= 0, "clip_value", r.clip_value, "0 (off) or positive");
+  need(r.clip_norm >= 0 && std::isfinite(r.clip_norm), "clip_norm", r.clip_norm,
+       "0 (off) or positive");
+  need(r.clip_value >= 0 && std::isfinite(r.clip_value), "clip_value", r.clip_value,
+       "0 (off) or positive");
   need(r.batch >= 0, "batch", double(r.batch), "0 (any) or positive");
   need(r.accumulate >= 1, "accumulate", r.accumulate, "1 or more");
 }

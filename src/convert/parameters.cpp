@@ -40,6 +40,31 @@ void add_constant_names(const Graph& g, std::vector<std::string>& names) {
       if (const GraphPtr* sub = std::get_if<GraphPtr>(&a)) add_constant_names(**sub, names);
 }
 
+// What a pattern that matches nothing may mean: several names with commas, or the layer's name
+// alone.
+std::string other_pattern(const std::string& key, const std::string& glob,
+                          const std::vector<std::string>& names) {
+  auto matches = [&](const std::string& pattern) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return glob_match(pattern, name); });
+  };
+  if (glob.find(',') != std::string::npos) {
+    std::string all;
+    bool sound = true;
+    for (size_t at = 0; at <= glob.size();) {
+      const size_t end = std::min(glob.find(',', at), glob.size());
+      const std::string part = glob.substr(at, end - at);
+      sound = sound && matches(part);
+      all += cat(" ", part);
+      at = end + 1;
+    }
+    if (sound) return cat("several are given with blanks between them:  --", key, all);
+  }
+  for (const char* end : {".*", "/*", "_*", "*"})
+    if (matches(glob + end)) return cat("all of the layer:  --", key, " '", glob, end, "'");
+  return suggestion(glob, names);
+}
+
 // A mistyped name would train what was to be left alone, or not as it was to be trained.
 void check_globs(const Graph& main, const Recipe& r) {
   std::vector<std::string> overrides;
@@ -52,7 +77,7 @@ void check_globs(const Graph& main, const Recipe& r) {
       if (std::none_of(names.begin(), names.end(),
                        [&](const std::string& name) { return glob_match(glob, name); }))
         usage_error("OT1250", cat(key, " '", glob, "' matches no initializer of the model"),
-                    cat(suggestion(glob, names), "; with shapes:  onnxtrain info MODEL"));
+                    cat(other_pattern(key, glob, names), "; with shapes:  onnxtrain info MODEL"));
   };
   check("freeze", r.freeze);
   check("only", r.only);

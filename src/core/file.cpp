@@ -46,6 +46,10 @@ std::string missing_hint(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   const fs::path p(path);
+  if (path.find("://") != std::string::npos)
+    return cat("this is an address, not a file: download it first:  curl -LO ", shell_word(path));
+  if (path.find_first_of("*?") != std::string::npos)
+    return "one file is named without patterns; in quotes the shell does not replace them";
   const fs::path folder = p.parent_path().empty() ? fs::path(".") : p.parent_path();
   if (!fs::is_directory(folder, ignored)) return cat("there is no folder '", folder.string(), "'");
   std::vector<std::string> names;
@@ -84,7 +88,10 @@ void InputFile::check() {
   if (fstat(fd_.get(), &st) != 0) io_error(kind_, "OT4001", "open", path_, errno);
   if (!S_ISREG(st.st_mode))
     throw Error(kind_, "OT4002",
-                cat("'", path_, "' is ", S_ISDIR(st.st_mode) ? "a folder" : "not a regular file"));
+                cat("'", path_, "' is ", S_ISDIR(st.st_mode) ? "a folder" : "not a regular file"),
+                S_ISDIR(st.st_mode) ? cat("name a file in it:  ls ", shell_word(path_))
+                                    : std::string("name an ordinary file; what a program writes "
+                                                  "is first written to one:  PROGRAM > FILE"));
   size_ = uint64_t(st.st_size);
 }
 

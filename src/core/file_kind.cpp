@@ -38,6 +38,13 @@ constexpr Signature kSignatures[] = {
     {0, "GIF8"sv, FileKind::kImage},
     {8, "WEBP"sv, FileKind::kImage},
     {0, "%PDF-"sv, FileKind::kPdf},
+    {0, "\xd0\xcf\x11\xe0\xa1\xb1"sv, FileKind::kExcel},
+    {0, "SQLite format 3"sv, FileKind::kDatabase},
+    {0, "ARROW1"sv, FileKind::kColumnar},
+    {0, "Obj\x01"sv, FileKind::kColumnar},
+    {0, "MATLAB 5.0"sv, FileKind::kMatlab},
+    {0, "7z\xbc\xaf"sv, FileKind::kCompressed},
+    {0, "Rar!\x1a"sv, FileKind::kCompressed},
     {0,
      "\x7f"
      "ELF"sv,
@@ -59,6 +66,8 @@ FileKind zip_kind(std::string_view head, std::string_view tail) {
     return FileKind::kTorch;
   if (any("model.weights.h5")) return FileKind::kKeras;
   if (any(".npy")) return FileKind::kNpz;
+  if (any("xl/workbook") || any("application/vnd.oasis.opendocument.spreadsheet"))
+    return FileKind::kExcel;
   return FileKind::kZip;
 }
 
@@ -164,6 +173,10 @@ std::string describe(FileKind kind) {
       "a tar archive",
       "an image",
       "a PDF document",
+      "a spreadsheet (Excel or OpenDocument)",
+      "an SQLite database",
+      "a table of Arrow, Feather or Avro",
+      "a MATLAB file",
       "a program",
       "an HTML page",
       "a Git LFS pointer: the file itself was not downloaded",

@@ -30,6 +30,10 @@ enum class FileKind {
   kTar,
   kImage,
   kPdf,
+  kExcel,     // .xlsx, .xls
+  kDatabase,  // SQLite
+  kColumnar,  // Arrow, ORC, Avro
+  kMatlab,
   kProgram,
   kHtml,
   kLfsPointer,

@@ -63,6 +63,7 @@ std::string target_of(const std::string& path, bool follow_link) {
   if (S_ISLNK(st.st_mode)) {
     if (!follow_link) return path;
     if (stat(path.c_str(), &st) != 0) io_error(ErrorKind::kFailed, "OT4010", "write", path, errno);
+    if (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode)) return path;  // a pipe has no real path
     std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), std::free);
     if (!real) io_error(ErrorKind::kFailed, "OT4010", "write", path, errno);
     if (S_ISDIR(st.st_mode)) io_error(ErrorKind::kFailed, "OT4010", "write", path, EISDIR);

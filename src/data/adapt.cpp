@@ -30,7 +30,8 @@ class AdaptedColumn final : public Column {
         conversion_(conversion),
         channels_(channels),
         mean_(options.mean),
-        std_(options.std) {
+        std_(options.std),
+        label_(options.target) {
     conversion_.prepare();
   }
   int64_t source_row(int64_t row) const override { return source_->source_row(row); }
@@ -95,9 +96,10 @@ class AdaptedColumn final : public Column {
     throw Misfit(
         Misfit::What::kValue, "OT2111",
         cat("the value ", v, " at ", where, " does not fit the type ", type_text(conversion_.to)),
-        dtype_is_float(conversion_.to)
-            ? "scale the values down before saving them"
-            : "save whole numbers that fit; to learn the numbers themselves:  --loss mse");
+        dtype_is_float(conversion_.to) ? "scale the values down before saving them"
+        : label_ ? "save whole numbers that fit; to learn the numbers themselves:  --loss mse"
+                 : "the input takes whole numbers of that type: save such, or name another array:  "
+                   "--map INPUT=KEY");
   }
 
   ColumnPtr source_;
@@ -105,15 +107,22 @@ class AdaptedColumn final : public Column {
   RowConversion conversion_;
   int64_t channels_;               // > 0: channels last in the source
   std::vector<float> mean_, std_;  // per element; empty: none
+  bool label_ = false;             // what is to be learnt
 };
+
+[[noreturn]] void refuse_scale(const std::string& scale) {
+  const std::string near = closest(scale, {"auto", "none", "standard", "minmax"});
+  usage_error("OT2132",
+              cat("--scale ", scale, " is neither auto, none, standard, minmax nor MEAN,STD"),
+              near.empty() ? std::string("for example --scale 0.1307,0.3081")
+                           : cat("did you mean  --scale ", near, "?"));
+}
 
 double parse_number(std::string_view text, const std::string& whole) {
   double v = 0;
   const auto [stop, bad] = std::from_chars(text.data(), text.data() + text.size(), v);
   if (bad != std::errc() || stop != text.data() + text.size() || !std::isfinite(v))
-    usage_error("OT2132",
-                cat("--scale ", whole, " is neither auto, none, standard, minmax nor MEAN,STD"),
-                "for example --scale 0.1307,0.3081");
+    refuse_scale(whole);
   return v;
 }
 

@@ -146,7 +146,9 @@ TEST_F(AdaptTest, Labels) {
   EXPECT_EQ(s.counts, Ints(10, 2));
   EXPECT_EQ(labels_by_row(*a.column).size(), 20u);
   const Dataset few = one<uint8_t>({0, 11, 3}, {3}, "y");
-  EXPECT_EQ(error_of([&] { adapt_labels(few, "y", spec, {}, s); }).hint(), "values seen: 0..11");
+  EXPECT_NE(
+      error_of([&] { adapt_labels(few, "y", spec, {}, s); }).hint().find("values seen: 0..11"),
+      std::string::npos);
   const Dataset half = one<float>({0, 0.5}, {2}, "y");
   EXPECT_EQ(code([&] { adapt_labels(half, "y", spec, {}, s); }), "OT2111");
   const Dataset hot = one<float>(std::vector<float>(20), {2, 10}, "y");

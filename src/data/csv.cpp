@@ -142,7 +142,11 @@ class Filler {
   }
 
   double number(std::string_view field, size_t column) const {
-    if (const auto v = csv_number(field)) return *v;
+    if (const auto v = csv_number(field)) {
+      if (!std::isinf(*v)) return *v;
+      data_error("OT2120", cat("the data has an infinity: ", place(column)),
+                 "correct the value or remove the row before training");
+    }
     if (csv_missing(field))
       data_error("OT2121", cat("a value is missing: ", place(column)), missing_hint(column));
     data_error("OT2124",

@@ -47,6 +47,38 @@ bool has_header(const Records& records) {
   return false;
 }
 
+// "1.5  2.0  red": one column whose fields are several.
+void refuse_blanks(const Records& records, const CsvLayout& l, const std::string& source) {
+  if (l.names.size() != 1 || records.size() < 2) return;
+  auto words = [](const std::string& line) {
+    size_t n = 0;
+    for (size_t i = 0; i < line.size(); ++i)
+      n += line[i] != ' ' && (i == 0 || line[i - 1] == ' ') ? 1 : 0;
+    return n;
+  };
+  const size_t first = words(records[0][0]);
+  auto has_number = [](const std::string& line) {
+    for (size_t at = 0; at < line.size();) {
+      const size_t end = std::min(line.find(' ', at), line.size());
+      if (end > at && csv_number(std::string_view(line).substr(at, end - at))) return true;
+      at = end + 1;
+    }
+    return false;
+  };
+  if (first < 2 || !has_number(records[1][0])) return;  // names of two words are no columns
+  bool single = true;
+  for (const auto& r : records) {
+    if (r.size() != 1 || words(r[0]) != first) return;
+    single &= r[0].find("  ") == std::string::npos && r[0].front() != ' ';
+  }
+  data_error("OT2122",
+             cat("'", source, "' has one column, and each of its lines holds ", first,
+                 " words with blanks between them"),
+             single ? std::string("--separator ' '")
+                    : std::string("write it with one separator, in Python: pandas.read_csv(path, "
+                                  "sep=r'\\s+').to_csv('data.csv', index=False)"));
+}
+
 void name_columns(const Names& first, CsvLayout& l) {
   std::set<std::string> seen;
   for (size_t c = 0; c < first.size(); ++c) {
@@ -253,6 +285,10 @@ CsvLayout find_csv_layout(std::string_view text, const std::string& source,
                "a table has a line of column names and a line for every row");
   l.header = has_header(records);
   name_columns(records[0], l);
+  if (!l.header)
+    l.notes.push_back(cat("the first line holds values, no names: the columns are called '0' to '",
+                          l.names.size() - 1, "'"));
+  refuse_blanks(records, l, source);
   find_kinds(records, l);
   std::vector<bool> free(l.names.size(), true);
   // a table without a column that is left out anyway is as good

@@ -263,6 +263,32 @@ std::string leave_out_bad(const std::string& folder, const std::vector<std::stri
   return r.note();
 }
 
+// Files that look as if they were meant: beside the folders of classes, deeper inside, or no image.
+class Strays {
+ public:
+  void look(const std::string& folder, bool of_class) {
+    std::error_code ec;
+    for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
+      const std::string name = it->path().filename().string();
+      if (name.starts_with(".")) continue;
+      if (it->is_directory(ec) && of_class && !entries(it->path().string(), false).empty())
+        note(it->path().string() + "/");
+      else if (it->is_regular_file(ec) && is_image(it->path()) != of_class)
+        note(it->path().string());
+    }
+  }
+  std::string text() {
+    std::sort(all_.begin(), all_.end());
+    return all_.empty() ? std::string()
+                        : cat("not used: ", listed(all_, 3),
+                              "   (images lie in one folder per class, and nowhere else)");
+  }
+
+ private:
+  void note(const std::string& path) { all_.push_back(path); }
+  std::vector<std::string> all_;
+};
+
 std::string part_folder(const std::string& folder, DataPart part) {
   const std::vector<std::string> wanted = part == DataPart::kTrain
                                               ? std::vector<std::string>{"train", "training"}
@@ -370,6 +396,10 @@ bool open_image_folder(const std::string& folder, const OpenOptions& options, Da
   out = images_of(folder, paths, options, true);
   out.set_of_part(root != folder);
   if (!skipped.empty()) out.add_note(skipped);
+  Strays strays;
+  if (!classes.empty()) strays.look(root, false);
+  for (const std::string& name : classes) strays.look(root + "/" + name, true);
+  if (const std::string text = strays.text(); !text.empty()) out.add_note(text);
   if (!classes.empty()) {
     Tensor y(DType::kInt64, {int64_t(labels.size())});
     std::copy(labels.begin(), labels.end(), y.as<int64_t>());

@@ -40,6 +40,7 @@ class Scan {
     max = std::max(max, v);
     if (v < 0 || (classes_ > 0 && v >= classes_)) {
       if (bad_row < 0) bad_row = row, bad_value = v;
+      one_bad &= v == bad_value;
     }
     if (v >= 0 && v < kDense) {
       if (size_t(v) >= dense.size()) dense.resize(size_t(v) + 1);
@@ -52,6 +53,7 @@ class Scan {
   static constexpr int64_t kDense = 65536;
   static constexpr size_t kMostSparse = 1000000;
   int64_t min = 0, max = 0, bad_row = -1, bad_value = 0;
+  bool one_bad = true;  // all labels outside are the same
   std::vector<int64_t> dense;
   std::map<int64_t, int64_t> sparse;
 
@@ -79,11 +81,18 @@ class Scan {
   const std::string message =
       cat("label ", s.bad_value - offset, " at row ", with_commas(c.source_row(s.bad_row)), " of '",
           column, "' is outside ", allowed);
-  std::string hint = range;
+  std::string hint =
+      cat("number the classes from 0, in Python: classes, y = numpy.unique(y, "
+          "return_inverse=True)        (",
+          range, ")");
   // the labels would fit if they were counted from another first value
   if (label.classes > 0 && s.min != 0 && s.max - s.min < label.classes)
-    hint = cat("labels start at ", s.min - offset, "?  add --label-offset ", offset - s.min,
-               "        (", range, ")");
+    hint = offset - s.min == 0 ? cat("leave --label-offset out        (", range, ")")
+                               : cat("labels start at ", s.min - offset, "?  add --label-offset ",
+                                     offset - s.min, "        (", range, ")");
+  else if (s.bad_value < 0 && s.one_bad && offset == 0 && names.empty())
+    hint = cat("rows without a label?  --ignore-index ", s.bad_value, " leaves them out        (",
+               range, ")");
   data_error("OT2104", message, hint);
 }
 

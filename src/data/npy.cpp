@@ -124,7 +124,10 @@ class HeaderParser {
       if (d.substr(prefixed ? 1 : 0) == name) h.dtype = type;
     if (h.dtype == DType::kUndefined)
       throw NotNumbers(cat("'", where_, "' has elements of type '", d, "', which is not supported"),
-                       "save numbers: array.astype('float32')");
+                       d.find_first_of("US") != std::string_view::npos
+                           ? "text becomes class numbers in Python: classes, y = numpy.unique(y, "
+                             "return_inverse=True)"
+                           : "save numbers: array.astype('float32')");
     h.big_endian = prefixed && d[0] == '>' && dtype_size(h.dtype) > 1;
   }
 

@@ -51,10 +51,37 @@ void refuse_pages(const std::string& path) {
   if (kind == FileKind::kHtml)
     data_error("OT2102", cat("'", path, "' is ", describe(kind), ", not a table"),
                "download the file itself: the address leads to a page about it");
-  if (kind == FileKind::kJson && path.ends_with(".json"))
+  if (kind == FileKind::kJson)
     data_error(
         "OT2102", cat("'", path, "' is ", describe(kind), ", not a table"),
-        "write it as csv, in Python: pandas.read_json(path).to_csv('data.csv', index=False)");
+        cat("write it as csv, in Python: pandas.read_json(path",
+            path.ends_with(".json") ? "" : ", lines=True", ").to_csv('data.csv', index=False)"));
+}
+
+// How a table in another format becomes one that is known.
+std::string table_advice(const std::string& path) {
+  const std::string file = shell_word(path), save = ".to_csv('data.csv', index=False)";
+  switch (file_kind_of(path)) {
+    case FileKind::kExcel:
+      return cat("save the sheet as csv, there or in Python: pandas.read_excel(path)", save);
+    case FileKind::kDatabase:
+      return cat("write a table as csv:  sqlite3 -header -csv ", file,
+                 " 'select * from TABLE' >data.csv");
+    case FileKind::kColumnar:
+      return cat("in Python: pandas.read_feather(path)", save);
+    case FileKind::kMatlab:
+      return "in Python: numpy.savez('data.npz', **{k: v for k, v in "
+             "scipy.io.loadmat(path).items() if k[0] != '_'})";
+    case FileKind::kHdf5:
+      return cat("in Python: pandas.read_hdf(path)", save, ", or h5py and numpy.savez");
+    case FileKind::kZip:
+      return cat("unpack it first:  unzip ", file);
+    case FileKind::kTar:
+    case FileKind::kCompressed:
+      return cat("unpack it first:  tar -xf ", file);
+    default:
+      return {};
+  }
 }
 
 Kind kind_of_gzip(const InputFile& file) {
@@ -103,6 +130,11 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
   }
   if ((kind == Kind::kUnknown || kind == Kind::kCsv) && is_image_name(path))
     return open_image(path, options);
+  // a zip archive of something else than arrays
+  if (kind == Kind::kNpz)
+    if (const std::string advice = table_advice(path); !advice.empty())
+      data_error("OT2102", cat("'", path, "' is ", describe(file_kind_of(path)), ", not arrays"),
+                 advice);
   switch (kind) {
     case Kind::kParquet:
       return parse_csv(foreign_table_as_csv(path), path, options.csv);
@@ -125,11 +157,14 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
     case Kind::kUnknown:
       break;
   }
-  data_error("OT2102",
-             cat("'", path, "' is in no known data format (", other_format(head, path), ")"),
-             "known are npy, npz, safetensors, idx, csv, tsv and parquet; numpy.savez('data.npz', "
-             "x=x, y=y) "
-             "writes one");
+  const std::string advice = table_advice(path);
+  data_error(
+      "OT2102", cat("'", path, "' is in no known data format (", other_format(head, path), ")"),
+      !advice.empty()
+          ? advice
+          : "known are npy, npz, safetensors, idx, csv, tsv and parquet; numpy.savez('data.npz', "
+            "x=x, y=y) "
+            "writes one");
 }
 
 // Every x.npy, y.npy, x_train.npy ... of the folder is a column.
@@ -252,6 +287,12 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
       refuse("--target",
              cat("say which array feeds which input:  --map INPUT=", options.csv.targets[0]));
     if (!options.csv.drop.empty()) refuse("--drop", "arrays that no input takes are left out");
+    for (const auto& [flag, given] : {std::pair{"--encoding", !options.csv.encoding.empty()},
+                                      std::pair{"--separator", options.csv.separator != 0}})
+      if (given)
+        usage_error("OT2116",
+                    cat("'", spec, "' is ", d.format(), ": ", flag, " is about csv and tsv data"),
+                    cat("leave ", flag, " out"));
   }
   if (options.images.skip_bad && d.format() != "images")
     d.add_note("--skip-bad is for images: there are none");

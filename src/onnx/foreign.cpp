@@ -61,6 +61,10 @@ std::string advice(FileKind kind, const std::string& file) {
     case FileKind::kText:
     case FileKind::kImage:
     case FileKind::kPdf:
+    case FileKind::kExcel:
+    case FileKind::kDatabase:
+    case FileKind::kColumnar:
+    case FileKind::kMatlab:
     case FileKind::kProgram:
       return "give the path of a .onnx file";
     default:

@@ -61,6 +61,14 @@ bool best_is_lost(const Folder& folder, Position& at,
     if (!model) export_inference(load_checkpoint(folder.best(), ignored), metadata, folder.model());
     return false;
   }
+  // a folder of its own for a run that was resumed elsewhere: nothing was lost in it
+  if (!model && folder.logged_epochs() == 0) {
+    observer.on_note("note", cat("the best epoch so far (", at.best_epoch,
+                                 ") stays in the run that is resumed; here the best of the epochs "
+                                 "from now on counts"));
+    at.best_epoch = 0;
+    return true;
+  }
   observer.on_warning(
       "OT3103",
       cat("'", folder.best(), "' (epoch ", at.best_epoch, ") is gone",

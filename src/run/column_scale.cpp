@@ -15,6 +15,7 @@ constexpr int64_t kMostRows = 100000;   // every n-th row of more
 constexpr int64_t kMostColumns = 4096;  // wider rows are signals or images, no tables
 constexpr double kApart = 100;          // columns whose spreads differ more than so often
 constexpr double kLarge = 1000;         // values that are larger
+constexpr double kBrightest = 50;       // of an image that was scaled
 
 // Does the graph itself scale this input, or need no scale (trees)?
 bool is_scaled_inside(const Graph& g, ValueId input) {
@@ -77,6 +78,21 @@ std::string short_number(double v) {
   return text;
 }
 
+// The largest number of some images [channels, height, width]; 0 for anything else.
+double largest_pixel(const Column& c) {
+  if (c.dtype() != DType::kFloat || c.row_shape().size() != 3 || c.is_decoded() ||
+      (c.row_shape()[0] != 1 && c.row_shape()[0] != 3))
+    return 0;
+  constexpr int64_t kLooked = 50;
+  double top = 0;
+  Tensor row(c.dtype(), {1, c.row_elements()});
+  for (int64_t r = 0; r < c.rows(); r += c.rows() / kLooked + 1) {
+    c.read({&r, 1}, row.data());
+    for (double x : row.to_doubles()) top = std::max(top, std::fabs(x));
+  }
+  return top;
+}
+
 }  // namespace
 
 std::map<std::string, ColumnScale> measured_scale(const FeedColumns& rows, const Model& m,
@@ -97,9 +113,11 @@ std::string scale_problem(const FeedColumns& rows, const Model& m,
   for (size_t k = 0; k < rows.names.size(); ++k) {
     const std::string& input = rows.names[k];
     const ValueId v = m.main.find(input);
-    if (is_target(m, input) || v == kNone || !is_table(*rows.columns[k]) ||
-        is_scaled_inside(m.main, v))
-      continue;
+    if (is_target(m, input) || v == kNone || is_scaled_inside(m.main, v)) continue;
+    if (const double top = largest_pixel(*rows.columns[k]); top > kBrightest)
+      return cat("images of input '", input, "' are floating-point numbers up to ",
+                 short_number(top), "; networks learn from small ones. Training may stall");
+    if (!is_table(*rows.columns[k])) continue;
     const ColumnScale s = measure(*rows.columns[k]);
     auto size = [&](size_t i) { return std::max<double>(std::fabs(s.mean[i]), s.std[i]); };
     size_t wide = 0, narrow = 0;

@@ -297,6 +297,15 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
     out.feeds.names.push_back(d.name);
     out.feeds.columns.push_back(a.column);
   }
+  const bool has_channels = std::any_of(inputs.begin(), inputs.end(), [&](const std::string& i) {
+    return data.row_shape(columns.at(i)).size() >= 3;
+  });
+  if (o.adapt.nhwc && !has_channels)
+    out.notes.emplace_back("--layout nhwc is about images: no array here has channels");
+  if (o.adapt.label_offset != 0 && !has_labels && !targets.empty())
+    out.notes.push_back(cat("--label-offset ", o.adapt.label_offset,
+                            " is about class labels, and the target '", out.target.column,
+                            "' holds numbers: they are not changed"));
   note_spec(data, columns, inputs, out.feeds.label, o, out.metadata);
   if (has_labels && summary.classes > 0 && summary.min == 1 && o.adapt.label_offset == 0 &&
       scores.classes > 0 && o.classes.empty() && out.target.classes.empty())

@@ -55,6 +55,9 @@ class Loop {
       usage_error("OT0037",
                   cat("--metric ", o_.metric, " is of the validation rows, and there are none"),
                   "--valid 0.1, or leave --metric out");
+    if (!valid_ && o_.patience > 0)
+      observer_.on_note("note",
+                        "--patience watches the training loss: there are no validation rows");
     const bool best_lost = folder_ && best_is_lost(*folder_, at_, metadata_, observer_);
     while (at_.epoch < o_.epochs && !done_) {
       if (stopping()) {  // before the first step: its beginning is a place to go on from, too

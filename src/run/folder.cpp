@@ -172,10 +172,13 @@ std::string Folder::set_aside() const {
 void Folder::require_last() const {
   if (fs::exists(last())) return;
   const auto has = [&](const char* name) { return fs::exists(path_ + name); };
+  const std::string above = fs::path(path_ + "/").parent_path().parent_path().string();
   if (!has("/checkpoints"))
     throw Error(ErrorKind::kCheckpoint, "OT4102",
                 cat("'", path_, "' is no run: it holds no checkpoints/last.train.onnx"),
-                "onnxtrain runs   lists the runs there are");
+                !above.empty() && has("/last.train.onnx")
+                    ? cat("the run is the folder above:  ", shell_word(above))
+                    : std::string("onnxtrain runs   lists the runs there are"));
   std::string command;
   std::ifstream in(path_ + "/command.txt");
   std::getline(in, command);
@@ -184,7 +187,7 @@ void Folder::require_last() const {
                 cat("checkpoints/last.train.onnx of run '", path_, "' is gone"),
                 fs::exists(best()) ? cat("go on from the best one in another folder:  onnxtrain "
                                          "train --resume ",
-                                         shell_word(best()), " --data DATA --out runs/other")
+                                         shell_word(best()), " --out runs/other")
                                    : "bring the file back, or start again");
   throw Error(ErrorKind::kCheckpoint, "OT4205",
               cat("run '", path_,

@@ -32,7 +32,7 @@ Model for_table(const NewRequest& q, const TableProfile& table, const Dataset& d
     data_error("OT2101", cat("'", data.source(), "' has no column besides the target"),
                "name the column to learn:  --target NAME");
   const NewTarget target = find_targets(data, q.task);
-  tell_target(target, listed(data.targets()), observer);
+  tell_target(target, listed(data.targets()), data.rows(), observer);
   const PreprocessPlan plan = plan_preprocessing(table, q.preprocess, data.source());
   tell(plan, observer);
   NetworkSpec s = network_spec(q, target, {total_width(plan.columns)});
@@ -148,8 +148,8 @@ Model for_arrays(const NewRequest& q, const Dataset& data, Observer& observer) {
   observer.on_note("data", cat(data.source(), "  ", data.format(), "   ",
                                describe_column(*used.column(a.x)), " '", a.x, "'"));
   tell(data, observer);
-  const NewTarget target = find_target(used, a.y, a.y, q.task);
-  tell_target(target, cat("'", a.y, "'"), observer);
+  const NewTarget target = find_target(used, a.y, cat("'", a.y, "'"), q.task);
+  tell_target(target, cat("'", a.y, "'"), used.rows(), observer);
   NetworkSpec s = network_spec(q, target, a.row);
   s.input = a.x;
   s.vocabulary = a.vocabulary;
@@ -215,7 +215,7 @@ Model preprocessed(const Model& m, const NewRequest& q, Observer& observer) {
     data_error(
         "OT2187",
         cat("preprocessing is for tables and image folders, and '", q.data, "' is ", data.format()),
-        "remove --preprocess, --impute, --one-hot and --embed");
+        "remove --preprocess, --impute, --one-hot, --embed and --resize");
   const PreprocessPlan plan = plan_preprocessing(table, q.preprocess, q.data);
   tell(plan, observer);
   Model out = in_front(m, inputs[0], plan, q.seed);

@@ -9,12 +9,30 @@
 #include "model/trained_outputs.hpp"
 #include "onnx/onnx.hpp"
 #include "run/data_spec.hpp"
+#include "run/parts.hpp"
 #include "run/raw_columns.hpp"
 
 namespace onnxtrain::run {
 
 using nlohmann::json;
 using Names = std::vector<std::string>;
+
+namespace {
+
+// Classes that look like one, classes that nothing can be learnt about.
+void warn_of_classes(const NewTarget& t, const std::string& name, int64_t rows,
+                     Observer& observer) {
+  if (const std::string text = similar_classes(t.names); !text.empty())
+    observer.on_warning("OT3125", text, "write both alike in the data, where they are one class");
+  if (t.classes && rows >= 20 && 2 * t.outputs > rows)
+    observer.on_warning("OT3126",
+                        cat("target ", name, " has ", t.outputs, " classes for ", rows,
+                            " rows: most are there once, and nothing can be learnt about them"),
+                        t.numeric ? "to learn the number itself:  --task numbers"
+                                  : "name another column:  --target NAME");
+}
+
+}  // namespace
 
 OpenOptions open_options(const NewRequest& q) {
   OpenOptions o;
@@ -72,8 +90,12 @@ void note_target(const NewTarget& t, const Names& columns, Model& m) {
   if (!columns.empty()) m.metadata["onnxtrain.target"] = json(columns).dump();
 }
 
-void tell_target(const NewTarget& t, const std::string& name, Observer& observer) {
-  if (!t.parts.empty()) return observer.on_note("target", cat(t.text, "; an output for each"));
+void tell_target(const NewTarget& t, const std::string& name, int64_t rows, Observer& observer) {
+  if (!t.parts.empty()) {
+    for (const auto& [column, part] : t.parts) warn_of_classes(part, column, rows, observer);
+    return observer.on_note("target", cat(t.text, "; an output for each"));
+  }
+  warn_of_classes(t, name, rows, observer);
   observer.on_note("target", cat(name, "  ", t.text, "   (--task ",
                                  t.classes ? "numbers" : "classes", " to change)"));
 }

@@ -8,7 +8,7 @@ namespace onnxtrain::run {
 OpenOptions open_options(const NewRequest& q);
 void tell(const Dataset& data, Observer& observer);
 void tell(const PreprocessPlan& plan, Observer& observer);
-void tell_target(const NewTarget& t, const std::string& name, Observer& observer);
+void tell_target(const NewTarget& t, const std::string& name, int64_t rows, Observer& observer);
 NetworkSpec network_spec(const NewRequest& q, const NewTarget& t, Shape row);
 // columns: of a table.
 void note_target(const NewTarget& t, const std::vector<std::string>& columns, Model& m);

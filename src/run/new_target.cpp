@@ -40,15 +40,16 @@ NewTarget find_target(const Dataset& data, const std::string& column, const std:
   const ColumnPtr& c = data.column(column);
   t.names = data.class_names(column);
   if (!t.names.empty() && task == "numbers")
-    data_error("OT2184", cat("target '", shown, "' holds text: it cannot be learnt as a number"),
+    data_error("OT2184", cat("target ", shown, " holds text: it cannot be learnt as a number"),
                "--task classes");
+  t.numeric = t.names.empty();
   const bool one = c->row_elements() == 1;
   const bool whole = dtype_is_integer(c->dtype()) || c->dtype() == DType::kBool;
   const Tensor all = data.gather_all(column);
   const std::vector<double> v = all.to_doubles();
   for (double x : v)
     if (!std::isfinite(x))
-      data_error("OT2120", cat("the target '", shown, "' has a value that is not a number"),
+      data_error("OT2120", cat("the target ", shown, " has a value that is not a number"),
                  "remove the row: there is nothing to learn from it");
   std::map<int64_t, int64_t> counts;
   bool integers = true;
@@ -64,7 +65,7 @@ NewTarget find_target(const Dataset& data, const std::string& column, const std:
   }
   if (!one || !integers || counts.size() > kMostClasses)
     data_error("OT2184",
-               cat("target '", shown, "' cannot be learnt as classes: ",
+               cat("target ", shown, " cannot be learnt as classes: ",
                    !one ? "it has several values per row"
                         : "it has values that are not whole, or "
                           "too many different ones"),
@@ -89,7 +90,8 @@ NewTarget find_targets(const Dataset& data, const std::string& task) {
   NewTarget all;
   for (const std::string& n : names) {
     const bool classes = task == "classes" || !data.class_names(n).empty();
-    all.parts.emplace_back(n, find_target(data, n, n, classes ? "classes" : "numbers"));
+    all.parts.emplace_back(n,
+                           find_target(data, n, cat("'", n, "'"), classes ? "classes" : "numbers"));
     const NewTarget& one = all.parts.back().second;
     all.text += cat(all.text.empty() ? "" : "; ", "'", n, "' ", one.text);
   }

@@ -5,6 +5,7 @@
 namespace onnxtrain::run {
 
 struct NewTarget {
+  bool numeric = false;  // its values are numbers
   bool classes = false;
   std::vector<std::string> names;  // of classes, when they are not 0, 1, 2, ...
   int64_t outputs = 1;

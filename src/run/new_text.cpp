@@ -92,7 +92,7 @@ Model new_text_model(const NewRequest& q, const OpenOptions& open, Observer& obs
   data = with_tokens(std::move(data), rule);
   shorten(data, rule, observer);
   const NewTarget target = find_targets(data, q.task);
-  tell_target(target, listed(data.targets()), observer);
+  tell_target(target, listed(data.targets()), data.rows(), observer);
   const PreprocessPlan beside = plan_beside(q, rule, open, data.targets(), observer);
   NetworkSpec s = network_spec(q, target, {rule.length});
   s.input = rule.ids;

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <numeric>
 
+#include "core/shell.hpp"
 #include "core/text.hpp"
 #include "data/sampler.hpp"
 #include "run/column_scale.hpp"
@@ -85,6 +87,17 @@ Dataset opened_for_model(const DataRequest& q, const Model& m, const std::vector
   return data;
 }
 
+// A folder with train/ and val/: the rows of the second are there to be taken.
+void note_other_parts(const std::string& data, Observer& observer) {
+  namespace fs = std::filesystem;
+  std::error_code ec;
+  if (!fs::is_directory(data + "/train", ec)) return;
+  for (const char* name : {"valid", "val", "validation", "test"})
+    if (const std::string part = (fs::path(data) / name).string(); fs::is_directory(part, ec))
+      observer.on_note(
+          "note", cat("'", part, "' is not read; as validation data:  --valid ", shell_word(part)));
+}
+
 }  // namespace
 
 void rethrow_of(const Error& e, const std::string& what, const std::string& file) {
@@ -151,6 +164,9 @@ Parts load_parts(const DataRequest& q, const Model& m, const std::vector<ValueDe
   if (!file && !(fraction >= 0 && fraction < 1))
     usage_error("OT0003", cat("--valid ", q.valid, " is neither a file nor from 0 up to 1"),
                 "--valid 0.1");
+  if (file && q.valid.ends_with("%"))
+    usage_error("OT0003", cat("--valid ", q.valid, " is written as a fraction"),
+                cat("--valid ", std::strtod(q.valid.c_str(), nullptr) / 100));
   FeedOptions feed;
   const Dataset data = opened_for_model(q, m, inputs, known, feed, observer);
   Parts p = split_parts(data, m, inputs, feed, {q.overfit, file ? 0 : fraction, seed});
@@ -180,8 +196,9 @@ Parts load_parts(const DataRequest& q, const Model& m, const std::vector<ValueDe
         "split", cat(with_commas(p.train.rows()), " train   ", with_commas(p.valid.rows()),
                      " valid (", fraction * 100, " %", p.data.labels.empty() ? "" : ", stratified",
                      ", seed ", seed, ")"));
+    note_other_parts(q.data, observer);
   }
-  if (q.overfit == 0) warn_about_data(p, m, feed, observer);
+  if (q.overfit == 0) warn_about_data(p, m, feed, observer, q.data);
   return p;
 }
 

@@ -64,8 +64,12 @@ Parts split_parts(const Dataset& data, const Model& m, const std::vector<ValueDe
 void set_valid(Parts& p, LoadedData valid);
 
 // Warns: validation rows that are training rows, few validation rows, columns of very different
-// scale.
-void warn_about_data(const Parts& p, const Model& m, const FeedOptions& feed, Observer& observer);
+// scale, or that copy the target. table: the file that fixes name.
+void warn_about_data(const Parts& p, const Model& m, const FeedOptions& feed, Observer& observer,
+                     const std::string& table = {});
+
+// Two names of classes that are probably one ("Red", "red"); "" when there are none.
+std::string similar_classes(const std::vector<std::string>& names);
 
 // "0.1" -> true and the number; anything else is the name of a file.
 // Throws `e` again; its message names the file that it is about.

@@ -15,6 +15,7 @@
 #include "distributed/gather_tensors.hpp"
 #include "model/batch.hpp"
 #include "model/class_labels.hpp"
+#include "model/scores.hpp"
 #include "onnx/onnx.hpp"
 #include "run/checkpoint.hpp"
 #include "run/evaluate.hpp"
@@ -37,8 +38,30 @@ struct Fed {
   bool any_size = false;  // row_names are images that the model itself resizes
 };
 
+// Data is read as the run read its own, unless a flag says otherwise: then that is said.
+void compare_with_run(const DataRequest& q, const DataSpec& known, Observer& observer) {
+  const std::string& scale = q.feed.adapt.scale;
+  if (known.of_run && scale != "auto" && scale != known.scale && !known.scaled_in_graph())
+    observer.on_note("note", cat("--scale ", scale, " instead of the run's own (",
+                                 known.scale.empty() ? "none" : known.scale,
+                                 "): the model was not trained on such numbers"));
+}
+
+// A table to predict may lack the target, but what the run predicts is known.
+void check_target_name(const DataRequest& q, const DataSpec& known) {
+  if (q.target.empty() || known.targets.empty()) return;
+  std::string all;
+  for (const std::string& t : known.targets) all += cat(all.empty() ? "" : ",", t);
+  if (q.target != all &&
+      std::find(known.targets.begin(), known.targets.end(), q.target) == known.targets.end())
+    usage_error("OT2105", cat("--target ", q.target, ": the run predicts '", all, "'"),
+                "remove --target: the run knows what it predicts");
+}
+
 // Targets need not be there.
 Fed inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed, Observer& observer) {
+  check_target_name(q, data_spec(m.metadata));
+  compare_with_run(q, data_spec(m.metadata), observer);
   OpenOptions open;
   open.part = DataPart::kTest;
   open.csv.no_target = true;
@@ -184,6 +207,22 @@ Feeds some_rows(const Model& m, const FeedColumns& sample) {
   return feeds.size() == m.input_names().size() ? feeds : Feeds();
 }
 
+// "1", "2", ...: labels of data that does not count from 0 (--label-offset), as the data has them.
+std::vector<std::string> labels_by_offset(const Model& m, int64_t offset) {
+  std::vector<std::string> names;
+  if (offset == 0 || m.main.outputs.empty()) return names;
+  int64_t classes = describe_scores(m).classes;
+  if (classes < 2) {  // an exported model has no training that says so
+    const auto trained = m.metadata.find("onnxtrain.output");
+    ValueId v = trained == m.metadata.end() ? kNone : m.main.find(trained->second);
+    if (v == kNone) v = m.main.outputs[0];
+    const TypeInfo& t = m.main.value(v).type;
+    if (t.shape && t.shape->size() > 1 && t.shape->back().known()) classes = t.shape->back().value;
+  }
+  for (int64_t k = 0; classes > 1 && k < classes; ++k) names.push_back(std::to_string(k - offset));
+  return names;
+}
+
 }  // namespace
 
 Predictions predict(const std::string& run_or_model, const DataRequest& q, int64_t batch,
@@ -204,7 +243,10 @@ Predictions predict(const std::string& run_or_model, const DataRequest& q, int64
   p.outputs = fed.any_size ? images_through(session, fed.row_names, batch, processes, observer)
                            : rows_through(session, fed.columns, batch, processes, observer);
   p.row_names = fed.row_names;
-  describe_outputs(*model, feed.classes.empty() ? class_labels(model->main) : feed.classes, p);
+  std::vector<std::string> classes =
+      feed.classes.empty() ? class_labels(model->main) : feed.classes;
+  if (classes.empty()) classes = labels_by_offset(*model, feed.adapt.label_offset);
+  describe_outputs(*model, classes, p);
   return p;
 }
 
@@ -236,14 +278,24 @@ Evaluation evaluate(const std::string& run_or_model, const std::string& which, c
   if (m.training.empty()) m = prepare(m, recipe_of(m), all_ops());
   Training t(std::make_shared<const Model>(std::move(m)), 0, program);
   accept_fed(t);
+  compare_with_run(q, known, observer);
   const LoadedData data = load_data(q.data, q, t.source(), t.slots(), part, known);
   observer.on_note("data", data.line);
   for (const std::string& note : data.notes) observer.on_note("note", note);
   check_target(t.source(), data, observer);
   if (processes) check_rows(*processes, t.source(), data.feeds.columns, batch);
+  std::vector<std::string> classes =
+      known.classes.empty() ? class_labels(t.source().main) : known.classes;
+  if (classes.empty() && !data.labels.empty() && !data.target.classes.empty()) {
+    classes = data.target.classes;
+    observer.on_note("note", cat("the model does not say its classes: they are numbered by name, ",
+                                 listed(classes, 10)));
+  }
+  const int64_t offset =
+      q.feed.adapt.label_offset != 0 ? q.feed.adapt.label_offset : known.label_offset;
+  if (classes.empty()) classes = labels_by_offset(t.source(), offset);
   return {Evaluator(t).evaluate(data.feeds, batch, nullptr, processes), data.feeds.rows(),
-          known.classes.empty() ? class_labels(t.source().main) : known.classes,
-          other_outputs(t, data, batch)};
+          std::move(classes), other_outputs(t, data, batch)};
 }
 
 std::optional<double> export_difference(const Folder& folder, const FeedColumns& sample) {

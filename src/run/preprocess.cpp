@@ -331,6 +331,10 @@ PreprocessPlan plan_preprocessing(const TableProfile& table, const PreprocessOpt
                                   const std::string& source, bool some) {
   check_names(table, o.one_hot, "--one-hot");
   check_names(table, o.embed, "--embed");
+  for (const std::string& name : o.one_hot)
+    if (has(o.embed, name))
+      usage_error("OT0035", cat("'", name, "' is named by --one-hot and by --embed"),
+                  "name it in one of the two");
   Planner planner(o, source);
   for (const ColumnProfile& p : table.columns) planner.add(p);
   return planner.finish(some);

@@ -14,6 +14,7 @@
 #include "core/shell.hpp"
 #include "model/batch.hpp"
 #include "model/scores.hpp"
+#include "run/column_relations.hpp"
 #include "run/new_model.hpp"
 #include "run/report.hpp"
 #include "run/target_check.hpp"
@@ -81,6 +82,7 @@ Run::Run(Request q, Settings settings, Observer& observer)
                                                  preprocessing(q_, observer))
                               : start_from_run(q_.resume);
   if (s.resumed) refuse_changes(settings_, s, q_.resume);
+  if (s.resumed) compare_with_checkpoint(settings_, s, q_.resume, observer);
   at_ = s.at;
   origin_ = s.folder;
   name_ = q_.name.empty() ? s.name : q_.name;
@@ -175,7 +177,8 @@ void Run::balance_classes(Start& s) {
   const int64_t classes = describe_scores(*s.model).classes;
   if (labels.empty() || classes < 2)
     usage_error("OT0039", "--class-weights balanced needs one class label per row",
-                "remove it, or choose a loss for classes:  --loss cross_entropy");
+                classes < 2 ? "remove it: the model learns numbers, or one score per row"
+                            : "remove it, or choose a loss for classes:  --loss cross_entropy");
   std::vector<double> counts(size_t(classes), 0);
   for (int64_t c : labels)
     if (c >= 0 && c < classes) ++counts[size_t(c)];
@@ -196,7 +199,13 @@ void Run::balance_classes(Start& s) {
 void Run::note_class_weights(Start& s) const {
   if (s.resumed || !s.prepared || parts_.data.labels.empty()) return;
   const Recipe r = q_.recipe();
-  if (r.losses.size() != 1 || r.losses[0].class_weights.empty()) return;
+  if (r.losses.size() != 1) return;
+  const std::vector<int64_t>& labels = parts_.data.labels;
+  if (const auto ignored = r.losses[0].ignore_index;
+      ignored && std::find(labels.begin(), labels.end(), *ignored) == labels.end())
+    s.notes.emplace_back("note", cat("no row has label ", *ignored,
+                                     ": --ignore-index leaves nothing out of the loss"));
+  if (r.losses[0].class_weights.empty()) return;
   const std::vector<float>& weights = r.losses[0].class_weights;
   const std::vector<std::string>& names = parts_.data.target.classes;
   constexpr size_t kShown = 10;
@@ -228,13 +237,24 @@ void Run::open_data(Start& s, Observer& observer) {
   }
   for (const auto& [label, text] : s.notes) observer.on_note(label, text);
   for (const LeftOut& l : s.left_out) observer.on_warning("OT1285", l.text, l.hint);
+  // which rows the run has not seen yet is known for its own split alone
+  if (s.resumed && settings_.changes("valid") && parts_.has_valid &&
+      parts_.valid_data.feeds.columns.empty() && q_.data.overfit == 0)
+    observer.on_warning("OT3116",
+                        cat("--valid ", q_.data.valid,
+                            " chooses the validation rows anew: rows that the run was trained on "
+                            "are among them, and their figures are better than on new data"),
+                        "leave --valid out to keep the split of the run, or give another file:  "
+                        "--valid FILE");
   check_data(*s.model, goes_on, observer);
 }
 
 void Run::check_data(const Model& m, bool goes_on, Observer& observer) {
   if (!goes_on) check_loss(m);
   check_target(m, parts_.data, observer);
+  check_indices(parts_.data.feeds, m);
   try {
+    check_indices(parts_.valid_data.feeds, m);
     check_target(m, parts_.valid_data, observer);
   } catch (const Error& e) {
     rethrow_of(e, "validation data", q_.data.valid);

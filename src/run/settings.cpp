@@ -37,6 +37,15 @@ std::string typed(const toml::node& n, const std::string& key, const std::string
               "for example  epochs = 3   or   loss = \"mse\"");
 }
 
+Settings::Values typed_values(const toml::node& node, const std::string& key,
+                              const std::string& path) {
+  Settings::Values values;
+  const toml::array* list = node.as_array();
+  if (!list) return {typed(node, key, path)};
+  for (const auto& item : *list) values.push_back(typed(item, key, path));
+  return values;
+}
+
 toml::table parsed_text(const std::string& text, const std::string& path) {
   try {
     return toml::parse(text, path);
@@ -46,10 +55,6 @@ toml::table parsed_text(const std::string& text, const std::string& path) {
   }
 }
 
-toml::table parsed(const std::string& path) {
-  return parsed_text(read_file(path, 1 << 20, ErrorKind::kUsage), path);
-}
-
 std::string quoted(const std::string& s) {
   std::string out = "\"";
   for (char c : s) {
@@ -57,6 +62,13 @@ std::string quoted(const std::string& s) {
     out += c;
   }
   return out + "\"";
+}
+
+// A number that is neither 0 nor 1 is no answer; words that are none the parser refuses.
+bool is_yes_or_no(const std::string& v) {
+  char* end = nullptr;
+  const double x = std::strtod(v.c_str(), &end);
+  return v.empty() || *end != '\0' || x == 0 || x == 1;
 }
 
 bool is_false(const std::string& v) { return v == "false" || v == "0" || v.empty(); }
@@ -77,9 +89,14 @@ bool same_value(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::map<std::string, std::string> settings_in(const std::string& path) {
+  if (!std::filesystem::exists(path)) return {};
+  return settings_in_text(read_file(path, 1 << 20, ErrorKind::kUsage), path);
+}
+
+std::map<std::string, std::string> settings_in_text(const std::string& text,
+                                                    const std::string& path) {
   std::map<std::string, std::string> all;
-  if (!std::filesystem::exists(path)) return all;
-  for (const auto& [k, node] : parsed(path)) {
+  for (const auto& [k, node] : parsed_text(text, path)) {
     const std::string name(k.str());
     auto written = [&](const toml::node& n) {
       const std::string text = typed(n, name, path);
@@ -108,7 +125,9 @@ void Settings::add(Key key) { keys_.push_back(std::move(key)); }
 
 const Settings::Key* Settings::find(const std::string& name) const {
   for (const Key& k : keys_)
-    if (k.name == name) return &k;
+    if (k.name == name ||
+        std::find(k.other_names.begin(), k.other_names.end(), name) != k.other_names.end())
+      return &k;
   return nullptr;
 }
 
@@ -120,6 +139,9 @@ void Settings::set(const std::string& name, Values values, const std::string& so
 
 void Settings::take(const Key& key, const Values& values, const std::string& from,
                     const std::string& source) {
+  if (key.kind == Kind::kFlag && key.name != "verbose" && !is_yes_or_no(values.back()))
+    usage_error("OT0008", cat(from, ": ", key.name, " is ", values.back(), ", it is true or false"),
+                cat(key.name, " = true"));
   if (key.apply) key.apply(values, from);
   set(key.name, values, source);
 }
@@ -130,7 +152,8 @@ namespace {
 void check_variables(const std::vector<std::string>& known) {
   constexpr std::string_view kPrefix = "ONNXTRAIN_";
   std::vector<std::string> all = known;
-  for (const char* own : {"MEMORY_LIMIT", "MAX_LOOP_TRIPS", "TIME", "PYTHON", "VERIFY_PASSES"})
+  for (const char* own :
+       {"MEMORY_LIMIT", "MAX_LOOP_TRIPS", "TIME", "PYTHON", "VERIFY_PASSES", "STARTED_BY_TOOL"})
     all.push_back(std::string(kPrefix) + own);
   for (char** e = environ; e && *e; ++e) {
     const std::string_view text = *e;
@@ -152,14 +175,24 @@ void check_variables(const std::vector<std::string>& known) {
 
 void Settings::from_environment() {
   std::vector<std::string> variables;
-  for (const Key& key : keys_) variables.push_back(environment_name(key.name));
+  for (const Key& key : keys_) {
+    variables.push_back(environment_name(key.name));
+    for (const std::string& name : key.other_names) variables.push_back(environment_name(name));
+  }
   check_variables(variables);
   for (const Key& key : keys_) {
-    const std::string variable = environment_name(key.name);
-    const char* value = std::getenv(variable.c_str());
-    // the number of threads has its own meaning for the library, with the same name and value
-    if (!value || given(key.name)) continue;
-    take(key, {value}, "environment variable " + variable, "environment");
+    std::vector<std::string> names = {key.name};
+    names.insert(names.end(), key.other_names.begin(), key.other_names.end());
+    for (const std::string& name : names) {
+      const std::string variable = environment_name(name);
+      const char* value = std::getenv(variable.c_str());
+      // the number of threads has its own meaning for the library, with the same name and value
+      if (!value || given(key.name)) continue;
+      if (*value == '\0')
+        usage_error("OT0008", cat("environment variable ", variable, " is empty"),
+                    cat("give it a value, or remove it: unset ", variable));
+      take(key, {value}, "environment variable " + variable, "environment");
+    }
   }
 }
 
@@ -184,17 +217,15 @@ void Settings::take_table(const std::string& text, const std::string& path,
       if (unknown == Unknown::kPassedOver) continue;
       std::vector<std::string> names;
       for (const Key& x : keys_) names.push_back(x.name);
-      const std::string near = closest(name, names);
+      std::string near = closest(name, names);
+      if (const std::string known = suggest_ ? suggest_(name) : ""; find(known)) near = known;
       usage_error("OT0007", cat("'", path, "' has an unknown key '", name, "'"),
                   near.empty() ? "onnxtrain train --help-all   lists them"
                                : cat("did you mean '", near, "'?"));
     }
+    name = key->name;
     if (leave.count(name)) continue;
-    Values values;
-    if (const toml::array* list = node.as_array())
-      for (const auto& item : *list) values.push_back(typed(item, name, path));
-    else
-      values.push_back(typed(node, name, path));
+    const Values values = typed_values(node, name, path);
     if (values.empty() || (values.size() == 1 && values[0].empty())) continue;
     if (source == "run") of_run_[name] = values;
     if (!given(name)) take(*key, values, cat("'", path, "'"), source);
@@ -222,6 +253,30 @@ bool Settings::changes(const std::string& name) const {
   if (before.empty()) before = {key->kind == Kind::kFlag ? "false" : key->fallback};
   if (key->kind == Kind::kFlag) return is_false(value(name)) != is_false(before.back());
   return !std::equal(now.begin(), now.end(), before.begin(), before.end(), same_value);
+}
+
+std::vector<Settings::Edited> Settings::edited_since(const std::string& text,
+                                                     const std::string& path) const {
+  std::vector<Edited> all;
+  auto joined = [](const Values& values) {
+    std::string out;
+    for (const std::string& v : values) out += (out.empty() ? "" : ", ") + v;
+    return out;
+  };
+  for (const auto& [k, node] : parsed_text(text, path)) {
+    const Key* key = find(std::string(k.str()));
+    if (!key) continue;
+    Values before = typed_values(node, key->name, path), now;
+    if (auto it = of_run_.find(key->name); it != of_run_.end()) now = it->second;
+    const Values usual = {key->kind == Kind::kFlag ? "false" : key->fallback};
+    if (before.empty() || before == Values{""}) before = usual;
+    if (now.empty()) now = usual;
+    const bool same = key->kind == Kind::kFlag ? is_false(now.back()) == is_false(before.back())
+                                               : std::equal(now.begin(), now.end(), before.begin(),
+                                                            before.end(), same_value);
+    if (!same) all.push_back({key->name, joined(now), joined(before)});
+  }
+  return all;
 }
 
 std::string Settings::value_text(const Key& key) const {

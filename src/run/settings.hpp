@@ -21,11 +21,16 @@ class Settings {
     std::string fallback;  // the default, as it would be typed
     // Takes values that a file or the environment gives; may refuse them. `from` is for messages.
     std::function<void(const Values&, const std::string& from)> apply;
+    std::vector<std::string> other_names = {};  // "batch-size"
   };
   enum class Unknown { kRefused, kPassedOver };
 
   // In the order of config.toml.
   void add(Key key);
+  // What a key that is not known may mean: its name, or "".
+  void set_suggestion(std::function<std::string(const std::string&)> suggest) {
+    suggest_ = std::move(suggest);
+  }
   void set(const std::string& name, Values values, const std::string& source);
   void from_environment();
   // A toml file; `source` is how config.toml will name it. What was set before stays. An unknown
@@ -38,6 +43,12 @@ class Settings {
   bool fresh(const std::string& name) const { return given(name) && source_.at(name) != "run"; }
   // Said for this run, and not what the run has that is resumed (from_file as "run").
   bool changes(const std::string& name) const;
+  // Keys of what text_for_checkpoint wrote whose values are others in the run that is resumed, with
+  // both values: somebody edited its config.toml.
+  struct Edited {
+    std::string name, now, before;
+  };
+  std::vector<Edited> edited_since(const std::string& text, const std::string& path) const;
   // The values of a key, or its default.
   Values values(const std::string& name) const;
   std::string value(const std::string& name) const;
@@ -66,6 +77,7 @@ class Settings {
   std::map<std::string, std::string> source_;  // of what is not the default
   std::map<std::string, std::string> shown_;
   std::map<std::string, Values> of_run_;
+  std::function<std::string(const std::string&)> suggest_;
 };
 
 // Settings that change nothing of what is learnt.
@@ -73,6 +85,9 @@ bool is_about_look(const std::string& key);
 
 // Every key of a settings file with its value as the file writes it; empty when there is no file.
 std::map<std::string, std::string> settings_in(const std::string& path);
+// The same of a text; path: for messages.
+std::map<std::string, std::string> settings_in_text(const std::string& text,
+                                                    const std::string& path);
 // The text of such a value.
 std::string unquoted(const std::string& value);
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "convert/augment.hpp"
 #include "convert/names.hpp"
@@ -64,6 +66,29 @@ Model prepare_noting(const Model& m, const Recipe& r, Decisions& decided, Notes&
   return out;
 }
 
+// A weight that is no number makes every loss none, whatever is learnt from.
+// Infinities of constants are masks, a NaN by itself a number that is filled in.
+void refuse_bad_weights(const Model& m) {
+  std::set<std::string> trained;
+  for (const TrainingStep& step : m.training)
+    for (const auto& [name, value] : step.update_binding) trained.insert(name);
+  for (size_t k = 0; k < m.main.values.size(); ++k) {
+    const Tensor& t = m.main.values[k].constant;
+    const std::string name = m.main.value_name(ValueId(k));
+    const bool weight = trained.count(name) != 0;
+    if (!t.defined() || t.dtype() != DType::kFloat || (!weight && t.shape().size() < 2)) continue;
+    const float* w = t.as<float>();
+    const auto bad = std::count_if(
+        w, w + t.size(), [&](float x) { return weight ? !std::isfinite(x) : std::isnan(x); });
+    if (bad > 0)
+      model_error("OT1291",
+                  cat("weight '", name, "' of the file has ", with_commas(int64_t(bad)), " of ",
+                      with_commas(t.size()), " values that are NaN or infinite"),
+                  weight ? "export the model again, or begin with new values:  --reset"
+                         : "export the model again");
+  }
+}
+
 }  // namespace
 
 Model prepare_told(const Model& m, const Recipe& r, Observer& observer) {
@@ -110,6 +135,7 @@ Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker
   s.left_out = std::move(decided.left_out);
   s.prepared = true;
   s.model->metadata[kMade] = "train";
+  if (!r.reset) refuse_bad_weights(*s.model);
   return s;
 }
 
@@ -205,14 +231,54 @@ std::string run_of(const std::string& resume) {
   return fs::exists(Folder(folder.string()).config()) ? folder.string() : std::string();
 }
 
-void refuse_changes(const Settings& settings, const Start& s, const std::string& resume) {
-  std::vector<const char*> names = {
-      "loss",         "optimizer", "weight-decay",  "momentum",   "clip",
-      "clip-value",   "freeze",    "only",          "accumulate", "label-smoothing",
-      "ignore-index", "label",     "class-weights", "loss-input", "as-is",
-      "bn-variance",  "reset",     "seed",          "strict"};
+namespace {
+
+// What a run keeps from its beginning.
+std::vector<std::string> fixed_settings(const Start& s) {
+  std::vector<std::string> names = {
+      "loss",         "optimizer",  "optimizer-arg", "weight-decay",
+      "momentum",     "clip",       "clip-value",    "freeze",
+      "only",         "accumulate", "label",         "label-smoothing",
+      "ignore-index", "as-is",      "bn-variance",   "class-weights",
+      "loss-input",   "reset",      "seed",          "strict",
+      "augment",      "preprocess", "impute",        "one-hot",
+      "embed",        "resize",     "drop",          "text",
+      "tokenizer",    "max-length"};
   if (!s.prepared) names.insert(names.end(), {"schedule", "schedule-arg"});
-  for (const char* name : names)
+  return names;
+}
+
+}  // namespace
+
+void compare_with_checkpoint(const Settings& settings, const Start& s, const std::string& resume,
+                             Observer& observer) {
+  const auto text = s.model->metadata.find("onnxtrain.settings");
+  const std::string run = run_of(resume);
+  if (text == s.model->metadata.end() || run.empty()) return;
+  const std::string config = Folder(run).config();
+  const std::vector<std::string> fixed = fixed_settings(s);
+  const std::set<std::string> free = {"epochs",        "steps",          "time",
+                                      "patience",      "save-every",     "keep",
+                                      "data",          "valid",          "model",
+                                      "fallback",      "custom-ops",     "distributed",
+                                      "engine",        "overfit",        "lr",
+                                      "fault-timeout", "max-loop-trips", "engine-isolated",
+                                      "micro-blocks",  "batch-norm",     "reduce-dtype"};
+  for (const Settings::Edited& e : settings.edited_since(text->second, "the checkpoint")) {
+    if (std::find(fixed.begin(), fixed.end(), e.name) != fixed.end())
+      usage_error("OT0004",
+                  cat("'", config, "' says ", e.name, " = ", e.now, "; the run began with ",
+                      e.before.empty() ? "none" : e.before, ", and a training cannot change it"),
+                  cat("write it back, or remove the file: the checkpoint knows the settings:  rm ",
+                      shell_word(config)));
+    if (free.count(e.name) == 0)
+      observer.on_note("settings", cat("'", config, "' was changed since the checkpoint: ", e.name,
+                                       " = ", e.now, ", it was ", e.before));
+  }
+}
+
+void refuse_changes(const Settings& settings, const Start& s, const std::string& resume) {
+  for (const std::string& name : fixed_settings(s))
     if (settings.changes(name))
       usage_error("OT0004",
                   cat("'", resume, "' resumes the training it began with: --", name,

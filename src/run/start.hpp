@@ -63,6 +63,10 @@ bool rate_is_scheduled(const Model& m);
 // The run folder that a path to resume from belongs to: itself, or that of a checkpoint in it; ""
 // when there is none.
 std::string run_of(const std::string& resume);
+// config.toml was edited after the checkpoint was written: what a training cannot change is an
+// error (OT0004), other settings are told.
+void compare_with_checkpoint(const Settings& settings, const Start& s, const std::string& resume,
+                             Observer& observer);
 // A run resumes as it began: settings that describe another training are refused (OT0004).
 void refuse_changes(const Settings& settings, const Start& s, const std::string& resume);
 // A log that is ahead of the checkpoint by more than one epoch: the files do not belong together.

@@ -76,8 +76,15 @@ std::string scores_flag(const Model& m, const Subject& s) {
   model_error("OT1290", message, hint);
 }
 
-std::string scores_or_other(const Model& m, const Subject& s, const std::string& kind) {
+std::string scores_or_other(const Model& m, const Subject& s, std::string kind) {
   const std::string flag = scores_flag(m, s);
+  // one score per row behind two probabilities (1 - p, p)
+  if (const ValueId v = scores_before(m.main, s.value); v != kNone && kind == "cross_entropy") {
+    const TypeInfo& type = m.main.value(v).type;
+    if (type.shape && !type.shape->empty() && type.shape->back().known() &&
+        type.shape->back().value == 1)
+      kind = "bce_logits";
+  }
   return flag.empty() ? std::string(
                             "train on the scores before it:  --loss-input NAME   (onnxtrain "
                             "info MODEL --ops)")
@@ -85,9 +92,9 @@ std::string scores_or_other(const Model& m, const Subject& s, const std::string&
 }
 
 std::string number_hint(const std::string& value) {
-  std::string plain;
+  std::string plain;  // "$ 1,234.5", "369525 EUR": digits, sign and point
   for (char c : value)
-    if (std::string_view("0123456789.-+eE").find(c) != std::string_view::npos) plain += c;
+    if (std::string_view("0123456789.-+").find(c) != std::string_view::npos) plain += c;
   return csv_number(plain) && plain.find_first_of("0123456789") != std::string::npos
              ? cat("write plain numbers: ", plain, " instead of '", value, "'")
              : std::string();
@@ -205,6 +212,12 @@ void check_target(const Model& m, const LoadedData& d, Observer& observer) {
                  t.two_values ? "for targets 0 and 1:  --loss bce_logits"
                               : "save the targets as -1 and 1, or learn numbers:  --loss mse");
   if (!is_one_of(s.kind, {"mse", "l1", "huber"}) || s.value == kNone) return;
+  const double largest = std::max(std::fabs(t.min), std::fabs(t.max));
+  if (s.kind == "mse" && largest > 1e18)
+    data_error("OT2163",
+               cat("target '", t.column, "' has values up to ", largest,
+                   ": their squares are larger than float32 can hold, and the loss is infinite"),
+               "write the target in a larger unit, or take its logarithm");
   const double slack = 1e-6 * (std::fabs(t.max) + std::fabs(t.min));
   if (t.min >= s.range.low - slack && t.max <= s.range.high + slack) return;
   const std::string what =

@@ -33,12 +33,13 @@ bool is_tokens(const TypeInfo& t) {
          t.shape->size() == 2 && (*t.shape)[1].value != 1;
 }
 
-// Rows of the embedding that the ids pick from; 0 when the graph does not show it.
+}  // namespace
+
 int64_t embedding_rows(const Graph& g, ValueId ids) {
   std::vector<ValueId> from = {ids};
   for (size_t k = 0; k < from.size() && k < 8; ++k)
     for (const Node& n : g.nodes) {
-      if (n.is("Gather") && n.inputs.size() > 1 && n.inputs[1] == from[k]) {
+      if (n.is("Gather") && n.inputs.size() > 1 && n.inputs[1] == from[k] && n.i("axis", 0) == 0) {
         const TypeInfo& t = g.value(n.inputs[0]).type;
         if (g.value(n.inputs[0]).constant.defined() && t.shape && t.shape->size() == 2)
           return (*t.shape)[0].value;
@@ -48,6 +49,8 @@ int64_t embedding_rows(const Graph& g, ValueId ids) {
     }
   return 0;
 }
+
+namespace {
 
 int64_t length_of(const Model& m, const std::string& ids, int64_t asked) {
   const Dim& d = (*m.main.value(m.main.find(ids)).type.shape)[1];
@@ -193,6 +196,9 @@ std::optional<TextRule> text_rule_for(const Model& m, const TextRequest& q) {
   std::optional<TextRule> r = text_rule(m.metadata);
   if (!q.any()) return r;
   const std::optional<TextRule> own = r;
+  if (!r && q.column.empty() && q.tokenizer.empty())
+    usage_error("OT2224", cat("--max-length ", q.max_length, " is of --text, which was not given"),
+                "leave it out, or name the column of texts:  --text COLUMN --tokenizer FILE");
   if (!r) r = rule_for_inputs(m);
   if (!q.column.empty()) r->columns = text_columns(q);
   if (!q.tokenizer.empty()) {

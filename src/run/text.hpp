@@ -60,6 +60,8 @@ std::string read_tokenizer(const std::string& path);
 // The rule for data of this model: its own, or by the flags. OT2223 when the model has no input for
 // token ids, OT2224 when the flags are incomplete.
 std::optional<TextRule> text_rule_for(const Model& m, const TextRequest& q);
+// Rows of the embedding that the ids pick from; 0 when the graph does not show it.
+int64_t embedding_rows(const Graph& g, ValueId ids);
 // The columns that a request names.
 std::vector<std::string> text_columns(const TextRequest& q);
 // Tells the csv reader which columns are text, besides those it knows (raw_columns.hpp).

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import cases_calls  # noqa: E402
 import cases_command  # noqa: E402
 import cases_data  # noqa: E402
 import cases_hints  # noqa: E402
@@ -20,9 +21,11 @@ import cases_hints_data  # noqa: E402
 import cases_images  # noqa: E402
 import cases_model  # noqa: E402
 import cases_python  # noqa: E402
+import cases_rows  # noqa: E402
 import cases_run  # noqa: E402
 import cases_stranger  # noqa: E402
 import cases_table  # noqa: E402
+import cases_values  # noqa: E402
 import workshop  # noqa: E402
 from mistake import Answer, answer  # noqa: E402
 
@@ -35,6 +38,9 @@ GROUPS = {
     "images": cases_images.CASES,
     "Python": cases_python.CASES,
     "a stranger": cases_stranger.CASES,
+    "values, files and settings": cases_values.CASES,
+    "rows, columns and classes": cases_rows.CASES,
+    "calls": cases_calls.CASES,
     "seldom seen": cases_hints.CASES + cases_hints_data.CASES,
 }
 

@@ -26,6 +26,15 @@ constexpr Kind kKinds[] = {
 };
 
 void check_spec(const NetworkSpec& spec) {
+  const std::vector<int64_t>& hidden = spec.hidden;
+  if (spec.kind == "linear" && !hidden.empty())
+    usage_error("OT0031", "a linear model has no hidden layers", "leave --hidden out, or take mlp");
+  const bool sequence = spec.kind == "transformer" || spec.kind == "lstm" || spec.kind == "gru";
+  if (sequence &&
+      std::any_of(hidden.begin(), hidden.end(), [&](int64_t n) { return n != hidden[0]; }))
+    usage_error(
+        "OT0031", cat("the layers of a network of kind '", spec.kind, "' have one width"),
+        cat("as many numbers as layers, all the same:  --hidden ", hidden[0], ",", hidden[0]));
   for (const int64_t size : spec.hidden)
     if (size < 1 || size > 65536)
       usage_error("OT0031", cat("a hidden layer of ", size, " units is not possible"),

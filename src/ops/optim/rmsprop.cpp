@@ -131,7 +131,7 @@ void register_rmsprop(OpTable& t) {
        .settings = {{.name = "lr", .value = 1e-2, .keras = 1e-3},
                     {.name = "alpha", .value = 0.99, .range = SettingRange::kUpToOne, .keras = 0.9},
                     {.name = "eps", .value = 1e-8, .keras = 1e-7},
-                    {"momentum", 0},
+                    {"momentum", 0, SettingRange::kBelowOne},
                     {"centered", 0, SettingRange::kFlag},
                     {"weight_decay", 0}},
        .node = node,

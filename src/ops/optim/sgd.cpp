@@ -137,7 +137,7 @@ void check(const OptimizerSettings& s) {
 
 const std::vector<OptimizerSetting> kSettings = {
     {"lr", 1e-2},
-    {"momentum", 0},
+    {"momentum", 0, SettingRange::kBelowOne},
     {"dampening", 0, SettingRange::kAny},
     {"nesterov", 0, SettingRange::kFlag},
     {"weight_decay", 0},
