@@ -172,4 +172,4 @@ ot.Trainer(file, threads=1, distributed="auto", shard_optimizer=rank == "1")
     words = [many.MPIRUN, "--oversubscribe", "-n", "2", sys.executable, str(folder / "other.py")]
     done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=240)
     assert done.returncode != 0 and done.stderr.count("error[") == 1, done.stderr
-    assert re.search(r"error\[OT5007\]: rank 1 on host \S+ has another number of blocks, .* shard_optimizer", done.stderr)
+    assert re.search(r"error\[OT5007\]: rank 1 .* has another number of blocks, .* shard_optimizer", done.stderr)
