@@ -571,3 +571,20 @@ def test_gradients_of_several_buckets(folder):
     if MPIRUN and os.path.exists(PLUGIN):
         train(folder, "wide3", *flags, model="wide", ranks=2)
         assert same(folder / "wide1", folder / "wide3")
+
+
+@needs_mpi
+def test_a_process_that_ends_early(folder):
+    """One process makes fewer steps than the other: that is told once, and nothing hangs."""
+    (folder / "uneven.py").write_text(f"""
+import numpy as np, onnxtrain as ot
+file = ot.prepare({str(folder / 'mlp.onnx')!r}, loss="cross_entropy", optimizer=ot.Adam(lr=0.01), label="label")
+t = ot.Trainer(file, threads=1, distributed="auto", micro_blocks=2, fault_timeout=2)
+for _ in range(4 - t.rank):
+    t.step({{"x": np.ones((4, 6), "f4"), "label": np.zeros(4, "i8")}})
+""")
+    environ = dict(environment(), PYTHONPATH=os.path.dirname(os.path.dirname(ot.__file__)))
+    words = [MPIRUN, "--oversubscribe", "-n", "2", sys.executable, str(folder / "uneven.py")]
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=240)
+    assert done.returncode != 0 and done.stderr.count("error[") == 1, done.stderr
+    assert re.search(r"error\[OT5030\]: rank 1 .* has ended its training, but rank 0 still waits for it", done.stderr)

@@ -157,3 +157,19 @@ def test_a_gradient_that_is_not_finite(folder, sharded):
     last = ot.load(folder / "roots" / "checkpoints" / "last.train.onnx")
     assert all(np.isfinite(v).all() for v in last.parameters.values())
     remove(folder, "roots")
+
+
+@many.needs_mpi
+def test_other_settings_in_one_process(folder):
+    """A Trainer that is told something else in one process is refused in all."""
+    (folder / "other.py").write_text(f"""
+import os, onnxtrain as ot
+file = ot.prepare({str(folder / 'mlp.onnx')!r}, loss="cross_entropy", optimizer=ot.Adam(lr=0.01), label="label")
+rank = os.environ["OMPI_COMM_WORLD_RANK"]
+ot.Trainer(file, threads=1, distributed="auto", shard_optimizer=rank == "1")
+""")
+    environ = dict(many.environment(), PYTHONPATH=os.path.dirname(os.path.dirname(ot.__file__)))
+    words = [many.MPIRUN, "--oversubscribe", "-n", "2", sys.executable, str(folder / "other.py")]
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=240)
+    assert done.returncode != 0 and done.stderr.count("error[") == 1, done.stderr
+    assert re.search(r"error\[OT5007\]: rank 1 .* has another number of blocks, .* shard_optimizer", done.stderr)

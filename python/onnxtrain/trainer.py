@@ -250,11 +250,11 @@ class Trainer:
 
     def _distribute(self, mode, micro_blocks, communicator=None, fault_timeout=20, batch_norm=None, reduce_dtype=None,
                     shard_optimizer=False):
+        if mode != "off":
+            processes.end_all_on_error()
         self._t.distribute(mode, int(micro_blocks), float(fault_timeout),
                            -1 if communicator is None else communicator.py2f(), batch_norm or "", reduce_dtype or "",
                            bool(shard_optimizer))
-        if self.ranks > 1:
-            processes.end_all_on_error()
 
     @property
     def rank(self):

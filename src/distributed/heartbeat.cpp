@@ -151,7 +151,7 @@ struct Heartbeat::Impl {
   void tell(char what) {
     const std::lock_guard lock(sending);
     for (const Peer& p : peers)
-      if (p.fd >= 0 && (!p.over || what == kGoodbye))  // who has said it still watches till the end
+      if (p.fd >= 0)  // who has said goodbye still watches till the end
         (void)::send(p.fd, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 

@@ -14,6 +14,17 @@ namespace onnxtrain {
 
 namespace {
 
+// What an optimizer begins with: pages of zeros, which come back when they are written to.
+void give_zeros_back(const State& state) {
+  constexpr size_t kWorthIt = size_t(1) << 20;
+  for (const std::string& name : state.names()) {
+    const Tensor& t = state.get(name);
+    if (t.dtype() == DType::kString || t.bytes() < kWorthIt || origin_of(t.owner())) continue;
+    auto* data = static_cast<char*>(const_cast<void*>(t.data()));
+    if (data[0] == 0 && std::memcmp(data, data + 1, t.bytes() - 1) == 0) give_back(data, t.bytes());
+  }
+}
+
 // State variables that the model itself or another training section reads or writes.
 std::set<std::string> read_by_others(const Model& m, size_t section) {
   std::set<std::string> names;
@@ -45,6 +56,10 @@ void Training::set_blocks(int blocks, Communicator* communicator, BlockOptions h
   how_ = how;
   const bool cut = blocks > 1 || communicator;
   cut_ = cut ? std::make_unique<BatchRows>() : nullptr;
+  if (how.shard && communicator) {
+    algorithms_.front()->state_pages.stop();
+    give_zeros_back(*state_);
+  }
   for (size_t k = 0; k < algorithms_.size(); ++k) {
     auto& a = algorithms_[k];
     a->blocks = nullptr;
@@ -53,10 +68,7 @@ void Training::set_blocks(int blocks, Communicator* communicator, BlockOptions h
     options.targets = elementwise_targets(*model_, model_->training[k]);
     options.memory_shares *= 2;  // blocks and update
     std::set<std::string> elsewhere;
-    if (how.shard && communicator) {
-      a->state_pages.stop();
-      elsewhere = read_by_others(*model_, k);
-    }
+    if (how.shard && communicator) elsewhere = read_by_others(*model_, k);
     a->blocks = std::make_unique<BlockStep>(
         BlockStep::Parts{a->program->graph().clone(), a->updates, a->loss, state_, pool_, options,
                          communicator, how, std::move(elsewhere)});

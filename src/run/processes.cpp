@@ -57,6 +57,10 @@ void Run::distribute(Communicator* c, const Cut& cut) {
                  {.sync_norm = q_.cut.batch_norm == "sync",
                   .narrow = c && type == "bf16",
                   .shard = c && cut.shard});
+  const BlockOptions& how = t_->block_options();
+  check_same(c, {{"model", hash_of(t_->source(), t_.get())},
+                 {"number of blocks, batch_norm, reduce_dtype or shard_optimizer",
+                  hash_of(cat(t_->blocks(), how.sync_norm, how.narrow, how.shard))}});
 }
 
 void Run::check_processes(const std::string& settings) const {
