@@ -1,10 +1,15 @@
 """Mistakes with tables of text, gaps and dates, and with new models."""
 
+import json
+
 from mistake import Mistake as M
 from workshop import both, text
 
 NEW = "onnxtrain new mlp -o m.onnx --data t.csv --target kind"
 RUN = NEW + " && onnxtrain train m.onnx --data t.csv --epochs 1 --out r && "
+
+SEVERAL = (NEW.replace("--target kind", "--target size,kind")
+           + " && onnxtrain train m.onnx --data t.csv --epochs 1 --out r && ")
 
 
 def table(change=None, header="size,city,day,kind", n=40):
@@ -24,6 +29,13 @@ def column(k, value):
 
 
 GOOD = text("t.csv", table())
+
+
+TEXT = "onnxtrain new gru -o m.onnx --data t.csv --target kind "
+WORDS = both(GOOD, text("tokenizer.json", json.dumps({
+    "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+    "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
+    "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "Bern": 1, "Rome": 2, "Oslo": 3}, "unk_token": "[UNK]"}})))
 
 
 def with_new(change):
@@ -67,6 +79,17 @@ CASES = [
       plant=with_new(at(2, 3, "c"))),
     M("other columns than at training", RUN + "onnxtrain predict r --data new.csv", 4, ["'city'", "new.csv"],
       plant=both(GOOD, text("new.csv", table(header="size,town,day,kind")))),
+    M("an infinity in a column", NEW, 4, ["'size'", "infinity"], plant=text("t.csv", table(at(3, 0, "inf")))),
+    M("a class of several targets that the training did not have", SEVERAL + "onnxtrain eval r --data new.csv", 4,
+      ["'c'", "line 4"], plant=with_new(at(2, 3, "c"))),
+    M("a word for a number of several targets", SEVERAL.split("&&")[0], 4, ["'size'", "line 5", "'big'"],
+      plant=text("t.csv", table(at(3, 0, "big")))),
+    M("text without a tokenizer", TEXT + "--text city", 2, ["city", "tokenizer"], "--tokenizer tokenizer.json",
+      TEXT + "--text city {fix}", WORDS),
+    M("text for a network that takes none", NEW + " --text city --tokenizer tokenizer.json", 2, ["mlp", "text"],
+      "onnxtrain new transformer --data t.csv --target kind --text city --tokenizer tokenizer.json", "", WORDS),
+    M("a text column that is not there", TEXT + "--text citi --tokenizer tokenizer.json", 4, ["citi"], "--text city",
+      TEXT + "{fix} --tokenizer tokenizer.json", WORDS),
     M("scaling twice", RUN + "onnxtrain predict r --data t.csv --scale 1,2", 2, ["--scale 1,2"], plant=GOOD),
     M("preprocessing of another width",
       "onnxtrain train mlp.onnx --data t.csv --target kind --preprocess auto --out o", 4,
@@ -74,7 +97,7 @@ CASES = [
     M("text without a tokenizer", "onnxtrain new lstm --data t.csv --target kind --text city -o m.onnx", 2,
       ["--text city", "--tokenizer tokenizer.json"], plant=GOOD),
     M("text for a cnn", "onnxtrain new cnn --data t.csv --target kind --text city --tokenizer t.json -o m.onnx", 2,
-      ["'cnn'", "onnxtrain new transformer --data t.csv --text city --tokenizer t.json"], plant=GOOD),
+      ["'cnn'", "onnxtrain new transformer --data t.csv --target kind --text city --tokenizer t.json"], plant=GOOD),
     M("text for a model of numbers", "onnxtrain train mlp.onnx --data t.csv --text city --tokenizer t.json --out o", 3,
       ["token ids", "'x' float[N,4]"], plant=both(GOOD, text("t.json", "{}"))),
     M("a tokenizer that is none", "onnxtrain new lstm --data t.csv --target kind --text city --tokenizer t.json", 4,
