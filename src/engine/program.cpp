@@ -8,6 +8,7 @@
 
 #include "autodiff/autodiff.hpp"
 #include "autodiff/sequences.hpp"
+#include "core/memory.hpp"
 #include "engine/memory_limit.hpp"
 #include "engine/not_finite.hpp"
 #include "engine/single_values.hpp"
@@ -222,10 +223,14 @@ void Program::Impl::rewrite(Graph& g, Stages& stages) const {
   std::vector<ValueId> keep;
   for (const auto& [v, s] : updates) keep.push_back(v);
   g.remove_dead(keep);
+  SpecialiseOptions folding;  // constants that are folded are memory, too
+  if (const size_t most = options.limits.memory)
+    folding.fold_limit =
+        std::clamp(int64_t(most / 8), folding.shape_fold_limit, folding.fold_limit);
   auto settle = [&](const char* name) {
     stages.run(name, [&] {
       do {
-        specialise(g, table, *pool);
+        specialise(g, table, *pool, folding);
       } while (inline_constant_ifs(g));
     });
   };
@@ -243,6 +248,20 @@ void Program::Impl::rewrite(Graph& g, Stages& stages) const {
   stages.run("absorb_constants", [&] { absorb_constants(g); });
   stages.add(run_passes(g, keep, table, {skip, stages.verify()}));
 }
+
+namespace {
+
+// Pages of a new arena, by all threads; only now, since a plan that is over its limit is never run.
+void touch(const Plan& plan, ThreadPool& pool) {
+  constexpr int64_t kPart = 4 << 20;
+  char* base = static_cast<char*>(plan.arena.get());
+  const auto bytes = int64_t(plan.arena_bytes);
+  if (bytes >= kPart)
+    parallel_for(pool, bytes, kPart,
+                 [&](int64_t b, int64_t e) { populate(base + b, size_t(e - b)); });
+}
+
+}  // namespace
 
 std::unique_ptr<Plan> Program::Impl::make_plan_of(Graph g, Stages& stages) {
   StateTensor variable = [&](const std::string& name) -> const Tensor& { return state->get(name); };
@@ -264,6 +283,7 @@ std::unique_ptr<Plan> Program::Impl::make_plan_of(Graph g, Stages& stages) {
     plan = limited.make(g, arena);
     if (plan->arena != arena.memory) plans.clear();  // only one arena fits the limit
   }
+  if (plan->arena != arena.memory) touch(*plan, *pool);
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   if (stages.verify()) plan->graph.verify("plan");
   plan->stages = stages.take();

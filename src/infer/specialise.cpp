@@ -8,6 +8,8 @@ namespace onnxtrain {
 
 namespace {
 
+constexpr int64_t kTextToFold = 1 << 20;
+
 struct NodeTypes {
   std::vector<TensorType> in;
   std::vector<const Tensor*> values;
@@ -112,7 +114,9 @@ void specialise(Graph& g, const OpTable& table, ThreadPool& pool, const Speciali
         g.value(n.outputs[k]).type = TypeInfo::tensor(ctx.out[k].dtype, ctx.out[k].shape);
         bytes += ctx.out[k].size() * int64_t(dtype_size(ctx.out[k].dtype));
       }
-    bool foldable = !op.random && !op.impls.empty() &&
+    // text can double in every node
+    const bool much_text = t.all_constant && text_to_fold(t.values, ctx.out) > kTextToFold;
+    bool foldable = !op.random && !op.impls.empty() && !much_text &&
                     ((t.all_constant && bytes <= o.fold_limit) ||
                      (op.types_only && bytes <= o.shape_fold_limit));
     if (foldable) {

@@ -1,6 +1,10 @@
 // Constant folding of single nodes.
 #include "op/fold.hpp"
 
+#include <algorithm>
+
+#include "core/text_memory.hpp"
+
 namespace onnxtrain {
 
 std::vector<Tensor> run_node_now(const Node& n, const Op& op, const std::vector<TensorType>& in,
@@ -20,6 +24,16 @@ std::vector<Tensor> run_node_now(const Node& n, const Op& op, const std::vector<
   return results;
 }
 
+int64_t text_to_fold(const std::vector<const Tensor*>& values, const std::vector<TensorType>& out) {
+  double elements = 0, text = 0;
+  for (const TensorType& o : out)
+    if (o.present() && o.dtype == DType::kString) elements += double(o.size());
+  if (elements == 0) return 0;
+  for (const Tensor* v : values)
+    if (v && v->dtype() == DType::kString) text += double(text_bytes(*v));
+  return int64_t(std::min(text * elements, 1e18));  // every element may hold all of it
+}
+
 bool fold_node(Graph& g, const Node& n, const OpTable& table, int64_t max_bytes) {
   const Op* op = table.find(n);
   if (!op || !op->shape || op->random || op->impls.empty()) return false;
@@ -36,7 +50,7 @@ bool fold_node(Graph& g, const Node& n, const OpTable& table, int64_t max_bytes)
     if (ctx.dynamic[k]) return false;
     if (n.outputs[k] != kNone) bytes += ctx.out[k].size() * int64_t(dtype_size(ctx.out[k].dtype));
   }
-  if (bytes > max_bytes) return false;
+  if (bytes > max_bytes || text_to_fold(values, ctx.out) > max_bytes) return false;
   static ThreadPool alone(1);
   std::vector<Tensor> results = run_node_now(n, *op, in, values, ctx.out, alone);
   for (size_t k = 0; k < n.outputs.size(); ++k) {

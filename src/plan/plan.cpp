@@ -26,7 +26,7 @@ class Planner {
   std::unique_ptr<Plan> make(ThreadPool& pool, const Arena& arena) {
     order_and_lifetimes();
     prepare_steps(pool);
-    assign_memory(arena, pool);
+    assign_memory(arena);
     bind_pointers();
     find_watched();
     return std::move(plan_);
@@ -300,7 +300,7 @@ class Planner {
     return lives;
   }
 
-  void assign_memory(const Arena& arena, ThreadPool& pool) {
+  void assign_memory(const Arena& arena) {
     std::vector<ValueId> owners;
     std::vector<Lifetime> lives = lifetimes(owners);
     size_t values = lives.size();
@@ -313,10 +313,6 @@ class Planner {
     plan_->arena = fits ? arena.memory : allocate_lasting(m.total);
     plan_->reserved_bytes = fits ? arena.bytes : m.total;
     char* base = static_cast<char*>(plan_->arena.get());
-    constexpr int64_t kPart = 4 << 20;
-    if (!fits && int64_t(m.total) >= kPart)
-      parallel_for(pool, int64_t(m.total), kPart,
-                   [&](int64_t b, int64_t e) { populate(base + b, size_t(e - b)); });
     for (size_t k = 0; k < values; ++k) slot(owners[k]).address = base + m.offsets[k];
     size_t w = values;
     for (Step& s : plan_->steps)

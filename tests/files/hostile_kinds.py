@@ -111,6 +111,13 @@ def doubling():
         both = [x for pair in zip(seq, join, strict=True) for x in pair]
         yield f"sequence_{count}", net([n("Identity", ["a"], ["t0"]), n("SequenceEmpty", [], ["q0"]), *both,
                                         n("Identity", [f"t{count}"], ["b"])])
+        fixed = [n("Concat", [f"t{k}", f"t{k}"], [f"t{k + 1}"], axis=0) for k in range(count)]
+        yield f"constant_{count}", net([const("t0", T.FLOAT, [4], [1.0] * 4), *fixed,
+                                        n("ReduceSum", [f"t{count}"], ["s"]), n("Add", ["a", "s"], ["b"])])
+        fills = [x for k in range(count) for x in (ints(f"k{k}", [5_000_000 + k]),
+                                                   n("ConstantOfShape", [f"k{k}"], [f"c{k}"]),
+                                                   n("ReduceSum", [f"c{k}"], [f"s{k}"]))]
+        yield f"fills_{count}", net([*fills, n("Sum", ["a", *(f"s{k}" for k in range(count))], ["b"])])
         text = [n("StringConcat", [f"s{k}", f"s{k}"], [f"s{k + 1}"]) for k in range(count)]
         yield f"text_{count}", net([const("s0", T.STRING, [1], [b"abcdefgh"]), *text,
                                     n("Equal", [f"s{count}", "s0"], ["e"]), n("Cast", ["e"], ["f"], to=T.FLOAT),
@@ -265,8 +272,15 @@ def all_models():
             yield f"{kind.__name__}/{name}", m
 
 
-def attempts(path, npz, memory, folder):
+def attempts(path, npz, memory, folder, has_training):
     yield "info", lambda: command("info", path)
+    if has_training:  # its own steps
+        limit = ["--memory", memory] if memory else []
+        out = folder / f"own-{path.stem}"
+        yield "train", lambda: command("train", path, "--data", npz, "--epochs", 1, "--batch", 4, "--valid", 0, "--out",
+                                       out, "-q", *limit)
+        yield "check", lambda: command("check", path)
+        return
     yield from hostile_loops.attempts(path, npz, "float", memory, folder)
     words = ["prepare", path, "-o", folder / "lowered.onnx", "--loss", "output", "--lowered", "--batch", 4]
     yield "prepare --lowered", lambda: command(*words)
@@ -280,7 +294,7 @@ def run_case(name, m, folder, memory=None, few=False):
     shape = [d.dim_value for d in m.graph.input[0].type.tensor_type.shape.dim]
     np.savez(npz, x=np.ones(shape, np.float32))
     mib, rows = int(memory[:-1]) if memory else DEFAULT_MIB, []
-    for what, call in attempts(path, npz, memory, folder):
+    for what, call in attempts(path, npz, memory, folder, len(m.training_info) > 0):
         if few and what not in ("info", "run", "grad", "train"):
             continue
         start = time.monotonic()

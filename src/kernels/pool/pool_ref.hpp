@@ -289,10 +289,27 @@ void add_planes(const Window& w, int64_t planes, T* to, int64_t size, ThreadPool
 
 constexpr int64_t kChain = 1024;  // numbers of a sum that are added one after the other
 
+// y[o] = the sum of term(element of x) over window o; long windows are added in double.
+template <class T, class F>
+void sum_windows(const Window& w, const T* x, T* y, const F& term) {
+  const int64_t step = w.strides.back();
+  auto add = [&](auto* sums) {
+    w.for_runs([&](int64_t, int64_t o, int64_t i, int64_t count) {
+      for (int64_t j = 0; j < count; ++j) sums[o + j] += term(x[i + j * step]);
+    });
+  };
+  double taps = 1;
+  for (const int64_t k : w.kernel) taps *= double(k);
+  if (taps <= kChain) return add(y);
+  CountedVector<double> sums(size_t(w.out_size()), 0.0);
+  add(sums.data());
+  for (size_t o = 0; o < sums.size(); ++o) y[o] = T(sums[o]);
+}
+
 template <class T>
 void average_pool(const Window& w, int64_t planes, const T* counts, const T* x, T* y,
                   ThreadPool& pool) {
-  int64_t xs = w.in_size(), ys = w.out_size(), step = w.strides.back();
+  int64_t xs = w.in_size(), ys = w.out_size();
   add_planes(w, planes, y, ys, pool, [&](int64_t p) {
     const T* xp = x + p * xs;
     T* yp = y + p * ys;
@@ -303,9 +320,7 @@ void average_pool(const Window& w, int64_t planes, const T* counts, const T* x, 
       yp[0] = T(sum / double(xs));
       return;
     }
-    w.for_runs([&](int64_t, int64_t o, int64_t i, int64_t count) {
-      for (int64_t j = 0; j < count; ++j) yp[o + j] += xp[i + j * step];
-    });
+    sum_windows(w, xp, yp, [](T v) { return v; });
     for (int64_t o = 0; o < ys; ++o) yp[o] /= counts[o];
   });
 }
@@ -325,18 +340,15 @@ void average_pool_grad(const Window& w, int64_t planes, const T* counts, const T
 
 template <class T>
 void lp_pool(const Window& w, int64_t planes, double power, const T* x, T* y, ThreadPool& pool) {
-  int64_t xs = w.in_size(), ys = w.out_size(), step = w.strides.back();
+  int64_t xs = w.in_size(), ys = w.out_size();
   T p_ = T(power), inverse = T(1 / power);
   add_planes(w, planes, y, ys, pool, [&](int64_t p) {
     const T* xp = x + p * xs;
     T* yp = y + p * ys;
-    w.for_runs([&](int64_t, int64_t o, int64_t i, int64_t count) {
-      if (power == 2) {
-        for (int64_t j = 0; j < count; ++j) yp[o + j] += xp[i + j * step] * xp[i + j * step];
-      } else {
-        for (int64_t j = 0; j < count; ++j) yp[o + j] += std::pow(std::fabs(xp[i + j * step]), p_);
-      }
-    });
+    if (power == 2)
+      sum_windows(w, xp, yp, [](T v) { return v * v; });
+    else
+      sum_windows(w, xp, yp, [&](T v) { return std::pow(std::fabs(v), p_); });
     for (int64_t o = 0; o < ys; ++o)
       yp[o] = power == 2 ? std::sqrt(yp[o]) : std::pow(yp[o], inverse);
   });

@@ -1,5 +1,6 @@
 // LpPool, GlobalLpPool and LpPoolGrad(dy, x, y).
 #include "ops/common/lower_shape.hpp"
+#include "ops/common/wide.hpp"
 #include "ops/nn/pool_shape.hpp"
 
 namespace onnxtrain::ops {
@@ -51,8 +52,11 @@ std::vector<ValueId> lp_grad(GradBuilder& b) {
 // y^p is the sum of |x|^p: an average pool's gradient of dy * y^(1-p) times the inner derivative.
 std::vector<ValueId> lp_grad_lower(GradBuilder& b) {
   double p = power_of(b.node());
-  ValueId dy = b.x(0), x = b.x(1), y = b.x(2), zero = b.scalar(0, x);
-  kernels::Window w = pool_window(b.node(), lowering_shape_of_one(b, kNone, x, "its input"));
+  // counts and powers of 16-bit types in float32
+  const DType type = b.dtype(b.x(1));
+  auto wide = [&](int k) { return widened(Expr{b, b.x(k), type}).v; };
+  ValueId dy = wide(0), x = wide(1), y = wide(2), zero = b.scalar(0, x);
+  kernels::Window w = pool_window(b.node(), lowering_shape_of_one(b, kNone, b.x(1), "its input"));
   ValueId empty = b.call("Equal", {y, zero});
   ValueId safe = b.call("Where", {empty, b.scalar(1, y), y});
   ValueId share = b.div(dy, b.call("Pow", {safe, b.scalar(p - 1, y)}));
@@ -73,7 +77,7 @@ std::vector<ValueId> lp_grad_lower(GradBuilder& b) {
   ValueId spread = b.own("AveragePoolGrad", {share, b.shape_of(x)}, a);
   ValueId inner =
       b.mul(b.call("Sign", {x}), b.call("Pow", {b.call("Abs", {x}), b.scalar(p - 1, x)}));
-  return {b.mul(spread, inner)};
+  return {narrowed(b, b.mul(spread, inner), type)};
 }
 
 }  // namespace

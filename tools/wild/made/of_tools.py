@@ -13,7 +13,7 @@ def base(name, opset=17):
     """An exported network and inputs for it."""
     if name in ("bert", "gpt2", "vit"):
         module, inputs = of_torch.transformers()[name]()
-    elif name in ("mobilenet_v3", "resnet18"):
+    elif name in ("mobilenet", "resnet"):
         module, inputs = of_torch.vision()[name]()
     else:
         module, inputs = of_torch.layers()[name]
@@ -170,7 +170,7 @@ def no_shapes(name):
 
 
 def files():
-    for name in ("unet", "encoder", "lstm", "gru", "bert", "gpt2", "vit", "conv1d", "mobilenet_v3"):
+    for name in ("unet", "encoder", "lstm", "gru", "bert", "gpt2", "vit", "conv1d", "mobilenet"):
         yield f"tool_dynamic_{name}", lambda n=name: dynamic(n)
         yield f"tool_half_{name}", lambda n=name: half(n)
         yield f"tool_half_inside_{name}", lambda n=name: half_of_onnxruntime(n)
@@ -178,7 +178,7 @@ def files():
         yield f"tool_slim_{name}", lambda n=name: slim(n)
         for level in ("BASIC", "EXTENDED", "ALL"):
             yield f"tool_optimised_{level.lower()}_{name}", lambda n=name, v=level: optimised(n, f"ORT_ENABLE_{v}")
-    for name in ("unet", "encoder", "bert", "conv1d", "mobilenet_v3", "resnet18"):
+    for name in ("unet", "encoder", "bert", "conv1d", "mobilenet", "resnet"):
         for form in ("QDQ", "QOperator"):
             yield f"tool_static_{form}_{name}", lambda n=name, f=form: static(n, f)
             yield f"tool_static_{form}_{name}_channels", lambda n=name, f=form: static(n, f, per_channel=True)
@@ -195,4 +195,4 @@ def files():
         yield f"tool_opset_9_to_15_{name}", lambda n=name: converted(n, 15, 9)
         yield f"tool_no_shapes_{name}", lambda n=name: no_shapes(n)
     yield "tool_preprocessing_unet", lambda: with_preprocessing("unet")
-    yield "tool_preprocessing_mobilenet", lambda: with_preprocessing("mobilenet_v3")
+    yield "tool_preprocessing_mobilenet", lambda: with_preprocessing("mobilenet")

@@ -7,7 +7,6 @@ from torch import nn
 from torch.nn import functional as F
 
 torch.manual_seed(0)
-KEPT = []
 
 
 class Lambda(nn.Module):
@@ -63,6 +62,15 @@ class UNet(nn.Module):
         a = self.down(x)
         b = torch.cat([a, self.up(self.deep(a))], 1)
         return self.out(F.interpolate(b, scale_factor=2.0, mode="bilinear", align_corners=False))
+
+
+class First(nn.Module):
+    def __init__(self, net, **fixed):
+        super().__init__()
+        self.net, self.fixed = net, fixed
+
+    def forward(self, x):
+        return self.net(x, return_dict=False, **self.fixed)[0]
 
 
 def image(size=32):
@@ -134,42 +142,33 @@ def layers():
     }
 
 
-def torchvision_models():
-    """Also beside a PyTorch that torchvision's own operators were not built for: none of these networks needs them."""
-    try:
-        torch.ops.torchvision.nms  # noqa: B018 - asks whether it is there
-    except AttributeError:
-        library = torch.library.Library("torchvision", "DEF")
-        library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        KEPT.append(library)
-    import torchvision.models
-
-    return torchvision.models
-
-
 def vision():
-    v = torchvision_models()
+    import transformers as t
 
-    def plain(name, size=64, **options):
-        return lambda: (getattr(v, name)(weights=None, num_classes=10, **options).eval(), image(size))
+    four = {"hidden_sizes": [8, 16, 16, 32], "depths": [1] * 4}
 
-    def part(name, **options):
-        class Out(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.net = getattr(v.segmentation, name)(weights=None, weights_backbone=None, num_classes=4, **options)
+    def net(model, config):
+        return lambda: (First(model(config)).eval(), image(64))
 
-            def forward(self, x):
-                return self.net(x)["out"]
-        return lambda: (Out().eval(), image(64))
-
-    return {"resnet18": plain("resnet18"), "mobilenet_v3": plain("mobilenet_v3_small"),
-            "mobilenet_v2": plain("mobilenet_v2"), "shufflenet": plain("shufflenet_v2_x0_5"),
-            "squeezenet": plain("squeezenet1_1"),
-            "efficientnet": plain("efficientnet_b0"), "mnasnet": plain("mnasnet0_5"), "regnet": plain("regnet_y_400mf"),
-            "googlenet": plain("googlenet", aux_logits=False, init_weights=False), "densenet": plain("densenet121"),
-            "convnext": plain("convnext_tiny"), "swin": plain("swin_t"), "lraspp": part("lraspp_mobilenet_v3_large"),
-            "deeplab": part("deeplabv3_mobilenet_v3_large")}
+    return {
+        "resnet": net(t.ResNetForImageClassification, t.ResNetConfig(embedding_size=8, layer_type="basic", **four)),
+        "mobilenet": net(t.MobileNetV2ForImageClassification, t.MobileNetV2Config(depth_multiplier=0.35)),
+        "convnext": net(t.ConvNextForImageClassification, t.ConvNextConfig(**four)),
+        "regnet": net(t.RegNetForImageClassification, t.RegNetConfig(embedding_size=8, groups_width=4, **four)),
+        "efficientnet": net(t.EfficientNetForImageClassification, t.EfficientNetConfig(
+            width_coefficient=0.25, depth_coefficient=0.25, hidden_dim=320)),
+        "swin": net(t.SwinForImageClassification, t.SwinConfig(image_size=64, patch_size=4, embed_dim=8, depths=[1, 2],
+                                                               num_heads=[1, 2], window_size=4)),
+        "mobilevit": net(t.MobileViTForImageClassification, t.MobileViTConfig(
+            hidden_sizes=[8, 16, 16], neck_hidden_sizes=[8, 8, 16, 16, 16, 16, 32], num_attention_heads=2,
+            image_size=64)),
+        "poolformer": net(t.PoolFormerForImageClassification, t.PoolFormerConfig(**four)),
+        "dinov2": net(t.Dinov2ForImageClassification, t.Dinov2Config(
+            hidden_size=16, num_hidden_layers=2, num_attention_heads=2, image_size=64, patch_size=8)),
+        "levit": net(t.LevitForImageClassification, t.LevitConfig(
+            image_size=64, hidden_sizes=[16, 24, 32], num_attention_heads=[2, 2, 2], depths=[1, 1, 1],
+            key_dim=[8, 8, 8])),
+    }
 
 
 def transformers():
@@ -177,14 +176,6 @@ def transformers():
 
     small = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
              "vocab_size": 50, "max_position_embeddings": 32}
-
-    class First(nn.Module):
-        def __init__(self, net, **fixed):
-            super().__init__()
-            self.net, self.fixed = net, fixed
-
-        def forward(self, x):
-            return self.net(x, return_dict=False, **self.fixed)[0]
 
     def text(model, config, **more):
         return lambda: (First(model(config), **more).eval(), tokens())
