@@ -195,6 +195,19 @@ def _patch_symbolic(patches, tracer):
         if name.startswith("keras.src") and isinstance(module, types.ModuleType) \
                 and "any_symbolic_tensors" in vars(module):
             patches.set(module, "any_symbolic_tensors", any_symbolic_tensors)
+    _patch_sizes(patches)
+
+
+def _patch_sizes(patches):
+    """Open sizes are a kind of int: 3.11 to 3.14 ask for the element type of every size of a shape."""
+    from keras.src.backend.common import variables
+
+    plain = variables.is_int_dtype
+
+    def is_int_dtype(dtype):
+        return isinstance(dtype, type) and issubclass(dtype, int) and dtype is not bool or plain(dtype)
+
+    patches.set(variables, "is_int_dtype", is_int_dtype)
 
 
 def _patch_calls(patches, tracer):
