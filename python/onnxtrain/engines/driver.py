@@ -121,7 +121,7 @@ class Driver:
             except Exception as e:  # noqa: BLE001  ours, or whatever the runtime says
                 sizes_may_help = dims is None and isinstance(e, Error) and e.code in NEED_SIZES
                 if sizes_may_help or self.sections == 1 or len(why) == self.sections - 1:
-                    raise e if sizes_may_help else kept_here(e)
+                    raise (e if sizes_may_help else kept_here(e)) from None
                 why[k] = first_line(e)
                 made.append(NativeSection(self.model, k))
         for k, text in why.items():
