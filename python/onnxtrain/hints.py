@@ -5,7 +5,7 @@ import re
 # where the argument has another name, or there is a call instead
 _NAMES = {"batch": "batch_size", "clip": "clip_norm", "dim": "dims", "label": "label", "no-shuffle": "shuffle=False",
           "allow-non-finite": "check_finite=False", "as-is": 'mode="as_is"', "lowered": "lowered=True",
-          "reset": "reset=True", "patience": "patience"}
+          "reset": "reset=True", "patience": "patience", "for": "runtime"}
 _LOSSES = {"cross_entropy": "CrossEntropy", "nll": "NLL", "mse": "MSE", "l1": "L1", "huber": "Huber", "bce": "BCE",
            "bce_logits": "BCELogits", "kl": "KL", "hinge": "Hinge"}
 
@@ -49,6 +49,7 @@ _COMMANDS = {"onnxtrain prepare model.onnx -o model.train.onnx": 'ot.prepare("mo
              "onnxtrain run MODEL --inputs in.npz": "ot.Session(model).run(feeds)",
              "onnxtrain train MODEL --data DATA": "ot.Trainer(model).fit(x, y)",
              "onnxtrain export MODEL -o plain.onnx": 'model.export("plain.onnx")',
+             "--step --form compact": 'ot.export_step(model, path, form="compact")',
              "onnxtrain prepare MODEL --lr RATE --schedule KIND": "ot.prepare(model, schedule=...)"}
 # any other command to type in a shell stays as it is
 _FLAG = re.compile(r"(\bonnxtrain [a-z]+ [^;]*)|(?<![\w-])--([a-z][a-z-]*)"

@@ -8,8 +8,12 @@ namespace {
 // Text of the exception, for the library's error.
 int failed(PyEngine& e, nb::python_error& raised, const char** error) {
   const std::string kind = nb::cast<std::string>(raised.type().attr("__name__"));
-  const std::string said = nb::cast<std::string>(nb::str(raised.value()));
+  nb::object value = nb::borrow(raised.value());
+  const std::string said = nb::cast<std::string>(nb::str(value));
   e.text = kind == "EngineFailed" ? said : kind + ": " + said;
+  if (nb::hasattr(value, "hint") && nb::hasattr(value, "message"))  // an error of this library
+    e.text = nb::cast<std::string>(value.attr("message")) + "; " +
+             nb::cast<std::string>(value.attr("hint"));
   *error = e.text.c_str();
   return 1;
 }

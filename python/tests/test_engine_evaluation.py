@@ -240,3 +240,13 @@ def test_random_numbers_of_a_native_section_go_on_after_a_resume(monkeypatch, tm
         t.fit(epochs=4)
     for name, value in whole.state.items():
         np.testing.assert_allclose(t.state[name], value, atol=1e-5, err_msg=name)
+
+
+def test_a_training_that_the_engine_cannot_run_says_what_can():
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    net (double[N,2] x) => (double[N,2] y) <double[2,2] w = {1.0, 0.5, 0.2, 1.0}> { y = MatMul (x, w) }"""
+    t = ot.Trainer(ot.prepare(ot.parse(text), loss="mse"), engine="onnxruntime")
+    feeds = {"x": np.ones((3, 2)), "label": np.zeros((3, 2))}
+    with pytest.raises(ot.Error, match="'x' is double.*engine='native'"):
+        t.step(feeds)
+    assert ot.Trainer(t.model(), engine="native").step(feeds).loss > 0

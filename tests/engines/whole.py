@@ -5,7 +5,8 @@
 Every architecture of tests/trajectories: 2 epochs over 2 full batches and a smaller one. `same`: losses and state have
 the bits of the step-by-step run in the same runtime; a number: the largest difference, relative to the tensor's largest
 element (at least 1); `us`, `engine`: refused by onnxtrain, by the runtime. Forms: loop with open and with fixed rows,
-scan, unrolled. Runs in the environment of the runtimes (tools/environment.sh engines)."""
+scan, unrolled. Runs in the environment of the runtimes (tools/environment.sh engines). `--runtimes mnn` (pip install
+MNN there) compares with the steps of this library."""
 
 import argparse
 import json
@@ -46,6 +47,9 @@ def runner(runtime, path):
         session = ReferenceEvaluator(str(path))
         return lambda feeds: dict(zip(session.output_names, session.run(None, feeds)))
     import onnx
+
+    if runtime == "mnn":
+        return mnn(path, onnx.load(str(path)).graph)
     import openvino
 
     core = openvino.Core()
@@ -53,6 +57,28 @@ def runner(runtime, path):
                                {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"})
     names = [o.name for o in onnx.load(str(path)).graph.output]  # OpenVINO's own order is the file's
     return lambda feeds: {n: np.array(v) for n, v in zip(names, model(feeds).values())}
+
+
+def mnn(path, graph):
+    """MNN has its own format and 32-bit integers."""
+    import MNN.expr as expr
+    from MNN import nn
+
+    made = path.with_suffix(".mnn")
+    subprocess.run([str(Path(sys.executable).parent / "mnnconvert"), "-f", "ONNX", "--modelFile", str(path),
+                    "--MNNModel", str(made), "--bizCode", "step"], check=True, capture_output=True)
+    inputs, outputs = [i.name for i in graph.input], [o.name for o in graph.output]
+    module = nn.load_module_from_file(str(made), inputs, outputs)
+
+    def run(feeds):
+        given = []
+        for k in inputs:
+            whole = feeds[k].dtype.kind == "i"
+            given.append(expr.placeholder(list(feeds[k].shape), expr.NCHW, expr.int if whole else expr.float))
+            given[-1].write(feeds[k].reshape(-1).tolist())
+        got = (expr.convert(v, expr.NCHW) for v in module.forward(given))
+        return {n: np.array(v.read()).reshape(v.shape) for n, v in zip(outputs, got)}
+    return run
 
 
 def rows_of(batch, arrays):
@@ -108,12 +134,13 @@ def compare(train, arrays, constant, symbol, batch, form, fixed, runtime, folder
         feeds |= {f"valid_{k}": v for k, v in arrays.items()}
     known = {i["name"]: i for i in report["inputs"]}
     got = runner(runtime, path)({k: v for k, v in feeds.items() if k in known})
-    steps = Steps(train, folder, fixed, symbol, batch, runtime)
+    steps = Steps(train, folder, fixed, symbol, batch, "native" if runtime == "mnn" else runtime)
     losses = [[steps.step(rows_of(order[e][k:k + batch], arrays) | constant, len(order[e][k:k + batch]))
                for k in range(0, n, batch)] for e in range(EPOCHS)]
     lists = sorted(o["name"] for o in report["outputs"] if o["role"] == "losses")
     pairs = [(got[name], np.array(losses, np.float32)[..., k]) for k, name in enumerate(lists)]
     pairs += [(got[k], v) for k, v in steps.state.items() if k in got]
+    pairs = [(np.reshape(a, b.shape) if np.size(a) == b.size else a, b) for a, b in pairs]
     assert len(pairs) > len(lists)
     far = max(float(np.max(np.abs(np.asarray(a, np.float64) - b), initial=0) / max(1, np.max(np.abs(b), initial=0)))
               for a, b in pairs)

@@ -10,7 +10,7 @@ from ..model import Model
 from ..steps import step_options
 from ..values import from_native, to_native
 from . import Step, open_engine
-from .evaluation import NEED_SIZES, CannotEvaluate, EngineFailed, Evaluation, first_line, lend, sizes_of
+from .evaluation import NEED_SIZES, CannotEvaluate, EngineFailed, Evaluation, first_line, kept_here, lend, sizes_of
 from .sections import EngineSection, NativeSection
 
 
@@ -121,7 +121,7 @@ class Driver:
             except Exception as e:  # noqa: BLE001  ours, or whatever the runtime says
                 sizes_may_help = dims is None and isinstance(e, Error) and e.code in NEED_SIZES
                 if sizes_may_help or self.sections == 1 or len(why) == self.sections - 1:
-                    raise
+                    raise (e if sizes_may_help else kept_here(e)) from None
                 why[k] = first_line(e)
                 made.append(NativeSection(self.model, k))
         for k, text in why.items():

@@ -102,3 +102,10 @@ class Evaluation:
 
 def first_line(e):
     return str(e).splitlines()[0]
+
+
+def kept_here(e):
+    """An error of ours about a training that an engine cannot run, with what can."""
+    if not isinstance(e, Error):
+        return e
+    return type(e)(e.message, e.code, "this library trains it:  --engine native")

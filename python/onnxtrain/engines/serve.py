@@ -18,6 +18,7 @@ from .. import _native
 from ..errors import Error
 from ..hints import for_shell
 from ..values import dtype_number, from_native, numpy_dtype, to_native
+from .evaluation import kept_here
 
 
 class Channel:
@@ -56,7 +57,11 @@ class Channel:
 def answer(driver, message, tensors):
     """(reply, tensors) to one message."""
     if message["do"] == "begin":
-        driver.begin(_native.load(message["model"]), message["step"])
+        try:
+            model = _native.load(message["model"])
+        except Error as e:  # a file that this library read: with operators of --fallback
+            raise kept_here(e) from None
+        driver.begin(model, message["step"])
         return {"device": driver.device}, ()
     if message["do"] == "step":
         loss = driver.step({k: to_native(v, k) for k, v in tensors})

@@ -11,7 +11,8 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-constexpr double kLargeProblem = 1e8;        // floating-point operations: from here on tap by tap
+constexpr double kLargeProblem = 5e6;        // floating-point operations: from here on tap by tap
+constexpr double kVeryLarge = 1e8;           // the same where slices are slow, or a matrix is small
 constexpr double kLargeDepthwise = 2e7;      // the same of a convolution with groups
 constexpr int64_t kLikelyRows = 32;          // of an open batch
 constexpr int64_t kLargeKernel = 16;         // taps: from here on the Conv as it is
@@ -239,7 +240,9 @@ bool fast_weight_gradient(Site& s, const WeightGradient& p, ValueId& dw) {
       dw = depthwise_weight_gradient(s, x, dy, p);
     return dw != kNone || size < kLargeDepthwise;
   }
-  if (!found || size >= kLargeProblem) return false;
+  const bool slices =
+      all_are(p.w.strides, 1) && picks(p.w) > kSmallMatrix && p.w.taps() < kLargeKernel;
+  if (!found || size >= (slices ? kLargeProblem : kVeryLarge)) return false;
   if (p.w.taps() < kLargeKernel) dw = dense_weight_gradient(s, x, dy, p);
   return true;
 }

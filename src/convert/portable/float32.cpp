@@ -42,7 +42,7 @@ Tensor single(const Tensor& t) {
   model_error("OT1260",
               cat("the step cannot be portable: '", d.name, "' is ", dtype_name(d.type.elem),
                   ", portable steps are float32"),
-              "--form compact keeps it as it is");
+              "a step with the types it has:  --form compact");
 }
 
 void narrow(Graph& g) {
