@@ -82,7 +82,7 @@ std::string slurm_mpi() {
 }
 
 Words launcher(const LaunchFlags& f, const std::string& by) {
-  if (!f.hosts.empty() && !fs::exists(f.hosts))
+  if (!f.hosts.empty() && by != "processes" && !fs::exists(f.hosts))
     io_error(ErrorKind::kUsage, "OT4001", "open", f.hosts, ENOENT);
   const std::string n = std::to_string(f.processes);
   if (by == "srun") {

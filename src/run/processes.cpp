@@ -49,10 +49,12 @@ void Run::distribute(Communicator* c, const Cut& cut) {
   if (cut.blocks == 0) q_.cut.blocks = known_cut_.blocks > 0 ? known_cut_.blocks : ranks;
   if (cut.batch_norm.empty()) q_.cut.batch_norm = known_cut_.batch_norm;
   if (!cut.batch_norm.empty() && cut.batch_norm != "local" && cut.batch_norm != "sync")
-    usage_error("OT5052", cat("batch_norm is '", cut.batch_norm, "', it is local or sync"));
+    usage_error("OT5052", cat("batch_norm is '", cut.batch_norm, "', it is local or sync"),
+                "--batch-norm local   or   --batch-norm sync");
   const std::string& type = cut.reduce_dtype;
   if (!type.empty() && type != "float32" && type != "bf16")
-    usage_error("OT5054", cat("reduce_dtype is '", type, "', it is float32 or bf16"));
+    usage_error("OT5054", cat("reduce_dtype is '", type, "', it is float32 or bf16"),
+                "--reduce-dtype float32   or   --reduce-dtype bf16");
   t_->set_blocks(q_.cut.blocks, c,
                  {.sync_norm = q_.cut.batch_norm == "sync",
                   .narrow = c && type == "bf16",

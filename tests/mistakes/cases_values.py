@@ -35,7 +35,7 @@ VALUES = [
     M("an option taken for a value", "onnxtrain train --resume --epochs 4", 2, ["--resume", "--epochs"]),
     M("launch of no process", "onnxtrain launch -n 0 -- train mlp.onnx --data data.npz", 2, ["0"]),
     M("launch of a host file that is not there",
-      "onnxtrain launch -n 2 --hostfile nohosts -- train mlp.onnx --data data.npz", 2, ["nohosts"]),
+      "onnxtrain launch -n 2 --by mpirun --hostfile nohosts -- train mlp.onnx --data data.npz", 2, ["nohosts"]),
     M("help as a word in front", "onnxtrain help train", 2, ["help"], "onnxtrain train --help", ""),
     M("a short option of other tools", "onnxtrain train mlp.onnx --data data.npz --epochs 1 -o o", 2, ["-o"], "--out",
       "onnxtrain train mlp.onnx --data data.npz --epochs 1 {fix} o"),
