@@ -11,7 +11,10 @@ table='
 sklearn | beside .venv    | scikit-learn==1.7.2 | python/tests/scikit
 sklearn | beside .venv    | scikit-learn==1.8.0 | python/tests/scikit
 keras   | beside .venv-tf | keras==3.10.0 | python/tests/keras3
+keras   | beside .venv-tf | keras==3.11.3 | python/tests/keras3
 keras   | beside .venv-tf | keras==3.12.4 | python/tests/keras3
+keras   | beside .venv-tf | keras==3.13.2 | python/tests/keras3
+keras   | beside .venv-tf | keras==3.14.1 | python/tests/keras3
 tf      | alone           | tensorflow-cpu==2.18.1 keras==3.10.0 | python/tests/keras3 python/tests/tf
 torch   | alone           | torch==2.9.1 onnx==1.23.2 onnxruntime==1.31.1 onnxscript==0.7.2 | python/tests/pytorch
 torch   | alone           | torch==2.15.0 onnx==1.23.2 onnxruntime==1.31.1 onnxscript==0.7.2 | python/tests/pytorch
