@@ -123,7 +123,7 @@ class Builder {
       n.inputs = std::move(inputs);
       return g_.add_node(std::move(n), 1, name)[0];
     };
-    auto numbers = [&](std::vector<int64_t> n) {
+    auto numbers = [&](const std::vector<int64_t>& n) {
       return g_.add_constant(Tensor::vector(n), g_.unique_name(name));
     };
     std::vector<int64_t> shape(rank, 1);
