@@ -37,6 +37,11 @@ endfunction()
 function(onnxtrain_joined target count)
   if(ONNXTRAIN_JOIN)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+    get_target_property(alone ${target} SOURCES)
+    list(FILTER alone INCLUDE REGEX "_simd(_test)?\\.cpp$")  # Highway includes them several times
+    if(alone)
+      set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
   endif()
 endfunction()
 

@@ -13,11 +13,14 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
 import numpy as np
-import test_many_processes as t
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "support"))
+import row_models as t  # noqa: E402
 
 TIMEOUT = 3  # seconds without a sign of life
 # kind -> (steps of the whole run, steps between saves, part of the rows for validation)

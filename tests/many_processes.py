@@ -12,9 +12,11 @@ import tempfile
 import time
 
 import numpy as np
-import test_many_processes as t
 import torch
 from torch import nn
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "support"))
+import row_models as t  # noqa: E402
 
 
 class Mlp(nn.Sequential):

@@ -1,6 +1,5 @@
-"""Batches in blocks of rows, and several processes under mpirun: the same bits, faults, resuming."""
+"""Several processes under mpirun: the same bits, faults, resuming. Blocks in one process: test_row_blocks.py."""
 
-import json
 import os
 import re
 import shutil
@@ -14,230 +13,29 @@ import pytest
 
 import onnxtrain as ot
 
-MPIRUN = shutil.which("mpirun")
-PLUGIN = os.path.join(os.path.dirname(ot.__file__), "libonnxtrain_mpi_openmpi.so")
-needs_mpi = pytest.mark.skipif(not MPIRUN or not os.path.exists(PLUGIN),
-                               reason="Open MPI or the plug-in is not there (tools/setup.sh test, tools/mpi_plugin.sh)")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "support"))
+from row_models import (  # noqa: E402
+    MPIRUN,
+    PLUGIN,
+    command,
+    environment,
+    losses,
+    needs_mpi,
+    ot_program,
+    same,
+    train,
+    weights,
+    write_files,
+)
 
 # the folder of an MPICH (pip install mpich in an environment of its own, or /usr with Debian's mpich)
 MPICH = os.environ.get("MPICH_HOME", "")
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-MLP = """
-<ir_version: 8, opset_import: ["": 17]>
-mlp (float[N,6] x) => (float[N,4] scores)
-<WEIGHTS>
-{
-  h = MatMul(x, w1)
-  hb = Add(h, b1)
-  NORM
-  ratio = Constant<value = float {0.25}>()
-  d = Dropout(r, ratio)
-  scores = MatMul(d, w2)
-}
-"""
-WEIGHTS = {"mlp": {"w1": (6, 16), "b1": (16,), "w2": (16, 4)}}
-# convolutions with normalisation between them, one in a branch of its own
-CNN = """
-<ir_version: 8, opset_import: ["": 17]>
-cnn (float[N,2,6,5] x) => (float[N,4] scores)
-<WEIGHTS>
-{
-  a = Conv<pads = [1, 1, 1, 1]>(x, w1)
-  an = BatchNormalization(a, g1, b1, m1, v1)
-  r = Relu(an)
-  b = Conv<pads = [1, 1, 1, 1]>(r, w2)
-  bn = BatchNormalization(b, g2, b2, m2, v2)
-  s = Conv(r, w3)
-  sn = BatchNormalization<momentum = 0.7>(s, g3, b3, m3, v3)
-  t = Add(bn, sn)
-  p = GlobalAveragePool(t)
-  f = Flatten(p)
-  fn = BatchNormalization(f, g4, b4, m4, v4)
-  scores = MatMul(fn, w4)
-}
-"""
-WEIGHTS["cnn"] = {"w1": (8, 2, 3, 3), "w2": (8, 8, 3, 3), "w3": (8, 8, 1, 1), "w4": (8, 4)}
-WEIGHTS["cnn"] |= {f"{kind}{k}": (8,) for kind in "gbmv" for k in range(1, 5)}
-WEIGHTS["norm"] = WEIGHTS["mlp"] | {"g": (16,), "m": (16,), "v": (16,)}
-NORM = {"mlp": "r = Relu(hb)", "norm": "n = BatchNormalization(hb, g, b1, m, v)\n  r = Relu(n)"}
-
-
-def model_text(name, rng):
-    def tensor(key, shape):
-        numbers = np.abs(rng.normal(size=shape) * 0.3) + 0.5 if key[0] in "gv" else rng.normal(size=shape) * 0.3
-        return f"float[{','.join(map(str, shape))}] {key} = {{{', '.join(f'{v:.6f}' for v in numbers.ravel())}}}"
-    weights = ", ".join(tensor(k, shape) for k, shape in WEIGHTS[name].items())
-    return (CNN if name == "cnn" else MLP).replace("WEIGHTS", weights).replace("NORM", NORM.get(name, ""))
-
-
-def environment():
-    """Open MPI as root, with more processes than cores."""
-    return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1",
-                OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("processes")
-    rng = np.random.default_rng(3)
-    for name in WEIGHTS:
-        ot.parse(model_text(name, rng)).save(path / f"{name}.onnx")
-    np.savez(path / "data.npz", x=rng.normal(size=(203, 6)).astype("f4"), label=rng.integers(0, 4, 203))
-    np.savez(path / "images.npz", x=rng.normal(1, 2, (203, 2, 6, 5)).astype("f4"), label=rng.integers(0, 4, 203))
-    return path
-
-
-def command(*arguments):
-    return [ot_program(), "train", *map(str, arguments)]
-
-
-def ot_program():
-    beside = os.path.join(os.path.dirname(sys.executable), "onnxtrain")
-    return beside if os.path.exists(beside) else shutil.which("onnxtrain")
-
-
-def train(folder, out, *flags, ranks=0, model="mlp", check=True, **options):
-    given = {"--batch": 24, "--epochs": 2} | dict(zip(flags[::2], flags[1::2], strict=True))
-    data = folder / ("images.npz" if model == "cnn" else "data.npz")
-    words = command(folder / f"{model}.onnx", "--data", data, "--threads", 1, "--out", folder / out,
-                    *[w for pair in given.items() for w in pair])
-    if ranks:
-        words = [MPIRUN, "--oversubscribe", "-n", str(ranks), *words]
-    done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=240, **options)
-    if check:
-        assert done.returncode == 0, done.stderr
-    return done
-
-
-def weights(path):
-    return {n: np.array(v) for n, v in ot.load(path / "checkpoints" / "last.train.onnx").parameters.items()}
-
-
-def same(a, b):
-    a, b = weights(a), weights(b)
-    return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
-
-
-def losses(path):
-    return [(e["train_loss"], e["valid_loss"]) for e in map(json.loads, open(path / "metrics.jsonl"))]
-
-
-@pytest.mark.parametrize("flags", [("--ignore-index", 2), ("--label-smoothing", 0.1, "--accumulate", 2),
-                                   ("--optimizer", "momentum", "--schedule", "cosine", "--clip", 0.3)])
-def test_blocks_give_what_whole_batches_give(folder, flags):
-    """Means, counts, dropout and clipping are those of the whole batch: only rounding differs."""
-    train(folder, "whole", *flags)
-    train(folder, "blocks", "--micro-blocks", 5, *flags)
-    np.testing.assert_allclose(losses(folder / "whole"), losses(folder / "blocks"), rtol=2e-6)
-    whole, blocks = weights(folder / "whole"), weights(folder / "blocks")
-    for name in whole:
-        np.testing.assert_allclose(whole[name], blocks[name], rtol=1e-3, atol=2e-5, err_msg=name)
-    shutil.rmtree(folder / "whole")
-    shutil.rmtree(folder / "blocks")
-
-
-def test_sums_and_weights_are_those_of_the_batch(folder):
-    """Losses by sum and with class weights, more blocks than rows, against whole batches."""
-    rng = np.random.default_rng(0)
-    for loss in (ot.losses.CrossEntropy(reduction="sum"), ot.losses.CrossEntropy(weight=[1, 2, 0.5, 3]),
-                 ot.losses.CrossEntropy(weight=[1, 2, 0.5, 3], ignore_index=1)):
-        file = ot.prepare(folder / "mlp.onnx", loss=loss, optimizer=ot.SGD(lr=0.05), label="label")
-        one, many = ot.Trainer(file, threads=1), ot.Trainer(file, threads=1, micro_blocks=8)
-        for rows in (24, 5, 1, 7):
-            feeds = {"x": rng.normal(size=(rows, 6)).astype("f4"), "label": rng.integers(0, 4, rows)}
-            assert one.step(feeds).loss == pytest.approx(many.step(feeds).loss, rel=1e-6)
-        for name in one.state:
-            np.testing.assert_allclose(one.state[name], many.state[name], rtol=1e-4, atol=1e-6, err_msg=name)
-
-
-def test_norm_of_the_whole_batch(folder):
-    """--batch-norm sync: K blocks give what one whole batch gives, running statistics included, for any rows."""
-    rng = np.random.default_rng(5)
-    file = ot.prepare(folder / "cnn.onnx", loss="cross_entropy", optimizer=ot.SGD(lr=0.05), label="label")
-    one = ot.Trainer(file, threads=1)
-    many = {k: ot.Trainer(file, threads=1, micro_blocks=k, batch_norm="sync") for k in (2, 5)}
-    local = ot.Trainer(file, threads=1, micro_blocks=2)
-    for rows in (24, 24, 3, 7):
-        feeds = {"x": rng.normal(3, 2, (rows, 2, 6, 5)).astype("f4"), "label": rng.integers(0, 4, rows)}
-        loss = one.step(feeds).loss
-        for t in many.values():
-            assert t.step(feeds).loss == pytest.approx(loss, rel=2e-6)
-        if rows == 24:
-            local.step(feeds)
-    for name in one.state:
-        for t in many.values():
-            np.testing.assert_allclose(one.state[name], t.state[name], rtol=1e-4, atol=2e-6, err_msg=name)
-    assert not np.allclose(one.state["v1"], local.state["v1"], rtol=1e-3)
-
-
-def test_norm_of_the_whole_batch_is_exact(folder):
-    """The gradient of a step in float64 agrees with that of the whole batch to its last digits."""
-    rng = np.random.default_rng(6)
-    text = (folder / "norm64.onnx", model_text("norm", np.random.default_rng(1)).replace("float", "double"))
-    ot.parse(text[1]).save(text[0])
-    file = ot.prepare(text[0], loss="cross_entropy", optimizer=ot.SGD(lr=1.0), label="label")
-    feeds = {"x": rng.normal(100, 1, (11, 6)), "label": rng.integers(0, 4, 11)}
-    one, many = ot.Trainer(file, threads=1), ot.Trainer(file, threads=1, micro_blocks=4, batch_norm="sync")
-    assert many.step(feeds).loss == pytest.approx(one.step(feeds).loss, rel=1e-9)
-    for name in one.state:
-        np.testing.assert_allclose(one.state[name], many.state[name], rtol=1e-6, atol=1e-9, err_msg=name)
-
-
-def test_a_lone_row_has_no_statistics(folder):
-    """A block of one row in front of a normalisation over [N,C] is refused; sync takes it."""
-    file = ot.prepare(folder / "norm.onnx", loss="cross_entropy", optimizer=ot.SGD(lr=0.1), label="label")
-    feeds = {"x": np.arange(30, dtype="f4").reshape(5, 6), "label": np.zeros(5, "i8")}
-    with pytest.raises(ot.ModelError, match="a block of this batch of 5 rows has one row") as e:
-        ot.Trainer(file, micro_blocks=4, threads=1).step(feeds)
-    assert e.value.code == "OT1286"
-    assert np.isfinite(ot.Trainer(file, micro_blocks=4, threads=1, batch_norm="sync").step(feeds).loss)
-    with pytest.raises(ot.UsageError, match="it is local or sync"):
-        ot.Trainer(file, micro_blocks=4, batch_norm="global")
-    with pytest.raises(ot.UsageError, match="it is float32 or bf16"):
-        ot.Trainer(file, micro_blocks=4, reduce_dtype="int8")
-
-
-def test_outputs_are_put_together(folder):
-    """Rows of an output come in order; what is a sum over the batch is one."""
-    file = ot.prepare(folder / "mlp.onnx", loss="cross_entropy", optimizer=ot.SGD(lr=0.1), label="label")
-    t = ot.Trainer(file, micro_blocks=3, threads=1)
-    r = t.step({"x": np.ones((7, 6), "f4"), "label": np.zeros(7, "i8")})
-    assert np.isfinite(r.loss) and r.outputs["loss"] == pytest.approx(r.loss)
-
-
-def test_what_cannot_be_cut_is_named(folder):
-    """A loss that is no sum over rows names the node; a file that fixes its batch says so."""
-    loss = ot.parse("""
-        <ir_version: 8, opset_import: ["": 17]>
-        rmse (float[N,4] scores, float[N,4] target) => (float loss)
-        {
-          d = Sub(scores, target)
-          s = Mul(d, d)
-          m = ReduceMean<keepdims = 0>(s)
-          loss = Sqrt(m)
-        }""")
-    loss.save(folder / "rmse.onnx")
-    file = ot.prepare(folder / "mlp.onnx", loss=str(folder / "rmse.onnx"), optimizer=ot.SGD(lr=0.1))
-    feeds = {"x": np.ones((4, 6), "f4"), "target": np.ones((4, 4), "f4")}
-    ot.Trainer(file).step(feeds)
-    with pytest.raises(ot.ModelError, match=r"(?s)cannot be cut into blocks of rows.*Sqrt.*no sum over rows") as e:
-        ot.Trainer(file, micro_blocks=2).step(feeds)
-    assert e.value.code == "OT5010"
-    fixed = ot.prepare(folder / "mlp.onnx", loss="cross_entropy", batch=4, label="label")
-    with pytest.raises(ot.ModelError, match="fixes its batch size"):
-        ot.Trainer(fixed, micro_blocks=2).step({"x": np.ones((4, 6), "f4"), "label": np.zeros(4, "i8")})
-
-
-def test_not_finite_in_one_block_is_traced(folder):
-    file = ot.prepare(folder / "mlp.onnx", loss="cross_entropy", optimizer=ot.SGD(lr=0.1), label="label")
-    t = ot.Trainer(file, micro_blocks=4, threads=1)
-    x = np.ones((8, 6), "f4")
-    x[6, 2] = np.nan
-    before = {n: np.array(v) for n, v in t.state.items()}
-    with pytest.raises(ot.DivergedError, match="loss became NaN"):
-        t.step({"x": x, "label": np.zeros(8, "i8")})
-    assert all(np.array_equal(before[n], t.state[n]) for n in before)
+    return write_files(tmp_path_factory.mktemp("processes"))
 
 
 @needs_mpi

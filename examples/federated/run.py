@@ -87,13 +87,6 @@ class Federation:
                                     f"127.0.0.1:{self.port}", "--port", free_port(), "--node-config",
                                     f"partition-id={k}")
 
-    def kill_node(self, k):
-        """The client of node k is gone: SuperNode, and whatever it runs."""
-        process = self.nodes.pop(k)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
     def submit(self, **config):
         """Starts a run of the app; its number."""
         text = " ".join(f"{k.replace('_', '-')}={json.dumps(v)}" for k, v in config.items())

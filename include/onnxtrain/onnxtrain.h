@@ -198,7 +198,7 @@ typedef struct ot_fallback {
   int (*run)(void* context, const void* model, size_t model_size, const char* about,
              size_t n_inputs, ot_value* const* inputs, size_t n_outputs, ot_value** outputs,
              const char** error);
-  /* 1: `run` computes X_grad of this operator. May be NULL. */
+  /* 1: `run` computes X_grad of this operator, 0: it does not, negative: a failure. May be NULL. */
   int (*has_gradient)(void* context, const char* domain, const char* op);
 } ot_fallback;
 /* Of the whole process, for models that are read from now on; *f is copied, its context must

@@ -53,8 +53,11 @@ int has_gradient(void* context, const char* domain, const char* op) {
   try {
     return nb::cast<bool>(
         static_cast<PyFallback*>(context)->runtime.attr("has_gradient")(domain, op));
-  } catch (const std::exception&) {
-    return 0;
+  } catch (nb::python_error& e) {
+    e.discard_as_unraisable("has_gradient of the fallback");
+    return -1;
+  } catch (const nb::cast_error&) {
+    return -1;
   }
 }
 

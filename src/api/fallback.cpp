@@ -13,7 +13,11 @@ class CallbackFallback final : public run::Fallback {
   explicit CallbackFallback(const ot_fallback& f) : f_(f), name_(f.name ? f.name : "fallback") {}
   const char* name() const override { return name_.c_str(); }
   bool has_gradient(const std::string& domain, const std::string& op) override {
-    return f_.has_gradient && f_.has_gradient(f_.context, domain.c_str(), op.c_str()) != 0;
+    const int has = f_.has_gradient ? f_.has_gradient(f_.context, domain.c_str(), op.c_str()) : 0;
+    if (has < 0)
+      throw Error(ErrorKind::kFailed, "OT1780",
+                  cat(name_, " failed when asked for a gradient of ", domain, ".", op));
+    return has != 0;
   }
   std::vector<Tensor> run_model(const std::string& model, const std::string& about,
                                 const std::vector<const Tensor*>& inputs, size_t outputs) override {

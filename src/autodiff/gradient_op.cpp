@@ -4,6 +4,7 @@
 #include "autodiff/autodiff.hpp"
 #include "autodiff/bodies.hpp"
 #include "op/grad_builder.hpp"
+#include "op/identity_node.hpp"
 
 namespace onnxtrain {
 
@@ -97,14 +98,8 @@ void expand(Graph& g, const Node& n, const OpTable& table, int opset) {
     ValueId d = grads[w++];
     if (d == kNone) d = b.zeros_like(xs[k]);
     // the node's output keeps its number: other nodes and bindings refer to it
-    Node id;
-    id.op = "Identity";
-    id.version = opset;
-    id.name = g.value_name(n.outputs[k]);
-    id.inputs = {d};
-    id.outputs = {n.outputs[k]};
     g.value(n.outputs[k]).type = g.value(xs[k]).type;
-    g.nodes.push_back(std::move(id));
+    g.nodes.push_back(identity_node(g, d, n.outputs[k], opset));
   }
 }
 

@@ -40,7 +40,7 @@ std::string bash(const Commands& commands) {
          "complete -o filenames -F _onnxtrain onnxtrain\n";
 }
 
-std::string shell_quoted(std::string s) {
+std::string shell_quoted(const std::string& s) {
   std::string out = "'";
   for (char c : s) out += c == '\'' ? std::string("’") : std::string(1, c);
   return out + "'";

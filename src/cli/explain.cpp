@@ -15,7 +15,8 @@ namespace {
 int explain(std::string code, bool as_json) {
   for (char& c : code) c = char(std::toupper(c));
   if (code.size() == 4) code = "OT" + code;
-  for (auto list : {graph_explanations(), training_explanations()})
+  for (auto list :
+       {graph_explanations(), training_explanations(), data_explanations(), run_explanations()})
     for (const Explanation& e : list) {
       if (code != e.code) continue;
       if (as_json)

@@ -81,6 +81,8 @@ const char* words_of(int status) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 500:
+      return "Internal Server Error";
     default:
       return "Bad Request";
   }
@@ -177,8 +179,10 @@ Answer LocalServer::answer(const std::string& request) const {
   given.erase("token");
   try {
     return handler_(decoded(target.substr(0, mark)), given);
-  } catch (const std::exception& e) {  // a run that is being written or removed
+  } catch (const Error& e) {  // a run that is being written or removed
     return Answer{404, "text/plain", std::string(e.what()) + "\n"};
+  } catch (const std::exception& e) {
+    return Answer{500, "text/plain", cat("inside the server: ", e.what(), "\n")};
   }
 }
 

@@ -14,24 +14,24 @@ namespace onnxtrain::cli {
 
 namespace {
 bool quiet_ = false;
-std::map<std::string, std::string> names_;
+std::map<std::string, std::string> shown_names;
 
 bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-std::string command_line_;
+std::string typed_line;
 }  // namespace
 
 void set_command_line(int argc, char** argv) {
-  command_line_ = "onnxtrain";
-  for (int k = 1; k < argc; ++k) command_line_ += " " + shell_word(argv[k]);
+  typed_line = "onnxtrain";
+  for (int k = 1; k < argc; ++k) typed_line += " " + shell_word(argv[k]);
 }
-const std::string& command_line() { return command_line_; }
+const std::string& command_line() { return typed_line; }
 
 void set_name(const std::string& placeholder, const std::string& word) {
-  names_[placeholder] = word;
+  shown_names[placeholder] = word;
 }
 
 std::string with_names(std::string hint) {
-  for (const auto& [placeholder, word] : names_) {
+  for (const auto& [placeholder, word] : shown_names) {
     size_t at = hint.find("onnxtrain ");
     while (at != std::string::npos && (at = hint.find(placeholder, at)) != std::string::npos) {
       const size_t end = at + placeholder.size();

@@ -61,13 +61,13 @@ void ProcessFlags::add_to(Registry& r, CLI::App* c) {
 
 namespace {
 
-// Processes on this host.
+// Processes on this host, this one among them.
 int neighbours(Communicator& c) {
   std::array<char, 64> mine{};
   gethostname(mine.data(), mine.size() - 1);
   std::vector<std::array<char, 64>> all(size_t(c.size()));
   c.all_gather(mine.data(), mine.size(), all.data());
-  return int(std::count(all.begin(), all.end(), mine));
+  return std::max(1, int(std::count(all.begin(), all.end(), mine)));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "autodiff/sequences.hpp"
 #include "convert/step_builder.hpp"
 #include "graph/reads.hpp"
+#include "op/identity_node.hpp"
 #include "op/needs_shape.hpp"
 
 namespace onnxtrain {
@@ -127,16 +128,10 @@ bool replace_own(Graph& g, const OpTable& ops, int opset) {
     for (size_t k = 0; k < n.outputs.size(); ++k) {
       if (n.outputs[k] == kNone) continue;
       OT_ASSERT(k < made.size() && made[k] != kNone);
-      Node id;
-      id.op = "Identity";
-      id.version = opset;
-      id.name = g.value_name(n.outputs[k]);
-      id.inputs = {made[k]};
-      id.outputs = {n.outputs[k]};
       TypeInfo& t = g.value(n.outputs[k]).type;
       const TypeInfo& found = g.value(made[k]).type;
       if ((!t.is_tensor() || !t.shape) && found.kind != TypeInfo::Kind::kUnknown) t = found;
-      g.nodes.push_back(std::move(id));
+      g.nodes.push_back(identity_node(g, made[k], n.outputs[k], opset));
     }
   }
   g.renumber();

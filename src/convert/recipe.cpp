@@ -39,13 +39,13 @@ void read_object(const Json& j, const std::string& where, const Fields& fields) 
 }
 
 Reader number(std::string where, std::function<void(double)> set) {
-  return [=](const Json& j) {
+  return [where = std::move(where), set = std::move(set)](const Json& j) {
     if (!j.is_number()) wrong_kind(where, "a number", j);
     set(j.get<double>());
   };
 }
 Reader integer(std::string where, std::function<void(int64_t)> set) {
-  return [=](const Json& j) {
+  return [where = std::move(where), set = std::move(set)](const Json& j) {
     bool whole =
         j.is_number_integer() || (j.is_number() && j.get<double>() == std::floor(j.get<double>()));
     if (!whole) wrong_kind(where, "a whole number", j);

@@ -7,8 +7,8 @@
 #include <unordered_map>
 
 #include "core/memory.hpp"
-#include "op/computed_input.hpp"
 #include "op/may_overflow.hpp"
+#include "plan/watched.hpp"
 
 namespace onnxtrain {
 
@@ -28,7 +28,7 @@ class Planner {
     prepare_steps(pool);
     assign_memory(arena);
     bind_pointers();
-    find_watched();
+    find_watched(*plan_, unsure_);
     return std::move(plan_);
   }
 
@@ -145,26 +145,6 @@ class Planner {
     }
   }
 
-  const Node* maker_of(ValueId v) {
-    const NodeId p = g().value(v).producer;
-    return p < 0 ? nullptr : &g().nodes[size_t(p)];
-  }
-
-  // Of 16-bit weights: the optimizer reads wider copies of weight and gradient, and what it makes
-  // is cast back.
-  void find_narrow_gradients() {
-    narrow_gradients_.clear();
-    for (const Update& u : plan_->updates) {
-      const Node* cast = maker_of(u.value);
-      const Node* n = cast && cast->is("Cast") ? maker_of(cast->inputs[0]) : nullptr;
-      if (!n || (n->domain != kTrainingDomain && n->domain != kOwnDomain)) continue;
-      for (ValueId v : g().reads(*n))
-        if (const Node* copy = maker_of(v);
-            copy && copy->is("Cast") && maker_of(copy->inputs[0]) != nullptr)
-          narrow_gradients_.push_back(copy->inputs[0]);
-    }
-  }
-
   void find_lifetimes() {
     size_t n = g().values.size();
     first_.assign(n, -1);
@@ -180,7 +160,6 @@ class Planner {
     int end = int(g().nodes.size());
     for (ValueId v : g().outputs) last_[size_t(v)] = end;
     for (const Update& u : plan_->updates) last_[size_t(u.value)] = end;
-    find_narrow_gradients();
     plan_->release_after.resize(g().nodes.size());
     for (size_t v = 0; v < n; ++v)
       if (plan_->slots[v].place == Place::kDynamic && last_[v] >= 0 && last_[v] < end)
@@ -362,63 +341,11 @@ class Planner {
     }
   }
 
-  void find_narrow_steps(std::map<ValueId, bool>& watched) {
-    for (ValueId v : narrow_gradients_) {
-      const NodeId maker = g().value(v).producer;
-      for (size_t k = 0; k < plan_->first_write; ++k)
-        if (plan_->steps[k].node == maker) {
-          plan_->narrow.push_back({k, v});
-          watched.erase(v);
-          break;
-        }
-    }
-    std::sort(plan_->narrow.begin(), plan_->narrow.end(),
-              [](const auto& a, const auto& b) { return a.step < b.step; });
-  }
-
-  void find_watched() {
-    std::vector<char> in_place(g().values.size(), 0);
-    for (const Update& u : plan_->updates) in_place[size_t(u.value)] = u.in_place;
-    size_t& first = plan_->first_write;
-    for (first = 0; first < plan_->steps.size(); ++first) {
-      bool writes = false;
-      const Node& n = g().nodes[size_t(plan_->steps[first].node)];
-      for (ValueId v : n.outputs) writes |= v != kNone && in_place[size_t(v)];
-      if (writes) break;
-    }
-    NodeId end = first < plan_->steps.size() ? plan_->steps[first].node : NodeId(g().nodes.size());
-    std::map<ValueId, bool> watched;
-    auto watch = [&](ValueId v, bool gradient) {
-      const Slot& s = slot(v);
-      bool computed = is_judged_input(g().value(v)) ||
-                      (g().value(v).producer >= 0 && g().value(v).producer < end);
-      if (computed && (s.place == Place::kDynamic || dtype_is_float(s.type.dtype)))
-        watched[v] |= gradient;
-    };
-    for (size_t k = first; k < plan_->steps.size(); ++k) {
-      const Node& n = g().nodes[size_t(plan_->steps[k].node)];
-      bool optimizer = n.domain == kTrainingDomain || n.domain == kOwnDomain;
-      for (ValueId v : g().reads(n)) watch(v, optimizer);
-    }
-    for (const Node& n : g().nodes) {  // updates that are looked at first: as if they wrote
-      const bool update = std::any_of(n.outputs.begin(), n.outputs.end(),
-                                      [&](ValueId v) { return v != kNone && unsure_[size_t(v)]; });
-      if (!update) continue;
-      for (ValueId v : g().reads(n))
-        if (!unsure_[size_t(v)]) watch(v, n.domain == kTrainingDomain || n.domain == kOwnDomain);
-    }
-    for (const Update& u : plan_->updates)
-      if (!u.in_place) watch(u.value, false);
-    find_narrow_steps(watched);
-    for (auto [v, gradient] : watched) plan_->watched.push_back({v, gradient});
-  }
-
   std::unique_ptr<Plan> plan_;
   const OpTable& table_;
   const StateTensor& state_;
   std::vector<char> dynamic_, writer_;  // by node
   std::vector<char> unsure_;  // by value: new values of state that may overflow, what follows
-  std::vector<ValueId> narrow_gradients_;
   std::vector<int> first_, last_;
   std::vector<char> view_;  // by node
   std::unordered_multimap<std::string, ValueId> updated_;

@@ -182,28 +182,6 @@ class Loop {
     save_last();
   }
 
-  // The metrics of an epoch; the one that is watched stands first.
-  static std::vector<std::pair<std::string, double>> watched_first(const Metrics& m,
-                                                                   const std::string& watched) {
-    auto all = m.values();
-    if (watched.empty() || all.empty() || watched == all[0].first) return all;
-    if (watched == "loss") return {};
-    auto more = m.more();
-    more.insert(more.end(), all.begin(), all.end());
-    std::vector<std::string> names;
-    for (const auto& [name, value] : more) {
-      names.push_back(name);
-      if (name != watched) continue;
-      std::erase_if(all, [&](const auto& a) { return a.first == watched; });
-      all.insert(all.begin(), {name, value});
-      return all;
-    }
-    usage_error(
-        "OT0037",
-        cat("there is no metric '", watched, "' of this training; there are ", listed(names)),
-        cat("--metric ", names[0]));
-  }
-
   EpochResult measure(const Mark& mark) {
     EpochResult e;
     e.epoch = at_.epoch + 1;
@@ -226,7 +204,7 @@ class Loop {
       predictions_ = sample.text();
       e.has_valid = true;
       e.valid_loss = m.loss();
-      e.metrics = watched_first(m, o_.metric);
+      e.metrics = m.watched_first(o_.metric);
       result_.constant_guess = m.constant_guess();
       result_.confusion = m.confusion();
     }

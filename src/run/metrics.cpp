@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/dataset.hpp"
+
 namespace onnxtrain::run {
 
 void Metrics::add_classes(const Tensor& output, const Tensor& target) {
@@ -123,6 +125,26 @@ std::vector<std::pair<std::string, double>> Metrics::constant_guess() const {
   }
   if (task_ == TaskKind::kBinary) return {{"accuracy", right / n}};
   return {{"mae", absolute / n}, {"rmse", std::sqrt(square / n)}};
+}
+
+std::vector<std::pair<std::string, double>> Metrics::watched_first(
+    const std::string& watched) const {
+  auto all = values();
+  if (watched.empty() || all.empty() || watched == all[0].first) return all;
+  if (watched == "loss") return {};
+  auto known = more();
+  known.insert(known.end(), all.begin(), all.end());
+  std::vector<std::string> names;
+  for (const auto& [name, value] : known) {
+    names.push_back(name);
+    if (name != watched) continue;
+    std::erase_if(all, [&](const auto& a) { return a.first == watched; });
+    all.insert(all.begin(), {name, value});
+    return all;
+  }
+  usage_error("OT0037",
+              cat("there is no metric '", watched, "' of this training; there are ", listed(names)),
+              cat("--metric ", names[0]));
 }
 
 }  // namespace onnxtrain::run

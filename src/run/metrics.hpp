@@ -27,6 +27,9 @@ class Metrics {
   // What else is known: precision, recall, f1 (means over the classes that occur) and auc (two
   // classes), or r2. One of them can be watched (FitOptions::metric).
   std::vector<std::pair<std::string, double>> more() const;
+  // values(), with the one of this name first, also when it is of more(); "": as they are; "loss":
+  // none. OT0037 when there is no such metric.
+  std::vector<std::pair<std::string, double>> watched_first(const std::string& watched) const;
   // Per class: how often it was right when it was predicted, and how many of its rows were found.
   struct ClassScore {
     double precision = 0, recall = 0, f1 = 0;

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/text.hpp"
 #include "core/version.hpp"
 #include "data/dataset.hpp"
 
@@ -55,15 +56,6 @@ toml::table parsed_text(const std::string& text, const std::string& path) {
   }
 }
 
-std::string quoted(const std::string& s) {
-  std::string out = "\"";
-  for (char c : s) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
-
 // A number that is neither 0 nor 1 is no answer; words that are none the parser refuses.
 bool is_yes_or_no(const std::string& v) {
   char* end = nullptr;
@@ -75,7 +67,7 @@ bool is_false(const std::string& v) { return v == "false" || v == "0" || v.empty
 
 std::string toml_value(Settings::Kind kind, const std::string& v) {
   if (kind == Settings::Kind::kFlag) return is_false(v) ? "false" : "true";
-  return kind == Settings::Kind::kNumber && !v.empty() ? v : quoted(v);
+  return kind == Settings::Kind::kNumber && !v.empty() ? v : in_quotes(v);
 }
 
 // 0.10 is 0.1
@@ -100,7 +92,7 @@ std::map<std::string, std::string> settings_in_text(const std::string& text,
     const std::string name(k.str());
     auto written = [&](const toml::node& n) {
       const std::string text = typed(n, name, path);
-      return n.is_string() ? quoted(text) : text;
+      return n.is_string() ? in_quotes(text) : text;
     };
     const toml::array* list = node.as_array();
     std::string items;
@@ -115,6 +107,11 @@ std::string unquoted(const std::string& value) {
   if (value.size() < 2 || value.front() != '"') return value;
   std::string out;
   for (size_t i = 1; i + 1 < value.size(); ++i) {
+    if (value[i] == '\\' && value[i + 1] == 'u' && i + 6 < value.size()) {  // of in_quotes
+      out += char(std::stoi(value.substr(i + 2, 4), nullptr, 16));
+      i += 5;
+      continue;
+    }
     if (value[i] == '\\' && i + 2 < value.size()) ++i;
     out += value[i];
   }

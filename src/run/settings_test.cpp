@@ -66,6 +66,17 @@ TEST_F(SettingsFile, WhatIsWrittenIsReadAgain) {
   EXPECT_EQ(applied_, Settings::Values{"3"});
 }
 
+TEST_F(SettingsFile, LineEndsAndTabsInText) {
+  Settings s = some();
+  const std::string name = "a\nb\t\\u0041";
+  s.set("valid", {name}, "flag");
+  write_file(path_, s.text());
+  EXPECT_EQ(unquoted(settings_in(path_).at("valid")), name);
+  Settings again = some();
+  again.from_file(path_, "run");
+  EXPECT_EQ(again.value("valid"), name);
+}
+
 TEST_F(SettingsFile, TheFirstSourceWins) {
   write_file(path_, "epochs = 5\nvalid = \"0.2\"\n");
   ::setenv("ONNXTRAIN_VALID", "0.3", 1);

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-import test_many_processes as t  # noqa: E402
-
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 import hosts as h  # noqa: E402
+import row_models as t  # noqa: E402
 
 WHY = h.obstacle()
 pytestmark = [t.needs_mpi, pytest.mark.skipif(WHY is not None, reason=WHY or "")]

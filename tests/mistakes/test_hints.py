@@ -31,7 +31,7 @@ NOT_PLANTED = {
     "OT5001": "several processes: tests/test_many_processes.py",
     "OT5006": "several processes: tests/test_many_processes.py",
     "OT5040": "a machine without mpirun and srun, or hosts without them",
-    "OT5010": "blocks of rows: tests/test_many_processes.py",
+    "OT5010": "blocks of rows: tests/test_row_blocks.py",
     "OT5012": "an output of a step in blocks, asked for in a loop of one's own",
     "OT5013": "a step in blocks of a model that takes a sequence, in a loop of one's own",
     "OT2221": "needs the package tokenizers: tests/test_text_columns.py",

@@ -9,6 +9,8 @@ import iree.compiler as compiler
 import iree.runtime as runtime
 import numpy as np
 
+from .function_runner import FunctionRunner
+
 _TARGETS = {
     "cpu": ("local-task", ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",
                            "--iree-llvmcpu-target-cpu=host"]),
@@ -50,7 +52,7 @@ def compiled(model, flags):
         return compiler.compile_file(mlir, input_type="onnx", extra_args=flags)
 
 
-class Runner:
+class Runner(FunctionRunner):
     def __init__(self, step, device):
         driver, flags = _TARGETS[device]
         code = compiled(step.model, flags)
@@ -60,37 +62,18 @@ class Runner:
         self.device = config.device
         module = next(m for name, m in context.modules.items() if name not in ("hal", "vmvx"))
         functions = [n for n in module.vm_module.function_names if not n.startswith("__") and "$" not in n]
-        self.call = getattr(module, functions[0])
+        self.function = getattr(module, functions[0])
         self.context = context
-        self.step_file = step
         self.inputs = [i["name"] for i in step.section["inputs"]]
-        self.now = {}
-        self.set_state(step.state)
+        super().__init__(step)
 
-    def _device(self, name, value):
+    def to_device(self, name, value):
         array = np.asarray(value, self.step_file.type_of(name), order="C")
         return runtime.asdevicearray(self.device, array)
 
-    def set_state(self, values):
-        self.now |= {k: self._device(k, v) for k, v in values.items()}
+    def to_host(self, value):
+        return np.array(value.to_host()).reshape(list(value.shape))
 
-    def state(self):
-        return {k: np.array(v.to_host()).reshape([n for n in v.shape]) for k, v in self.now.items()}
-
-    def borrow(self, other, names):
-        """State that another runner of this engine has, without a copy."""
-        self.now |= {k: other.now[k] for k in names}
-
-    def undo(self):
-        self.now = self.before
-
-    def step(self, feeds):
-        s = self.step_file
-        self.before = dict(self.now)
-        given = {k: self._device(k, feeds[k]) for k in s.data}
-        got = self.call(*[given[k] if k in given else self.now[k] for k in self.inputs])
-        got = dict(zip(s.outputs, got if isinstance(got, (tuple, list)) else [got]))
-        for out, names in s.feedback.items():
-            for k in names:
-                self.now[k] = got[out]
-        return {k: np.array(got[k].to_host()) for k in s.plain}
+    def call(self, given):
+        got = self.function(*[given[k] if k in given else self.now[k] for k in self.inputs])
+        return dict(zip(self.step_file.outputs, got if isinstance(got, (tuple, list)) else [got]))

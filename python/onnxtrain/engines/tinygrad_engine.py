@@ -15,6 +15,8 @@ import tempfile  # noqa: E402
 import numpy as np  # noqa: E402
 from tinygrad import Device, Tensor, TinyJit  # noqa: E402
 
+from .function_runner import FunctionRunner  # noqa: E402
+
 
 class Engine:
     name = "tinygrad"
@@ -27,50 +29,35 @@ class Engine:
         return Runner(step, device)
 
 
-class Runner:
+class Runner(FunctionRunner):
     def __init__(self, step, device):
         from tinygrad.nn.onnx import OnnxRunner
 
-        self.step_file, self.device = step, device.upper()
+        self.device = device.upper()
         with tempfile.NamedTemporaryFile(suffix=".onnx") as f:
             f.write(step.model)
             f.flush()
             self.runner = OnnxRunner(f.name)
-        self.now = {}
         self.jits = {}
-        self.set_state(step.state)
+        super().__init__(step)
 
-    def _tensor(self, name, value):
+    def to_device(self, name, value):
         array = np.array(value, self.step_file.type_of(name), order="C")
         return Tensor(array, device=self.device).clone().realize()
 
-    def set_state(self, values):
-        self.now |= {k: self._tensor(k, v) for k, v in values.items()}
+    def to_host(self, value):
+        return np.array(value.numpy())
 
-    def state(self):
-        return {k: np.array(v.numpy()) for k, v in self.now.items()}
+    def kept(self, value):
+        """The captured program writes into the same buffers every time: the state must not be one of them."""
+        return value.clone().realize()
 
     def _all(self, **given):
         got = self.runner(given)
         return tuple(got[k].contiguous().realize() for k in self.step_file.outputs)
 
-    def borrow(self, other, names):
-        """State that another runner of this engine has, without a copy."""
-        self.now |= {k: other.now[k] for k in names}
-
-    def undo(self):
-        self.now = self.before
-
-    def step(self, feeds):
-        s = self.step_file
-        self.before = dict(self.now)
-        given = {k: self._tensor(k, feeds[k]) for k in s.data}
-        shapes = tuple(given[k].shape for k in s.data)
+    def call(self, given):
+        shapes = tuple(given[k].shape for k in self.step_file.data)
         if shapes not in self.jits:
             self.jits[shapes] = TinyJit(self._all)
-        got = dict(zip(s.outputs, self.jits[shapes](**given, **self.now)))
-        # the captured program writes into the same buffers every time: the state must not be one of them
-        for out, names in s.feedback.items():
-            for k in names:
-                self.now[k] = got[out].clone().realize()
-        return {k: np.array(got[k].numpy()) for k in s.plain}
+        return dict(zip(self.step_file.outputs, self.jits[shapes](**given, **self.now)))

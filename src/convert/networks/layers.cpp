@@ -45,7 +45,7 @@ ValueId Layers::node(const char* op, std::vector<ValueId> in, const std::string&
   return node_n(op, std::move(in), name, 1, std::move(attrs))[0];
 }
 
-ValueId Layers::ints(std::vector<int64_t> v) { return g_.add_constant(Tensor::vector(v)); }
+ValueId Layers::ints(const std::vector<int64_t>& v) { return g_.add_constant(Tensor::vector(v)); }
 ValueId Layers::number(double v) { return g_.add_constant(Tensor::scalar(float(v))); }
 ValueId Layers::numbers(const std::vector<double>& v) {
   if (v.size() == 1) return number(v[0]);

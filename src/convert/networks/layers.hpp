@@ -21,7 +21,7 @@ class Layers {
   ValueId node(const char* op, std::vector<ValueId> in, const std::string& name, Attrs attrs = {});
   std::vector<ValueId> node_n(const char* op, std::vector<ValueId> in, const std::string& name,
                               int outputs, Attrs attrs = {});
-  ValueId ints(std::vector<int64_t> v);
+  ValueId ints(const std::vector<int64_t>& v);
   ValueId number(double v);
   ValueId numbers(const std::vector<double>& v);
 

@@ -58,8 +58,8 @@ ValueId attention(Layers& l, ValueId x, const std::string& name, int64_t width, 
   const ValueId v =
       heads_of(l, l.linear(x, name + ".value", width, width), name + ".value", width, heads, false);
   ValueId scores = l.node("MatMul", {q, k}, name + ".scores");
-  scores =
-      l.node("Mul", {scores, l.number(1 / std::sqrt(double(width / heads)))}, name + ".scaled");
+  const int64_t part = width / heads;
+  scores = l.node("Mul", {scores, l.number(1 / std::sqrt(double(part)))}, name + ".scaled");
   if (unseen != kNone) scores = l.node("Add", {scores, unseen}, name + ".masked");
   ValueId p = l.node("Softmax", {scores}, name + ".weights", {{"axis", int64_t(-1)}});
   p = l.dropout(p, name + ".dropout", dropout);

@@ -6,6 +6,7 @@
 
 #include "convert/portable/rules.hpp"
 #include "convert/portable/stages.hpp"
+#include "op/identity_node.hpp"
 
 namespace onnxtrain::portable {
 
@@ -38,16 +39,8 @@ void scan_nodes(Graph& g, const OpTable& ops, int opset) {
       e.add_place(cat("while writing ", n.label(), " as a Scan"));
       throw;
     }
-    for (size_t k = 0; k < n.outputs.size(); ++k) {
-      if (n.outputs[k] == kNone) continue;
-      Node id;
-      id.op = "Identity";
-      id.version = opset;
-      id.name = g.value_name(n.outputs[k]);
-      id.inputs = {made[k]};
-      id.outputs = {n.outputs[k]};
-      g.nodes.push_back(std::move(id));
-    }
+    for (size_t k = 0; k < n.outputs.size(); ++k)
+      if (n.outputs[k] != kNone) g.nodes.push_back(identity_node(g, made[k], n.outputs[k], opset));
   }
   g.renumber();
 }

@@ -6,6 +6,7 @@
 
 #include "convert/lower.hpp"
 #include "convert/portable/rules.hpp"
+#include "op/identity_node.hpp"
 #include "passes/passes.hpp"
 
 namespace onnxtrain::portable {
@@ -171,13 +172,8 @@ class Walk {
       if (v == kNone || k >= made.size() || made[k] == kNone) continue;
       keep_type(g_, v, made[k]);
       to_[size_t(v)] = made[k];
-      Node id;  // for outputs of the graph; otherwise nobody reads it
-      id.op = "Identity";
-      id.version = c_.opset;
-      id.name = g_.value_name(v);
-      id.inputs = {made[k]};
-      id.outputs = {v};
-      push(g_, std::move(id));
+      // for outputs of the graph; otherwise nobody reads it
+      push(g_, identity_node(g_, made[k], v, c_.opset));
     }
     return true;
   }

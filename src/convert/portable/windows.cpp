@@ -80,7 +80,7 @@ ValueId global_gradient(Site& s, ValueId x, ValueId dy, const Windows& w) {
 }
 
 // Windows that lie side by side: the taps [N,C,K,out...] go to their places by Transpose.
-ValueId side_by_side(Site& s, ValueId v, const Windows& w, std::vector<int64_t> lead) {
+ValueId side_by_side(Site& s, ValueId v, const Windows& w, const std::vector<int64_t>& lead) {
   std::vector<int64_t> split = lead, perm{0, 1}, whole = lead;
   const int64_t dims = int64_t(w.dims());
   split.insert(split.end(), w.kernel.begin(), w.kernel.end());

@@ -44,7 +44,7 @@ std::string Epochs::free_name(std::string name) const {
 
 void Epochs::add_inputs(WholeModel& out) {
   auto add = [&](const std::string& name, const std::string& role, const std::string& of,
-                 TypeInfo t) {
+                 const TypeInfo& t) {
     const ValueId v = root_.g.add_value(name, t);
     root_.g.inputs.push_back(v);
     out.inputs.push_back({name, role, of, t});

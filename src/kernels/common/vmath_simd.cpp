@@ -15,33 +15,16 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using V = vm::V;
 
-#undef OT_SINGLE_FUNCTIONS
-#define OT_SINGLE_FUNCTIONS(F) F(expm1) F(log) F(log1p) F(softplus) F(rsqrt) F(sin) F(cos)
-#undef OT_PACK_FUNCTIONS
-#define OT_PACK_FUNCTIONS(F) \
-  F(exp)                     \
-  F(tanh) F(sigmoid) F(erf) F(gelu) F(gelu_grad) F(gelu_tanh) F(gelu_tanh_grad) F(silu) F(silu_grad)
-
-#define OT_DEFINE(f)                                        \
-  void v##f##_impl(const float* x, float* out, int64_t n) { \
-    map1(x, out, n, [](V v) HWY_ATTR { return vm::f(v); }); \
-  }
-OT_SINGLE_FUNCTIONS(OT_DEFINE)
-#undef OT_DEFINE
+#undef OT_ARRAY_FUNCTIONS
+#define OT_ARRAY_FUNCTIONS(F) F(exp) F(tanh) F(sigmoid)
 #define OT_DEFINE(f)                                                       \
   void v##f##_impl(const float* x, float* out, int64_t n) {                \
     map_packs(x, out, n, [](const auto& v) HWY_ATTR { return vm::f(v); }); \
   }
-OT_PACK_FUNCTIONS(OT_DEFINE)
+OT_ARRAY_FUNCTIONS(OT_DEFINE)
 #undef OT_DEFINE
 
-void vsqrt_impl(const float* x, float* out, int64_t n) {
-  map1(x, out, n, [](V v) HWY_ATTR { return hn::Sqrt(v); });
-}
-void vpow_impl(const float* x, const float* y, float* out, int64_t n) {
-  map2(x, y, out, n, [](V a, V b) HWY_ATTR { return vm::pow(a, b); });
-}
-void vpow_scalar_impl(const float* x, float y, float* out, int64_t n) {
+void vpow_impl(const float* x, float y, float* out, int64_t n) {
   if (y == 2) return map1(x, out, n, [](V v) HWY_ATTR { return hn::Mul(v, v); });
   if (y == 3) return map1(x, out, n, [](V v) HWY_ATTR { return hn::Mul(hn::Mul(v, v), v); });
   if (y == 1) return map1(x, out, n, [](V v) HWY_ATTR { return v; });
@@ -66,17 +49,11 @@ namespace onnxtrain::simd {
 #define OT_EXPORT(f)       \
   HWY_EXPORT(v##f##_impl); \
   void v##f(const float* x, float* out, int64_t n) { HWY_DYNAMIC_DISPATCH(v##f##_impl)(x, out, n); }
-OT_SINGLE_FUNCTIONS(OT_EXPORT)
-OT_PACK_FUNCTIONS(OT_EXPORT)
-OT_EXPORT(sqrt)
+OT_ARRAY_FUNCTIONS(OT_EXPORT)
 #undef OT_EXPORT
 HWY_EXPORT(vpow_impl);
-HWY_EXPORT(vpow_scalar_impl);
-void vpow(const float* x, const float* y, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(vpow_impl)(x, y, out, n);
-}
 void vpow(const float* x, float y, float* out, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(vpow_scalar_impl)(x, y, out, n);
+  HWY_DYNAMIC_DISPATCH(vpow_impl)(x, y, out, n);
 }
 }  // namespace onnxtrain::simd
 #endif

@@ -1,10 +1,12 @@
 // Baseline and progressive JPEG with the same integer arithmetic as libjpeg (accurate integer
-// inverse cosine transform, triangular upsampling), so that pixels are bit-exact with it.
+// inverse cosine transform, triangular upsampling), so that pixels are bit-exact with it: markers,
+// tables, scans and entropy decoding. jpeg_colours.cpp makes pixels of the samples.
 #include <algorithm>
 #include <cstring>
 
 #include "core/error.hpp"
 #include "kernels/image/decode.hpp"
+#include "kernels/image/jpeg_colours.hpp"
 #include "kernels/image/jpeg_transform.hpp"
 
 namespace onnxtrain::image {
@@ -16,22 +18,13 @@ constexpr uint8_t kZigzag[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25,
                                  35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
                                  58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
-uint8_t clamp(int64_t v) { return uint8_t(v < 0 ? 0 : v > 255 ? 255 : v); }
-
 struct Huffman {
   int64_t least[17], most[18];  // codes by length; most < least: none
   int first[17];
   uint8_t symbols[256];
   bool known = false;
 };
-
-struct Component {
-  int id = 0, h = 1, v = 1, quant = 0, dc = 0, ac = 0;
-  int64_t width = 0, height = 0, stride = 0, rows = 0, predictor = 0;
-  std::vector<uint8_t> samples;
-  std::vector<int16_t> coefficients;  // progressive: 64 for each block
-  bool scanned = false;
-};
+using Component = JpegComponent;
 
 constexpr int kMostScans = 200;  // of one image; files have about ten
 
@@ -66,7 +59,7 @@ class Decoder {
         adobe(end);
       else if (marker == 0xda) {
         scan(end);
-        if (!progressive_ && all_scanned()) return colours();
+        if (!progressive_ && all_scanned()) return coloured();
         continue;  // the next marker stands behind the data
       }
       pos_ = end;
@@ -173,8 +166,7 @@ class Decoder {
     return byte_ >> --bits_ & 1;
   }
   int64_t receive(int n) {
-    int64_t v = 0;
-    for (int k = 0; k < n; ++k) v = v << 1 | bit();
+    const int64_t v = plain_bits(n);
     return n && v < int64_t(1) << (n - 1) ? v - (int64_t(1) << n) + 1 : v;
   }
   int64_t plain_bits(int n) {
@@ -299,7 +291,7 @@ class Decoder {
           for (int k = 0; k < 64; ++k) v[k] = int64_t(from[k]) * quant_[c.quant][k];
           jpeg_transform(v, c.samples.data() + by * 8 * c.stride + bx * 8, c.stride);
         }
-    return colours();
+    return coloured();
   }
 
   // ------------------------------------------------------------ scans
@@ -384,56 +376,8 @@ class Decoder {
     for (Component& c : parts_) c.predictor = 0;
   }
 
-  // ------------------------------------------------------------ colours
-  // A component at full size, [height, width].
-  std::vector<uint8_t> full_size(const Component& c) const {
-    int64_t w = image_.width, h = image_.height, fx = max_h_ / c.h, fy = max_v_ / c.v;
-    std::vector<uint8_t> out(size_t(w * h));
-    bool smooth = fx == 2 && fy <= 2 && c.width > 2;
-    std::vector<int> sums(size_t(c.width));
-    for (int64_t y = 0; y < h; ++y) {
-      int64_t row = std::min(y / fy, c.height - 1);
-      const uint8_t* near = c.samples.data() + row * c.stride;
-      if (!smooth) {
-        for (int64_t x = 0; x < w; ++x) out[size_t(y * w + x)] = near[x / fx];
-        continue;
-      }
-      int64_t other = std::clamp<int64_t>(y % 2 ? row + 1 : row - 1, 0, c.height - 1);
-      const uint8_t* far = c.samples.data() + other * c.stride;
-      bool both = fy == 2;
-      for (int64_t x = 0; x < c.width; ++x) sums[size_t(x)] = both ? near[x] * 3 + far[x] : near[x];
-      for (int64_t x = 0; x < w; ++x) {
-        int64_t i = x / 2, n = x % 2 ? i + 1 : i - 1;
-        int here = sums[size_t(i)], next = n < 0 || n >= c.width ? here : sums[size_t(n)];
-        int bias = both ? (x % 2 ? 7 : 8) : (x % 2 ? 2 : 1);
-        bool edge = n < 0 || n >= c.width;
-        int v = edge && !both ? here : (here * 3 + next + bias) >> (both ? 4 : 2);
-        out[size_t(y * w + x)] = uint8_t(v);
-      }
-    }
-    return out;
-  }
-
-  Image colours() {
-    std::vector<std::vector<uint8_t>> planes;
-    for (const Component& c : parts_) planes.push_back(full_size(c));
-    int64_t n = image_.width * image_.height;
-    bool plain = adobe_transform_ == 0 || (adobe_transform_ < 0 && parts_.size() == 3 &&
-                                           parts_[0].id == 'R' && parts_[1].id == 'G');
-    for (int64_t i = 0; i < n; ++i) {
-      uint8_t* to = image_.rgb.data() + i * 3;
-      int64_t y = planes[0][size_t(i)];
-      if (parts_.size() == 1) {
-        to[0] = to[1] = to[2] = uint8_t(y);
-      } else if (plain) {
-        for (int k = 0; k < 3; ++k) to[k] = planes[size_t(k)][size_t(i)];
-      } else {
-        int64_t cb = planes[1][size_t(i)] - 128, cr = planes[2][size_t(i)] - 128;
-        to[0] = clamp(y + ((91881 * cr + 32768) >> 16));
-        to[1] = clamp(y + ((-22554 * cb - 46802 * cr + 32768) >> 16));
-        to[2] = clamp(y + ((116130 * cb + 32768) >> 16));
-      }
-    }
+  Image coloured() {
+    jpeg_colours(parts_, max_h_, max_v_, adobe_transform_, image_);
     return std::move(image_);
   }
 

@@ -27,12 +27,10 @@ class OptimList {
     int64_t tensor, begin, end;
   };
   const Chunk& chunk(int64_t i) const { return chunks_[size_t(i)]; }
-  double* sums() const { return sums_.data(); }  // one per chunk
 
  private:
   std::vector<OptimTensor> tensors_;
   std::vector<Chunk> chunks_;
-  mutable std::vector<double> sums_;
 };
 
 // Every gradient is first multiplied by grad_scale (clipping, loss scaling).
@@ -93,8 +91,5 @@ void update(ThreadPool& pool, const OptimList& list, const LionStep& step);
 // One tensor by the calling thread alone; the same bits as above.
 void update(const OptimTensor& tensor, const SgdStep& step);
 void update(const OptimTensor& tensor, const AdagradStep& step);
-
-// Sum of the squares of all gradients, chunk sums added in order (for clipping by global norm).
-double gradient_sum_squares(ThreadPool& pool, const OptimList& list);
 
 }  // namespace onnxtrain::simd

@@ -4,7 +4,6 @@
 
 #include "kernels/common/targets.hpp"
 #include "kernels/optim/optim.hpp"
-#include "kernels/reduce/reduce.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/optim/optim_simd.cpp"
 #include "hwy/foreach_target.h"
@@ -171,7 +170,6 @@ OptimList::OptimList(std::vector<OptimTensor> tensors) : tensors_(std::move(tens
       chunks_.push_back({int64_t(t), b, std::min(tensors_[t].n, b + kChunk)});
     }
   }
-  sums_.resize(chunks_.size());
 }
 
 void update(ThreadPool& pool, const OptimList& list, const SgdStep& step) {
@@ -198,16 +196,6 @@ void update(const OptimTensor& tensor, const SgdStep& step) {
 }
 void update(const OptimTensor& tensor, const AdagradStep& step) {
   HWY_DYNAMIC_DISPATCH(adagrad_chunk)(tensor, {0, 0, tensor.n}, step);
-}
-
-double gradient_sum_squares(ThreadPool& pool, const OptimList& list) {
-  for_chunks(pool, list, 0, [&](const OptimTensor& t, const OptimList::Chunk& c, int) {
-    list.sums()[&c - &list.chunk(0)] =
-        double(reduce(Reduce::kSumSquare, t.g + c.begin, c.end - c.begin));
-  });
-  double sum = 0;
-  for (int64_t i = 0; i < list.chunks(); ++i) sum += list.sums()[i];
-  return sum;
 }
 
 AdamStep adam_step(double lr, double beta1, double beta2, double epsilon, double weight_decay,

@@ -191,20 +191,5 @@ TEST(Optim, Lion) {
       });
 }
 
-TEST(Optim, SumOfSquares) {
-  Tensors t;
-  double want = 0, first = 0;
-  for (auto& g : t.g) {
-    for (float v : g) want += double(v) * double(v);
-  }
-  for (int threads : {1, 2, 4}) {
-    ThreadPool pool(threads);
-    const double got = gradient_sum_squares(pool, t.list);
-    if (threads == 1) first = got;
-    EXPECT_EQ(got, first);
-    EXPECT_NEAR(got, want, 1e-5 * want);
-  }
-}
-
 }  // namespace
 }  // namespace onnxtrain::simd

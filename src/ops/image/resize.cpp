@@ -362,17 +362,12 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
   };
   for (size_t k = s.axes.size(); k-- > 0;) {
     const ResizeAxis& a = s.axes[k];
-    std::vector<double> matrix(size_t(num_elements({a.out, a.in})), 0.0);
-    for (int64_t i = 0; i < a.out; ++i)
-      for (int64_t t = 0; t < a.taps && !a.outside[size_t(i)]; ++t)
-        matrix[size_t(i * a.in + a.index[size_t(i * a.taps + t)])] +=
-            a.weight[size_t(i * a.taps + t)];
     std::vector<int64_t> perm;
     for (int64_t d = 0; d < int64_t(x.size()); ++d) perm.push_back(d);
     std::swap(perm[size_t(a.axis)], perm.back());
     bool moved = a.axis + 1 != int64_t(x.size());
     if (moved) v = b.transpose(v, perm);
-    v = b.call("MatMul", {v, constant(matrix, {a.out, a.in})});
+    v = b.call("MatMul", {v, constant(axis_matrix(a), {a.out, a.in})});
     if (moved) v = b.transpose(v, perm);
   }
   return {v};

@@ -201,6 +201,15 @@ void sizes_and_scales(const Node& n, const Shape& in, const std::vector<int64_t>
 
 }  // namespace
 
+std::vector<double> axis_matrix(const ResizeAxis& a) {
+  std::vector<double> matrix(size_t(num_elements({a.out, a.in})), 0.0);
+  for (int64_t i = 0; i < a.out; ++i)
+    for (int64_t t = 0; t < a.taps && !a.outside[size_t(i)]; ++t)
+      matrix[size_t(i * a.in + a.index[size_t(i * a.taps + t)])] +=
+          a.weight[size_t(i * a.taps + t)];
+  return matrix;
+}
+
 ResizeSpec resize_spec(const Node& n, const Shape& in, bool legacy, const Tensor* roi,
                        const Tensor* scales_in, const Tensor* sizes_in, bool with_tables) {
   Options o = read_options(n, legacy);

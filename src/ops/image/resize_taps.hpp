@@ -15,6 +15,9 @@ struct ResizeAxis {
   bool any_outside = false;
 };
 
+// That map as a matrix [out, in], row by row; rows that are outside are 0.
+std::vector<double> axis_matrix(const ResizeAxis& a);
+
 struct ResizeSpec {
   Shape out;
   std::vector<ResizeAxis> axes;  // those that change something, in order

@@ -10,7 +10,6 @@ import warnings
 
 from ...errors import UsageError
 
-TRIED = ("1.7.2", "1.8.0", "1.9.1")
 OLDEST = (1, 7)  # sample_weight and the poisson loss of the MLPs
 
 
