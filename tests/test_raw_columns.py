@@ -257,7 +257,8 @@ def test_arrays_get_a_model_that_fits(tmp_path, kind, shape, dtype):
     rng = np.random.default_rng(4)
     x = rng.integers(0, 200, (60, *shape)).astype(dtype)
     np.savez(tmp_path / "d.npz", x=x, y=np.arange(60) % 3)
-    r = done(tmp_path, "new", kind, "--data", "d.npz", "-o", "m.onnx", "--hidden", "8")
+    hidden = [] if kind == "linear" else ["--hidden", "8"]
+    r = done(tmp_path, "new", kind, "--data", "d.npz", "-o", "m.onnx", *hidden)
     assert "3 classes" in r.stderr
     done(tmp_path, "train", "m.onnx", "--data", "d.npz", "--epochs", "1", "--out", "run")
     got = np.array([[float(v) for v in r[1:]] for r in predictions(tmp_path, "run", "--data", "d.npz")[1:]])

@@ -170,8 +170,12 @@ int search_rate(const TrainFlags& f, run::Run& run) {
   return 0;
 }
 
-std::string checked(const run::Folder& folder, const run::FeedColumns& sample) {
-  const std::optional<double> d = run::export_difference(folder, sample);
+std::string checked(const TrainFlags& f, const run::Folder& folder,
+                    const run::FeedColumns& sample) {
+  ProgramOptions program;
+  program.threads = f.threads;
+  program.limits = f.limits.limits();
+  const std::optional<double> d = run::export_difference(folder, sample, program);
   return d ? cat(", checked: max difference ", *d) : "";
 }
 
@@ -213,7 +217,7 @@ void say_result(const TrainFlags& f, const run::FitResult& r, const run::Folder&
                            ? ": the model can learn these rows"
                            : ": these rows are not learnt yet; more --epochs, or another --lr"));
   if (fs::exists(folder.model()))
-    say("saved", cat(folder.model(), "   inference model (best)", checked(folder, sample)));
+    say("saved", cat(folder.model(), "   inference model (best)", checked(f, folder, sample)));
   const std::string run = shell_word(folder.path());
   // a table that was piped in has to come again
   const std::string piped = f.data.data == "-" ? " --data - < TABLE.csv" : "";

@@ -152,8 +152,7 @@ int64_t class_axis_of(const Graph& g, ValueId output) {
 }  // namespace
 
 std::vector<LossTerm> terms_of(const Model& m, const Recipe& r) {
-  const std::vector<LossTerm> told =
-      r.losses.empty() ? std::vector<LossTerm>{LossTerm{}} : r.losses;
+  std::vector<LossTerm> told = r.losses.empty() ? std::vector<LossTerm>{LossTerm{}} : r.losses;
   const bool open = told.size() == 1 && told[0].kind == "auto" && told[0].output.empty();
   const std::vector<TrainedOutput> outputs =
       open ? trained_outputs(m.metadata) : std::vector<TrainedOutput>();

@@ -221,7 +221,7 @@ class Filler {
 
 // One of several targets, int64 when its own values are whole.
 ColumnPtr target_column(const Tensor& y, int64_t index) {
-  const ColumnPtr column = matrix_column(y, index);
+  ColumnPtr column = matrix_column(y, index);
   if (y.dtype() != DType::kDouble) return column;
   std::vector<int64_t> whole;
   for (int64_t r = 0; r < y.shape()[0]; ++r) {

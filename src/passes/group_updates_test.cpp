@@ -126,9 +126,9 @@ TEST(GroupUpdates, LargeOnesMoveToTheirGradient) {
 TEST(GroupUpdates, TheStandardsOperators) {
   Updates u;
   Attributes a = {{"alpha", 0.9f},
-                                                {"beta", 1.0f},
-                                                {"norm_coefficient", 0.01f},
-                                                {"mode", std::string("standard")}};
+                  {"beta", 1.0f},
+                  {"norm_coefficient", 0.01f},
+                  {"mode", std::string("standard")}};
   for (int64_t n : {3, 9}) u.add("Momentum", kStandard, true, 1, n, a);
   for (int64_t n : {4, 5}) u.add("Adam", kStandard, true, 2, n, {});
   u.check("Mul Mul Momentum Mul Mul Adam ");
@@ -146,9 +146,9 @@ TEST(GroupUpdates, EveryRuleGivesTheSameNumbers) {
 
 TEST(ScaleUpdates, TheUpdateMultipliesAsItReads) {
   const Attributes momentum = {{"alpha", 0.9f},
-                                                             {"beta", 1.0f},
-                                                             {"norm_coefficient", 0.01f},
-                                                             {"mode", std::string("nesterov")}};
+                               {"beta", 1.0f},
+                               {"norm_coefficient", 0.01f},
+                               {"mode", std::string("nesterov")}};
   struct Case {
     std::string op, domain;
     int states;

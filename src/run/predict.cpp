@@ -298,16 +298,17 @@ Evaluation evaluate(const std::string& run_or_model, const std::string& which, c
           std::move(classes), other_outputs(t, data, batch)};
 }
 
-std::optional<double> export_difference(const Folder& folder, const FeedColumns& sample) {
+std::optional<double> export_difference(const Folder& folder, const FeedColumns& sample,
+                                        const ProgramOptions& program) {
   if (!fs::exists(folder.best())) return {};
   auto exported = std::make_shared<const Model>(load_model(folder.model(), all_ops()));
   const Feeds feeds = some_rows(*exported, sample);
   if (feeds.empty()) return {};  // an input that the step does not feed
-  auto got = Session(exported).run(feeds);
+  auto got = Session(exported, program).run(feeds);
   exported = nullptr;  // one of the two in memory at a time
   Position ignored;
   auto trained = std::make_shared<const Model>(load_checkpoint(folder.best(), ignored));
-  auto want = Session(std::move(trained)).run(feeds);
+  auto want = Session(std::move(trained), program).run(feeds);
   double worst = 0;
   for (size_t k = 0; k < got.size(); ++k) {
     const Tensor* x = std::get_if<Tensor>(&want[k].second);

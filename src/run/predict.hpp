@@ -56,6 +56,7 @@ Evaluation evaluate(const std::string& run_or_model, const std::string& which, c
 
 // Largest difference between model.onnx and the main graph of the best checkpoint on some rows;
 // none when there is nothing to compare with.
-std::optional<double> export_difference(const Folder& folder, const FeedColumns& sample);
+std::optional<double> export_difference(const Folder& folder, const FeedColumns& sample,
+                                        const ProgramOptions& program);
 
 }  // namespace onnxtrain::run

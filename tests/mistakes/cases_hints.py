@@ -260,6 +260,12 @@ PROCESSES = [
         ["--data", "launch -n 2 -- train"],
     ),
     M(
+        "shards of an optimizer without state",
+        "onnxtrain launch -n 2 --by processes -- train mlp.onnx --data data.npz --optimizer sgd --shard-optimizer",
+        3,
+        ["--shard-optimizer", "keeps no state"],
+    ),
+    M(
         "launch of a misspelt command",
         "onnxtrain launch -n 2 -- trian mlp.onnx",
         2,

@@ -94,7 +94,7 @@ CASES = [
     M("preprocessing of another width",
       "onnxtrain train mlp.onnx --data t.csv --target kind --preprocess auto --out o", 4,
       ["5 numbers per row", "city 3 (one-hot)", "float[N,4]"], plant=GOOD),
-    M("text without a tokenizer", "onnxtrain new lstm --data t.csv --target kind --text city -o m.onnx", 2,
+    M("text for an lstm without a tokenizer", "onnxtrain new lstm --data t.csv --target kind --text city -o m.onnx", 2,
       ["--text city", "--tokenizer tokenizer.json"], plant=GOOD),
     M("text for a cnn", "onnxtrain new cnn --data t.csv --target kind --text city --tokenizer t.json -o m.onnx", 2,
       ["'cnn'", "onnxtrain new transformer --data t.csv --target kind --text city --tokenizer t.json"], plant=GOOD),

@@ -27,8 +27,9 @@ ValueId scatter_add_elements(GradBuilder& b, ValueId dy, ValueId from, ValueId s
                      ? b.call("CastLike", {b.scalar(0, DType::kFloat), dy})
                      : b.scalar(0, dy);
   ValueId zeros = b.call("Expand", {zero, n});
-  ValueId sum =
-      scatter_sum(b, "ScatterElements", zeros, flat(b, from), flat(b, dy), {{"axis", int64_t(0)}});
+  ValueId indices = flat(b, from);
+  ValueId updates = flat(b, dy);
+  ValueId sum = scatter_sum(b, "ScatterElements", zeros, indices, updates, {{"axis", int64_t(0)}});
   return shaped(b, sum, shape);
 }
 

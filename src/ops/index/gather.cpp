@@ -83,6 +83,8 @@ void back_shape(ShapeCtx& c) {
   c.set(0, c.dtype(0), s);
 }
 
+constexpr int64_t kLongSum = 4096;  // terms in the sum of a row, on average
+
 // Columns [c0, c1) of one outer slice: rows are added in the order of the indices.
 template <class T, class C>
 void add_rows(const T* dy, C* dx, const IndexReader& ix, const Layout& l, int64_t o, int64_t c0,
@@ -94,36 +96,47 @@ void add_rows(const T* dy, C* dx, const IndexReader& ix, const Layout& l, int64_
   }
 }
 
+// Adds in type C, in a workspace where that is not the type of the result.
+template <class T, class C>
+Kernel adding_in(Prepare& p, const Layout& l) {
+  constexpr bool same = std::is_same_v<T, C>;
+  const int64_t total = p.out(0).size();
+  const DType index_type = p.in(1).dtype;
+  if (!same) p.workspace = size_t(total) * sizeof(C);
+  // a task owns a block of columns of one outer slice
+  int64_t width = 64, strips = (l.block + width - 1) / width;
+  int64_t grain =
+      std::max<int64_t>(1, 16 * 1024 / std::max<int64_t>(1, l.n * std::min(width, l.block)));
+  return [=](const Run& r) {
+    IndexReader ix(r.inputs[1], index_type);
+    if (l.outer * l.block > 0) check_indices(ix, l.n, l.size, "GatherGrad");
+    C* dx = same ? r.out<C>(0) : static_cast<C*>(r.workspace);
+    parallel_for(*r.pool, total, 32 * 1024,
+                 [&](int64_t b, int64_t e) { std::fill(dx + b, dx + e, C(0)); });
+    parallel_for(*r.pool, l.outer * strips, grain, [&](int64_t b, int64_t e) {
+      for (int64_t k = b; k < e; ++k) {
+        int64_t c0 = (k % strips) * width;
+        add_rows(r.in<T>(0), dx, ix, l, k / strips, c0, std::min(c0 + width, l.block));
+      }
+    });
+    if constexpr (!same)
+      for (int64_t i = 0; i < total; ++i) r.out<T>(0)[i] = T(dx[i]);
+  };
+}
+
 Kernel make_back(Prepare& p) {
   const Shape& s = p.out(0).shape;
-  Layout l = layout_of(s, axis_of(p.node(), int64_t(s.size())), p.in(1).size());
-  DType index_type = p.in(1).dtype;
-  int64_t total = p.out(0).size();
-  return dispatch<float, double, Half, BFloat16>(
-      p.in(0).dtype, "GatherGrad", [&]<class T>() -> Kernel {
-        using C = compute_t<T>;
-        constexpr bool same = std::is_same_v<T, C>;
-        if (!same) p.workspace = size_t(total) * sizeof(C);
-        // a task owns a block of columns of one outer slice
-        int64_t width = 64, strips = (l.block + width - 1) / width;
-        int64_t grain =
-            std::max<int64_t>(1, 16 * 1024 / std::max<int64_t>(1, l.n * std::min(width, l.block)));
-        return [=](const Run& r) {
-          IndexReader ix(r.inputs[1], index_type);
-          if (l.outer * l.block > 0) check_indices(ix, l.n, l.size, "GatherGrad");
-          C* dx = same ? r.out<C>(0) : static_cast<C*>(r.workspace);
-          parallel_for(*r.pool, total, 32 * 1024,
-                       [&](int64_t b, int64_t e) { std::fill(dx + b, dx + e, C(0)); });
-          parallel_for(*r.pool, l.outer * strips, grain, [&](int64_t b, int64_t e) {
-            for (int64_t k = b; k < e; ++k) {
-              int64_t c0 = (k % strips) * width;
-              add_rows(r.in<T>(0), dx, ix, l, k / strips, c0, std::min(c0 + width, l.block));
-            }
-          });
-          if constexpr (!same)
-            for (int64_t i = 0; i < total; ++i) r.out<T>(0)[i] = T(dx[i]);
-        };
-      });
+  const Layout l = layout_of(s, axis_of(p.node(), int64_t(s.size())), p.in(1).size());
+  // thousands of terms in every sum: float32 would lose their last digits
+  const bool long_sums = l.n / kLongSum >= std::max<int64_t>(1, l.size);
+  return dispatch<float, double, Half, BFloat16>(p.in(0).dtype, "GatherGrad",
+                                                 [&]<class T>() -> Kernel {
+                                                   using C = compute_t<T>;
+                                                   if constexpr (std::is_same_v<C, float>)
+                                                     if (long_sums)
+                                                       return adding_in<T, double>(p, l);
+                                                   return adding_in<T, C>(p, l);
+                                                 });
 }
 
 std::vector<ValueId> back_grad(GradBuilder& b) {

@@ -80,8 +80,9 @@ std::vector<ValueId> grad_lower(GradBuilder& b) {
     needs_shape("OT1206", "the gradient of MaxPool in standard operators needs opset 16");
   ValueId dy = b.x(0), x = b.x(1), all = b.constant_ints({-1});
   ValueId at = b.call("Reshape", {indices_of(b, x), all});
-  ValueId flat = scatter_sum(b, "ScatterElements", b.call("Reshape", {b.zeros_like(x), all}), at,
-                             b.call("Reshape", {dy, all}), {{"axis", int64_t(0)}});
+  ValueId zeros = b.call("Reshape", {b.zeros_like(x), all});
+  ValueId updates = b.call("Reshape", {dy, all});
+  ValueId flat = scatter_sum(b, "ScatterElements", zeros, at, updates, {{"axis", int64_t(0)}});
   return {b.reshape_like(flat, x)};
 }
 
