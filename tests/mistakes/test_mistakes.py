@@ -1,4 +1,4 @@
-"""Every sixth planted mistake; `make figures-mistakes` plants all of them."""
+"""Every fourth planted mistake; `make figures-mistakes` plants all of them."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import run_mistakes as run  # noqa: E402
 import workshop  # noqa: E402
 
-SAMPLE = [m for cases in run.GROUPS.values() for m in cases[::6]]
+SAMPLE = [m for cases in run.GROUPS.values() for m in cases[::4]]
 
 
 @pytest.fixture(scope="session")
