@@ -37,6 +37,9 @@ endfunction()
 function(onnxtrain_joined target count)
   if(ONNXTRAIN_JOIN)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # a type of an anonymous namespace inside Impl is fine in one source only
+      target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+    endif()
     get_target_property(alone ${target} SOURCES)
     list(FILTER alone INCLUDE REGEX "_simd(_test)?\\.cpp$")  # Highway includes them several times
     if(alone)
@@ -47,7 +50,7 @@ endfunction()
 
 # A folder of src/ that became the object library `target`.
 function(onnxtrain_build_time target folder)
-  if(folder MATCHES "^(data|onnx|run)$")
+  if(folder MATCHES "^(autodiff|convert|data|distributed|engine|graph|model|onnx|op|run)$")
     onnxtrain_joined(${target} 6)
   endif()
   if(folder STREQUAL "ops")

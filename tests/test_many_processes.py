@@ -28,9 +28,15 @@ from row_models import (  # noqa: E402
     write_files,
 )
 
-# the folder of an MPICH (pip install mpich in an environment of its own, or /usr with Debian's mpich)
-MPICH = os.environ.get("MPICH_HOME", "")
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def mpich_home():
+    """The folder of an MPICH: MPICH_HOME (/usr with Debian's mpich), or that of `tools/environment.sh mpich`."""
+    if given := os.environ.get("MPICH_HOME", ""):
+        return given
+    made = subprocess.run([f"{TOP}/tools/environment.sh", "mpich"], capture_output=True, text=True, cwd=TOP)
+    return made.stdout.strip() if made.returncode == 0 else ""
 
 
 @pytest.fixture(scope="module")
@@ -97,25 +103,33 @@ def test_eval_and_predict_are_shared_out(folder):
 
 
 @needs_mpi
-@pytest.mark.skipif(not MPICH, reason="MPICH_HOME does not name an MPICH")
 def test_mpich(folder):
-    """The other ABI: the same bits; its mpirun with the plug-in of Open MPI is one clear error."""
-    tools = dict(os.environ, PATH=f"{MPICH}/bin:{os.environ['PATH']}")
-    subprocess.run([f"{TOP}/tools/mpi_plugin.sh", str(folder / "plugins")], env=tools, check=True, cwd=TOP)
+    """The other ABI: the same bits; its mpirun with the plug-in of Open MPI is one clear error. The plug-in of packages
+    does not know where the MPI library is: it is found beside the launcher."""
+    if not (mpich := mpich_home()):
+        pytest.skip("no MPICH: neither MPICH_HOME nor PyPI's")
+    subprocess.run([f"{TOP}/tools/mpi_plugin.sh", "--all", str(folder / "plugins")], check=True, cwd=TOP)
     plugin = folder / "plugins" / "libonnxtrain_mpi_mpich.so"
     train(folder, "one", "--micro-blocks", 4)
     words = command(folder / "mlp.onnx", "--data", folder / "data.npz", "--threads", 1, "--batch", 24, "--epochs", 2,
                     "--micro-blocks", 4, "--out", folder / "many")
-    start = [f"{MPICH}/bin/mpirun", "-n", "4", *words]
+    start = [f"{mpich}/bin/mpirun", "-n", "4", *words]
     done = subprocess.run(start, env=dict(os.environ, ONNXTRAIN_MPI_PLUGIN=str(plugin)), capture_output=True, text=True,
                           timeout=240)
     assert done.returncode == 0, done.stderr
     assert same(folder / "one", folder / "many") and losses(folder / "one") == losses(folder / "many")
     shutil.rmtree(folder / "many")
+    said = subprocess.run([ot_program(), "doctor"], capture_output=True, text=True, timeout=240, env=dict(
+        os.environ, ONNXTRAIN_MPI_PLUGIN=str(plugin), PATH=f"{mpich}/bin:{os.environ['PATH']}")).stdout
+    assert re.search(r"^mpi .*libonnxtrain_mpi_mpich.so +loads$", said, re.M), said
     mixed = subprocess.run(start, env=dict(environment(), ONNXTRAIN_MPI_PLUGIN=PLUGIN), capture_output=True, text=True,
                            timeout=240)
-    assert mixed.returncode != 0 and "error[OT5004]" in mixed.stderr, mixed.stderr
-    assert "two MPI libraries are mixed" in mixed.stderr and not (folder / "many").exists()
+    assert mixed.returncode != 0 and mixed.stderr.count("error[") == 1, mixed.stderr
+    assert "error[OT5004]" in mixed.stderr and "two MPI libraries are mixed" in mixed.stderr
+    bad = subprocess.run([*start, "--bath", "3"], env=dict(os.environ, ONNXTRAIN_MPI_PLUGIN=str(plugin)),
+                         capture_output=True, text=True, timeout=240)
+    assert bad.returncode != 0 and bad.stderr.count("error[") == 1, bad.stderr
+    assert not (folder / "many").exists()
 
 
 def launched(folder, out, ranks, *flags, env=None):
@@ -185,6 +199,33 @@ def test_resume_on_another_number_of_processes(folder):
 
 
 @needs_mpi
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="file systems of one's own need root")
+def test_a_run_that_only_rank_0_sees(folder):
+    """Rank 1 has an empty folder in the place of the run: both train, and resume to the bits of one process."""
+    own = folder / "own"
+    own.mkdir()
+    train(folder, "seen", "--micro-blocks", 2)
+
+    def both(*words):
+        words = [str(w) for w in words]
+        hidden = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs tmpfs "{own}" && exec "$@"', "sh", *words]
+        return subprocess.run([MPIRUN, "--oversubscribe", "-n", "1", *words, ":", "-n", "1", *hidden],
+                              env=environment(), capture_output=True, text=True, timeout=240)
+
+    done = both(*command(folder / "mlp.onnx", "--data", folder / "data.npz", "--threads", 1, "--batch", 24,
+                         "--epochs", 2, "--micro-blocks", 2, "--out", own / "run", "--steps", 5))
+    if "mount" in done.stderr and "denied" in done.stderr:
+        pytest.skip("a file system cannot be mounted here")
+    assert done.returncode == 0, done.stderr
+    done = both(*command("--resume", own / "run", "--threads", 1, "--steps", 0))
+    assert done.returncode == 0, done.stderr
+    assert same(folder / "seen", own / "run")
+    done = both(*command("--resume", own / "nothing"))
+    assert done.returncode != 0 and done.stderr.count("error[") == 1 and "error[OT4202]" in done.stderr, done.stderr
+    shutil.rmtree(folder / "seen")
+
+
+@needs_mpi
 def test_mistakes_are_told_once(folder):
     """Processes that do not divide the blocks, a batch smaller than their number, other data in one."""
     done = train(folder, "no", "--micro-blocks", 3, ranks=2, check=False)
@@ -199,13 +240,38 @@ def test_mistakes_are_told_once(folder):
                           timeout=240)
     assert done.returncode == 2 and done.stderr.count("error[") == 1
     assert re.search(r"error\[OT5007\]: rank 1 on host \S+ has another data than rank 0", done.stderr)
+    data = str(folder / "data.npz")
+    done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "1", *words, data, ":", "-n", "1", *words, data, "--lr",
+                           "0.5"], env=environment(), capture_output=True, text=True, timeout=240)
+    assert done.returncode == 2 and done.stderr.count("error[") == 1
+    assert re.search(r"error\[OT5007\]: rank 1 .* has another training \(loss, optimizer, learning rate", done.stderr)
     alone = dict(environment(), ONNXTRAIN_MPI_PLUGIN=str(folder / "nowhere.so"))
+    done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "2", *words, str(folder / "data.npz")], env=alone,
+                          capture_output=True, text=True, timeout=240)
+    assert done.returncode == 2 and "error[OT0008]" in done.stderr and not (folder / "no").exists()
+    alone["ONNXTRAIN_MPI_PLUGIN"] = str(folder / "data.npz")  # there, and no library
     done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "2", *words, str(folder / "data.npz")], env=alone,
                           capture_output=True, text=True, timeout=240)
     assert done.returncode == 1 and done.stderr.count("error[OT5003]") == 1 and not (folder / "no").exists()
     done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "2", *words, str(folder / "data.npz"), "--bath", "3"],
                           env=environment(), capture_output=True, text=True, timeout=240)
     assert done.returncode == 2 and done.stderr.count("error[") == 1
+
+
+def test_a_process_that_stops_while_all_end(folder):
+    """Stopped between its last step and the end of MPI: the others do not wait for ever."""
+    code = folder / "stops.c"
+    code.write_text("#include <mpi.h>\n#include <signal.h>\n"
+                    "int MPI_Finalize(void) { raise(SIGSTOP); return PMPI_Finalize(); }\n")
+    subprocess.run(["mpicc", "-shared", "-fPIC", "-o", str(folder / "stops.so"), str(code)], check=True)
+    words = command(folder / "mlp.onnx", "--out", folder / "stops", "--threads", 1, "--fault-timeout", 3, "--epochs", 1,
+                    "--data", folder / "data.npz")
+    done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "1", *words, ":", "-n", "1", "env",
+                           f"LD_PRELOAD={folder / 'stops.so'}", *words], env=environment(), capture_output=True,
+                          text=True, timeout=120)
+    assert done.returncode == 1 and done.stderr.count("error[") == 1, done.stderr
+    assert re.search(r"error\[OT5030\]: rank 1 on host \S+ .* gave no sign of life for 3 s", done.stderr), done.stderr
+    assert (folder / "stops/checkpoints/last.train.onnx").exists()
 
 
 def wait_for(file, run, every=0.1):

@@ -132,3 +132,20 @@ def test_not_finite_in_one_block_is_traced(folder):
     with pytest.raises(ot.DivergedError, match="loss became NaN"):
         t.step({"x": x, "label": np.zeros(8, "i8")})
     assert all(np.array_equal(before[n], t.state[n]) for n in before)
+
+
+def test_rows_along_another_dimension_are_named(folder):
+    """Rows are the first dimension of every input; a file with other ones says which input."""
+    model = ot.parse("""
+        <ir_version: 8, opset_import: ["": 17]>
+        turned (float[5,N] x) => (float[N,2] y) <float[5,2] w = {1,2,3,4,5,6,7,8,9,0}>
+        {
+          rows = Transpose<perm = [1, 0]>(x)
+          y = MatMul(rows, w)
+        }""")
+    file = ot.prepare(model, loss="mse", optimizer=ot.SGD(lr=0.1), label="t")
+    feeds = {"x": np.ones((5, 8), "f4"), "t": np.ones((8, 2), "f4")}
+    assert np.isfinite(ot.Trainer(file).step(feeds).loss)
+    with pytest.raises(ot.ModelError, match=r"input 'x' has its rows \(N\) along dimension 1") as e:
+        ot.Trainer(file, micro_blocks=2).step(feeds)
+    assert e.value.code == "OT5010"

@@ -36,7 +36,9 @@ def test_a_number_and_a_class(work):
         r = cli("eval", first, "--data", "t.csv", "--json", cwd=work)
         assert r.returncode == 0, r.stderr
         got = json.loads(r.stdout)
-        both = {first: got, **got["outputs"]}
+        both = got["outputs"]
+        assert set(both) == {"price", "kind"}
+        assert {k: v for k, v in got.items() if k in both[first]} == both[first]
         assert both["kind"]["accuracy"] > 0.9 and both["kind"]["classes"] == ["large", "middle", "small"]
         assert both["price"]["r2"] > 0.9
         (work / "new.csv").write_text("city,size\nRome,150\nBern,60\n")
@@ -61,12 +63,54 @@ def test_in_python(work):
     model = ot.new("mlp", table, target="price,kind", verbose=False)
     assert model.learnt == {"price": None, "kind": ["large", "middle", "small"]}
     model.compile(optimizer=ot.AdamW(lr=0.01)).fit(table, ["price", "kind"], epochs=40, verbose=0)
-    price = model.predict(table)[:, 0]
-    assert 1 - np.var(price - table["price"]) / np.var(table["price"]) > 0.9
+    found = model.predict(table)
+    assert set(found) == {"price", "kind"} and found["kind"].shape == (300, 3)
+    r2 = 1 - np.mean((found["price"][:, 0] - table["price"]) ** 2) / np.var(table["price"])
+    assert r2 > 0.9
+    named = model.predict(table, labels=True)
+    np.testing.assert_array_equal(named["price"], found["price"])
+    right = np.mean(named["kind"] == table["kind"])
+    chances = model.predict(table, proba=True)["kind"]
+    np.testing.assert_allclose(chances.sum(1), 1, rtol=1e-5)
+    np.testing.assert_array_equal(model.predict(table, output="kind", labels=True), named["kind"])
+    scores = model.evaluate(table, ["price", "kind"])
+    assert scores["rows"] == 300 and set(scores["outputs"]) == {"price", "kind"}
+    assert scores["outputs"]["kind"]["accuracy"] == pytest.approx(right)
+    assert scores["outputs"]["kind"]["classes"] == ["large", "middle", "small"]
+    assert scores["outputs"]["price"]["r2"] == pytest.approx(r2, abs=1e-4) == scores["r2"]
     with pytest.raises(ot.DataError, match="learns 'price', 'kind'"):
         model.fit(table, ["price", "city"], epochs=1)
     with pytest.raises(ot.DataError, match="the table has no column 'nope'"):
         ot.new("mlp", table, target="nope")
+
+
+THREE = """
+<ir_version: 9, opset_import: ["": 17]>
+g (float[N, 4] x) => (float[N, 1] size, float[N, 3] kind, float[N, 1] sick)
+<float[4, 1] a = {1, 0, 0, 0}, float[4, 3] b = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0}, float[4, 1] c = {0, 0, 0, 1}> {
+  size = MatMul(x, a)
+  kind = MatMul(x, b)
+  sick = MatMul(x, c)
+}
+"""
+
+
+def test_losses_of_ones_own_model():
+    """Metrics of every output that has a loss, against its own target, whatever their order and names."""
+    x = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+    values = {"kind": x[:, :3].argmax(1), "size": x[:, :1] + 0.5, "sick": (x[:, 3:] > 0).astype(np.float32)}
+    of = ot.losses
+    for terms in ([of.CrossEntropy(output="kind"), of.MSE(output="size"), of.BCELogits(output="sick", label="ill")],
+                  [0.5 * of.MSE(output="size", label="metres"), of.BCELogits(output="sick", label="ill"),
+                   of.CrossEntropy(output="kind")]):
+        ready = ot.prepare(ot.parse(THREE), loss=terms, optimizer=ot.SGD(lr=1e-3))
+        targets = json.loads(ready.info["metadata"]["onnxtrain.loss_targets"])
+        trainer = ot.Trainer(ready)
+        assert set(trainer.targets) == set(targets.values())
+        scores = trainer.evaluate({"x": x}, {targets[name]: v for name, v in values.items()})["outputs"]
+        assert set(scores) == {"kind", "size", "sick"}
+        assert scores["kind"]["accuracy"] == 1 and scores["size"]["mae"] == pytest.approx(0.5, abs=1e-6)
+        assert scores["sick"]["accuracy"] == 1 and scores["sick"]["auc"] == 1
 
 
 def test_words_where_numbers_are_learnt(work):

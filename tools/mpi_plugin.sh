@@ -9,7 +9,7 @@ folders=("$@"); ((${#folders[@]})) || folders=(build/release python/onnxtrain)
 source=src/distributed/plugin/mpi_plugin.c
 built=
 build_with() {  # an mpicc
-  local mpicc=$1 name folder library
+  local mpicc=$1 name folder library compile
   command -v "$mpicc" >/dev/null || return 0
   case $("$mpicc" -show 2>/dev/null) in
     *openmpi*|*open-mpi*|*ompi*) name=openmpi ;;
@@ -21,8 +21,11 @@ build_with() {  # an mpicc
   for folder in "${folders[@]}"; do
     mkdir -p "$folder"
     library=$folder/libonnxtrain_mpi_$name.so
-    [[ -e $library && $library -nt $source && $library -nt ${source%.c}.h ]] && continue
-    "$mpicc" -std=c11 -O2 -Wall -Wextra -fPIC -shared -fvisibility=hidden "$source" -o "$library.new"
+    [[ -e $library && $library -nt $source && $library -nt ${source%.c}.h && $library -nt tools/mpi_plugin.sh ]] && continue
+    compile=("$mpicc")
+    # for packages: without the folder of this machine in which the MPI library lies
+    [[ -z $all ]] || read -ra compile < <("$mpicc" -show | sed -E 's/-Wl,-rpath[ ,=](-Wl,)?[^ ]*//g')
+    "${compile[0]}" -std=c11 -O2 -Wall -Wextra -fPIC -shared -fvisibility=hidden "$source" -o "$library.new" "${compile[@]:1}"
     mv "$library.new" "$library"
     echo "mpi: $library"
   done

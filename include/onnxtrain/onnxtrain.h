@@ -168,43 +168,6 @@ OT_API ot_status ot_make_whole(const ot_model* m, const char* options, ot_model*
 OT_API ot_status ot_export_whole(const ot_model* m, const char* options, const char* path,
                                  ot_text** report);
 
-/* ---- text: who makes token ids of it --------------------------------------------------------- */
-/* Callbacks return a failure as said; `error` then points to its text (the caller's, read at once).
- */
-typedef struct ot_tokenizer {
-  size_t size;
-  void* context;
-  /* The tokenizer of this tokenizer.json (its content, and the file it came from) is the one that
-   * encode uses from now on. Returns how many tokens it knows; -1: failure. */
-  int64_t (*open)(void* context, const char* content, const char* name, const char** error);
-  /* n texts in UTF-8 as token ids [n, length], cut or padded, and a mask with 1 for every token
-   * that is there. 0: done. */
-  int (*encode)(void* context, size_t n, const char* const* texts, int64_t length, int64_t* ids,
-                int64_t* mask, const char** error);
-} ot_tokenizer;
-/* Of the whole process; *t is copied. NULL: text is an error, as it is without a call. */
-OT_API ot_status ot_set_tokenizer(const ot_tokenizer* t);
-
-/* ---- other runtimes for operators that this library does not know --------------------------- */
-/* Neighbouring nodes come as one ONNX model. Callbacks return 0, or non-zero for a failure, whose
- * text `error` then points to (the caller's, read at once). They may be called from any thread. */
-typedef struct ot_fallback {
-  size_t size;
-  void* context;
-  const char* name; /* for messages */
-  /* about: JSON list of the model's nodes (domain, type, name, inputs, outputs, attributes). An
-   * operator X_grad stands for a registered gradient: inputs, outputs and dY of X -> dX. outputs:
-   * room for n_outputs handles, the library's afterwards. */
-  int (*run)(void* context, const void* model, size_t model_size, const char* about,
-             size_t n_inputs, ot_value* const* inputs, size_t n_outputs, ot_value** outputs,
-             const char** error);
-  /* 1: `run` computes X_grad of this operator, 0: it does not, negative: a failure. May be NULL. */
-  int (*has_gradient)(void* context, const char* domain, const char* op);
-} ot_fallback;
-/* Of the whole process, for models that are read from now on; *f is copied, its context must
- * outlive them. NULL: unknown operators are an error, as they are without a call. */
-OT_API ot_status ot_set_fallback(const ot_fallback* f);
-
 /* ---- sessions: inference --------------------------------------------------------------------- */
 typedef struct ot_options {
   size_t size;
@@ -238,7 +201,8 @@ OT_API ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* co
 
 /* ---- datasets -------------------------------------------------------------------------------- */
 /* A file (npy, npz, idx, csv, tsv), a folder with such files, or "synthetic:...". options: JSON
- * with part ("train" or "test") and target (a csv column), or NULL. */
+ * with part ("train" or "test"), target (a csv column) and drop, or NULL. Data without parts:
+ * "test" is an error (OT2194), "train" takes all rows, and the notes of ot_dataset_info say so. */
 OT_API ot_status ot_dataset_open(const char* spec, const char* options, ot_dataset** out);
 /* Batches that the caller makes, one after the other: one more kind of dataset, to train on
  * (ot_trainer_fit_data). Set `size` to sizeof. The functions are called on the thread of the fit.
@@ -341,33 +305,6 @@ OT_API ot_status ot_trainer_set_rate(ot_trainer* t, double rate);
 OT_API uint64_t ot_trainer_step_count(const ot_trainer* t);
 /* Steps that were made elsewhere, on this state: random numbers go with the number of the step. */
 OT_API ot_status ot_trainer_set_step_count(ot_trainer* t, uint64_t steps);
-/* Another runtime that makes the steps (docs/engines.md). The functions are called on the thread of
- * the step or the fit; each returns 0, or non-zero for a failure, whose text `error` then points to
- * (the caller's, read at once). */
-typedef struct ot_engine {
-  size_t size;
-  void* context;
-  /* The training as it stands, before the first step and when the state was changed elsewhere. The
-   * model is the callee's to free. */
-  int (*begin)(void* context, ot_model* training, uint64_t step, const char** error);
-  /* One step of every section; values are the library's, read during the call. */
-  int (*step)(void* context, size_t n, const char* const* names, ot_value* const* values,
-              double* loss, const char** error);
-  /* State variables: calls take(sink, name, value) for each; the value is copied. */
-  int (*state)(void* context, void (*take)(void* sink, const char* name, const ot_value* value),
-               void* sink, const char** error);
-  /* Takes the last step back; non-zero: it cannot. May be NULL. */
-  int (*undo)(void* context);
-  /* What validation computes (ot_make_step with OT_EVALUATION) on these rows, with the state as it
-   * is now: calls take(sink, "loss" or "scores", value) for what there is. OT_NOT_EVALUATED: it
-   * cannot, `error` says why, and the library evaluates. May be NULL. */
-  int (*evaluate)(void* context, size_t n, const char* const* names, ot_value* const* values,
-                  void (*take)(void* sink, const char* name, const ot_value* value), void* sink,
-                  const char** error);
-} ot_engine;
-#define OT_NOT_EVALUATED (-1)
-/* *engine is copied; its context must outlive the trainer. NULL: this library makes the steps. */
-OT_API ot_status ot_trainer_set_engine(ot_trainer* t, const ot_engine* engine);
 /* Whole epochs over arrays (the first dimension counts the rows; names as the model's inputs and
  * targets, or x and y; none: the arrays that the resumed run has kept). valid: other arrays, or
  * none. options: JSON, see docs/fit.md. on_epoch gets one JSON object per epoch (and, with the
@@ -412,5 +349,7 @@ OT_API ot_status ot_trainer_model(const ot_trainer* t, ot_model** out);
 #ifdef __cplusplus
 }
 #endif
+
+#include "onnxtrain/callbacks.h"
 
 #endif

@@ -206,12 +206,14 @@ class Session {
 class Dataset {
  public:
   explicit Dataset(ot_dataset* d) : h_(d) {}
-  // part: "train" or "test"; target: a csv column
-  static Dataset open(const std::string& spec, const std::string& part = "train",
+  // part: "train" or "test" (data without parts have no "test": OT2194); "": training data, or all
+  // rows. target: a csv column
+  static Dataset open(const std::string& spec, const std::string& part = {},
                       const std::string& target = {}) {
     ot_dataset* d = nullptr;
-    std::string options =
-        "{\"part\": " + detail::quoted(part) + ", \"target\": " + detail::quoted(target) + "}";
+    std::string options = "{\"target\": " + detail::quoted(target);
+    if (!part.empty()) options += ", \"part\": " + detail::quoted(part);
+    options += "}";
     check(ot_dataset_open(spec.c_str(), options.c_str(), &d));
     return Dataset(d);
   }

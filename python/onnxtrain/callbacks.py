@@ -20,6 +20,9 @@ class Callback:
     def on_train_begin(self, logs=None):
         """Before the first epoch."""
 
+    def on_plan(self, epochs):
+        """Once, when it is known how many epochs there will be."""
+
     def on_epoch_begin(self, epoch, logs=None):
         """Before every epoch."""
 
@@ -151,6 +154,11 @@ class Watch:
 
     def heard(self, said):
         """One JSON object of the library; True asks it to stop."""
+        if "plan" in said:
+            self.epochs = said["plan"]["epochs"]
+            for c in self.callbacks:
+                getattr(c, "on_plan", lambda epochs: None)(self.epochs)
+            return False
         if "progress" in said:
             logs = said["progress"]
             for c in self.callbacks:

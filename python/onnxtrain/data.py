@@ -1,5 +1,6 @@
 """What people hand to `fit`, `evaluate` and `predict`: arrays, dicts of arrays, tables, batches one after the other."""
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 
@@ -15,6 +16,7 @@ def _holds_arrays(batch):
 
 def is_batches(x):
     """True for a generator, a loader or any other iterable of batches; False for arrays and what becomes one."""
+    refuse_sparse(x, "x")
     if isinstance(x, (list, tuple)) and x and all(isinstance(b, (Mapping, tuple)) and len(b) > 0 and _holds_arrays(b)
                                                   for b in x):
         return True  # batches (x, y) or {name: array}, all there already
@@ -39,6 +41,21 @@ def text_columns(x):
     return [n for n, d in zip(names, list(x.dtypes)) if str(d) in ("object", "str", "string", "category", "String")]
 
 
+def _all_numbers(words):
+    try:
+        np.asarray(words, dtype=float)
+    except ValueError:
+        return False
+    return True
+
+
+def refuse_sparse(x, name):
+    """Matrices of scipy.sparse are no arrays, although they can be gone through."""
+    if hasattr(x, "toarray") and hasattr(x, "nnz"):
+        raise DataError(f"'{name}' is a sparse matrix ({type(x).__name__}), the model takes arrays", "OT2105",
+                        "x.toarray()")
+
+
 def array(x, name, text=False):
     """One column as an array; the first dimension counts the rows. `text`: strings are fine, some models take them."""
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
@@ -49,8 +66,14 @@ def array(x, name, text=False):
                         "OT2124",
                         f"leave it out: table.drop(columns={words!r}), or make a model for the table: ot.new(\"mlp\", "
                         "table, target=...)")
+    refuse_sparse(x, name)
     try:
         a = np.asarray(x)
+    except (RuntimeError, TypeError) as e:  # a tensor of PyTorch with a gradient, or on another device
+        if not hasattr(x, "detach"):
+            raise
+        raise DataError(f"'{name}' is a tensor that is no array: {str(e).splitlines()[0]}", "OT2105",
+                        "x.detach().cpu().numpy()") from e
     except ValueError as e:  # rows of different lengths
         raise DataError(f"'{name}' is not an array: {e}", "OT2105",
                         "rows of one length make an array: pad or cut the lists") from e
@@ -58,6 +81,9 @@ def array(x, name, text=False):
         return a
     if a.dtype.kind in "OUST" or a.ndim == 0:
         kind = "a single value" if a.ndim == 0 else "text" if is_text(a) else "objects or rows of different lengths"
+        if kind == "text" and _all_numbers(a):
+            raise DataError(f"'{name}' is not an array of numbers: it holds numbers written as text", "OT2105",
+                            "numpy.asarray(x, dtype=float)")
         raise DataError(f"'{name}' is not an array of numbers: it holds {kind}", "OT2105",
                         "classes, labels = numpy.unique(y, return_inverse=True) numbers labels; "
                         "a model that takes text trains on batches: fit(iterable)" if kind == "text"
@@ -83,7 +109,16 @@ def target_names(y):
 
 
 def _missing(v):
-    return v is None or v != v or type(v).__name__ in ("NAType", "NaTType")
+    return v is None or type(v).__name__ in ("NAType", "NaTType") or v != v
+
+
+# the words that tables have where there is no number; the same as in files (docs/tables.md)
+_NOTHING = {"", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "?", "n/a", "#N/A", "<NA>", "-", "--", "---",
+            "\u2013", "\u2014", ".", "None", "none"}
+
+
+def _nothing(v):
+    return isinstance(v, str) and v.strip() in _NOTHING
 
 
 def raw_column(values, name, kind):
@@ -104,8 +139,11 @@ def _raw_values(values, name, kind):
                             f"pandas.to_datetime(table['{name}'])") from None
         number = days.astype("int64") / 86400000.0
         return np.where(np.isnat(days), np.nan, number)
-    if values.dtype == object:
-        values = np.array([np.nan if _missing(v) else v for v in values.tolist()])
+    if values.dtype == object or values.dtype.kind in "US":
+        values = np.array([np.nan if _missing(v) or _nothing(v) else v for v in values.tolist()])
+    if values.dtype.kind in "US":  # numbers that are written as text
+        with contextlib.suppress(ValueError):
+            values = values.astype(np.float64)
     if values.dtype.kind in "US":
         raise DataError(f"column '{name}' holds text, the model takes numbers there", "OT2124",
                         f"pandas.to_numeric(table['{name}'])")

@@ -36,6 +36,18 @@ class ModelError(Error):
     """The model file or graph is at fault."""
 
 
+class NoLossError(ModelError):
+    """No loss fits the model, or none can be chosen by `auto`."""
+
+
+class OpenSizesError(ModelError):
+    """A step cannot be made while sizes of the model are open; with fixed sizes it may be possible."""
+
+
+class ConversionError(ModelError):
+    """A converter has no form for something, or its self-check found a difference."""
+
+
 class DataError(Error, ValueError):
     """The data does not fit."""
 
@@ -49,7 +61,9 @@ class CheckpointError(Error):
 
 
 _BY_STATUS = {2: UsageError, 3: ModelError, 4: DataError, 5: DivergedError, 7: CheckpointError}
+_BY_CODE = {"OT1238": NoLossError, "OT1205": OpenSizesError, "OT1206": OpenSizesError, "OT1260": OpenSizesError}
 
 
-def for_status(status):
-    return _BY_STATUS.get(status, Error)
+def for_status(status, code):
+    """The class of an error of the library."""
+    return _BY_CODE.get(code) or _BY_STATUS.get(status, Error)

@@ -10,11 +10,11 @@ import warnings
 import numpy as np
 
 from .data import array, by_name, column_names
-from .errors import DataError, Error, UsageError
+from .errors import DataError, NoLossError, UsageError
 from .exported_classifier import exported
 from .model import Model, all_rows, as_model, load
+from .prepared import prepare
 from .recipe import Term
-from .trainer import prepare
 
 
 class _Estimator:
@@ -165,12 +165,7 @@ class OnnxClassifier(_Estimator):
         term = Term("auto", self._exported.scores)
         try:
             ready = prepare(source, loss=term)
-        except UsageError:
-            raise
-        except Error as e:
-            if e.code != "OT1238":
-                raise
-            # probabilities that no Softmax makes: the logarithmic loss of every class
+        except NoLossError:  # probabilities that no Softmax makes: the logarithmic loss of every class
             return self._train(X, same.astype(np.float32), Term("bce", self._exported.scores))
         # numbers are taken for the labels that the graph still writes
         # numbers are matched with the labels that the graph writes, texts that are numbers too

@@ -43,10 +43,9 @@ class OnnxRuntime:
 
     def compute(self, model, about, arrays):
         """Arrays in the order of the partition's inputs to arrays in the order of its outputs."""
-        nodes = json.loads(about)
-        key = (nodes[0]["domain"], nodes[0]["type"].removesuffix("_grad"))
-        if len(nodes) == 1 and nodes[0]["type"].endswith("_grad") and key in _gradients:
-            return _gradient(nodes[0], _gradients[key], arrays)
+        first = json.loads(about)[0]
+        if first["gradient"]:  # it comes alone
+            return _gradient(first, _gradients[first["domain"], first["type"].removesuffix("_grad")], arrays)
         session = self.session(model)
         return session.run(None, {i.name: a for i, a in zip(session.get_inputs(), arrays)})
 

@@ -54,8 +54,15 @@ _COMMANDS = {"onnxtrain prepare model.onnx -o model.train.onnx": 'ot.prepare("mo
 # any other command to type in a shell stays as it is
 _FLAG = re.compile(r"(\bonnxtrain [a-z]+ [^;]*)|(?<![\w-])--([a-z][a-z-]*)"
                    r"(?:[ =](?!or\b|and\b|to\b|out\b)((?:[^\s;:?()]|:(?=\d))*[^\s,;:?()]))?")
+_LOSS_ON = re.compile(r"--loss ([a-z0-9_]+) --loss-input ('[^']*'|[^\s;:?(),]+)")
 _TWICE = re.compile(r"(dims=\{[^}]*\}) \(\1\)")  # a message that says both
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
+
+
+def _loss_on(m):
+    """`--loss mse --loss-input s`: one loss on that tensor."""
+    kind, name = m.group(1), m.group(2).strip("'")
+    return f"loss=ot.losses.{_LOSSES[kind]}(output={name!r})" if kind in _LOSSES else m.group(0)
 
 
 def _one(m):
@@ -95,4 +102,4 @@ def in_python(text):
     text = text.replace("add --label-offset", "--label-offset")
     if "--" not in text:
         return text
-    return _TWICE.sub(r"\1", _FLAG.sub(_one, text))
+    return _TWICE.sub(r"\1", _FLAG.sub(_one, _LOSS_ON.sub(_loss_on, text)))

@@ -11,11 +11,13 @@ from . import _native
 from .arguments import check_ending, refuse_unknown
 from .data import by_name, columns, is_text, known_keys
 from .errors import UnknownNameError, UsageError
+from .predictions import predicted
 from .tables import split
 from .text import rule_of
 from .values import from_native, to_native
 
 _METRICS = ("accuracy", "mae", "perplexity", "rmse", "top5")
+_EVALUATED = ("auc", "f1", "precision", "r2", "recall")
 
 
 class _Parameters(Mapping):
@@ -119,7 +121,7 @@ class Model:
         """What every initializer is to a training: a list of dicts with name, dtype, shape, elements, role ("trained",
         "constant", "frozen", "statistics", "no gradient", "other output", "integers", "unused") and the reason.
         Options as in `ot.prepare`."""
-        from .trainer import recipe_json
+        from .prepared import recipe_json
 
         return json.loads(self._m.weights(recipe_json(**prepare_options)))["weights"]
 
@@ -230,13 +232,16 @@ class Model:
     def compile(self, loss="auto", optimizer=None, metrics=None, **prepare_options):
         """Chooses loss, optimizer and whatever else `ot.prepare` takes. Metrics follow from the targets: accuracy
         for class labels, mae and rmse otherwise; a name in `metrics` is checked when they are computed."""
-        from .trainer import prepare, recipe_json
+        from .prepared import prepare, recipe_json
 
         refuse_unknown("compile", [o for o in prepare_options if o not in inspect.signature(prepare).parameters],
                        prepare)
         recipe_json(loss=loss, optimizer=optimizer, **prepare_options)  # refuses what is no loss or optimizer
         metrics = [metrics] if isinstance(metrics, str) else metrics
         for m in metrics or ():
+            if m in _EVALUATED:
+                raise UsageError(f"metric '{m}' is always in `evaluate`; in every epoch it is on request", "OT1153",
+                                 f"fit(..., metric={m!r})")
             if m not in _METRICS:
                 raise UsageError(f"there is no metric '{m}'", "OT1153", f"one of {', '.join(_METRICS)}")
         if self.trainable and (loss != "auto" or optimizer is not None or prepare_options):
@@ -250,7 +255,8 @@ class Model:
     def trainer(self, seed=0, threads=0, memory=None, distributed="off", micro_blocks=0, batch_norm=None,
                 shard_optimizer=False):
         """The Trainer behind `fit`; made on first use."""
-        from .trainer import Trainer, prepare
+        from .prepared import prepare
+        from .trainer import Trainer
 
         if self._trainer is None:
             ready = self if self.trainable else prepare(self, **self._compiled)
@@ -278,7 +284,7 @@ class Model:
 
     def _choose_loss(self, y):
         """`auto` knows the target here: 0 and 1 for one score per row are two classes, not numbers."""
-        from .trainer import prepare
+        from .prepared import prepare
 
         if self._trainer is not None or self.trainable or self._compiled.get("loss", "auto") != "auto" or y is None:
             return
@@ -316,13 +322,17 @@ class Model:
             self._check_metric(m, list(scores))
         return scores
 
-    def predict(self, x, batch_size=256):
-        """The first output for every row of x (an array, or {input: array}); x fits as in `fit`."""
+    def predict(self, x, batch_size=256, *, output=None, proba=False, labels=False):
+        """The first output (or `output`) for every row of x (an array, or {input: array}); x fits as in `fit`. A model
+        that learns several columns gives {column: rows}. proba: probabilities of classes instead of scores; labels: the
+        class of each row, by its name where the data had names."""
         from .session import Session
 
         if self._session is None:
             self._session = Session(self)
-        return rows_through(self._session, self, x, batch_size)
+        metadata = (self._trainer.model() if self._trainer and (proba or labels) else self)._description["metadata"]
+        return predicted(self, lambda name: rows_through(self._session, self, x, batch_size, name), metadata, output,
+                         proba, labels)
 
     def proto(self):
         """The file's bytes."""
@@ -352,6 +362,8 @@ def load(path_or_bytes):
     """Reads an ONNX model from a path or from bytes."""
     if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
         return Model(_native.load_bytes(bytes(path_or_bytes)))
+    if hasattr(path_or_bytes, "SerializeToString"):  # an onnx.ModelProto
+        return load(path_or_bytes.SerializeToString())
     if not isinstance(path_or_bytes, (str, os.PathLike)):
         raise UsageError(f"load takes a path or bytes, not {type(path_or_bytes).__name__}", "OT1151",
                          'ot.load("model.onnx")')

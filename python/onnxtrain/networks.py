@@ -11,12 +11,13 @@ from .errors import DataError, Error, UsageError
 from .hints import in_python
 from .model import Model
 from .session import feed_lists
+from .tables import is_dataset
 from .text import offer_tokenizers
 
 
 def _csv_of(table, path):
     """A table of another library (pandas, polars, pyarrow, Hugging Face datasets) as a csv file."""
-    if hasattr(table, "to_pandas") and not hasattr(table, "to_csv"):
+    if hasattr(table, "to_pandas") and (is_dataset(table) or not hasattr(table, "to_csv")):
         table = table.to_pandas()
     if hasattr(table, "write_csv"):  # polars
         table.write_csv(path)
@@ -94,5 +95,6 @@ def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=
             raise type(e)(said[0], e.code, said[1].replace(folder + os.sep, "")) from None
     if verbose:
         for label, text in json.loads(notes):
-            print(f"{label:9s} {in_python(text)}".replace(folder + os.sep, ""))
+            said = in_python(text.replace("(--scale to change)", "(scale= to change)"))
+            print(f"{label:9s} {said}".replace(folder + os.sep, ""))
     return Model(native)

@@ -45,7 +45,7 @@ class Progress(Callback):
 
     def __init__(self, verbose, epochs, stream=None):
         self.stream = stream or sys.stderr
-        self.epochs = epochs
+        self.epochs, self.verbose = epochs, verbose
         self.notebook = _notebook() if verbose == 1 else None
         self.bar = verbose == 1 and not self.notebook and self.stream.isatty()
         self.handle, self.lines, self.width = None, [], 0
@@ -54,6 +54,9 @@ class Progress(Callback):
     def wanted(stream=None):
         """What verbose=None means: a bar where somebody looks, nothing in scripts and pipes."""
         return 1 if _notebook() or (stream or sys.stderr).isatty() else 0
+
+    def on_plan(self, epochs):
+        self.epochs = epochs
 
     def on_progress(self, epoch, logs=None):
         text = bar_words(epoch, self.epochs, logs)
@@ -67,12 +70,18 @@ class Progress(Callback):
     def on_epoch_end(self, epoch, logs=None):
         line = f"{epoch + 1:3d}/{self.epochs} {logs['seconds']:6.1f} s   {epoch_words(logs)}"
         line += "   * best" if logs.get("best") else ""
+        if self.verbose == 1 and not self._has_line(epoch + 1, logs["seconds"]):
+            return
         self.lines.append(line)
         if self.notebook:
             return self._show("")
         self.stream.write(("\r" if self.bar else "") + line.ljust(self.width) + "\n")
         self.stream.flush()
         self.width = 0
+
+    def _has_line(self, epoch, seconds):
+        """Of many short epochs about twenty are shown, as on the command line."""
+        return self.epochs <= 40 or seconds >= 2 or epoch in (1, self.epochs) or epoch % -(-self.epochs // 20) == 0
 
     def _show(self, running):
         import html

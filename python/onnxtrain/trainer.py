@@ -1,4 +1,4 @@
-"""Preparing a model for training, stepping it in one's own loop, and epochs over data."""
+"""Stepping a training model in one's own loop, and epochs over data."""
 
 import json
 import os
@@ -27,86 +27,13 @@ from .errors import UnknownNameError, UsageError
 from .hints import in_python
 from .history import History
 from .limits import limits
-from .model import Model, as_model, rows_through
+from .model import Model, as_model
+from .prepared import options_json
+from .prepared import prepare as prepare  # public here too
 from .progress import Progress
-from .recipe import loss_specs, optimizer_spec, schedule_spec
-from .session import Session, feed_lists
+from .session import feed_lists
 from .tables import split
 from .values import from_native, to_native
-
-
-def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
-            schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None,
-            append=False, dims=None, bn_variance="torch", strict=False, augment=None):
-    """Inference model -> training model (loss, gradients, optimizer and state are in the file).
-
-    loss: a name, `ot.losses.CrossEntropy(...)`, a list of weighted terms, or the path of an ONNX graph;
-    optimizer: `ot.AdamW(...)`, a name or the path of an ONNX graph; freeze, only: globs over initializer names;
-    schedule: a name, `ot.Schedule(...)` or a dict; mode: "train" or "as_is"; batch, dims: fix the number of
-    rows, other open dimensions by name ({"sequence": 128}) or the shape of an input; append: one more training section
-    behind those that the model has; bn_variance: running variance of BatchNormalization, "torch" (unbiased) or "onnx"
-    (population variance); strict: weights that would not train are an error, not a warning; augment: random changes
-    of images in training only, "flip,crop:4" or a list, also the path of an ONNX graph. docs/recipe.md has all of it.
-    """
-    recipe = recipe_json(loss, optimizer, label, freeze, only, clip_norm, clip_value, schedule, accumulate, mode,
-                         lowered, reset, seed, batch, append, dims, bn_variance, strict, augment)
-    model = as_model(model)
-    if model.trainable and not append:
-        warnings.warn("the model carries a training already: it is replaced, with its optimizer and state", UserWarning,
-                      stacklevel=2)
-    native = model._m
-    prepared = Model(native.prepare(recipe))
-    for left in json.loads(native.weights(recipe))["left_out"]:
-        warnings.warn(f"{left['text']} [OT1285]; to leave them as they are: freeze={left['names']}", stacklevel=2)
-    return prepared
-
-
-def recipe_json(loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
-                schedule=None, accumulate=1, mode="train", lowered=False, reset=False, seed=0, batch=None,
-                append=False, dims=None, bn_variance="torch", strict=False, augment=None):
-    """The arguments of `prepare` as the JSON that the library reads."""
-    recipe = {
-        "losses": loss_specs(loss, label), "optimizer": optimizer_spec(optimizer), "schedule": schedule_spec(schedule),
-        "freeze": [freeze] if isinstance(freeze, str) else list(freeze or ()),
-        "only": [only] if isinstance(only, str) else list(only or ()),
-        "clip_norm": clip_norm or 0, "clip_value": clip_value or 0, "accumulate": accumulate, "mode": mode,
-        "lowered": lowered, "reset": reset, "seed": seed, "append": append,
-        "bn_variance": bn_variance, "strict": strict,
-    }
-    if augment:
-        parts = [augment] if isinstance(augment, (str, os.PathLike)) else augment
-        recipe["augment"] = ",".join(os.fspath(p) for p in parts)
-    if batch:
-        recipe["batch"] = int(batch)
-    if dims:
-        recipe["dims"] = {name: [int(n) for n in np.atleast_1d(size)] for name, size in dims.items()}
-    return _text(recipe)
-
-
-def _text(options):
-    """JSON; numbers of numpy are numbers."""
-    def plain(v):
-        if isinstance(v, (np.generic, np.ndarray)):
-            return v.tolist()
-        raise UsageError(f"{v!r} is no number, text or list", "OT1152")
-    try:
-        return json.dumps(options, default=plain, allow_nan=False)
-    except ValueError:
-        where = next(_not_finite(options), "an option")
-        raise UsageError(f"{where} is NaN or infinite, it takes a finite number", "OT1152",
-                         f"give {where} a number") from None
-
-
-def _not_finite(value, name="an option"):
-    """Names of the numbers in there that JSON cannot say."""
-    if isinstance(value, dict):
-        for k, v in value.items():
-            yield from _not_finite(v, k)
-    elif isinstance(value, (list, tuple)):
-        for v in value:
-            yield from _not_finite(v, name)
-    elif isinstance(value, (float, np.floating)) and not np.isfinite(value):
-        yield name
 
 
 class _Outputs(dict):
@@ -198,10 +125,12 @@ def resume(path, threads=0, memory=None, engine="native", isolated=False, max_lo
     return t
 
 
-def _history(text):
-    """What `fit` gave; what the library warns about becomes warnings of Python."""
+def _history(text, named=False):
+    """What `fit` gave; what the library warns about becomes warnings of Python. named: labels came by their names."""
     result = json.loads(text)
     for w in result.get("warnings", ()):
+        if named and w["text"].startswith("class numbers:"):
+            continue
         text = f"[{w['code']}] {w['text']}" if w["code"] else w["text"]
         fix = in_python(w.get("hint", ""))
         warnings.warn(f"{text}; help: {fix}" if fix else text, UserWarning, stacklevel=4)
@@ -238,6 +167,7 @@ class Trainer:
         self._run = self._names = self._features = self._known = None  # _run: the folder of the run that is resumed
         self._kinds = self._classes = self._text = None  # columns and class names of the model; {}: it has none
         self._learner = None  # a model that learns several columns
+        self._named = False  # labels came by their names
         self._step = self._t.step
         self._serial = 0  # of the last step made here
         self._loss_only = {}  # by section: the loss is the only output beside new states
@@ -444,7 +374,8 @@ class Trainer:
         batches = data = None
         if x is not None and is_batches(x):
             if y is not None:
-                raise UsageError("an iterator gives x and y together: there is no y beside it", "OT1157")
+                raise UsageError(f"an iterator ({type(x).__name__}) gives x and y together: there is no y beside it",
+                                 "OT1157", "arrays, fit(x, y), or batches of both: fit([(x, y)])")
             batches = Batches(x, epochs, steps_per_epoch, self.inputs, self.targets)
             epochs = batches.epochs
         elif steps_per_epoch:
@@ -461,7 +392,7 @@ class Trainer:
         if isinstance(valid, float):
             options["valid"] = valid
         # what is not said is the library's to know: from the run that is resumed, or the default
-        options = _text({k: v for k, v in options.items() if v is not None})
+        options = options_json({k: v for k, v in options.items() if v is not None})
         call = (lambda text: watch.heard(json.loads(text))) if on_epoch or watch.callbacks else None
         valid_data = some_rows(self._columns(*valid)) if isinstance(valid, (tuple, list)) else {}
         self._serial += 1
@@ -477,7 +408,7 @@ class Trainer:
         else:
             data = some_rows(self._columns(x, y))
         try:
-            return _history(self._t.fit(*feed_lists(data), *feed_lists(valid_data), options, call))
+            return _history(self._t.fit(*feed_lists(data), *feed_lists(valid_data), options, call), self._named)
         finally:
             watch.end()
             if out and data and self.rank == 0:
@@ -500,7 +431,9 @@ class Trainer:
         if self._learner is not None:
             y = several_targets(y, self._learner, self.targets)
         x = by_name(x, self.features, self.inputs, self._kinds, self._text)
-        named = columns(x, class_numbers(y, self._classes), text=bool(self._kinds))
+        numbers = class_numbers(y, self._classes)
+        self._named = self._learner is not None or numbers is not y
+        named = columns(x, numbers, text=bool(self._kinds))
         return known_keys(named, self.inputs, self.targets)
 
     def evaluate(self, x, y=None, batch_size=256):
@@ -509,8 +442,8 @@ class Trainer:
         names, values = feed_lists(some_rows(self._columns(x, y)))
         return json.loads(self._t.evaluate(names, values, batch_size))
 
-    def predict(self, x, batch_size=256):
-        """The first output for every row of x (an array, or {input: array}), with the current weights."""
+    def predict(self, x, batch_size=256, *, output=None, proba=False, labels=False):
+        """`Model.predict` with the current weights."""
         model = self.model()
         model._features = tuple(self.features or ())
-        return rows_through(Session(model), model, x, batch_size)
+        return model.predict(x, batch_size, output=output, proba=proba, labels=labels)

@@ -38,7 +38,13 @@ def dtype_number(dtype):
     for number, name in _ML_NAMES.items():
         if dtype.name == name:
             return number
-    raise DataError(f"element type {dtype} is not one of ONNX's", "OT2130")
+    if dtype.names:
+        hint = f"give numbers: numpy.column_stack([x[n] for n in {list(dtype.names)}])"
+    elif dtype.kind in "mM":
+        hint = "give numbers, seconds for example: x.astype('int64')"
+    else:
+        hint = "give numbers: x.astype('float32')"
+    raise DataError(f"element type {dtype} is not one of ONNX's", "OT2130", hint)
 
 
 def numpy_dtype(number):

@@ -6,8 +6,9 @@ namespace otpy {
 
 void raise(ot_status status) {
   ot_error_info e = ot_last_error();
-  nb::object cls = nb::module_::import_("onnxtrain.errors").attr("for_status")(int(status));
-  nb::object error = cls(std::string(e.message), std::string(e.code), std::string(e.hint));
+  const std::string code = e.code;
+  nb::object cls = nb::module_::import_("onnxtrain.errors").attr("for_status")(int(status), code);
+  nb::object error = cls(std::string(e.message), code, std::string(e.hint));
   PyErr_SetObject(cls.ptr(), error.ptr());
   throw nb::python_error();
 }

@@ -163,6 +163,9 @@ class _Faulty:
         runner.step = step
         if fault == "lost":
             runner.state = lambda: {k: v for k, v in state_of().items() if k != "w1"}
+        if fault == "nan weights":
+            runner.state = lambda: {k: v * np.float32("nan") if k == "w2" and count[0] > 4 else v
+                                    for k, v in state_of().items()}
         if fault == "shape":
             runner.state = lambda: {k: v[None] if k == "w1" else v for k, v in state_of().items()}
         return runner
@@ -170,8 +173,8 @@ class _Faulty:
 
 @pytest.mark.parametrize(("fault", "said"), [
     ("nan", "loss became NaN at step 3"), ("fewer", "did not return the output 'loss'"),
-    ("raises", "no room on the device"), ("shape", "returned 'w1' as float"),
-    ("vector", "not one number"), ("lost", "did not return the state variable 'w1'")])
+    ("raises", "no room on the device"), ("shape", "returned 'w1' as float"), ("vector", "not one number"),
+    ("nan weights", "returned 'w2' with NaN"), ("lost", "did not return the state variable 'w1'")])
 def test_faulty_engines_are_found_and_the_checkpoint_is_whole(train, tmp_path, monkeypatch, fault, said):
     monkeypatch.setattr(driver, "open_engine", lambda spec: (_Faulty(fault), "cpu"))
     x, y = data(32)
@@ -181,6 +184,11 @@ def test_faulty_engines_are_found_and_the_checkpoint_is_whole(train, tmp_path, m
     if fault in ("nan", "raises"):
         kept = ot.resume(tmp_path / "run")
         assert kept.step_count == 2
+    if fault == "nan weights":
+        kept = ot.resume(tmp_path / "run")
+        assert kept.step_count == 4
+    if (tmp_path / "run/checkpoints/last.train.onnx").exists():
+        kept = ot.resume(tmp_path / "run")
         assert all(np.isfinite(v).all() for v in kept.state.values())
 
 

@@ -1,5 +1,4 @@
-// The C API: errors, text, models, sessions, trainers.
-#include <cstring>
+// The C API: errors, text, models, sessions.
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -8,9 +7,9 @@
 #include "convert/attribute_weights.hpp"
 #include "convert/optimizers.hpp"
 #include "convert/prepare.hpp"
+#include "core/environment.hpp"
 #include "core/memory.hpp"
 #include "core/version.hpp"
-#include "engine/batch_rows.hpp"
 #include "engine/check_types.hpp"
 #include "engine/gradients.hpp"
 #include "model/describe.hpp"
@@ -76,7 +75,10 @@ uint64_t seed_of(const ot_options* o) { return o ? o->seed : 0; }
 namespace {
 
 ot_text* text(std::string s) { return new ot_text{std::move(s)}; }
-ot_model* model(Model m) { return new ot_model{std::make_shared<const Model>(std::move(m))}; }
+ot_model* model(Model m) {
+  check_environment();  // every use of the library comes by here
+  return new ot_model{std::make_shared<const Model>(std::move(m))};
+}
 
 std::string findings_json(const std::vector<Finding>& list) {
   nlohmann::json j = nlohmann::json::array();
@@ -234,174 +236,5 @@ ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* const* in
         if (cotangents[k]) r.cotangents[of[k]] = std::get<Tensor>(cotangents[k]->v);
     auto out = gradients(*m->m, feeds_of(n_inputs, input_names, inputs), r, options_of(o));
     for (size_t k = 0; k < out.size(); ++k) results[k] = new ot_value{std::move(out[k].second)};
-  });
-}
-
-namespace {
-ot_trainer* new_trainer(std::shared_ptr<const Model> m, const ot_options* o) {
-  const uint64_t seed = seed_of(o);
-  return new ot_trainer(
-      run::Run(std::make_unique<Training>(std::move(m), seed, options_of(o)), seed));
-}
-}  // namespace
-
-ot_status ot_trainer_create(const ot_model* m, const ot_options* o, ot_trainer** out) {
-  return guarded({{"m", m}, {"out", out}}, [&] { *out = new_trainer(m->m, o); });
-}
-ot_status ot_trainer_take(ot_model* m, const ot_options* o, ot_trainer** out) {
-  return guarded({{"m", m}, {"out", out}}, [&] {
-    if (m->m->training.empty()) delete new_trainer(m->m, o);  // refuses
-    *out = new_trainer(std::exchange(m->m, std::make_shared<const Model>()), o);
-  });
-}
-void ot_trainer_free(ot_trainer* t) { delete t; }
-ot_status ot_trainer_initialize(ot_trainer* t) {
-  return guarded({{"t", t}}, [&] { t->t().initialize(); });
-}
-ot_status ot_trainer_memory(const ot_trainer* t, ot_text** json) {
-  return guarded({{"t", t}, {"json", json}}, [&] {
-    const PlannedMemory m = t->t().memory();
-    nlohmann::ordered_json j{{"state_bytes", m.state},
-                             {"step_bytes", m.arena},
-                             {"step_bytes_without_limit", m.whole},
-                             {"nodes_computed_twice", m.recomputed},
-                             {"peak_process_bytes", peak_resident_bytes()}};
-    if (const Training::Shards s = t->t().shards(); !s.of_rank.empty()) {
-      j["optimizer_state_bytes"] = s.bytes;
-      j["optimizer_state_bytes_of_rank"] = s.of_rank;
-    }
-    *json = text(j.dump());
-  });
-}
-namespace {
-
-// Targets that are class labels of the file, by slot of the training.
-bool is_label(ot_trainer* t, const ValueDef& d) {
-  if (!t->labels) t->labels = run::numbers_of_labels(t->t().source());
-  return !t->labels->empty() && d.type.elem == DType::kInt64 &&
-         run::is_target(t->t().source(), d.name);
-}
-
-// By the engine, where one was set: it makes all sections.
-double step_once(ot_trainer* t, Feeds feeds, int which) {
-  for (const ValueDef& d : t->t().slots())
-    if (auto it = feeds.find(d.name); it != feeds.end() && is_label(t, d))
-      if (Tensor* given = std::get_if<Tensor>(&it->second);
-          given && given->dtype() == DType::kInt64)
-        *given = run::class_numbers(d.name, *given, *t->labels);
-  if (!t->run.has_engine()) return t->t().step(feeds, which, false).loss;
-  if (which >= 0 && t->t().algorithms() > 1)
-    usage_error("OT1277", "an engine makes a step of all training sections, not of a single one");
-  require_some_rows(t->t().slots(), [&](size_t k) {
-    const auto it = feeds.find(t->t().slots()[k].name);
-    const Tensor* x = it == feeds.end() ? nullptr : std::get_if<Tensor>(&it->second);
-    return x && x->rank() > 0 ? x->shape()[0] : -1;
-  });
-  return t->run.stepper().step(feeds);
-}
-
-}  // namespace
-
-ot_status ot_trainer_step(ot_trainer* t, size_t n_inputs, const char* const* input_names,
-                          ot_value* const* inputs, int which, double* loss) {
-  return guarded({{"t", t}}, [&] {
-    const Feeds feeds = feeds_of(n_inputs, input_names, inputs);
-    std::lock_guard lock(t->stepping);
-    const double l = step_once(t, feeds, which);
-    if (loss) *loss = l;
-  });
-}
-ot_status ot_trainer_steps(ot_trainer* t, size_t n_inputs, const char* const* input_names,
-                           ot_value* const* inputs, uint64_t n, double* loss) {
-  return guarded({{"t", t}}, [&] {
-    const Feeds feeds = feeds_of(n_inputs, input_names, inputs);
-    std::lock_guard lock(t->stepping);
-    for (uint64_t k = 0; k < n; ++k) {
-      const double l = step_once(t, feeds, -1);
-      if (loss) *loss = l;
-    }
-  });
-}
-size_t ot_trainer_input_count(const ot_trainer* t) { return t ? t->t().slots().size() : 0; }
-const char* ot_trainer_input_name(const ot_trainer* t, size_t index) {
-  return index < ot_trainer_input_count(t) ? t->t().slots()[index].name.c_str() : nullptr;
-}
-ot_status ot_trainer_step_arrays(ot_trainer* t, const ot_array* inputs, int which, uint64_t n,
-                                 double* loss) {
-  return guarded({{"t", t}}, [&] {
-    std::lock_guard lock(t->stepping);
-    std::vector<ArrayRef>& a = t->arrays;
-    a.resize(t->t().slots().size());
-    if (!a.empty()) check_needed({{"inputs", inputs}});
-    for (size_t k = 0; k < a.size(); ++k) {
-      const ot_array& x = inputs[k];
-      if (x.data && (x.rank < 0 || (x.rank > 0 && !x.dims)))
-        usage_error("OT1129",
-                    cat("array ", k, " has rank ", x.rank, " and ", x.dims ? "sizes" : "no sizes"));
-      a[k] = x.data ? ArrayRef{x.data, x.dims, x.rank, checked_dtype(x.dtype)} : ArrayRef{};
-      if (a[k].dtype == DType::kString)
-        usage_error("OT1129", "strings are made with ot_value_strings");
-    }
-    if (t->run.has_engine())
-      usage_error("OT1277", "with an engine, steps are made by ot_trainer_step");
-    std::vector<Tensor> labels;  // that take the place of the caller's
-    for (size_t k = 0; k < a.size(); ++k) {
-      if (!a[k].data || a[k].dtype != DType::kInt64 || !is_label(t, t->t().slots()[k])) continue;
-      Tensor given(DType::kInt64, Shape(a[k].dims, a[k].dims + a[k].rank));
-      std::memcpy(given.data(), a[k].data, given.bytes());
-      labels.push_back(run::class_numbers(t->t().slots()[k].name, given, *t->labels));
-      a[k].data = labels.back().data();
-    }
-    double l = t->t().step_arrays(a.data(), which, n);
-    if (loss) *loss = l;
-  });
-}
-size_t ot_trainer_output_count(const ot_trainer* t) { return t ? t->t().outputs() : 0; }
-const char* ot_trainer_output_name(const ot_trainer* t, size_t index) {
-  return index < ot_trainer_output_count(t) ? t->t().output_name(index).c_str() : nullptr;
-}
-int ot_trainer_output_is_state(const ot_trainer* t, size_t index) {
-  return index < ot_trainer_output_count(t) && t->t().output_is_state(index);
-}
-ot_status ot_trainer_output(const ot_trainer* t, size_t index, ot_value** out) {
-  return guarded({{"t", t}, {"out", out}}, [&] {
-    if (index >= t->t().outputs())
-      usage_error("OT1129",
-                  cat("there is no output ", index, "; the last step has ", t->t().outputs()));
-    *out = new ot_value{t->t().output(index)};
-  });
-}
-ot_status ot_trainer_state_names(const ot_trainer* t, ot_text** json) {
-  return guarded({{"t", t}, {"json", json}},
-                 [&] { *json = text(nlohmann::json(t->t().state().names()).dump()); });
-}
-ot_status ot_trainer_get(const ot_trainer* t, const char* name, ot_value** out) {
-  return guarded({{"t", t}, {"name", name}, {"out", out}}, [&] {
-    if (t->t().is_shared_out(name)) const_cast<ot_trainer*>(t)->t().gather_state();
-    *out = new ot_value{t->t().state().get(name).clone()};
-  });
-}
-ot_status ot_trainer_set(ot_trainer* t, const char* name, const ot_value* value) {
-  return guarded({{"t", t}, {"name", name}, {"value", value}}, [&] {
-    const Tensor* x = std::get_if<Tensor>(&value->v);
-    if (!x) usage_error("OT1120", cat("the new value of '", name, "' is not a tensor"));
-    t->t().state().get(name);  // an unknown name is an error, not a new variable
-    t->t().state().set(name, *x);
-  });
-}
-ot_status ot_trainer_rate(const ot_trainer* t, double* rate) {
-  return guarded({{"t", t}, {"rate", rate}}, [&] { *rate = t->t().rate(); });
-}
-ot_status ot_trainer_set_rate(ot_trainer* t, double rate) {
-  return guarded({{"t", t}}, [&] { t->t().set_rate(rate); });
-}
-uint64_t ot_trainer_step_count(const ot_trainer* t) { return t ? t->t().step_count() : 0; }
-ot_status ot_trainer_set_step_count(ot_trainer* t, uint64_t steps) {
-  return guarded({{"t", t}}, [&] { t->t().set_step_count(steps); });
-}
-ot_status ot_trainer_model(const ot_trainer* t, ot_model** out) {
-  return guarded({{"t", t}, {"out", out}}, [&] {
-    const_cast<ot_trainer*>(t)->t().gather_state();
-    *out = model(t->t().snapshot());
   });
 }

@@ -59,6 +59,14 @@ std::vector<std::string> names_of(const std::string& text) {
   return text.empty() ? std::vector<std::string>() : std::vector<std::string>{text};
 }
 
+// Test data that are not there must not be other rows. All rows may be training data: a note says
+// so.
+void choose_part(DataPart part, OpenOptions& o) {
+  o.part = part;
+  o.part_asked = part == DataPart::kTest;
+  o.part_option = "part ";
+}
+
 }  // namespace
 
 ot_status ot_dataset_batches(const ot_batches* source, ot_dataset** out) {
@@ -87,12 +95,15 @@ ot_status ot_dataset_open(const char* spec, const char* options, ot_dataset** ou
       else if (key == "drop")
         o.csv.drop = names_of(value);
       else if (key == "part" && (value == "train" || value == "test"))
-        o.part = value == "test" ? DataPart::kTest : DataPart::kTrain;
+        choose_part(value == "test" ? DataPart::kTest : DataPart::kTrain, o);
       else
         usage_error("OT1152", cat("a dataset has no option '", key, "' = ", value.dump()),
                     "known are part (train or test), target and drop");
     }
-    *out = new ot_dataset{open_dataset(spec, o), nullptr};
+    Dataset d = open_dataset(spec, o);
+    if (given.contains("part") && !d.of_part())
+      d.add_note("the source has no parts: all rows are taken as training data");
+    *out = new ot_dataset{std::move(d), nullptr};
   });
 }
 

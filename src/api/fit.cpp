@@ -38,6 +38,11 @@ struct Caller : run::Observer {
                  {"samples_per_second", samples_per_second}};
     if (callback(context, json{{"progress", j}}.dump().c_str()) != 0) *stop = 1;
   }
+  // {"plan": {"epochs": 20}} for who hears about progress
+  void on_plan(int64_t epochs) override {
+    if (callback && progress > 0)
+      callback(context, json{{"plan", {{"epochs", epochs}}}}.dump().c_str());
+  }
   void on_epoch(const run::EpochResult& e) override {
     if (callback && callback(context, epoch_json(e).dump().c_str()) != 0) *stop = 1;
   }
@@ -157,13 +162,6 @@ json fit_on(ot_trainer* t, const run::Given& given, const char* options, ot_epoc
   return j;
 }
 
-json scores_json(const run::Metrics& m) {
-  json j{{"loss", m.loss()}};
-  for (const auto& [name, value] : m.values()) j[name] = value;
-  if (!m.confusion().empty()) j["confusion"] = m.confusion();
-  return j;
-}
-
 void needs_rows(const ot_dataset* d, const char* what) {
   if (d && d->stream)
     usage_error("OT1157", cat(what, " needs rows, not a stream of batches"),
@@ -211,7 +209,8 @@ void ot_trainer_stop(ot_trainer* t) {
 ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,
                               ot_value* const* columns, int64_t batch, ot_text** result) {
   return guarded({{"t", t}, {"result", result}}, [&] {
-    *result = text(scores_json(t->run.evaluate(dataset_of(n_columns, names, columns), batch)));
+    *result = new ot_text{
+        run::evaluation_json(t->run.evaluate(dataset_of(n_columns, names, columns), batch)).dump()};
   });
 }
 
@@ -219,7 +218,7 @@ ot_status ot_trainer_evaluate_data(ot_trainer* t, const ot_dataset* data, int64_
                                    ot_text** result) {
   return guarded({{"t", t}, {"data", data}, {"result", result}}, [&] {
     needs_rows(data, "evaluation");
-    *result = text(scores_json(t->run.evaluate(data->d, batch)));
+    *result = new ot_text{run::evaluation_json(t->run.evaluate(data->d, batch)).dump()};
   });
 }
 

@@ -15,6 +15,7 @@
 #include "cli/given_values.hpp"
 #include "cli/narration.hpp"
 #include "cli/processes.hpp"
+#include "cli/settings.hpp"
 #include "core/error.hpp"
 #include "core/error_trace.hpp"
 #include "core/memory.hpp"
@@ -110,6 +111,15 @@ void note_names(const CLI::App& app) {
   }
 }
 
+// Variables of the environment are wrong for every command, also where it does not use them.
+// Those that tell what to do about an error answer all the same.
+void check_variables(const CLI::App& app) {
+  static const std::set<std::string> excepted = {"train", "explain", "completion", "reference"};
+  if (app.get_subcommands().empty() || excepted.contains(app.get_subcommands()[0]->get_name()))
+    return;  // train takes its settings from there, and checks them when it does
+  settings_of(app.get_subcommand("train")).from_environment();
+}
+
 void add_commands(Registry& r) {
   add_demo(r);
   add_info(r);
@@ -175,6 +185,7 @@ int run(int argc, char** argv) {
   if (!app.get_subcommands().empty()) check_given(*app.get_subcommands()[0]);
   note_names(app);
   set_error_traces(verbosity() > 1);
+  check_variables(app);
   const auto start = std::chrono::steady_clock::now();
   start_fallback();
   use_python_for_data();

@@ -40,19 +40,6 @@ void print_classes(const run::Metrics& metrics, const std::vector<std::string>& 
                 static_cast<long long>(all[k].rows));
 }
 
-nlohmann::ordered_json metrics_json(const run::Metrics& metrics,
-                                    const std::vector<std::string>& classes) {
-  nlohmann::ordered_json j = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : metrics.values()) j[name] = value;
-  for (const auto& [name, value] : metrics.more()) j[name] = value;
-  for (const run::Metrics::ClassScore& c : metrics.per_class())
-    j["per_class"].push_back(
-        {{"precision", c.precision}, {"recall", c.recall}, {"f1", c.f1}, {"rows", c.rows}});
-  if (!classes.empty() && j.contains("per_class")) j["classes"] = classes;
-  if (!metrics.confusion().empty()) j["confusion"] = metrics.confusion();
-  return j;
-}
-
 void print_metrics(const run::Metrics& metrics, const std::vector<std::string>& classes) {
   for (const auto& [name, value] : metrics.values())
     std::printf("%-9s %s\n", name.c_str(), format_metric(name, value).c_str());
@@ -70,27 +57,27 @@ int eval(EvalFlags& f) {
   Narrator narrator;
   run::DataRequest data = f.data.request();
   data.part_asked = f.part_option->count() > 0;
-  const auto [metrics, rows, classes, others] =
+  const run::Evaluation found =
       run::evaluate(f.what, f.which, data, f.part == "test" ? DataPart::kTest : DataPart::kTrain,
                     f.batch, po, narrator, processes);
   disconnect_processes();
   if (!speaks) return 0;
   if (f.as_json) {
-    nlohmann::ordered_json j{{"rows", rows}, {"loss", metrics.loss()}};
-    j.update(metrics_json(metrics, classes));
-    for (const run::OutputMetrics& o : others)
-      j["outputs"][o.output] = metrics_json(o.metrics, o.classes);
-    std::printf("%s\n", j.dump().c_str());
+    std::printf("%s\n", run::evaluation_json(found).dump().c_str());
     return 0;
   }
-  std::printf("loss      %.6g\n", metrics.loss());
-  print_metrics(metrics, classes);
-  for (const run::OutputMetrics& o : others) {
+  std::printf("loss      %.6g\n", found.metrics.loss());
+  if (found.outputs.empty()) print_metrics(found.metrics, found.classes);
+  for (const run::OutputMetrics& o : found.outputs) {
     std::printf("output    %s\n", o.output.c_str());
     print_metrics(o.metrics, o.classes);
   }
-  if (const std::string guess = constant_guess_text(metrics.constant_guess()); !guess.empty())
-    say("baseline", guess);
+  const auto baseline = [](const run::Metrics& m, const std::string& of) {
+    if (const std::string guess = constant_guess_text(m.constant_guess()); !guess.empty())
+      say("baseline", of + guess);
+  };
+  if (found.outputs.empty()) baseline(found.metrics, "");
+  for (const run::OutputMetrics& o : found.outputs) baseline(o.metrics, o.output + ": ");
   return 0;
 }
 

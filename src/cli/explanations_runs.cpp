@@ -78,6 +78,14 @@ constexpr Explanation kRuns[] = {
     {"OT3126",
      "Nearly every row has a class of its own: nothing can be learnt about a class that is there "
      "once. Numbers\nare learnt with --task numbers."},
+    {"OT3127",
+     "Steps were made, and no weight changed by more than the last digit of float32 beside the "
+     "largest. The learning rate is far too small, a\nschedule is at its end, gradients are "
+     "clipped to nothing or no update came yet "
+     "(--accumulate)."},
+    {"OT3128",
+     "The schedule of the learning rate ends long before the training does, because total_steps "
+     "was given.\nLeave it out: a schedule spans the run by itself."},
     {"OT4001", "A file cannot be opened: it does not exist, or may not be read."},
     {"OT4002", "The path is a folder or device where a file is needed."},
     {"OT4003", "The file is larger than the limit."},

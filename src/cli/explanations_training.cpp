@@ -87,7 +87,8 @@ constexpr Explanation kTraining[] = {
      "resume with the same or another engine."},
     {"OT1276",
      "The engine returned a state variable, or the scores of a validation, with another type or\n"
-     "shape than it has."},
+     "shape than it has, or a state variable with NaN or infinite values. The last checkpoint is\n"
+     "whole."},
     {"OT1277", "With an engine, a step is always one of all training sections."},
     {"OT1780",
      "A node runs in another runtime (--fallback), and that failed: the runtime's own words "
@@ -288,8 +289,8 @@ constexpr Explanation kTraining[] = {
      "the "
      "loss that fits, or\ntrain on the scores before the activation: --loss-input NAME."},
     {"OT1291",
-     "A weight of the file is NaN or infinite. Every loss would be, too. --reset begins with new "
-     "values."},
+     "A weight or a running statistic of the file is NaN or infinite. No loss would be finite. "
+     "--reset begins with new values."},
 };
 
 }  // namespace

@@ -134,10 +134,7 @@ std::string number_problem(const CLI::Option& o, const std::string& value) {
   char* end = nullptr;
   errno = 0;
   if (whole) {
-    const bool negative = value.starts_with("-");
-    if (negative)
-      std::strtoll(value.c_str(), &end, 10);
-    else if (type.starts_with("UINT"))
+    if (type.starts_with("UINT") && !value.starts_with("-"))
       std::strtoull(value.c_str(), &end, 10);
     else
       std::strtoll(value.c_str(), &end, 10);

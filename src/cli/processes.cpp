@@ -14,6 +14,7 @@
 #include "cli/narration.hpp"
 #include "core/text.hpp"
 #include "core/threads.hpp"
+#include "distributed/launcher.hpp"
 #include "distributed/rows.hpp"
 
 namespace onnxtrain::cli {
@@ -153,6 +154,7 @@ int failed(const std::string& text, int code) {
   std::fprintf(stderr, "%s\n", text.c_str());
   std::fflush(stderr);
   if (c) c->abort(code);
+  if (launch.size > 1) end_launched(code);
   return code;
 }
 

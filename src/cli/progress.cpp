@@ -33,7 +33,8 @@ std::string constant_guess_text(const std::vector<std::pair<std::string, double>
   return text;
 }
 
-Progress::Progress(const std::string& mode, int64_t epochs) : epochs_(epochs) {
+Progress::Progress(const std::string& mode, int64_t epochs)
+    : every_(mode == "lines"), epochs_(epochs) {
   bool terminal = isatty(2) != 0;
   bar_ = mode == "bar" || (mode == "auto" && terminal && !quiet());
   json_ = mode == "json";
@@ -72,6 +73,14 @@ void Progress::on_step(int64_t epoch, int64_t batch, int64_t batches, double los
   bar_shown_ = true;
 }
 
+// Of many short epochs about twenty are shown.
+bool Progress::has_line(const run::EpochResult& e) const {
+  constexpr int64_t kAll = 40, kLines = 20;
+  constexpr double kLong = 2;  // seconds
+  if (every_ || verbosity() > 0 || epochs_ <= kAll || e.seconds >= kLong) return true;
+  return e.epoch == 1 || e.epoch == epochs_ || e.epoch % ((epochs_ + kLines - 1) / kLines) == 0;
+}
+
 void Progress::on_epoch(const run::EpochResult& e) {
   clear_bar();
   if (json_) {
@@ -86,7 +95,7 @@ void Progress::on_epoch(const run::EpochResult& e) {
     std::fflush(stdout);
     return;
   }
-  if (!lines_) return;
+  if (!lines_ || !has_line(e)) return;
   std::string metric = e.metrics.empty()                  ? ""
                        : e.metrics[0].first == "accuracy" ? "valid acc"
                                                           : "valid " + e.metrics[0].first;

@@ -18,6 +18,7 @@ class Progress : public Narrator {
  public:
   // mode: auto|bar|lines|json|none; auto = a bar on a terminal, otherwise one line per epoch
   Progress(const std::string& mode, int64_t epochs);
+  void set_epochs(int64_t epochs) { epochs_ = epochs; }
   void on_step(int64_t epoch, int64_t batch, int64_t batches, double loss, double speed) override;
   void on_epoch(const run::EpochResult& e) override;
   void on_warning(const std::string& code, const std::string& text,
@@ -26,6 +27,8 @@ class Progress : public Narrator {
 
  private:
   void clear_bar();
+  bool has_line(const run::EpochResult& e) const;
+  bool every_;  // a line for every epoch was asked for
   bool bar_, lines_, json_, header_ = false, bar_shown_ = false;
   int64_t epochs_;
   double last_draw_ = 0, epoch_begin_ = 0;

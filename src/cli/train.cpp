@@ -22,6 +22,7 @@
 #include "core/file.hpp"
 #include "core/shell.hpp"
 #include "core/text.hpp"
+#include "run/borrowed.hpp"
 #include "run/lr_finder.hpp"
 #include "run/predict.hpp"
 #include "run/run.hpp"
@@ -107,11 +108,14 @@ std::string model_hint(const TrainFlags& f) {
              " -o model.onnx");
 }
 
-run::Settings resolve(TrainFlags& f) {
+run::Settings resolve(TrainFlags& f, run::Borrowed& borrowed) {
   run::Settings settings = settings_of(f.app);
   settings.from_environment();
   if (!f.config.empty()) settings.from_file(f.config, "config");
   set_quiet(f.quiet);
+  if (!f.resume.empty())
+    if (Communicator* c = connect_processes(f.processes.options))
+      f.resume = borrowed.find(*c, f.resume);
   if (!f.resume.empty() && !fs::exists(f.resume))
     throw Error(ErrorKind::kCheckpoint, "OT4202", cat("there is no checkpoint '", f.resume, "'"),
                 "resume from a run folder or a .train.onnx file:  onnxtrain runs");
@@ -190,6 +194,14 @@ bool is_a_guess(const run::EpochResult& e, const run::FitResult& r) {
   return false;
 }
 
+// The loss ended far above where it was, or beyond any loss of classes.
+bool grew(const run::FitResult& r) {
+  if (r.epochs.empty()) return false;
+  const double first = r.epochs.front().train_loss, last = r.epochs.back().train_loss;
+  return last > 2 * first || (last > 100 && r.epochs.back().has_valid &&
+                              !r.constant_guess.empty() && r.constant_guess[0].first == "accuracy");
+}
+
 void say_best(const TrainFlags& f, const run::FitResult& r) {
   for (const run::EpochResult& e : r.epochs) {
     if (e.epoch != r.best_epoch || e.metrics.empty()) continue;
@@ -201,7 +213,7 @@ void say_best(const TrainFlags& f, const run::FitResult& r) {
     say("best", cat("epoch ", e.epoch, ": valid ", figures, guess.empty() ? "" : "; " + guess));
     if (is_a_guess(e, r))
       warn("OT3118", "the best epoch is no better than a constant guess: nothing was learnt yet",
-           cat("more --epochs, a larger --lr",
+           cat(grew(r) ? "a smaller --lr: the loss grew" : "more --epochs, a larger --lr",
                f.data.scale == "standard" ? "" : ", columns of one scale (--scale standard)",
                "; large target values in smaller units"));
     return;
@@ -312,12 +324,16 @@ void check_processes(TrainFlags& f, const Communicator* c) {
 
 int train(TrainFlags& f) {
   on_signals(on_early_signal);
-  run::Settings settings = resolve(f);
+  auto borrowed = std::make_unique<run::Borrowed>();
+  run::Settings settings = resolve(f, *borrowed);
   const Communicator* processes = f.processes.connect(f.threads);
   check_processes(f, processes);
   if (f.as_json && f.progress != "none") f.progress = "json";
   Progress progress(f.progress, f.fit.epochs);
   run::Run run(f.request(), std::move(settings), progress);
+  borrowed = nullptr;
+  f.fit.epochs = run.options().epochs;
+  progress.set_epochs(f.fit.epochs);
   say_plan(f, run);
   if (verbosity() > 0) say_settings(run.settings());
   if (f.find_lr) return search_rate(f, run);

@@ -81,7 +81,8 @@ CLI::App* TrainFlags::add_to(Registry& r) {
   r.rare(c->add_flag("--no-shuffle", no_shuffle, "rows in the order of the file"), "Data");
   preprocess.add_to(r, c, true);
   const char* length = "Length";
-  c->add_option("--epochs", fit.epochs, "number of epochs, in all")
+  c->add_option("--epochs", fit.epochs,
+                "number of epochs, in all (a network of `new`: by its rows)")
       ->check(CLI::PositiveNumber)
       ->group(length);
   fit.batch = 32;

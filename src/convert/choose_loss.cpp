@@ -21,7 +21,7 @@ std::string lower_case(std::string s) {
 }
 
 // The node that makes v, seen through Identity.
-const Node* maker(const Graph& g, ValueId v) {
+const Node* maker_through_identity(const Graph& g, ValueId v) {
   while (g.value(v).producer >= 0) {
     const Node& n = g.nodes[size_t(g.value(v).producer)];
     if (!n.is("Identity")) return &n;
@@ -44,7 +44,8 @@ ValueId default_output(const Graph& g) {
   for (ValueId v : g.outputs)
     if (fits(v)) return v;
   for (ValueId v : g.outputs)
-    if (const Node* n = maker(g, v); n && n->is("ZipMap", "ai.onnx.ml") && fits(n->inputs[0]))
+    if (const Node* n = maker_through_identity(g, v);
+        n && n->is("ZipMap", "ai.onnx.ml") && fits(n->inputs[0]))
       return n->inputs[0];
   return g.outputs[0];
 }
@@ -124,7 +125,7 @@ bool is_named_logits(const ValueDef& d) {
 // bias)?
 bool made_by_dense_layer(const Graph& g, ValueId v) {
   for (int hops = 0; hops < 8; ++hops) {
-    const Node* n = maker(g, v);
+    const Node* n = maker_through_identity(g, v);
     if (!n || n->inputs.empty()) return false;
     if (n->is("MatMul") || n->is("Gemm")) return true;
     bool passes_on = n->is("Add") || n->is("Sub") || n->is("Mul") || n->is("Div") ||
@@ -132,7 +133,8 @@ bool made_by_dense_layer(const Graph& g, ValueId v) {
     if (!passes_on) return false;
     // of two operands the one that is computed
     ValueId next = n->inputs[0];
-    if (n->inputs.size() > 1 && n->inputs[1] != kNone && !maker(g, next)) next = n->inputs[1];
+    if (n->inputs.size() > 1 && n->inputs[1] != kNone && !maker_through_identity(g, next))
+      next = n->inputs[1];
     v = next;
   }
   return false;
@@ -151,6 +153,11 @@ int64_t class_axis_of(const Graph& g, ValueId output) {
 
 }  // namespace
 
+bool is_made_for_numbers(const Model& m) {
+  const auto it = m.metadata.find("onnxtrain.task");
+  return it != m.metadata.end() && it->second == "numbers";
+}
+
 std::vector<LossTerm> terms_of(const Model& m, const Recipe& r) {
   std::vector<LossTerm> told = r.losses.empty() ? std::vector<LossTerm>{LossTerm{}} : r.losses;
   const bool open = told.size() == 1 && told[0].kind == "auto" && told[0].output.empty();
@@ -168,6 +175,8 @@ std::vector<LossTerm> terms_of(const Model& m, const Recipe& r) {
     if (std::find(m.main.outputs.begin(), m.main.outputs.end(), v) == m.main.outputs.end())
       return told;
   }
+  if (all.empty() && open && told[0].weight == 1 && is_made_for_numbers(m))
+    told[0].weight = loss_weight(m.metadata);
   return all.empty() ? told : all;
 }
 
@@ -185,11 +194,6 @@ ValueId find_output(const Model& m, const std::string& name) {
   ValueId inside = m.main.find(name);
   if (inside != kNone && m.main.value(inside).producer >= 0) return inside;
   usage_error("OT1237", cat("the model has no output '", name, "'"), suggestion(name, names));
-}
-
-bool is_made_for_numbers(const Model& m) {
-  const auto it = m.metadata.find("onnxtrain.task");
-  return it != m.metadata.end() && it->second == "numbers";
 }
 
 LossChoice choose_loss(const Model& m, const std::string& output) {

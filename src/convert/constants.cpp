@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "convert/analysis.hpp"
+#include "op/op.hpp"
 
 namespace onnxtrain {
 
@@ -115,15 +116,8 @@ std::string by_exponent(const Tensor& t, const std::vector<Use>& list,
 }  // namespace
 
 bool is_setting(const Node& n, size_t input) {
-  if (!n.domain.empty()) return false;
-  if (n.is("BatchNormalization")) return input >= 3;
-  if (is_one_of(n, "Dropout", "Clip", "Upsample", "Resize", "OneHot", "CumSum", "Trilu", "TopK"))
-    return input >= 1;
-  if (is_one_of(n, "SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")) return input >= 1;
-  if (is_one_of(n, "QuantizeLinear", "DequantizeLinear", "Pad")) return input >= 1;
-  if (is_one_of(n, "NonMaxSuppression", "STFT")) return input >= 2;
-  return is_comparison(n) || is_one_of(n, "Range", "MelWeightMatrix", "Mod") ||
-         n.op.starts_with("QLinear") || n.op.ends_with("Integer");
+  const Op* op = all_ops().find(n);
+  return op && op->settings_from >= 0 && input >= size_t(op->settings_from);
 }
 
 ConstantRules::ConstantRules(const Model& m) : m_(m), g_(m.main) {

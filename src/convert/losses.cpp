@@ -16,7 +16,7 @@ class Terms {
   explicit Terms(StepBuilder& s) : s_(s), b_(s.nodes()) {}
 
   ValueId add(const LossTerm& t, const TermSource& src, size_t index) {
-    name_ = t.label.empty() ? free_name(index) : t.label;
+    name_ = target_name(s_.main(), t, index);
     y_ = src.file ? kNone : s_.from_main(src.input);
     if (src.kind == "kl" && src.input != src.output) y_ = log_softmax(src);
     for (NodeId k : src.views) y_ = viewed(s_.main().nodes[size_t(k)], y_);
@@ -28,14 +28,6 @@ class Terms {
   void use_next_rows() { next_rows_ = true; }
 
  private:
-  // label, label_1, ...; something else when the model has a tensor of that name.
-  std::string free_name(size_t index) const {
-    const std::string end = index == 0 ? "" : cat("_", index);
-    for (std::string base : {"label", "target", "expected", "training_target"})
-      if (s_.main().find(base + end) == kNone) return base + end;
-    return "label" + end;  // refused by label()
-  }
-
   ValueId term(const LossTerm& t, const TermSource& src) {
     const std::string& k = src.kind;
     if (src.file) return file_loss(t, src);
@@ -299,6 +291,14 @@ class Terms {
 };
 
 }  // namespace
+
+std::string target_name(const Graph& main, const LossTerm& t, size_t index) {
+  if (!t.label.empty()) return t.label;
+  const std::string end = index == 0 ? "" : cat("_", index);
+  for (std::string base : {"label", "target", "expected", "training_target"})
+    if (main.find(base + end) == kNone) return base + end;
+  return "label" + end;  // refused when it is added
+}
 
 std::map<ValueId, ValueId> inline_graph(StepBuilder& s, const Graph& from,
                                         std::map<ValueId, ValueId> to, const std::string& prefix) {

@@ -1,6 +1,8 @@
 // What is known of types when some sizes of the inputs are open. The graph's shapes are computed
 // twice with different numbers for the open sizes: what is the same both times does not depend on
-// them; what is the number of an open size is that size.
+// them; what is the number of an open size is that size. Small numbers, rising and falling, have a
+// veto where the model takes them: the larger of a size and 6, or the first 50 of an axis, are the
+// same for all large sizes, but not for small ones.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -13,8 +15,11 @@ namespace onnxtrain {
 
 namespace {
 
-constexpr int64_t kProbe[2][8] = {{101, 103, 107, 109, 113, 127, 131, 137},
-                                  {211, 223, 227, 229, 233, 239, 241, 251}};
+constexpr int kProbes = 4;
+constexpr int64_t kProbe[kProbes][8] = {{101, 103, 107, 109, 113, 127, 131, 137},
+                                        {211, 223, 227, 229, 233, 239, 241, 251},
+                                        {2, 3, 5, 7, 11, 13, 17, 19},
+                                        {19, 17, 13, 11, 7, 5, 3, 2}};
 constexpr int64_t kNumbers = 64;  // floating-point constants up to this size are settings
 
 // The open sizes, by name; nameless ones are all different.
@@ -44,10 +49,16 @@ class OpenSizes {
     }
     return true;
   }
-  Dim merged(int64_t a, int64_t b) const {
-    if (a == b) return {a, {}};
+  // What sizes are that were found with each set of numbers; -1: not found, for small numbers.
+  Dim merged(const int64_t (&found)[kProbes]) const {
+    auto agree = [&](auto wanted) {
+      for (int p = 0; p < kProbes; ++p)
+        if (found[p] != wanted(p) && (p < 2 || found[p] >= 0)) return false;
+      return true;
+    };
+    if (agree([&](int) { return found[0]; })) return {found[0], {}};
     for (size_t k = 0; k < names_.size(); ++k)
-      if (kProbe[0][k] == a && kProbe[1][k] == b) return {-1, names_[k]};
+      if (agree([&](int p) { return kProbe[p][k]; })) return {-1, names_[k]};
     return {};
   }
 
@@ -206,23 +217,35 @@ std::vector<ValueId> settle_types(Graph& g, size_t main_nodes, const std::vector
   for (ValueId v : g.inputs)
     if (!g.value(v).constant.defined()) sizes.add(g.value(v).type);
   for (ValueId v : main_nodes == 0 ? data : std::vector<ValueId>{}) sizes.add(g.value(v).type);
-  const Graph a = probe(g, main_nodes, data, sizes, 0, ops),
-              b = probe(g, main_nodes, data, sizes, 1, ops);
+  std::vector<Graph> probes;
+  for (int p = 0; p < kProbes; ++p) probes.push_back(probe(g, main_nodes, data, sizes, p, ops));
   std::vector<ValueId> known;
   for (const Node& n : g.nodes)
     for (ValueId v : n.outputs) {
       if (v == kNone) continue;
-      const ValueDef &x = a.value(v), &y = b.value(v);
+      const ValueDef &x = probes[0].value(v), &y = probes[1].value(v);
       ValueDef& d = g.value(v);
       bool both = x.type.concrete() && y.type.concrete() &&
                   x.type.shape->size() == y.type.shape->size() && x.type.elem == y.type.elem;
       if (!both) continue;
       TypeInfo t = TypeInfo::tensor(x.type.elem);
       t.shape.emplace();
-      for (size_t k = 0; k < x.type.shape->size(); ++k)
-        t.shape->push_back(sizes.merged((*x.type.shape)[k].value, (*y.type.shape)[k].value));
+      for (size_t k = 0; k < x.type.shape->size(); ++k) {
+        int64_t found[kProbes];
+        for (int p = 0; p < kProbes; ++p) {
+          const TypeInfo& type = probes[size_t(p)].value(v).type;
+          const bool same_rank = type.concrete() && type.shape->size() == x.type.shape->size();
+          found[p] = same_rank ? (*type.shape)[k].value : -1;
+        }
+        t.shape->push_back(sizes.merged(found));
+      }
       d.type = t;
-      if (d.constant.defined() || !same_bits(x.constant, y.constant)) continue;
+      bool agreed = !d.constant.defined() && same_bits(x.constant, y.constant);
+      for (size_t p = 2; p < probes.size(); ++p) {
+        const Tensor& other = probes[p].value(v).constant;
+        agreed = agreed && (!other.defined() || same_bits(x.constant, other));
+      }
+      if (!agreed) continue;
       d.constant = x.constant;
       known.push_back(v);
     }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "convert/analysis.hpp"
+#include "convert/bad_values.hpp"
 #include "convert/names.hpp"
 #include "convert/roles.hpp"
 #include "convert/training_mode.hpp"
@@ -122,7 +123,10 @@ std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
     model_error("OT1285", text, left[0].hint);
   }
   if (left_out) *left_out = left;
-  if (!list.empty()) return list;
+  if (!list.empty()) {
+    check_values(m, r, roles, left_out);
+    return list;
+  }
   if (any_frozen)
     usage_error("OT1240", "freeze and only leave no parameter to train",
                 "look at the names:  onnxtrain info MODEL");

@@ -15,6 +15,7 @@
 #include "convert/reset.hpp"
 #include "convert/schedules.hpp"
 #include "convert/training_mode.hpp"
+#include "model/trained_outputs.hpp"
 #include "model/training_copies.hpp"
 #include "onnx/raise.hpp"
 #include "op/needs_shape.hpp"
@@ -69,13 +70,22 @@ Model raised(const Model& source, const std::string& mode, const OpTable& ops, b
   return source;
 }
 
-// Which loss each output has, when there are several.
-void note_losses(Model& m, const std::vector<TermSource>& sources) {
+// Which loss and target each output has, when there are several. An output with two of them keeps
+// the first.
+void note_losses(Model& m, const std::vector<LossTerm>& terms,
+                 const std::vector<TermSource>& sources) {
   if (sources.size() < 2) return;
-  nlohmann::ordered_json j;
-  for (const TermSource& s : sources)
-    if (!s.file && s.output != kNone) j[m.main.value_name(s.output)] = s.kind;
-  if (!j.empty()) m.metadata["onnxtrain.losses"] = j.dump();
+  nlohmann::ordered_json kinds, targets;
+  for (size_t k = 0; k < sources.size(); ++k) {
+    const TermSource& s = sources[k];
+    if (s.file || s.output == kNone) continue;
+    const std::string& output = m.main.value_name(s.output);
+    if (kinds.contains(output)) continue;
+    kinds[output] = s.kind;
+    if (s.kind != "output") targets[output] = target_name(m.main, terms[k], k);
+  }
+  if (!kinds.empty()) m.metadata[kLossesKey] = kinds.dump();
+  if (!targets.empty()) m.metadata[kLossTargetsKey] = targets.dump();
 }
 
 Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops, Decisions* decided) {
@@ -125,7 +135,7 @@ Model prepare_step(const Model& source, const Recipe& r, const OpTable& ops, Dec
     m.metadata["onnxtrain.rate"] = s.graph().value_name(lr);
     m.metadata["onnxtrain.loss"] = sources[0].file ? "custom" : sources[0].kind;
     m.metadata["onnxtrain.output"] = m.main.value_name(sources[0].output);
-    note_losses(m, sources);
+    note_losses(m, terms, sources);
     if (share != kNone) m.metadata[kMixupShare] = s.graph().value_name(share);
     if (sources[0].class_axis != 1)
       m.metadata["onnxtrain.class_axis"] = std::to_string(sources[0].class_axis);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "convert/lower.hpp"
 #include "onnx/onnx.hpp"
 #include "op/model_refusal.hpp"
 
@@ -39,6 +40,17 @@ void open_weights(Graph& g) {
   }
 }
 
+// The size of this dimension is a number there; of all that `wanted` has.
+bool knows(const TypeInfo& found, const TypeInfo& wanted, size_t d) {
+  return found.is_tensor() && found.shape && found.shape->size() == wanted.shape->size() &&
+         (*found.shape)[d].known();
+}
+bool knows(const TypeInfo& found, const TypeInfo& wanted) {
+  for (size_t d = 0; d < wanted.shape->size(); ++d)
+    if ((*wanted.shape)[d].value > 1 && !knows(found, wanted, d)) return false;
+  return true;
+}
+
 }  // namespace
 
 TypeInfo proven_type(const Model& m, ValueId v, const OpTable& ops) {
@@ -46,7 +58,7 @@ TypeInfo proven_type(const Model& m, ValueId v, const OpTable& ops) {
   if (!t.is_tensor() || !t.shape ||
       std::none_of(t.shape->begin(), t.shape->end(), [](const Dim& d) { return d.value > 1; }))
     return t;
-  TypeInfo found;
+  TypeInfo found, settled;
   const bool read = !model_refusal([&] {
     Model bare;
     bare.opsets = m.opsets;
@@ -61,12 +73,14 @@ TypeInfo proven_type(const Model& m, ValueId v, const OpTable& ops) {
     const Model again = load_model_bytes(serialize_model(bare, ops), "", ops);
     if (const ValueId here = again.main.find(m.main.value_name(v)); here != kNone)
       found = again.main.value(here).type;
+    if (knows(found, t)) return;
+    settle_types(g, g.nodes.size(), {}, ops);  // follows sizes through more operators
+    settled = g.value(g.outputs[0]).type;
   });
   if (!read || !found.is_tensor()) return t;
-  const bool ranked = found.shape && found.shape->size() == t.shape->size();
   for (size_t d = 0; d < t.shape->size(); ++d) {
     Dim& dim = (*t.shape)[d];
-    if (dim.value > 1 && !(ranked && (*found.shape)[d].known())) dim = Dim{};
+    if (dim.value > 1 && !knows(found, t, d) && !knows(settled, t, d)) dim = Dim{};
   }
   return t;
 }

@@ -14,8 +14,8 @@ namespace onnxtrain {
 namespace {
 
 using Json = nlohmann::json;
-using Reader = std::function<void(const Json&)>;
-using Fields = std::map<std::string, Reader>;
+using FieldReader = std::function<void(const Json&)>;
+using Fields = std::map<std::string, FieldReader>;
 
 [[noreturn]] void wrong_kind(const std::string& where, const char* want, const Json& j) {
   usage_error("OT1231", cat("'", where, "' of the recipe must be ", want, ", not ", j.dump()),
@@ -38,13 +38,13 @@ void read_object(const Json& j, const std::string& where, const Fields& fields) 
   }
 }
 
-Reader number(std::string where, std::function<void(double)> set) {
+FieldReader number(std::string where, std::function<void(double)> set) {
   return [where = std::move(where), set = std::move(set)](const Json& j) {
     if (!j.is_number()) wrong_kind(where, "a number", j);
     set(j.get<double>());
   };
 }
-Reader integer(std::string where, std::function<void(int64_t)> set) {
+FieldReader integer(std::string where, std::function<void(int64_t)> set) {
   return [where = std::move(where), set = std::move(set)](const Json& j) {
     bool whole =
         j.is_number_integer() || (j.is_number() && j.get<double>() == std::floor(j.get<double>()));
@@ -52,26 +52,26 @@ Reader integer(std::string where, std::function<void(int64_t)> set) {
     set(j.is_number_integer() ? j.get<int64_t>() : int64_t(j.get<double>()));
   };
 }
-Reader boolean(std::string where, bool& to) {
+FieldReader boolean(std::string where, bool& to) {
   return [where = std::move(where), &to](const Json& j) {
     if (!j.is_boolean()) wrong_kind(where, "true or false", j);
     to = j.get<bool>();
   };
 }
-Reader text(std::string where, std::string& to) {
+FieldReader text(std::string where, std::string& to) {
   return [where = std::move(where), &to](const Json& j) {
     if (!j.is_string()) wrong_kind(where, "a string", j);
     to = j.get<std::string>();
   };
 }
-Reader real(std::string where, double& to) {
+FieldReader real(std::string where, double& to) {
   return number(std::move(where), [&to](double v) { to = v; });
 }
-Reader real(std::string where, std::optional<double>& to) {
+FieldReader real(std::string where, std::optional<double>& to) {
   return number(std::move(where), [&to](double v) { to = v; });
 }
 // A list of strings, or one string.
-Reader texts(std::string where, std::vector<std::string>& to) {
+FieldReader texts(std::string where, std::vector<std::string>& to) {
   return [where = std::move(where), &to](const Json& j) {
     to.clear();
     if (j.is_string()) {
@@ -142,7 +142,7 @@ void read_overrides(const Json& j, std::vector<ParameterOverride>& to) {
   for (const Json& x : j) to.push_back(read_override(x));
 }
 
-Reader setting(const OptimizerSetting& x, OptimizerSpec& s) {
+FieldReader setting(const OptimizerSetting& x, OptimizerSpec& s) {
   const std::string name = x.name;
   if (x.range != SettingRange::kFlag)
     return number(name, [&s, name](double v) { s.settings[name] = v; });
@@ -177,7 +177,7 @@ OptimizerSpec read_optimizer(const Json& j) {
       {"overrides", [&](const Json& v) { read_overrides(v, s.overrides); }},
   };
   // pairs of PyTorch's arguments
-  const auto pair = [&s](const char* key, const char* first, const char* second) -> Reader {
+  const auto pair = [&s](const char* key, const char* first, const char* second) -> FieldReader {
     return [=, &s](const Json& v) {
       if (!v.is_array() || v.size() != 2 || !v[0].is_number() || !v[1].is_number())
         wrong_kind(key, "two numbers", v);
@@ -227,14 +227,14 @@ Recipe recipe_from_json(const std::string& json) {
   if (j.is_discarded())
     usage_error("OT1231", "the recipe is not valid JSON", "docs/recipe.md has an example");
   Recipe r;
-  Reader losses = [&](const Json& v) {
+  FieldReader losses = [&](const Json& v) {
     r.losses.clear();
     if (!v.is_array())
       r.losses.push_back(read_loss(v));
     else
       for (const Json& x : v) r.losses.push_back(read_loss(x));
   };
-  Reader dims = [&](const Json& v) {
+  FieldReader dims = [&](const Json& v) {
     if (!v.is_object()) wrong_kind("dims", "an object of sizes", v);
     for (const auto& [name, x] : v.items()) {
       const Json list = x.is_array() ? x : Json::array({x});
@@ -245,7 +245,7 @@ Recipe recipe_from_json(const std::string& json) {
     }
   };
   // how bn_variance was spelled before: true is "torch", false is "onnx"
-  Reader old_variance = [&](const Json& v) {
+  FieldReader old_variance = [&](const Json& v) {
     bool unbiased = true;
     boolean("unbiased_batch_variance", unbiased)(v);
     const std::string meant = unbiased ? "torch" : "onnx";

@@ -18,7 +18,7 @@ InitialValue uniform(double bound) { return InitialValue::uniform(bound); }
 InitialValue normal(double deviation) { return InitialValue::normal(deviation); }
 
 // Who reads a parameter, and as which input.
-struct Reader {
+struct WeightUse {
   const Graph* g = nullptr;
   const Node* n = nullptr;
   size_t input = 0;
@@ -32,22 +32,22 @@ bool passes_on(const Node& n) {
 
 // The first reader decides. Bodies of loops and branches are looked into, what passes a value on is
 // looked through.
-Reader reader_of(const Graph& g, ValueId v, int hops = 0) {
+WeightUse use_of(const Graph& g, ValueId v, int hops = 0) {
   if (hops > 8) return {};
   for (const Node& n : g.nodes) {
     for (size_t i = 0; i < n.inputs.size(); ++i) {
       if (n.inputs[i] != v) continue;
-      if (i == 0 && passes_on(n)) return reader_of(g, n.outputs[0], hops + 1);
+      if (i == 0 && passes_on(n)) return use_of(g, n.outputs[0], hops + 1);
       const Attr* a = n.find("body");
       const GraphPtr* body = a ? std::get_if<GraphPtr>(a) : nullptr;
       if (!body) return {&g, &n, i};
-      if (i < (*body)->inputs.size()) return reader_of(**body, (*body)->inputs[i], hops + 1);
+      if (i < (*body)->inputs.size()) return use_of(**body, (*body)->inputs[i], hops + 1);
     }
     for (const auto& [key, a] : n.attrs)
       if (const GraphPtr* sub = std::get_if<GraphPtr>(&a))
         for (const auto& c : (*sub)->captures)
           if (c.outer == v)
-            if (Reader r = reader_of(**sub, c.inner, hops + 1); r.n) return r;
+            if (WeightUse r = use_of(**sub, c.inner, hops + 1); r.n) return r;
   }
   return {};
 }
@@ -112,7 +112,7 @@ const Node* matmul_before(const Graph& g, const Node& add, size_t bias) {
   return p >= 0 && g.nodes[size_t(p)].is("MatMul") ? &g.nodes[size_t(p)] : nullptr;
 }
 
-InitialValue start_of_vector(const Reader& r) {
+InitialValue start_of_vector(const WeightUse& r) {
   const Node& n = *r.n;
   if (n.is("Conv") || n.is("ConvTranspose") || n.is("Gemm") || n.is("DeformConv"))
     return uniform(torch_bound(fan_beside(*r.g, n)));
@@ -126,7 +126,7 @@ InitialValue start_of_vector(const Reader& r) {
   return constant(0);
 }
 
-InitialValue start_by_use(const Reader& r, const Tensor& t) {
+InitialValue start_by_use(const WeightUse& r, const Tensor& t) {
   const Node& n = *r.n;
   const std::string& op = n.op;
   const Shape flat = squeezed(t.shape());
@@ -147,7 +147,7 @@ InitialValue start_by_use(const Reader& r, const Tensor& t) {
 }
 
 InitialValue start_of(const Graph& g, ValueId v) {
-  Reader r = reader_of(g, v);
+  WeightUse r = use_of(g, v);
   InitialValue s = r.n ? start_by_use(r, g.value(v).constant) : constant(0);
   // a bound of 0 is a constant
   return s.kind == InitialValue::Kind::kUniform && s.value == 0 ? constant(0) : s;

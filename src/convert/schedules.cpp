@@ -113,8 +113,10 @@ N main_lr(const Recipe& r, double lr, double warmup, N k) {
   if (kind == "exponential") return c(lr) * power(c(gamma), k);
   double total = n.need("total_steps") - warmup, low = n.get("min_lr", 0);
   if (total <= 0)
-    usage_error("OT1233", "warmup_steps leave nothing of total_steps",
-                "fewer:  --schedule-arg warmup_steps=10   or more epochs");
+    usage_error("OT1233",
+                cat("warmup_steps=", warmup, " leaves nothing of ", total + warmup, " steps"),
+                cat("fewer:  --schedule-arg warmup_steps=", std::floor((total + warmup) / 10),
+                    "   or more epochs"));
   if (kind == "cosine")
     return c(low) + c(lr - low) * (c(1) + cosine(c(std::numbers::pi) * k / c(total))) / c(2);
   if (kind == "onecycle") return one_cycle(n, lr, total, k);
@@ -211,7 +213,10 @@ void drop_output(Graph& g, ValueId output) {
 }  // namespace
 
 void add_lr_update(StepBuilder& s, const Recipe& r, const Counter& counter, ValueId lr) {
-  if (changes(r)) s.bind(s.graph().value_name(lr), next_lr(s, r, counter.next, lr));
+  if (!changes(r)) return;
+  const ValueId next =
+      next_lr(s, r, counter.next, lr);  // adds values: names are asked for after it
+  s.bind(s.graph().value_name(lr), next);
 }
 
 bool spans_the_run(const ScheduleSpec& s) {

@@ -33,23 +33,30 @@ bool is_filling(const Graph& g, const ValueDef& d, const std::vector<NodeId>& us
   return true;
 }
 
-// Infinities and the ends of the number range, or one large negative number, perhaps with 0.
+// Infinities and the ends of the number range, or one large negative number, perhaps with 0. What
+// is no number is never meant.
 bool is_mask(const Tensor& t) {
   return dispatch<float, double, Half, BFloat16>(t.dtype(), "a weight", [&]<class T>() {
     const T* p = t.as<T>();
     double low = 0;
-    bool two_values = true;
+    bool two_values = true, huge = false;
     for (int64_t k = 0; k < t.size(); ++k) {
-      double v = double(compute_t<T>(p[k]));
-      if (!(std::fabs(v) < 1e30)) return true;
+      const double v = double(compute_t<T>(p[k]));
+      if (std::isnan(v)) return false;
+      huge |= !(std::fabs(v) < 1e30);
       if (v == 0 || v == low) continue;
       two_values &= low == 0;
       low = v;
-      if (!two_values) break;
     }
-    if (two_values) return low <= -1000;
-    for (int64_t k = 0; k < t.size(); ++k)
-      if (!(std::fabs(double(compute_t<T>(p[k]))) < 1e30)) return true;
+    return huge || (two_values && low <= -1000);
+  });
+}
+
+// x W + b: a matrix, a kernel or a bias, and no mask whatever it holds.
+bool is_of_layer(const Graph& g, const std::vector<NodeId>& users) {
+  return std::any_of(users.begin(), users.end(), [&](NodeId k) {
+    for (const char* op : {"MatMul", "Gemm", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN"})
+      if (g.nodes[size_t(k)].is(op)) return true;
     return false;
   });
 }
@@ -123,7 +130,7 @@ std::string look_of_a_constant(const Graph& g, ValueId v, const std::vector<Node
   if (is_generated_scalar(d)) return "a number that the exporter named";
   if (d.constant.bytes() >= kReadBytes) return {};
   if (!bias && is_filling(g, d, users)) return "one repeated number that the exporter named";
-  if (is_mask(d.constant)) return "a mask";
+  if (!bias && !is_of_layer(g, users) && is_mask(d.constant)) return "a mask";
   const bool wide = d.constant.dtype() == DType::kFloat || d.constant.dtype() == DType::kDouble;
   return wide && is_wave_table(d.constant) ? "a table of sines" : "";
 }

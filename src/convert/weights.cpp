@@ -5,6 +5,7 @@
 
 #include "convert/roles.hpp"
 #include "convert/training_mode.hpp"
+#include "op/model_refusal.hpp"
 
 namespace onnxtrain {
 
@@ -15,12 +16,11 @@ using nlohmann::json;
 // What the loss of the recipe reads; all floating-point outputs when no loss can be chosen.
 std::vector<TermSource> sources_of(const Model& m, const Recipe& r, const OpTable& ops) {
   std::vector<TermSource> terms;
-  try {
+  const std::optional<Error> refused = model_refusal([&] {
     for (const LossTerm& t : terms_of(m, r)) terms.push_back(resolve_term(m, t, ops));
-    return terms;
-  } catch (const Error&) {
-    terms.clear();
-  }
+  });
+  if (!refused) return terms;
+  terms.clear();
   for (ValueId v : m.main.outputs) {
     const TypeInfo& t = m.main.value(v).type;
     if (t.is_tensor() && !dtype_is_differentiable(t.elem)) continue;

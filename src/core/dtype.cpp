@@ -290,24 +290,6 @@ bool dtype_is_integer(DType t) {
   }
 }
 
-bool dtype_is_signed(DType t) {
-  switch (t) {
-    case DType::kInt8:
-    case DType::kInt16:
-    case DType::kInt32:
-    case DType::kInt64:
-    case DType::kInt4:
-    case DType::kInt2:
-    case DType::kComplex64:
-    case DType::kComplex128:
-      return true;
-    case DType::kFloat8E8M0:
-      return false;
-    default:
-      return dtype_is_float(t);
-  }
-}
-
 void unsupported_dtype(DType t, std::string_view what) {
   model_error("OT1110", cat("'", what, "' does not support the element type ", dtype_name(t)));
 }

@@ -125,7 +125,6 @@ std::string_view dtype_name(DType t);
 DType dtype_from_name(std::string_view name);  // kUndefined when unknown
 bool dtype_is_float(DType t);                  // float, double, float16, bfloat16, float8*, float4
 bool dtype_is_integer(DType t);                // all signed and unsigned integers, not bool
-bool dtype_is_signed(DType t);
 // the types gradients exist in: float, double, float16, bfloat16
 inline bool dtype_is_differentiable(DType t) {
   return t == DType::kFloat || t == DType::kDouble || t == DType::kFloat16 || t == DType::kBFloat16;

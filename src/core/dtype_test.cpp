@@ -170,7 +170,6 @@ TEST(DType, NamesAndSizes) {
   EXPECT_TRUE(dtype_is_float(DType::kFloat4E2M1));
   EXPECT_FALSE(dtype_is_integer(DType::kBool));
   EXPECT_TRUE(dtype_is_integer(DType::kUint2));
-  EXPECT_FALSE(dtype_is_signed(DType::kUint4));
 }
 
 TEST(DType, DispatchNamesTheTypeItRefuses) {

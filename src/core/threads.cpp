@@ -35,7 +35,6 @@ constexpr auto kSpinCrowded = std::chrono::microseconds(2);  // more threads tha
 // A helper is sent to another core no more often than this.
 constexpr auto kMoveEvery = std::chrono::milliseconds(1);
 
-std::atomic<void (*)()> start_hook{nullptr};
 thread_local bool inside_task = false;
 
 // Counts forks seen by this process: after a fork the child has none of the parent's helpers.
@@ -183,7 +182,6 @@ struct ThreadPool::Impl {
   void help(int number) {
     inside_task = true;  // whatever a task starts runs inline
     if (places) places->arrive(number);
-    if (auto hook = start_hook.load()) hook();
     uint32_t seen = ~0u;
     for (;;) {
       bool joined = false;
@@ -265,8 +263,6 @@ ThreadPool::~ThreadPool() { impl_->finish(); }
 
 int ThreadPool::threads() const { return impl_->threads; }
 
-void ThreadPool::set_thread_start_hook(void (*hook)()) { start_hook = hook; }
-
 void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t)> body) {
   Impl& p = *impl_;
   auto inline_run = [&] {
@@ -303,23 +299,35 @@ void ThreadPool::run(int64_t tasks, FunctionRef<void(int64_t)> body) {
   p.busy.store(false, std::memory_order_release);
 }
 
+namespace {
+
+int most_threads() {
+  return std::max(64, 4 * std::max(1, int(std::thread::hardware_concurrency())));
+}
+
+}  // namespace
+
 int default_threads() {
-  if (const char* v = std::getenv("ONNXTRAIN_THREADS")) {
-    char* end = nullptr;
-    long n = std::strtol(v, &end, 10);
-    if (end != v && *end == 0 && n >= 1) return int(std::min(n, 1024L));
-  }
-  return usable_cores();
+  const char* v = std::getenv("ONNXTRAIN_THREADS");
+  if (!v || !*v) return usable_cores();
+  char* end = nullptr;
+  const long n = std::strtol(v, &end, 10);
+  if (end == v || *end != 0 || n < 0 || n > most_threads())
+    usage_error("OT0008",
+                cat("environment variable ONNXTRAIN_THREADS: '", v, "' is not a number from 0 to ",
+                    most_threads()),
+                cat("for example ONNXTRAIN_THREADS=", usable_cores(),
+                    ", or remove it: unset ONNXTRAIN_THREADS"));
+  return n == 0 ? usable_cores() : int(n);
 }
 
 int thread_count(int asked) {
   if (asked == 0) return default_threads();
   const int cores = std::max(1, int(std::thread::hardware_concurrency()));
-  const int most = std::max(64, 4 * cores);
-  if (asked < 0 || asked > most)
+  if (asked < 0 || asked > most_threads())
     usage_error("OT0003",
-                cat("--threads ", asked, " is outside 0..", most, ": this machine has ", cores,
-                    cores == 1 ? " core" : " cores"),
+                cat("--threads ", asked, " is outside 0..", most_threads(), ": this machine has ",
+                    cores, cores == 1 ? " core" : " cores"),
                 cat("--threads ", default_threads(), ", or leave it out"));
   return asked;
 }

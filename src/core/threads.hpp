@@ -37,10 +37,6 @@ class ThreadPool {
   // A call from inside a task runs inline. Bodies must not throw.
   void run(int64_t tasks, FunctionRef<void(int64_t)> body);
 
-  // Called once on every helper thread that starts after this (to set per-thread modes of other
-  // libraries). nullptr removes it.
-  static void set_thread_start_hook(void (*hook)());
-
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

@@ -160,6 +160,7 @@ Shape target_of(const InputSpec& input, const Shape& row) {
 std::string layout_hint(const Shape& row, int64_t rows, const Shape& target, bool nhwc,
                         bool label) {
   Shape order = row;
+  if (nhwc && row == target) return "the rows have this order already: leave --layout nhwc out";
   if (row.size() == target.size() && row.size() >= 3) {
     std::rotate(order.begin(), order.end() - 1, order.end());
     if (!nhwc && fit_row(order, target))

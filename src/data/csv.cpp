@@ -107,8 +107,9 @@ class Filler {
     double* row = matrix_.as<double>() + rows_ * int64_t(layout_.features.size());
     for (size_t i = 0; i < layout_.features.size(); ++i) {
       const std::string_view field = fields[layout_.features[i]];
-      row[i] = options_.missing && csv_missing(field) ? std::nan("")
-                                                      : number(field, layout_.features[i]);
+      row[i] = options_.missing && (csv_missing(field) || csv_dash(field))
+                   ? std::nan("")
+                   : number(field, layout_.features[i]);
     }
   }
 
@@ -129,11 +130,16 @@ class Filler {
   }
 
   [[noreturn]] void ragged(size_t found) const {
+    const bool comment = !layout_.names.empty() && layout_.names[0].starts_with("#");
     data_error(
         "OT2122",
         cat("'", source_, "' line ", with_commas(reader_.line()), " has ", found,
             found == 1 ? " field" : " fields", ", the first line has ", layout_.names.size()),
-        "complete or remove the line; a field that holds the separator stands in quotes");
+        comment
+            ? cat("the first line is a comment; a table begins with its names:  grep -v '^#' ",
+                  shell_word(source_), " > table.csv")
+            : std::string("complete or remove the line; a field that holds the separator stands in "
+                          "quotes"));
   }
 
   std::string place(size_t column) const {
@@ -163,6 +169,7 @@ class Filler {
 
   std::string text_hint(std::string_view field, size_t column) const {
     const std::string& name = layout_.names[column];
+    if (std::string plain = plain_number_hint(field); !plain.empty()) return plain;
     if (std::string comma = decimal_comma_hint(field); !comma.empty()) return comma;
     const auto& t = layout_.targets;
     if (std::find(t.begin(), t.end(), column) != t.end())

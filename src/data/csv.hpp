@@ -77,7 +77,9 @@ class CsvReader {
 char sniff_separator(std::string_view text);
 // A number with optional blanks around it; nullopt for anything else (also for a missing value).
 std::optional<double> csv_number(std::string_view field);
-bool csv_missing(std::string_view field);              // "", NA, nan, null, ?
+bool csv_missing(std::string_view field);  // "", NA, nan, null, ?
+// A mark that means "nothing" among numbers or dates; a text like any other elsewhere.
+bool csv_dash(std::string_view field);
 std::string_view csv_trimmed(std::string_view field);  // without blanks around it
 
 }  // namespace onnxtrain

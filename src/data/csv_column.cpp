@@ -1,6 +1,8 @@
 // Fields of one column become numbers, dates or text.
 #include "data/csv_column.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "core/shell.hpp"
@@ -19,13 +21,39 @@ std::string decimal_comma_hint(std::string_view field) {
   return "decimal commas? write decimal points:  sed s/,/./g of a file with semicolons";
 }
 
+std::string plain_number_hint(std::string_view field) {
+  // "$ 1,234.5", "369525 EUR", "5 %", "1 234.5": a number with a currency, groups or a unit
+  auto symbol = [](char c) { return c == '$' || static_cast<unsigned char>(c) >= 0x80; };
+  size_t at = 0;
+  while (at < field.size() && (symbol(field[at]) || field[at] == ' ')) ++at;
+  const bool currency = at > 0;
+  std::string plain;
+  bool groups = false;
+  for (; at < field.size() &&
+         std::string_view("0123456789.+-, '").find(field[at]) != std::string_view::npos;
+       ++at)
+    if (field[at] == ',' || field[at] == '\'' ||
+        (field[at] == ' ' && at + 1 < field.size() &&
+         std::isdigit(static_cast<unsigned char>(field[at + 1]))))
+      groups = true;
+    else if (field[at] != ' ')
+      plain += field[at];
+  const std::string_view rest = field.substr(at);
+  const bool unit = !rest.empty() && (rest == "%" || (field[at - 1] == ' ' && rest.size() <= 4) ||
+                                      std::all_of(rest.begin(), rest.end(), symbol));
+  if (at == 0 || !csv_number(plain) || (!rest.empty() && !unit)) return {};
+  if (!unit && !currency && !(groups && plain.find('.') != std::string::npos)) return {};
+  return cat("write plain numbers, without units and groups of digits: ", plain, " instead of ",
+             csv_shown(field));
+}
+
 CsvColumnBuilder::CsvColumnBuilder(const CsvColumn& spec)
     : spec_(spec), categories_(spec.categories.begin(), spec.categories.end()) {}
 
 void CsvColumnBuilder::add(std::string_view field, const std::function<std::string()>& place) {
   field = csv_trimmed(field);
   if (spec_.kind == CsvColumn::Kind::kText) return add_text(field);
-  if (csv_missing(field)) {
+  if (csv_missing(field) || csv_dash(field)) {
     if (!spec_.missing)
       data_error("OT2121", cat("a value is missing: ", place()),
                  "fill it in or remove the row: the model has nothing to put in its place");

@@ -33,6 +33,8 @@ class CsvColumnBuilder {
 
 // Numbers with a decimal comma, in words for a hint; "" when the field is none.
 std::string decimal_comma_hint(std::string_view field);
+// The number that "$ 1,234.5" or "5 %" means, in words; "" when it is none.
+std::string plain_number_hint(std::string_view field);
 // A field for a message: in quotes, cut when it is long.
 std::string csv_shown(std::string_view field);
 

@@ -80,6 +80,12 @@ std::string_view csv_utf8(std::string_view text, const std::string& source,
                 "--encoding utf-8, utf-16, latin1 or cp1252");
   }
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  if (text.find('\n') == std::string_view::npos && text.find('\r') != std::string_view::npos) {
+    std::string lines(text);  // lines end as they did on old Macintosh computers
+    std::replace(lines.begin(), lines.end(), '\r', '\n');
+    store = std::move(lines);
+    text = store;
+  }
   if (text.find('\0') != std::string_view::npos)
     data_error("OT2125", cat("'", source, "' has zero bytes in it: it is not a csv text"),
                "save it as text (UTF-8), or give an array file: npy, npz");

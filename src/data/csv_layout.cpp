@@ -228,6 +228,21 @@ bool is_row_number(const Records& records, const CsvLayout& l) {
   return true;
 }
 
+// A comma at the end of every line makes a column without a name and without values.
+void leave_out_empty(const Records& records, const CsvOptions& options, std::vector<bool>& free,
+                     CsvLayout& l) {
+  if (!l.header || !options.features.empty()) return;
+  for (size_t c = 0; c < l.names.size(); ++c) {
+    if (!free[c] || !csv_trimmed(records[0][c]).empty()) continue;
+    bool empty = records.size() > 1;
+    for (size_t r = 1; r < records.size() && empty; ++r)
+      empty = c >= records[r].size() || csv_trimmed(records[r][c]).empty();
+    if (!empty) continue;
+    free[c] = false;
+    l.notes.push_back(cat("column ", c + 1, " has no name and no values: it is left out"));
+  }
+}
+
 void find_kinds(const Records& records, CsvLayout& l) {
   l.text.assign(l.names.size(), false);
   l.words.assign(l.names.size(), false);
@@ -301,6 +316,7 @@ CsvLayout find_csv_layout(std::string_view text, const std::string& source,
     free[0] = false;
     l.notes.push_back("the first column has no name and holds row numbers: it is left out");
   }
+  leave_out_empty(records, options, free, l);
   Names wanted = listed_columns(l, options.targets);
   for (const std::string& name : options.mapped)
     if (options.targets.empty() && std::find(l.names.begin(), l.names.end(), name) != l.names.end())

@@ -114,6 +114,14 @@ bool csv_missing(std::string_view field) {
   return false;
 }
 
+bool csv_dash(std::string_view field) {
+  const std::string_view f = csv_trimmed(field);
+  for (std::string_view mark :
+       {"-", "--", "---", "\xE2\x80\x93", "\xE2\x80\x94", ".", "None", "none"})
+    if (f == mark) return true;
+  return false;
+}
+
 std::optional<double> csv_number(std::string_view field) {
   std::string_view f = csv_trimmed(field);
   if (f.size() > 1 && f[0] == '+' && f[1] != '-') f.remove_prefix(1);

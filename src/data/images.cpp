@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include "core/random.hpp"
 #include "core/shell.hpp"
@@ -26,21 +27,41 @@ bool is_image(const fs::path& p) {
   return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
 }
 
+// Formats that people have and that are not read.
+bool is_other_image(const fs::path& p) {
+  std::string ending = p.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return char(std::tolower(c)); });
+  static constexpr std::array kEndings = {".gif", ".heic", ".heif", ".avif", ".svg",
+                                          ".ico", ".psd",  ".dng",  ".jxl"};
+  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+}
+
 // Names in the folder in byte order: the same on every machine.
 std::vector<std::string> entries(const std::string& folder, bool folders) {
   std::vector<std::string> names;
   for (const auto& e : fs::directory_iterator(folder)) {
     const std::string name = e.path().filename().string();
     if (name.starts_with(".")) continue;
-    if (folders ? e.is_directory() : e.is_regular_file() && is_image(e.path()))
+    // a link to nothing is an image that is missing
+    if (folders ? e.is_directory()
+                : is_image(e.path()) && (e.is_regular_file() || (e.is_symlink() && !e.exists())))
       names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
+constexpr const char* kSkipHint =
+    "copy or convert it, or go on without damaged images:  --skip-bad";
+
 image::Image read_image(const std::string& path) {
+  std::error_code ec;
+  if (fs::is_symlink(path, ec) && !fs::exists(path, ec))
+    data_error("OT1191", cat("image '", path, "' is a link to a file that is not there"),
+               kSkipHint);
   const InputFile file(path, ErrorKind::kData);
+  if (file.size() == 0) data_error("OT1191", cat("image '", path, "' is empty"), kSkipHint);
   if (file.size() > kMostBytes)
     data_error("OT2140",
                cat("image '", path, "' has ", with_commas(int64_t(file.size())), " bytes"),
@@ -50,8 +71,7 @@ image::Image read_image(const std::string& path) {
   try {
     return image::decode(bytes.data(), int64_t(bytes.size()));
   } catch (const Error& e) {  // which of thousands?
-    throw Error(e.kind(), e.code(), cat("image '", path, "': ", e.message()),
-                "copy or convert it, or go on without damaged images:  --skip-bad");
+    throw Error(e.kind(), e.code(), cat("image '", path, "': ", e.message()), kSkipHint);
   }
 }
 
@@ -240,21 +260,54 @@ class Strays {
       if (name.starts_with(".")) continue;
       if (it->is_directory(ec) && of_class && !entries(it->path().string(), false).empty())
         note(it->path().string() + "/");
+      else if (it->is_regular_file(ec) && is_other_image(it->path()))
+        other_.push_back(it->path().string());
       else if (it->is_regular_file(ec) && is_image(it->path()) != of_class)
         note(it->path().string());
     }
   }
-  std::string text() {
+  void tell(Dataset& data) {
     std::sort(all_.begin(), all_.end());
-    return all_.empty() ? std::string()
-                        : cat("not used: ", listed(all_, 3),
-                              "   (images lie in one folder per class, and nowhere else)");
+    std::sort(other_.begin(), other_.end());
+    if (!other_.empty())
+      data.add_note(cat("not used: ", listed(other_, 3),
+                        "   (images of this format are not read: convert them to png or jpg)"));
+    if (!all_.empty())
+      data.add_note(cat("not used: ", listed(all_, 3),
+                        "   (images lie in one folder per class, and nowhere else)"));
   }
 
  private:
   void note(const std::string& path) { all_.push_back(path); }
-  std::vector<std::string> all_;
+  std::vector<std::string> all_, other_;
 };
+
+// The same bytes under two labels: one of them is wrong. At most this much is read for it.
+constexpr uint64_t kCompared = uint64_t(64) << 20;
+std::string twice_labelled(const std::vector<std::string>& paths,
+                           const std::vector<int64_t>& labels) {
+  std::map<uint64_t, std::vector<size_t>> by_size;
+  for (size_t k = 0; k < labels.size(); ++k) {
+    std::error_code ec;
+    const uint64_t size = fs::file_size(paths[k], ec);
+    if (!ec && size > 0) by_size[size].push_back(k);
+  }
+  uint64_t read = 0;
+  std::vector<std::string> found;
+  for (const auto& [size, same] : by_size) {
+    if (same.size() < 2 || (read += size * same.size()) > kCompared) continue;
+    std::map<uint64_t, size_t> seen;
+    for (size_t k : same) {
+      const std::string bytes = read_file(paths[k], size_t(size), ErrorKind::kData);
+      const auto [it, fresh] = seen.try_emplace(hash64(bytes.data(), bytes.size()), k);
+      if (!fresh && labels[it->second] != labels[k])
+        found.push_back(cat(paths[it->second], "' and '", paths[k]));
+    }
+  }
+  return found.empty() ? std::string()
+                       : cat("the same image lies in two classes: ", listed(found, 3),
+                             "   (one of the labels is wrong)");
+}
 
 std::string part_folder(const std::string& folder, DataPart part) {
   const std::vector<std::string> wanted = part == DataPart::kTrain
@@ -315,7 +368,8 @@ bool open_image_folder(const std::string& folder, const OpenOptions& options, Da
   Strays strays;
   if (!classes.empty()) strays.look(root, false);
   for (const std::string& name : classes) strays.look(root + "/" + name, true);
-  if (const std::string text = strays.text(); !text.empty()) out.add_note(text);
+  strays.tell(out);
+  if (const std::string text = twice_labelled(paths, labels); !text.empty()) out.add_note(text);
   if (!classes.empty()) {
     Tensor y(DType::kInt64, {int64_t(labels.size())});
     std::copy(labels.begin(), labels.end(), y.as<int64_t>());

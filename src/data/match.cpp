@@ -116,8 +116,11 @@ std::map<std::string, std::string> match_columns(const Dataset& data, const Name
              cat("no column of data '", data.source(), "' belongs to input '", open[0],
                  "' of the model; columns are ", listed(data.columns()), ", inputs and labels are ",
                  listed(all)),
-             spare.empty() ? cat("all columns are in use: save one more, named '", open[0], "'")
-                           : cat("say which: --map ", open[0], "=", spare));
+             data.format() == "images"
+                 ? std::string("images lie in folders named after their classes: give the folder "
+                               "that holds these:  --data FOLDER")
+             : spare.empty() ? cat("all columns are in use: save one more, named '", open[0], "'")
+                             : cat("say which: --map ", open[0], "=", spare));
 }
 
 }  // namespace onnxtrain

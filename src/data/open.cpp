@@ -246,20 +246,23 @@ void require_part(const Dataset& d, const std::string& spec, const OpenOptions& 
   if (!options.part_asked || d.of_part()) return;
   const char* part = options.part == DataPart::kTest ? "test" : "train";
   usage_error("OT2194",
-              cat("'", spec, "' has no parts: --part ", part,
+              cat("'", spec, "' has no parts: ", options.part_option, part,
                   " chooses between training and test data in one source"),
-              "leave --part out: all rows are taken");
+              cat("leave ", options.part_option, "out: all rows are taken"));
 }
 
 }  // namespace
 
 Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
   constexpr std::string_view kSynthetic = "synthetic:";
-  if (spec.starts_with(kSynthetic))
-    return make_synthetic(spec.substr(kSynthetic.size()), options.part, options.x_shape,
-                          options.classes);
   std::error_code ignored;
   Dataset d;
+  if (spec.starts_with(kSynthetic)) {
+    d = make_synthetic(spec.substr(kSynthetic.size()), options.part, options.x_shape,
+                       options.classes);
+    d.set_of_part(true);
+    return d;
+  }
   if (spec == "-") {
     require_part(d, spec, options);
     return read_standard_input(options);

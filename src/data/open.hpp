@@ -17,7 +17,8 @@ struct ImageReading {
 
 struct OpenOptions {
   DataPart part = DataPart::kTrain;
-  bool part_asked = false;  // by the user: a source without parts is refused (OT2194)
+  bool part_asked = false;              // by the user: a source without parts is refused (OT2194)
+  const char* part_option = "--part ";  // how the user asked
   CsvOptions csv;
   Shape x_shape;        // of one row: the size of images; synthetic: when the spec does not say
   int64_t classes = 0;  // likewise

@@ -2,6 +2,8 @@
 #include "data/table_profile.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <cmath>
 
 namespace onnxtrain {
 namespace {
@@ -13,7 +15,7 @@ constexpr double kNearlyAll = 0.9;     // of the values: the others are mistakes
 struct Tally {
   ColumnProfile p;
   std::vector<double> day_first, month_first;
-  int64_t words = 0, no_date = 0;
+  int64_t words = 0, no_date = 0, dashes = 0;
   std::string first_word, first_no_date;
   int64_t word_line = 0, no_date_line = 0;
 
@@ -34,6 +36,10 @@ struct Tally {
       p.numbers.push_back(*v);
       return;
     }
+    if (csv_dash(field)) {
+      ++dashes;
+      return;
+    }
     if (words++ == 0) first_word = field, word_line = line;
     const auto day = date_number(field, DateOrder::kDayFirst);
     const auto month = date_number(field, DateOrder::kMonthFirst);
@@ -43,13 +49,14 @@ struct Tally {
   }
 
   ColumnProfile finish() {
-    const double there = double(p.rows - p.missing);
+    const double there = double(p.rows - p.missing - dashes);
     const auto dates = double(std::max(day_first.size(), month_first.size()));
-    if (words == 0) return std::move(p);
+    if (there == 0 && dashes > 0) p.kind = CsvColumn::Kind::kText;
+    if (words == 0) return without_dashes();
     if (double(p.numbers.size()) > kNearlyAll * there) {
       p.stray = first_word;
       p.stray_line = word_line;
-      return std::move(p);
+      return without_dashes();
     }
     if (dates <= kNearlyAll * there) {
       p.kind = CsvColumn::Kind::kText;
@@ -64,6 +71,14 @@ struct Tally {
       p.stray_line = no_date_line;
     }
     p.numbers = std::move(p.order == DateOrder::kDayFirst ? day_first : month_first);
+    return without_dashes();
+  }
+
+  // Among numbers and dates they are missing values.
+  ColumnProfile without_dashes() {
+    if (p.kind == CsvColumn::Kind::kText || dashes == 0) return std::move(p);
+    p.missing += dashes;
+    std::erase_if(p.texts, [](const auto& t) { return csv_dash(t.first); });
     return std::move(p);
   }
 };
@@ -76,6 +91,22 @@ bool ColumnProfile::counts_rows() const {
   for (size_t i = 0; i < numbers.size(); ++i)
     if (numbers[i] != numbers[0] + double(i)) return false;
   return true;
+}
+
+bool ColumnProfile::is_id() const {
+  constexpr size_t kFew = 10;
+  if (missing > 0 || !all_texts || rows < int64_t(kFew) || texts.size() != size_t(rows))
+    return false;
+  if (kind != CsvColumn::Kind::kNumber) return false;
+  for (double v : numbers)
+    if (v != std::floor(v) || v < 0) return false;
+  if (name == "id" || name == "ID" || name == "Id" || name == "index" || name == "Unnamed: 0")
+    return true;
+  for (const char* end : {"_id", "_ID", " id", " ID"})
+    if (name.ends_with(end)) return true;
+  // PassengerId, userID; not "Madrid"
+  return name.size() > 2 && (name.ends_with("Id") || name.ends_with("ID")) &&
+         std::islower(static_cast<unsigned char>(name[name.size() - 3]));
 }
 
 TableProfile profile_csv(std::string_view text, const std::string& source,

@@ -26,6 +26,8 @@ struct ColumnProfile {
   bool constant() const { return missing == 0 && all_texts && texts.size() == 1; }
   // 0, 1, 2, ... or 1, 2, 3, ...: says nothing about a row.
   bool counts_rows() const;
+  // Whole numbers that are all different, in a column that is called an id.
+  bool is_id() const;
 };
 
 struct TableProfile {

@@ -167,8 +167,10 @@ void BlockSum::add_bytes(const Layout& l, char* to, const char* from, size_t beg
   for (size_t k = 0; k < l.parts.size(); ++k) {
     const size_t b = std::max(begin, l.offsets[k]), e = std::min(end, l.end_of(k));
     if (b >= e) continue;
-    const auto n = int64_t((e - b) / dtype_size(l.parts[k].dtype));
-    add_typed(l.parts[k].dtype, to + (b - begin), from + (b - begin), n, pool);
+    const size_t size = dtype_size(l.parts[k].dtype);
+    OT_ASSERT(size > 0);
+    add_typed(l.parts[k].dtype, to + (b - begin), from + (b - begin), int64_t((e - b) / size),
+              pool);
   }
 }
 
@@ -195,8 +197,9 @@ void BlockSum::widen(size_t begin, size_t end) {
   for (size_t k = 0; k < here_.parts.size(); ++k) {
     const size_t b = std::max(begin, between_.offsets[k]), e = std::min(end, between_.end_of(k));
     if (b >= e) continue;
-    const size_t size = dtype_size(between_.parts[k].dtype),
-                 first = (b - between_.offsets[k]) / size;
+    const size_t size =
+        std::max<size_t>(dtype_size(between_.parts[k].dtype), 1);  // at least a byte
+    const size_t first = (b - between_.offsets[k]) / size;
     const char* from = sent(0) + b;
     char* to = buffer(0) + here_.offsets[k] + first * dtype_size(here_.parts[k].dtype);
     if (here_.parts[k].dtype == between_.parts[k].dtype) {

@@ -46,7 +46,6 @@ class BlockSum {
   void progress();
 
   void* result(size_t part) const;
-  size_t bytes() const { return here_.bytes; }  // of the sums
   const std::vector<TensorType>& parts() const { return here_.parts; }
 
   static int middle(int from, int to) { return from + (to - from + 1) / 2; }

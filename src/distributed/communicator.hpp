@@ -13,6 +13,9 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
+  // No call moves more than this: MPI counts bytes with an int.
+  static constexpr size_t kLargest = size_t(1) << 28;
+
   // Blocking, for small things: `all` gets size() times `bytes`, in the order of ranks.
   virtual void all_gather(const void* mine, size_t bytes, void* all) = 0;
   virtual void broadcast(void* data, size_t bytes, int root) = 0;

@@ -1,6 +1,7 @@
 // Tensors as bytes, and back.
 #include "distributed/gather_tensors.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -64,8 +65,8 @@ class Reader {
 
 }  // namespace
 
-std::vector<std::vector<Tensor>> gather_tensors(Communicator& c, const std::vector<Tensor>& mine) {
-  constexpr size_t kAtOnce = size_t(1) << 30;
+std::vector<std::vector<Tensor>> gather_tensors(Communicator& c, const std::vector<Tensor>& mine,
+                                                size_t at_once) {
   Writer w;
   w.number(int64_t(mine.size()));
   for (const Tensor& t : mine) w.tensor(t);
@@ -77,10 +78,13 @@ std::vector<std::vector<Tensor>> gather_tensors(Communicator& c, const std::vect
   for (size_t r = 0; r < ranks; ++r) offsets[r + 1] = offsets[r] + sizes[r];
   std::vector<char> all(offsets[ranks]);
   std::memcpy(all.data() + offsets[me], w.text.data(), w.text.size());
-  if (all.size() < kAtOnce)
+  if (all.size() <= at_once) {
     c.wait(c.start_collect(all.data(), offsets.data()));
-  else
-    for (size_t r = 0; r < ranks; ++r) c.broadcast(all.data() + offsets[r], sizes[r], int(r));
+  } else {
+    for (size_t r = 0; r < ranks; ++r)
+      for (size_t at = offsets[r]; at < offsets[r + 1]; at += at_once)
+        c.broadcast(all.data() + at, std::min(at_once, offsets[r + 1] - at), int(r));
+  }
   std::vector<std::vector<Tensor>> result(ranks);
   for (size_t r = 0; r < ranks; ++r) {
     Reader in(all.data() + offsets[r]);

@@ -7,7 +7,9 @@
 
 namespace onnxtrain {
 
-// By rank, what each gave; they may differ in number, type and shape.
-std::vector<std::vector<Tensor>> gather_tensors(Communicator& c, const std::vector<Tensor>& mine);
+// By rank, what each gave; they may differ in number, type and shape. More than `at_once` bytes go
+// in pieces of that size.
+std::vector<std::vector<Tensor>> gather_tensors(Communicator& c, const std::vector<Tensor>& mine,
+                                                size_t at_once = Communicator::kLargest);
 
 }  // namespace onnxtrain

@@ -16,7 +16,12 @@ class Group : public Communicator {
   Traffic traffic() const override { return traffic_; }
 
   // Processes that are silent for `timeout` seconds count as lost from now on.
-  void watch(double timeout) { heartbeat_ = std::make_unique<Heartbeat>(*this, timeout); }
+  void watch(double timeout) {
+    if (heartbeat_)
+      heartbeat_->set_timeout(timeout);
+    else
+      heartbeat_ = std::make_unique<Heartbeat>(*this, timeout);
+  }
   // An orderly end of this process.
   void end() {
     if (heartbeat_) heartbeat_->say_goodbye();

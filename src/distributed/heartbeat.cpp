@@ -73,8 +73,9 @@ int connect_to(const Card& card, bool same_host) {
 struct Heartbeat::Impl {
   struct Peer {
     int rank = 0, fd = -1;
-    Clock::time_point heard = Clock::now();
-    bool over = false;  // said goodbye
+    Clock::time_point heard = Clock::now(), goodbye;
+    bool over = false;  // said goodbye; it is watched until it has left
+    bool gone = false;
   };
 
   Impl(Communicator& c, double timeout) : rank(c.rank()), timeout_s(timeout) {
@@ -168,22 +169,22 @@ struct Heartbeat::Impl {
         next = Clock::now() + std::chrono::milliseconds(500);
       }
       polled.clear();
-      for (const Peer& p : peers) polled.push_back({p.over ? -1 : p.fd, POLLIN, 0});
+      for (const Peer& p : peers) polled.push_back({p.gone ? -1 : p.fd, POLLIN, 0});
       const bool polled_all = poll(polled.data(), polled.size(), 100) >= 0;
       const auto now = Clock::now();
       const bool stood_still = now - before > std::chrono::seconds(2);
       before = now;
       for (size_t k = 0; k < peers.size(); ++k) {
         Peer& p = peers[k];
-        const std::chrono::duration<double> ended = now - p.heard;
+        const std::chrono::duration<double> ended = now - p.goodbye;
         if (p.over && ended.count() > timeout_s && Communicator::waiting_seconds() > timeout_s)
           lost(p, cat("has ended its training, but rank ", rank, " still waits for it"));
-        if (p.over) continue;
+        if (p.gone) continue;
         if (stood_still) p.heard = now;
         if (polled_all && polled[k].revents != 0) listen_to(p);
         const std::chrono::duration<double> silent = now - p.heard;
-        if (!p.over && silent.count() > timeout_s)
-          lost(p, cat("gave no sign of life for ", timeout_s, " s (stopped?)"));
+        if (!p.gone && silent.count() > timeout_s)
+          lost(p, cat("gave no sign of life for ", timeout_s.load(), " s (stopped?)"));
       }
     }
   }
@@ -192,10 +193,17 @@ struct Heartbeat::Impl {
     char text[64];
     const ssize_t n = recv(p.fd, text, sizeof text, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n <= 0 && p.over) {
+      p.gone = true;
+      return;
+    }
     if (n <= 0) return lost(p, "ended without a word (killed, or out of memory)");
     p.heard = Clock::now();
     for (ssize_t k = 0; k < n; ++k) {
-      if (text[k] == kGoodbye) p.over = true;
+      if (text[k] == kGoodbye) {
+        p.over = true;
+        p.goodbye = p.heard;
+      }
       if (text[k] == kFailed || text[k] == kLost) {  // it was told by somebody
         tell(kLost);
         leave();
@@ -226,7 +234,7 @@ struct Heartbeat::Impl {
   }
 
   int rank;
-  double timeout_s;
+  std::atomic<double> timeout_s;
   std::vector<Card> cards;
   std::vector<Peer> peers;
   std::mutex sending;
@@ -237,6 +245,7 @@ struct Heartbeat::Impl {
 Heartbeat::Heartbeat(Communicator& c, double timeout) : impl_(std::make_unique<Impl>(c, timeout)) {}
 Heartbeat::~Heartbeat() = default;
 
+void Heartbeat::set_timeout(double seconds) { impl_->timeout_s = seconds; }
 void Heartbeat::say_goodbye() { impl_->tell(kGoodbye); }
 void Heartbeat::say_failed() { impl_->tell(kFailed); }
 

@@ -15,6 +15,7 @@ class Heartbeat {
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
+  void set_timeout(double seconds);
   // This process ends as it should.
   void say_goodbye();
   // This process ends with an error that it has told: nobody else has to.

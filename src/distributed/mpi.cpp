@@ -13,6 +13,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "distributed/launcher.hpp"
 #include "distributed/plugin/mpi_plugin.h"
 #include "distributed/sockets.hpp"
 
@@ -49,6 +50,24 @@ std::set<std::string> mpi_libraries() {
   return found;
 }
 
+// A plug-in, or null; with the MPI library of the launcher where the system does not find one.
+void* open_plugin(const std::string& path, std::string& problem) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (library) return library;
+  problem = dlerror();
+  const std::string needed = problem.substr(0, problem.find(':'));
+  if (!needed.starts_with("libmpi.so")) return nullptr;
+  for (const fs::path& folder : mpi_folders(own_folder())) {
+    if (!dlopen((folder / needed).c_str(), RTLD_NOW | RTLD_GLOBAL)) continue;
+    if ((library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL))) {
+      problem.clear();
+      return library;
+    }
+    problem = dlerror();
+  }
+  return nullptr;
+}
+
 struct Loaded {
   void* library = nullptr;
   const ot_mpi_plugin* table = nullptr;
@@ -58,11 +77,8 @@ struct Loaded {
 Loaded load(const std::string& path, std::string& problem) {
   Loaded l;
   const std::set<std::string> before = mpi_libraries();
-  l.library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (!l.library) {
-    problem = dlerror();
-    return l;
-  }
+  l.library = open_plugin(path, problem);
+  if (!l.library) return l;
   if (!before.empty() && mpi_libraries() != before) {
     problem = cat("it needs another MPI library than ", *before.begin(),
                   ", which this process has loaded already (by mpi4py?)");
@@ -83,6 +99,10 @@ constexpr const char* kFix =
     "build the plug-in for the MPI that is installed:  make mpi   or say where it is:  "
     "ONNXTRAIN_MPI_PLUGIN=/path/to/libonnxtrain_mpi_openmpi.so   To train in every process by "
     "itself:  --distributed off";
+constexpr const char* kFixLibrary =
+    "say where the MPI library of that launcher is:  LD_LIBRARY_PATH=/path/to/its/lib   To train "
+    "in "
+    "every process by itself:  --distributed off";
 
 class Mpi final : public Group {
  public:
@@ -100,14 +120,10 @@ class Mpi final : public Group {
     count(bytes * size_t(size_ - 1), size_ - 1);
   }
   void broadcast(void* data, size_t bytes, int root) override {
-    constexpr size_t kPiece = size_t(1) << 28;
-    for (size_t at = 0; at < bytes; at += kPiece) {
-      int h = 0;
-      const size_t n = std::min(kPiece, bytes - at);
-      check(t_.broadcast(static_cast<char*>(data) + at, n, root, &h), "broadcast");
-      wait(h);
-      if (rank_ == root) count(n * size_t(size_ - 1), size_ - 1);
-    }
+    int h = 0;
+    check(t_.broadcast(data, bytes, root, &h), "broadcast");
+    wait(h);
+    if (rank_ == root) count(bytes * size_t(size_ - 1), size_ - 1);
   }
   Handle start_exchange(const void* send, const size_t* offsets, void* receive,
                         const size_t* at) override {
@@ -172,9 +188,7 @@ std::vector<MpiPlugin> find_mpi_plugins() {
     paths.emplace_back(given);
   } else {
     const fs::path here = own_folder();
-    std::vector<const char*> names = {"libonnxtrain_mpi_openmpi.so", "libonnxtrain_mpi_mpich.so"};
-    if (find_launch().by == "MPICH") std::swap(names[0], names[1]);
-    for (const char* name : names)
+    for (const char* name : {"libonnxtrain_mpi_openmpi.so", "libonnxtrain_mpi_mpich.so"})
       for (const fs::path& folder : {here, here / "onnxtrain", here / "../lib/onnxtrain"})
         if (fs::exists(folder / name)) paths.push_back((folder / name).lexically_normal().string());
   }
@@ -219,11 +233,22 @@ Communicator* connect_processes(const DistributedOptions& o) {
   const Launch launch = find_launch();
   if (o.mode == "off" || (o.mode == "auto" && launch.size <= 1 && o.communicator < 0))
     return nullptr;
-  if (connection) return connected_processes();
+  if (connection) {
+    if (connection->size() > 1) connection->watch(o.fault_timeout);
+    return connected_processes();
+  }
   if (launch.by == kOwnLauncher && o.mode != "mpi" && o.communicator < 0)
     return use(socket_group(given_sockets()).release(), o.fault_timeout);
   std::string problems;
+  // processes that one MPI has started are strangers to each other in another one
+  const bool given = std::getenv("ONNXTRAIN_MPI_PLUGIN") != nullptr;
+  const std::string_view other = given                     ? ""
+                                 : launch.by == "MPICH"    ? "mpi_openmpi."
+                                 : launch.by == "Open MPI" ? "mpi_mpich."
+                                                           : "";
   for (MpiPlugin& p : find_mpi_plugins()) {
+    if (!other.empty() && fs::path(p.path).filename().string().find(other) != std::string::npos)
+      continue;
     Loaded l;
     if (p.problem.empty()) l = load(p.path, p.problem);
     if (!l.table) {
@@ -244,7 +269,7 @@ Communicator* connect_processes(const DistributedOptions& o) {
                   ? cat(launch.by, " started ", launch.size,
                         " processes, but there is no MPI plug-in to connect them", problems)
                   : cat("there is no MPI plug-in", problems),
-              kFix);
+              problems.find("libmpi.so") != std::string::npos ? kFixLibrary : kFix);
 }
 
 void disconnect_processes() {

@@ -1,23 +1,17 @@
 // What operators do with rows: one rule per family, by the axis along which the rows lie.
-#include <algorithm>
-#include <functional>
-#include <map>
+#include "distributed/row_rules.hpp"
 
-#include "distributed/rows.hpp"
+#include <algorithm>
+
 #include "op/channels_last.hpp"
 
 namespace onnxtrain {
 
-namespace {
-
-using Rule = std::function<RowResult(const RowNode&)>;
+namespace row_rules {
 
 RowResult all_outputs(const RowNode& n, int axis) {
   return {std::vector<RowClass>(n.n.outputs.size(), RowClass::rows(axis)), {}};
 }
-RowResult no(std::string why) { return {{}, std::move(why)}; }
-
-int normal(int64_t axis, size_t rank) { return int(axis < 0 ? axis + int64_t(rank) : axis); }
 
 // Operands aligned at their last dimension, as numpy broadcasts.
 RowResult elementwise(const RowNode& n) {
@@ -29,6 +23,7 @@ RowResult elementwise(const RowNode& n) {
     if (axis >= 0 && a != axis) return no("its operands have their rows along different axes");
     axis = a;
   }
+  if (axis < 0) return no("its result has no place for the rows");
   for (size_t i = 0; i < n.n.inputs.size(); ++i) {
     if (!n.has(i) || n.is_rows(i)) continue;
     if (!n.fits_all_rows(i, axis - rank + int(n.in(i).size())))
@@ -53,6 +48,44 @@ RowResult along(const RowNode& n, int64_t axis) {
   if (a == over) return no("it works along the rows");
   return all_outputs(n, a);
 }
+
+// All rows stay: the output is as long along them as the input.
+RowResult keeps_length(const RowNode& n) {
+  if (!n.only_rows({0})) return no("an operand beside the first belongs to rows");
+  const size_t a = size_t(n.at(0).axis);
+  if (n.out().size() != n.in(0).size() || n.out()[a] != n.in(0)[a])
+    return no("it takes some of the rows, or repeats them");
+  return all_outputs(n, int(a));
+}
+
+RowResult matmul(const RowNode& n) {
+  const size_t ra = n.in(0).size(), rb = n.in(1).size(), rank = n.out().size();
+  const bool a = n.is_rows(0), b = n.is_rows(1);
+  const int contracted_a = int(ra) - 1, contracted_b = rb == 1 ? 0 : int(rb) - 2;
+  const bool ca = a && n.at(0).axis == contracted_a, cb = b && n.at(1).axis == contracted_b;
+  if (ca && cb) return {{RowClass::partial()}, {}};
+  if (ca || cb) return no("it adds over the rows of one operand only");
+  if (rb == 1 || ra == 1) {
+    if (a && b) return no("it pairs every row with every row");
+    return all_outputs(n, a ? n.at(0).axis : n.at(1).axis);
+  }
+  const int at_a = a ? n.at(0).axis + int(rank) - int(ra) : -1;
+  const int at_b = b ? n.at(1).axis + int(rank) - int(rb) : -1;
+  if (a && b && (at_a != at_b || at_a >= int(rank) - 2))
+    return no("it pairs every row with every row");
+  const int axis = a ? at_a : at_b;
+  for (size_t i : {size_t(0), size_t(1)})  // batch dimensions
+    if (!n.is_rows(i) && axis < int(rank) - 2 &&
+        !n.fits_all_rows(i, axis - int(rank) + int(n.in(i).size())))
+      return no("one operand has a matrix for every row that does not come from the rows");
+  return all_outputs(n, axis);
+}
+
+}  // namespace row_rules
+
+namespace {
+
+using namespace row_rules;
 
 RowResult softmax(const RowNode& n) {
   const int64_t axis = n.n.i("axis", n.n.version < 13 ? 1 : -1);
@@ -142,17 +175,8 @@ RowResult concat(const RowNode& n) {
   return all_outputs(n, rows);
 }
 
-// All rows stay: the output is as long along them as the input.
-RowResult keeps_length(const RowNode& n) {
-  if (!n.only_rows({0})) return no("an operand beside the first belongs to rows");
-  const size_t a = size_t(n.at(0).axis);
-  if (n.out().size() != n.in(0).size() || n.out()[a] != n.in(0)[a])
-    return no("it takes some of the rows, or repeats them");
-  return all_outputs(n, int(a));
-}
-
 RowResult slice(const RowNode& n) {
-  const RowResult r = keeps_length(n);
+  RowResult r = keeps_length(n);
   if (r.outputs.empty()) return r;
   const Tensor* steps = n.constant(4);  // backwards over all rows keeps the length, too
   std::vector<int64_t> axes = axes_of(n, 3);
@@ -186,29 +210,6 @@ RowResult one_hot(const RowNode& n) {
   if (!n.only_rows({0})) return no("its values belong to rows");
   const int axis = normal(n.n.i("axis", -1), n.out().size());
   return all_outputs(n, n.at(0).axis + (axis <= n.at(0).axis));
-}
-
-RowResult matmul(const RowNode& n) {
-  const size_t ra = n.in(0).size(), rb = n.in(1).size(), rank = n.out().size();
-  const bool a = n.is_rows(0), b = n.is_rows(1);
-  const int contracted_a = int(ra) - 1, contracted_b = rb == 1 ? 0 : int(rb) - 2;
-  const bool ca = a && n.at(0).axis == contracted_a, cb = b && n.at(1).axis == contracted_b;
-  if (ca && cb) return {{RowClass::partial()}, {}};
-  if (ca || cb) return no("it adds over the rows of one operand only");
-  if (rb == 1 || ra == 1) {
-    if (a && b) return no("it pairs every row with every row");
-    return all_outputs(n, a ? n.at(0).axis : n.at(1).axis);
-  }
-  const int at_a = a ? n.at(0).axis + int(rank) - int(ra) : -1;
-  const int at_b = b ? n.at(1).axis + int(rank) - int(rb) : -1;
-  if (a && b && (at_a != at_b || at_a >= int(rank) - 2))
-    return no("it pairs every row with every row");
-  const int axis = a ? at_a : at_b;
-  for (size_t i : {size_t(0), size_t(1)})  // batch dimensions
-    if (!n.is_rows(i) && axis < int(rank) - 2 &&
-        !n.fits_all_rows(i, axis - int(rank) + int(n.in(i).size())))
-      return no("one operand has a matrix for every row that does not come from the rows");
-  return all_outputs(n, axis);
 }
 
 RowResult gemm(const RowNode& n) {
@@ -272,7 +273,13 @@ RowResult batch_norm(const RowNode& n) {
   return r;
 }
 
-RowResult rows_of_like(const RowNode& n) { return keeps_length(n); }
+// The second output numbers the elements of the whole batch.
+RowResult max_pool(const RowNode& n) {
+  RowResult r = batch_first(n);
+  if (r.outputs.size() > 1)
+    r.outputs[1] = RowClass::mixed(cat(n.n.label(), ": its indices count over the whole batch"));
+  return r;
+}
 
 RowResult expand(const RowNode& n) {
   if (!n.only_rows({0})) return no("its shape comes from the rows");
@@ -281,18 +288,20 @@ RowResult expand(const RowNode& n) {
   return all_outputs(n, axis);
 }
 
-const std::map<std::string, Rule, std::less<>>& rules() {
-  static const std::map<std::string, Rule, std::less<>> all = [] {
-    std::map<std::string, Rule, std::less<>> r;
+const Rules& rules() {
+  static const Rules all = [] {
+    Rules r;
     auto each = [&](std::initializer_list<const char*> names, const Rule& rule) {
       for (const char* name : names) r[name] = rule;
     };
-    each({"Identity", "Dropout", "Cast", "CastLike", "Where", "Clip", "Detach", "DropoutGrad",
-          "IsNaN", "IsInf", "Not", "Mod", "BitShift", "QuantizeLinear", "DequantizeLinear"},
+    each({"CastLike"}, [](const RowNode& n) { return all_outputs(n, n.at(0).axis); });
+    each({"Identity", "Dropout", "Cast", "Where", "Clip", "Detach", "DropoutGrad", "IsNaN", "IsInf",
+          "Not", "Mod", "BitShift", "QuantizeLinear", "DequantizeLinear"},
          elementwise);
-    each({"Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool", "GlobalAveragePool",
-          "GlobalMaxPool", "GlobalLpPool", "LRN", "InstanceNormalization", "GroupNormalization",
-          "DepthToSpace", "SpaceToDepth", "ImageScaler"},
+    each({"MaxPool"}, max_pool);
+    each({"Conv", "ConvTranspose", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool",
+          "GlobalLpPool", "LRN", "InstanceNormalization", "GroupNormalization", "DepthToSpace",
+          "SpaceToDepth", "ImageScaler"},
          batch_first);
     each({"Softmax", "LogSoftmax", "Hardmax"}, softmax);
     each({"LpNormalization"}, [](const RowNode& n) { return along(n, n.n.i("axis", -1)); });
@@ -337,7 +346,9 @@ const std::map<std::string, Rule, std::less<>>& rules() {
     each({"Attention"}, attention);
     each({"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"}, class_loss);
     each({"BatchNormalization"}, batch_norm);
-    each({"RandomNormalLike", "RandomUniformLike", "Bernoulli"}, rows_of_like);
+    each({"RandomNormalLike", "RandomUniformLike", "Bernoulli"}, keeps_length);
+    add_rules_of_tables(r);
+    add_rarer_rules(r);
     return r;
   }();
   return all;

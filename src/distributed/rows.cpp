@@ -82,10 +82,15 @@ class Analysis {
     return cat(n.label(), ": ", why);
   }
 
+  // What the result is made of: of the second operand of CastLike only the type counts.
+  std::vector<ValueId> operands(const Node& n) const {
+    return n.is("CastLike") ? std::vector<ValueId>{n.inputs[0]} : g_.reads(n);
+  }
+
   void visit(const Node& n, bool to_gradient) {
     bool partial = false, rows = false, varies = false, average = false;
     int stage = 0;
-    for (ValueId v : g_.reads(n)) {
+    for (ValueId v : operands(n)) {
       const RowClass& c = of(v);
       if (c.kind == RowClass::kMixed) return set(n, c);
       partial |= c.kind == RowClass::kPartial;
@@ -108,8 +113,23 @@ class Analysis {
     through(n, stage, varies);
   }
 
+  // A value without rows that is repeated for every row of the batch (a class token): the axis of
+  // the rows in the result, or -1.
+  int repeated_along(const Node& n) const {
+    if (n.op != "Expand" && n.op != "Tile") return -1;
+    const TypeInfo &in = g_.value(n.inputs[0]).type, &out = g_.value(n.outputs[0]).type;
+    if (!in.concrete() || !out.concrete()) return -1;
+    const Shape from = in.concrete_shape(), to = out.concrete_shape();
+    for (size_t d = 0; d < to.size(); ++d) {
+      const auto at = int64_t(d) - int64_t(to.size()) + int64_t(from.size());
+      if (to[d] == rows_ && (at < 0 || from[size_t(at)] == 1)) return int(d);
+    }
+    return -1;
+  }
+
   void same(const Node& n, int stage, bool varies) {
     RowClass c;
+    if (const int axis = repeated_along(n); axis >= 0) c = RowClass::rows(axis);
     c.stage = stage;
     c.varies = varies;
     set(n, c);
@@ -141,7 +161,7 @@ class Analysis {
       }
     }
     if (r.batch_norm) r_.batch_norms.push_back(n.outputs[0]);
-    if (op->random && r.outputs[0].kind == RowClass::kRows) r_.random.push_back(n.outputs[0]);
+    if (op && op->random && r.outputs[0].kind == RowClass::kRows) r_.random.push_back(n.outputs[0]);
   }
 
   // Is `n` still a sum over blocks when one operand, or each, is?

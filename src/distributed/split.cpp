@@ -24,7 +24,6 @@ class Splitter {
 
   SplitStep run(const SplitStep::Updates& updates, const std::vector<BatchNumber>& numbers) {
     check(updates);
-    s_.batch_norm = !a_.batch_norms.empty() && !sync_;
     s_.meets = sync_;
     find_lone_row();
     order_sums();

@@ -35,7 +35,6 @@ struct SplitStep {
     std::string state = {};  // the new value of this variable, which processes share out
   };
   std::vector<Output> outputs;
-  bool batch_norm = false;     // statistics are those of the blocks
   bool meets = false;          // blocks add up statistics while they run (BlockMeeting)
   std::string lone_row;        // a node that needs more than one row for its statistics
   std::vector<ValueId> given;  // kNumberInput of these values: of the graph that was split

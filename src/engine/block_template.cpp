@@ -118,6 +118,26 @@ std::vector<BatchNumber> of_whole_batch(const std::vector<Reader>& readers, cons
   return found;
 }
 
+// By the names of dimensions: an input whose rows are not its first dimension.
+void refuse_rows_elsewhere(const Graph& g, const std::vector<char>& is_rows) {
+  std::string rows;
+  for (size_t k = 0; k < is_rows.size() && rows.empty(); ++k) {
+    const auto& shape = g.value(g.inputs[k]).type.shape;
+    if (is_rows[k] && shape) rows = (*shape)[0].symbol;
+  }
+  for (ValueId v : g.inputs) {
+    const auto& shape = g.value(v).type.shape;
+    for (size_t d = 1; shape && d < shape->size() && !rows.empty(); ++d)
+      if ((*shape)[d].symbol == rows)
+        model_error("OT5010",
+                    cat("this training cannot be cut into blocks of rows: input '", g.value_name(v),
+                        "' has its rows (", rows, ") along dimension ", d,
+                        "; they are cut along the first dimension of every input"),
+                    "train in one process, without --micro-blocks, or transpose the input in front "
+                    "of the model");
+  }
+}
+
 }  // namespace
 
 void no_open_rows() {
@@ -150,6 +170,7 @@ SplitStep split_into_blocks(const Graph& g, const SplitStep::Updates& updates,
     t = specialised(g, keep, arrays, is_rows, small, pool);
     other = specialised(g, keep, arrays, is_rows, large, pool);
   } catch (Error& e) {
+    refuse_rows_elsewhere(g, is_rows);
     e.add_place("while the batch was cut into blocks of rows: does the file fix its batch size?");
     throw;
   }

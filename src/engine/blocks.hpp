@@ -50,8 +50,6 @@ class BlockStep {
   // Where that comes from in this process's rows; empty: not from here.
   NotFiniteValue trace(uint64_t seed, uint64_t step);
   Value output(size_t k) const;  // of the last step; rows: of this process
-  bool uses_batch_norm() const { return split_ && split_->batch_norm; }
-  size_t gradient_bytes() const { return sums_ ? sums_->bytes() : 0; }
   // Where optimizer state is shared out (BlockOptions::shard), from the first step on; else null.
   ShardedUpdate* shards() const { return shards_.get(); }
   PlannedMemory memory() const;

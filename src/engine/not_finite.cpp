@@ -86,7 +86,24 @@ std::string NotFiniteTrace::origin(ValueId bad) const {
     if (next == kNone) break;
     at = next;
   }
-  return describe(at);
+  return describe(at) + from_constant(at);
+}
+
+// The constant of the file that makes it NaN, if one does.
+std::string NotFiniteTrace::from_constant(ValueId at) const {
+  NodeId reader = -1;
+  for (NodeId p; (p = plan_.graph.value(at).producer) >= 0; reader = p) {
+    ValueId next = kNone;
+    for (ValueId x : plan_.graph.reads(plan_.graph.nodes[size_t(p)])) {
+      const ValueId r = real(x);
+      if (given_[size_t(r)] && (kinds_[size_t(r)] & kHasNan) != 0) next = r;
+    }
+    if (next == kNone) return {};
+    at = next;
+  }
+  if (reader < 0) return {};
+  return cat("; it comes from constant '", plan_.graph.value_name(at), "', which holds NaN and is ",
+             "read by ", plan_.graph.nodes[size_t(reader)].label());
 }
 
 }  // namespace onnxtrain

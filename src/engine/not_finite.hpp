@@ -20,6 +20,7 @@ class NotFiniteTrace {
  private:
   ValueId real(ValueId v) const;  // what a view looks at
   std::string describe(ValueId v) const;
+  std::string from_constant(ValueId v) const;
   const Plan& plan_;
   std::vector<unsigned> kinds_;  // by value: mask of NotFinite when it was made
   std::vector<char> given_;      // it only repeats what constants hold (masks of -inf)

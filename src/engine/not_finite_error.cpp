@@ -23,7 +23,10 @@ NotFiniteError::NotFiniteError(std::string what, std::string where, uint64_t at,
     : Error(ErrorKind::kDiverged, "OT3001",
             cat(what, " at step ", at, history(loss, norm), "\n  first bad tensor: ", where,
                 ".   the state is as it was before this step"),
-            advice(at, loss)),
+            where.find("', before the step") != std::string::npos
+                ? std::string("that variable was NaN or infinite already: set it to numbers, or "
+                              "load the file again")
+                : advice(at, loss)),
       subject(std::move(what)),
       origin(std::move(where)),
       step(at),

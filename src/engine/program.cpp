@@ -8,6 +8,7 @@
 #include "autodiff/autodiff.hpp"
 #include "autodiff/sequences.hpp"
 #include "core/memory.hpp"
+#include "engine/input_sizes.hpp"
 #include "engine/memory_limit.hpp"
 #include "engine/not_finite.hpp"
 #include "engine/single_values.hpp"
@@ -53,30 +54,6 @@ size_t value_bytes(const Value& v) {
   if (const auto* s = std::get_if<std::shared_ptr<Sequence>>(&v); s && *s)
     for (const Value& item : (*s)->items) bytes += value_bytes(item);
   return bytes;
-}
-
-// Inputs that share an open dimension and have different sizes there: that, and not the node where
-// it shows, is the mistake. Throws when there are such.
-void blame_inputs(const Graph& g, const std::vector<Value>& inputs, const Error& e) {
-  if (e.kind() != ErrorKind::kModel) return;
-  std::map<std::string, std::pair<int64_t, std::string>> seen;  // symbol -> size, input
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    const ValueDef& d = g.value(g.inputs[k]);
-    const Tensor* t = std::get_if<Tensor>(&inputs[k]);
-    if (!t || !d.type.is_tensor() || !d.type.shape || d.type.shape->size() != t->shape().size())
-      continue;
-    for (size_t i = 0; i < t->shape().size(); ++i) {
-      const Dim& dim = (*d.type.shape)[i];
-      if (dim.known() || dim.symbol.empty()) continue;
-      auto [it, fresh] = seen.try_emplace(dim.symbol, t->shape()[i], d.name);
-      if (fresh || it->second.first == t->shape()[i]) continue;
-      data_error("OT2165",
-                 cat("'", it->second.second, "' and '", d.name,
-                     "' have different sizes: ", it->second.first, " and ", t->shape()[i],
-                     " (dimension '", dim.symbol, "' of both)\n  ", e.message()),
-                 "give as many rows of one as of the other");
-    }
-  }
 }
 
 }  // namespace

@@ -43,7 +43,10 @@ void check_tensor(const ValueDef& d, const Value& v, const Tensor& t) {
   if (d.type.elem != DType::kUndefined && t.dtype() != d.type.elem)
     mismatch(d, v,
              cat("element type ", dtype_name(t.dtype()), " instead of ", dtype_name(d.type.elem)),
-             numpy_name(d.type.elem).empty()
+             t.dtype() == DType::kString
+                 ? "the model takes numbers: text becomes numbers in a model that is made for it "
+                   "(onnxtrain new)"
+             : numpy_name(d.type.elem).empty()
                  ? std::string()
                  : cat("convert it in Python: x.astype(", numpy_name(d.type.elem), ")"));
   if (!d.type.shape) return;
@@ -52,6 +55,8 @@ void check_tensor(const ValueDef& d, const Value& v, const Tensor& t) {
     mismatch(d, v, cat("rank ", t.rank(), " instead of ", want.size()),
              size_t(t.rank()) + 1 == want.size()
                  ? "one row needs a dimension in front, in Python: x[None]"
+             : size_t(t.rank()) == want.size() + 1 && t.shape().back() == 1
+                 ? "one value per row, in Python: x[..., 0]"
                  : "give an array with as many dimensions");
   for (size_t k = 0; k < want.size(); ++k)
     if (want[k].known() && want[k].value != t.shape()[k])

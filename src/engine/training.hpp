@@ -69,8 +69,6 @@ class Training {
   // Bits that every process learns of in the next step: what one or another has wished.
   void wish(int bits) { wish_ = bits; }
   int wishes() const { return wishes_; }
-  // Statistics of BatchNormalization are those of the blocks (known after the first step).
-  bool has_block_statistics() const;
   // Optimizer state that processes share out (BlockOptions::shard), from the first step on.
   struct Shards {
     size_t bytes = 0;                // of all
@@ -125,7 +123,6 @@ class Training {
   double rate() const;
   void set_rate(double r);
   bool has_rate() const { return !rate_name_.empty(); }
-  const std::string& rate_name() const { return rate_name_; }
 
   // The model; values of state variables in it are the current ones.
   const Model& source() const { return *model_; }

@@ -75,11 +75,6 @@ void Training::set_blocks(int blocks, Communicator* communicator, BlockOptions h
   }
 }
 
-bool Training::has_block_statistics() const {
-  return std::any_of(algorithms_.begin(), algorithms_.end(),
-                     [](const auto& a) { return a->blocks && a->blocks->uses_batch_norm(); });
-}
-
 // What every process says before it does something with the others: a number of rows, or kGathers.
 int64_t Training::meet(int64_t rows) {
   struct Told {

@@ -17,6 +17,14 @@ bool is_class_loss(const Node& n) {
   return n.is("SoftmaxCrossEntropyLoss") || n.is("NegativeLogLikelihoodLoss");
 }
 
+// v is this value, or a Reshape of it.
+bool is_or_shapes(const Graph& g, ValueId v, ValueId of) {
+  if (v == of) return true;
+  const int producer = g.value(v).producer;
+  return producer >= 0 && g.nodes[size_t(producer)].is("Reshape") &&
+         g.nodes[size_t(producer)].inputs[0] == of;
+}
+
 ValueId scores_value(const Model& m) {
   if (const std::string* name = metadata(m, "onnxtrain.output")) {
     ValueId v = m.main.find(*name);
@@ -53,17 +61,48 @@ bool fits_without(const std::vector<Dim>& scores, const std::vector<Dim>& labels
   return true;
 }
 
-int64_t class_axis(const Model& m, const std::vector<Dim>& shape) {
-  if (const std::string* axis = metadata(m, "onnxtrain.class_axis"); axis && !axis->empty())
-    if (int64_t k = std::strtoll(axis->c_str(), nullptr, 10); k > 0 && k < int64_t(shape.size()))
-      return k;
-  const std::vector<Dim>* labels = label_shape(m);
+int64_t class_axis(const std::vector<Dim>& shape, const std::vector<Dim>* labels) {
   size_t last = shape.size() - 1;
   bool first_fits = !labels || fits_without(shape, *labels, 1);
   return labels && !first_fits && fits_without(shape, *labels, last) ? int64_t(last) : 1;
 }
 
+// As prepare wrote it down, or by the shapes.
+int64_t class_axis(const Model& m, const std::vector<Dim>& shape) {
+  if (const std::string* axis = metadata(m, "onnxtrain.class_axis"); axis && !axis->empty())
+    if (int64_t k = std::strtoll(axis->c_str(), nullptr, 10); k > 0 && k < int64_t(shape.size()))
+      return k;
+  return class_axis(shape, label_shape(m));
+}
+
+void set_classes(const std::vector<Dim>& shape, int64_t axis, Scores& s) {
+  s.class_axis = axis;
+  if (const Dim& classes = shape[size_t(axis)]; classes.known()) s.classes = classes.value;
+}
+
 }  // namespace
+
+Scores describe_output(const Model& m, const std::string& output, const std::string& loss,
+                       const std::string& target) {
+  Scores s;
+  s.value = m.main.find(output);
+  if (s.value == kNone || m.training.empty()) return {};
+  const ValueDef& d = m.main.value(s.value);
+  s.output = d.name;
+  s.probability =
+      loss == "bce" || (d.producer >= 0 && m.main.nodes[size_t(d.producer)].is("Sigmoid"));
+  const Graph& g = m.training[0].algorithm;
+  const ValueId label = g.find(target);
+  if (label != kNone)
+    for (const Node& n : g.nodes)
+      if (is_class_loss(n) && is_or_shapes(g, n.inputs[1], label) && n.attrs.count("ignore_index"))
+        s.ignore_index = n.i("ignore_index", 0);
+  if (!d.type.shape || d.type.shape->size() < 2) return s;
+  const auto* shape =
+      label != kNone && g.value(label).type.shape ? &*g.value(label).type.shape : nullptr;
+  set_classes(*d.type.shape, class_axis(*d.type.shape, shape), s);
+  return s;
+}
 
 Scores describe_scores(const Model& m) {
   Scores s;
@@ -74,11 +113,8 @@ Scores describe_scores(const Model& m) {
   s.output = d.name;
   if (d.producer >= 0) s.probability = m.main.nodes[size_t(d.producer)].is("Sigmoid");
   if (const std::string* kind = metadata(m, "onnxtrain.loss")) s.probability |= *kind == "bce";
-  if (d.type.shape && d.type.shape->size() >= 2) {
-    s.class_axis = class_axis(m, *d.type.shape);
-    const Dim& classes = (*d.type.shape)[size_t(s.class_axis)];
-    if (classes.known()) s.classes = classes.value;
-  }
+  if (d.type.shape && d.type.shape->size() >= 2)
+    set_classes(*d.type.shape, class_axis(m, *d.type.shape), s);
   const Graph& g = m.training[0].algorithm;
   for (const Node& n : g.nodes) {
     if (!is_class_loss(n)) continue;

@@ -21,5 +21,8 @@ struct Scores {
 
 // From the metadata that prepare wrote, or from the graphs of a file made elsewhere.
 Scores describe_scores(const Model& m);
+// The same of one output of several, with its loss and the input that is its target.
+Scores describe_output(const Model& m, const std::string& output, const std::string& loss,
+                       const std::string& target);
 
 }  // namespace onnxtrain

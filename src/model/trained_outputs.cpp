@@ -2,6 +2,7 @@
 #include "model/trained_outputs.hpp"
 
 #include <cmath>
+#include <cstdlib>
 
 #include <nlohmann/json.hpp>
 
@@ -25,6 +26,28 @@ std::vector<TrainedOutput> trained_outputs(const std::map<std::string, std::stri
     all.push_back(o);
   }
   return all.size() > 1 ? all : std::vector<TrainedOutput>();
+}
+
+double loss_weight(const std::map<std::string, std::string>& metadata) {
+  const auto it = metadata.find(kLossWeightKey);
+  const double w = it == metadata.end() ? 1 : std::strtod(it->second.c_str(), nullptr);
+  return std::isfinite(w) && w > 0 ? w : 1;
+}
+
+std::vector<OutputLoss> output_losses(const std::map<std::string, std::string>& metadata) {
+  const auto said = [&](const char* key) {
+    const auto it = metadata.find(key);
+    return it == metadata.end() ? nlohmann::ordered_json()
+                                : nlohmann::ordered_json::parse(it->second, nullptr, false);
+  };
+  const auto kinds = said(kLossesKey), targets = said(kLossTargetsKey);
+  std::vector<OutputLoss> all;
+  if (!kinds.is_object() || !targets.is_object()) return {};
+  for (const auto& [output, kind] : kinds.items())
+    if (const auto it = targets.find(output);
+        kind.is_string() && it != targets.end() && it->is_string())
+      all.push_back({output, kind, *it});
+  return all.size() > 1 ? all : std::vector<OutputLoss>();
 }
 
 std::string trained_outputs_text(const std::vector<TrainedOutput>& outputs) {

@@ -13,7 +13,7 @@ class Control {
       : g_(g), n_(n), where_(std::move(where)), out_(out) {}
 
   void run() {
-    if (n_.is("If")) if_();
+    if (n_.is("If")) branch();
     if (n_.is("Loop")) loop();
     if (n_.is("Scan") && n_.version >= 9) scan();
     if (n_.is("SequenceMap")) sequence_map();
@@ -76,7 +76,7 @@ class Control {
   const TypeInfo& type(ValueId v) const { return g_.value(v).type; }
   bool has(size_t k) const { return k < n_.inputs.size() && n_.inputs[k] != kNone; }
 
-  void if_() {
+  void branch() {
     const Graph *then = body("then_branch"), *otherwise = body("else_branch");
     if (!then || !otherwise) return;
     if (has(0)) must_be(type(n_.inputs[0]), DType::kBool, "the condition");

@@ -125,7 +125,7 @@ void GraphCheck::nodes(const Nodes& list, NameScope& names, const Place& p) {
   for (int i = 0; i < list.size() && !out_.full(); ++i) {
     const onnx::NodeProto& n = list.Get(i);
     inputs(n, names, p, order);
-    operator_(n, p);
+    check_operator(n, p);
     attributes(n, names, p);
     if (n.op_type() == "Gradient" && n.domain() == kTrainingDomain) gradient(n, names, p);
     outputs(n, names, p);
@@ -162,7 +162,7 @@ void GraphCheck::outputs(const onnx::NodeProto& n, NameScope& names, const Place
     if (!o.empty()) define(o, names, p, cat("an output of ", validity::node_label(n)));
 }
 
-void GraphCheck::operator_(const onnx::NodeProto& n, const Place& p) {
+void GraphCheck::check_operator(const onnx::NodeProto& n, const Place& p) {
   const std::string domain = normal_domain(n.domain());
   auto import = p.imports->find(domain);
   if (import == p.imports->end()) {
@@ -179,7 +179,7 @@ void GraphCheck::operator_(const onnx::NodeProto& n, const Place& p) {
   if (schema == nullptr) {
     if (ours || is_contrib(domain, n.op_type())) return;
     if (foreign_runner() && domain != kTrainingDomain && domain != kOwnDomain) return;
-    if (n.op_type() == "GraphCall" && p.code == "OT1303") return;
+    if (n.op_type() == "GraphCall" && p.is_algorithm) return;
     if (domain == kTrainingDomain) {
       out_.error("OT1319", "C19",
                  cat(p.where, ": ", validity::node_label(n), ": the domain ", domain,
@@ -287,6 +287,7 @@ void GraphCheck::functions() {
 }
 
 void GraphCheck::report_unknown() {
+  if (out_.keep_unknown) return;
   for (const std::string& op : unknown_order_) {
     const auto& nodes = unknown_[op];
     std::string text = cat("unknown operator ", op, " in ");

@@ -180,7 +180,7 @@ void check_training(ModelSource& source, const OpTable& ops, NameScope& main_nam
     // C3: the algorithm's lists behind those of the main graph; C4 was checked before
     NameScope combined = main_names;
     check.graph(t.algorithm(), combined,
-                {cat(step_label(i), " algorithm"), "C3", "OT1303", &imports, false, 0});
+                {cat(step_label(i), " algorithm"), "C3", "OT1303", &imports, false, 0, true});
     c6_absent_initialization(t, i, out);
     c7_key_is_initializer(m, t, i, out);
     c8_initialization_value(t, i, out);

@@ -25,6 +25,7 @@ class Findings {
       error(e.code(), rule, cat(place, ": ", e.message()), e.hint());
     }
   }
+  bool keep_unknown = false;  // operators that nobody knows are no finding
   bool full() const { return list.size() >= 200; }
   bool has_error() const;
   std::vector<Finding> list;
@@ -55,6 +56,7 @@ class GraphCheck {
     const Imports* imports = nullptr;
     bool in_function = false;
     int depth = 0;
+    bool is_algorithm = false;  // GraphCall of the main graph is possible
   };
   // names: gets everything the graph defines; what is in there already is an outer value.
   void graph(const onnx::GraphProto& g, NameScope& names, const Place& p);
@@ -68,7 +70,7 @@ class GraphCheck {
   void nodes(const Nodes& list, NameScope& names, const Place& p);
   void inputs(const onnx::NodeProto& n, const NameScope& names, const Place& p, const Order& order);
   void outputs(const onnx::NodeProto& n, NameScope& names, const Place& p);
-  void operator_(const onnx::NodeProto& n, const Place& p);
+  void check_operator(const onnx::NodeProto& n, const Place& p);
   void attributes(const onnx::NodeProto& n, NameScope& names, const Place& p);
   void gradient(const onnx::NodeProto& n, const NameScope& names, const Place& p);
   void define(const std::string& name, NameScope& names, const Place& p, const std::string& what);

@@ -61,12 +61,11 @@ void read_training(const onnx::ModelProto& p, GraphReader& reader, Scope& main, 
 
 Model read_model(std::shared_ptr<ModelSource> source, const OpTable& ops, const LoadOptions& o) {
   Findings findings;
+  findings.keep_unknown = o.keep_unknown;
   if (o.check)
     check_source(*source, ops, findings);
   else
     check_versions(*source, findings);
-  if (o.keep_unknown)
-    std::erase_if(findings.list, [](const Finding& f) { return f.code == "OT1101"; });
   throw_first_error(findings);
   const onnx::ModelProto& p = source->proto;
   Model m;

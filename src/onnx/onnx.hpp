@@ -69,7 +69,6 @@ inline constexpr uint64_t kMaxModelBytes = (uint64_t(1) << 31) - (1 << 16);  // 
 // Atomic write (core/file.hpp); over 2 GiB large tensors go to external data by themselves.
 void save_model(const Model& m, const std::string& path, const OpTable& ops,
                 const SaveOptions& o = {});
-std::string to_onnx_text(const Model& m, const OpTable& ops);
 
 struct Finding {
   enum class Level { kError, kWarning } level;

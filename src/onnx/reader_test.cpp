@@ -181,11 +181,12 @@ TEST(OnnxReader, VersionsOutOfRange) {
             "OT1020");
 }
 
-TEST(OnnxReader, TextComesBack) {
+TEST(OnnxReader, TextIsParsed) {
   const Model m = parse_model(
       "<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x) => (float[2] y) { y = Relu(x) }",
       everything());
-  EXPECT_NE(to_onnx_text(m, everything()).find("y = Relu (x)"), std::string::npos);
+  ASSERT_EQ(m.main.nodes.size(), 1u);
+  EXPECT_EQ(m.main.nodes[0].op, "Relu");
   EXPECT_THROW(parse_model("nonsense {", everything()), Error);
 }
 

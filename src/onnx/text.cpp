@@ -1,6 +1,5 @@
-// ONNX's text syntax through libonnx's parser and printer.
+// ONNX's text syntax through libonnx's parser.
 #include "onnx/defs/parser.h"
-#include "onnx/defs/printer.h"
 #include "onnx/libonnx_call.hpp"
 #include "onnx/normalise.hpp"
 #include "onnx/reader.hpp"
@@ -22,12 +21,6 @@ Model parse_model(std::string_view text, const OpTable& ops, const LoadOptions& 
   if (!reason.empty()) model_error("OT1004", cat("not a model in ONNX's text syntax: ", reason));
   normalise(source->proto);
   return load_source(std::move(source), ops, o);
-}
-
-std::string to_onnx_text(const Model& m, const OpTable& ops) {
-  onnx::ModelProto p;
-  if (!p.ParseFromString(serialize_model(m, ops))) OT_ASSERT(false);
-  return onnx::ProtoToString(p);
 }
 
 }  // namespace onnxtrain

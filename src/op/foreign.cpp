@@ -58,7 +58,7 @@ std::vector<ValueId> gradient(GradBuilder& b) {
   Node g;
   g.domain = n.domain;
   g.op = n.op + kGradientEnding;
-  g.version = opset_of_foreign(n) + kForeignVersion;
+  g.version = opset_of_foreign(n) + kForeignVersion + kForeignGradient;
   g.attrs = n.attrs;
   g.inputs = in;
   const std::vector<ValueId> out = b.graph().add_node(std::move(g), int(n.inputs.size()));
@@ -90,8 +90,8 @@ const Op* foreign_op(std::string_view domain, std::string_view name, int version
   static const Op with_gradient{.name = "Foreign", .run_values = run_one, .grad = gradient};
   const std::shared_ptr<ForeignRunner> r = foreign_runner();
   if (!r) return nullptr;
-  const bool has =
-      version >= kForeignWithGradient || r->has_gradient(std::string(domain), std::string(name));
+  const bool has = (version & kForeignWithGradient) != 0 ||
+                   r->has_gradient(std::string(domain), std::string(name));
   return has ? &with_gradient : &opaque;
 }
 

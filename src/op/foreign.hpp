@@ -12,8 +12,11 @@ namespace onnxtrain {
 inline constexpr int kForeignVersion = 1 << 20;
 // The same for one whose gradient the file has (kGradientBody).
 inline constexpr int kForeignWithGradient = 1 << 21;
+// The same for the operator OP_grad that computes a gradient given by register_op: called alone.
+inline constexpr int kForeignGradient = 1 << 22;
 inline int opset_of_foreign(const Node& n) { return n.version & (kForeignVersion - 1); }
 inline bool is_foreign(const Node& n) { return n.version >= kForeignVersion; }
+inline bool is_foreign_gradient(const Node& n) { return (n.version & kForeignGradient) != 0; }
 
 // Name of the attribute with the graph (inputs, outputs, dY) -> dX, from a function OP_grad of the
 // file.

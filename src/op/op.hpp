@@ -295,6 +295,12 @@ struct Op {
   // The last output keeps what the gradient needs (the training form of a recurrent layer). `grad`
   // knows the other outputs; a derivative that arrives at the last one needs the lowered form.
   bool keeps_values = false;
+  // Own domain: the operator with the same inputs and outputs and one output more, which keeps
+  // what the gradient needs; null: there is none.
+  const char* training_form = nullptr;
+  // Floating-point inputs from this one on are settings (a bound, a probability, a scale), never
+  // weights; -1: none is.
+  int settings_from = -1;
 
   ~Op();  // compiled once, in op.cpp: every operator's file has it
 };

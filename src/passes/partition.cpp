@@ -9,7 +9,7 @@ namespace onnxtrain {
 namespace {
 
 // Gradients that somebody registered are called one by one.
-bool joins(const Node& n) { return is_foreign(n) && !n.op.ends_with(kGradientEnding); }
+bool joins(const Node& n) { return is_foreign(n) && !is_foreign_gradient(n); }
 
 // Nodes [from, to) as one node with a graph.
 Node partition(Graph& g, const std::vector<Node>& nodes, size_t from, size_t to,

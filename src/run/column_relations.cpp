@@ -136,7 +136,8 @@ void warn_about_copies(const std::vector<TableColumn>& features,
     if (!tells) continue;
     observer.on_warning(
         "OT3121",
-        cat("column ", f.name, " tells the target '", p.data.target.column, "' of every row",
+        cat(f.name.starts_with("column ") ? "" : "column ", f.name, " tells the target '",
+            p.data.target.column, "' of every row",
             classes ? cat(": each of its ", values, " values belongs to one class")
                     : std::string(": it holds the same numbers"),
             ". The model learns to copy it, and its figures say nothing about rows where it is not "

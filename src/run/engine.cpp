@@ -2,6 +2,7 @@
 // for.
 #include "run/engine.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "run/feeds.hpp"
@@ -25,6 +26,7 @@ void EngineStepper::hand_over() {
   now.metadata["onnxtrain.seed"] = std::to_string(t_.seed());  // as in a checkpoint
   engine_.begin(now, t_.step_count());
   handed_ = t_.state().assignments();
+  taken_step_ = t_.step_count();
 }
 
 // Somebody assigned to the state since, or the engine has none yet.
@@ -55,20 +57,51 @@ double EngineStepper::step(const Feeds& feeds) {
   return loss;
 }
 
-void EngineStepper::take_back() const {
-  if (!ahead_) return;
-  ahead_ = false;
-  State& state = t_.state();
-  for (auto& [name, value] : engine_.state()) {
-    const Tensor old = state.get(name);
+namespace {
+
+bool finite(const Tensor& t) {
+  if (!dtype_is_float(t.dtype())) return true;
+  if (t.dtype() == DType::kFloat)
+    return std::all_of(t.as<float>(), t.as<float>() + t.size(),
+                       [](float v) { return std::isfinite(v); });
+  const std::vector<double> all = t.to_doubles();
+  return std::all_of(all.begin(), all.end(), [](double v) { return std::isfinite(v); });
+}
+
+}  // namespace
+
+void EngineStepper::check(const Engine::Named& values) const {
+  for (const auto& [name, value] : values) {
+    const Tensor old = t_.state().get(name);
     if (old.dtype() != value.dtype() || old.shape() != value.shape())
       throw Error(ErrorKind::kFailed, "OT1276",
                   cat("the engine returned '", name, "' as ", dtype_name(value.dtype()),
                       to_string(value.shape()), ", it is ", dtype_name(old.dtype()),
                       to_string(old.shape())));
-    state.set(name, value);
+    if (check_finite_ && !finite(value) && finite(old))
+      throw Error(ErrorKind::kFailed, "OT1276",
+                  cat("the engine returned '", name,
+                      "' with NaN or infinite values; when it was last read it was finite"),
+                  "a lower learning rate, or another engine:  --engine native");
   }
-  handed_ = state.assignments();
+}
+
+// All of it is looked at before any of it is taken; what cannot be taken leaves the training at the
+// state that was read last.
+void EngineStepper::take_back() const {
+  if (!ahead_) return;
+  ahead_ = false;
+  try {
+    const Engine::Named values = engine_.state();
+    check(values);
+    for (const auto& [name, value] : values) t_.state().set(name, value);
+  } catch (...) {
+    t_.set_step_count(taken_step_);
+    handed_.reset();
+    throw;
+  }
+  handed_ = t_.state().assignments();
+  taken_step_ = t_.step_count();
 }
 
 double EngineStepper::rate() const {

@@ -46,12 +46,14 @@ class EngineStepper final : public Stepper {
   void hand_over_if_changed();
   void hand_over();
   void take_back() const;
+  void check(const Engine::Named& values) const;
   Training& t_;
   Engine& engine_;
   bool check_finite_ = true;
   double last_loss_ = std::numeric_limits<double>::quiet_NaN();
   mutable bool ahead_ = false;              // the engine has made steps that t_ does not know
   mutable std::optional<uint64_t> handed_;  // assignments of the state that the engine has
+  mutable uint64_t taken_step_ = 0;         // steps of the state that was read last
 };
 
 }  // namespace onnxtrain::run

@@ -11,7 +11,6 @@
 #include "core/cpu.hpp"
 #include "core/memory.hpp"
 #include "core/version.hpp"
-#include "model/describe.hpp"
 
 namespace onnxtrain::run {
 
@@ -35,12 +34,10 @@ Environment::Environment(Training& t) : threads_(t.pool().threads()), started_(n
   std::set<std::string> updated;
   for (const TrainingStep& step : t.source().training)
     for (const auto& [key, value] : step.update_binding) updated.insert(key);
-  const auto model = nlohmann::json::parse(describe_json(t.source()), nullptr, false);
-  if (!model.is_object()) return;
-  for (const auto& v : model["initializers"]) {
-    const int64_t elements = v.value("elements", int64_t(0));
-    parameters_ += elements;
-    if (updated.count(v.value("name", ""))) trained_ += elements;
+  for (const ValueDef& d : t.source().main.values) {
+    if (!d.constant.defined() || !d.initializer) continue;
+    parameters_ += d.constant.size();
+    if (updated.count(d.name) != 0) trained_ += d.constant.size();
   }
 }
 

@@ -32,6 +32,7 @@ std::vector<Tensor> Fallback::run(const Graph& part, const std::vector<const Ten
   Graph g = part.clone();
   Json about = Json::array();
   for (Node& n : g.nodes) {
+    const bool gradient = is_foreign_gradient(n);
     n.version = opset_of_foreign(n);
     m.opsets[n.domain] = n.version;
     Json attrs = Json::object();
@@ -41,7 +42,8 @@ std::vector<Tensor> Fallback::run(const Graph& part, const std::vector<const Ten
                      {"name", n.name},
                      {"inputs", n.inputs.size()},
                      {"outputs", n.outputs.size()},
-                     {"attributes", attrs}});
+                     {"attributes", attrs},
+                     {"gradient", gradient}});
   }
   if (m.opsets[""] > 20) m.ir_version = 10;
   for (size_t k = 0; k < g.inputs.size(); ++k) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "run/given.hpp"
+#include "run/new_parts.hpp"
 #include "run/run.hpp"
 #include "run/target_check.hpp"
 #include "run/whole_batches.hpp"
@@ -118,6 +119,11 @@ FitResult Run::fit(const Given& asked, FitCall call, const std::atomic<int>& sto
   std::unique_ptr<Batches> batches = given.stream
                                          ? stream_batches(*given.stream, t_->source(), t_->slots())
                                          : rows_of(call.fit, observer);
+  const auto made = t_->source().metadata.find(kNewKey);
+  if (!given.stream && !resumed_ && t_->step_count() == 0 && made != t_->source().metadata.end() &&
+      call.given.count("epochs") == 0)
+    call.fit.epochs = usual_epochs(made->second, parts_.train.rows(), call.fit.batch);
+  observer.on_plan(call.fit.epochs);
   const bool goes_on = folder_ && same_folder(call.out, folder_->path());
   count_from_here(call.fit, given.stream != nullptr, goes_on);
   call.fit.stop = &stop;
@@ -134,13 +140,16 @@ FitResult Run::fit(const Given& asked, FitCall call, const std::atomic<int>& sto
   return r;
 }
 
-Metrics Run::evaluate(const Dataset& d, int64_t batch) {
+Evaluation Run::evaluate(const Dataset& d, int64_t batch) {
   FeedOptions feed;
   follow_scale(data_spec(t_->source().metadata), feed);
   follow_scale(data_spec(parts_.data.metadata), feed);
   const LoadedData data = feeds_for(d, t_->source(), t_->slots(), feed);
   NativeStepper native(*t_);
-  return Evaluator(engine_ ? *stepper_ : native).evaluate(data.feeds, batch > 0 ? batch : 256);
+  if (batch <= 0) batch = 256;
+  Metrics metrics = Evaluator(engine_ ? *stepper_ : native).evaluate(data.feeds, batch);
+  return {std::move(metrics), data.feeds.rows(), data_spec(t_->source().metadata).classes,
+          output_metrics(training(), data.feeds, batch)};
 }
 
 void Run::save(const std::string& path) {

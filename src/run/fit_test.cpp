@@ -136,9 +136,9 @@ TEST_F(FitLoop, AnAssignmentAfterTheEpochIsSaved) {
   fit(stepper, {*batches, nullptr, &folder, {}}, o_, at_, assigns);
   Position ignored;
   const Model last = load_checkpoint(folder.last(), ignored);
-  EXPECT_EQ(last.initializer(t.rate_name())->to_doubles()[0], 0.125);
-  EXPECT_NE(load_checkpoint(folder.best(), ignored).initializer(t.rate_name())->to_doubles()[0],
-            0.125);
+  const std::string rate = t.source().metadata.at("onnxtrain.rate");
+  EXPECT_EQ(last.initializer(rate)->to_doubles()[0], 0.125);
+  EXPECT_NE(load_checkpoint(folder.best(), ignored).initializer(rate)->to_doubles()[0], 0.125);
 }
 
 // Rows in order, in batches of eight.

@@ -148,7 +148,7 @@ Model for_arrays(const NewRequest& q, const Dataset& data, Observer& observer) {
   observer.on_note("data", cat(data.source(), "  ", data.format(), "   ",
                                describe_column(*used.column(a.x)), " '", a.x, "'"));
   tell(data, observer);
-  const NewTarget target = find_target(used, a.y, cat("'", a.y, "'"), q.task);
+  const NewTarget target = find_target(used, a.y, cat("'", a.y, "'"), q.task, true);
   tell_target(target, cat("'", a.y, "'"), used.rows(), observer);
   NetworkSpec s = network_spec(q, target, a.row);
   s.input = a.x;
@@ -167,9 +167,7 @@ Model for_arrays(const NewRequest& q, const Dataset& data, Observer& observer) {
   return m;
 }
 
-}  // namespace
-
-Model new_model(const NewRequest& q, const Dataset* arrays, Observer& observer) {
+Model made_for(const NewRequest& q, const Dataset* arrays, Observer& observer) {
   Names kinds;
   for (const NetworkKind& k : network_kinds()) kinds.emplace_back(k.name);
   if (std::find(kinds.begin(), kinds.end(), q.kind) == kinds.end())
@@ -192,6 +190,14 @@ Model new_model(const NewRequest& q, const Dataset* arrays, Observer& observer) 
     return resized_in_model(for_arrays(q, images, observer), q, images.row_shape("x"));
   }
   return for_arrays(q, data, observer);
+}
+
+}  // namespace
+
+Model new_model(const NewRequest& q, const Dataset* arrays, Observer& observer) {
+  Model m = made_for(q, arrays, observer);
+  m.metadata[kNewKey] = q.kind;
+  return m;
 }
 
 Model preprocessed(const Model& m, const NewRequest& q, Observer& observer) {

@@ -1,6 +1,8 @@
 // Steps that new models of every kind of data share.
 #include "run/new_parts.hpp"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "core/text.hpp"
@@ -86,6 +88,10 @@ void note_target(const NewTarget& t, const Names& columns, Model& m) {
   if (outputs.empty()) m.metadata["onnxtrain.task"] = t.classes ? "classes" : "numbers";
   if (!t.parts.empty() && !t.parts[0].second.names.empty())  // of the output that is watched
     m.metadata["onnxtrain.classes"] = json(t.parts[0].second.names).dump();
+  if (!t.deviation.empty()) {
+    const double most = *std::max_element(t.deviation.begin(), t.deviation.end());
+    if (most < 1e-2 || most > 1e6) m.metadata[kLossWeightKey] = cat(1 / (most * most));
+  }
   if (!t.names.empty()) m.metadata["onnxtrain.classes"] = json(t.names).dump();
   if (!columns.empty()) m.metadata["onnxtrain.target"] = json(columns).dump();
 }
@@ -96,6 +102,11 @@ void tell_target(const NewTarget& t, const std::string& name, int64_t rows, Obse
     return observer.on_note("target", cat(t.text, "; an output for each"));
   }
   warn_of_classes(t, name, rows, observer);
+  constexpr int64_t kUneven = 5;
+  if (t.classes && t.least > 0 && t.most > kUneven * t.least)
+    observer.on_note("note", cat("classes are uneven (", with_commas(t.least), " to ",
+                                 with_commas(t.most), " rows): train --class-weights balanced ",
+                                 "counts them alike, --metric f1 chooses the best epoch by f1"));
   observer.on_note("target", cat(name, "  ", t.text, "   (--task ",
                                  t.classes ? "numbers" : "classes", " to change)"));
 }
@@ -127,6 +138,16 @@ Model in_front(const Model& net, const std::string& x, const PreprocessPlan& pla
 void give_way(const PreprocessPlan& plan, NetworkSpec& s) {
   for (const ColumnTransform& c : plan.columns)
     if (c.name == "logits" || c.name == "prediction") s.output = "output";
+}
+
+int64_t usual_epochs(const std::string& kind, int64_t rows, int64_t batch) {
+  constexpr int64_t kUsual = 10;
+  if (kind.empty()) return kUsual;
+  // a step of a network for images or sequences takes longer
+  const bool dense = kind == "mlp" || kind == "linear";
+  const int64_t steps = dense ? 2500 : 600, most = dense ? 200 : 50;
+  const int64_t batches = std::max<int64_t>(1, (rows + batch - 1) / std::max<int64_t>(1, batch));
+  return std::clamp((steps + batches - 1) / batches, kUsual, most);
 }
 
 }  // namespace onnxtrain::run

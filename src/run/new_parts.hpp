@@ -20,4 +20,10 @@ void give_way(const PreprocessPlan& plan, NetworkSpec& s);
 // A table with a column of texts.
 Model new_text_model(const NewRequest& q, const OpenOptions& open, Observer& observer);
 
+// A network that was never trained needs a number of steps, however few rows there are: epochs when
+// nobody says how many. kind: of `new`; "": any other model.
+int64_t usual_epochs(const std::string& kind, int64_t rows, int64_t batch);
+// Metadata of a network that `new` made and nobody has trained: its kind.
+inline constexpr const char* kNewKey = "onnxtrain.new";
+
 }  // namespace onnxtrain::run

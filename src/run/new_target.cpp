@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/text.hpp"
+#include "run/number_texts.hpp"
 
 namespace onnxtrain::run {
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr size_t kMostWhole = 20;  // different whole numbers that are taken for classes
 constexpr size_t kMostClasses = 65536;
+constexpr size_t kMostLabels = 1000, kRowsPerLabel = 5;  // of an array that looks like labels
 
 void set_numbers(const std::vector<double>& v, int64_t width, NewTarget& t) {
   const auto n = size_t(width);
@@ -35,7 +37,7 @@ void set_numbers(const std::vector<double>& v, int64_t width, NewTarget& t) {
 }  // namespace
 
 NewTarget find_target(const Dataset& data, const std::string& column, const std::string& shown,
-                      const std::string& task) {
+                      const std::string& task, bool labels) {
   NewTarget t;
   const ColumnPtr& c = data.column(column);
   t.names = data.class_names(column);
@@ -43,6 +45,12 @@ NewTarget find_target(const Dataset& data, const std::string& column, const std:
     data_error("OT2184", cat("target ", shown, " holds text: it cannot be learnt as a number"),
                "--task classes");
   t.numeric = t.names.empty();
+  if (const std::string numbers = numbers_in_texts(t.names);
+      task == "auto" && t.names.size() > kMostWhole && !numbers.empty())
+    data_error(
+        "OT2184",
+        cat("target ", shown, " holds ", t.names.size(), " different texts that look like numbers"),
+        cat(numbers, "; to learn the texts as classes:  --task classes"));
   const bool one = c->row_elements() == 1;
   const bool whole = dtype_is_integer(c->dtype()) || c->dtype() == DType::kBool;
   const Tensor all = data.gather_all(column);
@@ -57,7 +65,12 @@ NewTarget find_target(const Dataset& data, const std::string& column, const std:
     integers = v[i] == std::floor(v[i]) && std::fabs(v[i]) < 0x1p53;
     if (integers) ++counts[int64_t(v[i])];
   }
-  const bool likely = whole && counts.size() <= kMostWhole && 2 * counts.size() <= v.size();
+  const bool numbered = integers && !counts.empty() && counts.begin()->first == 0 &&
+                        counts.rbegin()->first == int64_t(counts.size()) - 1;
+  const bool many = labels && numbered && counts.size() <= kMostLabels &&
+                    kRowsPerLabel * counts.size() <= v.size();
+  const bool likely =
+      whole && 2 * counts.size() <= v.size() && (counts.size() <= kMostWhole || many);
   t.classes = !t.names.empty() || (task == "classes" || (task == "auto" && one && likely));
   if (!t.classes) {
     set_numbers(v, c->row_elements(), t);
@@ -76,6 +89,8 @@ NewTarget find_target(const Dataset& data, const std::string& column, const std:
   t.outputs = int64_t(t.names.empty() ? counts.size() : t.names.size());
   auto rows = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto [least, most] = std::minmax_element(counts.begin(), counts.end(), rows);
+  t.least = least->second;
+  t.most = most->second;
   t.text = cat(t.outputs, t.outputs == 1 ? " class (" : " classes (", with_commas(least->second),
                "..", with_commas(most->second), " rows each)");
   return t;

@@ -26,6 +26,8 @@ class Observer {
   virtual void on_note(const std::string& /*label*/, const std::string& /*text*/) {}
   virtual void on_warning(const std::string& /*code*/, const std::string& /*text*/,
                           const std::string& /*hint*/) {}
+  // Before the first step: how many epochs this call is about.
+  virtual void on_plan(int64_t /*epochs*/) {}
   // batches: of the epoch; 0 when only its end will tell
   virtual void on_step(int64_t /*epoch*/, int64_t /*batch*/, int64_t /*batches*/, double /*loss*/,
                        double /*samples_per_second*/) {}

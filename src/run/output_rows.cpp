@@ -8,6 +8,7 @@
 
 #include "convert/output_range.hpp"
 #include "distributed/gather_tensors.hpp"
+#include "model/trained_outputs.hpp"
 #include "run/data_spec.hpp"
 #include "run/target_check.hpp"
 #include "run/whole_batches.hpp"
@@ -69,7 +70,7 @@ bool same_rows(const Tensor& a, const Tensor& b) {
 
 // The loss that an output was trained with: of a model with one loss, or with one per output.
 std::string loss_of(const Model& m, const std::string& output) {
-  const auto several = m.metadata.find("onnxtrain.losses");
+  const auto several = m.metadata.find(kLossesKey);
   if (several != m.metadata.end()) {
     const auto j = nlohmann::json::parse(several->second, nullptr, false);
     const auto it = j.is_object() ? j.find(output) : j.end();

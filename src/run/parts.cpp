@@ -173,9 +173,13 @@ Parts load_parts(const DataRequest& q, const Model& m, const std::vector<ValueDe
   observer.on_note("data", p.data.line);
   for (const std::string& note : p.data.notes) observer.on_note("note", note);
   if (q.overfit > 0) {
-    observer.on_note("overfit", cat(p.train.rows(),
+    observer.on_note("overfit", cat(p.train.rows() < q.overfit ? "all " : "", p.train.rows(),
                                     " rows, for training and validation alike   (--overfit 0 "
-                                    "for all rows)"));
+                                    "for all rows)",
+                                    p.train.rows() < q.overfit
+                                        ? cat("; the data has no more than these, --overfit ",
+                                              q.overfit, " asks for more")
+                                        : std::string()));
   } else if (file) {
     // as the training reads its data, whatever the order of columns and classes in this file
     try {

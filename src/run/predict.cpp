@@ -295,7 +295,7 @@ Evaluation evaluate(const std::string& run_or_model, const std::string& which, c
       q.feed.adapt.label_offset != 0 ? q.feed.adapt.label_offset : known.label_offset;
   if (classes.empty()) classes = labels_by_offset(t.source(), offset);
   return {Evaluator(t).evaluate(data.feeds, batch, nullptr, processes), data.feeds.rows(),
-          std::move(classes), other_outputs(t, data, batch)};
+          std::move(classes), output_metrics(t, data.feeds, batch)};
 }
 
 std::optional<double> export_difference(const Folder& folder, const FeedColumns& sample,

@@ -41,13 +41,6 @@ Predictions predict(const std::string& run_or_model, const DataRequest& q, int64
                     const ProgramOptions& program, Observer& observer,
                     Communicator* processes = nullptr);
 
-struct Evaluation {
-  Metrics metrics;
-  int64_t rows = 0;
-  std::vector<std::string> classes;   // names of class 0, 1, ...; may be empty
-  std::vector<OutputMetrics> others;  // of a model that learns several targets
-};
-
 // which: best or last checkpoint of a run. A model without training is scored with the loss that
 // fits it.
 Evaluation evaluate(const std::string& run_or_model, const std::string& which, const DataRequest& q,

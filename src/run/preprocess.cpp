@@ -2,13 +2,13 @@
 #include "run/preprocess.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 
 #include "core/shell.hpp"
 #include "core/text.hpp"
 #include "data/csv_column.hpp"
+#include "run/number_texts.hpp"
 
 namespace onnxtrain::run {
 
@@ -23,23 +23,6 @@ constexpr size_t kMatrixFrom = 129;  // number columns that make one input
 
 bool has(const Names& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
-}
-
-// "12.345,50 EUR" -> "12345.50"; "" for a text that is no number in disguise.
-std::string disguised_number(const std::string& text) {
-  const size_t point = text.find_last_of(".,");
-  std::string plain, letters;
-  for (size_t k = 0; k < text.size(); ++k) {
-    const char c = text[k];
-    if ((c >= '0' && c <= '9') || (c == '-' && plain.empty()))
-      plain += c;
-    else if (k == point)
-      plain += '.';
-    else if (std::isalpha(static_cast<unsigned char>(c)))
-      letters += c;
-  }
-  const bool number = plain.find_first_of("0123456789") != std::string::npos;
-  return number && letters.size() <= 3 && 2 * plain.size() >= text.size() ? plain : "";
 }
 
 double median(std::vector<double> v) {
@@ -181,6 +164,7 @@ class Planner {
     if (p.empty()) return leave_out(p.name, "empty");
     if (p.constant()) return leave_out(p.name, cat("always ", csv_shown(p.texts.begin()->first)));
     if (!asked && p.counts_rows()) return leave_out(p.name, "counts the rows");
+    if (!asked && p.is_id()) return leave_out(p.name, "an id, different in every row");
     if (asked || p.kind == Kind::kText) return add_category(p, asked);
     refuse_stray(p, source_);
     refuse_infinity(p, source_);
@@ -232,17 +216,17 @@ class Planner {
     }
     if (!hot.empty()) plan_.lines.push_back("one-hot: " + listed_plain(hot, 12));
     if (!vectors.empty()) plan_.lines.push_back("embedding: " + listed_plain(vectors, 12));
+    if (!disguised_.empty())
+      plan_.lines.push_back("text that may be numbers: " + listed_plain(disguised_, 12));
     return std::move(plan_);
   }
 
  private:
   // Numbers that are written so that they are text.
   static std::string numbers_in(const ColumnProfile& p) {
-    size_t disguised = 0;
-    for (const auto& [text, count] : p.texts) disguised += !disguised_number(text).empty();
-    if (10 * disguised < 9 * p.texts.size()) return {};
-    const std::string& first = p.texts.begin()->first;
-    return cat("; numbers? write ", disguised_number(first), " instead of '", first, "'");
+    Names all;
+    for (const auto& [text, count] : p.texts) all.push_back(text);
+    return numbers_in_texts(all);
   }
 
   void leave_out(const std::string& name, const std::string& why) {
@@ -263,8 +247,12 @@ class Planner {
     if (!asked && !has(o_.embed, "all") && !has(o_.one_hot, "all") && n > kMostOneHot &&
         2 * int64_t(n) > p.rows - p.missing) {
       if (text_column_.empty()) text_column_ = p.name;
-      return leave_out(p.name, cat(n, " different texts in ", p.rows, " rows", numbers_in(p)));
+      const std::string numbers = numbers_in(p);
+      return leave_out(p.name, cat(n, " different texts in ", p.rows, " rows",
+                                   numbers.empty() ? "" : "; " + numbers));
     }
+    if (const std::string numbers = numbers_in(p); !asked && n > kMostOneHot && !numbers.empty())
+      disguised_.push_back(cat("'", p.name, "' (", numbers, ")"));
     const bool one_hot = has(o_.one_hot, p.name), embed = has(o_.embed, p.name);
     const bool vectors =
         !one_hot &&
@@ -298,7 +286,7 @@ class Planner {
   std::string scale_;
   PreprocessPlan plan_;
   std::vector<ColumnTransform> categories_;
-  Names dates_, open_dates_, missing_;
+  Names dates_, open_dates_, missing_, disguised_;
   std::string text_column_;  // the first that is left out
 };
 

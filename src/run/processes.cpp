@@ -6,6 +6,8 @@ namespace onnxtrain::run {
 
 namespace {
 
+constexpr const char* kTraining = "training (loss, optimizer, learning rate or their state)";
+
 // Paths may differ between hosts; the data itself is compared.
 std::string comparable(const std::string& settings) {
   std::string out;
@@ -61,6 +63,7 @@ void Run::distribute(Communicator* c, const Cut& cut) {
                   .shard = c && cut.shard});
   const BlockOptions& how = t_->block_options();
   check_same(c, {{"model", hash_of(t_->source(), t_.get())},
+                 {kTraining, hash_of_training(*t_)},
                  {"number of blocks, batch_norm, reduce_dtype or shard_optimizer",
                   hash_of(cat(t_->blocks(), how.sync_norm, how.narrow, how.shard))}});
 }
@@ -69,6 +72,7 @@ void Run::check_processes(const std::string& settings) const {
   if (!q_.communicator) return;
   check_same(q_.communicator,
              {{"model", hash_of(t_->source(), t_.get())},
+              {kTraining, hash_of_training(*t_)},
               {"data", hash_of(parts_.all.text())},
               {"settings", hash_of(comparable(settings))},
               {"position in the training",

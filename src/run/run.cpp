@@ -15,7 +15,9 @@
 #include "model/batch.hpp"
 #include "model/scores.hpp"
 #include "run/column_relations.hpp"
+#include "run/moved.hpp"
 #include "run/new_model.hpp"
+#include "run/new_parts.hpp"
 #include "run/report.hpp"
 #include "run/target_check.hpp"
 #include "run/whole_batches.hpp"
@@ -35,7 +37,16 @@ int64_t total_steps(const FitOptions& o, int64_t rows, bool whole) {
   return o.max_steps > 0 ? std::min(steps, o.max_steps) : steps;
 }
 
-// The change that --preprocess asks for; its choices are told once.
+// A word of the metadata that holds until the model is trained.
+std::string taken(Model& m, const char* key) {
+  const auto it = m.metadata.find(key);
+  if (it == m.metadata.end()) return {};
+  std::string value = it->second;
+  m.metadata.erase(it);
+  return value;
+}
+
+// The change that --preprocess asks for.
 ModelChange preprocessing(const Request& q, Observer& observer) {
   if (!q.preprocess) return {};
   NewRequest n;
@@ -47,12 +58,7 @@ ModelChange preprocessing(const Request& q, Observer& observer) {
   n.preprocess = *q.preprocess;
   n.skip_bad = q.data.skip_bad;
   n.seed = q.seed;
-  auto told = std::make_shared<bool>(false);
-  return [n, told, &observer](const Model& m) {
-    Observer silent;
-    const bool again = std::exchange(*told, true);
-    return preprocessed(m, n, again ? silent : observer);
-  };
+  return [n, &observer](const Model& m) { return preprocessed(m, n, observer); };
 }
 
 // The data of a resumed run may have moved; synthetic data has no file.
@@ -98,6 +104,16 @@ Run::Run(Request q, Settings settings, Observer& observer)
   settings_.replace("batch", std::to_string(q_.fit.batch));
   settings_.replace("deterministic", "true");
   open_data(s, observer);
+  const std::string made = taken(*s.model, kNewKey);
+  if (!settings_.given("epochs") && !s.resumed && at_.step == 0 && !made.empty()) {
+    q_.fit.epochs = usual_epochs(made, parts_.train.rows(), q_.fit.batch);
+    settings_.mark("epochs", "file");
+    settings_.replace("epochs", std::to_string(q_.fit.epochs));
+    observer.on_note("epochs",
+                     cat(q_.fit.epochs, " for a new network and ", with_commas(parts_.train.rows()),
+                         " rows   (--epochs to change)"));
+  }
+  s.plain = nullptr;
   steps_ = total_steps(q_.fit, parts_.train.rows(), fixed > 0);
   const bool new_rate = settings_.fresh("lr") && (!prepared_ || resumed_);
   const bool new_schedule =
@@ -131,10 +147,10 @@ LossChoice Run::choose_by_columns(Start& s) {
                   " numbers per row");
   q_.recipe = [base = q_.recipe] {
     Recipe r = base();
-    r.losses.at(0).kind = "mse";
+    first_loss(r).kind = "mse";
     return r;
   };
-  change_again(s, q_.model, q_.recipe, [](Model m) { return m; });
+  prepare_again(s, q_.recipe());
   return c;
 }
 
@@ -151,7 +167,7 @@ void Run::scale_in_graph(Start& s, const Known& known) {
   const auto measured =
       load_parts(q_.data, *s.model, fed_inputs(*s.model), at_.seed, known, silent).measured;
   if (measured.empty()) return;
-  change_again(s, q_.model, q_.recipe, [measured](Model m) {
+  prepare_again(s, q_.recipe(), [measured](Model m) {
     for (const auto& [input, scale] : measured) {
       InputScale in;
       in.mean = scale.mean;
@@ -187,11 +203,11 @@ void Run::balance_classes(Start& s) {
     weights.push_back(n > 0 ? float(double(labels.size()) / (double(classes) * n)) : 1.0F);
   q_.recipe = [base = q_.recipe, weights] {
     Recipe r = base();
-    r.losses.at(0).class_weights = weights;
+    first_loss(r).class_weights = weights;
     return r;
   };
   const auto notes = s.notes;
-  change_again(s, q_.model, q_.recipe, [](Model m) { return m; });
+  prepare_again(s, q_.recipe());
   s.notes = notes;
 }
 
@@ -220,7 +236,7 @@ void Run::note_class_weights(Start& s) const {
 void Run::open_data(Start& s, Observer& observer) {
   const bool goes_on = s.resumed || s.at.step > 0;
   Known known{data_spec(s.model->metadata), goes_on};
-  if (s.change && !goes_on) known.spec.of_run = false;  // preprocessing was put in front just now
+  if (q_.preprocess && s.plain) known.spec.of_run = false;  // it was put in front just now
   if (s.resumed) require_data(q_.resume, q_.data);
   const LossChoice by_columns = choose_by_columns(s);
   scale_in_graph(s, known);
@@ -233,7 +249,7 @@ void Run::open_data(Start& s, Observer& observer) {
   note_class_weights(s);
   if (s.chosen.size() == 1) {
     const LossChoice better = better_choice(*s.model, s.chosen[0], parts_.data.target);
-    if (!better.kind.empty()) choose_again(s, q_.model, q_.recipe, better);
+    if (!better.kind.empty()) choose_loss_again(s, q_.recipe(), better);
   }
   for (const auto& [label, text] : s.notes) observer.on_note(label, text);
   for (const LeftOut& l : s.left_out) observer.on_warning("OT1285", l.text, l.hint);
@@ -376,7 +392,9 @@ FitResult Run::run_loop(Batches& train, const FitOptions& o, Observer& observer)
                parts_.data.metadata};
   FitOptions options = o;
   if (engine_) options.sample_operators = false;  // none of ours run
+  const Moved moved(*t_);
   FitResult r = run::fit(stepper, task, options, at_, observer);
+  if (!engine_) moved.warn_if_nothing(*t_, observer);
   at_ = r.at;
   return r;
 }

@@ -11,6 +11,7 @@
 #include "run/environment.hpp"
 #include "run/evaluate.hpp"
 #include "run/fit.hpp"
+#include "run/other_outputs.hpp"
 #include "run/parts.hpp"
 #include "run/preprocess.hpp"
 #include "run/start.hpp"
@@ -95,7 +96,7 @@ class Run {
   // Data that is handed over, as often as one likes.
   FitResult fit(const Given& given, FitCall call, const std::atomic<int>& stop, Observer& observer);
 
-  Metrics evaluate(const Dataset& d, int64_t batch);
+  Evaluation evaluate(const Dataset& d, int64_t batch);
   void save(const std::string& path);
   // The training is over and its memory is wanted.
   void release_training() {

@@ -122,6 +122,32 @@ TEST_F(WholeRun, EveryFileIsThere) {
   EXPECT_NE(read_file(at("run/env.json"), 1 << 20).find("peak_process_bytes"), std::string::npos);
 }
 
+// What the data says about the loss changes the training, not the file that it was made from.
+TEST_F(WholeRun, TheModelFileIsReadOnce) {
+  struct Removes : Heard {
+    void on_note(const std::string& label, const std::string& text) override {
+      Heard::on_note(label, text);
+      if (label == "data") fs::remove(path);
+    }
+    std::string path;
+  } heard;
+  heard.path = at("one.onnx");
+  save_model(parse_model(cat(R"(<ir_version: 8, opset_import: ["" : 17]>
+line (float[N,4] x) => (float[N,1] score) <)",
+                             testing::weights("w", {4, 1}, 1), R"(>
+{ score = MatMul (x, w) })"),
+                         all_ops()),
+             heard.path, all_ops());
+  write_npz(at("two.npz"), {{"x", x_}, {"y", testing::random_ints({50}, 0, 2, 6)}});
+  Request q = request("run", 1);
+  q.model = heard.path;
+  q.data.data = at("two.npz");
+  train(q, heard);
+  EXPECT_FALSE(fs::exists(heard.path));
+  EXPECT_TRUE(heard.has("loss: bce_logits, because target 'y' has two values"));
+  EXPECT_FALSE(heard.has("loss: mse"));
+}
+
 TEST_F(WholeRun, ResumedIsUninterrupted) {
   Heard heard;
   train(request("whole", 4), heard);

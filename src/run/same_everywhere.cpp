@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <set>
 
 #include "core/error.hpp"
 #include "core/random.hpp"
@@ -13,23 +14,36 @@ namespace onnxtrain::run {
 
 uint64_t hash_of(const std::string& text) { return hash64(text.data(), text.size(), 7); }
 
+namespace {
+
+void add_text(Hash64& h, const std::string& s) { h.add(s.data(), s.size()); }
+
+void add_state(Hash64& h, const Training& t, const std::string& name) {
+  const Tensor& v = t.state().get(name);
+  add_text(h, name);
+  if (!t.is_shared_out(name) && v.dtype() != DType::kString) h.add(v.data(), v.bytes());
+}
+
+}  // namespace
+
 uint64_t hash_of(const Model& m, const Training* t) {
-  const State* state = t ? &t->state() : nullptr;
   Hash64 h;
-  auto add = [&](const std::string& s) { h.add(s.data(), s.size()); };
-  add(to_text(m.main));
-  for (const TrainingStep& step : m.training) add(to_text(step.algorithm));
-  for (const std::string& name : state ? state->names() : std::vector<std::string>()) {
-    const Tensor& v = state->get(name);
-    add(name);
-    if (t->is_shared_out(name)) continue;
-    if (v.dtype() != DType::kString) h.add(v.data(), v.bytes());
-  }
-  for (const ValueDef& d : m.main.values) {
-    const bool variable = state && state->has(d.name);
-    if (d.constant.defined() && !variable && d.constant.dtype() != DType::kString)
+  add_text(h, to_text(m.main));
+  for (const ValueDef& d : m.main.values)
+    if (t && t->state().has(d.name))
+      add_state(h, *t, d.name);
+    else if (d.constant.defined() && d.constant.dtype() != DType::kString)
       h.add(d.constant.data(), d.constant.bytes());
-  }
+  return h.value();
+}
+
+uint64_t hash_of_training(const Training& t) {
+  Hash64 h;
+  for (const TrainingStep& step : t.source().training) add_text(h, to_text(step.algorithm));
+  std::set<std::string> in_model;
+  for (const ValueDef& d : t.source().main.values) in_model.insert(d.name);
+  for (const std::string& name : t.state().names())
+    if (in_model.count(name) == 0) add_state(h, t, name);
   return h.value();
 }
 

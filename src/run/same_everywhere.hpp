@@ -11,8 +11,10 @@
 namespace onnxtrain::run {
 
 uint64_t hash_of(const std::string& text);
-// Graphs and weights; t: with its current state, but for what processes share out.
+// The inference graph and its weights; t: the current ones, but for what processes share out.
 uint64_t hash_of(const Model& m, const Training* t = nullptr);
+// Everything else of a training: algorithms, and state beside the model's.
+uint64_t hash_of_training(const Training& t);
 
 // Throws OT5007 when one of these facts, or the version of onnxtrain, differs between processes.
 // Null: there is one.

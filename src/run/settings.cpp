@@ -2,13 +2,13 @@
 #include "run/settings.hpp"
 
 #include <toml++/toml.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
 
+#include "core/environment.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
@@ -143,40 +143,15 @@ void Settings::take(const Key& key, const Values& values, const std::string& fro
   set(key.name, values, source);
 }
 
-namespace {
-
-// ONNXTRAIN_EPOCH is a typing mistake; a name that is near to none may belong to somebody else.
-void check_variables(const std::vector<std::string>& known) {
-  constexpr std::string_view kPrefix = "ONNXTRAIN_";
-  std::vector<std::string> all = known;
-  for (const char* own :
-       {"MEMORY_LIMIT", "MAX_LOOP_TRIPS", "TIME", "PYTHON", "VERIFY_PASSES", "STARTED_BY_TOOL"})
-    all.push_back(std::string(kPrefix) + own);
-  for (char** e = environ; e && *e; ++e) {
-    const std::string_view text = *e;
-    const std::string name(text.substr(0, text.find('=')));
-    if (!text.starts_with(kPrefix) || std::find(all.begin(), all.end(), name) != all.end())
-      continue;
-    const std::string near = closest(name.substr(kPrefix.size()), [&] {
-      std::vector<std::string> bare;
-      for (const std::string& n : all) bare.push_back(n.substr(kPrefix.size()));
-      return bare;
-    }());
-    if (!near.empty())
-      usage_error("OT0007", cat("there is no setting for the environment variable ", name),
-                  cat("did you mean ", kPrefix, near, "?  or remove it: unset ", name));
-  }
-}
-
-}  // namespace
-
 void Settings::from_environment() {
+  constexpr std::string_view kPrefix = "ONNXTRAIN_";
   std::vector<std::string> variables;
   for (const Key& key : keys_) {
-    variables.push_back(environment_name(key.name));
-    for (const std::string& name : key.other_names) variables.push_back(environment_name(name));
+    variables.push_back(environment_name(key.name).substr(kPrefix.size()));
+    for (const std::string& name : key.other_names)
+      variables.push_back(environment_name(name).substr(kPrefix.size()));
   }
-  check_variables(variables);
+  check_environment(variables);
   for (const Key& key : keys_) {
     std::vector<std::string> names = {key.name};
     names.insert(names.end(), key.other_names.begin(), key.other_names.end());

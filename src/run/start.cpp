@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <set>
 
 #include "convert/augment.hpp"
+#include "convert/bad_values.hpp"
 #include "convert/names.hpp"
 #include "convert/optimizers.hpp"
 #include "convert/schedules.hpp"
@@ -66,29 +66,6 @@ Model prepare_noting(const Model& m, const Recipe& r, Decisions& decided, Notes&
   return out;
 }
 
-// A weight that is no number makes every loss none, whatever is learnt from.
-// Infinities of constants are masks, a NaN by itself a number that is filled in.
-void refuse_bad_weights(const Model& m) {
-  std::set<std::string> trained;
-  for (const TrainingStep& step : m.training)
-    for (const auto& [name, value] : step.update_binding) trained.insert(name);
-  for (size_t k = 0; k < m.main.values.size(); ++k) {
-    const Tensor& t = m.main.values[k].constant;
-    const std::string name = m.main.value_name(ValueId(k));
-    const bool weight = trained.count(name) != 0;
-    if (!t.defined() || t.dtype() != DType::kFloat || (!weight && t.shape().size() < 2)) continue;
-    const float* w = t.as<float>();
-    const auto bad = std::count_if(
-        w, w + t.size(), [&](float x) { return weight ? !std::isfinite(x) : std::isnan(x); });
-    if (bad > 0)
-      model_error("OT1291",
-                  cat("weight '", name, "' of the file has ", with_commas(int64_t(bad)), " of ",
-                      with_commas(t.size()), " values that are NaN or infinite"),
-                  weight ? "export the model again, or begin with new values:  --reset"
-                         : "export the model again");
-  }
-}
-
 }  // namespace
 
 Model prepare_told(const Model& m, const Recipe& r, Observer& observer) {
@@ -109,7 +86,6 @@ Model prepare_told(const Model& m, const Recipe& r, Observer& observer) {
 Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker& recipe,
                        const std::string& recipe_flag, const ModelChange& change) {
   Start s;
-  s.change = change;
   s.at.seed = seed;
   s.name = fs::path(path).stem().string();
   if (size_t dot = s.name.find(".train"); dot != std::string::npos) s.name.resize(dot);
@@ -122,21 +98,20 @@ Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker
                   cat("remove it, or take the inference part first:  onnxtrain export ",
                       shell_word(path), " -o plain.onnx"));
     if (change) m = change(std::move(m));  // refuses: preprocessing comes before a training
+    check_state_values(m);
     s.model = std::make_shared<Model>(std::move(m));
     return s;
   }
   Recipe r = recipe();
   check_recipe(r);
-  r.schedule = {};
-  if (change) m = change(std::move(m));
-  Decisions decided;
-  s.model = std::make_shared<Model>(prepare_noting(m, r, decided, s.notes));
-  s.chosen = std::move(decided.losses);
-  s.left_out = std::move(decided.left_out);
-  s.prepared = true;
-  s.model->metadata[kMade] = "train";
-  if (!r.reset) refuse_bad_weights(*s.model);
+  s.plain = std::make_shared<const Model>(change ? change(std::move(m)) : std::move(m));
+  prepare_again(s, std::move(r));
   return s;
+}
+
+LossTerm& first_loss(Recipe& r) {
+  if (r.losses.empty()) r.losses.emplace_back();
+  return r.losses.front();
 }
 
 void note_loss(Start& s, const LossChoice& choice) {
@@ -144,27 +119,24 @@ void note_loss(Start& s, const LossChoice& choice) {
   note_choice(choice, s.notes);
 }
 
-void choose_again(Start& s, const std::string& path, const RecipeMaker& recipe,
-                  const LossChoice& better) {
-  Recipe r = recipe();
+void prepare_again(Start& s, Recipe r, const ModelChange& change) {
+  if (change) s.plain = std::make_shared<const Model>(change(*s.plain));
   r.schedule = {};
-  r.losses.at(0).kind = better.kind;
-  Position ignored;
-  Decisions none;
-  Notes notes;
-  Model m = load_model_or_checkpoint(path, ignored);
-  if (s.change) m = s.change(std::move(m));
-  s.model = std::make_shared<Model>(prepare_noting(m, r, none, notes));
+  Decisions decided;
+  s.notes.clear();
+  s.model = std::make_shared<Model>(prepare_noting(*s.plain, r, decided, s.notes));
+  s.chosen = std::move(decided.losses);
+  s.left_out = std::move(decided.left_out);
+  s.prepared = true;
   s.model->metadata[kMade] = "train";
-  note_loss(s, better);
 }
 
-void change_again(Start& s, const std::string& path, const RecipeMaker& recipe,
-                  const ModelChange& more) {
-  const ModelChange before = s.change;
-  s = start_from_model(path, s.at.seed, recipe, "", [before, more](Model m) {
-    return more(before ? before(std::move(m)) : std::move(m));
-  });
+void choose_loss_again(Start& s, Recipe r, const LossChoice& better) {
+  first_loss(r).kind = better.kind;
+  const Notes notes = s.notes;
+  prepare_again(s, std::move(r));
+  s.notes = notes;
+  note_loss(s, better);
 }
 
 Start start_from_run(const std::string& path) {
@@ -200,6 +172,12 @@ void fit_schedule(Start& s, Recipe r, int64_t steps, bool new_rate, bool new_sch
     observer.on_note("schedule", kind + " now");
   if (s.at.step > 0 && other_length)
     observer.on_note("schedule", cat(kind, " over ", with_commas(updates), " updates now"));
+  const auto total = r.schedule.numbers.find("total_steps");
+  if (total != r.schedule.numbers.end() && total->second < double(updates))
+    observer.on_warning("OT3128",
+                        cat("the schedule ", kind, " ends after ", total->second,
+                            " updates, the training has ", with_commas(updates)),
+                        "leave total_steps out: the schedule spans the run by itself");
   set_schedule(*s.model, r, int64_t(s.at.step) / r.accumulate, all_ops());
   s.model->metadata[kRate] = base_rate(r);
   s.model->metadata.erase(kTotal);
@@ -248,6 +226,23 @@ std::vector<std::string> fixed_settings(const Start& s) {
   return names;
 }
 
+// A checkpoint that was copied from the folder of another run.
+void refuse_other_model(const std::map<std::string, std::string>& saved, const std::string& config,
+                        const std::string& run) {
+  const auto now = settings_in(config);
+  const auto a = saved.find("model"), b = now.find("model");
+  if (a == saved.end() || b == now.end()) return;
+  const fs::path began = unquoted(a->second), named = unquoted(b->second);
+  if (began.empty() || named.empty() || began.filename() == named.filename()) return;
+  const std::string file = Folder(run).last();
+  throw Error(
+      ErrorKind::kCheckpoint, "OT4204",
+      cat("'", file, "' belongs to another run: it was trained from '", began.string(), "', and '",
+          config, "' names '", named.string(), "'"),
+      cat("resume it in a folder of its own:  cp ", shell_word(file),
+          " other.train.onnx && onnxtrain train --resume other.train.onnx --out runs/other"));
+}
+
 }  // namespace
 
 void compare_with_checkpoint(const Settings& settings, const Start& s, const std::string& resume,
@@ -256,6 +251,7 @@ void compare_with_checkpoint(const Settings& settings, const Start& s, const std
   const std::string run = run_of(resume);
   if (text == s.model->metadata.end() || run.empty()) return;
   const std::string config = Folder(run).config();
+  refuse_other_model(settings_in_text(text->second, "the checkpoint"), config, run);
   const std::vector<std::string> fixed = fixed_settings(s);
   const std::set<std::string> free = {"epochs",        "steps",          "time",
                                       "patience",      "save-every",     "keep",

@@ -21,7 +21,9 @@ using ModelChange = std::function<Model(Model)>;
 
 struct Start {
   std::shared_ptr<Model> model;
-  ModelChange change;  // may be empty
+  // The model that was prepared, with everything that was changed in it before; null when the file
+  // or the run has its training. Dropped when the training begins: it holds the weights.
+  std::shared_ptr<const Model> plain;
   Position at;
   std::string folder, name;        // folder: of the run that is resumed
   bool prepared = false;           // by us, by these settings (now, or when the run began)
@@ -40,14 +42,15 @@ Model prepare_told(const Model& m, const Recipe& r, Observer& observer);
 // there is none; a file that has its own refuses it.
 Start start_from_model(const std::string& path, uint64_t seed, const RecipeMaker& recipe,
                        const std::string& recipe_flag, const ModelChange& change = {});
+// The first term of a recipe's loss; a recipe without any means `auto`.
+LossTerm& first_loss(Recipe& r);
 // Another loss than the one that was noted.
 void note_loss(Start& s, const LossChoice& choice);
-// The same with the loss that `auto` would have chosen had it known the target.
-void choose_again(Start& s, const std::string& path, const RecipeMaker& recipe,
-                  const LossChoice& better);
-// The same once more, with one more change of the model before it is prepared.
-void change_again(Start& s, const std::string& path, const RecipeMaker& recipe,
-                  const ModelChange& more);
+// What the data says about a model that was prepared here; the file is not read again.
+// The loss that `auto` would have chosen had it known the target:
+void choose_loss_again(Start& s, Recipe r, const LossChoice& better);
+// Another recipe, and perhaps a change of the model:
+void prepare_again(Start& s, Recipe r, const ModelChange& change = {});
 // A run folder or a checkpoint.
 Start start_from_run(const std::string& path);
 

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -22,7 +23,7 @@ import onnx
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/aarch64"
-SHARDS = 8
+PART = 12  # tests of one process
 SUBSET = {"epochs": 2, "batch": 32}
 
 
@@ -54,20 +55,20 @@ def results_of(text):
     for line in text.splitlines():
         if m := re.match(r"\[ RUN      \] (\S+)", line):
             found[m[1]] = "crashed"
-        elif m := re.match(r"\[\s+(OK|FAILED|SKIPPED)\s+\] ([^\s,]+)", line):
+        elif m := re.match(r"\[\s+(OK|FAILED|SKIPPED)\s+\] ([^\s,.]+\.[^\s,]+)", line):
             found[m[2]] = m[1]
     return found
 
 
-def run_shard(command, index, names, timeout):
-    """The tests `names` of one shard, in as many processes as crashes ask for."""
+def run_part(command, names, timeout, end):
+    """The tests `names`, in as many processes as crashes ask for; none is begun after `end`."""
     found, log = {}, []
-    while len(found) < len(names):
+    while len(found) < len(names) and time.time() < end:
         todo = [n for n in names if n not in found]
         env = {**os.environ, "GTEST_FILTER": ":".join(todo), "OMP_NUM_THREADS": "2"}
         try:
             done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, errors="replace",
-                                  timeout=timeout)
+                                  timeout=max(1, min(timeout, end - time.time() + 30)))
             text = done.stdout + done.stderr
         except subprocess.TimeoutExpired as e:
             text = (e.stdout or b"").decode(errors="replace")
@@ -76,13 +77,13 @@ def run_shard(command, index, names, timeout):
                     text += f"\n{name}: not finished after {timeout} s\n"
         now = results_of(text)
         if not now:
-            raise SystemExit(f"shard {index} ran nothing:\n{text[-2000:]}")
+            raise SystemExit(f"{names[0]} and others: nothing was run:\n{text[-2000:]}")
         found.update(now)
         log.append(text)
     return found, "".join(log)
 
 
-def run_tests(qemu, pattern, timeout):
+def run_tests(qemu, pattern, timeout, minutes):
     program = [*qemu, str(BUILD / "onnxtrain_tests")]
     listed = subprocess.run([*program, "--gtest_list_tests", f"--gtest_filter={pattern}"], capture_output=True,
                             text=True, check=True).stdout
@@ -96,21 +97,25 @@ def run_tests(qemu, pattern, timeout):
     left_out = {n: why for n in names for p, why in reasons.items() if fnmatch.fnmatch(n, p)}
     names = [n for n in names if n not in left_out]
     found, logs = {}, []
+    parts = max(1, -(-len(names) // PART))
+    end = time.time() + 60 * minutes
     with ThreadPoolExecutor(2) as pool:
-        shards = range(min(SHARDS, len(names)))
-        for part, log in pool.map(lambda k: run_shard(program, k, names[k::SHARDS], timeout), shards):
+        for part, log in pool.map(lambda k: run_part(program, names[k::parts], timeout, end), range(parts)):
             found.update(part)
             logs.append(log)
     (BUILD / "tests.log").write_text("".join(logs))
+    late = [n for n in names if n not in found]
     good = [n for n, what in found.items() if what in ("OK", "SKIPPED")]
     print(f"C++ tests in QEMU: {len(good)} of {len(found)} passed"
           f" ({sum(w == 'SKIPPED' for w in found.values())} skip themselves); {len(left_out)} not run:")
     for name, why in left_out.items():
         print(f"  not run  {name}: {why}")
+    if late:
+        print(f"  not run  {len(late)} tests: {minutes} minutes were over")
     for name, what in sorted(found.items()):
         if what not in ("OK", "SKIPPED"):
             print(f"  {what:8} {name}")
-    return len(good) == len(found)
+    return len(good) == len(found) and not late
 
 
 def weights_of(path):
@@ -148,7 +153,8 @@ def mnist(qemu):
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--tests", default="*", metavar="FILTER", help="as GoogleTest's --gtest_filter")
-    p.add_argument("--timeout", type=int, default=3600, help="seconds for a shard of the tests")
+    p.add_argument("--timeout", type=int, default=3600, help=f"seconds for {PART} tests")
+    p.add_argument("--minutes", type=float, default=600, help="begin no test after that long")
     p.add_argument("--no-mnist", action="store_true")
     a = p.parse_args()
     build()
@@ -157,7 +163,7 @@ def main():
     qemu = emulator()
     said = subprocess.run([*qemu, BUILD / "onnxtrain", "doctor"], capture_output=True, text=True, check=True).stdout
     print("\n".join(line for line in said.splitlines() if re.match("onnxtrain|platform|simd|conv", line)))
-    good = run_tests(qemu, a.tests, a.timeout)
+    good = run_tests(qemu, a.tests, a.timeout, a.minutes)
     if not a.no_mnist:
         mnist(qemu)
     return 0 if good else 1

@@ -91,7 +91,7 @@ def digest(data):
 
 # Metadata that files did not have at the earlier commit (docs/decisions 0056-training-copies, 0080-data-of-a-run).
 ADDED_SINCE = {b"onnxtrain.inference_form", b"onnxtrain.target", b"onnxtrain.map", b"onnxtrain.drop",
-               b"onnxtrain.standard", b"onnxtrain.losses"}
+               b"onnxtrain.standard", b"onnxtrain.losses", b"onnxtrain.loss_targets"}
 
 
 def file_digest(data):
@@ -161,14 +161,23 @@ def columns(path):
     return {"columns": {name: "there" for name in lines[0].split(",")}, "lines": len(lines)}
 
 
+NEW_METRICS = ("precision", "recall", "f1", "auc", "r2", "per_class", "classes")
+
+
 def without_new_metrics(text):
-    """`eval --json` without the metrics that were added since: every other byte counts."""
-    if not text.startswith('{"rows":'):
+    """`eval --json` and what `evaluate` gave, without the metrics that were added since: every other byte counts."""
+    if text.startswith('{"rows":'):
+        scores = json.loads(text)
+        return json.dumps({k: v for k, v in scores.items() if k not in NEW_METRICS}, separators=(",", ":")) + "\n"
+    if '"per_class":' not in text:
         return text
-    scores = json.loads(text)
-    for name in ("precision", "recall", "f1", "auc", "r2", "per_class", "classes"):
-        scores.pop(name, None)
-    return json.dumps(scores, separators=(",", ":")) + "\n"
+    lines = [json.loads(line, object_hook=_earlier_scores) for line in text.splitlines()]
+    return "".join(json.dumps(line, sort_keys=True) + "\n" for line in lines)
+
+
+def _earlier_scores(scores):
+    """`evaluate` in Python did not give the number of rows either."""
+    return {k: v for k, v in scores.items() if k not in (*NEW_METRICS, "rows")}
 
 
 def look(what, folder, outputs):

@@ -1,16 +1,23 @@
 """The table of docs/engines.md: the architectures of tests/trajectories as portable steps in other runtimes.
 
     python tests/engines/figures.py [--runtimes a,b] [--names x,y] [--sizes fixed,open] [--form F] [--for RUNTIME]
+                                    [--keep cells.jsonl] [--cpu SECONDS]
+
+`--keep`: results so far, one line each; a cell whose step has the same bytes is not run again. `--cpu`: processor time
+for one cell.
 
 Each step runs 10 times with its outputs fed back. `right`: every loss and every state tensor within 1e-4 of the native
 trainer (absolute, or relative to the tensor's largest element); `us`: we refuse to write the step; `engine`: the
-runtime refuses it; `wrong`: other numbers. `right*`: some tensor is farther than 1e-4 from native, because its gradient
-is zero but for rounding; all are within 4 times PyTorch's own float32 noise (docs/trajectories.md).
-The runtimes live in an environment of their own (tools/environment.sh engines); each run is a process of its own."""
+runtime refuses it; `time`: no result within the limit; `wrong`: other numbers. `right*`: some tensor is farther than
+1e-4 from native, because its gradient is zero but for rounding; all are within 4 times PyTorch's own float32 noise
+(docs/trajectories.md). The runtimes live in an environment of their own (tools/environment.sh engines); each run is a
+process of its own."""
 
 import argparse
+import hashlib
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -98,7 +105,40 @@ def noise_ratio(name, result, start):
     return max(worst, compare.tensor_ratios(final, ref.state, ref.slices, ref.names, ref.state_noise)[0])
 
 
-def one(python, name, runtime, folder, wanted):
+class Kept:
+    """Cells of earlier runs. A cell belongs to a runtime and to the bytes of a step and of what it is compared with."""
+
+    def __init__(self, path):
+        self.path = path and Path(path)
+        self.cells = {}
+        if self.path and self.path.exists():
+            for line in self.path.read_text().splitlines():
+                cell = json.loads(line)
+                self.cells[cell["step"], cell["runtime"]] = cell["got"]
+
+    @staticmethod
+    def digest(folder, wanted):
+        h = hashlib.sha256(wanted[0].tobytes())
+        for f in sorted(folder.glob("step*")):
+            h.update(f.read_bytes())
+        return h.hexdigest()[:16]
+
+    def run(self, python, name, runtime, size, folder, wanted, cpu):
+        key = (self.digest(folder, wanted), runtime)
+        if key in self.cells:
+            return self.cells[key]
+        got = one(python, name, runtime, folder, wanted, cpu)
+        if self.path:
+            with self.path.open("a") as f:
+                f.write(json.dumps({"step": key[0], "runtime": runtime, "name": name, "size": size, "got": got}) + "\n")
+        return got
+
+
+def limited(seconds):
+    return lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)) if seconds else None
+
+
+def one(python, name, runtime, folder, wanted, cpu=0):
     result = folder / f"{runtime}.npz"
     start = time.time()
     if python is None:  # in this process: quicker, for runtimes that do not crash
@@ -109,10 +149,12 @@ def one(python, name, runtime, folder, wanted):
         return verdict(name, result, wanted, start)
     try:
         done = subprocess.run([python, str(ROOT / "tests/engines/worker.py"), runtime, str(folder), str(result)],
-                              capture_output=True, text=True, timeout=SECONDS,
+                              capture_output=True, text=True, timeout=SECONDS, preexec_fn=limited(cpu),
                               env=os.environ | {"OMP_NUM_THREADS": "1"})
     except subprocess.TimeoutExpired:
-        return "engine", f"no result in {SECONDS} s", time.time() - start
+        return "time", f"no result in {SECONDS} s", time.time() - start
+    if done.returncode in (-9, -24):  # SIGKILL, SIGXCPU
+        return "time", f"ended after {cpu} s of processor time, or for want of memory", time.time() - start
     if done.returncode:
         lines = [x for x in done.stderr.strip().splitlines() if x.strip()] or [f"exit {done.returncode}"]
         said = next((x for x in lines if "error" in x.lower()), lines[-1])
@@ -140,10 +182,12 @@ def main():
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--json")
     p.add_argument("--here", action="store_true", help="in this process and environment: reference, ort_*, onnxruntime")
+    p.add_argument("--keep", help="file of results so far")
+    p.add_argument("--cpu", type=int, default=0, help="seconds of processor time for a cell")
     p.add_argument("-v", action="store_true", help="say why of everything that is not right")
     a = p.parse_args()
     python, runtimes = None if a.here else environment(), a.runtimes.split(",")
-    table, counts = [], {r: {} for r in runtimes}
+    table, counts, kept = [], {r: {} for r in runtimes}, Kept(a.keep)
     print("| architecture | size | nodes lowered | written | " + " | ".join(runtimes) + " |")
     print("|---" * (4 + len(runtimes)) + "|")
     for name in a.names.split(","):
@@ -154,7 +198,8 @@ def main():
                     wanted, nodes = write(name, a.exporter, size == "fixed", Path(folder), a.form, a.runtime)
                     row["nodes"] = nodes
                     with ThreadPoolExecutor(a.jobs) as pool:
-                        one_of = partial(one, python, name, folder=Path(folder), wanted=wanted)
+                        one_of = partial(kept.run, python, name, size=size, folder=Path(folder), wanted=wanted,
+                                         cpu=a.cpu)
                         got = list(pool.map(one_of, runtimes))
                 except ot.Error as e:
                     got = [("us", str(e).replace("\n", " "), 0.0)] * len(runtimes)

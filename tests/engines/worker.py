@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "python"), str(Path(__file__).parent)]
 TYPES = {"F32": "f4", "F64": "f8", "F16": "f2", "I64": "i8", "I32": "i4", "I16": "i2", "I8": "i1", "U8": "u1",
          "BOOL": "?"}
 
@@ -101,8 +101,15 @@ def emx(path, section):
 
     folder = Path(tempfile.mkdtemp())
     c, lib = folder / "step.c", folder / "step.so"
-    subprocess.run([str(Path(sys.executable).parent / "emx-onnx-cgen"), "compile", str(path), str(c), "--model-name",
-                    "step"], check=True, capture_output=True, text=True)
+    # sizes that the file leaves open are given to the compiler: C has arrays of one size
+    first = np.load(path.parent / "feeds.npz")
+    sizes = {d: n for i in section["inputs"] if f"0/{i['name']}" in first.files
+             for d, n in zip(i["shape"], first[f"0/{i['name']}"].shape) if isinstance(d, str)}
+    done = subprocess.run([str(Path(sys.executable).parent / "emx-onnx-cgen"), "compile", str(path), str(c),
+                           "--model-name", "step", *(f"--input-dim={d}={n}" for d, n in sizes.items())],
+                          capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError((done.stdout + done.stderr).strip().splitlines()[-1])
     subprocess.run(["gcc", "-O1", "-shared", "-fPIC", str(c), "-o", str(lib), "-lm"], check=True, capture_output=True)
     call = ctypes.CDLL(str(lib)).step
     graph = onnx.load(str(path)).graph
@@ -110,15 +117,49 @@ def emx(path, section):
 
     def run(given):
         arrays = [np.array(given[k], order="C") for k in order]
-        got = [np.zeros([d.dim_value for d in v.type.tensor_type.shape.dim],
+        got = [np.zeros([d.dim_value or sizes[d.dim_param] for d in v.type.tensor_type.shape.dim],
                         onnx.helper.tensor_dtype_to_np_dtype(v.type.tensor_type.elem_type)) for v in outs]
         call(*[ctypes.c_void_p(a.ctypes.data) for a in arrays + got])
         return {v.name: a for v, a in zip(outs, got)}
     return run
 
 
+def mnn(path, section):
+    """MNN has its own format and 32-bit integers (pip install MNN)."""
+    import onnx
+
+    import whole
+
+    run, types = whole.mnn(path, onnx.load(str(path)).graph), {o["name"]: o["type"] for o in section["outputs"]}
+    shapes = {i["name"]: i["shape"] for i in section["inputs"]}
+    fed = {f["output"]: f["input"] for f in section["feedback"]}
+
+    def call(given):
+        got = {k: np.asarray(v, types[k]) for k, v in run(given).items()}
+        return {k: v.reshape(shapes[fed[k]]) if k in fed and v.size == np.prod(shapes[fed[k]]) else v
+                for k, v in got.items()}
+    return call
+
+
+def tvm(path, section):
+    """TVM's Relax (pip install apache-tvm)."""
+    import onnx
+    import tvm as t
+    from tvm import relax
+    from tvm.relax.frontend.onnx import from_onnx
+
+    module = from_onnx(onnx.load(str(path)), keep_params_in_input=False)
+    machine = relax.VirtualMachine(t.compile(module, target="llvm"), t.cpu())
+
+    def run(given):
+        got = machine["main"](*[t.runtime.tensor(np.array(given[k], order="C")) for k in names(section, "inputs")])
+        got = got if isinstance(got, (list, tuple)) or hasattr(got, "__len__") and not hasattr(got, "numpy") else [got]
+        return {k: v.numpy() for k, v in zip(names(section, "outputs"), got)}
+    return run
+
+
 PLAIN = {"reference": reference, "ort_off": ort("ORT_DISABLE_ALL"), "ort_basic": ort("ORT_ENABLE_BASIC"),
-         "tract": tract, "opencv": opencv, "emx": emx}
+         "tract": tract, "opencv": opencv, "emx": emx, "mnn": mnn, "tvm": tvm}
 
 
 def runner(runtime, folder, section, state):

@@ -1,7 +1,10 @@
 """Small models that ask for much without a loop, or hide it: huge results, doubling, recursion, sizes that overflow,
 names and lists without end. Every command stays within its budget and answers in words.
 
-    python tests/files/hostile_kinds.py [--memory 128M] [--only TEXT]
+    python tests/files/hostile_kinds.py [--memory 128M] [--only TEXT] [--every N [--first K]] [--minutes M]
+
+--every N takes every Nth model of each kind, from number K on. --minutes M begins no model after that time; what was
+tried is counted.
 
 Judged as hostile_loops.py does it. `make figures-hostile-kinds`.
 """
@@ -266,10 +269,11 @@ def training():
 KINDS = (huge_results, doubling, functions, many, sizes, images, training)
 
 
-def all_models():
+def all_models(every=1, first=0):
     for kind in KINDS:
-        for name, m in kind():
-            yield f"{kind.__name__}/{name}", m
+        for k, (name, m) in enumerate(kind()):
+            if k % every == first % every:
+                yield f"{kind.__name__}/{name}", m
 
 
 def attempts(path, npz, memory, folder, has_training):
@@ -315,12 +319,19 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--memory", default=None, help="in mebibytes: 128M; default: the program's own rule")
     p.add_argument("--only", default="", help="models whose name holds this text")
+    p.add_argument("--every", type=int, default=1, help="every Nth model of each kind")
+    p.add_argument("--first", type=int, default=0, help="with --every: where it begins")
+    p.add_argument("--minutes", type=float, default=1e9, help="begins no model after this time")
     p.add_argument("--few", action="store_true", help="info, run, grad and train only")
     a = p.parse_args()
-    outcomes, problems, worst, tried, models = {}, [], [0.0, 0.0], 0, 0
+    outcomes, problems, worst, tried, models, left = {}, [], [0.0, 0.0], 0, 0, 0
+    end = time.monotonic() + 60 * a.minutes
     with tempfile.TemporaryDirectory() as d:
-        for name, m in all_models():
+        for name, m in all_models(a.every, a.first):
             if a.only not in name:
+                continue
+            if time.monotonic() > end:
+                left += 1
                 continue
             models += 1
             for what, code, ot, peak, seconds, problem in run_case(name, m, Path(d), a.memory, a.few):
@@ -335,7 +346,9 @@ def main():
         print(f"{what:18} {json.dumps(dict(sorted(counts.items())))}")
     print(f"{models} models, {tried} commands; at most {worst[0]:.1f} s and {worst[1]:.0f} MiB of the process")
     print(f"over the budget, over {hostile_loops.SECONDS} s, crashed or without a code: {len(problems)}")
-    return 1 if problems else 0
+    if left:
+        print(f"{left} models were not begun")
+    return 1 if problems or left else 0
 
 
 if __name__ == "__main__":

@@ -380,10 +380,15 @@ def main():
     p.add_argument("--count", type=int, default=120)
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--memory", default=None, help="in mebibytes: 128M; default: the program's own rule")
+    p.add_argument("--minutes", type=float, default=1e9, help="begins no model after this time")
     a = p.parse_args()
-    outcomes, problems, worst_s, worst_mib, tried = {}, [], 0.0, 0.0, 0
+    outcomes, problems, worst_s, worst_mib, tried, models = {}, [], 0.0, 0.0, 0, 0
+    end = time.monotonic() + 60 * a.minutes
     with tempfile.TemporaryDirectory() as d:
         for seed in range(a.seed, a.seed + a.count):
+            if time.monotonic() > end:
+                break
+            models += 1
             for name, code, ot, peak, seconds, problem in run_case(seed, Path(d), a.memory):
                 tried += 1
                 outcomes.setdefault(name, {}).setdefault(ot if code else "finished", 0)
@@ -391,13 +396,13 @@ def main():
                 worst_s, worst_mib = max(worst_s, seconds), max(worst_mib, peak)
                 if problem:
                     problems.append(f"seed {seed} {name}: {problem}")
+                    print("  " + problems[-1], flush=True)
     for name, counts in outcomes.items():
         print(f"{name:14} {json.dumps(dict(sorted(counts.items())))}")
-    print(f"{a.count} models, {tried} commands; at most {worst_s:.1f} s and {worst_mib:.0f} MiB of the process")
+    print(f"{models} of {a.count} models, {tried} commands; "
+          f"at most {worst_s:.1f} s and {worst_mib:.0f} MiB of the process")
     print(f"over the budget, over {SECONDS} s, crashed or without a code: {len(problems)}")
-    for line in problems:
-        print("  " + line)
-    return 1 if problems else 0
+    return 1 if problems or models < a.count else 0
 
 
 if __name__ == "__main__":

@@ -19,7 +19,9 @@ import cases_data  # noqa: E402
 import cases_hints  # noqa: E402
 import cases_hints_data  # noqa: E402
 import cases_images  # noqa: E402
+import cases_meeting  # noqa: E402
 import cases_model  # noqa: E402
+import cases_more  # noqa: E402
 import cases_python  # noqa: E402
 import cases_rows  # noqa: E402
 import cases_run  # noqa: E402
@@ -41,6 +43,8 @@ GROUPS = {
     "values, files and settings": cases_values.CASES,
     "rows, columns and classes": cases_rows.CASES,
     "calls": cases_calls.CASES,
+    "formats and numbers": cases_more.CASES,
+    "settings that meet": cases_meeting.CASES,
     "seldom seen": cases_hints.CASES + cases_hints_data.CASES,
 }
 

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ConversionError
 
 SPREAD, LIMIT = 8.0, 0.03
 LOST = 0.5  # relative error of a float32 result that has no right digit
@@ -24,7 +24,7 @@ _PIECE = 1 << 20  # elements
 
 
 class Comparison:
-    """Compares arrays; raises a ModelError (OT1605) that names the first one that differs."""
+    """Compares arrays; raises a ConversionError (OT1605) that names the first one that differs."""
 
     def __init__(self, framework, sensitivity):
         """sensitivity: () -> Sensitivity; called when a difference must be explained."""
@@ -62,7 +62,7 @@ class Comparison:
         return self._made.explains(key, got, tolerance)
 
     def differs(self, what, how):
-        raise ModelError(f"the file does not compute what {self.framework} computes: {what} {how}", "OT1605",
+        raise ConversionError(f"the file does not compute what {self.framework} computes: {what} {how}", "OT1605",
                          "no file was written; please report the module with this message")
 
 

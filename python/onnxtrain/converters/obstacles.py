@@ -4,7 +4,7 @@ import linecache
 import os
 import sysconfig
 
-from ..errors import ModelError
+from ..errors import ConversionError
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # the package onnxtrain
 _PYTHON = sysconfig.get_path("stdlib")
@@ -34,7 +34,7 @@ class Obstacles:
             at = f"\n       at {where}" if where else ""
             lines.append(head + what + at + (f"\n       change: {fix}" if fix else ""))
         title = "the module cannot be converted" + (f", {n} obstacles:" if n > 1 else ":")
-        raise ModelError(title + "\n" + "\n".join(lines), code)
+        raise ConversionError(title + "\n" + "\n".join(lines), code)
 
 
 class UserCode:

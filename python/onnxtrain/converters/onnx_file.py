@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ConversionError
 
 DTYPES = {"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "str": 8, "bool": 9,
           "float16": 10, "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16}
@@ -24,7 +24,7 @@ def dtype_number(dtype):
     name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
     name = "str" if name.startswith(("str", "object", "bytes")) else name
     if name not in DTYPES:
-        raise ModelError(f"elements of type {name} have no place in the file", "OT1601")
+        raise ConversionError(f"elements of type {name} have no place in the file", "OT1601")
     return DTYPES[name]
 
 
@@ -123,7 +123,7 @@ class Model:
         """The bytes of the file."""
         size = sum(a.nbytes for g in self.graphs() for a in g.initializers.values() if a.dtype.kind not in "OSU")
         if size > _LIMIT:
-            raise ModelError(f"the file would have {size >> 20} MiB of tensors; a protocol buffer holds 2 GiB",
+            raise ConversionError(f"the file would have {size >> 20} MiB of tensors; a protocol buffer holds 2 GiB",
                              "OT1601")
         return _model(self)
 

@@ -5,12 +5,21 @@ import warnings
 
 import numpy as np
 
-from ..errors import Error
+from ..errors import OpenSizesError
 from ..model import Model
 from ..steps import step_options
 from ..values import from_native, to_native
 from . import Step, open_engine
-from .evaluation import NEED_SIZES, CannotEvaluate, EngineFailed, Evaluation, first_line, kept_here, lend, sizes_of
+from .evaluation import (
+    CannotEvaluate,
+    EngineFailed,
+    Evaluation,
+    first_line,
+    image_sizes,
+    kept_here,
+    lend,
+    sizes_of,
+)
 from .sections import EngineSection, NativeSection
 
 
@@ -100,10 +109,8 @@ class Driver:
     def _runners(self, given):
         if not self.fixed:
             try:
-                return self._compile((), None)
-            except Error as e:
-                if e.code not in NEED_SIZES:
-                    raise
+                return self._compile(*image_sizes(self.model, given))
+            except OpenSizesError:
                 self.fixed = True  # some shape must be a number: one step for each that comes
         return self._compile(*sizes_of(given))
 
@@ -119,7 +126,7 @@ class Driver:
             try:
                 made.append(self.made(k, dims))
             except Exception as e:  # noqa: BLE001  ours, or whatever the runtime says
-                sizes_may_help = dims is None and isinstance(e, Error) and e.code in NEED_SIZES
+                sizes_may_help = not self.fixed and isinstance(e, OpenSizesError)
                 if sizes_may_help or self.sections == 1 or len(why) == self.sections - 1:
                     raise (e if sizes_may_help else kept_here(e)) from None
                 why[k] = first_line(e)

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from ..errors import Error
+from ..errors import Error, OpenSizesError
 
 EVALUATION = -1  # OT_EVALUATION: what validation computes
 SCORES = "onnxtrain_scores"
-NEED_SIZES = ("OT1205", "OT1206", "OT1260")  # errors of make_step that fixed sizes may help
 
 
 class EngineFailed(RuntimeError):
@@ -20,6 +19,18 @@ class CannotEvaluate(Exception):
 def sizes_of(given):
     dims = {k: v.shape for k, v in given.items() if v.ndim}
     return tuple(sorted(dims.items())), dims
+
+
+def image_sizes(model, given):
+    """(key, sizes of a step for these feeds): all open, but height and width of images that the model resizes itself.
+    A batch of a training has one size, mostly the network's own: the step then has nothing to resize."""
+    dims = {}
+    if "onnxtrain.image" in model.info.get("metadata", {}):
+        for i in model.info["inputs"]:
+            shape = i.get("shape") or []
+            if len(shape) == 4 and np.ndim(given.get(i["name"])) == 4:
+                dims |= {d: n for d, n in zip(shape[2:], np.shape(given[i["name"]])[2:]) if isinstance(d, str)}
+    return tuple(sorted(dims.items())), dims or None
 
 
 def checked(file, feeds, got):
@@ -70,11 +81,11 @@ class Evaluation:
     def _entry(self, given):
         if not self.fixed:
             try:
-                return self._made((), None)
-            except Error as e:
-                if e.code not in NEED_SIZES:
-                    raise CannotEvaluate(first_line(e)) from None
+                return self._made(*image_sizes(self.driver.model, given))
+            except OpenSizesError:
                 self.fixed = True
+            except Error as e:
+                raise CannotEvaluate(first_line(e)) from None
         try:
             return self._made(*sizes_of(given))
         except Error as e:

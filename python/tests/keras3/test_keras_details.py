@@ -172,3 +172,19 @@ def test_shared_layers_and_a_mask():
     model.compile(keras.optimizers.AdamW(0.01, global_clipnorm=0.3),
                   keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     goes_on(model, x, RNG.integers(0, 4, 6), into=True)
+
+
+def test_several_losses_of_different_kinds():
+    """The name of the first is not said of all: the shapes of their targets are looked at by what they are."""
+    i = keras.Input((6,))
+    h = L.Dense(8, "tanh")(i)
+    model = keras.Model(i, [L.Dense(4, activation="softmax", name="p")(h), L.Dense(3, name="q")(h)])
+    model.compile(keras.optimizers.SGD(0.1), ["kl_divergence", "cosine_similarity"])
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.1, 1, (5, 4))
+    x, y = rng.standard_normal((5, 6)).astype(np.float32), [(p / p.sum(1, keepdims=True)).astype(np.float32),
+                                                           rng.standard_normal((5, 3)).astype(np.float32)]
+    file = ot.from_keras(model, x, y)
+    assert file.info["metadata"]["onnxtrain.loss"] == "custom"
+    loss = ot.Trainer(file).step({file.inputs[0]: x, "target_p": y[0], "target_q": y[1]}).loss
+    assert loss == pytest.approx(float(np.asarray(model.train_on_batch(x, y)).reshape(-1)[0]), rel=1e-5)

@@ -52,6 +52,19 @@ class Branches(L.Layer):
         return -x
 
 
+class OwnGradient(L.Layer):
+    def call(self, x):
+        @keras.ops.custom_gradient
+        def rounded(v):
+            return keras.ops.round(v), lambda *a, upstream=None: a[0] if a else upstream
+
+        return rounded(x)
+
+
+def test_a_gradient_of_ones_own():
+    refused(compiled(L.Dense(3), OwnGradient(), L.Dense(2)), "custom_gradient", "test_keras_refusals.py")
+
+
 def test_all_obstacles_at_once():
     model = compiled(L.LSTM(3, stateful=False, return_sequences=True), L.LSTM(2), L.BatchNormalization(), shape=(5, 4),
                      optimizer=OwnRule(0.1))

@@ -7,7 +7,7 @@ namespace onnxtrain {
 namespace {
 // Two layers: wide enough for the row, never larger than a small network needs.
 std::vector<int64_t> hidden_of(int64_t width) {
-  int64_t first = 32;
+  int64_t first = 64;
   while (first < 4 * width && first < 256) first *= 2;
   return {first, first / 2};
 }

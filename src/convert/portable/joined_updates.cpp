@@ -36,9 +36,9 @@ struct Lane {
   Shape shape;
 };
 
-class Reader {
+class UpdateReader {
  public:
-  explicit Reader(const Graph& g) : g_(g) {}
+  explicit UpdateReader(const Graph& g) : g_(g) {}
 
   // The update of `v`, added to the lane; false: it is too large, of unknown size, or no formula.
   bool add(Lane& lane, ValueId v) {
@@ -123,7 +123,7 @@ bool meet(const Lane& a, const Lane& b) {
 
 // Updates that share nodes belong together, in the order of the outputs.
 std::vector<Lane> lanes_of(const Graph& g, const std::vector<ValueId>& updates) {
-  Reader read(g);
+  UpdateReader read(g);
   std::vector<std::vector<ValueId>> groups;
   std::vector<Lane> seen;
   for (ValueId v : updates) {

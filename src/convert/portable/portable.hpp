@@ -61,5 +61,7 @@ WrittenStep write_step(const Model& m, int which, const StepOptions& o, const st
 
 // The names that --for takes.
 std::vector<std::string> known_runtimes();
+// Does the runtime have the operator of --loop "loop" or "scan"? True for one that is not known.
+bool has_loop(const std::string& runtime, const std::string& loop);
 
 }  // namespace onnxtrain

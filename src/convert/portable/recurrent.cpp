@@ -14,17 +14,19 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-bool is_recurrent(const Node& n) {
-  return n.domain.empty() && (n.op == "LSTM" || n.op == "GRU" || n.op == "RNN");
+// Has it a node of a recurrent layer?
+bool is_recurrent(const Graph& g, const OpTable& ops) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(),
+                     [&](const Node& n) { return training_form(n, ops) != nullptr; });
 }
 
 // Values keep their numbers: the algorithm reads them.
 void scan_nodes(Graph& g, const OpTable& ops, int opset) {
-  if (std::none_of(g.nodes.begin(), g.nodes.end(), is_recurrent)) return;
+  if (!is_recurrent(g, ops)) return;
   std::vector<Node> old = std::move(g.nodes);
   g.nodes.clear();
   for (Node& n : old) {
-    const Op* op = is_recurrent(n) ? ops.find(kOwnDomain, n.op + "Train", 1) : nullptr;
+    const Op* op = training_form(n, ops);
     if (!op) {
       g.nodes.push_back(std::move(n));
       continue;
@@ -121,11 +123,8 @@ void scan_recurrent(Model& m, const OpTable& ops) {
   const int opset = import == m.opsets.end() ? 17 : import->second;
   m.unshare_main();
   scan_nodes(m.edit_main(), ops, opset);
-  for (TrainingStep& t : m.training) {
-    const auto& nodes = t.algorithm.nodes;
-    if (std::any_of(nodes.begin(), nodes.end(), is_recurrent))
-      scan_nodes(t.edit_algorithm(), ops, opset);
-  }
+  for (TrainingStep& t : m.training)
+    if (is_recurrent(t.algorithm, ops)) scan_nodes(t.edit_algorithm(), ops, opset);
 }
 
 Rules scan_rules() { return {{"Scan", "from_the_first", plain_scan}}; }

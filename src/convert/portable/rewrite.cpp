@@ -284,6 +284,7 @@ void run_rules(Graph& g, const Context& c) {
   add(all, movement_rules());
   add(all, index_rules());
   add(all, linear_rules());
+  add(all, resize_rules());
   for (int round = 0; round < 8; ++round) {
     const int changed = apply(g, all, c);
     simplify(g, c);

@@ -11,10 +11,17 @@ Rules movement_rules();   // gradients of Slice, Gather and MaxPool without scat
 Rules conv_rules();       // weight gradients of convolutions
 Rules shape_rules();      // Reshape and Expand with as little run-time shape as possible
 Rules index_rules();      // GatherND, SequenceAt and other pickers
-Rules linear_rules();     // Einsum, Resize
+Rules linear_rules();     // Einsum, LRN
+Rules resize_rules();     // Resize by a matrix per axis
 Rules recurrent_rules();  // LSTM, GRU and RNN written out
 Rules scan_rules();       // Scan along the first axis, from the first element
 Rules norm_rules();       // BatchNormalization in fewer passes
+
+// The record of the training form of a node's operator, which can be lowered; null: it has none.
+inline const Op* training_form(const Node& n, const OpTable& ops) {
+  const Op* op = ops.find(n);
+  return op && op->training_form ? ops.find(kOwnDomain, op->training_form, 1) : nullptr;
+}
 
 // Shared by the rules: what is written out more than once.
 // 1 where the label is the class: classes along `axis` of the result.

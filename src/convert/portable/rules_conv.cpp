@@ -80,12 +80,36 @@ Values conv(Site& s) {
 
 namespace {
 
+// The gradient of AveragePool: every channel is an image of its own, with a kernel of ones. IREE
+// has no ConvTranspose in groups.
+Values channels_as_rows(Site& s) {
+  const std::vector<int64_t> xs = s.sizes(s.x(0)), ks = s.sizes(s.x(1)), ys = s.sizes(s.y());
+  if (s.context().few_nodes || s.has(2) || xs.size() < 3 || ks.size() != xs.size()) return {};
+  if (ys.size() != xs.size() || xs[1] < 2 || xs[1] != s.node().i("group", 1) || ks[1] != 1)
+    return {};
+  auto open = [](int64_t n) { return n < 0; };
+  for (const auto& sizes : {xs, ks, ys})
+    if (std::any_of(sizes.begin() + 1, sizes.end(), open)) return {};
+  if (!s.is_all(s.x(1), 1)) return {};
+  std::vector<int64_t> rows = xs, kernel = ks, back = ys;
+  rows[0] = back[0] = -1;
+  rows[1] = kernel[0] = 1;
+  Tensor ones(DType::kFloat, kernel);
+  std::fill_n(ones.as<float>(), ones.size(), 1.0F);
+  GradBuilder::Attrs attrs = s.node().attrs;
+  attrs["group"] = int64_t(1);
+  const ValueId y =
+      s.call("ConvTranspose", {s.reshape(s.x(0), rows), s.tensor(ones)}, std::move(attrs));
+  return {s.reshape(y, back)};
+}
+
 // Group by group: onnx's ReferenceEvaluator has groups of one channel only.
 Values conv_transpose(Site& s) {
   if (Values v = depthwise(s); !v.empty()) return v;
   const int64_t groups = s.node().i("group", 1);
   const std::vector<int64_t> xs = s.sizes(s.x(0)), ks = s.sizes(s.x(1));
   constexpr int64_t kMostGroups = 64;
+  if (Values v = channels_as_rows(s); !v.empty()) return v;
   if (groups < 2 || groups > kMostGroups || s.context().few_nodes) return {};
   if (xs.size() < 3 || xs[1] < 0 || ks.size() != xs.size() || ks[1] < 0) return {};
   if (xs[1] == groups && ks[1] == 1) return {};

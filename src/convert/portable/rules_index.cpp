@@ -45,6 +45,30 @@ Values gather_nd(Site& s) {
   return {s.call("Gather", {table, rows}, {{"axis", int64_t(0)}})};
 }
 
+// Rows added to a table whose number of rows is open. Runtimes that scatter in parallel (IREE) lose
+// rows where an index occurs twice; a MatMul does not.
+Values scatter_open_rows(Site& s, const std::vector<int64_t>& data) {
+  if (s.rank(s.x(1)) != 2) return {};
+  int64_t width = 1;
+  for (size_t d = 1; d < data.size(); ++d) {
+    if (data[d] < 0) return {};
+    width *= data[d];
+  }
+  const ValueId rows =
+      s.call("Gather", {s.call("Shape", {s.x(0)}), s.constant_int(0)}, {{"axis", int64_t(0)}});
+  const ValueId all = s.call("Range", {s.constant_int(0), rows, s.constant_int(1)});
+  const ValueId at = s.squeeze(s.cast(s.x(1), DType::kInt64), {1});
+  const ValueId from_end = s.call("Less", {at, s.constant_int(0)});
+  const ValueId row = s.call("Where", {from_end, s.add(at, rows), at});
+  const ValueId hit = s.call("Equal", {s.unsqueeze(all, {1}), s.unsqueeze(row, {0})});
+  const ValueId sum = s.call(
+      "MatMul", {s.cast(hit, s.dtype(s.x(2))), s.call("Reshape", {s.x(2), s.ints({-1, width})})});
+  std::vector<int64_t> shape = data;
+  shape[0] = -1;
+  const ValueId v = s.call("Reshape", {sum, s.ints(shape)});
+  return {s.is_all(s.x(0), 0) ? v : s.add(s.x(0), v)};
+}
+
 Values scatter_nd(Site& s) {
   const std::vector<int64_t> data = s.sizes(s.x(0)), at = s.sizes(s.x(1));
   if (s.node().s("reduction", "none") != "add" || s.context().fast_scatter) return {};
@@ -52,7 +76,7 @@ Values scatter_nd(Site& s) {
   const size_t depth = size_t(at.back());
   int64_t rows = 1;
   for (size_t d = 0; d < depth; ++d) rows = data[d] < 0 ? -1 : rows * data[d];
-  if (rows < 0) return {};
+  if (rows < 0) return depth == 1 ? scatter_open_rows(s, data) : Values{};
   const ValueId numbers = row_numbers(s, s.x(1), data, depth);
   ValueId v = numbers == kNone ? kNone : scatter_rows(s, s.x(2), numbers, 0, rows);
   if (v == kNone) return {};
@@ -136,10 +160,28 @@ Values sequence_at(Site& s) {
 
 // ---------------------------------------------------------------- pads
 // From opset 18 on, pads may be of some axes only.
+// The same where amounts are computed while the step runs: 0 at the other axes.
+Values open_pad(Site& s, const std::vector<int64_t>& axes, int64_t rank) {
+  std::vector<ValueId> all(size_t(2 * rank), kNone);
+  for (size_t k = 0; k < all.size(); ++k) all[k] = s.ints({0});
+  auto amount = [&](size_t k) {
+    return s.call("Gather", {s.x(1), s.ints({int64_t(k)})}, {{"axis", int64_t(0)}});
+  };
+  for (size_t k = 0; k < axes.size(); ++k) {
+    const size_t d = size_t(axes[k] < 0 ? axes[k] + rank : axes[k]);
+    all[d] = amount(k);
+    all[d + size_t(rank)] = amount(k + axes.size());
+  }
+  std::vector<ValueId> in{s.x(0), s.call("Concat", all, {{"axis", int64_t(0)}})};
+  if (s.has(2)) in.push_back(s.x(2));
+  return {s.call("Pad", in, {{"mode", s.node().s("mode", "constant")}})};
+}
+
 Values pad_axes(Site& s) {
   std::vector<int64_t> pads, axes;
   const int64_t rank = s.rank(s.x(0));
-  if (rank < 0 || !s.has(3) || !s.numbers(s.x(1), pads) || !s.numbers(s.x(3), axes)) return {};
+  if (rank < 0 || !s.has(3) || !s.numbers(s.x(3), axes)) return {};
+  if (!s.numbers(s.x(1), pads)) return open_pad(s, axes, rank);
   std::vector<int64_t> all(size_t(2 * rank), 0);
   for (size_t k = 0; k < axes.size(); ++k) {
     const size_t d = size_t(axes[k] < 0 ? axes[k] + rank : axes[k]);

@@ -1,10 +1,9 @@
-// Linear maps that runtimes have in part only: Einsum by MatMul, Resize by a matrix per axis.
+// Linear maps that runtimes have in part only: Einsum by MatMul, LRN by a band matrix.
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "convert/portable/rules.hpp"
-#include "op/fold.hpp"
 
 namespace onnxtrain::portable {
 
@@ -115,72 +114,6 @@ Values einsum(Site& s) {
   return {ordered(s, {order, product}, e.out).v};
 }
 
-// ---------------------------------------------------------------- Resize
-// What resizing does to one axis, as a matrix [in, out]: the operator itself, on the unit matrix.
-bool axis_matrix(Site& s, int64_t in, int64_t out, double scale, Tensor& matrix) {
-  Graph g;
-  Node n = s.node();
-  Tensor unit(DType::kFloat, {in, in});
-  std::fill_n(unit.as<float>(), in * in, 0.0f);
-  for (int64_t k = 0; k < in; ++k) unit.as<float>()[k * in + k] = 1;
-  n.attrs.erase("axes");
-  Tensor scales(DType::kFloat, {2});
-  scales.as<float>()[0] = 1;
-  scales.as<float>()[1] = float(scale);
-  const bool by_scale = s.has(2) && s.constant(s.x(2))->size() > 0;
-  const ValueId x = g.add_constant(unit), none = kNone;
-  const ValueId given =
-      by_scale ? g.add_constant(scales) : g.add_constant(Tensor::vector<int64_t>({in, out}));
-  n.inputs =
-      by_scale ? std::vector<ValueId>{x, none, given} : std::vector<ValueId>{x, none, none, given};
-  n.outputs.clear();
-  for (ValueId v : n.inputs)
-    if (v != kNone)
-      g.value(v).type = TypeInfo::tensor(g.value(v).constant.dtype(), g.value(v).constant.shape());
-  const ValueId y = g.add_node(std::move(n), 1)[0];
-  if (!fold_node(g, Node(g.nodes.back()), s.table(), int64_t(1) << 24)) return false;
-  matrix = g.value(y).constant;
-  return matrix.defined() && matrix.shape() == Shape{in, out};
-}
-
-// Every pixel twice in both directions.
-bool doubles(Site& s) {
-  const Tensor* scales = s.has(2) ? s.constant(s.x(2)) : nullptr;
-  return scales && scales->to_doubles() == std::vector<double>{1, 1, 2, 2} &&
-         s.node().s("mode", "nearest") == "nearest" && s.node().s("nearest_mode", "") == "floor" &&
-         s.node().s("coordinate_transformation_mode", "") == "asymmetric";
-}
-
-Values resize(Site& s) {
-  if (s.context().few_nodes && doubles(s)) return {};
-  const std::vector<int64_t> from = s.sizes(s.x(0)), to = s.sizes(s.y());
-  const bool plain =
-      s.node().s("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize" &&
-      s.node().s("keep_aspect_ratio_policy", "stretch") == "stretch" && !s.node().has("axes") &&
-      s.dtype(s.x(0)) == DType::kFloat;
-  const Tensor* scales = s.has(2) ? s.constant(s.x(2)) : nullptr;
-  const Tensor* sizes = s.has(3) ? s.constant(s.x(3)) : nullptr;
-  if (!plain || from.size() != to.size() || (!scales && !sizes)) return {};
-  const bool by_scale = scales && scales->size() > 0;
-  const std::vector<double> given = by_scale ? scales->to_doubles() : std::vector<double>{};
-  ValueId v = s.x(0);
-  const int64_t last = int64_t(from.size()) - 1;
-  for (int64_t d = 0; d <= last; ++d) {
-    const int64_t in = from[size_t(d)], out = to[size_t(d)];
-    if (in == out && (!by_scale || given[size_t(d)] == 1)) continue;
-    if (in < 0 || out < 0) return {};
-    Tensor matrix;
-    if (!axis_matrix(s, in, out, by_scale ? given[size_t(d)] : 0, matrix)) return {};
-    std::vector<int64_t> perm(from.size());
-    for (size_t k = 0; k < perm.size(); ++k) perm[k] = int64_t(k);
-    std::swap(perm[size_t(d)], perm[size_t(last)]);
-    if (d != last) v = s.transpose(v, perm);
-    v = s.call("MatMul", {v, s.tensor(matrix)});
-    if (d != last) v = s.transpose(v, perm);
-  }
-  return {v};
-}
-
 // ---------------------------------------------------------------- LRN
 // Sums over neighbouring channels: a matrix of ones around the diagonal.
 Values lrn(Site& s) {
@@ -203,8 +136,6 @@ Values lrn(Site& s) {
 
 }  // namespace
 
-Rules linear_rules() {
-  return {{"Einsum", "matmul", einsum}, {"Resize", "matmul", resize}, {"LRN", "band_matrix", lrn}};
-}
+Rules linear_rules() { return {{"Einsum", "matmul", einsum}, {"LRN", "band_matrix", lrn}}; }
 
 }  // namespace onnxtrain::portable

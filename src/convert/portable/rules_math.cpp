@@ -108,6 +108,16 @@ Values thresholded_relu(Site& s) {
   return {s.call("Where", {s.call("Less", {at, x}), x, s.scalar(0, x)})};
 }
 
+// OpenCV takes Erf of a quotient for a part of Gelu, and crashes where the gradient reads it too.
+Values erf(Site& s) {
+  const Node* before = s.producer(s.x(0));
+  if (s.context().few_nodes || !before || !before->is("Div")) return {};
+  const ValueId over = before->inputs[0];
+  const Tensor* by = s.constant(before->inputs[1]);
+  if (!by || by->dtype() != DType::kFloat || by->size() != 1) return {};
+  return {s.call("Erf", {s.mul(over, s.scalar(1 / by->to_doubles()[0], DType::kFloat))})};
+}
+
 }  // namespace
 
 Rules math_rules() {
@@ -122,6 +132,7 @@ Rules math_rules() {
           {"Min", "variadic", min},
           {"Clip", "clip", clip},
           {"Mod", "mod", mod},
+          {"Erf", "of_a_product", erf},
           {"Reciprocal", "reciprocal", reciprocal},
           {"Softsign", "activation", softsign},
           {"HardSigmoid", "activation", hard_sigmoid},

@@ -39,9 +39,10 @@ ValueId reduce(Site& s, const std::string& op, ValueId v, const std::vector<int6
   return s.call(op, {v}, {{"axes", axes}, {"keepdims", dims}});
 }
 
-// Groups of adjacent axes, the last one first: the numbers of the others stay valid. A single
-// number is a squeezed tensor of one element: OpenCV's own reductions to no axes disagree about the
-// shape.
+// Groups of adjacent axes, the last one first: the numbers of the others stay valid. A group has
+// two axes at most, unless it reaches the last axis: OpenCV is silently wrong about three that
+// leave one. A single number is a squeezed tensor of one element: OpenCV's own reductions to no
+// axes disagree about the shape.
 ValueId in_groups(Site& s, const std::string& op, ValueId v, const std::vector<int64_t>& axes,
                   bool keep) {
   if (s.context().few_nodes) return reduce(s, op, v, axes, keep);
@@ -49,7 +50,9 @@ ValueId in_groups(Site& s, const std::string& op, ValueId v, const std::vector<i
     return s.squeeze(in_groups(s, op, v, axes, true), axes);
   for (size_t end = axes.size(); end > 0;) {
     size_t begin = end - 1;
-    while (begin > 0 && axes[begin - 1] == axes[begin] - 1) --begin;
+    const bool to_the_end = axes[end - 1] == s.rank(v) - 1;
+    while (begin > 0 && axes[begin - 1] == axes[begin] - 1 && (to_the_end || end - begin < 2))
+      --begin;
     v = reduce(s, op, v, {axes.begin() + int64_t(begin), axes.begin() + int64_t(end)}, keep);
     end = begin;
   }
@@ -58,14 +61,17 @@ ValueId in_groups(Site& s, const std::string& op, ValueId v, const std::vector<i
 
 bool keeps(Site& s) { return s.node().i("keepdims", 1) != 0; }
 
-bool adjacent(const std::vector<int64_t>& axes) {
-  return axes.empty() || axes.back() - axes.front() + 1 == int64_t(axes.size());
+// One group.
+bool adjacent(const std::vector<int64_t>& axes, int64_t rank) {
+  if (axes.empty()) return true;
+  return axes.back() - axes.front() + 1 == int64_t(axes.size()) &&
+         (axes.size() <= 2 || axes.back() == rank - 1);
 }
 
 // Already as it should be: adjacent axes that the node itself names.
 bool is_plain(Site& s, const std::vector<int64_t>& axes) {
   if (!s.context().few_nodes &&
-      (!adjacent(axes) || (!keeps(s) && int64_t(axes.size()) == s.rank(s.x(0)))))
+      (!adjacent(axes, s.rank(s.x(0))) || (!keeps(s) && int64_t(axes.size()) == s.rank(s.x(0)))))
     return false;
   const bool as_input = s.node().is("ReduceSum") ? s.opset() >= 13 : s.opset() >= 18;
   std::vector<int64_t> said;

@@ -196,8 +196,8 @@ namespace {
 
 // The training form of the layer in standard operators, step by step; what it saves is not read.
 Values unroll(Site& s) {
-  const Op* op = s.context().ops.find(kOwnDomain, s.node().op + "Train", 1);
-  if (!op || !op->lower) return {};
+  const Op* op = training_form(s.node(), s.context().ops);
+  if (!op) return {};
   Values made = op->lower(s);
   made.resize(s.node().outputs.size(), kNone);
   return made;

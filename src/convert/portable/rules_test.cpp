@@ -84,6 +84,30 @@ TEST(PortableRules, Math) {
     check(k);
 }
 
+TEST(PortableRules, RowsAddedToATableOfOpenLength) {
+  for (const char* width : {"", ",2", ",2,3"})
+    check({"ScatterND",
+           (std::string("g (float[N") + width + "] d, int64[6,1] i, float[6" + width +
+            "] u) => (float[N" + width + "] y) { y = ScatterND <reduction = \"add\"> (d, i, u) }")
+               .c_str(),
+           3});
+}
+
+TEST(PortableRules, TransposedConvolutionsOfOnesChannelByChannel) {
+  const Model after = check(
+      {"None",
+       "g (float[N,3,4,5] x) => (float[N,3,8,10] y) <float one = {1.0}, int64[4] s = {3, 1, 2, 2}> "
+       "{ w = Expand (one, s) y = ConvTranspose <group = 3, strides = [2, 2]> (x, w) }"});
+  for (const Node& n : after.main.nodes)
+    EXPECT_TRUE(!n.is("ConvTranspose") || n.i("group", 1) == 1) << n.label();
+}
+
+TEST(PortableRules, ErfOfAQuotient) {
+  check({"Div",
+         "g (float[N,5] x) => (float[N,5] y) <float r = {1.4142135}> { q = Div (x, r) y = Erf (q) "
+         "}"});
+}
+
 TEST(PortableRules, Reductions) {
   for (const Case& k : std::initializer_list<Case>{
            {"ReduceSumSquare",
@@ -201,12 +225,63 @@ TEST(PortableRules, LinearMaps) {
     check({"Resize", (std::string("g (float[N,2,3,4] x) => (float[N,2,6,6] y) ") + form).c_str()});
 }
 
+TEST(PortableRules, ResizeWithNamedAxesAndPolicies) {
+  for (const char* form :
+       {"sizes, antialias = 1, exclude_outside = 1", "sizes, antialias = 1",
+        "sizes, mode = \"cubic\"", "sizes, keep_aspect_ratio_policy = \"not_larger\"",
+        "sizes, keep_aspect_ratio_policy = \"not_smaller\", antialias = 1", "scales, antialias = 1",
+        "scales, coordinate_transformation_mode = \"half_pixel_symmetric\""}) {
+    const std::string text = form;
+    const std::string by = text.substr(0, text.find(',')), rest = text.substr(text.find(','));
+    for (const char* shape : {"N,2,7,4", "N,2,h,w"}) {
+      const bool open = std::string(shape).find('h') != std::string::npos;
+      if (open && rest.find("symmetric") != std::string::npos) continue;  // stays
+      const std::string mode =
+          rest.find("mode = \"cubic") == std::string::npos ? "mode = \"linear\"" : "";
+      check({"Resize",
+             ("g (float[" + std::string(shape) +
+              "] x) => (float[N,2,a,b] y) <int64[2] sizes = {5, 2}, float[2] scales = {0.6, 1.7}> "
+              "{ y = Resize <axes = [2, 3], " +
+              mode + (mode.empty() ? rest.substr(2) : rest) + "> (x, , " +
+              (by == "sizes" ? ", sizes" : "scales") + ") }")
+                 .c_str()});
+    }
+  }
+}
+
+TEST(PortableRules, ResizeToWholePixelsWithOpenSizes) {
+  for (const char* how : {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})
+    for (const char* place : {"half_pixel", "asymmetric", "align_corners"})
+      check({"Resize",
+             (std::string("g (int64[N,2,h,w] x) => (int64[N,2,5,2] y) <int64[2] s = {5, 2}> "
+                          "{ y = Resize <axes = [2, 3], nearest_mode = \"") +
+              how + "\", coordinate_transformation_mode = \"" + place + "\"> (x, , , s) }")
+                 .c_str()});
+}
+
+TEST(PortableRules, ResizeThatCropsBeyondTheEdge) {
+  check({"Resize",
+         "g (float[3,2,6,5] x) => (float[3,2,4,3] y) <float[8] r = {0.0, 0.0, 0.2, -0.3, 1.0, 1.0, "
+         "1.4, 0.9}, int64[4] s = {3, 2, 4, 3}> { y = Resize <mode = \"linear\", "
+         "extrapolation_value = 7.5, "
+         "coordinate_transformation_mode = \"tf_crop_and_resize\"> (x, r, , s) }"});
+}
+
 TEST(PortableRules, SingleNumbersKeepTheirAxesWhileTheyAreReduced) {
   Model after = check({"None",
                        "g (float[N,3] x) => (float y, float z) "
                        "{ y = ReduceSum <keepdims = 0> (x) z = ReduceMax <keepdims = 0> (x) }"});
   for (const Node& n : after.main.nodes)
     EXPECT_FALSE(n.op.starts_with("Reduce") && n.i("keepdims", 1) == 0) << n.label();
+}
+
+TEST(PortableRules, AtMostTwoAxesAtATimeBesideAnother) {
+  Model after = check({"None",
+                       "g (float[N,3,4,5] x) => (float[5] y) <int64[3] a = {0, 1, 2}> "
+                       "{ y = ReduceSum <keepdims = 0> (x, a) }"});
+  int sums = 0;
+  for (const Node& n : after.main.nodes) sums += n.is("ReduceSum");
+  EXPECT_EQ(sums, 2);
 }
 
 TEST(PortableRules, NormalisationOverChannels) {

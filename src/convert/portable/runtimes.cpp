@@ -83,7 +83,18 @@ const std::vector<std::pair<std::string, Names>>& lacking() {
        {"Compress", "ConstantOfShape", "Det", "MaxUnpool", "ReduceProd", "Resize",
         "ReverseSequence", "Size"}},
       {"emx", {}},
-      {"opencv", {"Scan"}}};
+      {"opencv", {"Scan"}},
+      {"mnn", {"Scan"}},
+      {"tvm", {"Scan"}}};
+  return table;
+}
+
+// Runtimes without one of the two loops of the standard.
+const std::vector<std::pair<std::string, Names>>& without_loops() {
+  static const std::vector<std::pair<std::string, Names>> table = {
+      {"openvino", {"scan"}},       {"iree", {"loop", "scan"}}, {"tinygrad", {"loop", "scan"}},
+      {"tract", {"loop"}},          {"emx", {"loop"}},          {"mnn", {"scan"}},
+      {"opencv", {"loop", "scan"}}, {"tvm", {"loop", "scan"}}};
   return table;
 }
 
@@ -93,6 +104,12 @@ std::vector<std::string> known_runtimes() {
   std::vector<std::string> names;
   for (const auto& [name, ops] : lacking()) names.push_back(name);
   return names;
+}
+
+bool has_loop(const std::string& runtime, const std::string& loop) {
+  for (const auto& [name, missing] : without_loops())
+    if (name == runtime) return !missing.contains(loop);
+  return true;
 }
 
 namespace portable {

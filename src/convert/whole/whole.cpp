@@ -2,6 +2,7 @@
 #include "convert/whole/whole.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 #include "convert/whole/epochs.hpp"
 #include "core/version.hpp"
 #include "onnx/onnx.hpp"
+#include "op/needs_shape.hpp"
 
 namespace onnxtrain {
 
@@ -61,6 +63,20 @@ void check_options(const WholeOptions& o) {
     usage_error("OT1770", "there are validation rows but no validation arrays", "--valid");
 }
 
+// What the runtime of --for is known not to run, or to run wrongly.
+void check_runtime(const WholeOptions& o, std::vector<std::string>& warnings) {
+  const std::string& runtime = o.step.runtime;
+  if (runtime == "mnn" && o.loop == "loop" && o.rows == 0)
+    usage_error("OT1770",
+                "MNN computes a Loop over an open number of rows wrongly, without an error "
+                "(docs/engines.md)",
+                "--loop unrolled --rows N, or  --rows N");
+  if (!has_loop(runtime, o.loop))
+    warnings.push_back(cat(runtime, " has no operator for --loop ", o.loop, " (",
+                           o.loop == "loop" ? "Loop" : "Scan",
+                           "); written out it runs:  --loop unrolled --rows N"));
+}
+
 void check_batch_of_file(const WholeOptions& o, const RowInputs& rows) {
   if (rows.fixed == 0) return;
   if (rows.fixed != o.batch)
@@ -91,19 +107,19 @@ std::vector<Part> parts(const Model& m, const std::vector<int>& sections, int64_
     for (const std::string& symbol : rows.symbols) step.dims[symbol] = {n};
   std::vector<Part> made;
   for (int k : sections) {
-    try {
+    std::optional<NeedsShape> lacking = apply_rules([&] {
       StepModel s = make_step(m, k, step, root.b.table());
       for (const std::string& line : s.warnings)
         if (std::find(warnings.begin(), warnings.end(), line) == warnings.end())
           warnings.push_back(line);
       made.emplace_back(std::move(s), root);
-    } catch (Error& e) {
-      if (n == 0 && (e.code() == "OT1205" || e.code() == "OT1206"))
-        e.add_place(
-            "the rows at the end of an epoch are open; --rows N fixes them (and --valid-rows N), "
-            "--drop-last leaves them out");
-      throw;
-    }
+    });
+    if (!lacking) continue;
+    if (n == 0)
+      lacking->why.add_place(
+          "the rows at the end of an epoch are open; --rows N fixes them (and --valid-rows N), "
+          "--drop-last leaves them out");
+    throw std::move(lacking->why);
   }
   return made;
 }
@@ -158,6 +174,7 @@ WholeModel make_whole(const Model& m, const WholeOptions& o, const OpTable& ops)
                   "--batch gives it");
   const Scores scores = describe_scores(m);
   WholeModel w;
+  check_runtime(o, w.warnings);
   Scope root(ops, o.step.opset);
   root.g.name = "whole_training";
   Sized s = sized(m, o, rows, scores, root, w.warnings);

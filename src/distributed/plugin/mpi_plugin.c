@@ -2,6 +2,7 @@
  * libonnxtrain_mpi_x.so */
 #include "mpi_plugin.h"
 
+#include <limits.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,22 +53,24 @@ static int take(int* handle) {
   return MPI_ERR_OTHER;
 }
 
-static void to_counts(const size_t* offsets, int* sizes, int* places) {
+static int to_counts(const size_t* offsets, int* sizes, int* places) {
+  if (offsets[ranks] > INT_MAX) return MPI_ERR_COUNT;
   for (int r = 0; r < ranks; ++r) {
     sizes[r] = (int)(offsets[r + 1] - offsets[r]);
     places[r] = (int)offsets[r];
   }
+  return MPI_SUCCESS;
 }
 
 static int all_gather(const void* mine, size_t bytes, void* all, int* handle) {
-  int e = take(handle);
+  int e = bytes > INT_MAX ? MPI_ERR_COUNT : take(handle);
   if (e) return e;
   return MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, comm,
                         &requests[*handle]);
 }
 
 static int broadcast(void* data, size_t bytes, int root, int* handle) {
-  int e = take(handle);
+  int e = bytes > INT_MAX ? MPI_ERR_COUNT : take(handle);
   if (e) return e;
   return MPI_Ibcast(data, (int)bytes, MPI_BYTE, root, comm, &requests[*handle]);
 }
@@ -77,8 +80,9 @@ static int exchange(const void* send, const size_t* offsets, void* receive, cons
   int e = take(handle);
   if (e) return e;
   int* c = counts[*handle];
-  to_counts(offsets, c, c + ranks);
-  to_counts(at, c + 2 * ranks, c + 3 * ranks);
+  e = to_counts(offsets, c, c + ranks);
+  if (e == MPI_SUCCESS) e = to_counts(at, c + 2 * ranks, c + 3 * ranks);
+  if (e) return e;
   return MPI_Ialltoallv(send, c, c + ranks, MPI_BYTE, receive, c + 2 * ranks, c + 3 * ranks,
                         MPI_BYTE, comm, &requests[*handle]);
 }
@@ -87,7 +91,8 @@ static int collect(void* data, const size_t* offsets, int* handle) {
   int e = take(handle);
   if (e) return e;
   int* c = counts[*handle];
-  to_counts(offsets, c, c + ranks);
+  e = to_counts(offsets, c, c + ranks);
+  if (e) return e;
   return MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, c, c + ranks, MPI_BYTE,
                          collections, &requests[*handle]);
 }

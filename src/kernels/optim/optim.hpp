@@ -68,13 +68,6 @@ struct AdagradStep {
   float lr = 0, epsilon = 1e-10f, decay = 0, grad_scale = 1;
 };
 
-// PyTorch's RMSprop. state = v, momentum buffer (momentum > 0), mean (centered).
-struct RmspropStep {
-  double alpha = 0.99;
-  float lr = 0, epsilon = 1e-8f, momentum = 0, decay = 0, grad_scale = 1;
-  bool centered = false;
-};
-
 // x *= 1 - lr*decay; x -= lr * sign(beta1*m + (1-beta1)*g); m = beta2*m + (1-beta2)*g. state = m.
 struct LionStep {
   double lr = 0, beta1 = 0.9, beta2 = 0.99, decay = 0;
@@ -85,7 +78,6 @@ void update(ThreadPool& pool, const OptimList& list, const SgdStep& step);
 void update(ThreadPool& pool, const OptimList& list, const MomentumStep& step);
 void update(ThreadPool& pool, const OptimList& list, const AdamStep& step);
 void update(ThreadPool& pool, const OptimList& list, const AdagradStep& step);
-void update(ThreadPool& pool, const OptimList& list, const RmspropStep& step);
 void update(ThreadPool& pool, const OptimList& list, const LionStep& step);
 
 // One tensor by the calling thread alone; the same bits as above.

@@ -85,31 +85,6 @@ void adagrad_chunk(const OptimTensor& t, const Chunk& c, const AdagradStep& s) {
   });
 }
 
-void rmsprop_chunk(const OptimTensor& t, const Chunk& c, const RmspropStep& s) {
-  const V lr = set(s.lr), alpha = set(s.alpha), rest = set(1 - s.alpha), eps = set(s.epsilon),
-          decay = set(s.decay), gs = set(s.grad_scale), mom = set(s.momentum);
-  each_vector(c.end - c.begin, [&](auto io, int64_t j) HWY_ATTR {
-    const int64_t i = c.begin + j;
-    const V x = io.load(t.x + i);
-    const V g = hn::MulAdd(decay, x, hn::Mul(io.load(t.g + i), gs));
-    const V v = hn::MulAdd(hn::Mul(rest, g), g, hn::Mul(alpha, io.load(t.state[0] + i)));
-    io.store(v, t.state[0] + i);
-    V around = v;
-    if (s.centered) {
-      const V old = io.load(t.state[2] + i);
-      const V mean = hn::MulAdd(rest, hn::Sub(g, old), old);
-      io.store(mean, t.state[2] + i);
-      around = hn::NegMulAdd(mean, mean, v);
-    }
-    V d = hn::Div(g, hn::Add(hn::Sqrt(around), eps));
-    if (s.momentum != 0) {
-      d = hn::MulAdd(mom, io.load(t.state[1] + i), d);
-      io.store(d, t.state[1] + i);
-    }
-    io.store(hn::NegMulAdd(lr, d, x), t.x + i);
-  });
-}
-
 void lion_chunk(const OptimTensor& t, const Chunk& c, const LionStep& s) {
   const V lr = set(s.lr), b1 = set(s.beta1), c1 = set(1 - s.beta1), b2 = set(s.beta2),
           c2 = set(1 - s.beta2), pre = set(1 - s.lr * s.decay), gs = set(s.grad_scale);
@@ -136,7 +111,6 @@ HWY_EXPORT(sgd_chunk);
 HWY_EXPORT(momentum_chunk);
 HWY_EXPORT(adam_chunk);
 HWY_EXPORT(adagrad_chunk);
-HWY_EXPORT(rmsprop_chunk);
 HWY_EXPORT(lion_chunk);
 
 namespace {
@@ -183,9 +157,6 @@ void update(ThreadPool& pool, const OptimList& list, const AdamStep& step) {
 }
 void update(ThreadPool& pool, const OptimList& list, const AdagradStep& step) {
   for_chunks(pool, list, step, HWY_DYNAMIC_DISPATCH(adagrad_chunk));
-}
-void update(ThreadPool& pool, const OptimList& list, const RmspropStep& step) {
-  for_chunks(pool, list, step, HWY_DYNAMIC_DISPATCH(rmsprop_chunk));
 }
 void update(ThreadPool& pool, const OptimList& list, const LionStep& step) {
   for_chunks(pool, list, step, HWY_DYNAMIC_DISPATCH(lion_chunk));

@@ -152,32 +152,6 @@ TEST(Optim, Adagrad) {
       });
 }
 
-TEST(Optim, Rmsprop) {
-  for (bool centered : {false, true}) {
-    for (float momentum : {0.0f, 0.5f}) {
-      check(
-          "rmsprop",
-          [=](int) {
-            RmspropStep s;
-            s.lr = 0.001f, s.alpha = 0.75f, s.epsilon = 0.01f;
-            s.momentum = momentum, s.centered = centered;
-            return s;
-          },
-          [=](double& x, double g, double* s, int) {
-            s[0] = 0.75 * s[0] + 0.25 * g * g;
-            double v = s[0];
-            if (centered) {
-              s[2] = 0.75 * s[2] + 0.25 * g;
-              v -= s[2] * s[2];
-            }
-            double d = g / (std::sqrt(std::max(v, 0.0)) + 0.01);
-            if (momentum != 0) d = s[1] = double(momentum) * s[1] + d;
-            x -= 0.001 * d;
-          });
-    }
-  }
-}
-
 TEST(Optim, Lion) {
   check(
       "lion",

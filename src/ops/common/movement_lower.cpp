@@ -38,7 +38,8 @@ void add_moving_op(OpTable& t, const std::string& name, const MovingOp& op) {
          .shape = op.shape,
          .shape_values = op.shape_values,
          .impls = {{"ref", nullptr, op.make}},
-         .grad = op.grad});
+         .grad = op.grad,
+         .settings_from = op.settings_from});
   t.add({.name = name + "Grad",
          .domain = std::string(kOwnDomain),
          .shape = op.back_shape,

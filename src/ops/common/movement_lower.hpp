@@ -20,6 +20,7 @@ struct MovingOp {
   GradFn back_grad;
   LowerFn back_lower;
   std::vector<int> shape_values = {}, back_shape_values = {};  // Op::shape_values of the two
+  int settings_from = -1;                                      // of NAME
 };
 void add_moving_op(OpTable& t, const std::string& name, const MovingOp& op);
 

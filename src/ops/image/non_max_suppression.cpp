@@ -82,7 +82,8 @@ void register_non_max_suppression(OpTable& t) {
   t.add({.name = "NonMaxSuppression",
          .shape = shape,
          .impls = {{"ref", nullptr, make}},
-         .no_grad = "its result is indices"});
+         .no_grad = "its result is indices",
+         .settings_from = 2});
 }
 
 }  // namespace onnxtrain::ops

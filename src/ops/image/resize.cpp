@@ -1,72 +1,25 @@
 // Resize and Upsample in all versions, and ResizeGrad(dy, roi, scales, sizes, shape of x).
 #include "op/grad_builder.hpp"
-#include "op/needs_shape.hpp"
-#include "ops/common/lower_shape.hpp"
 #include "ops/common/widened_kernel.hpp"
-#include "ops/image/resize_taps.hpp"
+#include "ops/image/resize_lower.hpp"
+#include "ops/image/resize_operands.hpp"
 
 namespace onnxtrain::ops {
 
 namespace {
 
-bool is_grad(const Node& n) { return n.op == "ResizeGrad"; }
-bool is_legacy(const Node& n) {
-  if (is_grad(n)) return n.i("legacy", 0) != 0;
-  return n.op == "Upsample" || n.version < 11;
-}
-bool crops(const Node& n) {
-  return n.s("coordinate_transformation_mode", "") == "tf_crop_and_resize";
-}
-
-// Where the operands are: -1 when the version has none.
-struct Operands {
-  int roi, scales, sizes;
-};
-constexpr int kXShape = 4;  // of ResizeGrad: the shape of X
-Operands operands_of(const Node& n) {
-  if (is_grad(n)) return {1, 2, 3};
-  if (n.op == "Upsample") return {-1, n.version < 9 ? -1 : 1, -1};
-  if (n.version < 11) return {-1, 1, -1};
-  return {1, 2, 3};
-}
-
-// Scales as attributes: Upsample-7 `scales`, Upsample-1 `height_scale` and `width_scale`.
-Tensor attribute_scales(const Node& n, int64_t rank) {
-  std::vector<float> s = n.floats("scales");
-  if (s.empty() && (n.has("height_scale") || n.has("width_scale"))) {
-    s.assign(size_t(std::max<int64_t>(rank, 2)), 1.0f);
-    s[s.size() - 2] = n.f("height_scale", 1);
-    s[s.size() - 1] = n.f("width_scale", 1);
-  }
-  return Tensor::vector<float>(s);
-}
-
-template <class Ctx, class Get>
-ResizeSpec spec_of(const Ctx& c, const Shape& in, Get get, bool tables) {
-  const Node& n = c.node();
-  Operands o = operands_of(n);
-  Tensor from_attribute;
-  auto value = [&](int i) -> const Tensor* { return i >= 0 && c.has(i) ? get(i) : nullptr; };
-  const Tensor* scales = value(o.scales);
-  if (o.scales < 0 || (is_grad(n) && !scales && (n.has("scales") || n.has("height_scale")))) {
-    from_attribute = attribute_scales(n, int64_t(in.size()));
-    scales = &from_attribute;
-  }
-  return resize_spec(n, in, is_legacy(n), crops(n) ? value(o.roi) : nullptr, scales, value(o.sizes),
-                     tables);
-}
-
-// The region matters only when the node crops.
+// The region matters only when the node crops_input.
 std::vector<int> shape_values(const Node& n) {
-  const Operands o = operands_of(n);
+  const ResizeOperands o = resize_operands(n);
   std::vector<int> list;
-  for (int i : {o.scales, o.sizes, crops(n) ? o.roi : -1, is_grad(n) ? kXShape : -1})
+  for (int i :
+       {o.scales, o.sizes, crops_input(n) ? o.roi : -1, is_resize_grad(n) ? kResizedShape : -1})
     if (i >= 0) list.push_back(i);
   return list;
 }
 
 void resize_shape(ShapeCtx& c) {
-  ResizeSpec s = spec_of(
+  ResizeSpec s = resize_spec_of(
       c, c.shape(0), [&](int i) { return &c.value(i); }, false);
   c.set(0, c.dtype(0), s.out);
 }
@@ -162,7 +115,7 @@ size_t scratch(const std::vector<Pass<T>>& passes) {
 }
 
 ResizeSpec prepared(const Prepare& p, const Shape& in) {
-  return spec_of(
+  return resize_spec_of(
       p, in, [&](int i) { return p.constant(i); }, true);
 }
 
@@ -227,7 +180,7 @@ Kernel make_moved(Prepare& p) {
 
 std::string moved_refuses(const Prepare& p) {
   if (p.node().s("mode", "nearest") != "nearest") return "mode is not nearest";
-  return crops(p.node()) ? "may extrapolate" : "";
+  return crops_input(p.node()) ? "may extrapolate" : "";
 }
 Kernel make_nearest(Prepare& p) {
   if (p.in(0).dtype == DType::kString) return make_moved<std::string>(p);
@@ -248,9 +201,9 @@ Kernel make_nearest(Prepare& p) {
 // ---------------------------------------------------------------- gradient
 
 void grad_shape(ShapeCtx& c) {
-  Shape x = c.ints(kXShape);
+  Shape x = c.ints(kResizedShape);
   num_elements(x);
-  ResizeSpec s = spec_of(
+  ResizeSpec s = resize_spec_of(
       c, x, [&](int i) { return &c.value(i); }, false);
   if (s.out != c.shape(0))
     model_error("OT1160",
@@ -296,12 +249,12 @@ struct Gradient {
 
 GradBuilder::Attrs grad_attrs(const Node& n) {
   GradBuilder::Attrs a = n.attrs;
-  if (is_legacy(n)) a["legacy"] = int64_t(1);
+  if (is_legacy_resize(n)) a["legacy"] = int64_t(1);
   return a;
 }
 
 std::vector<ValueId> resize_grad(GradBuilder& b) {
-  Operands o = operands_of(b.node());
+  ResizeOperands o = resize_operands(b.node());
   auto in = [&](int i) { return i >= 0 && b.has(i) ? b.x(i) : kNone; };
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   g[0] = b.own("ResizeGrad", {b.dy(), in(o.roi), in(o.scales), in(o.sizes), b.shape_of(b.x(0))},
@@ -314,7 +267,7 @@ std::vector<ValueId> resize_grad_grad(GradBuilder& b) {
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   GradBuilder::Attrs a = b.node().attrs;
   a["extrapolation_value"] = 0.0f;
-  if (is_legacy(b.node())) {
+  if (is_legacy_resize(b.node())) {
     a["coordinate_transformation_mode"] = std::string("asymmetric");
     a["nearest_mode"] = std::string("floor");
     a.erase("legacy");
@@ -322,55 +275,10 @@ std::vector<ValueId> resize_grad_grad(GradBuilder& b) {
   auto in = [&](int i) { return b.has(i) ? b.x(i) : kNone; };
   ValueId scales = in(2);
   if (scales == kNone && in(3) == kNone)
-    scales = b.tensor(attribute_scales(b.node(), b.need_rank(b.dy())));
+    scales = b.tensor(resize_attribute_scales(b.node(), b.need_rank(b.dy())));
   for (const char* key : {"scales", "height_scale", "width_scale"}) a.erase(key);
   g[0] = b.call("Resize", {b.dy(), in(1), scales, in(3)}, a);
   return g;
-}
-
-// Each axis is a GEMM with its matrix.
-std::vector<ValueId> grad_lower(GradBuilder& b) {
-  struct Constants {
-    GradBuilder& b;
-    const Node& node() const { return b.node(); }
-    bool has(int i) const { return b.has(i); }
-  } c{b};
-  Tensor sizes;
-  auto get = [&](int i) -> const Tensor* {
-    const Tensor* t = b.constant(b.x(i));
-    if (!t && i == operands_of(b.node()).sizes &&
-        !b.node().has("axes")) {  // they are the shape of dy
-      sizes = Tensor::vector<int64_t>(lowering_shape_of_one(b, kNone, b.x(0), "its result"));
-      return &sizes;
-    }
-    if (!t)
-      needs_shape(
-          "OT1206",
-          cat("the gradient of a Resize in standard operators needs constant scales and sizes"));
-    return t;
-  };
-  Shape x = lowering_shape_of_one(b, b.x(kXShape), b.y(), "its input");
-  ResizeSpec s = spec_of(c, x, get, true);
-  ValueId v = b.x(0);
-  DType type = b.dtype(v);
-  auto constant = [&](const std::vector<double>& values, Shape sh) {
-    return dispatch<float, double, Half, BFloat16>(type, "ResizeGrad", [&]<class T>() {
-      std::vector<T> e;
-      for (double d : values) e.push_back(T(compute_t<T>(d)));
-      return b.tensor(Tensor::vector<T>(e).reshaped(std::move(sh)));
-    });
-  };
-  for (size_t k = s.axes.size(); k-- > 0;) {
-    const ResizeAxis& a = s.axes[k];
-    std::vector<int64_t> perm;
-    for (int64_t d = 0; d < int64_t(x.size()); ++d) perm.push_back(d);
-    std::swap(perm[size_t(a.axis)], perm.back());
-    bool moved = a.axis + 1 != int64_t(x.size());
-    if (moved) v = b.transpose(v, perm);
-    v = b.call("MatMul", {v, constant(axis_matrix(a), {a.out, a.in})});
-    if (moved) v = b.transpose(v, perm);
-  }
-  return {v};
 }
 
 }  // namespace
@@ -383,14 +291,16 @@ void register_resize(OpTable& t) {
            .shape = resize_shape,
            .shape_values_of = shape_values,
            .impls = impls,
-           .grad = resize_grad});
+           .grad = resize_grad,
+           .lower = resize_lower,
+           .settings_from = 1});
   t.add({.name = "ResizeGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
          .shape_values_of = shape_values,
          .impls = {{"axes", nullptr, float_or_double<Gradient>}},
          .grad = resize_grad_grad,
-         .lower = grad_lower});
+         .lower = resize_grad_lower});
 }
 
 }  // namespace onnxtrain::ops

@@ -64,7 +64,8 @@ void register_one_hot(OpTable& t) {
          .shape = shape,
          .shape_values = {1},
          .impls = {{"ref", nullptr, make}},
-         .grad = grad});
+         .grad = grad,
+         .settings_from = 1});
 }
 
 }  // namespace onnxtrain::ops

@@ -155,7 +155,8 @@ void register_top_k(OpTable& t) {
          .shape = top_shape,
          .shape_values = {1},
          .impls = {{"ref", nullptr, make_top}},
-         .grad = top_grad});
+         .grad = top_grad,
+         .settings_from = 1});
   for (const char* name : {"ArgMax", "ArgMin"})
     t.add({.name = name,
            .shape = arg_shape,

@@ -350,12 +350,14 @@ void register_losses(OpTable& t) {
          .since = 12,
          .shape = sce_shape,
          .impls = {{"simd", refuses_simd_sce, make_simd_sce}, {"ref", nullptr, make_sce}},
-         .grad = sce_rule});
+         .grad = sce_rule,
+         .settings_from = 1});
   t.add({.name = "NegativeLogLikelihoodLoss",
          .since = 12,
          .shape = nll_shape,
          .impls = {{"ref", nullptr, make_nll}},
-         .grad = nll_rule});
+         .grad = nll_rule,
+         .settings_from = 1});
   t.add({.name = "SoftmaxCrossEntropyLossGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,

@@ -154,7 +154,8 @@ void register_clip(OpTable& t) {
          .impls = {{"ref", nullptr, make}},
          .grad = rule,
          .in_place = {{0, 0}},
-         .channels_last = elementwise});
+         .channels_last = elementwise,
+         .settings_from = 1});
   t.add({.name = "ClipGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,

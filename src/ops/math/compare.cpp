@@ -62,7 +62,8 @@ void add(OpTable& t, const char* name) {
          .impls = {micro_impl<micro>(), {"ref", nullptr, make<F>}},
          .no_grad = "its result is true or false",
          .broadcasts = true,
-         .micro_op = int(micro)});
+         .micro_op = int(micro),
+         .settings_from = 0});
 }
 
 }  // namespace

@@ -194,7 +194,8 @@ void register_logic(OpTable& t) {
          .impls = {{"ref", nullptr, make_mod}},
          .grad = mod_grad,
          .broadcasts = true,
-         .in_place = {{0, 0}, {1, 0}}});
+         .in_place = {{0, 0}, {1, 0}},
+         .settings_from = 0});
 }
 
 }  // namespace onnxtrain::ops

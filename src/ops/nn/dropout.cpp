@@ -203,7 +203,8 @@ void register_dropout(OpTable& t) {
          .impls = {{"ref", nullptr, make}},
          .grad = rule,
          .random = true,
-         .in_place = {{0, 0}}});
+         .in_place = {{0, 0}},
+         .settings_from = 1});
   t.add({.name = "DropoutGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,

@@ -152,17 +152,29 @@ ValueId saved_of(GradBuilder& b, Cell cell, const std::string& train) {
   return b.own_n(train, n.inputs, at + 1, n.attrs)[size_t(at)];
 }
 
+// The operators of a layer: of the standard, with what the gradient needs, the gradient.
+struct Names {
+  const char *standard, *training_form, *gradient;
+};
+constexpr Names kLstm = {"LSTM", "LSTMTrain", "LSTMGrad"};
+constexpr Names kGru = {"GRU", "GRUTrain", "GRUGrad"};
+constexpr Names kRnn = {"RNN", "RNNTrain", "RNNGrad"};
+
+const Names& names_of(Cell cell) {
+  return cell == Cell::kLstm ? kLstm : cell == Cell::kGru ? kGru : kRnn;
+}
+
 std::vector<ValueId> recurrent_grad(GradBuilder& b) {
   Cell cell = cell_of(b.node());
-  std::string base = cell == Cell::kLstm ? "LSTM" : cell == Cell::kGru ? "GRU" : "RNN";
-  ValueId saved = saved_of(b, cell, base + "Train");
+  const Names& names = names_of(cell);
+  ValueId saved = saved_of(b, cell, names.training_form);
   auto input = [&](int i) { return b.has(i) ? b.x(i) : kNone; };
   auto dy = [&](int i) { return b.has_dy(i) ? b.dy(i) : kNone; };
   bool lstm = cell == Cell::kLstm;
   std::vector<ValueId> in = {
       b.x(kX), b.x(kW), b.x(kR), input(kLengths),     lstm ? input(kP) : kNone,
       saved,   dy(0),   dy(1),   lstm ? dy(2) : kNone};
-  std::vector<ValueId> out = b.own_n(base + "Grad", in, 7, b.node().attrs);
+  std::vector<ValueId> out = b.own_n(names.gradient, in, 7, b.node().attrs);
   std::vector<ValueId> g(size_t(b.inputs()), kNone);
   const int to[7] = {kX, kW, kR, kB, kH0, kC0, kP};
   std::vector<ValueId>& outputs = b.graph().nodes.back().outputs;
@@ -194,13 +206,14 @@ Cost grad_cost(const Prepare& p) {
   return cost_of(p, products(s) * columns);
 }
 
-void add(OpTable& t, const std::string& name) {
-  t.add({.name = name,
+void add(OpTable& t, const Names& names) {
+  t.add({.name = names.standard,
          .shape = forward_shape,
          .impls = {{"gemm", nullptr, float_or_double<Forward>}},
          .grad = recurrent_grad,
-         .cost = forward_cost});
-  t.add({.name = name + "Train",
+         .cost = forward_cost,
+         .training_form = names.training_form});
+  t.add({.name = names.training_form,
          .domain = std::string(kOwnDomain),
          .shape = train_shape,
          .impls = {{"gemm", nullptr, float_or_double<Forward>}},
@@ -208,7 +221,7 @@ void add(OpTable& t, const std::string& name) {
          .cost = forward_cost,
          .lower = recurrent_train_lower,
          .keeps_values = true});
-  t.add({.name = name + "Grad",
+  t.add({.name = names.gradient,
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
          .impls = {{"gemm", nullptr, float_or_double<Backward>}},
@@ -220,7 +233,7 @@ void add(OpTable& t, const std::string& name) {
 }  // namespace
 
 void register_recurrent(OpTable& t) {
-  for (const char* name : {"LSTM", "GRU", "RNN"}) add(t, name);
+  for (const Names& names : {kLstm, kGru, kRnn}) add(t, names);
 }
 
 }  // namespace onnxtrain::ops

@@ -355,7 +355,8 @@ void register_batch_norm(OpTable& t) {
          .grad = rule,
          .in_place = {{0, 0}},
          .cost = cost_per_element<8>,
-         .channels_last = ChannelsLast{.in = {0}, .out = {0}, .applies = can_turn}});
+         .channels_last = ChannelsLast{.in = {0}, .out = {0}, .applies = can_turn},
+         .settings_from = 3});
   t.add({.name = "BatchNormalizationGrad",
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,

@@ -112,11 +112,13 @@ void register_conv_integer(OpTable& t) {
   t.add({.name = "ConvInteger",
          .shape = conv_integer_shape,
          .impls = {{"ref", nullptr, make_conv_integer}},
-         .no_grad = "its operands are integers"});
+         .no_grad = "its operands are integers",
+         .settings_from = 0});
   t.add({.name = "QLinearConv",
          .shape = qlinear_shape,
          .impls = {{"ref", nullptr, make_qlinear}},
-         .no_grad = "its operands are integers"});
+         .no_grad = "its operands are integers",
+         .settings_from = 0});
 }
 
 }  // namespace onnxtrain::ops

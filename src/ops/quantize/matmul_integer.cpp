@@ -163,11 +163,13 @@ void register_matmul_integer(OpTable& t) {
   t.add({.name = "MatMulInteger",
          .shape = integer_shape,
          .impls = {{"ref", nullptr, make_integer}},
-         .no_grad = kQuantised});
+         .no_grad = kQuantised,
+         .settings_from = 0});
   t.add({.name = "QLinearMatMul",
          .shape = qlinear_shape,
          .impls = {{"ref", nullptr, make_qlinear}},
-         .no_grad = kQuantised});
+         .no_grad = kQuantised,
+         .settings_from = 0});
   t.add({.name = "DynamicQuantizeLinear",
          .shape = dynamic_shape,
          .impls = {{"ref", nullptr, make_dynamic}},

@@ -335,11 +335,13 @@ void register_quantize(OpTable& t) {
   t.add({.name = "QuantizeLinear",
          .shape = quantize_shape,
          .impls = {{"ref", nullptr, make_quantize}},
-         .grad = quantize_grad});
+         .grad = quantize_grad,
+         .settings_from = 1});
   t.add({.name = "DequantizeLinear",
          .shape = dequantize_shape,
          .impls = {{"ref", nullptr, make_dequantize}},
-         .grad = dequantize_grad});
+         .grad = dequantize_grad,
+         .settings_from = 1});
 }
 
 }  // namespace onnxtrain::ops

@@ -84,11 +84,13 @@ void register_cumulative(OpTable& t) {
   t.add({.name = "CumSum",
          .shape = shape,
          .impls = {{"ref", nullptr, make<false>}},
-         .grad = sum_rule});
+         .grad = sum_rule,
+         .settings_from = 1});
   t.add({.name = "CumProd",
          .shape = shape,
          .impls = {{"ref", nullptr, make<true>}},
-         .grad = prod_rule});
+         .grad = prod_rule,
+         .settings_from = 1});
 }
 
 }  // namespace onnxtrain::ops

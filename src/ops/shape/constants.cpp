@@ -210,7 +210,8 @@ void register_constants(OpTable& t) {
          .shape = range_shape,
          .shape_values = {0, 1, 2},
          .impls = {{"ref", nullptr, make_range}},
-         .grad = range_grad});
+         .grad = range_grad,
+         .settings_from = 0});
 }
 
 }  // namespace onnxtrain::ops

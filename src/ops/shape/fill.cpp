@@ -88,9 +88,47 @@ Kernel make_sum_to(Prepare& p) {
       });
 }
 
-// Axes are those where the padded target shape differs from the source's; found when the graph
-// runs.
+// Ranks are known: an axis that may have been broadcast, n elements from m, is written [m, n/m] and
+// its second part summed. The axes of the sums are then known, whatever sizes come.
+ValueId sum_by_parts(GradBuilder& b, const std::vector<Dim>& from, const std::vector<Dim>& to) {
+  const int64_t lead = int64_t(from.size() - to.size()), rank = int64_t(to.size());
+  ValueId v = b.x(0);
+  std::vector<int64_t> first;
+  for (int64_t d = 0; d < lead; ++d) first.push_back(d);
+  if (lead > 0) v = b.reduce_sum(v, first, false);
+  const ValueId shape = b.call("Shape", {b.x(1)});
+  auto size_of = [&](int64_t d) {
+    const Dim& known = to[size_t(d)];
+    if (known.known()) return b.constant_ints({known.value});
+    return b.call("Gather", {shape, b.constant_ints({d})}, {{"axis", int64_t(0)}});
+  };
+  for (int64_t d = rank - 1; d >= 0; --d) {
+    const Dim &x = from[size_t(d + lead)], &y = to[size_t(d)];
+    if (x == y && (x.known() || !x.symbol.empty())) continue;
+    if (y.value == 1) {
+      v = b.reduce_sum(v, {d}, true);
+      continue;
+    }
+    std::vector<ValueId> sizes;
+    for (int64_t e = 0; e < d; ++e) sizes.push_back(b.constant_ints({0}));  // as it is
+    sizes.push_back(size_of(d));
+    sizes.push_back(b.constant_ints({-1}));
+    for (int64_t e = d + 1; e < rank; ++e) sizes.push_back(size_of(e));
+    const ValueId parts = b.call("Concat", sizes, {{"axis", int64_t(0)}});
+    const GradBuilder::Attrs zero_copies{{"allowzero", int64_t(0)}};
+    v = b.reduce_sum(
+        b.call("Reshape", {v, parts}, b.opset() >= 14 ? zero_copies : GradBuilder::Attrs{}),
+        {d + 1}, false);
+  }
+  return v;
+}
+
+// Ranks are open: axes are those where the padded target shape differs from the source's; found
+// when the graph runs.
 std::vector<ValueId> sum_to_lower(GradBuilder& b) {
+  const TypeInfo x = b.type(b.x(0)), y = b.type(b.x(1));
+  if (x.is_tensor() && x.shape && y.is_tensor() && y.shape && x.shape->size() >= y.shape->size())
+    return {sum_by_parts(b, *x.shape, *y.shape)};
   ValueId from = b.call("Shape", {b.x(0)}), to = b.call("Shape", {b.x(1)});
   ValueId missing = b.sub(b.call("Shape", {from}), b.call("Shape", {to}));
   ValueId ones = b.call("ConstantOfShape", {missing}, {{"value", Tensor::vector<int64_t>({1})}});

@@ -253,7 +253,7 @@ std::vector<ValueId> back_lower(GradBuilder& b) {
 void register_pad(OpTable& t) {
   add_moving_op(
       t, "Pad",
-      {shape, make, grad, back_shape, make_back, back_grad, back_lower, {1, 3}, {1, 2, 3}});
+      {shape, make, grad, back_shape, make_back, back_grad, back_lower, {1, 3}, {1, 2, 3}, 1});
 }
 
 }  // namespace onnxtrain::ops

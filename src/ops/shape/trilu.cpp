@@ -57,7 +57,8 @@ void register_trilu(OpTable& t) {
          .shape = shape,
          .impls = {{"ref", nullptr, make}},
          .grad = grad,
-         .in_place = {{0, 0}}});
+         .in_place = {{0, 0}},
+         .settings_from = 1});
 }
 
 }  // namespace onnxtrain::ops

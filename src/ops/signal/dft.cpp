@@ -358,7 +358,8 @@ void register_dft(OpTable& t) {
          .shape = stft_shape,
          .shape_values = {1, 3},
          .impls = {{"fft", nullptr, float_or_double<MakeStft>}},
-         .grad = stft_grad});
+         .grad = stft_grad,
+         .settings_from = 2});
 }
 
 }  // namespace onnxtrain::ops

@@ -71,7 +71,8 @@ void register_mel_weight_matrix(OpTable& t) {
          .shape = shape,
          .shape_values = {0, 1},
          .impls = {{"ref", nullptr, make}},
-         .no_grad = "its bins are chosen by rounding"});
+         .no_grad = "its bins are chosen by rounding",
+         .settings_from = 0});
 }
 
 }  // namespace onnxtrain::ops

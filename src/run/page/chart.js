@@ -71,7 +71,7 @@ function chartScale(series, options) {
 }
 
 function paintChart(plot, tip, title, series, options) {
-  const width = Math.max(220, plot.clientWidth || 480), height = 230, left = 58, right = 12, top = 10, bottom = 28;
+  const width = Math.max(220, plot.clientWidth || 480), height = 240, left = 58, right = 12, top = 22, bottom = 28;
   const svg = draw("svg", {viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": title});
   plot.replaceChildren(svg, tip);
   if (!series.length) return;
@@ -87,7 +87,9 @@ function paintChart(plot, tip, title, series, options) {
   const bests = new Set(series.map((line) => line.best).filter((e) => e > 0));
   if (bests.size === 1) {
     const [best] = bests;
-    svg.append(draw("line", {class: "bestline", x1: x(best), x2: x(best), y1: top, y2: height - bottom}));
+    const words = `best: epoch ${best}`, half = 3.2 * words.length;  // above the curves, inside the drawing
+    svg.append(draw("line", {class: "bestline", x1: x(best), x2: x(best), y1: top - 4, y2: height - bottom}),
+      draw("text", {x: Math.min(Math.max(x(best), left + half), width - half - 2), y: 12, "text-anchor": "middle"}, words));
   }
   for (const line of series) {
     svg.append(draw("polyline", {fill: "none", stroke: line.colour, "stroke-width": 2, "stroke-linejoin": "round",
@@ -96,14 +98,6 @@ function paintChart(plot, tip, title, series, options) {
       if (line.points.length <= 40 || e === line.best)
         svg.append(draw("circle", {cx: x(e), cy: y(v), r: e === line.best ? 5 : 2.5, fill: e === line.best ? "var(--card)" : line.colour,
           stroke: line.colour, "stroke-width": e === line.best ? 2.5 : 0}));
-  }
-  for (const best of bests.size === 1 ? bests : []) {
-    // beside the line, where the curves are far away
-    const end = x(best) > width - 60, from = x(best) - (end ? 45 : 8), to = x(best) + (end ? 8 : 45);
-    const near = series.flatMap((line) => line.points.filter(([e]) => x(e) >= from && x(e) <= to).map(([, v]) => y(v)));
-    const room = (at) => Math.min(...near.map((v) => Math.abs(v - at + 4)), Infinity);
-    const at = [height - bottom - 6, top + 12, top + up / 2].reduce((a, b) => (room(b) > room(a) + 8 ? b : a));
-    svg.append(draw("text", {class: "bestlabel", x: x(best) + (end ? -7 : 7), y: at, "text-anchor": end ? "end" : "start"}, "best"));
   }
   listen(plot, svg, tip, series, {x, top, bottom: height - bottom, width});
 }

@@ -61,7 +61,7 @@ function charts(runs) {
     name: (many ? run.name + (group.keys.length > 1 ? " " : "") : "") + (many && group.keys.length === 1 ? "" : metricName(key)), key,
     colour: COLOURS[(many ? r : k) % COLOURS.length],
     dashed: many && key === "train_loss",
-    best: key === "lr" || key === "samples_per_second" ? 0 : run.best_epoch,
+    best: ["lr", "gradient_norm", "samples_per_second"].includes(key) ? 0 : run.best_epoch,
     points: run.epochs.map((e) => [e.epoch, e[key]]),
   }))), {percent: group.percent})).filter(Boolean);
   if (!figures.length) return make("p", {class: "soft"}, "No epoch is finished yet.");
@@ -112,7 +112,7 @@ function confusion(run) {
 
 // ---- predictions -------------------------------------------------------------------------------
 
-function picture(image, label) {
+function thumbnail(image, label) {
   const canvas = make("canvas", {width: image.width, height: image.height, role: "img", "aria-label": label});
   const raw = atob(image.pixels), context = canvas.getContext("2d"), out = context.createImageData(image.width, image.height);
   for (let k = 0; k < image.width * image.height; ++k)
@@ -127,9 +127,9 @@ function tile(p, run, kind) {
   const target = p.target.map(name).join(", "), predicted = p.predicted.map(name).join(", ");
   const verdict = kind === "regression" ? null : p.target[0] === p.predicted[0] ? "right" : "wrong";
   return make("li", {},
-    p.image ? picture(p.image, `validation row ${p.row}`) : null,
+    p.image ? thumbnail(p.image, `validation row ${p.row}`) : null,
     make("div", {class: verdict}, kind === "regression" ? `predicted ${predicted}` : `${predicted}${isNumber(p.probability) ? ", " + (100 * p.probability).toFixed(1) + " %" : ""}`),
-    make("div", {}, "true " + target), make("div", {class: "soft"}, `row ${p.row}, ${kind === "regression" ? "error" : "loss"} ${short(p.loss)}`));
+    make("div", {}, "true " + target), make("div", {class: "soft"}, make("span", {}, `row ${p.row}, `), " ", make("span", {}, `${kind === "regression" ? "error" : "loss"} ${short(p.loss)}`)));
 }
 
 function predictions(run) {

@@ -52,6 +52,51 @@ def static(name, form, **options):
     return in_folder(name, lambda a, b, feeds: quantize_static(a, b, Feeds(feeds), quant_format=form, **options))
 
 
+# activations, weights, settings of onnxruntime.quantization
+TYPES = {
+    "s8s8": ("QInt8", "QInt8", {}),
+    "u8s8_narrow": ("QUInt8", "QInt8", {"reduce_range": True}),
+    "s8s8_symmetric": ("QInt8", "QInt8", {"extra_options": {"ActivationSymmetric": True}}),
+    "u16s8": ("QUInt16", "QInt8", {}),
+    "s16s16": ("QInt16", "QInt16", {}),
+    "u8s4": ("QUInt8", "QInt4", {}),
+    "u8u8_quantized_bias_off": ("QUInt8", "QUInt8", {"extra_options": {"QuantizeBias": False}}),
+    "u8s8_dedicated_pairs": ("QUInt8", "QInt8", {"extra_options": {"DedicatedQDQPair": True}}),
+}
+
+
+def static_of_types(name, form, types):
+    from onnxruntime.quantization import QuantType
+
+    activations, weights, options = TYPES[types]
+    kinds = {"activation_type": getattr(QuantType, activations), "weight_type": getattr(QuantType, weights)}
+    return static(name, form, **kinds, **options)
+
+
+def dynamic_of_type(name, kind, **options):
+    from onnxruntime.quantization import QuantType
+
+    return dynamic(name, weight_type=getattr(QuantType, kind), **options)
+
+
+def calibrated(name, method):
+    from onnxruntime.quantization import CalibrationMethod
+
+    return static(name, "QDQ", calibrate_method=getattr(CalibrationMethod, method))
+
+
+def half_and_quantized(name):
+    """A float16 model with quantizing pairs."""
+    from onnxruntime.quantization import QuantFormat, quantize_static
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    def work(a, b, feeds):
+        onnx.save(convert_float_to_float16(onnx.load(a), keep_io_types=True), a)
+        quantize_static(a, b, Feeds(feeds), quant_format=QuantFormat.QDQ)
+
+    return in_folder(name, work)
+
+
 def four_bits(name):
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
@@ -182,6 +227,15 @@ def files():
         for form in ("QDQ", "QOperator"):
             yield f"tool_static_{form}_{name}", lambda n=name, f=form: static(n, f)
             yield f"tool_static_{form}_{name}_channels", lambda n=name, f=form: static(n, f, per_channel=True)
+    for name in ("unet", "encoder", "conv1d", "lstm"):
+        for types in TYPES:
+            yield f"tool_static_QDQ_{types}_{name}", lambda n=name, t=types: static_of_types(n, "QDQ", t)
+        yield f"tool_static_QOperator_s8s8_{name}", lambda n=name: static_of_types(n, "QOperator", "s8s8")
+        yield f"tool_dynamic_s8_{name}", lambda n=name: dynamic_of_type(n, "QInt8")
+        yield f"tool_dynamic_s8_channels_{name}", lambda n=name: dynamic_of_type(n, "QInt8", per_channel=True)
+        for method in ("Percentile", "Entropy"):
+            yield f"tool_calibrated_{method.lower()}_{name}", lambda n=name, m=method: calibrated(n, m)
+        yield f"tool_half_static_QDQ_{name}", lambda n=name: half_and_quantized(n)
     for name in ("encoder", "bert", "gpt2"):
         yield f"tool_four_bits_{name}", lambda n=name: four_bits(n)
         yield f"tool_sparse_{name}", lambda n=name: sparse(n)

@@ -180,7 +180,7 @@ def transformers():
     def text(model, config, **more):
         return lambda: (First(model(config), **more).eval(), tokens())
 
-    def picture(model, config):
+    def image_model(model, config):
         return lambda: (First(model(config)).eval(), image(32))
 
     llama = {**small, "num_key_value_heads": 1, "pad_token_id": 0}
@@ -201,9 +201,9 @@ def transformers():
                                                         num_heads=2)),
         "electra": text(t.ElectraModel, t.ElectraConfig(**small, embedding_size=8)),
         "deberta": text(t.DebertaV2Model, t.DebertaV2Config(**small)),
-        "vit": picture(t.ViTForImageClassification, t.ViTConfig(**tiny_vit)),
-        "deit": picture(t.DeiTForImageClassification, t.DeiTConfig(**tiny_vit)),
-        "segformer": picture(t.SegformerForSemanticSegmentation, t.SegformerConfig(
+        "vit": image_model(t.ViTForImageClassification, t.ViTConfig(**tiny_vit)),
+        "deit": image_model(t.DeiTForImageClassification, t.DeiTConfig(**tiny_vit)),
+        "segformer": image_model(t.SegformerForSemanticSegmentation, t.SegformerConfig(
             hidden_sizes=[8, 16, 16, 16], depths=[1] * 4, num_attention_heads=[1, 2, 2, 2], decoder_hidden_size=16)),
         "wav2vec2": lambda: (First(t.Wav2Vec2ForCTC(t.Wav2Vec2Config(
             **{**small, "hidden_size": 32}, conv_dim=[16] * 3, conv_stride=[5, 2, 2], conv_kernel=[10, 3, 3],

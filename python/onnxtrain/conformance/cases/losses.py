@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from ...prepared import prepare
 from ...recipe import SGD, losses
-from ...trainer import prepare
 from .. import arithmetic as A
 from ..case import STEPS, node_case, steps_case
 from ..files import Section, node_file, training_file

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from ...prepared import prepare
 from ...recipe import SGD
-from ...trainer import prepare
 from .. import arithmetic as A
 from ..case import STEPS, steps_case
 from ..files import Section, node_file, training_file

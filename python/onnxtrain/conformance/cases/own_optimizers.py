@@ -5,7 +5,7 @@ The formulas are those of the frameworks that they come from."""
 import numpy as np
 
 from ... import recipe as R
-from ...trainer import prepare
+from ...prepared import prepare
 from .. import arithmetic as A
 from ..case import STEPS, steps_case
 from ..files import node_file

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from ...prepared import prepare
 from ...recipe import SGD, Adam
-from ...trainer import prepare
 from .. import arithmetic as A
 from ..case import STEPS, steps_case
 from ..files import node_file

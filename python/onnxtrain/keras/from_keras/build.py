@@ -46,7 +46,7 @@ def build(request, call, obstacles):
         raise UsageError("nothing is trained: no trainable weight reaches the loss", "OT1609",
                          "layer.trainable = True, then compile() again")
     optimizer = built_optimizer(request.optimizer, model.trainable_variables)
-    _same_variables(model, optimizer)
+    refusals.check_unchanged(model, optimizer)
     training = add_training(model, optimizer, emitter, state, step, gradients, obstacles, request.semantics)
     if reference.gradients is None:  # finite differences do not see where gradients are stopped
         stops = any(n.op == "Detach" for n in [*emitter.main, *emitter.algorithm])
@@ -113,11 +113,3 @@ def _without_gradient(state, reference):
         return set()
     trained = [e for e in state.weights if e.trainable]
     return {e.name for k, e in enumerate(trained) if reference.gradients.get(k) is None}
-
-
-def _same_variables(model, optimizer):
-    now, known = {id(v) for v in model.trainable_variables}, {id(v) for v in optimizer._trainable_variables}
-    if now - known:
-        names = [v.path for v in model.trainable_variables if id(v) not in known]
-        raise UsageError(f"the model was changed after compile(): the optimizer does not know '{names[0]}'", "OT1606",
-                         "model.compile(...) again after changing `trainable`")

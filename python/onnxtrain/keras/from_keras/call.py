@@ -21,6 +21,7 @@ class Slot:
 class Call:
     def __init__(self, model, inputs, targets, sample_weight, training):
         self.model = model
+        self.step = None  # Keras' step on these examples, once it was made
         self.inputs, self.input_structure = _inputs(model, inputs)
         rows = self.inputs[0].example.shape[0] if self.inputs[0].example.ndim else 0
         self.outputs, self.output_structure = None, None

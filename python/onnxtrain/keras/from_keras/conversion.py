@@ -74,6 +74,7 @@ class _compiled_as:
 
         if optimizer is not None:
             self.changes["optimizer"] = keras.optimizers.get(optimizer)
+            self.changes["train_function"] = None  # of the compiled optimizer
         if loss is not None:
             self.changes["_compile_loss"] = CompileLoss(loss, None, output_names=getattr(model, "output_names", None))
         if getattr(model, "optimizer", None) is None and optimizer is None:

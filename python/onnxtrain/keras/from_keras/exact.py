@@ -12,7 +12,7 @@ import numpy as np
 
 from ...converters.obstacles import Obstacles
 from ...converters.onnx_file import remove_dead
-from ...errors import ModelError
+from ...errors import ConversionError
 from ..shared.float64 import in_float64
 from .build import build
 
@@ -20,14 +20,14 @@ _TYPES = {"Cast", "CastLike", "Constant", "Identity"}  # nodes that element type
 
 
 def proven(request, call, built, compare):
-    """{(kind, name): array} of Keras in float64, or raises ModelError: the same nodes differ from it there too.
+    """{(kind, name): array} of Keras in float64, or raises ConversionError: the same nodes differ from it there too.
     compare: (call, Built) -> None, raises where the file differs."""
     with in_float64(request.model):
         wide_call, wide_request = widened(call), copy.copy(request)
         wide_request.optimizer = keras.optimizers.SGD(0.5) if request.training else None
         wide = build(wide_request, wide_call, Obstacles())
         if _operators(wide.file) != _operators(built.file):
-            raise ModelError("the model has another form in float64", "OT1605")
+            raise ConversionError("the model has another form in float64", "OT1605")
         compare(wide_call, wide)
         return wide.reference.arrays()
 
@@ -35,6 +35,7 @@ def proven(request, call, built, compare):
 def widened(call):
     """The examples in float64."""
     made = copy.copy(call)
+    made.step = None
     for part in ("inputs", "targets", "weights"):
         setattr(made, part, [_wide(s) for s in getattr(call, part)])
     return made

@@ -108,11 +108,22 @@ def _weights_now(model):
 
 
 def _tensorflow(model, call, inputs):
+    before = _weights_now(model)
+    if call.step is None:
+        call.step = _tensorflow_step(model, call, inputs)
+    loss, outputs, dense, rows = call.step()
+    gradients = {k: dense[k].numpy() if k in dense else None for k in range(len(model.trainable_weights))}
+    made = _result(model, before, loss, outputs, gradients)
+    made.rows = {k: (v.numpy(), i.numpy()) for k, (v, i) in rows.items()}
+    return made
+
+
+def _tensorflow_step(model, call, inputs):
+    """As fit runs it: a graph, made once, or eagerly, with other kernels of TensorFlow."""
     import tensorflow as tf
 
-    before, trained = _weights_now(model), model.trainable_weights
+    trained = model.trainable_weights
 
-    @tf.function(autograph=False)  # as fit: a graph, in which the loss sees the Softmax in front of it
     def run():
         with tf.GradientTape() as tape:
             outputs = model(inputs, training=True)
@@ -122,11 +133,7 @@ def _tensorflow(model, call, inputs):
         dense = {k: tf.convert_to_tensor(g) for k, g in enumerate(found) if g is not None}
         return loss, outputs, dense, rows
 
-    loss, outputs, dense, rows = run()
-    gradients = {k: dense[k].numpy() if k in dense else None for k in range(len(trained))}
-    made = _result(model, before, loss, outputs, gradients)
-    made.rows = {k: (v.numpy(), i.numpy()) for k, (v, i) in rows.items()}
-    return made
+    return run if getattr(model, "run_eagerly", False) else tf.function(run, autograph=False)
 
 
 def _torch(model, call, inputs):

@@ -5,6 +5,7 @@ import sys
 import keras
 
 from ...converters.obstacles import UserCode
+from ...errors import UsageError
 from ..shared import versions
 from .state import all_layers
 
@@ -114,3 +115,25 @@ def check_optimizer(optimizer, obstacles):
                           _definition(type(rate), "__call__"), "one of keras.optimizers.schedules")
     elif callable(rate) and not versions.is_variable(rate):
         obstacles.add("the learning rate is a function", fix="a number, or one of keras.optimizers.schedules")
+
+
+def check_unchanged(model, optimizer):
+    """Weights that were frozen, thawed or added since Keras built its optimizer and its step: what a file would train
+    must be what `fit` trains."""
+    now, known = model.trainable_variables, optimizer._trainable_variables
+    there, here = {id(v) for v in known}, {id(v) for v in now}
+    foreign = [v for v in known if id(v) not in {id(w) for w in model.weights}]
+    if foreign:
+        raise UsageError(f"the optimizer was built for weights that the model does not have: '{foreign[0].path}'",
+                         "OT1606", "one optimizer for each model; compile() again")
+    new = [v.path for v in now if id(v) not in there]
+    if new:
+        raise UsageError(f"the model was changed after compile(): the optimizer does not know '{new[0]}'", "OT1606",
+                         "model.compile(...) again, with a new optimizer, after changing `trainable`")
+    frozen = [v.path for v in known if id(v) not in here]
+    if frozen and versions.keeps_its_step(model):
+        jax = versions.backend_name() == "jax"
+        why = "the optimizer was built with it and takes no step without" if jax else \
+            "the step that Keras has compiled trains it"
+        raise UsageError(f"the model was changed after compile(): '{frozen[0]}' is frozen now, but {why}", "OT1606",
+                         "model.compile(...) again" + ", with a new optimizer," * jax + " after changing `trainable`")

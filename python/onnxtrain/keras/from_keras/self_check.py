@@ -10,7 +10,7 @@ from ...converters.compare import Comparison, Sensitivity
 from ...converters.fixed_random import without_randomness
 from ...converters.onnx_file import Graph, Info, Model, remove_dead
 from ...converters.onnx_file import Training as Section
-from ...errors import ModelError
+from ...errors import ConversionError, ModelError
 from ...model import load
 from ...session import Session
 from ...trainer import Trainer
@@ -33,9 +33,9 @@ def check(request, call, built):
             _update(request, state, file, training, gradients, reference, compare)
         _warn(compare.lost, state)
         return made
+    except ConversionError:
+        raise
     except ModelError as e:
-        if e.code in ("OT1601", "OT1605"):
-            raise
         raise ModelError(f"the file that was made does not run: {e.message}", e.code, e.hint) from e
 
 

@@ -8,6 +8,7 @@ from ...converters.onnx_file import remove_dead
 from ...graph import TRAINING
 from ..shared import versions
 from .call import output_names, pack_targets, pack_weights
+from .lower.near_maxima import near_maxima
 from .tracer import Tracer
 from .values import Traced
 
@@ -29,6 +30,7 @@ def _feed(tracer, slots):
 def trace_forward(model, call, emitter, state, obstacles, semantics, training, step):
     """The model in one mode; with `step` also its loss and what it assigns."""
     tracer = Tracer(emitter, state, obstacles, semantics, training)
+    tracer.near_maxima = step and semantics == "tensorflow" and near_maxima(model)
     with tracer.running():
         inputs = keras.tree.pack_sequence_as(call.input_structure, _feed(tracer, call.inputs))
         outputs = model(inputs, training=training)

@@ -24,7 +24,9 @@ class Tracer:
         self.rows = {}  # variable -> [(values, indices)] of gathers from it
         self.other_uses = set()  # variables that are read in another way
         self.stops = semantics == "tensorflow" or versions.backend_name() == "torch"
+        self.near_maxima = False  # the gradient of MaxPooling3D goes to all values near the largest
         self.opened = []  # operations whose own code is running
+        self.sent_back = []  # functions of the backend whose namesake in keras.ops is running
         self.scope = None
         self.dims = {}
         self.losses = []

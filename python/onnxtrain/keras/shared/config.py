@@ -117,8 +117,8 @@ def _numbers(weights):
 
 
 def _name(loss):
-    if isinstance(loss, (list, tuple)) and loss:
-        loss = loss[0]
-    if isinstance(loss, dict) and loss:
-        loss = next(iter(loss.values()))
+    """Of the loss; of several outputs only where all have the same."""
+    if isinstance(loss, (list, tuple, dict)):
+        each = {_name(v) for v in (loss.values() if isinstance(loss, dict) else loss)}
+        return each.pop() if len(each) == 1 else ""
     return loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)

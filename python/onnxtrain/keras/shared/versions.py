@@ -14,9 +14,10 @@ from ...converters.versions import check_range
 from ...errors import ModelError
 
 TABLE = {  # (major, minor) -> what was tried
-    (3, 10): "3.10.0 with TensorFlow 2.18.1: test_keras_details, test_keras_refusals and test_mnist_file pass; its own "
-             "Muon does not run in TensorFlow, its CategoryEncoding cannot be traced. With TensorFlow 2.21: the six "
-             "files of 3.12 but three tests of test_loops (keras.ops.scan and fori_loop cannot be traced)",
+    (3, 10): "3.10.0 with TensorFlow 2.21: the six files of 3.12 except loops; the loops in a later run of their own. "
+             "With TensorFlow 2.18.1, in several runs: test_keras_details, test_keras_refusals, test_mnist_file, "
+             "test_loops and test_keras_as_fit_runs; its own Muon does not run in TensorFlow, its CategoryEncoding "
+             "cannot be traced",
     (3, 11): "3.11.3 with TensorFlow 2.21: the same six files as 3.12 pass",
     (3, 12): "3.12.4 with TensorFlow 2.21: test_from_keras, test_keras_details, test_keras_optimizers, "
              "test_keras_refusals, test_loops and test_keras_names pass",
@@ -229,9 +230,19 @@ def _patch_calls(patches, tracer):
     def shape(x):
         return tracer.shape_of(x) if tracer.is_symbolic(x) else plain_shape(x)
 
+    plain_gradient = ops_core.custom_gradient
+
+    def custom_gradient(f):
+        def call(*a, **k):
+            return tracer.refuse("keras.ops.custom_gradient: a file has the gradient of what is computed") \
+                if _any(tracer, a, k) else plain_gradient(f)(*a, **k)
+
+        return call
+
     for m in public:
-        if "shape" in vars(m):
-            patches.set(m, "shape", shape)
+        for name, own in (("shape", shape), ("custom_gradient", custom_gradient)):
+            if name in vars(m):
+                patches.set(m, name, own)
 
 
 def _patch_backend(patches, tracer):
@@ -291,9 +302,13 @@ def _dispatch(tracer, part, name, f, keras):
         if special is not None:
             return special(tracer, *args, **kwargs)
         same = getattr(keras.ops.image if part == "image" else keras.ops, name, None)
-        if same is None:
+        if same is None or name in tracer.sent_back:  # it came from there
             return tracer.refuse(f"the backend's function {part}.{name} has no form here")
-        return same(*args, **kwargs)
+        tracer.sent_back.append(name)
+        try:
+            return same(*args, **kwargs)
+        finally:
+            tracer.sent_back.pop()
 
     return call
 
@@ -364,6 +379,14 @@ def fresh_compile_loss(model):
 
 def additional_loss(model, loss):
     return model._aggregate_additional_loss(loss)
+
+
+def keeps_its_step(model):
+    """Whether weights that are frozen now do not change what fit does: TensorFlow goes on with the graph that it has
+    made, until another shape comes; JAX raises an error. PyTorch, and TensorFlow run eagerly, look every time."""
+    if backend_name() == "tensorflow":
+        return getattr(model, "train_function", None) is not None and not model.run_eagerly
+    return backend_name() == "jax"
 
 
 def compile_loss(model):
@@ -443,22 +466,6 @@ def refresh(model):
         if any(c.__name__ == "Normalization" and c.__module__.startswith("keras.") for c in type(layer).__mro__) \
                 and layer.built:
             layer.finalize_state()
-
-
-def set_lora_scale(model, config):
-    """`lora_alpha` of layers as their configs have it: Keras reads it and forgets it when the layer is built."""
-    found = {}
-
-    def look(part):
-        for v in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
-            look(v)
-        if isinstance(part, dict) and part.get("lora_alpha") is not None:
-            found[part.get("name")] = part["lora_alpha"]
-
-    look(config)
-    for layer in model._flatten_layers():
-        if getattr(layer, "lora_enabled", False) and layer.name in found:
-            layer.lora_alpha = found[layer.name]
 
 
 def clear_losses(model):

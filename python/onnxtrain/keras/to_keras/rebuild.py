@@ -84,7 +84,7 @@ def _from_config(source, info):
     if not model.built:
         raise UsageError(f"the config of {name} does not build the model", "OT1715",
                          "make and build the model and " + _LIVE)
-    versions.set_lora_scale(model, config)
+    _set_lora_scale(model, config)
     _set(weights_of(model), source, info["weights"])
     versions.refresh(model)
     same_outputs(model, source, info)
@@ -170,3 +170,19 @@ def _write_into(model, source, info):
         versions.refresh(model)
         raise
     return model
+
+
+def _set_lora_scale(model, config):
+    """`lora_alpha` of layers as their configs have it: Keras reads it and forgets it when the layer is built."""
+    found = {}
+
+    def look(part):
+        for v in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+            look(v)
+        if isinstance(part, dict) and part.get("lora_alpha") is not None:
+            found[part.get("name")] = part["lora_alpha"]
+
+    look(config)
+    for layer in model._flatten_layers():
+        if getattr(layer, "lora_enabled", False) and layer.name in found:
+            layer.lora_alpha = found[layer.name]

@@ -10,7 +10,7 @@ import numpy as np
 from ...converters.onnx_file import Model
 from ...errors import UsageError
 from ...model import load
-from ...trainer import prepare
+from ...prepared import prepare
 from ..shared import config
 from ..shared.state import arrays, last
 from ..shared.versions import sklearn

@@ -1,7 +1,7 @@
 """Further update bindings in a training file: an output of the main graph is assigned to a state variable."""
 
 from ...converters.onnx_file import encode_bindings, wire_fields
-from ...errors import ModelError
+from ...errors import ConversionError
 from ...model import load
 
 _TRAINING = 20  # field of ModelProto
@@ -17,5 +17,5 @@ def with_bindings(model, bindings):
         else:
             made.append(data[start:end])
     if not found:
-        raise ModelError("the file has no training section", "OT1601")
+        raise ConversionError("the file has no training section", "OT1601")
     return load(b"".join(made))

@@ -14,8 +14,8 @@ from ...converters.onnx_file import OPSET, Graph, Model
 from ...errors import ModelError
 from ...graph import OWN
 from ...model import load
+from ...prepared import prepare
 from ...recipe import Term
-from ...trainer import prepare
 from ..shared import versions
 from ..shared.state import with_state
 from .bindings import with_bindings

@@ -16,7 +16,7 @@ from ...converters.compare import Comparison, Sensitivity
 from ...converters.deterministic import deterministic
 from ...converters.protos import remove_dead
 from ...converters.spill import SpilledArrays, trim_memory
-from ...errors import ModelError
+from ...errors import ConversionError, ModelError
 from ...model import load
 from ...session import Session
 from ...trainer import Trainer
@@ -46,9 +46,9 @@ def check(request, call, state, file, training, reference, obstacles):
         del model
         trim_memory()
         return made
+    except ConversionError:
+        raise
     except ModelError as e:
-        if e.code in ("OT1601", "OT1605"):
-            raise
         raise ModelError(f"the file that was made does not run: {e.message}", e.code, e.hint) from e
 
 

@@ -1,10 +1,13 @@
 """Functions of the backend that have no operation of the same name in keras.ops: random numbers, and arrays whose size
 is open."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from ...shared import versions
 from ..values import Traced
+from .table import OPERATIONS
 
 BACKEND_CALLS = {}
 
@@ -34,6 +37,28 @@ def ones(t, shape, dtype=None):
 @call("numpy", "array")
 def array(t, x, dtype=None):
     return t.value(x, dtype)
+
+
+# ---- operations that older versions of Keras send to the backend without asking for symbolic tensors
+@call("numpy", "arange")
+def arange(t, start, stop=None, step=None, dtype=None):
+    return OPERATIONS["Arange"](t, SimpleNamespace(dtype=dtype), start, stop, step, dtype)
+
+
+@call("numpy", "full")
+def full(t, shape, fill_value, dtype=None):
+    return OPERATIONS["Full"](t, SimpleNamespace(shape=shape, dtype=dtype), fill_value)
+
+
+@call("core", "while_loop")
+def while_loop(t, cond, body, loop_vars, maximum_iterations=None):
+    return OPERATIONS["WhileLoop"](t, SimpleNamespace(cond=cond, body=body, maximum_iterations=maximum_iterations),
+                                   loop_vars)
+
+
+@call("core", "vectorized_map")
+def vectorized_map(t, function, elements):
+    return t.refuse("keras.ops.vectorized_map runs a function of its own in a loop", fix="keras.ops.map")
 
 
 @call("core", "convert_to_tensor")

@@ -48,16 +48,16 @@ def _same(t, made, states, word):
 
 
 @operation("Scan")
-def scan(t, op, f, init, xs=None):
-    return _scanned(t, f, init, xs, op.length, op.reverse, "keras.ops.scan")
+def scan(t, op, f, init, xs=None, length=None):  # Keras 3.10 gives the length here
+    return _scanned(t, f, init, xs, op.reverse, "keras.ops.scan")
 
 
 @operation("Map")
 def map_(t, op, f, xs):
-    return _scanned(t, lambda _, x: (None, f(x)), None, xs, None, False, "keras.ops.map")[1]
+    return _scanned(t, lambda _, x: (None, f(x)), None, xs, False, "keras.ops.map")[1]
 
 
-def _scanned(t, f, init, xs, length, reverse, word):
+def _scanned(t, f, init, xs, reverse, word):
     if xs is None:
         return t.refuse(f"{word} over nothing but a number of steps", fix="keras.ops.fori_loop")
     rows = [t.logical(t.value(v)) for v in versions.flatten(xs)]

@@ -5,6 +5,7 @@ import numpy as np
 from ...shared import versions
 from ..values import Traced, is_open
 from .elementwise import number, spec
+from .near_maxima import spread
 from .reduce import moments, reduced
 from .table import axes_of, exact, operation
 
@@ -130,7 +131,10 @@ def pool(t, op, inputs):
     pads = padding_of(op.padding, spatial(x, layout), size, strides, (1,) * n)
     name = "MaxPool" if type(op).__name__ == "MaxPool" else "AveragePool"
     made = t.e.op(name, x.onnx, kernel_shape=list(size), strides=list(strides), **pads)
-    return Traced(made, out.shape, out.dtype, layout)
+    made = Traced(made, out.shape, out.dtype, layout)
+    if name == "MaxPool" and n == 3 and t.near_maxima:
+        return spread(t, x, made, size, strides, pads)
+    return made
 
 
 @operation("Softmax", "LogSoftmax")

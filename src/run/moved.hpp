@@ -1,0 +1,30 @@
+// Did a training change the weights at all?
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/training.hpp"
+#include "run/observer.hpp"
+
+namespace onnxtrain::run {
+
+// Remembers the weights: small models as they are, large ones by their hashes.
+class Moved {
+ public:
+  explicit Moved(const Training& t);
+  // Warns (OT3127) when steps were made and no weight changed by more than the last digit that
+  // float32 has beside the largest weight.
+  void warn_if_nothing(const Training& t, Observer& observer) const;
+
+ private:
+  struct Weight {
+    std::string name;
+    uint64_t hash = 0;
+    Tensor copy;  // undefined: only the hash is known
+  };
+  uint64_t steps_ = 0;
+  std::vector<Weight> before_;
+};
+
+}  // namespace onnxtrain::run
