@@ -222,6 +222,16 @@ def test_a_run_that_only_rank_0_sees(folder):
     assert same(folder / "seen", own / "run")
     done = both(*command("--resume", own / "nothing"))
     assert done.returncode != 0 and done.stderr.count("error[") == 1 and "error[OT4202]" in done.stderr, done.stderr
+    shutil.copy(own / "run/model.onnx", own / "alone.onnx")
+    reads = [["eval", own / "run", "--json"], ["eval", own / "run/checkpoints/last.train.onnx", "--json"],
+             ["predict", own / "run"], ["predict", own / "run/model.onnx"], ["predict", own / "alone.onnx"]]
+    for words in reads:
+        words = [ot_program(), *words, "--data", folder / "data.npz", "--batch", 16]
+        alone = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=True, timeout=240)
+        done = both(*words)
+        assert done.returncode == 0 and done.stdout == alone.stdout, (words, done.stderr)
+        done = both(*[str(w).replace("/run", "/nothing").replace("alone.onnx", "nothing.onnx") for w in words])
+        assert done.returncode != 0 and done.stderr.count("error[") == 1, (words, done.stderr)
     shutil.rmtree(folder / "seen")
 
 
