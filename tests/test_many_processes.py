@@ -268,20 +268,26 @@ def test_mistakes_are_told_once(folder):
     assert done.returncode == 2 and done.stderr.count("error[") == 1
 
 
-def test_a_process_that_stops_while_all_end(folder):
-    """Stopped between its last step and the end of MPI: the others do not wait for ever."""
+@needs_mpi
+@pytest.mark.parametrize(("rank", "body"), [(1, "raise(SIGSTOP); return PMPI_Finalize();"),
+                                            (1, "int e = PMPI_Finalize(); raise(SIGSTOP); return e;"),
+                                            (0, "int e = PMPI_Finalize(); raise(SIGSTOP); return e;")])
+def test_a_process_that_stops_while_all_end(folder, rank, body):
+    """Stopped between its last step and the end of MPI, or behind that: nobody waits for ever, mpirun neither."""
     code = folder / "stops.c"
-    code.write_text("#include <mpi.h>\n#include <signal.h>\n"
-                    "int MPI_Finalize(void) { raise(SIGSTOP); return PMPI_Finalize(); }\n")
+    code.write_text(f"#include <mpi.h>\n#include <signal.h>\nint MPI_Finalize(void) {{ {body} }}\n")
     subprocess.run(["mpicc", "-shared", "-fPIC", "-o", str(folder / "stops.so"), str(code)], check=True)
     words = command(folder / "mlp.onnx", "--out", folder / "stops", "--threads", 1, "--fault-timeout", 3, "--epochs", 1,
                     "--data", folder / "data.npz")
-    done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "1", *words, ":", "-n", "1", "env",
-                           f"LD_PRELOAD={folder / 'stops.so'}", *words], env=environment(), capture_output=True,
-                          text=True, timeout=120)
+    both = [words, ["env", f"LD_PRELOAD={folder / 'stops.so'}", *words]]
+    if rank == 0:
+        both.reverse()
+    done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "1", *both[0], ":", "-n", "1", *both[1]],
+                          env=environment(), capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and done.stderr.count("error[") == 1, done.stderr
-    assert re.search(r"error\[OT5030\]: rank 1 on host \S+ .* gave no sign of life for 3 s", done.stderr), done.stderr
+    assert re.search(rf"error\[OT5030\]: rank {rank} on host \S+ .* gave no sign of life for 3 s", done.stderr)
     assert (folder / "stops/checkpoints/last.train.onnx").exists()
+    shutil.rmtree(folder / "stops")
 
 
 def wait_for(file, run, every=0.1):
