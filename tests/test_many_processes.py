@@ -399,6 +399,35 @@ if t.rank == 0: print(t.ranks, loss)
     assert all(np.array_equal(one[k], two[k]) for k in one)
 
 
+TIME_FIRST = """
+import numpy as np, onnxtrain as ot
+rng = np.random.default_rng(1)
+def tensor(name, *shape):
+    return f"float{list(shape)} {name} = " + "{" + ",".join(f"{v:.6f}" for v in rng.normal(0, 0.4, shape).ravel()) + "}"
+weights = ", ".join([tensor("w", 1, 12, 5), tensor("r", 1, 12, 4), tensor("v", 4, 3), "int64[1] first = {0}"])
+model = ot.parse('<ir_version: 8, opset_import: ["": 17]> gru (float[T,N,5] x) => (float[N,3] y) <' + weights + "> {"
+                 "all, last = GRU<hidden_size = 4>(x, w, r) h = Squeeze(last, first) y = MatMul(h, v) }")
+file = ot.prepare(model, loss="cross_entropy", optimizer=ot.Adam(lr=0.01), label="label")
+t = ot.Trainer(file, threads=1, distributed="auto", micro_blocks=2)
+for n in (20, 13, 1, 20):
+    x, label, rows = rng.normal(size=(6, n, 5)).astype("f4"), rng.integers(0, 3, n), t.rows_of_rank(n)
+    loss = t.step({"x": x[:, rows], "label": label[rows]}).loss
+if t.rank == 0:
+    print(repr(loss), *[np.asarray(t.state[n]).tobytes().hex() for n in "wrv"])
+"""
+
+
+@needs_mpi
+def test_rows_along_the_second_dimension(folder):
+    """A GRU as ONNX has it by default, [time, batch, features]: each process gives its rows of dimension 1."""
+    (folder / "time_first.py").write_text(TIME_FIRST)
+    found = [subprocess.run([*before, sys.executable, str(folder / "time_first.py")], env=environment(),
+                            capture_output=True, text=True, timeout=240)
+             for before in ([], [MPIRUN, "--oversubscribe", "-n", "2"])]
+    assert all(f.returncode == 0 for f in found), [f.stderr for f in found]
+    assert found[0].stdout == found[1].stdout and len(found[0].stdout) > 100
+
+
 @needs_mpi
 def test_a_rank_without_rows(folder):
     """One process has no row of a batch; a batch that has none at all is refused by every process."""
