@@ -222,6 +222,16 @@ def test_a_run_that_only_rank_0_sees(folder):
     assert same(folder / "seen", own / "run")
     done = both(*command("--resume", own / "nothing"))
     assert done.returncode != 0 and done.stderr.count("error[") == 1 and "error[OT4202]" in done.stderr, done.stderr
+    shutil.copy(own / "run/model.onnx", own / "alone.onnx")
+    reads = [["eval", own / "run", "--json"], ["eval", own / "run/checkpoints/last.train.onnx", "--json"],
+             ["predict", own / "run"], ["predict", own / "run/model.onnx"], ["predict", own / "alone.onnx"]]
+    for words in reads:
+        words = [ot_program(), *words, "--data", folder / "data.npz", "--batch", 16]
+        alone = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=True, timeout=240)
+        done = both(*words)
+        assert done.returncode == 0 and done.stdout == alone.stdout, (words, done.stderr)
+        done = both(*[str(w).replace("/run", "/nothing").replace("alone.onnx", "nothing.onnx") for w in words])
+        assert done.returncode != 0 and done.stderr.count("error[") == 1, (words, done.stderr)
     shutil.rmtree(folder / "seen")
 
 
@@ -258,20 +268,26 @@ def test_mistakes_are_told_once(folder):
     assert done.returncode == 2 and done.stderr.count("error[") == 1
 
 
-def test_a_process_that_stops_while_all_end(folder):
-    """Stopped between its last step and the end of MPI: the others do not wait for ever."""
+@needs_mpi
+@pytest.mark.parametrize(("rank", "body"), [(1, "raise(SIGSTOP); return PMPI_Finalize();"),
+                                            (1, "int e = PMPI_Finalize(); raise(SIGSTOP); return e;"),
+                                            (0, "int e = PMPI_Finalize(); raise(SIGSTOP); return e;")])
+def test_a_process_that_stops_while_all_end(folder, rank, body):
+    """Stopped between its last step and the end of MPI, or behind that: nobody waits for ever, mpirun neither."""
     code = folder / "stops.c"
-    code.write_text("#include <mpi.h>\n#include <signal.h>\n"
-                    "int MPI_Finalize(void) { raise(SIGSTOP); return PMPI_Finalize(); }\n")
+    code.write_text(f"#include <mpi.h>\n#include <signal.h>\nint MPI_Finalize(void) {{ {body} }}\n")
     subprocess.run(["mpicc", "-shared", "-fPIC", "-o", str(folder / "stops.so"), str(code)], check=True)
     words = command(folder / "mlp.onnx", "--out", folder / "stops", "--threads", 1, "--fault-timeout", 3, "--epochs", 1,
                     "--data", folder / "data.npz")
-    done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "1", *words, ":", "-n", "1", "env",
-                           f"LD_PRELOAD={folder / 'stops.so'}", *words], env=environment(), capture_output=True,
-                          text=True, timeout=120)
+    both = [words, ["env", f"LD_PRELOAD={folder / 'stops.so'}", *words]]
+    if rank == 0:
+        both.reverse()
+    done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "1", *both[0], ":", "-n", "1", *both[1]],
+                          env=environment(), capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and done.stderr.count("error[") == 1, done.stderr
-    assert re.search(r"error\[OT5030\]: rank 1 on host \S+ .* gave no sign of life for 3 s", done.stderr), done.stderr
+    assert re.search(rf"error\[OT5030\]: rank {rank} on host \S+ .* gave no sign of life for 3 s", done.stderr)
     assert (folder / "stops/checkpoints/last.train.onnx").exists()
+    shutil.rmtree(folder / "stops")
 
 
 def wait_for(file, run, every=0.1):
@@ -381,6 +397,35 @@ if t.rank == 0: print(t.ranks, loss)
         subprocess.run([*before, sys.executable, str(folder / "script.py")], env=environ, check=True, timeout=240)
     one, two = (ot.load(folder / f"steps{n}.train.onnx").parameters for n in (1, 2))
     assert all(np.array_equal(one[k], two[k]) for k in one)
+
+
+TIME_FIRST = """
+import numpy as np, onnxtrain as ot
+rng = np.random.default_rng(1)
+def tensor(name, *shape):
+    return f"float{list(shape)} {name} = " + "{" + ",".join(f"{v:.6f}" for v in rng.normal(0, 0.4, shape).ravel()) + "}"
+weights = ", ".join([tensor("w", 1, 12, 5), tensor("r", 1, 12, 4), tensor("v", 4, 3), "int64[1] first = {0}"])
+model = ot.parse('<ir_version: 8, opset_import: ["": 17]> gru (float[T,N,5] x) => (float[N,3] y) <' + weights + "> {"
+                 "all, last = GRU<hidden_size = 4>(x, w, r) h = Squeeze(last, first) y = MatMul(h, v) }")
+file = ot.prepare(model, loss="cross_entropy", optimizer=ot.Adam(lr=0.01), label="label")
+t = ot.Trainer(file, threads=1, distributed="auto", micro_blocks=2)
+for n in (20, 13, 1, 20):
+    x, label, rows = rng.normal(size=(6, n, 5)).astype("f4"), rng.integers(0, 3, n), t.rows_of_rank(n)
+    loss = t.step({"x": x[:, rows], "label": label[rows]}).loss
+if t.rank == 0:
+    print(repr(loss), *[np.asarray(t.state[n]).tobytes().hex() for n in "wrv"])
+"""
+
+
+@needs_mpi
+def test_rows_along_the_second_dimension(folder):
+    """A GRU as ONNX has it by default, [time, batch, features]: each process gives its rows of dimension 1."""
+    (folder / "time_first.py").write_text(TIME_FIRST)
+    found = [subprocess.run([*before, sys.executable, str(folder / "time_first.py")], env=environment(),
+                            capture_output=True, text=True, timeout=240)
+             for before in ([], [MPIRUN, "--oversubscribe", "-n", "2"])]
+    assert all(f.returncode == 0 for f in found), [f.stderr for f in found]
+    assert found[0].stdout == found[1].stdout and len(found[0].stdout) > 100
 
 
 @needs_mpi

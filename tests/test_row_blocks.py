@@ -134,18 +134,26 @@ def test_not_finite_in_one_block_is_traced(folder):
     assert all(np.array_equal(before[n], t.state[n]) for n in before)
 
 
-def test_rows_along_another_dimension_are_named(folder):
-    """Rows are the first dimension of every input; a file with other ones says which input."""
-    model = ot.parse("""
-        <ir_version: 8, opset_import: ["": 17]>
-        turned (float[5,N] x) => (float[N,2] y) <float[5,2] w = {1,2,3,4,5,6,7,8,9,0}>
-        {
-          rows = Transpose<perm = [1, 0]>(x)
-          y = MatMul(rows, w)
-        }""")
-    file = ot.prepare(model, loss="mse", optimizer=ot.SGD(lr=0.1), label="t")
-    feeds = {"x": np.ones((5, 8), "f4"), "t": np.ones((8, 2), "f4")}
-    assert np.isfinite(ot.Trainer(file).step(feeds).loss)
-    with pytest.raises(ot.ModelError, match=r"input 'x' has its rows \(N\) along dimension 1") as e:
-        ot.Trainer(file, micro_blocks=2).step(feeds)
-    assert e.value.code == "OT5010"
+TIME_FIRST = """
+<ir_version: 8, opset_import: ["": 17]>
+turned (float[T,N,5] x) => (float[N,2] y) <float[5,2] w = {1,2,3,4,5,6,7,8,9,0}>
+{
+  mean = ReduceMean<axes = [0], keepdims = 0>(x)
+  y = MatMul(mean, w)
+}"""
+
+
+@pytest.mark.parametrize(("declared", "given"), [("T,N,5", (3, 8, 5)), ("3,N,5", (3, 8, 5)), ("3,N,5", (3, 1, 5))])
+def test_rows_along_another_dimension(folder, declared, given):
+    """The name that the label begins with says which dimension of x counts rows."""
+    model = ot.parse(TIME_FIRST.replace("T,N,5", declared))
+    file = ot.prepare(model, loss="mse", optimizer=ot.SGD(lr=0.01), label="t")
+    one, many = ot.Trainer(file), ot.Trainer(file, micro_blocks=4)
+    rng = np.random.default_rng(0)
+    for rows in (given[1], 7, 3):  # 3: an empty block
+        feeds = {"x": rng.normal(size=(given[0], rows, given[2])).astype("f4"),
+                 "t": rng.normal(size=(rows, 2)).astype("f4")}
+        assert many.step(feeds).loss == pytest.approx(one.step(feeds).loss, rel=2e-6)
+    np.testing.assert_allclose(many.state["w"], one.state["w"], rtol=1e-5)
+    with pytest.raises(ot.DataError, match="have different sizes: 8 and 7"):
+        many.step({"x": np.ones((3, 8, 5), "f4"), "t": np.ones((7, 2), "f4")})

@@ -8,6 +8,7 @@
 #include "cli/limit_flags.hpp"
 #include "cli/processes.hpp"
 #include "cli/progress.hpp"
+#include "run/borrowed.hpp"
 #include "run/predict.hpp"
 
 namespace onnxtrain::cli {
@@ -52,6 +53,8 @@ int eval(EvalFlags& f) {
   ProgramOptions po;
   Communicator* processes = f.processes.connect(f.threads);
   const bool speaks = !processes || processes->rank() == 0;
+  run::Borrowed borrowed;  // of a run that rank 0 alone sees
+  if (processes) f.what = borrowed.find(*processes, f.what, run::Borrowed::For::kEvaluating);
   po.threads = f.threads;
   po.limits = f.limits.limits();
   Narrator narrator;

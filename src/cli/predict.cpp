@@ -11,6 +11,7 @@
 #include "cli/processes.hpp"
 #include "core/file.hpp"
 #include "data/npz_file.hpp"
+#include "run/borrowed.hpp"
 
 namespace onnxtrain::cli {
 
@@ -31,6 +32,8 @@ int predict(PredictFlags& f) {
   ProgramOptions po;
   Communicator* processes = f.processes.connect(f.threads);
   const bool speaks = !processes || processes->rank() == 0;
+  run::Borrowed borrowed;  // of a run that rank 0 alone sees
+  if (processes) f.what = borrowed.find(*processes, f.what, run::Borrowed::For::kPredicting);
   po.threads = f.threads;
   po.limits = f.limits.limits();
   Narrator narrator;

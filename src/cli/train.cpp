@@ -115,7 +115,7 @@ run::Settings resolve(TrainFlags& f, run::Borrowed& borrowed) {
   set_quiet(f.quiet);
   if (!f.resume.empty())
     if (Communicator* c = connect_processes(f.processes.options))
-      f.resume = borrowed.find(*c, f.resume);
+      f.resume = borrowed.find(*c, f.resume, run::Borrowed::For::kResuming);
   if (!f.resume.empty() && !fs::exists(f.resume))
     throw Error(ErrorKind::kCheckpoint, "OT4202", cat("there is no checkpoint '", f.resume, "'"),
                 "resume from a run folder or a .train.onnx file:  onnxtrain runs");

@@ -22,10 +22,14 @@ class Group : public Communicator {
     else
       heartbeat_ = std::make_unique<Heartbeat>(*this, timeout);
   }
-  // An orderly end of this process.
+  // An orderly end of the connection. The processes watch each other until leave().
   void end() {
     if (heartbeat_) heartbeat_->say_goodbye();
     close();
+  }
+  // This process ends.
+  void leave() {
+    if (heartbeat_) heartbeat_->leave_in_order();
     heartbeat_ = nullptr;
   }
   [[noreturn]] void abort(int code) override {

@@ -9,12 +9,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -27,7 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kAlive = 'h', kGoodbye = 'e', kFailed = 'q', kLost = 'F';
+constexpr char kAlive = 'h', kGoodbye = 'e', kFailed = 'q', kLost = 'F', kLeave = 'l';
 constexpr int kAddresses = 8;
 
 struct Card {  // what every process tells of itself
@@ -74,8 +76,8 @@ struct Heartbeat::Impl {
   struct Peer {
     int rank = 0, fd = -1;
     Clock::time_point heard = Clock::now(), goodbye;
-    bool over = false;  // said goodbye; it is watched until it has left
-    bool gone = false;
+    bool over = false;               // said goodbye; it is watched until it has left
+    std::atomic<bool> gone = false;  // its process has ended
   };
 
   Impl(Communicator& c, double timeout) : rank(c.rank()), timeout_s(timeout) {
@@ -91,6 +93,9 @@ struct Heartbeat::Impl {
       accept_all(listener, c.size() - 1);
     else
       join(c);
+    watching = this;
+    static std::once_flag told;
+    std::call_once(told, [] { pthread_atfork(nullptr, nullptr, close_in_child); });
     if (!peers.empty())
       thread = std::thread([this] {
         sigset_t all;  // signals are for the threads that train
@@ -101,9 +106,17 @@ struct Heartbeat::Impl {
   }
 
   ~Impl() {
+    watching = nullptr;
     stop = true;
     if (thread.joinable()) thread.join();
     for (Peer& p : peers)
+      if (p.fd >= 0) close(p.fd);
+  }
+
+  // The end of a connection says that its process has ended: a child must not keep it open.
+  static void close_in_child() {
+    if (!watching) return;
+    for (const Peer& p : watching->peers)
       if (p.fd >= 0) close(p.fd);
   }
 
@@ -124,29 +137,32 @@ struct Heartbeat::Impl {
     while (int(peers.size()) < count && Clock::now() < end && listener >= 0) {
       pollfd p{listener, POLLIN, 0};
       if (poll(&p, 1, 500) <= 0) continue;
-      Peer peer;
-      peer.fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+      const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
       int32_t who = 0;
-      if (peer.fd < 0) continue;
+      if (fd < 0) continue;
       const timeval patience{5, 0};
-      setsockopt(peer.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-      if (recv(peer.fd, &who, sizeof who, MSG_WAITALL) != sizeof who || who < 1 || who > count) {
-        close(peer.fd);
+      setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+      if (recv(fd, &who, sizeof who, MSG_WAITALL) != sizeof who || who < 1 || who > count) {
+        close(fd);
         continue;
       }
-      peer.rank = who;
-      peers.push_back(peer);
+      add(who, fd);
     }
     if (listener >= 0) close(listener);
   }
 
   void join(const Communicator& c) {
-    Peer peer;
     const bool same = std::strcmp(cards[0].host.data(), cards[size_t(c.rank())].host.data()) == 0;
-    peer.fd = connect_to(cards[0], same);
-    if (peer.fd < 0) return;
+    const int fd = connect_to(cards[0], same);
+    if (fd < 0) return;
     const int32_t who = rank;
-    if (::send(peer.fd, &who, sizeof who, MSG_NOSIGNAL) == sizeof who) peers.push_back(peer);
+    if (::send(fd, &who, sizeof who, MSG_NOSIGNAL) == sizeof who) add(0, fd);
+  }
+
+  void add(int who, int fd) {
+    Peer& p = peers.emplace_back();
+    p.rank = who;
+    p.fd = fd;
   }
 
   void tell(char what) {
@@ -200,6 +216,7 @@ struct Heartbeat::Impl {
     if (n <= 0) return lost(p, "ended without a word (killed, or out of memory)");
     p.heard = Clock::now();
     for (ssize_t k = 0; k < n; ++k) {
+      if (text[k] == kLeave) may_leave = true;
       if (text[k] == kGoodbye) {
         p.over = true;
         p.goodbye = p.heard;
@@ -209,6 +226,16 @@ struct Heartbeat::Impl {
         leave();
       }
     }
+  }
+
+  // Rank 0 leaves last: it tells the others to, and waits until their processes are no more. All
+  // are watched till then; behind the last of them nobody but the launcher is left to watch.
+  void leave_in_order() {
+    auto others = [&] {
+      return std::any_of(peers.begin(), peers.end(), [](const Peer& p) { return !p.gone; });
+    };
+    if (rank == 0) tell(kLeave);
+    while (others() && (rank == 0 || !may_leave)) usleep(1000);
   }
 
   void lost(const Peer& p, const std::string& how) {
@@ -236,10 +263,11 @@ struct Heartbeat::Impl {
   int rank;
   std::atomic<double> timeout_s;
   std::vector<Card> cards;
-  std::vector<Peer> peers;
+  std::deque<Peer> peers;
   std::mutex sending;
-  std::atomic<bool> stop = false;
+  std::atomic<bool> stop = false, may_leave = false;
   std::thread thread;
+  static inline Impl* watching = nullptr;
 };
 
 Heartbeat::Heartbeat(Communicator& c, double timeout) : impl_(std::make_unique<Impl>(c, timeout)) {}
@@ -247,6 +275,10 @@ Heartbeat::~Heartbeat() = default;
 
 void Heartbeat::set_timeout(double seconds) { impl_->timeout_s = seconds; }
 void Heartbeat::say_goodbye() { impl_->tell(kGoodbye); }
+void Heartbeat::leave_in_order() {
+  impl_->leave_in_order();
+  (void)impl_.release();  // it goes on till the process is no more
+}
 void Heartbeat::say_failed() { impl_->tell(kFailed); }
 
 }  // namespace onnxtrain

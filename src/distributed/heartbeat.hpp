@@ -18,6 +18,9 @@ class Heartbeat {
   void set_timeout(double seconds);
   // This process ends as it should.
   void say_goodbye();
+  // The last that this process does. Rank 0 returns when the processes of all others have ended,
+  // the others when it lets them; who stands still meanwhile counts as lost.
+  void leave_in_order();
   // This process ends with an error that it has told: nobody else has to.
   void say_failed();
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include "core/error.hpp"
 #include "distributed/launcher.hpp"
@@ -158,11 +159,17 @@ class Mpi final : public Group {
 };
 
 Group* connection = nullptr;
+Group* ended = nullptr;
+
+void leave_processes() {
+  disconnect_processes();
+  if (ended) ended->leave();
+}
 
 // Lives as long as the process: MPI ends with it.
 Communicator* use(Group* group, double timeout) {
   connection = group;
-  std::atexit(disconnect_processes);
+  std::atexit(leave_processes);
   if (group->size() > 1) group->watch(timeout);
   return connected_processes();
 }
@@ -275,7 +282,7 @@ Communicator* connect_processes(const DistributedOptions& o) {
 void disconnect_processes() {
   if (!connection) return;
   connection->end();
-  connection = nullptr;
+  ended = std::exchange(connection, nullptr);
 }
 
 }  // namespace onnxtrain

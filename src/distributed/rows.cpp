@@ -29,10 +29,10 @@ class Analysis {
 
   void is_number_of_block(ValueId v) { of(v) = RowClass::average(); }
 
-  RowAnalysis run(const std::vector<char>& inputs, const std::vector<ValueId>& updates,
+  RowAnalysis run(const std::vector<int>& inputs, const std::vector<ValueId>& updates,
                   const std::vector<ValueId>& outputs) {
     for (size_t k = 0; k < g_.inputs.size(); ++k)
-      if (inputs[k]) of(g_.inputs[k]) = RowClass::rows(0);
+      if (inputs[k] >= 0) of(g_.inputs[k]) = RowClass::rows(inputs[k]);
     for (size_t k = 0; k < g_.nodes.size(); ++k) visit(g_.nodes[k], to_gradient_[k] != 0);
     for (ValueId v : updates) leave(v);
     for (ValueId v : outputs) leave(v);
@@ -127,7 +127,39 @@ class Analysis {
     return -1;
   }
 
+  // A constant that was made from the size of the batch and is alike for every row (an initial
+  // state of zeros): the axis of its rows, or -1.
+  int constant_along(const Node& n, size_t i) const {
+    const RowNode node{g_, n, r_.values, rows_};
+    if (!node.constant(i)) return -1;
+    const Shape shape = node.in(i);
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (shape[d] == rows_ && node.fits_all_rows(i, int(d))) return int(d);
+    return -1;
+  }
+
+  // A node whose only rows are such constants.
+  bool through_constants(const Node& n, int stage, bool varies) {
+    const Op* op = table_.find(n);
+    if (!op || stage == 2) return false;
+    for (const auto& [key, a] : n.attrs)
+      if (std::holds_alternative<GraphPtr>(a)) return false;
+    std::vector<std::pair<ValueId, RowClass>> kept;
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      const int axis = constant_along(n, i);
+      if (axis < 0) continue;
+      kept.emplace_back(n.inputs[i], of(n.inputs[i]));
+      of(n.inputs[i]) = RowClass::rows(axis);
+    }
+    const bool known =
+        !kept.empty() && !rows_through({g_, n, r_.values, rows_}, *op).outputs.empty();
+    if (known) through(n, stage, varies);
+    for (size_t k = kept.size(); k-- > 0;) of(kept[k].first) = kept[k].second;
+    return known;
+  }
+
   void same(const Node& n, int stage, bool varies) {
+    if (through_constants(n, stage, varies)) return;
     RowClass c;
     if (const int axis = repeated_along(n); axis >= 0) c = RowClass::rows(axis);
     c.stage = stage;
@@ -280,7 +312,7 @@ class Analysis {
 }  // namespace
 
 RowAnalysis analyse_rows(const Graph& g, const OpTable& table, int64_t rows,
-                         const std::vector<char>& inputs, const std::vector<ValueId>& of_block,
+                         const std::vector<int>& inputs, const std::vector<ValueId>& of_block,
                          const std::vector<ValueId>& updates, const std::vector<ValueId>& outputs) {
   Analysis a(g, table, rows);
   for (ValueId v : of_block) a.is_number_of_block(v);

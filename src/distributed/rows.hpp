@@ -91,10 +91,10 @@ struct RowResult {
 RowResult rows_through(const RowNode& n, const Op& op);
 
 // `g`: combined, specialised for a batch of `rows` rows, Gradient nodes as they are. inputs: by
-// graph input, whether it holds rows along dimension 0. of_block: numbers that follow from the size
-// of a block. updates, outputs: what is wanted.
+// graph input, the dimension along which it holds rows; -1: it has none. of_block: numbers that
+// follow from the size of a block. updates, outputs: what is wanted.
 RowAnalysis analyse_rows(const Graph& g, const OpTable& table, int64_t rows,
-                         const std::vector<char>& inputs, const std::vector<ValueId>& of_block,
+                         const std::vector<int>& inputs, const std::vector<ValueId>& of_block,
                          const std::vector<ValueId>& updates, const std::vector<ValueId>& outputs);
 
 }  // namespace onnxtrain

@@ -13,6 +13,11 @@ inline bool has_open_rows(const ValueDef& input) {
   return t.is_tensor() && (!t.shape || (!t.shape->empty() && !(*t.shape)[0].known()));
 }
 
+// By input, the dimension that counts the rows of a batch; -1: it has no rows. That is the first
+// one where it is open, unless names of dimensions say otherwise: x [time, batch, 8] beside label
+// [batch] has its rows along dimension 1, and a mask [time, time] has none.
+std::vector<int> row_axes(const std::vector<ValueDef>& inputs);
+
 [[noreturn]] inline void no_rows_in_batch() {
   data_error("OT2101", "a batch without rows", "leave empty batches out");
 }

@@ -1,6 +1,8 @@
 // Runs one program of a BlockStep, and hands its gradients out.
 #include "engine/block_part.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 
 namespace onnxtrain {
@@ -18,6 +20,36 @@ BlockStep::Part::Part(Graph graph, SplitStep::Updates updates, const BlockStep& 
       if (step.p_.graph.inputs[i] == g.inputs[k]) from[k] = int(i);
   }
   dims.resize(g.inputs.size());
+  copies.resize(g.inputs.size());
+}
+
+void BlockStep::Part::take_rows(size_t k, int axis, int64_t skip, int64_t rows) {
+  ArrayRef& a = arrays[k];
+  Shape& shape = dims[k];
+  shape.assign(a.dims, a.dims + a.rank);
+  const int64_t all = shape[size_t(axis)];
+  size_t row = dtype_size(a.dtype), outer = 1;
+  for (size_t d = size_t(axis) + 1; d < shape.size(); ++d) row *= size_t(shape[d]);
+  for (size_t d = 0; d < size_t(axis); ++d) outer *= size_t(shape[d]);
+  shape[size_t(axis)] = std::max<int64_t>(1, rows);
+  a.dims = shape.data();
+  if (rows == 0 || rows == all) return;
+  auto* data = static_cast<char*>(a.data) + size_t(skip) * row;
+  if (outer == 1) {
+    a.data = data;
+    return;
+  }
+  Tensor& copy = copies[k];
+  if (!copy.defined() || copy.dtype() != a.dtype || copy.shape() != shape)
+    copy = Tensor(a.dtype, shape);
+  const size_t line = row * size_t(rows), pitch = row * size_t(all);
+  for (size_t o = 0; o < outer; ++o, data += pitch)
+    if (a.dtype == DType::kString)
+      std::copy_n(reinterpret_cast<const std::string*>(data), line / sizeof(std::string),
+                  copy.as<std::string>() + o * (line / sizeof(std::string)));
+    else
+      std::memcpy(static_cast<char*>(copy.data()) + o * line, data, line);
+  a.data = copy.data();
 }
 
 void BlockStep::Part::run(uint64_t seed, uint64_t step, Guard* guard) {

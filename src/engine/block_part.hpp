@@ -11,6 +11,9 @@ struct BlockStep::Part {
        const std::shared_ptr<State>& state = nullptr);
   // Runs on `arrays`; outputs are in `out`.
   void run(uint64_t seed, uint64_t step, Guard* guard);
+  // Of arrays[k] so many rows along `axis` remain, or a place for one when there are none. What
+  // lies apart in memory is copied.
+  void take_rows(size_t k, int axis, int64_t skip, int64_t rows);
   Tensor tensor(size_t k) const {
     return Tensor(types[k].dtype, types[k].shape, const_cast<void*>(out[k]), nullptr);
   }
@@ -20,6 +23,7 @@ struct BlockStep::Part {
   std::vector<int> from;  // by input: that of the section; -1: none of them
   std::vector<ArrayRef> arrays;
   std::vector<Shape> dims;
+  std::vector<Tensor> copies;  // by input, of rows that are not its first dimension
   double share = 1, once = 1, whole = 1;
   uint64_t planned = 0;  // how often a plan was looked for
   std::vector<Value> values;

@@ -16,13 +16,14 @@ constexpr const char* kHint = "train in one process, without --micro-blocks";
 
 // Two primes that divide no size of the model: what has such a size is rows.
 std::pair<int64_t, int64_t> odd_sizes(const Graph& g, const ArrayRef* arrays,
-                                      const std::vector<char>& is_rows) {
+                                      const std::vector<int>& axes) {
   std::vector<int64_t> sizes;
   for (const ValueDef& d : g.values)
     if (d.constant.defined())
       for (int64_t n : d.constant.shape()) sizes.push_back(n);
   for (size_t k = 0; k < g.inputs.size(); ++k)
-    for (int d = is_rows[k] ? 1 : 0; d < arrays[k].rank; ++d) sizes.push_back(arrays[k].dims[d]);
+    for (int d = 0; d < arrays[k].rank; ++d)
+      if (d != axes[k]) sizes.push_back(arrays[k].dims[d]);
   std::vector<int64_t> found;
   for (int64_t p = 7; found.size() < 2; p += 2) {
     bool good = true;
@@ -34,11 +35,11 @@ std::pair<int64_t, int64_t> odd_sizes(const Graph& g, const ArrayRef* arrays,
 }
 
 Graph specialised(const Graph& general, const std::vector<ValueId>& keep, const ArrayRef* arrays,
-                  const std::vector<char>& is_rows, int64_t rows, ThreadPool& pool) {
+                  const std::vector<int>& axes, int64_t rows, ThreadPool& pool) {
   Graph g = general.clone();
   for (size_t k = 0; k < g.inputs.size(); ++k) {
     Shape shape(arrays[k].dims, arrays[k].dims + arrays[k].rank);
-    if (is_rows[k]) shape[0] = rows;
+    if (axes[k] >= 0) shape[size_t(axes[k])] = rows;
     g.value(g.inputs[k]).type = TypeInfo::tensor(arrays[k].dtype, shape);
   }
   g.remove_dead(keep);
@@ -118,26 +119,6 @@ std::vector<BatchNumber> of_whole_batch(const std::vector<Reader>& readers, cons
   return found;
 }
 
-// By the names of dimensions: an input whose rows are not its first dimension.
-void refuse_rows_elsewhere(const Graph& g, const std::vector<char>& is_rows) {
-  std::string rows;
-  for (size_t k = 0; k < is_rows.size() && rows.empty(); ++k) {
-    const auto& shape = g.value(g.inputs[k]).type.shape;
-    if (is_rows[k] && shape) rows = (*shape)[0].symbol;
-  }
-  for (ValueId v : g.inputs) {
-    const auto& shape = g.value(v).type.shape;
-    for (size_t d = 1; shape && d < shape->size() && !rows.empty(); ++d)
-      if ((*shape)[d].symbol == rows)
-        model_error("OT5010",
-                    cat("this training cannot be cut into blocks of rows: input '", g.value_name(v),
-                        "' has its rows (", rows, ") along dimension ", d,
-                        "; they are cut along the first dimension of every input"),
-                    "train in one process, without --micro-blocks, or transpose the input in front "
-                    "of the model");
-  }
-}
-
 }  // namespace
 
 void no_open_rows() {
@@ -147,30 +128,17 @@ void no_open_rows() {
               "export the model with an open batch size, or train in one process");
 }
 
-std::vector<char> row_inputs(const Graph& g) {
-  std::vector<char> is_rows;
-  for (ValueId v : g.inputs) {
-    const TypeInfo& t = g.value(v).type;
-    const bool open = t.is_tensor() && (!t.shape || (!t.shape->empty() && !(*t.shape)[0].known()));
-    is_rows.push_back(open);
-  }
-  return is_rows;
-}
-
 SplitStep split_into_blocks(const Graph& g, const SplitStep::Updates& updates,
-                            const ArrayRef* arrays, ThreadPool& pool, std::vector<char>& is_rows,
+                            const ArrayRef* arrays, ThreadPool& pool, const std::vector<int>& axes,
                             const BlockOptions& options) {
-  is_rows = row_inputs(g);
-  for (size_t k = 0; k < is_rows.size(); ++k) is_rows[k] = is_rows[k] && arrays[k].rank > 0;
-  if (std::none_of(is_rows.begin(), is_rows.end(), [](char r) { return r != 0; })) no_open_rows();
+  if (std::none_of(axes.begin(), axes.end(), [](int a) { return a >= 0; })) no_open_rows();
   const std::vector<ValueId> keep = values_of(updates);
-  const auto [small, large] = odd_sizes(g, arrays, is_rows);
+  const auto [small, large] = odd_sizes(g, arrays, axes);
   Graph t, other;
   try {
-    t = specialised(g, keep, arrays, is_rows, small, pool);
-    other = specialised(g, keep, arrays, is_rows, large, pool);
+    t = specialised(g, keep, arrays, axes, small, pool);
+    other = specialised(g, keep, arrays, axes, large, pool);
   } catch (Error& e) {
-    refuse_rows_elsewhere(g, is_rows);
     e.add_place("while the batch was cut into blocks of rows: does the file fix its batch size?");
     throw;
   }
@@ -178,7 +146,7 @@ SplitStep split_into_blocks(const Graph& g, const SplitStep::Updates& updates,
   const std::vector<Reader> readers = batch_numbers(t, other);
   std::vector<ValueId> of_block;
   of_whole_batch(readers, {}, growth, &of_block);
-  const RowAnalysis a = analyse_rows(t, all_ops(), small, is_rows, of_block, keep, t.outputs);
+  const RowAnalysis a = analyse_rows(t, all_ops(), small, axes, of_block, keep, t.outputs);
   if (options.sync_norm && !a.batch_norms.empty()) {
     // statistics are those of the batch, and so are all numbers beside them
     std::vector<BatchNumber> given;
@@ -186,7 +154,7 @@ SplitStep split_into_blocks(const Graph& g, const SplitStep::Updates& updates,
       if (std::none_of(given.begin(), given.end(),
                        [&](const BatchNumber& b) { return b.value == r.value; }))
         given.push_back({r.value, BatchNumber::kGiven});
-    const RowAnalysis whole = analyse_rows(t, all_ops(), small, is_rows, {}, keep, t.outputs);
+    const RowAnalysis whole = analyse_rows(t, all_ops(), small, axes, {}, keep, t.outputs);
     return split_step(g, updates, t, whole, given, options);
   }
   const std::vector<BatchNumber> numbers = of_whole_batch(readers, a, growth, nullptr);
@@ -194,10 +162,10 @@ SplitStep split_into_blocks(const Graph& g, const SplitStep::Updates& updates,
 }
 
 std::vector<Tensor> numbers_of_batch(const Graph& g, const SplitStep::Updates& updates,
-                                     const ArrayRef* arrays, const std::vector<char>& is_rows,
+                                     const ArrayRef* arrays, const std::vector<int>& axes,
                                      int64_t rows, const std::vector<ValueId>& values,
                                      ThreadPool& pool) {
-  const Graph t = specialised(g, values_of(updates), arrays, is_rows, rows, pool);
+  const Graph t = specialised(g, values_of(updates), arrays, axes, rows, pool);
   std::vector<Tensor> numbers;
   for (ValueId v : values) {
     OT_ASSERT(t.value(v).is_constant());

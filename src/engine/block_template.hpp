@@ -7,21 +7,18 @@
 namespace onnxtrain {
 
 // arrays: one per graph input; their sizes but for the number of rows are those of every batch.
-// is_rows: by input, whether it holds rows.
+// axes: by input, the dimension that counts rows; -1: it has none.
 SplitStep split_into_blocks(const Graph& g, const SplitStep::Updates& updates,
-                            const ArrayRef* arrays, ThreadPool& pool, std::vector<char>& is_rows,
+                            const ArrayRef* arrays, ThreadPool& pool, const std::vector<int>& axes,
                             const BlockOptions& options);
 
 // The numbers `values` (SplitStep::given) of a batch of so many rows.
 std::vector<Tensor> numbers_of_batch(const Graph& g, const SplitStep::Updates& updates,
-                                     const ArrayRef* arrays, const std::vector<char>& is_rows,
+                                     const ArrayRef* arrays, const std::vector<int>& axes,
                                      int64_t rows, const std::vector<ValueId>& values,
                                      ThreadPool& pool);
 
 // OT5011: there is nothing to cut.
 [[noreturn]] void no_open_rows();
-
-// By input: has it an open number of rows?
-std::vector<char> row_inputs(const Graph& g);
 
 }  // namespace onnxtrain

@@ -41,8 +41,10 @@ BlockStep::BlockStep(Parts parts) : p_(std::move(parts)) {}
 BlockStep::~BlockStep() = default;
 
 void BlockStep::prepare(const ArrayRef* arrays) {
+  for (size_t k = 0; k < p_.axes.size(); ++k)  // an input of unknown rank is given a number
+    if (arrays[k].rank <= p_.axes[k]) p_.axes[k] = -1;
   split_ = std::make_unique<SplitStep>(
-      split_into_blocks(p_.graph, p_.updates, arrays, *p_.pool, is_rows_, p_.how));
+      split_into_blocks(p_.graph, p_.updates, arrays, *p_.pool, p_.axes, p_.how));
   ProgramOptions others = p_.options;  // targets meet outputs in the blocks only
   others.targets.clear();
   const SplitStep::Updates none;
@@ -113,19 +115,10 @@ void BlockStep::bind(Part& p, int block) {
     ArrayRef& a = p.arrays[k];
     if (p.from[k] >= 0) {
       a = arrays_[size_t(p.from[k])];
-      if (!is_rows_[size_t(p.from[k])]) continue;
-      Shape& dims = p.dims[k];
-      dims.assign(a.dims, a.dims + a.rank);
-      size_t row = dtype_size(a.dtype);
-      for (size_t d = 1; d < dims.size(); ++d) row *= size_t(dims[d]);
-      dims[0] = rows;
-      a.dims = dims.data();
-      if (rows == 0) {
-        dims[0] = 1;
-        a.data = const_cast<void*>(lone_row(a, k).data());
-        continue;
-      }
-      a.data = static_cast<char*>(a.data) + size_t(skip) * row;
+      const int axis = p_.axes[size_t(p.from[k])];
+      if (axis < 0) continue;
+      p.take_rows(k, axis, skip, rows);
+      if (rows == 0) a.data = const_cast<void*>(lone_row(a, k).data());
       continue;
     }
     double* scalar = p.names[k] == kShareInput   ? &p.share
@@ -192,7 +185,7 @@ BlockStep::Part& BlockStep::part_of(int block) {
 // All blocks of this process, which meet those of the others in the middle.
 void BlockStep::run_together() {
   if (!split_->given.empty() && numbers_rows_ != rows_->total()) {
-    numbers_ = numbers_of_batch(p_.graph, p_.updates, arrays_.data(), is_rows_, rows_->total(),
+    numbers_ = numbers_of_batch(p_.graph, p_.updates, arrays_.data(), p_.axes, rows_->total(),
                                 split_->given, *p_.pool);
     numbers_rows_ = rows_->total();
   }

@@ -17,6 +17,7 @@ namespace onnxtrain {
 struct BatchRows {
   std::vector<int64_t> first;  // by block, and the end
   int begin = 0, end = 0;      // blocks of this process
+  std::vector<int> axes = {};  // by input of the training: row_axes
   int64_t total() const { return first.back(); }
   int64_t rows(int block) const { return first[size_t(block) + 1] - first[size_t(block)]; }
   int64_t own() const { return first[size_t(end)] - first[size_t(begin)]; }
@@ -38,6 +39,7 @@ class BlockStep {
     Communicator* communicator = nullptr;
     BlockOptions how = {};
     std::set<std::string> elsewhere = {};  // state variables that others read too
+    std::vector<int> axes = {};            // by graph input: the dimension that counts rows, or -1
   };
   explicit BlockStep(Parts parts);
   ~BlockStep();
@@ -88,8 +90,7 @@ class BlockStep {
   std::unique_ptr<ShardedUpdate> shards_;
   std::unique_ptr<Overlap> overlap_;
   StepObserver* observer_ = nullptr;
-  std::vector<char> is_rows_;  // by graph input
-  std::vector<char> empty_;    // by block
+  std::vector<char> empty_;  // by block
   std::vector<Tensor> row_outputs_;
   const BatchRows* rows_ = nullptr;
   BatchRows last_rows_;

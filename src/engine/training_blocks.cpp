@@ -56,6 +56,7 @@ void Training::set_blocks(int blocks, Communicator* communicator, BlockOptions h
   how_ = how;
   const bool cut = blocks > 1 || communicator;
   cut_ = cut ? std::make_unique<BatchRows>() : nullptr;
+  if (cut) cut_->axes = row_axes(slots_);
   if (how.shard && communicator) {
     algorithms_.front()->state_pages.stop();
     give_zeros_back(*state_);
@@ -69,9 +70,18 @@ void Training::set_blocks(int blocks, Communicator* communicator, BlockOptions h
     options.memory_shares *= 2;  // blocks and update
     std::set<std::string> elsewhere;
     if (how.shard && communicator) elsewhere = read_by_others(*model_, k);
+    const Graph& g = a->program->graph();
+    std::vector<int> axes;
+    for (ValueId v : g.inputs) {
+      const auto named = [&](const ValueDef& slot) { return slot.name == g.value_name(v); };
+      const auto slot = std::find_if(slots_.begin(), slots_.end(), named);
+      axes.push_back(slot != slots_.end()        ? cut_->axes[size_t(slot - slots_.begin())]
+                     : has_open_rows(g.value(v)) ? 0
+                                                 : -1);
+    }
     a->blocks = std::make_unique<BlockStep>(
-        BlockStep::Parts{a->program->graph().clone(), a->updates, a->loss, state_, pool_, options,
-                         communicator, how, std::move(elsewhere)});
+        BlockStep::Parts{g.clone(), a->updates, a->loss, state_, pool_, options, communicator, how,
+                         std::move(elsewhere), std::move(axes)});
   }
 }
 
@@ -112,20 +122,22 @@ void Training::cut_batch(const ArrayRef* arrays) {
   int64_t rows = -1;
   std::string first;
   for (size_t k = 0; k < slots_.size(); ++k) {
-    if (!has_open_rows(slots_[k]) || arrays[k].dtype == DType::kUndefined || arrays[k].rank == 0)
-      continue;
-    if (rows >= 0 && arrays[k].dims[0] != rows)
+    const int axis = cut_->axes[k];
+    if (axis < 0 || arrays[k].dtype == DType::kUndefined || arrays[k].rank <= axis) continue;
+    if (rows >= 0 && arrays[k].dims[axis] != rows)
       data_error("OT2165",
                  cat("'", first, "' and '", slots_[k].name, "' have different sizes: ", rows,
-                     " and ", arrays[k].dims[0]),
+                     " and ", arrays[k].dims[axis]),
                  "give as many rows of one as of the other");
-    rows = arrays[k].dims[0];
+    rows = arrays[k].dims[axis];
     first = slots_[k].name;
   }
   if (rows < 0) no_open_rows();
   batch_rows_ = meet(rows);
   if (batch_rows_ == 0) no_rows_in_batch();
+  std::vector<int> axes = std::move(cut_->axes);
   *cut_ = cut_rows(told_, communicator_ ? communicator_->rank() : 0, blocks_);
+  cut_->axes = std::move(axes);
   if (!gathered_) return;
   gathered_ = false;
   for (const auto& a : algorithms_)

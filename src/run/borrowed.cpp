@@ -1,4 +1,5 @@
-// Rank 0 sends what resuming reads: settings, the log, the last and the best checkpoint.
+// Rank 0 sends what the others read of a run: for resuming and eval the settings, the log, the last
+// and the best checkpoint; for predict the model.
 #include "run/borrowed.hpp"
 
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "distributed/gather_tensors.hpp"
+#include "run/folder.hpp"
 #include "run/start.hpp"
 
 namespace onnxtrain::run {
@@ -21,32 +23,51 @@ struct Sent {
   fs::path folder, what;        // what: relative, too
 };
 
-bool is_read(const fs::path& file) {
+bool is_read(const fs::path& file, Borrowed::For what) {
   const std::string name = file.filename().string();
+  if (what == Borrowed::For::kPredicting) return name.starts_with("model.onnx");
   const bool checkpoint = file.parent_path().filename() == "checkpoints";
   if (checkpoint) return name.starts_with("last.train.onnx") || name.starts_with("best.train.onnx");
-  return name != "model.onnx" && name != "report.html" && !name.starts_with("events");
+  return !name.starts_with("model.onnx") && name != "report.html" && !name.starts_with("events");
 }
 
-// Of a run: its folder. Of a checkpoint that belongs to none: the file, and its data beside it.
-Sent files_of(const std::string& path) {
+// A folder of which nothing is there (a mount point, a run of which others write the files) is not
+// the run.
+bool sees(const std::string& path) {
+  std::error_code ec;
+  if (!fs::is_directory(path, ec)) return fs::exists(path, ec);
+  const Folder run(path);
+  return fs::exists(run.last(), ec) || fs::exists(run.best(), ec) || fs::exists(run.model(), ec);
+}
+
+// Of a run: its folder. Of a file that belongs to none: the file, and its data beside it.
+Sent files_of(const std::string& path, Borrowed::For what) {
   Sent s;
   const fs::path given = fs::absolute(path).lexically_normal();
   std::string run = run_of(path);
   if (run.empty() && fs::is_directory(path)) run = path;
   s.folder = run.empty() ? given.parent_path() : fs::absolute(run).lexically_normal();
   s.what = given.lexically_relative(s.folder);
-  const std::string file = given.filename().string();
+  if (run.empty()) {
+    const std::string file = given.filename().string();
+    for (const fs::directory_entry& e : fs::directory_iterator(s.folder)) {
+      const std::string name = e.path().filename().string();
+      if (e.is_regular_file() && (name == file || name == file + ".data"))
+        s.names.emplace_back(name);
+    }
+    return s;
+  }
   for (const fs::directory_entry& e : fs::recursive_directory_iterator(s.folder)) {
     const fs::path name = e.path().lexically_relative(s.folder);
     if (!e.is_regular_file() || name.string().starts_with("earlier-")) continue;
-    if (run.empty() ? name.string().starts_with(file) : is_read(e.path())) s.names.push_back(name);
+    const bool given_itself = name == s.what || name == fs::path(s.what.string() + ".data");
+    if (given_itself || is_read(e.path(), what)) s.names.push_back(name);
   }
   return s;
 }
 
-std::vector<Tensor> packed(const std::string& path) {
-  const Sent s = files_of(path);
+std::vector<Tensor> packed(const std::string& path, Borrowed::For what) {
+  const Sent s = files_of(path, what);
   Tensor names(DType::kString, {int64_t(s.names.size()) + 1});
   names.as<std::string>()[0] = s.what.string();
   std::vector<Tensor> all = {names};
@@ -67,17 +88,16 @@ Borrowed::~Borrowed() {
   if (!folder_.empty()) fs::remove_all(folder_, ignored);
 }
 
-std::string Borrowed::find(Communicator& c, const std::string& path) {
-  std::error_code ec;
-  const char sees = fs::exists(path, ec) ? 1 : 0;
+std::string Borrowed::find(Communicator& c, const std::string& path, For what) {
+  const char here = sees(path) ? 1 : 0;
   std::vector<char> all(size_t(c.size()));
-  c.all_gather(&sees, 1, all.data());
+  c.all_gather(&here, 1, all.data());
   if (!all[0] || std::string_view(all.data(), all.size()).find('\0') == std::string_view::npos)
     return path;
   const std::vector<std::vector<Tensor>> sent =
-      gather_tensors(c, c.rank() == 0 ? packed(path) : std::vector<Tensor>());
-  if (sees) return path;
-  folder_ = (fs::temp_directory_path() / "onnxtrain-resume-XXXXXX").string();
+      gather_tensors(c, c.rank() == 0 ? packed(path, what) : std::vector<Tensor>());
+  if (here) return path;
+  folder_ = (fs::temp_directory_path() / "onnxtrain-run-XXXXXX").string();
   if (!mkdtemp(folder_.data())) {
     const int why = errno;
     folder_.clear();
