@@ -376,7 +376,7 @@ def test_every_code_has_an_explanation():
         if not path.name.endswith("_test.cpp") and "explanations" not in path.name:
             used |= set(re.findall(r'(?:"|error\[)(OT\d{4})(?:"|\])', path.read_text()))
     explained = set()
-    for path in ROOT.glob("src/cli/explanations_*.cpp"):
+    for path in ROOT.glob("src/cli/explain/explanations_*.cpp"):
         explained |= set(re.findall(r'\{"(OT\d{4})"', path.read_text()))
     assert len(used) > 150 and used <= explained, sorted(used - explained)
     assert explained <= used, f"never raised: {sorted(explained - used)}"

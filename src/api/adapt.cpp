@@ -3,7 +3,7 @@
 
 #include "api/handles.hpp"
 #include "model/batch.hpp"
-#include "run/feeds.hpp"
+#include "run/data/feeds.hpp"
 
 using namespace onnxtrain;
 using namespace onnxtrain::api;

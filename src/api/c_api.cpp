@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "api/handles.hpp"
-#include "convert/attribute_weights.hpp"
-#include "convert/optimizers.hpp"
+#include "convert/analysis/attribute_weights.hpp"
 #include "convert/prepare.hpp"
+#include "convert/step/optimizers.hpp"
 #include "core/environment.hpp"
 #include "core/memory.hpp"
 #include "core/version.hpp"

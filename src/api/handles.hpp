@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/mapped.hpp"
-#include "data/dataset.hpp"
-#include "data/stream.hpp"
+#include "data/columns/dataset.hpp"
+#include "data/columns/stream.hpp"
 #include "engine/session.hpp"
 #include "onnx/graph_view.hpp"
 #include "onnxtrain/onnxtrain.h"

@@ -1,9 +1,8 @@
 // The C API's new networks.
-#include "run/new_model.hpp"
-
 #include <nlohmann/json.hpp>
 
 #include "api/handles.hpp"
+#include "run/new/model.hpp"
 
 using namespace onnxtrain;
 using namespace onnxtrain::api;

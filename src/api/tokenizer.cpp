@@ -1,6 +1,6 @@
 // The C API: token ids by functions of the caller.
 #include "api/handles.hpp"
-#include "run/text.hpp"
+#include "run/data/text.hpp"
 
 using namespace onnxtrain;
 using namespace onnxtrain::api;

@@ -4,15 +4,15 @@
 #include <chrono>
 #include <cstdio>
 
-#include "cli/bench_against.hpp"
-#include "cli/bench_feeds.hpp"
-#include "cli/commands.hpp"
-#include "cli/profile_table.hpp"
-#include "cli/recipe_flags.hpp"
+#include "cli/common/commands.hpp"
+#include "cli/flags/recipe_flags.hpp"
+#include "cli/measure/bench_against.hpp"
+#include "cli/measure/bench_feeds.hpp"
+#include "cli/print/profile_table.hpp"
 #include "core/file.hpp"
 #include "core/memory.hpp"
 #include "core/thread_count.hpp"
-#include "data/npz_file.hpp"
+#include "data/arrays/npz_file.hpp"
 #include "engine/training.hpp"
 #include "onnx/onnx.hpp"
 

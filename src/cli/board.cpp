@@ -5,11 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
-#include "cli/local_server.hpp"
+#include "cli/common/commands.hpp"
+#include "cli/processes/local_server.hpp"
 #include "core/error.hpp"
-#include "run/list.hpp"
-#include "run/report.hpp"
+#include "run/report/list.hpp"
+#include "run/report/report.hpp"
 
 namespace onnxtrain::cli {
 

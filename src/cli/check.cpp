@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/check_gradients.hpp"
-#include "cli/commands.hpp"
-#include "cli/limit_flags.hpp"
+#include "cli/common/commands.hpp"
+#include "cli/flags/limit_flags.hpp"
+#include "cli/measure/check_gradients.hpp"
 #include "engine/check_types.hpp"
 #include "onnx/onnx.hpp"
 

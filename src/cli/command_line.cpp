@@ -8,20 +8,20 @@
 #include <new>
 #include <set>
 
-#include "cli/commands.hpp"
-#include "cli/data_process.hpp"
-#include "cli/fallback_process.hpp"
-#include "cli/flag_words.hpp"
-#include "cli/given_values.hpp"
-#include "cli/narration.hpp"
-#include "cli/processes.hpp"
-#include "cli/settings.hpp"
+#include "cli/common/commands.hpp"
+#include "cli/common/narration.hpp"
+#include "cli/flags/flag_words.hpp"
+#include "cli/flags/given_values.hpp"
+#include "cli/flags/settings.hpp"
+#include "cli/processes/data_process.hpp"
+#include "cli/processes/fallback_process.hpp"
+#include "cli/processes/processes.hpp"
 #include "core/error.hpp"
 #include "core/error_trace.hpp"
 #include "core/memory.hpp"
 #include "core/shell.hpp"
 #include "core/version.hpp"
-#include "data/dataset.hpp"
+#include "data/columns/dataset.hpp"
 
 namespace onnxtrain::cli {
 

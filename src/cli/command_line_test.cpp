@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/commands.hpp"
+#include "cli/common/commands.hpp"
 #include "core/error.hpp"
 #include "core/error_trace.hpp"
 #include "onnx/onnx.hpp"

@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.hpp"
-#include "cli/python_side.hpp"
+#include "cli/common/commands.hpp"
+#include "cli/processes/python_side.hpp"
 #include "core/error.hpp"
 
 namespace onnxtrain::cli {

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
-#include "cli/progress.hpp"
+#include "cli/common/commands.hpp"
+#include "cli/print/progress.hpp"
 #include "core/file.hpp"
 #include "run/run.hpp"
 

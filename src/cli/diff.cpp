@@ -7,10 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
+#include "cli/common/commands.hpp"
 #include "onnx/onnx.hpp"
-#include "run/epoch_log.hpp"
-#include "run/folder.hpp"
+#include "run/folder/epoch_log.hpp"
+#include "run/folder/folder.hpp"
 
 namespace onnxtrain::cli {
 

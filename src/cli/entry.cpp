@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "cli/commands.hpp"
-#include "cli/narration.hpp"
+#include "cli/common/commands.hpp"
+#include "cli/common/narration.hpp"
 #include "core/version.hpp"
 
 extern "C" __attribute__((visibility("default"))) int ot_command_line(int argc, char** argv) {

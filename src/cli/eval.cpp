@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/data_flags.hpp"
-#include "cli/limit_flags.hpp"
-#include "cli/processes.hpp"
-#include "cli/progress.hpp"
+#include "cli/flags/data_flags.hpp"
+#include "cli/flags/limit_flags.hpp"
+#include "cli/print/progress.hpp"
+#include "cli/processes/processes.hpp"
 #include "run/borrowed.hpp"
 #include "run/predict.hpp"
 

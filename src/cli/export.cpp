@@ -5,15 +5,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
+#include "cli/common/commands.hpp"
 #include "cli/export_step.hpp"
 #include "cli/export_whole.hpp"
-#include "cli/output_file.hpp"
-#include "cli/random_feeds.hpp"
-#include "convert/attribute_weights.hpp"
-#include "convert/fold_bn.hpp"
+#include "cli/flags/output_file.hpp"
+#include "cli/measure/random_feeds.hpp"
+#include "convert/analysis/attribute_weights.hpp"
+#include "convert/lower/fold_bn.hpp"
 #include "onnx/onnx.hpp"
-#include "run/checkpoint.hpp"
+#include "run/folder/checkpoint.hpp"
 
 namespace onnxtrain::cli {
 

@@ -1,7 +1,7 @@
 // `export --step`: flags, and what is said about the files that were written.
 #include "cli/export_step.hpp"
 
-#include "cli/bench_feeds.hpp"
+#include "cli/measure/bench_feeds.hpp"
 
 namespace onnxtrain::cli {
 

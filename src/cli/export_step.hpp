@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.hpp"
+#include "cli/common/commands.hpp"
 #include "convert/portable/portable.hpp"
 
 namespace onnxtrain::cli {

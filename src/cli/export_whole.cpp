@@ -1,7 +1,7 @@
 // `export --whole`: flags, and what is said about the file that was written.
 #include "cli/export_whole.hpp"
 
-#include "cli/bench_feeds.hpp"
+#include "cli/measure/bench_feeds.hpp"
 
 namespace onnxtrain::cli {
 

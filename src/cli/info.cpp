@@ -6,11 +6,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
-#include "cli/layer_table.hpp"
-#include "cli/processes.hpp"
-#include "cli/python_side.hpp"
-#include "cli/random_feeds.hpp"
+#include "cli/common/commands.hpp"
+#include "cli/measure/random_feeds.hpp"
+#include "cli/print/layer_table.hpp"
+#include "cli/processes/processes.hpp"
+#include "cli/processes/python_side.hpp"
 #include "convert/prepare.hpp"
 #include "core/text.hpp"
 #include "core/threads.hpp"

@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "cli/commands.hpp"
-#include "cli/narration.hpp"
+#include "cli/common/commands.hpp"
+#include "cli/common/narration.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/shell.hpp"

@@ -3,15 +3,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/data_flags.hpp"
-#include "cli/output_file.hpp"
-#include "cli/parameter_counts.hpp"
-#include "cli/preprocess_flags.hpp"
+#include "cli/flags/data_flags.hpp"
+#include "cli/flags/output_file.hpp"
+#include "cli/flags/preprocess_flags.hpp"
+#include "cli/print/parameter_counts.hpp"
 #include "convert/prepare.hpp"
 #include "core/shell.hpp"
 #include "core/text.hpp"
 #include "onnx/onnx.hpp"
-#include "run/new_model.hpp"
+#include "run/new/model.hpp"
 
 namespace onnxtrain::cli {
 

@@ -3,13 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/bench_feeds.hpp"
-#include "cli/commands.hpp"
-#include "cli/limit_flags.hpp"
-#include "cli/output_file.hpp"
-#include "cli/recipe_flags.hpp"
+#include "cli/common/commands.hpp"
+#include "cli/flags/limit_flags.hpp"
+#include "cli/flags/output_file.hpp"
+#include "cli/flags/recipe_flags.hpp"
+#include "cli/measure/bench_feeds.hpp"
 #include "core/file_kind.hpp"
-#include "data/npz_file.hpp"
+#include "data/arrays/npz_file.hpp"
 #include "engine/gradients.hpp"
 #include "engine/session.hpp"
 #include "onnx/onnx.hpp"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
+#include "cli/common/commands.hpp"
 #include "op/op.hpp"
 
 namespace onnxtrain::cli {

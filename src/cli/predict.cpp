@@ -3,14 +3,14 @@
 
 #include <cstdio>
 
-#include "cli/commands.hpp"
-#include "cli/data_flags.hpp"
-#include "cli/limit_flags.hpp"
-#include "cli/output_file.hpp"
-#include "cli/prediction_files.hpp"
-#include "cli/processes.hpp"
+#include "cli/common/commands.hpp"
+#include "cli/flags/data_flags.hpp"
+#include "cli/flags/limit_flags.hpp"
+#include "cli/flags/output_file.hpp"
+#include "cli/print/prediction_files.hpp"
+#include "cli/processes/processes.hpp"
 #include "core/file.hpp"
-#include "data/npz_file.hpp"
+#include "data/arrays/npz_file.hpp"
 #include "run/borrowed.hpp"
 
 namespace onnxtrain::cli {

@@ -9,13 +9,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.hpp"
-#include "cli/output_file.hpp"
-#include "cli/progress.hpp"
+#include "cli/common/commands.hpp"
+#include "cli/flags/output_file.hpp"
+#include "cli/print/progress.hpp"
 #include "core/error.hpp"
-#include "run/list.hpp"
-#include "run/metrics.hpp"
-#include "run/report.hpp"
+#include "run/metrics/metrics.hpp"
+#include "run/report/list.hpp"
+#include "run/report/report.hpp"
 
 namespace onnxtrain::cli {
 

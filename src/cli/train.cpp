@@ -12,13 +12,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/engine_process.hpp"
-#include "cli/fallback_process.hpp"
-#include "cli/parameter_counts.hpp"
-#include "cli/profile_table.hpp"
-#include "cli/progress.hpp"
-#include "cli/settings.hpp"
-#include "cli/train_flags.hpp"
+#include "cli/flags/settings.hpp"
+#include "cli/flags/train_flags.hpp"
+#include "cli/print/parameter_counts.hpp"
+#include "cli/print/profile_table.hpp"
+#include "cli/print/progress.hpp"
+#include "cli/processes/engine_process.hpp"
+#include "cli/processes/fallback_process.hpp"
 #include "core/file.hpp"
 #include "core/shell.hpp"
 #include "core/text.hpp"

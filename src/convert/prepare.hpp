@@ -72,7 +72,7 @@ struct Recipe {
   std::string bn_variance = "torch";
   bool strict = false;  // weights that would not train are an error, not a warning
   // Random changes of images in the training form only: "flip,crop:4,my.onnx"
-  // (convert/augment.hpp)
+  // (convert/step/augment.hpp)
   std::string augment;
 };
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "core/shell.hpp"
-#include "data/convert.hpp"
+#include "data/columns/convert.hpp"
 
 namespace onnxtrain {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 #include <optional>
 
-#include "data/dataset.hpp"
+#include "data/columns/dataset.hpp"
 
 namespace onnxtrain {
 

@@ -1,7 +1,7 @@
 // Image folders and safetensors files.
 #include "data/images.hpp"
 
-#include "data/safetensors.hpp"
+#include "data/arrays/safetensors.hpp"
 #include "data/test_files.hpp"
 
 namespace onnxtrain {

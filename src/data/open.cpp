@@ -8,13 +8,13 @@
 #include "core/file_kind.hpp"
 #include "core/memory.hpp"
 #include "core/shell.hpp"
-#include "data/foreign_table.hpp"
-#include "data/idx.hpp"
+#include "data/arrays/idx.hpp"
+#include "data/arrays/inflate.hpp"
+#include "data/arrays/npy.hpp"
+#include "data/arrays/safetensors.hpp"
 #include "data/images.hpp"
-#include "data/inflate.hpp"
-#include "data/npy.hpp"
-#include "data/safetensors.hpp"
 #include "data/synthetic.hpp"
+#include "data/table/foreign_table.hpp"
 
 namespace onnxtrain {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 #include <map>
 
-#include "data/csv.hpp"
-#include "data/dataset.hpp"
+#include "data/columns/dataset.hpp"
+#include "data/table/csv.hpp"
 
 namespace onnxtrain {
 

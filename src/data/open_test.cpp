@@ -1,7 +1,7 @@
 #include "data/open.hpp"
 
-#include "data/foreign_table.hpp"
 #include "data/sampler.hpp"
+#include "data/table/foreign_table.hpp"
 #include "data/test_files.hpp"
 
 namespace onnxtrain {

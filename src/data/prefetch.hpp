@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.hpp"
+#include "data/columns/dataset.hpp"
 
 namespace onnxtrain {
 

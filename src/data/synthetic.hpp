@@ -1,6 +1,6 @@
 // Random data that a model can learn, for trying things out and for measuring.
 #pragma once
-#include "data/dataset.hpp"
+#include "data/columns/dataset.hpp"
 
 namespace onnxtrain {
 

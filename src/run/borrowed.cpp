@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "distributed/gather_tensors.hpp"
-#include "run/folder.hpp"
+#include "run/folder/folder.hpp"
 #include "run/start.hpp"
 
 namespace onnxtrain::run {

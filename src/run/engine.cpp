@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "run/feeds.hpp"
+#include "run/data/feeds.hpp"
 
 namespace onnxtrain::run {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "run/stepper.hpp"
+#include "run/hooks/stepper.hpp"
 
 namespace onnxtrain::run {
 

@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "core/shell.hpp"
-#include "run/best.hpp"
-#include "run/evaluate.hpp"
-#include "run/slowest.hpp"
-#include "run/target_check.hpp"
+#include "run/data/target_check.hpp"
+#include "run/folder/best.hpp"
+#include "run/metrics/evaluate.hpp"
+#include "run/report/slowest.hpp"
 #include "runtime/finite.hpp"
 
 namespace onnxtrain::run {

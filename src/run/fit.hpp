@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "run/batches.hpp"
-#include "run/checkpoint.hpp"
-#include "run/folder.hpp"
-#include "run/observer.hpp"
-#include "run/stepper.hpp"
+#include "run/data/batches.hpp"
+#include "run/folder/checkpoint.hpp"
+#include "run/folder/folder.hpp"
+#include "run/hooks/observer.hpp"
+#include "run/hooks/stepper.hpp"
 
 namespace onnxtrain::run {
 

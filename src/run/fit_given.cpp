@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "run/data/target_check.hpp"
+#include "run/data/whole_batches.hpp"
 #include "run/given.hpp"
-#include "run/new_parts.hpp"
+#include "run/new/parts.hpp"
 #include "run/run.hpp"
-#include "run/target_check.hpp"
-#include "run/whole_batches.hpp"
 
 namespace onnxtrain::run {
 

@@ -11,8 +11,8 @@
 #include "convert/prepare.hpp"
 #include "convert/testing.hpp"
 #include "onnx/onnx.hpp"
-#include "run/epoch_log.hpp"
-#include "run/feeds.hpp"
+#include "run/data/feeds.hpp"
+#include "run/folder/epoch_log.hpp"
 #include "tests/support/op_case.hpp"
 
 namespace onnxtrain::run {

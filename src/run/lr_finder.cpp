@@ -7,7 +7,7 @@
 #include "data/prefetch.hpp"
 #include "data/sampler.hpp"
 #include "model/batch.hpp"
-#include "run/whole_batches.hpp"
+#include "run/data/whole_batches.hpp"
 
 namespace onnxtrain::run {
 

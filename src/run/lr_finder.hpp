@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/training.hpp"
-#include "run/feeds.hpp"
+#include "run/data/feeds.hpp"
 
 namespace onnxtrain::run {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/training.hpp"
-#include "run/observer.hpp"
+#include "run/hooks/observer.hpp"
 
 namespace onnxtrain::run {
 

@@ -6,12 +6,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "convert/output_range.hpp"
+#include "convert/analysis/output_range.hpp"
 #include "distributed/gather_tensors.hpp"
 #include "model/trained_outputs.hpp"
-#include "run/data_spec.hpp"
-#include "run/target_check.hpp"
-#include "run/whole_batches.hpp"
+#include "run/data/data_spec.hpp"
+#include "run/data/target_check.hpp"
+#include "run/data/whole_batches.hpp"
 
 namespace onnxtrain::run {
 

@@ -9,7 +9,7 @@
 #include "convert/prepare.hpp"
 #include "convert/preprocess/image_input.hpp"
 #include "core/shell.hpp"
-#include "data/fingerprint.hpp"
+#include "data/columns/fingerprint.hpp"
 #include "data/images.hpp"
 #include "data/prefetch.hpp"
 #include "distributed/gather_tensors.hpp"
@@ -17,14 +17,14 @@
 #include "model/class_labels.hpp"
 #include "model/scores.hpp"
 #include "onnx/onnx.hpp"
-#include "run/checkpoint.hpp"
-#include "run/evaluate.hpp"
+#include "run/data/raw_columns.hpp"
+#include "run/data/target_check.hpp"
+#include "run/data/whole_batches.hpp"
+#include "run/folder/checkpoint.hpp"
+#include "run/metrics/evaluate.hpp"
 #include "run/output_rows.hpp"
-#include "run/raw_columns.hpp"
 #include "run/same_everywhere.hpp"
 #include "run/start.hpp"
-#include "run/target_check.hpp"
-#include "run/whole_batches.hpp"
 
 namespace onnxtrain::run {
 

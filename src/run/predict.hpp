@@ -7,10 +7,10 @@
 
 #include "distributed/communicator.hpp"
 #include "engine/session.hpp"
-#include "run/folder.hpp"
-#include "run/metrics.hpp"
-#include "run/other_outputs.hpp"
-#include "run/parts.hpp"
+#include "run/data/parts.hpp"
+#include "run/folder/folder.hpp"
+#include "run/metrics/metrics.hpp"
+#include "run/metrics/other_outputs.hpp"
 
 namespace onnxtrain::run {
 

@@ -10,17 +10,17 @@
 
 #include <nlohmann/json.hpp>
 
-#include "convert/schedules.hpp"
+#include "convert/step/schedules.hpp"
 #include "core/shell.hpp"
 #include "model/batch.hpp"
 #include "model/scores.hpp"
-#include "run/column_relations.hpp"
+#include "run/data/column_relations.hpp"
+#include "run/data/target_check.hpp"
+#include "run/data/whole_batches.hpp"
 #include "run/moved.hpp"
-#include "run/new_model.hpp"
-#include "run/new_parts.hpp"
-#include "run/report.hpp"
-#include "run/target_check.hpp"
-#include "run/whole_batches.hpp"
+#include "run/new/model.hpp"
+#include "run/new/parts.hpp"
+#include "run/report/report.hpp"
 
 namespace onnxtrain::run {
 

@@ -7,13 +7,13 @@
 #include <string>
 
 #include "distributed/communicator.hpp"
+#include "run/data/parts.hpp"
 #include "run/engine.hpp"
-#include "run/environment.hpp"
-#include "run/evaluate.hpp"
 #include "run/fit.hpp"
-#include "run/other_outputs.hpp"
-#include "run/parts.hpp"
-#include "run/preprocess.hpp"
+#include "run/folder/environment.hpp"
+#include "run/metrics/evaluate.hpp"
+#include "run/metrics/other_outputs.hpp"
+#include "run/new/preprocess.hpp"
 #include "run/start.hpp"
 
 namespace onnxtrain::run {

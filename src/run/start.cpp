@@ -6,17 +6,17 @@
 #include <filesystem>
 #include <set>
 
-#include "convert/augment.hpp"
-#include "convert/bad_values.hpp"
-#include "convert/names.hpp"
-#include "convert/optimizers.hpp"
-#include "convert/schedules.hpp"
+#include "convert/analysis/bad_values.hpp"
+#include "convert/step/augment.hpp"
+#include "convert/step/names.hpp"
+#include "convert/step/optimizers.hpp"
+#include "convert/step/schedules.hpp"
 #include "core/shell.hpp"
 #include "core/text.hpp"
-#include "data/dataset.hpp"
+#include "data/columns/dataset.hpp"
 #include "model/batch.hpp"
 #include "onnx/onnx.hpp"
-#include "run/target_check.hpp"
+#include "run/data/target_check.hpp"
 
 namespace onnxtrain::run {
 

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "convert/prepare.hpp"
-#include "run/checkpoint.hpp"
-#include "run/folder.hpp"
-#include "run/observer.hpp"
-#include "run/settings.hpp"
+#include "run/folder/checkpoint.hpp"
+#include "run/folder/folder.hpp"
+#include "run/folder/settings.hpp"
+#include "run/hooks/observer.hpp"
 
 namespace onnxtrain::run {
 

@@ -25,7 +25,7 @@ NOT_PLANTED = {
     "OT1607": "another version of TensorFlow: make test-versions",
     "OT1731": "no Python on the machine",
     "OT1772": "a training without a loss, made by hand: tests/engines",
-    "OT2109": "a source with only one part: src/data/npy_test.cpp",
+    "OT2109": "a source with only one part: src/data/arrays/npy_test.cpp",
     "OT2130": "settings that the command line and Python refuse before (OT0003, OT1152, OT2101)",
     "OT2131": "settings that the command line and Python refuse before (OT0003, OT1152)",
     "OT4502": "a port that only others than root may not open",

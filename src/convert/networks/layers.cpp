@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "convert/step_builder.hpp"
+#include "convert/step/step_builder.hpp"
 #include "core/error.hpp"
 
 namespace onnxtrain {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "convert/initial_values.hpp"
 #include "convert/networks/networks.hpp"
+#include "convert/step/initial_values.hpp"
 
 namespace onnxtrain {
 

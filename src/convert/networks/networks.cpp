@@ -1,8 +1,8 @@
 // The kinds of networks, and a model around them.
 #include "convert/networks/networks.hpp"
 
-#include "convert/names.hpp"
 #include "convert/networks/layers.hpp"
+#include "convert/step/names.hpp"
 #include "core/error.hpp"
 #include "onnx/onnx.hpp"
 

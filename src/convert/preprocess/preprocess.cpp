@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "convert/initial_values.hpp"
+#include "convert/step/initial_values.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "onnx/onnx.hpp"

@@ -1,4 +1,5 @@
-// Validation after an epoch, and which epoch is the best: the rules of run/best.hpp as graph.
+// Validation after an epoch, and which epoch is the best: the rules of run/folder/best.hpp as
+// graph.
 #include <algorithm>
 
 #include "convert/whole/epochs.hpp"

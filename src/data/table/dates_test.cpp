@@ -1,0 +1,45 @@
+// Dates as days since 1970.
+#include "data/table/dates.hpp"
+
+#include <gtest/gtest.h>
+
+namespace onnxtrain {
+namespace {
+
+double day(const char* text, DateOrder order = DateOrder::kMonthFirst) {
+  const auto v = date_number(text, order);
+  return v ? *v : -1e9;
+}
+
+TEST(Dates, AreDaysSince1970) {
+  EXPECT_EQ(day("1970-01-01"), 0);
+  EXPECT_EQ(day("1969-12-31"), -1);
+  EXPECT_EQ(day("2000-03-01"), 11017);
+  EXPECT_EQ(day("2024/02/29"), 19782);
+  EXPECT_EQ(day("29.2.2024"), 19782);
+  EXPECT_EQ(day("1900-01-01"), -25567);
+}
+
+TEST(Dates, DayAndMonthByTheOrder) {
+  EXPECT_EQ(day("3/4/2020", DateOrder::kMonthFirst), day("2020-03-04"));
+  EXPECT_EQ(day("3/4/2020", DateOrder::kDayFirst), day("2020-04-03"));
+  EXPECT_EQ(day("3.4.2020", DateOrder::kMonthFirst), day("2020-04-03"));
+  EXPECT_EQ(day("31/4/2020", DateOrder::kDayFirst), -1e9);
+}
+
+TEST(Dates, TimesAndZones) {
+  EXPECT_EQ(day("1970-01-02T12:00"), 1.5);
+  EXPECT_EQ(day("1970-01-02 06:00:00"), 1.25);
+  EXPECT_EQ(day("1970-01-02T12:00:00Z"), 1.5);
+  EXPECT_EQ(day("1970-01-02T12:00:00+06:00"), 1.25);
+  EXPECT_NEAR(day("1970-01-01T00:00:00.5"), 0.5 / 86400, 1e-12);
+}
+
+TEST(Dates, RefusesWhatIsNone) {
+  for (const char* text : {"", "2020", "2020-13-01", "2021-02-29", "2020-1", "1-2-3", "20-20-2020",
+                           "2020-01-01x", "2020-01-01T25:00", "abc", "12345-01-01", "2020.5"})
+    EXPECT_EQ(day(text), -1e9) << text;
+}
+
+}  // namespace
+}  // namespace onnxtrain
