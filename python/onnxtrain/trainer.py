@@ -174,7 +174,9 @@ class Trainer:
         self._engine = None
         if engine != "native":
             self.use_engine(engine, threads, isolated)
-        if distributed != "off" or micro_blocks:
+        if communicator is not None and distributed == "off":
+            raise UsageError("a communicator is given, but distributed is \"off\"", "OT5014", 'distributed="auto"')
+        if distributed != "off" or micro_blocks or batch_norm or reduce_dtype or shard_optimizer:
             self._distribute(distributed, micro_blocks, communicator, fault_timeout, batch_norm, reduce_dtype,
                              shard_optimizer)
 
