@@ -167,12 +167,13 @@ void check_communicator(const DistributedOptions& o, const Launch& launch) {
   const bool other = o.communicator >= 0 && o.communicator != connected_by;
   const bool all = o.communicator < 0 && connected_by >= 0 && connection->size() != launch.size;
   if (!other && !all) return;
-  usage_error("OT5014",
-              cat("this process trains in a group of ", connection->size(), " already, by ",
-                  connected_by < 0 ? "the launcher" : "another communicator",
-                  ": it cannot belong to ", other ? "a second communicator" : "all processes", " too"),
-              connected_by < 0 ? "give the communicator to the first Trainer"
-                               : "give every Trainer of a process the same communicator");
+  usage_error(
+      "OT5014",
+      cat("this process trains in a group of ", connection->size(), " already, by ",
+          connected_by < 0 ? "the launcher" : "another communicator", ": it cannot belong to ",
+          other ? "a second communicator" : "all processes", " too"),
+      connected_by < 0 ? "give the communicator to the first Trainer"
+                       : "give every Trainer of a process the same communicator");
 }
 
 void leave_processes() {

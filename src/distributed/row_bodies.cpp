@@ -16,7 +16,8 @@ constexpr const char* kShape = "the shape of an operand depends on the data";
 constexpr const char* kOften = "how often it runs depends on the rows";
 
 bool same_place(const RowClass& a, const RowClass& b) {
-  return a.kind == b.kind && (a.kind != RowClass::kRows || (a.axis == b.axis && a.outer == b.outer));
+  return a.kind == b.kind &&
+         (a.kind != RowClass::kRows || (a.axis == b.axis && a.outer == b.outer));
 }
 
 bool has_body(const Node& n) {

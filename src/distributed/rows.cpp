@@ -1,7 +1,7 @@
 // Follows rows through the graph of a training step.
-#include "distributed/row_follower.hpp"
-
 #include <algorithm>
+
+#include "distributed/row_follower.hpp"
 
 namespace onnxtrain {
 
@@ -29,7 +29,7 @@ RowFollower::RowFollower(const Graph& g, const OpTable& table, int64_t rows)
 }
 
 RowAnalysis RowFollower::run(const std::vector<int>& inputs, const std::vector<ValueId>& updates,
-                const std::vector<ValueId>& outputs) {
+                             const std::vector<ValueId>& outputs) {
   for (size_t k = 0; k < g_.inputs.size(); ++k)
     if (inputs[k] >= 0) of(g_.inputs[k]) = RowClass::rows(inputs[k]);
   for (size_t k = 0; k < g_.nodes.size(); ++k) visit(g_.nodes[k], to_gradient_[k] != 0);
@@ -108,11 +108,11 @@ void RowFollower::classify(const Node& n, bool to_gradient) {
   if (is_gradient(n)) return gradient(n);
   if (average && !partial && !rows && stage == 0) return set(n, RowClass::average());
   if (average && to_gradient)
-    return set(n,
-               RowClass::mixed(place(
-                   n,
-                   "it reads a number that follows from the number of rows, or statistics of the "
-                   "batch")));
+    return set(
+        n, RowClass::mixed(
+               place(n,
+                     "it reads a number that follows from the number of rows, or statistics of the "
+                     "batch")));
   if (average) partial = true;
   if (partial) return with_partial(n, to_gradient, rows, varies, stage);
   if (!rows) return same(n, stage, varies);
@@ -157,8 +157,7 @@ bool RowFollower::through_constants(const Node& n, int stage, bool varies) {
     kept.emplace_back(n.inputs[i], of(n.inputs[i]));
     of(n.inputs[i]) = RowClass::rows(axis);
   }
-  const bool known =
-      !kept.empty() && !rows_through({g_, n, r_.values, rows_}, *op).outputs.empty();
+  const bool known = !kept.empty() && !rows_through({g_, n, r_.values, rows_}, *op).outputs.empty();
   if (known) through(n, stage, varies);
   for (size_t k = kept.size(); k-- > 0;) of(kept[k].first) = kept[k].second;
   return known;

@@ -61,7 +61,7 @@ struct RowAnalysis {
     ValueId rows, turned;
   };
   std::vector<Turn> turns;
-  std::vector<ValueId> averages;                  // times the block's share where they leave it
+  std::vector<ValueId> averages;  // times the block's share where they leave it
   // Sums that blocks need of the whole batch: the sum, and the output and operand of a node that
   // reads it.
   struct Count {
@@ -108,8 +108,9 @@ struct RowResult {
 RowResult rows_through(const RowNode& n, const Op& op);
 
 // `g`: combined, specialised for a batch of `rows` rows, Gradient nodes as they are. inputs: by
-// graph input, the dimension along which it holds rows; -1: it has none. Bodies of If, Loop and Scan
-// have the types that go with it. of_block: numbers that follow from the size of a block. updates, outputs: what is wanted.
+// graph input, the dimension along which it holds rows; -1: it has none. Bodies of If, Loop and
+// Scan have the types that go with it. of_block: numbers that follow from the size of a block.
+// updates, outputs: what is wanted.
 RowAnalysis analyse_rows(const Graph& g, const OpTable& table, int64_t rows,
                          const std::vector<int>& inputs, const std::vector<ValueId>& of_block,
                          const std::vector<ValueId>& updates, const std::vector<ValueId>& outputs);

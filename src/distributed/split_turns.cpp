@@ -34,9 +34,9 @@ TurnedRows::TurnedRows(Graph& g, const Graph& t, const std::vector<RowAnalysis::
     std::memset(zero.data(), 0, zero.bytes());
     const ValueId at =
         call(g, "Reshape", {here, g.add_constant(Tensor::vector(line))}, name + "_here");
-    const ValueId row = call(
-        g, "Unsqueeze", {first, g.add_constant(Tensor::vector(std::vector<int64_t>{0}))},
-        name + "_first");
+    const ValueId row =
+        call(g, "Unsqueeze", {first, g.add_constant(Tensor::vector(std::vector<int64_t>{0}))},
+             name + "_first");
     tables_.push_back(call(g, "Where", {at, row, g.add_constant(zero)}, name + "_firsts"));
     g.value(tables_.back()).type = TypeInfo::tensor(elem, shape);
     ends_.push_back(turn.turned);

@@ -80,11 +80,12 @@ struct Reader {
 
 // A number inside of a body: not to be had for the whole batch.
 [[noreturn]] void refuse_inside(const Node& around, const Node& n) {
-  model_error("OT5010",
-              cat("this training cannot be cut into blocks of rows: ", around.label(),
-                  "\n  ", n.label(), " inside of it reads a number that follows from the number of "
-                  "rows"),
-              kHint);
+  model_error(
+      "OT5010",
+      cat("this training cannot be cut into blocks of rows: ", around.label(), "\n  ", n.label(),
+          " inside of it reads a number that follows from the number of "
+          "rows"),
+      kHint);
 }
 
 // Constants that follow from the size of the batch and are read as numbers, not as shapes.

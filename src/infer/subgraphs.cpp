@@ -198,9 +198,8 @@ void type_bodies(Graph& g, const OpTable& table) {
     auto put = [&](const char* key, const std::vector<TypeInfo>& inputs) {
       auto copy = std::make_shared<Graph>(typed(g, *n.graph(key), inputs, table));
       std::erase_if(copy->nodes, [&](const Node& inner) {
-        return std::all_of(inner.outputs.begin(), inner.outputs.end(), [&](ValueId v) {
-          return v == kNone || copy->value(v).is_constant();
-        });
+        return std::all_of(inner.outputs.begin(), inner.outputs.end(),
+                           [&](ValueId v) { return v == kNone || copy->value(v).is_constant(); });
       });
       copy->renumber();
       type_bodies(*copy, table);

@@ -99,8 +99,7 @@ class Resolver {
     if (!s.parts) {
       if (k < 0) k += int64_t(s.items.size());
       if (k < 0 || k >= int64_t(s.items.size())) return false;
-      found = out == kNone ? s.items[size_t(k)]
-                           : add(n, "Identity", {s.items[size_t(k)]}, {}, out);
+      found = out == kNone ? s.items[size_t(k)] : add(n, "Identity", {s.items[size_t(k)]}, {}, out);
       return true;
     }
     const Parts& p = *s.parts;
