@@ -98,7 +98,10 @@ def prepare(model: Source, loss: Loss = "auto", optimizer: Optimizer = None, lab
             | None = None, bn_variance: Literal["torch", "onnx"] = "torch", strict: bool = False,
             augment: Path | Sequence[Path] | None = None) -> Model: ...
 def resume(path: Path, threads: int = 0, memory: str | int | None = None, engine: str = "native",
-           isolated: bool = False, max_loop_trips: int | None = None, time: float | None = None) -> Trainer: ...
+           isolated: bool = False, max_loop_trips: int | None = None, time: float | None = None, *,
+           distributed: str = "off", micro_blocks: int = 0, communicator: Any = None, fault_timeout: float = 20,
+           batch_norm: str | None = None,
+           reduce_dtype: str | None = None, shard_optimizer: bool = False) -> Trainer: ...
 def export_step(model: Source, path: Path, step: int | str | None = None, *, form: str = "portable",
                 runtime: str | None = None, opset: int = 17, dims: Mapping[str, Any] | None = None,
                 indices: str = "int64", recurrent: str = "unroll", random: str = "counter",
