@@ -117,8 +117,8 @@ class _State(MutableMapping):
 
 
 def resume(path, threads=0, memory=None, engine="native", isolated=False, max_loop_trips=None, time=None,
-           *, distributed="off", micro_blocks=0, communicator=None, fault_timeout=20, batch_norm=None, reduce_dtype=None,
-           shard_optimizer=False):
+           *, distributed="off", micro_blocks=0, communicator=None, fault_timeout=20, batch_norm=None,
+           reduce_dtype=None, shard_optimizer=False):
     """A trainer that resumes where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`.
     Under mpirun: distributed="auto"; that and the arguments behind it are those of `Trainer`."""
     t = Trainer(None, threads=threads, engine=engine, isolated=isolated, distributed=distributed,
