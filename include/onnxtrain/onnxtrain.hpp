@@ -245,6 +245,8 @@ struct TrainerOptions {
   std::string batch_norm;        // "local": statistics of each block, "sync": of the whole batch
   std::string reduce_dtype;      // "bf16": gradients between processes; else float32
   bool shard_optimizer = false;  // each process keeps a part of the optimizer's state
+  double fault_timeout = 0;      // seconds without a sign of life of a process; 0: 20
+  int64_t communicator = -1;     // a Fortran handle of MPI (MPI_Comm_c2f); -1: all processes
 };
 
 struct FitOptions {
@@ -284,6 +286,22 @@ class Trainer {
     check(status);
     h_.reset(t);
     distribute(o);
+  }
+  // Joins the processes of the launcher, or cuts batches into blocks, as the options say: for a
+  // trainer that was resumed; the others have done it.
+  void distribute(const TrainerOptions& o) {
+    if (o.distributed == "off" && o.micro_blocks == 0 && o.batch_norm.empty() &&
+        o.reduce_dtype.empty() && !o.shard_optimizer)
+      return;
+    const ot_distributed d = {sizeof(ot_distributed),
+                              o.distributed.c_str(),
+                              o.micro_blocks,
+                              o.fault_timeout,
+                              o.communicator,
+                              o.batch_norm.empty() ? nullptr : o.batch_norm.c_str(),
+                              o.reduce_dtype.empty() ? nullptr : o.reduce_dtype.c_str(),
+                              o.shard_optimizer ? 1 : 0};
+    check(ot_trainer_distribute(h_.get(), &d));
   }
   int rank() const { return ot_trainer_rank(h_.get()); }
   int ranks() const { return ot_trainer_ranks(h_.get()); }
@@ -363,18 +381,6 @@ class Trainer {
   explicit Trainer(ot_trainer* t) : h_(t) {}
   static bool without_training(ot_status status) {
     return status == OT_MODEL && std::string(ot_last_error().code) == "OT1210";
-  }
-  void distribute(const TrainerOptions& o) {
-    if (o.distributed == "off" && o.micro_blocks == 0) return;
-    const ot_distributed d = {sizeof(ot_distributed),
-                              o.distributed.c_str(),
-                              o.micro_blocks,
-                              0,
-                              -1,
-                              o.batch_norm.empty() ? nullptr : o.batch_norm.c_str(),
-                              o.reduce_dtype.empty() ? nullptr : o.reduce_dtype.c_str(),
-                              o.shard_optimizer ? 1 : 0};
-    check(ot_trainer_distribute(h_.get(), &d));
   }
   static Model prepare(const Model& model, const TrainerOptions& o) {
     return model.prepare("{\"losses\": [{\"kind\": " + detail::quoted(o.loss) +

@@ -253,25 +253,34 @@ class Model:
         return self
 
     def trainer(self, seed=0, threads=0, memory=None, distributed="off", micro_blocks=0, batch_norm=None,
-                shard_optimizer=False):
+                shard_optimizer=False, reduce_dtype=None, communicator=None, fault_timeout=20):
         """The Trainer behind `fit`; made on first use."""
         from .prepared import prepare
         from .trainer import Trainer
 
+        given = {"seed": seed, "threads": threads, "memory": memory, "micro_blocks": micro_blocks,
+                 "batch_norm": batch_norm, "shard_optimizer": shard_optimizer, "reduce_dtype": reduce_dtype,
+                 "communicator": communicator}
         if self._trainer is None:
             ready = self if self.trainable else prepare(self, **self._compiled)
-            self._trainer = Trainer(ready, seed=seed, threads=threads, memory=memory, distributed=distributed,
-                                    micro_blocks=micro_blocks, batch_norm=batch_norm, shard_optimizer=shard_optimizer)
+            self._trainer = Trainer(ready, **given, distributed=distributed, fault_timeout=fault_timeout)
+            self._given = given
+        for name, value in given.items():  # what is not said again stays
+            if value and value != self._given.get(name, value):
+                raise UsageError(f"{name} is {value!r}, but this model trains with {self._given[name]!r} already",
+                                 "OT1152", "compile() again starts a new training; or leave it out")
         return self._trainer
 
     def fit(self, x, y=None, valid=None, epochs=None, batch_size=None, out=None, seed=0, threads=0, memory=None,
-            distributed="auto", micro_blocks=0, batch_norm=None, shard_optimizer=False, **options):
+            distributed="auto", micro_blocks=0, batch_norm=None, shard_optimizer=False, reduce_dtype=None,
+            communicator=None, fault_timeout=20, **options):
         """Trains and keeps the result: `predict`, `parameters`, `save` and `export` see the new weights.
         Arguments as in `Trainer` and `Trainer.fit`; under mpirun all processes train together (every one is given the
         whole data set) unless distributed is "off"."""
         x, y = split(x, y, self.inputs)
         self._choose_loss(y)
-        t = self.trainer(seed, threads, memory, distributed, micro_blocks, batch_norm, shard_optimizer)
+        t = self.trainer(seed, threads, memory, distributed, micro_blocks, batch_norm, shard_optimizer, reduce_dtype,
+                         communicator, fault_timeout)
         try:
             history = t.fit(x, y, valid=valid, epochs=epochs, batch_size=batch_size, out=out, _model=self, **options)
         finally:  # also when it was interrupted
@@ -280,7 +289,7 @@ class Model:
             self._check_metric(m, [k[len("valid_"):] for k in history.history if k.startswith("valid_")])
         return history
 
-    _metrics = ()
+    _metrics, _given = (), {}  # _given: what the Trainer was made with
 
     def _choose_loss(self, y):
         """`auto` knows the target here: 0 and 1 for one score per row are two classes, not numbers."""

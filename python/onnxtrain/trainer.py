@@ -116,9 +116,14 @@ class _State(MutableMapping):
         return f"<state: {', '.join(self._names())}>"
 
 
-def resume(path, threads=0, memory=None, engine="native", isolated=False, max_loop_trips=None, time=None):
-    """A trainer that resumes where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`."""
-    t = Trainer(None, threads=threads, engine=engine, isolated=isolated,
+def resume(path, threads=0, memory=None, engine="native", isolated=False, max_loop_trips=None, time=None,
+           *, distributed="off", micro_blocks=0, communicator=None, fault_timeout=20, batch_norm=None,
+           reduce_dtype=None, shard_optimizer=False):
+    """A trainer that resumes where a run folder or a checkpoint stopped: `ot.resume("runs/cnn").fit(epochs=6)`.
+    Under mpirun: distributed="auto"; that and the arguments behind it are those of `Trainer`."""
+    t = Trainer(None, threads=threads, engine=engine, isolated=isolated, distributed=distributed,
+                micro_blocks=micro_blocks, communicator=communicator, fault_timeout=fault_timeout,
+                batch_norm=batch_norm, reduce_dtype=reduce_dtype, shard_optimizer=shard_optimizer,
                 _native_trainer=_native.resume(os.fspath(path), threads, limits(memory, max_loop_trips, time)))
     if os.path.isdir(path):
         t._run = os.fspath(path)
@@ -174,7 +179,9 @@ class Trainer:
         self._engine = None
         if engine != "native":
             self.use_engine(engine, threads, isolated)
-        if distributed != "off" or micro_blocks:
+        if communicator is not None and distributed == "off":
+            raise UsageError("a communicator is given, but distributed is \"off\"", "OT5014", 'distributed="auto"')
+        if distributed != "off" or micro_blocks or batch_norm or reduce_dtype or shard_optimizer:
             self._distribute(distributed, micro_blocks, communicator, fault_timeout, batch_norm, reduce_dtype,
                              shard_optimizer)
 

@@ -160,6 +160,21 @@ class Mpi final : public Group {
 
 Group* connection = nullptr;
 Group* ended = nullptr;
+long long connected_by = -1;  // the communicator that was given for it; -1: none
+
+// A process belongs to one group: of another one nothing would be heard.
+void check_communicator(const DistributedOptions& o, const Launch& launch) {
+  const bool other = o.communicator >= 0 && o.communicator != connected_by;
+  const bool all = o.communicator < 0 && connected_by >= 0 && connection->size() != launch.size;
+  if (!other && !all) return;
+  usage_error(
+      "OT5014",
+      cat("this process trains in a group of ", connection->size(), " already, by ",
+          connected_by < 0 ? "the launcher" : "another communicator", ": it cannot belong to ",
+          other ? "a second communicator" : "all processes", " too"),
+      connected_by < 0 ? "give the communicator to the first Trainer"
+                       : "give every Trainer of a process the same communicator");
+}
 
 void leave_processes() {
   disconnect_processes();
@@ -241,6 +256,7 @@ Communicator* connect_processes(const DistributedOptions& o) {
   if (o.mode == "off" || (o.mode == "auto" && launch.size <= 1 && o.communicator < 0))
     return nullptr;
   if (connection) {
+    check_communicator(o, launch);
     if (connection->size() > 1) connection->watch(o.fault_timeout);
     return connected_processes();
   }
@@ -269,6 +285,7 @@ Communicator* connect_processes(const DistributedOptions& o) {
                       mpi->library(), ") sees ", mpi->size(), ": two MPI libraries are mixed"),
                   "start with the mpirun of that library, or give the plug-in for the other one:  "
                   "ONNXTRAIN_MPI_PLUGIN=FILE");
+    connected_by = o.communicator;
     return use(mpi, o.fault_timeout);
   }
   throw Error(ErrorKind::kFailed, "OT5003",

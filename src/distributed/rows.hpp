@@ -25,6 +25,9 @@ struct RowClass {
   int stage = 0;
   bool varies = false;  // depends on something that is differentiated by
   std::string why = {};
+  // Made of rows in their places (0), of rows each in the place of the one before it (1), or of
+  // both (2).
+  uint8_t turned = 0;
 
   static RowClass rows(int axis, int64_t outer = 1) { return {kRows, axis, outer}; }
   static RowClass partial() { return {kPartial, 0}; }
@@ -44,7 +47,21 @@ struct RowAnalysis {
   std::vector<std::pair<ValueId, MeanOf>> means;  // times the block's share
   std::vector<std::pair<ValueId, size_t>> once;   // node's output, operand: counted in one block
   std::vector<ValueId> random;                    // random numbers of rows
-  std::vector<ValueId> averages;                  // times the block's share where they leave it
+  // Random numbers of rows in a body of a node: the nodes around it by their first outputs, with
+  // the attribute that holds the body.
+  struct Inside {
+    std::vector<std::pair<ValueId, std::string>> path;
+    ValueId value;
+    int axis;
+    int64_t outer;
+  };
+  std::vector<Inside> random_inside;
+  // Rows of which each stands in the place of the one before it, the first in that of the last.
+  struct Turn {
+    ValueId rows, turned;
+  };
+  std::vector<Turn> turns;
+  std::vector<ValueId> averages;  // times the block's share where they leave it
   // Sums that blocks need of the whole batch: the sum, and the output and operand of a node that
   // reads it.
   struct Count {
@@ -91,8 +108,9 @@ struct RowResult {
 RowResult rows_through(const RowNode& n, const Op& op);
 
 // `g`: combined, specialised for a batch of `rows` rows, Gradient nodes as they are. inputs: by
-// graph input, the dimension along which it holds rows; -1: it has none. of_block: numbers that
-// follow from the size of a block. updates, outputs: what is wanted.
+// graph input, the dimension along which it holds rows; -1: it has none. Bodies of If, Loop and
+// Scan have the types that go with it. of_block: numbers that follow from the size of a block.
+// updates, outputs: what is wanted.
 RowAnalysis analyse_rows(const Graph& g, const OpTable& table, int64_t rows,
                          const std::vector<int>& inputs, const std::vector<ValueId>& of_block,
                          const std::vector<ValueId>& updates, const std::vector<ValueId>& outputs);

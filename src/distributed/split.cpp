@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <map>
 
+#include "distributed/split_nodes.hpp"
 #include "graph/reads.hpp"
 
 namespace onnxtrain {
 
 namespace {
-
-constexpr int kOpset = 18;
 
 [[noreturn]] void refuse(const std::string& what, const std::string& why) {
   model_error("OT5010", cat("this training cannot be cut into blocks of rows: ", what, "\n  ", why),
@@ -19,8 +18,8 @@ constexpr int kOpset = 18;
 
 class Splitter {
  public:
-  Splitter(const Graph& g, const Graph& t, const RowAnalysis& a, const BlockOptions& o)
-      : g_(g), t_(t), a_(a), sync_(o.sync_norm && !a.batch_norms.empty()) {}
+  Splitter(const Graph& g, const Graph& t, const RowAnalysis& a, const BlockOptions& o, int blocks)
+      : g_(g), t_(t), a_(a), sync_(o.sync_norm && !a.batch_norms.empty()), blocks_(blocks) {}
 
   SplitStep run(const SplitStep::Updates& updates, const std::vector<BatchNumber>& numbers) {
     check(updates);
@@ -28,22 +27,12 @@ class Splitter {
     find_lone_row();
     order_sums();
     build_block(numbers);
-    build_update(updates);
+    build_update(updates, numbers);
     return std::move(s_);
   }
 
  private:
   // ---------------------------------------------------------------- small parts of graphs
-  ValueId call(Graph& g, const char* op, std::vector<ValueId> inputs, const std::string& hint,
-               Attributes attrs = {}) {
-    Node n;
-    n.op = op;
-    n.version = kOpset;
-    n.name = g.unique_name(hint);
-    n.inputs = std::move(inputs);
-    n.attrs = std::move(attrs);
-    return g.add_node(std::move(n), 1, hint)[0];
-  }
   ValueId cast(Graph& g, ValueId v, DType to) {
     if (to == DType::kDouble) return v;
     return call(g, "Cast", {v}, g.value_name(v) + "_cast", {{"to", int64_t(to)}});
@@ -90,6 +79,23 @@ class Splitter {
     for (ValueId v : a_.averages) known(v);
     for (ValueId v : a_.sums) known(v);
     for (ValueId v : a_.batch_norms) known(v);
+    for (const auto& i : a_.random_inside) known(i.path[0].first);
+    for (const auto& turn : a_.turns) known(turn.turned);
+  }
+
+  static void draw_by_rows(Node& n, int axis, int64_t outer) {
+    n.attrs[kRowAxis] = int64_t(axis);
+    n.attrs[kRowOuter] = outer;
+  }
+
+  void draw_by_rows(Graph& g) {
+    for (ValueId v : a_.random)
+      draw_by_rows(producer(g, v), a_.values[size_t(v)].axis, a_.values[size_t(v)].outer);
+    for (const RowAnalysis::Inside& i : a_.random_inside) {
+      Graph* in = &g;
+      for (const auto& [around, key] : i.path) in = producer(*in, around).graph(key).get();
+      draw_by_rows(producer(*in, i.value), i.axis, i.outer);
+    }
   }
 
   // A node whose statistics have one value in every row: one row alone has a variance of 0.
@@ -193,11 +199,7 @@ class Splitter {
     Graph& g = s_.block = g_.clone();
     const ValueId share = scalar_input(g, kShareInput), once = scalar_input(g, kOnceInput),
                   whole = scalar_input(g, kWholeInput);
-    for (ValueId v : a_.random) {
-      Node& n = producer(g, v);
-      n.attrs[kRowAxis] = int64_t(a_.values[size_t(v)].axis);
-      n.attrs[kRowOuter] = a_.values[size_t(v)].outer;
-    }
+    draw_by_rows(g);
     if (sync_) use_whole_batch(g);
     for (ValueId v : a_.averages)  // of the whole batch: the same in every block
       now_[v] =
@@ -211,11 +213,7 @@ class Splitter {
     for (const BatchNumber& b : numbers) {
       known(b.value);
       if (b.how == BatchNumber::kGiven) {
-        const ValueId in =
-            g.add_value(kNumberInput + g.value_name(b.value), t_.value(b.value).type);
-        g.inputs.push_back(in);
-        g.replace_uses(b.value, in);
-        now_[b.value] = in;
+        now_[b.value] = number_input(g, b.value, t_.value(b.value).type);
         s_.given.push_back(b.value);
         continue;
       }
@@ -235,7 +233,13 @@ class Splitter {
       }
       rename(g, v, call(g, "Mul", {v, cast(g, share, elem(v))}, g.value_name(v) + "_share"));
     }
-    build_count(weighted.size(), [&](size_t k) { return weighted[k].weight; });
+    const TurnedRows turned(g, t_, a_.turns, blocks_);
+    std::vector<ValueId> counted = turned.tables();
+    for (const Weighted& w : weighted) counted.push_back(w.weight);
+    build_count(counted);
+    std::vector<ValueId> tables;
+    for (ValueId v : turned.tables()) tables.push_back(count_input(g, v));
+    turned.use(g, tables);
     for (size_t k = 0; k < weighted.size(); ++k) {
       const auto [v, weight] = weighted[k];
       const ValueId all = count_input(g, weight);
@@ -263,8 +267,7 @@ class Splitter {
   }
 
   // The same graph with the counts as its outputs.
-  template <class F>
-  void build_count(size_t weights, const F& weight) {
+  void build_count(const std::vector<ValueId>& more) {
     Graph& g = s_.count = s_.block.clone();
     g.outputs.clear();
     auto add = [&](ValueId v) {
@@ -275,7 +278,7 @@ class Splitter {
       g.outputs.push_back(now(v));
     };
     for (const auto& c : a_.counts) add(c.sum);
-    for (size_t k = 0; k < weights; ++k) add(weight(k));
+    for (ValueId v : more) add(v);
     if (g.outputs.empty())
       g = Graph();
     else
@@ -317,7 +320,15 @@ class Splitter {
     }
   }
 
-  void build_update(const SplitStep::Updates& updates) {
+  // A number of the whole batch as an input.
+  static ValueId number_input(Graph& g, ValueId v, const TypeInfo& type) {
+    const ValueId in = g.add_value(kNumberInput + g.value_name(v), type);
+    g.inputs.push_back(in);
+    g.replace_uses(v, in);
+    return in;
+  }
+
+  void build_update(const SplitStep::Updates& updates, const std::vector<BatchNumber>& numbers) {
     Graph& g = s_.update = g_.clone();
     s_.updates = updates;
     read_counts(g);
@@ -329,6 +340,9 @@ class Splitter {
       for (auto& [u, state] : s_.updates)
         if (u == v) u = in;
     }
+    std::vector<std::pair<ValueId, ValueId>> given;
+    for (const BatchNumber& b : numbers)
+      given.emplace_back(number_input(g, b.value, t_.value(b.value).type), b.value);
     std::vector<ValueId> outputs;
     for (size_t k = 0; k < g.outputs.size(); ++k) {
       SplitStep::Output& o = s_.outputs[k];
@@ -338,6 +352,10 @@ class Splitter {
     }
     g.outputs = std::move(outputs);
     finish(g, s_.updates);
+    for (const auto& [in, v] : given)
+      if (std::find(g.inputs.begin(), g.inputs.end(), in) != g.inputs.end() &&
+          std::find(s_.given.begin(), s_.given.end(), v) == s_.given.end())
+        s_.given.push_back(v);
     for (ValueId v : g.inputs)
       if (size_t(v) < g_.values.size() && a_.values[size_t(v)].kind == RowClass::kRows)
         refuse(cat("the update reads input '", g.value_name(v), "'"),
@@ -357,6 +375,7 @@ class Splitter {
   const Graph &g_, &t_;
   const RowAnalysis& a_;
   const bool sync_;
+  const int blocks_;
   SplitStep s_;
   std::vector<ValueId> sums_;  // in order
   std::map<ValueId, ValueId> now_;
@@ -366,8 +385,8 @@ class Splitter {
 
 SplitStep split_step(const Graph& g, const SplitStep::Updates& updates, const Graph& t,
                      const RowAnalysis& a, const std::vector<BatchNumber>& numbers,
-                     const BlockOptions& options) {
-  return Splitter(g, t, a, options).run(updates, numbers);
+                     const BlockOptions& options, int blocks) {
+  return Splitter(g, t, a, options, blocks).run(updates, numbers);
 }
 
 }  // namespace onnxtrain

@@ -13,6 +13,10 @@ namespace onnxtrain {
 inline constexpr const char* kShareInput = "onnxtrain.share";  // rows of the block / of the batch
 inline constexpr const char* kOnceInput = "onnxtrain.once";    // 1 in one block, 0 in the others
 inline constexpr const char* kWholeInput = "onnxtrain.whole";  // rows of the batch / of the block
+// For rows of the next block: true at the place of this block, one for each; the number of the next
+// block that has rows.
+inline constexpr const char* kHereInput = "onnxtrain.here";
+inline constexpr const char* kNextInput = "onnxtrain.next";
 // Beside them: numbers that follow from the size of the whole batch, by the names of their values.
 inline constexpr const char* kNumberInput = "onnxtrain.number.";
 // On random nodes of a block: the axis along which rows lie, and what of it changes more slowly
@@ -49,9 +53,9 @@ struct BatchNumber {
 
 // `g`: the general graph of a step with its inputs and outputs; `t`: the same specialised, with the
 // values of `g` under their numbers, which `a` is about. Throws OT5010 when something that is
-// needed cannot be had from blocks.
+// needed cannot be had from blocks. blocks: of a batch.
 SplitStep split_step(const Graph& g, const SplitStep::Updates& updates, const Graph& t,
                      const RowAnalysis& a, const std::vector<BatchNumber>& numbers,
-                     const BlockOptions& options);
+                     const BlockOptions& options, int blocks);
 
 }  // namespace onnxtrain

@@ -52,6 +52,35 @@ void BlockStep::Part::take_rows(size_t k, int axis, int64_t skip, int64_t rows) 
   a.data = copy.data();
 }
 
+void BlockStep::Part::is_block(int block, const BatchRows& r) {
+  const int blocks = int(r.first.size()) - 1;
+  share = double(r.rows(block)) / double(r.total());
+  whole = double(r.total()) / double(std::max<int64_t>(1, r.rows(block)));
+  int first = 0;
+  while (r.rows(first) == 0) ++first;
+  once = block == first ? 1 : 0;
+  if (!here) here = std::make_unique<bool[]>(size_t(blocks));
+  for (int b = 0; b < blocks; ++b) here[size_t(b)] = b == block;
+  for (next = block + 1; r.rows(int(next % blocks)) == 0;) ++next;
+  next %= blocks;
+}
+
+bool BlockStep::Part::bind_number(size_t k) {
+  const std::string& name = names[k];
+  double* number = name == kShareInput   ? &share
+                   : name == kOnceInput  ? &once
+                   : name == kWholeInput ? &whole
+                                         : nullptr;
+  if (number) arrays[k] = {number, nullptr, 0, DType::kDouble};
+  if (name == kNextInput) arrays[k] = {&next, nullptr, 0, DType::kInt64};
+  if (name == kHereInput) {
+    const Graph& g = program.graph();
+    dims[k] = g.value(g.inputs[k]).type.concrete_shape();
+    arrays[k] = {here.get(), dims[k].data(), 1, DType::kBool};
+  }
+  return number || name == kNextInput || name == kHereInput;
+}
+
 void BlockStep::Part::run(uint64_t seed, uint64_t step, Guard* guard) {
   const Plan* plan = program.run_again(arrays.data(), seed, step, guard);
   if (!plan) {

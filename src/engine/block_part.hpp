@@ -24,7 +24,12 @@ struct BlockStep::Part {
   std::vector<ArrayRef> arrays;
   std::vector<Shape> dims;
   std::vector<Tensor> copies;  // by input, of rows that are not its first dimension
+  // Of arrays[k]: a number that the block takes; false: it is none.
+  bool bind_number(size_t k);
   double share = 1, once = 1, whole = 1;
+  std::unique_ptr<bool[]> here;  // by block: it is this one
+  int64_t next = 0;              // the next block that has rows
+  void is_block(int block, const BatchRows& rows);
   uint64_t planned = 0;  // how often a plan was looked for
   std::vector<Value> values;
   std::vector<const void*> out;

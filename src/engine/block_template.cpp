@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "infer/specialise.hpp"
+#include "infer/subgraphs.hpp"
 #include "passes/passes.hpp"
 
 namespace onnxtrain {
@@ -46,6 +47,7 @@ Graph specialised(const Graph& general, const std::vector<ValueId>& keep, const 
   do {
     specialise(g, all_ops(), pool);
   } while (inline_constant_ifs(g));
+  type_bodies(g, all_ops());
   return g;
 }
 
@@ -76,6 +78,16 @@ struct Reader {
   double ratio;         // of the two batch sizes; 0: none
 };
 
+// A number inside of a body: not to be had for the whole batch.
+[[noreturn]] void refuse_inside(const Node& around, const Node& n) {
+  model_error(
+      "OT5010",
+      cat("this training cannot be cut into blocks of rows: ", around.label(), "\n  ", n.label(),
+          " inside of it reads a number that follows from the number of "
+          "rows"),
+      kHint);
+}
+
 // Constants that follow from the size of the batch and are read as numbers, not as shapes.
 std::vector<Reader> batch_numbers(const Graph& a, const Graph& b) {
   std::vector<Reader> found;
@@ -84,7 +96,12 @@ std::vector<Reader> batch_numbers(const Graph& a, const Graph& b) {
                 "this training cannot be cut into blocks of rows: its nodes depend on the number "
                 "of rows",
                 kHint);
-  for (const Node& n : a.nodes) {
+  for (size_t k = 0; k < a.nodes.size(); ++k) {
+    const Node& n = a.nodes[k];
+    for (const auto& [key, attr] : n.attrs)
+      if (const auto* body = std::get_if<GraphPtr>(&attr))
+        for (const Reader& r : batch_numbers(**body, *b.nodes[k].graph(key)))
+          refuse_inside(n, (*body)->nodes[size_t((*body)->producer_of(r.node))]);
     const Op& op = all_ops().get(n);
     const std::vector<int> shapes = op.shape_values_of ? op.shape_values_of(n) : op.shape_values;
     for (size_t i = 0; i < n.inputs.size(); ++i) {
@@ -99,22 +116,37 @@ std::vector<Reader> batch_numbers(const Graph& a, const Graph& b) {
   return found;
 }
 
-// Of those, what a block takes of the whole batch: numbers that grow or shrink with it, unless they
-// are part of its statistics.
+// How a number of the whole batch follows from that of a block: by its size, or not at all.
+BatchNumber::How how_it_follows(const Reader& r, double growth) {
+  if (std::fabs(r.ratio - growth) < 1e-5 * growth) return BatchNumber::kGrows;
+  return std::fabs(r.ratio * growth - 1) < 1e-5 ? BatchNumber::kShrinks : BatchNumber::kGiven;
+}
+
+// Numbers beside statistics of a block are the block's own; `whole`: the analysis without them.
+std::vector<ValueId> numbers_of_block(const std::vector<Reader>& readers, const RowAnalysis& whole,
+                                      double growth) {
+  std::vector<ValueId> found, others;
+  for (const Reader& r : readers)
+    if (how_it_follows(r, growth) == BatchNumber::kGiven)
+      (whole.values[size_t(r.node)].kind == RowClass::kAverage ? found : others).push_back(r.value);
+  for (ValueId v : others)
+    if (std::find(found.begin(), found.end(), v) != found.end())
+      model_error("OT5010",
+                  "this training cannot be cut into blocks of rows: a number that follows from the "
+                  "number of rows is read by statistics of a block, and by something of the batch",
+                  kHint);
+  return found;
+}
+
+// What a block takes of the whole batch: all numbers but those beside its statistics.
 std::vector<BatchNumber> of_whole_batch(const std::vector<Reader>& readers, const RowAnalysis& a,
-                                        double growth, std::vector<ValueId>* others) {
+                                        double growth) {
   std::vector<BatchNumber> found;
   for (const Reader& r : readers) {
-    const bool grows = std::fabs(r.ratio - growth) < 1e-5 * growth;
-    const bool shrinks = std::fabs(r.ratio * growth - 1) < 1e-5;
-    if (others) {
-      if (!grows && !shrinks) others->push_back(r.value);
-      continue;
-    }
-    if ((!grows && !shrinks) || a.values[size_t(r.node)].kind == RowClass::kAverage) continue;
+    if (a.values[size_t(r.node)].kind == RowClass::kAverage) continue;
     const auto known = [&](const BatchNumber& k) { return k.value == r.value; };
     if (std::none_of(found.begin(), found.end(), known))
-      found.push_back({r.value, grows ? BatchNumber::kGrows : BatchNumber::kShrinks});
+      found.push_back({r.value, how_it_follows(r, growth)});
   }
   return found;
 }
@@ -130,7 +162,7 @@ void no_open_rows() {
 
 SplitStep split_into_blocks(const Graph& g, const SplitStep::Updates& updates,
                             const ArrayRef* arrays, ThreadPool& pool, const std::vector<int>& axes,
-                            const BlockOptions& options) {
+                            const BlockOptions& options, int blocks) {
   if (std::none_of(axes.begin(), axes.end(), [](int a) { return a >= 0; })) no_open_rows();
   const std::vector<ValueId> keep = values_of(updates);
   const auto [small, large] = odd_sizes(g, arrays, axes);
@@ -144,21 +176,19 @@ SplitStep split_into_blocks(const Graph& g, const SplitStep::Updates& updates,
   }
   const double growth = double(large) / double(small);
   const std::vector<Reader> readers = batch_numbers(t, other);
-  std::vector<ValueId> of_block;
-  of_whole_batch(readers, {}, growth, &of_block);
-  const RowAnalysis a = analyse_rows(t, all_ops(), small, axes, of_block, keep, t.outputs);
-  if (options.sync_norm && !a.batch_norms.empty()) {
+  const RowAnalysis whole = analyse_rows(t, all_ops(), small, axes, {}, keep, t.outputs);
+  if (options.sync_norm && !whole.batch_norms.empty()) {
     // statistics are those of the batch, and so are all numbers beside them
     std::vector<BatchNumber> given;
     for (const Reader& r : readers)
       if (std::none_of(given.begin(), given.end(),
                        [&](const BatchNumber& b) { return b.value == r.value; }))
         given.push_back({r.value, BatchNumber::kGiven});
-    const RowAnalysis whole = analyse_rows(t, all_ops(), small, axes, {}, keep, t.outputs);
-    return split_step(g, updates, t, whole, given, options);
+    return split_step(g, updates, t, whole, given, options, blocks);
   }
-  const std::vector<BatchNumber> numbers = of_whole_batch(readers, a, growth, nullptr);
-  return split_step(g, updates, t, a, numbers, options);
+  const std::vector<ValueId> of_block = numbers_of_block(readers, whole, growth);
+  const RowAnalysis a = analyse_rows(t, all_ops(), small, axes, of_block, keep, t.outputs);
+  return split_step(g, updates, t, a, of_whole_batch(readers, a, growth), options, blocks);
 }
 
 std::vector<Tensor> numbers_of_batch(const Graph& g, const SplitStep::Updates& updates,

@@ -10,7 +10,7 @@ namespace onnxtrain {
 // axes: by input, the dimension that counts rows; -1: it has none.
 SplitStep split_into_blocks(const Graph& g, const SplitStep::Updates& updates,
                             const ArrayRef* arrays, ThreadPool& pool, const std::vector<int>& axes,
-                            const BlockOptions& options);
+                            const BlockOptions& options, int blocks);
 
 // The numbers `values` (SplitStep::given) of a batch of so many rows.
 std::vector<Tensor> numbers_of_batch(const Graph& g, const SplitStep::Updates& updates,

@@ -9,6 +9,7 @@
 #include "core/random_rows.hpp"
 #include "engine/block_part.hpp"
 #include "engine/block_template.hpp"
+#include "passes/passes.hpp"
 #include "runtime/finite.hpp"
 
 namespace onnxtrain {
@@ -43,8 +44,9 @@ BlockStep::~BlockStep() = default;
 void BlockStep::prepare(const ArrayRef* arrays) {
   for (size_t k = 0; k < p_.axes.size(); ++k)  // an input of unknown rank is given a number
     if (arrays[k].rank <= p_.axes[k]) p_.axes[k] = -1;
-  split_ = std::make_unique<SplitStep>(
-      split_into_blocks(p_.graph, p_.updates, arrays, *p_.pool, p_.axes, p_.how));
+  resolve_sequences(p_.graph);
+  split_ = std::make_unique<SplitStep>(split_into_blocks(
+      p_.graph, p_.updates, arrays, *p_.pool, p_.axes, p_.how, int(rows_->first.size()) - 1));
   ProgramOptions others = p_.options;  // targets meet outputs in the blocks only
   others.targets.clear();
   const SplitStep::Updates none;
@@ -106,11 +108,7 @@ void BlockStep::prepare_update(const ProgramOptions& options) {
 void BlockStep::bind(Part& p, int block) {
   const BatchRows& r = *rows_;
   const int64_t rows = r.rows(block), skip = r.first[size_t(block)] - r.first[size_t(r.begin)];
-  p.share = double(rows) / double(r.total());
-  p.whole = double(r.total()) / double(std::max<int64_t>(1, rows));
-  int once = 0;
-  while (r.rows(once) == 0) ++once;
-  p.once = block == once ? 1 : 0;
+  p.is_block(block, r);
   for (size_t k = 0; k < p.arrays.size(); ++k) {
     ArrayRef& a = p.arrays[k];
     if (p.from[k] >= 0) {
@@ -121,22 +119,7 @@ void BlockStep::bind(Part& p, int block) {
       if (rows == 0) a.data = const_cast<void*>(lone_row(a, k).data());
       continue;
     }
-    double* scalar = p.names[k] == kShareInput   ? &p.share
-                     : p.names[k] == kOnceInput  ? &p.once
-                     : p.names[k] == kWholeInput ? &p.whole
-                                                 : nullptr;
-    if (scalar) {
-      a = {scalar, nullptr, 0, DType::kDouble};
-      continue;
-    }
-    if (p.names[k].starts_with(kNumberInput)) {
-      for (size_t i = 0; i < split_->given.size(); ++i)
-        if (p.names[k] == kNumberInput + p_.graph.value_name(split_->given[i])) {
-          Tensor& t = numbers_[i];
-          a = {t.data(), t.shape().data(), int(t.rank()), t.dtype()};
-        }
-      continue;
-    }
+    if (p.bind_number(k)) continue;
     bind_sum(p, k);
   }
 }
@@ -184,11 +167,6 @@ BlockStep::Part& BlockStep::part_of(int block) {
 
 // All blocks of this process, which meet those of the others in the middle.
 void BlockStep::run_together() {
-  if (!split_->given.empty() && numbers_rows_ != rows_->total()) {
-    numbers_ = numbers_of_batch(p_.graph, p_.updates, arrays_.data(), p_.axes, rows_->total(),
-                                split_->given, *p_.pool);
-    numbers_rows_ = rows_->total();
-  }
   here_.clear();
   for (int b = rows_->begin; b < rows_->end; ++b)
     if (!empty_[size_t(b)]) here_.push_back(b);
@@ -197,8 +175,14 @@ void BlockStep::run_together() {
       here_, empty_, [&](int block) { run_block(part_of(block), block); }, *p_.pool);
 }
 
-// An input that is a sum over the batch.
-void BlockStep::bind_sum(Part& p, size_t k) const {
+// An input that is a sum over the batch, or a number of it.
+void BlockStep::bind_sum(Part& p, size_t k) {
+  for (size_t i = 0; i < split_->given.size(); ++i)
+    if (p.names[k] == kNumberInput + p_.graph.value_name(split_->given[i])) {
+      Tensor& t = numbers_[i];
+      p.arrays[k] = {t.data(), t.shape().data(), int(t.rank()), t.dtype()};
+      return;
+    }
   if (shards_ && p.arrays[k].data) return;  // the sums stay where they are
   if (Tensor part; shards_ && shards_->find(p.names[k], *sums_, part)) {
     p.dims[k] = part.shape();
@@ -251,6 +235,11 @@ void BlockStep::run(const ArrayRef* arrays, const BatchRows& rows, uint64_t seed
   empty_.clear();
   for (size_t b = 0; b + 1 < rows.first.size(); ++b) empty_.push_back(rows.rows(int(b)) == 0);
   row_outputs_.assign(block_->program.graph().outputs.size(), Tensor());
+  if (!split_->given.empty() && numbers_rows_ != rows.total()) {
+    numbers_ = numbers_of_batch(p_.graph, p_.updates, arrays_.data(), p_.axes, rows.total(),
+                                split_->given, *p_.pool);
+    numbers_rows_ = rows.total();
+  }
   if (count_) add_up(*count_, *counts_);
   add_up(*block_, *sums_);
   loss_ = std::numeric_limits<double>::quiet_NaN();

@@ -66,7 +66,7 @@ class BlockStep {
   void prepare_update(const ProgramOptions& options);
   void run_update(Guard* guard);
   void bind(Part& p, int block);
-  void bind_sum(Part& p, size_t input) const;
+  void bind_sum(Part& p, size_t input);
   void add_up(Part& p, BlockSum& sums);
   void check_rows() const;
   void run_block(Part& p, int block);

@@ -9,4 +9,8 @@ namespace onnxtrain {
 // for a node of another kind.
 void infer_subgraph_results(Graph& g, const Node& n, const OpTable& table);
 
+// Puts copies in the place of the bodies of If, Loop and Scan, with the types and constants that
+// follow from what goes in. Values keep their numbers. For graphs that are looked at, not run.
+void type_bodies(Graph& g, const OpTable& table);
+
 }  // namespace onnxtrain

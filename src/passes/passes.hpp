@@ -32,6 +32,10 @@ std::vector<PassTime> run_passes(Graph& g, const std::vector<ValueId>& keep, con
 bool inline_constant_ifs(Graph& g);
 void absorb_constants(Graph& g);
 
+// Sequences whose elements are known one by one become tensors (known_sequences.cpp); true if there
+// was one. Before a step is cut into blocks of rows, by engine/.
+bool resolve_sequences(Graph& g);
+
 // Before differentiation, by engine/: chains that spell one operator become that operator.
 void recognise_operators(Graph& g, const std::vector<ValueId>& keep);
 

@@ -306,6 +306,7 @@ Run::Run(const std::string& run_or_checkpoint, const ProgramOptions& o) {
   known_cut_ = saved_cut(*s.model);
   t_ = std::make_unique<Training>(std::move(s.model), at_.seed, o);
   t_->set_step_count(at_.step);
+  if (known_cut_.blocks > 1) distribute(nullptr, {});  // the blocks that it had, for the same bits
 }
 
 // ------------------------------------------------------------------ the run folder

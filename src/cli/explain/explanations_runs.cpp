@@ -162,6 +162,8 @@ constexpr Explanation kRuns[] = {
     {"OT5011", "The file fixes how many rows it takes: there is nothing to cut."},
     {"OT5012", "This output mixes rows, so blocks of them do not give it."},
     {"OT5013", "Only batches of tensors can be cut into blocks of rows."},
+    {"OT5014",
+     "A process trains in one group: all processes of the launcher, or those of one communicator."},
     {"OT5020", "Processes that train together make the same steps."},
     {"OT5030",
      "A process of the training is gone or stands still. The others end, the last checkpoint is "

@@ -3,26 +3,12 @@
 #include <algorithm>
 
 #include "core/budget.hpp"
+#include "op/loop_condition.hpp"
 #include "ops/control/body.hpp"
 
 namespace onnxtrain::ops {
 
 namespace {
-
-// A loop without a trip count whose body always returns true never ends.
-bool never_ends(const Graph& body) {
-  ValueId v = body.outputs[0];
-  for (size_t hops = 0; hops <= body.nodes.size(); ++hops) {
-    const ValueDef& d = body.value(v);
-    if (d.is_constant())
-      return d.constant.dtype() == DType::kBool && d.constant.size() == 1 && *d.constant.as<bool>();
-    if (v == body.inputs[1]) return true;
-    NodeId p = body.producer_of(v);
-    if (p < 0 || !body.nodes[size_t(p)].is("Identity")) return false;
-    v = body.nodes[size_t(p)].inputs[0];
-  }
-  return false;
-}
 
 void run(ValueCtx& c) {
   const Graph& body = body_of(c.node(), "body");
@@ -35,10 +21,10 @@ void run(ValueCtx& c) {
   std::vector<Value> state;
   for (size_t k = 0; k < states; ++k)
     state.push_back(c.has(int(k) + 2) ? *c.in(int(k) + 2) : Value());
-  if (go && !c.has(0) && never_ends(body))
+  if (go && !c.has(0) && always_goes_on(body))
     model_error("OT1403", "Loop has no trip count and its body always returns true: it never ends",
                 "give it a trip count, or let its body return a condition that becomes false");
-  if (go && never_ends(body)) check_trips("Loop", trips);
+  if (go && always_goes_on(body)) check_trips("Loop", trips);
   std::vector<std::vector<Tensor>> collected(scans);
   for (int64_t i = 0; go && (trips < 0 ? !c.has(0) : i < trips); ++i) {
     std::vector<Value> in = {Tensor::scalar<int64_t>(i), Tensor::scalar<bool>(true)};
