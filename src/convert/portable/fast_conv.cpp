@@ -26,19 +26,18 @@ std::vector<int64_t> joined(std::vector<int64_t> a, const std::vector<int64_t>& 
 
 // v before batch and channels (`channels` of them) changed places; kNone if it was not made so.
 ValueId swapped_back(Site& s, ValueId v, int64_t channels) {
-  auto swaps = [](const Node* t, const std::vector<int64_t>& first) {
-    if (!t) return false;
-    const std::vector<int64_t> perm = t->ints("perm");
+  auto swaps = [](const Node& t, const std::vector<int64_t>& first) {
+    const std::vector<int64_t> perm = t.ints("perm");
     if (perm.size() < first.size()) return false;
     for (size_t d = 0; d < perm.size(); ++d)
       if (perm[d] != (d < first.size() ? first[d] : int64_t(d))) return false;
     return true;
   };
-  if (const Node* t = s.maker(v, "Transpose")) return swaps(t, {1, 0}) ? t->inputs[0] : kNone;
+  if (const Node* t = s.maker(v, "Transpose")) return swaps(*t, {1, 0}) ? t->inputs[0] : kNone;
   // written for groups: [N, G, C, ...] -> [C, G, N, ...] -> [C, G N, ...]
   const Node* merge = s.maker(v, "Reshape");
   const Node* t = merge ? s.maker(merge->inputs[0], "Transpose") : nullptr;
-  const Node* cut = swaps(t, {2, 1, 0}) ? s.maker(t->inputs[0], "Reshape") : nullptr;
+  const Node* cut = t && swaps(*t, {2, 1, 0}) ? s.maker(t->inputs[0], "Reshape") : nullptr;
   if (!cut) return kNone;
   const std::vector<int64_t> was = s.sizes(cut->inputs[0]), now = s.sizes(v);
   if (was.size() != now.size() || was.size() < 3 || was[1] != channels) return kNone;
