@@ -52,6 +52,14 @@ def test_length_of_functions(tmp_path):
     assert code == 1 and "tools/a.py:1: a function of 81 lines: f" in out
 
 
+def test_length_of_files(tmp_path):
+    code, out = check(tmp_path, {"src/core/a.cpp": "int x;\n" * 400, "tools/a.py": "x = 1\n" * 500})
+    assert code == 0, out
+    code, out = check(tmp_path, {"src/core/a.cpp": "int x;\n" * 401, "tools/a.py": "x = 1\n" * 501})
+    assert code == 1 and "src/core/a.cpp: 401 lines; a C++ file has at most 400" in out
+    assert "tools/a.py: 501 lines; a Python file has at most 500" in out
+
+
 def test_braces_that_are_no_functions(tmp_path):
     text = 'struct A {\n  int v[3] = {1, 2, 3};\n  const char* s = R"({{{)";\n' + "  int w;\n" * 90 + "};\n"
     code, out = check(tmp_path, {"src/core/a.hpp": text + 'const char c = \'{\';\n#define X {\n' + long_function(20)})

@@ -5,6 +5,7 @@
 - every pass_NAME that src/passes/passes.hpp declares is called in a test of that folder
 - no file is named *_detail: a helper is named for what it holds
 - no function is longer than 80 lines, in C++ and in Python
+- no C++ file is longer than 400 lines, no Python file longer than 500
 - a C++ or Python test asserts something
 
 Exit 1 with a list when something is wrong. Usage: tools/check_code.py [ROOT]
@@ -18,6 +19,7 @@ import sys
 from problems import report
 
 LONGEST = 80  # lines of a function
+LONGEST_FILE = {"C++": 400, "Python": 500}
 CPP = {".cpp", ".hpp", ".h", ".c"}
 # Python that belongs to no test run or is no code of ours.
 SKIPPED = {"build", ".venv", ".git", "node_modules"}
@@ -159,6 +161,13 @@ def helpers_of(root):
     return asserting(cpp, CPP_ASSERTS), asserting(python, PYTHON_ASSERTS)
 
 
+def check_length(path, where, problems):
+    language = "Python" if path.suffix == ".py" else "C++"
+    lines = path.read_bytes().count(b"\n")
+    if lines > LONGEST_FILE[language]:
+        problems.append(f"{where}: {lines} lines; a {language} file has at most {LONGEST_FILE[language]}")
+
+
 def check_operators(root, problems):
     count = 0
     for path in sorted((root / "src" / "ops").rglob("*.cpp")):
@@ -190,6 +199,7 @@ def main():
         where = path.relative_to(root).as_posix()
         if path.stem.endswith("_detail"):
             problems.append(f"{where}: named _detail instead of what it holds")
+        check_length(path, where, problems)
         if path.suffix == ".py":
             check_python(path, where, problems, python_helpers)
         else:

@@ -52,6 +52,18 @@ def data(rows=60, seed=1):
     return rng.randn(rows, 1, 6, 6).astype(np.float32), rng.randint(0, 3, rows)
 
 
+def refuse_second_section(monkeypatch):
+    """The engine has no form of the second training section."""
+    made = driver.Driver.made
+
+    def refuse(self, section, dims):
+        if section == 1:
+            raise ValueError("not here")
+        return made(self, section, dims)
+
+    monkeypatch.setattr(driver.Driver, "made", refuse)
+
+
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
 def test_evaluation_in_the_engine_gives_the_numbers_of_native(train, engine):
     pytest.importorskip(engine)
@@ -186,14 +198,7 @@ def test_a_section_that_the_engine_refuses_stays_native(monkeypatch, tmp_path, i
             "    return made(self, k, dims)\ndriver.Driver.made = refuse\n")
         monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT / 'python'}")
     else:
-        made = driver.Driver.made
-
-        def refuse(self, section, dims):
-            if section == 1:
-                raise ValueError("not here")
-            return made(self, section, dims)
-
-        monkeypatch.setattr(driver.Driver, "made", refuse)
+        refuse_second_section(monkeypatch)
     t, native = ot.Trainer(model, engine="onnxruntime", isolated=isolated), ot.Trainer(model)
     with pytest.warns(UserWarning, match="OT4514.*section 1.*not here"):
         for k in range(4):
@@ -224,14 +229,7 @@ def test_random_numbers_of_a_native_section_go_on_after_a_resume(monkeypatch, tm
     first = ot.prepare(ot.parse(text), loss="cross_entropy", optimizer=ot.SGD(lr=0.1), only=["w1"], mode="as_is",
                        label="label")
     model = ot.prepare(first, loss="cross_entropy", optimizer=ot.SGD(lr=0.1), only=["w2"], append=True, label="label")
-    made = driver.Driver.made
-
-    def refuse(self, section, dims):
-        if section == 1:
-            raise ValueError("not here")
-        return made(self, section, dims)
-
-    monkeypatch.setattr(driver.Driver, "made", refuse)
+    refuse_second_section(monkeypatch)
     x, y = rng.randn(40, 6).astype(np.float32), rng.randint(0, 3, 40)
     whole = ot.Trainer(model, seed=5)
     whole.fit(x, y, valid=None, epochs=4, batch_size=8)

@@ -15,7 +15,7 @@ ot_text* text(const json& j) { return new ot_text{j.dump()}; }
 
 json epoch_json(const run::EpochResult& e) {
   json j{{"epoch", e.epoch},     {"step", e.step}, {"steps", e.steps},
-         {"loss", e.train_loss}, {"lr", e.rate},   {"samples_per_second", e.samples_per_second},
+         {"loss", e.train_loss}, {"lr", e.lr},     {"samples_per_second", e.samples_per_second},
          {"seconds", e.seconds}, {"best", e.best}};
   if (e.has_valid) j["valid_loss"] = e.valid_loss;
   for (const auto& [name, value] : e.metrics) j["valid_" + name] = value;

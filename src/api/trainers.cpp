@@ -165,10 +165,10 @@ ot_status ot_trainer_set(ot_trainer* t, const char* name, const ot_value* value)
   });
 }
 ot_status ot_trainer_rate(const ot_trainer* t, double* rate) {
-  return guarded({{"t", t}, {"rate", rate}}, [&] { *rate = t->t().rate(); });
+  return guarded({{"t", t}, {"rate", rate}}, [&] { *rate = t->t().lr(); });
 }
 ot_status ot_trainer_set_rate(ot_trainer* t, double rate) {
-  return guarded({{"t", t}}, [&] { t->t().set_rate(rate); });
+  return guarded({{"t", t}}, [&] { t->t().set_lr(rate); });
 }
 uint64_t ot_trainer_step_count(const ot_trainer* t) { return t ? t->t().step_count() : 0; }
 ot_status ot_trainer_set_step_count(ot_trainer* t, uint64_t steps) {

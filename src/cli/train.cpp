@@ -148,10 +148,10 @@ void say_plan(const TrainFlags& f, run::Run& r) {
   if (f.recipe.accumulate > 1) more += cat(", update every ", f.recipe.accumulate, " steps");
   Training& t = r.training();
   const int64_t epochs = r.options().epochs;
-  say("plan", cat(what, t.has_rate() ? cat(" lr ", t.rate()) : "", more, ", batch ",
-                  r.options().batch, ", ", epochs, epochs == 1 ? " epoch = " : " epochs = ",
-                  with_commas(r.steps()), " steps, ", t.pool().threads(), " threads (", simd_name(),
-                  "), ", parameter_text(t.source()), processes_text(t)));
+  say("plan", cat(what, t.has_lr() ? cat(" lr ", t.lr()) : "", more, ", batch ", r.options().batch,
+                  ", ", epochs, epochs == 1 ? " epoch = " : " epochs = ", with_commas(r.steps()),
+                  " steps, ", t.pool().threads(), " threads (", simd_name(), "), ",
+                  parameter_text(t.source()), processes_text(t)));
   if (const std::string where = where_nodes_run(t.source().main); !where.empty())
     say("plan", where);
   if (r.prepared() && r.steps() < f.recipe.accumulate)
@@ -161,7 +161,7 @@ void say_plan(const TrainFlags& f, run::Run& r) {
          "fewer steps per update (--accumulate), smaller batches or more epochs");
 }
 
-int search_rate(const TrainFlags& f, run::Run& run) {
+int search_lr(const TrainFlags& f, run::Run& run) {
   const run::LrFinder r =
       run::find_lr(run.training(), run.parts().train, run.options().batch, f.seed);
   std::printf("lr          loss (smoothed)\n");
@@ -336,7 +336,7 @@ int train(TrainFlags& f) {
   progress.set_epochs(f.fit.epochs);
   say_plan(f, run);
   if (verbosity() > 0) say_settings(run.settings());
-  if (f.find_lr) return search_rate(f, run);
+  if (f.find_lr) return search_lr(f, run);
   if (f.dry_run) return 0;
   on_signals(on_signal);
   if (f.engine != "native") run.set_engine(start_engine(f.engine, f.threads));

@@ -87,12 +87,12 @@ void Training::run_judged(Algorithm& a, const F& run) {
   if (!check_finite_) return run(nullptr);
   // Finite gradients can still make weights that are not, if they or the learning rate are
   // enormous: then the state is kept aside and looked at afterwards.
-  constexpr double kLargeNorm = 1e9, kLargeRate = 100;
+  constexpr double kLargeNorm = 1e9, kLargeLr = 100;
   std::vector<Kept> before;
   Guard guard;
   guard.loss_output = a.loss;
   guard.before_writes = [this, &before](double norm) {
-    if (norm < kLargeNorm && (!has_rate() || std::fabs(rate()) < kLargeRate)) return;
+    if (norm < kLargeNorm && (!has_lr() || std::fabs(lr()) < kLargeLr)) return;
     for (const auto& name : state_->names()) keep(name, before);
   };
   run(&guard);
@@ -309,23 +309,23 @@ void Training::check_written(const std::vector<Kept>& before) {
                        last_loss_, last_norm_);
 }
 
-double Training::rate() const {
-  if (rate_name_.empty())
+double Training::lr() const {
+  if (lr_name_.empty())
     throw Error(ErrorKind::kUsage, "OT1125",
                 "the training file has no single learning rate that could be read or set");
-  return state_->get(rate_name_).to_doubles()[0];
+  return state_->get(lr_name_).to_doubles()[0];
 }
 
-void Training::set_rate(double r) {
+void Training::set_lr(double r) {
   if (!(r >= 0) || !std::isfinite(r))
     usage_error("OT1233", cat("the learning rate is ", r, ", it must be 0 or more"),
                 "for example 0.001");
-  rate();
-  Tensor t(state_->get(rate_name_).dtype(), state_->get(rate_name_).shape());
+  lr();
+  Tensor t(state_->get(lr_name_).dtype(), state_->get(lr_name_).shape());
   dispatch<float, double>(t.dtype(), "the learning rate", [&]<class T>() {
     for (int64_t k = 0; k < t.size(); ++k) t.as<T>()[k] = T(r);
   });
-  state_->set(rate_name_, t);
+  state_->set(lr_name_, t);
 }
 
 void Training::set_observer(StepObserver* observer) {

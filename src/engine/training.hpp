@@ -120,9 +120,9 @@ class Training {
   uint64_t seed() const { return seed_; }
   void set_seed(uint64_t s) { seed_ = s; }
   // The learning rate: the scalar initializer that feeds the optimizers' R. Error if there is none.
-  double rate() const;
-  void set_rate(double r);
-  bool has_rate() const { return !rate_name_.empty(); }
+  double lr() const;
+  void set_lr(double r);
+  bool has_lr() const { return !lr_name_.empty(); }
 
   // The model; values of state variables in it are the current ones.
   const Model& source() const { return *model_; }
@@ -191,7 +191,7 @@ class Training {
   bool gathered_ = false;  // whole state in some process: until the next step
   int gathered_in_ = 0;
   std::vector<int64_t> told_;  // by rank, in meet()
-  std::string rate_name_;
+  std::string lr_name_;
   uint64_t seed_ = 0, step_count_ = 0;
   bool check_finite_ = true;
   double last_loss_ = std::numeric_limits<double>::quiet_NaN(), last_norm_ = -1;

@@ -132,9 +132,9 @@ void Training::take_state(const Model& given, bool whole) {
   collect(given.main);
   for (const TrainingStep& t : given.training) collect(t.algorithm);
   std::vector<std::string> names = given.state_names();
-  rate_name_ = learning_rate_name(given);
-  if (!rate_name_.empty() && std::find(names.begin(), names.end(), rate_name_) == names.end())
-    names.push_back(rate_name_);
+  lr_name_ = learning_rate_name(given);
+  if (!lr_name_.empty() && std::find(names.begin(), names.end(), lr_name_) == names.end())
+    names.push_back(lr_name_);
   std::vector<std::pair<std::string, const Tensor*>> values;
   for (const auto& name : names) {
     auto it = initializers.find(name);
@@ -161,7 +161,7 @@ void Training::add_algorithm(const TrainingStep& step) {
   Graph g = combine(model_->main, step);
   size_t own = step.algorithm.outputs.size();
   for (ValueDef& d : g.values)
-    if (d.constant.defined() && d.name == rate_name_) d.state = rate_name_;
+    if (d.constant.defined() && d.name == lr_name_) d.state = lr_name_;
   std::vector<std::pair<ValueId, std::string>> updates;
   std::vector<ValueId> keep;
   for (const auto& [key, value] : step.update_binding) {

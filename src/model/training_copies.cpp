@@ -112,6 +112,22 @@ class Comparison {
     return copy || here != there;
   }
 
+  // n and `original` make a copy and what it is a copy of: the one operand in which the two nodes
+  // differ, if there is one and the operators are the same.
+  std::optional<std::pair<ValueId, ValueId>> differing_operand(const Node& n,
+                                                               const Node& original) const {
+    const size_t count = data_inputs(n);
+    if (head(n) != head(original) || count != data_inputs(original) || !is_copy(n, original))
+      return std::nullopt;
+    std::optional<std::pair<ValueId, ValueId>> found;
+    for (size_t k = 0; k < count; ++k) {
+      if (copy_key(n.inputs[k]) == main_key(original.inputs[k])) continue;
+      if (found || n.inputs[k] == kNone || original.inputs[k] == kNone) return std::nullopt;
+      found = {n.inputs[k], original.inputs[k]};
+    }
+    return found;
+  }
+
   void match_outputs(const Node& n, const Node& original, bool copy) {
     // of BatchNormalization only Y: its statistics have no inference form
     const size_t count = is_batch_norm(n) ? 1 : std::min(n.outputs.size(), original.outputs.size());
@@ -233,6 +249,48 @@ std::vector<TrainingCopy> hidden_copies(const Graph& main, const Graph& algorith
   return hidden;
 }
 
+namespace {
+
+// The node that makes a value, and which of its outputs that is.
+std::map<ValueId, std::pair<const Node*, size_t>> makers(const Graph& g) {
+  std::map<ValueId, std::pair<const Node*, size_t>> out;
+  for (const Node& n : g.nodes)
+    for (size_t k = 0; k < n.outputs.size(); ++k)
+      if (n.outputs[k] != kNone) out[n.outputs[k]] = {&n, k};
+  return out;
+}
+
+// What a copy is computed from by the operator of its original is a copy, too: a loss that reads
+// the scores before the activation has to find them when only the output is said to be one.
+void mark_operands(TrainingStep& t, const Graph& main) {
+  const Graph& g = t.algorithm;
+  Comparison c(main, g);
+  for (const Graph::Capture& x : g.captures) c.matches()[size_t(x.inner)].main = x.outer;
+  std::vector<ValueId> todo;
+  for (size_t v = 0; v < g.values.size(); ++v)
+    if (const ValueId form = g.values[v].inference_form; form != kNone) {
+      c.matches()[v] = {form, true};
+      todo.push_back(ValueId(v));
+    }
+  if (todo.empty()) return;
+  const auto makes = makers(g), originals = makers(main);
+  while (!todo.empty()) {
+    const ValueId v = todo.back();
+    todo.pop_back();
+    const auto n = makes.find(v), o = originals.find(g.value(v).inference_form);
+    if (n == makes.end() || o == originals.end() || n->second.second != o->second.second) continue;
+    const auto operand = c.differing_operand(*n->second.first, *o->second.first);
+    if (!operand || !makes.contains(operand->first) || main.value(operand->second).is_constant())
+      continue;
+    if (g.value(operand->first).inference_form != kNone) continue;
+    t.mark(operand->first).inference_form = operand->second;
+    c.matches()[size_t(operand->first)] = {operand->second, true};
+    todo.push_back(operand->first);
+  }
+}
+
+}  // namespace
+
 void mark_training_copies(Model& m) {
   std::map<std::string, std::string> said;
   if (auto it = m.metadata.find(kInferenceForm); it != m.metadata.end()) {
@@ -250,6 +308,7 @@ void mark_training_copies(Model& m) {
         if (it != said.end()) t.mark(v).inference_form = m.main.find(it->second);
       }
     for (const auto& [copy, form] : find_copies(m.main, g)) t.mark(copy).inference_form = form;
+    mark_operands(t, m.main);
   }
 }
 

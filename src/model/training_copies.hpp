@@ -36,7 +36,8 @@ std::vector<TrainingCopy> find_copies(const Graph& main, const Graph& algorithm)
 // without being told.
 std::vector<TrainingCopy> hidden_copies(const Graph& main, const Graph& algorithm);
 
-// Sets ValueDef::inference_form in all steps, from the graphs and from the model's metadata.
+// Sets ValueDef::inference_form in all steps, from the graphs and from the model's metadata. What
+// a copy is computed from by the same operator as its original is a copy, too.
 void mark_training_copies(Model& m);
 
 }  // namespace onnxtrain

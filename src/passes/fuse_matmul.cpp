@@ -20,7 +20,7 @@ Perm identity_perm(size_t rank) {
 }
 
 // A GEMM in normal form. Permutations are never empty here.
-struct Product {
+struct FusedGemm {
   ValueId a = kNone, b = kNone, bias = kNone, residual = kNone, saved = kNone;
   ValueId out = kNone, pre = kNone;
   Perm perm_a, perm_b, perm_y;
@@ -44,7 +44,7 @@ class Fuser {
 
   void run() {
     for (size_t k = 0; k < g_.nodes.size(); ++k) {
-      Product p;
+      FusedGemm p;
       if (gone_[k] || !read(g_.nodes[k], p)) continue;
       NodeId at = NodeId(k);
       while (absorb_operand(p, p.a, p.perm_a, at) || absorb_operand(p, p.b, p.perm_b, at)) {
@@ -75,7 +75,7 @@ class Fuser {
     return p[p.size() - 1] == last || p[p.size() - 2] == last;
   }
 
-  bool read(const Node& n, Product& p) const {
+  bool read(const Node& n, FusedGemm& p) const {
     bool gemm = n.is("Gemm"), fused = n.is("FusedMatMul", kOwnDomain);
     if (!(gemm || fused || n.is("MatMul")) || n.outputs.size() != 1) return false;
     if (!known(n.inputs[0]) || !known(n.inputs[1]) || !known(n.outputs[0])) return false;
@@ -122,7 +122,7 @@ class Fuser {
   }
 
   // Operand `v` of the GEMM at `at` becomes `now`; the other one may still be the old value.
-  void reads_instead(const Product& p, ValueId& v, ValueId now, NodeId at) {
+  void reads_instead(const FusedGemm& p, ValueId& v, ValueId now, NodeId at) {
     ValueId before = v;
     v = now;
     readers_[size_t(now)].push_back(at);
@@ -140,7 +140,7 @@ class Fuser {
     for (ValueId x : n.inputs) drop_reader(x, maker);
   }
 
-  bool absorb_operand(Product& p, ValueId& v, Perm& perm, NodeId at) {
+  bool absorb_operand(FusedGemm& p, ValueId& v, Perm& perm, NodeId at) {
     NodeId maker = g_.value(v).producer;
     if (maker < 0 || gone_[size_t(maker)]) return false;
     const Node& n = g_.nodes[size_t(maker)];
@@ -168,7 +168,7 @@ class Fuser {
     return !fixed_[size_t(v)] && r.size() == 1 && !gone_[size_t(r[0])] ? r[0] : -1;
   }
 
-  bool absorb_reader(Product& p, NodeId& at) {
+  bool absorb_reader(FusedGemm& p, NodeId& at) {
     NodeId k = only_reader(p.out);
     if (k < 0) return activates_and_keeps(p, at);
     if (k <= at) return false;
@@ -183,7 +183,7 @@ class Fuser {
   }
 
   // An activation whose argument is needed later too: the GEMM gives both.
-  bool activates_and_keeps(Product& p, NodeId& at) {
+  bool activates_and_keeps(FusedGemm& p, NodeId& at) {
     if (p.pre != kNone || p.saved != kNone || !p.act.empty()) return false;
     NodeId first = -1;
     for (NodeId r : readers_[size_t(p.out)])
@@ -201,7 +201,7 @@ class Fuser {
     return true;
   }
 
-  bool transposes(Product& p, const Node& n) const {
+  bool transposes(FusedGemm& p, const Node& n) const {
     if (!n.is("Transpose") || !n.has("perm")) return false;
     if (p.residual != kNone || p.saved != kNone || p.pre != kNone) return false;
     Perm outer = n.ints("perm"), both;
@@ -211,7 +211,7 @@ class Fuser {
       p.perm_y = both;
       return true;
     }
-    // the transposed product is the product of the transposed operands, in the other order
+    // the transposed result is the GEMM of the transposed operands, in the other order
     bool same_ranks = p.perm_a.size() == p.perm_b.size() && p.perm_a.size() == both.size();
     if (p.finished() || both.back() != last - 1 || !same_ranks) return false;
     for (int64_t& d : both) d = d == last ? last - 1 : d == last - 1 ? last : d;
@@ -223,14 +223,14 @@ class Fuser {
     return true;
   }
 
-  bool scales(Product& p, const Node& n) const {
+  bool scales(FusedGemm& p, const Node& n) const {
     double factor = 1;
     if (p.finished() || scaled(n, factor) != p.out) return false;
     p.alpha *= factor;
     return true;
   }
 
-  bool adds(Product& p, const Node& n) const {
+  bool adds(FusedGemm& p, const Node& n) const {
     if (!n.is("Add") || n.version < 7 || !p.act.empty() || p.saved != kNone) return false;
     ValueId other = n.inputs[0] == p.out ? n.inputs[1] : n.inputs[0];
     if (other == p.out || !known(other) || shape(n.outputs[0]) != shape(p.out)) return false;
@@ -255,7 +255,7 @@ class Fuser {
     return {};
   }
 
-  bool activates(Product& p, const Node& n) const {
+  bool activates(FusedGemm& p, const Node& n) const {
     if (!p.act.empty() || p.saved != kNone) return false;
     if (n.domain.empty()) {
       std::string act = activation(n, "");
@@ -271,7 +271,7 @@ class Fuser {
     return true;
   }
 
-  static Node write(const Product& p, const std::string& name) {
+  static Node write(const FusedGemm& p, const std::string& name) {
     Node n;
     n.domain = kOwnDomain;
     n.op = "StridedMatMul";

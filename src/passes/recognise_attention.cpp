@@ -181,9 +181,8 @@ class Attention {
     if (!zero_where_empty(at) || (needs_zero_ && empty_ != kZero) || !dropout(at)) return false;
     const NodeId mix = c_->reader(at);
     if (mix < 0) return false;
-    product_ = &c_->node(mix);
-    if (!product_->is("MatMul") || product_->inputs[0] != at || product_->inputs[1] == at)
-      return false;
+    mix_ = &c_->node(mix);
+    if (!mix_->is("MatMul") || mix_->inputs[0] != at || mix_->inputs[1] == at) return false;
     last_ = mix;
     return true;
   }
@@ -269,7 +268,7 @@ class Attention {
     const size_t rank = dims_.size();
     Shape q, k, v;
     const ValueId q_at = c_->unscaled(scores_->inputs[0], scale_);
-    ValueId k_at = c_->unscaled(scores_->inputs[1], scale_), v_at = product_->inputs[1];
+    ValueId k_at = c_->unscaled(scores_->inputs[1], scale_), v_at = mix_->inputs[1];
     if (!c_->known(q_at, DType::kFloat, q) || !c_->known(k_at, DType::kFloat, k) ||
         !c_->known(v_at, DType::kFloat, v) || q.size() != rank || v.size() != rank)
       return false;
@@ -299,7 +298,7 @@ class Attention {
   }
 
   bool result() {
-    const ValueId y = product_->outputs[0];
+    const ValueId y = mix_->outputs[0];
     if (!c_->known(y, DType::kFloat, y_shape_) ||
         y_shape_ != with_dims(heads_, queries_, value_width_))
       return false;
@@ -332,7 +331,7 @@ class Attention {
   Shape dims_;  // of the scores
   int64_t batch_ = 1, heads_ = 1, kv_heads_ = 1, queries_ = 0, keys_ = 0, width_ = 0,
           value_width_ = 0;
-  const Node *scores_ = nullptr, *product_ = nullptr, *dropout_ = nullptr;
+  const Node *scores_ = nullptr, *mix_ = nullptr, *dropout_ = nullptr;
   ValueId p_ = kNone, mask_ = kNone, condition_ = kNone;
   bool causal_ = false, open_is_ = true, condition_open_ = false, needs_zero_ = false;
   double scale_ = 1, low_ = 0, fill_ = -INFINITY;

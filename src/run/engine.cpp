@@ -104,9 +104,9 @@ void EngineStepper::take_back() const {
   taken_step_ = t_.step_count();
 }
 
-double EngineStepper::rate() const {
+double EngineStepper::lr() const {
   take_back();
-  return t_.has_rate() ? t_.rate() : 0;
+  return t_.has_lr() ? t_.lr() : 0;
 }
 
 Training& EngineStepper::training() {

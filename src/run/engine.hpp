@@ -37,7 +37,7 @@ class EngineStepper final : public Stepper {
   double step(const Feeds& feeds) override;
   uint64_t step_count() const override { return t_.step_count(); }
   double gradient_norm() const override { return -1; }
-  double rate() const override;
+  double lr() const override;
   Training& training() override;
   bool evaluates() const override { return true; }
   Evaluated evaluate(const Feeds& feeds) override;

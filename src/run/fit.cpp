@@ -24,7 +24,7 @@ double seconds_since(Clock::time_point t) {
   return std::chrono::duration<double>(Clock::now() - t).count();
 }
 
-constexpr const char* kSmallerRate =
+constexpr const char* kSmallerLr =
     "try a lower learning rate:  --lr 1e-4, or gradient clipping:  --clip 1";
 
 class Loop {
@@ -192,7 +192,7 @@ class Loop {
     e.seconds = seconds_since(mark.begin);
     e.samples_per_second = double(mark.rows) / std::max(1e-9, e.seconds);
     e.wait_seconds = train_.wait_seconds() - mark.wait;
-    e.rate = s_.rate();
+    e.lr = s_.lr();
     if (valid_) {
       if (!s_.evaluates() || !evaluator_->refused().empty())
         s_.training();  // the evaluator reads its state
@@ -282,7 +282,7 @@ class Loop {
             ErrorKind::kDiverged, "OT3002",
             cat("state variable '", name, "' is not finite after step ", s_.step_count(),
                 "; it is not saved", folder_ ? cat("\n  last good state: ", folder_->last()) : ""),
-            kSmallerRate);
+            kSmallerLr);
     checked_ = stamp();
   }
 
@@ -356,7 +356,7 @@ class Loop {
                     NotFiniteError::history(e.last_loss, e.last_norm),
                     "\n  first bad tensor: ", e.origin, where),
                 std::isnan(e.last_loss) && e.step <= 1 ? NotFiniteError::advice(e.step, e.last_loss)
-                                                       : kSmallerRate);
+                                                       : kSmallerLr);
   }
 
   Stepper& s_;

@@ -123,7 +123,7 @@ TEST_F(FitLoop, LogThenBestThenModelThenLast) {
 // written before.
 TEST_F(FitLoop, AnAssignmentAfterTheEpochIsSaved) {
   struct Assigns : Observer {
-    void on_epoch(const EpochResult&) override { t->set_rate(0.125); }
+    void on_epoch(const EpochResult&) override { t->set_lr(0.125); }
     Training* t = nullptr;
   } assigns;
   const Folder folder = Folder::open((root_ / "run").string());

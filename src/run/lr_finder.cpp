@@ -40,7 +40,7 @@ LrFinder find_lr(Training& t, const FeedColumns& data, int64_t batch, uint64_t s
     data_error("OT2115",
                cat("the data has ", data.rows(), " rows, the model takes ", batch, " at a time"),
                "more data, or a model with an open batch size");
-  t.rate();  // an error when the file has no single learning rate
+  t.lr();  // an error when the file has no single learning rate
   std::map<std::string, Tensor> before;
   for (const auto& name : t.state().names()) before.emplace(name, t.state().get(name).clone());
   uint64_t count = t.step_count();
@@ -59,7 +59,7 @@ LrFinder find_lr(Training& t, const FeedColumns& data, int64_t batch, uint64_t s
     }
     for (size_t c = 0; c < data.names.size(); ++c) feeds[data.names[c]] = b->tensors[c];
     const double lr = kFirst * std::pow(kLast / kFirst, double(k) / (steps - 1));
-    t.set_rate(lr);
+    t.set_lr(lr);
     double loss;
     try {
       loss = t.step(feeds, -1, false).loss;

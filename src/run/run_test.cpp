@@ -177,8 +177,8 @@ TEST_F(WholeRun, AScheduleIsStretchedOverMoreEpochs) {
   more.resume = more.out;
   const FitResult r = train(more, heard);
   EXPECT_TRUE(heard.has("schedule: cosine over 24 updates now"));
-  EXPECT_NEAR(r.epochs[0].rate, 0.1 * (1 + std::cos(0.75 * M_PI)) / 2, 1e-7);
-  EXPECT_NEAR(r.epochs[1].rate, 0, 1e-7);
+  EXPECT_NEAR(r.epochs[0].lr, 0.1 * (1 + std::cos(0.75 * M_PI)) / 2, 1e-7);
+  EXPECT_NEAR(r.epochs[1].lr, 0, 1e-7);
 }
 
 TEST_F(WholeRun, ACheckpointAsModelGoesOn) {

@@ -25,10 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTotal = "onnxtrain.total_steps";  // metadata: what the schedule spans
-constexpr const char* kRate = "onnxtrain.lr";            // metadata: what the schedule starts from
+constexpr const char* kLr = "onnxtrain.lr";              // metadata: what the schedule starts from
 constexpr const char* kMade = "onnxtrain.prepared";      // metadata: training made by `train`
 
-std::string base_rate(const Recipe& r) {
+std::string base_lr(const Recipe& r) {
   char text[40];
   auto [end, bad] = std::to_chars(text, text + sizeof text, default_lr(r.optimizer));
   return {text, end};
@@ -156,19 +156,18 @@ Start start_from_run(const std::string& path) {
   return s;
 }
 
-void fit_schedule(Start& s, Recipe r, int64_t steps, bool new_rate, bool new_schedule,
+void fit_schedule(Start& s, Recipe r, int64_t steps, bool new_lr, bool new_schedule,
                   Observer& observer) {
   const int64_t updates = std::max<int64_t>(1, steps / r.accumulate);
   const bool spans = spans_the_run(r.schedule), first = !s.resumed;
   if (spans) r.schedule.numbers["total_steps"] = double(updates);
   const bool other_length = spans && !says(*s.model, kTotal, std::to_string(updates));
-  const bool other_rate =
-      new_rate && rate_is_scheduled(*s.model) && !says(*s.model, kRate, base_rate(r));
-  if (!first && !other_length && !other_rate && !new_schedule) return;
+  const bool other_lr = new_lr && lr_is_scheduled(*s.model) && !says(*s.model, kLr, base_lr(r));
+  if (!first && !other_length && !other_lr && !new_schedule) return;
   const std::string& kind = r.schedule.kind;
-  if (s.at.step > 0 && other_rate)
+  if (s.at.step > 0 && other_lr)
     observer.on_note("schedule", cat(kind, " from lr ", default_lr(r.optimizer), " now"));
-  if (s.at.step > 0 && new_schedule && !other_length && !other_rate)
+  if (s.at.step > 0 && new_schedule && !other_length && !other_lr)
     observer.on_note("schedule", kind + " now");
   if (s.at.step > 0 && other_length)
     observer.on_note("schedule", cat(kind, " over ", with_commas(updates), " updates now"));
@@ -179,24 +178,24 @@ void fit_schedule(Start& s, Recipe r, int64_t steps, bool new_rate, bool new_sch
                             " updates, the training has ", with_commas(updates)),
                         "leave total_steps out: the schedule spans the run by itself");
   set_schedule(*s.model, r, int64_t(s.at.step) / r.accumulate, all_ops());
-  s.model->metadata[kRate] = base_rate(r);
+  s.model->metadata[kLr] = base_lr(r);
   s.model->metadata.erase(kTotal);
   if (auto it = r.schedule.numbers.find("total_steps"); it != r.schedule.numbers.end())
     s.model->metadata[kTotal] = std::to_string(int64_t(it->second));
 }
 
-std::string starting_rate(const Training& t, bool prepared) {
+std::string starting_lr(const Training& t, bool prepared) {
   const auto& metadata = t.source().metadata;
-  auto it = metadata.find(kRate);
-  return prepared && it != metadata.end() ? it->second : cat(float(t.rate()));
+  auto it = metadata.find(kLr);
+  return prepared && it != metadata.end() ? it->second : cat(float(t.lr()));
 }
 
-bool rate_is_scheduled(const Model& m) {
-  auto rate = m.metadata.find("onnxtrain.rate");
-  if (rate == m.metadata.end()) return false;
+bool lr_is_scheduled(const Model& m) {
+  auto lr = m.metadata.find("onnxtrain.rate");
+  if (lr == m.metadata.end()) return false;
   for (const TrainingStep& s : m.training)
     for (const auto& [key, value] : s.update_binding)
-      if (key == rate->second) return true;
+      if (key == lr->second) return true;
   return false;
 }
 

@@ -55,13 +55,13 @@ void prepare_again(Start& s, Recipe r, const ModelChange& change = {});
 Start start_from_run(const std::string& path);
 
 // The schedule of a run that we prepared and that takes `steps` steps. A resumed run may be given
-// another rate (new_rate) or schedule; its state stays.
-void fit_schedule(Start& s, Recipe r, int64_t steps, bool new_rate, bool new_schedule,
+// another learning rate (new_lr) or schedule; its state stays.
+void fit_schedule(Start& s, Recipe r, int64_t steps, bool new_lr, bool new_schedule,
                   Observer& observer);
-// The rate that the training starts from (before any schedule, when we made it), as text.
-std::string starting_rate(const Training& t, bool prepared);
+// The learning rate that the training starts from (before any schedule, when we made it), as text.
+std::string starting_lr(const Training& t, bool prepared);
 // The step itself assigns the learning rate.
-bool rate_is_scheduled(const Model& m);
+bool lr_is_scheduled(const Model& m);
 
 // The run folder that a path to resume from belongs to: itself, or that of a checkpoint in it; ""
 // when there is none.

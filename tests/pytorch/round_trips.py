@@ -1,13 +1,14 @@
 """The whole table of round trips between PyTorch and onnxtrain, with its counts (docs/torch.md):
 
-python tests/pytorch/round_trips.py                       # every architecture x every optimizer, then the schedulers
-python tests/pytorch/round_trips.py --every               # every architecture x every setting of every optimizer python
-tests/pytorch/round_trips.py --archs gpt,resnet --optimizers "adam,rprop, 2 groups" python tests/pytorch/round_trips.py
---schedulers-only
+    python tests/pytorch/round_trips.py                      # every architecture x every optimizer, then the schedulers
+    python tests/pytorch/round_trips.py --every              # every architecture x every setting of every optimizer
+    python tests/pytorch/round_trips.py --archs gpt,resnet --optimizers "adam,rprop, 2 groups"
+    python tests/pytorch/round_trips.py --schedulers-only
 
 The settings of an optimizer (momentum, amsgrad, groups, ...) take turns over the architectures unless --every. It takes
 five minutes (--every: ten) on one free core, runs niced, prints a line per pair and what is done so far, and exits with
-1 when a pair differs. trips.py says what one round trip is and how it is judged."""
+1 when a pair differs. trips.py says what one round trip is and how it is judged.
+"""
 
 import argparse
 import collections

@@ -95,3 +95,17 @@ def test_values_near_the_largest_of_three_axes(eagerly, pool):
     x = (1e-5 * RNG.standard_normal((4, 5, 4, 5, 2))).astype(np.float32)
     file = ot.from_keras(model, x, Y)
     same(weights_here(file, x), weights_there(model, x))
+
+
+@pytest.mark.parametrize("first, last, loss", [
+    (L.GaussianNoise(0.9), L.Dense(2), "mse"),
+    (L.GaussianNoise(0.9), L.Dense(2, activation="softmax"), "categorical_crossentropy"),  # on the scores before it
+    (L.GaussianDropout(0.5), L.Dense(2, activation="sigmoid"), "binary_crossentropy"),
+])
+def test_evaluation_has_none_of_the_noise_of_training(first, last, loss):
+    model = keras.Sequential([keras.Input((4,)), first, L.Dense(3, activation="tanh"), L.BatchNormalization(), last])
+    model.compile(keras.optimizers.SGD(0.1), loss)
+    target = np.eye(2, dtype=np.float32)[RNG.integers(0, 2, 4)]
+    file = ot.from_keras(model, X, target)
+    got = ot.Trainer(file).evaluate(X, target)["loss"]
+    assert got == pytest.approx(model.evaluate(X, target, verbose=0), rel=1e-5)

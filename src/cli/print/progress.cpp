@@ -86,7 +86,7 @@ void Progress::on_epoch(const run::EpochResult& e) {
   if (json_) {
     nlohmann::ordered_json j{{"epoch", e.epoch},
                              {"train_loss", e.train_loss},
-                             {"lr", e.rate},
+                             {"lr", e.lr},
                              {"samples_per_second", e.samples_per_second},
                              {"seconds", e.seconds}};
     if (e.has_valid) j["valid_loss"] = e.valid_loss;
@@ -110,7 +110,7 @@ void Progress::on_epoch(const run::EpochResult& e) {
       stderr, "%5lld   %10.4f   %10s   %10s  %.1e   %9s   %.1f s%s\n",
       static_cast<long long>(e.epoch), e.train_loss, valid,
       e.metrics.empty() ? "-" : format_metric(e.metrics[0].first, e.metrics[0].second).c_str(),
-      e.rate, with_commas(int64_t(e.samples_per_second)).c_str(), e.seconds,
+      e.lr, with_commas(int64_t(e.samples_per_second)).c_str(), e.seconds,
       e.best ? cat("  * best", e.best_because == "first" ? "" : ": " + e.best_because).c_str()
              : "");
 }

@@ -3,7 +3,6 @@
 #include "convert/portable/fast_conv.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace onnxtrain::portable {
 
@@ -20,10 +19,6 @@ constexpr int64_t kSmallMatrix = 16384;      // elements of the matrix that pick
 constexpr int64_t kDepthwiseMatrix = 36864;  // the same for one kernel per channel
 constexpr int64_t kPixelsPerRow = 16;  // an image may have this many for each row of the batch
 
-int64_t product(const std::vector<int64_t>& v) {
-  return std::accumulate(v.begin(), v.end(), int64_t(1), std::multiplies<>());
-}
-
 std::vector<int64_t> joined(std::vector<int64_t> a, const std::vector<int64_t>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
@@ -31,19 +26,18 @@ std::vector<int64_t> joined(std::vector<int64_t> a, const std::vector<int64_t>& 
 
 // v before batch and channels (`channels` of them) changed places; kNone if it was not made so.
 ValueId swapped_back(Site& s, ValueId v, int64_t channels) {
-  auto swaps = [](const Node* t, const std::vector<int64_t>& first) {
-    if (!t) return false;
-    const std::vector<int64_t> perm = t->ints("perm");
+  auto swaps = [](const Node& t, const std::vector<int64_t>& first) {
+    const std::vector<int64_t> perm = t.ints("perm");
     if (perm.size() < first.size()) return false;
     for (size_t d = 0; d < perm.size(); ++d)
       if (perm[d] != (d < first.size() ? first[d] : int64_t(d))) return false;
     return true;
   };
-  if (const Node* t = s.maker(v, "Transpose")) return swaps(t, {1, 0}) ? t->inputs[0] : kNone;
+  if (const Node* t = s.maker(v, "Transpose")) return swaps(*t, {1, 0}) ? t->inputs[0] : kNone;
   // written for groups: [N, G, C, ...] -> [C, G, N, ...] -> [C, G N, ...]
   const Node* merge = s.maker(v, "Reshape");
   const Node* t = merge ? s.maker(merge->inputs[0], "Transpose") : nullptr;
-  const Node* cut = swaps(t, {2, 1, 0}) ? s.maker(t->inputs[0], "Reshape") : nullptr;
+  const Node* cut = t && swaps(*t, {2, 1, 0}) ? s.maker(t->inputs[0], "Reshape") : nullptr;
   if (!cut) return kNone;
   const std::vector<int64_t> was = s.sizes(cut->inputs[0]), now = s.sizes(v);
   if (was.size() != now.size() || was.size() < 3 || was[1] != channels) return kNone;
@@ -66,7 +60,7 @@ double operations(Site& s, const WeightGradient& p) {
 // Calls f(tap, place of the image, place of the result) wherever a tap sees the image.
 template <class F>
 void each_seen(const Windows& w, const F& f) {
-  const int64_t places = product(w.out);
+  const int64_t places = num_elements(w.out);
   for (int64_t tap = 0; tap < w.taps(); ++tap) {
     const std::vector<int64_t> k = w.at(tap);
     for (int64_t p = 0; p < places; ++p) {
@@ -84,7 +78,7 @@ void each_seen(const Windows& w, const F& f) {
   }
 }
 
-int64_t picks(const Windows& w) { return w.taps() * product(w.in) * product(w.out); }
+int64_t picks(const Windows& w) { return w.taps() * num_elements(w.in) * num_elements(w.out); }
 
 Tensor zeros(const Shape& shape) {
   Tensor t(DType::kFloat, shape);
@@ -102,7 +96,7 @@ struct View {
 
 // [N, C, from...] -> [N, C taps, to]: a matrix with a single 1 in every column picks it.
 ValueId seen_by_matrix(Site& s, const View& view, const Windows& w) {
-  const int64_t pixels = product(w.in), places = product(w.out), taps = w.taps();
+  const int64_t pixels = num_elements(w.in), places = num_elements(w.out), taps = w.taps();
   const int64_t from = view.of_result ? places : pixels, to = view.of_result ? pixels : places;
   Tensor m = zeros({from, taps * to});
   each_seen(w, [&](int64_t tap, int64_t pixel, int64_t place) {
@@ -181,7 +175,8 @@ ValueId dense_weight_gradient(Site& s, ValueId x, ValueId dy, const WeightGradie
   if (p.kernels < p.channels && taps > 1) {
     if (const ValueId seen = seen_of(s, {dy, p.kernels, true}, p.w); seen != kNone) {
       const ValueId flat = s.call("Reshape", {x, s.ints({0, p.channels, -1})});
-      const ValueId dw = multiplied(s, flat, seen, p.channels, p.kernels * taps, product(p.w.in));
+      const ValueId dw =
+          multiplied(s, flat, seen, p.channels, p.kernels * taps, num_elements(p.w.in));
       return s.reshape(dw, joined({p.channels, p.kernels}, p.w.kernel));
     }
   }
@@ -189,7 +184,7 @@ ValueId dense_weight_gradient(Site& s, ValueId x, ValueId dy, const WeightGradie
   if (seen == kNone) return kNone;
   const ValueId flat = s.call("Reshape", {dy, s.ints({0, p.kernels, -1})});
   const ValueId dw =
-      s.reshape(multiplied(s, flat, seen, p.kernels, p.channels * taps, product(p.w.out)),
+      s.reshape(multiplied(s, flat, seen, p.kernels, p.channels * taps, num_elements(p.w.out)),
                 joined({p.kernels, p.channels}, p.w.kernel));
   std::vector<int64_t> perm{1, 0};
   for (size_t d = 0; d < p.w.dims(); ++d) perm.push_back(int64_t(d) + 2);
@@ -200,7 +195,7 @@ ValueId dense_weight_gradient(Site& s, ValueId x, ValueId dy, const WeightGradie
 // [taps, in out]: 1 where a tap takes a place of the image to a place of the result. A kernel times
 // this is the matrix [in, out] that its convolution is.
 ValueId placement(Site& s, const Windows& w) {
-  const int64_t pixels = product(w.in), places = product(w.out);
+  const int64_t pixels = num_elements(w.in), places = num_elements(w.out);
   Tensor m = zeros({w.taps(), pixels * places});
   each_seen(w, [&](int64_t tap, int64_t from, int64_t to) {
     m.as<float>()[(tap * pixels + from) * places + to] = 1;
@@ -209,7 +204,7 @@ ValueId placement(Site& s, const Windows& w) {
 }
 
 bool small_images(Site& s, const Windows& w, ValueId batch) {
-  return picks(w) <= kDepthwiseMatrix && product(w.in) <= kPixelsPerRow * rows_of(s, batch);
+  return picks(w) <= kDepthwiseMatrix && num_elements(w.in) <= kPixelsPerRow * rows_of(s, batch);
 }
 
 // [N, C, D...] -> [C, N, D]
@@ -219,7 +214,7 @@ ValueId by_channel(Site& s, ValueId v, int64_t channels, int64_t size) {
 
 // Every pixel times every place of dy, summed over the batch; then those that a tap joins.
 ValueId depthwise_weight_gradient(Site& s, ValueId x, ValueId dy, const WeightGradient& p) {
-  const int64_t pixels = product(p.w.in), places = product(p.w.out), c = p.groups;
+  const int64_t pixels = num_elements(p.w.in), places = num_elements(p.w.out), c = p.groups;
   const ValueId a = by_channel(s, x, c, pixels), b = by_channel(s, dy, c, places);
   const ValueId all = s.call("MatMul", {s.transpose(a, {0, 2, 1}), b});
   const ValueId dw = s.call("Gemm", {s.reshape(all, {c, pixels * places}), placement(s, p.w)},
@@ -259,7 +254,7 @@ Values depthwise(Site& s) {
   Windows w;
   if (!windows_of(s, s.node(), image, result, {ks.begin() + 2, ks.end()}, w)) return {};
   if (!small_images(s, w, s.x(0))) return {};
-  const int64_t pixels = product(w.in), places = product(w.out);
+  const int64_t pixels = num_elements(w.in), places = num_elements(w.out);
   const ValueId all = s.call("MatMul", {s.reshape(s.x(1), {groups, w.taps()}), placement(s, w)});
   const ValueId matrix = s.reshape(all, {groups, pixels, places});
   const ValueId x = by_channel(s, s.x(0), groups, back ? places : pixels);

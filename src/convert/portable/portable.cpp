@@ -177,7 +177,7 @@ void describe(StepModel& s, const Model& m, const std::map<std::string, std::str
   const TrainingStep& t = m.training[size_t(s.section)];
   const Graph& g = s.model.main;
   const std::vector<std::string> states = m.state_names();
-  const auto rate = m.metadata.find("onnxtrain.rate");
+  const auto lr = m.metadata.find("onnxtrain.rate");
   auto is_state = [&](const std::string& n) {
     return std::find(states.begin(), states.end(), n) != states.end();
   };
@@ -185,7 +185,7 @@ void describe(StepModel& s, const Model& m, const std::map<std::string, std::str
     const ValueDef& d = g.value(v);
     std::string role = m.main.find(d.name) != kNone ? "data" : "target";
     if (is_state(d.name)) role = "state";
-    if (rate != m.metadata.end() && rate->second == d.name) role = "learning_rate";
+    if (lr != m.metadata.end() && lr->second == d.name) role = "learning_rate";
     s.inputs.push_back({d.name, role, d.type});
   }
   int loss = -1, first = -1;

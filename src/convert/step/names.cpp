@@ -298,7 +298,7 @@ void check_recipe(const Recipe& r) {
   check_settings(o);
   check_schedule(r.schedule);
   const Optimizer* record = all_ops().optimizer(o.kind);
-  if (record && r.schedule.kind != "constant" && !reads_rate(record->node(settings_of(o))))
+  if (record && r.schedule.kind != "constant" && !reads_lr(record->node(settings_of(o))))
     usage_error("OT1234",
                 cat("the schedule ", r.schedule.kind, " has no effect: ", o.kind,
                     " reads the learning rate only before its first step"),

@@ -59,16 +59,16 @@ class Updates {
         scale = x.lr_scale;
       }
     OptimizerNode node = record_.node(settings_of(o_, decay));
-    if (scale != 1 && !reads_rate(node))
+    if (scale != 1 && !reads_lr(node))
       usage_error("OT1234",
                   cat("'lr_scale' of ", p.name, " has no effect: ", o_.kind,
                       " does not read the learning rate after its first step"),
                   "remove lr_scale from 'overrides'");
-    emit(p, std::move(node), scaled_rate(scale));
+    emit(p, std::move(node), scaled_lr(scale));
   }
 
  private:
-  ValueId scaled_rate(double scale) {
+  ValueId scaled_lr(double scale) {
     if (scale == 1) return lr_;
     auto it = rates_.find(scale);
     if (it != rates_.end()) return it->second;
@@ -127,7 +127,7 @@ class Updates {
 
 }  // namespace
 
-bool reads_rate(const OptimizerNode& n) { return std::strchr(n.scalars, 'R') != nullptr; }
+bool reads_lr(const OptimizerNode& n) { return std::strchr(n.scalars, 'R') != nullptr; }
 
 OptimizerSettings settings_of(const OptimizerSpec& o, std::optional<double> weight_decay) {
   const Optimizer& record = *all_ops().optimizer(o.kind);

@@ -21,7 +21,7 @@ struct Trained {
 int64_t first_step(const OptimizerSpec& o);
 double default_lr(const OptimizerSpec& o);
 // Whether the update of a weight reads the learning rate at every step.
-bool reads_rate(const OptimizerNode& n);
+bool reads_lr(const OptimizerNode& n);
 // The functions of our own domain, operator to ONNX text, as JSON.
 const std::string& function_texts();
 

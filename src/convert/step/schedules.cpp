@@ -130,7 +130,7 @@ N main_lr(const Recipe& r, double lr, double warmup, N k) {
 }
 
 template <class N>
-N rate_at(const Recipe& r, N k) {
+N lr_at(const Recipe& r, N k) {
   double lr = default_lr(r.optimizer);
   double warmup = Numbers{r.schedule}.get("warmup_steps", 0);
   if (warmup <= 0) return main_lr(r, lr, 0, k);
@@ -150,10 +150,10 @@ bool changes(const Recipe& r) {
 
 }  // namespace
 
-double scheduled_rate(const Recipe& r, int64_t step) { return rate_at(r, double(step)); }
+double scheduled_lr(const Recipe& r, int64_t step) { return lr_at(r, double(step)); }
 
 ValueId add_lr(StepBuilder& s, const Recipe& r, DType type) {
-  return s.add_state("learning_rate", scalar_tensor(scheduled_rate(r, 0), type));
+  return s.add_state("learning_rate", scalar_tensor(scheduled_lr(r, 0), type));
 }
 
 namespace {
@@ -164,7 +164,7 @@ ValueId next_lr(StepBuilder& s, const Recipe& r, ValueId counter, ValueId lr) {
   s.set_type(done.v, TypeInfo::tensor(DType::kDouble, {}));
   if (const int64_t t0 = first_step(r.optimizer); t0 != 0) done = done - literal(done, double(t0));
   const TypeInfo type = s.graph().value(lr).type;
-  const ValueId v = s.cast(rate_at(r, done).v, type.elem);
+  const ValueId v = s.cast(lr_at(r, done).v, type.elem);
   s.set_type(v, type);
   return v;
 }
@@ -231,7 +231,7 @@ void set_schedule(Model& m, const Recipe& r, int64_t done, const OpTable& ops) {
       m.metadata.count("onnxtrain.rate") ? m.metadata.at("onnxtrain.rate") : "";
   if (step.algorithm.find(name) == kNone || !m.initializer(name))
     not_ours("names no learning rate");
-  m.set_initializer(name, scalar_tensor(scheduled_rate(r, done), m.initializer(name)->dtype()));
+  m.set_initializer(name, scalar_tensor(scheduled_lr(r, done), m.initializer(name)->dtype()));
   std::string* bound = bound_to(step, name);
   if (!bound && !changes(r)) return;
   if (bound) drop_output(step.edit_algorithm(), step.algorithm.find(*bound));

@@ -9,7 +9,7 @@ ValueId add_lr(StepBuilder& s, const Recipe& r, DType type);
 // With a schedule, binds the learning rate of the next step.
 void add_lr_update(StepBuilder& s, const Recipe& r, const Counter& counter, ValueId lr);
 // The learning rate of step k (0 for the first) in double precision: what the nodes compute.
-double scheduled_rate(const Recipe& r, int64_t step);
+double scheduled_lr(const Recipe& r, int64_t step);
 
 // Does the length of the run decide this schedule, and has nobody said it?
 bool spans_the_run(const ScheduleSpec& s);

@@ -25,8 +25,8 @@ void check(const ScheduleSpec& s, const std::vector<double>& torch) {
   Feeds f = {{"x", Tensor(DType::kFloat, {1, 1})}, {"label", Tensor(DType::kFloat, {1, 1})}};
   for (auto& [name, v] : f) *std::get<Tensor>(v).as<float>() = 1;
   for (size_t k = 0; k < torch.size(); ++k) {
-    EXPECT_NEAR(scheduled_rate(r, int64_t(k)), torch[k], 1e-15) << "step " << k;
-    EXPECT_EQ(float(t.rate()), float(torch[k])) << "step " << k;
+    EXPECT_NEAR(scheduled_lr(r, int64_t(k)), torch[k], 1e-15) << "step " << k;
+    EXPECT_EQ(float(t.lr()), float(torch[k])) << "step " << k;
     t.step(f);
   }
 }
@@ -76,20 +76,20 @@ TEST(Schedules, OneCycleWithPhasesOfNoSteps) {
         {0.0904508879153485, 0.0654509879153485, 0.03454941208465151, 0.009549512084651508, 4e-07});
   check(cycle(4, 0.5, 1), {0.0040000000000000036, 0.1, 0.004, 4e-07});
   check(cycle(5, 0.5, 1), {0.0040000000000000036, 0.076, 0.07600000000000001, 0.004, 4e-07});
-  // PyTorch divides by zero here; the rate is that of the end of the phase
+  // PyTorch divides by zero here; the learning rate is that of the end of the phase
   check(cycle(5, 0.2, 0), {0.1, 0.08535539763797113, 0.0500002, 0.014645002362028864, 4e-07});
   check(cycle(5, 1, 0), {0.0040000000000000036, 0.018058874503045733, 0.052000000000000005,
                          0.08594112549695429, 0.1});
 }
 
 // Rates of twelve steps from here on.
-std::vector<double> rates(Model m, int steps = 12) {
+std::vector<double> learning_rates(Model m, int steps = 12) {
   Training t(std::make_shared<Model>(std::move(m)), 0);
   Feeds f = {{"x", Tensor(DType::kFloat, {1, 1})}, {"label", Tensor(DType::kFloat, {1, 1})}};
   for (auto& [name, v] : f) *std::get<Tensor>(v).as<float>() = 1;
   std::vector<double> all;
   for (int k = 0; k < steps; ++k) {
-    all.push_back(t.rate());
+    all.push_back(t.lr());
     t.step(f);
   }
   return all;
@@ -109,16 +109,17 @@ TEST(Schedules, GivenLaterAreTheSame) {
     for (int accumulate : {1, 3}) {
       SCOPED_TRACE(cat(kind, " ", accumulate));
       const Recipe wanted = with(kind, 9, accumulate);
-      const std::vector<double> direct = rates(prepare(line(), wanted, all_ops()));
+      const std::vector<double> direct = learning_rates(prepare(line(), wanted, all_ops()));
       Model later = prepare(line(), with("constant", 0, accumulate), all_ops());
       set_schedule(later, wanted, 0, all_ops());
-      EXPECT_EQ(rates(later), direct);
+      EXPECT_EQ(learning_rates(later), direct);
       // from a file, in place of another one
       Model other = prepare(line(), with("linear", 30, accumulate), all_ops());
       other = load_model_bytes(serialize_model(other, all_ops()), "", all_ops());
       set_schedule(other, wanted, 0, all_ops());
-      EXPECT_EQ(rates(other), direct);
-      EXPECT_EQ(rates(load_model_bytes(serialize_model(other, all_ops()), "", all_ops())), direct);
+      EXPECT_EQ(learning_rates(other), direct);
+      EXPECT_EQ(learning_rates(load_model_bytes(serialize_model(other, all_ops()), "", all_ops())),
+                direct);
       EXPECT_TRUE(check_model_bytes(serialize_model(other, all_ops()), "", all_ops()).empty());
       // nothing of the first one is left
       EXPECT_EQ(other.training[0].algorithm.nodes.size(), later.training[0].algorithm.nodes.size());
@@ -128,10 +129,10 @@ TEST(Schedules, GivenLaterAreTheSame) {
 TEST(Schedules, CanBeTakenAway) {
   Model m = prepare(line(), with("cosine", 9, 1), all_ops());
   set_schedule(m, with("constant", 0, 1), 4, all_ops());
-  for (double rate : rates(m)) EXPECT_EQ(float(rate), 0.1f);
+  for (double lr : learning_rates(m)) EXPECT_EQ(float(lr), 0.1f);
   Model half = prepare(line(), with("constant", 0, 1), all_ops());
   set_schedule(half, with("linear", 10, 1), 5, all_ops());
-  EXPECT_NEAR(rates(half, 1)[0], 0.05, 1e-8);
+  EXPECT_NEAR(learning_rates(half, 1)[0], 0.05, 1e-8);
 }
 
 TEST(Schedules, OnlyOfTrainingsThatWereMadeHere) {

@@ -34,7 +34,7 @@ struct AttentionPlan<T>::Impl {
   // Products for a block of `rows` queries.
   struct Block {
     int64_t rows = 0, keys = 0;  // no query of the block looks at later keys
-    Product<T> scores, output, dp, dq, dk, dv;
+    TypedGemm<T> scores, output, dp, dq, dk, dv;
   };
   AttentionShape s;
   std::vector<Block> blocks;
@@ -65,7 +65,7 @@ struct AttentionPlan<T>::Impl {
       d.m = m, d.n = n, d.k = k, d.trans_a = ta, d.trans_b = tb, d.lda = lda, d.ldb = ldb,
       d.ldc = ldc;
       d.beta = beta;
-      Product<T> p(d, alpha);
+      TypedGemm<T> p(d, alpha);
       product_bytes = std::max(product_bytes, Carver::bytes(p.workspace()));
       return p;
     };

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/shape.hpp"
+
 namespace onnxtrain::kernels {
 
 inline constexpr size_t kMaxSpatial = 16;
@@ -14,9 +16,9 @@ struct Window {
   std::vector<int64_t> in, out, kernel, strides, dilations, pads_begin, pads_end;
 
   size_t dims() const { return in.size(); }
-  int64_t in_size() const { return product(in); }
-  int64_t out_size() const { return product(out); }
-  int64_t taps() const { return product(kernel); }
+  int64_t in_size() const { return num_elements(in); }
+  int64_t out_size() const { return num_elements(out); }
+  int64_t taps() const { return num_elements(kernel); }
 
   // Output positions [first, last) of dimension d whose tap k lies inside the input.
   int64_t first(size_t d, int64_t k) const {
@@ -35,12 +37,6 @@ struct Window {
   void for_runs(F&& f) const {
     std::array<int64_t, kMaxSpatial> tap{}, lo{}, hi{};
     taps_from(0, 0, tap, lo, hi, f);
-  }
-
-  static int64_t product(const std::vector<int64_t>& v) {
-    int64_t n = 1;
-    for (int64_t d : v) n *= d;
-    return n;
   }
 
  private:

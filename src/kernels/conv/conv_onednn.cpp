@@ -171,7 +171,7 @@ void ConvPlan::Impl::prepare_weights() {
 // threads.
 void ConvPlan::Impl::split_weights() {
   Dims d = weight_dims(full), at(d.size(), 0), size = d;
-  if (kernels::Window::product(d) < 65536) return;
+  if (num_elements(d) < 65536) return;
   const memory::desc& to = variants[0].weights;
   int64_t block = 1;
   for (int k = 0; k < to.get_inner_nblks(); ++k)
@@ -235,7 +235,7 @@ void ConvPlan::Impl::task(const ConvArgs& a, const Task& t, const char* weights,
        *dw = scratch + scratch_bytes;
   auto offset = [&](const std::vector<int64_t>& spatial, int64_t channels, int64_t channel,
                     int64_t row) {
-    int64_t plane = kernels::Window::product(spatial);
+    int64_t plane = num_elements(spatial);
     return t.image * channels * plane + channel * (last ? 1 : plane) +
            row * (plane / spatial[0]) * (last ? channels : 1);
   };

@@ -28,7 +28,7 @@ bool Im2ColConv::fits(const kernels::ConvShape& s) {
 Im2ColConv::Im2ColConv(const kernels::ConvShape& s, ConvPass pass, bool bias, bool channels_last)
     : pass_(pass),
       last_(channels_last),
-      bias_in_product_(pass == ConvPass::kForward && channels_last && s.groups == 1),
+      bias_in_gemm_(pass == ConvPass::kForward && channels_last && s.groups == 1),
       groups_(s.groups),
       channels_(s.in_channels),
       out_channels_(s.out_channels),
@@ -44,10 +44,9 @@ Im2ColConv::Im2ColConv(const kernels::ConvShape& s, ConvPass pass, bool bias, bo
   });
   if (pass == ConvPass::kInputGradient) find_uses();
   cut();
-  sums_ = (pass == ConvPass::kForward && bias && !bias_in_product_) ||
+  sums_ = (pass == ConvPass::kForward && bias && !bias_in_gemm_) ||
           (pass == ConvPass::kWeightGradient && stretches_.size() > 1);
-  for (const Stretch& t : stretches_)
-    products_[t.plan] = GemmPlan::make(product(t.end - t.begin, bias));
+  for (const Stretch& t : stretches_) gemms_[t.plan] = GemmPlan::make(gemm(t.end - t.begin, bias));
 }
 
 // Whole stretches are of one length, the rest (of the batch, or of every image where the pixels of
@@ -75,7 +74,7 @@ void Im2ColConv::find_uses() {
 }
 
 // Of one group: columns [pixels][in], weights [out][in], results or their gradient y.
-GemmDesc Im2ColConv::product(int64_t pixels, bool bias) const {
+GemmDesc Im2ColConv::gemm(int64_t pixels, bool bias) const {
   const int64_t in = row_ / groups_, out = out_channels_ / groups_;
   const int64_t y_ld = last_ ? out_channels_ : out_pixels_, y_step = last_ ? out : out * y_ld;
   GemmDesc d;
@@ -86,7 +85,7 @@ GemmDesc Im2ColConv::product(int64_t pixels, bool bias) const {
     d.trans_b = true;
     d.lda = row_, d.ldb = in, d.ldc = y_ld;
     d.stride_a = in, d.stride_b = out * in, d.stride_c = y_step;
-    if (bias && bias_in_product_) d.bias = BiasAxis::kColumn;
+    if (bias && bias_in_gemm_) d.bias = BiasAxis::kColumn;
   } else if (pass_ == ConvPass::kForward) {
     d.m = out, d.n = pixels, d.k = in;
     d.trans_b = true;
@@ -107,8 +106,8 @@ GemmDesc Im2ColConv::product(int64_t pixels, bool bias) const {
 }
 
 size_t Im2ColConv::workspace() const {
-  size_t product = std::max(products_[0].workspace_bytes(), products_[1].workspace_bytes());
-  return size_t(floats(longest_ * row_) + floats(channels_)) * sizeof(float) + product;
+  size_t inner = std::max(gemms_[0].workspace_bytes(), gemms_[1].workspace_bytes());
+  return size_t(floats(longest_ * row_) + floats(channels_)) * sizeof(float) + inner;
 }
 
 const float* Im2ColConv::y_at(const float* y, int64_t pixel) const {
@@ -116,7 +115,7 @@ const float* Im2ColConv::y_at(const float* y, int64_t pixel) const {
   return y + pixel / out_pixels_ * out_channels_ * out_pixels_ + pixel % out_pixels_;
 }
 
-// What the products are added to: the bias of every channel, or zeros.
+// What the GEMMs are added to: the bias of every channel, or zeros.
 void Im2ColConv::fill(const float* bias, float* out, ThreadPool& pool) const {
   const bool forward = pass_ == ConvPass::kForward;
   const int64_t channels = forward ? out_channels_ : channels_,
@@ -191,7 +190,7 @@ void Im2ColConv::run(const float* a, const float* b, const float* bias, float* o
       gather(s, a, zeros, columns, pool);
       g.a = last_ ? columns : b, g.b = last_ ? b : columns;
       g.c = const_cast<float*>(y_at(out, s.begin));
-      if (bias_in_product_) g.bias = bias;
+      if (bias_in_gemm_) g.bias = bias;
     } else {
       g.a = y_at(a, s.begin);
       if (back) {
@@ -201,7 +200,7 @@ void Im2ColConv::run(const float* a, const float* b, const float* bias, float* o
         g.b = columns;
       }
     }
-    products_[s.plan].run(pool, g);
+    gemms_[s.plan].run(pool, g);
     if (back) scatter(s, columns, out, pool);
   }
 }

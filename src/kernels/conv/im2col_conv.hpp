@@ -35,7 +35,7 @@ class Im2ColConv {
   };
   void cut();
   void find_uses();
-  GemmDesc product(int64_t pixels, bool bias) const;
+  GemmDesc gemm(int64_t pixels, bool bias) const;
   const float* y_at(const float* y, int64_t pixel) const;
   void fill(const float* bias, float* out, ThreadPool& pool) const;
   void gather(const Stretch& s, const float* x, const float* zeros, float* columns,
@@ -43,16 +43,16 @@ class Im2ColConv {
   void scatter(const Stretch& s, const float* columns, float* dx, ThreadPool& pool) const;
 
   ConvPass pass_;
-  bool last_;             // channels
-  bool bias_in_product_;  // otherwise the result begins as the bias, or as zeros
-  bool sums_ = false;     // products are added to what is there
+  bool last_;          // channels
+  bool bias_in_gemm_;  // otherwise the result begins as the bias, or as zeros
+  bool sums_ = false;  // GEMMs are added to what is there
   int64_t groups_, channels_, out_channels_, taps_, row_;  // row_: channels * taps
   int64_t in_pixels_, out_pixels_, batch_;
   int64_t longest_ = 0;                // stretch
   std::vector<int64_t> source_;        // [output pixel][tap]: input pixel or -1
   std::vector<int64_t> uses_, first_;  // input pixel i is at uses_[first_[i]..first_[i+1])
   std::vector<Stretch> stretches_;
-  std::array<GemmPlan, 2> products_;
+  std::array<GemmPlan, 2> gemms_;
 };
 
 }  // namespace onnxtrain::simd

@@ -92,11 +92,11 @@ PatchConv::PatchConv(const ConvShape& s, ConvPass pass, bool bias)
     d.lda = out_channels_, d.ldb = row_, d.ldc = in;
     d.stride_a = out, d.stride_b = in, d.stride_c = in * out;
   }
-  product_ = GemmPlan::make(d);
+  gemm_ = GemmPlan::make(d);
 }
 
 void PatchConv::fix_weights(const float* w) {
-  GemmDesc d = product_.desc();
+  GemmDesc d = gemm_.desc();
   if (pass_ == ConvPass::kWeightGradient || groups_ > 1 || std::min({d.m, d.n, d.k}) <= 4) return;
   ThreadPool one(1);
   std::vector<float> rows;
@@ -106,15 +106,15 @@ void PatchConv::fix_weights(const float* w) {
     w = rows.data();
   }
   d.packed_b = true;
-  product_ = GemmPlan::make(d);
-  fixed_ = allocate(product_.packed_b_bytes());
-  product_.pack_b(one, w, static_cast<float*>(fixed_.get()));
+  gemm_ = GemmPlan::make(d);
+  fixed_ = allocate(gemm_.packed_b_bytes());
+  gemm_.pack_b(one, w, static_cast<float*>(fixed_.get()));
 }
 
 size_t PatchConv::workspace() const {
   int64_t weights = taps_ > 1 && !fixed_ ? floats(out_channels_ * row_) : 0;
   int64_t pixels = gathers_ ? floats(rows()) : 0;
-  size_t inner = grad_w_ ? grad_w_->workspace() : product_.workspace_bytes();
+  size_t inner = grad_w_ ? grad_w_->workspace() : gemm_.workspace_bytes();
   return size_t(weights + pixels) * sizeof(float) + inner;
 }
 
@@ -189,7 +189,7 @@ void PatchConv::run(const float* a, const float* b, const float* bias, float* ou
   if (grad_w_)
     grad_w_->run(g.a, g.b, g.c, area, pool);
   else
-    product_.run(pool, g);
+    gemm_.run(pool, g);
   if (patches && pass_ == ConvPass::kInputGradient) move_pixels(patches, out, pool);
   if (weights && pass_ == ConvPass::kWeightGradient) move_weights(weights, out, true, pool);
   if (separate_bias_ && bias) add_bias(bias, out, pool);

@@ -38,7 +38,7 @@ class PatchConv {
   Dims in_, out_, kernel_, strides_;
   bool gathers_;        // the pixels lie apart
   bool separate_bias_;  // not by the GEMM
-  GemmPlan product_;
+  GemmPlan gemm_;
   std::shared_ptr<void> fixed_;
   std::unique_ptr<ConvGradW> grad_w_;  // in place of the GEMM
 };

@@ -153,7 +153,7 @@ void Winograd::fix_weights(const float* w) {
 }
 
 // m [tile][width] = v [tile][in] * u at one point; width is of the panels that begin at `panel`.
-void Winograd::products(int64_t tiles, const float* v, const float* u, int64_t panel, int64_t width,
+void Winograd::multiply(int64_t tiles, const float* v, const float* u, int64_t panel, int64_t width,
                         float* m) const {
   const GemmKernels& g = gemm_kernels();
   int64_t in = t_.in_channels, steps = up(in, kBlockK), count = up(tiles, g.mr);
@@ -183,7 +183,7 @@ void Winograd::block(int64_t task, const float* x, const float* u, const float* 
   for (int64_t p = part * panels_ / parts_; p < p1; p += some) {
     int64_t c = p * nr, width = std::min(std::min(p + some, p1) * nr, t_.out_channels) - c;
     for (int64_t point = 0; point < 16; ++point)
-      products(tiles, v + point * points_v_, u + point * points_u_, p, width,
+      multiply(tiles, v + point * points_v_, u + point * points_u_, p, width,
                m + point * points_m_);
     for (int64_t t = 0; t < tiles; ++t) {
       WinogradTiles::Out o = t_.out(begin + t);
@@ -239,7 +239,7 @@ void WinogradGradW::transform(int64_t tile, int64_t at, const float* dy, const f
 }
 
 // Task: one point, a part of the output channels. u [m][c] (+)= sum over tiles of m * v
-void WinogradGradW::products(int64_t task, int64_t tiles, bool first, const float* v,
+void WinogradGradW::multiply(int64_t task, int64_t tiles, bool first, const float* v,
                              const float* m, float* u) const {
   const GemmKernels& g = gemm_kernels();
   int64_t point = task / parts_, part = task % parts_, all = up(t_.out_channels, g.mr);
@@ -270,7 +270,7 @@ void WinogradGradW::run(const float* dy, const float* x, float* dw, void* worksp
       float* patch = patches + b / kPatch * up(t_.patch_floats(), kLine) * kLine;
       for (int64_t t = b; t < e; ++t) transform(begin + t, t, dy, x, patch, v, m);
     });
-    pool.run(16 * parts_, [&](int64_t t) { products(t, tiles, n == 0, v, m, u); });
+    pool.run(16 * parts_, [&](int64_t t) { multiply(t, tiles, n == 0, v, m, u); });
   }
   parallel_for(pool, t_.out_channels, 4, [&](int64_t b, int64_t e) {
     for (int64_t o = b; o < e; ++o)

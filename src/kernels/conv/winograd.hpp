@@ -55,7 +55,7 @@ class Winograd {
   void transform_weights(const float* w, float* u, ThreadPool* pool) const;
   void block(int64_t task, const float* x, const float* u, const float* bias, float* y,
              float* scratch) const;
-  void products(int64_t tiles, const float* v, const float* u, int64_t panel, int64_t width,
+  void multiply(int64_t tiles, const float* v, const float* u, int64_t panel, int64_t width,
                 float* m) const;
   int64_t weight_floats() const { return 16 * points_u_; }
   int64_t slot_floats() const;
@@ -81,7 +81,7 @@ class WinogradGradW {
  private:
   void transform(int64_t tile, int64_t at, const float* dy, const float* x, float* patch, float* v,
                  float* m) const;
-  void products(int64_t task, int64_t tiles, bool first, const float* v, const float* m,
+  void multiply(int64_t task, int64_t tiles, bool first, const float* v, const float* m,
                 float* u) const;
 
   WinogradTiles t_;

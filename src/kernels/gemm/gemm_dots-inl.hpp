@@ -1,4 +1,4 @@
-// Products by dot products (few rows or columns, both operands contiguous along k), products of few
+// GEMMs by dot products (few rows or columns, both operands contiguous along k), GEMMs of few
 // multiplications per element, and the ordered sum of split-K parts.
 // Included once per instruction set.
 #if defined(ONNXTRAIN_GEMM_DOTS_INL) == defined(HWY_TARGET_TOGGLE)

@@ -9,11 +9,11 @@ namespace onnxtrain::kernels {
 
 // C = A * op(B) (+ C, + bias), through the planned float GEMM or the plain double one.
 template <class T>
-class Product {
+class TypedGemm {
  public:
-  Product() = default;
+  TypedGemm() = default;
   // `alpha` in full precision; the one in the description is float
-  explicit Product(simd::GemmDesc d, double alpha = 1) : d_(d), alpha_(alpha) {
+  explicit TypedGemm(simd::GemmDesc d, double alpha = 1) : d_(d), alpha_(alpha) {
     d.alpha = float(alpha);
     if constexpr (std::is_same_v<T, float>) plan_ = simd::GemmPlan::make(d);
   }

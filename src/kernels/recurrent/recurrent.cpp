@@ -18,14 +18,14 @@ struct RecurrentPlan<T>::Impl {
   SavedColumns columns;
   Rows rows;
   Cells<T> cells;
-  bool two_products;                // GRU with the reset before the GEMM
-  int64_t stretch = 1;              // steps whose input GEMMs are computed together
-  int64_t ldh;                      // elements between the states of two images
-  Product<T> input, input_rest;     // X W^T of a stretch, of the last one
-  UnitProduct<T> state, candidate;  // H R^T (GRU: of z and r), (r.H) Rh^T
+  bool two_gemms;                  // GRU with the reset before the GEMM
+  int64_t stretch = 1;             // steps whose input GEMMs are computed together
+  int64_t ldh;                     // elements between the states of two images
+  TypedGemm<T> input, input_rest;  // X W^T of a stretch, of the last one
+  UnitGemm<T> state, candidate;    // H R^T (GRU: of z and r), (r.H) Rh^T
   StepSplit split;
   Phases phases;
-  size_t product_bytes = 0;
+  size_t gemm_bytes = 0;
   std::vector<T> kept;  // packed weights that never change; one block per direction
 
   explicit Impl(const RecurrentShape& shape)
@@ -33,13 +33,13 @@ struct RecurrentPlan<T>::Impl {
         columns(shape),
         rows(shape),
         cells(shape),
-        two_products(cells.reset_first()),
+        two_gemms(cells.reset_first()),
         ldh(state_stride(shape.hidden)),
-        state(s.batch, two_products ? 2 : s.gates(), s.hidden, s.hidden, true, s.hidden),
+        state(s.batch, two_gemms ? 2 : s.gates(), s.hidden, s.hidden, true, s.hidden),
         split(s.directions, s.batch, state.groups(),
               double(s.batch) * double(s.gates() * s.hidden) * double(s.hidden + 40)) {
     int64_t h = s.hidden, g = s.gates();
-    if (two_products) candidate = UnitProduct<T>(s.batch, 1, h, h, true, h);
+    if (two_gemms) candidate = UnitGemm<T>(s.batch, 1, h, h, true, h);
     // a few hundred rows: their gates stay in the cache until their steps run
     int64_t most = std::clamp<int64_t>((1 << 17) / (g * h), 96, 512);
     stretch =
@@ -51,18 +51,18 @@ struct RecurrentPlan<T>::Impl {
       d.bias = simd::BiasAxis::kColumn;
       constexpr int64_t kFewRows = 8;  // not worth packing
       d.packed_b = std::is_same_v<T, float> && s.rows() >= kFewRows && s.inputs > 0;
-      return Product<T>(d);
+      return TypedGemm<T>(d);
     };
     input = make(stretch);
     input_rest = make(s.steps % stretch);
-    product_bytes = Carver::bytes(std::max(input.workspace(), input_rest.workspace()));
+    gemm_bytes = Carver::bytes(std::max(input.workspace(), input_rest.workspace()));
   }
 
   // The weights of one direction as the GEMMs want them.
   struct Weights {
     const T *w, *r, *rh;
   };
-  size_t candidate_bytes() const { return two_products ? candidate.packed_bytes() : 0; }
+  size_t candidate_bytes() const { return two_gemms ? candidate.packed_bytes() : 0; }
   size_t weight_bytes() const {
     return Carver::bytes(input.packed_bytes()) + Carver::bytes(state.packed_bytes()) +
            Carver::bytes(candidate_bytes());
@@ -88,7 +88,7 @@ struct RecurrentPlan<T>::Impl {
     r += d * g * h * h;
     input.pack(pool, w + d * g * h * s.inputs, const_cast<T*>(x.w));
     state.pack(pool, r, const_cast<T*>(x.r));
-    if (two_products) candidate.pack(pool, r + 2 * h * h, const_cast<T*>(x.rh));
+    if (two_gemms) candidate.pack(pool, r + 2 * h * h, const_cast<T*>(x.rh));
   }
   void keep(const T* w, const T* r, ThreadPool& pool) {
     if (weight_bytes() == 0) return;
@@ -111,7 +111,7 @@ struct RecurrentPlan<T>::Impl {
     auto b = [](int64_t n) { return Carver::bytes(size_t(n) * sizeof(T)); };
     size_t one = b(stretch * s.batch * g * h) + b(g * h) * 2 + 3 * b(s.batch * ldh) +
                  b(s.batch * h) + b(turned_size()) + (kept.empty() ? weight_bytes() : 0);
-    return one * size_t(s.directions) + product_bytes;
+    return one * size_t(s.directions) + gemm_bytes;
   }
   // Inputs of a stretch in the order of time, when they are stored in the order of images.
   int64_t turned_size() const { return s.batch_first ? stretch * s.batch * s.inputs : 0; }
@@ -153,8 +153,8 @@ struct RecurrentPlan<T>::Impl {
   int64_t time(int d, int64_t k) const { return (d == 1) != s.reverse ? s.steps - 1 - k : k; }
 
   // Gate inputs of the steps [k, k + count), in the order of time.
-  void input_products(const RecurrentArgs<T>& a, int d, int64_t k, int64_t count, const Memory& m,
-                      void* space, ThreadPool& pool) const {
+  void input_gemm(const RecurrentArgs<T>& a, int d, int64_t k, int64_t count, const Memory& m,
+                  void* space, ThreadPool& pool) const {
     int64_t first = std::min(time(d, k), time(d, k + count - 1)), n = s.inputs;
     const T* x = a.x + first * s.batch * n;
     if (s.batch_first) {
@@ -169,19 +169,19 @@ struct RecurrentPlan<T>::Impl {
   // One task of one phase of step k; `k0` is the first step of the stretch.
   void work(const RecurrentArgs<T>& a, const Memory* memory, int64_t k, int64_t k0, int64_t count,
             bool second, StepSplit part, int64_t chain, int64_t task, ThreadPool& pool) const {
-    const UnitProduct<T>& product = second ? candidate : state;
-    int64_t h = s.hidden, g = s.gates(), unit = product.group();
-    int64_t columns_z = unit * (second ? 1 : two_products ? 2 : g);
+    const UnitGemm<T>& gemm = second ? candidate : state;
+    int64_t h = s.hidden, g = s.gates(), unit = gemm.group();
+    int64_t columns_z = unit * (second ? 1 : two_gemms ? 2 : g);
     T* z = step_scratch<T>();
-    part.groups = product.groups();
+    part.groups = gemm.groups();
     part.each_piece(chain, task, [&](int d, int64_t b0, int64_t images, int64_t group) {
       const Memory& m = memory[d];
       int64_t t = time(d, k), first = std::min(time(d, k0), time(d, k0 + count - 1));
       int64_t u = group * unit;
       T *before = m.h[k & 1] + b0 * ldh, *after = m.h[(k + 1) & 1] + b0 * ldh;
       if (!second) fetch(a, m, d, t, first, b0, images, u);
-      product.run(pool, second ? m.reset + b0 * ldh : before, ldh, images,
-                  second ? m.weights.rh : m.weights.r, group, z);
+      gemm.run(pool, second ? m.reset + b0 * ldh : before, ldh, images,
+               second ? m.weights.rh : m.weights.r, group, z);
       constexpr int64_t kTogether = 8;
       typename Cells<T>::Row list[kTogether];
       int64_t n = 0;
@@ -226,7 +226,7 @@ struct RecurrentPlan<T>::Impl {
 
   // An image whose sequence has ended.
   void rest(const simd::CellRowOf<T>& r, bool second) const {
-    if (two_products && !second) return void(std::fill_n(r.reset, r.n, T(0)));
+    if (two_gemms && !second) return void(std::fill_n(r.reset, r.n, T(0)));
     std::copy_n(r.h_before, r.n, r.h);
     if (r.y) std::fill_n(r.y, r.n, T(0));
     for (int64_t k = 0; r.save && k < columns.width; ++k)
@@ -237,11 +237,11 @@ struct RecurrentPlan<T>::Impl {
     Carver c(workspace);
     Memory m[2];
     for (int d = 0; d < s.directions; ++d) m[d] = prepare(a, d, c, pool);
-    void* space = c.take<char>(int64_t(product_bytes));
-    const int64_t each = two_products ? 2 : 1;
+    void* space = c.take<char>(int64_t(gemm_bytes));
+    const int64_t each = two_gemms ? 2 : 1;
     for (int64_t k0 = 0; k0 < s.steps; k0 += stretch) {
       int64_t count = std::min(stretch, s.steps - k0);
-      for (int d = 0; d < s.directions; ++d) input_products(a, d, k0, count, m[d], space, pool);
+      for (int d = 0; d < s.directions; ++d) input_gemm(a, d, k0, count, m[d], space, pool);
       run_steps(
           pool, phases, split, double(s.gates() * s.hidden * s.hidden) * sizeof(T), count * each,
           [&](int64_t phase, const StepSplit& part, int64_t chain, int64_t task) {

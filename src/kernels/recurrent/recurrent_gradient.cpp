@@ -11,14 +11,14 @@ struct RecurrentGradPlan<T>::Impl {
   SavedColumns columns;
   Rows rows;
   Cells<T> cells;
-  bool gru, two_products;
-  int64_t width;                      // of a row of gate gradients, in units of hidden
-  int64_t ld;                         // elements between two such rows
-  UnitProduct<T> to_state, to_reset;  // dz R (GRU: of z and r); dzh Rh
+  bool gru, two_gemms;
+  int64_t width;                   // of a row of gate gradients, in units of hidden
+  int64_t ld;                      // elements between two such rows
+  UnitGemm<T> to_state, to_reset;  // dz R (GRU: of z and r); dzh Rh
   StepSplit split;
   Phases phases;
-  Product<T> to_x, to_x_more, to_w, to_r, to_r_reset;  // over all steps
-  size_t product_bytes = 0;
+  TypedGemm<T> to_x, to_x_more, to_w, to_r, to_r_reset;  // over all steps
+  size_t gemm_bytes = 0;
 
   explicit Impl(const RecurrentShape& shape)
       : s(shape),
@@ -26,25 +26,25 @@ struct RecurrentGradPlan<T>::Impl {
         rows(shape),
         cells(shape),
         gru(s.cell == Cell::kGru),
-        two_products(cells.reset_first()),
+        two_gemms(cells.reset_first()),
         width(gru ? 4 : s.gates()),  // a GRU row ends with the candidate's recurrent part
         ld(state_stride(width * s.hidden)),
         to_state(s.batch, 1, s.hidden, in_step(), false, s.hidden),
         split(plan_split()) {
     int64_t h = s.hidden, g = s.gates(), saved = columns.width * h;
-    if (gru) to_reset = UnitProduct<T>(s.batch, 1, h, h, false, h);
+    if (gru) to_reset = UnitGemm<T>(s.batch, 1, h, h, false, h);
     auto make = [&](int64_t m, int64_t n, int64_t k, bool ta, int64_t ldb, float beta = 0) {
       simd::GemmDesc d;
       d.m = m, d.n = n, d.k = k, d.trans_a = ta, d.lda = ld, d.ldb = ldb, d.ldc = n, d.beta = beta;
-      return Product<T>(d);
+      return TypedGemm<T>(d);
     };
     to_x = make(s.rows(), s.inputs, g * h, false, s.inputs);
     to_x_more = make(s.rows(), s.inputs, g * h, false, s.inputs, 1);
     to_w = make(g * h, s.inputs, s.rows(), true, s.inputs);
     to_r = make(in_step(), h, s.rows(), true, saved);
     if (gru) to_r_reset = make(h, h, s.rows(), true, saved);
-    for (const Product<T>* p : {&to_x, &to_x_more, &to_w, &to_r, &to_r_reset})
-      product_bytes = std::max(product_bytes, Carver::bytes(p->workspace()));
+    for (const TypedGemm<T>* p : {&to_x, &to_x_more, &to_w, &to_r, &to_r_reset})
+      gemm_bytes = std::max(gemm_bytes, Carver::bytes(p->workspace()));
   }
 
   int64_t in_step() const { return (gru ? 2 : s.gates()) * s.hidden; }
@@ -64,7 +64,7 @@ struct RecurrentGradPlan<T>::Impl {
     auto b = [](int64_t n) { return Carver::bytes(size_t(n) * sizeof(T)); };
     size_t one = b(s.rows() * ld) + 2 * b(s.batch * s.hidden) +
                  Carver::bytes(to_state.packed_bytes()) + Carver::bytes(reset_bytes());
-    return one * size_t(split.directions) + product_bytes;
+    return one * size_t(split.directions) + gemm_bytes;
   }
   size_t reset_bytes() const { return gru ? to_reset.packed_bytes() : 0; }
 
@@ -93,7 +93,7 @@ struct RecurrentGradPlan<T>::Impl {
     const T* dz = m.dz + rows.at(time(d, k), b0) * ld;
     T* z = step_scratch<T>();
     to_state.run(pool, dz, rows.image * ld, images, m.r, group, z);
-    if (gru && !two_products)
+    if (gru && !two_gemms)
       to_reset.run(pool, dz + 3 * s.hidden, rows.image * ld, images, m.rh, group, z, true);
     return z;
   }
@@ -208,22 +208,21 @@ struct RecurrentGradPlan<T>::Impl {
       T* dr = a.dr + d * g * h * h;
       to_r.run(pool, m.dz, saved + columns.h_prev * h, dr, space);
       if (gru)
-        to_r_reset.run(pool, m.dz + 3 * h,
-                       saved + (two_products ? columns.extra : columns.h_prev) * h, dr + 2 * h * h,
-                       space);
+        to_r_reset.run(pool, m.dz + 3 * h, saved + (two_gemms ? columns.extra : columns.h_prev) * h,
+                       dr + 2 * h * h, space);
     }
     if (a.db) bias_grad(m.dz, a.db + d * 2 * g * h, pool);
     if (a.dp) peephole_grad(m.dz, saved, a.dp + d * 3 * h);
   }
 
   void run(const RecurrentGradArgs<T>& a, void* workspace, ThreadPool& pool) {
-    const int64_t each = two_products ? 2 : 1, last = s.steps * each;
+    const int64_t each = two_gemms ? 2 : 1, last = s.steps * each;
     const bool through = a.dh0 && s.steps > 0;
     for (int d0 = 0; d0 < s.directions; d0 += int(split.directions)) {
       Carver c(workspace);
       Memory m[2];
       for (int d = 0; d < split.directions; ++d) m[d] = prepare(a, d0 + d, c, pool);
-      void* space = c.take<char>(int64_t(product_bytes));
+      void* space = c.take<char>(int64_t(gemm_bytes));
       auto body = [&](int64_t phase, const StepSplit& part, int64_t chain, int64_t task) {
         part.each_piece(chain, task, [&](int d, int64_t b0, int64_t images, int64_t group) {
           if (phase == last)

@@ -11,13 +11,13 @@ namespace onnxtrain::kernels {
 
 // A GEMM whose result comes group of units by group of units: z[rows, gates, group()].
 template <class T>
-class UnitProduct {
+class UnitGemm {
  public:
-  UnitProduct() = default;
-  UnitProduct(int64_t rows, int64_t gates, int64_t units, int64_t k, bool trans, int64_t ld)
+  UnitGemm() = default;
+  UnitGemm(int64_t rows, int64_t gates, int64_t units, int64_t k, bool trans, int64_t ld)
       : gates_(gates), units_(units), k_(k), ld_(ld), trans_(trans) {
     if constexpr (kPacks)
-      packed_ = simd::StateProduct(rows, gates, units, k, trans, ld);
+      packed_ = simd::StateGemm(rows, gates, units, k, trans, ld);
     else
       group_ = 16;
   }
@@ -52,7 +52,7 @@ class UnitProduct {
   static constexpr bool kPacks = std::is_same_v<T, float>;
   int64_t gates_ = 0, units_ = 0, k_ = 0, ld_ = 0, group_ = 1;
   bool trans_ = false;
-  simd::StateProduct packed_;
+  simd::StateGemm packed_;
 };
 
 // How a step is split: chains that never meet (directions, blocks of images), and tasks of a chain

@@ -9,12 +9,12 @@ namespace onnxtrain::simd {
 
 struct GemmKernels;
 
-class StateProduct {
+class StateGemm {
  public:
-  StateProduct() = default;
+  StateGemm() = default;
   // trans: B's column (gate, unit) is row gate*units + unit of the weights, contiguous in k;
   // otherwise row k of the weights holds all columns. ld: elements between rows of the weights.
-  StateProduct(int64_t rows, int64_t gates, int64_t units, int64_t k, bool trans, int64_t ld);
+  StateGemm(int64_t rows, int64_t gates, int64_t units, int64_t k, bool trans, int64_t ld);
 
   int64_t group() const { return group_; }    // units computed together
   int64_t groups() const { return groups_; }  // the last one may be part empty

@@ -63,8 +63,7 @@ HWY_AFTER_NAMESPACE();
 namespace onnxtrain::simd {
 HWY_EXPORT(pack_columns);
 
-StateProduct::StateProduct(int64_t rows, int64_t gates, int64_t units, int64_t k, bool trans,
-                           int64_t ld)
+StateGemm::StateGemm(int64_t rows, int64_t gates, int64_t units, int64_t k, bool trans, int64_t ld)
     : kernels_(&gemm_kernels()), gates_(gates), units_(units), k_(k), ld_(ld), trans_(trans) {
   constexpr int64_t kFlatRows = 3;
   flat_ = rows <= kFlatRows;
@@ -76,11 +75,11 @@ StateProduct::StateProduct(int64_t rows, int64_t gates, int64_t units, int64_t k
   groups_ = (units + group_ - 1) / group_;
 }
 
-size_t StateProduct::packed_bytes() const {
+size_t StateGemm::packed_bytes() const {
   return size_t(groups_ * gates_ * group_ * k_) * sizeof(float);
 }
 
-void StateProduct::pack(const float* weights, int64_t begin, int64_t end, float* packed) const {
+void StateGemm::pack(const float* weights, int64_t begin, int64_t end, float* packed) const {
   const int64_t lanes = kernels_->lanes, columns = gates_ * group_;
   for (int64_t g = begin; g < end; ++g) {
     for (int64_t v = 0; v < columns; v += lanes) {
@@ -93,8 +92,8 @@ void StateProduct::pack(const float* weights, int64_t begin, int64_t end, float*
   }
 }
 
-void StateProduct::run(const float* a, int64_t lda, int64_t rows, const float* packed,
-                       int64_t group, float* z, bool add) const {
+void StateGemm::run(const float* a, int64_t lda, int64_t rows, const float* packed, int64_t group,
+                    float* z, bool add) const {
   const GemmKernels& kern = *kernels_;
   const int64_t columns = gates_ * group_, tiles = (rows + kern.mr - 1) / kern.mr;
   packed += group * columns * k_;

@@ -27,6 +27,15 @@ Tensor rows(std::vector<float> v, int64_t columns) {
   return t;
 }
 
+std::vector<std::string> copies(const Model& m) {
+  std::vector<std::string> list;
+  for (const ValueDef& v : m.training[0].algorithm.values)
+    if (v.inference_form != kNone)
+      list.push_back(cat(v.name, " of ", m.main.value_name(v.inference_form)));
+  std::sort(list.begin(), list.end());
+  return list;
+}
+
 // A step with a loss over `scores`, made by `nodes` in the algorithm.
 onnx::ModelProto foreign(const std::string& main, const std::string& nodes,
                          const std::string& scores) {
@@ -93,6 +102,23 @@ TEST(Evaluate, DropoutIsOff) {
   EXPECT_DOUBLE_EQ(loss_of(m, "t", rows({1, 2, 3, 4}, 2), rows({1, 2, 3, 4}, 2)), 0);
 }
 
+// Another framework adds noise in training, and takes the loss on what the output is made of.
+TEST(Evaluate, WhatAToldCopyIsMadeOf) {
+  const std::string nodes = "k = Add (x, one)  h_noisy = Mul (k, w)  y_noisy = Tanh (h_noisy)";
+  onnx::ModelProto p = foreign("{ h = Mul (x, w)  y = Tanh (h) }", nodes, "h_noisy");
+  const Tensor x = rows({1, 2, 3, 4}, 2);
+  EXPECT_DOUBLE_EQ(loss_of(load(p, all_ops()), "t", x, x), 1);  // nothing is said
+  auto* said = p.add_metadata_props();
+  said->set_key("onnxtrain.inference_form");
+  said->set_value(R"({"y_noisy": "y"})");
+  p.mutable_training_info(0)->mutable_algorithm()->add_output()->set_name("y_noisy");
+  const Model m = load(p, all_ops());
+  EXPECT_DOUBLE_EQ(loss_of(m, "t", x, x), 0);
+  EXPECT_EQ(copies(m), (std::vector<std::string>{"h_noisy of h", "k of x", "y_noisy of y"}));
+  const Model again = load_model_bytes(serialize_model(m, all_ops()), "", all_ops());
+  EXPECT_EQ(copies(again), copies(m));
+}
+
 // BatchNormalization, Dropout, and BatchNormalization as the output.
 std::string network() {
   using testing::weights;
@@ -111,15 +137,6 @@ net (float[N,4] x) => (float[N,3] logits) <)",
   c = MatMul (d, w2)
   logits = BatchNormalization (c, s2, b2, m2, v2)
 })");
-}
-
-std::vector<std::string> copies(const Model& m) {
-  std::vector<std::string> list;
-  for (const ValueDef& v : m.training[0].algorithm.values)
-    if (v.inference_form != kNone)
-      list.push_back(cat(v.name, " of ", m.main.value_name(v.inference_form)));
-  std::sort(list.begin(), list.end());
-  return list;
 }
 
 TEST(Evaluate, CopiesSurviveTheFile) {

@@ -122,7 +122,7 @@ struct Backward {
 };
 
 // What the forward pass kept. The forward node itself becomes its training form, so nothing is
-// computed twice.
+// recomputed.
 ValueId saved_of(GradBuilder& b, Cell cell, const std::string& train) {
   int at = saved_output(cell);
   const Node& n = b.node();
@@ -190,12 +190,12 @@ std::vector<ValueId> recurrent_grad(GradBuilder& b) {
 }
 
 // Multiply-adds of one GEMM of all rows with W or R, per column of it.
-double products(const RecurrentShape& s) {
+double gemm_flops(const RecurrentShape& s) {
   return 2.0 * double(s.directions) * double(s.rows()) * double(s.gates() * s.hidden);
 }
 Cost forward_cost(const Prepare& p) {
   RecurrentShape s = recurrent_shape(p.node(), p.in(kX).shape, p.in(kW).shape, p.in(kR).shape);
-  return cost_of(p, products(s) * double(s.inputs + s.hidden));
+  return cost_of(p, gemm_flops(s) * double(s.inputs + s.hidden));
 }
 Cost grad_cost(const Prepare& p) {
   RecurrentShape s = recurrent_shape(p.node(), p.in(kGX).shape, p.in(kGW).shape, p.in(kGR).shape);
@@ -203,7 +203,7 @@ Cost grad_cost(const Prepare& p) {
   if (p.wants(0)) columns += double(s.inputs);
   if (p.wants(1)) columns += double(s.inputs);
   if (p.wants(2)) columns += double(s.hidden);
-  return cost_of(p, products(s) * columns);
+  return cost_of(p, gemm_flops(s) * columns);
 }
 
 void add(OpTable& t, const Names& names) {

@@ -199,7 +199,7 @@ std::vector<std::pair<std::string, double>> epoch_numbers(const EpochResult& e) 
   std::vector<std::pair<std::string, double>> n{{"train_loss", e.train_loss}};
   if (e.has_valid) n.emplace_back("valid_loss", e.valid_loss);
   for (const auto& [name, value] : e.metrics) n.emplace_back("valid_" + name, value);
-  n.emplace_back("lr", e.rate);
+  n.emplace_back("lr", e.lr);
   if (e.gradient_norm >= 0) n.emplace_back("gradient_norm", e.gradient_norm);
   n.emplace_back("samples_per_second", e.samples_per_second);
   n.emplace_back("seconds", e.seconds);

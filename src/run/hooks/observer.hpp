@@ -12,7 +12,7 @@ struct EpochResult {
   int64_t epoch = 0, steps = 0;
   uint64_t step = 0;  // steps of the whole training so far
   double gradient_norm = -1;
-  double train_loss = 0, valid_loss = 0, rate = 0, samples_per_second = 0, seconds = 0,
+  double train_loss = 0, valid_loss = 0, lr = 0, samples_per_second = 0, seconds = 0,
          wait_seconds = 0;
   bool has_valid = false, best = false;
   std::string best_because;  // "higher accuracy", "same accuracy, lower loss"

@@ -20,7 +20,7 @@ class Stepper {
   virtual double step(const Feeds& feeds) = 0;
   virtual uint64_t step_count() const = 0;
   virtual double gradient_norm() const = 0;        // of the last step; -1 when not known
-  virtual double rate() const = 0;                 // 0 when the file has no single learning rate
+  virtual double lr() const = 0;                   // 0 when the file has no single learning rate
   virtual bool parallel() const { return false; }  // several processes make a step together
   // The training with the state as it is now: what is evaluated, saved and exported.
   virtual Training& training() = 0;
@@ -40,7 +40,7 @@ class NativeStepper final : public Stepper {
   double step(const Feeds& feeds) override { return t_.step(feeds, -1, false).loss; }
   uint64_t step_count() const override { return t_.step_count(); }
   double gradient_norm() const override { return t_.gradient_norm(); }
-  double rate() const override { return t_.has_rate() ? t_.rate() : 0; }
+  double lr() const override { return t_.has_lr() ? t_.lr() : 0; }
   bool parallel() const override { return t_.communicator() != nullptr; }
   Training& training() override { return t_; }
 

@@ -44,7 +44,7 @@ def assemble(request, call, state, emitter, inference, step, training):
         for name, v in step.outputs.items():
             if e.makes(e.algorithm, v.onnx):
                 train_outputs[name] = (e.place(v.onnx, name + "_train", e.algorithm, taken), v)
-        bindings = _bindings(e, step, training)
+        bindings = _bindings(e, step, training, {loss, *[v for v, _ in train_outputs.values()]})
     wanted = [loss, *[v for v, _ in train_outputs.values()], *[v for _, v, _ in bindings]] if training else []
     main, algorithm, main_reads, reads = e.split(list(outputs.values()), wanted)
     weights = {s.name: s.array() for s in state.weights}
@@ -69,7 +69,9 @@ def assemble(request, call, state, emitter, inference, step, training):
     if any(n.op == "Detach" for n in [*main, *algorithm]):
         model.functions.append(_detach())
     info = config.describe(request, call, state, training, list(outputs.values()))
-    model.metadata = properties(KEY, info, info.get("loss_name") if training else None, next(iter(outputs.values())))
+    forms = {v: outputs[n] for n, (v, _) in train_outputs.items()} if training else None
+    model.metadata = properties(KEY, info, info.get("loss_name") if training else None, next(iter(outputs.values())),
+                                forms)
     first = next(iter(inference.outputs.values()))
     if info.get("loss_name") == "cross_entropy" and first.rank > 1:  # Keras has the classes last
         model.metadata["onnxtrain.class_axis"] = str(first.rank - 1)
@@ -84,8 +86,9 @@ def _detach():
     return body.function()
 
 
-def _bindings(e, step, training):
-    """(state variable, value, (element type, shape)); every value is the algorithm's own and bound once."""
+def _bindings(e, step, training, outputs):
+    """(state variable, value, (element type, shape)); every value is the algorithm's own, bound once and none of its
+    other outputs."""
     found, names = [], {}
     merged = {**step.assigned, **training.assigned}
     if training.next_rate is not None:
@@ -93,7 +96,7 @@ def _bindings(e, step, training):
     own = {id(n) for n in e.algorithm}
     for key, value in merged.items():
         name = e.current(value.onnx)
-        if name in names or id(e.maker.get(name)) not in own or name.endswith(("_new", "_train")) or name == "loss":
+        if name in names or name in outputs or id(e.maker.get(name)) not in own:
             name = e.node("Identity", [name], named=[key + "_new"])[0]
             names[name] = name
         else:
