@@ -16,6 +16,8 @@ SIZES = [  # of dimensions that the file leaves open: batch, sizes of images or 
 FLOATS = {onnx.TensorProto.FLOAT: np.float32, onnx.TensorProto.DOUBLE: np.float64, onnx.TensorProto.FLOAT16: np.float16}
 WHOLE = {onnx.TensorProto.INT64: np.int64, onnx.TensorProto.INT32: np.int32, onnx.TensorProto.UINT8: np.uint8,
          onnx.TensorProto.INT8: np.int8, onnx.TensorProto.UINT16: np.uint16, onnx.TensorProto.INT16: np.int16}
+SIDE = 640  # of an image, where a number without a name that says so may be one
+FREQUENCIES = {"fmin": 50.0, "fmax": 500.0}  # of a voice, in hertz
 
 
 def graph_inputs(model):
@@ -49,6 +51,8 @@ def says_length(value):
 def array_for(value, shape, random, length):
     kind = value.type.tensor_type.elem_type
     name = value.name.lower()
+    if name in FREQUENCIES and kind in FLOATS:
+        return np.full(shape, FREQUENCIES[name], FLOATS[kind])
     if kind in FLOATS:
         return random.uniform(-1, 1, shape).astype(FLOATS[kind])
     if kind in WHOLE:
@@ -56,7 +60,7 @@ def array_for(value, shape, random, length):
             return np.full(shape, 16000, WHOLE[kind])
         if "mask" in name:
             return np.ones(shape, WHOLE[kind])
-        if says_length(value):
+        if says_length(value) or (not shape and length == SIDE):
             return np.full(shape, length, WHOLE[kind])
         return random.integers(0, 3, shape).astype(WHOLE[kind])
     if kind == onnx.TensorProto.BOOL:
@@ -77,7 +81,8 @@ def guesses(model, seed=0, batch=1):
         random, named = np.random.default_rng(seed), {}
         shapes = {i.name: shape_of(i, sizes, named) for i in inputs}
         longest = max((s[-1] for s in shapes.values() if len(s) > 1), default=8)
-        for length in (longest, 8) if any(map(says_length, inputs)) else (8,):
+        lengths = (longest, 8) if any(map(says_length, inputs)) else (8,)
+        for length in (*lengths, SIDE) if [] in shapes.values() else lengths:
             key = (length, *(tuple(s) for s in shapes.values()))
             if key in seen or sum(int(np.prod(s)) for s in shapes.values()) > 20_000_000:
                 continue
