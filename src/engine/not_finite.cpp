@@ -75,10 +75,12 @@ std::string NotFiniteTrace::name(ValueId bad) const {
     const NodeId p = g.value(u.value).producer;
     if (p < 0) continue;
     const Node& n = g.nodes[size_t(p)];
-    if ((n.domain != kTrainingDomain && n.domain != kOwnDomain) || n.outputs[0] != u.value)
-      continue;
+    const bool optimizer = n.domain == kTrainingDomain || n.domain == kOwnDomain;
+    if (!optimizer || n.outputs[0] != u.value) continue;
     const auto read = g.reads(n);
-    if (std::find(read.begin(), read.end(), bad) != read.end()) return u.state + "_grad";
+    if (std::find(read.begin(), read.end(), bad) != read.end() ||
+        std::find(n.outputs.begin(), n.outputs.end(), bad) != n.outputs.end())
+      return u.state + "_grad";
   }
   return g.value_name(bad);
 }

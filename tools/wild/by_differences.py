@@ -11,7 +11,7 @@ from answers import is_float, lift_constants, refused
 import onnxtrain as ot
 
 SLOW = 0.5  # seconds of one run of a model, from which on there is one direction
-TOO_SLOW = 2.0  # of one run in float64, from which on the fall of the loss in a step of training has to do
+TOO_SLOW = 1.0  # of one run in float64, from which on the fall of the loss in a step of training has to do
 NEAR = 0.02  # relative: a difference this near to the slope is enough
 IN_DOUBLE = (1e-8, 1e-6, 1e-10, 1e-12)  # lengths of steps beside the length of all weights; the first usually does
 IN_SINGLE = (1e-4, 1e-3, 1e-5, 1e-6, 1e-7)

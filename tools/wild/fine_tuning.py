@@ -127,4 +127,5 @@ def exported(trial, trainer):
         if trial.random:
             return ["as trained", "random: runs"]
         bad = trial.beyond_noise({n: gap(got[n], v) for n, v in want.items()}, path, want)
+        bad = trial.farther_from_double(bad, path, got, want)
         return ["WRONG", f"{bad}"] if bad else ["as trained", ""]

@@ -112,7 +112,7 @@ class Trial:
             self.stages["inference"] = ["same", "random: it runs"]
             return
         gaps = {n: gap(got[n], v) for n, v in want.items()}
-        bad = self.farther_from_double(self.beyond_noise(gaps, self.path, want), want)
+        bad = self.farther_from_double(self.beyond_noise(gaps, self.path, want), self.path, got, want)
         worst = max([g or 0 for g in gaps.values()] or [0])
         words = " with random numbers at their mean" if self.still else ""
         self.stages["inference"] = ["WRONG", f"{bad}{words}"] if bad else ["same", f"{worst:.1e}{words}"]
@@ -139,9 +139,9 @@ class Trial:
         other = dict(zip(want, session.run(list(want), {n: other_bit(v) for n, v in self.feeds.items()}), strict=True))
         return {n: g for n, g in bad.items() if g > 10 * (gap(other[n], want[n]) or 0)}
 
-    def farther_from_double(self, bad, want):
+    def farther_from_double(self, bad, path, got, want):
         """Of these outputs those that are farther from the same model in float64 than ONNX Runtime's."""
-        wide = in_double(self.proto) if bad else None
+        wide = in_double(onnx.load(path)) if bad else None
         if wide is None:
             return bad
         feeds = {n: v.astype(np.float64) if v.dtype == np.float32 else v for n, v in self.feeds.items()}
@@ -149,7 +149,7 @@ class Trial:
             exact = ot.Session(ot.load(wide.SerializeToString()), threads=1).run(feeds)
         except ot.Error:  # an operator without a kernel for float64
             return bad
-        return {n: g for n, g in bad.items() if (gap(self.got[n], exact[n]) or 0) > (gap(want[n], exact[n]) or 0)}
+        return {n: g for n, g in bad.items() if (gap(got[n], exact[n]) or 0) > (gap(want[n], exact[n]) or 0)}
 
 
 def outcome(path):
