@@ -5,7 +5,7 @@ import time
 import numpy as np
 import onnx
 from fine_tuning import STRAIGHT
-from in_double import in_double
+from in_double import in_double, in_double_feeds
 from answers import is_float, lift_constants, refused
 
 import onnxtrain as ot
@@ -33,7 +33,7 @@ def answer(trial):
         lift_constants(trial.proto.graph)
         stored = {i.name for i in trial.proto.graph.initializer}
         names = [w["name"] for w in model.weights()
-                 if w["role"] == "trained" and w["dtype"] in ("float", "double") and w["name"] in stored]
+                 if w["role"] == "trained" and w["dtype"] in ("float", "double", "float16") and w["name"] in stored]
         if not names or not of:
             return ["not tried", "no weights that train" if of else "no floating-point output"]
         draw = np.random.default_rng(1)
@@ -57,7 +57,7 @@ def judge(trial, names, given, cotangent, draw):
     wide = in_double(trial.proto)
     try:
         if wide is not None:
-            feeds = {n: v.astype(np.float64) if v.dtype == np.float32 else v for n, v in trial.feeds.items()}
+            feeds = in_double_feeds(trial.feeds)
             ones = {n: c.astype(np.float64) for n, c in cotangent.items()}
             model = ot.load(wide.SerializeToString())
             start = time.process_time()

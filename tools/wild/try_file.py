@@ -24,7 +24,7 @@ import by_differences  # noqa: E402
 import feeds as made_up  # noqa: E402
 import fine_tuning  # noqa: E402
 from answers import gap, lift_constants, operators, reference, refused, tolerance  # noqa: E402
-from in_double import in_double  # noqa: E402
+from in_double import in_double, in_double_feeds  # noqa: E402
 
 DRAWS = {"Multinomial", "Bernoulli"}  # random numbers that have no mean to take instead
 LARGE_BYTES = 16 << 20  # of a file, and
@@ -144,9 +144,8 @@ class Trial:
         wide = in_double(onnx.load(path)) if bad else None
         if wide is None:
             return bad
-        feeds = {n: v.astype(np.float64) if v.dtype == np.float32 else v for n, v in self.feeds.items()}
         try:
-            exact = ot.Session(ot.load(wide.SerializeToString()), threads=1).run(feeds)
+            exact = ot.Session(ot.load(wide.SerializeToString()), threads=1).run(in_double_feeds(self.feeds))
         except ot.Error:  # an operator without a kernel for float64
             return bad
         return {n: g for n, g in bad.items() if (gap(got[n], exact[n]) or 0) > (gap(want[n], exact[n]) or 0)}
