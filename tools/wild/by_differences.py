@@ -4,9 +4,9 @@ import time
 
 import numpy as np
 import onnx
+from answers import is_float, lift_constants, refused
 from fine_tuning import STRAIGHT
 from in_double import in_double, in_double_feeds
-from answers import is_float, lift_constants, refused
 
 import onnxtrain as ot
 
@@ -142,7 +142,8 @@ def along(value, direction, length, slope, size, steps):
     off = float(np.min(np.abs(found - slope))) / abs(slope)
     spread = float(np.min(np.abs(np.diff(found)))) / abs(slope)
     if off > 3 * spread:
-        return off, ["WRONG", f"gradient {slope:.6g}, differences {found[-1]:.6g}, off by {off:.2g}, spread {spread:.2g}"]
+        words = f"gradient {slope:.6g}, differences {found[-1]:.6g}, off by {off:.2g}, spread {spread:.2g}"
+        return off, ["WRONG", words]
     return off, ["not tried", f"differences do not settle (spread {spread:.2g})"]
 
 

@@ -1,4 +1,4 @@
-"""The stages `training` and `export` of try_file.py: a few steps that lower a loss, the trained file in ONNX Runtime."""
+"""The stages `training` and `export` of try_file.py: steps that lower a loss, the trained file in ONNX Runtime."""
 
 import tempfile
 from pathlib import Path
@@ -80,8 +80,8 @@ def two_rows(trial, target):
 
 
 def descend(trained, feeds, more):
-    """(loss before, squared length of its gradient, lowest); lowest: None, or (loss after, fall of the first step beside
-    what the gradient says, trainer).
+    """(loss before, squared length of its gradient, lowest); lowest: None, or (loss after, fall of the first step
+    beside what the gradient says, trainer).
 
     A step at the learning rate 0 leaves the gradient in the optimizer's state: the learning rate follows from it."""
     t = ot.Trainer(trained, threads=1)

@@ -1,4 +1,4 @@
-"""A model with its float32 and float16 numbers in float64, so that differences say something; None where it has no such form."""
+"""A model with its float32 and float16 numbers in float64, so that differences say something, or None."""
 
 import numpy as np
 import onnx
