@@ -1,6 +1,7 @@
 """Hints name options of the command line; here the same in Python's words: `--batch 8` -> `batch_size=8`."""
 
 import re
+import shlex
 
 # where the argument has another name, or there is a call instead
 _NAMES = {"batch": "batch_size", "clip": "clip_norm", "dim": "dims", "label": "label", "no-shuffle": "shuffle=False",
@@ -56,6 +57,7 @@ _FLAG = re.compile(r"(\bonnxtrain [a-z]+ [^;]*)|(?<![\w-])--([a-z][a-z-]*)"
                    r"(?:[ =](?!or\b|and\b|to\b|out\b)((?:[^\s;:?()]|:(?=\d))*[^\s,;:?()]))?")
 _LOSS_ON = re.compile(r"--loss ([a-z0-9_]+) --loss-input ('[^']*'|[^\s;:?(),]+)")
 _TWICE = re.compile(r"(dims=\{[^}]*\}) \(\1\)")  # a message that says both
+_FROZEN = re.compile(r"--freeze ((?:(?:--freeze )?(?:'[^']*'|[^\s';]+) *)+)$")  # names at the end, one or several
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
 
 
@@ -63,6 +65,11 @@ def _loss_on(m):
     """`--loss mse --loss-input s`: one loss on that tensor."""
     kind, name = m.group(1), m.group(2).strip("'")
     return f"loss=ot.losses.{_LOSSES[kind]}(output={name!r})" if kind in _LOSSES else m.group(0)
+
+
+def _frozen(m):
+    names = [n for n in shlex.split(m.group(1)) if n != "--freeze"]
+    return f"freeze={(names[0] if len(names) == 1 else names)!r}"
 
 
 def _one(m):
@@ -102,4 +109,4 @@ def in_python(text):
     text = text.replace("add --label-offset", "--label-offset")
     if "--" not in text:
         return text
-    return _TWICE.sub(r"\1", _FLAG.sub(_one, _LOSS_ON.sub(_loss_on, text)))
+    return _TWICE.sub(r"\1", _FLAG.sub(_one, _LOSS_ON.sub(_loss_on, _FROZEN.sub(_frozen, text))))

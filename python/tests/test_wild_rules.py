@@ -95,8 +95,22 @@ def test_one_value_per_channel_is_refused():
     with pytest.raises(ot.ModelError, match="one value per channel") as e:
         t.step({"x": two[:1], "label": two[:1]})
     assert e.value.code == "OT1286"
-    frozen = ot.Trainer(ot.prepare(ot.parse(NORM), loss="mse", freeze=["s", "b"]))
+    fix = eval(e.value.hint.partition("freeze=")[2])  # as it is printed
+    assert fix == ["s", "b"]
+    frozen = ot.Trainer(ot.prepare(ot.parse(NORM), loss="mse", freeze=fix))
     frozen.step({"x": two[:1], "label": two[:1]})
+
+
+def test_the_fix_for_one_value_per_channel_names_all_layers():
+    text = NORM.replace("y = Batch", "h1 = Batch").replace(" }", """
+    y = BatchNormalization(h1, s2, b2, m2, v2) }""").replace("float[2] v = {1, 1}", """float[2] v = {1, 1},
+    float[2] s2 = {1, 1}, float[2] b2 = {0, 0}, float[2] m2 = {0, 0}, float[2] v2 = {1, 1}""")
+    one = np.ones((1, 2), np.float32)
+    with pytest.raises(ot.ModelError, match="one value per channel") as e:
+        ot.Trainer(ot.prepare(ot.parse(text), loss="mse")).step({"x": one, "label": one})
+    fix = eval(e.value.hint.partition("freeze=")[2])
+    assert fix == ["s", "b", "s2", "b2"]
+    ot.Trainer(ot.prepare(ot.parse(text), loss="mse", freeze=fix)).step({"x": one, "label": one})
 
 
 def test_the_first_infinite_gradient_names_parameter_and_node():
@@ -180,3 +194,38 @@ def test_layers_of_integers_are_said():
     assert found["w2"]["role"] == "integers" and found["w2_scale"]["role"] == "constant"
     with pytest.raises(ot.ModelError, match="w1"):
         ot.prepare(ot.parse(text), loss="mse", strict=True)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", ot.SGD(lr=0.1, momentum=0.5), "adam", "rmsprop"])
+def test_an_infinite_gradient_names_the_parameter_where_sizes_follow_from_data(optimizer):
+    model = ot.parse(HEAD + """g (float[N,4] x, bool[N] c) => (float[M,2] y)
+    <float[4,2] m = {1,2,3,4,5,6,7,8}, float[4] w = {0,2,3,4}, float e = {0.85}> {
+      rows = Compress<axis=0>(x, c)
+      [window] p = Pow(w, e)
+      q = Mul(rows, p)
+      y = MatMul(q, m)
+    }""")
+    trained = ot.prepare(model, loss=ot.losses.MSE(output="y"), optimizer=optimizer, label="t", only=["w", "m"])
+    feeds = {"x": np.ones((3, 4), np.float32), "c": np.array([1, 0, 1], bool), "t": np.zeros((2, 2), np.float32)}
+    with pytest.raises(ot.DivergedError, match=r"the gradient of 'w'[^$]*gradient of node 'window'"):
+        ot.Trainer(trained).step(feeds)
+
+
+def test_a_model_without_weights_is_said_to_have_none():
+    model = ot.parse(HEAD + "g (float[N,4] x) => (float[N,4] y) { s = Shape(x) z = Reshape(x, s) y = Sigmoid(z) }")
+    with pytest.raises(ot.Error, match="has no weights") as e:
+        ot.prepare(model, loss="mse")
+    assert "Shape" not in str(e.value)
+
+
+def test_what_stops_the_gradient_is_named_with_its_weights_and_nothing_else():
+    model = ot.parse(HEAD + """g (float[N,4] x) => (float[N,2] y) <float[4,2] w = {1,2,3,4,5,6,7,8}> {
+      s = Shape(x)
+      z = Reshape(x, s)
+      h = MatMul(z, w)
+      [rounds] y = Round(h)
+    }""")
+    with pytest.raises(ot.Error, match="OT1203") as e:
+        ot.prepare(model, loss="mse")
+    assert "weight 'w' does not train" in str(e.value) and "'rounds'" in str(e.value)
+    assert "Shape" not in str(e.value)

@@ -1,6 +1,8 @@
 // Tracing of values that are not finite.
 #include "engine/not_finite.hpp"
 
+#include <algorithm>
+
 #include "autodiff/autodiff.hpp"
 #include "runtime/finite.hpp"
 
@@ -65,6 +67,22 @@ ValueId NotFiniteTrace::first_bad(ValueId loss) const {
   for (const auto& [v, gradient] : plan_.watched)
     if (kinds_[size_t(real(v))]) return v;
   return kNone;
+}
+
+std::string NotFiniteTrace::name(ValueId bad) const {
+  const Graph& g = plan_.graph;
+  for (const Update& u : plan_.updates) {
+    const NodeId p = g.value(u.value).producer;
+    if (p < 0) continue;
+    const Node& n = g.nodes[size_t(p)];
+    const bool optimizer = n.domain == kTrainingDomain || n.domain == kOwnDomain;
+    if (!optimizer || n.outputs[0] != u.value) continue;
+    const auto read = g.reads(n);
+    if (std::find(read.begin(), read.end(), bad) != read.end() ||
+        std::find(n.outputs.begin(), n.outputs.end(), bad) != n.outputs.end())
+      return u.state + "_grad";
+  }
+  return g.value_name(bad);
 }
 
 std::string NotFiniteTrace::origin(ValueId bad) const {

@@ -373,7 +373,7 @@ NotFiniteValue Program::trace(const std::vector<Value>& inputs, uint64_t seed, u
   run_plan(plan, inputs, o);
   if (bad == kNone) bad = trace.first_bad(loss < 0 ? kNone : plan.graph.outputs[size_t(loss)]);
   if (bad == kNone) return {};
-  return {plan.graph.value_name(bad), trace.origin(bad)};
+  return {trace.name(bad), trace.origin(bad)};
 }
 
 }  // namespace onnxtrain

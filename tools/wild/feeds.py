@@ -5,17 +5,19 @@ import onnx
 
 SIZES = [  # of dimensions that the file leaves open: batch, sizes of images or sequences, others
     {"batch": 1, "large": 64, "small": 16},
-    {"batch": 1, "large": 160, "small": 80},
-    {"batch": 1, "large": 512, "small": 8},
-    {"batch": 1, "large": 16000, "small": 8},
-    {"batch": 1, "large": 576, "small": 8},
     {"batch": 1, "large": 32, "small": 32},
     {"batch": 1, "large": 48, "small": 48},
+    {"batch": 1, "large": 160, "small": 80},
+    {"batch": 1, "large": 512, "small": 8},
+    {"batch": 1, "large": 576, "small": 8},
+    {"batch": 1, "large": 16000, "small": 8},
     {"batch": 1, "large": 1, "small": 1},
 ]
 FLOATS = {onnx.TensorProto.FLOAT: np.float32, onnx.TensorProto.DOUBLE: np.float64, onnx.TensorProto.FLOAT16: np.float16}
 WHOLE = {onnx.TensorProto.INT64: np.int64, onnx.TensorProto.INT32: np.int32, onnx.TensorProto.UINT8: np.uint8,
          onnx.TensorProto.INT8: np.int8, onnx.TensorProto.UINT16: np.uint16, onnx.TensorProto.INT16: np.int16}
+SIDE = 640  # of an image, where a number without a name that says so may be one
+FREQUENCIES = {"fmin": 50.0, "fmax": 500.0}  # of a voice, in hertz
 
 
 def graph_inputs(model):
@@ -40,9 +42,17 @@ def shape_of(value, sizes, named):
     return shape
 
 
-def array_for(value, shape, random):
+def says_length(value):
+    name = value.name.lower()
+    whole = value.type.tensor_type.elem_type in WHOLE
+    return whole and "mask" not in name and any(word in name for word in ("len", "shape", "size"))
+
+
+def array_for(value, shape, random, length):
     kind = value.type.tensor_type.elem_type
     name = value.name.lower()
+    if name in FREQUENCIES and kind in FLOATS:
+        return np.full(shape, FREQUENCIES[name], FLOATS[kind])
     if kind in FLOATS:
         return random.uniform(-1, 1, shape).astype(FLOATS[kind])
     if kind in WHOLE:
@@ -50,8 +60,8 @@ def array_for(value, shape, random):
             return np.full(shape, 16000, WHOLE[kind])
         if "mask" in name:
             return np.ones(shape, WHOLE[kind])
-        if "len" in name or "shape" in name or "size" in name:
-            return np.full(shape, 8, WHOLE[kind])
+        if says_length(value) or (not shape and length == SIDE):
+            return np.full(shape, length, WHOLE[kind])
         return random.integers(0, 3, shape).astype(WHOLE[kind])
     if kind == onnx.TensorProto.BOOL:
         return np.ones(shape, bool)
@@ -68,13 +78,16 @@ def guesses(model, seed=0, batch=1):
     seen = set()
     # files that were traced with a batch of two take no other
     for sizes in [*({**s, "batch": batch} for s in SIZES), {**SIZES[0], "batch": 2}, {**SIZES[0], "batch": 3}]:
-        random, named, feeds = np.random.default_rng(seed), {}, {}
-        for i in inputs:
-            array = array_for(i, shape_of(i, sizes, named), random)
-            if array is None:
-                return
-            feeds[i.name] = array
-        key = tuple(a.shape for a in feeds.values())
-        if key not in seen and sum(a.size for a in feeds.values()) < 20_000_000:
+        random, named = np.random.default_rng(seed), {}
+        shapes = {i.name: shape_of(i, sizes, named) for i in inputs}
+        longest = max((s[-1] for s in shapes.values() if len(s) > 1), default=8)
+        lengths = (longest, 8) if any(map(says_length, inputs)) else (8,)
+        for length in (*lengths, SIDE) if [] in shapes.values() else lengths:
+            key = (length, *(tuple(s) for s in shapes.values()))
+            if key in seen or sum(int(np.prod(s)) for s in shapes.values()) > 20_000_000:
+                continue
             seen.add(key)
+            feeds = {i.name: array_for(i, shapes[i.name], random, length) for i in inputs}
+            if any(a is None for a in feeds.values()):
+                return
             yield feeds

@@ -1,4 +1,4 @@
-"""A model with its float32 numbers in float64, so that differences say something; None where it has no such form."""
+"""A model with its float32 and float16 numbers in float64, so that differences say something, or None."""
 
 import numpy as np
 import onnx
@@ -7,10 +7,11 @@ from onnx import TensorProto, numpy_helper
 SINGLE = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "NonMaxSuppression", "ImageDecoder"}
 SCALES = {"Resize": (2,), "Upsample": (1,)}  # inputs that ONNX has in float32 only
 KINDS = ("to", "dtype", "output_datatype")
+NARROW = (TensorProto.FLOAT, TensorProto.FLOAT16)
 
 
 def tensor(t):
-    if t.data_type != TensorProto.FLOAT:
+    if t.data_type not in NARROW:
         return
     t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(t).astype(np.float64), t.name))
 
@@ -19,7 +20,7 @@ def kind(value):
     t = value.type
     while t.HasField("sequence_type") or t.HasField("optional_type"):
         t = t.sequence_type.elem_type if t.HasField("sequence_type") else t.optional_type.elem_type
-    if t.HasField("tensor_type") and t.tensor_type.elem_type == TensorProto.FLOAT:
+    if t.HasField("tensor_type") and t.tensor_type.elem_type in NARROW:
         t.tensor_type.elem_type = TensorProto.DOUBLE
 
 
@@ -30,7 +31,7 @@ def attributes(node):
         elif a.type == onnx.AttributeProto.GRAPH:
             if not graph(a.g):
                 return False
-        elif a.name in KINDS and a.i == TensorProto.FLOAT:
+        elif a.name in KINDS and a.i in NARROW:
             a.i = TensorProto.DOUBLE
         elif node.op_type == "Constant" and a.name in ("value_float", "value_floats"):
             value = np.array(a.f if a.name == "value_float" else list(a.floats), np.float64)
@@ -62,6 +63,10 @@ def graph(g):
     del g.node[:]
     g.node.extend(made)
     return True
+
+
+def in_double_feeds(feeds):
+    return {n: v.astype(np.float64) if v.dtype in (np.float32, np.float16) else v for n, v in feeds.items()}
 
 
 def in_double(proto):

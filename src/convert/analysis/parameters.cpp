@@ -11,25 +11,67 @@ namespace onnxtrain {
 
 namespace {
 
-// Operators without derivative before the loss, in words, for the case that nothing can be trained.
+// Operators of trees, encoders and the like before the loss, in words, for the case that nothing
+// can be trained.
 std::string blockers(const Graph& g, const OpTable& ops, const std::vector<TermSource>& terms) {
   std::vector<char> needed(g.values.size(), 0);
   for (const TermSource& t : terms) needed[size_t(t.input)] = 1;
-  std::string text;
   for (size_t k = g.nodes.size(); k-- > 0;) {
     const Node& n = g.nodes[k];
     bool any = false;
     for (ValueId v : n.outputs) any |= v != kNone && needed[size_t(v)];
     if (!any) continue;
     for (ValueId v : g.reads(n)) needed[size_t(v)] = 1;
+    if (n.domain != kMlDomain) continue;
     const Op* op = ops.find(n);
-    const char* why = op && !op->grad ? op->no_grad : nullptr;
-    for (size_t i = 0; !why && i < n.inputs.size(); ++i) why = flat_input(n, i);
-    if (why)
-      text += cat("\n  cannot train through operator '", n.op, "' (node '", n.name, "', opset ",
-                  n.version, "): ", why);
+    if (op && !op->grad && op->no_grad)
+      return cat(": the gradient of the loss stops at ", n.label(), ", because ", op->no_grad);
+    return cat("; the numbers of ", n.label(), " are attributes that do not train");
   }
-  return text;
+  return {};
+}
+
+bool has_weights(const Graph& g) {
+  for (const ValueDef& d : g.values)
+    if (d.constant.defined() && d.constant.size() > 1 &&
+        dtype_is_differentiable(d.constant.dtype()))
+      return true;
+  return false;
+}
+
+// Floating-point tensors in the bodies of If, Loop and Scan.
+bool has_weights_in_bodies(const Graph& g) {
+  for (const Node& n : g.nodes)
+    for (const auto& [key, a] : n.attrs)
+      if (const GraphPtr* sub = std::get_if<GraphPtr>(&a))
+        if (has_weights(**sub) || has_weights_in_bodies(**sub)) return true;
+  return false;
+}
+
+[[noreturn]] void nothing_trains(const Model& m, const Recipe& r,
+                                 const std::vector<TermSource>& terms, const OpTable& ops,
+                                 const std::vector<LeftOut>& left, const std::string& constants) {
+  const Graph& g = m.main;
+  const std::string what = cat("the loss on output '", g.value_name(terms.at(0).output),
+                               "' depends on no trainable parameter");
+  if (!left.empty()) {  // weights are there
+    std::string text;
+    for (const LeftOut& l : left) text += "\n  " + l.text;
+    model_error("OT1203", what + text, left[0].hint.substr(0, left[0].hint.find(';')));
+  }
+  if (std::string why = blockers(g, ops, terms); !why.empty())
+    model_error("OT1203", what + why,
+                "docs/sklearn.md lists the models of scikit-learn whose attributes train");
+  if (!constants.empty())
+    model_error("OT1203", cat(what, "; initializers such as ", constants, " are constants"),
+                r.only.empty() ? "to train a constant all the same, name it:  --only NAME"
+                               : "no gradient reaches what --only names: the names of weights are "
+                                 "in  onnxtrain info MODEL --weights");
+  if (has_weights_in_bodies(g))
+    model_error("OT1203", what + ": its weights are in the bodies of If, Loop or Scan",
+                "weights must be floating-point initializers of the main graph");
+  model_error("OT1203", what + ": the model has no weights, it computes with its inputs alone",
+              "a model that trains has floating-point initializers in its main graph");
 }
 
 // Names of constants of a graph and of the bodies in it.
@@ -130,38 +172,7 @@ std::vector<ValueId> parameter_values(const Model& m, const Recipe& r,
   if (any_frozen)
     usage_error("OT1240", "freeze and only leave no parameter to train",
                 "look at the names:  onnxtrain info MODEL");
-  std::string why = blockers(g, ops, terms);
-  std::string integers;
-  for (const InitializerRole& x : roles)
-    if (x.role == Role::kIntegers)
-      integers += cat(integers.empty() ? "'" : ", '", g.value_name(x.value), "'");
-  if (why.empty() && !integers.empty())
-    model_error("OT1203",
-                cat("the loss on output '", g.value_name(terms.at(0).output),
-                    "' depends on no trainable parameter: the weights are stored as integers (",
-                    integers, ")"),
-                "take the model before it was quantised, or one whose weights are floating-point "
-                "numbers in front of QuantizeLinear");
-  if (why.empty() && constants.empty())
-    for (const Node& n : g.nodes)
-      if (n.domain == kMlDomain) {
-        why = cat("; the numbers of ", n.label(), " are attributes that do not train");
-        break;
-      }
-  if (why.empty() && !constants.empty())
-    why = cat("; initializers such as ", constants, " are constants");
-  model_error(
-      "OT1203",
-      cat("the loss on output '", g.value_name(terms.at(0).output),
-          "' depends on no trainable parameter", why),
-      constants.empty() || why.starts_with("\n")
-          ? (why.empty() ? "weights must be floating-point initializers of the main graph"
-             : why.starts_with("\n")
-                 ? "train on an earlier tensor"
-                 : "docs/sklearn.md lists the models of scikit-learn whose attributes train")
-      : r.only.empty() ? "to train a constant all the same, name it:  --only NAME"
-                       : "no gradient reaches what --only names: the names of weights are in  "
-                         "onnxtrain info MODEL --weights");
+  nothing_trains(m, r, terms, ops, left, constants);
 }
 
 std::vector<std::string> trainable_parameters(const Model& source, const Recipe& r) {

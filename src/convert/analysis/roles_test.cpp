@@ -173,7 +173,22 @@ TEST(LeftOut, OnlyThroughNodesWithoutDerivative) {
     FAIL() << "nothing can train here";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), "OT1203");
-    EXPECT_NE(e.message().find("'Sign'"), std::string::npos) << e.message();
+    EXPECT_NE(e.message().find("'w' does not train"), std::string::npos) << e.message();
+    EXPECT_NE(e.message().find("stops at node"), std::string::npos) << e.message();
+    EXPECT_NE(e.message().find("Sign"), std::string::npos) << e.message();
+  }
+}
+
+TEST(LeftOut, AModelWithoutWeightsIsNoMatterOfTheOperatorsInIt) {
+  Model m = parse("float[N,4] x", "float[N,4] y", "",
+                  "s = Shape (x)\n z = Reshape (x, s)\n y = Relu (z)");
+  try {
+    prepare(m, {}, all_ops());
+    FAIL() << "nothing can train here";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "OT1203");
+    EXPECT_NE(e.message().find("the model has no weights"), std::string::npos) << e.message();
+    EXPECT_EQ(e.message().find("Shape"), std::string::npos) << e.message();
   }
 }
 
