@@ -13,7 +13,8 @@ class Checkpoint(keras.callbacks.Callback):
 
     The file goes on with `onnxtrain train`, `ot.Trainer`, or `ot.to_keras`: weights, optimizer state and iteration
     carry over; the order of the rows is the receiver's. `{epoch}` in the path is the number of the epoch, from 1,
-    `{batch}` that of the batch; what Keras logs (`{val_loss:.3f}`) has its name. The first file is compared with Keras as `from_keras` does; later ones are that file with the state of the moment.
+    `{batch}` that of the batch; what Keras logs (`{val_loss:.3f}`) has its name. The first file is compared with Keras
+    as `from_keras` does; later ones are that file with the state of the moment.
     """
 
     def __init__(self, path, every=None, inputs=None, targets=None, sample_weight=None):
