@@ -11,12 +11,11 @@ import zipfile
 import numpy as np
 
 from ..errors import ModelError, UsageError
-from .shared import versions
+from .shared import trusted, versions
 
 _MOST, _TEXT = 1 << 36, 1 << 27  # bytes of tensors, of a config
 _RATIO = 1 << 12  # of what is packed
 _LARGE, _LARGE_RATIO = 1 << 26, 100  # more than 64 MiB must not come from less than a hundredth
-_OWN = ("keras", "keras_hub", "tf_keras", "builtins")
 
 
 def use_some_backend():
@@ -106,33 +105,25 @@ def _first(e):
 
 
 def _unknown(e, path):
-    return UsageError(f"Keras cannot make the model in '{path}': {_first(e)}", "OT1715",
+    return UsageError(f"Keras cannot make the model in '{path}': {trusted.reason(e)}", "OT1715",
                       "load it in Python with your classes (keras.saving.load_model(path, custom_objects=...)), then "
                       "ot.from_keras(model).save('model.train.onnx')")
 
 
-def check_config(config, path, depth=0):
+def check_config(config, path):
     """Refuses code, and classes that are neither Keras' nor registered."""
-    import keras
-
-    if depth > 200:
-        raise damaged(path, "its config is nested too deeply")
-    if isinstance(config, list):
-        for v in config:
-            check_config(v, path, depth + 1)
     if not isinstance(config, dict):
-        return
-    kind, module = config.get("class_name"), config.get("module")
-    if kind in ("Lambda", "__lambda__"):
-        raise ModelError(f"'{path}' has a Lambda layer, which holds Python bytecode: it is not run", "OT1716",
-                         "write the layer as a class, or convert the live model: ot.from_keras(model)")
-    if kind is not None and isinstance(module, str) and module.split(".")[0] not in _OWN:
-        known = keras.saving.get_registered_object(config.get("registered_name") or f"Custom>{kind}")
-        if known is None:
-            raise UsageError(f"'{path}' needs the class {module}.{kind}, which is not registered", "OT1715",
-                             "convert the live model in Python: ot.from_keras(model)")
-    for v in config.values():
-        check_config(v, path, depth + 1)
+        raise damaged(path, "its config describes no model")
+    try:
+        trusted.check(config)
+    except trusted.Untrusted as e:
+        if e.kind == "depth":
+            raise damaged(path, e.what) from e
+        if e.kind == "code":
+            raise ModelError(f"'{path}' has {e.what}", "OT1716",
+                             "write the layer as a class, or convert the live model: ot.from_keras(model)") from e
+        raise UsageError(f"'{path}' needs {e.what}", "OT1715",
+                         "convert the live model in Python: ot.from_keras(model)") from e
 
 
 # ---- HDF5
@@ -140,10 +131,13 @@ def _check_h5(f, path):
     """No links to other files, no data outside, no sizes that the file does not hold. Returns the bytes of its data."""
     import h5py
 
-    total = 0
+    total, seen = 0, set()
 
     def look(group, depth):
         nonlocal total
+        if group.id in seen:  # several links may lead to one group
+            return
+        seen.add(group.id)
         if depth > 100:
             raise damaged(path, "its groups are nested too deeply")
         for name in group:
@@ -169,7 +163,7 @@ def _check_h5(f, path):
 def _check_size(config, stored, path):
     """A config that asks for more weights than the file holds: Keras would allocate them before it looks."""
     wanted = versions.weights_of_config({k: v for k, v in config.items() if k != "compile_config"})
-    if wanted is not None and wanted > 2 * stored + _LARGE:
+    if wanted > 2 * stored + _LARGE:
         raise damaged(path, f"its config asks for {wanted} bytes of weights, the file holds {stored}")
 
 

@@ -188,3 +188,13 @@ def test_several_losses_of_different_kinds():
     assert file.info["metadata"]["onnxtrain.loss"] == "custom"
     loss = ot.Trainer(file).step({file.inputs[0]: x, "target_p": y[0], "target_q": y[1]}).loss
     assert loss == pytest.approx(float(np.asarray(model.train_on_batch(x, y)).reshape(-1)[0]), rel=1e-5)
+
+
+def test_loss_weights_stay_with_another_loss():
+    i = keras.Input((3,))
+    model = keras.Model(i, [L.Dense(1, name="a")(i), L.Dense(1, name="b")(i)])
+    model.compile("sgd", ["mse", "mse"], loss_weights=[3.0, 0.0])
+    x, y = np.ones((2, 3), np.float32), [np.ones((2, 1), np.float32)] * 2
+    trainer = ot.Trainer(ot.from_keras(model, x, y, loss=["mae", "mae"]))
+    loss = trainer.step(dict(zip([*trainer.inputs, *trainer.targets], [x, *y]))).loss
+    assert loss == pytest.approx(3 * float(np.abs(np.asarray(model(x)[0]) - 1).mean()), rel=1e-5)

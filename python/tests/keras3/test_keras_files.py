@@ -83,6 +83,26 @@ def test_callback(tmp_path):
     assert run(file, x, y) == pytest.approx(trips.train(model, x, y, 2), rel=1e-5)
 
 
+def test_names_of_checkpoints(tmp_path):
+    """What fit logs may stand in the path, as in Keras' own callback."""
+    model, x, y = trips.fresh("mlp", "sgd")
+    path = str(tmp_path / "m-{epoch:02d}-{batch}-{loss:.0f}.train.onnx")
+    model.fit(x, y, batch_size=len(x), verbose=0, callbacks=[ot.keras.Checkpoint(path, every=1)])
+    assert len(list(tmp_path.glob("m-01-1-*.train.onnx"))) == 1
+    with pytest.raises(ot.UsageError, match="val_loss, which fit does not log") as e:
+        model.fit(x, y, verbose=0, callbacks=[ot.keras.Checkpoint(str(tmp_path / "{val_loss}.train.onnx"))])
+    assert e.value.code == "OT1606"
+
+
+def test_verify_of_a_step_with_random_numbers_inside_a_layer(tmp_path, capsys):
+    i = keras.Input((5, 4))
+    model = keras.Model(i, keras.layers.MultiHeadAttention(2, 3, dropout=0.4)(i, i))
+    model.compile("sgd", "mse")
+    model.save(tmp_path / "m.keras")
+    assert convert([str(tmp_path / "m.keras"), str(tmp_path / "m.train.onnx"), "--verify"]) == 0
+    assert "draws random numbers" in capsys.readouterr().err
+
+
 def test_a_lambda_is_not_run(tmp_path):
     marker = tmp_path / "ran"
     model = keras.Sequential([keras.Input((3,)), keras.layers.Lambda(lambda v, m=str(marker): open(m, "w") and v)])

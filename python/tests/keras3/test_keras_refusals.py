@@ -117,3 +117,12 @@ def test_never_built_and_changed_after_compile():
 
 def test_not_a_model():
     refused(L.Dense(2), "takes a keras.Model", code="OT1606")
+
+
+def test_cubic_resizing_that_tensorflow_rounds():
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("only TensorFlow rounds the weights")
+    resized = L.Resizing(5, 7, interpolation="bicubic")
+    model = keras.Sequential([keras.Input((10, 12, 1)), resized, L.Flatten(), L.Dense(1)])
+    model.compile("sgd", "mse")
+    refused(model, "bicubic resizing", "table of 1024 places")

@@ -58,3 +58,17 @@ def test_refused_by_name():
     with pytest.raises(ot.ModelError, match="Hardmax") as e:
         ot.to_keras(model)
     assert e.value.code == "OT1711"
+
+
+def test_evaluate_is_the_inference_form():
+    """It changes no statistics; weights of rows, which the file's loss does not have, are refused."""
+    model = ot.to_keras(ot.prepare(cnn(), loss="cross_entropy", optimizer=ot.SGD(lr=0.1)))
+    x, y = RNG.standard_normal((8, 9, 9, 2)).astype(np.float32), RNG.integers(0, 3, 8)
+    before = model.get_weights()
+    scores = model.predict(x, verbose=0)
+    want = np.mean(np.log(np.exp(scores).sum(1)) - scores[np.arange(8), y])
+    assert model.evaluate(x, y, verbose=0) == pytest.approx(want, rel=1e-5)
+    assert all(np.array_equal(a, b) for a, b in zip(before, model.get_weights()))
+    with pytest.raises(ot.UsageError, match="sample_weight") as e:
+        model.train_on_batch(x, y, sample_weight=np.zeros(8, np.float32))
+    assert e.value.code == "OT1606"

@@ -76,7 +76,10 @@ class _compiled_as:
             self.changes["optimizer"] = keras.optimizers.get(optimizer)
             self.changes["train_function"] = None  # of the compiled optimizer
         if loss is not None:
-            self.changes["_compile_loss"] = CompileLoss(loss, None, output_names=getattr(model, "output_names", None))
+            compiled = versions.compile_loss(model)
+            weights = compiled._user_loss_weights if compiled is not None else None
+            names = getattr(model, "output_names", None)
+            self.changes["_compile_loss"] = CompileLoss(loss, weights, output_names=names)
         if getattr(model, "optimizer", None) is None and optimizer is None:
             raise UsageError("a loss without an optimizer", "OT1606", "give optimizer=keras.optimizers.Adam()")
         if not getattr(model, "compiled", False):

@@ -160,7 +160,8 @@ def _gradients(state, training, file, step, reference, compare):
         values = [np.asarray(step.outputs[e.current(g)]) for g, _ in pairs]
         places = [np.asarray(step.outputs[e.current(i)]).reshape(-1) for _, i in pairs]
         width = by_name[name].variable._shape[1:]
-        found[name] = (np.concatenate([v.reshape(-1, *width) for v in values]), np.concatenate(places))
+        found[name] = (np.concatenate([v.reshape(-1, *width) for v in values]), np.concatenate(places),
+                       [len(p) for p in places])
     if reference.gradients is None:
         return found
     trained = [w for w in state.weights if w.trainable]
@@ -256,10 +257,9 @@ def _run_update(state, file, training, gradients):
         feeds[e.current(g)] = gradients[name] if w.layout is None else np.ascontiguousarray(
             gradients[name].transpose(w.layout))
     for name, pairs in training.gradients.rows.items():
-        values, places = gradients[name]
+        values, places, lengths = gradients[name]
         at = 0
-        for g, i in pairs:
-            n = len(values) // len(pairs)  # rows of each gather, one after the other
+        for (g, i), n in zip(pairs, lengths):  # rows of each gather, one after the other
             feeds[e.current(g)], feeds[e.current(i)] = values[at:at + n], places[at:at + n]
             at += n
     given = set(feeds)

@@ -7,6 +7,7 @@ import json
 import keras
 
 from . import versions
+from .trusted import holds_code
 
 _LOSSES = {"MeanSquaredError": "mse", "mean_squared_error": "mse", "mse": "mse", "MeanAbsoluteError": "l1", "mae": "l1",
            "mean_absolute_error": "l1", "Huber": "huber", "huber": "huber",
@@ -47,13 +48,6 @@ def plain_loss(loss):
     except Exception:  # noqa: BLE001 - an own class that is not registered: said when it is wanted back
         return made
     return made if getattr(again, "_fn_kwargs", None) == arguments else None
-
-
-def holds_code(config):
-    """Whether a config carries Python bytecode (a Lambda layer's)."""
-    if isinstance(config, dict):
-        return config.get("class_name") in ("__lambda__", "Lambda") or any(holds_code(v) for v in config.values())
-    return isinstance(config, list) and any(holds_code(v) for v in config)
 
 
 def describe(request, call, state, training, outputs):

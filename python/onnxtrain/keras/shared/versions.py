@@ -70,11 +70,15 @@ def numpy_dtype(dtype):
 
 
 def result_type(*values):
-    """Keras' own promotion; Python numbers are weak."""
+    """Keras' own promotion; Python numbers are weak, and so are the types of Python."""
     from keras.src.backend.common.dtypes import result_type as promote
 
-    return promote(*[getattr(v, "dtype", type(v)) if not isinstance(v, int) or isinstance(v, bool) else int
-                     for v in values])
+    def kind(v):
+        if isinstance(v, type):
+            return v
+        return int if isinstance(v, int) and not isinstance(v, bool) else getattr(v, "dtype", type(v))
+
+    return promote(*map(kind, values))
 
 
 def to_numpy(x):
@@ -473,7 +477,8 @@ def clear_losses(model):
 
 
 def weights_of_config(config):
-    """Bytes of the weights that a model's config asks for, nothing allocated; None where that cannot be told."""
+    """Bytes of the variables that Keras makes of a model's config, until it is done or raises an error; nothing is
+    allocated."""
     import keras
     from keras.src.backend import StatelessScope
     from keras.src.backend.common import global_state
@@ -482,9 +487,10 @@ def weights_of_config(config):
     try:
         with StatelessScope(initialize_variables=False), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = keras.saving.deserialize_keras_object(config, safe_mode=True)
-        return sum(int(np.prod(v._shape, dtype=np.float64)) * numpy_dtype(v._dtype).itemsize for v in model.weights)
-    except Exception:  # noqa: BLE001 - whatever Keras raises is said when it reads the file
-        return None
+            with contextlib.suppress(Exception):  # whatever Keras raises is said when it reads the file
+                keras.saving.deserialize_keras_object(config, safe_mode=True)
+        known = {id(v) for v in waiting}
+        made = [v for v in global_state.get_global_attribute("uninitialized_variables") or [] if id(v) not in known]
+        return sum(int(np.prod(v._shape, dtype=np.float64)) * numpy_dtype(v._dtype).itemsize for v in made)
     finally:
         global_state.set_global_attribute("uninitialized_variables", waiting)

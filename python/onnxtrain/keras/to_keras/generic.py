@@ -100,11 +100,12 @@ class GraphModel(keras.Model):
             for key, value in parts.forward_update.items():
                 if key in self._own:
                     self._own[key].assign(v[value])
-            self._env = v
             outputs = parts.outputs
         else:
-            table.run(v, needed(self._graphs.main.nodes, self._graphs.main.outputs), False)
             outputs = self._graphs.main.outputs
+            read = [n for n in parts.loss.reads_in_eval if n] if parts is not None else []
+            table.run(v, needed(self._graphs.main.nodes, [*outputs, *read]), False)
+        self._env = v
         made = [self._output(v, n) for n in outputs]
         return made[0] if len(made) == 1 else made
 
@@ -114,11 +115,16 @@ class GraphModel(keras.Model):
         return v[name] if name not in v.last else to_first(v.last[name])
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The file's own loss, from what the last call computed."""
+        """The file's own loss, from what the last call computed; without training that of the inference form."""
         parts, v = self._parts, self._env
-        if v is None or not training:
-            self(x, training=True)
+        if sample_weight is not None:
+            raise UsageError("the loss of the file takes no sample_weight and no class_weight", "OT1606",
+                             "weigh the rows in the file's own loss (docs/recipe.md)")
+        if v is None:
+            self(x, training=training)
             v = self._env
+        if not training:
+            self._read_inference(v)
         targets = [y[n] for n in parts.loss.targets] if isinstance(y, dict) else keras.tree.flatten(y)
         for name, t in zip(parts.loss.targets, targets):
             dtype = self._graphs.sections[0].algorithm.types.get(name)
@@ -127,6 +133,17 @@ class GraphModel(keras.Model):
         table.run(v, parts.loss.nodes, True)
         self._env = None
         return v[parts.loss_value]
+
+    def _read_inference(self, v):
+        """What the loss reads, from the inference form."""
+        for name, there in zip(self._parts.loss.reads, self._parts.loss.reads_in_eval):
+            if there is None:
+                raise UsageError(f"the loss of the file reads '{name}', which its inference form does not compute",
+                                 "OT1712", "model.predict, and a loss of your own on what it gives")
+            if v.is_image(there):
+                v.set_image(name, v.image(there))
+            else:
+                v.set(name, v[there])
 
     def graph_optimizer(self):
         return GraphOptimizer(self._graphs, self._parts, self._own)

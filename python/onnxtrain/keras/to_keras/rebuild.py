@@ -11,8 +11,7 @@ from ...model import as_model
 from ...values import from_native
 from ..from_keras.reference import everything
 from ..from_keras.training import optimizer_variables
-from ..shared import versions
-from ..shared.config import holds_code
+from ..shared import trusted, versions
 from ..shared.metadata import KEY
 from .proof import same_outputs
 
@@ -94,14 +93,20 @@ def _from_config(source, info):
 
 
 def _deserialize(config, what):
-    if holds_code(config):
-        raise ModelError(f"{what} carries Python bytecode, which is not run", "OT1716", _LIVE)
     try:
+        trusted.check(config)
         return keras.saving.deserialize_keras_object(config, safe_mode=True)
+    except trusted.Untrusted as e:
+        if e.kind == "code":
+            raise ModelError(f"{what} holds {e.what}", "OT1716", _LIVE) from e
+        raise _no_way_back(what, f"it needs {e.what}" if e.kind == "class" else e.what) from e
     except Exception as e:  # noqa: BLE001 - Keras raises whatever an own class raises
-        first = str(e).strip().split("\n")[0][:300]
-        raise UsageError(f"{what} cannot be made again: {first}", "OT1715",
-                         "register own classes (@keras.saving.register_keras_serializable()), or " + _LIVE) from e
+        raise _no_way_back(what, trusted.reason(e)) from e
+
+
+def _no_way_back(what, why):
+    return UsageError(f"{what} cannot be made again: {why}", "OT1715",
+                      "register own classes (@keras.saving.register_keras_serializable()), or " + _LIVE)
 
 
 def _set(variables, source, entries, what="weights"):

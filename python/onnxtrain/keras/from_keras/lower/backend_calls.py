@@ -7,6 +7,7 @@ import numpy as np
 
 from ...shared import versions
 from ..values import Traced
+from .loops import mapped
 from .table import OPERATIONS
 
 BACKEND_CALLS = {}
@@ -58,7 +59,22 @@ def while_loop(t, cond, body, loop_vars, maximum_iterations=None):
 
 @call("core", "vectorized_map")
 def vectorized_map(t, function, elements):
-    return t.refuse("keras.ops.vectorized_map runs a function of its own in a loop", fix="keras.ops.map")
+    return mapped(t, function, elements, "keras.ops.vectorized_map")
+
+
+@call("numpy", "eye")
+def eye(t, N, M=None, k=0, dtype=None):
+    """Also of a size that is open."""
+    from keras import ops
+
+    M = N if M is None else M
+    rows, columns = ops.expand_dims(ops.arange(N), 1), ops.expand_dims(ops.arange(M), 0)
+    return ops.cast(ops.equal(columns - rows, k), dtype or versions.floatx())
+
+
+@call("numpy", "identity")
+def identity(t, n, dtype=None):
+    return eye(t, n, dtype=dtype)
 
 
 @call("core", "convert_to_tensor")

@@ -47,7 +47,7 @@ def fori_loop(t, op, init_val):
     return value
 
 
-@operation("AssociativeScan", "VectorizedMap")
+@operation("AssociativeScan")
 def loop(t, op, *_, **__):
     return t.refuse(f"keras.ops.{type(op).__name__} runs a function of its own in a loop",
                     fix="keras.ops.scan, keras.ops.map, or a layer of Keras (RNN, TimeDistributed)")

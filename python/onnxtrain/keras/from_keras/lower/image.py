@@ -15,7 +15,20 @@ def resize(t, op, images):
         return t.refuse(f"resizing with interpolation '{op.interpolation}'", fix="nearest, bilinear or bicubic")
     if op.crop_to_aspect_ratio or op.pad_to_aspect_ratio:
         return t.refuse("resizing that keeps the aspect ratio")
+    if op.interpolation == "bicubic" and t.semantics == "tensorflow" and not _exact_cubic(x, op):
+        return t.refuse("bicubic resizing by this factor: TensorFlow rounds its weights to a table of 1024 places",
+                        fix="interpolation='bilinear', or a factor like 2 or 4")
     return resized(t, x, tuple(op.size), op.interpolation, format_of(op.data_format), op.antialias, out)
+
+
+def _exact_cubic(x, op):
+    """Whether all places between two pixels are in TensorFlow's table."""
+    axes = (-3, -2) if format_of(op.data_format) == "channels_last" else (-2, -1)
+    for axis, new in zip(axes, op.size):
+        old = x.shape[axis]
+        if is_open(old) or any((2 * k + 1) * old * 512 % new for k in range(new)):
+            return bool(op.antialias)
+    return True
 
 
 def resized(t, x, size, interpolation, data_format, antialias, out):

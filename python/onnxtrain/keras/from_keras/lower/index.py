@@ -15,9 +15,9 @@ def get_item(t, op, x, key):
     keys = list(key) if isinstance(key, tuple) else [key]
     if any(isinstance(k, slice) and any(isinstance(v, Traced) for v in (k.start, k.stop)) for k in keys):
         return _computed_slices(t, t.value(x), keys)
-    out, x = spec(op, x, key), t.value(x)
     if any(t.is_symbolic(k) and not isinstance(k, Dim) or isinstance(k, (list, np.ndarray)) for k in keys):
-        return _fancy(t, x, keys, out)
+        return _fancy(t, t.logical(t.value(x)), keys)
+    out, x = spec(op, x, key), t.value(x)
     if Ellipsis in [k for k in keys if k is Ellipsis]:
         at = next(i for i, k in enumerate(keys) if k is Ellipsis)
         given = sum(k is not None and k is not Ellipsis for k in keys)
@@ -79,7 +79,7 @@ def _end(t, v):
     return t.e.op("Reshape", t.cast(t.value(v), "int64").onnx, t.e.ints([1]))
 
 
-def _fancy(t, x, keys, out):
+def _fancy(t, x, keys):
     """One tensor of positions, along the first axis or behind full slices."""
     places = [k for k, v in enumerate(keys) if not (isinstance(v, slice) and v == slice(None))]
     if len(places) != 1 or any(k is None or k is Ellipsis for k in keys):
@@ -87,8 +87,9 @@ def _fancy(t, x, keys, out):
     indices = t.value(keys[places[0]])
     if indices.dtype == "bool":
         return t.refuse("indexing with a mask gives a number of rows that is open", fix="keras.ops.where")
-    x = t.logical(x)
-    return Traced(t.e.op("Gather", x.onnx, t.cast(indices, "int64").onnx, axis=places[0]), out.shape, x.dtype)
+    at, indices = places[0], t.logical(indices)
+    shape = (*x.shape[:at], *indices.shape, *x.shape[at + 1:])
+    return Traced(t.e.op("Gather", x.onnx, t.cast(indices, "int64").onnx, axis=at), shape, x.dtype)
 
 
 @operation("Take")

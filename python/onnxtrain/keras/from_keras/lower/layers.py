@@ -4,8 +4,9 @@ import numpy as np
 
 from ....converters.table import entered_in
 from ...shared import versions
-from ..values import Traced
+from ..values import Traced, is_open
 from . import recurrent
+from .loops import mapped
 from .table import exact
 
 LAYERS = {}
@@ -78,3 +79,23 @@ def category_encoding(t, layer, inputs, count_weights=None):
     if layer.output_mode == "multi_hot":
         return keras.ops.max(hot, axis=axis)
     return keras.ops.sum(hot if count_weights is None else hot * keras.ops.expand_dims(count_weights, -1), axis=axis)
+
+
+@layer("TimeDistributed")
+def time_distributed(t, layer, inputs, training=None, mask=None):
+    """An open number of steps: Keras counts the rows of the batch there, so that its own code cannot be followed."""
+    import keras
+
+    x, inner = t.value(inputs), layer.layer
+    if not is_open(x.shape[1]):
+        return NotImplemented
+    rows = [keras.ops.swapaxes(v, 0, 1) for v in (x, mask) if v is not None]
+
+    def step(values):
+        given = {"mask": values[1]} if len(values) > 1 and inner._call_has_mask_arg else {}
+        if inner._call_has_training_arg:
+            given["training"] = training
+        return inner.call(values[0], **given)
+
+    made = mapped(t, step, rows, "TimeDistributed over an open number of steps")
+    return keras.ops.swapaxes(made, 0, 1)

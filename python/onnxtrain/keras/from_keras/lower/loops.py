@@ -25,7 +25,8 @@ class _Body:
         e.part, e.known = self.outer, self.known
         now = self.t.scope.state_mapping
         if kind is None and any(v is not self.assigned.get(k) for k, v in now.items()):
-            self.t.refuse(f"{self.word} whose function assigns to a variable", fix="assign outside of the loop")
+            self.t.refuse(f"{self.word} whose function assigns to a variable",
+                          fix="assign outside of the loop; or a number of steps that is fixed")
 
     def inputs(self, values, word):
         """Values that come from outside, one step of each."""
@@ -52,9 +53,19 @@ def scan(t, op, f, init, xs=None, length=None):  # Keras 3.10 gives the length h
     return _scanned(t, f, init, xs, op.reverse, "keras.ops.scan")
 
 
+def mapped(t, f, xs, word):
+    """f of each row of xs, one after the other."""
+    return _scanned(t, lambda _, x: (None, f(x)), None, xs, False, word)[1]
+
+
 @operation("Map")
 def map_(t, op, f, xs):
-    return _scanned(t, lambda _, x: (None, f(x)), None, xs, False, "keras.ops.map")[1]
+    return mapped(t, f, xs, "keras.ops.map")
+
+
+@operation("VectorizedMap")
+def vectorized_map(t, op, xs):
+    return mapped(t, op.function, xs, "keras.ops.vectorized_map")
 
 
 def _scanned(t, f, init, xs, reverse, word):

@@ -164,6 +164,21 @@ def _softmax_over(t, x, axes, name):
     return x.like(t.e.op("Sub", far.onnx, t.e.op("Log", total.onnx)))
 
 
+@operation("Sparsemax")
+def sparsemax(t, op, x):
+    """As Keras' backends write it."""
+    from keras import ops
+
+    axis = op.axis % len(x.shape)
+    largest = ops.flip(ops.sort(x, axis=axis), axis=axis)
+    total = ops.cumsum(largest, axis=axis)
+    place = ops.cumsum(ops.ones_like(largest), axis=axis)
+    held = largest - (total - 1) / place > 0
+    count = ops.sum(ops.cast(held, x.dtype), axis=axis, keepdims=True)
+    limit = (ops.sum(ops.where(held, total, ops.zeros_like(total)), axis=axis, keepdims=True) - 1) / count
+    return ops.maximum(x - limit, ops.zeros_like(x))
+
+
 @operation("BatchNorm")
 def batch_norm(t, op, x, mean, variance, offset=None, scale=None):
     x = t.value(x)
