@@ -242,6 +242,46 @@ def test_random_numbers_of_a_native_section_go_on_after_a_resume(monkeypatch, tm
         np.testing.assert_allclose(t.state[name], value, atol=1e-5, err_msg=name)
 
 
+def _with_dropout(sections):
+    rng = np.random.RandomState(0)
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    mlp (float[N,6] x) => (float[N,3] logits) <float[6,8] w1 = {%s}, float[8,3] w2 = {%s}>
+    { h = MatMul (x, w1) a = Relu (h) d = Dropout (a) logits = MatMul (d, w2) }""" % (
+        _numbers(rng.randn(6, 8) * 0.3), _numbers(rng.randn(8, 3) * 0.3))
+    model = ot.parse(text)
+    for only in (["w1"], ["w2"])[:sections]:
+        model = ot.prepare(model, loss="cross_entropy", optimizer=ot.SGD(lr=0.1), only=only, label="label",
+                           append=model.trainable)
+    return model
+
+
+def test_random_numbers_of_an_engine_follow_the_seed():
+    rng, model = np.random.RandomState(4), _with_dropout(1)
+    feeds = {"x": rng.randn(8, 6).astype(np.float32), "label": rng.randint(0, 3, 8)}
+
+    def losses(seed):
+        t = ot.Trainer(model, seed=seed, engine="onnxruntime")
+        return [t.step(feeds).loss for _ in range(3)]
+
+    assert losses(1) == losses(1)
+    assert len({tuple(losses(seed)) for seed in (0, 1, 2)}) == 3
+
+
+@pytest.mark.parametrize("sections", [1, 2])
+def test_random_numbers_of_an_engine_go_on_after_a_resume(tmp_path, sections):
+    """Sections share one counter: a step of two sections takes two places of it."""
+    rng, model = np.random.RandomState(3), _with_dropout(sections)
+    x, y = rng.randn(40, 6).astype(np.float32), rng.randint(0, 3, 40)
+    whole = ot.Trainer(model, seed=5, engine="onnxruntime")
+    whole.fit(x, y, valid=None, epochs=4, batch_size=8)
+    begun = ot.Trainer(model, seed=5, engine="onnxruntime")
+    begun.fit(x, y, valid=None, epochs=2, batch_size=8, out=tmp_path / "r")
+    t = ot.resume(tmp_path / "r", engine="onnxruntime")
+    t.fit(epochs=4)
+    for name, value in whole.state.items():
+        np.testing.assert_array_equal(t.state[name], value, err_msg=name)
+
+
 def test_a_training_that_the_engine_cannot_run_says_what_can():
     text = """<ir_version: 8, opset_import: ["" : 17]>
     net (double[N,2] x) => (double[N,2] y) <double[2,2] w = {1.0, 0.5, 0.2, 1.0}> { y = MatMul (x, w) }"""

@@ -16,11 +16,15 @@ onnxruntime = pytest.importorskip("onnxruntime")
 reference = pytest.importorskip("onnx.reference")
 
 
-def states(folder):
+def driven(folder):
     sys.path.insert(0, str(ROOT / "examples/portable_step"))
     import drive
 
-    steps = drive.Steps(folder / "step.manifest.json")
+    return drive.Steps(folder / "step.manifest.json")
+
+
+def states(folder):
+    steps = driven(folder)
     return steps.manifest["sections"][0], steps.state
 
 
@@ -149,3 +153,29 @@ def test_a_whole_training_for_runtimes_without_loops(tmp_path):
     assert any("iree has no operator for --loop loop" in line for line in said)
     assert not ot.export_whole(train, tmp_path / "w.onnx", epochs=1, batch=4, rows=8, loop="unrolled",
                                runtime="iree")["warnings"]
+
+
+def test_random_nodes_with_an_open_batch(tmp_path):
+    model = ot.prepare(ot.parse("""<ir_version: 8, opset_import: ["" : 17]>
+    net (float[N,3] x) => (float[N,3] y) <float[3,3] w = {1, 0, 0, 0, 1, 0, 0, 0, 1}>
+    { h = MatMul (x, w) z = RandomNormalLike <scale = 0.5> (h) u = RandomUniformLike <low = -1.0, high = 1.0> (h)
+      a = Add (h, z) y = Add (a, u) }"""), loss="mse", optimizer=ot.SGD(lr=0.1))
+    ot.export_step(model, tmp_path / "step.onnx")
+    x = np.zeros((500, 3), np.float32)
+    steps = driven(tmp_path)
+    losses = [steps.step({"x": x, "label": x}) for _ in range(2)]
+    assert losses[0] != losses[1]  # other numbers in every step
+    assert losses[0] == pytest.approx(0.25 + 1 / 3, abs=0.06)  # the variances of both
+
+
+def test_sizes_and_opsets_that_are_named_work(tmp_path):
+    model = ot.prepare(ot.parse("""<ir_version: 9, opset_import: ["" : 20]>
+    net (float[N,1,4,4] x, float[N,4,4,2] grid) => (float[N,1,4,4] y) <float w = {1.0}>
+    { a = Mul (x, w) y = GridSample (a, grid) }"""), loss="mse", only=["w"])
+    with pytest.raises(ot.Error, match="GridSample.*needs known shapes") as e:
+        ot.export_step(model, tmp_path / "step.onnx", opset=13)
+    assert "dims={'N': 32}" in e.value.hint
+    with pytest.raises(ot.Error, match="GridSample.*does not exist there") as e:
+        ot.export_step(model, tmp_path / "step.onnx", opset=13, dims={"N": 32})
+    opset = int(e.value.hint.split("opset=")[1])
+    ot.export_step(model, tmp_path / "step.onnx", opset=opset, dims={"N": 32})

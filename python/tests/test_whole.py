@@ -129,6 +129,21 @@ def test_wrong_data_is_one_error_that_says_what(train, tmp_path):
             whole.runner(runtime, path)(few)
 
 
+@pytest.mark.parametrize("rows", [0, ROWS])
+def test_wrong_validation_arrays_are_one_error_that_says_what(train, tmp_path, rows):
+    """One label that is left for eight rows would be repeated without a word; no rows give 0/0."""
+    path = tmp_path / "w.onnx"
+    ot.export_whole(train, path, 1, BATCH, rows=rows, valid=True)
+    good = arrays() | {"order": np.arange(ROWS)[None]} | {f"valid_{k}": v[:16] for k, v in arrays().items()}
+    for runtime in ("native", "onnxruntime"):
+        run = whole.runner(runtime, path)
+        assert np.isfinite(run(good)["valid_loss"]).all()
+        with pytest.raises(Exception, match="validation_arrays_have_different_numbers_of_rows"):
+            run(good | {"valid_label": good["valid_label"][:9]})
+        with pytest.raises(Exception, match="validation_arrays_have_no_rows"):
+            run(good | {f"valid_{k}": v[:0] for k, v in arrays().items()})
+
+
 @pytest.mark.parametrize("options,words", [
     ({"batch": 8, "rows": 5}, "fewer than a batch"), ({"loop": "scan"}, "needs the number of rows"),
     ({"loop": "while"}, "known: loop, scan, unrolled"), ({"epochs": 0}, "at least 1"),

@@ -51,7 +51,7 @@ void add_step_flags(CLI::App* c, StepFlags& f) {
   c->add_option("--indices", o.indices, "--step: int64 or int32 for labels, indices and counters")
       ->type_name("TYPE");
   c->add_option("--recurrent", o.recurrent,
-                "--step: recurrent layers: unroll (scan is refused so far)")
+                "--step: recurrent layers: unroll (a known length) or scan (it may be open)")
       ->type_name("HOW");
   c->add_option("--random", o.random,
                 "--step: Dropout by a counter in the state, or from an input that you fill")

@@ -17,6 +17,17 @@ bool is_one_number(const Graph& g, ValueId v) {
   return d.constant.defined() && d.constant.size() == 1;
 }
 
+// Is it computed from constants alone? A weight of the loss is no output that a target is compared
+// with.
+bool is_constant(const Graph& g, ValueId v) {
+  const ValueDef& d = g.value(v);
+  if (d.constant.defined()) return true;
+  if (d.producer < 0) return false;
+  const std::vector<ValueId>& in = g.nodes[size_t(d.producer)].inputs;
+  return std::all_of(in.begin(), in.end(),
+                     [&](ValueId i) { return i == kNone || is_constant(g, i); });
+}
+
 // What `v`, a target or a target changed by a number, meets first.
 void look_at(const Graph& g, ValueId v, const ValueDef& target, int hops) {
   for (const Node& n : g.nodes) {
@@ -27,6 +38,7 @@ void look_at(const Graph& g, ValueId v, const ValueDef& target, int hops) {
       if (hops > 0) look_at(g, n.outputs[0], target, hops - 1);
       continue;
     }
+    if (is_constant(g, other)) continue;
     const TypeInfo &have = target.type, &want = g.value(other).type;
     if (!have.concrete() || !want.concrete() || have.concrete_shape() == want.concrete_shape())
       continue;

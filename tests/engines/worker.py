@@ -185,8 +185,8 @@ def main(runtime, folder, result):
     for k in range(steps):
         all_feeds = {n.split("/", 1)[1]: feeds[n] for n in feeds.files if n.startswith(f"{k}/")}
         for section, r in runners:
-            wanted = {i["name"] for i in section["inputs"]}
-            got = r.step({n: v for n, v in all_feeds.items() if n in wanted})
+            types = {i["name"]: i["type"] for i in section["inputs"]}
+            got = r.step({n: v.astype(types[n]) for n, v in all_feeds.items() if n in types})
             losses.append(float(np.asarray(got[section["loss"]["output"]]).reshape(-1)[0]))
             if len(runners) > 1:
                 fresh = r.state()

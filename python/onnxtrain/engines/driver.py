@@ -23,6 +23,9 @@ from .evaluation import (
 from .sections import EngineSection, NativeSection
 
 
+COUNTERS = 1 << 23  # a step's counter of random numbers begins again there
+
+
 def _warn(code, text):
     warnings.warn(f"[{code}] {text}", stacklevel=2)
 
@@ -33,7 +36,7 @@ class Driver:
     def __init__(self, spec, threads=0, warn=_warn):
         self.engine, self.device = open_engine(spec)
         self.threads, self.warn = threads, warn
-        self.model, self.sections, self.count = None, 0, 0
+        self.model, self.sections, self.count, self.seed = None, 0, 0, 0
         self.compiled = {}  # shapes -> a runner per section
         self.fixed = bool(getattr(self.engine, "fixed_shapes", False))
         self.values = {}  # state variables; out of date while `current` has newer ones
@@ -55,11 +58,11 @@ class Driver:
         if rate in there:
             self.values[rate] = np.array(from_native(native.initializer(rate)))
         self.count = int(step)
+        self.seed = int(model.info.get("metadata", {}).get("onnxtrain.seed", 0))
         self.changes += 1
         if self.current is not None:
             self._give(self.current, self.values)
-        for r in (self.current or []):
-            r.count(self.count)
+            self._count(self.current)
 
     def step(self, feeds):
         given = {k: np.asarray(from_native(v)) for k, v in feeds.items()}
@@ -143,15 +146,24 @@ class Driver:
         step, manifest = self.model._m.make_step(section, options)
         file = Step(step.bytes(False), json.loads(manifest)["sections"][0])
         file.state = {n: self.values[n] for n in file.states if n in self.values}
-        file.state |= {n: np.float32(self.count) for n in file.inputs("counter")}
+        file.state |= {n: self._counter(1) for n in file.inputs("counter")}
         return EngineSection(file, self.engine.compile(file, self.device, threads=self.threads))
 
     def _switch(self, runners):
         self._collect()
         self.current = runners
         self._give(runners, self.values)
+        self._count(runners)
+
+    def _counter(self, sections):
+        """Where random numbers are after the steps so far: by the seed, and one place further for every section that
+        draws (sections share the counter)."""
+        return np.float32((self.seed * 2654435761 // 256 + self.count * sections) % COUNTERS)
+
+    def _count(self, runners):
+        at = self._counter(sum(bool(r.counters) for r in runners))
         for r in runners:
-            r.count(self.count)
+            r.count(self.count, at)
 
     def _give(self, runners, values):
         for r in runners:

@@ -21,14 +21,16 @@ class EngineSection:
         feeds = {k: given[k] for k in self.file.data}
         return checked(self.file, feeds, self.runner.step(feeds))
 
-    def count(self, steps):
+    def count(self, steps, at):
         """The counter of random numbers goes with the steps made, whoever made them."""
         if self.counters:
-            self.runner.set_state({k: np.float32(steps) for k in self.counters})
+            self.runner.set_state({k: at for k in self.counters})
 
 
 class NativeSection:
     """A section that the engine refuses, made by this library on the same state, with the run's random numbers."""
+
+    counters = ()
 
     def __init__(self, model, number):
         from ..trainer import Trainer
@@ -46,7 +48,7 @@ class NativeSection:
         result = self.trainer.step({k: v for k, v in given.items() if k in self.inputs}, self.number)
         return {"loss": np.float64(result.loss)}
 
-    def count(self, steps):
+    def count(self, steps, at):
         self.trainer._t.step_count = steps
 
     def state(self):

@@ -40,6 +40,13 @@ bool is_default(const Attr& have, const Attr& none) {
   return false;
 }
 
+// The next opset in which the node has a form.
+std::string later_opset(const Node& n, int opset) {
+  for (int v = opset + 1; v <= kNewestOpset; ++v)
+    if (misfit(n, v).empty()) return cat("a later one does:  --opset ", v);
+  return "--form compact keeps the opset that the file has";
+}
+
 void set_nodes(Graph& g, int opset) {
   for (Node& n : g.nodes) {
     for (auto& [key, a] : n.attrs)
@@ -56,7 +63,7 @@ void set_nodes(Graph& g, int opset) {
     if (const std::string why = misfit(n, opset); !why.empty())
       model_error("OT1260",
                   cat("the step cannot be written in opset ", opset, ": ", n.label(), " ", why),
-                  cat("a later one may do:  --opset ", std::max(n.version, opset + 1)));
+                  later_opset(n, opset));
     n.version = opset;
   }
 }

@@ -9,14 +9,15 @@
 #include "convert/portable/rules.hpp"
 #include "convert/portable/stages.hpp"
 #include "onnx/onnx.hpp"
+#include "op/needs_shape.hpp"
 
 namespace onnxtrain {
 
 namespace {
 
 using portable::Context;
-
-constexpr int kOldestOpset = 13, kNewestOpset = 22;
+using portable::kNewestOpset;
+using portable::kOldestOpset;
 
 void check_options(const StepOptions& o) {
   auto one_of = [](const std::string& flag, const std::string& value,
@@ -67,14 +68,23 @@ void fix_shape(const ValueDef& d, const std::vector<int64_t>& sizes, Sizes& name
                 "give one size for every dimension, as the type has them");
 }
 
-Sizes sizes_by_name(const Model& m, const StepOptions& o) {
-  std::set<std::string> symbols;
-  std::string known;
+// Names of open dimensions, as they come.
+std::vector<std::string> open_dimensions(const Model& m) {
+  std::vector<std::string> names;
   each_input(m, [&](const ValueDef& d) {
     if (d.type.is_tensor() && d.type.shape)
       for (const Dim& x : *d.type.shape)
-        if (!x.symbol.empty() && symbols.insert(x.symbol).second) known += cat(" '", x.symbol, "'");
+        if (!x.symbol.empty() && std::find(names.begin(), names.end(), x.symbol) == names.end())
+          names.push_back(x.symbol);
   });
+  return names;
+}
+
+Sizes sizes_by_name(const Model& m, const StepOptions& o) {
+  const std::vector<std::string> open = open_dimensions(m);
+  const std::set<std::string> symbols(open.begin(), open.end());
+  std::string known;
+  for (const std::string& name : open) known += cat(" '", name, "'");
   Sizes named;
   for (const auto& dim : o.dims) {  // clang 14 takes no structured binding into a lambda
     const auto& name = dim.first;
@@ -268,19 +278,20 @@ void make_portable(StepModel& s, const StepOptions& o, const OpTable& ops) {
   for (StepInput& i : s.inputs) i.type = g.value(g.find(i.name)).type;
 }
 
-}  // namespace
+// What fixes the sizes that a rule lacks.
+[[noreturn]] void needs_sizes(NeedsShape lacking, const Model& sized) {
+  std::string flags;
+  for (const std::string& name : open_dimensions(sized)) flags += cat(" --dim ", name, "=32");
+  const Error& e = lacking.why;
+  if (e.hint().empty() && !flags.empty())
+    lacking.why = Error(e.kind(), e.code(), e.message(),
+                        cat("give the open sizes as numbers, those of your data: ", flags));
+  needs_shape(std::move(lacking));
+}
 
-StepModel make_step(const Model& m, int which, const StepOptions& o, const OpTable& ops) {
-  check_options(o);
-  if (which < 0 || size_t(which) >= m.training.size())
-    usage_error("OT1261",
-                cat("the file has ", m.training.size(),
-                    m.training.size() == 1 ? " training section" : " training sections",
-                    ", there is no section ", which),
-                "sections count from 0:  --step 0");
+StepModel made_step(Model sized, int which, const StepOptions& o, const OpTable& ops) {
   StepModel s;
   s.section = which;
-  Model sized = with_sizes(m, o, ops);
   if (o.recurrent == "scan") portable::scan_recurrent(sized, ops);
   if (needs_lowering(sized.training[size_t(which)].algorithm, ops)) sized = lower(sized, ops);
   s.model = flatten_step(sized, which);
@@ -291,6 +302,23 @@ StepModel make_step(const Model& m, int which, const StepOptions& o, const OpTab
   describe(s, sized, copies);
   s.nodes_before = s.model.main.nodes.size();
   if (o.form == "portable") make_portable(s, o, ops);
+  return s;
+}
+
+}  // namespace
+
+StepModel make_step(const Model& m, int which, const StepOptions& o, const OpTable& ops) {
+  check_options(o);
+  if (which < 0 || size_t(which) >= m.training.size())
+    usage_error("OT1261",
+                cat("the file has ", m.training.size(),
+                    m.training.size() == 1 ? " training section" : " training sections",
+                    ", there is no section ", which),
+                "sections count from 0:  --step 0");
+  const Model sized = with_sizes(m, o, ops);
+  StepModel s;
+  if (auto lacking = apply_rules([&] { s = made_step(sized, which, o, ops); }))
+    needs_sizes(std::move(*lacking), sized);
   return s;
 }
 

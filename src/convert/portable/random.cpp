@@ -195,17 +195,17 @@ std::vector<ValueId> drawn(Site& s, Source& from) {
                 "--form compact keeps it as it is");
   const ValueId like = n.op.ends_with("Like") ? s.x(0) : from.like(s, n.ints("shape"));
   const ValueId u = from.uniform(s, like);
+  auto num = [&](double v) { return s.scalar(v, DType::kFloat); };
   if (!normal) {
     const double low = double(n.f("low", 0)), high = double(n.f("high", 1));
-    return {s.add(s.mul(u, s.scalar(high - low, u)), s.scalar(low, u))};
+    return {s.add(s.mul(u, num(high - low)), num(low))};
   }
   // Box and Muller
-  const ValueId log = s.call("Log", {s.sub(s.scalar(1, u), u)});
-  const ValueId radius = s.call("Sqrt", {s.mul(s.scalar(-2, u), log)});
-  const ValueId angle = s.mul(s.scalar(2 * std::numbers::pi, u), from.uniform(s, like));
+  const ValueId log = s.call("Log", {s.sub(num(1), u)});
+  const ValueId radius = s.call("Sqrt", {s.mul(num(-2), log)});
+  const ValueId angle = s.mul(num(2 * std::numbers::pi), from.uniform(s, like));
   const ValueId z = s.mul(radius, s.call("Cos", {angle}));
-  return {
-      s.add(s.mul(z, s.scalar(double(n.f("scale", 1)), u)), s.scalar(double(n.f("mean", 0)), u))};
+  return {s.add(s.mul(z, num(double(n.f("scale", 1)))), num(double(n.f("mean", 0))))};
 }
 
 }  // namespace

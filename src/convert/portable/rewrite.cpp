@@ -285,6 +285,8 @@ void run_rules(Graph& g, const Context& c) {
   add(all, index_rules());
   add(all, linear_rules());
   add(all, resize_rules());
+  add(all, pool_rules());
+  add(all, quantize_rules());
   for (int round = 0; round < 8; ++round) {
     const int changed = apply(g, all, c);
     simplify(g, c);

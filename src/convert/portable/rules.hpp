@@ -13,6 +13,8 @@ Rules shape_rules();      // Reshape and Expand with as little run-time shape as
 Rules index_rules();      // GatherND, SequenceAt and other pickers
 Rules linear_rules();     // Einsum, LRN
 Rules resize_rules();     // Resize by a matrix per axis
+Rules pool_rules();       // LpPool, LpNormalization
+Rules quantize_rules();   // QuantizeLinear and DequantizeLinear behind it
 Rules recurrent_rules();  // LSTM, GRU and RNN written out
 Rules scan_rules();       // Scan along the first axis, from the first element
 Rules norm_rules();       // BatchNormalization in fewer passes

@@ -9,6 +9,18 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
+// 1 where the label is the class; how many classes there are is known while the step runs (rows
+// compared with each other).
+ValueId open_one_hot(Site& s, ValueId labels, ValueId scores, DType type) {
+  const ValueId classes =
+      s.call("Gather", {s.call("Shape", {scores}), s.constant_int(1)}, {{"axis", int64_t(0)}});
+  const ValueId all = s.call("Range", {s.constant_int(0), classes, s.constant_int(1)});
+  std::vector<int64_t> shape(size_t(s.need_rank(scores)), 1);
+  shape[1] = -1;
+  const ValueId at = s.unsqueeze(s.cast(labels, DType::kInt64), {1});
+  return s.cast(s.call("Equal", {at, s.call("Reshape", {all, s.ints(shape)})}), type);
+}
+
 // [1,C,1,...]: as many dimensions as the scores.
 ValueId along_classes(Site& s, ValueId v, int64_t classes, int64_t rank) {
   std::vector<int64_t> shape(size_t(rank), 1);
@@ -35,9 +47,10 @@ ValueId all_of(Site& s, ValueId v) {
 // From log-probabilities [N,C,...] and labels [N,...].
 Values from_log(Site& s, ValueId log, ValueId labels, ValueId weights) {
   const std::vector<int64_t> shape = s.sizes(log);
-  if (shape.size() < 2 || shape[1] < 0) return {};
+  if (shape.size() < 2) return {};
   const DType type = s.dtype(log);
-  ValueId hot = one_hot(s, labels, shape[1], 1, type);
+  ValueId hot =
+      shape[1] < 0 ? open_one_hot(s, labels, log, type) : one_hot(s, labels, shape[1], 1, type);
   if (s.node().has("ignore_index")) {
     const ValueId ignored = s.tensor(Tensor::scalar<int64_t>(s.node().i("ignore_index", 0)));
     const ValueId same = s.call("Equal", {s.cast(labels, DType::kInt64), ignored});

@@ -116,6 +116,21 @@ Values size(Site& s) {
   return {s.mul(open, s.constant_int(known))};
 }
 
+// start and end came in opset 15.
+Values shape(Site& s) {
+  const Node& n = s.node();
+  const int64_t rank = s.rank(s.x(0));
+  if (s.opset() >= 15 || rank < 0 || (!n.has("start") && !n.has("end"))) return {};
+  auto place = [&](const char* key, int64_t otherwise) {
+    const int64_t v = n.i(key, otherwise);
+    return std::clamp<int64_t>(v < 0 ? v + rank : v, 0, rank);
+  };
+  const int64_t from = place("start", 0), to = place("end", rank);
+  const ValueId all = s.call("Shape", {s.x(0)});
+  if (from == 0 && to == rank) return {all};
+  return {s.slice(all, 0, from, std::max(from, to))};
+}
+
 Values global_average(Site& s) {
   const int64_t rank = s.rank(s.x(0));
   if (rank < 3) return {};
@@ -188,6 +203,7 @@ Rules shape_rules() {
           {"Trilu", "mask", trilu},
           {"Dropout", "inference", dropout},
           {"Size", "rows", size},
+          {"Shape", "sliced", shape},
           {"GlobalAveragePool", "reduce", global_average},
           {"GlobalMaxPool", "reduce", global_max}};
 }

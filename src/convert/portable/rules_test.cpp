@@ -84,6 +84,61 @@ TEST(PortableRules, Math) {
     check(k);
 }
 
+TEST(PortableRules, SumsOfPowers) {
+  for (const Case& k : std::initializer_list<Case>{
+           {"LpPool",
+            "g (float[N,2,7] x) => (float[N,2,4] y) "
+            "{ y = LpPool <kernel_shape = [3], strides = [2], pads = [1, 1]> (x) }"},
+           {"LpPool",
+            "g (float[N,2,5,6] x) => (float[N,2,4,5] y) "
+            "{ y = LpPool <kernel_shape = [2, 2], p = 3> (x) }"},
+           {"GlobalLpPool",
+            "g (float[N,2,5,6] x) => (float[N,2,1,1] y) { y = GlobalLpPool <p = 1> (x) }"},
+           {"LpNormalization",
+            "g (float[N,5] x) => (float[N,5] y) { y = LpNormalization <axis = 1, p = 1> (x) }"},
+           {"LpNormalization",
+            "g (float[N,5] x) => (float[N,5] y) <float z = {0.0}> "
+            "{ n = Mul (x, z) a = LpNormalization (n) b = LpNormalization (x) y = Add (a, b) }"}})
+    check(k);
+}
+
+TEST(PortableRules, QuantisedAndBack) {
+  for (const char* zero : {"int8 z = {3}", "uint8 z = {128}", "int16 z = {-700}"}) {
+    const std::string graph =
+        std::string("g (float[N,5] x) => (float[N,5] y) <float s = {0.01}, ") + zero +
+        "> { q = QuantizeLinear (x, s, z) y = DequantizeLinear (q, s, z) }";
+    check({"QuantizeLinear", graph.c_str()});
+    check({"DequantizeLinear", graph.c_str()});
+  }
+  check({"QuantizeLinear",
+         "g (float[N,3,2] x) => (float[N,3,2] y) <float[3] s = {0.01, 0.02, 0.005}> "
+         "{ q = QuantizeLinear <axis = 1> (x, s) y = DequantizeLinear <axis = -2> (q, s) }"});
+}
+
+TEST(PortableRules, AsManyClassesAsRows) {
+  check({"SoftmaxCrossEntropyLoss",
+         "g (float[N,4] x, int64[N] t) => (float y) { z = Transpose (x) s = MatMul (x, z) y = "
+         "SoftmaxCrossEntropyLoss <ignore_index = 1> (s, t) }",
+         3});
+}
+
+TEST(PortableRules, SizesOfSomeDimensionsBeforeOpset15) {
+  for (const char* some : {"start = 1", "end = -1", "start = -2, end = 2", "start = 2, end = 1"}) {
+    const auto before = testing::text_model(
+        (std::string("g (float[N,3,M] x) => (int64[K] y) { y = Shape <") + some + "> (x) }")
+            .c_str());
+    Model after = *before;
+    after.unshare_main();
+    run_rules(after.edit_main(), Context{all_ops(), 13});
+    for (const Node& n : after.main.nodes) EXPECT_FALSE(n.has("start") || n.has("end"));
+    const Feeds feeds{{"x", random_tensor({2, 3, 5}, -1, 1, 1)}};
+    const auto x = Session(before).run(feeds);
+    const auto y = Session(std::make_shared<Model>(after)).run(feeds);
+    EXPECT_EQ(std::get<Tensor>(x[0].second).to_ints(), std::get<Tensor>(y[0].second).to_ints())
+        << some;
+  }
+}
+
 TEST(PortableRules, RowsAddedToATableOfOpenLength) {
   for (const char* width : {"", ",2", ",2,3"})
     check({"ScatterND",

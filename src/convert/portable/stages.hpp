@@ -5,6 +5,8 @@
 
 namespace onnxtrain::portable {
 
+constexpr int kOldestOpset = 13, kNewestOpset = 22;  // of portable steps
+
 // LSTM, GRU and RNN of a training as Scan, before it is lowered.
 void scan_recurrent(Model& m, const OpTable& ops);
 // float64 arithmetic inside the step in float32. Inputs or state of other types: refused.

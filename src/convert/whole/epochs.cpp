@@ -80,18 +80,10 @@ ValueId Epochs::row_count(Scope& s, ValueId array) {
   return s.b.call("Gather", {s.b.call("Shape", {array}), s.b.constant_ints({0})});
 }
 
-// A model cannot raise an error by itself: a Reshape that does not fit does it, and its name says
-// what is wrong.
-ValueId Epochs::checked_order(ValueId order) {
-  if (o_.rows > 0) return order;
-  auto require = [&](ValueId fine, const std::string& name) {
-    const ValueId bad =
-        root_.b.call("Cast", {root_.b.call("Not", {fine})}, {{"to", int64_t(DType::kInt64)}});
-    const ValueId shape = root_.b.add(root_.one(1), bad);
-    const ValueId zero = root_.b.call("Reshape", {root_.one(0), shape});
-    root_.g.nodes.back().name = name;
-    order = root_.b.add(order, zero);
-  };
+// Batches of an open number of rows: at least one, and no part of one where the file fixes its
+// size.
+void Epochs::require_batches(
+    ValueId order, const std::function<void(ValueId, const std::string&)>& require) const {
   const ValueId n =
       root_.b.call("Gather", {root_.b.call("Shape", {order}), root_.b.constant_ints({1})});
   require(root_.b.call("Not", {root_.b.call("Less", {n, root_.one(o_.batch)})}),
@@ -101,16 +93,38 @@ ValueId Epochs::checked_order(ValueId order) {
     require(root_.b.call("Equal", {whole, n}),
             cat("the_number_of_rows_is_not_a_multiple_of_", o_.batch));
   }
-  ValueId first = kNone;
-  for (const auto& [name, v] : arrays_) {
-    if (!rows_.names.contains(name)) continue;
-    const ValueId count = row_count(root_, v);
-    if (first == kNone)
-      first = count;
-    else
-      require(root_.b.call("Equal", {count, first}),
-              cat("the_arrays_have_different_numbers_of_rows_at_", name));
+}
+
+// A model cannot raise an error by itself: a Reshape that does not fit does it, and its name says
+// what is wrong.
+ValueId Epochs::checked_order(ValueId order) {
+  auto require = [&](ValueId fine, const std::string& name) {
+    const ValueId bad =
+        root_.b.call("Cast", {root_.b.call("Not", {fine})}, {{"to", int64_t(DType::kInt64)}});
+    const ValueId shape = root_.b.add(root_.one(1), bad);
+    const ValueId zero = root_.b.call("Reshape", {root_.one(0), shape});
+    root_.g.nodes.back().name = name;
+    order = root_.b.add(order, zero);
+  };
+  auto same_rows = [&](const std::map<std::string, ValueId>& arrays, const char* what) {
+    ValueId first = kNone;
+    for (const auto& [name, v] : arrays) {
+      if (!rows_.names.contains(name)) continue;
+      const ValueId count = row_count(root_, v);
+      if (first == kNone)
+        first = count;
+      else
+        require(root_.b.call("Equal", {count, first}),
+                cat("the_", what, "arrays_have_different_numbers_of_rows_at_", name));
+    }
+    return first;
+  };
+  if (o_.valid && o_.valid_rows == 0) {
+    const ValueId rows = same_rows(valid_, "validation_");
+    require(root_.b.call("Less", {root_.one(0), rows}), "the_validation_arrays_have_no_rows");
   }
+  if (o_.rows == 0) require_batches(order, require);
+  if (o_.rows == 0) same_rows(arrays_, "");
   TypeInfo t = root_.g.value(order_).type;
   root_.g.value(order).type = t;
   return order;

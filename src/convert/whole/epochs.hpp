@@ -1,5 +1,7 @@
 // The graph of a whole training: epochs over steps, validation after each, the best epoch.
 #pragma once
+#include <functional>
+
 #include "convert/whole/parts.hpp"
 
 namespace onnxtrain::whole {
@@ -31,6 +33,8 @@ class Epochs {
   void add_state(const StepModel& s, const Model& m);
   void add_inputs(WholeModel& out);
   ValueId checked_order(ValueId order);
+  void require_batches(ValueId order,
+                       const std::function<void(ValueId, const std::string&)>& require) const;
   ValueId row_count(Scope& s, ValueId array);
   ValueId given(Scope& s, const StepInput& i, const Values& state,
                 const std::map<std::string, ValueId>& batch) const;

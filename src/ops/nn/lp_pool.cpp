@@ -75,6 +75,7 @@ std::vector<ValueId> lp_grad_lower(GradBuilder& b) {
   std::copy(w.out.begin(), w.out.end(), cs.begin() + 2);
   share = b.mul(share, b.tensor(ct.reshaped(cs)));
   ValueId spread = b.own("AveragePoolGrad", {share, b.shape_of(x)}, a);
+  if (!b.type(spread).concrete()) b.graph().value(spread).type = b.type(x);  // an open batch
   ValueId inner =
       b.mul(b.call("Sign", {x}), b.call("Pow", {b.call("Abs", {x}), b.scalar(p - 1, x)}));
   return {narrowed(b, b.mul(spread, inner), type)};
