@@ -84,6 +84,32 @@ def test_in_python(work):
         ot.new("mlp", table, target="nope")
 
 
+def test_every_epoch_has_the_metrics_of_every_target(work):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.read_csv(work / "t.csv")
+    model = ot.new("mlp", table, target="price,kind", verbose=False).compile(optimizer=ot.AdamW(lr=0.01))
+    valid = table.iloc[:60]
+    history = model.fit(table.iloc[60:], ["price", "kind"], valid=(valid, ["price", "kind"]), epochs=12, verbose=0,
+                        metric="kind_f1")
+    assert history["valid_price_rmse"] == history["valid_rmse"]
+    assert history.best_epoch == 1 + int(np.argmax(history["valid_kind_f1"]))
+    last = model.trainer().evaluate(valid, ["price", "kind"])["outputs"]
+    assert history["valid_kind_accuracy"][-1] == pytest.approx(last["kind"]["accuracy"])
+    assert history["valid_kind_f1"][-1] == pytest.approx(last["kind"]["f1"])
+    assert history["valid_price_mae"][-1] == pytest.approx(last["price"]["mae"])
+    with pytest.raises(ot.UsageError, match="OT0037|no metric 'kind_size'"):
+        model.fit(table, ["price", "kind"], valid=0.1, epochs=13, metric="kind_size")
+    r = cli("new", "mlp", "--data", "t.csv", "--target", "price,kind", "-o", "m.onnx", cwd=work)
+    r = cli("train", "m.onnx", "--data", "t.csv", "--epochs", "4", "--valid", "0.2", "--metric", "kind_accuracy", "--out",
+            "run", cwd=work)
+    assert r.returncode == 0 and "kind_accuracy" in r.stderr, r.stderr
+    lines = [json.loads(line) for line in (work / "run/metrics.jsonl").read_text().splitlines()]
+    assert all(line["valid_price_rmse"] > 0 and 0 <= line["valid_kind_accuracy"] <= 1 for line in lines)
+    assert "valid_kind_accuracy" in (work / "run/metrics.csv").read_text().splitlines()[0]
+    best = max(lines, key=lambda line: line["valid_kind_accuracy"])
+    assert any(line.get("best") and line["valid_kind_accuracy"] == best["valid_kind_accuracy"] for line in lines)
+
+
 THREE = """
 <ir_version: 9, opset_import: ["": 17]>
 g (float[N, 4] x) => (float[N, 1] size, float[N, 3] kind, float[N, 1] sick)

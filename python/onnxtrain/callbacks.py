@@ -60,7 +60,7 @@ class _Watching(Callback):
         if mode not in ("auto", "min", "max"):
             raise UsageError(f"mode is {mode!r}, it must be auto, min or max", "OT1152", 'mode="auto"')
         self.monitor, self.patience, self.min_delta = monitor, patience, abs(min_delta)
-        self.larger = mode == "max" or (mode == "auto" and any(name in monitor for name in _LARGER))
+        self.larger = mode == "max" or (mode == "auto" and monitor.endswith(_LARGER))
         self.on_train_begin()
 
     def on_train_begin(self, logs=None):

@@ -208,7 +208,7 @@ void say_best(const TrainFlags& f, const run::FitResult& r) {
     const std::string guess = constant_guess_text(r.constant_guess, e.metrics[0].first);
     std::string figures;
     for (const auto& [name, value] : e.metrics)  // the watched one, and what the guess has
-      if (figures.empty() || name == "rmse" || name == "accuracy")
+      if (figures.empty() || name.ends_with("rmse") || name.ends_with("accuracy"))
         figures += cat(figures.empty() ? "" : ", ", name, " ", format_metric(name, value));
     say("best", cat("epoch ", e.epoch, ": valid ", figures, guess.empty() ? "" : "; " + guess));
     if (is_a_guess(e, r))

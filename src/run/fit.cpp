@@ -197,14 +197,15 @@ class Loop {
       if (!s_.evaluates() || !evaluator_->refused().empty())
         s_.training();  // the evaluator reads its state
       PredictionSample sample = evaluator_->sample_of(*valid_);
-      Metrics m = evaluator_->evaluate(*valid_, std::max<int64_t>(o_.batch, 256),
-                                       folder_ ? &sample : nullptr,
-                                       s_.parallel() ? s_.training().communicator() : nullptr);
+      std::vector<OutputMetrics> outputs;
+      Metrics m = evaluator_->evaluate(
+          *valid_, std::max<int64_t>(o_.batch, 256), folder_ ? &sample : nullptr,
+          s_.parallel() ? s_.training().communicator() : nullptr, &outputs);
       say_where_evaluated();
       predictions_ = sample.text();
       e.has_valid = true;
       e.valid_loss = m.loss();
-      e.metrics = m.watched_first(o_.metric);
+      e.metrics = epoch_metrics(m, outputs, o_.metric);
       result_.constant_guess = m.constant_guess();
       result_.confusion = m.confusion();
     }

@@ -36,6 +36,9 @@ Evaluator::Evaluator(Training& t) : training_(t) {
     scores_ = int(outputs.size());
     outputs.push_back(describe_.value);
   }
+  others_ = judged_outputs(m);
+  first_other_ = int(outputs.size());
+  for (const JudgedOutput& o : others_) outputs.push_back(o.value);
   g.outputs = outputs;
   use_inference_form(g);
   leave_out_mixup(g, m.metadata);
@@ -89,6 +92,8 @@ Evaluator::Result Evaluator::run(const std::vector<Value>& in, int64_t rows) {
   std::vector<Value> out = program_->run(in, training_.seed(), training_.step_count());
   if (loss_ >= 0) r.loss = std::get<Tensor>(out[size_t(loss_)]).to_doubles()[0];
   if (scores_ >= 0) r.scores = std::get<Tensor>(out[size_t(scores_)]);
+  for (size_t k = size_t(first_other_); k < out.size(); ++k)
+    r.others.push_back(std::get<Tensor>(out[k]));
   return r;
 }
 
@@ -126,28 +131,46 @@ void Evaluator::feed(const FeedColumns& data, const Batch& b, int64_t fixed, boo
     const Tensor& t = b.tensors[size_t(at - data.names.begin())];
     j.in.emplace_back(b.rows < fixed ? filled_up(t, fixed) : copy ? t.clone() : t);
   }
-  const auto label = std::find(data.names.begin(), data.names.end(), data.label);
-  if (label == data.names.end()) return;
-  const Tensor& t = b.tensors[size_t(label - data.names.begin())];
-  j.label = copy ? t.clone() : t;
+  auto target = [&](const std::string& name) {
+    const auto at = std::find(data.names.begin(), data.names.end(), name);
+    if (at == data.names.end()) return Tensor();
+    const Tensor& t = b.tensors[size_t(at - data.names.begin())];
+    return copy ? t.clone() : t;
+  };
+  j.label = target(data.label);
+  for (const JudgedOutput& o : others_) j.targets.push_back(target(o.target));
 }
 
 void Evaluator::run(Judged& j) {
   const Result got = run(j.in, j.rows);
   j.loss = got.loss;
   if (scores_ >= 0) j.scores = first_rows(got.scores, j.rows);
+  for (const Tensor& t : got.others) j.others.push_back(first_rows(t, j.rows));
 }
 
 // Every process has run one batch of the group.
 void Evaluator::share(Communicator& c, std::vector<Judged>& group) {
   std::vector<Tensor> mine;
-  if (const auto me = size_t(c.rank()); me < group.size())
-    mine = {Tensor::scalar<double>(group[me].loss), group[me].scores, group[me].label};
+  if (const auto me = size_t(c.rank()); me < group.size()) {
+    const Judged& j = group[me];
+    mine = {Tensor::scalar<double>(j.loss), j.scores, j.label};
+    for (size_t k = 0; k < j.others.size(); ++k) {
+      mine.push_back(j.others[k]);
+      mine.push_back(j.targets[k]);
+    }
+  }
   std::vector<std::vector<Tensor>> all = gather_tensors(c, mine);
   for (size_t r = 0; r < group.size(); ++r) {
-    group[r].loss = all[r][0].to_doubles()[0];
-    group[r].scores = std::move(all[r][1]);
-    group[r].label = std::move(all[r][2]);
+    Judged& j = group[r];
+    j.loss = all[r][0].to_doubles()[0];
+    j.scores = std::move(all[r][1]);
+    j.label = std::move(all[r][2]);
+    j.others.clear();
+    j.targets.clear();
+    for (size_t k = 3; k + 1 < all[r].size(); k += 2) {
+      j.others.push_back(std::move(all[r][k]));
+      j.targets.push_back(std::move(all[r][k + 1]));
+    }
   }
 }
 
@@ -161,9 +184,16 @@ void Evaluator::count(const Judged& j, int64_t fixed, Metrics& metrics,
   metrics.add(j.scores, j.label, loss, j.rows);
 }
 
+void Evaluator::count(const Judged& j, std::vector<OutputMetrics>& outputs) {
+  for (size_t k = 0; k < j.others.size(); ++k)
+    if (j.targets[k].defined()) outputs[k].metrics.add(j.others[k], j.targets[k], 0, j.rows);
+}
+
 Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch, PredictionSample* sample,
-                            Communicator* processes) {
+                            Communicator* processes, std::vector<OutputMetrics>* outputs) {
   Metrics metrics(task(data), describe_);
+  std::vector<OutputMetrics> judged;
+  for (const JudgedOutput& o : others_) judged.push_back(o.to);
   const int64_t fixed = fixed_batch(training_.source().main), rows = data.rows();
   if (fixed > 0) batch = fixed;
   batch = std::clamp<int64_t>(rows, 1, batch);  // no room for more rows than there are
@@ -184,9 +214,14 @@ Metrics Evaluator::evaluate(const FeedColumns& data, int64_t batch, PredictionSa
     if (i % ranks == rank) run(j);
     if (int64_t(group.size()) < ranks && i + 1 < batches) continue;
     if (ranks > 1) share(*processes, group);
-    for (const Judged& done : group) count(done, fixed, metrics, sample);
+    for (const Judged& done : group) {
+      count(done, fixed, metrics, sample);
+      if (outputs) count(done, judged);
+    }
     group.clear();
   }
+  std::erase_if(judged, [](const OutputMetrics& o) { return o.metrics.rows() == 0; });
+  if (outputs) *outputs = std::move(judged);
   return metrics;
 }
 

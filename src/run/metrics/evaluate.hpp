@@ -8,9 +8,10 @@
 #include "distributed/communicator.hpp"
 #include "engine/training.hpp"
 #include "run/data/feeds.hpp"
-#include "run/hooks/stepper.hpp"
 #include "run/metrics/metrics.hpp"
+#include "run/metrics/other_outputs.hpp"
 #include "run/metrics/predictions.hpp"
+#include "run/hooks/stepper.hpp"
 
 namespace onnxtrain::run {
 
@@ -22,9 +23,11 @@ class Evaluator {
   // Where the steps are made, as long as that does not refuse.
   explicit Evaluator(Stepper& s);
   // Loss and metrics over all rows. sample: sees every batch too. processes: share the batches out;
-  // all of them get the same metrics, to the bit those of one.
+  // all of them get the same metrics, to the bit those of one. outputs: of a model with several
+  // targets, the metrics of each; empty where another runtime evaluates.
   Metrics evaluate(const FeedColumns& data, int64_t batch, PredictionSample* sample = nullptr,
-                   Communicator* processes = nullptr);
+                   Communicator* processes = nullptr,
+                   std::vector<OutputMetrics>* outputs = nullptr);
   PredictionSample sample_of(const FeedColumns& data) const {
     return {task(data), describe_, data.rows()};
   }
@@ -37,6 +40,7 @@ class Evaluator {
   struct Result {
     double loss = 0;
     Tensor scores;
+    std::vector<Tensor> others;  // of others_
   };
   Result run(const std::vector<Value>& in, int64_t rows);
   bool run_elsewhere(const std::vector<Value>& in, int64_t rows, Result& r);
@@ -44,6 +48,7 @@ class Evaluator {
   struct Judged {
     std::vector<Value> in;
     Tensor label, scores;
+    std::vector<Tensor> others, targets;  // of others_; undefined where the data has no target
     double loss = 0;
     int64_t first = 0, rows = 0;
   };
@@ -52,9 +57,12 @@ class Evaluator {
   void run(Judged& j);
   static void share(Communicator& c, std::vector<Judged>& group);
   void count(const Judged& j, int64_t fixed, Metrics& metrics, PredictionSample* sample) const;
+  static void count(const Judged& j, std::vector<OutputMetrics>& outputs);
   std::unique_ptr<Program> program_;
   std::vector<ValueDef> inputs_;
   int loss_ = -1, scores_ = -1;
+  std::vector<JudgedOutput> others_;  // of a model with several targets: every output
+  int first_other_ = 0;
   Scores describe_;
   Training& training_;
   Stepper* elsewhere_ = nullptr;  // null: this library computes

@@ -38,10 +38,10 @@ class Metrics {
   std::vector<ClassScore> per_class() const;
   int64_t rows() const { return rows_; }
   double loss() const { return rows_ ? loss_sum_ / double(rows_) : 0; }
-  // Larger is better for accuracy, smaller for everything else.
+  // Larger is better for accuracy, smaller for everything else. name: METRIC or OUTPUT_METRIC.
   static bool larger_is_better(const std::string& name) {
     for (const char* n : {"accuracy", "top5", "precision", "recall", "f1", "auc", "r2"})
-      if (name == n) return true;
+      if (name == n || name.ends_with(std::string("_") + n)) return true;
     return false;
   }
   // rows: true class, columns: predicted class; empty unless classes

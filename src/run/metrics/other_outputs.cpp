@@ -1,16 +1,11 @@
 // Every output against its own target.
 #include "run/metrics/other_outputs.hpp"
 
-#include <algorithm>
-#include <numeric>
-
 #include <nlohmann/json.hpp>
 
-#include "data/prefetch.hpp"
-#include "model/batch.hpp"
 #include "model/trained_outputs.hpp"
 #include "run/data/data_spec.hpp"
-#include "run/data/whole_batches.hpp"
+#include "run/metrics/evaluate.hpp"
 
 namespace onnxtrain::run {
 
@@ -18,13 +13,15 @@ namespace {
 
 // By the training's own word; files that do not have it: made by `new`, targets in the order of the
 // outputs.
-std::vector<OutputLoss> losses_of(const Model& m, const FeedColumns& data) {
+std::vector<OutputLoss> losses_of(const Model& m) {
   std::vector<OutputLoss> all = output_losses(m.metadata);
-  if (!all.empty()) return all;
+  if (!all.empty() || m.training.empty()) return all;
   for (const TrainedOutput& o : trained_outputs(m.metadata)) all.push_back({o.name, o.loss, ""});
+  const Graph& step = m.training[0].algorithm;
   size_t k = 0;
-  for (const std::string& name : data.names)
-    if (is_target(m, name) && k++ < all.size()) all[k - 1].target = name;
+  for (ValueId v : step.inputs)
+    if (const std::string& name = step.value_name(v); is_target(m, name) && k++ < all.size())
+      all[k - 1].target = name;
   return k == all.size() ? all : std::vector<OutputLoss>();
 }
 
@@ -33,55 +30,50 @@ TaskKind task_of(const std::string& loss) {
   return loss.starts_with("bce") ? TaskKind::kBinary : TaskKind::kRegression;
 }
 
-struct Judged {
-  OutputMetrics to;
-  size_t target;  // among the columns
-};
+}  // namespace
 
-std::vector<Judged> judged(const Model& m, const FeedColumns& data) {
+std::vector<JudgedOutput> judged_outputs(const Model& m) {
   const DataSpec known = data_spec(m.metadata);
-  std::vector<Judged> all;
-  for (const OutputLoss& l : losses_of(m, data)) {
+  std::vector<JudgedOutput> all;
+  for (const OutputLoss& l : losses_of(m)) {
     const Scores s = describe_output(m, l.output, l.loss, l.target);
-    const auto target = std::find(data.names.begin(), data.names.end(), l.target);
-    if (s.value == kNone || target == data.names.end()) continue;
+    if (s.value == kNone) continue;
     const auto names = known.target_classes.find(l.output);
     all.push_back({{l.output, Metrics(task_of(l.loss), s),
                     names != known.target_classes.end() ? names->second
                     : all.empty()                       ? known.classes
                                                         : std::vector<std::string>()},
-                   size_t(target - data.names.begin())});
+                   s.value,
+                   l.target});
   }
   return all;
 }
 
-}  // namespace
-
-std::vector<OutputMetrics> output_metrics(const Training& t, const FeedColumns& data,
-                                          int64_t batch) {
-  const Model& m = t.source();
-  std::vector<Judged> all = judged(m, data);
-  if (all.empty()) return {};
-  Session session(std::make_shared<const Model>(t.snapshot()));
-  const int64_t rows = data.rows(), fixed = fixed_batch(m.main);
-  if (fixed > 0) batch = fixed;
-  Prefetcher prefetch(data.columns, std::clamp<int64_t>(rows, 1, batch), 1);
-  std::vector<int64_t> order(static_cast<size_t>(rows));
-  std::iota(order.begin(), order.end(), int64_t(0));
-  prefetch.start(std::move(order));
-  while (const Batch* b = prefetch.next()) {
-    Feeds feeds;
-    for (size_t k = 0; k < data.names.size(); ++k)
-      if (!is_target(m, data.names[k]))
-        feeds[data.names[k]] = b->rows < fixed ? filled_up(b->tensors[k], fixed) : b->tensors[k];
-    for (const auto& [name, value] : session.run(feeds))
-      for (Judged& j : all)
-        if (const Tensor* out = std::get_if<Tensor>(&value); out && j.to.output == name)
-          j.to.metrics.add(first_rows(*out, b->rows), b->tensors[j.target], 0, b->rows);
-  }
+std::vector<OutputMetrics> output_metrics(Training& t, const FeedColumns& data, int64_t batch) {
   std::vector<OutputMetrics> found;
-  for (Judged& j : all) found.push_back(std::move(j.to));
+  if (!judged_outputs(t.source()).empty())
+    Evaluator(t).evaluate(data, batch, nullptr, nullptr, &found);
   return found;
+}
+
+std::vector<std::pair<std::string, double>> epoch_metrics(const Metrics& first,
+                                                          const std::vector<OutputMetrics>& outputs,
+                                                          const std::string& watched) {
+  std::vector<std::pair<std::string, double>> all, by_output;
+  for (const OutputMetrics& o : outputs) {
+    for (const auto& [name, value] : o.metrics.values())
+      by_output.emplace_back(o.output + "_" + name, value);
+    for (const auto& [name, value] : o.metrics.more())
+      if (watched == o.output + "_" + name) all.emplace_back(watched, value);
+  }
+  for (const auto& metric : by_output)
+    if (metric.first == watched) all.push_back(metric);
+  const bool named = !all.empty();
+  for (const auto& metric : first.watched_first(named ? "" : watched)) all.push_back(metric);
+  if (all.empty()) return all;  // the loss is watched
+  for (const auto& metric : by_output)
+    if (!named || metric.first != watched) all.push_back(metric);
+  return all;
 }
 
 namespace {
