@@ -8,10 +8,10 @@
 #include "distributed/communicator.hpp"
 #include "engine/training.hpp"
 #include "run/data/feeds.hpp"
+#include "run/hooks/stepper.hpp"
 #include "run/metrics/metrics.hpp"
 #include "run/metrics/other_outputs.hpp"
 #include "run/metrics/predictions.hpp"
-#include "run/hooks/stepper.hpp"
 
 namespace onnxtrain::run {
 
