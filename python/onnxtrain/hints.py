@@ -57,7 +57,8 @@ _FLAG = re.compile(r"(\bonnxtrain [a-z]+ [^;]*)|(?<![\w-])--([a-z][a-z-]*)"
                    r"(?:[ =](?!or\b|and\b|to\b|out\b)((?:[^\s;:?()]|:(?=\d))*[^\s,;:?()]))?")
 _LOSS_ON = re.compile(r"--loss ([a-z0-9_]+) --loss-input ('[^']*'|[^\s;:?(),]+)")
 _TWICE = re.compile(r"(dims=\{[^}]*\}) \(\1\)")  # a message that says both
-_FROZEN = re.compile(r"--freeze ((?:(?:--freeze )?(?:'[^']*'|[^\s';]+) *)+)$")  # names at the end, one or several
+# names behind one or several --freeze, up to the end of the clause
+_FROZEN = re.compile(r"--freeze ((?:(?:--freeze )?(?:'[^']*'|[^\s',;]+)(?: +|(?=[,;]|$)))+)(?=[,;]|$)")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
 
 

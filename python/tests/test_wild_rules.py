@@ -229,3 +229,53 @@ def test_what_stops_the_gradient_is_named_with_its_weights_and_nothing_else():
         ot.prepare(model, loss="mse")
     assert "weight 'w' does not train" in str(e.value) and "'rounds'" in str(e.value)
     assert "Shape" not in str(e.value)
+
+
+def branch(name, factor, with_norm=False):
+    """A branch of an If whose weights are in nodes Constant, as spox and PyTorch's inlining write them."""
+    used = {"w": np.array([[1, 2], [3, 4]]) * factor}
+    if with_norm:
+        used |= {"s": np.ones(2), "b": np.zeros(2), "m": np.zeros(2), "v": np.ones(2)}
+    nodes = [helper.make_node("Constant", [], [name + n], value=numpy_helper.from_array(v.astype(np.float32)))
+             for n, v in used.items()]
+    nodes.append(helper.make_node("MatMul", ["x", name + "w"], [name + "h"]))
+    if with_norm:
+        nodes.append(helper.make_node("BatchNormalization", [name + n for n in "hsbmv"], [name + "y"]))
+    out = name + ("y" if with_norm else "h")
+    return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(out, TensorProto.FLOAT, ["N", 2])])
+
+
+def two_branches(with_norm=False):
+    node = helper.make_node("If", ["c"], ["y"], "choice", then_branch=branch("yes_", 1, with_norm),
+                            else_branch=branch("no_", 2, with_norm))
+    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 2]),
+                                            helper.make_tensor_value_info("c", TensorProto.BOOL, [])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 2])])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return ot.load(proto.SerializeToString())
+
+
+def test_weights_in_constants_of_branches_train_and_reach_the_export(tmp_path):
+    model = two_branches()
+    assert [w["name"] for w in model.weights() if w["role"] == "trained"] == ["no_w", "yes_w"]
+    t = ot.Trainer(ot.prepare(model, loss="mse", optimizer=ot.SGD(lr=0.01)))
+    x = np.array([[1, 2], [0.5, -1]], np.float32)
+    before = {n: t.state[n].copy() for n in ("yes_w", "no_w")}
+    losses = [t.step({"x": x, "c": np.array(True), "label": x}).loss for _ in range(3)]
+    assert losses[2] < losses[0]
+    assert not np.array_equal(before["yes_w"], t.state["yes_w"]) and np.array_equal(before["no_w"], t.state["no_w"])
+    t.export(tmp_path / "trained.onnx")
+    for c, name in ((True, "yes_w"), (False, "no_w")):
+        got = reference(ot.load(str(tmp_path / "trained.onnx")), {"x": x, "c": np.array(c)})[0]
+        np.testing.assert_allclose(got, x @ t.state[name], rtol=1e-5)
+
+
+def test_the_fix_for_normalization_in_a_branch_works_as_printed():
+    model, x = two_branches(with_norm=True), np.ones((3, 2), np.float32)
+    frozen = []
+    for _ in range(2):  # one branch after the other
+        with pytest.raises(ot.Error) as e:
+            ot.prepare(model, loss="mse", freeze=frozen)
+        assert e.value.code == "OT1248"
+        frozen += eval(e.value.hint.partition("freeze=")[2].partition(", or ")[0])
+    ot.Trainer(ot.prepare(model, loss="mse", freeze=frozen)).step({"x": x, "c": np.array(True), "label": x})

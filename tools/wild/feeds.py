@@ -11,6 +11,8 @@ SIZES = [  # of dimensions that the file leaves open: batch, sizes of images or 
     {"batch": 1, "large": 512, "small": 8},
     {"batch": 1, "large": 576, "small": 8},
     {"batch": 1, "large": 16000, "small": 8},
+    {"batch": 1, "large": 576, "small": 1},
+    {"batch": 1, "large": 16000, "small": 1},
     {"batch": 1, "large": 1, "small": 1},
 ]
 FLOATS = {onnx.TensorProto.FLOAT: np.float32, onnx.TensorProto.DOUBLE: np.float64, onnx.TensorProto.FLOAT16: np.float16}

@@ -133,12 +133,16 @@ bool tie_embeddings(Graph& g, int opset) {
   return any;
 }
 
-bool adopt_constants(Graph& g) {
+bool has_initializer_weights(const Graph& g) {
   std::vector<char> statistics = running_statistics(g);
   for (size_t k = 0; k < g.values.size(); ++k)
     if (g.values[k].initializer && is_weight_like(g.values[k]) && !statistics[k] &&
         g.values[k].constant.rank() >= 1)
-      return false;
+      return true;
+  return false;
+}
+
+bool adopt_constants(Graph& g) {
   bool any = false;
   auto users = g.consumers();
   for (size_t k = 0; k < g.values.size(); ++k) {
@@ -151,20 +155,22 @@ bool adopt_constants(Graph& g) {
   return any;
 }
 
-// Moves the weights among the initializers of the node's bodies out into `outer`.
-bool lift_weights(Graph& outer, Node& n) {
+// Moves the weights among the initializers of the node's bodies out into `outer`; with `constants`
+// those that nodes Constant hold too.
+bool lift_weights(Graph& outer, Node& n, bool constants) {
   bool any = false;
   for (auto& [key, a] : n.attrs) {
     GraphPtr* sub = std::get_if<GraphPtr>(&a);
     if (!sub) continue;
     auto body = std::make_shared<Graph>((*sub)->clone());
     bool here = false;
-    for (Node& inner : body->nodes) here |= lift_weights(*body, inner);
+    for (Node& inner : body->nodes) here |= lift_weights(*body, inner, constants);
+    const auto users = body->consumers();
     for (size_t k = 0; k < body->values.size(); ++k) {
       const ValueId v = ValueId(k);
       ValueDef& d = body->value(v);
-      if (!d.initializer || d.producer >= 0 || !is_weight_like(d) || d.constant.rank() < 1)
-        continue;
+      if (d.producer >= 0 || !is_weight_like(d) || d.constant.rank() < 1) continue;
+      if (!d.initializer && (!constants || k >= users.size() || users[k].empty())) continue;
       if (std::find(body->inputs.begin(), body->inputs.end(), v) != body->inputs.end()) continue;
       if (outer.find(d.name) != kNone) d.name = outer.unique_name(d.name);  // of another branch
       ValueId lifted = outer.add_constant(d.constant, d.name);
@@ -181,11 +187,11 @@ bool lift_weights(Graph& outer, Node& n) {
   return any;
 }
 
-bool lift_weights(Graph& g) {
+bool lift_weights(Graph& g, bool constants) {
   bool any = false;
   for (size_t k = 0; k < g.nodes.size(); ++k) {
     Node n = g.nodes[k];
-    if (!lift_weights(g, n)) continue;
+    if (!lift_weights(g, n, constants)) continue;
     g.nodes[k] = std::move(n);
     any = true;
   }
@@ -202,10 +208,16 @@ bool tie_copied_embeddings(Model& m) {
   return m.edit_main_if([&](Graph& g) { return tie_embeddings(g, opset); });
 }
 
-bool adopt_constant_weights(Model& m) { return m.edit_main_if(adopt_constants); }
+bool adopt_constant_weights(Model& m) {
+  return m.edit_main_if([](Graph& g) {
+    if (has_initializer_weights(g)) return false;
+    const bool here = adopt_constants(g);
+    return lift_weights(g, true) || here;
+  });
+}
 
 bool lift_body_weights(Model& m) {
-  return m.edit_main_if([](Graph& g) { return lift_weights(g); });
+  return m.edit_main_if([](Graph& g) { return lift_weights(g, false); });
 }
 
 void restore_parameters(Model& m) {

@@ -62,14 +62,15 @@ bool has_weights_in_bodies(const Graph& g) {
   if (std::string why = blockers(g, ops, terms); !why.empty())
     model_error("OT1203", what + why,
                 "docs/sklearn.md lists the models of scikit-learn whose attributes train");
+  if (has_weights_in_bodies(g))
+    model_error("OT1203",
+                what + ": its weights are nodes Constant in the bodies of If, Loop or Scan",
+                "make them initializers of the body or of the main graph: those train");
   if (!constants.empty())
     model_error("OT1203", cat(what, "; initializers such as ", constants, " are constants"),
                 r.only.empty() ? "to train a constant all the same, name it:  --only NAME"
                                : "no gradient reaches what --only names: the names of weights are "
                                  "in  onnxtrain info MODEL --weights");
-  if (has_weights_in_bodies(g))
-    model_error("OT1203", what + ": its weights are in the bodies of If, Loop or Scan",
-                "weights must be floating-point initializers of the main graph");
   model_error("OT1203", what + ": the model has no weights, it computes with its inputs alone",
               "a model that trains has floating-point initializers in its main graph");
 }

@@ -19,7 +19,7 @@ bool separate_merged_initializers(Model& m);
 // tensors: the second becomes the transpose of the first (or the first itself) again.
 bool tie_copied_embeddings(Model& m);
 
-// A file that has all its weights in Constant nodes: they become initializers.
+// A file that has all its weights in Constant nodes, in bodies too: they become initializers.
 bool adopt_constant_weights(Model& m);
 
 // Weights that are initializers of a branch or of a loop's body become those of the main graph.
