@@ -1,5 +1,6 @@
-"""Runs of Python that were cut into blocks of rows: resumed alone and under mpirun; one communicator per process."""
+"""Runs that were cut into blocks of rows: resumed in Python, alone and under mpirun; what differs between processes."""
 
+import re
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import pytest
 import onnxtrain as ot
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
-from row_models import MPIRUN, environment, needs_mpi, same, write_files  # noqa: E402
+from row_models import MPIRUN, command, environment, needs_mpi, same, write_files  # noqa: E402
 
 SCRIPT = """
 import sys, numpy as np, onnxtrain as ot
@@ -75,6 +76,20 @@ for given in (dict(distributed="auto", communicator=Comm(1)), dict(communicator=
     words = [MPIRUN, "--oversubscribe", "-n", "2", sys.executable, str(folder / "communicators.py")]
     done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
+
+
+@needs_mpi
+@pytest.mark.parametrize(("one", "other", "said"), [
+    (("--valid", "0.3"), (), r"another division of the data into rows for training and validation \(--valid\)"),
+    (("--seed", "1"), ("--seed", "2"), r"settings differ: seed = 2 on rank 1 on host \S+, seed = 1 on rank 0"),
+    (("--metric", "loss"), (), r'settings differ: metric = "" on rank 1')])
+def test_what_differs_between_processes_is_named(folder, one, other, said):
+    words = command(folder / "mlp.onnx", "--data", folder / "data.npz", "--epochs", 1, "--threads", 1, "--out",
+                    folder / "different")
+    done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "1", *words, *one, ":", "-n", "1", *words, *other],
+                          env=environment(), capture_output=True, text=True, timeout=240)
+    assert done.returncode == 2 and done.stderr.count("error[OT5007]") == 1, done.stderr
+    assert re.search(said, done.stderr), done.stderr
 
 
 def test_settings_that_nobody_reads_are_refused(folder):

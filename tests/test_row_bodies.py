@@ -110,12 +110,12 @@ REFUSED = {
 }
 
 
-def training(body):
+def training(body, output="float[N,2] y"):
     rng = np.random.default_rng(2)
     made = ", ".join(f"float[{a},{b}] {n} = {{{', '.join(f'{v:.4f}' for v in rng.normal(size=a * b) * 0.4)}}}"
                      for n, (a, b) in {"wx": (3, 4), "wh": (4, 4), "wo": (4, 2)}.items() if f"{n})" in body)
     text = f"""<ir_version: 8, opset_import: ["": 17]>
-g (float[N,5,3] x) => (float[N,2] y) <{made}>
+g (float[N,5,3] x) => ({output}) <{made}>
 {{
   {body}
 }}"""
@@ -172,23 +172,62 @@ def test_mixup_takes_rows_of_the_next_block(loss):
         np.testing.assert_allclose(one.state["w"], t.state["w"], rtol=1e-5, atol=1e-6)
 
 
-def test_rolled_rows():
-    """torch.roll(x, -1, 0) of the data is cut, of what is trained it is refused."""
-    roll = """a = Constant<value = int64[1] {1}>()
-  e = Constant<value = int64[1] {9223372036854775807}>()
-  o = Constant<value = int64[1] {0}>()
-  one = Slice(SOURCE, a, e, o)
-  two = Slice(SOURCE, o, a, o)
+ROLLS = {"up": ("1", "9223372036854775807", "0", "1"), "down": ("-1", "9223372036854775807", "0", "-1")}
+
+
+@pytest.mark.parametrize("way", ROLLS)
+def test_rolled_rows(way):
+    """torch.roll of the data by one row is cut, of what is trained it is refused."""
+    a, b, c, d = ROLLS[way]
+    roll = f"""a = Constant<value = int64[1] {{{a}}}>()
+  b = Constant<value = int64[1] {{{b}}}>()
+  c = Constant<value = int64[1] {{{c}}}>()
+  d = Constant<value = int64[1] {{{d}}}>()
+  o = Constant<value = int64[1] {{0}}>()
+  one = Slice(SOURCE, a, b, o)
+  two = Slice(SOURCE, c, d, o)
   r = Concat<axis = 0>(one, two)
 """
-    fine = roll.replace("SOURCE", "x") + "  d = Sub(x, r)\n  m = ReduceMean<axes = [1], keepdims = 0>(d)\n" \
+    fine = roll.replace("SOURCE", "x") + "  e = Sub(x, r)\n  m = ReduceMean<axes = [1], keepdims = 0>(e)\n" \
         "  h = MatMul(m, wx)\n  y = MatMul(h, wo)"
     trained = "m = ReduceMean<axes = [1], keepdims = 0>(x)\n  h = MatMul(m, wx)\n  " + roll.replace("SOURCE", "h") \
         + "  y = MatMul(r, wo)"
     rng = np.random.default_rng(4)
     one, many = ot.Trainer(training(fine), threads=1), ot.Trainer(training(fine), threads=1, micro_blocks=3)
-    for rows in (8, 4, 2):
+    for rows in (8, 4, 2, 1):
         batch = feeds(rows, rng)
         assert many.step(batch).loss == pytest.approx(one.step(batch).loss, rel=2e-6)
     with pytest.raises(ot.ModelError, match="OT5010"):
         ot.Trainer(training(trained), threads=1, micro_blocks=3).step(batch)
+
+
+def test_rolled_by_a_remainder():
+    """PyTorch's newer exporter writes 1 mod N, which is 0 in a block of one row."""
+    body = """n = Shape<start = 0, end = 1>(x)
+  one = Constant<value = int64[1] {1}>()
+  k = Mod(one, n)
+  o = Constant<value = int64[1] {0}>()
+  first = Slice(x, o, k, o)
+  others = Slice(x, k, n, o)
+  r = Concat<axis = 0>(others, first)
+  e = Sub(x, r)
+  m = ReduceMean<axes = [1], keepdims = 0>(e)
+  h = MatMul(m, wx)
+  y = MatMul(h, wo)"""
+    rng = np.random.default_rng(4)
+    one, many = ot.Trainer(training(body), threads=1), ot.Trainer(training(body), threads=1, micro_blocks=3)
+    for rows in (8, 4, 2):
+        batch = feeds(rows, rng)
+        assert many.step(batch).loss == pytest.approx(one.step(batch).loss, rel=2e-6)
+
+
+def test_an_input_that_has_the_rows_twice():
+    """Targets [N,N] beside every pair of rows: a batch of another size does not fit together."""
+    body = "m = ReduceMean<axes = [1], keepdims = 0>(x)\n  h = MatMul(m, wx)\n  z = MatMul(h, wo)\n" \
+        "  t = Transpose(z)\n  y = MatMul(z, t)"
+    file, rng = training(body, "float[N,N] y"), np.random.default_rng(4)
+    batch = {"x": rng.normal(size=(6, 5, 3)).astype("f4"), "target": rng.normal(size=(6, 6)).astype("f4")}
+    assert np.isfinite(ot.Trainer(file, threads=1).step(batch).loss)
+    with pytest.raises(ot.ModelError, match="does not fit together") as e:
+        ot.Trainer(file, threads=1, micro_blocks=2).step(batch)
+    assert e.value.code == "OT5010"

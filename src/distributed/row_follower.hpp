@@ -39,8 +39,8 @@ class RowFollower {
   void late(const Node& n, int stage, bool varies);
   void gradient(const Node& n);
 
-  // Rows that move up by one, the first to the end (row_turns.cpp).
-  ValueId turned_rows(const Node& n) const;
+  // Rows that move by one place (row_turns.cpp).
+  bool turns_rows(const Node& n, RowAnalysis::Turn& turn) const;
   void mark_turned(const Node& n);
 
   // If, Loop and Scan (row_bodies.cpp).

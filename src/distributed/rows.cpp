@@ -84,9 +84,9 @@ std::vector<ValueId> RowFollower::operands(const Node& n) const {
 }
 
 void RowFollower::visit(const Node& n, bool to_gradient) {
-  if (const ValueId x = turned_rows(n); x != kNone) {
-    set(n, of(x));
-    r_.turns.push_back({x, n.outputs[0]});
+  if (RowAnalysis::Turn turn; turns_rows(n, turn)) {
+    set(n, of(turn.rows));
+    r_.turns.push_back(turn);
   } else {
     classify(n, to_gradient);
   }

@@ -25,8 +25,8 @@ struct RowClass {
   int stage = 0;
   bool varies = false;  // depends on something that is differentiated by
   std::string why = {};
-  // Made of rows in their places (0), of rows each in the place of the one before it (1), or of
-  // both (2).
+  // Made of rows in their places (0), of rows in the places of their neighbours (1), or of both
+  // (2).
   uint8_t turned = 0;
 
   static RowClass rows(int axis, int64_t outer = 1) { return {kRows, axis, outer}; }
@@ -56,9 +56,12 @@ struct RowAnalysis {
     int64_t outer;
   };
   std::vector<Inside> random_inside;
-  // Rows of which each stands in the place of the one before it, the first in that of the last.
+  // Rows of which each stands in the place of the one before it, the first in that of the last; or
+  // the other way round.
   struct Turn {
     ValueId rows, turned;
+    int axis;
+    bool back;  // each in the place of the one behind it
   };
   std::vector<Turn> turns;
   std::vector<ValueId> averages;  // times the block's share where they leave it

@@ -13,10 +13,11 @@ namespace onnxtrain {
 inline constexpr const char* kShareInput = "onnxtrain.share";  // rows of the block / of the batch
 inline constexpr const char* kOnceInput = "onnxtrain.once";    // 1 in one block, 0 in the others
 inline constexpr const char* kWholeInput = "onnxtrain.whole";  // rows of the batch / of the block
-// For rows of the next block: true at the place of this block, one for each; the number of the next
-// block that has rows.
+// For rows of a neighbour: true at the place of this block, one for each; the numbers of the next
+// and the last block that have rows.
 inline constexpr const char* kHereInput = "onnxtrain.here";
 inline constexpr const char* kNextInput = "onnxtrain.next";
+inline constexpr const char* kBeforeInput = "onnxtrain.before";
 // Beside them: numbers that follow from the size of the whole batch, by the names of their values.
 inline constexpr const char* kNumberInput = "onnxtrain.number.";
 // On random nodes of a block: the axis along which rows lie, and what of it changes more slowly

@@ -20,8 +20,9 @@ inline ValueId call(Graph& g, const char* op, std::vector<ValueId> inputs, const
   return g.add_node(std::move(n), 1, hint)[0];
 }
 
-// RowAnalysis::turns in the graph of a block: its last row takes the first of the next block that
-// has rows. Those come from a table with the first row of every block, which is added up before.
+// RowAnalysis::turns in the graph of a block: the row that comes from the other end is that of the
+// neighbouring block that has rows. Those come from a table with such a row of every block, which
+// is added up before.
 class TurnedRows {
  public:
   // `t`: the template that `turns` is about.
@@ -32,7 +33,8 @@ class TurnedRows {
   void use(Graph& block, const std::vector<ValueId>& summed) const;
 
  private:
-  std::vector<ValueId> tables_, ends_;
+  std::vector<RowAnalysis::Turn> turns_;
+  std::vector<ValueId> tables_;
 };
 
 }  // namespace onnxtrain

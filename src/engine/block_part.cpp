@@ -63,6 +63,8 @@ void BlockStep::Part::is_block(int block, const BatchRows& r) {
   for (int b = 0; b < blocks; ++b) here[size_t(b)] = b == block;
   for (next = block + 1; r.rows(int(next % blocks)) == 0;) ++next;
   next %= blocks;
+  for (before = block + blocks - 1; r.rows(int(before % blocks)) == 0;) --before;
+  before %= blocks;
 }
 
 bool BlockStep::Part::bind_number(size_t k) {
@@ -72,13 +74,14 @@ bool BlockStep::Part::bind_number(size_t k) {
                    : name == kWholeInput ? &whole
                                          : nullptr;
   if (number) arrays[k] = {number, nullptr, 0, DType::kDouble};
-  if (name == kNextInput) arrays[k] = {&next, nullptr, 0, DType::kInt64};
+  int64_t* neighbour = name == kNextInput ? &next : name == kBeforeInput ? &before : nullptr;
+  if (neighbour) arrays[k] = {neighbour, nullptr, 0, DType::kInt64};
   if (name == kHereInput) {
     const Graph& g = program.graph();
     dims[k] = g.value(g.inputs[k]).type.concrete_shape();
     arrays[k] = {here.get(), dims[k].data(), 1, DType::kBool};
   }
-  return number || name == kNextInput || name == kHereInput;
+  return number || neighbour || name == kHereInput;
 }
 
 void BlockStep::Part::run(uint64_t seed, uint64_t step, Guard* guard) {

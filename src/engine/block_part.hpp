@@ -28,7 +28,7 @@ struct BlockStep::Part {
   bool bind_number(size_t k);
   double share = 1, once = 1, whole = 1;
   std::unique_ptr<bool[]> here;  // by block: it is this one
-  int64_t next = 0;              // the next block that has rows
+  int64_t next = 0, before = 0;  // the neighbouring blocks that have rows
   void is_block(int block, const BatchRows& rows);
   uint64_t planned = 0;  // how often a plan was looked for
   std::vector<Value> values;

@@ -162,7 +162,7 @@ void no_open_rows() {
 
 SplitStep split_into_blocks(const Graph& g, const SplitStep::Updates& updates,
                             const ArrayRef* arrays, ThreadPool& pool, const std::vector<int>& axes,
-                            const BlockOptions& options, int blocks) {
+                            const BlockOptions& options, int blocks, int64_t rows) {
   if (std::none_of(axes.begin(), axes.end(), [](int a) { return a >= 0; })) no_open_rows();
   const std::vector<ValueId> keep = values_of(updates);
   const auto [small, large] = odd_sizes(g, arrays, axes);
@@ -170,9 +170,14 @@ SplitStep split_into_blocks(const Graph& g, const SplitStep::Updates& updates,
   try {
     t = specialised(g, keep, arrays, axes, small, pool);
     other = specialised(g, keep, arrays, axes, large, pool);
-  } catch (Error& e) {
-    e.add_place("while the batch was cut into blocks of rows: does the file fix its batch size?");
-    throw;
+  } catch (const Error& e) {
+    specialised(g, keep, arrays, axes, rows, pool);  // what does not fit anyway is told as it is
+    model_error("OT5010",
+                cat("this training cannot be cut into blocks of rows: with ", small, " or ", large,
+                    " rows and the other sizes of this batch it does not fit together (does the "
+                    "file or an input fix the number of rows?)\n  ",
+                    e.message()),
+                kHint);
   }
   const double growth = double(large) / double(small);
   const std::vector<Reader> readers = batch_numbers(t, other);

@@ -45,8 +45,9 @@ void BlockStep::prepare(const ArrayRef* arrays) {
   for (size_t k = 0; k < p_.axes.size(); ++k)  // an input of unknown rank is given a number
     if (arrays[k].rank <= p_.axes[k]) p_.axes[k] = -1;
   resolve_sequences(p_.graph);
-  split_ = std::make_unique<SplitStep>(split_into_blocks(
-      p_.graph, p_.updates, arrays, *p_.pool, p_.axes, p_.how, int(rows_->first.size()) - 1));
+  split_ = std::make_unique<SplitStep>(
+      split_into_blocks(p_.graph, p_.updates, arrays, *p_.pool, p_.axes, p_.how,
+                        int(rows_->first.size()) - 1, rows_->total()));
   ProgramOptions others = p_.options;  // targets meet outputs in the blocks only
   others.targets.clear();
   const SplitStep::Updates none;

@@ -133,8 +133,9 @@ FitResult Run::fit(const Given& asked, FitCall call, const std::atomic<int>& sto
     folder_->keep_data(kept_arrays(given, call.keep_bytes));
   }
   const FitOptions& o = call.fit;
-  check_processes(cat(o.batch, " ", o.epochs, " ", o.shuffle, " ", o.max_steps, " ", o.patience,
-                      " ", t_->blocks(), " ", o.metric));
+  check_processes(cat("batch_size = ", o.batch, "\nepochs = ", o.epochs, "\nshuffle = ", o.shuffle,
+                      "\nsteps = ", o.max_steps, "\npatience = ", o.patience,
+                      "\nmicro_blocks = ", t_->blocks(), "\nmetric = ", o.metric, "\n"));
   FitResult r = run_loop(*batches, call.fit, observer);
   if (folder_) write_end();
   return r;

@@ -70,13 +70,16 @@ void Run::distribute(Communicator* c, const Cut& cut) {
 
 void Run::check_processes(const std::string& settings) const {
   if (!q_.communicator) return;
+  check_same(q_.communicator, {{"model", hash_of(t_->source(), t_.get())},
+                               {kTraining, hash_of_training(*t_)},
+                               {"data", hash_of(parts_.all.text())}});
+  check_same_lines(q_.communicator, comparable(settings));
   check_same(q_.communicator,
-             {{"model", hash_of(t_->source(), t_.get())},
-              {kTraining, hash_of_training(*t_)},
-              {"data", hash_of(parts_.all.text())},
-              {"settings", hash_of(comparable(settings))},
-              {"position in the training",
-               hash_of(cat(at_.step, " ", at_.epoch, " ", at_.batch, " ", at_.seed))}});
+             {{"position in the training",
+               hash_of(cat(at_.step, " ", at_.epoch, " ", at_.batch, " ", at_.seed))},
+              {"division of the data into rows for training and validation (--valid)",
+               hash_of(cat(parts_.train.rows(), " ", parts_.has_valid, " ",
+                           parts_.train_rows.text(), " ", parts_.valid_rows.text()))}});
 }
 
 }  // namespace onnxtrain::run

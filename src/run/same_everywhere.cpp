@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <set>
+#include <sstream>
 
 #include "core/error.hpp"
 #include "core/random.hpp"
@@ -47,28 +49,87 @@ uint64_t hash_of_training(const Training& t) {
   return h.value();
 }
 
+namespace {
+
+constexpr const char* kFix = "start every process with the same program, files and flags";
+
+struct Host {
+  uint64_t sign = kSign;  // another command talks of other things
+  std::array<char, 64> name{};
+  static constexpr uint64_t kSign = 0x6f6e6e78747261ULL;
+  Host() { gethostname(name.data(), name.size() - 1); }
+  std::string place(size_t rank) const { return cat("rank ", rank, " on host ", name.data()); }
+};
+
+void check_command(const Host& host, size_t rank) {
+  if (host.sign != Host::kSign)
+    usage_error("OT5007", cat("rank ", rank, " runs another command or program than rank 0"), kFix);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
 void check_same(Communicator* c, const Facts& facts) {
   if (!c) return;
   constexpr size_t kMost = 8;
   struct Told {
+    Host host;
     std::array<uint64_t, kMost> hashes{};
-    std::array<char, 64> host{};
   };
   OT_ASSERT(facts.size() < kMost);
   Told mine;
   mine.hashes[0] = hash_of(version());
   for (size_t k = 0; k < facts.size(); ++k) mine.hashes[k + 1] = facts[k].second;
-  gethostname(mine.host.data(), mine.host.size() - 1);
   std::vector<Told> all(static_cast<size_t>(c->size()));
   c->all_gather(&mine, sizeof mine, all.data());
+  for (size_t r = 0; r < all.size(); ++r) check_command(all[r].host, r);
   for (size_t r = 1; r < all.size(); ++r)
     for (size_t k = 0; k <= facts.size(); ++k)
       if (all[r].hashes[k] != all[0].hashes[k])
         usage_error("OT5007",
-                    cat("rank ", r, " on host ", all[r].host.data(), " has another ",
-                        k == 0 ? "version of onnxtrain" : facts[k - 1].first,
-                        " than rank 0 on host ", all[0].host.data()),
-                    "start every process with the same program, files and flags");
+                    cat(all[r].host.place(r), " has another ",
+                        k == 0 ? "version of onnxtrain" : facts[k - 1].first, " than ",
+                        all[0].host.place(0)),
+                    kFix);
+}
+
+void check_same_lines(Communicator* c, const std::string& text) {
+  if (!c) return;
+  struct Told {
+    Host host;
+    uint64_t size = 0;
+  };
+  Told mine;
+  mine.size = text.size();
+  std::vector<Told> all(static_cast<size_t>(c->size()));
+  c->all_gather(&mine, sizeof mine, all.data());
+  uint64_t most = 1;
+  for (size_t r = 0; r < all.size(); ++r) {
+    check_command(all[r].host, r);
+    most = std::max(most, all[r].size);
+  }
+  std::string padded = text, texts(most * all.size(), ' ');
+  padded.resize(most, ' ');
+  c->all_gather(padded.data(), most, texts.data());
+  const std::vector<std::string> first = lines_of(texts.substr(0, all[0].size));
+  for (size_t r = 1; r < all.size(); ++r) {
+    const std::vector<std::string> other = lines_of(texts.substr(r * most, all[r].size));
+    for (size_t k = 0; k < std::max(first.size(), other.size()); ++k) {
+      const std::string here = k < first.size() ? first[k] : "no such setting",
+                        there = k < other.size() ? other[k] : "no such setting";
+      if (here != there)
+        usage_error("OT5007",
+                    cat("settings differ: ", there, " on ", all[r].host.place(r), ", ", here,
+                        " on ", all[0].host.place(0)),
+                    kFix);
+    }
+  }
 }
 
 }  // namespace onnxtrain::run

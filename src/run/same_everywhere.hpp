@@ -20,5 +20,7 @@ uint64_t hash_of_training(const Training& t);
 // Null: there is one.
 using Facts = std::vector<std::pair<std::string, uint64_t>>;
 void check_same(Communicator* c, const Facts& facts);
+// The same for lines of text, KEY = VALUE: names the first that differs.
+void check_same_lines(Communicator* c, const std::string& text);
 
 }  // namespace onnxtrain::run
