@@ -95,3 +95,10 @@ def test_embedding_read_in_parts_of_different_sizes():
 def test_sparsemax():
     i = keras.Input((4, 6))
     go_on(compiled(i, L.Dense(2)(L.Activation("sparsemax")(L.Dense(6)(i)))), [(numbers(3, 4, 6), numbers(3, 4, 2))] * 2)
+
+
+def test_circle_loss():
+    """Its code asks for the rank of its tensors."""
+    i = keras.Input((5,))
+    model = compiled(i, L.UnitNormalization()(L.Dense(4)(i)), keras.losses.Circle())
+    go_on(model, [(numbers(n, 5), RNG.integers(0, 2, n).astype(np.int32)) for n in (6, 4)])

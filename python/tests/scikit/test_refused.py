@@ -41,7 +41,7 @@ def cases():
         "transformer": (make_pipeline(SplineTransformer(), SGDClassifier()).fit(X, TEXTS), "'splinetransformer'"),
         "code": (make_pipeline(FunctionTransformer(lambda v: v + 1), SGDClassifier()).fit(X, TEXTS), "<lambda>"),
         "search": (GridSearchCV(LogisticRegression(), {}).fit(X, TEXTS), "search.best_estimator_"),
-        "forest": (RandomForestClassifier(2).fit(X, TEXTS), "no weights that a gradient trains"),
+        "forest": (RandomForestClassifier(2).fit(X, TEXTS), "no weights that a gradient trains\n.*the leaves"),
         "average with l1": (SGDClassifier(average=True, penalty="l1").fit(X, TEXTS), "average with penalty='l1'"),
         "balanced": (SGDClassifier(class_weight="balanced").fit(X, TEXTS), "balanced"),
         "scaler alone": (StandardScaler().fit(X), "must be an estimator that predicts"),

@@ -50,6 +50,24 @@ def _while(x):
     return {"last": s, "all": parts.stack()}
 
 
+def _shift(x):
+    return {"a": tf.roll(x, 3, 1), "b": tf.roll(x, [1, -5], [0, 1]), "c": tf.roll(x, [7, 1], [1, 1])}
+
+
+def _range(x):
+    """A loop over tf.range, as people write it: TensorFlow hands the step in from outside."""
+    @tf.function
+    def run(x):
+        s, parts = tf.zeros_like(x), tf.TensorArray(tf.float32, 4)
+        for k in tf.range(4):
+            s = s * 0.5 + x
+            parts = parts.write(k, tf.sin(s))
+        return s, parts.stack()
+
+    last, parts = run(x)
+    return {"last": last, "all": parts}
+
+
 def _until(x):
     """A number of steps that depends on the data."""
     return tf.while_loop(lambda s: tf.reduce_sum(tf.abs(s)) > 1.0, lambda s: [s * 0.5], [x])[0]
@@ -175,5 +193,5 @@ CASES = {
     "shapes": _over(_shapes), "indices": _over(_indices), "arithmetic": _over(_arithmetic),
     "reductions": _over(_reductions), "images": _over(_images, IMAGE), "calls": _over(_calls),
     "matrices": _over(_matrices), "case": _over(_case), "patches": _over(_patches, IMAGE), "map": _over(_map),
-    "scan": _over(_scan), "words": words,
+    "scan": _over(_scan), "words": words, "range": _over(_range), "shift": _over(_shift),
 }

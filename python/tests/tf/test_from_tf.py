@@ -14,7 +14,7 @@ from onnxtrain.graph import read_graphs
 
 SAMPLE = ["conv", "transposed", "1d", "masked", "rnn", "loss sparse", "loss CategoricalCrossentropy", "while", "cond",
           "scan", "slices", "shapes", "indices", "arithmetic", "reductions", "images", "calls", "words",
-          "matrices", "case", "patches"]
+          "matrices", "case", "patches", "range", "shift"]
 CASES = {**functions.CASES, **functions_plain.CASES}
 
 

@@ -64,3 +64,16 @@ def test_case_of_letters_beyond_ascii():
     with pytest.warns(UserWarning, match="several characters"):
         model = ot.from_tf(every, inputs=(s,))
     assert next(iter(ot.Session(model).run({"s": s}).values())).tolist() == ["\u00e4b", "c"]
+
+
+def test_options_of_a_training_need_one():
+    module = tf.Module()
+    module.w = tf.Variable(np.ones((3, 2), np.float32), name="w")
+    module.f = tf.function(lambda x: {"score": x @ module.w},
+                           input_signature=[tf.TensorSpec([None, 3], tf.float32, "x")])
+    with pytest.raises(ot.UsageError, match="clip_norm=: options of a training") as error:
+        ot.from_tf(module, "f", clip_norm=1.0)
+    assert error.value.code == "OT1606"
+    with pytest.raises(ot.UsageError, match="an output: score") as error:
+        ot.from_tf(module, "f", loss="scores", optimizer=ot.SGD(lr=0.1))
+    assert error.value.code == "OT1232"

@@ -17,7 +17,11 @@ _OTHERS = {
     "PassiveAggressiveClassifier": "its learning rates pa1 and pa2 are not among those of SGDClassifier",
     "PassiveAggressiveRegressor": "its learning rates pa1 and pa2 are not among those of SGDRegressor",
 }
+_TREES = ("DecisionTreeClassifier", "DecisionTreeRegressor", "RandomForestClassifier", "RandomForestRegressor",
+          "ExtraTreesClassifier", "ExtraTreesRegressor", "GradientBoostingClassifier", "GradientBoostingRegressor")
+_BEFORE = "transform the rows before they are fed, and give the estimator behind it"
 _HINTS = {
+    **{name: "skl2onnx, then ot.prepare: the values of the leaves are trained" for name in _TREES},
     "SVC": "LinearSVC; or skl2onnx, then ot.prepare", "SVR": "LinearSVR; or skl2onnx, then ot.prepare",
     "MultiOutputRegressor": "MLPRegressor takes several outputs; or one file for each of estimator.estimators_",
     "MultiOutputClassifier": "one file for each of estimator.estimators_",
@@ -94,7 +98,7 @@ def check_steps(e, who):
             part.refuse("it is a subclass of its own, whose rules this converter cannot know"
                         if _is_own_subclass(type(step))
                         else _OTHERS.get(type(step).__name__, "this class is not known here"),
-                        _HINTS.get(type(step).__name__, ""))
+                        _HINTS.get(type(step).__name__, _BEFORE))
         check_steps(step, part)
 
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from ...converters.obstacles import Obstacles
 from ...converters.onnx_file import OPSET, Graph, Model
-from ...errors import ModelError
+from ...errors import ModelError, UsageError
 from ...graph import OWN
 from ...model import load
 from ...prepared import prepare
@@ -42,6 +42,9 @@ class File:
 def from_tf(source, signature=None, inputs=None, *, loss=None, optimizer=None, checkpoint=None, check=True, **recipe):
     """See onnxtrain.from_tf."""
     versions.check_version()
+    if recipe and loss is None and optimizer is None:
+        raise UsageError(f"{', '.join(f'{k}=' for k in recipe)}: options of a training, for which neither loss= nor "
+                         "optimizer= is given", "OT1606", "loss='auto', optimizer=ot.Adam(lr=0.001)")
     source = opened(source)
     ours = _of_ours(source)
     if ours is not None and signature is None and loss is None and optimizer is None and checkpoint is None:
@@ -166,6 +169,11 @@ def _training(file, loss, optimizer, recipe):
     freeze = recipe.pop("freeze", ())
     freeze = [freeze] if isinstance(freeze, str) else list(freeze)
     recipe.setdefault("mode", "as_is")
-    made = prepare(file.model, loss=loss if loss is not None else "auto", optimizer=optimizer,
-                   freeze=[*frozen, *freeze], **recipe)
+    try:
+        made = prepare(file.model, loss=loss if loss is not None else "auto", optimizer=optimizer,
+                       freeze=[*frozen, *freeze], **recipe)
+    except UsageError as e:
+        if e.code != "OT1232" or "no loss" not in e.message:
+            raise
+        raise UsageError(e.message, e.code, f"{e.hint}; or an output: {', '.join(file.outputs)}") from e
     return with_bindings(made, file.assigned) if file.assigned else made

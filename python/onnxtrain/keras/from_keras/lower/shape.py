@@ -272,6 +272,12 @@ def unsupported(t, op, *xs):
     return t.refuse(f"keras.ops.{type(op).__name__.lower()} has no form here")
 
 
+@operation("Ndim")
+def ndim(t, op, x):
+    """A number that is known: code asks for it in conditions."""
+    return t.value(x).rank
+
+
 @operation("Size")
 def size(t, op, x):
     x = t.value(x)

@@ -351,6 +351,21 @@ def reverse(n):
     return n.out(name, order=order)
 
 
+@op("Roll")
+def roll(n):
+    """The end in front of the rest, along one axis after the other."""
+    order = n.w.order(n[0])
+    shifts, axes = n.ints(1, "shift"), n.ints(2, "axis")
+    name = order.take(n[0])
+    for shift, axis in zip(shifts, axes):
+        at = n.e.ints([order.axis(axis)])
+        size = n.e.op("Gather", n.e.op("Shape", name), at, axis=0)
+        cut = n.e.op("Sub", size, n.e.op("Mod", n.e.ints([shift]), size))
+        parts = [n.e.op("Slice", name, cut, n.e.ints([_END]), at), n.e.op("Slice", name, n.e.ints([0]), cut, at)]
+        name = n.e.node("Concat", parts, axis=order.axis(axis))[0]
+    return n.out(name, order=order)
+
+
 @op("ReverseSequence")
 def reverse_sequence(n):
     time, batch = int(n.attr("seq_dim")), int(n.attr("batch_dim", 0))

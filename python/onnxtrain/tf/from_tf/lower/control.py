@@ -115,8 +115,16 @@ class _Loop:
             return False
         a, b = (_source(t) for t in made.op.inputs)
         a, b = (a, b) if a is self.body.inputs[k] else (b, a)
-        one = tf.get_static_value(b)
+        one = self._number(b)
         return a is self.body.inputs[k] and one is not None and one == 1
+
+    def _number(self, t):
+        """The value of a tensor of the body where it is the same in every step and known; loops over tf.range get
+        their step from outside."""
+        for k, mine in enumerate(self.body.inputs):
+            if t is mine:
+                return self.given[k].static if _source(self.body.outputs[k]) is mine else None
+        return tf.get_static_value(t)
 
     def _item(self, k):
         """(what the body writes as the next element of list k, whether only the last one is kept), or None."""
