@@ -11,10 +11,8 @@ int failed(PyEngine& e, nb::python_error& raised, const char** error) {
   nb::object value = nb::borrow(raised.value());
   const std::string said = nb::cast<std::string>(nb::str(value));
   e.text = kind == "EngineFailed" ? said : kind + ": " + said;
-  if (nb::hasattr(value, "hint") && nb::hasattr(value, "message"))  // an error of this library
-    e.text = "error[" + nb::cast<std::string>(value.attr("code")) +
-             "]: " + nb::cast<std::string>(value.attr("message")) + "; " +
-             nb::cast<std::string>(value.attr("hint"));
+  if (nb::hasattr(value, "hint") && nb::hasattr(value, "message"))
+    e.text = said;  // an error of this library, with its code and help
   *error = e.text.c_str();
   return 1;
 }

@@ -282,11 +282,29 @@ def test_random_numbers_of_an_engine_go_on_after_a_resume(tmp_path, sections):
         np.testing.assert_array_equal(t.state[name], value, err_msg=name)
 
 
+@pytest.mark.parametrize("isolated", [False, True])
+def test_feeds_that_do_not_fit_are_errors_of_the_data(isolated):
+    """A runtime would say it in its own words, repeat one label for all rows, or ignore a class that there is not."""
+    rng, t = np.random.RandomState(4), ot.Trainer(_with_dropout(1), engine="onnxruntime", isolated=isolated)
+    good = {"x": rng.randn(8, 6).astype(np.float32), "label": rng.randint(0, 3, 8)}
+    for change, code, said in (
+            ({"label": good["label"][:1]}, "OT2165", "'x' and 'label' have different sizes: 8 and 1"),
+            ({"label": good["label"] + 3}, "OT2104", "in input 'label' is out of range: 0 to 2"),
+            ({"label": good["label"].astype(np.int32)}, "OT2111", "'label' is int32, the step wants int64"),
+            ({"x": good["x"][:, :4]}, "OT2111", r"'x' has the shape \[8, 4\], the step wants \['N', 6\]")):
+        with pytest.raises(ot.DataError, match=said) as e:
+            t.step(good | change)
+        assert e.value.code == code and e.value.hint
+    with pytest.raises(ot.DataError, match="'label' was not given"):
+        t.step({"x": good["x"]})
+    assert t.step_count == 0 and t.step(good).loss > 0
+
+
 def test_a_training_that_the_engine_cannot_run_says_what_can():
     text = """<ir_version: 8, opset_import: ["" : 17]>
     net (double[N,2] x) => (double[N,2] y) <double[2,2] w = {1.0, 0.5, 0.2, 1.0}> { y = MatMul (x, w) }"""
     t = ot.Trainer(ot.prepare(ot.parse(text), loss="mse"), engine="onnxruntime")
     feeds = {"x": np.ones((3, 2)), "label": np.zeros((3, 2))}
-    with pytest.raises(ot.Error, match="'x' is double.*engine='native'"):
+    with pytest.raises(ot.Error, match="(?s)'x' is double.*engine='native'"):
         t.step(feeds)
     assert ot.Trainer(t.model(), engine="native").step(feeds).loss > 0

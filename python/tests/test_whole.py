@@ -142,6 +142,9 @@ def test_wrong_validation_arrays_are_one_error_that_says_what(train, tmp_path, r
             run(good | {"valid_label": good["valid_label"][:9]})
         with pytest.raises(Exception, match="validation_arrays_have_no_rows"):
             run(good | {f"valid_{k}": v[:0] for k, v in arrays().items()})
+        for name in ("label", "valid_label"):
+            with pytest.raises(Exception, match=f"numbers_in_{name}_are_not_from_0_to_2"):
+                run(good | {name: good[name] + 1})
 
 
 @pytest.mark.parametrize("options,words", [

@@ -66,9 +66,20 @@ class CallbackEngine final : public run::Engine {
     if (const Tensor* t = value ? std::get_if<Tensor>(&value->v) : nullptr)
       static_cast<Named*>(sink)->emplace_back(name, t->clone());
   }
+  // An error of this library that an engine hands on, "error[CODE]: text\n  help: what to do",
+  // stays what it is.
   static void check(int status, const char* error) {
     if (status == 0) return;
-    throw Error(ErrorKind::kFailed, "OT1275", cat("the engine failed: ", error ? error : ""));
+    const std::string text = error ? error : "", begin = "error[OT", help = "\n  help: ";
+    const size_t close = text.find("]: ");
+    if (text.starts_with(begin) && close != std::string::npos) {
+      const std::string code = text.substr(begin.size() - 2, close - begin.size() + 2);
+      const size_t from = close + 3, to = std::min(text.find(help), text.size());
+      throw Error(code[2] == '2' ? ErrorKind::kData : ErrorKind::kModel, code,
+                  text.substr(from, to - from),
+                  to == text.size() ? "" : text.substr(to + help.size()));
+    }
+    throw Error(ErrorKind::kFailed, "OT1275", cat("the engine failed: ", text));
   }
   ot_engine e_;
 };

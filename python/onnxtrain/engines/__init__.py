@@ -117,6 +117,10 @@ class Step:
     def shape_of(self, name):
         return self._ports[name]["shape"]
 
+    def range_of(self, name):
+        """Whole numbers that an input may hold, {"least", "most"} and perhaps "ignored"; None: any."""
+        return self._ports[name].get("range")
+
 
 def names():
     """Names of all engines that could be used: those here, and those of installed packages."""

@@ -22,7 +22,6 @@ from .evaluation import (
 )
 from .sections import EngineSection, NativeSection
 
-
 COUNTERS = 1 << 23  # a step's counter of random numbers begins again there
 
 

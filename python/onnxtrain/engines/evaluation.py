@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..errors import Error, OpenSizesError
+from ..errors import DataError, Error, OpenSizesError
 
 EVALUATION = -1  # OT_EVALUATION: what validation computes
 SCORES = "onnxtrain_scores"
@@ -31,6 +31,44 @@ def image_sizes(model, given):
             if len(shape) == 4 and np.ndim(given.get(i["name"])) == 4:
                 dims |= {d: n for d, n in zip(shape[2:], np.shape(given[i["name"]])[2:]) if isinstance(d, str)}
     return tuple(sorted(dims.items())), dims or None
+
+
+def fitting(file, given):
+    """The step's feeds among these; an error of the data where a runtime would fail in words of its own, or repeat
+    and ignore values without any."""
+    feeds, sizes = {}, {}
+    for k in file.data:
+        if k not in given:
+            raise DataError(f"input '{k}' was not given", "OT2113", f"add an array '{k}' to the feeds")
+        feeds[k] = value = given[k]
+        wanted, have = file.shape_of(k), list(np.shape(value))
+        if value.dtype != file.type_of(k):
+            raise DataError(f"input '{k}' is {value.dtype}, the step wants {file.type_of(k)}", "OT2111",
+                            f"convert it in Python: x.astype(numpy.{file.type_of(k)})")
+        if wanted is None:
+            continue
+        if len(wanted) != len(have) or any(isinstance(a, int) and a != b for a, b in zip(wanted, have)):
+            raise DataError(f"input '{k}' has the shape {have}, the step wants {wanted}", "OT2111",
+                            "give an array of that shape")
+        for name, n in zip(wanted, have):
+            first = sizes.setdefault(name, (n, k)) if isinstance(name, str) and name != "?" else (n, k)
+            if first[0] != n:
+                raise DataError(f"'{first[1]}' and '{k}' have different sizes: {first[0]} and {n} (dimension '{name}' "
+                                "of both)", "OT2165", "give as many rows of one as of the other")
+        _in_range(file, k, value)
+    return feeds
+
+
+def _in_range(file, name, value):
+    limits = file.range_of(name)
+    if not limits or not value.size:
+        return
+    beyond = (value < limits["least"]) | (value > limits["most"])
+    if "ignored" in limits:
+        beyond &= value != limits["ignored"]
+    if beyond.any():
+        raise DataError(f"{value[beyond][0]} in input '{name}' is out of range: {limits['least']} to {limits['most']}",
+                        "OT2104", "class numbers and rows of a table count from 0")
 
 
 def checked(file, feeds, got):

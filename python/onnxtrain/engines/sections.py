@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .evaluation import EngineFailed, checked
+from .evaluation import checked, fitting
 
 
 class EngineSection:
@@ -15,10 +15,7 @@ class EngineSection:
 
     def step(self, given):
         """Outputs that are not state, of a step on these feeds."""
-        missing = [k for k in self.file.data if k not in given]
-        if missing:
-            raise EngineFailed(f"input '{missing[0]}' was not given")
-        feeds = {k: given[k] for k in self.file.data}
+        feeds = fitting(self.file, given)
         return checked(self.file, feeds, self.runner.step(feeds))
 
     def count(self, steps, at):

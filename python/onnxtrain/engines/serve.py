@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 
 from .. import _native
-from ..errors import Error
+from ..errors import DataError, Error
 from ..hints import for_shell
 from ..values import dtype_number, from_native, numpy_dtype, to_native
 from .evaluation import kept_here
@@ -145,7 +145,8 @@ class Isolated:
             ended = f"signal {-code}" if code < 0 else f"exit code {code}"
             raise RuntimeError(f"the engine's process ended ({ended})") from None
         if "error" in message:
-            raise RuntimeError(message["error"] + (f"   help: {message['hint']}" if message.get("hint") else ""))
+            kind = DataError if message["code"].startswith("OT2") else Error
+            raise kind(message["error"], message["code"], message.get("hint", ""))
         for code, text in message.get("notes", []):
             warnings.warn(f"[{code}] {text}", stacklevel=4)
         return message, tensors

@@ -225,3 +225,9 @@ def diagonals_and_covariances():
         return F.cross_entropy(near, torch.arange(o.shape[0]).roll(1)) + spread - torch.logdet(o.T @ o + torch.eye(4))
 
     return nn.Linear(6, 4), torch.randn(8, 6), None, loss
+
+
+@exact
+def weights_of_classes_per_column():
+    weight, positive = torch.tensor([1.0, 0.5, 2.0, 1.5]), torch.tensor([3.0, 1.0, 0.5, 2.0])
+    return lin(), x6(), torch.rand(B, 4), nn.BCEWithLogitsLoss(weight=weight, pos_weight=positive)

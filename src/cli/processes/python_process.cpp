@@ -97,8 +97,8 @@ PythonProcess::Message PythonProcess::receive() {
   const Json j = Json::parse(text, nullptr, false);
   if (!j.is_object()) gone("sent a message that cannot be read");
   if (j.contains("error"))
-    throw Error(ErrorKind::kUsage, j.value("code", failure_.code), j.value("error", ""),
-                j.value("hint", ""));
+    throw Error(j.value("code", "").starts_with("OT2") ? ErrorKind::kData : ErrorKind::kUsage,
+                j.value("code", failure_.code), j.value("error", ""), j.value("hint", ""));
   Named tensors;
   for (const Json& t : j.value("tensors", Json::array())) {
     Tensor made(DType(t.at(1).get<int>()), t.at(2).get<Shape>());

@@ -85,11 +85,17 @@ Json section(const StepModel& s, const std::string& file, const Model& m) {
   j["section"] = s.section;
   j["nodes"] = s.model.main.nodes.size();
   j["inputs"] = Json::array();
-  for (const StepInput& i : s.inputs)
-    j["inputs"].push_back({{"name", i.name},
-                           {"role", i.role},
-                           {"type", numpy_name(i.type.elem)},
-                           {"shape", shape_of(i.type)}});
+  for (const StepInput& i : s.inputs) {
+    Json one{{"name", i.name},
+             {"role", i.role},
+             {"type", numpy_name(i.type.elem)},
+             {"shape", shape_of(i.type)}};
+    if (i.range) {
+      one["range"] = {{"least", i.range->least}, {"most", i.range->most}};
+      if (i.range->ignored) one["range"]["ignored"] = *i.range->ignored;
+    }
+    j["inputs"].push_back(std::move(one));
+  }
   j["outputs"] = Json::array();
   for (const StepOutput& o : s.outputs) {
     const ValueId v = s.model.main.find(o.name);

@@ -40,6 +40,15 @@ bool is_default(const Attr& have, const Attr& none) {
   return false;
 }
 
+// The same words for the same thing.
+void rename_modes(Node& n, int opset) {
+  if (!n.is("GridSample") || !n.has("mode")) return;
+  const std::string mode = n.s("mode", "");
+  const bool late = opset >= 20;
+  for (const auto& [early, now] : {std::pair{"bilinear", "linear"}, {"bicubic", "cubic"}})
+    if (mode == (late ? early : now)) n.attrs["mode"] = std::string(late ? now : early);
+}
+
 // The next opset in which the node has a form.
 std::string later_opset(const Node& n, int opset) {
   for (int v = opset + 1; v <= kNewestOpset; ++v)
@@ -56,6 +65,7 @@ void set_nodes(Graph& g, int opset) {
         *sub = copy;
       }
     if (!n.domain.empty()) continue;
+    rename_modes(n, opset);
     for (const Late& l : late_attributes())
       if (n.op == l.op)
         if (auto it = n.attrs.find(l.attr); it != n.attrs.end() && is_default(it->second, l.value))

@@ -300,6 +300,7 @@ StepModel made_step(Model sized, int which, const StepOptions& o, const OpTable&
                                    import == s.model.opsets.end() ? o.opset : import->second);
   s.model.edit_main().renumber();
   describe(s, sized, copies);
+  portable::describe_ranges(s);
   s.nodes_before = s.model.main.nodes.size();
   if (o.form == "portable") make_portable(s, o, ops);
   return s;

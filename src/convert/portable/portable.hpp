@@ -3,6 +3,7 @@
 // operators are left that runtimes agree on.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,15 @@ struct StepOptions {
 // JSON object with the names above (`runtime` is called "for"); an unknown key is an error.
 StepOptions step_options_from_json(const std::string& json);
 
+// Whole numbers that an input may hold.
+struct IndexRange {
+  int64_t least = 0, most = 0;
+  std::optional<int64_t> ignored;  // and this one
+};
 struct StepInput {
   std::string name, role;  // data, target, learning_rate, state, counter, random
   TypeInfo type;
+  std::optional<IndexRange> range = {};  // class numbers, rows of a table
 };
 struct StepOutput {
   std::string name, role;  // loss, state, output

@@ -33,13 +33,13 @@ struct Labelled {
 };
 
 // Ruling G16: where every label is ignored the mean is 0.
-ValueId divided(Site& s, ValueId sum, ValueId total) {
-  const ValueId none = s.call("Equal", {total, s.scalar(0, total)});
-  return s.div(sum, s.call("Where", {none, s.scalar(1, total), total}));
+ValueId divided(Site& s, ValueId sum, ValueId total, DType type) {
+  const ValueId none = s.call("Equal", {total, s.scalar(0, type)});
+  return s.div(sum, s.call("Where", {none, s.scalar(1, type), total}));
 }
 
-ValueId all_of(Site& s, ValueId v) {
-  std::vector<int64_t> axes(static_cast<size_t>(s.need_rank(v)));
+ValueId all_of(Site& s, ValueId v, size_t rank) {
+  std::vector<int64_t> axes(rank);
   std::iota(axes.begin(), axes.end(), 0);
   return axes.empty() ? v : s.reduce_sum(v, axes, false);
 }
@@ -62,8 +62,8 @@ Values from_log(Site& s, ValueId log, ValueId labels, ValueId weights) {
   const ValueId each = s.neg(s.reduce_sum(s.mul(hot, log), {1}, false));
   const std::string reduction = s.node().s("reduction", "mean");
   if (reduction == "none") return {each};
-  const ValueId sum = all_of(s, each);
-  return {reduction == "sum" ? sum : divided(s, sum, all_of(s, hot))};
+  const ValueId sum = all_of(s, each, shape.size() - 1);
+  return {reduction == "sum" ? sum : divided(s, sum, all_of(s, hot, shape.size()), type)};
 }
 
 Values cross_entropy(Site& s) {

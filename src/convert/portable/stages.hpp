@@ -9,6 +9,8 @@ constexpr int kOldestOpset = 13, kNewestOpset = 22;  // of portable steps
 
 // LSTM, GRU and RNN of a training as Scan, before it is lowered.
 void scan_recurrent(Model& m, const OpTable& ops);
+// Which whole numbers inputs of the step may hold, before anything is rewritten.
+void describe_ranges(StepModel& s);
 // float64 arithmetic inside the step in float32. Inputs or state of other types: refused.
 void only_float32(Graph& g, const Context& c);
 // Updates of small state tensors that are written alike, as one. `updates`: outputs by name.

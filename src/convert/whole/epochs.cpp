@@ -82,8 +82,7 @@ ValueId Epochs::row_count(Scope& s, ValueId array) {
 
 // Batches of an open number of rows: at least one, and no part of one where the file fixes its
 // size.
-void Epochs::require_batches(
-    ValueId order, const std::function<void(ValueId, const std::string&)>& require) const {
+void Epochs::require_batches(ValueId order, const Require& require) const {
   const ValueId n =
       root_.b.call("Gather", {root_.b.call("Shape", {order}), root_.b.constant_ints({1})});
   require(root_.b.call("Not", {root_.b.call("Less", {n, root_.one(o_.batch)})}),
@@ -93,6 +92,31 @@ void Epochs::require_batches(
     require(root_.b.call("Equal", {whole, n}),
             cat("the_number_of_rows_is_not_a_multiple_of_", o_.batch));
   }
+}
+
+// Class numbers and rows of tables that there are: a step takes others for ignored ones.
+void Epochs::require_numbers(const std::vector<Part>& parts,
+                             const std::map<std::string, ValueId>& arrays,
+                             const Require& require) const {
+  std::set<std::string> seen;
+  for (const Part& p : parts)
+    for (const StepInput& i : p.step().inputs) {
+      const auto it = arrays.find(i.name);
+      if (!i.range || it == arrays.end() || !seen.insert(i.name).second) continue;
+      GradBuilder& b = root_.b;
+      const ValueId v = b.call("Cast", {b.call("Reshape", {it->second, root_.one(-1)})},
+                               {{"to", int64_t(DType::kInt64)}});
+      ValueId beyond = b.call("Or", {b.call("Less", {v, root_.one(i.range->least)}),
+                                     b.call("Less", {root_.one(i.range->most), v})});
+      if (i.range->ignored)
+        beyond = b.call(
+            "And", {beyond, b.call("Not", {b.call("Equal", {v, root_.one(*i.range->ignored)})})});
+      const ValueId count =
+          b.reduce_sum(b.call("Cast", {beyond}, {{"to", int64_t(DType::kFloat)}}), {0});
+      require(b.call("Less", {count, b.scalar(0.5, DType::kFloat)}),
+              cat("numbers_in_", root_.g.value_name(it->second), "_are_not_from_", i.range->least,
+                  "_to_", i.range->most));
+    }
 }
 
 // A model cannot raise an error by itself: a Reshape that does not fit does it, and its name says
@@ -123,6 +147,8 @@ ValueId Epochs::checked_order(ValueId order) {
     const ValueId rows = same_rows(valid_, "validation_");
     require(root_.b.call("Less", {root_.one(0), rows}), "the_validation_arrays_have_no_rows");
   }
+  require_numbers(parts_.steps, arrays_, require);
+  require_numbers(parts_.check, valid_, require);
   if (o_.rows == 0) require_batches(order, require);
   if (o_.rows == 0) same_rows(arrays_, "");
   TypeInfo t = root_.g.value(order_).type;

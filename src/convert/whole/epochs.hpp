@@ -33,8 +33,10 @@ class Epochs {
   void add_state(const StepModel& s, const Model& m);
   void add_inputs(WholeModel& out);
   ValueId checked_order(ValueId order);
-  void require_batches(ValueId order,
-                       const std::function<void(ValueId, const std::string&)>& require) const;
+  using Require = std::function<void(ValueId, const std::string&)>;  // what must hold, its name
+  void require_batches(ValueId order, const Require& require) const;
+  void require_numbers(const std::vector<Part>& parts, const std::map<std::string, ValueId>& arrays,
+                       const Require& require) const;
   ValueId row_count(Scope& s, ValueId array);
   ValueId given(Scope& s, const StepInput& i, const Values& state,
                 const std::map<std::string, ValueId>& batch) const;
