@@ -4,6 +4,7 @@
 
 #include "data/dataset.hpp"
 #include "data/dates.hpp"
+#include "data/number_form.hpp"
 
 namespace onnxtrain {
 
@@ -12,6 +13,7 @@ struct CsvColumn {
   enum class Kind { kNumber, kText, kDate } kind = Kind::kNumber;
   std::string name;
   DateOrder order = DateOrder::kMonthFirst;
+  NumberForm form;                      // of numbers
   bool missing = false;                 // numbers may be missing: they become NaN
   std::vector<std::string> categories;  // texts that the model knows; empty: not known
 };

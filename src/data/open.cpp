@@ -10,6 +10,7 @@
 #include "core/shell.hpp"
 #include "data/foreign_table.hpp"
 #include "data/idx.hpp"
+#include "data/image_files.hpp"
 #include "data/images.hpp"
 #include "data/inflate.hpp"
 #include "data/npy.hpp"
