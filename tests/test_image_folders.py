@@ -1,6 +1,8 @@
 """Image folders through the command line: predictions by file name, one image, classes by the run's list."""
 
 import csv
+import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -80,3 +82,51 @@ def test_a_part_of_a_folder(work):
         r = cli("eval", "run", "--data", "d", "--part", part, cwd=work)
         assert r.returncode == 2 and "error[OT2194]" in r.stderr and f"--part {part}" in r.stderr, r.stderr
     assert cli("eval", "run", "--data", "d", cwd=work).returncode == 0
+
+
+def test_images_lie_at_any_depth_below_the_folder_of_their_class(work):
+    for kind, name in enumerate(NAMES):
+        for k in range(6):
+            ppm(work / f"deep/all/{name}/{'ab'[k % 2] + name}/{k}.ppm", kind, 300 + 10 * kind + k)
+    (work / "deep/__MACOSX/x").mkdir(parents=True)
+    r = cli("eval", "run", "--data", "deep", "--json", cwd=work)  # 'all' is the only folder and holds no image
+    assert r.returncode == 0 and '"rows":18,' in r.stdout and '"accuracy":1.0' in r.stdout, r.stdout + r.stderr
+    rows = predicted(work, "deep/all/dog")
+    assert len(rows) == 6 and rows[0]["file"] == "deep/all/dog/adog/0.ppm"
+
+
+def test_folders_that_may_be_parts_are_not_taken_for_classes(work):
+    for part in ("first", "second"):
+        for kind, name in enumerate(NAMES):
+            ppm(work / f"parts/{part}/{name}/0.ppm", kind, kind)
+    r = cli("new", "cnn", "--data", "parts", "-o", "n.onnx", cwd=work)
+    assert r.returncode == 4 and "OT2202" in r.stderr and "'cat', 'dog', 'eel'" in r.stderr, r.stderr
+    assert "--data parts/first" in r.stderr
+    r = cli("new", "cnn", "--data", "parts/first", "-o", "n.onnx", cwd=work)
+    assert r.returncode == 0, r.stderr
+
+
+def test_formats_and_tables_of_names_are_answered(work):
+    (work / "gifs/cat").mkdir(parents=True)
+    (work / "gifs/cat/1.gif").write_bytes(b"GIF89a")
+    r = cli("new", "cnn", "--data", "gifs", cwd=work)
+    assert r.returncode == 4 and "OT2200" in r.stderr and "gifs/cat/1.gif" in r.stderr and "png" in r.stderr, r.stderr
+    lines = ["file,what"]
+    for kind, name in enumerate(NAMES):
+        for k in range(3):
+            ppm(work / f"flat/{name}{k}.ppm", kind, k)
+            lines.append(f"{name}{k}.ppm,{name}")
+    (work / "flat/labels.csv").write_text("\n".join(lines) + "\n")
+    for data in ("flat", "flat/labels.csv"):
+        r = cli("new", "cnn", "--data", data, "--target", "what", "-o", "n.onnx", cwd=work)
+        assert r.returncode == 4 and "OT2186" in r.stderr and "column 'file'" in r.stderr, r.stderr
+        command = r.stderr.split("by-class:  ")[1].strip()
+        assert subprocess.run(command, shell=True, cwd=work).returncode == 0, command
+        r = cli("new", "cnn", "--data", "by-class", "-o", "n.onnx", cwd=work)
+        assert r.returncode == 0 and "3 classes (3..3 rows each)" in r.stderr, r.stderr
+        shutil.rmtree(work / "by-class")
+
+
+def test_a_dash_is_standard_output(work):
+    r = cli("predict", "run", "--data", "d/cat/00.ppm", "-o", "-", cwd=work)
+    assert r.returncode == 0 and r.stdout.startswith("file,prediction,"), r.stderr

@@ -330,7 +330,7 @@ def test_metrics_of_classes_and_numbers(ship):
     r = done(work, "train", "m.onnx", "--data", "t.csv", "--epochs", "2", "--metric", "auc", "--out", "watched")
     assert "valid auc" in r.stderr and "parameters trained" in r.stderr
     message = refused(work, "OT0037", 2, "train", "m.onnx", "--data", "t.csv", "--metric", "r2", "--out", "w2")
-    assert "--metric precision" in message
+    assert "--metric accuracy" in message
 
 
 def test_predict_reads_standard_input(ship):

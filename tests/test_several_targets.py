@@ -100,8 +100,8 @@ def test_every_epoch_has_the_metrics_of_every_target(work):
     with pytest.raises(ot.UsageError, match="OT0037|no metric 'kind_size'"):
         model.fit(table, ["price", "kind"], valid=0.1, epochs=13, metric="kind_size")
     r = cli("new", "mlp", "--data", "t.csv", "--target", "price,kind", "-o", "m.onnx", cwd=work)
-    r = cli("train", "m.onnx", "--data", "t.csv", "--epochs", "4", "--valid", "0.2", "--metric", "kind_accuracy", "--out",
-            "run", cwd=work)
+    r = cli("train", "m.onnx", "--data", "t.csv", "--epochs", "4", "--valid", "0.2", "--metric", "kind_accuracy",
+            "--out", "run", cwd=work)
     assert r.returncode == 0 and "kind_accuracy" in r.stderr, r.stderr
     lines = [json.loads(line) for line in (work / "run/metrics.jsonl").read_text().splitlines()]
     assert all(line["valid_price_rmse"] > 0 and 0 <= line["valid_kind_accuracy"] <= 1 for line in lines)

@@ -204,6 +204,11 @@ OT_API ot_status ot_gradients(const ot_model* m, size_t n_inputs, const char* co
  * with part ("train" or "test"), target (a csv column) and drop, or NULL. Data without parts:
  * "test" is an error (OT2194), "train" takes all rows, and the notes of ot_dataset_info say so. */
 OT_API ot_status ot_dataset_open(const char* spec, const char* options, ot_dataset** out);
+/* Texts of a table's column as the numbers that a model takes there, by the word that the model's
+ * metadata "onnxtrain.columns" has for it ("number", "number, $#", "date", ...); NaN for what is
+ * missing. out: n numbers. */
+OT_API ot_status ot_column_numbers(const char* name, const char* word, size_t n,
+                                   const char* const* texts, double* out);
 /* Batches that the caller makes, one after the other: one more kind of dataset, to train on
  * (ot_trainer_fit_data). Set `size` to sizeof. The functions are called on the thread of the fit.
  */

@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from . import _native
 from .errors import DataError, UsageError
 
 
@@ -121,6 +123,46 @@ def _nothing(v):
     return isinstance(v, str) and v.strip() in _NOTHING
 
 
+class Text(str):
+    """The kind "text" of a column, with the texts that the model knows there; none: it is not known."""
+
+    def __new__(cls, known=()):
+        made = super().__new__(cls, "text")
+        made.known = dict.fromkeys(known)
+        return made
+
+    def meant(self, text):
+        """The category that is meant: 3.0 is the category 3, TRUE the category True. None: there is none."""
+        if text in self.known:
+            return text
+        for same in (str.lower if text.lower() in ("true", "false") else None, _number):
+            if same and same(text) is not None:
+                return next((c for c in self.known if same(c) == same(text)), None)
+        return None
+
+
+def _number(text):
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _texts(values, name, kind):
+    values = ["" if _missing(v) else str(v) for v in values.tolist()]
+    if not getattr(kind, "known", None):
+        return values
+    meant = {v: kind.meant(v) for v in dict.fromkeys(values)}
+    unknown = [v for v, m in meant.items() if m is None]
+    if unknown:
+        rows = sum(meant[v] is None for v in values)
+        have = "1 row has a value" if rows == 1 else f"{rows:,} rows have values"
+        shown = ", ".join([repr(v or "(missing)") for v in unknown[:5]] + ["..."] * (len(unknown) > 5))
+        warnings.warn(f"column '{name}': {have} that the training did not have, which counts as unknown: {shown}",
+                      stacklevel=2)
+    return [v if meant[v] is None else meant[v] for v in values]
+
+
 def raw_column(values, name, kind):
     """A column of a table as an input of a model that takes raw columns: text with "" for what is missing, numbers
     with NaN, dates as days since 1970."""
@@ -130,7 +172,10 @@ def raw_column(values, name, kind):
 def _raw_values(values, name, kind):
     values = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
     if kind == "text":
-        return np.array(["" if _missing(v) else str(v) for v in values.tolist()], dtype=object)
+        return np.array(_texts(values, name, kind), dtype=object)
+    text = values.dtype.kind in "US" or (values.dtype == object and any(isinstance(v, str) for v in values.tolist()))
+    if text and kind:  # as in a file
+        return np.array(_native.column_numbers(name, kind, ["" if _missing(v) else str(v) for v in values.tolist()]))
     if kind and kind.startswith("date"):
         try:
             days = np.asarray(values, dtype="datetime64[ms]")
@@ -233,9 +278,11 @@ def several_targets(y, model, targets):
 def columns(x, y=None, text=False):
     """{name: array} of x and y; a dict keeps its names, anything else is called x and y."""
     if isinstance(x, (str, os.PathLike)):
-        raise UsageError(f"expected arrays, got the path '{os.fspath(x)}'", "OT1156",
-                         "data = dict(numpy.load('data.npz')), or train from the command line: onnxtrain train MODEL "
-                         "--data FILE")
+        path = os.fspath(x)
+        how = {".csv": "read_csv", ".tsv": "read_table", ".parquet": "read_parquet"}.get(os.path.splitext(path)[1])
+        raise UsageError(f"expected arrays, got the path '{path}'", "OT1156",
+                         (f"table = pandas.{how}('{path}')" if how else "data = dict(numpy.load('data.npz'))")
+                         + ", or train from the command line: onnxtrain train MODEL --data FILE")
     named = dict(x) if isinstance(x, Mapping) else {"x": x}
     if isinstance(y, Mapping):
         named.update(y)

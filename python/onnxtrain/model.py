@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _native
 from .arguments import check_ending, refuse_unknown
-from .data import by_name, columns, is_text, known_keys
+from .data import Text, by_name, columns, is_text, known_keys
 from .errors import UnknownNameError, UsageError
 from .predictions import predicted
 from .tables import split
@@ -156,7 +156,10 @@ class Model:
         except ValueError:
             return None
         tokens = self.text.fed if self.text else set()
-        return kinds if isinstance(kinds, dict) and set(kinds) | tokens == set(self.inputs) else None
+        if not isinstance(kinds, dict) or set(kinds) | tokens != set(self.inputs):
+            return None
+        known = self._description.get("categories", {})
+        return {name: Text(known.get(name, ())) if kind == "text" else kind for name, kind in kinds.items()}
 
     @property
     def text(self):

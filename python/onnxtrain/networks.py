@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 
@@ -11,7 +12,7 @@ from .errors import DataError, Error, UsageError
 from .hints import in_python
 from .model import Model
 from .session import feed_lists
-from .tables import is_dataset
+from .tables import is_dataset, is_split_dataset, pictures, refuse_splits
 from .text import offer_tokenizers
 
 
@@ -75,10 +76,14 @@ def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=
     options = {k: v for k, v in options.items() if v is not None}
     if tokenizer is not None:
         offer_tokenizers(os.fspath(tokenizer))
+    if is_split_dataset(data):
+        refuse_splits(data)
     with tempfile.TemporaryDirectory() as folder:
         arrays = {}
         if isinstance(data, (str, os.PathLike)) and os.fspath(data).endswith(".parquet"):
             data = read_parquet(os.fspath(data))
+        elif is_dataset(data) and (found := pictures(data, target)) is not None:
+            data, options["target"] = found, ""
         if isinstance(data, (str, os.PathLike)):
             options["data"] = os.fspath(data)
         elif _is_table(data):
@@ -92,6 +97,11 @@ def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=
             native, notes = _native.new(kind, *feed_lists(arrays), json.dumps(options))
         except Error as e:  # a table of the caller's is no file to him
             said = [text.replace(f"'{folder}{os.sep}table.csv'", "the table") for text in (e.message, e.hint)]
+            again = "table" + (f", target={target!r}" if target else "")
+            said[1] = re.sub(r"onnxtrain new (\w+) --data \S+( --target \S+)? -o model.onnx",
+                             lambda m: f'ot.new("{m[1]}", {again})', said[1])
+            said = [text.replace("scale x yourself", "scale=" + repr(scale) if k == 0 else "scale='standard'")
+                    for k, text in enumerate(said)]
             raise type(e)(said[0], e.code, said[1].replace(folder + os.sep, "")) from None
     if verbose:
         for label, text in json.loads(notes):

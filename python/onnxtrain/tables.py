@@ -32,14 +32,44 @@ def _is_frame(x):
     return hasattr(x, "columns") and hasattr(x, "__array__") and hasattr(x, "drop") and not isinstance(x, Columns)
 
 
-def _dataset_columns(x):
-    if isinstance(x.column_names, dict):
-        raise DataError(f"this is a DatasetDict with the splits {', '.join(x.column_names)}", "OT2105",
-                        f"take one of them: dataset[{next(iter(x.column_names))!r}]")
+def is_split_dataset(x):
+    """A Hugging Face `datasets.DatasetDict`."""
+    return is_dataset(x) and isinstance(x.column_names, dict)
+
+
+def refuse_splits(x):
+    raise DataError(f"this is a DatasetDict with the splits {', '.join(x.column_names)}", "OT2105",
+                    f"take one of them: dataset[{next(iter(x.column_names))!r}]")
+
+
+def is_pictures(column):
+    """Images of the package Pillow, as datasets with an image column give them."""
+    return isinstance(column, list) and bool(column) and all(hasattr(v, "getbands") for v in column)
+
+
+def _pixels(column):
+    mode = "L" if all(v.mode in ("L", "1") for v in column) else "RGB"
+    return [np.asarray(v.convert(mode)).reshape(v.height, v.width, -1).transpose(2, 0, 1) for v in column]
+
+
+def pictures(x, target):
+    """(x, y) of a dataset with one image column, None of any other."""
+    column = next((n for n in x.column_names if is_pictures(x[:1][n])), None)
+    if column is None:
+        return None
+    named = dataset_columns(x)
+    return named[column], _taken(named, [target or "label"], list(named))
+
+
+def dataset_columns(x):
+    if is_split_dataset(x):
+        refuse_splits(x)
     rows = x[:]
     named = {}
     for name in x.column_names:
         column = rows[name]
+        if is_pictures(column):
+            column = _pixels(column)
         try:
             named[name] = column if isinstance(column, np.ndarray) else np.stack([np.asarray(v) for v in column])
         except ValueError as e:
@@ -53,7 +83,7 @@ def split(x, y, inputs):
     several = isinstance(y, list) and y and all(isinstance(n, str) for n in y)
     names = [y] if isinstance(y, str) else y if several and len(y) != len(x) else None
     if is_dataset(x):
-        named = _dataset_columns(x)
+        named = dataset_columns(x)
         y = _taken(named, names, list(named)) if names else y
         if set(inputs) <= set(named):
             return {i: named[i] for i in inputs}, y

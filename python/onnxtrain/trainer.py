@@ -401,7 +401,9 @@ class Trainer:
         # what is not said is the library's to know: from the run that is resumed, or the default
         options = options_json({k: v for k, v in options.items() if v is not None})
         call = (lambda text: watch.heard(json.loads(text))) if on_epoch or watch.callbacks else None
-        valid_data = some_rows(self._columns(*valid)) if isinstance(valid, (tuple, list)) else {}
+        valid_data = {}
+        if isinstance(valid, (tuple, list)):
+            valid_data = some_rows(self._columns(*(split(*valid, self.inputs) if len(valid) == 2 else valid)))
         self._serial += 1
         watch.begin()
         if batches is not None:

@@ -149,6 +149,14 @@ void bind_model(nb::module_& m) {
         return std::make_tuple(nb::cast(PyModel(out)), take(notes));
       },
       "kind"_a, "names"_a, "arrays"_a, "options"_a);
+  m.def("column_numbers", [](const std::string& name, const std::string& word,
+                             const std::vector<std::string>& texts) {
+    std::vector<const char*> raw;
+    for (const std::string& t : texts) raw.push_back(t.c_str());
+    std::vector<double> found(texts.size());
+    ok(ot_column_numbers(name.c_str(), word.c_str(), raw.size(), raw.data(), found.data()));
+    return found;
+  });
   m.def("parse", [](const std::string& text) {
     ot_model* out = nullptr;
     ok(ot_model_parse(text.c_str(), &out));

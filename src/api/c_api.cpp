@@ -14,6 +14,7 @@
 #include "engine/gradients.hpp"
 #include "model/describe.hpp"
 #include "onnx/onnx.hpp"
+#include "run/data/raw_columns.hpp"
 
 namespace onnxtrain::api {
 
@@ -150,7 +151,21 @@ ot_status ot_model_bytes(const ot_model* m, int inference_only, ot_text** out) {
   });
 }
 ot_status ot_model_info(const ot_model* m, ot_text** json) {
-  return guarded({{"m", m}, {"json", json}}, [&] { *json = text(describe_json(*m->m)); });
+  return guarded({{"m", m}, {"json", json}}, [&] {
+    std::string described = describe_json(*m->m);
+    nlohmann::ordered_json known;  // texts that inputs of text tell apart
+    const Graph& g = m->m->main;
+    for (ValueId v : g.inputs)
+      if (g.value(v).type.is_tensor() && g.value(v).type.elem == DType::kString)
+        if (auto texts = run::categories_of(g, v); !texts.empty())
+          known[g.value_name(v)] = std::move(texts);
+    if (!known.empty()) {
+      auto all = nlohmann::ordered_json::parse(described);
+      all["categories"] = std::move(known);
+      described = all.dump();
+    }
+    *json = text(std::move(described));
+  });
 }
 ot_status ot_model_initializer(const ot_model* m, const char* name, ot_value** out) {
   return guarded({{"m", m}, {"name", name}, {"out", out}}, [&] {

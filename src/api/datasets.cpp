@@ -6,6 +6,8 @@
 
 #include "api/handles.hpp"
 #include "data/open.hpp"
+#include "data/table/csv_column.hpp"
+#include "run/data/raw_columns.hpp"
 
 using namespace onnxtrain;
 using namespace onnxtrain::api;
@@ -104,6 +106,17 @@ ot_status ot_dataset_open(const char* spec, const char* options, ot_dataset** ou
     if (given.contains("part") && !d.of_part())
       d.add_note("the source has no parts: all rows are taken as training data");
     *out = new ot_dataset{std::move(d), nullptr};
+  });
+}
+
+ot_status ot_column_numbers(const char* name, const char* word, size_t n, const char* const* texts,
+                            double* out) {
+  return guarded({{"name", name}, {"word", word}, {"texts", texts}, {"out", out}}, [&] {
+    CsvColumnBuilder column(run::column_of_word(name, word));
+    for (size_t k = 0; k < n; ++k)
+      column.add(texts[k], [&] { return cat("row ", k, " of column '", name, "'"); });
+    const Tensor found = column.numbers();
+    std::copy_n(found.as<double>(), n, out);
   });
 }
 

@@ -28,6 +28,7 @@ struct PredictFlags {
 };
 
 int predict(PredictFlags& f) {
+  if (f.to == "-") f.to.clear();  // standard output
   check_ending(f.to, {".csv", ".tsv", ".npz", ".npy", ".json"}, false);
   ProgramOptions po;
   Communicator* processes = f.processes.connect(f.threads);

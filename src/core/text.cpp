@@ -2,6 +2,7 @@
 #include "core/text.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <numeric>
 #include <vector>
@@ -27,6 +28,12 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string closest(const std::string& name, const std::vector<std::string>& candidates) {
+  auto lower = [](std::string s) {
+    for (char& c : s) c = char(std::tolower(static_cast<unsigned char>(c)));
+    return s;
+  };
+  for (const std::string& c : candidates)
+    if (lower(c) == lower(name)) return c;
   std::string best;
   size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
   for (const std::string& c : candidates) {

@@ -2,13 +2,13 @@
 #include "data/images.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <map>
 
 #include "core/random.hpp"
 #include "core/shell.hpp"
+#include "data/image_files.hpp"
 #include "kernels/image/decode.hpp"
 
 namespace onnxtrain {
@@ -17,40 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMostBytes = uint64_t(256) << 20;  // of one image file
-
-bool is_image(const fs::path& p) {
-  static constexpr std::array kEndings = {".png", ".jpg", ".jpeg", ".bmp",  ".ppm",
-                                          ".pgm", ".tif", ".tiff", ".webp", ".jp2"};
-  std::string ending = p.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return char(std::tolower(c)); });
-  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
-}
-
-// Formats that people have and that are not read.
-bool is_other_image(const fs::path& p) {
-  std::string ending = p.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return char(std::tolower(c)); });
-  static constexpr std::array kEndings = {".gif", ".heic", ".heif", ".avif", ".svg",
-                                          ".ico", ".psd",  ".dng",  ".jxl"};
-  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
-}
-
-// Names in the folder in byte order: the same on every machine.
-std::vector<std::string> entries(const std::string& folder, bool folders) {
-  std::vector<std::string> names;
-  for (const auto& e : fs::directory_iterator(folder)) {
-    const std::string name = e.path().filename().string();
-    if (name.starts_with(".")) continue;
-    // a link to nothing is an image that is missing
-    if (folders ? e.is_directory()
-                : is_image(e.path()) && (e.is_regular_file() || (e.is_symlink() && !e.exists())))
-      names.push_back(name);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 constexpr const char* kSkipHint =
     "copy or convert it, or go on without damaged images:  --skip-bad";
@@ -114,18 +80,22 @@ Form form_for(const Shape& row, const std::string& first) {
 
 class ImageColumn final : public Column {
  public:
-  ImageColumn(std::vector<std::string> paths, Form form, bool same_size, const ImageReading& how)
+  // root: the folder that holds those of the classes; "": there is none
+  ImageColumn(std::vector<std::string> paths, Form form, bool same_size, const ImageReading& how,
+              const std::string& root)
       : Column(how.numbers ? DType::kFloat : DType::kUint8, form.shape(), int64_t(paths.size())),
         paths_(std::move(paths)),
         form_(form),
         same_size_(same_size),
-        rule_(how.resize) {}
+        rule_(how.resize),
+        root_(root.empty() ? 0 : root.size() + 1) {}
   bool is_decoded() const override { return true; }
   uint64_t identity(int64_t row) const override {
     const fs::path path = paths_[size_t(row)];
     std::error_code gone;
     const uint64_t size = fs::file_size(path, gone);
-    const std::string name = (path.parent_path().filename() / path.filename()).string();
+    const std::string name = root_ > 0 ? paths_[size_t(row)].substr(root_)
+                                       : (path.parent_path().filename() / path.filename()).string();
     return hash64(name.data(), name.size(), size);
   }
 
@@ -172,10 +142,11 @@ class ImageColumn final : public Column {
   Form form_;
   bool same_size_;
   std::string rule_;
+  size_t root_;  // characters of the path before the name of the class
 };
 
 Dataset images_of(const std::string& source, const std::vector<std::string>& paths,
-                  const OpenOptions& options, bool folder) {
+                  const OpenOptions& options, bool folder, const std::string& root = "") {
   const Shape& row = options.x_shape;
   Form form = form_for(row, paths[0]);
   bool same_size = row.size() < 2 || form.shape() != row;
@@ -186,7 +157,7 @@ Dataset images_of(const std::string& source, const std::vector<std::string>& pat
     same_size = false;
   }
   auto images = std::make_shared<ImageColumn>(paths, form, row.size() == 2 ? false : same_size,
-                                              options.images);
+                                              options.images, root);
   Dataset out(source, "images");
   ColumnPtr x = images;
   if (uint64_t(images->rows()) * images->row_bytes() <= eager_limit()) {
@@ -250,7 +221,7 @@ std::string leave_out_bad(const std::string& folder, const std::vector<std::stri
   return r.note();
 }
 
-// Files that look as if they were meant: beside the folders of classes, deeper inside, or no image.
+// Files that look as if they were meant: beside the folders of classes, or no image.
 class Strays {
  public:
   void look(const std::string& folder, bool of_class) {
@@ -258,11 +229,9 @@ class Strays {
     for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
       const std::string name = it->path().filename().string();
       if (name.starts_with(".")) continue;
-      if (it->is_directory(ec) && of_class && !entries(it->path().string(), false).empty())
-        note(it->path().string() + "/");
-      else if (it->is_regular_file(ec) && is_other_image(it->path()))
+      if (it->is_regular_file(ec) && is_other_image_name(name))
         other_.push_back(it->path().string());
-      else if (it->is_regular_file(ec) && is_image(it->path()) != of_class)
+      else if (it->is_regular_file(ec) && is_image_name(name) != of_class)
         note(it->path().string());
     }
   }
@@ -320,8 +289,6 @@ std::string part_folder(const std::string& folder, DataPart part) {
 
 }  // namespace
 
-bool is_image_name(const std::string& path) { return is_image(path); }
-
 Tensor image_tensor(const std::string& path, int64_t channels) {
   const image::Image p = read_image(path);
   const std::vector<uint8_t> pixels = channels == 1 ? grey(p) : p.rgb;
@@ -337,11 +304,20 @@ Dataset open_image(const std::string& path, const OpenOptions& options) {
 }
 
 bool open_image_folder(const std::string& folder, const OpenOptions& options, Dataset& out) {
-  const std::string root = part_folder(folder, options.part);
+  const std::string root = part_folder(class_root(folder), options.part);
   std::vector<std::string> paths, classes, empty;
   std::vector<int64_t> labels;
-  for (const std::string& name : entries(root, true)) {
-    const std::vector<std::string> files = entries(root + "/" + name, false);
+  if (const auto deeper = classes_one_deeper(root); !deeper.empty()) {
+    const std::string first = folders_in(root)[0];
+    data_error("OT2202",
+               cat("every folder in '", root, "' holds the folders ", listed(deeper, 5),
+                   ": either may be the classes"),
+               cat("if these are the classes, name one of the folders:  --data ",
+                   shell_word(root + "/" + first), "; else put the images of '", first, "' into '",
+                   root, "/", first, "' itself"));
+  }
+  for (const std::string& name : folders_in(root)) {
+    const std::vector<std::string> files = images_below(root + "/" + name);
     if (files.empty()) {
       empty.push_back(name);
       continue;
@@ -353,8 +329,14 @@ bool open_image_folder(const std::string& folder, const OpenOptions& options, Da
     classes.push_back(name);
   }
   if (classes.empty())
-    for (const std::string& f : entries(root, false)) paths.push_back(root + "/" + f);
-  if (paths.empty()) return false;
+    for (const std::string& f : images_in(root)) paths.push_back(root + "/" + f);
+  if (paths.empty()) {
+    if (const std::string other = other_image_below(root); !other.empty())
+      data_error("OT2200",
+                 cat("'", folder, "' holds images of a format that is not read: '", other, "'"),
+                 "convert them to png or jpg");
+    return false;
+  }
   if (!classes.empty() && !empty.empty())
     data_error("OT2161",
                cat("class folder '", root, "/", empty[0], "' holds no images: its number among ",
@@ -362,8 +344,8 @@ bool open_image_folder(const std::string& folder, const OpenOptions& options, Da
                cat("put images there, or remove it:  rm -r ", shell_word(root + "/" + empty[0])));
   std::string skipped;
   if (options.images.skip_bad) skipped = leave_out_bad(folder, classes, paths, labels);
-  out = images_of(folder, paths, options, true);
-  out.set_of_part(root != folder);
+  out = images_of(folder, paths, options, true, classes.empty() ? "" : root);
+  out.set_of_part(root != class_root(folder));
   if (!skipped.empty()) out.add_note(skipped);
   Strays strays;
   if (!classes.empty()) strays.look(root, false);

@@ -18,7 +18,6 @@ std::string class_order(const Dataset& data, const std::string& column);
 
 // One image, to predict for.
 Dataset open_image(const std::string& path, const OpenOptions& options);
-bool is_image_name(const std::string& path);  // by its ending
 // The image as it is, bytes [1, channels, height, width]; one channel: grey.
 Tensor image_tensor(const std::string& path, int64_t channels);
 

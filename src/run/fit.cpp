@@ -55,6 +55,7 @@ class Loop {
       usage_error("OT0037",
                   cat("--metric ", o_.metric, " is of the validation rows, and there are none"),
                   "--valid 0.1, or leave --metric out");
+    if (valid_) Metrics::check_name(o_.metric);
     if (!valid_ && o_.patience > 0)
       observer_.on_note("note",
                         "--patience watches the training loss: there are no validation rows");

@@ -134,6 +134,9 @@ constexpr Explanation kData[] = {
      "these was\nnot given. Keys are never matched by guessing."},
     {"OT2200", "Every image of the folder is damaged or in a format that is not read."},
     {"OT2201", "With --skip-bad no image of a class is left: its number would be missing."},
+    {"OT2202",
+     "Images lie in folders of classes, at any depth. Where every such folder holds the same "
+     "folders, these may be the classes and the outer ones parts of the data (train, test)."},
     {"OT2203",
      "Resizing can be put in front of a model whose only input is [N,C,H,W] with known sizes."},
     {"OT2204", "Resize with antialiasing is an operator of opset 18; the model cannot be raised."},

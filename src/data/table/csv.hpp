@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "data/columns/dataset.hpp"
+#include "data/number_form.hpp"
 #include "data/table/dates.hpp"
 
 namespace onnxtrain {
@@ -12,6 +13,7 @@ struct CsvColumn {
   enum class Kind { kNumber, kText, kDate } kind = Kind::kNumber;
   std::string name;
   DateOrder order = DateOrder::kMonthFirst;
+  NumberForm form;                      // of numbers
   bool missing = false;                 // numbers may be missing: they become NaN
   std::vector<std::string> categories;  // texts that the model knows; empty: not known
 };

@@ -61,7 +61,7 @@ void CsvColumnBuilder::add(std::string_view field, const std::function<std::stri
     return;
   }
   const bool date = spec_.kind == CsvColumn::Kind::kDate;
-  const auto v = date ? date_number(field, spec_.order) : csv_number(field);
+  const auto v = date ? date_number(field, spec_.order) : number_of_form(field, spec_.form);
   if (v) return numbers_.push_back(*v);
   if (date)
     data_error("OT2181", cat("no date: ", csv_shown(field), " in ", place()),
@@ -73,12 +73,24 @@ void CsvColumnBuilder::add(std::string_view field, const std::function<std::stri
              comma.empty() ? "correct the value, or empty the field" : comma);
 }
 
-// The category that is meant: 3.0 is the category 3.
+// TRUE and true are one value, whoever wrote the file.
+bool same_truth(const std::string& a, const std::string& b) {
+  auto lower = [](std::string s) {
+    for (char& c : s) c = char(std::tolower(static_cast<unsigned char>(c)));
+    return s;
+  };
+  const std::string word = lower(a);
+  return (word == "true" || word == "false") && lower(b) == word;
+}
+
+// The category that is meant: 3.0 is the category 3, TRUE the category True.
 const std::string& CsvColumnBuilder::known(const std::string& text) {
   if (categories_.empty() || categories_.count(text) > 0) return text;
   if (const auto v = csv_number(text))
     for (const std::string& c : categories_)
       if (csv_number(c) == v) return c;
+  for (const std::string& c : categories_)
+    if (same_truth(text, c)) return c;
   ++unseen_rows_;
   unseen_.insert(text);
   return text;

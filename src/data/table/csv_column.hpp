@@ -14,6 +14,7 @@ class CsvColumnBuilder {
   const CsvColumn& spec() const { return spec_; }
   // place: "'t.csv' line 7, column 'age'". OT2121, OT2124 and OT2181 for what does not fit.
   void add(std::string_view field, const std::function<std::string()>& place);
+  Tensor numbers() const { return Tensor::vector(numbers_); }  // so far
   // Float64 or text, one per row.
   ColumnPtr finish();
   // Texts that the model does not know, with their number of rows; "" when there are none.

@@ -58,11 +58,7 @@ struct Tally {
       p.stray_line = word_line;
       return without_dashes();
     }
-    if (dates <= kNearlyAll * there) {
-      p.kind = CsvColumn::Kind::kText;
-      p.numbers.clear();
-      return std::move(p);
-    }
+    if (dates <= kNearlyAll * there) return without_dates();
     p.kind = CsvColumn::Kind::kDate;
     p.order = day_first.size() > month_first.size() ? DateOrder::kDayFirst : DateOrder::kMonthFirst;
     p.order_open = day_first.size() == month_first.size() && day_first != month_first;
@@ -71,6 +67,21 @@ struct Tally {
       p.stray_line = no_date_line;
     }
     p.numbers = std::move(p.order == DateOrder::kDayFirst ? day_first : month_first);
+    return without_dashes();
+  }
+
+  // Text, or numbers with a unit.
+  ColumnProfile without_dates() {
+    p.numbers.clear();
+    const auto form = p.all_texts ? common_form(p.texts) : std::nullopt;
+    if (!form) {
+      p.kind = CsvColumn::Kind::kText;
+      return std::move(p);
+    }
+    p.form = *form;
+    for (const auto& [text, count] : p.texts)
+      if (!csv_dash(text))
+        p.numbers.insert(p.numbers.end(), size_t(count), *number_of_form(text, *form));
     return without_dashes();
   }
 
@@ -88,6 +99,7 @@ struct Tally {
 bool ColumnProfile::counts_rows() const {
   constexpr size_t kFew = 10;  // fewer rows may count up by accident
   if (kind != CsvColumn::Kind::kNumber || missing > 0 || numbers.size() < kFew) return false;
+  if (!form.around.empty()) return false;
   for (size_t i = 0; i < numbers.size(); ++i)
     if (numbers[i] != numbers[0] + double(i)) return false;
   return true;

@@ -13,9 +13,11 @@ struct ColumnProfile {
   // Number or date: every value that is there is one, but for `stray`. An empty column is a number.
   CsvColumn::Kind kind = CsvColumn::Kind::kNumber;
   DateOrder order = DateOrder::kMonthFirst;
+  NumberForm form;          // of numbers
   bool order_open = false;  // day and month of every date could be exchanged
   int64_t rows = 0, missing = 0;
-  std::vector<double> numbers;           // numbers and dates that are there, in the rows' order
+  // Numbers and dates that are there, in the rows' order; not in this order when they have a form.
+  std::vector<double> numbers;
   std::map<std::string, int64_t> texts;  // values as they are written, and how often each stands
   bool all_texts = true;                 // false: there are more different ones than were kept
   std::string stray;                     // a value of another kind than nearly all others

@@ -70,7 +70,22 @@ constexpr std::array<Read, 4> kReads = {{
     {CsvColumn::Kind::kDate, DateOrder::kDayFirst, "date, day first"},
 }};
 
+// Nothing happens for words that are not known.
+void read_word(const std::string& word, CsvColumn& c) {
+  for (const Read& r : kReads)
+    if (word == r.word && r.kind != CsvColumn::Kind::kText) c.kind = r.kind, c.order = r.order;
+  if (const auto form = form_of_word(word)) c.form = *form;
+}
+
 }  // namespace
+
+CsvColumn column_of_word(const std::string& name, const std::string& word) {
+  CsvColumn c;
+  c.name = name;
+  c.missing = true;
+  read_word(word, c);
+  return c;
+}
 
 bool takes_missing(const Graph& g, ValueId input) { return all_fill(g, input, kMostHops); }
 
@@ -98,10 +113,7 @@ std::vector<CsvColumn> raw_columns(const Model& m, const std::map<std::string, s
     } else {
       c.missing = takes_missing(m.main, v);
       const auto it = words.is_object() ? words.find(name) : words.end();
-      for (const Read& r : kReads)
-        if (words.is_object() && it != words.end() && *it == r.word &&
-            r.kind != CsvColumn::Kind::kText)
-          c.kind = r.kind, c.order = r.order;
+      if (words.is_object() && it != words.end() && it->is_string()) read_word(*it, c);
     }
     all.push_back(std::move(c));
   }
@@ -126,7 +138,7 @@ void note_columns(const std::vector<CsvColumn>& columns, std::map<std::string, s
   for (const CsvColumn& c : columns)
     for (const Read& r : kReads)
       if (r.kind == c.kind && (r.kind != CsvColumn::Kind::kDate || r.order == c.order))
-        j[c.name] = r.word;
+        j[c.name] = r.kind == CsvColumn::Kind::kNumber ? form_word(c.form) : r.word;
   m[kColumnsKey] = j.dump();
 }
 

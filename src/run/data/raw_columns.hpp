@@ -24,6 +24,10 @@ std::vector<CsvColumn> raw_columns(const Model& m, const std::map<std::string, s
 // Tells the csv reader what the model's inputs want.
 void read_raw_columns(const Model& m, const FeedOptions& feed, CsvOptions& csv);
 
+// A column by its word in that metadata: "number", "number, $#", "date", ...; NaN for what is
+// missing.
+CsvColumn column_of_word(const std::string& name, const std::string& word);
+
 // The metadata of a model whose inputs are these columns.
 void note_columns(const std::vector<CsvColumn>& columns, std::map<std::string, std::string>& m);
 inline constexpr const char* kColumnsKey = "onnxtrain.columns";

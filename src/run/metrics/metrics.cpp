@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/closest.hpp"
 #include "data/columns/dataset.hpp"
 
 namespace onnxtrain::run {
@@ -142,9 +143,21 @@ std::vector<std::pair<std::string, double>> Metrics::watched_first(
     all.insert(all.begin(), {name, value});
     return all;
   }
+  const std::string near = closest(watched, names);
   usage_error("OT0037",
               cat("there is no metric '", watched, "' of this training; there are ", listed(names)),
-              cat("--metric ", names[0]));
+              cat("--metric ", near.empty() ? all[0].first : near));
+}
+
+void Metrics::check_name(const std::string& name) {
+  static const std::vector<std::string> kKnown = {"accuracy", "top5", "perplexity", "precision",
+                                                  "recall",   "f1",   "auc",        "mae",
+                                                  "rmse",     "r2",   "loss"};
+  for (const std::string& known : kKnown)
+    if (name.empty() || name == known || name.ends_with("_" + known)) return;
+  const std::string near = closest(name, kKnown);
+  usage_error("OT0037", cat("there is no metric '", name, "'; there are ", listed(kKnown)),
+              near.empty() ? "leave --metric out" : cat("--metric ", near));
 }
 
 }  // namespace onnxtrain::run

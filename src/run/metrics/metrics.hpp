@@ -30,6 +30,8 @@ class Metrics {
   // values(), with the one of this name first, also when it is of more(); "": as they are; "loss":
   // none. OT0037 when there is no such metric.
   std::vector<std::pair<std::string, double>> watched_first(const std::string& watched) const;
+  // Words that no training knows (OT0037), before one has begun. name: METRIC or OUTPUT_METRIC.
+  static void check_name(const std::string& name);
   // Per class: how often it was right when it was predicted, and how many of its rows were found.
   struct ClassScore {
     double precision = 0, recall = 0, f1 = 0;

@@ -33,6 +33,7 @@ Model for_table(const NewRequest& q, const TableProfile& table, const Dataset& d
                "name the column to learn:  --target NAME");
   const NewTarget target = find_targets(data, q.task);
   tell_target(target, listed(data.targets()), data.rows(), observer);
+  refuse_names_of_images(table, q.kind, data.source(), data.targets()[0]);
   const PreprocessPlan plan = plan_preprocessing(table, q.preprocess, data.source());
   tell(plan, observer);
   NetworkSpec s = network_spec(q, target, {total_width(plan.columns)});
@@ -41,7 +42,9 @@ Model for_table(const NewRequest& q, const TableProfile& table, const Dataset& d
     data_error(
         "OT2170",
         cat("a network of kind '", q.kind, "' is for images, and '", data.source(), "' is a table"),
-        cat("onnxtrain new mlp --data ", shell_word(data.source()), " -o model.onnx"));
+        cat("onnxtrain new mlp --data ", shell_word(data.source()),
+            q.target.empty() ? std::string() : " --target " + shell_word(q.target),
+            " -o model.onnx"));
   Model m = in_front(new_network(s, all_ops()), s.input, plan, q.seed);
   note_target(target, data.targets(), m);
   if (!data.dropped().empty()) m.metadata["onnxtrain.drop"] = json(data.dropped()).dump();

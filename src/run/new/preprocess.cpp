@@ -172,7 +172,9 @@ class Planner {
     read.kind = p.kind;
     read.name = p.name;
     read.order = p.order;
+    read.form = p.form;
     read.missing = true;
+    if (!p.form.around.empty()) note_form(p);
     if (p.kind == Kind::kDate) {
       dates_.push_back(p.name);
       if (p.order_open) open_dates_.push_back(p.name);
@@ -187,16 +189,21 @@ class Planner {
       data_error(
           "OT2180",
           cat("no column of '", source_, "' can be learnt from: ", listed_plain(plan_.left_out)),
-          cat("name a column of text that is to be used all the same:  --embed ",
-              text_column_.empty() ? "NAME" : shell_word(text_column_)));
+          text_column_.empty()
+              ? std::string("add a column whose values differ between the rows")
+              : cat("name a column of text that is to be used all the same:  --embed ",
+                    shell_word(text_column_)));
     const size_t numbers = plan_.columns.size();
     if (scale_.find(',') != std::string::npos) set_given_scale();
-    plan_.matrix = categories_.empty() && dates_.empty() && numbers >= kMatrixFrom;
+    plan_.matrix =
+        categories_.empty() && dates_.empty() && forms_.empty() && numbers >= kMatrixFrom;
     if (numbers > 0)
       plan_.lines.push_back(cat(numbers, numbers == 1 ? " number" : " numbers", ": ", scale_text(),
                                 ", missing values become ", impute_text()));
     if (!missing_.empty())
       plan_.lines.push_back(cat("missing values in ", listed_plain(missing_, 8)));
+    if (!forms_.empty())
+      plan_.lines.push_back("units and groups of digits taken off: " + listed_plain(forms_, 8));
     if (!dates_.empty())
       plan_.lines.push_back(cat("dates as days since 1970-01-01: ", listed(dates_, 8)));
     if (!open_dates_.empty())
@@ -227,6 +234,15 @@ class Planner {
     Names all;
     for (const auto& [text, count] : p.texts) all.push_back(text);
     return numbers_in_texts(all);
+  }
+
+  // With the longest value, which shows the most.
+  void note_form(const ColumnProfile& p) {
+    const std::string* longest = &p.texts.begin()->first;
+    for (const auto& [text, count] : p.texts)
+      if (text.size() > longest->size()) longest = &text;
+    forms_.push_back(cat("'", p.name, "' (", csv_shown(*longest), " is ",
+                         number_of_form(*longest, p.form).value_or(0), ")"));
   }
 
   void leave_out(const std::string& name, const std::string& why) {
@@ -286,7 +302,7 @@ class Planner {
   std::string scale_;
   PreprocessPlan plan_;
   std::vector<ColumnTransform> categories_;
-  Names dates_, open_dates_, missing_, disguised_;
+  Names dates_, open_dates_, missing_, disguised_, forms_;
   std::string text_column_;  // the first that is left out
 };
 

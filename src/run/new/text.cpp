@@ -20,12 +20,12 @@ using Names = std::vector<std::string>;
 
 TextRule text_of(const NewRequest& q) {
   if (q.kind != "transformer" && q.kind != "lstm" && q.kind != "gru")
-    usage_error(
-        "OT2225",
-        cat("a network of kind '", q.kind, "' takes no text; transformer, lstm and gru do"),
-        cat("onnxtrain new transformer --data ", shell_word(q.data),
-            q.target.empty() ? std::string() : " --target " + shell_word(q.target), " --text ",
-            shell_word(q.text.column), " --tokenizer ", shell_word(q.text.tokenizer)));
+    usage_error("OT2225",
+                cat("a network of kind '", q.kind, "' takes no text; transformer, lstm and gru do"),
+                cat("onnxtrain new transformer --data ", shell_word(q.data),
+                    q.target.empty() ? std::string() : " --target " + shell_word(q.target),
+                    " --text ", shell_word(q.text.column), " --tokenizer ",
+                    shell_word(q.text.tokenizer.empty() ? "tokenizer.json" : q.text.tokenizer)));
   if (q.text.tokenizer.empty())
     usage_error("OT2224", cat("--text ", q.text.column, " needs a tokenizer"),
                 "--tokenizer tokenizer.json");
