@@ -61,7 +61,7 @@ std::vector<ValueId> gradient(GradBuilder& b) {
   g.version = opset_of_foreign(n) + kForeignVersion + kForeignGradient;
   g.attrs = n.attrs;
   g.inputs = in;
-  const std::vector<ValueId> out = b.graph().add_node(std::move(g), int(n.inputs.size()));
+  std::vector<ValueId> out = b.graph().add_node(std::move(g), int(n.inputs.size()));
   b.graph().nodes.back().name = b.graph().value_name(out[0]);
   for (size_t k = 0; k < n.inputs.size(); ++k)
     if (n.inputs[k] != kNone) b.graph().value(out[k]).type = b.type(n.inputs[k]);
