@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "data/columns/dataset.hpp"
-#include "data/number_form.hpp"
 #include "data/table/dates.hpp"
+#include "data/table/number_form.hpp"
 
 namespace onnxtrain {
 

@@ -1,5 +1,5 @@
 // Numbers with a currency, a unit or groups of digits.
-#include "data/number_form.hpp"
+#include "data/table/number_form.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A number, what stands before and behind it, and its separators.
-#include "data/number_form.hpp"
+#include "data/table/number_form.hpp"
 
 #include <algorithm>
 #include <array>
