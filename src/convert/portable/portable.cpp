@@ -90,6 +90,10 @@ Sizes sizes_by_name(const Model& m, const StepOptions& o) {
     const auto& name = dim.first;
     const auto& sizes = dim.second;
     bool found = symbols.contains(name) && sizes.size() == 1;
+    if (found && sizes[0] < 1)
+      usage_error("OT1251",
+                  cat("the size ", sizes[0], " given for dimension '", name, "' is not at least 1"),
+                  cat("--dim ", name, "=32"));
     if (found) named[name] = sizes[0];
     if (!found)
       each_input(m, [&](const ValueDef& d) {
