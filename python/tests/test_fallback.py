@@ -97,6 +97,14 @@ def test_a_gradient_that_nobody_said_is_refused_by_name(fallback):
         trains_before(m)
 
 
+def test_a_step_for_other_runtimes_names_the_foreign_node(fallback, tmp_path):
+    m = model([inverse("the_inverse", "x", "a"), helper.make_node("MatMul", ["a", "w"], ["y"])], WEIGHT)
+    train = ot.prepare(ot.load(m), loss="mse", optimizer=ot.SGD(lr=0.1))
+    with pytest.raises(ot.Error, match="the_inverse.*com.microsoft.*another runtime") as e:
+        ot.export_step(train, tmp_path / "step.onnx")
+    assert e.value.code == "OT1260"
+
+
 def inverse_gradient(inputs, outputs, dys):
     t = np.swapaxes(outputs[0], 1, 2)
     return [-t @ dys[0] @ t]

@@ -175,6 +175,8 @@ def test_sizes_and_opsets_that_are_named_work(tmp_path):
     with pytest.raises(ot.Error, match="GridSample.*needs known shapes") as e:
         ot.export_step(model, tmp_path / "step.onnx", opset=13)
     assert "dims={'N': 32}" in e.value.hint
+    with pytest.raises(ot.UsageError, match="size 0 given for dimension 'N'"):
+        ot.export_step(model, tmp_path / "step.onnx", dims={"N": 0})
     with pytest.raises(ot.Error, match="GridSample.*does not exist there") as e:
         ot.export_step(model, tmp_path / "step.onnx", opset=13, dims={"N": 32})
     opset = int(e.value.hint.split("opset=")[1])

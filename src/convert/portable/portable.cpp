@@ -9,6 +9,7 @@
 #include "convert/portable/rules.hpp"
 #include "convert/portable/stages.hpp"
 #include "onnx/onnx.hpp"
+#include "op/foreign.hpp"
 #include "op/needs_shape.hpp"
 
 namespace onnxtrain {
@@ -90,6 +91,10 @@ Sizes sizes_by_name(const Model& m, const StepOptions& o) {
     const auto& name = dim.first;
     const auto& sizes = dim.second;
     bool found = symbols.contains(name) && sizes.size() == 1;
+    if (found && sizes[0] < 1)
+      usage_error("OT1251",
+                  cat("the size ", sizes[0], " given for dimension '", name, "' is not at least 1"),
+                  cat("--dim ", name, "=32"));
     if (found) named[name] = sizes[0];
     if (!found)
       each_input(m, [&](const ValueDef& d) {
@@ -289,6 +294,16 @@ void make_portable(StepModel& s, const StepOptions& o, const OpTable& ops) {
   needs_shape(std::move(lacking));
 }
 
+// Operators that only --fallback runs are no part of a step for other runtimes.
+void refuse_foreign_nodes(const Graph& g) {
+  for (const Node& n : g.nodes)
+    if (is_foreign(n))
+      model_error("OT1260",
+                  cat("the step cannot be portable: ", n.label(), " of domain '", n.domain,
+                      "' runs in another runtime (--fallback)"),
+                  "train it here, with --engine native and --fallback");
+}
+
 StepModel made_step(Model sized, int which, const StepOptions& o, const OpTable& ops) {
   StepModel s;
   s.section = which;
@@ -316,6 +331,8 @@ StepModel make_step(const Model& m, int which, const StepOptions& o, const OpTab
                     m.training.size() == 1 ? " training section" : " training sections",
                     ", there is no section ", which),
                 "sections count from 0:  --step 0");
+  refuse_foreign_nodes(m.main);
+  refuse_foreign_nodes(m.training[size_t(which)].algorithm);
   const Model sized = with_sizes(m, o, ops);
   StepModel s;
   if (auto lacking = apply_rules([&] { s = made_step(sized, which, o, ops); }))
