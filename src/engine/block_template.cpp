@@ -45,7 +45,7 @@ Graph specialised(const Graph& general, const std::vector<ValueId>& keep, const 
   }
   g.remove_dead(keep);
   do {
-    specialise(g, all_ops(), pool);
+    specialise(g, all_ops(), pool, {.loop_lengths = true});
   } while (inline_constant_ifs(g));
   type_bodies(g, all_ops());
   return g;

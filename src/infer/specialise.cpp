@@ -80,7 +80,7 @@ void specialise(Graph& g, const OpTable& table, ThreadPool& pool, const Speciali
     const Op& op = table.get(n);
     if (op.run_values && !op.shape) {
       make_dynamic(g, n);
-      infer_subgraph_results(g, n, table);
+      infer_subgraph_results(g, n, table, o.loop_lengths);
       kept.push_back(std::move(n));
       continue;
     }

@@ -138,13 +138,13 @@ bool loop_types(const Graph& g, const Node& n, const OpTable& table, BodyTypes& 
   return true;
 }
 
-void infer_loop(Graph& g, const Node& n, const OpTable& table) {
+void infer_loop(Graph& g, const Node& n, const OpTable& table, bool lengths) {
   BodyTypes t;
   if (!loop_types(g, n, table, t)) return;
   for (size_t k = 0; k < t.states; ++k)
     if (t.in[k + 2].concrete()) set(g, n, k, t.in[k + 2]);
   for (size_t k = t.states; k + 1 < t.out.size(); ++k)
-    set(g, n, k, stacked(t.out[k + 1], 0, t.length));
+    set(g, n, k, stacked(t.out[k + 1], 0, lengths ? t.length : Dim{}));
 }
 
 bool scan_types(const Graph& g, const Node& n, const OpTable& table, BodyTypes& all) {
@@ -186,10 +186,10 @@ void infer_scan(Graph& g, const Node& n, const OpTable& table) {
 
 }  // namespace
 
-void infer_subgraph_results(Graph& g, const Node& n, const OpTable& table) {
+void infer_subgraph_results(Graph& g, const Node& n, const OpTable& table, bool lengths) {
   if (!n.domain.empty()) return;
   if (n.op == "If") infer_if(g, n, table);
-  if (n.op == "Loop") infer_loop(g, n, table);
+  if (n.op == "Loop") infer_loop(g, n, table, lengths);
   if (n.op == "Scan") infer_scan(g, n, table);
 }
 
