@@ -171,6 +171,8 @@ def raw_column(values, name, kind):
 
 def _raw_values(values, name, kind):
     values = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    if values.size == 0:
+        raise DataError(f"the table has no rows: column '{name}' is empty", "OT2101", "give at least one row")
     if kind == "text":
         return np.array(_texts(values, name, kind), dtype=object)
     text = values.dtype.kind in "US" or (values.dtype == object and any(isinstance(v, str) for v in values.tolist()))

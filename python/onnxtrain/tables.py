@@ -87,8 +87,9 @@ def split(x, y, inputs):
         y = _taken(named, names, list(named)) if names else y
         if set(inputs) <= set(named):
             return {i: named[i] for i in inputs}, y
-        if len(named) == 1:
-            return next(iter(named.values())), y
+        images = [n for n, v in named.items() if v.ndim >= 3]
+        if len(named) == 1 or (len(images) == 1 and len(inputs) == 1):  # a label beside the images is no input
+            return named[(images or list(named))[0]], y
         return Columns(named), y
     if names and _is_frame(x):
         have = [str(c) for c in x.columns]

@@ -85,3 +85,28 @@ def test_the_constant_guess_of_a_regression():
         g (float[N,3] x) => (float[N,1] y) <float[3,1] w = {0.1,0.2,0.3}> { y = MatMul(x, w) }""")
     history = m.compile(loss="mse", optimizer=ot.SGD(lr=0.01)).fit(X, X[:, 0] * 2 + 5, valid=0.4, epochs=1)
     assert set(history.constant_guess) == {"mae", "rmse"} and history.constant_guess["rmse"] > 1
+
+
+def test_datasets_with_images():
+    datasets, image = pytest.importorskip("datasets"), pytest.importorskip("PIL.Image")
+    r = np.random.default_rng(0)
+    label = r.integers(0, 2, 40)
+    shots = [image.fromarray((r.integers(0, 90, (12, 12, 3)) + 120 * k).astype(np.uint8)) for k in label]
+    data = datasets.Dataset.from_dict({"image": shots, "label": label})
+    data = data.cast_column("image", datasets.Image())
+    model = ot.new("cnn", data, target="label", verbose=False)
+    model.fit(data, "label", epochs=8, verbose=0)
+    assert model.evaluate(data, "label")["accuracy"] > 0.9
+    alone = data.remove_columns("label")
+    np.testing.assert_array_equal(model.predict(data, labels=True), model.predict(alone, labels=True))
+    with pytest.raises(ot.DataError, match="DatasetDict with the splits"):
+        ot.new("cnn", data.train_test_split(0.5), target="label")
+
+
+def test_a_table_without_rows():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": [1.0, 2.0, 3.0] * 9, "c": list("xyz") * 9, "y": [0, 1, 1] * 9})
+    model = ot.new("mlp", table, target="y", verbose=False)
+    model.fit(table, "y", epochs=1, verbose=0)
+    with pytest.raises(ot.DataError, match="no rows"):
+        model.predict(table.iloc[:0])

@@ -89,6 +89,13 @@ void choose_arrays(const NewRequest& q, const Dataset& data, ArrayPlan& a) {
   a.y = found.at("y");
 }
 
+// [64, 64, 3]: nobody has 64 channels of 64 x 3 pixels.
+bool looks_channels_last(const NewRequest& q, const Shape& row) {
+  constexpr int64_t kSide = 8;  // of a small image
+  return !q.nhwc && is_image_kind(q.kind) && row.size() == 3 && row[0] >= kSide &&
+         row[1] >= kSide && (row[2] == 1 || row[2] == 3);
+}
+
 ArrayPlan plan_arrays(const NewRequest& q, const Dataset& data) {
   ArrayPlan a;
   choose_arrays(q, data, a);
@@ -145,8 +152,33 @@ std::string set_input_scale(const NewRequest& q, const Dataset& data, const Arra
              shown, a.bytes ? "; the model takes bytes" : "", "   (--scale to change)");
 }
 
+// One 1 and else 0 in every row: classes that a program has spread out.
+bool is_one_hot(const Column& y, const Dataset& data, const std::string& name) {
+  constexpr int64_t kMost = int64_t(1) << 24;
+  const int64_t n = y.row_elements();
+  if (n < 2 || y.rows() * n > kMost) return false;
+  const std::vector<double> v = data.gather_all(name).to_doubles();
+  for (size_t row = 0; row < v.size(); row += size_t(n)) {
+    const auto at = v.begin() + int64_t(row);
+    if (std::count(at, at + n, 1.0) != 1 || std::count(at, at + n, 0.0) != n - 1) return false;
+  }
+  return true;
+}
+
 Model for_arrays(const NewRequest& q, const Dataset& data, Observer& observer) {
-  const ArrayPlan a = plan_arrays(q, data);
+  ArrayPlan a;
+  choose_arrays(q, data, a);
+  const Shape& row = data.column(a.x)->row_shape();
+  if (looks_channels_last(q, row))
+    observer.on_note("note",
+                     cat("one row of '", a.x, "' is ", to_string(row), ": taken as ", row[0],
+                         " channels of ", row[1], " x ", row[2],
+                         "; images with channels last:  --layout nhwc, here and for train"));
+  if (is_one_hot(*data.column(a.y), data, a.y))
+    observer.on_note("note", cat("'", a.y,
+                                 "' has one 1 in every row and is learnt as numbers; as "
+                                 "classes:  y = y.argmax(1) in numpy"));
+  a = plan_arrays(q, data);
   const Dataset used = data.used({a.x, a.y});
   observer.on_note("data", cat(data.source(), "  ", data.format(), "   ",
                                describe_column(*used.column(a.x)), " '", a.x, "'"));

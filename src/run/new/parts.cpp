@@ -145,7 +145,9 @@ int64_t usual_epochs(const std::string& kind, int64_t rows, int64_t batch) {
   if (kind.empty()) return kUsual;
   // a step of a network for images or sequences takes longer
   const bool dense = kind == "mlp" || kind == "linear";
-  const int64_t steps = dense ? 2500 : 600, most = dense ? 200 : 50;
+  const bool recurrent = kind == "lstm" || kind == "gru";
+  const int64_t steps = dense ? 2500 : recurrent ? 1200 : 600;
+  const int64_t most = dense ? 200 : recurrent ? 100 : 50;
   const int64_t batches = std::max<int64_t>(1, (rows + batch - 1) / std::max<int64_t>(1, batch));
   return std::clamp((steps + batches - 1) / batches, kUsual, most);
 }
