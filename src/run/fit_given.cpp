@@ -6,6 +6,7 @@
 #include "run/new_parts.hpp"
 #include "run/run.hpp"
 #include "run/target_check.hpp"
+#include "run/usual_values.hpp"
 #include "run/whole_batches.hpp"
 
 namespace onnxtrain::run {
@@ -149,7 +150,13 @@ Evaluation Run::evaluate(const Dataset& d, int64_t batch) {
   if (batch <= 0) batch = 256;
   Metrics metrics = Evaluator(engine_ ? *stepper_ : native).evaluate(data.feeds, batch);
   return {std::move(metrics), data.feeds.rows(), data_spec(t_->source().metadata).classes,
-          output_metrics(training(), data.feeds, batch)};
+          output_metrics(training(), data.feeds, batch), unlike(data.feeds)};
+}
+
+std::string Run::unlike(const FeedColumns& rows) const {
+  const Metadata& own = parts_.data.metadata;
+  const Metadata& known = own.count(kValuesKey) != 0 ? own : t_->source().metadata;
+  return unlike_training(rows, known, data_spec(known).features);
 }
 
 void Run::save(const std::string& path) {

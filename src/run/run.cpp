@@ -20,6 +20,7 @@
 #include "run/new_parts.hpp"
 #include "run/report.hpp"
 #include "run/target_check.hpp"
+#include "run/usual_values.hpp"
 #include "run/whole_batches.hpp"
 
 namespace onnxtrain::run {
@@ -275,6 +276,10 @@ void Run::check_data(const Model& m, bool goes_on, Observer& observer) {
   } catch (const Error& e) {
     rethrow_of(e, "validation data", q_.data.valid);
   }
+  const std::vector<std::string> features = data_spec(parts_.data.metadata).features;
+  warn_unlike(parts_.train, m.metadata, features, observer);
+  warn_unlike(parts_.valid_data.feeds, parts_.data.metadata, features, observer,
+              "validation data: ");
   const std::string now = parts_.all.text();
   const auto before = m.metadata.find("onnxtrain.data");
   if (goes_on && before != m.metadata.end() && before->second != now)
