@@ -337,7 +337,14 @@ OT_API ot_status ot_trainer_adapt(const ot_trainer* t, const char* input, const 
 /* The same for an input of a model's inference graph. */
 OT_API ot_status ot_model_adapt(const ot_model* m, const char* input, const ot_value* array,
                                 ot_value** out);
-/* Loss and metrics on the inference form of the model, as a JSON object. */
+/* What is unlike the rows that the model or trainer was trained on, in words: other units, another
+ * scale. adapted: rows of one input, as the functions above give them. Empty: nothing. */
+OT_API ot_status ot_model_unlike(const ot_model* m, const char* input, const ot_value* adapted,
+                                 ot_text** said);
+OT_API ot_status ot_trainer_unlike(const ot_trainer* t, const char* input, const ot_value* adapted,
+                                   ot_text** said);
+/* Loss and metrics on the inference form of the model, as a JSON object; "warnings": a list of
+ * texts, where there are any. */
 OT_API ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,
                                      ot_value* const* columns, int64_t batch, ot_text** result);
 /* A trainer that resumes where a run folder or checkpoint stopped. */

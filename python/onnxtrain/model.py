@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import warnings
 from collections.abc import Mapping
 
 import numpy as np
@@ -70,6 +71,15 @@ def all_rows(model, x, output):
     return rows_through(Session(model), model, x, 256, output)
 
 
+def warn_unlike(model, piece):
+    """Says so when rows are unlike those that the model was trained on (other units, another scale)."""
+    known = model._trained_by or model._m
+    texts = [t for t in (known.unlike(k, v) for k, v in piece.items() if not isinstance(v, np.ndarray)) if t]
+    for text in texts[:1]:
+        warnings.warn(f"[OT3129] {text}", UserWarning, stacklevel=5)
+    return bool(texts)
+
+
 def rows_through(session, model, x, batch_size, output=None):
     """An output (the first unless told) for every row, piece by piece; x fits as in `fit` (type, scale of images,
     shape)."""
@@ -80,7 +90,7 @@ def rows_through(session, model, x, batch_size, output=None):
         given = {model.inputs[0]: given["x"]}
     if not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
         raise UsageError(f"batch_size is {batch_size!r}, it is a whole number from 1 on", "OT1152", "batch_size=256")
-    rows, wanted, parts = len(next(iter(given.values()), ())), output or model.outputs[0], []
+    rows, wanted, parts, said = len(next(iter(given.values()), ())), output or model.outputs[0], [], False
     fixed = fixed_batch(model)
     batch_size = fixed or batch_size
     for i in range(0, max(rows, 1), batch_size):
@@ -89,6 +99,8 @@ def rows_through(session, model, x, batch_size, output=None):
         if 0 < count < fixed:  # the last row again and again; what comes of it is dropped
             here = {k: np.concatenate([v, np.repeat(v[-1:], fixed - count, axis=0)]) for k, v in here.items()}
         piece = {k: v if is_text(v) else model._m.adapt(k, to_native(v, k)) for k, v in here.items()}
+        if not said:
+            said = warn_unlike(model, piece)
         parts.append(session.run(piece, [wanted])[wanted][:count or None])
     return sum(parts, []) if isinstance(parts[0], list) else np.concatenate(parts)  # maps are lists
 
@@ -100,6 +112,7 @@ class Model:
         self._m = native
         self._info = self._described = self._initializers = self._trainer = self._session = self._features = None
         self._compiled = {}
+        self._trained_by = None  # the native trainer that knows the rows
 
     def __reduce__(self):  # copies and pickles are the file's bytes
         return load, (self.proto(),)
@@ -325,6 +338,7 @@ class Model:
             for name in set(trainer.state) & set(self.parameters):
                 self._m.set_initializer(name, to_native(trainer.state[name], name))
         self._session = None
+        self._trained_by = trainer._t
         self._features = tuple(trainer.features or ())
 
     def evaluate(self, x, y=None, batch_size=256):

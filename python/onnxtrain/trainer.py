@@ -449,10 +449,14 @@ class Trainer:
         """Loss and metrics on the inference form of the model, as a dict."""
         x, y = split(x, y, self.inputs)
         names, values = feed_lists(some_rows(self._columns(x, y)))
-        return json.loads(self._t.evaluate(names, values, batch_size))
+        scores = json.loads(self._t.evaluate(names, values, batch_size))
+        for text in scores.pop("warnings", ()):
+            warnings.warn(text, UserWarning, stacklevel=3)
+        return scores
 
     def predict(self, x, batch_size=256, *, output=None, proba=False, labels=False):
         """`Model.predict` with the current weights."""
         model = self.model()
         model._features = tuple(self.features or ())
+        model._trained_by = self._t
         return model.predict(x, batch_size, output=output, proba=proba, labels=labels)

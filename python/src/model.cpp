@@ -79,6 +79,12 @@ void bind_class(nb::module_& m) {
              released([&] { return ot_model_adapt(s.h.get(), input.c_str(), array.h.get(), &v); });
              return PyValue(v);
            })
+      .def("unlike",
+           [](const PyModel& s, const std::string& input, const PyValue& rows) {
+             ot_text* t = nullptr;
+             released([&] { return ot_model_unlike(s.h.get(), input.c_str(), rows.h.get(), &t); });
+             return take(t);
+           })
       .def("prepare",
            [](const PyModel& s, const std::string& recipe) {
              ot_model* out = nullptr;

@@ -257,6 +257,13 @@ void bind_state(nb::class_<PyTrainer>& c) {
                  [&] { return ot_trainer_adapt(t.h.get(), input.c_str(), array.h.get(), &v); });
              return PyValue(v);
            })
+      .def("unlike",
+           [](const PyTrainer& t, const std::string& input, const PyValue& rows) {
+             ot_text* text = nullptr;
+             t.guard.released(
+                 [&] { return ot_trainer_unlike(t.h.get(), input.c_str(), rows.h.get(), &text); });
+             return take(text);
+           })
       .def_prop_rw(
           "rate",
           [](const PyTrainer& t) {

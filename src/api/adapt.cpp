@@ -3,7 +3,9 @@
 
 #include "api/handles.hpp"
 #include "model/batch.hpp"
+#include "run/data/data_spec.hpp"
 #include "run/data/feeds.hpp"
+#include "run/data/usual_values.hpp"
 
 using namespace onnxtrain;
 using namespace onnxtrain::api;
@@ -14,6 +16,13 @@ ot_value* adapted(const Model& m, const ValueDef& d, const ot_value* array, bool
   if (!std::holds_alternative<Tensor>(array->v))
     data_error("OT2105", cat("'", d.name, "' is not an array"));
   return new ot_value{run::fitted(m, d, array->v, as_trained)};
+}
+
+// Nothing where it is no array with rows.
+run::FeedColumns one_column(const char* input, const ot_value* array) {
+  const Tensor* t = std::get_if<Tensor>(&array->v);
+  if (!t || t->shape().empty()) return {};
+  return {{input}, {memory_column(*t)}, ""};
 }
 
 const ValueDef& main_input(const Model& m, const std::string& name) {
@@ -32,6 +41,21 @@ ot_status ot_model_adapt(const ot_model* m, const char* input, const ot_value* a
     require_rows_first(m->m->main);
     *out = adapted(*m->m, main_input(*m->m, input), array, true);
   });
+}
+
+ot_status ot_model_unlike(const ot_model* m, const char* input, const ot_value* adapted,
+                          ot_text** said) {
+  return guarded({{"m", m}, {"input", input}, {"adapted", adapted}, {"said", said}}, [&] {
+    const run::Metadata& known = m->m->metadata;
+    *said = new ot_text{
+        run::unlike_training(one_column(input, adapted), known, run::data_spec(known).features)};
+  });
+}
+
+ot_status ot_trainer_unlike(const ot_trainer* t, const char* input, const ot_value* adapted,
+                            ot_text** said) {
+  return guarded({{"t", t}, {"input", input}, {"adapted", adapted}, {"said", said}},
+                 [&] { *said = new ot_text{t->run.unlike(one_column(input, adapted))}; });
 }
 
 ot_status ot_trainer_adapt(const ot_trainer* t, const char* input, const ot_value* array,

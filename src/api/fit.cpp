@@ -162,6 +162,12 @@ json fit_on(ot_trainer* t, const run::Given& given, const char* options, ot_epoc
   return j;
 }
 
+ot_text* evaluated(const run::Evaluation& e) {
+  nlohmann::ordered_json j = run::evaluation_json(e);
+  if (!e.unlike.empty()) j["warnings"] = {cat(e.unlike, " [OT3129]")};
+  return new ot_text{j.dump()};
+}
+
 void needs_rows(const ot_dataset* d, const char* what) {
   if (d && d->stream)
     usage_error("OT1157", cat(what, " needs rows, not a stream of batches"),
@@ -209,8 +215,7 @@ void ot_trainer_stop(ot_trainer* t) {
 ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,
                               ot_value* const* columns, int64_t batch, ot_text** result) {
   return guarded({{"t", t}, {"result", result}}, [&] {
-    *result = new ot_text{
-        run::evaluation_json(t->run.evaluate(dataset_of(n_columns, names, columns), batch)).dump()};
+    *result = evaluated(t->run.evaluate(dataset_of(n_columns, names, columns), batch));
   });
 }
 
@@ -218,7 +223,7 @@ ot_status ot_trainer_evaluate_data(ot_trainer* t, const ot_dataset* data, int64_
                                    ot_text** result) {
   return guarded({{"t", t}, {"data", data}, {"result", result}}, [&] {
     needs_rows(data, "evaluation");
-    *result = new ot_text{run::evaluation_json(t->run.evaluate(data->d, batch)).dump()};
+    *result = evaluated(t->run.evaluate(data->d, batch));
   });
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "run/data/target_check.hpp"
+#include "run/data/usual_values.hpp"
 #include "run/data/whole_batches.hpp"
 #include "run/given.hpp"
 #include "run/new/parts.hpp"
@@ -150,7 +151,13 @@ Evaluation Run::evaluate(const Dataset& d, int64_t batch) {
   if (batch <= 0) batch = 256;
   Metrics metrics = Evaluator(engine_ ? *stepper_ : native).evaluate(data.feeds, batch);
   return {std::move(metrics), data.feeds.rows(), data_spec(t_->source().metadata).classes,
-          output_metrics(training(), data.feeds, batch)};
+          output_metrics(training(), data.feeds, batch), unlike(data.feeds)};
+}
+
+std::string Run::unlike(const FeedColumns& rows) const {
+  const Metadata& own = parts_.data.metadata;
+  const Metadata& known = own.count(kValuesKey) != 0 ? own : t_->source().metadata;
+  return unlike_training(rows, known, data_spec(known).features);
 }
 
 void Run::save(const std::string& path) {

@@ -10,6 +10,7 @@
 #include "model/scores.hpp"
 #include "run/data/column_relations.hpp"
 #include "run/data/target_check.hpp"
+#include "run/data/usual_values.hpp"
 #include "run/run.hpp"
 
 namespace onnxtrain::run {
@@ -180,6 +181,10 @@ void Run::check_data(const Model& m, bool goes_on, Observer& observer) {
   } catch (const Error& e) {
     rethrow_of(e, "validation data", q_.data.valid);
   }
+  const std::vector<std::string> features = data_spec(parts_.data.metadata).features;
+  warn_unlike(parts_.train, m.metadata, features, observer);
+  warn_unlike(parts_.valid_data.feeds, parts_.data.metadata, features, observer,
+              "validation data: ");
   const std::string now = parts_.all.text();
   const auto before = m.metadata.find("onnxtrain.data");
   if (goes_on && before != m.metadata.end() && before->second != now)

@@ -19,6 +19,7 @@
 #include "onnx/onnx.hpp"
 #include "run/data/raw_columns.hpp"
 #include "run/data/target_check.hpp"
+#include "run/data/usual_values.hpp"
 #include "run/data/whole_batches.hpp"
 #include "run/folder/checkpoint.hpp"
 #include "run/metrics/evaluate.hpp"
@@ -107,6 +108,7 @@ Fed inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed, Observe
     fed.columns.push_back(
         adapt_input(data, columns.at(name), input_spec(m.main.value(v)), options).column);
   }
+  warn_unlike({names, fed.columns, ""}, m.metadata, data_spec(m.metadata).features, observer);
   return fed;
 }
 
@@ -282,6 +284,7 @@ Evaluation evaluate(const std::string& run_or_model, const std::string& which, c
   const LoadedData data = load_data(q.data, q, t.source(), t.slots(), part, known);
   observer.on_note("data", data.line);
   for (const std::string& note : data.notes) observer.on_note("note", note);
+  warn_unlike(data.feeds, t.source().metadata, known.features, observer);
   check_target(t.source(), data, observer);
   if (processes) check_rows(*processes, t.source(), data.feeds.columns, batch);
   std::vector<std::string> classes =

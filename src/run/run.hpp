@@ -97,6 +97,8 @@ class Run {
   FitResult fit(const Given& given, FitCall call, const std::atomic<int>& stop, Observer& observer);
 
   Evaluation evaluate(const Dataset& d, int64_t batch);
+  // How rows differ from those of the training; "" when they do not (usual_values.hpp).
+  std::string unlike(const FeedColumns& rows) const;
   void save(const std::string& path);
   // The training is over and its memory is wanted.
   void release_training() {

@@ -27,6 +27,7 @@ import cases_rows  # noqa: E402
 import cases_run  # noqa: E402
 import cases_stranger  # noqa: E402
 import cases_table  # noqa: E402
+import cases_unlike  # noqa: E402
 import cases_values  # noqa: E402
 import workshop  # noqa: E402
 from mistake import Answer, answer  # noqa: E402
@@ -45,6 +46,7 @@ GROUPS = {
     "calls": cases_calls.CASES,
     "formats and numbers": cases_more.CASES,
     "settings that meet": cases_meeting.CASES,
+    "unlike the training": cases_unlike.CASES,
     "seldom seen": cases_hints.CASES + cases_hints_data.CASES,
 }
 

@@ -86,6 +86,11 @@ constexpr Explanation kRuns[] = {
     {"OT3128",
      "The schedule of the learning rate ends long before the training does, because total_steps "
      "was given.\nLeave it out: a schedule spans the run by itself."},
+    {"OT3129",
+     "A run remembers between which numbers its inputs lay. Here most values of a column lie "
+     "farther outside than\nthat range is wide, or every column is more than 20 times smaller: "
+     "millimetres instead of metres, bytes instead\nof numbers from 0 to 1, columns in another "
+     "order, a file that is another one."},
     {"OT4001", "A file cannot be opened: it does not exist, or may not be read."},
     {"OT4002", "The path is a folder or device where a file is needed."},
     {"OT4003", "The file is larger than the limit."},

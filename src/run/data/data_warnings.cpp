@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "core/text.hpp"
 #include "model/scores.hpp"
@@ -15,6 +16,17 @@ namespace onnxtrain::run {
 namespace {
 
 constexpr int64_t kFewRows = 50;  // of validation: one row is more than 2 %
+
+bool is_half(int64_t shared, int64_t rows) { return 2 * shared >= rows && rows >= kFewRows / 5; }
+
+// One validation row in twenty, and more than twice as many as the rows that the training data
+// itself has twice: those are what chance gives where columns have few values.
+bool is_no_chance(int64_t shared, int64_t rows, const RowHashes& train) {
+  if (shared < 3 || 20 * shared < rows) return false;
+  const std::set<uint64_t> different(train.hashes.begin(), train.hashes.end());
+  const int64_t twice = train.rows - int64_t(different.size());
+  return shared * train.rows > 2 * twice * rows;
+}
 
 void warn_about_shared_rows(const Parts& p, Observer& observer) {
   const RowHashes &train = p.train_rows, &valid = p.valid_rows;
@@ -31,7 +43,7 @@ void warn_about_shared_rows(const Parts& p, Observer& observer) {
                             " validation rows is a training row, too: their figures say nothing "
                             "about new data"),
                         "keep rows for validation:  --valid 0.1");
-  else if (2 * shared >= valid.rows && valid.rows >= kFewRows / 5)
+  else if (is_half(shared, valid.rows) || is_no_chance(shared, valid.rows, train))
     observer.on_warning("OT3112",
                         cat(with_commas(shared), " of ", with_commas(valid.rows),
                             " validation rows are training rows, too: their figures say little "

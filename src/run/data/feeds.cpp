@@ -10,6 +10,7 @@
 #include "model/batch.hpp"
 #include "model/class_labels.hpp"
 #include "model/scores.hpp"
+#include "model/trained_outputs.hpp"
 #include "run/data/data_spec.hpp"
 #include "run/data/raw_columns.hpp"
 #include "run/data/target_check.hpp"
@@ -193,27 +194,42 @@ void refuse_text(const Dataset& data, const std::string& column, const std::stri
              "a loss for classes:  --loss OUTPUT=cross_entropy");
 }
 
+bool among(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Of several targets: a column called like the output that learns it, whatever the order; then the
+// named columns that are left, in their order.
+void match_targets(const Dataset& data, const Model& m, const std::vector<std::string>& inputs,
+                   const std::vector<std::string>& targets,
+                   std::map<std::string, std::string>& map) {
+  std::vector<std::string> named = data.targets();
+  if (!named.empty() && named.size() != targets.size()) return;
+  for (const OutputLoss& l : output_losses(m.metadata))
+    if (among(targets, l.target) && data.has(l.output) && !among(inputs, l.output) &&
+        (named.empty() || among(named, l.output)))
+      map.try_emplace(l.target, l.output);
+  for (const auto& [target, column] : map) std::erase(named, column);
+  auto next = named.begin();
+  for (const std::string& target : targets)
+    if (map.count(target) == 0 && next != named.end() && data.has(*next)) map[target] = *next++;
+}
+
 // Which column feeds what: what the user said, what the run was trained with, the targets of a
 // table, then by name.
-std::map<std::string, std::string> columns_for(const Dataset& data,
+std::map<std::string, std::string> columns_for(const Dataset& data, const Model& m,
                                                const std::vector<std::string>& inputs,
                                                const std::vector<std::string>& targets,
                                                const FeedOptions& o) {
   std::map<std::string, std::string> map = o.map;
-  auto among = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
   for (const auto& [input, column] : o.usual)
     if (map.count(input) == 0 && data.has(column) &&
         (among(inputs, input) || among(targets, input)))
       map[input] = column;
-  const std::vector<std::string>& named = data.targets();
-  if (targets.size() == 1 && !named.empty()) {
+  if (targets.size() == 1 && !data.targets().empty())
     map.try_emplace(targets[0], "y");  // whatever other columns are called
-  } else if (targets.size() == named.size()) {
-    for (size_t k = 0; k < targets.size(); ++k)
-      if (data.has(named[k])) map.try_emplace(targets[k], named[k]);
-  }
+  else if (targets.size() > 1)
+    match_targets(data, m, inputs, targets, map);
   return match_columns(data, inputs, targets, map);
 }
 
@@ -249,7 +265,7 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
   std::vector<std::string> inputs, targets;
   for (const ValueDef& d : all) (is_target(m, d.name) ? targets : inputs).push_back(d.name);
   const Scores scores = describe_scores(m);
-  const std::map<std::string, std::string> columns = columns_for(given, inputs, targets, o);
+  const std::map<std::string, std::string> columns = columns_for(given, m, inputs, targets, o);
   std::vector<std::string> wanted;
   for (const auto& [name, column] : columns) wanted.push_back(column);
   Dataset data = given.used(wanted);

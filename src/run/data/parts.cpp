@@ -13,6 +13,7 @@
 #include "run/data/column_scale.hpp"
 #include "run/data/raw_columns.hpp"
 #include "run/data/target_check.hpp"
+#include "run/data/usual_values.hpp"
 
 namespace onnxtrain::run {
 
@@ -143,6 +144,8 @@ Parts split_parts(const Dataset& data, const Model& m, const std::vector<ValueDe
   p.train_rows = p.all.subset(train);
   const bool whole = rows.overfit == 0 && rows.valid == 0;
   p.train = whole ? p.data.feeds : p.data.feeds.subset(train);
+  if (std::string values = usual_values(p.train, m); !values.empty())
+    p.data.metadata[kValuesKey] = std::move(values);
   p.has_valid = !valid.empty();
   if (!p.has_valid) return p;
   p.valid = p.data.feeds.subset(valid);

@@ -23,6 +23,7 @@ struct Evaluation {
   int64_t rows = 0;
   std::vector<std::string> classes;    // names of class 0, 1, ...; may be empty
   std::vector<OutputMetrics> outputs;  // of a model that learns several targets: all of them
+  std::string unlike = {};             // how the rows differ from those of the training
 };
 
 // An output with a loss of its own, and what it is judged by.
