@@ -8,7 +8,19 @@ import pickle
 import sys
 import warnings
 
+import onnx
+from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
+
+_ARRAY = {onnx.TensorProto: numpy_helper.to_array, onnx.SequenceProto: numpy_helper.to_list,
+          onnx.OptionalProto: numpy_helper.to_optional}
+
+
+def plain(x):
+    """Without types of the package onnx, which the reader does not have."""
+    if isinstance(x, (list, tuple)):
+        return [plain(v) for v in x]
+    return plain(_ARRAY[type(x)](x)) if type(x) in _ARRAY else x
 
 
 def main(out, part=""):
@@ -17,7 +29,7 @@ def main(out, part=""):
         warnings.simplefilter("ignore")
         for c in load_model_tests(kind="node"):
             if part in c.name and c.model is not None:
-                found[c.name] = (c.model.SerializeToString(), c.data_sets, c.rtol, c.atol)
+                found[c.name] = (c.model.SerializeToString(), plain(c.data_sets), c.rtol, c.atol)
     with open(out, "wb") as f:
         pickle.dump(found, f)
 

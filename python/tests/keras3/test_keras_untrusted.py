@@ -72,7 +72,7 @@ CONFIGS = {
               "OT1716", "TorchModuleWrapper"),
     "list": (lambda config: [1, 2], "OT1717", "no model"),
     "nothing": (lambda config: None, "OT1717", "no model"),
-    "negative": (units(-3), "OT1715", "units=-3"),
+    "negative": (units(-3), "OT1715", "-3"),
 }
 
 
