@@ -279,3 +279,12 @@ def test_the_fix_for_normalization_in_a_branch_works_as_printed():
         assert e.value.code == "OT1248"
         frozen += eval(e.value.hint.partition("freeze=")[2].partition(", or ")[0])
     ot.Trainer(ot.prepare(model, loss="mse", freeze=frozen)).step({"x": x, "c": np.array(True), "label": x})
+
+
+def test_a_running_statistic_that_float16_cannot_hold_is_named():
+    model = ot.parse(HEAD + """g (float16[N,2] x) => (float16[N,2] y) <float16[2] s = {1, 1}, float16[2] b = {0, 0},
+    float16[2] mean = {0, 0}, float16[2] var = {1, 1}> { [norm] y = BatchNormalization(x, s, b, mean, var) }""")
+    t = ot.Trainer(ot.prepare(model, loss="mse", optimizer=ot.SGD(lr=0.1)))
+    x = np.array([[1000, 1], [-1000, 2], [3000, 3]], np.float16)  # a variance of 4e6
+    with pytest.raises(ot.DivergedError, match="the new value of 'var'"):
+        t.step({"x": x, "label": np.zeros((3, 2), np.float16)})

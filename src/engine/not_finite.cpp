@@ -76,6 +76,7 @@ std::string NotFiniteTrace::name(ValueId bad) const {
     if (p < 0) continue;
     const Node& n = g.nodes[size_t(p)];
     const bool optimizer = n.domain == kTrainingDomain || n.domain == kOwnDomain;
+    if (!optimizer && u.value == bad) return u.state;
     if (!optimizer || n.outputs[0] != u.value) continue;
     const auto read = g.reads(n);
     if (std::find(read.begin(), read.end(), bad) != read.end() ||

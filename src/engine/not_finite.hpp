@@ -14,7 +14,8 @@ class NotFiniteTrace {
   void record(const Step& s, ValueId v, const Tensor& t);  // after the step ran
   // The loss or a value that an optimizer reads that is not finite; kNone if there is none.
   ValueId first_bad(ValueId loss) const;
-  // "w_grad" for what the optimizer of 'w' reads, whatever the plan calls it; else its own name
+  // "w_grad" for what the optimizer of 'w' reads, whatever the plan calls it; "var" for the new
+  // value of a running statistic; else its own name
   std::string name(ValueId bad) const;
   // "output 'y' of 'Exp_14' (Exp)", "input 'x'", "state variable 'w', before the step"
   std::string origin(ValueId bad) const;

@@ -293,7 +293,9 @@ void Training::not_finite_error(double loss, const std::string& name, std::strin
   std::string subject = std::isnan(loss)       ? "loss became NaN"
                         : !std::isfinite(loss) ? "loss became infinite"
                         : named ? cat("the gradient of '", parameter, "' became NaN or infinite")
-                                : "a gradient became NaN or infinite";
+                        : state_->has(name)
+                            ? cat("the new value of '", name, "' became NaN or infinite")
+                            : "a gradient became NaN or infinite";
   throw NotFiniteError(subject, std::move(origin), step_count_ + 1, last_loss_, last_norm_);
 }
 
