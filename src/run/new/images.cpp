@@ -15,7 +15,7 @@ namespace onnxtrain::run {
 namespace {
 
 constexpr int64_t kMeasuredRows = 2000;  // every n-th row of more
-constexpr int64_t kLargestSide = 224;
+constexpr int64_t kLargestInput = 224;
 
 std::string rule_text(const std::string& resize) {
   const std::string how = "bilinear with antialiasing, in the model";
@@ -90,7 +90,7 @@ void refuse_names_of_images(const TableProfile& table, const std::string& kind,
 }
 
 void set_image_options(const NewRequest& q, OpenOptions& open) {
-  open.largest_side = kLargestSide;
+  open.largest_side = kLargestInput;
   open.images.resize = q.preprocess.resize;
   open.images.skip_bad = q.skip_bad;
   if (!q.image_size.empty()) open.x_shape = {3, q.image_size[0], q.image_size.back()};
