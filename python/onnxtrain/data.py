@@ -197,6 +197,13 @@ def _raw_values(values, name, kind):
     return values
 
 
+def refuse_array(x, kinds, inputs):
+    """Columns without names for a model that takes them by name."""
+    if kinds and len(inputs) > 1 and not isinstance(x, Mapping) and np.ndim(x) == 2:
+        raise DataError(f"the model takes columns by their names: {', '.join(map(repr, inputs))}; an array has none",
+                        "OT2160", f"pandas.DataFrame(x, columns={list(inputs)!r})")
+
+
 def by_name(x, features, inputs, kinds=None, text=None):
     """A table as the array or arrays that the model takes: by the names it was trained on, whatever their order.
     features: those names; None when there are none. inputs: of the model. kinds: {input: "number", "text", "date"} of
@@ -225,6 +232,7 @@ def by_name(x, features, inputs, kinds=None, text=None):
     elif names is not None:
         columns = None
     else:
+        refuse_array(x, kinds, inputs)
         return x
     if len(set(names)) != len(names):
         raise DataError(f"the table has two columns of one name: {', '.join(names)}", "OT2108")
@@ -301,6 +309,8 @@ def known_keys(named, inputs, targets=()):
         if not missing or (len(missing) == 1 and usual in named and usual not in (*inputs, *targets)):
             continue
         other = [k for k in named if k not in (*inputs, *targets, "x", "y")]
+        if usual == "y" and len(names) > 1 and len(other) == len(missing):
+            continue  # by the names of the outputs that learn them
         if other:
             what = "input" if usual == "x" else "target"
             raise DataError(f"there is no {what} named {other[0]!r}: {what}s of the model are "
@@ -316,6 +326,8 @@ def fraction(valid):
         part = -1.0
     if not 0 <= part < 1:
         what = f"of shape {list(np.shape(valid))}" if np.ndim(valid) else repr(valid)
+        if isinstance(valid, Mapping):
+            what = f"a dict of {', '.join(map(repr, valid))}"
         raise UsageError(f"valid is {what}, neither from 0 up to 1 nor (x, y)", "OT1152",
                          "valid=0.1, or valid=(x_valid, y_valid)")
     return part

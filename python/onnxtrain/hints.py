@@ -22,7 +22,7 @@ def _loss(v):
 
 _CALLS = {
     "loss": _loss,
-    "class-weights": lambda v: "loss=ot.losses.CrossEntropy(weight=[1.0, 2.0])",
+    "class-weights": lambda v: f"loss=ot.losses.CrossEntropy(weight=[{v if v[:1].isdigit() else '1.0,2.0'}])",
     "layout": lambda v: "x.transpose(0, 3, 1, 2)",
     "label-offset": lambda v: f"give y {'-' if v.startswith('-') else '+'} {v.lstrip('+-')}" if v else "give y - 1",
     "map": lambda v: f"give arrays by the names of inputs: {{'{v.partition('=')[0] or 'INPUT'}': x}}",

@@ -15,7 +15,7 @@ from .errors import UnknownNameError, UsageError
 from .predictions import predicted
 from .tables import split
 from .text import rule_of
-from .values import from_native, to_native
+from .values import copied, from_native, to_native
 
 _METRICS = ("accuracy", "mae", "perplexity", "rmse", "top5")
 _EVALUATED = ("auc", "f1", "precision", "r2", "recall")
@@ -33,7 +33,7 @@ class _Parameters(Mapping):
     def __getitem__(self, name):
         if name not in self._names():
             raise UnknownNameError("initializer", name, self._names())
-        return from_native(self._model._m.initializer(name))
+        return copied(from_native(self._model._m.initializer(name)), f"parameters[{name!r}]")
 
     def __setitem__(self, name, value):
         if name not in self._names():

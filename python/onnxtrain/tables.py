@@ -1,5 +1,7 @@
 """Tables of other libraries as data: pandas and polars frames with the target named, Hugging Face datasets."""
 
+import warnings
+
 import numpy as np
 
 from .errors import DataError
@@ -96,7 +98,18 @@ def split(x, y, inputs):
         y = _taken({n: np.asarray(x[n]) for n in names if n in have}, names, have)
         keep = [c for c in x.columns if str(c) not in names]
         return x[keep], y
+    warn_order(x, y)
     return x, y
+
+
+def warn_order(x, y):
+    """Rows belong together by their place. Two pandas objects with the same index in another order say otherwise."""
+    a, b = getattr(x, "index", None), getattr(y, "index", None)
+    if not (hasattr(a, "equals") and hasattr(b, "equals")) or len(a) != len(b) or a.equals(b):
+        return
+    if a.is_unique and b.is_unique and a.isin(b).all():
+        warnings.warn("[OT2103] x and y have the same index in another order; rows are taken by their place, not by the "
+                      "index; help: y = y.loc[x.index]", UserWarning, stacklevel=4)
 
 
 def _taken(named, names, have):

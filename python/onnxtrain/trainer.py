@@ -33,7 +33,7 @@ from .prepared import prepare as prepare  # public here too
 from .progress import Progress
 from .session import feed_lists
 from .tables import split
-from .values import from_native, to_native
+from .values import copied, from_native, to_native
 
 
 class _Outputs(dict):
@@ -91,7 +91,7 @@ class _State(MutableMapping):
     def __getitem__(self, name):
         if name not in self._names():
             raise UnknownNameError("state variable", name, self._names())
-        return from_native(self._t.get(name))
+        return copied(from_native(self._t.get(name)), f"state[{name!r}]")
 
     def __setitem__(self, name, value):
         if name not in self._names():
@@ -428,6 +428,10 @@ class Trainer:
             raise UsageError(f"verbose is {verbose!r}, it must be 0, 1 or 2", "OT1152", "verbose=1")
         verbose = Progress.wanted() if verbose in (None, "auto") else int(verbose)
         every = [callbacks] if hasattr(callbacks, "on_epoch_end") else list(callbacks or ())
+        for c in every:
+            if isinstance(c, type):
+                raise UsageError(f"callbacks holds the class {c.__name__}, not a callback", "OT1152",
+                                 f"callbacks=[ot.callbacks.{c.__name__}(...)]")
         if verbose:
             every.append(Progress(verbose, epochs or 10))
         return Watch(every, model or self, self, on_epoch, epochs or 10, self._run is not None)
@@ -439,6 +443,8 @@ class Trainer:
             self._learner = model if model.learnt else None
         if self._learner is not None:
             y = several_targets(y, self._learner, self.targets)
+        elif isinstance(y, (list, tuple)) and len(y) == len(self.targets) > 1 and len(y) != len(x):
+            y = dict(zip(self.targets, y))  # in the order of the losses
         x = by_name(x, self.features, self.inputs, self._kinds, self._text)
         numbers = class_numbers(y, self._classes)
         self._named = self._learner is not None or numbers is not y

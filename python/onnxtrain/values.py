@@ -1,5 +1,8 @@
 """numpy <-> native values. Element types are numbered as in ONNX."""
 
+import sys
+import warnings
+
 import numpy as np
 
 from . import _native
@@ -120,3 +123,34 @@ def _array(v):
     if a.size:
         v.copy_to(a.reshape(-1).view(np.uint8))
     return a.view(numpy_dtype(number)) if number == 23 else a
+
+
+class _Copied(np.ndarray):
+    """A copy of what a model holds. Writing into a copy that has no name would change nothing: that is said."""
+
+    _written = None  # how it is written; of the copy itself, not of what is made from it
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        if self._written and sys.getrefcount(self) <= _UNNAMED:
+            warnings.warn(f"this changes a copy that nobody keeps: take it, change it and write it back: "
+                          f"w = {self._written}; w[...] = ...; {self._written} = w", UserWarning, stacklevel=2)
+
+
+class _Counted:
+    def __setitem__(self, key, value):
+        global _UNNAMED
+        _UNNAMED = sys.getrefcount(self)
+
+
+_UNNAMED = 0
+_Counted()[0] = 0  # how many references an object without a name has in there
+
+
+def copied(value, written):
+    """The same array, which says so when it is written to without being kept."""
+    if type(value) is not np.ndarray or value.ndim == 0:
+        return value
+    out = value.view(_Copied)
+    out._written = written
+    return out

@@ -7,6 +7,7 @@
 #include "api/handles.hpp"
 #include "core/memory.hpp"
 #include "engine/batch_rows.hpp"
+#include "run/data/target_check.hpp"
 
 using namespace onnxtrain;
 using namespace onnxtrain::api;
@@ -57,8 +58,23 @@ bool is_label(ot_trainer* t, const ValueDef& d) {
          run::is_target(t->t().source(), d.name);
 }
 
+// Before the first step: targets that the loss does not take, as fit refuses them.
+void check_first_target(ot_trainer* t, const std::string& name, const Tensor& given) {
+  const Model& m = t->t().source();
+  if (t->t().step_count() > 0 || given.rank() == 0 || given.size() == 0 ||
+      !dtype_is_float(given.dtype()) || !run::is_target(m, name))
+    return;
+  run::LoadedData d;
+  d.feeds = {{name}, {memory_column(given)}, name};
+  d.target = run::target_facts(Dataset::from_tensors({{name, given}}), name, *d.feeds.columns[0]);
+  run::Observer nobody;
+  run::check_target(m, d, nobody);
+}
+
 // By the engine, where one was set: it makes all sections.
 double step_once(ot_trainer* t, Feeds feeds, int which) {
+  for (const auto& [name, value] : feeds)
+    if (const Tensor* given = std::get_if<Tensor>(&value)) check_first_target(t, name, *given);
   for (const ValueDef& d : t->t().slots())
     if (auto it = feeds.find(d.name); it != feeds.end() && is_label(t, d))
       if (Tensor* given = std::get_if<Tensor>(&it->second);
@@ -127,6 +143,11 @@ ot_status ot_trainer_step_arrays(ot_trainer* t, const ot_array* inputs, int whic
       labels.push_back(run::class_numbers(t->t().slots()[k].name, given, *t->labels));
       a[k].data = labels.back().data();
     }
+    for (size_t k = 0; t->t().step_count() == 0 && k < a.size(); ++k)
+      if (a[k].data && a[k].rank > 0)
+        check_first_target(
+            t, t->t().slots()[k].name,
+            Tensor(a[k].dtype, Shape(a[k].dims, a[k].dims + a[k].rank), a[k].data, nullptr));
     double l = t->t().step_arrays(a.data(), which, n);
     if (loss) *loss = l;
   });

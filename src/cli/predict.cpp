@@ -2,6 +2,7 @@
 #include "run/predict.hpp"
 
 #include <cstdio>
+#include <filesystem>
 
 #include "cli/common/commands.hpp"
 #include "cli/flags/data_flags.hpp"
@@ -12,6 +13,8 @@
 #include "core/file.hpp"
 #include "data/arrays/npz_file.hpp"
 #include "run/borrowed.hpp"
+#include "run/folder/folder.hpp"
+#include "run/folder/settings.hpp"
 
 namespace onnxtrain::cli {
 
@@ -27,9 +30,25 @@ struct PredictFlags {
   bool proba = false, as_json = false;
 };
 
+// What a run was trained on would be lost.
+void keep_data_of_run(const std::string& run, const std::string& to) {
+  std::error_code ec;
+  const std::string config = run::Folder(run).config();
+  if (to.empty() || !std::filesystem::is_regular_file(config, ec)) return;
+  for (const auto& [name, value] : run::settings_in(config)) {
+    if (name != "data" && name != "valid") continue;
+    if (!std::filesystem::equivalent(run::unquoted(value), to, ec)) continue;
+    usage_error(
+        "OT0012",
+        cat("-o ", to, " would overwrite the data that '", run, "' was trained on (", name, ")"),
+        "-o predictions" + std::filesystem::path(to).extension().string());
+  }
+}
+
 int predict(PredictFlags& f) {
   if (f.to == "-") f.to.clear();  // standard output
   check_ending(f.to, {".csv", ".tsv", ".npz", ".npy", ".json"}, false);
+  keep_data_of_run(f.what, f.to);
   ProgramOptions po;
   Communicator* processes = f.processes.connect(f.threads);
   const bool speaks = !processes || processes->rank() == 0;

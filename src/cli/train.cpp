@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/flags/output_file.hpp"
 #include "cli/flags/settings.hpp"
 #include "cli/flags/train_flags.hpp"
 #include "cli/print/parameter_counts.hpp"
@@ -309,6 +310,7 @@ void check_processes(TrainFlags& f, const Communicator* c) {
   if (f.engine != "native" && (c || f.processes.cut.blocks > 1))
     usage_error("OT5008", "another engine makes its steps in one process, with whole batches",
                 "without --engine, or one process without --micro-blocks");
+  check_ending(f.profile, {".json"}, true, "--profile");
   if (!c && f.processes.cut.blocks <= 1 && f.resume.empty()) {
     if (f.processes.cut.batch_norm == "sync")
       say("note", "--batch-norm sync changes nothing: one process takes the whole batch at once");

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "core/file.hpp"
 
@@ -147,6 +148,19 @@ FileKind file_kind_of(const std::string& path) {
   } catch (const Error&) {
     return FileKind::kUnknown;
   }
+}
+
+std::string unpacking_command(const std::string& file) {
+  std::string_view name = file;
+  if (name.ends_with('\'')) name.remove_suffix(1);
+  constexpr std::pair<const char*, const char*> kTools[] = {{".xz", "xz -dk "},
+                                                            {".bz2", "bzip2 -dk "},
+                                                            {".zst", "zstd -d "},
+                                                            {".7z", "7z x "},
+                                                            {".rar", "unrar x "}};
+  for (const auto& [ending, tool] : kTools)
+    if (name.ends_with(ending) && name.find(".tar.") == std::string_view::npos) return tool + file;
+  return "tar -xf " + file;
 }
 
 std::string describe(FileKind kind) {

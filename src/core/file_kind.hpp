@@ -47,6 +47,9 @@ enum class FileKind {
 FileKind file_kind(uint64_t size, const std::function<void(uint64_t, void*, size_t)>& read);
 FileKind file_kind_of(const std::string& path);  // kUnknown when it cannot be read
 
+// "xz -dk table.csv.xz", "tar -xf all.tar.gz": by the ending of a name, which may stand in quotes.
+std::string unpacking_command(const std::string& file);
+
 // "a PyTorch file", "an HTML page"; "" for kUnknown.
 std::string describe(FileKind kind);
 

@@ -109,8 +109,9 @@ std::map<std::string, std::string> match_columns(const Dataset& data, const Name
   // a column that feeds another input already is no advice
   std::string spare;
   for (const std::string& c : data.columns())
-    if (spare.empty() && std::none_of(m.result.begin(), m.result.end(),
-                                      [&](const auto& e) { return e.second == c; }))
+    if (spare.empty() && std::find(all.begin(), all.end(), c) == all.end() &&
+        std::none_of(m.result.begin(), m.result.end(),
+                     [&](const auto& e) { return e.second == c; }))
       spare = c;
   data_error("OT2106",
              cat("no column of data '", data.source(), "' belongs to input '", open[0],

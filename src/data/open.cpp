@@ -79,7 +79,7 @@ std::string table_advice(const std::string& path) {
       return cat("unpack it first:  unzip ", file);
     case FileKind::kTar:
     case FileKind::kCompressed:
-      return cat("unpack it first:  tar -xf ", file);
+      return cat("unpack it first:  ", unpacking_command(file));
     default:
       return {};
   }

@@ -53,7 +53,10 @@ void check_tensor(const ValueDef& d, const Value& v, const Tensor& t) {
   const auto& want = *d.type.shape;
   if (want.size() != t.shape().size())
     mismatch(d, v, cat("rank ", t.rank(), " instead of ", want.size()),
-             size_t(t.rank()) + 1 == want.size()
+             size_t(t.rank()) + 1 == want.size() && t.rank() > 0 && want.back().known() &&
+                     want.back().value == 1
+                 ? "one column needs a dimension behind, in Python: x[..., None]"
+             : size_t(t.rank()) + 1 == want.size()
                  ? "one row needs a dimension in front, in Python: x[None]"
              : size_t(t.rank()) == want.size() + 1 && t.shape().back() == 1
                  ? "one value per row, in Python: x[..., 0]"

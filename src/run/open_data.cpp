@@ -10,7 +10,6 @@
 #include "model/scores.hpp"
 #include "run/data/column_relations.hpp"
 #include "run/data/target_check.hpp"
-#include "run/data/usual_values.hpp"
 #include "run/run.hpp"
 
 namespace onnxtrain::run {
@@ -160,8 +159,8 @@ void Run::open_data(Start& s, Observer& observer) {
   for (const auto& [label, text] : s.notes) observer.on_note(label, text);
   for (const LeftOut& l : s.left_out) observer.on_warning("OT1285", l.text, l.hint);
   // which rows the run has not seen yet is known for its own split alone
-  if (s.resumed && settings_.changes("valid") && parts_.has_valid &&
-      parts_.valid_data.feeds.columns.empty() && q_.data.overfit == 0)
+  if (s.resumed && (settings_.changes("valid") || was_edited(settings_, s, "valid")) &&
+      parts_.has_valid && parts_.valid_data.feeds.columns.empty() && q_.data.overfit == 0)
     observer.on_warning("OT3116",
                         cat("--valid ", q_.data.valid,
                             " chooses the validation rows anew: rows that the run was trained on "
@@ -169,33 +168,6 @@ void Run::open_data(Start& s, Observer& observer) {
                         "leave --valid out to keep the split of the run, or give another file:  "
                         "--valid FILE");
   check_data(*s.model, goes_on, observer);
-}
-
-void Run::check_data(const Model& m, bool goes_on, Observer& observer) {
-  if (!goes_on) check_loss(m);
-  check_target(m, parts_.data, observer);
-  check_indices(parts_.data.feeds, m);
-  try {
-    check_indices(parts_.valid_data.feeds, m);
-    check_target(m, parts_.valid_data, observer);
-  } catch (const Error& e) {
-    rethrow_of(e, "validation data", q_.data.valid);
-  }
-  const std::vector<std::string> features = data_spec(parts_.data.metadata).features;
-  warn_unlike(parts_.train, m.metadata, features, observer);
-  warn_unlike(parts_.valid_data.feeds, parts_.data.metadata, features, observer,
-              "validation data: ");
-  const std::string now = parts_.all.text();
-  const auto before = m.metadata.find("onnxtrain.data");
-  if (goes_on && before != m.metadata.end() && before->second != now)
-    observer.on_warning("OT3116",
-                        cat("the data is not what this run was trained on so far (", before->second,
-                            " then, ", now, " now): training goes on with it",
-                            parts_.has_valid && parts_.valid_data.feeds.columns.empty()
-                                ? ", and rows of validation may have been trained on"
-                                : ""),
-                        "a run of its own for other data:  --out runs/other");
-  parts_.data.metadata["onnxtrain.data"] = now;
 }
 
 }  // namespace onnxtrain::run

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "model/batch.hpp"
+#include "model/scores.hpp"
+#include "run/data/target_check.hpp"
 #include "run/data/whole_batches.hpp"
 #include "run/moved.hpp"
 #include "run/new/model.hpp"
@@ -89,7 +91,8 @@ Run::Run(Request q, Settings settings, Observer& observer)
   }
   s.plain = nullptr;
   steps_ = total_steps(q_.fit, parts_.train.rows(), fixed > 0);
-  const bool new_lr = settings_.fresh("lr") && (!prepared_ || resumed_);
+  const bool new_lr =
+      (settings_.fresh("lr") || was_edited(settings_, s, "lr")) && (!prepared_ || resumed_);
   const bool new_schedule =
       resumed_ && (settings_.changes("schedule") || settings_.changes("schedule-arg"));
   if (prepared_) fit_schedule(s, q_.recipe(), steps_, new_lr, new_schedule, observer);

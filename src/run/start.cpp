@@ -252,13 +252,12 @@ void compare_with_checkpoint(const Settings& settings, const Start& s, const std
   const std::string config = Folder(run).config();
   refuse_other_model(settings_in_text(text->second, "the checkpoint"), config, run);
   const std::vector<std::string> fixed = fixed_settings(s);
-  const std::set<std::string> free = {"epochs",        "steps",          "time",
-                                      "patience",      "save-every",     "keep",
-                                      "data",          "valid",          "model",
-                                      "fallback",      "custom-ops",     "distributed",
-                                      "engine",        "overfit",        "lr",
-                                      "fault-timeout", "max-loop-trips", "engine-isolated",
-                                      "micro-blocks",  "batch-norm",     "reduce-dtype"};
+  const std::set<std::string> free = {
+      "epochs",          "steps",        "time",          "patience",
+      "save-every",      "keep",         "data",          "valid",
+      "model",           "fallback",     "custom-ops",    "distributed",
+      "engine",          "overfit",      "fault-timeout", "max-loop-trips",
+      "engine-isolated", "micro-blocks", "batch-norm",    "reduce-dtype"};
   for (const Settings::Edited& e : settings.edited_since(text->second, "the checkpoint")) {
     if (std::find(fixed.begin(), fixed.end(), e.name) != fixed.end())
       usage_error("OT0004",
@@ -270,6 +269,13 @@ void compare_with_checkpoint(const Settings& settings, const Start& s, const std
       observer.on_note("settings", cat("'", config, "' was changed since the checkpoint: ", e.name,
                                        " = ", e.now, ", it was ", e.before));
   }
+}
+
+bool was_edited(const Settings& settings, const Start& s, const std::string& name) {
+  const auto text = s.model->metadata.find("onnxtrain.settings");
+  if (!s.resumed || text == s.model->metadata.end()) return false;
+  const auto edits = settings.edited_since(text->second, "the checkpoint");
+  return std::any_of(edits.begin(), edits.end(), [&](const auto& e) { return e.name == name; });
 }
 
 void refuse_changes(const Settings& settings, const Start& s, const std::string& resume) {

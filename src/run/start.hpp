@@ -70,6 +70,8 @@ std::string run_of(const std::string& resume);
 // error (OT0004), other settings are told.
 void compare_with_checkpoint(const Settings& settings, const Start& s, const std::string& resume,
                              Observer& observer);
+// Does config.toml say another value than the checkpoint knows?
+bool was_edited(const Settings& settings, const Start& s, const std::string& name);
 // A run resumes as it began: settings that describe another training are refused (OT0004).
 void refuse_changes(const Settings& settings, const Start& s, const std::string& resume);
 // A log that is ahead of the checkpoint by more than one epoch: the files do not belong together.

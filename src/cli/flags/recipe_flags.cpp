@@ -147,6 +147,11 @@ void RecipeFlags::set_optimizer(OptimizerSpec& o) const {
   if (momentum) set("--momentum", "momentum", *momentum);
   for (const std::string& s : optimizer_numbers) {
     const auto [key, value] = key_and_number("--optimizer-arg", s);
+    const bool twice = (key == "lr" && lr) || (key == "momentum" && momentum) ||
+                       (key == "weight_decay" && weight_decay);
+    if (twice)
+      usage_error("OT0001", cat("--optimizer-arg ", s, " and the option for it were both given"),
+                  cat("leave --optimizer-arg ", s, " out"));
     set("--optimizer-arg " + key, key, value);
     if (key == "lr") o.lr = value;
     if (key == "weight_decay") o.weight_decay = value;

@@ -11,6 +11,14 @@ namespace onnxtrain {
 
 namespace {
 
+// "1,1,1": a number for each class
+std::string ones(int64_t n) {
+  constexpr int64_t kMost = 20;
+  std::string out = "1";
+  for (int64_t k = 1; k < std::min(n, kMost); ++k) out += ",1";
+  return n > kMost ? out + ",..." : out;
+}
+
 class Terms {
  public:
   explicit Terms(StepBuilder& s) : s_(s), b_(s.nodes()) {}
@@ -36,6 +44,7 @@ class Terms {
     if (k == "cross_entropy" || k == "nll") return class_loss(t, src);
     if (k == "output") return is_scalar() ? y_ : reduce(t, y_);
     ValueId target = label(target_);
+    check_shapes(k, s_.graph().value(target).type, s_.main().value_name(src.output));
     if (k == "kl") return reduce(t, kl(target));
     if (k == "bce") return reduce(t, bce(target));
     if (k == "bce_logits")  // (1-t) x + log(1 + exp(-x))
@@ -78,6 +87,20 @@ class Terms {
 
   // The target: an input of the model of that name (an autoencoder's own input), an input that
   // another term made, or a new one.
+  // An input of the model as the target: its rows are compared element by element, not repeated.
+  void check_shapes(const std::string& kind, const TypeInfo& target, const std::string& output) {
+    if (!target.shape || !type_.shape) return;
+    bool same = target.shape->size() == type_.shape->size();
+    for (size_t k = 0; same && k < type_.shape->size(); ++k) {
+      const auto &a = (*target.shape)[k], &b = (*type_.shape)[k];
+      same = !a.known() || !b.known() || a.value == b.value;
+    }
+    if (!same)
+      model_error("OT1244",
+                  cat("loss ", kind, " compares target '", name_, "', which is ", to_string(target),
+                      ", with output '", output, "', which is ", to_string(type_)),
+                  "leave --label out for a new input of the output's shape");
+  }
   ValueId label(TypeInfo type) {
     const ValueId v = own_label(std::move(type));
     return next_rows_ ? next_rows(s_, v) : v;
@@ -129,8 +152,8 @@ class Terms {
       usage_error("OT1233",
                   cat("there are ", t.class_weights.size(), " class weights, output '", output,
                       "' has ", classes, " classes"),
-                  cat("give ", classes,
-                      " numbers in the order of the classes, or  --class-weights balanced"));
+                  cat("give ", classes, " numbers in the order of the classes:  --class-weights ",
+                      ones(classes)));
     ValueId labels = label(labels_type(axis)), scores = y_;
     const TypeInfo& given = s_.graph().value(labels).type;
     if (given.is_tensor() && given.elem != DType::kInt64 && given.elem != DType::kInt32)

@@ -41,6 +41,8 @@ std::string plain_number_hint(std::string_view field) {
   const std::string_view rest = field.substr(at);
   const bool unit = !rest.empty() && (rest == "%" || (field[at - 1] == ' ' && rest.size() <= 4) ||
                                       std::all_of(rest.begin(), rest.end(), symbol));
+  // digits of another script are no currency
+  if (currency && plain.starts_with('.')) return {};
   if (at == 0 || !csv_number(plain) || (!rest.empty() && !unit)) return {};
   if (!unit && !currency && !(groups && plain.find('.') != std::string::npos)) return {};
   return cat("write plain numbers, without units and groups of digits: ", plain, " instead of ",

@@ -8,8 +8,14 @@
 namespace onnxtrain {
 
 std::string_view csv_trimmed(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
+  constexpr std::string_view kNoBreak = "\u00a0";  // what web pages and spreadsheets put there
+  for (size_t before = s.size() + 1; s.size() < before;) {
+    before = s.size();
+    while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
+    while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
+    if (s.starts_with(kNoBreak)) s.remove_prefix(kNoBreak.size());
+    if (s.ends_with(kNoBreak)) s.remove_suffix(kNoBreak.size());
+  }
   return s;
 }
 

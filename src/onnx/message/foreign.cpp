@@ -52,7 +52,7 @@ std::string advice(FileKind kind, const std::string& file) {
       return cat("unpack it first: gzip -dc ", file, " >model.onnx");
     case FileKind::kCompressed:
     case FileKind::kTar:
-      return cat("unpack it first: tar -xf ", file);
+      return cat("unpack it first: ", unpacking_command(file));
     case FileKind::kLfsPointer:
       return cat("in its repository: git lfs pull --include ", file);
     case FileKind::kHtml:

@@ -1,6 +1,11 @@
 // What If, Loop, Scan and SequenceMap share: bodies, scan outputs, and the parts of their
 // gradients.
 #pragma once
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/budget.hpp"
 #include "op/carries.hpp"
 #include "op/grad_builder.hpp"
 #include "ops/common/values.hpp"
@@ -19,6 +24,30 @@ void check_body(const Graph& g, size_t inputs, size_t min_outputs);
 // says which iteration it was. `stream`: as of ValueCtx::run_graph.
 std::vector<Value> run_iteration(ValueCtx& c, const char* op, int64_t i, std::vector<Value> in,
                                  uint64_t stream);
+
+// Scan outputs of the iterations so far: the list itself counts against the budget, too, before it
+// grows.
+class Collected {
+ public:
+  void add(Tensor t) {
+    if (parts_.size() == parts_.capacity()) {
+      const size_t more = std::max<size_t>(16, 2 * parts_.capacity());
+      charge_.set((parts_.capacity() + more) * sizeof(Tensor));  // old and new while it moves
+      parts_.reserve(more);
+      charge_.set(more * sizeof(Tensor));
+    }
+    parts_.push_back(std::move(t));
+  }
+  const std::vector<Tensor>& parts() const { return parts_; }
+  void clear() {
+    parts_ = {};
+    charge_.set(0);
+  }
+
+ private:
+  std::vector<Tensor> parts_;
+  Charge charge_;
+};
 
 // The stacked values of one scan output; when there was no iteration, an empty tensor of the type
 // that the body declares.

@@ -25,7 +25,7 @@ void run(ValueCtx& c) {
     model_error("OT1403", "Loop has no trip count and its body always returns true: it never ends",
                 "give it a trip count, or let its body return a condition that becomes false");
   if (go && always_goes_on(body)) check_trips("Loop", trips);
-  std::vector<std::vector<Tensor>> collected(scans);
+  std::vector<Collected> collected(scans);
   for (int64_t i = 0; go && (trips < 0 ? !c.has(0) : i < trips); ++i) {
     std::vector<Value> in = {Tensor::scalar<int64_t>(i), Tensor::scalar<bool>(true)};
     for (Value& v : state) in.push_back(std::move(v));
@@ -35,14 +35,14 @@ void run(ValueCtx& c) {
     for (size_t k = 0; k < states; ++k) state[k] = std::move(out[k + 1]);
     for (size_t k = 0; k < scans; ++k) {
       if (!c.wants(int(states + k))) continue;
-      collected[k].push_back(tensor_of(out[states + 1 + k], "a scan output of Loop"));
+      collected[k].add(tensor_of(out[states + 1 + k], "a scan output of Loop"));
     }
   }
   for (size_t k = 0; k < states; ++k) c.out(int(k), keep(state[k]));
   for (size_t k = 0; k < scans; ++k) {
     if (!c.wants(int(states + k))) continue;
     c.out(int(states + k),
-          stacked(collected[k], body.value(body.outputs[states + 1 + k]).type, 0, false));
+          stacked(collected[k].parts(), body.value(body.outputs[states + 1 + k]).type, 0, false));
     collected[k].clear();
   }
 }

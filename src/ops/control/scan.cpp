@@ -59,7 +59,7 @@ Tensor element(const Tensor& x, int64_t axis, int64_t at) {
 
 struct Sweep {
   std::vector<Value> states;
-  std::vector<std::vector<Tensor>> collected;
+  std::vector<Collected> collected;
 };
 
 // Runs the body over `count` elements of the scan inputs.
@@ -67,7 +67,7 @@ void sweep(ValueCtx& c, const Form& f, const std::vector<Tensor>& xs,
            const std::vector<int64_t>& axes, int64_t count, Sweep& s) {
   check_trips("Scan", count);
   bool reversed = c.node().random_stream == kRepeatsForward;
-  s.collected.assign(f.scan_outputs, {});
+  s.collected = std::vector<Collected>(f.scan_outputs);
   for (int64_t i = 0; i < count; ++i) {
     std::vector<Value> in;
     for (Value& v : s.states) in.push_back(std::move(v));
@@ -78,7 +78,7 @@ void sweep(ValueCtx& c, const Form& f, const std::vector<Tensor>& xs,
     for (size_t k = 0; k < f.states; ++k) s.states[k] = std::move(out[k]);
     for (size_t k = 0; k < f.scan_outputs; ++k)
       if (c.wants(int(f.states + k)))
-        s.collected[k].push_back(tensor_of(out[f.states + k], "a scan output"));
+        s.collected[k].add(tensor_of(out[f.states + k], "a scan output"));
   }
 }
 
@@ -102,8 +102,9 @@ void run(ValueCtx& c) {
   for (size_t k = 0; k < f.states; ++k) c.out(int(k), keep(s.states[k]));
   for (size_t k = 0; k < f.scan_outputs; ++k)
     if (c.wants(int(f.states + k)))
-      c.out(int(f.states + k), stacked(s.collected[k], body.value(body.outputs[f.states + k]).type,
-                                       f.out_axes[k], f.out_backwards[k] != 0));
+      c.out(int(f.states + k),
+            stacked(s.collected[k].parts(), body.value(body.outputs[f.states + k]).type,
+                    f.out_axes[k], f.out_backwards[k] != 0));
 }
 
 // Scan-8: everything has a leading batch dimension, scan inputs have time second, and
@@ -168,7 +169,8 @@ void run8(ValueCtx& c) {
       states[k].push_back(tensor_of(s.states[k], "a state of Scan"));
     for (size_t k = 0; k < f.scan_outputs; ++k)
       if (c.wants(int(f.states + k)))
-        outs[k].push_back(padded(stacked(s.collected[k], declared(k), 0, false), b.longest));
+        outs[k].push_back(
+            padded(stacked(s.collected[k].parts(), declared(k), 0, false), b.longest));
   }
   for (size_t k = 0; k < f.states; ++k)
     c.out(int(k),

@@ -159,11 +159,50 @@ void warn_about_twins(const std::vector<TableColumn>& features, const Parts& p,
     }
 }
 
+// Numbers that people write where there is none: -99, -999, 9999, ...
+bool is_marker(double v) {
+  const double size = std::fabs(v);
+  return size == 99 || size == 999 || size == 9999 || size == 99999 || size == 999999;
+}
+
+// A column that counts the rows of the file.
+bool counts_rows(const TableColumn& f, const Column& source, const std::vector<int64_t>& rows) {
+  if (f.text) return false;
+  const double first = std::bit_cast<double>(f.keys[0]) - double(source.source_row(rows[0]));
+  for (size_t k = 0; k < rows.size(); ++k)
+    if (std::bit_cast<double>(f.keys[k]) - double(source.source_row(rows[k])) != first)
+      return false;
+  return true;
+}
+
+void warn_about_row_numbers(const std::vector<TableColumn>& features, const Parts& p,
+                            const std::vector<int64_t>& rows, const std::string& table,
+                            Observer& observer) {
+  for (const TableColumn& f : features)
+    if (counts_rows(f, *p.train.columns[0], rows))
+      observer.on_warning("OT3122",
+                          cat(f.name.starts_with("column ") ? "" : "column ", f.name,
+                              " counts the rows: new rows have other numbers, and where the file "
+                              "is sorted it tells the target"),
+                          without_column(f, p, table));
+}
+
+void note_constants(const std::vector<TableColumn>& features, Observer& observer) {
+  constexpr size_t kShown = 5;
+  std::string all;
+  size_t n = 0;
+  for (const TableColumn& f : features)
+    if (is_one_key(f.keys) && n++ < kShown) all += cat(all.empty() ? "" : ", ", f.name);
+  if (n > 0)
+    observer.on_note("note", cat("the same in every training row: ", all, n > kShown ? ", ..." : "",
+                                 n == 1 ? "; the column adds nothing" : "; they add nothing"));
+}
+
 // A value that lies a thousand times farther out than half of all values: a number that marks a
 // gap, a typing mistake, another unit.
 void warn_about_outliers(const std::vector<TableColumn>& features, const std::vector<int64_t>& rows,
                          Observer& observer) {
-  constexpr double kFar = 1000;
+  constexpr double kFar = 1000, kFarMarker = 20;
   for (const TableColumn& f : features) {
     if (f.text) continue;
     std::vector<double> v;
@@ -174,7 +213,8 @@ void warn_about_outliers(const std::vector<TableColumn>& features, const std::ve
     const double low = v[v.size() / 4], high = v[v.size() * 3 / 4], middle = v[v.size() / 2];
     const double far = kFar * (high - low);
     const double worst = v.back() - middle > middle - v.front() ? v.back() : v.front();
-    if (!(high > low) || std::fabs(worst - middle) <= far) continue;
+    const bool marker = is_marker(worst) && std::fabs(worst - middle) > kFarMarker * (high - low);
+    if (!(high > low) || (std::fabs(worst - middle) <= far && !marker)) continue;
     const auto at = std::find(f.keys.begin(), f.keys.end(), key_of(worst)) - f.keys.begin();
     observer.on_warning(
         "OT3124",
@@ -188,7 +228,7 @@ void warn_about_outliers(const std::vector<TableColumn>& features, const std::ve
 
 }  // namespace
 
-void check_indices(const FeedColumns& rows, const Model& m) {
+void check_indices(const FeedColumns& rows, const Model& m, Observer& observer) {
   for (size_t k = 0; k < rows.names.size(); ++k) {
     const ValueId v = m.main.find(rows.names[k]);
     const Column& c = *rows.columns[k];
@@ -196,8 +236,10 @@ void check_indices(const FeedColumns& rows, const Model& m) {
     const int64_t n = embedding_rows(m.main, v), width = c.row_elements();
     if (n <= 0 || width == 0) continue;
     Tensor row(c.dtype(), {1, width});
+    int64_t negative = 0;
     for (int64_t r = 0; r < c.rows(); ++r) {
       c.read({&r, 1}, row.data());
+      for (int64_t i = 0; i < width; ++i) negative += row.as<int64_t>()[i] < 0;
       for (int64_t i = 0; i < width; ++i)
         if (const int64_t id = row.as<int64_t>()[i]; id >= n || id < -n)
           data_error("OT2221",
@@ -207,6 +249,12 @@ void check_indices(const FeedColumns& rows, const Model& m) {
                      cat("number what the model knows from 0 to ", n - 1,
                          "; other ids need a model with a larger embedding"));
     }
+    if (negative > 0)
+      observer.on_warning("OT3121",
+                          cat(with_commas(negative), " indices of input '", rows.names[k],
+                              "' are below 0: they count from the end of the embedding, -1 is row ",
+                              n - 1, ". Often -1 marks a value that is missing or not known"),
+                          cat("give them a row of their own: ids from 0 to ", n - 1));
   }
 }
 
@@ -232,8 +280,10 @@ void warn_about_columns(const Parts& p, const Model& m, const std::string& table
                         "and the model learns a constant guess",
                         "look at the first rows of the data; other columns or arrays:  --map "
                         "INPUT=NAME");
-  else if (target && !is_one_key(keys))
-    warn_about_copies(features, keys, classes, p, table, observer);
+  else
+    note_constants(features, observer);
+  if (target && !is_one_key(keys)) warn_about_copies(features, keys, classes, p, table, observer);
+  warn_about_row_numbers(features, p, rows, table, observer);
   warn_about_twins(features, p, table, observer);
   warn_about_outliers(features, rows, observer);
 }

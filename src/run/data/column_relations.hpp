@@ -12,6 +12,6 @@ void warn_about_columns(const Parts& p, const Model& m, const std::string& table
                         Observer& observer);
 
 // Whole numbers that pick rows of an embedding and are outside of it (OT2221).
-void check_indices(const FeedColumns& rows, const Model& m);
+void check_indices(const FeedColumns& rows, const Model& m, Observer& observer);
 
 }  // namespace onnxtrain::run

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "convert/preprocess/image_input.hpp"
+#include "core/text.hpp"
 #include "data/images.hpp"
 #include "engine/training.hpp"
 #include "model/batch.hpp"
@@ -12,6 +13,7 @@
 #include "model/scores.hpp"
 #include "model/trained_outputs.hpp"
 #include "run/data/data_spec.hpp"
+#include "run/data/match_targets.hpp"
 #include "run/data/raw_columns.hpp"
 #include "run/data/target_check.hpp"
 
@@ -177,12 +179,23 @@ Dataset with_classes(Dataset data, const std::string& column,
 // Words for a run that knows numbers: which of them is which, nobody can tell.
 void refuse_words(const Dataset& data, const std::string& column) {
   const std::vector<std::string> words = data.class_names(column);
-  if (words.empty()) return;
+  if (words.empty() || std::all_of(words.begin(), words.end(), is_whole_number)) return;
   data_error(
       "OT2114",
       cat("the target holds the words ", listed(words, 10),
           "; the run was trained on class numbers, and which word is which number is not known"),
       "write the class numbers of the training into the column");
+}
+
+// Folders called 0, 1, 2, ... for a run that was trained on these numbers.
+Dataset with_numbers(Dataset data, const std::string& column) {
+  const std::vector<std::string> words = data.class_names(column);
+  if (words.empty()) return data;
+  std::vector<int64_t> ids = data.gather_all(column).to_ints();
+  for (int64_t& id : ids) id = std::stoll(words.at(size_t(id)));
+  data.set(column, memory_column(Tensor::vector(ids)));
+  data.set_class_names(column, {});
+  return data;
 }
 
 // Classes where the loss of an output learns numbers.
@@ -194,27 +207,6 @@ void refuse_text(const Dataset& data, const std::string& column, const std::stri
              "a loss for classes:  --loss OUTPUT=cross_entropy");
 }
 
-bool among(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// Of several targets: a column called like the output that learns it, whatever the order; then the
-// named columns that are left, in their order.
-void match_targets(const Dataset& data, const Model& m, const std::vector<std::string>& inputs,
-                   const std::vector<std::string>& targets,
-                   std::map<std::string, std::string>& map) {
-  std::vector<std::string> named = data.targets();
-  if (!named.empty() && named.size() != targets.size()) return;
-  for (const OutputLoss& l : output_losses(m.metadata))
-    if (among(targets, l.target) && data.has(l.output) && !among(inputs, l.output) &&
-        (named.empty() || among(named, l.output)))
-      map.try_emplace(l.target, l.output);
-  for (const auto& [target, column] : map) std::erase(named, column);
-  auto next = named.begin();
-  for (const std::string& target : targets)
-    if (map.count(target) == 0 && next != named.end() && data.has(*next)) map[target] = *next++;
-}
-
 // Which column feeds what: what the user said, what the run was trained with, the targets of a
 // table, then by name.
 std::map<std::string, std::string> columns_for(const Dataset& data, const Model& m,
@@ -222,6 +214,9 @@ std::map<std::string, std::string> columns_for(const Dataset& data, const Model&
                                                const std::vector<std::string>& targets,
                                                const FeedOptions& o) {
   std::map<std::string, std::string> map = o.map;
+  auto among = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   for (const auto& [input, column] : o.usual)
     if (map.count(input) == 0 && data.has(column) &&
         (among(inputs, input) || among(targets, input)))
@@ -273,8 +268,10 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
     data = with_classes(std::move(data), columns.at(targets[0]),
                         o.classes.empty() ? target_labels(m) : o.classes, o.adapt.label_offset);
   const bool classes = !targets.empty() && scores.classes > 1;
-  if (classes && o.unnamed_classes && target_labels(m).empty())
+  if (classes && o.unnamed_classes && target_labels(m).empty()) {
     refuse_words(data, columns.at(targets[0]));
+    data = with_numbers(std::move(data), columns.at(targets[0]));
+  }
   LoadedData out;
   out.notes = data.notes();
   if (!targets.empty())
@@ -323,8 +320,16 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
                             " is about class labels, and the target '", out.target.column,
                             "' holds numbers: they are not changed"));
   note_spec(data, columns, inputs, out.feeds.label, o, out.metadata);
-  if (has_labels && summary.classes > 0 && summary.min == 1 && o.adapt.label_offset == 0 &&
-      scores.classes > 0 && o.classes.empty() && out.target.classes.empty())
+  const std::optional<int64_t> ignored =
+      o.adapt.ignore_index ? o.adapt.ignore_index : scores.ignore_index;
+  if (has_labels && ignored && *ignored >= 0 && *ignored < scores.classes)
+    if (const auto n = std::count(out.labels.begin(), out.labels.end(), *ignored); n > 0)
+      out.notes.push_back(cat(with_commas(n), " of ", with_commas(int64_t(out.labels.size())),
+                              " rows have class ", *ignored,
+                              ", which is ignored: nothing is learnt from them"));
+  if (has_labels && summary.classes > 0 && summary.min == 1 && ignored != 0 &&
+      o.adapt.label_offset == 0 && scores.classes > 0 && o.classes.empty() &&
+      out.target.classes.empty())
     out.notes.push_back(cat("no row has class 0; if the labels count from 1:  --label-offset -1"));
   if (const size_t n = raw_columns(m, {}, o.tokens).size(); n > 0 && inputs.size() > 1)
     first.note = cat("of ", n, n == 1 ? " column, " : " columns, ", describe_kinds(out.feeds, n),

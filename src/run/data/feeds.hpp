@@ -52,6 +52,7 @@ struct TargetFacts {
   double min = 0, max = 0, outside = 0;  // outside: share of values that are not in 0..1
   bool two_values = false;               // exactly 0 and 1, or text of two classes
   bool signs = false;                    // only -1 and 1
+  std::string two_wholes;                // "1 and 2": two whole numbers and no more, not 0 and 1
 };
 
 struct LoadedData {

@@ -10,6 +10,8 @@
 #include "core/shell.hpp"
 #include "core/text.hpp"
 #include "data/sampler.hpp"
+#include "model/scores.hpp"
+#include "model/trained_outputs.hpp"
 #include "run/data/column_scale.hpp"
 #include "run/data/raw_columns.hpp"
 #include "run/data/target_check.hpp"
@@ -18,6 +20,14 @@
 namespace onnxtrain::run {
 
 namespace {
+
+// Outputs that a loss reads: a column of such a name is its target.
+std::vector<std::string> learnt_outputs(const Model& m) {
+  std::vector<std::string> names;
+  for (const OutputLoss& l : output_losses(m.metadata)) names.push_back(l.output);
+  if (names.empty()) names.push_back(describe_scores(m).output);
+  return names;
+}
 
 // The data of a request, read as `known` says.
 Dataset opened(const std::string& spec, const DataRequest& q, const Model& m,
@@ -30,6 +40,7 @@ Dataset opened(const std::string& spec, const DataRequest& q, const Model& m,
   if (!q.drop.empty()) open.csv.drop = {q.drop};
   for (const auto& [name, column] : q.feed.map)
     if (is_target(m, name)) open.csv.mapped.push_back(column);
+  if (open.csv.mapped.empty()) open.csv.mapped = learnt_outputs(m);
   open.csv.encoding = q.encoding;
   open.csv.separator = csv_separator(q.separator);
   feed = q.feed;

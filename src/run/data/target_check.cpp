@@ -3,39 +3,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "convert/analysis.hpp"
 #include "convert/analysis/output_range.hpp"
 #include "core/shell.hpp"
 #include "model/scores.hpp"
+#include "run/data/each_value.hpp"
 
 namespace onnxtrain::run {
 
 namespace {
 
-constexpr uint64_t kScannedBytes = uint64_t(64) << 20;  // of a target; larger ones: some rows
+constexpr int64_t kSummedRows = 10000;
 constexpr size_t kShownRows = 3;
 
 bool is_one_of(const std::string& kind, std::initializer_list<const char*> kinds) {
   return std::any_of(kinds.begin(), kinds.end(), [&](const char* k) { return kind == k; });
-}
-
-// Reads the column in pieces and calls visit(value) for every element.
-template <class Visit>
-void for_each_value(const Column& c, Visit&& visit) {
-  const auto every = int64_t(uint64_t(c.rows()) * c.row_bytes() / kScannedBytes) + 1;
-  constexpr size_t kPiece = 1024;
-  Shape shape{int64_t(kPiece), c.row_elements()};
-  std::vector<int64_t> rows;
-  for (int64_t row = 0; row < c.rows();) {
-    rows.clear();
-    for (; row < c.rows() && rows.size() < kPiece; row += every) rows.push_back(row);
-    shape[0] = int64_t(rows.size());
-    Tensor block(c.dtype(), shape);
-    c.read(rows, block.data());
-    for (double v : block.to_doubles()) visit(v);
-  }
 }
 
 struct Subject {
@@ -133,7 +116,9 @@ void check_probabilities(const Model& m, const Subject& s, const TargetFacts& t)
   if (t.outside == 0) return;
   std::string hint = t.signs && s.kind == "bce_logits" ? "for targets -1 and 1:  --loss hinge"
                                                        : "to learn numbers:  --loss mse";
-  if (s.range.in(0, 1)) {
+  if (!t.two_wholes.empty() && !t.signs) {
+    hint = cat("two classes? write 0 and 1 instead of ", t.two_wholes);
+  } else if (s.range.in(0, 1)) {
     const std::string flag = scores_flag(m, s);
     hint =
         flag.empty() ? "divide the targets so that they lie between 0 and 1" : cat(hint, " ", flag);
@@ -142,32 +127,6 @@ void check_probabilities(const Model& m, const Subject& s, const TargetFacts& t)
 }
 
 }  // namespace
-
-TargetFacts target_facts(const Dataset& data, const std::string& column, const Column& adapted) {
-  TargetFacts t;
-  t.column = data.targets().size() == 1 && column == "y" ? data.targets()[0] : column;
-  t.classes = data.class_names(column);
-  if (dtype_is_integer(adapted.dtype())) return t;
-  if (!t.classes.empty()) t.ids = data.gather_all(column).to_ints();
-  bool zero = false, one = false, other = false, signs = true;
-  int64_t n = 0, outside = 0;
-  t.min = std::numeric_limits<double>::infinity();
-  t.max = -t.min;
-  for_each_value(adapted, [&](double v) {
-    zero |= v == 0;
-    one |= v == 1;
-    other |= v != 0 && v != 1;
-    signs &= v == 1 || v == -1;
-    outside += v < 0 || v > 1;
-    t.min = std::min(t.min, v);
-    t.max = std::max(t.max, v);
-    ++n;
-  });
-  t.two_values = zero && one && !other;
-  t.signs = n > 0 && signs;
-  t.outside = n > 0 ? double(outside) / double(n) : 0;
-  return t;
-}
 
 std::string loss_kind(const Model& m) {
   const auto it = m.metadata.find("onnxtrain.loss");
@@ -197,7 +156,49 @@ void check_loss(const Model& m) {
   if (s.kind == "cross_entropy" && s.range.in(0, 1) && !s.made_by(m, {"Softmax"}))
     wrong_output(cat(what, "it applies a softmax, and the output lies between 0 and 1 already"),
                  scores_or_other(m, s, "cross_entropy"));
+  if (s.kind == "cross_entropy" && s.made_by(m, {"Softmax", "LogSoftmax"})) {
+    // what the loss reads is the tensor in front of the activation
+    const ValueId in = m.main.nodes[size_t(s.activation.node)].inputs[0];
+    const ValueId scores = scores_before(m.main, in);
+    if (output_range(m.main, in).in(0, 1))
+      wrong_output(cat(what, "'", m.main.value_name(in),
+                       "' in front of its Softmax lies between 0 and 1 already: two activations, "
+                       "one behind the other"),
+                   scores == kNone ? std::string("take one of the two out of the model")
+                                   : cat("train on the scores before both:  --loss cross_entropy "
+                                         "--loss-input ",
+                                         shell_word(m.main.value_name(scores))));
+  }
 }
+
+namespace {
+
+// Probabilities of classes: every row sums to 1.
+void check_sums(const Subject& s, const TargetFacts& t, const Column& c) {
+  if (c.row_shape().size() != 1 || c.row_elements() < 2) return;
+  const int64_t every = c.rows() / kSummedRows + 1;
+  Tensor row(c.dtype(), {1, c.row_elements()});
+  for (int64_t r = 0; r < c.rows(); r += every) {
+    c.read({&r, 1}, row.data());
+    double sum = 0;
+    for (double v : row.to_doubles()) sum += v;
+    if (std::fabs(sum - 1) > 0.01)
+      data_error("OT2163",
+                 cat("loss ", s.kind, " needs probabilities that sum to 1 in every row; row ",
+                     with_commas(c.source_row(r)), " of '", t.column, "' sums to ", sum),
+                 "divide every row by its sum; 0 or 1 for each score by itself:  --loss bce");
+  }
+}
+
+// Two whole numbers that are not 0 and 1 are more often two classes than numbers to learn.
+void note_two_values(const Subject& s, const TargetFacts& t, Observer& observer) {
+  if (s.kind == "mse" && s.range.raw && !t.two_wholes.empty())
+    observer.on_note("note", cat("target '", t.column, "' has two values, ", t.two_wholes,
+                                 ", and is learnt as a number; two classes? write 0 and 1: then "
+                                 "the loss is bce_logits"));
+}
+
+}  // namespace
 
 void check_target(const Model& m, const LoadedData& d, Observer& observer) {
   if (d.feeds.label.empty()) return;
@@ -205,8 +206,17 @@ void check_target(const Model& m, const LoadedData& d, Observer& observer) {
   const TargetFacts& t = d.target;
   const bool binary = is_one_of(s.kind, {"bce", "bce_logits"});
   if (!t.ids.empty() && !(binary && t.classes.size() == 2)) text_for_numbers(s, t);
+  if (s.kind == "cross_entropy" && s.made_by(m, {"Relu"}))
+    observer.on_warning("OT3110",
+                        cat("output '", s.output,
+                            "' is a Relu: scores below 0 are cut off, and a row without a score "
+                            "above 0 teaches nothing"),
+                        cat("train on the scores before it:  ", scores_flag(m, s)));
   if (t.min > t.max || is_one_of(s.kind, {"cross_entropy", "nll", "output"})) return;
   if (binary || s.kind == "kl") check_probabilities(m, s, t);
+  for (size_t k = 0; s.kind == "kl" && k < d.feeds.names.size(); ++k)
+    if (d.feeds.names[k] == d.feeds.label) check_sums(s, t, *d.feeds.columns[k]);
+  note_two_values(s, t, observer);
   if (s.kind == "hinge" && !t.signs)
     wrong_values(s, t, "-1 and 1",
                  t.two_values ? "for targets 0 and 1:  --loss bce_logits"

@@ -192,8 +192,10 @@ void Settings::take_table(const std::string& text, const std::string& path,
       std::string near = closest(name, names);
       if (const std::string known = suggest_ ? suggest_(name) : ""; find(known)) near = known;
       usage_error("OT0007", cat("'", path, "' has an unknown key '", name, "'"),
-                  near.empty() ? "onnxtrain train --help-all   lists them"
-                               : cat("did you mean '", near, "'?"));
+                  node.is_table() ? cat("options stand at the top of the file: remove the line [",
+                                        std::string(k.str()), "]")
+                  : near.empty()  ? "onnxtrain train --help-all   lists them"
+                                  : cat("did you mean '", near, "'?"));
     }
     name = key->name;
     if (leave.count(name)) continue;
