@@ -11,14 +11,6 @@ namespace onnxtrain {
 
 namespace {
 
-// "1,1,1": a number for each class
-std::string ones(int64_t n) {
-  constexpr int64_t kMost = 20;
-  std::string out = "1";
-  for (int64_t k = 1; k < std::min(n, kMost); ++k) out += ",1";
-  return n > kMost ? out + ",..." : out;
-}
-
 class Terms {
  public:
   explicit Terms(StepBuilder& s) : s_(s), b_(s.nodes()) {}
@@ -85,8 +77,6 @@ class Terms {
                                {{"keepdims", int64_t(0)}}));
   }
 
-  // The target: an input of the model of that name (an autoencoder's own input), an input that
-  // another term made, or a new one.
   // An input of the model as the target: its rows are compared element by element, not repeated.
   void check_shapes(const std::string& kind, const TypeInfo& target, const std::string& output) {
     if (!target.shape || !type_.shape) return;
@@ -101,6 +91,8 @@ class Terms {
                       ", with output '", output, "', which is ", to_string(type_)),
                   "leave --label out for a new input of the output's shape");
   }
+  // The target: an input of the model of that name (an autoencoder's own input), an input that
+  // another term made, or a new one.
   ValueId label(TypeInfo type) {
     const ValueId v = own_label(std::move(type));
     return next_rows_ ? next_rows(s_, v) : v;
@@ -153,7 +145,7 @@ class Terms {
                   cat("there are ", t.class_weights.size(), " class weights, output '", output,
                       "' has ", classes, " classes"),
                   cat("give ", classes, " numbers in the order of the classes:  --class-weights ",
-                      ones(classes)));
+                      equal_weights(classes)));
     ValueId labels = label(labels_type(axis)), scores = y_;
     const TypeInfo& given = s_.graph().value(labels).type;
     if (given.is_tensor() && given.elem != DType::kInt64 && given.elem != DType::kInt32)

@@ -269,6 +269,13 @@ void check_schedule(const ScheduleSpec& s) {
 
 }  // namespace
 
+std::string equal_weights(int64_t classes) {
+  constexpr int64_t kMost = 20;
+  std::string out = "1";
+  for (int64_t k = 1; k < std::min(classes, kMost); ++k) out += ",1";
+  return classes > kMost ? out + ",..." : out;
+}
+
 void check_recipe(const Recipe& r) {
   for (const LossTerm& t : r.losses) {
     need_kind("loss", t.kind, loss_kinds(), true);

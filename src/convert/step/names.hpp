@@ -20,6 +20,8 @@ const OptimizerSetting* optimizer_setting(const std::string& kind, const std::st
 const std::vector<std::string>& schedule_kinds();
 const std::vector<std::string>& schedule_numbers();
 bool is_onnx_path(const std::string& kind);
+// "1,1,1": class weights that change nothing, as an example of how they are written.
+std::string equal_weights(int64_t classes);
 
 // Kinds, ranges and combinations; a usage error names the key, its value and the fix.
 void check_recipe(const Recipe& r);

@@ -239,6 +239,21 @@ std::string describe_kinds(const FeedColumns& f, size_t inputs) {
                       : cat(count(numbers, "number"), " and ", count(texts, "text"));
 }
 
+// Class numbers that are left out, and those that may count from 1.
+void note_labels(const LabelSummary& summary, const Scores& scores, const FeedOptions& o,
+                 LoadedData& out) {
+  const std::optional<int64_t> ignored =
+      o.adapt.ignore_index ? o.adapt.ignore_index : scores.ignore_index;
+  if (ignored && *ignored >= 0 && *ignored < scores.classes)
+    if (const auto n = std::count(out.labels.begin(), out.labels.end(), *ignored); n > 0)
+      out.notes.push_back(cat(with_commas(n), " of ", with_commas(int64_t(out.labels.size())),
+                              " rows have class ", *ignored,
+                              ", which is ignored: nothing is learnt from them"));
+  if (summary.classes > 0 && summary.min == 1 && ignored != 0 && o.adapt.label_offset == 0 &&
+      scores.classes > 0 && o.classes.empty() && out.target.classes.empty())
+    out.notes.push_back(cat("no row has class 0; if the labels count from 1:  --label-offset -1"));
+}
+
 }  // namespace
 
 AdaptOptions options_for(const FeedOptions& o, const std::string& input, bool target) {
@@ -320,17 +335,7 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
                             " is about class labels, and the target '", out.target.column,
                             "' holds numbers: they are not changed"));
   note_spec(data, columns, inputs, out.feeds.label, o, out.metadata);
-  const std::optional<int64_t> ignored =
-      o.adapt.ignore_index ? o.adapt.ignore_index : scores.ignore_index;
-  if (has_labels && ignored && *ignored >= 0 && *ignored < scores.classes)
-    if (const auto n = std::count(out.labels.begin(), out.labels.end(), *ignored); n > 0)
-      out.notes.push_back(cat(with_commas(n), " of ", with_commas(int64_t(out.labels.size())),
-                              " rows have class ", *ignored,
-                              ", which is ignored: nothing is learnt from them"));
-  if (has_labels && summary.classes > 0 && summary.min == 1 && ignored != 0 &&
-      o.adapt.label_offset == 0 && scores.classes > 0 && o.classes.empty() &&
-      out.target.classes.empty())
-    out.notes.push_back(cat("no row has class 0; if the labels count from 1:  --label-offset -1"));
+  if (has_labels) note_labels(summary, scores, o, out);
   if (const size_t n = raw_columns(m, {}, o.tokens).size(); n > 0 && inputs.size() > 1)
     first.note = cat("of ", n, n == 1 ? " column, " : " columns, ", describe_kinds(out.feeds, n),
                      o.tokens.empty() ? "" : ", beside tokens " + first.note);
