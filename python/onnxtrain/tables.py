@@ -108,8 +108,8 @@ def warn_order(x, y):
     if not (hasattr(a, "equals") and hasattr(b, "equals")) or len(a) != len(b) or a.equals(b):
         return
     if a.is_unique and b.is_unique and a.isin(b).all():
-        warnings.warn("[OT2103] x and y have the same index in another order; rows are taken by their place, not by the "
-                      "index; help: y = y.loc[x.index]", UserWarning, stacklevel=4)
+        warnings.warn("[OT2103] x and y have the same index in another order; rows are taken by their place, not by "
+                      "the index; help: y = y.loc[x.index]", UserWarning, stacklevel=4)
 
 
 def _taken(named, names, have):

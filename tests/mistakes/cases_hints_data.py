@@ -62,7 +62,7 @@ DATA = [
         T + "--class-weights 1,2",
         2,
         ["2 class weights", "3 classes"],
-        "--class-weights balanced",
+        "--class-weights 1,1,1",
         T + "{fix}",
     ),
     M(

@@ -7,7 +7,7 @@ import numpy as np
 from onnx import numpy_helper
 
 from mistake import Mistake as M
-from workshop import both, edited, npz, raw, x, y
+from workshop import edited, npz, raw, x, y
 
 TRAIN = "onnxtrain train mlp.onnx --data {} --epochs 1 --out o "
 N, C = TRAIN.format("v.npz"), TRAIN.format("v.csv")
@@ -175,9 +175,6 @@ PICTURES = [
       plant=image("pictures/cat/a.gif", "RGB", "GIF")),
     M("an image in two classes", IMAGES, 0, ["two classes", "pictures/cat/0.png", "pictures/dog/c.png"],
       plant=lambda d: shutil.copy(d / "pictures/cat/0.png", d / "pictures/dog/c.png")),
-    M("what a Macintosh packs along", IMAGES, 4, ["pictures/__MACOSX"], "rm -r pictures/__MACOSX",
-      "{fix} && " + IMAGES, plant=both(lambda d: (d / "pictures/__MACOSX").mkdir(),
-                                       raw("pictures/__MACOSX/._0.png", b"x"))),
     M("classes that differ in a capital letter", IMAGES, 0, ["OT3125", "'Cat'", "'cat'"],
       plant=lambda d: shutil.copytree(d / "pictures/cat", d / "pictures/Cat")),
     M("one image to train on", "onnxtrain train cnn.onnx --data pictures/cat/0.png --epochs 1 --out o", 4,

@@ -237,7 +237,7 @@ CASES = [
       "{'x': x}", "ot.load('mlp.onnx').predict({fix})"),
     M("a step without rows", TR + "t.step({'x': x[:0], 'label': y[:0]})", "DataError", ["without rows"]),
     M("fit by a metric that is none", FIT + ".fit(x, y, epochs=1, valid=0.2, metric='f2')", "UsageError", ["'f2'"],
-      "metric='precision'", FIT + ".fit(x, y, epochs=1, valid=0.2, {fix})"),
+      "metric='f1'", FIT + ".fit(x, y, epochs=1, valid=0.2, {fix})"),
     M("fit without y", FIT + ".fit(x)", "DataError", ["label"]),
     M(
         "fit with labels from 1",

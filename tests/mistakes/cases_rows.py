@@ -153,8 +153,6 @@ FORMATS = [
       plant=npz("v.npz", x=lambda: (images(60)[0] * 0 + 255).astype(np.float32), y=lambda: images(60)[1])),
     M("an image beside the classes", "onnxtrain new cnn --data pictures -o n.onnx", 0, ["not used", "pictures/0.png"],
       plant=moved("pictures/cat/0.png", "pictures/0.png")),
-    M("images a folder too deep", "onnxtrain new cnn --data pictures -o n.onnx", 0, ["not used", "pictures/cat/more/"],
-      plant=moved("pictures/cat/0.png", "pictures/cat/more/0.png")),
     M("a folder of validation images",
       "onnxtrain new cnn --data p -o n.onnx && onnxtrain train n.onnx --data p --epochs 1 --out o", 0, ["'p/val'"],
       "--valid p/val", "onnxtrain train n.onnx --data p --epochs 1 --out o {fix}",

@@ -49,7 +49,7 @@ CASES = [
     M("new target that is not there", NEW.replace("kind", "knd"), 4, ["knd"], "--target kind",
       "onnxtrain new mlp -o m.onnx --data t.csv {fix}", GOOD),
     M("a cnn for a table", NEW.replace("mlp", "cnn"), 4, ["cnn", "table"],
-      "onnxtrain new mlp --data t.csv -o model.onnx", "", GOOD),
+      "onnxtrain new mlp --data t.csv --target kind -o model.onnx", "", GOOD),
     M("a word among numbers", NEW, 4, ["'size'", "line 5", "'big'"], "--one-hot size", NEW + " {fix}",
       text("t.csv", table(at(3, 0, "big")))),
     M("a date that is none", NEW, 4, ["'day'", "line 5", "2020-02-31"], "--one-hot day", NEW + " {fix}",

@@ -1,13 +1,13 @@
 """Data unlike that of the training, targets in the wrong order or form, edited runs, writing into copies."""
 
 import numpy as np
-from cases_more import table
-from cases_rows import embedding
-from mistake import Mistake as M
 from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
+from cases_more import table
+from cases_rows import embedding
+from mistake import Mistake as M
 from workshop import both, dense, edited, model, npz, replaced, save, x, y
 
 TRAIN = "onnxtrain train mlp.onnx --data {} --epochs 1 --out o "
@@ -161,11 +161,12 @@ COPIES = [
       "ot.load('mlp.onnx').compile().fit(x, y, epochs=1, {fix}'loss')])"),
     P("fractions as classes of a classifier", "ot.OnnxClassifier('mlp.onnx', epochs=1).fit(x, y + 0.5)", "DataError",
       ["fractions", "0.5"]),
-    P("an array for a model of named columns", "m = ot.new('mlp', 'data.csv', target='kind'); m.predict(x)",
+    P("an array for a model of named columns", "m = ot.new('mlp', 'data.csv', target='kind', verbose=False); m.predict(x)",
       "DataError", ["'a'", "by their names"], "pandas.DataFrame(x, columns=['a', 'b', 'c', 'd'])",
-      "import pandas; m = ot.new('mlp', 'data.csv', target='kind'); m.predict({fix})"),
+      "import pandas; m = ot.new('mlp', 'data.csv', target='kind', verbose=False); m.predict({fix})"),
     P("too few class weights, Python", "ot.prepare('mlp.onnx', loss=ot.losses.CrossEntropy(weight=[1, 2]))",
-      "UsageError", ["2 class weights"], "loss=ot.losses.CrossEntropy(weight=[1,1,1])", "ot.prepare('mlp.onnx', {fix})"),
+      "UsageError", ["2 class weights"], "loss=ot.losses.CrossEntropy(weight=[1,1,1])",
+      "ot.prepare('mlp.onnx', {fix})"),
 ]
 
 CASES = UNLIKE + RUNS + TARGETS + FILES + COPIES

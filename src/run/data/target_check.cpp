@@ -206,7 +206,8 @@ void check_target(const Model& m, const LoadedData& d, Observer& observer) {
   const TargetFacts& t = d.target;
   const bool binary = is_one_of(s.kind, {"bce", "bce_logits"});
   if (!t.ids.empty() && !(binary && t.classes.size() == 2)) text_for_numbers(s, t);
-  if (s.kind == "cross_entropy" && s.made_by(m, {"Relu"}))
+  const int maker = s.value == kNone ? -1 : int(m.main.value(s.value).producer);
+  if (s.kind == "cross_entropy" && maker >= 0 && m.main.nodes[size_t(maker)].is("Relu"))
     observer.on_warning("OT3110",
                         cat("output '", s.output,
                             "' is a Relu: scores below 0 are cut off, and a row without a score "
