@@ -93,7 +93,7 @@ WEIGHT = [("w", [[1.0, 0.2], [0.1, 1.0]])]
 
 def test_a_gradient_that_nobody_said_is_refused_by_name(fallback):
     m = model([helper.make_node("MatMul", ["x", "w"], ["a"]), inverse("the_inverse", "a", "y")], WEIGHT)
-    with pytest.raises(ot.Error, match="(?s)Inverse.*the_inverse.*register_op"):
+    with pytest.raises(ot.Error, match="(?s)the_inverse.*Inverse.*register_op"):
         trains_before(m)
 
 

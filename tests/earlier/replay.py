@@ -91,7 +91,8 @@ def digest(data):
 
 # Metadata that files did not have at the earlier commit (docs/decisions 0056-training-copies, 0080-data-of-a-run).
 ADDED_SINCE = {b"onnxtrain.inference_form", b"onnxtrain.target", b"onnxtrain.map", b"onnxtrain.drop",
-               b"onnxtrain.standard", b"onnxtrain.losses", b"onnxtrain.loss_targets"}
+               b"onnxtrain.standard", b"onnxtrain.losses", b"onnxtrain.loss_targets", b"onnxtrain.values",
+               b"onnxtrain.valid_data"}
 
 
 def file_digest(data):

@@ -1,5 +1,7 @@
 """Mistakes with image folders, augmentation and outputs of predict."""
 
+import shutil
+
 from mistake import Mistake as M
 from workshop import both, raw
 
@@ -14,6 +16,17 @@ def break_all(folder, names=("cat", "dog", "owl")):
             path.write_bytes(b"\x89PNG\r\n\x1a\nnothing")
 
 
+def listed(d):
+    """Images in one folder, and a table that says what they show."""
+    rows = ["file,what"]
+    for image in sorted((d / "pictures").glob("*/*.png")):
+        name = f"{image.parent.name}{image.name}"
+        (d / "flat").mkdir(exist_ok=True)
+        shutil.copy(image, d / "flat" / name)
+        rows.append(f"{name},{image.parent.name}")
+    (d / "flat/labels.csv").write_text("\n".join(rows) + "\n")
+
+
 CASES = [
     M("a damaged image", NEW, 4, ["pictures/dog/3.png", "damaged"], "--skip-bad", NEW + " {fix}", BROKEN),
     M("a damaged image in training", "onnxtrain train cnn.onnx --data pictures --epochs 1 --out o", 4,
@@ -26,6 +39,12 @@ CASES = [
     M("images in front of a table's model",
       "onnxtrain train mlp.onnx --data pictures --preprocess auto --epochs 1 --out o", 4, ["[N,C,H,W]", "float[N,4]"],
       plant=both()),
+    M("folders of parts for classes", "onnxtrain new cnn --data p -o n.onnx", 4, ["OT2202", "'cat', 'dog', 'owl'"],
+      "--data p/first", "onnxtrain new cnn {fix} -o n.onnx",
+      lambda d: [shutil.copytree(d / "pictures", d / "p" / n) for n in ("first", "second")]),
+    M("a table beside images names their classes",
+      "onnxtrain new cnn --data flat/labels.csv --target what -o n.onnx", 4,
+      ["OT2186", "column 'file'"], plant=listed),
     M("augmentation misspelt", TRAIN + "--augment flipp", 2, ["flipp"], "--augment flip", TRAIN + "{fix}"),
     M("augmentation by words", TRAIN + "--augment crop:some", 2, ["crop:some"], "--augment crop:4", TRAIN + "{fix}"),
     M("augmentation of a table", "onnxtrain train mlp.onnx --data data.npz --augment flip --epochs 1 --out o", 2,
