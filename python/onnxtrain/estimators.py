@@ -130,9 +130,6 @@ class OnnxClassifier(_Estimator):
         if self._exported is not None:
             return self._fit_exported(X, y, source)
         self.classes_, index = np.unique(y, return_inverse=True)
-        if self.classes_.dtype.kind == "f" and (self.classes_ != np.floor(self.classes_)).any():
-            raise DataError(f"y holds numbers with fractions ({self.classes_[0]}, ...), which are no classes", "OT2104",
-                            "learn numbers: ot.OnnxRegressor(model)")
         scores = self._scores_of(source)
         if scores == 1:
             return self._train(X, self._two(index).astype(np.float32)[:, None], "bce_logits")

@@ -159,8 +159,6 @@ COPIES = [
     P("a class for a callback", "ot.load('mlp.onnx').compile().fit(x, y, epochs=1, callbacks=["
       "ot.callbacks.EarlyStopping])", "UsageError", ["EarlyStopping"], "callbacks=[ot.callbacks.EarlyStopping(",
       "ot.load('mlp.onnx').compile().fit(x, y, epochs=1, {fix}'loss')])"),
-    P("fractions as classes of a classifier", "ot.OnnxClassifier('mlp.onnx', epochs=1).fit(x, y + 0.5)", "DataError",
-      ["fractions", "0.5"]),
     P("an array for a model of named columns",
       "m = ot.new('mlp', 'data.csv', target='kind', verbose=False); m.predict(x)",
       "DataError", ["'a'", "by their names"], "pandas.DataFrame(x, columns=['a', 'b', 'c', 'd'])",
