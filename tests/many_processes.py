@@ -1,7 +1,8 @@
-"""Tables of docs/distributed.md:  python tests/many_processes.py bits | norm | cost
+"""Tables of docs/distributed.md:  python tests/many_processes.py bits | norm | cost | long
 
 bits: weights after 200 steps on 1, 2 and 4 processes, resumed from 4 to 2 to 1; cost: blocks in one process;
-norm: a CNN with BatchNormalization over the whole batch beside one process with whole batches.
+norm: a CNN with BatchNormalization over the whole batch beside one process with whole batches;
+long: steps of more than a minute on two processes, with the default --fault-timeout of 20 s.
 """
 
 import pathlib
@@ -142,7 +143,41 @@ def cost(folder):
         print(f"| {name} | " + " | ".join(f"{min(v):.2f} ms" for v in took.values()) + " |", flush=True)
 
 
+def wide_layers(folder, width, rows):
+    """An MLP of six layers that are that wide, and that many rows of data."""
+    torch.manual_seed(0)
+    module = nn.Sequential(*[nn.Linear(width, width) for _ in range(6)], nn.Linear(width, 10))
+    torch.onnx.export(module, (torch.zeros(2, width),), folder / "wide.onnx", input_names=["x"], output_names=["y"],
+                      dynamic_axes={"x": {0: "N"}, "y": {0: "N"}}, opset_version=17, dynamo=False)
+    rng = np.random.default_rng(0)
+    np.savez(folder / "wide.npz", x=rng.normal(size=(rows, width)).astype("f4"), label=rng.integers(0, 10, rows))
+
+
+def one_step(folder, rows, *flags, ranks=2):
+    """Seconds of a run of one step, by one thread in each process."""
+    words = t.command(folder / "wide.onnx", "--data", folder / "wide.npz", "--batch", rows, "--steps", 1, "--valid", 0,
+                      "--micro-blocks", 2, "--threads", 1, "--out", folder / "wide", *flags)
+    took = start(words, ranks)
+    shutil.rmtree(folder / "wide")
+    return took
+
+
+def long_step(folder, seconds, *flags, width=1536):
+    """A step of about that many seconds on two processes; gives how long two such runs differ by: the step itself."""
+    wide_layers(folder, width, 2048)
+    short = one_step(folder, 512)
+    per_row = (one_step(folder, 2048) - short) / (2048 - 512)
+    rows = 512 + int(seconds / per_row)
+    wide_layers(folder, width, rows)
+    return rows, one_step(folder, rows, *flags) - short
+
+
+def long(folder):
+    rows, took = long_step(folder, 70)
+    print(f"one step of {rows} rows took {took:.0f} s on two processes, --fault-timeout 20: it was waited for")
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         what = sys.argv[1] if len(sys.argv) > 1 else "bits"
-        {"bits": bits, "norm": norm, "cost": cost}[what](pathlib.Path(name))
+        {"bits": bits, "norm": norm, "cost": cost, "long": long}[what](pathlib.Path(name))

@@ -39,6 +39,7 @@ keras-random      | losses with dropout and augmentation over many seeds, Kolmog
 speed             | the nine workloads beside other engines (bench/setup.sh installs them) | python bench/run.py --rounds 5 --seconds 1 --out out/figures/speed-table
 distributed       | the same bits on 1, 2 and 4 processes, resumed on another number | python tests/many_processes.py bits
 distributed-norm  | BatchNormalization of the whole batch on 1, 2 and 4 processes beside one process | python tests/many_processes.py norm
+distributed-long  | a step of more than a minute on two processes is waited for | python tests/many_processes.py long
 blocks            | what blocks of rows cost in one process | python tests/many_processes.py cost
 flower            | ten clients of Flower, three killed in every round, beside none | python_flower tests/federated_figures.py
 hosts             | four hosts in network namespaces: the bits of one process, bytes and times by link | python tests/hosts/figures.py
