@@ -153,27 +153,24 @@ def wide_layers(folder, width, rows):
     np.savez(folder / "wide.npz", x=rng.normal(size=(rows, width)).astype("f4"), label=rng.integers(0, 10, rows))
 
 
-def one_step(folder, rows, *flags, ranks=2):
+def one_step(folder, rows):
     """Seconds of a run of one step, by one thread in each process."""
     words = t.command(folder / "wide.onnx", "--data", folder / "wide.npz", "--batch", rows, "--steps", 1, "--valid", 0,
-                      "--micro-blocks", 2, "--threads", 1, "--out", folder / "wide", *flags)
-    took = start(words, ranks)
+                      "--micro-blocks", 2, "--threads", 1, "--out", folder / "wide")
+    took = start(words, 2)
     shutil.rmtree(folder / "wide")
     return took
 
 
-def long_step(folder, seconds, *flags, width=1536):
-    """A step of about that many seconds on two processes; gives how long two such runs differ by: the step itself."""
-    wide_layers(folder, width, 2048)
+def long(folder, seconds=62, width=1536):
+    """A step of at least that many seconds: rows are added until it is that long, whatever else the machine does."""
+    wide_layers(folder, width, 512)
     short = one_step(folder, 512)
-    per_row = (one_step(folder, 2048) - short) / (2048 - 512)
-    rows = 512 + int(seconds / per_row)
-    wide_layers(folder, width, rows)
-    return rows, one_step(folder, rows, *flags) - short
-
-
-def long(folder):
-    rows, took = long_step(folder, 70)
+    rows, took = 2048, 0
+    while took < seconds:
+        rows = int(rows * min(8, 1.2 * seconds / took)) if took else rows
+        wide_layers(folder, width, rows)
+        took = one_step(folder, rows) - short
     print(f"one step of {rows} rows took {took:.0f} s on two processes, --fault-timeout 20: it was waited for")
 
 
