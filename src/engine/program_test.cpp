@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/op_case.hpp"
 #include "tests/support/text_case.hpp"
 
@@ -83,6 +85,33 @@ TEST(Program, AGuardStopsBeforeStateIsWritten) {
   EXPECT_TRUE(guard.tripped);
   EXPECT_EQ(p.state->get("w").to_doubles(), (std::vector<double>{1, 2}));
   EXPECT_NE(p.program->trace_not_finite(zero, 0, 0, guard).origin.find("Log"), std::string::npos);
+}
+
+// What is made behind the first write nobody has looked at: then the state is kept aside for the
+// step. Of integers, such as counters, nothing has to be seen.
+TEST(Program, OnlyUnseenFloatsAreAReasonToKeepState) {
+  for (const bool counter : {true, false}) {
+    SCOPED_TRACE(counter);
+    Graph g = text_graph(cat("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}, ",
+                             counter ? "int64[2] seen = {0, 0}> " : "float[2] seen = {0, 0}> ",
+                             "{ y = Neg(x) next = Add(w, x) ",
+                             counter ? "last = Cast<to = 7>(next) }" : "last = Neg(next) }"));
+    auto state = std::make_shared<State>();
+    state->set("w", Tensor::vector<float>({1, 2}));
+    state->set("seen", counter ? Tensor::vector<int64_t>({0, 0}) : Tensor::vector<float>({0, 0}));
+    for (const char* name : {"w", "seen"}) g.value(g.find(name)).state = name;
+    const StateUpdates updates = {{g.find("next"), "w"}, {g.find("last"), "seen"}};
+    Program p(std::move(g), updates, state, std::make_shared<ThreadPool>(1), {});
+    double norm = -1;
+    Guard guard;
+    guard.before_writes = [&](double n) { norm = n; };
+    p.run({Tensor::vector<float>({3, 4})}, 0, 0, {}, &guard);
+    EXPECT_FALSE(guard.tripped);
+    EXPECT_EQ(std::isfinite(norm), counter);
+    EXPECT_EQ(state->get("w").to_doubles(), (std::vector<double>{4, 6}));
+    EXPECT_EQ(state->get("seen").to_doubles(),
+              counter ? std::vector<double>({4, 6}) : std::vector<double>({-4, -6}));
+  }
 }
 
 // The step that writes the state makes the infinity itself: its operands are finite.

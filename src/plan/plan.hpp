@@ -64,6 +64,9 @@ struct Plan {
     bool gradient;
   };
   std::vector<Watched> watched;
+  // A floating-point variable is assigned that is computed behind the first write: nobody has
+  // looked at its value before.
+  bool assigns_unseen = false;
   // Gradients of 16-bit weights, which the optimizer reads in wider copies: looked at where they
   // are made, so that they need not be kept. By step, in order.
   struct Narrow {

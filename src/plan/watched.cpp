@@ -59,6 +59,15 @@ size_t first_write(const Plan& plan) {
   return plan.steps.size();
 }
 
+// Of integers, such as counters of steps, nothing has to be seen: they are always finite.
+bool assigns_unseen(const Plan& plan, NodeId first) {
+  return std::any_of(plan.updates.begin(), plan.updates.end(), [&](const Update& u) {
+    const Slot& s = plan.slots[size_t(u.value)];
+    const bool judged = s.place == Place::kDynamic || dtype_is_float(s.type.dtype);
+    return judged && !u.in_place && plan.graph.value(u.value).producer >= first;
+  });
+}
+
 }  // namespace
 
 void find_watched(Plan& plan, const std::vector<char>& unsure) {
@@ -86,6 +95,7 @@ void find_watched(Plan& plan, const std::vector<char>& unsure) {
   }
   for (const Update& u : plan.updates)
     if (!u.in_place) watch(u.value, false);
+  plan.assigns_unseen = assigns_unseen(plan, end);
   find_narrow_steps(plan, watched);
   for (auto [v, gradient] : watched) plan.watched.push_back({v, gradient});
 }

@@ -55,15 +55,6 @@ void assign_updates(Plan& plan, RunFrame& f) {
   }
 }
 
-// Is a variable assigned that is computed behind the first write? Nobody has looked at its value.
-bool assigns_unseen(const Plan& plan) {
-  if (plan.first_write >= plan.steps.size()) return false;
-  const NodeId first = plan.steps[plan.first_write].node;
-  return std::any_of(plan.updates.begin(), plan.updates.end(), [&](const Update& u) {
-    return !u.in_place && plan.graph.value(u.value).producer >= first;
-  });
-}
-
 // What a value holds, and whether it is finite; `gradient`: read by an optimizer.
 struct Seen {
   double squares = 0;
@@ -127,7 +118,7 @@ bool passes_here(RunFrame& f, Guard& guard, double& norm) {
   for (const auto& [v, gradient] : f.plan.watched)
     if (!look(v, gradient)) return false;
   if (any) guard.gradient_norm = std::sqrt(gradients);
-  norm = assigns_unseen(f.plan) ? HUGE_VAL : std::sqrt(all);
+  norm = f.plan.assigns_unseen ? HUGE_VAL : std::sqrt(all);
   return true;
 }
 
