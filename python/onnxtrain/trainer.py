@@ -252,18 +252,21 @@ class Trainer:
 
     def step(self, feeds, which=None):
         """One step of all training sections in order, or of section `which`."""
+        kept = self._loss_only.get(which)  # there after a first step: its feeds and `which` were looked at
+        if kept is not None and len(feeds) <= len(self._known):
+            loss = self._step(feeds, -1 if which is None else which, 1, False)
+            if loss is not None:
+                self._serial += 1
+                return StepResult(loss, self, self._serial, kept)
+        return self._checked_step(feeds, which)
+
+    def _checked_step(self, feeds, which):
         if self._known is None or len(feeds) > len(self._known):
             self._check_names(feeds)
         if which is not None and not isinstance(which, (int, np.integer)):
             raise UsageError(f"which is {which!r}, it is the number of a training section", "OT1124", "which=0")
         if self._engine is not None:
             return self._engine_step(feeds, which)
-        kept = self._loss_only.get(which)
-        if kept is not None:
-            loss = self._step(feeds, -1 if which is None else which, 1, False)
-            if loss is not None:
-                self._serial += 1
-                return StepResult(loss, self, self._serial, kept)
         return self._general_step(feeds, which, 1)
 
     def _check_names(self, feeds):

@@ -144,6 +144,7 @@ void show(RunFrame& f, const Step& s) {
 void run_steps(RunFrame& f, size_t begin, size_t end) {
   const RunOptions& o = f.options;
   const Budget* budget = Budget::current();
+  const bool has_narrow = o.guard && begin == 0 && !f.plan.narrow.empty();
   size_t narrow = 0;
   for (size_t k = begin; k < end; ++k) {
     Step& s = f.plan.steps[k];
@@ -155,7 +156,7 @@ void run_steps(RunFrame& f, size_t begin, size_t end) {
       s.kernel(Run{s.in.data(), s.out.data(), s.workspace, o.pool, o.seed, o.step, nullptr});
     }
     if (o.observer) o.observer->after(f.plan, s);
-    if (o.guard && begin == 0) look_at_narrow(f, *o.guard, k, narrow);
+    if (has_narrow) look_at_narrow(f, *o.guard, k, narrow);
     if (o.inspect) show(f, s);
   }
 }
