@@ -1,4 +1,5 @@
-// Steps that a caller makes one by one.
+// Steps that a caller makes one by one. What is asked of the training here does not depend on its
+// state: an engine keeps that until somebody reads it.
 #include <cstring>
 
 #include "engine/batch_rows.hpp"
@@ -9,15 +10,15 @@ namespace onnxtrain::run {
 
 // Is it a target that takes class labels of the file?
 bool Run::is_label(const ValueDef& d) {
-  const Model& m = training().source();
+  const Model& m = t_->source();
   if (!labels_) labels_ = numbers_of_labels(m);
   return !labels_->empty() && d.type.elem == DType::kInt64 && is_target(m, d.name);
 }
 
 // Before the first step: targets that the loss does not take, as fit refuses them.
 void Run::check_first_target(const std::string& name, const Tensor& given) const {
-  const Model& m = training().source();
-  if (training().step_count() > 0 || given.rank() == 0 || given.size() == 0 ||
+  const Model& m = t_->source();
+  if (t_->step_count() > 0 || given.rank() == 0 || given.size() == 0 ||
       !dtype_is_float(given.dtype()) || !is_target(m, name))
     return;
   LoadedData d;
@@ -30,7 +31,7 @@ void Run::check_first_target(const std::string& name, const Tensor& given) const
 double Run::step(Feeds feeds, int which) {
   for (const auto& [name, value] : feeds)
     if (const Tensor* given = std::get_if<Tensor>(&value)) check_first_target(name, *given);
-  Training& t = training();
+  Training& t = *t_;
   for (const ValueDef& d : t.slots())
     if (auto it = feeds.find(d.name); it != feeds.end() && is_label(d))
       if (Tensor* given = std::get_if<Tensor>(&it->second);
