@@ -49,6 +49,8 @@ OT_API const char* ot_optimizers(void);
 /* The functions of the domain ai.onnxtrain as a JSON object: operator to ONNX text in standard
  * operators; static storage. For programs that write training files themselves. */
 OT_API const char* ot_functions(void);
+/* Texts that stand for a missing number in tables, as a JSON list. */
+OT_API const char* ot_missing_words(void);
 
 /* Text made by the library (JSON, bytes of a model); free with ot_text_free. */
 typedef struct ot_text ot_text;
