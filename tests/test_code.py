@@ -38,6 +38,13 @@ def test_names(tmp_path):
     assert code == 1 and "named _detail" in out
 
 
+def test_operators_by_a_part_of_their_name(tmp_path):
+    text = 'bool f(const Node& n) { return n.op.ends_with("Grad"); }\n'
+    code, out = check(tmp_path, {"src/passes/a.cpp": text, "src/ops/nn/b.cpp": text, "src/passes/a_test.cpp": text})
+    assert code == 1 and "src/passes/a.cpp:1: an operator recognised by a part of its name" in out
+    assert "b.cpp" not in out and "a_test.cpp" not in out
+
+
 def long_function(lines):
     return "namespace a {\nint f(int x) {\n" + "  x += 1;  // }\n" * (lines - 3) + "  return x;\n}\n}\n"
 

@@ -107,3 +107,27 @@ def test_a_rate_that_on_epoch_sets_is_in_the_checkpoint(work):
 
     t.fit(data["x"], data["y"], epochs=2, out=work / "run", on_epoch=slower)
     assert ot.resume(work / "run").lr == pytest.approx(0.01 / 4)
+
+
+@pytest.mark.parametrize(("head", "values", "loss"), [
+    ("y = MatMul (x, w)", "bits", "bce_logits"),
+    ("a = MatMul (x, w)  y = Identity (a)", "bits", "bce_logits"),
+    ("a = MatMul (x, w)  y = Sigmoid (a)", "bits", "bce_logits"),
+    ("a = MatMul (x, w)  y = HardSigmoid (a)", "bits", "bce"),
+    ("y = MatMul (x, w)", "numbers", "mse"),
+])
+def test_the_target_chooses_the_loss_in_python_as_on_the_command_line(work, head, values, loss):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 3)).astype("f4")
+    y = rng.integers(0, 2, 40) if values == "bits" else rng.normal(size=40).astype("f4")
+    model = ot.parse(f"""<ir_version: 8, opset_import: ["" : 17]>
+        m (float[N,3] x) => (float[N,1] y) <float[3,1] w = {{0.1, 0.2, 0.3}}> {{ {head} }}""")
+    model.save(work / "one.onnx")
+    np.savez(work / "one.npz", x=x, y=y.astype("f4"))
+    done = cli("train", "one.onnx", "--data", "one.npz", "--epochs", "1", "--out", "run", cwd=work)
+    assert done.returncode == 0, done.stderr
+    assert ot.load(work / "run/checkpoints/last.train.onnx").info["metadata"]["onnxtrain.loss"] == loss
+    for target in (y, y[:, None], y.astype("f8")):
+        fresh = ot.load(work / "one.onnx")
+        fresh.fit(x, target, epochs=1, verbose=0)
+        assert fresh.trainer().model().info["metadata"]["onnxtrain.loss"] == loss

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import onnxtrain as ot
+from blocks_of_rows import assert_blocks_agree, assert_not_cut
 
 SCAN = """z = Constant<value = float[1,4] {0.0,0.0,0.0,0.0}>()
   n = Shape<start = 0, end = 1>(x)
@@ -19,6 +20,14 @@ SCAN = """z = Constant<value = float[1,4] {0.0,0.0,0.0,0.0}>()
       ht = Identity(h1)
     }>(start, x)
 """
+IF_BY_SUM_OF = """one = Constant<value = float {1.0}>()
+  some = ReduceSum<keepdims = 0>(@)
+  big = Greater(some, one)
+  m = ReduceMean<axes = [1], keepdims = 0>(x)
+  h = If<then_branch = a () => (float[M,4] p) { p = MatMul(m, wx) },
+         else_branch = b () => (float[M,4] q) { q0 = MatMul(m, wx)
+      q = Tanh(q0) }>(big)
+  y = MatMul(h, wo)"""
 # body between x [N,5,3] and y [N,2]
 CASES = {
     "Scan over time": SCAN + "  y = MatMul(last, wo)",
@@ -46,22 +55,8 @@ CASES = {
   m = ReduceMean<axes = [1], keepdims = 0>(t)
   u = Add(m, last)
   y = MatMul(u, wo)""",
-    "If by a number of the file": """one = Constant<value = float {1.0}>()
-  some = ReduceSum<keepdims = 0>(wo)
-  big = Greater(some, one)
-  m = ReduceMean<axes = [1], keepdims = 0>(x)
-  h = If<then_branch = a () => (float[M,4] p) { p = MatMul(m, wx) },
-         else_branch = b () => (float[M,4] q) { q0 = MatMul(m, wx)
-      q = Tanh(q0) }>(big)
-  y = MatMul(h, wo)""",
-    "If by a sum of the whole batch": """one = Constant<value = float {1.0}>()
-  some = ReduceSum<keepdims = 0>(x)
-  big = Greater(some, one)
-  m = ReduceMean<axes = [1], keepdims = 0>(x)
-  h = If<then_branch = a () => (float[M,4] p) { p = MatMul(m, wx) },
-         else_branch = b () => (float[M,4] q) { q0 = MatMul(m, wx)
-      q = Tanh(q0) }>(big)
-  y = MatMul(h, wo)""",
+    "If by a number of the file": IF_BY_SUM_OF.replace("@", "wo"),
+    "If by a sum of the whole batch": IF_BY_SUM_OF.replace("@", "x"),
     "Dropout inside of a Scan": SCAN.replace("h1 = Tanh(c)", "t0 = Tanh(c)\n      r = Constant<value = float {0.5}>()\n"
                                              "      on = Constant<value = bool {1}>()\n      h1 = Dropout(t0, r, on)")
     + "  y = MatMul(last, wo)",
@@ -128,23 +123,13 @@ def feeds(rows, rng):
 
 @pytest.mark.parametrize("name", CASES)
 def test_blocks_give_what_whole_batches_give(name):
-    file, rng = training(CASES[name]), np.random.default_rng(3)
-    one, many = ot.Trainer(file, threads=1), ot.Trainer(file, threads=1, micro_blocks=4)
-    for rows in (16, 5, 2, 9):
-        batch = feeds(rows, rng)
-        assert many.step(batch).loss == pytest.approx(one.step(batch).loss, rel=2e-6)
-    for n in one.state:
-        np.testing.assert_allclose(one.state[n], many.state[n], rtol=1e-5, atol=1e-6, err_msg=n)
+    assert_blocks_agree(training(CASES[name]), feeds)
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_cut_is_named(name):
     body, why = REFUSED[name]
-    file, batch = training(body), feeds(8, np.random.default_rng(3))
-    assert np.isfinite(ot.Trainer(file, threads=1).step(batch).loss)
-    with pytest.raises(ot.ModelError, match=why) as e:
-        ot.Trainer(file, threads=1, micro_blocks=2).step(batch)
-    assert e.value.code == "OT5010"
+    assert_not_cut(training(body), feeds, why)
 
 
 IMAGES = """<ir_version: 10, opset_import: ["": 21]>

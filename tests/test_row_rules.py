@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import onnxtrain as ot
+from blocks_of_rows import assert_blocks_agree, assert_not_cut
 
 # body between x [N,6], ids [N,2] and h [N,6]; the layer behind it is trained, w6 is its neighbour
 CASES = {
@@ -77,23 +78,13 @@ def feeds(rows, rng):
 
 @pytest.mark.parametrize("name", CASES)
 def test_blocks_give_what_whole_batches_give(name):
-    file, rng = training(CASES[name]), np.random.default_rng(3)
-    one, many = ot.Trainer(file, threads=1), ot.Trainer(file, threads=1, micro_blocks=4)
-    for rows in (16, 5, 2, 9):
-        batch = feeds(rows, rng)
-        assert many.step(batch).loss == pytest.approx(one.step(batch).loss, rel=2e-6)
-    for n in one.state:
-        np.testing.assert_allclose(one.state[n], many.state[n], rtol=1e-5, atol=1e-6, err_msg=n)
+    assert_blocks_agree(training(CASES[name]), feeds)
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_cut_is_named(name):
     body, why = REFUSED[name]
-    file, batch = training(body), feeds(8, np.random.default_rng(3))
-    assert np.isfinite(ot.Trainer(file, threads=1).step(batch).loss)
-    with pytest.raises(ot.ModelError, match=why) as e:
-        ot.Trainer(file, threads=1, micro_blocks=2).step(batch)
-    assert e.value.code == "OT5010"
+    assert_not_cut(training(body), feeds, why)
 
 
 def test_a_sum_of_products_over_the_rows():

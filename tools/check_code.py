@@ -7,6 +7,7 @@
 - no function is longer than 80 lines, in C++ and in Python
 - no C++ file is longer than 400 lines, no Python file longer than 500
 - a C++ or Python test asserts something
+- outside of src/ops an operator is not recognised by how its name begins or ends: its record says what it is
 
 Exit 1 with a list when something is wrong. Usage: tools/check_code.py [ROOT]
 """
@@ -106,9 +107,16 @@ def asserting(bodies, asserts, known=()):
         found |= more
 
 
+NAME_PART = re.compile(r"\bop(?:_type\(\))?\.(?:starts|ends)_with\(")
+
+
 def check_cpp(path, where, problems, helpers):
     text = path.read_text(encoding="utf-8", errors="replace")
     lines = text.split("\n")
+    if where.startswith("src/") and not where.startswith("src/ops/") and not path.stem.endswith("_test"):
+        for number, line in enumerate(lines, 1):
+            if NAME_PART.search(line):
+                problems.append(f"{where}:{number}: an operator recognised by a part of its name")
     bodies, tests = {}, []
     for first, last, head in cpp_functions(text):
         body = "\n".join(lines[first - 1:last])

@@ -18,7 +18,7 @@ import onnxtrain as ot
 
 
 def customers(rows, seed):
-    """Made-up customers: who keeps the contract, and who leaves."""
+    """Random customers: who keeps the contract, and who leaves."""
     rng = np.random.default_rng(seed)
     table = pd.DataFrame({"age": rng.normal(45, 12, rows), "bill": rng.gamma(4, 15, rows),
                           "city": rng.choice(["Bonn", "Trier", "Ulm"], rows)})

@@ -49,6 +49,8 @@ OT_API const char* ot_optimizers(void);
 /* The functions of the domain ai.onnxtrain as a JSON object: operator to ONNX text in standard
  * operators; static storage. For programs that write training files themselves. */
 OT_API const char* ot_functions(void);
+/* Texts that stand for a missing number in tables, as a JSON list. */
+OT_API const char* ot_missing_words(void);
 
 /* Text made by the library (JSON, bytes of a model); free with ot_text_free. */
 typedef struct ot_text ot_text;
@@ -147,6 +149,10 @@ OT_API ot_status ot_check_bytes(const void* data, size_t size, const char* base_
                                 ot_text** json);
 /* Inference model -> training model. recipe: JSON, see docs/recipe.md; NULL: all defaults. */
 OT_API ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out);
+/* The same when the values of the target are known, for the loss that `auto` chooses: one number
+ * per row that is 0 or 1 makes two classes. */
+OT_API ot_status ot_prepare_for(const ot_model* m, const char* recipe, const ot_value* target,
+                                ot_model** out);
 
 /* A training section as a plain model for other runtimes (docs/engines.md). options: JSON with
  * form, for, opset, dims, indices, recurrent, random, embed_state; NULL: all defaults. manifest:

@@ -1,6 +1,7 @@
 """What people hand to `fit`, `evaluate` and `predict`: arrays, dicts of arrays, tables, batches one after the other."""
 
 import contextlib
+import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping
@@ -114,9 +115,7 @@ def _missing(v):
     return v is None or type(v).__name__ in ("NAType", "NaTType") or v != v
 
 
-# the words that tables have where there is no number; the same as in files (docs/tables.md)
-_NOTHING = {"", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "?", "n/a", "#N/A", "<NA>", "-", "--", "---",
-            "\u2013", "\u2014", ".", "None", "none"}
+_NOTHING = frozenset(json.loads(_native.missing_words()))  # as in files (docs/tables.md)
 
 
 def _nothing(v):

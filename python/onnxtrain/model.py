@@ -271,14 +271,14 @@ class Model:
     def trainer(self, seed=0, threads=0, memory=None, distributed="off", micro_blocks=0, batch_norm=None,
                 shard_optimizer=False, reduce_dtype=None, communicator=None, fault_timeout=20):
         """The Trainer behind `fit`; made on first use."""
-        from .prepared import prepare
+        from .prepared import prepare_for
         from .trainer import Trainer
 
         given = {"seed": seed, "threads": threads, "memory": memory, "micro_blocks": micro_blocks,
                  "batch_norm": batch_norm, "shard_optimizer": shard_optimizer, "reduce_dtype": reduce_dtype,
                  "communicator": communicator}
         if self._trainer is None:
-            ready = self if self.trainable else prepare(self, **self._compiled)
+            ready = self if self.trainable else prepare_for(self, self._target, **self._compiled)
             self._trainer = Trainer(ready, **given, distributed=distributed, fault_timeout=fault_timeout)
             self._given = given
         for name, value in given.items():  # what is not said again stays
@@ -294,9 +294,10 @@ class Model:
         Arguments as in `Trainer` and `Trainer.fit`; under mpirun all processes train together (every one is given the
         whole data set) unless distributed is "off"."""
         x, y = split(x, y, self.inputs)
-        self._choose_loss(y)
+        self._target = _one_number_per_row(y)
         t = self.trainer(seed, threads, memory, distributed, micro_blocks, batch_norm, shard_optimizer, reduce_dtype,
                          communicator, fault_timeout)
+        self._target = None
         try:
             history = t.fit(x, y, valid=valid, epochs=epochs, batch_size=batch_size, out=out, _model=self, **options)
         finally:  # also when it was interrupted
@@ -305,22 +306,8 @@ class Model:
             self._check_metric(m, [k[len("valid_"):] for k in history.history if k.startswith("valid_")])
         return history
 
-    _metrics, _given = (), {}  # _given: what the Trainer was made with
-
-    def _choose_loss(self, y):
-        """`auto` knows the target here: 0 and 1 for one score per row are two classes, not numbers."""
-        from .prepared import prepare
-
-        if self._trainer is not None or self.trainable or self._compiled.get("loss", "auto") != "auto" or y is None:
-            return
-        target = None if isinstance(y, dict) else np.asarray(y)
-        if target is None or target.ndim == 0 or target.dtype.kind not in "biuf" or target.size != len(target):
-            return
-        if set(np.unique(target[:1 << 24]).tolist()) != {0, 1}:
-            return
-        chosen = prepare(self, **self._compiled).info["metadata"].get("onnxtrain.loss")
-        if chosen == "mse" and self.info["outputs"][0]["made_by"] in ("Gemm", "MatMul", "Add", "Conv"):
-            self._compiled["loss"] = "bce_logits"
+    # _given: what the Trainer was made with; _target: what `fit` was given, for the loss that `auto` chooses
+    _metrics, _given, _target = (), {}, None
 
     @staticmethod
     def _check_metric(name, there):
@@ -372,6 +359,14 @@ class Model:
         """Inference ONNX without any training part."""
         check_ending(path)
         self._m.export(os.fspath(path))
+
+
+def _one_number_per_row(y):
+    """The target as an array, where it is one that `auto` looks at; else None."""
+    target = None if y is None or isinstance(y, dict) else np.asarray(y)
+    if target is None or target.ndim == 0 or target.dtype.kind not in "biuf" or target.size != len(target):
+        return None
+    return target
 
 
 def parse(text):

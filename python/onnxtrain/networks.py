@@ -12,7 +12,7 @@ from .errors import DataError, Error, UsageError
 from .hints import in_python
 from .model import Model
 from .session import feed_lists
-from .tables import is_dataset, is_split_dataset, pictures, refuse_splits
+from .tables import image_arrays, is_dataset, is_split_dataset, refuse_splits
 from .text import offer_tokenizers
 
 
@@ -82,7 +82,7 @@ def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=
         arrays = {}
         if isinstance(data, (str, os.PathLike)) and os.fspath(data).endswith(".parquet"):
             data = read_parquet(os.fspath(data))
-        elif is_dataset(data) and (found := pictures(data, target)) is not None:
+        elif is_dataset(data) and (found := image_arrays(data, target)) is not None:
             data, options["target"] = found, ""
         if isinstance(data, (str, os.PathLike)):
             options["data"] = os.fspath(data)

@@ -9,6 +9,7 @@ import numpy as np
 from .errors import UsageError
 from .model import Model, as_model
 from .recipe import loss_specs, optimizer_spec, schedule_spec
+from .values import to_native
 
 
 def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,
@@ -30,11 +31,20 @@ def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None
     if model.trainable and not append:
         warnings.warn("the model carries a training already: it is replaced, with its optimizer and state", UserWarning,
                       stacklevel=2)
+    return _prepared(model, recipe)
+
+
+def prepare_for(model, target, **options):
+    """`prepare` for a fit whose target is known, an array with one number per row, or None: `auto` looks at it."""
+    return _prepared(model, recipe_json(**options), target)
+
+
+def _prepared(model, recipe, target=None):
     native = model._m
-    prepared = Model(native.prepare(recipe))
+    made = native.prepare(recipe, None if target is None else to_native(target, "y"))
     for left in json.loads(native.weights(recipe))["left_out"]:
-        warnings.warn(f"{left['text']} [OT1285]; to leave them as they are: freeze={left['names']}", stacklevel=2)
-    return prepared
+        warnings.warn(f"{left['text']} [OT1285]; to leave them as they are: freeze={left['names']}", stacklevel=3)
+    return Model(made)
 
 
 def recipe_json(loss="auto", optimizer=None, label=None, freeze=(), only=None, clip_norm=None, clip_value=None,

@@ -195,6 +195,11 @@ class losses:
         return Term("hinge", output, label, 1.0, reduction)
 
 
+def loss_names():
+    """Names of losses, as recipes have them."""
+    return [make().kind for make in vars(losses).values() if isinstance(make, staticmethod)]
+
+
 def _list(x):
     return None if x is None else [float(v) for v in x]
 

@@ -44,7 +44,7 @@ def refuse_splits(x):
                     f"take one of them: dataset[{next(iter(x.column_names))!r}]")
 
 
-def is_pictures(column):
+def holds_images(column):
     """Images of the package Pillow, as datasets with an image column give them."""
     return isinstance(column, list) and bool(column) and all(hasattr(v, "getbands") for v in column)
 
@@ -54,9 +54,9 @@ def _pixels(column):
     return [np.asarray(v.convert(mode)).reshape(v.height, v.width, -1).transpose(2, 0, 1) for v in column]
 
 
-def pictures(x, target):
+def image_arrays(x, target):
     """(x, y) of a dataset with one image column, None of any other."""
-    column = next((n for n in x.column_names if is_pictures(x[:1][n])), None)
+    column = next((n for n in x.column_names if holds_images(x[:1][n])), None)
     if column is None:
         return None
     named = dataset_columns(x)
@@ -70,7 +70,7 @@ def dataset_columns(x):
     named = {}
     for name in x.column_names:
         column = rows[name]
-        if is_pictures(column):
+        if holds_images(column):
             column = _pixels(column)
         try:
             named[name] = column if isinstance(column, np.ndarray) else np.stack([np.asarray(v) for v in column])

@@ -32,6 +32,17 @@ void bind_steps(nb::class_<PyModel>& c) {
            });
 }
 
+// target: its values, or null.
+PyModel prepared(const PyModel& s, const std::string& recipe, const PyValue* target) {
+  ot_model* out = nullptr;
+  const char* r = recipe.c_str();
+  released([&] {
+    return target ? ot_prepare_for(s.h.get(), r, target->h.get(), &out)
+                  : ot_prepare(s.h.get(), r, &out);
+  });
+  return PyModel(out);
+}
+
 void bind_class(nb::module_& m) {
   nb::class_<PyModel> c(m, "Model");
   bind_steps(c);
@@ -85,12 +96,7 @@ void bind_class(nb::module_& m) {
              released([&] { return ot_model_unlike(s.h.get(), input.c_str(), rows.h.get(), &t); });
              return take(t);
            })
-      .def("prepare",
-           [](const PyModel& s, const std::string& recipe) {
-             ot_model* out = nullptr;
-             released([&] { return ot_prepare(s.h.get(), recipe.c_str(), &out); });
-             return PyModel(out);
-           })
+      .def("prepare", prepared, "recipe"_a, "target"_a.none() = nb::none())
       .def(
           "gradients",
           [](const PyModel& s, const std::vector<std::string>& names,

@@ -25,6 +25,7 @@ NB_MODULE(_native, m) {
   nanobind::set_leak_warnings(false);
   m.def("version", &ot_version, "The library's version.");
   m.def("optimizers", &ot_optimizers, "The optimizers' records, as JSON.");
+  m.def("missing_words", &ot_missing_words, "Texts for a missing number in tables, as JSON.");
   m.def("functions", &ot_functions, "The functions of domain ai.onnxtrain, as JSON.");
   otpy::bind_values(m);
   otpy::bind_model(m);

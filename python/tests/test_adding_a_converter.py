@@ -1,8 +1,11 @@
-"""docs/adding-a-converter.md says what is so: its files exist, its code runs, the shared parts import no framework."""
+"""docs/adding-a-converter.md says what is so: its files exist, its code runs, the shared parts import no framework, and
+the small converter works where its files are added to a copy of the package."""
 
 import json
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -13,17 +16,18 @@ from onnxtrain import _native, graph
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "adding-a-converter.md").read_text()
+FILE = re.compile(r"^`python/onnxtrain/([\w/]+\.py)`:\n\n```python\n(.*?)^```", re.M | re.S)  # to be added
 PACKAGE = ROOT / "python" / "onnxtrain"
 FRAMEWORKS = ("torch", "tensorflow", "keras", "jax", "sklearn")
 
 
 def test_files_exist():
-    named = set(re.findall(r"`((?:python|converters|include)/[\w/]+(?:\.\w+|/))`", PAGE))
+    named = set(re.findall(r"`((?:python|converters|include)/[\w/]+(?:\.\w+|/))`", FILE.sub("", PAGE)))
     assert len(named) > 15
     for name in named:
         path = PACKAGE / name if name.startswith("converters/") else ROOT / name
         assert path.exists(), name
-    halves = PAGE.split("## From a framework to a file")[1].split("## From a file to a framework")
+    halves = FILE.sub("", PAGE).split("## From a framework to a file")[1].split("## From a file to a framework")
     for text, folder in zip(halves, ("from_torch", "to_torch"), strict=True):
         for name in re.findall(r"(?<![\w/])`(\w+(?:\.py|/))`", text):
             assert (PACKAGE / "torch" / folder / name).exists(), f"{folder}/{name}"
@@ -35,10 +39,29 @@ def test_every_shared_part_is_named():
 
 
 def test_code_runs():
-    found = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
+    found = re.findall(r"^```python\n(.*?)^```", FILE.sub("", PAGE), re.M | re.S)
     assert found
     for text in found:
         exec(compile(text, "docs/adding-a-converter.md", "exec"), {})
+
+
+def test_the_small_converter(tmp_path):
+    """The page's files in a copy of the package; nothing else is changed."""
+    package = tmp_path / "onnxtrain"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    for library in PACKAGE.rglob("*.so"):
+        (package / library.relative_to(PACKAGE)).symlink_to(library)
+    files = FILE.findall(PAGE)
+    assert len(files) == 3  # as the page says
+    for name, text in files:
+        (package / name).parent.mkdir(exist_ok=True)
+        assert not (package / name).exists()
+        (package / name).write_text(text)
+    script = re.search(r"^```python script\n(.*?)^```", PAGE, re.M | re.S)[1]
+    done = subprocess.run([sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": str(tmp_path)}, cwd=tmp_path,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "there is no form for the layer 'tanh'" in done.stdout and "layers[1]" in done.stdout
 
 
 @pytest.mark.parametrize("path", [PACKAGE / "graph.py", *sorted((PACKAGE / "converters").glob("*.py"))],

@@ -126,6 +126,18 @@ def test_state_is_read_and_written_while_an_engine_steps(train):
     np.testing.assert_allclose(t.state["w2"], native.state["w2"], atol=1e-4)
 
 
+def test_an_engine_keeps_the_state_between_steps(train, monkeypatch):
+    read, state = [], driver.Driver.state
+    monkeypatch.setattr(driver.Driver, "state", lambda self: read.append(1) or state(self))
+    t = ot.Trainer(train, engine="onnxruntime")
+    x, y = data()
+    for _ in range(5):
+        t.step({"x": x[:8], "label": y[:8]})
+    assert not read
+    t.state["w1"], t.state["w2"]
+    assert len(read) == 1
+
+
 def test_unknown_engines_and_devices_say_what_there_is(train):
     with pytest.raises(ot.UsageError, match="there is no engine 'abacus'"):
         ot.Trainer(train, engine="abacus")

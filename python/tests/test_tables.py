@@ -1,9 +1,13 @@
 """Tables with names of columns: pandas' DataFrame and whatever else has `.columns` and becomes an array."""
 
+import json
+
 import numpy as np
 import pytest
 
 import onnxtrain as ot
+from onnxtrain import _native
+from onnxtrain.data import raw_column
 
 RNG = np.random.default_rng(3)
 Y = RNG.integers(0, 3, 150)
@@ -110,3 +114,13 @@ def test_a_table_without_rows():
     model.fit(table, "y", epochs=1, verbose=0)
     with pytest.raises(ot.DataError, match="no rows"):
         model.predict(table.iloc[:0])
+
+
+def test_words_for_nothing_are_those_of_files():
+    words = json.loads(_native.missing_words())
+    assert {"", "NA", "?", "-", "None"} <= set(words)
+    for word in words:
+        here = raw_column(np.array([word, 1.5], dtype=object), "a", None)
+        there = np.array(_native.column_numbers("a", "number", [word, "1.5"]))
+        assert np.isnan(here[0, 0]) and here[1, 0] == 1.5, word
+        assert np.isnan(there[0]) and there[1] == 1.5, word

@@ -213,6 +213,15 @@ ot_status ot_prepare(const ot_model* m, const char* recipe, ot_model** out) {
   });
 }
 
+ot_status ot_prepare_for(const ot_model* m, const char* recipe, const ot_value* target,
+                         ot_model** out) {
+  return guarded({{"m", m}, {"target", target}, {"out", out}}, [&] {
+    const Tensor* t = std::get_if<Tensor>(&target->v);
+    if (!t) usage_error("OT1120", "the target is not a tensor");
+    *out = model(run::prepare_for(*m->m, recipe_from_json(recipe ? recipe : "{}"), *t));
+  });
+}
+
 ot_status ot_session_create(const ot_model* m, const ot_options* o, ot_session** out) {
   return guarded({{"m", m}, {"out", out}},
                  [&] { *out = new ot_session{std::make_unique<Session>(m->m, options_of(o))}; });

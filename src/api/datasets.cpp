@@ -6,6 +6,7 @@
 
 #include "api/handles.hpp"
 #include "data/open.hpp"
+#include "data/table/csv.hpp"
 #include "data/table/csv_column.hpp"
 #include "run/data/raw_columns.hpp"
 
@@ -118,6 +119,11 @@ ot_status ot_column_numbers(const char* name, const char* word, size_t n, const 
     const Tensor found = column.numbers();
     std::copy_n(found.as<double>(), n, out);
   });
+}
+
+const char* ot_missing_words(void) {
+  static const std::string words = json(csv_missing_words()).dump();
+  return words.c_str();
 }
 
 void ot_dataset_free(ot_dataset* d) { delete d; }

@@ -42,10 +42,8 @@ struct ot_trainer {
   const onnxtrain::Training& t() const { return run.training(); }
   onnxtrain::run::Run run;
   std::vector<onnxtrain::ArrayRef> arrays;  // of ot_trainer_step_arrays
-  // labels that the file writes -> class numbers; found out by the first step
-  std::optional<std::map<int64_t, int64_t>> labels;
-  std::atomic<int> stop{0};  // asks a running fit to save and return
-  std::mutex stepping;       // steps of several threads come one after the other
+  std::atomic<int> stop{0};                 // asks a running fit to save and return
+  std::mutex stepping;                      // steps of several threads come one after the other
 };
 
 namespace onnxtrain::api {

@@ -1,13 +1,10 @@
 // The C API: trainers, their steps and their state.
-#include <cstring>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "api/handles.hpp"
 #include "core/memory.hpp"
-#include "engine/batch_rows.hpp"
-#include "run/data/target_check.hpp"
 
 using namespace onnxtrain;
 using namespace onnxtrain::api;
@@ -49,56 +46,12 @@ ot_status ot_trainer_memory(const ot_trainer* t, ot_text** json) {
   });
 }
 
-namespace {
-
-// Targets that are class labels of the file, by slot of the training.
-bool is_label(ot_trainer* t, const ValueDef& d) {
-  if (!t->labels) t->labels = run::numbers_of_labels(t->t().source());
-  return !t->labels->empty() && d.type.elem == DType::kInt64 &&
-         run::is_target(t->t().source(), d.name);
-}
-
-// Before the first step: targets that the loss does not take, as fit refuses them.
-void check_first_target(ot_trainer* t, const std::string& name, const Tensor& given) {
-  const Model& m = t->t().source();
-  if (t->t().step_count() > 0 || given.rank() == 0 || given.size() == 0 ||
-      !dtype_is_float(given.dtype()) || !run::is_target(m, name))
-    return;
-  run::LoadedData d;
-  d.feeds = {{name}, {memory_column(given)}, name};
-  d.target = run::target_facts(Dataset::from_tensors({{name, given}}), name, *d.feeds.columns[0]);
-  run::Observer nobody;
-  run::check_target(m, d, nobody);
-}
-
-// By the engine, where one was set: it makes all sections.
-double step_once(ot_trainer* t, Feeds feeds, int which) {
-  for (const auto& [name, value] : feeds)
-    if (const Tensor* given = std::get_if<Tensor>(&value)) check_first_target(t, name, *given);
-  for (const ValueDef& d : t->t().slots())
-    if (auto it = feeds.find(d.name); it != feeds.end() && is_label(t, d))
-      if (Tensor* given = std::get_if<Tensor>(&it->second);
-          given && given->dtype() == DType::kInt64)
-        *given = run::class_numbers(d.name, *given, *t->labels);
-  if (!t->run.has_engine()) return t->t().step(feeds, which, false).loss;
-  if (which >= 0 && t->t().algorithms() > 1)
-    usage_error("OT1277", "an engine makes a step of all training sections, not of a single one");
-  require_some_rows(t->t().slots(), [&](size_t k) {
-    const auto it = feeds.find(t->t().slots()[k].name);
-    const Tensor* x = it == feeds.end() ? nullptr : std::get_if<Tensor>(&it->second);
-    return x && x->rank() > 0 ? x->shape()[0] : -1;
-  });
-  return t->run.stepper().step(feeds);
-}
-
-}  // namespace
-
 ot_status ot_trainer_step(ot_trainer* t, size_t n_inputs, const char* const* input_names,
                           ot_value* const* inputs, int which, double* loss) {
   return guarded({{"t", t}}, [&] {
     const Feeds feeds = feeds_of(n_inputs, input_names, inputs);
     std::lock_guard lock(t->stepping);
-    const double l = step_once(t, feeds, which);
+    const double l = t->run.step(feeds, which);
     if (loss) *loss = l;
   });
 }
@@ -108,7 +61,7 @@ ot_status ot_trainer_steps(ot_trainer* t, size_t n_inputs, const char* const* in
     const Feeds feeds = feeds_of(n_inputs, input_names, inputs);
     std::lock_guard lock(t->stepping);
     for (uint64_t k = 0; k < n; ++k) {
-      const double l = step_once(t, feeds, -1);
+      const double l = t->run.step(feeds, -1);
       if (loss) *loss = l;
     }
   });
@@ -133,22 +86,7 @@ ot_status ot_trainer_step_arrays(ot_trainer* t, const ot_array* inputs, int whic
       if (a[k].dtype == DType::kString)
         usage_error("OT1129", "strings are made with ot_value_strings");
     }
-    if (t->run.has_engine())
-      usage_error("OT1277", "with an engine, steps are made by ot_trainer_step");
-    std::vector<Tensor> labels;  // that take the place of the caller's
-    for (size_t k = 0; k < a.size(); ++k) {
-      if (!a[k].data || a[k].dtype != DType::kInt64 || !is_label(t, t->t().slots()[k])) continue;
-      Tensor given(DType::kInt64, Shape(a[k].dims, a[k].dims + a[k].rank));
-      std::memcpy(given.data(), a[k].data, given.bytes());
-      labels.push_back(run::class_numbers(t->t().slots()[k].name, given, *t->labels));
-      a[k].data = labels.back().data();
-    }
-    for (size_t k = 0; t->t().step_count() == 0 && k < a.size(); ++k)
-      if (a[k].data && a[k].rank > 0)
-        check_first_target(
-            t, t->t().slots()[k].name,
-            Tensor(a[k].dtype, Shape(a[k].dims, a[k].dims + a[k].rank), a[k].data, nullptr));
-    double l = t->t().step_arrays(a.data(), which, n);
+    const double l = t->run.step_arrays(a, which, n);
     if (loss) *loss = l;
   });
 }

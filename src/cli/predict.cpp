@@ -60,7 +60,7 @@ int predict(PredictFlags& f) {
   run::Predictions p = run::predict(f.what, f.data.request(), f.batch, po, narrator, processes);
   disconnect_processes();
   if (!speaks) return 0;
-  if (f.proba) make_probabilities(p);
+  if (f.proba) run::make_probabilities(p);
   if (f.to.empty()) {
     std::printf("%s", (f.as_json ? json_text(p) : csv_text(p, ',')).c_str());
     return 0;

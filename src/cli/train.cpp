@@ -26,6 +26,7 @@
 #include "run/borrowed.hpp"
 #include "run/lr_finder.hpp"
 #include "run/predict.hpp"
+#include "run/resumed_settings.hpp"
 #include "run/run.hpp"
 
 namespace onnxtrain::cli {
@@ -55,50 +56,6 @@ void on_signals(void (*handler)(int)) {
   std::signal(SIGUSR1, handler);  // of launch; schedulers send it before a job's time is over
 }
 
-// config: the file that lacks settings; empty: it is gone.
-void settings_of_checkpoint(const std::string& resume, const std::string& config,
-                            const std::set<std::string>& leave, run::Settings& settings) {
-  run::Position ignored;
-  const std::string file = checkpoint_of(resume, "last");
-  const Model m = run::load_checkpoint(file, ignored);
-  const auto text = m.metadata.find("onnxtrain.settings");
-  const bool of_run = fs::is_directory(resume) || !config.empty();
-  if (text != m.metadata.end()) {
-    if (of_run)
-      warn("OT3117",
-           cat("'", config.empty() ? run::Folder(resume).config() : config,
-               config.empty() ? "' is gone" : "' is incomplete",
-               ": the settings are those that the checkpoint '", file, "' holds"),
-           "a new config.toml is written; flags change settings:  --batch N --epochs N");
-    const auto all = run::settings_in_text(text->second, file);
-    if (all.count("model") != 0) settings.replace("model", run::unquoted(all.at("model")));
-    return settings.from_checkpoint(text->second, file, leave);
-  }
-  if (of_run)
-    warn("OT3117",
-         cat("config.toml of '", resume,
-             "' is gone and its checkpoint is of an older version: batch size, split and other "
-             "settings are the defaults where no flag says otherwise"),
-         "say what the run had:  --batch N --valid FRACTION --epochs N");
-}
-
-// Settings of the run that is resumed: config.toml, or what its checkpoint holds of it.
-void settings_of_run(const std::string& resume, run::Settings& settings) {
-  std::set<std::string> leave = {"model",   "out",      "resume",  "find-lr", "dry-run", "quiet",
-                                 "profile", "progress", "verbose", "threads", "json"};
-  if (const std::string from = run::run_of(resume); !from.empty()) {
-    const std::string config = run::Folder(from).config();
-    const auto all = run::settings_in(config);
-    if (all.count("batch") == 0) return settings_of_checkpoint(resume, config, leave, settings);
-    if (const auto it = all.find("overfit"); it != all.end() && it->second == "0")
-      leave.insert("overfit");  // nothing to take over
-    settings.from_file(config, "run", leave);
-    if (all.count("model") != 0) settings.replace("model", run::unquoted(all.at("model")));
-    return;
-  }
-  settings_of_checkpoint(resume, {}, leave, settings);
-}
-
 // Who has only data gets a model from `new`.
 std::string model_hint(const TrainFlags& f) {
   if (f.data.data.empty()) return "onnxtrain train model.onnx --data data.npz";
@@ -109,7 +66,8 @@ std::string model_hint(const TrainFlags& f) {
              " -o model.onnx");
 }
 
-run::Settings resolve(TrainFlags& f, run::Borrowed& borrowed) {
+// start: of the run that is resumed, when it was read for its settings.
+run::Settings resolve(TrainFlags& f, run::Borrowed& borrowed, std::shared_ptr<run::Start>& start) {
   run::Settings settings = settings_of(f.app);
   settings.from_environment();
   if (!f.config.empty()) settings.from_file(f.config, "config");
@@ -122,7 +80,8 @@ run::Settings resolve(TrainFlags& f, run::Borrowed& borrowed) {
                 "resume from a run folder or a .train.onnx file:  onnxtrain runs");
   if (!f.resume.empty()) {
     checkpoint_of(f.resume, "last");  // refuses what is no run
-    settings_of_run(f.resume, settings);
+    Narrator narrator;
+    start = run::settings_of_run(f.resume, settings, narrator);
     set_quiet(f.quiet);
   }
   if (!f.resume.empty() && settings.given("model"))
@@ -184,25 +143,6 @@ std::string checked(const TrainFlags& f, const run::Folder& folder,
   return d ? cat(", checked: max difference ", *d) : "";
 }
 
-// Is the best epoch no better than a guess that is the same for every row?
-bool is_a_guess(const run::EpochResult& e, const run::FitResult& r) {
-  if (r.constant_guess.empty()) return false;
-  // the last one; of a regression the root of the squares: the mean is the best constant for it
-  const auto& [name, guess] = r.constant_guess.back();
-  for (const auto& [metric, value] : e.metrics)
-    if (metric == name)
-      return run::Metrics::larger_is_better(name) ? value <= guess : value >= 0.99 * guess;
-  return false;
-}
-
-// The loss ended far above where it was, or beyond any loss of classes.
-bool grew(const run::FitResult& r) {
-  if (r.epochs.empty()) return false;
-  const double first = r.epochs.front().train_loss, last = r.epochs.back().train_loss;
-  return last > 2 * first || (last > 100 && r.epochs.back().has_valid &&
-                              !r.constant_guess.empty() && r.constant_guess[0].first == "accuracy");
-}
-
 void say_best(const TrainFlags& f, const run::FitResult& r) {
   for (const run::EpochResult& e : r.epochs) {
     if (e.epoch != r.best_epoch || e.metrics.empty()) continue;
@@ -212,9 +152,9 @@ void say_best(const TrainFlags& f, const run::FitResult& r) {
       if (figures.empty() || name.ends_with("rmse") || name.ends_with("accuracy"))
         figures += cat(figures.empty() ? "" : ", ", name, " ", format_metric(name, value));
     say("best", cat("epoch ", e.epoch, ": valid ", figures, guess.empty() ? "" : "; " + guess));
-    if (is_a_guess(e, r))
+    if (run::is_a_guess(e, r))
       warn("OT3118", "the best epoch is no better than a constant guess: nothing was learnt yet",
-           cat(grew(r) ? "a smaller --lr: the loss grew" : "more --epochs, a larger --lr",
+           cat(run::loss_grew(r) ? "a smaller --lr: the loss grew" : "more --epochs, a larger --lr",
                f.data.scale == "standard" ? "" : ", columns of one scale (--scale standard)",
                "; large target values in smaller units"));
     return;
@@ -327,12 +267,15 @@ void check_processes(TrainFlags& f, const Communicator* c) {
 int train(TrainFlags& f) {
   on_signals(on_early_signal);
   auto borrowed = std::make_unique<run::Borrowed>();
-  run::Settings settings = resolve(f, *borrowed);
+  std::shared_ptr<run::Start> start;
+  run::Settings settings = resolve(f, *borrowed, start);
   const Communicator* processes = f.processes.connect(f.threads);
   check_processes(f, processes);
   if (f.as_json && f.progress != "none") f.progress = "json";
   Progress progress(f.progress, f.fit.epochs);
-  run::Run run(f.request(), std::move(settings), progress);
+  run::Request request = f.request();
+  request.start = std::move(start);
+  run::Run run(std::move(request), std::move(settings), progress);
   borrowed = nullptr;
   f.fit.epochs = run.options().epochs;
   progress.set_epochs(f.fit.epochs);

@@ -208,7 +208,8 @@ bool RowFollower::stays_partial(const Node& n, bool rows) {
     if (v != kNone && of(v).stage == 2) return false;
   if (adds(n)) return true;
   if (!is_linear(n)) return false;
-  if (n.op.starts_with("Cast") && !dtype_is_float(g_.value(n.outputs[0]).type.elem)) return false;
+  const bool cast = n.is("Cast") || n.is("CastLike");
+  if (cast && !dtype_is_float(g_.value(n.outputs[0]).type.elem)) return false;
   if (n.op == "Concat") {
     for (ValueId v : n.inputs)
       if (of(v).kind != RowClass::kPartial) return false;

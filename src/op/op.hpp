@@ -283,6 +283,11 @@ struct Op {
   bool types_only = false;
   // Vectorised step for fused element-wise chains (float32): index into kernels' micro-op table.
   int micro_op = -1;
+  // The name that StridedMatMul has for this activation, which a GEMM then applies to its result,
+  // or for the activation whose gradient this is; by the settings of the node. null: it has none.
+  const char* (*epilogue)(const Node&) = nullptr;
+  const char* (*epilogue_gradient)(const Node&) = nullptr;
+  bool reduces = false;   // one number for all elements along its axes
   CostFn cost = nullptr;  // default: bytes of all operands
   // What it can do with tensors [N,D...,C] in place of [N,C,D...] (pass layout). Not said:
   // element-wise for records with `broadcasts` or a micro_op, else nothing.
@@ -301,6 +306,8 @@ struct Op {
   // Floating-point inputs from this one on are settings (a bound, a probability, a scale), never
   // weights; -1: none is.
   int settings_from = -1;
+  // Inputs of integers that stand for real numbers: the operands of an integer layer.
+  std::vector<int> quantised_inputs = {};
 
   ~Op();  // compiled once, in op.cpp: every operator's file has it
 };

@@ -34,7 +34,7 @@ struct FusedGemm {
 
 class Fuser {
  public:
-  Fuser(Graph& g, const PassContext& c) : g_(g), readers_(g.consumers()) {
+  Fuser(Graph& g, const PassContext& c) : g_(g), table_(c.table), readers_(g.consumers()) {
     fixed_.assign(g.values.size(), 0);
     for (ValueId v : g.outputs) fixed_[size_t(v)] = 1;
     for (ValueId v : c.keep) fixed_[size_t(v)] = 1;
@@ -190,7 +190,7 @@ class Fuser {
       if (!gone_[size_t(r)] && (first < 0 || r < first)) first = r;
     if (first <= at) return false;
     const Node& n = g_.nodes[size_t(first)];
-    std::string act = n.domain.empty() && n.outputs.size() == 1 ? activation(n, "") : "";
+    std::string act = n.outputs.size() == 1 ? activation(n) : "";
     if (act.empty()) return false;
     p.act = act;
     p.pre = p.out;
@@ -246,25 +246,21 @@ class Fuser {
     return false;
   }
 
-  static std::string activation(const Node& n, std::string_view suffix) {
-    for (std::string name : {"Relu", "Gelu", "Sigmoid", "Tanh"})
-      if (n.op == name + std::string(suffix)) {
-        if (name == "Gelu" && n.s("approximate", "none") == "tanh") return "GeluTanh";
-        return name;
-      }
-    return {};
+  std::string activation(const Node& n) const {
+    const Op* op = table_.find(n);
+    return op && op->epilogue ? op->epilogue(n) : "";
+  }
+  std::string activation_of_gradient(const Node& n) const {
+    const Op* op = table_.find(n);
+    return op && op->epilogue_gradient ? op->epilogue_gradient(n) : "";
   }
 
   bool activates(FusedGemm& p, const Node& n) const {
     if (!p.act.empty() || p.saved != kNone) return false;
-    if (n.domain.empty()) {
-      std::string act = activation(n, "");
-      if (act.empty()) return false;
-      p.act = act;
-      return true;
-    }
-    if (n.domain != kOwnDomain || n.inputs.size() != 2 || n.inputs[0] != p.out) return false;
-    std::string grad = activation(n, "Grad");
+    p.act = activation(n);
+    if (!p.act.empty()) return true;
+    if (n.inputs.size() != 2 || n.inputs[0] != p.out) return false;
+    std::string grad = activation_of_gradient(n);
     if (grad.empty() || n.inputs[1] == p.out || !known(n.inputs[1])) return false;
     p.grad = grad;
     p.saved = n.inputs[1];
@@ -294,6 +290,7 @@ class Fuser {
   }
 
   Graph& g_;
+  const OpTable& table_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<char> fixed_, gone_;
 };

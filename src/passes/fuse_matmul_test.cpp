@@ -110,6 +110,28 @@ TEST(FuseMatmul, ActivationKeepsItsArgument) {
   check(m, {y, dx}, "StridedMatMul StridedMatMul ");
 }
 
+// Those that StridedMatMul has, by the records of the operators; Softplus is none of them.
+TEST(FuseMatmul, EveryActivationOfAGemm) {
+  for (const char* op : {"Relu", "Gelu", "Sigmoid", "Tanh"}) {
+    Maker m;
+    check(m, {m.call(op, {m.call("MatMul", {m.input({4, 6}), m.input({6, 8})})})},
+          "StridedMatMul ");
+  }
+  Maker tanh;
+  const ValueId h = tanh.call("MatMul", {tanh.input({4, 6}), tanh.input({6, 8})});
+  check(tanh, {tanh.call("Gelu", {h}, {{"approximate", std::string("tanh")}})}, "StridedMatMul ");
+  for (const char* op : {"ReluGrad", "GeluGrad", "SigmoidGrad"}) {
+    Maker m;
+    const ValueId dy = m.call("MatMul", {m.input({4, 6}), m.input({6, 8})});
+    check(m, {m.own(op, {dy, m.input({4, 8})})}, "StridedMatMul ");
+  }
+  Maker other;
+  check(
+      other,
+      {other.call("Softplus", {other.call("MatMul", {other.input({4, 6}), other.input({6, 8})})})},
+      "MatMul Softplus ");
+}
+
 TEST(FuseMatmul, BothOperandsAreOneValue) {
   Maker m;
   ValueId t = m.turn(m.input({5, 5}), {1, 0});

@@ -130,8 +130,9 @@ NodeId earliest(const Graph& g, const Node& n, NodeId self,
 
 // One number out of a tensor, such as a gradient's part of the norm: cheapest while the tensor is
 // in the cache.
-bool is_sum(const Graph& g, const Node& n) {
-  if (!n.op.starts_with("Reduce") || n.inputs.empty() || n.outputs.size() != 1) return false;
+bool is_sum(const Graph& g, const Node& n, const OpTable& table) {
+  const Op* op = table.find(n);
+  if (!op || !op->reduces || n.inputs.empty() || n.outputs.size() != 1) return false;
   const TypeInfo& t = g.value(n.outputs[0]).type;
   return t.concrete() && num_elements(t.concrete_shape()) == 1;
 }
@@ -148,7 +149,7 @@ void move_early(Graph& g, const OpTable& table) {
   for (size_t k = 0; k < g.nodes.size(); ++k) {
     const Node& n = g.nodes[k];
     const bool update = update_form(n, table) != nullptr;
-    if (!update && !is_sum(g, n)) continue;
+    if (!update && !is_sum(g, n, table)) continue;
     bool read = false;
     for (ValueId v : n.outputs) read |= update && v != kNone && !readers[size_t(v)].empty();
     NodeId after = earliest(g, n, NodeId(k), reads);

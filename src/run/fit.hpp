@@ -48,6 +48,11 @@ struct FitResult {
   std::vector<std::vector<int64_t>> confusion;
 };
 
+// Is this epoch no better than a guess that is the same for every row?
+bool is_a_guess(const EpochResult& e, const FitResult& r);
+// The loss ended far above where it was, or beyond any loss of classes.
+bool loss_grew(const FitResult& r);
+
 // Trains from `at` (all zero: from the beginning) and leaves the final state in the stepper.
 FitResult fit(Stepper& stepper, const FitTask& task, const FitOptions& o, Position at,
               Observer& observer);

@@ -41,6 +41,9 @@ Predictions predict(const std::string& run_or_model, const DataRequest& q, int64
                     const ProgramOptions& program, Observer& observer,
                     Communicator* processes = nullptr);
 
+// Scores of classes become probabilities; OT0038 when no output holds any.
+void make_probabilities(Predictions& p);
+
 // which: best or last checkpoint of a run. A model without training is scored with the loss that
 // fits it.
 Evaluation evaluate(const std::string& run_or_model, const std::string& which, const DataRequest& q,

@@ -60,9 +60,11 @@ ModelChange preprocessing(const Request& q, Observer& observer) {
 
 Run::Run(Request q, Settings settings, Observer& observer)
     : q_(std::move(q)), settings_(std::move(settings)) {
-  Start s = q_.resume.empty() ? start_from_model(q_.model, q_.seed, q_.recipe, q_.recipe_flag,
-                                                 preprocessing(q_, observer))
-                              : start_from_run(q_.resume);
+  Start s = q_.start            ? std::move(*q_.start)
+            : q_.resume.empty() ? start_from_model(q_.model, q_.seed, q_.recipe, q_.recipe_flag,
+                                                   preprocessing(q_, observer))
+                                : start_from_run(q_.resume);
+  q_.start = nullptr;
   if (s.resumed) refuse_changes(settings_, s, q_.resume);
   if (s.resumed) compare_with_checkpoint(settings_, s, q_.resume, observer);
   at_ = s.at;

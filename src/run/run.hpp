@@ -21,9 +21,11 @@ namespace onnxtrain::run {
 // A run that is described: files by name, a recipe, settings with their sources.
 struct Request {
   std::string model, resume;  // one of them; resume: a run folder or checkpoint
-  std::string out;            // run folder; empty: that of the run, or runs/NAME-NNN
-  std::string name;           // NAME; empty: the model's
-  std::string command;        // as it was typed, for command.txt
+  // Of `resume`, when it was read already (settings_of_run).
+  std::shared_ptr<Start> start = nullptr;
+  std::string out;      // run folder; empty: that of the run, or runs/NAME-NNN
+  std::string name;     // NAME; empty: the model's
+  std::string command;  // as it was typed, for command.txt
   DataRequest data;
   // Preprocessing of the table's columns in front of the model's input; a resumed run has it.
   std::optional<PreprocessOptions> preprocess;
@@ -96,6 +98,13 @@ class Run {
   // Data that is handed over, as often as one likes.
   FitResult fit(const Given& given, FitCall call, const std::atomic<int>& stop, Observer& observer);
 
+  // A step on values that are handed over (own_steps.cpp): all training sections, or section
+  // `which`. Labels that the file writes become class numbers; before the first step, targets are
+  // checked as fit checks them. The loss.
+  double step(Feeds feeds, int which);
+  // n steps on arrays in the order of the training's slots, which are replaced; no engine.
+  double step_arrays(std::vector<ArrayRef>& arrays, int which, uint64_t n);
+
   Evaluation evaluate(const Dataset& d, int64_t batch);
   // How rows differ from those of the training; "" when they do not (usual_values.hpp).
   std::string unlike(const FeedColumns& rows) const;
@@ -125,6 +134,8 @@ class Run {
                   Observer& observer);
   void count_from_here(FitOptions& o, bool stream, bool goes_on);
   void enter(const std::string& out, bool goes_on);
+  bool is_label(const ValueDef& d);
+  void check_first_target(const std::string& name, const Tensor& given) const;
 
   Request q_;
   Settings settings_;
@@ -139,6 +150,8 @@ class Run {
   bool prepared_ = false, resumed_ = false;
   Cut known_cut_;  // of the run that is resumed
   int64_t steps_ = 0;
+  // Labels that the file writes -> class numbers; found out by the first own step.
+  std::optional<std::map<int64_t, int64_t>> labels_;
 };
 
 }  // namespace onnxtrain::run

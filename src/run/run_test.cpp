@@ -13,6 +13,7 @@
 #include "onnx/onnx.hpp"
 #include "run/given.hpp"
 #include "run/predict.hpp"
+#include "run/resumed_settings.hpp"
 #include "tests/support/op_case.hpp"
 
 namespace onnxtrain::run {
@@ -120,6 +121,26 @@ TEST_F(WholeRun, EveryFileIsThere) {
                                              "metrics.csv", "metrics.jsonl", "model.onnx",
                                              "operators.json", "predictions.json", "report.html"}));
   EXPECT_NE(read_file(at("run/env.json"), 1 << 20).find("peak_process_bytes"), std::string::npos);
+}
+
+// Settings and state of a checkpoint without config.toml come from one reading.
+TEST_F(WholeRun, ACheckpointIsReadOnce) {
+  Heard heard;
+  train(request("run", 1), heard);
+  fs::copy_file(at("run/checkpoints/last.train.onnx"), at("alone.train.onnx"));
+  Request q = request("other", 2);
+  q.model.clear();
+  q.resume = at("alone.train.onnx");
+  Settings s = settings(q);
+  q.start = settings_of_run(q.resume, s, heard);
+  ASSERT_NE(q.start, nullptr);
+  EXPECT_EQ(s.value("batch"), "8");
+  fs::remove(q.resume);
+  run::Run run(q, s, heard);
+  EXPECT_EQ(run.at().epoch, 1);
+  run.open_folder(heard);
+  EXPECT_EQ(run.fit(stop_, false, heard).at.epoch, 2);
+  EXPECT_EQ(settings_of_run(at("run"), s, heard), nullptr);  // its config.toml has all
 }
 
 // What the data says about the loss changes the training, not the file that it was made from.

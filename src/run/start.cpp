@@ -114,6 +114,19 @@ LossTerm& first_loss(Recipe& r) {
   return r.losses.front();
 }
 
+Model prepare_for(const Model& m, Recipe r, const Tensor& target) {
+  Decisions decided;
+  Model out = prepare(m, r, all_ops(), &decided);
+  if (decided.losses.size() != 1) return out;
+  const Tensor numbers = Tensor::vector(target.to_doubles());  // as the loss of numbers reads it
+  const Dataset data = Dataset::from_tensors({{"y", numbers}});
+  const TargetFacts facts = target_facts(data, "y", *data.column("y"));
+  const LossChoice better = better_choice(out, decided.losses[0], facts);
+  if (better.kind.empty()) return out;
+  first_loss(r).kind = better.kind;
+  return prepare(m, r, all_ops());
+}
+
 void note_loss(Start& s, const LossChoice& choice) {
   std::erase_if(s.notes, [](const auto& note) { return note.first == "loss"; });
   note_choice(choice, s.notes);

@@ -19,6 +19,9 @@ using RecipeMaker = std::function<Recipe()>;
 // What happens to the model of a file before it is prepared (preprocessing in front of its input).
 using ModelChange = std::function<Model(Model)>;
 
+// prepare(), when the values of the only target are known: `auto` may choose another loss for them.
+Model prepare_for(const Model& m, Recipe r, const Tensor& target);
+
 struct Start {
   std::shared_ptr<Model> model;
   // The model that was prepared, with everything that was changed in it before; null when the file

@@ -31,6 +31,7 @@ static void refuse_before_a_model(const char* path) {
   REFUSED(ot_model_parse(NULL, &m), "onnx_text");
   REFUSED(ot_model_save(NULL, "x"), "'m'");
   REFUSED(ot_prepare(NULL, NULL, &m), "'m'");
+  REFUSED(ot_prepare_for(NULL, NULL, NULL, &m), "'m'");
   REFUSED(ot_model_graphs(NULL, 0, NULL, &g), "'m'");
   REFUSED(ot_graphs_tensor(NULL, 0, &v), "'g'");
   REFUSED(ot_session_create(NULL, NULL, &s), "'m'");

@@ -48,7 +48,7 @@ def loop(nodes, state_shape=None, trips=10**6, elem=T.FLOAT, scan=None):
 
 
 GROWING = loop([h.make_node("Concat", ["s", "s"], ["s2"], axis=0)])
-STEADY = loop([h.make_node("Relu", ["s"], ["s2"])], [4], trips=1000)
+SAME_SHAPES = loop([h.make_node("Relu", ["s"], ["s2"])], [4], trips=1000)
 STACKING = loop(
     [
         h.make_node("Relu", ["s"], ["s2"]),
@@ -91,9 +91,9 @@ def test_memory_holds_in_the_backward_pass():
 
 def test_iterations_and_time():
     with pytest.raises(ot.ModelError, match="OT1402") as e:
-        ot.Session(STEADY, max_loop_trips=10).run({"x": X})
+        ot.Session(SAME_SHAPES, max_loop_trips=10).run({"x": X})
     assert "max_loop_trips=1000" in e.value.hint
-    assert ot.Session(STEADY, max_loop_trips=1000).run({"x": X})["y"].shape == (4,)
+    assert ot.Session(SAME_SHAPES, max_loop_trips=1000).run({"x": X})["y"].shape == (4,)
     endless = loop([h.make_node("Relu", ["s"], ["s2"])], [4], trips=10**7)
     with pytest.raises(ot.ModelError, match="OT1405"):
         ot.Session(endless, time=0.3).run({"x": X})
@@ -118,6 +118,6 @@ def test_results_that_are_kept_do_not_count():
 
 def test_a_valid_model_says_nothing(tmp_path):
     path = tmp_path / "m.onnx"
-    path.write_bytes(STEADY)
+    path.write_bytes(SAME_SHAPES)
     code, text, _ = command("check", path)
     assert code == 0, text

@@ -1,4 +1,4 @@
-"""Made-up inputs for a model that is not known: the first of several guesses that ONNX Runtime runs."""
+"""Random inputs for a model that is not known: the first of several guesses that ONNX Runtime runs."""
 
 import numpy as np
 import onnx

@@ -6,9 +6,6 @@
 
 namespace onnxtrain::cli {
 
-// Scores of classes become probabilities; OT0038 when no output holds any.
-void make_probabilities(run::Predictions& p);
-
 // A header, then one line per row: the file of an image, the predicted class when there are
 // classes, then the columns of every output. Those of the main output are named by class; those of
 // others begin with the output's name.

@@ -235,7 +235,9 @@ bool ConstantRules::scales_integers(const Use& u) const {
   if (made->is("DynamicQuantizeLinear")) return true;
   if (!made->is("Cast")) return false;
   const Node* before = maker(*u.graph, made->inputs[0]);
-  return before && before->op.ends_with("Integer");
+  const Op* op = before ? all_ops().find(*before) : nullptr;
+  return op && !op->quantised_inputs.empty() &&
+         u.graph->value(made->inputs[0]).type.elem == DType::kInt32;
 }
 
 // The matrix of x W + b: of a MatMul whose result gets a bias, or of a Gemm with one.

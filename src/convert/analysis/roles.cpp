@@ -111,10 +111,10 @@ bool is_small_type(DType t) {
 bool is_integer_weight(const ValueDef& d, const std::vector<Use>& uses) {
   if (d.constant.size() < 2 || !is_small_type(d.constant.dtype())) return false;
   return std::any_of(uses.begin(), uses.end(), [](const Use& u) {
-    const std::string& op = u.node->op;
-    const bool operand = op.starts_with("QLinear") ? u.input % 3 == 0 : u.input < 2;
-    return (op == "DequantizeLinear" && u.input == 0) ||
-           ((op.ends_with("Integer") || op.starts_with("QLinear")) && operand);
+    const Op* op = all_ops().find(*u.node);
+    if (!op) return false;
+    const std::vector<int>& operands = op->quantised_inputs;
+    return std::find(operands.begin(), operands.end(), int(u.input)) != operands.end();
   });
 }
 

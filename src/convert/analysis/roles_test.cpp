@@ -48,6 +48,21 @@ TEST(Roles, TheOneOfOneMinusPIsNoWeight) {
   EXPECT_EQ(r.of("unity"), "constant");
 }
 
+// Their records say which operands are integers that stand for real numbers; a scale is none.
+TEST(Roles, OperandsOfIntegerLayersAreIntegers) {
+  Roles r(parse("float[N,1,4,4] x", "float[N,1,3,3] y",
+                "int8[1,1,2,2] w = {1,2,3,4}, uint8[1,1,1,1] v = {3}, float sx = {0.5}, "
+                "float sw = {0.1}, float sy = {0.2}, uint8 zx = {3}, int8 zw = {0}, uint8 zy = {0}",
+                "q = QuantizeLinear (x, sx, zx)\n"
+                "c = QLinearConv (q, sx, zx, w, sw, zw, sy, zy)\n"
+                "d = DequantizeLinear (c, sy, zy)\n"
+                "i = ConvInteger (c, v)\n f = Cast <to = 1> (i)\n"
+                "y = Add (d, f)"));
+  EXPECT_EQ(r.of("w"), "integers") << r.because("w");
+  for (const char* name : {"sx", "sw", "sy"}) EXPECT_NE(r.of(name), "integers") << name;
+  EXPECT_NE(r.of("zy"), "integers");
+}
+
 TEST(Roles, ScalingOfTheInputIsNoWeight) {
   const std::string layers = "h = MatMul (s, w)\n y = Add (h, b)";
   const std::string both = cat(weights("w", {4, 3}, 1), ", ", weights("b", {3}, 2), ", ",

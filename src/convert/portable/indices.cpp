@@ -22,6 +22,9 @@ const std::map<std::string, int, std::less<>>& carriers() {
   return all;
 }
 
+// Input 1 says which elements are taken.
+bool gathers(const Node& n) { return n.is("Gather") || n.is("GatherElements") || n.is("GatherND"); }
+
 class Narrowed {
  public:
   Narrowed(Graph& g, const Context& c) : g_(g), opset_(c.opset) {
@@ -80,7 +83,7 @@ class Narrowed {
       ValueId& v = n.inputs[k];
       if (k < typed) {
         if (any && is64(v)) v = cast(v, DType::kInt32);
-      } else if (small(v) && !(n.op.starts_with("Gather") && k == 1) && !n.is("Cast")) {
+      } else if (small(v) && !(gathers(n) && k == 1) && !n.is("Cast")) {
         v = cast(v, DType::kInt64);  // a shape, axes or pads
       }
     }

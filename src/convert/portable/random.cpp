@@ -181,7 +181,7 @@ std::vector<ValueId> dropped(Site& s, Source& from) {
 
 std::vector<ValueId> drawn(Site& s, Source& from) {
   const Node& n = s.node();
-  const bool normal = n.op.starts_with("RandomNormal");
+  const bool normal = n.is("RandomNormal") || n.is("RandomNormalLike");
   const DType type = DType(n.i("dtype", int64_t(DType::kFloat)));
   if (n.is("Dropout")) return dropped(s, from);
   if (n.is("Bernoulli")) {
@@ -193,7 +193,7 @@ std::vector<ValueId> drawn(Site& s, Source& from) {
                 cat("the step cannot be portable: ", n.label(),
                     " draws numbers that have no form in plain operators"),
                 "--form compact keeps it as it is");
-  const ValueId like = n.op.ends_with("Like") ? s.x(0) : from.like(s, n.ints("shape"));
+  const ValueId like = n.inputs.empty() ? from.like(s, n.ints("shape")) : s.x(0);
   const ValueId u = from.uniform(s, like);
   auto num = [&](double v) { return s.scalar(v, DType::kFloat); };
   if (!normal) {

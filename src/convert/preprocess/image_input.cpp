@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "convert/preprocess/named_node.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "onnx/onnx.hpp"
@@ -47,13 +48,7 @@ class Front {
   using Attrs = Attributes;
 
   ValueId add(const char* op, std::vector<ValueId> in, const std::string& what, Attrs attrs) {
-    Node n;
-    n.op = op;
-    n.version = opset_;
-    n.name = g_.unique_name(name_ + "_" + what);
-    n.inputs = std::move(in);
-    n.attrs = std::move(attrs);
-    return g_.add_node(std::move(n), 1, name_ + "_" + what)[0];
+    return add_named(g_, op, opset_, std::move(in), name_ + "_" + what, std::move(attrs));
   }
   // Constant nodes: an initializer would be taken for a weight.
   ValueId constant(Tensor t, const std::string& what) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "convert/preprocess/named_node.hpp"
 #include "convert/step/initial_values.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -95,12 +96,7 @@ class Builder {
   using Attrs = Attributes;
 
   ValueId node(const char* op, std::vector<ValueId> in, const std::string& name, Attrs attrs) {
-    Node n;
-    n.op = op;
-    n.version = opset_;
-    n.inputs = std::move(in);
-    n.attrs = std::move(attrs);
-    return add(std::move(n), name);
+    return add_named(g_, op, opset_, std::move(in), name, std::move(attrs));
   }
   ValueId ml(const char* op, ValueId in, const std::string& name, Attrs attrs) {
     Node n;
@@ -109,11 +105,7 @@ class Builder {
     n.version = kMlOpset;
     n.inputs = {in};
     n.attrs = std::move(attrs);
-    return add(std::move(n), name);
-  }
-  ValueId add(Node n, const std::string& name) {
-    n.name = g_.unique_name(name);
-    return g_.add_node(std::move(n), 1, name)[0];
+    return add_named(g_, std::move(n), name);
   }
   // Inputs have the columns' names. Values inside the model give way; what its users know does not.
   void free_name(const std::string& name) {

@@ -82,6 +82,8 @@ std::optional<double> csv_number(std::string_view field);
 bool csv_missing(std::string_view field);  // "", NA, nan, null, ?
 // A mark that means "nothing" among numbers or dates; a text like any other elsewhere.
 bool csv_dash(std::string_view field);
+// All of both.
+std::vector<std::string> csv_missing_words();
 std::string_view csv_trimmed(std::string_view field);  // without blanks around it
 
 }  // namespace onnxtrain

@@ -1,4 +1,5 @@
 // Splitting csv text into fields.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -112,20 +113,27 @@ char sniff_separator(std::string_view text) {
   return best;
 }
 
-bool csv_missing(std::string_view field) {
-  const std::string_view f = csv_trimmed(field);
-  for (std::string_view word :
-       {"", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "?", "n/a", "#N/A", "<NA>"})
-    if (f == word) return true;
-  return false;
+namespace {
+
+constexpr std::string_view kMissing[] = {"",     "NA",   "N/A", "NaN", "nan",  "NAN",
+                                         "null", "NULL", "?",   "n/a", "#N/A", "<NA>"};
+constexpr std::string_view kDashes[] = {"-", "--",   "---", "\xE2\x80\x93", "\xE2\x80\x94",
+                                        ".", "None", "none"};
+
+template <size_t N>
+bool is_word_of(std::string_view field, const std::string_view (&words)[N]) {
+  return std::find(words, words + N, csv_trimmed(field)) != words + N;
 }
 
-bool csv_dash(std::string_view field) {
-  const std::string_view f = csv_trimmed(field);
-  for (std::string_view mark :
-       {"-", "--", "---", "\xE2\x80\x93", "\xE2\x80\x94", ".", "None", "none"})
-    if (f == mark) return true;
-  return false;
+}  // namespace
+
+bool csv_missing(std::string_view field) { return is_word_of(field, kMissing); }
+bool csv_dash(std::string_view field) { return is_word_of(field, kDashes); }
+
+std::vector<std::string> csv_missing_words() {
+  std::vector<std::string> all(std::begin(kMissing), std::end(kMissing));
+  all.insert(all.end(), std::begin(kDashes), std::end(kDashes));
+  return all;
 }
 
 std::optional<double> csv_number(std::string_view field) {

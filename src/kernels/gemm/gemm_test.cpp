@@ -4,21 +4,16 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <vector>
+
+#include "tests/support/random_floats.hpp"
 
 namespace onnxtrain::simd {
 namespace {
 
 using Floats = std::vector<float>;
 
-Floats randoms(size_t n, uint32_t seed) {
-  std::mt19937 gen(seed);
-  std::uniform_real_distribution<float> dist(-1, 1);
-  Floats v(n);
-  for (auto& x : v) x = dist(gen);
-  return v;
-}
+using testing::random_floats;
 
 double act_value(Activation a, double x) {
   switch (a) {
@@ -67,12 +62,12 @@ struct Problem {
     const int64_t sa = (d.trans_a ? d.k : d.m) * lda, sb = (d.trans_b ? d.n : d.k) * ldb;
     const int64_t sc = d.m * ldc;
     d.stride_a = sa, d.stride_b = sb, d.stride_c = sc;
-    a = randoms(size_t(sa * d.batch), seed);
-    b = randoms(size_t(sb * d.batch), seed + 1);
-    c = randoms(size_t(sc * d.batch), seed + 2);
-    bias = randoms(size_t(d.m + d.n), seed + 3);
-    residual = randoms(c.size(), seed + 4);
-    saved = randoms(c.size(), seed + 5);
+    a = random_floats(size_t(sa * d.batch), seed);
+    b = random_floats(size_t(sb * d.batch), seed + 1);
+    c = random_floats(size_t(sc * d.batch), seed + 2);
+    bias = random_floats(size_t(d.m + d.n), seed + 3);
+    residual = random_floats(c.size(), seed + 4);
+    saved = random_floats(c.size(), seed + 5);
     pre.assign(c.size(), 77);
   }
 

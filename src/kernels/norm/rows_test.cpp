@@ -4,21 +4,16 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <vector>
+
+#include "tests/support/random_floats.hpp"
 
 namespace onnxtrain::simd {
 namespace {
 
 using Floats = std::vector<float>;
 
-Floats randoms(int64_t n, uint32_t seed) {
-  std::mt19937 gen(seed);
-  std::uniform_real_distribution<float> dist(-2, 2);
-  Floats v(static_cast<size_t>(n));
-  for (auto& x : v) x = dist(gen);
-  return v;
-}
+Floats randoms(int64_t n, uint32_t seed) { return testing::random_floats(size_t(n), seed, -2, 2); }
 
 struct Size {
   int64_t rows, n;

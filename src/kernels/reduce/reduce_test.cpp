@@ -4,19 +4,14 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <vector>
+
+#include "tests/support/random_floats.hpp"
 
 namespace onnxtrain::simd {
 namespace {
 
-std::vector<float> randoms(int64_t n) {
-  std::mt19937 gen(7);
-  std::uniform_real_distribution<float> dist(-1, 2);
-  std::vector<float> v(static_cast<size_t>(n));
-  for (auto& x : v) x = dist(gen);
-  return v;
-}
+std::vector<float> randoms(int64_t n) { return testing::random_floats(size_t(n), 7, -1, 2); }
 
 constexpr Reduce kAll[] = {Reduce::kSum,    Reduce::kMean, Reduce::kSumSquare,
                            Reduce::kSumAbs, Reduce::kMax,  Reduce::kMin};

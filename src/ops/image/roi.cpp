@@ -221,8 +221,8 @@ int64_t image_of(const RoiShape& s, const Run& r, int first, int64_t roi) {
 
 // Own forms say everything in their attributes, whatever version the forward node had.
 int version_of(const Node& n) { return n.domain == kOwnDomain ? 16 : n.version; }
-// Position of x: NAMEAt has z before it.
-int first_of(const Node& n) { return n.op.ends_with("At") ? 1 : 0; }
+// Position of x: the own form NAMEAt has z before it.
+int first_of(const Node& n) { return n.domain == kOwnDomain ? 1 : 0; }
 
 void forward_shape(ShapeCtx& c) {
   int f = first_of(c.node());

@@ -91,13 +91,15 @@ using simd::MicroOp;
 
 // With a vectorised path for float32.
 template <class F, MicroOp micro>
-void add(OpTable& t, const char* name, GradFn grad) {
+void add(OpTable& t, const char* name, GradFn grad,
+         const char* (*epilogue)(const Node&) = nullptr) {
   t.add({.name = name,
          .shape = shape_same,
          .impls = {micro_impl<micro>(), {"ref", nullptr, float_unary<F>}},
          .grad = grad,
          .in_place = {{0, 0}},
-         .micro_op = int(micro)});
+         .micro_op = int(micro),
+         .epilogue = epilogue});
 }
 
 }  // namespace
@@ -118,7 +120,8 @@ void register_unary_math(OpTable& t) {
   add<AtanF>(t, "Atan", atan_grad);
   add<SinhF>(t, "Sinh", sinh_grad);
   add<CoshF>(t, "Cosh", cosh_grad);
-  add<TanhF, MicroOp::kTanh>(t, "Tanh", tanh_grad);
+  add<TanhF, MicroOp::kTanh>(t, "Tanh", tanh_grad,
+                             [](const Node&) -> const char* { return "Tanh"; });
   add<AsinhF>(t, "Asinh", asinh_grad);
   add<AcoshF>(t, "Acosh", acosh_grad);
   add<AtanhF>(t, "Atanh", atanh_grad);

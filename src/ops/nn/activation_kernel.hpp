@@ -4,6 +4,7 @@
 //   Expr lower(Expr dy, Expr s) const;                    the same in standard operators
 //   static constexpr bool kFromY;                         s is the result (else the argument)
 //   Tile tile() const, grad_tile() const;                 optional: the vector functions for float
+//   const char* epilogue() const;                         optional: its name in StridedMatMul
 // Its gradient is an operator of our own domain, NAMEGrad(dy, s), with the same attributes.
 #pragma once
 #include "kernels/elementwise/elementwise.hpp"
@@ -97,6 +98,14 @@ std::vector<ValueId> activation_lower(GradBuilder& b) {
   return {f.lower(Expr{b, b.x(0)}, Expr{b, b.x(1)}).v};
 }
 
+using Epilogue = const char* (*)(const Node&);
+template <class F>
+constexpr Epilogue epilogue_of() {
+  if constexpr (requires(const F& f) { f.epilogue(); })
+    return [](const Node& n) { return F(n).epilogue(); };
+  return nullptr;
+}
+
 template <class F, class... Ts>
 void add_activation(OpTable& t, const char* name) {
   const ChannelsLast elementwise{.elementwise = true};
@@ -107,6 +116,7 @@ void add_activation(OpTable& t, const char* name) {
          .grad = activation_rule<F>,
          .in_place = {{0, 0}},
          .micro_op = micro_activation<F>(false),
+         .epilogue = epilogue_of<F>(),
          .channels_last = elementwise});
   t.add({.name = std::string(name) + "Grad",
          .domain = std::string(kOwnDomain),
@@ -115,6 +125,7 @@ void add_activation(OpTable& t, const char* name) {
                    {"ref", nullptr, make_activation_grad<F>}},
          .in_place = {{0, 0}, {1, 0}},
          .micro_op = micro_activation<F>(true),
+         .epilogue_gradient = epilogue_of<F>(),
          .channels_last = elementwise,
          .lower = activation_lower<F>});
 }

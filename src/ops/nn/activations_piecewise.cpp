@@ -21,6 +21,7 @@ struct Relu {
   Expr lower(Expr dy, Expr y) const { return where(y > 0, dy, 0); }
   Tile tile() const { return {simd::MicroOp::kRelu}; }
   Tile grad_tile() const { return {simd::MicroOp::kReluGrad}; }
+  const char* epilogue() const { return "Relu"; }
 };
 
 struct LeakyRelu {

@@ -29,6 +29,7 @@ struct Sigmoid {
   Expr lower(Expr dy, Expr y) const { return dy * (y * (1.0 - y)); }
   Tile tile() const { return {simd::MicroOp::kSigmoid}; }
   Tile grad_tile() const { return {simd::MicroOp::kSigmoidGrad}; }
+  const char* epilogue() const { return "Sigmoid"; }
 };
 
 struct Softplus {
@@ -120,6 +121,7 @@ struct Gelu {
   Tile grad_tile() const {
     return {tanh ? simd::MicroOp::kGeluTanhGrad : simd::MicroOp::kGeluGrad};
   }
+  const char* epilogue() const { return tanh ? "GeluTanh" : "Gelu"; }
 };
 
 struct Swish {

@@ -19,6 +19,8 @@ namespace onnxtrain::ops {
 
 namespace {
 
+constexpr const char* kGradient = "SyncBatchNormalizationGrad";
+
 bool per_element(const Node& n) { return n.i("per_element", 0) != 0; }
 
 // A node that the layout pass turned has its channels last.
@@ -137,7 +139,7 @@ Kernel make_grad(Prepare& p) {
   const int64_t after = p.wants(3) ? p.out(3).size() : 0;
   p.workspace = size_t(6 * ch.c) * sizeof(double);
   return dispatch<float, double, Half, BFloat16>(
-      p.in(1).dtype, "SyncBatchNormalizationGrad", [&]<class T>() -> Kernel {
+      p.in(1).dtype, kGradient, [&]<class T>() -> Kernel {
         using C = compute_t<T>;
         return [=](const Run& r) {
           const T *dy = r.in<T>(0), *x = r.in<T>(1);
@@ -176,9 +178,10 @@ Kernel make_grad(Prepare& p) {
 
 bool can_turn(const Graph& g, const Node& n) {
   if (per_element(n)) return false;
-  const ValueId x = n.inputs[n.op.ends_with("Grad") ? 1 : 0];
+  const bool gradient = n.is(kGradient, kOwnDomain);
+  const ValueId x = n.inputs[gradient ? 1 : 0];
   return g.value(x).type.concrete() && g.value(x).type.concrete_shape().size() > 2 &&
-         (!n.op.ends_with("Grad") || n.outputs[0] != kNone);
+         (!gradient || n.outputs[0] != kNone);
 }
 
 std::vector<ValueId> rule(GradBuilder& b) {
@@ -191,7 +194,7 @@ std::vector<ValueId> rule(GradBuilder& b) {
   std::vector<ValueId> in = {b.dy(), b.x(0), b.x(1), b.y(5), chained ? b.x(5) : kNone};
   if (b.has_dy(5)) in.push_back(b.dy(5));
   const std::vector<ValueId> d =
-      b.own_n("SyncBatchNormalizationGrad", in, chained ? 4 : 3,
+      b.own_n(kGradient, in, chained ? 4 : 3,
               {{"per_element", n.i("per_element", 0)}, {"over_blocks", int64_t(1)}});
   std::copy_n(d.begin(), 3, g.begin());
   if (chained) g[5] = d[3];
@@ -209,7 +212,7 @@ void register_sync_batch_norm(OpTable& t) {
          .in_place = {{0, 0}},
          .cost = cost_per_element<8>,
          .channels_last = ChannelsLast{.in = {0}, .out = {0}, .applies = can_turn}});
-  t.add({.name = "SyncBatchNormalizationGrad",
+  t.add({.name = kGradient,
          .domain = std::string(kOwnDomain),
          .shape = grad_shape,
          .impls = {{"ref", nullptr, make_grad}},

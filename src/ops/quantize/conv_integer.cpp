@@ -113,12 +113,14 @@ void register_conv_integer(OpTable& t) {
          .shape = conv_integer_shape,
          .impls = {{"ref", nullptr, make_conv_integer}},
          .no_grad = "its operands are integers",
-         .settings_from = 0});
+         .settings_from = 0,
+         .quantised_inputs = {0, 1}});
   t.add({.name = "QLinearConv",
          .shape = qlinear_shape,
          .impls = {{"ref", nullptr, make_qlinear}},
          .no_grad = "its operands are integers",
-         .settings_from = 0});
+         .settings_from = 0,
+         .quantised_inputs = {0, 3}});
 }
 
 }  // namespace onnxtrain::ops

@@ -164,12 +164,14 @@ void register_matmul_integer(OpTable& t) {
          .shape = integer_shape,
          .impls = {{"ref", nullptr, make_integer}},
          .no_grad = kQuantised,
-         .settings_from = 0});
+         .settings_from = 0,
+         .quantised_inputs = {0, 1}});
   t.add({.name = "QLinearMatMul",
          .shape = qlinear_shape,
          .impls = {{"ref", nullptr, make_qlinear}},
          .no_grad = kQuantised,
-         .settings_from = 0});
+         .settings_from = 0,
+         .quantised_inputs = {0, 3}});
   t.add({.name = "DynamicQuantizeLinear",
          .shape = dynamic_shape,
          .impls = {{"ref", nullptr, make_dynamic}},

@@ -341,7 +341,8 @@ void register_quantize(OpTable& t) {
          .shape = dequantize_shape,
          .impls = {{"ref", nullptr, make_dequantize}},
          .grad = dequantize_grad,
-         .settings_from = 1});
+         .settings_from = 1,
+         .quantised_inputs = {0}});
 }
 
 }  // namespace onnxtrain::ops

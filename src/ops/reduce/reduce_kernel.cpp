@@ -62,7 +62,8 @@ Op reduction(const char* name, std::vector<Impl> impls, GradFn grad) {
           .shape = reduce_shape,
           .shape_values = {1},
           .impls = std::move(impls),
-          .grad = grad};
+          .grad = grad,
+          .reduces = true};
 }
 
 ReduceLoop::ReduceLoop(const Shape& in, const std::vector<int64_t>& axes) {

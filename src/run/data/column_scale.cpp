@@ -25,7 +25,8 @@ bool is_scaled_inside(const Graph& g, ValueId input) {
   for (const Node& n : g.nodes)
     for (ValueId v : n.inputs) {
       if (v != input) continue;
-      const bool ml = n.domain == "ai.onnx.ml" && !n.op.starts_with("Linear");
+      const bool linear = n.is("LinearClassifier", kMlDomain) || n.is("LinearRegressor", kMlDomain);
+      const bool ml = n.domain == kMlDomain && !linear;
       if (!ml && std::none_of(kOps.begin(), kOps.end(), [&](const char* o) { return n.is(o); }))
         return false;
       any = true;

@@ -56,8 +56,6 @@ Disguised parse(const std::string& text) {
 
 }  // namespace
 
-std::string disguised_number(const std::string& text) { return parse(text).number; }
-
 std::string numbers_in_texts(const std::vector<std::string>& texts) {
   std::map<std::string, size_t> around;  // the same currency or unit nearly everywhere
   for (const std::string& t : texts)

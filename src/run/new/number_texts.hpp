@@ -5,8 +5,6 @@
 
 namespace onnxtrain::run {
 
-// "12.345,50 EUR" -> "12345.50"; "" for a text that is no number with something around it.
-std::string disguised_number(const std::string& text);
 // "numbers? write 1200 instead of '$1,200'" when nearly all of these are such; "" otherwise.
 std::string numbers_in_texts(const std::vector<std::string>& texts);
 

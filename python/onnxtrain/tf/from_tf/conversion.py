@@ -15,7 +15,7 @@ from ...errors import ModelError, UsageError
 from ...graph import OWN
 from ...model import load
 from ...prepared import prepare
-from ...recipe import Term
+from ...recipe import Term, loss_names
 from ..shared import versions
 from ..shared.state import with_state
 from .bindings import with_bindings
@@ -165,15 +165,13 @@ def _training(file, loss, optimizer, recipe):
     """By `prepare`; what the forward pass assigns (running statistics) becomes part of the step."""
     if isinstance(loss, str) and loss in file.outputs:
         loss = [Term(kind="output", output=loss)]
+    elif isinstance(loss, str) and loss not in ("auto", "output", *loss_names()) and not loss.endswith(".onnx"):
+        raise UsageError(f"there is no loss '{loss}'", "OT1232",
+                         f"one of {', '.join(loss_names())}; or an output: {', '.join(file.outputs)}")
     frozen = [n for n, v in file.variables.items() if not v.variable.trainable or n in file.assigned]
     freeze = recipe.pop("freeze", ())
     freeze = [freeze] if isinstance(freeze, str) else list(freeze)
     recipe.setdefault("mode", "as_is")
-    try:
-        made = prepare(file.model, loss=loss if loss is not None else "auto", optimizer=optimizer,
-                       freeze=[*frozen, *freeze], **recipe)
-    except UsageError as e:
-        if e.code != "OT1232" or "no loss" not in e.message:
-            raise
-        raise UsageError(e.message, e.code, f"{e.hint}; or an output: {', '.join(file.outputs)}") from e
+    made = prepare(file.model, loss=loss if loss is not None else "auto", optimizer=optimizer,
+                   freeze=[*frozen, *freeze], **recipe)
     return with_bindings(made, file.assigned) if file.assigned else made

@@ -178,7 +178,7 @@ function memory(run) {
   const most = Math.max(...parts.map(([, v]) => v), 1);
   const rows = parts.map(([name, v]) => [name, bytes(v), make("td", {class: "text"}, make("span", {class: "bar", style: `width: ${Math.max(1, (120 * v) / most)}px`}))]);
   return make("section", {class: "card"}, make("h2", {}, "Memory plan"), scrolling("memory plan", table(["", "", make("td", {}, "")], rows, {text: [0]})),
-    make("p", {class: "soft"}, `${m.nodes_computed_twice || 0} operators are computed twice to save memory. Limit: ${m.limit_bytes ? bytes(m.limit_bytes) : "none"}.`));
+    make("p", {class: "soft"}, `${m.nodes_computed_twice || 0} operators are recomputed to save memory. Limit: ${m.limit_bytes ? bytes(m.limit_bytes) : "none"}.`));
 }
 
 // ---- several runs ------------------------------------------------------------------------------
