@@ -19,6 +19,7 @@ BlockStep::Part::Part(Graph graph, SplitStep::Updates updates, const BlockStep& 
     for (size_t i = 0; i < step.p_.graph.inputs.size(); ++i)
       if (step.p_.graph.inputs[i] == g.inputs[k]) from[k] = int(i);
   }
+  sources.resize(g.inputs.size());
   dims.resize(g.inputs.size());
   copies.resize(g.inputs.size());
 }
@@ -78,7 +79,7 @@ bool BlockStep::Part::bind_number(size_t k) {
   if (neighbour) arrays[k] = {neighbour, nullptr, 0, DType::kInt64};
   if (name == kHereInput) {
     const Graph& g = program.graph();
-    dims[k] = g.value(g.inputs[k]).type.concrete_shape();
+    if (dims[k].empty()) dims[k] = g.value(g.inputs[k]).type.concrete_shape();
     arrays[k] = {here.get(), dims[k].data(), 1, DType::kBool};
   }
   return number || neighbour || name == kHereInput;

@@ -21,6 +21,12 @@ struct BlockStep::Part {
   Program program;
   std::vector<std::string> names;
   std::vector<int> from;  // by input: that of the section; -1: none of them
+  // By input: a sum or a number of the batch, looked up once; kept: it stays where it was bound.
+  struct Source {
+    enum class Kind { kUnknown, kNumber, kSum, kCount, kKept } kind = Kind::kUnknown;
+    size_t at = 0;
+  };
+  std::vector<Source> sources;
   std::vector<ArrayRef> arrays;
   std::vector<Shape> dims;
   std::vector<Tensor> copies;  // by input, of rows that are not its first dimension
