@@ -24,11 +24,15 @@ function(onnxtrain_install_licences folder)
   install(DIRECTORY ${made}/ DESTINATION ${folder})
 endfunction()
 
-# Plug-ins for MPI that tools/mpi_plugin.sh has built for packages; they are looked for when the
-# package is made. Where an MPI library lies is the other machine's matter.
+# Plug-ins for MPI: those that tools/mpi_plugin.sh has built for packages, else those of this build.
+# They are looked for when things are installed. Where an MPI library lies is the other machine's
+# matter.
 function(onnxtrain_install_plugins folder)
   install(CODE "
     file(GLOB plugins ${CMAKE_SOURCE_DIR}/build/mpi/libonnxtrain_mpi_*.so)
+    if(NOT plugins)
+      file(GLOB plugins ${CMAKE_BINARY_DIR}/libonnxtrain_mpi_*.so)
+    endif()
     set(folder \"\${CMAKE_INSTALL_PREFIX}/${folder}\")
     foreach(plugin IN LISTS plugins)
       file(INSTALL \${plugin} DESTINATION \${folder} TYPE SHARED_LIBRARY)

@@ -6,9 +6,13 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "support"))
+from row_models import MPIRUN, environment, same  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "c-and-cpp.md").read_text()
@@ -24,20 +28,35 @@ def prefix(tmp_path_factory):
 def test_the_page(prefix, tmp_path):
     for name, text in re.findall(r"^```\w+ file=(\S+)\n(.*?)^```", PAGE, re.M | re.S):
         (tmp_path / name).write_text(text)
-    assert {p.name for p in tmp_path.iterdir()} == {"train.cpp", "CMakeLists.txt", "loop.cpp", "train.c"}
+    files = {"train.cpp", "CMakeLists.txt", "loop.cpp", "train.c", "parallel.cpp", "parallel.c"}
+    assert {p.name for p in tmp_path.iterdir()} == files
     shutil.copy(ROOT / "examples/transfer/new_head.onnx", tmp_path / "model.onnx")
     data = np.load(ROOT / "examples/transfer/data.npz")
     np.savez(tmp_path / "data.npz", x=data["x_train"], y=data["y_train"].astype(np.int64) - 7)
-    script = "set -euo pipefail\n" + "".join(re.sub(r"^\$ ", "", block, flags=re.M) for block in
-                                             re.findall(r"^```console\n(.*?)^```", PAGE, re.M | re.S))
+    blocks = re.findall(r"^```console\n(.*?)^```", PAGE, re.M | re.S)
+    alone = "" if MPIRUN else 'mpirun() { shift 2; "$@"; }\n'
+    script = "set -euo pipefail\n" + alone + "".join(re.sub(r"^\$ ", "", block, flags=re.M) for block in blocks)
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True,
-                          env={**os.environ, "PREFIX": str(prefix), "CMAKE_GENERATOR": "Ninja"})
+                          env={**environment(), "PREFIX": str(prefix), "CMAKE_GENERATOR": "Ninja"})
     assert done.returncode == 0, done.stdout + done.stderr
     epochs = re.findall(r"^epoch (\d): loss ([\d.]+), accuracy ([\d.]+)$", done.stdout, re.M)
     assert len(epochs) == 5 and float(epochs[-1][1]) < float(epochs[0][1]) and float(epochs[-1][2]) > 0.5
     assert "OT4001" in done.stdout or "OT1001" in done.stdout
     for made in ("trained.onnx", "last.train.onnx", "runs/cpp/model.onnx", "runs/c/model.onnx"):
         assert (tmp_path / made).exists(), made
+    assert done.stdout.count("2 processes" if MPIRUN else "1 processes") == 2, done.stdout
+    same_as_the_command(tmp_path, prefix)
+
+
+def same_as_the_command(folder, prefix):
+    """C and C++ under mpirun give the bits of the command line, under mpirun and in one process."""
+    words = [str(prefix / "bin/onnxtrain"), "train", "model.onnx", "--data", "data.npz", "--loss", "cross_entropy",
+             "--optimizer", "adamw", "--lr", "0.003", "--epochs", "2", "--micro-blocks", "2", "--valid", "0", "--out"]
+    for name, before in (("one", []), ("two", [MPIRUN, "--oversubscribe", "-n", "2"] if MPIRUN else [])):
+        subprocess.run([*before, *words, f"runs/{name}"], cwd=folder, env=environment(), check=True,
+                       capture_output=True)
+    for name in ("two", "cpp-parallel", "c-parallel"):
+        assert same(folder / "runs/one", folder / "runs" / name), name
 
 
 def test_what_is_installed(prefix):

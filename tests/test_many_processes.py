@@ -164,7 +164,8 @@ def test_launch_without_mpi_goes_on_after_a_kill(folder):
     assert len(children) == 2
     os.kill(children[1], signal.SIGKILL)
     error = run.communicate(timeout=240)[1]
-    assert run.returncode == 0 and error.count("error[OT5030]") == 1 and "restart" in error, error
+    assert run.returncode == 0 and error.count("error[OT5030]") == 1, error
+    assert re.search(r"\nrestart .*\nlaunch .* train --resume \S+/killed --threads 1 ", error), error
     assert same(folder / "one", folder / "killed")
     shutil.rmtree(folder / "one")
     shutil.rmtree(folder / "killed")

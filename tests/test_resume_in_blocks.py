@@ -10,7 +10,7 @@ import pytest
 import onnxtrain as ot
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
-from row_models import MPIRUN, command, environment, needs_mpi, same, write_files  # noqa: E402
+from row_models import MPIRUN, command, environment, needs_mpi, ot_program, same, write_files  # noqa: E402
 
 SCRIPT = """
 import sys, numpy as np, onnxtrain as ot
@@ -90,6 +90,80 @@ def test_what_differs_between_processes_is_named(folder, one, other, said):
                           env=environment(), capture_output=True, text=True, timeout=240)
     assert done.returncode == 2 and done.stderr.count("error[OT5007]") == 1, done.stderr
     assert re.search(said, done.stderr), done.stderr
+
+
+@needs_mpi
+def test_batches_of_an_iterator(folder):
+    """Every process gives the whole batches and takes its rows: the bits of one process, with a last batch of one row.
+    Batches that differ between processes, as loaders that share the rows out themselves give them, are refused."""
+    (folder / "iterator.py").write_text(f"""
+import sys
+import numpy as np, onnxtrain as ot
+data = np.load({str(folder / 'data.npz')!r})
+def batches():
+    for k in range(0, 41, 20):
+        yield data["x"][k:min(k + 20, 41)], data["label"][k:min(k + 20, 41)]
+file = ot.prepare({str(folder / 'mlp.onnx')!r}, loss="cross_entropy", optimizer=ot.Adam(lr=0.01), label="label")
+t = ot.Trainer(file, threads=1, distributed="auto", micro_blocks=2)
+if sys.argv[1] == "shared":
+    t.fit([(x[t.rows_of_rank(len(x))], y[t.rows_of_rank(len(y))]) for x, y in batches()], epochs=1)
+t.fit(batches, epochs=2, verbose=0)
+t.fit(batches(), epochs=1, verbose=0)
+t.fit([{{"x": x, "label": y}} for x, y in batches()], epochs=1, verbose=0)
+if t.rank == 0: t.save({str(folder)!r} + f"/iterator{{t.ranks}}.train.onnx")
+""")
+    for before in ([], [MPIRUN, "--oversubscribe", "-n", "2"]):
+        subprocess.run([*before, sys.executable, str(folder / "iterator.py"), "whole"], env=environment(), check=True,
+                       timeout=240)
+    one, two = (ot.load(folder / f"iterator{n}.train.onnx").parameters for n in (1, 2))
+    assert all(np.array_equal(one[k], two[k]) for k in one)
+    done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "2", sys.executable, str(folder / "iterator.py"), "shared"],
+                          env=environment(), capture_output=True, text=True, timeout=240)
+    assert done.returncode != 0 and done.stderr.count("error[OT") == 1, done.stderr
+    said = r"OT5007\]: rank 1 on host \S+ has another batch \(fit takes whole batches"
+    assert re.search(said, done.stderr), done.stderr
+
+
+@needs_mpi
+def test_warnings_and_progress_come_once(folder):
+    (folder / "warned.py").write_text(f"""
+import os, numpy as np, onnxtrain as ot
+data = np.load({str(folder / 'data.npz')!r})
+model = ot.load({str(folder / 'mlp.onnx')!r}).compile(loss="cross_entropy")
+rank = os.environ["OMPI_COMM_WORLD_RANK"]
+log = ot.callbacks.CSVLogger({str(folder)!r} + "/log-" + rank)
+model.fit(data["x"], data["label"], valid=0.1, epochs=1, verbose=2, callbacks=[log])
+""")
+    done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "2", sys.executable, str(folder / "warned.py")],
+                          env=environment(), capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0 and done.stderr.count("[OT3113]") == 1, done.stderr
+    assert (done.stdout + done.stderr).count(" samples/s") == 1, done.stdout + done.stderr
+    assert (folder / "log-0").read_text().count("\n") == 2 and not (folder / "log-1").exists()
+
+
+@needs_mpi
+@pytest.mark.parametrize(("one", "other"), [(0, 1), (1, 0), (0, 2), (2, 1), (0, 3)])
+def test_other_commands_in_one_process(folder, one, other):
+    """Processes that do different things say so before they tell each other anything else."""
+    if not (folder / "begun").exists():
+        subprocess.run(command(folder / "mlp.onnx", "--data", folder / "data.npz", "--epochs", 1, "--micro-blocks", 2,
+                               "--out", folder / "begun"), env=environment(), check=True, capture_output=True)
+    (folder / "loop.py").write_text(f"""
+import onnxtrain as ot
+file = ot.prepare({str(folder / 'mlp.onnx')!r}, loss="cross_entropy", optimizer=ot.Adam(lr=0.01), label="label")
+ot.Trainer(file, threads=1, distributed="auto")
+""")
+    new = command(folder / "mlp.onnx", "--data", folder / "data.npz", "--out", folder / "different")
+    said = ["onnxtrain train", "onnxtrain train --resume", "onnxtrain eval", "a program"]
+    words = [new, command("--resume", folder / "begun", "--epochs", 2),
+             [ot_program(), "eval", str(folder / "begun"), "--data", str(folder / "data.npz")],
+             [sys.executable, str(folder / "loop.py")]]
+    done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "1", *words[one], ":", "-n", "1", *words[other]],
+                          env=environment(), capture_output=True, text=True, timeout=240)
+    assert done.returncode != 0 and done.stderr.count("error[OT") == 1, done.stderr
+    expected = rf"error\[OT5007\]: rank 1 on host \S+ runs {said[other]}, rank 0 on host \S+ runs {said[one]}\n"
+    assert re.search(expected, done.stderr), done.stderr
+    assert not (folder / "different").exists()
 
 
 def test_settings_that_nobody_reads_are_refused(folder):

@@ -130,10 +130,11 @@ def resume(path, threads=0, memory=None, engine="native", isolated=False, max_lo
     return t
 
 
-def _history(text, named=False):
-    """What `fit` gave; what the library warns about becomes warnings of Python. named: labels came by their names."""
+def _history(text, named=False, rank=0):
+    """What `fit` gave; what the library warns about becomes warnings of Python, in rank 0. named: labels came by their
+    names."""
     result = json.loads(text)
-    for w in result.get("warnings", ()):
+    for w in result.get("warnings", ()) if rank == 0 else ():
         if named and w["text"].startswith("class numbers:"):
             continue
         text = f"[{w['code']}] {w['text']}" if w["code"] else w["text"]
@@ -411,7 +412,7 @@ class Trainer:
         watch.begin()
         if batches is not None:
             try:
-                return _history(self._t.fit_batches(batches, *feed_lists(valid_data), options, call))
+                return _history(self._t.fit_batches(batches, *feed_lists(valid_data), options, call), rank=self.rank)
             finally:
                 watch.end()
         if x is None:
@@ -420,7 +421,8 @@ class Trainer:
         else:
             data = some_rows(self._columns(x, y))
         try:
-            return _history(self._t.fit(*feed_lists(data), *feed_lists(valid_data), options, call), self._named)
+            return _history(self._t.fit(*feed_lists(data), *feed_lists(valid_data), options, call), self._named,
+                            self.rank)
         finally:
             watch.end()
             if out and data and self.rank == 0:
@@ -435,7 +437,9 @@ class Trainer:
             if isinstance(c, type):
                 raise UsageError(f"callbacks holds the class {c.__name__}, not a callback", "OT1152",
                                  f"callbacks=[ot.callbacks.{c.__name__}(...)]")
-        if verbose:
+        if self.rank > 0:  # files and lines come from rank 0
+            every = [c for c in every if not getattr(c, "writes", False)]
+        elif verbose:
             every.append(Progress(verbose, epochs or 10))
         return Watch(every, model or self, self, on_epoch, epochs or 10, self._run is not None)
 

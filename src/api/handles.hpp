@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/mapped.hpp"
+#include "core/no_thread.hpp"
 #include "data/columns/dataset.hpp"
 #include "data/columns/stream.hpp"
 #include "engine/session.hpp"
@@ -62,6 +63,8 @@ ot_status guarded(F&& f) noexcept {
     return remember(e);
   } catch (const std::bad_alloc&) {
     return remember_other("out of memory");
+  } catch (const std::system_error& e) {
+    return remember(error_of(e));
   } catch (const std::exception& e) {
     return remember_other(e.what());
   }

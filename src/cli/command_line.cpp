@@ -19,6 +19,7 @@
 #include "core/error.hpp"
 #include "core/error_trace.hpp"
 #include "core/memory.hpp"
+#include "core/no_thread.hpp"
 #include "core/shell.hpp"
 #include "core/version.hpp"
 #include "data/columns/dataset.hpp"
@@ -218,6 +219,8 @@ int run_command_line(int argc, char** argv) {
         code > 5 ? 1 : code);
   } catch (const std::bad_alloc&) {
     return failed("error[OT1401]: out of memory", 1);
+  } catch (const std::system_error& e) {
+    return failed(error_of(e).what(), 1);
   } catch (const std::exception& e) {
     return failed(cat("error[OT9001]: ", e.what()), 1);
   }

@@ -51,6 +51,7 @@ void print_metrics(const run::Metrics& metrics, const std::vector<std::string>& 
 
 int eval(EvalFlags& f) {
   ProgramOptions po;
+  f.processes.options.program = "onnxtrain eval";
   Communicator* processes = f.processes.connect(f.threads);
   const bool speaks = !processes || processes->rank() == 0;
   run::Borrowed borrowed;  // of a run that rank 0 alone sees

@@ -84,6 +84,10 @@ std::string slurm_mpi() {
 Words launcher(const LaunchFlags& f, const std::string& by) {
   if (!f.hosts.empty() && by != "processes" && !fs::exists(f.hosts))
     io_error(ErrorKind::kUsage, "OT4001", "open", f.hosts, ENOENT);
+  if (by != "processes" && !in_path(by))
+    throw Error(ErrorKind::kFailed, "OT5040",
+                cat("--by ", by, ": there is no program ", by, " here"),
+                "start plain processes on this host:  --by processes");
   const std::string n = std::to_string(f.processes);
   if (by == "srun") {
     Words w = {"srun", "--ntasks=" + n, "--kill-on-bad-exit=1"};
@@ -234,6 +238,23 @@ std::string run_folder(const Words& command) {
   return ec ? std::string() : latest.string();
 }
 
+// The command that goes on with a run. Its settings are those of the run; what a run does not keep,
+// how it is shown and with how many threads, is said again.
+Words resuming(const Words& command, const std::string& folder) {
+  Words words = {"train", "--resume", folder};
+  for (size_t k = 1; k < command.size(); ++k) {
+    const std::string& w = command[k];
+    const std::string name = w.substr(0, w.find('='));
+    const bool has_value = name == "--threads" || name == "--progress" || name == "--distributed";
+    const bool shown = name == "-q" || name == "--quiet" || name == "-v" || name == "-vv" ||
+                       name == "--verbose" || name == "--json";
+    if (!has_value && !shown) continue;
+    words.push_back(w);
+    if (has_value && name == w && k + 1 < command.size()) words.push_back(command[++k]);
+  }
+  return words;
+}
+
 // A mistake of the user's stays one; a lost process, or the end of memory, does not.
 constexpr int kInterrupted = 130;
 bool worth_another_try(int code) { return code == 1 || (code > 127 && code != kInterrupted); }
@@ -268,7 +289,7 @@ int launch(const LaunchFlags& f) {
     const std::string folder = run_folder(command);
     const bool resumable = !command.empty() && command[0] == "train" && !folder.empty() &&
                            folder != latest && fs::exists(folder + "/checkpoints/last.train.onnx");
-    if (resumable) command = {"train", "--resume", folder};
+    if (resumable) command = resuming(command, folder);
     say("restart", cat(turn + 1, " of ", f.restarts, resumable ? ", from " + folder : ""));
   }
 }

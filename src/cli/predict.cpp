@@ -50,6 +50,7 @@ int predict(PredictFlags& f) {
   check_ending(f.to, {".csv", ".tsv", ".npz", ".npy", ".json"}, false);
   keep_data_of_run(f.what, f.to);
   ProgramOptions po;
+  f.processes.options.program = "onnxtrain predict";
   Communicator* processes = f.processes.connect(f.threads);
   const bool speaks = !processes || processes->rank() == 0;
   run::Borrowed borrowed;  // of a run that rank 0 alone sees

@@ -72,6 +72,8 @@ run::Settings resolve(TrainFlags& f, run::Borrowed& borrowed, std::shared_ptr<ru
   settings.from_environment();
   if (!f.config.empty()) settings.from_file(f.config, "config");
   set_quiet(f.quiet);
+  f.processes.options.program =
+      cat("onnxtrain train", f.resume.empty() ? "" : " --resume", f.dry_run ? " --dry-run" : "");
   if (!f.resume.empty())
     if (Communicator* c = connect_processes(f.processes.options))
       f.resume = borrowed.find(*c, f.resume, run::Borrowed::For::kResuming);
@@ -260,7 +262,7 @@ void check_processes(TrainFlags& f, const Communicator* c) {
   if (!c) return;
   if (f.find_lr || !f.profile.empty())
     usage_error("OT5008", "--find-lr and --profile are for one process",
-                "onnxtrain train ... --distributed off");
+                "onnxtrain train ... , without mpirun or launch");
   if (c->rank() > 0) f.progress = "none";
 }
 

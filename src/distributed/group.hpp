@@ -17,10 +17,9 @@ class Group : public Communicator {
 
   // Processes that are silent for `timeout` seconds count as lost from now on.
   void watch(double timeout) {
-    if (heartbeat_)
-      heartbeat_->set_timeout(timeout);
-    else
-      heartbeat_ = std::make_unique<Heartbeat>(*this, timeout);
+    if (heartbeat_) return heartbeat_->set_timeout(timeout);
+    heartbeat_ = std::make_unique<Heartbeat>(*this, timeout);
+    heartbeat_->start();
   }
   // An orderly end of the connection. The processes watch each other until leave().
   void end() {

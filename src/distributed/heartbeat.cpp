@@ -96,13 +96,17 @@ struct Heartbeat::Impl {
     watching = this;
     static std::once_flag told;
     std::call_once(told, [] { pthread_atfork(nullptr, nullptr, close_in_child); });
-    if (!peers.empty())
-      thread = std::thread([this] {
-        sigset_t all;  // signals are for the threads that train
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, nullptr);
-        watch();
-      });
+  }
+
+  // The others know this process by now, and learn how it ends.
+  void start() {
+    if (peers.empty()) return;
+    thread = std::thread([this] {
+      sigset_t all;  // signals are for the threads that train
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, nullptr);
+      watch();
+    });
   }
 
   ~Impl() {
@@ -133,7 +137,7 @@ struct Heartbeat::Impl {
   }
 
   void accept_all(int listener, int count) {
-    const auto end = Clock::now() + std::chrono::seconds(30);
+    const auto end = Clock::now() + std::chrono::duration<double>(10 + timeout_s);
     while (int(peers.size()) < count && Clock::now() < end && listener >= 0) {
       pollfd p{listener, POLLIN, 0};
       if (poll(&p, 1, 500) <= 0) continue;
@@ -149,6 +153,20 @@ struct Heartbeat::Impl {
       add(who, fd);
     }
     if (listener >= 0) close(listener);
+    for (int r = 1; r <= count; ++r)
+      if (std::none_of(peers.begin(), peers.end(), [&](const Peer& p) { return p.rank == r; }))
+        say_unwatched(r);
+  }
+
+  // MPI may reach a host that TCP does not.
+  void say_unwatched(int r) const {
+    const std::string text =
+        cat("warning[OT5032]: rank ", r, " on host ", cards[size_t(r)].host.data(),
+            " made no TCP connection to rank 0 on host ", cards[0].host.data(), ", port ",
+            cards[0].port,
+            ": if one of the two stops, the other waits for ever\n  help: let TCP "
+            "through between the hosts (ip_local_port_range has the ports)\n");
+    (void)!write(STDERR_FILENO, text.data(), text.size());
   }
 
   void join(const Communicator& c) {
@@ -244,11 +262,11 @@ struct Heartbeat::Impl {
     const Card& card = cards[size_t(p.rank)];
     const bool speaks = rank == 0 || rank == 1;  // of those that see rank 0 die, the first
     if (speaks) {
-      const std::string text =
-          cat("error[OT5030]: rank ", p.rank, " on host ", card.host.data(), " (process ", card.pid,
-              ") ", how,
-              ": the training ends here, the last checkpoint is whole\n  help: go on "
-              "from it:  onnxtrain train --resume RUN\n");
+      const std::string text = cat(
+          "error[OT5030]: rank ", p.rank, " on host ", card.host.data(), " (process ", card.pid,
+          ") ", how,
+          "\n  help: a training goes on from its last checkpoint, if it has saved one:  onnxtrain "
+          "train --resume RUN\n");
       std::fflush(stderr);
       (void)!write(STDERR_FILENO, text.data(), text.size());
     }
@@ -273,6 +291,7 @@ struct Heartbeat::Impl {
 Heartbeat::Heartbeat(Communicator& c, double timeout) : impl_(std::make_unique<Impl>(c, timeout)) {}
 Heartbeat::~Heartbeat() = default;
 
+void Heartbeat::start() { impl_->start(); }
 void Heartbeat::set_timeout(double seconds) { impl_->timeout_s = seconds; }
 void Heartbeat::say_goodbye() { impl_->tell(kGoodbye); }
 void Heartbeat::leave_in_order() {

@@ -10,8 +10,9 @@ namespace onnxtrain {
 
 class Heartbeat {
  public:
-  // Connects all processes; `timeout` seconds of silence are a fault.
+  // Connects all processes; `timeout` seconds of silence are a fault from start() on.
   Heartbeat(Communicator& c, double timeout);
+  void start();
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;

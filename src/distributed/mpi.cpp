@@ -2,10 +2,12 @@
 #include "distributed/mpi.hpp"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -14,6 +16,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/threads.hpp"
 #include "distributed/launcher.hpp"
 #include "distributed/plugin/mpi_plugin.h"
 #include "distributed/sockets.hpp"
@@ -160,6 +163,7 @@ class Mpi final : public Group {
 
 Group* connection = nullptr;
 Group* ended = nullptr;
+int cores = 0;                // of the host, for this process
 long long connected_by = -1;  // the communicator that was given for it; -1: none
 
 // A process belongs to one group: of another one nothing would be heard.
@@ -181,11 +185,51 @@ void leave_processes() {
   if (ended) ended->leave();
 }
 
+// The first that processes tell each other.
+struct Told {
+  std::array<char, 64> host{}, program{};
+  cpu_set_t cores{};
+};
+
+// A launcher may give each process cores of its own; those that have the same ones share them.
+int share_of_cores(const Told& mine, const std::vector<Told>& all) {
+  const char* given = std::getenv("ONNXTRAIN_THREADS");
+  if (given && *given) return default_threads();
+  const auto shares = [&](const Told& other) {
+    cpu_set_t both;
+    CPU_AND(&both, &mine.cores, &other.cores);
+    return other.host == mine.host && (CPU_COUNT(&both) > 0 || CPU_COUNT(&mine.cores) == 0);
+  };
+  const auto here = int(std::count_if(all.begin(), all.end(), shares));
+  return std::max(1, default_threads() / std::max(1, here));
+}
+
+// Other programs would talk of other things from here on.
+void meet(Communicator& c, const std::string& program) {
+  Told mine;
+  gethostname(mine.host.data(), mine.host.size() - 1);
+  program.copy(mine.program.data(), mine.program.size() - 1);
+  if (sched_getaffinity(0, sizeof mine.cores, &mine.cores) != 0) CPU_ZERO(&mine.cores);
+  std::vector<Told> all(size_t(c.size()));
+  c.all_gather(&mine, sizeof mine, all.data());
+  cores = share_of_cores(mine, all);
+  const auto what = [&](size_t r) {
+    return cat("rank ", r, " on host ", all[r].host.data(), " runs ", all[r].program.data());
+  };
+  for (size_t r = 1; r < all.size(); ++r)
+    if (all[r].program != all[0].program)
+      usage_error("OT5007", cat(what(r), ", ", what(0)),
+                  "start every process with the same program, files and flags");
+}
+
 // Lives as long as the process: MPI ends with it.
-Communicator* use(Group* group, double timeout) {
+Communicator* use(Group* group, const DistributedOptions& o) {
   connection = group;
   std::atexit(leave_processes);
-  if (group->size() > 1) group->watch(timeout);
+  if (group->size() > 1) {
+    group->watch(o.fault_timeout);
+    meet(*group, o.program);
+  }
   return connected_processes();
 }
 
@@ -248,6 +292,8 @@ Communicator* connected_processes() {
   return connection && connection->size() > 1 ? connection : nullptr;
 }
 
+int cores_of_process() { return connected_processes() ? cores : default_threads(); }
+
 Communicator* connect_processes(const DistributedOptions& o) {
   if (o.mode != "auto" && o.mode != "off" && o.mode != "mpi")
     usage_error("OT5002", cat("--distributed ", o.mode, ": it is auto, off or mpi"),
@@ -261,7 +307,7 @@ Communicator* connect_processes(const DistributedOptions& o) {
     return connected_processes();
   }
   if (launch.by == kOwnLauncher && o.mode != "mpi" && o.communicator < 0)
-    return use(socket_group(given_sockets()).release(), o.fault_timeout);
+    return use(socket_group(given_sockets()).release(), o);
   std::string problems;
   // processes that one MPI has started are strangers to each other in another one
   const bool given = std::getenv("ONNXTRAIN_MPI_PLUGIN") != nullptr;
@@ -286,7 +332,7 @@ Communicator* connect_processes(const DistributedOptions& o) {
                   "start with the mpirun of that library, or give the plug-in for the other one:  "
                   "ONNXTRAIN_MPI_PLUGIN=FILE");
     connected_by = o.communicator;
-    return use(mpi, o.fault_timeout);
+    return use(mpi, o);
   }
   throw Error(ErrorKind::kFailed, "OT5003",
               launch.size > 0

@@ -30,12 +30,17 @@ struct DistributedOptions {
   std::string mode = "auto";  // auto|off|mpi
   double fault_timeout = 20;  // seconds without a sign of life after which a process counts as lost
   long long communicator = -1;  // a Fortran handle of MPI; -1: all processes
+  // What the processes do together ("onnxtrain eval"): OT5007 when one of them does something else.
+  std::string program = "a program";
 };
 
 // The processes of this training; null when there is only this one. The same object whenever it is
 // asked for. Throws OT5003 when processes were started together but MPI cannot be used: N
 // independent trainings are never what was meant.
 Communicator* connect_processes(const DistributedOptions& o);
+
+// How many cores of its host this process may take: its share when others are connected with it.
+int cores_of_process();
 
 // One that exists already, or null.
 Communicator* connected_processes();

@@ -4,17 +4,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 
 #include "core/random_rows.hpp"
 #include "engine/block_part.hpp"
 #include "engine/block_template.hpp"
+#include "engine/number_at.hpp"
 #include "passes/passes.hpp"
 #include "runtime/finite.hpp"
 
 namespace onnxtrain {
 
-BatchRows cut_rows(const std::vector<int64_t>& rows_of_rank, int rank, int blocks) {
+void cut_rows(const std::vector<int64_t>& rows_of_rank, int rank, int blocks, BatchRows& b) {
   const int ranks = int(rows_of_rank.size()), each = blocks / ranks;
   int64_t total = 0;
   for (int64_t n : rows_of_rank) total += n;
@@ -24,7 +26,7 @@ BatchRows cut_rows(const std::vector<int64_t>& rows_of_rank, int rank, int block
     even = even && at == total * r / ranks;
     at += rows_of_rank[size_t(r)];
   }
-  BatchRows b;
+  b.first.clear();
   at = 0;
   for (int r = 0; r < ranks; ++r) {
     for (int k = 0; k < each; ++k)
@@ -35,7 +37,6 @@ BatchRows cut_rows(const std::vector<int64_t>& rows_of_rank, int rank, int block
   b.first.push_back(total);
   b.begin = rank * each;
   b.end = b.begin + each;
-  return b;
 }
 
 BlockStep::BlockStep(Parts parts) : p_(std::move(parts)) {}
@@ -177,31 +178,43 @@ void BlockStep::run_together() {
 }
 
 // An input that is a sum over the batch, or a number of it.
-void BlockStep::bind_sum(Part& p, size_t k) {
+void BlockStep::find_source(Part& p, size_t k) {
+  using Kind = Part::Source::Kind;
+  Part::Source& source = p.sources[k];
   for (size_t i = 0; i < split_->given.size(); ++i)
-    if (p.names[k] == kNumberInput + p_.graph.value_name(split_->given[i])) {
-      Tensor& t = numbers_[i];
-      p.arrays[k] = {t.data(), t.shape().data(), int(t.rank()), t.dtype()};
-      return;
-    }
-  if (shards_ && p.arrays[k].data) return;  // the sums stay where they are
+    if (p.names[k] == kNumberInput + p_.graph.value_name(split_->given[i]))
+      source = {Kind::kNumber, i};
+  if (source.kind == Kind::kNumber) return;
   if (Tensor part; shards_ && shards_->find(p.names[k], *sums_, part)) {
     p.dims[k] = part.shape();
     p.arrays[k] = {part.data(), p.dims[k].data(), int(part.rank()), part.dtype()};
+    source.kind = Kind::kKept;
     return;
   }
   const std::string name = p.names[k].substr(kSumInput.size());
-  auto find = [&](const std::vector<std::string>& names, const BlockSum* sums) {
+  const auto find = [&](const std::vector<std::string>& names, Kind kind) {
     const auto it = std::find(names.begin(), names.end(), name);
-    if (!sums || it == names.end()) return false;
-    const auto at = size_t(it - names.begin());
-    const TensorType& t = sums->parts()[at];
-    p.arrays[k] = {sums->result(at), t.shape.data(), int(t.shape.size()), t.dtype};
-    return true;
+    if (it != names.end() && source.kind == Kind::kUnknown)
+      source = {kind, size_t(it - names.begin())};
   };
-  const bool found =
-      find(split_->sum_names, sums_.get()) || find(split_->count_names, counts_.get());
-  OT_ASSERT(found);
+  find(split_->sum_names, Kind::kSum);
+  if (counts_) find(split_->count_names, Kind::kCount);
+  OT_ASSERT(source.kind != Kind::kUnknown);
+}
+
+void BlockStep::bind_sum(Part& p, size_t k) {
+  using Kind = Part::Source::Kind;
+  if (p.sources[k].kind == Kind::kUnknown) find_source(p, k);
+  const auto [kind, at] = p.sources[k];
+  if (kind == Kind::kKept) return;
+  if (kind == Kind::kNumber) {
+    Tensor& t = numbers_[at];
+    p.arrays[k] = {t.data(), t.shape().data(), int(t.rank()), t.dtype()};
+    return;
+  }
+  const BlockSum& sums = kind == Kind::kSum ? *sums_ : *counts_;
+  const TensorType& t = sums.parts()[at];
+  p.arrays[k] = {sums.result(at), t.shape.data(), int(t.shape.size()), t.dtype};
 }
 
 // Runs the program for every block of this process and adds its first outputs over all.
@@ -221,7 +234,7 @@ void BlockStep::add_up(Part& p, BlockSum& sums) {
     if (whole) gather_rows(own, block);
     return own.out;
   };
-  sums.run(empty_, compute, *p_.pool);
+  sums.run(empty_, std::ref(compute), *p_.pool);
 }
 
 void BlockStep::run(const ArrayRef* arrays, const BatchRows& rows, uint64_t seed, uint64_t step,
@@ -235,7 +248,8 @@ void BlockStep::run(const ArrayRef* arrays, const BatchRows& rows, uint64_t seed
   step_ = step;
   empty_.clear();
   for (size_t b = 0; b + 1 < rows.first.size(); ++b) empty_.push_back(rows.rows(int(b)) == 0);
-  row_outputs_.assign(block_->program.graph().outputs.size(), Tensor());
+  row_outputs_.resize(block_->program.graph().outputs.size());
+  gathered_.assign(row_outputs_.size(), 0);
   if (!split_->given.empty() && numbers_rows_ != rows.total()) {
     numbers_ = numbers_of_batch(p_.graph, p_.updates, arrays_.data(), p_.axes, rows.total(),
                                 split_->given, *p_.pool);
@@ -246,15 +260,14 @@ void BlockStep::run(const ArrayRef* arrays, const BatchRows& rows, uint64_t seed
   loss_ = std::numeric_limits<double>::quiet_NaN();
   if (loss_sum_ >= 0) {
     const TensorType& t = sums_->parts()[size_t(loss_sum_)];
-    if (t.size() == 1)
-      loss_ = Tensor(t.dtype, t.shape, sums_->result(size_t(loss_sum_)), nullptr).to_doubles()[0];
+    if (t.size() == 1) loss_ = number_at(t.dtype, sums_->result(size_t(loss_sum_)));
   }
   tripped_ = guard && loss_sum_ >= 0 && !std::isfinite(loss_);
   if (tripped_) return;
   run_update(guard);
   tripped_ = guard && guard->tripped;
-  if (loss_sum_ < 0 && p_.loss >= 0 && split_->outputs[size_t(p_.loss)].update >= 0)
-    loss_ = update_->tensor(size_t(split_->outputs[size_t(p_.loss)].update)).to_doubles()[0];
+  const int made = loss_sum_ < 0 && p_.loss >= 0 ? split_->outputs[size_t(p_.loss)].update : -1;
+  if (made >= 0) loss_ = number_at(update_->types[size_t(made)].dtype, update_->out[size_t(made)]);
 }
 
 void BlockStep::run_update(Guard* guard) {
@@ -300,22 +313,23 @@ void BlockStep::gather_rows(const Part& p, int block) {
     size_t axis = 0, slow = 1;
     for (const auto& o : split_->outputs)
       if (o.block == int(k)) axis = size_t(o.axis), slow = size_t(o.outer);
-    const Tensor part = p.tensor(k);
-    if (part.dtype() == DType::kString) continue;
+    const TensorType& part = p.types[k];
+    if (part.dtype == DType::kString) continue;
     const auto rows = size_t(rows_->rows(block)), own = size_t(rows_->own());
     const auto skip = size_t(rows_->first[size_t(block)] - rows_->first[size_t(rows_->begin)]);
     Tensor& all = row_outputs_[k];
-    if (!all.defined()) {
-      Shape shape = part.shape();
-      shape[axis] = shape[axis] / int64_t(rows) * int64_t(own);
-      all = Tensor(part.dtype(), shape);
-    }
+    row_shape_ = part.shape;
+    row_shape_[axis] = row_shape_[axis] / int64_t(rows) * int64_t(own);
+    if (!all.defined() || all.shape() != row_shape_ || all.dtype() != part.dtype)
+      all = Tensor(part.dtype, row_shape_);
+    gathered_[k] = 1;
     size_t outer = slow;
-    for (size_t d = 0; d < axis; ++d) outer *= size_t(part.shape()[d]);
-    const size_t line = part.bytes() / outer, pitch = line / rows * own, at = line / rows * skip;
+    for (size_t d = 0; d < axis; ++d) outer *= size_t(part.shape[d]);
+    const size_t line = size_t(part.size()) * dtype_size(part.dtype) / outer,
+                 pitch = line / rows * own, at = line / rows * skip;
     for (size_t o = 0; o < outer; ++o)
       std::memcpy(static_cast<char*>(all.data()) + o * pitch + at,
-                  static_cast<const char*>(part.data()) + o * line, line);
+                  static_cast<const char*>(p.out[k]) + o * line, line);
   }
 }
 
@@ -329,7 +343,8 @@ Value BlockStep::output(size_t k) const {
     model_error("OT5012", cat("output '", name, "' is shared out among the processes"),
                 "leave it out, or train without --shard-optimizer");
   if (!o.state.empty()) return p_.state->get(o.state).clone();
-  if (o.block >= 0) return row_outputs_[size_t(o.block)];
+  if (o.block >= 0)
+    return gathered_[size_t(o.block)] ? row_outputs_[size_t(o.block)].clone() : Tensor();
   return update_->tensor(size_t(o.update)).clone();
 }
 

@@ -25,7 +25,7 @@ struct BatchRows {
 
 // Cuts the rows that every process has (in the order of ranks) into `blocks` blocks. As long as
 // rank r has rows [r*N/R, (r+1)*N/R) the blocks do not depend on the number of ranks R.
-BatchRows cut_rows(const std::vector<int64_t>& rows_of_rank, int rank, int blocks);
+void cut_rows(const std::vector<int64_t>& rows_of_rank, int rank, int blocks, BatchRows& b);
 
 class BlockStep {
  public:
@@ -67,6 +67,7 @@ class BlockStep {
   void run_update(Guard* guard);
   void bind(Part& p, int block);
   void bind_sum(Part& p, size_t input);
+  void find_source(Part& p, size_t input);
   void add_up(Part& p, BlockSum& sums);
   void check_rows() const;
   void run_block(Part& p, int block);
@@ -90,8 +91,10 @@ class BlockStep {
   std::unique_ptr<ShardedUpdate> shards_;
   std::unique_ptr<Overlap> overlap_;
   StepObserver* observer_ = nullptr;
-  std::vector<char> empty_;  // by block
-  std::vector<Tensor> row_outputs_;
+  std::vector<char> empty_;          // by block
+  std::vector<Tensor> row_outputs_;  // those of the last step that are rows of this process
+  std::vector<char> gathered_;       // by row output: there are some
+  Shape row_shape_;
   const BatchRows* rows_ = nullptr;
   BatchRows last_rows_;
   std::vector<ArrayRef> arrays_;

@@ -279,21 +279,30 @@ Plan& Program::plan_for(const std::vector<Value>& inputs) {
   return *plans.front().plan;
 }
 
-const Plan* Program::run_again(const ArrayRef* inputs, uint64_t seed, uint64_t step, Guard* guard) {
-  std::lock_guard lock(impl_->mutex);
-  if (impl_->plans.empty() || !impl_->plans.front().direct) return nullptr;
-  if (impl_->time_counts()) return nullptr;
-  Plan& plan = *impl_->plans.front().plan;
-  std::vector<void*>& data = impl_->data;
-  data.resize(plan.graph.inputs.size());
-  for (size_t k = 0; k < data.size(); ++k) {
+// The plan was made for arrays of these types.
+static bool takes(const Plan& plan, const ArrayRef* inputs) {
+  for (size_t k = 0; k < plan.graph.inputs.size(); ++k) {
     const TensorType& t = plan.slots[size_t(plan.graph.inputs[k])].type;
     const ArrayRef& a = inputs[k];
-    if (a.dtype != t.dtype || size_t(a.rank) != t.shape.size()) return nullptr;
-    for (size_t d = 0; d < t.shape.size(); ++d)
-      if (a.dims[d] != t.shape[d]) return nullptr;
-    data[k] = a.data;
+    if (a.dtype != t.dtype || !std::equal(a.dims, a.dims + a.rank, t.shape.begin(), t.shape.end()))
+      return false;
   }
+  return true;
+}
+
+const Plan* Program::run_again(const ArrayRef* inputs, uint64_t seed, uint64_t step, Guard* guard) {
+  std::lock_guard lock(impl_->mutex);
+  if (impl_->time_counts()) return nullptr;
+  auto& plans = impl_->plans;
+  const auto found = std::find_if(plans.begin(), plans.end(), [&](const Impl::Entry& e) {
+    return e.direct && takes(*e.plan, inputs);
+  });
+  if (found == plans.end()) return nullptr;
+  plans.splice(plans.begin(), plans, found);
+  Plan& plan = *plans.front().plan;
+  std::vector<void*>& data = impl_->data;
+  data.resize(plan.graph.inputs.size());
+  for (size_t k = 0; k < data.size(); ++k) data[k] = inputs[k].data;
   RunOptions o = impl_->run_options(seed, step);
   o.guard = guard;
   o.observer = impl_->observer;

@@ -77,8 +77,8 @@ class Program {
                                   const Guard& guard);
   // The plan for these inputs (made now if needed): for reports.
   Plan& plan_for(const std::vector<Value>& inputs);
-  // Runs again on the plan of the last run when these arrays (one per graph input) have its types
-  // and it has no dynamic values; allocates nothing. Null when they do not: run() makes a plan.
+  // Runs on a plan that was made for arrays of these types (one per graph input) and has no dynamic
+  // values; allocates nothing. Null when there is none: run() makes a plan.
   const Plan* run_again(const ArrayRef* inputs, uint64_t seed, uint64_t step,
                         Guard* guard = nullptr);
   // The plans made so far, most recent first: for reports.

@@ -162,13 +162,10 @@ bool ShardedUpdate::find(const std::string& input, const BlockSum& sums, Tensor&
 }
 
 bool ShardedUpdate::agree(Guard& guard, bool passed, double& norm) {
-  struct Told {
-    double norm = 0, gradients = -1;
-    int64_t passed = 0, count = 0, zeros = 0, narrow = 0;
-  };
   const Told mine{norm,        guard.gradient_norm, passed, guard.gradients,
                   guard.zeros, guard.narrow_zeros};
-  std::vector<Told> all(size_t(c_.size()));
+  std::vector<Told>& all = said_;
+  all.resize(size_t(c_.size()));
   c_.all_gather(&mine, sizeof mine, all.data());
   double squares = 0, gradients = 0;
   Told sum;

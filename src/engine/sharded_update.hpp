@@ -81,6 +81,11 @@ class ShardedUpdate {
   std::map<std::string, Elements> inputs_;
   std::shared_ptr<void> staging_, received_;
   std::vector<size_t> totals_, offsets_, places_;
+  struct Told {
+    double norm = 0, gradients = -1;
+    int64_t passed = 0, count = 0, zeros = 0, narrow = 0;
+  };
+  std::vector<Told> said_;  // by rank, in agree()
 };
 
 }  // namespace onnxtrain

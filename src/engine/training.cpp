@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "core/closest.hpp"
 #include "engine/batch_rows.hpp"
 #include "engine/fed_state.hpp"
+#include "engine/number_at.hpp"
 #include "engine/training_section.hpp"
 #include "runtime/finite.hpp"
 
@@ -81,6 +83,21 @@ void Training::feed_arrays(Algorithm& a) {
   }
 }
 
+// Arrays of these types were checked before.
+bool Training::were_checked(const Algorithm& a) {
+  const auto alike = [&](const std::vector<TensorType>& types) {
+    for (size_t k = 0; k < types.size(); ++k) {
+      const ArrayRef& r = a.arrays[k];
+      const Shape& shape = types[k].shape;
+      if (r.dtype != types[k].dtype ||
+          !std::equal(r.dims, r.dims + r.rank, shape.begin(), shape.end()))
+        return false;
+    }
+    return true;
+  };
+  return std::any_of(a.checked.begin(), a.checked.end(), alike);
+}
+
 // run(guard) runs one algorithm; when the guard trips, the step is refused.
 template <class F>
 void Training::run_judged(Algorithm& a, const F& run) {
@@ -116,7 +133,13 @@ void Training::run_algorithm(Algorithm& a, const ArrayRef* arrays) {
 }
 
 void Training::run_blocks(Algorithm& a) {
-  feed_arrays(a);
+  if (!were_checked(a)) {
+    feed_arrays(a);
+    constexpr size_t kMost = 16;  // batches of so many sizes
+    if (a.checked.size() == kMost) a.checked.clear();
+    std::vector<TensorType>& types = a.checked.emplace_back();
+    for (const ArrayRef& r : a.arrays) types.push_back({r.dtype, Shape(r.dims, r.dims + r.rank)});
+  }
   run_judged(a, [&](Guard* guard) {
     a.blocks->run(a.arrays.data(), *cut_, seed_, step_count_, guard);
     if (guard) guard->tripped |= a.blocks->tripped();
@@ -223,7 +246,10 @@ void Training::accept(const std::string& input, DType type) {
       if (d.name == input) d.type.elem = type;
   };
   change(slots_);
-  for (auto& a : algorithms_) change(a->inputs);
+  for (auto& a : algorithms_) {
+    change(a->inputs);
+    a->checked.clear();
+  }
 }
 
 StepResult Training::step(const Feeds& feeds, int which, bool outputs) {
@@ -315,7 +341,8 @@ double Training::lr() const {
   if (lr_name_.empty())
     throw Error(ErrorKind::kUsage, "OT1125",
                 "the training file has no single learning rate that could be read or set");
-  return state_->get(lr_name_).to_doubles()[0];
+  const Tensor& t = state_->get(lr_name_);
+  return number_at(t.dtype(), t.data());
 }
 
 void Training::set_lr(double r) {
@@ -328,6 +355,12 @@ void Training::set_lr(double r) {
     for (int64_t k = 0; k < t.size(); ++k) t.as<T>()[k] = T(r);
   });
   state_->set(lr_name_, t);
+}
+
+void Training::limit_threads(int threads) {
+  if (options_.threads != 0 || threads >= pool_->threads()) return;
+  std::destroy_at(pool_.get());  // in its place: programs and evaluations hold this pool
+  std::construct_at(pool_.get(), threads);
 }
 
 void Training::set_observer(StepObserver* observer) {

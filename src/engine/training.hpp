@@ -138,6 +138,8 @@ class Training {
   // Watches every algorithm's steps from now on; null: nobody.
   void set_observer(StepObserver* observer);
   ThreadPool& pool() { return *pool_; }
+  // At most so many threads, unless a number was asked for (ProgramOptions::threads).
+  void limit_threads(int threads);
   // For programs that run on the same state (evaluation).
   const std::shared_ptr<State>& shared_state() const { return state_; }
   const std::shared_ptr<ThreadPool>& shared_pool() const { return pool_; }
@@ -150,6 +152,7 @@ class Training {
   void run_judged(Algorithm& a, const F& run);
   void run_algorithm(Algorithm& a, const ArrayRef* arrays);
   void feed_arrays(Algorithm& a);
+  static bool were_checked(const Algorithm& a);
   void run_blocks(Algorithm& a);
   void cut_batch(const ArrayRef* arrays);
   [[noreturn]] void refuse_blocks(Algorithm& a);
@@ -190,7 +193,9 @@ class Training {
   int wish_ = 0, wishes_ = 0;
   bool gathered_ = false;  // whole state in some process: until the next step
   int gathered_in_ = 0;
-  std::vector<int64_t> told_;  // by rank, in meet()
+  struct Told;                 // what every process says before a step
+  std::vector<Told> said_;     // by rank, in meet()
+  std::vector<int64_t> told_;  // their rows
   std::string lr_name_;
   uint64_t seed_ = 0, step_count_ = 0;
   bool check_finite_ = true;

@@ -85,18 +85,12 @@ void Training::set_blocks(int blocks, Communicator* communicator, BlockOptions h
   }
 }
 
-// What every process says before it does something with the others: a number of rows, or kGathers.
 int64_t Training::meet(int64_t rows) {
-  struct Told {
-    int64_t rows = -1, step = 0, wish = 0;
-  };
   const Told mine{rows, int64_t(step_count_), wish_};
-  std::vector<Told> all = {mine};
+  std::vector<Told>& all = said_;
+  all.assign(size_t(communicator_ ? communicator_->size() : 1), mine);
   const int rank = communicator_ ? communicator_->rank() : 0;
-  if (communicator_) {
-    all.resize(size_t(communicator_->size()));
-    communicator_->all_gather(&mine, sizeof mine, all.data());
-  }
+  if (communicator_) communicator_->all_gather(&mine, sizeof mine, all.data());
   told_.clear();
   wishes_ = 0;
   for (size_t r = 0; r < all.size(); ++r) {
@@ -120,24 +114,22 @@ int64_t Training::meet(int64_t rows) {
 // How many rows every process has, and which of them are in which block.
 void Training::cut_batch(const ArrayRef* arrays) {
   int64_t rows = -1;
-  std::string first;
+  size_t first = 0;
   for (size_t k = 0; k < slots_.size(); ++k) {
     const int axis = cut_->axes[k];
     if (axis < 0 || arrays[k].dtype == DType::kUndefined || arrays[k].rank <= axis) continue;
     if (rows >= 0 && arrays[k].dims[axis] != rows)
       data_error("OT2165",
-                 cat("'", first, "' and '", slots_[k].name, "' have different sizes: ", rows,
-                     " and ", arrays[k].dims[axis]),
+                 cat("'", slots_[first].name, "' and '", slots_[k].name,
+                     "' have different sizes: ", rows, " and ", arrays[k].dims[axis]),
                  "give as many rows of one as of the other");
     rows = arrays[k].dims[axis];
-    first = slots_[k].name;
+    first = k;
   }
   if (rows < 0) no_open_rows();
   batch_rows_ = meet(rows);
   if (batch_rows_ == 0) no_rows_in_batch();
-  std::vector<int> axes = std::move(cut_->axes);
-  *cut_ = cut_rows(told_, communicator_ ? communicator_->rank() : 0, blocks_);
-  cut_->axes = std::move(axes);
+  cut_rows(told_, communicator_ ? communicator_->rank() : 0, blocks_, *cut_);
   if (!gathered_) return;
   gathered_ = false;
   for (const auto& a : algorithms_)

@@ -14,10 +14,20 @@ namespace onnxtrain {
 
 namespace {
 
-// Metadata names the learning rate; otherwise it is an initializer read as R by an optimizer.
+bool is_read(const Model& m, const std::string& name) {
+  for (const auto& t : m.training)
+    for (const Node& n : t.algorithm.nodes)
+      for (ValueId v : t.algorithm.reads(n))
+        if (t.algorithm.value_name(v) == name) return true;
+  return false;
+}
+
+// Metadata names the learning rate; otherwise it is an initializer read as R by an optimizer. What
+// no step reads (Rprop begins with it and then has steps of its own) is not written to files.
 std::string learning_rate_name(const Model& m) {
   auto it = m.metadata.find("onnxtrain.rate");
-  if (it != m.metadata.end() && m.initializer(it->second)) return it->second;
+  if (it != m.metadata.end() && m.initializer(it->second) && is_read(m, it->second))
+    return it->second;
   for (const auto& t : m.training)
     for (const Node& n : t.algorithm.nodes) {
       bool optimizer = n.domain == kTrainingDomain && n.op != "Gradient";

@@ -1,4 +1,5 @@
 // A run that several processes make together: the same settings, model and data in each.
+#include "distributed/mpi.hpp"
 #include "run/run.hpp"
 #include "run/same_everywhere.hpp"
 
@@ -48,6 +49,7 @@ void Run::distribute(Communicator* c, const Cut& cut) {
   const int ranks = c ? c->size() : 1;
   q_.communicator = c;
   q_.cut = cut;
+  if (c) t_->limit_threads(cores_of_process());
   if (cut.blocks == 0) q_.cut.blocks = known_cut_.blocks > 0 ? known_cut_.blocks : ranks;
   if (cut.batch_norm.empty()) q_.cut.batch_norm = known_cut_.batch_norm;
   if (!cut.batch_norm.empty() && cut.batch_norm != "local" && cut.batch_norm != "sync")

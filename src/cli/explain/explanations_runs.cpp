@@ -174,6 +174,9 @@ constexpr Explanation kRuns[] = {
      "A process of the training is gone or stands still. The others end, the last checkpoint is "
      "whole."},
     {"OT5031", "A call of MPI failed."},
+    {"OT5032",
+     "Processes watch each other over TCP connections to rank 0. Without one a process that is\n"
+     "stopped is not noticed; the training itself goes over MPI."},
     {"OT5051",
      "Blocks of one batch add up statistics of BatchNormalization in one order; here they did "
      "not. Please\nreport it; --batch-norm local needs no such sums."},

@@ -3,17 +3,13 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <set>
 #include <thread>
 
 #include "cli/common/narration.hpp"
 #include "core/text.hpp"
-#include "core/threads.hpp"
 #include "distributed/launcher.hpp"
 #include "distributed/rows.hpp"
 
@@ -60,27 +56,11 @@ void ProcessFlags::add_to(Registry& r, CLI::App* c) {
          kGroup);
 }
 
-namespace {
-
-// Processes on this host, this one among them.
-int neighbours(Communicator& c) {
-  std::array<char, 64> mine{};
-  gethostname(mine.data(), mine.size() - 1);
-  std::vector<std::array<char, 64>> all(size_t(c.size()));
-  c.all_gather(mine.data(), mine.size(), all.data());
-  return std::max(1, int(std::count(all.begin(), all.end(), mine)));
-}
-
-}  // namespace
-
 Communicator* ProcessFlags::connect(int& threads) const {
   Communicator* c = connect_processes(options);
   if (!c) return nullptr;
   if (c->rank() > 0) set_quiet(true);
-  const int here = neighbours(*c), cores = default_threads();
-  // a launcher that gave this process some of the cores has shared them out already
-  const bool bound = cores < int(std::thread::hardware_concurrency());
-  if (threads == 0) threads = bound ? cores : std::max(1, cores / here);
+  if (threads == 0) threads = cores_of_process();
   return c;
 }
 
