@@ -216,7 +216,7 @@ Model made_for(const NewRequest& q, const Dataset* arrays, Observer& observer) {
   const Dataset data = open_dataset(q.data, open);
   if (data.format() != "images" && (q.preprocess.resize != "stretch" || !q.image_size.empty()))
     observer.on_note("note", "--resize and --image-size are for image folders: nothing is resized");
-  if (data.format() == "csv" || data.format() == "tsv") return for_table(q, table, data, observer);
+  if (data.is_table()) return for_table(q, table, data, observer);
   if (data.format() == "images") {
     if (!data.has("y"))
       data_error("OT2186", cat("'", q.data, "' has no folder per class: there is nothing to learn"),
@@ -252,7 +252,7 @@ Model preprocessed(const Model& m, const NewRequest& q, Observer& observer) {
   set_size_of(m, inputs[0], open);
   const Dataset data = open_dataset(q.data, open);
   if (data.format() == "images") return images_in_front(m, inputs[0], q, data, observer);
-  if (data.format() != "csv" && data.format() != "tsv")
+  if (!data.is_table())
     data_error(
         "OT2187",
         cat("preprocessing is for tables and image folders, and '", q.data, "' is ", data.format()),
