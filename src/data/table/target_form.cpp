@@ -31,7 +31,7 @@ std::string note_of(const std::string& name, const Texts& texts, const NumberFor
   for (const auto& [text, count] : texts)
     if (text.size() > longest->size()) longest = &text;
   return cat("units and groups of digits taken off: '", name, "' (", csv_shown(*longest), " is ",
-             number_of_form(*longest, form).value_or(0), ")");
+             all_digits(number_of_form(*longest, form).value_or(0)), ")");
 }
 
 }  // namespace

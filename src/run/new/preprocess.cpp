@@ -252,7 +252,7 @@ class Planner {
     for (const auto& [text, count] : p.texts)
       if (text.size() > longest->size()) longest = &text;
     forms_.push_back(cat("'", p.name, "' (", csv_shown(*longest), " is ",
-                         number_of_form(*longest, p.form).value_or(0), ")"));
+                         all_digits(number_of_form(*longest, p.form).value_or(0)), ")"));
   }
 
   void leave_out(const std::string& name, const std::string& why) {
