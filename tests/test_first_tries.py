@@ -83,15 +83,16 @@ def test_a_feature_called_y(tmp_path, targets):
     assert done(tmp_path, "predict", "run", "--data", "t.csv").stdout.count("\n") == 201
 
 
-def test_targets_of_the_name_y(tmp_path):
+@pytest.mark.parametrize("one", ["x", "y", "logits", "target"])
+def test_targets_of_usual_names(tmp_path, one):
     r = np.random.default_rng(1)
     x = r.normal(size=(200, 2)).round(4)
-    write(tmp_path / "t.csv", ["a", "b", "y", "w"], [[*v, round(3 * v[0], 3), round(900 * v[1], 3)] for v in x])
-    r = done(tmp_path, "new", "mlp", "--data", "t.csv", "--target", "y,w", "-o", "m.onnx")
+    write(tmp_path / "t.csv", ["a", "b", one, "w"], [[*v, round(3 * v[0], 3), round(900 * v[1], 3)] for v in x])
+    r = done(tmp_path, "new", "mlp", "--data", "t.csv", "--target", f"{one},w", "-o", "m.onnx")
     typed(tmp_path, following(r)[0] + " --epochs 40 --out run")
     rows = list(csv.DictReader(io.StringIO(done(tmp_path, "predict", "run", "--data", "t.csv").stdout)))
-    assert list(rows[0]) == ["y", "w"]
-    for name, true in (("y", 3 * x[:, 0]), ("w", 900 * x[:, 1])):  # whatever their units
+    assert list(rows[0]) == [one, "w"]
+    for name, true in ((one, 3 * x[:, 0]), ("w", 900 * x[:, 1])):  # whatever their units
         found = np.array([float(v[name]) for v in rows])
         assert 1 - ((found - true) ** 2).mean() / true.var() > 0.95, name
 

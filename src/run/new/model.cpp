@@ -38,6 +38,9 @@ Model for_table(const NewRequest& q, const TableProfile& table, const Dataset& d
   tell(plan, observer);
   NetworkSpec s = network_spec(q, target, {total_width(plan.columns)});
   give_way(plan, s);
+  while (std::any_of(s.heads.begin(), s.heads.end(),  // a target called x
+                     [&](const NetworkSpec::Head& h) { return h.output == s.input; }))
+    s.input += "_in";
   if (q.kind == "cnn" || q.kind == "resnet")
     data_error(
         "OT2170",
