@@ -123,7 +123,7 @@ def test_formats_and_tables_of_names_are_answered(work):
         command = r.stderr.split("by-class:  ")[1].strip()
         assert subprocess.run(command, shell=True, cwd=work).returncode == 0, command
         r = cli("new", "cnn", "--data", "by-class", "-o", "n.onnx", cwd=work)
-        assert r.returncode == 0 and "3 classes (3..3 rows each)" in r.stderr, r.stderr
+        assert r.returncode == 0 and "3 classes (3 rows each)" in r.stderr, r.stderr
         shutil.rmtree(work / "by-class")
 
 

@@ -15,7 +15,7 @@ Value = ArrayLike | list[Any] | dict[Any, Any] | None
 Feeds = Mapping[str, Any]
 Data = ArrayLike | Mapping[str, ArrayLike]
 Batches = Iterable[Any] | Callable[[], Iterable[Any]]
-Valid = float | tuple[Any, ...] | None
+Valid = float | tuple[Any, ...] | Iterable[Any] | None
 Glob = str | Sequence[str]
 Loss = str | os.PathLike[str] | Term | tuple[float, str | Term] | Mapping[str, Any] | list[Any]
 Optimizer = str | os.PathLike[str] | _Optimizer | None
@@ -73,8 +73,8 @@ class Model:
             memory: str | int | None = None, distributed: str = "auto", micro_blocks: int = 0,
             batch_norm: str | None = None, shard_optimizer: bool = False, reduce_dtype: str | None = None,
             communicator: Any = None, fault_timeout: float = 20, **options: Any) -> History: ...
-    def evaluate(self, x: Data, y: Data | None = None, batch_size: int = 256) -> dict[str, Any]: ...
-    def predict(self, x: Data, batch_size: int = 256, *, output: str | None = None, proba: bool = False,
+    def evaluate(self, x: Data | Batches, y: Data | None = None, batch_size: int = 256) -> dict[str, Any]: ...
+    def predict(self, x: Data | Batches, batch_size: int = 256, *, output: str | None = None, proba: bool = False,
                 labels: bool = False) -> Array | dict[str, Array]: ...
     def proto(self) -> bytes: ...
     def save(self, path: Path) -> None: ...
@@ -82,7 +82,7 @@ class Model:
 
 def load(path_or_bytes: Path | bytes | bytearray | memoryview) -> Model: ...
 def parse(text: str) -> Model: ...
-def new(kind: str, data: Any, target: str | None = None, *, task: str = "auto", hidden: Iterable[int] | None = None,
+def new(kind: str, data: Any, target: Any = None, *, task: str = "auto", hidden: Iterable[int] | None = None,
         dropout: float = 0.0, seed: int = 0, scale: str = "auto", impute: str = "auto",
         one_hot: str | Iterable[str] = (), embed: str | Iterable[str] = (), drop: str | Iterable[str] | None = None,
         layout: str = "nchw", image_size: int | Iterable[int] | None = None, resize: str = "stretch",
@@ -182,6 +182,7 @@ class callbacks:
     Callback: type[Callback]
     LambdaCallback: Any
     EarlyStopping: Any
+    ModelCheckpoint: Any
     ReduceLROnPlateau: Any
     LearningRateScheduler: Any
     CSVLogger: Any
@@ -238,8 +239,8 @@ class Trainer:
             on_epoch: Callable[[dict[str, Any]], Any] | None = None, steps_per_epoch: int | None = None, *,
             time: float = 0, keep: int = 0, check_finite: bool = True, metric: str | None = None,
             verbose: int | None = None, callbacks: Callback | Iterable[Callback] = (), **unknown: Any) -> History: ...
-    def evaluate(self, x: Data, y: Data | None = None, batch_size: int = 256) -> dict[str, Any]: ...
-    def predict(self, x: Data, batch_size: int = 256, *, output: str | None = None, proba: bool = False,
+    def evaluate(self, x: Data | Batches, y: Data | None = None, batch_size: int = 256) -> dict[str, Any]: ...
+    def predict(self, x: Data | Batches, batch_size: int = 256, *, output: str | None = None, proba: bool = False,
                 labels: bool = False) -> Array | dict[str, Array]: ...
 
 class _Optimizer:

@@ -1,7 +1,9 @@
 """Batches that an iterator gives, as the library draws them: a stream is one more kind of dataset."""
 
-from .data import batch_feeds, is_one_pass
-from .errors import UsageError
+import numpy as np
+
+from .data import batch_feeds, is_batches, is_one_pass
+from .errors import DataError, UsageError
 from .values import to_native
 
 
@@ -32,3 +34,18 @@ class Batches:
             return None
         feeds = batch_feeds(item, self._inputs, self._targets)
         return list(feeds), [to_native(v, k) for k, v in feeds.items()]
+
+
+def whole(x, y, inputs, targets):
+    """(x, y) as arrays, where x is an iterable of batches of both that comes to an end; anything else as it is."""
+    if y is not None or not is_batches(x):
+        return x, y
+    parts = {}
+    for item in x() if callable(x) and not hasattr(x, "__iter__") else x:
+        for name, values in batch_feeds(item, inputs, targets).items():
+            parts.setdefault(name, []).append(values)
+    if not parts:
+        raise DataError(f"an iterator ({type(x).__name__}) gave no batch", "OT2101", "give at least one row")
+    named = {name: np.concatenate(values) for name, values in parts.items()}
+    y = {name: named.pop(name) for name in targets if name in named}
+    return named, y or None

@@ -4,7 +4,9 @@
 """
 
 import math
+import os
 
+from .arguments import check_ending
 from .errors import UsageError
 
 _LARGER = ("accuracy", "top5", "precision", "recall", "f1", "auc", "r2")
@@ -86,6 +88,26 @@ class EarlyStopping(_Watching):
     def on_epoch_end(self, epoch, logs=None):
         if not self.improved(logs) and self.wait >= max(1, self.patience):
             self.stop_training = True
+
+
+class ModelCheckpoint(_Watching):
+    """Saves the model, its training with it, after every epoch, or with save_best_only after those that are better
+    than all before. The path may hold epoch (from 1) and figures: "m-{epoch:02d}-{valid_loss:.3f}.onnx"."""
+
+    def __init__(self, filepath, monitor="valid_loss", save_best_only=False, mode="auto"):
+        super().__init__(monitor, 0, 0.0, mode)
+        self.filepath, self.save_best_only = os.fspath(filepath), save_best_only
+        check_ending(self.filepath)
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.save_best_only and not self.improved(logs):
+            return
+        try:
+            path = self.filepath.format(**{**logs, "epoch": epoch + 1})
+        except (KeyError, IndexError, ValueError) as e:
+            raise UsageError(f"filepath={self.filepath!r} names {e}; there are {', '.join(logs)}", "OT4510",
+                             "filepath='model-{epoch:02d}.onnx'") from None
+        self.trainer.model().save(path)
 
 
 class ReduceLROnPlateau(_Watching):

@@ -275,6 +275,8 @@ def several_targets(y, model, targets):
         return y
     if column_names(y) is not None:
         y = {n: np.asarray(y[n]) for n in column_names(y)}
+    elif not isinstance(y, Mapping) and np.ndim(y) == 2 and np.shape(y)[1] == len(learnt):
+        y = dict(zip(learnt, np.asarray(y).T))  # a column for each, in their order
     if not isinstance(y, Mapping) or set(y) == set(targets):
         return y
     missing = [n for n in learnt if n not in y]

@@ -10,7 +10,8 @@ import numpy as np
 
 from . import _native
 from .arguments import check_ending, refuse_unknown
-from .data import Text, by_name, columns, is_text, known_keys
+from .batches import whole
+from .data import Text, by_name, columns, is_batches, is_text, known_keys
 from .errors import UnknownNameError, UsageError
 from .predictions import predicted
 from .tables import split
@@ -84,6 +85,8 @@ def rows_through(session, model, x, batch_size, output=None):
     """An output (the first unless told) for every row, piece by piece; x fits as in `fit` (type, scale of images,
     shape)."""
     x, _ = split(x, None, model.inputs)
+    if is_batches(x):
+        x = {k: v for k, v in whole(x, None, model.inputs, ())[0].items() if k in model.inputs}
     given = columns(by_name(x, model.features, model.inputs, model.columns, model.text), text=True)
     known_keys(given, model.inputs)
     if list(given) == ["x"] and model.inputs and "x" not in model.inputs:
@@ -336,9 +339,9 @@ class Model:
         return scores
 
     def predict(self, x, batch_size=256, *, output=None, proba=False, labels=False):
-        """The first output (or `output`) for every row of x (an array, or {input: array}); x fits as in `fit`. A model
-        that learns several columns gives {column: rows}. proba: probabilities of classes instead of scores; labels: the
-        class of each row, by its name where the data had names."""
+        """The first output (or `output`) for every row of x (an array, {input: array}, batches); x fits as in `fit`. A
+        model that learns several columns gives {column: rows}. proba: probabilities of classes instead of scores;
+        labels: the class of each row, by its name where the data had names."""
         from .session import Session
 
         if self._session is None:

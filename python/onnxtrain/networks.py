@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 
 from . import _native
-from .data import column_names, columns, some_rows
+from .data import column_names, columns, is_batches, some_rows
 from .errors import DataError, Error, UsageError
 from .hints import in_python
 from .model import Model
@@ -59,11 +59,19 @@ def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=
 
     kind: "linear", "mlp", "cnn", "resnet", "transformer", "lstm" or "gru". data: a path (csv, tsv, parquet, npz, npy,
     idx, a folder of images), a table (pandas, polars), (x, y), or {"x": array, "y": array}. target: the column to
-    learn; several: "a,b". Columns of a table become inputs of their own; filling, scaling and encoding are part of
+    learn; several: ["a", "b"]. Columns of a table become inputs of their own; filling, scaling and encoding are part of
     the model. task: "classes" or "numbers". Images: image_size, resize ("stretch", "crop", "pad"), skip_bad=True leaves
     damaged ones out. text: the column of texts (several: "a,b"), cut by tokenizer, the path of a tokenizer.json, into
     at most max_length tokens. verbose=False prints nothing. docs/tables.md.
     """
+    if target is not None and not isinstance(target, str):
+        if isinstance(target, (tuple, list)) and target and all(isinstance(n, str) for n in target):
+            target = ",".join(target)
+        elif _is_table(data) or isinstance(data, (str, os.PathLike, tuple, list, Mapping)):
+            raise UsageError(f"target is of type {type(target).__name__}, it names a column, or several", "OT1152",
+                             "target='price', target=['price', 'kind'], or arrays: ot.new(kind, (x, y))")
+        else:  # ot.new(kind, x, y)
+            data, target = (data, target), None
     options = {"target": target, "drop": drop if drop is None or isinstance(drop, str) else ",".join(drop),
                "task": task, "hidden": None if hidden is None else list(hidden), "dropout": float(dropout),
                "seed": seed, "scale": scale, "impute": impute,
@@ -91,8 +99,11 @@ def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=
         elif isinstance(data, Mapping) or (isinstance(data, (tuple, list)) and len(data) == 2):
             arrays = some_rows(columns(data) if isinstance(data, Mapping) else columns(*data))
         else:
-            raise UsageError(f"a new model needs data: a path, a table or (x, y), not {type(data).__name__}", "OT1156",
-                             'ot.new("mlp", "data.csv", target="price")')
+            alone = hasattr(data, "__array__")
+            what = "an array alone" if alone else type(data).__name__
+            raise UsageError(f"a new model needs data: a path, a table or (x, y), not {what}", "OT1156",
+                             f"ot.new({kind!r}, (x, y))" if alone or is_batches(data) else
+                             f"ot.new({kind!r}, 'data.csv', target='price')")
         try:
             native, notes = _native.new(kind, *feed_lists(arrays), json.dumps(options))
         except Error as e:  # a table of the caller's is no file to him

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _native, processes, runs
 from .arguments import check_ending, refuse_unknown
-from .batches import Batches
+from .batches import Batches, whole
 from .callbacks import Watch
 from .data import (
     by_name,
@@ -374,6 +374,8 @@ class Trainer:
         if isinstance(valid, (tuple, list)) and len(valid) not in (1, 2):
             raise UsageError(f"valid has {len(valid)} items, it is a fraction or (x, y)", "OT1152",
                              "valid=0.1, or valid=(x_valid, y_valid)")
+        if valid is not None and is_batches(valid) and not isinstance(valid, (tuple, list)):
+            valid = whole(valid, None, self.inputs, self.targets)
         if valid is not None and not isinstance(valid, (tuple, list)):
             valid = fraction(valid)
         if on_epoch is not None and not callable(on_epoch):
@@ -455,12 +457,14 @@ class Trainer:
         x = by_name(x, self.features, self.inputs, self._kinds, self._text)
         numbers = class_numbers(y, self._classes)
         self._named = self._learner is not None or numbers is not y
+        if numbers is not None and not isinstance(numbers, Mapping) and len(self.targets) == 1 and "y" in self.inputs:
+            numbers = {self.targets[0]: numbers}  # a feature is called y
         named = columns(x, numbers, text=bool(self._kinds))
         return known_keys(named, self.inputs, self.targets)
 
     def evaluate(self, x, y=None, batch_size=256):
         """Loss and metrics on the inference form of the model, as a dict."""
-        x, y = split(x, y, self.inputs)
+        x, y = whole(*split(x, y, self.inputs), self.inputs, self.targets)
         names, values = feed_lists(some_rows(self._columns(x, y)))
         scores = json.loads(self._t.evaluate(names, values, batch_size))
         for text in scores.pop("warnings", ()):

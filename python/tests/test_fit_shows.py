@@ -102,6 +102,22 @@ def test_callbacks_of_the_package(model, tmp_path):
     assert len(history) == 3 and model.trainer().lr == pytest.approx(2.5e-3)
 
 
+def test_checkpoints_of_a_fit(model, tmp_path):
+    at, tmp_path = ot.callbacks.ModelCheckpoint, tmp_path / "saved"
+    tmp_path.mkdir()
+    model.fit(X, Y, valid=0.2, epochs=3, callbacks=[
+        at(tmp_path / "m-{epoch:02d}-{valid_loss:.3f}.onnx"), at(tmp_path / "best.onnx", "loss", save_best_only=True),
+        at(tmp_path / "last.onnx")])
+    saved = sorted(p.name for p in tmp_path.iterdir())
+    assert [n[:4] for n in saved] == ["best", "last", "m-01", "m-02", "m-03"]
+    np.testing.assert_allclose(ot.load(tmp_path / "last.onnx").predict(X), model.predict(X), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ot.UsageError, match="names 'nothing'; there are best, epoch, ") as e:
+        model.fit(X, Y, epochs=1, callbacks=[at("m-{nothing}.onnx")])
+    assert e.value.code == "OT4510" and "{epoch:02d}" in e.value.hint
+    with pytest.raises(ot.UsageError, match="its name says .keras"):
+        at("m.keras")
+
+
 def test_mistakes_in_callbacks(model):
     with pytest.raises(ot.UsageError, match="no 'valid_f9' to watch; there are best, epoch, ") as e:
         model.fit(X, Y, valid=0.2, epochs=1, callbacks=[ot.callbacks.EarlyStopping("valid_f9")])
@@ -158,3 +174,40 @@ def test_hugging_face_dataset(model, tmp_path):
     assert by_name == other.fit(X, Y, epochs=2, batch_size=16)["loss"]
     with pytest.raises(ot.DataError, match="DatasetDict with the splits train"):
         model.fit(datasets.DatasetDict({"train": data}), "label", epochs=1)
+
+
+def test_batches_where_arrays_may_stand(tmp_path):
+    batches = [(X[k:k + 32], Y[k:k + 32]) for k in range(0, len(X), 32)]
+
+    class Loader:  # as PyTorch's: gone through again and again
+        def __iter__(self):
+            return iter(batches)
+
+    model = ot.load(save(mlp(), tmp_path / "m.onnx")).compile(optimizer=ot.Adam(lr=1e-2))
+    history = model.fit(Loader(), valid=Loader(), epochs=3)
+    assert history["valid_loss"][-1] < history["valid_loss"][0]
+    assert model.evaluate(Loader()) == model.evaluate(X, Y)
+    np.testing.assert_array_equal(model.predict(Loader()), model.predict(X))
+    np.testing.assert_array_equal(model.predict(b[0] for b in batches), model.predict(X))
+    with pytest.raises(ot.DataError, match="gave no batch"):
+        model.evaluate(iter([]))
+
+
+def test_new_takes_arrays_and_lists_of_targets():
+    assert ot.new("mlp", X, Y, verbose=False).outputs == ot.new("mlp", (X, Y), verbose=False).outputs == ["logits"]
+    for data in (X, [(X, Y)].__iter__()):
+        with pytest.raises(ot.UsageError, match="a new model needs data") as e:
+            ot.new("mlp", data)
+        assert "(x, y)" in e.value.hint
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    table = pandas.DataFrame({"a": X[:, 0], "y": X[:, 1], "heat": 3 * X[:, 0], "cool": 900 * X[:, 1]})
+    model = ot.new("linear", table, target=["heat", "cool"], verbose=False)
+    assert model.outputs == ["heat", "cool"]
+    model.compile(optimizer=ot.Adam(lr=1e-2)).fit(table, ["heat", "cool"], epochs=100)
+    for name, values in model.predict(table).items():
+        assert 1 - ((values[:, 0] - table[name]) ** 2).mean() / table[name].var() > 0.98, name
+    one = ot.new("mlp", table, target="heat", verbose=False)  # its feature y is not the target
+    one.fit(table[["a", "y", "heat"]].assign(cool=table["cool"]), "heat", epochs=60)
+    assert one.evaluate(table, table["heat"])["r2"] > 0.9
+    with pytest.raises(ot.UsageError, match="target is of type int"):
+        ot.new("mlp", table, target=5)

@@ -171,7 +171,7 @@ int run(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "help") == 0)
     usage_error("OT0001", "there is no command 'help'", cat("onnxtrain ", argv[2], " --help"));
   if (argc == 1) {
-    std::printf("%s", app.help().c_str());
+    std::printf("%s", app.help("onnxtrain").c_str());
     return 2;
   }
   try {

@@ -51,11 +51,6 @@ void print_json(const Model& m, const NewFlags& f, const ParameterCounts& n) {
   std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
-// What reading the data needs again; "" when it was not given.
-std::string flag(const char* name, const std::string& value) {
-  return value.empty() ? std::string() : name + shell_word(value);
-}
-
 int make(const NewFlags& f) {
   check_ending(f.to, {".onnx"}, true);
   const run::DataRequest d = f.data.request();
@@ -94,7 +89,7 @@ int make(const NewFlags& f) {
   if (f.as_json) print_json(m, f, n);
   say("next", cat("onnxtrain train ", shell_word(f.to), " --data ", shell_word(q.data),
                   q.target.empty() ? std::string() : " --target " + shell_word(q.target),
-                  flag(" --encoding ", q.encoding), flag(" --separator ", q.separator)));
+                  q.nhwc ? " --layout nhwc" : "", f.data.reading()));
   return 0;
 }
 

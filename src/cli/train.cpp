@@ -110,10 +110,11 @@ void say_plan(const TrainFlags& f, run::Run& r) {
   if (f.recipe.accumulate > 1) more += cat(", update every ", f.recipe.accumulate, " steps");
   Training& t = r.training();
   const int64_t epochs = r.options().epochs;
-  say("plan", cat(what, t.has_lr() ? cat(" lr ", t.lr()) : "", more, ", batch ", r.options().batch,
-                  ", ", epochs, epochs == 1 ? " epoch = " : " epochs = ", with_commas(r.steps()),
-                  " steps, ", t.pool().threads(), " threads (", simd_name(), "), ",
-                  parameter_text(t.source()), processes_text(t)));
+  say("plan",
+      cat(what, t.has_lr() ? cat(" lr ", t.lr()) : "", more, ", batch ", r.options().batch, ", ",
+          epochs, epochs == 1 ? " epoch = " : " epochs = ", with_commas(r.steps()), " steps, ",
+          t.pool().threads(), t.pool().threads() == 1 ? " thread (" : " threads (", simd_name(),
+          "), ", parameter_text(t.source()), processes_text(t)));
   if (const std::string where = where_nodes_run(t.source().main); !where.empty())
     say("plan", where);
   if (r.prepared() && r.steps() < f.recipe.accumulate)
@@ -176,9 +177,8 @@ void say_result(const TrainFlags& f, const run::FitResult& r, const run::Folder&
   const std::string run = shell_word(folder.path());
   // a table that was piped in has to come again
   const std::string piped = f.data.data == "-" ? " --data - < TABLE.csv" : "";
-  std::string reading;  // how the file is read is not part of the run: another one may differ
-  if (!f.data.encoding.empty()) reading += " --encoding " + shell_word(f.data.encoding);
-  if (!f.data.separator.empty()) reading += " --separator " + shell_word(f.data.separator);
+  // how the file is read is not part of the run: another one may differ
+  const std::string reading = f.data.reading();
   const std::string data = piped.empty() ? " --data " + shell_word(f.data.data) : piped;
   say("next",
       cat("onnxtrain eval ", run, reading, fallback_words(), data, "    onnxtrain train --resume ",

@@ -164,7 +164,7 @@ std::string layout_hint(const Shape& row, int64_t rows, const Shape& target, boo
   if (row.size() == target.size() && row.size() >= 3) {
     std::rotate(order.begin(), order.end() - 1, order.end());
     if (!nhwc && fit_row(order, target))
-      return "same sizes in another order; --layout nhwc transposes while loading";
+      return "same sizes in another order; channels last?  --layout nhwc";
   }
   order = row;
   std::sort(order.begin(), order.end());

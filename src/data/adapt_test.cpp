@@ -63,7 +63,7 @@ TEST_F(AdaptTest, ChannelsLast) {
   EXPECT_EQ(e.code(), "OT2110");
   EXPECT_EQ(e.message(),
             "data does not fit input 'image': file has [1,2,2,3], model wants [N,3,2,2]");
-  EXPECT_EQ(e.hint(), "same sizes in another order; --layout nhwc transposes while loading");
+  EXPECT_EQ(e.hint(), "same sizes in another order; channels last?  --layout nhwc");
   o.nhwc = true;
   const Adapted a = adapt_input(d, "x", input, o);
   EXPECT_EQ(a.column->row_shape(), (Shape{3, 2, 2}));

@@ -1,7 +1,9 @@
 // Which column of the data feeds which input of the model.
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
+#include "core/shell.hpp"
 #include "data/open.hpp"
 
 namespace onnxtrain {
@@ -80,6 +82,20 @@ class Matcher {
   std::set<std::string> used_;
 };
 
+// x.npy alone has no labels; its folder may have them. "": the data is something else.
+std::string folder_hint(const Dataset& data) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  if (data.format() != "npy" || !fs::is_regular_file(data.source(), none)) return {};
+  const fs::path folder = fs::path(data.source()).parent_path();
+  const std::string shown = folder.empty() ? "." : folder.string();
+  size_t arrays = 0;
+  for (const auto& entry : fs::directory_iterator(shown, none))
+    arrays += entry.path().extension() == ".npy" ? 1 : 0;
+  return cat("x.npy and y.npy, or X_train.npy and y_train.npy, are read together from their folder",
+             arrays > 1 ? "" : "; save the labels there, too", ":  --data ", shell_word(shown));
+}
+
 }  // namespace
 
 std::map<std::string, std::string> match_columns(const Dataset& data, const Names& inputs,
@@ -120,6 +136,7 @@ std::map<std::string, std::string> match_columns(const Dataset& data, const Name
              data.format() == "images"
                  ? std::string("images lie in folders named after their classes: give the folder "
                                "that holds these:  --data FOLDER")
+             : spare.empty() && !folder_hint(data).empty() ? folder_hint(data)
              : spare.empty() ? cat("all columns are in use: save one more, named '", open[0], "'")
                              : cat("say which: --map ", open[0], "=", spare));
 }

@@ -137,8 +137,11 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
       data_error("OT2102", cat("'", path, "' is ", describe(file_kind_of(path)), ", not arrays"),
                  advice);
   switch (kind) {
-    case Kind::kParquet:
-      return parse_csv(foreign_table_as_csv(path), path, options.csv);
+    case Kind::kParquet: {
+      Dataset d = parse_csv(foreign_table_as_csv(path), path, options.csv);
+      d.set_format("parquet");
+      return d;
+    }
     case Kind::kNpz:
       return open_npz(path, options.part);
     case Kind::kIdx:
@@ -280,7 +283,7 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
     data_error("OT2101", cat("data '", spec, "' has no rows"),
                "save at least one example; was the array cut or filtered too far?");
   require_part(d, spec, options);
-  if (d.format() != "csv" && d.format() != "tsv" && !options.csv.of_run) {
+  if (!d.is_table() && !options.csv.of_run) {
     const auto refuse = [&](const char* flag, const std::string& fix) {
       usage_error(
           "OT2116",

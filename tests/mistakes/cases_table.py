@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+
 from mistake import Mistake as M
 from workshop import both, text
 
@@ -38,6 +40,12 @@ WORDS = both(GOOD, text("tokenizer.json", json.dumps({
     "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "Bern": 1, "Rome": 2, "Oslo": 3}, "unk_token": "[UNK]"}})))
 
 
+def arrays(d):
+    (d / "arrays").mkdir()
+    for name, values in (("x", np.arange(80.0).reshape(40, 2)), ("y", np.arange(40) % 2)):
+        np.save(d / "arrays" / f"{name}.npy", values)
+
+
 def with_new(change):
     return both(GOOD, text("new.csv", table(change)))
 
@@ -57,6 +65,17 @@ CASES = [
     M("a table of one constant and one empty column", "onnxtrain new mlp -o m.onnx --data c.csv --target kind", 4,
       ["'size", "always", "'city", "empty"],
       plant=text("c.csv", table(lambda rows: (column(0, "1")(rows), column(1, "")(rows), column(2, "x")(rows))))),
+    M("a guessed target with a gap", "onnxtrain new mlp -o m.onnx --data t.csv", 4, ["'port'", "line 8", "no target"],
+      "--target kind", NEW.split(" --target")[0] + " {fix}",
+      text("t.csv", table(lambda rows: (column(3, "a")(rows), [r.append("SCQ"[k % 3]) for k, r in enumerate(rows)],
+                                        [at(k, 3, "b")(rows) for k in range(0, 40, 3)], at(6, 4, "")(rows)),
+                          header="size,city,day,kind,port"))),
+    M("features without their labels", "onnxtrain new mlp -o m.onnx --data arrays/x.npy", 4, ["arrays/x.npy"],
+      "--data arrays", "onnxtrain new mlp -o m.onnx {fix}", arrays),
+    M("running text as a category", "onnxtrain new gru -o m.onnx --data t.csv --target kind", 4, ["'review'"],
+      "--text review --tokenizer tokenizer.json", "onnxtrain new gru -o m.onnx --data t.csv --target kind {fix}",
+      both(WORDS, text("t.csv", "review,kind\n" + "".join(
+          f"Bern and Rome and Oslo {k},{'ab'[k % 2]}\n" for k in range(40))))),
     M("one class only", NEW, 4, ["1 class"], plant=text("t.csv", table(column(3, "a")))),
     M("image folder with one class", "rm -r pictures/dog pictures/owl; onnxtrain new cnn --data pictures -o m.onnx", 4,
       ["1 class", "another class"]),

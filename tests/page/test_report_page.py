@@ -188,3 +188,15 @@ def test_board_in_a_browser(browser, board):
     [said] = looked_at(browser, board)
     assert not said["console"] and not said["outside"] and not said["serious"] and not said["wide"], said
     assert "cnn-001" in said["text"] and said["charts"] >= 4
+
+
+def test_a_loss_that_falls_by_decades_begins_on_a_log_scale():
+    if not (node := shutil.which("node")):
+        pytest.skip("no node on this machine")
+    curves = {"falls": [2e5, 4e3, 900, 800, 700], "usual": [2.3, 0.9, 0.5, 0.4, 0.3], "zero": [9e5, 3, 0, 0, 0]}
+    script = (ROOT / "src/run/report/page/chart.js").read_text() + f"""
+        const curves = {json.dumps(curves)};
+        console.log(JSON.stringify(Object.fromEntries(Object.entries(curves).map(([name, values]) =>
+          [name, spansDecades([{{points: values.map((v, k) => [k + 1, v])}}])]))));"""
+    said = subprocess.run([node, "-e", script], capture_output=True, text=True, check=True).stdout
+    assert json.loads(said) == {"falls": True, "usual": False, "zero": False}

@@ -1,6 +1,9 @@
 // Flags -> what data is asked for.
 #include "cli/flags/data_flags.hpp"
 
+#include "core/shell.hpp"
+#include "core/text.hpp"
+
 namespace onnxtrain::cli {
 
 void DataFlags::add_to(Registry& r, CLI::App* c, bool required, bool brief) {
@@ -52,6 +55,14 @@ run::DataRequest DataFlags::request() const {
   q.feed.adapt.nhwc = layout == "nhwc";
   q.feed.adapt.label_offset = label_offset;
   return q;
+}
+
+std::string DataFlags::reading() const {
+  std::string text;
+  if (!encoding.empty()) text += " --encoding " + shell_word(encoding);
+  if (!separator.empty()) text += " --separator " + shell_word(separator);
+  if (skip_bad) text += " --skip-bad";
+  return text;
 }
 
 }  // namespace onnxtrain::cli

@@ -19,6 +19,8 @@ struct DataFlags {
   // brief: only --data and --target are shown by --help
   void add_to(Registry& r, CLI::App* c, bool required, bool brief);
   run::DataRequest request() const;
+  // What reading the same data needs again and no model or run knows: " --encoding cp1252 ...".
+  std::string reading() const;
 };
 
 }  // namespace onnxtrain::cli

@@ -8,6 +8,7 @@
 #include "convert/preprocess/named_node.hpp"
 #include "convert/step/initial_values.hpp"
 #include "core/error.hpp"
+#include "core/shell.hpp"
 #include "core/text.hpp"
 #include "onnx/onnx.hpp"
 
@@ -118,7 +119,7 @@ class Builder {
       data_error(
           "OT2174",
           cat("the column '", name, "' has the name of a weight, input or output of the model"),
-          "rename the column in the data, or leave it out");
+          cat("rename the column in the data, or leave it out:  --drop ", shell_word(name)));
     g_.value(taken).name = g_.unique_name(name + "_inner");
   }
   ValueId flat(ValueId v, int64_t width, const std::string& name) {

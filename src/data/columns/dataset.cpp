@@ -103,6 +103,8 @@ Dataset Dataset::used(const std::vector<std::string>& names) const {
   Dataset d(source_, format_);
   d.notes_ = notes_;
   d.targets_ = targets_;
+  d.target_column_ = target_column_;
+  d.target_forms_ = target_forms_;
   d.target_names_ = target_names_;
   d.dropped_ = dropped_;
   d.row_names_ = row_names_;

@@ -53,6 +53,8 @@ class Dataset {
   const std::string& source() const { return source_; }
   void set_source(std::string source) { source_ = std::move(source); }
   const std::string& format() const { return format_; }
+  void set_format(std::string format) { format_ = std::move(format); }
+  bool is_table() const { return format_ == "csv" || format_ == "tsv" || format_ == "parquet"; }
   // Names of the classes when a column was text: id i is names[i].
   const std::vector<std::string>& class_names(const std::string& column) const;
   void set_class_names(const std::string& column, std::vector<std::string> names);
@@ -61,12 +63,23 @@ class Dataset {
   void set_feature_names(const std::string& column, std::vector<std::string> names);
   // Columns of a table that are to be predicted, and those that are left out, by name.
   const std::vector<std::string>& targets() const { return targets_; }
-  void set_targets(std::vector<std::string> names) { targets_ = std::move(names); }
+  // column: the one that holds them all.
+  void set_targets(std::vector<std::string> names, std::string column = "y") {
+    targets_ = std::move(names);
+    target_column_ = std::move(column);
+  }
+  // 'y', unless a feature is called so.
+  const std::string& target_column() const { return target_column_; }
   // The same for data whose targets are arrays of their own: names only.
   const std::vector<std::string>& target_names() const {
     return targets_.empty() ? target_names_ : targets_;
   }
   void set_target_names(std::vector<std::string> names) { target_names_ = std::move(names); }
+  // How the numbers of targets are written, where they have a unit: "number, $#".
+  const std::map<std::string, std::string>& target_forms() const { return target_forms_; }
+  void set_target_forms(std::map<std::string, std::string> forms) {
+    target_forms_ = std::move(forms);
+  }
   const std::vector<std::string>& dropped() const { return dropped_; }
   void set_dropped(std::vector<std::string> names) { dropped_ = std::move(names); }
   // What a row is called (the file of an image); empty: rows have no names.
@@ -89,6 +102,8 @@ class Dataset {
   std::vector<std::string> arrays_;  // of names_: those added by add_array
   std::map<std::string, std::vector<std::string>> class_names_, feature_names_;
   std::vector<std::string> notes_, targets_, target_names_, dropped_, row_names_;
+  std::string target_column_ = "y";
+  std::map<std::string, std::string> target_forms_;
   int64_t rows_ = 0;
   bool of_part_ = false;
 };

@@ -162,9 +162,13 @@ class Filler {
 
   std::string missing_hint(size_t column) const {
     const auto& t = layout_.targets;
-    return std::find(t.begin(), t.end(), column) != t.end()
-               ? "remove the row: there is nothing to learn from it"
-               : "fill it in or remove the row; to let the model fill it in:  --preprocess auto";
+    const bool target = std::find(t.begin(), t.end(), column) != t.end();
+    if (target && layout_.guessed && !layout_.instead.empty())
+      return cat("'", layout_.names[column],
+                 "' was taken because no target is named; name it:  ", "--target ",
+                 shell_word(layout_.instead));
+    return target ? "remove the row: there is nothing to learn from it"
+                  : "fill it in or remove the row; to let the model fill it in:  --preprocess auto";
   }
 
   std::string text_hint(std::string_view field, size_t column) const {
@@ -194,6 +198,8 @@ class Filler {
   double target_value(std::string_view field, size_t t) {
     const size_t column = layout_.targets[t];
     if (known_classes(t)) return double(known_class(field, t));
+    if (const auto form = layout_.forms.find(column); form != layout_.forms.end())
+      if (const auto v = number_of_form(csv_trimmed(field), form->second)) return *v;
     if (!text_target(t)) return number(field, column);
     field = csv_trimmed(field);
     if (field.empty()) number(field, column);  // reports it
@@ -239,6 +245,16 @@ ColumnPtr target_column(const Tensor& y, int64_t index) {
   return memory_column(Tensor::vector(whole));
 }
 
+// What the column with all targets is called: 'y', unless another column is.
+std::string name_of_all(const std::vector<std::string>& targets, const Dataset& features) {
+  const bool one = targets.size() == 1;
+  std::string name = "y";
+  if (one) return features.has(name) ? targets[0] : name;
+  while (features.has(name) || std::find(targets.begin(), targets.end(), name) != targets.end())
+    name += "_all";
+  return name;
+}
+
 void add_targets(const CsvLayout& l, Filler& filler, Dataset& d) {
   std::vector<std::string> names;
   std::vector<std::vector<std::string>> classes;
@@ -248,14 +264,18 @@ void add_targets(const CsvLayout& l, Filler& filler, Dataset& d) {
     d.add(name, column);
     if (!classes[t].empty()) d.set_class_names(name, classes[t]);
   };
+  const std::string all = name_of_all(names, d);
   if (names.size() == 1)
-    add("y", memory_column(y), 0);
+    add(all, memory_column(y), 0);
   else
-    d.add("y", memory_column(y));
+    d.add(all, memory_column(y));
   for (size_t i = 0; l.header && i < names.size(); ++i)
     if (!d.has(names[i]))
       add(names[i], names.size() == 1 ? memory_column(y) : target_column(y, int64_t(i)), i);
-  d.set_targets(std::move(names));
+  std::map<std::string, std::string> forms;
+  for (const auto& [column, form] : l.forms) forms[l.names[column]] = form_word(form);
+  d.set_target_forms(std::move(forms));
+  d.set_targets(std::move(names), all);
 }
 
 }  // namespace
@@ -269,6 +289,7 @@ Dataset parse_csv(std::string_view text, const std::string& source, const CsvOpt
     l = find_csv_layout(text, source, options);
     l.notes.emplace_back("numbers have a decimal comma: 3,5 is read as 3.5");
   }
+  find_target_forms(text, source, options, l);
   if (options.profile) {
     *options.profile = profile_csv(text, source, l);
     l.features.clear();

@@ -38,6 +38,8 @@ struct CsvOptions {
   // knows.
   bool text_among = false;
   std::map<std::string, std::vector<std::string>> target_classes;
+  // How the numbers of a target are written, where a run knows it.
+  std::map<std::string, NumberForm> target_forms;
   bool of_run = false;   // targets and features are those that a run was trained on
   int64_t width = 0;     // features that the model takes; 0: not known
   bool missing = false;  // numbers of 'x' may be missing: they become NaN

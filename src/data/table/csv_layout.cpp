@@ -185,7 +185,26 @@ int64_t column_named_target(const CsvLayout& l, const std::vector<bool>& free) {
   return l.header ? found : -1;
 }
 
-void guess_target(CsvLayout& l, const std::vector<bool>& free) {
+// Of the other columns without a gap the first with the fewest values, as classes have; "": none.
+std::string second_guess(const Records& records, const CsvLayout& l,
+                         const std::vector<bool>& free) {
+  std::string best;
+  size_t fewest = 0;
+  for (size_t c = 0; c < l.names.size(); ++c) {
+    std::set<std::string_view> values;
+    bool whole = free[c] && c != l.targets[0];
+    for (size_t r = l.header ? 1 : 0; r < records.size() && whole; ++r) {
+      whole = c < records[r].size() && !csv_missing(records[r][c]);
+      if (whole) values.insert(csv_trimmed(records[r][c]));
+    }
+    if (!whole || values.size() < 2 || (fewest > 0 && values.size() >= fewest)) continue;
+    fewest = values.size();
+    best = l.names[c];
+  }
+  return best;
+}
+
+void guess_target(const Records& records, CsvLayout& l, const std::vector<bool>& free) {
   if (l.names.size() < 2 || std::none_of(free.begin(), free.end(), [](bool f) { return f; }))
     return;
   l.guessed = true;
@@ -196,13 +215,14 @@ void guess_target(CsvLayout& l, const std::vector<bool>& free) {
     // a stray word among numbers is a mistake, not a column of classes
     std::vector<size_t> texts;
     for (size_t c = 0; c < l.names.size(); ++c)
-      if (free[c] && l.words[c]) texts.push_back(c);
+      if (free[c] && l.words[c] && !l.dates[c]) texts.push_back(c);
     why = texts.size() == 1 ? "the only text column" : "the last column";
     target = l.names.size() - 1;
     while (!free[target]) --target;
     if (texts.size() == 1) target = texts[0];
   }
   l.targets = {target};
+  l.instead = second_guess(records, l, free);
   l.notes.push_back(cat("target '", l.names[target], "', ", why, "   (--target to change)"));
 }
 
@@ -246,12 +266,17 @@ void leave_out_empty(const Records& records, const CsvOptions& options, std::vec
 void find_kinds(const Records& records, CsvLayout& l) {
   l.text.assign(l.names.size(), false);
   l.words.assign(l.names.size(), false);
+  l.dates.assign(l.names.size(), false);
   for (size_t c = 0; c < l.names.size(); ++c) {
-    size_t words = 0, numbers = 0;
+    size_t words = 0, numbers = 0, dates = 0;
     for (size_t r = l.header ? 1 : 0; r < records.size(); ++r) {
       if (c >= records[r].size() || csv_missing(records[r][c])) continue;
-      ++(csv_number(records[r][c]) ? numbers : words);
+      const std::string_view field = csv_trimmed(records[r][c]);
+      ++(csv_number(field) ? numbers : words);
+      dates +=
+          date_number(field, DateOrder::kDayFirst) || date_number(field, DateOrder::kMonthFirst);
     }
+    l.dates[c] = dates > 0 && dates == words;
     l.text[c] = words > 0;
     l.words[c] = words > numbers;
   }
@@ -324,7 +349,7 @@ CsvLayout find_csv_layout(std::string_view text, const std::string& source,
   if (!wanted.empty())
     l.targets = find_columns(l, wanted, "--target", source, options, options.no_target);
   else if (!options.no_target)
-    guess_target(l, without_features(options, l, free, source));
+    guess_target(records, l, without_features(options, l, free, source));
   for (size_t c : l.targets)
     if (std::find(l.dropped.begin(), l.dropped.end(), l.names[c]) != l.dropped.end())
       usage_error("OT2105", cat("column '", l.names[c], "' is named by --target and by --drop"),

@@ -152,6 +152,53 @@ TEST_F(CsvTest, BadRowsAreNamed) {
   EXPECT_EQ(failure("a,b\n1,2\nnan,4\n").code(), "OT2121");
 }
 
+TEST_F(CsvTest, TargetsWithUnits) {
+  std::string text = "a,price\n", few = text;
+  for (int i = 0; i < 30; ++i) {
+    text += cat("1,\"$", i + 1, ",000.50\"\n");
+    few += cat("1,$", i % 3, "\n");
+  }
+  CsvOptions o;
+  o.targets = {"price"};
+  const Dataset d = csv(text, o);
+  EXPECT_EQ(d.gather_all("y").to_doubles()[1], 2000.5);
+  EXPECT_TRUE(d.class_names("y").empty());
+  EXPECT_EQ(d.target_forms().at("price"), "number, $#");
+  EXPECT_EQ(csv(few, o).class_names("y").size(), 3u);  // as few whole numbers are classes
+  o.classes.emplace();                                 // a run that learnt numbers
+  EXPECT_EQ(csv(few, o).gather_all("y").to_doubles()[2], 2);
+  o.target_forms["price"] = {"$#", false};
+  EXPECT_EQ(csv("a,price\n1,$7\n1,8\n", o).gather_all("y").to_doubles(), (Doubles{7, 8}));
+  EXPECT_EQ(failure("a,price\n1,7 kg\n", o).code(), "OT2124");
+}
+
+TEST_F(CsvTest, TargetOfNoOtherColumnsName) {
+  CsvOptions o;
+  o.columns = {{}, {}};
+  o.columns[0].name = "x", o.columns[1].name = "y";
+  o.features = {"x", "y"};
+  o.targets = {"kind"};
+  const Dataset one = csv("x,y,kind\n1,2,3\n4,5,6\n", o);
+  EXPECT_EQ(one.target_column(), "kind");
+  EXPECT_EQ(one.gather_all("y").to_doubles(), (Doubles{2, 5}));
+  EXPECT_EQ(one.gather_all("kind").to_doubles(), (Doubles{3, 6}));
+  o.targets = {"kind", "y_all"};
+  const Dataset two = csv("x,y,kind,y_all\n1,2,3,7\n4,5,6,8\n", o);
+  EXPECT_EQ(two.target_column(), "y_all_all");
+  EXPECT_EQ(two.gather_all("y_all").to_doubles(), (Doubles{7, 8}));
+}
+
+TEST_F(CsvTest, DatesAreNoClasses) {
+  const Dataset d = csv("when,v\n2020-01-02,3\n2020-01-03,4\n2020-01-04,5\n", [] {
+    CsvOptions o;
+    o.columns = {{}};
+    o.columns[0].name = "when";
+    o.columns[0].kind = CsvColumn::Kind::kDate;
+    return o;
+  }());
+  EXPECT_EQ(d.targets(), (Strings{"v"}));
+}
+
 TEST_F(CsvTest, FilesPlainAndGzip) {
   std::string text = "a,b,c\n";
   for (int i = 0; i < 50; ++i) text += std::to_string(i) + ",1.5," + std::to_string(i % 2) + "\n";

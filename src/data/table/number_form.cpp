@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
 
 #include "data/table/csv.hpp"
@@ -17,14 +18,16 @@ constexpr size_t kMostAround = 8;  // bytes of a currency or unit on each side
 bool digit(char c) { return c >= '0' && c <= '9'; }
 bool letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
-bool all_digits(std::string_view s) { return !s.empty() && std::all_of(s.begin(), s.end(), digit); }
+bool only_digits(std::string_view s) {
+  return !s.empty() && std::all_of(s.begin(), s.end(), digit);
+}
 
 // 1234.5, 1,234.5, 1 234.5 or 1'234.5; with `comma` 1234,5, 1.234,5, ...
 std::optional<double> grouped(std::string_view s, bool comma) {
   const size_t mark = s.find(comma ? ',' : '.');
   std::string_view whole = s.substr(0, mark);
   const std::string_view part = mark == std::string_view::npos ? "0" : s.substr(mark + 1);
-  if (!all_digits(part)) return std::nullopt;
+  if (!only_digits(part)) return std::nullopt;
   std::string plain;
   if (const size_t at = whole.find_first_not_of("0123456789"); at == std::string_view::npos) {
     plain = whole;
@@ -36,7 +39,7 @@ std::optional<double> grouped(std::string_view s, bool comma) {
     for (bool first = true;; first = false) {
       const size_t end = whole.find(separator);
       const std::string_view group = whole.substr(0, end);
-      if (!all_digits(group) || group.size() > 3 || (!first && group.size() != 3))
+      if (!only_digits(group) || group.size() > 3 || (!first && group.size() != 3))
         return std::nullopt;
       plain += group;
       if (end == std::string_view::npos) break;
@@ -136,6 +139,12 @@ std::optional<NumberForm> common_form(const std::map<std::string, int64_t>& text
       return form;
   }
   return std::nullopt;
+}
+
+std::string all_digits(double v) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.15g", v);
+  return text;
 }
 
 std::string form_word(const NumberForm& form) {

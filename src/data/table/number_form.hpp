@@ -22,6 +22,9 @@ std::optional<double> number_of_form(std::string_view text, const NumberForm& fo
 // 1,234 can be read in two ways it has groups of digits.
 std::optional<NumberForm> common_form(const std::map<std::string, int64_t>& texts);
 
+// With all digits that were written: 102201.42.
+std::string all_digits(double v);
+
 // "number", "number, $#" or "number, #%, comma", and back; nullopt for other words.
 std::string form_word(const NumberForm& form);
 std::optional<NumberForm> form_of_word(const std::string& word);

@@ -51,6 +51,11 @@ DataSpec data_spec(const Metadata& m) {
       if (list.is_array() && !list.empty())
         for (const auto& name : list)
           if (name.is_string()) s.target_classes[column].push_back(name);
+  const json forms = json::parse(metadata_text(m, kTargetFormsKey), nullptr, false);
+  if (forms.is_object())
+    for (const auto& [column, word] : forms.items())
+      if (word.is_string())
+        if (const auto form = form_of_word(word)) s.target_forms[column] = *form;
   s.scale = metadata_text(m, "onnxtrain.scale");
   s.of_run = m.count("onnxtrain.scale") != 0;
   s.nhwc = metadata_text(m, "onnxtrain.layout") == "nhwc";
@@ -86,6 +91,9 @@ void note_spec(const Dataset& data, const std::map<std::string, std::string>& co
     if (data.target_names().size() > 1 && data.has(column) && !data.class_names(column).empty())
       several[column] = data.class_names(column);
   if (!several.empty()) m[kTargetClassesKey] = several.dump();
+  json forms = json::object();
+  for (const auto& [column, form] : data.target_forms()) forms[column] = form;
+  if (!forms.empty()) m[kTargetFormsKey] = forms.dump();
   names("onnxtrain.drop", data.dropped());
   json standard;
   for (const auto& [input, s] : o.standard) standard[input] = {{"mean", s.mean}, {"std", s.std}};
@@ -116,6 +124,7 @@ void follow(const DataSpec& s, FeedOptions& feed, CsvOptions& csv) {
   feed.unnamed_classes = feed.unnamed_classes || (s.of_run && s.classes.empty());
   if (csv.targets.empty()) csv.targets = s.targets;
   if (csv.target_classes.empty()) csv.target_classes = s.target_classes;
+  if (csv.target_forms.empty()) csv.target_forms = s.target_forms;
   if (csv.drop.empty()) csv.drop = s.drop;
 }
 

@@ -14,7 +14,8 @@ namespace onnxtrain::run {
 struct DataSpec {
   std::vector<std::string> features, targets, drop, classes;
   std::map<std::string, std::vector<std::string>> target_classes;  // of several targets, by column
-  std::map<std::string, std::string> map;  // input -> column, as the user said
+  std::map<std::string, NumberForm> target_forms;  // of targets whose numbers have a unit
+  std::map<std::string, std::string> map;          // input -> column, as the user said
   std::string scale;
   bool nhwc = false;
   int64_t label_offset = 0;
@@ -26,6 +27,7 @@ struct DataSpec {
 
 using Metadata = std::map<std::string, std::string>;
 inline constexpr const char* kTargetClassesKey = "onnxtrain.target_classes";
+inline constexpr const char* kTargetFormsKey = "onnxtrain.target_forms";
 
 // Metadata is the file's word, not ours: what is no list of names is passed over.
 DataSpec data_spec(const Metadata& metadata);

@@ -222,7 +222,7 @@ std::map<std::string, std::string> columns_for(const Dataset& data, const Model&
         (among(inputs, input) || among(targets, input)))
       map[input] = column;
   if (targets.size() == 1 && !data.targets().empty())
-    map.try_emplace(targets[0], "y");  // whatever other columns are called
+    map.try_emplace(targets[0], data.target_column());  // whatever other columns are called
   else if (targets.size() > 1)
     match_targets(data, m, inputs, targets, map);
   return match_columns(data, inputs, targets, map);

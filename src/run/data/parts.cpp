@@ -104,10 +104,12 @@ void note_other_parts(const std::string& data, Observer& observer) {
   namespace fs = std::filesystem;
   std::error_code ec;
   if (!fs::is_directory(data + "/train", ec)) return;
-  for (const char* name : {"valid", "val", "validation", "test"})
+  for (const char* name : {"valid", "val", "validation"})
     if (const std::string part = (fs::path(data) / name).string(); fs::is_directory(part, ec))
       observer.on_note(
           "note", cat("'", part, "' is not read; as validation data:  --valid ", shell_word(part)));
+  if (const std::string part = (fs::path(data) / "test").string(); fs::is_directory(part, ec))
+    observer.on_note("note", cat("'", part, "' is kept for  onnxtrain eval"));
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace onnxtrain::run {
 
 TargetFacts target_facts(const Dataset& data, const std::string& column, const Column& adapted) {
   TargetFacts t;
-  t.column = data.targets().size() == 1 && column == "y" ? data.targets()[0] : column;
+  t.column =
+      data.targets().size() == 1 && column == data.target_column() ? data.targets()[0] : column;
   t.classes = data.class_names(column);
   if (dtype_is_integer(adapted.dtype())) return t;
   if (!t.classes.empty()) t.ids = data.gather_all(column).to_ints();

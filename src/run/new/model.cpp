@@ -38,6 +38,9 @@ Model for_table(const NewRequest& q, const TableProfile& table, const Dataset& d
   tell(plan, observer);
   NetworkSpec s = network_spec(q, target, {total_width(plan.columns)});
   give_way(plan, s);
+  while (std::any_of(s.heads.begin(), s.heads.end(),  // a target called x
+                     [&](const NetworkSpec::Head& h) { return h.output == s.input; }))
+    s.input += "_in";
   if (q.kind == "cnn" || q.kind == "resnet")
     data_error(
         "OT2170",
@@ -216,7 +219,7 @@ Model made_for(const NewRequest& q, const Dataset* arrays, Observer& observer) {
   const Dataset data = open_dataset(q.data, open);
   if (data.format() != "images" && (q.preprocess.resize != "stretch" || !q.image_size.empty()))
     observer.on_note("note", "--resize and --image-size are for image folders: nothing is resized");
-  if (data.format() == "csv" || data.format() == "tsv") return for_table(q, table, data, observer);
+  if (data.is_table()) return for_table(q, table, data, observer);
   if (data.format() == "images") {
     if (!data.has("y"))
       data_error("OT2186", cat("'", q.data, "' has no folder per class: there is nothing to learn"),
@@ -252,7 +255,7 @@ Model preprocessed(const Model& m, const NewRequest& q, Observer& observer) {
   set_size_of(m, inputs[0], open);
   const Dataset data = open_dataset(q.data, open);
   if (data.format() == "images") return images_in_front(m, inputs[0], q, data, observer);
-  if (data.format() != "csv" && data.format() != "tsv")
+  if (!data.is_table())
     data_error(
         "OT2187",
         cat("preprocessing is for tables and image folders, and '", q.data, "' is ", data.format()),

@@ -48,7 +48,7 @@ OpenOptions open_options(const NewRequest& q) {
 
 void tell(const Dataset& data, Observer& observer) {
   for (const std::string& note : data.notes()) observer.on_note("note", note);
-  if (const std::string note = class_order(data, "y"); !note.empty())
+  if (const std::string note = class_order(data, data.target_column()); !note.empty())
     observer.on_note("note", note);
 }
 
@@ -98,7 +98,15 @@ void note_target(const NewTarget& t, const Names& columns, Model& m) {
 
 void tell_target(const NewTarget& t, const std::string& name, int64_t rows, Observer& observer) {
   if (!t.parts.empty()) {
-    for (const auto& [column, part] : t.parts) warn_of_classes(part, column, rows, observer);
+    Names few;
+    for (const auto& [column, part] : t.parts) {
+      warn_of_classes(part, column, rows, observer);
+      if (part.few_wholes && !part.classes) few.push_back(column);
+    }
+    if (!few.empty())
+      observer.on_note("note", cat(listed(few), few.size() == 1 ? " holds" : " hold",
+                                   " few different whole numbers, learnt as numbers; as classes:  ",
+                                   "--task classes"));
     return observer.on_note("target", cat(t.text, "; an output for each"));
   }
   warn_of_classes(t, name, rows, observer);

@@ -115,6 +115,15 @@ ColumnTransform category_transform(const ColumnProfile& p, const PreprocessOptio
   return t;
 }
 
+// Several words each, not names.
+bool holds_sentences(const ColumnProfile& p) {
+  constexpr size_t kWords = 4;
+  size_t blanks = 0;
+  for (const auto& [text, count] : p.texts)
+    blanks += size_t(std::count(text.begin(), text.end(), ' '));
+  return blanks >= (kWords - 1) * p.texts.size();
+}
+
 void refuse_stray(const ColumnProfile& p, const std::string& source) {
   if (p.stray.empty()) return;
   const std::string where =
@@ -189,10 +198,11 @@ class Planner {
       data_error(
           "OT2180",
           cat("no column of '", source_, "' can be learnt from: ", listed_plain(plan_.left_out)),
-          text_column_.empty()
-              ? std::string("add a column whose values differ between the rows")
-              : cat("name a column of text that is to be used all the same:  --embed ",
-                    shell_word(text_column_)));
+          text_column_.empty() ? std::string("add a column whose values differ between the rows")
+          : sentences_ ? cat("texts to be read word by word, by lstm, gru or transformer:  --text ",
+                             shell_word(text_column_), " --tokenizer tokenizer.json")
+                       : cat("name a column of text that is to be used all the same:  --embed ",
+                             shell_word(text_column_)));
     const size_t numbers = plan_.columns.size();
     if (scale_.find(',') != std::string::npos) set_given_scale();
     plan_.matrix =
@@ -242,7 +252,7 @@ class Planner {
     for (const auto& [text, count] : p.texts)
       if (text.size() > longest->size()) longest = &text;
     forms_.push_back(cat("'", p.name, "' (", csv_shown(*longest), " is ",
-                         number_of_form(*longest, p.form).value_or(0), ")"));
+                         all_digits(number_of_form(*longest, p.form).value_or(0)), ")"));
   }
 
   void leave_out(const std::string& name, const std::string& why) {
@@ -262,7 +272,7 @@ class Planner {
     // names and numbers of things: a text that hardly ever comes again teaches nothing
     if (!asked && !has(o_.embed, "all") && !has(o_.one_hot, "all") && n > kMostOneHot &&
         2 * int64_t(n) > p.rows - p.missing) {
-      if (text_column_.empty()) text_column_ = p.name;
+      if (text_column_.empty()) text_column_ = p.name, sentences_ = holds_sentences(p);
       const std::string numbers = numbers_in(p);
       return leave_out(p.name, cat(n, " different texts in ", p.rows, " rows",
                                    numbers.empty() ? "" : "; " + numbers));
@@ -304,6 +314,7 @@ class Planner {
   std::vector<ColumnTransform> categories_;
   Names dates_, open_dates_, missing_, disguised_, forms_;
   std::string text_column_;  // the first that is left out
+  bool sentences_ = false;   // it holds running text
 };
 
 }  // namespace

@@ -71,6 +71,7 @@ NewTarget find_target(const Dataset& data, const std::string& column, const std:
                     kRowsPerLabel * counts.size() <= v.size();
   const bool likely =
       whole && 2 * counts.size() <= v.size() && (counts.size() <= kMostWhole || many);
+  t.few_wholes = one && likely;
   t.classes = !t.names.empty() || (task == "classes" || (task == "auto" && one && likely));
   if (!t.classes) {
     set_numbers(v, c->row_elements(), t);
@@ -91,17 +92,18 @@ NewTarget find_target(const Dataset& data, const std::string& column, const std:
   const auto [least, most] = std::minmax_element(counts.begin(), counts.end(), rows);
   t.least = least->second;
   t.most = most->second;
-  t.text = cat(t.outputs, t.outputs == 1 ? " class (" : " classes (", with_commas(least->second),
-               "..", with_commas(most->second), " rows each)");
+  const std::string upto = t.least == t.most ? std::string() : ".." + with_commas(t.most);
+  t.text = cat(t.outputs, t.outputs == 1 ? " class (" : " classes (", with_commas(t.least), upto,
+               t.outputs == 1 ? " rows)" : " rows each)");
   return t;
 }
 
 NewTarget find_targets(const Dataset& data, const std::string& task) {
   const std::vector<std::string>& names = data.targets();
-  const bool mixed = std::any_of(names.begin(), names.end(), [&](const std::string& n) {
-    return names.size() > 1 && data.has(n) && (task == "classes" || !data.class_names(n).empty());
-  });
-  if (!mixed) return find_target(data, "y", listed(names), task);
+  const bool named =
+      std::all_of(names.begin(), names.end(), [&](const std::string& n) { return data.has(n); });
+  if (names.size() < 2 || !named)
+    return find_target(data, data.target_column(), listed(names), task);
   NewTarget all;
   for (const std::string& n : names) {
     const bool classes = task == "classes" || !data.class_names(n).empty();

@@ -7,12 +7,13 @@ namespace onnxtrain::run {
 struct NewTarget {
   bool numeric = false;  // its values are numbers
   bool classes = false;
+  bool few_wholes = false;         // whole numbers that could as well be classes
   std::vector<std::string> names;  // of classes, when they are not 0, 1, 2, ...
   int64_t outputs = 1;
   int64_t least = 0, most = 0;          // rows of a class
   std::vector<double> mean, deviation;  // of numbers, per output
   std::string text;                     // "3 classes (58..71 each)"
-  // Several columns of which one is text: what each of them is, by its name, instead of the above.
+  // Several columns: what each of them is, by its name, instead of the above.
   std::vector<std::pair<std::string, NewTarget>> parts;
 };
 

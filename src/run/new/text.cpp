@@ -81,7 +81,7 @@ Model new_text_model(const NewRequest& q, const OpenOptions& open, Observer& obs
   read_text_columns(rule, texts.csv);
   texts.csv.profile = nullptr;
   Dataset data = open_dataset(q.data, texts);
-  if (data.format() != "csv" && data.format() != "tsv")
+  if (!data.is_table())
     usage_error("OT2224",
                 cat("'", q.data, "' is ", data.format(), ": --text names a column of a table"),
                 "give a csv, tsv or parquet file");

@@ -29,11 +29,17 @@ function epochTicks(first, last, room) {
 // Stays as the reader left it when the page is drawn again.
 const chartState = {};
 
+// The first epochs of a loss in large units leave the others on the ground of a linear axis.
+function spansDecades(series) {
+  const values = series.flatMap((s) => s.points.map(([, v]) => v)).sort((a, b) => a - b);
+  return values[0] > 0 && values[values.length - 1] > 50 * values[values.length >> 1];
+}
+
 // series: [{name, key, colour, dashed, points: [[epoch, value]], best: epoch}]
 function chart(title, series, options = {}) {
   series = series.map((s) => ({...s, points: s.points.filter(([, v]) => isNumber(v))})).filter((s) => s.points.length);
   if (!series.length) return null;
-  const state = (chartState[title] ||= {hidden: new Set(), log: options.log || false});
+  const state = (chartState[title] ||= {hidden: new Set(), log: options.log || (!options.percent && spansDecades(series))});
   const positive = series.every((s) => s.points.every(([, v]) => v > 0));
   const plot = make("div", {class: "plot", tabindex: 0, role: "group",
     "aria-label": `${title} over epochs; left and right arrow keys read the values`});

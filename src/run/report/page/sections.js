@@ -31,7 +31,7 @@ function summaryCard(run) {
   add("train loss", short(last.train_loss), last.valid_loss !== undefined ? "validation loss " + short(last.valid_loss) : "");
   add("duration", duration(sum(run.epochs.map((e) => e.seconds || 0))), env.started ? "started " + env.started.replace("T", " ").replace("Z", " UTC") : "");
   const speeds = run.epochs.map((e) => e.samples_per_second).filter(isNumber).sort((a, b) => a - b);
-  add("samples/s", speeds.length ? Math.round(speeds[speeds.length >> 1]).toLocaleString("en-US") : "", [env.threads && env.threads + " threads", env.simd].filter(Boolean).join(", "));
+  add("samples/s", speeds.length ? Math.round(speeds[speeds.length >> 1]).toLocaleString("en-US") : "", [env.threads && env.threads + (env.threads === 1 ? " thread" : " threads"), env.simd].filter(Boolean).join(", "));
   add("parameters", isNumber(env.parameters) ? env.parameters.toLocaleString("en-US") : undefined,
     isNumber(env.parameters_trained) ? env.parameters_trained.toLocaleString("en-US") + " trained" : "");
   if (isNumber(data.train_rows)) add("data", data.train_rows.toLocaleString("en-US") + " rows", data.valid_rows ? data.valid_rows.toLocaleString("en-US") + " for validation" : "no validation data");
