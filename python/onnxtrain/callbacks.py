@@ -5,12 +5,13 @@
 
 import math
 
+from .attributes import Closed
 from .errors import UsageError
 
 _LARGER = ("accuracy", "top5", "precision", "recall", "f1", "auc", "r2")
 
 
-class Callback:
+class Callback(Closed):
     """Override what you need. `self.model` is what `fit` was called on (a Model or a Trainer), `self.trainer` the
     Trainer; `self.stop_training = True` ends the training after the epoch, with everything saved."""
 
@@ -56,6 +57,8 @@ def _value(logs, monitor):
 
 
 class _Watching(Callback):
+    _attributes = ("monitor", "patience", "min_delta", "larger", "best", "wait")
+
     def __init__(self, monitor, patience, min_delta, mode):
         if mode not in ("auto", "min", "max"):
             raise UsageError(f"mode is {mode!r}, it must be auto, min or max", "OT1152", 'mode="auto"')
@@ -91,6 +94,8 @@ class EarlyStopping(_Watching):
 class ReduceLROnPlateau(_Watching):
     """Multiplies the learning rate by `factor` after `patience` epochs without improvement."""
 
+    _attributes = (*_Watching._attributes, "factor", "min_lr")
+
     def __init__(self, monitor="valid_loss", factor=0.1, patience=10, min_delta=1e-4, mode="auto", min_lr=0.0):
         super().__init__(monitor, patience, min_delta, mode)
         self.factor, self.min_lr = factor, min_lr
@@ -104,6 +109,8 @@ class ReduceLROnPlateau(_Watching):
 class LearningRateScheduler(Callback):
     """Asks `schedule(epoch, lr)` for the learning rate of every epoch."""
 
+    _attributes = ("schedule",)
+
     def __init__(self, schedule):
         self.schedule = schedule
 
@@ -113,6 +120,8 @@ class LearningRateScheduler(Callback):
 
 class CSVLogger(Callback):
     """A row per epoch in a csv file."""
+
+    _attributes = ("filename", "append")
 
     def __init__(self, filename, append=False):
         self.filename, self.append, self._writer = filename, append, None

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _native
 from .arguments import check_ending, refuse_unknown
+from .attributes import Closed
 from .data import Text, by_name, columns, is_text, known_keys
 from .errors import UnknownNameError, UsageError
 from .predictions import predicted
@@ -21,7 +22,7 @@ _METRICS = ("accuracy", "mae", "perplexity", "rmse", "top5")
 _EVALUATED = ("auc", "f1", "precision", "r2", "recall")
 
 
-class _Parameters(Mapping):
+class _Parameters(Closed, Mapping):
     """name -> array of the model's initializers; assigning writes back into the model."""
 
     def __init__(self, model):
@@ -105,7 +106,7 @@ def rows_through(session, model, x, batch_size, output=None):
     return sum(parts, []) if isinstance(parts[0], list) else np.concatenate(parts)  # maps are lists
 
 
-class Model:
+class Model(Closed):
     """An ONNX model, with or without training inside. Made by `ot.load`, `ot.prepare`, `Trainer.model`."""
 
     def __init__(self, native):
