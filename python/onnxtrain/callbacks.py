@@ -4,6 +4,7 @@
 """
 
 import math
+import warnings
 
 from .attributes import Closed
 from .errors import UsageError
@@ -62,8 +63,14 @@ class _Watching(Callback):
     def __init__(self, monitor, patience, min_delta, mode):
         if mode not in ("auto", "min", "max"):
             raise UsageError(f"mode is {mode!r}, it must be auto, min or max", "OT1152", 'mode="auto"')
+        if isinstance(patience, bool) or not isinstance(patience, int) or patience < 0:
+            raise UsageError(f"patience is {patience!r}, it is a number of epochs from 0 on", "OT1152", "patience=3")
         self.monitor, self.patience, self.min_delta = monitor, patience, abs(min_delta)
-        self.larger = mode == "max" or (mode == "auto" and monitor.endswith(_LARGER))
+        larger = monitor.endswith(_LARGER)
+        self.larger = mode == "max" or (mode == "auto" and larger)
+        if self.larger != larger and (larger or monitor.endswith(("loss", "mae", "rmse"))):
+            warnings.warn(f"mode={mode!r} waits for a {'larger' if self.larger else 'smaller'} {monitor!r}, and "
+                          f"{'larger' if larger else 'smaller'} is better; help: mode=\"auto\"", stacklevel=3)
         self.on_train_begin()
 
     def on_train_begin(self, logs=None):
@@ -72,6 +79,9 @@ class _Watching(Callback):
     def improved(self, logs):
         """Takes the value of this epoch; True when it is better than all before by more than min_delta."""
         value = _value(logs, self.monitor)
+        if math.isnan(value):
+            self.wait += 1
+            return False
         gain = math.inf if self.best is None else (value - self.best) * (1 if self.larger else -1)
         if gain > self.min_delta:
             self.best, self.wait = value, 0
@@ -98,6 +108,9 @@ class ReduceLROnPlateau(_Watching):
 
     def __init__(self, monitor="valid_loss", factor=0.1, patience=10, min_delta=1e-4, mode="auto", min_lr=0.0):
         super().__init__(monitor, patience, min_delta, mode)
+        if not 0 < factor < 1:
+            raise UsageError(f"factor is {factor!r}: it makes the learning rate smaller, and lies between 0 and 1",
+                             "OT1152", "factor=0.1")
         self.factor, self.min_lr = factor, min_lr
 
     def on_epoch_end(self, epoch, logs=None):

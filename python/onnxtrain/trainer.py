@@ -3,6 +3,7 @@
 import json
 import os
 import warnings
+import weakref
 from collections.abc import Mapping, MutableMapping
 
 import numpy as np
@@ -170,6 +171,8 @@ class Trainer(Closed):
                                                      limits(memory, max_loop_trips, time),
                                                      take=not isinstance(model, Model))
         self._state = _State(self._t)
+        if isinstance(model, Model):
+            model._used_by = weakref.ref(self)
         self._run = self._names = self._features = self._known = None  # _run: the folder of the run that is resumed
         self._kinds = self._classes = self._text = None  # columns and class names of the model; {}: it has none
         self._learner = None  # a model that learns several columns
@@ -246,6 +249,11 @@ class Trainer(Closed):
     def targets(self):
         """Names of what the training reads beside the model's inputs: labels, target values."""
         return self._input_names()[1]
+
+    @property
+    def _has_trained(self):
+        """True when this trainer has made steps."""
+        return self._serial[0] > 0
 
     def initialize(self):
         """Runs the file's initialization."""
