@@ -158,3 +158,9 @@ def test_a_callback_that_waits_for_the_worse(recwarn):
 def test_a_loss_that_is_no_number_is_not_the_best():
     stop = ot.callbacks.EarlyStopping(monitor="loss", patience=2)
     assert not stop.improved({"loss": float("nan")}) and stop.improved({"loss": 2.0}) and stop.best == 2
+
+
+def test_a_stream_of_bytes_and_other_numbers_is_said(data):
+    x, y = data
+    with pytest.warns(UserWarning, match="uint8 after float32"):
+        ot.load(mlp()).compile().fit([(x, y), ((x * 10).astype("u1"), y)], epochs=1)
