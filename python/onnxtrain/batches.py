@@ -1,5 +1,7 @@
 """Batches that an iterator gives, as the library draws them: a stream is one more kind of dataset."""
 
+import warnings
+
 import numpy as np
 
 from .data import batch_feeds, is_batches, is_one_pass
@@ -13,6 +15,7 @@ class Batches:
     def __init__(self, source, epochs, steps_per_epoch, inputs, targets):
         self._source, self._inputs, self._targets = source, inputs, targets
         self.per_epoch = steps_per_epoch or 0
+        self._kinds = {}  # input -> type of the batches so far
         if is_one_pass(source) and not steps_per_epoch:
             if epochs not in (None, 1):
                 raise UsageError("a generator can be gone through only once", "OT1157",
@@ -26,6 +29,16 @@ class Batches:
         source = self._source
         self._batches = iter(source() if callable(source) and not hasattr(source, "__iter__") else source)
 
+    def _notice_bytes(self, feeds):
+        """Bytes are divided by 255, other numbers are taken as they are: a stream that has both is said, once."""
+        for name in self._inputs:
+            kind = str(getattr(feeds.get(name), "dtype", ""))
+            if kind and (self._kinds.setdefault(name, kind) == "uint8") != (kind == "uint8"):
+                warnings.warn(f"batches of '{name}' hold bytes ({kind} after {self._kinds[name]}) and other numbers: "
+                              "bytes are divided by 255, the others are not; help: give all batches in one type",
+                              UserWarning, stacklevel=4)
+                self._kinds[name] = kind
+
     def next(self):
         """Called by the library: (names, values) of the next batch, or None at the end."""
         try:
@@ -33,6 +46,7 @@ class Batches:
         except StopIteration:
             return None
         feeds = batch_feeds(item, self._inputs, self._targets)
+        self._notice_bytes(feeds)
         return list(feeds), [to_native(v, k) for k, v in feeds.items()]
 
 

@@ -5,14 +5,16 @@
 
 import math
 import os
+import warnings
 
 from .arguments import check_ending
+from .attributes import Closed
 from .errors import UsageError
 
 _LARGER = ("accuracy", "top5", "precision", "recall", "f1", "auc", "r2")
 
 
-class Callback:
+class Callback(Closed):
     """Override what you need. `self.model` is what `fit` was called on (a Model or a Trainer), `self.trainer` the
     Trainer; `self.stop_training = True` ends the training after the epoch, with everything saved."""
 
@@ -58,11 +60,19 @@ def _value(logs, monitor):
 
 
 class _Watching(Callback):
+    _attributes = ("monitor", "patience", "min_delta", "larger", "best", "wait")
+
     def __init__(self, monitor, patience, min_delta, mode):
         if mode not in ("auto", "min", "max"):
             raise UsageError(f"mode is {mode!r}, it must be auto, min or max", "OT1152", 'mode="auto"')
+        if isinstance(patience, bool) or not isinstance(patience, int) or patience < 0:
+            raise UsageError(f"patience is {patience!r}, it is a number of epochs from 0 on", "OT1152", "patience=3")
         self.monitor, self.patience, self.min_delta = monitor, patience, abs(min_delta)
-        self.larger = mode == "max" or (mode == "auto" and monitor.endswith(_LARGER))
+        larger = monitor.endswith(_LARGER)
+        self.larger = mode == "max" or (mode == "auto" and larger)
+        if self.larger != larger and (larger or monitor.endswith(("loss", "mae", "rmse"))):
+            warnings.warn(f"mode={mode!r} waits for a {'larger' if self.larger else 'smaller'} {monitor!r}, and "
+                          f"{'larger' if larger else 'smaller'} is better; help: mode=\"auto\"", stacklevel=3)
         self.on_train_begin()
 
     def on_train_begin(self, logs=None):
@@ -71,6 +81,9 @@ class _Watching(Callback):
     def improved(self, logs):
         """Takes the value of this epoch; True when it is better than all before by more than min_delta."""
         value = _value(logs, self.monitor)
+        if math.isnan(value):
+            self.wait += 1
+            return False
         gain = math.inf if self.best is None else (value - self.best) * (1 if self.larger else -1)
         if gain > self.min_delta:
             self.best, self.wait = value, 0
@@ -94,6 +107,8 @@ class ModelCheckpoint(_Watching):
     """Saves the model, its training with it, after every epoch, or with save_best_only after those that are better
     than all before. The path may hold epoch (from 1) and figures: "m-{epoch:02d}-{valid_loss:.3f}.onnx"."""
 
+    _attributes = (*_Watching._attributes, "filepath", "save_best_only")
+
     def __init__(self, filepath, monitor="valid_loss", save_best_only=False, mode="auto"):
         super().__init__(monitor, 0, 0.0, mode)
         self.filepath, self.save_best_only = os.fspath(filepath), save_best_only
@@ -113,8 +128,13 @@ class ModelCheckpoint(_Watching):
 class ReduceLROnPlateau(_Watching):
     """Multiplies the learning rate by `factor` after `patience` epochs without improvement."""
 
+    _attributes = (*_Watching._attributes, "factor", "min_lr")
+
     def __init__(self, monitor="valid_loss", factor=0.1, patience=10, min_delta=1e-4, mode="auto", min_lr=0.0):
         super().__init__(monitor, patience, min_delta, mode)
+        if not 0 < factor < 1:
+            raise UsageError(f"factor is {factor!r}: it makes the learning rate smaller, and lies between 0 and 1",
+                             "OT1152", "factor=0.1")
         self.factor, self.min_lr = factor, min_lr
 
     def on_epoch_end(self, epoch, logs=None):
@@ -125,6 +145,8 @@ class ReduceLROnPlateau(_Watching):
 
 class LearningRateScheduler(Callback):
     """Asks `schedule(epoch, lr)` for the learning rate of every epoch."""
+
+    _attributes = ("schedule",)
 
     def __init__(self, schedule):
         self.schedule = schedule
@@ -137,6 +159,8 @@ class CSVLogger(Callback):
     """A row per epoch in a csv file; of several processes rank 0 writes it."""
 
     writes = True
+
+    _attributes = ("filename", "append")
 
     def __init__(self, filename, append=False):
         self.filename, self.append, self._writer = filename, append, None

@@ -32,6 +32,14 @@ class UnknownNameError(UsageError, KeyError):
                          f"did you mean '{near[0]}'?" if near else f"there are {some or 'none'}")
 
 
+class UnknownAttributeError(UsageError, AttributeError):
+    """An attribute that an object does not have: an ot.UsageError, and an AttributeError for code that expects one."""
+
+    def __init__(self, message, code="OT1166", hint=""):
+        Error.__init__(self, message, code, hint)
+        self.name = None  # of AttributeError: its own suggestions stay away
+
+
 class ModelError(Error):
     """The model file or graph is at fault."""
 

@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 
+from .attributes import Closed
 from .data import array, by_name, column_names
 from .errors import DataError, NoLossError, UsageError
 from .exported_classifier import exported
@@ -17,8 +18,12 @@ from .prepared import prepare
 from .recipe import Term
 
 
-class _Estimator:
+class _Estimator(Closed):
     """Parameters as scikit-learn wants them: what the constructor got is stored untouched; `fit` makes names with _."""
+
+    _attributes = ("model", "loss", "optimizer", "epochs", "batch_size", "valid", "patience", "schedule", "clip_norm",
+                  "freeze", "only", "reset", "bn_variance", "seed", "threads",
+                  "model_", "history_", "classes_", "n_features_in_", "feature_names_in_")
 
     def __init__(self, model, *, loss="auto", optimizer=None, epochs=10, batch_size=32, valid=0.0, patience=0,
                  schedule=None, clip_norm=None, freeze=(), only=None, reset=False, bn_variance="torch", seed=0,

@@ -1,11 +1,14 @@
 """What `fit` gives back."""
 
+from .attributes import Closed
 from .errors import UsageError
 
 
-class History:
+class History(Closed):
     """What `fit` gave: `.epochs` is a list of dicts, `history["loss"]` the values over epochs,
     `.history` all of them. `plot()` draws them (matplotlib); a notebook shows a table and a curve."""
+
+    _attributes = ("epochs", "best_epoch", "interrupted", "constant_guess")
 
     def __init__(self, result):
         self.epochs, self.best_epoch, self.interrupted = result["epochs"], result["best_epoch"], result["interrupted"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _native
 from .arguments import check_ending, refuse_unknown
+from .attributes import Closed
 from .batches import whole
 from .data import Text, by_name, columns, is_batches, is_text, known_keys
 from .errors import UnknownNameError, UsageError
@@ -22,7 +23,7 @@ _METRICS = ("accuracy", "mae", "perplexity", "rmse", "top5")
 _EVALUATED = ("auc", "f1", "precision", "r2", "recall")
 
 
-class _Parameters(Mapping):
+class _Parameters(Closed, Mapping):
     """name -> array of the model's initializers; assigning writes back into the model."""
 
     def __init__(self, model):
@@ -108,7 +109,7 @@ def rows_through(session, model, x, batch_size, output=None):
     return sum(parts, []) if isinstance(parts[0], list) else np.concatenate(parts)  # maps are lists
 
 
-class Model:
+class Model(Closed):
     """An ONNX model, with or without training inside. Made by `ot.load`, `ot.prepare`, `Trainer.model`."""
 
     def __init__(self, native):
@@ -116,6 +117,7 @@ class Model:
         self._info = self._described = self._initializers = self._trainer = self._session = self._features = None
         self._compiled = {}
         self._trained_by = None  # the native trainer that knows the rows
+        self._used_by = None  # a weak reference to the last Trainer that was made of it
 
     def __reduce__(self):  # copies and pickles are the file's bytes
         return load, (self.proto(),)
@@ -271,6 +273,11 @@ class Model:
         self._trainer = None
         return self
 
+    def _recipe_now(self):
+        from .prepared import recipe_json
+
+        return recipe_json(**self._compiled)
+
     def trainer(self, seed=0, threads=0, memory=None, distributed="off", micro_blocks=0, batch_norm=None,
                 shard_optimizer=False, reduce_dtype=None, communicator=None, fault_timeout=20):
         """The Trainer behind `fit`; made on first use."""
@@ -283,7 +290,11 @@ class Model:
         if self._trainer is None:
             ready = self if self.trainable else prepare_for(self, self._target, **self._compiled)
             self._trainer = Trainer(ready, **given, distributed=distributed, fault_timeout=fault_timeout)
-            self._given = given
+            self._given, self._recipe = given, self._recipe_now()
+        elif self._recipe_now() != self._recipe:
+            warnings.warn("the optimizer, loss or schedule was changed after training began, and the training goes on "
+                          "as it was compiled; help: model.trainer().lr = 1e-4 for another learning rate, or "
+                          "model.compile(...) for a new training", UserWarning, stacklevel=3)
         for name, value in given.items():  # what is not said again stays
             if value and value != self._given.get(name, value):
                 raise UsageError(f"{name} is {value!r}, but this model trains with {self._given[name]!r} already",
@@ -327,7 +338,7 @@ class Model:
         else:
             for name in set(trainer.state) & set(self.parameters):
                 self._m.set_initializer(name, to_native(trainer.state[name], name))
-        self._session = None
+        self._session = self._used_by = None
         self._trained_by = trainer._t
         self._features = tuple(trainer.features or ())
 
@@ -354,13 +365,22 @@ class Model:
         """The file's bytes."""
         return self._m.bytes(False)
 
+    def _warn_if_stale(self, path):
+        """A Trainer that was made of this model has weights of its own."""
+        trainer = self._used_by() if self._used_by else None
+        if trainer is not None and trainer is not self._trainer and trainer._has_trained:
+            warnings.warn("the model has the weights from before the training: a Trainer that was made of it has "
+                          f"trained since; help: trainer.export({os.fspath(path)!r})", UserWarning, stacklevel=3)
+
     def save(self, path):
         check_ending(path)
+        self._warn_if_stale(path)
         self._m.save(os.fspath(path))
 
     def export(self, path):
         """Inference ONNX without any training part."""
         check_ending(path)
+        self._warn_if_stale(path)
         self._m.export(os.fspath(path))
 
 

@@ -43,6 +43,8 @@ def bar_words(epoch, epochs, logs):
 class Progress(Callback):
     """verbose 1: a bar where there is a terminal or a notebook, lines elsewhere; 2: lines."""
 
+    _attributes = ("stream", "epochs", "verbose", "notebook", "bar", "handle", "lines", "width")
+
     def __init__(self, verbose, epochs, stream=None):
         self.stream = stream or sys.stderr
         self.epochs, self.verbose = epochs, verbose

@@ -8,13 +8,14 @@ import os
 from dataclasses import dataclass, field, make_dataclass, replace
 
 from . import _native
+from .attributes import Closed
 from .errors import UsageError
 
 # PyTorch's arguments that are pairs, and the two settings that they are made of
 _PAIRS = {"betas": ("beta1", "beta2"), "etas": ("eta_minus", "eta_plus"), "step_sizes": ("step_min", "step_max")}
 
 
-class _Optimizer:
+class _Optimizer(Closed):
     """What the optimizers have in common. Their classes are made from the library's records (`_optimizer_class`)."""
 
     kind = ""
@@ -132,7 +133,7 @@ class OnnxAdagrad(_OnnxOptimizer):
 
 
 @dataclass
-class Term:
+class Term(Closed):
     """One weighted loss term on a named output."""
 
     kind: str = "auto"
@@ -205,7 +206,7 @@ def _list(x):
 
 
 @dataclass
-class Schedule:
+class Schedule(Closed):
     """A learning-rate schedule: kind and its numbers (see docs/recipe.md)."""
 
     kind: str = "constant"

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from . import _native
+from .attributes import Closed
 from .errors import ModelError, UsageError
 from .limits import limits
 from .model import as_model
@@ -21,15 +22,20 @@ def feed_lists(feeds):
     return names, [to_native(feeds[n], n) for n in names]
 
 
-class Session:
+class Session(Closed):
     """Runs a model's inference graph: `Session("m.onnx").run({"x": x})` -> {output name: array}.
 
     memory ("500M", or bytes), max_loop_trips, time (seconds): what one run may take.
     """
 
     def __init__(self, model, threads=0, *, memory=None, max_loop_trips=None, time=None):
-        self.model = as_model(model)
-        self._s = _native.Session(self.model._m, threads, limits(memory, max_loop_trips, time))
+        self._model = as_model(model)
+        self._s = _native.Session(self._model._m, threads, limits(memory, max_loop_trips, time))
+
+    @property
+    def model(self):
+        """The model that runs."""
+        return self._model
 
     def run(self, feeds, outputs=None):
         names, values = feed_lists(feeds)

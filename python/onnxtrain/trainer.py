@@ -3,12 +3,14 @@
 import json
 import os
 import warnings
+import weakref
 from collections.abc import Mapping, MutableMapping
 
 import numpy as np
 
 from . import _native, processes, runs
 from .arguments import check_ending, refuse_unknown
+from .attributes import Closed
 from .batches import Batches, whole
 from .callbacks import Watch
 from .data import (
@@ -65,7 +67,7 @@ class StepResult:
             kept = {name: np.array(self.loss, dtype) if value is None else from_native(value)
                     for name, value, dtype in self._kept}
             native = self._trainer._t
-            if self._trainer._serial != self._serial:
+            if self._trainer._serial[0] != self._serial:
                 return _Outputs(kept)
             self._outputs = {name: kept[name] if name in kept else from_native(native.output(k))
                              for k, (name, _) in enumerate(native.output_names())}
@@ -81,7 +83,7 @@ class StepResult:
         return f"<step: loss {self.loss:.6g}>"
 
 
-class _State(MutableMapping):
+class _State(Closed, MutableMapping):
     """name -> array of every state variable; assigning writes it."""
 
     def __init__(self, native):
@@ -143,7 +145,7 @@ def _history(text, named=False, rank=0):
     return History(result)
 
 
-class Trainer:
+class Trainer(Closed):
     """Steps a training model: `t.step({"x": xb, "label": yb}).loss`.
 
     memory: a limit ("500M", or bytes) for state variables and step together; where they would need more, values
@@ -169,13 +171,15 @@ class Trainer:
         self._t = _native_trainer or _native.Trainer(as_model(model)._m, seed, threads,
                                                      limits(memory, max_loop_trips, time),
                                                      take=not isinstance(model, Model))
-        self.state = _State(self._t)
+        self._state = _State(self._t)
+        if isinstance(model, Model):
+            model._used_by = weakref.ref(self)
         self._run = self._names = self._features = self._known = None  # _run: the folder of the run that is resumed
         self._kinds = self._classes = self._text = None  # columns and class names of the model; {}: it has none
         self._learner = None  # a model that learns several columns
         self._named = False  # labels came by their names
         self._step = self._t.step
-        self._serial = 0  # of the last step made here
+        self._serial = [0]  # of the last step made here; a list: attributes are checked when they are set
         self._loss_only = {}  # by section: the loss is the only output beside new states
         self._engine = None
         if engine != "native":
@@ -247,6 +251,11 @@ class Trainer:
         """Names of what the training reads beside the model's inputs: labels, target values."""
         return self._input_names()[1]
 
+    @property
+    def _has_trained(self):
+        """True when this trainer has made steps."""
+        return self._serial[0] > 0
+
     def initialize(self):
         """Runs the file's initialization."""
         self._t.initialize()
@@ -257,8 +266,8 @@ class Trainer:
         if kept is not None and len(feeds) <= len(self._known):
             loss = self._step(feeds, -1 if which is None else which, 1, False)
             if loss is not None:
-                self._serial += 1
-                return StepResult(loss, self, self._serial, kept)
+                self._serial[0] += 1
+                return StepResult(loss, self, self._serial[0], kept)
         return self._checked_step(feeds, which)
 
     def _checked_step(self, feeds, which):
@@ -289,8 +298,8 @@ class Trainer:
         if which is not None and (which != 0 or len(self.model()._description["training"]) > 1):
             raise UsageError("an engine makes a step of all training sections, not of a single one", "OT1277")
         loss = self._t.engine_step(*feed_lists(feeds))
-        self._serial += 1
-        result = StepResult(loss, self, self._serial, [])
+        self._serial[0] += 1
+        result = StepResult(loss, self, self._serial[0], [])
         result._outputs = dict(self._engine.outputs)
         return result
 
@@ -311,13 +320,13 @@ class Trainer:
         if got is None:
             got = self._t.step_values(*feed_lists(feeds), section, n, True)
         loss, values = got
-        self._serial += 1
+        self._serial[0] += 1
         names = [name for name, state in self._t.output_names() if not state]
         if len(names) == 1 and which not in self._loss_only:
             value = from_native(values[0])  # the loss itself need not be copied
             if isinstance(value, np.ndarray) and value.shape == () and value == loss:
                 self._loss_only[which] = [(names[0], None, value.dtype)]
-        return StepResult(loss, self, self._serial, [(name, v, None) for name, v in zip(names, values)])
+        return StepResult(loss, self, self._serial[0], [(name, v, None) for name, v in zip(names, values)])
 
     @property
     def lr(self):
@@ -332,6 +341,11 @@ class Trainer:
             raise UsageError(f"the learning rate is a number, not {value!r}", "OT1152", "t.lr = 1e-3") from None
 
     learning_rate = lr
+
+    @property
+    def state(self):
+        """Every state variable by its name: `t.state["w"]` reads a copy, `t.state["w"] = array` writes it."""
+        return self._state
 
     @property
     def memory(self):
@@ -410,7 +424,7 @@ class Trainer:
         valid_data = {}
         if isinstance(valid, (tuple, list)):
             valid_data = some_rows(self._columns(*(split(*valid, self.inputs) if len(valid) == 2 else valid)))
-        self._serial += 1
+        self._serial[0] += 1
         watch.begin()
         if batches is not None:
             try:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import onnxtrain as ot
-from models import three_classes, trainer
+from models import mlp, three_classes, trainer
 
 
 @pytest.fixture
@@ -107,3 +107,60 @@ def test_gradients_of_nothing_and_with_plain_numbers(data):
     one, two = (ot.gradients(m, x, of="logits", wrt="x", cotangent=c)["x"]
                 for c in (1.0, np.full((len(data[0]), 3), 2, np.float32)))
     np.testing.assert_allclose(2 * one, two, rtol=1e-6)
+
+
+def test_an_optimizer_that_is_changed_after_fit_is_said(data):
+    optimizer = ot.AdamW(lr=1e-3)
+    model = ot.load(mlp()).compile(optimizer=optimizer)
+    model.fit(*data, epochs=1)
+    model.fit(*data, epochs=1)  # the same again: nothing is said
+    optimizer.lr = 10
+    with pytest.warns(UserWarning, match="changed after training began"):
+        model.fit(*data, epochs=1)
+    assert model.trainer().lr == pytest.approx(1e-3)
+
+
+def test_an_export_from_before_the_training_is_said(data, tmp_path, recwarn):
+    prepared = ot.prepare(ot.load(mlp()))
+    prepared.export(tmp_path / "before.onnx")
+    t = ot.Trainer(prepared)
+    prepared.export(tmp_path / "before.onnx")
+    assert not [w for w in recwarn if "before the training" in str(w.message)]
+    t.step(dict(zip([*t.inputs, *t.targets], data)))
+    t.export(tmp_path / "after.onnx")
+    with pytest.warns(UserWarning, match="before the training"):
+        prepared.export(tmp_path / "before.onnx")
+    model = ot.load(mlp()).compile()
+    model.fit(*data, epochs=1)
+    recwarn.clear()
+    model.export(tmp_path / "model.onnx")  # it has taken the weights
+    assert not [w for w in recwarn if "before the training" in str(w.message)]
+
+
+@pytest.mark.parametrize("make", [
+    lambda: ot.callbacks.ReduceLROnPlateau(factor=10), lambda: ot.callbacks.ReduceLROnPlateau(factor=0),
+    lambda: ot.callbacks.EarlyStopping(patience=-3), lambda: ot.callbacks.EarlyStopping(patience=1.5)])
+def test_callbacks_with_numbers_that_make_no_sense(make):
+    with pytest.raises(ot.UsageError) as e:
+        make()
+    assert e.value.code == "OT1152" and "=" in e.value.hint
+
+
+def test_a_callback_that_waits_for_the_worse(recwarn):
+    with pytest.warns(UserWarning, match="smaller 'valid_accuracy'"):
+        ot.callbacks.EarlyStopping(monitor="valid_accuracy", mode="min")
+    ot.callbacks.EarlyStopping(monitor="valid_accuracy", mode="max")
+    ot.callbacks.EarlyStopping(monitor="valid_loss", mode="min")
+    ot.callbacks.EarlyStopping(monitor="my_own", mode="max")
+    assert not recwarn.list
+
+
+def test_a_loss_that_is_no_number_is_not_the_best():
+    stop = ot.callbacks.EarlyStopping(monitor="loss", patience=2)
+    assert not stop.improved({"loss": float("nan")}) and stop.improved({"loss": 2.0}) and stop.best == 2
+
+
+def test_a_stream_of_bytes_and_other_numbers_is_said(data):
+    x, y = data
+    with pytest.warns(UserWarning, match="uint8 after float32"):
+        ot.load(mlp()).compile().fit([(x, y), ((x * 10).astype("u1"), y)], epochs=1)

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import cases_attributes  # noqa: E402
 import cases_calls  # noqa: E402
 import cases_command  # noqa: E402
 import cases_data  # noqa: E402
@@ -47,6 +48,7 @@ GROUPS = {
     "formats and numbers": cases_more.CASES,
     "settings that meet": cases_meeting.CASES,
     "unlike the training": cases_unlike.CASES,
+    "attributes": cases_attributes.CASES,
     "seldom seen": cases_hints.CASES + cases_hints_data.CASES,
 }
 

@@ -224,6 +224,10 @@ constexpr Explanation kGraph[] = {
      "GridSample: a mode is unknown, or shapes do not fit; or a map (ai.onnx.ml) has other keys "
      "or\n"
      "values than its operator takes."},
+    {"OT1166",
+     "An object of the Python package does not have this attribute, or it can be read only. "
+     "Setting it would\nhave made a new attribute that nobody reads. Classes derived from ours "
+     "take any attribute."},
     {"OT1167", "Regions of RoiAlign or MaxRoiPool do not fit the input."},
     {"OT1168", "A region names an image that the batch does not have."},
     {"OT1170", "DFT: length or axis is not one number or lies outside the signal."},
