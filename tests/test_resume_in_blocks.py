@@ -93,6 +93,38 @@ def test_what_differs_between_processes_is_named(folder, one, other, said):
 
 
 @needs_mpi
+def test_batches_of_an_iterator(folder):
+    """Every process gives the whole batches and takes its rows: the bits of one process, with a last batch of one row.
+    Batches that differ between processes, as loaders that share the rows out themselves give them, are refused."""
+    (folder / "iterator.py").write_text(f"""
+import sys
+import numpy as np, onnxtrain as ot
+data = np.load({str(folder / 'data.npz')!r})
+def batches():
+    for k in range(0, 41, 20):
+        yield data["x"][k:min(k + 20, 41)], data["label"][k:min(k + 20, 41)]
+file = ot.prepare({str(folder / 'mlp.onnx')!r}, loss="cross_entropy", optimizer=ot.Adam(lr=0.01), label="label")
+t = ot.Trainer(file, threads=1, distributed="auto", micro_blocks=2)
+if sys.argv[1] == "shared":
+    t.fit([(x[t.rows_of_rank(len(x))], y[t.rows_of_rank(len(y))]) for x, y in batches()], epochs=1)
+t.fit(batches, epochs=2, verbose=0)
+t.fit(batches(), epochs=1, verbose=0)
+t.fit([{{"x": x, "label": y}} for x, y in batches()], epochs=1, verbose=0)
+if t.rank == 0: t.save({str(folder)!r} + f"/iterator{{t.ranks}}.train.onnx")
+""")
+    for before in ([], [MPIRUN, "--oversubscribe", "-n", "2"]):
+        subprocess.run([*before, sys.executable, str(folder / "iterator.py"), "whole"], env=environment(), check=True,
+                       timeout=240)
+    one, two = (ot.load(folder / f"iterator{n}.train.onnx").parameters for n in (1, 2))
+    assert all(np.array_equal(one[k], two[k]) for k in one)
+    done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "2", sys.executable, str(folder / "iterator.py"), "shared"],
+                          env=environment(), capture_output=True, text=True, timeout=240)
+    assert done.returncode != 0 and done.stderr.count("error[OT") == 1, done.stderr
+    said = r"OT5007\]: rank 1 on host \S+ has another batch \(fit takes whole batches"
+    assert re.search(said, done.stderr), done.stderr
+
+
+@needs_mpi
 def test_warnings_and_progress_come_once(folder):
     (folder / "warned.py").write_text(f"""
 import numpy as np, onnxtrain as ot

@@ -120,16 +120,21 @@ void BlockStep::Overlap::before(const Plan& plan, const Step& step) {
 void BlockStep::Overlap::after(const Plan& plan, const Step& step) {
   if (next) next->after(plan, step);
   if (&plan != known || part.planned != planned) look(plan);
-  for (size_t k : made_at[size_t(&step - plan.steps.data())])
+  for (size_t k : (*made_at)[size_t(&step - plan.steps.data())])
     sums.ready(k, plan.slots[size_t(plan.graph.outputs[k])].address);
   sums.progress();
 }
 
 // Which step makes which of the sums; what none makes is handed out in the end.
 void BlockStep::Overlap::look(const Plan& plan) {
-  known = &plan;
+  if (part.planned != planned) looked.clear();  // another plan may lie where one was
   planned = part.planned;
-  made_at.assign(plan.steps.size(), {});
+  known = &plan;
+  const auto [entry, fresh] = looked.try_emplace(&plan);
+  made_at = &entry->second;
+  if (!fresh) return;
+  MadeAt& made = entry->second;
+  made.resize(plan.steps.size());
   if (plan.has_dynamic) return;
   std::map<NodeId, size_t> step_of;
   for (size_t i = 0; i < plan.steps.size(); ++i) step_of[plan.steps[i].node] = i;
@@ -138,7 +143,7 @@ void BlockStep::Overlap::look(const Plan& plan) {
     if (plan.slots[size_t(v)].place != Place::kArena) continue;
     for (NodeId p = plan.graph.value(v).producer; p >= 0; p = plan.graph.value(v).producer) {
       if (const auto it = step_of.find(p); it != step_of.end()) {
-        made_at[it->second].push_back(k);
+        made[it->second].push_back(k);
         break;
       }
       const Node& n = plan.graph.nodes[size_t(p)];  // the same memory seen with another shape

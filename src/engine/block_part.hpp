@@ -1,5 +1,7 @@
 // The parts of a BlockStep: programs that run per block, or once. Internal to engine/.
 #pragma once
+#include <map>
+
 #include "engine/blocks.hpp"
 
 namespace onnxtrain {
@@ -52,9 +54,11 @@ struct BlockStep::Overlap final : StepObserver {
   const Part& part;
   size_t count;
   StepObserver* next = nullptr;
+  uint64_t planned = 0;  // of the part, when its plans were looked at
   const Plan* known = nullptr;
-  uint64_t planned = 0;                      // of the part, when it was looked at
-  std::vector<std::vector<size_t>> made_at;  // by step of the plan
+  using MadeAt = std::vector<std::vector<size_t>>;  // by step of a plan
+  std::map<const Plan*, MadeAt> looked;
+  const MadeAt* made_at = nullptr;  // of `known`
 };
 
 }  // namespace onnxtrain

@@ -1,6 +1,6 @@
 // The one element of a tensor, read in place: a step allocates nothing.
 #pragma once
-#include "op/op.hpp"
+#include "core/dtype.hpp"
 
 namespace onnxtrain {
 

@@ -8,6 +8,7 @@
 #include "run/given.hpp"
 #include "run/new/parts.hpp"
 #include "run/run.hpp"
+#include "run/same_everywhere.hpp"
 
 namespace onnxtrain::run {
 
@@ -89,6 +90,17 @@ void Run::enter(const std::string& out, bool goes_on) {
   if (!goes_on) folder_->set_aside();  // logs of two runs do not mix
 }
 
+// Whoever gave each process rows of its own would lose most of them.
+std::unique_ptr<Batches> Run::batches_of(BatchStream& stream) const {
+  Communicator* c = q_.communicator;
+  const auto same = [c](uint64_t hash) {
+    check_same(
+        c, {{"batch (fit takes whole batches, the same in all, and each its rows of them)", hash}});
+  };
+  return stream_batches(stream, t_->source(), t_->slots(), {c ? c->rank() : 0, c ? c->size() : 1},
+                        same);
+}
+
 FitResult Run::fit(const Given& asked, FitCall call, const std::atomic<int>& stop,
                    Observer& observer) {
   Given given = asked;
@@ -117,9 +129,8 @@ FitResult Run::fit(const Given& asked, FitCall call, const std::atomic<int>& sto
   }
   take_parts(given, call, valid_file, observer);
   if (!given.stream) call.fit.batch = batch_size_for(t_->source(), call.fit.batch);
-  std::unique_ptr<Batches> batches = given.stream
-                                         ? stream_batches(*given.stream, t_->source(), t_->slots())
-                                         : rows_of(call.fit, observer);
+  std::unique_ptr<Batches> batches =
+      given.stream ? batches_of(*given.stream) : rows_of(call.fit, observer);
   const auto made = t_->source().metadata.find(kNewKey);
   if (!given.stream && !resumed_ && t_->step_count() == 0 && made != t_->source().metadata.end() &&
       call.given.count("epochs") == 0)

@@ -120,6 +120,7 @@ class Run {
   void write_begin(const Settings& settings);
   void write_end() const;
   std::unique_ptr<Batches> rows_of(const FitOptions& o, Observer& observer) const;
+  std::unique_ptr<Batches> batches_of(BatchStream& stream) const;
   FitResult run_loop(Batches& train, const FitOptions& o, Observer& observer);
   void take_parts(const Given& given, const FitCall& call, const std::string& valid_file,
                   Observer& observer);

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
+#include "core/random.hpp"
 #include "data/prefetch.hpp"
 #include "data/sampler.hpp"
+#include "engine/batch_rows.hpp"
 
 namespace onnxtrain::run {
 
@@ -81,10 +84,34 @@ class ColumnBatches final : public Batches {
   FedBatch fed_;
 };
 
+Tensor rows_between(const Tensor& t, size_t axis, int64_t from, int64_t to) {
+  Shape shape = t.shape();
+  const auto all = size_t(shape[axis]);
+  shape[axis] = to - from;
+  Tensor part(t.dtype(), shape);
+  size_t outer = 1, inner = 1;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (d != axis) (d < axis ? outer : inner) *= size_t(shape[d]);
+  const size_t n = size_t(to - from) * inner, pitch = all * inner, skip = size_t(from) * inner;
+  for (size_t o = 0; o < outer; ++o)
+    if (t.dtype() == DType::kString)
+      std::copy_n(t.as<std::string>() + o * pitch + skip, n, part.as<std::string>() + o * n);
+    else if (const size_t size = dtype_size(t.dtype()); n > 0)
+      std::memcpy(static_cast<char*>(part.data()) + o * n * size,
+                  static_cast<const char*>(t.data()) + (o * pitch + skip) * size, n * size);
+  return part;
+}
+
 class StreamBatches final : public Batches {
  public:
-  StreamBatches(BatchStream& stream, const Model& m, const std::vector<ValueDef>& inputs)
-      : stream_(stream), model_(m), inputs_(inputs) {
+  StreamBatches(BatchStream& stream, const Model& m, const std::vector<ValueDef>& inputs,
+                const Part& part, std::function<void(uint64_t)> first_batch)
+      : stream_(stream),
+        model_(m),
+        inputs_(inputs),
+        part_(part),
+        first_batch_(std::move(first_batch)),
+        axes_(row_axes(inputs)) {
     for (const ValueDef& d : inputs_)
       if (is_target(m, d.name) && label_.empty()) label_ = d.name;
   }
@@ -104,6 +131,7 @@ class StreamBatches final : public Batches {
     }
     ++fed_.index;
     feed();
+    if (part_.size > 1) take_own_rows();
     return &fed_;
   }
   int64_t batches() const override { return stream_.batches(); }
@@ -139,6 +167,27 @@ class StreamBatches final : public Batches {
       if (fed_.feeds.count(d.name) == 0) missing(d.name);
   }
 
+  uint64_t hash_of_batch() const {
+    Hash64 hash;
+    for (const auto& [name, value] : fed_.feeds)
+      if (const Tensor* t = std::get_if<Tensor>(&value); t && t->dtype() != DType::kString)
+        hash.add(t->data(), t->bytes());
+    return hash.value();
+  }
+
+  void take_own_rows() {
+    if (fed_.index == 0 && first_batch_) first_batch_(hash_of_batch());
+    const int64_t rank = part_.rank, size = part_.size;
+    for (size_t k = 0; k < inputs_.size(); ++k) {
+      const auto it = fed_.feeds.find(inputs_[k].name);
+      if (axes_[k] < 0 || it == fed_.feeds.end()) continue;
+      const Tensor* t = std::get_if<Tensor>(&it->second);
+      if (!t || int(t->rank()) <= axes_[k]) continue;
+      const int64_t n = t->shape()[size_t(axes_[k])];
+      it->second = rows_between(*t, size_t(axes_[k]), n * rank / size, n * (rank + 1) / size);
+    }
+  }
+
   [[noreturn]] void missing(const std::string& name) const {
     std::vector<std::string> there, wanted;
     for (const auto& [key, value] : fed_.feeds) there.push_back(key);
@@ -152,6 +201,9 @@ class StreamBatches final : public Batches {
   BatchStream& stream_;
   const Model& model_;
   std::vector<ValueDef> inputs_;
+  Part part_;
+  std::function<void(uint64_t)> first_batch_;
+  std::vector<int> axes_;  // by input, the dimension that counts rows
   std::string label_;
   BatchStream::Values values_;
   FedBatch fed_;
@@ -167,8 +219,9 @@ std::unique_ptr<Batches> column_batches(const FeedColumns& data, int64_t batch, 
 }
 
 std::unique_ptr<Batches> stream_batches(BatchStream& stream, const Model& m,
-                                        const std::vector<ValueDef>& inputs) {
-  return std::make_unique<StreamBatches>(stream, m, inputs);
+                                        const std::vector<ValueDef>& inputs, const Part& part,
+                                        std::function<void(uint64_t)> first_batch) {
+  return std::make_unique<StreamBatches>(stream, m, inputs, part, std::move(first_batch));
 }
 
 }  // namespace onnxtrain::run

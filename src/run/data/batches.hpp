@@ -1,6 +1,7 @@
 // Where an epoch gets its batches from: the rows of columns in an order made by (seed, epoch), or a
 // stream of batches that somebody else makes.
 #pragma once
+#include <functional>
 #include <memory>
 
 #include "data/columns/stream.hpp"
@@ -38,8 +39,11 @@ struct Part {
 // every batch are read; FedBatch::rows are those of all.
 std::unique_ptr<Batches> column_batches(const FeedColumns& data, int64_t batch, uint64_t seed,
                                         bool shuffle, bool whole, const Part& part = {});
-// inputs: of the training; every array is made to fit as columns are.
+// inputs: of the training; every array is made to fit as columns are. part: every process is given
+// the same whole batches and takes its rows of them; first_batch is called with a hash of the first
+// of each epoch.
 std::unique_ptr<Batches> stream_batches(BatchStream& stream, const Model& m,
-                                        const std::vector<ValueDef>& inputs);
+                                        const std::vector<ValueDef>& inputs, const Part& part = {},
+                                        std::function<void(uint64_t)> first_batch = {});
 
 }  // namespace onnxtrain::run
