@@ -127,15 +127,18 @@ if t.rank == 0: t.save({str(folder)!r} + f"/iterator{{t.ranks}}.train.onnx")
 @needs_mpi
 def test_warnings_and_progress_come_once(folder):
     (folder / "warned.py").write_text(f"""
-import numpy as np, onnxtrain as ot
+import os, numpy as np, onnxtrain as ot
 data = np.load({str(folder / 'data.npz')!r})
 model = ot.load({str(folder / 'mlp.onnx')!r}).compile(loss="cross_entropy")
-model.fit(data["x"], data["label"], valid=0.1, epochs=1, verbose=2)
+rank = os.environ["OMPI_COMM_WORLD_RANK"]
+log = ot.callbacks.CSVLogger({str(folder)!r} + "/log-" + rank)
+model.fit(data["x"], data["label"], valid=0.1, epochs=1, verbose=2, callbacks=[log])
 """)
     done = subprocess.run([MPIRUN, "--oversubscribe", "-n", "2", sys.executable, str(folder / "warned.py")],
                           env=environment(), capture_output=True, text=True, timeout=240)
     assert done.returncode == 0 and done.stderr.count("[OT3113]") == 1, done.stderr
     assert (done.stdout + done.stderr).count(" samples/s") == 1, done.stdout + done.stderr
+    assert (folder / "log-0").read_text().count("\n") == 2 and not (folder / "log-1").exists()
 
 
 @needs_mpi

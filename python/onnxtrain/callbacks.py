@@ -112,7 +112,9 @@ class LearningRateScheduler(Callback):
 
 
 class CSVLogger(Callback):
-    """A row per epoch in a csv file."""
+    """A row per epoch in a csv file; of several processes rank 0 writes it."""
+
+    writes = True
 
     def __init__(self, filename, append=False):
         self.filename, self.append, self._writer = filename, append, None

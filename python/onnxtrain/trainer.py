@@ -434,7 +434,9 @@ class Trainer:
             if isinstance(c, type):
                 raise UsageError(f"callbacks holds the class {c.__name__}, not a callback", "OT1152",
                                  f"callbacks=[ot.callbacks.{c.__name__}(...)]")
-        if verbose and self.rank == 0:
+        if self.rank > 0:  # files and lines come from rank 0
+            every = [c for c in every if not getattr(c, "writes", False)]
+        elif verbose:
             every.append(Progress(verbose, epochs or 10))
         return Watch(every, model or self, self, on_epoch, epochs or 10, self._run is not None)
 
