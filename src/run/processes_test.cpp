@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <cstdlib>
 #include <thread>
 
 #include "convert/networks/networks.hpp"
@@ -50,7 +50,10 @@ class Watched final : public Communicator {
     return group_.start_collect(data, offsets);
   }
   bool test(Handle h) override { return group_.test(h); }
-  [[noreturn]] void abort(int code) override { group_.abort(code); }
+  [[noreturn]] void abort(int code) override {
+    group_.abort(code);
+    std::abort();
+  }
   Traffic traffic() const override { return group_.traffic(); }
 
  private:
@@ -66,6 +69,7 @@ std::shared_ptr<const Model> wide_layers() {
   s.classes = true;
   s.hidden = {1500, 1500, 1500, 1500};  // a weight between them fills a bucket
   Recipe r;
+  r.optimizer.lr = 1e-5;
   r.losses.emplace_back();
   r.losses[0].kind = "cross_entropy";
   return std::make_shared<const Model>(prepare(new_network(s, all_ops()), r, all_ops()));

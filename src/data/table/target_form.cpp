@@ -7,7 +7,7 @@ namespace onnxtrain {
 namespace {
 
 constexpr size_t kMostClasses = 20;  // different whole numbers that are taken for classes
-constexpr size_t kMostTexts = 100000;
+constexpr size_t kMostCounted = 100000;  // different texts of a column
 
 using Texts = std::map<std::string, int64_t>;
 
@@ -21,7 +21,7 @@ std::map<size_t, Texts> texts_of(const std::vector<size_t>& columns, std::string
   while (reader.next(fields))
     for (size_t c : columns) {
       const std::string_view field = c < fields.size() ? csv_trimmed(fields[c]) : "";
-      if (!csv_missing(field) && all[c].size() < kMostTexts) ++all[c][std::string(field)];
+      if (!csv_missing(field) && all[c].size() < kMostCounted) ++all[c][std::string(field)];
     }
   return all;
 }
