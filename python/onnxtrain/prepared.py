@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 
 from .errors import UsageError
+from .hints import in_python
 from .model import Model, as_model
 from .recipe import loss_specs, optimizer_spec, schedule_spec
 
@@ -32,8 +33,11 @@ def prepare(model, loss="auto", optimizer=None, label=None, freeze=(), only=None
                       stacklevel=2)
     native = model._m
     prepared = Model(native.prepare(recipe))
-    for left in json.loads(native.weights(recipe))["left_out"]:
+    said = json.loads(native.weights(recipe))
+    for left in said["left_out"]:
         warnings.warn(f"{left['text']} [OT1285]; to leave them as they are: freeze={left['names']}", stacklevel=2)
+    for odd in said.get("settings", ()):
+        warnings.warn(f"[OT3130] {in_python(odd['text'])}; help: {in_python(odd['hint'])}", stacklevel=2)
     return prepared
 
 
