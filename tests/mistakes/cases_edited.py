@@ -76,7 +76,7 @@ CASES = [
     edited("a counter that stands still", without("T"), ["OT3134", "'T'", "taken for the first"]),
     edited("a weight that is assigned itself", as_it_was, ["OT3134", "'fc1.weight' is assigned 'same'"]),
     edited("the gradient of the scores", of_the_scores, ["OT3134", "'logits'", "'label' teaches nothing"]),
-    edited("a learning rate below zero", number("learning_rate", -0.1), ["OT3130", "-0.1", "loss larger"]),
+    edited("a learning rate of the file below zero", number("learning_rate", -0.1), ["OT3130", "-0.1", "loss larger"]),
     edited("a learning rate of zero", number("learning_rate", 0), ["OT3127", "learning rate is 0"]),
     edited("a training that shows no loss", silent_loss, ["nan"]),
 ]
