@@ -20,6 +20,13 @@ def _loss(v):
     return f"loss={weight or 1} * ot.losses.{_LOSSES[kind]}(output={output!r})"
 
 
+def _class_with(argument):
+    """An optimizer that has it."""
+    name = argument.partition("=")[0]
+    return {"momentum": "SGD", "dampening": "SGD", "nesterov": "SGD", "alpha": "RMSprop", "rho": "Adadelta"}.get(
+        name, "AdamW")
+
+
 _CALLS = {
     "loss": _loss,
     "class-weights": lambda v: f"loss=ot.losses.CrossEntropy(weight=[{v if v[:1].isdigit() else '1.0,2.0'}])",
@@ -30,7 +37,7 @@ _CALLS = {
     "target": lambda v: f"target={v!r}, or give that column as y" if v else "give the target as y",
     "loss-input": lambda v: f"loss=ot.losses.CrossEntropy(output={v!r})" if v else "the output of a loss",
     "resume": lambda v: f"ot.resume({v!r})" if v else "ot.resume(RUN)",
-    "optimizer-arg": lambda v: f"optimizer=ot.AdamW({v})" if v else "the optimizer's arguments",
+    "optimizer-arg": lambda v: f"optimizer=ot.{_class_with(v)}({v})" if v else "the optimizer's arguments",
     "schedule-arg": lambda v: f"schedule=ot.Schedule(..., {v})" if v else "the schedule's arguments",
     "lr": lambda v: f"optimizer=ot.AdamW(lr={v or '1e-3'})",
     "momentum": lambda v: f"optimizer=ot.SGD(momentum={v or '0.9'})",
@@ -56,6 +63,7 @@ _COMMANDS = {"onnxtrain prepare model.onnx -o model.train.onnx": 'ot.prepare("mo
 _FLAG = re.compile(r"(\bonnxtrain [a-z]+ [^;]*)|(?<![\w-])--([a-z][a-z-]*)"
                    r"(?:[ =](?!or\b|and\b|to\b|out\b)((?:[^\s;:?()]|:(?=\d))*[^\s,;:?()]))?")
 _LOSS_ON = re.compile(r"--loss ([a-z0-9_]+) --loss-input ('[^']*'|[^\s;:?(),]+)")
+_BETAS = re.compile(r"--optimizer-arg beta1=(\S+) --optimizer-arg beta2=([^\s;]+)")
 _TWICE = re.compile(r"(dims=\{[^}]*\}) \(\1\)")  # a message that says both
 # names behind one or several --freeze, up to the end of the clause
 _FROZEN = re.compile(r"--freeze ((?:(?:--freeze )?(?:'[^']*'|[^\s',;]+)(?: +|(?=[,;]|$)))+)(?=[,;]|$)")
@@ -108,6 +116,7 @@ def in_python(text):
     for command, call in _COMMANDS.items():
         text = text.replace(command, call)
     text = text.replace("add --label-offset", "--label-offset")
+    text = _BETAS.sub(r"optimizer=ot.AdamW(betas=(\1, \2))", text)
     if "--" not in text:
         return text
     return _TWICE.sub(r"\1", _FLAG.sub(_one, _LOSS_ON.sub(_loss_on, _FROZEN.sub(_frozen, text))))

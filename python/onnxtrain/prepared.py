@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 
 from .errors import UsageError
+from .hints import in_python
 from .model import Model, as_model
 from .recipe import loss_specs, optimizer_spec, schedule_spec
 from .values import to_native
@@ -42,8 +43,11 @@ def prepare_for(model, target, **options):
 def _prepared(model, recipe, target=None):
     native = model._m
     made = native.prepare(recipe, None if target is None else to_native(target, "y"))
-    for left in json.loads(native.weights(recipe))["left_out"]:
+    said = json.loads(native.weights(recipe))
+    for left in said["left_out"]:
         warnings.warn(f"{left['text']} [OT1285]; to leave them as they are: freeze={left['names']}", stacklevel=3)
+    for odd in said.get("settings", ()):
+        warnings.warn(f"[OT3130] {in_python(odd['text'])}; help: {in_python(odd['hint'])}", stacklevel=3)
     return Model(made)
 
 

@@ -288,3 +288,39 @@ def test_a_running_statistic_that_float16_cannot_hold_is_named():
     x = np.array([[1000, 1], [-1000, 2], [3000, 3]], np.float16)  # a variance of 4e6
     with pytest.raises(ot.DivergedError, match="the new value of 'var'"):
         t.step({"x": x, "label": np.zeros((3, 2), np.float16)})
+
+
+@pytest.mark.parametrize("declared", [[], None])
+def test_a_state_that_becomes_one_element_of_a_number(declared):
+    """Decoders begin with a scalar and go on with [1]: the declared rank 0 is no proof of a shape."""
+    floats, make = TensorProto.FLOAT, helper.make_node
+
+    def branch(name, node):
+        return helper.make_graph([node], name, [], [helper.make_tensor_value_info(node.output[0], floats, declared)])
+
+    def value(name, kind, shape=()):
+        return helper.make_tensor_value_info(name, kind, shape)
+
+    body = helper.make_graph(
+        [make("Identity", ["c"], ["c2"]), make("Greater", ["i", "zero"], ["later"]),
+         make("If", ["later"], ["t"], then_branch=branch("later", make("Reshape", ["s", "one"], ["a"])),
+              else_branch=branch("first", make("Identity", ["s"], ["b"]))), make("Mul", ["t", "half"], ["s2"])],
+        "body", [value("i", TensorProto.INT64), value("c", TensorProto.BOOL), value("s", floats, declared)],
+        [value("c2", TensorProto.BOOL), value("s2", floats, declared)])
+    constants = {"trips": np.int64(3), "yes": np.array(True), "s0": np.float32(0.5), "zero": np.int64(0),
+                 "one": np.array([1], np.int64), "half": np.float32(0.5), "w": np.array([2, 3], np.float32)}
+    graph = helper.make_graph(
+        [make("Loop", ["trips", "yes", "s0"], ["r"], "again", body=body), make("Mul", ["r", "w"], ["rw"]),
+         make("Mul", ["x", "rw"], ["y"])], "g", [value("x", floats, ["N", 2])], [value("y", floats, ["N", 2])],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()])
+    model = ot.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    x = np.array([[1, 2], [3, 4]], np.float32)
+    np.testing.assert_allclose(ot.Session(model).run({"x": x})["y"], reference(model, {"x": x})[0])
+    got = ot.gradients(model, {"x": x}, of="y", wrt=["s0", "half", "w", "x"])
+    np.testing.assert_allclose(got["s0"], 0.125 * (4 * 2 + 6 * 3))
+    np.testing.assert_allclose(got["half"], 0.5 * 3 * 0.25 * (4 * 2 + 6 * 3))
+    np.testing.assert_allclose(got["w"], 0.0625 * np.array([4, 6]))
+    np.testing.assert_allclose(got["x"], 0.0625 * np.tile([2, 3], (2, 1)))
+    trainer = ot.Trainer(ot.prepare(model, loss="mse", optimizer=ot.SGD(lr=0.01)))
+    losses = [trainer.step({"x": x, "label": 0 * x}).loss for _ in range(3)]
+    assert losses[2] < losses[0]

@@ -100,10 +100,16 @@ struct LeftOut {
   std::string text, hint;
 };
 
+// A setting with which hardly anything is learnt, and what is usual.
+struct OddSetting {
+  std::string text, hint;
+};
+
 // What prepare decided and what is worth saying about it.
 struct Decisions {
   std::vector<LossChoice> losses;  // of each term that is `auto`
   std::vector<LeftOut> left_out;
+  std::vector<OddSetting> settings;
 };
 
 // Names of the initializers that would be trained under this recipe, in graph order.
@@ -113,7 +119,8 @@ Model prepare(const Model& m, const Recipe& r, const OpTable& ops, Decisions* de
 
 // What every initializer is to a training by this recipe, as JSON. "weights": objects with name,
 // dtype, shape, elements, role ("trained", "constant", ...), because and, where the gradient stops,
-// node; "left_out": what LeftOut has. A file that carries its training is described by that.
+// node; "left_out": what LeftOut has; "settings": what OddSetting has. A file that carries its
+// training is described by that.
 std::string weights_json(const Model& m, const Recipe& r);
 
 // Step `which` of a lowered training model as a plain inference model: inputs are the data and

@@ -37,6 +37,7 @@ class AdaptedColumn final : public Column {
   int64_t source_row(int64_t row) const override { return source_->source_row(row); }
   bool is_decoded() const override { return source_->is_decoded(); }
   uint64_t identity(int64_t row) const override { return source_->identity(row); }
+  const Column* converted() const override { return channels_ > 0 ? nullptr : source_.get(); }
 
  protected:
   void read_rows(std::span<const int64_t> rows, void* out) const override {

@@ -141,4 +141,16 @@ std::map<std::string, std::string> match_columns(const Dataset& data, const Name
                              : cat("say which: --map ", open[0], "=", spare));
 }
 
+std::string matched_by_order(const std::map<std::string, std::string>& columns, const Names& inputs,
+                             const std::map<std::string, std::string>& map) {
+  if (inputs.size() < 2) return {};
+  std::string pairs;
+  for (const std::string& name : inputs) {
+    const auto at = columns.find(name);
+    if (at == columns.end() || at->second == name || map.count(name) != 0) continue;
+    pairs += cat(pairs.empty() ? "" : ", ", "'", at->second, "' feeds '", name, "'");
+  }
+  return pairs.empty() ? pairs : cat(pairs, ", in this order   (--map INPUT=NAME to change)");
+}
+
 }  // namespace onnxtrain

@@ -42,5 +42,10 @@ std::map<std::string, std::string> match_columns(const Dataset& data,
                                                  const std::vector<std::string>& labels,
                                                  const std::map<std::string, std::string>& map,
                                                  bool labels_optional = false);
+// What match_columns paired although the names differ and `map` does not say so, in words; "" when
+// there is one input only.
+std::string matched_by_order(const std::map<std::string, std::string>& columns,
+                             const std::vector<std::string>& inputs,
+                             const std::map<std::string, std::string>& map);
 
 }  // namespace onnxtrain

@@ -14,6 +14,7 @@
 #include "engine/single_values.hpp"
 #include "engine/stages.hpp"
 #include "engine/target_shapes.hpp"
+#include "engine/update_gradients.hpp"
 #include "infer/specialise.hpp"
 
 namespace onnxtrain {
@@ -363,6 +364,21 @@ NotFiniteValue Program::trace_not_finite(const std::vector<Value>& inputs, uint6
     if (!found.origin.empty()) return found;
   }
   return trace(inputs, seed, step, guard.loss_output, guard.bad);
+}
+
+void Program::read_gradients(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
+                             const GradientReader& read) {
+  ProgramOptions plain = impl_->options;
+  plain.limits.memory = 0;
+  plain.skip_passes = plain_passes();
+  Program copy(graph_.clone(), impl_->updates, impl_->state, impl_->pool, plain);
+  Plan& plan = copy.plan_for(inputs);
+  const SubgraphRunner sub = copy.impl_->subgraph_runner(seed);
+  RunOptions o = copy.impl_->run_options(seed, step);
+  o.subgraphs = &sub;
+  o.assign_updates = false;
+  run_plan(plan, inputs, o);
+  show_gradients(plan, read);
 }
 
 NotFiniteValue Program::trace(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,

@@ -1,6 +1,7 @@
 // Program: a graph that can be run. The one place that knows the order: specialise for the shapes
 // at hand, expand gradients, passes, plan; plans are cached by input types.
 #pragma once
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -57,6 +58,9 @@ struct NotFiniteValue {
   std::string origin;  // "output 'y' of 'Exp_14' (Exp)", "'t' in the gradient of node 'n' (Sqrt)"
 };
 
+// Told a state variable's name and the gradient that its update reads.
+using GradientReader = std::function<void(const std::string&, const Tensor&)>;
+
 // Names of the passes that join or rewrite nodes: without them a plan has the file's own nodes.
 std::vector<std::string> plain_passes();
 
@@ -75,6 +79,10 @@ class Program {
   // "output of 'Exp_14'". For after a guard tripped: state must still be as it was.
   NotFiniteValue trace_not_finite(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
                                   const Guard& guard);
+  // Runs again without writing anything and shows what the update of each state variable reads as
+  // its gradient.
+  void read_gradients(const std::vector<Value>& inputs, uint64_t seed, uint64_t step,
+                      const GradientReader& read);
   // The plan for these inputs (made now if needed): for reports.
   Plan& plan_for(const std::vector<Value>& inputs);
   // Runs on a plan that was made for arrays of these types (one per graph input) and has no dynamic

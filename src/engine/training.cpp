@@ -377,6 +377,14 @@ std::vector<const Plan*> Training::plans() const {
   return all;
 }
 
+void Training::read_gradients(const Feeds& feeds, const GradientReader& read) {
+  for (auto& a : algorithms_) {
+    for (size_t k = 0; k < a->inputs.size(); ++k)
+      if (auto it = feeds.find(a->inputs[k].name); it != feeds.end()) a->fed[k] = it->second;
+    a->program->read_gradients(a->fed, seed_, step_count_, read);
+  }
+}
+
 Plan& Training::plan_for(const Feeds& feeds, int which) {
   Algorithm& a = *algorithms_[size_t(std::max(0, which))];
   for (size_t k = 0; k < a.inputs.size(); ++k) a.fed[k] = feeds.at(a.inputs[k].name);

@@ -92,6 +92,10 @@ class Training {
   };
   Zeros zero_gradients() const { return last_zeros_; }
 
+  // Shows what the optimizers would read in a step on these feeds; nothing is written. Not for a
+  // training in blocks.
+  void read_gradients(const Feeds& feeds, const GradientReader& read);
+
   // Inputs of all algorithms together, in the order of first use.
   const std::vector<ValueDef>& slots() const { return slots_; }
   // An input takes another element type than the file declares from now on; every node that reads

@@ -55,6 +55,7 @@ struct OptimizerNode {
   const char* scalars = "R";  // R: learning rate, T: steps done before this one, N: T + 1
   Attributes attrs = {};
   std::vector<std::pair<std::string, double>> state = {};  // ending of the name, first value
+  double shrink = 0;  // each step multiplies the weight itself by 1 - learning rate * shrink
 };
 
 struct Optimizer {

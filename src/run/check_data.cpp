@@ -24,14 +24,16 @@ void Run::check_data(const Model& m, bool goes_on, Observer& observer) {
     rethrow_of(e, "validation data", q_.data.valid);
   }
   const std::vector<std::string> features = data_spec(parts_.data.metadata).features;
-  warn_unlike(parts_.train, m.metadata, features, observer);
+  FeedColumns before = parts_.train;
+  if (!goes_on) before.label.clear();  // a new training may learn something else
+  warn_unlike(before, m.metadata, features, observer);
   warn_unlike(parts_.valid_data.feeds, parts_.data.metadata, features, observer,
               "validation data: ");
   const std::string now = parts_.all.text();
-  const auto before = m.metadata.find("onnxtrain.data");
-  if (goes_on && before != m.metadata.end() && before->second != now)
+  const auto then = m.metadata.find("onnxtrain.data");
+  if (goes_on && then != m.metadata.end() && then->second != now)
     observer.on_warning("OT3116",
-                        cat("the data is not what this run was trained on so far (", before->second,
+                        cat("the data is not what this run was trained on so far (", then->second,
                             " then, ", now, " now): training goes on with it",
                             parts_.has_valid && parts_.valid_data.feeds.columns.empty()
                                 ? ", and rows of validation may have been trained on"

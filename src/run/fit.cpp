@@ -7,8 +7,8 @@
 #include <chrono>
 #include <optional>
 
-#include "core/shell.hpp"
 #include "run/data/target_check.hpp"
+#include "run/first_steps.hpp"
 #include "run/folder/best.hpp"
 #include "run/metrics/evaluate.hpp"
 #include "run/report/slowest.hpp"
@@ -38,7 +38,8 @@ class Loop {
         o_(o),
         at_(std::move(at)),
         observer_(observer),
-        target_(describe_scores(s.training().source())) {
+        target_(describe_scores(s.training().source())),
+        first_(s, target_, o.lr_known, observer) {
     if (valid_) evaluator_ = std::make_unique<Evaluator>(s);
     if (folder_ && o.sample_operators)
       sample_ = std::make_unique<OperatorSample>(s.training(), *folder_);
@@ -59,6 +60,9 @@ class Loop {
     if (!valid_ && o_.patience > 0)
       observer_.on_note("note",
                         "--patience watches the training loss: there are no validation rows");
+    if (o_.patience > 0 && o_.patience >= o_.epochs - at_.epoch)
+      observer_.on_note("note", cat("--patience ", o_.patience, " never stops a training of ",
+                                    o_.epochs - at_.epoch, " epochs"));
     const bool best_lost = folder_ && best_is_lost(*folder_, at_, metadata_, observer_);
     while (at_.epoch < o_.epochs && !done_) {
       if (stopping()) {  // before the first step: its beginning is a place to go on from, too
@@ -129,7 +133,7 @@ class Loop {
       diverged(e);
     }
     if (loss == 0) warn_if_all_ignored(b);
-    if (s_.step_count() == 1) warn_of_zero_gradients(loss);
+    first_.after_step(b.feeds, loss, train_.batches() > 0 && at_.batch + 1 >= train_.batches());
     if (at_.epoch == 0 && train_.is_stream()) note_labels(b);
     const int64_t rows = parallel_ ? s_.training().batch_rows() : b.rows;
     at_.loss_sum += loss * double(rows);
@@ -231,6 +235,7 @@ class Loop {
     at_.rows = 0;
     judge(e, at_);
     publish(e);
+    first_.after_epoch(e, o_.epochs);
     save_last();
     if (folder_ && o_.keep > 0) folder_->keep_epoch(at_.epoch, o_.keep);
   }
@@ -309,44 +314,6 @@ class Loop {
                          "");
   }
 
-  // How a loss is made larger: on the command line with the names of this training.
-  std::string heavier_loss() const {
-    const Model& m = s_.training().source();
-    const std::string kind = loss_kind(m);
-    const auto& outputs = m.main.outputs;
-    const bool named = std::find(outputs.begin(), outputs.end(), target_.value) != outputs.end();
-    return cat("give the loss a larger weight",
-               kind.empty() || !named
-                   ? std::string()
-                   : cat(":  --loss ", shell_word(target_.output + "=" + kind + ":1024"), "  "),
-               " (with SGD a learning rate 1024 times smaller)");
-  }
-
-  // Nothing would train, and no later step would say so.
-  void warn_of_zero_gradients(double loss) {
-    const Training::Zeros z = s_.training().zero_gradients();
-    const bool half = z.narrow > 0;  // whose loss can be 0 because it is small
-    if (z.gradients == 0 || (z.zeros == 0 && !half) || (loss == 0 && !half)) return;
-    if (z.zeros == z.gradients && loss != 0)
-      observer_.on_warning(
-          "OT1287",
-          cat("every gradient is exactly 0 at the first step: the outputs are saturated (a "
-              "Sigmoid, "
-              "Softmax, Relu or Clip at its end), or nothing of the data reaches a weight",
-              half ? ", or they are below 6e-8, which is 0 in float16" : ""),
-          cat("scale the data (--scale auto), begin with new weights (--reset), or take the loss "
-              "on "
-              "the scores before the activation (--loss-input)",
-              half ? "; in float16 " + heavier_loss() : std::string()));
-    else if (half)
-      observer_.on_warning(
-          "OT1288",
-          cat(z.narrow, " of ", z.gradients,
-              " gradients are 0 or too small for float16 at the first step: it has "
-              "nothing below 6e-8 and few digits below 6e-5"),
-          heavier_loss() + ", or train the model in float32 and convert it afterwards");
-  }
-
   [[noreturn]] void diverged(const NotFiniteError& e) {
     std::string where;
     save_last();
@@ -370,6 +337,7 @@ class Loop {
   Position at_;
   Observer& observer_;
   Scores target_;
+  FirstSteps first_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<OperatorSample> sample_;
   FitResult result_;

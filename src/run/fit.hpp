@@ -24,6 +24,7 @@ struct FitOptions {
   int64_t save_every = 0;  // steps between checkpoints; 0: at the end of each epoch
   int64_t keep = 0;        // that many checkpoints of finished epochs stay besides last and best
   bool sample_operators = true;  // watch a few steps for the report; no other observer may be set
+  bool lr_known = false;         // its course was looked at before the run
   bool check_finite = true;      // stop when a loss, gradient or weight is not finite
   const std::atomic<int>* stop = nullptr;  // set by a signal: finish the step, save, return
 };

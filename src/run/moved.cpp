@@ -59,7 +59,8 @@ void Moved::warn_if_nothing(const Training& t, Observer& observer) const {
       cat("no weight changed in ", steps, steps == 1 ? " step" : " steps",
           change > 0 ? cat(" by more than ", change) : std::string(),
           t.has_lr() ? cat("; the learning rate is ", t.lr()) : std::string()),
-      "a larger learning rate:  --lr 1e-3   (--clip and --accumulate may leave nothing, too)");
+      "a larger learning rate:  --lr 1e-3   (also look at --clip and --accumulate: they may leave "
+      "nothing)");
 }
 
 }  // namespace onnxtrain::run

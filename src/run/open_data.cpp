@@ -158,6 +158,7 @@ void Run::open_data(Start& s, Observer& observer) {
   }
   for (const auto& [label, text] : s.notes) observer.on_note(label, text);
   for (const LeftOut& l : s.left_out) observer.on_warning("OT1285", l.text, l.hint);
+  for (const OddSetting& o : s.settings) observer.on_warning("OT3130", o.text, o.hint);
   // which rows the run has not seen yet is known for its own split alone
   if (s.resumed && (settings_.changes("valid") || was_edited(settings_, s, "valid")) &&
       parts_.has_valid && parts_.valid_data.feeds.columns.empty() && q_.data.overfit == 0)

@@ -97,6 +97,8 @@ Fed inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed, Observe
   for (const auto& [name, column] : columns) wanted.push_back(column);
   data = data.used(wanted);
   for (const std::string& note : data.notes()) observer.on_note("note", note);
+  if (const std::string note = matched_by_order(columns, names, map); !note.empty())
+    observer.on_note("note", note);
   Fed fed;
   fed.row_names = data.row_names();
   fed.any_size =
@@ -285,6 +287,7 @@ Evaluation evaluate(const std::string& run_or_model, const std::string& which, c
   observer.on_note("data", data.line);
   for (const std::string& note : data.notes) observer.on_note("note", note);
   warn_unlike(data.feeds, t.source().metadata, known.features, observer);
+  note_training_data(data.feeds, t.source().metadata, observer);
   check_target(t.source(), data, observer);
   if (processes) check_rows(*processes, t.source(), data.feeds.columns, batch);
   std::vector<std::string> classes =

@@ -10,6 +10,8 @@
 
 #include "model/batch.hpp"
 #include "model/scores.hpp"
+#include "onnx/odd_updates.hpp"
+#include "run/data/row_order.hpp"
 #include "run/data/target_check.hpp"
 #include "run/data/whole_batches.hpp"
 #include "run/moved.hpp"
@@ -39,6 +41,17 @@ std::string taken(Model& m, const char* key) {
   std::string value = it->second;
   m.metadata.erase(it);
   return value;
+}
+
+// A training that the file brings, which somebody may have written or edited.
+void warn_about_updates(const Training& t, Observer& observer) {
+  for (const OddUpdate& odd : odd_updates(t.source()))
+    observer.on_warning("OT3134", odd.text, odd.hint);
+  if (t.has_lr() && t.lr() < 0)
+    observer.on_warning("OT3130",
+                        cat("the learning rate of the file is ", t.lr(),
+                            ": training makes the loss larger, not smaller"),
+                        "give another one:  --lr 1e-3");
 }
 
 // The change that --preprocess asks for.
@@ -101,6 +114,7 @@ Run::Run(Request q, Settings settings, Observer& observer)
   const bool scheduled = lr_is_scheduled(*s.model);
   t_ = std::make_unique<Training>(std::move(s.model), at_.seed, q_.program);
   accept_fed(*t_);
+  if (!prepared_ && !resumed_) warn_about_updates(*t_, observer);
   cut_batches();
   if (!new_lr) return;
   // a schedule of ours has been made again from the new learning rate
@@ -206,6 +220,9 @@ std::unique_ptr<Batches> Run::rows_of(const FitOptions& o, Observer& observer) c
                         cat("the model takes ", o.batch, " rows at a time: ", rest,
                             rest == 1 ? " row" : " rows", " are left out of each epoch"),
                         "");
+  if (!o.shuffle)
+    if (const std::string problem = order_problem(parts_.train, o.batch); !problem.empty())
+      observer.on_warning("OT3120", problem, "leave --no-shuffle out");
   const Communicator* c = q_.communicator;
   return column_batches(parts_.train, o.batch, at_.seed, o.shuffle, whole,
                         {c ? c->rank() : 0, c ? c->size() : 1});
@@ -218,6 +235,7 @@ FitResult Run::run_loop(Batches& train, const FitOptions& o, Observer& observer)
                parts_.data.metadata};
   FitOptions options = o;
   if (engine_) options.sample_operators = false;  // none of ours run
+  options.lr_known = prepared_ && steps_ > 0;
   const Moved moved(*t_);
   FitResult r = run::fit(stepper, task, options, at_, observer);
   if (!engine_) moved.warn_if_nothing(*t_, observer);

@@ -9,6 +9,7 @@
 #include "convert/analysis/bad_values.hpp"
 #include "convert/step/augment.hpp"
 #include "convert/step/names.hpp"
+#include "convert/step/odd_settings.hpp"
 #include "convert/step/optimizers.hpp"
 #include "convert/step/schedules.hpp"
 #include "core/shell.hpp"
@@ -80,6 +81,7 @@ Model prepare_told(const Model& m, const Recipe& r, Observer& observer) {
   for (const auto& [label, text] : notes)
     if (label != "loss" || !decided.losses.empty()) observer.on_note(label, text);
   for (const LeftOut& l : decided.left_out) observer.on_warning("OT1285", l.text, l.hint);
+  for (const OddSetting& o : decided.settings) observer.on_warning("OT3130", o.text, o.hint);
   return out;
 }
 
@@ -140,6 +142,7 @@ void prepare_again(Start& s, Recipe r, const ModelChange& change) {
   s.model = std::make_shared<Model>(prepare_noting(*s.plain, r, decided, s.notes));
   s.chosen = std::move(decided.losses);
   s.left_out = std::move(decided.left_out);
+  s.settings = std::move(decided.settings);
   s.prepared = true;
   s.model->metadata[kMade] = "train";
 }
@@ -185,7 +188,9 @@ void fit_schedule(Start& s, Recipe r, int64_t steps, bool new_lr, bool new_sched
   if (s.at.step > 0 && other_length)
     observer.on_note("schedule", cat(kind, " over ", with_commas(updates), " updates now"));
   const auto total = r.schedule.numbers.find("total_steps");
-  if (total != r.schedule.numbers.end() && total->second < double(updates))
+  if (const OddSetting odd = odd_schedule(r, updates); !odd.text.empty())
+    observer.on_warning("OT3128", odd.text, odd.hint);
+  else if (total != r.schedule.numbers.end() && total->second < double(updates))
     observer.on_warning("OT3128",
                         cat("the schedule ", kind, " ends after ", total->second,
                             " updates, the training has ", with_commas(updates)),

@@ -28,11 +28,12 @@ struct Start {
   // or the run has its training. Dropped when the training begins: it holds the weights.
   std::shared_ptr<const Model> plain;
   Position at;
-  std::string folder, name;        // folder: of the run that is resumed
-  bool prepared = false;           // by us, by these settings (now, or when the run began)
-  bool resumed = false;            // not from a MODEL
-  std::vector<LossChoice> chosen;  // what `auto` decided
-  std::vector<LeftOut> left_out;   // weights that do not train although nothing freezes them
+  std::string folder, name;          // folder: of the run that is resumed
+  bool prepared = false;             // by us, by these settings (now, or when the run began)
+  bool resumed = false;              // not from a MODEL
+  std::vector<LossChoice> chosen;    // what `auto` decided
+  std::vector<OddSetting> settings;  // with which hardly anything is learnt
+  std::vector<LeftOut> left_out;     // weights that do not train although nothing freezes them
   std::vector<std::pair<std::string, std::string>> notes;  // label and text, to be told
 };
 

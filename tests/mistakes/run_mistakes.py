@@ -17,15 +17,18 @@ import cases_attributes  # noqa: E402
 import cases_calls  # noqa: E402
 import cases_command  # noqa: E402
 import cases_data  # noqa: E402
+import cases_edited  # noqa: E402
 import cases_hints  # noqa: E402
 import cases_hints_data  # noqa: E402
 import cases_images  # noqa: E402
 import cases_meeting  # noqa: E402
 import cases_model  # noqa: E402
 import cases_more  # noqa: E402
+import cases_plausible  # noqa: E402
 import cases_python  # noqa: E402
 import cases_rows  # noqa: E402
 import cases_run  # noqa: E402
+import cases_sane  # noqa: E402
 import cases_stranger  # noqa: E402
 import cases_table  # noqa: E402
 import cases_unlike  # noqa: E402
@@ -48,6 +51,9 @@ GROUPS = {
     "formats and numbers": cases_more.CASES,
     "settings that meet": cases_meeting.CASES,
     "unlike the training": cases_unlike.CASES,
+    "nothing is learnt": cases_sane.CASES,
+    "wrong and plausible": cases_plausible.CASES,
+    "edited training files": cases_edited.CASES,
     "attributes": cases_attributes.CASES,
     "seldom seen": cases_hints.CASES + cases_hints_data.CASES,
 }

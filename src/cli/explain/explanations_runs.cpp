@@ -58,7 +58,9 @@ constexpr Explanation kRuns[] = {
     {"OT3120",
      "All rows of the training data have the same class. A classifier learns to answer it always, "
      "which says nothing; rows of other classes are missing, or another column is the target. The "
-     "same\nholds for a target that is one number in every row."},
+     "same\nholds for a target that is one number in every row, for validation rows of a class "
+     "that "
+     "no training row\nhas, and for rows that are sorted by class and not shuffled."},
     {"OT3121",
      "A column goes with the target row by row: a copy of it, its code, or something that is known "
      "only\nafterwards. The model learns to copy it. Where the column is not known when "
@@ -84,13 +86,33 @@ constexpr Explanation kRuns[] = {
      "clipped to nothing or no update came yet "
      "(--accumulate)."},
     {"OT3128",
-     "The schedule of the learning rate ends long before the training does, because total_steps "
-     "was given.\nLeave it out: a schedule spans the run by itself."},
+     "The schedule of the learning rate ends long before the training does, or changes nothing "
+     "in it: total_steps, step_size,\nmilestones and warmup_steps count updates, and gamma of "
+     "exponential is for each of them. Without\ntotal_steps a schedule spans the run by itself."},
     {"OT3129",
      "A run remembers between which numbers its inputs lay. Here most values of a column lie "
      "farther outside than\nthat range is wide, or every column is more than 20 times smaller: "
      "millimetres instead of metres, bytes instead\nof numbers from 0 to 1, columns in another "
      "order, a file that is another one."},
+    {"OT3130",
+     "The training has a setting far outside of what anybody trains with: it is allowed, and "
+     "hardly anything\nis learnt with it. docs/recipe.md has the bounds."},
+    {"OT3131",
+     "Most weights were bit by bit the same after some steps although they have a gradient: each "
+     "update is smaller\nthan half the distance to the next number of the type, and rounding "
+     "takes it away. float16 has 11 bits,\nbfloat16 8. Weights in float32 keep such updates."},
+    {"OT3132",
+     "A column holds whole numbers that float32 cannot tell apart (timestamps, ids above "
+     "16,777,216), or dates\nwritten as 20261118. Numbers counted from the smallest one lose "
+     "nothing."},
+    {"OT3133",
+     "The loss of the validation rows is NaN or infinite although every training step was finite: "
+     "weights have\nbecome so large that scores overflow."},
+    {"OT3134",
+     "The training in the file obeys the rules, but an update is assigned to another variable or "
+     "to "
+     "none, the\ncounter of steps stands still, or the gradient is that of a tensor that no target "
+     "reaches. Files that\nwere edited by hand have such bindings."},
     {"OT4001", "A file cannot be opened: it does not exist, or may not be read."},
     {"OT4002", "The path is a folder or device where a file is needed."},
     {"OT4003", "The file is larger than the limit."},

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "convert/analysis/roles.hpp"
+#include "convert/step/odd_settings.hpp"
 #include "convert/step/training_mode.hpp"
 #include "op/model_refusal.hpp"
 
@@ -66,7 +67,7 @@ json by_bindings(const Model& m) {
 }  // namespace
 
 std::string weights_json(const Model& source, const Recipe& r) {
-  json out{{"weights", json::array()}, {"left_out", json::array()}};
+  json out{{"weights", json::array()}, {"left_out", json::array()}, {"settings", json::array()}};
   if (!source.training.empty()) {
     out["weights"] = by_bindings(source);
   } else {
@@ -82,6 +83,8 @@ std::string weights_json(const Model& source, const Recipe& r) {
     for (const LeftOut& l : left_out(m, roles))
       out["left_out"].push_back(
           {{"names", l.names}, {"node", l.node}, {"text", l.text}, {"hint", l.hint}});
+    for (const OddSetting& s : odd_settings(r, source))
+      out["settings"].push_back({{"text", s.text}, {"hint", s.hint}});
   }
   return out.dump(-1, ' ', false, json::error_handler_t::replace);  // names may be no UTF-8
 }

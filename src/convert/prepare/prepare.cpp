@@ -11,6 +11,7 @@
 #include "convert/step/gradients.hpp"
 #include "convert/step/losses.hpp"
 #include "convert/step/names.hpp"
+#include "convert/step/odd_settings.hpp"
 #include "convert/step/optimizers.hpp"
 #include "convert/step/reset.hpp"
 #include "convert/step/schedules.hpp"
@@ -160,6 +161,7 @@ LossChoice loss_for_training(const Model& source) {
 Model prepare(const Model& m, const Recipe& r, const OpTable& ops, Decisions* decided) {
   check_recipe(r);
   Model out = prepare_step(m, r, ops, decided);
+  if (decided) decided->settings = odd_settings(r, m);
   if (!r.lowered) return out;
   Model lowered;
   std::optional<NeedsShape> lacking = apply_rules([&] { lowered = lower(out, ops); });

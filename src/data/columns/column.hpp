@@ -32,6 +32,8 @@ class Column {
   // It does so for text, too.
   virtual bool is_decoded() const { return false; }
   virtual uint64_t identity(int64_t /*row*/) const { return 0; }
+  // The column of the same rows and elements that this one converts to another type; null: none.
+  virtual const Column* converted() const { return nullptr; }
 
  protected:
   virtual void read_rows(std::span<const int64_t> rows, void* out) const = 0;

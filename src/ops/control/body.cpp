@@ -103,9 +103,11 @@ std::vector<ValueId> BodyBuilder::inline_body(const Graph& body,
       folded = fold_node(*graph_, graph_->nodes[k], outer_.table());
     });
     if (folded) continue;
-    // where the sizes do not follow, the declared number of dimensions is what is known
+    // where the sizes do not follow, the declared number of dimensions is what is known; none is a
+    // whole shape, which is never taken from a declaration
     for (ValueId v : graph_->nodes[k].outputs)
-      if (auto it = ranks.find(v); it != ranks.end() && !graph_->value(v).type.shape)
+      if (auto it = ranks.find(v);
+          it != ranks.end() && it->second > 0 && !graph_->value(v).type.shape)
         graph_->value(v).type.shape = std::vector<Dim>(it->second);
     if (kept != k) graph_->nodes[kept] = std::move(graph_->nodes[k]);
     ++kept;

@@ -105,7 +105,8 @@ OptimizerNode node(const OptimizerSettings& s) {
   if (s.keras())
     return {.op = "AdagradKeras",
             .attrs = {{"epsilon", s.real("eps")}, {"decay", s.real("weight_decay")}},
-            .state = {{"accumulator", s["initial_accumulator_value"]}}};
+            .state = {{"accumulator", s["initial_accumulator_value"]}},
+            .shrink = s["weight_decay"]};
   return {.op = "Adagrad",  // T is 0 at the first step
           .domain = kTrainingDomain,
           .scalars = "RT",

@@ -128,9 +128,15 @@ OptimizerNode node(const OptimizerSettings& s, std::string op) {
   return n;
 }
 
-OptimizerNode adam(const OptimizerSettings& s) { return node(s, s.keras() ? "AdamKeras" : "Adam"); }
+OptimizerNode adam(const OptimizerSettings& s) {
+  OptimizerNode n = node(s, s.keras() ? "AdamKeras" : "Adam");
+  if (s.keras()) n.shrink = s["weight_decay"];
+  return n;
+}
 OptimizerNode adamw(const OptimizerSettings& s) {
-  return node(s, s.keras() ? "AdamKeras" : "AdamW");
+  OptimizerNode n = node(s, s.keras() ? "AdamKeras" : "AdamW");
+  n.shrink = s["weight_decay"];
+  return n;
 }
 
 std::vector<OptimizerSetting> settings(OptimizerSetting decay) {

@@ -80,7 +80,8 @@ OptimizerNode node(const OptimizerSettings& s) {
           .attrs = {{"beta1", s.real("beta1")},
                     {"beta2", s.real("beta2")},
                     {"decay", s.real("weight_decay")}},
-          .state = {{"exp_avg", 0}}};
+          .state = {{"exp_avg", 0}},
+          .shrink = s["weight_decay"]};
 }
 
 }  // namespace

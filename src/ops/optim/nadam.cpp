@@ -98,6 +98,7 @@ OptimizerNode node(const OptimizerSettings& s) {
                   .attrs = adam_attrs(s),
                   .state = {{"exp_avg", 0}, {"exp_avg_sq", 0}, {"mu_product", 1}}};
   n.attrs["momentum_decay"] = s.real("momentum_decay");
+  if (s.flag("decoupled_weight_decay")) n.shrink = s["weight_decay"];
   return n;
 }
 

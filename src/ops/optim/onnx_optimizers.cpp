@@ -293,6 +293,8 @@ OptimizerNode adam(const OptimizerSettings& s) {
 OptimizerNode momentum(const OptimizerSettings& s) {
   OptimizerNode n = node(s, "Momentum", "RT", {"alpha", "beta"}, {{"V", 0}});
   n.attrs["mode"] = std::string(s.flag("nesterov") ? "nesterov" : "standard");
+  n.shrink =
+      std::get<float>(n.attrs["norm_coefficient"]) * (s.flag("nesterov") ? 1 + s["alpha"] : 1);
   return n;
 }
 

@@ -84,10 +84,12 @@ std::string text(const char* name, bool decoupled) {
 }
 
 OptimizerNode node(const OptimizerSettings& s) {
-  return {.op = s.flag("decoupled_weight_decay") ? "RAdamW" : "RAdam",
+  const bool decoupled = s.flag("decoupled_weight_decay");
+  return {.op = decoupled ? "RAdamW" : "RAdam",
           .scalars = "RN",
           .attrs = adam_attrs(s),
-          .state = {{"exp_avg", 0}, {"exp_avg_sq", 0}}};
+          .state = {{"exp_avg", 0}, {"exp_avg_sq", 0}},
+          .shrink = decoupled ? s["weight_decay"] : 0};
 }
 
 }  // namespace

@@ -118,6 +118,7 @@ OptimizerNode node(const OptimizerSettings& s) {
     n.op += "Momentum";
     n.state.emplace_back("momentum_buffer", 0);
   }
+  if (s.keras()) n.shrink = s["weight_decay"];
   return n;
 }
 

@@ -108,12 +108,13 @@ OptimizerNode with_momentum(const OptimizerSettings& s, double momentum, bool ne
                     {"beta", float(1 - s["dampening"])},
                     {"norm_coefficient", s.single("weight_decay")},
                     {"mode", std::string(nesterov ? "nesterov" : "standard")}},
-          .state = {{"momentum", 0}}};
+          .state = {{"momentum", 0}},
+          .shrink = s["weight_decay"] * (nesterov ? 1 + momentum : 1)};
 }
 
 OptimizerNode sgd(const OptimizerSettings& s) {
   if (s["momentum"] > 0) return with_momentum(s, s["momentum"], s.flag("nesterov"));
-  return {.op = "Sgd", .attrs = {{"decay", s.real("weight_decay")}}};
+  return {.op = "Sgd", .attrs = {{"decay", s.real("weight_decay")}}, .shrink = s["weight_decay"]};
 }
 
 // 0 means "not given" for the words that are about momentum.

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
+#include <map>
 #include <unordered_map>
 
+#include "core/random.hpp"
 #include "core/shell.hpp"
+#include "run/data/whole_numbers.hpp"
 
 namespace onnxtrain::run {
 
@@ -17,9 +21,11 @@ constexpr int64_t kComparedRows = 20000;   // every n-th row of more
 constexpr int64_t kComparedColumns = 256;  // wider rows are signals or images, no tables
 
 struct TableColumn {
-  std::string name;            // "'age'", "column 3 of 'x'"
-  std::string column;          // of a table; empty: it has no name
-  std::vector<uint64_t> keys;  // of the rows: equal values have equal keys
+  const Column* source = nullptr;  // as the data has it, before it is converted; may be null
+  int64_t element = 0;             // of its rows
+  std::string name;                // "'age'", "column 3 of 'x'"
+  std::string column;              // of a table; empty: it has no name
+  std::vector<uint64_t> keys;      // of the rows: equal values have equal keys
   bool text = false;
 };
 
@@ -98,6 +104,8 @@ std::vector<TableColumn> features_of(const Parts& p, const Model& m,
         f.column = input;
       f.name = f.column.empty() ? cat("column ", i, " of '", input, "'") : cat("'", f.column, "'");
       f.keys = std::move(keys[i]);
+      f.source = k < p.data.feeds.columns.size() ? p.data.feeds.columns[k]->converted() : nullptr;
+      f.element = int64_t(i);
       f.text = c.dtype() == DType::kString;
       all.push_back(std::move(f));
     }
@@ -123,6 +131,14 @@ const Column* single_target(const Parts& p) {
         p.train.columns[k]->dtype() != DType::kString)
       return p.train.columns[k].get();
   return nullptr;
+}
+
+// One number in every row and every place of it.
+bool target_is_constant(const Parts& p) {
+  for (size_t k = 0; k < p.train.names.size(); ++k)
+    if (p.train.names[k] == p.train.label && !dtype_is_integer(p.train.columns[k]->dtype()))
+      return p.data.target.classes.empty() && p.data.target.min == p.data.target.max;
+  return false;
 }
 
 void warn_about_copies(const std::vector<TableColumn>& features,
@@ -185,6 +201,57 @@ void warn_about_row_numbers(const std::vector<TableColumn>& features, const Part
                               " counts the rows: new rows have other numbers, and where the file "
                               "is sorted it tells the target"),
                           without_column(f, p, table));
+}
+
+// An id: whole numbers, no two alike, and the column is called so.
+bool is_named_id(const TableColumn& f) {
+  std::string name = f.column;
+  for (char& c : name) c = char(std::tolower(static_cast<unsigned char>(c)));
+  if (f.text || (name != "id" && name != "uuid" && !name.ends_with("_id") &&
+                 !f.column.ends_with("Id") && !f.column.ends_with("ID")))
+    return false;
+  return std::all_of(f.keys.begin(), f.keys.end(),
+                     [](uint64_t k) {
+                       const double v = std::bit_cast<double>(k);
+                       return v == std::floor(v);
+                     }) &&
+         different_keys(f.keys) == f.keys.size();
+}
+
+void warn_about_ids(const std::vector<TableColumn>& features, const Parts& p,
+                    const std::string& table, Observer& observer) {
+  for (const TableColumn& f : features)
+    if (is_named_id(f))
+      observer.on_warning("OT3122",
+                          cat("column ", f.name,
+                              " is another number in every row, an id by its name: it says nothing "
+                              "about new rows"),
+                          without_column(f, p, table));
+}
+
+// Rows that are alike in every feature and not in their class: no model can tell them apart.
+void note_contradictions(const std::vector<TableColumn>& features,
+                         const std::vector<uint64_t>& target, Observer& observer) {
+  constexpr double kSeen = 0.02;
+  std::map<uint64_t, std::map<uint64_t, int64_t>> seen;
+  for (size_t r = 0; r < target.size(); ++r) {
+    uint64_t row = 0;
+    for (const TableColumn& f : features) row = hash64(&f.keys[r], sizeof f.keys[r], row);
+    ++seen[row][target[r]];
+  }
+  int64_t wrong = 0;
+  for (const auto& [row, classes] : seen) {
+    int64_t all = 0, most = 0;
+    for (const auto& [label, n] : classes) {
+      all += n;
+      most = std::max(most, n);
+    }
+    wrong += all - most;
+  }
+  if (double(wrong) < kSeen * double(target.size())) return;
+  observer.on_note("note", cat("rows with the same features have different classes: at most ",
+                               std::round(1000 * (1 - double(wrong) / double(target.size()))) / 10,
+                               " % of the training rows can be told rightly"));
 }
 
 void note_constants(const std::vector<TableColumn>& features, Observer& observer) {
@@ -266,7 +333,7 @@ void warn_about_columns(const Parts& p, const Model& m, const std::string& table
   const Column* target = single_target(p);
   const bool classes = !p.data.labels.empty() || p.data.target.two_values;
   const std::vector<uint64_t> keys = target ? row_keys(*target, rows)[0] : std::vector<uint64_t>();
-  if (target && is_one_key(keys) && p.data.labels.empty())
+  if (target_is_constant(p))
     observer.on_warning("OT3120",
                         cat("the target '", p.data.target.column, "' is ", p.data.target.min,
                             " in every row: there is nothing to learn, and the model learns to "
@@ -283,9 +350,17 @@ void warn_about_columns(const Parts& p, const Model& m, const std::string& table
   else
     note_constants(features, observer);
   if (target && !is_one_key(keys)) warn_about_copies(features, keys, classes, p, table, observer);
+  if (target && classes) note_contradictions(features, keys, observer);
   warn_about_row_numbers(features, p, rows, table, observer);
+  warn_about_ids(features, p, table, observer);
   warn_about_twins(features, p, table, observer);
   warn_about_outliers(features, rows, observer);
+  for (const TableColumn& f : features)
+    if (f.source && !f.text)
+      if (const std::string text = lost_in_float32(*f.source, f.element, f.name); !text.empty()) {
+        observer.on_warning("OT3132", text, without_column(f, p, table));
+        break;
+      }
 }
 
 }  // namespace onnxtrain::run

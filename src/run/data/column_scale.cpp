@@ -15,6 +15,7 @@ constexpr int64_t kMostRows = 100000;   // every n-th row of more
 constexpr int64_t kMostColumns = 4096;  // wider rows are signals or images, no tables
 constexpr double kApart = 100;          // columns whose spreads differ more than so often
 constexpr double kLarge = 1000;         // values that are larger
+constexpr double kSmall = 1e-3;         // than the largest of all columns
 constexpr double kBrightest = 50;       // of an image that was scaled
 
 // Does the graph itself scale this input, or need no scale (trees)?
@@ -109,6 +110,29 @@ std::map<std::string, ColumnScale> measured_scale(const FeedColumns& rows, const
   return all;
 }
 
+std::string scaled_twice(const FeedColumns& rows, const Model& m) {
+  constexpr double kByMany = 100;
+  for (size_t k = 0; k < rows.names.size(); ++k) {
+    const ValueId v = m.main.find(rows.names[k]);
+    const Column* source = rows.columns[k]->converted();
+    if (v == kNone || is_target(m, rows.names[k]) || !source || source->dtype() != DType::kUint8 ||
+        !dtype_is_float(rows.columns[k]->dtype()))
+      continue;
+    for (const Node& n : m.main.nodes) {
+      const bool div = n.is("Div"), mul = n.is("Mul");
+      if ((!div && !mul) || n.inputs[0] != v) continue;
+      const Tensor& by = m.main.value(n.inputs[1]).constant;
+      if (!by.defined() || by.size() == 0) continue;
+      const double c = std::fabs(by.to_doubles()[0]);
+      if (div ? c >= kByMany : c > 0 && c * kByMany <= 1)
+        return cat("bytes of input '", rows.names[k],
+                   "' are divided by 255 while they are read, and ", n.label(),
+                   " of the model scales them by ", div ? "1/" : "", short_number(c), " again");
+    }
+  }
+  return {};
+}
+
 std::string scale_problem(const FeedColumns& rows, const Model& m,
                           const std::vector<std::string>& features) {
   for (size_t k = 0; k < rows.names.size(); ++k) {
@@ -126,10 +150,15 @@ std::string scale_problem(const FeedColumns& rows, const Model& m,
       if (size(i) > size(wide)) wide = i;
       if (s.std[i] < s.std[narrow]) narrow = i;
     }
-    if (size(wide) <= kLarge && size(wide) <= kApart * s.std[narrow]) continue;
+    const bool small = size(wide) < kSmall && s.std[wide] < kSmall;
+    if (!small && size(wide) <= kLarge && size(wide) <= kApart * s.std[narrow]) continue;
     auto name = [&](size_t i) {
       return i < features.size() ? cat("'", features[i], "'") : cat("column ", i);
     };
+    if (small)
+      return cat("columns of input '", input, "' hold next to nothing: the widest is ", name(wide),
+                 ", spread ", short_number(s.std[wide]),
+                 ". Training may stall at a constant guess");
     std::string text = cat("columns of input '", input,
                            "' differ in scale or are large: ", name(wide), " has values around ",
                            short_number(s.mean[wide]), ", spread ", short_number(s.std[wide]));

@@ -14,4 +14,7 @@ std::map<std::string, ColumnScale> measured_scale(const FeedColumns& rows, const
 std::string scale_problem(const FeedColumns& rows, const Model& m,
                           const std::vector<std::string>& features);
 
+// Bytes that are divided by 255 although the model's first node scales bytes itself; empty: none.
+std::string scaled_twice(const FeedColumns& rows, const Model& m);
+
 }  // namespace onnxtrain::run

@@ -84,6 +84,38 @@ void note_missing_classes(const Parts& p, const Model& m, Observer& observer) {
                                " classes; no row has class ", listed_plain(missing, 10)));
 }
 
+std::set<int64_t> classes_of(const FeedColumns& rows) {
+  for (size_t k = 0; k < rows.names.size(); ++k)
+    if (rows.names[k] == rows.label && dtype_is_integer(rows.columns[k]->dtype())) {
+      const std::vector<int64_t> labels = labels_by_row(*rows.columns[k]);
+      return {labels.begin(), labels.end()};
+    }
+  return {};
+}
+
+// Classes that only one of training and validation has.
+void warn_about_unmet_classes(const Parts& p, const Model& m, Observer& observer) {
+  const std::set<int64_t> train = classes_of(p.train), valid = classes_of(p.valid);
+  if (train.empty() || valid.empty()) return;
+  const std::vector<std::string>& names = p.data.target.classes;
+  const std::optional<int64_t> ignored = describe_scores(m).ignore_index;
+  auto only = [&](const std::set<int64_t>& here, const std::set<int64_t>& there) {
+    std::vector<std::string> found;
+    for (int64_t k : here)
+      if (there.count(k) == 0 && ignored != k)
+        found.push_back(k >= 0 && size_t(k) < names.size() ? names[size_t(k)] : std::to_string(k));
+    return found;
+  };
+  if (const auto unseen = only(valid, train); !unseen.empty())
+    observer.on_warning("OT3120",
+                        cat("validation rows have class ", listed_plain(unseen, 10),
+                            ", which no training row has: they can only be wrong"),
+                        "training rows of that class, or validation without it");
+  if (const auto untested = only(train, valid); !untested.empty())
+    observer.on_note("note", cat("no validation row has class ", listed_plain(untested, 10),
+                                 ": the figures say nothing about it"));
+}
+
 void warn_about_similar_classes(const LoadedData& d, Observer& observer) {
   if (const std::string text = similar_classes(d.target.classes); !text.empty())
     observer.on_warning("OT3125", text, "write both alike in the data, where they are one class");
@@ -113,6 +145,7 @@ void warn_about_data(const Parts& p, const Model& m, const FeedOptions& feed, Ob
   note_missing_classes(p, m, observer);
   warn_about_columns(p, m, table, observer);
   if (p.has_valid) warn_about_shared_rows(p, observer);
+  if (p.has_valid) warn_about_unmet_classes(p, m, observer);
   if (p.has_valid && p.valid.rows() < kFewRows)
     observer.on_warning(
         "OT3113",
@@ -124,6 +157,8 @@ void warn_about_data(const Parts& p, const Model& m, const FeedOptions& feed, Ob
             ": its figures and the choice of the best epoch are rough"),
         p.valid.rows() < p.train.rows() / 3 ? "more rows for validation:  --valid 0.3" : "");
   if (feed.adapt.scale != "auto") return;
+  if (const std::string twice = scaled_twice(p.data.feeds, m); !twice.empty())
+    observer.on_warning("OT3114", twice, "give the bytes as they are:  --scale none");
   const std::string problem = scale_problem(p.train, m, data_spec(p.data.metadata).features);
   if (!problem.empty())
     observer.on_warning("OT3114", problem,

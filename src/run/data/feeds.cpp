@@ -207,6 +207,13 @@ void refuse_text(const Dataset& data, const std::string& column, const std::stri
              "a loss for classes:  --loss OUTPUT=cross_entropy");
 }
 
+// What the user and the run say about which column feeds what.
+std::map<std::string, std::string> told(const FeedOptions& o) {
+  std::map<std::string, std::string> map = o.map;
+  map.insert(o.usual.begin(), o.usual.end());
+  return map;
+}
+
 // Which column feeds what: what the user said, what the run was trained with, the targets of a
 // table, then by name.
 std::map<std::string, std::string> columns_for(const Dataset& data, const Model& m,
@@ -289,6 +296,8 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
   }
   LoadedData out;
   out.notes = data.notes();
+  if (std::string note = matched_by_order(columns, inputs, told(o)); !note.empty())
+    out.notes.push_back(std::move(note));
   if (!targets.empty())
     if (std::string note = class_order(data, columns.at(targets[0])); !note.empty())
       out.notes.push_back(std::move(note));

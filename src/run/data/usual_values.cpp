@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/columns/fingerprint.hpp"
+
 namespace onnxtrain::run {
 
 namespace {
@@ -18,7 +20,8 @@ using nlohmann::json;
 constexpr int64_t kMostRows = 20000;  // every n-th row of more
 constexpr int64_t kMostImages = 32;   // of files that are decoded one by one
 constexpr int64_t kMostColumns = 256;
-constexpr double kSmaller = 20;  // so many times smaller in every column: another scale
+const std::string kTarget = "target ";  // in front of its name
+constexpr double kSmaller = 20;         // so many times smaller in every column: another scale
 
 struct Range {
   double low = std::numeric_limits<double>::infinity(), high = -low;
@@ -120,7 +123,8 @@ std::string compared(const Column& c, const std::string& input, const std::vecto
   if (at < 0) at = small_column(here, usual);
   if (at < 0) return {};
   const auto k = size_t(at);
-  const std::string what = usual.size() == 1 ? cat("input '", input, "'")
+  const std::string what = input.starts_with(kTarget) ? "the target"
+                           : usual.size() == 1        ? cat("input '", input, "'")
                            : features.size() == usual.size()
                                ? cat("column '", features[k], "'")
                                : cat("column ", k, " of '", input, "'");
@@ -133,8 +137,9 @@ std::string compared(const Column& c, const std::string& input, const std::vecto
 std::string usual_values(const FeedColumns& rows, const Model& m) {
   json all = json::object();
   for (size_t k = 0; k < rows.names.size(); ++k) {
-    if (is_target(m, rows.names[k]) || !is_measured(*rows.columns[k])) continue;
-    json& list = all[rows.names[k]] = json::array();
+    const bool target = is_target(m, rows.names[k]);
+    if ((target && rows.names[k] != rows.label) || !is_measured(*rows.columns[k])) continue;
+    json& list = all[target ? kTarget + rows.names[k] : rows.names[k]] = json::array();
     for (const Range& r : ranges_of(*rows.columns[k]))
       list.push_back(r.known() ? json{rounded(r.low), rounded(r.high)} : json{0, 0});
   }
@@ -148,12 +153,22 @@ std::string unlike_training(const FeedColumns& rows,
   const json all = known == metadata.end() ? json() : json::parse(known->second, nullptr, false);
   if (!all.is_object()) return {};
   for (size_t k = 0; k < rows.names.size(); ++k) {
-    if (!all.contains(rows.names[k]) || !is_measured(*rows.columns[k])) continue;
-    std::string text =
-        compared(*rows.columns[k], rows.names[k], read_ranges(all[rows.names[k]]), features);
+    const bool target = !rows.label.empty() && rows.names[k] == rows.label;
+    const std::string key = target ? kTarget + rows.names[k] : rows.names[k];
+    if (!all.contains(key) || !is_measured(*rows.columns[k])) continue;
+    std::string text = compared(*rows.columns[k], key, read_ranges(all[key]), features);
     if (!text.empty()) return text;
   }
   return {};
+}
+
+void note_training_data(const FeedColumns& rows, const std::map<std::string, std::string>& metadata,
+                        Observer& observer) {
+  const auto known = metadata.find("onnxtrain.data");
+  if (known != metadata.end() && known->second == hash_rows(rows.columns).text())
+    observer.on_note("note",
+                     "this is the data that the run was trained on: the figures say nothing about "
+                     "new data");
 }
 
 void warn_unlike(const FeedColumns& rows, const std::map<std::string, std::string>& metadata,

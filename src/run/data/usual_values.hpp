@@ -13,15 +13,20 @@ namespace onnxtrain::run {
 
 inline constexpr const char* kValuesKey = "onnxtrain.values";
 
-// As text for the metadata of a run: of floating-point inputs, by column of a table, or of all
-// elements together (images, signals, wide tables). "" when there are none.
+// As text for the metadata of a run: of floating-point inputs and of a numeric target, by column of
+// a table, or of all elements together (images, signals, wide tables). "" when there are none.
 std::string usual_values(const FeedColumns& rows, const Model& m);
 
 // What is unlike: "column 'width' holds 430 to 690 here and 4.3 to 6.9 in the training"; "" when
-// nothing is. metadata: of the training; features: names of the columns.
+// nothing is. metadata: of the training; features: names of the columns. A target is compared where
+// `rows` say which it is.
 std::string unlike_training(const FeedColumns& rows,
                             const std::map<std::string, std::string>& metadata,
                             const std::vector<std::string>& features);
+
+// Says so when these are the rows that a run was trained on.
+void note_training_data(const FeedColumns& rows, const std::map<std::string, std::string>& metadata,
+                        Observer& observer);
 
 // The same as a warning (OT3129); its text begins with `what`.
 void warn_unlike(const FeedColumns& rows, const std::map<std::string, std::string>& metadata,

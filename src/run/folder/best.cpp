@@ -1,6 +1,7 @@
 // The best epoch.
 #include "run/folder/best.hpp"
 
+#include <cmath>
 #include <filesystem>
 
 #include "convert/analysis/attribute_weights.hpp"
@@ -14,6 +15,10 @@ namespace {
 // "" when the epoch is not better than the best so far.
 std::string better_by(const EpochResult& e, const Position& at, const std::string& metric,
                       double value, bool larger) {
+  if (e.has_valid && !std::isfinite(e.valid_loss)) return {};  // its other figures are not true
+  const bool lost = at.best_loss && !std::isfinite(*at.best_loss);
+  if (!std::isfinite(at.best) || lost)
+    return std::isfinite(value) ? std::string("the first with a finite loss") : std::string();
   if (larger ? value > at.best : value < at.best) return cat(larger ? "higher " : "lower ", metric);
   const bool tie = value == at.best && e.has_valid && !e.metrics.empty() && at.best_loss;
   return tie && e.valid_loss < *at.best_loss ? cat("same ", metric, ", lower loss") : std::string();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace onnxtrain::run {
 namespace {
 
@@ -26,6 +28,18 @@ TEST(Best, EqualMetricsAreDecidedByTheLoss) {
   EXPECT_EQ(higher.best_because, "higher accuracy");
   EXPECT_EQ(at.best_epoch, 5);
   EXPECT_EQ(at.best_loss, 2);
+}
+
+TEST(Best, AnEpochWithoutAFiniteLossIsNotTheBest) {
+  Position at;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EpochResult broken = epoch(1, 0.9, nan), sound = epoch(2, 0.5, 2), again = epoch(3, 0.95, nan),
+              higher = epoch(4, 0.6, 3);
+  for (EpochResult* e : {&broken, &sound, &again, &higher}) judge(*e, at);
+  EXPECT_EQ(broken.best_because, "first");
+  EXPECT_EQ(sound.best_because, "the first with a finite loss");
+  EXPECT_FALSE(again.best);
+  EXPECT_EQ(higher.best_because, "higher accuracy");
 }
 
 TEST(Best, APositionOfAnOlderVersionKeepsItsEpochOnATie) {

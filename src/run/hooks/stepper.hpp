@@ -24,6 +24,8 @@ class Stepper {
   virtual bool parallel() const { return false; }  // several processes make a step together
   // The training with the state as it is now: what is evaluated, saved and exported.
   virtual Training& training() = 0;
+  // The training that makes the steps itself, alone and with whole batches; null: another does.
+  virtual Training* native() { return nullptr; }
   virtual bool evaluates() const { return false; }  // the next may be called
   // The inference form on these rows, where the steps are made.
   virtual Evaluated evaluate(const Feeds&) { return {{}, {}, "this library makes the steps"}; }
@@ -43,6 +45,7 @@ class NativeStepper final : public Stepper {
   double lr() const override { return t_.has_lr() ? t_.lr() : 0; }
   bool parallel() const override { return t_.communicator() != nullptr; }
   Training& training() override { return t_; }
+  Training* native() override { return parallel() || t_.blocks() > 1 ? nullptr : &t_; }
 
  private:
   Training& t_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -16,6 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
+
+// NaN where a loss was none (null in the log).
+double number_in(const ordered_json& line, const std::string& key) {
+  const auto at = line.find(key);
+  if (at == line.end()) return 0;
+  return at->is_number() ? at->get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
 
 // The first metric on validation data, its loss, or the training loss.
 std::string watched(const ordered_json& line) {
@@ -31,11 +39,11 @@ Summary summary_of(const std::string& folder) {
   s.folder = folder;
   for (const ordered_json& j : epoch_lines(folder)) {
     if (s.metric.empty()) s.metric = watched(j);
-    const double v = j.value(s.metric, 0.0);
+    const double v = number_in(j, s.metric);
     const bool larger =
         s.metric.starts_with("valid_") && Metrics::larger_is_better(s.metric.substr(6));
     s.epochs = j.value("epoch", int64_t(0));
-    s.train_loss = j.value("train_loss", 0.0);
+    s.train_loss = number_in(j, "train_loss");
     // logs of older versions do not say which epoch was the best
     if (j.contains("best") || s.best_epoch == 0 || (larger ? v > s.best : v < s.best)) {
       s.best = v;
