@@ -51,7 +51,7 @@ endfunction()
 # A folder of src/ that became the object library `target`.
 function(onnxtrain_build_time target folder)
   if(folder MATCHES "^(autodiff|convert|data|distributed|engine|graph|model|onnx|op|run)$")
-    onnxtrain_joined(${target} 6)
+    onnxtrain_joined(${target} 12)
   endif()
   if(folder STREQUAL "ops")
     onnxtrain_precompile(${target} [["op/grad_builder.hpp"]])

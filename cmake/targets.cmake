@@ -88,7 +88,7 @@ list(FILTER cli_without_main EXCLUDE REGEX "/cli/onnxtrain\\.cpp$")
 onnxtrain_objects(ot_cli ${cli_without_main})
 onnxtrain_precompile(ot_cli [["engine/training.hpp"]] <CLI/CLI.hpp> <nlohmann/json.hpp>)
 onnxtrain_level(ot_cli -O1)
-onnxtrain_joined(ot_cli 8)
+onnxtrain_joined(ot_cli 14)
 onnxtrain_objects(ot_main ${CMAKE_SOURCE_DIR}/src/cli/onnxtrain.cpp)
 onnxtrain_level(ot_main -O1)
 # The C API. Its objects also go into the Python module.

@@ -5,6 +5,8 @@
 #include <map>
 
 #include "core/budget.hpp"
+#include "core/memory.hpp"
+#include "core/threads.hpp"
 #include "passes/recompute.hpp"
 
 namespace onnxtrain {
@@ -52,6 +54,15 @@ void LimitedPlan::refuse(size_t bytes) const {
       cat("one step needs ", need, " even when everything is recomputed (", memory_size(beside),
           " of it for state variables); the limit is ", memory_size(memory)),
       cat("--memory ", need, ", or a smaller --batch"));
+}
+
+void touch_arena(const Plan& plan, ThreadPool& pool) {
+  constexpr int64_t kPart = 4 << 20;
+  char* base = static_cast<char*>(plan.arena.get());
+  const auto bytes = int64_t(plan.arena_bytes);
+  if (bytes >= kPart)
+    parallel_for(pool, bytes, kPart,
+                 [&](int64_t b, int64_t e) { populate(base + b, size_t(e - b)); });
 }
 
 }  // namespace onnxtrain

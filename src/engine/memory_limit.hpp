@@ -23,4 +23,7 @@ struct LimitedPlan {
   [[noreturn]] void refuse(size_t bytes) const;
 };
 
+// Pages of a new arena, by all threads; only now, since a plan that is over its limit is never run.
+void touch_arena(const Plan& plan, ThreadPool& pool);
+
 }  // namespace onnxtrain

@@ -199,20 +199,6 @@ void Program::Impl::rewrite(Graph& g, Stages& stages) const {
   stages.add(run_passes(g, keep, table, {skip, stages.verify()}));
 }
 
-namespace {
-
-// Pages of a new arena, by all threads; only now, since a plan that is over its limit is never run.
-void touch(const Plan& plan, ThreadPool& pool) {
-  constexpr int64_t kPart = 4 << 20;
-  char* base = static_cast<char*>(plan.arena.get());
-  const auto bytes = int64_t(plan.arena_bytes);
-  if (bytes >= kPart)
-    parallel_for(pool, bytes, kPart,
-                 [&](int64_t b, int64_t e) { populate(base + b, size_t(e - b)); });
-}
-
-}  // namespace
-
 std::unique_ptr<Plan> Program::Impl::make_plan_of(Graph g, Stages& stages) {
   StateTensor variable = [&](const std::string& name) -> const Tensor& { return state->get(name); };
   // plans of one program never run at the same time
@@ -233,7 +219,7 @@ std::unique_ptr<Plan> Program::Impl::make_plan_of(Graph g, Stages& stages) {
     plan = limited.make(g, arena);
     if (plan->arena != arena.memory) plans.clear();  // only one arena fits the limit
   }
-  if (plan->arena != arena.memory) touch(*plan, *pool);
+  if (plan->arena != arena.memory) touch_arena(*plan, *pool);
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   if (stages.verify()) plan->graph.verify("plan");
   plan->stages = stages.take();

@@ -6,7 +6,7 @@
 namespace onnxtrain {
 namespace {
 
-constexpr size_t kMostClasses = 20;  // different whole numbers that are taken for classes
+constexpr size_t kMostClasses = 20;      // different whole numbers that are taken for classes
 constexpr size_t kMostCounted = 100000;  // different texts of a column
 
 using Texts = std::map<std::string, int64_t>;
