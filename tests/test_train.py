@@ -374,7 +374,7 @@ def test_every_code_has_an_explanation():
     used = set()
     for path in [*ROOT.glob("src/**/*.?pp"), *ROOT.glob("python/**/*.py")]:
         if not path.name.endswith("_test.cpp") and "explanations" not in path.name:
-            used |= set(re.findall(r'(?:"|error\[)(OT\d{4})(?:"|\])', path.read_text()))
+            used |= set(re.findall(r'(?:"|error\[|warning\[)(OT\d{4})(?:"|\])', path.read_text()))
     explained = set()
     for path in ROOT.glob("src/cli/explain/explanations_*.cpp"):
         explained |= set(re.findall(r'\{"(OT\d{4})"', path.read_text()))

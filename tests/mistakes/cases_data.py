@@ -282,18 +282,28 @@ CASES = [
     M(
         "prices with a thousands separator",
         R + "p.csv",
-        4,
-        ["p.csv", "price"],
+        0,
+        ["'price'", "'1,000.5' is 1000.5"],
         plant=text("p.csv", "a,b,c,d,price\n" + "".join(f'{i},1,2,{i % 4},"1,{i:03d}.5"\n' for i in range(40))),
     ),
     M(
         "percent signs in a regression",
         R + "p.csv",
-        4,
-        ["p.csv", "share"],
+        0,
+        ["'share'", "'10 %' is 10"],
         plant=text("p.csv", "a,b,c,d,share\n" + "".join(f"{i},1,2,{i % 4},{i} %\n" for i in range(40))),
     ),
     M("a text target for a regression", R + "data.csv", 4, ["kind"]),
+    M(
+        "a column with the name of a weight",
+        R + "u.csv --target price --one-hot c --drop d",
+        4,
+        ["fc.bias"],
+        "--drop fc.bias",
+        R + "u.csv --target price --one-hot c {fix}",
+        text("u.csv", "fc.bias,b,c,d,price\n" + "".join(
+            f"{i * 7 % 13},{i % 3},{'xy'[i % 2]},{i * i % 7},{i * 1.5}\n" for i in range(40))),
+    ),
     M(
         "binary data in a csv",
         T + "t.csv",

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from cases_table import WORDS
 from mistake import Mistake as M
 from odd_models import big_columns
-from workshop import npz, removed
+from workshop import both, npz, removed, text
 
 T = "onnxtrain train mlp.onnx --data data.npz --epochs 1 --out o "
 
@@ -222,12 +223,10 @@ DATA = [
         "onnxtrain new mlp --data notes.csv --target kind -o m.onnx",
         4,
         ["notes.csv"],
-        "--embed note",
-        "onnxtrain new mlp --data notes.csv --target kind -o m.onnx {fix}",
-        lambda d: (d / "notes.csv").write_text(
-            "\n".join([f"words number {k} about thing {k * 7},{'ab'[k % 2]}" if k else "note,kind" for k in range(300)])
-            + "\n"
-        ),
+        "--text note --tokenizer tokenizer.json",
+        "onnxtrain new gru --data notes.csv --target kind -o m.onnx {fix}",
+        both(WORDS, text("notes.csv", "note,kind\n" + "".join(
+            f"words number {k} about thing {k * 7},{'ab'[k % 2]}\n" for k in range(1, 300)))),
     ),
 ]
 

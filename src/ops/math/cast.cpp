@@ -12,9 +12,8 @@ namespace onnxtrain::ops {
 
 namespace {
 
-DType target_of(ShapeCtx& c) {
-  const Node& n = c.node();
-  if (n.op == "CastLike") return c.dtype(1);
+// The type that Cast names.
+DType named_target(const Node& n) {
   const Attr* to = n.find("to");
   if (!to) model_error("OT1130", cat(n.op, " has no attribute 'to'"));
   // opset 1 names the type by a string: "FLOAT", "INT64", ...
@@ -28,6 +27,10 @@ DType target_of(ShapeCtx& c) {
   int64_t v = n.i("to", 0);
   if (v <= 0 || v >= kDTypeCount) model_error("OT1130", cat(n.op, " to the unknown type ", v));
   return DType(v);
+}
+
+DType target_of(ShapeCtx& c) {
+  return c.node().op == "CastLike" ? c.dtype(1) : named_target(c.node());
 }
 
 CastOptions options_of(const Node& n) {
@@ -75,8 +78,7 @@ std::vector<ValueId> cast_grad(GradBuilder& b) {
     return b.dtype(v) == DType::kUndefined || dtype_is_differentiable(b.dtype(v));
   };
   // what Cast makes is known where nobody has inferred types yet (the body of a loop)
-  const auto to = DType(b.node().i("to", int64_t(DType::kUndefined)));
-  if (to != DType::kUndefined && !dtype_is_differentiable(to)) return g;
+  if (b.node().op == "Cast" && !dtype_is_differentiable(named_target(b.node()))) return g;
   if (flows(b.x(0)) && flows(b.y())) g[0] = b.cast_like(b.dy(), b.x(0));
   return g;
 }

@@ -41,6 +41,7 @@ TEST(Cast, Values) {
 
 TEST(Cast, Gradient) {
   OpCase("Cast", 13).attr("to", int64_t(DType::kDouble)).input(random_tensor({2, 3})).check_grad();
+  OpCase("Cast", 1).attr("to", std::string("DOUBLE")).input(random_tensor({2, 3})).check_grad();
   OpCase("CastLike", 15)
       .input(random_tensor({2, 3}))
       .constant(Tensor::scalar<double>(0))
