@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _native, processes, runs
 from .arguments import check_ending, refuse_unknown
-from .attributes import Closed
+from .attributes import Checked, Closed, elsewhere
 from .batches import Batches, whole
 from .callbacks import Watch
 from .data import (
@@ -145,7 +145,8 @@ def _history(text, named=False, rank=0):
     return History(result)
 
 
-class Trainer(Closed):
+@elsewhere
+class Trainer(Checked):
     """Steps a training model: `t.step({"x": xb, "label": yb}).loss`.
 
     memory: a limit ("500M", or bytes) for state variables and step together; where they would need more, values
@@ -266,8 +267,9 @@ class Trainer(Closed):
         if kept is not None and len(feeds) <= len(self._known):
             loss = self._step(feeds, -1 if which is None else which, 1, False)
             if loss is not None:
-                self._serial[0] += 1
-                return StepResult(loss, self, self._serial[0], kept)
+                serial = self._serial
+                serial[0] = n = serial[0] + 1
+                return StepResult(loss, self, n, kept)
         return self._checked_step(feeds, which)
 
     def _checked_step(self, feeds, which):

@@ -35,6 +35,16 @@ def test_a_new_attribute_is_refused_everywhere(model):
         assert getattr(thing, "something_else", 7) == 7
 
 
+def test_names_of_other_libraries_are_said_and_not_listed(model):
+    trainer = ot.Trainer(ot.prepare(model, loss="cross_entropy", optimizer=ot.SGD(lr=0.1)))
+    with pytest.raises(ot.UsageError, match="has no attribute 'optimizer'") as e:
+        trainer.optimizer  # noqa: B018
+    assert e.value.hint == "trainer.lr = 1e-4" and not hasattr(trainer, "optimizer")
+    assert "optimizer" not in dir(trainer) and {"lr", "step", "state"} <= set(dir(trainer))
+    with pytest.raises(AttributeError, match="stepp"):
+        trainer.stepp  # noqa: B018
+
+
 def test_what_an_object_has_can_be_set(model):
     optimizer, term = ot.AdamW(), ot.losses.CrossEntropy()
     optimizer.lr, optimizer.betas, term.weight = 0.5, (0.5, 0.9), 2

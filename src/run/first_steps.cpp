@@ -142,12 +142,14 @@ void FirstSteps::after_step(const Feeds& feeds, double loss, bool last) {
 void FirstSteps::after_epoch(const EpochResult& e, int64_t epochs) {
   if (e.has_valid && !std::isfinite(e.valid_loss) && !valid_said_) {
     valid_said_ = true;
-    observer_.on_warning("OT3133",
-                         cat("the validation loss is ", e.valid_loss, " after epoch ", e.epoch,
-                             ": the scores of some rows are larger than their type holds, and "
-                             "other figures of these rows are not true either"),
-                         "a smaller learning rate:  --lr 1e-4, or columns of one scale:  --scale "
-                         "standard");
+    observer_.on_warning(
+        "OT3133",
+        cat("the validation loss is ", std::isnan(e.valid_loss) ? "NaN" : "infinite",
+            " after epoch ", e.epoch,
+            ": the scores of some rows are larger than their type holds, and "
+            "other figures of these rows are not true either"),
+        "a smaller learning rate:  --lr 1e-4, or columns of one scale:  --scale "
+        "standard");
   }
   top_lr_ = std::max(top_lr_, e.lr);
   const bool ended = e.lr <= kEnded * top_lr_ && last_lr_ <= kEnded * top_lr_ && e.epoch > 1;
