@@ -23,7 +23,7 @@ class Group : public Communicator {
   }
   // An orderly end of the connection. The processes watch each other until leave().
   void end() {
-    if (heartbeat_) heartbeat_->say_goodbye();
+    if (heartbeat_) heartbeat_->end_together();
     close();
   }
   // This process ends.

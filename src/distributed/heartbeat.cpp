@@ -29,7 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kAlive = 'h', kGoodbye = 'e', kFailed = 'q', kLost = 'F', kLeave = 'l';
+constexpr char kAlive = 'h', kGoodbye = 'e', kFailed = 'q', kLost = 'F', kClose = 'c', kLeave = 'l';
 constexpr int kAddresses = 8;
 
 struct Card {  // what every process tells of itself
@@ -76,7 +76,7 @@ struct Heartbeat::Impl {
   struct Peer {
     int rank = 0, fd = -1;
     Clock::time_point heard = Clock::now(), goodbye;
-    bool over = false;               // said goodbye; it is watched until it has left
+    std::atomic<bool> over = false;  // said goodbye; it is watched until it has left
     std::atomic<bool> gone = false;  // its process has ended
   };
 
@@ -234,16 +234,27 @@ struct Heartbeat::Impl {
     if (n <= 0) return lost(p, "ended without a word (killed, or out of memory)");
     p.heard = Clock::now();
     for (ssize_t k = 0; k < n; ++k) {
+      if (text[k] == kClose) may_close = true;
       if (text[k] == kLeave) may_leave = true;
       if (text[k] == kGoodbye) {
-        p.over = true;
         p.goodbye = p.heard;
+        p.over = true;
       }
       if (text[k] == kFailed || text[k] == kLost) {  // it was told by somebody
         tell(kLost);
         leave();
       }
     }
+  }
+
+  // A launcher that loses a process while another one is already closing its MPI may never end
+  // (Open MPI 4 with PMIx 4): nobody closes before all have said goodbye.
+  void close_together() {
+    auto busy = [&] {
+      return std::any_of(peers.begin(), peers.end(), [](const Peer& p) { return !p.over; });
+    };
+    while (rank == 0 ? busy() : !peers.empty() && !may_close) usleep(1000);
+    if (rank == 0) tell(kClose);
   }
 
   // Rank 0 leaves last: it tells the others to, and waits until their processes are no more. All
@@ -283,7 +294,7 @@ struct Heartbeat::Impl {
   std::vector<Card> cards;
   std::deque<Peer> peers;
   std::mutex sending;
-  std::atomic<bool> stop = false, may_leave = false;
+  std::atomic<bool> stop = false, may_close = false, may_leave = false;
   std::thread thread;
   static inline Impl* watching = nullptr;
 };
@@ -293,7 +304,10 @@ Heartbeat::~Heartbeat() = default;
 
 void Heartbeat::start() { impl_->start(); }
 void Heartbeat::set_timeout(double seconds) { impl_->timeout_s = seconds; }
-void Heartbeat::say_goodbye() { impl_->tell(kGoodbye); }
+void Heartbeat::end_together() {
+  impl_->tell(kGoodbye);
+  impl_->close_together();
+}
 void Heartbeat::leave_in_order() {
   impl_->leave_in_order();
   (void)impl_.release();  // it goes on till the process is no more

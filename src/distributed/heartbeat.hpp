@@ -17,8 +17,8 @@ class Heartbeat {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
   void set_timeout(double seconds);
-  // This process ends as it should.
-  void say_goodbye();
+  // This process ends as it should; returns when all have come to their end.
+  void end_together();
   // The last that this process does. Rank 0 returns when the processes of all others have ended,
   // the others when it lets them; who stands still meanwhile counts as lost.
   void leave_in_order();
