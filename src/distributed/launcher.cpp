@@ -35,7 +35,7 @@ fs::path first_on_path(const char* program) {
   std::istringstream folders(path ? path : "");
   std::error_code ec;
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const fs::path found = fs::canonical(fs::path(folder) / program, ec);
+    fs::path found = fs::canonical(fs::path(folder) / program, ec);
     if (!ec) return found;
   }
   return {};

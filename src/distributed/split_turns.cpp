@@ -16,7 +16,7 @@ Node& joined(Graph& g, ValueId turned) {
   OT_ASSERT(false);
 }
 
-ValueId ints(Graph& g, std::vector<int64_t> v) { return g.add_constant(Tensor::vector(v)); }
+ValueId ints(Graph& g, const std::vector<int64_t>& v) { return g.add_constant(Tensor::vector(v)); }
 
 ValueId slice(Graph& g, const RowAnalysis::Turn& turn, int64_t from, int64_t to, const char* what) {
   return call(g, "Slice", {turn.rows, ints(g, {from}), ints(g, {to}), ints(g, {turn.axis})},

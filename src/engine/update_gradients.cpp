@@ -31,7 +31,7 @@ void show_gradients(const Plan& plan, const GradientReader& read) {
     }
     const Op* op = n ? all_ops().find(*n) : nullptr;
     if (!op || !op->update) continue;
-    const auto first = size_t(op->update->scalars), kinds = size_t(2 + op->update->states);
+    const auto first = size_t(op->update->scalars), kinds = 2 + size_t(op->update->states);
     if (n->inputs.size() < first + kinds) continue;
     // all X, all G, all of the first state, ...; the first outputs are the weights
     const size_t weights = std::max<size_t>(1, (n->inputs.size() - first) / kinds);

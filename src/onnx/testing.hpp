@@ -27,7 +27,7 @@ inline OpTable make_table(bool with_functions) {
     op.name = s.Name();
     op.domain = s.domain();
     op.since = s.since_version();
-    table.add(std::move(op));
+    table.add(op);
   }
   return table;
 }

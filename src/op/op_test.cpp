@@ -56,7 +56,7 @@ TEST(OpTable, TheRecordInForceIsTheNewestThatIsNotNewer) {
     Op op;
     op.name = "Some";
     op.since = since;
-    t.add(std::move(op));
+    t.add(op);
   }
   EXPECT_EQ(t.find("", "Some", 1)->since, 1);
   EXPECT_EQ(t.find("", "Some", 6)->since, 1);

@@ -57,7 +57,7 @@ class Resolver {
     g_.nodes.push_back(std::move(made));
     return out;
   }
-  ValueId ints(std::vector<int64_t> v) { return g_.add_constant(Tensor::vector(v)); }
+  ValueId ints(const std::vector<int64_t>& v) { return g_.add_constant(Tensor::vector(v)); }
 
   bool numbers(const Node& n, size_t i, std::vector<int64_t>& found) const {
     if (i >= n.inputs.size() || n.inputs[i] == kNone) return false;

@@ -356,7 +356,7 @@ class Loop {
 FitResult fit(Stepper& stepper, const FitTask& task, const FitOptions& o, Position at,
               Observer& observer) {
   stepper.begin(at.seed, at.step, o.check_finite);
-  return Loop(stepper, task, o, at, observer).run();
+  return Loop(stepper, task, o, std::move(at), observer).run();
 }
 
 }  // namespace onnxtrain::run

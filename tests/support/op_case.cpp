@@ -98,8 +98,8 @@ Tensor random_ints(const Shape& shape, int64_t low, int64_t high, uint64_t seed)
 
 OpCase::OpCase(std::string op, int version, std::string domain)
     : op_(std::move(op)), domain_(std::move(domain)), version_(version) {}
-OpCase& OpCase::attr(std::string key, Attr value) {
-  attrs_[std::move(key)] = std::move(value);
+OpCase& OpCase::attr(const std::string& key, Attr value) {
+  attrs_[key] = std::move(value);
   return *this;
 }
 OpCase& OpCase::input(Tensor t) {

@@ -46,7 +46,7 @@ inline Tensor number(int64_t n) { return Tensor::scalar<int64_t>(n); }
 class OpCase {
  public:
   OpCase(std::string op, int version, std::string domain = {});
-  OpCase& attr(std::string key, Attr value);
+  OpCase& attr(const std::string& key, Attr value);
   OpCase& input(Tensor t);     // fed at run time
   OpCase& constant(Tensor t);  // an initializer
   OpCase& skip_input();        // an omitted optional input

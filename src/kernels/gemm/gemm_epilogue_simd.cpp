@@ -60,7 +60,8 @@ HWY_INLINE Pack<N> sum(Io io, const float* c, int64_t i, int64_t j, const TileEp
 template <bool kSaved, class F>
 HWY_INLINE void each(int64_t m, int64_t n, float* c, int64_t ldc, const TileEpilogue& e, F f) {
   const int64_t lanes = int64_t(hn::Lanes(D()));
-  auto load_saved = [&](auto io, auto size, int64_t i, int64_t j) HWY_ATTR {
+  auto load_saved = [&]([[maybe_unused]] auto io, auto size, [[maybe_unused]] int64_t i,
+                        [[maybe_unused]] int64_t j) HWY_ATTR {
     constexpr int kSize = decltype(size)::value;
     if constexpr (kSaved) return vm::load_pack<kSize>(io, e.saved + i * e.ld_saved + j);
     return Pack<kSize>();

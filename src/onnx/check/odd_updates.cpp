@@ -57,7 +57,7 @@ class Section {
   }
 
   void look_at(const Node& n, const UpdateForm& form) {
-    const auto first = size_t(form.scalars), kinds = size_t(2 + form.states);
+    const auto first = size_t(form.scalars), kinds = 2 + size_t(form.states);
     if (n.inputs.size() < first + kinds) return;
     // the standard's operators take several weights: all X, all G, all of the first state, ...
     const size_t weights = std::max<size_t>(1, (n.inputs.size() - first) / kinds);

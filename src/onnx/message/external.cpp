@@ -16,8 +16,8 @@ int64_t lifted_number(const onnx::TensorProto& p) {
   return -1;
 }
 
-void ExternalFiles::set_lifted(std::vector<LiftedTensor> tensors) {
-  for (LiftedTensor& t : tensors) lifted_.push_back({t.data, t.data, t.bytes});
+void ExternalFiles::set_lifted(const std::vector<LiftedTensor>& tensors) {
+  for (const LiftedTensor& t : tensors) lifted_.push_back({t.data, t.data, t.bytes});
 }
 
 void ExternalFiles::release_lifted() {

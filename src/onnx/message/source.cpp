@@ -70,7 +70,7 @@ bool parse_lifted(const Origin& from, ModelSource& source) {
   if (!rest || lifted.empty()) return false;
   google::protobuf::io::ArrayInputStream stream(rest->data(), int(rest->size()));
   parse(stream, source, int64_t(rest->size()), from);
-  source.external.set_lifted(std::move(lifted));
+  source.external.set_lifted(lifted);
   return true;
 }
 

@@ -35,7 +35,7 @@ class ExternalFiles {
   bool is_mapped(size_t length) const { return int64_t(length) >= mapped_bytes_; }
   const std::string& base_dir() const { return base_dir_; }
   // Data that was lifted out of the message (onnx/message/lift.hpp), by the number in its location.
-  void set_lifted(std::vector<LiftedTensor> tensors);
+  void set_lifted(const std::vector<LiftedTensor>& tensors);
   // From now on only their readers own it; what nobody has read stays.
   void release_lifted();
   Range lifted(int64_t k, const std::string& tensor) const;

@@ -75,7 +75,7 @@ class Teller {
   }
 
   std::string list_of(onnx::GraphProto& g, int64_t value) {
-    const std::string result = call(g, "Constant", {});
+    std::string result = call(g, "Constant", {});
     set_ints(*g.mutable_node(g.node_size() - 1), "value_ints", {value});
     return result;
   }

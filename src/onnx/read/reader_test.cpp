@@ -146,7 +146,7 @@ TEST(OnnxReader, BrokenStructure) {
     const std::string text =
         cat("<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x) => (y) {", body, "}");
     const auto p = parse<onnx::ModelProto>(text);
-    const std::string checked = load_error(p, everything());
+    std::string checked = load_error(p, everything());
     // the reader alone must find it too
     EXPECT_NE(load_error(p, everything(), false), "") << body;
     return checked;

@@ -62,7 +62,7 @@ std::shared_ptr<ModelSource> reassemble(const Model& m, const OpTable& ops) {
     if (t.has_initialization) made.graph(t.initialization, *to.mutable_initialization());
     if (t.has_algorithm) made.graph(t.algorithm, *to.mutable_algorithm());
   }
-  source->external.set_lifted(std::move(made.lifted));
+  source->external.set_lifted(made.lifted);
   return source;
 }
 

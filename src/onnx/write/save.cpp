@@ -21,7 +21,7 @@ void add_entry(onnx::TensorProto& p, const char* key, std::string value) {
 // together, by the rename of the model file.
 std::string free_data_path(const std::string& path) {
   namespace fs = std::filesystem;
-  const std::string first = path + ".data", second = path + ".2.data";
+  std::string first = path + ".data", second = path + ".2.data";
   std::error_code e;
   if (!fs::exists(first, e)) return first;
   if (!fs::exists(second, e)) return second;

@@ -105,7 +105,7 @@ void add(OpTable& t, const char* name) {
   Op op = update_op < 2, ams ? 3 : 2 > (name, make<form, ams>, keep_text(text<form, ams>(name)));
   op.impls.insert(op.impls.begin(), {"simd", refuses_simd_update, make_simd_update});
   op.update->vector = vector<form, ams>;
-  t.add(std::move(op));
+  t.add(op);
 }
 
 OptimizerNode node(const OptimizerSettings& s, std::string op) {

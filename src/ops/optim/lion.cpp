@@ -98,7 +98,7 @@ void register_lion(OpTable& t) {
   Op op = update_op<1, 1>("Lion", make, kFunction);
   op.impls.insert(op.impls.begin(), {"simd", refuses_simd_update, make_simd_update});
   op.update->vector = vector;
-  t.add(std::move(op));
+  t.add(op);
 }
 
 }  // namespace onnxtrain::ops

@@ -168,7 +168,7 @@ void register_sgd(OpTable& t) {
   op.update->vector = vector;
   op.update->by_rows = "SgdRows";
   op.update->leaves_rows = without_decay;
-  t.add(std::move(op));
+  t.add(op);
   auto cycled = [&](const char* name, Kernel (*make_it)(Prepare&), bool nesterov) {
     t.add(update_op<3, 1>(
         name, make_it,

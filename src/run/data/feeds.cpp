@@ -178,7 +178,7 @@ Dataset with_classes(Dataset data, const std::string& column,
 
 // Words for a run that knows numbers: which of them is which, nobody can tell.
 void refuse_words(const Dataset& data, const std::string& column) {
-  const std::vector<std::string> words = data.class_names(column);
+  const std::vector<std::string>& words = data.class_names(column);
   if (words.empty() || std::all_of(words.begin(), words.end(), is_whole_number)) return;
   data_error(
       "OT2114",

@@ -183,7 +183,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const std::string& content, const std:
 }
 
 std::string read_tokenizer(const std::string& path) {
-  const std::string text = read_file(path, kMostTokenizer);
+  std::string text = read_file(path, kMostTokenizer);
   const auto j = nlohmann::json::parse(text, nullptr, false);
   if (!j.is_object() || !j.contains("model"))
     data_error(

@@ -59,7 +59,8 @@ std::vector<std::pair<std::string, double>> Metrics::more() const {
     if (targets_.empty()) return out;
     double spread = 0;  // over all outputs, each around its own mean
     const auto width = size_t(width_);
-    const double rows = double(targets_.size() / width);
+    const size_t count = targets_.size() / width;
+    const auto rows = double(count);
     for (size_t k = 0; k < width; ++k) {
       double sum = 0;
       for (size_t i = k; i < targets_.size(); i += width) sum += targets_[i];

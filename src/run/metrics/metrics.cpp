@@ -109,7 +109,8 @@ std::vector<std::pair<std::string, double>> Metrics::constant_guess() const {
   }
   if (targets_.empty()) return {};
   const auto width = size_t(width_);
-  const double rows = double(targets_.size() / width), n = double(targets_.size());
+  const size_t count = targets_.size() / width;
+  const auto rows = double(count), n = double(targets_.size());
   double right = 0, absolute = 0, square = 0;
   for (size_t k = 0; k < width; ++k) {
     double sum = 0, ones = 0;

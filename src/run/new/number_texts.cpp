@@ -5,6 +5,7 @@
 #include <cctype>
 #include <map>
 
+#include "core/error.hpp"
 #include "core/text.hpp"
 
 namespace onnxtrain::run {

@@ -86,8 +86,8 @@ void note_target(const NewTarget& t, const Names& columns, Model& m) {
   if (!outputs.empty()) m.metadata[kOutputsKey] = trained_outputs_text(outputs);
   if (!names.empty()) m.metadata[kTargetClassesKey] = names.dump();
   if (outputs.empty()) m.metadata["onnxtrain.task"] = t.classes ? "classes" : "numbers";
-  if (!t.parts.empty() && !t.parts[0].second.names.empty())  // of the output that is watched
-    m.metadata["onnxtrain.classes"] = json(t.parts[0].second.names).dump();
+  if (!t.parts.empty() && !t.parts[0].target.names.empty())  // of the output that is watched
+    m.metadata["onnxtrain.classes"] = json(t.parts[0].target.names).dump();
   if (!t.deviation.empty()) {
     const double most = *std::max_element(t.deviation.begin(), t.deviation.end());
     if (most < 1e-2 || most > 1e6) m.metadata[kLossWeightKey] = cat(1 / (most * most));

@@ -322,7 +322,7 @@ class Planner {
 void parse_mean_std(const std::string& scale, size_t n, const char* what, std::vector<float>& mean,
                     std::vector<float>& std) {
   const size_t comma = scale.find(',');
-  auto list = [&](std::string text, std::vector<float>& out) {
+  auto list = [&](const std::string& text, std::vector<float>& out) {
     for (size_t at = 0; at <= text.size();) {
       const size_t end = std::min(text.find(':', at), text.size());
       out.push_back(float(number_in(text.substr(at, end - at), "--scale " + scale)));

@@ -18,7 +18,8 @@ constexpr size_t kMostLabels = 1000, kRowsPerLabel = 5;  // of an array that loo
 
 void set_numbers(const std::vector<double>& v, int64_t width, NewTarget& t) {
   const auto n = size_t(width);
-  const double rows = double(v.size() / n);
+  const size_t count = v.size() / n;
+  const auto rows = double(count);
   for (size_t k = 0; k < n; ++k) {
     double sum = 0, square = 0;
     for (size_t i = k; i < v.size(); i += n) sum += v[i];
@@ -107,9 +108,9 @@ NewTarget find_targets(const Dataset& data, const std::string& task) {
   NewTarget all;
   for (const std::string& n : names) {
     const bool classes = task == "classes" || !data.class_names(n).empty();
-    all.parts.emplace_back(n,
-                           find_target(data, n, cat("'", n, "'"), classes ? "classes" : "numbers"));
-    const NewTarget& one = all.parts.back().second;
+    all.parts.push_back(
+        {n, find_target(data, n, cat("'", n, "'"), classes ? "classes" : "numbers")});
+    const NewTarget& one = all.parts.back().target;
     all.text += cat(all.text.empty() ? "" : "; ", "'", n, "' ", one.text);
   }
   return all;

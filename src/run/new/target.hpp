@@ -4,6 +4,8 @@
 
 namespace onnxtrain::run {
 
+struct NamedTarget;
+
 struct NewTarget {
   bool numeric = false;  // its values are numbers
   bool classes = false;
@@ -13,8 +15,12 @@ struct NewTarget {
   int64_t least = 0, most = 0;          // rows of a class
   std::vector<double> mean, deviation;  // of numbers, per output
   std::string text;                     // "3 classes (58..71 each)"
-  // Several columns: what each of them is, by its name, instead of the above.
-  std::vector<std::pair<std::string, NewTarget>> parts;
+  std::vector<NamedTarget> parts;       // several columns: what each of them is, not the above
+};
+
+struct NamedTarget {
+  std::string name;
+  NewTarget target;
 };
 
 // task: auto, classes or numbers. OT2184 when the target cannot be learnt so.
