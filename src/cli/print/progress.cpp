@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 
 #include <nlohmann/json.hpp>
@@ -18,6 +19,22 @@ std::string format_metric(const std::string& name, double value) {
     std::snprintf(text, sizeof text, "%.2f %%", 100 * value);
   else
     std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
+std::string format_loss(double value) {
+  char text[32];
+  const double size = std::fabs(value);
+  const bool plain = value == 0 || !std::isfinite(value) || (size >= 1e-3 && size < 1e5);
+  std::snprintf(text, sizeof text, plain ? "%.4f" : "%.4g", value);
+  return text;
+}
+
+std::string format_speed(double samples_per_second) {
+  constexpr double kWhole = 10;
+  if (samples_per_second >= kWhole) return with_commas(int64_t(samples_per_second));
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g", samples_per_second);
   return text;
 }
 
@@ -64,11 +81,11 @@ void Progress::on_step(int64_t epoch, int64_t batch, int64_t batches, double los
   int full = int(kWidth * batch / std::max<int64_t>(1, batches));
   std::string bar;
   for (int k = 0; k < kWidth; ++k) bar += k < full ? "━" : "─";
-  std::fprintf(stderr, "\r\033[K  %lld/%lld  %s  %3d %%  %s/%s  loss %.4f  %s/s  left %d:%02d",
+  std::fprintf(stderr, "\r\033[K  %lld/%lld  %s  %3d %%  %s/%s  loss %s  %s/s  left %d:%02d",
                static_cast<long long>(epoch), static_cast<long long>(epochs_), bar.c_str(),
                int(100 * batch / std::max<int64_t>(1, batches)), with_commas(batch).c_str(),
-               with_commas(batches).c_str(), loss, with_commas(int64_t(speed)).c_str(), left / 60,
-               left % 60);
+               with_commas(batches).c_str(), format_loss(loss).c_str(), format_speed(speed).c_str(),
+               left / 60, left % 60);
   std::fflush(stderr);
   bar_shown_ = true;
 }
@@ -104,13 +121,12 @@ void Progress::on_epoch(const run::EpochResult& e) {
                  metric.c_str());
     header_ = true;
   }
-  char valid[24] = "-";
-  if (e.has_valid) std::snprintf(valid, sizeof valid, "%.4f", e.valid_loss);
+  const std::string valid = e.has_valid ? format_loss(e.valid_loss) : "-";
   std::fprintf(
-      stderr, "%5lld   %10.4f   %10s   %10s  %.1e   %9s   %.1f s%s\n",
-      static_cast<long long>(e.epoch), e.train_loss, valid,
+      stderr, "%5lld   %10s   %10s   %10s  %.1e   %9s   %.1f s%s\n",
+      static_cast<long long>(e.epoch), format_loss(e.train_loss).c_str(), valid.c_str(),
       e.metrics.empty() ? "-" : format_metric(e.metrics[0].first, e.metrics[0].second).c_str(),
-      e.lr, with_commas(int64_t(e.samples_per_second)).c_str(), e.seconds,
+      e.lr, format_speed(e.samples_per_second).c_str(), e.seconds,
       e.best ? cat("  * best", e.best_because == "first" ? "" : ": " + e.best_because).c_str()
              : "");
 }

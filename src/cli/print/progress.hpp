@@ -9,6 +9,12 @@ namespace onnxtrain::cli {
 // "98.13 %" for accuracies, "0.0611" otherwise.
 std::string format_metric(const std::string& name, double value);
 
+// "0.0611"; "1.118e+10" and "2.5e-05" where four decimals would be too many digits or none.
+std::string format_loss(double value);
+
+// Samples per second: "4,031"; "0.42" for slow steps.
+std::string format_speed(double samples_per_second);
+
 // "a constant guess (the mean) gives mae 3.1, rmse 4.2"; "" for none.
 // `beside`: the metric that stands before it; figures of another one are named.
 std::string constant_guess_text(const std::vector<std::pair<std::string, double>>& guess,

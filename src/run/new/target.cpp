@@ -16,6 +16,13 @@ constexpr size_t kMostWhole = 20;  // different whole numbers that are taken for
 constexpr size_t kMostClasses = 65536;
 constexpr size_t kMostLabels = 1000, kRowsPerLabel = 5;  // of an array that looks like labels
 
+// Whole numbers with all digits, which prices and counts have.
+std::string shown_number(double v) {
+  constexpr double kDigits = 1e12;
+  if (std::floor(v) == v && std::fabs(v) < kDigits) return cat(int64_t(v));
+  return cat(v);
+}
+
 void set_numbers(const std::vector<double>& v, int64_t width, NewTarget& t) {
   const auto n = size_t(width);
   const size_t count = v.size() / n;
@@ -31,8 +38,8 @@ void set_numbers(const std::vector<double>& v, int64_t width, NewTarget& t) {
   }
   t.outputs = width;
   const auto [low, high] = std::minmax_element(v.begin(), v.end());
-  t.text = cat(width == 1 ? std::string("a number") : cat(width, " numbers"), " from ", *low,
-               " to ", *high);
+  t.text = cat(width == 1 ? std::string("a number") : cat(width, " numbers"), " from ",
+               shown_number(*low), " to ", shown_number(*high));
 }
 
 }  // namespace
