@@ -226,7 +226,10 @@ void say_kernels(const Training& t) {
 
 // Planned and real memory.
 void say_memory(const run::MemoryUse& m) {
-  auto mb = [](size_t bytes) { return cat(std::lround(double(bytes) / 1e6), " MB"); };
+  constexpr size_t kSmall = 1'000'000, kMiddle = 10'000'000;
+  auto mb = [](size_t bytes) {
+    return megabytes(bytes, bytes < kSmall ? 2 : bytes < kMiddle ? 1 : 0);
+  };
   const PlannedMemory& p = m.planned;
   std::string line =
       cat(mb(p.state + p.arena), " planned (state ", mb(p.state), ", step ", mb(p.arena), ")");
