@@ -349,6 +349,12 @@ OT_API ot_status ot_model_unlike(const ot_model* m, const char* input, const ot_
                                  ot_text** said);
 OT_API ot_status ot_trainer_unlike(const ot_trainer* t, const char* input, const ot_value* adapted,
                                    ot_text** said);
+/* What the numbers of an output are, whose rows have this shape, as a JSON object: classes (a score
+ * for each class), probabilities ("none": they are, "softmax" of a row, "sigmoid" of every one, or
+ * "": no scores), threshold (above it a single score means class 1, or null), names (of the
+ * classes). n_names: how many classes the caller has names for; 0: those of the file. */
+OT_API ot_status ot_model_output_meaning(const ot_model* m, const char* output, size_t rank,
+                                         const int64_t* dims, size_t n_names, ot_text** json);
 /* Loss and metrics on the inference form of the model, as a JSON object; "warnings": a list of
  * texts, where there are any. */
 OT_API ot_status ot_trainer_evaluate(ot_trainer* t, size_t n_columns, const char* const* names,

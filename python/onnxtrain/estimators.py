@@ -5,6 +5,7 @@
 
 import dataclasses
 import inspect
+import json
 import warnings
 
 import numpy as np
@@ -14,6 +15,7 @@ from .data import array, by_name, column_names
 from .errors import DataError, NoLossError, UsageError
 from .exported_classifier import exported
 from .model import Model, all_rows, as_model, load
+from .predictions import sigmoid, softmax
 from .prepared import prepare
 from .recipe import Term
 
@@ -196,14 +198,15 @@ class OnnxClassifier(_Estimator):
 
     def _positive(self, z):
         """Probabilities from the output, whatever form it has; rows need not add up to one yet."""
-        made_by = self.model_._description["outputs"][0].get("made_by", "")
+        name = self.model_.outputs[0]
+        found = json.loads(self.model_._m.output_meaning(name, list(z.shape), len(self.classes_)))
+        are_probabilities = found["probabilities"] == "none"
         if self._columns is None:
-            p = z.reshape(len(z)) if made_by == "Sigmoid" else 0.5 * (1 + np.tanh(0.5 * z.reshape(len(z))))
+            p = z.reshape(len(z))
+            p = p if are_probabilities else sigmoid(p)
             return np.column_stack([1 - p, p])
         z = z[:, self._columns]
-        if made_by == "Softmax":
-            return z
-        return np.exp(z if made_by == "LogSoftmax" else z - z.max(1, keepdims=True))
+        return z if are_probabilities else softmax(z)
 
     def predict_proba(self, X):
         """[rows, classes], in the order of `classes_`."""

@@ -357,8 +357,8 @@ class Model(Closed):
 
         if self._session is None:
             self._session = Session(self)
-        metadata = (self._trainer.model() if self._trainer and (proba or labels) else self)._description["metadata"]
-        return predicted(self, lambda name: rows_through(self._session, self, x, batch_size, name), metadata, output,
+        trained = self._trainer.model() if self._trainer and (proba or labels) else self
+        return predicted(self, lambda name: rows_through(self._session, self, x, batch_size, name), trained, output,
                          proba, labels)
 
     def proto(self):

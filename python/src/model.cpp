@@ -43,9 +43,34 @@ PyModel prepared(const PyModel& s, const std::string& recipe, const PyValue* tar
   return PyModel(out);
 }
 
+// Rows that go in and come out.
+void bind_rows(nb::class_<PyModel>& c) {
+  c.def("adapt",
+        [](const PyModel& s, const std::string& input, const PyValue& array) {
+          ot_value* v = nullptr;
+          released([&] { return ot_model_adapt(s.h.get(), input.c_str(), array.h.get(), &v); });
+          return PyValue(v);
+        })
+      .def("unlike",
+           [](const PyModel& s, const std::string& input, const PyValue& rows) {
+             ot_text* t = nullptr;
+             released([&] { return ot_model_unlike(s.h.get(), input.c_str(), rows.h.get(), &t); });
+             return take(t);
+           })
+      .def("output_meaning", [](const PyModel& s, const std::string& output,
+                                const std::vector<int64_t>& dims, size_t names) {
+        ot_text* t = nullptr;
+        const int64_t none = 0;
+        ok(ot_model_output_meaning(s.h.get(), output.c_str(), dims.size(),
+                                   dims.empty() ? &none : dims.data(), names, &t));
+        return take(t);
+      });
+}
+
 void bind_class(nb::module_& m) {
   nb::class_<PyModel> c(m, "Model");
   bind_steps(c);
+  bind_rows(c);
   c.def("save",
         [](const PyModel& s, const std::string& path) {
           released([&] { return ot_model_save(s.h.get(), path.c_str()); });
@@ -83,18 +108,6 @@ void bind_class(nb::module_& m) {
       .def("set_initializer",
            [](PyModel& s, const std::string& name, const PyValue& v) {
              ok(ot_model_set_initializer(s.h.get(), name.c_str(), v.h.get()));
-           })
-      .def("adapt",
-           [](const PyModel& s, const std::string& input, const PyValue& array) {
-             ot_value* v = nullptr;
-             released([&] { return ot_model_adapt(s.h.get(), input.c_str(), array.h.get(), &v); });
-             return PyValue(v);
-           })
-      .def("unlike",
-           [](const PyModel& s, const std::string& input, const PyValue& rows) {
-             ot_text* t = nullptr;
-             released([&] { return ot_model_unlike(s.h.get(), input.c_str(), rows.h.get(), &t); });
-             return take(t);
            })
       .def("prepare", prepared, "recipe"_a, "target"_a.none() = nb::none())
       .def(

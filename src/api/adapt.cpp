@@ -1,11 +1,14 @@
 // The C API's way from a user's array to what an input wants.
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "api/handles.hpp"
 #include "model/batch.hpp"
 #include "run/data/data_spec.hpp"
 #include "run/data/feeds.hpp"
 #include "run/data/usual_values.hpp"
+#include "run/predict.hpp"
 
 using namespace onnxtrain;
 using namespace onnxtrain::api;
@@ -40,6 +43,21 @@ ot_status ot_model_adapt(const ot_model* m, const char* input, const ot_value* a
   return guarded({{"m", m}, {"input", input}, {"array", array}, {"out", out}}, [&] {
     require_rows_first(m->m->main);
     *out = adapted(*m->m, main_input(*m->m, input), array, true);
+  });
+}
+
+ot_status ot_model_output_meaning(const ot_model* m, const char* output, size_t rank,
+                                  const int64_t* dims, size_t n_names, ot_text** json) {
+  return guarded({{"m", m}, {"output", output}, {"dims", dims}, {"json", json}}, [&] {
+    const run::OutputMeaning o =
+        run::meaning_of_output(*m->m, output, Shape(dims, dims + rank), n_names);
+    nlohmann::ordered_json j{{"classes", o.has_classes},
+                             {"probabilities", o.to_probabilities},
+                             {"threshold", nullptr},
+                             {"names", o.classes}};
+    if (o.threshold) j["threshold"] = *o.threshold;
+    using Json = nlohmann::ordered_json;
+    *json = new ot_text{j.dump(-1, ' ', false, Json::error_handler_t::replace)};
   });
 }
 

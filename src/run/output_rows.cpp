@@ -81,9 +81,7 @@ std::string loss_of(const Model& m, const std::string& output) {
 
 // Where one score per row turns from class 0 to class 1: of a probability, or of a score that a
 // sigmoid in the loss makes a probability of.
-std::optional<double> threshold_of(const PredictedOutput& o, const std::string& kind,
-                                   const OutputRange& range) {
-  if (!dtype_is_float(o.rows.dtype())) return {};
+std::optional<double> threshold_of(const std::string& kind, const OutputRange& range) {
   if (kind != "bce" && kind != "bce_logits" && kind != "hinge") return {};
   if (range.in(0, 1)) return 0.5;
   return kind == "bce" ? 0.5 : 0.0;
@@ -174,30 +172,42 @@ std::vector<PredictedOutput> OutputRows::finish(Observer& observer) {
   return out;
 }
 
+OutputMeaning meaning(const Model& m, const std::string& output, const Shape& rows, bool floats,
+                      bool main, std::vector<std::string> classes) {
+  OutputMeaning o;
+  o.classes = std::move(classes);
+  std::string loss = loss_of(m, output);
+  if (loss.empty() && main) loss = loss_kind(m);
+  const bool row_of_scores = rows.size() == 2 && rows[0] > 0 && rows[1] > 1 && floats;
+  o.has_classes = row_of_scores && (!o.classes.empty() || loss == "cross_entropy" || loss == "nll");
+  const OutputRange range = output_range(m.main, m.main.find(output));
+  const bool one = loss.starts_with("bce");
+  const bool one_score = !rows.empty() && num_elements(rows) == rows[0] && floats;
+  const bool of_two = one_score && o.classes.size() == 2;
+  if (range.in(0, 1) && (o.has_classes || one || of_two))
+    o.to_probabilities = "none";
+  else if (o.has_classes || one)
+    o.to_probabilities = one ? "sigmoid" : "softmax";
+  if (of_two || (one_score && o.classes.empty() && one)) o.threshold = threshold_of(loss, range);
+  return o;
+}
+
 void describe_outputs(const Model& m, const std::vector<std::string>& classes, Predictions& p) {
   p.main = first_scores(p);
   const auto others = data_spec(m.metadata).target_classes;  // outputs have the columns' names
-  const std::string kind = loss_kind(m);
   const auto trained = m.metadata.find("onnxtrain.output");
   for (size_t k = 0; k < p.outputs.size() && trained != m.metadata.end(); ++k)
     if (p.outputs[k].name == trained->second) p.main = k;
   for (size_t k = 0; k < p.outputs.size(); ++k) {
     PredictedOutput& o = p.outputs[k];
-    std::string loss = loss_of(m, o.name);
-    if (loss.empty() && k == p.main) loss = kind;
-    if (k == p.main) o.classes = classes;
-    if (const auto it = others.find(o.name); it != others.end()) o.classes = it->second;
-    const Tensor& t = o.rows;
-    const bool row_of_scores = t.rank() == 2 && t.shape()[0] > 0 && t.shape()[1] > 1 &&
-                               dtype_is_float(t.dtype()) && o.columns.empty();
-    o.has_classes =
-        row_of_scores && (!o.classes.empty() || loss == "cross_entropy" || loss == "nll");
-    const OutputRange range = output_range(m.main, m.main.find(o.name));
-    const bool one = loss.starts_with("bce");
-    if (o.has_classes || one)
-      o.to_probabilities = range.in(0, 1) ? "none" : one ? "sigmoid" : "softmax";
-    const bool one_score = t.rank() > 0 && t.size() == t.shape()[0];
-    if (one_score && o.classes.size() == 2) o.threshold = threshold_of(o, loss, range);
+    const auto own = others.find(o.name);
+    const auto names = own != others.end() ? own->second
+                       : k == p.main       ? classes
+                                           : std::vector<std::string>();
+    static_cast<OutputMeaning&>(o) =
+        meaning(m, o.name, o.rows.shape(), dtype_is_float(o.rows.dtype()) && o.columns.empty(),
+                k == p.main, names);
+    if (o.classes.empty()) o.threshold.reset();  // there is no name to write
   }
 }
 

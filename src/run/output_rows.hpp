@@ -28,6 +28,11 @@ class OutputRows {
   std::vector<One> all_;
 };
 
+// floats: the rows are floating-point tensors. main: the output that was trained. classes: names
+// of this output's classes.
+OutputMeaning meaning(const Model& m, const std::string& output, const Shape& rows, bool floats,
+                      bool main, std::vector<std::string> classes);
+
 // Which output is the main one, which hold scores of classes and how they become probabilities.
 // classes: names of the classes of the trained output.
 void describe_outputs(const Model& m, const std::vector<std::string>& classes, Predictions& p);

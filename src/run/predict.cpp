@@ -227,7 +227,33 @@ std::vector<std::string> labels_by_offset(const Model& m, int64_t offset) {
   return names;
 }
 
+std::vector<std::string> class_names(const Model& m, const std::vector<std::string>& of_data,
+                                     int64_t label_offset) {
+  std::vector<std::string> names = of_data.empty() ? class_labels(m.main) : of_data;
+  return names.empty() ? labels_by_offset(m, label_offset) : names;
+}
+
 }  // namespace
+
+OutputMeaning meaning_of_output(const Model& m, const std::string& output, const Shape& rows,
+                                size_t names) {
+  const ValueId v = m.main.find(output);
+  if (v == kNone)
+    usage_error("OT1121", cat("the model has no output '", output, "'"),
+                "the names are in  onnxtrain info MODEL");
+  const DataSpec spec = data_spec(m.metadata);
+  const auto trained = m.metadata.find("onnxtrain.output");
+  const bool main =
+      trained == m.metadata.end() ? v == m.main.outputs[0] : trained->second == output;
+  std::vector<std::string> classes;
+  if (const auto own = spec.target_classes.find(output); own != spec.target_classes.end())
+    classes = own->second;
+  else if (main)
+    classes = class_names(m, spec.classes, spec.label_offset);
+  if (names > 0) classes.resize(names);
+  return meaning(m, output, rows, dtype_is_float(m.main.value(v).type.elem), main,
+                 std::move(classes));
+}
 
 Predictions predict(const std::string& run_or_model, const DataRequest& q, int64_t batch,
                     const ProgramOptions& program, Observer& observer, Communicator* processes) {
@@ -247,10 +273,7 @@ Predictions predict(const std::string& run_or_model, const DataRequest& q, int64
   p.outputs = fed.any_size ? images_through(session, fed.row_names, batch, processes, observer)
                            : rows_through(session, fed.columns, batch, processes, observer);
   p.row_names = fed.row_names;
-  std::vector<std::string> classes =
-      feed.classes.empty() ? class_labels(model->main) : feed.classes;
-  if (classes.empty()) classes = labels_by_offset(*model, feed.adapt.label_offset);
-  describe_outputs(*model, classes, p);
+  describe_outputs(*model, class_names(*model, feed.classes, feed.adapt.label_offset), p);
   return p;
 }
 

@@ -14,18 +14,22 @@
 
 namespace onnxtrain::run {
 
-// One output of the model for every row.
-struct PredictedOutput {
-  std::string name;
-  Tensor rows;
-  // Names of the columns of `rows` that the output itself gives (a ZipMap's keys); may be empty.
-  std::vector<std::string> columns;
+// What the numbers of an output are.
+struct OutputMeaning {
   bool has_classes = false;  // a score per class
   // How the rows become probabilities: "softmax" over a row, "sigmoid" of each number, "none" when
   // they are probabilities already; empty: they are no scores of classes.
   std::string to_probabilities;
   std::vector<std::string> classes;  // names of class 0, 1, ...; may be empty
   std::optional<double> threshold;   // one score for two classes: above it, class 1
+};
+
+// One output of the model for every row.
+struct PredictedOutput : OutputMeaning {
+  std::string name;
+  Tensor rows;
+  // Names of the columns of `rows` that the output itself gives (a ZipMap's keys); may be empty.
+  std::vector<std::string> columns;
 };
 
 struct Predictions {
@@ -40,6 +44,11 @@ struct Predictions {
 Predictions predict(const std::string& run_or_model, const DataRequest& q, int64_t batch,
                     const ProgramOptions& program, Observer& observer,
                     Communicator* processes = nullptr);
+
+// Of an output whose rows have this shape. names: how many classes the caller has names for; 0:
+// those that the file knows.
+OutputMeaning meaning_of_output(const Model& m, const std::string& output, const Shape& rows,
+                                size_t names);
 
 // Scores of classes become probabilities; OT0038 when no output holds any.
 void make_probabilities(Predictions& p);
