@@ -146,6 +146,61 @@ def test_sequences_are_ragged():
     np.testing.assert_array_equal(got["back"], x)
 
 
+@pytest.mark.parametrize("case", ["unet.dynamo", "wavenet.dynamo", "vae.dynamo"])
+def test_images_stay_channels_last(case):
+    """Group normalizations whose sizes are computed from constants, and halves taken out of a sequence of parts."""
+    r = trajectories.run(*case.split("."))
+    assert trajectories.good(r) and r["transposes"] == 0
+
+
+@pytest.mark.parametrize("sizes, places", [("value_ints = [2, 3]", (0, -1)), ("value_int = 2", (1, 2)),
+                                           ("value_int = 2", (-1, -3))])
+def test_parts_of_a_sequence(sizes, places):
+    model = ot.parse(f"""
+    <ir_version: 10, opset_import: ["" : 22]>
+    main (float[n, 5, 2] x) => (float[n, a, 2] y, float[n, b, 2] z)
+    {{ sizes = Constant <{sizes}> () i = Constant <value_int = {places[0]}> () k = Constant <value_int = {places[1]}> ()
+       s = SplitToSequence <axis = 1> (x, sizes) y = SequenceAt (s, i) z = SequenceAt (s, k) }}
+    """)
+    x = np.arange(20, dtype=np.float32).reshape(2, 5, 2)
+    got, want = ot.to_tf(model)(x), ot.Session(model).run({"x": x})
+    for name, v in want.items():
+        np.testing.assert_array_equal(got[name], v)
+
+
+def test_refused_nodes_in_a_branch():
+    model = ot.parse("""
+    <ir_version: 10, opset_import: ["" : 22]>
+    main (bool c, int64[n] at) => (int64[k] y)
+    { y = If (c) <then_branch = a () => (int64[k] u) { u = Unique <axis = 0> (at) },
+                  else_branch = b () => (int64[n] v) { v = Identity (at) }> }
+    """)
+    with pytest.raises(ot.ModelError) as e:
+        ot.to_tf(model)
+    assert e.value.code == "OT1711" and "Unique" in str(e.value)
+
+
+def test_a_row_beside_a_turned_product():
+    """TensorFlow's optimizer of graphs takes the row for a bias and then wants a vector."""
+    model = ot.parse("""
+    <ir_version: 10, opset_import: ["" : 22]>
+    main (float[6, 3] a, float[6, 4] b, float[1, 4] c) => (float[3, 4] y) { y = Gemm <transA = 1> (a, b, c) }
+    """)
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.normal(size=s).astype(np.float32) for s in ((6, 3), (6, 4), (1, 4)))
+    np.testing.assert_allclose(ot.to_tf(model)(a, b, c), a.T @ b + c, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
+def test_shifts_by_all_bits_and_more(direction):
+    model = ot.parse(f"""
+    <ir_version: 13, opset_import: ["" : 28]>
+    main (int8[n] x, int8[n] by) => (int8[n] y) {{ y = BitShift <direction = "{direction}"> (x, by) }}
+    """)
+    x, by = np.array([-8, 5, 5, -8, 1], np.int8), np.array([8, 9, -1, -3, 2], np.int8)
+    np.testing.assert_array_equal(ot.to_tf(model)(x, by), [0, 0, 0, 0, 4] if direction == "LEFT" else [-1, 0, 0, -1, 0])
+
+
 def test_refused_nodes_are_named_at_once():
     model = ot.parse("""
     <ir_version: 10, opset_import: ["" : 22]>

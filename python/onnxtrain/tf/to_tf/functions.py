@@ -11,7 +11,7 @@ from ..shared.state import with_state
 from .layout import BROKEN, Value
 from .module import traced
 from .ops.sequence import Sequence, from_ragged, to_ragged
-from .rewrite import with_group_norms
+from .rewrite import put_together
 from .run import GRADIENT, Run
 from .variables import every_graph
 
@@ -59,7 +59,7 @@ class Functions:
     def _infer(self, feeds):
         main = self.graphs.main
         run = self._run([main], feeds)
-        run.add(with_group_norms(main.nodes, [main], main.outputs), main.outputs)
+        run.add(put_together(main.nodes, [main], main.outputs), main.outputs)
         out = {o: _result(run.read(o)) for o in main.outputs}
         self._count()
         return out if len(out) != 1 else next(iter(out.values()))
@@ -163,7 +163,7 @@ class _Section:
         self.wanted = list(dict.fromkeys([*self.results, *self.update.values(), *([self.loss] if self.loss else [])]))
         live = needed(self.nodes, self.wanted)
         named = {v for n in live if n.kind == GRADIENT for v in (*n.inputs, *n.attrs["xs"])}
-        self.nodes = with_group_norms(live, [section.algorithm, main], {*self.wanted, *named})
+        self.nodes = put_together(live, [section.algorithm, main], {*self.wanted, *named})
         read = {v for n in live for v in reads(n)} | set(self.wanted)
         every = {**{n: main for n in main.inputs}, **{n: section.algorithm for n in section.algorithm.inputs}}
         self.inputs = {n: g for n, g in every.items() if n in read}

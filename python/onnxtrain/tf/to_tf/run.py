@@ -144,7 +144,10 @@ class Run:
             inner.values.pop(name, None)
         inner.values.update(zip(graph.inputs, inputs))
         inner.add(graph.nodes, graph.outputs)
-        return [inner.read(o) for o in graph.outputs]
+        made = [inner.read(o) for o in graph.outputs]
+        if not inline and any(v is BROKEN for v in made):
+            raise Unsupported("its body cannot run")
+        return made
 
     def outputs_of(self, graph, first, state, last=()):
         """TensorSpecs of a body's results: traced once aside."""
@@ -172,9 +175,6 @@ class Run:
                     raise Unsupported("its body cannot run")
                 specs.append(None if isinstance(v, Sequence) else tf.TensorSpec(v.plain.shape, v.plain.dtype))
         return specs
-
-
-
 
 
 def _placeholders(run, graph):

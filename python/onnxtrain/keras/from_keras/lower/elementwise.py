@@ -6,10 +6,11 @@ import numpy as np
 
 from ...shared import versions
 from ..values import Traced
-from .table import OPERATIONS, exact, operation
+from . import kinks
+from .table import OPERATIONS, operation
 
 UNARY = {
-    "Absolute": "Abs", "Abs": "Abs", "Fabs": "Abs", "Exp": "Exp", "Log": "Log", "Sqrt": "Sqrt", "Negative": "Neg",
+    "Absolute": "Abs", "Abs": "Abs", "Fabs": "Abs", "Exp": "Exp", "Log": "Log", "Negative": "Neg",
     "Sign": "Sign", "Floor": "Floor", "Ceil": "Ceil", "Sin": "Sin", "Cos": "Cos", "Tan": "Tan", "Arcsin": "Asin",
     "Arccos": "Acos", "Arctan": "Atan", "Sinh": "Sinh", "Cosh": "Cosh", "Tanh": "Tanh", "Arcsinh": "Asinh",
     "Arccosh": "Acosh", "Arctanh": "Atanh", "Sigmoid": "Sigmoid", "Relu": "Relu", "Softplus": "Softplus",
@@ -68,7 +69,7 @@ def number(t, value, like):
     return t.e.const(np.asarray(value, versions.numpy_dtype(like.dtype)))
 
 
-def _formula(*names, sliced_too=False):
+def formula(*names, sliced_too=False):
     """A function of one tensor written with t.e."""
     def add(f):
         def lower(t, op, x):
@@ -84,187 +85,70 @@ def _formula(*names, sliced_too=False):
     return add
 
 
-@_formula("Square", sliced_too=True)
+@formula("Square", sliced_too=True)
 def square(t, op, x):
     return t.e.op("Mul", x.onnx, x.onnx)
 
 
-@_formula("Rsqrt")
+@formula("Sqrt", sliced_too=True)
+def sqrt(t, op, x):
+    return kinks.root(t, x)
+
+
+@formula("Rsqrt")
 def rsqrt(t, op, x):
-    return t.e.op("Reciprocal", t.e.op("Sqrt", x.onnx))
+    return kinks.root(t, x, inverse=True)
 
 
-@_formula("Cbrt")
+@formula("Cbrt")
 def cbrt(t, op, x):
     power = t.e.op("Pow", t.e.op("Abs", x.onnx), number(t, 1 / 3, x))
     return t.e.op("Mul", t.e.op("Sign", x.onnx), power)
 
 
-@_formula("Log1p")
+@formula("Log1p")
 def log1p(t, op, x):
     return t.e.op("Log", t.e.op("Add", x.onnx, number(t, 1, x)))
 
 
-@_formula("Expm1")
+@formula("Expm1")
 def expm1(t, op, x):
     return t.e.op("Sub", t.e.op("Exp", x.onnx), number(t, 1, x))
 
 
-@_formula("Exp2")
+@formula("Exp2")
 def exp2(t, op, x):
     return t.e.op("Pow", number(t, 2, x), x.onnx)
 
 
-@_formula("Log2")
+@formula("Log2")
 def log2(t, op, x):
     return t.e.op("Mul", t.e.op("Log", x.onnx), number(t, 1 / math.log(2), x))
 
 
-@_formula("Log10")
+@formula("Log10")
 def log10(t, op, x):
     return t.e.op("Mul", t.e.op("Log", x.onnx), number(t, 1 / math.log(10), x))
 
 
-@_formula("Erfc")
+@formula("Erfc")
 def erfc(t, op, x):
     return t.e.op("Sub", number(t, 1, x), t.e.op("Erf", x.onnx))
 
 
-@_formula("Trunc")
+@formula("Trunc")
 def trunc(t, op, x):
     return t.e.op("Mul", t.e.op("Sign", x.onnx), t.e.op("Floor", t.e.op("Abs", x.onnx)))
 
 
-@_formula("Deg2rad")
+@formula("Deg2rad")
 def deg2rad(t, op, x):
     return t.e.op("Mul", x.onnx, number(t, math.pi / 180, x))
 
 
-@_formula("Rad2deg")
+@formula("Rad2deg")
 def rad2deg(t, op, x):
     return t.e.op("Mul", x.onnx, number(t, 180 / math.pi, x))
-
-
-@_formula("Relu6")
-def relu6(t, op, x):
-    return t.e.op("Clip", x.onnx, number(t, 0, x), number(t, 6, x))
-
-
-@_formula("Silu")
-def silu(t, op, x):
-    return t.e.op("Mul", x.onnx, t.e.op("Sigmoid", x.onnx))
-
-
-@_formula("LogSigmoid")
-def log_sigmoid(t, op, x):
-    return t.e.op("Neg", t.e.op("Softplus", t.e.op("Neg", x.onnx)))
-
-
-@_formula("LeakyRelu")
-def leaky_relu(t, op, x):
-    if not exact(x, op.negative_slope) and t.semantics != "tensorflow":  # whose own attribute is float32 too
-        return t.e.op("Where", t.e.op("Less", x.onnx, number(t, 0, x)),
-                      t.e.op("Mul", x.onnx, number(t, op.negative_slope, x)), x.onnx)
-    return t.e.op("LeakyRelu", x.onnx, alpha=float(op.negative_slope))
-
-
-@_formula("Selu")
-def selu(t, op, x):
-    if x.dtype != "float64":
-        return t.e.op("Selu", x.onnx)
-    zero = number(t, 0, x)  # the operator's own numbers are float32
-    below = t.e.op("Sub", t.e.op("Exp", t.e.op("Min", x.onnx, zero)), number(t, 1, x))
-    below = t.e.op("Mul", below, number(t, 1.0507009873554804934 * 1.6732632423543772848, x))
-    above = t.e.op("Mul", x.onnx, number(t, 1.0507009873554804934, x))
-    return t.e.op("Where", t.e.op("Less", x.onnx, zero), below, above)
-
-
-def _hard_sigmoid(t, x):
-    if not exact(x, 1 / 6):
-        line = t.e.op("Add", t.e.op("Mul", x.onnx, number(t, 1 / 6, x)), number(t, 0.5, x))
-        return t.e.op("Clip", line, number(t, 0, x), number(t, 1, x))
-    return t.e.op("HardSigmoid", x.onnx, alpha=1 / 6, beta=0.5)
-
-
-@_formula("HardSigmoid")
-def hard_sigmoid(t, op, x):
-    return _hard_sigmoid(t, x)
-
-
-@_formula("HardSilu")
-def hard_silu(t, op, x):
-    return t.e.op("Mul", x.onnx, _hard_sigmoid(t, x))
-
-
-@_formula("HardTanh")
-def hard_tanh(t, op, x):
-    return t.e.op("Clip", x.onnx, number(t, -1, x), number(t, 1, x))
-
-
-@_formula("TanhShrink")
-def tanh_shrink(t, op, x):
-    return t.e.op("Sub", x.onnx, t.e.op("Tanh", x.onnx))
-
-
-@_formula("HardShrink", "SoftShrink")
-def shrink(t, op, x):
-    bias = float(op.threshold) if type(op).__name__ == "SoftShrink" else 0.0
-    return t.e.op("Shrink", x.onnx, lambd=float(op.threshold), bias=bias)
-
-
-@_formula("Threshold")
-def threshold(t, op, x):
-    above = t.e.op("Greater", x.onnx, number(t, op.threshold, x))
-    return t.e.op("Where", above, x.onnx, number(t, op.default_value, x))
-
-
-@_formula("Elu")
-def elu(t, op, x):
-    return t.e.op("Elu", x.onnx, alpha=float(op.alpha))
-
-
-@_formula("Celu")
-def celu(t, op, x):
-    return t.e.op("Celu", x.onnx, alpha=float(op.alpha))
-
-
-@_formula("Gelu")
-def gelu(t, op, x):
-    if x.dtype == "float64" and t.semantics == "tensorflow":
-        return _tensorflow_gelu(t, op, x)
-    return t.e.op("Gelu", x.onnx, approximate="tanh" if op.approximate else "none")
-
-
-def _tensorflow_gelu(t, op, x):
-    """In float64 TensorFlow rounds one of its numbers to float32: the root of 1/2, or 0.044715."""
-    e, one, half = t.e, number(t, 1, x), number(t, 0.5, x)
-    if op.approximate:
-        cube = e.op("Mul", e.op("Pow", x.onnx, number(t, 3, x)), number(t, float(np.float32(0.044715)), x))
-        inner = e.op("Tanh", e.op("Mul", number(t, 0.7978845608028654, x), e.op("Add", x.onnx, cube)))
-    else:
-        turned = e.op("Erf", e.op("Mul", x.onnx, number(t, -float(np.float32(0.7071067811865476)), x)))
-        return e.op("Mul", e.op("Mul", half, x.onnx), e.op("Sub", one, turned))
-    return e.op("Mul", e.op("Mul", half, x.onnx), e.op("Add", one, inner))
-
-
-@_formula("Squareplus")
-def squareplus(t, op, x):
-    root = t.e.op("Sqrt", t.e.op("Add", t.e.op("Mul", x.onnx, x.onnx), number(t, op.b, x)))
-    return t.e.op("Mul", t.e.op("Add", x.onnx, root), number(t, 0.5, x))
-
-
-@_formula("SparsePlus")
-def sparse_plus(t, op, x):
-    one = number(t, 1, x)
-    inner = t.e.op("Mul", number(t, 0.25, x), t.e.op("Pow", t.e.op("Add", x.onnx, one), number(t, 2, x)))
-    above = t.e.op("Where", t.e.op("Less", x.onnx, one), inner, x.onnx)
-    return t.e.op("Where", t.e.op("LessOrEqual", x.onnx, number(t, -1, x)), number(t, 0, x), above)
-
-
-@_formula("SparseSigmoid")
-def sparse_sigmoid(t, op, x):
-    half = t.e.op("Mul", t.e.op("Add", x.onnx, number(t, 1, x)), number(t, 0.5, x))
-    return t.e.op("Clip", half, number(t, 0, x), number(t, 1, x))
 
 
 @operation("Round")
@@ -276,15 +160,6 @@ def round_(t, op, x):
     if scale == 1:
         return x.like(t.e.op("Round", x.onnx))
     return x.like(t.e.op("Div", t.e.op("Round", t.e.op("Mul", x.onnx, number(t, scale, x))), number(t, scale, x)))
-
-
-@operation("Glu")
-def glu(t, op, x):
-    import keras
-
-    x = t.value(x)
-    first, gate = keras.ops.split(x, 2, axis=op.axis)
-    return first * keras.ops.sigmoid(gate)
 
 
 # ---- questions
@@ -343,7 +218,9 @@ def arithmetic(t, op, x1, x2):
     else:
         name = _ARITHMETIC[kind]
     dtype = wide(out.dtype, x1, x2)
-    return broadcast(t, operands(t, (x1, x2), dtype), lambda *v: t.e.op(name, *v), dtype, out.shape)
+    values = operands(t, (x1, x2), dtype)
+    make = {"Max": kinks.larger, "Min": kinks.smaller}.get(name) if kinks.as_tensorflow(t, values[0]) else None
+    return broadcast(t, values, lambda *v: make(t.e, *v) if make else t.e.op(name, *v), dtype, out.shape)
 
 
 def _bias(t, x, bias, out):

@@ -36,7 +36,16 @@ def categorical(t, op, target, output):
     output, from_logits = logits_of(t, output, op.from_logits, "Softmax")
     target = t.value(target, output.dtype)
     logs = _log_probabilities(t, output, from_logits, op.axis, True)
-    return -keras.ops.sum(target * logs, axis=op.axis)
+    loss = -keras.ops.sum(target * logs, axis=op.axis)
+    return loss if t.semantics != "tensorflow" or not from_logits else loss + _rest(t, target, output, op.axis)
+
+
+def _rest(t, target, output, axis):
+    """0, with a gradient: TensorFlow's is softmax(logits) - target also where a row of the target does not sum to 1
+    (several classes, or none)."""
+    o = keras.ops
+    total = o.logsumexp(output, axis=axis)
+    return (1 - o.sum(target, axis=axis)) * (total - o.stop_gradient(total))
 
 
 @operation("SparseCategoricalCrossentropy")
@@ -59,8 +68,10 @@ def sparse_categorical(t, op, target, output):
 def binary(t, op, target, output):
     output, from_logits = logits_of(t, output, op.from_logits, "Sigmoid")
     target, o = t.value(target, output.dtype), keras.ops
-    if from_logits:  # max(x, 0) - x z + log(1 + exp(-|x|))
-        return o.relu(output) - output * target + o.softplus(-o.abs(output))
+    if from_logits:  # max(x, 0) - x z + log(1 + exp(-|x|)), with the slope of one side at 0
+        above = output >= 0
+        far = o.where(above, -output, output)
+        return o.where(above, output, o.zeros_like(output)) - output * target + o.softplus(far)
     output = _clipped(t, output)
     one = number_of(t, 1, output)
     return -(target * o.log(output) + (one - target) * o.log(one - output))

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..values import Traced
+from . import kinks
 from .elementwise import number, spec
 from .table import axes_of, operation
 
@@ -64,7 +65,7 @@ def moments_(t, op, x):
 def variance(t, op, x):
     x = t.cast(t.value(x), spec(op, x).dtype)
     made = moments(t, x, op.axis, op.keepdims)[1]
-    return made if type(op).__name__ == "Var" else made.like(t.e.op("Sqrt", made.onnx))
+    return made if type(op).__name__ == "Var" else made.like(kinks.root(t, made))
 
 
 @operation("Logsumexp")

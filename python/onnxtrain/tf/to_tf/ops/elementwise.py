@@ -110,7 +110,12 @@ def modulo(n, a, b):
 
 @op("BitShift")
 def bit_shift(n, a, b):
-    return (tf.bitwise.left_shift if n.get("direction") == "LEFT" else tf.bitwise.right_shift)(a, b)
+    """Shifts by a negative number, or by all bits and more, leave no bit but the sign's."""
+    left, bits, zero = n.get("direction") == "LEFT", 8 * a.dtype.size, tf.zeros_like(b)
+    shift = tf.bitwise.left_shift if left else tf.bitwise.right_shift
+    beyond = (b < zero) | (b >= tf.cast(bits, b.dtype))
+    far = tf.zeros_like(a) if left or a.dtype.is_unsigned else shift(a, tf.cast(bits - 1, a.dtype))
+    return tf.where(beyond, far, shift(a, tf.where(beyond, zero, b)))
 
 
 @op("IsInf", values=True)
@@ -272,6 +277,8 @@ def gemm(n, a, b, c=None):
         y = tf.cast(alpha, y.dtype) * y
     if c is None:
         return y
+    if c.shape.rank == 2 and c.shape[0] == 1:  # TensorFlow takes a row for a bias, which must be a vector there
+        c = tf.reshape(c, [-1])
     return y + (c if beta == 1 else tf.cast(beta, c.dtype) * c)
 
 
