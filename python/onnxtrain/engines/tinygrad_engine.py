@@ -21,6 +21,7 @@ from .function_runner import FunctionRunner  # noqa: E402
 class Engine:
     name = "tinygrad"
     runtime = "tinygrad"
+    fixed_shapes = True  # its reader keeps the sizes of the first call
 
     def devices(self):
         return [d.lower() for d in Device.get_available_devices()]
