@@ -10,7 +10,7 @@ int failed(PyEngine& e, nb::python_error& raised, const char** error) {
   const std::string kind = nb::cast<std::string>(raised.type().attr("__name__"));
   nb::object value = nb::borrow(raised.value());
   const std::string said = nb::cast<std::string>(nb::str(value));
-  e.text = kind == "EngineFailed" ? said : kind + ": " + said;
+  e.text = kind == "EngineFailed" ? said : said.empty() ? kind : kind + ": " + said;
   if (nb::hasattr(value, "hint") && nb::hasattr(value, "message"))
     e.text = said;  // an error of this library, with its code and help
   *error = e.text.c_str();

@@ -204,10 +204,101 @@ def test_faulty_engines_are_found_and_the_checkpoint_is_whole(train, tmp_path, m
         assert all(np.isfinite(v).all() for v in kept.state.values())
 
 
+class _Answers:
+    """An engine that answers as no engine may."""
+
+    name = runtime = "onnxruntime"
+
+    def __init__(self, answers):
+        self.answers = answers
+
+    def devices(self):
+        return self.answers.get("devices", lambda: ["npu0"])()
+
+    def compile(self, step, device, threads=0):
+        runner = engines.find("onnxruntime").compile(step, "cpu", threads=threads)
+        if "runner" in self.answers:
+            return self.answers["runner"]()
+        for name in ("step", "state"):
+            if name in self.answers:
+                good, change = getattr(runner, name), self.answers[name]
+                setattr(runner, name, lambda *feeds, good=good, change=change: change(good(*feeds)))
+        return runner
+
+
+def _raise(error):
+    raise error
+
+
+@pytest.mark.parametrize(("answers", "said"), [
+    ({"devices": list}, "engine onnxruntime finds no device"),
+    ({"devices": lambda: _raise(OSError("no driver"))}, "cannot say its devices: OSError: no driver"),
+    ({"runner": lambda: None}, "returned no runner for the step"),
+    ({"runner": object}, "object has no step and no state and no set_state"),
+    ({"step": lambda got: None}, "its step returned NoneType"),
+    ({"step": lambda got: list(got.values())}, "its step returned list"),
+    ({"step": lambda got: got | {"loss": None}}, "it returned 'loss' as NoneType, not as numbers"),
+    ({"step": lambda got: got | {"loss": "0.5"}}, "it returned 'loss' as <U3, not as numbers"),
+    ({"step": lambda got: got | {"loss": np.complex64(1)}}, "it returned 'loss' as complex64"),
+    ({"step": lambda got: _raise(MemoryError)}, "the engine failed: MemoryError$"),
+    ({"state": lambda got: None}, "its state returned NoneType"),
+    ({"state": lambda got: got | {"w1": [[1.0], [1.0, 2.0]]}}, "it returned 'w1' as list that is no array"),
+    ({"state": lambda got: got | {"w1": got["w1"].astype(np.float64)}}, "returned 'w1' as double")])
+def test_answers_that_no_engine_may_give_are_one_error(train, answers, said):
+    x, y = data()
+    with pytest.raises(ot.Error, match=said):
+        ot.Trainer(train, engine=_Answers(answers)).fit(x, y, valid=None, epochs=1, batch_size=8)
+
+
+@pytest.mark.parametrize("engine", [5, None, object()])
+def test_what_is_no_engine(train, engine):
+    with pytest.raises(ot.UsageError, match="an engine is a name, or an object with `devices` and `compile`"):
+        ot.Trainer(train, engine=engine)
+
+
+def test_the_native_engine_has_no_device_to_choose(train):
+    with pytest.raises(ot.UsageError, match="has no device 'gpu'"):
+        ot.Trainer(train, engine="native:gpu")
+
+
+def test_a_package_that_cannot_be_loaded(monkeypatch):
+    class Entry:
+        name = "mychip"
+
+        def load(self):
+            raise OSError("libmychip.so: cannot open shared object file")
+
+    monkeypatch.setattr(engines.importlib.metadata, "entry_points", lambda group: [Entry()])
+    with pytest.raises(ot.UsageError, match="engine mychip cannot be loaded: OSError: libmychip.so") as e:
+        engines.open_engine("mychip")
+    assert e.value.code == "OT1271"
+
+
+def _fed(section, name):
+    return next(f for f in section["feedback"] if f["input"] == name)
+
+
+def _exchange(section, one, other):
+    a, b = _fed(section, one), _fed(section, other)
+    a["input"], b["input"] = other, one
+
+
 @pytest.mark.parametrize(("change", "said"), [
     (lambda s: s["feedback"][0].update(input="nothing"), "has no input 'nothing'"),
     (lambda s: s["feedback"][0].update(output="nothing"), "has no output 'nothing'"),
-    (lambda s: next(f for f in s["feedback"] if f["input"] == "w1").update(input="w2"), "they do not fit")])
+    (lambda s: _fed(s, "w1").update(input="w2"), "they do not fit"),
+    (lambda s: _fed(s, "w1").update(input="w1.exp_avg"), "feeds both"),
+    (lambda s: _exchange(s, "w1", "w1.exp_avg"), "do not agree: only one of them feeds"),
+    (lambda s: s["feedback"].remove(_fed(s, "w1")), "do not agree: only one of them feeds 'w1_new' back to 'w1'"),
+    (lambda s: s["inputs"].pop(0), "do not agree on the inputs"),
+    (lambda s: s["inputs"][0].update(type="float33"), "the type 'float33'"),
+    (lambda s: s["inputs"][0].update(shape=6), "the shape 6"),
+    (lambda s: s["inputs"][0].update(role="date"), "the role 'date'"),
+    (lambda s: next(i for i in s["inputs"] if i["name"] == "w1").update(role="data"), "is no state"),
+    (lambda s: s["inputs"][0].pop("name"), "an entry of 'inputs' without 'name'"),
+    (lambda s: s.update(feedback="w1"), "has no list 'feedback'"),
+    (lambda s: s["loss"].update(output="nothing"), "the step has no such output"),
+    (lambda s: s.update(section=3), "is of section 3")])
 def test_a_manifest_whose_feedback_does_not_fit(train, tmp_path, change, said):
     ot.export_step(train, tmp_path / "step.onnx")
     manifest = json.loads((tmp_path / "step.manifest.json").read_text())
@@ -215,6 +306,14 @@ def test_a_manifest_whose_feedback_does_not_fit(train, tmp_path, change, said):
     with pytest.raises(ot.UsageError, match=said) as e:
         engines.Step.of((tmp_path / "step.onnx").read_bytes(), json.dumps(manifest), {})
     assert e.value.code == "OT1773"
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("", "is no JSON"), ("[1]", "has no list of sections"), ('{"sections": []}', "has no list of sections"),
+    ('{"version": 99, "sections": [{}]}', "version 99"), ('{"sections": [1]}', "has no list 'inputs'")])
+def test_a_manifest_that_is_none(train, text, said):
+    with pytest.raises(ot.UsageError, match=said):
+        engines.Step.of(b"", text, {})
 
 
 def test_a_step_of_fixed_size_says_a_wrong_batch(train, tmp_path):

@@ -157,7 +157,7 @@ def one(python, name, runtime, folder, wanted, cpu=0):
         return "time", f"ended after {cpu} s of processor time, or for want of memory", time.time() - start
     if done.returncode:
         lines = [x for x in done.stderr.strip().splitlines() if x.strip()] or [f"exit {done.returncode}"]
-        said = next((x for x in lines if "error" in x.lower()), lines[-1])
+        said = next((x for kind in (" error: ", "error") for x in lines if kind in x.lower()), lines[-1])
         return "engine", f"{said[:160]} | {lines[-1][:200]}", time.time() - start
     return verdict(name, result, wanted, start)
 

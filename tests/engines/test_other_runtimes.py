@@ -43,12 +43,23 @@ def test_validation_and_resuming_in_every_engine(python):
     assert done.returncode == 0 and "skipped" not in done.stdout, done.stdout
 
 
+def _conformance(python, engine, only):
+    done = subprocess.run([python, "-m", "onnxtrain.conformance", "run", "--engine", engine, "--only", only],
+                          capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(figures.ROOT / "python")})
+    return done.returncode, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("engine", ["openvino", "tinygrad"])
 def test_states_that_change_places(python, engine):
     """New values of state that are old values of others: no engine gives the same buffer twice."""
-    done = subprocess.run([python, "-m", "onnxtrain.conformance", "run", "--engine", engine, "--only", "bindings*"],
-                          capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(figures.ROOT / "python")})
-    assert done.returncode == 0 and "3 of 3 pass" in done.stdout, done.stdout + done.stderr
+    code, said = _conformance(python, engine, "bindings*")
+    assert code == 0 and "3 of 3 pass" in said, said
+
+
+def test_sizes_that_change_from_step_to_step(python):
+    """tinygrad's reader keeps the sizes of the first call: its engine takes a step for each size."""
+    code, said = _conformance(python, "tinygrad", "shape_*")
+    assert code == 0 and "4 of 4 pass" in said, said
 
 
 def test_only_elements_without_a_gradient_are_beyond_the_limit():

@@ -14,10 +14,12 @@ from .evaluation import (
     CannotEvaluate,
     EngineFailed,
     Evaluation,
+    by_name,
     first_line,
     image_sizes,
     kept_here,
     lend,
+    runner_of,
     sizes_of,
 )
 from .sections import EngineSection, NativeSection
@@ -146,7 +148,7 @@ class Driver:
         file = Step(step.bytes(False), json.loads(manifest)["sections"][0])
         file.state = {n: self.values[n] for n in file.states if n in self.values}
         file.state |= {n: self._counter(1) for n in file.inputs("counter")}
-        return EngineSection(file, self.engine.compile(file, self.device, threads=self.threads))
+        return EngineSection(file, runner_of(self.engine, self.engine.compile(file, self.device, threads=self.threads)))
 
     def _switch(self, runners):
         self._collect()
@@ -184,7 +186,7 @@ class Driver:
     def _collect(self):
         for r in self.current or []:
             fed = r.fed
-            now = r.runner.state()
+            now = by_name(r.runner.state(), "state")
             lost = sorted(k for k in fed if k in self.values and k not in now)
             if lost:
                 raise EngineFailed(f"it did not return the state variable '{lost[0]}'")

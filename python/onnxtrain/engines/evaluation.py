@@ -71,8 +71,32 @@ def _in_range(file, name, value):
                         "OT2104", "class numbers and rows of a table count from 0")
 
 
+def runner_of(engine, made):
+    """What an engine's `compile` returned, if it can be driven."""
+    lost = [k for k in ("step", "state", "set_state") if not callable(getattr(made, k, None))]
+    if lost:
+        raise EngineFailed(f"{engine.name} returned no runner for the step: {type(made).__name__} has no "
+                           f"{' and no '.join(lost)}")
+    return made
+
+
+def by_name(got, what):
+    """What a runner returned as {name: array of numbers}."""
+    if not isinstance(got, dict):
+        raise EngineFailed(f"its {what} returned {type(got).__name__}, not arrays by name")
+    for k, v in got.items():
+        try:
+            kind = np.asarray(v).dtype
+        except ValueError:
+            raise EngineFailed(f"it returned '{k}' as {type(v).__name__} that is no array") from None
+        if kind.kind in "OSUcMm":
+            raise EngineFailed(f"it returned '{k}' as {kind if kind != object else type(v).__name__}, not as numbers")
+    return got
+
+
 def checked(file, feeds, got):
     """What a runner returned, if it is what the step's manifest says of its outputs for these feeds."""
+    by_name(got, "step")
     sizes = {}
     for k, v in feeds.items():
         sizes |= {d: n for d, n in zip(file.shape_of(k) or [], np.shape(v)) if isinstance(d, str) and d != "?"}

@@ -23,15 +23,13 @@ class FunctionRunner:
     def undo(self):
         self.now = self.before
 
-    def kept(self, value):
-        """A result as state of the next step."""
-        return value
+    def kept(self, values):
+        """Results by name as state of the next step."""
+        return values
 
     def step(self, feeds):
         s = self.step_file
         self.before = dict(self.now)
         got = self.call({k: self.to_device(k, feeds[k]) for k in s.data})
-        for out, names in s.feedback.items():
-            for k in names:
-                self.now[k] = self.kept(got[out])
+        self.now |= self.kept({k: got[out] for out, names in s.feedback.items() for k in names})
         return {k: self.to_host(got[k]) for k in s.plain}

@@ -18,7 +18,7 @@ from .. import _native
 from ..errors import DataError, Error
 from ..hints import for_shell
 from ..values import dtype_number, from_native, numpy_dtype, to_native
-from .evaluation import kept_here
+from .evaluation import EngineFailed, kept_here
 
 
 class Channel:
@@ -135,7 +135,11 @@ class Isolated:
             [sys.executable, "-m", __name__, spec, str(theirs.fileno()), str(threads)], pass_fds=[theirs.fileno()])
         theirs.close()
         self.channel, self.outputs = Channel(ours), {}
-        self._reply()
+        try:
+            self._reply()
+        except EngineFailed as e:
+            raise Error(f"the engine '{spec}' does not start: {e}", "OT1275", "train without it:  --engine native"
+                        ) from None
 
     def _reply(self):
         try:
@@ -143,7 +147,7 @@ class Isolated:
         except (EOFError, OSError):
             code = self.process.wait()
             ended = f"signal {-code}" if code < 0 else f"exit code {code}"
-            raise RuntimeError(f"the engine's process ended ({ended})") from None
+            raise EngineFailed(f"its process ended ({ended})") from None
         if "error" in message:
             kind = DataError if message["code"].startswith("OT2") else Error
             raise kind(message["error"], message["code"], message.get("hint", ""))

@@ -21,6 +21,7 @@ from .function_runner import FunctionRunner  # noqa: E402
 class Engine:
     name = "tinygrad"
     runtime = "tinygrad"
+    fixed_shapes = True  # its reader keeps the sizes of the first call
 
     def devices(self):
         return [d.lower() for d in Device.get_available_devices()]
@@ -48,16 +49,19 @@ class Runner(FunctionRunner):
     def to_host(self, value):
         return np.array(value.numpy())
 
-    def kept(self, value):
+    def kept(self, values):
         """The captured program writes into the same buffers every time: the state must not be one of them."""
-        return value.clone().realize()
+        copies = {k: v.clone() for k, v in values.items()}
+        Tensor.realize(*copies.values())
+        return copies
 
     def _all(self, **given):
         """A value that is an input as it came is copied: replayed, it would be the input of the first call."""
         got = self.runner(given)
         taken = {id(v.uop) for v in given.values()}
         outputs = [got[k].clone() if id(got[k].uop) in taken else got[k].contiguous() for k in self.step_file.outputs]
-        return tuple(v.realize() for v in outputs)
+        Tensor.realize(*outputs)  # all at once: what they share is computed once
+        return tuple(outputs)
 
     def call(self, given):
         shapes = tuple(given[k].shape for k in self.step_file.data)

@@ -81,7 +81,7 @@ Values conv(Site& s) {
 namespace {
 
 // The gradient of AveragePool: every channel is an image of its own, with a kernel of ones. IREE
-// has no ConvTranspose in groups.
+// has no ConvTranspose in groups of one channel.
 Values channels_as_rows(Site& s) {
   const std::vector<int64_t> xs = s.sizes(s.x(0)), ks = s.sizes(s.x(1)), ys = s.sizes(s.y());
   if (s.context().few_nodes || s.has(2) || xs.size() < 3 || ks.size() != xs.size()) return {};
@@ -103,6 +103,45 @@ Values channels_as_rows(Site& s) {
   return {s.reshape(y, back)};
 }
 
+// The kernels turned around: the last tap first along every axis of the image.
+ValueId turned(Site& s, ValueId kernels, const Windows& w) {
+  for (size_t d = 0; d < w.dims(); ++d) {
+    std::vector<int64_t> back(static_cast<size_t>(w.kernel[d]));
+    for (size_t k = 0; k < back.size(); ++k) back[k] = w.kernel[d] - 1 - int64_t(k);
+    if (back.size() > 1)
+      kernels = s.call("Gather", {kernels, s.ints(back)}, {{"axis", int64_t(d) + 2}});
+  }
+  return kernels;
+}
+
+// One kernel per channel: an ordinary convolution by the turned kernels, of the image with zeros
+// between its elements where there are strides.
+Values one_kernel_per_channel(Site& s) {
+  const int64_t groups = s.node().i("group", 1);
+  const std::vector<int64_t> xs = s.sizes(s.x(0)), ks = s.sizes(s.x(1));
+  if (s.context().few_nodes || groups < 2 || xs.size() < 3 || ks.size() != xs.size()) return {};
+  if (xs[1] != groups || ks[1] != 1 || s.node().s("auto_pad", "NOTSET") != "NOTSET") return {};
+  Windows w;  // of the convolution that this one goes back through
+  if (!windows_of(s, s.node(), s.y(), s.x(0), {ks.begin() + 2, ks.end()}, w)) return {};
+  std::vector<int64_t> begin, end, size;
+  for (size_t d = 0; d < w.dims(); ++d) {
+    const int64_t reach = (w.kernel[d] - 1) * w.dilations[d], n = w.out[d];
+    begin.push_back(reach - w.begin[d]);
+    const int64_t room = w.in[d] + reach - begin[d];
+    if (begin[d] < 0 || room < (n - 1) * w.strides[d] + 1) return {};
+    size.push_back(n == 1 ? 1 : std::min(n * w.strides[d], room));
+    end.push_back(room - size[d]);
+  }
+  ValueId image = s.x(0);
+  for (size_t d = 0; d < w.dims(); ++d)
+    if (w.strides[d] > 1 && w.out[d] > 1)
+      image = spread(s, image, int64_t(d) + 2, 0, w.strides[d], size[d]);
+  begin.insert(begin.end(), end.begin(), end.end());
+  std::vector<ValueId> in{image, turned(s, s.x(1), w)};
+  if (s.has(2)) in.push_back(s.x(2));
+  return {s.call("Conv", in, {{"group", groups}, {"dilations", w.dilations}, {"pads", begin}})};
+}
+
 // Group by group: onnx's ReferenceEvaluator has groups of one channel only.
 Values conv_transpose(Site& s) {
   if (Values v = depthwise(s); !v.empty()) return v;
@@ -110,6 +149,7 @@ Values conv_transpose(Site& s) {
   const std::vector<int64_t> xs = s.sizes(s.x(0)), ks = s.sizes(s.x(1));
   constexpr int64_t kMostGroups = 64;
   if (Values v = channels_as_rows(s); !v.empty()) return v;
+  if (Values v = one_kernel_per_channel(s); !v.empty()) return v;
   if (groups < 2 || groups > kMostGroups || s.context().few_nodes) return {};
   if (xs.size() < 3 || xs[1] < 0 || ks.size() != xs.size() || ks[1] < 0) return {};
   if (xs[1] == groups && ks[1] == 1) return {};

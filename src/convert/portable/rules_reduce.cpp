@@ -39,19 +39,39 @@ ValueId reduce(Site& s, const std::string& op, ValueId v, const std::vector<int6
   return s.call(op, {v}, {{"axes", axes}, {"keepdims", dims}});
 }
 
+// Is it a product with a factor that is repeated along some of these axes and not along the others?
+// IREE's compiler fails at its sum over several axes at once.
+bool partly_repeated(Site& s, ValueId v, const std::vector<int64_t>& axes) {
+  const Node* product = s.maker(v, "Mul");
+  const std::vector<int64_t> all = s.sizes(v);
+  if (!product || axes.size() < 2) return false;
+  return std::any_of(product->inputs.begin(), product->inputs.end(), [&](ValueId factor) {
+    if (const Node* expanded = s.maker(factor, "Expand")) factor = expanded->inputs[0];
+    const std::vector<int64_t> own = s.sizes(factor);
+    if (own.empty() || own.size() > all.size()) return false;
+    const int64_t missing = int64_t(all.size() - own.size());
+    const auto repeated = std::count_if(axes.begin(), axes.end(), [&](int64_t a) {
+      return a < missing || (own[size_t(a - missing)] == 1 && all[size_t(a)] != 1);
+    });
+    return repeated > 0 && repeated < int64_t(axes.size());
+  });
+}
+
 // Groups of adjacent axes, the last one first: the numbers of the others stay valid. A group has
 // two axes at most, unless it reaches the last axis: OpenCV is silently wrong about three that
-// leave one. A single number is a squeezed tensor of one element: OpenCV's own reductions to no
-// axes disagree about the shape.
+// leave one. One axis at a time where a factor is partly repeated. A single number is a squeezed
+// tensor of one element: OpenCV's own reductions to no axes disagree about the shape.
 ValueId in_groups(Site& s, const std::string& op, ValueId v, const std::vector<int64_t>& axes,
                   bool keep) {
   if (s.context().few_nodes) return reduce(s, op, v, axes, keep);
   if (!keep && int64_t(axes.size()) == s.rank(v))
     return s.squeeze(in_groups(s, op, v, axes, true), axes);
+  const bool alone = partly_repeated(s, v, axes);
   for (size_t end = axes.size(); end > 0;) {
     size_t begin = end - 1;
     const bool to_the_end = axes[end - 1] == s.rank(v) - 1;
-    while (begin > 0 && axes[begin - 1] == axes[begin] - 1 && (to_the_end || end - begin < 2))
+    while (!alone && begin > 0 && axes[begin - 1] == axes[begin] - 1 &&
+           (to_the_end || end - begin < 2))
       --begin;
     v = reduce(s, op, v, {axes.begin() + int64_t(begin), axes.begin() + int64_t(end)}, keep);
     end = begin;
@@ -71,7 +91,8 @@ bool adjacent(const std::vector<int64_t>& axes, int64_t rank) {
 // Already as it should be: adjacent axes that the node itself names.
 bool is_plain(Site& s, const std::vector<int64_t>& axes) {
   if (!s.context().few_nodes &&
-      (!adjacent(axes, s.rank(s.x(0))) || (!keeps(s) && int64_t(axes.size()) == s.rank(s.x(0)))))
+      (!adjacent(axes, s.rank(s.x(0))) || partly_repeated(s, s.x(0), axes) ||
+       (!keeps(s) && int64_t(axes.size()) == s.rank(s.x(0)))))
     return false;
   const bool as_input = s.node().is("ReduceSum") ? s.opset() >= 13 : s.opset() >= 18;
   std::vector<int64_t> said;
