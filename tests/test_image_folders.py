@@ -121,6 +121,17 @@ def test_formats_and_tables_of_names_are_answered(work):
         assert r.returncode == 0 and "3 classes (3 rows each)" in r.stderr, r.stderr
 
 
+def test_files_of_other_kinds_are_named_for_what_they_are(work):
+    for name in ("Thumbs.db", "desktop.ini", ".DS_Store"):  # of other systems
+        (work / "d/cat" / name).write_bytes(b"\0")
+    (work / "d/cat/notes.txt").write_text("sleepy")
+    ppm(work / "d/stray.ppm", 0, 0)
+    r = cli("new", "cnn", "--data", "d", "-o", "n.onnx", cwd=work)
+    assert r.returncode == 0, r.stderr
+    assert "not used: 'd/cat/notes.txt'   (by their names no images)" in r.stderr, r.stderr
+    assert "not used: 'd/stray.ppm'   (images lie in one folder per class" in r.stderr, r.stderr
+
+
 def test_a_dash_is_standard_output(work):
     r = cli("predict", "run", "--data", "d/cat/00.ppm", "-o", "-", cwd=work)
     assert r.returncode == 0 and r.stdout.startswith("file,prediction,"), r.stderr

@@ -117,6 +117,16 @@ def test_images_elsewhere_and_names_of_another_system(work):
     assert r.returncode == 0, r.stderr
 
 
+def test_whole_paths_and_a_folder_written_with_a_slash(work):
+    table(work / "whole.csv", [[str(work / row[0]), row[2]] for row in rows_of(work, 4)], ["path", "label"])
+    r = done(work, "new", "cnn", "--data", "whole.csv", "-o", "m.onnx")
+    assert "3 classes (4 rows each)" in r.stderr, r.stderr
+    done(work, "train", "m.onnx", "--data", "whole.csv", "--epochs", "1", "--out", "run")
+    table(work / "names.csv", [[row[0].split("/", 1)[1], row[2]] for row in rows_of(work, 4)], ["path", "label"])
+    r = done(work, "eval", "run", "--data", "names.csv", "--images", "photos/")
+    assert "12 images" in r.stderr, r.stderr
+
+
 def test_mistakes(work):
     rows = rows_of(work, 4)
     (work / rows[5][0]).unlink()

@@ -146,12 +146,16 @@ std::optional<Dataset> open_image_table(std::string_view text, const std::string
   });
   const bool alone = others.empty() && options.csv.features.empty();
   if (!options.images.wanted && !alone) return {};
-  const std::string folder =
+  std::string folder =
       options.images.folder.empty() ? fs::path(path).parent_path().string() : options.images.folder;
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   Names paths = paths_in(table, column, folder);
   require_images(paths, column, path, options);
   if (options.images.skip_bad) leave_out_bad(path, paths, table);
-  Dataset images = images_at(path, paths, options, true, folder);
+  const bool below = std::all_of(paths.begin(), paths.end(), [&](const std::string& p) {
+    return p.starts_with(folder + "/");  // not the path of a whole name: /data/a.png
+  });
+  Dataset images = images_at(path, paths, options, true, below ? folder : std::string());
   images.add_note(cat("column '", column, "' names the images, below '",
                       folder.empty() ? "." : folder, "'   (--images FOLDER to change)"));
   if (!others.empty() && !options.csv.of_run)
