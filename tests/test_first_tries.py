@@ -113,6 +113,15 @@ def test_dates_are_not_taken_for_the_target(tmp_path):
     assert "target 'value', the last column" in r.stderr and "dates as days" in r.stderr
 
 
+def test_a_line_of_sums_is_to_be_removed(tmp_path):
+    """No other column looks like a target: none is proposed."""
+    x = np.random.default_rng(1).normal(size=(60, 2)).round(3)
+    write(tmp_path / "t.csv", ["a", "b", "ok"], [[*v, "yes" if v[0] > 0 else "no"] for v in x] + [["Total", "", ""]])
+    r = done(tmp_path, "new", "mlp", "--data", "t.csv", code=4)
+    assert "OT2121" in r.stderr and "line 62" in r.stderr and "remove the row" in r.stderr, r.stderr
+    assert "--target" not in r.stderr
+
+
 def test_a_guessed_target_with_gaps_names_another(tmp_path):
     write(tmp_path / "t.csv", ["id", "survived", "age", "port"],
           [[k, int(k % 3 == 0), 20 + k % 40, "" if k == 9 else "SCQ"[k % 3]] for k in range(60)])

@@ -2,7 +2,6 @@
 
 import csv
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -119,12 +118,18 @@ def test_formats_and_tables_of_names_are_answered(work):
     (work / "flat/labels.csv").write_text("\n".join(lines) + "\n")
     for data in ("flat", "flat/labels.csv"):
         r = cli("new", "cnn", "--data", data, "--target", "what", "-o", "n.onnx", cwd=work)
-        assert r.returncode == 4 and "OT2186" in r.stderr and "column 'file'" in r.stderr, r.stderr
-        command = r.stderr.split("by-class:  ")[1].strip()
-        assert subprocess.run(command, shell=True, cwd=work).returncode == 0, command
-        r = cli("new", "cnn", "--data", "by-class", "-o", "n.onnx", cwd=work)
         assert r.returncode == 0 and "3 classes (3 rows each)" in r.stderr, r.stderr
-        shutil.rmtree(work / "by-class")
+
+
+def test_files_of_other_kinds_are_named_for_what_they_are(work):
+    for name in ("Thumbs.db", "desktop.ini", ".DS_Store"):  # of other systems
+        (work / "d/cat" / name).write_bytes(b"\0")
+    (work / "d/cat/notes.txt").write_text("sleepy")
+    ppm(work / "d/stray.ppm", 0, 0)
+    r = cli("new", "cnn", "--data", "d", "-o", "n.onnx", cwd=work)
+    assert r.returncode == 0, r.stderr
+    assert "not used: 'd/cat/notes.txt'   (by their names no images)" in r.stderr, r.stderr
+    assert "not used: 'd/stray.ppm'   (images lie in one folder per class" in r.stderr, r.stderr
 
 
 def test_a_dash_is_standard_output(work):

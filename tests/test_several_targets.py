@@ -147,3 +147,48 @@ def test_words_where_numbers_are_learnt(work):
     (work / "stray.csv").write_text("\n".join(text))
     r = cli("new", "mlp", "--data", "stray.csv", "--target", "size,price", "-o", "m.onnx", cwd=work)
     assert r.returncode == 4 and "OT2124" in r.stderr and "many" in r.stderr
+
+
+def test_the_loss_of_all_targets_chooses_the_best_epoch(work):
+    """Whatever target stands first; --metric names one of them."""
+    for order in ("price,kind", "kind,price"):
+        first, second = order.split(",")
+        r = cli("new", "mlp", "--data", "t.csv", "--target", order, "-o", first + ".onnx", cwd=work)
+        assert r.returncode == 0, r.stderr
+        for name, flags in (("all", []), ("one", ["--metric", "kind_accuracy"])):
+            out = f"{name}-{first}"
+            r = cli("train", first + ".onnx", "--data", "t.csv", "--epochs", "25", "--lr", "0.03", *flags, "--out", out,
+                    cwd=work)
+            assert r.returncode == 0, r.stderr
+            said = f"the validation loss, in which '{first}', '{second}' are added up" in r.stderr
+            assert said == (name == "all"), r.stderr
+            lines = [json.loads(line) for line in (work / out / "metrics.jsonl").read_text().splitlines()]
+            key = "valid_loss" if name == "all" else "valid_kind_accuracy"
+            assert all((line.get("watched") == "valid_loss") == (name == "all") for line in lines)
+            values = [line[key] for line in lines]
+            ties = [line for line in lines if line[key] == (min if name == "all" else max)(values)]
+            best = min(ties, key=lambda line: line["valid_loss"])["epoch"]
+            r = cli("runs", ".", "--json", cwd=work)
+            run = next(j for j in json.loads(r.stdout) if j["run"].endswith(out))
+            assert run["best_epoch"] == best and run["metric"] == key, (run, best)
+
+
+def test_the_line_about_the_best_epoch_has_the_loss(work):
+    r = cli("new", "mlp", "--data", "t.csv", "--target", "price,kind", "-o", "m.onnx", cwd=work)
+    r = cli("train", "m.onnx", "--data", "t.csv", "--epochs", "3", "--out", "run", cwd=work)
+    assert r.returncode == 0, r.stderr
+    best = next(line for line in r.stderr.splitlines() if line.startswith("best"))
+    assert ": valid loss " in best and "kind_accuracy" in best and "valid price_mae" in r.stderr, r.stderr
+    r = cli("train", "--resume", "run", "--epochs", "5", cwd=work)
+    assert r.returncode == 0 and "is watched now" not in r.stderr, r.stderr
+
+
+def test_one_target_and_its_loss(work):
+    r = cli("new", "mlp", "--data", "t.csv", "--target", "kind", "--drop", "price", "-o", "k.onnx", cwd=work)
+    assert r.returncode == 0, r.stderr
+    r = cli("train", "k.onnx", "--data", "t.csv", "--epochs", "8", "--metric", "loss", "--out", "k", cwd=work)
+    assert r.returncode == 0 and "valid acc" in r.stderr, r.stderr
+    lines = [json.loads(line) for line in (work / "k/metrics.jsonl").read_text().splitlines()]
+    best = [line["epoch"] for line in lines if "best" in line][-1]
+    assert lines[best - 1]["valid_loss"] == min(line["valid_loss"] for line in lines)
+    assert all("valid_accuracy" in line and line["watched"] == "valid_loss" for line in lines)

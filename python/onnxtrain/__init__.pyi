@@ -86,7 +86,7 @@ def new(kind: str, data: Any, target: Any = None, *, task: str = "auto", hidden:
         dropout: float = 0.0, seed: int = 0, scale: str = "auto", impute: str = "auto",
         one_hot: str | Iterable[str] = (), embed: str | Iterable[str] = (), drop: str | Iterable[str] | None = None,
         layout: str = "nchw", image_size: int | Iterable[int] | None = None, resize: str = "stretch",
-        skip_bad: bool = False, encoding: str | None = None, separator: str | None = None,
+        skip_bad: bool = False, images: Any = None, encoding: str | None = None, separator: str | None = None,
         text: str | Iterable[str] | None = None, tokenizer: Path | None = None, max_length: int | None = None,
         verbose: bool = True) -> Model: ...
 def check(path_or_bytes: Model | Path | bytes | bytearray | memoryview) -> list[dict[str, Any]]: ...

@@ -54,15 +54,17 @@ def _is_table(data):
 
 def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=0, scale="auto", impute="auto",
         one_hot=(), embed=(), drop=None, layout="nchw", image_size=None, resize="stretch",
-        skip_bad=False, encoding=None, separator=None, text=None, tokenizer=None, max_length=None, verbose=True):
+        skip_bad=False, images=None, encoding=None, separator=None, text=None, tokenizer=None, max_length=None,
+        verbose=True):
     """A small network sized for the data, in standard ONNX, ready for `compile` and `fit`, or for `save`.
 
     kind: "linear", "mlp", "cnn", "resnet", "transformer", "lstm" or "gru". data: a path (csv, tsv, parquet, npz, npy,
     idx, a folder of images), a table (pandas, polars), (x, y), or {"x": array, "y": array}. target: the column to
     learn; several: ["a", "b"]. Columns of a table become inputs of their own; filling, scaling and encoding are part of
     the model. task: "classes" or "numbers". Images: image_size, resize ("stretch", "crop", "pad"), skip_bad=True leaves
-    damaged ones out. text: the column of texts (several: "a,b"), cut by tokenizer, the path of a tokenizer.json, into
-    at most max_length tokens. verbose=False prints nothing. docs/tables.md.
+    damaged ones out; a csv with a column of file names stands for its images, which lie beside it or in the folder
+    images. text: the column of texts (several: "a,b"), cut by tokenizer, the path of a tokenizer.json, into at most
+    max_length tokens. verbose=False prints nothing. docs/tables.md.
     """
     if target is not None and not isinstance(target, str):
         if isinstance(target, (tuple, list)) and target and all(isinstance(n, str) for n in target):
@@ -78,6 +80,7 @@ def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=
                "one_hot": [one_hot] if isinstance(one_hot, str) else list(one_hot),
                "embed": [embed] if isinstance(embed, str) else list(embed), "layout": layout, "encoding": encoding,
                "separator": separator, "resize": resize, "skip_bad": bool(skip_bad),
+               "images": None if images is None else os.fspath(images),
                "text": text if text is None or isinstance(text, str) else ",".join(text), "max_length": max_length,
                "tokenizer": None if tokenizer is None else os.fspath(tokenizer),
                "image_size": [image_size] * 2 if isinstance(image_size, int) else image_size and list(image_size)}
@@ -96,6 +99,7 @@ def new(kind, data, target=None, *, task="auto", hidden=None, dropout=0.0, seed=
             options["data"] = os.fspath(data)
         elif _is_table(data):
             options["data"] = _csv_of(data, os.path.join(folder, "table.csv"))
+            options.setdefault("images", os.getcwd())
         elif isinstance(data, Mapping) or (isinstance(data, (tuple, list)) and len(data) == 2):
             arrays = some_rows(columns(data) if isinstance(data, Mapping) else columns(*data))
         else:

@@ -122,7 +122,7 @@ run::FitCall call_of(const char* options) {
       else if (key == "scale")
         q.feed.adapt.scale = value;
       else if (key == "layout")
-        q.feed.adapt.nhwc = value == "nhwc";
+        q.feed.adapt.layout = layout_of_word(value);
       else if (key == "label_offset")
         q.feed.adapt.label_offset = value;
       else if (key == "features")

@@ -30,6 +30,7 @@ void set_option(const std::string& key, const json& v, run::NewRequest& q) {
                                                      {"drop", &q.drop},
                                                      {"encoding", &q.encoding},
                                                      {"separator", &q.separator},
+                                                     {"images", &q.images},
                                                      {"task", &q.task},
                                                      {"x", &q.x},
                                                      {"y", &q.y},

@@ -70,10 +70,11 @@ int make(const NewFlags& f) {
                   cat("--map x=", shell_word(column)));
     (input == "x" ? q.x : q.y) = column;
   }
-  q.nhwc = d.feed.adapt.nhwc;
+  q.nhwc = d.feed.adapt.layout == Layout::kNhwc;
   q.task = f.task;
   q.image_size = image_size(f.image_size);
   q.skip_bad = d.skip_bad;
+  q.images = d.images;
   q.text = d.text;
   q.preprocess = f.preprocess.options(d.feed.adapt.scale);
   q.hidden = f.hidden;
@@ -89,7 +90,7 @@ int make(const NewFlags& f) {
   if (f.as_json) print_json(m, f, n);
   say("next", cat("onnxtrain train ", shell_word(f.to), " --data ", shell_word(q.data),
                   q.target.empty() ? std::string() : " --target " + shell_word(q.target),
-                  q.nhwc ? " --layout nhwc" : "", f.data.reading()));
+                  f.data.reading()));
   return 0;
 }
 

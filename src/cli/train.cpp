@@ -150,7 +150,8 @@ void say_best(const TrainFlags& f, const run::FitResult& r) {
   for (const run::EpochResult& e : r.epochs) {
     if (e.epoch != r.best_epoch || e.metrics.empty()) continue;
     const std::string guess = constant_guess_text(r.constant_guess, e.metrics[0].first);
-    std::string figures;
+    std::string figures =
+        e.watches_loss ? "loss " + format_metric("loss", e.valid_loss) : std::string();
     for (const auto& [name, value] : e.metrics)  // the watched one, and what the guess has
       if (figures.empty() || name.ends_with("rmse") || name.ends_with("accuracy"))
         figures += cat(figures.empty() ? "" : ", ", name, " ", format_metric(name, value));

@@ -157,6 +157,13 @@ Shape target_of(const InputSpec& input, const Shape& row) {
   return Shape(input.dims.begin() + 1, input.dims.end());
 }
 
+// The sizes of `target`, -1 standing for any.
+bool is_of(const Shape& row, const Shape& target) {
+  return row.size() == target.size() &&
+         std::equal(row.begin(), row.end(), target.begin(),
+                    [](int64_t have, int64_t want) { return want < 0 || have == want; });
+}
+
 // Some order of `row` that fits, in words for the hint; "" when there is none.
 std::string layout_hint(const Shape& row, int64_t rows, const Shape& target, bool nhwc,
                         bool label) {
@@ -218,6 +225,16 @@ Adapted adapt_text(const ColumnPtr& source, const InputSpec& input, const std::s
   return {*fitted == source->row_shape() ? source : reshaped_column(source, *fitted), "text"};
 }
 
+// Are the channels of these rows last?
+bool has_channels_last(const Shape& row, const Shape& target, Layout layout) {
+  if (row.size() < 3 || (layout != Layout::kNhwc && layout != Layout::kUsuallyNhwc)) return false;
+  if (layout == Layout::kNhwc) return true;
+  Shape moved = row;
+  std::rotate(moved.begin(), moved.end() - 1, moved.end());
+  if (is_of(moved, target)) return true;
+  return !is_of(row, target) && fit_row(moved, target).has_value();
+}
+
 Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& input,
               const AdaptOptions& options, bool label) {
   const ColumnPtr& source = data.column(name);
@@ -230,12 +247,16 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
                cat("save it in another type: array.astype('", type_text(input.dtype), "')"));
   Shape row = source->row_shape();
   int64_t channels = 0;
-  if (options.nhwc && !label && row.size() >= 3) {
+  const Shape wanted_row = target_of(input, row);
+  const bool nhwc = !label && has_channels_last(row, wanted_row, options.layout);
+  if (nhwc) {
     channels = row.back();
     std::rotate(row.begin(), row.end() - 1, row.end());
     if (num_elements(row) == 0) channels = 0;
   }
-  const std::optional<Shape> fitted = fit_row(row, target_of(input, row));
+  std::optional<Shape> fitted = fit_row(row, target_of(input, row));
+  // as many numbers, but the rows have the order of the model already: they would be transposed
+  if (nhwc && row != wanted_row && source->row_shape() == wanted_row) fitted.reset();
   if (!fitted) {
     Shape file{source->rows()};
     file.insert(file.end(), source->row_shape().begin(), source->row_shape().end());
@@ -258,8 +279,8 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
                  one_hot
                      ? "one-hot labels? save the class numbers: y.argmax(1); numbers to learn?  "
                        "--loss mse"
-                     : layout_hint(source->row_shape(), source->rows(), target_of(input, row),
-                                   options.nhwc, label || options.target));
+                     : layout_hint(source->row_shape(), source->rows(), target_of(input, row), nhwc,
+                                   label || options.target));
   }
   RowConversion c;
   c.from = source->dtype();
@@ -288,19 +309,31 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
   const bool same = c.from == c.to && !c.scaled && c.offset == 0 && channels == 0 &&
                     *fitted == source->row_shape() && !dtype_is_float(c.from) &&
                     options.mean.empty();
-  if (same) return {source, note};
-  return {std::make_shared<AdaptedColumn>(source, name, *fitted, c, channels, options), note};
+  if (same) return {source, note, nhwc};
+  return {std::make_shared<AdaptedColumn>(source, name, *fitted, c, channels, options), note, nhwc};
 }
 
 }  // namespace
 
+std::string layout_word(Layout l) {
+  return l == Layout::kAuto ? "auto" : l == Layout::kNchw ? "nchw" : "nhwc";
+}
+
+std::string layout_note(Layout l, bool channels_last) {
+  if (l == Layout::kNhwc && !channels_last)
+    return "--layout nhwc is about images: no array here has channels";
+  return l == Layout::kUsuallyNhwc && channels_last
+             ? "channels last, as in the data that the model was made for   (--layout nchw to "
+               "change)"
+             : "";
+}
+
+Layout layout_of_word(const std::string& word) {
+  return word == "nhwc" ? Layout::kNhwc : word == "nchw" ? Layout::kNchw : Layout::kAuto;
+}
+
 std::optional<Shape> fit_row(const Shape& row, const Shape& target) {
-  const auto fits = [&](const Shape& s) {
-    if (s.size() != target.size()) return false;
-    for (size_t i = 0; i < s.size(); ++i)
-      if (target[i] >= 0 && s[i] != target[i]) return false;
-    return true;
-  };
+  const auto fits = [&](const Shape& s) { return is_of(s, target); };
   if (fits(row)) return row;
   for (const size_t at : {size_t(0), row.size()}) {  // [28,28] -> [1,28,28]
     Shape s = row;

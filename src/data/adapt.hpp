@@ -18,15 +18,24 @@ struct InputSpec {
 // The model scales its inputs itself: nothing is done while reading.
 inline constexpr const char* kScaledInGraph = "graph";
 
+// The order of channels in images: as the model has them (channels first) unless said otherwise.
+// kUsuallyNhwc: the data of the model had them last, and so has this, unless only the rows as they
+// are fit.
+enum class Layout { kAuto, kNchw, kNhwc, kUsuallyNhwc };
+std::string layout_word(Layout l);  // "auto", "nchw", "nhwc"
+Layout layout_of_word(const std::string& word);
+// What is to be said about it; "": nothing. channels_last: some array has them so.
+std::string layout_note(Layout l, bool channels_last);
+
 struct AdaptOptions {
   // "auto": uint8 -> float is divided by 255; "none"; "MEAN,STD": (v - MEAN) / STD, where uint8
   // values are divided by 255 first when MEAN and STD are at most 1
   std::string scale = "auto";
   // Of every element of a row: (v - mean) / std. Empty: not standardised.
   std::vector<float> mean, std;
-  bool missing = false;  // NaN may stand in the data: the model fills it in
-  bool target = false;   // numbers to learn, not an input
-  bool nhwc = false;     // the data has its channels last: move them to the front
+  bool missing = false;           // NaN may stand in the data: the model fills it in
+  bool target = false;            // numbers to learn, not an input
+  Layout layout = Layout::kAuto;  // channels that are last are moved to the front
   int64_t label_offset = 0;
   std::optional<int64_t> ignore_index;  // a label value that is always allowed
 };
@@ -44,7 +53,8 @@ class Misfit : public Error {
 
 struct Adapted {
   ColumnPtr column;
-  std::string note;  // "uint8 [28,28] -> float32 [1,28,28] / 255"
+  std::string note;            // "uint8 [28,28] -> float32 [1,28,28] / 255"
+  bool channels_last = false;  // in the data
 };
 
 // The column as the model's input. NaN and infinity are found while reading (OT2120 with row and

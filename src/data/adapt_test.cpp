@@ -64,10 +64,28 @@ TEST_F(AdaptTest, ChannelsLast) {
   EXPECT_EQ(e.message(),
             "data does not fit input 'image': file has [1,2,2,3], model wants [N,3,2,2]");
   EXPECT_EQ(e.hint(), "same sizes in another order; channels last?  --layout nhwc");
-  o.nhwc = true;
+  o.layout = Layout::kNhwc;
   const Adapted a = adapt_input(d, "x", input, o);
   EXPECT_EQ(a.column->row_shape(), (Shape{3, 2, 2}));
   EXPECT_EQ(all(a.column).to_doubles(), (Doubles{1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 12}));
+}
+
+TEST_F(AdaptTest, ChannelsWhereTheModelHadThem) {
+  const Dataset last = one<float>({1, 2, 3, 4, 5, 6}, {1, 2, 1, 3}),
+                first = one<float>({1, 4, 2, 5, 3, 6}, {1, 3, 2, 1});
+  const InputSpec input{"i", DType::kFloat, {-1, 3, 2, 1}};
+  AdaptOptions o;
+  o.layout = Layout::kUsuallyNhwc;
+  const Adapted moved = adapt_input(last, "x", input, o), as_is = adapt_input(first, "x", input, o);
+  EXPECT_TRUE(moved.channels_last);
+  EXPECT_FALSE(as_is.channels_last);
+  EXPECT_EQ(all(moved.column).to_doubles(), all(as_is.column).to_doubles());
+  // one channel: as many numbers in either order
+  const Dataset grey = one<float>({1, 2, 3, 4}, {1, 1, 2, 2});
+  const InputSpec one_channel{"i", DType::kFloat, {-1, 1, 2, 2}};
+  EXPECT_EQ(all(adapt_input(grey, "x", one_channel, o).column).to_doubles(), (Doubles{1, 2, 3, 4}));
+  o.layout = Layout::kNhwc;
+  EXPECT_EQ(code([&] { adapt_input(grey, "x", one_channel, o); }), "OT2110");
 }
 
 TEST_F(AdaptTest, Shapes) {

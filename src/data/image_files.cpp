@@ -20,10 +20,7 @@ bool ends_as(const fs::path& p, const std::array<const char*, n>& endings) {
   return std::find(endings.begin(), endings.end(), ending) != endings.end();
 }
 
-bool hidden(const fs::path& p) {
-  const std::string name = p.filename().string();
-  return name.starts_with(".") || name == "__MACOSX";
-}
+bool hidden(const fs::path& p) { return is_hidden_name(p.filename().string()); }
 
 // Every file and folder below, but not inside of hidden folders and links. f: true to stop.
 template <class F>
@@ -45,6 +42,11 @@ bool is_image(const fs::directory_entry& e) {
 }
 
 }  // namespace
+
+bool is_hidden_name(const std::string& name) {
+  static constexpr std::array kOfSystems = {"__MACOSX", "Thumbs.db", "desktop.ini"};
+  return name.starts_with(".") || std::count(kOfSystems.begin(), kOfSystems.end(), name) != 0;
+}
 
 bool is_image_name(const std::string& path) {
   static constexpr std::array kEndings = {".png", ".jpg", ".jpeg", ".bmp",  ".ppm",

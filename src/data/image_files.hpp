@@ -5,6 +5,8 @@
 
 namespace onnxtrain {
 
+// Hidden, or of the kind that other systems and their archives add.
+bool is_hidden_name(const std::string& name);
 // By the ending of the name.
 bool is_image_name(const std::string& path);
 // Formats that people have and that are not read.

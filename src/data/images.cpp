@@ -145,67 +145,19 @@ class ImageColumn final : public Column {
   size_t root_;  // characters of the path before the name of the class
 };
 
-Dataset images_of(const std::string& source, const std::vector<std::string>& paths,
-                  const OpenOptions& options, bool folder, const std::string& root = "") {
-  const Shape& row = options.x_shape;
-  Form form = form_for(row, paths[0]);
-  bool same_size = row.size() < 2 || form.shape() != row;
-  if (const int64_t largest = options.largest_side; row.empty() && largest > 0 && folder) {
-    const int64_t side = std::max({form.height, form.width, largest});
-    form.height = std::max<int64_t>(1, form.height * largest / side);
-    form.width = std::max<int64_t>(1, form.width * largest / side);
-    same_size = false;
-  }
-  auto images = std::make_shared<ImageColumn>(paths, form, row.size() == 2 ? false : same_size,
-                                              options.images, root);
-  Dataset out(source, "images");
-  ColumnPtr x = images;
-  if (uint64_t(images->rows()) * images->row_bytes() <= eager_limit()) {
-    Dataset all;
-    all.add("x", x);
-    x = memory_column(all.gather_all("x"));
-  }
-  out.add("x", x);
-  out.set_row_names(paths);
-  return out;
-}
-
-// Which images can be read; what is wrong with the others.
-struct Readable {
-  std::vector<std::string> bad;  // "image 'a.png': the PNG image is damaged: ..."
-  std::vector<char> good;        // one for each path
-
-  explicit Readable(const std::vector<std::string>& paths) : good(paths.size(), 1) {
-    for (size_t k = 0; k < paths.size(); ++k) {
-      try {
-        read_image(paths[k]);
-      } catch (const Error& e) {
-        good[k] = 0;
-        bad.push_back(e.message());
-      }
-    }
-  }
-  std::string note() const {
-    return cat(bad.size(), bad.size() == 1 ? " damaged image" : " damaged images", " of ",
-               good.size(), bad.size() == 1 ? " is" : " are", " left out: ", listed_plain(bad, 5));
-  }
-};
-
 // Paths and labels without the damaged images; what to say about them, "" when there are none.
 std::string leave_out_bad(const std::string& folder, const std::vector<std::string>& classes,
                           std::vector<std::string>& paths, std::vector<int64_t>& labels) {
-  const Readable r(paths);
-  if (r.bad.empty()) return {};
-  if (r.bad.size() == paths.size())
-    data_error("OT2200",
-               cat("none of the ", paths.size(), " images in '", folder,
-                   "' can be read: ", listed_plain(r.bad, 3)),
-               "copy the images again, or convert them to png");
+  std::vector<std::string> bad;
+  const std::vector<char> readable = readable_images(paths, bad);
+  if (bad.empty()) return {};
+  if (bad.size() == paths.size()) none_readable(folder, bad);
+  const size_t all = paths.size();
   std::vector<std::string> good;
   std::vector<int64_t> good_labels;
   std::vector<int64_t> left(classes.size(), 0);
   for (size_t k = 0; k < paths.size(); ++k) {
-    if (!r.good[k]) continue;
+    if (readable[k] == 0) continue;
     good.push_back(paths[k]);
     if (labels.empty()) continue;
     good_labels.push_back(labels[k]);
@@ -214,11 +166,11 @@ std::string leave_out_bad(const std::string& folder, const std::vector<std::stri
   for (size_t c = 0; c < classes.size(); ++c)
     if (left[c] == 0)
       data_error("OT2201",
-                 cat("no image of class '", classes[c], "' can be read: ", listed_plain(r.bad, 3)),
+                 cat("no image of class '", classes[c], "' can be read: ", listed_plain(bad, 3)),
                  cat("copy them again, or remove the folder '", classes[c], "'"));
   paths = std::move(good);
   labels = std::move(good_labels);
-  return r.note();
+  return skipped_note(bad, all);
 }
 
 // Files that look as if they were meant: beside the folders of classes, or no image.
@@ -228,27 +180,29 @@ class Strays {
     std::error_code ec;
     for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
       const std::string name = it->path().filename().string();
-      if (name.starts_with(".")) continue;
-      if (it->is_regular_file(ec) && is_other_image_name(name))
+      if (is_hidden_name(name) || !it->is_regular_file(ec)) continue;
+      if (is_other_image_name(name))
         other_.push_back(it->path().string());
-      else if (it->is_regular_file(ec) && is_image_name(name) != of_class)
-        note(it->path().string());
+      else if (is_image_name(name) != of_class)
+        (of_class ? no_images_ : beside_).push_back(it->path().string());
     }
   }
   void tell(Dataset& data) {
-    std::sort(all_.begin(), all_.end());
+    std::sort(beside_.begin(), beside_.end());
+    std::sort(no_images_.begin(), no_images_.end());
     std::sort(other_.begin(), other_.end());
     if (!other_.empty())
       data.add_note(cat("not used: ", listed(other_, 3),
                         "   (images of this format are not read: convert them to png or jpg)"));
-    if (!all_.empty())
-      data.add_note(cat("not used: ", listed(all_, 3),
+    if (!no_images_.empty())
+      data.add_note(cat("not used: ", listed(no_images_, 3), "   (by their names no images)"));
+    if (!beside_.empty())
+      data.add_note(cat("not used: ", listed(beside_, 3),
                         "   (images lie in one folder per class, and nowhere else)"));
   }
 
  private:
-  void note(const std::string& path) { all_.push_back(path); }
-  std::vector<std::string> all_, other_;
+  std::vector<std::string> beside_, no_images_, other_;
 };
 
 // The same bytes under two labels: one of them is wrong. At most this much is read for it.
@@ -289,6 +243,57 @@ std::string part_folder(const std::string& folder, DataPart part) {
 
 }  // namespace
 
+Dataset images_at(const std::string& source, const std::vector<std::string>& paths,
+                  const OpenOptions& options, bool several, const std::string& root) {
+  const Shape& row = options.x_shape;
+  Form form = form_for(row, paths[0]);
+  bool same_size = row.size() < 2 || form.shape() != row;
+  if (const int64_t largest = options.largest_side; row.empty() && largest > 0 && several) {
+    const int64_t side = std::max({form.height, form.width, largest});
+    form.height = std::max<int64_t>(1, form.height * largest / side);
+    form.width = std::max<int64_t>(1, form.width * largest / side);
+    same_size = false;
+  }
+  auto images = std::make_shared<ImageColumn>(paths, form, row.size() == 2 ? false : same_size,
+                                              options.images, root);
+  Dataset out(source, "images");
+  ColumnPtr x = images;
+  if (uint64_t(images->rows()) * images->row_bytes() <= eager_limit()) {
+    Dataset all;
+    all.add("x", x);
+    x = memory_column(all.gather_all("x"));
+  }
+  out.add("x", x);
+  out.set_row_names(paths);
+  return out;
+}
+
+std::vector<char> readable_images(const std::vector<std::string>& paths,
+                                  std::vector<std::string>& bad) {
+  std::vector<char> good(paths.size(), 1);
+  for (size_t k = 0; k < paths.size(); ++k) {
+    try {
+      read_image(paths[k]);
+    } catch (const Error& e) {
+      good[k] = 0;
+      bad.push_back(e.message());
+    }
+  }
+  return good;
+}
+
+std::string skipped_note(const std::vector<std::string>& bad, size_t all) {
+  return cat(bad.size(), bad.size() == 1 ? " damaged image" : " damaged images", " of ", all,
+             bad.size() == 1 ? " is" : " are", " left out: ", listed_plain(bad, 5));
+}
+
+void none_readable(const std::string& where, const std::vector<std::string>& bad) {
+  data_error("OT2200",
+             cat("none of the ", bad.size(), " images in '", where,
+                 "' can be read: ", listed_plain(bad, 3)),
+             "copy the images again, or convert them to png");
+}
+
 Tensor image_tensor(const std::string& path, int64_t channels) {
   const image::Image p = read_image(path);
   const std::vector<uint8_t> pixels = channels == 1 ? grey(p) : p.rgb;
@@ -300,7 +305,7 @@ Tensor image_tensor(const std::string& path, int64_t channels) {
 }
 
 Dataset open_image(const std::string& path, const OpenOptions& options) {
-  return images_of(path, {path}, options, false);
+  return images_at(path, {path}, options, false);
 }
 
 bool open_image_folder(const std::string& folder, const OpenOptions& options, Dataset& out) {
@@ -344,7 +349,7 @@ bool open_image_folder(const std::string& folder, const OpenOptions& options, Da
                cat("put images there, or remove it:  rm -r ", shell_word(root + "/" + empty[0])));
   std::string skipped;
   if (options.images.skip_bad) skipped = leave_out_bad(folder, classes, paths, labels);
-  out = images_of(folder, paths, options, true, classes.empty() ? "" : root);
+  out = images_at(folder, paths, options, true, classes.empty() ? "" : root);
   out.set_of_part(root != class_root(folder));
   if (!skipped.empty()) out.add_note(skipped);
   Strays strays;

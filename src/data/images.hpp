@@ -13,6 +13,19 @@ namespace onnxtrain {
 // out with a note; OT2200 when none is left, OT2201 when a class has none left.
 bool open_image_folder(const std::string& folder, const OpenOptions& options, Dataset& out);
 
+// Images by their paths, as the column x, with the paths as names of the rows. root: the folder
+// that identities of images are told from; "": that of each image. several: of different sizes
+// perhaps.
+Dataset images_at(const std::string& source, const std::vector<std::string>& paths,
+                  const OpenOptions& options, bool several, const std::string& root = "");
+// Which of these can be read, 1 or 0 for each; bad: what is wrong with the others.
+std::vector<char> readable_images(const std::vector<std::string>& paths,
+                                  std::vector<std::string>& bad);
+// OT2200, when all of them are damaged.
+[[noreturn]] void none_readable(const std::string& where, const std::vector<std::string>& bad);
+// "2 damaged images of 10 are left out: ..."
+std::string skipped_note(const std::vector<std::string>& bad, size_t all);
+
 // "classes in order: 'cat', 'dog'" of images by folder, as they are numbered now; else "".
 std::string class_order(const Dataset& data, const std::string& column);
 

@@ -13,6 +13,7 @@
 #include "data/arrays/npy.hpp"
 #include "data/arrays/safetensors.hpp"
 #include "data/image_files.hpp"
+#include "data/image_table.hpp"
 #include "data/images.hpp"
 #include "data/synthetic.hpp"
 #include "data/table/foreign_table.hpp"
@@ -106,12 +107,18 @@ Kind kind_of(const InputFile& file, std::string& head) {
   return is_text(head) ? Kind::kCsv : Kind::kUnknown;
 }
 
-Dataset open_text(const std::string& path, const CsvOptions& options, bool gzip) {
+// A table, or the images that it names.
+Dataset open_table(std::string_view text, const std::string& path, const OpenOptions& options) {
+  if (std::optional<Dataset> images = open_image_table(text, path, options)) return *images;
+  return parse_csv(text, path, options.csv);
+}
+
+Dataset open_text(const std::string& path, const OpenOptions& options, bool gzip) {
   const InputFile file(path, ErrorKind::kData);
   const Tensor bytes = gzip ? gunzip(file, std::max(kCsvGzFloor, file.size() * 100))
                             : read_tensor(file, 0, DType::kUint8, {int64_t(file.size())}, false);
-  return parse_csv({reinterpret_cast<const char*>(bytes.as<uint8_t>()), size_t(bytes.size())}, path,
-                   options);
+  return open_table({reinterpret_cast<const char*>(bytes.as<uint8_t>()), size_t(bytes.size())},
+                    path, options);
 }
 
 Dataset open_file(const std::string& path, const OpenOptions& options) {
@@ -122,6 +129,10 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
     if (file.size() == 0)
       data_error("OT2101", cat("'", path, "' is empty"), "copy or write the file again");
     kind = kind_of(file, head);
+    // without a mark only the user, or the run, knows that these zero bytes are of a text
+    if (kind == Kind::kUnknown &&
+        (is_utf16_encoding(options.csv.encoding) || is_utf16_encoding(options.csv.usual_encoding)))
+      kind = Kind::kCsv;
     if (kind == Kind::kCsv) refuse_pages(path);
     // text under the name of another format is that format damaged, not a table
     const std::string ext = fs::path(path).extension().string();
@@ -138,8 +149,8 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
                  advice);
   switch (kind) {
     case Kind::kParquet: {
-      Dataset d = parse_csv(foreign_table_as_csv(path), path, options.csv);
-      d.set_format("parquet");
+      Dataset d = open_table(foreign_table_as_csv(path), path, options);
+      if (d.is_table()) d.set_format("parquet");
       return d;
     }
     case Kind::kNpz:
@@ -149,9 +160,9 @@ Dataset open_file(const std::string& path, const OpenOptions& options) {
     case Kind::kSafetensors:
       return open_safetensors(path, options.part);
     case Kind::kCsv:
-      return open_text(path, options.csv, false);
+      return open_text(path, options, false);
     case Kind::kCsvGz:
-      return open_text(path, options.csv, true);
+      return open_text(path, options, true);
     case Kind::kNpy: {
       Dataset d(path, "npy");
       const std::string stem = fs::path(path).stem().string();
@@ -240,7 +251,7 @@ Dataset read_standard_input(const OpenOptions& options) {
   }
   if (text.empty())
     data_error("OT2101", "standard input is empty", "cat new.csv | onnxtrain predict RUN --data -");
-  Dataset d = parse_csv(text, "standard input", options.csv);
+  Dataset d = open_table(text, "standard input", options);
   d.set_source("-");
   return d;
 }
@@ -283,7 +294,7 @@ Dataset open_dataset(const std::string& spec, const OpenOptions& options) {
     data_error("OT2101", cat("data '", spec, "' has no rows"),
                "save at least one example; was the array cut or filtered too far?");
   require_part(d, spec, options);
-  if (!d.is_table() && !options.csv.of_run) {
+  if (!d.is_table() && d.targets().empty() && !options.csv.of_run) {
     const auto refuse = [&](const char* flag, const std::string& fix) {
       usage_error(
           "OT2116",

@@ -11,6 +11,9 @@ struct ImageReading {
   // How an image gets the size: stretch, crop (its middle), pad (with 0); as ImageRule::resize.
   std::string resize = "stretch";
   bool skip_bad = false;  // damaged images are left out with a note, not an error
+  // The model takes images: a table with a column of file names stands for them.
+  bool wanted = false;
+  std::string folder;  // of the images that a table names; empty: that of the table
   // Float32 from 0 to 255: what resizing gives, not rounded to bytes.
   bool numbers = false;
 };

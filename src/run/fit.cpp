@@ -56,7 +56,7 @@ class Loop {
       usage_error("OT0037",
                   cat("--metric ", o_.metric, " is of the validation rows, and there are none"),
                   "--valid 0.1, or leave --metric out");
-    if (valid_) Metrics::check_name(o_.metric);
+    if (valid_) choose_watched();
     if (!valid_ && o_.patience > 0)
       observer_.on_note("note",
                         "--patience watches the training loss: there are no validation rows");
@@ -211,10 +211,24 @@ class Loop {
       e.has_valid = true;
       e.valid_loss = m.loss();
       e.metrics = epoch_metrics(m, outputs, o_.metric);
+      e.watches_loss = watches_loss_;
       result_.constant_guess = m.constant_guess();
       result_.confusion = m.confusion();
     }
     return e;
+  }
+
+  // No target is before the others: of several, the sum of their losses decides.
+  void choose_watched() {
+    Metrics::check_name(o_.metric);
+    const std::vector<JudgedOutput> all = judged_outputs(s_.training().source());
+    watches_loss_ = o_.metric == "loss" || (o_.metric.empty() && all.size() > 1);
+    if (!watches_loss_ || !o_.metric.empty()) return;
+    std::vector<std::string> names;
+    for (const JudgedOutput& j : all) names.push_back(j.to.output);
+    observer_.on_note("watched", cat("the validation loss, in which ", listed(names),
+                                     " are added up   (for one of them:  --metric ", names[0], "_",
+                                     all[0].to.metrics.first_name(), ")"));
   }
 
   // Once: the run's numbers come from two runtimes then.
@@ -348,6 +362,7 @@ class Loop {
   static constexpr int kStop = 1, kTime = 2;
   const bool parallel_ = s_.parallel();
   int agreed_ = 0;
+  bool watches_loss_ = false;  // whatever the metrics are
   bool done_ = false, warned_ = false, checked_outputs_ = false, said_where_ = false;
 };
 

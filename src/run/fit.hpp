@@ -19,7 +19,9 @@ struct FitOptions {
   int64_t max_steps = 0;  // of the whole training; 0: no limit
   double max_seconds = 0;
   int64_t patience = 0;  // epochs without improvement before stopping; 0: off
-  std::string metric;  // that decides which epoch is best (metrics.hpp); empty: the first, or loss
+  // That decides which epoch is best (metrics.hpp); empty: the first, or the loss, also of several
+  // targets.
+  std::string metric;
   bool shuffle = true;
   int64_t save_every = 0;  // steps between checkpoints; 0: at the end of each epoch
   int64_t keep = 0;        // that many checkpoints of finished epochs stay besides last and best

@@ -29,7 +29,7 @@ Settings keys() {
   Settings s;
   s.add({"map", Kind::kText, true, "", {}});
   s.add({"scale", Kind::kText, false, "auto", {}});
-  s.add({"layout", Kind::kText, false, "nchw", {}});
+  s.add({"layout", Kind::kText, false, "auto", {}});
   s.add({"label-offset", Kind::kNumber, false, "0", {}});
   s.add({"valid", Kind::kText, false, "0", {}});
   s.add({"no-shuffle", Kind::kFlag, false, "", {}});
@@ -82,7 +82,7 @@ Settings settings_of(const FitCall& c, const std::set<std::string>& recalled, ui
   for (const auto& [input, column] : c.feed.map) map.push_back(input + "=" + column);
   if (!map.empty()) put("map", "map", map);
   put("scale", "scale", {c.feed.adapt.scale});
-  put("layout", "layout", {c.feed.adapt.nhwc ? "nhwc" : "nchw"});
+  put("layout", "layout", {layout_word(c.feed.adapt.layout)});
   put("label_offset", "label-offset", {std::to_string(c.feed.adapt.label_offset)});
   put("valid", "valid", {exact_text(c.valid)});
   put("shuffle", "no-shuffle", {c.fit.shuffle ? "false" : "true"});

@@ -79,8 +79,10 @@ Fed inputs_from(const DataRequest& q, const Model& m, FeedOptions& feed, Observe
       open.x_shape.assign(dims.begin() + 1, dims.end());
   }
   if (open.x_shape.size() == 1) open.csv.width = open.x_shape[0];
+  open.images.wanted = takes_images(m, open);
   follow_image_rule(m, open);
   open.images.skip_bad = q.skip_bad;
+  open.images.folder = q.images;
   require_rows_first(m.main);
   const std::optional<TextRule> text = text_rule_for(m, q.text);
   if (text) feed.tokens = text->inputs();

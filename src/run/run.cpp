@@ -65,6 +65,7 @@ ModelChange preprocessing(const Request& q, Observer& observer) {
   n.separator = q.data.separator;
   n.preprocess = *q.preprocess;
   n.skip_bad = q.data.skip_bad;
+  n.images = q.data.images;
   n.seed = q.seed;
   return [n, &observer](const Model& m) { return preprocessed(m, n, observer); };
 }
@@ -180,7 +181,8 @@ void Run::open_folder(Observer& observer) {
   }
   // a path that still means the same when the run is resumed from elsewhere
   for (const auto& [name, value] :
-       {std::pair{"data", q_.data.data}, std::pair{"valid", q_.data.valid}})
+       {std::pair{"data", q_.data.data}, std::pair{"valid", q_.data.valid},
+        std::pair{"images", q_.data.images}})
     if (fs::exists(value) && fs::path(value).is_relative())
       settings_.replace(name, fs::absolute(value).lexically_normal().string());
   write_begin(settings_);

@@ -2,6 +2,7 @@
 
 import shutil
 
+import numpy as np
 from mistake import Mistake as M
 from workshop import both, raw
 
@@ -42,9 +43,25 @@ CASES = [
     M("folders of parts for classes", "onnxtrain new cnn --data p -o n.onnx", 4, ["OT2202", "'cat', 'dog', 'owl'"],
       "--data p/first", "onnxtrain new cnn {fix} -o n.onnx",
       lambda d: [shutil.copytree(d / "pictures", d / "p" / n) for n in ("first", "second")]),
-    M("a table beside images names their classes",
-      "onnxtrain new cnn --data flat/labels.csv --target what -o n.onnx", 4,
-      ["OT2186", "column 'file'"], plant=listed),
+    M("a table of images that lie elsewhere", "onnxtrain new cnn --data labels.csv --target what -o n.onnx", 4,
+      ["OT2207", "column 'file'", "labels.csv", "none of the 24 images"], "--images",
+      "onnxtrain new cnn --data labels.csv --target what {fix} flat -o n.onnx",
+      lambda d: (listed(d), (d / "flat/labels.csv").rename(d / "labels.csv"))),
+    M("an image of a table is gone", "onnxtrain new cnn --data flat/labels.csv --target what -o n.onnx", 4,
+      ["OT2207", "1 of the 24 images", "flat/dog3.png"], "--skip-bad",
+      "onnxtrain new cnn --data flat/labels.csv --target what {fix} -o n.onnx",
+      lambda d: (listed(d), (d / "flat/dog3.png").unlink())),
+    M("images without labels", "onnxtrain new cnn --data pictures/dog -o n.onnx", 4, ["OT2186", "pictures/dog"]),
+    M("a UTF-8 table read as Latin-1", "onnxtrain new mlp --data t.csv --encoding latin1 -o n.onnx", 0,
+      ["the text is UTF-8", "leave --encoding out"],
+      plant=raw("t.csv", ("x,kind\n" + "".join(f"{k * 7 % 11},{'süß' if k % 2 else 'bitter'}\n" for k in range(40)))
+                .encode())),
+    M("channels that are first for a model of channels last",
+      "onnxtrain new cnn --data last.npz --layout nhwc -o n.onnx && onnxtrain train n.onnx --data images.npz "
+      "--layout nhwc --epochs 1 --out o", 4, ["OT2110", "[60,3,8,8]"], "leave --layout nhwc out",
+      "onnxtrain train n.onnx --data images.npz --epochs 1 --out o",
+      lambda d: np.savez(d / "last.npz", x=np.load(d / "images.npz")["x"].transpose(0, 2, 3, 1),
+                         y=np.load(d / "images.npz")["y"])),
     M("augmentation misspelt", TRAIN + "--augment flipp", 2, ["flipp"], "--augment flip", TRAIN + "{fix}"),
     M("augmentation by words", TRAIN + "--augment crop:some", 2, ["crop:some"], "--augment crop:4", TRAIN + "{fix}"),
     M("augmentation of a table", "onnxtrain train mlp.onnx --data data.npz --augment flip --epochs 1 --out o", 2,

@@ -122,7 +122,7 @@ constexpr Explanation kData[] = {
     {"OT2185",
      "Token ids are whole numbers from 0; the largest one decides the size of the "
      "embedding."},
-    {"OT2186", "An image folder holds one folder per class; images alone are for predict."},
+    {"OT2186", "Images need labels: one folder per class, or a csv with a column of file names."},
     {"OT2187",
      "Preprocessing makes the only input of a model, [N, width], out of the columns of a table."},
     {"OT2194",
@@ -141,6 +141,9 @@ constexpr Explanation kData[] = {
      "Resizing can be put in front of a model whose only input is [N,C,H,W] with known sizes."},
     {"OT2204", "Resize with antialiasing is an operator of opset 18; the model cannot be raised."},
     {"OT2205", "Parquet is read with Python: by the command line, or as a table of pandas."},
+    {"OT2207",
+     "The column of a csv that names the images: each must lie beside the csv, or in --images, and "
+     "there may be one\nsuch column."},
     {"OT2206", "A parquet file is damaged, or a column of it holds lists."},
     {"OT2220", "Text and parquet need Python with a package: pip install onnxtrain[text]."},
     {"OT2221",

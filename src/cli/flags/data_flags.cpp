@@ -21,8 +21,13 @@ void DataFlags::add_to(Registry& r, CLI::App* c, bool required, bool brief) {
   more(c->add_flag("--standardize", standardize, "the same as --scale standard"));
   more(c->add_option("--encoding", encoding, "csv: utf-8|utf-16|latin1|cp1252"));
   more(c->add_option("--separator", separator, "csv: one character, or tab (default: detected)"));
-  more(c->add_option("--layout", layout, "nchw|nhwc: order of channels in the data")
-           ->check(CLI::IsMember({"nchw", "nhwc"})));
+  more(c->add_option("--layout", layout,
+                     "auto|nchw|nhwc: order of channels in the data (auto: as in the data that the "
+                     "model was made for, else nchw)")
+           ->check(CLI::IsMember({"auto", "nchw", "nhwc"})));
+  more(c->add_option("--images", images,
+                     "csv with a column of image files: the folder they lie in (default: that of "
+                     "the csv)"));
   more(c->add_flag("--skip-bad", skip_bad, "damaged images are left out, not an error"));
   more(c->add_option("--text", text, "csv: the column of texts, or several: A,B"));
   more(c->add_option("--tokenizer", tokenizer, "tokenizer.json for --text (needs Python)"));
@@ -45,6 +50,7 @@ run::DataRequest DataFlags::request() const {
     q.feed.map[s.substr(0, eq)] = s.substr(eq + 1);
   }
   q.skip_bad = skip_bad;
+  q.images = images;
   q.text = {text, tokenizer, max_length};
   q.encoding = encoding;
   q.separator = separator;
@@ -52,17 +58,14 @@ run::DataRequest DataFlags::request() const {
     usage_error("OT0003", cat("--standardize and --scale ", scale, " are two scales"),
                 "leave one of them out");
   q.feed.adapt.scale = standardize ? "standard" : scale;
-  q.feed.adapt.nhwc = layout == "nhwc";
+  q.feed.adapt.layout = layout_of_word(layout);
   q.feed.adapt.label_offset = label_offset;
   return q;
 }
 
 std::string DataFlags::reading() const {
-  std::string text;
-  if (!encoding.empty()) text += " --encoding " + shell_word(encoding);
-  if (!separator.empty()) text += " --separator " + shell_word(separator);
-  if (skip_bad) text += " --skip-bad";
-  return text;
+  return cat(images.empty() ? std::string() : " --images " + shell_word(images),
+             skip_bad ? " --skip-bad" : "");
 }
 
 }  // namespace onnxtrain::cli

@@ -9,8 +9,8 @@
 namespace onnxtrain::cli {
 
 struct DataFlags {
-  std::string data, target, drop, scale = "auto", layout = "nchw", encoding, separator, text,
-                                  tokenizer;
+  std::string data, target, drop, scale = "auto", layout = "auto", encoding, separator, images,
+                                  text, tokenizer;
   int64_t max_length = 0;
   bool standardize = false, skip_bad = false;
   std::vector<std::string> map;
@@ -19,7 +19,7 @@ struct DataFlags {
   // brief: only --data and --target are shown by --help
   void add_to(Registry& r, CLI::App* c, bool required, bool brief);
   run::DataRequest request() const;
-  // What reading the same data needs again and no model or run knows: " --encoding cp1252 ...".
+  // What reading the same data needs again and no model or run knows: " --images photos ...".
   std::string reading() const;
 };
 

@@ -98,6 +98,19 @@ bool Progress::has_line(const run::EpochResult& e) const {
   return e.epoch == 1 || e.epoch == epochs_ || e.epoch % ((epochs_ + kLines - 1) / kLines) == 0;
 }
 
+namespace {
+
+// The watched metric; of several targets of which none is watched, the first one's by its name.
+std::pair<std::string, double> metric_to_show(const run::EpochResult& e) {
+  if (e.metrics.empty()) return {};
+  const std::string by_name = "_" + e.metrics[0].first;
+  for (const auto& metric : e.metrics)
+    if (metric.first.ends_with(by_name)) return metric;
+  return e.metrics[0];
+}
+
+}  // namespace
+
 void Progress::on_epoch(const run::EpochResult& e) {
   clear_bar();
   if (json_) {
@@ -113,22 +126,24 @@ void Progress::on_epoch(const run::EpochResult& e) {
     return;
   }
   if (!lines_ || !has_line(e)) return;
-  std::string metric = e.metrics.empty()                  ? ""
-                       : e.metrics[0].first == "accuracy" ? "valid acc"
-                                                          : "valid " + e.metrics[0].first;
+  const auto shown = metric_to_show(e);
+  std::string metric = shown.first.empty()         ? ""
+                       : shown.first == "accuracy" ? "valid acc"
+                                                   : "valid " + shown.first;
+  const int width = std::max(10, int(metric.size()));
   if (!header_) {
-    std::fprintf(stderr, "epoch   train loss   valid loss   %-10s  lr        samples/s   time\n",
-                 metric.c_str());
+    std::fprintf(stderr, "epoch   train loss   valid loss   %-*s  lr        samples/s   time\n",
+                 width, metric.c_str());
     header_ = true;
   }
   const std::string valid = e.has_valid ? format_loss(e.valid_loss) : "-";
-  std::fprintf(
-      stderr, "%5lld   %10s   %10s   %10s  %.1e   %9s   %.1f s%s\n",
-      static_cast<long long>(e.epoch), format_loss(e.train_loss).c_str(), valid.c_str(),
-      e.metrics.empty() ? "-" : format_metric(e.metrics[0].first, e.metrics[0].second).c_str(),
-      e.lr, format_speed(e.samples_per_second).c_str(), e.seconds,
-      e.best ? cat("  * best", e.best_because == "first" ? "" : ": " + e.best_because).c_str()
-             : "");
+  std::fprintf(stderr, "%5lld   %10s   %10s   %*s  %.1e   %9s   %.1f s%s\n",
+               static_cast<long long>(e.epoch), format_loss(e.train_loss).c_str(), valid.c_str(),
+               width, shown.first.empty() ? "-" : format_metric(shown.first, shown.second).c_str(),
+               e.lr, format_speed(e.samples_per_second).c_str(), e.seconds,
+               e.best
+                   ? cat("  * best", e.best_because == "first" ? "" : ": " + e.best_because).c_str()
+                   : "");
 }
 
 void Progress::on_warning(const std::string& code, const std::string& text,

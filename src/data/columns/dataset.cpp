@@ -108,6 +108,7 @@ Dataset Dataset::used(const std::vector<std::string>& names) const {
   d.target_names_ = target_names_;
   d.dropped_ = dropped_;
   d.row_names_ = row_names_;
+  d.reading_ = reading_;
   std::vector<std::string> rest;
   for (const std::string& name : names_) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {

@@ -82,6 +82,13 @@ class Dataset {
   }
   const std::vector<std::string>& dropped() const { return dropped_; }
   void set_dropped(std::vector<std::string> names) { dropped_ = std::move(names); }
+  // How the text of a table was read where it does not say so itself, as --encoding and --separator
+  // are written.
+  struct Reading {
+    std::string encoding, separator;
+  };
+  const Reading& reading() const { return reading_; }
+  void set_reading(Reading reading) { reading_ = std::move(reading); }
   // What a row is called (the file of an image); empty: rows have no names.
   const std::vector<std::string>& row_names() const { return row_names_; }
   void set_row_names(std::vector<std::string> names) { row_names_ = std::move(names); }
@@ -104,6 +111,7 @@ class Dataset {
   std::vector<std::string> notes_, targets_, target_names_, dropped_, row_names_;
   std::string target_column_ = "y";
   std::map<std::string, std::string> target_forms_;
+  Reading reading_;
   int64_t rows_ = 0;
   bool of_part_ = false;
 };

@@ -282,7 +282,9 @@ void add_targets(const CsvLayout& l, Filler& filler, Dataset& d) {
 
 Dataset parse_csv(std::string_view text, const std::string& source, const CsvOptions& options) {
   std::string store;
-  text = csv_utf8(text, source, options.encoding, store);
+  const std::string encoding = csv_encoding(text, options);
+  const std::string about_encoding = encoding_note(text, options);
+  text = csv_utf8(text, source, encoding, store);
   CsvLayout l = find_csv_layout(text, source, options);
   if (has_decimal_commas(text, l.separator, source)) {
     text = store = with_decimal_points(text, l.separator);
@@ -297,6 +299,10 @@ Dataset parse_csv(std::string_view text, const std::string& source, const CsvOpt
   Filler filler(text, l, options, source);
   filler.run();
   Dataset d(source, l.separator == '\t' ? "tsv" : "csv");
+  const char usual = csv_separator(options.usual_separator);
+  const bool told = options.separator != 0 || l.separator == usual;
+  d.set_reading({encoding, told ? csv_separator_word(l.separator) : std::string()});
+  if (!about_encoding.empty()) d.add_note(about_encoding);
   if (options.profile || !options.columns.empty()) {
     filler.add_columns(d);
     if (!l.targets.empty()) add_targets(l, filler, d);

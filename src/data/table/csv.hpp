@@ -23,6 +23,9 @@ struct TableProfile;
 struct CsvOptions {
   std::string encoding;  // utf-8, utf-16, latin1, cp1252; empty: UTF-8, or what the file says
   char separator = 0;    // 0: found out
+  // What the data of a run needed, where the two above are not given: for text that is not UTF-8,
+  // and where the first line holds it.
+  std::string usual_encoding, usual_separator;
   // Columns to predict: names or indices (-1 = last), also several in one text with commas; empty:
   // decided from the file.
   std::vector<std::string> targets;
@@ -53,12 +56,22 @@ struct CsvOptions {
 // numbers) or double, and every numeric column under its own name.
 Dataset parse_csv(std::string_view text, const std::string& source, const CsvOptions& options);
 
+// The encoding to read a text with: as the options say, or the usual one where the text is neither
+// UTF-8 nor says what it is.
+std::string csv_encoding(std::string_view text, const CsvOptions& options);
 // The text in UTF-8, `store` holds it when it had to be converted. OT2125 when it is another
 // encoding than said, OT0032 when there is no such encoding.
 std::string_view csv_utf8(std::string_view text, const std::string& source,
                           const std::string& encoding, std::string& store);
+// What is to be said about the encoding that csv_encoding chose; "": nothing.
+std::string encoding_note(std::string_view text, const CsvOptions& options);
 // The separator that a flag names (",", "tab", ";"); OT0033.
 char csv_separator(const std::string& word);
+std::string csv_separator_word(char separator);  // the other way round; 0: ""
+// Can these be given?
+bool is_csv_encoding(const std::string& encoding);
+bool is_utf16_encoding(const std::string& encoding);
+bool is_csv_separator(const std::string& word);
 
 // Records of a csv text, one after the other.
 class CsvReader {

@@ -56,6 +56,11 @@ std::string from_bytes(std::string_view text, bool windows) {
   return out;
 }
 
+// UTF-16 that says so.
+bool is_marked(std::string_view text) {
+  return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF");
+}
+
 std::string plain(std::string_view word) {
   std::string out;
   for (char c : word)
@@ -63,19 +68,49 @@ std::string plain(std::string_view word) {
   return out;
 }
 
+bool is_utf16(std::string_view word) { return word == "utf16" || word == "utf16le"; }
+bool is_latin1(std::string_view word) { return word == "latin1" || word == "iso88591"; }
+bool is_windows(std::string_view word) { return word == "cp1252" || word == "windows1252"; }
+
 }  // namespace
+
+bool is_csv_encoding(const std::string& encoding) {
+  const std::string word = plain(encoding);
+  return word.empty() || word == "utf8" || is_utf16(word) || is_latin1(word) || is_windows(word);
+}
+
+bool is_utf16_encoding(const std::string& encoding) { return is_utf16(plain(encoding)); }
+
+std::string csv_encoding(std::string_view text, const CsvOptions& options) {
+  if (!options.encoding.empty() || options.usual_encoding.empty()) return options.encoding;
+  const bool utf8 = text.find('\0') == std::string_view::npos &&
+                    find_invalid_utf8(text) == std::string_view::npos;
+  return utf8 || is_marked(text) ? std::string() : options.usual_encoding;
+}
+
+std::string encoding_note(std::string_view text, const CsvOptions& options) {
+  const std::string used = csv_encoding(text, options), word = plain(used);
+  if (options.encoding.empty())
+    return used.empty() ? std::string()
+                        : cat("read as ", used,
+                              ", as the data of the training was   (--encoding to change)");
+  const bool bytes = (is_latin1(word) || is_windows(word)) && !is_marked(text);
+  const bool ascii = std::all_of(text.begin(), text.end(), [](char c) { return c >= 0; });
+  return bytes && !ascii && find_invalid_utf8(text) == std::string_view::npos
+             ? cat("the text is UTF-8 and is read as ", used,
+                   ": letters with accents become two others; leave --encoding out")
+             : std::string();
+}
 
 std::string_view csv_utf8(std::string_view text, const std::string& source,
                           const std::string& encoding, std::string& store) {
   const std::string word = plain(encoding);
-  const bool marked = text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF");
-  if (word == "utf16" || word == "utf16le" || (word.empty() && marked)) {
+  const bool marked = is_marked(text);
+  if (is_utf16(word) || (word.empty() && marked)) {
     text = store = from_utf16(text, source);
-  } else if (word == "latin1" || word == "iso88591") {
-    text = store = from_bytes(text, false);
-  } else if (word == "cp1252" || word == "windows1252") {
-    text = store = from_bytes(text, true);
-  } else if (!word.empty() && word != "utf8") {
+  } else if (is_latin1(word) || is_windows(word)) {
+    text = store = from_bytes(text, is_windows(word));
+  } else if (!is_csv_encoding(encoding)) {
     usage_error("OT0032", cat("--encoding ", encoding, " is not known"),
                 "--encoding utf-8, utf-16, latin1 or cp1252");
   }
@@ -99,14 +134,26 @@ std::string_view csv_utf8(std::string_view text, const std::string& source,
   return text;
 }
 
+bool is_csv_separator(const std::string& word) {
+  const bool named = word.empty() || word == "tab" || word == "\\t" || word == "space";
+  return named || (word.size() == 1 && word != "\"" && word != "\n" && word != "\r");
+}
+
 char csv_separator(const std::string& word) {
   if (word.empty()) return 0;
   if (word == "tab" || word == "\\t") return '\t';
   if (word == "space") return ' ';
-  if (word.size() != 1 || word == "\"" || word == "\n" || word == "\r")
+  if (!is_csv_separator(word))
     usage_error("OT0033", cat("--separator '", word, "' is not one character"),
                 "--separator ';'   or   --separator tab");
   return word[0];
+}
+
+std::string csv_separator_word(char separator) {
+  return separator == '\t'  ? "tab"
+         : separator == ' ' ? "space"
+         : separator == 0   ? std::string()
+                            : std::string(1, separator);
 }
 
 }  // namespace onnxtrain

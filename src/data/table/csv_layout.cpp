@@ -31,6 +31,24 @@ Records sample(std::string_view text, char separator, const std::string& source)
   return records;
 }
 
+// As the options say; else the usual one, unless what is found out names more of the columns.
+char separator_of(std::string_view text, const std::string& source, const CsvOptions& options) {
+  if (options.separator != 0) return options.separator;
+  const char found = sniff_separator(text), usual = csv_separator(options.usual_separator);
+  if (usual == 0 || usual == found) return found;
+  std::set<std::string_view> wanted(options.features.begin(), options.features.end());
+  wanted.insert(options.targets.begin(), options.targets.end());
+  for (const CsvColumn& c : options.columns) wanted.insert(c.name);
+  auto named = [&](char separator) {
+    CsvReader reader(text, separator, source);
+    std::vector<std::string_view> fields;
+    if (!reader.next(fields) || fields.size() < 2) return std::ptrdiff_t(-1);
+    return std::count_if(fields.begin(), fields.end(),
+                         [&](std::string_view f) { return wanted.count(csv_trimmed(f)) != 0; });
+  };
+  return named(usual) >= named(found) ? usual : found;
+}
+
 // A header has no number in it, or a word above a column of numbers.
 bool has_header(const Records& records) {
   const auto& first = records[0];
@@ -185,7 +203,8 @@ int64_t column_named_target(const CsvLayout& l, const std::vector<bool>& free) {
   return l.header ? found : -1;
 }
 
-// Of the other columns without a gap the first with the fewest values, as classes have; "": none.
+// Of the other columns without a gap the first with the fewest values, as classes have (two rows of
+// each at least, on average); "": none.
 std::string second_guess(const Records& records, const CsvLayout& l,
                          const std::vector<bool>& free) {
   std::string best;
@@ -197,7 +216,8 @@ std::string second_guess(const Records& records, const CsvLayout& l,
       whole = c < records[r].size() && !csv_missing(records[r][c]);
       if (whole) values.insert(csv_trimmed(records[r][c]));
     }
-    if (!whole || values.size() < 2 || (fewest > 0 && values.size() >= fewest)) continue;
+    if (!whole || values.size() < 2 || 2 * values.size() >= records.size()) continue;
+    if (fewest > 0 && values.size() >= fewest) continue;
     fewest = values.size();
     best = l.names[c];
   }
@@ -318,7 +338,7 @@ void note_unused(const CsvOptions& options, CsvLayout& l) {
 CsvLayout find_csv_layout(std::string_view text, const std::string& source,
                           const CsvOptions& options) {
   CsvLayout l;
-  l.separator = options.separator != 0 ? options.separator : sniff_separator(text);
+  l.separator = separator_of(text, source, options);
   const Records records = sample(text, l.separator, source);
   if (records.empty())
     data_error("OT2101", cat("'", source, "' is empty"),

@@ -34,6 +34,45 @@ TEST_F(CsvTest, HeaderAndTextTarget) {
   EXPECT_EQ(csv("kind,a\nx,1\ny,2\n").gather_all("x").to_doubles(), (Doubles{1, 2}));
 }
 
+TEST_F(CsvTest, WhatTheRunNeeded) {
+  CsvOptions o;
+  o.usual_encoding = "latin1";
+  o.usual_separator = ":";
+  o.features = {
+      "gr\xC3\xB6\xC3\x9F"
+      "e"};
+  o.targets = {"y"};
+  const std::string utf8 =
+      "gr\xC3\xB6\xC3\x9F"
+      "e:y\n1:2\n3:4\n";
+  const Dataset a =
+                    csv("gr\xF6\xDF"
+                        "e:y\n1:2\n3:4\n",
+                        o),
+                b = csv(utf8, o);
+  EXPECT_EQ(a.reading().encoding, "latin1");
+  EXPECT_EQ(b.reading().encoding, "");
+  EXPECT_EQ(b.reading().separator, ":");
+  EXPECT_EQ(a.gather_all("x").to_doubles(), b.gather_all("x").to_doubles());
+  EXPECT_EQ(a.notes().size(), 1u);
+  // the columns are there under what is found out
+  const Dataset commas =
+      csv("gr\xF6\xDF"
+          "e,y\n1,2\n3,4\n",
+          o);
+  EXPECT_EQ(commas.gather_all("x").to_doubles(), (Doubles{1, 3}));
+  o.encoding = "utf-8";
+  EXPECT_EQ(failure("gr\xF6\xDF"
+                    "e:y\n1:2\n3:4\n",
+                    o)
+                .code(),
+            "OT2125");
+  for (const char* word : {"latin1", "cp1252", "UTF-16", ""}) EXPECT_TRUE(is_csv_encoding(word));
+  EXPECT_FALSE(is_csv_encoding("koi8"));
+  EXPECT_FALSE(is_csv_separator("::"));
+  for (char c : {'\t', ' ', ';'}) EXPECT_EQ(csv_separator(csv_separator_word(c)), c);
+}
+
 TEST_F(CsvTest, Dialects) {
   const Doubles want = {1, 2, 4, 5};
   for (std::string text : {"1,2,3\n4,5,6\n", "1,2,3\r\n4,5,6", "1;2;3\n4;5;6\n",

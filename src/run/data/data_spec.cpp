@@ -15,6 +15,9 @@ namespace {
 using nlohmann::json;
 using Names = std::vector<std::string>;
 
+constexpr const char* kEncodingKey = "onnxtrain.encoding";
+constexpr const char* kSeparatorKey = "onnxtrain.separator";
+
 std::string metadata_text(const Metadata& m, const char* key) {
   const auto it = m.find(key);
   return it == m.end() ? std::string() : it->second;
@@ -58,7 +61,10 @@ DataSpec data_spec(const Metadata& m) {
         if (const auto form = form_of_word(word)) s.target_forms[column] = *form;
   s.scale = metadata_text(m, "onnxtrain.scale");
   s.of_run = m.count("onnxtrain.scale") != 0;
-  s.nhwc = metadata_text(m, "onnxtrain.layout") == "nhwc";
+  s.reading = {metadata_text(m, kEncodingKey), metadata_text(m, kSeparatorKey)};
+  if (!is_csv_encoding(s.reading.encoding)) s.reading.encoding.clear();
+  if (!is_csv_separator(s.reading.separator)) s.reading.separator.clear();
+  s.nhwc = metadata_text(m, kLayoutKey) == "nhwc";
   s.label_offset = std::strtoll(metadata_text(m, "onnxtrain.label_offset").c_str(), nullptr, 10);
   const json map = json::parse(metadata_text(m, "onnxtrain.map"), nullptr, false);
   if (map.is_object())
@@ -72,11 +78,18 @@ DataSpec data_spec(const Metadata& m) {
   return s;
 }
 
+void note_reading(const Dataset& data, Metadata& m) {
+  const auto& [encoding, separator] = data.reading();
+  if (!encoding.empty()) m[kEncodingKey] = encoding;
+  if (!separator.empty()) m[kSeparatorKey] = separator;
+}
+
 void note_spec(const Dataset& data, const std::map<std::string, std::string>& columns,
                const std::vector<std::string>& inputs, const std::string& label,
                const FeedOptions& o, Metadata& m) {
   m["onnxtrain.scale"] = o.adapt.scale;
-  m["onnxtrain.layout"] = o.adapt.nhwc ? "nhwc" : "nchw";
+  m[kLayoutKey] = o.adapt.layout == Layout::kNhwc ? "nhwc" : "nchw";
+  note_reading(data, m);
   if (!o.text.empty()) m[kTextKey] = o.text;
   if (o.adapt.label_offset) m["onnxtrain.label_offset"] = std::to_string(o.adapt.label_offset);
   auto names = [&](const char* key, const Names& list) {
@@ -114,11 +127,13 @@ void follow(const DataSpec& s, FeedOptions& feed, CsvOptions& csv) {
   if (s.scaled_in_graph()) leave_scale_to_graph(feed);
   if (feed.adapt.scale == "auto" && !s.scale.empty()) feed.adapt.scale = s.scale;
   if (is_measured_scale(feed.adapt.scale) && feed.standard.empty()) feed.standard = s.standard;
-  if (s.nhwc) feed.adapt.nhwc = true;
+  if (s.nhwc && feed.adapt.layout == Layout::kAuto) feed.adapt.layout = Layout::kUsuallyNhwc;
   if (feed.adapt.label_offset == 0) feed.adapt.label_offset = s.label_offset;
   if (feed.map.empty()) feed.usual = s.map;
   if (feed.classes.empty()) feed.classes = s.classes;
   if (s.of_table() && !csv.classes) csv.classes = s.classes;
+  csv.usual_encoding = s.reading.encoding;
+  csv.usual_separator = s.reading.separator;
   if (csv.features.empty()) csv.features = s.features;
   csv.of_run = csv.of_run || s.of_table();
   feed.unnamed_classes = feed.unnamed_classes || (s.of_run && s.classes.empty());

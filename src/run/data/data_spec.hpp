@@ -17,6 +17,7 @@ struct DataSpec {
   std::map<std::string, NumberForm> target_forms;  // of targets whose numbers have a unit
   std::map<std::string, std::string> map;          // input -> column, as the user said
   std::string scale;
+  Dataset::Reading reading;  // of the table's text
   bool nhwc = false;
   int64_t label_offset = 0;
   bool of_run = false;                          // written by a training
@@ -28,9 +29,14 @@ struct DataSpec {
 using Metadata = std::map<std::string, std::string>;
 inline constexpr const char* kTargetClassesKey = "onnxtrain.target_classes";
 inline constexpr const char* kTargetFormsKey = "onnxtrain.target_forms";
+inline constexpr const char* kLayoutKey = "onnxtrain.layout";
+// Of a network that `new` made and nobody has trained: its kind.
+inline constexpr const char* kNewKey = "onnxtrain.new";
 
 // Metadata is the file's word, not ours: what is no list of names is passed over.
 DataSpec data_spec(const Metadata& metadata);
+// How a table's text was read, for `metadata`.
+void note_reading(const Dataset& data, Metadata& metadata);
 // What new data has to follow, for `metadata`. columns: input or target -> column of the data.
 void note_spec(const Dataset& data, const std::map<std::string, std::string>& columns,
                const std::vector<std::string>& inputs, const std::string& label,

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "convert/preprocess/image_input.hpp"
 #include "core/text.hpp"
 #include "data/images.hpp"
-#include "engine/training.hpp"
 #include "model/batch.hpp"
 #include "model/class_labels.hpp"
 #include "model/scores.hpp"
@@ -58,56 +56,8 @@ void describe_inputs(const Model& m, const std::vector<ValueDef>& inputs, OpenOp
     if (o.x_shape.size() == 1) o.csv.width = o.x_shape[0];
     break;
   }
+  o.images.wanted = takes_images(m, o);
   follow_image_rule(m, o);
-}
-
-void follow_image_rule(const Model& m, OpenOptions& o) {
-  const std::optional<ImageRule> rule = image_rule(m.metadata);
-  const std::vector<std::string> names = m.input_names();
-  if (!rule || names.empty()) return;
-  const TypeInfo& t = m.main.value(m.main.find(names[0])).type;
-  if (!t.is_tensor() || !t.shape || t.shape->size() != 4 || !(*t.shape)[1].known()) return;
-  o.x_shape = {(*t.shape)[1].value, rule->height, rule->width};
-  o.images.resize = rule->resize;
-  o.images.numbers = rule->numbers;
-}
-
-namespace {
-
-// The input whose images the graph resizes, where what resizing gives is fed as it is; "" if none.
-std::string image_of_numbers(const Model& m) {
-  const std::optional<ImageRule> rule = image_rule(m.metadata);
-  const std::vector<std::string> names = m.input_names();
-  if (!rule || !rule->numbers || names.empty()) return {};
-  const TypeInfo& t = m.main.value(m.main.find(names[0])).type;
-  return t.is_tensor() && t.elem == DType::kUint8 ? names[0] : std::string();
-}
-
-}  // namespace
-
-std::vector<ValueDef> fed_inputs(const Model& m) {
-  std::vector<ValueDef> inputs = training_inputs(m);
-  const std::string image = image_of_numbers(m);
-  for (ValueDef& d : inputs)
-    if (d.name == image) d.type.elem = DType::kFloat;
-  return inputs;
-}
-
-void accept_fed(Training& t) {
-  if (const std::string image = image_of_numbers(t.source()); !image.empty())
-    t.accept(image, DType::kFloat);
-}
-
-Model as_fed(Model m) {
-  const std::string image = image_of_numbers(m);
-  if (image.empty()) return m;
-  auto change = [&](Graph& g) {
-    for (ValueId v : g.inputs)
-      if (g.value_name(v) == image) g.value(v).type.elem = DType::kFloat;
-  };
-  change(m.edit_main());
-  for (TrainingStep& s : m.training) change(s.edit_algorithm());
-  return m;
 }
 
 namespace {
@@ -306,7 +256,7 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
                             " is '", o.classes.back(), "'"));
   Adapted first;
   LabelSummary summary;
-  bool has_labels = false;
+  bool has_labels = false, channels_last = false;
   for (const ValueDef& d : all) {
     const bool target = is_target(m, d.name);
     AdaptOptions here = options_for(o, d.name, target);
@@ -328,22 +278,22 @@ LoadedData feeds_for(const Dataset& given, const Model& m, const std::vector<Val
       rethrow_for_target(e, m, data, columns.at(d.name));
     }
     if (labels) out.labels = labels_by_row(*a.column);
+    channels_last |= a.channels_last;
     has_labels |= labels;
     if (first_target) out.target = target_facts(data, columns.at(d.name), *a.column);
     if (!inputs.empty() && d.name == inputs[0]) first = a;
     out.feeds.names.push_back(d.name);
     out.feeds.columns.push_back(a.column);
   }
-  const bool has_channels = std::any_of(inputs.begin(), inputs.end(), [&](const std::string& i) {
-    return data.row_shape(columns.at(i)).size() >= 3;
-  });
-  if (o.adapt.nhwc && !has_channels)
-    out.notes.emplace_back("--layout nhwc is about images: no array here has channels");
+  if (std::string note = layout_note(o.adapt.layout, channels_last); !note.empty())
+    out.notes.push_back(std::move(note));
   if (o.adapt.label_offset != 0 && !has_labels && !targets.empty())
     out.notes.push_back(cat("--label-offset ", o.adapt.label_offset,
                             " is about class labels, and the target '", out.target.column,
                             "' holds numbers: they are not changed"));
-  note_spec(data, columns, inputs, out.feeds.label, o, out.metadata);
+  FeedOptions used = o;
+  used.adapt.layout = channels_last ? Layout::kNhwc : Layout::kNchw;
+  note_spec(data, columns, inputs, out.feeds.label, used, out.metadata);
   if (has_labels) note_labels(summary, scores, o, out);
   if (const size_t n = raw_columns(m, {}, o.tokens).size(); n > 0 && inputs.size() > 1)
     first.note = cat("of ", n, n == 1 ? " column, " : " columns, ", describe_kinds(out.feeds, n),

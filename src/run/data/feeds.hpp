@@ -67,6 +67,8 @@ struct LoadedData {
 // What a dataset needs to know about the model before it is opened (synthetic: sizes). inputs: of
 // the training (Training::slots, training_inputs).
 void describe_inputs(const Model& m, const std::vector<ValueDef>& inputs, OpenOptions& o);
+// May a row of the model's only input be an image?
+bool takes_images(const Model& m, const OpenOptions& o);
 // The size of images, and how they get it, for a model that resizes them itself.
 void follow_image_rule(const Model& m, OpenOptions& o);
 // training_inputs() as data feeds them: images that the model would resize itself are resized while

@@ -50,6 +50,7 @@ Dataset opened(const std::string& spec, const DataRequest& q, const Model& m,
   open.csv.text_among = std::count_if(inputs.begin(), inputs.end(),
                                       [&](const ValueDef& d) { return is_target(m, d.name); }) > 1;
   open.images.skip_bad = q.skip_bad;
+  open.images.folder = q.images;
   const std::optional<TextRule> text = text_rule_for(m, q.text);
   if (text) feed.tokens = text->inputs();
   read_raw_columns(m, feed, open.csv);
@@ -68,10 +69,18 @@ std::vector<int64_t> row_numbers(int64_t n) {
 // The data of a training that begins from a model that knows other data.
 Dataset opened_for_model(const DataRequest& q, const Model& m, const std::vector<ValueDef>& inputs,
                          const Known& known, FeedOptions& feed, Observer& observer) {
+  if (q.target.empty() && m.metadata.count(kNewKey) != 0 && !known.spec.targets.empty()) {
+    DataRequest named = q;  // the model was made to learn them
+    for (const std::string& t : known.spec.targets)
+      named.target += cat(named.target.empty() ? "" : ",", t);
+    return opened_for_model(named, m, inputs, known, feed, observer);
+  }
   // a model whose inputs are columns takes them by name whatever it was trained on
   if (known.strict || !raw_columns(m, q.feed.map).empty() || text_rule_for(m, q.text))
     return opened(q.data, q, m, inputs, DataPart::kTrain, known.spec, feed);
-  DataSpec none;
+  DataSpec none;  // but for what its bytes mean, where they do not say so themselves
+  none.reading = known.spec.reading;
+  none.nhwc = known.spec.nhwc;
   Dataset data = opened(q.data, q, m, inputs, DataPart::kTrain, none, feed);
   if (known.spec.features.empty() && known.spec.classes.empty()) return data;
   DataSpec spec = known.spec;  // which columns are targets, and the scale, are this training's
@@ -81,7 +90,6 @@ Dataset opened_for_model(const DataRequest& q, const Model& m, const std::vector
   spec.scale.clear();
   spec.standard.clear();
   spec.label_offset = 0;
-  spec.nhwc = false;
   if (fits(spec, data)) {
     if (q.target.empty()) {
       DataRequest named = q;
@@ -199,7 +207,12 @@ Parts load_parts(const DataRequest& q, const Model& m, const std::vector<ValueDe
   } else if (file) {
     // as the training reads its data, whatever the order of columns and classes in this file
     try {
-      set_valid(p, load_data(q.valid, q, m, inputs, DataPart::kTest, data_spec(p.data.metadata)));
+      // the flags are about --data; what it needed is in the metadata, for text that needs it, too
+      DataRequest other = q;
+      other.encoding.clear();
+      other.separator.clear();
+      set_valid(p,
+                load_data(q.valid, other, m, inputs, DataPart::kTest, data_spec(p.data.metadata)));
     } catch (const Error& e) {
       rethrow_of(e, "validation data", q.valid);
     }

@@ -20,6 +20,7 @@ struct DataRequest {
   std::string encoding, separator;  // csv: empty: found out
   FeedOptions feed;
   bool skip_bad = false;    // damaged images are left out
+  std::string images;       // the folder of the images that a table names
   bool part_asked = false;  // by the user (OpenOptions)
   TextRequest text;
   int64_t overfit = 0;  // that many rows, for training and validation alike

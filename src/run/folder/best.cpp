@@ -20,14 +20,14 @@ std::string better_by(const EpochResult& e, const Position& at, const std::strin
   if (!std::isfinite(at.best) || lost)
     return std::isfinite(value) ? std::string("the first with a finite loss") : std::string();
   if (larger ? value > at.best : value < at.best) return cat(larger ? "higher " : "lower ", metric);
-  const bool tie = value == at.best && e.has_valid && !e.metrics.empty() && at.best_loss;
+  const bool tie = value == at.best && e.has_valid && !e.watches_loss && at.best_loss;
   return tie && e.valid_loss < *at.best_loss ? cat("same ", metric, ", lower loss") : std::string();
 }
 
 }  // namespace
 
 void judge(EpochResult& e, Position& at) {
-  const bool metric = e.has_valid && !e.metrics.empty();
+  const bool metric = e.has_valid && !e.metrics.empty() && !e.watches_loss;
   const bool larger = metric && Metrics::larger_is_better(e.metrics[0].first);
   const double value = metric ? e.metrics[0].second : e.has_valid ? e.valid_loss : e.train_loss;
   const std::string name = metric        ? "valid_" + e.metrics[0].first

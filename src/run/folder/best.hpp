@@ -10,8 +10,8 @@
 namespace onnxtrain::run {
 
 // Is this epoch the best so far? The watched number is the first metric on validation data, its
-// loss, or the training loss. Between equal metrics the lower validation loss decides. Sets
-// EpochResult::best and why, and the position's record of it.
+// loss (also where EpochResult says so), or the training loss. Between equal metrics the lower
+// validation loss decides. Sets EpochResult::best and why, and the position's record of it.
 void judge(EpochResult& e, Position& at);
 
 // Writes the inference model of a training.

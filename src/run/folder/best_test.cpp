@@ -42,6 +42,22 @@ TEST(Best, AnEpochWithoutAFiniteLossIsNotTheBest) {
   EXPECT_EQ(higher.best_because, "higher accuracy");
 }
 
+TEST(Best, TheLossDecidesWhereItIsWatched) {
+  Position at;
+  EpochResult first = epoch(1, 0.9, 0.5), higher = epoch(2, 0.95, 0.6), lower = epoch(3, 0.8, 0.4),
+              same = epoch(4, 0.99, 0.4);
+  for (EpochResult* e : {&first, &higher, &lower, &same}) {
+    e->watches_loss = true;
+    judge(*e, at);
+  }
+  EXPECT_EQ(first.best_because, "first");
+  EXPECT_FALSE(higher.best);
+  EXPECT_EQ(lower.best_because, "lower valid loss");
+  EXPECT_FALSE(same.best);
+  EXPECT_EQ(at.watched, "valid_loss");
+  EXPECT_EQ(at.best, 0.4);
+}
+
 TEST(Best, APositionOfAnOlderVersionKeepsItsEpochOnATie) {
   Position at;
   at.best = 0.9;

@@ -221,6 +221,7 @@ void Folder::log_epoch(const EpochResult& e) const {
     std::snprintf(text, sizeof text, "%.9g", v);
     cells[key] = text;
   }
+  if (e.watches_loss && !e.metrics.empty()) j["watched"] = "valid_loss";
   if (e.best) j["best"] = e.best_because;
   const std::string csv = path_ + "/metrics.csv";
   const bool begins = is_empty(csv);

@@ -17,6 +17,7 @@ struct EpochResult {
   bool has_valid = false, best = false;
   std::string best_because;  // "higher accuracy", "same accuracy, lower loss"
   std::vector<std::pair<std::string, double>> metrics;
+  bool watches_loss = false;  // on the validation rows; else the first metric decides
 };
 
 class Observer {

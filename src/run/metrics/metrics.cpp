@@ -132,8 +132,7 @@ std::vector<std::pair<std::string, double>> Metrics::constant_guess() const {
 std::vector<std::pair<std::string, double>> Metrics::watched_first(
     const std::string& watched) const {
   auto all = values();
-  if (watched.empty() || all.empty() || watched == all[0].first) return all;
-  if (watched == "loss") return {};
+  if (watched.empty() || all.empty() || watched == "loss" || watched == all[0].first) return all;
   auto known = more();
   known.insert(known.end(), all.begin(), all.end());
   std::vector<std::string> names;

@@ -27,8 +27,11 @@ class Metrics {
   // What else is known: precision, recall, f1 (means over the classes that occur) and auc (two
   // classes), or r2. One of them can be watched (FitOptions::metric).
   std::vector<std::pair<std::string, double>> more() const;
-  // values(), with the one of this name first, also when it is of more(); "": as they are; "loss":
-  // none. OT0037 when there is no such metric.
+  const char* first_name() const {
+    return task_ == TaskKind::kClasses || task_ == TaskKind::kBinary ? "accuracy" : "mae";
+  }
+  // values(), with the one of this name first, also when it is of more(); "" and "loss": as they
+  // are. OT0037 when there is no such metric.
   std::vector<std::pair<std::string, double>> watched_first(const std::string& watched) const;
   // Words that no training knows (OT0037), before one has begun. name: METRIC or OUTPUT_METRIC.
   static void check_name(const std::string& name);

@@ -70,7 +70,6 @@ std::vector<std::pair<std::string, double>> epoch_metrics(const Metrics& first,
     if (metric.first == watched) all.push_back(metric);
   const bool named = !all.empty();
   for (const auto& metric : first.watched_first(named ? "" : watched)) all.push_back(metric);
-  if (all.empty()) return all;  // the loss is watched
   for (const auto& metric : by_output)
     if (!named || metric.first != watched) all.push_back(metric);
   return all;

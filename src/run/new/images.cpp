@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "convert/preprocess/image_input.hpp"
 #include "core/text.hpp"
 #include "data/adapt.hpp"
-#include "data/image_files.hpp"
 
 namespace onnxtrain::run {
 
@@ -62,37 +60,12 @@ Spread measure(const Column& c, int64_t channel_axis) {
   return s;
 }
 
-void refuse_names_of_images(const TableProfile& table, const std::string& kind,
-                            const std::string& path, const std::string& target) {
-  namespace fs = std::filesystem;
-  for (const ColumnProfile& p : table.columns) {
-    const bool names = p.kind == CsvColumn::Kind::kText && p.rows > 0 &&
-                       std::all_of(p.texts.begin(), p.texts.end(),
-                                   [](const auto& t) { return is_image_name(t.first); });
-    if (!names || (table.columns.size() > 1 && kind != "cnn" && kind != "resnet")) continue;
-    std::string csv = path, folder = fs::path(path).parent_path().string();
-    if (fs::is_directory(path)) {
-      folder = path;
-      for (const auto& e : fs::directory_iterator(path))
-        if (e.path().extension() == ".csv") csv = e.path().string();
-    }
-    if (folder.empty()) folder = ".";
-    data_error(
-        "OT2186",
-        cat("column '", p.name, "' of '", path,
-            "' names images: labels of images come from folders, one per class"),
-        cat("sort them, then use --data by-class:  python3 -c \"import csv, shutil, pathlib as p; "
-            "[(p.Path('by-class', r['",
-            target, "']).mkdir(parents=True, exist_ok=True), shutil.copy(p.Path('", folder,
-            "', r['", p.name, "']), p.Path('by-class', r['", target,
-            "']))) for r in csv.DictReader(open('", csv, "'))]\""));
-  }
-}
-
 void set_image_options(const NewRequest& q, OpenOptions& open) {
   open.largest_side = kLargestInput;
   open.images.resize = q.preprocess.resize;
   open.images.skip_bad = q.skip_bad;
+  open.images.folder = q.images;
+  open.images.wanted = q.kind == "cnn" || q.kind == "resnet";
   if (!q.image_size.empty()) open.x_shape = {3, q.image_size[0], q.image_size.back()};
 }
 

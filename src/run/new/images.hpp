@@ -14,11 +14,6 @@ struct Spread {
 // element on its own.
 Spread measure(const Column& c, int64_t channel_axis);
 
-// A table whose column names image files is refused with a command that sorts the images into
-// folders (OT2186): labels of images come from folders. kind: of the network.
-void refuse_names_of_images(const TableProfile& table, const std::string& kind,
-                            const std::string& path, const std::string& target);
-
 void set_image_options(const NewRequest& q, OpenOptions& open);
 // The size that the model's input declares, for the images that are opened.
 void set_size_of(const Model& m, const std::string& input, OpenOptions& open);

@@ -11,6 +11,7 @@
 #include "data/adapt.hpp"
 #include "data/images.hpp"
 #include "onnx/onnx.hpp"
+#include "run/data/data_spec.hpp"
 #include "run/new/images.hpp"
 #include "run/new/parts.hpp"
 
@@ -33,7 +34,6 @@ Model for_table(const NewRequest& q, const TableProfile& table, const Dataset& d
                "name the column to learn:  --target NAME");
   const NewTarget target = find_targets(data, q.task);
   tell_target(target, listed(data.targets()), data.rows(), observer);
-  refuse_names_of_images(table, q.kind, data.source(), data.targets()[0]);
   const PreprocessPlan plan = plan_preprocessing(table, q.preprocess, data.source());
   tell(plan, observer);
   NetworkSpec s = network_spec(q, target, {total_width(plan.columns)});
@@ -50,6 +50,7 @@ Model for_table(const NewRequest& q, const TableProfile& table, const Dataset& d
             " -o model.onnx"));
   Model m = in_front(new_network(s, all_ops()), s.input, plan, q.seed);
   note_target(target, data.targets(), m);
+  note_reading(data, m.metadata);
   if (!data.dropped().empty()) m.metadata["onnxtrain.drop"] = json(data.dropped()).dump();
   return m;
 }
@@ -87,6 +88,7 @@ void choose_arrays(const NewRequest& q, const Dataset& data, ArrayPlan& a) {
   std::map<std::string, std::string> map;
   if (!q.x.empty()) map["x"] = q.x;
   if (!q.y.empty()) map["y"] = q.y;
+  if (q.y.empty() && !data.targets().empty()) map["y"] = data.target_column();
   const auto found = match_columns(data, {"x"}, {"y"}, map);
   a.x = found.at("x");
   a.y = found.at("y");
@@ -173,21 +175,25 @@ Model for_arrays(const NewRequest& q, const Dataset& data, Observer& observer) {
   choose_arrays(q, data, a);
   const Shape& row = data.column(a.x)->row_shape();
   if (looks_channels_last(q, row))
-    observer.on_note("note",
-                     cat("one row of '", a.x, "' is ", to_string(row), ": taken as ", row[0],
-                         " channels of ", row[1], " x ", row[2],
-                         "; images with channels last:  --layout nhwc, here and for train"));
+    observer.on_note("note", cat("one row of '", a.x, "' is ", to_string(row), ": taken as ",
+                                 row[0], " channels of ", row[1], " x ", row[2],
+                                 "; images with channels last:  --layout nhwc"));
   if (is_one_hot(*data.column(a.y), data, a.y))
     observer.on_note("note", cat("'", a.y,
                                  "' has one 1 in every row and is learnt as numbers; as "
                                  "classes:  y = y.argmax(1) in numpy"));
   a = plan_arrays(q, data);
-  const Dataset used = data.used({a.x, a.y});
+  Names wanted{a.x, a.y};
+  for (const std::string& name : data.targets())  // of a table that names images
+    if (data.has(name)) wanted.push_back(name);
+  const Dataset used = data.used(wanted);
   observer.on_note("data", cat(data.source(), "  ", data.format(), "   ",
                                describe_column(*used.column(a.x)), " '", a.x, "'"));
   tell(data, observer);
-  const NewTarget target = find_target(used, a.y, cat("'", a.y, "'"), q.task, true);
-  tell_target(target, cat("'", a.y, "'"), used.rows(), observer);
+  const std::string shown = data.targets().empty() ? cat("'", a.y, "'") : listed(data.targets());
+  const NewTarget target = data.targets().size() > 1 ? find_targets(used, q.task)
+                                                     : find_target(used, a.y, shown, q.task, true);
+  tell_target(target, shown, used.rows(), observer);
   NetworkSpec s = network_spec(q, target, a.row);
   s.input = a.x;
   s.vocabulary = a.vocabulary;
@@ -200,8 +206,10 @@ Model for_arrays(const NewRequest& q, const Dataset& data, Observer& observer) {
     m.metadata["onnxtrain.scale"] = kScaledInGraph;
     observer.on_note("scale", text);
   }
-  if (q.nhwc) m.metadata["onnxtrain.layout"] = "nhwc";
-  note_target(target, {}, m);
+  if (q.nhwc) m.metadata[kLayoutKey] = "nhwc";
+  note_target(target, data.targets(), m);
+  note_reading(data, m.metadata);
+  if (!data.dropped().empty()) m.metadata["onnxtrain.drop"] = json(data.dropped()).dump();
   return m;
 }
 
@@ -221,9 +229,13 @@ Model made_for(const NewRequest& q, const Dataset* arrays, Observer& observer) {
     observer.on_note("note", "--resize and --image-size are for image folders: nothing is resized");
   if (data.is_table()) return for_table(q, table, data, observer);
   if (data.format() == "images") {
-    if (!data.has("y"))
-      data_error("OT2186", cat("'", q.data, "' has no folder per class: there is nothing to learn"),
-                 "put the images of each class into a folder of its name");
+    if (!data.has(data.target_column()))
+      data_error("OT2186",
+                 cat("'", q.data,
+                     "' has no folder per class and no column besides the names of "
+                     "the images: there is nothing to learn"),
+                 "put the images of each class into a folder of its name, or give a csv with a "
+                 "column of file names and a column to learn");
     const Dataset images = with_channels(q, data, open, observer);
     return resized_in_model(for_arrays(q, images, observer), q, images.row_shape("x"));
   }
@@ -263,6 +275,7 @@ Model preprocessed(const Model& m, const NewRequest& q, Observer& observer) {
   const PreprocessPlan plan = plan_preprocessing(table, q.preprocess, q.data);
   tell(plan, observer);
   Model out = in_front(m, inputs[0], plan, q.seed);
+  note_reading(data, out.metadata);
   if (!data.dropped().empty()) out.metadata["onnxtrain.drop"] = json(data.dropped()).dump();
   return out;
 }

@@ -21,6 +21,7 @@ struct NewRequest {
   bool nhwc = false;                // the data has its channels last
   std::vector<int64_t> image_size;  // height and width; empty: that of the first image
   bool skip_bad = false;            // damaged images are left out
+  std::string images;               // the folder of the images that a table names
   TextRequest text;
   PreprocessOptions preprocess;
   std::vector<int64_t> hidden;

@@ -1,5 +1,6 @@
 // Steps that new models of every kind of data share: what is opened, told and noted in the file.
 #pragma once
+#include "run/data/data_spec.hpp"
 #include "run/new/model.hpp"
 #include "run/new/target.hpp"
 
@@ -23,7 +24,5 @@ Model new_text_model(const NewRequest& q, const OpenOptions& open, Observer& obs
 // A network that was never trained needs a number of steps, however few rows there are: epochs when
 // nobody says how many. kind: of `new`; "": any other model.
 int64_t usual_epochs(const std::string& kind, int64_t rows, int64_t batch);
-// Metadata of a network that `new` made and nobody has trained: its kind.
-inline constexpr const char* kNewKey = "onnxtrain.new";
 
 }  // namespace onnxtrain::run

@@ -8,6 +8,7 @@
 
 #include "core/shell.hpp"
 #include "onnx/onnx.hpp"
+#include "run/data/data_spec.hpp"
 #include "run/new/parts.hpp"
 
 namespace onnxtrain::run {
@@ -106,6 +107,7 @@ Model new_text_model(const NewRequest& q, const OpenOptions& open, Observer& obs
   Model m = new_network(s, all_ops());
   if (s.beside > 0) m = in_front(m, kBeside, beside, q.seed);
   note_target(target, data.targets(), m);
+  note_reading(data, m.metadata);
   if (!data.dropped().empty()) m.metadata["onnxtrain.drop"] = json(data.dropped()).dump();
   m.metadata[kTextKey] = text_json(rule);
   return m;

@@ -25,8 +25,9 @@ double number_in(const ordered_json& line, const std::string& key) {
   return at->is_number() ? at->get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-// The first metric on validation data, its loss, or the training loss.
+// What the line says; else the first metric on validation data, its loss, or the training loss.
 std::string watched(const ordered_json& line) {
+  if (const auto said = line.find("watched"); said != line.end() && said->is_string()) return *said;
   for (const auto& [key, value] : line.items())
     if (key.starts_with("valid_") && key != "valid_loss") return key;
   return line.contains("valid_loss") ? "valid_loss" : "train_loss";

@@ -69,7 +69,7 @@ function charts(runs) {
 }
 
 function epochTable(run) {
-  const keys = [...new Set(run.epochs.flatMap((e) => Object.keys(e)))].filter((k) => k !== "best");
+  const keys = [...new Set(run.epochs.flatMap((e) => Object.keys(e)))].filter((k) => k !== "best" && k !== "watched");
   const rows = run.epochs.map((e) => {
     const row = keys.map((k) => (k === "epoch" ? String(e[k]) : metricText(k, e[k])));
     row.marked = e.epoch === run.best_epoch;
