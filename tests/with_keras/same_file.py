@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 import round_trip as trips
-from onnxtrain.graph import read_graphs
+from onnxtrain.graph import Graph, read_graphs
 from onnxtrain.keras.from_keras import from_keras
 
 
@@ -22,12 +22,23 @@ def digest(name, semantics):
     graphs = read_graphs(from_keras(model, x, y, semantics=semantics))
     h = hashlib.sha256()
     for g in (graphs.main, graphs.sections[0].algorithm):
-        for n in g.nodes:
-            attrs = {k: v.tolist() if hasattr(v, "tolist") else str(v) for k, v in sorted(n.attrs.items())}
-            h.update(json.dumps([n.op, n.inputs, n.outputs, attrs]).encode())
-        for c in g.constants:
-            h.update(c.encode() + np.asarray(g.constants[c]).tobytes())
+        _add(h, g)
     return h.hexdigest()[:16]
+
+
+def _add(h, graph):
+    """Nodes and tensors, those of bodies too."""
+    h.update(json.dumps([list(graph.inputs), list(graph.outputs)]).encode())
+    for n in graph.nodes:
+        bodies = {k: v for k, v in sorted(n.attrs.items()) if isinstance(v, Graph)}
+        attrs = {k: v.tolist() if hasattr(v, "tolist") else str(v) for k, v in sorted(n.attrs.items())
+                 if k not in bodies}
+        h.update(json.dumps([n.op, n.inputs, n.outputs, attrs]).encode())
+        for key, body in bodies.items():
+            h.update(key.encode())
+            _add(h, body)
+    for c in graph.constants:
+        h.update(c.encode() + np.asarray(graph.constants[c]).tobytes())
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import backend_table
 
-MODELS = ["mlp", "bag_of_words"]
+MODELS = ["mlp", "regularized", "bag_of_words", "lstm_masked_left"]
 
 
 def test_the_same_file_without_tensorflow(capsys):

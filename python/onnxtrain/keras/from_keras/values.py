@@ -5,6 +5,12 @@ import numpy as np
 from keras import KerasTensor
 
 _PRIMES = (7919, 7927, 7933, 7937, 7949, 7951, 7963, 7993, 8009, 8011, 8017, 8039)
+_TURNED = {  # function of numpy -> method of the right operand
+    "add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__",
+    "true_divide": "__rtruediv__", "floor_divide": "__rfloordiv__", "remainder": "__rmod__", "power": "__rpow__",
+    "matmul": "__rmatmul__", "less": "__gt__", "less_equal": "__ge__", "greater": "__lt__", "greater_equal": "__le__",
+    "equal": "__eq__", "not_equal": "__ne__", "bitwise_and": "__rand__", "bitwise_or": "__ror__",
+    "bitwise_xor": "__rxor__"}
 
 
 class Traced(KerasTensor):
@@ -48,8 +54,13 @@ class Traced(KerasTensor):
 
     __hash__ = KerasTensor.__hash__
 
-    # an array of numpy or JAX on the left leaves the operator to this class
-    __array_ufunc__ = None
+    # an array of numpy or JAX on the left leaves the operator to this class; so does `array += traced`
+    def __array_ufunc__(self, ufunc, method, *inputs, **more):
+        name = _TURNED.get(ufunc.__name__)
+        plain = method == "__call__" and len(inputs) == 2 and not isinstance(inputs[0], Traced)
+        if name is None or not plain or set(more) - {"out"}:
+            return NotImplemented
+        return getattr(inputs[1], name)(inputs[0])
 
     @property
     def __jax_array__(self):

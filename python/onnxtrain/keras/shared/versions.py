@@ -14,15 +14,13 @@ from ...converters.versions import check_range
 from ...errors import ModelError
 
 TABLE = {  # (major, minor) -> what was tried
-    (3, 10): "3.10.0 with TensorFlow 2.21: the six files of 3.12 except loops; the loops in a later run of their own. "
-             "With TensorFlow 2.18.1, in several runs: test_keras_details, test_keras_refusals, test_mnist_file, "
-             "test_loops and test_keras_as_fit_runs; its own Muon does not run in TensorFlow, its CategoryEncoding "
-             "cannot be traced",
-    (3, 11): "3.11.3 with TensorFlow 2.21: the same six files as 3.12 pass",
+    (3, 10): "3.10.0 with TensorFlow 2.21 and with 2.18.1: all of python/tests/keras3 (gelu in float64 is refused with "
+             "2.18.1); its own Muon does not run in TensorFlow, its CategoryEncoding cannot be traced",
+    (3, 11): "3.11.3: as 3.12",
     (3, 12): "3.12.4 with TensorFlow 2.21: test_from_keras, test_keras_details, test_keras_optimizers, "
              "test_keras_refusals, test_loops and test_keras_names pass",
-    (3, 13): "3.13.2 with TensorFlow 2.21: the same six files as 3.12 pass",
-    (3, 14): "3.14.1 with TensorFlow 2.21: the same six files as 3.12 pass",
+    (3, 13): "3.13.2: as 3.12",
+    (3, 14): "3.14.1: as 3.12; test_augmentation, test_keras_kinks and test_to_keras_generic pass too",
     (3, 15): "the version the tests run with",
 }
 OLDEST, TESTED = (3, 10), (3, 15)
@@ -223,9 +221,12 @@ def _patch_calls(patches, tracer):
     from keras.src.ops import core as ops_core
     from keras.src.ops import operation
 
+    from ..from_keras.lower.casts import keeping_type
+
     patches.set(operation.Operation, "symbolic_call", lambda op, *a, **k: tracer.operation(op, a, k))
     patches.set(Layer, "symbolic_call", lambda layer, *a, **k: tracer.layer(layer, a, k))
     patches.set(layers, "Node", lambda **k: None)  # the user's layers keep their nodes
+    patches.set(ops_core.ConvertToTensor, "__init__", keeping_type(ops_core.ConvertToTensor.__init__))
     patches.set(ops_core.Cond, "__call__", lambda op, *a, **k: tracer.operation(op, a, k))
     names = ("keras.ops", "keras._tf_keras.keras.ops", "keras.src.ops", "keras.src.ops.core")
     public = [m for n, m in list(sys.modules.items()) if n in names]

@@ -9,7 +9,9 @@ from .table import exact, operation
 
 @formula("Relu6")
 def relu6(t, op, x):
-    return t.e.op("Clip", x.onnx, number(t, 0, x), number(t, 6, x))
+    """Without a gradient at 0 and at 6, where Clip has one."""
+    above, most = t.e.op("Relu", x.onnx), number(t, 6, x)
+    return t.e.op("Where", t.e.op("GreaterOrEqual", above, most), most, above)
 
 
 @formula("Silu")
@@ -131,8 +133,10 @@ def sparse_plus(t, op, x):
 
 @formula("SparseSigmoid")
 def sparse_sigmoid(t, op, x):
-    half = t.e.op("Mul", t.e.op("Add", x.onnx, number(t, 1, x)), number(t, 0.5, x))
-    return t.e.op("Clip", half, number(t, 0, x), number(t, 1, x))
+    zero, one = number(t, 0, x), number(t, 1, x)
+    half = t.e.op("Mul", t.e.op("Add", x.onnx, one), number(t, 0.5, x))
+    below = t.e.op("Where", t.e.op("GreaterOrEqual", half, one), one, half)
+    return t.e.op("Where", t.e.op("LessOrEqual", half, zero), zero, below)
 
 
 @operation("Glu")

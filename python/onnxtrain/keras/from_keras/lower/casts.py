@@ -41,6 +41,15 @@ def convert_to_tensor(t, op, x):
     return t.value(x, op.dtype) if op.dtype is not None else t.value(x)
 
 
+def keeping_type(init):
+    """Of symbolic tensors for which no type is asked; Keras 3.10 makes float32 of integers and float64."""
+    def made(op, dtype=None, *args, **more):
+        init(op, dtype, *args, **more)
+        op.dtype = None if dtype is None else op.dtype
+
+    return made
+
+
 @operation("StopGradient")
 def stop_gradient(t, op, x):
     x = t.value(x)

@@ -320,7 +320,8 @@ def logaddexp(t, op, x1, x2):
 
     def make(a, b):
         far = t.e.op("Neg", t.e.op("Abs", t.e.op("Sub", a, b)))
-        return t.e.op("Add", t.e.op("Max", a, b), t.e.op("Softplus", far))
+        top = kinks.larger(t.e, a, b) if kinks.as_tensorflow(t, out) else t.e.op("Max", a, b)
+        return t.e.op("Add", top, t.e.op("Softplus", far))
 
     return broadcast(t, operands(t, (x1, x2), out.dtype), make, out.dtype, out.shape)
 

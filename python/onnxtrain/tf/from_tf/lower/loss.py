@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ....graph import OWN
 from .table import op
 
 
@@ -11,8 +12,17 @@ def soft(n):
     logs = n.e.op("LogSoftmax", n.plain(0), axis=-1)
     labels = n.plain(1)
     loss = n.e.op("Neg", n.e.op("ReduceSum", n.e.op("Mul", labels, logs), n.e.ints([-1]), keepdims=0))
+    if n.dtype.is_floating:
+        loss = n.e.op("Add", loss, _rest(n, labels))
     back = n.e.op("Sub", n.e.op("Exp", logs), labels)
     return [n.out(loss), n.out(back, 1)]
+
+
+def _rest(n, labels):
+    """0, with a gradient: TensorFlow's is softmax(logits) - labels also where a row of labels does not sum to 1."""
+    total = n.e.op("ReduceLogSumExp", n.plain(0), n.e.ints([-1]), keepdims=0)
+    missing = n.e.op("Sub", n.number(1), n.e.op("ReduceSum", labels, n.e.ints([-1]), keepdims=0))
+    return n.e.op("Mul", missing, n.e.op("Sub", total, n.e.op("Detach", total, domain=OWN)))
 
 
 @op("SparseSoftmaxCrossEntropyWithLogits")

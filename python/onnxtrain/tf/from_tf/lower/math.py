@@ -10,9 +10,9 @@ _SAME = {  # TensorFlow's name -> ONNX's
     "Abs": "Abs", "Acos": "Acos", "Acosh": "Acosh", "Asin": "Asin", "Asinh": "Asinh", "Atan": "Atan",
     "Atanh": "Atanh", "Ceil": "Ceil", "Cos": "Cos", "Cosh": "Cosh", "Elu": "Elu", "Erf": "Erf", "Exp": "Exp",
     "Floor": "Floor", "IsInf": "IsInf", "IsNan": "IsNaN", "Log": "Log", "LogicalNot": "Not", "Neg": "Neg",
-    "Reciprocal": "Reciprocal", "Inv": "Reciprocal", "Relu": "Relu", "Rint": "Round", "Round": "Round", "Selu": "Selu",
+    "Reciprocal": "Reciprocal", "Inv": "Reciprocal", "Relu": "Relu", "Rint": "Round", "Round": "Round",
     "Sigmoid": "Sigmoid", "Sign": "Sign", "Sin": "Sin", "Sinh": "Sinh", "Softplus": "Softplus", "Softsign": "Softsign",
-    "Sqrt": "Sqrt", "Tan": "Tan", "Tanh": "Tanh", "Invert": "BitwiseNot",
+    "Tan": "Tan", "Tanh": "Tanh", "Invert": "BitwiseNot",
     "Add": "Add", "AddV2": "Add", "Sub": "Sub", "Mul": "Mul", "RealDiv": "Div", "Div": "Div", "TruncateDiv": "Div",
     "Pow": "Pow", "Equal": "Equal", "Less": "Less", "Greater": "Greater",
     "LessEqual": "LessOrEqual", "GreaterEqual": "GreaterOrEqual", "LogicalAnd": "And", "LogicalOr": "Or",
@@ -65,9 +65,38 @@ def squared_difference(n):
     return formula(n, write, *n.inputs)
 
 
-@op("Rsqrt")
-def rsqrt(n):
-    return formula(n, lambda x: n.e.op("Reciprocal", n.e.op("Sqrt", x)), n[0])
+@op("Sqrt", "Rsqrt")
+def root(n):
+    """TensorFlow's gradient at 0 is 0 where what comes to it is 0. Where it is not, TensorFlow has an infinite one and
+    the file 0."""
+    inverse = n.op.type == "Rsqrt"
+
+    def write(x):
+        none = n.e.op("Equal", x, n.number(0))
+        made = n.e.op("Sqrt", n.e.op("Where", none, n.number(1), x))
+        made = n.e.op("Reciprocal", made) if inverse else made
+        return n.e.op("Where", none, n.number(np.inf if inverse else 0), made)
+
+    def plain(x):
+        return n.e.op("Reciprocal", n.e.op("Sqrt", x)) if inverse else n.e.op("Sqrt", x)
+
+    return formula(n, plain if not n.dtype.is_floating or _lifted(n.op.inputs[0].op) else write, n[0])
+
+
+def _lifted(made):
+    """Whether a positive constant was added, as normalizations do: it is not 0."""
+    if made.type not in ("Add", "AddV2"):
+        return False
+    known = [tf.get_static_value(v) for v in made.inputs]
+    return any(v is not None and v.size and v.min() > 0 for v in known)
+
+
+@op("Selu")
+def selu(n):
+    """At 0 the slope is that of its right side."""
+    scale = 1.0507009873554804934
+    return formula(n, lambda x: n.e.op("Where", n.e.op("Less", x, n.number(0)), n.e.op("Selu", x),
+                                       n.e.op("Mul", x, n.number(scale))), n[0])
 
 
 @op("Log1p")
@@ -87,16 +116,12 @@ def erfc(n):
 
 @op("Relu6")
 def relu6(n):
-    return elementwise(n, "Clip", n[0], *_bounds(n, 0, 6))
+    """Without a gradient at 0 and at 6, where Clip has one."""
+    def write(x):
+        above, most = n.e.op("Relu", x), n.number(6)
+        return n.e.op("Where", n.e.op("GreaterOrEqual", above, most), most, above)
 
-
-def _bounds(n, *numbers):
-    made = []
-    for k in numbers:
-        s = n[0].copy()
-        s._plain, s._first, s.made_first, s.shape = n.number(k), None, False, tf.TensorShape([])
-        made.append(s)
-    return made
+    return formula(n, write, n[0])
 
 
 @op("LeakyRelu")
@@ -106,7 +131,12 @@ def leaky_relu(n):
 
 @op("ClipByValue")
 def clip_by_value(n):
-    return formula(n, lambda x, a, b: n.e.op("Min", n.e.op("Max", x, a), b), *n.inputs)
+    """At a bound the gradient passes."""
+    def write(x, a, b):
+        x = n.e.op("Where", n.e.op("Less", x, a), a, x)
+        return n.e.op("Where", n.e.op("Greater", x, b), b, x)
+
+    return formula(n, write, *n.inputs)
 
 
 @op("IsFinite")

@@ -160,12 +160,19 @@ def silu(c, a):
 
 @lower("aten.relu6")
 def relu6(c, a):
-    return c.op("Clip", a.self, c.num(0.0, a.self), c.num(6.0, a.self))
+    x = c.op("Relu", a.self)
+    return _up_to(c, x, c.num(6.0, x))
 
 
 @lower("aten.hardtanh")
 def hardtanh(c, a):
-    return c.op("Clip", a.self, c.num(a.min_val, a.self), c.num(a.max_val, a.self))
+    least, most = c.num(a.min_val, a.self), c.num(a.max_val, a.self)
+    return c.op("Where", c.op("LessOrEqual", a.self, least), least, _up_to(c, a.self, most))
+
+
+def _up_to(c, x, most):
+    """Without a gradient at the bound itself, where Clip, as torch.clamp, has one."""
+    return c.op("Where", c.op("GreaterOrEqual", x, most), most, x)
 
 
 @lower("aten.hardsigmoid")
