@@ -141,6 +141,7 @@ class Evaluation:
         return {k: np.asarray(got[name]) for k, name in named.items() if name}
 
     def _entry(self, given):
+        self.fixed = self.fixed or self.driver.fixed
         if not self.fixed:
             try:
                 return self._made(*image_sizes(self.driver.model, given))
