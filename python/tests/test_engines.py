@@ -250,6 +250,39 @@ def test_answers_that_no_engine_may_give_are_one_error(train, answers, said):
         ot.Trainer(train, engine=_Answers(answers)).fit(x, y, valid=None, epochs=1, batch_size=8)
 
 
+class _KnownSizes(_Answers):
+    """An engine that refuses open sizes."""
+
+    def __init__(self):
+        super().__init__({})
+        self.asked = []
+
+    def compile(self, step, device, threads=0):
+        self.asked.append([step.shape_of(k) for k in step.data])
+        if any(isinstance(n, str) for shape in self.asked[-1] for n in shape):
+            raise NotImplementedError("dynamic dimension")
+        return super().compile(step, device, threads)
+
+
+def test_an_engine_that_refuses_open_sizes_gets_the_sizes_that_come(train):
+    x, y = data()
+    engine = _KnownSizes()
+    t, native = ot.Trainer(train, engine=engine), ot.Trainer(train)
+    for rows in (8, 5, 8):
+        feeds = {"x": x[:rows], "label": y[:rows]}
+        assert t.step(feeds).loss == pytest.approx(native.step(feeds).loss, abs=1e-5)
+    assert engine.asked == [[["N", 6], ["N"]], [[8, 6], [8]], [[5, 6], [5]]]
+    got, want = t.evaluate(x, y), native.evaluate(x, y)
+    assert got["loss"] == pytest.approx(want["loss"], abs=1e-5) and engine.asked[-1][0] == [48, 6]
+
+
+def test_a_step_that_is_refused_at_every_size_is_one_error(train):
+    x, y = data()
+    with pytest.raises(ot.Error, match="the engine failed: ValueError: no such operator"):
+        ot.Trainer(train, engine=_Answers({"runner": lambda: _raise(ValueError("no such operator"))})).step(
+            {"x": x, "label": y})
+
+
 @pytest.mark.parametrize("engine", [5, None, object()])
 def test_what_is_no_engine(train, engine):
     with pytest.raises(ot.UsageError, match="an engine is a name, or an object with `devices` and `compile`"):

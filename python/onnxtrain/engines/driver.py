@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from ..errors import OpenSizesError
+from ..errors import Error, OpenSizesError
 from ..model import Model
 from ..steps import step_options
 from ..values import from_native, to_native
@@ -116,6 +116,12 @@ class Driver:
                 return self._compile(*image_sizes(self.model, given))
             except OpenSizesError:
                 self.fixed = True  # some shape must be a number: one step for each that comes
+            except Error:
+                raise
+            except Exception:  # noqa: BLE001  the runtime refuses open sizes, or the step whatever its sizes
+                if self.sections > 1:
+                    raise
+                self.fixed = True
         return self._compile(*sizes_of(given))
 
     def _compile(self, key, dims):

@@ -90,7 +90,8 @@ def by_name(got, what):
         except ValueError:
             raise EngineFailed(f"it returned '{k}' as {type(v).__name__} that is no array") from None
         if kind.kind in "OSUcMm":
-            raise EngineFailed(f"it returned '{k}' as {kind if kind != object else type(v).__name__}, not as numbers")
+            shown = type(v).__name__ if kind.kind == "O" else kind
+            raise EngineFailed(f"it returned '{k}' as {shown}, not as numbers")
     return got
 
 
@@ -141,6 +142,7 @@ class Evaluation:
         return {k: np.asarray(got[name]) for k, name in named.items() if name}
 
     def _entry(self, given):
+        self.fixed = self.fixed or self.driver.fixed
         if not self.fixed:
             try:
                 return self._made(*image_sizes(self.driver.model, given))

@@ -79,7 +79,8 @@ constexpr Explanation kTraining[] = {
      "A portable step was written, but some runtimes lack an operator of it, or would freeze its\n"
      "state. docs/engines.md has the table."},
     {"OT1270", "There is no engine of this name. `onnxtrain doctor` lists engines and devices."},
-    {"OT1271", "The engine's Python package is not installed. The message says which."},
+    {"OT1271",
+     "The engine's Python package is not installed, or cannot be loaded. The message says which."},
     {"OT1272",
      "The engine has no such device on this machine. The message lists those that are there."},
     {"OT1275",
@@ -110,9 +111,9 @@ constexpr Explanation kTraining[] = {
      "A whole training takes the arrays of a data set, so some input must have rows: its first\n"
      "dimension has a name that outputs share, or is the same number in all inputs."},
     {"OT1773",
-     "The manifest of a step says that an output becomes an input that is not there, or is of "
-     "another\n"
-     "type or shape. Somebody changed it, or it belongs to another file."},
+     "The manifest of a step cannot be followed: an output becomes an input that is not there, is\n"
+     "no state, or is of another type or shape, a part is missing, or it does not agree with the\n"
+     "manifest inside of the model. Somebody changed it, or it belongs to another file."},
     {"OT1772", "Metrics on validation arrays need the loss, and no output of the training is one."},
     {"OT1250",
      "A glob of --freeze or --only matches no initializer. Nothing is trained under a name that "
