@@ -124,6 +124,8 @@ def test_training_follows_the_layout_of_the_model(images):
         assert said == (k == 0), r.stderr
         losses.append(json.loads((images / f"run{k}/metrics.jsonl").read_text().splitlines()[-1])["train_loss"])
     assert len(set(losses)) == 1, losses  # the same numbers, however they lie
+    assert 'layout = "nhwc"' in (images / "run0/config.toml").read_text()
+    assert 'layout = "nchw"' in (images / "run2/config.toml").read_text()
     for run in ("run0", "run2"):
         for data in ("last.npz", "first.npz"):
             if run == "run2" and data == "last.npz":

@@ -125,6 +125,11 @@ def test_page_of_tables(tmp_path):
     for name, rows in (("titanic", table[:300]), ("test", table[300:]), ("new", table[300:].drop(columns="survived"))):
         rows.to_csv(tmp_path / f"{name}.csv", index=False)
     write_images_and_texts(tmp_path, pytest.importorskip("tokenizers"))
+    photos = sorted((tmp_path / "images").glob("*/*.ppm"))
+    (tmp_path / "photos").mkdir()
+    for name, rows in (("photos/labels", [f"../images/{p.parent.name}/{p.name},{p.parent.name}" for p in photos]),
+                       ("photos", [f"images/{p.parent.name}/{p.name},{p.parent.name}" for p in photos])):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["file,what", *rows]) + "\n")
     play("docs/tables.md", tmp_path, {"ot": ot, "table": table[:300]})
     assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 101
     assert (tmp_path / "trained.onnx").exists()

@@ -316,7 +316,7 @@ Adapted adapt(const Dataset& data, const std::string& name, const InputSpec& inp
 }  // namespace
 
 std::string layout_word(Layout l) {
-  return l == Layout::kAuto ? "auto" : l == Layout::kNchw ? "nchw" : "nhwc";
+  return l == Layout::kNhwc || l == Layout::kUsuallyNhwc ? "nhwc" : "nchw";
 }
 
 std::string layout_note(Layout l, bool channels_last) {

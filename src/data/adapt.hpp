@@ -22,7 +22,7 @@ inline constexpr const char* kScaledInGraph = "graph";
 // kUsuallyNhwc: the data of the model had them last, and so has this, unless only the rows as they
 // are fit.
 enum class Layout { kAuto, kNchw, kNhwc, kUsuallyNhwc };
-std::string layout_word(Layout l);  // "auto", "nchw", "nhwc"
+std::string layout_word(Layout l);  // "nchw" or "nhwc"
 Layout layout_of_word(const std::string& word);
 // What is to be said about it; "": nothing. channels_last: some array has them so.
 std::string layout_note(Layout l, bool channels_last);

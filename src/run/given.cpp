@@ -29,7 +29,7 @@ Settings keys() {
   Settings s;
   s.add({"map", Kind::kText, true, "", {}});
   s.add({"scale", Kind::kText, false, "auto", {}});
-  s.add({"layout", Kind::kText, false, "auto", {}});
+  s.add({"layout", Kind::kText, false, "nchw", {}});
   s.add({"label-offset", Kind::kNumber, false, "0", {}});
   s.add({"valid", Kind::kText, false, "0", {}});
   s.add({"no-shuffle", Kind::kFlag, false, "", {}});

@@ -150,6 +150,10 @@ void Run::open_data(Start& s, Observer& observer) {
     note_loss(s, by_columns);
   }
   parts_ = load_parts(q_.data, *s.model, fed_inputs(*s.model), at_.seed, known, observer);
+  // as it was read: a run that is resumed has its own word
+  if (const auto layout = parts_.data.metadata.find(kLayoutKey);
+      layout != parts_.data.metadata.end())
+    settings_.replace("layout", layout->second);
   balance_classes(s);
   note_class_weights(s);
   if (s.chosen.size() == 1) {

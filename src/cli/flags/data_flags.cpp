@@ -21,10 +21,12 @@ void DataFlags::add_to(Registry& r, CLI::App* c, bool required, bool brief) {
   more(c->add_flag("--standardize", standardize, "the same as --scale standard"));
   more(c->add_option("--encoding", encoding, "csv: utf-8|utf-16|latin1|cp1252"));
   more(c->add_option("--separator", separator, "csv: one character, or tab (default: detected)"));
-  more(c->add_option("--layout", layout,
-                     "auto|nchw|nhwc: order of channels in the data (auto: as in the data that the "
-                     "model was made for, else nchw)")
-           ->check(CLI::IsMember({"auto", "nchw", "nhwc"})));
+  auto* l = c->add_option("--layout", layout,
+                          "nchw|nhwc: order of channels in the data; not given: as in the data "
+                          "that the model was made for")
+                ->check(CLI::IsMember({"nchw", "nhwc"}));
+  more(l);
+  layout_option = l;
   more(c->add_option("--images", images,
                      "csv with a column of image files: the folder they lie in (default: that of "
                      "the csv)"));
@@ -58,7 +60,8 @@ run::DataRequest DataFlags::request() const {
     usage_error("OT0003", cat("--standardize and --scale ", scale, " are two scales"),
                 "leave one of them out");
   q.feed.adapt.scale = standardize ? "standard" : scale;
-  q.feed.adapt.layout = layout_of_word(layout);
+  const bool said = layout == "nhwc" || layout_option->count() > 0;
+  q.feed.adapt.layout = said ? layout_of_word(layout) : Layout::kAuto;
   q.feed.adapt.label_offset = label_offset;
   return q;
 }

@@ -9,10 +9,11 @@
 namespace onnxtrain::cli {
 
 struct DataFlags {
-  std::string data, target, drop, scale = "auto", layout = "auto", encoding, separator, images,
+  std::string data, target, drop, scale = "auto", layout = "nchw", encoding, separator, images,
                                   text, tokenizer;
   int64_t max_length = 0;
   bool standardize = false, skip_bad = false;
+  const CLI::Option* layout_option = nullptr;
   std::vector<std::string> map;
   int64_t label_offset = 0;
 
