@@ -212,6 +212,7 @@ class Loop {
       e.valid_loss = m.loss();
       e.metrics = epoch_metrics(m, outputs, o_.metric);
       result_.constant_guess = m.constant_guess();
+      result_.constant_loss = m.constant_loss();
       result_.confusion = m.confusion();
     }
     return e;
