@@ -273,7 +273,8 @@ def test_weights_in_constants_of_branches_train_and_reach_the_export(tmp_path):
 def test_a_weight_that_a_branch_gives_is_exported_as_a_result_of_a_node(tmp_path):
     """onnxruntime refuses a branch whose result is a value from outside of it."""
     def branch(name, nodes, weights):
-        return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3])], weights)
+        result = helper.make_tensor_value_info(name, TensorProto.FLOAT, [3])
+        return helper.make_graph(nodes, name, [], [result], weights)
 
     then = branch("given", [], [numpy_helper.from_array(np.ones(3, np.float32), "given")])
     other = branch("summed", [helper.make_node("ReduceSum", ["p", "first"], ["summed"], keepdims=0)], [])
