@@ -31,6 +31,12 @@ def run(work):
     return work
 
 
+def test_a_run_with_nothing_left_to_do_is_not_blamed(run):
+    r = cli("train", "--resume", "run", "--epochs", "1", cwd=run)
+    assert r.returncode == 0 and "nothing to do" in r.stdout + r.stderr
+    assert "OT3127" not in r.stderr
+
+
 CHANGES = [["--optimizer", "adam"], ["--loss", "mse"], ["--freeze", "fc1.*"], ["--only", "fc2.*"], ["--clip", "1"],
            ["--clip-value", "1"], ["--accumulate", "2"], ["--weight-decay", "0.1"], ["--momentum", "0.9"],
            ["--seed", "5"], ["--label-smoothing", "0.1"], ["--as-is"]]

@@ -338,9 +338,12 @@ class Trainer(Checked):
     @lr.setter
     def lr(self, value):
         try:
-            self._t.rate = float(value)
+            rate = float(value)
         except (TypeError, ValueError):
             raise UsageError(f"the learning rate is a number, not {value!r}", "OT1152", "t.lr = 1e-3") from None
+        if not 0 <= rate < float("inf"):
+            raise UsageError(f"the learning rate is a number from 0 on, not {value!r}", "OT1152", "t.lr = 1e-3")
+        self._t.rate = rate
 
     learning_rate = lr
 

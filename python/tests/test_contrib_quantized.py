@@ -78,6 +78,16 @@ def test_unary(op, attrs):
     agree(op, [bytes_of(2, 3, 4, 5), scale(0.03), zero(128), small, end], **attrs)
 
 
+@pytest.mark.parametrize("kind, code", [(np.uint8, 2), (np.int8, 3), (np.uint16, 4), (np.int16, 5)])
+def test_pairs_of_16_bits(kind, code):
+    numbers = RANDOM.standard_normal((3, 4)).astype(np.float32)
+    agree("QuantizeLinear", [numbers, scale(0.01), zero(100, kind)], (code,))
+    wide = RANDOM.randint(np.iinfo(kind).min, np.iinfo(kind).max, (3, 4)).astype(kind)
+    agree("DequantizeLinear", [wide, scale(0.01), zero(7, kind)], (1,))
+    by_row = np.array([0.01, 0.02, 0.5], np.float32)
+    agree("DequantizeLinear", [wide, by_row, np.array([1, 2, 3], kind)], (1,), axis=0)
+
+
 def test_concat():
     agree("QLinearConcat", [scale(0.1), zero(100), bytes_of(2, 3), scale(0.05), zero(120), bytes_of(2, 4), scale(0.2),
                             zero(90)], axis=1)

@@ -270,6 +270,34 @@ def test_weights_in_constants_of_branches_train_and_reach_the_export(tmp_path):
         np.testing.assert_allclose(got, x @ t.state[name], rtol=1e-5)
 
 
+def test_a_weight_that_a_branch_gives_is_exported_as_a_result_of_a_node(tmp_path):
+    """onnxruntime refuses a branch whose result is a value from outside of it."""
+    def branch(name, nodes, weights):
+        result = helper.make_tensor_value_info(name, TensorProto.FLOAT, [3])
+        return helper.make_graph(nodes, name, [], [result], weights)
+
+    then = branch("given", [], [numpy_helper.from_array(np.ones(3, np.float32), "given")])
+    other = branch("summed", [helper.make_node("ReduceSum", ["p", "first"], ["summed"], keepdims=0)], [])
+    g = helper.make_graph(
+        [helper.make_node("Mul", ["x", "w"], ["p"]), helper.make_node("If", ["empty"], ["r"], then_branch=then,
+                                                                     else_branch=other),
+         helper.make_node("Add", ["p", "r"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3]),
+         helper.make_tensor_value_info("empty", TensorProto.BOOL, [])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3])],
+        [numpy_helper.from_array(np.full(3, 0.5, np.float32), "w"),
+         numpy_helper.from_array(np.array([0], np.int64), "first")])
+    m = helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    t = ot.Trainer(ot.prepare(ot.load(m.SerializeToString()), loss="mse", optimizer=ot.SGD(lr=0.1)))
+    for empty in (False, True):
+        t.step({"x": np.ones((2, 3), np.float32), "empty": np.array(empty), "label": np.zeros((2, 3), np.float32)})
+    path = tmp_path / "t.onnx"
+    t.export(str(path))
+    for empty in (False, True):
+        feeds = {"x": np.ones((2, 3), np.float32), "empty": np.array(empty)}
+        np.testing.assert_allclose(reference(ot.load(str(path)), feeds)[0], ot.Session(str(path)).run(feeds)["y"])
+
+
 def test_the_fix_for_normalization_in_a_branch_works_as_printed():
     model, x = two_branches(with_norm=True), np.ones((3, 2), np.float32)
     frozen = []

@@ -13,7 +13,7 @@
 #include "engine/check_types.hpp"
 #include "engine/gradients.hpp"
 #include "model/describe.hpp"
-#include "onnx/onnx.hpp"
+#include "onnx/odd_updates.hpp"
 #include "run/data/raw_columns.hpp"
 
 namespace onnxtrain::api {
@@ -90,6 +90,15 @@ std::string findings_json(const std::vector<Finding>& list) {
                  {"message", f.message},
                  {"hint", f.hint}});
   return j.dump();
+}
+
+// What the checker found, what operators object to, and updates that can hardly be meant.
+template <class Load>
+ot_text* checked(std::vector<Finding> found, Load&& load) {
+  Model m;
+  found = with_types_checked(std::move(found), [&]() -> const Model& { return m = load(); });
+  add_odd_updates(m, found);
+  return text(findings_json(found));
 }
 
 }  // namespace
@@ -188,17 +197,15 @@ ot_status ot_model_set_initializer(ot_model* m, const char* name, const ot_value
 }
 ot_status ot_check_file(const char* path, ot_text** json) {
   return guarded({{"path", path}, {"json", json}}, [&] {
-    *json = text(findings_json(with_types_checked(check_model_file(path, all_ops()),
-                                                  [&] { return load_model(path, all_ops()); })));
+    *json = checked(check_model_file(path, all_ops()), [&] { return load_model(path, all_ops()); });
   });
 }
 ot_status ot_check_bytes(const void* data, size_t size, const char* base_dir, ot_text** json) {
   return guarded({{"json", json}, {"data", size ? data : ""}}, [&] {
     std::string_view bytes(static_cast<const char*>(data), size);
     std::string base = base_dir ? base_dir : "";
-    *json = text(findings_json(with_types_checked(check_model_bytes(bytes, base, all_ops()), [&] {
-      return load_model_bytes(bytes, base, all_ops());
-    })));
+    *json = checked(check_model_bytes(bytes, base, all_ops()),
+                    [&] { return load_model_bytes(bytes, base, all_ops()); });
   });
 }
 ot_status ot_model_weights(const ot_model* m, const char* recipe, ot_text** json) {

@@ -158,6 +158,8 @@ json fit_on(ot_trainer* t, const run::Given& given, const char* options, ot_epoc
     j["constant_guess"] = json::object();
     for (const auto& [name, value] : r.constant_guess) j["constant_guess"][name] = value;
   }
+  if (const run::Guess g = run::only_guessed(r, false); !g.text.empty())
+    caller.on_warning("OT3118", g.text, g.hint);
   j["warnings"] = caller.warnings;
   return j;
 }

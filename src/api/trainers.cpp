@@ -5,6 +5,7 @@
 
 #include "api/handles.hpp"
 #include "core/memory.hpp"
+#include "onnx/odd_updates.hpp"
 
 using namespace onnxtrain;
 using namespace onnxtrain::api;
@@ -12,6 +13,7 @@ using namespace onnxtrain::api;
 namespace {
 ot_trainer* new_trainer(std::shared_ptr<const Model> m, const ot_options* o) {
   const uint64_t seed = seed_of(o);
+  refuse_impossible_updates(*m);
   return new ot_trainer(
       run::Run(std::make_unique<Training>(std::move(m), seed, options_of(o)), seed));
 }

@@ -146,14 +146,22 @@ void resolve_gradients(Graph& g) {
 }
 
 bool expand_gradients(Graph& g, const OpTable& table, int opset) {
+  // Each order has several times the nodes of the one before.
+  constexpr size_t kMost = 30'000, kTimes = 20;
   bool any = false;
   for (const Node& n : g.nodes) any |= is_gradient(n);
   if (!any) return false;
+  const size_t most = kMost + kTimes * g.nodes.size();
   std::vector<Node> old = std::move(g.nodes);
   g.nodes.clear();
   for (Node& n : old) {
     if (is_gradient(n)) {
       expand(g, n, table, opset);
+      if (g.nodes.size() > most)
+        model_error("OT1003",
+                    cat("the gradients of gradients grow to ", g.nodes.size(), " nodes with ",
+                        n.label(), ", allowed are ", most),
+                    "fewer Gradient nodes that differentiate each other");
     } else {
       g.nodes.push_back(std::move(n));
     }

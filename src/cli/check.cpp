@@ -7,7 +7,7 @@
 #include "cli/flags/limit_flags.hpp"
 #include "cli/measure/check_gradients.hpp"
 #include "engine/check_types.hpp"
-#include "onnx/onnx.hpp"
+#include "onnx/odd_updates.hpp"
 
 namespace onnxtrain::cli {
 
@@ -25,8 +25,11 @@ struct CheckFlags {
 // Every violation at once; returns the number of errors.
 int report_findings(const CheckFlags& f, json& list) {
   int errors = 0;
-  auto found = with_types_checked(check_model_file(f.path, all_ops()),
-                                  [&] { return load_model(f.path, all_ops()); });
+  Model m;
+  auto found = with_types_checked(check_model_file(f.path, all_ops()), [&]() -> const Model& {
+    return m = load_model(f.path, all_ops());
+  });
+  add_odd_updates(m, found);
   for (const Finding& x : found) {
     bool error = x.level == Finding::Level::kError;
     errors += error;

@@ -156,11 +156,8 @@ void say_best(const TrainFlags& f, const run::FitResult& r) {
       if (figures.empty() || name.ends_with("rmse") || name.ends_with("accuracy"))
         figures += cat(figures.empty() ? "" : ", ", name, " ", format_metric(name, value));
     say("best", cat("epoch ", e.epoch, ": valid ", figures, guess.empty() ? "" : "; " + guess));
-    if (run::is_a_guess(e, r))
-      warn("OT3118", "the best epoch is no better than a constant guess: nothing was learnt yet",
-           cat(run::loss_grew(r) ? "a smaller --lr: the loss grew" : "more --epochs, a larger --lr",
-               f.data.scale == "standard" ? "" : ", columns of one scale (--scale standard)",
-               "; large target values in smaller units"));
+    if (const run::Guess g = run::only_guessed(r, f.data.scale == "standard"); !g.text.empty())
+      warn("OT3118", g.text, g.hint);
     return;
   }
 }

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/memory.hpp"
+#include "core/table_budget.hpp"
 #include "core/tensor.hpp"
 #include "core/text.hpp"
 
@@ -21,6 +22,7 @@ constexpr int64_t kLoopTrips = 10'000'000;
 constexpr double kFreeSeconds = 5, kSecondsPerMiB = 1;
 
 thread_local Budget* t_current = nullptr;
+thread_local Budget* t_tables = nullptr;  // of tables, where nothing else is counted
 
 const char* environment(const char* name) {
   const char* text = std::getenv(name);
@@ -140,6 +142,25 @@ void Budget::check_time() const {
 
 NoBudget::NoBudget() : outer_(t_current) { t_current = nullptr; }
 NoBudget::~NoBudget() { t_current = outer_; }
+
+TableBudget::TableBudget(const Limits& limits) : outer_(t_tables) {
+  Budget* const current = t_current;
+  budget_.emplace(limits, nullptr, false);
+  t_current = current;
+  t_tables = &*budget_;
+}
+
+TableBudget::~TableBudget() {
+  Budget* const current = t_current;
+  budget_.reset();
+  t_current = current;
+  t_tables = outer_;
+}
+
+TableBudget::Use::Use() : outer_(t_current) {
+  if (t_current == nullptr) t_current = t_tables;
+}
+TableBudget::Use::~Use() { t_current = outer_; }
 
 Charge& Charge::operator=(const Charge& other) {
   if (this != &other) set(other.bytes_);

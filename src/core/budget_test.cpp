@@ -8,6 +8,7 @@
 #include "core/counted.hpp"
 #include "core/error.hpp"
 #include "core/memory.hpp"
+#include "core/table_budget.hpp"
 #include "core/tensor.hpp"
 #include "core/text_memory.hpp"
 
@@ -83,6 +84,22 @@ TEST(Budget, CountsVectorsOfKernels) {
                 again.clear();
               }),
               "OT1401");
+  }
+  EXPECT_EQ(memory_in_use(), before);
+}
+
+TEST(Budget, CountsTablesOfAPlanAlone) {
+  const size_t before = memory_in_use();
+  {
+    const TableBudget tables(of_memory(1 << 20));
+    EXPECT_EQ(Budget::current(), nullptr);
+    const NoBudget planned;
+    const Tensor part(DType::kFloat, {1'000'000});
+    CountedVector<int64_t> table(100'000, 7);
+    EXPECT_EQ(code_of([] { CountedVector<int64_t> more(40'000); }), "OT1401");
+    table = CountedVector<int64_t>();
+    const CountedVector<int64_t> again(100'000, 1);
+    EXPECT_EQ(Budget::current(), nullptr);
   }
   EXPECT_EQ(memory_in_use(), before);
 }

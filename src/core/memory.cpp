@@ -20,6 +20,7 @@
 
 #include "core/budget.hpp"
 #include "core/counted.hpp"
+#include "core/table_budget.hpp"
 #include "core/tensor.hpp"
 
 namespace onnxtrain {
@@ -293,6 +294,7 @@ static_assert(sizeof(Counted) <= kNote);
 void* allocate_counted(size_t bytes) {
   if (bytes >= std::numeric_limits<size_t>::max() / 2) too_much(bytes, memory_in_use());
   const size_t rounded = (bytes + kNote + kAlignment - 1) / kAlignment * kAlignment;
+  const TableBudget::Use tables;
   const Counted counted(rounded, true);
   void* p = std::aligned_alloc(kAlignment, rounded);
   if (p == nullptr) {

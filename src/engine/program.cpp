@@ -8,6 +8,7 @@
 #include "autodiff/autodiff.hpp"
 #include "autodiff/sequences.hpp"
 #include "core/memory.hpp"
+#include "core/table_budget.hpp"
 #include "engine/input_sizes.hpp"
 #include "engine/memory_limit.hpp"
 #include "engine/not_finite.hpp"
@@ -208,8 +209,12 @@ std::unique_ptr<Plan> Program::Impl::make_plan_of(Graph g, Stages& stages) {
   std::unique_ptr<Plan> plan;
   const auto start = std::chrono::steady_clock::now();
   const int before = int(g.nodes.size());
+  std::optional<TableBudget> tables;
   std::optional<NoBudget> planned;  // against the limit of the process, or the one given
-  if (!options.nested) planned.emplace();
+  if (!options.nested) {
+    tables.emplace(with_defaults(options.limits, model_bytes + data_bytes));
+    planned.emplace();
+  }
   if (options.limits.memory == 0) {
     plan = make_plan(std::move(g), updates, all_ops(), variable, *pool, arena);
   } else {

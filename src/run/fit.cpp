@@ -213,6 +213,7 @@ class Loop {
       e.metrics = epoch_metrics(m, outputs, o_.metric);
       e.watches_loss = watches_loss_;
       result_.constant_guess = m.constant_guess();
+      result_.constant_loss = m.constant_loss();
       result_.confusion = m.confusion();
     }
     return e;

@@ -48,13 +48,16 @@ struct FitResult {
   // What a guess reaches that is the same for every row: (metric, value), in the order of the
   // metrics.
   std::vector<std::pair<std::string, double>> constant_guess;
+  double constant_loss = 0;  // of a guess by the classes' shares; 0: not known
   std::vector<std::vector<int64_t>> confusion;
 };
 
-// Is this epoch no better than a guess that is the same for every row?
-bool is_a_guess(const EpochResult& e, const FitResult& r);
-// The loss ended far above where it was, or beyond any loss of classes.
-bool loss_grew(const FitResult& r);
+// What to say (OT3118) when the best epoch is no better than a guess that is the same for every
+// row; "" when it is. hint: what to try; scaled: the columns have one scale.
+struct Guess {
+  std::string text, hint;
+};
+Guess only_guessed(const FitResult& r, bool scaled);
 
 // Trains from `at` (all zero: from the beginning) and leaves the final state in the stepper.
 FitResult fit(Stepper& stepper, const FitTask& task, const FitOptions& o, Position at,

@@ -127,6 +127,7 @@ FitResult Run::fit(const Given& asked, FitCall call, const std::atomic<int>& sto
     named = with_names(*given.data, call);
     given.data = &named;
   }
+  if (!resumed_ && t_->step_count() == 0) warn_about_updates(observer);
   take_parts(given, call, valid_file, observer);
   if (!given.stream) call.fit.batch = batch_size_for(t_->source(), call.fit.batch);
   std::unique_ptr<Batches> batches =

@@ -24,7 +24,7 @@ double largest(const Tensor& t) {
 
 }  // namespace
 
-Moved::Moved(const Training& t) : steps_(t.step_count()) {
+Moved::Moved(const Training& t) {
   const Graph& g = t.source().main;
   size_t kept = 0;
   for (const std::string& name : t.state().names()) {
@@ -39,8 +39,7 @@ Moved::Moved(const Training& t) : steps_(t.step_count()) {
   }
 }
 
-void Moved::warn_if_nothing(const Training& t, Observer& observer) const {
-  const uint64_t steps = t.step_count() - steps_;
+void Moved::warn_if_nothing(const Training& t, uint64_t steps, Observer& observer) const {
   if (steps == 0 || before_.empty()) return;
   double change = 0, size = 0;
   for (const Weight& w : before_) {

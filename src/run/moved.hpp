@@ -13,9 +13,9 @@ namespace onnxtrain::run {
 class Moved {
  public:
   explicit Moved(const Training& t);
-  // Warns (OT3127) when steps were made and no weight changed by more than the last digit that
-  // float32 has beside the largest weight.
-  void warn_if_nothing(const Training& t, Observer& observer) const;
+  // Warns (OT3127) when this many steps were made since, at least one, and no weight changed by
+  // more than the last digit that float32 has beside the largest weight.
+  void warn_if_nothing(const Training& t, uint64_t steps, Observer& observer) const;
 
  private:
   struct Weight {
@@ -23,7 +23,6 @@ class Moved {
     uint64_t hash = 0;
     Tensor copy;  // undefined: only the hash is known
   };
-  uint64_t steps_ = 0;
   std::vector<Weight> before_;
 };
 

@@ -43,17 +43,6 @@ std::string taken(Model& m, const char* key) {
   return value;
 }
 
-// A training that the file brings, which somebody may have written or edited.
-void warn_about_updates(const Training& t, Observer& observer) {
-  for (const OddUpdate& odd : odd_updates(t.source()))
-    observer.on_warning("OT3134", odd.text, odd.hint);
-  if (t.has_lr() && t.lr() < 0)
-    observer.on_warning("OT3130",
-                        cat("the learning rate of the file is ", t.lr(),
-                            ": training makes the loss larger, not smaller"),
-                        "give another one:  --lr 1e-3");
-}
-
 // The change that --preprocess asks for.
 ModelChange preprocessing(const Request& q, Observer& observer) {
   if (!q.preprocess) return {};
@@ -115,7 +104,7 @@ Run::Run(Request q, Settings settings, Observer& observer)
   const bool scheduled = lr_is_scheduled(*s.model);
   t_ = std::make_unique<Training>(std::move(s.model), at_.seed, q_.program);
   accept_fed(*t_);
-  if (!prepared_ && !resumed_) warn_about_updates(*t_, observer);
+  if (!prepared_ && !resumed_) warn_about_updates(observer);
   cut_batches();
   if (!new_lr) return;
   // a schedule of ours has been made again from the new learning rate
@@ -126,6 +115,18 @@ Run::Run(Request q, Settings settings, Observer& observer)
                 "remove --lr, or prepare the file again with it:  onnxtrain prepare MODEL --lr "
                 "RATE --schedule KIND");
   if (!scheduled) t_->set_lr(std::strtod(settings_.value("lr").c_str(), nullptr));
+}
+
+// A training that the file brings, which somebody may have written or edited.
+void Run::warn_about_updates(Observer& observer) const {
+  refuse_impossible_updates(t_->source());
+  for (const OddUpdate& odd : odd_updates(t_->source()))
+    observer.on_warning("OT3134", odd.text, odd.hint);
+  if (t_->has_lr() && t_->lr() < 0)
+    observer.on_warning("OT3130",
+                        cat("the learning rate of the file is ", t_->lr(),
+                            ": training makes the loss larger, not smaller"),
+                        "give another one:  --lr 1e-3");
 }
 
 void Run::set_engine(std::unique_ptr<Engine> engine) {
@@ -240,9 +241,23 @@ FitResult Run::run_loop(Batches& train, const FitOptions& o, Observer& observer)
   options.lr_known = prepared_ && steps_ > 0;
   const Moved moved(*t_);
   FitResult r = run::fit(stepper, task, options, at_, observer);
-  if (!engine_) moved.warn_if_nothing(*t_, observer);
+  warn_if_data_changed(observer);
+  if (!engine_) moved.warn_if_nothing(*t_, r.at.step - at_.step, observer);
   at_ = r.at;
   return r;
+}
+
+// Arrays are not copied: who writes to them meanwhile changes what is learnt.
+void Run::warn_if_data_changed(Observer& observer) const {
+  const std::vector<ColumnPtr>& columns = parts_.data.feeds.columns;
+  if (columns.empty() || hash_rows(columns).text() == parts_.all.text()) return;
+  const bool file = !q_.data.data.empty();
+  observer.on_warning("OT3116",
+                      cat("the data changed while it was trained on (", parts_.all.text(),
+                          " before, ", hash_rows(columns).text(),
+                          " now): what was learnt is of neither, and no run can repeat it"),
+                      file ? "let nobody write to the file, or train on a copy of it"
+                           : "train on copies of the arrays:  fit(x.copy(), y.copy())");
 }
 
 FitResult Run::fit(const std::atomic<int>& stop, bool profiled, Observer& observer) {

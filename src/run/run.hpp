@@ -123,6 +123,8 @@ class Run {
   void balance_classes(Start& s);
   void note_class_weights(Start& s) const;
   void check_data(const Model& m, bool goes_on, Observer& observer);
+  void warn_if_data_changed(Observer& observer) const;
+  void warn_about_updates(Observer& observer) const;
   void cut_batches();
   void check_processes(const std::string& settings) const;
   bool goes_on_in(const std::string& folder) const;

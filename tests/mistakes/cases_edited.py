@@ -62,8 +62,40 @@ def silent_loss(t, b, m):
     t.algorithm.output.extend(kept)
 
 
+def uphill(t, b, m):
+    """The gradient of the first weight comes into its update with the other sign."""
+    for k, n in enumerate(t.algorithm.node):
+        if n.op_type == "AdamW":
+            t.algorithm.node.insert(k, h.make_node("Neg", [n.input[3]], ["turned"], "turn"))
+            t.algorithm.node[k + 1].input[3] = "turned"
+            return
+
+
+def plain_steps(sign):
+    """w = w + 0.1 * gradient, or with `Sub` what it should be."""
+    def change(t, b, m):
+        for n in list(t.algorithm.node):
+            if n.op_type == "AdamW" and n.input[2] == "fc1.weight":
+                t.algorithm.node.append(h.make_node("Mul", ["learning_rate", n.input[3]], ["scaled"]))
+                t.algorithm.node.append(h.make_node(sign, ["fc1.weight", "scaled"], ["stepped"], "step"))
+        t.algorithm.output.append(h.make_tensor_value_info("stepped", onnx.TensorProto.FLOAT, [16, 4]))
+        b["fc1.weight"].value = "stepped"
+
+    return change
+
+
+def below_zero(t, b, m):
+    for i in (*m.graph.initializer, *t.algorithm.initializer):
+        if i.name == "fc1.weight.exp_avg_sq":
+            i.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(i) - 0.01, i.name))
+
+
 def edited(name, change, says, code=0):
     return M(name, TRAIN, code, says, plant=training(change))
+
+
+def P(name, typed, code, says, change):
+    return M(name, typed, code, says, plant=training(change), python=True)
 
 
 CASES = [
@@ -79,4 +111,18 @@ CASES = [
     edited("a learning rate of the file below zero", number("learning_rate", -0.1), ["OT3130", "-0.1", "loss larger"]),
     edited("a learning rate of zero", number("learning_rate", 0), ["OT3127", "learning rate is 0"]),
     edited("a training that shows no loss", silent_loss, ["nan"]),
+    edited("the sign of a gradient", uphill, ["OT3134", "'fc1.weight'", "along its gradient", "sign turned around"]),
+    edited("the sign of a plain step", plain_steps("Add"), ["OT3134", "'fc1.weight'", "along its gradient", "step"]),
+    edited("a counter below zero", number("T", -5), ["OT1292", "'T'", "-5", "below 0"], 3),
+    edited("a counter beyond all trainings", number("T", 2**62), ["OT3134", "'T'", "no training is that long"]),
+    edited("squares below zero", below_zero, ["OT1292", "'fc1.weight.exp_avg_sq'", "-0.01", "NaN"], 3),
+    M("bindings exchanged, check", "onnxtrain check e.onnx", 0, ["warning[OT3134]", "'fc1.weight.exp_avg'"],
+      plant=training(exchanged)),
+    M("squares below zero, check", "onnxtrain check e.onnx", 3, ["error[OT1292]", "'fc1.weight.exp_avg_sq'"],
+      plant=training(below_zero)),
+    P("bindings exchanged, ot.check", "print(ot.check('e.onnx'))", 0, ["OT3134", "fc1.weight.exp_avg"], exchanged),
+    P("squares below zero in one's own loop", "ot.Trainer('e.onnx')", "ModelError",
+      ["OT1292", "'fc1.weight.exp_avg_sq'"], below_zero),
+    P("the sign of a gradient, Python", "ot.Trainer('e.onnx').fit(x, y, epochs=1)", 0, ["OT3134", "'fc1.weight'"],
+      uphill),
 ]

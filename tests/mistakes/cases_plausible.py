@@ -59,6 +59,17 @@ DATA = [
     M("the target of eval in other units",
       "onnxtrain train reg.onnx --data reg.npz --epochs 1 --out o -q; onnxtrain eval o --data v.npz", 0,
       ["OT3129", "the target"], plant=lambda d: np.savez(d / "v.npz", x=x(), y=np.load(d / "reg.npz")["y"] * 1000)),
+    M("windows of one series", "onnxtrain train reg.onnx --data v.npz --epochs 1 --out o ", 0,
+      ["OT3135", "windows of one series", "1 point after"], "--valid",
+      "onnxtrain train reg.onnx --data v.npz --epochs 1 --out o {fix} w.npz",
+      plant=both(lambda d: windows(d / "v.npz", 0), lambda d: windows(d / "w.npz", 200))),
+    M("labels of other rows", "onnxtrain train mlp.onnx --data v.npz --epochs 20 --out o", 0,
+      ["OT3118", "can be chance", "nothing was learnt"],
+      plant=npz("v.npz", x=lambda: x(), y=lambda: np.random.default_rng(1).permutation(y()))),
+    M("a target beyond the output", "onnxtrain train binary.onnx --data v.npz --loss mse --epochs 1 --out o", 4,
+      ["OT2166", "'p'", "between 0 and 1"], "--loss mse --loss-input s",
+      "onnxtrain train binary.onnx --data v.npz --epochs 1 --out o {fix}",
+      plant=lambda d: np.savez(d / "v.npz", x=x(), y=np.load(d / "reg.npz")["y"])),
     M("eval on the data of the training", "onnxtrain eval run --data data.npz", 0, ["trained on", "nothing about"]),
     M("two arrays for two inputs by their order", "onnxtrain predict two.onnx --data v.npz", 0,
       ["'arr_0' feeds 'a'", "--map"],
@@ -71,6 +82,13 @@ def two():
                      [h.make_tensor_value_info(k, T.FLOAT, ["N", 4]) for k in "ab"],
                      [h.make_tensor_value_info("y", T.FLOAT, ["N", 4])])
     return h.make_model(g, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+
+
+def windows(path, begin):
+    """Four values of a random walk, and the next one."""
+    walk = np.cumsum(np.random.default_rng(begin).standard_normal(134)).astype(np.float32)
+    rows = np.lib.stride_tricks.sliding_window_view(walk, 4)[:-1]
+    np.savez(path, x=rows, y=walk[4:, None])
 
 
 SETTINGS = [
@@ -107,6 +125,30 @@ PYTHON = [
       ["smaller 'valid_accuracy'"], 'mode="auto"', "ot.callbacks.EarlyStopping(monitor='valid_accuracy', {fix})"),
 ]
 
+PYTHON += [
+    P("arrays that change during fit", "x = x.copy()\nm = ot.load('mlp.onnx').compile()\n"
+      "m.fit(x, y, epochs=3, on_epoch=lambda e: x.__imul__(2) is None)", 0, ["OT3116", "while it was trained on"],
+      "fit(x.copy(), y.copy())", "m = ot.load('mlp.onnx').compile(); z = x\n"
+      "m.{fix}; m.fit(x.copy(), y, epochs=3, on_epoch=lambda e: z.__imul__(2) is None)"),
+    P("a learning rate of nothing in one's own loop", "ot.prepare('mlp.onnx', optimizer=ot.SGD(lr=1e-12))", 0,
+      ["OT3130", "1e-12", "nothing is learnt"]),
+    P("labels of other rows, Python", "r = np.random.default_rng(1)\n"
+      "ot.load('mlp.onnx').compile().fit(x, r.permutation(y), epochs=20, valid=0.1)", 0, ["OT3118"]),
+    P("a target beyond the output, Python", "ot.load('binary.onnx').compile(loss='mse').fit(x, x[:, :1] * 9, epochs=1)",
+      "DataError", ["OT2166"], "loss=ot.losses.MSE(output='s')",
+      "ot.load('binary.onnx').compile({fix}).fit(x, x[:, :1] * 9, epochs=1)"),
+]
+PYTHON += [
+    P("class weights as Keras has them", "ot.load('mlp.onnx').compile().fit(x, y, class_weight={0: 1, 1: 2, 2: 1})",
+      "UsageError", ["'class_weight'"], "compile(loss=ot.losses.CrossEntropy(weight=[1.0, 2.0, 1.0]))",
+      "ot.load('mlp.onnx').{fix}.fit(x, y, epochs=1)"),
+    P("a callback in the singular",
+      "ot.load('mlp.onnx').compile().fit(x, y, callback=[ot.callbacks.EarlyStopping('loss')])", "UsageError",
+      ["'callback'"], "callbacks=",
+      "ot.load('mlp.onnx').compile().fit(x, y, epochs=1, {fix}[ot.callbacks.EarlyStopping('loss')])"),
+    P("a learning rate below zero in one's own loop", "t = ot.Trainer(ot.prepare('mlp.onnx')); t.lr = -0.1",
+      "UsageError", ["from 0 on", "-0.1"], "t.lr = 1e-3", "t = ot.Trainer(ot.prepare('mlp.onnx')); {fix}"),
+]
 PYTHON.append(
     P("bytes after numbers in a stream",
       "ot.load('mlp.onnx').compile().fit([(x, y), ((x * 10).astype('u1'), y)], epochs=1)", 0,

@@ -61,9 +61,18 @@ def squared_error(trial, target):
 
 
 def toward(trial, target, inputs, now):
+    try:
+        return to_numbers(trial, target, inputs, now, now + np.random.default_rng(2).normal(size=now.shape))
+    except ot.Error as e:
+        if e.code != "OT2166":  # an output between 0 and 1 learns no other number
+            raise
+    return to_numbers(trial, target, inputs, now, np.random.default_rng(2).uniform(0, 1, now.shape))
+
+
+def to_numbers(trial, target, inputs, now, wanted):
     loss = ot.losses.MSE(output=target)
     trained = ot.prepare(str(trial.path), loss=loss, optimizer=ot.SGD(lr=0.0, momentum=0.5), label="wanted")
-    wanted = now + np.random.default_rng(2).normal(size=now.shape).astype(now.dtype)
+    wanted = wanted.astype(now.dtype)
     feeds = {**{n: v for n, v in inputs.items() if n in trained.inputs}, "wanted": wanted}
     return descend(trained, feeds, 0 if trial.large else STEPS)
 

@@ -75,3 +75,38 @@ def in_double(proto):
     if copy.functions:
         return None
     return copy if graph(copy.graph) else None
+
+
+def halves(g):
+    """Names of the float16 numbers of a graph: initializers, inputs, constants, and what is computed from them."""
+    known = {i.name for i in g.initializer if i.data_type == TensorProto.FLOAT16}
+    known |= {v.name for v in g.input if v.type.tensor_type.elem_type == TensorProto.FLOAT16}
+    for n in g.node:
+        to = next((a.i for a in n.attribute if a.name in KINDS), None)
+        kinds = [a.t.data_type for a in n.attribute if a.type == onnx.AttributeProto.TENSOR]
+        if to is not None or n.op_type in ("Constant", "ConstantOfShape"):
+            half = TensorProto.FLOAT16 in (to, *kinds)
+        else:
+            half = n.op_type not in ("Shape", "Size") and any(name in known for name in n.input)
+        known |= set(n.output) if half else set()
+    return known
+
+
+def rounded_to_half(proto):
+    """`in_double`, with every float16 result rounded as the file's type rounds it; None where nothing is float16."""
+    half = halves(proto.graph)
+    wide = in_double(proto) if half else None
+    if wide is None:
+        return None
+    nodes = []
+    for n in wide.graph.node:
+        nodes.append(onnx.NodeProto.FromString(n.SerializeToString()))
+        for k, name in enumerate(n.output):
+            if name not in half or n.op_type == "Constant":
+                continue
+            nodes[-1].output[k] = f"{name}_exact"
+            nodes.append(onnx.helper.make_node("Cast", [f"{name}_exact"], [f"{name}_half"], to=TensorProto.FLOAT16))
+            nodes.append(onnx.helper.make_node("Cast", [f"{name}_half"], [name], to=TensorProto.DOUBLE))
+    del wide.graph.node[:]
+    wide.graph.node.extend(nodes)
+    return wide

@@ -1,6 +1,7 @@
 """The table of docs/compatibility.md: ONNX files of PyPI packages, each in a process of its own with limits.
 
-Usage: python tools/wild/report.py [-j N] [--only TEXT] [--seconds N] [--minutes N] [--results NAME] [--fresh]
+Usage: python tools/wild/report.py [-j N] [--only TEXT] [--over MB] [--seconds N] [--minutes N] [--results NAME]
+                                   [--fresh]
        python tools/wild/report.py --again TEXT        files again whose results hold the text, like WRONG
        python tools/wild/report.py --made       the files of make_files.py instead
        make figures-wild
@@ -85,6 +86,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("-j", type=int, default=1, help="files at the same time")
     parser.add_argument("--only", default="", help="files whose package, path or key holds this text")
+    parser.add_argument("--over", type=float, default=0, help="files larger than so many megabytes")
     parser.add_argument("--seconds", type=int, default=SECONDS, help="limit of one file, of processor time")
     parser.add_argument("--minutes", type=float, default=1e9, help="begins no file after this time")
     parser.add_argument("--made", action="store_true", help="the files of make_files.py")
@@ -93,7 +95,8 @@ def main():
     parser.add_argument("--fresh", action="store_true", help="forget earlier results of this name")
     options = parser.parse_args()
     found = json.loads((cache_folder() / "made.json").read_text()) if options.made else collect()
-    index = {k: v for k, v in found.items() if options.only in f"{v['package']}/{v['path']} {k}"}
+    index = {k: v for k, v in found.items() if options.only in f"{v['package']}/{v['path']} {k}" and
+             v["bytes"] > 1e6 * options.over}
     kept = cache_folder() / f"results-{'made-' if options.made else ''}{options.results or commit()}.json"
     results = json.loads(kept.read_text()) if kept.exists() and not options.fresh else {}
     if options.again:

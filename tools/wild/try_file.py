@@ -24,7 +24,7 @@ import by_differences  # noqa: E402
 import feeds as made_up  # noqa: E402
 import fine_tuning  # noqa: E402
 from answers import gap, lift_constants, operators, reference, refused, tolerance  # noqa: E402
-from in_double import in_double, in_double_feeds  # noqa: E402
+from in_double import in_double, in_double_feeds, rounded_to_half  # noqa: E402
 
 DRAWS = {"Multinomial", "Bernoulli"}  # random numbers that have no mean to take instead
 LARGE_BYTES = 16 << 20  # of a file, and
@@ -40,7 +40,7 @@ def still(graph):
         del node.attribute[:]
         node.attribute.extend(kept)
         if "Normal" in node.op_type:
-            fixed = {"mean": given.get("mean", 0.0), "scale": 0.0}
+            fixed = {"mean": given.get("mean", 0.0), "scale": 1e-30}  # ONNX Runtime ends the process at 0
         else:
             middle = (given.get("low", 0.0) + given.get("high", 1.0)) / 2
             fixed = {"low": middle, "high": middle}
@@ -130,8 +130,9 @@ class Trial:
 
         proto = onnx.load(path)
         lift_constants(proto.graph)
+        sizes = {name for n in operators(proto.graph) if n.op_type in ("Resize", "Upsample") for name in n.input[1:]}
         for i in proto.graph.initializer:
-            if i.data_type == onnx.TensorProto.FLOAT:
+            if i.data_type == onnx.TensorProto.FLOAT and i.name not in sizes:
                 i.CopyFrom(onnx.numpy_helper.from_array(other_bit(onnx.numpy_helper.to_array(i)), i.name))
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "moved.onnx").write_bytes(proto.SerializeToString())
@@ -144,11 +145,20 @@ class Trial:
         wide = in_double(onnx.load(path)) if bad else None
         if wide is None:
             return bad
+        def computed(proto):
+            return ot.Session(ot.load(proto.SerializeToString()), threads=1).run(in_double_feeds(self.feeds))
+
         try:
-            exact = ot.Session(ot.load(wide.SerializeToString()), threads=1).run(in_double_feeds(self.feeds))
+            exact = computed(wide)
+            halved = rounded_to_half(onnx.load(path))
+            rounding = {n: gap(v, exact[n]) or 0 for n, v in computed(halved).items()} if halved else {}
         except ot.Error:  # an operator without a kernel for float64
             return bad
-        return {n: g for n, g in bad.items() if (gap(got[n], exact[n]) or 0) > (gap(want[n], exact[n]) or 0)}
+
+        def limit(n):  # ONNX Runtime keeps float16 in float32 between some nodes
+            return max(gap(want[n], exact[n]) or 0, 2 * rounding.get(n, 0))
+
+        return {n: g for n, g in bad.items() if (gap(got[n], exact[n]) or 0) > limit(n)}
 
 
 def outcome(path):

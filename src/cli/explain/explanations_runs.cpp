@@ -44,14 +44,17 @@ constexpr Explanation kRuns[] = {
     {"OT3115", "`prepare` writes a new training over the one that the file has."},
     {"OT3116",
      "The rows are not those that the run was trained on so far: the file changed, or another one "
-     "was\ngiven. The fingerprint is in data.json and in the checkpoint."},
+     "was\ngiven. The fingerprint is in data.json and in the checkpoint. At the end of a training: "
+     "somebody wrote to\nthe arrays or the file meanwhile."},
     {"OT3117",
      "config.toml of the run is gone. Checkpoints hold the settings that decide what is learnt, "
      "too, and the\nrun goes on with those. A checkpoint of an older version holds none: then the "
      "defaults count."},
     {"OT3118",
      "The metric of the best epoch is not better than that of one guess for all rows: the most "
-     "frequent\nclass, or the mean of the targets."},
+     "frequent\nclass, or the mean of the targets. Few rows hit more often than that by chance: "
+     "then the "
+     "loss is compared with\nthat of the classes' shares."},
     {"OT3119",
      "Batches from an iterator are not known before they come. In a whole epoch no label was 0; "
      "classes\nare counted from 0."},
@@ -112,7 +115,13 @@ constexpr Explanation kRuns[] = {
      "The training in the file obeys the rules, but an update is assigned to another variable or "
      "to "
      "none, the\ncounter of steps stands still, or the gradient is that of a tensor that no target "
-     "reaches. Files that\nwere edited by hand have such bindings."},
+     "reaches. Files that\nwere edited by hand have such bindings. The same holds for a gradient "
+     "that comes "
+     "into the update with its\nsign turned around, and for a counter that no training reaches."},
+    {"OT3135",
+     "Rows are windows of one series: most of a row is in the next one, too. Validation rows that "
+     "are chosen at\nrandom lie between training rows and share their numbers, so their figures "
+     "are better than those of later\ndata. Validate on the end of the series."},
     {"OT4001", "A file cannot be opened: it does not exist, or may not be read."},
     {"OT4002", "The path is a folder or device where a file is needed."},
     {"OT4003", "The file is larger than the limit."},

@@ -292,6 +292,10 @@ constexpr Explanation kTraining[] = {
     {"OT1291",
      "A weight or a running statistic of the file is NaN or infinite. No loss would be finite. "
      "--reset begins with new values."},
+    {"OT1292",
+     "The state of an optimizer in the file cannot be: an average of squares has numbers below 0, "
+     "or the\ncounter of steps is negative. The first step would give NaN. Files that were edited "
+     "by hand have such states."},
 };
 
 }  // namespace

@@ -155,6 +155,18 @@ bool adopt_constants(Graph& g) {
   return any;
 }
 
+// A body whose result is a value from outside of it: ONNX Runtime wants a node between.
+void give_by_a_node(Graph& body, ValueId v, int opset) {
+  if (std::find(body.outputs.begin(), body.outputs.end(), v) == body.outputs.end()) return;
+  Node n;
+  n.op = "Identity";
+  n.version = opset;
+  n.inputs = {v};
+  const ValueId same = body.add_node(std::move(n), 1, body.value_name(v))[0];
+  body.value(same).type = body.value(v).type;
+  std::replace(body.outputs.begin(), body.outputs.end(), v, same);
+}
+
 // Moves the weights among the initializers of the node's bodies out into `outer`; with `constants`
 // those that nodes Constant hold too.
 bool lift_weights(Graph& outer, Node& n, bool constants) {
@@ -179,6 +191,7 @@ bool lift_weights(Graph& outer, Node& n, bool constants) {
       d.constant = {};
       d.initializer = false;
       body->captures.push_back({lifted, v});
+      give_by_a_node(*body, v, n.version);
       here = true;
     }
     if (here) *sub = body;

@@ -19,7 +19,8 @@ constexpr double kHeavy = 1e9;
 constexpr double kDropout = 0.9;  // of the values: ten times fewer are left
 constexpr double kMomentum = 0.999;
 constexpr double kClip = 1e-4;
-constexpr double kShrink = 0.5;  // of a weight, in one step
+constexpr double kShrink = 0.5;      // of a weight, in one step
+constexpr double kSmallest = 1e-10;  // of a learning rate
 constexpr double kRaised = 1.01;
 constexpr double kEnded = 1e-5;  // of the largest learning rate
 
@@ -109,6 +110,18 @@ void look_at_decay(const OptimizerSpec& o, const Optimizer& record, Found& found
     if (look(cat(" for '", x.glob, "'"), x.weight_decay, x.lr_scale)) return;
 }
 
+// A learning rate with which no weight of float32 moves, whatever the optimizer makes of it.
+void look_at_lr(const Recipe& r, Found& found) {
+  const double lr = default_lr(r.optimizer);
+  double weight = r.losses.empty() ? 1 : 0;
+  for (const LossTerm& t : r.losses) weight += std::fabs(t.weight);
+  if (lr > 0 && lr * std::max(1.0, weight) < kSmallest)
+    found.push_back({cat("learning rate ", lr,
+                         ": steps are smaller than float32 can add to any "
+                         "usual weight, so nothing is learnt"),
+                     "a larger one:  --lr 1e-3"});
+}
+
 void look_at_clips(const Recipe& r, Found& found) {
   for (const auto& [flag, value, what] :
        {std::tuple{"--clip", r.clip_norm, "the norm of all gradients together"},
@@ -147,6 +160,7 @@ std::vector<OddSetting> odd_settings(const Recipe& r, const Model& m) {
     look_at_averages(r.optimizer, *record, settings_of(r.optimizer), found);
     look_at_decay(r.optimizer, *record, found);
   }
+  look_at_lr(r, found);
   look_at_clips(r, found);
   look_at_dropout(r, m, found);
   return found;

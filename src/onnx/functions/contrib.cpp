@@ -292,8 +292,9 @@ std::unique_ptr<onnx::FunctionProto> contrib_body(const ContribNode& n, std::str
   why = b.why;
   if (!why.empty()) return nullptr;
   auto f = std::make_unique<onnx::FunctionProto>();
-  const std::string text = cat("<domain: \"com.microsoft\", opset_import: [\"\" : 17]>\n", n.op,
-                               " (", b.inputs, ") => (", b.outputs, ") {\n", b.text, "}");
+  const std::string text =
+      cat("<domain: \"com.microsoft\", opset_import: [\"\" : ", b.opset, "]>\n", n.op, " (",
+          b.inputs, ") => (", b.outputs, ") {\n", b.text, "}");
   const auto status = onnx::OnnxParser::Parse(*f, text.c_str());
   if (!status.IsOK()) why = cat("no body: ", status.ErrorMessage());
   OT_ASSERT(status.IsOK());

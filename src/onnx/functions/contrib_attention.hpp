@@ -8,6 +8,7 @@ namespace onnxtrain::contrib {
 struct Body {
   std::string inputs, outputs, text;
   std::string why;  // not empty: it cannot be written
+  int opset = 17;   // of its operators
 };
 
 std::string text_of(double v);

@@ -21,6 +21,16 @@ std::string quantized(const std::string& to, const std::string& from, const std:
              ")\n");
 }
 
+// The standard's operators, before it had 16 and 4 bits.
+void dequantize_linear(const ContribNode& n, Body& b) {
+  b.inputs = "X, s, z", b.outputs = "Y", b.opset = 21;
+  b.text = numbers("Y", "X", "s", "z", n.has(2), passed(n, {"axis"}));
+}
+void quantize_linear(const ContribNode& n, Body& b) {
+  b.inputs = "X, s, z", b.outputs = "Y", b.opset = 21;
+  b.text = cat("  Y = QuantizeLinear ", passed(n, {"axis"}), "(X, s", n.has(2) ? ", z" : "", ")\n");
+}
+
 // Without a zero point QuantizeLinear makes uint8.
 bool result_is_known(const ContribNode& n, size_t input, size_t zero, Body& b) {
   if (!n.has(zero) && n.type(input) != DType::kUint8)
@@ -255,6 +265,8 @@ void lstm(const ContribNode& n, Body& b) {
 
 const std::map<std::string, Maker>& quantized_makers() {
   static const std::map<std::string, Maker> all = {
+      {"DequantizeLinear", dequantize_linear},
+      {"QuantizeLinear", quantize_linear},
       {"QLinearAdd", binary<false>},
       {"QLinearMul", binary<true>},
       {"QLinearLeakyRelu", leaky_relu},

@@ -34,15 +34,17 @@ struct Pass {
   int64_t out_size() const { return outer * out * inner; }
 };
 
+// Takes the tables of `s` over: one axis can have millions of outputs.
 template <class T>
-std::vector<Pass<T>> passes_of(const ResizeSpec& s, Shape shape) {
+std::vector<Pass<T>> passes_of(ResizeSpec& s, Shape shape) {
   std::vector<Pass<T>> passes;
-  for (const ResizeAxis& a : s.axes) {
+  for (ResizeAxis& a : s.axes) {
     Pass<T> p;
     p.outer = product(shape, 0, size_t(a.axis));
     p.inner = product(shape, size_t(a.axis) + 1, shape.size());
-    p.in = a.in, p.out = a.out, p.taps = a.taps, p.index = a.index;
-    for (double w : a.weight) p.weight.push_back(T(w));
+    p.in = a.in, p.out = a.out, p.taps = a.taps, p.index = std::move(a.index);
+    p.weight.assign(a.weight.begin(), a.weight.end());
+    a.weight = {};
     shape[size_t(a.axis)] = a.out;
     passes.push_back(std::move(p));
   }
@@ -127,8 +129,7 @@ struct Interpolate {
     size_t bytes = passes.size() > 1 ? scratch(passes) : 0;
     p.workspace = 2 * bytes;
     int64_t n = p.out(0).size();
-    for (ResizeAxis& a : s.axes) a.index = {}, a.weight = {};
-    return [=](const Run& r) {
+    return [=, s = std::move(s), passes = std::move(passes)](const Run& r) {
       const T* from = r.in<T>(0);
       T *y = r.out<T>(0),
         *space[2] = {static_cast<T*>(r.workspace),
@@ -222,7 +223,7 @@ struct Gradient {
     size_t bytes = std::max(scratch(passes), size_t(0)),
            mask_bytes = masked ? (size_t(n) * sizeof(T) + 63) / 64 * 64 : 0;
     p.workspace = 2 * bytes + mask_bytes;
-    return [=](const Run& r) {
+    return [=, s = std::move(s), passes = std::move(passes)](const Run& r) {
       const T* from = r.in<T>(0);
       char* base = static_cast<char*>(r.workspace);
       T *dx = r.out<T>(0),

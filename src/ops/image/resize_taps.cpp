@@ -112,6 +112,7 @@ ResizeAxis make_axis(const Options& o, int64_t axis, int64_t in, int64_t out, do
                               " does not fit into memory"));
   if (o.antialias && 4 / std::min(1.0, scale) > kMostTaps)
     model_error("OT1160", cat("a scale of ", scale, " is too small"));
+  a.outside.reserve(size_t(out));
   for (int64_t x = 0; x < out; ++x) {
     double at = source_of(o, double(x), scale, double(in), double(out), roi_begin, roi_end);
     bool outside = o.coordinates == "tf_crop_and_resize" && (at < 0 || at > double(in - 1));
@@ -125,6 +126,10 @@ ResizeAxis make_axis(const Options& o, int64_t axis, int64_t in, int64_t out, do
     int64_t first;
     std::vector<double> c = coefficients(o, ratio, scale, first);
     a.taps = int64_t(c.size());
+    if (x == 0) {
+      a.index.reserve(size_t(out) * c.size());
+      a.weight.reserve(size_t(out) * c.size());
+    }
     if (o.exclude_outside && o.mode != "nearest") {
       double sum = 0;
       for (size_t k = 0; k < c.size(); ++k) {

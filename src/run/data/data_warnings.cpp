@@ -10,6 +10,7 @@
 #include "run/data/column_relations.hpp"
 #include "run/data/column_scale.hpp"
 #include "run/data/parts.hpp"
+#include "run/data/windows.hpp"
 
 namespace onnxtrain::run {
 
@@ -146,6 +147,10 @@ void warn_about_data(const Parts& p, const Model& m, const FeedOptions& feed, Ob
   warn_about_columns(p, m, table, observer);
   if (p.has_valid) warn_about_shared_rows(p, observer);
   if (p.has_valid) warn_about_unmet_classes(p, m, observer);
+  if (p.has_valid && p.valid_data.feeds.columns.empty())
+    if (const std::string windows = overlapping_rows(p.data.feeds); !windows.empty())
+      observer.on_warning("OT3135", windows,
+                          "validate on the end of the series:  --valid LATER.npz");
   if (p.has_valid && p.valid.rows() < kFewRows)
     observer.on_warning(
         "OT3113",

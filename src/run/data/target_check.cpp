@@ -235,8 +235,9 @@ void check_target(const Model& m, const LoadedData& d, Observer& observer) {
       cat("output '", s.output, "' lies between ", s.range.low, " and ", s.range.high,
           ", the target '", t.column, "' between ", t.min, " and ", t.max);
   const std::string flag = scores_flag(m, s);
-  const std::string hint = flag.empty() ? std::string("scale the target to this range")
-                                        : cat("train on the tensor before the activation:  ", flag);
+  const std::string hint =
+      flag.empty() ? std::string("scale the target to this range")
+                   : cat("train on the tensor before the activation:  --loss ", s.kind, " ", flag);
   if (t.min > s.range.high || t.max < s.range.low || (s.range.in(0, 1) && t.outside > 0.5))
     data_error("OT2166", cat(what, ": it cannot be learnt"), hint);
   observer.on_warning("OT3110", cat(what, ": not every value can be reached"), hint);

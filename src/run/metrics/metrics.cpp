@@ -129,6 +129,20 @@ std::vector<std::pair<std::string, double>> Metrics::constant_guess() const {
   return {{"mae", absolute / n}, {"rmse", std::sqrt(square / n)}};
 }
 
+double Metrics::constant_loss() const {
+  if (task_ != TaskKind::kClasses || !scores_.log_loss) return 0;
+  double all = 0, loss = 0;
+  std::vector<double> of_class;
+  for (const auto& row : confusion_) {
+    of_class.push_back(0);
+    for (int64_t c : row) of_class.back() += double(c);
+    all += of_class.back();
+  }
+  for (double n : of_class)
+    if (n > 0) loss -= n / all * std::log(n / all);
+  return loss;
+}
+
 std::vector<std::pair<std::string, double>> Metrics::watched_first(
     const std::string& watched) const {
   auto all = values();

@@ -54,6 +54,8 @@ class Metrics {
   // What a guess reaches that is the same for every row: the most frequent class, or the mean of
   // the targets. (name, value) as in values(); empty if unknown.
   std::vector<std::pair<std::string, double>> constant_guess() const;
+  // The log loss of a guess by the classes' shares; 0 where the loss is another one.
+  double constant_loss() const;
 
  private:
   void add_classes(const Tensor& output, const Tensor& target);

@@ -1,4 +1,4 @@
-"""Files of both exporters of PyTorch: networks of our own, torchvision's and transformers' with random weights."""
+"""Files of both exporters of PyTorch: networks of our own and transformers' with random weights."""
 
 import io
 
