@@ -151,3 +151,18 @@ def test_rows_that_have_the_models_order_are_not_turned(tmp_path):
     assert losses[0] == losses[1], losses
     message = refused(tmp_path, "OT2110", "train", "m.onnx", "--data", "first.npz", "--layout", "nhwc", "--out", "x")
     assert "leave --layout nhwc out" in message, message
+
+
+def test_arrays_in_python_follow_the_model(images):
+    import onnxtrain as ot
+
+    with np.load(images / "last.npz") as d:
+        x, y = d["x"], d["y"]
+    model = ot.new("cnn", (x, y), layout="nhwc", verbose=False)
+    losses = [ot.load(str(images / "m.onnx")).fit(a, y, epochs=2, verbose=0).epochs[-1]["loss"]
+              for a in (x, x.transpose(0, 3, 1, 2))]
+    assert losses[0] == losses[1], losses
+    model.fit(x, y, epochs=6, verbose=0)
+    assert model.evaluate(x, y)["accuracy"] == model.evaluate(x.transpose(0, 3, 1, 2), y)["accuracy"] > 0.9
+    a, b = model.predict(x), model.predict(x.transpose(0, 3, 1, 2))
+    np.testing.assert_array_equal(a, b)

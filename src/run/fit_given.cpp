@@ -37,7 +37,7 @@ void Run::take_parts(const Given& given, const FitCall& call, const std::string&
   const std::vector<ValueDef>& inputs = t_->slots();
   const bool goes_on = resumed_;
   FeedOptions feed = call.feed;
-  follow_scale(data_spec(m.metadata), feed);
+  follow_arrays(data_spec(m.metadata), feed);
   if (feed.classes.empty()) feed.classes = data_spec(m.metadata).classes;
   parts_ = {};
   if (given.stream) {
@@ -50,7 +50,7 @@ void Run::take_parts(const Given& given, const FitCall& call, const std::string&
     const bool own_valid = given.valid || !valid_file.empty();
     parts_ = split_parts(*given.data, m, inputs, feed, {0, own_valid ? 0 : call.valid, at_.seed});
   }
-  follow_scale(data_spec(parts_.data.metadata), feed);  // as it was measured
+  follow_arrays(data_spec(parts_.data.metadata), feed);  // as it was measured
   if (given.valid) {
     set_valid(parts_, feeds_for(*given.valid, m, inputs, feed));
   } else if (!valid_file.empty()) {
@@ -156,8 +156,8 @@ FitResult Run::fit(const Given& asked, FitCall call, const std::atomic<int>& sto
 
 Evaluation Run::evaluate(const Dataset& d, int64_t batch) {
   FeedOptions feed;
-  follow_scale(data_spec(t_->source().metadata), feed);
-  follow_scale(data_spec(parts_.data.metadata), feed);
+  follow_arrays(data_spec(t_->source().metadata), feed);
+  follow_arrays(data_spec(parts_.data.metadata), feed);
   const LoadedData data = feeds_for(d, t_->source(), t_->slots(), feed);
   NativeStepper native(*t_);
   if (batch <= 0) batch = 256;

@@ -123,11 +123,19 @@ void leave_scale_to_graph(FeedOptions& feed) {
   feed.standard.clear();
 }
 
+namespace {
+
+void follow_layout(const DataSpec& s, FeedOptions& feed) {
+  if (s.nhwc && feed.adapt.layout == Layout::kAuto) feed.adapt.layout = Layout::kUsuallyNhwc;
+}
+
+}  // namespace
+
 void follow(const DataSpec& s, FeedOptions& feed, CsvOptions& csv) {
   if (s.scaled_in_graph()) leave_scale_to_graph(feed);
   if (feed.adapt.scale == "auto" && !s.scale.empty()) feed.adapt.scale = s.scale;
   if (is_measured_scale(feed.adapt.scale) && feed.standard.empty()) feed.standard = s.standard;
-  if (s.nhwc && feed.adapt.layout == Layout::kAuto) feed.adapt.layout = Layout::kUsuallyNhwc;
+  follow_layout(s, feed);
   if (feed.adapt.label_offset == 0) feed.adapt.label_offset = s.label_offset;
   if (feed.map.empty()) feed.usual = s.map;
   if (feed.classes.empty()) feed.classes = s.classes;
@@ -143,7 +151,8 @@ void follow(const DataSpec& s, FeedOptions& feed, CsvOptions& csv) {
   if (csv.drop.empty()) csv.drop = s.drop;
 }
 
-void follow_scale(const DataSpec& s, FeedOptions& feed) {
+void follow_arrays(const DataSpec& s, FeedOptions& feed) {
+  follow_layout(s, feed);
   if (s.scaled_in_graph()) return leave_scale_to_graph(feed);
   if (!is_measured_scale(s.scale) || s.standard.empty()) return;
   if (feed.adapt.scale != "auto" && !is_measured_scale(feed.adapt.scale)) return;

@@ -47,8 +47,8 @@ void note_spec(const Dataset& data, const std::map<std::string, std::string>& co
 void follow(const DataSpec& spec, FeedOptions& feed, CsvOptions& csv);
 // The graph scales its inputs: data is read as it is. OT0034 when the caller asks for more.
 void leave_scale_to_graph(FeedOptions& feed);
-// Only the scale of columns, for arrays without names.
-void follow_scale(const DataSpec& spec, FeedOptions& feed);
+// Only the scale of columns and the order of channels, for arrays without names.
+void follow_arrays(const DataSpec& spec, FeedOptions& feed);
 // Does a table with these columns and classes have what the spec names?
 bool fits(const DataSpec& spec, const Dataset& data);
 

@@ -335,7 +335,7 @@ Value fitted(const Model& m, const ValueDef& input, const Value& given, bool as_
   if (target && dtype_is_integer(input.type.elem))
     data = with_classes(std::move(data), input.name, target_labels(m), 0);
   FeedOptions feed;
-  if (as_trained) follow_scale(data_spec(m.metadata), feed);
+  if (as_trained) follow_arrays(data_spec(m.metadata), feed);
   AdaptOptions o = options_for(feed, input.name, target);
   o.missing = !target && takes_missing(m.main, m.main.find(input.name));
   const bool label = target && dtype_is_integer(input.type.elem);
