@@ -1,7 +1,6 @@
 """Image folders through the command line: predictions by file name, one image, classes by the run's list."""
 
 import csv
-import shutil
 import sys
 
 import numpy as np

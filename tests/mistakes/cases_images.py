@@ -3,6 +3,7 @@
 import shutil
 
 import numpy as np
+
 from mistake import Mistake as M
 from workshop import both, raw
 
