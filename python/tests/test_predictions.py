@@ -1,4 +1,4 @@
-"""`predict(proba=, labels=)` and the estimators take from the library what an output holds, as the command line does."""
+"""`predict(proba=, labels=)` and the estimators take from the library what an output holds, as the program does."""
 
 import numpy as np
 import pytest
