@@ -146,7 +146,7 @@ class autograd_functions:
     def __enter__(self):
         base, obstacles = torch.autograd.Function, self.obstacles
         self.before = base.__dict__.get("apply")
-        original = base.apply.__func__
+        original = next(vars(c)["apply"] for c in base.__mro__ if "apply" in vars(c))  # from 2.15 on written in C
 
         def apply(cls, *args, **kwargs):
             if cls.__name__ == "CheckpointFunction":
@@ -157,7 +157,7 @@ class autograd_functions:
                     place_here(),
                     "write it with ordinary operators (detach() for parts without gradient)",
                 )
-            return original(cls, *args, **kwargs)
+            return original.__get__(None, cls)(*args, **kwargs)
 
         base.apply = classmethod(apply)
         return self
