@@ -8,7 +8,6 @@
 namespace onnxtrain::portable {
 namespace {
 
-using testing::random_ints;
 using testing::random_tensor;
 
 TEST(PortableRules, Math) {
