@@ -82,8 +82,7 @@ void require_images(const Names& paths, const std::string& column, const std::st
   if (gone.empty() || (options.images.skip_bad && gone.size() < paths.size())) return;
   data_error("OT2207",
              cat(gone.size() == paths.size() ? "none" : cat(gone.size()), " of the ", paths.size(),
-                 gone.size() == paths.size() ? " images that column '" : " images that column '",
-                 column, "' of '", source,
+                 " images that column '", column, "' of '", source,
                  gone.size() == paths.size() ? "' names is there: " : "' names are not there: ",
                  listed(gone, 3)),
              gone.size() == paths.size() ? "say where the images lie:  --images FOLDER"

@@ -48,6 +48,7 @@ std::string key_of(const Graph& g, const std::vector<Value>& inputs) {
 }
 
 constexpr size_t kMaxPlans = 16;
+constexpr size_t kSmallTables = size_t(16) << 20;  // bytes
 
 // Bytes of the tensors in a value.
 size_t value_bytes(const Value& v) {
@@ -212,7 +213,10 @@ std::unique_ptr<Plan> Program::Impl::make_plan_of(Graph g, Stages& stages) {
   std::optional<TableBudget> tables;
   std::optional<NoBudget> planned;  // against the limit of the process, or the one given
   if (!options.nested) {
-    tables.emplace(with_defaults(options.limits, model_bytes + data_bytes));
+    // the small tables of every plan are no reason to refuse it: its own check names what it needs
+    Limits of_tables = with_defaults(options.limits, model_bytes + data_bytes);
+    of_tables.memory = std::max(of_tables.memory, kSmallTables);
+    tables.emplace(of_tables);
     planned.emplace();
   }
   if (options.limits.memory == 0) {

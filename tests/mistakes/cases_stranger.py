@@ -53,6 +53,7 @@ SHELL = [
     M("clip below zero", T + "--clip -1", 2, ["-1"]),
     M("an engine that is none", T + "--engine tensorrt", 2, ["tensorrt", "onnxruntime"]),
     M("a device that is none", T + "--engine onnxruntime:gpu7", 2, ["gpu7"]),
+    M("a device of this library", T + "--engine native:gpu", 2, ["device 'gpu'"], "--engine native", T + "{fix}"),
     M("frozen and only at once", T + "--freeze fc1.weight --only fc1.weight", 2, ["freeze", "only"],
       "onnxtrain info mlp.onnx", ""),
     M("a pattern with a typing mistake", T + "--freeze 'fc9*'", 2, ["fc9*"], "onnxtrain info mlp.onnx", ""),

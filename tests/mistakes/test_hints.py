@@ -20,6 +20,7 @@ PLANTED = Path(__file__).with_name("planted.json")
 NOT_PLANTED = {
     "OT1121": "a name of the C API; Python asks for names itself (OT1122)",
     "OT1205": "an operator of a whole training whose lowered gradient needs sizes: tests/engines",
+    "OT1271": "a package of an engine that is missing or broken: python/tests/test_engines.py",
     "OT1275": "an engine that dies in the middle of a run: tests/engines",
     "OT1276": "an engine that gives other values than it was asked for: python/tests/test_engines.py",
     "OT1607": "another version of TensorFlow: make test-versions",

@@ -82,8 +82,10 @@ struct ConvPlan::Impl {
     return {d, memory::data_type::f32, strides};
   }
 
-  void make_tasks();
-  size_t variant_for(const ConvShape& s);
+  void make_tasks(const memory::desc* weights);
+  size_t variant_for(const ConvShape& s, const memory::desc* weights);
+  bool by_reference() const;
+  void make_variants();
   void prepare();
   void prepare_weights();
   void split_weights();
@@ -93,20 +95,23 @@ struct ConvPlan::Impl {
   void add_partials(const char* partials, float* out, ThreadPool& pool) const;
 };
 
-size_t ConvPlan::Impl::variant_for(const ConvShape& s) {
+size_t ConvPlan::Impl::variant_for(const ConvShape& s, const memory::desc* weights) {
   for (size_t k = 0; k < variants.size(); ++k) {
     const ConvShape& v = variants[k].shape;
     if (v.batch == s.batch && v.window.in == s.window.in && v.window.out == s.window.out &&
         v.window.pads_begin == s.window.pads_begin)
       return k;
   }
-  const memory::desc* weights =
-      variants.empty() || gradient_of_weights() ? nullptr : &variants[0].weights;
+  if (!weights && !variants.empty() && !gradient_of_weights()) weights = &variants[0].weights;
   variants.push_back(make_variant(s, pass, with_bias, &fast_last, weights));
   return variants.size() - 1;
 }
 
-void ConvPlan::Impl::make_tasks() {
+// weights: the format that all variants take; null: the one that suits the first.
+void ConvPlan::Impl::make_tasks(const memory::desc* weights) {
+  variants.clear();
+  tasks.clear();
+  fast_last = last;
   for (int64_t chunk = 0; chunk < cut.chunks; ++chunk)
     for (int64_t r = 0; r < cut.rows; ++r) {
       int64_t image = chunk * cut.images, rows = full.window.out[0];
@@ -114,9 +119,35 @@ void ConvPlan::Impl::make_tasks() {
       s.batch = std::min(cut.images, full.batch - image);
       int64_t begin = r * rows / cut.rows, from = 0;
       if (cut.rows > 1) s = row_block(s, begin, (r + 1) * rows / cut.rows, &from);
-      size_t v = variant_for(s);
+      size_t v = variant_for(s, weights);
       for (int64_t q = 0; q < cut.parts; ++q) tasks.push_back({v, chunk, q, image, from, begin});
     }
+}
+
+bool ConvPlan::Impl::by_reference() const {
+  return std::any_of(variants.begin(), variants.end(),
+                     [](const Variant& v) { return v.by_reference(); });
+}
+
+// All chunks take the weights in one format. Where that of the first leaves others with oneDNN's
+// reference, hundreds of times slower, another's is taken, or chunks of one shape.
+void ConvPlan::Impl::make_variants() {
+  make_tasks(nullptr);
+  if (variants.size() == 1 || gradient_of_weights() || !by_reference()) return;
+  const std::vector<Variant> first = variants;
+  for (size_t k = 1; k < first.size(); ++k) {
+    try {
+      bool as_it_lies = last;
+      const Variant own = make_variant(first[k].shape, pass, with_bias, &as_it_lies, nullptr);
+      if (own.by_reference()) break;
+      make_tasks(&own.weights);
+      if (!by_reference()) return;
+    } catch (const dnnl::error&) {  // this format does not suit all of them
+    }
+  }
+  cut = {1, full.batch, cut.parts};
+  part.batch = 1;
+  make_tasks(nullptr);
 }
 
 void ConvPlan::Impl::prepare() {
@@ -323,7 +354,7 @@ std::unique_ptr<ConvPlan> ConvPlan::make(const ConvShape& shape, ConvPass pass, 
     impl->part.out_channels /= parts;
   }
   try {
-    impl->make_tasks();
+    impl->make_variants();
     if (impl->variants[0].by_reference()) return refuse("oneDNN has only its reference here");
     impl->prepare();
   } catch (const dnnl::error& e) {
@@ -359,8 +390,11 @@ void ConvPlan::run(const ConvArgs& args, void* workspace, ThreadPool& pool) {
 }
 
 std::string ConvPlan::describe() const {
-  return cat(impl_->variants[0].name, ", ", impl_->cut.chunks, " chunks of ", impl_->cut.images,
-             " images, ", impl_->cut.parts, " parts, ", impl_->cut.rows, " blocks of rows");
+  std::string names;
+  for (const Variant& v : impl_->variants)
+    if (names.find(v.name) == std::string::npos) names += cat(names.empty() ? "" : " and ", v.name);
+  return cat(names, ", ", impl_->cut.chunks, " chunks of ", impl_->cut.images, " images, ",
+             impl_->cut.parts, " parts, ", impl_->cut.rows, " blocks of rows");
 }
 
 }  // namespace onnxtrain::general

@@ -143,4 +143,62 @@ TEST(GeneralConv, SameAsDefinitionForAnyThreadCount) {
   }
 }
 
+namespace {
+
+// [1,channels,length] -> [1,length,channels], or back
+Tensor turned(const Tensor& t) {
+  const int64_t rows = t.shape()[1], columns = t.shape()[2];
+  Tensor out(DType::kFloat, {1, columns, rows});
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c)
+      out.as<float>()[c * rows + r] = t.as<float>()[r * columns + c];
+  return out;
+}
+
+kernels::ConvShape line(int64_t channels, int64_t length, int64_t kernel) {
+  kernels::ConvShape s;
+  s.window = {{length}, {length}, {kernel}, {1}, {1}, {kernel / 2}, {kernel / 2}};
+  s.batch = s.groups = 1, s.in_channels = s.out_channels = channels;
+  return s;
+}
+
+}  // namespace
+
+// One sequence with channels last is cut into blocks of its length. They take the weights in one
+// format, and none may be left with oneDNN's reference (networks that make sound from spectra).
+TEST(GeneralConv, BlocksOfALineAreFastAndRight) {
+  for (int64_t channels : {16, 24, 32, 64, 128})
+    for (int64_t length : {64, 300, 512, 1024, 2048})
+      for (int64_t kernel : {3, 7, 11}) {
+        const kernels::ConvShape s = line(channels, length, kernel);
+        std::string why;
+        for (auto pass : {ConvPass::kInputGradient, ConvPass::kWeightGradient}) {
+          auto plan = general::ConvPlan::make(s, pass, false, true, 2, &why);
+          if (plan) {
+            EXPECT_EQ(plan->describe().find("ref"), std::string::npos) << plan->describe();
+          }
+        }
+        auto plan = general::ConvPlan::make(s, ConvPass::kForward, true, true, 2, &why);
+        ASSERT_TRUE(plan) << why;
+        EXPECT_EQ(plan->describe().find("ref"), std::string::npos)
+            << channels << " channels, length " << length << ", kernel " << kernel << ": "
+            << plan->describe();
+        if (channels * length > 64 * 512) continue;
+        Tensor x = random_tensor({1, channels, length}),
+               w = random_tensor({channels, channels, kernel}, -1, 1, 2),
+               b = random_tensor({channels}, -1, 1, 3), want(DType::kFloat, x.shape()),
+               got(DType::kFloat, {1, length, channels});
+        ThreadPool pool(2);
+        kernels::conv_ref(s, x.as<float>(), w.as<float>(), b.as<float>(), want.as<float>(), pool);
+        std::shared_ptr<void> area = allocate(plan->workspace());
+        const Tensor last = turned(x);
+        plan->run({last.as<float>(), w.as<float>(), b.as<float>(), nullptr, got.as<float>()},
+                  area.get(), pool);
+        const Tensor right = turned(want);
+        for (int64_t i = 0; i < got.size(); ++i)
+          ASSERT_NEAR(got.as<float>()[i], right.as<float>()[i], 2e-5 * std::sqrt(channels * kernel))
+              << plan->describe();
+      }
+}
+
 }  // namespace onnxtrain::testing
