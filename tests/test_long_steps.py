@@ -23,7 +23,7 @@ for step in range(3):
         np.linalg.inv(np.eye(300) + 1)
     if step == 2 and t.rank == 1: time.sleep(3.5)
     losses.append(t.step(feeds).loss)
-print("rank", t.rank, "losses", losses[0] > losses[1] > losses[2])
+sys.stdout.write(f"rank {t.rank} losses {losses[0] > losses[1] > losses[2]}\\n")  # in one piece
 """
 
 
