@@ -3,20 +3,13 @@
 import csv
 import sys
 
-import numpy as np
 import pytest
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/support")
 from cli_models import cli, cnn, save  # noqa: E402
+from small_images import ppm  # noqa: E402
 
 NAMES = ["cat", "dog", "eel"]
-
-
-def ppm(path, kind, seed):
-    pixels = np.random.default_rng(seed).integers(0, 60, (8, 8, 3)).astype(np.uint8)
-    pixels[:, :, kind] += 150
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"P6\n8 8\n255\n" + pixels.tobytes())
 
 
 @pytest.fixture
