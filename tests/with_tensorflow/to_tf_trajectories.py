@@ -29,7 +29,6 @@ from trajectory_cases import CASES, STEPS, feeds  # noqa: E402
 TOLERANCE = 1e-5
 IMAGE_OPS = {"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D",
              "ResizeBilinear", "DepthToSpace", "SpaceToDepth", "Conv2DBackpropInput"}
-PRODUCTS = {"MatMul", "BatchMatMulV2", "Einsum"}
 
 
 def relative(a, b):
@@ -66,18 +65,15 @@ def section_inputs(step, given):
 
 
 def transposes(function):
-    """Transposes of data that stand between two image operators in the graph of a function, with no matrix product
-    between: that reads the elements of an image in the file's order, as its weights lie."""
+    """Transposes of data that stand between two image operators in the graph of a function."""
     graph = function.get_concrete_function().graph
     ops = graph.get_operations()
     before, after = {}, {}
     for o in ops:
-        before[o.name] = o.type not in PRODUCTS and any(
-            i.op.type in IMAGE_OPS or before.get(i.op.name) for i in o.inputs)
+        before[o.name] = any(i.op.type in IMAGE_OPS or before.get(i.op.name) for i in o.inputs)
     for o in reversed(ops):
         for i in o.inputs:
-            further = o.type not in PRODUCTS and after.get(o.name, False)
-            after[i.op.name] = after.get(i.op.name, False) or o.type in IMAGE_OPS or further
+            after[i.op.name] = after.get(i.op.name, False) or o.type in IMAGE_OPS or after.get(o.name, False)
     return [o.name for o in ops if o.type == "Transpose" and before[o.name] and after.get(o.name)]
 
 

@@ -47,7 +47,7 @@ def stays_with_keras(f, loss, example, batch, rate=0.1):
     trainer = ot.Trainer(ot.from_keras(model, *example))
     feeds = dict(zip([*trainer.inputs, *trainer.targets], batch))
     here, there = trainer.step(feeds).loss, np.asarray(model.train_on_batch(*batch)).reshape(-1)[0]
-    assert here == pytest.approx(float(there), rel=1e-5, abs=1e-6)
+    assert here == pytest.approx(float(there), rel=1e-5, abs=1e-9)
     for here, there in zip(ot.keras_weights(trainer), model.get_weights()):
         np.testing.assert_allclose(here, there, rtol=1e-5, atol=1e-6)
 
